@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. CMake does the work; this installs what is missing, then calls it.
+#   make          build/hone, build/libhone.a, build/libhone.so
+#   make demo     build it and watch it run
+#   make test     release and sanitizer builds, every test in both
+#   make test-all test, and: clang, the other architecture under qemu, ONNX Runtime beside us, format, lint
+#   make bench | install [PREFIX=/usr/local] | format | clean
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS) --test-dir
+C_FILES = $(shell git ls-files '*.c' '*.h')
+
+ifeq ($(shell uname -m),aarch64)
+OTHER = x86_64
+else
+OTHER = aarch64
+endif
+
+# $(call build,folder,cmake options): configure and build, saying little unless it fails.
+define build
+	@cmake -G Ninja -S . -B $(1) -Wno-dev --log-level=NOTICE $(2)
+	@cmake --build $(1) -j $(JOBS) -- --quiet
+endef
+
+all: setup-build
+	$(call build,build,-DHONE_TESTS=OFF)
+
+demo: all
+	@scripts/demo.sh build/hone
+
+test: setup-test
+	$(call build,build,-DHONE_TESTS=ON)
+	$(call build,build-san,-DCMAKE_BUILD_TYPE=Debug -DHONE_SANITIZE=address$(,)undefined)
+	@rc=0; $(CTEST) build || rc=1; $(CTEST) build-san || rc=1; exit $$rc
+
+test-all: setup-all test
+	$(call build,build-clang,-DCMAKE_C_COMPILER=clang)
+	@$(CTEST) build-clang
+	@scripts/cross.sh $(OTHER) build-cross $(JOBS)
+	@scripts/compare_ort.sh build/hone
+	@$(MAKE) --no-print-directory check-format lint
+
+check-format:
+	@clang-format --dry-run --Werror $(C_FILES)
+
+lint:
+	@clang-tidy --quiet -p build-clang $(filter src/%.c apps/%.c,$(C_FILES))
+
+format: setup-all
+	@clang-format -i $(C_FILES)
+
+bench: all
+	@cmake --build build --target bench -j $(JOBS) -- --quiet
+	@for b in build/bench/*; do [ -x "$$b" ] || { echo "no benchmark is there yet"; break; }; "$$b" || exit 1; done
+
+install: all
+	@cmake --install build --prefix $(PREFIX)
+
+clean:
+	@rm -rf build build-san build-clang build-cross
+
+setup-%:
+	@scripts/setup.sh $*
+
+, := ,
+.PHONY: all demo test test-all check-format lint format bench install clean

@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing, and only that:  setup.sh build|test|all
+# Silent when nothing is missing. Debian and Ubuntu only; elsewhere it names the programs and stops.
+set -u
+build="cc:gcc c++:g++ cmake:cmake ninja:ninja-build"
+test="$build /usr/include/cmocka.h:libcmocka-dev"
+case $(uname -m) in
+aarch64) cross="x86_64-linux-gnu-gcc:gcc-x86-64-linux-gnu /usr/x86_64-linux-gnu/include/stdio.h:libc6-dev-amd64-cross qemu-x86_64:qemu-user" ;;
+*) cross="aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu /usr/aarch64-linux-gnu/include/stdio.h:libc6-dev-arm64-cross qemu-aarch64:qemu-user" ;;
+esac
+all="$test clang:clang clang-format:clang-format clang-tidy:clang-tidy $cross"
+
+case ${1:-} in
+build) wanted=$build ;;
+test) wanted=$test ;;
+all) wanted=$all ;;
+*) echo "usage: setup.sh build|test|all" >&2; exit 1 ;;
+esac
+
+missing=
+for pair in $wanted; do
+    thing=${pair%:*}
+    case $thing in
+    /*) [ -e "$thing" ] || missing="$missing ${pair#*:}" ;;
+    *) command -v "$thing" >/dev/null 2>&1 || missing="$missing ${pair#*:}" ;;
+    esac
+done
+[ -n "$missing" ] || exit 0
+
+fail() {
+    echo "setup: missing:$missing. $1" >&2
+    exit 1
+}
+command -v apt-get >/dev/null 2>&1 || fail "This is not Debian or Ubuntu: install these, then run make again."
+sudo=
+if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null 2>&1 || fail "Become root and run: apt-get install$missing"
+    sudo="sudo"
+fi
+echo "setup: installing$missing"
+log=$(mktemp)
+if $sudo apt-get -qq update >"$log" 2>&1 &&
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends $missing >>"$log" 2>&1; then
+    rm -f "$log"
+else
+    tail -n 5 "$log" >&2
+    fail "apt-get could not install them; its log is $log"
+fi

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Real models against the outputs that came with them:  models.sh HONE FOLDER [--small]
+# FOLDER/*/model.onnx with its test_data_set_*, and decoder_with_past.onnx with its test_data_set_past_*. Prints a table; fails when a
+# set fails. --small takes the models under SMALL_BYTES. HONE_RUNNER, when set, runs the command. Exits 77 when no model is there.
+set -u
+RTOL=1e-3
+ATOL=1e-4
+declare -A LOOSER=([mobilenetv2-int8-qdq]=2.0) # atol: int8 rounding moves whole quantization steps
+SMALL_BYTES=1500000
+
+hone=$1 folder=$2 small=${3:-}
+passed=0 failed=0
+
+check() { # model file, then its data sets
+    local model=$1 name set line start
+    name=$(basename "$(dirname "$model")")
+    shift
+    if [ -n "$small" ] && [ "$(stat -c %s "$model")" -gt $SMALL_BYTES ]; then return; fi
+    for set in "$@"; do
+        [ -d "$set" ] || continue
+        start=$(date +%s%N)
+        if line=$(${HONE_RUNNER:-} "$hone" run "$model" --check "$set" --rtol $RTOL --atol "${LOOSER[$name]:-$ATOL}" 2>&1); then
+            passed=$((passed + 1)) word=pass
+            line=
+        else
+            failed=$((failed + 1)) word=FAIL
+        fi
+        printf '%-4s %6d ms  %-26s %-22s %s\n' $word $((($(date +%s%N) - start) / 1000000)) "$name" "$(basename "$set")" "${line##*$'\n'}"
+    done
+}
+
+for model in "$folder"/*/model.onnx; do
+    [ -e "$model" ] && check "$model" "${model%/*}"/test_data_set_[0-9]*
+done
+for model in "$folder"/*/decoder_with_past.onnx; do
+    [ -e "$model" ] && check "$model" "${model%/*}"/test_data_set_past_*
+done
+
+if [ $((passed + failed)) = 0 ]; then
+    echo "SKIPPED: no models at $folder"
+    exit 77
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
