@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compile flags of the kernel files, one line an ISA level. Included after the files are listed; a file for another architecture is empty.
+#
+# Kernels sum within a bound, not bit for bit, so here alone contraction is on. -O3 because the register tiles need full unrolling.
+set(HONE_KERNEL_OPTIONS -ffp-contract=fast $<$<NOT:$<CONFIG:Debug>>:-O3>)
+set(HONE_KERNEL_FLAGS__base)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  set(HONE_KERNEL_FLAGS__avx2 -mavx2 -mfma -mf16c)
+  set(HONE_KERNEL_FLAGS__avx512 ${HONE_KERNEL_FLAGS__avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
+endif()
+
+# the words after the double underscore in a file's name say its level
+file(GLOB HONE_KERNEL_FILES CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*/*__*.c)
+foreach(file ${HONE_KERNEL_FILES})
+  string(REGEX REPLACE "^.*__([a-z0-9]+)\\.c$" "\\1" level ${file})
+  set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${HONE_KERNEL_OPTIONS};${HONE_KERNEL_FLAGS__${level}}")
+endforeach()

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+   list: the rows of every kernel family, slowest first, and the choice among them. The only place where a kernel is registered.
+
+   A row's tile is part of its function's name, so a tile changed in one place only does not link. */
+#include "base/thread.h"
+#include "kernels/gemm.h"
+
+#if defined(__x86_64__)
+#define GEMM_F32(ROW)                 \
+    ROW(4, 8, base, 0)                \
+    ROW(6, 16, avx2, HONE_CPU_AVX2)   \
+    ROW(14, 32, avx512, HONE_CPU_AVX512)
+#define DEPTHWISE_F32(ROW)    \
+    ROW(base, 0)              \
+    ROW(avx2, HONE_CPU_AVX2)  \
+    ROW(avx512, HONE_CPU_AVX512)
+#elif defined(__aarch64__)
+#define GEMM_F32(ROW) ROW(8, 12, base, 0)
+#define DEPTHWISE_F32(ROW) ROW(base, 0)
+#else
+#define GEMM_F32(ROW) ROW(4, 8, base, 0)
+#define DEPTHWISE_F32(ROW) ROW(base, 0)
+#endif
+
+#define DECLARE(mr, nr, isa, cpu) hone_gemm_f32_fn hone_gemm_f32_##mr##x##nr##__##isa;
+GEMM_F32(DECLARE)
+#undef DECLARE
+#define DECLARE(isa, cpu) hone_depthwise_f32_fn hone_depthwise_f32__##isa;
+DEPTHWISE_F32(DECLARE)
+#undef DECLARE
+
+#define ROW(mr, nr, isa, cpu) {"hone_gemm_f32_" #mr "x" #nr "__" #isa, cpu, mr, nr, hone_gemm_f32_##mr##x##nr##__##isa},
+const hone_gemm_f32 hone_gemm_f32_list[] = {GEMM_F32(ROW){0}};
+#undef ROW
+#define ROW(isa, cpu) {"hone_depthwise_f32__" #isa, cpu, hone_depthwise_f32__##isa},
+const hone_depthwise_f32 hone_depthwise_f32_list[] = {DEPTHWISE_F32(ROW){0}};
+#undef ROW
+
+const hone_gemm_f32 *hone_gemm_f32_best(void) {
+    const uint32_t have = hone_cpu();
+    const hone_gemm_f32 *best = hone_gemm_f32_list;
+    for (const hone_gemm_f32 *row = best; row->name; row++)
+        if ((row->cpu & ~have) == 0) best = row;
+    return best;
+}
+
+const hone_depthwise_f32 *hone_depthwise_f32_best(void) {
+    const uint32_t have = hone_cpu();
+    const hone_depthwise_f32 *best = hone_depthwise_f32_list;
+    for (const hone_depthwise_f32 *row = best; row->name; row++)
+        if ((row->cpu & ~have) == 0) best = row;
+    return best;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+   test_kernels: every row of the kernel lists that this CPU (as masked) can run, against plain loops in double precision.
+
+   Bound: a sum of n products in float, in any order, fused or not, errs by at most about (n + 1) * eps * sum of |terms|. Outputs stand
+   between guard values, and inputs in blocks of their exact size, so that a sanitizer sees a read past the end. */
+#include "base/thread.h"
+#include "kernels/gemm.h"
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+/* after the four headers it needs */
+#include <cmocka.h>
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+static const float GUARD = 12345.678f;
+
+static uint32_t seed = 20261115;
+static uint32_t random_bits(void) { return seed = seed * 1664525u + 1013904223u, seed >> 8; }
+static float random_value(void) { return (float)random_bits() / (float)(1 << 23) - 1.0f; }
+
+static float *floats(size_t n) {
+    float *p = aligned_alloc(64, (n * sizeof *p + 63) / 64 * 64 + 64);
+    assert_non_null(p);
+    return p;
+}
+/* exactly n floats, so that one too many is seen */
+static float *exact_floats(size_t n) {
+    float *p = malloc(n ? n * sizeof *p : 1);
+    assert_non_null(p);
+    for (size_t i = 0; i < n; i++) p[i] = random_value();
+    return p;
+}
+
+/* got against the exact sum of n terms with the given sum of magnitudes; NaN and infinity must agree in kind */
+static void check(const char *name, float got, double sum, double magnitude, int64_t n) {
+    if (isnan(sum) || isinf(sum)) {
+        if (isnan(sum) ? !isnan(got) : got != (float)sum) fail_msg("%s: %g where the plain loop has %g", name, (double)got, sum);
+    } else if (!(fabs((double)got - sum) <= (double)(n + 1) * FLT_EPSILON * magnitude + FLT_MIN)) {
+        fail_msg("%s: %.9g where the plain loop has %.9g", name, (double)got, sum);
+    }
+}
+
+static void gemm_case(const hone_gemm_f32 *row, int m, int64_t k, int accumulate, ptrdiff_t pad, bool special) {
+    const int mr = row->mr, nr = row->nr;
+    const ptrdiff_t stride = nr + pad;
+    float *a = floats((size_t)(k * mr)), *b = floats((size_t)(k * nr));
+    float *c = exact_floats((size_t)((mr + 2) * stride)), *before = exact_floats((size_t)((mr + 2) * stride));
+    for (int64_t i = 0; i < k * mr; i++) a[i] = i % mr < m ? random_value() : 0;
+    for (int64_t i = 0; i < k * nr; i++) b[i] = random_value();
+    if (special && k > 1) {
+        a[0] = INFINITY, b[nr - 1] = 0, b[0] = -2; /* inf * 0 is NaN in the last column, -inf in the first */
+        b[nr + 1] = NAN, b[nr + 2] = -INFINITY;
+    }
+    for (ptrdiff_t i = 0; i < (mr + 2) * stride; i++) c[i] = GUARD;
+    float *out = c + stride; /* a row of guards before, at least one after */
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < nr; j++) out[i * stride + j] = accumulate ? random_value() : NAN;
+    memcpy(before, c, (size_t)((mr + 2) * stride) * sizeof *c);
+
+    row->run(m, k, a, b, out, stride, accumulate);
+
+    for (ptrdiff_t at = 0; at < (mr + 2) * stride; at++) {
+        const ptrdiff_t i = at / stride - 1, j = at % stride;
+        if (i < 0 || i >= m || j >= nr) {
+            if (memcmp(&c[at], &before[at], sizeof *c)) fail_msg("%s: m %d, k %d wrote row %d, column %d", row->name, m, (int)k, (int)i, (int)j);
+            continue;
+        }
+        double sum = accumulate ? (double)before[at] : 0, magnitude = fabs(sum);
+        for (int64_t p = 0; p < k; p++) {
+            const double term = (double)a[p * mr + i] * (double)b[p * nr + j];
+            sum += term, magnitude += fabs(term);
+        }
+        check(row->name, c[at], sum, magnitude, k + accumulate);
+    }
+    free(a), free(b), free(c), free(before);
+}
+
+static void test_gemm_f32(void **state) {
+    (void)state;
+    static const int64_t ks[] = {0, 1, 2, 3, 7, 64, 257};
+    static const ptrdiff_t pads[] = {0, 1, 5, 13};
+    for (const hone_gemm_f32 *row = hone_gemm_f32_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int m = 1; m <= row->mr; m++)
+            for (size_t k = 0; k < COUNT(ks); k++)
+                for (size_t pad = 0; pad < COUNT(pads); pad++)
+                    for (int flags = 0; flags < 4; flags++) gemm_case(row, m, ks[k], flags & 1, pads[pad], flags & 2);
+    }
+}
+
+/* Fills in the output extents of a geometry from the pads at its end; false where there is no output. */
+static bool depthwise_extents(hone_depthwise_shape *s, int64_t ph1, int64_t pw1) {
+    const int64_t h = s->h + s->ph + ph1 - (s->kh - 1) * s->dh - 1, w = s->w + s->pw + pw1 - (s->kw - 1) * s->dw - 1;
+    s->oh = h < 0 ? 0 : h / s->sh + 1, s->ow = w < 0 ? 0 : w / s->sw + 1;
+    return s->oh > 0 && s->ow > 0;
+}
+
+static void depthwise_case(const hone_depthwise_f32 *row, hone_depthwise_shape s, bool special) {
+    s.xs = s.w + (ptrdiff_t)(random_bits() % 3), s.ys = s.ow + (ptrdiff_t)(random_bits() % 3);
+    float *x = exact_floats((size_t)((s.h - 1) * s.xs + s.w)), *k = exact_floats((size_t)(s.kh * s.kw));
+    const ptrdiff_t room = (s.oh + 2) * s.ys;
+    float *y = exact_floats((size_t)room);
+    for (ptrdiff_t i = 0; i < room; i++) y[i] = GUARD;
+    if (special) {
+        x[0] = NAN, x[(s.h - 1) * s.xs + s.w - 1] = INFINITY;
+        if (random_bits() % 2) k[random_bits() % (uint32_t)(s.kh * s.kw)] = -INFINITY; /* over the padding too: 0 * inf is NaN */
+    }
+    /* a range of rows, as a tile would take, then the rows around it */
+    const int64_t oy0 = (int64_t)(random_bits() % (uint32_t)s.oh), oy1 = oy0 + 1 + (int64_t)(random_bits() % (uint32_t)(s.oh - oy0));
+    float *out = y + s.ys;
+    row->run(&s, x, k, out, oy0, oy1);
+    for (ptrdiff_t i = 0; i < room; i++)
+        if ((i < (oy0 + 1) * s.ys || i >= (oy1 + 1) * s.ys) && y[i] != GUARD) fail_msg("%s: wrote a row that is not its own", row->name);
+    row->run(&s, x, k, out, 0, oy0);
+    row->run(&s, x, k, out, oy1, s.oh);
+
+    for (ptrdiff_t at = 0; at < room; at++) {
+        const ptrdiff_t oy = at / s.ys - 1, ox = at % s.ys;
+        if (oy < 0 || oy >= s.oh || ox >= s.ow) {
+            if (y[at] != GUARD) fail_msg("%s: wrote row %d, column %d outside the plane", row->name, (int)oy, (int)ox);
+            continue;
+        }
+        double sum = 0, magnitude = 0;
+        for (int64_t i = 0; i < s.kh; i++)
+            for (int64_t j = 0; j < s.kw; j++) {
+                const int64_t iy = oy * s.sh + i * s.dh - s.ph, ix = ox * s.sw + j * s.dw - s.pw;
+                const bool inside = iy >= 0 && iy < s.h && ix >= 0 && ix < s.w;
+                const double term = (inside ? (double)x[iy * s.xs + ix] : 0.0) * (double)k[i * s.kw + j];
+                sum += term, magnitude += fabs(term);
+            }
+        check(row->name, y[at], sum, magnitude, s.kh * s.kw);
+    }
+    free(x), free(k), free(y);
+}
+
+/* every width of a few vectors, every kernel that has code of its own and some that do not, all strides */
+static void test_depthwise_f32_widths(void **state) {
+    (void)state;
+    static const struct { int64_t kh, kw; } kernels[] = {{3, 3}, {5, 5}, {1, 3}, {1, 9}, {7, 1}, {1, 1}, {4, 2}, {7, 7}};
+    for (const hone_depthwise_f32 *row = hone_depthwise_f32_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int64_t w = 1; w <= 70; w++)
+            for (size_t i = 0; i < COUNT(kernels); i++)
+                for (int64_t stride = 1; stride <= 3; stride++) {
+                    hone_depthwise_shape s = {.h = 1 + (w * 5 + stride) % 11, .w = w, .kh = kernels[i].kh, .kw = kernels[i].kw,
+                                              .sh = stride, .sw = stride, .dh = 1, .dw = 1, .ph = kernels[i].kh / 2, .pw = kernels[i].kw / 2};
+                    if (depthwise_extents(&s, s.ph, s.pw)) depthwise_case(row, s, w % 7 == 0);
+                }
+    }
+}
+
+/* geometry at random: unequal strides, dilations and pads, pads wider than the plane or the kernel */
+static void test_depthwise_f32_geometry(void **state) {
+    (void)state;
+    for (const hone_depthwise_f32 *row = hone_depthwise_f32_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int n = 0; n < 4000; n++) {
+            hone_depthwise_shape s = {.h = 1 + random_bits() % 12, .w = 1 + random_bits() % 70, .kh = 1 + random_bits() % 6,
+                                      .kw = 1 + random_bits() % 6, .sh = 1 + random_bits() % 3, .sw = 1 + random_bits() % 3,
+                                      .dh = 1 + random_bits() % 3, .dw = 1 + random_bits() % 3, .ph = random_bits() % 9, .pw = random_bits() % 9};
+            if (n % 3 == 0) s.kh = s.kw = n % 2 ? 3 : 5, s.dh = 1;
+            if (depthwise_extents(&s, random_bits() % 9, random_bits() % 9)) depthwise_case(row, s, n % 8 == 0);
+        }
+    }
+}
+
+/* planes wide enough for several blocks, and kernels too great for the ring of lines */
+static void test_depthwise_f32_extremes(void **state) {
+    (void)state;
+    static const hone_depthwise_shape shapes[] = {
+        {.h = 9, .w = 5001, .kh = 3, .kw = 3, .sh = 1, .sw = 1, .dh = 1, .dw = 1, .ph = 1, .pw = 1},
+        {.h = 9, .w = 5001, .kh = 3, .kw = 3, .sh = 2, .sw = 2, .dh = 1, .dw = 1, .ph = 1, .pw = 1},
+        {.h = 13, .w = 3003, .kh = 5, .kw = 5, .sh = 2, .sw = 2, .dh = 1, .dw = 1, .ph = 2, .pw = 1},
+        {.h = 13, .w = 3003, .kh = 5, .kw = 5, .sh = 1, .sw = 1, .dh = 1, .dw = 1, .ph = 2, .pw = 2},
+        {.h = 1, .w = 20000, .kh = 1, .kw = 31, .sh = 1, .sw = 1, .dh = 1, .dw = 1, .ph = 0, .pw = 15},
+        {.h = 1, .w = 20000, .kh = 1, .kw = 5, .sh = 1, .sw = 3, .dh = 1, .dw = 7, .ph = 0, .pw = 0},
+        {.h = 50, .w = 60, .kh = 3, .kw = 3, .sh = 1, .sw = 1, .dh = 24, .dw = 24, .ph = 24, .pw = 24},
+        {.h = 200, .w = 9, .kh = 3, .kw = 3, .sh = 1, .sw = 1, .dh = 50, .dw = 2, .ph = 50, .pw = 2},
+        {.h = 3, .w = 90, .kh = 1, .kw = 40, .sh = 1, .sw = 1, .dh = 1, .dw = 1, .ph = 0, .pw = 3},
+        {.h = 90, .w = 3, .kh = 70, .kw = 1, .sh = 1, .sw = 1, .dh = 1, .dw = 1, .ph = 3, .pw = 0},
+        {.h = 3, .w = 10000, .kh = 1, .kw = 2, .sh = 1, .sw = 9000, .dh = 1, .dw = 8999, .ph = 0, .pw = 0},
+        {.h = 1, .w = 4, .kh = 1, .kw = 2, .sh = 1, .sw = 1, .dh = 1, .dw = 100000, .ph = 0, .pw = 100000},
+        {.h = 30, .w = 300, .kh = 2, .kw = 3, .sh = 17, .sw = 50, .dh = 1, .dw = 1, .ph = 40, .pw = 70},
+    };
+    for (const hone_depthwise_f32 *row = hone_depthwise_f32_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (size_t i = 0; i < COUNT(shapes); i++) {
+            hone_depthwise_shape s = shapes[i];
+            assert_true(depthwise_extents(&s, s.ph, s.pw));
+            depthwise_case(row, s, i % 2);
+        }
+    }
+}
+
+static void test_best(void **state) {
+    (void)state;
+    const hone_gemm_f32 *gemm = hone_gemm_f32_best();
+    const hone_depthwise_f32 *depthwise = hone_depthwise_f32_best();
+    assert_true((gemm->cpu & ~hone_cpu()) == 0 && (depthwise->cpu & ~hone_cpu()) == 0);
+    /* nothing faster was passed over, and something always runs */
+    for (const hone_gemm_f32 *row = gemm + 1; row->name; row++) assert_true(row->cpu & ~hone_cpu());
+    for (const hone_depthwise_f32 *row = depthwise + 1; row->name; row++) assert_true(row->cpu & ~hone_cpu());
+    assert_int_equal(hone_gemm_f32_list[0].cpu, 0);
+    assert_int_equal(hone_depthwise_f32_list[0].cpu, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_best),
+        cmocka_unit_test(test_gemm_f32),
+        cmocka_unit_test(test_depthwise_f32_widths),
+        cmocka_unit_test(test_depthwise_f32_geometry),
+        cmocka_unit_test(test_depthwise_f32_extremes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
