@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+   file: whole files in and out. A mapped file that somebody cuts short while we read it raises SIGBUS; that is the system's contract,
+   and model files are replaced by rename (as we write them), not rewritten in place. */
+#define _GNU_SOURCE
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static hone_status refuse(const char *verb, const char *path) {
+    return hone_fail(HONE_IO, "cannot %s '%s': %s", verb, path, strerror(errno));
+}
+
+/* For file systems that cannot map. */
+static hone_status read_all(int fd, const char *path, size_t bytes, hone_file *out) {
+    uint8_t *data = hone_alloc_raw(bytes);
+    if (!data) return hone_fail(HONE_NO_MEMORY, "no memory for '%s' (%zu bytes)", path, bytes);
+    for (size_t at = 0; at < bytes;) {
+        ssize_t got = read(fd, data + at, bytes - at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) {
+            hone_free(data);
+            return got < 0 ? refuse("read", path) : hone_fail(HONE_IO, "cannot read '%s': it became shorter while it was read", path);
+        }
+        at += (size_t)got;
+    }
+    *out = (hone_file){data, bytes, false};
+    return HONE_OK;
+}
+
+hone_status hone_file_open(const char *path, hone_file *out) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not hang us */
+    if (fd < 0) return refuse("open", path);
+    struct stat st;
+    hone_status s = HONE_OK;
+    if (fstat(fd, &st) != 0) s = refuse("open", path);
+    else if (!S_ISREG(st.st_mode)) s = hone_fail(HONE_IO, "cannot open '%s': it is not a regular file", path);
+    else if ((uint64_t)st.st_size > PTRDIFF_MAX) s = hone_fail(HONE_IO, "cannot open '%s': it is larger than the address space", path);
+    else if (st.st_size == 0) *out = (hone_file){(const uint8_t *)"", 0, false};
+    else {
+        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p != MAP_FAILED) *out = (hone_file){p, (size_t)st.st_size, true};
+        else s = read_all(fd, path, (size_t)st.st_size, out);
+    }
+    close(fd);
+    return s;
+}
+
+void hone_file_close(hone_file *f) {
+    if (f->mapped) munmap((void *)f->data, f->bytes);
+    else if (f->bytes) hone_free((void *)f->data);
+    *f = (hone_file){0};
+}
+
+void hone_file_done_with(const hone_file *f, const void *at, size_t bytes) {
+    if (!f->mapped) return;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), from = (size_t)((const uint8_t *)at - f->data), to;
+    if (from > f->bytes || bytes > f->bytes - from) return;
+    to = from + bytes;
+    if (to < f->bytes) to = to / page * page; /* at the file's end nothing else lives on the last page */
+    from = (from + page - 1) / page * page;
+    if (from < to) madvise((void *)(f->data + from), to - from, MADV_DONTNEED);
+}
+
+static bool write_all(int fd, const uint8_t *data, size_t bytes) {
+    while (bytes) {
+        ssize_t put = write(fd, data, bytes);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return false;
+        data += put, bytes -= (size_t)put;
+    }
+    return true;
+}
+
+hone_status hone_file_write(const char *path, const void *data, size_t bytes) {
+    static atomic_uint serial;
+    struct stat st;
+    /* A device or pipe is written, not replaced: renaming over /dev/null would be a disaster. */
+    bool direct = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    hone_text temp = {0};
+    hone_text_put(&temp, "%s", path);
+    if (!direct) hone_text_put(&temp, ".%ld-%u.tmp", (long)getpid(), atomic_fetch_add(&serial, 1));
+    if (temp.failed) {
+        hone_text_free(&temp);
+        return hone_fail(HONE_NO_MEMORY, "no memory to write '%s'", path);
+    }
+    hone_status s = HONE_OK;
+    int fd = open(temp.text, O_WRONLY | O_CLOEXEC | (direct ? 0 : O_CREAT | O_EXCL), 0666);
+    if (fd < 0) {
+        s = refuse("write", path);
+    } else {
+        bool good = write_all(fd, data, bytes) && (direct || fsync(fd) == 0);
+        int why = errno;
+        if (close(fd) != 0 && good) good = false, why = errno;
+        if (good && !direct && rename(temp.text, path) != 0) good = false, why = errno;
+        if (!good) {
+            if (!direct) unlink(temp.text);
+            errno = why;
+            s = refuse("write", path);
+        }
+    }
+    hone_text_free(&temp);
+    return s;
+}
+
+char *hone_path_beside(hone_arena *a, const char *path, const char *name) {
+    if (!name[0] || name[0] == '/') return NULL;
+    for (const char *part = name; part; part = strchr(part, '/')) {
+        if (*part == '/') part++;
+        if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || !part[2])) return NULL;
+    }
+    const char *slash = strrchr(path, '/');
+    return hone_arena_text(a, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+   mem: the heap door with its counters, checked sizes, the growable array. Arenas are in arena.c, text buffers in text.c.
+
+   A block is [ start … | header 64 bytes | the caller's bytes ]: the caller's pointer is a multiple of 64, and the header before it
+   remembers the size and where the system's block starts. */
+#define _GNU_SOURCE
+#include "base/mem.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN = 64, LAZY = 1 << 20 };
+
+typedef struct {
+    size_t bytes;
+    void *start;
+} header;
+
+static atomic_uint_fast64_t calls, live;
+static atomic_int_fast64_t fail_after = -1;
+
+static bool told_to_fail(void) {
+    int_fast64_t left = atomic_load_explicit(&fail_after, memory_order_relaxed);
+    while (left >= 0)
+        if (atomic_compare_exchange_weak(&fail_after, &left, left - 1)) return left == 0;
+    return false;
+}
+
+static void *get(size_t bytes, bool zero) {
+    atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
+    if (bytes > PTRDIFF_MAX - 2 * ALIGN || told_to_fail()) return NULL;
+    void *start = NULL;
+    char *p = NULL;
+    if (zero && bytes >= LAZY) { /* fresh pages are zero already; calloc knows, memset would touch them all */
+        if (!(start = calloc(1, bytes + 2 * ALIGN))) return NULL;
+        p = (char *)(((uintptr_t)start + 2 * ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
+    } else { /* exact in size, so that a sanitizer sees the first byte past the end */
+        if (posix_memalign(&start, ALIGN, bytes + ALIGN)) return NULL;
+        p = (char *)start + ALIGN;
+        if (zero) memset(p, 0, bytes);
+    }
+    header h = {bytes, start};
+    memcpy(p - ALIGN, &h, sizeof h);
+    atomic_fetch_add_explicit(&live, bytes, memory_order_relaxed);
+    return p;
+}
+
+void *hone_alloc(size_t bytes) { return get(bytes, true); }
+void *hone_alloc_raw(size_t bytes) { return get(bytes, false); }
+
+void *hone_realloc(void *p, size_t old_bytes, size_t bytes) {
+    void *q = hone_alloc(bytes);
+    if (q && p) {
+        memcpy(q, p, old_bytes < bytes ? old_bytes : bytes);
+        hone_free(p);
+    }
+    return q;
+}
+
+void hone_free(void *p) {
+    if (!p) return;
+    header h;
+    memcpy(&h, (char *)p - ALIGN, sizeof h);
+    atomic_fetch_sub_explicit(&live, h.bytes, memory_order_relaxed);
+    free(h.start);
+}
+
+uint64_t hone_alloc_calls(void) { return atomic_load_explicit(&calls, memory_order_relaxed); }
+uint64_t hone_alloc_live_bytes(void) { return atomic_load_explicit(&live, memory_order_relaxed); }
+void hone_alloc_fail_after(int64_t n) { atomic_store(&fail_after, n < 0 ? -1 : n); }
+
+bool hone_mul_size(size_t a, size_t b, size_t *out) {
+    size_t r;
+    if (__builtin_mul_overflow(a, b, &r)) return false;
+    *out = r;
+    return true;
+}
+
+bool hone_add_size(size_t a, size_t b, size_t *out) {
+    size_t r;
+    if (__builtin_add_overflow(a, b, &r)) return false;
+    *out = r;
+    return true;
+}
+
+/* A zero dim makes the product zero, but the other dims must still be sane: their product is formed without it. */
+bool hone_count_of(const int64_t *dims, int rank, int64_t *out) {
+    int64_t n = 1;
+    bool empty = false;
+    for (int i = 0; i < rank; i++) {
+        if (dims[i] < 0) return false;
+        if (dims[i] == 0) empty = true;
+        else if (__builtin_mul_overflow(n, dims[i], &n) || n > (int64_t)1 << 62) return false;
+    }
+    *out = empty ? 0 : n;
+    return true;
+}
+
+bool hone_vec_grow(void **at, int *room, int n, size_t item) {
+    if (n <= *room) return true;
+    if (n < 0) return false; /* the count passed INT_MAX */
+    size_t want = (size_t)(*room < 8 ? 8 : *room) * 3 / 2, bytes;
+    if (want < (size_t)n) want = (size_t)n;
+    if (want > INT32_MAX) want = INT32_MAX;
+    if (!hone_mul_size(want, item, &bytes)) return false;
+    void *p = hone_realloc(*at, (size_t)*room * item, bytes);
+    if (!p) return false;
+    *at = p;
+    *room = (int)want;
+    return true;
+}

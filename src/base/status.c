@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+   status: the calling thread's last message. Not a log: one line, replaced by the next failure.
+
+   Messages quote names out of hostile files, so control characters become blanks: whatever was put in, one line comes out. */
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LIMIT = 1024 };
+static _Thread_local char message[LIMIT];
+
+/* Formats into a buffer of its own first: the arguments may point into the message. */
+static void format_line(char out[LIMIT], const char *format, va_list args) {
+    if (vsnprintf(out, LIMIT, format, args) < 0) out[0] = 0;
+    for (char *c = out; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
+}
+
+hone_status hone_fail(hone_status s, const char *format, ...) {
+    char line[LIMIT];
+    va_list args;
+    va_start(args, format);
+    format_line(line, format, args);
+    va_end(args);
+    memcpy(message, line, LIMIT);
+    return s;
+}
+
+hone_status hone_fail_at(hone_status s, const char *format, ...) {
+    char line[LIMIT];
+    va_list args;
+    va_start(args, format);
+    format_line(line, format, args);
+    va_end(args);
+    size_t front = strlen(line), rest = strlen(message);
+    if (front + rest >= LIMIT) rest = LIMIT - 1 - front;
+    memmove(message + front, message, rest);
+    memcpy(message, line, front);
+    message[front + rest] = 0;
+    return s;
+}
+
+const char *hone_fail_text(void) { return message; }
+const char *hone_error(void) { return message; }

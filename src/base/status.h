@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+   status: what a call that can fail returns, and the one line that says why.
+
+   Three kinds of trouble, three mechanisms: a wrong input returns a status and leaves a message on the thread; a variant that
+   does not apply returns false in silence; a bug of ours is an assert. The library never prints, exits or aborts. */
+#ifndef HONE_BASE_STATUS_H
+#define HONE_BASE_STATUS_H
+#include "hone/hone.h" /* hone_status */
+
+#define HONE_CHECKED __attribute__((warn_unused_result))
+#define HONE_PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+/* Sets this thread's message and returns `s`, so that `return hone_fail(HONE_BAD_INPUT, "…")` is the whole failure path. */
+hone_status hone_fail(hone_status s, const char *format, ...) HONE_PRINTF(2, 3);
+/* Puts context in front of the message already there ("node 'a' (Conv 22): " + message); returns `s`. */
+hone_status hone_fail_at(hone_status s, const char *format, ...) HONE_PRINTF(2, 3);
+const char *hone_fail_text(void); /* this thread's message, "" when none */
+
+#define HONE_TRY(call)                         \
+    do {                                       \
+        hone_status try_status_ = (call);      \
+        if (try_status_) return try_status_;   \
+    } while (0)
+#endif
