@@ -41,7 +41,8 @@ test-all: setup-all test
 	@$(MAKE) --no-print-directory check-format lint
 
 check-format:
-	@clang-format --dry-run --Werror $(C_FILES)
+	@bad=$$(for f in $(C_FILES); do clang-format --dry-run --Werror $$f >/dev/null 2>&1 || echo $$f; done); \
+	 [ -z "$$bad" ] || { echo "these need 'make format':" $$bad; exit 1; }
 
 lint:
 	@clang-tidy --quiet -p build-clang $(filter src/%.c apps/%.c,$(C_FILES))
