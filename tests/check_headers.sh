@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every header compiles alone:  check_headers.sh SOURCE_DIR CC
 # Public ones as C and as C++, those of src/ as C. Headers of one instruction set are compiled where the compiler is for it.
+# Text that only works after its includer set some names is not a header: call it .inc.
 set -u
 cd "${1:?usage: check_headers.sh SOURCE_DIR CC}" || exit 1
 cc=${2:-cc}
@@ -16,7 +17,6 @@ alone() { # header, then the compiler with its options
     local header=$1
     shift
     count=$((count + 1))
-    # An unused static function is what a header is for; a pragma in the main file would be reported, so the header is included.
     if ! echo "#include \"$header\"" | "$@" $flags -; then
         echo "$header does not compile alone with: $*"
         bad=$((bad + 1))

@@ -40,8 +40,7 @@ while IFS=: read -r file line text; do
         continue
     fi
     case $text in
-    *\<hone/*) continue ;;
-    *\<*) continue ;;
+    *\<*) [ -e "src/$path" ] || continue ;; # the system's, or <hone/hone.h>
     esac
     seen=$((seen + 1))
     own=${file%/*}/$path
