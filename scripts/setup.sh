@@ -3,7 +3,7 @@
 # Installs what is missing, and only that:  setup.sh build|test|all
 # Silent when nothing is missing. Debian and Ubuntu only; elsewhere it names the programs and stops.
 set -u
-build="cc:gcc c++:g++ cmake:cmake ninja:ninja-build"
+build="cc:gcc c++:g++ /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build"
 test="$build /usr/include/cmocka.h:libcmocka-dev"
 case $(uname -m) in
 aarch64) cross="x86_64-linux-gnu-gcc:gcc-x86-64-linux-gnu /usr/x86_64-linux-gnu/include/stdio.h:libc6-dev-amd64-cross qemu-x86_64:qemu-user" ;;
@@ -40,8 +40,8 @@ if [ "$(id -u)" != 0 ]; then
 fi
 echo "setup: installing$missing"
 log=$(mktemp)
-if $sudo apt-get -qq update >"$log" 2>&1 &&
-    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends $missing >>"$log" 2>&1; then
+$sudo apt-get -qq update >"$log" 2>&1 || true # one dead source must not stop the others
+if $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends $missing >>"$log" 2>&1; then
     rm -f "$log"
 else
     tail -n 5 "$log" >&2
