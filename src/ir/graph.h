@@ -59,6 +59,8 @@ struct hone_graph {
     hone_vec(hone_vid) in, out;
     int n_formal;        /* body: inputs that the op gives; the rest are captures. Outermost: = in.n */
     int opset;           /* as imported, for reports */
+    struct { int32_t *at; int room; } names; /* var by name, a hash kept by graph.c: so names are given by hone_graph_var only */
+    hone_vec(hone_value *) held; /* outermost: tensors that attributes point to */
     hone_vec(hone_graph *) owned; /* outermost: bodies, to be destroyed with it */
     void *keep;          /* what constants point into (a mapped file) … */
     void (*keep_free)(void *); /* … and how it is let go */
@@ -72,7 +74,7 @@ hone_vid hone_graph_var(hone_graph *, const char *name); /* a new var, nothing k
 hone_vid hone_graph_find(const hone_graph *, const char *name); /* -1: none */
 hone_vid hone_graph_const(hone_graph *, const char *name, hone_value *take); /* takes the reference; sets dtype, rank, dims. -1: no memory (value dropped) */
 hone_node *hone_graph_node(hone_graph *, const hone_program *, const char *name, const hone_vid *in, int n_in, const hone_vid *out, int n_out);
-/* Attributes are set once, in the graph's arena. */
+/* Attributes are copied into the graph's arena, texts and numbers too; tensors are held by the graph. Nodes may share a list. */
 bool hone_node_attrs(hone_graph *, hone_node *, const hone_attr *, int n);
 static inline hone_var *hone_var_of(const hone_graph *g, hone_vid v) { return v < 0 ? NULL : g->var.at + v; }
 

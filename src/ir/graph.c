@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+   graph: making, indexing and destroying. What a graph may be is checked in verify.c; what its vars are is found in infer.c.
+
+   Names are found by an open-addressing hash of var numbers, one a graph, at most half full; the names themselves stand in the vars. */
+#include "ir/graph.h"
+
+#include <string.h>
+
+static uint64_t hash_name(const char *name) {
+    uint64_t h = 1469598103934665603u;
+    for (; *name; name++) h = (h ^ (unsigned char)*name) * 1099511628211u;
+    return h ^ h >> 29;
+}
+
+static hone_graph *root_of(hone_graph *g) {
+    while (g->outer) g = g->outer;
+    return g;
+}
+
+/* ---- create, destroy ------------------------------------------------------------------------------------------------------------- */
+hone_status hone_graph_create(const char *name, hone_graph **out) {
+    hone_graph *g = hone_alloc(sizeof *g);
+    if (!g) return hone_fail(HONE_NO_MEMORY, "no memory for graph '%s'", name ? name : "");
+    g->arena = hone_arena_create();
+    g->dims = hone_dims_create();
+    g->name = g->arena ? hone_arena_text(g->arena, "%s", name ? name : "") : NULL;
+    if (!g->arena || !g->dims || !g->name) {
+        hone_graph_destroy(g);
+        return hone_fail(HONE_NO_MEMORY, "no memory for graph '%s'", name ? name : "");
+    }
+    *out = g;
+    return HONE_OK;
+}
+
+hone_graph *hone_graph_body(hone_graph *outer, const char *name) {
+    hone_graph *root = root_of(outer);
+    const char *text = hone_arena_text(root->arena, "%s", name ? name : "");
+    hone_graph *g = text ? hone_alloc(sizeof *g) : NULL;
+    if (!g) return NULL;
+    *g = (hone_graph){.arena = root->arena, .dims = root->dims, .name = text, .outer = outer, .opset = root->opset};
+    if (!hone_push(&root->owned, g)) {
+        hone_free(g);
+        return NULL;
+    }
+    return g;
+}
+
+static void free_parts(hone_graph *g) {
+    for (int k = 0; k < g->var.n; k++) hone_value_drop(g->var.at[k].value);
+    for (int k = 0; k < g->held.n; k++) hone_value_drop(g->held.at[k]);
+    hone_vec_free(&g->var);
+    hone_vec_free(&g->node);
+    hone_vec_free(&g->in);
+    hone_vec_free(&g->out);
+    hone_vec_free(&g->held);
+    hone_free(g->names.at);
+}
+
+void hone_graph_destroy(hone_graph *g) {
+    if (!g) return;
+    for (int k = 0; k < g->owned.n; k++) {
+        free_parts(g->owned.at[k]);
+        hone_free(g->owned.at[k]);
+    }
+    hone_vec_free(&g->owned);
+    free_parts(g);
+    if (g->keep && g->keep_free) g->keep_free(g->keep); /* after the constants that point into it */
+    if (g->dims) hone_dims_destroy(g->dims);
+    if (g->arena) hone_arena_destroy(g->arena);
+    hone_free(g);
+}
+
+/* ---- vars and their names -------------------------------------------------------------------------------------------------------- */
+/* The slot that holds `name`, or the free one where it would stand. The table is never full. */
+static int slot_of(const hone_graph *g, const char *name) {
+    int mask = g->names.room - 1, k = (int)(hash_name(name) & (uint64_t)mask);
+    while (g->names.at[k] && strcmp(g->var.at[g->names.at[k] - 1].name, name) != 0) k = (k + 1) & mask;
+    return k;
+}
+
+static bool names_grow(hone_graph *g) {
+    if ((g->var.n + 1) * 2 <= g->names.room) return true;
+    int room = g->names.room ? g->names.room * 2 : 64;
+    if (room <= 0) return false;
+    int32_t *at = hone_alloc((size_t)room * sizeof *at);
+    if (!at) return false;
+    hone_free(g->names.at);
+    g->names.at = at;
+    g->names.room = room;
+    for (int v = 0; v < g->var.n; v++) at[slot_of(g, g->var.at[v].name)] = v + 1;
+    return true;
+}
+
+hone_vid hone_graph_find(const hone_graph *g, const char *name) {
+    return g->names.room ? g->names.at[slot_of(g, name)] - 1 : -1;
+}
+
+/* `name`, or it with a number behind it that is free. Numbers start at the count of vars, so that a thousand like names cost little. */
+static const char *free_name(hone_graph *g, const char *name) {
+    if (name && name[0] && hone_graph_find(g, name) < 0) return hone_arena_text(g->arena, "%s", name);
+    for (int k = g->var.n;; k++) {
+        const char *made = hone_arena_text(g->arena, "%s%s%d", name ? name : "", name && name[0] ? "#" : "v", k);
+        if (!made || hone_graph_find(g, made) < 0) return made;
+    }
+}
+
+hone_vid hone_graph_var(hone_graph *g, const char *name) {
+    if (g->var.n >= INT32_MAX / 4 || !names_grow(g)) return -1;
+    hone_var v = {.name = free_name(g, name), .rank = -1, .producer = -1};
+    if (!v.name || !hone_push(&g->var, v)) return -1;
+    g->names.at[slot_of(g, v.name)] = g->var.n;
+    return g->var.n - 1;
+}
+
+hone_vid hone_graph_const(hone_graph *g, const char *name, hone_value *take) {
+    hone_vid id = hone_graph_var(g, name);
+    if (id < 0) {
+        hone_value_drop(take);
+        return -1;
+    }
+    hone_var *v = g->var.at + id;
+    v->value = take;
+    v->tag = take->tag;
+    v->dtype = take->dtype;
+    if (take->tag == HONE_TAG_TENSOR) {
+        v->rank = take->rank;
+        for (int k = 0; k < take->rank; k++) v->dim[k] = take->dim[k];
+    }
+    return id;
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------------------------------------------- */
+static hone_vid *copy_ids(hone_graph *g, const hone_vid *id, int n) {
+    hone_vid *copy = HONE_NEW_N(g->arena, hone_vid, n ? n : 1);
+    if (copy && n) memcpy(copy, id, (size_t)n * sizeof *id);
+    return copy;
+}
+
+hone_node *hone_graph_node(hone_graph *g, const hone_program *p, const char *name, const hone_vid *in, int n_in, const hone_vid *out, int n_out) {
+    hone_node *n = HONE_NEW(g->arena, hone_node);
+    if (!n) return NULL;
+    n->program = p;
+    n->name = hone_arena_text(g->arena, "%s", name ? name : "");
+    n->in = copy_ids(g, in, n_in);
+    n->out = copy_ids(g, out, n_out);
+    n->n_in = n_in;
+    n->n_out = n_out;
+    if (!n->name || !n->in || !n->out || !hone_push(&g->node, n)) return NULL;
+    for (int k = 0; k < n_out; k++)
+        if (out[k] >= 0) g->var.at[out[k]].producer = g->node.n - 1;
+    return n;
+}
+
+static bool copy_attr(hone_graph *g, hone_graph *root, const hone_attr *from, hone_attr *to) {
+    size_t n = (size_t)(from->n > 0 ? from->n : 0);
+    *to = *from;
+    to->name = hone_arena_text(g->arena, "%s", from->name);
+    if (!to->name) return false;
+    if (from->i && !(to->i = hone_arena_copy(g->arena, from->i, n * sizeof *from->i))) return false;
+    if (from->f && !(to->f = hone_arena_copy(g->arena, from->f, n * sizeof *from->f))) return false;
+    if (from->s) {
+        hone_string *s = HONE_NEW_N(g->arena, hone_string, n ? n : 1);
+        for (size_t k = 0; s && k < n; k++) {
+            s[k].bytes = from->s[k].bytes;
+            if (!(s[k].text = hone_arena_textn(g->arena, from->s[k].text, (size_t)from->s[k].bytes))) return false;
+        }
+        if (!(to->s = s)) return false;
+    }
+    if (from->tensor) {
+        hone_value **t = HONE_NEW_N(g->arena, hone_value *, n ? n : 1);
+        for (size_t k = 0; t && k < n; k++) {
+            if (!hone_push(&root->held, from->tensor[k])) return false;
+            t[k] = hone_value_hold(from->tensor[k]);
+        }
+        if (!(to->tensor = t)) return false;
+    }
+    return true;
+}
+
+bool hone_node_attrs(hone_graph *g, hone_node *node, const hone_attr *attr, int n) {
+    hone_attr *copy = HONE_NEW_N(g->arena, hone_attr, n ? n : 1);
+    if (!copy) return false;
+    for (int k = 0; k < n; k++)
+        if (!copy_attr(g, root_of(g), attr + k, copy + k)) return false;
+    node->attr = copy;
+    node->n_attr = n;
+    return true;
+}
+
+/* ---- index, compact -------------------------------------------------------------------------------------------------------------- */
+void hone_graph_index(hone_graph *g) {
+    for (int v = 0; v < g->var.n; v++) g->var.at[v].producer = -1, g->var.at[v].uses = 0;
+    for (int k = 0; k < g->node.n; k++) {
+        const hone_node *n = g->node.at[k];
+        if (n->dead) continue;
+        for (int j = 0; j < n->n_in; j++)
+            if (n->in[j] >= 0) g->var.at[n->in[j]].uses++;
+        for (int j = 0; j < n->n_out; j++)
+            if (n->out[j] >= 0) g->var.at[n->out[j]].producer = k;
+        for (int j = 0; j < n->n_body; j++) hone_graph_index(n->body[j]);
+    }
+    for (int k = 0; k < g->out.n; k++) g->var.at[g->out.at[k]].uses++;
+}
+
+static void drop_dead(hone_graph *g) {
+    int kept = 0;
+    for (int k = 0; k < g->node.n; k++) {
+        hone_node *n = g->node.at[k];
+        if (n->dead) continue;
+        for (int j = 0; j < n->n_body; j++) drop_dead(n->body[j]);
+        g->node.at[kept++] = n;
+    }
+    g->node.n = kept;
+}
+
+void hone_graph_compact(hone_graph *g) {
+    drop_dead(g);
+    hone_graph_index(g);
+}
