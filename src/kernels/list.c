@@ -7,7 +7,7 @@
 
 #if defined(__x86_64__)
 #define GEMM_F32(ROW)                 \
-    ROW(4, 8, base, 0)                \
+    ROW(6, 8, base, 0)                \
     ROW(6, 16, avx2, HONE_CPU_AVX2)   \
     ROW(14, 32, avx512, HONE_CPU_AVX512)
 #define DEPTHWISE_F32(ROW)    \
@@ -18,7 +18,7 @@
 #define GEMM_F32(ROW) ROW(8, 12, base, 0)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #else
-#define GEMM_F32(ROW) ROW(4, 8, base, 0)
+#define GEMM_F32(ROW) ROW(6, 8, base, 0)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #endif
 

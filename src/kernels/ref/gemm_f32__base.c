@@ -8,8 +8,8 @@
 #define NR 12
 #define LANES 1
 #else
-/* 16 registers: 8 sums, 2 of B, one of A, and room for products, which are not fused here */
-#define MR 4
+/* 16 registers: 12 sums, 2 of B, one of A, one for the product, which is not fused here */
+#define MR 6
 #define NR 8
 #define LANES 0
 #endif

@@ -3,10 +3,8 @@
 #if defined(__x86_64__)
 #define VW 16
 #define ISA avx512
-#ifndef MR
 #define MR 14
 #define NR 32
-#endif
 #define LANES 0
 #include "kernels/ref/gemm_f32.inc"
 #else

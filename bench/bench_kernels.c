@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+   bench_kernels: GFLOP/s of every kernel row that this CPU (as masked) can run, beside the peak of multiply-adds at the row's level.
+
+   The peak is measured, not looked up: a loop of nothing but multiply-adds may settle on fewer pipes than the core has, so several loop
+   bodies are tried and the best of all short runs counts. Kernels are shown as the median of short runs, with slowest and fastest; on a
+   busy machine the fastest says what the kernel can do. One thread. */
+#include "base/thread.h"
+#include "kernels/gemm.h"
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+enum { RUNS = 25 };
+
+static volatile float sink, opaque = 0.5f;
+
+/* ---- peak ---- */
+
+#if defined(__clang__)
+#define FULL _Pragma("clang loop unroll(full)")
+#else
+#define FULL _Pragma("GCC unroll 32")
+#endif
+
+/* n turns of `sums` independent multiply-adds of vw floats; the addend stays in a register, or is loaded. Returns the flops done. */
+#define PEAK(name, attributes, vw, sums, loaded)                                          \
+    attributes static double name(int64_t n) {                                            \
+        typedef float vec __attribute__((vector_size(vw * 4)));                           \
+        vec s[sums], y[sums];                                                             \
+        const vec x = (vec){0} + opaque;                                                  \
+        FULL for (int i = 0; i < sums; i++) s[i] = y[i] = (vec){0} + (float)i + opaque;   \
+        for (int64_t p = 0; p < n; p++) {                                                 \
+            if (loaded) __asm__ volatile("" : : "r"(y) : "memory");                       \
+            FULL for (int i = 0; i < sums; i++) s[i] = s[i] * x + (loaded ? y[i] : x);    \
+        }                                                                                 \
+        FULL for (int i = 1; i < sums; i++) s[0] += s[i];                                 \
+        sink = s[0][0] + s[0][vw - 1];                                                    \
+        return 2.0 * (double)n * sums * vw;                                               \
+    }
+#define PEAKS(isa, attributes, vw)               \
+    PEAK(peak_##isa##_8, attributes, vw, 8, 0)   \
+    PEAK(peak_##isa##_10, attributes, vw, 10, 0) \
+    PEAK(peak_##isa##_12, attributes, vw, 12, 0) \
+    PEAK(peak_##isa##_16, attributes, vw, 16, 0) \
+    PEAK(peak_##isa##_20, attributes, vw, 20, 0) \
+    PEAK(peak_##isa##_24, attributes, vw, 24, 0) \
+    PEAK(peak_##isa##_12l, attributes, vw, 12, 1)
+#define BODIES(isa) {peak_##isa##_8, peak_##isa##_10, peak_##isa##_12, peak_##isa##_16, peak_##isa##_20, peak_##isa##_24, peak_##isa##_12l}
+
+PEAKS(base, , 4)
+#if defined(__x86_64__)
+PEAKS(avx2, __attribute__((target("avx2,fma"))), 8)
+PEAKS(avx512, __attribute__((target("avx512f"))), 16)
+#endif
+
+typedef struct {
+    uint32_t cpu; /* as in the kernels' rows */
+    double (*body[7])(int64_t n);
+    double best;
+} peak;
+static peak peaks[] = {
+    {0, BODIES(base), 0},
+#if defined(__x86_64__)
+    {HONE_CPU_AVX2, BODIES(avx2), 0},
+    {HONE_CPU_AVX512, BODIES(avx512), 0},
+#endif
+};
+
+/* Runs the bodies once more and gives the best GFLOP/s seen so far. Called beside every kernel, so that both see the same weather. */
+static double peak_of(uint32_t cpu) {
+    for (size_t i = 0; i < COUNT(peaks); i++) {
+        if (peaks[i].cpu != cpu) continue;
+        for (int run = 0; run < 3; run++)
+            for (size_t b = 0; b < COUNT(peaks[i].body); b++) {
+                const uint64_t start = hone_clock_ns();
+                const double flops = peaks[i].body[b](10000), gflops = flops / (double)(hone_clock_ns() - start);
+                if (gflops > peaks[i].best) peaks[i].best = gflops;
+            }
+        return peaks[i].best;
+    }
+    return 0;
+}
+
+/* ---- one line of figures ---- */
+
+typedef struct {
+    double median, low, high; /* of GFLOP/s */
+} figure;
+
+static int ascending(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+
+/* work(arg) does `flops`; it is repeated until a run is long enough for the clock */
+static figure measure(void (*work)(void *), void *arg, double flops) {
+    double sample[RUNS];
+    uint64_t start = hone_clock_ns();
+    work(arg);
+    const uint64_t once = hone_clock_ns() - start + 1;
+    const int repeats = (int)(once < 200000 ? 200000 / once + 1 : 1);
+    for (int run = 0; run < RUNS; run++) {
+        start = hone_clock_ns();
+        for (int i = 0; i < repeats; i++) work(arg);
+        sample[run] = flops * repeats / (double)(hone_clock_ns() - start);
+    }
+    qsort(sample, RUNS, sizeof *sample, ascending);
+    return (figure){sample[RUNS / 2], sample[0], sample[RUNS - 1]};
+}
+
+static void show(const char *name, const char *what, figure f, double top) {
+    printf("%-30s %-32s %7.1f  (%6.1f … %6.1f)  %3.0f %%", name, what, f.median, f.low, f.high, 100 * f.median / top);
+}
+
+static float *floats(size_t n) {
+    float *p = aligned_alloc(64, (n * sizeof *p + 63) / 64 * 64);
+    if (!p) {
+        fprintf(stderr, "no memory\n");
+        exit(1);
+    }
+    for (size_t i = 0; i < n; i++) p[i] = (float)(i % 17) * 0.1f - 0.8f;
+    return p;
+}
+
+/* ---- GEMM: one panel of A against a row of panels of B ---- */
+
+typedef struct {
+    const hone_gemm_f32 *row;
+    int m;
+    int64_t k, panels;
+    const float *a, *b;
+    float *c;
+} gemm_work;
+
+static void gemm_run(void *arg) {
+    const gemm_work *w = arg;
+    for (int64_t p = 0; p < w->panels; p++)
+        w->row->run(w->m, w->k, w->a, w->b + p * w->k * w->row->nr, w->c + p * w->row->nr, w->panels * w->row->nr, 1);
+}
+
+static void gemm(const hone_gemm_f32 *row) {
+    const int64_t k = 256;
+    /* bytes of B: in L1, in L2, in memory; rows */
+    const struct { const char *where; int64_t bytes; int m; } cases[] = {
+        {"B in L1", 16 << 10, row->mr}, {"B in L2", 256 << 10, row->mr}, {"B in L2, half the rows", 256 << 10, row->mr / 2},
+        {"B in L2, one row", 256 << 10, 1}, {"B in memory, one row", 192 << 20, 1}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const int64_t panel = k * row->nr * (int64_t)sizeof(float), panels = cases[i].bytes / panel ? cases[i].bytes / panel : 1;
+        float *a = floats((size_t)(k * row->mr)), *b = floats((size_t)(panels * k * row->nr)), *c = floats((size_t)(row->mr * panels * row->nr));
+        gemm_work w = {row, cases[i].m, k, panels, a, b, c};
+        const double flops = 2.0 * w.m * (double)k * row->nr * (double)panels;
+        char what[64];
+        snprintf(what, sizeof what, "m %2d, k %d, %s", w.m, (int)k, cases[i].where);
+        const figure f = measure(gemm_run, &w, flops);
+        show(row->name, what, f, peak_of(row->cpu));
+        printf(w.m == 1 ? "  reads %.1f GB/s\n" : "\n", f.median / 2 * (double)sizeof(float));
+        free(a), free(b), free(c);
+    }
+}
+
+/* ---- depthwise: planes of the usual networks, enough of them to lie in L2 ---- */
+
+typedef struct {
+    const hone_depthwise_f32 *row;
+    hone_depthwise_shape s;
+    int64_t planes;
+    const float *x, *k;
+    float *y;
+} depthwise_work;
+
+static void depthwise_run(void *arg) {
+    const depthwise_work *w = arg;
+    for (int64_t p = 0; p < w->planes; p++)
+        w->row->run(&w->s, w->x + p * w->s.h * w->s.w, w->k + p * w->s.kh * w->s.kw, w->y + p * w->s.oh * w->s.ow, 0, w->s.oh);
+}
+
+static void depthwise(const hone_depthwise_f32 *row) {
+    static const struct { int64_t h, w, kh, kw, stride; } cases[] = {
+        {112, 112, 3, 3, 1}, {112, 112, 3, 3, 2}, {56, 56, 3, 3, 1}, {56, 56, 3, 3, 2}, {28, 28, 3, 3, 1}, {14, 14, 3, 3, 1}, {14, 14, 3, 3, 2},
+        {7, 7, 3, 3, 1}, {56, 56, 5, 5, 2}, {28, 28, 5, 5, 1}, {14, 14, 5, 5, 1}, {7, 7, 5, 5, 1}, {56, 56, 7, 7, 1}, {1, 1000, 1, 9, 1}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        hone_depthwise_shape s = {.h = cases[i].h, .w = cases[i].w, .kh = cases[i].kh, .kw = cases[i].kw, .sh = cases[i].stride, .sw = cases[i].stride,
+                                  .dh = 1, .dw = 1, .ph = cases[i].kh / 2, .pw = cases[i].kw / 2, .xs = cases[i].w};
+        s.oh = (s.h + 2 * s.ph - s.kh) / s.sh + 1, s.ow = (s.w + 2 * s.pw - s.kw) / s.sw + 1, s.ys = s.ow;
+        const int64_t planes = (256 << 10) / (s.h * s.w * (int64_t)sizeof(float)) + 1;
+        float *x = floats((size_t)(planes * s.h * s.w)), *k = floats((size_t)(planes * s.kh * s.kw)), *y = floats((size_t)(planes * s.oh * s.ow));
+        depthwise_work w = {row, s, planes, x, k, y};
+        const double flops = 2.0 * (double)(s.kh * s.kw * s.oh * s.ow * planes);
+        char what[64];
+        snprintf(what, sizeof what, "%dx%d, kernel %dx%d, stride %d", (int)s.h, (int)s.w, (int)s.kh, (int)s.kw, (int)s.sh);
+        const figure f = measure(depthwise_run, &w, flops);
+        show(row->name, what, f, peak_of(row->cpu));
+        printf("  %.2f us a plane\n", flops / (double)planes / f.median * 1e-3);
+        free(x), free(k), free(y);
+    }
+}
+
+int main(void) {
+    for (const hone_gemm_f32 *row = hone_gemm_f32_list; row->name; row++)
+        if ((row->cpu & ~hone_cpu()) == 0) peak_of(row->cpu);
+    printf("%-30s %-32s GFLOP/s  (slowest … fastest)  of peak\n", "kernel", "work");
+    for (const hone_gemm_f32 *row = hone_gemm_f32_list; row->name; row++)
+        if ((row->cpu & ~hone_cpu()) == 0) gemm(row);
+    for (const hone_depthwise_f32 *row = hone_depthwise_f32_list; row->name; row++)
+        if ((row->cpu & ~hone_cpu()) == 0) depthwise(row);
+    for (size_t i = 0; i < COUNT(peaks); i++)
+        if ((peaks[i].cpu & ~hone_cpu()) == 0) printf("peak of multiply-adds, level %zu: %.1f GFLOP/s\n", i, peaks[i].best);
+    return 0;
+}
