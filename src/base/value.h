@@ -10,6 +10,7 @@
 #include "base/mem.h"
 
 #define HONE_MAX_RANK 16
+#define HONE_MAX_DEPTH 64
 
 typedef struct { int64_t bytes; const char *text; } hone_string; /* not zero-terminated; immutable */
 typedef struct hone_strings hone_strings;                          /* a counted pool: strings live as long as any holder */
@@ -25,6 +26,7 @@ struct hone_value {
     hone_tag tag;
     hone_dtype dtype; /* tensor: of elements; sequence/optional/map: of the tensors inside where known, else NONE */
     int8_t rank;
+    int8_t depth; /* how deep lists stand in each other here: tensor 0, at most HONE_MAX_DEPTH */
     int64_t dim[HONE_MAX_RANK];
     void *data;                /* tensor; NULL only if it has no element */
     size_t bytes;              /* of data */

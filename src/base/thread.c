@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+   thread: the pool of workers, teams, and the barrier. Waiting is always: spin for a little, then sleep on a futex.
+
+   A worker is idle (in the free list, waiting for `go`), or in exactly one team. The pool counts the threads that are in teams, callers
+   included, and a team takes only as many workers as there are cores left; a caller with none runs alone, so nothing ever waits for a
+   worker and nested teams cannot deadlock. */
+#define _GNU_SOURCE
+#include "base/thread.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+/* ---- waiting ---- */
+
+static inline void relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void sleep_while(atomic_uint *at, unsigned value) { syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0); }
+static void wake(atomic_uint *at, int sleepers) { syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0); }
+
+/* Spins until *at differs from `value`, at most about 20 us; false: time is up. With `crowded` (more threads than cores) the one we wait
+   for may need our core, so give up almost at once. */
+static bool spin_while(atomic_uint *at, unsigned value, bool crowded) {
+    enum { SPIN_NS = 20000 };
+    uint64_t end = 0;
+    for (int round = 0;; round++) {
+        for (int i = 0; i < 32; i++) {
+            if (atomic_load_explicit(at, memory_order_acquire) != value) return true;
+            relax();
+        }
+        if (crowded) return false;
+        uint64_t now = hone_clock_ns();
+        if (round == 0) end = now + SPIN_NS;
+        else if (now >= end) return false;
+    }
+}
+
+/* ---- barrier ---- */
+
+/* The phase counts in twos; its lowest bit says that somebody sleeps, so that an awake team pays no system call. */
+void hone_barrier_init(hone_barrier *b, int members) {
+    atomic_init(&b->arrived, 0);
+    atomic_init(&b->phase, 0);
+    b->members = (unsigned)members;
+}
+
+void hone_barrier_wait(hone_barrier *b) {
+    if (b->members <= 1) return;
+    unsigned phase = atomic_load_explicit(&b->phase, memory_order_acquire) & ~1u;
+    if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) + 1 == b->members) {
+        atomic_store_explicit(&b->arrived, 0, memory_order_relaxed);
+        if (atomic_exchange_explicit(&b->phase, phase + 2, memory_order_acq_rel) & 1) wake(&b->phase, INT_MAX);
+        return;
+    }
+    unsigned seen = phase;
+    spin_while(&b->phase, phase, b->members > (unsigned)hone_cores());
+    if (!atomic_compare_exchange_strong(&b->phase, &seen, phase | 1) && seen != (phase | 1)) return;
+    while (atomic_load_explicit(&b->phase, memory_order_acquire) == (phase | 1)) sleep_while(&b->phase, phase | 1);
+}
+
+/* ---- pool ---- */
+
+enum { IDLE, ASLEEP, WORK, QUIT };
+#define CALLER_SLEEPS 0x80000000u
+
+typedef struct {
+    void (*body)(void *, int, int);
+    void *arg;
+    int members;
+    atomic_uint away; /* workers not back yet, and CALLER_SLEEPS */
+} team;
+
+typedef struct worker {
+    _Alignas(64) atomic_uint go; /* IDLE … QUIT */
+    team *team;
+    int member;
+    pthread_t thread;
+    struct worker *next; /* in the free list */
+} worker;
+
+static struct {
+    pthread_mutex_t lock;
+    worker *free;
+    int workers; /* alive */
+    int busy;    /* threads in teams */
+    bool watched; /* fork handler installed */
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static _Thread_local bool in_team;
+
+/* A child has none of its parent's threads: start with an empty pool. */
+static void after_fork(void) {
+    pthread_mutex_init(&pool.lock, NULL);
+    pool.free = NULL;
+    pool.workers = 0;
+    pool.busy = in_team;
+}
+
+static void send(worker *w, unsigned order) {
+    if (atomic_exchange_explicit(&w->go, order, memory_order_acq_rel) == ASLEEP) wake(&w->go, 1);
+}
+
+static void *live(void *self) {
+    worker *w = self;
+    in_team = true; /* what it runs is always part of a team, and counted there */
+    for (;;) {
+        unsigned idle = IDLE;
+        if (!spin_while(&w->go, IDLE, false) && atomic_compare_exchange_strong(&w->go, &idle, ASLEEP))
+            while (atomic_load_explicit(&w->go, memory_order_acquire) == ASLEEP) sleep_while(&w->go, ASLEEP);
+        if (atomic_load_explicit(&w->go, memory_order_acquire) == QUIT) return NULL;
+        team *t = w->team;
+        t->body(t->arg, w->member, t->members);
+        /* Be free before the caller knows it: its next team then finds the same workers. */
+        atomic_store_explicit(&w->go, IDLE, memory_order_relaxed);
+        pthread_mutex_lock(&pool.lock);
+        w->next = pool.free;
+        pool.free = w;
+        pool.busy--;
+        pthread_mutex_unlock(&pool.lock);
+        /* After the last decrement the team may be gone; waking its address then wakes at worst somebody who looks again. */
+        if (atomic_fetch_sub_explicit(&t->away, 1, memory_order_acq_rel) == (1 | CALLER_SLEEPS)) wake(&t->away, 1);
+    }
+}
+
+static worker *hire(void) {
+    worker *w = hone_alloc(sizeof *w);
+    if (!w) return NULL;
+    sigset_t all, before;
+    sigfillset(&all); /* the program's signals are for the program's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&w->thread, NULL, live, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) hone_free(w), w = NULL;
+    else pool.workers++;
+    return w;
+}
+
+/* Takes up to `want` workers out of the free list, hiring where it is empty. Called with the lock. */
+static worker *take(int want, int *got) {
+    worker *taken = NULL;
+    for (*got = 0; *got < want; ++*got) {
+        worker *w = pool.free;
+        if (w) pool.free = w->next;
+        else if (pool.workers >= hone_cores() || !(w = hire())) break;
+        w->next = taken;
+        taken = w;
+    }
+    return taken;
+}
+
+void hone_team_run(int threads, void (*body)(void *arg, int member, int members), void *arg) {
+    int cores = hone_cores(), got = 0;
+    if (threads <= 0 || threads > cores) threads = cores;
+    bool outer = in_team; /* a team inside a team: this thread is counted already */
+    in_team = true;
+    pthread_mutex_lock(&pool.lock);
+    if (!pool.watched) pool.watched = pthread_atfork(NULL, NULL, after_fork) == 0;
+    pool.busy += !outer;
+    int left = cores - pool.busy;
+    worker *w = take(threads - 1 < left ? threads - 1 : left, &got);
+    pool.busy += got;
+    pthread_mutex_unlock(&pool.lock);
+
+    team t = {.body = body, .arg = arg, .members = got + 1};
+    atomic_init(&t.away, (unsigned)got);
+    for (int member = 1; w; member++) {
+        worker *next = w->next; /* read before it runs: at its end it writes this field */
+        w->team = &t;
+        w->member = member;
+        send(w, WORK);
+        w = next;
+    }
+    body(arg, 0, got + 1);
+    for (unsigned away; (away = atomic_load_explicit(&t.away, memory_order_acquire)) & ~CALLER_SLEEPS;) {
+        if (!(away & CALLER_SLEEPS) && spin_while(&t.away, away, false)) continue;
+        away = atomic_fetch_or(&t.away, CALLER_SLEEPS) | CALLER_SLEEPS;
+        if (away != CALLER_SLEEPS) sleep_while(&t.away, away);
+    }
+
+    in_team = outer;
+    if (!outer) {
+        pthread_mutex_lock(&pool.lock);
+        pool.busy--;
+        pthread_mutex_unlock(&pool.lock);
+    }
+}
+
+void hone_pool_shutdown(void) {
+    pthread_mutex_lock(&pool.lock);
+    worker *w = pool.free;
+    pool.free = NULL;
+    for (worker *each = w; each; each = each->next) pool.workers--;
+    pthread_mutex_unlock(&pool.lock);
+    while (w) {
+        worker *next = w->next;
+        send(w, QUIT);
+        pthread_join(w->thread, NULL);
+        hone_free(w);
+        w = next;
+    }
+}
