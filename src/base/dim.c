@@ -77,7 +77,8 @@ hone_dim hone_dim_intern(hone_dims *t, hone_dim_op op, const int64_t *arg, int n
     uint32_t hash = mix(2166136261u + (uint32_t)op, arg, sizeof *arg * (size_t)n);
     for (int h = t->bucket.n ? t->bucket.at[hash & (uint32_t)(t->bucket.n - 1)] : -1; h >= 0; h = t->row.at[h].next) {
         const hone_dim_row *r = &t->row.at[h];
-        if (r->hash == hash && r->op == op && r->n == n && !memcmp(t->arg.at + r->first, arg, sizeof *arg * (size_t)n)) return HONE_DIM_BAND + h;
+        if (r->hash == hash && r->op == op && r->n == n && !memcmp(t->arg.at + r->first, arg, sizeof *arg * (size_t)n))
+            return HONE_DIM_BAND + h;
     }
     hone_dim_row row = {.op = (uint8_t)op, .n = n, .first = t->arg.n, .hash = hash};
     hone_dim_row_bounds(t, op, arg, n, &row.lo, &row.hi);
@@ -111,7 +112,9 @@ static int64_t floor_mod(int64_t a, int64_t b) {
 
 /* ---- arithmetic ---- */
 
-static bool put_whole(hone_dims *t, hone_poly *p, hone_dim d) { return hone_dim_is_number(d) ? hone_poly_put(t, p, d, 1) : hone_poly_put(t, p, 1, d); }
+static bool put_whole(hone_dims *t, hone_poly *p, hone_dim d) {
+    return hone_dim_is_number(d) ? hone_poly_put(t, p, d, 1) : hone_poly_put(t, p, 1, d);
+}
 
 hone_dim hone_dim_add(hone_dims *t, hone_dim a, hone_dim b) {
     int64_t r;

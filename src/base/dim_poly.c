@@ -27,7 +27,9 @@ static int compare(const hone_dims *t, hone_dim a, hone_dim b) { /* > 0: a stand
     return 0;
 }
 
-static hone_dim product_of(hone_dims *t, const hone_dim *f, int n) { return n == 0 ? 1 : n == 1 ? f[0] : hone_dim_intern(t, HONE_DIM_MUL, f, n); }
+static hone_dim product_of(hone_dims *t, const hone_dim *f, int n) {
+    return n == 0 ? 1 : n == 1 ? f[0] : hone_dim_intern(t, HONE_DIM_MUL, f, n);
+}
 
 /* a * b of products, UNKNOWN when there are too many factors. */
 static hone_dim multiply(hone_dims *t, hone_dim a, hone_dim b) {

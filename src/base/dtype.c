@@ -2,7 +2,8 @@
    dtype: the table of element types, and one element's load, store and cast: the definition that dtype_run.c and every kernel must
    equal. Written for exactness, not for speed.
 
-   Complex types are moved, never computed with: c64 passes as its 8 bytes in a u64; c128 fits no scalar (it loads as 0 and stores zeros). */
+   Complex types are moved, never computed with: c64 passes as its 8 bytes in a u64; c128 fits no scalar (it loads as 0 and stores
+   zeros). */
 #include "base/dtype.h"
 
 #include <float.h>
@@ -72,6 +73,11 @@ static float widen(hone_dtype t, uint32_t code) {
     float v;
     if (f->plain_zero && mag == 0) return sign ? NAN : 0.0f;
     if (t == HONE_DTYPE_F8E8M0) return mag > f->max ? NAN : ldexpf(1.0f, e - f->bias);
+    if (t == HONE_DTYPE_BF16) { /* the upper half of an f32, whatever it says */
+        code <<= 16;
+        memcpy(&v, &code, 4);
+        return v;
+    }
     if (mag > f->max && mag == f->over && f->over != f->nan) v = INFINITY;
     else if (mag > f->max) { /* a NaN is quiet, and keeps the payload that fits, as the conversion instructions do */
         uint32_t bits = 0x7fc00000u | m << (23 - f->mantissa);
@@ -81,15 +87,16 @@ static float widen(hone_dtype t, uint32_t code) {
     return sign ? -v : v;
 }
 
-/* e8m0 holds powers of two only: no sign, no zero, no mantissa to make even, so a tie goes up. */
+/* e8m0 holds powers of two only: no sign, no zero, no mantissa to make even, so a tie goes up. Between its two least codes everything
+   goes up: ONNX rounds the bits of an f32, which is subnormal there. */
 static uint32_t narrow_e8m0(double v, bool saturate) {
     if (v != v) return 0xff;
     if (v <= 0) return saturate ? 0 : 0xff;
     if (v >= 0x1.8p127) return saturate ? 0xfe : 0xff;
+    if (v < 0x1p-126) return v > 0x1p-127;
     int e;
     double m = frexp(v, &e); /* v = m * 2^e, m in [0.5, 1) */
-    int code = e - 1 + 127 + (m >= 0.75);
-    return code < 0 ? 0 : (uint32_t)code;
+    return (uint32_t)(e - 1 + 127 + (m >= 0.75));
 }
 
 static uint32_t narrow(hone_dtype t, double v, bool saturate) {

@@ -2,7 +2,8 @@
    dtype_run: load, store and cast of whole runs, bit for bit what dtype.c says of one element.
 
    Every loop is straight-line code on one element, so that the compiler makes vectors of it; memory may be unaligned (constants lie in a
-   mapped file wherever the writer put them). A store goes in two moves of a small chunk: cast to the type's own compute type, then narrow. */
+   mapped file wherever the writer put them). A store goes in two moves of a small chunk: cast to the type's own compute type, then
+   narrow. */
 #include <float.h>
 #include <string.h>
 
@@ -52,7 +53,8 @@ static inline uint32_t widen(uint32_t code, const hone_small f) {
     return r | sign;
 }
 
-/* Narrow: round in the integer for normal codes; for subnormal ones add a number whose last bit is the least code, and let the adder round. */
+/* Narrow: round in the integer for normal codes; for subnormal ones add a number whose last bit is the least code, and let the adder
+   round. */
 static inline uint32_t narrow(float v, const hone_small f, bool saturate) {
     uint32_t bits = as_bits(v), a = bits & 0x7fffffffu, sign = bits >> 31 ? f.sign : 0;
     uint32_t down = 23u - f.mantissa, least = 128u - f.bias;
@@ -76,7 +78,7 @@ static inline uint32_t narrow_bf16(float v, bool saturate) {
 
 static inline uint32_t narrow_e8m0(float v, bool saturate) {
     uint32_t bits = as_bits(v);
-    uint32_t code = bits >> 23 ? (bits >> 23) + (bits >> 22 & 1) : bits >= 0x600000u;
+    uint32_t code = bits >> 23 ? (bits >> 23) + (bits >> 22 & 1) : bits > 0x400000u;
     code = code >= 0xff ? (saturate ? 0xfe : 0xff) : code;
     code = bits == 0 || bits >> 31 ? (saturate ? 0 : 0xff) : code;
     return (bits & 0x7fffffffu) > 0x7f800000u ? 0xff : code;
@@ -113,7 +115,7 @@ __attribute__((target("avx,f16c"))) static void load_f16_fast(void *restrict dst
 __attribute__((target("avx,f16c"))) static void store_f16_fast(void *restrict dst, const void *restrict src, size_t n) {
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((__m128i *)((char *)dst + i * 2), _mm256_cvtps_ph(_mm256_loadu_ps((const float *)src + i), _MM_FROUND_TO_NEAREST_INT));
+        _mm_storeu_si128((__m128i *)((char *)dst + i * 2), _mm256_cvtps_ph(_mm256_loadu_ps((const float *)src + i), 0)); /* to nearest */
     if (i < n) store_f16_plain((char *)dst + i * 2, (const char *)src + i * 4, n - i);
 }
 static void load_f16(void *restrict dst, const void *restrict src, size_t n) {
@@ -130,7 +132,8 @@ static void store_f16(void *restrict dst, const void *restrict src, size_t n) {
 /* ---- integers and bool ---- */
 
 #define CLAMP(low, high) (v < (low) ? (low) : v > (high) ? (high) : v)
-#define NARROW_BITS(v, bits) ((((uint32_t)(v) & ((1u << (bits)) - 1)) ^ (1u << ((bits) - 1))) - (1u << ((bits) - 1))) /* with the sign extended */
+/* The lowest bits, with their sign extended. */
+#define NARROW_BITS(v, bits) ((((uint32_t)(v) & ((1u << (bits)) - 1)) ^ (1u << ((bits) - 1))) - (1u << ((bits) - 1)))
 LOOP(load_u8, int32_t, uint8_t, v)
 LOOP(load_i8, int32_t, int8_t, v)
 LOOP(load_u16, int32_t, uint16_t, v)

@@ -22,7 +22,7 @@ static const hone_small hone_smalls[HONE_DTYPE_COUNT] = {
     [HONE_DTYPE_F8E4M3FNUZ] = {3, 8, 0x80, 0x7f, 0x80, 0x80, true},
     [HONE_DTYPE_F8E5M2] = {2, 15, 0x80, 0x7b, 0x7c, 0x7e, false},
     [HONE_DTYPE_F8E5M2FNUZ] = {2, 16, 0x80, 0x7f, 0x80, 0x80, true},
-    [HONE_DTYPE_F4E2M1] = {1, 1, 0x8, 0x7, 0x7, 0x8, false}, /* has neither inf nor NaN: always saturates; NaN is a zero of the other sign */
+    [HONE_DTYPE_F4E2M1] = {1, 1, 0x8, 0x7, 0x7, 0x8, false}, /* neither inf nor NaN: always saturates; NaN is a zero of the other sign */
     [HONE_DTYPE_F8E8M0] = {0, 127, 0, 0xfe, 0xff, 0xff, false},
 };
 

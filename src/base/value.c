@@ -49,7 +49,8 @@ static hone_status shell(hone_dtype t, const int64_t *dims, int rank, hone_value
     int64_t count;
     size_t bytes;
     if (!hone_dtype_valid(t)) return hone_fail(HONE_BAD_INPUT, "a tensor cannot have element type %d", (int)t);
-    if (rank < 0 || rank > HONE_MAX_RANK) return hone_fail(HONE_NOT_SUPPORTED, "a tensor of rank %d: at most %d is supported", rank, HONE_MAX_RANK);
+    if (rank < 0 || rank > HONE_MAX_RANK)
+        return hone_fail(HONE_NOT_SUPPORTED, "a tensor of rank %d: at most %d is supported", rank, HONE_MAX_RANK);
     if (!hone_count_of(dims, rank, &count) || !hone_mul_size((size_t)count, hone_dtypes[t].bytes, &bytes) || bytes > PTRDIFF_MAX)
         return hone_fail(HONE_BAD_INPUT, "a tensor's dims must not be negative, nor its size above what memory can address");
     hone_value *v = hone_alloc(sizeof *v);
@@ -97,7 +98,8 @@ hone_status hone_value_view(hone_dtype t, const int64_t *dims, int rank, const v
 hone_status hone_value_list(hone_tag tag, hone_value *const *items, int n, hone_value **out) {
     int depth = 0;
     hone_dtype t = HONE_DTYPE_NONE;
-    if (tag != HONE_TAG_SEQUENCE && tag != HONE_TAG_OPTIONAL && tag != HONE_TAG_MAP) return hone_fail(HONE_BUG, "tag %d is not a list", (int)tag);
+    if (tag != HONE_TAG_SEQUENCE && tag != HONE_TAG_OPTIONAL && tag != HONE_TAG_MAP)
+        return hone_fail(HONE_BUG, "tag %d is not a list", (int)tag);
     if (n < 0 || (tag == HONE_TAG_OPTIONAL && n > 1)) return hone_fail(HONE_BAD_INPUT, "an optional holds no value or one, not %d", n);
     if (tag == HONE_TAG_MAP && n != 2) return hone_fail(HONE_BAD_INPUT, "a map is its keys and its values, not %d lists", n);
     for (int i = 0; i < n; i++) {
@@ -136,9 +138,9 @@ static hone_status copy_strings(const hone_value *from, hone_value *to) {
     int64_t n = hone_value_count(from);
     if (n && !(to->strings = hone_strings_create())) return hone_fail(HONE_NO_MEMORY, "no memory for %lld strings", (long long)n);
     for (int64_t k = 0; k < n; k++) {
-        const hone_string *s = hone_value_string(from, k);
-        if (!(s = hone_strings_add(to->strings, s->text, s->bytes))) return hone_fail(HONE_NO_MEMORY, "no memory for %lld strings", (long long)n);
-        ((const hone_string **)to->data)[k] = s;
+        const hone_string *s = hone_value_string(from, k), *made = hone_strings_add(to->strings, s->text, s->bytes);
+        if (!made) return hone_fail(HONE_NO_MEMORY, "no memory for %lld strings", (long long)n);
+        ((const hone_string **)to->data)[k] = made;
     }
     return HONE_OK;
 }
