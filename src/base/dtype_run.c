@@ -93,7 +93,6 @@ SMALL(HONE_DTYPE_F8E4M3FNUZ, uint8_t, e4m3fnuz)
 SMALL(HONE_DTYPE_F8E5M2, uint8_t, e5m2)
 SMALL(HONE_DTYPE_F8E5M2FNUZ, uint8_t, e5m2fnuz)
 SMALL(HONE_DTYPE_F4E2M1, uint8_t, e2m1)
-SMALL(HONE_DTYPE_F16, uint16_t, f16_plain)
 LOOP(load_bf16, uint32_t, uint16_t, (uint32_t)v << 16)
 LOOP(store_bf16, uint16_t, float, narrow_bf16(v, false))
 LOOP(clamp_bf16, uint16_t, float, narrow_bf16(v, true))
@@ -105,7 +104,11 @@ LOOP(clamp_e8m0, uint8_t, float, narrow_e8m0(v, true))
 #if defined(__aarch64__)
 LOOP(load_f16, float, __fp16, v)
 LOOP(store_f16, __fp16, float, v)
-#elif defined(__x86_64__)
+LOOP(clamp_f16_plain, uint16_t, float, narrow(v, hone_smalls[HONE_DTYPE_F16], true))
+#else
+SMALL(HONE_DTYPE_F16, uint16_t, f16_plain)
+#endif
+#if defined(__x86_64__)
 __attribute__((target("avx,f16c"))) static void load_f16_fast(void *restrict dst, const void *restrict src, size_t n) {
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
@@ -124,7 +127,7 @@ static void load_f16(void *restrict dst, const void *restrict src, size_t n) {
 static void store_f16(void *restrict dst, const void *restrict src, size_t n) {
     (hone_cpu() & HONE_CPU_AVX2 ? store_f16_fast : store_f16_plain)(dst, src, n);
 }
-#else
+#elif !defined(__aarch64__)
 #define load_f16 load_f16_plain
 #define store_f16 store_f16_plain
 #endif

@@ -66,7 +66,7 @@ static hone_status shell(hone_dtype t, const int64_t *dims, int rank, hone_value
 }
 
 hone_status hone_value_tensor(hone_dtype t, const int64_t *dims, int rank, hone_value **out) {
-    hone_value *v;
+    hone_value *v = NULL;
     HONE_TRY(shell(t, dims, rank, &v));
     if (v->bytes) {
         v->data = hone_alloc(v->bytes);
@@ -84,7 +84,7 @@ hone_status hone_value_tensor(hone_dtype t, const int64_t *dims, int rank, hone_
 }
 
 hone_status hone_value_view(hone_dtype t, const int64_t *dims, int rank, const void *data, hone_value **out) {
-    hone_value *v;
+    hone_value *v = NULL;
     HONE_TRY(shell(t, dims, rank, &v));
     if (v->bytes && !data) {
         hone_value_drop(v);
