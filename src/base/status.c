@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   status: the calling thread's last message. Not a log: one line, replaced by the next failure.
+   status: the calling thread's last message. Not a log: one line (a model's problems: a line each), replaced by the next failure.
 
    Messages quote names out of hostile files, so control characters become blanks: whatever was put in, one line comes out. */
 #include "base/status.h"
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LIMIT = 1024 };
-static _Thread_local char message[LIMIT];
+enum { LIMIT = 1024, LINES_LIMIT = 12 * LIMIT };
+static _Thread_local char message[LINES_LIMIT];
 
 /* Formats into a buffer of its own first: the arguments may point into the message. */
 static void format_line(char out[LIMIT], const char *format, va_list args) {
@@ -35,10 +35,17 @@ hone_status hone_fail_at(hone_status s, const char *format, ...) {
     format_line(line, format, args);
     va_end(args);
     size_t front = strlen(line), rest = strlen(message);
-    if (front + rest >= LIMIT) rest = LIMIT - 1 - front;
+    if (front + rest >= LINES_LIMIT) rest = LINES_LIMIT - 1 - front;
     memmove(message + front, message, rest);
     memcpy(message, line, front);
     message[front + rest] = 0;
+    return s;
+}
+
+hone_status hone_fail_lines(hone_status s, const char *text) {
+    size_t n = 0;
+    for (; text[n] && n < LINES_LIMIT - 1; n++) message[n] = text[n] == '\n' || ((unsigned char)text[n] >= ' ' && text[n] != 127) ? text[n] : ' ';
+    message[n] = 0;
     return s;
 }
 

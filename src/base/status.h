@@ -14,6 +14,8 @@
 hone_status hone_fail(hone_status s, const char *format, ...) HONE_PRINTF(2, 3);
 /* Puts context in front of the message already there ("node 'a' (Conv 22): " + message); returns `s`. */
 hone_status hone_fail_at(hone_status s, const char *format, ...) HONE_PRINTF(2, 3);
+/* For what is gathered before it is reported (all problems of a model): a line each. `text` may not be the message itself. */
+hone_status hone_fail_lines(hone_status s, const char *text);
 const char *hone_fail_text(void); /* this thread's message, "" when none */
 
 #define HONE_TRY(call)                         \

@@ -1,0 +1,622 @@
+/* SPDX-License-Identifier: Apache-2.0
+   import: GraphProto, NodeProto and FunctionProto become graph, drafts and inlined drafts.
+
+   Names are looked up in scopes. A scope is the model's graph, a body, or a call of a function; a body sees what is outside it (and what it
+   uses becomes a capture), a call sees only its formals. Inlined names get a prefix, so that they stay unique in the graph they land in. */
+#include "model/import.h"
+
+#include <string.h>
+
+#include "model/onnx.h"
+
+enum { ABSENT = -1, NOT_FOUND = -2 };
+
+typedef struct { const char *name; hone_vid id; } formal;
+typedef struct { hone_vid outer, inner; } capture;
+typedef struct scope {
+    hone_onnx_model *m;
+    struct scope *up;
+    hone_graph *g;
+    const hone_onnx_opsets *opsets;
+    const char *prefix;
+    int depth;
+    hone_vec(capture) captured;    /* a body's */
+    bool call;                     /* a call of a function: with its formals and attributes */
+    hone_vec(formal) formals;
+    const hone_draft *caller;
+    const hone_onnx_function *function;
+} scope;
+
+static void import_nodes(scope *, hone_wire w, uint32_t number);
+static bool import_graph(scope *, hone_wire w);
+
+/* ---- names ----------------------------------------------------------------------------------------------------------------------- */
+static const char *text_of(scope *s, const hone_field *f) {
+    const char *t = hone_wire_text(s->m->im.scratch, f);
+    if (!t) hone_import_no_memory(&s->m->im);
+    return t ? t : "";
+}
+
+static const char *full_name(scope *s, const char *name) {
+    if (!s->prefix[0]) return name;
+    const char *t = hone_arena_text(s->m->im.scratch, "%s%s", s->prefix, name);
+    if (!t) hone_import_no_memory(&s->m->im);
+    return t ? t : name;
+}
+
+static hone_vid lookup(scope *s, const char *name) {
+    for (int k = 0; k < s->formals.n; k++)
+        if (strcmp(s->formals.at[k].name, name) == 0) return s->formals.at[k].id;
+    const char *full = full_name(s, name);
+    hone_vid id = hone_graph_find(s->g, full);
+    if (id >= 0) return id;
+    if (s->call || !s->up) return NOT_FOUND;
+    hone_vid outer = lookup(s->up, name);
+    if (outer < 0) return outer;
+    const hone_var *from = s->up->g->var.at + outer;
+    if (from->value) {
+        id = hone_graph_const(s->g, full, hone_value_hold(from->value));
+    } else {
+        id = hone_graph_var(s->g, full);
+        hone_var *to = hone_var_of(s->g, id);
+        from = s->up->g->var.at + outer;
+        if (to) {
+            to->tag = from->tag, to->dtype = from->dtype, to->rank = from->rank;
+            memcpy(to->dim, from->dim, sizeof to->dim);
+            if (!hone_push(&s->captured, ((capture){outer, id}))) id = -1;
+        }
+    }
+    if (id < 0) hone_import_no_memory(&s->m->im);
+    return id;
+}
+
+/* A var that a node will produce, an input or an initializer of that name. */
+static hone_vid define(scope *s, const char *name, const char *what) {
+    for (int k = 0; k < s->formals.n; k++)
+        if (strcmp(s->formals.at[k].name, name) == 0) return s->formals.at[k].id;
+    const char *full = full_name(s, name);
+    if (hone_graph_find(s->g, full) >= 0) {
+        hone_import_problem(&s->m->im, HONE_BAD_INPUT, "graph '%.60s': %s '%.100s' has a name that is taken", s->g->name, what, full);
+        return -1;
+    }
+    hone_vid id = hone_graph_var(s->g, full);
+    if (id < 0) hone_import_no_memory(&s->m->im);
+    return id;
+}
+
+/* ---- types of inputs ------------------------------------------------------------------------------------------------------------- */
+static hone_dim read_dim(scope *s, hone_wire w) {
+    hone_field f;
+    hone_dim d = 0;
+    const char *name = NULL;
+    while (hone_wire_next(&w, &f)) {
+        if (f.number == 1 && f.type == HONE_WIRE_VARINT) d = (hone_dim)f.value, name = NULL;
+        if (f.number == 2 && f.type == HONE_WIRE_BYTES) d = 0, name = text_of(s, &f);
+    }
+    return d > 0 ? d : hone_dim_symbol(s->g->dims, name);
+}
+
+static void read_tensor_type(scope *s, hone_wire w, hone_vid id, bool shaped) {
+    hone_field f, dim;
+    while (hone_wire_next(&w, &f)) {
+        hone_var *v = s->g->var.at + id;
+        if (f.number == 1 && f.type == HONE_WIRE_VARINT) {
+            if (hone_dtype_valid((int64_t)f.value)) v->dtype = (hone_dtype)f.value;
+            else if (f.value) hone_import_problem(&s->m->im, HONE_NOT_SUPPORTED, "input '%.100s' has unknown element type %llu", v->name, (unsigned long long)f.value);
+        }
+        if (f.number != 2 || f.type != HONE_WIRE_BYTES || !shaped) continue;
+        int rank = 0;
+        for (hone_wire shape = hone_wire_of(&f); hone_wire_next(&shape, &dim);) {
+            if (dim.number != 1 || dim.type != HONE_WIRE_BYTES) continue;
+            if (rank == HONE_MAX_RANK) {
+                hone_import_problem(&s->m->im, HONE_NOT_SUPPORTED, "input '%.100s' has more than %d dims", v->name, HONE_MAX_RANK);
+                return;
+            }
+            v->dim[rank++] = read_dim(s, hone_wire_of(&dim));
+        }
+        v->rank = (int8_t)rank;
+    }
+}
+
+/* TypeProto. In sequences, optionals and maps the type of the tensors inside is what the var's dtype says. */
+static void read_type(scope *s, hone_wire w, hone_vid id, bool shaped, int depth) {
+    static const hone_tag tags[] = {[4] = HONE_TAG_SEQUENCE, [5] = HONE_TAG_MAP, [9] = HONE_TAG_OPTIONAL};
+    hone_field f, inner;
+    if (depth > HONE_ONNX_MAX_DEPTH) return;
+    while (hone_wire_next(&w, &f)) {
+        if (f.type != HONE_WIRE_BYTES) continue;
+        if (f.number == 1 || f.number == 8) read_tensor_type(s, hone_wire_of(&f), id, shaped && depth == 0 && f.number == 1);
+        if (f.number != 4 && f.number != 5 && f.number != 9) continue;
+        if (depth == 0) s->g->var.at[id].tag = tags[f.number];
+        for (hone_wire of = hone_wire_of(&f); hone_wire_next(&of, &inner);) /* a map's value type is field 2 */
+            if (inner.type == HONE_WIRE_BYTES && inner.number == (f.number == 5 ? 2u : 1u)) read_type(s, hone_wire_of(&inner), id, false, depth + 1);
+    }
+}
+
+/* ---- attributes ------------------------------------------------------------------------------------------------------------------ */
+typedef struct { const char *name; hone_field graph; } body_ref;
+typedef hone_vec(body_ref) body_refs;
+
+typedef struct { /* AttributeProto, one of each field */
+    hone_field name, ref, one[24];
+    bool has[24];
+    hone_wire_numbers ints, floats;
+    hone_vec(hone_field) strings, tensors;
+    uint64_t type;
+} attr_parts;
+
+static bool take_parts(hone_wire w, attr_parts *p) {
+    hone_field f;
+    bool good = true;
+    while (good && hone_wire_next(&w, &f)) {
+        bool bytes = f.type == HONE_WIRE_BYTES;
+        switch (f.number) {
+        case 1: p->name = f, good = bytes; break;
+        case 7: good = hone_wire_number(&f, 4, &p->floats), p->has[7] = true; break;
+        case 8: good = hone_wire_number(&f, 0, &p->ints), p->has[8] = true; break;
+        case 9: good = bytes && hone_push(&p->strings, f), p->has[9] = true; break;
+        case 10: good = bytes && hone_push(&p->tensors, f), p->has[10] = true; break;
+        case 20: p->type = f.value; break;
+        case 21: p->ref = f, good = bytes; break;
+        default:
+            if (f.number < 24) p->one[f.number] = f, p->has[f.number] = true;
+        }
+    }
+    return good && !w.bad;
+}
+
+static void free_parts(attr_parts *p) {
+    hone_vec_free(&p->ints);
+    hone_vec_free(&p->floats);
+    hone_vec_free(&p->strings);
+    hone_vec_free(&p->tensors);
+}
+
+static double float_of(uint64_t bits) {
+    uint32_t b = (uint32_t)bits;
+    float f;
+    memcpy(&f, &b, sizeof f);
+    return (double)f;
+}
+
+static bool strings_of(scope *s, const hone_field *f, int n, hone_attr *a) {
+    hone_string *list = HONE_NEW_N(s->m->im.scratch, hone_string, n ? n : 1);
+    for (int k = 0; list && k < n; k++) {
+        list[k] = (hone_string){(int64_t)f[k].bytes, hone_arena_textn(s->m->im.scratch, f[k].bytes ? (const char *)f[k].data : "", f[k].bytes)};
+        if (!list[k].text) return false;
+    }
+    a->s = list;
+    return list != NULL;
+}
+
+static hone_status tensors_of(scope *s, const hone_field *f, int n, bool sparse, hone_attr *a) {
+    hone_value **list = HONE_NEW_N(s->m->im.scratch, hone_value *, n ? n : 1);
+    for (int k = 0; list && k < n; k++) {
+        HONE_TRY((sparse ? hone_onnx_sparse : hone_onnx_tensor)(hone_wire_of(f + k), s->m->im.files, list + k));
+        if (!hone_push(&s->m->im.loose, list[k])) {
+            hone_value_drop(list[k]);
+            return HONE_NO_MEMORY;
+        }
+    }
+    a->tensor = list;
+    return list ? HONE_OK : HONE_NO_MEMORY;
+}
+
+/* The element type inside a TypeProto, or 0. */
+static int64_t elem_type(hone_wire w, int depth) {
+    hone_field f;
+    int64_t t = 0;
+    while (depth < HONE_ONNX_MAX_DEPTH && hone_wire_next(&w, &f)) {
+        if (depth % 2 && f.number == 1 && f.type == HONE_WIRE_VARINT) t = (int64_t)f.value;
+        else if (f.type == HONE_WIRE_BYTES && (f.number == 1 || f.number == 4 || f.number == 9)) t = elem_type(hone_wire_of(&f), depth + 1);
+    }
+    return hone_dtype_valid(t) ? t : 0;
+}
+
+/* Old files leave `type` out: then the one field that is there says it. */
+static uint64_t guess_type(const attr_parts *p) {
+    static const uint8_t of[24] = {[2] = 1, [3] = 2, [4] = 3, [5] = 4, [6] = 5, [7] = 6, [8] = 7, [9] = 8, [10] = 9, [11] = 10, [14] = 13, [22] = 11};
+    for (int k = 0; k < 24; k++)
+        if (of[k] && p->has[k]) return of[k];
+    return 0;
+}
+
+static hone_status make_attr(scope *s, const attr_parts *p, hone_attr *a) {
+    hone_import *im = &s->m->im;
+    const char *name = a->name;
+    int64_t i = (int64_t)p->one[3].value;
+    double f = float_of(p->one[2].value);
+    const hone_field *one = p->one;
+    switch (p->type ? p->type : guess_type(p)) {
+    case 1: *a = hone_attr_of_floats(im, name, &f, 1), a->kind = HONE_ATTR_FLOAT; return HONE_OK;
+    case 2: *a = hone_attr_of_int(im, name, i); return HONE_OK;
+    case 3: a->kind = HONE_ATTR_STRING, a->n = 1; return strings_of(s, one + 4, 1, a) ? HONE_OK : HONE_NO_MEMORY;
+    case 4: a->kind = HONE_ATTR_TENSOR, a->n = 1; return tensors_of(s, one + 5, 1, false, a);
+    case 6: {
+        double *list = HONE_NEW_N(im->scratch, double, p->floats.n ? p->floats.n : 1);
+        for (int k = 0; list && k < p->floats.n; k++) list[k] = float_of(p->floats.at[k]);
+        *a = (hone_attr){.name = name, .kind = HONE_ATTR_FLOATS, .n = p->floats.n, .f = list};
+        return list ? HONE_OK : HONE_NO_MEMORY;
+    }
+    case 7: *a = hone_attr_of_ints(im, name, (const int64_t *)p->ints.at, p->ints.n); return HONE_OK;
+    case 8: a->kind = HONE_ATTR_STRINGS, a->n = p->strings.n; return strings_of(s, p->strings.at, p->strings.n, a) ? HONE_OK : HONE_NO_MEMORY;
+    case 9: a->kind = HONE_ATTR_TENSORS, a->n = p->tensors.n; return tensors_of(s, p->tensors.at, p->tensors.n, false, a);
+    case 11: a->kind = HONE_ATTR_TENSOR, a->n = 1; return tensors_of(s, one + 22, 1, true, a);
+    case 13: *a = hone_attr_of_int(im, name, elem_type(hone_wire_of(one + 14), 0)), a->kind = HONE_ATTR_TYPE; return HONE_OK;
+    default: return hone_fail(HONE_NOT_SUPPORTED, "has an unknown type");
+    }
+}
+
+/* One AttributeProto into the draft, or a graph into `bodies`. In a function it may stand for an attribute of the call. */
+static void read_attr(scope *s, hone_edit *e, hone_wire w, body_refs *bodies) {
+    hone_import *im = &s->m->im;
+    attr_parts p = {0};
+    hone_attr a = {0};
+    if (!take_parts(w, &p)) {
+        hone_edit_problem(e, HONE_BAD_INPUT, "an attribute is damaged");
+        free_parts(&p);
+        return;
+    }
+    a.name = text_of(s, &p.name);
+    if (p.ref.bytes) {
+        scope *call = s;
+        while (call && !call->call) call = call->up;
+        const char *ref = text_of(s, &p.ref);
+        const hone_attr *from = call ? hone_attr_find(call->caller->attr.at, call->caller->attr.n, ref) : NULL;
+        if (!call) hone_edit_problem(e, HONE_BAD_INPUT, "attribute '%.60s' refers to a function's attribute outside a function", a.name);
+        if (!from && call) from = hone_attr_find(call->function->defaults.at, call->function->defaults.n, ref);
+        if (from) {
+            const char *name = a.name;
+            a = *from;
+            a.name = name;
+            hone_edit_set(e, a);
+        }
+    } else if (p.type == 5 || (!p.type && guess_type(&p) == 5)) {
+        if (!p.one[6].data || !hone_push(bodies, ((body_ref){a.name, p.one[6]}))) hone_edit_problem(e, HONE_BAD_INPUT, "attribute '%.60s' has no graph", a.name);
+    } else {
+        hone_status st = make_attr(s, &p, &a);
+        if (!st) hone_edit_set(e, a);
+        else if (st == HONE_NO_MEMORY) hone_import_no_memory(im);
+        else hone_edit_problem(e, st, "attribute '%.60s': %.200s", a.name, hone_fail_text());
+    }
+    free_parts(&p);
+}
+
+/* ---- bodies ---------------------------------------------------------------------------------------------------------------------- */
+/* All bodies of a node take the same captures, in the same order: the union of what each uses. */
+static bool share_captures(scope *s, scope *inner, int n, hone_draft *node) {
+    for (int b = 0; b < n; b++) {
+        for (int k = 0; k < inner[b].captured.n; k++) {
+            int j = 0;
+            while (j < node->capture.n && node->capture.at[j] != inner[b].captured.at[k].outer) j++;
+            if (j == node->capture.n && !hone_push(&node->capture, inner[b].captured.at[k].outer)) return false;
+        }
+    }
+    for (int b = 0; b < n; b++) {
+        hone_graph *g = inner[b].g;
+        g->n_formal = g->in.n;
+        for (int j = 0; j < node->capture.n; j++) {
+            int k = 0;
+            while (k < inner[b].captured.n && inner[b].captured.at[k].outer != node->capture.at[j]) k++;
+            hone_vid id = k < inner[b].captured.n ? inner[b].captured.at[k].inner : hone_graph_var(g, s->g->var.at[node->capture.at[j]].name);
+            if (id < 0 || !hone_push(&g->in, id)) return false;
+        }
+    }
+    return true;
+}
+
+static void import_bodies(scope *s, hone_edit *e, body_refs *refs) {
+    hone_draft *node = e->node;
+    scope inner[2] = {{0}};
+    if (refs->n == 2 && strcmp(refs->at[0].name, "else_branch") == 0) { /* then comes first */
+        body_ref t = refs->at[0];
+        refs->at[0] = refs->at[1], refs->at[1] = t;
+    }
+    if (refs->n > 2) hone_edit_problem(e, HONE_NOT_SUPPORTED, "has more than two bodies");
+    if (s->depth >= HONE_ONNX_MAX_DEPTH) hone_edit_problem(e, HONE_NOT_SUPPORTED, "bodies are nested deeper than %d", HONE_ONNX_MAX_DEPTH);
+    if (refs->n > 2 || s->depth >= HONE_ONNX_MAX_DEPTH) return;
+    for (int b = 0; b < refs->n; b++) {
+        hone_field name = hone_onnx_name_field(hone_wire_of(&refs->at[b].graph), 2);
+        hone_graph *g = hone_graph_body(s->g, text_of(s, &name));
+        inner[b] = (scope){.m = s->m, .up = s, .g = g, .opsets = s->opsets, .prefix = s->prefix, .depth = s->depth + 1};
+        if (!g) hone_import_no_memory(&s->m->im);
+        else if (!import_graph(inner + b, hone_wire_of(&refs->at[b].graph))) hone_edit_problem(e, HONE_BAD_INPUT, "the body '%.60s' is damaged", refs->at[b].name);
+        hone_edit_set(e, (hone_attr){.name = refs->at[b].name, .kind = HONE_ATTR_BODY, .n = 1, .body = b});
+        node->body[b] = g;
+        node->n_body = g ? b + 1 : node->n_body;
+        if (!g) break;
+    }
+    if (node->n_body == refs->n && !share_captures(s, inner, refs->n, node)) hone_import_no_memory(&s->m->im);
+    for (int b = 0; b < 2; b++) hone_vec_free(&inner[b].captured);
+}
+
+/* ---- functions ------------------------------------------------------------------------------------------------------------------- */
+static const hone_onnx_function *function_of(scope *s, const char *domain, const char *op, const char *overload) {
+    for (int k = 0; k < s->m->functions.n; k++) {
+        const hone_onnx_function *f = s->m->functions.at + k;
+        if (strcmp(f->name, op) == 0 && strcmp(f->domain, domain) == 0 && strcmp(f->overload, overload) == 0) return f;
+    }
+    return NULL;
+}
+
+static bool bind_formals(scope *inner, hone_wire w, uint32_t number, const hone_vid *id, int n) {
+    hone_field f;
+    for (int k = 0; hone_wire_next(&w, &f);) {
+        if (f.number != number || f.type != HONE_WIRE_BYTES) continue;
+        const char *name = text_of(inner, &f);
+        if (!hone_push(&inner->formals, ((formal){name, k < n ? id[k] : ABSENT}))) return false;
+        k++;
+    }
+    return true;
+}
+
+/* An output that no node of the function makes: one of its inputs, handed through. */
+static void hand_through(hone_edit *e, scope *inner, int n_in) {
+    for (int k = n_in; k < inner->formals.n; k++)
+        for (int j = 0; j < n_in; j++)
+            if (inner->formals.at[k].id >= 0 && strcmp(inner->formals.at[j].name, inner->formals.at[k].name) == 0)
+                hone_edit_node(e, "Identity", inner->formals.at[k].id, HONE_IN(inner->formals.at[j].id), HONE_PLAIN);
+}
+
+static void inline_call(scope *s, hone_edit *e, const hone_onnx_function *f) {
+    const hone_draft *n = e->node;
+    if (s->depth >= HONE_ONNX_MAX_DEPTH) {
+        hone_edit_problem(e, HONE_NOT_SUPPORTED, "functions are nested deeper than %d, or call themselves", HONE_ONNX_MAX_DEPTH);
+        return;
+    }
+    const char *prefix = hone_arena_text(s->m->im.scratch, "%s%s#%d/", s->prefix, n->name[0] ? n->name : n->op, ++s->m->im.serial);
+    scope inner = {.m = s->m, .up = s, .g = s->g, .opsets = &f->opsets, .prefix = prefix, .depth = s->depth + 1, .call = true, .caller = n, .function = f};
+    bool good = prefix && bind_formals(&inner, f->proto, 4, n->in.at, n->in.n);
+    int n_in = inner.formals.n;
+    good = good && bind_formals(&inner, f->proto, 5, n->out.at, n->out.n);
+    if (!good) hone_import_no_memory(&s->m->im);
+    if (n->in.n > n_in || n->out.n > inner.formals.n - n_in) hone_edit_problem(e, HONE_BAD_INPUT, "the function has %d inputs and %d outputs", n_in, inner.formals.n - n_in);
+    else if (good) {
+        import_nodes(&inner, f->proto, 7);
+        hand_through(e, &inner, n_in);
+    }
+    hone_vec_free(&inner.formals);
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------------------------------------------- */
+static int version_of(scope *s, const char *domain) {
+    for (int k = 0; k < s->opsets->n; k++)
+        if (strcmp(s->opsets->at[k].domain, domain) == 0) return s->opsets->at[k].version;
+    return domain[0] ? HONE_NEWEST : 1;
+}
+
+/* Constant: whichever of its attributes is there becomes the value. */
+static void place_constant(hone_edit *e) {
+    const hone_draft *n = e->node;
+    const hone_attr *a = n->attr.n == 1 ? n->attr.at : NULL;
+    hone_value *v = NULL;
+    hone_vid out = hone_draft_out(n, 0);
+    if (!a || out < 0) {
+        hone_edit_problem(e, HONE_BAD_INPUT, "must have one attribute and one output");
+        return;
+    }
+    bool many = a->kind == HONE_ATTR_INTS || a->kind == HONE_ATTR_FLOATS || a->kind == HONE_ATTR_STRINGS;
+    int64_t dim = a->n;
+    hone_dtype t = a->i ? HONE_DTYPE_I64 : a->f ? HONE_DTYPE_F32 : HONE_DTYPE_STRING;
+    if (a->kind == HONE_ATTR_TENSOR) {
+        v = hone_value_hold(a->tensor[0]);
+    } else if (a->i || a->f || a->s) {
+        if (hone_value_tensor(t, &dim, many ? 1 : 0, &v)) v = NULL;
+        bool good = v && (t != HONE_DTYPE_STRING || v->strings || (v->strings = hone_strings_create()));
+        for (int k = 0; good && k < a->n; k++) {
+            if (a->i) ((int64_t *)v->data)[k] = a->i[k];
+            else if (a->f) ((float *)v->data)[k] = (float)a->f[k];
+            else good = (((const hone_string **)v->data)[k] = hone_strings_add(v->strings, a->s[k].text, a->s[k].bytes)) != NULL;
+        }
+        if (!good) {
+            hone_value_drop(v);
+            hone_import_no_memory(e->im);
+            return;
+        }
+    } else {
+        hone_edit_problem(e, HONE_BAD_INPUT, "has a value of no known kind");
+        return;
+    }
+    hone_var *var = e->g->var.at + out;
+    if (var->value) {
+        hone_value_drop(v);
+        hone_edit_problem(e, HONE_BAD_INPUT, "its output is made twice");
+        return;
+    }
+    var->value = v;
+    var->dtype = v->dtype;
+    var->rank = v->rank;
+    for (int k = 0; k < v->rank; k++) var->dim[k] = v->dim[k];
+}
+
+static void read_names(scope *s, hone_edit *e, hone_wire w) {
+    hone_draft *n = e->node;
+    hone_field f;
+    bool good = true;
+    for (hone_wire c = w; good && hone_wire_next(&c, &f);) {
+        if (f.number != 1 || f.type != HONE_WIRE_BYTES) continue;
+        const char *name = text_of(s, &f);
+        hone_vid id = name[0] ? lookup(s, name) : ABSENT;
+        if (id == NOT_FOUND) hone_edit_problem(e, HONE_BAD_INPUT, "reads '%.100s', which nothing before it produces", name);
+        good = hone_push(&n->in, id < 0 ? ABSENT : id);
+    }
+    if (!good) hone_import_no_memory(&s->m->im);
+}
+
+static void define_outputs(scope *s, hone_edit *e, hone_wire w) {
+    hone_field f;
+    while (hone_wire_next(&w, &f)) {
+        if (f.number != 2 || f.type != HONE_WIRE_BYTES) continue;
+        const char *name = text_of(s, &f);
+        if (!hone_push(&e->node->out, name[0] ? define(s, name, "output") : ABSENT)) hone_import_no_memory(&s->m->im);
+    }
+}
+
+static const char *domain_of(const char *d) { return strcmp(d, "ai.onnx") == 0 ? "" : d; }
+
+static void import_node(scope *s, hone_wire w) {
+    hone_import *im = &s->m->im;
+    hone_draft n = {.domain = "", .op = "", .name = ""};
+    hone_edit e = {im, s->g, &n};
+    body_refs bodies = {0};
+    const char *overload = "";
+    hone_field f;
+    for (hone_wire c = w; hone_wire_next(&c, &f);) {
+        if (f.type != HONE_WIRE_BYTES) continue;
+        if (f.number == 3) n.name = text_of(s, &f);
+        if (f.number == 4) n.op = text_of(s, &f);
+        if (f.number == 7) n.domain = domain_of(text_of(s, &f));
+        if (f.number == 8) overload = text_of(s, &f);
+    }
+    n.version = version_of(s, n.domain);
+    if (!hone_wire_good(w)) hone_edit_problem(&e, HONE_BAD_INPUT, "its bytes are damaged");
+    read_names(s, &e, w);
+    for (hone_wire c = w; hone_wire_next(&c, &f);)
+        if (f.number == 5 && f.type == HONE_WIRE_BYTES) read_attr(s, &e, hone_wire_of(&f), &bodies);
+    const hone_onnx_function *function = function_of(s, n.domain, n.op, overload);
+    if (function && (hone_library_find(im->library, n.domain, n.op) || hone_upgrade_knows(n.domain, n.op))) function = NULL;
+    if (bodies.n) import_bodies(s, &e, &bodies);
+    define_outputs(s, &e, w); /* after the bodies: they cannot see what their own node makes */
+    if (!n.name[0] && n.out.n && n.out.at[0] >= 0) n.name = s->g->var.at[n.out.at[0]].name;
+    if (function) inline_call(s, &e, function);
+    else if (!n.domain[0] && strcmp(n.op, "Constant") == 0) place_constant(&e);
+    else hone_draft_place(&e);
+    hone_vec_free(&bodies);
+    hone_draft_free(&n);
+}
+
+static void import_nodes(scope *s, hone_wire w, uint32_t number) {
+    hone_field f;
+    while (!hone_import_stop(&s->m->im) && hone_wire_next(&w, &f))
+        if (f.number == number && f.type == HONE_WIRE_BYTES) import_node(s, hone_wire_of(&f));
+}
+
+/* ---- graphs ---------------------------------------------------------------------------------------------------------------------- */
+static void import_initializer(scope *s, const hone_field *f, bool sparse) {
+    hone_import *im = &s->m->im;
+    hone_wire w = hone_wire_of(f);
+    hone_field name = hone_onnx_name_field(w, 8);
+    if (sparse) { /* the name is that of its values */
+        hone_field values = hone_onnx_name_field(w, 1);
+        name = hone_onnx_name_field(hone_wire_of(&values), 8);
+    }
+    hone_value *v;
+    hone_status st = (sparse ? hone_onnx_sparse : hone_onnx_tensor)(w, im->files, &v);
+    if (st) {
+        if (st == HONE_NO_MEMORY) hone_import_no_memory(im);
+        else hone_import_problem(im, st, "%s", hone_fail_text());
+        v = NULL;
+    }
+    const char *full = full_name(s, text_of(s, &name));
+    if (hone_graph_find(s->g, full) >= 0 || !full[0]) {
+        hone_import_problem(im, HONE_BAD_INPUT, "initializer '%.100s' has a name that is taken or empty", full);
+        hone_value_drop(v);
+        return;
+    }
+    /* One that could not be read still has its name, so that its readers are not reported too. */
+    if ((v ? hone_graph_const(s->g, full, v) : hone_graph_var(s->g, full)) < 0) hone_import_no_memory(im);
+}
+
+static void import_input(scope *s, const hone_field *f) {
+    hone_import *im = &s->m->im;
+    hone_wire w = hone_wire_of(f);
+    hone_field name = hone_onnx_name_field(w, 1), type = hone_onnx_name_field(w, 2);
+    const char *text = text_of(s, &name);
+    hone_vid known = hone_graph_find(s->g, full_name(s, text));
+    if (known >= 0 && !s->up && (s->g->var.at[known].value || im->n_problem)) return; /* an initializer's default */
+    if (!text[0]) hone_import_problem(im, HONE_BAD_INPUT, "graph '%.60s' has an input without a name", s->g->name);
+    hone_vid id = define(s, text, "input");
+    if (id < 0) return;
+    read_type(s, hone_wire_of(&type), id, !s->up, 0);
+    if (!hone_push(&s->g->in, id)) hone_import_no_memory(im);
+}
+
+/* False: the bytes are damaged. Captures are left to the caller. */
+static bool import_graph(scope *s, hone_wire w) {
+    hone_import *im = &s->m->im;
+    hone_field f;
+    if (!hone_wire_good(w)) return false;
+    for (hone_wire c = w; hone_wire_next(&c, &f);)
+        if ((f.number == 5 || f.number == 15) && f.type == HONE_WIRE_BYTES) import_initializer(s, &f, f.number == 15);
+    for (hone_wire c = w; hone_wire_next(&c, &f);)
+        if (f.number == 11 && f.type == HONE_WIRE_BYTES) import_input(s, &f);
+    import_nodes(s, w, 1);
+    for (hone_wire c = w; !hone_import_stop(im) && hone_wire_next(&c, &f);) {
+        if (f.number != 12 || f.type != HONE_WIRE_BYTES) continue;
+        hone_field name = hone_onnx_name_field(hone_wire_of(&f), 1);
+        const char *text = text_of(s, &name);
+        hone_vid id = lookup(s, text);
+        if (id < 0) hone_import_problem(im, HONE_BAD_INPUT, "graph '%.60s': output '%.100s' is not produced", s->g->name, text);
+        else if (!hone_push(&s->g->out, id)) hone_import_no_memory(im);
+    }
+    return true;
+}
+
+/* ---- the model ------------------------------------------------------------------------------------------------------------------- */
+static bool read_opset(hone_onnx_model *m, hone_wire w, hone_onnx_opsets *list) {
+    hone_field f;
+    hone_onnx_opset o = {"", 0};
+    uint64_t version = 0;
+    while (hone_wire_next(&w, &f)) {
+        if (f.number == 1 && f.type == HONE_WIRE_BYTES) o.domain = hone_wire_text(m->im.scratch, &f);
+        if (f.number == 2 && f.type == HONE_WIRE_VARINT) version = f.value;
+    }
+    if (!o.domain) return false;
+    o.domain = domain_of(o.domain);
+    o.version = version < HONE_NEWEST ? (int)version : HONE_NEWEST - 1;
+    if (!o.domain[0] && (o.version < 1 || o.version > HONE_ONNX_MAX_OPSET))
+        hone_import_problem(&m->im, HONE_NOT_SUPPORTED, "the model is of opset %d of ai.onnx; known are 1 to %d", o.version, HONE_ONNX_MAX_OPSET);
+    return hone_push(list, o);
+}
+
+static bool read_function(hone_onnx_model *m, hone_wire w) {
+    hone_onnx_function function = {.proto = w, .name = "", .domain = "", .overload = ""};
+    scope s = {.m = m, .g = m->im.root, .prefix = ""};
+    hone_draft n = {.domain = "", .op = "", .name = "function"};
+    hone_edit e = {&m->im, m->im.root, &n};
+    body_refs bodies = {0};
+    hone_field f;
+    bool good = hone_wire_good(w);
+    if (!good) hone_import_problem(&m->im, HONE_BAD_INPUT, "a function's bytes are damaged");
+    while (good && hone_wire_next(&w, &f)) {
+        if (f.type != HONE_WIRE_BYTES) continue;
+        if (f.number == 1) function.name = text_of(&s, &f);
+        if (f.number == 10) function.domain = domain_of(text_of(&s, &f));
+        if (f.number == 13) function.overload = text_of(&s, &f);
+        if (f.number == 9) good = read_opset(m, hone_wire_of(&f), &function.opsets);
+        if (f.number == 11) read_attr(&s, &e, hone_wire_of(&f), &bodies);
+    }
+    function.defaults.at = n.attr.at, function.defaults.n = n.attr.n, function.defaults.room = n.attr.room;
+    n.attr.at = NULL;
+    hone_draft_free(&n);
+    hone_vec_free(&bodies);
+    if (hone_push(&m->functions, function)) return true;
+    hone_vec_free(&function.defaults);
+    hone_vec_free(&function.opsets);
+    return false;
+}
+
+void hone_onnx_import(hone_onnx_model *m, hone_wire model) {
+    hone_field f, graph = {0};
+    bool good = hone_wire_good(model);
+    if (!good) hone_import_problem(&m->im, HONE_BAD_INPUT, "the file is not an ONNX model, or it is cut short");
+    for (hone_wire w = model; good && hone_wire_next(&w, &f);) {
+        if (f.type != HONE_WIRE_BYTES) continue;
+        if (f.number == 7) graph = f;
+        if (f.number == 8 && !read_opset(m, hone_wire_of(&f), &m->opsets)) hone_import_no_memory(&m->im);
+    }
+    if (!good) return;
+    if (!graph.data) {
+        hone_import_problem(&m->im, HONE_BAD_INPUT, "the file is not an ONNX model: it has no graph");
+        return;
+    }
+    for (hone_wire w = model; hone_wire_next(&w, &f);)
+        if (f.number == 25 && f.type == HONE_WIRE_BYTES && !read_function(m, hone_wire_of(&f))) hone_import_no_memory(&m->im);
+    scope s = {.m = m, .g = m->im.root, .opsets = &m->opsets, .prefix = ""};
+    m->im.root->opset = version_of(&s, "");
+    hone_field name = hone_onnx_name_field(hone_wire_of(&graph), 2);
+    if (name.bytes) m->im.root->name = hone_wire_text(m->im.root->arena, &name);
+    if (!m->im.root->name) m->im.root->name = "", hone_import_no_memory(&m->im);
+    if (!import_graph(&s, hone_wire_of(&graph))) hone_import_problem(&m->im, HONE_BAD_INPUT, "the model's graph is damaged");
+    m->im.root->n_formal = m->im.root->in.n;
+}
