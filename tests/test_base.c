@@ -560,6 +560,11 @@ static void test_dim_large(void **state) {
     enum { N = 200 };
     hone_dims *t = hone_dims_create();
     hone_dim sum = 0, product = 1, wide = 1, symbol[N];
+    hone_dims_eval(t, NULL); /* an empty table, and one of symbols only */
+    int64_t only = 5;
+    same_text(t, hone_dim_symbol(t, "only"), "only");
+    hone_dims_eval(t, &only);
+    assert_int_equal(only, 5);
     for (int i = 0; i < N; i++) {
         char name[16];
         snprintf(name, sizeof name, "s%d", i);

@@ -305,7 +305,7 @@ void hone_dims_eval(const hone_dims *t, int64_t *values) {
         [HONE_DIM_MAX] = hone_dim_max, [HONE_DIM_EQ] = hone_dim_eq,   [HONE_DIM_LT] = hone_dim_lt};
     for (int h = 0; h < t->row.n; h++) {
         const hone_dim_row *r = &t->row.at[h];
-        const int64_t *arg = t->arg.at + r->first;
+        const int64_t *arg = r->n ? t->arg.at + r->first : NULL;
         int64_t v;
         switch (r->op) {
         case HONE_DIM_SYMBOL: v = hone_dim_from_content(values[h]); break;

@@ -272,7 +272,7 @@ static void print(printer *p, hone_dim d, int depth) {
         return;
     }
     const hone_dim_row *r = hone_dim_at(p->t, d);
-    const int64_t *arg = p->t->arg.at + r->first;
+    const int64_t *arg = r->n ? p->t->arg.at + r->first : NULL;
     if (r->op == HONE_DIM_SYMBOL && r->name) hone_text_put(p->out, "%s", r->name);
     else if (r->op == HONE_DIM_SYMBOL) hone_text_put(p->out, "_%lld", (long long)(d - HONE_DIM_BAND));
     else if (r->op == HONE_DIM_ADD) {
