@@ -326,7 +326,10 @@ static hone_status map(const hone_host_call *c, frame *f, int length, hone_value
     for (int i = 0; i < length; i++) {
         for (int k = 0; k < f->n_formal; k++) f->in[k] = hone_value_hold(c->in[k]->tag == HONE_TAG_SEQUENCE ? c->in[k]->item[i] : c->in[k]);
         HONE_TRY(frame_run(f));
-        for (int k = 0; k < c->node->n_out; k++) HONE_TRY(hone_call_keep(c, f->out[k], items + (size_t)k * (size_t)length + i));
+        for (int k = 0; k < c->node->n_out; k++) {
+            if (f->out[k]->tag != HONE_TAG_TENSOR) return hone_call_fail(c, HONE_BAD_INPUT, "output %d of the body is no tensor; a sequence holds tensors", k);
+            HONE_TRY(hone_call_keep(c, f->out[k], items + (size_t)k * (size_t)length + i));
+        }
     }
     for (int k = 0; k < c->node->n_out; k++) {
         if (!hone_call_wants(c, k)) continue;

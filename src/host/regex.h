@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+   regex: does a whole string match? RE2's syntax without Unicode classes (\pL), \C, \Q…\E and multi-line mode; patterns with these are refused.
+
+   A pattern becomes a small program; matching runs all its threads side by side, so time is pattern × text whatever the pattern is. */
+#ifndef HONE_HOST_REGEX_H
+#define HONE_HOST_REGEX_H
+#include "base/mem.h"
+
+typedef struct hone_regex hone_regex;
+hone_status hone_regex_create(const char *pattern, size_t bytes, hone_regex **out) HONE_CHECKED; /* the message says what is wrong where */
+void hone_regex_destroy(hone_regex *);
+bool hone_regex_matches(hone_regex *, const char *text, size_t bytes); /* uses room of its own in the regex: one thread at a time */
+#endif
