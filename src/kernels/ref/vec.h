@@ -17,11 +17,18 @@ typedef float vec __attribute__((vector_size(VW * 4)));
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* before a loop of constant bounds over an array of registers: it must vanish, or the registers live in memory */
-#if defined(__clang__)
-#define FULL _Pragma("clang loop unroll(full)")
+/* Before a loop of constant bounds over an array of registers: it must vanish, or the registers live in memory. Not under sanitizers,
+   whose checks in thousands of unrolled lines take clang 14 minutes to compile. */
+#if defined(__SANITIZE_ADDRESS__)
+#define FULL
+#elif defined(__clang__)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define FULL
 #else
-#define FULL _Pragma("GCC unroll 32")
+#define FULL _Pragma("clang loop unroll(full)")
+#endif
+#else
+#define FULL _Pragma("GCC unroll 64")
 #endif
 
 /* No alignment asked: memcpy of a whole register is one unaligned move. */
@@ -32,6 +39,18 @@ INLINE vec load(const float *p) {
 }
 INLINE void store(float *p, vec v) { memcpy(p, &v, sizeof v); }
 INLINE vec splat(float x) { return x * ((vec){0} + 1.0f); }
+
+/* The value, held in a register: gcc 12 else repeats a load in every instruction that uses it, and loads are what depthwise is short of. */
+INLINE vec keep(vec v) {
+#if defined(__AVX512F__)
+    __asm__("" : "+v"(v));
+#elif defined(__x86_64__)
+    __asm__("" : "+x"(v));
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(v));
+#endif
+    return v;
+}
 
 /* load_some: the first n floats, 0 <= n <= VW, zeros behind them. store_some: the first n floats. Nothing else is touched. */
 #if VW == 16 && defined(__AVX512F__)
