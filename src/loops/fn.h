@@ -29,24 +29,16 @@ typedef ulong uint64_t;
 /* Both arms may be any one type; a printer may put loads in them: only the taken one is evaluated. */
 #define hone_sel(c, a, b) ((c) != 0 ? (a) : (b))
 
-HONE_INLINE uint32_t hone_bits_f32(float x) {
 #if defined(__OPENCL_VERSION__)
-    return as_uint(x);
+#define HONE_SAME_BITS(d, s) (d) = *(__private const __typeof__(d) *)&(s)
 #else
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
+#define HONE_SAME_BITS(d, s) memcpy(&(d), &(s), sizeof(d))
 #endif
-}
-HONE_INLINE float hone_from_bits_f32(uint32_t u) {
-#if defined(__OPENCL_VERSION__)
-    return as_float(u);
-#else
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-#endif
-}
+HONE_INLINE uint32_t hone_bits_f32(float x) { uint32_t u; HONE_SAME_BITS(u, x); return u; }
+HONE_INLINE float hone_from_bits_f32(uint32_t u) { float x; HONE_SAME_BITS(x, u); return x; }
+HONE_INLINE uint64_t hone_bits_f64(double x) { uint64_t u; HONE_SAME_BITS(u, x); return u; }
+HONE_INLINE double hone_from_bits_f64(uint64_t u) { double x; HONE_SAME_BITS(x, u); return x; }
+#undef HONE_SAME_BITS
 
 /* ---- casts: float → int truncates and saturates, NaN gives 0; integers wrap ------------------------------------------------------- */
 #define HONE_CAST(from, F, to, T) \
@@ -112,8 +104,11 @@ HONE_F2(mul, a * b, a * b)
 HONE_F2(div, a / b, a / b)
 HONE_F2(quot, truncf(a / b), trunc(a / b))
 HONE_F2(rem, fmodf(a, b), fmod(a, b))
-HONE_F2(min, a != a || a < b ? a : b, a != a || a < b ? a : b)
-HONE_F2(max, a != a || a > b ? a : b, a != a || a > b ? a : b)
+/* Equal numbers have equal bits but for the sign of 0: +0 is above -0, so that a reduction's order does not matter. */
+#define HONE_EQUAL(t, op) hone_from_bits_##t(hone_bits_##t(a) op hone_bits_##t(b))
+HONE_F2(min, a == b ? HONE_EQUAL(f32, |) : a != a || a < b ? a : b, a == b ? HONE_EQUAL(f64, |) : a != a || a < b ? a : b)
+HONE_F2(max, a == b ? HONE_EQUAL(f32, &) : a != a || a > b ? a : b, a == b ? HONE_EQUAL(f64, &) : a != a || a > b ? a : b)
+#undef HONE_EQUAL
 HONE_F1(neg, -a, -a)
 HONE_F1(abs, fabsf(a), fabs(a))
 HONE_F1(sign, a != a ? a : (float)((a > 0) - (a < 0)), a != a ? a : (double)((a > 0) - (a < 0)))

@@ -79,8 +79,9 @@ typedef struct {
     hone_reduce reduce;
     hone_store how;
     bool identity;       /* stores at its domain's indices, in the target's order of dims: no two values meet */
+    bool distinct;       /* no two values meet (identity, or a permutation of indices): tiles may run on any thread */
     bool saturate, skip;
-    int over;            /* number of the over group, -1 none: stages of a group are adjacent, and index `over_index` is their outermost */
+    int over;            /* number of the over group, -1 none. Stages of a group are adjacent; index `over_index`, anywhere in their domains, is fixed from outside */
     int32_t over_index;
     int32_t value, pick; /* expression; pick: ARGMAX, ARGMIN: what is taken */
     int32_t sub0;        /* instance.list: target subscripts, one a dim, where not identity */

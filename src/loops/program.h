@@ -12,7 +12,7 @@ typedef enum {
     HONE_T_TEXT,    /* "string" */
     HONE_T_NAME,    /* name; `group`: written with .. */
     HONE_T_LOAD,    /* name[arg…]; else in `other` (or NULL); `flat`: flat(name)[e]; `spread`: …[…, :].. */
-    HONE_T_CALL,    /* name(arg…); `group`: name..(e) folds a group's members */
+    HONE_T_CALL,    /* name(arg…); `group`: name..(e) folds a group's members; name "else": (what, otherwise) around an abbreviation */
     HONE_T_UNARY,   /* name is "-" or "!" */
     HONE_T_BINARY,  /* name is the operator's spelling */
     HONE_T_REDUCE,  /* name is sum prod max min argmax argmin; arg: HONE_T_INDEX…; body; value after ':' in `other` */
@@ -87,6 +87,7 @@ typedef struct hone_program {
     int since;
     hone_runs runs;
     const char *how;           /* VIEW, HOST, CONTROL: the name of the C function */
+    const char *how_strings;   /* `host NAME when strings`: the C function for string tensors, or NULL */
     hone_operand *operand;     /* inputs, then outputs */
     int n_in, n_out;
     hone_attr_spec *attr;

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+   library: all rows of the embedded ops text, and a user's. Splits text into rows at lines that begin at the left margin. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loops/parse.h"
+
+struct hone_library {
+    hone_arena *arena;
+    hone_vec(hone_program *) row;
+    hone_snippet *snippets;
+    hone_vec(int) slot; /* hash of (domain, name) → row + 1; size is a power of two, or 0 */
+};
+
+hone_status hone_library_create(hone_library **out) {
+    hone_library *l = hone_alloc(sizeof *l);
+    if (!l || !(l->arena = hone_arena_create())) { hone_free(l); return hone_fail(HONE_NO_MEMORY, "no memory for the op library"); }
+    *out = l;
+    return HONE_OK;
+}
+void hone_library_destroy(hone_library *l) {
+    if (!l) return;
+    hone_vec_free(&l->row);
+    hone_vec_free(&l->slot);
+    hone_arena_destroy(l->arena);
+    hone_free(l);
+}
+static uint32_t hash(const char *domain, const char *name) {
+    uint32_t h = 2166136261u;
+    for (const char *p = domain; *p; p++) h = (h ^ (unsigned char)*p) * 16777619u;
+    for (const char *p = name; *p; p++) h = (h ^ (unsigned char)*p) * 16777619u;
+    return h;
+}
+static bool same(const hone_program *p, const char *domain, const char *name) { return !strcmp(p->name, name) && !strcmp(p->domain, domain); }
+static bool rehash(hone_library *l) {
+    int size = 64;
+    while (size < l->row.n * 2) size *= 2;
+    hone_vec_free(&l->slot);
+    while (l->slot.n < size)
+        if (!hone_push(&l->slot, 0)) return false;
+    for (int k = 0; k < l->row.n; k++) {
+        const hone_program *p = l->row.at[k];
+        uint32_t h = hash(p->domain, p->name) & (uint32_t)(size - 1);
+        while (l->slot.at[h] && !same(l->row.at[l->slot.at[h] - 1], p->domain, p->name)) h = (h + 1) & (uint32_t)(size - 1);
+        if (!l->slot.at[h] || l->row.at[l->slot.at[h] - 1]->since <= p->since) l->slot.at[h] = k + 1; /* the newest; a later row replaces */
+    }
+    return true;
+}
+hone_status hone_library_add(hone_library *l, const char *source, const char *text, size_t bytes) {
+    const char *p = text, *end = text + bytes;
+    int line = 1;
+    while (p < end) {
+        const char *eol = memchr(p, '\n', (size_t)(end - p));
+        const char *next = eol ? eol + 1 : end;
+        if (next - p > 7 && !memcmp(p, "# file ", 7)) { /* the build joins files so */
+            source = hone_arena_textn(l->arena, p + 7, (size_t)(next - p - 7 - (eol ? 1 : 0)));
+            if (!source) return hone_fail(HONE_NO_MEMORY, "no memory for the op library");
+            line = 1, p = next;
+            continue;
+        }
+        bool op = next - p > 3 && !memcmp(p, "op ", 3), shared = next - p > 6 && !memcmp(p, "lines ", 6);
+        if (!op && !shared) {
+            const char *q = p;
+            while (q < next && (*q == ' ' || *q == '\t' || *q == '\r' || *q == '\n')) q++;
+            if (q < next && *q != '#') return hone_fail(HONE_BAD_INPUT, "%s:%d: a row begins with 'op' or 'lines' at the left margin", source, line);
+            line++, p = next;
+            continue;
+        }
+        const char *start = p;
+        int first = line;
+        do { /* up to the next line that begins at the margin with a word, or a file mark */
+            p = next, line++;
+            eol = p < end ? memchr(p, '\n', (size_t)(end - p)) : NULL;
+            next = eol ? eol + 1 : end;
+        } while (p < end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r' || (*p == '#' && (next - p <= 7 || memcmp(p, "# file ", 7)))));
+        const char *stop = p; /* trailing blank and comment lines belong to what follows */
+        for (;;) {
+            const char *b = stop;
+            while (b > start && (b[-1] == '\n' || b[-1] == ' ' || b[-1] == '\r')) b--;
+            const char *bol = b;
+            while (bol > start && bol[-1] != '\n') bol--;
+            if (b > start && *bol == '#') { stop = bol; continue; }
+            stop = b;
+            break;
+        }
+        char *copy = hone_arena_textn(l->arena, start, (size_t)(stop - start));
+        if (!copy) return hone_fail(HONE_NO_MEMORY, "no memory for the op library");
+        if (shared) {
+            hone_snippet *s = HONE_NEW(l->arena, hone_snippet);
+            if (!s) return hone_fail(HONE_NO_MEMORY, "no memory for the op library");
+            const char *n = copy + 6;
+            size_t len = strcspn(n, " \t\r\n#");
+            s->name = hone_arena_textn(l->arena, n, len);
+            s->text = copy, s->bytes = (size_t)(stop - start), s->line = first, s->next = l->snippets;
+            l->snippets = s;
+        } else {
+            hone_program *row;
+            HONE_TRY(hone_parse_row(l->arena, source, first, copy, (size_t)(stop - start), l->snippets, &row));
+            if (!hone_push(&l->row, row)) return hone_fail(HONE_NO_MEMORY, "no memory for the op library");
+        }
+    }
+    return rehash(l) ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for the op library");
+}
+const hone_program *hone_library_find(const hone_library *l, const char *domain, const char *name) {
+    if (!l->slot.n) return NULL;
+    if (!strcmp(domain, "ai.onnx")) domain = "";
+    uint32_t mask = (uint32_t)l->slot.n - 1, h = hash(domain, name) & mask;
+    for (; l->slot.at[h]; h = (h + 1) & mask)
+        if (same(l->row.at[l->slot.at[h] - 1], domain, name)) return l->row.at[l->slot.at[h] - 1];
+    return NULL;
+}
+int hone_library_count(const hone_library *l) { return l->row.n; }
+const hone_program *hone_library_at(const hone_library *l, int k) { return l->row.at[k]; }
+
+extern const char hone_ops_text[]; /* generated at build from ops/ */
+extern const size_t hone_ops_text_bytes;
+static hone_library *builtin;
+static hone_status builtin_status;
+static char builtin_error[512];
+static void make_builtin(void) {
+    hone_library *l = NULL;
+    builtin_status = hone_library_create(&l);
+    if (!builtin_status) builtin_status = hone_library_add(l, "ops", hone_ops_text, hone_ops_text_bytes);
+    if (builtin_status) {
+        strncpy(builtin_error, hone_fail_text(), sizeof builtin_error - 1);
+        hone_library_destroy(l);
+    } else builtin = l;
+}
+static void free_builtin(void) { hone_library_destroy(builtin); }
+hone_status hone_library_builtin(const hone_library **out) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static bool registered;
+    pthread_once(&once, make_builtin);
+    if (builtin_status) return hone_fail(builtin_status, "%s", builtin_error);
+    if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED)) atexit(free_builtin);
+    *out = builtin;
+    return HONE_OK;
+}
