@@ -95,11 +95,11 @@ hone_vid hone_graph_find(const hone_graph *g, const char *name) {
     return g->names.room ? g->names.at[slot_of(g, name)] - 1 : -1;
 }
 
-/* `name`, or it with a number behind it that is free. Numbers start at the count of vars, so that a thousand like names cost little. */
+/* `name`, or it with a number behind it that is free. Numbers are used once, so that a file full of such names cannot make this slow. */
 static const char *free_name(hone_graph *g, const char *name) {
     if (name && name[0] && hone_graph_find(g, name) < 0) return hone_arena_text(g->arena, "%s", name);
-    for (int k = g->var.n;; k++) {
-        const char *made = hone_arena_text(g->arena, "%s%s%d", name ? name : "", name && name[0] ? "#" : "v", k);
+    for (;;) {
+        const char *made = hone_arena_text(g->arena, "%s%s%d", name ? name : "", name && name[0] ? "#" : "v", g->names.serial++);
         if (!made || hone_graph_find(g, made) < 0) return made;
     }
 }

@@ -59,7 +59,7 @@ struct hone_graph {
     hone_vec(hone_vid) in, out;
     int n_formal;        /* body: inputs that the op gives; the rest are captures. Outermost: = in.n */
     int opset;           /* as imported, for reports */
-    struct { int32_t *at; int room; } names; /* var by name, a hash kept by graph.c: so names are given by hone_graph_var only */
+    struct { int32_t *at; int room, serial; } names; /* var by name, a hash kept by graph.c: so names are given by hone_graph_var only */
     hone_vec(hone_value *) held; /* outermost: tensors that attributes point to */
     hone_vec(hone_graph *) owned; /* outermost: bodies, to be destroyed with it */
     void *keep;          /* what constants point into (a mapped file) … */

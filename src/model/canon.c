@@ -148,3 +148,22 @@ void hone_canon_resize(hone_edit *e) {
     const hone_value *scales = hone_edit_value(e, hone_draft_in(n, 2));
     if (scales && hone_draft_in(n, 3) < 0 && n->out.n == 1) drop_ones(e, scales);
 }
+
+/* ---- training steps of several tensors: one node a tensor ------------------------------------------------------------------------- */
+/* (R, T, all x, all gradients, all states…) → (all new x, all new states…) */
+void hone_canon_optimizer(hone_edit *e) {
+    hone_draft *n = e->node;
+    int kinds = strcmp(n->op, "Adam") == 0 ? 4 : 3, many = (n->in.n - 2) / kinds;
+    if (n->in.n < 2 || many < 2 || (n->in.n - 2) % kinds || n->out.n != many * (kinds - 1)) return;
+    n->placed = true;
+    for (int k = 0; k < many; k++) {
+        hone_draft one = {.domain = n->domain, .op = n->op, .name = n->name, .version = n->version};
+        bool good = hone_push(&one.in, n->in.at[0]) && hone_push(&one.in, n->in.at[1]);
+        for (int j = 0; good && j < kinds; j++) good = hone_push(&one.in, n->in.at[2 + j * many + k]);
+        for (int j = 0; good && j < kinds - 1; j++) good = hone_push(&one.out, n->out.at[j * many + k]);
+        for (int j = 0; good && j < n->attr.n; j++) good = hone_push(&one.attr, n->attr.at[j]);
+        if (good) hone_draft_place(&(hone_edit){e->im, e->g, &one});
+        else hone_import_no_memory(e->im);
+        hone_draft_free(&one);
+    }
+}

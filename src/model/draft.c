@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_PROBLEMS = 50, MAX_NODES = 1 << 21, RANK_STEPS = 64 };
+enum { MAX_PROBLEMS = 50, MAX_NODES = 1 << 19, RANK_STEPS = 64 };
 
 /* ---- problems -------------------------------------------------------------------------------------------------------------------- */
 static void note(hone_import *im, hone_status s, const char *line) {
@@ -30,7 +30,16 @@ void hone_import_no_memory(hone_import *im) {
     if (im->worst != HONE_NO_MEMORY) note(im, HONE_NO_MEMORY, "no memory to import the model");
 }
 
-bool hone_import_stop(const hone_import *im) { return im->n_problem > MAX_PROBLEMS || im->n_node > MAX_NODES || im->worst == HONE_NO_MEMORY; }
+bool hone_import_stop(const hone_import *im) { return im->n_problem > MAX_PROBLEMS || im->n_node > MAX_NODES || im->inlined_bytes > im->inlined_limit || im->worst == HONE_NO_MEMORY; }
+
+bool hone_import_count(hone_import *im, size_t inlined_bytes) {
+    if (hone_import_stop(im)) return false;
+    im->n_node++;
+    im->inlined_bytes += inlined_bytes;
+    if (im->n_node <= MAX_NODES && im->inlined_bytes <= im->inlined_limit) return true;
+    hone_import_problem(im, HONE_NOT_SUPPORTED, "the model has more than %d nodes, or its functions repeat too much", MAX_NODES);
+    return false;
+}
 
 void hone_edit_problem(hone_edit *e, hone_status s, const char *format, ...) {
     char line[640], what[320];
@@ -308,10 +317,7 @@ void hone_draft_place(hone_edit *e) {
     hone_upgrade(e);
     if (n->placed) return;
     n->placed = true;
-    if (++e->im->n_node > MAX_NODES) {
-        if (e->im->n_node == MAX_NODES + 1) hone_import_problem(e->im, HONE_NOT_SUPPORTED, "the model has more than %d nodes", MAX_NODES);
-        return;
-    }
+    if (!hone_import_count(e->im, 0)) return;
     const hone_program *p = hone_library_find(e->im->library, n->domain, n->op);
     if (!p) {
         hone_edit_problem(e, HONE_NOT_SUPPORTED, "unknown op");

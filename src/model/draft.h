@@ -20,7 +20,8 @@ typedef struct hone_import { /* one load */
     hone_text problems;          /* a line each */
     int n_problem;
     hone_status worst;
-    int64_t n_node;              /* made so far, functions inlined: bounded */
+    int64_t n_node;              /* read and made so far, functions inlined: bounded, for functions of functions grow without end */
+    uint64_t inlined_bytes, inlined_limit; /* of file, read again for each call */
     int serial;                  /* of inlined calls */
     hone_vec(hone_value *) loose; /* held for the load only: tensors of attributes */
 } hone_import;
@@ -39,6 +40,7 @@ typedef struct { hone_import *im; hone_graph *g; hone_draft *node; } hone_edit;
 
 void hone_import_problem(hone_import *, hone_status, const char *format, ...) HONE_PRINTF(3, 4);
 void hone_import_no_memory(hone_import *);
+bool hone_import_count(hone_import *, size_t inlined_bytes); /* one node more; false: stop */
 bool hone_import_stop(const hone_import *); /* there is enough to report, or too much to import */
 /* A problem of the node at hand: the line starts with its name, op, domain and version. */
 void hone_edit_problem(hone_edit *, hone_status, const char *format, ...) HONE_PRINTF(3, 4);

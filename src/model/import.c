@@ -5,11 +5,12 @@
    uses becomes a capture), a call sees only its formals. Inlined names get a prefix, so that they stay unique in the graph they land in. */
 #include "model/import.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/onnx.h"
 
-enum { ABSENT = -1, NOT_FOUND = -2 };
+enum { ABSENT = -1, NOT_FOUND = -2, MAX_ATTRS = 256 };
 
 typedef struct { const char *name; hone_vid id; } formal;
 typedef struct { hone_vid outer, inner; } capture;
@@ -21,6 +22,7 @@ typedef struct scope {
     const char *prefix;
     int depth;
     hone_vec(capture) captured;    /* a body's */
+    bool inlined;                  /* in a call, at any depth */
     bool call;                     /* a call of a function: with its formals and attributes */
     hone_vec(formal) formals;
     const hone_draft *caller;
@@ -283,24 +285,22 @@ static void read_attr(scope *s, hone_edit *e, hone_wire w, body_refs *bodies) {
 }
 
 /* ---- bodies ---------------------------------------------------------------------------------------------------------------------- */
-/* All bodies of a node take the same captures, in the same order: the union of what each uses. */
-static bool share_captures(scope *s, scope *inner, int n, hone_draft *node) {
-    for (int b = 0; b < n; b++) {
+/* All bodies of a node take the same captures, in the same order: the union of what each uses. `slot[v]`: where outer var v stands in it. */
+static bool share_captures(scope *s, scope *inner, int n, hone_draft *node, int *slot) {
+    for (int b = 0; b < n; b++)
         for (int k = 0; k < inner[b].captured.n; k++) {
-            int j = 0;
-            while (j < node->capture.n && node->capture.at[j] != inner[b].captured.at[k].outer) j++;
-            if (j == node->capture.n && !hone_push(&node->capture, inner[b].captured.at[k].outer)) return false;
+            hone_vid v = inner[b].captured.at[k].outer;
+            if (!slot[v] && !hone_push(&node->capture, v)) return false;
+            if (!slot[v]) slot[v] = node->capture.n;
         }
-    }
     for (int b = 0; b < n; b++) {
         hone_graph *g = inner[b].g;
-        g->n_formal = g->in.n;
-        for (int j = 0; j < node->capture.n; j++) {
-            int k = 0;
-            while (k < inner[b].captured.n && inner[b].captured.at[k].outer != node->capture.at[j]) k++;
-            hone_vid id = k < inner[b].captured.n ? inner[b].captured.at[k].inner : hone_graph_var(g, s->g->var.at[node->capture.at[j]].name);
-            if (id < 0 || !hone_push(&g->in, id)) return false;
-        }
+        int formals = g->n_formal = g->in.n;
+        for (int j = 0; j < node->capture.n; j++)
+            if (!hone_push(&g->in, -1)) return false;
+        for (int k = 0; k < inner[b].captured.n; k++) g->in.at[formals + slot[inner[b].captured.at[k].outer] - 1] = inner[b].captured.at[k].inner;
+        for (int j = 0; j < node->capture.n; j++)
+            if (g->in.at[formals + j] < 0 && (g->in.at[formals + j] = hone_graph_var(g, s->g->var.at[node->capture.at[j]].name)) < 0) return false;
     }
     return true;
 }
@@ -318,7 +318,7 @@ static void import_bodies(scope *s, hone_edit *e, body_refs *refs) {
     for (int b = 0; b < refs->n; b++) {
         hone_field name = hone_onnx_name_field(hone_wire_of(&refs->at[b].graph), 2);
         hone_graph *g = hone_graph_body(s->g, text_of(s, &name));
-        inner[b] = (scope){.m = s->m, .up = s, .g = g, .opsets = s->opsets, .prefix = s->prefix, .depth = s->depth + 1};
+        inner[b] = (scope){.m = s->m, .up = s, .g = g, .opsets = s->opsets, .prefix = s->prefix, .depth = s->depth + 1, .inlined = s->inlined};
         if (!g) hone_import_no_memory(&s->m->im);
         else if (!import_graph(inner + b, hone_wire_of(&refs->at[b].graph))) hone_edit_problem(e, HONE_BAD_INPUT, "the body '%.60s' is damaged", refs->at[b].name);
         hone_edit_set(e, (hone_attr){.name = refs->at[b].name, .kind = HONE_ATTR_BODY, .n = 1, .body = b});
@@ -326,14 +326,34 @@ static void import_bodies(scope *s, hone_edit *e, body_refs *refs) {
         node->n_body = g ? b + 1 : node->n_body;
         if (!g) break;
     }
-    if (node->n_body == refs->n && !share_captures(s, inner, refs->n, node)) hone_import_no_memory(&s->m->im);
+    int *slot = hone_alloc(((size_t)s->g->var.n + 1) * sizeof *slot);
+    if (!slot || (node->n_body == refs->n && !share_captures(s, inner, refs->n, node, slot))) hone_import_no_memory(&s->m->im);
+    hone_free(slot);
     for (int b = 0; b < 2; b++) hone_vec_free(&inner[b].captured);
 }
 
 /* ---- functions ------------------------------------------------------------------------------------------------------------------- */
+static uint32_t hash_of(const char *name) {
+    uint32_t h = 2166136261u;
+    for (; *name; name++) h = (h ^ (unsigned char)*name) * 16777619u;
+    return h;
+}
+
+static int by_hash(const void *a, const void *b) {
+    uint32_t x = ((const hone_onnx_function *)a)->hash, y = ((const hone_onnx_function *)b)->hash;
+    return (x > y) - (x < y);
+}
+
 static const hone_onnx_function *function_of(scope *s, const char *domain, const char *op, const char *overload) {
-    for (int k = 0; k < s->m->functions.n; k++) {
-        const hone_onnx_function *f = s->m->functions.at + k;
+    uint32_t hash = hash_of(op);
+    int lo = 0, hi = s->m->functions.n;
+    while (lo < hi) {
+        int mid = lo + (hi - lo) / 2;
+        if (s->m->functions.at[mid].hash < hash) lo = mid + 1;
+        else hi = mid;
+    }
+    for (; lo < s->m->functions.n && s->m->functions.at[lo].hash == hash; lo++) {
+        const hone_onnx_function *f = s->m->functions.at + lo;
         if (strcmp(f->name, op) == 0 && strcmp(f->domain, domain) == 0 && strcmp(f->overload, overload) == 0) return f;
     }
     return NULL;
@@ -365,7 +385,7 @@ static void inline_call(scope *s, hone_edit *e, const hone_onnx_function *f) {
         return;
     }
     const char *prefix = hone_arena_text(s->m->im.scratch, "%s%s#%d/", s->prefix, n->name[0] ? n->name : n->op, ++s->m->im.serial);
-    scope inner = {.m = s->m, .up = s, .g = s->g, .opsets = &f->opsets, .prefix = prefix, .depth = s->depth + 1, .call = true, .caller = n, .function = f};
+    scope inner = {.m = s->m, .up = s, .g = s->g, .opsets = &f->opsets, .prefix = prefix, .depth = s->depth + 1, .inlined = true, .call = true, .caller = n, .function = f};
     bool good = prefix && bind_formals(&inner, f->proto, 4, n->in.at, n->in.n);
     int n_in = inner.formals.n;
     good = good && bind_formals(&inner, f->proto, 5, n->out.at, n->out.n);
@@ -461,6 +481,8 @@ static void import_node(scope *s, hone_wire w) {
     body_refs bodies = {0};
     const char *overload = "";
     hone_field f;
+    int n_attr = 0;
+    if (!hone_import_count(im, s->inlined ? (size_t)(w.end - w.at) : 0)) return;
     for (hone_wire c = w; hone_wire_next(&c, &f);) {
         if (f.type != HONE_WIRE_BYTES) continue;
         if (f.number == 3) n.name = text_of(s, &f);
@@ -472,7 +494,8 @@ static void import_node(scope *s, hone_wire w) {
     if (!hone_wire_good(w)) hone_edit_problem(&e, HONE_BAD_INPUT, "its bytes are damaged");
     read_names(s, &e, w);
     for (hone_wire c = w; hone_wire_next(&c, &f);)
-        if (f.number == 5 && f.type == HONE_WIRE_BYTES) read_attr(s, &e, hone_wire_of(&f), &bodies);
+        if (f.number == 5 && f.type == HONE_WIRE_BYTES && ++n_attr <= MAX_ATTRS) read_attr(s, &e, hone_wire_of(&f), &bodies);
+    if (n_attr > MAX_ATTRS) hone_edit_problem(&e, HONE_NOT_SUPPORTED, "has more than %d attributes", MAX_ATTRS);
     const hone_onnx_function *function = function_of(s, n.domain, n.op, overload);
     if (function && (hone_library_find(im->library, n.domain, n.op) || hone_upgrade_knows(n.domain, n.op))) function = NULL;
     if (bodies.n) import_bodies(s, &e, &bodies);
@@ -590,6 +613,7 @@ static bool read_function(hone_onnx_model *m, hone_wire w) {
     n.attr.at = NULL;
     hone_draft_free(&n);
     hone_vec_free(&bodies);
+    function.hash = hash_of(function.name);
     if (hone_push(&m->functions, function)) return true;
     hone_vec_free(&function.defaults);
     hone_vec_free(&function.opsets);
@@ -612,6 +636,7 @@ void hone_onnx_import(hone_onnx_model *m, hone_wire model) {
     }
     for (hone_wire w = model; hone_wire_next(&w, &f);)
         if (f.number == 25 && f.type == HONE_WIRE_BYTES && !read_function(m, hone_wire_of(&f))) hone_import_no_memory(&m->im);
+    if (m->functions.n) qsort(m->functions.at, (size_t)m->functions.n, sizeof *m->functions.at, by_hash);
     scope s = {.m = m, .g = m->im.root, .opsets = &m->opsets, .prefix = ""};
     m->im.root->opset = version_of(&s, "");
     hone_field name = hone_onnx_name_field(hone_wire_of(&graph), 2);

@@ -9,7 +9,7 @@
 
 #include "model/onnx.h"
 
-enum { MAX_NAME = 80, DENSE_LIMIT = INT32_MAX /* elements of a sparse tensor made dense */ };
+enum { MAX_NAME = 80, DENSE_LIMIT = 1 << 28 /* elements of a sparse tensor made dense */ };
 
 typedef struct { /* what a TensorProto says before its data is looked at */
     int64_t dim[HONE_MAX_RANK];
@@ -303,7 +303,7 @@ hone_status hone_onnx_sparse(hone_wire w, hone_onnx_files *files, hone_value **o
     good = good && !w.bad && values.data && at.data && rank <= HONE_MAX_RANK;
     for (int k = 0; good && k < rank; k++) dim[k] = (int64_t)dims.at[k];
     hone_vec_free(&dims);
-    if (!good || !hone_count_of(dim, rank, &count) || count > DENSE_LIMIT) return hone_fail(HONE_BAD_INPUT, "a sparse tensor is damaged or larger than 2^31 elements");
+    if (!good || !hone_count_of(dim, rank, &count) || count > DENSE_LIMIT) return hone_fail(HONE_BAD_INPUT, "a sparse tensor is damaged or larger than 2^28 elements");
     hone_value *v = NULL, *i = NULL, *dense = NULL;
     hone_status s = hone_onnx_tensor(hone_wire_of(&values), files, &v);
     if (!s) s = hone_onnx_tensor(hone_wire_of(&at), files, &i);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static const char ml[] = "ai.onnx.ml";
+static const char ml[] = "ai.onnx.ml", training[] = "ai.onnx.preview.training";
 static const struct { const char *domain, *op; int below; hone_upgrade_fn *apply; } table[] = {
     {"", "Add", 7, hone_up_broadcast},
     {"", "Sub", 7, hone_up_broadcast},
@@ -74,6 +74,9 @@ static const struct { const char *domain, *op; int below; hone_upgrade_fn *apply
     {"", "Attention", 0, hone_canon_attention},
     {"", "RotaryEmbedding", 0, hone_canon_rotary},
     {"", "Resize", 0, hone_canon_resize},
+    {training, "Adagrad", 0, hone_canon_optimizer},
+    {training, "Adam", 0, hone_canon_optimizer},
+    {training, "Momentum", 0, hone_canon_optimizer},
 };
 enum { ROWS = sizeof table / sizeof *table };
 
