@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+   scale: ai.onnx.ml's Scaler, Normalizer and Imputer: a row of numbers, each changed by its column or by its row. */
+#include <math.h>
+
+#include "host/score.h"
+
+/* A list with one entry for all columns, or one a column. */
+static hone_status per_column(const hone_host_call *c, const char *name, int n, int64_t columns) {
+    if (n == 1 || n == columns) return HONE_OK;
+    return hone_call_fail(c, HONE_BAD_INPUT, "attribute %s has %d entries; 1 or %lld are needed", name, n, (long long)columns);
+}
+
+hone_status hone_host_scaler(const hone_host_call *c) {
+    const hone_value *x;
+    hone_value *y;
+    int64_t rows, columns;
+    hone_attr offset, scale;
+    HONE_TRY(hone_score_rows(c, &x, &rows, &columns));
+    HONE_TRY(hone_call_list(c, "offset", HONE_ATTR_FLOATS, &offset));
+    HONE_TRY(hone_call_list(c, "scale", HONE_ATTR_FLOATS, &scale));
+    HONE_TRY(per_column(c, "offset", offset.n, columns));
+    HONE_TRY(per_column(c, "scale", scale.n, columns));
+    HONE_TRY(hone_host_out(c, 0, HONE_DTYPE_F32, x->dim, x->rank, &y));
+    for (int64_t k = 0, n = hone_value_count(x); k < n; k++) {
+        int64_t j = k % columns;
+        ((float *)y->data)[k] = (float)((hone_score_number(x, k) - offset.f[offset.n == 1 ? 0 : j]) * scale.f[scale.n == 1 ? 0 : j]);
+    }
+    return HONE_OK;
+}
+
+hone_status hone_host_normalizer(const hone_host_call *c) {
+    static const char *const norms[] = {"MAX", "L1", "L2", NULL};
+    const hone_value *x;
+    hone_value *y;
+    int64_t rows, columns;
+    int norm;
+    HONE_TRY(hone_score_rows(c, &x, &rows, &columns));
+    HONE_TRY(hone_call_choice(c, "norm", norms, 0, &norm));
+    HONE_TRY(hone_host_out(c, 0, HONE_DTYPE_F32, x->dim, x->rank, &y));
+    for (int64_t r = 0; r < rows && columns; r++) {
+        double by = norm ? 0 : -INFINITY;
+        for (int64_t j = 0; j < columns; j++) {
+            double v = hone_score_number(x, r * columns + j);
+            by = norm == 0 ? fmax(by, v) : norm == 1 ? by + fabs(v) : by + v * v;
+        }
+        if (norm == 2) by = sqrt(by);
+        if (by == 0) by = 1; /* a row of zeros stays one */
+        for (int64_t j = 0; j < columns; j++) ((float *)y->data)[r * columns + j] = (float)(hone_score_number(x, r * columns + j) / by);
+    }
+    return HONE_OK;
+}
+
+hone_status hone_host_imputer(const hone_host_call *c) {
+    const hone_value *x;
+    hone_value *y;
+    int64_t rows, columns;
+    hone_attr with;
+    HONE_TRY(hone_score_rows(c, &x, &rows, &columns));
+    bool real = hone_dtypes[x->dtype].kind == HONE_KIND_FLOAT;
+    HONE_TRY(real ? hone_call_list(c, "imputed_value_floats", HONE_ATTR_FLOATS, &with) : hone_call_list(c, "imputed_value_int64s", HONE_ATTR_INTS, &with));
+    HONE_TRY(per_column(c, with.name, with.n, columns));
+    double gone = hone_call_float(c, "replaced_value_float", 0);
+    int64_t gone_int = hone_call_int(c, "replaced_value_int64", 0);
+    HONE_TRY(hone_host_out(c, 0, x->dtype, x->dim, x->rank, &y));
+    size_t bytes = hone_call_bytes(x->dtype);
+    for (int64_t k = 0, n = hone_value_count(x); k < n; k++) {
+        int64_t j = with.n == 1 ? 0 : k % columns;
+        char *to = (char *)y->data + (size_t)k * bytes;
+        double v = real ? hone_value_f64(x, k) : 0;
+        bool missing = real ? v == gone || (isnan(v) && isnan(gone)) : hone_value_i64(x, k) == gone_int;
+        if (!missing) memcpy(to, (const char *)x->data + (size_t)k * bytes, bytes);
+        else if (real) hone_dtype_store(x->dtype, to, HONE_F64, (hone_scalar){.f64 = with.f[j]}, false);
+        else hone_dtype_store(x->dtype, to, HONE_I64, (hone_scalar){.i64 = with.i[j]}, false);
+    }
+    return HONE_OK;
+}
