@@ -141,8 +141,8 @@ static void gemm(const hone_gemm_f32 *row) {
     const int64_t k = 256;
     /* bytes of B: in L1, in L2, in memory; rows */
     const struct { const char *where; int64_t bytes; int m; } cases[] = {
-        {"B in L1", 16 << 10, row->mr}, {"B in L2", 256 << 10, row->mr}, {"B in L2, half the rows", 256 << 10, row->mr / 2},
-        {"B in L2, one row", 256 << 10, 1}, {"B in memory, one row", 192 << 20, 1}};
+        {"B in L1", 16 << 10, row->mr}, {"B in L2", 256 << 10, row->mr}, {"B in L2, half", 256 << 10, row->mr / 2},
+        {"B in L2", 256 << 10, 1}, {"B in memory", 192 << 20, 1}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         const int64_t panel = k * row->nr * (int64_t)sizeof(float), panels = cases[i].bytes / panel ? cases[i].bytes / panel : 1;
         float *a = floats((size_t)(k * row->mr)), *b = floats((size_t)(panels * k * row->nr)), *c = floats((size_t)(row->mr * panels * row->nr));

@@ -2,7 +2,10 @@
 # Compile flags of the kernel files, one line an ISA level. Included after the files are listed; a file for another architecture is empty.
 #
 # Kernels sum within a bound, not bit for bit, so here alone contraction is on. -O3 because the register tiles need full unrolling.
-set(HONE_KERNEL_OPTIONS -ffp-contract=fast $<$<NOT:$<CONFIG:Debug>>:-O3>)
+set(HONE_KERNEL_OPTIONS -ffp-contract=fast)
+if(NOT HONE_SANITIZE)
+  list(APPEND HONE_KERNEL_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O3>)
+endif()
 set(HONE_KERNEL_FLAGS__base)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(HONE_KERNEL_FLAGS__avx2 -mavx2 -mfma -mf16c)
