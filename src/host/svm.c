@@ -170,7 +170,7 @@ static hone_status classify(const hone_host_call *c, classifier *v) {
         if (m->vectors) {
             duel(v);
             best = largest(v->votes, v->classes);
-            if (prob) probabilities(v), score = v->p, best = v->classes == 2 ? best : largest(v->p, v->classes);
+            if (prob) probabilities(v), score = v->p;
         } else {
             for (int64_t k = 0; k < v->classes; k++) score[k] = m->rho.f[0] + kernel(m, LINEAR, v->row, m->coefficients.f + k * m->columns);
             best = largest(score, v->classes);
