@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0
+   Values as a caller sees them: making and asking, .npy and .bin files back and forth, hostile headers, and the comparison of two values. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/value.h"
+#include "hone/tools.h"
+#include "run/npy.h"
+
+static uint64_t seed = 0x9e3779b97f4a7c15u;
+static uint64_t draw(void) { /* xorshift* */
+    seed ^= seed >> 12, seed ^= seed << 25, seed ^= seed >> 27;
+    return seed * 0x2545f4914f6cdd1du;
+}
+
+static char folder[] = "/tmp/hone-values-XXXXXX";
+static const char *in_folder(const char *name) {
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+static int open_folder(void **state) {
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+static int close_folder(void **state) {
+    (void)state;
+    return rmdir(folder);
+}
+
+static hone_value *make(hone_dtype t, int rank, const int64_t *dims) {
+    hone_value *v = NULL;
+    assert_int_equal(hone_tensor_create(t, dims, rank, &v), HONE_OK);
+    return v;
+}
+static hone_value *floats(int n, const float *at) {
+    int64_t dim = n;
+    hone_value *v = make(HONE_DTYPE_F32, 1, &dim);
+    if (n) memcpy(hone_value_data(v), at, sizeof *at * (size_t)n);
+    return v;
+}
+
+/* ---- making and asking ---- */
+
+static void test_tensor(void **state) {
+    (void)state;
+    int64_t dims[] = {2, 3}, bad[] = {2, -1}, huge[] = {INT64_MAX, 8};
+    hone_value *v = make(HONE_DTYPE_I16, 2, dims), *w = NULL;
+    assert_int_equal(hone_value_elements(v), 6);
+    assert_int_equal(hone_value_bytes(v), 12);
+    assert_int_equal(hone_value_rank(v), 2);
+    assert_int_equal(hone_value_dims(v)[1], 3);
+    ((int16_t *)hone_value_data(v))[5] = -7;
+    assert_true(hone_value_number(v, 5) == -7);
+    assert_true(isnan(hone_value_number(v, 6)) && isnan(hone_value_number(v, -1)));
+    assert_int_equal(hone_value_set_text(v, 0, "a", 1), HONE_BAD_INPUT);
+    assert_ptr_equal(hone_value_share(v), v);
+    hone_value_free(v);
+    hone_value_free(v);
+    assert_int_equal(hone_tensor_create(HONE_DTYPE_F32, bad, 2, &w), HONE_BAD_INPUT);
+    assert_int_equal(hone_tensor_create(HONE_DTYPE_F32, huge, 2, &w), HONE_BAD_INPUT);
+    assert_int_equal(hone_tensor_create(HONE_DTYPE_F32, NULL, 2, &w), HONE_BAD_INPUT);
+    assert_int_equal(hone_tensor_create((hone_dtype)99, dims, 2, &w), HONE_BAD_INPUT);
+    assert_int_not_equal(hone_tensor_create(HONE_DTYPE_F32, dims, 99, &w), HONE_OK);
+    assert_int_equal(hone_tensor_borrow(HONE_DTYPE_STRING, dims, 2, "x", &w), HONE_BAD_INPUT);
+    assert_null(w);
+    hone_value_free(NULL);
+    assert_int_equal(hone_value_elements(NULL), 0);
+    assert_string_equal(hone_dtype_name(HONE_DTYPE_F32), "f32");
+    assert_string_equal(hone_dtype_name((hone_dtype)-4), "none");
+}
+
+static void test_text_and_lists(void **state) {
+    (void)state;
+    int64_t two = 2;
+    size_t bytes;
+    hone_value *s = make(HONE_DTYPE_STRING, 1, &two), *list = NULL, *none = NULL;
+    assert_int_equal(hone_value_set_text(s, 1, "ab\0c", 4), HONE_OK);
+    assert_memory_equal(hone_value_text(s, 1, &bytes), "ab\0c", 4);
+    assert_int_equal(bytes, 4);
+    assert_string_equal(hone_value_text(s, 0, &bytes), "");
+    assert_string_equal(hone_value_text(s, 9, NULL), "");
+    assert_int_equal(hone_value_set_text(s, 2, "", 0), HONE_BAD_INPUT);
+    assert_null(hone_value_data(s));
+    assert_int_equal(hone_list_create(HONE_VALUE_SEQUENCE, &s, 1, &list), HONE_OK);
+    assert_int_equal(hone_list_create(HONE_VALUE_OPTIONAL, NULL, 0, &none), HONE_OK);
+    assert_int_equal(hone_list_create(HONE_VALUE_MAP, &s, 1, &none), HONE_BAD_INPUT);
+    assert_ptr_equal(hone_value_item(list, 0), s);
+    assert_null(hone_value_item(list, 1));
+    assert_int_equal(hone_value_items(none), 0);
+    assert_int_equal(hone_value_kind_of(none), HONE_VALUE_OPTIONAL);
+    assert_int_equal(hone_value_write(list, in_folder("x.npy")), HONE_NOT_SUPPORTED);
+    assert_int_equal(hone_value_write(s, in_folder("x.bin")), HONE_NOT_SUPPORTED);
+    hone_value_free(s), hone_value_free(list), hone_value_free(none);
+}
+
+/* ---- files ---- */
+
+/* Every numeric type, ranks 0 to 4, empty ones too: what was written is what is read. */
+static void test_round_trip(void **state) {
+    (void)state;
+    for (int t = 1; t < HONE_DTYPE_COUNT; t++) {
+        if (t == HONE_DTYPE_STRING) continue;
+        for (int rank = 0; rank <= 4; rank++) {
+            int64_t shape[] = {rank == 4 ? 0 : 3, 2, 1, 5};
+            hone_value *v = make((hone_dtype)t, rank, shape), *npy = NULL, *bin = NULL;
+            uint8_t *p = hone_value_data(v);
+            uint8_t mask = hone_dtypes[t].kind == HONE_KIND_BOOL ? 1
+                           : hone_dtypes[t].bits < 8             ? (uint8_t)((1 << hone_dtypes[t].bits) - 1)
+                                                                 : 0xff;
+            for (size_t k = 0; k < hone_value_bytes(v); k++) p[k] = (uint8_t)draw() & mask;
+            if (mask != 0xff) { /* as the library itself holds small types */
+                size_t n = (size_t)hone_value_elements(v);
+                uint8_t packed[256] = {0};
+                if (hone_dtypes[t].bits < 8 && n)
+                    hone_dtype_pack((hone_dtype)t, packed, p, n), hone_dtype_unpack((hone_dtype)t, p, packed, n);
+            }
+            assert_int_equal(hone_value_write(v, in_folder("v.bin")), HONE_OK);
+            assert_int_equal(hone_value_read(in_folder("v.bin"), HONE_VALUE_TENSOR, (hone_dtype)t, shape, rank, &bin), HONE_OK);
+            assert_int_equal(bin->bytes, v->bytes);
+            if (v->bytes) assert_memory_equal(bin->data, v->data, v->bytes);
+            assert_int_equal(hone_value_write(v, in_folder("v.npy")), HONE_OK);
+            assert_int_equal(hone_value_read(in_folder("v.npy"), HONE_VALUE_TENSOR, HONE_DTYPE_NONE, NULL, 0, &npy), HONE_OK);
+            assert_int_equal(npy->rank, rank);
+            for (int i = 0; i < rank; i++) assert_int_equal(npy->dim[i], shape[i]);
+            if (npy->dtype == v->dtype && v->bytes) assert_memory_equal(npy->data, v->data, v->bytes);
+            for (int64_t k = 0; k < hone_value_elements(v); k++) { /* widened: the same numbers */
+                double a = hone_value_number(v, k), b = hone_value_number(npy, k);
+                assert_true(a == b || (isnan(a) && isnan(b)));
+            }
+            hone_value_free(v), hone_value_free(npy), hone_value_free(bin);
+        }
+    }
+    unlink(in_folder("v.bin"));
+    unlink(in_folder("v.npy"));
+}
+
+/* A file of version `version` around `header` and `body`. */
+static size_t npy_bytes(uint8_t *out, int version, const char *header, const void *body, size_t n) {
+    size_t h = strlen(header), at = 0;
+    memcpy(out, "\x93NUMPY", 6), at = 6;
+    out[at++] = (uint8_t)version, out[at++] = 0;
+    for (int i = 0; i < (version == 1 ? 2 : 4); i++) out[at++] = (uint8_t)(h >> 8 * i);
+    memcpy(out + at, header, h), at += h;
+    if (n) memcpy(out + at, body, n);
+    return at + n;
+}
+
+static void test_npy_forms(void **state) {
+    (void)state;
+    uint8_t file[512];
+    hone_value *v = NULL;
+    /* big endian, keys in another order, version 2 */
+    static const uint8_t big[] = {0x3f, 0x80, 0, 0, 0xc0, 0, 0, 0};
+    size_t n = npy_bytes(file, 2, "{\"shape\": (2,), 'fortran_order': False, 'descr': '>f4'}\n", big, sizeof big);
+    assert_int_equal(hone_npy_read(file, n, &v), HONE_OK);
+    assert_true(hone_value_number(v, 0) == 1 && hone_value_number(v, 1) == -2);
+    hone_value_free(v);
+    /* complex numbers turn by halves */
+    n = npy_bytes(file, 1, "{'descr': '>c8', 'fortran_order': False, 'shape': ()}", big, sizeof big);
+    assert_int_equal(hone_npy_read(file, n, &v), HONE_OK);
+    assert_true(((float *)v->data)[0] == 1 && ((float *)v->data)[1] == -2 && v->rank == 0);
+    hone_value_free(v);
+    /* column-major: 2x3x2, element (i,j,k) lies at i + 2j + 6k */
+    uint8_t column[12];
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 3; j++)
+            for (int k = 0; k < 2; k++) column[i + 2 * j + 6 * k] = (uint8_t)(100 * i + 10 * j + k);
+    n = npy_bytes(file, 3, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3, 2L), }", column, sizeof column);
+    assert_int_equal(hone_npy_read(file, n, &v), HONE_OK);
+    for (int i = 0; i < 12; i++) assert_true(hone_value_number(v, i) == 100 * (i / 6) + 10 * (i / 2 % 3) + i % 2);
+    hone_value_free(v);
+    /* a bool is 0 or 1 whatever the byte */
+    n = npy_bytes(file, 1, "{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", "\0\7\1", 3);
+    assert_int_equal(hone_npy_read(file, n, &v), HONE_OK);
+    assert_memory_equal(v->data, "\0\1\1", 3);
+    hone_value_free(v);
+}
+
+static void test_npy_hostile(void **state) {
+    (void)state;
+    static const char *const headers[] = {
+        "",
+        "{",
+        "{}",
+        "[]",
+        "{'descr'",
+        "{'descr': '<f4'}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4611686018427387904, 2)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': 2}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (,)}",
+        "{'descr': '<f4', 'fortran_order': 1, 'shape': (2,)}",
+        "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '<f3', 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<U2', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '', 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '<f99999999999999999999', 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}"};
+    uint8_t file[512];
+    hone_value *v = NULL;
+    for (size_t k = 0; k < sizeof headers / sizeof *headers; k++) {
+        size_t n = npy_bytes(file, 1, headers[k], "12345678", 8);
+        if (hone_npy_read(file, n, &v) == HONE_OK) fail_msg("was read: %s", headers[k]);
+        assert_null(v);
+        assert_true(hone_error()[0]);
+    }
+    /* every cut and many changed bytes of a good file: read or refused, never more (a sanitizer watches; the heap block ends where the file does) */
+    size_t n = npy_bytes(file, 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2), }\n", "12345678", 8);
+    for (size_t cut = 0; cut < n; cut++) {
+        uint8_t *part = malloc(cut ? cut : 1);
+        if (cut) memcpy(part, file, cut);
+        assert_int_not_equal(hone_npy_read(part, cut, &v), HONE_OK);
+        free(part);
+    }
+    for (int k = 0; k < 20000; k++) {
+        uint8_t *part = malloc(n);
+        memcpy(part, file, n);
+        for (int i = (int)(draw() % 3); i >= 0; i--) part[draw() % n] = (uint8_t)draw();
+        v = NULL;
+        if (hone_npy_read(part, n, &v) == HONE_OK) assert_true(v->bytes <= n);
+        hone_value_free(v);
+        free(part);
+    }
+}
+
+static void test_files_refused(void **state) {
+    (void)state;
+    int64_t two = 2, three = 3;
+    hone_value *v = make(HONE_DTYPE_F32, 1, &two), *w = NULL;
+    assert_int_equal(hone_value_write(v, in_folder("v.bin")), HONE_OK);
+    assert_int_equal(hone_value_read(in_folder("v.bin"), HONE_VALUE_TENSOR, HONE_DTYPE_F32, &three, 1, &w), HONE_BAD_INPUT);
+    assert_int_equal(hone_value_read(in_folder("v.bin"), HONE_VALUE_TENSOR, HONE_DTYPE_NONE, NULL, 0, &w), HONE_BAD_INPUT);
+    assert_int_equal(hone_value_read(in_folder("v.bin"), HONE_VALUE_SEQUENCE, HONE_DTYPE_F32, &two, 1, &w), HONE_BAD_INPUT);
+    assert_int_equal(hone_value_read(in_folder("none.npy"), HONE_VALUE_TENSOR, HONE_DTYPE_NONE, NULL, 0, &w), HONE_IO);
+    assert_int_equal(hone_value_read(in_folder("v.txt"), HONE_VALUE_TENSOR, HONE_DTYPE_NONE, NULL, 0, &w), HONE_BAD_INPUT);
+    assert_int_equal(hone_value_write(v, in_folder("v.txt")), HONE_BAD_INPUT);
+    assert_non_null(strstr(hone_error(), "v.txt"));
+    assert_null(w);
+    hone_value_free(v);
+    unlink(in_folder("v.bin"));
+}
+
+/* One call to the heap after the other fails: an error each time, nothing held afterwards. */
+static void test_no_memory(void **state) {
+    (void)state;
+    int64_t dims[] = {2, 2};
+    uint64_t before = hone_alloc_live_bytes();
+    hone_value *v = make(HONE_DTYPE_BF16, 2, dims);
+    for (int k = 0;; k++) {
+        void *data = NULL;
+        size_t bytes = 0;
+        hone_value *w = NULL;
+        hone_alloc_fail_after(k);
+        hone_status s = hone_npy_write(v, &data, &bytes);
+        if (!s) s = hone_npy_read(data, bytes, &w);
+        hone_alloc_fail_after(-1);
+        hone_free(data);
+        hone_value_free(w);
+        if (!s) break;
+        assert_int_equal(s, HONE_NO_MEMORY);
+    }
+    hone_value_free(v);
+    assert_int_equal(hone_alloc_live_bytes(), before);
+}
+
+/* ---- comparing ---- */
+
+static hone_difference between(const hone_value *got, const hone_value *want, double rtol, double atol) {
+    hone_difference d;
+    hone_compare(got, want, rtol, atol, &d);
+    return d;
+}
+
+static void test_compare_numbers(void **state) {
+    (void)state;
+    hone_value *a = floats(4, (float[]){1, NAN, INFINITY, 0}), *b = floats(4, (float[]){1.0005f, NAN, INFINITY, -0.0f});
+    hone_value *c = floats(4, (float[]){1, 0, INFINITY, 0}), *e = floats(4, (float[]){1, NAN, -INFINITY, 1e-8f}),
+               *f = floats(3, (float[]){1, NAN, INFINITY});
+    hone_difference d = between(a, b, 1e-3, 0);
+    assert_true(d.ok && d.elements == 4 && d.wrong == 0 && d.max_abs > 4.9e-4 && d.max_abs < 5.1e-4 && d.max_rel < 5.1e-4);
+    d = between(a, b, 1e-4, 0);
+    assert_true(!d.ok && d.wrong == 1 && strstr(d.why, "[0]"));
+    d = between(a, c, 1, 1); /* NaN where a number is wanted: no tolerance is enough */
+    assert_true(!d.ok && d.wrong == 1 && isinf(d.max_abs) && strstr(d.why, "[1]"));
+    d = between(a, e, 1, 1);
+    assert_true(!d.ok && d.wrong == 1 && strstr(d.why, "[2]"));
+    assert_true(!between(a, f, 1, 1).ok);
+    assert_true(!between(a, NULL, 1, 1).ok && !between(NULL, a, 1, 1).ok && between(NULL, NULL, 0, 0).ok);
+    hone_value_free(a), hone_value_free(b), hone_value_free(c), hone_value_free(e), hone_value_free(f);
+}
+
+static void test_compare_types(void **state) {
+    (void)state;
+    int64_t one = 1;
+    hone_value *i = make(HONE_DTYPE_I64, 1, &one), *j = make(HONE_DTYPE_I64, 1, &one), *u = make(HONE_DTYPE_U64, 1, &one);
+    *(int64_t *)i->data = (1ll << 53) + 1, *(int64_t *)j->data = 1ll << 53; /* the same as doubles */
+    assert_false(between(i, j, 0, 0).ok);
+    assert_true(between(i, j, 0, 1).ok);
+    *(int64_t *)i->data = INT64_MIN, *(int64_t *)j->data = INT64_MAX;
+    hone_difference d = between(i, j, 0, 0);
+    assert_true(!d.ok && d.max_abs > 1.8e19);
+    assert_false(between(i, u, 1e9, 1e9).ok); /* another type */
+
+    hone_value *c = make(HONE_DTYPE_C64, 1, &one), *k = make(HONE_DTYPE_C64, 1, &one);
+    ((float *)c->data)[0] = 3, ((float *)c->data)[1] = 4;
+    d = between(k, c, 1, 0);
+    assert_true(d.ok && d.max_abs == 5 && d.max_rel == 1);
+    assert_false(between(k, c, 0.9, 0).ok);
+
+    hone_value *s = make(HONE_DTYPE_STRING, 1, &one), *t = make(HONE_DTYPE_STRING, 1, &one);
+    hone_value_set_text(s, 0, "yes", 3);
+    assert_false(between(s, t, 1, 1).ok);
+    hone_value_set_text(t, 0, "yes", 3);
+    assert_true(between(s, t, 0, 0).ok);
+    hone_value_free(i), hone_value_free(j), hone_value_free(u), hone_value_free(c), hone_value_free(k), hone_value_free(s),
+        hone_value_free(t);
+}
+
+static void test_compare_lists(void **state) {
+    (void)state;
+    hone_value *a = floats(2, (float[]){1, 2}), *b = floats(2, (float[]){1, 3}), *p = NULL, *q = NULL, *r = NULL, *none = NULL;
+    assert_int_equal(hone_list_create(HONE_VALUE_SEQUENCE, (hone_value *[]){a, a}, 2, &p), HONE_OK);
+    assert_int_equal(hone_list_create(HONE_VALUE_SEQUENCE, (hone_value *[]){a, b}, 2, &q), HONE_OK);
+    assert_int_equal(hone_list_create(HONE_VALUE_OPTIONAL, &a, 1, &r), HONE_OK);
+    assert_int_equal(hone_list_create(HONE_VALUE_OPTIONAL, NULL, 0, &none), HONE_OK);
+    assert_true(between(p, p, 0, 0).ok);
+    hone_difference d = between(p, q, 0, 0);
+    assert_true(!d.ok && d.wrong == 1 && d.elements == 4);
+    assert_string_equal(d.why, "[1]: element [1]: got 2, want 3");
+    assert_false(between(p, r, 9, 9).ok);
+    assert_false(between(none, r, 9, 9).ok);
+    hone_value_free(a), hone_value_free(b), hone_value_free(p), hone_value_free(q), hone_value_free(r), hone_value_free(none);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tensor),        cmocka_unit_test(test_text_and_lists),  cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_npy_forms),     cmocka_unit_test(test_npy_hostile),     cmocka_unit_test(test_files_refused),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_compare_numbers), cmocka_unit_test(test_compare_types),
+        cmocka_unit_test(test_compare_lists),
+    };
+    return cmocka_run_group_tests(tests, open_folder, close_folder);
+}
