@@ -89,7 +89,10 @@ typedef struct {
     double median, low, high; /* of GFLOP/s */
 } figure;
 
-static int ascending(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
 
 /* work(arg) does `flops`; it is repeated until a run is long enough for the clock */
 static figure measure(void (*work)(void *), void *arg, double flops) {
@@ -145,7 +148,8 @@ static void gemm(const hone_gemm_f32 *row) {
         {"B in L2", 256 << 10, 1}, {"B in memory", 192 << 20, 1}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         const int64_t panel = k * row->nr * (int64_t)sizeof(float), panels = cases[i].bytes / panel ? cases[i].bytes / panel : 1;
-        float *a = floats((size_t)(k * row->mr)), *b = floats((size_t)(panels * k * row->nr)), *c = floats((size_t)(row->mr * panels * row->nr));
+        float *a = floats((size_t)(k * row->mr)), *b = floats((size_t)(panels * k * row->nr));
+        float *c = floats((size_t)(row->mr * panels * row->nr));
         gemm_work w = {row, cases[i].m, k, panels, a, b, c};
         const double flops = 2.0 * w.m * (double)k * row->nr * (double)panels;
         char what[64];
@@ -175,14 +179,16 @@ static void depthwise_run(void *arg) {
 
 static void depthwise(const hone_depthwise_f32 *row) {
     static const struct { int64_t h, w, kh, kw, stride; } cases[] = {
-        {112, 112, 3, 3, 1}, {112, 112, 3, 3, 2}, {56, 56, 3, 3, 1}, {56, 56, 3, 3, 2}, {28, 28, 3, 3, 1}, {14, 14, 3, 3, 1}, {14, 14, 3, 3, 2},
-        {7, 7, 3, 3, 1}, {56, 56, 5, 5, 2}, {28, 28, 5, 5, 1}, {14, 14, 5, 5, 1}, {7, 7, 5, 5, 1}, {56, 56, 7, 7, 1}, {1, 1000, 1, 9, 1}};
+        {112, 112, 3, 3, 1}, {112, 112, 3, 3, 2}, {56, 56, 3, 3, 1}, {56, 56, 3, 3, 2}, {28, 28, 3, 3, 1}, {14, 14, 3, 3, 1},
+        {14, 14, 3, 3, 2}, {7, 7, 3, 3, 1}, {56, 56, 5, 5, 2}, {28, 28, 5, 5, 1}, {14, 14, 5, 5, 1}, {7, 7, 5, 5, 1}, {56, 56, 7, 7, 1}, {1, 1000, 1, 9, 1}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        hone_depthwise_shape s = {.h = cases[i].h, .w = cases[i].w, .kh = cases[i].kh, .kw = cases[i].kw, .sh = cases[i].stride, .sw = cases[i].stride,
+        hone_depthwise_shape s = {.h = cases[i].h, .w = cases[i].w, .kh = cases[i].kh, .kw = cases[i].kw,
+                                  .sh = cases[i].stride, .sw = cases[i].stride,
                                   .dh = 1, .dw = 1, .ph = cases[i].kh / 2, .pw = cases[i].kw / 2, .xs = cases[i].w};
         s.oh = (s.h + 2 * s.ph - s.kh) / s.sh + 1, s.ow = (s.w + 2 * s.pw - s.kw) / s.sw + 1, s.ys = s.ow;
         const int64_t planes = (256 << 10) / (s.h * s.w * (int64_t)sizeof(float)) + 1;
-        float *x = floats((size_t)(planes * s.h * s.w)), *k = floats((size_t)(planes * s.kh * s.kw)), *y = floats((size_t)(planes * s.oh * s.ow));
+        float *x = floats((size_t)(planes * s.h * s.w)), *k = floats((size_t)(planes * s.kh * s.kw));
+        float *y = floats((size_t)(planes * s.oh * s.ow));
         depthwise_work w = {row, s, planes, x, k, y};
         const double flops = 2.0 * (double)(s.kh * s.kw * s.oh * s.ow * planes);
         char what[64];

@@ -67,7 +67,8 @@ static void gemm_case(const hone_gemm_f32 *row, int m, int64_t k, int accumulate
     for (ptrdiff_t at = 0; at < (mr + 2) * stride; at++) {
         const ptrdiff_t i = at / stride - 1, j = at % stride;
         if (i < 0 || i >= m || j >= nr) {
-            if (memcmp(&c[at], &before[at], sizeof *c)) fail_msg("%s: m %d, k %d wrote row %d, column %d", row->name, m, (int)k, (int)i, (int)j);
+            if (memcmp(&c[at], &before[at], sizeof *c))
+                fail_msg("%s: m %d, k %d wrote row %d, column %d", row->name, m, (int)k, (int)i, (int)j);
             continue;
         }
         double sum = accumulate ? (double)before[at] : 0, magnitude = fabs(sum);
@@ -148,7 +149,8 @@ static void test_depthwise_f32_widths(void **state) {
             for (size_t i = 0; i < COUNT(kernels); i++)
                 for (int64_t stride = 1; stride <= 3; stride++) {
                     hone_depthwise_shape s = {.h = 1 + (w * 5 + stride) % 11, .w = w, .kh = kernels[i].kh, .kw = kernels[i].kw,
-                                              .sh = stride, .sw = stride, .dh = 1, .dw = 1, .ph = kernels[i].kh / 2, .pw = kernels[i].kw / 2};
+                                              .sh = stride, .sw = stride, .dh = 1, .dw = 1,
+                                              .ph = kernels[i].kh / 2, .pw = kernels[i].kw / 2};
                     if (depthwise_extents(&s, s.ph, s.pw)) depthwise_case(row, s, w % 7 == 0);
                 }
     }
@@ -162,7 +164,8 @@ static void test_depthwise_f32_geometry(void **state) {
         for (int n = 0; n < 4000; n++) {
             hone_depthwise_shape s = {.h = 1 + random_bits() % 12, .w = 1 + random_bits() % 70, .kh = 1 + random_bits() % 6,
                                       .kw = 1 + random_bits() % 6, .sh = 1 + random_bits() % 3, .sw = 1 + random_bits() % 3,
-                                      .dh = 1 + random_bits() % 3, .dw = 1 + random_bits() % 3, .ph = random_bits() % 9, .pw = random_bits() % 9};
+                                      .dh = 1 + random_bits() % 3, .dw = 1 + random_bits() % 3,
+                                      .ph = random_bits() % 9, .pw = random_bits() % 9};
             if (n % 3 == 0) s.kh = s.kw = n % 2 ? 3 : 5, s.dh = 1;
             if (depthwise_extents(&s, random_bits() % 9, random_bits() % 9)) depthwise_case(row, s, n % 8 == 0);
         }
