@@ -25,7 +25,7 @@ typedef struct {
 } hone_walk;
 typedef struct {
     int64_t c;
-    const int64_t *coef;       /* a dim of the walk */
+    int64_t *coef;             /* a dim of the walk */
     const int64_t *fixed;      /* a fixed index */
 } hone_form;
 typedef struct { int form; int64_t dim; } hone_bound; /* 0 <= form < dim */
@@ -93,6 +93,6 @@ struct hone_tilecode {
     int n_fixed;               /* fixed[0] is the over index; EACH: then the reduced ones */
     const int64_t *fixed_ext;
     int64_t elements, grain;
-    size_t regs, forms, fixed, coords, spare, scratch; /* offsets of tables and a spare tile in scratch, and all of it */
+    size_t regs, forms, fixed, spare, scratch; /* offsets of tables and a spare tile in scratch, and all of it */
 };
 #endif
