@@ -384,7 +384,8 @@ static void inline_call(scope *s, hone_edit *e, const hone_onnx_function *f) {
         hone_edit_problem(e, HONE_NOT_SUPPORTED, "functions are nested deeper than %d, or call themselves", HONE_ONNX_MAX_DEPTH);
         return;
     }
-    const char *prefix = hone_arena_text(s->m->im.scratch, "%s%s#%d/", s->prefix, n->name[0] ? n->name : n->op, ++s->m->im.serial);
+    /* Short, and not a path of calls: names that grow with depth would grow without end. */
+    const char *prefix = hone_arena_text(s->m->im.scratch, "%.40s#%d/", n->op, ++s->m->im.serial);
     scope inner = {.m = s->m, .up = s, .g = s->g, .opsets = &f->opsets, .prefix = prefix, .depth = s->depth + 1, .inlined = true, .call = true, .caller = n, .function = f};
     bool good = prefix && bind_formals(&inner, f->proto, 4, n->in.at, n->in.n);
     int n_in = inner.formals.n;
