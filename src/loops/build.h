@@ -32,7 +32,7 @@ typedef struct {
     bool real;
     int64_t fallback_i;     /* beyond the end */
     double fallback_f;
-    bool flag;              /* RESHAPE: allowzero */
+    bool flag;              /* RESHAPE: allowzero; ATTR: where absent, r - 1 … 0 instead of 0 … r - 1 */
     int arg0, arg1;         /* the others: vectors */
 } hone_vector;
 
@@ -140,7 +140,7 @@ int hone_build_spread(builder *, const hone_tree *, const env *);               
 const hone_line *hone_build_short(const builder *, const char *name, bool group);
 const env *hone_build_lookup(const env *, const char *name, bool group);
 int hone_build_vector(builder *, const hone_tree *);                              /* number of a vector, -1: the tree is none */
-int hone_build_strings(const builder *, const hone_tree *, const char **out);      /* 1: the tree is a known text */
+int hone_build_strings(const builder *, const hone_tree *, const env *, const char **out); /* 1: the tree is a known text */
 
 /* build_stage.c */
 int32_t hone_build_reduce(builder *, const hone_tree *, const env *, int member);

@@ -37,15 +37,8 @@ const hone_attr_spec *hone_build_attr(const builder *b, const char *alias) {
 const hone_attr *hone_build_attr_given(const builder *b, const hone_attr_spec *s) { return hone_attr_find(b->call->attr, b->call->n_attr, s->name); }
 
 /* ---- types -------------------------------------------------------------------------------------------------------------------------- */
-static hone_dtype attr_type(const hone_call *c, const char *name) {
-    const hone_attr *a = hone_attr_find(c->attr, c->n_attr, name);
-    if (a && a->i && hone_dtype_valid(a->i[0])) return (hone_dtype)a->i[0];
-    for (int k = 0; k < c->program->n_attr; k++)
-        if (!strcmp(c->program->attr[k].name, name)) return (hone_dtype)c->program->attr[k].i;
-    return HONE_DTYPE_NONE;
-}
 /* The dtype of variable `name` from the present inputs; false when two disagree. */
-static bool var_type(const hone_call *c, const char *name, hone_dtype *out, int *other) {
+static bool input_type(const hone_call *c, const char *name, hone_dtype *out, int *other) {
     *out = HONE_DTYPE_NONE;
     for (int k = 0; k < c->program->n_in; k++) {
         const hone_operand *o = c->program->operand + k;
@@ -53,12 +46,30 @@ static bool var_type(const hone_call *c, const char *name, hone_dtype *out, int 
         if (*out && *out != c->arg[k].dtype) { *other = k; return false; }
         *out = c->arg[k].dtype;
     }
-    if (!*out) /* not given by an input: the only one allowed */
-        for (int k = 0; k < c->program->n_type; k++) {
-            uint32_t a = c->program->type[k].allowed;
-            if (!strcmp(c->program->type[k].name, name) && a && !(a & (a - 1))) *out = (hone_dtype)__builtin_ctz(a);
-        }
     return true;
+}
+/* The same, and where no input tells, what its line says. */
+static bool var_type(const hone_call *c, const char *name, hone_dtype *out, int *other) {
+    if (!input_type(c, name, out, other)) return false;
+    for (int k = 0; !*out && k < c->program->n_type; k++) { /* not given by an input: the only one allowed, or the default */
+        const hone_type_var *v = c->program->type + k;
+        if (strcmp(v->name, name)) continue;
+        if (v->allowed && !(v->allowed & (v->allowed - 1))) *out = (hone_dtype)__builtin_ctz(v->allowed);
+        else if (v->otherwise && !(*out = hone_dtype_named(v->otherwise, strlen(v->otherwise))) && strcmp(v->otherwise, name)) return input_type(c, v->otherwise, out, other);
+    }
+    return true;
+}
+static hone_dtype attr_type(const hone_call *c, const char *name) {
+    const hone_attr *a = hone_attr_find(c->attr, c->n_attr, name);
+    if (a && a->i && hone_dtype_valid(a->i[0])) return (hone_dtype)a->i[0];
+    for (int k = 0; k < c->program->n_attr; k++) {
+        const hone_attr_spec *s = c->program->attr + k;
+        hone_dtype d = HONE_DTYPE_NONE;
+        int other;
+        if (strcmp(s->name, name)) continue;
+        return !s->s ? (hone_dtype)s->i : var_type(c, s->s, &d, &other) ? d : HONE_DTYPE_NONE;
+    }
+    return HONE_DTYPE_NONE;
 }
 static hone_status check_types(const hone_call *c) {
     const hone_program *p = c->program;
@@ -295,7 +306,7 @@ static void slots_of(builder *b, int k) {
     const char *at_name = NULL;
     for (int e = 0; e < o->n_entry; e++)
         if (o->entry[e].at) at_name = o->entry[e].at;
-    int at = at_name ? vector_of(b, at_name) : -1;
+    int at = at_name ? vector_of(b, at_name) : -1, at_members = 0;
     for (int e = 0; e < o->n_entry; e++) {
         const hone_entry *n = o->entry + e;
         int members = 1;
@@ -318,6 +329,7 @@ static void slots_of(builder *b, int k) {
                         if (is_group(b->p->operand[i].entry + f) && b->p->operand[i].entry[f].at && !strcmp(b->p->operand[i].entry[f].at, n->at)) members = hone_build_rank(b, b->p->operand[i].entry[f].expr->name);
             }
         }
+        if (n->at) at_members += members;
         for (int m = 0; m < members; m++) {
             hone_slot slot = {.tilde = n->tilde, .ones = n->kind == HONE_DIM_ONES, .free_dim = n->kind == HONE_DIM_FREE, .at = -1, .part0 = t.rank};
             if (at >= 0) slot.at = at, slot.nth = n->at ? m : -1 - rest++;
@@ -328,6 +340,8 @@ static void slots_of(builder *b, int k) {
             add_slot(b, s, slot);
         }
     }
+    if (o->output && !at_members) /* the named axes are gone (keepdims = 0): the rest stands in its own order */
+        for (int m = 0; m < s->n; m++) s->slot[m].at = -1;
     /* which actual axis each is; leading ~ dims may be missing */
     int missing = 0;
     if (!o->output) {

@@ -107,7 +107,7 @@ int32_t hone_build_typed(builder *b, int32_t x, int type) {
         }
         return make_const(b, type, k);
     }
-    if (e.type == WEAK_REAL) { /* the whole weak tree takes the type */
+    if (e.type == WEAK_REAL && !(b->pure.at[x] && (type == HONE_I64 || type == WEAK_INT))) { /* the whole weak tree takes the type */
         if (b->pure.at[x] && e.kind != HONE_X_PARAM) x = settle(b, x), e = b->x.at[x];
         switch (e.kind) {
         case HONE_X_FN: {
@@ -225,8 +225,10 @@ const hone_line *hone_build_short(const builder *b, const char *name, bool group
     }
     return NULL;
 }
-int hone_build_strings(const builder *b, const hone_tree *t, const char **out) {
+int hone_build_strings(const builder *b, const hone_tree *t, const env *e, const char **out) {
     if (t->kind == HONE_T_TEXT) { *out = t->name; return 1; }
+    const env *f = t->kind == HONE_T_NAME ? hone_build_lookup(e, t->name, t->group) : NULL;
+    if (f) return f->tree ? hone_build_strings(b, f->tree, f->where, out) : 0;
     const hone_attr_spec *s = (t->kind == HONE_T_NAME || t->kind == HONE_T_LOAD) && !t->group ? hone_build_attr(b, t->name) : NULL;
     if (!s) return 0;
     const hone_attr *a = hone_build_attr_given(b, s);
@@ -234,7 +236,7 @@ int hone_build_strings(const builder *b, const hone_tree *t, const char **out) {
     if (t->kind == HONE_T_LOAD && s->kind == HONE_ATTR_STRINGS && t->n_arg == 1) {
         builder *w = (builder *)b; /* building a constant position changes only the pool */
         int64_t k;
-        if (!const_int(b, hone_build_expr(w, t->arg[0], NULL, -1), &k)) return 0;
+        if (!const_int(b, hone_build_expr(w, t->arg[0], e, -1), &k)) return 0;
         *out = a && k >= 0 && k < a->n ? a->s[k].text : s->s ? s->s : "";
         return 1;
     }
@@ -253,7 +255,7 @@ int hone_build_vector(builder *b, const hone_tree *t) {
     if (t->kind == HONE_T_NAME) {
         const hone_attr_spec *s = hone_build_attr(b, t->name);
         if (s && (s->kind == HONE_ATTR_INTS || s->kind == HONE_ATTR_FLOATS || s->kind == HONE_ATTR_STRINGS)) {
-            v.kind = VEC_ATTR, v.attr = hone_build_attr_given(b, s), v.real = s->kind == HONE_ATTR_FLOATS, v.fallback_i = s->i, v.fallback_f = s->f;
+            v.kind = VEC_ATTR, v.attr = hone_build_attr_given(b, s), v.flag = s->kind == HONE_ATTR_INTS && s->s, v.real = s->kind == HONE_ATTR_FLOATS, v.fallback_i = s->i, v.fallback_f = s->f;
             return add_vector(b, v);
         }
         int o = hone_build_operand(b, t->name);

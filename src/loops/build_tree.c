@@ -406,7 +406,7 @@ static int32_t binary(builder *b, const hone_tree *t, const env *e, int member) 
     bool equality = !strcmp(op, "==") || !strcmp(op, "!=");
     if (equality) { /* texts and types */
         const char *p, *q;
-        if (hone_build_strings(b, t->arg[0], &p) && hone_build_strings(b, t->arg[1], &q)) return hone_build_typed(b, hone_build_int(b, (strcmp(p, q) == 0) == (*op == '=')), HONE_I32);
+        if (hone_build_strings(b, t->arg[0], e, &p) && hone_build_strings(b, t->arg[1], e, &q)) return hone_build_typed(b, hone_build_int(b, (strcmp(p, q) == 0) == (*op == '=')), HONE_I32);
         hone_dtype d0, d1;
         if (t->arg[0]->kind == HONE_T_NAME && t->arg[1]->kind == HONE_T_NAME && !t->arg[0]->group && !hone_build_lookup(e, t->arg[0]->name, false) &&
             storage_type(b, t->arg[0]->name, &d0) && storage_type(b, t->arg[1]->name, &d1))

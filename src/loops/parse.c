@@ -327,7 +327,9 @@ static void attrs(parser *p) {
                 a.f = minus ? -p->t->f : p->t->f, a.i = p->t->real ? (int64_t)a.f : minus ? -p->t->i : p->t->i;
             } else if (p->t->kind == HONE_TOK_NAME && a.kind == HONE_ATTR_TYPE) {
                 a.i = hone_dtype_named(p->t->text, strlen(p->t->text));
-                if (!a.i) wrong(p, "no such type");
+                if (!a.i) a.s = p->t->text; /* a type variable: whatever the inputs make it */
+            } else if (a.kind == HONE_ATTR_INTS && word(p, "reversed")) {
+                a.s = p->t->text; /* absent: r - 1, …, 1, 0 */
             } else wrong(p, "expected a number or a string");
             p->t++;
         }
@@ -346,6 +348,7 @@ static void types(parser *p) { /* T: f16 f32 */
         if (!d) p->t--, wrong(p, "no such type");
         v.allowed |= 1u << d;
     }
+    if (take(p, "=")) v.otherwise = name(p);
     hone_type_var *grown = make(p, sizeof v * (size_t)(g->n_type + 1));
     if (g->n_type) memcpy(grown, g->type, sizeof v * (size_t)g->n_type);
     grown[g->n_type++] = v, g->type = grown;

@@ -58,9 +58,9 @@ typedef struct {
     bool group, required, has_default;
     int64_t i;
     double f;
-    const char *s;
+    const char *s; /* the default's text; TYPE: the type variable that is the default; INTS: "reversed" */
 } hone_attr_spec;
-typedef struct { const char *name; uint32_t allowed; /* bit a dtype */ } hone_type_var;
+typedef struct { const char *name; uint32_t allowed; /* bit a dtype */ const char *otherwise; /* where no input tells: a dtype or another variable; or NULL */ } hone_type_var;
 
 typedef enum { HONE_LINE_RANK, HONE_LINE_DIM, HONE_LINE_SHORT /* abbreviation */, HONE_LINE_STAGE, HONE_LINE_OVER, HONE_LINE_WHEN, HONE_LINE_NEED } hone_line_kind;
 typedef struct hone_line hone_line;

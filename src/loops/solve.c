@@ -45,7 +45,7 @@ int64_t hone_vector_length(const hone_vector *all, int v, const hone_call *c) {
 static int64_t find(const hone_vector *all, int v, const hone_call *c, int64_t k, int64_t r) {
     int64_t n = hone_vector_length(all, v, c);
     bool absent = all[v].kind == VEC_CONTENT ? !c->arg[all[v].operand].present : all[v].kind == VEC_ATTR ? !all[v].attr : false;
-    if (absent) return k;
+    if (absent) return all[v].flag ? r - 1 - k : k;
     if (n < 0) return -2;
     for (int64_t q = 0; q < n; q++) {
         hone_dim d = hone_vector_at(all, v, c, q).i;
@@ -128,6 +128,7 @@ static int slot_axis(const hone_solver *s, const hone_call *c, const hone_slot *
     if (slot->at < 0) return slot->axis;
     int64_t n = hone_vector_length(s->vector, slot->at, c);
     if (n < 0) return -2;
+    if (n == 0 && s->vector[slot->at].kind == VEC_ATTR && !s->vector[slot->at].attr && s->vector[slot->at].flag) return slot->nth >= 0 ? rank - 1 - slot->nth : -2;
     if (n == 0) return slot->nth >= 0 ? slot->nth : -1 - slot->nth; /* all of them, or none */
     if (slot->nth >= 0) {
         hone_dim d = hone_vector_at(s->vector, slot->at, c, slot->nth).i;
