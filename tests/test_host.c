@@ -115,10 +115,11 @@ static void assert_i64(const hone_value *v, const int64_t *want, int64_t n) {
 #define ASSERT_I64(v, ...) assert_i64(v, (int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / 8)
 static void assert_word(const hone_value *v, int64_t k, const char *want) {
     const hone_string *s = hone_value_string(v, k);
-    if ((size_t)s->bytes != strlen(want) || memcmp(s->text, want, (size_t)s->bytes)) fail_msg("element %d is \"%.*s\", not \"%s\"", (int)k, (int)s->bytes, s->text, want);
+    if ((size_t)s->bytes != strlen(want) || memcmp(s->text, want, (size_t)s->bytes))
+        fail_msg("element %d is \"%.*s\", not \"%s\"", (int)k, (int)s->bytes, s->text, want);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the table ----------------------------------------------------------------------------------------------------------------------- */
 static void every_row_has_its_function(void **state) {
     (void)state;
     const hone_library *l;
@@ -133,7 +134,7 @@ static void every_row_has_its_function(void **state) {
     assert_non_null(hone_host_find("equal_string"));
 }
 
-/* ---- sequences, optionals --------------------------------------------------------------------------------------------------------------- */
+/* ---- sequences, optionals ------------------------------------------------------------------------------------------------------------ */
 static void sequences(void **state) {
     (void)state;
     rig r;
@@ -238,7 +239,7 @@ static void optionals(void **state) {
     rig_close(&r);
 }
 
-/* ---- control ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- control ------------------------------------------------------------------------------------------------------------------------- */
 /* (i, cond, sum) -> (i < 6, sum + i, [i, i]) */
 static hone_status add_up(hone_value *const *in, int n_in, hone_value **out, int n_out) {
     assert_int_equal(n_in, 3);
@@ -350,7 +351,7 @@ static void maps_over_sequences(void **state) {
     hone_value_drop(b);
 }
 
-/* ---- a choice of elements ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a choice of elements ------------------------------------------------------------------------------------------------------------ */
 static void topk(void **state) {
     (void)state;
     rig r;
@@ -498,7 +499,7 @@ static void determinants(void **state) {
     rig_close(&r);
 }
 
-/* ---- strings ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- strings ------------------------------------------------------------------------------------------------------------------------- */
 static void strings(void **state) {
     (void)state;
     rig r;
@@ -557,17 +558,34 @@ static bool matches(const char *pattern, const char *text) {
 }
 static void regexes(void **state) {
     (void)state;
-    static const struct { const char *pattern, *yes, *no; } cases[] = {
-        {"", "", "a"},          {"a*b", "aaab", "aaabc"},       {"(ab|a)(c|bcd)d*", "abcd", "abd"}, {"[^a-c]+", "xyz", "xbz"},     {"\\d{2,3}", "123", "1234"},
-        {"a{,2}", "a{,2}", "aa"}, {"(?i)straße|x", "STRAßE", "strasse"}, {".", "é", "\n"},           {"(?s:.)", "\n", ""},          {"a.*\\bb", "a b", "ab"},
-        {"[[:^alpha:]]", "1", "a"}, {"[]-]+", "]-]", "a"},       {"^(a|)$", "", "b"},              {"\\x{e9}\\x41", "éA", "eA"},  {"(?P<n>a)+?", "aa", ""},
-        {"[\\W]", "-", "_"},    {"(a?){20}a{20}", "aaaaaaaaaaaaaaaaaaaaaaa", "aaa"},
+    static const struct {
+        const char *pattern, *yes, *no;
+    } cases[] = {
+        {"", "", "a"},
+        {"a*b", "aaab", "aaabc"},
+        {"(ab|a)(c|bcd)d*", "abcd", "abd"},
+        {"[^a-c]+", "xyz", "xbz"},
+        {"\\d{2,3}", "123", "1234"},
+        {"a{,2}", "a{,2}", "aa"},
+        {"(?i)straße|x", "STRAßE", "strasse"},
+        {".", "é", "\n"},
+        {"(?s:.)", "\n", ""},
+        {"a.*\\bb", "a b", "ab"},
+        {"[[:^alpha:]]", "1", "a"},
+        {"[]-]+", "]-]", "a"},
+        {"^(a|)$", "", "b"},
+        {"\\x{e9}\\x41", "éA", "eA"},
+        {"(?P<n>a)+?", "aa", ""},
+        {"[\\W]", "-", "_"},
+        {"(a?){20}a{20}", "aaaaaaaaaaaaaaaaaaaaaaa", "aaa"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         if (!matches(cases[k].pattern, cases[k].yes)) fail_msg("%s does not match %s", cases[k].pattern, cases[k].yes);
         if (matches(cases[k].pattern, cases[k].no)) fail_msg("%s matches %s", cases[k].pattern, cases[k].no);
     }
-    static const char *const wrong[] = {"(", ")", "*", "a**", "[a", "[b-a]", "\\", "a{3,2}", "a{1001}", "(?=a)", "(?<=a)", "\\pL", "\\1", "((a{999}){999}){999}", "[[:nope:]]"};
+    static const char *const wrong[] = {"(",         ")",       "*",     "a**",    "[a",   "[b-a]", "\\",
+                                        "a{3,2}",    "a{1001}", "(?=a)", "(?<=a)", "\\pL", "\\1",   "((a{999}){999}){999}",
+                                        "[[:nope:]]"};
     hone_regex *re;
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
         if (!hone_regex_create(wrong[k], strlen(wrong[k]), &re)) fail_msg("%s was taken", wrong[k]);
@@ -611,7 +629,7 @@ static void casts(void **state) {
     rig_close(&r);
 }
 
-/* ---- ai.onnx.ml -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ai.onnx.ml ---------------------------------------------------------------------------------------------------------------------- */
 static void labels(void **state) {
     (void)state;
     rig r;
@@ -684,7 +702,7 @@ static void trees(void **state) {
     rig_close(&r);
 }
 
-/* ---- allocations that fail ------------------------------------------------------------------------------------------------------------------ */
+/* ---- allocations that fail ----------------------------------------------------------------------------------------------------------- */
 static hone_status scene_loop(rig *r) { return loop_once(r, scalar(5), NULL); }
 static hone_status scene_unique(rig *r) {
     rig_open(r, 4);
@@ -746,10 +764,25 @@ static void sorting(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_has_its_function), cmocka_unit_test(sequences), cmocka_unit_test(split_and_join), cmocka_unit_test(optionals),
-        cmocka_unit_test(loops), cmocka_unit_test(scans), cmocka_unit_test(maps_over_sequences), cmocka_unit_test(topk), cmocka_unit_test(uniques),
-        cmocka_unit_test(nonzero_and_compress), cmocka_unit_test(boxes), cmocka_unit_test(determinants), cmocka_unit_test(strings), cmocka_unit_test(regexes),
-        cmocka_unit_test(casts), cmocka_unit_test(labels), cmocka_unit_test(grams), cmocka_unit_test(trees), cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(every_row_has_its_function),
+        cmocka_unit_test(sequences),
+        cmocka_unit_test(split_and_join),
+        cmocka_unit_test(optionals),
+        cmocka_unit_test(loops),
+        cmocka_unit_test(scans),
+        cmocka_unit_test(maps_over_sequences),
+        cmocka_unit_test(topk),
+        cmocka_unit_test(uniques),
+        cmocka_unit_test(nonzero_and_compress),
+        cmocka_unit_test(boxes),
+        cmocka_unit_test(determinants),
+        cmocka_unit_test(strings),
+        cmocka_unit_test(regexes),
+        cmocka_unit_test(casts),
+        cmocka_unit_test(labels),
+        cmocka_unit_test(grams),
+        cmocka_unit_test(trees),
+        cmocka_unit_test(failing_allocations),
         cmocka_unit_test(sorting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

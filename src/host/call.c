@@ -25,7 +25,8 @@ hone_status hone_call_tagged(const hone_host_call *c, int k, hone_tag tag, const
     const hone_value *v = hone_call_in(c, k);
     if (!v) return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is missing", k, operand_name(c, k));
     if (v->tag != tag)
-        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is a %s; it must be a %s", k, operand_name(c, k), tag_names[v->tag], tag_names[tag]);
+        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is a %s; it must be a %s", k, operand_name(c, k), tag_names[v->tag],
+                              tag_names[tag]);
     *out = v;
     return HONE_OK;
 }
@@ -34,8 +35,8 @@ hone_status hone_call_typed(const hone_host_call *c, int k, hone_dtype t, const 
     const hone_value *v;
     HONE_TRY(hone_call_tensor(c, k, &v));
     if (v->dtype != t)
-        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is of type %s; it must be %s", k, operand_name(c, k), hone_dtypes[v->dtype].name,
-                              hone_dtypes[t].name);
+        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is of type %s; it must be %s", k, operand_name(c, k),
+                              hone_dtypes[v->dtype].name, hone_dtypes[t].name);
     *out = v;
     return HONE_OK;
 }
@@ -44,7 +45,8 @@ static hone_status one(const hone_host_call *c, int k, const hone_value **out) {
     const hone_value *v;
     HONE_TRY(hone_call_tensor(c, k, &v));
     if (hone_value_count(v) != 1)
-        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) has %lld elements; it must have one", k, operand_name(c, k), (long long)hone_value_count(v));
+        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) has %lld elements; it must have one", k, operand_name(c, k),
+                              (long long)hone_value_count(v));
     *out = v;
     return HONE_OK;
 }
@@ -56,7 +58,8 @@ hone_status hone_call_i64(const hone_host_call *c, int k, int64_t otherwise, int
     HONE_TRY(one(c, k, &v));
     hone_kind kind = hone_dtypes[v->dtype].kind;
     if (kind != HONE_KIND_INT && kind != HONE_KIND_UINT && kind != HONE_KIND_BOOL)
-        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is of type %s; it must be an integer", k, operand_name(c, k), hone_dtypes[v->dtype].name);
+        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is of type %s; it must be an integer", k, operand_name(c, k),
+                              hone_dtypes[v->dtype].name);
     *out = hone_value_i64(v, 0);
     return HONE_OK;
 }
@@ -67,7 +70,8 @@ hone_status hone_call_f64(const hone_host_call *c, int k, double otherwise, doub
     const hone_value *v;
     HONE_TRY(one(c, k, &v));
     if (hone_dtypes[v->dtype].kind != HONE_KIND_FLOAT)
-        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is of type %s; it must be a float", k, operand_name(c, k), hone_dtypes[v->dtype].name);
+        return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is of type %s; it must be a float", k, operand_name(c, k),
+                              hone_dtypes[v->dtype].name);
     *out = hone_value_f64(v, 0);
     return HONE_OK;
 }
@@ -143,7 +147,8 @@ hone_status hone_call_copy_strings(const hone_host_call *c, void *to, const void
 
 hone_status hone_call_axis(const hone_host_call *c, int64_t axis, int rank, int *out) {
     if (axis < -rank || axis >= rank)
-        return hone_call_fail(c, HONE_BAD_INPUT, "axis %lld is outside [%d, %d], the axes of a tensor of rank %d", (long long)axis, -rank, rank - 1, rank);
+        return hone_call_fail(c, HONE_BAD_INPUT, "axis %lld is outside [%d, %d], the axes of a tensor of rank %d", (long long)axis, -rank,
+                              rank - 1, rank);
     *out = (int)(axis < 0 ? axis + rank : axis);
     return HONE_OK;
 }
@@ -162,7 +167,8 @@ hone_status hone_call_broadcast(const hone_host_call *c, const hone_value *a, co
     for (int k = 0; k < r; k++) { /* k counts from the right */
         int64_t da = k < a->rank ? a->dim[a->rank - 1 - k] : 1, db = k < b->rank ? b->dim[b->rank - 1 - k] : 1;
         if (da != db && da != 1 && db != 1)
-            return hone_call_fail(c, HONE_BAD_INPUT, "the inputs do not broadcast: %lld and %lld stand in dim %d of %d", (long long)da, (long long)db, r - 1 - k, r);
+            return hone_call_fail(c, HONE_BAD_INPUT, "the inputs do not broadcast: %lld and %lld stand in dim %d of %d", (long long)da,
+                                  (long long)db, r - 1 - k, r);
         dims[r - 1 - k] = da == 1 ? db : da;
     }
     int64_t count;

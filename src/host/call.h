@@ -12,8 +12,10 @@
 hone_status hone_call_fail(const hone_host_call *, hone_status, const char *format, ...) HONE_PRINTF(3, 4);
 static inline hone_status hone_call_no_memory(const hone_host_call *c) { return hone_call_fail(c, HONE_NO_MEMORY, "out of memory"); }
 
-/* ---- operands --------------------------------------------------------------------------------------------------------------------- */
-static inline int hone_call_inputs(const hone_host_call *c) { return c->node->n_in - c->node->n_capture; } /* the op's own, captures left out */
+/* ---- operands ------------------------------------------------------------------------------------------------------------------------ */
+static inline int hone_call_inputs(const hone_host_call *c) {
+    return c->node->n_in - c->node->n_capture;
+} /* the op's own, captures left out */
 static inline hone_value *hone_call_in(const hone_host_call *c, int k) { return k < hone_call_inputs(c) ? c->in[k] : NULL; }
 static inline bool hone_call_wants(const hone_host_call *c, int k) { return k < c->node->n_out && (!c->node->out || c->node->out[k] >= 0); }
 /* Input k, which must be there and be of this tag. */
@@ -27,8 +29,10 @@ hone_status hone_call_typed(const hone_host_call *, int k, hone_dtype, const hon
 hone_status hone_call_i64(const hone_host_call *, int k, int64_t otherwise, int64_t *out) HONE_CHECKED;
 hone_status hone_call_f64(const hone_host_call *, int k, double otherwise, double *out) HONE_CHECKED;
 
-/* ---- attributes ------------------------------------------------------------------------------------------------------------------- */
-static inline const hone_attr *hone_call_attr(const hone_host_call *c, const char *name) { return hone_attr_find(c->node->attr, c->node->n_attr, name); }
+/* ---- attributes ---------------------------------------------------------------------------------------------------------------------- */
+static inline const hone_attr *hone_call_attr(const hone_host_call *c, const char *name) {
+    return hone_attr_find(c->node->attr, c->node->n_attr, name);
+}
 static inline int64_t hone_call_int(const hone_host_call *c, const char *name, int64_t otherwise) {
     return hone_attr_int(c->node->attr, c->node->n_attr, name, otherwise);
 }
@@ -43,7 +47,7 @@ hone_status hone_call_list(const hone_host_call *, const char *name, hone_attr_k
 /* The name's number in a list that ends in NULL. */
 hone_status hone_call_choice(const hone_host_call *, const char *name, const char *const *choices, int otherwise, int *out) HONE_CHECKED;
 
-/* ---- outputs ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- outputs ------------------------------------------------------------------------------------------------------------------------- */
 void hone_call_set(const hone_host_call *, int k, hone_value *take); /* drops what was there; drops `take` where output k is not wanted */
 /* A reference that may outlive the call: the value itself, or a copy where it (or a member) only borrows its bytes. */
 hone_status hone_call_keep(const hone_host_call *, const hone_value *, hone_value **out) HONE_CHECKED;
@@ -54,10 +58,12 @@ void hone_call_pool(hone_value *tensor, hone_strings *pool);
 /* Copies n string handles, their text into the call's own pool: for strings that come from several pools. */
 hone_status hone_call_copy_strings(const hone_host_call *, void *to, const void *from, int64_t n) HONE_CHECKED;
 
-/* ---- shapes ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- shapes -------------------------------------------------------------------------------------------------------------------------- */
 hone_status hone_call_axis(const hone_host_call *, int64_t axis, int rank, int *out) HONE_CHECKED; /* below 0 counts from the end */
 /* A dense tensor as [outer, n, inner] around an axis. */
-typedef struct { int64_t outer, n, inner; } hone_around;
+typedef struct {
+    int64_t outer, n, inner;
+} hone_around;
 hone_around hone_call_around(const int64_t *dims, int rank, int axis);
 /* numpy's rule for two shapes; then where an output element comes from. */
 hone_status hone_call_broadcast(const hone_host_call *, const hone_value *a, const hone_value *b, int64_t *dims, int *rank) HONE_CHECKED;

@@ -7,7 +7,7 @@
 
 #include "host/call.h"
 
-/* ---- a body and its operands -------------------------------------------------------------------------------------------------------- */
+/* ---- a body and its operands --------------------------------------------------------------------------------------------------------- */
 typedef struct {
     const hone_host_call *call;
     const hone_graph *graph;
@@ -42,7 +42,8 @@ static hone_status frame_open(const hone_host_call *c, const char *attr, int n_f
         return hone_call_fail(c, HONE_BAD_INPUT, "graph %s takes %d inputs; the node gives it %d", attr, f->graph->n_formal, n_formal);
     if (f->graph->in.n != n_formal + c->node->n_capture)
         return hone_call_fail(c, HONE_BUG, "graph %s has %d captures, the node %d", attr, f->graph->in.n - n_formal, c->node->n_capture);
-    if (f->graph->out.n < least) return hone_call_fail(c, HONE_BAD_INPUT, "graph %s gives %d outputs; %d are needed", attr, f->graph->out.n, least);
+    if (f->graph->out.n < least)
+        return hone_call_fail(c, HONE_BAD_INPUT, "graph %s gives %d outputs; %d are needed", attr, f->graph->out.n, least);
     f->n_formal = n_formal;
     f->n_in = f->graph->in.n;
     f->n_out = f->graph->out.n;
@@ -81,13 +82,13 @@ static hone_status truth(const hone_host_call *c, const hone_value *v, const cha
     return HONE_OK;
 }
 
-/* ---- scan outputs: one tensor an iteration, stacked along a new axis ------------------------------------------------------------------ */
+/* ---- scan outputs: one tensor an iteration, stacked along a new axis ----------------------------------------------------------------- */
 typedef struct {
     hone_dtype dtype;
-    int rank;                   /* of one member */
+    int rank; /* of one member */
     int64_t dim[HONE_MAX_RANK], n;
-    size_t member;              /* bytes */
-    char *data;                 /* members one after the other */
+    size_t member; /* bytes */
+    char *data;    /* members one after the other */
     size_t bytes, room;
 } stack;
 
@@ -100,26 +101,28 @@ static bool fits_machine(size_t bytes) {
 static hone_status stack_push(const hone_host_call *c, stack *s, const hone_value *v, int number) {
     if (v->tag != HONE_TAG_TENSOR) return hone_call_fail(c, HONE_BAD_INPUT, "scan output %d of the body is no tensor", number);
     if (!s->n) {
-        if (v->rank >= HONE_MAX_RANK) return hone_call_fail(c, HONE_BAD_INPUT, "scan output %d of the body has rank %d: no room for one more axis", number, v->rank);
+        if (v->rank >= HONE_MAX_RANK)
+            return hone_call_fail(c, HONE_BAD_INPUT, "scan output %d of the body has rank %d: no room for one more axis", number, v->rank);
         s->dtype = v->dtype;
         s->rank = v->rank;
         memcpy(s->dim, v->dim, sizeof *v->dim * (size_t)v->rank);
         s->member = (size_t)hone_value_count(v) * hone_call_bytes(v->dtype);
     } else if (v->dtype != s->dtype || v->rank != s->rank || memcmp(v->dim, s->dim, sizeof *v->dim * (size_t)v->rank))
-        return hone_call_fail(c, HONE_BAD_INPUT, "scan output %d of the body changed its type or shape at iteration %lld", number, (long long)s->n);
+        return hone_call_fail(c, HONE_BAD_INPUT, "scan output %d of the body changed its type or shape at iteration %lld", number,
+                              (long long)s->n);
     size_t need;
     if (!hone_add_size(s->bytes, s->member, &need)) return hone_call_no_memory(c);
     if (need > s->room) {
         size_t room = need < 64 ? 64 : need > SIZE_MAX / 2 ? need : need + need / 2;
         char *data = fits_machine(room) ? hone_realloc(s->data, s->room, room) : NULL;
-        if (!data) return hone_call_fail(c, HONE_NO_MEMORY, "out of memory: scan output %d has %zu bytes after %lld iterations", number, need, (long long)s->n);
+        if (!data)
+            return hone_call_fail(c, HONE_NO_MEMORY, "out of memory: scan output %d has %zu bytes after %lld iterations", number, need,
+                                  (long long)s->n);
         s->data = data;
         s->room = room;
     }
-    if (s->dtype == HONE_DTYPE_STRING)
-        HONE_TRY(hone_call_copy_strings(c, s->data + s->bytes, v->data, hone_value_count(v)));
-    else if (s->member)
-        memcpy(s->data + s->bytes, v->data, s->member);
+    if (s->dtype == HONE_DTYPE_STRING) HONE_TRY(hone_call_copy_strings(c, s->data + s->bytes, v->data, hone_value_count(v)));
+    else if (s->member) memcpy(s->data + s->bytes, v->data, s->member);
     s->bytes = need;
     s->n++;
     return HONE_OK;
@@ -152,7 +155,8 @@ static hone_status stack_give(const hone_host_call *c, stack *s, int k, int64_t 
         size_t row = (size_t)a.inner * hone_call_bytes(s->dtype);
         for (int64_t o = 0; o < a.outer && count; o++)
             for (int64_t i = 0; i < s->n; i++)
-                memcpy((char *)y->data + (size_t)(o * s->n + i) * row, s->data + (size_t)(backwards ? s->n - 1 - i : i) * s->member + (size_t)o * row, row);
+                memcpy((char *)y->data + (size_t)(o * s->n + i) * row,
+                       s->data + (size_t)(backwards ? s->n - 1 - i : i) * s->member + (size_t)o * row, row);
     }
     if (s->dtype == HONE_DTYPE_STRING) hone_call_pool(y, c->strings);
     return HONE_OK;
@@ -163,7 +167,7 @@ static void stacks_free(stack *s, int n) {
     hone_free(s);
 }
 
-/* ---- If ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- If ------------------------------------------------------------------------------------------------------------------------------ */
 hone_status hone_host_if(const hone_host_call *c) {
     const hone_value *cond;
     bool yes;
@@ -178,9 +182,9 @@ hone_status hone_host_if(const hone_host_call *c) {
     return s;
 }
 
-/* ---- Loop ----------------------------------------------------------------------------------------------------------------------------- */
-/* Body: (iteration, cond, carried…) -> (cond, carried…, scan outputs…). An absent cond starts as true; the body's own cond always counts, as
-   a loop without a trip count could not end otherwise. */
+/* ---- Loop ---------------------------------------------------------------------------------------------------------------------------- */
+/* Body: (iteration, cond, carried…) -> (cond, carried…, scan outputs…). An absent cond starts as true; the body's own cond always
+   counts, as a loop without a trip count could not end otherwise. */
 static hone_status loop(const hone_host_call *c, frame *f, hone_value **carried, int n_carried, stack *stacks, int n_stack) {
     int64_t trips;
     bool go = true;
@@ -220,15 +224,14 @@ hone_status hone_host_loop(const hone_host_call *c) {
     HONE_TRY(frame_open(c, "body", 2 + n, 1 + n, &f));
     int n_stack = f.n_out - 1 - n;
     hone_status s = HONE_OK;
-    if (c->node->n_out > f.n_out - 1) s = hone_call_fail(c, HONE_BAD_INPUT, "the node has %d outputs, its body gives %d", c->node->n_out, f.n_out - 1);
+    if (c->node->n_out > f.n_out - 1)
+        s = hone_call_fail(c, HONE_BAD_INPUT, "the node has %d outputs, its body gives %d", c->node->n_out, f.n_out - 1);
     hone_value **carried = hone_alloc(sizeof *carried * (size_t)n);
     stack *stacks = hone_alloc(sizeof *stacks * (size_t)n_stack);
     if (!s && (!carried || !stacks)) s = hone_call_no_memory(c);
     for (int k = 0; k < n && !s; k++) {
-        if (!c->in[2 + k])
-            s = hone_call_fail(c, HONE_BAD_INPUT, "input %d, a loop-carried value, is missing", 2 + k);
-        else
-            carried[k] = hone_value_hold(c->in[2 + k]);
+        if (!c->in[2 + k]) s = hone_call_fail(c, HONE_BAD_INPUT, "input %d, a loop-carried value, is missing", 2 + k);
+        else carried[k] = hone_value_hold(c->in[2 + k]);
     }
     if (!s) s = loop(c, &f, carried, n, stacks, n_stack);
     for (int k = 0; k < n && carried; k++) hone_value_drop(carried[k]);
@@ -238,7 +241,7 @@ hone_status hone_host_loop(const hone_host_call *c) {
     return s;
 }
 
-/* ---- Scan ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Scan ---------------------------------------------------------------------------------------------------------------------------- */
 static hone_status slice(const hone_value *x, int axis, int64_t at, hone_value **out) {
     int64_t dims[HONE_MAX_RANK];
     for (int d = 0; d < x->rank - 1; d++) dims[d] = x->dim[d + (d >= axis)];
@@ -247,7 +250,8 @@ static hone_status slice(const hone_value *x, int axis, int64_t at, hone_value *
     hone_around a = hone_call_around(x->dim, x->rank, axis);
     size_t row = (size_t)a.inner * hone_call_bytes(x->dtype);
     if (row)
-        for (int64_t o = 0; o < a.outer; o++) memcpy((char *)y->data + (size_t)o * row, (const char *)x->data + (size_t)(o * a.n + at) * row, row);
+        for (int64_t o = 0; o < a.outer; o++)
+            memcpy((char *)y->data + (size_t)o * row, (const char *)x->data + (size_t)(o * a.n + at) * row, row);
     hone_call_pool(y, x->strings);
     *out = y;
     return HONE_OK;
@@ -269,7 +273,8 @@ static hone_status scan(const hone_host_call *c, frame *f, int n_state, int n_sc
         HONE_TRY(hone_call_tensor(c, n_state + k, &x));
         HONE_TRY(hone_call_axis(c, entry(in_axes, k), x->rank, &axis));
         if (k && x->dim[axis] != length)
-            return hone_call_fail(c, HONE_BAD_INPUT, "scan input %d has %lld steps, scan input 0 has %lld", k, (long long)x->dim[axis], (long long)length);
+            return hone_call_fail(c, HONE_BAD_INPUT, "scan input %d has %lld steps, scan input 0 has %lld", k, (long long)x->dim[axis],
+                                  (long long)length);
         length = x->dim[axis];
     }
     for (int k = 0; k < n_state; k++) {
@@ -305,13 +310,15 @@ static hone_status scan(const hone_host_call *c, frame *f, int n_state, int n_sc
 hone_status hone_host_scan(const hone_host_call *c) {
     int64_t n_scan = hone_call_int(c, "num_scan_inputs", 0);
     int n = hone_call_inputs(c);
-    if (n_scan < 1 || n_scan > n) return hone_call_fail(c, HONE_BAD_INPUT, "num_scan_inputs is %lld; it must be between 1 and %d, the inputs", (long long)n_scan, n);
+    if (n_scan < 1 || n_scan > n)
+        return hone_call_fail(c, HONE_BAD_INPUT, "num_scan_inputs is %lld; it must be between 1 and %d, the inputs", (long long)n_scan, n);
     int n_state = n - (int)n_scan;
     frame f;
     HONE_TRY(frame_open(c, "body", n, n_state, &f));
     int n_stack = f.n_out - n_state;
     hone_status s = HONE_OK;
-    if (c->node->n_out > f.n_out) s = hone_call_fail(c, HONE_BAD_INPUT, "the node has %d outputs, its body gives %d", c->node->n_out, f.n_out);
+    if (c->node->n_out > f.n_out)
+        s = hone_call_fail(c, HONE_BAD_INPUT, "the node has %d outputs, its body gives %d", c->node->n_out, f.n_out);
     stack *stacks = hone_alloc(sizeof *stacks * (size_t)n_stack);
     if (!s && !stacks) s = hone_call_no_memory(c);
     if (!s) s = scan(c, &f, n_state, (int)n_scan, stacks, n_stack);
@@ -320,14 +327,15 @@ hone_status hone_host_scan(const hone_host_call *c) {
     return s;
 }
 
-/* ---- SequenceMap ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- SequenceMap --------------------------------------------------------------------------------------------------------------------- */
 /* items[k * length + i]: member i of output k. */
 static hone_status map(const hone_host_call *c, frame *f, int length, hone_value **items) {
     for (int i = 0; i < length; i++) {
         for (int k = 0; k < f->n_formal; k++) f->in[k] = hone_value_hold(c->in[k]->tag == HONE_TAG_SEQUENCE ? c->in[k]->item[i] : c->in[k]);
         HONE_TRY(frame_run(f));
         for (int k = 0; k < c->node->n_out; k++) {
-            if (f->out[k]->tag != HONE_TAG_TENSOR) return hone_call_fail(c, HONE_BAD_INPUT, "output %d of the body is no tensor; a sequence holds tensors", k);
+            if (f->out[k]->tag != HONE_TAG_TENSOR)
+                return hone_call_fail(c, HONE_BAD_INPUT, "output %d of the body is no tensor; a sequence holds tensors", k);
             HONE_TRY(hone_call_keep(c, f->out[k], items + (size_t)k * (size_t)length + i));
         }
     }

@@ -30,8 +30,10 @@ hone_status hone_host_det(const hone_host_call *c) {
     const hone_value *x;
     hone_value *y;
     HONE_TRY(hone_call_tensor(c, 0, &x));
-    if (hone_dtypes[x->dtype].kind != HONE_KIND_FLOAT) return hone_call_fail(c, HONE_BAD_INPUT, "x is of type %s; it must be a float", hone_dtypes[x->dtype].name);
-    if (x->rank < 2 || x->dim[x->rank - 1] != x->dim[x->rank - 2]) return hone_call_fail(c, HONE_BAD_INPUT, "x must hold square matrices in its last two dims");
+    if (hone_dtypes[x->dtype].kind != HONE_KIND_FLOAT)
+        return hone_call_fail(c, HONE_BAD_INPUT, "x is of type %s; it must be a float", hone_dtypes[x->dtype].name);
+    if (x->rank < 2 || x->dim[x->rank - 1] != x->dim[x->rank - 2])
+        return hone_call_fail(c, HONE_BAD_INPUT, "x must hold square matrices in its last two dims");
     int64_t n = x->dim[x->rank - 1], bytes = (int64_t)hone_call_bytes(x->dtype);
     HONE_TRY(hone_host_out(c, 0, x->dtype, x->dim, x->rank - 2, &y));
     size_t square;

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
-   encode: ai.onnx.ml's ops that map elements to elements: LabelEncoder, CategoryMapper, OneHotEncoder, ArrayFeatureExtractor, FeatureVectorizer. */
+   encode: ai.onnx.ml's ops that map elements to elements or pick them: LabelEncoder, CategoryMapper, OneHotEncoder,
+   ArrayFeatureExtractor, FeatureVectorizer. */
 #include "host/lookup.h"
 
 /* A list given as ints, floats, strings or a tensor, under one of four names. */
-typedef struct { hone_attr attr; const hone_value *tensor; hone_dtype dtype; int64_t n; } list;
+typedef struct {
+    hone_attr attr;
+    const hone_value *tensor;
+    hone_dtype dtype;
+    int64_t n;
+} list;
 
 static hone_status find_list(const hone_host_call *c, const char *const names[4], list *out) {
     static const hone_attr_kind kinds[] = {HONE_ATTR_INTS, HONE_ATTR_FLOATS, HONE_ATTR_STRINGS, HONE_ATTR_TENSOR};
@@ -14,7 +20,8 @@ static hone_status find_list(const hone_host_call *c, const char *const names[4]
         hone_attr a;
         HONE_TRY(hone_call_list(c, names[k], kinds[k], &a));
         if (!a.n) continue;
-        if (found >= 0) return hone_call_fail(c, HONE_BAD_INPUT, "attributes %s and %s are both given; one of them must be", names[found], names[k]);
+        if (found >= 0)
+            return hone_call_fail(c, HONE_BAD_INPUT, "attributes %s and %s are both given; one of them must be", names[found], names[k]);
         found = k;
         *out = (list){.attr = a, .dtype = types[k], .n = a.n, .tensor = kinds[k] == HONE_ATTR_TENSOR ? a.tensor[0] : NULL};
         if (out->tensor) out->dtype = out->tensor->dtype, out->n = hone_value_count(out->tensor);
@@ -30,10 +37,8 @@ static hone_status put_entry(const hone_host_call *c, const list *l, int64_t k, 
     } else if (l->dtype == HONE_DTYPE_STRING) {
         const hone_string *s = l->tensor ? hone_value_string(l->tensor, k) : l->attr.s + k;
         return hone_call_copy_strings(c, to, &s, 1);
-    } else if (l->dtype == HONE_DTYPE_F32)
-        *(float *)to = (float)l->attr.f[k];
-    else
-        *(int64_t *)to = l->attr.i[k];
+    } else if (l->dtype == HONE_DTYPE_F32) *(float *)to = (float)l->attr.f[k];
+    else *(int64_t *)to = l->attr.i[k];
     return HONE_OK;
 }
 
@@ -49,8 +54,7 @@ static hone_status put_default(const hone_host_call *c, hone_dtype t, void *to) 
     }
     if (hone_dtypes[t].kind == HONE_KIND_FLOAT)
         hone_dtype_store(t, to, HONE_F64, (hone_scalar){.f64 = hone_call_float(c, "default_float", -0.0)}, false);
-    else
-        hone_dtype_store(t, to, HONE_I64, (hone_scalar){.i64 = hone_call_int(c, "default_int64", -1)}, false);
+    else hone_dtype_store(t, to, HONE_I64, (hone_scalar){.i64 = hone_call_int(c, "default_int64", -1)}, false);
     return HONE_OK;
 }
 
@@ -85,7 +89,8 @@ hone_status hone_host_label_encoder(const hone_host_call *c) {
     HONE_TRY(hone_call_tensor(c, 0, &x));
     HONE_TRY(find_list(c, key_names, &keys));
     HONE_TRY(find_list(c, value_names, &values));
-    if (keys.n != values.n) return hone_call_fail(c, HONE_BAD_INPUT, "there are %lld keys and %lld values", (long long)keys.n, (long long)values.n);
+    if (keys.n != values.n)
+        return hone_call_fail(c, HONE_BAD_INPUT, "there are %lld keys and %lld values", (long long)keys.n, (long long)values.n);
     HONE_TRY(check_keys(c, x, keys.dtype));
     hone_lookup lookup;
     HONE_TRY(keys.tensor ? hone_lookup_tensor(c, keys.tensor, &lookup) : hone_lookup_attr(c, &keys.attr, &lookup));
@@ -116,7 +121,8 @@ hone_status hone_host_one_hot_encoder(const hone_host_call *c) {
     const hone_value *x;
     hone_attr cats;
     HONE_TRY(hone_call_tensor(c, 0, &x));
-    HONE_TRY(x->dtype == HONE_DTYPE_STRING ? hone_call_list(c, "cats_strings", HONE_ATTR_STRINGS, &cats) : hone_call_list(c, "cats_int64s", HONE_ATTR_INTS, &cats));
+    HONE_TRY(x->dtype == HONE_DTYPE_STRING ? hone_call_list(c, "cats_strings", HONE_ATTR_STRINGS, &cats)
+                                           : hone_call_list(c, "cats_int64s", HONE_ATTR_INTS, &cats));
     if (!cats.n) return hone_call_fail(c, HONE_BAD_INPUT, "attribute %s is missing: it goes with the type of x", cats.name);
     if (x->rank == HONE_MAX_RANK) return hone_call_fail(c, HONE_BAD_INPUT, "x has rank %d: no room for one more axis", x->rank);
     int64_t dims[HONE_MAX_RANK], n = hone_value_count(x);
@@ -132,8 +138,7 @@ hone_status hone_host_one_hot_encoder(const hone_host_call *c) {
     for (int64_t k = 0; k < n && !s; k++) {
         int64_t at, v;
         if (whole) at = hone_lookup_element(&lookup, x, k);
-        else { /* a float counts as the integer it is cut to */
-            double d = hone_value_f64(x, k);
+        else { /* a float counts as the integer it is cut to */ double d = hone_value_f64(x, k);
             v = d > -9e18 && d < 9e18 ? (int64_t)d : INT64_MIN;
             uint64_t key;
             hone_order_keys(HONE_DTYPE_I64, &key, &v, 1);
@@ -168,7 +173,8 @@ hone_status hone_host_array_feature_extractor(const hone_host_call *c) {
     size_t bytes = hone_call_bytes(x->dtype);
     for (int64_t r = 0, rows = hone_value_count(y) / m; r < rows; r++)
         for (int64_t k = 0; k < m; k++)
-            memcpy((char *)y->data + (size_t)(r * m + k) * bytes, (const char *)x->data + (size_t)(r * n + hone_value_i64(at, k)) * bytes, bytes);
+            memcpy((char *)y->data + (size_t)(r * m + k) * bytes, (const char *)x->data + (size_t)(r * n + hone_value_i64(at, k)) * bytes,
+                   bytes);
     return HONE_OK;
 }
 
@@ -182,10 +188,13 @@ hone_status hone_host_feature_vectorizer(const hone_host_call *c) {
         const hone_value *x;
         HONE_TRY(hone_call_tensor(c, k, &x));
         int64_t r = x->rank > 1 ? x->dim[0] : 1, own = x->rank ? x->dim[x->rank - 1] : 1, size = k < sizes.n ? sizes.i[k] : own;
-        if (x->rank > 2 || hone_order_width(x->dtype) != 1) return hone_call_fail(c, HONE_BAD_INPUT, "input %d must be a vector or matrix of numbers", k);
-        if (k && r != rows) return hone_call_fail(c, HONE_BAD_INPUT, "input %d has %lld rows, input 0 has %lld", k, (long long)r, (long long)rows);
+        if (x->rank > 2 || hone_order_width(x->dtype) != 1)
+            return hone_call_fail(c, HONE_BAD_INPUT, "input %d must be a vector or matrix of numbers", k);
+        if (k && r != rows)
+            return hone_call_fail(c, HONE_BAD_INPUT, "input %d has %lld rows, input 0 has %lld", k, (long long)r, (long long)rows);
         rows = r;
-        if (size < 0 || __builtin_add_overflow(columns, size, &columns)) return hone_call_fail(c, HONE_BAD_INPUT, "inputdimensions[%d] is %lld", k, (long long)size);
+        if (size < 0 || __builtin_add_overflow(columns, size, &columns))
+            return hone_call_fail(c, HONE_BAD_INPUT, "inputdimensions[%d] is %lld", k, (long long)size);
     }
     hone_value *y;
     HONE_TRY(hone_host_out(c, 0, HONE_DTYPE_F32, (int64_t[]){rows, columns}, 2, &y));

@@ -2,7 +2,12 @@
    linear: ai.onnx.ml's LinearRegressor and LinearClassifier: rows times coefficients, and an end (score.h). */
 #include "host/score.h"
 
-typedef struct { const hone_value *x; int64_t rows, columns, targets; hone_attr coefficients, intercepts; hone_score_kind kind; } model;
+typedef struct {
+    const hone_value *x;
+    int64_t rows, columns, targets;
+    hone_attr coefficients, intercepts;
+    hone_score_kind kind;
+} model;
 
 static hone_status open_model(const hone_host_call *c, int64_t targets, model *m) {
     HONE_TRY(hone_score_rows(c, &m->x, &m->rows, &m->columns));
@@ -12,15 +17,18 @@ static hone_status open_model(const hone_host_call *c, int64_t targets, model *m
     m->targets = targets ? targets : m->columns ? m->coefficients.n / m->columns : 0;
     size_t need;
     if (m->targets < 1 || !hone_mul_size((size_t)m->targets, (size_t)m->columns, &need) || need != (size_t)m->coefficients.n)
-        return hone_call_fail(c, HONE_BAD_INPUT, "%d coefficients do not fit %lld features and %lld targets", m->coefficients.n, (long long)m->columns, (long long)m->targets);
-    if (m->intercepts.n && m->intercepts.n != m->targets) return hone_call_fail(c, HONE_BAD_INPUT, "there are %d intercepts for %lld targets", m->intercepts.n, (long long)m->targets);
+        return hone_call_fail(c, HONE_BAD_INPUT, "%d coefficients do not fit %lld features and %lld targets", m->coefficients.n,
+                              (long long)m->columns, (long long)m->targets);
+    if (m->intercepts.n && m->intercepts.n != m->targets)
+        return hone_call_fail(c, HONE_BAD_INPUT, "there are %d intercepts for %lld targets", m->intercepts.n, (long long)m->targets);
     return HONE_OK;
 }
 
 static void score_row(const model *m, int64_t row, double *score) {
     for (int64_t t = 0; t < m->targets; t++) {
         score[t] = m->intercepts.n ? m->intercepts.f[t] : 0;
-        for (int64_t j = 0; j < m->columns; j++) score[t] += hone_score_number(m->x, row * m->columns + j) * m->coefficients.f[t * m->columns + j];
+        for (int64_t j = 0; j < m->columns; j++)
+            score[t] += hone_score_number(m->x, row * m->columns + j) * m->coefficients.f[t * m->columns + j];
     }
 }
 
@@ -47,7 +55,8 @@ hone_status hone_host_linear_classifier(const hone_host_call *c) {
     HONE_TRY(open_model(c, 0, &m));
     bool two = m.targets == 1 && labels.n == 2; /* one row of coefficients stands for both classes */
     int64_t width = two ? 2 : m.targets;
-    if (width > 1 && labels.n && labels.n < width) return hone_call_fail(c, HONE_BAD_INPUT, "there are %d labels for %lld classes", labels.n, (long long)width);
+    if (width > 1 && labels.n && labels.n < width)
+        return hone_call_fail(c, HONE_BAD_INPUT, "there are %d labels for %lld classes", labels.n, (long long)width);
     hone_value *label = NULL, *y = NULL;
     double *score = hone_alloc(sizeof *score * (size_t)(m.targets + 1));
     hone_status s = score ? HONE_OK : hone_call_no_memory(c);

@@ -39,7 +39,8 @@ hone_status hone_lookup_attr(const hone_host_call *c, const hone_attr *a, hone_l
 
 hone_status hone_lookup_tensor(const hone_host_call *c, const hone_value *v, hone_lookup *l) {
     int64_t n = hone_value_count(v);
-    if (hone_order_width(v->dtype) > 1) return hone_call_fail(c, HONE_BAD_INPUT, "keys of type %s are not possible", hone_dtypes[v->dtype].name);
+    if (hone_order_width(v->dtype) > 1)
+        return hone_call_fail(c, HONE_BAD_INPUT, "keys of type %s are not possible", hone_dtypes[v->dtype].name);
     HONE_TRY(room(c, n, v->dtype == HONE_DTYPE_STRING, l));
     if (l->key) hone_order_keys(v->dtype, l->key, v->data, n);
     for (int64_t k = 0; k < n && l->string; k++) l->string[k] = hone_value_string(v, k);

@@ -6,7 +6,7 @@
 
 typedef struct {
     int64_t n, *order;
-    uint64_t *key;               /* numbers, or NULL */
+    uint64_t *key;              /* numbers, or NULL */
     const hone_string **string; /* strings, or NULL; the text stays the caller's */
 } hone_lookup;
 /* From an attribute (ints, floats, strings) or a tensor. Floats are told apart as `t` would hold them (an attribute's floats are f32). */

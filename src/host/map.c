@@ -23,7 +23,9 @@ hone_status hone_host_zip_map(const hone_host_call *c) {
     if (x->rank < 1 || x->rank > 2) return hone_call_fail(c, HONE_BAD_INPUT, "x has rank %d; it must be [C] or [N, C]", x->rank);
     int64_t columns = x->dim[x->rank - 1], rows = x->rank == 2 ? x->dim[0] : 1;
     if ((ints.n && strings.n) || ints.n + strings.n != columns)
-        return hone_call_fail(c, HONE_BAD_INPUT, "x has %lld columns; one of classlabels_int64s and classlabels_strings must have as many labels", (long long)columns);
+        return hone_call_fail(c, HONE_BAD_INPUT,
+                              "x has %lld columns; one of classlabels_int64s and classlabels_strings must have as many labels",
+                              (long long)columns);
     if (rows > INT32_MAX) return hone_call_fail(c, HONE_NO_MEMORY, "a sequence of %lld maps is too long", (long long)rows);
     hone_value *keys = NULL, **maps = hone_alloc(sizeof *maps * (size_t)rows), *list = NULL;
     hone_status s = maps ? hone_value_tensor(ints.n ? HONE_DTYPE_I64 : HONE_DTYPE_STRING, &columns, 1, &keys) : hone_call_no_memory(c);
@@ -55,7 +57,8 @@ hone_status hone_host_dict_vectorizer(const hone_host_call *c) {
     hone_value *y;
     hone_attr words;
     HONE_TRY(find_map(c, &keys, &values));
-    HONE_TRY(keys->dtype == HONE_DTYPE_STRING ? hone_call_list(c, "string_vocabulary", HONE_ATTR_STRINGS, &words) : hone_call_list(c, "int64_vocabulary", HONE_ATTR_INTS, &words));
+    HONE_TRY(keys->dtype == HONE_DTYPE_STRING ? hone_call_list(c, "string_vocabulary", HONE_ATTR_STRINGS, &words)
+                                              : hone_call_list(c, "int64_vocabulary", HONE_ATTR_INTS, &words));
     if (!words.n) return hone_call_fail(c, HONE_BAD_INPUT, "attribute %s is missing: it goes with the map's keys", words.name);
     HONE_TRY(hone_host_out(c, 0, values->dtype, (int64_t[]){1, words.n}, 2, &y));
     size_t bytes = hone_call_bytes(values->dtype);
@@ -80,7 +83,8 @@ static int by_key(const void *with, int64_t a, int64_t b) {
 }
 
 /* The map's values as a row: in the order of keys (DENSE), or each at its key (SPARSE, up to max_map). */
-static hone_status spread(const hone_host_call *c, const hone_value *keys, const hone_value *values, int64_t *order, bool sparse, bool numeric, hone_value **out) {
+static hone_status spread(const hone_host_call *c, const hone_value *keys, const hone_value *values, int64_t *order, bool sparse,
+                          bool numeric, hone_value **out) {
     int64_t n = hone_value_count(keys), width = sparse ? hone_call_int(c, "max_map", 1) : n;
     if (width < 0 || width > INT32_MAX) return hone_call_fail(c, HONE_BAD_INPUT, "max_map is %lld", (long long)width);
     for (int64_t k = 0; k < n; k++) order[k] = k;
@@ -108,7 +112,8 @@ hone_status hone_host_cast_map(const hone_host_call *c) {
     HONE_TRY(find_map(c, &keys, &values));
     HONE_TRY(hone_call_choice(c, "map_form", forms, 0, &form));
     HONE_TRY(hone_call_choice(c, "cast_to", types, 0, &type));
-    if (keys->dtype != HONE_DTYPE_I64) return hone_call_fail(c, HONE_BAD_INPUT, "the map's keys are of type %s; they must be i64", hone_dtypes[keys->dtype].name);
+    if (keys->dtype != HONE_DTYPE_I64)
+        return hone_call_fail(c, HONE_BAD_INPUT, "the map's keys are of type %s; they must be i64", hone_dtypes[keys->dtype].name);
     size_t bytes;
     if (!hone_mul_size((size_t)hone_value_count(keys), sizeof(int64_t), &bytes)) return hone_call_no_memory(c);
     int64_t *order = hone_alloc(bytes);
@@ -129,7 +134,8 @@ hone_status hone_host_cast_map(const hone_host_call *c) {
         s = hone_host_out(c, 0, t, row->dim, 2, &y);
         size_t from = hone_call_bytes(row->dtype), to = hone_call_bytes(t);
         for (int64_t k = 0, n = hone_value_count(row); k < n && !s; k++)
-            hone_dtype_store(t, (char *)y->data + (size_t)k * to, hone_dtypes[row->dtype].ctype, hone_dtype_load(row->dtype, (const char *)row->data + (size_t)k * from), false);
+            hone_dtype_store(t, (char *)y->data + (size_t)k * to, hone_dtypes[row->dtype].ctype,
+                             hone_dtype_load(row->dtype, (const char *)row->data + (size_t)k * from), false);
     }
     hone_value_drop(row);
     hone_free(order);

@@ -4,7 +4,9 @@
 
 #include "host/order.h"
 
-typedef struct { float y0, x0, y1, x1, area; } box;
+typedef struct {
+    float y0, x0, y1, x1, area;
+} box;
 
 static box make_box(const float *v, bool center) {
     box b;
@@ -29,12 +31,14 @@ static int by_score(const void *with, int64_t a, int64_t b) {
     return (s[a] < s[b]) - (s[a] > s[b]);
 }
 
-typedef struct { int64_t batch, class, box; } chosen;
+typedef struct {
+    int64_t batch, class, box;
+} chosen;
 typedef hone_vec(chosen) choice;
 
 /* One class of one image. at, kept: room for n. */
-static hone_status suppress(const hone_host_call *c, const box *boxes, const float *score, int64_t n, int64_t most, float limit, double least, chosen name,
-                            int64_t *at, int64_t *kept, choice *out) {
+static hone_status suppress(const hone_host_call *c, const box *boxes, const float *score, int64_t n, int64_t most, float limit,
+                            double least, chosen name, int64_t *at, int64_t *kept, choice *out) {
     int64_t m = 0, k_kept = 0;
     for (int64_t k = 0; k < n; k++)
         if ((double)score[k] > least || (least == -INFINITY && score[k] == -INFINITY)) at[m++] = k; /* NaN is no score */
@@ -60,7 +64,8 @@ hone_status hone_host_nms(const hone_host_call *c) {
     HONE_TRY(hone_call_f64(c, 4, -INFINITY, &least));
     if (boxes->rank != 3 || boxes->dim[2] != 4) return hone_call_fail(c, HONE_BAD_INPUT, "boxes must have shape [batches, boxes, 4]");
     if (scores->rank != 3 || scores->dim[0] != boxes->dim[0] || scores->dim[2] != boxes->dim[1])
-        return hone_call_fail(c, HONE_BAD_INPUT, "scores must have shape [%lld, classes, %lld], to fit boxes", (long long)boxes->dim[0], (long long)boxes->dim[1]);
+        return hone_call_fail(c, HONE_BAD_INPUT, "scores must have shape [%lld, classes, %lld], to fit boxes", (long long)boxes->dim[0],
+                              (long long)boxes->dim[1]);
     if (!(limit >= 0 && limit <= 1)) return hone_call_fail(c, HONE_BAD_INPUT, "iou_threshold is %g; it must lie in [0, 1]", limit);
     int64_t n = boxes->dim[1], classes = scores->dim[1], batches = hone_value_count(scores) ? boxes->dim[0] : 0;
     bool center = hone_call_int(c, "center_point_box", 0) != 0;
@@ -73,11 +78,13 @@ hone_status hone_host_nms(const hone_host_call *c) {
     for (int64_t b = 0; b < batches && !s && most > 0; b++) {
         for (int64_t k = 0; k < n; k++) room[k] = make_box((const float *)boxes->data + (b * n + k) * 4, center);
         for (int64_t k = 0; k < classes && !s; k++)
-            s = suppress(c, room, (const float *)scores->data + (b * classes + k) * n, n, most, (float)limit, least, (chosen){b, k, 0}, at, at + n, &found);
+            s = suppress(c, room, (const float *)scores->data + (b * classes + k) * n, n, most, (float)limit, least, (chosen){b, k, 0}, at,
+                         at + n, &found);
     }
     hone_value *y;
     if (!s) s = hone_host_out(c, 0, HONE_DTYPE_I64, (int64_t[]){found.n, 3}, 2, &y);
-    for (int k = 0; k < found.n && !s; k++) memcpy((int64_t *)y->data + 3 * k, (int64_t[]){found.at[k].batch, found.at[k].class, found.at[k].box}, 3 * sizeof(int64_t));
+    for (int k = 0; k < found.n && !s; k++)
+        memcpy((int64_t *)y->data + 3 * k, (int64_t[]){found.at[k].batch, found.at[k].class, found.at[k].box}, 3 * sizeof(int64_t));
     hone_vec_free(&found);
     hone_free(at);
     return s;

@@ -19,7 +19,7 @@ static double read_double(hone_dtype t, const char *text, char **end, locale_t p
     return t == HONE_DTYPE_F32 ? (double)strtof_l(text, end, plain) : strtod_l(text, end, plain);
 }
 
-/* ---- numbers to text -------------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers to text ----------------------------------------------------------------------------------------------------------------- */
 static bool reads_back(hone_dtype t, const char *element, double d, size_t bytes) {
     char again[16];
     hone_dtype_store(t, again, HONE_F64, (hone_scalar){.f64 = d}, false);
@@ -81,7 +81,7 @@ static hone_status to_string(const hone_host_call *c, const hone_value *x, hone_
     return HONE_OK;
 }
 
-/* ---- text to numbers -------------------------------------------------------------------------------------------------------------------- */
+/* ---- text to numbers ----------------------------------------------------------------------------------------------------------------- */
 static bool same_word(const char *a, const char *b) {
     for (; *a && *b; a++, b++)
         if ((*a | 32) != *b) return false;
@@ -121,7 +121,8 @@ static bool parse_element(hone_dtype t, const char *text, char *to, locale_t pla
     if (!word && text[strspn(text, "0123456789+-.eE")]) return false; /* no hexadecimal, no nan(…) */
     v.f64 = read_double(t, text, &end, plain);
     if (end == text || *end) return false;
-    if ((kind == HONE_KIND_INT || kind == HONE_KIND_UINT) && !(v.f64 > hone_dtypes[t].lowest - 1 && v.f64 < hone_dtypes[t].highest + 1)) return false;
+    if ((kind == HONE_KIND_INT || kind == HONE_KIND_UINT) && !(v.f64 > hone_dtypes[t].lowest - 1 && v.f64 < hone_dtypes[t].highest + 1))
+        return false;
     hone_dtype_store(t, to, HONE_F64, v, kind != HONE_KIND_BOOL && kind != HONE_KIND_FLOAT);
     return true;
 }
@@ -142,8 +143,8 @@ static hone_status from_string(const hone_host_call *c, const hone_value *x, hon
             good = parse_element(y->dtype, text, (char *)y->data + (size_t)k * bytes, plain);
         }
         if (!good)
-            return hone_call_fail(c, HONE_BAD_INPUT, "element %lld, \"%.*s\", is no number that fits type %s", (long long)k, (int)(s->bytes < 60 ? s->bytes : 60),
-                                  s->text, hone_dtypes[y->dtype].name);
+            return hone_call_fail(c, HONE_BAD_INPUT, "element %lld, \"%.*s\", is no number that fits type %s", (long long)k,
+                                  (int)(s->bytes < 60 ? s->bytes : 60), s->text, hone_dtypes[y->dtype].name);
     }
     return HONE_OK;
 }
@@ -156,7 +157,8 @@ hone_status hone_host_cast_string(const hone_host_call *c) {
     if (!hone_dtype_valid(to)) return hone_call_fail(c, HONE_BAD_INPUT, "attribute to is %lld, which is no type", (long long)to);
     bool from = x->dtype == HONE_DTYPE_STRING, into = to == HONE_DTYPE_STRING;
     if (hone_dtypes[x->dtype].kind == HONE_KIND_COMPLEX || hone_dtypes[to].kind == HONE_KIND_COMPLEX || from + into == 0)
-        return hone_call_fail(c, HONE_NOT_SUPPORTED, "a cast from %s to %s is not one between numbers and strings", hone_dtypes[x->dtype].name, hone_dtypes[to].name);
+        return hone_call_fail(c, HONE_NOT_SUPPORTED, "a cast from %s to %s is not one between numbers and strings",
+                              hone_dtypes[x->dtype].name, hone_dtypes[to].name);
     hone_value *y;
     HONE_TRY(hone_host_out(c, 0, (hone_dtype)to, x->dim, x->rank, &y));
     if (from && into) {

@@ -17,7 +17,9 @@ typedef struct {
     bool negate, fold, newline; /* SET: all but these; either case. ANY: newlines too */
     int x, y;                   /* SPLIT: both ways. JUMP: x. ASSERT: the place. SET: ranges x … x + y */
 } code;
-typedef struct { uint32_t lo, hi; } range;
+typedef struct {
+    uint32_t lo, hi;
+} range;
 
 struct hone_regex {
     hone_vec(code) prog;
@@ -26,7 +28,7 @@ struct hone_regex {
     uint32_t *mark, tick;    /* threads already in the list being made */
 };
 
-/* ---- parsing ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- parsing ------------------------------------------------------------------------------------------------------------------------- */
 typedef struct {
     hone_regex *r;
     const char *start, *at, *end;
@@ -65,10 +67,13 @@ static bool add_range(parser *p, uint32_t lo, uint32_t hi) {
 }
 
 /* Named sets, as ASCII ranges in rising order. */
-static const struct { const char *name, *text; } sets[] = {
-    {"d", "09"},           {"w", "09AZ__az"},      {"s", "\t\n\f\r  "},     {"alnum", "09AZaz"},     {"alpha", "AZaz"},  {"ascii", "\1\x7f"}, {"blank", "\t\t  "},
-    {"cntrl", "\1\x1f\x7f\x7f"}, {"digit", "09"},   {"graph", "!~"},        {"lower", "az"},         {"print", " ~"},    {"punct", "!/:@[`{~"}, {"space", "\t\r  "},
-    {"upper", "AZ"},       {"word", "09AZ__az"},   {"xdigit", "09AFaf"},
+static const struct {
+    const char *name, *text;
+} sets[] = {
+    {"d", "09"},          {"w", "09AZ__az"},    {"s", "\t\n\f\r  "},         {"alnum", "09AZaz"}, {"alpha", "AZaz"},
+    {"ascii", "\1\x7f"},  {"blank", "\t\t  "},  {"cntrl", "\1\x1f\x7f\x7f"}, {"digit", "09"},     {"graph", "!~"},
+    {"lower", "az"},      {"print", " ~"},      {"punct", "!/:@[`{~"},       {"space", "\t\r  "}, {"upper", "AZ"},
+    {"word", "09AZ__az"}, {"xdigit", "09AFaf"},
 };
 static bool add_set(parser *p, const char *name, size_t bytes, bool negate) {
     for (size_t k = 0; k < sizeof sets / sizeof *sets; k++) {
@@ -84,7 +89,9 @@ static bool add_set(parser *p, const char *name, size_t bytes, bool negate) {
     return bad(p, "no such class of characters");
 }
 
-static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+static int hex(char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
 
 /* After a backslash: one character (true, *c), or a set's letter (*set). */
 static bool escape(parser *p, uint32_t *c, char *set) {
@@ -112,7 +119,8 @@ static bool escape(parser *p, uint32_t *c, char *set) {
         *c = v;
         return true;
     }
-    if ((e >= 'a' && e <= 'z') || (e >= 'A' && e <= 'Z') || (e >= '0' && e <= '9')) return fail(p, HONE_NOT_SUPPORTED, "this escape is not supported");
+    if ((e >= 'a' && e <= 'z') || (e >= 'A' && e <= 'Z') || (e >= '0' && e <= '9'))
+        return fail(p, HONE_NOT_SUPPORTED, "this escape is not supported");
     p->at += hone_utf8_read(p->at, p->end, c);
     return true;
 }
@@ -139,8 +147,7 @@ static bool set_class(parser *p) { /* after [ */
         char set = 0;
         if (take(p, "\\")) {
             if (!escape(p, &lo, &set)) return false;
-        } else
-            p->at += hone_utf8_read(p->at, p->end, &lo);
+        } else p->at += hone_utf8_read(p->at, p->end, &lo);
         if (set) {
             if (!add_escaped(p, set)) return false;
             continue;
@@ -151,8 +158,7 @@ static bool set_class(parser *p) { /* after [ */
             if (take(p, "\\")) {
                 if (!escape(p, &hi, &set)) return false;
                 if (set) return bad(p, "a set at the end of a range");
-            } else
-                p->at += hone_utf8_read(p->at, p->end, &hi);
+            } else p->at += hone_utf8_read(p->at, p->end, &hi);
             if (hi < lo) return bad(p, "a range that runs backwards");
         }
         if (!add_range(p, lo, hi)) return false;
@@ -174,7 +180,8 @@ static bool group(parser *p) {
         if (take(p, "P<") || take(p, "<")) {
             const char *name = p->at;
             while (more(p) && *p->at != '>') {
-                bool letter = (*p->at >= 'a' && *p->at <= 'z') || (*p->at >= 'A' && *p->at <= 'Z') || (*p->at >= '0' && *p->at <= '9') || *p->at == '_';
+                bool letter = (*p->at >= 'a' && *p->at <= 'z') || (*p->at >= 'A' && *p->at <= 'Z') || (*p->at >= '0' && *p->at <= '9') ||
+                              *p->at == '_';
                 if (!letter) return fail(p, HONE_NOT_SUPPORTED, "this kind of group is not supported"); /* (?<= and (?<! too */
                 p->at++;
             }
@@ -334,7 +341,7 @@ void hone_regex_destroy(hone_regex *r) {
     hone_free(r);
 }
 
-/* ---- matching ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- matching ------------------------------------------------------------------------------------------------------------------------ */
 static bool in_ranges(const hone_regex *r, const code *c, uint32_t v) {
     for (int k = 0; k < c->y; k++)
         if (v >= r->ranges.at[c->x + k].lo && v <= r->ranges.at[c->x + k].hi) return true;
@@ -346,7 +353,8 @@ static bool accepts(const hone_regex *r, const code *c, uint32_t v) {
     return in != c->negate;
 }
 static bool is_word(const char *at, const char *start, const char *end) {
-    return at >= start && at < end && ((*at >= '0' && *at <= '9') || (*at >= 'A' && *at <= 'Z') || (*at >= 'a' && *at <= 'z') || *at == '_');
+    return at >= start && at < end &&
+           ((*at >= '0' && *at <= '9') || (*at >= 'A' && *at <= 'Z') || (*at >= 'a' && *at <= 'z') || *at == '_');
 }
 static bool holds(int where, const char *at, const char *start, const char *end) {
     bool edge = (at > start && is_word(at - 1, start, end)) != is_word(at, start, end);
@@ -366,14 +374,11 @@ static bool add(hone_regex *r, int *list, int *n, int pc, const char *at, const 
         if (c->op == SPLIT) {
             r->stack[top++] = pc + c->y;
             r->stack[top++] = pc + c->x;
-        } else if (c->op == JUMP)
-            r->stack[top++] = pc + c->x;
+        } else if (c->op == JUMP) r->stack[top++] = pc + c->x;
         else if (c->op == ASSERT) {
             if (holds(c->x, at, start, end)) r->stack[top++] = pc + 1;
-        } else if (c->op == MATCH)
-            matched = true;
-        else
-            list[(*n)++] = pc;
+        } else if (c->op == MATCH) matched = true;
+        else list[(*n)++] = pc;
     }
     return matched;
 }

@@ -57,7 +57,8 @@ hone_status hone_host_imputer(const hone_host_call *c) {
     hone_attr with;
     HONE_TRY(hone_score_rows(c, &x, &rows, &columns));
     bool real = hone_dtypes[x->dtype].kind == HONE_KIND_FLOAT;
-    HONE_TRY(real ? hone_call_list(c, "imputed_value_floats", HONE_ATTR_FLOATS, &with) : hone_call_list(c, "imputed_value_int64s", HONE_ATTR_INTS, &with));
+    HONE_TRY(real ? hone_call_list(c, "imputed_value_floats", HONE_ATTR_FLOATS, &with)
+                  : hone_call_list(c, "imputed_value_int64s", HONE_ATTR_INTS, &with));
     HONE_TRY(per_column(c, with.name, with.n, columns));
     double gone = hone_call_float(c, "replaced_value_float", 0);
     int64_t gone_int = hone_call_int(c, "replaced_value_int64", 0);

@@ -4,12 +4,21 @@
 #define HONE_HOST_SCORE_H
 #include "host/call.h"
 
-typedef enum { HONE_SCORE_NONE, HONE_SCORE_SOFTMAX, HONE_SCORE_LOGISTIC, HONE_SCORE_SOFTMAX_ZERO, HONE_SCORE_PROBIT } hone_score_kind; /* ONNX's numbers */
+typedef enum {
+    HONE_SCORE_NONE,
+    HONE_SCORE_SOFTMAX,
+    HONE_SCORE_LOGISTIC,
+    HONE_SCORE_SOFTMAX_ZERO,
+    HONE_SCORE_PROBIT
+} hone_score_kind;                                                                      /* ONNX's numbers */
 hone_status hone_score_attr(const hone_host_call *, hone_score_kind *out) HONE_CHECKED; /* post_transform, by name */
 void hone_score_apply(hone_score_kind, double *row, int64_t n);
 
 /* The class labels: ints or strings under these names. n = 0 where neither is given: labels are then 0, 1, 2 … */
-typedef struct { hone_attr ints, strings; int n; } hone_labels;
+typedef struct {
+    hone_attr ints, strings;
+    int n;
+} hone_labels;
 hone_status hone_labels_find(const hone_host_call *, const char *ints, const char *strings, hone_labels *out) HONE_CHECKED;
 hone_status hone_labels_out(const hone_host_call *, const hone_labels *, int64_t rows, hone_value **out) HONE_CHECKED; /* output 0 */
 hone_status hone_labels_put(const hone_host_call *, const hone_labels *, hone_value *to, int64_t row, int64_t class) HONE_CHECKED;

@@ -5,7 +5,8 @@
 /* Handles to a string that is not empty count as nonzero; a complex number is nonzero if one of its parts is. */
 static bool nonzero(hone_dtype t, const char *at, size_t bytes) {
     hone_kind kind = hone_dtypes[t].kind;
-    if (kind == HONE_KIND_STRING) return *(const hone_string *const *)(const void *)at && (*(const hone_string *const *)(const void *)at)->bytes;
+    if (kind == HONE_KIND_STRING)
+        return *(const hone_string *const *)(const void *)at && (*(const hone_string *const *)(const void *)at)->bytes;
     if (kind == HONE_KIND_COMPLEX) {
         hone_dtype half = t == HONE_DTYPE_C64 ? HONE_DTYPE_F32 : HONE_DTYPE_F64;
         return nonzero(half, at, bytes / 2) || nonzero(half, at + bytes / 2, bytes / 2);
@@ -55,7 +56,9 @@ hone_status hone_host_compress(const hone_host_call *c) {
     int64_t n = cond->dim[0] < a.n ? cond->dim[0] : a.n, kept = 0;
     const uint8_t *yes = cond->data;
     for (int64_t k = n; k < cond->dim[0]; k++)
-        if (yes[k]) return hone_call_fail(c, HONE_BAD_INPUT, "condition[%lld] is true, but there are only %lld places", (long long)k, (long long)a.n);
+        if (yes[k])
+            return hone_call_fail(c, HONE_BAD_INPUT, "condition[%lld] is true, but there are only %lld places", (long long)k,
+                                  (long long)a.n);
     for (int64_t k = 0; k < n; k++) kept += yes[k] != 0;
     dims[axis] = kept;
     hone_value *y;
@@ -72,10 +75,10 @@ hone_status hone_host_compress(const hone_host_call *c) {
     return HONE_OK;
 }
 
-/* ---- Unique --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Unique -------------------------------------------------------------------------------------------------------------------------- */
 typedef struct {
-    hone_around a;                     /* what is compared: slices at k of n */
-    const uint64_t *key;               /* width keys an element, or NULL for strings */
+    hone_around a;       /* what is compared: slices at k of n */
+    const uint64_t *key; /* width keys an element, or NULL for strings */
     const hone_string *const *string;
     int width;
 } slices;
@@ -104,8 +107,9 @@ static int compare_numbers(const void *with, int64_t a, int64_t b) {
     return (v[a] > v[b]) - (v[a] < v[b]);
 }
 
-/* at: n places; first, group, count: room for n each. Returns how many different slices there are; they stand in `first`, in output order. */
-static hone_status group_slices(const hone_host_call *c, const slices *s, bool sorted, int64_t *at, int64_t *first, int64_t *group, int64_t *count, int64_t *out) {
+/* at, first, group, count: room for n each. *out: how many different slices there are; they stand in `first`, in output order. */
+static hone_status group_slices(const hone_host_call *c, const slices *s, bool sorted, int64_t *at, int64_t *first, int64_t *group,
+                                int64_t *count, int64_t *out) {
     int64_t n = s->a.n, m = 0;
     for (int64_t k = 0; k < n; k++) at[k] = k;
     if (!hone_order_sort(at, n, compare_slices, s)) return hone_call_no_memory(c);
@@ -148,7 +152,8 @@ static hone_status give_numbers(const hone_host_call *c, int k, const int64_t *f
     return HONE_OK;
 }
 
-static hone_status give_unique(const hone_host_call *c, const hone_value *x, const slices *s, int axis, int rank, bool sorted, int64_t *room) {
+static hone_status give_unique(const hone_host_call *c, const hone_value *x, const slices *s, int axis, int rank, bool sorted,
+                               int64_t *room) {
     int64_t n = s->a.n, m = 0, dims[HONE_MAX_RANK];
     int64_t *first = room + n, *group = room + 2 * n, *count = room + 3 * n;
     HONE_TRY(group_slices(c, s, sorted, room, first, group, count, &m));
@@ -180,7 +185,8 @@ hone_status hone_host_unique(const hone_host_call *c) {
         rank = x->rank;
     }
     size_t keys, places;
-    if (!hone_mul_size((size_t)total, sizeof(uint64_t) * (size_t)s.width, &keys) || !hone_mul_size((size_t)s.a.n, 4 * sizeof(int64_t), &places))
+    if (!hone_mul_size((size_t)total, sizeof(uint64_t) * (size_t)s.width, &keys) ||
+        !hone_mul_size((size_t)s.a.n, 4 * sizeof(int64_t), &places))
         return hone_call_no_memory(c);
     uint64_t *key = hone_alloc_raw(keys);
     int64_t *room = hone_alloc_raw(places);
@@ -195,9 +201,12 @@ hone_status hone_host_unique(const hone_host_call *c) {
     return status;
 }
 
-/* ---- TopK ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- TopK ---------------------------------------------------------------------------------------------------------------------------- */
 /* Wanted first: the larger key, then the smaller place. For the smallest, keys are turned round before. */
-typedef struct { uint64_t key; int64_t at; } candidate;
+typedef struct {
+    uint64_t key;
+    int64_t at;
+} candidate;
 static bool before(candidate a, candidate b) { return a.key != b.key ? a.key > b.key : a.at < b.at; }
 
 static void sift(candidate *heap, int64_t n, int64_t k) { /* the last wanted stands on top */
@@ -232,7 +241,8 @@ hone_status hone_host_topk(const hone_host_call *c) {
     int axis;
     int64_t k;
     HONE_TRY(hone_call_tensor(c, 0, &x));
-    if (hone_order_width(x->dtype) != 1) return hone_call_fail(c, HONE_BAD_INPUT, "x is of type %s, which has no order", hone_dtypes[x->dtype].name);
+    if (hone_order_width(x->dtype) != 1)
+        return hone_call_fail(c, HONE_BAD_INPUT, "x is of type %s, which has no order", hone_dtypes[x->dtype].name);
     if (!hone_call_in(c, 1)) return hone_call_fail(c, HONE_BAD_INPUT, "input 1 (k) is missing");
     HONE_TRY(hone_call_i64(c, 1, 0, &k));
     HONE_TRY(hone_call_axis(c, hone_call_int(c, "axis", -1), x->rank, &axis));
@@ -245,7 +255,8 @@ hone_status hone_host_topk(const hone_host_call *c) {
     if (hone_call_wants(c, 0)) HONE_TRY(hone_host_out(c, 0, x->dtype, dims, x->rank, &values));
     if (hone_call_wants(c, 1)) HONE_TRY(hone_host_out(c, 1, HONE_DTYPE_I64, dims, x->rank, &places));
     size_t bytes = hone_call_bytes(x->dtype), keys, room;
-    if (!hone_mul_size((size_t)a.n, sizeof(uint64_t) + bytes, &keys) || !hone_mul_size((size_t)k, sizeof(candidate), &room)) return hone_call_no_memory(c);
+    if (!hone_mul_size((size_t)a.n, sizeof(uint64_t) + bytes, &keys) || !hone_mul_size((size_t)k, sizeof(candidate), &room))
+        return hone_call_no_memory(c);
     uint64_t *key = hone_alloc_raw(keys);
     candidate *heap = hone_alloc_raw(room);
     hone_status s = key && heap ? HONE_OK : hone_call_no_memory(c);

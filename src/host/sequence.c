@@ -24,7 +24,8 @@ static hone_status place(const hone_host_call *c, int k, int n, int last, int ot
     int64_t p;
     HONE_TRY(hone_call_i64(c, k, otherwise, &p));
     if (p < -(int64_t)n || p > last)
-        return hone_call_fail(c, HONE_BAD_INPUT, "position %lld is outside [%d, %d]: the sequence has %d members", (long long)p, -n, last, n);
+        return hone_call_fail(c, HONE_BAD_INPUT, "position %lld is outside [%d, %d]: the sequence has %d members", (long long)p, -n, last,
+                              n);
     *out = (int)(p < 0 ? p + n : p);
     return HONE_OK;
 }
@@ -37,8 +38,8 @@ hone_status hone_host_sequence_construct(const hone_host_call *c) {
         HONE_TRY(hone_call_tensor(c, k, &v));
         if (!first) first = v;
         if (v->dtype != first->dtype)
-            return hone_call_fail(c, HONE_BAD_INPUT, "input %d is of type %s, input 0 of type %s; a sequence holds one type", k, hone_dtypes[v->dtype].name,
-                                  hone_dtypes[first->dtype].name);
+            return hone_call_fail(c, HONE_BAD_INPUT, "input %d is of type %s, input 0 of type %s; a sequence holds one type", k,
+                                  hone_dtypes[v->dtype].name, hone_dtypes[first->dtype].name);
     }
     hone_value **items = hone_alloc(sizeof *items * (size_t)n);
     if (!items) return hone_call_no_memory(c);
@@ -60,7 +61,8 @@ hone_status hone_host_sequence_insert(const hone_host_call *c) {
     int n = list->n_item, at;
     if (n == INT32_MAX) return hone_call_fail(c, HONE_NO_MEMORY, "the sequence is full");
     if (list->n_item && list->dtype && list->dtype != member->dtype)
-        return hone_call_fail(c, HONE_BAD_INPUT, "the tensor is of type %s, the sequence holds %s", hone_dtypes[member->dtype].name, hone_dtypes[list->dtype].name);
+        return hone_call_fail(c, HONE_BAD_INPUT, "the tensor is of type %s, the sequence holds %s", hone_dtypes[member->dtype].name,
+                              hone_dtypes[list->dtype].name);
     HONE_TRY(place(c, 2, n, n, n, &at));
     hone_value **items = hone_alloc(sizeof *items * ((size_t)n + 1));
     if (!items) return hone_call_no_memory(c);
@@ -135,11 +137,14 @@ hone_status hone_host_split_to_sequence(const hone_host_call *c) {
         for (int64_t k = 0; k < n; k++) {
             int64_t l = hone_value_i64(split, k);
             if (l < 0 || l > size - sum)
-                return hone_call_fail(c, HONE_BAD_INPUT, "split[%lld] is %lld; the parts must be 0 or more and add up to %lld, the size of axis %d", (long long)k,
-                                      (long long)l, (long long)size, axis);
+                return hone_call_fail(c, HONE_BAD_INPUT,
+                                      "split[%lld] is %lld; the parts must be 0 or more and add up to %lld, the size of axis %d",
+                                      (long long)k, (long long)l, (long long)size, axis);
             sum += l;
         }
-        if (sum != size) return hone_call_fail(c, HONE_BAD_INPUT, "the parts in split add up to %lld, but axis %d has size %lld", (long long)sum, axis, (long long)size);
+        if (sum != size)
+            return hone_call_fail(c, HONE_BAD_INPUT, "the parts in split add up to %lld, but axis %d has size %lld", (long long)sum, axis,
+                                  (long long)size);
     } else {
         if (split) chunk = hone_value_i64(split, 0);
         if (chunk <= 0) return hone_call_fail(c, HONE_BAD_INPUT, "split is %lld; it must be above 0", (long long)chunk);
@@ -166,7 +171,8 @@ hone_status hone_host_concat_from_sequence(const hone_host_call *c) {
     if (first->tag != HONE_TAG_TENSOR) return hone_call_fail(c, HONE_BAD_INPUT, "the sequence does not hold tensors");
     bool fresh = hone_call_int(c, "new_axis", 0) != 0;
     int rank = first->rank + fresh, axis;
-    if (rank > HONE_MAX_RANK) return hone_call_fail(c, HONE_BAD_INPUT, "the result would have rank %d; at most %d is possible", rank, HONE_MAX_RANK);
+    if (rank > HONE_MAX_RANK)
+        return hone_call_fail(c, HONE_BAD_INPUT, "the result would have rank %d; at most %d is possible", rank, HONE_MAX_RANK);
     if (!hone_call_attr(c, "axis")) return hone_call_fail(c, HONE_BAD_INPUT, "attribute axis is missing");
     HONE_TRY(hone_call_axis(c, hone_call_int(c, "axis", 0), rank, &axis));
     int64_t dims[HONE_MAX_RANK], sum = 0, count;
@@ -174,8 +180,10 @@ hone_status hone_host_concat_from_sequence(const hone_host_call *c) {
         const hone_value *v = list->item[k];
         bool fits = v->tag == HONE_TAG_TENSOR && v->dtype == first->dtype && v->rank == first->rank;
         for (int d = 0; d < first->rank && fits; d++) fits = v->dim[d] == first->dim[d] || (!fresh && d == axis);
-        if (!fits) return hone_call_fail(c, HONE_BAD_INPUT, "member %d differs from member 0 in type or shape; only axis %d may differ", k, axis);
-        if (__builtin_add_overflow(sum, fresh ? 1 : v->dim[axis], &sum)) return hone_call_fail(c, HONE_BAD_INPUT, "the result is too large");
+        if (!fits)
+            return hone_call_fail(c, HONE_BAD_INPUT, "member %d differs from member 0 in type or shape; only axis %d may differ", k, axis);
+        if (__builtin_add_overflow(sum, fresh ? 1 : v->dim[axis], &sum))
+            return hone_call_fail(c, HONE_BAD_INPUT, "the result is too large");
     }
     for (int d = 0; d < rank; d++) dims[d] = d == axis ? sum : first->dim[d - (fresh && d > axis)];
     if (!hone_count_of(dims, rank, &count)) return hone_call_fail(c, HONE_BAD_INPUT, "the result is too large");
@@ -190,17 +198,15 @@ hone_status hone_host_concat_from_sequence(const hone_host_call *c) {
         for (int64_t o = 0; o < a.outer && bytes; o++) {
             char *to = (char *)y->data + (size_t)o * (size_t)sum * row + at;
             const char *from = (const char *)v->data + (size_t)o * bytes;
-            if (y->dtype == HONE_DTYPE_STRING)
-                HONE_TRY(hone_call_copy_strings(c, to, from, (int64_t)(bytes / sizeof(void *))));
-            else
-                memcpy(to, from, bytes);
+            if (y->dtype == HONE_DTYPE_STRING) HONE_TRY(hone_call_copy_strings(c, to, from, (int64_t)(bytes / sizeof(void *))));
+            else memcpy(to, from, bytes);
         }
         at += bytes;
     }
     return HONE_OK;
 }
 
-/* ---- optionals ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- optionals ----------------------------------------------------------------------------------------------------------------------- */
 hone_status hone_host_optional(const hone_host_call *c) {
     hone_value *x = hone_call_in(c, 0), *kept = NULL;
     if (!x) return give_list(c, HONE_TAG_OPTIONAL, NULL, 0, c->out_dtype ? c->out_dtype[0] : HONE_DTYPE_NONE);

@@ -27,7 +27,8 @@ hone_status hone_host_string_concat(const hone_host_call *c) {
     size_t room = 0;
     char *text = NULL;
     for (int64_t k = 0, n = hone_value_count(y); k < n && !s; k++) {
-        const hone_string *sa = hone_value_string(a, hone_call_source(a, dims, rank, k)), *sb = hone_value_string(b, hone_call_source(b, dims, rank, k));
+        const hone_string *sa = hone_value_string(a, hone_call_source(a, dims, rank, k)),
+                          *sb = hone_value_string(b, hone_call_source(b, dims, rank, k));
         size_t bytes;
         if (!hone_add_size((size_t)sa->bytes, (size_t)sb->bytes, &bytes)) s = hone_call_no_memory(c);
         if (!s && bytes > room) {
@@ -56,15 +57,19 @@ hone_status hone_host_equal_string(const hone_host_call *c) {
     HONE_TRY(hone_call_broadcast(c, a, b, dims, &rank));
     HONE_TRY(hone_host_out(c, 0, HONE_DTYPE_BOOL, dims, rank, &y));
     for (int64_t k = 0, n = hone_value_count(y); k < n; k++)
-        ((uint8_t *)y->data)[k] =
-            !hone_order_strings(hone_value_string(a, hone_call_source(a, dims, rank, k)), hone_value_string(b, hone_call_source(b, dims, rank, k)));
+        ((uint8_t *)y->data)[k] = !hone_order_strings(hone_value_string(a, hone_call_source(a, dims, rank, k)),
+                                                      hone_value_string(b, hone_call_source(b, dims, rank, k)));
     return HONE_OK;
 }
 
-/* ---- StringSplit ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- StringSplit --------------------------------------------------------------------------------------------------------------------- */
 static bool is_space(char ch) { return ch == ' ' || (ch >= '\t' && ch <= '\r'); }
 
-typedef struct { const char *at, *end; int64_t left; bool done; } splitter; /* left: how many splits may still be made */
+typedef struct {
+    const char *at, *end;
+    int64_t left;
+    bool done;
+} splitter; /* left: how many splits may still be made */
 
 /* The next part; false when there is none. */
 static bool next_part(splitter *p, const hone_string *by, const char **from, int64_t *bytes) {
@@ -122,7 +127,7 @@ hone_status hone_host_string_split(const hone_host_call *c) {
     return HONE_OK;
 }
 
-/* ---- StringNormalizer ------------------------------------------------------------------------------------------------------------------- */
+/* ---- StringNormalizer ---------------------------------------------------------------------------------------------------------------- */
 /* A copy in the pool with every letter changed. */
 static const hone_string *change_case(hone_strings *pool, const hone_string *s, uint32_t (*change)(uint32_t)) {
     char *text = hone_alloc((size_t)s->bytes * 2 + 4), *to = text; /* a letter and its other case differ by one byte at most */
@@ -133,8 +138,7 @@ static const hone_string *change_case(hone_strings *pool, const hone_string *s, 
         if (ch == 0xFFFD) { /* bytes that are no text stay */
             memcpy(to, at, (size_t)n);
             to += n;
-        } else
-            to += hone_utf8_write(to, change(ch));
+        } else to += hone_utf8_write(to, change(ch));
         at += n;
     }
     const hone_string *made = hone_strings_add(pool, text, to - text);
@@ -192,7 +196,7 @@ hone_status hone_host_string_normalizer(const hone_host_call *c) {
     return s;
 }
 
-/* ---- RegexFullMatch --------------------------------------------------------------------------------------------------------------------- */
+/* ---- RegexFullMatch ------------------------------------------------------------------------------------------------------------------ */
 hone_status hone_host_regex_full_match(const hone_host_call *c) {
     const hone_value *x;
     hone_value *y;

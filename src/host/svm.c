@@ -36,7 +36,8 @@ static hone_status open_machine(const hone_host_call *c, int64_t vectors, machin
     size_t need;
     m->vectors = vectors;
     if (vectors < 0 || !hone_mul_size((size_t)vectors, (size_t)m->columns, &need) || (vectors && need != (size_t)m->support.n))
-        return hone_call_fail(c, HONE_BAD_INPUT, "%d numbers of support vectors do not fit %lld vectors of %lld features", m->support.n, (long long)vectors, (long long)m->columns);
+        return hone_call_fail(c, HONE_BAD_INPUT, "%d numbers of support vectors do not fit %lld vectors of %lld features", m->support.n,
+                              (long long)vectors, (long long)m->columns);
     if (!m->rho.n) return hone_call_fail(c, HONE_BAD_INPUT, "attribute rho is missing");
     return HONE_OK;
 }
@@ -49,7 +50,8 @@ hone_status hone_host_svm_regressor(const hone_host_call *c) {
     machine m;
     hone_value *y;
     HONE_TRY(open_machine(c, hone_call_int(c, "n_supports", 0), &m));
-    if (m.coefficients.n != (m.vectors ? m.vectors : m.columns)) return hone_call_fail(c, HONE_BAD_INPUT, "there are %d coefficients", m.coefficients.n);
+    if (m.coefficients.n != (m.vectors ? m.vectors : m.columns))
+        return hone_call_fail(c, HONE_BAD_INPUT, "there are %d coefficients", m.coefficients.n);
     HONE_TRY(hone_host_out(c, 0, HONE_DTYPE_F32, (int64_t[]){m.rows, 1}, 2, &y));
     double *row = hone_alloc(sizeof *row * (size_t)m.columns);
     if (!row) return hone_call_no_memory(c);
@@ -147,10 +149,15 @@ static hone_status check_classifier(const hone_host_call *c, classifier *v) {
     const machine *m = &v->m;
     int64_t n = v->classes, need = m->vectors ? (n - 1) * m->vectors : n * m->columns;
     v->pairs = n * (n - 1) / 2;
-    if (m->coefficients.n != need) return hone_call_fail(c, HONE_BAD_INPUT, "there are %d coefficients; %lld are needed", m->coefficients.n, (long long)need);
-    if (m->vectors && v->counts.n != n) return hone_call_fail(c, HONE_BAD_INPUT, "vectors_per_class has %d entries for %lld classes", v->counts.n, (long long)n);
-    if (m->vectors && m->rho.n < v->pairs) return hone_call_fail(c, HONE_BAD_INPUT, "rho has %d entries for %lld pairs of classes", m->rho.n, (long long)v->pairs);
-    if (v->a.n && (v->a.n < v->pairs || v->b.n < v->pairs)) return hone_call_fail(c, HONE_BAD_INPUT, "prob_a or prob_b has fewer than %lld entries, one a pair of classes", (long long)v->pairs);
+    if (m->coefficients.n != need)
+        return hone_call_fail(c, HONE_BAD_INPUT, "there are %d coefficients; %lld are needed", m->coefficients.n, (long long)need);
+    if (m->vectors && v->counts.n != n)
+        return hone_call_fail(c, HONE_BAD_INPUT, "vectors_per_class has %d entries for %lld classes", v->counts.n, (long long)n);
+    if (m->vectors && m->rho.n < v->pairs)
+        return hone_call_fail(c, HONE_BAD_INPUT, "rho has %d entries for %lld pairs of classes", m->rho.n, (long long)v->pairs);
+    if (v->a.n && (v->a.n < v->pairs || v->b.n < v->pairs))
+        return hone_call_fail(c, HONE_BAD_INPUT, "prob_a or prob_b has fewer than %lld entries, one a pair of classes",
+                              (long long)v->pairs);
     return HONE_OK;
 }
 

@@ -6,7 +6,10 @@
 #include "host/functions.def"
 #undef HONE_HOST
 
-static const struct { const char *name; hone_host_fn *run; } functions[] = {
+static const struct {
+    const char *name;
+    hone_host_fn *run;
+} functions[] = {
 #define HONE_HOST(name) {#name, hone_host_##name},
 #include "host/functions.def"
 #undef HONE_HOST
@@ -20,7 +23,8 @@ hone_host_fn *hone_host_find(const char *name) {
 
 hone_status hone_host_out(const hone_host_call *c, int k, hone_dtype t, const int64_t *dims, int rank, hone_value **out) {
     hone_value *v = c->out[k];
-    if (v && v->tag == HONE_TAG_TENSOR && v->dtype == t && v->rank == rank && (!rank || !memcmp(v->dim, dims, sizeof *dims * (size_t)rank))) {
+    if (v && v->tag == HONE_TAG_TENSOR && v->dtype == t && v->rank == rank &&
+        (!rank || !memcmp(v->dim, dims, sizeof *dims * (size_t)rank))) {
         *out = v;
         return HONE_OK;
     }

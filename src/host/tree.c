@@ -18,23 +18,28 @@ hone_status hone_forest_check(const hone_host_call *c, hone_forest *f) {
     hone_status s = HONE_OK;
     for (int k = 0; k < f->root.n && !s; k++) {
         int64_t r = f->root.at[k];
-        if (r < 0 || r >= f->node.n) s = hone_call_fail(c, HONE_BAD_INPUT, "the root of tree %d is node %lld; there are %d nodes", k, (long long)r, f->node.n);
+        if (r < 0 || r >= f->node.n)
+            s = hone_call_fail(c, HONE_BAD_INPUT, "the root of tree %d is node %lld; there are %d nodes", k, (long long)r, f->node.n);
         else if (reached[r]++) s = hone_call_fail(c, HONE_BAD_INPUT, "node %lld is the root of two trees", (long long)r);
     }
     for (int k = 0; k < f->node.n && !s; k++) {
         const hone_tree_node *n = f->node.at + k;
         if (n->mode == HONE_TREE_LEAF) continue;
-        if (n->feature < 0 || n->feature == INT64_MAX) s = hone_call_fail(c, HONE_BAD_INPUT, "node %d asks for feature %lld", k, (long long)n->feature);
+        if (n->feature < 0 || n->feature == INT64_MAX)
+            s = hone_call_fail(c, HONE_BAD_INPUT, "node %d asks for feature %lld", k, (long long)n->feature);
         else if (n->feature >= f->features) f->features = n->feature + 1;
         for (int way = 0; way < 2 && !s; way++) {
             int64_t to = way ? n->no : n->yes;
-            if (to < 0 || to >= f->node.n) s = hone_call_fail(c, HONE_BAD_INPUT, "node %d leads to node %lld; there are %d", k, (long long)to, f->node.n);
-            else if (f->node.at[to].mode != HONE_TREE_LEAF && reached[to]++) s = hone_call_fail(c, HONE_BAD_INPUT, "node %lld is reached from two places", (long long)to);
+            if (to < 0 || to >= f->node.n)
+                s = hone_call_fail(c, HONE_BAD_INPUT, "node %d leads to node %lld; there are %d", k, (long long)to, f->node.n);
+            else if (f->node.at[to].mode != HONE_TREE_LEAF && reached[to]++)
+                s = hone_call_fail(c, HONE_BAD_INPUT, "node %lld is reached from two places", (long long)to);
         }
     }
     for (int k = 0; k < f->weight.n && !s; k++)
         if (f->weight.at[k].target < 0 || f->weight.at[k].target >= f->targets)
-            s = hone_call_fail(c, HONE_BAD_INPUT, "weight %d goes to target %lld; there are %lld", k, (long long)f->weight.at[k].target, (long long)f->targets);
+            s = hone_call_fail(c, HONE_BAD_INPUT, "weight %d goes to target %lld; there are %lld", k, (long long)f->weight.at[k].target,
+                               (long long)f->targets);
     hone_free(reached);
     return s;
 }
@@ -78,8 +83,10 @@ static hone_status base_values(const hone_host_call *c, int64_t targets, double 
     hone_attr a;
     HONE_TRY(hone_call_list(c, "base_values", HONE_ATTR_FLOATS, &a));
     int64_t n = v ? hone_value_count(v) : a.n;
-    if (v && hone_dtypes[v->dtype].kind != HONE_KIND_FLOAT) return hone_call_fail(c, HONE_BAD_INPUT, "base_values_as_tensor must hold floats");
-    if (n > targets) return hone_call_fail(c, HONE_BAD_INPUT, "there are %lld base values for %lld targets", (long long)n, (long long)targets);
+    if (v && hone_dtypes[v->dtype].kind != HONE_KIND_FLOAT)
+        return hone_call_fail(c, HONE_BAD_INPUT, "base_values_as_tensor must hold floats");
+    if (n > targets)
+        return hone_call_fail(c, HONE_BAD_INPUT, "there are %lld base values for %lld targets", (long long)n, (long long)targets);
     for (int64_t k = 0; k < targets && n; k++) { /* one alone is for all */
         int64_t at = n == 1 ? 0 : k;
         out[k] = at >= n ? 0 : v ? hone_value_f64(v, at) : a.f[at];
@@ -87,14 +94,22 @@ static hone_status base_values(const hone_host_call *c, int64_t targets, double 
     return HONE_OK;
 }
 
-typedef struct { const hone_value *x; int64_t rows, columns; double *score, *base; bool *seen; } asked; /* score has room for 2 more than there are targets */
+typedef struct {
+    const hone_value *x;
+    int64_t rows, columns;
+    double *score, *base;
+    bool *seen;
+} asked; /* score has room for 2 more than there are targets */
 
 static hone_status open_asked(const hone_host_call *c, const hone_forest *f, asked *a) {
     *a = (asked){0};
     HONE_TRY(hone_score_rows(c, &a->x, &a->rows, &a->columns));
-    if (f->features > a->columns) return hone_call_fail(c, HONE_BAD_INPUT, "the trees ask for feature %lld, x has %lld", (long long)f->features - 1, (long long)a->columns);
+    if (f->features > a->columns)
+        return hone_call_fail(c, HONE_BAD_INPUT, "the trees ask for feature %lld, x has %lld", (long long)f->features - 1,
+                              (long long)a->columns);
     size_t bytes;
-    if (!hone_mul_size((size_t)f->targets + 2, 2 * sizeof(double) + 1, &bytes) || !(a->score = hone_alloc(bytes))) return hone_call_no_memory(c);
+    if (!hone_mul_size((size_t)f->targets + 2, 2 * sizeof(double) + 1, &bytes) || !(a->score = hone_alloc(bytes)))
+        return hone_call_no_memory(c);
     a->base = a->score + f->targets + 2;
     a->seen = (bool *)(a->base + f->targets + 2);
     hone_status s = base_values(c, f->targets, a->base);
@@ -112,7 +127,8 @@ static hone_status regress(const hone_host_call *c, const hone_forest *f, hone_s
         for (int64_t k = 0; k < f->targets; k++) a.score[k] += a.base[k];
         hone_score_apply(kind, a.score, f->targets);
         for (int64_t k = 0; k < f->targets; k++)
-            hone_dtype_store(y->dtype, (char *)y->data + (size_t)(r * f->targets + k) * hone_call_bytes(y->dtype), HONE_F64, (hone_scalar){.f64 = a.score[k]}, false);
+            hone_dtype_store(y->dtype, (char *)y->data + (size_t)(r * f->targets + k) * hone_call_bytes(y->dtype), HONE_F64,
+                             (hone_scalar){.f64 = a.score[k]}, false);
     }
     hone_free(a.score);
     return s;
@@ -121,7 +137,8 @@ static hone_status regress(const hone_host_call *c, const hone_forest *f, hone_s
 hone_status hone_host_tree_ensemble(const hone_host_call *c) {
     hone_forest f = {.how = (int)hone_call_int(c, "aggregate_function", 1), .targets = hone_call_int(c, "n_targets", 1)};
     int64_t kind = hone_call_int(c, "post_transform", 0);
-    if (f.how < 0 || f.how > 3 || kind < 0 || kind > 4) return hone_call_fail(c, HONE_BAD_INPUT, "aggregate_function %d or post_transform %lld is none there is", f.how, (long long)kind);
+    if (f.how < 0 || f.how > 3 || kind < 0 || kind > 4)
+        return hone_call_fail(c, HONE_BAD_INPUT, "aggregate_function %d or post_transform %lld is none there is", f.how, (long long)kind);
     if (f.targets < 1 || f.targets > INT32_MAX) return hone_call_fail(c, HONE_BAD_INPUT, "n_targets is %lld", (long long)f.targets);
     hone_status s = hone_forest_from_v5(c, &f);
     if (!s) s = hone_forest_check(c, &f);

@@ -4,16 +4,28 @@
 #define HONE_HOST_TREE_H
 #include "host/score.h"
 
-typedef enum { HONE_TREE_LEQ, HONE_TREE_LT, HONE_TREE_GTE, HONE_TREE_GT, HONE_TREE_EQ, HONE_TREE_NEQ, HONE_TREE_MEMBER, HONE_TREE_LEAF } hone_tree_mode;
+typedef enum {
+    HONE_TREE_LEQ,
+    HONE_TREE_LT,
+    HONE_TREE_GTE,
+    HONE_TREE_GT,
+    HONE_TREE_EQ,
+    HONE_TREE_NEQ,
+    HONE_TREE_MEMBER,
+    HONE_TREE_LEAF
+} hone_tree_mode;
 typedef struct {
     uint8_t mode;
-    bool missing;      /* NaN takes the true way */
+    bool missing; /* NaN takes the true way */
     int64_t feature;
     double split;
-    int64_t yes, no;   /* nodes; LEAF: weights yes … no */
+    int64_t yes, no;    /* nodes; LEAF: weights yes … no */
     int64_t set, n_set; /* MEMBER: these members */
 } hone_tree_node;
-typedef struct { double weight; int64_t target; } hone_tree_weight;
+typedef struct {
+    double weight;
+    int64_t target;
+} hone_tree_weight;
 typedef struct {
     hone_vec(hone_tree_node) node;
     hone_vec(hone_tree_weight) weight;

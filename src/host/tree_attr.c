@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tree_attr: ensembles from attributes: parallel lists, one entry a node. Names of nodes become places; leaves become nodes of their own. */
+   tree_attr: ensembles from attributes: parallel lists, one entry a node. Names of nodes become places, leaves nodes of their own. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,7 +7,11 @@
 #include "host/tree.h"
 
 /* A list of numbers as floats, or as a tensor; `as_tensor`: under name + "_as_tensor" too. */
-typedef struct { hone_attr a; const hone_value *v; int64_t n; } numbers;
+typedef struct {
+    hone_attr a;
+    const hone_value *v;
+    int64_t n;
+} numbers;
 static hone_status find_numbers(const hone_host_call *c, const char *name, bool as_tensor, numbers *out) {
     char other[64];
     snprintf(other, sizeof other, "%s_as_tensor", name);
@@ -17,7 +21,8 @@ static hone_status find_numbers(const hone_host_call *c, const char *name, bool 
         out->v = t->tensor[0];
         out->n = hone_value_count(out->v);
         hone_kind kind = hone_dtypes[out->v->dtype].kind;
-        if (kind != HONE_KIND_FLOAT && kind != HONE_KIND_INT && kind != HONE_KIND_UINT) return hone_call_fail(c, HONE_BAD_INPUT, "attribute %s must hold numbers", t->name);
+        if (kind != HONE_KIND_FLOAT && kind != HONE_KIND_INT && kind != HONE_KIND_UINT)
+            return hone_call_fail(c, HONE_BAD_INPUT, "attribute %s must hold numbers", t->name);
         return HONE_OK;
     }
     HONE_TRY(hone_call_list(c, name, HONE_ATTR_FLOATS, &out->a));
@@ -36,7 +41,7 @@ static hone_status find_ints(const hone_host_call *c, const char *name, int64_t 
     return HONE_OK;
 }
 
-/* ---- TreeEnsemble: nodes and leaves apart; leaf k becomes node n + k ------------------------------------------------------------------ */
+/* ---- TreeEnsemble: nodes and leaves apart; leaf k becomes node n + k ----------------------------------------------------------------- */
 hone_status hone_forest_from_v5(const hone_host_call *c, hone_forest *f) {
     hone_attr features, yes, no, yes_leaf, no_leaf, missing, targets, roots;
     numbers modes, splits, weights, members;
@@ -55,18 +60,28 @@ hone_status hone_forest_from_v5(const hone_host_call *c, hone_forest *f) {
     HONE_TRY(find_ints(c, "leaf_targetids", m, false, &targets));
     HONE_TRY(hone_call_list(c, "tree_roots", HONE_ATTR_INTS, &roots));
     for (int k = 0; k < roots.n; k++)
-        if (roots.i[k] < 0 || roots.i[k] >= n) return hone_call_fail(c, HONE_BAD_INPUT, "tree_roots[%d] is %lld; there are %lld nodes", k, (long long)roots.i[k], (long long)n);
+        if (roots.i[k] < 0 || roots.i[k] >= n)
+            return hone_call_fail(c, HONE_BAD_INPUT, "tree_roots[%d] is %lld; there are %lld nodes", k, (long long)roots.i[k],
+                                  (long long)n);
         else if (!hone_push(&f->root, roots.i[k])) return hone_call_no_memory(c);
     int64_t at = 0; /* sets of members stand one after the other, each ended by NaN, in the order of their nodes */
     for (int64_t k = 0; k < n; k++) {
         double mode = number(&modes, k);
         int64_t way[2] = {yes.i[k], no.i[k]}, leaf[2] = {yes_leaf.i[k], no_leaf.i[k]};
         for (int w = 0; w < 2; w++) {
-            if (way[w] < 0 || way[w] >= (leaf[w] ? m : n)) return hone_call_fail(c, HONE_BAD_INPUT, "node %lld leads to %s %lld", (long long)k, leaf[w] ? "leaf" : "node", (long long)way[w]);
+            if (way[w] < 0 || way[w] >= (leaf[w] ? m : n))
+                return hone_call_fail(c, HONE_BAD_INPUT, "node %lld leads to %s %lld", (long long)k, leaf[w] ? "leaf" : "node",
+                                      (long long)way[w]);
             if (leaf[w]) way[w] += n;
         }
-        if (!(mode >= HONE_TREE_LEQ && mode <= HONE_TREE_MEMBER)) return hone_call_fail(c, HONE_BAD_INPUT, "nodes_modes[%lld] is %g", (long long)k, mode);
-        hone_tree_node node = {.mode = (uint8_t)mode, .missing = missing.n && missing.i[k], .feature = features.i[k], .split = number(&splits, k), .yes = way[0], .no = way[1]};
+        if (!(mode >= HONE_TREE_LEQ && mode <= HONE_TREE_MEMBER))
+            return hone_call_fail(c, HONE_BAD_INPUT, "nodes_modes[%lld] is %g", (long long)k, mode);
+        hone_tree_node node = {.mode = (uint8_t)mode,
+                               .missing = missing.n && missing.i[k],
+                               .feature = features.i[k],
+                               .split = number(&splits, k),
+                               .yes = way[0],
+                               .no = way[1]};
         if (node.mode == HONE_TREE_MEMBER) {
             node.set = f->member.n;
             for (; at < members.n && !isnan(number(&members, at)); at++)
@@ -77,13 +92,17 @@ hone_status hone_forest_from_v5(const hone_host_call *c, hone_forest *f) {
         if (!hone_push(&f->node, node)) return hone_call_no_memory(c);
     }
     for (int64_t k = 0; k < m; k++)
-        if (!hone_push(&f->weight, ((hone_tree_weight){number(&weights, k), targets.i[k]})) || !hone_push(&f->node, ((hone_tree_node){.mode = HONE_TREE_LEAF, .yes = k, .no = k + 1})))
+        if (!hone_push(&f->weight, ((hone_tree_weight){number(&weights, k), targets.i[k]})) ||
+            !hone_push(&f->node, ((hone_tree_node){.mode = HONE_TREE_LEAF, .yes = k, .no = k + 1})))
             return hone_call_no_memory(c);
     return HONE_OK;
 }
 
-/* ---- TreeEnsembleRegressor, TreeEnsembleClassifier: everything by (tree, node) ----------------------------------------------------------- */
-typedef struct { const int64_t *tree, *node; int64_t n, *order; } names;
+/* ---- TreeEnsembleRegressor, TreeEnsembleClassifier: everything by (tree, node) ------------------------------------------------------- */
+typedef struct {
+    const int64_t *tree, *node;
+    int64_t n, *order;
+} names;
 static int compare_names(const void *with, int64_t a, int64_t b) {
     const names *l = with;
     if (l->tree[a] != l->tree[b]) return l->tree[a] < l->tree[b] ? -1 : 1;
@@ -110,14 +129,20 @@ static int mode_of(const hone_string *s) {
     return -1;
 }
 
-typedef struct { hone_attr yes, no, features, missing, modes; numbers values; } node_lists;
+typedef struct {
+    hone_attr yes, no, features, missing, modes;
+    numbers values;
+} node_lists;
 
 static hone_status add_nodes(const hone_host_call *c, const node_lists *l, const names *nodes, const names *leaves, hone_forest *f) {
     for (int64_t k = 0; k < nodes->n; k++) {
         int mode = mode_of(l->modes.s + k);
         int64_t tree = nodes->tree[k], way[2] = {l->yes.i[k], l->no.i[k]};
-        if (mode < 0) return hone_call_fail(c, HONE_BAD_INPUT, "nodes_modes[%lld] is \"%.*s\"", (long long)k, (int)l->modes.s[k].bytes, l->modes.s[k].text);
-        hone_tree_node node = {.mode = (uint8_t)mode, .missing = l->missing.n && l->missing.i[k], .feature = l->features.i[k], .split = number(&l->values, k)};
+        if (mode < 0)
+            return hone_call_fail(c, HONE_BAD_INPUT, "nodes_modes[%lld] is \"%.*s\"", (long long)k, (int)l->modes.s[k].bytes,
+                                  l->modes.s[k].text);
+        hone_tree_node node = {
+            .mode = (uint8_t)mode, .missing = l->missing.n && l->missing.i[k], .feature = l->features.i[k], .split = number(&l->values, k)};
         if (mode == HONE_TREE_LEAF) {
             node.yes = node.no = find_name(leaves, tree, nodes->node[k]);
             while (is_name(leaves, node.no, tree, nodes->node[k])) node.no++;
@@ -125,7 +150,9 @@ static hone_status add_nodes(const hone_host_call *c, const node_lists *l, const
             int64_t to[2];
             for (int w = 0; w < 2; w++) {
                 to[w] = find_name(nodes, tree, way[w]);
-                if (!is_name(nodes, to[w], tree, way[w])) return hone_call_fail(c, HONE_BAD_INPUT, "tree %lld has no node %lld, to which node %lld leads", (long long)tree, (long long)way[w], (long long)nodes->node[k]);
+                if (!is_name(nodes, to[w], tree, way[w]))
+                    return hone_call_fail(c, HONE_BAD_INPUT, "tree %lld has no node %lld, to which node %lld leads", (long long)tree,
+                                          (long long)way[w], (long long)nodes->node[k]);
                 to[w] = nodes->order[to[w]];
             }
             node.yes = to[0];
@@ -174,9 +201,12 @@ hone_status hone_forest_from_v3(const hone_host_call *c, const char *prefix, hon
     names nodes = {trees.i, ids.i, n, order}, leaves = {leaf_trees.i, leaf_ids.i, m, order + n};
     for (int64_t k = 0; k < n; k++) nodes.order[k] = k;
     for (int64_t k = 0; k < m; k++) leaves.order[k] = k;
-    hone_status s = hone_order_sort(nodes.order, n, compare_names, &nodes) && hone_order_sort(leaves.order, m, compare_names, &leaves) ? HONE_OK : hone_call_no_memory(c);
+    hone_status s = hone_order_sort(nodes.order, n, compare_names, &nodes) && hone_order_sort(leaves.order, m, compare_names, &leaves)
+                        ? HONE_OK
+                        : hone_call_no_memory(c);
     for (int64_t k = 0; k < m && !s; k++) /* weights in the order of their leaves, so that a leaf has a run of them */
-        if (!hone_push(&f->weight, ((hone_tree_weight){number(&weights, leaves.order[k]), targets.i[leaves.order[k]]}))) s = hone_call_no_memory(c);
+        if (!hone_push(&f->weight, ((hone_tree_weight){number(&weights, leaves.order[k]), targets.i[leaves.order[k]]})))
+            s = hone_call_no_memory(c);
     if (!s) s = add_nodes(c, &l, &nodes, &leaves, f);
     if (!s) s = add_roots(c, f);
     hone_free(order);

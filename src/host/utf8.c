@@ -26,13 +26,16 @@ int hone_utf8_write(char *to, uint32_t c) {
 }
 
 /* Capitals first … last, every `step`th; the small letter is `apart` further. */
-static const struct { uint32_t first, last, step; int32_t apart; } cases[] = {
-    {'A', 'Z', 1, 32},          {0xC0, 0xD6, 1, 32},       {0xD8, 0xDE, 1, 32},       {0x178, 0x178, 1, -121},   /* ASCII, Latin-1 */
-    {0x100, 0x12E, 2, 1},       {0x132, 0x136, 2, 1},      {0x139, 0x147, 2, 1},      {0x14A, 0x176, 2, 1},      {0x179, 0x17D, 2, 1}, /* Latin A */
-    {0x386, 0x386, 1, 38},      {0x388, 0x38A, 1, 37},     {0x38C, 0x38C, 1, 64},     {0x38E, 0x38F, 1, 63},     /* Greek */
-    {0x391, 0x3A1, 1, 32},      {0x3A3, 0x3AB, 1, 32},     {0x400, 0x40F, 1, 80},     {0x410, 0x42F, 1, 32},     /* Cyrillic */
-    {0x460, 0x480, 2, 1},       {0x48A, 0x4BE, 2, 1},      {0x4D0, 0x52E, 2, 1},      {0x531, 0x556, 1, 48},     /* Armenian */
-    {0x1E00, 0x1E94, 2, 1},     {0x1EA0, 0x1EFE, 2, 1},    {0xFF21, 0xFF3A, 1, 32},   /* Latin additions, full width */
+static const struct {
+    uint32_t first, last, step;
+    int32_t apart;
+} cases[] = {
+    {'A', 'Z', 1, 32},      {0xC0, 0xD6, 1, 32},    {0xD8, 0xDE, 1, 32},     {0x178, 0x178, 1, -121}, /* ASCII, Latin-1 */
+    {0x100, 0x12E, 2, 1},   {0x132, 0x136, 2, 1},   {0x139, 0x147, 2, 1},    {0x14A, 0x176, 2, 1},    {0x179, 0x17D, 2, 1}, /* Latin A */
+    {0x386, 0x386, 1, 38},  {0x388, 0x38A, 1, 37},  {0x38C, 0x38C, 1, 64},   {0x38E, 0x38F, 1, 63},                         /* Greek */
+    {0x391, 0x3A1, 1, 32},  {0x3A3, 0x3AB, 1, 32},  {0x400, 0x40F, 1, 80},   {0x410, 0x42F, 1, 32},                         /* Cyrillic */
+    {0x460, 0x480, 2, 1},   {0x48A, 0x4BE, 2, 1},   {0x4D0, 0x52E, 2, 1},    {0x531, 0x556, 1, 48},                         /* Armenian */
+    {0x1E00, 0x1E94, 2, 1}, {0x1EA0, 0x1EFE, 2, 1}, {0xFF21, 0xFF3A, 1, 32}, /* Latin additions, full width */
 };
 
 uint32_t hone_utf8_lower(uint32_t c) {
