@@ -147,24 +147,25 @@ typedef struct { /* AttributeProto, one of each field */
     uint64_t type;
 } attr_parts;
 
-static bool take_parts(hone_wire w, attr_parts *p) {
+static hone_status take_parts(hone_wire w, attr_parts *p) {
     hone_field f;
-    bool good = true;
-    while (good && hone_wire_next(&w, &f)) {
+    bool good = true, memory = true;
+    hone_status s = HONE_OK;
+    while (good && memory && !s && hone_wire_next(&w, &f)) {
         bool bytes = f.type == HONE_WIRE_BYTES;
         switch (f.number) {
         case 1: p->name = f, good = bytes; break;
-        case 7: good = hone_wire_number(&f, 4, &p->floats), p->has[7] = true; break;
-        case 8: good = hone_wire_number(&f, 0, &p->ints), p->has[8] = true; break;
-        case 9: good = bytes && hone_push(&p->strings, f), p->has[9] = true; break;
-        case 10: good = bytes && hone_push(&p->tensors, f), p->has[10] = true; break;
+        case 7: s = hone_wire_number(&f, 4, &p->floats), p->has[7] = true; break;
+        case 8: s = hone_wire_number(&f, 0, &p->ints), p->has[8] = true; break;
+        case 9: good = bytes, memory = !bytes || hone_push(&p->strings, f), p->has[9] = true; break;
+        case 10: good = bytes, memory = !bytes || hone_push(&p->tensors, f), p->has[10] = true; break;
         case 20: p->type = f.value; break;
         case 21: p->ref = f, good = bytes; break;
         default:
             if (f.number < 24) p->one[f.number] = f, p->has[f.number] = true;
         }
     }
-    return good && !w.bad;
+    return !memory ? HONE_NO_MEMORY : !good || w.bad ? HONE_BAD_INPUT : s;
 }
 
 static void free_parts(attr_parts *p) {
@@ -254,8 +255,10 @@ static void read_attr(scope *s, hone_edit *e, hone_wire w, body_refs *bodies) {
     hone_import *im = &s->m->im;
     attr_parts p = {0};
     hone_attr a = {0};
-    if (!take_parts(w, &p)) {
-        hone_edit_problem(e, HONE_BAD_INPUT, "an attribute is damaged");
+    hone_status whole = take_parts(w, &p);
+    if (whole) {
+        if (whole == HONE_NO_MEMORY) hone_import_no_memory(im);
+        else hone_edit_problem(e, whole, "an attribute is damaged");
         free_parts(&p);
         return;
     }
@@ -274,7 +277,8 @@ static void read_attr(scope *s, hone_edit *e, hone_wire w, body_refs *bodies) {
             hone_edit_set(e, a);
         }
     } else if (p.type == 5 || (!p.type && guess_type(&p) == 5)) {
-        if (!p.one[6].data || !hone_push(bodies, ((body_ref){a.name, p.one[6]}))) hone_edit_problem(e, HONE_BAD_INPUT, "attribute '%.60s' has no graph", a.name);
+        if (!p.one[6].data) hone_edit_problem(e, HONE_BAD_INPUT, "attribute '%.60s' has no graph", a.name);
+        else if (!hone_push(bodies, ((body_ref){a.name, p.one[6]}))) hone_import_no_memory(im);
     } else {
         hone_status st = make_attr(s, &p, &a);
         if (!st) hone_edit_set(e, a);

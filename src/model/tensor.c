@@ -64,12 +64,13 @@ static bool read_external(hone_wire w, header *h) {
 static hone_status read_header(hone_wire w, header *h) {
     *h = (header){.name = hone_onnx_name_field(w, 8)};
     hone_wire_numbers dims = {0};
+    hone_status numbers = HONE_OK;
     bool good = true;
     hone_field f;
     while (good && hone_wire_next(&w, &f)) {
         bool bytes = f.type == HONE_WIRE_BYTES;
         switch (f.number) {
-        case 1: good = hone_wire_number(&f, 0, &dims) && dims.n <= HONE_MAX_RANK; break;
+        case 1: numbers = hone_wire_number(&f, 0, &dims), good = !numbers && dims.n <= HONE_MAX_RANK; break;
         case 2: h->type = (int64_t)f.value, good = !bytes; break;
         case 3: h->segment = true; break;
         case 9: h->raw = f, h->has_raw = true, good = bytes; break;
@@ -82,6 +83,7 @@ static hone_status read_header(hone_wire w, header *h) {
     for (int k = 0; k < h->rank; k++) h->dim[k] = (int64_t)dims.at[k];
     bool deep = dims.n > HONE_MAX_RANK;
     hone_vec_free(&dims);
+    if (numbers == HONE_NO_MEMORY) return no_memory();
     if (deep) return bad(h, "has more than 16 dims");
     if (!good || w.bad) return bad(h, "its bytes are damaged");
     if (!hone_dtype_valid(h->type)) return bad(h, "has an unknown element type");
@@ -106,6 +108,7 @@ static hone_status find_external(const header *h, hone_onnx_files *files, hone_f
     if (!h->location.bytes) return bad(h, "its data is in another file that is not named");
     const char *name = hone_wire_text(files->arena, &h->location);
     const char *path = name ? hone_path_beside(files->arena, files->beside, name) : NULL;
+    if (!name) return no_memory();
     if (!path) return bad(h, "its external data has a path that leaves the model's folder");
     int k = 0;
     while (k < files->name.n && strcmp(files->name.at[k], path) != 0) k++;
@@ -243,16 +246,17 @@ static hone_status from_strings(const header *h, int64_t count, hone_wire w, hon
     }
     int64_t n = 0;
     hone_field f;
-    bool good = true;
-    while (good && hone_wire_next(&w, &f)) {
+    bool good = true, memory = true;
+    while (good && memory && hone_wire_next(&w, &f)) {
         if (f.number != 6) continue;
-        const hone_string *s = n < count && f.type == HONE_WIRE_BYTES ? hone_strings_add(v->strings, f.bytes ? (const char *)f.data : "", (int64_t)f.bytes) : NULL;
-        good = s != NULL;
-        if (good) ((const hone_string **)v->data)[n++] = s;
+        good = n < count && f.type == HONE_WIRE_BYTES;
+        const hone_string *s = good ? hone_strings_add(v->strings, f.bytes ? (const char *)f.data : "", (int64_t)f.bytes) : NULL;
+        memory = !good || s;
+        if (s) ((const hone_string **)v->data)[n++] = s;
     }
-    if (!good || n != count) {
+    if (!memory || !good || n != count) {
         hone_value_drop(v);
-        return bad(h, "does not have as many strings as its dims say");
+        return memory ? bad(h, "does not have as many strings as its dims say") : no_memory();
     }
     *out = v;
     return HONE_OK;
@@ -292,9 +296,10 @@ static hone_status fill_dense(const hone_value *values, const hone_value *at, ho
 hone_status hone_onnx_sparse(hone_wire w, hone_onnx_files *files, hone_value **out) {
     hone_field f, values = {0}, at = {0};
     hone_wire_numbers dims = {0};
+    hone_status numbers = HONE_OK;
     bool good = true;
     while (good && hone_wire_next(&w, &f)) {
-        if (f.number == 3) good = hone_wire_number(&f, 0, &dims) && dims.n <= HONE_MAX_RANK;
+        if (f.number == 3) numbers = hone_wire_number(&f, 0, &dims), good = !numbers && dims.n <= HONE_MAX_RANK;
         else if (f.number == 1 && f.type == HONE_WIRE_BYTES) values = f;
         else if (f.number == 2 && f.type == HONE_WIRE_BYTES) at = f;
     }
@@ -303,6 +308,7 @@ hone_status hone_onnx_sparse(hone_wire w, hone_onnx_files *files, hone_value **o
     good = good && !w.bad && values.data && at.data && rank <= HONE_MAX_RANK;
     for (int k = 0; good && k < rank; k++) dim[k] = (int64_t)dims.at[k];
     hone_vec_free(&dims);
+    if (numbers == HONE_NO_MEMORY) return no_memory();
     if (!good || !hone_count_of(dim, rank, &count) || count > DENSE_LIMIT) return hone_fail(HONE_BAD_INPUT, "a sparse tensor is damaged or larger than 2^28 elements");
     hone_value *v = NULL, *i = NULL, *dense = NULL;
     hone_status s = hone_onnx_tensor(hone_wire_of(&values), files, &v);
@@ -348,12 +354,12 @@ static hone_status read_keys(hone_wire w, hone_value **out) {
     hone_wire_numbers number = {0};
     hone_field f;
     int64_t n = 0;
-    bool good = true;
-    for (hone_wire c = w; good && hone_wire_next(&c, &f);) {
-        if (f.number == 3) good = hone_wire_number(&f, 0, &number);
-        if (f.number == 4) n++, good = f.type == HONE_WIRE_BYTES;
+    hone_status s = HONE_OK;
+    for (hone_wire c = w; !s && hone_wire_next(&c, &f);) {
+        if (f.number == 3) s = hone_wire_number(&f, 0, &number);
+        if (f.number == 4) n++, s = f.type == HONE_WIRE_BYTES ? HONE_OK : HONE_BAD_INPUT;
     }
-    hone_status s = good ? HONE_OK : hone_fail(HONE_BAD_INPUT, "a map's keys are damaged");
+    if (s) s = s == HONE_NO_MEMORY ? no_memory() : hone_fail(HONE_BAD_INPUT, "a map's keys are damaged");
     hone_value *v = NULL;
     if (!s && n) {
         s = hone_value_tensor(HONE_DTYPE_STRING, &n, 1, &v);

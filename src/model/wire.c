@@ -57,20 +57,17 @@ bool hone_wire_good(hone_wire w) {
     return !w.bad;
 }
 
-bool hone_wire_number(const hone_field *f, int width, hone_wire_numbers *out) {
+hone_status hone_wire_number(const hone_field *f, int width, hone_wire_numbers *out) {
     static const hone_wire_type single[] = {[0] = HONE_WIRE_VARINT, [4] = HONE_WIRE_32, [8] = HONE_WIRE_64};
-    if (f->type == single[width]) return hone_push(out, f->value);
-    if (f->type != HONE_WIRE_BYTES) return false;
-    hone_wire w = hone_wire_of(f);
-    if (width) {
-        if (f->bytes % (size_t)width) return false;
-        for (; w.at < w.end; w.at += width)
-            if (!hone_push(out, little(w.at, width))) return false;
-        return true;
+    if (f->type == single[width]) return hone_push(out, f->value) ? HONE_OK : HONE_NO_MEMORY;
+    if (f->type != HONE_WIRE_BYTES || (width && f->bytes % (size_t)width)) return HONE_BAD_INPUT;
+    for (hone_wire w = hone_wire_of(f); w.at < w.end;) {
+        uint64_t v;
+        if (width) v = little(w.at, width), w.at += width;
+        else if (!hone_wire_varint(&w, &v)) return HONE_BAD_INPUT;
+        if (!hone_push(out, v)) return HONE_NO_MEMORY;
     }
-    for (uint64_t v; w.at < w.end;)
-        if (!hone_wire_varint(&w, &v) || !hone_push(out, v)) return false;
-    return true;
+    return HONE_OK;
 }
 
 char *hone_wire_text(hone_arena *a, const hone_field *f) {

@@ -27,8 +27,9 @@ static inline hone_wire hone_wire_of(const hone_field *f) { return (hone_wire){f
 /* The whole message is well formed at this level. */
 bool hone_wire_good(hone_wire);
 
-/* A repeated number, packed or not: appends what this field holds. `width` is 0 for varints, else 4 or 8 bytes. False: bad or no memory. */
+/* A repeated number, packed or not: appends what this field holds. `width` is 0 for varints, else 4 or 8 bytes.
+   HONE_BAD_INPUT or HONE_NO_MEMORY, without a message. */
 typedef hone_vec(uint64_t) hone_wire_numbers;
-bool hone_wire_number(const hone_field *, int width, hone_wire_numbers *out);
+hone_status hone_wire_number(const hone_field *, int width, hone_wire_numbers *out);
 char *hone_wire_text(hone_arena *, const hone_field *); /* a string field, zero-terminated, cut at a zero byte; NULL: no memory */
 #endif
