@@ -15,8 +15,8 @@ typedef int64_t hone_dim;
 #define HONE_DIM_BAND_SIZE ((int64_t)1 << 24)
 static inline bool hone_dim_is_number(hone_dim d) { return d >= HONE_DIM_BAND + HONE_DIM_BAND_SIZE || d == INT64_MIN; }
 static inline bool hone_dim_is_symbolic(hone_dim d) { return d >= HONE_DIM_BAND && d < HONE_DIM_BAND + HONE_DIM_BAND_SIZE; }
-/* A number from outside (a constant's contents) that falls into the band: treat as unknown. */
-static inline hone_dim hone_dim_from_content(int64_t v) { return hone_dim_is_number(v) ? v : HONE_DIM_UNKNOWN; }
+/* A number from outside (a constant's contents) that falls into the band or below it means "as low as can be" (Slice's ends): one such number stands for all. */
+static inline hone_dim hone_dim_from_content(int64_t v) { return hone_dim_is_number(v) ? v : INT64_MIN; }
 
 typedef enum { HONE_DIM_SYMBOL, HONE_DIM_ADD, HONE_DIM_MUL, HONE_DIM_DIV, HONE_DIM_MOD, HONE_DIM_MIN, HONE_DIM_MAX, HONE_DIM_EQ, HONE_DIM_LT, HONE_DIM_SELECT } hone_dim_op;
 typedef struct hone_dims hone_dims; /* the table */

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+   step: what a plan is made of. Here and not in plan/, because devices make steps.
+
+   A step is a grid of tiles: `tile(step, base, i, scratch)` may run on any thread, in any order; the split depends on the shape only, so runs repeat bit for
+   bit. A host step runs on the calling thread between barriers. Every operand is a ref: a base, set each run, and an offset in bytes. */
+#ifndef HONE_DEVICE_STEP_H
+#define HONE_DEVICE_STEP_H
+#include "host/host.h"
+#include "loops/instance.h"
+
+enum { HONE_BASE_ABSOLUTE /* constants: the offset is the address */, HONE_BASE_ARENA, HONE_BASE_FIRST /* + inputs, outputs, slots */ };
+typedef struct {
+    int32_t base;
+    int32_t block;  /* arena: number of the block it lies in; its place is added when memory is planned. -1 otherwise */
+    int64_t offset; /* bytes */
+} hone_ref;
+static inline char *hone_ref_at(hone_ref r, void *const *base) { return (char *)base[r.base] + r.offset; }
+
+typedef struct hone_step hone_step;
+typedef hone_status hone_tile_fn(const hone_step *, void *const *base, int64_t tile, void *scratch);
+struct hone_step {
+    const char *tactic;     /* "contract", "tile", "interpret", "host", … for reports */
+    int32_t node;           /* of the graph being bound; for messages */
+    const hone_node *of;
+    bool host;              /* runs through run/: control flow and host ops */
+    bool serial;            /* too small to wake anyone */
+    int64_t tiles;
+    size_t scratch_bytes;   /* a thread */
+    hone_tile_fn *tile;
+    const void *data;
+};
+typedef struct {            /* a piece of the arena */
+    int64_t bytes, at;
+    int32_t first, last;    /* steps between which it holds something */
+    int32_t shares;         /* may lie on this earlier block if that one dies where this is born; -1 */
+} hone_block;
+
+typedef struct hone_steps { /* a plan in the making */
+    hone_arena *arena;
+    hone_vec(hone_step) step;
+    hone_vec(hone_block) block;
+    hone_vec(hone_ref *) patch;
+} hone_steps;
+/* A new block, alive from the step that is added next. -1: no memory or overflow. */
+int hone_steps_block(hone_steps *, int64_t bytes);
+/* Adds a step; its refs (kept where they are, in the arena) keep their blocks alive up to it. */
+hone_status hone_steps_add(hone_steps *, hone_step, hone_ref *refs, int n) HONE_CHECKED;
+static inline hone_ref hone_block_ref(int block, int64_t offset) { return (hone_ref){HONE_BASE_ARENA, block, offset}; }
+
+/* One tensor of an instance as bound: where, and how it strides. Temporaries come without a ref. */
+typedef struct { hone_ref ref; int64_t stride[HONE_MAX_RANK]; } hone_bound;
+/* The CPU's steps for an instance: each stage by the best tactic that applies. tensor: one an instance's tensor; temporaries are filled in here.
+   `constant(t)`: the tensor's data is known at compile and will not change, so it may be packed ahead; NULL: none is. */
+typedef struct {
+    const hone_instance *instance;
+    const hone_param *param;
+    hone_bound *tensor;
+    const bool *constant;   /* n_tensor, or NULL */
+    struct hone_packs *packs; /* where packed constants are kept */
+    int32_t node;
+    const hone_node *of;
+    bool interpret;         /* by the definition only */
+} hone_cpu_call;
+hone_status hone_cpu_bind(hone_steps *, const hone_cpu_call *) HONE_CHECKED;
+
+/* Packed weights: one cache a compiled model, keyed by (address, packing). Thread-safe. */
+typedef struct hone_packs hone_packs;
+hone_packs *hone_packs_create(void);
+void hone_packs_destroy(hone_packs *);
+/* The packed form, made by `fill(arg, dst)` the first time. NULL: no memory. */
+const void *hone_packs_get(hone_packs *, const void *source, const char *key, size_t bytes, void (*fill)(void *arg, void *dst), void *arg);
+size_t hone_packs_bytes(const hone_packs *);
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+   steps: a plan in the making: steps, the arena blocks their operands lie in, and the cache of packed weights. */
+#include <pthread.h>
+#include <string.h>
+
+#include "device/step.h"
+
+int hone_steps_block(hone_steps *s, int64_t bytes) {
+    if (bytes < 0 || bytes > INT64_MAX / 4) return -1;
+    hone_block b = {.bytes = (bytes + 63) / 64 * 64, .first = s->step.n, .last = s->step.n, .shares = -1};
+    return hone_push(&s->block, b) ? s->block.n - 1 : -1;
+}
+hone_status hone_steps_add(hone_steps *s, hone_step step, hone_ref *refs, int n) {
+    for (int k = 0; k < n; k++) {
+        if (refs[k].base != HONE_BASE_ARENA) continue;
+        s->block.at[refs[k].block].last = s->step.n;
+        if (!hone_push(&s->patch, refs + k)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    }
+    return hone_push(&s->step, step) ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+}
+
+typedef struct pack pack;
+struct pack { const void *source; const char *key; void *data; size_t bytes; pack *next; };
+struct hone_packs { pthread_mutex_t lock; hone_arena *arena; pack *slot[256]; size_t bytes; };
+hone_packs *hone_packs_create(void) {
+    hone_packs *p = hone_alloc(sizeof *p);
+    if (!p || !(p->arena = hone_arena_create())) { hone_free(p); return NULL; }
+    pthread_mutex_init(&p->lock, NULL);
+    return p;
+}
+void hone_packs_destroy(hone_packs *p) {
+    if (!p) return;
+    for (int k = 0; k < 256; k++)
+        for (pack *q = p->slot[k]; q; q = q->next) hone_free(q->data);
+    pthread_mutex_destroy(&p->lock);
+    hone_arena_destroy(p->arena);
+    hone_free(p);
+}
+const void *hone_packs_get(hone_packs *p, const void *source, const char *key, size_t bytes, void (*fill)(void *, void *), void *arg) {
+    uint32_t h = (uint32_t)((uintptr_t)source >> 4);
+    for (const char *c = key; *c; c++) h = h * 31 + (unsigned char)*c;
+    pthread_mutex_lock(&p->lock);
+    pack **slot = p->slot + (h * 2654435761u >> 24), *q = *slot;
+    while (q && (q->source != source || strcmp(q->key, key))) q = q->next;
+    if (!q && (q = HONE_NEW(p->arena, pack))) {
+        q->source = source, q->key = hone_arena_text(p->arena, "%s", key), q->data = hone_alloc(bytes), q->bytes = bytes;
+        if (!q->key || !q->data) { hone_free(q->data), q = NULL; }
+        else fill(arg, q->data), q->next = *slot, *slot = q, p->bytes += bytes;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return q ? q->data : NULL;
+}
+size_t hone_packs_bytes(const hone_packs *p) { return p->bytes; }

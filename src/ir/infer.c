@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0
+   infer: see infer.h. The row of an op is its shape rule; only what has no row of its own kind (Shape, Size, Concat, Split) is said here. */
+#include "ir/infer.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { MAX_CONTENT = 256, MAX_CONTENTS_OPERAND = 1 << 16 };
+const hone_fact hone_fact_unknown = {.rank = -1};
+
+static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to infer shapes"); }
+
+hone_fact hone_fact_of_value(const hone_value *v) {
+    hone_fact f = {.tag = v->tag, .dtype = v->dtype, .rank = -1};
+    if (v->tag != HONE_TAG_TENSOR) return f;
+    f.rank = v->rank, f.value = v;
+    for (int k = 0; k < v->rank; k++) f.dim[k] = v->dim[k];
+    return f;
+}
+bool hone_fact_shaped(const hone_fact *f) {
+    if (f->tag != HONE_TAG_TENSOR || !f->dtype || f->rank < 0) return false;
+    for (int k = 0; k < f->rank; k++)
+        if (!hone_dim_is_number(f->dim[k])) return false;
+    return true;
+}
+bool hone_fact_numbers(const hone_fact *f) {
+    if (!f->contents) return false;
+    for (int k = 0; k < f->n_content; k++)
+        if (!hone_dim_is_number(f->contents[k])) return false;
+    return true;
+}
+
+/* ---- instances ---------------------------------------------------------------------------------------------------------------------- */
+typedef struct { const char *key; const hone_instance *instance; } kept;
+struct hone_instances {
+    pthread_mutex_t lock;
+    hone_arena *arena;
+    hone_vec(kept) table; /* open hash; key NULL is free */
+    int n;
+};
+hone_instances *hone_instances_create(void) {
+    hone_instances *t = hone_alloc(sizeof *t);
+    if (!t || !(t->arena = hone_arena_create())) { hone_free(t); return NULL; }
+    pthread_mutex_init(&t->lock, NULL);
+    return t;
+}
+void hone_instances_destroy(hone_instances *t) {
+    if (!t) return;
+    pthread_mutex_destroy(&t->lock);
+    hone_vec_free(&t->table);
+    hone_arena_destroy(t->arena);
+    hone_free(t);
+}
+hone_arena *hone_instances_lock(hone_instances *t) {
+    pthread_mutex_lock(&t->lock);
+    return t->arena;
+}
+void hone_instances_unlock(hone_instances *t) { pthread_mutex_unlock(&t->lock); }
+static uint32_t hash(const char *s) {
+    uint32_t h = 2166136261u;
+    for (; *s; s++) h = (h ^ (unsigned char)*s) * 16777619u;
+    return h;
+}
+static kept *place(hone_instances *t, const char *key) {
+    uint32_t mask = (uint32_t)t->table.n - 1, h = hash(key) & mask;
+    while (t->table.at[h].key && strcmp(t->table.at[h].key, key)) h = (h + 1) & mask;
+    return t->table.at + h;
+}
+static bool grow(hone_instances *t) {
+    hone_vec(kept) old = {t->table.at, t->table.n, t->table.room};
+    kept *none = NULL;
+    t->table.at = none, t->table.n = t->table.room = 0;
+    int size = old.n ? old.n * 2 : 128;
+    for (int k = 0; k < size; k++) {
+        kept empty = {0};
+        if (!hone_push(&t->table, empty)) return false;
+    }
+    for (int k = 0; k < old.n; k++)
+        if (old.at[k].key) *place(t, old.at[k].key) = old.at[k];
+    hone_vec_free(&old);
+    return true;
+}
+hone_status hone_instances_get(hone_instances *t, const hone_call *c, const hone_instance **out) {
+    const char *key = NULL;
+    hone_arena *scratch = hone_arena_create();
+    if (!scratch) return no_memory();
+    hone_status s = hone_instance_key(scratch, c, &key);
+    if (!s && !key) *out = NULL;
+    if (!s && key) {
+        pthread_mutex_lock(&t->lock);
+        if (t->n * 2 >= t->table.n && !grow(t)) s = no_memory();
+        kept *p = s ? NULL : place(t, key);
+        if (p && p->key) *out = p->instance;
+        else if (p) {
+            const hone_instance *made = NULL;
+            s = hone_instance_make(t->arena, c, &made);
+            if (!s && made) { /* "not yet" is not kept */
+                p->key = hone_arena_text(t->arena, "%s", key), p->instance = made, t->n++;
+                if (!p->key) s = no_memory();
+            }
+            if (!s) *out = made;
+        }
+        pthread_mutex_unlock(&t->lock);
+    }
+    hone_arena_destroy(scratch);
+    return s;
+}
+
+/* ---- calls -------------------------------------------------------------------------------------------------------------------------- */
+static int64_t count_known(const hone_fact *f) { /* elements, -1: not a number */
+    int64_t n = 1;
+    if (f->rank < 0) return -1;
+    for (int k = 0; k < f->rank; k++) {
+        if (!hone_dim_is_number(f->dim[k]) || f->dim[k] < 0) return -1;
+        if (__builtin_mul_overflow(n, f->dim[k], &n)) return -1;
+    }
+    return n;
+}
+/* Whole numbers of a small constant, as contents. */
+static bool contents_of(hone_arena *a, const hone_fact *f, int64_t most, const hone_dim **out, int64_t *n) {
+    if (f->contents) { *out = f->contents, *n = f->n_content; return true; }
+    if (!f->value || f->value->tag != HONE_TAG_TENSOR) return false;
+    hone_kind kind = hone_dtypes[f->value->dtype].kind;
+    *n = hone_value_count(f->value);
+    if (*n > most || (kind != HONE_KIND_INT && kind != HONE_KIND_UINT && kind != HONE_KIND_BOOL)) return false;
+    hone_dim *d = HONE_NEW_N(a, hone_dim, *n + 1);
+    if (!d) return false;
+    for (int64_t k = 0; k < *n; k++) d[k] = hone_dim_from_content(hone_value_i64(f->value, k));
+    *out = d;
+    return true;
+}
+hone_status hone_node_call(const hone_inferring *w, const hone_node *n, const hone_fact *const *in, hone_call **out) {
+    const hone_program *p = n->program;
+    hone_call *c = HONE_NEW(w->arena, hone_call);
+    hone_arg *arg = HONE_NEW_N(w->arena, hone_arg, p->n_in + p->n_out + 1);
+    if (!c || !arg) return no_memory();
+    *c = (hone_call){.program = p, .attr = n->attr, .n_attr = n->n_attr, .arg = arg, .dims = w->dims};
+    for (int k = 0; k < p->n_in; k++) {
+        arg[k].rank = -1, arg[k].n_content = -1;
+        if (k >= n->n_in - n->n_capture || n->in[k] < 0) continue;
+        const hone_fact *f = in[k];
+        arg[k].present = true, arg[k].dtype = f->dtype, arg[k].rank = f->rank, arg[k].dim = f->dim;
+        if (!p->operand[k].contents) continue;
+        arg[k].n_content = count_known(f);
+        if (f->dtype && hone_dtypes[f->dtype].kind == HONE_KIND_FLOAT) {
+            if (!f->value || arg[k].n_content > MAX_CONTENTS_OPERAND) continue;
+            double *d = HONE_NEW_N(w->arena, double, arg[k].n_content + 1);
+            if (!d) return no_memory();
+            for (int64_t q = 0; q < arg[k].n_content; q++) d[q] = hone_value_f64(f->value, q);
+            arg[k].content_f = d;
+        } else {
+            int64_t count;
+            if (contents_of(w->arena, f, MAX_CONTENTS_OPERAND, &arg[k].content, &count)) arg[k].n_content = count;
+        }
+    }
+    if (p->runs == HONE_RUNS_VIEW && !strcmp(p->how, "transpose") && !hone_attr_find(n->attr, n->n_attr, "perm") && arg[0].rank >= 0) {
+        /* the default depends on the rank, which the row cannot say */
+        hone_attr *all = HONE_NEW_N(w->arena, hone_attr, n->n_attr + 1);
+        int64_t *perm = HONE_NEW_N(w->arena, int64_t, arg[0].rank + 1);
+        if (!all || !perm) return no_memory();
+        if (n->n_attr) memcpy(all, n->attr, sizeof *all * (size_t)n->n_attr);
+        for (int k = 0; k < arg[0].rank; k++) perm[k] = arg[0].rank - 1 - k;
+        all[n->n_attr] = (hone_attr){.name = "perm", .kind = HONE_ATTR_INTS, .n = arg[0].rank, .i = perm};
+        c->attr = all, c->n_attr = n->n_attr + 1;
+    }
+    for (int k = 0; k < p->n_out; k++) arg[p->n_in + k] = (hone_arg){.present = k < n->n_out && n->out[k] >= 0, .rank = -1, .n_content = -1};
+    *out = c;
+    return HONE_OK;
+}
+
+/* ---- what has no program ------------------------------------------------------------------------------------------------------------ */
+static bool axis_of(const hone_node *n, int rank, int64_t otherwise, int *out) {
+    int64_t a = hone_attr_int(n->attr, n->n_attr, "axis", otherwise);
+    if (a < 0) a += rank;
+    *out = (int)a;
+    return a >= 0 && a < rank;
+}
+static hone_status infer_shape(const hone_inferring *w, const hone_node *n, const hone_fact *const *in, hone_fact *out) {
+    out[0] = (hone_fact){.dtype = HONE_DTYPE_I64, .rank = 1, .dim = {HONE_DIM_UNKNOWN}};
+    int r = in[0]->rank;
+    if (r < 0) return HONE_OK;
+    int64_t from = hone_attr_int(n->attr, n->n_attr, "start", 0), to = hone_attr_int(n->attr, n->n_attr, "end", INT64_MAX);
+    from += from < 0 ? r : 0, to += to < 0 ? r : 0;
+    from = from < 0 ? 0 : from > r ? r : from, to = to < from ? from : to > r ? r : to;
+    hone_dim *d = HONE_NEW_N(w->arena, hone_dim, to - from + 1);
+    if (!d) return no_memory();
+    for (int64_t k = from; k < to; k++) d[k - from] = in[0]->dim[k];
+    out[0].dim[0] = to - from, out[0].contents = d, out[0].n_content = (int)(to - from);
+    return HONE_OK;
+}
+static hone_status infer_size(const hone_inferring *w, const hone_node *n, const hone_fact *const *in, hone_fact *out) {
+    (void)n;
+    out[0] = (hone_fact){.dtype = HONE_DTYPE_I64};
+    if (in[0]->rank < 0) return HONE_OK;
+    hone_dim *d = HONE_NEW_N(w->arena, hone_dim, 1);
+    if (!d) return no_memory();
+    *d = hone_dim_product(w->dims, in[0]->dim, in[0]->rank);
+    if (*d != HONE_DIM_UNKNOWN) out[0].contents = d, out[0].n_content = 1;
+    return HONE_OK;
+}
+static hone_status infer_concat(const hone_inferring *w, const hone_node *n, const hone_fact *const *in, hone_fact *out) {
+    int rank = -1, axis;
+    for (int k = 0; k < n->n_in; k++) {
+        if (in[k]->dtype) {
+            if (out[0].dtype && out[0].dtype != in[k]->dtype) return hone_fail(HONE_BAD_INPUT, "input %d is %s, the ones before are %s", k, hone_dtypes[in[k]->dtype].name, hone_dtypes[out[0].dtype].name);
+            out[0].dtype = in[k]->dtype;
+        }
+        if (in[k]->rank < 0) continue;
+        if (rank >= 0 && in[k]->rank != rank) return hone_fail(HONE_BAD_INPUT, "input %d has %d dims, the ones before %d", k, in[k]->rank, rank);
+        rank = in[k]->rank;
+    }
+    if (rank < 0) return HONE_OK;
+    if (!axis_of(n, rank, 0, &axis)) return hone_fail(HONE_BAD_INPUT, "axis %lld is outside of %d dims", (long long)hone_attr_int(n->attr, n->n_attr, "axis", 0), rank);
+    out[0].rank = (int8_t)rank;
+    for (int d = 0; d < rank; d++) out[0].dim[d] = d == axis ? 0 : HONE_DIM_UNKNOWN;
+    int64_t total = 0;
+    bool known = rank == 1;
+    for (int k = 0; k < n->n_in; k++) {
+        if (in[k]->rank < 0) { out[0].dim[axis] = HONE_DIM_UNKNOWN, known = false; continue; }
+        for (int d = 0; d < rank; d++) {
+            hone_dim v = in[k]->dim[d], *o = out[0].dim + d;
+            if (d == axis) { *o = hone_dim_add(w->dims, *o, v); continue; }
+            if (hone_dim_is_number(*o) && hone_dim_is_number(v) && *o != v) return hone_fail(HONE_BAD_INPUT, "input %d: dim %d is %lld, the ones before have %lld", k, d, (long long)v, (long long)*o);
+            if (!hone_dim_is_number(*o) && v != HONE_DIM_UNKNOWN) *o = v;
+        }
+        const hone_dim *c;
+        int64_t count;
+        known = known && contents_of(w->arena, in[k], MAX_CONTENT, &c, &count);
+        if (known) total += count;
+    }
+    if (!known || total > MAX_CONTENT) return HONE_OK;
+    hone_dim *all = HONE_NEW_N(w->arena, hone_dim, total + 1);
+    if (!all) return no_memory();
+    for (int k = 0, at = 0; k < n->n_in; k++) {
+        const hone_dim *c = NULL;
+        int64_t count = 0;
+        contents_of(w->arena, in[k], MAX_CONTENT, &c, &count);
+        for (int64_t q = 0; q < count; q++) all[at++] = c[q];
+    }
+    out[0].contents = all, out[0].n_content = (int)total;
+    return HONE_OK;
+}
+static hone_status infer_split(const hone_inferring *w, const hone_node *n, const hone_fact *const *in, hone_fact *out) {
+    int axis, rank = in[0]->rank;
+    for (int k = 0; k < n->n_out; k++) out[k].dtype = in[0]->dtype;
+    if (rank < 0) return HONE_OK;
+    if (!axis_of(n, rank, 0, &axis)) return hone_fail(HONE_BAD_INPUT, "axis is outside of %d dims", rank);
+    bool given = n->n_in > 1 && n->in[1] >= 0;
+    const hone_dim *sizes = NULL, *data = NULL;
+    int64_t count = 0, numbers = 0, parts = hone_attr_int(n->attr, n->n_attr, "num_outputs", n->n_out);
+    if (given && contents_of(w->arena, in[1], 4096, &sizes, &count) && count != n->n_out) return hone_fail(HONE_BAD_INPUT, "'split' has %lld numbers for %d outputs", (long long)count, n->n_out);
+    if (parts <= 0) return hone_fail(HONE_BAD_INPUT, "num_outputs is %lld", (long long)parts);
+    bool whole = rank == 1 && contents_of(w->arena, in[0], MAX_CONTENT, &data, &numbers);
+    hone_dim total = in[0]->dim[axis], chunk = hone_dim_div(w->dims, hone_dim_add(w->dims, total, parts - 1), parts), used = 0;
+    for (int k = 0; k < n->n_out; k++) {
+        out[k].rank = (int8_t)rank;
+        memcpy(out[k].dim, in[0]->dim, sizeof out[k].dim);
+        hone_dim d = given ? (sizes ? sizes[k] : HONE_DIM_UNKNOWN) : k + 1 < parts ? hone_dim_min(w->dims, chunk, hone_dim_max(w->dims, hone_dim_sub(w->dims, total, used), 0)) : hone_dim_max(w->dims, hone_dim_sub(w->dims, total, used), 0);
+        if (!given && hone_dim_is_symbolic(total)) d = k + 1 < parts ? chunk : hone_dim_sub(w->dims, total, used);
+        out[k].dim[axis] = d;
+        if (hone_dim_is_number(d) && d < 0) return hone_fail(HONE_BAD_INPUT, "part %d of 'split' is %lld", k, (long long)d);
+        if (whole && hone_dim_is_number(used) && hone_dim_is_number(d) && used + d <= numbers) out[k].contents = data + used, out[k].n_content = (int)d;
+        used = hone_dim_add(w->dims, used, d);
+    }
+    if (hone_dim_is_number(used) && hone_dim_is_number(total) && used != total) return hone_fail(HONE_BAD_INPUT, "the parts add up to %lld, dim %d is %lld", (long long)used, axis, (long long)total);
+    return HONE_OK;
+}
+static const struct { const char *how; hone_status (*infer)(const hone_inferring *, const hone_node *, const hone_fact *const *, hone_fact *); } rules[] = {
+    {"shape", infer_shape}, {"size", infer_size}, {"concat", infer_concat}, {"split", infer_split}};
+
+/* ---- everything --------------------------------------------------------------------------------------------------------------------- */
+static bool small_ints(const hone_fact *f) {
+    hone_kind k = f->dtype ? hone_dtypes[f->dtype].kind : HONE_KIND_NONE;
+    int64_t n = count_known(f);
+    return (k == HONE_KIND_INT || k == HONE_KIND_UINT || k == HONE_KIND_BOOL) && n >= 0 && n <= MAX_CONTENT;
+}
+/* Contents of the outputs, where all inputs are known as expressions. */
+static void fold(const hone_inferring *w, const hone_node *n, const hone_fact *const *in, const hone_instance *i, const hone_param *p, hone_fact *out) {
+    hone_dim **at = HONE_NEW_N(w->arena, hone_dim *, i->n_tensor + 1);
+    if (!at) return;
+    for (int t = 0; t < i->n_tensor; t++) {
+        const hone_tensor *x = i->tensor + t;
+        int64_t size = 1;
+        for (int k = 0; k < x->rank; k++) {
+            hone_dim d = p[x->dim[k]].i;
+            if (!hone_dim_is_number(d) || d < 0 || d > 4096 || (size *= d) > 4096) return;
+        }
+        if (x->role == HONE_ROLE_IN) {
+            const hone_dim *c;
+            int64_t count, given = size;
+            if (!contents_of(w->arena, in[x->operand], 4096, &c, &count)) return;
+            if (count == size) { at[t] = (hone_dim *)c; continue; }
+            /* broadcast, or permuted dims: only a single number is simple enough */
+            if (count != 1) return;
+            if (!(at[t] = HONE_NEW_N(w->arena, hone_dim, given + 1))) return;
+            for (int64_t k = 0; k < given; k++) at[t][k] = c[0];
+        } else {
+            if (x->role == HONE_ROLE_OUT && !small_ints(out + (x->operand - n->program->n_in))) return;
+            if (!(at[t] = HONE_NEW_N(w->arena, hone_dim, size + 1))) return;
+        }
+        /* the walk is row-major: dims that the row permutes or splits would be read wrongly */
+        if (x->role == HONE_ROLE_IN && x->rank > 1 && x->rank != in[x->operand]->rank) return;
+    }
+    for (int k = 0; k < n->program->n_in; k++) /* `at axes` permutes */
+        for (int e = 0; e < n->program->operand[k].n_entry; e++)
+            if (n->program->operand[k].entry[e].at && k < n->n_in && n->in[k] >= 0 && in[k]->rank > 1) return;
+    if (!hone_interpret_dims(i, p, w->dims, at)) return;
+    for (int t = 0; t < i->n_tensor; t++) {
+        const hone_tensor *x = i->tensor + t;
+        if (x->role != HONE_ROLE_OUT) continue;
+        hone_fact *f = out + (x->operand - n->program->n_in);
+        int64_t count = count_known(f);
+        bool any = false;
+        for (int64_t k = 0; k < count; k++) any |= at[t][k] == HONE_DIM_UNKNOWN;
+        if (!any) f->contents = at[t], f->n_content = (int)count;
+    }
+}
+static void facts_of_kinds(const hone_node *n, const hone_fact *const *in, hone_fact *out) { /* sequences and optionals */
+    const hone_program *p = n->program;
+    for (int k = 0; k < n->n_out; k++) {
+        int o = p->n_in + (k < p->n_out ? k : p->n_out - 1);
+        hone_of of = p->operand[o].of;
+        out[k].tag = of == HONE_OF_SEQ ? HONE_TAG_SEQUENCE : of == HONE_OF_OPT ? HONE_TAG_OPTIONAL : of == HONE_OF_MAP ? HONE_TAG_MAP : HONE_TAG_TENSOR;
+        out[k].rank = -1;
+    }
+    if (!strcmp(p->name, "Identity") && in[0]->tag != HONE_TAG_TENSOR) out[0] = *in[0];
+}
+hone_status hone_node_infer(const hone_inferring *w, const hone_node *n, const hone_fact *const *in, const hone_instance *known, hone_fact *out, const hone_instance **instance, hone_call **call, hone_param **param) {
+    const hone_program *p = n->program;
+    *instance = NULL, *call = NULL, *param = NULL;
+    for (int k = 0; k < n->n_out; k++) out[k] = hone_fact_unknown;
+    facts_of_kinds(n, in, out);
+    for (size_t k = 0; k < sizeof rules / sizeof *rules; k++)
+        if (p->runs == HONE_RUNS_VIEW && !strcmp(p->how, rules[k].how)) return rules[k].infer(w, n, in, out);
+    if (p->runs == HONE_RUNS_CONTROL) return HONE_OK;
+    bool variadic = false, tensors = true;
+    for (int k = 0; k < p->n_in + p->n_out; k++) variadic |= p->operand[k].variadic;
+    for (int k = 0; k < n->n_in; k++) tensors &= n->in[k] < 0 || in[k]->tag == HONE_TAG_TENSOR;
+    HONE_TRY(hone_node_call(w, n, in, call));
+    hone_dtype types[64] = {0};
+    if (p->n_out <= 64 && tensors) HONE_TRY(hone_call_dtypes(*call, types));
+    for (int k = 0; k < n->n_out; k++) {
+        int q = k < p->n_out ? k : p->n_out - 1;
+        if (out[k].tag == HONE_TAG_TENSOR && types[q]) out[k].dtype = types[q];
+    }
+    if (variadic || !tensors) return HONE_OK;
+    const hone_instance *i = known;
+    if (!i) HONE_TRY(hone_instances_get(w->instances, *call, &i));
+    if (!i) return HONE_OK;
+    hone_param *v = HONE_NEW_N(w->arena, hone_param, i->n_param + 1);
+    if (!v) return no_memory();
+    HONE_TRY(hone_instance_solve(i, *call, v));
+    for (int k = 0; k < n->n_out && k < p->n_out; k++) {
+        int rank = -1;
+        hone_dim dim[HONE_MAX_RANK];
+        if (n->out[k] < 0 || !p->operand[p->n_in + k].shaped) continue;
+        hone_instance_out_shape(i, *call, v, k, &rank, dim);
+        out[k].rank = (int8_t)rank;
+        for (int d = 0; d < rank; d++) {
+            out[k].dim[d] = dim[d];
+            if (hone_dim_is_number(dim[d]) && dim[d] < 0) return hone_fail(HONE_BAD_INPUT, "output %d would have dim %d of %lld", k, d, (long long)dim[d]);
+        }
+    }
+    bool fresh = p->runs != HONE_RUNS_HOST;
+    for (int k = 0; k < n->n_out; k++) fresh &= n->out[k] < 0 || small_ints(out + k);
+    if (fresh) fold(w, n, in, i, v, out);
+    *instance = i, *param = v;
+    return HONE_OK;
+}
+
+/* ---- graphs ------------------------------------------------------------------------------------------------------------------------- */
+static hone_fact fact_of_var(const hone_var *v) {
+    if (v->value) return hone_fact_of_value(v->value);
+    hone_fact f = {.tag = v->tag, .dtype = v->dtype, .rank = v->rank, .contents = v->contents, .n_content = v->n_content};
+    memcpy(f.dim, v->dim, sizeof f.dim);
+    return f;
+}
+static void set_var(hone_var *v, const hone_fact *f) {
+    if (v->value) return;
+    v->tag = f->tag, v->rank = f->rank;
+    if (f->dtype) v->dtype = f->dtype;
+    memcpy(v->dim, f->dim, sizeof v->dim);
+    v->contents = f->contents, v->n_content = f->n_content;
+}
+static hone_status infer_graph(hone_graph *g, const hone_inferring *w, int depth);
+static void join(hone_fact *f, const hone_fact *o) { /* what two branches agree on */
+    if (f->tag != o->tag) { *f = hone_fact_unknown; return; }
+    if (f->dtype != o->dtype) f->dtype = HONE_DTYPE_NONE;
+    if (f->rank != o->rank) f->rank = -1;
+    for (int k = 0; k < f->rank; k++)
+        if (f->dim[k] != o->dim[k]) f->dim[k] = HONE_DIM_UNKNOWN;
+    f->contents = NULL, f->value = NULL;
+}
+/* Bodies: captures bring their facts, formal inputs what the op promises (for loops: nothing but dtypes, since shapes may change). */
+static hone_status infer_bodies(hone_graph *g, hone_node *n, const hone_inferring *w, const hone_fact *const *in, hone_fact *out, int depth) {
+    bool is_if = !strcmp(n->program->how, "if");
+    for (int b = 0; b < n->n_body; b++) {
+        hone_graph *body = n->body[b];
+        for (int k = 0; k < body->in.n; k++) {
+            hone_fact f = hone_fact_unknown;
+            hone_var *v = body->var.at + body->in.at[k];
+            if (k >= body->n_formal) { /* a capture */
+                int at = n->n_in - n->n_capture + (k - body->n_formal);
+                if (at < n->n_in) f = *in[at];
+            } else if (!strcmp(n->program->how, "loop") && k < 2) {
+                f = (hone_fact){.dtype = k ? HONE_DTYPE_BOOL : HONE_DTYPE_I64};
+            } else if (!strcmp(n->program->how, "loop") && k < n->n_in && n->in[k] >= 0) {
+                f = *in[k], f.contents = NULL, f.value = NULL;
+                f.rank = -1;
+            }
+            if (f.tag != HONE_TAG_TENSOR || f.dtype || f.rank >= 0) set_var(v, &f);
+        }
+        HONE_TRY(infer_graph(body, w, depth + 1));
+    }
+    for (int k = 0; is_if && k < n->n_out; k++)
+        for (int b = 0; b < n->n_body; b++) {
+            if (k >= n->body[b]->out.n) return hone_fail(HONE_BAD_INPUT, "a branch has %d outputs, the node %d", n->body[b]->out.n, n->n_out);
+            hone_fact f = fact_of_var(n->body[b]->var.at + n->body[b]->out.at[k]);
+            f.value = NULL;
+            if (b == 0) out[k] = f;
+            else join(out + k, &f);
+        }
+    (void)g;
+    return HONE_OK;
+}
+static hone_status infer_graph(hone_graph *g, const hone_inferring *w, int depth) {
+    if (depth > 40) return hone_fail(HONE_BAD_INPUT, "bodies are nested too deeply");
+    for (int k = 0; k < g->node.n; k++) {
+        hone_node *n = g->node.at[k];
+        hone_fact *facts = HONE_NEW_N(w->arena, hone_fact, n->n_in + n->n_out + 1);
+        const hone_fact **in = HONE_NEW_N(w->arena, const hone_fact *, n->n_in + 1);
+        if (!facts || !in) return no_memory();
+        for (int q = 0; q < n->n_in; q++) {
+            facts[q] = n->in[q] < 0 ? hone_fact_unknown : fact_of_var(g->var.at + n->in[q]);
+            in[q] = facts + q;
+        }
+        hone_fact *out = facts + n->n_in;
+        const hone_instance *i;
+        hone_call *c;
+        hone_param *p;
+        hone_status s = hone_node_infer(w, n, in, NULL, out, &i, &c, &p);
+        if (!s && n->n_body) s = infer_bodies(g, n, w, in, out, depth);
+        if (s) return hone_fail_at(s, "node '%s' (%s): ", n->name, n->program->name);
+        for (int q = 0; q < n->n_out; q++)
+            if (n->out[q] >= 0) set_var(g->var.at + n->out[q], out + q);
+    }
+    return HONE_OK;
+}
+hone_status hone_graph_infer(hone_graph *g) {
+    hone_instances *all = hone_instances_create();
+    if (!all) return no_memory();
+    hone_inferring w = {g->arena, g->dims, all};
+    hone_status s = infer_graph(g, &w, 0);
+    hone_instances_destroy(all);
+    return s;
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0
+   bind: concrete inference over the finished graph, and steps. Runs no pass. A node whose shape depends on data not yet computed cuts the plan. */
+#include <string.h>
+
+#include "plan/bind.h"
+
+static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan"); }
+
+/* ---- vars --------------------------------------------------------------------------------------------------------------------------- */
+void hone_dense_strides(const hone_fact *f, int64_t *stride) {
+    int64_t n = 1;
+    for (int k = f->rank - 1; k >= 0; k--) stride[k] = n, n *= f->dim[k] > 0 ? f->dim[k] : 1;
+}
+static bool is_dense(const hone_bound_var *v) {
+    int64_t n = 1;
+    for (int k = v->fact.rank - 1; k >= 0; k--) {
+        if (v->fact.dim[k] == 0) return true;
+        if (v->fact.dim[k] != 1 && v->stride[k] != n) return false;
+        n *= v->fact.dim[k];
+    }
+    return true;
+}
+static hone_status fact_bytes(const hone_fact *f, int64_t *out) {
+    int64_t n;
+    if (!hone_count_of(f->dim, f->rank, &n) || __builtin_mul_overflow(n, (int64_t)hone_dtypes[f->dtype].bytes, out)) return hone_fail(HONE_BAD_INPUT, "a tensor's size overflows");
+    return HONE_OK;
+}
+/* Bytes for a var that is only numbers so far. */
+static hone_status make_real(binder *b, hone_bound_var *v) {
+    if (v->at != HONE_AT_CONTENTS) return HONE_OK;
+    size_t item = hone_dtypes[v->fact.dtype].bytes;
+    char *data = hone_arena_alloc(b->steps.arena, item * (size_t)(v->fact.n_content + 1));
+    if (!data) return no_memory();
+    for (int k = 0; k < v->fact.n_content; k++) hone_dtype_store(v->fact.dtype, data + item * (size_t)k, HONE_I64, (hone_scalar){.i64 = v->fact.contents[k]}, false);
+    v->at = HONE_AT_REF, v->ref = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)data};
+    hone_dense_strides(&v->fact, v->stride);
+    return HONE_OK;
+}
+/* Where output `out` of the node being bound will lie: in the caller's tensor if it is a graph output, else in a new block. */
+static hone_status place(binder *b, const level *l, hone_vid id, hone_bound_var *v) {
+    int64_t bytes;
+    HONE_TRY(fact_bytes(&v->fact, &bytes));
+    v->at = HONE_AT_REF;
+    hone_dense_strides(&v->fact, v->stride);
+    if (l->top && id >= 0)
+        for (int k = 0; k < l->c->graph->out.n; k++)
+            if (l->c->graph->out.at[k] == id && !b->out_taken[k]) {
+                b->out_taken[k] = true;
+                v->ref = (hone_ref){HONE_BASE_FIRST + b->n_in + k, -1, 0};
+                return HONE_OK;
+            }
+    int block = hone_steps_block(&b->steps, bytes);
+    if (block < 0) return no_memory();
+    v->ref = hone_block_ref(block, 0);
+    return HONE_OK;
+}
+/* A copy of `from` with the strides of `to` (both placed, equal shapes). */
+static hone_status copy(binder *b, const level *l, int node, const hone_bound_var *from, const hone_bound_var *to) {
+    const hone_library *lib;
+    HONE_TRY(hone_library_builtin(&lib));
+    const hone_program *id = hone_library_find(lib, "", "Identity");
+    if (!id) return hone_fail(HONE_BUG, "there is no Identity in ops/");
+    hone_arg arg[2] = {{.present = true, .dtype = from->fact.dtype, .rank = from->fact.rank, .dim = from->fact.dim, .n_content = -1}, {.present = true, .rank = -1}};
+    hone_call call = {.program = id, .arg = arg};
+    const hone_instance *in;
+    HONE_TRY(hone_instances_get(l->c->instances, &call, &in));
+    if (!in) return hone_fail(HONE_BUG, "a copy could not be bound");
+    hone_param *p = HONE_NEW_N(b->scratch, hone_param, in->n_param + 1);
+    hone_bound *t = HONE_NEW_N(b->steps.arena, hone_bound, in->n_tensor + 1);
+    if (!p || !t) return no_memory();
+    HONE_TRY(hone_instance_solve(in, &call, p));
+    for (int k = 0; k < in->n_tensor; k++) {
+        const hone_bound_var *v = in->tensor[k].role == HONE_ROLE_IN ? from : to;
+        t[k].ref = v->ref;
+        hone_instance_strides(in, &call, p, k, v->fact.dim, v->stride, t[k].stride);
+    }
+    hone_cpu_call c = {.instance = in, .param = p, .tensor = t, .node = node, .of = node >= 0 ? l->c->graph->node.at[node] : NULL, .packs = l->c->packs, .interpret = b->interpret};
+    int before = b->steps.step.n;
+    HONE_TRY(hone_cpu_bind(&b->steps, &c));
+    for (int k = before; k < b->steps.step.n; k++) b->steps.step.at[k].tactic = "copy";
+    return HONE_OK;
+}
+static hone_status make_dense(binder *b, const level *l, int node, hone_bound_var *v) {
+    HONE_TRY(make_real(b, v));
+    if (v->at != HONE_AT_REF || is_dense(v)) return HONE_OK;
+    hone_bound_var dense = *v;
+    HONE_TRY(place(b, l, -1, &dense));
+    HONE_TRY(copy(b, l, node, v, &dense));
+    *v = dense;
+    return HONE_OK;
+}
+
+/* ---- cuts --------------------------------------------------------------------------------------------------------------------------- */
+/* What must be known before node k can be bound: values of unknown shape, and numbers that decide shapes. */
+static bool wants(binder *b, const level *l, int k) {
+    const hone_node *n = l->c->graph->node.at[k];
+    b->n_wanted = 0;
+    for (int q = 0; q < n->n_in; q++) {
+        if (n->in[q] < 0) continue;
+        const hone_bound_var *v = l->var + n->in[q];
+        bool shape = v->at == HONE_AT_SLOT && v->fact.tag == HONE_TAG_TENSOR;
+        bool numbers = q < n->program->n_in && n->program->operand[q].contents && v->at == HONE_AT_REF && !v->fact.value && !hone_fact_numbers(&v->fact);
+        if ((shape || numbers) && b->n_wanted < MAX_WANTED) b->wanted[b->n_wanted++] = n->in[q];
+    }
+    return b->n_wanted > 0;
+}
+
+/* ---- nodes -------------------------------------------------------------------------------------------------------------------------- */
+static hone_status bind_view(binder *b, level *l, int k, const hone_fact *const *in, hone_fact *out, bool *done) {
+    const hone_node *n = l->c->graph->node.at[k];
+    *done = false;
+    if (n->n_in == 0 || n->in[0] < 0 || l->var[n->in[0]].fact.tag != HONE_TAG_TENSOR) return HONE_OK;
+    hone_bound_var *x = l->var + n->in[0];
+    HONE_TRY(make_real(b, x));
+    if (x->at != HONE_AT_REF) return HONE_OK;
+    if (n->program->runs == HONE_RUNS_VIEW && !strcmp(n->program->how, "bitcast")) HONE_TRY(make_dense(b, l, k, x));
+    for (int q = 0; q < n->n_out; q++) {
+        if (n->out[q] < 0) continue;
+        hone_bound_var y = {.fact = out[q], .at = HONE_AT_REF, .ref = x->ref};
+        int64_t offset = 0;
+        if (n->program->runs == HONE_RUNS_VIEW && !strcmp(n->program->how, "bitcast")) hone_dense_strides(&y.fact, y.stride);
+        else if (!hone_view(n, in, x, out, q, y.stride, &offset)) {
+            bool reshaping = !strcmp(n->program->how, "reshape");
+            if (!reshaping) return n->n_out > 1 || !n->program->lines ? hone_fail(HONE_BUG, "a view could not be made") : HONE_OK;
+            HONE_TRY(make_dense(b, l, k, x)); /* a reshape of strided memory: dense first, then it is a view */
+            y.ref = x->ref;
+            hone_dense_strides(&y.fact, y.stride);
+        }
+        y.ref.offset += offset * hone_dtypes[x->fact.dtype].bytes;
+        l->var[n->out[q]] = y;
+    }
+    *done = true;
+    return HONE_OK;
+}
+/* Each input is copied to its place in the output. */
+static hone_status bind_concat(binder *b, level *l, int k, hone_fact *out) {
+    const hone_node *n = l->c->graph->node.at[k];
+    hone_bound_var *y = l->var + n->out[0];
+    int axis = (int)hone_attr_int(n->attr, n->n_attr, "axis", 0);
+    y->fact = out[0];
+    axis += axis < 0 ? out[0].rank : 0;
+    HONE_TRY(place(b, l, n->out[0], y));
+    int64_t at = 0;
+    for (int q = 0; q < n->n_in; q++) {
+        hone_bound_var *x = l->var + n->in[q], part = *y;
+        HONE_TRY(make_real(b, x));
+        part.fact.dim[axis] = x->fact.dim[axis];
+        part.ref.offset += at * y->stride[axis] * hone_dtypes[out[0].dtype].bytes;
+        at += x->fact.dim[axis];
+        bool empty = false;
+        for (int d = 0; d < x->fact.rank; d++) empty |= x->fact.dim[d] == 0;
+        if (!empty) HONE_TRY(copy(b, l, k, x, &part));
+    }
+    return HONE_OK;
+}
+static hone_status bind_program(binder *b, level *l, int k, const hone_instance *in, const hone_call *call, const hone_param *p, hone_fact *out) {
+    hone_node *n = l->c->graph->node.at[k];
+    hone_bound *t = HONE_NEW_N(b->steps.arena, hone_bound, in->n_tensor + 1);
+    bool *constant = HONE_NEW_N(b->scratch, bool, in->n_tensor + 1);
+    if (!t || !constant) return no_memory();
+    for (int q = 0; q < in->n_tensor; q++) {
+        const hone_tensor *w = in->tensor + q;
+        if (w->role != HONE_ROLE_IN) continue;
+        hone_bound_var *v = l->var + n->in[w->operand];
+        if (w->dense) HONE_TRY(make_dense(b, l, k, v));
+        HONE_TRY(make_real(b, v));
+        t[q].ref = v->ref;
+        constant[q] = l->c->graph->var.at[n->in[w->operand]].value != NULL;
+        hone_instance_strides(in, call, p, q, v->fact.dim, v->stride, t[q].stride);
+    }
+    for (int q = 0; q < in->n_tensor; q++) {
+        const hone_tensor *w = in->tensor + q;
+        if (w->role != HONE_ROLE_OUT) continue;
+        int o = w->operand - n->program->n_in;
+        hone_bound_var *v = l->var + n->out[o];
+        v->fact = out[o];
+        HONE_TRY(place(b, l, n->out[o], v));
+        t[q].ref = v->ref;
+        hone_instance_strides(in, call, p, q, v->fact.dim, v->stride, t[q].stride);
+    }
+    hone_cpu_call c = {.instance = in, .param = p, .tensor = t, .constant = constant, .packs = l->c->packs, .node = k, .of = n, .interpret = b->interpret};
+    return hone_cpu_bind(&b->steps, &c);
+}
+static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
+    hone_node *n = l->c->graph->node.at[k];
+    hone_host_step *h = HONE_NEW(b->steps.arena, hone_host_step);
+    hone_host_operand *all = HONE_NEW_N(b->steps.arena, hone_host_operand, n->n_in + n->n_out + 1);
+    hone_ref *refs = HONE_NEW_N(b->steps.arena, hone_ref, n->n_in + n->n_out + 1);
+    if (!h || !all || !refs) return no_memory();
+    *h = (hone_host_step){.compiled = l->c, .node = n, .number = k, .host = l->c->host[k], .in = all, .out = all + n->n_in, .ref = refs};
+    for (int q = 0; q < n->n_in; q++) {
+        refs[q].base = HONE_BASE_ABSOLUTE;
+        if (n->in[q] < 0) { all[q].kind = HONE_OPERAND_ABSENT; continue; }
+        hone_bound_var *v = l->var + n->in[q];
+        HONE_TRY(make_dense(b, l, k, v));
+        if (v->at == HONE_AT_SLOT || (v->slot >= 0 && v->ref.base >= HONE_BASE_FIRST + b->n_in + b->n_out)) all[q] = (hone_host_operand){.kind = HONE_OPERAND_SLOT, .slot = v->slot};
+        else if (v->at == HONE_AT_REF) {
+            all[q] = (hone_host_operand){.kind = HONE_OPERAND_TENSOR, .fact = v->fact}, refs[q] = v->ref;
+            int in = v->ref.base - HONE_BASE_FIRST;
+            if (in >= 0 && in < b->n_in && l->top && v->ref.offset == 0 && l->c->graph->in.at[in] == n->in[q]) all[q].kind = HONE_OPERAND_INPUT, all[q].slot = in;
+            else if (l->c->graph->var.at[n->in[q]].value) all[q].kind = HONE_OPERAND_CONST, all[q].constant = l->c->graph->var.at[n->in[q]].value;
+        } else return hone_fail(HONE_BUG, "input %d was never computed", q);
+    }
+    for (int q = 0; q < n->n_out; q++) {
+        refs[n->n_in + q].base = HONE_BASE_ABSOLUTE;
+        h->out[q].fact = out[q];
+        if (n->out[q] < 0) { h->out[q].kind = HONE_OPERAND_ABSENT; continue; }
+        hone_bound_var *v = l->var + n->out[q];
+        v->fact = out[q];
+        if (hone_fact_shaped(out + q) && !n->n_body && out[q].dtype != HONE_DTYPE_STRING) {
+            HONE_TRY(place(b, l, n->out[q], v));
+            h->out[q].kind = HONE_OPERAND_TENSOR, refs[n->n_in + q] = v->ref;
+        } else {
+            v->at = HONE_AT_SLOT, v->slot = b->n_slot++;
+            h->out[q].kind = HONE_OPERAND_SLOT, h->out[q].slot = v->slot;
+        }
+    }
+    hone_step step = {.tactic = n->n_body ? "control" : "host", .node = k, .of = n, .host = true, .serial = true, .tiles = 1, .data = h};
+    return hone_steps_add(&b->steps, step, refs, n->n_in + n->n_out);
+}
+static hone_status bind_nodes(binder *b, level *l, int from);
+/* If whose condition is known: the branch is bound in place. */
+static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond, bool *done) {
+    hone_node *n = l->c->graph->node.at[k];
+    *done = false;
+    if (strcmp(n->program->how, "if") || n->n_body != 2 || b->inlined > 24) return HONE_OK;
+    int64_t yes;
+    if (cond->value) yes = hone_value_count(cond->value) > 0 && hone_value_i64(cond->value, 0);
+    else if (cond->contents && cond->n_content == 1 && hone_dim_is_number(cond->contents[0])) yes = cond->contents[0];
+    else return HONE_OK;
+    hone_compiled *body = l->c->body[k][yes ? 0 : 1];
+    level inner = {.c = body, .outer = l, .var = HONE_NEW_N(b->scratch, hone_bound_var, body->graph->var.n + 1), .values = NULL};
+    if (!inner.var) return no_memory();
+    for (int v = 0; v < body->graph->var.n; v++) inner.var[v].slot = -1, inner.var[v].fact.rank = -1;
+    for (int q = body->graph->n_formal; q < body->graph->in.n; q++) inner.var[body->graph->in.at[q]] = l->var[n->in[n->n_in - n->n_capture + q - body->graph->n_formal]];
+    int steps = b->steps.step.n, slots = b->n_slot;
+    b->inlined++;
+    hone_status s = bind_nodes(b, &inner, 0);
+    b->inlined--;
+    if (s) return s;
+    if (b->cut >= 0) { /* cannot be cut in the middle of a branch: the branch runs as a whole, as a host step */
+        b->cut = -1, b->steps.step.n = steps, b->n_slot = slots;
+        return HONE_OK;
+    }
+    for (int q = 0; q < n->n_out; q++)
+        if (n->out[q] >= 0) l->var[n->out[q]] = inner.var[body->graph->out.at[q]];
+    *done = true;
+    return HONE_OK;
+}
+/* Numbers that compile knew as expressions of the input dims. */
+static bool bind_known(binder *b, level *l, const hone_node *n) {
+    if (!l->values || !n->n_out) return false;
+    for (int q = 0; q < n->n_out; q++) {
+        if (n->out[q] < 0) continue;
+        const hone_var *v = l->c->graph->var.at + n->out[q];
+        if (!v->contents || v->rank < 0) return false;
+        for (int k = 0; k < v->n_content; k++)
+            if (!hone_dim_is_number(hone_dim_value(v->contents[k], l->values))) return false;
+        for (int k = 0; k < v->rank; k++)
+            if (!hone_dim_is_number(hone_dim_value(v->dim[k], l->values))) return false;
+    }
+    for (int q = 0; q < n->n_out; q++) {
+        if (n->out[q] < 0) continue;
+        const hone_var *v = l->c->graph->var.at + n->out[q];
+        hone_bound_var *w = l->var + n->out[q];
+        hone_dim *d = HONE_NEW_N(b->steps.arena, hone_dim, v->n_content + 1);
+        if (!d) return false;
+        for (int k = 0; k < v->n_content; k++) d[k] = hone_dim_value(v->contents[k], l->values);
+        w->at = HONE_AT_CONTENTS;
+        w->fact = (hone_fact){.dtype = v->dtype, .rank = v->rank, .contents = d, .n_content = v->n_content};
+        for (int k = 0; k < v->rank; k++) w->fact.dim[k] = hone_dim_value(v->dim[k], l->values);
+    }
+    return true;
+}
+static hone_status bind_node(binder *b, level *l, int k) {
+    hone_node *n = l->c->graph->node.at[k];
+    const hone_program *p = n->program;
+    if (bind_known(b, l, n)) return HONE_OK;
+    const hone_fact **in = HONE_NEW_N(b->scratch, const hone_fact *, n->n_in + 1);
+    hone_fact *out = HONE_NEW_N(b->scratch, hone_fact, n->n_out + 1);
+    if (!in || !out) return no_memory();
+    bool strings = false, ready = true, tensors = true;
+    for (int q = 0; q < n->n_in; q++) {
+        in[q] = n->in[q] < 0 ? &hone_fact_unknown : &l->var[n->in[q]].fact;
+        strings |= n->in[q] >= 0 && in[q]->dtype == HONE_DTYPE_STRING;
+        ready &= n->in[q] < 0 || l->var[n->in[q]].at != HONE_AT_SLOT;
+        tensors &= n->in[q] < 0 || in[q]->tag == HONE_TAG_TENSOR;
+    }
+    bool done = false;
+    if (p->runs == HONE_RUNS_CONTROL && ready && n->n_in && n->in[0] >= 0) {
+        HONE_TRY(bind_branch(b, l, k, in[0], &done));
+        if (done) return HONE_OK;
+    }
+    const hone_instance *instance = NULL;
+    hone_call *call = NULL;
+    hone_param *param = NULL;
+    hone_inferring w = {b->scratch, NULL, l->c->instances};
+    bool host = p->runs == HONE_RUNS_HOST || p->runs == HONE_RUNS_CONTROL;
+    if (!host && !ready) {
+        if (!tensors && !strcmp(p->name, "Identity")) { l->var[n->out[0]] = l->var[n->in[0]]; return HONE_OK; }
+        if (!wants(b, l, k)) return hone_fail(HONE_NOT_SUPPORTED, "an input is no tensor");
+        b->cut = k;
+        return HONE_OK;
+    }
+    if (host && !ready)
+        for (int q = 0; q < n->n_out; q++) out[q] = hone_fact_unknown;
+    else HONE_TRY(hone_node_infer(&w, n, in, l->c->instance[k], out, &instance, &call, &param));
+    if (p->how_strings && !host) { /* Cast and Equal of strings run on the host */
+        for (int q = 0; q < n->n_out; q++) strings |= out[q].dtype == HONE_DTYPE_STRING;
+        host = strings;
+    }
+    if (host) return bind_host(b, l, k, out);
+    bool shaped = true, known = n->n_out > 0;
+    for (int q = 0; q < n->n_out; q++) {
+        if (n->out[q] < 0) continue;
+        shaped &= hone_fact_shaped(out + q);
+        known &= hone_fact_numbers(out + q) && hone_fact_shaped(out + q);
+    }
+    if (known) { /* numbers already: no step */
+        for (int q = 0; q < n->n_out; q++) {
+            if (n->out[q] < 0) continue;
+            hone_bound_var *v = l->var + n->out[q];
+            v->fact = out[q], v->at = HONE_AT_CONTENTS;
+            v->fact.contents = hone_arena_copy(b->steps.arena, out[q].contents, sizeof(hone_dim) * (size_t)out[q].n_content);
+            if (!v->fact.contents) return no_memory();
+        }
+        return HONE_OK;
+    }
+    if (!shaped) {
+        if (!wants(b, l, k)) return hone_fail(HONE_NOT_SUPPORTED, "the shape of its output cannot be told");
+        b->cut = k;
+        return HONE_OK;
+    }
+    if (p->runs == HONE_RUNS_VIEW && !strcmp(p->how, "concat")) return bind_concat(b, l, k, out);
+    if (p->runs == HONE_RUNS_VIEW || !strcmp(p->name, "Identity")) {
+        HONE_TRY(bind_view(b, l, k, in, out, &done));
+        if (done) return HONE_OK;
+    }
+    if (!instance) {
+        if (!wants(b, l, k)) return hone_fail(HONE_NOT_SUPPORTED, "%s cannot be bound", p->name);
+        b->cut = k;
+        return HONE_OK;
+    }
+    for (int q = 0; q < instance->n_param; q++) /* a number that only computed contents decide */
+        if (instance->param_real[q] ? param[q].f != param[q].f && wants(b, l, k) : !hone_dim_is_number(param[q].i)) {
+            if (!wants(b, l, k)) return hone_fail(HONE_NOT_SUPPORTED, "%s cannot be bound: a number is not known", p->name);
+            b->cut = k;
+            return HONE_OK;
+        }
+    return bind_program(b, l, k, instance, call, param, out);
+}
+static hone_status bind_nodes(binder *b, level *l, int from) {
+    for (int k = from; k < l->c->graph->node.n; k++) {
+        hone_node *n = l->c->graph->node.at[k];
+        hone_status s = bind_node(b, l, k);
+        if (s) return hone_fail_at(s, "node '%s' (%s): ", n->name, n->program->name);
+        if (b->cut >= 0) return HONE_OK;
+    }
+    return HONE_OK;
+}
+
+/* ---- the plan ----------------------------------------------------------------------------------------------------------------------- */
+static hone_status take_inputs(binder *b, level *l, const hone_fact *input) {
+    const hone_graph *g = l->c->graph;
+    for (int v = 0; v < g->var.n; v++) {
+        hone_bound_var *w = l->var + v;
+        w->slot = -1, w->fact = hone_fact_unknown;
+        const hone_value *c = g->var.at[v].value;
+        if (!c) continue;
+        w->fact = hone_fact_of_value(c);
+        w->at = HONE_AT_REF, w->ref = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)c->data};
+        if (c->tag == HONE_TAG_TENSOR) hone_dense_strides(&w->fact, w->stride);
+    }
+    for (int k = 0; k < g->in.n; k++) {
+        hone_bound_var *w = l->var + g->in.at[k];
+        w->fact = input[k];
+        if (hone_fact_shaped(input + k)) {
+            w->at = HONE_AT_REF, w->ref = (hone_ref){HONE_BASE_FIRST + k, -1, 0};
+            hone_dense_strides(&w->fact, w->stride);
+        } else w->at = HONE_AT_SLOT, w->slot = k; /* the first slots are the inputs */
+    }
+    (void)b;
+    return HONE_OK;
+}
+static void take_values(const hone_compiled *c, const hone_fact *input, int64_t *values) { /* what the symbols of the input dims are */
+    const hone_graph *g = c->graph;
+    int n = hone_dims_count(g->dims);
+    for (int k = 0; k < n; k++) values[k] = HONE_DIM_UNKNOWN;
+    for (int k = 0; k < g->in.n; k++) {
+        const hone_var *v = g->var.at + g->in.at[k];
+        for (int d = 0; d < v->rank && v->rank == input[k].rank; d++)
+            if (hone_dim_is_symbolic(v->dim[d])) {
+                int h = (int)(v->dim[d] - HONE_DIM_BAND);
+                if (h < n && hone_dim_handle_op(g->dims, h) == HONE_DIM_SYMBOL) values[h] = input[k].dim[d];
+            }
+    }
+    hone_dims_eval(g->dims, values);
+}
+static hone_status finish(binder *b, level *l, hone_plan *p) {
+    hone_graph *g = l->c->graph;
+    p->out = hone_arena_alloc(p->arena, sizeof *p->out * (size_t)(g->out.n + 1));
+    if (!p->out) return no_memory();
+    for (int k = 0; k < g->out.n; k++) {
+        hone_bound_var *v = l->var + g->out.at[k];
+        if (b->cut >= 0 && v->at == HONE_AT_NOWHERE) { p->out[k].how = HONE_OUT_LATER; continue; }
+        if (v->at == HONE_AT_NOWHERE) return hone_fail(HONE_BAD_INPUT, "output '%s' is never computed", g->var.at[g->out.at[k]].name);
+        bool mine = v->at == HONE_AT_REF && v->ref.base == HONE_BASE_FIRST + b->n_in + k && v->ref.offset == 0 && is_dense(v);
+        if (b->cut >= 0 && !mine) { p->out[k].how = HONE_OUT_LATER; continue; }
+        p->out[k].fact = v->fact;
+        p->out[k].fact.value = NULL, p->out[k].fact.contents = NULL;
+        if (v->at == HONE_AT_SLOT || (v->slot >= 0 && v->ref.base >= HONE_BASE_FIRST + b->n_in + b->n_out && is_dense(v) && v->ref.offset == 0)) { p->out[k].how = HONE_OUT_SLOT, p->out[k].slot = v->slot; continue; }
+        p->out[k].how = HONE_OUT_WRITTEN;
+        if (mine) continue;
+        HONE_TRY(make_real(b, v));
+        hone_bound_var to = *v;
+        to.ref = (hone_ref){HONE_BASE_FIRST + b->n_in + k, -1, 0};
+        hone_dense_strides(&to.fact, to.stride);
+        int64_t bytes;
+        HONE_TRY(fact_bytes(&v->fact, &bytes));
+        if (bytes) HONE_TRY(copy(b, l, -1, v, &to));
+    }
+    if (b->cut >= 0) { /* what lives on keeps its block to the end; the state is kept for the next stretch */
+        for (int k = 0; k < g->var.n; k++)
+            if (l->var[k].at == HONE_AT_REF && l->var[k].ref.base == HONE_BASE_ARENA && l->var[k].ref.block >= 0) b->steps.block.at[l->var[k].ref.block].last = b->steps.step.n;
+    }
+    p->n_step = b->steps.step.n;
+    p->arena_bytes = hone_memory_plan(b->steps.block.at, b->steps.block.n, p->n_step, &p->lower_bound_bytes, &p->sum_bytes);
+    if (p->arena_bytes < 0) return no_memory();
+    for (int k = 0; k < b->steps.patch.n; k++) {
+        hone_ref *r = b->steps.patch.at[k];
+        if (r->block >= 0) r->offset += b->steps.block.at[r->block].at, r->block = -1;
+    }
+    if (b->cut >= 0) {
+        p->cut_node = b->cut, p->n_wanted = b->n_wanted;
+        p->wanted = hone_arena_copy(p->arena, b->wanted, sizeof *b->wanted * (size_t)b->n_wanted);
+        p->var = hone_arena_copy(p->arena, l->var, sizeof *l->var * (size_t)g->var.n);
+        if (!p->wanted || !p->var) return no_memory();
+        for (int k = 0; k < g->var.n; k++) {
+            hone_bound_var *v = p->var + k;
+            if (!g->var.at[k].value) v->fact.value = NULL;
+            if (v->at == HONE_AT_REF && v->ref.base == HONE_BASE_ARENA) {
+                if (v->ref.block >= 0) v->ref.offset += b->steps.block.at[v->ref.block].at;
+                v->ref.base = HONE_BASE_FIRST + b->n_in + b->n_out + ARENA_SLOT(p->depth), v->ref.block = -1; /* the next stretch has an arena of its own */
+            }
+        }
+    }
+    p->step = hone_arena_copy(p->arena, b->steps.step.at, sizeof *p->step * (size_t)p->n_step);
+    if (!p->step) return no_memory();
+    for (int k = 0; k < p->n_step; k++)
+        if (p->step[k].scratch_bytes > p->scratch_bytes) p->scratch_bytes = p->step[k].scratch_bytes;
+    p->n_slot = b->n_slot, p->n_base = HONE_BASE_FIRST + b->n_in + b->n_out + b->n_slot;
+    return HONE_OK;
+}
+hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, bool interpret, hone_plan **out) {
+    const hone_graph *g = c->graph;
+    if (after && after->depth + 1 >= MAX_CUTS) return hone_fail(HONE_NOT_SUPPORTED, "more than %d shapes depend on computed data", MAX_CUTS);
+    hone_plan *p = hone_alloc(sizeof *p);
+    binder b = {.interpret = interpret, .cut = -1, .after = after, .n_in = g->in.n, .n_out = g->out.n};
+    hone_status s = HONE_OK;
+    if (!p || !(p->arena = hone_arena_create()) || !(b.scratch = hone_arena_create())) { s = no_memory(); goto done; }
+    p->cut_node = -1, p->depth = after ? after->depth + 1 : 0;
+    b.steps.arena = p->arena;
+    /* slots: inputs that are no plain tensors, arenas of earlier stretches, then what host ops make */
+    b.n_slot = after ? after->n_slot : g->in.n + MAX_CUTS;
+    level l = {.c = c, .top = true};
+    l.var = hone_arena_alloc(b.scratch, sizeof *l.var * (size_t)(g->var.n + 1));
+    l.values = hone_arena_alloc(b.scratch, sizeof *l.values * (size_t)(hone_dims_count(g->dims) + 1));
+    b.out_taken = hone_arena_alloc(b.scratch, (size_t)g->out.n + 1);
+    if (!l.var || !l.values || !b.out_taken) { s = no_memory(); goto done; }
+    take_values(c, input, l.values);
+    int from = 0;
+    if (!after) s = take_inputs(&b, &l, input);
+    else {
+        from = after->cut_node;
+        memcpy(l.var, after->var, sizeof *l.var * (size_t)g->var.n);
+        for (int k = 0; k < g->in.n; k++)
+            if (!l.var[g->in.at[k]].fact.value) l.var[g->in.at[k]].fact.value = input[k].value;
+        for (int k = 0; k < g->out.n; k++) b.out_taken[k] = after->out[k].how != HONE_OUT_LATER;
+        for (int k = 0; k < after->n_wanted; k++) {
+            hone_bound_var *v = l.var + after->wanted[k];
+            if (v->at == HONE_AT_SLOT) {
+                v->fact = wanted[k];
+                if (hone_fact_shaped(&v->fact)) {
+                    v->at = HONE_AT_REF, v->ref = (hone_ref){HONE_BASE_FIRST + b.n_in + b.n_out + v->slot, -1, 0};
+                    hone_dense_strides(&v->fact, v->stride);
+                }
+            } else v->fact.value = wanted[k].value, v->fact.contents = NULL;
+        }
+    }
+    if (!s) s = bind_nodes(&b, &l, from);
+    if (!s) s = finish(&b, &l, p);
+done:
+    hone_vec_free(&b.steps.step);
+    hone_vec_free(&b.steps.block);
+    hone_vec_free(&b.steps.patch);
+    hone_arena_destroy(b.scratch);
+    if (s) hone_plan_destroy(p);
+    else *out = p;
+    return s;
+}
+void hone_plan_destroy(hone_plan *p) {
+    while (p) {
+        hone_plan *next = p->sibling;
+        hone_plan_destroy(p->next_cut);
+        hone_free(p->key);
+        hone_arena_destroy(p->arena);
+        hone_free(p);
+        p = next;
+    }
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+   compile: from an imported graph to one that can be bound, once a model. */
+#include <string.h>
+
+#include "passes/passes.h"
+#include "plan/plan.h"
+
+static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to compile"); }
+
+/* Which inputs' numbers decide shapes or branches: walk back from `contents` operands and conditions through small tensors. Shape and Size end the walk: they read
+   dims, not numbers. */
+static void trace(hone_compiled *c, hone_vid id, uint8_t *met, int depth) {
+    const hone_graph *g = c->graph;
+    if (id < 0 || met[id] || depth > 200) return;
+    met[id] = 1;
+    const hone_var *v = g->var.at + id;
+    if (v->value || v->rank > 1) return;
+    for (int k = 0; k < g->in.n; k++)
+        if (g->in.at[k] == id) c->content_input[k] = true;
+    if (v->producer < 0) return;
+    const hone_node *n = g->node.at[v->producer];
+    hone_kind kind = v->dtype ? hone_dtypes[v->dtype].kind : HONE_KIND_NONE;
+    if (n->program->runs == HONE_RUNS_VIEW && (!strcmp(n->program->how, "shape") || !strcmp(n->program->how, "size"))) return;
+    if (n->program->runs == HONE_RUNS_HOST || n->program->runs == HONE_RUNS_CONTROL || kind == HONE_KIND_FLOAT) return;
+    for (int k = 0; k < n->n_in; k++) trace(c, n->in[k], met, depth + 1);
+}
+static void find_contents(hone_compiled *c) {
+    const hone_graph *g = c->graph;
+    uint8_t *met = hone_alloc((size_t)g->var.n + 1);
+    if (!met) return; /* then such an input cuts the plan: slower, not wrong */
+    for (int k = 0; k < g->node.n; k++) {
+        const hone_node *n = g->node.at[k];
+        for (int q = 0; q < n->n_in - n->n_capture; q++)
+            if ((q < n->program->n_in && n->program->operand[q].contents) || (n->program->runs == HONE_RUNS_CONTROL && q < 2 && q < n->n_in)) trace(c, n->in[q], met, 0);
+        for (int q = n->n_in - n->n_capture; q < n->n_in; q++) /* a body may read a captured scalar as a condition */
+            if (n->in[q] >= 0 && g->var.at[n->in[q]].rank == 0) trace(c, n->in[q], met, 0);
+    }
+    hone_free(met);
+}
+static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int depth) {
+    hone_graph *g = c->graph;
+    int n = g->node.n;
+    if (depth > 40) return hone_fail(HONE_BAD_INPUT, "bodies are nested too deeply");
+    c->outer = outer;
+    if (outer) c->instances = outer->instances, c->packs = outer->packs;
+    c->instance = hone_arena_alloc(g->arena, sizeof *c->instance * (size_t)(n + 1));
+    c->host = hone_arena_alloc(g->arena, sizeof *c->host * (size_t)(n + 1));
+    c->body = hone_arena_alloc(g->arena, sizeof *c->body * (size_t)(n + 1));
+    c->content_input = hone_arena_alloc(g->arena, (size_t)g->in.n + 1);
+    if (!c->instance || !c->host || !c->body || !c->content_input) return no_memory();
+    find_contents(c);
+    for (int k = 0; k < n; k++) {
+        hone_node *node = g->node.at[k];
+        const hone_program *p = node->program;
+        const char *how = p->runs == HONE_RUNS_HOST || p->runs == HONE_RUNS_CONTROL ? p->how : p->how_strings;
+        if (how && !(c->host[k] = hone_host_find(how)) && p->runs != HONE_RUNS_PROGRAM && p->runs != HONE_RUNS_VIEW)
+            return hone_fail(HONE_NOT_SUPPORTED, "node '%s' (%s): there is no host function '%s'", node->name, p->name, how);
+        if (!node->n_body) continue;
+        c->body[k] = HONE_NEW_N(g->arena, hone_compiled *, node->n_body);
+        for (int b = 0; c->body[k] && b < node->n_body; b++) {
+            hone_compiled *inner = HONE_NEW(g->arena, hone_compiled);
+            if (!(c->body[k][b] = inner)) return no_memory();
+            inner->graph = node->body[b];
+            HONE_TRY(compile_graph(inner, c, depth + 1));
+        }
+        if (!c->body[k]) return no_memory();
+    }
+    return HONE_OK;
+}
+hone_status hone_compile(hone_graph *g, hone_compiled **out) {
+    hone_compiled *c = hone_alloc(sizeof *c);
+    if (!c) { hone_graph_destroy(g); return no_memory(); }
+    c->graph = g, c->nodes_before = g->node.n;
+    hone_status s = HONE_OK;
+    if (!(c->instances = hone_instances_create()) || !(c->packs = hone_packs_create())) s = no_memory();
+    if (!s) s = hone_passes_run(g, c->instances, &c->passes);
+    if (!s) s = compile_graph(c, NULL, 0);
+    if (s) { hone_compiled_destroy(c); return s; }
+    *out = c;
+    return HONE_OK;
+}
+void hone_compiled_destroy(hone_compiled *c) {
+    if (!c) return;
+    hone_text_free(&c->passes);
+    hone_packs_destroy(c->packs);
+    hone_instances_destroy(c->instances);
+    hone_graph_destroy(c->graph);
+    hone_free(c);
+}

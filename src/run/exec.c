@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0
+   exec: see exec.h. The team enters a plan once a run: its members take tiles of each wide step and meet at a barrier; runs of small steps and host steps
+   belong to the calling thread. */
+#include "run/exec.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/thread.h"
+#include "plan/bind.h"
+
+struct hone_exec {
+    const hone_compiled *c;
+    hone_exec_options options;
+    hone_plan *plans; /* most recently used first, through `sibling` */
+    int n_plans;
+    const hone_plan *last;
+    struct { void *at; size_t bytes; } arena[MAX_CUTS];
+    struct { void *at; size_t bytes; } scratch;
+    hone_value **slot;
+    void **base;
+    int n_slot, n_base;
+    hone_vec(int64_t) key;
+    hone_fact *input;      /* facts of this run's inputs */
+    hone_strings *strings; /* made in this run */
+    hone_exec ***child;    /* one a node, one a body */
+    hone_value *const *in;
+};
+
+static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a run"); }
+
+hone_status hone_exec_create(const hone_compiled *c, const hone_exec_options *o, hone_exec **out) {
+    hone_exec *e = hone_alloc(sizeof *e);
+    if (!e) return no_memory();
+    e->c = c, e->options = *o;
+    e->input = hone_alloc(sizeof *e->input * (size_t)(c->graph->in.n + 1));
+    e->child = hone_alloc(sizeof *e->child * (size_t)(c->graph->node.n + 1));
+    if (!e->input || !e->child) { hone_exec_destroy(e); return no_memory(); }
+    *out = e;
+    return HONE_OK;
+}
+void hone_exec_destroy(hone_exec *e) {
+    if (!e) return;
+    hone_plan_destroy(e->plans);
+    for (int k = 0; k < MAX_CUTS; k++) hone_free(e->arena[k].at);
+    for (int k = 0; k < e->n_slot; k++) hone_value_drop(e->slot[k]);
+    for (int k = 0; e->child && k < e->c->graph->node.n; k++) {
+        for (int b = 0; e->child[k] && b < e->c->graph->node.at[k]->n_body; b++) hone_exec_destroy(e->child[k][b]);
+        hone_free(e->child[k]);
+    }
+    hone_free(e->child);
+    hone_free(e->scratch.at);
+    hone_free(e->slot);
+    hone_free(e->base);
+    hone_free(e->input);
+    hone_vec_free(&e->key);
+    hone_strings_drop(e->strings);
+    hone_free(e);
+}
+const hone_plan *hone_exec_last(const hone_exec *e) { return e->last; }
+int hone_exec_plans(const hone_exec *e) { return e->n_plans; }
+
+/* ---- host steps --------------------------------------------------------------------------------------------------------------------- */
+typedef struct { hone_host_call call; hone_exec *exec; const hone_host_step *step; } hosting;
+static hone_status run_body(const hone_host_call *call, int b, hone_value *const *in, int n_in, hone_value **out, int n_out) {
+    const hosting *h = call->run;
+    hone_exec *e = h->exec;
+    int node = h->step->number;
+    /* a branch bound in place belongs to another graph: its bodies hang on the compiled body's own number */
+    const hone_compiled *c = h->step->compiled;
+    if (b < 0 || b >= call->node->n_body) return hone_fail(HONE_BUG, "no such body");
+    hone_exec **place, *fresh = NULL;
+    if (c == e->c) {
+        if (!e->child[node] && !(e->child[node] = hone_alloc(sizeof *e->child[node] * (size_t)call->node->n_body))) return no_memory();
+        place = &e->child[node][b];
+    } else place = &fresh;
+    if (!*place) HONE_TRY(hone_exec_create(c->body[node][b], &e->options, place));
+    const hone_graph *g = c->body[node][b]->graph;
+    if (n_in != g->in.n || n_out != g->out.n) {
+        hone_exec_destroy(fresh);
+        return hone_fail(HONE_BAD_INPUT, "a body has %d inputs and %d outputs, %d and %d are needed", g->in.n, g->out.n, n_in, n_out);
+    }
+    hone_status s = hone_exec_run(*place, in, out);
+    hone_exec_destroy(fresh);
+    return s;
+}
+static hone_status run_host(hone_exec *e, const hone_step *step) {
+    const hone_host_step *h = step->data;
+    const hone_node *n = h->node;
+    hone_value *stack[32], **all = stack;
+    hone_dtype types_stack[32], *types = types_stack;
+    int count = n->n_in + n->n_out;
+    if (count > 32 && (!(all = hone_alloc(sizeof *all * (size_t)count)) || !(types = hone_alloc(sizeof *types * (size_t)count)))) { if (all != stack) hone_free(all); return no_memory(); }
+    memset(all, 0, sizeof *all * (size_t)count);
+    hone_value **in = all, **out = all + n->n_in;
+    hone_status s = HONE_OK;
+    bool keeps = false; /* a result may hold its inputs: they must own their data */
+    for (int k = 0; k < n->n_out; k++) {
+        int o = n->program->n_in + (k < n->program->n_out ? k : n->program->n_out - 1);
+        hone_of of = n->program->operand[o].of;
+        keeps |= of == HONE_OF_SEQ || of == HONE_OF_OPT || of == HONE_OF_MAP || of == HONE_OF_ANY || n->n_body;
+    }
+    for (int k = 0; k < n->n_in && !s; k++) {
+        const hone_host_operand *o = h->in + k;
+        if (o->kind == HONE_OPERAND_ABSENT) continue;
+        const hone_value *v = o->kind == HONE_OPERAND_SLOT ? (o->slot < e->c->graph->in.n ? e->in[o->slot] : e->slot[o->slot]) : o->kind == HONE_OPERAND_INPUT ? e->in[o->slot] : o->kind == HONE_OPERAND_CONST ? o->constant : NULL;
+        hone_value *view = NULL;
+        if (!v && o->kind == HONE_OPERAND_TENSOR) {
+            s = hone_value_view(o->fact.dtype, o->fact.dim, o->fact.rank, hone_ref_at(h->ref[k], e->base), &view);
+            v = view;
+        }
+        if (s || !v) continue;
+        if (keeps && v->tag == HONE_TAG_TENSOR && !v->free_data && o->kind != HONE_OPERAND_CONST) s = hone_value_copy(v, &in[k]);
+        else in[k] = hone_value_hold((hone_value *)v);
+        hone_value_drop(view);
+    }
+    for (int k = 0; k < n->n_out && !s; k++) {
+        types[k] = h->out[k].fact.dtype;
+        if (h->out[k].kind == HONE_OPERAND_TENSOR) s = hone_value_view(h->out[k].fact.dtype, h->out[k].fact.dim, h->out[k].fact.rank, hone_ref_at(h->ref[n->n_in + k], e->base), &out[k]);
+    }
+    if (!s && !e->strings && !(e->strings = hone_strings_create())) s = no_memory();
+    if (!s) {
+        hosting w = {.call = {.node = n, .in = in, .out = out, .out_dtype = types, .strings = e->strings, .run_body = run_body}, .exec = e, .step = h};
+        w.call.run = &w;
+        s = h->host ? h->host(&w.call) : hone_fail(HONE_NOT_SUPPORTED, "there is no host function for it");
+    }
+    for (int k = 0; k < n->n_out && !s; k++) {
+        const hone_host_operand *o = h->out + k;
+        if (o->kind == HONE_OPERAND_ABSENT) continue;
+        if (!out[k]) s = hone_fail(HONE_BUG, "output %d was not made", k);
+        else if (o->kind == HONE_OPERAND_SLOT) {
+            hone_value_drop(e->slot[o->slot]);
+            e->slot[o->slot] = hone_value_hold(out[k]);
+            e->base[HONE_BASE_FIRST + e->c->graph->in.n + e->c->graph->out.n + o->slot] = out[k]->data;
+        } else { /* an op that made its own tensor in spite of the one handed in */
+            void *to = hone_ref_at(h->ref[n->n_in + k], e->base);
+            int64_t bytes = hone_value_count(out[k]) * hone_dtypes[out[k]->dtype].bytes;
+            bool fits = out[k]->dtype == o->fact.dtype && out[k]->rank == o->fact.rank;
+            for (int d = 0; fits && d < out[k]->rank; d++) fits = out[k]->dim[d] == o->fact.dim[d];
+            if (!fits) s = hone_fail(HONE_BUG, "output %d has another shape than inferred", k);
+            else if (out[k]->data != to && bytes) memcpy(to, out[k]->data, (size_t)bytes);
+        }
+    }
+    for (int k = 0; k < count; k++) hone_value_drop(all[k]);
+    if (all != stack) hone_free(all), hone_free(types);
+    return s;
+}
+
+/* ---- the team ----------------------------------------------------------------------------------------------------------------------- */
+typedef struct {
+    hone_exec *e;
+    const hone_plan *p;
+    hone_barrier barrier;
+    atomic_int status;
+    atomic_int phase_next; /* tiles of the wide step under way */
+    atomic_int step_next;
+    pthread_mutex_t lock;
+    char message[512];
+    _Atomic int64_t tile[2]; /* next tile of the wide step; two, because the next step's is set while the last one's is still read */
+} teaming;
+static void failed(teaming *t, const hone_step *s, hone_status st) {
+    hone_status full = s->of ? hone_fail_at(st, "node '%s' (%s): ", s->of->name, s->of->program->name) : st;
+    pthread_mutex_lock(&t->lock);
+    if (!atomic_load(&t->status)) {
+        strncpy(t->message, hone_fail_text(), sizeof t->message - 1);
+        atomic_store(&t->status, (int)full);
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+static void serial_step(teaming *t, const hone_step *s, void *scratch) {
+    hone_status st = HONE_OK;
+    if (s->host) st = run_host(t->e, s);
+    else
+        for (int64_t k = 0; k < s->tiles && !st; k++) st = s->tile(s, t->e->base, k, scratch);
+    if (st) failed(t, s, st);
+}
+static void member(void *arg, int me, int members) {
+    teaming *t = arg;
+    char *scratch = (char *)t->e->scratch.at + (size_t)me * t->p->scratch_bytes;
+    if (me == 0) hone_barrier_init(&t->barrier, members);
+    int wide = 0;
+    for (int k = 0; k < t->p->n_step; k++) {
+        const hone_step *s = t->p->step + k;
+        if (s->serial || members == 1) {
+            if (me == 0 && !atomic_load(&t->status)) serial_step(t, s, scratch);
+            continue; /* the others run ahead to the next wide step and wait there */
+        }
+        if (me == 0) atomic_store(&t->tile[wide & 1], 0), atomic_store(&t->step_next, k + 1);
+        else { /* until the caller has come here */
+            for (int spin = 0; atomic_load_explicit(&t->step_next, memory_order_acquire) < k + 1; spin++) {
+                if (spin > 2000) { struct timespec ts = {0, 20000}; nanosleep(&ts, NULL); }
+#if defined(__x86_64__)
+                else __builtin_ia32_pause();
+#endif
+            }
+        }
+        int64_t tile;
+        while (!atomic_load_explicit(&t->status, memory_order_relaxed) && (tile = atomic_fetch_add(&t->tile[wide & 1], 1)) < s->tiles) {
+            hone_status st = s->tile(s, t->e->base, tile, scratch);
+            if (st) failed(t, s, st);
+        }
+        hone_barrier_wait(&t->barrier);
+        wide++;
+    }
+}
+static hone_status grow(void **at, size_t *have, size_t want) {
+    if (*have >= want && *at) return HONE_OK;
+    hone_free(*at);
+    *have = 0;
+    if (!(*at = hone_alloc_raw(want ? want : 1))) return no_memory();
+    *have = want;
+    return HONE_OK;
+}
+static hone_status run_steps(hone_exec *e, const hone_plan *p) {
+    int threads = e->options.threads > 0 ? e->options.threads : hone_cores();
+    bool wide = false;
+    for (int k = 0; k < p->n_step && !wide; k++) wide = !p->step[k].serial;
+    if (!wide) threads = 1;
+    HONE_TRY(grow(&e->scratch.at, &e->scratch.bytes, ((p->scratch_bytes + 63) / 64 * 64) * (size_t)threads + 64));
+    teaming t = {.e = e, .p = p};
+    pthread_mutex_init(&t.lock, NULL);
+    if (threads == 1) member(&t, 0, 1);
+    else hone_team_run(threads, member, &t);
+    pthread_mutex_destroy(&t.lock);
+    hone_status s = (hone_status)atomic_load(&t.status);
+    return s ? hone_fail(s, "%s", t.message) : HONE_OK;
+}
+
+/* ---- plans -------------------------------------------------------------------------------------------------------------------------- */
+static bool same_key(const hone_plan *p, const int64_t *key, int n) {
+    const int64_t *k = (const int64_t *)(const void *)p->key;
+    return k[0] == n && !memcmp(k + 1, key, sizeof *key * (size_t)n);
+}
+static hone_plan *find(hone_plan **list, const int64_t *key, int n) { /* and moves it to the front */
+    for (hone_plan **p = list; *p; p = &(*p)->sibling)
+        if (same_key(*p, key, n)) {
+            hone_plan *found = *p;
+            *p = found->sibling, found->sibling = *list, *list = found;
+            return found;
+        }
+    return NULL;
+}
+static hone_status keep(hone_exec *e, hone_plan **list, hone_plan *p, const int64_t *key, int n, int most) {
+    int64_t *k = hone_alloc(sizeof *k * (size_t)(n + 1));
+    if (!k) { hone_plan_destroy(p); return no_memory(); }
+    k[0] = n;
+    memcpy(k + 1, key, sizeof *k * (size_t)n);
+    p->key = (char *)k, p->sibling = *list, *list = p;
+    int count = 1;
+    for (hone_plan *q = p; q->sibling; q = q->sibling)
+        if (++count > most) { /* the least recently used goes */
+            hone_plan *old = q->sibling;
+            q->sibling = NULL;
+            hone_plan_destroy(old);
+            break;
+        }
+    if (list == &e->plans) e->n_plans = count > most ? most : count;
+    return HONE_OK;
+}
+static bool add_key(hone_exec *e, const hone_value *v, bool numbers) {
+    if (!v) return hone_push(&e->key, -7);
+    if (!hone_push(&e->key, (int64_t)v->tag * 64 + v->dtype) || !hone_push(&e->key, v->tag == HONE_TAG_TENSOR ? v->rank : -1)) return false;
+    for (int k = 0; v->tag == HONE_TAG_TENSOR && k < v->rank; k++)
+        if (!hone_push(&e->key, v->dim[k])) return false;
+    if (!numbers || v->tag != HONE_TAG_TENSOR || v->dtype == HONE_DTYPE_STRING) return true;
+    int64_t n = hone_value_count(v);
+    for (int64_t k = 0; k < n && k < 4096; k++) {
+        double f = hone_dtypes[v->dtype].kind == HONE_KIND_FLOAT ? hone_value_f64(v, k) : 0;
+        int64_t i = hone_dtypes[v->dtype].kind == HONE_KIND_FLOAT ? 0 : hone_value_i64(v, k);
+        if (hone_dtypes[v->dtype].kind == HONE_KIND_FLOAT) memcpy(&i, &f, sizeof i);
+        if (!hone_push(&e->key, i)) return false;
+    }
+    return true;
+}
+/* What the next stretch wants to know, read off the last one. `views` are borrowed tensors over arena memory; the caller drops them. */
+static hone_status read_wanted(hone_exec *e, const hone_plan *p, hone_fact *facts, hone_value **views) {
+    for (int k = 0; k < p->n_wanted; k++) {
+        const hone_bound_var *v = p->var + p->wanted[k];
+        if (v->at == HONE_AT_SLOT) {
+            const hone_value *w = v->slot < e->c->graph->in.n ? e->in[v->slot] : e->slot[v->slot];
+            if (!w) return hone_fail(HONE_BUG, "a value is not there");
+            facts[k] = hone_fact_of_value(w);
+        } else {
+            HONE_TRY(hone_value_view(v->fact.dtype, v->fact.dim, v->fact.rank, hone_ref_at(v->ref, e->base), &views[k]));
+            /* strided: only dense numbers are read */
+            facts[k] = hone_fact_of_value(views[k]);
+        }
+        if (!add_key(e, facts[k].value, true)) return no_memory();
+    }
+    return HONE_OK;
+}
+static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
+    const hone_graph *g = e->c->graph;
+    HONE_TRY(grow(&e->arena[p->depth].at, &e->arena[p->depth].bytes, (size_t)p->arena_bytes));
+    if (p->n_base > e->n_base) {
+        void **base = hone_realloc(e->base, sizeof *base * (size_t)e->n_base, sizeof *base * (size_t)p->n_base);
+        if (!base) return no_memory();
+        memset(base + e->n_base, 0, sizeof *base * (size_t)(p->n_base - e->n_base));
+        e->base = base, e->n_base = p->n_base;
+    }
+    if (p->n_slot > e->n_slot) {
+        hone_value **slot = hone_realloc(e->slot, sizeof *slot * (size_t)e->n_slot, sizeof *slot * (size_t)p->n_slot);
+        if (!slot) return no_memory();
+        memset(slot + e->n_slot, 0, sizeof *slot * (size_t)(p->n_slot - e->n_slot));
+        e->slot = slot, e->n_slot = p->n_slot;
+    }
+    e->base[HONE_BASE_ARENA] = e->arena[p->depth].at;
+    e->base[HONE_BASE_FIRST + g->in.n + g->out.n + g->in.n + p->depth] = e->arena[p->depth].at; /* ARENA_SLOT */
+    for (int k = 0; k < g->in.n; k++) e->base[HONE_BASE_FIRST + k] = e->in[k] ? e->in[k]->data : NULL;
+    for (int k = 0; k < g->out.n; k++) {
+        if (p->out[k].how != HONE_OUT_WRITTEN) continue;
+        const hone_fact *f = &p->out[k].fact;
+        if (!out[k]) HONE_TRY(hone_value_tensor(f->dtype, f->dim, f->rank, &out[k]));
+        bool fits = out[k]->tag == HONE_TAG_TENSOR && out[k]->dtype == f->dtype && out[k]->rank == f->rank;
+        for (int d = 0; fits && d < f->rank; d++) fits = out[k]->dim[d] == f->dim[d];
+        if (!fits) return hone_fail(HONE_BAD_INPUT, "the tensor given for output '%s' has another shape or type than the result", g->var.at[g->out.at[k]].name);
+        e->base[HONE_BASE_FIRST + g->in.n + k] = out[k]->data;
+    }
+    HONE_TRY(run_steps(e, p));
+    for (int k = 0; k < g->out.n; k++) {
+        if (p->out[k].how != HONE_OUT_SLOT) continue;
+        hone_value *v = p->out[k].slot < g->in.n ? e->in[p->out[k].slot] : e->slot[p->out[k].slot];
+        if (!v) return hone_fail(HONE_BUG, "output %d was not made", k);
+        hone_value_drop(out[k]);
+        out[k] = NULL;
+        if (v->free_data || v->tag != HONE_TAG_TENSOR) out[k] = hone_value_hold(v);
+        else HONE_TRY(hone_value_copy(v, &out[k]));
+    }
+    return HONE_OK;
+}
+static hone_status own_strings(hone_value **v) { /* a string tensor leaves: it takes its strings along */
+    if (!*v || (*v)->tag != HONE_TAG_TENSOR || (*v)->dtype != HONE_DTYPE_STRING) return HONE_OK;
+    hone_value *copy;
+    HONE_TRY(hone_value_copy(*v, &copy));
+    hone_value_drop(*v);
+    *v = copy;
+    return HONE_OK;
+}
+static hone_status check_input(const hone_graph *g, int k, const hone_value *v) {
+    const hone_var *w = g->var.at + g->in.at[k];
+    if (!v) return HONE_OK;
+    if (w->tag != v->tag && w->dtype) return g->outer ? HONE_OK : hone_fail(HONE_BAD_INPUT, "input '%s' is of another kind (tensor, sequence, optional) than the model's", w->name);
+    if (v->tag != HONE_TAG_TENSOR || g->outer) return HONE_OK;
+    if (w->dtype && v->dtype != w->dtype) return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, the model wants %s", w->name, hone_dtypes[v->dtype].name, hone_dtypes[w->dtype].name);
+    if (w->rank >= 0 && v->rank != w->rank) return hone_fail(HONE_BAD_INPUT, "input '%s' has %d dims, the model wants %d", w->name, v->rank, w->rank);
+    for (int d = 0; d < w->rank; d++)
+        if (hone_dim_is_number(w->dim[d]) && w->dim[d] != v->dim[d]) return hone_fail(HONE_BAD_INPUT, "input '%s': dim %d is %lld, the model wants %lld", w->name, d, (long long)v->dim[d], (long long)w->dim[d]);
+    return HONE_OK;
+}
+hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out) {
+    const hone_graph *g = e->c->graph;
+    hone_value *const *before = e->in;
+    e->in = in, e->key.n = 0;
+    for (int k = 0; k < g->in.n; k++) {
+        HONE_TRY(check_input(g, k, in[k]));
+        e->input[k] = in[k] ? hone_fact_of_value(in[k]) : hone_fact_unknown;
+        if (!e->c->content_input[k]) e->input[k].value = NULL;
+        if (!add_key(e, in[k], e->c->content_input[k])) return no_memory();
+    }
+    for (int k = 0; k < g->in.n; k++) /* one symbol, one value */
+        for (int q = 0; q < k; q++) {
+            const hone_var *v = g->var.at + g->in.at[k], *w = g->var.at + g->in.at[q];
+            if (g->outer || e->input[k].rank < 0 || e->input[q].rank < 0) continue;
+            for (int d = 0; d < v->rank; d++)
+                for (int f = 0; f < w->rank; f++)
+                    if (hone_dim_is_symbolic(v->dim[d]) && v->dim[d] == w->dim[f] && e->input[k].dim[d] != e->input[q].dim[f]) {
+                        const char *name = hone_dim_symbol_name(g->dims, (int)(v->dim[d] - HONE_DIM_BAND));
+                        return hone_fail(HONE_BAD_INPUT, "'%s' is %lld in input '%s' and %lld in input '%s'", name, (long long)e->input[q].dim[f], w->name, (long long)e->input[k].dim[d], v->name);
+                    }
+        }
+    int most = e->options.plans > 0 ? e->options.plans : 64;
+    hone_value **mine = out;
+    hone_plan *p = find(&e->plans, e->key.at, e->key.n);
+    hone_status s = HONE_OK;
+    if (!p) {
+        s = hone_bind(e->c, e->input, NULL, NULL, e->options.interpret, &p);
+        if (!s) s = keep(e, &e->plans, p, e->key.at, e->key.n, most);
+    }
+    if (!s) e->last = p;
+    while (!s) {
+        s = run_stretch(e, p, mine);
+        if (s || p->cut_node < 0) break;
+        hone_fact facts[MAX_WANTED];
+        hone_value *views[MAX_WANTED] = {0};
+        e->key.n = 0;
+        s = read_wanted(e, p, facts, views);
+        hone_plan *next = s ? NULL : find(&p->next_cut, e->key.at, e->key.n);
+        if (!s && !next) {
+            s = hone_bind(e->c, e->input, p, facts, e->options.interpret, &next);
+            if (!s) s = keep(e, &p->next_cut, next, e->key.at, e->key.n, 8);
+        }
+        for (int k = 0; k < p->n_wanted; k++) hone_value_drop(views[k]);
+        p = next;
+    }
+    for (int k = 0; k < g->out.n && !s; k++) s = own_strings(mine + k);
+    for (int k = 0; k < e->n_slot; k++) hone_value_drop(e->slot[k]), e->slot[k] = NULL;
+    hone_strings_drop(e->strings);
+    e->strings = NULL, e->in = before;
+    return s;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+   model: the public model and session handles, and what they report. */
+#include "run/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/onnx.h"
+
+const char *hone_version(void) { return "0.1.0"; }
+
+/* ---- models ------------------------------------------------------------------------------------------------------------------------- */
+static hone_status describe(hone_model *m, hone_port *p, hone_vid id) {
+    const hone_graph *g = m->compiled->graph;
+    const hone_var *v = g->var.at + id;
+    hone_text t = {0};
+    int64_t *dims = HONE_NEW_N(g->arena, int64_t, HONE_MAX_RANK);
+    if (!dims) return hone_fail(HONE_NO_MEMORY, "no memory for a model");
+    static const char *const kinds[] = {"", "seq ", "opt ", "map "};
+    hone_text_put(&t, "%s%s", kinds[v->tag], v->dtype ? hone_dtypes[v->dtype].name : "?");
+    if (v->tag == HONE_TAG_TENSOR) hone_text_put(&t, v->rank < 0 ? "[…]" : "[");
+    for (int k = 0; k < v->rank; k++) {
+        if (k) hone_text_put(&t, ", ");
+        hone_dim_print(g->dims, v->dim[k], &t);
+        dims[k] = hone_dim_is_number(v->dim[k]) ? v->dim[k] : -1;
+    }
+    if (v->tag == HONE_TAG_TENSOR && v->rank >= 0) hone_text_put(&t, "]");
+    *p = (hone_port){.name = v->name, .kind = (hone_value_kind)v->tag, .dtype = v->dtype, .rank = v->rank, .dims = dims, .shape = t.failed ? NULL : hone_arena_text(g->arena, "%s", t.text)};
+    hone_text_free(&t);
+    return p->shape ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a model");
+}
+static hone_status wrap(hone_graph *g, hone_model **out) {
+    hone_compiled *c;
+    HONE_TRY(hone_compile(g, &c));
+    hone_model *m = hone_alloc(sizeof *m);
+    if (!m) { hone_compiled_destroy(c); return hone_fail(HONE_NO_MEMORY, "no memory for a model"); }
+    m->compiled = c;
+    m->in = HONE_NEW_N(c->graph->arena, hone_port, c->graph->in.n + 1);
+    m->out = HONE_NEW_N(c->graph->arena, hone_port, c->graph->out.n + 1);
+    hone_status s = m->in && m->out ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a model");
+    for (int k = 0; k < c->graph->in.n && !s; k++) s = describe(m, m->in + k, c->graph->in.at[k]);
+    for (int k = 0; k < c->graph->out.n && !s; k++) s = describe(m, m->out + k, c->graph->out.at[k]);
+    if (s) { hone_model_free(m); return s; }
+    *out = m;
+    return HONE_OK;
+}
+hone_status hone_model_load(const char *path, hone_model **out) {
+    const hone_library *lib;
+    hone_graph *g;
+    HONE_TRY(hone_library_builtin(&lib));
+    HONE_TRY(hone_onnx_load(path, lib, &g));
+    return wrap(g, out);
+}
+hone_status hone_model_load_memory(const void *data, size_t bytes, hone_model **out) {
+    const hone_library *lib;
+    hone_graph *g;
+    HONE_TRY(hone_library_builtin(&lib));
+    HONE_TRY(hone_onnx_load_memory(data, bytes, NULL, lib, &g));
+    return wrap(g, out);
+}
+void hone_model_free(hone_model *m) {
+    if (!m) return;
+    hone_compiled_destroy(m->compiled);
+    hone_free(m);
+}
+int hone_model_inputs(const hone_model *m) { return m->compiled->graph->in.n; }
+int hone_model_outputs(const hone_model *m) { return m->compiled->graph->out.n; }
+const hone_port *hone_model_input(const hone_model *m, int k) { return m->in + k; }
+const hone_port *hone_model_output(const hone_model *m, int k) { return m->out + k; }
+
+/* ---- sessions ----------------------------------------------------------------------------------------------------------------------- */
+void hone_options_default(hone_options *o) { *o = (hone_options){0}; }
+hone_status hone_session_create(const hone_model *m, const hone_options *o, hone_session **out) {
+    hone_session *s = hone_alloc(sizeof *s);
+    if (!s) return hone_fail(HONE_NO_MEMORY, "no memory for a session");
+    hone_exec_options e = {0};
+    if (o) e = (hone_exec_options){o->threads, o->plans, o->interpret != 0};
+    s->model = m;
+    hone_status st = hone_exec_create(m->compiled, &e, &s->exec);
+    if (st) { hone_free(s); return st; }
+    *out = s;
+    return HONE_OK;
+}
+void hone_session_free(hone_session *s) {
+    if (!s) return;
+    hone_exec_destroy(s->exec);
+    hone_free(s);
+}
+hone_status hone_session_run(hone_session *s, hone_value *const *in, hone_value **out) {
+    const hone_graph *g = s->model->compiled->graph;
+    hone_value *room[16] = {0}, **made = room;
+    if (g->out.n > 16 && !(made = hone_alloc(sizeof *made * (size_t)g->out.n))) return hone_fail(HONE_NO_MEMORY, "no memory for a run");
+    for (int k = 0; k < g->out.n; k++) made[k] = out[k] ? hone_value_hold(out[k]) : NULL;
+    hone_status st = hone_exec_run(s->exec, in, made);
+    for (int k = 0; k < g->out.n; k++) {
+        if (st) { hone_value_drop(made[k]); continue; } /* as before */
+        hone_value_drop(out[k]);
+        out[k] = made[k];
+    }
+    if (made != room) hone_free(made);
+    return st;
+}
+
+/* ---- text that crosses the interface -------------------------------------------------------------------------------------------------- */
+hone_status hone_text_give(hone_text *t, char **out) {
+    if (t->failed) { hone_text_free(t); return hone_fail(HONE_NO_MEMORY, "no memory for a report"); }
+    char *copy = malloc(t->n + 1);
+    if (copy) memcpy(copy, t->text ? t->text : "", t->n), copy[t->n] = 0;
+    hone_text_free(t);
+    if (!copy) return hone_fail(HONE_NO_MEMORY, "no memory for a report");
+    *out = copy;
+    return HONE_OK;
+}
+void hone_text_release(char *t) { free(t); }

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+   model: what the public handles are. Private to run/. */
+#ifndef HONE_RUN_MODEL_H
+#define HONE_RUN_MODEL_H
+#include "run/exec.h"
+
+struct hone_model {
+    hone_compiled *compiled;
+    hone_port *in, *out;
+};
+struct hone_session {
+    const hone_model *model;
+    hone_exec *exec;
+};
+hone_status hone_text_give(hone_text *, char **out) HONE_CHECKED; /* frees the buffer either way */
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+   report: what models and sessions tell about themselves, as JSON, one document a topic. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/model.h"
+
+static void put_shape(const hone_graph *g, hone_vid id, hone_text *t) {
+    const hone_var *v = g->var.at + id;
+    hone_text s = {0};
+    hone_text_put(&s, "%s", v->dtype ? hone_dtypes[v->dtype].name : "?");
+    hone_text_put(&s, v->rank < 0 ? "[…]" : "[");
+    for (int k = 0; k < v->rank; k++) {
+        if (k) hone_text_put(&s, ", ");
+        hone_dim_print(g->dims, v->dim[k], &s);
+    }
+    if (v->rank >= 0) hone_text_put(&s, "]");
+    hone_text_put(t, "{\"name\": ");
+    hone_text_json(t, v->name);
+    hone_text_put(t, ", \"shape\": ");
+    hone_text_json(t, s.text ? s.text : "");
+    hone_text_put(t, ", \"constant\": %s}", v->value ? "true" : "false");
+    hone_text_free(&s);
+}
+static void put_list(const hone_graph *g, const hone_vid *id, int n, hone_text *t) {
+    hone_text_put(t, "[");
+    bool any = false;
+    for (int k = 0; k < n; k++) {
+        if (id[k] < 0) continue;
+        if (any) hone_text_put(t, ", ");
+        put_shape(g, id[k], t), any = true;
+    }
+    hone_text_put(t, "]");
+}
+typedef struct { const char *name; int n; } tally;
+static int more(const void *p, const void *q) {
+    const tally *a = p, *b = q;
+    return a->n != b->n ? b->n - a->n : strcmp(a->name, b->name);
+}
+static void count_ops(const hone_graph *g, tally *all, int *n, int most, int *nodes, int64_t *elements, int64_t *bytes) {
+    for (int k = 0; k < g->node.n; k++) {
+        const hone_node *node = g->node.at[k];
+        int q = 0;
+        while (q < *n && strcmp(all[q].name, node->program->name)) q++;
+        if (q == *n && *n < most) all[(*n)++] = (tally){node->program->name, 0};
+        if (q < *n) all[q].n++;
+        (*nodes)++;
+        for (int b = 0; b < node->n_body; b++) count_ops(node->body[b], all, n, most, nodes, elements, bytes);
+    }
+    for (int k = 0; k < g->var.n; k++)
+        if (g->var.at[k].value && g->var.at[k].value->tag == HONE_TAG_TENSOR) *elements += hone_value_count(g->var.at[k].value), *bytes += (int64_t)g->var.at[k].value->bytes;
+}
+static void summary(const hone_model *m, hone_text *t) {
+    const hone_graph *g = m->compiled->graph;
+    tally all[512];
+    int n = 0, nodes = 0;
+    int64_t elements = 0, bytes = 0;
+    count_ops(g, all, &n, 512, &nodes, &elements, &bytes);
+    qsort(all, (size_t)n, sizeof *all, more);
+    hone_counts c = hone_graph_counts(g, NULL);
+    hone_text_put(t, "{\"name\": ");
+    hone_text_json(t, g->name ? g->name : "");
+    hone_text_put(t, ", \"opset\": %d, \"inputs\": ", g->opset);
+    put_list(g, g->in.at, g->in.n, t);
+    hone_text_put(t, ", \"outputs\": ");
+    put_list(g, g->out.at, g->out.n, t);
+    hone_text_put(t, ", \"nodes\": %d, \"nodes_before\": %d, \"parameters\": %lld, \"parameter_bytes\": %lld, \"flops\": %.0f, \"flops_known\": %s, \"ops\": [", nodes, m->compiled->nodes_before, (long long)elements, (long long)bytes, c.flops, c.known ? "true" : "false");
+    for (int k = 0; k < n; k++) {
+        hone_text_put(t, "%s{\"op\": ", k ? ", " : "");
+        hone_text_json(t, all[k].name);
+        hone_text_put(t, ", \"count\": %d}", all[k].n);
+    }
+    hone_text_put(t, "]}");
+}
+static void nodes(const hone_model *m, hone_text *t) {
+    const hone_graph *g = m->compiled->graph;
+    hone_text_put(t, "[");
+    for (int k = 0; k < g->node.n; k++) {
+        const hone_node *n = g->node.at[k];
+        hone_counts c = hone_node_counts(g, n, NULL);
+        hone_text_put(t, "%s{\"number\": %d, \"name\": ", k ? ", " : "", k);
+        hone_text_json(t, n->name);
+        hone_text_put(t, ", \"op\": ");
+        hone_text_json(t, n->program->name);
+        hone_text_put(t, ", \"parts\": %d, \"inputs\": ", n->n_part ? n->n_part : 1);
+        put_list(g, n->in, n->n_in, t);
+        hone_text_put(t, ", \"outputs\": ");
+        put_list(g, n->out, n->n_out, t);
+        hone_text_put(t, ", \"flops\": %.0f, \"bytes\": %.0f, \"known\": %s}", c.flops, c.bytes_read + c.bytes_written, c.known ? "true" : "false");
+    }
+    hone_text_put(t, "]");
+}
+hone_status hone_model_report(const hone_model *m, const char *topic, char **out) {
+    hone_text t = {0};
+    if (!strcmp(topic, "summary")) summary(m, &t);
+    else if (!strcmp(topic, "nodes")) nodes(m, &t);
+    else if (!strcmp(topic, "passes")) hone_text_put(&t, "%s", m->compiled->passes.text ? m->compiled->passes.text : "[]");
+    else if (!strcmp(topic, "text")) {
+        hone_text g = {0};
+        hone_status s = hone_graph_print(m->compiled->graph, &g);
+        if (!s) hone_text_json(&t, g.text ? g.text : "");
+        hone_text_free(&g);
+        if (s) { hone_text_free(&t); return s; }
+    } else return hone_fail(HONE_BAD_INPUT, "a model has no report '%s'; there are summary, nodes, passes, text", topic);
+    return hone_text_give(&t, out);
+}
+hone_status hone_session_report(const hone_session *s, const char *topic, char **out) {
+    hone_text t = {0};
+    const hone_plan *p = hone_exec_last(s->exec);
+    if (!p) return hone_fail(HONE_BAD_INPUT, "a session reports after its first run");
+    if (!strcmp(topic, "memory")) {
+        int64_t arena = 0, sum = 0, lower = 0;
+        int steps = 0;
+        for (const hone_plan *q = p; q; q = q->next_cut) arena += q->arena_bytes, sum += q->sum_bytes, lower += q->lower_bound_bytes, steps += q->n_step;
+        hone_text_put(&t, "{\"arena_bytes\": %lld, \"sum_bytes\": %lld, \"lower_bound_bytes\": %lld, \"packed_bytes\": %lld, \"steps\": %d, \"plans\": %d}", (long long)arena, (long long)sum, (long long)lower,
+            (long long)hone_packs_bytes(s->model->compiled->packs), steps, hone_exec_plans(s->exec));
+    } else if (!strcmp(topic, "steps")) {
+        hone_text_put(&t, "[");
+        bool any = false;
+        for (const hone_plan *q = p; q; q = q->next_cut)
+            for (int k = 0; k < q->n_step; k++) {
+                hone_text_put(&t, "%s{\"node\": ", any ? ", " : "");
+                hone_text_json(&t, q->step[k].of ? q->step[k].of->name : "");
+                hone_text_put(&t, ", \"op\": ");
+                hone_text_json(&t, q->step[k].of ? q->step[k].of->program->name : "");
+                hone_text_put(&t, ", \"tactic\": \"%s\", \"tiles\": %lld}", q->step[k].tactic, (long long)q->step[k].tiles);
+                any = true;
+            }
+        hone_text_put(&t, "]");
+    } else return hone_fail(HONE_BAD_INPUT, "a session has no report '%s'; there are memory, steps", topic);
+    return hone_text_give(&t, out);
+}
+hone_status hone_model_explain(const hone_model *m, const char *node, int c, char **out) {
+    const hone_graph *g = m->compiled->graph;
+    char *end;
+    long number = strtol(node, &end, 10);
+    const hone_node *n = NULL;
+    for (int k = 0; k < g->node.n; k++)
+        if (!strcmp(g->node.at[k]->name, node)) n = g->node.at[k];
+    if (!n && *node && !*end && number >= 0 && number < g->node.n) n = g->node.at[number];
+    if (!n) return hone_fail(HONE_BAD_INPUT, "there is no node '%s'; give a name, or a number from 0 to %d ('hone inspect MODEL --nodes' lists them)", node, g->node.n - 1);
+    hone_text t = {0};
+    hone_text_put(&t, "node '%s'\n\n%.*s\n", n->name, (int)n->program->text_bytes, n->program->text);
+    hone_arena *a = hone_arena_create();
+    hone_fact *facts = a ? HONE_NEW_N(a, hone_fact, n->n_in + n->n_out + 1) : NULL;
+    const hone_fact **in = a ? HONE_NEW_N(a, const hone_fact *, n->n_in + 1) : NULL;
+    hone_status s = facts && in ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to explain");
+    const hone_instance *i = NULL;
+    if (!s) {
+        for (int k = 0; k < n->n_in; k++) {
+            facts[k] = hone_fact_unknown, in[k] = facts + k;
+            if (n->in[k] < 0) continue;
+            const hone_var *v = g->var.at + n->in[k];
+            facts[k] = v->value ? hone_fact_of_value(v->value) : (hone_fact){.tag = v->tag, .dtype = v->dtype, .rank = v->rank, .contents = v->contents, .n_content = v->n_content};
+            if (!v->value) memcpy(facts[k].dim, v->dim, sizeof v->dim);
+        }
+        hone_inferring w = {a, g->dims, m->compiled->instances};
+        hone_call *call;
+        hone_param *p;
+        s = hone_node_infer(&w, n, in, NULL, facts + n->n_in, &i, &call, &p);
+    }
+    if (!s && i && i->n_stage) {
+        hone_text_put(&t, "\n# its instance here\n");
+        hone_instance_print(i, &t);
+        if (c) {
+            hone_text_put(&t, "\n");
+            hone_print_c(i, "run", &t);
+        }
+    } else if (!s) hone_text_put(&t, "\n# no loops: %s\n", n->program->runs == HONE_RUNS_VIEW ? "it runs for free, as a view of its input" : n->program->how ? "it runs as plain C on values" : "its rank is not known before it is bound");
+    hone_arena_destroy(a);
+    if (s) { hone_text_free(&t); return s; }
+    return hone_text_give(&t, out);
+}
