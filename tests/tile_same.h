@@ -102,7 +102,7 @@ static const char *same_instance(const hone_instance *in, const hone_param *para
         for (int t = 0; t < in->n_tensor; t++) base[t] = place[t].at;
         for (int k = s; k < end; k++) {
             const int t = in->stage[k].tensor;
-            sums = sums || ((in->stage[k].reduce == HONE_REDUCE_SUM || in->stage[k].reduce == HONE_REDUCE_PROD) && same_float(in->tensor[t].dtype));
+            sums = sums || (in->stage[k].reduce == HONE_REDUCE_SUM && same_float(in->tensor[t].dtype));
             all = all && code[k];
             if (copy[t]) continue;
             copy[t] = malloc(block[t].bytes + 2 * SAME_GUARD);
@@ -139,7 +139,7 @@ static const char *same_instance(const hone_instance *in, const hone_param *para
             const int q = in->stage[k].tensor;
             const hone_tensor *w = in->tensor + q;
             const double eps = w->dtype == HONE_DTYPE_F64 ? 0x1p-52 : w->dtype == HONE_DTYPE_F32 ? 0x1p-23 : w->dtype == HONE_DTYPE_F16 ? 0x1p-10 : 0x1p-2;
-            const double slack = !sums ? 0 : end > s + 1 || in->stage[s].over >= 0 || in->stage[k].reduce == HONE_REDUCE_PROD ? 1e4 * eps : 8 * eps;
+            const double slack = !sums ? 0 : end > s + 1 || in->stage[s].over >= 0 ? 1e4 * eps : 8 * eps;
             char *mine = copy[q] + SAME_GUARD;
             if (!same_tensor(w, param, place[q].stride, place[q].at, mine + ((char *)place[q].at - block[q].at), end == s + 1 && in->stage[k].reduce == HONE_REDUCE_SUM ? absolute + ((char *)place[q].at - block[q].at) : NULL,
                              slack, text, sizeof text)) {

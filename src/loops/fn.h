@@ -224,9 +224,9 @@ HONE_INLINE float hone_tanh_f32(float x) {
     p = p * z - 0x1.b9f212p-5f;
     p = p * z + 0x1.11107cp-3f;
     p = p * z - 0x1.555554p-2f;
-    const float small = x + x * z * p;
+    const float small = a + a * z * p;
     const float large = 1.0f - 2.0f / (hone_exp_f32(a + a) + 1.0f);
-    return a < 0.625f ? small : copysignf(large, x);
+    return copysignf(a < 0.625f ? small : large, x);
 }
 /* Near 0 an odd polynomial; else 1 - erfc, whose logarithm is smooth. The last digits of erfc do not matter, it is below 0.16. */
 HONE_INLINE float hone_erf_f32(float x) {
