@@ -15,7 +15,10 @@
 #include "model/onnx.h"
 
 /* ---- a writer of protobuf -------------------------------------------------------------------------------------------------------- */
-typedef struct { uint8_t *at; size_t n, room; } msg;
+typedef struct {
+    uint8_t *at;
+    size_t n, room;
+} msg;
 static void put(msg *m, const void *data, size_t n) {
     if (m->n + n > m->room) {
         m->room = (m->n + n) * 2 + 64;
@@ -175,7 +178,8 @@ static const char *refused(msg m) { /* takes m; must fail, without a change of *
 static const char *ops(const hone_graph *g) {
     static char line[1024];
     line[0] = 0;
-    for (int k = 0; k < g->node.n; k++) snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s", k ? " " : "", g->node.at[k]->program->name);
+    for (int k = 0; k < g->node.n; k++)
+        snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s", k ? " " : "", g->node.at[k]->program->name);
     return line;
 }
 static const hone_var *var(const hone_graph *g, const char *name) {
@@ -255,10 +259,22 @@ static void test_raw_types(void **state) {
 
 static void test_typed_data(void **state) {
     (void)state;
-    static const struct { int type, field; int64_t a, b; double want_a, want_b; } small[] = {
-        {2, 5, 200, 3, 200, 3},     {3, 5, -2, 100, -2, 100},      {4, 5, 60000, 1, 60000, 1}, {5, 5, -300, 7, -300, 7}, {6, 5, -70000, 5, -70000, 5},
-        {7, 7, -5, 1ll << 40, -5, 1099511627776.0}, {9, 5, 1, 0, 1, 0}, {10, 5, 0x3c00, 0xc000, 1, -2}, {12, 11, 4000000000, 1, 4000000000.0, 1},
-        {13, 11, 1ll << 50, 2, 1125899906842624.0, 2}, {16, 5, 0x3f80, 0xc000, 1, -2},
+    static const struct {
+        int type, field;
+        int64_t a, b;
+        double want_a, want_b;
+    } small[] = {
+        {2, 5, 200, 3, 200, 3},
+        {3, 5, -2, 100, -2, 100},
+        {4, 5, 60000, 1, 60000, 1},
+        {5, 5, -300, 7, -300, 7},
+        {6, 5, -70000, 5, -70000, 5},
+        {7, 7, -5, 1ll << 40, -5, 1099511627776.0},
+        {9, 5, 1, 0, 1, 0},
+        {10, 5, 0x3c00, 0xc000, 1, -2},
+        {12, 11, 4000000000, 1, 4000000000.0, 1},
+        {13, 11, 1ll << 50, 2, 1125899906842624.0, 2},
+        {16, 5, 0x3f80, 0xc000, 1, -2},
     };
     for (size_t k = 0; k < sizeof small / sizeof *small; k++) {
         for (int packed = 0; packed < 2; packed++) {
@@ -414,10 +430,26 @@ static void test_external(void **state) {
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     snprintf(data, sizeof data, "%s/w.bin", folder);
     assert_int_equal(hone_file_write(data, (float[]){1, 2, 3, 4}, 16), HONE_OK);
-    static const struct { const char *location, *offset, *length; bool good; double first; } cases[] = {
-        {"w.bin", NULL, "8", true, 1}, {"w.bin", "8", NULL, true, 3}, {"w.bin", "4", "8", true, 2},   {"./w.bin", "8", "8", true, 3}, {"w.bin", "12", "8", false, 0},
-        {"w.bin", "17", NULL, false, 0}, {"w.bin", "0", "16", false, 0}, {"w.bin", "x", "8", false, 0}, {"missing.bin", NULL, "8", false, 0}, {"../w.bin", NULL, "8", false, 0},
-        {"a/../../w.bin", NULL, "8", false, 0}, {"/etc/passwd", NULL, "8", false, 0}, {"", NULL, "8", false, 0}, {"w.bin", "18446744073709551615", "8", false, 0}, {".", NULL, "8", false, 0},
+    static const struct {
+        const char *location, *offset, *length;
+        bool good;
+        double first;
+    } cases[] = {
+        {"w.bin", NULL, "8", true, 1},
+        {"w.bin", "8", NULL, true, 3},
+        {"w.bin", "4", "8", true, 2},
+        {"./w.bin", "8", "8", true, 3},
+        {"w.bin", "12", "8", false, 0},
+        {"w.bin", "17", NULL, false, 0},
+        {"w.bin", "0", "16", false, 0},
+        {"w.bin", "x", "8", false, 0},
+        {"missing.bin", NULL, "8", false, 0},
+        {"../w.bin", NULL, "8", false, 0},
+        {"a/../../w.bin", NULL, "8", false, 0},
+        {"/etc/passwd", NULL, "8", false, 0},
+        {"", NULL, "8", false, 0},
+        {"w.bin", "18446744073709551615", "8", false, 0},
+        {".", NULL, "8", false, 0},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         msg m = external_model(cases[k].location, cases[k].offset, cases[k].length);
@@ -533,13 +565,15 @@ static void test_captures(void **state) {
     (void)state;
     msg inner = {0}, g = {0}, n;
     text(&inner, 2, "outer then");
-    add_node(&inner, with(with(node("If", "c", "t"), attr_sub("then_branch", 5, 6, branch("Add", "x w", "p"))), attr_sub("else_branch", 5, 6, branch("Relu", "y", "q"))));
+    add_node(&inner, with(with(node("If", "c", "t"), attr_sub("then_branch", 5, 6, branch("Add", "x w", "p"))),
+                          attr_sub("else_branch", 5, 6, branch("Relu", "y", "q"))));
     add_output(&inner, "t");
     add_input(&g, "c", 9, "");
     add_input(&g, "x", 1, "2");
     add_input(&g, "y", 1, "2");
     sub(&g, 5, floats("w", "2", (float[]){5, 6}, 2));
-    n = with(node("If", "c", "z"), attr_sub("else_branch", 5, 6, branch("Neg", "x", "e"))); /* the wrong way round: then is body 0 all the same */
+    n = with(node("If", "c", "z"),
+             attr_sub("else_branch", 5, 6, branch("Neg", "x", "e"))); /* the wrong way round: then is body 0 all the same */
     add_node(&g, with(n, attr_sub("then_branch", 5, 6, inner)));
     add_output(&g, "z");
     hone_graph *r = load(model_of(g, 16));
@@ -596,7 +630,8 @@ static void test_deep_bodies(void **state) {
     msg inner = branch("Relu", "x", "o");
     for (int k = 0; k < 60; k++) {
         msg next = {0};
-        add_node(&next, with(with(node("If", "c", "o2"), attr_sub("then_branch", 5, 6, inner)), attr_sub("else_branch", 5, 6, branch("Relu", "x", "o"))));
+        add_node(&next, with(with(node("If", "c", "o2"), attr_sub("then_branch", 5, 6, inner)),
+                             attr_sub("else_branch", 5, 6, branch("Relu", "x", "o"))));
         add_output(&next, "o2");
         inner = next;
     }
@@ -645,7 +680,7 @@ static void test_function_inlined(void **state) {
     sub(&twice, 7, in_domain(with(node("Leaky", "t", "r"), attr_int("axis", 0)), "my"));
     text(&row, 1, "Relu"), names(&row, 4, "a"), names(&row, 5, "r"), sub(&row, 9, opset("", 13));
     sub(&row, 7, node("NoSuchOp", "a", "r")); /* a row of the library wins over a function of the same name */
-    add_input(&g, "t", 1, "2 2"); /* the same name inside: no clash */
+    add_input(&g, "t", 1, "2 2");             /* the same name inside: no clash */
     add_node(&g, in_domain(node("Twice", "t", "y"), "my"));
     add_node(&g, in_domain(node("Twice", "y", "u"), "my"));
     add_node(&g, node("Relu", "u", "z"));
@@ -709,7 +744,8 @@ static void test_upgrade_broadcast(void **state) {
     assert_ints(input_of(r, r->node.at[0], 1), 2, 1, 2);
     hone_graph_destroy(r);
     msg v[] = {floats("w", "3", (float[]){1, 2, 3}, 3)};
-    r = one_node(with(with(node("Mul", "x w", "y"), attr_int("broadcast", 1)), attr_int("axis", 1)), 6, 1, NULL, v, 1); /* a rank that nobody knows yet */
+    r = one_node(with(with(node("Mul", "x w", "y"), attr_int("broadcast", 1)), attr_int("axis", 1)), 6, 1, NULL, v,
+                 1); /* a rank that nobody knows yet */
     assert_string_equal(r->node.at[r->node.n - 1]->program->name, "Mul");
     assert_string_equal(r->node.at[r->node.n - 2]->program->name, "Reshape");
     hone_graph_destroy(r);
@@ -732,10 +768,13 @@ static void test_upgrade_inputs(void **state) {
     assert_true(hone_value_f64(input_of(r, r->node.at[0], 1), 0) == -1 && hone_value_f64(input_of(r, r->node.at[0], 2), 0) == 6);
     hone_graph_destroy(r);
 
-    static const struct { const char *op, *attr, *list; int version, in, n, first; } lists[] = {
-        {"Squeeze", "axes", "0", 11, 1, 1, 0},      {"Unsqueeze", "axes", "1 2", 11, 1, 2, 1}, {"ReduceSum", "axes", "-1", 11, 1, 1, -1}, {"ReduceMean", "axes", "0 1", 13, 1, 2, 0},
-        {"ReduceMax", "axes", "1", 17, 1, 1, 1},    {"Reshape", "shape", "4 -1", 1, 1, 2, 4},  {"Pad", "pads", "1 2 3 4", 2, 1, 4, 1},    {"Pad", "paddings", "1 2 3 4", 1, 1, 4, 1},
-        {"Split", "split", "2", 11, 1, 1, 2},
+    static const struct {
+        const char *op, *attr, *list;
+        int version, in, n, first;
+    } lists[] = {
+        {"Squeeze", "axes", "0", 11, 1, 1, 0},      {"Unsqueeze", "axes", "1 2", 11, 1, 2, 1},  {"ReduceSum", "axes", "-1", 11, 1, 1, -1},
+        {"ReduceMean", "axes", "0 1", 13, 1, 2, 0}, {"ReduceMax", "axes", "1", 17, 1, 1, 1},    {"Reshape", "shape", "4 -1", 1, 1, 2, 4},
+        {"Pad", "pads", "1 2 3 4", 2, 1, 4, 1},     {"Pad", "paddings", "1 2 3 4", 1, 1, 4, 1}, {"Split", "split", "2", 11, 1, 1, 2},
     };
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
         r = one_node(with(node(lists[k].op, "x", "y"), attr_ints(lists[k].attr, lists[k].list)), lists[k].version, 1, "1 2", NULL, 0);
@@ -746,7 +785,8 @@ static void test_upgrade_inputs(void **state) {
         assert_int_equal(hone_value_i64(v, 0), lists[k].first);
         hone_graph_destroy(r);
     }
-    r = one_node(with(with(with(node("Slice", "x", "y"), attr_ints("starts", "1")), attr_ints("ends", "3")), attr_ints("axes", "1")), 9, 1, "4 4", NULL, 0);
+    r = one_node(with(with(with(node("Slice", "x", "y"), attr_ints("starts", "1")), attr_ints("ends", "3")), attr_ints("axes", "1")), 9, 1,
+                 "4 4", NULL, 0);
     assert_ints(input_of(r, r->node.at[0], 1), 1, 1);
     assert_ints(input_of(r, r->node.at[0], 2), 1, 3);
     assert_ints(input_of(r, r->node.at[0], 3), 1, 1);
@@ -782,7 +822,8 @@ static void test_upgrade_forms(void **state) {
     assert_string_equal(ops(r), "Softmax");
     assert_int_equal(r->node.at[0]->n_attr, 0);
     hone_graph_destroy(r);
-    msg bn[] = {floats("s", "2", (float[]){1, 1}, 2), floats("b", "2", (float[]){1, 1}, 2), floats("m", "2", (float[]){1, 1}, 2), floats("v", "2", (float[]){1, 1}, 2)};
+    msg bn[] = {floats("s", "2", (float[]){1, 1}, 2), floats("b", "2", (float[]){1, 1}, 2), floats("m", "2", (float[]){1, 1}, 2),
+                floats("v", "2", (float[]){1, 1}, 2)};
     r = one_node(with(node("BatchNormalization", "x s b m v", "y q1 q2 q3 q4"), attr_int("is_test", 1)), 6, 1, "1 2 3", bn, 4);
     assert_string_equal(ops(r), "BatchNormalization");
     assert_int_equal(r->node.at[0]->n_out, 1);
@@ -834,8 +875,11 @@ static void test_scan_8(void **state) {
 
 static void test_canonical(void **state) {
     (void)state;
-    static const struct { const char *op, *in, *want; } chains[] = {
-        {"Sum", "x", "Identity"}, {"Sum", "x x", "Add"}, {"Sum", "x x x", "Add Add"}, {"Max", "x", "Identity"}, {"Max", "x x x x", "Max Max Max"}, {"Min", "x x", "Min"}, {"Mean", "x x x", "Add Add Div"},
+    static const struct {
+        const char *op, *in, *want;
+    } chains[] = {
+        {"Sum", "x", "Identity"},          {"Sum", "x x", "Add"}, {"Sum", "x x x", "Add Add"},      {"Max", "x", "Identity"},
+        {"Max", "x x x x", "Max Max Max"}, {"Min", "x x", "Min"}, {"Mean", "x x x", "Add Add Div"},
     };
     hone_graph *r;
     for (size_t k = 0; k < sizeof chains / sizeof *chains; k++) {
@@ -861,7 +905,8 @@ static void test_canonical(void **state) {
     r = one_node(with(with(node("RNN", "x w r", "y h"), attr_int("layout", 1)), attr_int("hidden_size", 2)), 14, 1, "3 4 1", w, 2);
     assert_string_equal(ops(r), "Transpose RNN Transpose Transpose");
     hone_graph_destroy(r);
-    r = one_node(with(with(node("Attention", "x x x", "y"), attr_int("q_num_heads", 2)), attr_int("kv_num_heads", 2)), 23, 1, "1 3 8", NULL, 0);
+    r = one_node(with(with(node("Attention", "x x x", "y"), attr_int("q_num_heads", 2)), attr_int("kv_num_heads", 2)), 23, 1, "1 3 8", NULL,
+                 0);
     assert_string_equal(ops(r), "Reshape Transpose Reshape Transpose Reshape Transpose Attention Transpose Reshape");
     hone_graph_destroy(r);
 }

@@ -91,9 +91,7 @@ static bool names_grow(hone_graph *g) {
     return true;
 }
 
-hone_vid hone_graph_find(const hone_graph *g, const char *name) {
-    return g->names.room ? g->names.at[slot_of(g, name)] - 1 : -1;
-}
+hone_vid hone_graph_find(const hone_graph *g, const char *name) { return g->names.room ? g->names.at[slot_of(g, name)] - 1 : -1; }
 
 /* `name`, or it with a number behind it that is free. Numbers are used once, so that a file full of such names cannot make this slow. */
 static const char *free_name(hone_graph *g, const char *name) {
@@ -136,7 +134,8 @@ static hone_vid *copy_ids(hone_graph *g, const hone_vid *id, int n) {
     return copy;
 }
 
-hone_node *hone_graph_node(hone_graph *g, const hone_program *p, const char *name, const hone_vid *in, int n_in, const hone_vid *out, int n_out) {
+hone_node *hone_graph_node(hone_graph *g, const hone_program *p, const char *name, const hone_vid *in, int n_in, const hone_vid *out,
+                           int n_out) {
     hone_node *n = HONE_NEW(g->arena, hone_node);
     if (!n) return NULL;
     n->program = p;

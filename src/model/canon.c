@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   canon: where the newest version still has several ways to say the same, all but one are rewritten here, so that rows and passes know one. */
+   canon: where the newest version still has several ways to say the same, all but one are rewritten here: rows and passes know one. */
 #include <string.h>
 
 #include "model/upgrade.h"
@@ -44,7 +44,8 @@ void hone_canon_fill(hone_edit *e) {
 
 /* ---- Split: how many pieces is always said, for unwanted ones at the end are not listed ------------------------------------------- */
 void hone_canon_split(hone_edit *e) {
-    if (hone_draft_in(e->node, 1) < 0 && !hone_edit_attr(e, "num_outputs")) hone_edit_set(e, hone_attr_of_int(e->im, "num_outputs", e->node->out.n));
+    if (hone_draft_in(e->node, 1) < 0 && !hone_edit_attr(e, "num_outputs"))
+        hone_edit_set(e, hone_attr_of_int(e->im, "num_outputs", e->node->out.n));
 }
 
 /* ---- recurrent cells with the batch first ----------------------------------------------------------------------------------------- */
@@ -143,7 +144,8 @@ void hone_canon_resize(hone_edit *e) {
         const hone_value *v = hone_edit_value(e, n->in.at[k]);
         if (v && hone_value_count(v) == 0) n->in.at[k] = -1;
     }
-    if (strcmp(hone_edit_text(e, "coordinate_transformation_mode", "half_pixel"), "tf_crop_and_resize") == 0) return; /* a region moves every axis */
+    if (strcmp(hone_edit_text(e, "coordinate_transformation_mode", "half_pixel"), "tf_crop_and_resize") == 0)
+        return; /* a region moves every axis */
     if (n->in.n > 1) n->in.at[1] = -1;
     const hone_value *scales = hone_edit_value(e, hone_draft_in(n, 2));
     if (scales && hone_draft_in(n, 3) < 0 && n->out.n == 1) drop_ones(e, scales);

@@ -30,7 +30,9 @@ void hone_import_no_memory(hone_import *im) {
     if (im->worst != HONE_NO_MEMORY) note(im, HONE_NO_MEMORY, "no memory to import the model");
 }
 
-bool hone_import_stop(const hone_import *im) { return im->n_problem > MAX_PROBLEMS || im->n_node > MAX_NODES || im->inlined_bytes > im->inlined_limit || im->worst == HONE_NO_MEMORY; }
+bool hone_import_stop(const hone_import *im) {
+    return im->n_problem > MAX_PROBLEMS || im->n_node > MAX_NODES || im->inlined_bytes > im->inlined_limit || im->worst == HONE_NO_MEMORY;
+}
 
 bool hone_import_count(hone_import *im, size_t inlined_bytes) {
     if (hone_import_stop(im)) return false;
@@ -50,7 +52,8 @@ void hone_edit_problem(hone_edit *e, hone_status s, const char *format, ...) {
     const hone_draft *n = e->node;
     char version[16] = "newest";
     if (n->version != HONE_NEWEST) snprintf(version, sizeof version, "%d", n->version);
-    snprintf(line, sizeof line, "node '%.60s' (op %.60s, domain %.40s, version %s): %s", n->name, n->op, n->domain[0] ? n->domain : "ai.onnx", version, what);
+    snprintf(line, sizeof line, "node '%.60s' (op %.60s, domain %.40s, version %s): %s", n->name, n->op,
+             n->domain[0] ? n->domain : "ai.onnx", version, what);
     note(e->im, s, line);
 }
 
@@ -73,9 +76,15 @@ void hone_edit_set_in(hone_edit *e, int k, hone_vid v) {
 }
 
 const hone_attr *hone_edit_attr(const hone_edit *e, const char *name) { return hone_attr_find(e->node->attr.at, e->node->attr.n, name); }
-int64_t hone_edit_int(const hone_edit *e, const char *name, int64_t otherwise) { return hone_attr_int(e->node->attr.at, e->node->attr.n, name, otherwise); }
-double hone_edit_float(const hone_edit *e, const char *name, double otherwise) { return hone_attr_float(e->node->attr.at, e->node->attr.n, name, otherwise); }
-const char *hone_edit_text(const hone_edit *e, const char *name, const char *otherwise) { return hone_attr_text(e->node->attr.at, e->node->attr.n, name, otherwise); }
+int64_t hone_edit_int(const hone_edit *e, const char *name, int64_t otherwise) {
+    return hone_attr_int(e->node->attr.at, e->node->attr.n, name, otherwise);
+}
+double hone_edit_float(const hone_edit *e, const char *name, double otherwise) {
+    return hone_attr_float(e->node->attr.at, e->node->attr.n, name, otherwise);
+}
+const char *hone_edit_text(const hone_edit *e, const char *name, const char *otherwise) {
+    return hone_attr_text(e->node->attr.at, e->node->attr.n, name, otherwise);
+}
 
 void hone_edit_drop(hone_edit *e, const char *name) {
     hone_draft *n = e->node;
@@ -186,15 +195,58 @@ const hone_value *hone_edit_value(const hone_edit *e, hone_vid v) {
 }
 
 /* How an op's output rank comes from its inputs: enough to see through the usual trunk of a network. */
-typedef enum { RANK_FIRST /* that of input 0 */, RANK_TWO, RANK_WIDEST /* the largest of all */, RANK_SHAPE /* as many as input 1 says */ } rank_rule;
-static const struct { const char *op; rank_rule rule; } rank_rules[] = {
-    {"Gemm", RANK_TWO}, {"Flatten", RANK_TWO}, {"Reshape", RANK_SHAPE}, {"Transpose", RANK_FIRST}, {"Add", RANK_WIDEST}, {"Sub", RANK_WIDEST},
-    {"Mul", RANK_WIDEST}, {"Div", RANK_WIDEST}, {"Pow", RANK_WIDEST}, {"Conv", RANK_FIRST}, {"ConvTranspose", RANK_FIRST}, {"BatchNormalization", RANK_FIRST},
-    {"InstanceNormalization", RANK_FIRST}, {"LayerNormalization", RANK_FIRST}, {"MaxPool", RANK_FIRST}, {"AveragePool", RANK_FIRST},
-    {"GlobalAveragePool", RANK_FIRST}, {"GlobalMaxPool", RANK_FIRST}, {"Relu", RANK_FIRST}, {"LeakyRelu", RANK_FIRST}, {"PRelu", RANK_FIRST},
-    {"Clip", RANK_FIRST}, {"Sigmoid", RANK_FIRST}, {"Tanh", RANK_FIRST}, {"Exp", RANK_FIRST}, {"Log", RANK_FIRST}, {"Sqrt", RANK_FIRST}, {"Elu", RANK_FIRST},
-    {"Dropout", RANK_FIRST}, {"Identity", RANK_FIRST}, {"Cast", RANK_FIRST}, {"Concat", RANK_FIRST}, {"Pad", RANK_FIRST}, {"LRN", RANK_FIRST}, {"Softmax", RANK_FIRST},
-    {"Slice", RANK_FIRST}, {"Split", RANK_FIRST}, {"Resize", RANK_FIRST}, {"Tile", RANK_FIRST}, {"DepthToSpace", RANK_FIRST}, {"QuantizeLinear", RANK_FIRST}, {"DequantizeLinear", RANK_FIRST},
+typedef enum {
+    RANK_FIRST /* that of input 0 */,
+    RANK_TWO,
+    RANK_WIDEST /* the largest of all */,
+    RANK_SHAPE /* as many as input 1 says */
+} rank_rule;
+static const struct {
+    const char *op;
+    rank_rule rule;
+} rank_rules[] = {
+    {"Gemm", RANK_TWO},
+    {"Flatten", RANK_TWO},
+    {"Reshape", RANK_SHAPE},
+    {"Transpose", RANK_FIRST},
+    {"Add", RANK_WIDEST},
+    {"Sub", RANK_WIDEST},
+    {"Mul", RANK_WIDEST},
+    {"Div", RANK_WIDEST},
+    {"Pow", RANK_WIDEST},
+    {"Conv", RANK_FIRST},
+    {"ConvTranspose", RANK_FIRST},
+    {"BatchNormalization", RANK_FIRST},
+    {"InstanceNormalization", RANK_FIRST},
+    {"LayerNormalization", RANK_FIRST},
+    {"MaxPool", RANK_FIRST},
+    {"AveragePool", RANK_FIRST},
+    {"GlobalAveragePool", RANK_FIRST},
+    {"GlobalMaxPool", RANK_FIRST},
+    {"Relu", RANK_FIRST},
+    {"LeakyRelu", RANK_FIRST},
+    {"PRelu", RANK_FIRST},
+    {"Clip", RANK_FIRST},
+    {"Sigmoid", RANK_FIRST},
+    {"Tanh", RANK_FIRST},
+    {"Exp", RANK_FIRST},
+    {"Log", RANK_FIRST},
+    {"Sqrt", RANK_FIRST},
+    {"Elu", RANK_FIRST},
+    {"Dropout", RANK_FIRST},
+    {"Identity", RANK_FIRST},
+    {"Cast", RANK_FIRST},
+    {"Concat", RANK_FIRST},
+    {"Pad", RANK_FIRST},
+    {"LRN", RANK_FIRST},
+    {"Softmax", RANK_FIRST},
+    {"Slice", RANK_FIRST},
+    {"Split", RANK_FIRST},
+    {"Resize", RANK_FIRST},
+    {"Tile", RANK_FIRST},
+    {"DepthToSpace", RANK_FIRST},
+    {"QuantizeLinear", RANK_FIRST},
+    {"DequantizeLinear", RANK_FIRST},
 };
 
 static int rank_from(const hone_edit *e, hone_vid v, int steps) {
@@ -213,7 +265,8 @@ static int rank_from(const hone_edit *e, hone_vid v, int steps) {
         }
         if (rank_rules[k].rule == RANK_WIDEST && n->n_in == 2) {
             /* Half the steps for each side, so that a deep ladder of residuals stays cheap. */
-            int a = rank_from(e, n->in[0], steps + (RANK_STEPS - steps + 1) / 2), b = a < 0 ? -1 : rank_from(e, n->in[1], steps + (RANK_STEPS - steps + 1) / 2);
+            int a = rank_from(e, n->in[0], steps + (RANK_STEPS - steps + 1) / 2),
+                b = a < 0 ? -1 : rank_from(e, n->in[1], steps + (RANK_STEPS - steps + 1) / 2);
             return b < 0 ? -1 : a > b ? a : b;
         }
         v = n->in[0];
@@ -231,7 +284,8 @@ static const hone_attr_spec *spec_of(const hone_program *p, const char *name) {
 }
 
 static bool has_kind(hone_attr *a, hone_attr_kind want, hone_import *im) {
-    if (a->kind == want || (a->kind == HONE_ATTR_INT && want == HONE_ATTR_INTS) || (a->kind == HONE_ATTR_FLOAT && want == HONE_ATTR_FLOATS)) {
+    if (a->kind == want || (a->kind == HONE_ATTR_INT && want == HONE_ATTR_INTS) ||
+        (a->kind == HONE_ATTR_FLOAT && want == HONE_ATTR_FLOATS)) {
         a->kind = want;
         return true;
     }
@@ -245,7 +299,8 @@ static bool has_kind(hone_attr *a, hone_attr_kind want, hone_import *im) {
         *a = (hone_attr){.name = a->name, .kind = want, .n = a->n, .f = f};
         return true;
     }
-    if (a->n == 0 && want != HONE_ATTR_INT && want != HONE_ATTR_FLOAT && want != HONE_ATTR_STRING && want != HONE_ATTR_TENSOR) { /* an empty list says no type */
+    if (a->n == 0 && want != HONE_ATTR_INT && want != HONE_ATTR_FLOAT && want != HONE_ATTR_STRING &&
+        want != HONE_ATTR_TENSOR) { /* an empty list says no type */
         static const int64_t none;
         *a = (hone_attr){.name = a->name, .kind = want, .i = want == HONE_ATTR_INTS ? &none : NULL};
         return true;
@@ -264,7 +319,8 @@ static void check_attrs(hone_edit *e, const hone_program *p) {
         const hone_attr_spec *spec = spec_of(p, a.name);
         if (a.kind != HONE_ATTR_BODY && harmless(a.name)) continue;
         if (a.kind != HONE_ATTR_BODY && !spec) hone_edit_problem(e, HONE_NOT_SUPPORTED, "unknown attribute '%.60s'", a.name);
-        else if (spec && a.kind != HONE_ATTR_BODY && !has_kind(&a, spec->kind, e->im)) hone_edit_problem(e, HONE_BAD_INPUT, "attribute '%.60s' has the wrong type", a.name);
+        else if (spec && a.kind != HONE_ATTR_BODY && !has_kind(&a, spec->kind, e->im))
+            hone_edit_problem(e, HONE_BAD_INPUT, "attribute '%.60s' has the wrong type", a.name);
         else n->attr.at[kept++] = a;
     }
     n->attr.n = kept;
@@ -282,7 +338,8 @@ static hone_dtype output_type(const hone_graph *g, const hone_node *n, const hon
     for (int k = 0; k < p->n_in && k < n->n_in - n->n_capture; k++) {
         const hone_operand *from = p->operand + k;
         const hone_var *v = hone_var_of(g, n->in[k]);
-        if (v && v->tag == HONE_TAG_TENSOR && v->dtype != HONE_DTYPE_NONE && from->of == HONE_OF_VAR && strcmp(from->type, o->type) == 0) return v->dtype;
+        if (v && v->tag == HONE_TAG_TENSOR && v->dtype != HONE_DTYPE_NONE && from->of == HONE_OF_VAR && strcmp(from->type, o->type) == 0)
+            return v->dtype;
     }
     return HONE_DTYPE_NONE;
 }

@@ -17,43 +17,47 @@ typedef struct hone_import { /* one load */
     hone_graph *root;
     hone_arena *scratch;
     hone_onnx_files *files;
-    hone_text problems;          /* a line each */
+    hone_text problems; /* a line each */
     int n_problem;
     hone_status worst;
-    int64_t n_node;              /* read and made so far, functions inlined: bounded, for functions of functions grow without end */
+    int64_t n_node; /* read and made so far, functions inlined: bounded, for functions of functions grow without end */
     uint64_t inlined_bytes, inlined_limit; /* of file, read again for each call */
-    int serial;                  /* of inlined calls */
-    hone_vec(hone_value *) loose; /* held for the load only: tensors of attributes */
+    int serial;                            /* of inlined calls */
+    hone_vec(hone_value *) loose;          /* held for the load only: tensors of attributes */
 } hone_import;
 
 typedef struct {
     const char *domain, *op, *name;
-    int version;                 /* of its domain's opset; HONE_NEWEST: the newest form already */
-    hone_vec(hone_vid) in, out;  /* captures not among them */
+    int version;                /* of its domain's opset; HONE_NEWEST: the newest form already */
+    hone_vec(hone_vid) in, out; /* captures not among them */
     hone_vec(hone_attr) attr;
     hone_graph *body[2];
     int n_body;
     hone_vec(hone_vid) capture;
-    bool placed;                 /* nothing left to do */
+    bool placed; /* nothing left to do */
 } hone_draft;
-typedef struct { hone_import *im; hone_graph *g; hone_draft *node; } hone_edit;
+typedef struct {
+    hone_import *im;
+    hone_graph *g;
+    hone_draft *node;
+} hone_edit;
 
 void hone_import_problem(hone_import *, hone_status, const char *format, ...) HONE_PRINTF(3, 4);
 void hone_import_no_memory(hone_import *);
 bool hone_import_count(hone_import *, size_t inlined_bytes); /* one node more; false: stop */
-bool hone_import_stop(const hone_import *); /* there is enough to report, or too much to import */
+bool hone_import_stop(const hone_import *);                  /* there is enough to report, or too much to import */
 /* A problem of the node at hand: the line starts with its name, op, domain and version. */
 void hone_edit_problem(hone_edit *, hone_status, const char *format, ...) HONE_PRINTF(3, 4);
 
 void hone_draft_place(hone_edit *); /* upgrade, look up, make the node */
 void hone_draft_free(hone_draft *);
-void hone_upgrade(hone_edit *);      /* upgrade.c: the newest form, or placed */
+void hone_upgrade(hone_edit *); /* upgrade.c: the newest form, or placed */
 bool hone_upgrade_knows(const char *domain, const char *op);
 
 /* ---- the draft ------------------------------------------------------------------------------------------------------------------- */
 static inline hone_vid hone_draft_in(const hone_draft *n, int k) { return k < n->in.n ? n->in.at[k] : -1; }
 static inline hone_vid hone_draft_out(const hone_draft *n, int k) { return k < n->out.n ? n->out.at[k] : -1; }
-void hone_edit_set_in(hone_edit *, int k, hone_vid); /* grows the list by absent ones */
+void hone_edit_set_in(hone_edit *, int k, hone_vid);                  /* grows the list by absent ones */
 const hone_attr *hone_edit_attr(const hone_edit *, const char *name); /* NULL: absent */
 int64_t hone_edit_int(const hone_edit *, const char *name, int64_t otherwise);
 double hone_edit_float(const hone_edit *, const char *name, double otherwise);
@@ -67,10 +71,11 @@ hone_attr hone_attr_of_ints(hone_import *, const char *name, const int64_t *, in
 hone_attr hone_attr_of_floats(hone_import *, const char *name, const double *, int n);
 hone_attr hone_attr_of_text(hone_import *, const char *name, const char *);
 
-hone_vid hone_edit_const(hone_edit *, hone_value *take); /* NULL is fine */
-hone_vid hone_edit_i64(hone_edit *, int64_t);                       /* a scalar */
-hone_vid hone_edit_i64s(hone_edit *, const int64_t *, int n);       /* a vector */
-hone_vid hone_edit_like(hone_edit *, double v, hone_vid like);      /* a scalar of that var's type: a constant where the type is known, else CastLike */
+hone_vid hone_edit_const(hone_edit *, hone_value *take);      /* NULL is fine */
+hone_vid hone_edit_i64(hone_edit *, int64_t);                 /* a scalar */
+hone_vid hone_edit_i64s(hone_edit *, const int64_t *, int n); /* a vector */
+hone_vid hone_edit_like(hone_edit *, double v,
+                        hone_vid like); /* a scalar of that var's type: a constant where the type is known, else CastLike */
 hone_vid hone_edit_scalar(hone_edit *, hone_dtype, double v);
 /* A new node in the newest form; `out` -1: its output is a new var. Returns the output. */
 hone_vid hone_edit_node(hone_edit *, const char *op, hone_vid out, const hone_vid *in, int n_in, const hone_attr *, int n_attr);
@@ -80,7 +85,7 @@ hone_vid hone_edit_node(hone_edit *, const char *op, hone_vid out, const hone_vi
 hone_vid hone_edit_var(hone_edit *); /* a new var, for an output */
 
 /* ---- what is known without inference --------------------------------------------------------------------------------------------- */
-hone_dtype hone_edit_dtype(const hone_edit *, hone_vid); /* NONE: not known */
-int hone_edit_rank(const hone_edit *, hone_vid);         /* -1: not known */
+hone_dtype hone_edit_dtype(const hone_edit *, hone_vid);        /* NONE: not known */
+int hone_edit_rank(const hone_edit *, hone_vid);                /* -1: not known */
 const hone_value *hone_edit_value(const hone_edit *, hone_vid); /* NULL: not a constant */
 #endif

@@ -8,12 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/attribute.h"
 #include "model/onnx.h"
 
 enum { ABSENT = -1, NOT_FOUND = -2, MAX_ATTRS = 256 };
 
-typedef struct { const char *name; hone_vid id; } formal;
-typedef struct { hone_vid outer, inner; } capture;
+typedef struct {
+    const char *name;
+    hone_vid id;
+} formal;
+typedef struct {
+    hone_vid outer, inner;
+} capture;
 typedef struct scope {
     hone_onnx_model *m;
     struct scope *up;
@@ -21,9 +27,9 @@ typedef struct scope {
     const hone_onnx_opsets *opsets;
     const char *prefix;
     int depth;
-    hone_vec(capture) captured;    /* a body's */
-    bool inlined;                  /* in a call, at any depth */
-    bool call;                     /* a call of a function: with its formals and attributes */
+    hone_vec(capture) captured; /* a body's */
+    bool inlined;               /* in a call, at any depth */
+    bool call;                  /* a call of a function: with its formals and attributes */
     hone_vec(formal) formals;
     const hone_draft *caller;
     const hone_onnx_function *function;
@@ -104,7 +110,9 @@ static void read_tensor_type(scope *s, hone_wire w, hone_vid id, bool shaped) {
         hone_var *v = s->g->var.at + id;
         if (f.number == 1 && f.type == HONE_WIRE_VARINT) {
             if (hone_dtype_valid((int64_t)f.value)) v->dtype = (hone_dtype)f.value;
-            else if (f.value) hone_import_problem(&s->m->im, HONE_NOT_SUPPORTED, "input '%.100s' has unknown element type %llu", v->name, (unsigned long long)f.value);
+            else if (f.value)
+                hone_import_problem(&s->m->im, HONE_NOT_SUPPORTED, "input '%.100s' has unknown element type %llu", v->name,
+                                    (unsigned long long)f.value);
         }
         if (f.number != 2 || f.type != HONE_WIRE_BYTES || !shaped) continue;
         int rank = 0;
@@ -131,165 +139,49 @@ static void read_type(scope *s, hone_wire w, hone_vid id, bool shaped, int depth
         if (f.number != 4 && f.number != 5 && f.number != 9) continue;
         if (depth == 0) s->g->var.at[id].tag = tags[f.number];
         for (hone_wire of = hone_wire_of(&f); hone_wire_next(&of, &inner);) /* a map's value type is field 2 */
-            if (inner.type == HONE_WIRE_BYTES && inner.number == (f.number == 5 ? 2u : 1u)) read_type(s, hone_wire_of(&inner), id, false, depth + 1);
+            if (inner.type == HONE_WIRE_BYTES && inner.number == (f.number == 5 ? 2u : 1u))
+                read_type(s, hone_wire_of(&inner), id, false, depth + 1);
     }
 }
 
 /* ---- attributes ------------------------------------------------------------------------------------------------------------------ */
-typedef struct { const char *name; hone_field graph; } body_ref;
+typedef struct {
+    const char *name;
+    hone_field graph;
+} body_ref;
 typedef hone_vec(body_ref) body_refs;
-
-typedef struct { /* AttributeProto, one of each field */
-    hone_field name, ref, one[24];
-    bool has[24];
-    hone_wire_numbers ints, floats;
-    hone_vec(hone_field) strings, tensors;
-    uint64_t type;
-} attr_parts;
-
-static hone_status take_parts(hone_wire w, attr_parts *p) {
-    hone_field f;
-    bool good = true, memory = true;
-    hone_status s = HONE_OK;
-    while (good && memory && !s && hone_wire_next(&w, &f)) {
-        bool bytes = f.type == HONE_WIRE_BYTES;
-        switch (f.number) {
-        case 1: p->name = f, good = bytes; break;
-        case 7: s = hone_wire_number(&f, 4, &p->floats), p->has[7] = true; break;
-        case 8: s = hone_wire_number(&f, 0, &p->ints), p->has[8] = true; break;
-        case 9: good = bytes, memory = !bytes || hone_push(&p->strings, f), p->has[9] = true; break;
-        case 10: good = bytes, memory = !bytes || hone_push(&p->tensors, f), p->has[10] = true; break;
-        case 20: p->type = f.value; break;
-        case 21: p->ref = f, good = bytes; break;
-        default:
-            if (f.number < 24) p->one[f.number] = f, p->has[f.number] = true;
-        }
-    }
-    return !memory ? HONE_NO_MEMORY : !good || w.bad ? HONE_BAD_INPUT : s;
-}
-
-static void free_parts(attr_parts *p) {
-    hone_vec_free(&p->ints);
-    hone_vec_free(&p->floats);
-    hone_vec_free(&p->strings);
-    hone_vec_free(&p->tensors);
-}
-
-static double float_of(uint64_t bits) {
-    uint32_t b = (uint32_t)bits;
-    float f;
-    memcpy(&f, &b, sizeof f);
-    return (double)f;
-}
-
-static bool strings_of(scope *s, const hone_field *f, int n, hone_attr *a) {
-    hone_string *list = HONE_NEW_N(s->m->im.scratch, hone_string, n ? n : 1);
-    for (int k = 0; list && k < n; k++) {
-        list[k] = (hone_string){(int64_t)f[k].bytes, hone_arena_textn(s->m->im.scratch, f[k].bytes ? (const char *)f[k].data : "", f[k].bytes)};
-        if (!list[k].text) return false;
-    }
-    a->s = list;
-    return list != NULL;
-}
-
-static hone_status tensors_of(scope *s, const hone_field *f, int n, bool sparse, hone_attr *a) {
-    hone_value **list = HONE_NEW_N(s->m->im.scratch, hone_value *, n ? n : 1);
-    for (int k = 0; list && k < n; k++) {
-        HONE_TRY((sparse ? hone_onnx_sparse : hone_onnx_tensor)(hone_wire_of(f + k), s->m->im.files, list + k));
-        if (!hone_push(&s->m->im.loose, list[k])) {
-            hone_value_drop(list[k]);
-            return HONE_NO_MEMORY;
-        }
-    }
-    a->tensor = list;
-    return list ? HONE_OK : HONE_NO_MEMORY;
-}
-
-/* The element type inside a TypeProto, or 0. */
-static int64_t elem_type(hone_wire w, int depth) {
-    hone_field f;
-    int64_t t = 0;
-    while (depth < HONE_ONNX_MAX_DEPTH && hone_wire_next(&w, &f)) {
-        if (depth % 2 && f.number == 1 && f.type == HONE_WIRE_VARINT) t = (int64_t)f.value;
-        else if (f.type == HONE_WIRE_BYTES && (f.number == 1 || f.number == 4 || f.number == 9)) t = elem_type(hone_wire_of(&f), depth + 1);
-    }
-    return hone_dtype_valid(t) ? t : 0;
-}
-
-/* Old files leave `type` out: then the one field that is there says it. */
-static uint64_t guess_type(const attr_parts *p) {
-    static const uint8_t of[24] = {[2] = 1, [3] = 2, [4] = 3, [5] = 4, [6] = 5, [7] = 6, [8] = 7, [9] = 8, [10] = 9, [11] = 10, [14] = 13, [22] = 11};
-    for (int k = 0; k < 24; k++)
-        if (of[k] && p->has[k]) return of[k];
-    return 0;
-}
-
-static hone_status make_attr(scope *s, const attr_parts *p, hone_attr *a) {
-    hone_import *im = &s->m->im;
-    const char *name = a->name;
-    int64_t i = (int64_t)p->one[3].value;
-    double f = float_of(p->one[2].value);
-    const hone_field *one = p->one;
-    switch (p->type ? p->type : guess_type(p)) {
-    case 1: *a = hone_attr_of_floats(im, name, &f, 1), a->kind = HONE_ATTR_FLOAT; return HONE_OK;
-    case 2: *a = hone_attr_of_int(im, name, i); return HONE_OK;
-    case 3: a->kind = HONE_ATTR_STRING, a->n = 1; return strings_of(s, one + 4, 1, a) ? HONE_OK : HONE_NO_MEMORY;
-    case 4: a->kind = HONE_ATTR_TENSOR, a->n = 1; return tensors_of(s, one + 5, 1, false, a);
-    case 6: {
-        double *list = HONE_NEW_N(im->scratch, double, p->floats.n ? p->floats.n : 1);
-        for (int k = 0; list && k < p->floats.n; k++) list[k] = float_of(p->floats.at[k]);
-        *a = (hone_attr){.name = name, .kind = HONE_ATTR_FLOATS, .n = p->floats.n, .f = list};
-        return list ? HONE_OK : HONE_NO_MEMORY;
-    }
-    case 7: *a = hone_attr_of_ints(im, name, (const int64_t *)p->ints.at, p->ints.n); return HONE_OK;
-    case 8: a->kind = HONE_ATTR_STRINGS, a->n = p->strings.n; return strings_of(s, p->strings.at, p->strings.n, a) ? HONE_OK : HONE_NO_MEMORY;
-    case 9: a->kind = HONE_ATTR_TENSORS, a->n = p->tensors.n; return tensors_of(s, p->tensors.at, p->tensors.n, false, a);
-    case 11: a->kind = HONE_ATTR_TENSOR, a->n = 1; return tensors_of(s, one + 22, 1, true, a);
-    case 13: *a = hone_attr_of_int(im, name, elem_type(hone_wire_of(one + 14), 0)), a->kind = HONE_ATTR_TYPE; return HONE_OK;
-    default: return hone_fail(HONE_NOT_SUPPORTED, "has an unknown type");
-    }
-}
 
 /* One AttributeProto into the draft, or a graph into `bodies`. In a function it may stand for an attribute of the call. */
 static void read_attr(scope *s, hone_edit *e, hone_wire w, body_refs *bodies) {
     hone_import *im = &s->m->im;
-    attr_parts p = {0};
-    hone_attr a = {0};
-    hone_status whole = take_parts(w, &p);
-    if (whole) {
-        if (whole == HONE_NO_MEMORY) hone_import_no_memory(im);
-        else hone_edit_problem(e, whole, "an attribute is damaged");
-        free_parts(&p);
-        return;
-    }
-    a.name = text_of(s, &p.name);
-    if (p.ref.bytes) {
+    hone_onnx_attr a;
+    hone_status st = hone_onnx_read_attr(im, w, &a);
+    if (st == HONE_NO_MEMORY) {
+        hone_import_no_memory(im);
+    } else if (st) {
+        hone_edit_problem(e, st, "attribute '%.60s' %.200s", a.attr.name, hone_fail_text());
+    } else if (a.ref) {
         scope *call = s;
         while (call && !call->call) call = call->up;
-        const char *ref = text_of(s, &p.ref);
-        const hone_attr *from = call ? hone_attr_find(call->caller->attr.at, call->caller->attr.n, ref) : NULL;
-        if (!call) hone_edit_problem(e, HONE_BAD_INPUT, "attribute '%.60s' refers to a function's attribute outside a function", a.name);
-        if (!from && call) from = hone_attr_find(call->function->defaults.at, call->function->defaults.n, ref);
+        const hone_attr *from = call ? hone_attr_find(call->caller->attr.at, call->caller->attr.n, a.ref) : NULL;
+        if (!call)
+            hone_edit_problem(e, HONE_BAD_INPUT, "attribute '%.60s' refers to a function's attribute outside a function", a.attr.name);
+        if (!from && call) from = hone_attr_find(call->function->defaults.at, call->function->defaults.n, a.ref);
         if (from) {
-            const char *name = a.name;
-            a = *from;
-            a.name = name;
-            hone_edit_set(e, a);
+            const char *name = a.attr.name;
+            a.attr = *from;
+            a.attr.name = name;
+            hone_edit_set(e, a.attr);
         }
-    } else if (p.type == 5 || (!p.type && guess_type(&p) == 5)) {
-        if (!p.one[6].data) hone_edit_problem(e, HONE_BAD_INPUT, "attribute '%.60s' has no graph", a.name);
-        else if (!hone_push(bodies, ((body_ref){a.name, p.one[6]}))) hone_import_no_memory(im);
+    } else if (a.attr.kind == HONE_ATTR_BODY) {
+        if (!hone_push(bodies, ((body_ref){a.attr.name, a.graph}))) hone_import_no_memory(im);
     } else {
-        hone_status st = make_attr(s, &p, &a);
-        if (!st) hone_edit_set(e, a);
-        else if (st == HONE_NO_MEMORY) hone_import_no_memory(im);
-        else hone_edit_problem(e, st, "attribute '%.60s': %.200s", a.name, hone_fail_text());
+        hone_edit_set(e, a.attr);
     }
-    free_parts(&p);
 }
 
 /* ---- bodies ---------------------------------------------------------------------------------------------------------------------- */
-/* All bodies of a node take the same captures, in the same order: the union of what each uses. `slot[v]`: where outer var v stands in it. */
+/* All bodies of a node take the same captures, in the same order: the union of what each uses. `slot[v]`: where outer var v stands. */
 static bool share_captures(scope *s, scope *inner, int n, hone_draft *node, int *slot) {
     for (int b = 0; b < n; b++)
         for (int k = 0; k < inner[b].captured.n; k++) {
@@ -302,9 +194,11 @@ static bool share_captures(scope *s, scope *inner, int n, hone_draft *node, int 
         int formals = g->n_formal = g->in.n;
         for (int j = 0; j < node->capture.n; j++)
             if (!hone_push(&g->in, -1)) return false;
-        for (int k = 0; k < inner[b].captured.n; k++) g->in.at[formals + slot[inner[b].captured.at[k].outer] - 1] = inner[b].captured.at[k].inner;
+        for (int k = 0; k < inner[b].captured.n; k++)
+            g->in.at[formals + slot[inner[b].captured.at[k].outer] - 1] = inner[b].captured.at[k].inner;
         for (int j = 0; j < node->capture.n; j++)
-            if (g->in.at[formals + j] < 0 && (g->in.at[formals + j] = hone_graph_var(g, s->g->var.at[node->capture.at[j]].name)) < 0) return false;
+            if (g->in.at[formals + j] < 0 && (g->in.at[formals + j] = hone_graph_var(g, s->g->var.at[node->capture.at[j]].name)) < 0)
+                return false;
     }
     return true;
 }
@@ -322,9 +216,11 @@ static void import_bodies(scope *s, hone_edit *e, body_refs *refs) {
     for (int b = 0; b < refs->n; b++) {
         hone_field name = hone_onnx_name_field(hone_wire_of(&refs->at[b].graph), 2);
         hone_graph *g = hone_graph_body(s->g, text_of(s, &name));
-        inner[b] = (scope){.m = s->m, .up = s, .g = g, .opsets = s->opsets, .prefix = s->prefix, .depth = s->depth + 1, .inlined = s->inlined};
+        inner[b] =
+            (scope){.m = s->m, .up = s, .g = g, .opsets = s->opsets, .prefix = s->prefix, .depth = s->depth + 1, .inlined = s->inlined};
         if (!g) hone_import_no_memory(&s->m->im);
-        else if (!import_graph(inner + b, hone_wire_of(&refs->at[b].graph))) hone_edit_problem(e, HONE_BAD_INPUT, "the body '%.60s' is damaged", refs->at[b].name);
+        else if (!import_graph(inner + b, hone_wire_of(&refs->at[b].graph)))
+            hone_edit_problem(e, HONE_BAD_INPUT, "the body '%.60s' is damaged", refs->at[b].name);
         hone_edit_set(e, (hone_attr){.name = refs->at[b].name, .kind = HONE_ATTR_BODY, .n = 1, .body = b});
         node->body[b] = g;
         node->n_body = g ? b + 1 : node->n_body;
@@ -390,12 +286,22 @@ static void inline_call(scope *s, hone_edit *e, const hone_onnx_function *f) {
     }
     /* Short, and not a path of calls: names that grow with depth would grow without end. */
     const char *prefix = hone_arena_text(s->m->im.scratch, "%.40s#%d/", n->op, ++s->m->im.serial);
-    scope inner = {.m = s->m, .up = s, .g = s->g, .opsets = &f->opsets, .prefix = prefix, .depth = s->depth + 1, .inlined = true, .call = true, .caller = n, .function = f};
+    scope inner = {.m = s->m,
+                   .up = s,
+                   .g = s->g,
+                   .opsets = &f->opsets,
+                   .prefix = prefix,
+                   .depth = s->depth + 1,
+                   .inlined = true,
+                   .call = true,
+                   .caller = n,
+                   .function = f};
     bool good = prefix && bind_formals(&inner, f->proto, 4, n->in.at, n->in.n);
     int n_in = inner.formals.n;
     good = good && bind_formals(&inner, f->proto, 5, n->out.at, n->out.n);
     if (!good) hone_import_no_memory(&s->m->im);
-    if (n->in.n > n_in || n->out.n > inner.formals.n - n_in) hone_edit_problem(e, HONE_BAD_INPUT, "the function has %d inputs and %d outputs", n_in, inner.formals.n - n_in);
+    if (n->in.n > n_in || n->out.n > inner.formals.n - n_in)
+        hone_edit_problem(e, HONE_BAD_INPUT, "the function has %d inputs and %d outputs", n_in, inner.formals.n - n_in);
     else if (good) {
         import_nodes(&inner, f->proto, 7);
         hand_through(e, &inner, n_in);
@@ -593,7 +499,8 @@ static bool read_opset(hone_onnx_model *m, hone_wire w, hone_onnx_opsets *list) 
     o.domain = domain_of(o.domain);
     o.version = version < HONE_NEWEST ? (int)version : HONE_NEWEST - 1;
     if (!o.domain[0] && (o.version < 1 || o.version > HONE_ONNX_MAX_OPSET))
-        hone_import_problem(&m->im, HONE_NOT_SUPPORTED, "the model is of opset %d of ai.onnx; known are 1 to %d", o.version, HONE_ONNX_MAX_OPSET);
+        hone_import_problem(&m->im, HONE_NOT_SUPPORTED, "the model is of opset %d of ai.onnx; known are 1 to %d", o.version,
+                            HONE_ONNX_MAX_OPSET);
     return hone_push(list, o);
 }
 

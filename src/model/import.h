@@ -4,12 +4,15 @@
 #define HONE_MODEL_IMPORT_H
 #include "model/draft.h"
 
-typedef struct { const char *domain; int version; } hone_onnx_opset;
+typedef struct {
+    const char *domain;
+    int version;
+} hone_onnx_opset;
 typedef hone_vec(hone_onnx_opset) hone_onnx_opsets;
 typedef struct {
     const char *domain, *name, *overload;
-    uint32_t hash;               /* of the name: the list is sorted by it */
-    hone_wire proto;             /* FunctionProto */
+    uint32_t hash;   /* of the name: the list is sorted by it */
+    hone_wire proto; /* FunctionProto */
     hone_onnx_opsets opsets;
     hone_vec(hone_attr) defaults; /* of attributes that a call leaves out */
 } hone_onnx_function;

@@ -21,7 +21,10 @@ static void finish(hone_onnx_model *m) {
 
 /* Takes `files`, whatever happens. */
 static hone_status load(hone_onnx_files *files, const hone_library *library, hone_graph **out) {
-    hone_onnx_model m = {.im = {.library = library, .files = files, .scratch = hone_arena_create(), .inlined_limit = (256u << 20) + 16 * (uint64_t)files->model.bytes}};
+    hone_onnx_model m = {.im = {.library = library,
+                                .files = files,
+                                .scratch = hone_arena_create(),
+                                .inlined_limit = (256u << 20) + 16 * (uint64_t)files->model.bytes}};
     hone_status s = m.im.scratch ? hone_graph_create("", &m.im.root) : hone_fail(HONE_NO_MEMORY, "no memory to import a model");
     if (s) {
         hone_onnx_files_free(files);

@@ -24,7 +24,8 @@ typedef struct { /* what a TensorProto says before its data is looked at */
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a tensor of the model"); }
 
 static hone_status bad(const header *h, const char *what) {
-    return hone_fail(HONE_BAD_INPUT, "tensor '%.*s': %s", (int)(h->name.bytes < MAX_NAME ? h->name.bytes : MAX_NAME), h->name.bytes ? (const char *)h->name.data : "", what);
+    return hone_fail(HONE_BAD_INPUT, "tensor '%.*s': %s", (int)(h->name.bytes < MAX_NAME ? h->name.bytes : MAX_NAME),
+                     h->name.bytes ? (const char *)h->name.data : "", what);
 }
 
 hone_field hone_onnx_name_field(hone_wire w, uint32_t number) {
@@ -115,7 +116,9 @@ static hone_status find_external(const header *h, hone_onnx_files *files, hone_f
     if (k == files->name.n) {
         hone_file file;
         hone_status s = hone_file_open(path, &file);
-        if (s) return hone_fail_at(s, "tensor '%.*s': ", (int)(h->name.bytes < MAX_NAME ? h->name.bytes : MAX_NAME), h->name.bytes ? (const char *)h->name.data : "");
+        if (s)
+            return hone_fail_at(s, "tensor '%.*s': ", (int)(h->name.bytes < MAX_NAME ? h->name.bytes : MAX_NAME),
+                                h->name.bytes ? (const char *)h->name.data : "");
         if (!hone_push(&files->file, file)) {
             hone_file_close(&file);
             return no_memory();
@@ -123,7 +126,8 @@ static hone_status find_external(const header *h, hone_onnx_files *files, hone_f
         if (!hone_push(&files->name, path)) return no_memory();
     }
     const hone_file *file = files->file.at + k;
-    if (h->offset > file->bytes || (h->has_length && h->length > file->bytes - h->offset)) return bad(h, "its external data lies beyond the end of that file");
+    if (h->offset > file->bytes || (h->has_length && h->length > file->bytes - h->offset))
+        return bad(h, "its external data lies beyond the end of that file");
     raw->data = file->data + h->offset;
     raw->bytes = h->has_length ? (size_t)h->length : file->bytes - (size_t)h->offset;
     return HONE_OK;
@@ -143,11 +147,13 @@ static hone_status from_raw(const header *h, int64_t count, hone_field raw, hone
     /* A length given by an external file may be left out or be padded; in the model itself it must agree. */
     if (need == SIZE_MAX || raw.bytes < need || (raw.bytes > need && (!h->external || h->has_length))) {
         hone_fail(HONE_BAD_INPUT, "has %zu bytes of data, its dims and type need %zu", raw.bytes, need);
-        return hone_fail_at(HONE_BAD_INPUT, "tensor '%.*s': ", (int)(h->name.bytes < MAX_NAME ? h->name.bytes : MAX_NAME), h->name.bytes ? (const char *)h->name.data : "");
+        return hone_fail_at(HONE_BAD_INPUT, "tensor '%.*s': ", (int)(h->name.bytes < MAX_NAME ? h->name.bytes : MAX_NAME),
+                            h->name.bytes ? (const char *)h->name.data : "");
     }
     size_t align = row->kind == HONE_KIND_COMPLEX ? row->bytes / 2u : row->bytes;
     bool clean = t != HONE_DTYPE_BOOL || bools_clean(raw.data, need);
-    if (files && count && row->bits >= 8 && clean && (uintptr_t)raw.data % align == 0) return hone_value_view(t, h->dim, h->rank, raw.data, out);
+    if (files && count && row->bits >= 8 && clean && (uintptr_t)raw.data % align == 0)
+        return hone_value_view(t, h->dim, h->rank, raw.data, out);
     HONE_TRY(hone_value_tensor(t, h->dim, h->rank, out));
     if (!count) return HONE_OK;
     if (row->bits < 8) hone_dtype_unpack(t, (*out)->data, raw.data, (size_t)count);
@@ -172,7 +178,11 @@ static int typed_field(hone_dtype t) {
 }
 
 /* Stores the low bytes of each number, one unit after the other: a unit is an element, half of a complex one, or a byte of packed ones. */
-typedef struct { uint8_t *to; size_t unit, n, room; bool truth; } sink;
+typedef struct {
+    uint8_t *to;
+    size_t unit, n, room;
+    bool truth;
+} sink;
 static bool sink_put(sink *s, uint64_t v) {
     if (s->n >= s->room) return false;
     if (s->truth) v = v != 0;
@@ -267,7 +277,8 @@ hone_status hone_onnx_tensor(hone_wire w, hone_onnx_files *files, hone_value **o
     int64_t count;
     HONE_TRY(read_header(w, &h));
     if (!hone_count_of(h.dim, h.rank, &count)) return bad(&h, "has a negative dim, or more elements than a machine can count");
-    if (h.type == HONE_DTYPE_STRING) return h.has_raw || h.external ? bad(&h, "is of strings, which cannot be raw or external data") : from_strings(&h, count, w, out);
+    if (h.type == HONE_DTYPE_STRING)
+        return h.has_raw || h.external ? bad(&h, "is of strings, which cannot be raw or external data") : from_strings(&h, count, w, out);
     if (h.external) HONE_TRY(find_external(&h, files, &h.raw));
     return h.has_raw || h.external ? from_raw(&h, count, h.raw, files, out) : from_typed(&h, count, w, out);
 }
@@ -309,7 +320,8 @@ hone_status hone_onnx_sparse(hone_wire w, hone_onnx_files *files, hone_value **o
     for (int k = 0; good && k < rank; k++) dim[k] = (int64_t)dims.at[k];
     hone_vec_free(&dims);
     if (numbers == HONE_NO_MEMORY) return no_memory();
-    if (!good || !hone_count_of(dim, rank, &count) || count > DENSE_LIMIT) return hone_fail(HONE_BAD_INPUT, "a sparse tensor is damaged or larger than 2^28 elements");
+    if (!good || !hone_count_of(dim, rank, &count) || count > DENSE_LIMIT)
+        return hone_fail(HONE_BAD_INPUT, "a sparse tensor is damaged or larger than 2^28 elements");
     hone_value *v = NULL, *i = NULL, *dense = NULL;
     hone_status s = hone_onnx_tensor(hone_wire_of(&values), files, &v);
     if (!s) s = hone_onnx_tensor(hone_wire_of(&at), files, &i);

@@ -9,7 +9,7 @@
 /* Where a model's bytes lie: the model itself and the files of its external data, each mapped once. Kept by the graph. */
 typedef struct {
     hone_arena *arena;
-    const char *beside;         /* a path in the model's folder; NULL: there is no folder, so no external data */
+    const char *beside; /* a path in the model's folder; NULL: there is no folder, so no external data */
     hone_file model;
     hone_vec(const char *) name; /* external files, by location … */
     hone_vec(hone_file) file;    /* … and mapped */

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
-   upgrade: which op needs which up-converter, below which version. Read from the top: a row may rename the op, and later rows see the new
-   name. Old versions that differ from the newest only in the types they take, or in attributes whose defaults mean the same, need no row. */
+   upgrade: which op needs which up-converter, below which version. Read from the top: a row may rename the op, and later rows see the
+   new name. Old versions that differ from the newest only in the types they take, or in attributes whose defaults mean
+   the same, need no row. */
 #include "model/upgrade.h"
 
 #include <string.h>
 
 static const char ml[] = "ai.onnx.ml", training[] = "ai.onnx.preview.training";
-static const struct { const char *domain, *op; int below; hone_upgrade_fn *apply; } table[] = {
+static const struct {
+    const char *domain, *op;
+    int below;
+    hone_upgrade_fn *apply;
+} table[] = {
     {"", "Add", 7, hone_up_broadcast},
     {"", "Sub", 7, hone_up_broadcast},
     {"", "Mul", 7, hone_up_broadcast},
@@ -80,7 +85,9 @@ static const struct { const char *domain, *op; int below; hone_upgrade_fn *apply
 };
 enum { ROWS = sizeof table / sizeof *table };
 
-static bool is_op(int row, const char *domain, const char *op) { return strcmp(table[row].op, op) == 0 && strcmp(table[row].domain, domain) == 0; }
+static bool is_op(int row, const char *domain, const char *op) {
+    return strcmp(table[row].op, op) == 0 && strcmp(table[row].domain, domain) == 0;
+}
 
 void hone_upgrade(hone_edit *e) {
     hone_draft *n = e->node;

@@ -84,7 +84,7 @@ void hone_up_scatter(hone_edit *e) { e->node->op = "ScatterElements"; }
 /* The norm's order was a float. */
 void hone_up_lp_pool(hone_edit *e) {
     double p = hone_edit_float(e, "p", 2);
-    if (p != (double)(int)p) hone_edit_problem(e, HONE_NOT_SUPPORTED, "a norm of order %g", p);
+    if (!(p >= 1 && p < 1e6) || p != (double)(int)p) hone_edit_problem(e, HONE_NOT_SUPPORTED, "a norm of order %g", p);
     else if (hone_edit_attr(e, "p")) hone_edit_set(e, hone_attr_of_int(e->im, "p", (int64_t)p));
 }
 
@@ -92,7 +92,8 @@ void hone_up_lp_pool(hone_edit *e) {
 void hone_up_recurrent(hone_edit *e) { hone_edit_drop(e, "output_sequence"); }
 
 void hone_up_roi_align(hone_edit *e) {
-    if (!hone_edit_attr(e, "coordinate_transformation_mode")) hone_edit_set(e, hone_attr_of_text(e->im, "coordinate_transformation_mode", "output_half_pixel"));
+    if (!hone_edit_attr(e, "coordinate_transformation_mode"))
+        hone_edit_set(e, hone_attr_of_text(e->im, "coordinate_transformation_mode", "output_half_pixel"));
 }
 
 void hone_up_grid_sample(hone_edit *e) {
@@ -106,7 +107,8 @@ void hone_up_grid_sample(hone_edit *e) {
 static void normalize_each(hone_edit *e) {
     const hone_draft *n = e->node;
     hone_vid x = n->in.at[0], eps = hone_edit_like(e, hone_edit_float(e, "epsilon", 1e-5), x);
-    hone_vid deviation = hone_edit_node(e, "Sqrt", -1, HONE_IN(hone_edit_node(e, "Add", -1, HONE_IN(n->in.at[4], eps), HONE_PLAIN)), HONE_PLAIN);
+    hone_vid deviation =
+        hone_edit_node(e, "Sqrt", -1, HONE_IN(hone_edit_node(e, "Add", -1, HONE_IN(n->in.at[4], eps), HONE_PLAIN)), HONE_PLAIN);
     hone_vid y = hone_edit_node(e, "Sub", -1, HONE_IN(x, n->in.at[3]), HONE_PLAIN);
     y = hone_edit_node(e, "Div", -1, HONE_IN(y, deviation), HONE_PLAIN);
     y = hone_edit_node(e, "Mul", -1, HONE_IN(y, n->in.at[1]), HONE_PLAIN);
@@ -130,12 +132,14 @@ void hone_up_group_norm(hone_edit *e) {
     int64_t groups = hone_edit_int(e, "num_groups", 1);
     if (n->in.n != 3) return;
     hone_vid g = hone_edit_i64s(e, &groups, 1), one = hone_edit_i64s(e, &(int64_t){1}, 1), flat = hone_edit_i64s(e, &(int64_t){-1}, 1);
-    hone_vid c = hone_edit_node(e, "Shape", -1, HONE_IN(n->in.at[0]), HONE_WITH(hone_attr_of_int(e->im, "start", 1), hone_attr_of_int(e->im, "end", 2)));
+    hone_vid c = hone_edit_node(e, "Shape", -1, HONE_IN(n->in.at[0]),
+                                HONE_WITH(hone_attr_of_int(e->im, "start", 1), hone_attr_of_int(e->im, "end", 2)));
     hone_vid each = hone_edit_node(e, "Div", -1, HONE_IN(c, g), HONE_PLAIN);
     hone_vid shape = hone_edit_node(e, "Concat", -1, HONE_IN(g, each), HONE_WITH(hone_attr_of_int(e->im, "axis", 0)));
     for (int k = 1; k < 3; k++) {
         hone_vid column = hone_edit_node(e, "Unsqueeze", -1, HONE_IN(n->in.at[k], one), HONE_PLAIN);
-        n->in.at[k] = hone_edit_node(e, "Reshape", -1, HONE_IN(hone_edit_node(e, "Expand", -1, HONE_IN(column, shape), HONE_PLAIN), flat), HONE_PLAIN);
+        n->in.at[k] = hone_edit_node(e, "Reshape", -1, HONE_IN(hone_edit_node(e, "Expand", -1, HONE_IN(column, shape), HONE_PLAIN), flat),
+                                     HONE_PLAIN);
     }
 }
 
@@ -168,7 +172,8 @@ static bool copy_vars(hone_graph *g, int n, hone_vid *first) {
 /* It ran once a sample of a batch, axis 0 of everything. That is a Scan over the batch, without states, around one of today's. */
 void hone_up_scan(hone_edit *e) {
     hone_draft *n = e->node, inner = {.domain = "", .op = "Scan", .name = n->name, .version = HONE_NEWEST, .n_body = 1};
-    if (hone_draft_in(n, 0) >= 0) hone_edit_problem(e, HONE_NOT_SUPPORTED, "sequence_lens of Scan 8: export the model with opset 9 or later");
+    if (hone_draft_in(n, 0) >= 0)
+        hone_edit_problem(e, HONE_NOT_SUPPORTED, "sequence_lens of Scan 8: export the model with opset 9 or later");
     n->version = HONE_NEWEST;
     if (hone_draft_in(n, 0) >= 0 || n->n_body != 1 || n->in.n < 1) return;
     memmove(n->in.at, n->in.at + 1, (size_t)--n->in.n * sizeof *n->in.at); /* without sequence_lens */
@@ -194,7 +199,8 @@ void hone_up_scan(hone_edit *e) {
     const hone_attr *directions = hone_edit_attr(e, "directions");
     hone_edit_set(&in, (hone_attr){.name = "body", .kind = HONE_ATTR_BODY, .n = 1, .body = 0});
     hone_edit_set(&in, hone_attr_of_int(e->im, "num_scan_inputs", hone_edit_int(e, "num_scan_inputs", 0)));
-    if (directions && directions->kind == HONE_ATTR_INTS) hone_edit_set(&in, hone_attr_of_ints(e->im, "scan_input_directions", directions->i, directions->n));
+    if (directions && directions->kind == HONE_ATTR_INTS)
+        hone_edit_set(&in, hone_attr_of_ints(e->im, "scan_input_directions", directions->i, directions->n));
     hone_draft_place(&in);
     hone_draft_free(&inner);
     hone_edit_drop(e, "directions");

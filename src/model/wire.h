@@ -11,12 +11,15 @@
 #include "base/mem.h"
 
 typedef enum { HONE_WIRE_VARINT = 0, HONE_WIRE_64 = 1, HONE_WIRE_BYTES = 2, HONE_WIRE_32 = 5 } hone_wire_type;
-typedef struct { const uint8_t *at, *end; bool bad; } hone_wire;
+typedef struct {
+    const uint8_t *at, *end;
+    bool bad;
+} hone_wire;
 typedef struct {
     uint32_t number;
     hone_wire_type type;
-    uint64_t value;              /* VARINT, 64, 32 */
-    const uint8_t *data;         /* BYTES */
+    uint64_t value;      /* VARINT, 64, 32 */
+    const uint8_t *data; /* BYTES */
     size_t bytes;
 } hone_field;
 
