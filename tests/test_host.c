@@ -88,7 +88,7 @@ static void assert_error(rig *r, const char *name, const char *part) {
 static hone_value *tensor(hone_dtype t, const int64_t *dims, int rank, const void *data) {
     hone_value *v;
     assert_int_equal(hone_value_tensor(t, dims, rank, &v), HONE_OK);
-    if (v->bytes) memcpy(v->data, data, v->bytes);
+    if (v->bytes && data) memcpy(v->data, data, v->bytes);
     return v;
 }
 #define VEC(t, type, ...) tensor(t, (int64_t[]){sizeof((type[]){__VA_ARGS__}) / sizeof(type)}, 1, (type[]){__VA_ARGS__})

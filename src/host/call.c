@@ -32,7 +32,7 @@ hone_status hone_call_tagged(const hone_host_call *c, int k, hone_tag tag, const
 }
 
 hone_status hone_call_typed(const hone_host_call *c, int k, hone_dtype t, const hone_value **out) {
-    const hone_value *v;
+    const hone_value *v = NULL;
     HONE_TRY(hone_call_tensor(c, k, &v));
     if (v->dtype != t)
         return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is of type %s; it must be %s", k, operand_name(c, k),
@@ -42,7 +42,7 @@ hone_status hone_call_typed(const hone_host_call *c, int k, hone_dtype t, const 
 }
 
 static hone_status one(const hone_host_call *c, int k, const hone_value **out) {
-    const hone_value *v;
+    const hone_value *v = NULL;
     HONE_TRY(hone_call_tensor(c, k, &v));
     if (hone_value_count(v) != 1)
         return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) has %lld elements; it must have one", k, operand_name(c, k),
@@ -54,7 +54,7 @@ static hone_status one(const hone_host_call *c, int k, const hone_value **out) {
 hone_status hone_call_i64(const hone_host_call *c, int k, int64_t otherwise, int64_t *out) {
     *out = otherwise;
     if (!hone_call_in(c, k)) return HONE_OK;
-    const hone_value *v;
+    const hone_value *v = NULL;
     HONE_TRY(one(c, k, &v));
     hone_kind kind = hone_dtypes[v->dtype].kind;
     if (kind != HONE_KIND_INT && kind != HONE_KIND_UINT && kind != HONE_KIND_BOOL)
@@ -67,7 +67,7 @@ hone_status hone_call_i64(const hone_host_call *c, int k, int64_t otherwise, int
 hone_status hone_call_f64(const hone_host_call *c, int k, double otherwise, double *out) {
     *out = otherwise;
     if (!hone_call_in(c, k)) return HONE_OK;
-    const hone_value *v;
+    const hone_value *v = NULL;
     HONE_TRY(one(c, k, &v));
     if (hone_dtypes[v->dtype].kind != HONE_KIND_FLOAT)
         return hone_call_fail(c, HONE_BAD_INPUT, "input %d (%s) is of type %s; it must be a float", k, operand_name(c, k),

@@ -170,7 +170,7 @@ static void stacks_free(stack *s, int n) {
 /* ---- If ------------------------------------------------------------------------------------------------------------------------------ */
 hone_status hone_host_if(const hone_host_call *c) {
     const hone_value *cond;
-    bool yes;
+    bool yes = false;
     HONE_TRY(hone_call_tensor(c, 0, &cond));
     HONE_TRY(truth(c, cond, "cond", &yes));
     frame f;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   encode: ai.onnx.ml's ops that map elements to elements or pick them: LabelEncoder, CategoryMapper, OneHotEncoder,
-   ArrayFeatureExtractor, FeatureVectorizer. */
+   encode: ai.onnx.ml's ops that map elements to elements: LabelEncoder, CategoryMapper, OneHotEncoder, FeatureVectorizer. */
 #include "host/lookup.h"
 
 /* A list given as ints, floats, strings or a tensor, under one of four names. */
@@ -149,33 +148,6 @@ hone_status hone_host_one_hot_encoder(const hone_host_call *c) {
     }
     hone_lookup_free(&lookup);
     return s;
-}
-
-/* Columns of the last axis, by number. */
-hone_status hone_host_array_feature_extractor(const hone_host_call *c) {
-    const hone_value *x, *at;
-    hone_value *y;
-    HONE_TRY(hone_call_tensor(c, 0, &x));
-    HONE_TRY(hone_call_typed(c, 1, HONE_DTYPE_I64, &at));
-    if (!x->rank) return hone_call_fail(c, HONE_BAD_INPUT, "x must have at least one axis");
-    int64_t n = x->dim[x->rank - 1], m = hone_value_count(at), dims[HONE_MAX_RANK];
-    if (!m) return hone_call_fail(c, HONE_BAD_INPUT, "y, the numbers of the columns, is empty");
-    for (int64_t k = 0; k < m; k++) {
-        int64_t i = hone_value_i64(at, k);
-        if (i < 0 || i >= n) return hone_call_fail(c, HONE_BAD_INPUT, "column %lld is outside [0, %lld]", (long long)i, (long long)n - 1);
-    }
-    int rank = x->rank == 1 ? 2 : x->rank; /* a vector gives one row */
-    memcpy(dims, x->dim, sizeof dims);
-    if (x->rank == 1) dims[0] = 1;
-    dims[rank - 1] = m;
-    HONE_TRY(hone_host_out(c, 0, x->dtype, dims, rank, &y));
-    hone_call_pool(y, x->strings);
-    size_t bytes = hone_call_bytes(x->dtype);
-    for (int64_t r = 0, rows = hone_value_count(y) / m; r < rows; r++)
-        for (int64_t k = 0; k < m; k++)
-            memcpy((char *)y->data + (size_t)(r * m + k) * bytes, (const char *)x->data + (size_t)(r * n + hone_value_i64(at, k)) * bytes,
-                   bytes);
-    return HONE_OK;
 }
 
 /* All inputs side by side, as f32; each is given as many columns as inputdimensions says, cut or filled with zeros. */

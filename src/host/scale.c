@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   scale: ai.onnx.ml's Scaler, Normalizer and Imputer: a row of numbers, each changed by its column or by its row. */
+   scale: ai.onnx.ml's Scaler and Imputer: rows of numbers, each changed by its column. */
 #include <math.h>
 
 #include "host/score.h"
@@ -24,28 +24,6 @@ hone_status hone_host_scaler(const hone_host_call *c) {
     for (int64_t k = 0, n = hone_value_count(x); k < n; k++) {
         int64_t j = k % columns;
         ((float *)y->data)[k] = (float)((hone_score_number(x, k) - offset.f[offset.n == 1 ? 0 : j]) * scale.f[scale.n == 1 ? 0 : j]);
-    }
-    return HONE_OK;
-}
-
-hone_status hone_host_normalizer(const hone_host_call *c) {
-    static const char *const norms[] = {"MAX", "L1", "L2", NULL};
-    const hone_value *x;
-    hone_value *y;
-    int64_t rows, columns;
-    int norm;
-    HONE_TRY(hone_score_rows(c, &x, &rows, &columns));
-    HONE_TRY(hone_call_choice(c, "norm", norms, 0, &norm));
-    HONE_TRY(hone_host_out(c, 0, HONE_DTYPE_F32, x->dim, x->rank, &y));
-    for (int64_t r = 0; r < rows && columns; r++) {
-        double by = norm ? 0 : -INFINITY;
-        for (int64_t j = 0; j < columns; j++) {
-            double v = hone_score_number(x, r * columns + j);
-            by = norm == 0 ? fmax(by, v) : norm == 1 ? by + fabs(v) : by + v * v;
-        }
-        if (norm == 2) by = sqrt(by);
-        if (by == 0) by = 1; /* a row of zeros stays one */
-        for (int64_t j = 0; j < columns; j++) ((float *)y->data)[r * columns + j] = (float)(hone_score_number(x, r * columns + j) / by);
     }
     return HONE_OK;
 }

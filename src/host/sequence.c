@@ -58,7 +58,7 @@ hone_status hone_host_sequence_insert(const hone_host_call *c) {
     const hone_value *list, *member;
     HONE_TRY(hone_call_tagged(c, 0, HONE_TAG_SEQUENCE, &list));
     HONE_TRY(hone_call_tensor(c, 1, &member));
-    int n = list->n_item, at;
+    int n = list->n_item, at = 0;
     if (n == INT32_MAX) return hone_call_fail(c, HONE_NO_MEMORY, "the sequence is full");
     if (list->n_item && list->dtype && list->dtype != member->dtype)
         return hone_call_fail(c, HONE_BAD_INPUT, "the tensor is of type %s, the sequence holds %s", hone_dtypes[member->dtype].name,
@@ -73,7 +73,7 @@ hone_status hone_host_sequence_insert(const hone_host_call *c) {
 
 hone_status hone_host_sequence_erase(const hone_host_call *c) {
     const hone_value *list;
-    int at;
+    int at = 0;
     HONE_TRY(hone_call_tagged(c, 0, HONE_TAG_SEQUENCE, &list));
     int n = list->n_item;
     if (!n) return hone_call_fail(c, HONE_BAD_INPUT, "the sequence is empty: nothing can be erased");
@@ -87,7 +87,7 @@ hone_status hone_host_sequence_erase(const hone_host_call *c) {
 
 hone_status hone_host_sequence_at(const hone_host_call *c) {
     const hone_value *list;
-    int at;
+    int at = 0;
     HONE_TRY(hone_call_tagged(c, 0, HONE_TAG_SEQUENCE, &list));
     if (!hone_call_in(c, 1)) return hone_call_fail(c, HONE_BAD_INPUT, "input 1 (position) is missing");
     HONE_TRY(place(c, 1, list->n_item, list->n_item - 1, 0, &at));
