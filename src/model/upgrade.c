@@ -79,6 +79,7 @@ static const struct {
     {"", "Attention", 0, hone_canon_attention},
     {"", "RotaryEmbedding", 0, hone_canon_rotary},
     {"", "Resize", 0, hone_canon_resize},
+    {"", "Einsum", 0, hone_canon_einsum},
     {training, "Adagrad", 0, hone_canon_optimizer},
     {training, "Adam", 0, hone_canon_optimizer},
     {training, "Momentum", 0, hone_canon_optimizer},

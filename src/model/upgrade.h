@@ -16,4 +16,6 @@ hone_upgrade_fn hone_up_broadcast, hone_up_prelu, hone_up_cast, hone_up_batch_no
 /* canon.c: one of several ways that the newest version still allows */
 hone_upgrade_fn hone_canon_chain, hone_canon_fill, hone_canon_split, hone_canon_layout, hone_canon_attention, hone_canon_rotary,
     hone_canon_resize, hone_canon_optimizer;
+/* einsum.c: in terms of other ops */
+hone_upgrade_fn hone_canon_einsum;
 #endif
