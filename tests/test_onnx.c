@@ -911,6 +911,47 @@ static void test_canonical(void **state) {
     hone_graph_destroy(r);
 }
 
+static void test_einsum(void **state) {
+    (void)state;
+    static const struct {
+        const char *equation, *in, *want;
+    } cases[] = {
+        {"bij,bjk->bik", "x x", "MatMul Identity"},       {"bij,bkj->bik", "x x", "Transpose MatMul Identity"},
+        {"abc->ca", "x", "ReduceSum Transpose Identity"}, {"bij,bij->", "x x", "Mul ReduceSum Identity"},
+        {"...ij,...jk", "x x", "MatMul Identity"},        {"bii->b", "x", "Transpose Shape Add Reshape Slice ReduceSum Identity"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        hone_graph *r = one_node(with(node("Einsum", cases[k].in, "y"), attr_text("equation", cases[k].equation)), 12, 1, "2 3 3", NULL, 0);
+        assert_string_equal(ops(r), cases[k].want);
+        hone_graph_destroy(r);
+    }
+    static const char *const wrong[] = {"",        "ij->ij",       "abc->abd", "abc->aa", "abcd",  "a,b->ab",
+                                        "ab->ab,", "...abcd->...", "a1c->a",   "abc-",    "abc,->"};
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        msg g = {0};
+        add_input(&g, "x", 1, "2 3 3");
+        add_node(&g, with(node("Einsum", "x", "y"), attr_text("equation", wrong[k])));
+        refused(model_of(g, 12));
+    }
+}
+
+static void test_flex_attention(void **state) {
+    (void)state;
+    msg body = {0}, g = {0};
+    add_input(&body, "s", 1, NULL);
+    sub(&body, 5, floats("half", "", (float[]){0.5f}, 1));
+    add_node(&body, node("Mul", "s half", "t"));
+    add_node(&body, node("Add", "t outside", "o"));
+    add_output(&body, "o");
+    add_input(&g, "q", 1, "1 2 3 4");
+    add_input(&g, "outside", 1, "");
+    add_node(&g, in_domain(with(node("FlexAttention", "q q q", "y"), attr_sub("score_mod", 5, 6, body)), "ai.onnx.preview"));
+    add_output(&g, "y");
+    hone_graph *r = load(model_of(g, 26));
+    assert_non_null(strstr(ops(r), "MatMul Cast Mul Add Softmax Cast MatMul CastLike"));
+    hone_graph_destroy(r);
+}
+
 /* ---- hostile bytes --------------------------------------------------------------------------------------------------------------- */
 static msg sample(void) {
     msg body = {0}, g = {0}, f = function("F", "a", "r");
@@ -1016,6 +1057,8 @@ int main(void) {
         cmocka_unit_test(test_upgrade_forms),
         cmocka_unit_test(test_scan_8),
         cmocka_unit_test(test_canonical),
+        cmocka_unit_test(test_einsum),
+        cmocka_unit_test(test_flex_attention),
         cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_flipped),
         cmocka_unit_test(test_no_memory),

@@ -10,6 +10,7 @@
 
 #include "model/attribute.h"
 #include "model/onnx.h"
+#include "model/upgrade.h"
 
 enum { ABSENT = -1, NOT_FOUND = -2, MAX_ATTRS = 256 };
 
@@ -37,6 +38,7 @@ typedef struct scope {
 
 static void import_nodes(scope *, hone_wire w, uint32_t number);
 static bool import_graph(scope *, hone_wire w);
+static void import_initializer(scope *s, const hone_field *f, bool sparse);
 
 /* ---- names ----------------------------------------------------------------------------------------------------------------------- */
 static const char *text_of(scope *s, const hone_field *f) {
@@ -60,7 +62,7 @@ static hone_vid lookup(scope *s, const char *name) {
     if (id >= 0) return id;
     if (s->call || !s->up) return NOT_FOUND;
     hone_vid outer = lookup(s->up, name);
-    if (outer < 0) return outer;
+    if (outer < 0 || s->up->g == s->g) return outer; /* absent, or a body that is written out in place */
     const hone_var *from = s->up->g->var.at + outer;
     if (from->value) {
         id = hone_graph_const(s->g, full, hone_value_hold(from->value));
@@ -230,6 +232,37 @@ static void import_bodies(scope *s, hone_edit *e, body_refs *refs) {
     if (!slot || (node->n_body == refs->n && !share_captures(s, inner, refs->n, node, slot))) hone_import_no_memory(&s->m->im);
     hone_free(slot);
     for (int b = 0; b < 2; b++) hone_vec_free(&inner[b].captured);
+}
+
+typedef struct {
+    scope *s;
+    const body_refs *refs;
+} bodies_of;
+
+/* Writes a body of one input and one output out in the graph at hand (see flex.c). */
+static hone_vid write_out(void *context, const char *body, hone_vid x) {
+    const bodies_of *b = context;
+    scope *s = b->s;
+    int k = 0;
+    while (k < b->refs->n && strcmp(b->refs->at[k].name, body) != 0) k++;
+    if (k == b->refs->n) return x;
+    hone_wire w = hone_wire_of(&b->refs->at[k].graph);
+    hone_field in = hone_onnx_name_field(w, 11), out = hone_onnx_name_field(w, 12), f;
+    in = hone_onnx_name_field(hone_wire_of(&in), 1), out = hone_onnx_name_field(hone_wire_of(&out), 1);
+    const char *prefix = hone_arena_text(s->m->im.scratch, "%.40s#%d/", body, ++s->m->im.serial);
+    scope inner = {.m = s->m, .up = s, .g = s->g, .opsets = s->opsets, .prefix = prefix, .depth = s->depth + 1, .inlined = s->inlined};
+    if (!prefix || !hone_push(&inner.formals, ((formal){text_of(s, &in), x}))) {
+        hone_import_no_memory(&s->m->im);
+        return -1;
+    }
+    for (hone_wire c = w; hone_wire_next(&c, &f);)
+        if ((f.number == 5 || f.number == 15) && f.type == HONE_WIRE_BYTES) import_initializer(&inner, &f, f.number == 15);
+    import_nodes(&inner, w, 1);
+    hone_vid y = lookup(&inner, text_of(s, &out));
+    hone_vec_free(&inner.formals);
+    if (y < 0)
+        hone_import_problem(&s->m->im, HONE_BAD_INPUT, "graph '%.60s': the output of body '%.60s' is not produced", s->g->name, body);
+    return y < 0 ? -1 : y;
 }
 
 /* ---- functions ------------------------------------------------------------------------------------------------------------------- */
@@ -409,10 +442,13 @@ static void import_node(scope *s, hone_wire w) {
     if (n_attr > MAX_ATTRS) hone_edit_problem(&e, HONE_NOT_SUPPORTED, "has more than %d attributes", MAX_ATTRS);
     const hone_onnx_function *function = function_of(s, n.domain, n.op, overload);
     if (function && (hone_library_find(im->library, n.domain, n.op) || hone_upgrade_knows(n.domain, n.op))) function = NULL;
-    if (bodies.n) import_bodies(s, &e, &bodies);
+    bool flex =
+        strcmp(n.domain, "ai.onnx.preview") == 0 && strcmp(n.op, "FlexAttention") == 0 && !hone_library_find(im->library, n.domain, n.op);
+    if (bodies.n && !flex) import_bodies(s, &e, &bodies);
     define_outputs(s, &e, w); /* after the bodies: they cannot see what their own node makes */
     if (!n.name[0] && n.out.n && n.out.at[0] >= 0) n.name = s->g->var.at[n.out.at[0]].name;
-    if (function) inline_call(s, &e, function);
+    if (flex && s->depth < HONE_ONNX_MAX_DEPTH) hone_onnx_flex_attention(&e, write_out, &(bodies_of){s, &bodies});
+    else if (function) inline_call(s, &e, function);
     else if (!n.domain[0] && strcmp(n.op, "Constant") == 0) place_constant(&e);
     else hone_draft_place(&e);
     hone_vec_free(&bodies);

@@ -18,4 +18,7 @@ hone_upgrade_fn hone_canon_chain, hone_canon_fill, hone_canon_split, hone_canon_
     hone_canon_resize, hone_canon_optimizer;
 /* einsum.c: in terms of other ops */
 hone_upgrade_fn hone_canon_einsum;
+/* flex.c: FlexAttention. `modify` writes the body of that name out, applied to x, and returns its result; x where there is no such body. */
+typedef hone_vid hone_onnx_modify(void *context, const char *body, hone_vid x);
+void hone_onnx_flex_attention(hone_edit *, hone_onnx_modify *, void *context);
 #endif
