@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+   hone conformance: ONNX's own cases, each in a process of its own, so that a crash or a hang is one failed case.
+
+   The results lie in memory that all processes share: what a child wrote before it died (the op's name) is still there. A child limits
+   its own time by an alarm, so the parent only waits. */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "args.h"
+#include "commands.h"
+#include "hone/tools.h"
+#include "json.h"
+#include "table.h"
+#include "term.h"
+
+enum { SECONDS = 20 /* a case may take */ };
+static const double FOURIER_ATOL = 1e-4; /* ONNX's own bound for them: sums of many terms that cancel */
+
+typedef struct {
+    const char *filter;
+    double rtol, atol;
+    int least, jobs, seconds;
+    bool quiet, interpret, json;
+    char **folder; /* cases */
+    int n, room;
+    hone_case *result; /* shared, one a case */
+} job;
+
+static const char *case_name(const char *folder) {
+    const char *slash = strrchr(folder, '/');
+    return slash ? slash + 1 : folder;
+}
+
+/* ---- finding ---- */
+
+static char *join(const char *folder, const char *name) {
+    size_t n = strlen(folder), room = n + strlen(name) + 2;
+    char *path = hone_must_alloc(room);
+    while (n > 1 && folder[n - 1] == '/') n--;
+    snprintf(path, room, "%.*s%s%s", (int)n, folder, *name ? "/" : "", name);
+    return path;
+}
+
+static bool add_case(job *j, char *folder) { /* takes it */
+    char *model = join(folder, "model.onnx");
+    bool is_case = access(model, F_OK) == 0;
+    free(model);
+    if (!is_case || (j->filter && !strstr(case_name(folder), j->filter))) {
+        free(folder);
+        return is_case;
+    }
+    if (j->n == j->room) {
+        int room = j->room ? j->room * 2 : 256;
+        char **at = hone_must_alloc(sizeof *at * (size_t)room);
+        if (j->n) memcpy(at, j->folder, sizeof *at * (size_t)j->n);
+        free(j->folder);
+        j->folder = at;
+        j->room = room;
+    }
+    j->folder[j->n++] = folder;
+    return true;
+}
+
+static int find_cases(job *j, const char *where) {
+    if (add_case(j, join(where, ""))) return 0;
+    struct dirent **entry = NULL;
+    int n = scandir(where, &entry, NULL, alphasort), found = 0;
+    if (n < 0) return hone_args_wrong("%s: %s", where, strerror(errno));
+    for (int k = 0; k < n; k++) {
+        if (entry[k]->d_name[0] != '.') found += add_case(j, join(where, entry[k]->d_name));
+        free(entry[k]);
+    }
+    free(entry);
+    return found ? 0 : hone_args_wrong("%s holds no case: neither it nor a folder in it has a model.onnx", where);
+}
+
+/* ---- running ---- */
+
+static void run_one(const job *j, int k) {
+    const char *name = case_name(j->folder[k]);
+    bool fourier = !strncmp(name, "test_dft", 8) || !strncmp(name, "test_stft", 9);
+    hone_options options;
+    hone_options_default(&options);
+    options.threads = j->jobs > 1 ? 1 : 0;
+    options.interpret = j->interpret;
+    hone_conformance_case(j->folder[k], j->rtol, fourier && j->atol < FOURIER_ATOL ? FOURIER_ATOL : j->atol, &options, &j->result[k]);
+}
+
+/* What the process's end says beyond what the case said itself. */
+static void judge(const job *j, hone_case *c, int status) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+    c->passed = 0;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) snprintf(c->why, sizeof c->why, "took longer than %d s", j->seconds);
+    else if (WIFSIGNALED(status)) snprintf(c->why, sizeof c->why, "crashed: %s", strsignal(WTERMSIG(status)));
+    else snprintf(c->why, sizeof c->why, "its process ended with code %d", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
+static int run_all(job *j) {
+    int *slot = hone_must_alloc(sizeof *slot * (size_t)j->n), next = 0, done = 0, running = 0;
+    pid_t *pid = hone_must_alloc(sizeof *pid * (size_t)j->n);
+    hone_progress bar;
+    hone_model *none = NULL;
+    hone_progress_begin(&bar);
+    hone_model_load_memory("", 0, &none); /* the op library is parsed here, once, and every child inherits it */
+    hone_model_free(none);
+    fflush(NULL);
+    while (done < j->n) {
+        if (next < j->n && running < j->jobs) {
+            pid_t child = fork();
+            if (child == 0) {
+                alarm((unsigned)j->seconds);
+                run_one(j, next);
+                exit(0); /* not _exit: a sanitizer looks for leaks here */
+            }
+            if (child > 0) {
+                pid[running] = child;
+                slot[running++] = next++;
+                continue;
+            }
+            if (!running) {
+                free(slot), free(pid);
+                return hone_args_wrong("cannot start a process: %s", strerror(errno));
+            }
+        }
+        int status;
+        pid_t ended = waitpid(-1, &status, 0);
+        if (ended < 0 && errno != EINTR) break; /* no child is left: none of ours can be */
+        for (int k = 0; k < running; k++) {
+            if (pid[k] != ended) continue;
+            judge(j, &j->result[slot[k]], status);
+            hone_progress_show(&bar, ++done, j->n, case_name(j->folder[slot[k]]));
+            pid[k] = pid[--running];
+            slot[k] = slot[running];
+            break;
+        }
+    }
+    hone_progress_end(&bar);
+    free(slot);
+    free(pid);
+    return 0;
+}
+
+/* ---- telling ---- */
+
+static int by_op(const void *a, const void *b) { return strcmp((*(hone_case *const *)a)->op, (*(hone_case *const *)b)->op); }
+
+static void tell_table(const job *j) {
+    static const char *const head[] = {"op", "passed", "failed", "skipped"};
+    hone_case **order = hone_must_alloc(sizeof *order * (size_t)j->n);
+    hone_table *t = hone_table_create("lrrr", head);
+    for (int k = 0; k < j->n; k++) order[k] = &j->result[k];
+    qsort(order, (size_t)j->n, sizeof *order, by_op);
+    for (int k = 0; k < j->n;) {
+        const char *op = order[k]->op;
+        int count[3] = {0};
+        for (; k < j->n && !strcmp(order[k]->op, op); k++) count[order[k]->passed + 1]++;
+        hone_table_cell(t, "%s", *op ? op : "(no node)");
+        hone_table_cell(t, "%d", count[2]);
+        hone_table_cell(t, "%.0d", count[1]);
+        hone_table_cell(t, "%.0d", count[0]);
+    }
+    hone_table_print(t, stdout, "");
+    free(order);
+    putchar('\n');
+}
+
+static void tell_text(const job *j, const int *count) {
+    if (!j->quiet) tell_table(j);
+    for (int k = 0; k < j->n; k++)
+        if (j->result[k].passed == 0 || (j->result[k].passed < 0 && !j->quiet))
+            printf("%s%s%s: %s%s\n", hone_paint(stdout, j->result[k].passed ? HONE_DIM : HONE_RED), case_name(j->folder[k]),
+                   hone_paint(stdout, HONE_PLAIN), j->result[k].passed ? "skipped: " : "", j->result[k].why);
+    printf("%d passed, %d failed, %d skipped\n", count[2], count[1], count[0]);
+}
+
+static void tell_json(const job *j, const int *count) {
+    const char *comma = "";
+    printf("{\"cases\": %d, \"passed\": %d, \"failed\": %d, \"skipped\": %d, \"failures\": [", j->n, count[2], count[1], count[0]);
+    for (int k = 0; k < j->n; k++) {
+        const hone_case *c = &j->result[k];
+        if (c->passed) continue;
+        printf("%s\n  {\"case\": ", comma);
+        hone_json_put_text(stdout, case_name(j->folder[k]), strlen(case_name(j->folder[k])));
+        printf(", \"op\": ");
+        hone_json_put_text(stdout, c->op, strlen(c->op));
+        printf(", \"why\": ");
+        hone_json_put_text(stdout, c->why, strlen(c->why));
+        putchar('}');
+        comma = ",";
+    }
+    printf("]}\n");
+}
+
+static int do_job(job *j, const hone_words *operands) {
+    for (int k = 0; k < operands->n; k++) {
+        int rc = find_cases(j, operands->at[k]);
+        if (rc) return rc;
+    }
+    if (!j->n) return hone_args_wrong("no case has '%s' in its name", j->filter);
+    size_t bytes = sizeof *j->result * (size_t)j->n;
+    j->result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (j->result == MAP_FAILED) return hone_args_wrong("no memory for %d results", j->n);
+    int rc = run_all(j), count[3] = {0}; /* skipped, failed, passed */
+    if (!rc) {
+        for (int k = 0; k < j->n; k++) count[j->result[k].passed + 1]++;
+        if (j->json) tell_json(j, count);
+        else tell_text(j, count);
+        rc = j->least ? count[2] < j->least : count[1] > 0;
+        if (rc && j->least) hone_args_wrong("%d cases passed, fewer than --min %d", count[2], j->least);
+    }
+    munmap(j->result, bytes);
+    return rc;
+}
+
+int hone_cmd_conformance(int argc, char **argv) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    job j = {.rtol = 1e-3, .atol = 1e-7, .jobs = cores > 0 ? (int)cores : 1, .seconds = SECONDS};
+    hone_words operands = {0};
+    const hone_option options[] = {
+        {"--filter", "TEXT", "only cases with TEXT in their name", HONE_ARG_TEXT, &j.filter, 0},
+        {"--rtol", "R", "|got - want| <= A + R * |want| (0.001, as ONNX's own runner)", HONE_ARG_NUMBER, &j.rtol, 0},
+        {"--atol", "A", "(1e-7; Fourier transforms 1e-4)", HONE_ARG_NUMBER, &j.atol, 0},
+        {"--min", "N", "succeed when at least N cases pass, whatever else fails", HONE_ARG_INT, &j.least, 1},
+        {"--jobs", "N", "cases at a time (all cores)", HONE_ARG_INT, &j.jobs, 1},
+        {"--seconds", "N", "a case may take (20)", HONE_ARG_INT, &j.seconds, 1},
+        {"--quiet", NULL, "no table: failures and the count only", HONE_ARG_FLAG, &j.quiet, 0},
+        {"--interpret", NULL, "run by the interpreter, the slow definition of every op", HONE_ARG_FLAG, &j.interpret, 0},
+        {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},
+        {0},
+    };
+    const hone_usage usage = {"conformance",
+                              "DIR...",
+                              1,
+                              -1,
+                              "Runs ONNX test cases: every folder with a model.onnx and test_data_set_* in or at DIR.",
+                              "hone conformance onnx/backend/test/data/node --filter resize",
+                              options};
+    int rc = hone_args_read(&usage, argc, argv, &operands);
+    if (rc == HONE_ARGS_GO) rc = do_job(&j, &operands);
+    for (int k = 0; k < j.n; k++) free(j.folder[k]);
+    free(j.folder);
+    hone_words_free(&operands);
+    return rc;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+   feed: the inputs of a run. Whatever the user did not say is chosen here and told: free dims are 1, numbers are drawn from a seed. */
+#include "feed.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RANK_MAX = 16 };
+
+static int find_input(const hone_model *m, const char *name, int length) {
+    for (int k = 0; k < hone_model_inputs(m); k++) {
+        const char *n = hone_model_input(m, k)->name;
+        if ((int)strlen(n) == length && !memcmp(n, name, (size_t)length)) return k;
+    }
+    return -1;
+}
+
+/* "NAME=REST" for an input by its name; REST alone for the input `next`. The input's number, -1 after a line that says what is wrong. */
+static int pick(const hone_model *m, const char *option, const char *word, int next, const char **rest) {
+    int length = 0, n = hone_model_inputs(m), k = -1;
+    *rest = hone_args_after(word, &length);
+    if (*rest && (k = find_input(m, word, length)) >= 0) return k;
+    if (*rest) {
+        hone_args_wrong("%s %s: the model has no input '%.*s'; its first is '%s'", option, word, length, word,
+                        n ? hone_model_input(m, 0)->name : "");
+        return -1;
+    }
+    *rest = word;
+    if (next < n) return next;
+    hone_args_wrong("%s %s: the model has only %d inputs", option, word, n);
+    return -1;
+}
+
+/* ---- shapes ---- */
+
+typedef struct {
+    int rank;
+    int64_t dim[RANK_MAX];
+    bool given;
+} shape;
+
+static bool read_shape(const char *text, shape *out) {
+    out->rank = 0;
+    out->given = true;
+    if (!strcmp(text, "scalar")) return true;
+    for (const char *p = text;; p++) {
+        char *end;
+        if (*p < '0' || *p > '9' || out->rank == RANK_MAX) return false;
+        long long n = strtoll(p, &end, 10);
+        if (n > INT32_MAX) return false;
+        out->dim[out->rank++] = n;
+        if (!*end) return true;
+        if (*end != 'x' && *end != ',') return false;
+        p = end;
+    }
+}
+
+static bool fits(const hone_port *port, const shape *s) {
+    if (port->rank >= 0 && port->rank != s->rank) return false;
+    for (int i = 0; i < port->rank; i++)
+        if (port->dims[i] >= 0 && port->dims[i] != s->dim[i]) return false;
+    return true;
+}
+
+/* Free dims become 1, and `told` says so. */
+static int settle_shape(const hone_port *port, shape *s, char *told, size_t room) {
+    if (s->given && !fits(port, s))
+        return hone_args_wrong("input '%s' is %s: --shape must keep its rank and its fixed dims", port->name, port->shape);
+    if (s->given) return 0;
+    if (port->rank < 0 || port->rank > RANK_MAX)
+        return hone_args_wrong("input '%s' has no declared rank; say it: --shape %s=1x3x224x224", port->name, port->name);
+    int open = 0;
+    s->rank = port->rank;
+    for (int i = 0; i < port->rank; i++) {
+        s->dim[i] = port->dims[i] < 0 ? 1 : port->dims[i];
+        open += port->dims[i] < 0;
+    }
+    if (open) snprintf(told, room, "; %d free dim%s of %s taken as 1", open, open > 1 ? "s" : "", port->shape);
+    return 0;
+}
+
+/* ---- random ---- */
+
+static uint64_t draw(uint64_t *state) { /* splitmix64 */
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* A multiple of 2^-10 from -1 to 1: exact in f16 too; bf16 cuts it. */
+static float draw_float(uint64_t *state) { return (float)((int)(draw(state) >> 53) - 1024) / 1024; }
+
+static uint16_t half_bits(float v) { /* |v| <= 1, a multiple of 2^-10: never subnormal, nothing to round */
+    int exponent;
+    float m = frexpf(fabsf(v), &exponent);
+    if (v == 0) return 0;
+    return (uint16_t)((v < 0 ? 0x8000u : 0) | (unsigned)(exponent + 14) << 10 | ((unsigned)(m * 2048) & 0x3ff));
+}
+
+/* How a type's random elements are made: floats from -1 to 1; integers, bools and the smallest floats 0 or 1, of which every type has a code. */
+typedef struct {
+    uint8_t bytes;
+    char how; /* f float, h half, b bfloat, d double, 1: `one` or 0 */
+    uint8_t parts;
+    uint8_t one;
+} maker;
+static const maker makers[HONE_DTYPE_COUNT] = {[HONE_DTYPE_F32] = {4, 'f', 1, 0},
+                                               [HONE_DTYPE_F64] = {8, 'd', 1, 0},
+                                               [HONE_DTYPE_F16] = {2, 'h', 1, 0},
+                                               [HONE_DTYPE_BF16] = {2, 'b', 1, 0},
+                                               [HONE_DTYPE_C64] = {4, 'f', 2, 0},
+                                               [HONE_DTYPE_C128] = {8, 'd', 2, 0},
+                                               [HONE_DTYPE_U8] = {1, '1', 1, 1},
+                                               [HONE_DTYPE_I8] = {1, '1', 1, 1},
+                                               [HONE_DTYPE_BOOL] = {1, '1', 1, 1},
+                                               [HONE_DTYPE_U16] = {2, '1', 1, 1},
+                                               [HONE_DTYPE_I16] = {2, '1', 1, 1},
+                                               [HONE_DTYPE_U32] = {4, '1', 1, 1},
+                                               [HONE_DTYPE_I32] = {4, '1', 1, 1},
+                                               [HONE_DTYPE_U64] = {8, '1', 1, 1},
+                                               [HONE_DTYPE_I64] = {8, '1', 1, 1},
+                                               [HONE_DTYPE_U4] = {1, '1', 1, 1},
+                                               [HONE_DTYPE_I4] = {1, '1', 1, 1},
+                                               [HONE_DTYPE_U2] = {1, '1', 1, 1},
+                                               [HONE_DTYPE_I2] = {1, '1', 1, 1},
+                                               [HONE_DTYPE_F8E4M3FN] = {1, '1', 1, 0x38},
+                                               [HONE_DTYPE_F8E4M3FNUZ] = {1, '1', 1, 0x40},
+                                               [HONE_DTYPE_F8E5M2] = {1, '1', 1, 0x3c},
+                                               [HONE_DTYPE_F8E5M2FNUZ] = {1, '1', 1, 0x40},
+                                               [HONE_DTYPE_F4E2M1] = {1, '1', 1, 2},
+                                               [HONE_DTYPE_F8E8M0] = {1, '1', 1, 0x7f}};
+
+static void fill(hone_value *v, uint64_t state) {
+    const maker *m = &makers[hone_value_dtype(v)];
+    char *at = hone_value_data(v);
+    int64_t n = hone_value_elements(v) * m->parts;
+    for (int64_t k = 0; at && k < n; k++, at += m->bytes) {
+        float f = m->how == '1' ? 0 : draw_float(&state);
+        double d = f;
+        uint32_t bits;
+        uint16_t half = half_bits(f);
+        memcpy(&bits, &f, sizeof bits);
+        switch (m->how) {
+        case 'f': memcpy(at, &f, sizeof f); break;
+        case 'd': memcpy(at, &d, sizeof d); break;
+        case 'h': memcpy(at, &half, sizeof half); break;
+        case 'b': half = (uint16_t)(bits >> 16), memcpy(at, &half, sizeof half); break;
+        case '1': { /* little and big endian alike: an integer of its own width */
+            uint64_t one = draw(&state) >> 63 ? m->one : 0;
+            uint32_t word = (uint32_t)one;
+            uint16_t pair = (uint16_t)one;
+            uint8_t byte = (uint8_t)one;
+            memcpy(at,
+                   m->bytes == 8   ? (void *)&one
+                   : m->bytes == 4 ? (void *)&word
+                   : m->bytes == 2 ? (void *)&pair
+                                   : (void *)&byte,
+                   m->bytes);
+            break;
+        }
+        }
+    }
+}
+
+static int feed_random(const hone_port *port, shape *s, int k, int seed, hone_fed *out) {
+    char told[128] = "";
+    if (port->kind == HONE_VALUE_OPTIONAL) {
+        snprintf(out->from, sizeof out->from, "left out");
+        return 0;
+    }
+    if (port->kind != HONE_VALUE_TENSOR)
+        return hone_args_wrong("input '%s' is %s: give it as --input %s=FILE.pb", port->name, port->shape, port->name);
+    int rc = settle_shape(port, s, told, sizeof told);
+    if (rc) return rc;
+    hone_status status = hone_tensor_create(port->dtype, s->dim, s->rank, &out->value);
+    if (status) return hone_args_failed(status);
+    if (port->dtype != HONE_DTYPE_STRING) fill(out->value, (uint64_t)seed * 1000003u + (uint64_t)k);
+    if (port->dtype == HONE_DTYPE_STRING) snprintf(out->from, sizeof out->from, "empty strings%s", told);
+    else
+        snprintf(out->from, sizeof out->from, "random %s, seed %d%s", makers[port->dtype].how == '1' ? "0 or 1" : "from -1 to 1", seed,
+                 told);
+    return 0;
+}
+
+/* ---- files ---- */
+
+/* A picture saved as 28x28 goes into 1x1x28x28: dims of 1 (or free ones) that the port has in front are added. */
+static int add_leading(const hone_port *port, hone_fed *f) {
+    int rank = hone_value_rank(f->value), more = port->rank - rank;
+    shape s = {.rank = port->rank};
+    if (hone_value_kind_of(f->value) != HONE_VALUE_TENSOR || hone_value_dtype(f->value) == HONE_DTYPE_STRING || port->rank < 0 ||
+        more <= 0 || port->rank > RANK_MAX)
+        return 0;
+    for (int i = 0; i < port->rank; i++) s.dim[i] = i < more ? 1 : hone_value_dims(f->value)[i - more];
+    if (!fits(port, &s)) return 0;
+    hone_value *view = NULL;
+    hone_status status = hone_tensor_borrow(hone_value_dtype(f->value), s.dim, s.rank, hone_value_data(f->value), &view);
+    if (status) return hone_args_failed(status);
+    f->source = f->value;
+    f->value = view;
+    size_t n = strlen(f->from);
+    snprintf(f->from + n, sizeof f->from - n, " (%d dim%s of 1 added in front)", more, more > 1 ? "s" : "");
+    return 0;
+}
+
+static int feed_file(const hone_port *port, shape *s, const char *path, hone_fed *out) {
+    char told[128] = "";
+    size_t n = strlen(path);
+    bool raw = n > 4 && !strcmp(path + n - 4, ".bin");
+    if (raw) {
+        int rc = settle_shape(port, s, told, sizeof told);
+        if (rc) return rc;
+    }
+    hone_status status =
+        hone_value_read(path, port->kind, raw ? port->dtype : HONE_DTYPE_NONE, raw ? s->dim : NULL, raw ? s->rank : 0, &out->value);
+    if (status) return hone_args_failed(status);
+    snprintf(out->from, sizeof out->from, "%.120s%s", path, told);
+    return add_leading(port, out);
+}
+
+int hone_feed(const hone_model *m, const hone_feed_wish *wish, hone_fed *out) {
+    int n = hone_model_inputs(m), rc = 0;
+    shape *shapes = hone_must_alloc(sizeof *shapes * (size_t)n);
+    const char **files = hone_must_alloc(sizeof *files * (size_t)n), *rest;
+    for (int i = 0; i < wish->shapes->n && !rc; i++) {
+        int k = pick(m, "--shape", wish->shapes->at[i], i, &rest);
+        rc = k < 0;
+        if (!rc && !read_shape(rest, &shapes[k]))
+            rc = hone_args_wrong("--shape %s: write dims as 1x3x224x224 (or 'scalar')", wish->shapes->at[i]);
+    }
+    for (int i = 0; i < wish->inputs->n && !rc; i++) {
+        int next = 0, k;
+        while (next < n && files[next]) next++;
+        bool whole = access(wish->inputs->at[i], F_OK) == 0; /* a file whose name has a '=' in it */
+        k = whole && next < n ? (rest = wish->inputs->at[i], next) : pick(m, "--input", wish->inputs->at[i], next, &rest);
+        rc = k < 0;
+        if (!rc && files[k])
+            rc = hone_args_wrong("--input %s: input '%s' was given already", wish->inputs->at[i], hone_model_input(m, k)->name);
+        if (!rc) files[k] = rest;
+    }
+    for (int k = 0; k < n && !rc; k++) {
+        const hone_port *port = hone_model_input(m, k);
+        rc = files[k] ? feed_file(port, &shapes[k], files[k], &out[k]) : feed_random(port, &shapes[k], k, wish->seed, &out[k]);
+    }
+    free(shapes);
+    free(files);
+    return rc;
+}
+
+int hone_feed_read(const char *folder, const char *word, int k, hone_value_kind kind, hone_value **out) {
+    size_t room = strlen(folder) + strlen(word) + 32;
+    char *path = hone_must_alloc(room);
+    snprintf(path, room, "%s/%s_%d.pb", folder, word, k);
+    hone_status s = access(path, F_OK) == 0 ? hone_value_read(path, kind, HONE_DTYPE_NONE, NULL, 0, out) : HONE_OK;
+    free(path);
+    return s ? hone_args_failed(s) : 0;
+}
+
+int hone_feed_set(const hone_model *m, const char *folder, hone_fed *out) {
+    if (access(folder, R_OK | X_OK)) return hone_args_wrong("--check %s: there is no such folder", folder);
+    for (int k = 0; k < hone_model_inputs(m); k++) {
+        int rc = hone_feed_read(folder, "input", k, hone_model_input(m, k)->kind, &out[k].value);
+        if (rc) return rc;
+        if (out[k].value) snprintf(out[k].from, sizeof out[k].from, "%.200s/input_%d.pb", folder, k);
+        else snprintf(out[k].from, sizeof out[k].from, "left out");
+    }
+    return 0;
+}
+
+void hone_feed_free(hone_fed *f, int n) {
+    for (int k = 0; k < n; k++) {
+        hone_value_free(f[k].value);
+        hone_value_free(f[k].source);
+    }
+    free(f);
+}

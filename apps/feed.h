@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+   feed: what goes into a model: files the user named, a folder of ONNX test data, or random numbers of the declared shape. */
+#ifndef HONE_APPS_FEED_H
+#define HONE_APPS_FEED_H
+#include "args.h"
+#include "hone/hone.h"
+
+typedef struct {
+    hone_value *value;  /* NULL: an optional input left out */
+    hone_value *source; /* owner of the bytes when `value` is a view of them, else NULL */
+    char from[256];     /* "three.npy", "random from -1 to 1, seed 0; batch = 1" */
+} hone_fed;
+
+typedef struct {
+    const hone_words *inputs; /* NAME=FILE or FILE */
+    const hone_words *shapes; /* NAME=1x3x224x224, or 1x3x224x224 where there is one input */
+    int seed;
+} hone_feed_wish;
+/* One hone_fed an input; free with hone_feed_free even after a failure. 0, or the exit code: one line was said. */
+int hone_feed(const hone_model *, const hone_feed_wish *, hone_fed *out);
+/* FOLDER/input_K.pb; a missing file is an optional input left out. */
+int hone_feed_set(const hone_model *, const char *folder, hone_fed *out);
+/* FOLDER/WORD_K.pb as that kind of value; *out stays NULL where there is no such file. */
+int hone_feed_read(const char *folder, const char *word, int k, hone_value_kind, hone_value **out);
+void hone_feed_free(hone_fed *, int n);
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+   hone: the command. A table of commands; each reads its own options. */
+#include <stdio.h>
+#include <string.h>
+
+#include "args.h"
+#include "commands.h"
+#include "hone/hone.h"
+#include "term.h"
+
+static const struct {
+    const char *name, *what;
+    int (*run)(int, char **);
+} commands[] = {
+    {"run", "run a model once or many times, on files or random inputs; check its outputs", hone_cmd_run},
+    {"inspect", "what a model is: inputs, outputs, nodes, parameters, the optimized graph", hone_cmd_inspect},
+    {"check", "whether a model can run here, and every problem when not", hone_cmd_check},
+    {"explain", "how one node is computed, down to its program and its C", hone_cmd_explain},
+    {"conformance", "run ONNX's own test cases", hone_cmd_conformance},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static int help(FILE *to) {
+    const char *bold = hone_paint(to, HONE_BOLD), *plain = hone_paint(to, HONE_PLAIN);
+    fprintf(to, "Hone %s: runs ONNX models, fast, on the hardware it finds.\n\n%susage%s  hone COMMAND [options]\n\n%scommands%s\n",
+            hone_version(), bold, plain, bold, plain);
+    for (int k = 0; k < COMMANDS; k++) fprintf(to, "  %-12s  %s\n", commands[k].name, commands[k].what);
+    fprintf(to, "  %-12s  %s\n\n'hone COMMAND --help' shows a command's options and an example.\n", "version",
+            "the version of this program");
+    return to == stdout ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+    const char *word = argc > 1 ? argv[1] : "";
+    if (!*word) return help(stderr);
+    if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) return help(stdout);
+    if (!strcmp(word, "--version") || !strcmp(word, "version")) return printf("hone %s\n", hone_version()), 0;
+    const char *names[COMMANDS];
+    for (int k = 0; k < COMMANDS; k++) {
+        names[k] = commands[k].name;
+        if (strcmp(word, names[k])) continue;
+        int rc = commands[k].run(argc - 1, argv + 1);
+        if ((fflush(stdout) || ferror(stdout)) && !rc) rc = hone_args_wrong("the output could not be written");
+        return rc;
+    }
+    const char *near = hone_args_nearest(word, names, COMMANDS);
+    if (near) fprintf(stderr, "hone: there is no command '%s'; did you mean 'hone %s'?\n", word, near);
+    else fprintf(stderr, "hone: there is no command '%s'; 'hone --help' lists them\n", word);
+    return 1;
+}

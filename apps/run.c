@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+   hone run: one model, its inputs, its outputs; how long it took and what memory it used; or whether the outputs are the expected ones. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "args.h"
+#include "commands.h"
+#include "feed.h"
+#include "hone/tools.h"
+#include "json.h"
+#include "show.h"
+#include "term.h"
+
+/* All that one call of the command holds. */
+typedef struct {
+    const char *path, *save, *check, *labels_path;
+    int seed, threads, runs, top;
+    double rtol, atol;
+    bool interpret, json, picture;
+    hone_words inputs, shapes;
+
+    hone_model *model;
+    hone_session *session;
+    hone_fed *fed;
+    hone_value **in, **out;
+    int n_in, n_out;
+    double first_ms, *ms;        /* the first run, with planning; the later ones, sorted */
+    hone_difference *difference; /* --check: one an output … */
+    bool *compared;              /* … that has a file */
+    char **labels, *label_text;
+    int n_labels;
+} job;
+
+/* ---- doing ---- */
+
+static int read_labels(job *j) {
+    FILE *f = fopen(j->labels_path, "rb");
+    size_t n = 0, room = 1 << 20;
+    if (!f) return hone_args_wrong("--labels %s: %s", j->labels_path, strerror(errno));
+    j->label_text = hone_must_alloc(room);
+    n = fread(j->label_text, 1, room - 1, f);
+    fclose(f);
+    j->label_text[n] = 0;
+    int lines = 1;
+    for (size_t k = 0; k < n; k++) lines += j->label_text[k] == '\n';
+    j->labels = hone_must_alloc(sizeof *j->labels * (size_t)lines);
+    for (char *p = j->label_text; *p;) {
+        size_t length = strcspn(p, "\r\n");
+        j->labels[j->n_labels++] = p;
+        p += length;
+        if (*p == '\r') *p++ = 0;
+        if (*p == '\n') *p++ = 0;
+    }
+    return 0;
+}
+
+static int open_model(job *j) {
+    hone_options options;
+    hone_options_default(&options);
+    options.threads = j->threads;
+    options.interpret = j->interpret;
+    hone_status s = hone_model_load(j->path, &j->model);
+    if (!s) s = hone_session_create(j->model, &options, &j->session);
+    if (s) return hone_args_failed(s);
+    j->n_in = hone_model_inputs(j->model);
+    j->n_out = hone_model_outputs(j->model);
+    j->fed = hone_must_alloc(sizeof *j->fed * (size_t)j->n_in);
+    j->in = hone_must_alloc(sizeof *j->in * (size_t)j->n_in);
+    j->out = hone_must_alloc(sizeof *j->out * (size_t)j->n_out);
+    j->ms = hone_must_alloc(sizeof *j->ms * (size_t)j->runs);
+    return 0;
+}
+
+static int by_number(const void *a, const void *b) {
+    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+
+/* --runs 1 is the first run; more are counted after it, into the same output tensors. */
+static int run_all(job *j) {
+    hone_progress bar;
+    hone_progress_begin(&bar);
+    for (int k = 0; k < j->n_in; k++) j->in[k] = j->fed[k].value;
+    for (int r = -1; r < (j->runs > 1 ? j->runs : 0); r++) {
+        double began = hone_clock_ms();
+        hone_status s = hone_session_run(j->session, j->in, j->out);
+        double took = hone_clock_ms() - began;
+        if (s) {
+            hone_progress_end(&bar);
+            return hone_args_failed(s);
+        }
+        if (r < 0) j->first_ms = took;
+        else j->ms[r] = took;
+        hone_progress_show(&bar, r + 1, j->runs, "runs");
+    }
+    hone_progress_end(&bar);
+    if (j->runs > 1) qsort(j->ms, (size_t)j->runs, sizeof *j->ms, by_number);
+    return 0;
+}
+
+static double median(const job *j) { return j->runs > 1 ? (j->ms[(j->runs - 1) / 2] + j->ms[j->runs / 2]) / 2 : j->first_ms; }
+
+static int save_all(const job *j) {
+    if (mkdir(j->save, 0777) && errno != EEXIST) return hone_args_wrong("--save %s: %s", j->save, strerror(errno));
+    size_t room = strlen(j->save) + 64;
+    char *path = hone_must_alloc(room);
+    hone_status s = HONE_OK;
+    for (int k = 0; k < j->n_out && !s; k++) {
+        bool list = hone_value_kind_of(j->out[k]) != HONE_VALUE_TENSOR;
+        for (int i = 0; i < (list ? hone_value_items(j->out[k]) : 1) && !s; i++) {
+            if (list) snprintf(path, room, "%s/output_%d_%d.npy", j->save, k, i);
+            else snprintf(path, room, "%s/output_%d.npy", j->save, k);
+            s = hone_value_write(list ? hone_value_item(j->out[k], i) : j->out[k], path);
+            if (!s && !j->json) printf("saved   %s\n", path);
+        }
+    }
+    free(path);
+    return s ? hone_args_failed(s) : 0;
+}
+
+static int compare_all(job *j) {
+    int files = 0;
+    j->difference = hone_must_alloc(sizeof *j->difference * (size_t)j->n_out);
+    j->compared = hone_must_alloc(sizeof *j->compared * (size_t)j->n_out);
+    for (int k = 0; k < j->n_out; k++) {
+        hone_value *want = NULL;
+        int rc = hone_feed_read(j->check, "output", k, hone_value_kind_of(j->out[k]), &want);
+        if (rc) return rc;
+        if (!want) continue;
+        hone_compare(j->out[k], want, j->rtol, j->atol, &j->difference[k]);
+        j->compared[k] = true;
+        files++;
+        hone_value_free(want);
+    }
+    return files ? 0 : hone_args_wrong("--check %s: there is no output_K.pb to compare with", j->check);
+}
+
+/* ---- telling ---- */
+
+static int name_width(const job *j) {
+    size_t width = 0;
+    for (int k = 0; k < j->n_in + j->n_out; k++) {
+        const char *name = k < j->n_in ? hone_model_input(j->model, k)->name : hone_model_output(j->model, k - j->n_in)->name;
+        if (strlen(name) > width) width = strlen(name);
+    }
+    return width > 40 ? 40 : (int)width;
+}
+
+static void tell_values(const job *j) {
+    int width = name_width(j);
+    for (int k = 0; k < j->n_in; k++) {
+        printf("input   %-*s  ", width, hone_model_input(j->model, k)->name);
+        hone_show_type(stdout, j->fed[k].value);
+        printf("  %s%s%s\n", hone_paint(stdout, HONE_DIM), j->fed[k].from, hone_paint(stdout, HONE_PLAIN));
+        if (j->picture) hone_show_picture(stdout, "        ", j->fed[k].value);
+    }
+    for (int k = 0; k < j->n_out; k++) {
+        printf("output  %-*s  %s", width, hone_model_output(j->model, k)->name, hone_paint(stdout, HONE_BOLD));
+        hone_show_type(stdout, j->out[k]);
+        printf("%s\n", hone_paint(stdout, HONE_PLAIN));
+        if (!j->top) hone_show_value(stdout, "        ", j->out[k]);
+        else hone_show_top(stdout, "        ", j->out[k], j->top, j->labels, j->n_labels);
+    }
+}
+
+static void tell_time(const job *j) {
+    char threads[32] = "all cores", by[32] = "";
+    if (j->threads) snprintf(threads, sizeof threads, "%d thread%s", j->threads, j->threads > 1 ? "s" : "");
+    if (j->interpret) snprintf(by, sizeof by, ", interpreted");
+    if (j->runs == 1) printf("time    %s  the first run, with planning; %s%s\n", hone_text_ms(j->first_ms), threads, by);
+    else
+        printf("time    %s  median of %d runs (%s to %s); the first, with planning, took %s; %s%s\n", hone_text_ms(median(j)), j->runs,
+               hone_text_ms(j->ms[0]), hone_text_ms(j->ms[j->runs - 1]), hone_text_ms(j->first_ms), threads, by);
+}
+
+static void tell_memory(const char *report) {
+    hone_json *r = report ? hone_json_read(report) : NULL;
+    double arena = hone_json_number(r, "arena_bytes", NAN), sum = hone_json_number(r, "sum_bytes", NAN),
+           bound = hone_json_number(r, "lower_bound_bytes", NAN);
+    if (isfinite(arena)) {
+        printf("memory  %s peak for tensors", hone_text_bytes(arena));
+        if (isfinite(sum)) printf("; all of them side by side are %s", hone_text_bytes(sum));
+        if (isfinite(bound)) printf("; no plan can need less than %s", hone_text_bytes(bound));
+        putchar('\n');
+    }
+    hone_json_free(r);
+}
+
+static void tell_check(const job *j) {
+    for (int k = 0; k < j->n_out; k++) {
+        const hone_difference *d = &j->difference[k];
+        if (!j->compared[k]) continue;
+        printf("check   %s%s%s  output '%s': max abs %.3g, max rel %.3g, %lld of %lld elements out of tolerance\n",
+               hone_paint(stdout, d->ok ? HONE_GREEN : HONE_RED), d->ok ? "pass" : "FAIL", hone_paint(stdout, HONE_PLAIN),
+               hone_model_output(j->model, k)->name, d->max_abs, d->max_rel, (long long)d->wrong, (long long)d->elements);
+    }
+}
+
+static void put_named(const char *name, const char *text) {
+    printf("\"%s\": ", name);
+    hone_json_put_text(stdout, text, strlen(text));
+}
+
+static void tell_json(const job *j, const char *memory) {
+    putchar('{');
+    put_named("model", j->path);
+    printf(", \"inputs\": [");
+    for (int k = 0; k < j->n_in; k++) {
+        printf(k ? ", {" : "{");
+        put_named("name", hone_model_input(j->model, k)->name);
+        printf(", ");
+        put_named("from", j->fed[k].from);
+        printf(", \"value\": ");
+        hone_show_json(stdout, j->fed[k].value);
+        putchar('}');
+    }
+    printf("], \"outputs\": [");
+    for (int k = 0; k < j->n_out; k++) {
+        printf(k ? ", {" : "{");
+        put_named("name", hone_model_output(j->model, k)->name);
+        printf(", \"value\": ");
+        hone_show_json(stdout, j->out[k]);
+        if (j->check && j->compared[k]) {
+            const hone_difference *d = &j->difference[k];
+            printf(", \"check\": {\"ok\": %s, \"max_abs\": ", d->ok ? "true" : "false");
+            hone_json_put_number(stdout, d->max_abs);
+            printf(", \"max_rel\": ");
+            hone_json_put_number(stdout, d->max_rel);
+            printf(", \"wrong\": %lld, \"elements\": %lld, ", (long long)d->wrong, (long long)d->elements);
+            put_named("why", d->why);
+            putchar('}');
+        }
+        putchar('}');
+    }
+    printf("], \"threads\": %d, \"interpret\": %s, \"runs\": %d, \"time_ms\": {\"first\": ", j->threads, j->interpret ? "true" : "false",
+           j->runs);
+    hone_json_put_number(stdout, j->first_ms);
+    printf(", \"median\": ");
+    hone_json_put_number(stdout, median(j));
+    printf(", \"min\": ");
+    hone_json_put_number(stdout, j->runs > 1 ? j->ms[0] : j->first_ms);
+    printf(", \"max\": ");
+    hone_json_put_number(stdout, j->runs > 1 ? j->ms[j->runs - 1] : j->first_ms);
+    printf("}, \"memory\": %s}\n", memory ? memory : "null");
+}
+
+/* The verdict of --check: the last line says the first thing that was wrong. */
+static int verdict(const job *j) {
+    for (int k = 0; k < j->n_out; k++)
+        if (j->compared[k] && !j->difference[k].ok)
+            return hone_args_wrong("output '%s' is not within rtol %g, atol %g: %s (max abs %.3g, max rel %.3g, %lld of %lld wrong)",
+                                   hone_model_output(j->model, k)->name, j->rtol, j->atol, j->difference[k].why, j->difference[k].max_abs,
+                                   j->difference[k].max_rel, (long long)j->difference[k].wrong, (long long)j->difference[k].elements);
+    return 0;
+}
+
+static int do_job(job *j) {
+    int rc = j->labels_path ? read_labels(j) : 0;
+    char *memory = NULL;
+    if (!rc) rc = open_model(j);
+    if (!rc && j->check) rc = hone_feed_set(j->model, j->check, j->fed);
+    if (!rc && !j->check) rc = hone_feed(j->model, &(hone_feed_wish){&j->inputs, &j->shapes, j->seed}, j->fed);
+    if (!rc) rc = run_all(j);
+    if (!rc && j->check) rc = compare_all(j);
+    if (rc) return rc;
+    if (hone_session_report(j->session, "memory", &memory)) memory = NULL; /* the interpreter has none */
+    if (j->json) {
+        tell_json(j, memory);
+    } else {
+        if (!j->check) tell_values(j);
+        if (j->check) tell_check(j);
+        tell_time(j);
+        tell_memory(memory);
+    }
+    hone_text_release(memory);
+    if (j->save) rc = save_all(j);
+    return rc || !j->check ? rc : verdict(j);
+}
+
+int hone_cmd_run(int argc, char **argv) {
+    job j = {.runs = 1, .rtol = 1e-3, .atol = 1e-5};
+    hone_words operands = {0};
+    const hone_option options[] = {
+        {"--input", "[NAME=]FILE", "a .npy, .pb or .bin file for an input, by name or in order; may stand many times", HONE_ARG_LIST,
+         &j.inputs, 0},
+        {"--shape", "[NAME=]DIMS", "dims of a random or .bin input, as 1x3x224x224; free dims are 1 when not given", HONE_ARG_LIST,
+         &j.shapes, 0},
+        {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.seed, 0},
+        {"--threads", "N", "at most so many (0: all cores)", HONE_ARG_INT, &j.threads, 0},
+        {"--runs", "N", "run N times after a first one and print the median (1: only the first)", HONE_ARG_INT, &j.runs, 1},
+        {"--top", "K", "print the K largest elements of each output", HONE_ARG_INT, &j.top, 1},
+        {"--labels", "FILE", "names for --top, a line each", HONE_ARG_TEXT, &j.labels_path, 0},
+        {"--picture", NULL, "draw an input that is one small picture", HONE_ARG_FLAG, &j.picture, 0},
+        {"--save", "DIR", "write the outputs to DIR/output_K.npy", HONE_ARG_TEXT, &j.save, 0},
+        {"--check", "DIR", "take DIR/input_K.pb and compare with DIR/output_K.pb; fails when they differ", HONE_ARG_TEXT, &j.check, 0},
+        {"--rtol", "R", "with --check: |got - want| <= A + R * |want| (0.001)", HONE_ARG_NUMBER, &j.rtol, 0},
+        {"--atol", "A", "with --check (0.00001)", HONE_ARG_NUMBER, &j.atol, 0},
+        {"--interpret", NULL, "run by the interpreter, the slow definition of every op", HONE_ARG_FLAG, &j.interpret, 0},
+        {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},
+        {0},
+    };
+    const hone_usage usage = {"run",
+                              "MODEL",
+                              1,
+                              1,
+                              "Runs a model and prints its outputs, the time and the memory.",
+                              "hone run model.onnx --input image=cat.npy --top 5 --labels classes.txt\n"
+                              "hone run model.onnx --shape 8x3x224x224 --runs 50\n"
+                              "hone run model.onnx --check test_data_set_0",
+                              options};
+    int rc = hone_args_read(&usage, argc, argv, &operands);
+    if (rc == HONE_ARGS_GO) {
+        j.path = operands.at[0];
+        rc = j.check && (j.inputs.n || j.shapes.n) ? hone_args_wrong("--check brings its own inputs: leave --input and --shape away")
+                                                   : do_job(&j);
+    }
+    for (int k = 0; k < j.n_out && j.out; k++) hone_value_free(j.out[k]);
+    if (j.fed) hone_feed_free(j.fed, j.n_in);
+    hone_session_free(j.session);
+    hone_model_free(j.model);
+    free(j.in), free(j.out), free(j.ms), free(j.difference), free(j.compared), free(j.labels), free(j.label_text);
+    hone_words_free(&j.inputs);
+    hone_words_free(&j.shapes);
+    hone_words_free(&operands);
+    return rc;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+   show: drawing values. */
+#include "show.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "args.h"
+#include "json.h"
+
+enum { FIRST = 8 /* elements printed */, PICTURE_MIN = 8, PICTURE_MAX = 96 /* rows and columns */ };
+static const char *const kinds[] = {
+    [HONE_VALUE_TENSOR] = "tensor", [HONE_VALUE_SEQUENCE] = "sequence", [HONE_VALUE_OPTIONAL] = "optional", [HONE_VALUE_MAP] = "map"};
+
+static bool is_tensor(const hone_value *v) { return v && hone_value_kind_of(v) == HONE_VALUE_TENSOR; }
+static bool is_numeric(const hone_value *v) {
+    hone_dtype t = is_tensor(v) ? hone_value_dtype(v) : HONE_DTYPE_NONE;
+    return t != HONE_DTYPE_NONE && t != HONE_DTYPE_STRING && t != HONE_DTYPE_C64 && t != HONE_DTYPE_C128;
+}
+
+void hone_show_type(FILE *to, const hone_value *v) {
+    if (!v) {
+        fputs("nothing", to);
+    } else if (is_tensor(v)) {
+        fprintf(to, "%s[", hone_dtype_name(hone_value_dtype(v)));
+        for (int i = 0; i < hone_value_rank(v); i++) fprintf(to, i ? ",%lld" : "%lld", (long long)hone_value_dims(v)[i]);
+        fputc(']', to);
+    } else {
+        fprintf(to, "%s of %d", kinds[hone_value_kind_of(v)], hone_value_items(v));
+    }
+}
+
+typedef struct {
+    double min, max, mean;
+    int64_t nan, inf;
+} statistics;
+
+/* Over the finite elements; NaNs and infinities are counted apart. */
+static statistics measure(const hone_value *v) {
+    statistics s = {.min = INFINITY, .max = -INFINITY};
+    double sum = 0;
+    int64_t n = hone_value_elements(v), finite = 0;
+    for (int64_t k = 0; k < n; k++) {
+        double x = hone_value_number(v, k);
+        s.nan += isnan(x);
+        s.inf += isinf(x) != 0;
+        if (!isfinite(x)) continue;
+        finite++;
+        sum += x;
+        if (x < s.min) s.min = x;
+        if (x > s.max) s.max = x;
+    }
+    s.mean = finite ? sum / (double)finite : NAN;
+    if (!finite) s.min = s.max = NAN;
+    return s;
+}
+
+static void put_element(FILE *to, const hone_value *v, int64_t k) {
+    size_t bytes;
+    if (hone_value_dtype(v) != HONE_DTYPE_STRING) {
+        fprintf(to, "%.5g", hone_value_number(v, k));
+        return;
+    }
+    const char *text = hone_value_text(v, k, &bytes);
+    hone_json_put_text(to, text, bytes < 60 ? bytes : 60);
+}
+
+void hone_show_value(FILE *to, const char *indent, const hone_value *v) {
+    if (!is_tensor(v)) {
+        for (int k = 0; k < hone_value_items(v); k++) {
+            fprintf(to, "%s[%d] ", indent, k);
+            hone_show_type(to, hone_value_item(v, k));
+            fputc('\n', to);
+            hone_show_value(to, indent, hone_value_item(v, k));
+        }
+        return;
+    }
+    int64_t n = hone_value_elements(v);
+    if (is_numeric(v) && n > 1) {
+        statistics s = measure(v);
+        fprintf(to, "%smin %.5g  max %.5g  mean %.5g", indent, s.min, s.max, s.mean);
+        if (s.nan || s.inf) fprintf(to, "  (%lld NaN, %lld infinite)", (long long)s.nan, (long long)s.inf);
+        fputc('\n', to);
+    }
+    if (n == 0 || !(is_numeric(v) || hone_value_dtype(v) == HONE_DTYPE_STRING)) return;
+    fprintf(to, "%s%s", indent, n > 1 ? "values" : "value");
+    for (int64_t k = 0; k < n && k < FIRST; k++) {
+        fputc(' ', to);
+        put_element(to, v, k);
+    }
+    fputs(n > FIRST ? " …\n" : "\n", to);
+}
+
+void hone_show_top(FILE *to, const char *indent, const hone_value *v, int k, char *const *labels, int n_labels) {
+    int64_t n = hone_value_elements(v);
+    if (!is_numeric(v) || n == 0) return;
+    char *taken = hone_must_alloc((size_t)n);
+    for (int i = 0; i < k && i < n; i++) {
+        int64_t best = -1;
+        for (int64_t j = 0; j < n; j++)
+            if (!taken[j] && (best < 0 || hone_value_number(v, j) > hone_value_number(v, best))) best = j;
+        taken[best] = 1;
+        fprintf(to, "%stop %d  ", indent, i + 1);
+        if (best < n_labels) fprintf(to, "%s", labels[best]);
+        else fprintf(to, "%lld", (long long)best);
+        fprintf(to, "  %.5g\n", hone_value_number(v, best));
+    }
+    free(taken);
+}
+
+/* The last two dims are rows and columns; two columns of characters a column of the picture, as characters are tall. */
+bool hone_show_picture(FILE *to, const char *indent, const hone_value *v) {
+    static const char shades[] = " .:-=+*#%@";
+    int rank = hone_value_rank(v);
+    const int64_t *dims = hone_value_dims(v);
+    if (!is_numeric(v) || rank < 2) return false;
+    int64_t rows = dims[rank - 2], columns = dims[rank - 1];
+    if (rows < PICTURE_MIN || rows > PICTURE_MAX || columns < PICTURE_MIN || columns > PICTURE_MAX ||
+        hone_value_elements(v) != rows * columns)
+        return false;
+    statistics s = measure(v);
+    for (int64_t r = 0; r < rows; r++) {
+        fputs(indent, to);
+        for (int64_t c = 0; c < columns; c++) {
+            double x = hone_value_number(v, r * columns + c), t = s.max > s.min && isfinite(x) ? (x - s.min) / (s.max - s.min) : 0;
+            int shade = (int)(t * (double)(sizeof shades - 2) + 0.5);
+            fputc(shades[shade], to);
+            fputc(shades[shade], to);
+        }
+        fputc('\n', to);
+    }
+    return true;
+}
+
+void hone_show_json(FILE *to, const hone_value *v) {
+    if (!v) {
+        fputs("null", to);
+        return;
+    }
+    fprintf(to, "{\"kind\": \"%s\", \"dtype\": \"%s\"", kinds[hone_value_kind_of(v)], hone_dtype_name(hone_value_dtype(v)));
+    if (!is_tensor(v)) {
+        fputs(", \"items\": [", to);
+        for (int k = 0; k < hone_value_items(v); k++) {
+            if (k) fputs(", ", to);
+            hone_show_json(to, hone_value_item(v, k));
+        }
+        fputs("]}", to);
+        return;
+    }
+    int64_t n = hone_value_elements(v);
+    fputs(", \"dims\": [", to);
+    for (int i = 0; i < hone_value_rank(v); i++) fprintf(to, i ? ", %lld" : "%lld", (long long)hone_value_dims(v)[i]);
+    fputc(']', to);
+    if (is_numeric(v) && n) {
+        statistics s = measure(v);
+        const struct {
+            const char *name;
+            double value;
+        } row[] = {{"min", s.min}, {"max", s.max}, {"mean", s.mean}, {"nan", (double)s.nan}, {"infinite", (double)s.inf}};
+        for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+            fprintf(to, ", \"%s\": ", row[k].name);
+            hone_json_put_number(to, row[k].value);
+        }
+    }
+    fputs(", \"first\": [", to);
+    bool strings = hone_value_dtype(v) == HONE_DTYPE_STRING;
+    for (int64_t k = 0; k < n && k < FIRST && (strings || is_numeric(v)); k++) {
+        if (k) fputs(", ", to);
+        if (strings) put_element(to, v, k);
+        else hone_json_put_number(to, hone_value_number(v, k));
+    }
+    fputs("]}", to);
+}

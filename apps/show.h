@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+   show: a value for people: its type, its statistics, its first elements, its largest ones; a small picture as characters. */
+#ifndef HONE_APPS_SHOW_H
+#define HONE_APPS_SHOW_H
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "hone/hone.h"
+
+void hone_show_type(FILE *, const hone_value *);                      /* "f32[1,3,224,224]", "sequence of 2"; "nothing" for NULL */
+void hone_show_value(FILE *, const char *indent, const hone_value *); /* lines: statistics and first elements */
+void hone_show_top(FILE *, const char *indent, const hone_value *, int k, char *const *labels,
+                   int n_labels);                                       /* the k largest, with their numbers or names */
+bool hone_show_picture(FILE *, const char *indent, const hone_value *); /* false: not one small picture of one channel */
+void hone_show_json(FILE *, const hone_value *);                        /* {"kind": …} */
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+   table: cells are gathered first, widths follow. */
+#include "table.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "args.h"
+#include "term.h"
+
+struct hone_table {
+    const char *columns;
+    const char *const *head;
+    char **cell;
+    int n, room;
+};
+
+hone_table *hone_table_create(const char *columns, const char *const *head) {
+    hone_table *t = hone_must_alloc(sizeof *t);
+    t->columns = columns;
+    t->head = head;
+    return t;
+}
+
+void hone_table_cell(hone_table *t, const char *format, ...) {
+    va_list args;
+    if (t->n == t->room) {
+        int room = t->room ? t->room * 2 : 64;
+        char **cell = hone_must_alloc(sizeof *cell * (size_t)room);
+        if (t->n) memcpy(cell, t->cell, sizeof *cell * (size_t)t->n);
+        free(t->cell);
+        t->cell = cell;
+        t->room = room;
+    }
+    va_start(args, format);
+    int bytes = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = hone_must_alloc((size_t)bytes + 1);
+    va_start(args, format);
+    vsnprintf(text, (size_t)bytes + 1, format, args);
+    va_end(args);
+    t->cell[t->n++] = text;
+}
+
+/* Characters, not bytes: UTF-8's continuation bytes take no room. */
+static int width(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static void print_row(FILE *to, const char *indent, const char *columns, const int *widths, const char *const *cell) {
+    int n = (int)strlen(columns);
+    fputs(indent, to);
+    for (int c = 0; c < n; c++) {
+        int pad = widths[c] - width(cell[c]);
+        if (columns[c] == 'r') fprintf(to, "%*s%s", pad, "", cell[c]);
+        else fprintf(to, "%s%*s", cell[c], c + 1 < n ? pad : 0, "");
+        fputs(c + 1 < n ? "  " : "\n", to);
+    }
+}
+
+void hone_table_print(hone_table *t, FILE *to, const char *indent) {
+    int n = (int)strlen(t->columns), *widths = hone_must_alloc(sizeof *widths * (size_t)n);
+    while (t->n % n) hone_table_cell(t, "%s", ""); /* a short last row */
+    for (int c = 0; c < n && t->head; c++) widths[c] = width(t->head[c]);
+    for (int k = 0; k < t->n; k++)
+        if (width(t->cell[k]) > widths[k % n]) widths[k % n] = width(t->cell[k]);
+    if (t->head) {
+        fputs(hone_paint(to, HONE_BOLD), to);
+        print_row(to, indent, t->columns, widths, t->head);
+        fputs(hone_paint(to, HONE_PLAIN), to);
+    }
+    for (int k = 0; k < t->n; k += n) print_row(to, indent, t->columns, widths, (const char *const *)t->cell + k);
+    for (int k = 0; k < t->n; k++) free(t->cell[k]);
+    free(t->cell);
+    free(widths);
+    free(t);
+}
