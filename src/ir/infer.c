@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { MAX_CONTENT = 256, MAX_CONTENTS_OPERAND = 1 << 16 };
+enum { MAX_CONTENT = 256 /* numbers kept of an output */, MAX_FOLD = 4096 /* read to find them */, MAX_CONTENTS_OPERAND = 1 << 16 };
 const hone_fact hone_fact_unknown = {.rank = -1};
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to infer shapes"); }
@@ -274,45 +274,72 @@ static bool small_ints(const hone_fact *f) {
     int64_t n = count_known(f);
     return (k == HONE_KIND_INT || k == HONE_KIND_UINT || k == HONE_KIND_BOOL) && n >= 0 && n <= MAX_CONTENT;
 }
+/* Numbers between an actual tensor (`flat`, row-major) and the same tensor as the program sees it: permuted, split, broadcast. */
+static bool reorder(const hone_instance *i, const hone_call *call, const hone_param *p, int t, const hone_fact *f, hone_dim *flat, hone_dim *seen, int64_t n, bool out) {
+    const hone_tensor *x = i->tensor + t;
+    int64_t dense[HONE_MAX_RANK], stride[HONE_MAX_RANK] = {0}, size = 1, count = count_known(f);
+    for (int k = f->rank - 1; k >= 0; k--) dense[k] = size, size *= f->dim[k];
+    hone_instance_strides(i, call, p, t, f->dim, dense, stride);
+    for (int64_t k = 0; k < n; k++) {
+        int64_t rest = k, at = 0;
+        for (int d = x->rank - 1; d >= 0; d--) at += rest % p[x->dim[d]].i * stride[d], rest /= p[x->dim[d]].i;
+        if (at < 0 || at >= count) return false;
+        if (out) flat[at] = seen[k];
+        else seen[k] = flat[at];
+    }
+    return true;
+}
+/* A number as a tensor of this type would hold it; false where an expression might not fit. */
+static bool stored(hone_dtype t, hone_dim *d) {
+    if (t == HONE_DTYPE_I64 || t == HONE_DTYPE_I32) { /* sizes fit; a constant above may not */
+        if (t == HONE_DTYPE_I32 && hone_dim_is_number(*d)) *d = (int32_t)(uint32_t)(uint64_t)*d;
+        return true;
+    }
+    if (t == HONE_DTYPE_BOOL && !hone_dim_is_number(*d)) return true;
+    if (!hone_dim_is_number(*d)) return false;
+    _Alignas(16) char room[16] = {0};
+    hone_dtype_store(t, room, HONE_I64, (hone_scalar){.i64 = *d}, false);
+    hone_value v = {.tag = HONE_TAG_TENSOR, .dtype = t, .data = room};
+    *d = hone_dim_from_content(hone_value_i64(&v, 0));
+    return true;
+}
 /* Contents of the outputs, where all inputs are known as expressions. */
-static void fold(const hone_inferring *w, const hone_node *n, const hone_fact *const *in, const hone_instance *i, const hone_param *p, hone_fact *out) {
+static void fold(const hone_inferring *w, const hone_node *n, const hone_fact *const *in, const hone_instance *i, const hone_call *call, const hone_param *p, hone_fact *out) {
     hone_dim **at = HONE_NEW_N(w->arena, hone_dim *, i->n_tensor + 1);
-    if (!at) return;
+    int64_t *sizes = HONE_NEW_N(w->arena, int64_t, i->n_tensor + 1);
+    if (!at || !sizes || !i->solver) return;
     for (int t = 0; t < i->n_tensor; t++) {
         const hone_tensor *x = i->tensor + t;
         int64_t size = 1;
         for (int k = 0; k < x->rank; k++) {
             hone_dim d = p[x->dim[k]].i;
-            if (!hone_dim_is_number(d) || d < 0 || d > 4096 || (size *= d) > 4096) return;
+            if (!hone_dim_is_number(d) || d < 0 || d > MAX_FOLD || (size *= d) > MAX_FOLD) return;
         }
+        sizes[t] = size;
         if (x->role == HONE_ROLE_IN) {
             const hone_dim *c;
-            int64_t count, given = size;
-            if (!contents_of(w->arena, in[x->operand], 4096, &c, &count)) return;
-            if (count == size) { at[t] = (hone_dim *)c; continue; }
-            /* broadcast, or permuted dims: only a single number is simple enough */
-            if (count != 1) return;
-            if (!(at[t] = HONE_NEW_N(w->arena, hone_dim, given + 1))) return;
-            for (int64_t k = 0; k < given; k++) at[t][k] = c[0];
+            int64_t count;
+            if (!contents_of(w->arena, in[x->operand], MAX_FOLD, &c, &count) || count != count_known(in[x->operand])) return;
+            if (!(at[t] = HONE_NEW_N(w->arena, hone_dim, size + 1))) return;
+            if (!reorder(i, call, p, t, in[x->operand], (hone_dim *)c, at[t], size, false)) return;
         } else {
             if (x->role == HONE_ROLE_OUT && !small_ints(out + (x->operand - n->program->n_in))) return;
             if (!(at[t] = HONE_NEW_N(w->arena, hone_dim, size + 1))) return;
         }
-        /* the walk is row-major: dims that the row permutes or splits would be read wrongly */
-        if (x->role == HONE_ROLE_IN && x->rank > 1 && x->rank != in[x->operand]->rank) return;
     }
-    for (int k = 0; k < n->program->n_in; k++) /* `at axes` permutes */
-        for (int e = 0; e < n->program->operand[k].n_entry; e++)
-            if (n->program->operand[k].entry[e].at && k < n->n_in && n->in[k] >= 0 && in[k]->rank > 1) return;
     if (!hone_interpret_dims(i, p, w->dims, at)) return;
     for (int t = 0; t < i->n_tensor; t++) {
         const hone_tensor *x = i->tensor + t;
         if (x->role != HONE_ROLE_OUT) continue;
         hone_fact *f = out + (x->operand - n->program->n_in);
         int64_t count = count_known(f);
+        hone_dim *flat = HONE_NEW_N(w->arena, hone_dim, count + 1);
+        if (!flat) return;
+        for (int64_t k = 0; k < count; k++) flat[k] = HONE_DIM_UNKNOWN;
+        if (!reorder(i, call, p, t, f, flat, at[t], sizes[t], true)) return;
         bool any = false;
-        for (int64_t k = 0; k < count; k++) any |= at[t][k] == HONE_DIM_UNKNOWN;
-        if (!any) f->contents = at[t], f->n_content = (int)count;
+        for (int64_t k = 0; k < count; k++) any |= flat[k] == HONE_DIM_UNKNOWN || !stored(f->dtype, flat + k);
+        if (!any) f->contents = flat, f->n_content = (int)count;
     }
 }
 static void facts_of_kinds(const hone_node *n, const hone_fact *const *in, hone_fact *out) { /* sequences and optionals */
@@ -363,7 +390,7 @@ hone_status hone_node_infer(const hone_inferring *w, const hone_node *n, const h
     }
     bool fresh = p->runs != HONE_RUNS_HOST;
     for (int k = 0; k < n->n_out; k++) fresh &= n->out[k] < 0 || small_ints(out + k);
-    if (fresh) fold(w, n, in, i, v, out);
+    if (fresh) fold(w, n, in, i, *call, v, out);
     *instance = i, *param = v;
     return HONE_OK;
 }

@@ -38,7 +38,7 @@ static hone_status make_real(binder *b, hone_bound_var *v) {
 }
 /* Where output `out` of the node being bound will lie: in the caller's tensor if it is a graph output, else in a new block. */
 static hone_status place(binder *b, const level *l, hone_vid id, hone_bound_var *v) {
-    int64_t bytes;
+    int64_t bytes = 0;
     HONE_TRY(fact_bytes(&v->fact, &bytes));
     v->at = HONE_AT_REF;
     hone_dense_strides(&v->fact, v->stride);
@@ -219,6 +219,18 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
     return hone_steps_add(&b->steps, step, refs, n->n_in + n->n_out);
 }
 static hone_status bind_nodes(binder *b, level *l, int from);
+static void take_constants(level *l) {
+    const hone_graph *g = l->c->graph;
+    for (int v = 0; v < g->var.n; v++) {
+        hone_bound_var *w = l->var + v;
+        w->slot = -1, w->fact = hone_fact_unknown;
+        const hone_value *c = g->var.at[v].value;
+        if (!c) continue;
+        w->fact = hone_fact_of_value(c);
+        w->at = HONE_AT_REF, w->ref = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)c->data};
+        if (c->tag == HONE_TAG_TENSOR) hone_dense_strides(&w->fact, w->stride);
+    }
+}
 /* If whose condition is known: the branch is bound in place. */
 static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond, bool *done) {
     hone_node *n = l->c->graph->node.at[k];
@@ -229,17 +241,17 @@ static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond
     else if (cond->contents && cond->n_content == 1 && hone_dim_is_number(cond->contents[0])) yes = cond->contents[0];
     else return HONE_OK;
     hone_compiled *body = l->c->body[k][yes ? 0 : 1];
-    level inner = {.c = body, .outer = l, .var = HONE_NEW_N(b->scratch, hone_bound_var, body->graph->var.n + 1), .values = NULL};
+    level inner = {.c = body, .outer = l, .var = HONE_NEW_N(b->scratch, hone_bound_var, body->graph->var.n + 1), .values = l->values};
     if (!inner.var) return no_memory();
-    for (int v = 0; v < body->graph->var.n; v++) inner.var[v].slot = -1, inner.var[v].fact.rank = -1;
+    take_constants(&inner);
     for (int q = body->graph->n_formal; q < body->graph->in.n; q++) inner.var[body->graph->in.at[q]] = l->var[n->in[n->n_in - n->n_capture + q - body->graph->n_formal]];
-    int steps = b->steps.step.n, slots = b->n_slot;
+    int steps = b->steps.step.n, blocks = b->steps.block.n, patches = b->steps.patch.n, slots = b->n_slot;
     b->inlined++;
     hone_status s = bind_nodes(b, &inner, 0);
     b->inlined--;
     if (s) return s;
     if (b->cut >= 0) { /* cannot be cut in the middle of a branch: the branch runs as a whole, as a host step */
-        b->cut = -1, b->steps.step.n = steps, b->n_slot = slots;
+        b->cut = -1, b->steps.step.n = steps, b->steps.block.n = blocks, b->steps.patch.n = patches, b->n_slot = slots;
         return HONE_OK;
     }
     for (int q = 0; q < n->n_out; q++)
@@ -362,15 +374,7 @@ static hone_status bind_nodes(binder *b, level *l, int from) {
 /* ---- the plan ----------------------------------------------------------------------------------------------------------------------- */
 static hone_status take_inputs(binder *b, level *l, const hone_fact *input) {
     const hone_graph *g = l->c->graph;
-    for (int v = 0; v < g->var.n; v++) {
-        hone_bound_var *w = l->var + v;
-        w->slot = -1, w->fact = hone_fact_unknown;
-        const hone_value *c = g->var.at[v].value;
-        if (!c) continue;
-        w->fact = hone_fact_of_value(c);
-        w->at = HONE_AT_REF, w->ref = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)c->data};
-        if (c->tag == HONE_TAG_TENSOR) hone_dense_strides(&w->fact, w->stride);
-    }
+    take_constants(l);
     for (int k = 0; k < g->in.n; k++) {
         hone_bound_var *w = l->var + g->in.at[k];
         w->fact = input[k];
@@ -415,7 +419,7 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
         hone_bound_var to = *v;
         to.ref = (hone_ref){HONE_BASE_FIRST + b->n_in + k, -1, 0};
         hone_dense_strides(&to.fact, to.stride);
-        int64_t bytes;
+        int64_t bytes = 0;
         HONE_TRY(fact_bytes(&v->fact, &bytes));
         if (bytes) HONE_TRY(copy(b, l, -1, v, &to));
     }
@@ -424,6 +428,8 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
             if (l->var[k].at == HONE_AT_REF && l->var[k].ref.base == HONE_BASE_ARENA && l->var[k].ref.block >= 0) b->steps.block.at[l->var[k].ref.block].last = b->steps.step.n;
     }
     p->n_step = b->steps.step.n;
+    for (int k = 0; k < b->steps.block.n; k++) /* steps that were taken back may have read it */
+        if (b->steps.block.at[k].last > p->n_step) b->steps.block.at[k].last = p->n_step;
     p->arena_bytes = hone_memory_plan(b->steps.block.at, b->steps.block.n, p->n_step, &p->lower_bound_bytes, &p->sum_bytes);
     if (p->arena_bytes < 0) return no_memory();
     for (int k = 0; k < b->steps.patch.n; k++) {
@@ -447,7 +453,7 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
     p->step = hone_arena_copy(p->arena, b->steps.step.at, sizeof *p->step * (size_t)p->n_step);
     if (!p->step) return no_memory();
     for (int k = 0; k < p->n_step; k++)
-        if (p->step[k].scratch_bytes > p->scratch_bytes) p->scratch_bytes = p->step[k].scratch_bytes;
+        if (p->step[k].scratch_bytes > p->scratch_bytes) p->scratch_bytes = (p->step[k].scratch_bytes + 63) / 64 * 64;
     p->n_slot = b->n_slot, p->n_base = HONE_BASE_FIRST + b->n_in + b->n_out + b->n_slot;
     return HONE_OK;
 }
