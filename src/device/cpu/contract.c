@@ -1,9 +1,254 @@
 /* SPDX-License-Identifier: Apache-2.0
-   contract: sums of products as matrix multiplications. */
-#include "device/cpu/cpu.h"
+   contract: sums of products as matrix multiplications: MatMul, Gemm, convolutions, attention, the input side of recurrent cells, and any user's op of that form.
 
+   A stage  t[domain] = sum(reduced) L * R  with affine loads is C = A B once its indices are sorted:
+        N      the last indices of the domain, as far as only one operand (then called B) knows them: columns, contiguous in the result
+        M      those that only the other operand (A) knows: rows
+        batch  the rest of the domain          K  the reduced ones
+   Operands are packed into panels (kernels/gemm.h) on the fly, constants once a model. Where B's subscripts may fall outside (a convolution's padding), packing
+   writes zeros: an implicit im2col that never exists as a whole. Finished blocks go through the stage that reads t, as its epilogue. */
+#include "device/cpu/contract.h"
+
+#include <string.h>
+
+/* Factors of a product: loads, and numbers that no index changes. */
+static bool factors(const hone_cpu_call *c, int32_t x, int32_t *load, int *n, double *alpha) {
+    const hone_x *e = c->instance->x + x;
+    if (e->kind == HONE_X_FN && e->fn == HONE_FN_mul) return factors(c, e->a, load, n, alpha) && factors(c, e->b, load, n, alpha);
+    if (e->kind == HONE_X_LOAD) { if (*n == 2) return false; load[(*n)++] = x; return true; }
+    if (e->kind == HONE_X_CONST) { *alpha *= (double)e->k.f32; return true; }
+    if (e->kind == HONE_X_CAST && c->instance->x[e->a].kind == HONE_X_PARAM) {
+        int p = c->instance->x[e->a].a;
+        *alpha *= (double)(float)(c->instance->param_real[p] ? c->param[p].f : (double)c->param[p].i);
+        return true;
+    }
+    return false;
+}
+static bool knows(const hone_affine_load *l, int slot) {
+    bool is = l->at.k[slot] != 0;
+    for (int k = 0; k < l->n_bounded; k++) is |= l->bounded[k].k[slot] != 0;
+    return is;
+}
+/* Offsets of every flattened position of a group of slots. */
+static int64_t *table(hone_arena *a, const hone_slots_of *s, const int *slot, int n, const hone_affine *f) {
+    int64_t count = 1;
+    for (int k = 0; k < n; k++) count *= s->extent[slot[k]];
+    int64_t *t = HONE_NEW_N(a, int64_t, count + 1);
+    if (!t) return NULL;
+    t[0] = 0;
+    int64_t have = 1;
+    for (int k = n - 1; k >= 0; k--) { /* innermost first: each next index repeats what is there, shifted */
+        int64_t e = s->extent[slot[k]], step = f->k[slot[k]];
+        for (int64_t i = 1; i < e; i++)
+            for (int64_t q = 0; q < have; q++) t[i * have + q] = t[q] + i * step;
+        have *= e;
+    }
+    return t;
+}
+static void fill_panels(void *arg, void *dst) {
+    const hone_contract *d = arg;
+    if (d->packing_a) {
+        int64_t panels = (d->m + d->mr - 1) / d->mr;
+        for (int64_t b = 0; b < d->batch_a; b++)
+            for (int64_t p = 0; p < panels; p++) hone_contract_pack_a(d, d->source + d->batch_at_a[b], p * d->mr, 0, d->k, (float *)dst + (b * panels + p) * d->mr * d->k);
+    } else {
+        int64_t panels = (d->n + d->nr - 1) / d->nr;
+        for (int64_t b = 0; b < d->batch_b; b++)
+            for (int64_t p = 0; p < panels; p++) hone_contract_pack_b(d, d->source + d->batch_at_b[b], p * d->nr, d->nr, 0, d->k, (float *)dst + (b * panels + p) * d->nr * d->k, NULL);
+    }
+}
+/* Distinct batches of one operand: those over the batch slots it knows. */
+static bool batches(hone_arena *a, const hone_slots_of *s, const int *slot, int n, const hone_affine_load *l, int64_t *count, int64_t **at, int64_t **which, int64_t total) {
+    int mine[MAX_SLOTS], m = 0;
+    for (int k = 0; k < n; k++)
+        if (knows(l, slot[k])) mine[m++] = slot[k];
+    *count = 1;
+    for (int k = 0; k < m; k++) *count *= s->extent[mine[k]];
+    *at = table(a, s, mine, m, &l->at);
+    *which = HONE_NEW_N(a, int64_t, total + 1);
+    if (!*at || !*which) return false;
+    for (int64_t b = 0; b < total; b++) { /* number of the operand's own batch */
+        int64_t rest = b, number = 0, scale = 1;
+        for (int k = n - 1; k >= 0; k--) {
+            int64_t i = rest % s->extent[slot[k]];
+            rest /= s->extent[slot[k]];
+            if (knows(l, slot[k])) number += i * scale, scale *= s->extent[slot[k]];
+        }
+        (*which)[b] = number;
+    }
+    return true;
+}
+/* The constant operand in panels, kept with the model. */
+static const float *prepack(const hone_cpu_call *c, hone_contract *d, bool a, const hone_affine_load *l) {
+    hone_ref r = c->tensor[l->tensor].ref;
+    if (!c->constant || !c->constant[l->tensor] || r.base != HONE_BASE_ABSOLUTE || l->n_bounded || !c->packs) return NULL;
+    const float *source = (const float *)(intptr_t)r.offset;
+    int64_t rows = a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b;
+    if (rows > ((int64_t)1 << 40) / (d->k + 1)) return NULL;
+    hone_text key = {0};
+    hone_text_put(&key, "%c%dx%d %lld %lld %lld:%lld:", a ? 'a' : 'b', d->mr, d->nr, (long long)(a ? d->m : d->n), (long long)d->k, (long long)(a ? d->batch_a : d->batch_b), (long long)l->at.c);
+    for (int k = 0; k < d->slots.n; k++) hone_text_put(&key, "%lld*%lld,", (long long)l->at.k[k], (long long)(knows(l, k) ? d->slots.extent[k] : 0));
+    d->packing_a = a, d->source = source + l->at.c;
+    const float *packed = key.failed ? NULL : hone_packs_get(c->packs, source, key.text, sizeof(float) * (size_t)(rows * d->k), fill_panels, d);
+    hone_text_free(&key);
+    return packed;
+}
+
+/* Blocks by shape only: a tile is mt rows by nt columns; its sums stay in L2 beside a slice of the packed operands. */
+static void choose_blocks(hone_contract *d) {
+    int64_t whole_m = (d->m + d->mr - 1) / d->mr * d->mr, whole_n = (d->n + d->nr - 1) / d->nr * d->nr;
+    d->kc = d->k < 320 ? d->k : 256;
+    d->nt = d->packed_b ? 1024 : 512;
+    if (d->nt > whole_n) d->nt = whole_n;
+    d->nt = d->nt / d->nr * d->nr;
+    if (!d->nt) d->nt = d->nr;
+    d->mt = 65536 / d->nt / d->mr * d->mr;
+    if (d->packed_b && d->mt > 4 * d->mr) d->mt = 4 * d->mr;
+    if (d->mt < d->mr) d->mt = d->mr;
+    if (d->mt > whole_m) d->mt = whole_m;
+    /* enough tiles to share, where the work is worth it */
+    for (int tries = 0; tries < 8; tries++) {
+        int64_t tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
+        if (tiles >= 8 || (double)d->m * (double)d->n * (double)d->k * (double)d->batch < 2e6) break;
+        if (d->nt > 2 * d->nr && (d->nt >= d->mt || d->mt <= d->mr)) d->nt = (d->nt / 2 + d->nr - 1) / d->nr * d->nr;
+        else if (d->mt > d->mr) d->mt = (d->mt / 2 + d->mr - 1) / d->mr * d->mr;
+        else break;
+    }
+}
+
+static bool analyse(hone_steps *s, const hone_cpu_call *c, int stage, hone_contract *d, bool *depthwise) {
+    const hone_instance *in = c->instance;
+    const hone_stage *st = in->stage + stage;
+    int32_t load[2];
+    int n_load = 0;
+    double alpha = 1;
+    hone_affine_load l[2];
+    if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || in->x[st->value].type != HONE_F32) return false;
+    if (!hone_affine_slots(c, stage, &d->slots) || !factors(c, st->value, load, &n_load, &alpha) || n_load != 2) return false;
+    if (!hone_affine_of_load(c, &d->slots, load[0], l) || !hone_affine_of_load(c, &d->slots, load[1], l + 1)) return false;
+    const hone_slots_of *w = &d->slots;
+    /* B knows the last index that is longer than 1 */
+    int last = w->n_domain - 1, b = -1;
+    while (last > 0 && w->extent[last] == 1) last--;
+    if (last < 0) return false;
+    if (knows(l, last) != knows(l + 1, last)) b = knows(l + 1, last) ? 1 : 0;
+    if (b < 0 || l[1 - b].n_bounded) return false;
+    d->a = l[1 - b], d->b = l[b], d->alpha = (float)alpha;
+    int from = last;
+    while (from > 0 && (w->extent[from - 1] == 1 || (knows(&d->b, from - 1) && !knows(&d->a, from - 1)))) from--;
+    while (from < last && w->extent[from] == 1) from++;
+    int group_m[MAX_SLOTS], group_b[MAX_SLOTS], group_k[MAX_SLOTS], nm = 0, nb = 0, nk = 0;
+    d->n_n = 0, d->m = d->n = d->k = d->batch = 1;
+    for (int k = 0; k < w->n_domain; k++) {
+        if (k >= from) { d->group_n[d->n_n++] = k, d->n *= w->extent[k]; continue; }
+        if (knows(&d->a, k) && !knows(&d->b, k)) group_m[nm++] = k, d->m *= w->extent[k];
+        else group_b[nb++] = k, d->batch *= w->extent[k];
+    }
+    for (int k = w->n_domain; k < w->n; k++) group_k[nk++] = k, d->k *= w->extent[k];
+    if (d->m > (1 << 24) || d->n > (1 << 26) || d->k > (1 << 24) || d->batch > (1 << 22)) return false;
+    *depthwise = d->m == 1 && d->batch > 1 && d->b.n_bounded + d->n_n >= 1;
+    hone_arena *a = s->arena;
+    /* strides of the flattened domain, which the epilogue counts in */
+    hone_affine flat = {0};
+    int64_t step = 1;
+    for (int k = w->n_domain - 1; k >= 0; k--) flat.k[k] = step, step *= w->extent[k];
+    d->at_m_a = table(a, w, group_m, nm, &d->a.at), d->at_m_domain = table(a, w, group_m, nm, &flat), d->at_k_a = table(a, w, group_k, nk, &d->a.at);
+    d->at_k_b = table(a, w, group_k, nk, &d->b.at), d->at_batch_domain = table(a, w, group_b, nb, &flat);
+    if (!d->at_m_a || !d->at_m_domain || !d->at_k_a || !d->at_k_b || !d->at_batch_domain) return false;
+    if (!batches(a, w, group_b, nb, &d->a, &d->batch_a, &d->batch_at_a, &d->which_a, d->batch) || !batches(a, w, group_b, nb, &d->b, &d->batch_b, &d->batch_at_b, &d->which_b, d->batch)) return false;
+    for (int q = 0; q < d->b.n_bounded; q++) {
+        for (int k = 0; k < nb; k++)
+            if (d->b.bounded[q].k[group_b[k]]) return false; /* a batch index inside a window: no convolution */
+        if (!(d->at_k_bounded[q] = table(a, w, group_k, nk, &d->b.bounded[q]))) return false;
+    }
+    /* rows of N: the last index, and those before it that simply follow on in memory */
+    d->run = w->extent[d->group_n[d->n_n - 1]], d->run_step = d->b.at.k[d->group_n[d->n_n - 1]];
+    int outer = d->n_n - 1;
+    while (outer > 0 && !d->b.n_bounded && (w->extent[d->group_n[outer - 1]] == 1 || d->b.at.k[d->group_n[outer - 1]] == d->run * d->run_step)) d->run *= w->extent[d->group_n[--outer]];
+    d->rows = d->n / d->run;
+    d->at_row_b = table(a, w, d->group_n, outer, &d->b.at);
+    for (int q = 0; q < d->b.n_bounded; q++) {
+        d->run_bounded[q] = d->b.bounded[q].k[d->group_n[d->n_n - 1]];
+        if (!(d->at_row_bounded[q] = table(a, w, d->group_n, outer, &d->b.bounded[q]))) return false;
+    }
+    return d->at_row_b != NULL;
+}
+/* The stage that reads t at its own indices and nothing else of t: done on finished blocks. */
+static bool is_epilogue(const hone_cpu_call *c, int stage) {
+    const hone_instance *in = c->instance;
+    const hone_stage *s = in->stage + stage, *n = s + 1;
+    if (stage + 1 >= in->n_stage || in->tensor[s->tensor].role != HONE_ROLE_TEMP || n->reduce || n->over >= 0 || !n->distinct || n->how) return false;
+    if (n->n_index != s->n_index || memcmp(in->list + n->index0, in->list + s->index0, sizeof(int32_t) * (size_t)s->n_index)) return false;
+    if (!(hone_cpu_uses(in, stage + 1) >> s->tensor & 1)) return false;
+    for (int k = stage + 2; k < in->n_stage; k++)
+        if (hone_cpu_uses(in, k) >> s->tensor & 1) return false;
+    for (int x = 0; x < in->n_x; x++) { /* every load of t is at the domain's own indices */
+        const hone_x *e = in->x + x;
+        if (e->kind != HONE_X_LOAD || e->a != s->tensor) continue;
+        if (e->flat) return false;
+        for (int k = 0; k < s->n_index; k++) {
+            const hone_x *sub = in->x + in->list[e->b + k];
+            if (sub->kind != HONE_X_INDEX || sub->a != in->list[s->index0 + k]) return false;
+        }
+    }
+    return true;
+}
 hone_status hone_cpu_contract(hone_steps *s, const hone_cpu_call *c, int stage, int *end, bool *done) {
-    (void)s, (void)c, (void)stage, (void)end;
     *done = false;
-    return HONE_OK;
+    if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM) return HONE_OK;
+    hone_contract *d = HONE_NEW(s->arena, hone_contract);
+    bool depthwise = false;
+    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!analyse(s, c, stage, d, &depthwise)) return HONE_OK;
+    d->kernel = hone_gemm_f32_best();
+    d->mr = d->kernel->mr, d->nr = d->kernel->nr;
+    const hone_stage *st = c->instance->stage + stage;
+    bool epilogue = is_epilogue(c, stage);
+    if (!epilogue) { /* the sums are the result: rows of N must be plain floats in a row */
+        const hone_tensor *t = c->instance->tensor + st->tensor;
+        if (t->dtype != HONE_DTYPE_F32) return HONE_OK;
+        int64_t step = 1;
+        for (int k = d->slots.n_domain - 1; k >= 0; k--) {
+            bool in_n = d->n_n && k >= d->group_n[0];
+            if (in_n && d->slots.extent[k] > 1 && c->tensor[st->tensor].stride[k] != step) return HONE_OK;
+            if (in_n) step *= d->slots.extent[k];
+        }
+        hone_affine out = {0};
+        for (int k = 0; k < d->slots.n_domain; k++) out.k[k] = c->tensor[st->tensor].stride[k];
+        int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
+        for (int k = 0; k < d->slots.n_domain; k++) {
+            if (d->n_n && k >= d->group_n[0]) continue;
+            if (knows(&d->a, k) && !knows(&d->b, k)) group_m[nm++] = k;
+            else group_b[nb++] = k;
+        }
+        d->at_m_out = table(s->arena, &d->slots, group_m, nm, &out), d->at_batch_out = table(s->arena, &d->slots, group_b, nb, &out);
+        if (!d->at_m_out || !d->at_batch_out) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    }
+    if (depthwise) {
+        if (!hone_contract_depthwise(d)) return HONE_OK;
+    } else {
+        double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
+        d->packed_b = prepack(c, d, false, &d->b);
+        d->packed_a = d->packed_b && d->m < 2 * d->mr ? NULL : prepack(c, d, true, &d->a);
+        if (work < 512 || (d->m < 4 && !d->packed_b) || d->k < 2) return HONE_OK; /* packing would cost more than it saves */
+        choose_blocks(d);
+    }
+    d->out = st->tensor;
+    int acc = -1;
+    if (epilogue) {
+        acc = st->tensor, d->out = c->instance->stage[stage + 1].tensor;
+        hone_status made = hone_cpu_tilecode(s, c, stage + 1, acc, &d->epilogue);
+        if (made == HONE_NOT_SUPPORTED) return HONE_OK;
+        HONE_TRY(made);
+        *end = stage + 2;
+    }
+    hone_ref *ref = hone_cpu_refs(s, c);
+    if (!ref) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    d->ref = ref, d->n_tensor = c->instance->n_tensor;
+    uint64_t uses = hone_cpu_uses(c->instance, stage);
+    if (epilogue) uses = (uses | hone_cpu_uses(c->instance, stage + 1)) & ~((uint64_t)1 << acc);
+    hone_step step = {.node = c->node, .of = c->of, .data = d};
+    hone_contract_step(d, &step);
+    *done = true;
+    return hone_cpu_add(s, c, step, ref, uses);
 }

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+   affine: see affine.h. */
+#include "device/cpu/affine.h"
+
+#include <string.h>
+
+bool hone_affine_slots(const hone_cpu_call *c, int stage, hone_slots_of *out) {
+    const hone_stage *s = c->instance->stage + stage;
+    int n = s->n_index + s->n_reduce;
+    if (n > MAX_SLOTS) return false;
+    out->n_domain = s->n_index, out->n = n;
+    for (int k = 0; k < n; k++) {
+        out->id[k] = c->instance->list[s->index0 + k];
+        out->extent[k] = c->param[c->instance->index[out->id[k]].extent].i;
+        if (out->extent[k] <= 0) return false;
+    }
+    return true;
+}
+bool hone_affine_expr(const hone_cpu_call *c, const hone_slots_of *slots, int32_t x, hone_affine *out) {
+    const hone_x *e = c->instance->x + x;
+    memset(out, 0, sizeof *out);
+    switch (e->kind) {
+    case HONE_X_CONST: out->c = e->type == HONE_I32 ? e->k.i32 : e->k.i64; return e->type == HONE_I64 || e->type == HONE_I32;
+    case HONE_X_PARAM: out->c = c->param[e->a].i; return !c->instance->param_real[e->a];
+    case HONE_X_INDEX:
+        for (int k = 0; k < slots->n; k++)
+            if (slots->id[k] == e->a) { out->k[k] = 1; return true; }
+        return false;
+    case HONE_X_FN: {
+        hone_affine p, q = {0};
+        if (!hone_affine_expr(c, slots, e->a, &p)) return false;
+        if (hone_fns[e->fn].arity > 1 && !hone_affine_expr(c, slots, e->b, &q)) return false;
+        int64_t sign = 1;
+        bool p_flat = true, q_flat = true;
+        for (int k = 0; k < slots->n; k++) p_flat &= !p.k[k], q_flat &= !q.k[k];
+        switch (e->fn) {
+        case HONE_FN_sub: sign = -1; /* fall through */
+        case HONE_FN_add:
+            out->c = p.c + sign * q.c;
+            for (int k = 0; k < slots->n; k++) out->k[k] = p.k[k] + sign * q.k[k];
+            return true;
+        case HONE_FN_mul:
+            if (!p_flat && !q_flat) return false;
+            out->c = p.c * q.c;
+            for (int k = 0; k < slots->n; k++) out->k[k] = p_flat ? p.c * q.k[k] : q.c * p.k[k];
+            return true;
+        case HONE_FN_neg:
+            out->c = -p.c;
+            for (int k = 0; k < slots->n; k++) out->k[k] = -p.k[k];
+            return true;
+        default: return false;
+        }
+    }
+    default: return false;
+    }
+}
+void hone_affine_range(const hone_slots_of *slots, const hone_affine *a, int64_t *lo, int64_t *hi) {
+    *lo = *hi = a->c;
+    for (int k = 0; k < slots->n; k++) *(a->k[k] < 0 ? lo : hi) += a->k[k] * (slots->extent[k] - 1);
+}
+bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int32_t x, hone_affine_load *out) {
+    const hone_instance *in = c->instance;
+    const hone_x *e = in->x + x;
+    if (e->kind != HONE_X_LOAD || e->flat || in->tensor[e->a].dtype != HONE_DTYPE_F32) return false;
+    *out = (hone_affine_load){.tensor = e->a};
+    bool zero = e->c >= 0 && in->x[e->c].kind == HONE_X_CONST && in->x[e->c].k.f32 == 0;
+    for (int k = 0; k < in->tensor[e->a].rank; k++) {
+        hone_affine s;
+        if (!hone_affine_expr(c, slots, in->list[e->b + k], &s)) return false;
+        int64_t lo, hi, size = c->param[in->tensor[e->a].dim[k]].i, step = c->tensor[e->a].stride[k];
+        hone_affine_range(slots, &s, &lo, &hi);
+        out->at.c += s.c * step;
+        for (int q = 0; q < slots->n; q++) out->at.k[q] += s.k[q] * step;
+        if (lo >= 0 && hi < size) continue;
+        if (!zero || out->n_bounded == MAX_BOUNDED) return false;
+        out->bounded[out->n_bounded] = s, out->size[out->n_bounded++] = size;
+    }
+    return true;
+}

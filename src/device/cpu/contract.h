@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+   contract: a bound matrix multiplication. contract.c finds it in a program, contract_run.c computes it. Private to device/cpu. */
+#ifndef HONE_DEVICE_CPU_CONTRACT_H
+#define HONE_DEVICE_CPU_CONTRACT_H
+#include "device/cpu/affine.h"
+#include "kernels/gemm.h"
+
+typedef struct {
+    hone_slots_of slots;
+    hone_affine_load a, b;
+    float alpha;
+    int64_t m, n, k, batch;
+    int group_n[MAX_SLOTS], n_n;
+    /* offsets in elements: a group's flattened position → where */
+    int64_t *at_m_a, *at_m_domain, *at_k_a, *at_k_b, *at_batch_domain, *at_m_out, *at_batch_out;
+    int64_t batch_a, batch_b, *batch_at_a, *batch_at_b, *which_a, *which_b; /* an operand's own batches */
+    /* N as rows × run: along a run B's address moves by run_step */
+    int64_t rows, run, run_step, *at_row_b;
+    int64_t *at_k_bounded[MAX_BOUNDED], *at_row_bounded[MAX_BOUNDED], run_bounded[MAX_BOUNDED];
+    const hone_gemm_f32 *kernel;
+    int mr, nr;
+    int64_t mt, nt, kc; /* a tile, and how much of K is packed at a time */
+    const float *packed_a, *packed_b;
+    bool packing_a;
+    const float *source; /* while packing a constant */
+    int out;             /* tensor that is written */
+    hone_tilecode *epilogue;
+    const hone_ref *ref;
+    int n_tensor;
+    size_t c_bytes, a_bytes, b_bytes, line_bytes, epilogue_bytes;
+    /* depthwise */
+    const hone_depthwise_f32 *plane;
+    hone_depthwise_shape shape;
+    int64_t plane_rows; /* output rows a tile */
+} hone_contract;
+
+/* m0 … m0+mr-1, k0 … k0+kc-1 of A into one panel; rows past M are 0. */
+void hone_contract_pack_a(const hone_contract *, const float *a, int64_t m0, int64_t k0, int64_t kc, float *panel);
+/* columns n0 … n0+nt-1 into panels of nr, one after another, each kc slices long. */
+void hone_contract_pack_b(const hone_contract *, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, float *panels, float *line);
+bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one plane a batch */
+void hone_contract_step(hone_contract *, hone_step *);
+#endif

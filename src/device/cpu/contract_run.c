@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+   contract_run: packing, blocking and the epilogue of matrix multiplications. */
+#include <string.h>
+
+#include "device/cpu/contract.h"
+
+void hone_contract_pack_a(const hone_contract *d, const float *a, int64_t m0, int64_t k0, int64_t kc, float *panel) {
+    int mr = d->mr, rows = d->m - m0 < mr ? (int)(d->m - m0) : mr;
+    if (rows < mr) memset(panel, 0, sizeof *panel * (size_t)(kc * mr));
+    const int64_t *at = d->at_k_a + k0;
+    for (int r = 0; r < rows; r++) {
+        const float *row = a + d->at_m_a[m0 + r];
+        if (kc > 1 && at[1] - at[0] == 1 && at[kc - 1] - at[0] == kc - 1) {
+            const float *dense = row + at[0];
+            for (int64_t p = 0; p < kc; p++) panel[p * mr + r] = dense[p];
+        } else
+            for (int64_t p = 0; p < kc; p++) panel[p * mr + r] = row[at[p]];
+    }
+}
+/* Columns n0 … n0+n-1 of slice k (an offset and positions already added) in a row. */
+static void gather(const hone_contract *d, const float *b, int64_t k, int64_t n0, int64_t n, float *line) {
+    int64_t row = n0 / d->run, at = n0 % d->run, step = d->run_step;
+    while (n > 0) {
+        int64_t len = d->run - at < n ? d->run - at : n, lo = at, hi = at + len;
+        for (int q = 0; q < d->b.n_bounded && lo < hi; q++) { /* inside: 0 <= p + i * s < size */
+            int64_t p = d->b.bounded[q].c + d->at_k_bounded[q][k] + d->at_row_bounded[q][row], s = d->run_bounded[q], size = d->b.size[q];
+            if (s == 0) { if (p < 0 || p >= size) hi = lo; continue; }
+            int64_t first, past;
+            if (s > 0) first = p >= 0 ? 0 : (-p + s - 1) / s, past = p >= size ? 0 : (size - 1 - p) / s + 1;
+            else first = p < size ? 0 : (p - size) / -s + 1, past = p < 0 ? 0 : p / -s + 1;
+            lo = first > lo ? first : lo, hi = past < hi ? past : hi;
+        }
+        if (lo >= hi) memset(line, 0, sizeof *line * (size_t)len);
+        else {
+            const float *src = b + d->at_row_b[row] + d->at_k_b[k];
+            for (int64_t i = at; i < lo; i++) line[i - at] = 0;
+            if (step == 1) memcpy(line + (lo - at), src + lo, sizeof *line * (size_t)(hi - lo));
+            else
+                for (int64_t i = lo; i < hi; i++) line[i - at] = src[i * step];
+            for (int64_t i = hi; i < at + len; i++) line[i - at] = 0;
+        }
+        line += len, n -= len, at = 0, row++;
+    }
+}
+void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, float *panels, float *line) {
+    int nr = d->nr;
+    int64_t have = d->n - n0 < nt ? d->n - n0 : nt, n_panel = (nt + nr - 1) / nr;
+    float small[128];
+    const int64_t *at = d->at_k_b + k0;
+    /* K runs along memory and N does not (keys of attention, transposed weights): walk the memory's way */
+    if (!d->b.n_bounded && d->run_step != 1 && kc > 1 && at[1] - at[0] == 1 && at[kc - 1] - at[0] == kc - 1) {
+        for (int64_t j = 0; j < n_panel * nr; j++) {
+            float *to = panels + j / nr * nr * kc + j % nr;
+            if (j >= have) { for (int64_t p = 0; p < kc; p++) to[p * nr] = 0; continue; }
+            const float *col = b + d->at_row_b[(n0 + j) / d->run] + (n0 + j) % d->run * d->run_step + at[0];
+            for (int64_t p = 0; p < kc; p++) to[p * nr] = col[p];
+        }
+        return;
+    }
+    if (!line) line = small; /* only for one panel */
+    for (int64_t p = 0; p < kc; p++) {
+        const float *from = line;
+        if (!d->b.n_bounded && d->run_step == 1 && d->rows == 1 && have == n_panel * nr) from = b + at[p] + n0;
+        else {
+            gather(d, b, k0 + p, n0, have, line);
+            for (int64_t j = have; j < n_panel * nr; j++) line[j] = 0;
+        }
+        for (int64_t j = 0; j < n_panel; j++) memcpy(panels + (j * kc + p) * nr, from + j * nr, sizeof(float) * (size_t)nr);
+    }
+}
+/* Finished rows m0 … m0+m-1, columns n0 … n0+n-1, in c with the given stride. */
+static hone_status finish(const hone_contract *d, void *const *at, int64_t batch, int64_t m0, int64_t m, int64_t n0, int64_t n, float *c, int64_t stride, void *scratch) {
+    if (d->alpha != 1)
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++) c[i * stride + j] *= d->alpha;
+    if (!d->epilogue) {
+        float *out = at[d->out];
+        for (int64_t i = 0; i < m; i++) memcpy(out + d->at_batch_out[batch] + d->at_m_out[m0 + i] + n0, c + i * stride, sizeof *c * (size_t)n);
+        return HONE_OK;
+    }
+    int64_t first = d->at_batch_domain[batch] + n0;
+    if (n == d->n && m > 1 && n < 2048 && d->at_m_domain[m0 + m - 1] - d->at_m_domain[m0] == (m - 1) * d->n) { /* whole rows, one after another: one run */
+        if (stride != n)
+            for (int64_t i = 1; i < m; i++) memmove(c + i * n, c + i * stride, sizeof *c * (size_t)n);
+        return hone_tilecode_run(d->epilogue, at, first + d->at_m_domain[m0], m * n, 0, c, scratch);
+    }
+    for (int64_t i = 0; i < m; i++) HONE_TRY(hone_tilecode_run(d->epilogue, at, first + d->at_m_domain[m0 + i], n, 0, c + i * stride, scratch));
+    return HONE_OK;
+}
+static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = s->data;
+    void *at[64];
+    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(d->ref[t], base);
+    char *room = scratch;
+    float *c = (float *)room, *pa = (float *)(room + d->c_bytes), *pb = (float *)(room + d->c_bytes + d->a_bytes), *line = (float *)(room + d->c_bytes + d->a_bytes + d->b_bytes);
+    void *rest = room + d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes;
+    int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt;
+    int64_t n0 = number % nb * d->nt, m0 = number / nb % mb * d->mt, batch = number / nb / mb;
+    int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt;
+    int mr = d->mr, nr = d->nr;
+    int64_t np = (n + nr - 1) / nr, mp = (m + mr - 1) / mr, stride = np * nr;
+    const float *a = (const float *)at[d->a.tensor] + d->a.at.c + d->batch_at_a[d->which_a[batch]], *b = (const float *)at[d->b.tensor] + d->b.at.c + d->batch_at_b[d->which_b[batch]];
+    int64_t all_mp = (d->m + mr - 1) / mr, all_np = (d->n + nr - 1) / nr;
+    for (int64_t k0 = 0; k0 < d->k; k0 += d->kc) {
+        int64_t kc = d->k - k0 < d->kc ? d->k - k0 : d->kc;
+        if (!d->packed_b) hone_contract_pack_b(d, b, n0, n, k0, kc, pb, line);
+        if (!d->packed_a)
+            for (int64_t i = 0; i < mp; i++) hone_contract_pack_a(d, a, m0 + i * mr, k0, kc, pa + i * mr * kc);
+        for (int64_t j = 0; j < np; j++) {
+            const float *panel_b = d->packed_b ? d->packed_b + ((d->which_b[batch] * all_np + n0 / nr + j) * d->k + k0) * nr : pb + j * nr * kc;
+            for (int64_t i = 0; i < mp; i++) {
+                const float *panel_a = d->packed_a ? d->packed_a + ((d->which_a[batch] * all_mp + m0 / mr + i) * d->k + k0) * mr : pa + i * mr * kc;
+                d->kernel->run(m - i * mr < mr ? (int)(m - i * mr) : mr, kc, panel_a, panel_b, c + i * mr * stride + j * nr, stride, k0 > 0);
+            }
+        }
+    }
+    return finish(d, at, batch, m0, m, n0, n, c, stride, rest);
+}
+
+/* ---- depthwise ------------------------------------------------------------------------------------------------------------------------ */
+/* One row of A a batch, and B a window over a plane: N is (oy, ox) or (ox), K is (1, ky, kx) or (1, kx). */
+bool hone_contract_depthwise(hone_contract *d) {
+    const hone_slots_of *w = &d->slots;
+    int in_n[2] = {-1, -1}, in_k[2] = {-1, -1}, nn = 0, nk = 0;
+    for (int k = 0; k < d->n_n; k++)
+        if (w->extent[d->group_n[k]] > 1 || k == d->n_n - 1) { if (nn == 2) return false; in_n[nn++] = d->group_n[k]; }
+    for (int k = w->n_domain; k < w->n; k++)
+        if (w->extent[k] > 1) { if (nk == 2) return false; in_k[nk++] = k; }
+    int oy = nn == 2 ? in_n[0] : -1, ox = in_n[nn - 1], ky = -1, kx = -1;
+    if (nk == 2) ky = in_k[0], kx = in_k[1];
+    else if (nk == 1) { /* along which way does it go? */
+        bool along_x = false;
+        for (int q = 0; q < d->b.n_bounded; q++) along_x |= d->b.bounded[q].k[in_k[0]] && d->b.bounded[q].k[ox];
+        if (!d->b.n_bounded) return false;
+        *(along_x ? &kx : &ky) = in_k[0];
+    } else return false;
+    hone_depthwise_shape *s = &d->shape;
+    *s = (hone_depthwise_shape){.h = 1, .w = 1, .oh = oy < 0 ? 1 : w->extent[oy], .ow = w->extent[ox], .kh = ky < 0 ? 1 : w->extent[ky], .kw = kx < 0 ? 1 : w->extent[kx], .sh = 1, .sw = 1, .dh = 1, .dw = 1};
+    /* strides and pads follow from the bounded subscripts; an unbounded direction has no window to see */
+    bool seen_x = false, seen_y = oy < 0 && ky < 0;
+    int64_t start = d->b.at.c, col = 0, row_pitch = 0;
+    for (int q = 0; q < d->b.n_bounded; q++) {
+        const hone_affine *f = d->b.bounded + q;
+        bool x = f->k[ox] != 0, y = (oy >= 0 && f->k[oy] != 0) || (ky >= 0 && f->k[ky] != 0 && !x);
+        if (x && !y) {
+            if ((ky >= 0 && f->k[ky]) || f->k[ox] <= 0 || (kx >= 0 && f->k[kx] <= 0)) return false;
+            s->w = d->b.size[q], s->sw = f->k[ox], s->dw = kx < 0 ? 1 : f->k[kx], s->pw = -f->c, seen_x = true;
+        } else if (y && !x) {
+            if ((kx >= 0 && f->k[kx]) || (oy >= 0 && f->k[oy] <= 0) || (ky >= 0 && f->k[ky] <= 0)) return false;
+            s->h = d->b.size[q], s->sh = oy < 0 ? 1 : f->k[oy], s->dh = ky < 0 ? 1 : f->k[ky], s->ph = -f->c, seen_y = true;
+        } else return false;
+    }
+    if (!seen_x) { /* never outside along x: a window whose steps the addresses tell */
+        s->sw = d->b.at.k[ox], s->dw = kx < 0 ? 1 : d->b.at.k[kx], s->pw = 0;
+        if (s->sw <= 0 || s->dw <= 0) return false;
+        s->w = (s->ow - 1) * s->sw + (s->kw - 1) * s->dw + 1, col = 1;
+    } else {
+        if (d->b.at.k[ox] != s->sw || (kx >= 0 && d->b.at.k[kx] != s->dw)) return false; /* unit stride along x */
+        col = 1;
+        start += s->pw;
+    }
+    if (col != 1) return false;
+    if (!seen_y) {
+        int64_t by = oy >= 0 ? d->b.at.k[oy] : 0, bk = ky >= 0 ? d->b.at.k[ky] : 0, g = by && bk ? (by % bk == 0 ? bk : bk % by == 0 ? by : 0) : by ? by : bk;
+        if (g <= 0) return false;
+        s->sh = by ? by / g : 1, s->dh = bk ? bk / g : 1, s->h = (s->oh - 1) * s->sh + (s->kh - 1) * s->dh + 1, row_pitch = g;
+    } else if (oy >= 0 || ky >= 0) {
+        int64_t by = oy >= 0 ? d->b.at.k[oy] / s->sh : 0, bk = ky >= 0 ? d->b.at.k[ky] / s->dh : 0;
+        row_pitch = by ? by : bk;
+        if (row_pitch <= 0 || (oy >= 0 && d->b.at.k[oy] != row_pitch * s->sh) || (ky >= 0 && d->b.at.k[ky] != row_pitch * s->dh)) return false;
+        start += s->ph * row_pitch;
+    }
+    /* the kernel's own weights in a row */
+    if (kx >= 0 && d->a.at.k[kx] != 1) return false;
+    if (ky >= 0 && d->a.at.k[ky] != s->kw) return false;
+    s->xs = (ptrdiff_t)row_pitch, s->ys = (ptrdiff_t)s->ow;
+    d->b.at.c = start;
+    d->plane = hone_depthwise_f32_best();
+    d->plane_rows = s->oh;
+    while (d->plane_rows > 4 && d->plane_rows * s->ow > 16384) d->plane_rows = (d->plane_rows + 1) / 2;
+    return true;
+}
+static hone_status plane(const hone_step *s, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = s->data;
+    void *at[64];
+    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(d->ref[t], base);
+    int64_t parts = (d->shape.oh + d->plane_rows - 1) / d->plane_rows, batch = number / parts, y0 = number % parts * d->plane_rows;
+    int64_t y1 = y0 + d->plane_rows < d->shape.oh ? y0 + d->plane_rows : d->shape.oh;
+    const float *w = (const float *)at[d->a.tensor] + d->a.at.c + d->batch_at_a[d->which_a[batch]], *x = (const float *)at[d->b.tensor] + d->b.at.c + d->batch_at_b[d->which_b[batch]];
+    float *c = scratch;
+    int64_t n0 = y0 * d->shape.ow, n = (y1 - y0) * d->shape.ow;
+    d->plane->run(&d->shape, x, w, c - n0, y0, y1);
+    return finish(d, at, batch, 0, 1, n0, n, c, n, (char *)scratch + d->c_bytes);
+}
+static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
+void hone_contract_step(hone_contract *d, hone_step *s) {
+    size_t epilogue = d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0;
+    if (d->plane) {
+        d->c_bytes = round64(sizeof(float) * (size_t)(d->plane_rows * d->shape.ow));
+        s->tactic = "depthwise", s->tile = plane;
+        s->tiles = d->batch * ((d->shape.oh + d->plane_rows - 1) / d->plane_rows);
+        s->serial = d->batch * d->n * d->k < 20000;
+        s->scratch_bytes = d->c_bytes + epilogue;
+        return;
+    }
+    int64_t np = (d->nt + d->nr - 1) / d->nr, mp = (d->mt + d->mr - 1) / d->mr;
+    d->c_bytes = round64(sizeof(float) * (size_t)(mp * d->mr * np * d->nr));
+    d->a_bytes = d->packed_a ? 0 : round64(sizeof(float) * (size_t)(mp * d->mr * d->kc));
+    d->b_bytes = d->packed_b ? 0 : round64(sizeof(float) * (size_t)(np * d->nr * d->kc));
+    d->line_bytes = d->packed_b ? 0 : round64(sizeof(float) * (size_t)(np * d->nr));
+    s->tactic = "contract", s->tile = tile;
+    s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
+    s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 40000;
+    s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes + epilogue;
+}
