@@ -31,6 +31,8 @@ typedef struct {
     char **folder; /* cases */
     int n, room;
     hone_case *result; /* shared, one a case */
+    pid_t *pid;        /* children at work … */
+    int *slot;         /* … and the number of each one's case */
 } job;
 
 static const char *case_name(const char *folder) {
@@ -103,8 +105,9 @@ static void judge(const job *j, hone_case *c, int status) {
 }
 
 static int run_all(job *j) {
-    int *slot = hone_must_alloc(sizeof *slot * (size_t)j->n), next = 0, done = 0, running = 0;
-    pid_t *pid = hone_must_alloc(sizeof *pid * (size_t)j->n);
+    int next = 0, done = 0, running = 0;
+    j->slot = hone_must_alloc(sizeof *j->slot * (size_t)j->n);
+    j->pid = hone_must_alloc(sizeof *j->pid * (size_t)j->n);
     hone_progress bar;
     hone_model *none = NULL;
     hone_progress_begin(&bar);
@@ -120,30 +123,25 @@ static int run_all(job *j) {
                 exit(0); /* not _exit: a sanitizer looks for leaks here */
             }
             if (child > 0) {
-                pid[running] = child;
-                slot[running++] = next++;
+                j->pid[running] = child;
+                j->slot[running++] = next++;
                 continue;
             }
-            if (!running) {
-                free(slot), free(pid);
-                return hone_args_wrong("cannot start a process: %s", strerror(errno));
-            }
+            if (!running) return hone_args_wrong("cannot start a process: %s", strerror(errno));
         }
         int status;
         pid_t ended = waitpid(-1, &status, 0);
         if (ended < 0 && errno != EINTR) break; /* no child is left: none of ours can be */
         for (int k = 0; k < running; k++) {
-            if (pid[k] != ended) continue;
-            judge(j, &j->result[slot[k]], status);
-            hone_progress_show(&bar, ++done, j->n, case_name(j->folder[slot[k]]));
-            pid[k] = pid[--running];
-            slot[k] = slot[running];
+            if (j->pid[k] != ended) continue;
+            judge(j, &j->result[j->slot[k]], status);
+            hone_progress_show(&bar, ++done, j->n, case_name(j->folder[j->slot[k]]));
+            j->pid[k] = j->pid[--running];
+            j->slot[k] = j->slot[running];
             break;
         }
     }
     hone_progress_end(&bar);
-    free(slot);
-    free(pid);
     return 0;
 }
 
@@ -245,7 +243,7 @@ int hone_cmd_conformance(int argc, char **argv) {
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO) rc = do_job(&j, &operands);
     for (int k = 0; k < j.n; k++) free(j.folder[k]);
-    free(j.folder);
+    free(j.folder), free(j.pid), free(j.slot);
     hone_words_free(&operands);
     return rc;
 }

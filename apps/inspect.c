@@ -37,7 +37,7 @@ static void tell_summary(const hone_model *m, const hone_json *r) {
     if (isfinite(before)) printf(", of %.0f in the file", before);
     printf("\nparameters  %s, %s\n", hone_text_count(hone_json_number(r, "parameters", 0)),
            hone_text_bytes(hone_json_number(r, "parameter_bytes", 0)));
-    if (known && known->type == HONE_JSON_TRUE) printf("work        %sFLOP a run\n", hone_text_count(flops));
+    if (known && known->type == HONE_JSON_TRUE) printf("work        %s a run\n", hone_text_flops(flops));
     else printf("work        depends on the input's dims\n");
     int k = 0;
     for (const hone_json *op = ops ? ops->first : NULL; op; op = op->next, k++) {
@@ -84,7 +84,7 @@ static void tell_nodes(const hone_json *r) {
         hone_table_cell(t, "%s", name);
         hone_table_cell(t, "%s", from);
         hone_table_cell(t, "%s", to);
-        hone_table_cell(t, counted ? "%sFLOP" : "%.0s", hone_text_count(hone_json_number(n, "flops", 0)));
+        hone_table_cell(t, counted ? "%s" : "%.0s", hone_text_flops(hone_json_number(n, "flops", 0)));
         hone_table_cell(t, counted ? "%s" : "%.0s", hone_text_bytes(hone_json_number(n, "bytes", 0)));
     }
     hone_table_print(t, stdout, "");
