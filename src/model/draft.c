@@ -299,8 +299,7 @@ static bool has_kind(hone_attr *a, hone_attr_kind want, hone_import *im) {
         *a = (hone_attr){.name = a->name, .kind = want, .n = a->n, .f = f};
         return true;
     }
-    if (a->n == 0 && want != HONE_ATTR_INT && want != HONE_ATTR_FLOAT && want != HONE_ATTR_STRING &&
-        want != HONE_ATTR_TENSOR) { /* an empty list says no type */
+    if (a->n == 0 && (want == HONE_ATTR_INTS || want == HONE_ATTR_FLOATS || want == HONE_ATTR_STRINGS)) { /* an empty list says no type */
         static const int64_t none;
         *a = (hone_attr){.name = a->name, .kind = want, .i = want == HONE_ATTR_INTS ? &none : NULL};
         return true;
