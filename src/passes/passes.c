@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   passes: the pipeline. */
+   passes: the pipeline. Folding twice: a body learns its captured constants the first time, and what they are good for the second. */
 #include "passes/passes.h"
 
 static const struct { const char *name; hone_pass_fn *run; } pipeline[] = {
+    {"infer", hone_pass_infer}, {"fold", hone_pass_fold}, {"dead", hone_pass_dead}, {"identity", hone_pass_identity},
+    {"infer", hone_pass_infer}, {"fold", hone_pass_fold}, {"identity", hone_pass_identity}, {"same", hone_pass_same}, {"dead", hone_pass_dead},
     {"infer", hone_pass_infer},
 };
 hone_status hone_passes_run(hone_graph *g, hone_instances *instances, hone_text *report) {
