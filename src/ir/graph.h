@@ -46,6 +46,7 @@ struct hone_node {
     int n_body;
     hone_node **part;            /* a fused group: the nodes it stands for, in order; NULL otherwise. program is the last part's */
     int n_part;
+    const struct hone_fused *fused; /* the group's program (loops/fuse.h); inputs are then what comes from outside, in any order */
     bool dead;                   /* removed by a pass; hone_graph_compact drops it */
 };
 

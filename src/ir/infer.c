@@ -396,7 +396,7 @@ hone_status hone_node_infer(const hone_inferring *w, const hone_node *n, const h
 }
 
 /* ---- graphs ------------------------------------------------------------------------------------------------------------------------- */
-static hone_fact fact_of_var(const hone_var *v) {
+hone_fact hone_fact_of_var(const hone_var *v) {
     if (v->value) return hone_fact_of_value(v->value);
     hone_fact f = {.tag = v->tag, .dtype = v->dtype, .rank = v->rank, .contents = v->contents, .n_content = v->n_content};
     memcpy(f.dim, v->dim, sizeof f.dim);
@@ -442,7 +442,7 @@ static hone_status infer_bodies(hone_graph *g, hone_node *n, const hone_inferrin
     for (int k = 0; is_if && k < n->n_out; k++)
         for (int b = 0; b < n->n_body; b++) {
             if (k >= n->body[b]->out.n) return hone_fail(HONE_BAD_INPUT, "a branch has %d outputs, the node %d", n->body[b]->out.n, n->n_out);
-            hone_fact f = fact_of_var(n->body[b]->var.at + n->body[b]->out.at[k]);
+            hone_fact f = hone_fact_of_var(n->body[b]->var.at + n->body[b]->out.at[k]);
             f.value = NULL;
             if (b == 0) out[k] = f;
             else join(out + k, &f);
@@ -458,7 +458,7 @@ static hone_status infer_graph(hone_graph *g, const hone_inferring *w, int depth
         const hone_fact **in = HONE_NEW_N(w->arena, const hone_fact *, n->n_in + 1);
         if (!facts || !in) return no_memory();
         for (int q = 0; q < n->n_in; q++) {
-            facts[q] = n->in[q] < 0 ? hone_fact_unknown : fact_of_var(g->var.at + n->in[q]);
+            facts[q] = n->in[q] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[q]);
             in[q] = facts + q;
         }
         hone_fact *out = facts + n->n_in;

@@ -16,6 +16,7 @@ typedef struct {
 } hone_fact;
 extern const hone_fact hone_fact_unknown;
 hone_fact hone_fact_of_value(const hone_value *);
+hone_fact hone_fact_of_var(const hone_var *);
 bool hone_fact_shaped(const hone_fact *); /* a tensor whose dtype and dims are all numbers */
 bool hone_fact_numbers(const hone_fact *); /* contents are there and all numbers */
 

@@ -2,6 +2,7 @@
    bind: concrete inference over the finished graph, and steps. Runs no pass. A node whose shape depends on data not yet computed cuts the plan. */
 #include <string.h>
 
+#include "loops/fuse.h"
 #include "plan/bind.h"
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan"); }
@@ -91,9 +92,8 @@ static hone_status make_dense(binder *b, const level *l, int node, hone_bound_va
 }
 
 /* ---- cuts --------------------------------------------------------------------------------------------------------------------------- */
-/* What must be known before node k can be bound: values of unknown shape, and numbers that decide shapes. */
-static bool wants(binder *b, const level *l, int k) {
-    const hone_node *n = l->c->graph->node.at[k];
+/* What must be known before a node can be bound: values of unknown shape, and numbers that decide shapes. */
+static bool wants(binder *b, const level *l, const hone_node *n) {
     b->n_wanted = 0;
     for (int q = 0; q < n->n_in; q++) {
         if (n->in[q] < 0) continue;
@@ -106,8 +106,7 @@ static bool wants(binder *b, const level *l, int k) {
 }
 
 /* ---- nodes -------------------------------------------------------------------------------------------------------------------------- */
-static hone_status bind_view(binder *b, level *l, int k, const hone_fact *const *in, hone_fact *out, bool *done) {
-    const hone_node *n = l->c->graph->node.at[k];
+static hone_status bind_view(binder *b, level *l, int k, const hone_node *n, const hone_fact *const *in, hone_fact *out, bool *done) {
     *done = false;
     if (n->n_in == 0 || n->in[0] < 0 || l->var[n->in[0]].fact.tag != HONE_TAG_TENSOR) return HONE_OK;
     hone_bound_var *x = l->var + n->in[0];
@@ -153,33 +152,115 @@ static hone_status bind_concat(binder *b, level *l, int k, hone_fact *out) {
     }
     return HONE_OK;
 }
-static hone_status bind_program(binder *b, level *l, int k, const hone_instance *in, const hone_call *call, const hone_param *p, hone_fact *out) {
-    hone_node *n = l->c->graph->node.at[k];
-    hone_bound *t = HONE_NEW_N(b->steps.arena, hone_bound, in->n_tensor + 1);
+/* Does the instance read tensor q only where its last stage stores, element by element? Then the result may lie on it, if nobody needs it afterwards. */
+static bool reads_in_place(const hone_instance *in, int q) {
+    const hone_stage *s = in->stage + in->n_stage - 1;
+    for (int k = 0; k < in->n_stage - 1; k++)
+        if (hone_cpu_uses(in, k) >> q & 1) return false;
+    if (in->tensor[q].dense || in->tensor[q].rank != in->tensor[s->tensor].rank || s->over >= 0 || !s->distinct || s->how || s->reduce) return false;
+    for (int x = 0; x < in->n_x; x++) {
+        const hone_x *e = in->x + x;
+        if (e->kind != HONE_X_LOAD || e->a != q) continue;
+        for (int k = 0; k < in->tensor[q].rank; k++) {
+            const hone_x *sub = in->x + in->list[e->b + k];
+            bool same = s->sub0 >= 0 && in->list[e->b + k] == in->list[s->sub0 + k];
+            if (!same && !(s->identity && sub->kind == HONE_X_INDEX && sub->a == in->list[s->index0 + k])) return false;
+        }
+    }
+    return true;
+}
+/* Steps of an instance whose tensors are placed. `id`: the var of each tensor, -1 a temporary. */
+static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, const hone_instance *in, const hone_param *p, hone_bound *t, const hone_vid *id) {
     bool *constant = HONE_NEW_N(b->scratch, bool, in->n_tensor + 1);
-    if (!t || !constant) return no_memory();
-    for (int q = 0; q < in->n_tensor; q++) {
-        const hone_tensor *w = in->tensor + q;
-        if (w->role != HONE_ROLE_IN) continue;
-        hone_bound_var *v = l->var + n->in[w->operand];
-        if (w->dense) HONE_TRY(make_dense(b, l, k, v));
-        HONE_TRY(make_real(b, v));
-        t[q].ref = v->ref;
-        constant[q] = l->c->graph->var.at[n->in[w->operand]].value != NULL;
-        hone_instance_strides(in, call, p, q, v->fact.dim, v->stride, t[q].stride);
-    }
-    for (int q = 0; q < in->n_tensor; q++) {
-        const hone_tensor *w = in->tensor + q;
-        if (w->role != HONE_ROLE_OUT) continue;
-        int o = w->operand - n->program->n_in;
-        hone_bound_var *v = l->var + n->out[o];
-        v->fact = out[o];
-        HONE_TRY(place(b, l, n->out[o], v));
-        t[q].ref = v->ref;
-        hone_instance_strides(in, call, p, q, v->fact.dim, v->stride, t[q].stride);
-    }
+    if (!constant) return no_memory();
+    for (int q = 0; q < in->n_tensor; q++) constant[q] = id[q] >= 0 && l->c->graph->var.at[id[q]].value != NULL;
     hone_cpu_call c = {.instance = in, .param = p, .tensor = t, .constant = constant, .packs = l->c->packs, .node = k, .of = n, .interpret = b->interpret};
-    return hone_cpu_bind(&b->steps, &c);
+    int before = b->steps.step.n;
+    HONE_TRY(hone_cpu_bind(&b->steps, &c));
+    if (b->steps.step.n != before + 1 || b->interpret) return HONE_OK;
+    int out = in->stage[in->n_stage - 1].tensor;
+    if (id[out] < 0 || t[out].ref.base != HONE_BASE_ARENA) return HONE_OK;
+    hone_block *mine = b->steps.block.at + t[out].ref.block;
+    for (int q = 0; q < in->n_tensor && mine->shares < 0; q++) {
+        if (id[q] < 0 || in->tensor[q].role != HONE_ROLE_IN || t[q].ref.base != HONE_BASE_ARENA || t[q].ref.offset || in->tensor[q].dtype != in->tensor[out].dtype) continue;
+        bool same = b->steps.block.at[t[q].ref.block].bytes == mine->bytes && in->tensor[q].rank == in->tensor[out].rank;
+        for (int d = 0; same && d < in->tensor[q].rank; d++) same = t[q].stride[d] == t[out].stride[d] || p[in->tensor[out].dim[d]].i == 1;
+        if (same && reads_in_place(in, q)) mine->shares = t[q].ref.block;
+    }
+    return HONE_OK;
+}
+static hone_status bind_program(binder *b, level *l, int k, const hone_node *n, const hone_instance *in, const hone_call *call, const hone_param *p, hone_fact *out) {
+    hone_bound *t = HONE_NEW_N(b->steps.arena, hone_bound, in->n_tensor + 1);
+    hone_vid *id = HONE_NEW_N(b->scratch, hone_vid, in->n_tensor + 1);
+    if (!t || !id) return no_memory();
+    for (int pass = 0; pass < 2; pass++) /* inputs first: making one dense adds a step */
+        for (int q = 0; q < in->n_tensor; q++) {
+            const hone_tensor *w = in->tensor + q;
+            id[q] = w->role == HONE_ROLE_IN ? n->in[w->operand] : w->role == HONE_ROLE_OUT ? n->out[w->operand - n->program->n_in] : -1;
+            if (id[q] < 0 || (w->role == HONE_ROLE_OUT) != (pass == 1)) continue;
+            hone_bound_var *v = l->var + id[q];
+            if (w->role == HONE_ROLE_OUT) {
+                v->fact = out[w->operand - n->program->n_in];
+                HONE_TRY(place(b, l, id[q], v));
+            } else HONE_TRY(w->dense ? make_dense(b, l, k, v) : make_real(b, v));
+            t[q].ref = v->ref;
+            hone_instance_strides(in, call, p, q, v->fact.dim, v->stride, t[q].stride);
+        }
+    return bind_steps(b, l, k, n, in, p, t, id);
+}
+static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, const hone_instance *instance_known);
+/* A fused group: its parts are solved one by one, then bound as one instance. *done false: something is not as fusion saw it; the parts run one by one. */
+static hone_status bind_fused(binder *b, level *l, int k, const hone_node *f, bool *done) {
+    const hone_fused *u = f->fused;
+    const hone_instance *all = u->instance;
+    hone_param *p = HONE_NEW_N(b->scratch, hone_param, all->n_param + 1);
+    hone_call **call = HONE_NEW_N(b->scratch, hone_call *, u->n_part + 1);
+    hone_bound *t = HONE_NEW_N(b->steps.arena, hone_bound, all->n_tensor + 1);
+    hone_vid *id = HONE_NEW_N(b->scratch, hone_vid, all->n_tensor + 1);
+    hone_fact out = hone_fact_unknown;
+    *done = false;
+    if (!p || !call || !t || !id) return no_memory();
+    for (int q = 0; q < u->n_part; q++) {
+        const hone_node *n = f->part[q];
+        const hone_fact **in = HONE_NEW_N(b->scratch, const hone_fact *, n->n_in + 1);
+        if (!in) return no_memory();
+        for (int w = 0; w < n->n_in; w++) {
+            in[w] = n->in[w] < 0 ? &hone_fact_unknown : &l->var[n->in[w]].fact;
+            if (n->in[w] >= 0 && !hone_fact_shaped(in[w])) return HONE_OK;
+        }
+        const hone_instance *i;
+        hone_param *mine;
+        hone_inferring w = {b->scratch, NULL, l->c->instances};
+        hone_status s = hone_node_infer(&w, n, in, u->part[q], &out, &i, &call[q], &mine);
+        if (s) return hone_fail_at(s, "%s '%s': ", n->program->name, n->name);
+        if (i != u->part[q] || !hone_fact_shaped(&out) || hone_fact_numbers(&out)) return HONE_OK;
+        for (int w2 = 0; w2 < i->n_param; w2++)
+            if (!i->param_real[w2] && !hone_dim_is_number(mine[w2].i)) return HONE_OK;
+        memcpy(p + u->param0[q], mine, sizeof *p * (size_t)i->n_param);
+        l->var[n->out[0]].fact = out;
+    }
+    /* broadcasting may have widened a result since: every part must have the first one's shape */
+    const hone_fact *first = &l->var[f->part[0]->out[0]].fact;
+    for (int q = 1; q < u->n_part; q++) {
+        const hone_fact *other = &l->var[f->part[q]->out[0]].fact;
+        for (int d = 0; d < first->rank; d++)
+            if (first->rank != other->rank || first->dim[d] != other->dim[d]) return HONE_OK;
+    }
+    for (int pass = 0; pass < 2; pass++)
+        for (int q = 0; q < all->n_tensor; q++) {
+            const hone_tensor *w = all->tensor + q;
+            const hone_node *n = f->part[u->from[q].part];
+            id[q] = w->role == HONE_ROLE_IN ? n->in[w->operand] : w->role == HONE_ROLE_OUT ? n->out[0] : -1;
+            if (id[q] < 0 || (w->role == HONE_ROLE_OUT) != (pass == 1)) continue;
+            hone_bound_var *v = l->var + id[q];
+            if (w->role == HONE_ROLE_OUT) HONE_TRY(place(b, l, id[q], v));
+            else HONE_TRY(w->dense ? make_dense(b, l, k, v) : make_real(b, v));
+            t[q].ref = v->ref;
+            int part = u->from[q].part;
+            hone_instance_strides(u->part[part], call[part], p + u->param0[part], u->from[q].tensor, v->fact.dim, v->stride, t[q].stride);
+        }
+    *done = true;
+    return bind_steps(b, l, k, f, all, p, t, id);
 }
 static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
     hone_node *n = l->c->graph->node.at[k];
@@ -284,10 +365,15 @@ static bool bind_known(binder *b, level *l, const hone_node *n) {
     }
     return true;
 }
-static hone_status bind_node(binder *b, level *l, int k) {
-    hone_node *n = l->c->graph->node.at[k];
+static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, const hone_instance *instance_known) {
     const hone_program *p = n->program;
     if (bind_known(b, l, n)) return HONE_OK;
+    if (n->n_part) {
+        bool fused;
+        HONE_TRY(bind_fused(b, l, k, n, &fused));
+        for (int q = 0; q < n->n_part && !fused && b->cut < 0; q++) HONE_TRY(bind_node(b, l, k, n->part[q], NULL));
+        return HONE_OK;
+    }
     const hone_fact **in = HONE_NEW_N(b->scratch, const hone_fact *, n->n_in + 1);
     hone_fact *out = HONE_NEW_N(b->scratch, hone_fact, n->n_out + 1);
     if (!in || !out) return no_memory();
@@ -310,13 +396,13 @@ static hone_status bind_node(binder *b, level *l, int k) {
     bool host = p->runs == HONE_RUNS_HOST || p->runs == HONE_RUNS_CONTROL;
     if (!host && !ready) {
         if (!tensors && !strcmp(p->name, "Identity")) { l->var[n->out[0]] = l->var[n->in[0]]; return HONE_OK; }
-        if (!wants(b, l, k)) return hone_fail(HONE_NOT_SUPPORTED, "an input is no tensor");
+        if (!wants(b, l, n)) return hone_fail(HONE_NOT_SUPPORTED, "an input is no tensor");
         b->cut = k;
         return HONE_OK;
     }
     if (host && !ready)
         for (int q = 0; q < n->n_out; q++) out[q] = hone_fact_unknown;
-    else HONE_TRY(hone_node_infer(&w, n, in, l->c->instance[k], out, &instance, &call, &param));
+    else HONE_TRY(hone_node_infer(&w, n, in, instance_known, out, &instance, &call, &param));
     if (p->how_strings && !host) { /* Cast and Equal of strings run on the host */
         for (int q = 0; q < n->n_out; q++) strings |= out[q].dtype == HONE_DTYPE_STRING;
         host = strings;
@@ -339,32 +425,32 @@ static hone_status bind_node(binder *b, level *l, int k) {
         return HONE_OK;
     }
     if (!shaped) {
-        if (!wants(b, l, k)) return hone_fail(HONE_NOT_SUPPORTED, "the shape of its output cannot be told");
+        if (!wants(b, l, n)) return hone_fail(HONE_NOT_SUPPORTED, "the shape of its output cannot be told");
         b->cut = k;
         return HONE_OK;
     }
     if (p->runs == HONE_RUNS_VIEW && !strcmp(p->how, "concat")) return bind_concat(b, l, k, out);
     if (p->runs == HONE_RUNS_VIEW || !strcmp(p->name, "Identity")) {
-        HONE_TRY(bind_view(b, l, k, in, out, &done));
+        HONE_TRY(bind_view(b, l, k, n, in, out, &done));
         if (done) return HONE_OK;
     }
     if (!instance) {
-        if (!wants(b, l, k)) return hone_fail(HONE_NOT_SUPPORTED, "%s cannot be bound", p->name);
+        if (!wants(b, l, n)) return hone_fail(HONE_NOT_SUPPORTED, "%s cannot be bound", p->name);
         b->cut = k;
         return HONE_OK;
     }
     for (int q = 0; q < instance->n_param; q++) /* a number that only computed contents decide */
-        if (instance->param_real[q] ? param[q].f != param[q].f && wants(b, l, k) : !hone_dim_is_number(param[q].i)) {
-            if (!wants(b, l, k)) return hone_fail(HONE_NOT_SUPPORTED, "%s cannot be bound: a number is not known", p->name);
+        if (instance->param_real[q] ? param[q].f != param[q].f && wants(b, l, n) : !hone_dim_is_number(param[q].i)) {
+            if (!wants(b, l, n)) return hone_fail(HONE_NOT_SUPPORTED, "%s cannot be bound: a number is not known", p->name);
             b->cut = k;
             return HONE_OK;
         }
-    return bind_program(b, l, k, instance, call, param, out);
+    return bind_program(b, l, k, n, instance, call, param, out);
 }
 static hone_status bind_nodes(binder *b, level *l, int from) {
     for (int k = from; k < l->c->graph->node.n; k++) {
         hone_node *n = l->c->graph->node.at[k];
-        hone_status s = bind_node(b, l, k);
+        hone_status s = bind_node(b, l, k, n, l->c->instance[k]);
         if (s) return hone_fail_at(s, "node '%s' (%s): ", n->name, n->program->name);
         if (b->cut >= 0) return HONE_OK;
     }

@@ -37,6 +37,32 @@ static void find_contents(hone_compiled *c) {
     }
     hone_free(met);
 }
+/* What each node is here, where ranks are known: bind then need not look it up. */
+static hone_status find_instances(hone_compiled *c) {
+    hone_graph *g = c->graph;
+    hone_arena *scratch = hone_arena_create();
+    hone_status s = scratch ? HONE_OK : no_memory();
+    for (int k = 0; k < g->node.n && !s; k++) {
+        hone_node *n = g->node.at[k];
+        if (n->n_part || n->n_body) continue;
+        hone_arena_reset(scratch);
+        hone_fact *facts = HONE_NEW_N(scratch, hone_fact, n->n_in + n->n_out + 1);
+        const hone_fact **in = HONE_NEW_N(scratch, const hone_fact *, n->n_in + 1);
+        if (!facts || !in) { s = no_memory(); break; }
+        bool ready = true;
+        for (int q = 0; q < n->n_in; q++) {
+            facts[q] = n->in[q] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[q]);
+            in[q] = facts + q, ready &= n->in[q] < 0 || (facts[q].rank >= 0 && facts[q].dtype);
+        }
+        hone_inferring w = {scratch, g->dims, c->instances};
+        hone_call *call;
+        hone_param *param;
+        if (ready) s = hone_node_infer(&w, n, in, NULL, facts + n->n_in, &c->instance[k], &call, &param);
+        if (s) s = hone_fail_at(s, "node '%s' (%s): ", n->name, n->program->name);
+    }
+    hone_arena_destroy(scratch);
+    return s;
+}
 static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int depth) {
     hone_graph *g = c->graph;
     int n = g->node.n;
@@ -49,6 +75,7 @@ static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int dep
     c->content_input = hone_arena_alloc(g->arena, (size_t)g->in.n + 1);
     if (!c->instance || !c->host || !c->body || !c->content_input) return no_memory();
     find_contents(c);
+    HONE_TRY(find_instances(c));
     for (int k = 0; k < n; k++) {
         hone_node *node = g->node.at[k];
         const hone_program *p = node->program;

@@ -7,7 +7,6 @@
 
 hone_status hone_cpu_tilecode(hone_steps *, const hone_cpu_call *, int stage, int acc_tensor, hone_tilecode **out) HONE_CHECKED;
 hone_ref *hone_cpu_refs(hone_steps *, const hone_cpu_call *);        /* of all tensors, in the plan's arena; NULL: no memory */
-uint64_t hone_cpu_uses(const hone_instance *, int stage);             /* bit a tensor */
 hone_status hone_cpu_add(hone_steps *, const hone_cpu_call *, hone_step, hone_ref *refs, uint64_t uses) HONE_CHECKED;
 
 /* contract.c: sums of products as matrix multiplications. Does stage k, and the stages up to *end that it takes in as its epilogue. */
