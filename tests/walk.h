@@ -11,7 +11,7 @@
 #include "loops/instance.h"
 #include "model/onnx.h"
 
-enum { WALK_MAX = 64 }; /* operands of a node */
+enum { WALK_MAX = 64 /* operands of a node */, WALK_LARGEST = 1 << 22 /* elements of a tensor */ };
 
 /* ---- one call: everything that stands between values and an executor ------------------------------------------------------------------ */
 typedef struct {
@@ -75,9 +75,11 @@ static hone_status walk_call_make(walk_call *w, const hone_program *p, const hon
         int rank = x->rank;
         if (x->role == HONE_ROLE_TEMP) {
             int64_t n = 1;
-            for (int d = rank - 1; d >= 0; d--) w->place[t].stride[d] = n, n *= w->param[x->dim[d]].i;
+            for (int d = rank - 1; d >= 0 && n >= 0 && n <= WALK_LARGEST; d--)
+                if (w->param[x->dim[d]].i > WALK_LARGEST) n = -1;
+                else w->place[t].stride[d] = n, n *= w->param[x->dim[d]].i;
             w->bytes[t] = (size_t)n * hone_dtypes[x->dtype].bytes;
-            if (n < 0 || n > 1 << 28) return hone_fail(HONE_BAD_INPUT, "%s: temporary '%s' has %lld elements", p->name, x->name, (long long)n);
+            if (n < 0 || n > WALK_LARGEST) return hone_fail(HONE_BAD_INPUT, "%s: temporary '%s' has %lld elements", p->name, x->name, (long long)n);
             if (!(w->place[t].at = hone_alloc(w->bytes[t] + 1))) return hone_fail(HONE_NO_MEMORY, "no memory");
             continue;
         }
@@ -87,6 +89,8 @@ static hone_status walk_call_make(walk_call *w, const hone_program *p, const hon
             hone_instance_out_shape(w->in, &w->call, w->param, k, &rank, dim);
             for (int d = 0; d < rank; d++)
                 if (!hone_dim_is_number(dim[d]) || dim[d] < 0) return hone_fail(HONE_BAD_INPUT, "%s: dim %d of output '%s' is not known", p->name, d, x->name);
+            int64_t n;
+            if (!hone_count_of(dim, rank, &n) || n > WALK_LARGEST) return hone_fail(HONE_BAD_INPUT, "%s: output '%s' is too large for a test", p->name, x->name);
             HONE_TRY(hone_value_tensor(x->dtype, dim, rank, &v));
             w->out[k] = v;
             if (x->dtype != HONE_DTYPE_STRING) memset(v->data, 0xa5, v->data ? v->bytes : 0);
