@@ -302,6 +302,7 @@ static void slots_of(builder *b, int k) {
     if (!s->slot) hone_build_memory(b);
     hone_tensor t = {.name = o->name, .role = o->output ? HONE_ROLE_OUT : HONE_ROLE_IN, .operand = k, .dtype = o->output ? hone_build_type(b, o) : a->dtype};
     if (!t.dtype) hone_build_fail(b, 0, "the type of output '%s' cannot be told", o->name);
+    if (hone_dtypes[t.dtype].kind == HONE_KIND_COMPLEX) hone_build_fail(b, 0, "'%s' is %s: complex numbers are not supported", o->name, hone_dtypes[t.dtype].name);
     int rest = 0;
     const char *at_name = NULL;
     for (int e = 0; e < o->n_entry; e++)

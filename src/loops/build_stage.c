@@ -282,6 +282,13 @@ static int new_temp(builder *b, const hone_line *l, const int32_t *sub, int n_su
     if (!hone_push(&b->tensor, t)) hone_build_memory(b);
     return b->tensor.n - 1;
 }
+/* Strings are handles, so only what was loaded as one may be stored as one; 0 is the empty string. */
+static bool moves_strings(const builder *b, int32_t x) {
+    const hone_x *e = b->x.at + x;
+    if (e->kind == HONE_X_CONST) return e->type == HONE_U64 && e->k.u64 == 0;
+    if (e->kind == HONE_X_SELECT) return moves_strings(b, e->b) && moves_strings(b, e->c);
+    return e->kind == HONE_X_LOAD && b->tensor.at[e->a].dtype == HONE_DTYPE_STRING && (e->c < 0 || moves_strings(b, e->c));
+}
 static void stage(builder *b, const hone_line *l, const env *e) {
     static const char *const hows[] = {"=", "add=", "mul=", "max=", "min="};
     int32_t sub[HONE_MAX_RANK];
@@ -324,6 +331,7 @@ static void stage(builder *b, const hone_line *l, const env *e) {
     int type = b->x.at[s.pick >= 0 ? s.pick : s.value].type;
     if (target < 0) target = new_temp(b, l, sub, n_sub, type);
     else if (b->tensor.at[target].role == HONE_ROLE_TEMP && type != (int)hone_dtypes[b->tensor.at[target].dtype].ctype && s.pick < 0) s.value = hone_build_typed(b, s.value, (int)hone_dtypes[b->tensor.at[target].dtype].ctype);
+    if (b->tensor.at[target].dtype == HONE_DTYPE_STRING && (s.reduce || s.how || !moves_strings(b, s.value))) hone_build_fail(b, 0, "%s cannot make the strings of '%s' out of numbers", b->p->name, l->name);
     s.tensor = target;
     s.index0 = hone_build_push(b, dom, n + s.n_reduce);
     s.sub0 = hone_build_push(b, sub, n_sub);
