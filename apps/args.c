@@ -135,6 +135,7 @@ static int unknown(const hone_usage *u, const char *word, size_t length) {
     char name[64];
     int n = 0;
     snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), word);
+    names[n++] = "--help";
     for (const hone_option *o = u->options; o->name && n < 64; o++) names[n++] = o->name;
     const char *near = hone_args_nearest(name, names, n);
     if (near) return hone_args_wrong("unknown option '%s'; did you mean '%s'?", name, near);
@@ -160,7 +161,7 @@ int hone_args_read(const hone_usage *u, int argc, char **argv, hone_words *opera
         }
         size_t length = strcspn(word, "=");
         const hone_option *o = u->options;
-        while (o->name && (strlen(o->name) != length || memcmp(o->name, word, length))) o++;
+        while (o->name && (strlen(o->name) != length || memcmp(o->name, word, length) != 0)) o++;
         if (!o->name) return unknown(u, word, length);
         const char *text = word[length] ? word + length + 1 : NULL;
         if (o->kind == HONE_ARG_FLAG && text) return hone_args_wrong("%s takes no value", o->name);

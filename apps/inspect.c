@@ -80,7 +80,8 @@ static void tell_nodes(const hone_json *r) {
         list_values(from, sizeof from, hone_json_get(n, "inputs"));
         list_values(to, sizeof to, hone_json_get(n, "outputs"));
         hone_table_cell(t, "%.0f", hone_json_number(n, "number", 0));
-        hone_table_cell(t, "%s", hone_json_text(n, "op", "?"));
+        int parts = (int)hone_json_number(n, "parts", 1);
+        hone_table_cell(t, parts > 1 ? "%s (%d fused)" : "%s", hone_json_text(n, "op", "?"), parts);
         hone_table_cell(t, "%s", name);
         hone_table_cell(t, "%s", from);
         hone_table_cell(t, "%s", to);

@@ -21,7 +21,7 @@ static void skip(reader *r) { r->at += strspn(r->at, " \t\r\n"); }
 static bool take(reader *r, const char *word) {
     skip(r);
     size_t n = strlen(word);
-    if (strncmp(r->at, word, n)) return false;
+    if (strncmp(r->at, word, n) != 0) return false;
     r->at += n;
     return true;
 }
@@ -149,7 +149,7 @@ void hone_json_free(hone_json *v) {
 
 const hone_json *hone_json_get(const hone_json *v, const char *key) {
     const hone_json *m = v && v->type == HONE_JSON_OBJECT ? v->first : NULL;
-    while (m && strcmp(m->key, key)) m = m->next;
+    while (m && strcmp(m->key, key) != 0) m = m->next;
     return m;
 }
 

@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
     const char *names[COMMANDS];
     for (int k = 0; k < COMMANDS; k++) {
         names[k] = commands[k].name;
-        if (strcmp(word, names[k])) continue;
+        if (strcmp(word, names[k]) != 0) continue;
         int rc = commands[k].run(argc - 1, argv + 1);
         if ((fflush(stdout) || ferror(stdout)) && !rc) rc = hone_args_wrong("the output could not be written");
         return rc;

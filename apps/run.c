@@ -291,7 +291,7 @@ int hone_cmd_run(int argc, char **argv) {
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.seed, 0},
         {"--threads", "N", "at most so many (0: all cores)", HONE_ARG_INT, &j.threads, 0},
         {"--runs", "N", "run N times after a first one and print the median (1: only the first)", HONE_ARG_INT, &j.runs, 1},
-        {"--top", "K", "print the K largest elements of each output", HONE_ARG_INT, &j.top, 1},
+        {"--top", "K", "print the K largest elements of each row of the outputs", HONE_ARG_INT, &j.top, 1},
         {"--labels", "FILE", "names for --top, a line each", HONE_ARG_TEXT, &j.labels_path, 0},
         {"--picture", NULL, "draw an input that is one small picture", HONE_ARG_FLAG, &j.picture, 0},
         {"--save", "DIR", "write the outputs to DIR/output_K.npy", HONE_ARG_TEXT, &j.save, 0},

@@ -92,20 +92,25 @@ void hone_show_value(FILE *to, const char *indent, const hone_value *v) {
     fputs(n > FIRST ? " …\n" : "\n", to);
 }
 
+/* Rows are what stands along the last dim: one line each. */
 void hone_show_top(FILE *to, const char *indent, const hone_value *v, int k, char *const *labels, int n_labels) {
-    int64_t n = hone_value_elements(v);
+    int64_t n = hone_value_elements(v), width = hone_value_rank(v) ? hone_value_dims(v)[hone_value_rank(v) - 1] : 1;
     if (!is_numeric(v) || n == 0) return;
     char *taken = hone_must_alloc((size_t)n);
-    for (int i = 0; i < k && i < n; i++) {
-        int64_t best = -1;
-        for (int64_t j = 0; j < n; j++)
-            if (!taken[j] && (best < 0 || hone_value_number(v, j) > hone_value_number(v, best))) best = j;
-        taken[best] = 1;
-        fprintf(to, "%stop %d  ", indent, i + 1);
-        if (best < n_labels) fprintf(to, "%s", labels[best]);
-        else fprintf(to, "%lld", (long long)best);
-        fprintf(to, "  %.5g\n", hone_value_number(v, best));
+    for (int64_t row = 0; row < n / width && row < FIRST; row++) {
+        fprintf(to, "%stop", indent);
+        for (int i = 0; i < k && i < width; i++) {
+            int64_t best = -1;
+            for (int64_t j = row * width; j < (row + 1) * width; j++)
+                if (!taken[j] && (best < 0 || hone_value_number(v, j) > hone_value_number(v, best))) best = j;
+            taken[best] = 1;
+            if (best % width < n_labels) fprintf(to, "  %s", labels[best % width]);
+            else fprintf(to, "  %lld", (long long)(best % width));
+            fprintf(to, " (%.4g)", hone_value_number(v, best));
+        }
+        fputc('\n', to);
     }
+    if (n / width > FIRST) fprintf(to, "%s… %lld rows in all\n", indent, (long long)(n / width));
     free(taken);
 }
 

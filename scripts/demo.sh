@@ -20,6 +20,9 @@ show --help
 for model in examples/*/model.onnx; do
     [ -e "$model" ] || continue
     show inspect "$model"
+    for picture in "${model%/*}"/*.npy; do
+        [ -e "$picture" ] && show run "$model" --input "$picture" --picture --top 3 --runs 100
+    done
     for set in "${model%/*}"/test_data_set_*; do
         [ -d "$set" ] && show run "$model" --check "$set" --rtol 1e-3 --atol 1e-4
     done

@@ -39,7 +39,7 @@ static void skip(header *h) {
 static bool take(header *h, const char *word) {
     skip(h);
     size_t n = strlen(word);
-    if ((size_t)(h->end - h->at) < n || memcmp(h->at, word, n)) return false;
+    if ((size_t)(h->end - h->at) < n || memcmp(h->at, word, n) != 0) return false;
     h->at += n;
     return true;
 }
@@ -118,7 +118,7 @@ static hone_status read_header(header *h) {
         char key[32];
         int k = 0;
         if (!quoted(h, key, sizeof key) || !take(h, ":")) return hone_fail(HONE_BAD_INPUT, "npy: the header is not a dict of named fields");
-        while (k < 3 && strcmp(key, keys[k].key)) k++;
+        while (k < 3 && strcmp(key, keys[k].key) != 0) k++;
         if (k == 3 || seen & 1u << k) return hone_fail(HONE_BAD_INPUT, "npy: the header's key '%s' is unknown or there twice", key);
         seen |= 1u << k;
         HONE_TRY(keys[k].read(h));
@@ -156,7 +156,7 @@ static void turn(hone_value *v, const uint8_t *from, size_t item) {
 
 hone_status hone_npy_read(const void *data, size_t bytes, hone_value **out) {
     const uint8_t *p = data;
-    if (bytes < PREFIX || memcmp(p, magic, sizeof magic)) return hone_fail(HONE_BAD_INPUT, "npy: not a NumPy array file");
+    if (bytes < PREFIX || memcmp(p, magic, sizeof magic) != 0) return hone_fail(HONE_BAD_INPUT, "npy: not a NumPy array file");
     int version = p[6];
     if (version < 1 || version > 3) return hone_fail(HONE_NOT_SUPPORTED, "npy: version %d is not known (1 to 3 are)", version);
     size_t prefix = version == 1 ? PREFIX : PREFIX + 2, length = p[8] | (size_t)p[9] << 8;

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The command as a user meets it:  command.sh HONE SOURCE_DIR
+# Exit codes, the line a mistake gets, JSON that is JSON, files that come back; on the model in examples/digits.
+set -u
+hone=$1 source=$2
+model=$source/examples/digits/model.onnx
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failed=0
+
+try() { # wanted exit code, text that must be printed, then the command's words
+    local code=$1 text=$2 out rc
+    shift 2
+    out=$(${HONE_RUNNER:-} "$hone" "$@" 2>&1)
+    rc=$?
+    if [ $rc != "$code" ] || [[ $out != *"$text"* ]]; then
+        echo "hone $*: exit $rc, wanted $code and '$text'. It printed:"
+        echo "$out" | head -n 20
+        failed=$((failed + 1))
+    fi
+}
+
+try 0 "usage" --help
+try 0 "hone 0." version
+try 1 "did you mean 'hone run'" rnu
+for command in run inspect check explain conformance; do
+    try 0 "example" $command --help
+    try 1 "is missing" $command
+    try 1 "did you mean '--help'" $command --hepl
+done
+
+try 0 "f32[1,10]" run "$model"
+try 0 "median of 3 runs" run "$model" --runs 3 --threads 1
+try 0 "top  3 (" run "$model" --input "$source/examples/digits/three.npy" --top 1
+try 0 "@@" run "$model" --input "image=$source/examples/digits/eight.npy" --picture
+try 0 "f32[5,10]" run "$model" --shape image=5x1x28x28 --interpret
+try 0 "pass" run "$model" --check "$source/examples/digits/test_data_set_0"
+try 1 "is not within" run "$model" --check "$source/examples/digits/test_data_set_0" --rtol 0 --atol 0 --interpret
+try 1 "--shape" run "$model" --shape 1x3x28x28
+try 1 "no input 'picture'" run "$model" --input picture=x.npy
+try 1 "none.npy" run "$model" --input none.npy
+try 1 "whole number" run "$model" --runs 1.5
+try 1 "none.onnx" run none.onnx
+try 0 "output_0.npy" run "$model" --save "$folder"
+try 0 "" run "$model" --input "$source/examples/digits/seven.npy" --json
+try 1 "dims" run "$model" --input "$folder/output_0.npy"
+
+try 0 "parameters" inspect "$model"
+try 0 "MaxPool" inspect "$model" --nodes --passes --text
+try 0 "can run" check "$model"
+try 1 "1 problem" check "$source/README.md"
+try 1 "no node" explain "$model" --node none
+try 0 "op MaxPool" explain "$model" --node 1 --c
+try 0 "1 passed, 0 failed, 0 skipped" conformance "$source/examples/digits" --atol 1e-5
+try 1 "fewer than --min 2" conformance "$source/examples/digits" --atol 1e-5 --min 2
+try 1 "no case" conformance "$folder"
+
+if command -v python3 >/dev/null; then
+    for words in "run $model --json" "inspect $model --nodes --text --passes --json" "check $model --json" "check none --json" "conformance $source/examples/digits --json"; do
+        ${HONE_RUNNER:-} "$hone" $words 2>/dev/null | python3 -c 'import json, sys; json.load(sys.stdin)' 2>/dev/null || { echo "hone $words: not JSON"; failed=$((failed + 1)); }
+    done
+fi
+echo "$failed failed"
+[ "$failed" = 0 ]
