@@ -13,7 +13,10 @@
 #include "base/thread.h"
 #include "loops/tile.h"
 
-typedef struct { char *at; size_t bytes; } same_block; /* the memory a tensor's place lies in; a stage's targets are copied whole */
+typedef struct {
+    char *at;
+    size_t bytes;
+} same_block; /* the memory a tensor's place lies in; a stage's targets are copied whole */
 enum { SAME_GUARD = 64 };
 
 static uint64_t same_seed = 1;
@@ -24,8 +27,8 @@ static uint64_t same_random(void) {
 
 static bool same_float(hone_dtype t) { return hone_dtypes[t].kind == HONE_KIND_FLOAT; }
 /* Walks all elements of a tensor as its place says; reports the first that differs by more than `slack` times the element of `absolute` + tiny. */
-static bool same_tensor(const hone_tensor *t, const hone_param *p, const int64_t *stride, const char *want, const char *got, const char *absolute, double slack,
-                        char *text, size_t room) {
+static bool same_tensor(const hone_tensor *t, const hone_param *p, const int64_t *stride, const char *want, const char *got,
+                        const char *absolute, double slack, char *text, size_t room) {
     int64_t x[HONE_MAX_RANK] = {0}, n = 1;
     for (int d = 0; d < t->rank; d++) n *= p[t->dim[d]].i;
     const int bytes = hone_dtypes[t->dtype].bytes;
@@ -57,7 +60,8 @@ static bool same_tensor(const hone_tensor *t, const hone_param *p, const int64_t
 /* Runs a code in pieces of random size, and again in one; both must give the same bytes. */
 static hone_status same_run(const hone_tilecode *code, void *const *base, int64_t over, same_block target) {
     const int64_t n = hone_tilecode_elements(code), grain = hone_tilecode_grain(code);
-    char *scratch = hone_alloc(hone_tilecode_scratch(code) + SAME_GUARD), *before = malloc(target.bytes + 1), *once = malloc(target.bytes + 1);
+    char *scratch = hone_alloc(hone_tilecode_scratch(code) + SAME_GUARD), *before = malloc(target.bytes + 1),
+         *once = malloc(target.bytes + 1);
     memset(scratch, 0xff, hone_tilecode_scratch(code) + SAME_GUARD);
     memcpy(before, target.at, target.bytes);
     hone_status s = hone_tilecode_run(code, base, 0, n, over, NULL, scratch);
@@ -80,7 +84,8 @@ static hone_status same_run(const hone_tilecode *code, void *const *base, int64_
 
 /* block: memory of each tensor of the instance. On entry inputs are filled; on success all tensors hold the interpreter's results. Returns NULL, or
    what was wrong. *used counts stages that ran as tile code, *refused those that asked for the interpreter. */
-static const char *same_instance(const hone_instance *in, const hone_param *param, hone_place *place, const same_block *block, int *used, int *refused) {
+static const char *same_instance(const hone_instance *in, const hone_param *param, hone_place *place, const same_block *block, int *used,
+                                 int *refused) {
     static char text[512];
     const char *wrong = NULL;
     hone_arena *arena = hone_arena_create();
@@ -122,7 +127,8 @@ static const char *same_instance(const hone_instance *in, const hone_param *para
             place[t].at = here;
         }
         want = hone_interpret_stage(in, param, place, s, false);
-        if (all && s + 1 == end && in->stage[s].over < 0) got = same_run(code[s], base, 0, (same_block){copy[t] + SAME_GUARD, block[t].bytes});
+        if (all && s + 1 == end && in->stage[s].over < 0)
+            got = same_run(code[s], base, 0, (same_block){copy[t] + SAME_GUARD, block[t].bytes});
         else if (all) {
             const int64_t steps = param[in->index[in->stage[s].over_index].extent].i;
             for (int64_t o = 0; o < steps && !got; o++)
@@ -132,22 +138,28 @@ static const char *same_instance(const hone_instance *in, const hone_param *para
                 }
         }
         if (all && (want != got)) {
-            snprintf(text, sizeof text, "stage %d ('%s'): interpreter says %d, tile code %d: %s", s, in->tensor[t].name, want, got, hone_fail_text());
+            snprintf(text, sizeof text, "stage %d ('%s'): interpreter says %d, tile code %d: %s", s, in->tensor[t].name, want, got,
+                     hone_fail_text());
             wrong = text;
         } else if (want) wrong = NULL, end = in->n_stage; /* both refuse: the rest has no inputs */
         for (int k = s; k < end && k < in->n_stage && !wrong && all && !want; k++) {
             const int q = in->stage[k].tensor;
             const hone_tensor *w = in->tensor + q;
-            const double eps = w->dtype == HONE_DTYPE_F64 ? 0x1p-52 : w->dtype == HONE_DTYPE_F32 ? 0x1p-23 : w->dtype == HONE_DTYPE_F16 ? 0x1p-10 : 0x1p-2;
+            const double eps = w->dtype == HONE_DTYPE_F64   ? 0x1p-52
+                               : w->dtype == HONE_DTYPE_F32 ? 0x1p-23
+                               : w->dtype == HONE_DTYPE_F16 ? 0x1p-10
+                                                            : 0x1p-2;
             const double slack = !sums ? 0 : end > s + 1 || in->stage[s].over >= 0 ? 1e4 * eps : 8 * eps;
             char *mine = copy[q] + SAME_GUARD;
-            if (!same_tensor(w, param, place[q].stride, place[q].at, mine + ((char *)place[q].at - block[q].at), end == s + 1 && in->stage[k].reduce == HONE_REDUCE_SUM ? absolute + ((char *)place[q].at - block[q].at) : NULL,
+            if (!same_tensor(w, param, place[q].stride, place[q].at, mine + ((char *)place[q].at - block[q].at),
+                             end == s + 1 && in->stage[k].reduce == HONE_REDUCE_SUM ? absolute + ((char *)place[q].at - block[q].at) : NULL,
                              slack, text, sizeof text)) {
                 snprintf(text + strlen(text), sizeof text - strlen(text), " (stage %d)", k);
                 wrong = text;
             }
             for (int g = 0; g < SAME_GUARD && !wrong; g++)
-                if (copy[q][g] != 0x5a || mine[block[q].bytes + (size_t)g] != 0x5a) snprintf(text, sizeof text, "'%s': wrote outside", w->name), wrong = text;
+                if (copy[q][g] != 0x5a || mine[block[q].bytes + (size_t)g] != 0x5a)
+                    snprintf(text, sizeof text, "'%s': wrote outside", w->name), wrong = text;
             (*used)++;
         }
         for (int k = 0; k < in->n_tensor; k++) free(copy[k]);

@@ -34,10 +34,26 @@ typedef ulong uint64_t;
 #else
 #define HONE_SAME_BITS(d, s) memcpy(&(d), &(s), sizeof(d))
 #endif
-HONE_INLINE uint32_t hone_bits_f32(float x) { uint32_t u; HONE_SAME_BITS(u, x); return u; }
-HONE_INLINE float hone_from_bits_f32(uint32_t u) { float x; HONE_SAME_BITS(x, u); return x; }
-HONE_INLINE uint64_t hone_bits_f64(double x) { uint64_t u; HONE_SAME_BITS(u, x); return u; }
-HONE_INLINE double hone_from_bits_f64(uint64_t u) { double x; HONE_SAME_BITS(x, u); return x; }
+HONE_INLINE uint32_t hone_bits_f32(float x) {
+    uint32_t u;
+    HONE_SAME_BITS(u, x);
+    return u;
+}
+HONE_INLINE float hone_from_bits_f32(uint32_t u) {
+    float x;
+    HONE_SAME_BITS(x, u);
+    return x;
+}
+HONE_INLINE uint64_t hone_bits_f64(double x) {
+    uint64_t u;
+    HONE_SAME_BITS(u, x);
+    return u;
+}
+HONE_INLINE double hone_from_bits_f64(uint64_t u) {
+    double x;
+    HONE_SAME_BITS(x, u);
+    return x;
+}
 #undef HONE_SAME_BITS
 
 /* ---- casts: float → int truncates and saturates, NaN gives 0; integers wrap ------------------------------------------------------- */
@@ -65,13 +81,13 @@ HONE_CAST(u64, uint64_t, u64, uint64_t)
 #undef HONE_CAST
 /* `high` is the largest F that T holds, `over` the first number above T: from there on it is `top`. The conversion itself never sees
    a number it could not hold, so it needs no branch. */
-#define HONE_CAST(from, F, to, T, low, high, over, top)  \
-    HONE_INLINE T hone_cast_##from##_##to(F x) {         \
-        F y = x < low ? low : x;                         \
-        y = y > high ? high : y;                         \
-        y = y == y ? y : (F)0;                           \
-        const T r = (T)y;                                \
-        return x >= over ? top : r;                      \
+#define HONE_CAST(from, F, to, T, low, high, over, top) \
+    HONE_INLINE T hone_cast_##from##_##to(F x) {        \
+        F y = x < low ? low : x;                        \
+        y = y > high ? high : y;                        \
+        y = y == y ? y : (F)0;                          \
+        const T r = (T)y;                               \
+        return x >= over ? top : r;                     \
     }
 HONE_CAST(f32, float, i32, int32_t, -0x1p31f, 0x1.fffffep30f, 0x1p31f, INT32_MAX)
 HONE_CAST(f32, float, i64, int64_t, -0x1p63f, 0x1.fffffep62f, 0x1p63f, INT64_MAX)
@@ -82,25 +98,49 @@ HONE_CAST(f64, double, u64, uint64_t, 0.0, 0x1.fffffffffffffp63, 0x1p64, UINT64_
 #undef HONE_CAST
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------------------------ */
-#define HONE_F1(name, expr32, expr64)                              \
+#define HONE_F1(name, expr32, expr64)                               \
     HONE_INLINE float hone_##name##_f32(float a) { return expr32; } \
     HONE_INLINE double hone_##name##_f64(double a) { return expr64; }
-#define HONE_F2(name, expr32, expr64)                                       \
+#define HONE_F2(name, expr32, expr64)                                        \
     HONE_INLINE float hone_##name##_f32(float a, float b) { return expr32; } \
     HONE_INLINE double hone_##name##_f64(double a, double b) { return expr64; }
 /* U is the unsigned type of the same width: there overflow wraps. */
-#define HONE_I1(name, expr)                                                            \
-    HONE_INLINE int32_t hone_##name##_i32(int32_t a) { typedef int32_t T; typedef uint32_t U; return (T)(U)(expr); }   \
-    HONE_INLINE int64_t hone_##name##_i64(int64_t a) { typedef int64_t T; typedef uint64_t U; return (T)(U)(expr); }   \
-    HONE_INLINE uint64_t hone_##name##_u64(uint64_t a) { typedef uint64_t T; typedef uint64_t U; return (T)(U)(expr); }
-#define HONE_I2(name, expr)                                                            \
-    HONE_INLINE int32_t hone_##name##_i32(int32_t a, int32_t b) { typedef int32_t T; typedef uint32_t U; return (T)(U)(expr); }   \
-    HONE_INLINE int64_t hone_##name##_i64(int64_t a, int64_t b) { typedef int64_t T; typedef uint64_t U; return (T)(U)(expr); }   \
-    HONE_INLINE uint64_t hone_##name##_u64(uint64_t a, uint64_t b) { typedef uint64_t T; typedef uint64_t U; return (T)(U)(expr); }
+#define HONE_I1(name, expr)                              \
+    HONE_INLINE int32_t hone_##name##_i32(int32_t a) {   \
+        typedef int32_t T;                               \
+        typedef uint32_t U;                              \
+        return (T)(U)(expr);                             \
+    }                                                    \
+    HONE_INLINE int64_t hone_##name##_i64(int64_t a) {   \
+        typedef int64_t T;                               \
+        typedef uint64_t U;                              \
+        return (T)(U)(expr);                             \
+    }                                                    \
+    HONE_INLINE uint64_t hone_##name##_u64(uint64_t a) { \
+        typedef uint64_t T;                              \
+        typedef uint64_t U;                              \
+        return (T)(U)(expr);                             \
+    }
+#define HONE_I2(name, expr)                                          \
+    HONE_INLINE int32_t hone_##name##_i32(int32_t a, int32_t b) {    \
+        typedef int32_t T;                                           \
+        typedef uint32_t U;                                          \
+        return (T)(U)(expr);                                         \
+    }                                                                \
+    HONE_INLINE int64_t hone_##name##_i64(int64_t a, int64_t b) {    \
+        typedef int64_t T;                                           \
+        typedef uint64_t U;                                          \
+        return (T)(U)(expr);                                         \
+    }                                                                \
+    HONE_INLINE uint64_t hone_##name##_u64(uint64_t a, uint64_t b) { \
+        typedef uint64_t T;                                          \
+        typedef uint64_t U;                                          \
+        return (T)(U)(expr);                                         \
+    }
 
 HONE_F2(add, a + b, a + b)
 HONE_F2(sub, a - b, a - b)
-HONE_F2(mul, a * b, a * b)
+HONE_F2(mul, a *b, a *b)
 HONE_F2(div, a / b, a / b)
 HONE_F2(quot, truncf(a / b), trunc(a / b))
 HONE_F2(rem, fmodf(a, b), fmod(a, b))
@@ -114,7 +154,7 @@ HONE_F1(abs, fabsf(a), fabs(a))
 HONE_F1(sign, a != a ? a : (float)((a > 0) - (a < 0)), a != a ? a : (double)((a > 0) - (a < 0)))
 HONE_I2(add, (U)a + (U)b)
 HONE_I2(sub, (U)a - (U)b)
-HONE_I2(mul, (U)a * (U)b)
+HONE_I2(mul, (U)a *(U)b)
 HONE_I2(min, a < b ? a : b)
 HONE_I2(max, a > b ? a : b)
 HONE_I1(neg, (U)0 - (U)a)
@@ -135,16 +175,16 @@ HONE_INLINE double hone_mod_f64(double a, double b) {
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 /* Integers. By 0 it is 0; by -1 it is the negation, which wraps where the machine's division would trap. */
-#define HONE_DIVIDE(t, T)                                                                                              \
-    HONE_INLINE T hone_quot_##t(T a, T b) { return b == 0 ? 0 : b == (T)-1 ? hone_neg_##t(a) : a / b; }                 \
-    HONE_INLINE T hone_rem_##t(T a, T b) { return b == 0 || b == (T)-1 ? 0 : a % b; }                                   \
-    HONE_INLINE T hone_mod_##t(T a, T b) {                                                                             \
-        const T r = hone_rem_##t(a, b);                                                                                \
-        return r != 0 && (r < 0) != (b < 0) ? r + b : r;                                                               \
-    }                                                                                                                  \
-    HONE_INLINE T hone_div_##t(T a, T b) {                                                                             \
-        const T q = hone_quot_##t(a, b), r = hone_rem_##t(a, b);                                                       \
-        return r != 0 && (r < 0) != (b < 0) ? q - 1 : q;                                                               \
+#define HONE_DIVIDE(t, T)                                                                               \
+    HONE_INLINE T hone_quot_##t(T a, T b) { return b == 0 ? 0 : b == (T)-1 ? hone_neg_##t(a) : a / b; } \
+    HONE_INLINE T hone_rem_##t(T a, T b) { return b == 0 || b == (T)-1 ? 0 : a % b; }                   \
+    HONE_INLINE T hone_mod_##t(T a, T b) {                                                              \
+        const T r = hone_rem_##t(a, b);                                                                 \
+        return r != 0 && (r < 0) != (b < 0) ? r + b : r;                                                \
+    }                                                                                                   \
+    HONE_INLINE T hone_div_##t(T a, T b) {                                                              \
+        const T q = hone_quot_##t(a, b), r = hone_rem_##t(a, b);                                        \
+        return r != 0 && (r < 0) != (b < 0) ? q - 1 : q;                                                \
     }
 HONE_DIVIDE(i32, int32_t)
 HONE_DIVIDE(i64, int64_t)
@@ -292,9 +332,9 @@ HONE_F1(acosh, acoshf(a), acosh(a))
 HONE_F1(atanh, atanhf(a), atanh(a))
 
 /* ---- comparisons, logic, bits ---------------------------------------------------------------------------------------------------- */
-#define HONE_COMPARE(name, op)                                                   \
-    HONE_INLINE int32_t hone_##name##_f32(float a, float b) { return a op b; }    \
-    HONE_INLINE int32_t hone_##name##_f64(double a, double b) { return a op b; }  \
+#define HONE_COMPARE(name, op)                                                     \
+    HONE_INLINE int32_t hone_##name##_f32(float a, float b) { return a op b; }     \
+    HONE_INLINE int32_t hone_##name##_f64(double a, double b) { return a op b; }   \
     HONE_INLINE int32_t hone_##name##_i32(int32_t a, int32_t b) { return a op b; } \
     HONE_INLINE int32_t hone_##name##_i64(int64_t a, int64_t b) { return a op b; } \
     HONE_INLINE int32_t hone_##name##_u64(uint64_t a, uint64_t b) { return a op b; }
@@ -310,7 +350,7 @@ HONE_INLINE int32_t hone_isnan_f32(float a) { return a != a; }
 HONE_INLINE int32_t hone_isnan_f64(double a) { return a != a; }
 HONE_INLINE int32_t hone_isinf_f32(float a) { return fabsf(a) == (float)INFINITY; }
 HONE_INLINE int32_t hone_isinf_f64(double a) { return fabs(a) == (double)INFINITY; }
-HONE_I2(band, (U)a & (U)b)
+HONE_I2(band, (U)a &(U)b)
 HONE_I2(bor, (U)a | (U)b)
 HONE_I2(bxor, (U)a ^ (U)b)
 HONE_I1(bnot, ~(U)a)

@@ -25,11 +25,11 @@ const hone_fn_row hone_fns[HONE_FN_COUNT] = {
 #define ARGS_2(t) a[0].t, a[1].t
 #define ARGS_3(t) a[0].t, a[1].t, a[2].t
 
-#define EVAL(t, name, arity, result)                                  \
-    static hone_scalar name##_##t(const hone_scalar *a) {             \
-        hone_scalar r = {.u64 = 0};                                   \
-        r.RESULT_##result(t) = hone_##name##_##t(ARGS_##arity(t));    \
-        return r;                                                     \
+#define EVAL(t, name, arity, result)                               \
+    static hone_scalar name##_##t(const hone_scalar *a) {          \
+        hone_scalar r = {.u64 = 0};                                \
+        r.RESULT_##result(t) = hone_##name##_##t(ARGS_##arity(t)); \
+        return r;                                                  \
     }
 #define HONE_FN(name, arity, types, result) EACH_##types(EVAL, name, arity, result)
 #include "loops/fn.def"

@@ -22,5 +22,6 @@ int64_t hone_tilecode_grain(const hone_tilecode *);
 size_t hone_tilecode_scratch(const hone_tilecode *); /* bytes a thread, 64-byte aligned */
 /* Elements first … first + n - 1. base: one address a tensor of the instance (unused ones may be NULL). over: value of the over index, or 0.
    acc: n values, or NULL. */
-hone_status hone_tilecode_run(const hone_tilecode *, void *const *base, int64_t first, int64_t n, int64_t over, const float *acc, void *scratch) HONE_CHECKED;
+hone_status hone_tilecode_run(const hone_tilecode *, void *const *base, int64_t first, int64_t n, int64_t over, const float *acc,
+                              void *scratch) HONE_CHECKED;
 #endif

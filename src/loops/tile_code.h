@@ -17,33 +17,36 @@
 #define HONE_SLOTS 40 /* indices of one stage */
 
 typedef struct {
-    int nd;                    /* at least 2 */
+    int nd; /* at least 2 */
     int64_t ext[HONE_SLOTS + 2];
-    int slot[HONE_SLOTS + 2];  /* the innermost of the stage's indices that make up the dim; -1: a dim of 1 put in front */
-    int64_t n;                 /* elements */
-    int64_t piece;             /* longest tile */
+    int slot[HONE_SLOTS + 2]; /* the innermost of the stage's indices that make up the dim; -1: a dim of 1 put in front */
+    int64_t n;                /* elements */
+    int64_t piece;            /* longest tile */
 } hone_walk;
 typedef struct {
     int64_t c;
-    int64_t *coef;             /* a dim of the walk */
-    const int64_t *fixed;      /* a fixed index */
+    int64_t *coef;        /* a dim of the walk */
+    const int64_t *fixed; /* a fixed index */
 } hone_form;
-typedef struct { int form; int64_t dim; } hone_bound; /* 0 <= form < dim */
+typedef struct {
+    int form;
+    int64_t dim;
+} hone_bound; /* 0 <= form < dim */
 
 typedef enum {
-    TILE_OP,      /* dst = op(a, b, c) */
-    TILE_IOTA,    /* dst = form */
-    TILE_EXPAND,  /* dst (level 0) = a (level 1) */
-    TILE_LOAD,    /* dst = tensor at form, `other` outside the bounds */
-    TILE_ACC,     /* dst = the caller's values */
-    TILE_MULADD,  /* dst = a + b * k */
-    TILE_INSIDE,  /* dst = (a or 1) and 0 <= b < k */
-    TILE_CHECK,   /* error where b (-1: everywhere) and not 0 <= a < k */
-    TILE_GATHER,  /* dst = tensor at byte offsets a; where b, if b; else c, if c */
-    TILE_ROWS,    /* dst (level 0) = tensor at byte offsets a (level 1) + form along the row; b (level 1), c as above */
-    TILE_ROUND,   /* dst = a as storage of `dtype` would hold it */
-    TILE_STORE,   /* tensor at form = a */
-    TILE_SCATTER  /* tensor at byte offsets b (where c, if c) joined with a */
+    TILE_OP,     /* dst = op(a, b, c) */
+    TILE_IOTA,   /* dst = form */
+    TILE_EXPAND, /* dst (level 0) = a (level 1) */
+    TILE_LOAD,   /* dst = tensor at form, `other` outside the bounds */
+    TILE_ACC,    /* dst = the caller's values */
+    TILE_MULADD, /* dst = a + b * k */
+    TILE_INSIDE, /* dst = (a or 1) and 0 <= b < k */
+    TILE_CHECK,  /* error where b (-1: everywhere) and not 0 <= a < k */
+    TILE_GATHER, /* dst = tensor at byte offsets a; where b, if b; else c, if c */
+    TILE_ROWS,   /* dst (level 0) = tensor at byte offsets a (level 1) + form along the row; b (level 1), c as above */
+    TILE_ROUND,  /* dst = a as storage of `dtype` would hold it */
+    TILE_STORE,  /* tensor at form = a */
+    TILE_SCATTER /* tensor at byte offsets b (where c, if c) joined with a */
 } hone_tile_kind;
 typedef struct {
     uint8_t kind, level;
@@ -55,13 +58,14 @@ typedef struct {
     bool keep;            /* LOAD: dst must be its buffer, not the tensor's memory */
     bool varies;          /* with the reduced indices, in mode EACH */
     bool saturate;
-    uint8_t how;          /* hone_store */
-    int16_t dim;          /* CHECK: of the tensor, for the message */
+    bool ahead;  /* flat and larger than a cache: the next tile's memory is asked for early */
+    uint8_t how; /* hone_store */
+    int16_t dim; /* CHECK: of the tensor, for the message */
     int32_t dst, a, b, c;
     int32_t tensor, form, n_bound;
-    int64_t k;            /* stride, extent */
+    int64_t k; /* stride, extent */
     const hone_bound *bound;
-    hone_scalar other;    /* LOAD, ROWS: outside, where c is -1; as the register holds it */
+    hone_scalar other; /* LOAD, ROWS: outside, where c is -1; as the register holds it */
     hone_tile_op *op;
 } hone_tile_ins;
 
@@ -70,27 +74,32 @@ struct hone_tilecode {
     const hone_tile_ops *ops;
     const hone_instance *instance;
     hone_tile_mode mode;
-    hone_walk walk;            /* of the instructions before `tail` */
-    hone_walk out;             /* of those from `tail` on; MAP, EACH: the same */
+    hone_walk walk; /* of the instructions before `tail` */
+    hone_walk out;  /* of those from `tail` on; MAP, EACH: the same */
     const hone_tile_ins *ins;
-    int head, tail, n_ins;     /* EACH: [0, head) once a tile, [head, tail) for every reduced index; [tail, n_ins) after the reduction */
+    int head, tail, n_ins; /* EACH: [0, head) once a tile, [head, tail) for every reduced index; [tail, n_ins) after the reduction */
     const hone_form *form;
     int n_form;
     /* registers: buffer of each in scratch; constants are filled in once a run */
     const size_t *buffer;
     int n_reg;
-    struct { int reg; uint8_t width; hone_scalar k; } const *constant;
+    struct {
+        int reg;
+        uint8_t width;
+        hone_scalar k;
+    } const *constant;
     int n_constant;
-    int direct;                /* register that is the target's memory itself (flat store of MAP), or -1 */
-    const hone_tile_ins *direct_store;
+    int direct;                        /* register that is the target's memory itself (flat store of MAP), or -1 */
+    const hone_tile_ins *direct_store; /* it still stands behind the last instruction */
+    int64_t box_rows;                  /* MAP: tiles are boxes of this many rows, because a load runs across them; 0: stretches */
     /* the reduction */
     hone_reduce reduce;
     hone_ctype ctype;
-    int value, pick, result;   /* registers; pick -1 */
+    int value, pick, result; /* registers; pick -1 */
     int pick_width;
-    int64_t count;             /* reduced elements an element of the domain */
-    size_t acc, win;           /* scratch: accumulators; winners' mask (ARG) */
-    int n_fixed;               /* fixed[0] is the over index; EACH: then the reduced ones */
+    int64_t count;   /* reduced elements an element of the domain */
+    size_t acc, win; /* scratch: accumulators; winners' mask (ARG) */
+    int n_fixed;     /* fixed[0] is the over index; EACH: then the reduced ones */
     const int64_t *fixed_ext;
     int64_t elements, grain;
     size_t regs, forms, fixed, spare, scratch; /* offsets of tables and a spare tile in scratch, and all of it */

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-typedef struct { int64_t lo, hi; } range;
+typedef struct {
+    int64_t lo, hi;
+} range;
 static const range anything = {INT64_MIN, INT64_MAX}, bit = {0, 1};
 
 static bool is_int(int type) { return type == HONE_I32 || type == HONE_I64; }
@@ -41,16 +43,20 @@ static range fn_range(hone_fn fn, range a, range b) {
     case HONE_FN_quot:
         if (a.lo < 0) return anything;
         /* fall through */
-    case HONE_FN_div:
-        return b.lo == b.hi && b.lo > 0 ? (range){floor_div(a.lo, b.lo), floor_div(a.hi, b.lo)} : anything;
+    case HONE_FN_div: return b.lo == b.hi && b.lo > 0 ? (range){floor_div(a.lo, b.lo), floor_div(a.hi, b.lo)} : anything;
     case HONE_FN_rem:
         if (a.lo < 0) return anything;
         /* fall through */
     case HONE_FN_mod: return b.lo > 0 ? (range){0, b.hi - 1} : anything; /* by 0 it is 0 */
     case HONE_FN_band: return b.lo >= 0 && b.lo == b.hi ? (range){0, b.lo} : a.lo >= 0 && a.lo == a.hi ? (range){0, a.lo} : anything;
-    case HONE_FN_shr:
-        return a.lo >= 0 && b.lo == b.hi && b.lo >= 0 && b.lo < 32 ? (range){a.lo >> b.lo, a.hi >> b.lo} : anything;
-    case HONE_FN_lt: case HONE_FN_le: case HONE_FN_eq: case HONE_FN_ne: case HONE_FN_and: case HONE_FN_or: case HONE_FN_not: return bit;
+    case HONE_FN_shr: return a.lo >= 0 && b.lo == b.hi && b.lo >= 0 && b.lo < 32 ? (range){a.lo >> b.lo, a.hi >> b.lo} : anything;
+    case HONE_FN_lt:
+    case HONE_FN_le:
+    case HONE_FN_eq:
+    case HONE_FN_ne:
+    case HONE_FN_and:
+    case HONE_FN_or:
+    case HONE_FN_not: return bit;
     default: return anything;
     }
 }
@@ -69,7 +75,8 @@ static int decided(hone_fn fn, range a, range b) {
 static range type_range(hone_dtype t) {
     const hone_dtype_row *row = hone_dtypes + t;
     if (row->kind == HONE_KIND_BOOL) return bit;
-    if ((row->kind == HONE_KIND_INT || row->kind == HONE_KIND_UINT) && row->bits <= 32) return (range){(int64_t)row->lowest, (int64_t)row->highest};
+    if ((row->kind == HONE_KIND_INT || row->kind == HONE_KIND_UINT) && row->bits <= 32)
+        return (range){(int64_t)row->lowest, (int64_t)row->highest};
     return row->ctype == HONE_I32 ? (range){INT32_MIN, INT32_MAX} : anything;
 }
 
@@ -148,32 +155,61 @@ static void know_fn(const hone_knows *w, hone_know *o, const hone_x *x) {
     }
     switch (x->fn) { /* what one argument decides */
     case HONE_FN_min:
-        if (ra.hi <= rb.lo && !b->fails) { set_alias(w, o, x->a); return; }
-        if (rb.hi <= ra.lo && !a->fails) { set_alias(w, o, x->b); return; }
+        if (ra.hi <= rb.lo && !b->fails) {
+            set_alias(w, o, x->a);
+            return;
+        }
+        if (rb.hi <= ra.lo && !a->fails) {
+            set_alias(w, o, x->b);
+            return;
+        }
         break;
     case HONE_FN_max:
-        if (ra.lo >= rb.hi && !b->fails) { set_alias(w, o, x->a); return; }
-        if (rb.lo >= ra.hi && !a->fails) { set_alias(w, o, x->b); return; }
+        if (ra.lo >= rb.hi && !b->fails) {
+            set_alias(w, o, x->a);
+            return;
+        }
+        if (rb.lo >= ra.hi && !a->fails) {
+            set_alias(w, o, x->b);
+            return;
+        }
         break;
-    case HONE_FN_mod: case HONE_FN_rem:
-        if (ra.lo >= 0 && ra.hi < rb.lo && !b->fails) { set_alias(w, o, x->a); return; }
+    case HONE_FN_mod:
+    case HONE_FN_rem:
+        if (ra.lo >= 0 && ra.hi < rb.lo && !b->fails) {
+            set_alias(w, o, x->a);
+            return;
+        }
         break;
-    case HONE_FN_div: case HONE_FN_quot:
-        if (rb.lo == 1 && rb.hi == 1) { set_alias(w, o, x->a); return; }
+    case HONE_FN_div:
+    case HONE_FN_quot:
+        if (rb.lo == 1 && rb.hi == 1) {
+            set_alias(w, o, x->a);
+            return;
+        }
         break;
-    case HONE_FN_and: case HONE_FN_or:
+    case HONE_FN_and:
+    case HONE_FN_or:
         for (int k = 0; k < 2; k++) {
             const hone_know *c = k ? b : a, *v = k ? a : b;
             if (c->kind != KNOW_CONST) continue;
-            if ((c->k.i32 != 0) == (x->fn == HONE_FN_or)) { if (!v->fails) { set_const(o, HONE_I32, (hone_scalar){.i32 = x->fn == HONE_FN_or}); return; } }
-            else if (v->lo >= 0 && v->hi <= 1) { set_alias(w, o, k ? x->a : x->b); return; }
+            if ((c->k.i32 != 0) == (x->fn == HONE_FN_or)) {
+                if (!v->fails) {
+                    set_const(o, HONE_I32, (hone_scalar){.i32 = x->fn == HONE_FN_or});
+                    return;
+                }
+            } else if (v->lo >= 0 && v->hi <= 1) {
+                set_alias(w, o, k ? x->a : x->b);
+                return;
+            }
         }
         break;
     }
     if (affine_fn(w, o, x, a, b)) return;
     const range r = fit(fn_range((hone_fn)x->fn, ra, rb), type);
     o->lo = r.lo, o->hi = r.hi;
-    if (r.lo == r.hi && !o->fails) set_const(o, x->type, x->type == HONE_I32 ? (hone_scalar){.i32 = (int32_t)r.lo} : (hone_scalar){.i64 = r.lo});
+    if (r.lo == r.hi && !o->fails)
+        set_const(o, x->type, x->type == HONE_I32 ? (hone_scalar){.i32 = (int32_t)r.lo} : (hone_scalar){.i64 = r.lo});
 }
 
 static void know_cast(const hone_knows *w, hone_know *o, const hone_x *x) {

@@ -7,23 +7,23 @@
 
 typedef enum { KNOW_UNUSED, KNOW_CONST, KNOW_AFFINE, KNOW_VALUE } hone_know_kind;
 typedef struct {
-    int32_t is;       /* the node that stands for this one: itself, or the arm that a decided select takes */
+    int32_t is; /* the node that stands for this one: itself, or the arm that a decided select takes */
     uint8_t kind;
-    bool fails;       /* holds a load that may be outside and has no `else` */
-    bool live;        /* computed: reached from the stage's results through `is` */
-    hone_scalar k;    /* CONST */
-    int64_t lo, hi;   /* i32, i64: range */
-    int64_t *affine;  /* AFFINE: a coefficient an index, then the constant; i64 only */
+    bool fails;      /* holds a load that may be outside and has no `else` */
+    bool live;       /* computed: reached from the stage's results through `is` */
+    hone_scalar k;   /* CONST */
+    int64_t lo, hi;  /* i32, i64: range */
+    int64_t *affine; /* AFFINE: a coefficient an index, then the constant; i64 only */
 } hone_know;
 typedef struct {
     hone_arena *arena; /* of the knowledge: may go when the code is made */
     const hone_instance *in;
     const hone_stage *stage;
     const hone_param *param;
-    int n_slot;                 /* the stage's indices: domain, then reduced */
+    int n_slot; /* the stage's indices: domain, then reduced */
     int64_t extent[HONE_SLOTS];
-    int over;                   /* slot of the over index, or -1 */
-    hone_know *x;               /* one an expression of the instance */
+    int over;     /* slot of the over index, or -1 */
+    hone_know *x; /* one an expression of the instance */
 } hone_knows;
 
 hone_status hone_know_stage(hone_arena *, const hone_instance *, int stage, const hone_param *, hone_knows *out) HONE_CHECKED;

@@ -13,20 +13,22 @@ typedef struct {
     hone_tile_op *cast[HONE_CTYPES][HONE_CTYPES]; /* [from][to] */
     hone_tile_op *select[4];                      /* a: i32 */
     void (*fill[4])(int64_t n, void *d, const void *value);
-    void (*take[4])(int64_t n, void *d, const void *s, int64_t stride);  /* d dense, s strided (bytes) */
+    void (*take[4])(int64_t n, void *d, const void *s, int64_t stride);   /* d dense, s strided (bytes) */
     void (*spread[4])(int64_t n, void *d, int64_t stride, const void *s); /* d strided, s dense */
+    /* d[r, c] dense = element at s + r*row + c*column, read along r */
+    void (*across[4])(int64_t rows, int64_t columns, void *d, const char *s, int64_t row, int64_t column);
     /* d[k] = element at base + off[k] where ok[k] (NULL: everywhere), else otherwise[k] (NULL: 0) */
     void (*gather[4])(int64_t n, void *d, const char *base, const int64_t *off, const int32_t *ok, const void *otherwise);
     void (*scatter[4])(int64_t n, char *base, const int64_t *off, const int32_t *ok, const void *s); /* in order */
     void (*iota)(int64_t n, int64_t *d, int64_t start, int64_t step);
-    void (*muladd)(int64_t n, int64_t *d, const int64_t *a, const int64_t *b, int64_t k);             /* a + b*k, wrapping */
-    void (*inside)(int64_t n, int32_t *d, const int32_t *ok, const int64_t *at, int64_t dim);         /* ok (NULL: 1) and 0 <= at < dim */
+    void (*muladd)(int64_t n, int64_t *d, const int64_t *a, const int64_t *b, int64_t k);     /* a + b*k, wrapping */
+    void (*inside)(int64_t n, int32_t *d, const int32_t *ok, const int64_t *at, int64_t dim); /* ok (NULL: 1) and 0 <= at < dim */
     /* By hone_reduce. Accumulators are of the values' type; of f32 sums and products, double. */
     struct {
         void (*each[HONE_REDUCE_ARGMAX])(int64_t n, void *d, const void *v); /* n accumulators, n values */
         void (*all[HONE_REDUCE_ARGMAX])(int64_t n, void *d, const void *v);  /* one accumulator, n values: in lanes, order by n only */
-        void (*better[2])(int64_t n, int32_t *d, void *best, const void *v, int first);  /* ARGMAX, ARGMIN: d = v wins, and best is it */
-        int64_t (*find[2])(int64_t n, void *best, const void *v, int first);              /* the last winner's place among n, or -1 */
+        void (*better[2])(int64_t n, int32_t *d, void *best, const void *v, int first); /* ARGMAX, ARGMIN: d = v wins, and best is it */
+        int64_t (*find[2])(int64_t n, void *best, const void *v, int first);            /* the last winner's place among n, or -1 */
     } reduce[HONE_CTYPES];
 } hone_tile_ops;
 const hone_tile_ops *hone_tile_ops_best(void); /* for this CPU, as masked now */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    tile_run: runs tile code over a part of its domain. Allocates nothing; all it writes besides the target is the caller's scratch. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/thread.h"
@@ -9,13 +10,14 @@ typedef struct {
     const hone_tilecode *code;
     const hone_tile_ops *ops;
     void *const *base;
-    void **reg;           /* where each register lies now */
-    int64_t *now;         /* each form: constant and fixed indices added up */
+    void **reg;   /* where each register lies now */
+    int64_t *now; /* each form: constant and fixed indices added up */
     int64_t *fixed;
     char *scratch, *spare;
-    const float *acc;     /* the caller's values for the tile */
+    const float *acc; /* the caller's values for the tile */
     const hone_walk *walk;
     int64_t x[HONE_SLOTS + 2]; /* coordinates of the tile's first element */
+    int64_t columns;           /* a tile that is a box: this many elements of each of some rows; 0: the tile is a stretch of the walk */
 } run;
 
 extern const hone_tile_ops hone_tile_ops__base;
@@ -70,13 +72,17 @@ static void set_forms(run *r) {
 }
 
 /* A tile row by row: elements [pos, pos + len) lie in one row from its element j on, `row` counts rows, x are the row's coordinates. */
-#define EACH_ROW(r, level, n)                                                                                                    \
-    const hone_walk *const w_ = (r)->walk;                                                                                       \
-    const int outer = w_->nd - 1 - (level);                                                                                      \
-    int64_t x[HONE_SLOTS + 2], j = (r)->x[outer], len, row = 0;                                                                  \
-    memcpy(x, (r)->x, sizeof *x * (size_t)outer);                                                                                \
-    for (int64_t pos = 0; pos < (n) && (len = w_->ext[outer] - j < (n) - pos ? w_->ext[outer] - j : (n) - pos, true);            \
-         pos += len, j = 0, row++, next_row(w_, outer, x))
+#define EACH_ROW(r, level, n)                                                                     \
+    const hone_walk *const w_ = (r)->walk;                                                        \
+    const int outer = w_->nd - 1 - (level);                                                       \
+    const int64_t box_ = (level) ? 0 : (r)->columns;                                              \
+    int64_t x[HONE_SLOTS + 2], j = (r)->x[outer], len, row = 0;                                   \
+    memcpy(x, (r)->x, sizeof *x *(size_t)outer);                                                  \
+    for (int64_t pos = 0; pos < (n) && (len = box_                           ? box_               \
+                                              : w_->ext[outer] - j < (n)-pos ? w_->ext[outer] - j \
+                                                                             : (n)-pos,           \
+                                       true);                                                     \
+         pos += len, j = box_ ? j : 0, row++, next_row(w_, outer, x))
 
 /* ---- loads ----------------------------------------------------------------------------------------------------------------------- */
 static int width_of(int bytes) { return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3; }
@@ -121,6 +127,13 @@ static void clip(int64_t at, int64_t step, int64_t dim, int64_t *from, int64_t *
     if (*to < *from) *to = *from;
 }
 
+/* Asks for the memory behind this tile, where the next one will be: a tile is about a page, and the machine's own prefetching ends with it. */
+static void reach_for(const char *at, size_t bytes, int write) {
+    for (size_t k = bytes; k < 2 * bytes; k += 64) {
+        if (write) __builtin_prefetch(at + k, 1);
+        else __builtin_prefetch(at + k, 0);
+    }
+}
 static void load(run *r, const hone_tile_ins *i, int64_t n) {
     char *const base = r->base[i->tensor], *dst = r->scratch + r->code->buffer[i->dst];
     if (i->keep) dst = r->reg[i->dst];
@@ -128,17 +141,25 @@ static void load(run *r, const hone_tile_ins *i, int64_t n) {
     const int inner = r->walk->nd - 1 - i->level;
     const int64_t along = f->coef[inner];
     const bool plain = !i->convert && !i->keep;
-    if (i->flat || (!i->n_bound && r->x[inner] + n <= r->walk->ext[inner])) { /* one stretch */
+    const int64_t columns = i->level ? 0 : r->columns;
+    if ((i->flat && !columns) || (!i->n_bound && n <= (columns ? columns : r->walk->ext[inner] - r->x[inner]))) { /* one stretch */
         char *src = base + place(r, i->form, inner + 1, r->x);
         const int64_t stride = i->flat ? i->bytes : along;
+        if (i->ahead) reach_for(src, (size_t)n * i->bytes, 0);
         if (plain && (stride == i->bytes || n == 1)) r->reg[i->dst] = src;
         else bring(r, i, r->reg[i->dst] = dst, src, n, stride);
         return;
     }
     r->reg[i->dst] = dst;
+    if (columns && !i->n_bound && llabs(along) > llabs(f->coef[inner - 1])) { /* memory runs across the rows */
+        char *to = i->convert ? r->spare : dst;
+        r->ops->across[width_of(i->bytes)](n / columns, columns, to, base + place(r, i->form, inner + 1, r->x), f->coef[inner - 1], along);
+        if (i->convert) hone_dtype_load_n((hone_dtype)i->dtype, dst, to, (size_t)n);
+        return;
+    }
     bool same = !i->n_bound; /* every row is the same: the first one is repeated */
     for (int d = 0; same && d < inner; d++) same = !f->coef[d] || r->walk->ext[d] == 1;
-    const int64_t period = r->walk->ext[inner], first = same && period < n ? period : n;
+    const int64_t period = columns ? columns : r->walk->ext[inner], first = same && period < n ? period : n;
     {
         EACH_ROW(r, i->level, first) {
             const int64_t at = place(r, i->form, outer, x);
@@ -201,7 +222,7 @@ static void store(run *r, const hone_tile_ins *i, int64_t n) {
     const char *src = r->reg[i->a];
     const int inner = r->walk->nd - 1;
     const int64_t along = r->code->form[i->form].coef[inner];
-    if (i->flat) {
+    if (i->flat && !r->columns) {
         send(r, i, base + place(r, i->form, inner + 1, r->x), src, n, i->bytes);
         return;
     }
@@ -213,7 +234,8 @@ static void scatter(run *r, const hone_tile_ins *i, int64_t n) {
     const char *src = r->reg[i->a];
     char *base = r->base[i->tensor];
     if (i->how == HONE_STORE_SET) {
-        if (i->convert) hone_dtype_store_n((hone_dtype)i->dtype, r->spare, (hone_ctype)i->ctype, src, (size_t)n, i->saturate), src = r->spare;
+        if (i->convert)
+            hone_dtype_store_n((hone_dtype)i->dtype, r->spare, (hone_ctype)i->ctype, src, (size_t)n, i->saturate), src = r->spare;
         r->ops->scatter[width_of(i->bytes)](n, base, off, ok, src);
         return;
     }
@@ -222,7 +244,8 @@ static void scatter(run *r, const hone_tile_ins *i, int64_t n) {
         if (ok && !ok[k]) continue;
         hone_scalar v[2] = {hone_dtype_load((hone_dtype)i->dtype, base + off[k]), {.u64 = 0}};
         memcpy(&v[1], src + (k << i->width), (size_t)1 << i->width);
-        hone_dtype_store((hone_dtype)i->dtype, base + off[k], (hone_ctype)i->ctype, hone_fn_eval(join[i->how], (hone_ctype)i->ctype, v), i->saturate);
+        hone_dtype_store((hone_dtype)i->dtype, base + off[k], (hone_ctype)i->ctype, hone_fn_eval(join[i->how], (hone_ctype)i->ctype, v),
+                         i->saturate);
     }
 }
 
@@ -238,8 +261,8 @@ static hone_status check(const run *r, const hone_tile_ins *i, int64_t n) {
     if (!bad) return HONE_OK;
     int64_t k = 0;
     while ((wanted && !wanted[k]) || (uint64_t)at[k] < (uint64_t)i->k) k++;
-    return hone_fail(HONE_BAD_INPUT, "index %lld is outside of '%s', whose dim %d is %lld", (long long)at[k], r->code->instance->tensor[i->tensor].name, i->dim,
-                     (long long)i->k);
+    return hone_fail(HONE_BAD_INPUT, "index %lld is outside of '%s', whose dim %d is %lld", (long long)at[k],
+                     r->code->instance->tensor[i->tensor].name, i->dim, (long long)i->k);
 }
 static void iota(run *r, const hone_tile_ins *i, int64_t n) {
     int64_t *dst = r->reg[i->dst];
@@ -268,7 +291,8 @@ static void round_to(run *r, const hone_tile_ins *i, int64_t n) {
 
 static hone_status execute(run *r, int from, int to, int64_t elements) {
     const int last = r->walk->nd - 1;
-    const int64_t end = r->x[last] + elements - 1, rows = end < r->walk->ext[last] ? 1 : end / r->walk->ext[last] + 1;
+    const int64_t end = r->x[last] + elements - 1;
+    const int64_t rows = r->columns ? elements / r->columns : end < r->walk->ext[last] ? 1 : end / r->walk->ext[last] + 1;
     for (const hone_tile_ins *i = r->code->ins + from; i < r->code->ins + to; i++) {
         const int64_t n = i->level ? rows : elements;
         switch ((hone_tile_kind)i->kind) {
@@ -291,7 +315,9 @@ static hone_status execute(run *r, int from, int to, int64_t elements) {
 }
 
 /* ---- reductions ------------------------------------------------------------------------------------------------------------------ */
-static bool in_double(const hone_tilecode *code) { return code->ctype == HONE_F32 && (code->reduce == HONE_REDUCE_SUM || code->reduce == HONE_REDUCE_PROD); }
+static bool in_double(const hone_tilecode *code) {
+    return code->ctype == HONE_F32 && (code->reduce == HONE_REDUCE_SUM || code->reduce == HONE_REDUCE_PROD);
+}
 static int acc_width(const hone_tilecode *code) { return in_double(code) || hone_ctype_bytes[code->ctype] == 8 ? 3 : 2; }
 /* What a reduction over nothing gives, as the accumulator holds it. */
 static hone_scalar nothing(const hone_tilecode *code) {
@@ -360,7 +386,8 @@ static void take_in(const run *r, hone_scalar *acc, int64_t from, int64_t n, boo
     }
     const int64_t won = r->ops->reduce[code->ctype].find[code->reduce - HONE_REDUCE_ARGMAX](n, acc, v, first);
     const size_t bytes = (size_t)1 << code->pick_width;
-    if (won >= 0) memcpy((char *)r->reg[code->result] + (size_t)at * bytes, (const char *)r->reg[code->pick] + (size_t)(from + won) * bytes, bytes);
+    if (won >= 0)
+        memcpy((char *)r->reg[code->result] + (size_t)at * bytes, (const char *)r->reg[code->pick] + (size_t)(from + won) * bytes, bytes);
 }
 
 static hone_status all_run(run *r, int64_t first, int64_t n) {
@@ -406,18 +433,42 @@ static hone_status all_run(run *r, int64_t first, int64_t n) {
     return HONE_OK;
 }
 
+/* Some whole rows, as boxes: loads that run across the rows find what they touch in cache again. Returns how many elements. */
+static hone_status boxes(run *r, int64_t n, int64_t *done) {
+    const hone_tilecode *code = r->code;
+    const int last = r->walk->nd - 1;
+    const int64_t row = r->walk->ext[last], left = r->walk->ext[last - 1] - r->x[last - 1];
+    int64_t rows = n / row < left ? n / row : left;
+    if (rows > code->box_rows) rows = code->box_rows;
+    *done = 0;
+    if (r->x[last] || rows < 2) return HONE_OK;
+    const int64_t columns = r->walk->piece / rows;
+    if (code->direct >= 0) r->reg[code->direct] = r->scratch + code->buffer[code->direct];
+    for (int64_t c = 0; c < row; c += columns) {
+        r->columns = row - c < columns ? row - c : columns;
+        r->x[last] = c;
+        HONE_TRY(execute(r, 0, code->n_ins + (code->direct >= 0), rows * r->columns));
+    }
+    r->columns = 0, r->x[last] = 0;
+    *done = rows * row;
+    return HONE_OK;
+}
+
 /* ---- the run --------------------------------------------------------------------------------------------------------------------- */
-hone_status hone_tilecode_run(const hone_tilecode *code, void *const *base, int64_t first, int64_t n, int64_t over, const float *acc, void *scratch) {
+hone_status hone_tilecode_run(const hone_tilecode *code, void *const *base, int64_t first, int64_t n, int64_t over, const float *acc,
+                              void *scratch) {
     if (n <= 0 || code->elements == 0) return HONE_OK;
     run r;
-    r.code = code, r.ops = code->ops, r.base = base, r.acc = acc, r.scratch = scratch, r.spare = r.scratch + code->spare, r.walk = &code->walk;
+    r.code = code, r.ops = code->ops, r.base = base, r.acc = acc, r.scratch = scratch, r.spare = r.scratch + code->spare,
+    r.walk = &code->walk, r.columns = 0;
     r.reg = (void **)(r.scratch + code->regs);
     r.now = (int64_t *)(r.scratch + code->forms);
     r.fixed = (int64_t *)(r.scratch + code->fixed);
     for (int k = 0; k < code->n_reg; k++) r.reg[k] = r.scratch + code->buffer[k];
     const int64_t most = code->mode == TILE_ALL && code->walk.piece > code->out.piece ? code->walk.piece : code->out.piece;
     for (int k = 0; k < code->n_constant; k++)
-        code->ops->fill[code->constant[k].width](n < most && code->mode != TILE_ALL ? n : most, r.reg[code->constant[k].reg], &code->constant[k].k);
+        code->ops->fill[code->constant[k].width](n < most && code->mode != TILE_ALL ? n : most, r.reg[code->constant[k].reg],
+                                                 &code->constant[k].k);
     r.fixed[0] = over;
     for (int k = 1; k < code->n_fixed; k++) r.fixed[k] = 0;
     set_forms(&r);
@@ -425,10 +476,22 @@ hone_status hone_tilecode_run(const hone_tilecode *code, void *const *base, int6
     seek(r.walk, first, r.x);
     const int last = r.walk->nd - 1;
     while (n > 0) {
+        if (code->box_rows) {
+            int64_t done;
+            HONE_TRY(boxes(&r, n, &done));
+            if (done) {
+                advance(r.walk, done, r.x);
+                n -= done;
+                continue;
+            }
+        }
         /* whole rows where they are short, even parts of one where they are long */
         int64_t m = n < r.walk->piece ? n : r.walk->piece;
         if (r.walk->ext[last] > r.walk->piece && m > r.walk->ext[last] - r.x[last]) m = r.walk->ext[last] - r.x[last];
-        if (code->direct >= 0) r.reg[code->direct] = (char *)base[code->direct_store->tensor] + place(&r, code->direct_store->form, r.walk->nd, r.x);
+        if (code->direct >= 0) {
+            r.reg[code->direct] = (char *)base[code->direct_store->tensor] + place(&r, code->direct_store->form, r.walk->nd, r.x);
+            if (code->direct_store->ahead) reach_for(r.reg[code->direct], (size_t)m * code->direct_store->bytes, 1);
+        }
         if (code->mode == TILE_MAP) HONE_TRY(execute(&r, 0, code->n_ins, m));
         else HONE_TRY(each_tile(&r, m));
         advance(r.walk, m, r.x);
