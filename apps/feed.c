@@ -178,6 +178,7 @@ static int feed_random(const hone_port *port, shape *s, int k, int seed, hone_fe
     if (rc) return rc;
     hone_status status = hone_tensor_create(port->dtype, s->dim, s->rank, &out->value);
     if (status) return hone_args_failed(status);
+    out->guessed = told[0] != 0;
     if (port->dtype != HONE_DTYPE_STRING) fill(out->value, (uint64_t)seed * 1000003u + (uint64_t)k);
     if (port->dtype == HONE_DTYPE_STRING) snprintf(out->from, sizeof out->from, "empty strings%s", told);
     else

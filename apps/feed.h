@@ -8,7 +8,8 @@
 typedef struct {
     hone_value *value;  /* NULL: an optional input left out */
     hone_value *source; /* owner of the bytes when `value` is a view of them, else NULL */
-    char from[256];     /* "three.npy", "random from -1 to 1, seed 0; batch = 1" */
+    bool guessed;       /* free dims were taken as 1 */
+    char from[256];     /* "three.npy", "random from -1 to 1, seed 0; 1 free dim of f32[batch, 8] taken as 1" */
 } hone_fed;
 
 typedef struct {

@@ -89,7 +89,11 @@ static int run_all(job *j) {
         hone_status s = hone_session_run(j->session, j->in, j->out);
         double took = hone_clock_ms() - began;
         if (s) {
+            bool guessed = false;
+            for (int k = 0; k < j->n_in; k++) guessed |= j->fed[k].guessed;
             hone_progress_end(&bar);
+            if (guessed && s == HONE_BAD_INPUT)
+                return hone_args_wrong("%s (free dims of the inputs were taken as 1: say others with --shape NAME=DIMS)", hone_error());
             return hone_args_failed(s);
         }
         if (r < 0) j->first_ms = took;
