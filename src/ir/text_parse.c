@@ -149,7 +149,7 @@ static hone_status read_type(reader *r, type *t) {
     if (!w.text) HONE_TRY(expect(r, '?'));
     else if (!(t->dtype = hone_dtype_named(w.text, (size_t)w.bytes))) return wrong(r, "there is no such element type");
     if (t->tag == HONE_TAG_TENSOR && take(r, '[')) HONE_TRY(read_dims(r, t));
-    if (t->rank > 0 && r->end - r->p > 7 && peek(r) == 'o') {
+    if (t->rank > 0 && peek(r) == 'o') {
         HONE_TRY(read_word(r, &w));
         if (!is(&w, "order")) return wrong(r, "only 'order(…)' may follow a type");
         t->layout.kind = HONE_LAYOUT_ORDER;
@@ -404,19 +404,19 @@ static const hone_program *find_op(const reader *r, const char *name) {
     if (dot && (size_t)(dot - name) < sizeof domain) memcpy(domain, name, (size_t)(dot - name));
     return hone_library_find(r->library, domain, dot ? dot + 1 : name);
 }
-typedef struct { words out; ids in, id; hone_vec(hone_attr) attr; hone_vec(hone_graph *) body; hone_vec(hone_node *) part; } draft;
+typedef struct { words out; ids in, id; hone_vec(hone_attr) attr; hone_vec(hone_graph *) body; } draft;
 
 static hone_status read_statement(reader *r, hone_graph *g);
 
-static hone_status read_parts(reader *r, hone_graph *g, draft *d) {
-    int before = g->node.n;
+/* fused(…) [ … ] is read as its parts: fusing is a pass's affair. */
+static hone_status read_fused(reader *r, hone_graph *g) {
+    word w;
+    HONE_TRY(expect(r, '['));
     if (++r->depth > MAX_BODIES) return wrong(r, "groups are nested too deeply");
     while (!take(r, ']')) HONE_TRY(read_statement(r, g));
     r->depth--;
-    for (int k = before; k < g->node.n; k++)
-        if (!hone_push(&d->part, g->node.at[k])) return no_memory();
-    g->node.n = before;
-    return d->part.n ? HONE_OK : wrong(r, "a fused group has no nodes");
+    if (peek(r) == '"') HONE_TRY(read_name(r, &w));
+    return expect(r, ';');
 }
 static hone_status read_call(reader *r, hone_graph *g, draft *d) {
     word op, name = {"", 0, true};
@@ -429,11 +429,7 @@ static hone_status read_call(reader *r, hone_graph *g, draft *d) {
     int own = d->in.n;
     if (take(r, ';')) HONE_TRY(read_operands(r, g, &d->in));
     HONE_TRY(expect(r, ')'));
-    if (fused) {
-        HONE_TRY(expect(r, '['));
-        HONE_TRY(read_parts(r, g, d));
-        p = d->part.at[d->part.n - 1]->program;
-    }
+    if (fused) return read_fused(r, g);
     if (take(r, '{') && !take(r, '}')) {
         do {
             hone_attr a;
@@ -448,15 +444,13 @@ static hone_status read_call(reader *r, hone_graph *g, draft *d) {
     HONE_TRY(expect(r, ';'));
     for (int k = 0; k < d->out.n; k++) {
         hone_vid id = -1;
-        if (fused && !is(d->out.at + k, "_")) id = hone_graph_find(g, d->out.at[k].text);
-        else if (!is(d->out.at + k, "_")) HONE_TRY(new_var(r, g, d->out.at + k, &id));
+        if (!is(d->out.at + k, "_")) HONE_TRY(new_var(r, g, d->out.at + k, &id));
         if (!hone_push(&d->id, id)) return no_memory();
     }
     hone_node *n = hone_graph_node(g, p, name.text, d->in.at, d->in.n, d->id.at, d->id.n);
     if (!n || !hone_node_attrs(g, n, d->attr.at, d->attr.n)) return no_memory();
-    n->n_capture = d->in.n - own, n->n_body = d->body.n, n->n_part = d->part.n;
+    n->n_capture = d->in.n - own, n->n_body = d->body.n;
     if (d->body.n && !(n->body = hone_arena_copy(g->arena, d->body.at, sizeof *d->body.at * (size_t)d->body.n))) return no_memory();
-    if (d->part.n && !(n->part = hone_arena_copy(g->arena, d->part.at, sizeof *d->part.at * (size_t)d->part.n))) return no_memory();
     return HONE_OK;
 }
 static hone_status read_constant(reader *r, hone_graph *g, const word *name) {
@@ -485,7 +479,6 @@ static hone_status read_statement(reader *r, hone_graph *g) {
     hone_vec_free(&d.id);
     hone_vec_free(&d.attr);
     hone_vec_free(&d.body);
-    hone_vec_free(&d.part);
     return s;
 }
 
