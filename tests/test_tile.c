@@ -339,7 +339,14 @@ static void test_epilogue(void **state) {
             base[t] = !strcmp(in->tensor[t].name, "b") ? b : !strcmp(in->tensor[t].name, "y") ? y : NULL; /* a is nowhere in memory */
         }
         hone_tilecode *code = NULL;
-        if (hone_tilecode_make(arena, in, 1, param, place, in->stage[0].tensor, &code)) fail_msg("%s", hone_fail_text());
+        for (int64_t calls = 0; !code; calls++) { /* with every allocation failing once */
+            assert_true(calls < 100);
+            hone_alloc_fail_after(calls);
+            const hone_status s = hone_tilecode_make(arena, in, 1, param, place, in->stage[0].tensor, &code);
+            assert_true(s == HONE_OK || s == HONE_NO_MEMORY);
+            assert_true((s == HONE_OK) == (code != NULL));
+        }
+        hone_alloc_fail_after(-1);
         void *scratch = hone_alloc(hone_tilecode_scratch(code));
         for (int64_t first = 0, n; first < I * K; first += n) {
             n = first + 50 < I * K ? 50 : I * K - first;

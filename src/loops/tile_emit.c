@@ -33,7 +33,10 @@ bool hone_tile_address(const maker *m, const hone_x *load, int64_t *d) {
         const hone_know *s = hone_know_of(&m->w, hone_know_sub(&m->w, load, k));
         if (s->kind != KNOW_VALUE && !hone_know_add(&m->w, d, s, stride)) return false;
     }
-    return true;
+    /* and no element's offset overflows, wherever the indices are */
+    __int128 reach = d[m->w.n_slot] < 0 ? -(__int128)d[m->w.n_slot] : d[m->w.n_slot];
+    for (int k = 0; k < m->w.n_slot; k++) reach += (d[k] < 0 ? -(__int128)d[k] : d[k]) * m->w.extent[k];
+    return reach < INT64_MAX / 2;
 }
 
 static int form(maker *m, const int64_t *affine) {
@@ -429,6 +432,7 @@ void hone_tile_emit_store(maker *m, int value, int ctype, hone_dtype raw) {
                          hone_tile_width_of(to));
         if (m->status) return;
         value = i.a, i.ctype = (uint8_t)to, i.width = m->regs.at[value].width;
+        i.convert = hone_ctype_dtype((hone_ctype)to) != t->dtype;
     }
     int64_t d[HONE_SLOTS + 1] = {0};
     if (!hone_tile_address(m, NULL, d)) {

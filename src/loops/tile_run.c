@@ -239,6 +239,10 @@ static void scatter(run *r, const hone_tile_ins *i, int64_t n) {
         r->ops->scatter[width_of(i->bytes)](n, base, off, ok, src);
         return;
     }
+    if (!i->convert) {
+        r->ops->merge[i->how][i->ctype](n, base, off, ok, src);
+        return;
+    }
     static const hone_fn join[] = {HONE_FN_add, HONE_FN_add, HONE_FN_mul, HONE_FN_max, HONE_FN_min};
     for (int64_t k = 0; k < n; k++) {
         if (ok && !ok[k]) continue;
