@@ -370,6 +370,8 @@ hone_status hone_node_infer(const hone_inferring *w, const hone_node *n, const h
         int q = k < p->n_out ? k : p->n_out - 1;
         if (out[k].tag == HONE_TAG_TENSOR && types[q]) out[k].dtype = types[q];
     }
+    for (int k = 0; k < p->n_out; k++) /* only the function itself knows */
+        variadic |= p->runs == HONE_RUNS_HOST && p->operand[p->n_in + k].of == HONE_OF_ANY;
     if (variadic || !tensors) return HONE_OK;
     const hone_instance *i = known;
     if (!i) HONE_TRY(hone_instances_get(w->instances, *call, &i));
@@ -404,7 +406,8 @@ hone_fact hone_fact_of_var(const hone_var *v) {
 }
 static void set_var(hone_var *v, const hone_fact *f) {
     if (v->value) return;
-    v->tag = f->tag, v->rank = f->rank;
+    if (f->dtype || f->rank >= 0 || f->tag) v->tag = f->tag; /* else what the model states stands */
+    v->rank = f->rank;
     if (f->dtype) v->dtype = f->dtype;
     memcpy(v->dim, f->dim, sizeof v->dim);
     v->contents = f->contents, v->n_content = f->n_content;
@@ -419,35 +422,53 @@ static void join(hone_fact *f, const hone_fact *o) { /* what two branches agree 
     f->contents = NULL, f->value = NULL;
 }
 /* Bodies: captures bring their facts, formal inputs what the op promises (for loops: nothing but dtypes, since shapes may change). */
-static hone_status infer_bodies(hone_graph *g, hone_node *n, const hone_inferring *w, const hone_fact *const *in, hone_fact *out, int depth) {
-    bool is_if = !strcmp(n->program->how, "if");
+static void enter_body(const hone_node *n, const hone_graph *body, const hone_fact *const *in) {
+    bool loop = !strcmp(n->program->how, "loop"), scan = !strcmp(n->program->how, "scan");
+    for (int k = 0; k < body->in.n; k++) {
+        hone_fact f = hone_fact_unknown;
+        if (k >= body->n_formal) { /* a capture */
+            int at = n->n_in - n->n_capture + (k - body->n_formal);
+            if (at < n->n_in) f = *in[at];
+        } else if (loop && k < 2) {
+            f = (hone_fact){.dtype = k ? HONE_DTYPE_BOOL : HONE_DTYPE_I64};
+        } else if ((loop || scan) && k < n->n_in - n->n_capture && n->in[k] >= 0) {
+            f.tag = in[k]->tag, f.dtype = in[k]->dtype;
+        }
+        if (f.tag != HONE_TAG_TENSOR || f.dtype || f.rank >= 0) set_var(body->var.at + body->in.at[k], &f);
+    }
+}
+static int branch_taken(const hone_fact *cond) { /* -1: not known */
+    if (cond->value && cond->value->tag == HONE_TAG_TENSOR && hone_value_count(cond->value) == 1) return hone_value_i64(cond->value, 0) ? 0 : 1;
+    return cond->n_content == 1 && hone_fact_numbers(cond) ? (cond->contents[0] ? 0 : 1) : -1;
+}
+static hone_status infer_bodies(hone_node *n, const hone_inferring *w, const hone_fact *const *in, hone_fact *out, int depth) {
+    bool is_if = !strcmp(n->program->how, "if"), loop = !strcmp(n->program->how, "loop"), seen = false;
+    int taken = is_if && n->n_in && n->n_body == 2 ? branch_taken(in[0]) : -1;
     for (int b = 0; b < n->n_body; b++) {
         hone_graph *body = n->body[b];
-        for (int k = 0; k < body->in.n; k++) {
-            hone_fact f = hone_fact_unknown;
-            hone_var *v = body->var.at + body->in.at[k];
-            if (k >= body->n_formal) { /* a capture */
-                int at = n->n_in - n->n_capture + (k - body->n_formal);
-                if (at < n->n_in) f = *in[at];
-            } else if (!strcmp(n->program->how, "loop") && k < 2) {
-                f = (hone_fact){.dtype = k ? HONE_DTYPE_BOOL : HONE_DTYPE_I64};
-            } else if (!strcmp(n->program->how, "loop") && k < n->n_in && n->in[k] >= 0) {
-                f = *in[k], f.contents = NULL, f.value = NULL;
-                f.rank = -1;
+        enter_body(n, body, in);
+        hone_status s = infer_graph(body, w, depth + 1);
+        if (s && (!is_if || b == taken || s == HONE_NO_MEMORY)) return s; /* what is wrong in a branch matters only if it is taken */
+        if (body->out.n < n->n_out + (loop ? 1 : 0)) return hone_fail(HONE_BAD_INPUT, "a body has %d outputs, the node %d", body->out.n, n->n_out);
+        for (int k = 0; k < n->n_out; k++) {
+            hone_fact f = hone_fact_of_var(body->var.at + body->out.at[k + (loop ? 1 : 0)]);
+            if (!is_if) { /* shapes may change from one turn to the next */
+                if (strcmp(n->program->how, "sequence_map")) out[k].tag = f.tag;
+                out[k].dtype = f.dtype;
+                continue;
             }
-            if (f.tag != HONE_TAG_TENSOR || f.dtype || f.rank >= 0) set_var(v, &f);
-        }
-        HONE_TRY(infer_graph(body, w, depth + 1));
-    }
-    for (int k = 0; is_if && k < n->n_out; k++)
-        for (int b = 0; b < n->n_body; b++) {
-            if (k >= n->body[b]->out.n) return hone_fail(HONE_BAD_INPUT, "a branch has %d outputs, the node %d", n->body[b]->out.n, n->n_out);
-            hone_fact f = hone_fact_of_var(n->body[b]->var.at + n->body[b]->out.at[k]);
-            f.value = NULL;
-            if (b == 0) out[k] = f;
+            if (taken >= 0 && b != taken) continue;
+            if (s) f = hone_fact_unknown;
+            if (!seen) out[k] = f;
             else join(out + k, &f);
+            if (taken >= 0 && f.value) {
+                int64_t count;
+                if (small_ints(&f) && contents_of(w->arena, &f, MAX_CONTENT, &out[k].contents, &count)) out[k].n_content = (int)count;
+            }
+            out[k].value = NULL;
         }
-    (void)g;
+        seen |= taken < 0 || b == taken;
+    }
     return HONE_OK;
 }
 static hone_status infer_graph(hone_graph *g, const hone_inferring *w, int depth) {
@@ -466,7 +487,7 @@ static hone_status infer_graph(hone_graph *g, const hone_inferring *w, int depth
         hone_call *c;
         hone_param *p;
         hone_status s = hone_node_infer(w, n, in, NULL, out, &i, &c, &p);
-        if (!s && n->n_body) s = infer_bodies(g, n, w, in, out, depth);
+        if (!s && n->n_body) s = infer_bodies(n, w, in, out, depth);
         if (s) return hone_fail_at(s, "node '%s' (%s): ", n->name, n->program->name);
         for (int q = 0; q < n->n_out; q++)
             if (n->out[q] >= 0) set_var(g->var.at + n->out[q], out + q);

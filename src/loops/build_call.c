@@ -175,20 +175,25 @@ static bool activate(builder *b, const hone_line *l) { /* true: all conditions c
     }
     return all;
 }
-static int first_group(builder *b, const hone_tree *t) { /* rank of the first group named in it; -1 */
-    if (!t) return -1;
+static int first_group(builder *b, const hone_tree *t, int deep) { /* rank of the first group named in it; -1. A dim's line may name its own group */
+    if (!t || deep > 8) return -1;
     if (t->kind == HONE_T_NAME && t->group) {
         int r = hone_build_rank(b, t->name);
         if (r >= 0) return r;
         const hone_line *l = hone_build_short(b, t->name, true);
-        if (l) return first_group(b, l->expr);
+        if (l) return first_group(b, l->expr, deep + 1);
     }
     for (int k = 0; k < t->n_arg; k++) {
-        int r = first_group(b, t->arg[k]);
+        int r = first_group(b, t->arg[k], deep);
         if (r >= 0) return r;
     }
-    int r = first_group(b, t->body);
-    return r >= 0 ? r : first_group(b, t->other);
+    int r = first_group(b, t->body, deep);
+    return r >= 0 ? r : first_group(b, t->other, deep);
+}
+static bool has_rank_line(const builder *b, const char *group) {
+    for (int k = 0; k < b->lines.n; k++)
+        if (b->lines.at[k]->kind == HONE_LINE_RANK && !strcmp(b->lines.at[k]->name, group)) return true;
+    return false;
 }
 /* One round of finding ranks; true when something new was found. */
 static bool find_ranks(builder *b) {
@@ -215,7 +220,7 @@ static bool find_ranks(builder *b) {
             set_rank(b, l->name, (int)v, l->line);
         }
         if (l->kind == HONE_LINE_DIM && l->group && hone_build_rank(b, l->name) < 0) {
-            int r = first_group(b, l->expr);
+            int r = first_group(b, l->expr, 0);
             if (r >= 0) set_rank(b, l->name, r, l->line);
         }
     }
@@ -248,7 +253,7 @@ static bool find_ranks(builder *b) {
     for (int k = 0; k < b->p->n_in; k++) /* broadcast groups: the longest of all that are given */
         for (int e = 0; e < b->p->operand[k].n_entry; e++) {
             const hone_entry *n = b->p->operand[k].entry + e;
-            if (!is_group(n) || !n->tilde || hone_build_rank(b, n->expr->name) >= 0) continue;
+            if (!is_group(n) || !n->tilde || hone_build_rank(b, n->expr->name) >= 0 || has_rank_line(b, n->expr->name)) continue;
             int most = 0;
             bool known = true;
             for (int o = 0; o < b->p->n_in; o++)

@@ -115,7 +115,7 @@ static hone_status bind_view(binder *b, level *l, int k, const hone_node *n, con
     if (n->program->runs == HONE_RUNS_VIEW && !strcmp(n->program->how, "bitcast")) HONE_TRY(make_dense(b, l, k, x));
     for (int q = 0; q < n->n_out; q++) {
         if (n->out[q] < 0) continue;
-        hone_bound_var y = {.fact = out[q], .at = HONE_AT_REF, .ref = x->ref};
+        hone_bound_var y = {.fact = out[q], .at = HONE_AT_REF, .slot = -1, .ref = x->ref};
         int64_t offset = 0;
         if (n->program->runs == HONE_RUNS_VIEW && !strcmp(n->program->how, "bitcast")) hone_dense_strides(&y.fact, y.stride);
         else if (!hone_view(n, in, x, out, q, y.stride, &offset)) {
