@@ -153,16 +153,6 @@ hone_status hone_node_call(const hone_inferring *w, const hone_node *n, const ho
             if (contents_of(w->arena, f, MAX_CONTENTS_OPERAND, &arg[k].content, &count)) arg[k].n_content = count;
         }
     }
-    if (p->runs == HONE_RUNS_VIEW && !strcmp(p->how, "transpose") && !hone_attr_find(n->attr, n->n_attr, "perm") && arg[0].rank >= 0) {
-        /* the default depends on the rank, which the row cannot say */
-        hone_attr *all = HONE_NEW_N(w->arena, hone_attr, n->n_attr + 1);
-        int64_t *perm = HONE_NEW_N(w->arena, int64_t, arg[0].rank + 1);
-        if (!all || !perm) return no_memory();
-        if (n->n_attr) memcpy(all, n->attr, sizeof *all * (size_t)n->n_attr);
-        for (int k = 0; k < arg[0].rank; k++) perm[k] = arg[0].rank - 1 - k;
-        all[n->n_attr] = (hone_attr){.name = "perm", .kind = HONE_ATTR_INTS, .n = arg[0].rank, .i = perm};
-        c->attr = all, c->n_attr = n->n_attr + 1;
-    }
     for (int k = 0; k < p->n_out; k++) arg[p->n_in + k] = (hone_arg){.present = k < n->n_out && n->out[k] >= 0, .rank = -1, .n_content = -1};
     *out = c;
     return HONE_OK;
