@@ -21,6 +21,12 @@ void hone_canon_chain(hone_edit *e) {
     if (mean) hone_edit_node(e, "Div", y, HONE_IN(v, hone_edit_like(e, n->in.n, n->in.at[0])), HONE_PLAIN);
 }
 
+/* ---- MeanVarianceNormalization: its axes written out, all but the channels' --------------------------------------------------------- */
+void hone_canon_mvn(hone_edit *e) {
+    static const int64_t axes[] = {0, 2, 3};
+    if (!hone_edit_attr(e, "axes")) hone_edit_set(e, hone_attr_of_ints(e->im, "axes", axes, 3));
+}
+
 /* ---- ConstantOfShape: the value as a scalar input --------------------------------------------------------------------------------- */
 void hone_canon_fill(hone_edit *e) {
     hone_draft *n = e->node;

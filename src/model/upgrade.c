@@ -72,6 +72,7 @@ static const struct {
     {"", "Max", 0, hone_canon_chain},
     {"", "Min", 0, hone_canon_chain},
     {"", "ConstantOfShape", 0, hone_canon_fill},
+    {"", "MeanVarianceNormalization", 0, hone_canon_mvn},
     {"", "Split", 0, hone_canon_split},
     {"", "RNN", 0, hone_canon_layout},
     {"", "GRU", 0, hone_canon_layout},
