@@ -150,19 +150,20 @@ static int64_t axes_count(builder *b, const char *at, int rank) {
     if (n) return n;
     return hone_attr_int(b->call->attr, b->call->n_attr, "noop_with_empty_axes", 0) ? 0 : rank;
 }
-static bool holds(builder *b, const hone_tree *cond, bool *known) { /* a condition, as far as it can be decided */
+static bool decided(builder *b, const hone_tree *t, double *v) { /* false: depends on what is not known yet */
     jmp_buf save;
     memcpy(&save, &b->fail, sizeof save);
-    double v = 0;
-    if (setjmp(b->fail)) { /* depends on what is not known yet */
-        *known = false;
-    } else {
-        int32_t x = hone_build_expr(b, cond, NULL, -1);
-        *known = hone_build_const(b, x, &v);
-    }
+    int depth = b->depth;
+    volatile bool known = false;
+    if (!setjmp(b->fail)) known = hone_build_const(b, hone_build_expr(b, t, NULL, -1), v);
     memcpy(&b->fail, &save, sizeof save);
-    b->not_yet = false, b->status = HONE_OK;
-    return v != 0;
+    b->not_yet = false, b->status = HONE_OK, b->depth = depth;
+    return known;
+}
+static bool holds(builder *b, const hone_tree *cond, bool *known) { /* a condition, as far as it can be decided */
+    double v = 0;
+    *known = decided(b, cond, &v);
+    return *known && v != 0;
 }
 static bool activate(builder *b, const hone_line *l) { /* true: all conditions could be decided */
     bool all = true;
@@ -201,17 +202,8 @@ static bool find_ranks(builder *b) {
     for (int k = 0; k < b->lines.n; k++) {
         const hone_line *l = b->lines.at[k];
         if (l->kind == HONE_LINE_RANK && hone_build_rank(b, l->name) < 0) {
-            jmp_buf save;
-            memcpy(&save, &b->fail, sizeof save);
-            double v = 0; /* read only where ok */
-            volatile bool ok = false;
-            if (!setjmp(b->fail)) {
-                int32_t x = hone_build_expr(b, l->expr, NULL, -1);
-                ok = hone_build_const(b, x, &v);
-            }
-            memcpy(&b->fail, &save, sizeof save);
-            b->not_yet = false, b->status = HONE_OK;
-            if (!ok) continue;
+            double v = 0;
+            if (!decided(b, l->expr, &v)) continue;
             if (v < 0) { /* counts from the end of the operand that holds the group */
                 for (int o = 0; o < b->p->n_in && v < 0; o++)
                     for (int e = 0; e < b->p->operand[o].n_entry; e++)

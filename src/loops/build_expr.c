@@ -15,7 +15,7 @@ static bool equal(const builder *b, const hone_x *p, const hone_x *q) {
     if (p->kind != q->kind || p->type != q->type || p->flat != q->flat || p->fn != q->fn || p->a != q->a || p->c != q->c || p->k.u64 != q->k.u64) return false;
     if (p->kind != HONE_X_LOAD) return p->b == q->b;
     int n = p->flat ? 1 : b->tensor.at[p->a].rank;
-    return !memcmp(b->list.at + p->b, b->list.at + q->b, sizeof(int32_t) * (size_t)n);
+    return n == 0 || !memcmp(b->list.at + p->b, b->list.at + q->b, sizeof(int32_t) * (size_t)n);
 }
 static uint32_t hash_load(const builder *b, const hone_x *x) {
     hone_x y = *x;
