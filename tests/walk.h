@@ -58,6 +58,8 @@ static hone_status walk_call_make(walk_call *w, const hone_program *p, const hon
     if (p->n_in + p->n_out > WALK_MAX || n_in > p->n_in || n_out > p->n_out) return hone_fail(HONE_BAD_INPUT, "%s: %d inputs and %d outputs do not fit its row", p->name, n_in, n_out);
     for (int k = 0; k < p->n_in + p->n_out; k++) w->arg[k] = (hone_arg){.rank = -1, .n_content = -1};
     for (int k = 0; k < n_in; k++)
+        if (in[k] && in[k]->tag != HONE_TAG_TENSOR) return hone_fail(HONE_BAD_INPUT, "%s: input %d is no tensor", p->name, k);
+    for (int k = 0; k < n_in; k++)
         if (in[k]) walk_arg(w, p->operand + k, in[k], w->arg + k);
     for (int k = 0; k < n_out; k++) w->arg[p->n_in + k].present = want ? want[k] : true;
     w->call = (hone_call){.program = p, .attr = attr, .n_attr = n_attr, .arg = w->arg};
@@ -93,7 +95,7 @@ static hone_status walk_call_make(walk_call *w, const hone_program *p, const hon
             if (!hone_count_of(dim, rank, &n) || n > WALK_LARGEST) return hone_fail(HONE_BAD_INPUT, "%s: output '%s' is too large for a test", p->name, x->name);
             HONE_TRY(hone_value_tensor(x->dtype, dim, rank, &v));
             w->out[k] = v;
-            if (x->dtype != HONE_DTYPE_STRING) memset(v->data, 0xa5, v->data ? v->bytes : 0);
+            if (x->dtype != HONE_DTYPE_STRING && v->data) memset(v->data, 0xa5, v->bytes);
             w->bytes[t] = v->bytes;
         } else v = in[x->operand];
         int64_t n = 1;
@@ -183,6 +185,10 @@ static hone_status walk_node(const walker *walk, const hone_node *n, hone_value 
     const hone_program *p = n->program;
     bool strings = false, want[WALK_MAX] = {false};
     for (int k = 0; k < n->n_in; k++) strings |= in[k] && in[k]->dtype == HONE_DTYPE_STRING;
+    if (n->n_in == 1 && n->n_out == 1 && in[0] && in[0]->tag != HONE_TAG_TENSOR && !strcmp(p->name, "Identity")) { /* of a sequence, say */
+        out[0] = hone_value_hold(in[0]);
+        return HONE_OK;
+    }
     const hone_attr *to = hone_attr_find(n->attr, n->n_attr, "to");
     strings |= to && to->kind == HONE_ATTR_TYPE && to->i[0] == HONE_DTYPE_STRING;
     const char *host = p->runs == HONE_RUNS_HOST || p->runs == HONE_RUNS_CONTROL ? p->how : strings ? p->how_strings : NULL;
