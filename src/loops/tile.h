@@ -24,4 +24,6 @@ size_t hone_tilecode_scratch(const hone_tilecode *); /* bytes a thread, 64-byte 
    acc: n values, or NULL. */
 hone_status hone_tilecode_run(const hone_tilecode *, void *const *base, int64_t first, int64_t n, int64_t over, const float *acc,
                               void *scratch) HONE_CHECKED;
+/* All stages, on this thread; temporaries must be placed. Falls back to the interpreter. */
+hone_status hone_tile_all(const hone_instance *, const hone_param *, const hone_place *tensor) HONE_CHECKED;
 #endif

@@ -91,6 +91,7 @@ struct hone_tilecode {
     int n_constant;
     int direct;                        /* register that is the target's memory itself (flat store of MAP), or -1 */
     const hone_tile_ins *direct_store; /* it still stands behind the last instruction */
+    bool streams;                      /* MAP: the target is larger than caches are, and written past them */
     int64_t box_rows;                  /* MAP: tiles are boxes of this many rows, because a load runs across them; 0: stretches */
     /* the reduction */
     hone_reduce reduce;

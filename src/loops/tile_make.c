@@ -233,33 +233,34 @@ static void finish(maker *m, hone_tilecode *code) {
     for (int f = 0; f < m->n_fixed; f++) ext[f] = m->fixed_slot[f] < 0 ? 1 : m->w.extent[m->fixed_slot[f]];
     code->fixed_ext = ext, code->n_fixed = m->n_fixed;
 
-    /* A flat store of what one instruction has just computed: that instruction writes to the tensor itself. */
-    code->direct = -1;
-    if (code->mode == TILE_MAP && code->n_ins > 1) {
-        const hone_tile_ins *store = ins + code->n_ins - 1;
-        int def = -1, uses = 0;
-        for (int k = 0; k + 1 < code->n_ins; k++) {
-            if (ins[k].dst == store->a) def = k;
-            uses += ins[k].a == store->a || ins[k].b == store->a || ins[k].c == store->a;
-        }
-        if (store->kind == TILE_STORE && store->flat && !store->convert && def >= 0 && !uses && ins[def].kind != TILE_ACC) {
-            ins[def].keep = true;
-            code->direct = store->a, code->direct_store = store, code->n_ins--;
-        }
-    }
-    for (int k = 0; k < m->ins.n; k++)
-        ins[k].ahead = ins[k].flat && !ins[k].level && code->walk.n > (1 << 20) / (ins[k].bytes ? ins[k].bytes : 1);
-    code->ins = ins;
-
     /* A load whose memory runs across the rows: see boxes() in tile_run.c. */
     bool across = false, own = false;
     for (int k = 0; k < code->n_ins; k++) {
+        ins[k].ahead = ins[k].flat && !ins[k].level && code->walk.n > (1 << 20) / (ins[k].bytes ? ins[k].bytes : 1);
         own = own || ins[k].kind == TILE_ACC;
         if (ins[k].kind != TILE_LOAD || ins[k].level || ins[k].n_bound) continue;
         const int64_t *coef = code->form[ins[k].form].coef + code->walk.nd - 2;
         across = across || (llabs(coef[0]) == ins[k].bytes && llabs(coef[1]) >= 64);
     }
     if (code->mode == TILE_MAP && across && !own) code->box_rows = 32;
+
+    /* A flat store of what one instruction has just computed: that instruction writes to the tensor itself. What no cache will hold until
+       it is read again is written past the caches instead. */
+    code->direct = -1;
+    const hone_tile_ins *store = ins + code->n_ins - 1;
+    if (code->mode == TILE_MAP && store->kind == TILE_STORE && store->flat && !store->convert) {
+        int def = -1, uses = 0;
+        for (int k = 0; k + 1 < code->n_ins; k++) {
+            if (ins[k].dst == store->a) def = k;
+            uses += ins[k].a == store->a || ins[k].b == store->a || ins[k].c == store->a;
+        }
+        code->streams = !code->box_rows && code->walk.n >= (16 << 20) / store->bytes;
+        if (!code->streams && def >= 0 && !uses && ins[def].kind != TILE_ACC) {
+            ins[def].keep = true;
+            code->direct = store->a, code->direct_store = store, code->n_ins--;
+        }
+    }
+    code->ins = ins;
 
     int64_t cost = 1;
     for (int k = 0; k < code->n_ins; k++) cost += ins[k].level == 0;

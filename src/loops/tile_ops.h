@@ -22,6 +22,8 @@ typedef struct {
     void (*scatter[4])(int64_t n, char *base, const int64_t *off, const int32_t *ok, const void *s); /* in order */
     /* the element at base + off[k] joined with s[k], in order; by hone_store (SET: none) and type, storage as the compute type's */
     void (*merge[HONE_STORE_MIN + 1][HONE_CTYPES])(int64_t n, char *base, const int64_t *off, const int32_t *ok, const void *s);
+    void (*stream)(size_t bytes, void *d, const void *s); /* past the caches; visible to others after `settle` */
+    void (*settle)(void);
     void (*iota)(int64_t n, int64_t *d, int64_t start, int64_t step);
     void (*muladd)(int64_t n, int64_t *d, const int64_t *a, const int64_t *b, int64_t k);     /* a + b*k, wrapping */
     void (*inside)(int64_t n, int32_t *d, const int32_t *ok, const int64_t *at, int64_t dim); /* ok (NULL: 1) and 0 <= at < dim */

@@ -209,7 +209,8 @@ static void gather(run *r, const hone_tile_ins *i, int64_t n) {
 
 /* ---- stores ---------------------------------------------------------------------------------------------------------------------- */
 static void send(const run *r, const hone_tile_ins *i, char *dst, const char *src, int64_t n, int64_t stride) {
-    if (!i->convert && stride == i->bytes) memcpy(dst, src, (size_t)n << i->width);
+    if (!i->convert && stride == i->bytes && r->code->streams) r->ops->stream((size_t)n << i->width, dst, src);
+    else if (!i->convert && stride == i->bytes) memcpy(dst, src, (size_t)n << i->width);
     else if (!i->convert) r->ops->spread[i->width](n, dst, stride, src);
     else if (stride == i->bytes) hone_dtype_store_n((hone_dtype)i->dtype, dst, (hone_ctype)i->ctype, src, (size_t)n, i->saturate);
     else {
@@ -502,5 +503,6 @@ hone_status hone_tilecode_run(const hone_tilecode *code, void *const *base, int6
         if (r.acc) r.acc += m;
         n -= m;
     }
+    if (code->streams) code->ops->settle();
     return HONE_OK;
 }
