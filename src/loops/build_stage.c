@@ -42,7 +42,7 @@ static int32_t final(builder *b, int32_t x, int type) { /* type -1: its own */
 
 /* ---- indices ------------------------------------------------------------------------------------------------------------------------ */
 static int32_t upper_dim(builder *b, const char *name, int member, int line) {
-    char *up = hone_arena_textn(b->heap, name, strlen(name));
+    char *up = hone_arena_textn(b->arena, name, strlen(name)); /* may become a parameter's name */
     if (!up) hone_build_memory(b);
     for (char *p = up; *p; p++) *p = (char)toupper((unsigned char)*p);
     const hone_attr_spec *s = hone_build_attr(b, up);
@@ -543,6 +543,11 @@ hone_status hone_instance_key(hone_arena *a, const hone_call *c, const char **ou
         if (g->present && k < b->p->n_in) hone_text_put(&t, ":%d", g->rank); /* broadcasting drops leading subscripts */
         if (g->present && k < b->p->n_in && b->p->operand[k].contents) hone_text_put(&t, "#%lld", (long long)g->n_content);
     }
+    for (int k = 1; k < b->ranks.n; k++) /* by name: in which order they were found is no matter */
+        for (int q = k; q > 0 && strcmp(b->ranks.at[q].name, b->ranks.at[q - 1].name) < 0; q--) {
+            group_rank swap = b->ranks.at[q];
+            b->ranks.at[q] = b->ranks.at[q - 1], b->ranks.at[q - 1] = swap;
+        }
     for (int k = 0; k < b->ranks.n; k++) hone_text_put(&t, " %s%d", b->ranks.at[k].name, b->ranks.at[k].rank);
     for (int k = 0; k < c->n_attr; k++) {
         const hone_attr *at = c->attr + k;

@@ -207,6 +207,9 @@ static hone_number eval(const solving *v, int32_t x) {
                 if (a[r].real && !a[1 - r].real && hone_dim_is_symbolic(a[1 - r].i) && (e->fn == HONE_FN_mul || r == 1) && a[r].f == floor(a[r].f) && fabs(a[r].f) < 1e9 && a[r].f > 0)
                     return whole(e->fn == HONE_FN_mul ? hone_dim_mul(v->c->dims, a[1 - r].i, (hone_dim)a[r].f) : HONE_DIM_UNKNOWN);
             }
+            bool open = false; /* symbolically, NaN is what is not known yet, and so is what it is compared with */
+            for (int k = 0; k < n; k++) open |= isnan(as_real(a[k]));
+            if (open && v->c->dims && hone_fns[e->fn].result == 'B') return whole(HONE_DIM_UNKNOWN);
             return real_fn((hone_fn)e->fn, a, n);
         }
         if (hone_fns[e->fn].types == 'F' && (e->fn == HONE_FN_floor || e->fn == HONE_FN_ceil || e->fn == HONE_FN_round || e->fn == HONE_FN_trunc)) return a[0];
