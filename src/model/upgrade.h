@@ -15,9 +15,11 @@ hone_upgrade_fn hone_up_broadcast, hone_up_prelu, hone_up_cast, hone_up_batch_no
     hone_up_scan, hone_up_label_encoder;
 /* canon.c: one of several ways that the newest version still allows */
 hone_upgrade_fn hone_canon_chain, hone_canon_fill, hone_canon_mvn, hone_canon_split, hone_canon_layout, hone_canon_attention, hone_canon_rotary,
-    hone_canon_resize, hone_canon_optimizer;
+    hone_canon_resize, hone_canon_optimizer, hone_canon_image;
 /* einsum.c: in terms of other ops */
 hone_upgrade_fn hone_canon_einsum;
+/* gradient.c: likewise */
+hone_upgrade_fn hone_canon_gradient;
 /* flex.c: FlexAttention. `modify` writes the body of that name out, applied to x, and returns its result; x where there is no such body. */
 typedef hone_vid hone_onnx_modify(void *context, const char *body, hone_vid x);
 void hone_onnx_flex_attention(hone_edit *, hone_onnx_modify *, void *context);
