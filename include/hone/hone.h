@@ -89,6 +89,7 @@ typedef struct {
     int threads;       /* 0: all cores */
     int plans;         /* plans kept for different shapes, least recently used goes first; 0: 64 */
     int interpret;     /* 1: run everything by the interpreter, the definition: slow, for comparing */
+    int profile;       /* 1: time each step, on one thread; report "steps" then has ns and runs */
 } hone_options;
 HONE_API void hone_options_default(hone_options *);
 HONE_API hone_status hone_session_create(const hone_model *, const hone_options * /* or NULL */, hone_session **out);

@@ -28,6 +28,7 @@ struct hone_step {
     size_t scratch_bytes;   /* a thread */
     hone_tile_fn *tile;
     const void *data;
+    uint64_t ns, runs;      /* where a session profiles */
 };
 typedef struct {            /* a piece of the arena */
     int64_t bytes, at;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    evaluate: see evaluate.h. Rows with a program go through the interpreter, the definition; views that only move bytes are moved here, because models turn
    whole weights around and the interpreter would take seconds for them. */
+#include "loops/tile.h"
 #include "passes/evaluate.h"
 
 #include <string.h>
@@ -163,7 +164,7 @@ static bool interpret(work *w) {
     hone_place *place = HONE_NEW_N(w->e->arena, hone_place, i->n_tensor + 1);
     bool ok = place != NULL;
     for (int t = 0; ok && t < i->n_tensor; t++) ok = i->tensor[t].role == HONE_ROLE_TEMP ? place_temporary(w, t, place + t) : place_value(w, t, place + t);
-    ok = ok && hone_interpret(i, w->param, place) == HONE_OK;
+    ok = ok && hone_tile_all(i, w->param, place) == HONE_OK;
     for (int t = 0; place && t < i->n_tensor; t++)
         if (i->tensor[t].role == HONE_ROLE_TEMP) hone_free(place[t].at);
     return ok;

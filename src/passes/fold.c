@@ -8,7 +8,7 @@
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
-static const double most_work = 2e7, all_work = 1e8; /* scalar operations: the interpreter takes some 50 ns each */
+static const double most_work = 5e8, all_work = 2e9; /* scalar operations: tile code takes about one ns each */
 static const int64_t most_bytes = 64 << 20, most_growth = 8 << 20 /* the pass runs twice: 16 MB in all */, most_spread = 1 << 16;
 
 typedef struct { hone_passing *pass; hone_evaluating eval; const hone_program *identity; int64_t growth; } folding;
@@ -46,8 +46,7 @@ static bool worth(const folding *f, const hone_graph *g, const hone_node *n, int
     if (hone_program_random(n->program)) return false;
     *freed = in;
     bool spread = n->program->runs == HONE_RUNS_VIEW && !strcmp(n->program->how, "expand") && out > most_spread && out > in; /* free as a view */
-    bool widens = !strcmp(n->program->name, "DequantizeLinear") && n->n_in && g->var.at[n->in[0]].value && out > (int64_t)g->var.at[n->in[0]].value->bytes;
-    return !spread && !widens && out - in <= most_growth - f->growth;
+    return !spread && out - in <= most_growth - f->growth;
 }
 /* Numbers that infer.c found out, though not all inputs are constants (the shape of an input). */
 static bool settle(folding *f, hone_graph *g, hone_node *n) {

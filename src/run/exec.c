@@ -169,10 +169,12 @@ static void failed(teaming *t, const hone_step *s, hone_status st) {
 }
 static void serial_step(teaming *t, const hone_step *s, void *scratch) {
     hone_status st = HONE_OK;
+    uint64_t begun = t->e->options.profile ? hone_clock_ns() : 0;
     if (s->host) st = run_host(t->e, s);
     else
         for (int64_t k = 0; k < s->tiles && !st; k++) st = s->tile(s, t->e->base, k, scratch);
     if (st) failed(t, s, st);
+    if (begun) ((hone_step *)s)->ns += hone_clock_ns() - begun, ((hone_step *)s)->runs++; /* one thread, and the plan is this session's */
 }
 static void member(void *arg, int me, int members) {
     teaming *t = arg;
@@ -215,7 +217,7 @@ static hone_status run_steps(hone_exec *e, const hone_plan *p) {
     int threads = e->options.threads > 0 ? e->options.threads : hone_cores();
     bool wide = false;
     for (int k = 0; k < p->n_step && !wide; k++) wide = !p->step[k].serial;
-    if (!wide) threads = 1;
+    if (!wide || e->options.profile) threads = 1;
     HONE_TRY(grow(&e->scratch.at, &e->scratch.bytes, ((p->scratch_bytes + 63) / 64 * 64) * (size_t)threads + 64));
     teaming t = {.e = e, .p = p};
     pthread_mutex_init(&t.lock, NULL);

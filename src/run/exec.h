@@ -5,12 +5,11 @@
 #include "plan/plan.h"
 
 typedef struct hone_exec hone_exec;
-typedef struct { int threads, plans; bool interpret; } hone_exec_options;
+typedef struct { int threads, plans; bool interpret, profile; } hone_exec_options;
 hone_status hone_exec_create(const hone_compiled *, const hone_exec_options *, hone_exec **out) HONE_CHECKED;
 void hone_exec_destroy(hone_exec *);
 /* in[k]: dense values, NULL where an optional one is left out. out[k]: NULL, or a tensor to be filled; receives references. */
 hone_status hone_exec_run(hone_exec *, hone_value *const *in, hone_value **out) HONE_CHECKED;
 const hone_plan *hone_exec_last(const hone_exec *); /* the first stretch of the last run; NULL before any */
 int hone_exec_plans(const hone_exec *);
-void hone_exec_profile(hone_exec *, uint64_t *ns /* one a step of the last plan, or NULL */, int n);
 #endif

@@ -74,7 +74,7 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
     hone_session *s = hone_alloc(sizeof *s);
     if (!s) return hone_fail(HONE_NO_MEMORY, "no memory for a session");
     hone_exec_options e = {0};
-    if (o) e = (hone_exec_options){o->threads, o->plans, o->interpret != 0};
+    if (o) e = (hone_exec_options){o->threads, o->plans, o->interpret != 0, o->profile != 0};
     s->model = m;
     hone_status st = hone_exec_create(m->compiled, &e, &s->exec);
     if (st) { hone_free(s); return st; }

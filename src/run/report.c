@@ -123,7 +123,7 @@ hone_status hone_session_report(const hone_session *s, const char *topic, char *
                 hone_text_json(&t, q->step[k].of ? q->step[k].of->name : "");
                 hone_text_put(&t, ", \"op\": ");
                 hone_text_json(&t, q->step[k].of ? q->step[k].of->program->name : "");
-                hone_text_put(&t, ", \"tactic\": \"%s\", \"tiles\": %lld}", q->step[k].tactic, (long long)q->step[k].tiles);
+                hone_text_put(&t, ", \"tactic\": \"%s\", \"tiles\": %lld, \"ns\": %llu, \"runs\": %llu}", q->step[k].tactic, (long long)q->step[k].tiles, (unsigned long long)q->step[k].ns, (unsigned long long)q->step[k].runs);
                 any = true;
             }
         hone_text_put(&t, "]");

@@ -8,11 +8,12 @@ bool hone_affine_slots(const hone_cpu_call *c, int stage, hone_slots_of *out) {
     const hone_stage *s = c->instance->stage + stage;
     int n = s->n_index + s->n_reduce;
     if (n > MAX_SLOTS) return false;
-    out->n_domain = s->n_index, out->n = n;
+    out->n_domain = s->n_index, out->n = n, out->over = -1;
     for (int k = 0; k < n; k++) {
         out->id[k] = c->instance->list[s->index0 + k];
         out->extent[k] = c->param[c->instance->index[out->id[k]].extent].i;
         if (out->extent[k] <= 0) return false;
+        if (s->over >= 0 && out->id[k] == s->over_index) out->over = k, out->extent[k] = 1;
     }
     return true;
 }
@@ -58,12 +59,14 @@ void hone_affine_range(const hone_slots_of *slots, const hone_affine *a, int64_t
     *lo = *hi = a->c;
     for (int k = 0; k < slots->n; k++) *(a->k[k] < 0 ? lo : hi) += a->k[k] * (slots->extent[k] - 1);
 }
-bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int32_t x, hone_affine_load *out) {
+bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int32_t x, hone_affine_load *out, hone_affine_load *first) {
     const hone_instance *in = c->instance;
     const hone_x *e = in->x + x;
+    first->tensor = -1;
     if (e->kind != HONE_X_LOAD || e->flat || in->tensor[e->a].dtype != HONE_DTYPE_F32) return false;
     *out = (hone_affine_load){.tensor = e->a};
-    bool zero = e->c >= 0 && in->x[e->c].kind == HONE_X_CONST && in->x[e->c].k.f32 == 0;
+    const hone_x *other = e->c >= 0 ? in->x + e->c : NULL;
+    bool zero = other && other->kind == HONE_X_CONST && other->k.f32 == 0;
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
         hone_affine s;
         if (!hone_affine_expr(c, slots, in->list[e->b + k], &s)) return false;
@@ -71,6 +74,13 @@ bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int
         hone_affine_range(slots, &s, &lo, &hi);
         out->at.c += s.c * step;
         for (int q = 0; q < slots->n; q++) out->at.k[q] += s.k[q] * step;
+        if (slots->over >= 0 && s.k[slots->over]) { /* t, or t - 1 with something else for step 0 */
+            if (s.k[slots->over] != 1 || lo != hi) return false;
+            if (s.c == 0) continue;
+            hone_affine_load none;
+            if (s.c != -1 || !other || first->tensor >= 0 || !hone_affine_of_load(c, slots, e->c, first, &none) || none.tensor >= 0) return false;
+            continue;
+        }
         if (lo >= 0 && hi < size) continue;
         if (!zero || out->n_bounded == MAX_BOUNDED) return false;
         out->bounded[out->n_bounded] = s, out->size[out->n_bounded++] = size;

@@ -125,15 +125,20 @@ static bool analyse(hone_steps *s, const hone_cpu_call *c, int stage, hone_contr
     hone_affine_load l[2];
     if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || in->x[st->value].type != HONE_F32) return false;
     if (!hone_affine_slots(c, stage, &d->slots) || !factors(c, st->value, load, &n_load, &alpha) || n_load != 2) return false;
-    if (!hone_affine_of_load(c, &d->slots, load[0], l) || !hone_affine_of_load(c, &d->slots, load[1], l + 1)) return false;
+    hone_affine_load first[2];
+    if (!hone_affine_of_load(c, &d->slots, load[0], l, first) || !hone_affine_of_load(c, &d->slots, load[1], l + 1, first + 1)) return false;
     const hone_slots_of *w = &d->slots;
     /* B knows the last index that is longer than 1 */
     int last = w->n_domain - 1, b = -1;
     while (last > 0 && w->extent[last] == 1) last--;
     if (last < 0) return false;
     if (knows(l, last) != knows(l + 1, last)) b = knows(l + 1, last) ? 1 : 0;
-    if (b < 0 || l[1 - b].n_bounded) return false;
-    d->a = l[1 - b], d->b = l[b], d->alpha = (float)alpha;
+    if (b < 0 || l[1 - b].n_bounded || first[b].tensor >= 0 || (first[1 - b].tensor >= 0 && first[1 - b].n_bounded)) return false;
+    d->a = l[1 - b], d->b = l[b], d->a_first = first[1 - b], d->alpha = (float)alpha;
+    if (w->over >= 0) d->over_a = d->a.at.k[w->over], d->over_b = d->b.at.k[w->over], d->over_out = c->tensor[st->tensor].stride[w->over];
+    if (d->a_first.tensor >= 0) /* the same walk over another tensor */
+        for (int k = 0; k < w->n; k++)
+            if (k != w->over && w->extent[k] > 1 && d->a_first.at.k[k] != d->a.at.k[k]) return false;
     int from = last;
     while (from > 0 && (w->extent[from - 1] == 1 || (knows(&d->b, from - 1) && !knows(&d->a, from - 1)))) from--;
     while (from < last && w->extent[from] == 1) from++;
@@ -177,7 +182,7 @@ static bool analyse(hone_steps *s, const hone_cpu_call *c, int stage, hone_contr
 static bool is_epilogue(const hone_cpu_call *c, int stage) {
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + stage, *n = s + 1;
-    if (stage + 1 >= in->n_stage || in->tensor[s->tensor].role != HONE_ROLE_TEMP || n->reduce || n->over >= 0 || !n->distinct || n->how) return false;
+    if (stage + 1 >= in->n_stage || in->tensor[s->tensor].role != HONE_ROLE_TEMP || n->reduce || n->over >= 0 || n->how) return false;
     if (n->n_index != s->n_index || memcmp(in->list + n->index0, in->list + s->index0, sizeof(int32_t) * (size_t)s->n_index)) return false;
     if (!(hone_cpu_uses(in, stage + 1) >> s->tensor & 1)) return false;
     for (int k = stage + 2; k < in->n_stage; k++)
@@ -193,6 +198,47 @@ static bool is_epilogue(const hone_cpu_call *c, int stage) {
     }
     return true;
 }
+/* Where rows of sums go when they are the result itself: plain floats in a row. */
+static hone_status place_rows(hone_steps *s, const hone_cpu_call *c, int stage, hone_contract *d, bool *fits) {
+    const hone_stage *st = c->instance->stage + stage;
+    const hone_tensor *t = c->instance->tensor + st->tensor;
+    *fits = false;
+    if (t->dtype != HONE_DTYPE_F32) return HONE_OK;
+    int64_t step = 1;
+    for (int k = d->slots.n_domain - 1; k >= 0; k--) {
+        bool in_n = d->n_n && k >= d->group_n[0];
+        if (in_n && d->slots.extent[k] > 1 && c->tensor[st->tensor].stride[k] != step) return HONE_OK;
+        if (in_n) step *= d->slots.extent[k];
+    }
+    hone_affine out = {0};
+    for (int k = 0; k < d->slots.n_domain; k++) out.k[k] = c->tensor[st->tensor].stride[k];
+    int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
+    for (int k = 0; k < d->slots.n_domain; k++) {
+        if (d->n_n && k >= d->group_n[0]) continue;
+        if (knows(&d->a, k) && !knows(&d->b, k)) group_m[nm++] = k;
+        else group_b[nb++] = k;
+    }
+    d->at_m_out = table(s->arena, &d->slots, group_m, nm, &out), d->at_batch_out = table(s->arena, &d->slots, group_b, nb, &out);
+    if (!d->at_m_out || !d->at_batch_out) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    *fits = true;
+    return HONE_OK;
+}
+hone_status hone_contract_over(hone_steps *s, const hone_cpu_call *c, int stage, hone_contract **out, int64_t *tiles, size_t *scratch_bytes) {
+    *out = NULL;
+    if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM) return HONE_OK;
+    hone_contract *d = HONE_NEW(s->arena, hone_contract);
+    bool depthwise = false, fits = false;
+    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!analyse(s, c, stage, d, &depthwise)) return HONE_OK;
+    d->kernel = hone_gemm_f32_best(), d->mr = d->kernel->mr, d->nr = d->kernel->nr, d->out = c->instance->stage[stage].tensor;
+    HONE_TRY(place_rows(s, c, stage, d, &fits));
+    if (!fits || !(d->packed_b = prepack(c, d, false, &d->b)) || d->over_b) return HONE_OK; /* weights known ahead: the only case worth it */
+    choose_blocks(d);
+    hone_step step = {0};
+    hone_contract_step(d, &step);
+    *tiles = step.tiles, *scratch_bytes = step.scratch_bytes, *out = d;
+    return HONE_OK;
+}
 hone_status hone_cpu_contract(hone_steps *s, const hone_cpu_call *c, int stage, int *end, bool *done) {
     *done = false;
     if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM) return HONE_OK;
@@ -203,34 +249,17 @@ hone_status hone_cpu_contract(hone_steps *s, const hone_cpu_call *c, int stage, 
     d->kernel = hone_gemm_f32_best();
     d->mr = d->kernel->mr, d->nr = d->kernel->nr;
     const hone_stage *st = c->instance->stage + stage;
-    bool epilogue = is_epilogue(c, stage);
-    if (!epilogue) { /* the sums are the result: rows of N must be plain floats in a row */
-        const hone_tensor *t = c->instance->tensor + st->tensor;
-        if (t->dtype != HONE_DTYPE_F32) return HONE_OK;
-        int64_t step = 1;
-        for (int k = d->slots.n_domain - 1; k >= 0; k--) {
-            bool in_n = d->n_n && k >= d->group_n[0];
-            if (in_n && d->slots.extent[k] > 1 && c->tensor[st->tensor].stride[k] != step) return HONE_OK;
-            if (in_n) step *= d->slots.extent[k];
-        }
-        hone_affine out = {0};
-        for (int k = 0; k < d->slots.n_domain; k++) out.k[k] = c->tensor[st->tensor].stride[k];
-        int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
-        for (int k = 0; k < d->slots.n_domain; k++) {
-            if (d->n_n && k >= d->group_n[0]) continue;
-            if (knows(&d->a, k) && !knows(&d->b, k)) group_m[nm++] = k;
-            else group_b[nb++] = k;
-        }
-        d->at_m_out = table(s->arena, &d->slots, group_m, nm, &out), d->at_batch_out = table(s->arena, &d->slots, group_b, nb, &out);
-        if (!d->at_m_out || !d->at_batch_out) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    }
+    bool epilogue = is_epilogue(c, stage), fits = true;
+    if (!epilogue) HONE_TRY(place_rows(s, c, stage, d, &fits));
+    if (!fits) return HONE_OK;
     if (depthwise) {
         if (!hone_contract_depthwise(d)) return HONE_OK;
     } else {
         double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
         d->packed_b = prepack(c, d, false, &d->b);
         d->packed_a = d->packed_b && d->m < 2 * d->mr ? NULL : prepack(c, d, true, &d->a);
-        if (work < 512 || (d->m < 4 && !d->packed_b) || d->k < 2) return HONE_OK; /* packing would cost more than it saves */
+        bool walks = d->run_step == 1 || d->b.n_bounded; /* B's columns lie in a row: packing is copying */
+        if (work < 512 || (d->m < 4 && !d->packed_b && !walks) || (d->m == 1 && !d->packed_b && d->n < 64) || d->k < 2) return HONE_OK; /* packing would cost more than it saves */
         choose_blocks(d);
     }
     d->out = st->tensor;
@@ -240,6 +269,8 @@ hone_status hone_cpu_contract(hone_steps *s, const hone_cpu_call *c, int stage, 
         hone_status made = hone_cpu_tilecode(s, c, stage + 1, acc, &d->epilogue);
         if (made == HONE_NOT_SUPPORTED) return HONE_OK;
         HONE_TRY(made);
+        /* a store that may meet itself must run in order, in one piece */
+        if (!c->instance->stage[stage + 1].distinct && hone_tilecode_grain(d->epilogue) >= hone_tilecode_elements(d->epilogue)) return HONE_OK;
         *end = stage + 2;
     }
     hone_ref *ref = hone_cpu_refs(s, c);

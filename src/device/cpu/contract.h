@@ -8,6 +8,8 @@
 typedef struct {
     hone_slots_of slots;
     hone_affine_load a, b;
+    hone_affine_load a_first; /* in a recurrence: what step 0 reads instead of A; tensor -1: nothing else */
+    int64_t over_a, over_b, over_out; /* how addresses move with the over index */
     float alpha;
     int64_t m, n, k, batch;
     int group_n[MAX_SLOTS], n_n;
@@ -40,4 +42,8 @@ void hone_contract_pack_a(const hone_contract *, const float *a, int64_t m0, int
 void hone_contract_pack_b(const hone_contract *, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, float *panels, float *line);
 bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one plane a batch */
 void hone_contract_step(hone_contract *, hone_step *);
+/* Tile `number`, at step `over` of a recurrence (0 elsewhere). at: one address a tensor. */
+hone_status hone_contract_tile(const hone_contract *, void *const *at, int64_t number, int64_t over, void *scratch) HONE_CHECKED;
+/* The product of one stage of a recurrence, without epilogue; *out NULL: it is none. */
+hone_status hone_contract_over(hone_steps *, const hone_cpu_call *, int stage, hone_contract **out, int64_t *tiles, size_t *scratch_bytes) HONE_CHECKED;
 #endif

@@ -69,12 +69,12 @@ void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, in
     }
 }
 /* Finished rows m0 … m0+m-1, columns n0 … n0+n-1, in c with the given stride. */
-static hone_status finish(const hone_contract *d, void *const *at, int64_t batch, int64_t m0, int64_t m, int64_t n0, int64_t n, float *c, int64_t stride, void *scratch) {
+static hone_status finish(const hone_contract *d, void *const *at, int64_t over, int64_t batch, int64_t m0, int64_t m, int64_t n0, int64_t n, float *c, int64_t stride, void *scratch) {
     if (d->alpha != 1)
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) c[i * stride + j] *= d->alpha;
     if (!d->epilogue) {
-        float *out = at[d->out];
+        float *out = (float *)at[d->out] + over * d->over_out;
         for (int64_t i = 0; i < m; i++) memcpy(out + d->at_batch_out[batch] + d->at_m_out[m0 + i] + n0, c + i * stride, sizeof *c * (size_t)n);
         return HONE_OK;
     }
@@ -87,10 +87,7 @@ static hone_status finish(const hone_contract *d, void *const *at, int64_t batch
     for (int64_t i = 0; i < m; i++) HONE_TRY(hone_tilecode_run(d->epilogue, at, first + d->at_m_domain[m0 + i], n, 0, c + i * stride, scratch));
     return HONE_OK;
 }
-static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
-    const hone_contract *d = s->data;
-    void *at[64];
-    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(d->ref[t], base);
+hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t number, int64_t over, void *scratch) {
     char *room = scratch;
     float *c = (float *)room, *pa = (float *)(room + d->c_bytes), *pb = (float *)(room + d->c_bytes + d->a_bytes), *line = (float *)(room + d->c_bytes + d->a_bytes + d->b_bytes);
     void *rest = room + d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes;
@@ -99,7 +96,8 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt;
     int mr = d->mr, nr = d->nr;
     int64_t np = (n + nr - 1) / nr, mp = (m + mr - 1) / mr, stride = np * nr;
-    const float *a = (const float *)at[d->a.tensor] + d->a.at.c + d->batch_at_a[d->which_a[batch]], *b = (const float *)at[d->b.tensor] + d->b.at.c + d->batch_at_b[d->which_b[batch]];
+    const hone_affine_load *la = over == 0 && d->a_first.tensor >= 0 ? &d->a_first : &d->a;
+    const float *a = (const float *)at[la->tensor] + la->at.c + (la == &d->a ? over * d->over_a : 0) + d->batch_at_a[d->which_a[batch]], *b = (const float *)at[d->b.tensor] + d->b.at.c + d->batch_at_b[d->which_b[batch]];
     int64_t all_mp = (d->m + mr - 1) / mr, all_np = (d->n + nr - 1) / nr;
     for (int64_t k0 = 0; k0 < d->k; k0 += d->kc) {
         int64_t kc = d->k - k0 < d->kc ? d->k - k0 : d->kc;
@@ -114,7 +112,13 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
             }
         }
     }
-    return finish(d, at, batch, m0, m, n0, n, c, stride, rest);
+    return finish(d, at, over, batch, m0, m, n0, n, c, stride, rest);
+}
+static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = s->data;
+    void *at[64];
+    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(d->ref[t], base);
+    return hone_contract_tile(d, at, number, 0, scratch);
 }
 
 /* ---- depthwise ------------------------------------------------------------------------------------------------------------------------ */
@@ -190,7 +194,7 @@ static hone_status plane(const hone_step *s, void *const *base, int64_t number, 
     float *c = scratch;
     int64_t n0 = y0 * d->shape.ow, n = (y1 - y0) * d->shape.ow;
     d->plane->run(&d->shape, x, w, c - n0, y0, y1);
-    return finish(d, at, batch, 0, 1, n0, n, c, n, (char *)scratch + d->c_bytes);
+    return finish(d, at, 0, batch, 0, 1, n0, n, c, n, (char *)scratch + d->c_bytes);
 }
 static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_contract_step(hone_contract *d, hone_step *s) {

@@ -2,8 +2,7 @@
    program: an instance's stages as CPU steps: by a hand-written kernel where one applies, else by tile code, else by the interpreter. */
 #include <string.h>
 
-#include "device/cpu/cpu.h"
-#include "loops/tile.h"
+#include "device/cpu/contract.h"
 
 /* ---- the definition ------------------------------------------------------------------------------------------------------------------- */
 typedef struct { const hone_instance *in; const hone_param *param; hone_ref *ref; hone_place *place; } interpreted;
@@ -102,28 +101,39 @@ static hone_status tile_stage(hone_steps *s, const hone_cpu_call *c, int stage, 
 }
 
 /* ---- over --------------------------------------------------------------------------------------------------------------------------- */
-/* A recurrence: its stages in turn for t = 0, 1, … as one piece on one thread. */
-typedef struct { hone_tilecode **code; int n; const hone_ref *ref; int n_tensor; int64_t count; } recurrence;
+/* A recurrence: its stages in turn for t = 0, 1, … as one piece on one thread; products with constant weights by the matrix kernel. */
+typedef struct { hone_tilecode *code; hone_contract *product; int64_t tiles; } recurring;
+typedef struct { recurring *stage; int n; const hone_ref *ref; int n_tensor; int64_t count; } recurrence;
 static hone_status recurrence_tile(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
     const recurrence *d = s->data;
     void *at[64];
     (void)tile;
     for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(d->ref[t], base);
     for (int64_t t = 0; t < d->count; t++)
-        for (int k = 0; k < d->n; k++) HONE_TRY(hone_tilecode_run(d->code[k], at, 0, hone_tilecode_elements(d->code[k]), t, NULL, scratch));
+        for (int k = 0; k < d->n; k++) {
+            const recurring *r = d->stage + k;
+            if (r->code) HONE_TRY(hone_tilecode_run(r->code, at, 0, hone_tilecode_elements(r->code), t, NULL, scratch));
+            else
+                for (int64_t q = 0; q < r->tiles; q++) HONE_TRY(hone_contract_tile(r->product, at, q, t, scratch));
+        }
     return HONE_OK;
 }
 static hone_status over_stages(hone_steps *s, const hone_cpu_call *c, int from, int to, bool *done) {
     recurrence *d = HONE_NEW(s->arena, recurrence);
     hone_ref *ref = hone_cpu_refs(s, c);
-    if (!d || !ref || !(d->code = HONE_NEW_N(s->arena, hone_tilecode *, to - from + 1))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d || !ref || !(d->stage = HONE_NEW_N(s->arena, recurring, to - from + 1))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     size_t scratch = 0;
     uint64_t uses = 0;
     for (int k = from; k < to; k++) {
-        hone_status st = hone_cpu_tilecode(s, c, k, -1, &d->code[k - from]);
-        if (st == HONE_NOT_SUPPORTED) { *done = false; return HONE_OK; }
-        HONE_TRY(st);
-        size_t b = hone_tilecode_scratch(d->code[k - from]);
+        recurring *r = d->stage + (k - from);
+        size_t b = 0;
+        HONE_TRY(hone_contract_over(s, c, k, &r->product, &r->tiles, &b));
+        if (!r->product) {
+            hone_status st = hone_cpu_tilecode(s, c, k, -1, &r->code);
+            if (st == HONE_NOT_SUPPORTED) { *done = false; return HONE_OK; }
+            HONE_TRY(st);
+            b = hone_tilecode_scratch(r->code);
+        }
         scratch = b > scratch ? b : scratch, uses |= hone_cpu_uses(c->instance, k);
     }
     *done = true;
