@@ -41,7 +41,7 @@ static bool same_tensor(const hone_tensor *t, const hone_param *p, const int64_t
             const double u = hone_scalar_f64(c, hone_dtype_load(t->dtype, a)), v = hone_scalar_f64(c, hone_dtype_load(t->dtype, b));
             bool ok = same_float(t->dtype) && isnan(u) && isnan(v);
             if (slack > 0 && !ok) {
-                const double size = absolute ? hone_scalar_f64(c, hone_dtype_load(t->dtype, absolute + at * bytes)) : fabs(u);
+                const double size = absolute ? hone_scalar_f64(c, hone_dtype_load(t->dtype, absolute + at * bytes)) : fabs(u) + 1;
                 ok = fabs(u - v) <= slack * size + 1e-30 || (isinf(size) && (isnan(u) || isinf(u)) && (isnan(v) || isinf(v)));
             }
             if (!ok) {
@@ -149,7 +149,7 @@ static const char *same_instance(const hone_instance *in, const hone_param *para
                                : w->dtype == HONE_DTYPE_F32 ? 0x1p-23
                                : w->dtype == HONE_DTYPE_F16 ? 0x1p-10
                                                             : 0x1p-2;
-            const double slack = !sums ? 0 : end > s + 1 || in->stage[s].over >= 0 ? 1e4 * eps : 8 * eps;
+            const double slack = !sums ? 0 : end > s + 1 || in->stage[s].over >= 0 ? 100 * eps : 8 * eps;
             char *mine = copy[q] + SAME_GUARD;
             if (!same_tensor(w, param, place[q].stride, place[q].at, mine + ((char *)place[q].at - block[q].at),
                              end == s + 1 && in->stage[k].reduce == HONE_REDUCE_SUM ? absolute + ((char *)place[q].at - block[q].at) : NULL,
