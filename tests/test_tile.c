@@ -11,7 +11,7 @@
 #include "loops/fn.h"
 #include "tile_same.h"
 
-/* An input: type, dims by letter (each letter one random extent; digits stand for themselves). "C<A": one dim C, integers from -A to A - 1. */
+/* An input: type, dims by letter (each one random extent; digits stand for themselves). "C<A": one dim C, integers from -A to A - 1. */
 typedef struct {
     const char *type, *dims;
 } operand;

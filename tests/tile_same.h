@@ -26,7 +26,7 @@ static uint64_t same_random(void) {
 }
 
 static bool same_float(hone_dtype t) { return hone_dtypes[t].kind == HONE_KIND_FLOAT; }
-/* Walks all elements of a tensor as its place says; reports the first that differs by more than `slack` times the element of `absolute` + tiny. */
+/* Walks all elements of a tensor as its place says; reports the first that differs by more than `slack` times the element of `absolute`. */
 static bool same_tensor(const hone_tensor *t, const hone_param *p, const int64_t *stride, const char *want, const char *got,
                         const char *absolute, double slack, char *text, size_t room) {
     int64_t x[HONE_MAX_RANK] = {0}, n = 1;
@@ -82,8 +82,8 @@ static hone_status same_run(const hone_tilecode *code, void *const *base, int64_
     return s;
 }
 
-/* block: memory of each tensor of the instance. On entry inputs are filled; on success all tensors hold the interpreter's results. Returns NULL, or
-   what was wrong. *used counts stages that ran as tile code, *refused those that asked for the interpreter. */
+/* block: memory of each tensor of the instance. On entry inputs are filled; on success all tensors hold the interpreter's results. Returns
+   NULL, or what was wrong. *used counts stages that ran as tile code, *refused those that asked for the interpreter. */
 static const char *same_instance(const hone_instance *in, const hone_param *param, hone_place *place, const same_block *block, int *used,
                                  int *refused) {
     static char text[512];

@@ -16,12 +16,12 @@ typedef struct hone_tilecode hone_tilecode; /* read-only once made; any number o
 hone_status hone_tilecode_make(hone_arena *, const hone_instance *, int stage, const hone_param *, const hone_place *tensor, int acc_tensor,
                                hone_tilecode **out) HONE_CHECKED;
 int64_t hone_tilecode_elements(const hone_tilecode *); /* of the domain, without reduced indices and the over index */
-/* How many elements make a good piece of work for one thread: by shape only, whole rows where they fit. Where two elements may store to one place
-   it is all of them: such a stage runs in one piece. */
+/* How many elements make a good piece of work for one thread: by shape only, whole rows where they fit. Where two elements may store to
+   one place it is all of them: such a stage runs in one piece. */
 int64_t hone_tilecode_grain(const hone_tilecode *);
 size_t hone_tilecode_scratch(const hone_tilecode *); /* bytes a thread, 64-byte aligned */
-/* Elements first … first + n - 1. base: one address a tensor of the instance (unused ones may be NULL). over: value of the over index, or 0.
-   acc: n values, or NULL. */
+/* Elements first … first + n - 1. base: one address a tensor of the instance (unused ones may be NULL). over: value of the over index,
+   or 0. acc: n values, or NULL. */
 hone_status hone_tilecode_run(const hone_tilecode *, void *const *base, int64_t first, int64_t n, int64_t over, const float *acc,
                               void *scratch) HONE_CHECKED;
 /* All stages, on this thread; temporaries must be placed. Falls back to the interpreter. */

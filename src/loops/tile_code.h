@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    tile_code: what tile code is made of. Shared by its maker (tile_know.c, tile_make.c) and its runner (tile_run.c), nobody else.
 
-   A *walk* is a flattened box of indices, its dims collapsed where every address allows. Its last dim is a row. Registers are of level 0, one
-   value an element, or of level 1, one value a row: what does not change along a row is computed once a row and spread when needed.
+   A *walk* is a flattened box of indices, its dims collapsed where every address allows. Its last dim is a row. Registers are of level 0,
+   one value an element, or of level 1, one value a row: what does not change along a row is computed once a row and spread when needed.
    A *form* is an affine function of the walk's coordinates and of the fixed indices (the over index; in mode EACH the reduced ones).
 
    A stage runs in one of three modes:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    tile_know: what is known of a stage's expressions once all parameters are numbers: constants, affine functions of the indices, ranges of
-   integers. Selects, comparisons, minima and remainders that the ranges decide disappear here, so that what is left is what must be computed. */
+   integers. Selects, comparisons, minima and remainders that the ranges decide disappear here: what is left must be computed. */
 #ifndef HONE_LOOPS_TILE_KNOW_H
 #define HONE_LOOPS_TILE_KNOW_H
 #include "loops/tile_code.h"

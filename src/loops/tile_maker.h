@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tile_maker: what the two halves of tile code's maker share: tile_emit.c turns expressions into instructions, tile_make.c decides how the stage
-   is walked before and gives registers their buffers after. Nobody else includes it. */
+   tile_maker: what the two halves of tile code's maker share: tile_emit.c turns expressions into instructions, tile_make.c decides how the
+   stage is walked before and gives registers their buffers after. Nobody else includes it. */
 #ifndef HONE_LOOPS_TILE_MAKER_H
 #define HONE_LOOPS_TILE_MAKER_H
 #include "loops/tile_know.h"
