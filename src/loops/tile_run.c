@@ -127,7 +127,7 @@ static void clip(int64_t at, int64_t step, int64_t dim, int64_t *from, int64_t *
     if (*to < *from) *to = *from;
 }
 
-/* Asks for the memory behind this tile, where the next one will be: a tile is about a page, and the machine's own prefetching ends there. */
+/* Asks for the memory behind this tile, where the next will be: a tile is about a page, and the machine's own prefetching ends there. */
 static void reach_for(const char *at, size_t bytes, int write) {
     for (size_t k = bytes; k < 2 * bytes; k += 64) {
         if (write) __builtin_prefetch(at + k, 1);
