@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loops/fuse.h"
 #include "run/model.h"
 
 static void put_shape(const hone_graph *g, hone_vid id, hone_text *t) {
@@ -140,20 +141,17 @@ hone_status hone_model_explain(const hone_model *m, const char *node, int c, cha
     if (!n && *node && !*end && number >= 0 && number < g->node.n) n = g->node.at[number];
     if (!n) return hone_fail(HONE_BAD_INPUT, "there is no node '%s'; give a name, or a number from 0 to %d ('hone inspect MODEL --nodes' lists them)", node, g->node.n - 1);
     hone_text t = {0};
-    hone_text_put(&t, "node '%s'\n\n%.*s\n", n->name, (int)n->program->text_bytes, n->program->text);
+    if (n->n_part) hone_text_put(&t, "node '%s': %d nodes in one\n", n->name, n->n_part);
+    else hone_text_put(&t, "node '%s'\n", n->name);
+    for (int k = 0; k < n->n_part; k++) hone_text_put(&t, "\n# part %d: '%s'\n%.*s\n", k, n->part[k]->name, (int)n->part[k]->program->text_bytes, n->part[k]->program->text);
+    if (!n->n_part) hone_text_put(&t, "\n%.*s\n", (int)n->program->text_bytes, n->program->text);
     hone_arena *a = hone_arena_create();
     hone_fact *facts = a ? HONE_NEW_N(a, hone_fact, n->n_in + n->n_out + 1) : NULL;
     const hone_fact **in = a ? HONE_NEW_N(a, const hone_fact *, n->n_in + 1) : NULL;
     hone_status s = facts && in ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to explain");
-    const hone_instance *i = NULL;
-    if (!s) {
-        for (int k = 0; k < n->n_in; k++) {
-            facts[k] = hone_fact_unknown, in[k] = facts + k;
-            if (n->in[k] < 0) continue;
-            const hone_var *v = g->var.at + n->in[k];
-            facts[k] = v->value ? hone_fact_of_value(v->value) : (hone_fact){.tag = v->tag, .dtype = v->dtype, .rank = v->rank, .contents = v->contents, .n_content = v->n_content};
-            if (!v->value) memcpy(facts[k].dim, v->dim, sizeof v->dim);
-        }
+    const hone_instance *i = n->fused ? n->fused->instance : NULL;
+    if (!s && !i) {
+        for (int k = 0; k < n->n_in; k++) facts[k] = n->in[k] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[k]), in[k] = facts + k;
         hone_inferring w = {a, g->dims, m->compiled->instances};
         hone_call *call;
         hone_param *p;
