@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Graphs as text, and passes on them. Each row is a graph before some passes and the graph that must come out; then the graph is run, compiled with all passes,
-   and compared with the definition, node by node without any pass (walk.h), on random data. Then all shared models go through text and back. */
+   Graphs as text, and passes on them. Each row is a graph before some passes and the graph that must come out; then the graph is run,
+   compiled with all passes, and compared with the definition, node by node without any pass (walk.h), on random data. Then all shared
+   models go through text and back. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -35,7 +36,7 @@ static void assert_texts(const char *what, const char *got, const char *want) {
     if (strcmp(got, want) != 0) fail_msg("%s: got\n%s\nwant\n%s", what, got, want);
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- text ---------------------------------------------------------------------------------------------------------------------------- */
 /* Each prints as it stands. */
 static const char *const texts[] = {
     "graph g opset 17 (x: f32[batch, 3], \"odd name\": i64[?, 2]) -> y, \"odd name\" {\n"
@@ -58,7 +59,8 @@ static const char *const texts[] = {
     "}\n",
     "graph lists (x: string[3]) -> y, z {\n"
     "  y = ai.onnx.ml.LabelEncoder(x) {keys_strings: [\"a\", \"b\"], values_int64s: [1, 2], default_int64: -1};\n"
-    "  z = ai.onnx.ml.LabelEncoder(x) {keys_tensor: tensor string[2] = {\"a\", \"b\"}, values_tensor: tensor f32[2] = {0.5, 1}, default_tensor: tensor f32[1] = {7}};\n"
+    "  z = ai.onnx.ml.LabelEncoder(x) {keys_tensor: tensor string[2] = {\"a\", \"b\"}, values_tensor: tensor f32[2] = {0.5, 1}, "
+    "default_tensor: tensor f32[1] = {7}};\n"
     "}\n",
     "graph control (c: bool[], x: f32[n], s: seq f32, o: opt i64, m: map ?) -> y {\n"
     "  k: f32[] = {2};\n"
@@ -90,7 +92,8 @@ static void text_round(void **state) {
 }
 static void text_random(void **state) { /* large constants keep type, shape and range; a fused group is its parts */
     (void)state;
-    hone_graph *g = parse("graph g (x: f32[3]) -> y { w: i64[100] = random(7, -3, 4); r: f32[65] = random(8, 0.5, 2); t: string[70] = random(9);\n"
+    hone_graph *g = parse("graph g (x: f32[3]) -> y { w: i64[100] = random(7, -3, 4); r: f32[65] = random(8, 0.5, 2);\n"
+                          "t: string[70] = random(9);\n"
                           "y = fused(x) [ a = Relu(x); y = Neg(a) \"n\"; ] \"f\"; # all\n}");
     const hone_value *w = g->var.at[hone_graph_find(g, "w")].value, *r = g->var.at[hone_graph_find(g, "r")].value;
     int64_t lo = 9, hi = -9;
@@ -107,13 +110,16 @@ static void text_random(void **state) { /* large constants keep type, shape and 
 static void text_wrong(void **state) {
     (void)state;
     static const char *const wrong[] = {
-        "", "graf", "graph g", "graph g (", "graph g () ->", "graph g () -> {", "graph g () -> y {}", "graph g (x: f33[1]) -> x {}", "graph g (x: f32[1]) -> x {} more",
-        "graph g (x: f32[1]) -> y { y = Nothing(x); }", "graph g (x: f32[1]) -> y { y = Relu(z); }", "graph g (x: f32[1]) -> y { x = Relu(x); }",
-        "graph g (x: f32[1]) -> y { y = Relu(x) }", "graph g (x: f32[1]) -> y { y = Relu(x, x); }", "graph g (x: f32[1]) -> y { y = Transpose(x) {perm: []}; }",
-        "graph g () -> w { w: f32[2] = {1}; }", "graph g () -> w { w: f32[1] = {1, 2}; }", "graph g () -> w { w: f32[-1] = {}; }", "graph g () -> w { w: f32[n] = {}; }",
-        "graph g () -> w { w: f32[99999999999, 99999999999] = random(1); }", "graph g () -> w { w: f32[9999999999] = random(1); }", "graph g () -> w { w: i32[1] = {1.5}; }",
+        "", "graf", "graph g", "graph g (", "graph g () ->", "graph g () -> {", "graph g () -> y {}", "graph g (x: f33[1]) -> x {}",
+        "graph g (x: f32[1]) -> x {} more", "graph g (x: f32[1]) -> y { y = Nothing(x); }", "graph g (x: f32[1]) -> y { y = Relu(z); }",
+        "graph g (x: f32[1]) -> y { x = Relu(x); }", "graph g (x: f32[1]) -> y { y = Relu(x) }",
+        "graph g (x: f32[1]) -> y { y = Relu(x, x); }", "graph g (x: f32[1]) -> y { y = Transpose(x) {perm: []}; }",
+        "graph g () -> w { w: f32[2] = {1}; }", "graph g () -> w { w: f32[1] = {1, 2}; }", "graph g () -> w { w: f32[-1] = {}; }",
+        "graph g () -> w { w: f32[n] = {}; }", "graph g () -> w { w: f32[99999999999, 99999999999] = random(1); }",
+        "graph g () -> w { w: f32[9999999999] = random(1); }", "graph g () -> w { w: i32[1] = {1.5}; }",
         "graph g () -> w { w: string[1] = {\"\\xg0\"}; }", "graph g () -> w { w: string[1] = {\"open}; }", "graph g () -> \"a\\x00b\" {}",
-        "graph g (x: f32[1]; y: f32[1]) -> x {}", "graph g (x: f32[1, 1] order(0, 0)) -> x {}", "graph g (x: f32[1]) -> y { y = Cast(x) {to: [1, \"a\"]}; }"};
+        "graph g (x: f32[1]; y: f32[1]) -> x {}", "graph g (x: f32[1, 1] order(0, 0)) -> x {}",
+        "graph g (x: f32[1]) -> y { y = Cast(x) {to: [1, \"a\"]}; }"};
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         hone_graph *g = NULL;
         hone_status s = hone_graph_parse(wrong[k], strlen(wrong[k]), &g);
@@ -150,18 +156,18 @@ static void text_memory(void **state) { /* each allocation fails in turn */
         }
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------------------------------- */
-static hone_value *random_value(const hone_graph *g, const hone_var *v) { /* symbols are 3, the first letter 'n' or not */
+/* ---- running ------------------------------------------------------------------------------------------------------------------------- */
+static hone_value *random_value(const hone_var *v) { /* symbols are 3 */
     int64_t dim[HONE_MAX_RANK];
     hone_value *x;
-    (void)g;
     for (int k = 0; k < v->rank; k++) dim[k] = hone_dim_is_number(v->dim[k]) ? v->dim[k] : 3;
     assert_int_equal(hone_value_tensor(v->dtype, dim, v->rank, &x), HONE_OK);
     int64_t n = hone_value_count(x);
     for (int64_t k = 0; k < n; k++) {
         char *at = (char *)x->data + (size_t)k * hone_dtypes[v->dtype].bytes;
-        if (hone_dtypes[v->dtype].kind == HONE_KIND_FLOAT) hone_dtype_store(v->dtype, at, HONE_F64, (hone_scalar){.f64 = (double)(int64_t)(draw() % 2001) / 500 - 2}, false);
-        else if (v->dtype != HONE_DTYPE_STRING) hone_dtype_store(v->dtype, at, HONE_I64, (hone_scalar){.i64 = (int64_t)(draw() % 3)}, false);
+        hone_scalar real = {.f64 = (double)(draw() % 2001) / 500 - 2}, whole = {.i64 = (int64_t)(draw() % 3)};
+        if (hone_dtypes[v->dtype].kind == HONE_KIND_FLOAT) hone_dtype_store(v->dtype, at, HONE_F64, real, false);
+        else if (v->dtype != HONE_DTYPE_STRING) hone_dtype_store(v->dtype, at, HONE_I64, whole, false);
     }
     return x;
 }
@@ -173,11 +179,13 @@ static void assert_values(const char *what, const hone_value *a, const hone_valu
     for (int64_t k = 0; k < n; k++) {
         if (a->dtype == HONE_DTYPE_STRING) {
             const hone_string *s = hone_value_string(a, k), *t = hone_value_string(b, k);
-            if (s->bytes != t->bytes || memcmp(s->text, t->text, (size_t)s->bytes) != 0) fail_msg("%s: string %lld differs", what, (long long)k);
+            bool same = s->bytes == t->bytes && !memcmp(s->text, t->text, (size_t)s->bytes);
+            if (!same) fail_msg("%s: string %lld differs", what, (long long)k);
             continue;
         }
         double x = hone_value_f64(a, k), y = hone_value_f64(b, k);
-        if (!(fabs(x - y) <= 1e-5 + 1e-5 * fabs(y)) && !(isnan(x) && isnan(y)) && x != y) fail_msg("%s: element %lld is %g, must be %g", what, (long long)k, x, y);
+        bool same = fabs(x - y) <= 1e-5 + 1e-5 * fabs(y) || (isnan(x) && isnan(y)) || x == y;
+        if (!same) fail_msg("%s: element %lld is %g, must be %g", what, (long long)k, x, y);
     }
 }
 /* All passes and the executor against the definition without any. */
@@ -189,7 +197,7 @@ static void run_both(const char *text) {
     hone_exec_options options = {.threads = 1};
     int n_in = g->in.n, n_out = g->out.n;
     assert_true(n_in <= 16 && n_out <= 16);
-    for (int k = 0; k < n_in; k++) in[k] = random_value(plain, plain->var.at + plain->in.at[k]);
+    for (int k = 0; k < n_in; k++) in[k] = random_value(plain->var.at + plain->in.at[k]);
     if (hone_compile(g, &compiled)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
     assert_int_equal(hone_exec_create(compiled, &options, &exec), HONE_OK);
     for (int round = 0; round < 2; round++) { /* the second time the plan is there */
@@ -209,60 +217,81 @@ static void run_both(const char *text) {
     hone_graph_destroy(plain);
 }
 
-/* ---- passes ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- passes -------------------------------------------------------------------------------------------------------------------------- */
 #define FOLD {hone_pass_infer, hone_pass_fold, hone_pass_dead}
-#define ALL {hone_pass_infer, hone_pass_fold, hone_pass_dead, hone_pass_identity, hone_pass_infer, hone_pass_fold, hone_pass_identity, hone_pass_same, hone_pass_dead}
+#define ALL {hone_pass_infer, hone_pass_fold, hone_pass_dead, hone_pass_identity, hone_pass_infer, \
+             hone_pass_fold, hone_pass_identity, hone_pass_same, hone_pass_dead}
 typedef struct { const char *what; hone_pass_fn *pass[10]; const char *before, *after; } row;
 static const row rows[] = {
     {"dead: chains, optional outputs, constants", {hone_pass_dead},
      "graph g (x: f32[2], t: bool[]) -> y { w: f32[1] = {1}; v: f32[1] = {2}; a = Add(x, w); b = Relu(a); y, m = Dropout(x, _, t); }",
      "graph g (x: f32[2], t: bool[]) -> y { y, _ = Dropout(x, _, t); }"},
     {"dead: captures that no body reads", {hone_pass_dead},
-     "graph g (c: bool[], x: f32[2]) -> y { a = Relu(x); b = Neg(x); y = If(c; a, b) {then_branch: graph t (;p: f32[2], q: f32[2]) -> r { d = Abs(q); r = Exp(p); },"
+     "graph g (c: bool[], x: f32[2]) -> y { a = Relu(x); b = Neg(x); y = If(c; a, b) {then_branch: graph t (;p: f32[2], "
+     "q: f32[2]) -> r { d = Abs(q); r = Exp(p); },"
      " else_branch: graph e (;p: f32[2], q: f32[2]) -> r { r = Sqrt(p); }}; }",
      "graph g (c: bool[], x: f32[2]) -> y { a = Relu(x); y = If(c; a) {then_branch: graph t (;p: f32[2]) -> r { r = Exp(p); },"
      " else_branch: graph e (;p: f32[2]) -> r { r = Sqrt(p); }}; }"},
     {"identity: each kind", {hone_pass_infer, hone_pass_identity, hone_pass_dead},
-     "graph g (x: f32[n, 4]) -> y { no: bool[] = {0}; s: i64[2] = {0, 4}; z: i64[4] = {0, 0, 0, 0}; b: i64[2] = {0, 0}; e: i64[2] = {9223372036854775807, 4}; one: i64[1] = {1}; r: i64[2] = {-1, 4};"
-     " a = Identity(x); b1 = Dropout(a, _, no); c = Cast(b1) {to: f32}; d = Transpose(c) {perm: [0, 1]}; f = Reshape(d, s); f2 = Reshape(f, r); h = Slice(f2, b, e); i = Pad(h, z); j = Expand(i, one);"
+     "graph g (x: f32[n, 4]) -> y { no: bool[] = {0}; s: i64[2] = {0, 4}; z: i64[4] = {0, 0, 0, 0}; b: i64[2] = {0, 0}; e: i64[2] = {"
+     "9223372036854775807, 4}; one: i64[1] = {1}; r: i64[2] = {-1, 4};"
+     " a = Identity(x); b1 = Dropout(a, _, no); c = Cast(b1) {to: f32}; d = Transpose(c) {perm: [0, 1]}; f = Reshape(d, s); "
+     "f2 = Reshape(f, r); h = Slice(f2, b, e); i = Pad(h, z); j = Expand(i, one);"
      " k = Concat(j) {axis: 1}; l = Split(k) {axis: 0, num_outputs: 1}; m = Flatten(l); y = Relu(m); }",
      "graph g (x: f32[n, 4]) -> y { y = Relu(x); }"},
     {"identity: what only looks like one", {hone_pass_infer, hone_pass_identity, hone_pass_dead},
-     "graph g (x: f32[2, 2]) -> y { b: i64[1] = {-1}; e: i64[1] = {-9}; a: i64[1] = {0}; p: i64[4] = {1, 0, -1, 0}; r = Slice(x, b, e, a, b); t = Transpose(r); q = Pad(t, p); c = Cast(q) {to: i64}; y = Neg(c); }",
-     "graph g (x: f32[2, 2]) -> y { b: i64[1] = {-1}; e: i64[1] = {-9}; a: i64[1] = {0}; p: i64[4] = {1, 0, -1, 0}; r = Slice(x, b, e, a, b); t = Transpose(r); q = Pad(t, p); c = Cast(q) {to: i64}; y = Neg(c); }"},
+     "graph g (x: f32[2, 2]) -> y { b: i64[1] = {-1}; e: i64[1] = {-9}; a: i64[1] = {0}; p: i64[4] = {1, 0, -1, 0}; r = Slice(x, b, "
+     "e, a, b); t = Transpose(r); q = Pad(t, p); c = Cast(q) {to: i64}; y = Neg(c); }",
+     "graph g (x: f32[2, 2]) -> y { b: i64[1] = {-1}; e: i64[1] = {-9}; a: i64[1] = {0}; p: i64[4] = {1, 0, -1, 0}; r = Slice(x, b, "
+     "e, a, b); t = Transpose(r); q = Pad(t, p); c = Cast(q) {to: i64}; y = Neg(c); }"},
     {"identity: outputs keep their names", {hone_pass_infer, hone_pass_identity, hone_pass_dead},
      "graph g (x: f32[2]) -> y, z, w, v { y = Identity(x); a = Relu(x); z = Identity(a); b = Neg(a); w = Identity(b); v = Identity(b); }",
      "graph g (x: f32[2]) -> y, z, w, v { y = Identity(x); z = Relu(x); w = Neg(z); v = Identity(w); }"},
     {"same: nodes, their followers, constants", {hone_pass_infer, hone_pass_same, hone_pass_dead},
-     "graph g (x: f32[2]) -> y { p: f32[1] = {1}; q: f32[1] = {1}; a = Add(x, p); b = Add(x, q); c = Relu(a); d = Relu(b); e = LeakyRelu(d) {alpha: 0.5}; f = LeakyRelu(c) {alpha: 0.25}; h = Mul(c, d); i = Sub(e, f); y = Add(h, i); }",
-     "graph g (x: f32[2]) -> y { p: f32[1] = {1}; a = Add(x, p); c = Relu(a); e = LeakyRelu(c) {alpha: 0.5}; f = LeakyRelu(c) {alpha: 0.25}; h = Mul(c, c); i = Sub(e, f); y = Add(h, i); }"},
+     "graph g (x: f32[2]) -> y { p: f32[1] = {1}; q: f32[1] = {1}; a = Add(x, p); b = Add(x, q); c = Relu(a); d = Relu(b); "
+     "e = LeakyRelu(d) {alpha: 0.5}; f = LeakyRelu(c) {alpha: 0.25}; h = Mul(c, d); i = Sub(e, f); y = Add(h, i); }",
+     "graph g (x: f32[2]) -> y { p: f32[1] = {1}; a = Add(x, p); c = Relu(a); e = LeakyRelu(c) {alpha: 0.5}; f = LeakyRelu(c) {"
+     "alpha: 0.25}; h = Mul(c, c); i = Sub(e, f); y = Add(h, i); }"},
     {"same: graph outputs stay, outputs wanted by one of two", {hone_pass_infer, hone_pass_same, hone_pass_dead},
-     "graph g (x: f32[4]) -> y, z, w { k: i64[1] = {2}; y = Relu(x); z = Relu(x); a = Exp(x); b = Neg(a); w = Exp(x); v, _ = TopK(x, k); _, i = TopK(x, k); j = Cast(i) {to: f32}; c = Add(v, j); }",
+     "graph g (x: f32[4]) -> y, z, w { k: i64[1] = {2}; y = Relu(x); z = Relu(x); a = Exp(x); b = Neg(a); w = Exp(x); v, _ = TopK(x, "
+     "k); _, i = TopK(x, k); j = Cast(i) {to: f32}; c = Add(v, j); }",
      "graph g (x: f32[4]) -> y, z, w { y = Relu(x); z = Relu(x); w = Exp(x); }"},
     {"same: chance is never the same", {hone_pass_infer, hone_pass_same},
      "graph g (x: f32[4]) -> y { a = RandomUniformLike(x); b = RandomUniformLike(x); y = Sub(a, b); }",
      "graph g (x: f32[4]) -> y { a = RandomUniformLike(x); b = RandomUniformLike(x); y = Sub(a, b); }"},
     {"fold: programs, views, host functions", FOLD,
-     "graph g (x: f32[2]) -> y, p, q { a: f32[2, 3] = {1, 2, 3, 4, 5, 6}; s: i64[1] = {6}; b: i64[1] = {1}; e: i64[1] = {5}; sp: i64[2] = {1, 5};"
-     " u = Transpose(a); m = MatMul(a, u); d = ReduceSum(m) {keepdims: 0}; f = Reshape(u, s); z = Slice(f, b, e, _, _); c = Concat(z, f) {axis: 0}; p, h = Split(f, sp); q = NonZero(h); l = Size(c); k = Cast(l) {to: f32};"
+     "graph g (x: f32[2]) -> y, p, q { a: f32[2, 3] = {1, 2, 3, 4, 5, 6}; s: i64[1] = {6}; b: i64[1] = {1}; e: i64[1] = {5}; "
+     "sp: i64[2] = {1, 5};"
+     " u = Transpose(a); m = MatMul(a, u); d = ReduceSum(m) {keepdims: 0}; f = Reshape(u, s); z = Slice(f, b, e, _, _); "
+     "c = Concat(z, f) {axis: 0}; p, h = Split(f, sp); q = NonZero(h); l = Size(c); k = Cast(l) {to: f32};"
      " r = Mul(d, k); y = Add(x, r); }",
      "graph g (x: f32[2]) -> y, p, q { p: f32[1] = {1}; q: i64[1, 5] = {0, 1, 2, 3, 4}; r: f32[] = {1550}; y = Add(x, r); }"},
     {"fold: shapes of inputs", ALL,
-     "graph g (x: f32[2, 3, n]) -> y { i: i64[1] = {1}; m: i64[1] = {-1}; s = Shape(x); d = Gather(s, i) {axis: 0}; t = Concat(d, m) {axis: 0}; y = Reshape(x, t); }",
+     "graph g (x: f32[2, 3, n]) -> y { i: i64[1] = {1}; m: i64[1] = {-1}; s = Shape(x); d = Gather(s, i) {axis: 0}; t = Concat(d, "
+     "m) {axis: 0}; y = Reshape(x, t); }",
      "graph g (x: f32[2, 3, n]) -> y { t: i64[2] = {3, -1}; y = Reshape(x, t); }"},
     {"fold: what is random or only spread out stays", FOLD,
-     "graph g (x: f32[1]) -> y, z { o: f32[1] = {1}; s: i64[2] = {20, 1000}; r = RandomUniform() {shape: [1], seed: 1.0}; z = Expand(o, s); y = Add(x, r); }",
-     "graph g (x: f32[1]) -> y, z { o: f32[1] = {1}; s: i64[2] = {20, 1000}; r = RandomUniform() {shape: [1], seed: 1.0}; z = Expand(o, s); y = Add(x, r); }"},
+     "graph g (x: f32[1]) -> y, z { o: f32[1] = {1}; s: i64[2] = {20, 1000}; r = RandomUniform() {shape: [1], seed: 1.0}; "
+     "z = Expand(o, s); y = Add(x, r); }",
+     "graph g (x: f32[1]) -> y, z { o: f32[1] = {1}; s: i64[2] = {20, 1000}; r = RandomUniform() {shape: [1], seed: 1.0}; "
+     "z = Expand(o, s); y = Add(x, r); }"},
     {"fold: a known branch", ALL,
-     "graph g (x: f32[2], c: bool[]) -> y, z { t: bool[] = {1}; k: f32[1] = {3}; y, z = If(t; x, k, c) {then_branch: graph t (;x: f32[2], k: f32[1], d: bool[]) -> r, x { t: f32[1] = {2}; a = Mul(x, t); r0 = If(d; a, k) {"
-     "then_branch: graph tt (;p: f32[2], q: f32[1]) -> a { a = Add(p, q); }, else_branch: graph te (;p: f32[2], q: f32[1]) -> a { a = Sub(p, q); }}; r = Relu(r0); },"
+     "graph g (x: f32[2], c: bool[]) -> y, z { t: bool[] = {1}; k: f32[1] = {3}; y, z = If(t; x, k, c) {"
+     "then_branch: graph t (;x: f32[2], k: f32[1], d: bool[]) -> r, x { t: f32[1] = {2}; a = Mul(x, t); r0 = If(d; a, k) {"
+     "then_branch: graph tt (;p: f32[2], q: f32[1]) -> a { a = Add(p, q); }, else_branch: graph te (;p: f32[2], q: f32[1]) -> a {"
+     " a = Sub(p, q); }}; r = Relu(r0); },"
      " else_branch: graph e (;x: f32[2], k: f32[1], d: bool[]) -> r, r { r = Neg(x); }} \"choose\"; }",
      "graph g (x: f32[2], c: bool[]) -> y, z { \"t#0\": f32[1] = {2}; a = Mul(x, \"t#0\"); r0 = If(c; a) {"
-     "then_branch: graph tt (;p: f32[2]) -> a { \"q#0\": f32[1] = {3}; a = Add(p, \"q#0\"); }, else_branch: graph te (;p: f32[2]) -> a { \"q#0\": f32[1] = {3}; a = Sub(p, \"q#0\"); }}; y = Relu(r0); z = Identity(x) \"choose\"; }"},
+     "then_branch: graph tt (;p: f32[2]) -> a { \"q#0\": f32[1] = {3}; a = Add(p, \"q#0\"); }, "
+     "else_branch: graph te (;p: f32[2]) -> a { \"q#0\": f32[1] = {3}; a = Sub(p, \"q#0\"); }}; y = Relu(r0); "
+     "z = Identity(x) \"choose\"; }"},
     {"fold: a branch decided by a body's captured constant", ALL,
-     "graph g (x: f32[2], n: i64[]) -> y { k: i64[] = {5}; c: bool[] = {1}; y = Loop(n, c, x; k) {body: graph b (i: i64[], go: bool[], v: f32[2]; k: i64[]) -> go, w { four: i64[] = {4}; l = Less(four, k); w = If(l; v) {"
-     "then_branch: graph t (;v: f32[2]) -> r { h: f32[1] = {0.5}; r = Mul(v, h); }, else_branch: graph e (;v: f32[2]) -> r { r = Neg(v); }}; }}; }",
-     "graph g (x: f32[2], n: i64[]) -> y { c: bool[] = {1}; y = Loop(n, c, x) {body: graph b (i: i64[], go: bool[], v: f32[2]) -> go, w { h: f32[1] = {0.5}; w = Mul(v, h); }}; }"},
+     "graph g (x: f32[2], n: i64[]) -> y { k: i64[] = {5}; c: bool[] = {1}; y = Loop(n, c, x; k) {body: graph b (i: i64[], "
+     "go: bool[], v: f32[2]; k: i64[]) -> go, w { four: i64[] = {4}; l = Less(four, k); w = If(l; v) {"
+     "then_branch: graph t (;v: f32[2]) -> r { h: f32[1] = {0.5}; r = Mul(v, h); }, else_branch: graph e (;v: f32[2]) -> r {"
+     " r = Neg(v); }}; }}; }",
+     "graph g (x: f32[2], n: i64[]) -> y { c: bool[] = {1}; y = Loop(n, c, x) {body: graph b (i: i64[], go: bool[], "
+     "v: f32[2]) -> go, w { h: f32[1] = {0.5}; w = Mul(v, h); }}; }"},
 };
 static char *after_passes(const row *r) {
     hone_graph *g = parse(r->before);
@@ -293,14 +322,15 @@ static void passes_run(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) run_both(rows[k].before);
 }
-/* Each allocation of a pass fails in turn: an error, or a graph that is still right. Instances are made before, on a graph of the same text: their own
-   tests are elsewhere. */
+/* Each allocation of a pass fails in turn: an error, or a graph that is still right. Instances are made before, on a graph of the same
+   text: their own tests are elsewhere. */
 static void passes_memory(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         hone_instances *all = hone_instances_create();
         hone_graph *first = parse(rows[k].before); /* instances point to its attributes */
-        for (int q = 0; q < 10 && rows[k].pass[q]; q++) assert_int_equal(rows[k].pass[q](&(hone_passing){.graph = first, .instances = all}), HONE_OK);
+        for (int q = 0; q < 10 && rows[k].pass[q]; q++)
+            assert_int_equal(rows[k].pass[q](&(hone_passing){.graph = first, .instances = all}), HONE_OK);
         bool all_ran = false;
         for (int64_t at = 0; !all_ran; at += 1 + at / 16) {
             uint64_t before = hone_alloc_live_bytes();
@@ -324,7 +354,7 @@ static void passes_memory(void **state) {
     }
 }
 
-/* ---- models ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- models -------------------------------------------------------------------------------------------------------------------------- */
 static void blank(char *text) { /* data that was made up has another digest; types that the file states are comments, and lost */
     char *to = text;
     for (char *p = text; *p; p++) {

@@ -9,13 +9,14 @@
      }
 
    A name that is not plain stands in quotes; `_` is an operand that is absent, an output that is not wanted. What stands after a ';' among
-   operands is captured. Types of results are comments: infer.c finds them again. A size that is an expression prints as `?` for the same reason.
-   A fused group prints its parts in [ ]; read back, they are nodes of their own. A large constant prints a digest of its bytes and its range, and parses back to other data of that range. */
+   operands is captured. Types of results are comments: infer.c finds them again. A size that is an expression prints as `?` for the same
+   reason. A fused group prints its parts in [ ]; read back, they are nodes of their own. A large constant prints a digest of its bytes and
+   its range, and parses back to other data of that range. */
 #include "ir/graph.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_PRINTED = 64, INDENT = 2 };
@@ -32,9 +33,10 @@ static void put_string(hone_text *t, const char *s, int64_t n) {
     }
     hone_text_put(t, "\"");
 }
+static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 static bool plain(const char *s) {
-    bool ok = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s == '_' && s[1]) || *s == '/';
-    for (const char *c = s; ok && *c; c++) ok = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || strchr("_./", *c);
+    bool ok = letter(*s) || (*s == '_' && s[1]) || *s == '/';
+    for (const char *c = s; ok && *c; c++) ok = letter(*c) || (*c >= '0' && *c <= '9') || strchr("_./", *c);
     return ok;
 }
 static void put_name(hone_text *t, const char *s) {
@@ -58,6 +60,10 @@ static void put_number(hone_text *t, double v, bool narrow, bool real) {
 /* ---- types and values ------------------------------------------------------------------------------------------------------------- */
 static const char *const tags[] = {"", "seq ", "opt ", "map "};
 
+static const char *symbol_of(const hone_graph *g, hone_dim d) { /* "" where it is an expression, unknown, or has no name */
+    int handle = hone_dim_is_symbolic(d) ? (int)(d - HONE_DIM_BAND) : -1;
+    return handle >= 0 && hone_dim_handle_op(g->dims, handle) == HONE_DIM_SYMBOL ? hone_dim_symbol_name(g->dims, handle) : "";
+}
 static void put_type(const hone_graph *g, const hone_var *v, hone_text *t) {
     hone_text_put(t, "%s%s", tags[v->tag], v->dtype ? hone_dtypes[v->dtype].name : "?");
     if (v->rank < 0) return;
@@ -65,9 +71,8 @@ static void put_type(const hone_graph *g, const hone_var *v, hone_text *t) {
     for (int k = 0; k < v->rank; k++) {
         if (k) hone_text_put(t, ", ");
         hone_dim d = v->dim[k];
-        const char *name = hone_dim_is_symbolic(d) && hone_dim_handle_op(g->dims, (int)(d - HONE_DIM_BAND)) == HONE_DIM_SYMBOL ? hone_dim_symbol_name(g->dims, (int)(d - HONE_DIM_BAND)) : "";
         if (hone_dim_is_number(d)) hone_text_put(t, "%lld", (long long)d);
-        else if (*name) put_name(t, name);
+        else if (*symbol_of(g, d)) put_name(t, symbol_of(g, d));
         else hone_text_put(t, "?");
     }
     hone_text_put(t, "]");
@@ -94,6 +99,7 @@ static void put_comment(const hone_graph *g, const hone_var *v, hone_text *t) {
 }
 static void put_element(const hone_value *v, int64_t k, hone_text *t) {
     const hone_dtype_row *row = hone_dtypes + v->dtype;
+    const char *at = (const char *)v->data + (size_t)k * row->bytes;
     if (row->kind == HONE_KIND_STRING) {
         const hone_string *s = hone_value_string(v, k);
         put_string(t, s->text, s->bytes);
@@ -104,7 +110,7 @@ static void put_element(const hone_value *v, int64_t k, hone_text *t) {
             put_number(t, narrow ? (double)((const float *)v->data)[2 * k + part] : ((const double *)v->data)[2 * k + part], narrow, false);
         }
     } else if (row->kind == HONE_KIND_FLOAT) put_number(t, hone_value_f64(v, k), row->ctype == HONE_F32, false);
-    else if (row->ctype == HONE_U64) hone_text_put(t, "%llu", (unsigned long long)hone_dtype_load(v->dtype, (const char *)v->data + (size_t)k * row->bytes).u64);
+    else if (row->ctype == HONE_U64) hone_text_put(t, "%llu", (unsigned long long)hone_dtype_load(v->dtype, at).u64);
     else hone_text_put(t, "%lld", (long long)hone_value_i64(v, k));
 }
 static uint32_t digest(const hone_value *v) {
@@ -174,7 +180,8 @@ static void put_graph(const hone_graph *g, int indent, hone_text *t);
 
 static void put_attr(const hone_node *n, const hone_attr *a, int indent, hone_text *t) {
     bool list = a->kind == HONE_ATTR_INTS || a->kind == HONE_ATTR_FLOATS || a->kind == HONE_ATTR_STRINGS || a->kind == HONE_ATTR_TENSORS;
-    static const char *const empty[] = {[HONE_ATTR_INTS] = "ints", [HONE_ATTR_FLOATS] = "floats", [HONE_ATTR_STRINGS] = "strings", [HONE_ATTR_TENSORS] = "tensors"};
+    static const char *const empty[] = {
+        [HONE_ATTR_INTS] = "ints", [HONE_ATTR_FLOATS] = "floats", [HONE_ATTR_STRINGS] = "strings", [HONE_ATTR_TENSORS] = "tensors"};
     put_name(t, a->name);
     hone_text_put(t, ": ");
     if (list && a->n == 0) {

@@ -21,6 +21,9 @@ typedef struct { const char *text; int64_t bytes; bool quoted; } word;
 typedef hone_vec(hone_vid) ids;
 typedef hone_vec(word) words;
 
+static hone_status wrong_name(const reader *r, const char *name, const char *what) {
+    return hone_fail(HONE_BAD_INPUT, "graph text, line %d: '%s' %s", r->line, name, what);
+}
 static hone_status wrong(const reader *r, const char *what) {
     char near[24] = "";
     for (int k = 0; k < 20 && r->p + k < r->end && (unsigned char)r->p[k] >= ' '; k++) near[k] = r->p[k], near[k + 1] = 0;
@@ -51,7 +54,9 @@ static hone_status expect(reader *r, char c) {
     what[3] = c;
     return take(r, c) ? HONE_OK : wrong(r, what);
 }
-static bool of_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '/'; }
+static bool of_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '/';
+}
 
 static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
@@ -237,8 +242,9 @@ static hone_status read_random(reader *r, hone_value *v) {
                 if (row->bytes == 8) ((float *)(void *)at)[part] = (float)u;
                 else ((double *)(void *)at)[part] = u;
             }
-        } else if (row->kind == HONE_KIND_FLOAT) hone_dtype_store(v->dtype, at, HONE_F64, (hone_scalar){.f64 = low + (high - low) * u}, true);
-        else hone_dtype_store(v->dtype, at, HONE_U64, (hone_scalar){.u64 = from + (span ? bits % span : bits)}, false);
+        } else if (row->kind == HONE_KIND_FLOAT) {
+            hone_dtype_store(v->dtype, at, HONE_F64, (hone_scalar){.f64 = low + (high - low) * u}, true);
+        } else hone_dtype_store(v->dtype, at, HONE_U64, (hone_scalar){.u64 = from + (span ? bits % span : bits)}, false);
     }
     return HONE_OK;
 }
@@ -274,7 +280,8 @@ static hone_status read_value(reader *r, int depth, hone_value **out) {
     if (!listed && !is(&w, "random")) return wrong(r, "'{' or 'random' belongs here");
     int64_t count;
     if (!hone_count_of(t.dim, t.rank, &count)) return wrong(r, "the constant is too large");
-    if (listed ? count > r->end - r->p : (uint64_t)count > (most_random - r->random) / 16) return wrong(r, listed ? "there are fewer elements than the shape says" : "too much random data");
+    if (listed && count > r->end - r->p) return wrong(r, "there are fewer elements than the shape says");
+    if (!listed && (uint64_t)count > (most_random - r->random) / 16) return wrong(r, "too much random data");
     hone_value *v;
     HONE_TRY(hone_value_tensor(t.dtype, t.dim, t.rank, &v));
     hone_status s = HONE_OK;
@@ -333,7 +340,8 @@ static hone_status make_attr(reader *r, const items *all, bool list, hone_attr *
     return a->tensor || a->s || a->f || a->i ? HONE_OK : no_memory();
 }
 static hone_status read_items(reader *r, items *all, hone_attr *a) {
-    static const struct { const char *word; hone_attr_kind kind; } empty[] = {{"ints", HONE_ATTR_INTS}, {"floats", HONE_ATTR_FLOATS}, {"strings", HONE_ATTR_STRINGS}, {"tensors", HONE_ATTR_TENSORS}};
+    static const struct { const char *word; hone_attr_kind kind; } empty[] = {
+        {"ints", HONE_ATTR_INTS}, {"floats", HONE_ATTR_FLOATS}, {"strings", HONE_ATTR_STRINGS}, {"tensors", HONE_ATTR_TENSORS}};
     char c = peek(r);
     if (take(r, '[')) {
         do HONE_TRY(read_item(r, all, NULL));
@@ -389,13 +397,13 @@ static hone_status read_operands(reader *r, const hone_graph *g, ids *list) {
         if (list->n) (void)take(r, ',');
         HONE_TRY(read_name(r, &w));
         hone_vid id = is(&w, "_") ? -1 : hone_graph_find(g, w.text);
-        if (id < 0 && !is(&w, "_")) return hone_fail(HONE_BAD_INPUT, "graph text, line %d: '%s' is read but nothing before makes it", r->line, w.text);
+        if (id < 0 && !is(&w, "_")) return wrong_name(r, w.text, "is read but nothing before makes it");
         if (!hone_push(list, id)) return no_memory();
     }
     return HONE_OK;
 }
 static hone_status new_var(reader *r, hone_graph *g, const word *w, hone_vid *out) {
-    if (hone_graph_find(g, w->text) >= 0) return hone_fail(HONE_BAD_INPUT, "graph text, line %d: '%s' is made twice", r->line, w->text);
+    if (hone_graph_find(g, w->text) >= 0) return wrong_name(r, w->text, "is made twice");
     return (*out = hone_graph_var(g, w->text)) < 0 ? no_memory() : HONE_OK;
 }
 static const hone_program *find_op(const reader *r, const char *name) {
@@ -423,7 +431,7 @@ static hone_status read_call(reader *r, hone_graph *g, draft *d) {
     HONE_TRY(read_name(r, &op));
     bool fused = is(&op, "fused");
     const hone_program *p = fused ? NULL : find_op(r, op.text);
-    if (!fused && !p) return hone_fail(HONE_BAD_INPUT, "graph text, line %d: there is no op '%s'", r->line, op.text);
+    if (!fused && !p) return wrong_name(r, op.text, "is no op");
     HONE_TRY(expect(r, '('));
     HONE_TRY(read_operands(r, g, &d->in));
     int own = d->in.n;
@@ -455,7 +463,7 @@ static hone_status read_call(reader *r, hone_graph *g, draft *d) {
 }
 static hone_status read_constant(reader *r, hone_graph *g, const word *name) {
     hone_value *v;
-    if (hone_graph_find(g, name->text) >= 0) return hone_fail(HONE_BAD_INPUT, "graph text, line %d: '%s' is made twice", r->line, name->text);
+    if (hone_graph_find(g, name->text) >= 0) return wrong_name(r, name->text, "is made twice");
     HONE_TRY(read_value(r, 0, &v));
     if (hone_graph_const(g, name->text, v) < 0) return no_memory();
     return expect(r, ';');
@@ -528,7 +536,7 @@ static hone_status read_inside(reader *r, hone_graph *g, words *out) {
     while (!take(r, '}')) HONE_TRY(read_statement(r, g));
     for (int k = 0; k < out->n; k++) {
         hone_vid id = hone_graph_find(g, out->at[k].text);
-        if (id < 0) return hone_fail(HONE_BAD_INPUT, "graph text: output '%s' of graph '%s' is not made", out->at[k].text, g->name);
+        if (id < 0) return wrong_name(r, out->at[k].text, "is an output, but nothing makes it");
         if (!hone_push(&g->out, id)) return no_memory();
     }
     return HONE_OK;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
-   evaluate: see evaluate.h. Rows with a program go through the interpreter, the definition; views that only move bytes are moved here, because models turn
-   whole weights around and the interpreter would take seconds for them. */
-#include "loops/tile.h"
+   evaluate: see evaluate.h. Rows with a program run as tile code; views that only move bytes are moved here, at the speed of memory, because
+   models turn whole weights around. */
 #include "passes/evaluate.h"
 
 #include <string.h>
 
 #include "host/host.h"
+#include "loops/tile.h"
 
 typedef struct {
     hone_evaluating *e;
@@ -54,7 +54,8 @@ static bool move_turned(work *w) { /* Transpose */
     const hone_attr *perm = hone_attr_find(w->node->attr, w->node->n_attr, "perm");
     int64_t stride[HONE_MAX_RANK], from[HONE_MAX_RANK], at[HONE_MAX_RANK] = {0}, step = (int64_t)hone_dtypes[x->dtype].bytes;
     int rank = x->rank;
-    if (!make(w, 0) || w->out[0]->bytes != x->bytes || w->out[0]->rank != rank || (perm && (perm->kind != HONE_ATTR_INTS || perm->n != rank))) return false;
+    if (!make(w, 0) || w->out[0]->bytes != x->bytes || w->out[0]->rank != rank) return false;
+    if (perm && (perm->kind != HONE_ATTR_INTS || perm->n != rank)) return false;
     size_t size = (size_t)step;
     for (int d = rank - 1; d >= 0; d--) stride[d] = step, step *= x->dim[d];
     for (int d = 0; d < rank; d++) {
@@ -81,8 +82,10 @@ static void copy_box(hone_value *to, const hone_value *from, int axis, int64_t t
     int64_t outer = 1, inner = hone_dtypes[from->dtype].bytes;
     for (int d = 0; d < axis; d++) outer *= from->dim[d];
     for (int d = axis + 1; d < from->rank; d++) inner *= from->dim[d];
-    for (int64_t o = 0; o < outer && inner * n > 0; o++)
-        memcpy((char *)to->data + (o * to->dim[axis] + to_at) * inner, (const char *)from->data + (o * from->dim[axis] + from_at) * inner, (size_t)(n * inner));
+    for (int64_t o = 0; o < outer && inner * n > 0; o++) {
+        const char *src = (const char *)from->data + (o * from->dim[axis] + from_at) * inner;
+        memcpy((char *)to->data + (o * to->dim[axis] + to_at) * inner, src, (size_t)(n * inner));
+    }
 }
 static bool axis_of(const work *w, int *axis) {
     int64_t a = hone_attr_int(w->node->attr, w->node->n_attr, "axis", 0);
@@ -95,9 +98,10 @@ static bool move_concat(work *w) {
     int64_t at = 0;
     if (!axis_of(w, &axis) || !make(w, 0)) return false;
     for (int k = 0; k < w->node->n_in; k++) { /* infer.c has seen that they fit together */
-        if (!w->in[k] || w->in[k]->rank != w->out[0]->rank || w->in[k]->dtype != w->out[0]->dtype || at + w->in[k]->dim[axis] > w->out[0]->dim[axis]) return false;
-        copy_box(w->out[0], w->in[k], axis, at, 0, w->in[k]->dim[axis]);
-        at += w->in[k]->dim[axis];
+        const hone_value *x = w->in[k], *y = w->out[0];
+        if (!x || x->rank != y->rank || x->dtype != y->dtype || at + x->dim[axis] > y->dim[axis]) return false;
+        copy_box(w->out[0], x, axis, at, 0, x->dim[axis]);
+        at += x->dim[axis];
     }
     return true;
 }
@@ -120,15 +124,17 @@ static bool move_contents(work *w) { /* Shape, Size */
     w->out[0] = hone_evaluate_contents(w->want);
     return w->out[0] != NULL;
 }
-static const struct { const char *how; bool (*move)(work *); } views[] = {{"reshape", move_all},    {"bitcast", move_all},     {"transpose", move_turned}, {"concat", move_concat},
-                                                                          {"split", move_split},    {"shape", move_contents}, {"size", move_contents}};
+static const struct { const char *how; bool (*move)(work *); } views[] = {
+    {"reshape", move_all}, {"bitcast", move_all},    {"transpose", move_turned}, {"concat", move_concat},
+    {"split", move_split}, {"shape", move_contents}, {"size", move_contents}};
 
 /* ---- programs --------------------------------------------------------------------------------------------------------------------- */
 static double work_of(const hone_instance *i, const hone_param *p) {
     double total = 0, each = 1 + (double)i->n_x / (i->n_stage ? i->n_stage : 1);
     for (int s = 0; s < i->n_stage; s++) {
+        const hone_stage *st = i->stage + s;
         double n = each;
-        for (int k = 0; k < i->stage[s].n_index + i->stage[s].n_reduce; k++) n *= (double)p[i->index[i->list[i->stage[s].index0 + k]].extent].i;
+        for (int k = 0; k < st->n_index + st->n_reduce; k++) n *= (double)p[i->index[i->list[st->index0 + k]].extent].i;
         total += n;
     }
     return total;
@@ -153,7 +159,7 @@ static bool place_value(work *w, int t, hone_place *place) {
     place->at = v->data;
     return true;
 }
-static bool interpret(work *w) {
+static bool run_program(work *w) {
     const hone_instance *i = w->instance;
     if (!i || !i->n_stage) return false;
     for (int k = 0; k < i->n_param; k++)
@@ -163,7 +169,8 @@ static bool interpret(work *w) {
     w->e->work -= cost;
     hone_place *place = HONE_NEW_N(w->e->arena, hone_place, i->n_tensor + 1);
     bool ok = place != NULL;
-    for (int t = 0; ok && t < i->n_tensor; t++) ok = i->tensor[t].role == HONE_ROLE_TEMP ? place_temporary(w, t, place + t) : place_value(w, t, place + t);
+    for (int t = 0; ok && t < i->n_tensor; t++)
+        ok = i->tensor[t].role == HONE_ROLE_TEMP ? place_temporary(w, t, place + t) : place_value(w, t, place + t);
     ok = ok && hone_tile_all(i, w->param, place) == HONE_OK;
     for (int t = 0; place && t < i->n_tensor; t++)
         if (i->tensor[t].role == HONE_ROLE_TEMP) hone_free(place[t].at);
@@ -189,7 +196,8 @@ static bool call_host(work *w, const char *name) {
 /* ---- a node ----------------------------------------------------------------------------------------------------------------------- */
 hone_value *hone_evaluate_contents(const hone_fact *f) {
     int64_t dim[HONE_MAX_RANK] = {0}, count;
-    if (!hone_fact_shaped(f) || !hone_fact_numbers(f) || (f->dtype != HONE_DTYPE_I64 && f->dtype != HONE_DTYPE_I32 && f->dtype != HONE_DTYPE_BOOL)) return NULL;
+    if (!hone_fact_shaped(f) || !hone_fact_numbers(f)) return NULL;
+    if (f->dtype != HONE_DTYPE_I64 && f->dtype != HONE_DTYPE_I32 && f->dtype != HONE_DTYPE_BOOL) return NULL;
     for (int d = 0; d < f->rank; d++) dim[d] = f->dim[d];
     if (!hone_count_of(dim, f->rank, &count) || count != f->n_content) return NULL;
     for (int k = 0; k < f->n_content; k++) {
@@ -198,7 +206,9 @@ hone_value *hone_evaluate_contents(const hone_fact *f) {
     }
     hone_value *v;
     if (hone_value_tensor(f->dtype, dim, f->rank, &v)) return NULL;
-    for (int64_t k = 0; k < count; k++) hone_dtype_store(f->dtype, (char *)v->data + (size_t)k * hone_dtypes[f->dtype].bytes, HONE_I64, (hone_scalar){.i64 = f->contents[k]}, false);
+    size_t size = hone_dtypes[f->dtype].bytes;
+    for (int64_t k = 0; k < count; k++)
+        hone_dtype_store(f->dtype, (char *)v->data + (size_t)k * size, HONE_I64, (hone_scalar){.i64 = f->contents[k]}, false);
     return v;
 }
 static bool run(work *w) {
@@ -210,11 +220,12 @@ static bool run(work *w) {
     if (strings && p->how_strings) return call_host(w, p->how_strings);
     for (size_t k = 0; p->runs == HONE_RUNS_VIEW && w->in[0] && k < sizeof views / sizeof *views; k++)
         if (!strcmp(p->how, views[k].how)) return views[k].move(w) && share_strings(w);
-    return interpret(w) && share_strings(w);
+    return run_program(w) && share_strings(w);
 }
 bool hone_evaluate(hone_evaluating *e, const hone_graph *g, const hone_node *n, hone_value **out) {
     hone_fact *facts = HONE_NEW_N(e->arena, hone_fact, n->n_in + n->n_out + 1);
-    work w = {.e = e, .node = n, .in = HONE_NEW_N(e->arena, hone_value *, n->n_in + 1), .fact = HONE_NEW_N(e->arena, const hone_fact *, n->n_in + 1), .out = out};
+    work w = {.e = e, .node = n, .out = out};
+    w.in = HONE_NEW_N(e->arena, hone_value *, n->n_in + 1), w.fact = HONE_NEW_N(e->arena, const hone_fact *, n->n_in + 1);
     if (!facts || !w.in || !w.fact || n->n_body || n->part) return false;
     for (int k = 0; k < n->n_in; k++) {
         facts[k] = hone_fact_unknown, w.fact[k] = facts + k;

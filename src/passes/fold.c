@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   fold: what depends on constants alone is computed now. Constants go into the bodies that capture them; an If whose condition is known becomes its branch.
+   fold: what depends on constants alone is computed now. Constants go into the bodies that capture them; an If whose condition is known
+   becomes its branch.
 
-   What is random stays, so does what would make the model much larger (a small tensor spread out, quantised weights widened), or take long to compute. */
+   What is random stays, so does what would make the model much larger, or take long to compute. */
 #include <string.h>
 
 #include "passes/evaluate.h"
@@ -45,7 +46,7 @@ static bool worth(const folding *f, const hone_graph *g, const hone_node *n, int
     }
     if (hone_program_random(n->program)) return false;
     *freed = in;
-    bool spread = n->program->runs == HONE_RUNS_VIEW && !strcmp(n->program->how, "expand") && out > most_spread && out > in; /* free as a view */
+    bool view = n->program->runs == HONE_RUNS_VIEW, spread = view && !strcmp(n->program->how, "expand") && out > most_spread && out > in;
     return !spread && out - in <= most_growth - f->growth;
 }
 /* Numbers that infer.c found out, though not all inputs are constants (the shape of an input). */
@@ -168,7 +169,8 @@ static hone_status inline_branch(folding *f, hone_graph *g, hone_node *n, hone_g
 /* The branch that an If with a known condition takes; NULL: not known. */
 static hone_graph *branch_of(const hone_graph *g, const hone_node *n) {
     const hone_value *c = n->n_in && n->in[0] >= 0 ? g->var.at[n->in[0]].value : NULL;
-    if (n->program->runs != HONE_RUNS_CONTROL || strcmp(n->program->how, "if") != 0 || !c || c->tag != HONE_TAG_TENSOR || c->dtype != HONE_DTYPE_BOOL || hone_value_count(c) != 1) return NULL;
+    if (n->program->runs != HONE_RUNS_CONTROL || strcmp(n->program->how, "if") != 0) return NULL;
+    if (!c || c->tag != HONE_TAG_TENSOR || c->dtype != HONE_DTYPE_BOOL || hone_value_count(c) != 1) return NULL;
     const hone_attr *a = hone_attr_find(n->attr, n->n_attr, hone_value_i64(c, 0) ? "then_branch" : "else_branch");
     if (!a || a->kind != HONE_ATTR_BODY || a->body < 0 || a->body >= n->n_body) return NULL;
     hone_graph *body = n->body[a->body];
@@ -215,7 +217,8 @@ hone_status hone_pass_fold(hone_passing *p) {
     HONE_TRY(hone_library_builtin(&library));
     hone_graph_index(p->graph);
     folding f = {.pass = p, .identity = hone_library_find(library, "", "Identity")};
-    f.eval = (hone_evaluating){.arena = hone_arena_create(), .instances = p->instances, .work = all_work, .most_work = most_work, .most_bytes = most_bytes};
+    f.eval = (hone_evaluating){.instances = p->instances, .work = all_work, .most_work = most_work, .most_bytes = most_bytes};
+    f.eval.arena = hone_arena_create();
     hone_status s = f.eval.arena ? HONE_OK : no_memory();
     if (!s && !f.identity) s = hone_fail(HONE_BUG, "the library has no Identity");
     if (!s) s = fold_graph(&f, p->graph);

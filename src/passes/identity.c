@@ -7,8 +7,8 @@
 
 typedef struct { const hone_graph *graph; const hone_node *node; const hone_var *x, *y; } asking;
 
-static const hone_value *constant(const asking *a, int k) { return k < a->node->n_in && a->node->in[k] >= 0 ? a->graph->var.at[a->node->in[k]].value : NULL; }
 static bool given(const asking *a, int k) { return k < a->node->n_in && a->node->in[k] >= 0; }
+static const hone_value *constant(const asking *a, int k) { return given(a, k) ? a->graph->var.at[a->node->in[k]].value : NULL; }
 static bool all(const hone_value *v, double what) {
     int64_t n = v && v->tag == HONE_TAG_TENSOR && v->dtype != HONE_DTYPE_STRING ? hone_value_count(v) : -1;
     for (int64_t k = 0; k < n; k++)
@@ -38,7 +38,8 @@ static bool in_order(const asking *a) {
         if (perm->i[k] != k) return false;
     return true;
 }
-static bool forward(const asking *a) { return same_shape(a) && (!given(a, 4) || all(constant(a, 4), 1)); } /* a whole range, not turned round */
+/* A whole range, not turned round. */
+static bool forward(const asking *a) { return same_shape(a) && (!given(a, 4) || all(constant(a, 4), 1)); }
 static bool no_pads(const asking *a) { return same_shape(a) && given(a, 1) && all(constant(a, 1), 0); }
 static bool one_input(const asking *a) { return a->node->n_in == 1; }
 static bool one_output(const asking *a) { return a->node->n_out == 1 && same_shape(a); }

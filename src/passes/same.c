@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   same: equal nodes on equal operands become one, the first; equal small constants too, so that nodes on them meet. Neither what is random nor what has bodies. */
+   same: equal nodes on equal operands become one, the first; equal small constants too, so that nodes on them meet. Neither what is random
+   nor what has bodies. */
 #include <string.h>
 
 #include "passes/passes.h"
@@ -25,8 +26,8 @@ static uint64_t hash_value(uint64_t h, const hone_value *v) {
 }
 static bool equal_values(const hone_value *a, const hone_value *b) {
     if (a == b) return true;
-    return plain(a) && plain(b) && a->dtype == b->dtype && a->rank == b->rank && a->bytes == b->bytes && !memcmp(a->dim, b->dim, sizeof *a->dim * (size_t)a->rank) &&
-           (!a->bytes || !memcmp(a->data, b->data, a->bytes));
+    if (!plain(a) || !plain(b) || a->dtype != b->dtype || a->rank != b->rank || a->bytes != b->bytes) return false;
+    return !memcmp(a->dim, b->dim, sizeof *a->dim * (size_t)a->rank) && (!a->bytes || !memcmp(a->data, b->data, a->bytes));
 }
 static bool equal_attrs(const hone_attr *a, const hone_attr *b) {
     size_t n = (size_t)(a->n > 0 ? a->n : 0);
@@ -78,7 +79,9 @@ static bool join(matching *m, hone_node *first, int number, hone_node *n) {
     }
     return true;
 }
-static bool takes_part(const hone_node *n) { return !n->dead && !n->n_body && !n->part && n->program->runs != HONE_RUNS_CONTROL && !hone_program_random(n->program); }
+static bool takes_part(const hone_node *n) {
+    return !n->dead && !n->n_body && !n->part && n->program->runs != HONE_RUNS_CONTROL && !hone_program_random(n->program);
+}
 
 static void match_constants(matching *m) {
     for (int v = 0; v < m->graph->var.n; v++) {
@@ -86,9 +89,11 @@ static void match_constants(matching *m) {
         if (!x || !plain(x) || m->graph->var.at[v].layout.kind != HONE_LAYOUT_ROWS || m->rename.is_output[v]) continue;
         uint64_t h = settle(hash_value(1469598103934665603u, x));
         uint32_t at = (uint32_t)h & m->mask;
-        while (m->table[at].item && !(m->table[at].hash == h && equal_values(m->graph->var.at[m->table[at].item - 1].value, x))) at = (at + 1) & m->mask;
-        if (!m->table[at].item) m->table[at] = (place){h, v + 1};
-        else if (hone_rename(&m->rename, v, m->table[at].item - 1)) m->changed++;
+        int first;
+        while ((first = m->table[at].item - 1) >= 0 && (m->table[at].hash != h || !equal_values(m->graph->var.at[first].value, x)))
+            at = (at + 1) & m->mask;
+        if (first < 0) m->table[at] = (place){h, v + 1};
+        else if (hone_rename(&m->rename, v, first)) m->changed++;
     }
 }
 static void match_nodes(matching *m) {
@@ -98,9 +103,11 @@ static void match_nodes(matching *m) {
         if (!takes_part(n)) continue;
         uint64_t h = hash_node(m, n);
         uint32_t at = (uint32_t)h & m->mask;
-        while (m->table[at].item && !(m->table[at].hash == h && equal_nodes(m, g->node.at[m->table[at].item - 1], n))) at = (at + 1) & m->mask;
-        if (!m->table[at].item) m->table[at] = (place){h, k + 1};
-        else if (join(m, g->node.at[m->table[at].item - 1], m->table[at].item - 1, n)) n->dead = true, m->changed++;
+        int first;
+        while ((first = m->table[at].item - 1) >= 0 && (m->table[at].hash != h || !equal_nodes(m, g->node.at[first], n)))
+            at = (at + 1) & m->mask;
+        if (first < 0) m->table[at] = (place){h, k + 1};
+        else if (join(m, g->node.at[first], first, n)) n->dead = true, m->changed++;
     }
 }
 static hone_status match(hone_graph *g, int *changed) {
