@@ -54,7 +54,7 @@ static void fill_panels(void *arg, void *dst) {
     } else {
         int64_t panels = (d->n + d->nr - 1) / d->nr;
         for (int64_t b = 0; b < d->batch_b; b++)
-            for (int64_t p = 0; p < panels; p++) hone_contract_pack_b(d, d->source + d->batch_at_b[b], p * d->nr, d->nr, 0, d->k, (float *)dst + (b * panels + p) * d->nr * d->k, NULL);
+            for (int64_t p = 0; p < panels; p++) hone_contract_pack_b(d, d->source + d->batch_at_b[b], p * d->nr, d->nr, 0, d->k, d->k, (float *)dst + (b * panels + p) * d->nr * d->k, NULL);
     }
 }
 /* Distinct batches of one operand: those over the batch slots it knows. */
@@ -278,8 +278,20 @@ hone_status hone_cpu_contract(hone_steps *s, const hone_cpu_call *c, int stage, 
     d->ref = ref, d->n_tensor = c->instance->n_tensor;
     uint64_t uses = hone_cpu_uses(c->instance, stage);
     if (epilogue) uses = (uses | hone_cpu_uses(c->instance, stage + 1)) & ~((uint64_t)1 << acc);
+    *done = true;
+    if (!d->plane && !d->packed_b && d->m > d->mt) { /* several blocks of rows want the same columns: pack them once */
+        int64_t bytes = d->batch_b * ((d->n + d->nr - 1) / d->nr * d->nr) * d->k * (int64_t)sizeof(float);
+        int block = bytes <= (int64_t)64 << 20 ? hone_steps_block(s, bytes) : -1;
+        if (block >= 0) {
+            d->shares = true, d->shared = hone_block_ref(block, 0);
+            hone_step pack = {.node = c->node, .of = c->of};
+            hone_contract_pack_step(d, &pack);
+            HONE_TRY(hone_cpu_add(s, c, pack, ref, (uint64_t)1 << d->b.tensor));
+            s->block.at[block].last = s->step.n;
+            if (!hone_push(&s->patch, &d->shared)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        }
+    }
     hone_step step = {.node = c->node, .of = c->of, .data = d};
     hone_contract_step(d, &step);
-    *done = true;
     return hone_cpu_add(s, c, step, ref, uses);
 }

@@ -23,6 +23,8 @@ typedef struct {
     int mr, nr;
     int64_t mt, nt, kc; /* a tile, and how much of K is packed at a time */
     const float *packed_a, *packed_b;
+    bool shares;         /* B is packed once, by a step before, for all blocks of rows */
+    hone_ref shared;     /* … here */
     bool packing_a;
     const float *source; /* while packing a constant */
     int out;             /* tensor that is written */
@@ -38,12 +40,13 @@ typedef struct {
 
 /* m0 … m0+mr-1, k0 … k0+kc-1 of A into one panel; rows past M are 0. */
 void hone_contract_pack_a(const hone_contract *, const float *a, int64_t m0, int64_t k0, int64_t kc, float *panel);
-/* columns n0 … n0+nt-1 into panels of nr, one after another, each kc slices long. */
-void hone_contract_pack_b(const hone_contract *, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, float *panels, float *line);
+/* columns n0 … n0+nt-1 into panels of nr; panels are `apart` slices apart, and kc of them are written from the first. line: room for nt values, or NULL for one panel. */
+void hone_contract_pack_b(const hone_contract *, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart, float *panels, float *line);
+void hone_contract_pack_step(const hone_contract *, hone_step *);
 bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one plane a batch */
 void hone_contract_step(hone_contract *, hone_step *);
-/* Tile `number`, at step `over` of a recurrence (0 elsewhere). at: one address a tensor. */
-hone_status hone_contract_tile(const hone_contract *, void *const *at, int64_t number, int64_t over, void *scratch) HONE_CHECKED;
+/* Tile `number`, at step `over` of a recurrence (0 elsewhere). at: one address a tensor; shared: B as packed by a step before, or NULL. */
+hone_status hone_contract_tile(const hone_contract *, void *const *at, const float *shared, int64_t number, int64_t over, void *scratch) HONE_CHECKED;
 /* The product of one stage of a recurrence, without epilogue; *out NULL: it is none. */
 hone_status hone_contract_over(hone_steps *, const hone_cpu_call *, int stage, hone_contract **out, int64_t *tiles, size_t *scratch_bytes) HONE_CHECKED;
 #endif

@@ -42,7 +42,7 @@ static void gather(const hone_contract *d, const float *b, int64_t k, int64_t n0
         line += len, n -= len, at = 0, row++;
     }
 }
-void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, float *panels, float *line) {
+void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart, float *panels, float *line) {
     int nr = d->nr;
     int64_t have = d->n - n0 < nt ? d->n - n0 : nt, n_panel = (nt + nr - 1) / nr;
     float small[128];
@@ -50,7 +50,7 @@ void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, in
     /* K runs along memory and N does not (keys of attention, transposed weights): walk the memory's way */
     if (!d->b.n_bounded && d->run_step != 1 && kc > 1 && at[1] - at[0] == 1 && at[kc - 1] - at[0] == kc - 1) {
         for (int64_t j = 0; j < n_panel * nr; j++) {
-            float *to = panels + j / nr * nr * kc + j % nr;
+            float *to = panels + j / nr * nr * apart + j % nr;
             if (j >= have) { for (int64_t p = 0; p < kc; p++) to[p * nr] = 0; continue; }
             const float *col = b + d->at_row_b[(n0 + j) / d->run] + (n0 + j) % d->run * d->run_step + at[0];
             for (int64_t p = 0; p < kc; p++) to[p * nr] = col[p];
@@ -65,7 +65,7 @@ void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, in
             gather(d, b, k0 + p, n0, have, line);
             for (int64_t j = have; j < n_panel * nr; j++) line[j] = 0;
         }
-        for (int64_t j = 0; j < n_panel; j++) memcpy(panels + (j * kc + p) * nr, from + j * nr, sizeof(float) * (size_t)nr);
+        for (int64_t j = 0; j < n_panel; j++) memcpy(panels + (j * apart + p) * nr, from + j * nr, sizeof(float) * (size_t)nr);
     }
 }
 /* Finished rows m0 … m0+m-1, columns n0 … n0+n-1, in c with the given stride. */
@@ -87,7 +87,8 @@ static hone_status finish(const hone_contract *d, void *const *at, int64_t over,
     for (int64_t i = 0; i < m; i++) HONE_TRY(hone_tilecode_run(d->epilogue, at, first + d->at_m_domain[m0 + i], n, 0, c + i * stride, scratch));
     return HONE_OK;
 }
-hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t number, int64_t over, void *scratch) {
+hone_status hone_contract_tile(const hone_contract *d, void *const *at, const float *shared, int64_t number, int64_t over, void *scratch) {
+    const float *packed_b = d->packed_b ? d->packed_b : shared;
     char *room = scratch;
     float *c = (float *)room, *pa = (float *)(room + d->c_bytes), *pb = (float *)(room + d->c_bytes + d->a_bytes), *line = (float *)(room + d->c_bytes + d->a_bytes + d->b_bytes);
     void *rest = room + d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes;
@@ -101,11 +102,11 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     int64_t all_mp = (d->m + mr - 1) / mr, all_np = (d->n + nr - 1) / nr;
     for (int64_t k0 = 0; k0 < d->k; k0 += d->kc) {
         int64_t kc = d->k - k0 < d->kc ? d->k - k0 : d->kc;
-        if (!d->packed_b) hone_contract_pack_b(d, b, n0, n, k0, kc, pb, line);
+        if (!packed_b) hone_contract_pack_b(d, b, n0, n, k0, kc, kc, pb, line);
         if (!d->packed_a)
             for (int64_t i = 0; i < mp; i++) hone_contract_pack_a(d, a, m0 + i * mr, k0, kc, pa + i * mr * kc);
         for (int64_t j = 0; j < np; j++) {
-            const float *panel_b = d->packed_b ? d->packed_b + ((d->which_b[batch] * all_np + n0 / nr + j) * d->k + k0) * nr : pb + j * nr * kc;
+            const float *panel_b = packed_b ? packed_b + ((d->which_b[batch] * all_np + n0 / nr + j) * d->k + k0) * nr : pb + j * nr * kc;
             for (int64_t i = 0; i < mp; i++) {
                 const float *panel_a = d->packed_a ? d->packed_a + ((d->which_a[batch] * all_mp + m0 / mr + i) * d->k + k0) * mr : pa + i * mr * kc;
                 d->kernel->run(m - i * mr < mr ? (int)(m - i * mr) : mr, kc, panel_a, panel_b, c + i * mr * stride + j * nr, stride, k0 > 0);
@@ -118,7 +119,24 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const hone_contract *d = s->data;
     void *at[64];
     for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(d->ref[t], base);
-    return hone_contract_tile(d, at, number, 0, scratch);
+    return hone_contract_tile(d, at, d->shares ? (const float *)hone_ref_at(d->shared, base) : NULL, number, 0, scratch);
+}
+/* All of B, once: a tile is some columns by one slice of K. */
+static hone_status pack_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = s->data;
+    int64_t nb = (d->n + d->nt - 1) / d->nt, kb = (d->k + d->kc - 1) / d->kc, all_np = (d->n + d->nr - 1) / d->nr;
+    int64_t n0 = number % nb * d->nt, k0 = number / nb % kb * d->kc, batch = number / nb / kb;
+    int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, kc = d->k - k0 < d->kc ? d->k - k0 : d->kc;
+    const float *b = (const float *)(const void *)hone_ref_at(d->ref[d->b.tensor], base) + d->b.at.c + d->batch_at_b[batch];
+    float *to = (float *)(void *)hone_ref_at(d->shared, base) + ((batch * all_np + n0 / d->nr) * d->k + k0) * d->nr;
+    hone_contract_pack_b(d, b, n0, n, k0, kc, d->k, to, scratch);
+    return HONE_OK;
+}
+void hone_contract_pack_step(const hone_contract *d, hone_step *s) {
+    s->tactic = "pack", s->tile = pack_tile, s->data = d;
+    s->tiles = d->batch_b * ((d->n + d->nt - 1) / d->nt) * ((d->k + d->kc - 1) / d->kc);
+    s->serial = s->tiles == 1 || d->batch_b * d->n * d->k < 40000;
+    s->scratch_bytes = sizeof(float) * (size_t)((d->nt + d->nr - 1) / d->nr * d->nr);
 }
 
 /* ---- depthwise ------------------------------------------------------------------------------------------------------------------------ */
@@ -210,8 +228,8 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
     int64_t np = (d->nt + d->nr - 1) / d->nr, mp = (d->mt + d->mr - 1) / d->mr;
     d->c_bytes = round64(sizeof(float) * (size_t)(mp * d->mr * np * d->nr));
     d->a_bytes = d->packed_a ? 0 : round64(sizeof(float) * (size_t)(mp * d->mr * d->kc));
-    d->b_bytes = d->packed_b ? 0 : round64(sizeof(float) * (size_t)(np * d->nr * d->kc));
-    d->line_bytes = d->packed_b ? 0 : round64(sizeof(float) * (size_t)(np * d->nr));
+    d->b_bytes = d->packed_b || d->shares ? 0 : round64(sizeof(float) * (size_t)(np * d->nr * d->kc));
+    d->line_bytes = d->packed_b || d->shares ? 0 : round64(sizeof(float) * (size_t)(np * d->nr));
     s->tactic = "contract", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 40000;

@@ -73,13 +73,12 @@ uint64_t hone_cpu_uses(const hone_instance *in, int stage) {
     return met;
 }
 hone_status hone_cpu_add(hone_steps *s, const hone_cpu_call *c, hone_step step, hone_ref *ref, uint64_t uses) {
-    hone_ref *kept = ref; /* refs of tensors not used stay unpatched: keep them off the list by grouping runs */
     int n = c->instance->n_tensor;
     int last = s->step.n;
     for (int t = 0; t < n; t++) {
         if (!(uses >> t & 1) || ref[t].base != HONE_BASE_ARENA) continue;
         s->block.at[ref[t].block].last = last;
-        if (!hone_push(&s->patch, kept + t)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        if (!hone_push(&s->patch, ref + t)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     }
     return hone_push(&s->step, step) ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
 }
@@ -114,7 +113,7 @@ static hone_status recurrence_tile(const hone_step *s, void *const *base, int64_
             const recurring *r = d->stage + k;
             if (r->code) HONE_TRY(hone_tilecode_run(r->code, at, 0, hone_tilecode_elements(r->code), t, NULL, scratch));
             else
-                for (int64_t q = 0; q < r->tiles; q++) HONE_TRY(hone_contract_tile(r->product, at, q, t, scratch));
+                for (int64_t q = 0; q < r->tiles; q++) HONE_TRY(hone_contract_tile(r->product, at, NULL, q, t, scratch));
         }
     return HONE_OK;
 }
