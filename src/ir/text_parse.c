@@ -160,7 +160,7 @@ static hone_status read_type(reader *r, type *t) {
         t->layout.kind = HONE_LAYOUT_ORDER;
         HONE_TRY(expect(r, '('));
         for (int k = 0; k < t->rank; k++) {
-            int64_t d;
+            int64_t d = 0;
             if (k) HONE_TRY(expect(r, ','));
             HONE_TRY(read_i64(r, &d));
             if (d < 0 || d >= t->rank) return wrong(r, "an order names each dim once");
@@ -496,7 +496,7 @@ static hone_status read_inputs(reader *r, hone_graph *g) {
     while (!take(r, ')')) {
         word w;
         type t;
-        hone_vid id;
+        hone_vid id = -1;
         if (take(r, ';')) {
             if (!g->outer || formal >= 0) return wrong(r, "only a body has captures, and one list of them");
             formal = g->in.n;

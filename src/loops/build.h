@@ -101,12 +101,18 @@ typedef struct {
     hone_slots *slots;
     int *operand_tensor;
     int depth;
+    const hone_instance *made;
     /* the line being built */
     int over;
     int32_t over_index;
     hone_vec(int) over_tensor; /* written in the over group */
     int over_stage0;           /* what does not depend on them goes before this stage */
     hone_vec(int32_t) domain;
+    hone_vec(const hone_line *) block; /* of the over group */
+    /* packed: what stays; here, so that a failure half-way leaves nothing behind */
+    hone_vec(hone_x) kept_x;
+    hone_vec(int32_t) kept_list;
+    hone_vec(hone_stage) kept_stage;
 } builder;
 
 void hone_build_fail(builder *, int line, const char *format, ...) __attribute__((noreturn)) HONE_PRINTF(3, 4);

@@ -185,7 +185,7 @@ int32_t hone_build_fn(builder *b, hone_fn fn, int32_t a0, int32_t a1, int32_t a2
         else clean = r;
         return make_const(b, result, clean);
     }
-    int64_t k0, k1;
+    int64_t k0 = 0, k1 = 0;
     if (!is_real(t) && row->types != 'L') { /* what keeps subscripts readable: x*1, x+0, x*0 */
         bool c0 = const_int(b, a[0], &k0), c1 = n > 1 && const_int(b, a[1], &k1);
         if (fn == HONE_FN_mul && ((c0 && k0 == 1) || (c1 && k1 == 1))) return c0 && k0 == 1 ? a[1] : a[0];

@@ -192,7 +192,7 @@ static reduction reduce_parts(builder *b, const hone_tree *t, const env *e, int 
     int n = b->domain.n - before;
     int32_t *ids = HONE_NEW_N(b->heap, int32_t, n + 1);
     if (!ids) hone_build_memory(b);
-    memcpy(ids, b->domain.at + before, sizeof *ids * (size_t)n);
+    for (int k = 0; k < n; k++) ids[k] = b->domain.at[before + k];
     r.index = ids, r.n = n;
     r.value = final(b, hone_build_expr(b, t->body, f, member), -1);
     for (int k = 0; k < t->n_arg; k++) { /* k : n[r] max H → the cap's loop, and nothing beyond n[r] */
@@ -343,7 +343,7 @@ static void over(builder *b, const hone_line *l, int number) {
     const env *e = bind_index(b, &ix, NULL, NULL);
     b->over = number, b->over_index = e->index[0], b->over_stage0 = b->stage.n, b->over_tensor.n = 0;
     /* every target of the block exists before any line is built, because they read each other at t - 1 */
-    hone_vec(const hone_line *) block = {0};
+    b->block.n = 0;
     for (const hone_line *k = l->block; k; k = k->next) {
         const hone_line *inner = k;
         if (k->kind == HONE_LINE_WHEN) {
@@ -352,18 +352,17 @@ static void over(builder *b, const hone_line *l, int number) {
             inner = v != 0 ? k->block : k->other;
         }
         for (const hone_line *q = inner; q; q = k->kind == HONE_LINE_WHEN ? q->next : NULL)
-            if (q->kind == HONE_LINE_STAGE && !hone_push(&block, q)) { hone_vec_free(&block); hone_build_memory(b); }
+            if (q->kind == HONE_LINE_STAGE && !hone_push(&b->block, q)) hone_build_memory(b);
     }
-    for (int k = 0; k < block.n; k++) {
+    for (int k = 0; k < b->block.n; k++) {
         int32_t sub[HONE_MAX_RANK];
         int n_sub, target;
         b->domain.n = 0;
-        open_target(b, block.at[k], e, &target, sub, &n_sub);
-        if (target < 0) target = new_temp(b, block.at[k], sub, n_sub, b->weak_real);
-        if (!hone_push(&b->over_tensor, target)) { hone_vec_free(&block); hone_build_memory(b); }
+        open_target(b, b->block.at[k], e, &target, sub, &n_sub);
+        if (target < 0) target = new_temp(b, b->block.at[k], sub, n_sub, b->weak_real);
+        if (!hone_push(&b->over_tensor, target)) hone_build_memory(b);
     }
-    for (int k = 0; k < block.n; k++) stage(b, block.at[k], e);
-    hone_vec_free(&block);
+    for (int k = 0; k < b->block.n; k++) stage(b, b->block.at[k], e);
     b->over = -1, b->over_index = -1;
 }
 void hone_build_stages(builder *b) {
@@ -381,7 +380,7 @@ void hone_build_stages(builder *b) {
 }
 
 /* ---- packing ------------------------------------------------------------------------------------------------------------------------------ */
-typedef struct { builder *b; int32_t *to; hone_vec(hone_x) x; hone_vec(int32_t) list; const int32_t *tensor; } packer;
+typedef struct { builder *b; int32_t *to; const int32_t *tensor; } packer;
 static int32_t pack(packer *p, int32_t x) {
     if (x < 0) return -1;
     if (p->to[x]) return p->to[x] - 1;
@@ -390,15 +389,15 @@ static int32_t pack(packer *p, int32_t x) {
         int n = e.flat ? 1 : p->b->tensor.at[e.a].rank;
         int32_t sub[HONE_MAX_RANK];
         for (int k = 0; k < n; k++) sub[k] = pack(p, p->b->list.at[e.b + k]);
-        e.c = pack(p, e.c), e.b = p->list.n, e.a = p->tensor[e.a];
+        e.c = pack(p, e.c), e.b = p->b->kept_list.n, e.a = p->tensor[e.a];
         for (int k = 0; k < n; k++)
-            if (!hone_push(&p->list, sub[k])) hone_build_memory(p->b);
+            if (!hone_push(&p->b->kept_list, sub[k])) hone_build_memory(p->b);
     } else if (e.kind == HONE_X_FN || e.kind == HONE_X_SELECT || e.kind == HONE_X_CAST || e.kind == HONE_X_ROUND) {
         e.a = pack(p, e.a), e.b = pack(p, e.b), e.c = pack(p, e.c);
     } else if (e.kind > HONE_X_ROUND) hone_build_fail(p->b, 0, "a parameter's expression of %s was not settled", p->b->p->name);
-    if (!hone_push(&p->x, e)) hone_build_memory(p->b);
-    p->to[x] = p->x.n;
-    return p->x.n - 1;
+    if (!hone_push(&p->b->kept_x, e)) hone_build_memory(p->b);
+    p->to[x] = p->b->kept_x.n;
+    return p->b->kept_x.n - 1;
 }
 #define KEEP(v) (hone_arena_copy(b->arena, (v).at, sizeof *(v).at * (size_t)(v).n))
 static const hone_instance *pack_all(builder *b) {
@@ -429,7 +428,6 @@ static const hone_instance *pack_all(builder *b) {
         tensor_to[k] = n++;
     }
     packer p = {.b = b, .to = to, .tensor = tensor_to};
-    hone_vec(hone_stage) stages = {0};
     for (int k = 0; k < b->stage.n; k++) {
         if (!live[k]) continue;
         hone_stage st = b->stage.at[k];
@@ -438,26 +436,26 @@ static const hone_instance *pack_all(builder *b) {
         int32_t sub[HONE_MAX_RANK];
         if (st.sub0 >= 0)
             for (int q = 0; q < dims; q++) sub[q] = pack(&p, b->list.at[st.sub0 + q]);
-        int32_t ix = p.list.n;
+        int32_t ix = b->kept_list.n;
         for (int q = 0; q < st.n_index + st.n_reduce; q++)
-            if (!hone_push(&p.list, b->list.at[st.index0 + q])) hone_build_memory(b);
+            if (!hone_push(&b->kept_list, b->list.at[st.index0 + q])) hone_build_memory(b);
         st.index0 = ix;
         if (st.sub0 >= 0) {
-            st.sub0 = p.list.n;
+            st.sub0 = b->kept_list.n;
             for (int q = 0; q < dims; q++)
-                if (!hone_push(&p.list, sub[q])) hone_build_memory(b);
+                if (!hone_push(&b->kept_list, sub[q])) hone_build_memory(b);
             /* a permutation of all the domain's indices, each once: no two values meet */
             int met = 0;
-            for (int q = 0; q < dims; q++) met += p.x.at[sub[q]].kind == HONE_X_INDEX;
+            for (int q = 0; q < dims; q++) met += b->kept_x.at[sub[q]].kind == HONE_X_INDEX;
             uint8_t *once = HONE_NEW_N(b->heap, uint8_t, b->index.n + 1);
             if (!once) hone_build_memory(b);
             int distinct = 0;
             for (int q = 0; q < dims; q++)
-                if (p.x.at[sub[q]].kind == HONE_X_INDEX && !once[p.x.at[sub[q]].a]) once[p.x.at[sub[q]].a] = 1, distinct++;
+                if (b->kept_x.at[sub[q]].kind == HONE_X_INDEX && !once[b->kept_x.at[sub[q]].a]) once[b->kept_x.at[sub[q]].a] = 1, distinct++;
             st.distinct = met == dims && distinct == st.n_index - (st.over >= 0 && !once[st.over_index]);
         }
         st.tensor = tensor_to[st.tensor];
-        if (!hone_push(&stages, st)) hone_build_memory(b);
+        if (!hone_push(&b->kept_stage, st)) hone_build_memory(b);
     }
     hone_tensor *tensors = HONE_NEW_N(b->arena, hone_tensor, n + 1);
     bool *is_real = HONE_NEW_N(b->arena, bool, b->param.n + 1);
@@ -469,11 +467,8 @@ static const hone_instance *pack_all(builder *b) {
     for (int k = 0; k < b->param.n; k++) is_real[k] = b->x.at[b->param.at[k]].type == WEAK_REAL || b->x.at[b->param.at[k]].type == HONE_F64;
     *s = (hone_solver){.x = KEEP(b->x), .list = KEEP(b->list), .param = KEEP(b->param), .vector = KEEP(b->vector), .slots = b->slots, .check = KEEP(b->check), .need = KEEP(b->need),
         .n_x = b->x.n, .n_vector = b->vector.n, .n_check = b->check.n, .n_need = b->need.n, .operand_tensor = b->operand_tensor};
-    *out = (hone_instance){.program = b->p, .tensor = tensors, .index = KEEP(b->index), .stage = KEEP(stages), .x = KEEP(p.x), .list = KEEP(p.list), .n_tensor = n, .n_index = b->index.n, .n_stage = stages.n, .n_x = p.x.n,
-        .n_list = p.list.n, .n_param = b->param.n, .param_real = is_real, .param_name = (const char *const *)KEEP(b->param_name), .solver = s};
-    hone_vec_free(&stages);
-    hone_vec_free(&p.x);
-    hone_vec_free(&p.list);
+    *out = (hone_instance){.program = b->p, .tensor = tensors, .index = KEEP(b->index), .stage = KEEP(b->kept_stage), .x = KEEP(b->kept_x), .list = KEEP(b->kept_list), .n_tensor = n, .n_index = b->index.n, .n_stage = b->kept_stage.n, .n_x = b->kept_x.n,
+        .n_list = b->kept_list.n, .n_param = b->param.n, .param_real = is_real, .param_name = (const char *const *)KEEP(b->param_name), .solver = s};
     if (!s->x || !s->list || !out->index || !out->stage || !out->x || !out->list) hone_build_memory(b);
     return out;
 }
@@ -496,6 +491,10 @@ static void finish(builder *b) {
     hone_vec_free(&b->need);
     hone_vec_free(&b->domain);
     hone_vec_free(&b->over_tensor);
+    hone_vec_free(&b->block);
+    hone_vec_free(&b->kept_x);
+    hone_vec_free(&b->kept_list);
+    hone_vec_free(&b->kept_stage);
     hone_arena_destroy(b->heap);
     hone_free(b);
 }
@@ -506,35 +505,40 @@ static hone_status begin(hone_arena *a, const hone_call *c, builder **out) {
     *out = b;
     return HONE_OK;
 }
-hone_status hone_instance_make(hone_arena *a, const hone_call *c, const hone_instance **out) {
-    builder *b;
-    HONE_TRY(begin(a, c, &b));
-    if (setjmp(b->fail)) {
-        hone_status s = b->not_yet ? HONE_OK : b->status;
-        finish(b);
-        if (!s) *out = NULL;
-        return s;
-    }
+/* Work that may give up in the middle. Its own frame, so that no local of a caller is lost to the jump. */
+static hone_status guarded(builder *b, void (*work)(builder *)) {
+    if (setjmp(b->fail)) return b->not_yet ? HONE_OK : b->status;
+    work(b);
+    return HONE_OK;
+}
+static void find_ranks(builder *b) {
     hone_build_types(b);
     hone_build_ranks(b);
+}
+static void make_all(builder *b) {
+    find_ranks(b);
     b->x.n = b->pure.n = b->param.n = b->param_name.n = b->dims.n = b->list.n = b->table.n = 0; /* what the search for ranks left behind */
     hone_build_slots(b);
     hone_build_stages(b);
-    *out = pack_all(b);
+    b->made = pack_all(b);
+}
+hone_status hone_instance_make(hone_arena *a, const hone_call *c, const hone_instance **out) {
+    builder *b;
+    HONE_TRY(begin(a, c, &b));
+    hone_status s = guarded(b, make_all);
+    if (!s) *out = b->not_yet ? NULL : b->made;
     finish(b);
-    return HONE_OK;
+    return s;
 }
 hone_status hone_instance_key(hone_arena *a, const hone_call *c, const char **out) {
     builder *b;
     HONE_TRY(begin(a, c, &b));
-    if (setjmp(b->fail)) {
-        hone_status s = b->not_yet ? HONE_OK : b->status;
+    hone_status s = guarded(b, find_ranks);
+    if (s || b->not_yet) {
         finish(b);
         if (!s) *out = NULL;
         return s;
     }
-    hone_build_types(b);
-    hone_build_ranks(b);
     hone_text t = {0};
     hone_text_put(&t, "%s.%s/%d", b->p->domain, b->p->name, b->p->since);
     for (int k = 0; k < b->p->n_in + b->p->n_out; k++) {
