@@ -523,7 +523,7 @@ static void make_all(builder *b) {
     b->made = pack_all(b);
 }
 hone_status hone_instance_make(hone_arena *a, const hone_call *c, const hone_instance **out) {
-    builder *b;
+    builder *b = NULL;
     HONE_TRY(begin(a, c, &b));
     hone_status s = guarded(b, make_all);
     if (!s) *out = b->not_yet ? NULL : b->made;
@@ -531,7 +531,7 @@ hone_status hone_instance_make(hone_arena *a, const hone_call *c, const hone_ins
     return s;
 }
 hone_status hone_instance_key(hone_arena *a, const hone_call *c, const char **out) {
-    builder *b;
+    builder *b = NULL;
     HONE_TRY(begin(a, c, &b));
     hone_status s = guarded(b, find_ranks);
     if (s || b->not_yet) {
