@@ -488,6 +488,7 @@ static void take_values(const hone_compiled *c, const hone_fact *input, int64_t 
 }
 static hone_status finish(binder *b, level *l, hone_plan *p) {
     hone_graph *g = l->c->graph;
+    for (int k = 0; b->cut >= 0 && k < b->n_wanted; k++) HONE_TRY(make_dense(b, l, -1, l->var + b->wanted[k])); /* it will be read as a value */
     p->out = hone_arena_alloc(p->arena, sizeof *p->out * (size_t)(g->out.n + 1));
     if (!p->out) return no_memory();
     for (int k = 0; k < g->out.n; k++) {
@@ -530,6 +531,7 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
         for (int k = 0; k < g->var.n; k++) {
             hone_bound_var *v = p->var + k;
             if (!g->var.at[k].value) v->fact.value = NULL;
+            if (v->fact.contents && !(v->fact.contents = hone_arena_copy(p->arena, v->fact.contents, sizeof(hone_dim) * (size_t)v->fact.n_content))) return no_memory();
             if (v->at == HONE_AT_REF && v->ref.base == HONE_BASE_ARENA) {
                 if (v->ref.block >= 0) v->ref.offset += b->steps.block.at[v->ref.block].at;
                 v->ref.base = HONE_BASE_FIRST + b->n_in + b->n_out + ARENA_SLOT(p->depth), v->ref.block = -1; /* the next stretch has an arena of its own */

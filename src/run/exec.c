@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "plan/bind.h"
 
+typedef struct { const hone_compiled *body; hone_exec *exec; } child;
 struct hone_exec {
     const hone_compiled *c;
     hone_exec_options options;
@@ -23,10 +24,11 @@ struct hone_exec {
     hone_vec(int64_t) key;
     hone_fact *input;      /* facts of this run's inputs */
     hone_strings *strings; /* made in this run */
-    hone_exec ***child;    /* one a node, one a body */
+    hone_vec(child) children; /* bodies that ran here, of branches bound in place too */
     hone_value *const *in;
 };
 
+enum { MAX_THREADS = 256 };
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a run"); }
 
 hone_status hone_exec_create(const hone_compiled *c, const hone_exec_options *o, hone_exec **out) {
@@ -34,8 +36,7 @@ hone_status hone_exec_create(const hone_compiled *c, const hone_exec_options *o,
     if (!e) return no_memory();
     e->c = c, e->options = *o;
     e->input = hone_alloc(sizeof *e->input * (size_t)(c->graph->in.n + 1));
-    e->child = hone_alloc(sizeof *e->child * (size_t)(c->graph->node.n + 1));
-    if (!e->input || !e->child) { hone_exec_destroy(e); return no_memory(); }
+    if (!e->input) { hone_exec_destroy(e); return no_memory(); }
     *out = e;
     return HONE_OK;
 }
@@ -44,11 +45,8 @@ void hone_exec_destroy(hone_exec *e) {
     hone_plan_destroy(e->plans);
     for (int k = 0; k < MAX_CUTS; k++) hone_free(e->arena[k].at);
     for (int k = 0; k < e->n_slot; k++) hone_value_drop(e->slot[k]);
-    for (int k = 0; e->child && k < e->c->graph->node.n; k++) {
-        for (int b = 0; e->child[k] && b < e->c->graph->node.at[k]->n_body; b++) hone_exec_destroy(e->child[k][b]);
-        hone_free(e->child[k]);
-    }
-    hone_free(e->child);
+    for (int k = 0; k < e->children.n; k++) hone_exec_destroy(e->children.at[k].exec);
+    hone_vec_free(&e->children);
     hone_free(e->scratch.at);
     hone_free(e->slot);
     hone_free(e->base);
@@ -62,27 +60,25 @@ int hone_exec_plans(const hone_exec *e) { return e->n_plans; }
 
 /* ---- host steps --------------------------------------------------------------------------------------------------------------------- */
 typedef struct { hone_host_call call; hone_exec *exec; const hone_host_step *step; } hosting;
+/* The executor of a body, kept from run to run: its plans are. */
+static hone_status child_of(hone_exec *e, const hone_compiled *body, hone_exec **out) {
+    for (int k = 0; k < e->children.n; k++)
+        if (e->children.at[k].body == body) { *out = e->children.at[k].exec; return HONE_OK; }
+    child c = {.body = body};
+    HONE_TRY(hone_exec_create(body, &e->options, &c.exec));
+    if (!hone_push(&e->children, c)) { hone_exec_destroy(c.exec); return no_memory(); }
+    *out = c.exec;
+    return HONE_OK;
+}
 static hone_status run_body(const hone_host_call *call, int b, hone_value *const *in, int n_in, hone_value **out, int n_out) {
     const hosting *h = call->run;
-    hone_exec *e = h->exec;
-    int node = h->step->number;
-    /* a branch bound in place belongs to another graph: its bodies hang on the compiled body's own number */
-    const hone_compiled *c = h->step->compiled;
     if (b < 0 || b >= call->node->n_body) return hone_fail(HONE_BUG, "no such body");
-    hone_exec **place, *fresh = NULL;
-    if (c == e->c) {
-        if (!e->child[node] && !(e->child[node] = hone_alloc(sizeof *e->child[node] * (size_t)call->node->n_body))) return no_memory();
-        place = &e->child[node][b];
-    } else place = &fresh;
-    if (!*place) HONE_TRY(hone_exec_create(c->body[node][b], &e->options, place));
-    const hone_graph *g = c->body[node][b]->graph;
-    if (n_in != g->in.n || n_out != g->out.n) {
-        hone_exec_destroy(fresh);
-        return hone_fail(HONE_BAD_INPUT, "a body has %d inputs and %d outputs, %d and %d are needed", g->in.n, g->out.n, n_in, n_out);
-    }
-    hone_status s = hone_exec_run(*place, in, out);
-    hone_exec_destroy(fresh);
-    return s;
+    const hone_compiled *body = h->step->compiled->body[h->step->number][b]; /* of the step's own graph: it may stand in a branch bound in place */
+    const hone_graph *g = body->graph;
+    if (n_in != g->in.n || n_out != g->out.n) return hone_fail(HONE_BAD_INPUT, "a body has %d inputs and %d outputs, %d and %d are needed", g->in.n, g->out.n, n_in, n_out);
+    hone_exec *e = NULL;
+    HONE_TRY(child_of(h->exec, body, &e));
+    return hone_exec_run(e, in, out);
 }
 static hone_status run_host(hone_exec *e, const hone_step *step) {
     const hone_host_step *h = step->data;
@@ -148,7 +144,7 @@ static hone_status run_host(hone_exec *e, const hone_step *step) {
 
 /* ---- the team ----------------------------------------------------------------------------------------------------------------------- */
 typedef struct {
-    hone_exec *e;
+    hone_exec *e = NULL;
     const hone_plan *p;
     hone_barrier barrier;
     atomic_int status;
@@ -176,9 +172,10 @@ static void serial_step(teaming *t, const hone_step *s, void *scratch) {
     if (st) failed(t, s, st);
     if (begun) ((hone_step *)s)->ns += hone_clock_ns() - begun, ((hone_step *)s)->runs++; /* one thread, and the plan is this session's */
 }
+static size_t scratch_of(const hone_plan *p) { return (p->scratch_bytes + 63) / 64 * 64; } /* a thread; aligned, and no cache line shared */
 static void member(void *arg, int me, int members) {
     teaming *t = arg;
-    char *scratch = (char *)t->e->scratch.at + (size_t)me * t->p->scratch_bytes;
+    char *scratch = (char *)t->e->scratch.at + (size_t)me * scratch_of(t->p);
     if (me == 0) hone_barrier_init(&t->barrier, members);
     int wide = 0;
     for (int k = 0; k < t->p->n_step; k++) {
@@ -218,7 +215,8 @@ static hone_status run_steps(hone_exec *e, const hone_plan *p) {
     bool wide = false;
     for (int k = 0; k < p->n_step && !wide; k++) wide = !p->step[k].serial;
     if (!wide || e->options.profile) threads = 1;
-    HONE_TRY(grow(&e->scratch.at, &e->scratch.bytes, ((p->scratch_bytes + 63) / 64 * 64) * (size_t)threads + 64));
+    if (threads > MAX_THREADS) threads = MAX_THREADS;
+    HONE_TRY(grow(&e->scratch.at, &e->scratch.bytes, scratch_of(p) * (size_t)threads + 64));
     teaming t = {.e = e, .p = p};
     pthread_mutex_init(&t.lock, NULL);
     if (threads == 1) member(&t, 0, 1);
@@ -231,7 +229,7 @@ static hone_status run_steps(hone_exec *e, const hone_plan *p) {
 /* ---- plans -------------------------------------------------------------------------------------------------------------------------- */
 static bool same_key(const hone_plan *p, const int64_t *key, int n) {
     const int64_t *k = (const int64_t *)(const void *)p->key;
-    return k[0] == n && !memcmp(k + 1, key, sizeof *key * (size_t)n);
+    return k[0] == n && (!n || !memcmp(k + 1, key, sizeof *key * (size_t)n));
 }
 static hone_plan *find(hone_plan **list, const int64_t *key, int n) { /* and moves it to the front */
     for (hone_plan **p = list; *p; p = &(*p)->sibling)
@@ -246,7 +244,7 @@ static hone_status keep(hone_exec *e, hone_plan **list, hone_plan *p, const int6
     int64_t *k = hone_alloc(sizeof *k * (size_t)(n + 1));
     if (!k) { hone_plan_destroy(p); return no_memory(); }
     k[0] = n;
-    memcpy(k + 1, key, sizeof *k * (size_t)n);
+    if (n) memcpy(k + 1, key, sizeof *k * (size_t)n);
     p->key = (char *)k, p->sibling = *list, *list = p;
     int count = 1;
     for (hone_plan *q = p; q->sibling; q = q->sibling)
@@ -312,10 +310,16 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
     for (int k = 0; k < g->out.n; k++) {
         if (p->out[k].how != HONE_OUT_WRITTEN) continue;
         const hone_fact *f = &p->out[k].fact;
-        if (!out[k]) HONE_TRY(hone_value_tensor(f->dtype, f->dim, f->rank, &out[k]));
-        bool fits = out[k]->tag == HONE_TAG_TENSOR && out[k]->dtype == f->dtype && out[k]->rank == f->rank;
+        bool fits = out[k] && out[k]->tag == HONE_TAG_TENSOR && out[k]->dtype == f->dtype && out[k]->rank == f->rank;
         for (int d = 0; fits && d < f->rank; d++) fits = out[k]->dim[d] == f->dim[d];
-        if (!fits) return hone_fail(HONE_BAD_INPUT, "the tensor given for output '%s' has another shape or type than the result", g->var.at[g->out.at[k]].name);
+        for (int q = 0; fits && q < g->in.n; q++)
+            if (e->in[q] && e->in[q]->data == out[k]->data && out[k]->bytes) return hone_fail(HONE_BAD_INPUT, "the tensor given for output '%s' is also an input", g->var.at[g->out.at[k]].name);
+        for (int q = 0; fits && q < k; q++)
+            if (out[q] && out[q]->data == out[k]->data && out[k]->bytes) return hone_fail(HONE_BAD_INPUT, "the tensor given for output '%s' is given for another one too", g->var.at[g->out.at[k]].name);
+        if (!fits) { /* nothing was given, or of another shape: a new one */
+            hone_value_drop(out[k]), out[k] = NULL;
+            HONE_TRY(hone_value_tensor(f->dtype, f->dim, f->rank, &out[k]));
+        }
         e->base[HONE_BASE_FIRST + g->in.n + k] = out[k]->data;
     }
     HONE_TRY(run_steps(e, p));
@@ -340,7 +344,7 @@ static hone_status own_strings(hone_value **v) { /* a string tensor leaves: it t
 }
 static hone_status check_input(const hone_graph *g, int k, const hone_value *v) {
     const hone_var *w = g->var.at + g->in.at[k];
-    if (!v) return HONE_OK;
+    if (!v) return g->outer || w->tag == HONE_TAG_OPTIONAL ? HONE_OK : hone_fail(HONE_BAD_INPUT, "input '%s' is missing", w->name);
     if (w->tag != v->tag && w->dtype) return g->outer ? HONE_OK : hone_fail(HONE_BAD_INPUT, "input '%s' is of another kind (tensor, sequence, optional) than the model's", w->name);
     if (v->tag != HONE_TAG_TENSOR || g->outer) return HONE_OK;
     if (w->dtype && v->dtype != w->dtype) return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, the model wants %s", w->name, hone_dtypes[v->dtype].name, hone_dtypes[w->dtype].name);
@@ -349,20 +353,13 @@ static hone_status check_input(const hone_graph *g, int k, const hone_value *v) 
         if (hone_dim_is_number(w->dim[d]) && w->dim[d] != v->dim[d]) return hone_fail(HONE_BAD_INPUT, "input '%s': dim %d is %lld, the model wants %lld", w->name, d, (long long)v->dim[d], (long long)w->dim[d]);
     return HONE_OK;
 }
-hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out) {
+/* One symbol, one value. Checked once a plan: its key holds all dims. */
+static hone_status check_symbols(const hone_exec *e) {
     const hone_graph *g = e->c->graph;
-    hone_value *const *before = e->in;
-    e->in = in, e->key.n = 0;
-    for (int k = 0; k < g->in.n; k++) {
-        HONE_TRY(check_input(g, k, in[k]));
-        e->input[k] = in[k] ? hone_fact_of_value(in[k]) : hone_fact_unknown;
-        if (!e->c->content_input[k]) e->input[k].value = NULL;
-        if (!add_key(e, in[k], e->c->content_input[k])) return no_memory();
-    }
-    for (int k = 0; k < g->in.n; k++) /* one symbol, one value */
-        for (int q = 0; q < k; q++) {
+    for (int k = 0; k < g->in.n && !g->outer; k++)
+        for (int q = 0; q <= k; q++) {
             const hone_var *v = g->var.at + g->in.at[k], *w = g->var.at + g->in.at[q];
-            if (g->outer || e->input[k].rank < 0 || e->input[q].rank < 0) continue;
+            if (e->input[k].rank < 0 || e->input[q].rank < 0) continue;
             for (int d = 0; d < v->rank; d++)
                 for (int f = 0; f < w->rank; f++)
                     if (hone_dim_is_symbolic(v->dim[d]) && v->dim[d] == w->dim[f] && e->input[k].dim[d] != e->input[q].dim[f]) {
@@ -370,12 +367,26 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
                         return hone_fail(HONE_BAD_INPUT, "'%s' is %lld in input '%s' and %lld in input '%s'", name, (long long)e->input[q].dim[f], w->name, (long long)e->input[k].dim[d], v->name);
                     }
         }
+    return HONE_OK;
+}
+hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out) {
+    const hone_graph *g = e->c->graph;
+    e->key.n = 0;
+    for (int k = 0; k < g->in.n; k++) {
+        HONE_TRY(check_input(g, k, in[k]));
+        e->input[k] = in[k] ? hone_fact_of_value(in[k]) : hone_fact_unknown;
+        if (!e->c->content_input[k]) e->input[k].value = NULL;
+        if (!add_key(e, in[k], e->c->content_input[k])) return no_memory();
+    }
+    hone_value *const *before = e->in;
+    e->in = in;
     int most = e->options.plans > 0 ? e->options.plans : 64;
     hone_value **mine = out;
     hone_plan *p = find(&e->plans, e->key.at, e->key.n);
     hone_status s = HONE_OK;
     if (!p) {
-        s = hone_bind(e->c, e->input, NULL, NULL, e->options.interpret, &p);
+        s = check_symbols(e);
+        if (!s) s = hone_bind(e->c, e->input, NULL, NULL, e->options.interpret, &p);
         if (!s) s = keep(e, &e->plans, p, e->key.at, e->key.n, most);
     }
     if (!s) e->last = p;
