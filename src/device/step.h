@@ -69,7 +69,7 @@ uint64_t hone_cpu_uses(const hone_instance *, int stage); /* tensors a stage tou
 typedef struct hone_packs hone_packs;
 hone_packs *hone_packs_create(void);
 void hone_packs_destroy(hone_packs *);
-/* The packed form, made by `fill(arg, dst)` the first time. NULL: no memory. */
-const void *hone_packs_get(hone_packs *, const void *source, const char *key, size_t bytes, void (*fill)(void *arg, void *dst), void *arg);
+/* The packed form, made by `fill(arg, dst)` the first time. key: n numbers that say all about the packing. NULL: no memory. */
+const void *hone_packs_get(hone_packs *, const void *source, const int64_t *key, int n, size_t bytes, void (*fill)(void *arg, void *dst), void *arg);
 size_t hone_packs_bytes(const hone_packs *);
 #endif

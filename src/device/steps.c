@@ -20,7 +20,7 @@ hone_status hone_steps_add(hone_steps *s, hone_step step, hone_ref *refs, int n)
 }
 
 typedef struct pack pack;
-struct pack { const void *source; const char *key; void *data; size_t bytes; pack *next; };
+struct pack { const void *source; const int64_t *key; int n; void *data; size_t bytes; pack *next; };
 struct hone_packs { pthread_mutex_t lock; hone_arena *arena; pack *slot[256]; size_t bytes; };
 hone_packs *hone_packs_create(void) {
     hone_packs *p = hone_alloc(sizeof *p);
@@ -36,14 +36,14 @@ void hone_packs_destroy(hone_packs *p) {
     hone_arena_destroy(p->arena);
     hone_free(p);
 }
-const void *hone_packs_get(hone_packs *p, const void *source, const char *key, size_t bytes, void (*fill)(void *, void *), void *arg) {
-    uint32_t h = (uint32_t)((uintptr_t)source >> 4);
-    for (const char *c = key; *c; c++) h = h * 31 + (unsigned char)*c;
+const void *hone_packs_get(hone_packs *p, const void *source, const int64_t *key, int n, size_t bytes, void (*fill)(void *, void *), void *arg) {
+    uint64_t h = (uint64_t)(uintptr_t)source >> 4;
+    for (int k = 0; k < n; k++) h = (h ^ (uint64_t)key[k]) * 0x9e3779b97f4a7c15u;
     pthread_mutex_lock(&p->lock);
-    pack **slot = p->slot + (h * 2654435761u >> 24), *q = *slot;
-    while (q && (q->source != source || strcmp(q->key, key))) q = q->next;
+    pack **slot = p->slot + (h >> 56), *q = *slot;
+    while (q && (q->source != source || q->n != n || memcmp(q->key, key, sizeof *key * (size_t)n))) q = q->next;
     if (!q && (q = HONE_NEW(p->arena, pack))) {
-        q->source = source, q->key = hone_arena_text(p->arena, "%s", key), q->data = hone_alloc(bytes), q->bytes = bytes;
+        q->source = source, q->key = hone_arena_copy(p->arena, key, sizeof *key * (size_t)n), q->n = n, q->data = hone_alloc(bytes), q->bytes = bytes;
         if (!q->key || !q->data) { hone_free(q->data), q = NULL; }
         else fill(arg, q->data), q->next = *slot, *slot = q, p->bytes += bytes;
     }

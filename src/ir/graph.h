@@ -81,6 +81,7 @@ static inline hone_var *hone_var_of(const hone_graph *g, hone_vid v) { return v 
 
 void hone_graph_index(hone_graph *);   /* producers and uses, bodies included */
 void hone_graph_compact(hone_graph *); /* drops dead nodes */
+bool hone_graph_drop_vars(hone_graph *); /* renumbers, without vars that nothing names; bodies too. false: no memory, nothing done */
 hone_status hone_graph_verify(const hone_graph *) HONE_CHECKED; /* every rule above, and each node against its row: operand counts, types where known */
 
 /* ---- infer.c: shapes, types and small contents, symbolically -------------------------------------------------------------------- */

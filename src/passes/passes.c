@@ -19,6 +19,7 @@ hone_status hone_passes_run(hone_graph *g, hone_instances *instances, hone_text 
 #endif
         hone_text_put(report, "%s{\"pass\": \"%s\", \"changed\": %d, \"nodes\": %d}", k ? ", " : "", pipeline[k].name, p.changed, g->node.n);
     }
+    if (!hone_graph_drop_vars(g)) return hone_fail(HONE_NO_MEMORY, "no memory to compile");
     hone_text_put(report, "]");
     return HONE_OK;
 }

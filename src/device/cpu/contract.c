@@ -85,12 +85,10 @@ static const float *prepack(const hone_cpu_call *c, hone_contract *d, bool a, co
     const float *source = (const float *)(intptr_t)r.offset;
     int64_t rows = a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b;
     if (rows > ((int64_t)1 << 40) / (d->k + 1)) return NULL;
-    hone_text key = {0};
-    hone_text_put(&key, "%c%dx%d %lld %lld %lld:%lld:", a ? 'a' : 'b', d->mr, d->nr, (long long)(a ? d->m : d->n), (long long)d->k, (long long)(a ? d->batch_a : d->batch_b), (long long)l->at.c);
-    for (int k = 0; k < d->slots.n; k++) hone_text_put(&key, "%lld*%lld,", (long long)l->at.k[k], (long long)(knows(l, k) ? d->slots.extent[k] : 0));
+    int64_t key[8 + 2 * MAX_SLOTS] = {a, d->mr, d->nr, a ? d->m : d->n, d->k, a ? d->batch_a : d->batch_b, l->at.c, d->slots.n};
+    for (int k = 0; k < d->slots.n; k++) key[8 + 2 * k] = l->at.k[k], key[9 + 2 * k] = knows(l, k) ? d->slots.extent[k] : 0;
     d->packing_a = a, d->source = source + l->at.c;
-    const float *packed = key.failed ? NULL : hone_packs_get(c->packs, source, key.text, sizeof(float) * (size_t)(rows * d->k), fill_panels, d);
-    hone_text_free(&key);
+    const float *packed = hone_packs_get(c->packs, source, key, 8 + 2 * d->slots.n, sizeof(float) * (size_t)(rows * d->k), fill_panels, d);
     return packed;
 }
 
