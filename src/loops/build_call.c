@@ -366,7 +366,7 @@ static void size_of(builder *b, int k, int e, int m, hone_slot *slot, int number
         const hone_tree *tree = n->expr && n->expr->kind == HONE_T_TUPLE ? n->expr->arg[q] : n->expr;
         int32_t x;
         if (n->kind == HONE_DIM_FREE) x = hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = HONE_I64, .k.i64 = HONE_DIM_UNKNOWN}, true);
-        else x = hone_build_pure(b, tree, NULL, m);
+        else x = hone_build_typed(b, hone_build_pure(b, tree, NULL, m), HONE_I64); /* typed, so that an index over this dim has the same parameter */
         t = b->tensor.at + b->operand_tensor[k];
         t->dim[slot->part0 + q] = hone_build_param(b, x, tree && tree->kind == HONE_T_NAME ? tree->name : "");
         size = size < 0 ? x : hone_build_fn(b, HONE_FN_mul, size, x, -1);
