@@ -144,7 +144,7 @@ static hone_status run_host(hone_exec *e, const hone_step *step) {
 
 /* ---- the team ----------------------------------------------------------------------------------------------------------------------- */
 typedef struct {
-    hone_exec *e = NULL;
+    hone_exec *e;
     const hone_plan *p;
     hone_barrier barrier;
     atomic_int status;
