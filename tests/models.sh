@@ -6,7 +6,8 @@
 set -u
 RTOL=1e-3
 ATOL=1e-4
-declare -A LOOSER=([mobilenetv2-int8-qdq]=2.0) # atol: int8 rounding moves whole quantization steps
+# atol. int8: rounding moves whole quantization steps. basic-pitch: takes the logarithm of what is almost nothing; run in f64, its own reference is 3.4e-4 off, Hone 0.9e-4
+declare -A LOOSER=([mobilenetv2-int8-qdq]=2.0 [basic-pitch]=5e-4)
 SMALL_BYTES=1500000
 
 hone=$1 folder=$2 small=${3:-}

@@ -100,7 +100,7 @@ static inline bool hopeless(const hone_dims *t, hone_dim a, hone_dim b) { return
 
 static int64_t floor_div(int64_t a, int64_t b) {
     if (b == 0) return 0;
-    if (b == -1) return a == INT64_MIN ? HONE_DIM_UNKNOWN : hone_dim_from_content(-a);
+    if (b == -1) return a == INT64_MIN ? HONE_DIM_UNKNOWN : hone_dim_from_result(-a);
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
@@ -118,7 +118,7 @@ static bool put_whole(hone_dims *t, hone_poly *p, hone_dim d) {
 
 hone_dim hone_dim_add(hone_dims *t, hone_dim a, hone_dim b) {
     int64_t r;
-    if (numbers(a, b)) return __builtin_add_overflow(a, b, &r) ? HONE_DIM_UNKNOWN : hone_dim_from_content(r);
+    if (numbers(a, b)) return __builtin_add_overflow(a, b, &r) ? HONE_DIM_UNKNOWN : hone_dim_from_result(r);
     if (hopeless(t, a, b)) return HONE_DIM_UNKNOWN;
     if (a == 0 || b == 0) return a == 0 ? b : a;
     hone_poly p, q;
@@ -133,7 +133,7 @@ hone_dim hone_dim_add(hone_dims *t, hone_dim a, hone_dim b) {
 
 hone_dim hone_dim_mul(hone_dims *t, hone_dim a, hone_dim b) {
     int64_t r;
-    if (numbers(a, b)) return __builtin_mul_overflow(a, b, &r) ? HONE_DIM_UNKNOWN : hone_dim_from_content(r);
+    if (numbers(a, b)) return __builtin_mul_overflow(a, b, &r) ? HONE_DIM_UNKNOWN : hone_dim_from_result(r);
     if (hopeless(t, a, b)) return HONE_DIM_UNKNOWN;
     if (a == 0 || b == 0) return 0;
     if (a == 1 || b == 1) return a == 1 ? b : a;
@@ -148,7 +148,7 @@ hone_dim hone_dim_mul(hone_dims *t, hone_dim a, hone_dim b) {
 
 hone_dim hone_dim_sub(hone_dims *t, hone_dim a, hone_dim b) {
     int64_t r;
-    if (numbers(a, b)) return __builtin_sub_overflow(a, b, &r) ? HONE_DIM_UNKNOWN : hone_dim_from_content(r);
+    if (numbers(a, b)) return __builtin_sub_overflow(a, b, &r) ? HONE_DIM_UNKNOWN : hone_dim_from_result(r);
     if (a == b && hone_dim_is_symbolic(a)) return 0;
     return hone_dim_add(t, a, hone_dim_mul(t, b, -1));
 }
@@ -296,7 +296,7 @@ static int64_t sum_of(const int64_t *arg, int n, const int64_t *values) {
         product *= v;
         if (__builtin_add_overflow(sum, product, &sum)) return HONE_DIM_UNKNOWN;
     }
-    return sum > INT64_MAX || sum < INT64_MIN ? HONE_DIM_UNKNOWN : hone_dim_from_content((int64_t)sum);
+    return sum > INT64_MAX || sum < INT64_MIN ? HONE_DIM_UNKNOWN : hone_dim_from_result((int64_t)sum);
 }
 
 void hone_dims_eval(const hone_dims *t, int64_t *values) {
@@ -308,7 +308,7 @@ void hone_dims_eval(const hone_dims *t, int64_t *values) {
         const int64_t *arg = r->n ? t->arg.at + r->first : NULL;
         int64_t v;
         switch (r->op) {
-        case HONE_DIM_SYMBOL: v = hone_dim_from_content(values[h]); break;
+        case HONE_DIM_SYMBOL: v = hone_dim_from_result(values[h]); break;
         case HONE_DIM_ADD: v = sum_of(arg, r->n, values); break;
         case HONE_DIM_MUL:
             v = 1;

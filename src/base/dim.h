@@ -18,6 +18,9 @@ static inline bool hone_dim_is_symbolic(hone_dim d) { return d >= HONE_DIM_BAND 
 /* A number from outside (a constant's contents) that falls into the band or below it means "as low as can be" (Slice's ends): one such number stands for all. */
 static inline hone_dim hone_dim_from_content(int64_t v) { return hone_dim_is_number(v) ? v : INT64_MIN; }
 
+/* A number that arithmetic gave and that falls there: not known. */
+static inline hone_dim hone_dim_from_result(int64_t v) { return hone_dim_is_number(v) ? v : HONE_DIM_UNKNOWN; }
+
 typedef enum { HONE_DIM_SYMBOL, HONE_DIM_ADD, HONE_DIM_MUL, HONE_DIM_DIV, HONE_DIM_MOD, HONE_DIM_MIN, HONE_DIM_MAX, HONE_DIM_EQ, HONE_DIM_LT, HONE_DIM_SELECT } hone_dim_op;
 typedef struct hone_dims hone_dims; /* the table */
 hone_dims *hone_dims_create(void);

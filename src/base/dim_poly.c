@@ -69,7 +69,7 @@ void hone_poly_of(const hone_dims *t, hone_dim d, hone_poly *p) {
 hone_dim hone_poly_dim(hone_dims *t, const hone_poly *p) {
     int64_t arg[2 * HONE_POLY_TERMS];
     if (p->n == 0) return 0;
-    if (p->n == 1 && p->term[0].what == 1) return hone_dim_from_content(p->term[0].times);
+    if (p->n == 1 && p->term[0].what == 1) return hone_dim_from_result(p->term[0].times);
     if (p->n == 1 && p->term[0].times == 1) return p->term[0].what;
     for (int i = 0; i < p->n; i++) arg[2 * i] = p->term[i].times, arg[2 * i + 1] = p->term[i].what;
     return hone_dim_intern(t, HONE_DIM_ADD, arg, 2 * p->n);
