@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Printed C against the interpreter, bit for bit: programs are printed, compiled by the system's C compiler, loaded and run on the same data.
-   Calls come from three places: a table of examples, calls made up at random for every row, and ONNX's conformance cases node by node.
+   Printed C against the interpreter, bit for bit: programs are printed, compiled by the system's C compiler, loaded and run on the same
+   data. Calls come from three places: a table of examples, calls made up at random for every row, and ONNX's conformance cases node by node.
    NaNs count as equal whatever their bits: which operand's NaN survives is the compiler's choice. HONE_TEST_SEED repeats a run. */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -17,22 +17,38 @@
 
 extern const char hone_fn_text[], hone_storage_text[];
 
-enum { BATCH = 300 /* functions a file */, HELD = 100000000 /* bytes of calls that wait */, WORK = 2000000 /* operations that a call may take */ };
+enum {
+    BATCH = 300 /* functions a file */,
+    HELD = 100000000 /* bytes of calls that wait */,
+    WORK = 2000000 /* operations that a call may take */
+};
 typedef int printed_fn(void *const *, const long long *, const long long *, const double *);
-typedef struct { walk_call call; hone_value *in[WALK_MAX], *want[WALK_MAX]; int n_in, n_out, function; bool failed; char what[160]; } job;
-typedef struct { char *body; printed_fn *fn; } function; /* printed without a name, so that equal ones are compiled once; NULL: not compiled */
+typedef struct {
+    walk_call call;
+    hone_value *in[WALK_MAX], *want[WALK_MAX];
+    int n_in, n_out, function;
+    bool failed;
+    char what[160];
+} job;
+typedef struct {
+    char *body;
+    printed_fn *fn;
+} function; /* printed without a name, so that equal ones are compiled once; NULL: not compiled */
 static struct {
     char folder[64];
-    bool works;                /* there is a compiler, and what it makes runs here */
-    hone_text text;            /* of the file in the making */
+    bool works;     /* there is a compiler, and what it makes runs here */
+    hone_text text; /* of the file in the making */
     hone_vec(function) functions;
     hone_vec(void *) libraries;
-    hone_vec(job *) jobs;      /* that wait for it; jobs of compiled functions run at once */
+    hone_vec(job *) jobs; /* that wait for it; jobs of compiled functions run at once */
     size_t held;
     int compiled, calls, failures;
 } batch;
 static uint64_t seed;
-static uint64_t random_bits(void) { seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17; return seed; }
+static uint64_t random_bits(void) {
+    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+    return seed;
+}
 static int64_t below(int64_t n) { return (int64_t)(random_bits() >> 11) % n; }
 
 /* ---- compiling and running ---------------------------------------------------------------------------------------------------------- */
@@ -43,7 +59,9 @@ static bool compile(const char *text, const char *stem, void **library) {
     if (!f) return false;
     fputs(text, f);
     if (fclose(f)) return false;
-    snprintf(command, sizeof command, "cc -O1 -std=c11 -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC -o %s/%s.so %s -lm > %s/%s.log 2>&1", batch.folder, stem, path, batch.folder, stem);
+    snprintf(command, sizeof command,
+             "cc -O1 -std=c11 -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC -o %s/%s.so %s -lm > %s/%s.log 2>&1", batch.folder,
+             stem, path, batch.folder, stem);
     if (system(command)) return false;
     snprintf(path, sizeof path, "%s/%s.so", batch.folder, stem);
     *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -89,7 +107,8 @@ static bool same_bits(const hone_value *a, const hone_value *b, int64_t *at) {
         if (!memcmp(p, q, each)) continue;
         if (hone_dtypes[a->dtype].kind != HONE_KIND_FLOAT) return false;
         hone_ctype c = hone_dtypes[a->dtype].ctype;
-        if (!isnan(hone_scalar_f64(c, hone_dtype_load(a->dtype, p))) || !isnan(hone_scalar_f64(c, hone_dtype_load(a->dtype, q)))) return false;
+        if (!isnan(hone_scalar_f64(c, hone_dtype_load(a->dtype, p))) || !isnan(hone_scalar_f64(c, hone_dtype_load(a->dtype, q))))
+            return false;
     }
     return true;
 }
@@ -123,8 +142,11 @@ static void run_job(job *j, printed_fn *fn) { /* and frees it */
     else if (rc < 0 || rc > in->n_tensor) complain(j, "printed C returned %d; there are %d tensors", rc, in->n_tensor);
     for (int k = 0; !j->failed && !rc && k < j->n_out; k++)
         if (j->want[k] && !same_bits(j->call.out[k], j->want[k], &at)) {
-            complain(j, "output %d differs at %lld: %g, must be %g", k, (long long)at, hone_dtypes[j->want[k]->dtype].kind == HONE_KIND_FLOAT ? hone_value_f64(j->call.out[k], at) : (double)hone_value_i64(j->call.out[k], at),
-                hone_dtypes[j->want[k]->dtype].kind == HONE_KIND_FLOAT ? hone_value_f64(j->want[k], at) : (double)hone_value_i64(j->want[k], at));
+            complain(j, "output %d differs at %lld: %g, must be %g", k, (long long)at,
+                     hone_dtypes[j->want[k]->dtype].kind == HONE_KIND_FLOAT ? hone_value_f64(j->call.out[k], at)
+                                                                            : (double)hone_value_i64(j->call.out[k], at),
+                     hone_dtypes[j->want[k]->dtype].kind == HONE_KIND_FLOAT ? hone_value_f64(j->want[k], at)
+                                                                            : (double)hone_value_i64(j->want[k], at));
             break;
         }
     free(t), free(s), free(p), free(pf);
@@ -211,7 +233,8 @@ static hone_value *random_value(hone_dtype t, const int64_t *dim, int rank) {
     return v;
 }
 /* Interprets a call and adds it. False when the call is none: types, ranks or attributes do not fit. */
-static bool try_call(const hone_program *p, const hone_attr *attr, int n_attr, hone_value *const *in, int n_in, const bool *want, const char *what) {
+static bool try_call(const hone_program *p, const hone_attr *attr, int n_attr, hone_value *const *in, int n_in, const bool *want,
+                     const char *what) {
     walk_call c, again;
     double flops, bytes;
     if (walk_call_make(&c, p, attr, n_attr, in, n_in, want, p->n_out)) {
@@ -224,43 +247,135 @@ static bool try_call(const hone_program *p, const hone_attr *attr, int n_attr, h
         return false;
     }
     hone_status s = hone_interpret(c.in, c.param, c.place);
-    if (walk_call_make(&again, p, attr, n_attr, in, n_in, want, p->n_out)) fail_msg("%s: made once but not twice: %s", what, hone_fail_text());
+    if (walk_call_make(&again, p, attr, n_attr, in, n_in, want, p->n_out))
+        fail_msg("%s: made once but not twice: %s", what, hone_fail_text());
     add(&again, in, n_in, c.out, p->n_out, s != HONE_OK, what);
     walk_call_free(&c);
     return true;
 }
 
-typedef struct { const char *op, *in, *attr; } example;
-/* Inputs: dtype[dims] with random numbers, dtype{numbers}, or - where absent. Attributes: name=1, name=1,2, name=0.5, name='text', name=:dtype. */
+typedef struct {
+    const char *op, *in, *attr;
+} example;
+/* Inputs: dtype[dims] with random numbers, dtype{numbers}, or - where absent. Attributes: name=1, name=1,2, name=0.5, name='text',
+   name=:dtype. */
 static const example examples[] = {
-    {"Conv", "f32[2,4,9,7] f32[6,2,3,3] f32[6]", "group=2 strides=2,1 pads=1,0,2,1 dilations=1,2"}, {"Conv", "f32[1,3,11] f32[5,3,4] -", "auto_pad='SAME_UPPER' strides=3"},
-    {"Conv", "f16[1,2,5,5] f16[3,2,3,3] -", "pads=1,1,1,1"}, {"Conv", "f32[1,2,5,4,6] f32[3,2,2,2,3] f32[3]", ""}, {"ConvTranspose", "f32[1,4,5,3] f32[4,2,3,2] f32[4]", "group=2 strides=2,3 pads=1,0,0,1 output_padding=1,0"},
-    {"ConvTranspose", "f32[1,3,4] f32[3,2,3] -", "strides=2 auto_pad='SAME_LOWER'"}, {"ConvInteger", "u8[1,2,5,5] i8[3,2,2,2] u8[] i8[]", ""}, {"DeformConv", "f32[1,2,4,4] f32[3,2,2,2] f32[1,8,3,3]", "kernel_shape=2,2"},
-    {"MaxPool", "f32[1,2,9,8]", "kernel_shape=3,2 strides=2,2 pads=1,0,1,1"}, {"MaxPool", "i8[1,2,9]", "kernel_shape=3 ceil_mode=1 strides=2"}, {"MaxPool", "f16[1,1,5,6,7]", "kernel_shape=2,3,2 dilations=1,2,1"},
-    {"AveragePool", "f32[1,2,7,9]", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1 count_include_pad=1"}, {"AveragePool", "f64[2,1,10]", "kernel_shape=4 ceil_mode=1 strides=3"},
-    {"LpPool", "f32[1,2,6,5]", "kernel_shape=2,3 p=3"}, {"MaxUnpool", "f32[1,1,2,2] i64[1,1,2,2]", "kernel_shape=2,2 strides=2,2"}, {"Resize", "f32[1,2,5,4] - f32{1.0,1.0,2.0,1.5}", "mode='linear'"},
-    {"Resize", "f32[1,1,7,6] - f32{0.6,0.5}", "mode='cubic' antialias=1 axes=2,3"}, {"Resize", "u8[1,2,3,3] - - i64{1,2,5,7}", "mode='nearest' nearest_mode='ceil'"}, {"GridSample", "f32[1,2,4,5] f32[1,3,3,2]", "mode='cubic' padding_mode='reflection'"},
-    {"GridSample", "f32[1,1,3,4,5] f32[1,2,2,2,3]", "padding_mode='border' align_corners=1"}, {"AffineGrid", "f32[2,2,3] i64{2,3,4,5}", ""}, {"Pad", "f32[3,5] i64{1,2,0,-1} f32[]", ""}, {"Pad", "i32[4,3] i64{2,1,1,2}", "mode='reflect'"},
-    {"Pad", "f16[4] i64{5,6}", "mode='wrap'"}, {"Slice", "f32[7,5,3] i64{1,-1} i64{6,-100} i64{0,1} i64{2,-2}", ""}, {"Reshape", "bf16[4,3,5] i64{0,-1}", ""}, {"Expand", "i16[3,1] i64{2,1,5}", ""}, {"Tile", "u8[2,3] i64{2,3}", ""},
-    {"Transpose", "f64[2,3,4]", "perm=2,0,1"}, {"Transpose", "i64[2,3,4]", ""}, {"Squeeze", "f32[1,3,1] i64{0}", ""}, {"Unsqueeze", "f32[3,2] i64{0,3}", ""}, {"Gather", "f32[5,3] i64[2,2]", "axis=1"}, {"GatherElements", "f32[4,3] i32[4,2]", "axis=1"},
-    {"GatherND", "f32[3,4,5] i64[2,2]", ""}, {"GatherND", "f32[2,3,4] i64[2,1]", "batch_dims=1"}, {"ScatterElements", "f32[4,3] i64[2,3] f32[2,3]", "reduction='add'"}, {"ScatterND", "i32[5,3] i64[2,1] i32[2,3]", "reduction='max'"},
-    {"ScatterND", "f16[5,3] i64[3,2] f16[3]", ""}, {"OneHot", "i64[3,2] i64{5} f32[2]", "axis=1"}, {"Range", "i32{3} i32{17} i32{4}", ""}, {"Range", "f32{0.5} f32{4.0} f32{0.75}", ""}, {"ConstantOfShape", "i64{2,3} f32[]", ""},
-    {"CumSum", "f32[3,7] i64{1}", "exclusive=1 reverse=1"}, {"ReduceSum", "f32[3,5,2] i64{0,2}", "keepdims=0"}, {"ReduceSum", "i64[3,5,2] i64{-2}", ""}, {"ReduceMax", "bf16[2,3,4] i64{1}", "keepdims=0"}, {"ReduceMean", "f64[7,3]", ""},
-    {"ReduceProd", "i32[3,4] i64{0}", ""}, {"ReduceMin", "u8[2,9] i64{1}", ""}, {"ReduceLogSumExp", "f32[4,6] i64{-1}", ""}, {"ReduceL2", "f16[4,6]", "keepdims=0"}, {"ArgMax", "f32[3,7,2]", "axis=1 select_last_index=1"}, {"ArgMin", "i32[3,7]", "axis=0 keepdims=0"},
-    {"Softmax", "f32[2,5,3]", "axis=1"}, {"LogSoftmax", "f16[4,9]", ""}, {"Hardmax", "f64[3,5]", "axis=0"}, {"MatMul", "f32[2,1,3,4] f32[5,4,2]", ""}, {"MatMul", "i32[4] i32[4,3]", ""}, {"MatMul", "f16[3,5] f16[5]", ""},
-    {"Gemm", "f32[4,3] f32[5,4] f32[5]", "transA=1 transB=1 alpha=0.5 beta=2.0"}, {"MatMulInteger", "u8[3,4] i8[4,2] u8[] i8[]", ""}, {"QLinearMatMul", "u8[3,4] f32[] u8[] i8[4,2] f32[] i8[] f32[] i8[]", ""},
-    {"QLinearConv", "u8[1,2,4,4] f32[] u8[] i8[3,2,3,3] f32[3] i8[3] f32[] u8[] i32[3]", ""}, {"QuantizeLinear", "f32[3,4] f32[4] i8[4]", "axis=1"}, {"QuantizeLinear", "f32[3,4] f32[] -", "output_dtype=:f8e4m3fn"},
-    {"QuantizeLinear", "f16[2,6] f16[2,3] u4[2,3]", "axis=1 block_size=2"}, {"DequantizeLinear", "u8[3,4] f32[3] u8[3]", "axis=0"}, {"DequantizeLinear", "i4[8] f16[]", ""}, {"BatchNormalization", "f32[2,3,4] f32[3] f32[3] f32[3] f32[3]", ""},
-    {"LayerNormalization", "f32[2,3,7] f32[7] f32[7]", "axis=-1"}, {"GroupNormalization", "f32[2,6,5] f32[6] f32[6]", "num_groups=3"}, {"InstanceNormalization", "f32[2,3,4,5] f32[3] f32[3]", ""}, {"RMSNormalization", "f16[2,5] f16[5]", ""},
-    {"LRN", "f32[1,6,3,3]", "size=3"}, {"LSTM", "f32[3,2,4] f32[1,20,4] f32[1,20,5] f32[1,40]", "hidden_size=5"}, {"LSTM", "f32[3,2,4] f32[2,12,4] f32[2,12,3] - i32[2]", "hidden_size=3 direction='bidirectional'"},
-    {"GRU", "f32[4,1,3] f32[1,9,3] f32[1,9,3] f32[1,18]", "hidden_size=3 linear_before_reset=1"}, {"RNN", "f64[4,2,3] f64[1,5,3] f64[1,5,5]", "hidden_size=5 direction='reverse'"}, {"Attention", "f32[1,2,3,4] f32[1,2,5,4] f32[1,2,5,4]", ""},
-    {"Attention", "f16[2,4,3,8] f16[2,2,5,8] f16[2,2,5,8] bool[3,5]", "is_causal=1 softcap=2.0"}, {"RotaryEmbedding", "f32[1,2,3,4] f32[5,2] f32[5,2] i64[1,3]", ""}, {"DepthToSpace", "f32[1,8,2,3]", "blocksize=2 mode='CRD'"},
-    {"SpaceToDepth", "u8[1,2,4,6]", "blocksize=2"}, {"Col2Im", "f32[1,9,4] i64{4,4} i64{3,3}", ""}, {"RoiAlign", "f32[1,2,6,6] f32[2,4] i64[2]", "output_height=2 output_width=3 sampling_ratio=2"}, {"EyeLike", "i32[3,4]", "k=1"},
-    {"Trilu", "f32[2,4,5] i64[]", "upper=0"}, {"ReverseSequence", "f32[5,3] i64[3]", ""}, {"NegativeLogLikelihoodLoss", "f32[3,5] i64[3] f32[5]", "reduction='mean'"}, {"SoftmaxCrossEntropyLoss", "f32[3,5,2] i64[3,2]", "reduction='none'"},
-    {"Cast", "f32[40]", "to=:f8e5m2"}, {"Cast", "f32[40]", "to=:i8"}, {"Cast", "f64[40]", "to=:bf16"}, {"Cast", "u64[40]", "to=:f16"}, {"Cast", "f32[40]", "to=:f4e2m1"}, {"Cast", "f32[40]", "to=:f8e8m0"}, {"Cast", "i64[40]", "to=:u2"}, {"Cast", "f16[40]", "to=:bool"},
-    {"Clip", "i8[9] i8[] i8[]", ""}, {"Where", "bool[3,1] f32[1,4] f32[3,4]", ""}, {"Mod", "f32[9] f32[9]", "fmod=1"}, {"BitShift", "u32[9] u32[9]", "direction='LEFT'"}, {"DFT", "f32[1,8,1]", "axis=1"}, {"HannWindow", "i64{9}", ""}, {"BlackmanWindow", "i32{6}", "periodic=0"},
-    {"Dropout", "f32[3,4]", "seed=7"}, {"RandomUniformLike", "f32[3,5]", "seed=2.0"}, {"RandomNormal", "", "shape=3,5 seed=2.0"}, {"Bernoulli", "f32[3,5]", ""}, {"Gelu", "f32[9]", "approximate='tanh'"}, {"Upsample", "f32[1,1,2,2] f32{1.0,1.0,2.0,2.0}", ""},
-    {"CenterCropPad", "f32[5,6] i64{3,8}", ""}, {"CastLike", "f32[9] f16[2]", ""}, {"Compress", "f32[3] bool[3]", ""}, {"TensorScatter", "f32[1,2,5,3] f32[1,2,2,3] i64[1]", ""},
+    {"Conv", "f32[2,4,9,7] f32[6,2,3,3] f32[6]", "group=2 strides=2,1 pads=1,0,2,1 dilations=1,2"},
+    {"Conv", "f32[1,3,11] f32[5,3,4] -", "auto_pad='SAME_UPPER' strides=3"},
+    {"Conv", "f16[1,2,5,5] f16[3,2,3,3] -", "pads=1,1,1,1"},
+    {"Conv", "f32[1,2,5,4,6] f32[3,2,2,2,3] f32[3]", ""},
+    {"ConvTranspose", "f32[1,4,5,3] f32[4,2,3,2] f32[4]", "group=2 strides=2,3 pads=1,0,0,1 output_padding=1,0"},
+    {"ConvTranspose", "f32[1,3,4] f32[3,2,3] -", "strides=2 auto_pad='SAME_LOWER'"},
+    {"ConvInteger", "u8[1,2,5,5] i8[3,2,2,2] u8[] i8[]", ""},
+    {"DeformConv", "f32[1,2,4,4] f32[3,2,2,2] f32[1,8,3,3]", "kernel_shape=2,2"},
+    {"MaxPool", "f32[1,2,9,8]", "kernel_shape=3,2 strides=2,2 pads=1,0,1,1"},
+    {"MaxPool", "i8[1,2,9]", "kernel_shape=3 ceil_mode=1 strides=2"},
+    {"MaxPool", "f16[1,1,5,6,7]", "kernel_shape=2,3,2 dilations=1,2,1"},
+    {"AveragePool", "f32[1,2,7,9]", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1 count_include_pad=1"},
+    {"AveragePool", "f64[2,1,10]", "kernel_shape=4 ceil_mode=1 strides=3"},
+    {"LpPool", "f32[1,2,6,5]", "kernel_shape=2,3 p=3"},
+    {"MaxUnpool", "f32[1,1,2,2] i64[1,1,2,2]", "kernel_shape=2,2 strides=2,2"},
+    {"Resize", "f32[1,2,5,4] - f32{1.0,1.0,2.0,1.5}", "mode='linear'"},
+    {"Resize", "f32[1,1,7,6] - f32{0.6,0.5}", "mode='cubic' antialias=1 axes=2,3"},
+    {"Resize", "u8[1,2,3,3] - - i64{1,2,5,7}", "mode='nearest' nearest_mode='ceil'"},
+    {"GridSample", "f32[1,2,4,5] f32[1,3,3,2]", "mode='cubic' padding_mode='reflection'"},
+    {"GridSample", "f32[1,1,3,4,5] f32[1,2,2,2,3]", "padding_mode='border' align_corners=1"},
+    {"AffineGrid", "f32[2,2,3] i64{2,3,4,5}", ""},
+    {"Pad", "f32[3,5] i64{1,2,0,-1} f32[]", ""},
+    {"Pad", "i32[4,3] i64{2,1,1,2}", "mode='reflect'"},
+    {"Pad", "f16[4] i64{5,6}", "mode='wrap'"},
+    {"Slice", "f32[7,5,3] i64{1,-1} i64{6,-100} i64{0,1} i64{2,-2}", ""},
+    {"Reshape", "bf16[4,3,5] i64{0,-1}", ""},
+    {"Expand", "i16[3,1] i64{2,1,5}", ""},
+    {"Tile", "u8[2,3] i64{2,3}", ""},
+    {"Transpose", "f64[2,3,4]", "perm=2,0,1"},
+    {"Transpose", "i64[2,3,4]", ""},
+    {"Squeeze", "f32[1,3,1] i64{0}", ""},
+    {"Unsqueeze", "f32[3,2] i64{0,3}", ""},
+    {"Gather", "f32[5,3] i64[2,2]", "axis=1"},
+    {"GatherElements", "f32[4,3] i32[4,2]", "axis=1"},
+    {"GatherND", "f32[3,4,5] i64[2,2]", ""},
+    {"GatherND", "f32[2,3,4] i64[2,1]", "batch_dims=1"},
+    {"ScatterElements", "f32[4,3] i64[2,3] f32[2,3]", "reduction='add'"},
+    {"ScatterND", "i32[5,3] i64[2,1] i32[2,3]", "reduction='max'"},
+    {"ScatterND", "f16[5,3] i64[3,2] f16[3]", ""},
+    {"OneHot", "i64[3,2] i64{5} f32[2]", "axis=1"},
+    {"Range", "i32{3} i32{17} i32{4}", ""},
+    {"Range", "f32{0.5} f32{4.0} f32{0.75}", ""},
+    {"ConstantOfShape", "i64{2,3} f32[]", ""},
+    {"CumSum", "f32[3,7] i64{1}", "exclusive=1 reverse=1"},
+    {"ReduceSum", "f32[3,5,2] i64{0,2}", "keepdims=0"},
+    {"ReduceSum", "i64[3,5,2] i64{-2}", ""},
+    {"ReduceMax", "bf16[2,3,4] i64{1}", "keepdims=0"},
+    {"ReduceMean", "f64[7,3]", ""},
+    {"ReduceProd", "i32[3,4] i64{0}", ""},
+    {"ReduceMin", "u8[2,9] i64{1}", ""},
+    {"ReduceLogSumExp", "f32[4,6] i64{-1}", ""},
+    {"ReduceL2", "f16[4,6]", "keepdims=0"},
+    {"ArgMax", "f32[3,7,2]", "axis=1 select_last_index=1"},
+    {"ArgMin", "i32[3,7]", "axis=0 keepdims=0"},
+    {"Softmax", "f32[2,5,3]", "axis=1"},
+    {"LogSoftmax", "f16[4,9]", ""},
+    {"Hardmax", "f64[3,5]", "axis=0"},
+    {"MatMul", "f32[2,1,3,4] f32[5,4,2]", ""},
+    {"MatMul", "i32[4] i32[4,3]", ""},
+    {"MatMul", "f16[3,5] f16[5]", ""},
+    {"Gemm", "f32[4,3] f32[5,4] f32[5]", "transA=1 transB=1 alpha=0.5 beta=2.0"},
+    {"MatMulInteger", "u8[3,4] i8[4,2] u8[] i8[]", ""},
+    {"QLinearMatMul", "u8[3,4] f32[] u8[] i8[4,2] f32[] i8[] f32[] i8[]", ""},
+    {"QLinearConv", "u8[1,2,4,4] f32[] u8[] i8[3,2,3,3] f32[3] i8[3] f32[] u8[] i32[3]", ""},
+    {"QuantizeLinear", "f32[3,4] f32[4] i8[4]", "axis=1"},
+    {"QuantizeLinear", "f32[3,4] f32[] -", "output_dtype=:f8e4m3fn"},
+    {"QuantizeLinear", "f16[2,6] f16[2,3] u4[2,3]", "axis=1 block_size=2"},
+    {"DequantizeLinear", "u8[3,4] f32[3] u8[3]", "axis=0"},
+    {"DequantizeLinear", "i4[8] f16[]", ""},
+    {"BatchNormalization", "f32[2,3,4] f32[3] f32[3] f32[3] f32[3]", ""},
+    {"LayerNormalization", "f32[2,3,7] f32[7] f32[7]", "axis=-1"},
+    {"GroupNormalization", "f32[2,6,5] f32[6] f32[6]", "num_groups=3"},
+    {"InstanceNormalization", "f32[2,3,4,5] f32[3] f32[3]", ""},
+    {"RMSNormalization", "f16[2,5] f16[5]", ""},
+    {"LRN", "f32[1,6,3,3]", "size=3"},
+    {"LSTM", "f32[3,2,4] f32[1,20,4] f32[1,20,5] f32[1,40]", "hidden_size=5"},
+    {"LSTM", "f32[3,2,4] f32[2,12,4] f32[2,12,3] - i32[2]", "hidden_size=3 direction='bidirectional'"},
+    {"GRU", "f32[4,1,3] f32[1,9,3] f32[1,9,3] f32[1,18]", "hidden_size=3 linear_before_reset=1"},
+    {"RNN", "f64[4,2,3] f64[1,5,3] f64[1,5,5]", "hidden_size=5 direction='reverse'"},
+    {"Attention", "f32[1,2,3,4] f32[1,2,5,4] f32[1,2,5,4]", ""},
+    {"Attention", "f16[2,4,3,8] f16[2,2,5,8] f16[2,2,5,8] bool[3,5]", "is_causal=1 softcap=2.0"},
+    {"RotaryEmbedding", "f32[1,2,3,4] f32[5,2] f32[5,2] i64[1,3]", ""},
+    {"DepthToSpace", "f32[1,8,2,3]", "blocksize=2 mode='CRD'"},
+    {"SpaceToDepth", "u8[1,2,4,6]", "blocksize=2"},
+    {"Col2Im", "f32[1,9,4] i64{4,4} i64{3,3}", ""},
+    {"RoiAlign", "f32[1,2,6,6] f32[2,4] i64[2]", "output_height=2 output_width=3 sampling_ratio=2"},
+    {"EyeLike", "i32[3,4]", "k=1"},
+    {"Trilu", "f32[2,4,5] i64[]", "upper=0"},
+    {"ReverseSequence", "f32[5,3] i64[3]", ""},
+    {"NegativeLogLikelihoodLoss", "f32[3,5] i64[3] f32[5]", "reduction='mean'"},
+    {"SoftmaxCrossEntropyLoss", "f32[3,5,2] i64[3,2]", "reduction='none'"},
+    {"Cast", "f32[40]", "to=:f8e5m2"},
+    {"Cast", "f32[40]", "to=:i8"},
+    {"Cast", "f64[40]", "to=:bf16"},
+    {"Cast", "u64[40]", "to=:f16"},
+    {"Cast", "f32[40]", "to=:f4e2m1"},
+    {"Cast", "f32[40]", "to=:f8e8m0"},
+    {"Cast", "i64[40]", "to=:u2"},
+    {"Cast", "f16[40]", "to=:bool"},
+    {"Clip", "i8[9] i8[] i8[]", ""},
+    {"Where", "bool[3,1] f32[1,4] f32[3,4]", ""},
+    {"Mod", "f32[9] f32[9]", "fmod=1"},
+    {"BitShift", "u32[9] u32[9]", "direction='LEFT'"},
+    {"DFT", "f32[1,8,1]", "axis=1"},
+    {"HannWindow", "i64{9}", ""},
+    {"BlackmanWindow", "i32{6}", "periodic=0"},
+    {"Dropout", "f32[3,4]", "seed=7"},
+    {"RandomUniformLike", "f32[3,5]", "seed=2.0"},
+    {"RandomNormal", "", "shape=3,5 seed=2.0"},
+    {"Bernoulli", "f32[3,5]", ""},
+    {"Gelu", "f32[9]", "approximate='tanh'"},
+    {"Upsample", "f32[1,1,2,2] f32{1.0,1.0,2.0,2.0}", ""},
+    {"CenterCropPad", "f32[5,6] i64{3,8}", ""},
+    {"CastLike", "f32[9] f16[2]", ""},
+    {"Compress", "f32[3] bool[3]", ""},
+    {"TensorScatter", "f32[1,2,5,3] f32[1,2,2,3] i64[1]", ""},
 };
 static const char *parse_dims(const char *s, int64_t *dim, int *rank) {
     for (*rank = 0; *s && *s != ']';) {
@@ -299,7 +414,8 @@ static int parse_inputs(const char *s, hone_value **in) {
         }
         s += *s != 0;
         in[n] = random_value(t, &count, 1);
-        for (int64_t k = 0; k < count; k++) hone_dtype_store(t, (char *)in[n]->data + (size_t)k * hone_dtypes[t].bytes, HONE_F64, (hone_scalar){.f64 = v[k]}, false);
+        for (int64_t k = 0; k < count; k++)
+            hone_dtype_store(t, (char *)in[n]->data + (size_t)k * hone_dtypes[t].bytes, HONE_F64, (hone_scalar){.f64 = v[k]}, false);
     }
     return n;
 }
@@ -378,7 +494,8 @@ static int64_t size_of(const hone_tree *t, int member) {
     if (t->kind == HONE_T_NUMBER) return t->real ? 1 : t->k.i;
     if (t->kind == HONE_T_NAME) return size_named(t->name, member);
     int64_t v = t->n_arg ? size_of(t->arg[0], member) : 1;
-    for (int k = 1; k < t->n_arg; k++) v = t->kind == HONE_T_BINARY && *t->name == '+' ? v + size_of(t->arg[k], member) : v * size_of(t->arg[k], member);
+    for (int k = 1; k < t->n_arg; k++)
+        v = t->kind == HONE_T_BINARY && *t->name == '+' ? v + size_of(t->arg[k], member) : v * size_of(t->arg[k], member);
     return v;
 }
 static hone_value *made_up(const hone_program *p, const hone_operand *o, const hone_dtype *type_of, uint64_t round) {
@@ -436,8 +553,8 @@ static void printer_rows(void **state) {
         for (int attempt = 0; attempt < 60 && done < 6; attempt++) {
             hone_arena *a = hone_arena_create();
             hone_dtype type_of[16] = {HONE_DTYPE_NONE};
-            for (int k = 0; k < p->n_type && k < 16; k++)
-                do type_of[k] = (hone_dtype)(1 + below(HONE_DTYPE_COUNT - 1));
+            for (int k = 0; k < p->n_type && k < 16; k++) do
+                    type_of[k] = (hone_dtype)(1 + below(HONE_DTYPE_COUNT - 1));
                 while (p->type[k].allowed && !(p->type[k].allowed >> type_of[k] & 1));
             hone_value *in[WALK_MAX] = {NULL};
             bool want[WALK_MAX], whole = true;
@@ -522,14 +639,17 @@ static void printer_cases(void **state) {
 }
 
 /* ---- storage.h against base/dtype.h ------------------------------------------------------------------------------------------------- */
-#define EACH(X)                                                                                                                                    \
-    X(i8, I8) X(i16, I16) X(i32, I32) X(i64, I64) X(u8, U8) X(u16, U16) X(u32, U32) X(u64, U64) X(i4, I4) X(u4, U4) X(i2, I2) X(u2, U2) X(bool, BOOL) \
-    X(f32, F32) X(f64, F64) X(f16, F16) X(bf16, BF16) X(f8e4m3fn, F8E4M3FN) X(f8e4m3fnuz, F8E4M3FNUZ) X(f8e5m2, F8E5M2) X(f8e5m2fnuz, F8E5M2FNUZ)     \
-    X(f4e2m1, F4E2M1) X(f8e8m0, F8E8M0)
+#define EACH(X)                                                                                                                           \
+    X(i8, I8)                                                                                                                             \
+    X(i16, I16) X(i32, I32) X(i64, I64) X(u8, U8) X(u16, U16) X(u32, U32) X(u64, U64) X(i4, I4) X(u4, U4) X(i2, I2) X(u2, U2)             \
+        X(bool, BOOL) X(f32, F32) X(f64, F64) X(f16, F16) X(bf16, BF16) X(f8e4m3fn, F8E4M3FN) X(f8e4m3fnuz, F8E4M3FNUZ) X(f8e5m2, F8E5M2) \
+            X(f8e5m2fnuz, F8E5M2FNUZ) X(f4e2m1, F4E2M1) X(f8e8m0, F8E8M0)
 static void stored(hone_dtype t, hone_ctype from, hone_scalar v, int sat, const void *mine) {
     uint64_t want[2] = {0};
     hone_dtype_store(t, want, from, v, sat);
-    if (memcmp(want, mine, hone_dtypes[t].bytes)) fail_msg("store of %s from %s differs for bits %llx, sat %d", hone_dtypes[t].name, hone_ctype_names[from], (unsigned long long)v.u64, sat);
+    if (memcmp(want, mine, hone_dtypes[t].bytes))
+        fail_msg("store of %s from %s differs for bits %llx, sat %d", hone_dtypes[t].name, hone_ctype_names[from],
+                 (unsigned long long)v.u64, sat);
 }
 static void storage(void **state) {
     (void)state;
@@ -541,18 +661,18 @@ static void storage(void **state) {
         if (round % 2) d.f64 = (double)f.f32 * (1 + (double)(below(3) - 1) * 1e-12);
         i.i32 = (int32_t)(random_bits() >> (32 + below(32))), l.u64 = random_bits() >> below(64), u.u64 = random_bits() >> below(64);
         if (round & 4) i.i32 = (int32_t)(0u - (uint32_t)i.i32), l.u64 = 0 - l.u64;
-#define CHECK(n, N)                                                                                                       \
-    for (int sat = 0; sat < 2; sat++) {                                                                                   \
-        const uint64_t raw = random_bits();                                                                               \
-        uint64_t mine[2];                                                                                                 \
-        hone_store_##n##_f32(mine, f.f32, sat), stored(HONE_DTYPE_##N, HONE_F32, f, sat, mine);                           \
-        hone_store_##n##_f64(mine, d.f64, sat), stored(HONE_DTYPE_##N, HONE_F64, d, sat, mine);                           \
-        hone_store_##n##_i32(mine, i.i32, sat), stored(HONE_DTYPE_##N, HONE_I32, i, sat, mine);                           \
-        hone_store_##n##_i64(mine, l.i64, sat), stored(HONE_DTYPE_##N, HONE_I64, l, sat, mine);                           \
-        hone_store_##n##_u64(mine, u.u64, sat), stored(HONE_DTYPE_##N, HONE_U64, u, sat, mine);                           \
-        const hone_scalar want = hone_dtype_load(HONE_DTYPE_##N, &raw);                                                   \
-        const __typeof__(hone_load_##n(&raw)) got = hone_load_##n(&raw);                                                  \
-        if (memcmp(&want, &got, sizeof got)) fail_msg("load of " #n " differs for bits %llx", (unsigned long long)raw);   \
+#define CHECK(n, N)                                                                                                     \
+    for (int sat = 0; sat < 2; sat++) {                                                                                 \
+        const uint64_t raw = random_bits();                                                                             \
+        uint64_t mine[2];                                                                                               \
+        hone_store_##n##_f32(mine, f.f32, sat), stored(HONE_DTYPE_##N, HONE_F32, f, sat, mine);                         \
+        hone_store_##n##_f64(mine, d.f64, sat), stored(HONE_DTYPE_##N, HONE_F64, d, sat, mine);                         \
+        hone_store_##n##_i32(mine, i.i32, sat), stored(HONE_DTYPE_##N, HONE_I32, i, sat, mine);                         \
+        hone_store_##n##_i64(mine, l.i64, sat), stored(HONE_DTYPE_##N, HONE_I64, l, sat, mine);                         \
+        hone_store_##n##_u64(mine, u.u64, sat), stored(HONE_DTYPE_##N, HONE_U64, u, sat, mine);                         \
+        const hone_scalar want = hone_dtype_load(HONE_DTYPE_##N, &raw);                                                 \
+        const __typeof__(hone_load_##n(&raw)) got = hone_load_##n(&raw);                                                \
+        if (memcmp(&want, &got, sizeof got)) fail_msg("load of " #n " differs for bits %llx", (unsigned long long)raw); \
     }
         EACH(CHECK)
     }
@@ -580,11 +700,8 @@ static void text_and_counts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(storage),
-        cmocka_unit_test(text_and_counts),
-        cmocka_unit_test(printer_examples),
-        cmocka_unit_test(printer_rows),
-        cmocka_unit_test(printer_cases),
+        cmocka_unit_test(storage),      cmocka_unit_test(text_and_counts), cmocka_unit_test(printer_examples),
+        cmocka_unit_test(printer_rows), cmocka_unit_test(printer_cases),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Solving symbolically against solving in numbers: every node of the conformance cases is called again with a symbol for each dim. The instance
-   must be the same one, and its parameters and shapes, evaluated, the same numbers, or not known. Also: memory that runs out. */
+   Solving symbolically against solving in numbers: every node of the conformance cases is called again with a symbol for each dim. The
+   instance must be the same one, and its parameters and shapes, evaluated, the same numbers, or not known. Also: memory that runs out. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -63,7 +63,8 @@ static void compare(const char *what, const walk_call *w, const hone_call *c, ho
         for (int d = 0; c->arg[k].present && d < c->arg[k].rank; d++) values[c->arg[k].dim[d] - HONE_DIM_BAND] = w->arg[k].dim[d];
     hone_dims_eval(c->dims, values);
     for (int k = 0; k < i->n_param; k++) {
-        if (i->param_real[k] ? !isnan(q[k].f) && q[k].f != w->param[k].f : !same_number(q[k].i, w->param[k].i, values)) complain(what, p->name, "parameter %d '%s' differs", k, i->param_name[k]);
+        if (i->param_real[k] ? !isnan(q[k].f) && q[k].f != w->param[k].f : !same_number(q[k].i, w->param[k].i, values))
+            complain(what, p->name, "parameter %d '%s' differs", k, i->param_name[k]);
     }
     for (int k = 0; k < p->n_out; k++) {
         if (!c->arg[p->n_in + k].present) continue;
@@ -128,17 +129,25 @@ static void symbols_are_numbers(void **state) {
     assert_true(seen.same > 20 * seen.open);
 }
 
-/* Every allocation on the way from a call to printed C fails once: an error, or text that says it is incomplete, and nothing is left behind. */
+/* Every allocation on the way from a call to printed C fails once: an error, or text that says it is incomplete, and nothing is
+   left behind. */
 static void memory_runs_out(void **state) {
     (void)state;
     const hone_library *library;
     assert_int_equal(hone_library_builtin(&library), HONE_OK);
-    static const struct { const char *op; int n; int64_t dim[3][3]; int rank[3]; } calls[] = {
-        {"Softmax", 1, {{2, 3, 4}}, {3}}, {"MatMul", 2, {{2, 3, 4}, {4, 5}}, {3, 2}}, {"RNN", 3, {{2, 1, 3}, {1, 4, 3}, {1, 4, 4}}, {3, 3, 3}}};
+    static const struct {
+        const char *op;
+        int n;
+        int64_t dim[3][3];
+        int rank[3];
+    } calls[] = {{"Softmax", 1, {{2, 3, 4}}, {3}},
+                 {"MatMul", 2, {{2, 3, 4}, {4, 5}}, {3, 2}},
+                 {"RNN", 3, {{2, 1, 3}, {1, 4, 3}, {1, 4, 4}}, {3, 3, 3}}};
     for (size_t n = 0; n < sizeof calls / sizeof *calls; n++) {
         const hone_program *p = hone_library_find(library, "", calls[n].op);
         hone_arg arg[WALK_MAX] = {{0}};
-        for (int k = 0; k < p->n_in + p->n_out; k++) arg[k] = (hone_arg){.present = k < calls[n].n || k == p->n_in, .dtype = HONE_DTYPE_F32, .rank = -1, .n_content = -1};
+        for (int k = 0; k < p->n_in + p->n_out; k++)
+            arg[k] = (hone_arg){.present = k < calls[n].n || k == p->n_in, .dtype = HONE_DTYPE_F32, .rank = -1, .n_content = -1};
         for (int k = 0; k < calls[n].n; k++) arg[k].rank = (int8_t)calls[n].rank[k], arg[k].dim = calls[n].dim[k];
         hone_call c = {.program = p, .arg = arg};
         uint64_t before = hone_alloc_live_bytes();

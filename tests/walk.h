@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   walk: a node's program made into an instance, solved and interpreted on real values; and a whole graph, node by node. For tests: it is the
-   shortest way from a model file to numbers, and knows no plan, no pass and no fast path. */
+   walk: a node's program made into an instance, solved and interpreted on real values; and a whole graph, node by node. For tests: it is
+   the shortest way from a model file to numbers, and knows no plan, no pass and no fast path. */
 #ifndef HONE_TESTS_WALK_H
 #define HONE_TESTS_WALK_H
 #include <stdio.h>
@@ -13,16 +13,16 @@
 
 enum { WALK_MAX = 64 /* operands of a node */, WALK_LARGEST = 1 << 22 /* elements of a tensor */ };
 
-/* ---- one call: everything that stands between values and an executor ------------------------------------------------------------------ */
+/* ---- one call: everything that stands between values and an executor --------------------------------------------------------------- */
 typedef struct {
     hone_arena *arena;
     hone_call call;
     hone_arg arg[WALK_MAX];
     const hone_instance *in;
     hone_param *param;
-    hone_place *place;           /* one a tensor */
-    size_t *bytes;               /* of each place's memory; 0 where it is an input's */
-    hone_value *out[WALK_MAX];   /* outputs, by number in the program */
+    hone_place *place;         /* one a tensor */
+    size_t *bytes;             /* of each place's memory; 0 where it is an input's */
+    hone_value *out[WALK_MAX]; /* outputs, by number in the program */
 } walk_call;
 
 static void walk_call_free(walk_call *w) {
@@ -52,10 +52,12 @@ static void walk_arg(walk_call *w, const hone_operand *o, const hone_value *v, h
     }
 }
 /* Makes and solves the instance, allocates outputs (filled with a pattern, so that what is not written shows) and temporaries. */
-static hone_status walk_call_make(walk_call *w, const hone_program *p, const hone_attr *attr, int n_attr, hone_value *const *in, int n_in, const bool *want, int n_out) {
+static hone_status walk_call_make(walk_call *w, const hone_program *p, const hone_attr *attr, int n_attr, hone_value *const *in, int n_in,
+                                  const bool *want, int n_out) {
     memset(w, 0, sizeof *w);
     w->arena = hone_arena_create();
-    if (p->n_in + p->n_out > WALK_MAX || n_in > p->n_in || n_out > p->n_out) return hone_fail(HONE_BAD_INPUT, "%s: %d inputs and %d outputs do not fit its row", p->name, n_in, n_out);
+    if (p->n_in + p->n_out > WALK_MAX || n_in > p->n_in || n_out > p->n_out)
+        return hone_fail(HONE_BAD_INPUT, "%s: %d inputs and %d outputs do not fit its row", p->name, n_in, n_out);
     for (int k = 0; k < p->n_in + p->n_out; k++) w->arg[k] = (hone_arg){.rank = -1, .n_content = -1};
     for (int k = 0; k < n_in; k++)
         if (in[k] && in[k]->tag != HONE_TAG_TENSOR) return hone_fail(HONE_BAD_INPUT, "%s: input %d is no tensor", p->name, k);
@@ -68,7 +70,8 @@ static hone_status walk_call_make(walk_call *w, const hone_program *p, const hon
     w->param = HONE_NEW_N(w->arena, hone_param, w->in->n_param + 1);
     HONE_TRY(hone_instance_solve(w->in, &w->call, w->param));
     for (int k = 0; k < w->in->n_param; k++)
-        if (!w->in->param_real[k] && !hone_dim_is_number(w->param[k].i)) return hone_fail(HONE_BAD_INPUT, "%s: parameter %d '%s' is not known", p->name, k, w->in->param_name[k]);
+        if (!w->in->param_real[k] && !hone_dim_is_number(w->param[k].i))
+            return hone_fail(HONE_BAD_INPUT, "%s: parameter %d '%s' is not known", p->name, k, w->in->param_name[k]);
     w->place = HONE_NEW_N(w->arena, hone_place, w->in->n_tensor + 1);
     w->bytes = HONE_NEW_N(w->arena, size_t, w->in->n_tensor + 1);
     for (int t = 0; t < w->in->n_tensor; t++) {
@@ -81,7 +84,8 @@ static hone_status walk_call_make(walk_call *w, const hone_program *p, const hon
                 if (w->param[x->dim[d]].i > WALK_LARGEST) n = -1;
                 else w->place[t].stride[d] = n, n *= w->param[x->dim[d]].i;
             w->bytes[t] = (size_t)n * hone_dtypes[x->dtype].bytes;
-            if (n < 0 || n > WALK_LARGEST) return hone_fail(HONE_BAD_INPUT, "%s: temporary '%s' has %lld elements", p->name, x->name, (long long)n);
+            if (n < 0 || n > WALK_LARGEST)
+                return hone_fail(HONE_BAD_INPUT, "%s: temporary '%s' has %lld elements", p->name, x->name, (long long)n);
             if (!(w->place[t].at = hone_alloc(w->bytes[t] + 1))) return hone_fail(HONE_NO_MEMORY, "no memory");
             continue;
         }
@@ -90,9 +94,11 @@ static hone_status walk_call_make(walk_call *w, const hone_program *p, const hon
             int k = x->operand - p->n_in;
             hone_instance_out_shape(w->in, &w->call, w->param, k, &rank, dim);
             for (int d = 0; d < rank; d++)
-                if (!hone_dim_is_number(dim[d]) || dim[d] < 0) return hone_fail(HONE_BAD_INPUT, "%s: dim %d of output '%s' is not known", p->name, d, x->name);
+                if (!hone_dim_is_number(dim[d]) || dim[d] < 0)
+                    return hone_fail(HONE_BAD_INPUT, "%s: dim %d of output '%s' is not known", p->name, d, x->name);
             int64_t n;
-            if (!hone_count_of(dim, rank, &n) || n > WALK_LARGEST) return hone_fail(HONE_BAD_INPUT, "%s: output '%s' is too large for a test", p->name, x->name);
+            if (!hone_count_of(dim, rank, &n) || n > WALK_LARGEST)
+                return hone_fail(HONE_BAD_INPUT, "%s: output '%s' is too large for a test", p->name, x->name);
             HONE_TRY(hone_value_tensor(x->dtype, dim, rank, &v));
             w->out[k] = v;
             if (x->dtype != HONE_DTYPE_STRING && v->data) memset(v->data, 0xa5, v->bytes);
@@ -110,13 +116,14 @@ static hone_status walk_call_make(walk_call *w, const hone_program *p, const hon
     return HONE_OK;
 }
 
-/* ---- views that have no program, as copies ---------------------------------------------------------------------------------------------- */
+/* ---- views that have no program, as copies ----------------------------------------------------------------------------------------- */
 static hone_status walk_copy_box(hone_value *to, const hone_value *from, int axis, int64_t to_at, int64_t from_at, int64_t n) {
     int64_t outer = 1, inner = hone_dtypes[from->dtype].bytes;
     for (int d = 0; d < axis; d++) outer *= from->dim[d];
     for (int d = axis + 1; d < from->rank; d++) inner *= from->dim[d];
     for (int64_t o = 0; o < outer && inner * n > 0; o++)
-        memcpy((char *)to->data + (o * to->dim[axis] + to_at) * inner, (const char *)from->data + (o * from->dim[axis] + from_at) * inner, (size_t)(n * inner));
+        memcpy((char *)to->data + (o * to->dim[axis] + to_at) * inner, (const char *)from->data + (o * from->dim[axis] + from_at) * inner,
+               (size_t)(n * inner));
     if (from->strings && !to->strings) to->strings = hone_strings_hold(from->strings);
     return HONE_OK;
 }
@@ -135,7 +142,8 @@ static hone_status walk_view(const hone_node *n, hone_value *const *in, hone_val
     }
     if (!strcmp(p->how, "shape") || !strcmp(p->how, "size")) {
         bool size = p->how[1] == 'i';
-        int64_t from = hone_attr_int(n->attr, n->n_attr, "start", 0), to = hone_attr_int(n->attr, n->n_attr, "end", rank), count = hone_value_count(in[0]);
+        int64_t from = hone_attr_int(n->attr, n->n_attr, "start", 0), to = hone_attr_int(n->attr, n->n_attr, "end", rank),
+                count = hone_value_count(in[0]);
         from += from < 0 ? rank : 0, to += to < 0 ? rank : 0;
         from = from < 0 ? 0 : from > rank ? rank : from, to = to < from ? from : to > rank ? rank : to;
         int64_t len = size ? 1 : to - from;
@@ -148,7 +156,8 @@ static hone_status walk_view(const hone_node *n, hone_value *const *in, hone_val
         dim[axis] = 0;
         for (int k = 0; k < n->n_in; k++) dim[axis] += in[k]->dim[axis];
         HONE_TRY(hone_value_tensor(in[0]->dtype, dim, rank, out));
-        for (int64_t k = 0, at = 0; k < n->n_in; at += in[k++]->dim[axis]) HONE_TRY(walk_copy_box(out[0], in[k], (int)axis, at, 0, in[k]->dim[axis]));
+        for (int64_t k = 0, at = 0; k < n->n_in; at += in[k++]->dim[axis])
+            HONE_TRY(walk_copy_box(out[0], in[k], (int)axis, at, 0, in[k]->dim[axis]));
         return HONE_OK;
     }
     if (!strcmp(p->how, "split")) {
@@ -164,13 +173,20 @@ static hone_status walk_view(const hone_node *n, hone_value *const *in, hone_val
     return hone_fail(HONE_NOT_SUPPORTED, "%s: view '%s' has no program", p->name, p->how);
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- graphs ------------------------------------------------------------------------------------------------------------------------ */
 /* Called for every node that runs as a program, after it was interpreted; may be NULL. */
 typedef hone_status walk_hook(void *user, const hone_node *, walk_call *, hone_value *const *in);
-typedef struct { walk_hook *hook; void *user; hone_strings *strings; } walker;
+typedef struct {
+    walk_hook *hook;
+    void *user;
+    hone_strings *strings;
+} walker;
 static hone_status walk_graph(const walker *, const hone_graph *, hone_value *const *in, int n_in, hone_value **out, int n_out);
 
-typedef struct { const walker *walk; const hone_node *node; } walk_body_of;
+typedef struct {
+    const walker *walk;
+    const hone_node *node;
+} walk_body_of;
 static hone_status walk_body(const hone_host_call *c, int b, hone_value *const *in, int n_in, hone_value **out, int n_out) {
     const walk_body_of *w = c->run;
     if (b < 0 || b >= w->node->n_body) return hone_fail(HONE_BUG, "no body %d", b);
@@ -205,7 +221,8 @@ static hone_status walk_node(const walker *walk, const hone_node *n, hone_value 
         for (int k = 0; plain && k < n->n_out && k < p->n_out; k++) arg[p->n_in + k].present = n->out[k] >= 0;
         hone_call call = {.program = p, .attr = n->attr, .n_attr = n->n_attr, .arg = arg};
         if (plain) HONE_TRY(hone_call_dtypes(&call, dtype));
-        hone_host_call c = {.node = n, .in = in, .out = out, .out_dtype = dtype, .strings = walk->strings, .run_body = walk_body, .run = &body};
+        hone_host_call c = {
+            .node = n, .in = in, .out = out, .out_dtype = dtype, .strings = walk->strings, .run_body = walk_body, .run = &body};
         return fn(&c);
     }
     if (p->runs == HONE_RUNS_VIEW && !has_stage(p->lines)) return walk_view(n, in, out);
@@ -249,7 +266,7 @@ static hone_status walk_graph(const walker *walk, const hone_graph *g, hone_valu
     return s;
 }
 
-/* ---- conformance cases: DIR/model.onnx, DIR/test_data_set_0/input_K.pb, output_K.pb --------------------------------------------------- */
+/* ---- conformance cases: DIR/model.onnx, DIR/test_data_set_0/input_K.pb, output_K.pb ------------------------------------------------ */
 static void *walk_file(const char *path, size_t *bytes) {
     FILE *f = fopen(path, "rb");
     if (!f) return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   print: an instance's stages as text, for people, and how much work they are. The text reads like a row whose groups are expanded; it does not
-   parse back, because extents are parameters. */
+   print: an instance's stages as text, for people, and how much work they are. The text reads like a row whose groups are expanded; it
+   does not parse back, because extents are parameters. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -9,9 +9,14 @@
 
 /* ---- text --------------------------------------------------------------------------------------------------------------------------- */
 enum { TO_SELECT = 1, TO_OR, TO_AND, TO_COMPARE, TO_BITS, TO_ADD, TO_MUL, TO_ATOM };
-static const struct { int fn; const char *op; int at; } infix[] = {{HONE_FN_add, "+", TO_ADD}, {HONE_FN_sub, "-", TO_ADD}, {HONE_FN_mul, "*", TO_MUL}, {HONE_FN_div, "/", TO_MUL}, {HONE_FN_mod, "%", TO_MUL},
-    {HONE_FN_lt, "<", TO_COMPARE}, {HONE_FN_le, "<=", TO_COMPARE}, {HONE_FN_eq, "==", TO_COMPARE}, {HONE_FN_ne, "!=", TO_COMPARE}, {HONE_FN_and, "&&", TO_AND}, {HONE_FN_or, "||", TO_OR},
-    {HONE_FN_band, "&", TO_BITS}, {HONE_FN_bor, "|", TO_BITS}, {HONE_FN_bxor, "^", TO_BITS}, {HONE_FN_shl, "<<", TO_BITS}, {HONE_FN_shr, ">>", TO_BITS}};
+static const struct {
+    int fn;
+    const char *op;
+    int at;
+} infix[] = {{HONE_FN_add, "+", TO_ADD},     {HONE_FN_sub, "-", TO_ADD},    {HONE_FN_mul, "*", TO_MUL},     {HONE_FN_div, "/", TO_MUL},
+             {HONE_FN_mod, "%", TO_MUL},     {HONE_FN_lt, "<", TO_COMPARE}, {HONE_FN_le, "<=", TO_COMPARE}, {HONE_FN_eq, "==", TO_COMPARE},
+             {HONE_FN_ne, "!=", TO_COMPARE}, {HONE_FN_and, "&&", TO_AND},   {HONE_FN_or, "||", TO_OR},      {HONE_FN_band, "&", TO_BITS},
+             {HONE_FN_bor, "|", TO_BITS},    {HONE_FN_bxor, "^", TO_BITS},  {HONE_FN_shl, "<<", TO_BITS},   {HONE_FN_shr, ">>", TO_BITS}};
 static int operator_of(const hone_x *e) {
     for (int k = 0; e->kind == HONE_X_FN && k < (int)(sizeof infix / sizeof *infix); k++)
         if (infix[k].fn == e->fn) return k;
@@ -107,20 +112,23 @@ static void put_stage(const hone_instance *in, const hone_stage *s, hone_text *o
 void hone_instance_print(const hone_instance *in, hone_text *out) {
     for (int k = 0; k < in->n_stage; k++) {
         const hone_stage *s = in->stage + k;
-        if (s->over >= 0 && (k == 0 || s[-1].over != s->over)) hone_text_put(out, "over("), put_indices(in, &s->over_index, 1, out), hone_text_put(out, ")\n");
+        if (s->over >= 0 && (k == 0 || s[-1].over != s->over))
+            hone_text_put(out, "over("), put_indices(in, &s->over_index, 1, out), hone_text_put(out, ")\n");
         put_stage(in, s, out);
     }
 }
 
 /* ---- counts ------------------------------------------------------------------------------------------------------------------------- */
-/* Functions that an element's value takes; what only finds a place (subscripts) is no arithmetic. `seen`: a value used twice is computed once. */
+/* Functions that an element's value takes; what only finds a place (subscripts) is no arithmetic. `seen`: a value used twice is
+   computed once. */
 static double operations(const hone_instance *in, int32_t x, uint8_t *seen) {
     if (x < 0 || seen[x]) return 0;
     seen[x] = 1;
     const hone_x *e = in->x + x;
     switch (e->kind) {
     case HONE_X_LOAD: return operations(in, e->c, seen);
-    case HONE_X_FN: return (e->fn == HONE_FN_fma ? 2 : 1) + operations(in, e->a, seen) + operations(in, e->b, seen) + operations(in, e->c, seen);
+    case HONE_X_FN:
+        return (e->fn == HONE_FN_fma ? 2 : 1) + operations(in, e->a, seen) + operations(in, e->b, seen) + operations(in, e->c, seen);
     case HONE_X_SELECT:
     case HONE_X_CAST:
     case HONE_X_ROUND: return operations(in, e->a, seen) + operations(in, e->b, seen) + operations(in, e->c, seen);
@@ -135,7 +143,8 @@ void hone_instance_counts(const hone_instance *in, const hone_param *p, double *
     for (int k = 0; k < in->n_stage && seen; k++) {
         const hone_stage *s = in->stage + k;
         double times = 1, inner = 1;
-        for (int q = 0; q < s->n_index + s->n_reduce; q++) *(q < s->n_index ? &times : &inner) *= number(p[in->index[in->list[s->index0 + q]].extent]);
+        for (int q = 0; q < s->n_index + s->n_reduce; q++)
+            *(q < s->n_index ? &times : &inner) *= number(p[in->index[in->list[s->index0 + q]].extent]);
         memset(seen, 0, (size_t)in->n_x);
         *flops += times * (inner * (operations(in, s->value, seen) + (s->reduce != HONE_REDUCE_NONE)) + (s->how != HONE_STORE_SET));
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    print_c: an instance as one C11 function: plain nested loops, as a person would write them. fn.h and storage.h stand before it.
 
-   It gives the interpreter's bits: float sums in double in the same order, arms not taken are not evaluated, every load and store that could
-   be outside is checked. Loads whose subscripts are indices over that very dim need no check. What an expression uses twice is named once,
+   It gives the interpreter's bits: float sums in double in the same order, arms not taken are not evaluated, every load and store that
+   could be outside is checked. Loads whose subscripts are indices over that very dim need no check. What an expression uses twice is named once,
    e12, unless it might fail where it is not reached. Not scheduled, not fast: fast code is tile_*.c's and a schedule's. */
 #include <ctype.h>
 #include <inttypes.h>
@@ -15,7 +15,11 @@
 static const char *const c_types[HONE_CTYPES] = {"float", "double", "int32_t", "int64_t", "uint64_t"};
 
 /* How elements lie: the C type of a pointer; `plain`: a load is just x[i]; `same`: the compute type from which a store is just x[i] = v. */
-typedef struct { const char *c; bool plain; int same; } element;
+typedef struct {
+    const char *c;
+    bool plain;
+    int same;
+} element;
 static element element_of(hone_dtype t) {
     switch (t) {
     case HONE_DTYPE_F32: return (element){"float", true, HONE_F32};
@@ -39,19 +43,22 @@ typedef struct {
     const char **param, **tensor, **index; /* names; NULL: not used (yet) */
     const char **taken;
     int n_taken;
-    uint8_t *loaded, *stored;              /* tensors */
-    uint8_t *flat, *strided;               /* tensors: how they are indexed */
-    int32_t *uses;                         /* expressions, of the roots being printed */
-    uint8_t *always, *total, *named;       /* reached whatever the conditions; cannot fail; has a name e12 */
-    int n_temp;                            /* v0, v1 …: subscripts, in the block being printed */
-    int depth;                             /* of indentation */
+    uint8_t *loaded, *stored;        /* tensors */
+    uint8_t *flat, *strided;         /* tensors: how they are indexed */
+    int32_t *uses;                   /* expressions, of the roots being printed */
+    uint8_t *always, *total, *named; /* reached whatever the conditions; cannot fail; has a name e12 */
+    int n_temp;                      /* v0, v1 …: subscripts, in the block being printed */
+    int depth;                       /* of indentation */
     bool can_fail;
 } printer;
 
 /* ---- names -------------------------------------------------------------------------------------------------------------------------- */
 static bool reserved(const char *s) {
-    static const char *const words[] = {"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long",
-        "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "acc", "bad", "begun", "pick", "to", "value"};
+    static const char *const words[] = {"auto",     "break",  "case",   "char",     "const",    "continue", "default",  "do",
+                                        "double",   "else",   "enum",   "extern",   "float",    "for",      "goto",     "if",
+                                        "inline",   "int",    "long",   "register", "restrict", "return",   "short",    "signed",
+                                        "sizeof",   "static", "struct", "switch",   "typedef",  "union",    "unsigned", "void",
+                                        "volatile", "while",  "acc",    "bad",      "begun",    "pick",     "to",       "value"};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         if (!strcmp(s, words[k])) return true;
     return (*s == 'e' || *s == 'v') && isdigit((unsigned char)s[1]);
@@ -85,7 +92,8 @@ static const char *param(printer *p, int k) {
 static void name_tensor(printer *p, int t) { /* with its strides, x_0 …, and its size, x_size */
     p->tensor[t] = unique(p, p->in->tensor[t].name);
     for (int k = 0; k <= p->in->tensor[t].rank; k++) {
-        const char *s = k < p->in->tensor[t].rank ? hone_arena_text(p->arena, "%s_%d", p->tensor[t], k) : hone_arena_text(p->arena, "%s_size", p->tensor[t]);
+        const char *s = k < p->in->tensor[t].rank ? hone_arena_text(p->arena, "%s_%d", p->tensor[t], k)
+                                                  : hone_arena_text(p->arena, "%s_size", p->tensor[t]);
         if (s) p->taken[p->n_taken++] = s;
         else p->out->failed = true;
     }
@@ -104,7 +112,8 @@ static bool checked(const printer *p, const hone_x *e) { /* a load that may be o
         if (!safe(p, w, k, p->in->list[e->b + k])) return true;
     return false;
 }
-static int children(const printer *p, const hone_x *e, int32_t *out) { /* HONE_MAX_RANK + 3 at most; those evaluated only sometimes come last */
+static int children(const printer *p, const hone_x *e,
+                    int32_t *out) { /* HONE_MAX_RANK + 3 at most; those evaluated only sometimes come last */
     int n = 0;
     if (e->kind == HONE_X_LOAD) {
         for (int k = 0; k < (e->flat ? 1 : p->in->tensor[e->a].rank); k++) out[n++] = p->in->list[e->b + k];
@@ -154,9 +163,14 @@ static void count(printer *p, int32_t x, bool always) {
 
 /* ---- expressions -------------------------------------------------------------------------------------------------------------------- */
 enum { AT_SELECT = 1, AT_COMPARE, AT_ADD, AT_MUL, AT_ATOM };
-static const struct { int fn; const char *op; int at; } infix[] = {{HONE_FN_add, "+", AT_ADD}, {HONE_FN_sub, "-", AT_ADD}, {HONE_FN_mul, "*", AT_MUL}, {HONE_FN_div, "/", AT_MUL},
-    {HONE_FN_lt, "<", AT_COMPARE}, {HONE_FN_le, "<=", AT_COMPARE}, {HONE_FN_eq, "==", AT_COMPARE}, {HONE_FN_ne, "!=", AT_COMPARE}};
-/* Floats are written as in a book. Integers wrap, so their arithmetic is a function; so is a comparison that a compiler would call pointless. */
+static const struct {
+    int fn;
+    const char *op;
+    int at;
+} infix[] = {{HONE_FN_add, "+", AT_ADD},    {HONE_FN_sub, "-", AT_ADD},     {HONE_FN_mul, "*", AT_MUL},     {HONE_FN_div, "/", AT_MUL},
+             {HONE_FN_lt, "<", AT_COMPARE}, {HONE_FN_le, "<=", AT_COMPARE}, {HONE_FN_eq, "==", AT_COMPARE}, {HONE_FN_ne, "!=", AT_COMPARE}};
+/* Floats are written as in a book. Integers wrap, so their arithmetic is a function; so is a comparison that a compiler
+   would call pointless. */
 static int operator_of(const printer *p, const hone_x *e) {
     if (e->kind != HONE_X_FN) return -1;
     const hone_x *a = p->in->x + e->a;
@@ -217,7 +231,11 @@ static bool is_simple(const printer *p, int32_t x) {
     return p->named[x] || k == HONE_X_CONST || k == HONE_X_INDEX || k == HONE_X_PARAM;
 }
 /* Subscripts as they will be written more than once: simple ones as they are, others assigned to a temporary first ("v3 = …, "). */
-typedef struct { int32_t sub[HONE_MAX_RANK]; int temp[HONE_MAX_RANK]; int n; } places;
+typedef struct {
+    int32_t sub[HONE_MAX_RANK];
+    int temp[HONE_MAX_RANK];
+    int n;
+} places;
 static void put_place(printer *p, const places *s, int k) {
     if (s->temp[k] >= 0) hone_text_put(p->out, "v%d", s->temp[k]);
     else if (s->sub[k] < 0) hone_text_put(p->out, "%s", p->index[~s->sub[k]]);
@@ -342,7 +360,10 @@ static void forget(printer *p) {
 }
 /* Opens a block that evaluates these roots: names what is used more than once. Temporaries are declared when the block is closed, so its
    text is made aside. */
-typedef struct { hone_text text, *out; int n_temp; } block;
+typedef struct {
+    hone_text text, *out;
+    int n_temp;
+} block;
 static block open_block(printer *p, const int32_t *root, int n) {
     block b = {.out = p->out, .n_temp = p->n_temp};
     p->n_temp = 0;
@@ -374,7 +395,8 @@ static void close_block(printer *p, block *b) {
     hone_text_free(&b->text);
     p->n_temp = b->n_temp;
 }
-static int loops(printer *p, const int32_t *ids, int n, int32_t fixed) { /* nested heads; the last opens a brace; returns how deep it went */
+static int loops(printer *p, const int32_t *ids, int n,
+                 int32_t fixed) { /* nested heads; the last opens a brace; returns how deep it went */
     int made = 0;
     for (int k = 0; k < n; k++) {
         if (ids[k] == fixed) continue;
@@ -406,7 +428,8 @@ static void put_limit(printer *p, hone_ctype c, bool highest) {
 /* The reduction's loops; its result is then `acc` (or `pick`), of the value's compute type. */
 static void reduction(printer *p, const hone_stage *s) {
     hone_ctype c = (hone_ctype)p->in->x[s->value].type;
-    bool real = c == HONE_F32 || c == HONE_F64, arg = s->reduce >= HONE_REDUCE_ARGMAX, max = s->reduce == HONE_REDUCE_MAX || s->reduce == HONE_REDUCE_ARGMAX, summed = s->reduce <= HONE_REDUCE_PROD;
+    bool real = c == HONE_F32 || c == HONE_F64, arg = s->reduce >= HONE_REDUCE_ARGMAX,
+         max = s->reduce == HONE_REDUCE_MAX || s->reduce == HONE_REDUCE_ARGMAX, summed = s->reduce <= HONE_REDUCE_PROD;
     const char *cn = hone_ctype_names[c];
     line(p);
     hone_text_put(p->out, "%s acc = ", real && summed ? "double" : c_types[c]);
@@ -430,7 +453,9 @@ static void reduction(printer *p, const hone_stage *s) {
         expr(p, s->value);
         hone_text_put(p->out, ";\n");
         line(p); /* the first largest; NaN counts as larger than all */
-        if (real) hone_text_put(p->out, "if (!begun || (!hone_isnan_%s(acc) && (hone_isnan_%s(value) || %s))) {\n", cn, cn, max ? "acc < value" : "value < acc");
+        if (real)
+            hone_text_put(p->out, "if (!begun || (!hone_isnan_%s(acc) && (hone_isnan_%s(value) || %s))) {\n", cn, cn,
+                          max ? "acc < value" : "value < acc");
         else hone_text_put(p->out, "if (!begun || %s) {\n", max ? "acc < value" : "value < acc");
         p->depth++;
         block inner = open_block(p, &s->pick, 1);
@@ -606,7 +631,8 @@ static void declare(printer *p) {
         if (!p->loaded[t] && !p->stored[t]) continue;
         hone_text_put(p->out, "    %s%s *const %s = hone_t[%d];\n", p->stored[t] ? "" : "const ", element_of(w->dtype).c, p->tensor[t], t);
         if (p->strided[t] && w->rank) {
-            for (int k = 0; k < w->rank; k++) hone_text_put(p->out, "%s%s_%d = hone_s[%d]", k ? ", " : "    const int64_t ", p->tensor[t], k, t * HONE_MAX_RANK + k);
+            for (int k = 0; k < w->rank; k++)
+                hone_text_put(p->out, "%s%s_%d = hone_s[%d]", k ? ", " : "    const int64_t ", p->tensor[t], k, t * HONE_MAX_RANK + k);
             hone_text_put(p->out, ";\n");
         }
         if (p->flat[t]) {
@@ -620,12 +646,16 @@ void hone_print_c(const hone_instance *in, const char *name, hone_text *out) {
     printer p = {.in = in, .out = out, .arena = hone_arena_create(), .depth = 1};
     size_t x = (size_t)in->n_x + 1, t = (size_t)in->n_tensor + 1;
     if (p.arena) {
-        p.param = HONE_NEW_N(p.arena, const char *, in->n_param + 1), p.tensor = HONE_NEW_N(p.arena, const char *, t), p.index = HONE_NEW_N(p.arena, const char *, in->n_index + 1);
+        p.param = HONE_NEW_N(p.arena, const char *, in->n_param + 1), p.tensor = HONE_NEW_N(p.arena, const char *, t),
+        p.index = HONE_NEW_N(p.arena, const char *, in->n_index + 1);
         p.taken = HONE_NEW_N(p.arena, const char *, in->n_param + in->n_tensor * (HONE_MAX_RANK + 2) + in->n_index + 1);
-        p.loaded = HONE_NEW_N(p.arena, uint8_t, t), p.stored = HONE_NEW_N(p.arena, uint8_t, t), p.flat = HONE_NEW_N(p.arena, uint8_t, t), p.strided = HONE_NEW_N(p.arena, uint8_t, t);
-        p.uses = HONE_NEW_N(p.arena, int32_t, x), p.always = HONE_NEW_N(p.arena, uint8_t, x), p.total = HONE_NEW_N(p.arena, uint8_t, x), p.named = HONE_NEW_N(p.arena, uint8_t, x);
+        p.loaded = HONE_NEW_N(p.arena, uint8_t, t), p.stored = HONE_NEW_N(p.arena, uint8_t, t), p.flat = HONE_NEW_N(p.arena, uint8_t, t),
+        p.strided = HONE_NEW_N(p.arena, uint8_t, t);
+        p.uses = HONE_NEW_N(p.arena, int32_t, x), p.always = HONE_NEW_N(p.arena, uint8_t, x), p.total = HONE_NEW_N(p.arena, uint8_t, x),
+        p.named = HONE_NEW_N(p.arena, uint8_t, x);
     }
-    if (!p.arena || !p.param || !p.tensor || !p.index || !p.taken || !p.loaded || !p.stored || !p.flat || !p.strided || !p.uses || !p.always || !p.total || !p.named) {
+    if (!p.arena || !p.param || !p.tensor || !p.index || !p.taken || !p.loaded || !p.stored || !p.flat || !p.strided || !p.uses ||
+        !p.always || !p.total || !p.named) {
         out->failed = true;
         hone_arena_destroy(p.arena);
         return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    storage: loads and stores of every element type, as text that printed C carries after fn.h.
 
-   hone_load_<dtype>(at) widens to the compute type; hone_store_<dtype>_<ctype>(at, v, sat) narrows; hone_as_<dtype>(v) is what storage would
-   hold. The meaning is base/dtype.h's, bit for bit (a test compares them); here it is plain C without tables, so that a compiler sees through.
-   Plain C11 or CUDA C; OpenCL C's address spaces need a text of their own. */
+   hone_load_<dtype>(at) widens to the compute type; hone_store_<dtype>_<ctype>(at, v, sat) narrows; hone_as_<dtype>(v) is what storage
+   would hold. The meaning is base/dtype.h's, bit for bit (a test compares them); here it is plain C without tables, so that a compiler sees
+   through. Plain C11 or CUDA C; OpenCL C's address spaces need a text of their own. */
 #ifndef HONE_LOOPS_STORAGE_H
 #define HONE_LOOPS_STORAGE_H
 #ifndef HONE_LOOPS_FN_H /* pasted: fn.h stands before it */
@@ -126,10 +126,11 @@ HONE_INLINE double hone_load_f64(const void *at) {
 HONE_INLINE float hone_as_f32(float v) { return v; }
 HONE_INLINE double hone_as_f64(double v) { return v; }
 
-/* ---- small floats: sign, exponent, M bits of mantissa --------------------------------------------------------------------------------- */
+/* ---- small floats: sign, exponent, M bits of mantissa ------------------------------------------------------------------------------ */
 /* Magnitudes above `max` are `over` (inf, or what overflows) and NaNs. `plain`: no negative zero, the sign bit alone is NaN; `keeps`: a NaN
    keeps its payload. Rounds to nearest even; a carry out of the mantissa runs into the exponent, which is just what rounding up means. */
-HONE_INLINE uint32_t hone_narrow(double v, int sat, int M, int bias, uint32_t sign_bit, uint32_t max, uint32_t over, uint32_t nan, int plain, int keeps) {
+HONE_INLINE uint32_t hone_narrow(double v, int sat, int M, int bias, uint32_t sign_bit, uint32_t max, uint32_t over, uint32_t nan, int plain,
+                                 int keeps) {
     const uint64_t bits = hone_bits_f64(v), mantissa = bits & 0xfffffffffffffu;
     const uint32_t sign = bits >> 63 ? sign_bit : 0;
     const int e = (int)(bits >> 52 & 0x7ff) - 1023, least = 1 - bias;
@@ -160,7 +161,8 @@ HONE_INLINE float hone_widen(uint32_t code, int M, int bias, uint32_t sign_bit, 
     else v = ldexpf((float)(m | 1u << M), e - bias - M);
     return sign ? -v : v;
 }
-/* Powers of two without sign; a tie goes up, and between the two least codes everything does: ONNX rounds the bits of an f32, subnormal there. */
+/* Powers of two without sign; a tie goes up, and between the two least codes everything does: ONNX rounds the bits of an f32, which is
+   subnormal there. */
 HONE_INLINE uint32_t hone_narrow_e8m0(double v, int sat) {
     if (v != v) return 0xff;
     if (v <= 0) return sat ? 0 : 0xff;
@@ -196,14 +198,16 @@ HONE_INLINE double hone_sticky_i64(int64_t v) { return v < 0 ? -hone_sticky_u64(
         return hone_load_##name(&t);                                                                                              \
     }
 #define HONE_SMALL(name, T, mask, M, bias, sign, max, over, nan, plain, keeps) \
-    HONE_STORE_SMALL(name, T, mask, hone_narrow(v, sat, M, bias, sign, max, over, nan, plain, keeps), hone_widen(code, M, bias, sign, max, over, nan, plain))
+    HONE_STORE_SMALL(name, T, mask, hone_narrow(v, sat, M, bias, sign, max, over, nan, plain, keeps), \
+                     hone_widen(code, M, bias, sign, max, over, nan, plain))
 HONE_SMALL(f16, uint16_t, 0xffffu, 10, 15, 0x8000u, 0x7bffu, 0x7c00u, 0x7e00u, 0, 1)
 HONE_STORE_SMALL(bf16, uint16_t, 0xffffu, hone_narrow(v, sat, 7, 127, 0x8000u, 0x7f7fu, 0x7f80u, 0x7fc0u, 0, 1), hone_widen_bf16(code))
 HONE_SMALL(f8e4m3fn, uint8_t, 0xffu, 3, 7, 0x80u, 0x7eu, 0x7fu, 0x7fu, 0, 0)
 HONE_SMALL(f8e4m3fnuz, uint8_t, 0xffu, 3, 8, 0x80u, 0x7fu, 0x80u, 0x80u, 1, 0)
 HONE_SMALL(f8e5m2, uint8_t, 0xffu, 2, 15, 0x80u, 0x7bu, 0x7cu, 0x7eu, 0, 0)
 HONE_SMALL(f8e5m2fnuz, uint8_t, 0xffu, 2, 16, 0x80u, 0x7fu, 0x80u, 0x80u, 1, 0)
-HONE_SMALL(f4e2m1, uint8_t, 0x0fu, 1, 1, 0x8u, 0x7u, 0x7u, 0x8u, 0, 0) /* neither inf nor NaN: always saturates; NaN is a zero of the other sign */
+/* neither inf nor NaN: always saturates; NaN is a zero of the other sign */
+HONE_SMALL(f4e2m1, uint8_t, 0x0fu, 1, 1, 0x8u, 0x7u, 0x7u, 0x8u, 0, 0)
 HONE_STORE_SMALL(f8e8m0, uint8_t, 0xffu, hone_narrow_e8m0(v, sat), hone_widen_e8m0(code))
 #undef HONE_SMALL
 #undef HONE_STORE_SMALL
