@@ -182,10 +182,15 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
     if (id[out] < 0 || t[out].ref.base != HONE_BASE_ARENA) return HONE_OK;
     hone_block *mine = b->steps.block.at + t[out].ref.block;
     for (int q = 0; q < in->n_tensor && mine->shares < 0; q++) {
-        if (id[q] < 0 || in->tensor[q].role != HONE_ROLE_IN || t[q].ref.base != HONE_BASE_ARENA || t[q].ref.offset || in->tensor[q].dtype != in->tensor[out].dtype) continue;
-        bool same = b->steps.block.at[t[q].ref.block].bytes == mine->bytes && in->tensor[q].rank == in->tensor[out].rank;
-        for (int d = 0; same && d < in->tensor[q].rank; d++) same = t[q].stride[d] == t[out].stride[d] || p[in->tensor[out].dim[d]].i == 1;
-        if (same && reads_in_place(in, q)) mine->shares = t[q].ref.block;
+        if (id[q] < 0 || in->tensor[q].role != HONE_ROLE_IN || t[q].ref.base != HONE_BASE_ARENA) continue;
+        bool fits = true; /* whatever of this instance lies in that block is read where it is written, and only there */
+        for (int w = 0; w < in->n_tensor && fits; w++) {
+            if (w == out || t[w].ref.base != HONE_BASE_ARENA || t[w].ref.block != t[q].ref.block) continue;
+            fits = id[w] >= 0 && in->tensor[w].role == HONE_ROLE_IN && !t[w].ref.offset && in->tensor[w].dtype == in->tensor[out].dtype && in->tensor[w].rank == in->tensor[out].rank &&
+                   b->steps.block.at[t[w].ref.block].bytes == mine->bytes && reads_in_place(in, w);
+            for (int d = 0; fits && d < in->tensor[w].rank; d++) fits = t[w].stride[d] == t[out].stride[d] || p[in->tensor[out].dim[d]].i == 1;
+        }
+        if (fits) mine->shares = t[q].ref.block;
     }
     return HONE_OK;
 }
