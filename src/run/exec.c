@@ -10,6 +10,7 @@
 #include "plan/bind.h"
 
 typedef struct { const hone_compiled *body; hone_exec *exec; } child;
+enum { MOST_CONTENTS = 4096 }; /* an input with more numbers decides no shape ahead of a run */
 struct hone_exec {
     const hone_compiled *c;
     hone_exec_options options;
@@ -264,7 +265,7 @@ static bool add_key(hone_exec *e, const hone_value *v, bool numbers) {
         if (!hone_push(&e->key, v->dim[k])) return false;
     if (!numbers || v->tag != HONE_TAG_TENSOR || v->dtype == HONE_DTYPE_STRING) return true;
     int64_t n = hone_value_count(v);
-    for (int64_t k = 0; k < n && k < 4096; k++) {
+    for (int64_t k = 0; k < n; k++) {
         double f = hone_dtypes[v->dtype].kind == HONE_KIND_FLOAT ? hone_value_f64(v, k) : 0;
         int64_t i = hone_dtypes[v->dtype].kind == HONE_KIND_FLOAT ? 0 : hone_value_i64(v, k);
         if (hone_dtypes[v->dtype].kind == HONE_KIND_FLOAT) memcpy(&i, &f, sizeof i);
@@ -375,8 +376,9 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
     for (int k = 0; k < g->in.n; k++) {
         HONE_TRY(check_input(g, k, in[k]));
         e->input[k] = in[k] ? hone_fact_of_value(in[k]) : hone_fact_unknown;
-        if (!e->c->content_input[k]) e->input[k].value = NULL;
-        if (!add_key(e, in[k], e->c->content_input[k])) return no_memory();
+        bool contents = e->c->content_input[k] && in[k] && in[k]->tag == HONE_TAG_TENSOR && hone_value_count(in[k]) <= MOST_CONTENTS;
+        if (!contents) e->input[k].value = NULL;
+        if (!add_key(e, in[k], contents)) return no_memory();
     }
     hone_value *const *before = e->in;
     e->in = in;
