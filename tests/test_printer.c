@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    Printed C against the interpreter, bit for bit: programs are printed, compiled by the system's C compiler, loaded and run on the same
-   data. Calls come from three places: a table of examples, calls made up at random for every row, and ONNX's conformance cases node by node.
-   NaNs count as equal whatever their bits: which operand's NaN survives is the compiler's choice. HONE_TEST_SEED repeats a run. */
+   data. Calls come from three places: a table of examples, calls made up at random for every row, and ONNX's conformance cases node by
+   node. NaNs count as equal whatever their bits: which operand's NaN survives is the compiler's choice. HONE_TEST_SEED repeats a run. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <math.h>

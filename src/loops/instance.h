@@ -137,6 +137,7 @@ bool hone_interpret_dims(const hone_instance *, const hone_param *, hone_dims *,
 
 /* ---- the printer (print_c.c) ----------------------------------------------------------------------------------------------------- */
 /* A self-contained C11 function `int NAME(void *const *t, const long long *s, const long long *p, const double *pf)`: tensors, strides
-   (HONE_MAX_RANK each, tensor by tensor), parameters (integers in p, floats in pf, same numbering). Returns 0, or 1 + number of the tensor that was indexed outside. Plain loops; the text of fn.h must stand before it. */
+   (HONE_MAX_RANK each, tensor by tensor), parameters (integers in p, floats in pf, same numbering). Returns 0, or 1 + number of the tensor that was indexed outside. Plain loops; the texts of fn.h and
+   storage.h (embedded as hone_fn_text, hone_storage_text) must stand before it. */
 void hone_print_c(const hone_instance *, const char *name, hone_text *out);
 #endif

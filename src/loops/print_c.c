@@ -2,8 +2,8 @@
    print_c: an instance as one C11 function: plain nested loops, as a person would write them. fn.h and storage.h stand before it.
 
    It gives the interpreter's bits: float sums in double in the same order, arms not taken are not evaluated, every load and store that
-   could be outside is checked. Loads whose subscripts are indices over that very dim need no check. What an expression uses twice is named once,
-   e12, unless it might fail where it is not reached. Not scheduled, not fast: fast code is tile_*.c's and a schedule's. */
+   could be outside is checked. Loads whose subscripts are indices over that very dim need no check. What an expression uses twice is
+   named once, e12, unless it might fail where it is not reached. Not scheduled, not fast: fast code is tile_*.c's and a schedule's. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>

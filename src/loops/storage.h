@@ -129,8 +129,8 @@ HONE_INLINE double hone_as_f64(double v) { return v; }
 /* ---- small floats: sign, exponent, M bits of mantissa ------------------------------------------------------------------------------ */
 /* Magnitudes above `max` are `over` (inf, or what overflows) and NaNs. `plain`: no negative zero, the sign bit alone is NaN; `keeps`: a NaN
    keeps its payload. Rounds to nearest even; a carry out of the mantissa runs into the exponent, which is just what rounding up means. */
-HONE_INLINE uint32_t hone_narrow(double v, int sat, int M, int bias, uint32_t sign_bit, uint32_t max, uint32_t over, uint32_t nan, int plain,
-                                 int keeps) {
+HONE_INLINE uint32_t hone_narrow(double v, int sat, int M, int bias, uint32_t sign_bit, uint32_t max, uint32_t over, uint32_t nan,
+                                 int plain, int keeps) {
     const uint64_t bits = hone_bits_f64(v), mantissa = bits & 0xfffffffffffffu;
     const uint32_t sign = bits >> 63 ? sign_bit : 0;
     const int e = (int)(bits >> 52 & 0x7ff) - 1023, least = 1 - bias;
