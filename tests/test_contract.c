@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+   Matrix multiplications, convolutions and recurrences as the CPU runs them, against the definition: random odd shapes, every CPU level, one
+   thread and two (equal bits), constants packed ahead and not, epilogues, residuals that are the input itself. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/thread.h"
+#include "plan/plan.h"
+#include "run/exec.h"
+
+static uint64_t state_ = 88172645463325252u;
+static int draw(int from, int to) { /* from … to */
+    state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
+    return from + (int)(state_ % (uint64_t)(to - from + 1));
+}
+static float number(void) { return (float)draw(-1000, 1000) / 500.0f; }
+
+static hone_compiled *compile(const char *text) {
+    hone_graph *g;
+    hone_compiled *c;
+    if (hone_graph_parse(text, strlen(text), &g) || hone_compile(g, &c)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
+    return c;
+}
+static hone_value *random_input(const hone_graph *g, int k) {
+    const hone_var *v = g->var.at + g->in.at[k];
+    hone_value *x;
+    assert_int_equal(hone_value_tensor(v->dtype, v->dim, v->rank, &x), HONE_OK);
+    for (int64_t q = 0; q < hone_value_count(x); q++) ((float *)x->data)[q] = number();
+    return x;
+}
+static void run(const hone_compiled *c, hone_value **in, int threads, bool interpret, hone_value **out, const char *text) {
+    hone_exec *e;
+    hone_exec_options o = {.threads = threads, .interpret = interpret};
+    assert_int_equal(hone_exec_create(c, &o, &e), HONE_OK);
+    if (hone_exec_run(e, in, out)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
+    hone_exec_destroy(e);
+}
+/* The graph by the definition, and fast: within what rounding of float sums allows; one and two threads alike to the bit. */
+static void check(const char *text, double depth) {
+    hone_compiled *c = compile(text);
+    const hone_graph *g = c->graph;
+    hone_value *in[8] = {0}, *want[4] = {0}, *one[4] = {0}, *two[4] = {0};
+    for (int k = 0; k < g->in.n; k++) in[k] = random_input(g, k);
+    run(c, in, 1, true, want, text);
+    run(c, in, 1, false, one, text);
+    run(c, in, 2, false, two, text);
+    for (int k = 0; k < g->out.n; k++) {
+        const float *w = want[k]->data, *p = one[k]->data;
+        int64_t n = hone_value_count(want[k]);
+        if (n && memcmp(p, two[k]->data, sizeof *p * (size_t)n)) fail_msg("two threads give other bits than one in\n%s", text);
+        for (int64_t q = 0; q < n; q++)
+            if (!(fabs((double)p[q] - (double)w[q]) <= 1e-6 * depth + 1e-5 * fabs((double)w[q]))) fail_msg("output %d element %lld: got %g, want %g, in\n%s", k, (long long)q, (double)p[q], (double)w[q], text);
+        hone_value_drop(want[k]), hone_value_drop(one[k]), hone_value_drop(two[k]);
+    }
+    for (int k = 0; k < g->in.n; k++) hone_value_drop(in[k]);
+    hone_compiled_destroy(c);
+}
+static const uint32_t levels[] = {0, HONE_CPU_NEON, HONE_CPU_AVX2, UINT32_MAX};
+#define EACH_LEVEL for (size_t level = 0; level < sizeof levels / sizeof *levels; hone_cpu_mask(UINT32_MAX), level++) if (hone_cpu_mask(levels[level]), true)
+#define ROUNDS 8
+static char text[4096];
+
+static void matmul(void **state) {
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        int m = draw(1, 70), n = draw(1, 90), k = draw(1, 600), b = draw(1, 3);
+        bool packed = draw(0, 1);
+        if (packed) snprintf(text, sizeof text, "graph g (x: f32[%d, %d, %d], r: f32[%d, %d, %d]) -> y { w: f32[%d, %d] = random(%d, -1, 1); c: f32[%d] = random(3, -1, 1); h = MatMul(x, w); i = Add(h, c); j = Relu(i); y = Add(j, r); }", b, m, k, b, m, n, k, n, round, n);
+        else snprintf(text, sizeof text, "graph g (x: f32[%d, %d, %d], w: f32[%d, %d, %d]) -> y, z { y = MatMul(x, w); t = Transpose(y) {perm: [0, 2, 1]}; z = Tanh(t); }", b, m, k, b, k, n);
+        check(text, k);
+    }
+}
+static void transposed(void **state) { /* keys of attention, Gemm's flags */
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        int h = draw(1, 3), i = draw(1, 40), t = draw(1, 40), d = draw(1, 70);
+        snprintf(text, sizeof text, "graph g (q: f32[%d, %d, %d], k: f32[%d, %d, %d]) -> y { t = Transpose(k) {perm: [0, 2, 1]}; s = MatMul(q, t); y = Softmax(s); }", h, i, d, h, t, d);
+        check(text, d);
+        snprintf(text, sizeof text, "graph g (a: f32[%d, %d], c: f32[%d]) -> y { b: f32[%d, %d] = random(5, -1, 1); y = Gemm(a, b, c) {transA: 1, transB: 1, alpha: 0.5, beta: 2.0}; }", d, i, t, t, d);
+        check(text, d);
+    }
+}
+static void conv(void **state) {
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        int g = draw(1, 3), c = g * draw(1, 9), m = g * draw(1, 20), kh = draw(1, 4), kw = draw(1, 5), sh = draw(1, 2), sw = draw(1, 3), dh = draw(1, 2), dw = draw(1, 2), h = draw(9, 20), w = draw(11, 33), n = draw(1, 2);
+        snprintf(text, sizeof text, "graph g (x: f32[%d, %d, %d, %d]) -> y { w: f32[%d, %d, %d, %d] = random(%d, -1, 1); b: f32[%d] = random(2, -1, 1); v = Conv(x, w, b) {group: %d, strides: [%d, %d], dilations: [%d, %d], pads: [%d, %d, %d, %d]}; s = Sigmoid(v); y = Mul(v, s); }",
+                 n, c, h, w, m, c / g, kh, kw, round + 9, m, g, sh, sw, dh, dw, draw(0, 2), draw(0, 3), draw(0, 2), draw(0, 1));
+        check(text, c * kh * kw);
+    }
+}
+static void depthwise(void **state) {
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        int c = draw(2, 9), kh = draw(1, 5), kw = draw(1, 5), s = draw(1, 2), h = draw(6, 24), w = draw(6, 70), one = draw(0, 2);
+        if (!one) snprintf(text, sizeof text, "graph g (x: f32[2, %d, %d]) -> y { w: f32[%d, 1, %d] = random(4, -1, 1); v = Conv(x, w) {group: %d, strides: [%d], pads: [%d, %d]}; y = HardSwish(v); }", c, w, c, kw, c, s, draw(0, 2), draw(0, 2));
+        else snprintf(text, sizeof text, "graph g (x: f32[2, %d, %d, %d]) -> y { w: f32[%d, 1, %d, %d] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); v = Conv(x, w, b) {group: %d, strides: [%d, %d], pads: [%d, %d, %d, %d]}; y = Clip(v, lo, hi); lo: f32[] = {0}; hi: f32[] = {6}; }",
+                      c, h, w, c, kh, kw, c, c, s, draw(1, 2), draw(0, 2), draw(0, 2), draw(0, 2), draw(0, 2));
+        char *late = strstr(text, " lo: f32"); /* constants stand before nodes */
+        if (late) {
+            char head[4096];
+            char *at = strchr(text, '{') + 1;
+            snprintf(head, sizeof head, "%.*s lo: f32[] = {0}; hi: f32[] = {6};%.*s }", (int)(at - text), text, (int)(late - at), at);
+            strcpy(text, head);
+        }
+        check(text, kh * kw);
+    }
+}
+static void transposed_conv(void **state) {
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        int c = draw(1, 9), m = draw(1, 9), s = draw(1, 3), k = draw(0, 1) ? s : draw(1, 4), h = draw(1, 12), w = draw(1, 17);
+        snprintf(text, sizeof text, "graph g (x: f32[2, %d, %d, %d]) -> y { w: f32[%d, %d, %d, %d] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); v = ConvTranspose(x, w, b) {kernel_shape: [%d, %d], strides: [%d, %d]}; y = Relu(v); }", c, h, w, c, m, k, k, m, k, k, s, s);
+        check(text, c * k * k);
+    }
+}
+static void recurrent(void **state) {
+    (void)state;
+    static const char *const directions[] = {"forward", "reverse", "bidirectional"};
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        int t = draw(1, 7), b = draw(1, 3), i = draw(1, 9), h = draw(1, 40), way = draw(0, 2), d = way == 2 ? 2 : 1;
+        snprintf(text, sizeof text, "graph g (x: f32[%d, %d, %d], h0: f32[%d, %d, %d], c0: f32[%d, %d, %d]) -> y, yh, yc { w: f32[%d, %d, %d] = random(4, -0.4, 0.4); r: f32[%d, %d, %d] = random(5, -0.4, 0.4); b: f32[%d, %d] = random(6, -1, 1); y, yh, yc = LSTM(x, w, r, b, _, h0, c0) {hidden_size: %d, direction: \"%s\"}; }",
+                 t, b, i, d, b, h, d, b, h, d, 4 * h, i, d, 4 * h, h, d, 8 * h, h, directions[way]);
+        check(text, 20);
+        snprintf(text, sizeof text, "graph g (x: f32[%d, %d, %d]) -> y, yh { w: f32[%d, %d, %d] = random(4, -0.4, 0.4); r: f32[%d, %d, %d] = random(5, -0.4, 0.4); y, yh = GRU(x, w, r) {hidden_size: %d, direction: \"%s\", linear_before_reset: %d}; }", t, b, i, d, 3 * h, i, d, 3 * h, h, h,
+                 directions[way], draw(0, 1));
+        check(text, 20);
+    }
+}
+static void residual(void **state) { /* the result may lie on the residual, but not where that is also what is convolved */
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        int c = draw(2, 20), h = draw(3, 40), w = draw(3, 40);
+        snprintf(text, sizeof text, "graph g (i: f32[1, %d, %d, %d]) -> y { w: f32[%d, %d, 3, 3] = random(4, -1, 1); x = Tanh(i); v = Conv(x, w) {pads: [1, 1, 1, 1]}; s = Add(v, x); r = Relu(s); u = Conv(r, w) {pads: [1, 1, 1, 1]}; a = Add(u, i); y = Neg(a); }", c, h, w, c, c);
+        check(text, c * 30);
+    }
+}
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul), cmocka_unit_test(transposed), cmocka_unit_test(conv), cmocka_unit_test(depthwise), cmocka_unit_test(transposed_conv), cmocka_unit_test(recurrent), cmocka_unit_test(residual)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
