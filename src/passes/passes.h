@@ -14,5 +14,6 @@ hone_pass_fn hone_pass_fold;   /* what depends on constants alone is computed no
 hone_pass_fn hone_pass_dead;   /* what nobody reads goes */
 hone_pass_fn hone_pass_same;   /* equal nodes on equal operands become one */
 hone_pass_fn hone_pass_identity; /* Identity, Cast to the same type, Transpose in order, … */
+hone_pass_fn hone_pass_layout; /* vars that are only turned around are stored turned around */
 hone_pass_fn hone_pass_fuse;   /* element-wise chains and epilogues become one node */
 #endif

@@ -53,6 +53,11 @@ static hone_status place(binder *b, const level *l, hone_vid id, hone_bound_var 
     int block = hone_steps_block(&b->steps, bytes);
     if (block < 0) return no_memory();
     v->ref = hone_block_ref(block, 0);
+    const hone_layout *o = id >= 0 ? &l->c->graph->var.at[id].layout : NULL;
+    if (o && o->kind == HONE_LAYOUT_ORDER && l->c->graph->var.at[id].rank == v->fact.rank) { /* dims lie in another order */
+        int64_t step = 1;
+        for (int k = v->fact.rank - 1; k >= 0; k--) v->stride[o->order[k]] = step, step *= v->fact.dim[o->order[k]] > 0 ? v->fact.dim[o->order[k]] : 1;
+    }
     return HONE_OK;
 }
 /* A copy of `from` with the strides of `to` (both placed, equal shapes). */
