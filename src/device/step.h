@@ -27,7 +27,8 @@ struct hone_step {
     int64_t tiles;
     size_t scratch_bytes;   /* a thread */
     hone_tile_fn *tile;
-    const void *data;
+    const void *data;       /* numbers only: steps of several plans share it */
+    const hone_ref *ref;    /* where its operands lie, one a tensor of its program, then buffers of its own; a host step keeps its own */
     uint64_t ns, runs;      /* where a session profiles */
 };
 typedef struct {            /* a piece of the arena */
@@ -58,6 +59,7 @@ typedef struct {
     hone_bound *tensor;
     const bool *constant;   /* n_tensor, or NULL */
     struct hone_packs *packs; /* where packed constants are kept */
+    struct hone_shelf *shelf; /* where what is made of numbers alone is kept; NULL: in the plan */
     int32_t node;
     const hone_node *of;
     bool interpret;         /* by the definition only */
@@ -72,4 +74,14 @@ void hone_packs_destroy(hone_packs *);
 /* The packed form, made by `fill(arg, dst)` the first time. key: n numbers that say all about the packing. NULL: no memory. */
 const void *hone_packs_get(hone_packs *, const void *source, const int64_t *key, int n, size_t bytes, void (*fill)(void *arg, void *dst), void *arg);
 size_t hone_packs_bytes(const hone_packs *);
+
+/* What was made of numbers alone, shared by plans (shelf.c). Thread-safe. */
+typedef struct hone_shelves hone_shelves; /* one a compiled model */
+typedef struct hone_shelf hone_shelf;     /* counted; a plan holds the one it was made with */
+hone_shelves *hone_shelves_create(void);
+void hone_shelves_destroy(hone_shelves *);
+hone_shelf *hone_shelves_hold(hone_shelves *);
+void hone_shelf_drop(hone_shelf *); /* NULL is fine */
+/* The thing of this key, made by `make(arena, arg, out)` the first time; what could not be made is not kept. It lives as long as the shelf. */
+hone_status hone_shelf_get(hone_shelf *, const int64_t *key, int n, hone_status (*make)(hone_arena *, const void *arg, const void **out), const void *arg, const void **out) HONE_CHECKED;
 #endif

@@ -72,7 +72,7 @@ static hone_status copy(binder *b, const level *l, int node, const hone_bound_va
     HONE_TRY(hone_instances_get(l->c->instances, &call, &in));
     if (!in) return hone_fail(HONE_BUG, "a copy could not be bound");
     hone_param *p = HONE_NEW_N(b->scratch, hone_param, in->n_param + 1);
-    hone_bound *t = HONE_NEW_N(b->steps.arena, hone_bound, in->n_tensor + 1);
+    hone_bound *t = HONE_NEW_N(b->scratch, hone_bound, in->n_tensor + 1);
     if (!p || !t) return no_memory();
     HONE_TRY(hone_instance_solve(in, &call, p));
     for (int k = 0; k < in->n_tensor; k++) {
@@ -80,7 +80,7 @@ static hone_status copy(binder *b, const level *l, int node, const hone_bound_va
         t[k].ref = v->ref;
         hone_instance_strides(in, &call, p, k, v->fact.dim, v->stride, t[k].stride);
     }
-    hone_cpu_call c = {.instance = in, .param = p, .tensor = t, .node = node, .of = node >= 0 ? l->c->graph->node.at[node] : NULL, .packs = l->c->packs, .interpret = b->interpret};
+    hone_cpu_call c = {.instance = in, .param = p, .tensor = t, .node = node, .of = node >= 0 ? l->c->graph->node.at[node] : NULL, .packs = l->c->packs, .shelf = b->shelf, .interpret = b->interpret};
     int before = b->steps.step.n;
     HONE_TRY(hone_cpu_bind(&b->steps, &c));
     for (int k = before; k < b->steps.step.n; k++) b->steps.step.at[k].tactic = "copy";
@@ -179,7 +179,7 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
     bool *constant = HONE_NEW_N(b->scratch, bool, in->n_tensor + 1);
     if (!constant) return no_memory();
     for (int q = 0; q < in->n_tensor; q++) constant[q] = id[q] >= 0 && l->c->graph->var.at[id[q]].value != NULL;
-    hone_cpu_call c = {.instance = in, .param = p, .tensor = t, .constant = constant, .packs = l->c->packs, .node = k, .of = n, .interpret = b->interpret};
+    hone_cpu_call c = {.instance = in, .param = p, .tensor = t, .constant = constant, .packs = l->c->packs, .shelf = b->shelf, .node = k, .of = n, .interpret = b->interpret};
     int before = b->steps.step.n;
     HONE_TRY(hone_cpu_bind(&b->steps, &c));
     if (b->steps.step.n != before + 1 || b->interpret) return HONE_OK;
@@ -200,7 +200,7 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
     return HONE_OK;
 }
 static hone_status bind_program(binder *b, level *l, int k, const hone_node *n, const hone_instance *in, const hone_call *call, const hone_param *p, hone_fact *out) {
-    hone_bound *t = HONE_NEW_N(b->steps.arena, hone_bound, in->n_tensor + 1);
+    hone_bound *t = HONE_NEW_N(b->scratch, hone_bound, in->n_tensor + 1);
     hone_vid *id = HONE_NEW_N(b->scratch, hone_vid, in->n_tensor + 1);
     if (!t || !id) return no_memory();
     for (int pass = 0; pass < 2; pass++) /* inputs first: making one dense adds a step */
@@ -225,7 +225,7 @@ static hone_status bind_fused(binder *b, level *l, int k, const hone_node *f, bo
     const hone_instance *all = u->instance;
     hone_param *p = HONE_NEW_N(b->scratch, hone_param, all->n_param + 1);
     hone_call **call = HONE_NEW_N(b->scratch, hone_call *, u->n_part + 1);
-    hone_bound *t = HONE_NEW_N(b->steps.arena, hone_bound, all->n_tensor + 1);
+    hone_bound *t = HONE_NEW_N(b->scratch, hone_bound, all->n_tensor + 1);
     hone_vid *id = HONE_NEW_N(b->scratch, hone_vid, all->n_tensor + 1);
     hone_fact out = hone_fact_unknown;
     *done = false;
@@ -563,7 +563,7 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
     hone_status s = HONE_OK;
     if (!p || !(p->arena = hone_arena_create()) || !(b.scratch = hone_arena_create())) { s = no_memory(); goto done; }
     p->cut_node = -1, p->depth = after ? after->depth + 1 : 0;
-    b.steps.arena = p->arena;
+    b.steps.arena = p->arena, b.shelf = p->shelf = hone_shelves_hold(c->shelves);
     /* slots: inputs that are no plain tensors, arenas of earlier stretches, then what host ops make */
     b.n_slot = after ? after->n_slot : g->in.n + MAX_CUTS;
     level l = {.c = c, .top = true};
@@ -608,6 +608,7 @@ void hone_plan_destroy(hone_plan *p) {
         hone_plan_destroy(p->next_cut);
         hone_free(p->key);
         hone_arena_destroy(p->arena);
+        hone_shelf_drop(p->shelf);
         hone_free(p);
         p = next;
     }

@@ -29,6 +29,7 @@ struct level { /* a graph being bound: the outermost, or a branch bound in place
 typedef struct {
     hone_steps steps;
     hone_arena *scratch;
+    hone_shelf *shelf;
     const hone_plan *after;
     bool interpret, *out_taken;
     int n_in, n_out, n_slot, inlined;

@@ -68,7 +68,7 @@ static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int dep
     int n = g->node.n;
     if (depth > 40) return hone_fail(HONE_BAD_INPUT, "bodies are nested too deeply");
     c->outer = outer;
-    if (outer) c->instances = outer->instances, c->packs = outer->packs;
+    if (outer) c->instances = outer->instances, c->packs = outer->packs, c->shelves = outer->shelves;
     c->instance = hone_arena_alloc(g->arena, sizeof *c->instance * (size_t)(n + 1));
     c->host = hone_arena_alloc(g->arena, sizeof *c->host * (size_t)(n + 1));
     c->body = hone_arena_alloc(g->arena, sizeof *c->body * (size_t)(n + 1));
@@ -99,7 +99,7 @@ hone_status hone_compile(hone_graph *g, hone_compiled **out) {
     if (!c) { hone_graph_destroy(g); return no_memory(); }
     c->graph = g, c->nodes_before = g->node.n;
     hone_status s = HONE_OK;
-    if (!(c->instances = hone_instances_create()) || !(c->packs = hone_packs_create())) s = no_memory();
+    if (!(c->instances = hone_instances_create()) || !(c->packs = hone_packs_create()) || !(c->shelves = hone_shelves_create())) s = no_memory();
     if (!s) s = hone_passes_run(g, c->instances, &c->passes);
     if (!s) s = compile_graph(c, NULL, 0);
     if (s) { hone_compiled_destroy(c); return s; }
@@ -109,6 +109,7 @@ hone_status hone_compile(hone_graph *g, hone_compiled **out) {
 void hone_compiled_destroy(hone_compiled *c) {
     if (!c) return;
     hone_text_free(&c->passes);
+    hone_shelves_destroy(c->shelves);
     hone_packs_destroy(c->packs);
     hone_instances_destroy(c->instances);
     hone_graph_destroy(c->graph);

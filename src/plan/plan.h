@@ -12,9 +12,10 @@
 typedef struct hone_compiled hone_compiled;
 struct hone_compiled {
     hone_graph *graph;         /* owned by the outermost */
-    hone_compiled *outer;      /* of a body: who owns instances, packs and graph */
+    hone_compiled *outer;      /* of a body: who owns instances, packs, shelves and graph */
     hone_instances *instances;
     hone_packs *packs;
+    hone_shelves *shelves;
     const hone_instance **instance; /* one a node, or NULL: made at bind */
     hone_host_fn **host;       /* one a node: HOST and CONTROL ops */
     hone_compiled ***body;     /* one a node: its bodies, or NULL */
@@ -38,6 +39,7 @@ typedef struct {               /* what bind knows of a var */
 typedef struct hone_plan hone_plan;
 struct hone_plan {             /* one stretch between cuts; immutable once made */
     hone_arena *arena;
+    hone_shelf *shelf;         /* what steps share with those of other plans */
     hone_step *step;
     int n_step;
     int64_t arena_bytes, sum_bytes, lower_bound_bytes;

@@ -114,7 +114,7 @@ static void choose_blocks(hone_contract *d) {
     }
 }
 
-static bool analyse(hone_steps *s, const hone_cpu_call *c, int stage, hone_contract *d, bool *depthwise) {
+static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hone_contract *d, bool *depthwise) {
     const hone_instance *in = c->instance;
     const hone_stage *st = in->stage + stage;
     int32_t load[2];
@@ -197,7 +197,7 @@ static bool is_epilogue(const hone_cpu_call *c, int stage) {
     return true;
 }
 /* Where rows of sums go when they are the result itself: plain floats in a row. */
-static hone_status place_rows(hone_steps *s, const hone_cpu_call *c, int stage, hone_contract *d, bool *fits) {
+static hone_status place_rows(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hone_contract *d, bool *fits) {
     const hone_stage *st = c->instance->stage + stage;
     const hone_tensor *t = c->instance->tensor + st->tensor;
     *fits = false;
@@ -221,7 +221,7 @@ static hone_status place_rows(hone_steps *s, const hone_cpu_call *c, int stage, 
     *fits = true;
     return HONE_OK;
 }
-hone_status hone_contract_over(hone_steps *s, const hone_cpu_call *c, int stage, hone_contract **out, int64_t *tiles, size_t *scratch_bytes) {
+hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hone_contract **out, int64_t *tiles, size_t *scratch_bytes) {
     *out = NULL;
     if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM) return HONE_OK;
     hone_contract *d = HONE_NEW(s->arena, hone_contract);
@@ -237,7 +237,7 @@ hone_status hone_contract_over(hone_steps *s, const hone_cpu_call *c, int stage,
     *tiles = step.tiles, *scratch_bytes = step.scratch_bytes, *out = d;
     return HONE_OK;
 }
-hone_status hone_cpu_contract(hone_steps *s, const hone_cpu_call *c, int stage, int *end, bool *done) {
+hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int stage, int *end, bool *done) {
     *done = false;
     if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM) return HONE_OK;
     hone_contract *d = HONE_NEW(s->arena, hone_contract);
@@ -271,25 +271,21 @@ hone_status hone_cpu_contract(hone_steps *s, const hone_cpu_call *c, int stage, 
         if (!c->instance->stage[stage + 1].distinct && hone_tilecode_grain(d->epilogue) >= hone_tilecode_elements(d->epilogue)) return HONE_OK;
         *end = stage + 2;
     }
-    hone_ref *ref = hone_cpu_refs(s, c);
-    if (!ref) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    d->ref = ref, d->n_tensor = c->instance->n_tensor;
+    d->n_tensor = c->instance->n_tensor;
     uint64_t uses = hone_cpu_uses(c->instance, stage);
     if (epilogue) uses = (uses | hone_cpu_uses(c->instance, stage + 1)) & ~((uint64_t)1 << acc);
     *done = true;
-    if (!d->plane && !d->packed_b && d->m > d->mt) { /* several blocks of rows want the same columns: pack them once */
+    if (!d->plane && !d->packed_b && d->m > d->mt && s->n_ref < HONE_MAX_REFS) { /* several blocks of rows want the same columns: pack them once */
         int64_t bytes = d->batch_b * ((d->n + d->nr - 1) / d->nr * d->nr) * d->k * (int64_t)sizeof(float);
-        int block = bytes <= (int64_t)64 << 20 ? hone_steps_block(s, bytes) : -1;
-        if (block >= 0) {
-            d->shares = true, d->shared = hone_block_ref(block, 0);
-            hone_step pack = {.node = c->node, .of = c->of};
-            hone_contract_pack_step(d, &pack);
-            HONE_TRY(hone_cpu_add(s, c, pack, ref, (uint64_t)1 << d->b.tensor));
-            s->block.at[block].last = s->step.n;
-            if (!hone_push(&s->patch, &d->shared)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        if (bytes <= (int64_t)64 << 20) {
+            d->shared = s->n_ref++;
+            hone_part pack = {.uses = (uint64_t)1 << d->b.tensor | (uint64_t)1 << d->shared, .buffer = d->shared, .bytes = bytes};
+            hone_contract_pack_step(d, &pack.step);
+            HONE_TRY(hone_cpu_add(s, pack));
+            uses |= (uint64_t)1 << d->shared;
         }
     }
-    hone_step step = {.node = c->node, .of = c->of, .data = d};
-    hone_contract_step(d, &step);
-    return hone_cpu_add(s, c, step, ref, uses);
+    hone_part part = {.step.data = d, .uses = uses, .buffer = -1};
+    hone_contract_step(d, &part.step);
+    return hone_cpu_add(s, part);
 }

@@ -23,13 +23,11 @@ typedef struct {
     int mr, nr;
     int64_t mt, nt, kc; /* a tile, and how much of K is packed at a time */
     const float *packed_a, *packed_b;
-    bool shares;         /* B is packed once, by a step before, for all blocks of rows */
-    hone_ref shared;     /* … here */
+    int shared;          /* ref of B as a step before has packed it once, for all blocks of rows; 0: none (never the first tensor) */
     bool packing_a;
     const float *source; /* while packing a constant */
     int out;             /* tensor that is written */
     hone_tilecode *epilogue;
-    const hone_ref *ref;
     int n_tensor;
     size_t c_bytes, a_bytes, b_bytes, line_bytes, epilogue_bytes;
     /* depthwise */
@@ -48,5 +46,5 @@ void hone_contract_step(hone_contract *, hone_step *);
 /* Tile `number`, at step `over` of a recurrence (0 elsewhere). at: one address a tensor; shared: B as packed by a step before, or NULL. */
 hone_status hone_contract_tile(const hone_contract *, void *const *at, const float *shared, int64_t number, int64_t over, void *scratch) HONE_CHECKED;
 /* The product of one stage of a recurrence, without epilogue; *out NULL: it is none. */
-hone_status hone_contract_over(hone_steps *, const hone_cpu_call *, int stage, hone_contract **out, int64_t *tiles, size_t *scratch_bytes) HONE_CHECKED;
+hone_status hone_contract_over(hone_recipe_maker *, const hone_cpu_call *, int stage, hone_contract **out, int64_t *tiles, size_t *scratch_bytes) HONE_CHECKED;
 #endif

@@ -118,8 +118,8 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, const fl
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
     void *at[64];
-    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(d->ref[t], base);
-    return hone_contract_tile(d, at, d->shares ? (const float *)hone_ref_at(d->shared, base) : NULL, number, 0, scratch);
+    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(s->ref[t], base);
+    return hone_contract_tile(d, at, d->shared ? (const float *)hone_ref_at(s->ref[d->shared], base) : NULL, number, 0, scratch);
 }
 /* All of B, once: a tile is some columns by one slice of K. */
 static hone_status pack_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
@@ -127,8 +127,8 @@ static hone_status pack_tile(const hone_step *s, void *const *base, int64_t numb
     int64_t nb = (d->n + d->nt - 1) / d->nt, kb = (d->k + d->kc - 1) / d->kc, all_np = (d->n + d->nr - 1) / d->nr;
     int64_t n0 = number % nb * d->nt, k0 = number / nb % kb * d->kc, batch = number / nb / kb;
     int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, kc = d->k - k0 < d->kc ? d->k - k0 : d->kc;
-    const float *b = (const float *)(const void *)hone_ref_at(d->ref[d->b.tensor], base) + d->b.at.c + d->batch_at_b[batch];
-    float *to = (float *)(void *)hone_ref_at(d->shared, base) + ((batch * all_np + n0 / d->nr) * d->k + k0) * d->nr;
+    const float *b = (const float *)(const void *)hone_ref_at(s->ref[d->b.tensor], base) + d->b.at.c + d->batch_at_b[batch];
+    float *to = (float *)(void *)hone_ref_at(s->ref[d->shared], base) + ((batch * all_np + n0 / d->nr) * d->k + k0) * d->nr;
     hone_contract_pack_b(d, b, n0, n, k0, kc, d->k, to, scratch);
     return HONE_OK;
 }
@@ -205,7 +205,7 @@ bool hone_contract_depthwise(hone_contract *d) {
 static hone_status plane(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
     void *at[64];
-    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(d->ref[t], base);
+    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(s->ref[t], base);
     int64_t parts = (d->shape.oh + d->plane_rows - 1) / d->plane_rows, batch = number / parts, y0 = number % parts * d->plane_rows;
     int64_t y1 = y0 + d->plane_rows < d->shape.oh ? y0 + d->plane_rows : d->shape.oh;
     const float *w = (const float *)at[d->a.tensor] + d->a.at.c + d->batch_at_a[d->which_a[batch]], *x = (const float *)at[d->b.tensor] + d->b.at.c + d->batch_at_b[d->which_b[batch]];
@@ -228,8 +228,8 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
     int64_t np = (d->nt + d->nr - 1) / d->nr, mp = (d->mt + d->mr - 1) / d->mr;
     d->c_bytes = round64(sizeof(float) * (size_t)(mp * d->mr * np * d->nr));
     d->a_bytes = d->packed_a ? 0 : round64(sizeof(float) * (size_t)(mp * d->mr * d->kc));
-    d->b_bytes = d->packed_b || d->shares ? 0 : round64(sizeof(float) * (size_t)(np * d->nr * d->kc));
-    d->line_bytes = d->packed_b || d->shares ? 0 : round64(sizeof(float) * (size_t)(np * d->nr));
+    d->b_bytes = d->packed_b || d->shared ? 0 : round64(sizeof(float) * (size_t)(np * d->nr * d->kc));
+    d->line_bytes = d->packed_b || d->shared ? 0 : round64(sizeof(float) * (size_t)(np * d->nr));
     s->tactic = "contract", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 40000;

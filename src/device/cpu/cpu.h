@@ -5,10 +5,22 @@
 #include "device/step.h"
 #include "loops/tile.h"
 
-hone_status hone_cpu_tilecode(hone_steps *, const hone_cpu_call *, int stage, int acc_tensor, hone_tilecode **out) HONE_CHECKED;
-hone_ref *hone_cpu_refs(hone_steps *, const hone_cpu_call *);        /* of all tensors, in the plan's arena; NULL: no memory */
-hone_status hone_cpu_add(hone_steps *, const hone_cpu_call *, hone_step, hone_ref *refs, uint64_t uses) HONE_CHECKED;
+enum { HONE_MAX_TENSORS = 60, HONE_MAX_REFS = 64 }; /* of a program; with the buffers of its steps */
+/* A recipe: the steps of an instance at given numbers, without node and refs. Made once, bound to places in each plan. */
+typedef struct {
+    hone_step step;
+    uint64_t uses;  /* refs it touches, a bit each */
+    int buffer;     /* number of a ref that is a new buffer from this step on, or -1 */
+    int64_t bytes;  /* … of so many */
+} hone_part;
+typedef struct {
+    hone_arena *arena; /* of the recipe */
+    hone_vec(hone_part) part;
+    int n_ref;
+} hone_recipe_maker;
+hone_status hone_cpu_add(hone_recipe_maker *, hone_part) HONE_CHECKED;
+hone_status hone_cpu_tilecode(hone_recipe_maker *, const hone_cpu_call *, int stage, int acc_tensor, hone_tilecode **out) HONE_CHECKED;
 
 /* contract.c: sums of products as matrix multiplications. Does stage k, and the stages up to *end that it takes in as its epilogue. */
-hone_status hone_cpu_contract(hone_steps *, const hone_cpu_call *, int stage, int *end, bool *done) HONE_CHECKED;
+hone_status hone_cpu_contract(hone_recipe_maker *, const hone_cpu_call *, int stage, int *end, bool *done) HONE_CHECKED;
 #endif

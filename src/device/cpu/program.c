@@ -4,49 +4,46 @@
 
 #include "device/cpu/contract.h"
 
+hone_status hone_cpu_add(hone_recipe_maker *m, hone_part part) {
+    return hone_push(&m->part, part) ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+}
+
 /* ---- the definition ------------------------------------------------------------------------------------------------------------------- */
-typedef struct { const hone_instance *in; const hone_param *param; hone_ref *ref; hone_place *place; } interpreted;
+typedef struct { const hone_instance *in; const hone_param *param; hone_place *place; } interpreted;
 static hone_status interpret_tile(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
     const interpreted *d = s->data;
     hone_place *p = scratch;
     (void)tile;
     memcpy(p, d->place, sizeof *p * (size_t)d->in->n_tensor);
-    for (int t = 0; t < d->in->n_tensor; t++) p[t].at = hone_ref_at(d->ref[t], base);
+    for (int t = 0; t < d->in->n_tensor; t++) p[t].at = hone_ref_at(s->ref[t], base);
     return hone_interpret(d->in, d->param, p);
 }
-static hone_status interpret_all(hone_steps *s, const hone_cpu_call *c) {
+static hone_status interpret_all(hone_recipe_maker *m, const hone_cpu_call *c) {
     int n = c->instance->n_tensor;
-    interpreted *d = HONE_NEW(s->arena, interpreted);
-    hone_ref *ref = HONE_NEW_N(s->arena, hone_ref, n + 1);
-    hone_place *place = HONE_NEW_N(s->arena, hone_place, n + 1);
-    hone_param *param = hone_arena_copy(s->arena, c->param, sizeof *param * (size_t)c->instance->n_param);
-    if (!d || !ref || !place || !param) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    for (int t = 0; t < n; t++) ref[t] = c->tensor[t].ref, memcpy(place[t].stride, c->tensor[t].stride, sizeof place[t].stride);
-    *d = (interpreted){c->instance, param, ref, place};
-    hone_step step = {.tactic = "interpret", .node = c->node, .of = c->of, .serial = true, .tiles = 1, .scratch_bytes = sizeof(hone_place) * (size_t)(n + 1), .tile = interpret_tile, .data = d};
-    return hone_steps_add(s, step, ref, n);
+    interpreted *d = HONE_NEW(m->arena, interpreted);
+    hone_place *place = HONE_NEW_N(m->arena, hone_place, n + 1);
+    hone_param *param = hone_arena_copy(m->arena, c->param, sizeof *param * (size_t)c->instance->n_param);
+    if (!d || !place || !param) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    for (int t = 0; t < n; t++) memcpy(place[t].stride, c->tensor[t].stride, sizeof place[t].stride);
+    *d = (interpreted){c->instance, param, place};
+    hone_step step = {.tactic = "interpret", .serial = true, .tiles = 1, .scratch_bytes = sizeof(hone_place) * (size_t)(n + 1), .tile = interpret_tile, .data = d};
+    m->part.n = 0;
+    return hone_cpu_add(m, (hone_part){.step = step, .uses = ~(uint64_t)0, .buffer = -1});
 }
 
 /* ---- tile code ------------------------------------------------------------------------------------------------------------------------ */
-typedef struct { const hone_tilecode *code; const hone_ref *ref; int n_tensor; int64_t elements, grain; } tiled;
+typedef struct { const hone_tilecode *code; int n_tensor; int64_t elements, grain; } tiled;
 static hone_status tiled_tile(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
     const tiled *d = s->data;
     void *at[64];
-    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(d->ref[t], base);
+    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(s->ref[t], base);
     int64_t first = tile * d->grain, n = d->elements - first < d->grain ? d->elements - first : d->grain;
     return hone_tilecode_run(d->code, at, first, n, 0, NULL, scratch);
 }
-hone_status hone_cpu_tilecode(hone_steps *s, const hone_cpu_call *c, int stage, int acc, hone_tilecode **out) {
-    int n = c->instance->n_tensor;
-    hone_place *place = HONE_NEW_N(s->arena, hone_place, n + 1);
-    if (!place) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    for (int t = 0; t < n; t++) memcpy(place[t].stride, c->tensor[t].stride, sizeof place[t].stride);
-    return hone_tilecode_make(s->arena, c->instance, stage, c->param, place, acc, out);
-}
-hone_ref *hone_cpu_refs(hone_steps *s, const hone_cpu_call *c) {
-    hone_ref *ref = HONE_NEW_N(s->arena, hone_ref, c->instance->n_tensor + 1);
-    for (int t = 0; ref && t < c->instance->n_tensor; t++) ref[t] = c->tensor[t].ref;
-    return ref;
+hone_status hone_cpu_tilecode(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int acc, hone_tilecode **out) {
+    hone_place place[HONE_MAX_TENSORS];
+    for (int t = 0; t < c->instance->n_tensor; t++) memcpy(place[t].stride, c->tensor[t].stride, sizeof place[t].stride);
+    return hone_tilecode_make(m->arena, c->instance, stage, c->param, place, acc, out);
 }
 /* Only the tensors a stage touches keep their blocks alive. */
 static void used_by(const hone_instance *in, int32_t x, uint64_t *met) {
@@ -72,42 +69,31 @@ uint64_t hone_cpu_uses(const hone_instance *in, int stage) {
     for (int k = 0; s->sub0 >= 0 && k < in->tensor[s->tensor].rank; k++) used_by(in, in->list[s->sub0 + k], &met);
     return met;
 }
-hone_status hone_cpu_add(hone_steps *s, const hone_cpu_call *c, hone_step step, hone_ref *ref, uint64_t uses) {
-    int n = c->instance->n_tensor;
-    int last = s->step.n;
-    for (int t = 0; t < n; t++) {
-        if (!(uses >> t & 1) || ref[t].base != HONE_BASE_ARENA) continue;
-        s->block.at[ref[t].block].last = last;
-        if (!hone_push(&s->patch, ref + t)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    }
-    return hone_push(&s->step, step) ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-}
-static hone_status tile_stage(hone_steps *s, const hone_cpu_call *c, int stage, bool *done) {
+static hone_status tile_stage(hone_recipe_maker *m, const hone_cpu_call *c, int stage, bool *done) {
     hone_tilecode *code;
-    hone_status st = hone_cpu_tilecode(s, c, stage, -1, &code);
+    hone_status st = hone_cpu_tilecode(m, c, stage, -1, &code);
     if (st == HONE_NOT_SUPPORTED) { *done = false; return HONE_OK; }
     HONE_TRY(st);
     *done = true;
-    tiled *d = HONE_NEW(s->arena, tiled);
-    hone_ref *ref = hone_cpu_refs(s, c);
-    if (!d || !ref) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    tiled *d = HONE_NEW(m->arena, tiled);
+    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     int64_t n = hone_tilecode_elements(code), grain = hone_tilecode_grain(code);
     if (n <= 0) return HONE_OK;
     if (grain < 1) grain = 1;
-    *d = (tiled){code, ref, c->instance->n_tensor, n, grain};
-    hone_step step = {.tactic = "tile", .node = c->node, .of = c->of, .serial = n <= grain, .tiles = (n + grain - 1) / grain, .scratch_bytes = hone_tilecode_scratch(code), .tile = tiled_tile, .data = d};
-    return hone_cpu_add(s, c, step, ref, hone_cpu_uses(c->instance, stage));
+    *d = (tiled){code, c->instance->n_tensor, n, grain};
+    hone_step step = {.tactic = "tile", .serial = n <= grain, .tiles = (n + grain - 1) / grain, .scratch_bytes = hone_tilecode_scratch(code), .tile = tiled_tile, .data = d};
+    return hone_cpu_add(m, (hone_part){.step = step, .uses = hone_cpu_uses(c->instance, stage), .buffer = -1});
 }
 
 /* ---- over --------------------------------------------------------------------------------------------------------------------------- */
 /* A recurrence: its stages in turn for t = 0, 1, … as one piece on one thread; products with constant weights by the matrix kernel. */
 typedef struct { hone_tilecode *code; hone_contract *product; int64_t tiles; } recurring;
-typedef struct { recurring *stage; int n; const hone_ref *ref; int n_tensor; int64_t count; } recurrence;
+typedef struct { recurring *stage; int n, n_tensor; int64_t count; } recurrence;
 static hone_status recurrence_tile(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
     const recurrence *d = s->data;
     void *at[64];
     (void)tile;
-    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(d->ref[t], base);
+    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(s->ref[t], base);
     for (int64_t t = 0; t < d->count; t++)
         for (int k = 0; k < d->n; k++) {
             const recurring *r = d->stage + k;
@@ -117,18 +103,17 @@ static hone_status recurrence_tile(const hone_step *s, void *const *base, int64_
         }
     return HONE_OK;
 }
-static hone_status over_stages(hone_steps *s, const hone_cpu_call *c, int from, int to, bool *done) {
-    recurrence *d = HONE_NEW(s->arena, recurrence);
-    hone_ref *ref = hone_cpu_refs(s, c);
-    if (!d || !ref || !(d->stage = HONE_NEW_N(s->arena, recurring, to - from + 1))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+static hone_status over_stages(hone_recipe_maker *m, const hone_cpu_call *c, int from, int to, bool *done) {
+    recurrence *d = HONE_NEW(m->arena, recurrence);
+    if (!d || !(d->stage = HONE_NEW_N(m->arena, recurring, to - from + 1))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     size_t scratch = 0;
     uint64_t uses = 0;
     for (int k = from; k < to; k++) {
         recurring *r = d->stage + (k - from);
         size_t b = 0;
-        HONE_TRY(hone_contract_over(s, c, k, &r->product, &r->tiles, &b));
+        HONE_TRY(hone_contract_over(m, c, k, &r->product, &r->tiles, &b));
         if (!r->product) {
-            hone_status st = hone_cpu_tilecode(s, c, k, -1, &r->code);
+            hone_status st = hone_cpu_tilecode(m, c, k, -1, &r->code);
             if (st == HONE_NOT_SUPPORTED) { *done = false; return HONE_OK; }
             HONE_TRY(st);
             b = hone_tilecode_scratch(r->code);
@@ -136,16 +121,69 @@ static hone_status over_stages(hone_steps *s, const hone_cpu_call *c, int from, 
         scratch = b > scratch ? b : scratch, uses |= hone_cpu_uses(c->instance, k);
     }
     *done = true;
-    d->n = to - from, d->ref = ref, d->n_tensor = c->instance->n_tensor, d->count = c->param[c->instance->index[c->instance->stage[from].over_index].extent].i;
-    hone_step step = {.tactic = "over", .node = c->node, .of = c->of, .serial = true, .tiles = 1, .scratch_bytes = scratch, .tile = recurrence_tile, .data = d};
-    return hone_cpu_add(s, c, step, ref, uses);
+    d->n = to - from, d->n_tensor = c->instance->n_tensor, d->count = c->param[c->instance->index[c->instance->stage[from].over_index].extent].i;
+    hone_step step = {.tactic = "over", .serial = true, .tiles = 1, .scratch_bytes = scratch, .tile = recurrence_tile, .data = d};
+    return hone_cpu_add(m, (hone_part){.step = step, .uses = uses, .buffer = -1});
 }
 
 /* ---- everything ----------------------------------------------------------------------------------------------------------------------- */
+typedef struct { const hone_part *part; int n; } recipe;
+static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r) {
+    const hone_instance *in = c->instance;
+    bool fast = !c->interpret;
+    for (int k = 0; k < in->n_stage && fast;) {
+        bool done = false;
+        int end = k + 1;
+        if (in->stage[k].over >= 0) {
+            while (end < in->n_stage && in->stage[end].over == in->stage[k].over) end++;
+            HONE_TRY(over_stages(m, c, k, end, &done));
+        } else {
+            HONE_TRY(hone_cpu_contract(m, c, k, &end, &done));
+            if (!done) HONE_TRY(tile_stage(m, c, k, &done));
+        }
+        fast = done, k = end;
+    }
+    if (!fast) HONE_TRY(interpret_all(m, c)); /* all of it, from the start */
+    r->part = hone_arena_copy(m->arena, m->part.at, sizeof *m->part.at * (size_t)m->part.n), r->n = m->part.n;
+    return r->part ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+}
+static hone_status make(hone_arena *a, const void *call, const void **out) {
+    const hone_cpu_call *c = call;
+    hone_recipe_maker m = {.arena = a, .n_ref = c->instance->n_tensor};
+    recipe *r = HONE_NEW(a, recipe);
+    hone_status s = r ? cook(&m, c, r) : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    hone_vec_free(&m.part);
+    *out = r;
+    return s;
+}
+/* All that a recipe follows from: the instance, its parameters, strides, and which weights may be packed. */
+static hone_status find(hone_steps *s, const hone_cpu_call *c, const recipe **out) {
+    const hone_instance *in = c->instance;
+    int64_t key[512];
+    const void *made = NULL;
+    hone_status st;
+    if (!c->shelf || 1 + in->n_param + in->n_tensor * (1 + HONE_MAX_RANK) > (int)(sizeof key / sizeof *key)) st = make(s->arena, c, &made);
+    else {
+        int n = 0;
+        key[n++] = (int64_t)(intptr_t)in + c->interpret;
+        for (int k = 0; k < in->n_param; k++) key[n++] = c->param[k].i;
+        for (int t = 0; t < in->n_tensor; t++) {
+            const hone_tensor *w = in->tensor + t;
+            if (w->role == HONE_ROLE_TEMP) continue;
+            memcpy(key + n, c->tensor[t].stride, sizeof *key * (size_t)w->rank), n += w->rank;
+            key[n++] = c->constant && c->constant[t] && c->tensor[t].ref.base == HONE_BASE_ABSOLUTE ? c->tensor[t].ref.offset : 0;
+        }
+        st = hone_shelf_get(c->shelf, key, n, make, c, &made);
+    }
+    *out = made;
+    return st;
+}
 hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
     const hone_instance *in = c->instance;
-    if (in->n_tensor > 60) return hone_fail(HONE_NOT_SUPPORTED, "%s has more than 60 tensors in one program", in->program->name);
-    for (int t = 0; t < in->n_tensor; t++) { /* temporaries lie row-major in the arena */
+    int64_t bytes[HONE_MAX_TENSORS];
+    if (in->n_tensor > HONE_MAX_TENSORS) return hone_fail(HONE_NOT_SUPPORTED, "%s has more than %d tensors in one program", in->program->name, HONE_MAX_TENSORS);
+    uint64_t open = 0; /* temporaries without a place yet */
+    for (int t = 0; t < in->n_tensor; t++) { /* they lie row-major in the arena */
         const hone_tensor *w = in->tensor + t;
         if (w->role != HONE_ROLE_TEMP) continue;
         int64_t n = 1;
@@ -153,28 +191,38 @@ hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
             c->tensor[t].stride[k] = n;
             if (__builtin_mul_overflow(n, c->param[w->dim[k]].i, &n)) return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", in->program->name);
         }
-        int64_t bytes;
-        int block = __builtin_mul_overflow(n, (int64_t)hone_dtypes[w->dtype].bytes, &bytes) ? -1 : hone_steps_block(s, bytes);
-        if (block < 0) return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", in->program->name);
-        c->tensor[t].ref = hone_block_ref(block, 0);
+        if (__builtin_mul_overflow(n, (int64_t)hone_dtypes[w->dtype].bytes, bytes + t)) return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", in->program->name);
+        open |= (uint64_t)1 << t;
     }
-    if (c->interpret) return interpret_all(s, c);
-    int steps = s->step.n;
-    for (int k = 0; k < in->n_stage;) {
-        bool done = false;
-        int end = k + 1;
-        if (in->stage[k].over >= 0) {
-            while (end < in->n_stage && in->stage[end].over == in->stage[k].over) end++;
-            HONE_TRY(over_stages(s, c, k, end, &done));
-        } else {
-            HONE_TRY(hone_cpu_contract(s, c, k, &end, &done));
-            if (!done) HONE_TRY(tile_stage(s, c, k, &done));
+    const recipe *r;
+    HONE_TRY(find(s, c, &r));
+    int n_ref = in->n_tensor;
+    for (int k = 0; k < r->n; k++) n_ref += r->part[k].buffer >= 0;
+    hone_ref *ref = HONE_NEW_N(s->arena, hone_ref, n_ref + 1);
+    if (!ref) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    for (int t = 0; t < in->n_tensor; t++) ref[t] = c->tensor[t].ref;
+    for (int k = 0; k < r->n; k++) {
+        const hone_part *p = r->part + k;
+        uint64_t fresh = open & p->uses; /* a block from the first step that touches it */
+        open &= ~fresh;
+        for (int t = 0; t < in->n_tensor && fresh >> t; t++) {
+            if (!(fresh >> t & 1)) continue;
+            int block = hone_steps_block(s, bytes[t]);
+            if (block < 0) return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", in->program->name);
+            ref[t] = hone_block_ref(block, 0);
         }
-        if (!done) { /* the interpreter does all of it, from the start */
-            s->step.n = steps;
-            return interpret_all(s, c);
+        if (p->buffer >= 0) {
+            int block = hone_steps_block(s, p->bytes);
+            if (block < 0) return hone_fail(HONE_NO_MEMORY, "a buffer of %s is too large", in->program->name);
+            ref[p->buffer] = hone_block_ref(block, 0);
         }
-        k = end;
+        for (int t = 0; t < n_ref; t++)
+            if (p->uses >> t & 1 && ref[t].base == HONE_BASE_ARENA) s->block.at[ref[t].block].last = s->step.n;
+        hone_step step = p->step;
+        step.node = c->node, step.of = c->of, step.ref = ref;
+        if (!hone_push(&s->step, step)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     }
+    for (int t = 0; t < n_ref; t++)
+        if (ref[t].base == HONE_BASE_ARENA && !hone_push(&s->patch, ref + t)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     return HONE_OK;
 }
