@@ -3,6 +3,7 @@
 
    A row's tile is part of its function's name, so a tile changed in one place only does not link. */
 #include "base/thread.h"
+#include "kernels/epilogue.h"
 #include "kernels/gemm.h"
 
 #if defined(__x86_64__)
@@ -36,6 +37,19 @@ const hone_gemm_f32 hone_gemm_f32_list[] = {GEMM_F32(ROW){0}};
 const hone_depthwise_f32 hone_depthwise_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
+#define DECLARE(isa, cpu) hone_epilogue_fn hone_epilogue_f32__##isa, hone_epilogue_u8__##isa, hone_epilogue_i8__##isa;
+DEPTHWISE_F32(DECLARE) /* the same levels */
+#undef DECLARE
+#define ROW(isa, cpu) {"hone_epilogue__" #isa, cpu, hone_epilogue_f32__##isa, hone_epilogue_u8__##isa, hone_epilogue_i8__##isa},
+const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
+#undef ROW
+const hone_epilogue *hone_epilogue_best(void) {
+    const uint32_t have = hone_cpu();
+    const hone_epilogue *best = hone_epilogue_list;
+    for (const hone_epilogue *k = hone_epilogue_list; k->name; k++)
+        if (!(k->cpu & ~have)) best = k;
+    return best;
+}
 const hone_gemm_f32 *hone_gemm_f32_best(void) {
     const uint32_t have = hone_cpu();
     const hone_gemm_f32 *best = hone_gemm_f32_list;

@@ -87,3 +87,19 @@ bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int
     }
     return true;
 }
+
+int64_t *hone_affine_table(hone_arena *a, const hone_slots_of *s, const int *slot, int n, const hone_affine *f) {
+    int64_t count = 1;
+    for (int k = 0; k < n; k++) count *= s->extent[slot[k]];
+    int64_t *t = HONE_NEW_N(a, int64_t, count + 1);
+    if (!t) return NULL;
+    t[0] = 0;
+    int64_t have = 1;
+    for (int k = n - 1; k >= 0; k--) { /* innermost first: each next index repeats what is there, shifted */
+        int64_t e = s->extent[slot[k]], step = f->k[slot[k]];
+        for (int64_t i = 1; i < e; i++)
+            for (int64_t q = 0; q < have; q++) t[i * have + q] = t[q] + i * step;
+        have *= e;
+    }
+    return t;
+}

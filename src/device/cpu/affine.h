@@ -20,4 +20,5 @@ bool hone_affine_expr(const hone_cpu_call *, const hone_slots_of *, int32_t x, h
 /* A float load with affine subscripts, and 0 outside if it can be outside. In a recurrence, h[t - 1] else h0 is two loads: `first` is what step 0 reads (tensor -1: the same). */
 bool hone_affine_of_load(const hone_cpu_call *, const hone_slots_of *, int32_t x, hone_affine_load *out, hone_affine_load *first);
 void hone_affine_range(const hone_slots_of *, const hone_affine *, int64_t *lo, int64_t *hi);
+int64_t *hone_affine_table(hone_arena *, const hone_slots_of *, const int *slot, int n, const hone_affine *); /* offset of every flattened position of a group; NULL: no memory */
 #endif

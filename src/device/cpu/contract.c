@@ -29,22 +29,6 @@ static bool knows(const hone_affine_load *l, int slot) {
     for (int k = 0; k < l->n_bounded; k++) is |= l->bounded[k].k[slot] != 0;
     return is;
 }
-/* Offsets of every flattened position of a group of slots. */
-static int64_t *table(hone_arena *a, const hone_slots_of *s, const int *slot, int n, const hone_affine *f) {
-    int64_t count = 1;
-    for (int k = 0; k < n; k++) count *= s->extent[slot[k]];
-    int64_t *t = HONE_NEW_N(a, int64_t, count + 1);
-    if (!t) return NULL;
-    t[0] = 0;
-    int64_t have = 1;
-    for (int k = n - 1; k >= 0; k--) { /* innermost first: each next index repeats what is there, shifted */
-        int64_t e = s->extent[slot[k]], step = f->k[slot[k]];
-        for (int64_t i = 1; i < e; i++)
-            for (int64_t q = 0; q < have; q++) t[i * have + q] = t[q] + i * step;
-        have *= e;
-    }
-    return t;
-}
 static void fill_panels(void *arg, void *dst) {
     const hone_contract *d = arg;
     if (d->packing_a) {
@@ -64,7 +48,7 @@ static bool batches(hone_arena *a, const hone_slots_of *s, const int *slot, int 
         if (knows(l, slot[k])) mine[m++] = slot[k];
     *count = 1;
     for (int k = 0; k < m; k++) *count *= s->extent[mine[k]];
-    *at = table(a, s, mine, m, &l->at);
+    *at = hone_affine_table(a, s, mine, m, &l->at);
     *which = HONE_NEW_N(a, int64_t, total + 1);
     if (!*at || !*which) return false;
     for (int64_t b = 0; b < total; b++) { /* number of the operand's own batch */
@@ -155,24 +139,24 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     hone_affine flat = {0};
     int64_t step = 1;
     for (int k = w->n_domain - 1; k >= 0; k--) flat.k[k] = step, step *= w->extent[k];
-    d->at_m_a = table(a, w, group_m, nm, &d->a.at), d->at_m_domain = table(a, w, group_m, nm, &flat), d->at_k_a = table(a, w, group_k, nk, &d->a.at);
-    d->at_k_b = table(a, w, group_k, nk, &d->b.at), d->at_batch_domain = table(a, w, group_b, nb, &flat);
+    d->at_m_a = hone_affine_table(a, w, group_m, nm, &d->a.at), d->at_m_domain = hone_affine_table(a, w, group_m, nm, &flat), d->at_k_a = hone_affine_table(a, w, group_k, nk, &d->a.at);
+    d->at_k_b = hone_affine_table(a, w, group_k, nk, &d->b.at), d->at_batch_domain = hone_affine_table(a, w, group_b, nb, &flat);
     if (!d->at_m_a || !d->at_m_domain || !d->at_k_a || !d->at_k_b || !d->at_batch_domain) return false;
     if (!batches(a, w, group_b, nb, &d->a, &d->batch_a, &d->batch_at_a, &d->which_a, d->batch) || !batches(a, w, group_b, nb, &d->b, &d->batch_b, &d->batch_at_b, &d->which_b, d->batch)) return false;
     for (int q = 0; q < d->b.n_bounded; q++) {
         for (int k = 0; k < nb; k++)
             if (d->b.bounded[q].k[group_b[k]]) return false; /* a batch index inside a window: no convolution */
-        if (!(d->at_k_bounded[q] = table(a, w, group_k, nk, &d->b.bounded[q]))) return false;
+        if (!(d->at_k_bounded[q] = hone_affine_table(a, w, group_k, nk, &d->b.bounded[q]))) return false;
     }
     /* rows of N: the last index, and those before it that simply follow on in memory */
     d->run = w->extent[d->group_n[d->n_n - 1]], d->run_step = d->b.at.k[d->group_n[d->n_n - 1]];
     int outer = d->n_n - 1;
     while (outer > 0 && !d->b.n_bounded && (w->extent[d->group_n[outer - 1]] == 1 || d->b.at.k[d->group_n[outer - 1]] == d->run * d->run_step)) d->run *= w->extent[d->group_n[--outer]];
     d->rows = d->n / d->run;
-    d->at_row_b = table(a, w, d->group_n, outer, &d->b.at);
+    d->at_row_b = hone_affine_table(a, w, d->group_n, outer, &d->b.at);
     for (int q = 0; q < d->b.n_bounded; q++) {
         d->run_bounded[q] = d->b.bounded[q].k[d->group_n[d->n_n - 1]];
-        if (!(d->at_row_bounded[q] = table(a, w, d->group_n, outer, &d->b.bounded[q]))) return false;
+        if (!(d->at_row_bounded[q] = hone_affine_table(a, w, d->group_n, outer, &d->b.bounded[q]))) return false;
     }
     return d->at_row_b != NULL;
 }
@@ -196,6 +180,12 @@ static bool is_epilogue(const hone_cpu_call *c, int stage) {
     }
     return true;
 }
+static void groups(const hone_contract *d, int *m, int *nm, int *b, int *nb) { /* slots of rows, and of batches */
+    for (int k = 0; k < d->slots.n_domain && !(d->n_n && k >= d->group_n[0]); k++) {
+        if (knows(&d->a, k) && !knows(&d->b, k)) m[(*nm)++] = k;
+        else b[(*nb)++] = k;
+    }
+}
 /* Where rows of sums go when they are the result itself: plain floats in a row. */
 static hone_status place_rows(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hone_contract *d, bool *fits) {
     const hone_stage *st = c->instance->stage + stage;
@@ -211,12 +201,8 @@ static hone_status place_rows(hone_recipe_maker *s, const hone_cpu_call *c, int 
     hone_affine out = {0};
     for (int k = 0; k < d->slots.n_domain; k++) out.k[k] = c->tensor[st->tensor].stride[k];
     int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
-    for (int k = 0; k < d->slots.n_domain; k++) {
-        if (d->n_n && k >= d->group_n[0]) continue;
-        if (knows(&d->a, k) && !knows(&d->b, k)) group_m[nm++] = k;
-        else group_b[nb++] = k;
-    }
-    d->at_m_out = table(s->arena, &d->slots, group_m, nm, &out), d->at_batch_out = table(s->arena, &d->slots, group_b, nb, &out);
+    groups(d, group_m, &nm, group_b, &nb);
+    d->at_m_out = hone_affine_table(s->arena, &d->slots, group_m, nm, &out), d->at_batch_out = hone_affine_table(s->arena, &d->slots, group_b, nb, &out);
     if (!d->at_m_out || !d->at_batch_out) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     *fits = true;
     return HONE_OK;
@@ -270,6 +256,9 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
         /* a store that may meet itself must run in order, in one piece */
         if (!c->instance->stage[stage + 1].distinct && hone_tilecode_grain(d->epilogue) >= hone_tilecode_elements(d->epilogue)) return HONE_OK;
         *end = stage + 2;
+        int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
+        groups(d, group_m, &nm, group_b, &nb);
+        d->simple = hone_epilogue_match(s->arena, c, &d->slots, stage + 1, acc, group_m, nm, group_b, nb, d->group_n[0]);
     }
     d->n_tensor = c->instance->n_tensor;
     uint64_t uses = hone_cpu_uses(c->instance, stage);

@@ -2,7 +2,7 @@
    contract: a bound matrix multiplication. contract.c finds it in a program, contract_run.c computes it. Private to device/cpu. */
 #ifndef HONE_DEVICE_CPU_CONTRACT_H
 #define HONE_DEVICE_CPU_CONTRACT_H
-#include "device/cpu/affine.h"
+#include "device/cpu/epilogue.h"
 #include "kernels/gemm.h"
 
 typedef struct {
@@ -27,7 +27,8 @@ typedef struct {
     bool packing_a;
     const float *source; /* while packing a constant */
     int out;             /* tensor that is written */
-    hone_tilecode *epilogue;
+    hone_tilecode *epilogue; /* NULL: none */
+    hone_simple *simple;     /* … and where it is of the common form, NULL otherwise */
     int n_tensor;
     size_t c_bytes, a_bytes, b_bytes, line_bytes, epilogue_bytes;
     /* depthwise */

@@ -78,6 +78,10 @@ static hone_status finish(const hone_contract *d, void *const *at, int64_t over,
         for (int64_t i = 0; i < m; i++) memcpy(out + d->at_batch_out[batch] + d->at_m_out[m0 + i] + n0, c + i * stride, sizeof *c * (size_t)n);
         return HONE_OK;
     }
+    if (d->simple) {
+        for (int64_t i = 0; i < m; i++) hone_epilogue_run(d->simple, at, batch, m0 + i, n0, n, c + i * stride);
+        return HONE_OK;
+    }
     int64_t first = d->at_batch_domain[batch] + n0;
     if (n == d->n && m > 1 && n < 2048 && d->at_m_domain[m0 + m - 1] - d->at_m_domain[m0] == (m - 1) * d->n) { /* whole rows, one after another: one run */
         if (stride != n)

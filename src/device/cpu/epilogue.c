@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+   epilogue: see epilogue.h. The expression is taken apart from its root: [narrowing] [clamp] [+ residual] [+ bias] accumulator, in this order of
+   operations; any other order would round differently and is left to tile code. */
+#include "device/cpu/epilogue.h"
+
+#include <math.h>
+
+typedef struct {
+    hone_arena *arena;
+    const hone_cpu_call *c;
+    const hone_slots_of *slots;
+    int stage, acc, first_n, nm, nb;
+    const int *group_m, *group_b;
+    bool memory;
+} matching;
+
+static const hone_x *at(const matching *m, int32_t x) { return m->c->instance->x + x; }
+static bool is_fn(const matching *m, int32_t x, hone_fn fn) { return at(m, x)->kind == HONE_X_FN && at(m, x)->fn == fn; }
+static bool is_acc(const matching *m, int32_t x) { return at(m, x)->kind == HONE_X_LOAD && at(m, x)->a == m->acc; }
+
+/* Address of a load over M and the batch, from an affine function; N must not move it. */
+static bool placed(matching *m, const hone_affine *f, bool along_n, hone_row_number *out) {
+    int64_t step = 1;
+    for (int k = m->slots->n_domain - 1; k >= m->first_n; k--) {
+        if (m->slots->extent[k] > 1 && f->k[k] != (along_n ? step : 0)) return false;
+        step *= m->slots->extent[k];
+    }
+    out->c = f->c;
+    out->at_m = hone_affine_table(m->arena, m->slots, m->group_m, m->nm, f);
+    out->at_batch = hone_affine_table(m->arena, m->slots, m->group_b, m->nb, f);
+    return out->at_m && out->at_batch;
+}
+static bool load_at(matching *m, int32_t x, bool along_n, hone_row_number *out) {
+    const hone_instance *in = m->c->instance;
+    const hone_x *e = at(m, x);
+    if (e->kind != HONE_X_LOAD || e->a == m->acc || e->c >= 0) return false;
+    hone_affine all = {0};
+    if (e->flat) { /* flat(s)[0] */
+        if (!hone_affine_expr(m->c, m->slots, in->list[e->b], &all)) return false;
+    } else
+        for (int k = 0; k < in->tensor[e->a].rank; k++) {
+            hone_affine s;
+            int64_t lo, hi;
+            if (!hone_affine_expr(m->c, m->slots, in->list[e->b + k], &s)) return false;
+            hone_affine_range(m->slots, &s, &lo, &hi);
+            if (lo < 0 || hi >= m->c->param[in->tensor[e->a].dim[k]].i) return false;
+            all.c += s.c * m->c->tensor[e->a].stride[k];
+            for (int q = 0; q < m->slots->n; q++) all.k[q] += s.k[q] * m->c->tensor[e->a].stride[k];
+        }
+    out->tensor = e->a, out->dtype = in->tensor[e->a].dtype;
+    return placed(m, &all, along_n, out);
+}
+/* A number that stays the same along a row: a constant, or a load of f32 (or of 8 bits, widened). */
+static bool row_number(matching *m, int32_t x, hone_row_number *out) {
+    const hone_x *e = at(m, x);
+    out->tensor = -1;
+    if (e->kind == HONE_X_CONST && e->type == HONE_F32) { out->k = e->k.f32; return true; }
+    if (e->kind == HONE_X_CAST && e->type == HONE_F32 && at(m, e->a)->kind == HONE_X_LOAD) x = e->a;
+    if (!load_at(m, x, false, out)) return false;
+    return out->dtype == HONE_DTYPE_F32 || out->dtype == HONE_DTYPE_U8 || out->dtype == HONE_DTYPE_I8;
+}
+static const hone_row_number none = {.tensor = -1, .k = -0.0f};
+
+hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage, int acc, const int *group_m, int nm, const int *group_b, int nb, int first_n) {
+    const hone_instance *in = c->instance;
+    const hone_stage *s = in->stage + stage;
+    matching m = {.arena = a, .c = c, .slots = slots, .stage = stage, .acc = acc, .first_n = first_n, .group_m = group_m, .nm = nm, .group_b = group_b, .nb = nb};
+    hone_dtype to = in->tensor[s->tensor].dtype;
+    hone_simple *r = HONE_NEW(a, hone_simple);
+    if (!r || (to != HONE_DTYPE_F32 && !(s->saturate && (to == HONE_DTYPE_U8 || to == HONE_DTYPE_I8)))) return NULL;
+    r->kernel = hone_epilogue_best();
+    r->run = to == HONE_DTYPE_F32 ? r->kernel->f32 : to == HONE_DTYPE_U8 ? r->kernel->u8 : r->kernel->i8;
+    r->bias = r->residual = r->scale = none, r->zero = none, r->lo = r->hi = none;
+    r->lo.k = -INFINITY, r->hi.k = INFINITY, r->scale.k = 1;
+    int32_t x = s->value;
+    if (at(&m, x)->type != HONE_F32) return NULL;
+    if (to != HONE_DTYPE_F32) { /* round(v / scale) [+ zero] */
+        if (is_fn(&m, x, HONE_FN_add)) {
+            if (!row_number(&m, at(&m, x)->b, &r->zero)) return NULL;
+            x = at(&m, x)->a;
+        }
+        if (!is_fn(&m, x, HONE_FN_round) || !is_fn(&m, at(&m, x)->a, HONE_FN_div)) return NULL;
+        x = at(&m, x)->a;
+        if (!row_number(&m, at(&m, x)->b, &r->scale)) return NULL;
+        x = at(&m, x)->a;
+    }
+    bool low = false, high = false;
+    while ((!low && is_fn(&m, x, HONE_FN_max)) || (!high && is_fn(&m, x, HONE_FN_min))) {
+        const hone_x *e = at(&m, x);
+        bool max = e->fn == HONE_FN_max, right = true;
+        hone_row_number *limit = max ? &r->lo : &r->hi;
+        if (!row_number(&m, e->b, limit)) right = false;
+        if (!right && !row_number(&m, e->a, limit)) return NULL;
+        *(max ? &low : &high) = true, x = right ? e->a : e->b;
+    }
+    /* in which order two limits apply does not matter as long as they are in order themselves */
+    if (low && high && (r->lo.tensor >= 0 || r->hi.tensor >= 0 ? !(c->constant && (r->lo.tensor < 0 || c->constant[r->lo.tensor]) && (r->hi.tensor < 0 || c->constant[r->hi.tensor])) : r->lo.k > r->hi.k)) return NULL;
+    if (low && high && (r->lo.tensor >= 0 || r->hi.tensor >= 0)) { /* constants: look at them */
+        float v[2];
+        const hone_row_number *n[2] = {&r->lo, &r->hi};
+        for (int k = 0; k < 2; k++) {
+            v[k] = n[k]->k;
+            if (n[k]->tensor < 0) continue;
+            if (n[k]->dtype != HONE_DTYPE_F32 || c->tensor[n[k]->tensor].ref.base != HONE_BASE_ABSOLUTE) return NULL;
+            v[k] = *((const float *)(intptr_t)c->tensor[n[k]->tensor].ref.offset + n[k]->c);
+        }
+        if (v[0] > v[1]) return NULL;
+    }
+    if (is_fn(&m, x, HONE_FN_add) && !is_acc(&m, x)) { /* (acc + bias) + residual */
+        const hone_x *e = at(&m, x);
+        hone_row_number more;
+        int32_t inner = e->a, other = e->b;
+        if (!is_fn(&m, inner, HONE_FN_add) && !is_acc(&m, inner)) inner = e->b, other = e->a;
+        if (!row_number(&m, other, &more)) {
+            if (!load_at(&m, other, true, &r->residual) || r->residual.dtype != HONE_DTYPE_F32) return NULL;
+            x = inner;
+            if (is_fn(&m, x, HONE_FN_add)) {
+                e = at(&m, x);
+                other = is_acc(&m, e->a) ? e->b : e->a, inner = is_acc(&m, e->a) ? e->a : e->b;
+                if (!row_number(&m, other, &r->bias)) return NULL;
+                x = inner;
+            }
+        } else r->bias = more, x = inner;
+    }
+    if (!is_acc(&m, x)) return NULL;
+    hone_affine out = {0};
+    for (int k = 0; k < in->tensor[s->tensor].rank; k++) {
+        hone_affine sub = {0};
+        int64_t lo, hi;
+        if (!s->identity || s->sub0 >= 0) {
+            if (!hone_affine_expr(c, slots, in->list[s->sub0 + k], &sub)) return NULL;
+        } else sub.k[k] = 1;
+        hone_affine_range(slots, &sub, &lo, &hi);
+        if (lo < 0 || hi >= c->param[in->tensor[s->tensor].dim[k]].i) return NULL;
+        out.c += sub.c * c->tensor[s->tensor].stride[k];
+        for (int q = 0; q < slots->n; q++) out.k[q] += sub.k[q] * c->tensor[s->tensor].stride[k];
+    }
+    r->out.tensor = s->tensor, r->out.dtype = to;
+    return placed(&m, &out, true, &r->out) ? r : NULL;
+}
+static float number_at(const hone_row_number *r, void *const *at, int64_t batch, int64_t m) {
+    if (r->tensor < 0) return r->k;
+    int64_t k = r->c + r->at_batch[batch] + r->at_m[m];
+    if (r->dtype == HONE_DTYPE_F32) return ((const float *)at[r->tensor])[k];
+    return r->dtype == HONE_DTYPE_U8 ? (float)((const uint8_t *)at[r->tensor])[k] : (float)((const int8_t *)at[r->tensor])[k];
+}
+void hone_epilogue_run(const hone_simple *s, void *const *at, int64_t batch, int64_t m, int64_t n0, int64_t n, const float *acc) {
+    hone_epilogue_row row = {number_at(&s->bias, at, batch, m), number_at(&s->lo, at, batch, m), number_at(&s->hi, at, batch, m), number_at(&s->scale, at, batch, m), number_at(&s->zero, at, batch, m)};
+    const float *residual = NULL;
+    if (s->residual.tensor >= 0) residual = (const float *)at[s->residual.tensor] + s->residual.c + s->residual.at_batch[batch] + s->residual.at_m[m] + n0;
+    int64_t to = s->out.c + s->out.at_batch[batch] + s->out.at_m[m] + n0;
+    s->run(&row, acc, residual, (char *)at[s->out.tensor] + to * hone_dtypes[s->out.dtype].bytes, n);
+}
