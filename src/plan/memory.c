@@ -1,74 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0
    memory: where blocks lie in the arena. Largest first, each at the lowest place free during its life. A block may lie exactly on one that dies where it is
    born (in place), if its maker said so. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "plan/plan.h"
 
+enum { SPAN = 32 }; /* steps: who lives within one span is compared only with what lives there too */
 typedef struct { int64_t bytes, at; int first, last, block; } life;
-static int larger(const void *p, const void *q) {
-    const life *a = p, *b = q;
-    return a->bytes != b->bytes ? (a->bytes < b->bytes) - (a->bytes > b->bytes) : a->block - b->block;
+
+/* Largest first, else by number: a radix sort, byte by byte. `other` is as large. */
+static void sort(life *all, life *other, int n) {
+    int64_t most = 0;
+    for (int k = 0; k < n; k++) most = all[k].bytes > most ? all[k].bytes : most;
+    for (int shift = 0; shift < 63 && most >> shift; shift += 8) {
+        int at[257] = {0}; /* where those of each byte begin; the largest byte first */
+        for (int k = 0; k < n; k++) at[256 - (all[k].bytes >> shift & 255)]++;
+        for (int b = 1; b < 257; b++) at[b] += at[b - 1];
+        for (int k = 0; k < n; k++) other[at[255 - (all[k].bytes >> shift & 255)]++] = all[k];
+        memcpy(all, other, sizeof *all * (size_t)n);
+    }
 }
-static int root(const int *of, int k) {
-    while (of[k] != k) k = of[k];
-    return k;
+/* The lowest place where life k meets none of those in the list, which lies by rising address. */
+static int64_t lowest(const life *all, const int *list, int n, int k) {
+    int64_t at = 0;
+    for (int q = 0; q < n; q++) {
+        const life *o = all + list[q];
+        if (o->last < all[k].first || all[k].last < o->first) continue;
+        if (at + all[k].bytes <= o->at) break;
+        if (o->at + o->bytes > at) at = o->at + o->bytes;
+    }
+    return at;
+}
+static void insert(const life *all, int *list, int *n, int k) {
+    int q = (*n)++;
+    while (q > 0 && all[list[q - 1]].at > all[k].at) list[q] = list[q - 1], q--;
+    list[q] = k;
 }
 int64_t hone_memory_plan(hone_block *block, int n, int n_step, int64_t *lower, int64_t *sum) {
     *lower = *sum = 0;
     if (!n) return 0;
-    int *of = hone_alloc(sizeof *of * (size_t)n);
-    life *all = hone_alloc(sizeof *all * (size_t)n);
-    int64_t *alive = hone_alloc(sizeof *alive * (size_t)(n_step + 2)), need = 0;
-    int *placed = hone_alloc(sizeof *placed * (size_t)n);
-    if (!of || !all || !alive || !placed) { need = -1; goto done; }
+    int spans = n_step / SPAN + 1, lives = 0;
+    int64_t need = -1, now = 0;
+    int *of = hone_alloc(sizeof *of * (size_t)n), *last = hone_alloc(sizeof *last * (size_t)n); /* of a chain: its first block; where it dies */
+    life *all = hone_alloc(2 * sizeof *all * (size_t)n);
+    int64_t *alive = hone_alloc(sizeof *alive * (size_t)(n_step + 2));
+    int *placed = NULL, *from = hone_alloc(sizeof *from * (size_t)(spans + 2)), *count = hone_alloc(sizeof *count * (size_t)(spans + 1));
+    if (!of || !last || !all || !alive || !from || !count) goto done;
     /* chains of blocks that share one place */
-    for (int k = 0; k < n; k++) of[k] = k;
     for (int k = 0; k < n; k++) {
-        int s = block[k].shares;
-        if (s < 0) continue;
-        int r = root(of, s);
+        int s = block[k].shares, r = s < 0 ? k : of[s];
         /* born exactly where the other dies, and no larger */
-        int last = -1;
-        for (int q = r; q <= k; q++)
-            if (q != k && root(of, q) == r && block[q].last > last) last = block[q].last;
-        if (last == block[k].first && block[k].bytes <= block[r].bytes) of[k] = r;
-    }
-    int lives = 0;
-    for (int k = 0; k < n; k++) {
+        of[k] = s >= 0 && last[r] == block[k].first && block[k].bytes <= block[r].bytes ? r : k;
+        if (of[k] == k || block[k].last > last[of[k]]) last[of[k]] = block[k].last;
         *sum += block[k].bytes;
-        if (of[k] == k) all[lives++] = (life){block[k].bytes, 0, block[k].first, block[k].last, k};
     }
-    for (int k = 0; k < n; k++) {
-        int r = root(of, k);
-        if (r == k) continue;
-        for (int q = 0; q < lives; q++)
-            if (all[q].block == r && block[k].last > all[q].last) all[q].last = block[k].last;
+    for (int k = 0; k < n; k++)
+        if (of[k] == k) all[lives++] = (life){block[k].bytes, 0, block[k].first, last[k], k};
+    for (int k = 0; k < lives; k++) {
+        alive[all[k].first] += all[k].bytes, alive[all[k].last + 1] -= all[k].bytes;
+        for (int s = all[k].first / SPAN; s <= all[k].last / SPAN; s++) from[s + 1]++;
     }
-    for (int k = 0; k < lives; k++) alive[all[k].first] += all[k].bytes, alive[all[k].last + 1] -= all[k].bytes;
-    int64_t now = 0;
     for (int k = 0; k <= n_step; k++)
         if ((now += alive[k]) > *lower) *lower = now;
-    qsort(all, (size_t)lives, sizeof *all, larger);
-    int count = 0; /* placed, by rising address */
+    sort(all, all + n, lives);
+    for (int s = 0; s < spans; s++) from[s + 1] += from[s];
+    if (!(placed = hone_alloc(sizeof *placed * ((size_t)from[spans] + (size_t)lives)))) goto done; /* a list a span, then one of all */
+    need = 0;
     for (int k = 0; k < lives; k++) {
-        int64_t at = 0;
-        for (int q = 0; q < count; q++) {
-            const life *o = all + placed[q];
-            if (o->last < all[k].first || all[k].last < o->first) continue;
-            if (at + all[k].bytes <= o->at) break;
-            if (o->at + o->bytes > at) at = o->at + o->bytes;
-        }
-        all[k].at = at;
-        if (at + all[k].bytes > need) need = at + all[k].bytes;
-        int q = count++;
-        while (q > 0 && all[placed[q - 1]].at > at) placed[q] = placed[q - 1], q--;
-        placed[q] = k;
+        int s = all[k].first / SPAN, end = all[k].last / SPAN, list = s == end ? s : spans;
+        all[k].at = lowest(all, placed + from[list], count[list], k);
+        if (all[k].at + all[k].bytes > need) need = all[k].at + all[k].bytes;
+        for (insert(all, placed + from[spans], count + spans, k); s <= end; s++) insert(all, placed + from[s], count + s, k);
     }
     for (int k = 0; k < lives; k++) block[all[k].block].at = all[k].at;
-    for (int k = 0; k < n; k++) block[k].at = block[root(of, k)].at;
+    for (int k = 0; k < n; k++) block[k].at = block[of[k]].at;
 done:
-    hone_free(of), hone_free(all), hone_free(alive), hone_free(placed);
+    hone_free(of), hone_free(last), hone_free(all), hone_free(alive), hone_free(placed), hone_free(from), hone_free(count);
     return need;
 }
