@@ -47,8 +47,9 @@ static int64_t find(const hone_vector *all, int v, const hone_call *c, int64_t k
     bool absent = all[v].kind == VEC_CONTENT ? !c->arg[all[v].operand].present : all[v].kind == VEC_ATTR ? !all[v].attr : false;
     if (absent) return all[v].flag ? r - 1 - k : k;
     if (n < 0) return -2;
+    const hone_dim *known = all[v].kind == VEC_CONTENT ? c->arg[all[v].operand].content : NULL;
     for (int64_t q = 0; q < n; q++) {
-        hone_dim d = hone_vector_at(all, v, c, q).i;
+        hone_dim d = known ? known[q] : hone_vector_at(all, v, c, q).i;
         if (!hone_dim_is_number(d)) return -2;
         if (d == k || d + r == k) return q;
     }
@@ -150,8 +151,16 @@ static hone_dim slot_dim(const hone_solver *s, const hone_call *c, int operand, 
 }
 
 /* ---- expressions ---------------------------------------------------------------------------------------------------------------------- */
-typedef struct { const hone_solver *s; const hone_call *c; const hone_param *p; const bool *is_real; } solving;
-static hone_number eval(const solving *v, int32_t x);
+enum { MEMO = 512 };
+typedef struct {
+    const hone_solver *s;
+    const hone_call *c;
+    const hone_param *p;
+    const bool *is_real;
+    hone_number value[MEMO]; /* of the first expressions, */
+    bool have[MEMO];         /* where it was asked for before: what parameters share is worked out once */
+} solving;
+static hone_number eval(solving *v, int32_t x);
 static hone_number real_fn(hone_fn fn, const hone_number *a, int n) {
     hone_scalar k[3] = {{0}};
     for (int q = 0; q < n; q++) k[q].f64 = as_real(a[q]);
@@ -188,7 +197,7 @@ static hone_number dim_fn(hone_dims *t, hone_fn fn, const hone_number *a, int n)
     hone_scalar r = hone_fn_eval(fn, HONE_I64, k);
     return whole(hone_fns[fn].result == 'B' ? r.i32 : r.i64);
 }
-static hone_number eval(const solving *v, int32_t x) {
+static hone_number work_out(solving *v, int32_t x) {
     const hone_x *e = v->s->x + x;
     switch (e->kind) {
     case HONE_X_CONST:
@@ -255,6 +264,11 @@ static hone_number eval(const solving *v, int32_t x) {
     default: return whole(HONE_DIM_UNKNOWN);
     }
 }
+static hone_number eval(solving *v, int32_t x) {
+    if (x >= MEMO) return work_out(v, x);
+    if (!v->have[x]) v->value[x] = work_out(v, x), v->have[x] = true;
+    return v->value[x];
+}
 static hone_status check_axes(const hone_instance *in, const hone_call *c) { /* each named once, and there */
     const hone_solver *s = in->solver;
     for (int k = 0; k < in->program->n_in; k++) {
@@ -274,7 +288,9 @@ static hone_status check_axes(const hone_instance *in, const hone_call *c) { /* 
 }
 hone_status hone_instance_solve(const hone_instance *in, const hone_call *c, hone_param *p) {
     const hone_solver *s = in->solver;
-    solving v = {s, c, p, in->param_real};
+    solving v;
+    v.s = s, v.c = c, v.p = p, v.is_real = in->param_real;
+    memset(v.have, 0, (size_t)(s->n_x < MEMO ? s->n_x : MEMO));
     HONE_TRY(check_axes(in, c));
     for (int k = 0; k < in->n_param; k++) {
         hone_number n = eval(&v, s->param[k]);
