@@ -355,7 +355,10 @@ hone_status hone_node_infer(const hone_inferring *w, const hone_node *n, const h
     for (int k = 0; k < n->n_in; k++) tensors &= n->in[k] < 0 || in[k]->tag == HONE_TAG_TENSOR;
     HONE_TRY(hone_node_call(w, n, in, call));
     hone_dtype types[64] = {0};
-    if (p->n_out <= 64 && tensors) HONE_TRY(hone_call_dtypes(*call, types));
+    if (known) { /* then they are what they were when it was made */
+        for (int t = 0; t < known->n_tensor; t++)
+            if (known->tensor[t].role == HONE_ROLE_OUT) types[known->tensor[t].operand - p->n_in] = known->tensor[t].dtype;
+    } else if (p->n_out <= 64 && tensors) HONE_TRY(hone_call_dtypes(*call, types));
     for (int k = 0; k < n->n_out; k++) {
         int q = k < p->n_out ? k : p->n_out - 1;
         if (out[k].tag == HONE_TAG_TENSOR && types[q]) out[k].dtype = types[q];

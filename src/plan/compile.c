@@ -73,7 +73,11 @@ static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int dep
     c->host = hone_arena_alloc(g->arena, sizeof *c->host * (size_t)(n + 1));
     c->body = hone_arena_alloc(g->arena, sizeof *c->body * (size_t)(n + 1));
     c->content_input = hone_arena_alloc(g->arena, (size_t)g->in.n + 1);
-    if (!c->instance || !c->host || !c->body || !c->content_input) return no_memory();
+    c->copies = hone_arena_alloc(g->arena, sizeof *c->copies * HONE_DTYPE_COUNT * (HONE_MAX_RANK + 1));
+    const hone_library *lib;
+    HONE_TRY(hone_library_builtin(&lib));
+    if (!(c->identity = hone_library_find(lib, "", "Identity"))) return hone_fail(HONE_BUG, "there is no Identity in ops/");
+    if (!c->instance || !c->copies || !c->host || !c->body || !c->content_input) return no_memory();
     find_contents(c);
     HONE_TRY(find_instances(c));
     for (int k = 0; k < n; k++) {

@@ -6,6 +6,8 @@
    there, and the rest is bound into an arena of its own when the numbers are known. */
 #ifndef HONE_PLAN_PLAN_H
 #define HONE_PLAN_PLAN_H
+#include <stdatomic.h>
+
 #include "device/step.h"
 #include "ir/infer.h"
 
@@ -17,6 +19,8 @@ struct hone_compiled {
     hone_packs *packs;
     hone_shelves *shelves;
     const hone_instance **instance; /* one a node, or NULL: made at bind */
+    const hone_program *identity; /* what copies are, */
+    _Atomic(const hone_instance *) *copies; /* by dtype and rank, or NULL: not made yet */
     hone_host_fn **host;       /* one a node: HOST and CONTROL ops */
     hone_compiled ***body;     /* one a node: its bodies, or NULL */
     bool *content_input;       /* one a graph input: its numbers may decide shapes */
