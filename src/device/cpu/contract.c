@@ -115,7 +115,7 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     while (last > 0 && w->extent[last] == 1) last--;
     if (last < 0) return false;
     if (knows(l, last) != knows(l + 1, last)) b = knows(l + 1, last) ? 1 : 0;
-    if (b < 0 || l[1 - b].n_bounded || first[b].tensor >= 0 || (first[1 - b].tensor >= 0 && first[1 - b].n_bounded)) return false;
+    if (b < 0 || first[b].tensor >= 0 || (first[1 - b].tensor >= 0 && first[1 - b].n_bounded)) return false;
     d->a = l[1 - b], d->b = l[b], d->a_first = first[1 - b], d->alpha = (float)alpha;
     if (w->over >= 0) d->over_a = d->a.at.k[w->over], d->over_b = d->b.at.k[w->over], d->over_out = c->tensor[st->tensor].stride[w->over];
     if (d->a_first.tensor >= 0) /* the same walk over another tensor */
@@ -133,7 +133,7 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     }
     for (int k = w->n_domain; k < w->n; k++) group_k[nk++] = k, d->k *= w->extent[k];
     if (d->m > (1 << 24) || d->n > (1 << 26) || d->k > (1 << 24) || d->batch > (1 << 22)) return false;
-    *depthwise = d->m == 1 && d->batch > 1 && d->b.n_bounded + d->n_n >= 1;
+    *depthwise = d->m == 1 && d->batch > 1 && d->b.n_bounded + d->n_n >= 1 && !d->a.n_bounded;
     hone_arena *a = s->arena;
     /* strides of the flattened domain, which the epilogue counts in */
     hone_affine flat = {0};
@@ -143,6 +143,12 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     d->at_k_b = hone_affine_table(a, w, group_k, nk, &d->b.at), d->at_batch_domain = hone_affine_table(a, w, group_b, nb, &flat);
     if (!d->at_m_a || !d->at_m_domain || !d->at_k_a || !d->at_k_b || !d->at_batch_domain) return false;
     if (!batches(a, w, group_b, nb, &d->a, &d->batch_a, &d->batch_at_a, &d->which_a, d->batch) || !batches(a, w, group_b, nb, &d->b, &d->batch_b, &d->batch_at_b, &d->which_b, d->batch)) return false;
+    for (int q = 0; q < d->a.n_bounded; q++) { /* a window with hardly any place to be: the columns are then the weights' */
+        for (int k = 0; k < nb; k++)
+            if (d->a.bounded[q].k[group_b[k]]) return false;
+        d->at_m_a_bounded[q] = hone_affine_table(a, w, group_m, nm, &d->a.bounded[q]), d->at_k_a_bounded[q] = hone_affine_table(a, w, group_k, nk, &d->a.bounded[q]);
+        if (!d->at_m_a_bounded[q] || !d->at_k_a_bounded[q]) return false;
+    }
     for (int q = 0; q < d->b.n_bounded; q++) {
         for (int k = 0; k < nb; k++)
             if (d->b.bounded[q].k[group_b[k]]) return false; /* a batch index inside a window: no convolution */
@@ -243,7 +249,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
         d->packed_b = prepack(c, d, false, &d->b);
         d->packed_a = d->packed_b && d->m < 2 * d->mr ? NULL : prepack(c, d, true, &d->a);
         bool walks = d->run_step == 1 || d->b.n_bounded; /* B's columns lie in a row: packing is copying */
-        if (work < 512 || (d->m < 4 && !d->packed_b && !walks) || (d->m == 1 && !d->packed_b && d->n < 64) || d->k < 2) return HONE_OK; /* packing would cost more than it saves */
+        if (work < 512 || (d->a.n_bounded && !d->packed_b) || (d->m < 4 && !d->packed_b && !walks) || (d->m == 1 && !d->packed_b && d->n < 64) || d->k < 2) return HONE_OK; /* packing would cost more than it saves */
         choose_blocks(d);
     }
     d->out = st->tensor;

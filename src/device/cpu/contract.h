@@ -18,6 +18,7 @@ typedef struct {
     int64_t batch_a, batch_b, *batch_at_a, *batch_at_b, *which_a, *which_b; /* an operand's own batches */
     /* N as rows × run: along a run B's address moves by run_step */
     int64_t rows, run, run_step, *at_row_b;
+    int64_t *at_m_a_bounded[MAX_BOUNDED], *at_k_a_bounded[MAX_BOUNDED]; /* A's window, where A has one */
     int64_t *at_k_bounded[MAX_BOUNDED], *at_row_bounded[MAX_BOUNDED], run_bounded[MAX_BOUNDED];
     const hone_gemm_f32 *kernel;
     int mr, nr;

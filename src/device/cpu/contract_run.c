@@ -10,6 +10,17 @@ void hone_contract_pack_a(const hone_contract *d, const float *a, int64_t m0, in
     const int64_t *at = d->at_k_a + k0;
     for (int r = 0; r < rows; r++) {
         const float *row = a + d->at_m_a[m0 + r];
+        if (d->a.n_bounded) {
+            for (int64_t p = 0; p < kc; p++) {
+                bool inside = true;
+                for (int q = 0; q < d->a.n_bounded; q++) {
+                    int64_t i = d->a.bounded[q].c + d->at_m_a_bounded[q][m0 + r] + d->at_k_a_bounded[q][k0 + p];
+                    inside &= i >= 0 && i < d->a.size[q];
+                }
+                panel[p * mr + r] = inside ? row[at[p]] : 0;
+            }
+            continue;
+        }
         if (kc > 1 && at[1] - at[0] == 1 && at[kc - 1] - at[0] == kc - 1) {
             const float *dense = row + at[0];
             for (int64_t p = 0; p < kc; p++) panel[p * mr + r] = dense[p];
