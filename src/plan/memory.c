@@ -20,9 +20,8 @@ static void sort(life *all, life *other, int n) {
         memcpy(all, other, sizeof *all * (size_t)n);
     }
 }
-/* The lowest place where life k meets none of those in the list, which lies by rising address. */
-static int64_t lowest(const life *all, const int *list, int n, int k) {
-    int64_t at = 0;
+/* The lowest place, from `at` on, where life k meets none of those in the list, which lies by rising address. */
+static int64_t lowest(const life *all, const int *list, int n, int k, int64_t at) {
     for (int q = 0; q < n; q++) {
         const life *o = all + list[q];
         if (o->last < all[k].first || all[k].last < o->first) continue;
@@ -64,13 +63,17 @@ int64_t hone_memory_plan(hone_block *block, int n, int n_step, int64_t *lower, i
         if ((now += alive[k]) > *lower) *lower = now;
     sort(all, all + n, lives);
     for (int s = 0; s < spans; s++) from[s + 1] += from[s];
-    if (!(placed = hone_alloc(sizeof *placed * ((size_t)from[spans] + (size_t)lives)))) goto done; /* a list a span, then one of all */
+    if (!(placed = hone_alloc(sizeof *placed * ((size_t)from[spans] + 1)))) goto done; /* a list a span */
     need = 0;
     for (int k = 0; k < lives; k++) {
-        int s = all[k].first / SPAN, end = all[k].last / SPAN, list = s == end ? s : spans;
-        all[k].at = lowest(all, placed + from[list], count[list], k);
+        int first = all[k].first / SPAN, end = all[k].last / SPAN;
+        for (int64_t before = -1; before != all[k].at;) { /* up, until it is free in every span */
+            before = all[k].at;
+            for (int s = first; s <= end; s++) all[k].at = lowest(all, placed + from[s], count[s], k, all[k].at);
+            if (first == end) break;
+        }
         if (all[k].at + all[k].bytes > need) need = all[k].at + all[k].bytes;
-        for (insert(all, placed + from[spans], count + spans, k); s <= end; s++) insert(all, placed + from[s], count + s, k);
+        for (int s = first; s <= end; s++) insert(all, placed + from[s], count + s, k);
     }
     for (int k = 0; k < lives; k++) block[all[k].block].at = all[k].at;
     for (int k = 0; k < n; k++) block[k].at = block[of[k]].at;
