@@ -124,9 +124,8 @@ hone_number hone_vector_at(const hone_vector *all, int v, const hone_call *c, in
 }
 
 /* ---- slots -------------------------------------------------------------------------------------------------------------------------- */
-/* The actual axis of a slot; -1 missing, -2 not known yet. `rank`: how many actual dims there are. */
-static int slot_axis(const hone_solver *s, const hone_call *c, const hone_slot *slot, int rank) {
-    if (slot->at < 0) return slot->axis;
+/* The actual axis of a slot that a vector names; -1 missing, -2 not known yet. `rank`: how many actual dims there are. */
+static int named_axis(const hone_solver *s, const hone_call *c, const hone_slot *slot, int rank) {
     int64_t n = hone_vector_length(s->vector, slot->at, c);
     if (n < 0) return -2;
     if (n == 0 && s->vector[slot->at].kind == VEC_ATTR && !s->vector[slot->at].attr && s->vector[slot->at].flag) return slot->nth >= 0 ? rank - 1 - slot->nth : -2;
@@ -143,7 +142,10 @@ static int slot_axis(const hone_solver *s, const hone_call *c, const hone_slot *
     }
     return -2;
 }
-static hone_dim slot_dim(const hone_solver *s, const hone_call *c, int operand, int slot) {
+static inline int slot_axis(const hone_solver *s, const hone_call *c, const hone_slot *slot, int rank) {
+    return slot->at < 0 ? slot->axis : named_axis(s, c, slot, rank);
+}
+static inline hone_dim slot_dim(const hone_solver *s, const hone_call *c, int operand, int slot) {
     const hone_arg *a = c->arg + operand;
     int axis = slot_axis(s, c, s->slots[operand].slot + slot, a->rank);
     if (axis == -1) return 1;
