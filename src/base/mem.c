@@ -50,11 +50,13 @@ void *hone_alloc(size_t bytes) { return get(bytes, true); }
 void *hone_alloc_raw(size_t bytes) { return get(bytes, false); }
 
 void *hone_realloc(void *p, size_t old_bytes, size_t bytes) {
-    void *q = hone_alloc(bytes);
-    if (q && p) {
-        memcpy(q, p, old_bytes < bytes ? old_bytes : bytes);
-        hone_free(p);
-    }
+    bool lazy = bytes >= LAZY;
+    size_t keep = !p ? 0 : old_bytes < bytes ? old_bytes : bytes;
+    char *q = get(bytes, lazy);
+    if (!q) return NULL;
+    if (keep) memcpy(q, p, keep);
+    if (!lazy) memset(q + keep, 0, bytes - keep);
+    hone_free(p);
     return q;
 }
 
