@@ -133,6 +133,24 @@ static void recurrent(void **state) {
         check(text, 20);
     }
 }
+static void one_place(void **state) { /* a window that fits once */
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        int c = draw(1, 30), m = draw(2, 60), k = draw(1, 5), pad = draw(0, 2);
+        snprintf(text, sizeof text, "graph g (x: f32[%d, %d, %d]) -> y { w: f32[%d, %d, %d] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); v = Conv(x, w, b) {pads: [%d, %d], strides: [%d]}; y = Relu(v); }", draw(1, 2), c, k, m, c, k, m, pad, pad, 2 * pad + 1);
+        check(text, c * k);
+    }
+}
+static void quantized(void **state) { /* narrowed at the end of the sum, and read back at once */
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        int c = draw(2, 9), m = draw(1, 30), h = draw(3, 12), w = draw(3, 40), depthwise = draw(0, 1);
+        bool byte = draw(0, 1);
+        snprintf(text, sizeof text, "graph g (x: f32[1, %d, %d, %d]) -> y { w: f32[%d, %d, 3, 3] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); s: f32[] = {0.12371}; z: %s[] = {%d}; v = Conv(x, w, b) {group: %d, pads: [1, 1, 1, 1]}; r = Relu(v); q = QuantizeLinear(r, s, z); y = DequantizeLinear(q, s, z); }", c, h, w, depthwise ? c : m,
+                 depthwise ? 1 : c, depthwise ? c : m, byte ? "u8" : "i8", byte ? 121 : -3, depthwise ? c : 1);
+        check(text, 10);
+    }
+}
 static void residual(void **state) { /* the result may lie on the residual, but not where that is also what is convolved */
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
@@ -142,6 +160,6 @@ static void residual(void **state) { /* the result may lie on the residual, but 
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul), cmocka_unit_test(transposed), cmocka_unit_test(conv), cmocka_unit_test(depthwise), cmocka_unit_test(transposed_conv), cmocka_unit_test(recurrent), cmocka_unit_test(residual)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul), cmocka_unit_test(transposed), cmocka_unit_test(conv), cmocka_unit_test(depthwise), cmocka_unit_test(transposed_conv), cmocka_unit_test(recurrent), cmocka_unit_test(residual), cmocka_unit_test(one_place), cmocka_unit_test(quantized)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,8 @@
    epilogue: what most often follows a sum, in one pass over a finished row: bias, residual, clamp, and narrowing to 8 bits.
 
         v = acc[i] + bias;  v = v + residual[i] (if given);  v = min(max(v, lo), hi)
-        f32: out[i] = v          u8, i8: out[i] = saturate(round half even(v / scale) + zero)
+        f32: out[i] = v          u8, i8: out[i] = q = clamp(round half even(v / scale) + zero, low, high)
+        back: out[i] = (q - back_zero) * back_scale, in f32: quantized and read back at once
 
    The same operations in the same order as the program's own, so the same bits. Nothing to add: bias is -0.0; no clamp: lo -inf, hi +inf. NaN stays
    NaN in f32 and becomes 0 in 8 bits. */
@@ -10,9 +11,9 @@
 #define HONE_KERNELS_EPILOGUE_H
 #include <stdint.h>
 
-typedef struct { float bias, lo, hi, scale, zero; } hone_epilogue_row;
+typedef struct { float bias, lo, hi, scale, zero, low, high, back_zero, back_scale; } hone_epilogue_row;
 typedef void hone_epilogue_fn(const hone_epilogue_row *, const float *acc, const float *residual, void *out, int64_t n);
-typedef struct { const char *name; uint32_t cpu; hone_epilogue_fn *f32, *u8, *i8; } hone_epilogue;
+typedef struct { const char *name; uint32_t cpu; hone_epilogue_fn *f32, *u8, *i8, *back; } hone_epilogue;
 extern const hone_epilogue hone_epilogue_list[]; /* slowest first; ends with a NULL name */
 const hone_epilogue *hone_epilogue_best(void);
 #endif

@@ -18,6 +18,11 @@ static const hone_slots *out_slots(const hone_instance *in, int *tensor) { /* of
         if (s->slot[k].at >= 0 || s->slot[k].axis != k || s->slot[k].free_dim) return NULL;
     return s;
 }
+/* A saturating store that can be said as a clamp and a cast, so that what follows may read it from a register. */
+static bool clamps(const hone_instance *in, const hone_stage *s) {
+    const hone_dtype_row *d = hone_dtypes + in->tensor[s->tensor].dtype;
+    return (d->kind == HONE_KIND_INT || d->kind == HONE_KIND_UINT) && d->bytes <= 2 && d->ctype == HONE_I32 && in->x[s->value].type == HONE_F32 && !s->reduce;
+}
 bool hone_fuse_can_begin(const hone_instance *in) {
     int t;
     if (!out_slots(in, &t) || !in->n_stage) return false;
@@ -26,7 +31,7 @@ bool hone_fuse_can_begin(const hone_instance *in) {
         if (in->stage[k].tensor == t) return false;
     for (int x = 0; x < in->n_x; x++)
         if (in->x[x].kind == HONE_X_LOAD && in->x[x].a == t) return false;
-    return s->tensor == t && s->identity && !s->how && s->over < 0 && !s->saturate && s->pick < 0 && in->tensor[t].dtype != HONE_DTYPE_STRING;
+    return s->tensor == t && s->identity && !s->how && s->over < 0 && (!s->saturate || clamps(in, s)) && s->pick < 0 && in->tensor[t].dtype != HONE_DTYPE_STRING;
 }
 static bool maps(const hone_instance *in, int *out) { /* one stage, element by element, dims as they are */
     const hone_slots *s = out_slots(in, out);
@@ -52,7 +57,7 @@ bool hone_fuse_can_follow(const hone_instance *in, int operand) {
     }
     return read;
 }
-bool hone_fuse_must_end(const hone_instance *in) { return in->n_stage && in->stage[in->n_stage - 1].saturate; }
+bool hone_fuse_must_end(const hone_instance *in) { return in->n_stage && in->stage[in->n_stage - 1].saturate && !clamps(in, in->stage + in->n_stage - 1); }
 
 typedef struct {
     hone_arena *arena;
@@ -126,8 +131,15 @@ static int add_tensor(fuser *f, int p, int t, hone_role role) {
     return f->tensor.n - 1;
 }
 /* A value as it would come back from storage of `dtype`. */
-static int32_t rounded(fuser *f, int32_t x, hone_dtype dtype) {
+static int32_t rounded(fuser *f, int32_t x, hone_dtype dtype, bool saturate) {
     hone_ctype to = hone_dtypes[dtype].ctype, have = (hone_ctype)f->x.at[x].type;
+    if (saturate) {
+        hone_scalar lo = {.u64 = 0}, hi = {.u64 = 0};
+        lo.f32 = (float)hone_dtypes[dtype].lowest, hi.f32 = (float)hone_dtypes[dtype].highest;
+        x = push_x(f, (hone_x){.kind = HONE_X_FN, .type = HONE_F32, .fn = HONE_FN_max, .a = x, .b = push_x(f, (hone_x){.kind = HONE_X_CONST, .type = HONE_F32, .k = lo}), .c = -1});
+        x = push_x(f, (hone_x){.kind = HONE_X_FN, .type = HONE_F32, .fn = HONE_FN_min, .a = x, .b = push_x(f, (hone_x){.kind = HONE_X_CONST, .type = HONE_F32, .k = hi}), .c = -1});
+        return push_x(f, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)to, .a = x, .b = -1, .c = -1});
+    }
     if (have != to) x = push_x(f, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)to, .a = x, .b = -1, .c = -1});
     if (hone_dtypes[dtype].bytes == hone_ctype_bytes[to]) return x;
     return push_x(f, (hone_x){.kind = HONE_X_ROUND, .type = (uint8_t)to, .fn = (uint16_t)dtype, .a = x, .b = -1, .c = -1});
@@ -174,7 +186,7 @@ static void first_part(fuser *f, hone_arena *scratch) {
             if (!hone_push(&f->list, ix[k])) f->failed = true;
         value = push_x(f, load);
     }
-    f->value[0] = rounded(f, value, in->tensor[out].dtype);
+    f->value[0] = rounded(f, value, in->tensor[out].dtype, last->saturate);
     f->rank = slots->n;
     for (int k = 0; k < slots->n; k++) {
         const hone_slot *s = slots->slot + k;
@@ -217,7 +229,7 @@ hone_status hone_fuse(hone_arena *a, const hone_fuse_part *part, int n, hone_fus
         if (p == n - 1) target = add_tensor(&f, p, o, HONE_ROLE_OUT);
         int32_t v = copy(&f, p, in->stage[0].value, map, tensor);
         if (f.failed) break;
-        f.value[p] = p == n - 1 ? v : rounded(&f, v, in->tensor[o].dtype);
+        f.value[p] = p == n - 1 ? v : rounded(&f, v, in->tensor[o].dtype, in->stage[0].saturate);
     }
     if (!f.failed) { /* the one store */
         const hone_instance *head = part[0].instance, *tail = part[n - 1].instance;

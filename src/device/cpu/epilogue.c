@@ -70,11 +70,31 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
     if (!r || (to != HONE_DTYPE_F32 && !(s->saturate && (to == HONE_DTYPE_U8 || to == HONE_DTYPE_I8)))) return NULL;
     r->kernel = hone_epilogue_best();
     r->run = to == HONE_DTYPE_F32 ? r->kernel->f32 : to == HONE_DTYPE_U8 ? r->kernel->u8 : r->kernel->i8;
-    r->bias = r->residual = r->scale = none, r->zero = none, r->lo = r->hi = none;
+    r->bias = r->residual = r->scale = r->zero = r->lo = r->hi = r->back_zero = r->back_scale = none;
     r->lo.k = -INFINITY, r->hi.k = INFINITY, r->scale.k = 1;
     int32_t x = s->value;
     if (at(&m, x)->type != HONE_F32) return NULL;
-    if (to != HONE_DTYPE_F32) { /* round(v / scale) [+ zero] */
+    bool narrows = to != HONE_DTYPE_F32;
+    r->low = (float)hone_dtypes[to].lowest, r->high = (float)hone_dtypes[to].highest;
+    if (!narrows && is_fn(&m, x, HONE_FN_mul)) { /* quantized, and read back at once: f32(i32(clamp(…)) - zero) * scale */
+        const hone_x *e = at(&m, x), *f = at(&m, e->a);
+        hone_row_number scale, zero = none;
+        zero.k = 0;
+        int32_t q = -1;
+        if (f->kind == HONE_X_CAST && f->type == HONE_F32 && row_number(&m, e->b, &scale)) q = f->a;
+        if (q >= 0 && is_fn(&m, q, HONE_FN_sub)) {
+            if (!load_at(&m, at(&m, q)->b, false, &zero) || (zero.dtype != HONE_DTYPE_U8 && zero.dtype != HONE_DTYPE_I8)) return NULL;
+            q = at(&m, q)->a;
+        }
+        if (q >= 0 && at(&m, q)->kind == HONE_X_CAST && at(&m, q)->type == HONE_I32 && is_fn(&m, at(&m, q)->a, HONE_FN_min)) {
+            const hone_x *high = at(&m, at(&m, q)->a), *low = at(&m, high->a);
+            if (!is_fn(&m, high->a, HONE_FN_max) || at(&m, high->b)->kind != HONE_X_CONST || at(&m, low->b)->kind != HONE_X_CONST) return NULL;
+            r->low = at(&m, low->b)->k.f32, r->high = at(&m, high->b)->k.f32, r->back_scale = scale, r->back_zero = zero;
+            narrows = true, x = low->a, r->run = r->kernel->back;
+            if (r->low < -1e5f || r->high > 1e5f) return NULL;
+        }
+    }
+    if (narrows) { /* round(v / scale) [+ zero] */
         if (is_fn(&m, x, HONE_FN_add)) {
             if (!row_number(&m, at(&m, x)->b, &r->zero)) return NULL;
             x = at(&m, x)->a;
@@ -145,7 +165,7 @@ static float number_at(const hone_row_number *r, void *const *at, int64_t batch,
     return r->dtype == HONE_DTYPE_U8 ? (float)((const uint8_t *)at[r->tensor])[k] : (float)((const int8_t *)at[r->tensor])[k];
 }
 void hone_epilogue_run(const hone_simple *s, void *const *at, int64_t batch, int64_t m, int64_t n0, int64_t n, const float *acc) {
-    hone_epilogue_row row = {number_at(&s->bias, at, batch, m), number_at(&s->lo, at, batch, m), number_at(&s->hi, at, batch, m), number_at(&s->scale, at, batch, m), number_at(&s->zero, at, batch, m)};
+    hone_epilogue_row row = {number_at(&s->bias, at, batch, m), number_at(&s->lo, at, batch, m), number_at(&s->hi, at, batch, m), number_at(&s->scale, at, batch, m), number_at(&s->zero, at, batch, m), s->low, s->high, number_at(&s->back_zero, at, batch, m), number_at(&s->back_scale, at, batch, m)};
     const float *residual = NULL;
     if (s->residual.tensor >= 0) residual = (const float *)at[s->residual.tensor] + s->residual.c + s->residual.at_batch[batch] + s->residual.at_m[m] + n0;
     int64_t to = s->out.c + s->out.at_batch[batch] + s->out.at_m[m] + n0;

@@ -14,7 +14,8 @@ typedef struct { /* one number a row (of M, in a batch): a constant, or loaded *
 typedef struct {
     const hone_epilogue *kernel;
     hone_epilogue_fn *run;
-    hone_row_number bias, lo, hi, scale, zero;
+    hone_row_number bias, lo, hi, scale, zero, back_zero, back_scale;
+    float low, high; /* of the 8-bit type */
     hone_row_number residual; /* tensor -1: none; else where its row begins */
     hone_row_number out;
 } hone_simple;
