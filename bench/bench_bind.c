@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bench_bind: what binding a model to shapes costs, a step. Usage: bench_bind MODEL [NAME=2x3x4 …]; free dims are 1 where not given. */
+   bench_bind: what binding a model to shapes costs, a step. Usage: bench_bind MODEL [--vary] [NAME=2x3x4 …]; free dims are 1 where not given. With --vary
+   they are another number each time, so that nothing bound before can be used again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ int main(int argc, char **argv) {
     hone_graph *g;
     hone_compiled *c;
     if (argc < 2 || hone_library_builtin(&lib) || hone_onnx_load(argv[1], lib, &g) || hone_compile(g, &c)) {
-        fprintf(stderr, "%s\n", argc < 2 ? "usage: bench_bind MODEL [NAME=2x3x4 …]" : hone_error());
+        fprintf(stderr, "%s\n", argc < 2 ? "usage: bench_bind MODEL [--vary] [NAME=2x3x4 …]" : hone_error());
         return 1;
     }
     g = c->graph;
@@ -35,8 +36,12 @@ int main(int argc, char **argv) {
     enum { ROUNDS = 51 };
     uint64_t ns[ROUNDS];
     int steps = 0;
+    bool vary = argc > 2 && !strcmp(argv[2], "--vary");
     for (int r = 0; r < ROUNDS; r++) {
         hone_plan *p;
+        for (int k = 0; vary && k < g->in.n; k++)
+            for (int d = 0; d < in[k].rank; d++)
+                if (!hone_dim_is_number(g->var.at[g->in.at[k]].dim[d])) in[k].dim[d] = 1 + r;
         uint64_t t = hone_clock_ns();
         if (hone_bind(c, in, NULL, NULL, false, &p)) { fprintf(stderr, "%s\n", hone_error()); return 1; }
         ns[r] = hone_clock_ns() - t, steps = p->n_step;
