@@ -157,6 +157,7 @@ static bool decided(builder *b, const hone_tree *t, double *v) { /* false: depen
     volatile bool known = false;
     if (!setjmp(b->fail)) known = hone_build_const(b, hone_build_expr(b, t, NULL, -1), v);
     memcpy(&b->fail, &save, sizeof save);
+    if (b->status == HONE_NO_MEMORY) hone_build_memory(b); /* not to be got over: what it interrupted may be half done */
     b->not_yet = false, b->status = HONE_OK, b->depth = depth;
     return known;
 }
