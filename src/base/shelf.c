@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
-   shelf: what was made of numbers alone and never changes, kept by those numbers, so that plans of one model share it: layers of equal shape within a plan,
-   and whatever a change of a few dims leaves as it was.
+   shelf: see shelf.h. */
+#include "base/shelf.h"
 
-   A shelf is counted: the model holds the current one, each plan the one it was made with. A full one is replaced, and goes with its last plan. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "device/step.h"
-
 enum { SLOTS = 1024, FULL = 8 << 20 /* bytes */ };
 typedef struct kept kept;
-struct kept { uint64_t hash; const int64_t *key; int n; const void *thing; kept *next; };
+struct kept { uint64_t hash; hone_shelf_make *make; const int64_t *key; int n; const void *thing; kept *next; };
 struct hone_shelf {
     atomic_int holders;
     pthread_mutex_t lock;
@@ -57,17 +54,17 @@ hone_shelf *hone_shelves_hold(hone_shelves *all) {
     pthread_mutex_unlock(&all->lock);
     return s;
 }
-hone_status hone_shelf_get(hone_shelf *s, const int64_t *key, int n, hone_status (*make)(hone_arena *, const void *, const void **), const void *arg, const void **out) {
+hone_status hone_shelf_get(hone_shelf *s, const int64_t *key, int n, hone_shelf_make *make, const void *arg, const void **out) {
     uint64_t h = (uint64_t)n;
     for (int k = 0; k < n; k++) h = (h ^ (uint64_t)key[k]) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
     pthread_mutex_lock(&s->lock);
     kept **slot = s->slot + h % SLOTS, *q = *slot;
-    while (q && (q->hash != h || q->n != n || memcmp(q->key, key, sizeof *key * (size_t)n))) q = q->next;
+    while (q && (q->hash != h || q->make != make || q->n != n || memcmp(q->key, key, sizeof *key * (size_t)n))) q = q->next;
     hone_status status = HONE_OK;
     if (q) *out = q->thing;
     else if (!(status = make(s->arena, arg, out))) {
         const int64_t *copy = hone_arena_copy(s->arena, key, sizeof *key * (size_t)n);
-        if ((q = copy ? HONE_NEW(s->arena, kept) : NULL)) *q = (kept){h, copy, n, *out, *slot}, *slot = q; /* without memory it is not found again, no more */
+        if ((q = copy ? HONE_NEW(s->arena, kept) : NULL)) *q = (kept){h, make, copy, n, *out, *slot}, *slot = q; /* without memory it is not found again, no more */
     }
     pthread_mutex_unlock(&s->lock);
     return status;

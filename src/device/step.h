@@ -5,6 +5,7 @@
    bit. A host step runs on the calling thread between barriers. Every operand is a ref: a base, set each run, and an offset in bytes. */
 #ifndef HONE_DEVICE_STEP_H
 #define HONE_DEVICE_STEP_H
+#include "base/shelf.h"
 #include "host/host.h"
 #include "loops/instance.h"
 
@@ -59,7 +60,7 @@ typedef struct {
     hone_bound *tensor;
     const bool *constant;   /* n_tensor, or NULL */
     struct hone_packs *packs; /* where packed constants are kept */
-    struct hone_shelf *shelf; /* where what is made of numbers alone is kept; NULL: in the plan */
+    hone_shelf *shelf;      /* where what is made of numbers alone is kept; NULL: in the plan */
     int32_t node;
     const hone_node *of;
     bool interpret;         /* by the definition only */
@@ -74,14 +75,4 @@ void hone_packs_destroy(hone_packs *);
 /* The packed form, made by `fill(arg, dst)` the first time. key: n numbers that say all about the packing. NULL: no memory. */
 const void *hone_packs_get(hone_packs *, const void *source, const int64_t *key, int n, size_t bytes, void (*fill)(void *arg, void *dst), void *arg);
 size_t hone_packs_bytes(const hone_packs *);
-
-/* What was made of numbers alone, shared by plans (shelf.c). Thread-safe. */
-typedef struct hone_shelves hone_shelves; /* one a compiled model */
-typedef struct hone_shelf hone_shelf;     /* counted; a plan holds the one it was made with */
-hone_shelves *hone_shelves_create(void);
-void hone_shelves_destroy(hone_shelves *);
-hone_shelf *hone_shelves_hold(hone_shelves *);
-void hone_shelf_drop(hone_shelf *); /* NULL is fine */
-/* The thing of this key, made by `make(arena, arg, out)` the first time; what could not be made is not kept. It lives as long as the shelf. */
-hone_status hone_shelf_get(hone_shelf *, const int64_t *key, int n, hone_status (*make)(hone_arena *, const void *arg, const void **out), const void *arg, const void **out) HONE_CHECKED;
 #endif

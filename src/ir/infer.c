@@ -332,6 +332,42 @@ static void fold(const hone_inferring *w, const hone_node *n, const hone_fact *c
         if (!any) f->contents = flat, f->n_content = (int)count;
     }
 }
+/* Parameters and shapes of outputs; at bind they are kept by what they follow from: dims and contents of the inputs. */
+typedef struct { int rank; hone_dim dim[HONE_MAX_RANK]; } shape;
+typedef struct { hone_param *param; shape *out; } solved;
+typedef struct { const hone_instance *instance; const hone_call *call; } question;
+static hone_status answer(hone_arena *a, const void *arg, const void **out) {
+    const question *q = arg;
+    const hone_program *p = q->call->program;
+    solved *v = HONE_NEW(a, solved);
+    if (!v || !(v->param = HONE_NEW_N(a, hone_param, q->instance->n_param + 1)) || !(v->out = HONE_NEW_N(a, shape, p->n_out))) return no_memory();
+    HONE_TRY(hone_instance_solve(q->instance, q->call, v->param));
+    for (int k = 0; k < p->n_out; k++)
+        if (q->call->arg[p->n_in + k].present && p->operand[p->n_in + k].shaped) hone_instance_out_shape(q->instance, q->call, v->param, k, &v->out[k].rank, v->out[k].dim);
+    *out = v;
+    return HONE_OK;
+}
+static hone_status solve(const hone_inferring *w, const hone_instance *i, const hone_call *c, const solved **out) {
+    int64_t key[256];
+    int n = 0, room = w->shelf ? (int)(sizeof key / sizeof *key) - 1 : -1;
+    key[n++] = (int64_t)(intptr_t)i;
+    for (int k = 0; k < c->program->n_in; k++) {
+        const hone_arg *a = c->arg + k;
+        if (!a->present) continue; /* so it is for the instance, too */
+        int rank = a->rank < 0 ? 0 : a->rank;
+        const void *numbers = a->content ? (const void *)a->content : a->content_f;
+        int64_t count = numbers ? a->n_content : 0;
+        if (n + rank + 3 > room || count > room - n - rank - 3) { room = -1; break; }
+        key[n++] = a->rank, key[n++] = a->n_content, key[n++] = numbers != NULL;
+        if (rank) memcpy(key + n, a->dim, sizeof *key * (size_t)rank), n += rank;
+        if (count > 0) memcpy(key + n, numbers, sizeof *key * (size_t)count), n += (int)count;
+    }
+    question q = {i, c};
+    const void *found = NULL;
+    HONE_TRY(room < 0 ? answer(w->arena, &q, &found) : hone_shelf_get(w->shelf, key, n, answer, &q, &found));
+    *out = found;
+    return HONE_OK;
+}
 static void facts_of_kinds(const hone_node *n, const hone_fact *const *in, hone_fact *out) { /* sequences and optionals */
     const hone_program *p = n->program;
     for (int k = 0; k < n->n_out; k++) {
@@ -369,24 +405,20 @@ hone_status hone_node_infer(const hone_inferring *w, const hone_node *n, const h
     const hone_instance *i = known;
     if (!i) HONE_TRY(hone_instances_get(w->instances, *call, &i));
     if (!i) return HONE_OK;
-    hone_param *v = HONE_NEW_N(w->arena, hone_param, i->n_param + 1);
-    if (!v) return no_memory();
-    HONE_TRY(hone_instance_solve(i, *call, v));
+    const solved *v;
+    HONE_TRY(solve(w, i, *call, &v));
     for (int k = 0; k < n->n_out && k < p->n_out; k++) {
-        int rank = -1;
-        hone_dim dim[HONE_MAX_RANK];
         if (n->out[k] < 0 || !p->operand[p->n_in + k].shaped) continue;
-        hone_instance_out_shape(i, *call, v, k, &rank, dim);
-        out[k].rank = (int8_t)rank;
-        for (int d = 0; d < rank; d++) {
-            out[k].dim[d] = dim[d];
-            if (hone_dim_is_number(dim[d]) && dim[d] < 0) return hone_fail(HONE_BAD_INPUT, "output %d would have dim %d of %lld", k, d, (long long)dim[d]);
+        out[k].rank = (int8_t)v->out[k].rank;
+        for (int d = 0; d < v->out[k].rank; d++) {
+            hone_dim dim = out[k].dim[d] = v->out[k].dim[d];
+            if (hone_dim_is_number(dim) && dim < 0) return hone_fail(HONE_BAD_INPUT, "output %d would have dim %d of %lld", k, d, (long long)dim);
         }
     }
     bool fresh = p->runs != HONE_RUNS_HOST;
     for (int k = 0; k < n->n_out; k++) fresh &= n->out[k] < 0 || small_ints(out + k);
-    if (fresh) fold(w, n, in, i, *call, v, out);
-    *instance = i, *param = v;
+    if (fresh) fold(w, n, in, i, *call, v->param, out);
+    *instance = i, *param = v->param;
     return HONE_OK;
 }
 
@@ -490,7 +522,7 @@ static hone_status infer_graph(hone_graph *g, const hone_inferring *w, int depth
 hone_status hone_graph_infer(hone_graph *g) {
     hone_instances *all = hone_instances_create();
     if (!all) return no_memory();
-    hone_inferring w = {g->arena, g->dims, all};
+    hone_inferring w = {g->arena, g->dims, all, NULL};
     hone_status s = infer_graph(g, &w, 0);
     hone_instances_destroy(all);
     return s;

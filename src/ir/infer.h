@@ -2,6 +2,7 @@
    infer: what is known of a node's results from what is known of its operands. One node at a time, so that compile (on symbols) and bind (in numbers) share it. */
 #ifndef HONE_IR_INFER_H
 #define HONE_IR_INFER_H
+#include "base/shelf.h"
 #include "ir/graph.h"
 #include "loops/instance.h"
 
@@ -28,7 +29,7 @@ hone_status hone_instances_get(hone_instances *, const hone_call *, const hone_i
 hone_arena *hone_instances_lock(hone_instances *); /* the arena they live in, locked: for whoever makes one in another way (fusion) */
 void hone_instances_unlock(hone_instances *);
 
-typedef struct { hone_arena *arena; /* of calls and contents */ hone_dims *dims; /* NULL at bind */ hone_instances *instances; } hone_inferring;
+typedef struct { hone_arena *arena; /* of calls and contents */ hone_dims *dims; /* NULL at bind */ hone_instances *instances; hone_shelf *shelf; /* where what was solved is kept, or NULL */ } hone_inferring;
 
 /* The call of a node: attributes, and its operands' facts in the row's order. Lives in the arena. NULL out facts: all wanted ones of the node. */
 hone_status hone_node_call(const hone_inferring *, const hone_node *, const hone_fact *const *in, hone_call **out) HONE_CHECKED;

@@ -47,7 +47,7 @@ static void count_flops(const counting *c, const hone_node *n, hone_counts *out)
         facts[k] = hone_fact_unknown, in[k] = facts + k;
         if (n->in[k] >= 0) ok = fact_of(c, a, c->graph->var.at + n->in[k], facts + k);
     }
-    hone_inferring w = {a, c->graph->dims, c->instances};
+    hone_inferring w = {a, c->graph->dims, c->instances, NULL};
     const hone_instance *i = NULL;
     hone_call *call;
     hone_param *param;

@@ -235,7 +235,7 @@ bool hone_evaluate(hone_evaluating *e, const hone_graph *g, const hone_node *n, 
         facts[k] = hone_fact_of_value(w.in[k]);
     }
     w.want = facts + n->n_in;
-    hone_inferring inferring = {e->arena, NULL, e->instances};
+    hone_inferring inferring = {e->arena, NULL, e->instances, NULL};
     bool ok = hone_node_infer(&inferring, n, w.fact, NULL, w.want, &w.instance, &w.call, &w.param) == HONE_OK;
     for (int k = 0; k < n->n_out; k++) out[k] = NULL;
     ok = ok && run(&w);

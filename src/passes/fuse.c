@@ -38,7 +38,7 @@ static hone_status find_instances(fusing *f) {
         int outs = 0;
         for (int q = 0; q < n->n_out; q++) outs += n->out[q] >= 0;
         if (!plain || outs != 1 || n->out[0] < 0) continue;
-        hone_inferring w = {f->scratch, g->dims, f->p->instances};
+        hone_inferring w = {f->scratch, g->dims, f->p->instances, NULL};
         hone_call *call;
         hone_param *param;
         HONE_TRY(hone_node_infer(&w, n, in, NULL, facts + n->n_in, &f->instance[k], &call, &param));

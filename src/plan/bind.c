@@ -238,7 +238,7 @@ static hone_status bind_fused(binder *b, level *l, int k, const hone_node *f, bo
         }
         const hone_instance *i;
         hone_param *mine;
-        hone_inferring w = {b->scratch, NULL, l->c->instances};
+        hone_inferring w = {b->scratch, NULL, l->c->instances, b->shelf};
         hone_status s = hone_node_infer(&w, n, in, u->part[q], &out, &i, &call[q], &mine);
         if (s) return hone_fail_at(s, "%s '%s': ", n->program->name, n->name);
         if (i != u->part[q] || !hone_fact_shaped(&out) || hone_fact_numbers(&out)) return HONE_OK;
@@ -400,7 +400,7 @@ static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, con
     const hone_instance *instance = NULL;
     hone_call *call = NULL;
     hone_param *param = NULL;
-    hone_inferring w = {b->scratch, NULL, l->c->instances};
+    hone_inferring w = {b->scratch, NULL, l->c->instances, b->shelf};
     bool host = p->runs == HONE_RUNS_HOST || p->runs == HONE_RUNS_CONTROL;
     if (!host && !ready) {
         if (!tensors && !strcmp(p->name, "Identity")) { l->var[n->out[0]] = l->var[n->in[0]]; return HONE_OK; }

@@ -54,7 +54,7 @@ static hone_status find_instances(hone_compiled *c) {
             facts[q] = n->in[q] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[q]);
             in[q] = facts + q, ready &= n->in[q] < 0 || (facts[q].rank >= 0 && facts[q].dtype);
         }
-        hone_inferring w = {scratch, g->dims, c->instances};
+        hone_inferring w = {scratch, g->dims, c->instances, NULL};
         hone_call *call;
         hone_param *param;
         if (ready) s = hone_node_infer(&w, n, in, NULL, facts + n->n_in, &c->instance[k], &call, &param);

@@ -152,7 +152,7 @@ hone_status hone_model_explain(const hone_model *m, const char *node, int c, cha
     const hone_instance *i = n->fused ? n->fused->instance : NULL;
     if (!s && !i) {
         for (int k = 0; k < n->n_in; k++) facts[k] = n->in[k] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[k]), in[k] = facts + k;
-        hone_inferring w = {a, g->dims, m->compiled->instances};
+        hone_inferring w = {a, g->dims, m->compiled->instances, NULL};
         hone_call *call;
         hone_param *p;
         s = hone_node_infer(&w, n, in, NULL, facts + n->n_in, &i, &call, &p);
