@@ -34,33 +34,12 @@ static void fill_panels(void *arg, void *dst) {
     if (d->packing_a) {
         int64_t panels = (d->m + d->mr - 1) / d->mr;
         for (int64_t b = 0; b < d->batch_a; b++)
-            for (int64_t p = 0; p < panels; p++) hone_contract_pack_a(d, d->source + d->batch_at_a[b], p * d->mr, 0, d->k, (float *)dst + (b * panels + p) * d->mr * d->k);
+            for (int64_t p = 0; p < panels; p++) hone_contract_pack_a(d, d->source + hone_contract_own(d, b, true), p * d->mr, 0, d->k, (float *)dst + (b * panels + p) * d->mr * d->k);
     } else {
         int64_t panels = (d->n + d->nr - 1) / d->nr;
         for (int64_t b = 0; b < d->batch_b; b++)
-            for (int64_t p = 0; p < panels; p++) hone_contract_pack_b(d, d->source + d->batch_at_b[b], p * d->nr, d->nr, 0, d->k, d->k, (float *)dst + (b * panels + p) * d->nr * d->k, NULL);
+            for (int64_t p = 0; p < panels; p++) hone_contract_pack_b(d, d->source + hone_contract_own(d, b, false), p * d->nr, d->nr, 0, d->k, d->k, (float *)dst + (b * panels + p) * d->nr * d->k, NULL);
     }
-}
-/* Distinct batches of one operand: those over the batch slots it knows. */
-static bool batches(hone_arena *a, const hone_slots_of *s, const int *slot, int n, const hone_affine_load *l, int64_t *count, int64_t **at, int64_t **which, int64_t total) {
-    int mine[MAX_SLOTS], m = 0;
-    for (int k = 0; k < n; k++)
-        if (knows(l, slot[k])) mine[m++] = slot[k];
-    *count = 1;
-    for (int k = 0; k < m; k++) *count *= s->extent[mine[k]];
-    *at = hone_affine_table(a, s, mine, m, &l->at);
-    *which = HONE_NEW_N(a, int64_t, total + 1);
-    if (!*at || !*which) return false;
-    for (int64_t b = 0; b < total; b++) { /* number of the operand's own batch */
-        int64_t rest = b, number = 0, scale = 1;
-        for (int k = n - 1; k >= 0; k--) {
-            int64_t i = rest % s->extent[slot[k]];
-            rest /= s->extent[slot[k]];
-            if (knows(l, slot[k])) number += i * scale, scale *= s->extent[slot[k]];
-        }
-        (*which)[b] = number;
-    }
-    return true;
 }
 /* The constant operand in panels, kept with the model. */
 static const float *prepack(const hone_cpu_call *c, hone_contract *d, bool a, const hone_affine_load *l) {
@@ -140,9 +119,15 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     int64_t step = 1;
     for (int k = w->n_domain - 1; k >= 0; k--) flat.k[k] = step, step *= w->extent[k];
     d->at_m_a = hone_affine_table(a, w, group_m, nm, &d->a.at), d->at_m_domain = hone_affine_table(a, w, group_m, nm, &flat), d->at_k_a = hone_affine_table(a, w, group_k, nk, &d->a.at);
-    d->at_k_b = hone_affine_table(a, w, group_k, nk, &d->b.at), d->at_batch_domain = hone_affine_table(a, w, group_b, nb, &flat);
-    if (!d->at_m_a || !d->at_m_domain || !d->at_k_a || !d->at_k_b || !d->at_batch_domain) return false;
-    if (!batches(a, w, group_b, nb, &d->a, &d->batch_a, &d->batch_at_a, &d->which_a, d->batch) || !batches(a, w, group_b, nb, &d->b, &d->batch_b, &d->batch_at_b, &d->which_b, d->batch)) return false;
+    d->at_k_b = hone_affine_table(a, w, group_k, nk, &d->b.at);
+    if (!d->at_m_a || !d->at_m_domain || !d->at_k_a || !d->at_k_b) return false;
+    d->n_batch = nb, d->batch_a = d->batch_b = 1;
+    for (int k = nb - 1; k >= 0; k--) {
+        int q = group_b[k];
+        d->batch_extent[k] = w->extent[q], d->by[k].a = d->a.at.k[q], d->by[k].b = d->b.at.k[q], d->by[k].domain = flat.k[q];
+        if (knows(&d->a, q)) d->by[k].radix_a = d->batch_a, d->batch_a *= w->extent[q];
+        if (knows(&d->b, q)) d->by[k].radix_b = d->batch_b, d->batch_b *= w->extent[q];
+    }
     for (int q = 0; q < d->a.n_bounded; q++) { /* a window with hardly any place to be: the columns are then the weights' */
         for (int k = 0; k < nb; k++)
             if (d->a.bounded[q].k[group_b[k]]) return false;
@@ -208,8 +193,8 @@ static hone_status place_rows(hone_recipe_maker *s, const hone_cpu_call *c, int 
     for (int k = 0; k < d->slots.n_domain; k++) out.k[k] = c->tensor[st->tensor].stride[k];
     int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
     groups(d, group_m, &nm, group_b, &nb);
-    d->at_m_out = hone_affine_table(s->arena, &d->slots, group_m, nm, &out), d->at_batch_out = hone_affine_table(s->arena, &d->slots, group_b, nb, &out);
-    if (!d->at_m_out || !d->at_batch_out) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    for (int k = 0; k < nb; k++) d->by[k].out = out.k[group_b[k]];
+    if (!(d->at_m_out = hone_affine_table(s->arena, &d->slots, group_m, nm, &out))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     *fits = true;
     return HONE_OK;
 }

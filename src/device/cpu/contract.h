@@ -14,8 +14,11 @@ typedef struct {
     int64_t m, n, k, batch;
     int group_n[MAX_SLOTS], n_n;
     /* offsets in elements: a group's flattened position → where */
-    int64_t *at_m_a, *at_m_domain, *at_k_a, *at_k_b, *at_batch_domain, *at_m_out, *at_batch_out;
-    int64_t batch_a, batch_b, *batch_at_a, *batch_at_b, *which_a, *which_b; /* an operand's own batches */
+    int64_t *at_m_a, *at_m_domain, *at_k_a, *at_k_b, *at_m_out;
+    /* batches: a few indices; how addresses move with each, and an operand's own number of a batch (radix 0: it does not know the index) */
+    int n_batch;
+    int64_t batch_extent[MAX_SLOTS], batch_a, batch_b;
+    struct { int64_t a, b, domain, out, radix_a, radix_b; } by[MAX_SLOTS];
     /* N as rows × run: along a run B's address moves by run_step */
     int64_t rows, run, run_step, *at_row_b;
     int64_t *at_m_a_bounded[MAX_BOUNDED], *at_k_a_bounded[MAX_BOUNDED]; /* A's window, where A has one */
@@ -38,6 +41,8 @@ typedef struct {
     int64_t plane_rows; /* output rows a tile */
 } hone_contract;
 
+void hone_contract_batch(const hone_contract *, int64_t batch, int64_t *index); /* its indices */
+int64_t hone_contract_own(const hone_contract *, int64_t number, bool a);       /* where an operand's own batch begins */
 /* m0 … m0+mr-1, k0 … k0+kc-1 of A into one panel; rows past M are 0. */
 void hone_contract_pack_a(const hone_contract *, const float *a, int64_t m0, int64_t k0, int64_t kc, float *panel);
 /* columns n0 … n0+nt-1 into panels of nr; panels are `apart` slices apart, and kc of them are written from the first. line: room for nt values, or NULL for one panel. */

@@ -4,6 +4,29 @@
 
 #include "device/cpu/contract.h"
 
+void hone_contract_batch(const hone_contract *d, int64_t batch, int64_t *index) {
+    for (int k = d->n_batch - 1; k >= 0; k--) index[k] = batch % d->batch_extent[k], batch /= d->batch_extent[k];
+}
+int64_t hone_contract_own(const hone_contract *d, int64_t number, bool a) {
+    int64_t at = 0;
+    for (int k = 0; k < d->n_batch; k++) {
+        int64_t radix = a ? d->by[k].radix_a : d->by[k].radix_b;
+        if (radix) at += number / radix % d->batch_extent[k] * (a ? d->by[k].a : d->by[k].b);
+    }
+    return at;
+}
+/* Where a batch stands: offsets of operands, domain and result, and the operands' own numbers. */
+typedef struct { int64_t index[MAX_SLOTS], a, b, domain, out, own_a, own_b; } standing;
+static standing stand(const hone_contract *d, int64_t batch) {
+    standing s = {{0}, 0, 0, 0, 0, 0, 0};
+    hone_contract_batch(d, batch, s.index);
+    for (int k = 0; k < d->n_batch; k++) {
+        int64_t i = s.index[k];
+        s.a += i * d->by[k].a, s.b += i * d->by[k].b, s.domain += i * d->by[k].domain, s.out += i * d->by[k].out;
+        s.own_a += i * d->by[k].radix_a, s.own_b += i * d->by[k].radix_b;
+    }
+    return s;
+}
 void hone_contract_pack_a(const hone_contract *d, const float *a, int64_t m0, int64_t k0, int64_t kc, float *panel) {
     int mr = d->mr, rows = d->m - m0 < mr ? (int)(d->m - m0) : mr;
     if (rows < mr) memset(panel, 0, sizeof *panel * (size_t)(kc * mr));
@@ -80,20 +103,20 @@ void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, in
     }
 }
 /* Finished rows m0 … m0+m-1, columns n0 … n0+n-1, in c with the given stride. */
-static hone_status finish(const hone_contract *d, void *const *at, int64_t over, int64_t batch, int64_t m0, int64_t m, int64_t n0, int64_t n, float *c, int64_t stride, void *scratch) {
+static hone_status finish(const hone_contract *d, void *const *at, int64_t over, const standing *w, int64_t m0, int64_t m, int64_t n0, int64_t n, float *c, int64_t stride, void *scratch) {
     if (d->alpha != 1)
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) c[i * stride + j] *= d->alpha;
     if (!d->epilogue) {
         float *out = (float *)at[d->out] + over * d->over_out;
-        for (int64_t i = 0; i < m; i++) memcpy(out + d->at_batch_out[batch] + d->at_m_out[m0 + i] + n0, c + i * stride, sizeof *c * (size_t)n);
+        for (int64_t i = 0; i < m; i++) memcpy(out + w->out + d->at_m_out[m0 + i] + n0, c + i * stride, sizeof *c * (size_t)n);
         return HONE_OK;
     }
     if (d->simple) {
-        for (int64_t i = 0; i < m; i++) hone_epilogue_run(d->simple, at, batch, m0 + i, n0, n, c + i * stride);
+        for (int64_t i = 0; i < m; i++) hone_epilogue_run(d->simple, at, w->index, m0 + i, n0, n, c + i * stride);
         return HONE_OK;
     }
-    int64_t first = d->at_batch_domain[batch] + n0;
+    int64_t first = w->domain + n0;
     if (n == d->n && m > 1 && n < 2048 && d->at_m_domain[m0 + m - 1] - d->at_m_domain[m0] == (m - 1) * d->n) { /* whole rows, one after another: one run */
         if (stride != n)
             for (int64_t i = 1; i < m; i++) memmove(c + i * n, c + i * stride, sizeof *c * (size_t)n);
@@ -112,8 +135,9 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, const fl
     int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt;
     int mr = d->mr, nr = d->nr;
     int64_t np = (n + nr - 1) / nr, mp = (m + mr - 1) / mr, stride = np * nr;
+    const standing w = stand(d, batch);
     const hone_affine_load *la = over == 0 && d->a_first.tensor >= 0 ? &d->a_first : &d->a;
-    const float *a = (const float *)at[la->tensor] + la->at.c + (la == &d->a ? over * d->over_a : 0) + d->batch_at_a[d->which_a[batch]], *b = (const float *)at[d->b.tensor] + d->b.at.c + d->batch_at_b[d->which_b[batch]];
+    const float *a = (const float *)at[la->tensor] + la->at.c + (la == &d->a ? over * d->over_a : 0) + w.a, *b = (const float *)at[d->b.tensor] + d->b.at.c + w.b;
     int64_t all_mp = (d->m + mr - 1) / mr, all_np = (d->n + nr - 1) / nr;
     for (int64_t k0 = 0; k0 < d->k; k0 += d->kc) {
         int64_t kc = d->k - k0 < d->kc ? d->k - k0 : d->kc;
@@ -121,14 +145,14 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, const fl
         if (!d->packed_a)
             for (int64_t i = 0; i < mp; i++) hone_contract_pack_a(d, a, m0 + i * mr, k0, kc, pa + i * mr * kc);
         for (int64_t j = 0; j < np; j++) {
-            const float *panel_b = packed_b ? packed_b + ((d->which_b[batch] * all_np + n0 / nr + j) * d->k + k0) * nr : pb + j * nr * kc;
+            const float *panel_b = packed_b ? packed_b + ((w.own_b * all_np + n0 / nr + j) * d->k + k0) * nr : pb + j * nr * kc;
             for (int64_t i = 0; i < mp; i++) {
-                const float *panel_a = d->packed_a ? d->packed_a + ((d->which_a[batch] * all_mp + m0 / mr + i) * d->k + k0) * mr : pa + i * mr * kc;
+                const float *panel_a = d->packed_a ? d->packed_a + ((w.own_a * all_mp + m0 / mr + i) * d->k + k0) * mr : pa + i * mr * kc;
                 d->kernel->run(m - i * mr < mr ? (int)(m - i * mr) : mr, kc, panel_a, panel_b, c + i * mr * stride + j * nr, stride, k0 > 0);
             }
         }
     }
-    return finish(d, at, over, batch, m0, m, n0, n, c, stride, rest);
+    return finish(d, at, over, &w, m0, m, n0, n, c, stride, rest);
 }
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
@@ -142,7 +166,7 @@ static hone_status pack_tile(const hone_step *s, void *const *base, int64_t numb
     int64_t nb = (d->n + d->nt - 1) / d->nt, kb = (d->k + d->kc - 1) / d->kc, all_np = (d->n + d->nr - 1) / d->nr;
     int64_t n0 = number % nb * d->nt, k0 = number / nb % kb * d->kc, batch = number / nb / kb;
     int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, kc = d->k - k0 < d->kc ? d->k - k0 : d->kc;
-    const float *b = (const float *)(const void *)hone_ref_at(s->ref[d->b.tensor], base) + d->b.at.c + d->batch_at_b[batch];
+    const float *b = (const float *)(const void *)hone_ref_at(s->ref[d->b.tensor], base) + d->b.at.c + hone_contract_own(d, batch, false);
     float *to = (float *)(void *)hone_ref_at(s->ref[d->shared], base) + ((batch * all_np + n0 / d->nr) * d->k + k0) * d->nr;
     hone_contract_pack_b(d, b, n0, n, k0, kc, d->k, to, scratch);
     return HONE_OK;
@@ -223,11 +247,12 @@ static hone_status plane(const hone_step *s, void *const *base, int64_t number, 
     for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(s->ref[t], base);
     int64_t parts = (d->shape.oh + d->plane_rows - 1) / d->plane_rows, batch = number / parts, y0 = number % parts * d->plane_rows;
     int64_t y1 = y0 + d->plane_rows < d->shape.oh ? y0 + d->plane_rows : d->shape.oh;
-    const float *w = (const float *)at[d->a.tensor] + d->a.at.c + d->batch_at_a[d->which_a[batch]], *x = (const float *)at[d->b.tensor] + d->b.at.c + d->batch_at_b[d->which_b[batch]];
+    const standing here = stand(d, batch);
+    const float *w = (const float *)at[d->a.tensor] + d->a.at.c + here.a, *x = (const float *)at[d->b.tensor] + d->b.at.c + here.b;
     float *c = scratch;
     int64_t n0 = y0 * d->shape.ow, n = (y1 - y0) * d->shape.ow;
     d->plane->run(&d->shape, x, w, c - n0, y0, y1);
-    return finish(d, at, 0, batch, 0, 1, n0, n, c, n, (char *)scratch + d->c_bytes);
+    return finish(d, at, 0, &here, 0, 1, n0, n, c, n, (char *)scratch + d->c_bytes);
 }
 static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_contract_step(hone_contract *d, hone_step *s) {

@@ -27,8 +27,8 @@ static bool placed(matching *m, const hone_affine *f, bool along_n, hone_row_num
     }
     out->c = f->c;
     out->at_m = hone_affine_table(m->arena, m->slots, m->group_m, m->nm, f);
-    out->at_batch = hone_affine_table(m->arena, m->slots, m->group_b, m->nb, f);
-    return out->at_m && out->at_batch;
+    for (int k = 0; k < m->nb; k++) out->by_batch[k] = f->k[m->group_b[k]];
+    return out->at_m != NULL;
 }
 static bool load_at(matching *m, int32_t x, bool along_n, hone_row_number *out) {
     const hone_instance *in = m->c->instance;
@@ -68,7 +68,7 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
     hone_dtype to = in->tensor[s->tensor].dtype;
     hone_simple *r = HONE_NEW(a, hone_simple);
     if (!r || (to != HONE_DTYPE_F32 && !(s->saturate && (to == HONE_DTYPE_U8 || to == HONE_DTYPE_I8)))) return NULL;
-    r->kernel = hone_epilogue_best();
+    r->kernel = hone_epilogue_best(), r->n_batch = nb;
     r->run = to == HONE_DTYPE_F32 ? r->kernel->f32 : to == HONE_DTYPE_U8 ? r->kernel->u8 : r->kernel->i8;
     r->bias = r->residual = r->scale = r->zero = r->lo = r->hi = r->back_zero = r->back_scale = none;
     r->lo.k = -INFINITY, r->hi.k = INFINITY, r->scale.k = 1;
@@ -158,16 +158,23 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
     r->out.tensor = s->tensor, r->out.dtype = to;
     return placed(&m, &out, true, &r->out) ? r : NULL;
 }
-static float number_at(const hone_row_number *r, void *const *at, int64_t batch, int64_t m) {
+static int64_t offset(const hone_row_number *r, int n_batch, const int64_t *batch, int64_t m) {
+    int64_t k = r->c + r->at_m[m];
+    for (int q = 0; q < n_batch; q++) k += r->by_batch[q] * batch[q];
+    return k;
+}
+static float number_at(const hone_row_number *r, int n_batch, void *const *at, const int64_t *batch, int64_t m) {
     if (r->tensor < 0) return r->k;
-    int64_t k = r->c + r->at_batch[batch] + r->at_m[m];
+    int64_t k = offset(r, n_batch, batch, m);
     if (r->dtype == HONE_DTYPE_F32) return ((const float *)at[r->tensor])[k];
     return r->dtype == HONE_DTYPE_U8 ? (float)((const uint8_t *)at[r->tensor])[k] : (float)((const int8_t *)at[r->tensor])[k];
 }
-void hone_epilogue_run(const hone_simple *s, void *const *at, int64_t batch, int64_t m, int64_t n0, int64_t n, const float *acc) {
-    hone_epilogue_row row = {number_at(&s->bias, at, batch, m), number_at(&s->lo, at, batch, m), number_at(&s->hi, at, batch, m), number_at(&s->scale, at, batch, m), number_at(&s->zero, at, batch, m), s->low, s->high, number_at(&s->back_zero, at, batch, m), number_at(&s->back_scale, at, batch, m)};
+void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const float *acc) {
+#define NUMBER(which) number_at(&s->which, s->n_batch, at, batch, m)
+    hone_epilogue_row row = {NUMBER(bias), NUMBER(lo), NUMBER(hi), NUMBER(scale), NUMBER(zero), s->low, s->high, NUMBER(back_zero), NUMBER(back_scale)};
+#undef NUMBER
     const float *residual = NULL;
-    if (s->residual.tensor >= 0) residual = (const float *)at[s->residual.tensor] + s->residual.c + s->residual.at_batch[batch] + s->residual.at_m[m] + n0;
-    int64_t to = s->out.c + s->out.at_batch[batch] + s->out.at_m[m] + n0;
+    if (s->residual.tensor >= 0) residual = (const float *)at[s->residual.tensor] + offset(&s->residual, s->n_batch, batch, m) + n0;
+    int64_t to = offset(&s->out, s->n_batch, batch, m) + n0;
     s->run(&row, acc, residual, (char *)at[s->out.tensor] + to * hone_dtypes[s->out.dtype].bytes, n);
 }
