@@ -397,7 +397,10 @@ static int32_t find_dim(builder *b, const char *name, int member, int line) {
                 int32_t x = invert(b, n->expr, slot_x(b, k, slot), name, group, member);
                 if (x >= 0) return x;
             }
-    hone_vec(int32_t) pairs = {0};
+    int room = 0, n_pair = 0;
+    for (int k = 0; k < b->p->n_in; k++) room += b->p->operand[k].n_entry;
+    int32_t *pairs = HONE_NEW_N(b->arena, int32_t, 2 * room + 1); /* in the arena: what follows may jump out of here */
+    if (!pairs) hone_build_memory(b);
     bool inside = false;
     for (int k = 0; k < b->p->n_in; k++)
         for (int e = 0; e < b->p->operand[k].n_entry; e++) {
@@ -406,11 +409,10 @@ static int32_t find_dim(builder *b, const char *name, int member, int line) {
             if (n->expr->kind != HONE_T_NAME) { inside = true; continue; }
             int slot = slot_number(b, k, e, member);
             if (b->slots[k].slot[slot].axis < 0) continue;
-            if (!hone_push(&pairs, k) || !hone_push(&pairs, slot)) { hone_vec_free(&pairs); hone_build_memory(b); }
+            pairs[n_pair++] = k, pairs[n_pair++] = slot;
         }
-    if (pairs.n || (!absent_only && !inside)) {
-        int32_t list = pairs.n ? hone_build_push(b, pairs.at, pairs.n) : 0, n = pairs.n / 2;
-        hone_vec_free(&pairs);
+    if (n_pair || (!absent_only && !inside)) {
+        int32_t list = n_pair ? hone_build_push(b, pairs, n_pair) : 0, n = n_pair / 2;
         return hone_build_x(b, (hone_x){.kind = XS_WIDEST, .type = HONE_I64, .a = list, .b = n, .c = -1}, true);
     }
     if (inside) /* ~(G, M): the size of a broadcast tuple, where nothing else gives it */
