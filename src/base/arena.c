@@ -29,6 +29,7 @@ enum { GAP = 0 };
 typedef struct block {
     struct block *next;
     size_t room, used; /* of the bytes after this header */
+    bool lent;         /* the caller's memory */
 } block;
 enum { HEAD = 64, FIRST = 4096, LARGEST = 1 << 20 };
 _Static_assert(sizeof(block) <= HEAD, "a block's header keeps the first piece aligned");
@@ -36,21 +37,33 @@ _Static_assert(sizeof(block) <= HEAD, "a block's header keeps the first piece al
 struct hone_arena {
     block *blocks; /* the newest first; only it has room that is still used */
     size_t bytes;  /* handed out since the last reset */
+    bool lent;
 };
+_Static_assert(sizeof(struct hone_arena) <= HEAD, "lent memory begins with it");
 
 static char *bytes_of(block *b) { return (char *)b + HEAD; }
 
 static void free_block(block *b) {
     ALLOW(bytes_of(b), b->room);
-    hone_free(b);
+    if (!b->lent) hone_free(b);
 }
 
 hone_arena *hone_arena_create(void) { return hone_alloc(sizeof(hone_arena)); }
 
+hone_arena *hone_arena_in(void *room, size_t bytes) {
+    if (bytes < 4 * HEAD) return NULL;
+    hone_arena *a = room;
+    block *b = (block *)(void *)((char *)room + HEAD);
+    *b = (block){.room = bytes - 2 * HEAD, .lent = true};
+    *a = (hone_arena){.blocks = b, .lent = true};
+    FORBID(bytes_of(b), b->room);
+    return a;
+}
+
 void hone_arena_destroy(hone_arena *a) {
     if (!a) return;
     for (block *b = a->blocks, *next; b; b = next) next = b->next, free_block(b);
-    hone_free(a);
+    if (!a->lent) hone_free(a);
 }
 
 void hone_arena_reset(hone_arena *a) {
@@ -80,7 +93,7 @@ void *hone_arena_alloc(hone_arena *a, size_t bytes) {
         if (room < need) room = need;
         block *fresh = hone_alloc_raw(HEAD + room);
         if (!fresh) return NULL;
-        *fresh = (block){b, room, 0};
+        *fresh = (block){.next = b, .room = room};
         FORBID(bytes_of(fresh), room);
         a->blocks = b = fresh;
     }
@@ -116,3 +129,16 @@ char *hone_arena_text(hone_arena *a, const char *format, ...) {
 }
 
 size_t hone_arena_bytes(const hone_arena *a) { return a->bytes; }
+
+bool hone_vec_grow_in(hone_arena *a, void **at, int *room, int n, size_t item) {
+    if (n <= *room) return true;
+    if (n < 0 || *room > INT32_MAX / 2) return false; /* the count passed INT_MAX */
+    size_t want = *room < 8 ? 16 : (size_t)*room * 2, bytes;
+    if (want < (size_t)n) want = (size_t)n;
+    void *p = hone_mul_size(want, item, &bytes) ? hone_arena_alloc(a, bytes) : NULL;
+    if (!p) return false;
+    if (*room) memcpy(p, *at, (size_t)*room * item);
+    *at = p;
+    *room = (int)want;
+    return true;
+}

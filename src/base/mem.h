@@ -28,6 +28,7 @@ bool hone_count_of(const int64_t *dims, int rank, int64_t *out); /* product; fal
 /* Arena: zeroed bump allocation, 16-byte aligned, all freed at once. */
 typedef struct hone_arena hone_arena;
 hone_arena *hone_arena_create(void);
+hone_arena *hone_arena_in(void *room, size_t bytes); /* starts in the caller's memory, 64-byte aligned, and goes to the heap when that is used up; destroy it before that memory goes */
 void hone_arena_destroy(hone_arena *);
 void hone_arena_reset(hone_arena *);             /* forgets all; keeps the largest block for reuse */
 void *hone_arena_alloc(hone_arena *, size_t bytes);           /* NULL only when the heap is exhausted */
@@ -47,6 +48,9 @@ size_t hone_arena_bytes(const hone_arena *);
     }
 bool hone_vec_grow(void **at, int *room, int n, size_t item);
 #define hone_push(v, item) (hone_vec_grow((void **)&(v)->at, &(v)->room, (v)->n + 1, sizeof *(v)->at) && ((v)->at[(v)->n++] = (item), true))
+/* The same in an arena: nothing to free. */
+bool hone_vec_grow_in(hone_arena *, void **at, int *room, int n, size_t item);
+#define hone_push_in(a, v, item) (hone_vec_grow_in((a), (void **)&(v)->at, &(v)->room, (v)->n + 1, sizeof *(v)->at) && ((v)->at[(v)->n++] = (item), true))
 #define hone_vec_free(v) (hone_free((v)->at), (v)->at = NULL, (v)->n = (v)->room = 0)
 
 /* Text buffer: reports, printed programs, JSON. A failed allocation sets `failed` and later calls do nothing. */

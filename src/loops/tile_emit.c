@@ -45,7 +45,7 @@ static int form(maker *m, const int64_t *affine) {
     if (!coef) return hone_tile_no_memory(m);
     for (int d = 0; d < walk->nd; d++) coef[d] = walk->slot[d] < 0 ? 0 : affine[walk->slot[d]];
     for (int f = 0; f < m->n_fixed; f++) coef[walk->nd + f] = m->fixed_slot[f] < 0 ? 0 : affine[m->fixed_slot[f]];
-    if (!hone_push(&m->forms, ((hone_form){.c = affine[m->w.n_slot], .coef = coef, .fixed = coef + walk->nd})))
+    if (!hone_push_in(m->tmp, &m->forms, ((hone_form){.c = affine[m->w.n_slot], .coef = coef, .fixed = coef + walk->nd})))
         return hone_tile_no_memory(m);
     return m->forms.n - 1;
 }
@@ -66,7 +66,7 @@ static bool form_flat(const maker *m, int f, int level, int64_t bytes) {
 
 /* ---- registers and instructions -------------------------------------------------------------------------------------------------- */
 int hone_tile_new_reg(maker *m, int width, int level, bool varies) {
-    if (!hone_push(&m->regs, ((reg){.width = (uint8_t)width, .level = (uint8_t)level, .varies = varies}))) return hone_tile_no_memory(m);
+    if (!hone_push_in(m->tmp, &m->regs, ((reg){.width = (uint8_t)width, .level = (uint8_t)level, .varies = varies}))) return hone_tile_no_memory(m);
     if (m->regs.n > m->room_expanded) {
         const int room = 2 * m->regs.n + 32;
         int32_t *e = HONE_NEW_N(m->tmp, int32_t, room);
@@ -110,7 +110,7 @@ static int put(maker *m, hone_tile_ins i, int width) {
         if ((i.dst = hone_tile_new_reg(m, width, i.level, i.varies)) < 0) return -1;
         i.width = (uint8_t)width;
     }
-    if (!hone_push(&m->ins, i)) return hone_tile_no_memory(m);
+    if (!hone_push_in(m->tmp, &m->ins, i)) return hone_tile_no_memory(m);
     return i.dst;
 }
 int hone_tile_at_level(maker *m, int r, int level) {

@@ -11,7 +11,7 @@ typedef hone_tile_reg reg;
 
 /* ---- walks ----------------------------------------------------------------------------------------------------------------------- */
 static void keep_affine(maker *m, int64_t *affine) {
-    if (!hone_push(&m->affine, affine)) hone_tile_no_memory(m);
+    if (!hone_push_in(m->tmp, &m->affine, affine)) hone_tile_no_memory(m);
 }
 static void keep_arg(maker *m, int32_t x) {
     hone_know *k = hone_know_of(&m->w, x);
@@ -349,8 +349,8 @@ static void make(maker *m) {
 
 hone_status hone_tilecode_make(hone_arena *arena, const hone_instance *in, int stage, const hone_param *param, const hone_place *tensor,
                                int acc_tensor, hone_tilecode **out) {
-    maker m = {.arena = arena, .place = tensor, .acc_tensor = acc_tensor, .tmp = hone_arena_create()};
-    if (!m.tmp) return hone_fail(HONE_NO_MEMORY, "out of memory");
+    _Alignas(64) char room[16384]; /* most stages need no more than this to be thought over */
+    maker m = {.arena = arena, .place = tensor, .acc_tensor = acc_tensor, .tmp = hone_arena_in(room, sizeof room)};
     m.code = HONE_NEW(arena, hone_tilecode);
     m.memo = HONE_NEW_N(m.tmp, int32_t, in->n_x + 1);
     m.memo_guard = HONE_NEW_N(m.tmp, int32_t, in->n_x + 1);
@@ -362,10 +362,6 @@ hone_status hone_tilecode_make(hone_arena *arena, const hone_instance *in, int s
         m.code->instance = in;
         make(&m);
     }
-    hone_vec_free(&m.ins);
-    hone_vec_free(&m.forms);
-    hone_vec_free(&m.regs);
-    hone_vec_free(&m.affine);
     hone_arena_destroy(m.tmp);
     if (!m.status) *out = m.code;
     return m.status;
