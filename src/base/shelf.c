@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    shelf: see shelf.h. */
+#define _GNU_SOURCE
 #include "base/shelf.h"
 
 #include <pthread.h>
@@ -20,7 +21,11 @@ struct hone_shelves { pthread_mutex_t lock; hone_shelf *now; };
 static hone_shelf *fresh(void) {
     hone_shelf *s = hone_alloc(sizeof *s);
     if (!s || !(s->arena = hone_arena_create())) { hone_free(s); return NULL; }
-    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutexattr_t again; /* what is made of kept things asks for them while it is made */
+    pthread_mutexattr_init(&again);
+    pthread_mutexattr_settype(&again, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&s->lock, &again);
+    pthread_mutexattr_destroy(&again);
     atomic_init(&s->holders, 1);
     return s;
 }

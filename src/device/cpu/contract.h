@@ -31,7 +31,7 @@ typedef struct {
     bool packing_a;
     const float *source; /* while packing a constant */
     int out;             /* tensor that is written */
-    hone_tilecode *epilogue; /* NULL: none */
+    const hone_tilecode *epilogue; /* NULL: none */
     hone_simple *simple;     /* … and where it is of the common form, NULL otherwise */
     int n_tensor;
     size_t c_bytes, a_bytes, b_bytes, line_bytes, epilogue_bytes;

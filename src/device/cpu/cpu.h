@@ -19,7 +19,7 @@ typedef struct {
     int n_ref;
 } hone_recipe_maker;
 hone_status hone_cpu_add(hone_recipe_maker *, hone_part) HONE_CHECKED;
-hone_status hone_cpu_tilecode(hone_recipe_maker *, const hone_cpu_call *, int stage, int acc_tensor, hone_tilecode **out) HONE_CHECKED;
+hone_status hone_cpu_tilecode(hone_recipe_maker *, const hone_cpu_call *, int stage, int acc_tensor, const hone_tilecode **out) HONE_CHECKED;
 
 /* contract.c: sums of products as matrix multiplications. Does stage k, and the stages up to *end that it takes in as its epilogue. */
 hone_status hone_cpu_contract(hone_recipe_maker *, const hone_cpu_call *, int stage, int *end, bool *done) HONE_CHECKED;

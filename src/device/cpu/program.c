@@ -31,6 +31,24 @@ static hone_status interpret_all(hone_recipe_maker *m, const hone_cpu_call *c) {
     return hone_cpu_add(m, (hone_part){.step = step, .uses = ~(uint64_t)0, .buffer = -1});
 }
 
+/* ---- keys ----------------------------------------------------------------------------------------------------------------------------- */
+/* All that steps follow from: the instance, its parameters, strides and, where weights may be packed, which they are. 0: it is not to be kept. */
+enum { MAX_KEY = 512 };
+static int key_of(const hone_cpu_call *c, bool weights, int64_t *key) {
+    const hone_instance *in = c->instance;
+    int n = 0;
+    if (!c->shelf || 1 + in->n_param + in->n_tensor * (1 + HONE_MAX_RANK) > MAX_KEY - 2) return 0;
+    key[n++] = (int64_t)(intptr_t)in;
+    for (int k = 0; k < in->n_param; k++) key[n++] = c->param[k].i;
+    for (int t = 0; t < in->n_tensor; t++) {
+        const hone_tensor *w = in->tensor + t;
+        if (w->role == HONE_ROLE_TEMP) continue; /* row-major: parameters say it */
+        memcpy(key + n, c->tensor[t].stride, sizeof *key * (size_t)w->rank), n += w->rank;
+        if (weights) key[n++] = c->constant && c->constant[t] && c->tensor[t].ref.base == HONE_BASE_ABSOLUTE ? c->tensor[t].ref.offset : 0;
+    }
+    return n;
+}
+
 /* ---- tile code ------------------------------------------------------------------------------------------------------------------------ */
 typedef struct { const hone_tilecode *code; int n_tensor; int64_t elements, grain; } tiled;
 static hone_status tiled_tile(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
@@ -40,37 +58,53 @@ static hone_status tiled_tile(const hone_step *s, void *const *base, int64_t til
     int64_t first = tile * d->grain, n = d->elements - first < d->grain ? d->elements - first : d->grain;
     return hone_tilecode_run(d->code, at, first, n, 0, NULL, scratch);
 }
-hone_status hone_cpu_tilecode(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int acc, hone_tilecode **out) {
+typedef struct { const hone_cpu_call *call; int stage, acc; } coding;
+static hone_status code_of(hone_arena *a, const void *arg, const void **out) {
+    const coding *g = arg;
+    const hone_cpu_call *c = g->call;
     hone_place place[HONE_MAX_TENSORS];
     for (int t = 0; t < c->instance->n_tensor; t++) memcpy(place[t].stride, c->tensor[t].stride, sizeof place[t].stride);
-    return hone_tilecode_make(m->arena, c->instance, stage, c->param, place, acc, out);
+    hone_tilecode *code = NULL;
+    hone_status s = hone_tilecode_make(a, c->instance, g->stage, c->param, place, g->acc, &code);
+    *out = code;
+    return s;
 }
-/* Only the tensors a stage touches keep their blocks alive. */
-static void used_by(const hone_instance *in, int32_t x, uint64_t *met) {
-    if (x < 0) return;
-    const hone_x *e = in->x + x;
-    switch (e->kind) {
-    case HONE_X_LOAD:
-        *met |= (uint64_t)1 << e->a;
-        for (int k = 0; k < (e->flat ? 1 : in->tensor[e->a].rank); k++) used_by(in, in->list[e->b + k], met);
-        used_by(in, e->c, met);
-        break;
-    case HONE_X_FN:
-    case HONE_X_SELECT:
-    case HONE_X_CAST:
-    case HONE_X_ROUND: used_by(in, e->a, met), used_by(in, e->b, met), used_by(in, e->c, met); break;
-    default: break;
-    }
+hone_status hone_cpu_tilecode(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int acc, const hone_tilecode **out) {
+    int64_t key[MAX_KEY];
+    int n = key_of(c, false, key);
+    coding g = {c, stage, acc};
+    const void *made = NULL;
+    if (n) key[n++] = stage, key[n++] = acc;
+    HONE_TRY(n ? hone_shelf_get(c->shelf, key, n, code_of, &g, &made) : code_of(m->arena, &g, &made));
+    *out = made;
+    return HONE_OK;
 }
+/* Only the tensors a stage touches keep their blocks alive. Marks go down the pool: arguments stand before what uses them. */
 uint64_t hone_cpu_uses(const hone_instance *in, int stage) {
     const hone_stage *s = in->stage + stage;
     uint64_t met = (uint64_t)1 << s->tensor;
-    used_by(in, s->value, &met), used_by(in, s->pick, &met);
-    for (int k = 0; s->sub0 >= 0 && k < in->tensor[s->tensor].rank; k++) used_by(in, in->list[s->sub0 + k], &met);
+    uint8_t few[1024], *mark = in->n_x <= (int)sizeof few ? memset(few, 0, (size_t)in->n_x) : hone_alloc((size_t)in->n_x);
+    if (!mark) return ~(uint64_t)0; /* too much does no harm */
+    if (s->value >= 0) mark[s->value] = 1;
+    if (s->pick >= 0) mark[s->pick] = 1;
+    for (int k = 0; s->sub0 >= 0 && k < in->tensor[s->tensor].rank; k++) mark[in->list[s->sub0 + k]] = 1;
+    for (int32_t x = in->n_x - 1; x >= 0; x--) {
+        const hone_x *e = in->x + x;
+        if (!mark[x] || e->kind < HONE_X_LOAD) continue;
+        if (e->kind == HONE_X_LOAD) {
+            met |= (uint64_t)1 << e->a;
+            for (int k = 0; k < (e->flat ? 1 : in->tensor[e->a].rank); k++) mark[in->list[e->b + k]] = 1;
+        } else {
+            if (e->a >= 0) mark[e->a] = 1;
+            if (e->b >= 0) mark[e->b] = 1;
+        }
+        if (e->c >= 0) mark[e->c] = 1;
+    }
+    if (mark != few) hone_free(mark);
     return met;
 }
 static hone_status tile_stage(hone_recipe_maker *m, const hone_cpu_call *c, int stage, bool *done) {
-    hone_tilecode *code;
+    const hone_tilecode *code;
     hone_status st = hone_cpu_tilecode(m, c, stage, -1, &code);
     if (st == HONE_NOT_SUPPORTED) { *done = false; return HONE_OK; }
     HONE_TRY(st);
@@ -87,7 +121,7 @@ static hone_status tile_stage(hone_recipe_maker *m, const hone_cpu_call *c, int 
 
 /* ---- over --------------------------------------------------------------------------------------------------------------------------- */
 /* A recurrence: its stages in turn for t = 0, 1, … as one piece on one thread; products with constant weights by the matrix kernel. */
-typedef struct { hone_tilecode *code; hone_contract *product; int64_t tiles; } recurring;
+typedef struct { const hone_tilecode *code; hone_contract *product; int64_t tiles; } recurring;
 typedef struct { recurring *stage; int n, n_tensor; int64_t count; } recurrence;
 static hone_status recurrence_tile(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
     const recurrence *d = s->data;
@@ -156,27 +190,17 @@ static hone_status make(hone_arena *a, const void *call, const void **out) {
     *out = r;
     return s;
 }
-/* All that a recipe follows from: the instance, its parameters, strides, and which weights may be packed. */
 static hone_status find(hone_steps *s, const hone_cpu_call *c, const recipe **out) {
     const hone_instance *in = c->instance;
-    int64_t key[512];
+    int64_t key[MAX_KEY];
+    bool sums = false;
+    for (int k = 0; k < in->n_stage; k++) sums |= in->stage[k].reduce == HONE_REDUCE_SUM;
+    int n = key_of(c, sums, key);
     const void *made = NULL;
-    hone_status st;
-    if (!c->shelf || 1 + in->n_param + in->n_tensor * (1 + HONE_MAX_RANK) > (int)(sizeof key / sizeof *key)) st = make(s->arena, c, &made);
-    else {
-        int n = 0;
-        key[n++] = (int64_t)(intptr_t)in + c->interpret;
-        for (int k = 0; k < in->n_param; k++) key[n++] = c->param[k].i;
-        for (int t = 0; t < in->n_tensor; t++) {
-            const hone_tensor *w = in->tensor + t;
-            if (w->role == HONE_ROLE_TEMP) continue;
-            memcpy(key + n, c->tensor[t].stride, sizeof *key * (size_t)w->rank), n += w->rank;
-            key[n++] = c->constant && c->constant[t] && c->tensor[t].ref.base == HONE_BASE_ABSOLUTE ? c->tensor[t].ref.offset : 0;
-        }
-        st = hone_shelf_get(c->shelf, key, n, make, c, &made);
-    }
+    if (n) key[n++] = c->interpret;
+    HONE_TRY(n ? hone_shelf_get(c->shelf, key, n, make, c, &made) : make(s->arena, c, &made));
     *out = made;
-    return st;
+    return HONE_OK;
 }
 hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
     const hone_instance *in = c->instance;
