@@ -68,7 +68,7 @@ HONE_API hone_status hone_value_write(const hone_value *, const char *path); /* 
 typedef struct hone_model hone_model;
 /* Imports, optimizes and compiles an ONNX model. Immutable afterwards: any number of sessions, on any threads. */
 HONE_API hone_status hone_model_load(const char *path, hone_model **out);
-HONE_API hone_status hone_model_load_memory(const void *data, size_t bytes, hone_model **out); /* data must outlive the model */
+HONE_API hone_status hone_model_load_memory(const void *data, size_t bytes, hone_model **out); /* the bytes are copied */
 HONE_API void hone_model_free(hone_model *); /* after its sessions */
 typedef struct {
     const char *name;

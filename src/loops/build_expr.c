@@ -195,6 +195,9 @@ int32_t hone_build_fn(builder *b, hone_fn fn, int32_t a0, int32_t a1, int32_t a2
         if ((fn == HONE_FN_div || fn == HONE_FN_quot) && c1 && k1 == 1) return a[0];
         if ((fn == HONE_FN_mod || fn == HONE_FN_rem) && c1 && k1 == 1) return hone_build_typed(b, hone_build_int(b, 0), t);
     }
+    double one;
+    for (int k = 0; k < 2 && fn == HONE_FN_mul && is_real(t); k++) /* exact, NaN included */
+        if (hone_build_const(b, a[k], &one) && one == 1.0) return a[1 - k];
     if (!pure)
         for (int k = 0; k < n; k++) a[k] = settle(b, a[k]);
     return hone_build_x(b, (hone_x){.kind = HONE_X_FN, .type = (uint8_t)result, .fn = (uint16_t)fn, .a = a[0], .b = n > 1 ? a[1] : -1, .c = n > 2 ? a[2] : -1}, pure);
