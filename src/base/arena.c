@@ -31,12 +31,13 @@ typedef struct block {
     size_t room, used; /* of the bytes after this header */
     bool lent;         /* the caller's memory */
 } block;
-enum { HEAD = 64, FIRST = 4096, LARGEST = 1 << 20 };
+enum { HEAD = 64, FIRST = 4096, LARGEST = 1 << 20, MOST = 1 << 26 };
 _Static_assert(sizeof(block) <= HEAD, "a block's header keeps the first piece aligned");
 
 struct hone_arena {
     block *blocks; /* the newest first; only it has room that is still used */
     size_t bytes;  /* handed out since the last reset */
+    size_t first;  /* of the first block after a reset; 0: FIRST */
     bool lent;
 };
 _Static_assert(sizeof(struct hone_arena) <= HEAD, "lent memory begins with it");
@@ -66,21 +67,19 @@ void hone_arena_destroy(hone_arena *a) {
     if (!a->lent) hone_free(a);
 }
 
+/* The one block is kept; several go, and the next one is as large as all of them: an arena that is used again and again settles on one. */
 void hone_arena_reset(hone_arena *a) {
-    block *keep = NULL;
-    for (block *b = a->blocks, *next; b; b = next) {
-        next = b->next;
-        block *lose = !keep || b->room > keep->room ? keep : b;
-        if (lose != b) keep = b;
-        if (lose) free_block(lose);
-    }
-    if (keep) {
-        keep->next = NULL;
-        keep->used = 0;
-        FORBID(bytes_of(keep), keep->room);
-    }
-    a->blocks = keep;
+    block *b = a->blocks;
     a->bytes = 0;
+    if (b && !b->next) {
+        b->used = 0;
+        FORBID(bytes_of(b), b->room);
+        return;
+    }
+    a->first = 0;
+    for (block *next; b; b = next) next = b->next, a->first += b->room, free_block(b);
+    if (a->first > MOST) a->first = MOST;
+    a->blocks = NULL;
 }
 
 void *hone_arena_alloc(hone_arena *a, size_t bytes) {
@@ -90,6 +89,7 @@ void *hone_arena_alloc(hone_arena *a, size_t bytes) {
     if (!b || b->room - b->used < need) {
         size_t room = b ? b->room * 2 : FIRST;
         if (room > LARGEST) room = LARGEST;
+        if (!b && a->first > room) room = a->first;
         if (room < need) room = need;
         block *fresh = hone_alloc_raw(HEAD + room);
         if (!fresh) return NULL;

@@ -30,7 +30,7 @@ typedef struct hone_arena hone_arena;
 hone_arena *hone_arena_create(void);
 hone_arena *hone_arena_in(void *room, size_t bytes); /* starts in the caller's memory, 64-byte aligned, and goes to the heap when that is used up; destroy it before that memory goes */
 void hone_arena_destroy(hone_arena *);
-void hone_arena_reset(hone_arena *);             /* forgets all; keeps the largest block for reuse */
+void hone_arena_reset(hone_arena *);             /* forgets all; keeps memory for as much again */
 void *hone_arena_alloc(hone_arena *, size_t bytes);           /* NULL only when the heap is exhausted */
 void *hone_arena_copy(hone_arena *, const void *, size_t bytes);
 char *hone_arena_text(hone_arena *, const char *format, ...) HONE_PRINTF(2, 3);

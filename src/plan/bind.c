@@ -559,7 +559,7 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
     hone_plan *p = hone_alloc(sizeof *p);
     binder b = {.interpret = interpret, .cut = -1, .after = after, .n_in = g->in.n, .n_out = g->out.n};
     hone_status s = HONE_OK;
-    if (!p || !(p->arena = hone_arena_create()) || !(b.scratch = hone_arena_create())) { s = no_memory(); goto done; }
+    if (!p || !(p->arena = hone_arena_create()) || (!(b.scratch = atomic_exchange(c->scratch, NULL)) && !(b.scratch = hone_arena_create()))) { s = no_memory(); goto done; }
     p->cut_node = -1, p->depth = after ? after->depth + 1 : 0;
     b.steps.arena = p->arena, b.shelf = p->shelf = hone_shelves_hold(c->shelves);
     /* slots: inputs that are no plain tensors, arenas of earlier stretches, then what host ops make */
@@ -595,7 +595,7 @@ done:
     hone_vec_free(&b.steps.step);
     hone_vec_free(&b.steps.block);
     hone_vec_free(&b.steps.patch);
-    hone_arena_destroy(b.scratch);
+    if (b.scratch) hone_arena_reset(b.scratch), hone_arena_destroy(atomic_exchange(c->scratch, b.scratch));
     if (s) hone_plan_destroy(p);
     else *out = p;
     return s;

@@ -68,16 +68,17 @@ static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int dep
     int n = g->node.n;
     if (depth > 40) return hone_fail(HONE_BAD_INPUT, "bodies are nested too deeply");
     c->outer = outer;
-    if (outer) c->instances = outer->instances, c->packs = outer->packs, c->shelves = outer->shelves;
+    if (outer) c->instances = outer->instances, c->packs = outer->packs, c->shelves = outer->shelves, c->scratch = outer->scratch;
     c->instance = hone_arena_alloc(g->arena, sizeof *c->instance * (size_t)(n + 1));
     c->host = hone_arena_alloc(g->arena, sizeof *c->host * (size_t)(n + 1));
     c->body = hone_arena_alloc(g->arena, sizeof *c->body * (size_t)(n + 1));
     c->content_input = hone_arena_alloc(g->arena, (size_t)g->in.n + 1);
+    if (!outer) c->scratch = hone_arena_alloc(g->arena, sizeof *c->scratch);
     c->copies = hone_arena_alloc(g->arena, sizeof *c->copies * HONE_DTYPE_COUNT * (HONE_MAX_RANK + 1));
     const hone_library *lib;
     HONE_TRY(hone_library_builtin(&lib));
     if (!(c->identity = hone_library_find(lib, "", "Identity"))) return hone_fail(HONE_BUG, "there is no Identity in ops/");
-    if (!c->instance || !c->copies || !c->host || !c->body || !c->content_input) return no_memory();
+    if (!c->instance || !c->scratch || !c->copies || !c->host || !c->body || !c->content_input) return no_memory();
     find_contents(c);
     HONE_TRY(find_instances(c));
     for (int k = 0; k < n; k++) {
@@ -113,6 +114,7 @@ hone_status hone_compile(hone_graph *g, hone_compiled **out) {
 void hone_compiled_destroy(hone_compiled *c) {
     if (!c) return;
     hone_text_free(&c->passes);
+    if (c->scratch) hone_arena_destroy(atomic_load(c->scratch));
     hone_shelves_destroy(c->shelves);
     hone_packs_destroy(c->packs);
     hone_instances_destroy(c->instances);

@@ -14,10 +14,11 @@
 typedef struct hone_compiled hone_compiled;
 struct hone_compiled {
     hone_graph *graph;         /* owned by the outermost */
-    hone_compiled *outer;      /* of a body: who owns instances, packs, shelves and graph */
+    hone_compiled *outer;      /* of a body: who owns graph, instances, packs, shelves and scratch */
     hone_instances *instances;
     hone_packs *packs;
     hone_shelves *shelves;
+    _Atomic(hone_arena *) *scratch; /* of the last bind, for the next one; or NULL */
     const hone_instance **instance; /* one a node, or NULL: made at bind */
     const hone_program *identity; /* what copies are, */
     _Atomic(const hone_instance *) *copies; /* by dtype and rank, or NULL: not made yet */
