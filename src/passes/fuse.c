@@ -8,6 +8,8 @@
 #include "passes/passes.h"
 
 enum { MAX_PARTS = 24 };
+typedef struct done done;
+struct done { const hone_fuse_part *part; int n; hone_fused *fused; done *next; }; /* fused NULL: they do not fit together */
 typedef struct {
     hone_passing *p;
     hone_graph *g;
@@ -15,6 +17,7 @@ typedef struct {
     hone_arena *scratch;
     int *use0, *use;                /* readers of each var: use[use0[v] … use0[v + 1]) are node numbers */
     uint8_t *is_output, *taken;
+    done *done;                     /* layers that are alike share what was made, and so do their steps at bind */
 } fusing;
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to fuse"); }
@@ -109,9 +112,25 @@ static bool closed(const fusing *f, const int *group, int n) {
     }
     return true;
 }
+static bool alike(const hone_fuse_part *a, const hone_fuse_part *b, int n) {
+    for (int k = 0; k < n; k++)
+        if (a[k].instance != b[k].instance || memcmp(a[k].source, b[k].source, sizeof *a[k].source * (size_t)a[k].instance->program->n_in)) return false;
+    return true;
+}
+static hone_status fused_of(fusing *f, const hone_fuse_part *part, int n, hone_fused **out) {
+    for (const done *d = f->done; d; d = d->next)
+        if (d->n == n && alike(d->part, part, n)) { *out = d->fused; return HONE_OK; }
+    hone_arena *a = hone_instances_lock(f->p->instances);
+    hone_status s = hone_fuse(a, part, n, out);
+    hone_instances_unlock(f->p->instances);
+    done *d = s ? NULL : HONE_NEW(f->scratch, done);
+    if (d) *d = (done){part, n, *out, f->done}, f->done = d;
+    return s;
+}
 static hone_status fuse_group(fusing *f, const int *group, int n) {
     hone_graph *g = f->g;
-    hone_fuse_part part[MAX_PARTS];
+    hone_fuse_part *part = HONE_NEW_N(f->scratch, hone_fuse_part, n);
+    if (!part) return no_memory();
     hone_vid in[256];
     int n_in = 0;
     for (int k = 0; k < n; k++) {
@@ -129,9 +148,7 @@ static hone_status fuse_group(fusing *f, const int *group, int n) {
         part[k] = (hone_fuse_part){f->instance[group[k]], source};
     }
     hone_fused *fused;
-    hone_arena *a = hone_instances_lock(f->p->instances);
-    hone_status s = hone_fuse(a, part, n, &fused);
-    hone_instances_unlock(f->p->instances);
+    hone_status s = fused_of(f, part, n, &fused);
     if (s || !fused) return s;
     const hone_node *last = g->node.at[group[n - 1]];
     hone_node *made = HONE_NEW(g->arena, hone_node);
