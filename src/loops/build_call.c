@@ -146,7 +146,8 @@ static int vector_of(builder *b, const char *name) {
 }
 /* How many dims `at` names, of an operand with `rank` dims; -1: not known yet. */
 static int64_t axes_count(builder *b, const char *at, int rank) {
-    int64_t n = hone_vector_length(b->vector.at, vector_of(b, at), b->call);
+    int v = vector_of(b, at); /* first: it may move b->vector.at */
+    int64_t n = hone_vector_length(b->vector.at, v, b->call);
     if (n) return n;
     return hone_attr_int(b->call->attr, b->call->n_attr, "noop_with_empty_axes", 0) ? 0 : rank;
 }
