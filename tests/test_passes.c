@@ -401,7 +401,7 @@ static void models(void **state) {
 }
 
 int main(void) {
-    (void)walk_value; /* no files here */
+    (void)walk_case; /* no files here */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_round), cmocka_unit_test(text_random), cmocka_unit_test(text_wrong), cmocka_unit_test(text_memory),
         cmocka_unit_test(passes_rows), cmocka_unit_test(passes_run), cmocka_unit_test(passes_memory), cmocka_unit_test(models)};

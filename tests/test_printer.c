@@ -595,24 +595,6 @@ static hone_status keep_call(void *user, const hone_node *n, walk_call *w, hone_
     add(&again, in, n->n_in, w->out, n->n_out, false, what);
     return HONE_OK;
 }
-static hone_status one_case(const char *folder, const hone_library *library, const char *name) {
-    char path[700];
-    hone_graph *g = NULL;
-    hone_value *in[WALK_MAX] = {NULL}, *out[WALK_MAX] = {NULL};
-    snprintf(path, sizeof path, "%.400s/%.200s/model.onnx", folder, name);
-    HONE_TRY(hone_onnx_load(path, library, &g));
-    walker w = {.hook = keep_call, .user = (void *)name, .strings = hone_strings_create()};
-    hone_status s = g->in.n > WALK_MAX || g->out.n > WALK_MAX ? hone_fail(HONE_BAD_INPUT, "too many inputs") : HONE_OK;
-    for (int k = 0; k < g->in.n && !s; k++) {
-        snprintf(path, sizeof path, "%.400s/%.200s/test_data_set_0/input_%d.pb", folder, name, k);
-        if (!access(path, R_OK)) s = walk_value(path, hone_var_of(g, g->in.at[k])->tag, in + k);
-    }
-    if (!s) s = walk_graph(&w, g, in, g->in.n, out, g->out.n);
-    for (int k = 0; k < WALK_MAX; k++) hone_value_drop(in[k]), hone_value_drop(out[k]);
-    hone_strings_drop(w.strings);
-    hone_graph_destroy(g);
-    return s;
-}
 static void printer_cases(void **state) {
     (void)state;
     const char *shared = getenv("HONE_SHARED_DIR");
@@ -629,7 +611,7 @@ static void printer_cases(void **state) {
     for (struct dirent *e; (e = readdir(d));) {
         if (*e->d_name == '.') continue;
         cases++;
-        whole += !one_case(folder, library, e->d_name); /* what cannot be loaded or run yet is another test's concern */
+        whole += !walk_case(folder, e->d_name, library, keep_call); /* what cannot be loaded or run yet is another test's concern */
     }
     closedir(d);
     flush();

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -95,23 +94,6 @@ static hone_status again(void *user, const hone_node *n, walk_call *w, hone_valu
     hone_dims_destroy(dims);
     return HONE_OK;
 }
-static void one_case(const char *folder, const hone_library *library, const char *name) {
-    char path[700];
-    hone_graph *g = NULL;
-    hone_value *in[WALK_MAX] = {NULL}, *out[WALK_MAX] = {NULL};
-    snprintf(path, sizeof path, "%.400s/%.200s/model.onnx", folder, name);
-    if (hone_onnx_load(path, library, &g)) return;
-    walker w = {.hook = again, .user = (void *)name, .strings = hone_strings_create()};
-    hone_status s = g->in.n > WALK_MAX || g->out.n > WALK_MAX ? HONE_BAD_INPUT : HONE_OK;
-    for (int k = 0; k < g->in.n && !s; k++) {
-        snprintf(path, sizeof path, "%.400s/%.200s/test_data_set_0/input_%d.pb", folder, name, k);
-        if (!access(path, R_OK)) s = walk_value(path, hone_var_of(g, g->in.at[k])->tag, in + k);
-    }
-    if (!s) s = walk_graph(&w, g, in, g->in.n, out, g->out.n); /* a case that fails is another test's concern */
-    for (int k = 0; k < WALK_MAX; k++) hone_value_drop(in[k]), hone_value_drop(out[k]);
-    hone_strings_drop(w.strings);
-    hone_graph_destroy(g);
-}
 static void symbols_are_numbers(void **state) {
     (void)state;
     const char *shared = getenv("HONE_SHARED_DIR");
@@ -122,7 +104,7 @@ static void symbols_are_numbers(void **state) {
     const hone_library *library;
     assert_int_equal(hone_library_builtin(&library), HONE_OK);
     for (struct dirent *e; (e = readdir(d));)
-        if (*e->d_name != '.') one_case(folder, library, e->d_name);
+        if (*e->d_name != '.') (void)walk_case(folder, e->d_name, library, again); /* a case that fails is another test's concern */
     closedir(d);
     print_message("%d calls, %d numbers the same, %d open\n", seen.calls, seen.same, seen.open);
     assert_int_equal(seen.wrong, 0);

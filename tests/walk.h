@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host/host.h"
 #include "loops/instance.h"
@@ -284,6 +285,25 @@ static hone_status walk_value(const char *path, hone_tag tag, hone_value **out) 
     if (!b) return hone_fail(HONE_BAD_INPUT, "cannot read %s", path);
     hone_status s = hone_onnx_read_value(b, n, tag, out);
     free(b);
+    return s;
+}
+/* Walks the case FOLDER/NAME; the hook gets the name. What it gives out is not compared: other tests do that. */
+static hone_status walk_case(const char *folder, const char *name, const hone_library *library, walk_hook *hook) {
+    char path[700];
+    hone_graph *g = NULL;
+    hone_value *in[WALK_MAX] = {NULL}, *out[WALK_MAX] = {NULL};
+    snprintf(path, sizeof path, "%.400s/%.200s/model.onnx", folder, name);
+    HONE_TRY(hone_onnx_load(path, library, &g));
+    walker w = {.hook = hook, .user = (void *)name, .strings = hone_strings_create()};
+    hone_status s = g->in.n > WALK_MAX || g->out.n > WALK_MAX ? hone_fail(HONE_BAD_INPUT, "too many inputs or outputs") : HONE_OK;
+    for (int k = 0; k < g->in.n && !s; k++) {
+        snprintf(path, sizeof path, "%.400s/%.200s/test_data_set_0/input_%d.pb", folder, name, k);
+        if (!access(path, R_OK)) s = walk_value(path, hone_var_of(g, g->in.at[k])->tag, in + k);
+    }
+    if (!s) s = walk_graph(&w, g, in, g->in.n, out, g->out.n);
+    for (int k = 0; k < WALK_MAX; k++) hone_value_drop(in[k]), hone_value_drop(out[k]);
+    hone_strings_drop(w.strings);
+    hone_graph_destroy(g);
     return s;
 }
 #endif

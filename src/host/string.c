@@ -12,6 +12,12 @@ static hone_status strings_out(const hone_host_call *c, int k, const int64_t *di
     hone_call_pool(*out, c->strings);
     return HONE_OK;
 }
+/* Two string operands and the dims they broadcast to. */
+static hone_status pair(const hone_host_call *c, const hone_value **a, const hone_value **b, int64_t *dims, int *rank) {
+    HONE_TRY(hone_call_typed(c, 0, HONE_DTYPE_STRING, a));
+    HONE_TRY(hone_call_typed(c, 1, HONE_DTYPE_STRING, b));
+    return hone_call_broadcast(c, *a, *b, dims, rank);
+}
 static void put(hone_value *v, int64_t k, const hone_string *s) { ((const hone_string **)v->data)[k] = s; }
 
 hone_status hone_host_string_concat(const hone_host_call *c) {
@@ -19,9 +25,7 @@ hone_status hone_host_string_concat(const hone_host_call *c) {
     hone_value *y;
     int64_t dims[HONE_MAX_RANK];
     int rank;
-    HONE_TRY(hone_call_typed(c, 0, HONE_DTYPE_STRING, &a));
-    HONE_TRY(hone_call_typed(c, 1, HONE_DTYPE_STRING, &b));
-    HONE_TRY(hone_call_broadcast(c, a, b, dims, &rank));
+    HONE_TRY(pair(c, &a, &b, dims, &rank));
     HONE_TRY(strings_out(c, 0, dims, rank, &y));
     hone_status s = HONE_OK;
     size_t room = 0;
@@ -52,9 +56,7 @@ hone_status hone_host_equal_string(const hone_host_call *c) {
     hone_value *y;
     int64_t dims[HONE_MAX_RANK];
     int rank;
-    HONE_TRY(hone_call_typed(c, 0, HONE_DTYPE_STRING, &a));
-    HONE_TRY(hone_call_typed(c, 1, HONE_DTYPE_STRING, &b));
-    HONE_TRY(hone_call_broadcast(c, a, b, dims, &rank));
+    HONE_TRY(pair(c, &a, &b, dims, &rank));
     HONE_TRY(hone_host_out(c, 0, HONE_DTYPE_BOOL, dims, rank, &y));
     for (int64_t k = 0, n = hone_value_count(y); k < n; k++)
         ((uint8_t *)y->data)[k] = !hone_order_strings(hone_value_string(a, hone_call_source(a, dims, rank, k)),
