@@ -29,30 +29,43 @@ static bool knows(const hone_affine_load *l, int slot) {
     for (int k = 0; k < l->n_bounded; k++) is |= l->bounded[k].k[slot] != 0;
     return is;
 }
+typedef struct { const hone_contract *d; bool a; const float *source; } packing;
 static void fill_panels(void *arg, void *dst) {
-    const hone_contract *d = arg;
-    if (d->packing_a) {
+    const packing *w = arg;
+    const hone_contract *d = w->d;
+    if (w->a) {
         int64_t panels = (d->m + d->mr - 1) / d->mr;
         for (int64_t b = 0; b < d->batch_a; b++)
-            for (int64_t p = 0; p < panels; p++) hone_contract_pack_a(d, d->source + hone_contract_own(d, b, true), p * d->mr, 0, d->k, (float *)dst + (b * panels + p) * d->mr * d->k);
+            for (int64_t p = 0; p < panels; p++) hone_contract_pack_a(d, w->source + hone_contract_own(d, b, true), p * d->mr, 0, d->k, (float *)dst + (b * panels + p) * d->mr * d->k);
     } else {
         int64_t panels = (d->n + d->nr - 1) / d->nr;
         for (int64_t b = 0; b < d->batch_b; b++)
-            for (int64_t p = 0; p < panels; p++) hone_contract_pack_b(d, d->source + hone_contract_own(d, b, false), p * d->nr, d->nr, 0, d->k, d->k, (float *)dst + (b * panels + p) * d->nr * d->k, NULL);
+            for (int64_t p = 0; p < panels; p++) hone_contract_pack_b(d, w->source + hone_contract_own(d, b, false), p * d->nr, d->nr, 0, d->k, d->k, (float *)dst + (b * panels + p) * d->nr * d->k, NULL);
     }
 }
-/* The constant operand in panels, kept with the model. */
-static const float *prepack(const hone_cpu_call *c, hone_contract *d, bool a, const hone_affine_load *l) {
-    hone_ref r = c->tensor[l->tensor].ref;
-    if (!c->constant || !c->constant[l->tensor] || r.base != HONE_BASE_ABSOLUTE || l->n_bounded || !c->packs) return NULL;
-    const float *source = (const float *)(intptr_t)r.offset;
-    int64_t rows = a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b;
-    if (rows > ((int64_t)1 << 40) / (d->k + 1)) return NULL;
-    int64_t key[8 + 2 * MAX_SLOTS] = {a, d->mr, d->nr, a ? d->m : d->n, d->k, a ? d->batch_a : d->batch_b, l->at.c, d->slots.n};
+/* Constant operands are packed once and kept with the model. The contraction knows only the ref: one serves all weights of its shape. */
+static int64_t packed_rows(const hone_contract *d, bool a) { return a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b; }
+static bool packable(const hone_cpu_call *c, const hone_contract *d, bool a, int ref) {
+    const hone_affine_load *l = a ? &d->a : &d->b;
+    return c->constant && c->constant[l->tensor] && c->tensor[l->tensor].ref.base == HONE_BASE_ABSOLUTE && !l->n_bounded && c->packs && ref < HONE_MAX_REFS &&
+           packed_rows(d, a) <= ((int64_t)1 << 40) / (d->k + 1);
+}
+static hone_status keep_packed(hone_recipe_maker *s, const hone_contract *d) {
+    if (d->packed_a && !hone_push(&s->packed, ((hone_packed){d, true, d->packed_a}))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (d->packed_b && !hone_push(&s->packed, ((hone_packed){d, false, d->packed_b}))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    s->n_ref += !!d->packed_a + !!d->packed_b;
+    return HONE_OK;
+}
+hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, hone_ref *out) {
+    const hone_contract *d = p->of;
+    const hone_affine_load *l = p->a ? &d->a : &d->b;
+    const float *source = (const float *)(intptr_t)c->tensor[l->tensor].ref.offset;
+    int64_t key[8 + 2 * MAX_SLOTS] = {p->a, d->mr, d->nr, p->a ? d->m : d->n, d->k, p->a ? d->batch_a : d->batch_b, l->at.c, d->slots.n};
     for (int k = 0; k < d->slots.n; k++) key[8 + 2 * k] = l->at.k[k], key[9 + 2 * k] = knows(l, k) ? d->slots.extent[k] : 0;
-    d->packing_a = a, d->source = source + l->at.c;
-    const float *packed = hone_packs_get(c->packs, source, key, 8 + 2 * d->slots.n, sizeof(float) * (size_t)(rows * d->k), fill_panels, d);
-    return packed;
+    packing w = {d, p->a, source + l->at.c};
+    const void *panels = hone_packs_get(c->packs, source, key, 8 + 2 * d->slots.n, sizeof(float) * (size_t)(packed_rows(d, p->a) * d->k), fill_panels, &w);
+    *out = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)panels};
+    return panels ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
 }
 
 /* Blocks by shape only: a tile is mt rows by nt columns; its sums stay in L2 beside a slice of the packed operands. */
@@ -207,7 +220,9 @@ hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int
     if (!analyse(s, c, stage, d, &depthwise)) return HONE_OK;
     d->kernel = hone_gemm_f32_best(), d->mr = d->kernel->mr, d->nr = d->kernel->nr, d->out = c->instance->stage[stage].tensor;
     HONE_TRY(place_rows(s, c, stage, d, &fits));
-    if (!fits || !(d->packed_b = prepack(c, d, false, &d->b)) || d->over_b) return HONE_OK; /* weights known ahead: the only case worth it */
+    if (!fits || !packable(c, d, false, s->n_ref) || d->over_b) return HONE_OK; /* weights known ahead: the only case worth it */
+    d->packed_b = s->n_ref;
+    HONE_TRY(keep_packed(s, d));
     choose_blocks(d);
     hone_step step = {0};
     hone_contract_step(d, &step);
@@ -231,8 +246,9 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
         if (!hone_contract_depthwise(d)) return HONE_OK;
     } else {
         double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
-        d->packed_b = prepack(c, d, false, &d->b);
-        d->packed_a = d->packed_b && d->m < 2 * d->mr ? NULL : prepack(c, d, true, &d->a);
+        int next = s->n_ref;
+        if (packable(c, d, false, next)) d->packed_b = next++;
+        if (!(d->packed_b && d->m < 2 * d->mr) && packable(c, d, true, next)) d->packed_a = next;
         bool walks = d->run_step == 1 || d->b.n_bounded; /* B's columns lie in a row: packing is copying */
         if (work < 512 || (d->a.n_bounded && !d->packed_b) || (d->m < 4 && !d->packed_b && !walks) || (d->m == 1 && !d->packed_b && d->n < 64) || d->k < 2) return HONE_OK; /* packing would cost more than it saves */
         choose_blocks(d);
@@ -251,7 +267,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
         groups(d, group_m, &nm, group_b, &nb);
         d->simple = hone_epilogue_match(s->arena, c, &d->slots, stage + 1, acc, group_m, nm, group_b, nb, d->group_n[0]);
     }
-    d->n_tensor = c->instance->n_tensor;
+    HONE_TRY(keep_packed(s, d));
     uint64_t uses = hone_cpu_uses(c->instance, stage);
     if (epilogue) uses = (uses | hone_cpu_uses(c->instance, stage + 1)) & ~((uint64_t)1 << acc);
     *done = true;
@@ -265,6 +281,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
             uses |= (uint64_t)1 << d->shared;
         }
     }
+    d->n_ref = s->n_ref;
     hone_part part = {.step.data = d, .uses = uses, .buffer = -1};
     hone_contract_step(d, &part.step);
     return hone_cpu_add(s, part);

@@ -26,14 +26,12 @@ typedef struct {
     const hone_gemm_f32 *kernel;
     int mr, nr;
     int64_t mt, nt, kc; /* a tile, and how much of K is packed at a time */
-    const float *packed_a, *packed_b;
-    int shared;          /* ref of B as a step before has packed it once, for all blocks of rows; 0: none (never the first tensor) */
-    bool packing_a;
-    const float *source; /* while packing a constant */
+    int packed_a, packed_b; /* refs of constant operands in panels; 0: none (never the first tensor) */
+    int shared;          /* ref of B as a step before has packed it once, for all blocks of rows; 0: none */
     int out;             /* tensor that is written */
     const hone_tilecode *epilogue; /* NULL: none */
     hone_simple *simple;     /* … and where it is of the common form, NULL otherwise */
-    int n_tensor;
+    int n_ref;
     size_t c_bytes, a_bytes, b_bytes, line_bytes, epilogue_bytes;
     /* depthwise */
     const hone_depthwise_f32 *plane;
@@ -50,8 +48,8 @@ void hone_contract_pack_b(const hone_contract *, const float *b, int64_t n0, int
 void hone_contract_pack_step(const hone_contract *, hone_step *);
 bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one plane a batch */
 void hone_contract_step(hone_contract *, hone_step *);
-/* Tile `number`, at step `over` of a recurrence (0 elsewhere). at: one address a tensor; shared: B as packed by a step before, or NULL. */
-hone_status hone_contract_tile(const hone_contract *, void *const *at, const float *shared, int64_t number, int64_t over, void *scratch) HONE_CHECKED;
+/* Tile `number`, at step `over` of a recurrence (0 elsewhere). at: one address a ref. */
+hone_status hone_contract_tile(const hone_contract *, void *const *at, int64_t number, int64_t over, void *scratch) HONE_CHECKED;
 /* The product of one stage of a recurrence, without epilogue; *out NULL: it is none. */
 hone_status hone_contract_over(hone_recipe_maker *, const hone_cpu_call *, int stage, hone_contract **out, int64_t *tiles, size_t *scratch_bytes) HONE_CHECKED;
 #endif

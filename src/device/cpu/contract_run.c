@@ -125,8 +125,8 @@ static hone_status finish(const hone_contract *d, void *const *at, int64_t over,
     for (int64_t i = 0; i < m; i++) HONE_TRY(hone_tilecode_run(d->epilogue, at, first + d->at_m_domain[m0 + i], n, 0, c + i * stride, scratch));
     return HONE_OK;
 }
-hone_status hone_contract_tile(const hone_contract *d, void *const *at, const float *shared, int64_t number, int64_t over, void *scratch) {
-    const float *packed_b = d->packed_b ? d->packed_b : shared;
+hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t number, int64_t over, void *scratch) {
+    const float *packed_a = d->packed_a ? at[d->packed_a] : NULL, *packed_b = d->packed_b ? at[d->packed_b] : d->shared ? at[d->shared] : NULL;
     char *room = scratch;
     float *c = (float *)room, *pa = (float *)(room + d->c_bytes), *pb = (float *)(room + d->c_bytes + d->a_bytes), *line = (float *)(room + d->c_bytes + d->a_bytes + d->b_bytes);
     void *rest = room + d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes;
@@ -142,12 +142,12 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, const fl
     for (int64_t k0 = 0; k0 < d->k; k0 += d->kc) {
         int64_t kc = d->k - k0 < d->kc ? d->k - k0 : d->kc;
         if (!packed_b) hone_contract_pack_b(d, b, n0, n, k0, kc, kc, pb, line);
-        if (!d->packed_a)
+        if (!packed_a)
             for (int64_t i = 0; i < mp; i++) hone_contract_pack_a(d, a, m0 + i * mr, k0, kc, pa + i * mr * kc);
         for (int64_t j = 0; j < np; j++) {
             const float *panel_b = packed_b ? packed_b + ((w.own_b * all_np + n0 / nr + j) * d->k + k0) * nr : pb + j * nr * kc;
             for (int64_t i = 0; i < mp; i++) {
-                const float *panel_a = d->packed_a ? d->packed_a + ((w.own_a * all_mp + m0 / mr + i) * d->k + k0) * mr : pa + i * mr * kc;
+                const float *panel_a = packed_a ? packed_a + ((w.own_a * all_mp + m0 / mr + i) * d->k + k0) * mr : pa + i * mr * kc;
                 d->kernel->run(m - i * mr < mr ? (int)(m - i * mr) : mr, kc, panel_a, panel_b, c + i * mr * stride + j * nr, stride, k0 > 0);
             }
         }
@@ -157,8 +157,8 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, const fl
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
     void *at[64];
-    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(s->ref[t], base);
-    return hone_contract_tile(d, at, d->shared ? (const float *)hone_ref_at(s->ref[d->shared], base) : NULL, number, 0, scratch);
+    for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
+    return hone_contract_tile(d, at, number, 0, scratch);
 }
 /* All of B, once: a tile is some columns by one slice of K. */
 static hone_status pack_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
@@ -244,7 +244,7 @@ bool hone_contract_depthwise(hone_contract *d) {
 static hone_status plane(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
     void *at[64];
-    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(s->ref[t], base);
+    for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
     int64_t parts = (d->shape.oh + d->plane_rows - 1) / d->plane_rows, batch = number / parts, y0 = number % parts * d->plane_rows;
     int64_t y1 = y0 + d->plane_rows < d->shape.oh ? y0 + d->plane_rows : d->shape.oh;
     const standing here = stand(d, batch);

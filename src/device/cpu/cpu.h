@@ -13,14 +13,17 @@ typedef struct {
     int buffer;     /* number of a ref that is a new buffer from this step on, or -1 */
     int64_t bytes;  /* … of so many */
 } hone_part;
+typedef struct { const void *of; /* a contraction */ bool a; int ref; } hone_packed; /* a ref that is a constant operand in panels, whatever its numbers are */
 typedef struct {
     hone_arena *arena; /* of the recipe */
     hone_vec(hone_part) part;
+    hone_vec(hone_packed) packed;
     int n_ref;
 } hone_recipe_maker;
 hone_status hone_cpu_add(hone_recipe_maker *, hone_part) HONE_CHECKED;
 hone_status hone_cpu_tilecode(hone_recipe_maker *, const hone_cpu_call *, int stage, int acc_tensor, const hone_tilecode **out) HONE_CHECKED;
 
+hone_status hone_contract_packed(const hone_cpu_call *, const hone_packed *, hone_ref *out) HONE_CHECKED; /* where its panels are, packed the first time */
 /* contract.c: sums of products as matrix multiplications. Does stage k, and the stages up to *end that it takes in as its epilogue. */
 hone_status hone_cpu_contract(hone_recipe_maker *, const hone_cpu_call *, int stage, int *end, bool *done) HONE_CHECKED;
 #endif

@@ -121,7 +121,7 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
         for (int k = 0; k < 2; k++) {
             v[k] = n[k]->k;
             if (n[k]->tensor < 0) continue;
-            if (n[k]->dtype != HONE_DTYPE_F32 || c->tensor[n[k]->tensor].ref.base != HONE_BASE_ABSOLUTE) return NULL;
+            if (in->tensor[n[k]->tensor].rank || n[k]->dtype != HONE_DTYPE_F32 || c->tensor[n[k]->tensor].ref.base != HONE_BASE_ABSOLUTE) return NULL; /* only single numbers are told apart when recipes are kept */
             v[k] = *((const float *)(intptr_t)c->tensor[n[k]->tensor].ref.offset + n[k]->c);
         }
         if (v[0] > v[1]) return NULL;

@@ -27,12 +27,12 @@ static hone_status interpret_all(hone_recipe_maker *m, const hone_cpu_call *c) {
     for (int t = 0; t < n; t++) memcpy(place[t].stride, c->tensor[t].stride, sizeof place[t].stride);
     *d = (interpreted){c->instance, param, place};
     hone_step step = {.tactic = "interpret", .serial = true, .tiles = 1, .scratch_bytes = sizeof(hone_place) * (size_t)(n + 1), .tile = interpret_tile, .data = d};
-    m->part.n = 0;
+    m->part.n = m->packed.n = 0;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = ~(uint64_t)0, .buffer = -1});
 }
 
 /* ---- keys ----------------------------------------------------------------------------------------------------------------------------- */
-/* All that steps follow from: the instance, its parameters, strides and, where weights may be packed, which they are. 0: it is not to be kept. */
+/* All that steps follow from: the instance, its parameters, strides and, where weights may be packed, which are constant; of a single number it may be looked at. 0: it is not to be kept. */
 enum { MAX_KEY = 512 };
 static int key_of(const hone_cpu_call *c, bool weights, int64_t *key) {
     const hone_instance *in = c->instance;
@@ -44,7 +44,8 @@ static int key_of(const hone_cpu_call *c, bool weights, int64_t *key) {
         const hone_tensor *w = in->tensor + t;
         if (w->role == HONE_ROLE_TEMP) continue; /* row-major: parameters say it */
         memcpy(key + n, c->tensor[t].stride, sizeof *key * (size_t)w->rank), n += w->rank;
-        if (weights) key[n++] = c->constant && c->constant[t] && c->tensor[t].ref.base == HONE_BASE_ABSOLUTE ? c->tensor[t].ref.offset : 0;
+        bool known = weights && c->constant && c->constant[t] && c->tensor[t].ref.base == HONE_BASE_ABSOLUTE;
+        if (weights) key[n++] = !known ? 0 : w->rank ? 1 : c->tensor[t].ref.offset;
     }
     return n;
 }
@@ -122,18 +123,18 @@ static hone_status tile_stage(hone_recipe_maker *m, const hone_cpu_call *c, int 
 /* ---- over --------------------------------------------------------------------------------------------------------------------------- */
 /* A recurrence: its stages in turn for t = 0, 1, … as one piece on one thread; products with constant weights by the matrix kernel. */
 typedef struct { const hone_tilecode *code; hone_contract *product; int64_t tiles; } recurring;
-typedef struct { recurring *stage; int n, n_tensor; int64_t count; } recurrence;
+typedef struct { recurring *stage; int n, n_ref; int64_t count; } recurrence;
 static hone_status recurrence_tile(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
     const recurrence *d = s->data;
     void *at[64];
     (void)tile;
-    for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(s->ref[t], base);
+    for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
     for (int64_t t = 0; t < d->count; t++)
         for (int k = 0; k < d->n; k++) {
             const recurring *r = d->stage + k;
             if (r->code) HONE_TRY(hone_tilecode_run(r->code, at, 0, hone_tilecode_elements(r->code), t, NULL, scratch));
             else
-                for (int64_t q = 0; q < r->tiles; q++) HONE_TRY(hone_contract_tile(r->product, at, NULL, q, t, scratch));
+                for (int64_t q = 0; q < r->tiles; q++) HONE_TRY(hone_contract_tile(r->product, at, q, t, scratch));
         }
     return HONE_OK;
 }
@@ -155,13 +156,13 @@ static hone_status over_stages(hone_recipe_maker *m, const hone_cpu_call *c, int
         scratch = b > scratch ? b : scratch, uses |= hone_cpu_uses(c->instance, k);
     }
     *done = true;
-    d->n = to - from, d->n_tensor = c->instance->n_tensor, d->count = c->param[c->instance->index[c->instance->stage[from].over_index].extent].i;
+    d->n = to - from, d->n_ref = m->n_ref, d->count = c->param[c->instance->index[c->instance->stage[from].over_index].extent].i;
     hone_step step = {.tactic = "over", .serial = true, .tiles = 1, .scratch_bytes = scratch, .tile = recurrence_tile, .data = d};
     return hone_cpu_add(m, (hone_part){.step = step, .uses = uses, .buffer = -1});
 }
 
 /* ---- everything ----------------------------------------------------------------------------------------------------------------------- */
-typedef struct { const hone_part *part; int n; } recipe;
+typedef struct { const hone_part *part; const hone_packed *packed; int n, n_packed, n_ref; } recipe;
 static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r) {
     const hone_instance *in = c->instance;
     bool fast = !c->interpret;
@@ -178,8 +179,9 @@ static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r)
         fast = done, k = end;
     }
     if (!fast) HONE_TRY(interpret_all(m, c)); /* all of it, from the start */
-    r->part = hone_arena_copy(m->arena, m->part.at, sizeof *m->part.at * (size_t)m->part.n), r->n = m->part.n;
-    return r->part ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    r->part = hone_arena_copy(m->arena, m->part.at, sizeof *m->part.at * (size_t)m->part.n), r->n = m->part.n, r->n_ref = m->n_ref;
+    r->packed = hone_arena_copy(m->arena, m->packed.at, sizeof *m->packed.at * (size_t)m->packed.n), r->n_packed = m->packed.n;
+    return r->part && r->packed ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
 }
 static hone_status make(hone_arena *a, const void *call, const void **out) {
     const hone_cpu_call *c = call;
@@ -187,6 +189,7 @@ static hone_status make(hone_arena *a, const void *call, const void **out) {
     recipe *r = HONE_NEW(a, recipe);
     hone_status s = r ? cook(&m, c, r) : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     hone_vec_free(&m.part);
+    hone_vec_free(&m.packed);
     *out = r;
     return s;
 }
@@ -220,11 +223,11 @@ hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
     }
     const recipe *r;
     HONE_TRY(find(s, c, &r));
-    int n_ref = in->n_tensor;
-    for (int k = 0; k < r->n; k++) n_ref += r->part[k].buffer >= 0;
+    int n_ref = r->n_ref;
     hone_ref *ref = HONE_NEW_N(s->arena, hone_ref, n_ref + 1);
     if (!ref) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     for (int t = 0; t < in->n_tensor; t++) ref[t] = c->tensor[t].ref;
+    for (int k = 0; k < r->n_packed; k++) HONE_TRY(hone_contract_packed(c, r->packed + k, ref + r->packed[k].ref));
     for (int k = 0; k < r->n; k++) {
         const hone_part *p = r->part + k;
         uint64_t fresh = open & p->uses; /* a block from the first step that touches it */
