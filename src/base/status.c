@@ -18,7 +18,7 @@ static void format_line(char out[LIMIT], const char *format, va_list args) {
         if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
 }
 
-hone_status hone_fail(hone_status s, const char *format, ...) {
+hone_status(hone_fail)(hone_status s, const char *format, ...) {
     char line[LIMIT];
     va_list args;
     va_start(args, format);
@@ -28,7 +28,7 @@ hone_status hone_fail(hone_status s, const char *format, ...) {
     return s;
 }
 
-hone_status hone_fail_at(hone_status s, const char *format, ...) {
+hone_status(hone_fail_at)(hone_status s, const char *format, ...) {
     char line[LIMIT];
     va_list args;
     va_start(args, format);

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-hone_status hone_call_fail(const hone_host_call *c, hone_status s, const char *format, ...) {
+hone_status(hone_call_fail)(const hone_host_call *c, hone_status s, const char *format, ...) {
     char text[600];
     va_list ap;
     va_start(ap, format);
