@@ -23,7 +23,7 @@ static float number(void) { return (float)draw(-1000, 1000) / 500.0f; }
 
 static hone_compiled *compile(const char *text) {
     hone_graph *g;
-    hone_compiled *c;
+    hone_compiled *c = NULL;
     if (hone_graph_parse(text, strlen(text), &g) || hone_compile(g, &c)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
     return c;
 }
