@@ -34,10 +34,7 @@ int hone_dims_count(const hone_dims *t) { return t->row.n; }
 int hone_dim_handle_op(const hone_dims *t, int handle) { return t->row.at[handle].op; }
 const char *hone_dim_symbol_name(const hone_dims *t, int handle) { return t->row.at[handle].name ? t->row.at[handle].name : ""; }
 
-static uint32_t mix(uint32_t h, const void *bytes, size_t n) {
-    for (const uint8_t *b = bytes; n--; b++) h = (h ^ *b) * 16777619u; /* FNV-1a */
-    return h;
-}
+static uint32_t mix(uint32_t h, uint64_t v) { return ((h ^ (uint32_t)v) * 16777619u ^ (uint32_t)(v >> 32)) * 16777619u; } /* as FNV-1a */
 
 /* Doubles the chains' heads when rows outnumber them. */
 static bool rehash(hone_dims *t) {
@@ -65,7 +62,8 @@ static hone_dim append(hone_dims *t, hone_dim_row row) {
 hone_dim hone_dim_symbol(hone_dims *t, const char *name) {
     hone_dim_row row = {.op = HONE_DIM_SYMBOL, .lo = 0, .hi = INT64_MAX};
     if (name && *name) {
-        row.hash = mix(2166136261u, name, strlen(name));
+        row.hash = 2166136261u;
+        for (const char *c = name; *c; c++) row.hash = mix(row.hash, (unsigned char)*c);
         for (int h = t->bucket.n ? t->bucket.at[row.hash & (uint32_t)(t->bucket.n - 1)] : -1; h >= 0; h = t->row.at[h].next)
             if (t->row.at[h].name && !strcmp(t->row.at[h].name, name)) return HONE_DIM_BAND + h;
         if (!(row.name = hone_arena_textn(t->names, name, strlen(name)))) return HONE_DIM_UNKNOWN;
@@ -74,7 +72,8 @@ hone_dim hone_dim_symbol(hone_dims *t, const char *name) {
 }
 
 hone_dim hone_dim_intern(hone_dims *t, hone_dim_op op, const int64_t *arg, int n) {
-    uint32_t hash = mix(2166136261u + (uint32_t)op, arg, sizeof *arg * (size_t)n);
+    uint32_t hash = 2166136261u + (uint32_t)op;
+    for (int k = 0; k < n; k++) hash = mix(hash, (uint64_t)arg[k]);
     for (int h = t->bucket.n ? t->bucket.at[hash & (uint32_t)(t->bucket.n - 1)] : -1; h >= 0; h = t->row.at[h].next) {
         const hone_dim_row *r = &t->row.at[h];
         if (r->hash == hash && r->op == op && r->n == n && !memcmp(t->arg.at + r->first, arg, sizeof *arg * (size_t)n))
@@ -305,10 +304,13 @@ void hone_dims_eval(const hone_dims *t, int64_t *values) {
         [HONE_DIM_MAX] = hone_dim_max, [HONE_DIM_EQ] = hone_dim_eq,   [HONE_DIM_LT] = hone_dim_lt};
     for (int h = 0; h < t->row.n; h++) {
         const hone_dim_row *r = &t->row.at[h];
-        const int64_t *arg = r->n ? t->arg.at + r->first : NULL;
         int64_t v;
+        if (r->op == HONE_DIM_SYMBOL) { /* has no arguments */
+            values[h] = hone_dim_from_result(values[h]);
+            continue;
+        }
+        const int64_t *arg = t->arg.at + r->first;
         switch (r->op) {
-        case HONE_DIM_SYMBOL: v = hone_dim_from_result(values[h]); break;
         case HONE_DIM_ADD: v = sum_of(arg, r->n, values); break;
         case HONE_DIM_MUL:
             v = 1;

@@ -182,13 +182,14 @@ static range corners(range a, range b, wide (*f)(int64_t, int64_t)) {
 static wide times(int64_t a, int64_t b) { return (wide)a * b; }
 static wide over(int64_t a, int64_t b) { return floor_of(a, b); } /* b > 0 */
 
-/* Terms beyond 2^100 count as infinite on the side where that is safe, so that the sum itself cannot overflow. */
+/* Of n terms, (factor, dim) each. Terms beyond 2^100 count as infinite on the side where that is safe, so that the sum itself cannot overflow. */
 static range sum_range(const hone_dims *t, const int64_t *arg, int n) {
     const wide far = (wide)1 << 100;
     wide lo = 0, hi = 0;
-    for (int i = 0; i < n; i += 2) {
-        range r = range_of(t, arg[i + 1]);
-        wide x = times(arg[i], arg[i] < 0 ? r.hi : r.lo), y = times(arg[i], arg[i] < 0 ? r.lo : r.hi);
+    for (int i = 0; i < n; i++) {
+        int64_t factor = arg[2 * i];
+        range r = range_of(t, arg[2 * i + 1]);
+        wide x = times(factor, factor < 0 ? r.hi : r.lo), y = times(factor, factor < 0 ? r.lo : r.hi);
         lo = x < -far || lo < -far ? -far * 2 : lo + (x > far ? far : x);
         hi = y > far || hi > far ? far * 2 : hi + (y < -far ? -far : y);
     }
@@ -198,7 +199,7 @@ static range sum_range(const hone_dims *t, const int64_t *arg, int n) {
 void hone_poly_bounds(const hone_dims *t, const hone_poly *p, int64_t *lo, int64_t *hi) {
     int64_t arg[2 * HONE_POLY_TERMS];
     for (int i = 0; i < p->n; i++) arg[2 * i] = p->term[i].times, arg[2 * i + 1] = p->term[i].what;
-    range r = sum_range(t, arg, 2 * p->n);
+    range r = sum_range(t, arg, p->n);
     *lo = r.lo, *hi = r.hi;
 }
 
@@ -209,7 +210,7 @@ void hone_dim_row_bounds(const hone_dims *t, hone_dim_op op, const int64_t *arg,
     range r = {INT64_MIN, INT64_MAX}, a = r, b = r;
     if (op != HONE_DIM_ADD && n > 1) a = range_of(t, arg[0]), b = range_of(t, arg[1]);
     switch (op) {
-    case HONE_DIM_ADD: r = sum_range(t, arg, n); break;
+    case HONE_DIM_ADD: r = sum_range(t, arg, n / 2); break;
     case HONE_DIM_MUL:
         r = a;
         for (int i = 1; i < n; i++) r = corners(r, range_of(t, arg[i]), times);

@@ -25,7 +25,7 @@ void hone_dtype_store_n(hone_dtype t, void *dst, hone_ctype from, const void *sr
 
 void hone_dtype_unpack(hone_dtype t, uint8_t *dst, const uint8_t *packed, size_t n) {
     if (hone_dtypes[t].bits >= 8) memcpy(dst, packed, n * hone_dtypes[t].bytes);
-    if (hone_dtypes[t].bits >= 8 || t == HONE_DTYPE_NONE) return;
+    if (hone_dtypes[t].bits >= 8 || !hone_dtypes[t].bits) return;
     unsigned bits = hone_dtypes[t].bits, each = 8 / bits, mask = (1u << bits) - 1;
     unsigned top = hone_dtypes[t].kind == HONE_KIND_INT ? 1u << (bits - 1) : 0;
     for (size_t i = 0; i < n; i++) dst[i] = (uint8_t)(((packed[i / each] >> i % each * bits & mask) ^ top) - top);
@@ -33,11 +33,10 @@ void hone_dtype_unpack(hone_dtype t, uint8_t *dst, const uint8_t *packed, size_t
 
 void hone_dtype_pack(hone_dtype t, uint8_t *packed, const uint8_t *src, size_t n) {
     if (hone_dtypes[t].bits >= 8) memcpy(packed, src, n * hone_dtypes[t].bytes);
-    if (hone_dtypes[t].bits >= 8 || t == HONE_DTYPE_NONE) return;
+    if (hone_dtypes[t].bits >= 8 || !hone_dtypes[t].bits) return;
     unsigned bits = hone_dtypes[t].bits, each = 8 / bits, mask = (1u << bits) - 1;
-    for (size_t i = 0; i < n; i += each) {
-        unsigned byte = 0;
-        for (unsigned k = 0; k < each && i + k < n; k++) byte |= (src[i + k] & mask) << k * bits;
-        packed[i / each] = (uint8_t)byte;
+    for (size_t i = 0; i < n; i++) {
+        unsigned at = (unsigned)(i % each) * bits;
+        packed[i / each] = (uint8_t)((at ? packed[i / each] : 0u) | (src[i] & mask) << at);
     }
 }

@@ -29,7 +29,7 @@ static bool reads_back(hone_dtype t, const char *element, double d, size_t bytes
 static int print_float(hone_dtype t, const char *element, double d, char *out, locale_t plain) {
     if (isnan(d)) return sprintf(out, "nan");
     if (isinf(d)) return sprintf(out, d < 0 ? "-inf" : "inf");
-    char digits[64], text[64];
+    char digits[64] = "0", text[64];
     int n = 0, exponent = 0;
     for (int precision = 0; precision < 17; precision++) {
         snprintf(text, sizeof text, "%.*e", precision, fabs(d));
