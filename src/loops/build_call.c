@@ -362,18 +362,17 @@ static void slots_of(builder *b, int k) {
 static void size_of(builder *b, int k, int e, int m, hone_slot *slot, int number) {
     const hone_operand *o = b->p->operand + k;
     const hone_entry *n = o->entry + e;
-    hone_tensor *t = b->tensor.at + b->operand_tensor[k];
     int32_t size = -1;
     for (int q = 0; q < slot->n_part; q++) {
         const hone_tree *tree = n->expr && n->expr->kind == HONE_T_TUPLE ? n->expr->arg[q] : n->expr;
         int32_t x;
         if (n->kind == HONE_DIM_FREE) x = hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = HONE_I64, .k.i64 = HONE_DIM_UNKNOWN}, true);
         else x = hone_build_typed(b, hone_build_pure(b, tree, NULL, m), HONE_I64); /* typed, so that an index over this dim has the same parameter */
-        t = b->tensor.at + b->operand_tensor[k];
-        t->dim[slot->part0 + q] = hone_build_param(b, x, tree && tree->kind == HONE_T_NAME ? tree->name : "");
+        int32_t param = hone_build_param(b, x, tree && tree->kind == HONE_T_NAME ? tree->name : "");
+        b->tensor.at[b->operand_tensor[k]].dim[slot->part0 + q] = param;
         size = size < 0 ? x : hone_build_fn(b, HONE_FN_mul, size, x, -1);
     }
-    if (!o->output && size >= 0) {
+    if (!o->output && size >= 0 && n->expr) {
         hone_check c = {k, number, size, slot->tilde, n->expr->kind == HONE_T_NAME ? n->expr->name : n->expr->kind == HONE_T_TUPLE ? "(…)" : "…"};
         if (!hone_push(&b->check, c)) hone_build_memory(b);
     }
