@@ -208,6 +208,7 @@ static bool share_captures(scope *s, scope *inner, int n, hone_draft *node, int 
 static void import_bodies(scope *s, hone_edit *e, body_refs *refs) {
     hone_draft *node = e->node;
     scope inner[2] = {{0}};
+    int n = 0;
     if (refs->n == 2 && strcmp(refs->at[0].name, "else_branch") == 0) { /* then comes first */
         body_ref t = refs->at[0];
         refs->at[0] = refs->at[1], refs->at[1] = t;
@@ -215,7 +216,7 @@ static void import_bodies(scope *s, hone_edit *e, body_refs *refs) {
     if (refs->n > 2) hone_edit_problem(e, HONE_NOT_SUPPORTED, "has more than two bodies");
     if (s->depth >= HONE_ONNX_MAX_DEPTH) hone_edit_problem(e, HONE_NOT_SUPPORTED, "bodies are nested deeper than %d", HONE_ONNX_MAX_DEPTH);
     if (refs->n > 2 || s->depth >= HONE_ONNX_MAX_DEPTH) return;
-    for (int b = 0; b < refs->n; b++) {
+    for (int b = 0; b < refs->n; b++, n++) {
         hone_field name = hone_onnx_name_field(hone_wire_of(&refs->at[b].graph), 2);
         hone_graph *g = hone_graph_body(s->g, text_of(s, &name));
         inner[b] =
@@ -224,12 +225,12 @@ static void import_bodies(scope *s, hone_edit *e, body_refs *refs) {
         else if (!import_graph(inner + b, hone_wire_of(&refs->at[b].graph)))
             hone_edit_problem(e, HONE_BAD_INPUT, "the body '%.60s' is damaged", refs->at[b].name);
         hone_edit_set(e, (hone_attr){.name = refs->at[b].name, .kind = HONE_ATTR_BODY, .n = 1, .body = b});
-        node->body[b] = g;
-        node->n_body = g ? b + 1 : node->n_body;
         if (!g) break;
+        node->body[b] = g;
     }
+    node->n_body = n;
     int *slot = hone_alloc(((size_t)s->g->var.n + 1) * sizeof *slot);
-    if (!slot || (node->n_body == refs->n && !share_captures(s, inner, refs->n, node, slot))) hone_import_no_memory(&s->m->im);
+    if (!slot || (n == refs->n && !share_captures(s, inner, n, node, slot))) hone_import_no_memory(&s->m->im);
     hone_free(slot);
     for (int b = 0; b < 2; b++) hone_vec_free(&inner[b].captured);
 }

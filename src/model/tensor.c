@@ -23,9 +23,10 @@ typedef struct { /* what a TensorProto says before its data is looked at */
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a tensor of the model"); }
 
+static int name_bytes(const header *h) { return (int)(h->name.bytes < MAX_NAME ? h->name.bytes : MAX_NAME); }
+static const char *name_of(const header *h) { return h->name.bytes ? (const char *)h->name.data : ""; }
 static hone_status bad(const header *h, const char *what) {
-    return hone_fail(HONE_BAD_INPUT, "tensor '%.*s': %s", (int)(h->name.bytes < MAX_NAME ? h->name.bytes : MAX_NAME),
-                     h->name.bytes ? (const char *)h->name.data : "", what);
+    return hone_fail(HONE_BAD_INPUT, "tensor '%.*s': %s", name_bytes(h), name_of(h), what);
 }
 
 hone_field hone_onnx_name_field(hone_wire w, uint32_t number) {
@@ -116,9 +117,7 @@ static hone_status find_external(const header *h, hone_onnx_files *files, hone_f
     if (k == files->name.n) {
         hone_file file;
         hone_status s = hone_file_open(path, &file);
-        if (s)
-            return hone_fail_at(s, "tensor '%.*s': ", (int)(h->name.bytes < MAX_NAME ? h->name.bytes : MAX_NAME),
-                                h->name.bytes ? (const char *)h->name.data : "");
+        if (s) return hone_fail_at(s, "tensor '%.*s': ", name_bytes(h), name_of(h));
         if (!hone_push(&files->file, file)) {
             hone_file_close(&file);
             return no_memory();
@@ -147,8 +146,7 @@ static hone_status from_raw(const header *h, int64_t count, hone_field raw, hone
     /* A length given by an external file may be left out or be padded; in the model itself it must agree. */
     if (need == SIZE_MAX || raw.bytes < need || (raw.bytes > need && (!h->external || h->has_length))) {
         hone_fail(HONE_BAD_INPUT, "has %zu bytes of data, its dims and type need %zu", raw.bytes, need);
-        return hone_fail_at(HONE_BAD_INPUT, "tensor '%.*s': ", (int)(h->name.bytes < MAX_NAME ? h->name.bytes : MAX_NAME),
-                            h->name.bytes ? (const char *)h->name.data : "");
+        return hone_fail_at(HONE_BAD_INPUT, "tensor '%.*s': ", name_bytes(h), name_of(h));
     }
     size_t align = row->kind == HONE_KIND_COMPLEX ? row->bytes / 2u : row->bytes;
     bool clean = t != HONE_DTYPE_BOOL || bools_clean(raw.data, need);
