@@ -186,6 +186,8 @@ static void first_part(fuser *f, hone_arena *scratch) {
             if (!hone_push(&f->list, ix[k])) f->failed = true;
         value = push_x(f, load);
     }
+    if (value < 0 || !f->x.at) f->failed = true; /* rounding reads it */
+    if (f->failed) return;
     f->value[0] = rounded(f, value, in->tensor[out].dtype, last->saturate);
     f->rank = slots->n;
     for (int k = 0; k < slots->n; k++) {
