@@ -24,10 +24,13 @@ typedef hone_vec(word) words;
 static hone_status wrong_name(const reader *r, const char *name, const char *what) {
     return hone_fail(HONE_BAD_INPUT, "graph text, line %d: '%s' %s", r->line, name, what);
 }
+static int readable(const reader *r) { /* how much of what comes next to show */
+    int n = 0;
+    while (n < 20 && r->p + n < r->end && (unsigned char)r->p[n] >= ' ') n++;
+    return n;
+}
 static hone_status wrong(const reader *r, const char *what) {
-    char near[24] = "";
-    for (int k = 0; k < 20 && r->p + k < r->end && (unsigned char)r->p[k] >= ' '; k++) near[k] = r->p[k], near[k + 1] = 0;
-    return hone_fail(HONE_BAD_INPUT, "graph text, line %d, at '%s': %s", r->line, near, what);
+    return hone_fail(HONE_BAD_INPUT, "graph text, line %d, at '%.*s': %s", r->line, readable(r), r->p, what);
 }
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to read a graph's text"); }
 

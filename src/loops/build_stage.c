@@ -433,7 +433,7 @@ static const hone_instance *pack_all(builder *b) {
         hone_stage st = b->stage.at[k];
         int dims = b->tensor.at[st.tensor].rank;
         st.value = pack(&p, st.value), st.pick = pack(&p, st.pick);
-        int32_t sub[HONE_MAX_RANK];
+        int32_t sub[HONE_MAX_RANK] = {0};
         if (st.sub0 >= 0)
             for (int q = 0; q < dims; q++) sub[q] = pack(&p, b->list.at[st.sub0 + q]);
         int32_t ix = b->kept_list.n;

@@ -53,7 +53,7 @@ static hone_scalar eval(run *r, int32_t x) {
         else v.i64 = r->p[e->a].i;
         return v;
     case HONE_X_LOAD: {
-        int64_t sub[HONE_MAX_RANK];
+        int64_t sub[HONE_MAX_RANK] = {0};
         int n = e->flat ? 1 : r->in->tensor[e->a].rank;
         for (int k = 0; k < n; k++) sub[k] = eval(r, r->in->list[e->b + k]).i64;
         const char *at = address(r, e->a, e->flat, sub);
@@ -157,7 +157,7 @@ static void one_stage(run *r, const hone_stage *s) { /* the over index, if any, 
     while (any && !r->status) {
         hone_scalar v = s->reduce ? reduce(r, s) : eval(r, s->value);
         hone_ctype c = (hone_ctype)r->in->x[s->pick >= 0 ? s->pick : s->value].type;
-        int64_t sub[HONE_MAX_RANK];
+        int64_t sub[HONE_MAX_RANK] = {0};
         for (int k = 0; k < w->rank; k++) sub[k] = s->identity ? r->i[ids[k]] : eval(r, r->in->list[s->sub0 + k]).i64;
         char *at = address(r, s->tensor, false, sub);
         if (!at) {

@@ -122,7 +122,7 @@ void hone_canon_rotary(hone_edit *e) {
 static void drop_ones(hone_edit *e, const hone_value *scales) {
     const hone_attr *given = hone_edit_attr(e, "axes");
     int64_t n = hone_value_count(scales), axes[HONE_MAX_RANK];
-    double kept[HONE_MAX_RANK];
+    double kept[HONE_MAX_RANK] = {0};
     int m = 0;
     if (scales->dtype != HONE_DTYPE_F32 || n > HONE_MAX_RANK || (given && (given->kind != HONE_ATTR_INTS || given->n != n))) return;
     for (int k = 0; k < n; k++) {

@@ -141,7 +141,7 @@ static double work_of(const hone_instance *i, const hone_param *p) {
 }
 static bool place_temporary(work *w, int t, hone_place *place) {
     const hone_tensor *x = w->instance->tensor + t;
-    int64_t dim[HONE_MAX_RANK], count, n = 1;
+    int64_t dim[HONE_MAX_RANK] = {0}, count, n = 1;
     for (int d = 0; d < x->rank; d++) dim[d] = w->param[x->dim[d]].i;
     if (!hone_count_of(dim, x->rank, &count) || count > w->e->most_bytes / hone_dtypes[x->dtype].bytes) return false;
     for (int d = x->rank - 1; d >= 0; d--) place->stride[d] = n, n *= dim[d];

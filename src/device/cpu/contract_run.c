@@ -187,7 +187,7 @@ bool hone_contract_depthwise(hone_contract *d) {
         if (w->extent[d->group_n[k]] > 1 || k == d->n_n - 1) { if (nn == 2) return false; in_n[nn++] = d->group_n[k]; }
     for (int k = w->n_domain; k < w->n; k++)
         if (w->extent[k] > 1) { if (nk == 2) return false; in_k[nk++] = k; }
-    int oy = nn == 2 ? in_n[0] : -1, ox = in_n[nn - 1], ky = -1, kx = -1;
+    int oy = nn == 2 ? in_n[0] : -1, ox = d->group_n[d->n_n - 1], ky = -1, kx = -1;
     if (nk == 2) ky = in_k[0], kx = in_k[1];
     else if (nk == 1) { /* along which way does it go? */
         bool along_x = false;
