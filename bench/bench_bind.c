@@ -43,13 +43,16 @@ int main(int argc, char **argv) {
             for (int d = 0; d < in[k].rank; d++)
                 if (!hone_dim_is_number(g->var.at[g->in.at[k]].dim[d])) in[k].dim[d] = 1 + r;
         uint64_t t = hone_clock_ns();
-        if (hone_bind(c, in, NULL, NULL, false, &p)) { fprintf(stderr, "%s\n", hone_error()); return 1; }
+        if (hone_bind(c, in, NULL, NULL, false, &p)) {
+            fprintf(stderr, "%s\n", hone_error());
+            return 1;
+        }
         ns[r] = hone_clock_ns() - t, steps = p->n_step;
         hone_plan_destroy(p);
     }
     qsort(ns, ROUNDS, sizeof *ns, by_time);
-    printf("%d nodes, %d steps: bind %.1f us (p10 %.1f, p90 %.1f), %.2f us a step\n", g->node.n, steps, (double)ns[ROUNDS / 2] / 1e3, (double)ns[ROUNDS / 10] / 1e3, (double)ns[ROUNDS * 9 / 10] / 1e3,
-           (double)ns[ROUNDS / 2] / 1e3 / (steps ? steps : 1));
+    printf("%d nodes, %d steps: bind %.1f us (p10 %.1f, p90 %.1f), %.2f us a step\n", g->node.n, steps, (double)ns[ROUNDS / 2] / 1e3,
+           (double)ns[ROUNDS / 10] / 1e3, (double)ns[ROUNDS * 9 / 10] / 1e3, (double)ns[ROUNDS / 2] / 1e3 / (steps ? steps : 1));
     hone_compiled_destroy(c);
     free(in);
     return 0;

@@ -25,19 +25,19 @@ static volatile float sink, opaque = 0.5f;
 #endif
 
 /* n turns of `sums` independent multiply-adds of vw floats; the addend stays in a register, or is loaded. Returns the flops done. */
-#define PEAK(name, attributes, vw, sums, loaded)                                          \
-    attributes static double name(int64_t n) {                                            \
-        typedef float vec __attribute__((vector_size(vw * 4)));                           \
-        vec s[sums], y[sums];                                                             \
-        const vec x = (vec){0} + opaque;                                                  \
-        FULL for (int i = 0; i < sums; i++) s[i] = y[i] = (vec){0} + (float)i + opaque;   \
-        for (int64_t p = 0; p < n; p++) {                                                 \
-            if (loaded) __asm__ volatile("" : : "r"(y) : "memory");                       \
-            FULL for (int i = 0; i < sums; i++) s[i] = s[i] * x + (loaded ? y[i] : x);    \
-        }                                                                                 \
-        FULL for (int i = 1; i < sums; i++) s[0] += s[i];                                 \
-        sink = s[0][0] + s[0][vw - 1];                                                    \
-        return 2.0 * (double)n * sums * vw;                                               \
+#define PEAK(name, attributes, vw, sums, loaded)                                        \
+    attributes static double name(int64_t n) {                                          \
+        typedef float vec __attribute__((vector_size(vw * 4)));                         \
+        vec s[sums], y[sums];                                                           \
+        const vec x = (vec){0} + opaque;                                                \
+        FULL for (int i = 0; i < sums; i++) s[i] = y[i] = (vec){0} + (float)i + opaque; \
+        for (int64_t p = 0; p < n; p++) {                                               \
+            if (loaded) __asm__ volatile("" : : "r"(y) : "memory");                     \
+            FULL for (int i = 0; i < sums; i++) s[i] = s[i] * x + (loaded ? y[i] : x);  \
+        }                                                                               \
+        FULL for (int i = 1; i < sums; i++) s[0] += s[i];                               \
+        sink = s[0][0] + s[0][vw - 1];                                                  \
+        return 2.0 * (double)n * sums * vw;                                             \
     }
 #define PEAKS(isa, attributes, vw)               \
     PEAK(peak_##isa##_8, attributes, vw, 8, 0)   \
@@ -47,7 +47,8 @@ static volatile float sink, opaque = 0.5f;
     PEAK(peak_##isa##_20, attributes, vw, 20, 0) \
     PEAK(peak_##isa##_24, attributes, vw, 24, 0) \
     PEAK(peak_##isa##_12l, attributes, vw, 12, 1)
-#define BODIES(isa) {peak_##isa##_8, peak_##isa##_10, peak_##isa##_12, peak_##isa##_16, peak_##isa##_20, peak_##isa##_24, peak_##isa##_12l}
+#define BODIES(isa) \
+    { peak_##isa##_8, peak_##isa##_10, peak_##isa##_12, peak_##isa##_16, peak_##isa##_20, peak_##isa##_24, peak_##isa##_12l }
 
 PEAKS(base, , 4)
 #if defined(__x86_64__)
@@ -143,9 +144,15 @@ static void gemm_run(void *arg) {
 static void gemm(const hone_gemm_f32 *row) {
     const int64_t k = 256;
     /* bytes of B: in L1, in L2, in memory; rows */
-    const struct { const char *where; int64_t bytes; int m; } cases[] = {
-        {"B in L1", 16 << 10, row->mr}, {"B in L2", 256 << 10, row->mr}, {"B in L2, half", 256 << 10, row->mr / 2},
-        {"B in L2", 256 << 10, 1}, {"B in memory", 192 << 20, 1}};
+    const struct {
+        const char *where;
+        int64_t bytes;
+        int m;
+    } cases[] = {{"B in L1", 16 << 10, row->mr},
+                 {"B in L2", 256 << 10, row->mr},
+                 {"B in L2, half", 256 << 10, row->mr / 2},
+                 {"B in L2", 256 << 10, 1},
+                 {"B in memory", 192 << 20, 1}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         const int64_t panel = k * row->nr * (int64_t)sizeof(float), panels = cases[i].bytes / panel ? cases[i].bytes / panel : 1;
         float *a = floats((size_t)(k * row->mr)), *b = floats((size_t)(panels * k * row->nr));
@@ -178,14 +185,23 @@ static void depthwise_run(void *arg) {
 }
 
 static void depthwise(const hone_depthwise_f32 *row) {
-    static const struct { int64_t h, w, kh, kw, stride; } cases[] = {
-        {112, 112, 3, 3, 1}, {112, 112, 3, 3, 2}, {56, 56, 3, 3, 1}, {56, 56, 3, 3, 2}, {28, 28, 3, 3, 1}, {14, 14, 3, 3, 1},
-        {14, 14, 3, 3, 2}, {7, 7, 3, 3, 1}, {56, 56, 5, 5, 2}, {28, 28, 5, 5, 1}, {14, 14, 5, 5, 1}, {7, 7, 5, 5, 1},
-        {56, 56, 7, 7, 1}, {1, 1000, 1, 9, 1}};
+    static const struct {
+        int64_t h, w, kh, kw, stride;
+    } cases[] = {{112, 112, 3, 3, 1}, {112, 112, 3, 3, 2}, {56, 56, 3, 3, 1}, {56, 56, 3, 3, 2}, {28, 28, 3, 3, 1},
+                 {14, 14, 3, 3, 1},   {14, 14, 3, 3, 2},   {7, 7, 3, 3, 1},   {56, 56, 5, 5, 2}, {28, 28, 5, 5, 1},
+                 {14, 14, 5, 5, 1},   {7, 7, 5, 5, 1},     {56, 56, 7, 7, 1}, {1, 1000, 1, 9, 1}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        hone_depthwise_shape s = {.h = cases[i].h, .w = cases[i].w, .kh = cases[i].kh, .kw = cases[i].kw,
-                                  .sh = cases[i].stride, .sw = cases[i].stride,
-                                  .dh = 1, .dw = 1, .ph = cases[i].kh / 2, .pw = cases[i].kw / 2, .xs = cases[i].w};
+        hone_depthwise_shape s = {.h = cases[i].h,
+                                  .w = cases[i].w,
+                                  .kh = cases[i].kh,
+                                  .kw = cases[i].kw,
+                                  .sh = cases[i].stride,
+                                  .sw = cases[i].stride,
+                                  .dh = 1,
+                                  .dw = 1,
+                                  .ph = cases[i].kh / 2,
+                                  .pw = cases[i].kw / 2,
+                                  .xs = cases[i].w};
         s.oh = (s.h + 2 * s.ph - s.kh) / s.sh + 1, s.ow = (s.w + 2 * s.pw - s.kw) / s.sw + 1, s.ys = s.ow;
         const int64_t planes = (256 << 10) / (s.h * s.w * (int64_t)sizeof(float)) + 1;
         float *x = floats((size_t)(planes * s.h * s.w)), *k = floats((size_t)(planes * s.kh * s.kw));

@@ -239,16 +239,37 @@ static void test_small_floats_ties(void **state) {
 /* The tables of ONNX's Cast. */
 static void test_small_floats_overflow(void **state) {
     (void)state;
-    static const struct { hone_dtype t; double v; uint32_t saturated, plain; } rows[] = {
-        {HONE_DTYPE_F8E4M3FN, INFINITY, 0x7e, 0x7f},   {HONE_DTYPE_F8E4M3FN, -INFINITY, 0xfe, 0xff},  {HONE_DTYPE_F8E4M3FN, 464, 0x7e, 0x7e},
-        {HONE_DTYPE_F8E4M3FN, 464.1, 0x7e, 0x7f},      {HONE_DTYPE_F8E4M3FN, -1e9, 0xfe, 0xff},       {HONE_DTYPE_F8E4M3FN, NAN, 0x7f, 0x7f},
-        {HONE_DTYPE_F8E4M3FNUZ, INFINITY, 0x7f, 0x80}, {HONE_DTYPE_F8E4M3FNUZ, -1e9, 0xff, 0x80},     {HONE_DTYPE_F8E4M3FNUZ, -0.0, 0, 0},
-        {HONE_DTYPE_F8E4M3FNUZ, NAN, 0x80, 0x80},      {HONE_DTYPE_F8E4M3FNUZ, -1e-9, 0, 0},          {HONE_DTYPE_F8E5M2, INFINITY, 0x7b, 0x7c},
-        {HONE_DTYPE_F8E5M2, -1e9, 0xfb, 0xfc},         {HONE_DTYPE_F8E5M2, NAN, 0x7e, 0x7e},          {HONE_DTYPE_F8E5M2FNUZ, INFINITY, 0x7f, 0x80},
-        {HONE_DTYPE_F8E5M2FNUZ, 1e9, 0x7f, 0x80},      {HONE_DTYPE_F4E2M1, INFINITY, 7, 7},           {HONE_DTYPE_F4E2M1, -1e9, 15, 15},
-        {HONE_DTYPE_F16, 65519, 0x7bff, 0x7bff},       {HONE_DTYPE_F16, 65520, 0x7bff, 0x7c00},       {HONE_DTYPE_F16, -INFINITY, 0xfbff, 0xfc00},
-        {HONE_DTYPE_BF16, 1e300, 0x7f7f, 0x7f80},      {HONE_DTYPE_F8E8M0, 0, 0, 0xff},               {HONE_DTYPE_F8E8M0, INFINITY, 0xfe, 0xff},
-        {HONE_DTYPE_F8E8M0, 3e38, 0xfe, 0xff},         {HONE_DTYPE_F8E8M0, -1, 0, 0xff},              {HONE_DTYPE_F8E8M0, NAN, 0xff, 0xff}};
+    static const struct {
+        hone_dtype t;
+        double v;
+        uint32_t saturated, plain;
+    } rows[] = {{HONE_DTYPE_F8E4M3FN, INFINITY, 0x7e, 0x7f},
+                {HONE_DTYPE_F8E4M3FN, -INFINITY, 0xfe, 0xff},
+                {HONE_DTYPE_F8E4M3FN, 464, 0x7e, 0x7e},
+                {HONE_DTYPE_F8E4M3FN, 464.1, 0x7e, 0x7f},
+                {HONE_DTYPE_F8E4M3FN, -1e9, 0xfe, 0xff},
+                {HONE_DTYPE_F8E4M3FN, NAN, 0x7f, 0x7f},
+                {HONE_DTYPE_F8E4M3FNUZ, INFINITY, 0x7f, 0x80},
+                {HONE_DTYPE_F8E4M3FNUZ, -1e9, 0xff, 0x80},
+                {HONE_DTYPE_F8E4M3FNUZ, -0.0, 0, 0},
+                {HONE_DTYPE_F8E4M3FNUZ, NAN, 0x80, 0x80},
+                {HONE_DTYPE_F8E4M3FNUZ, -1e-9, 0, 0},
+                {HONE_DTYPE_F8E5M2, INFINITY, 0x7b, 0x7c},
+                {HONE_DTYPE_F8E5M2, -1e9, 0xfb, 0xfc},
+                {HONE_DTYPE_F8E5M2, NAN, 0x7e, 0x7e},
+                {HONE_DTYPE_F8E5M2FNUZ, INFINITY, 0x7f, 0x80},
+                {HONE_DTYPE_F8E5M2FNUZ, 1e9, 0x7f, 0x80},
+                {HONE_DTYPE_F4E2M1, INFINITY, 7, 7},
+                {HONE_DTYPE_F4E2M1, -1e9, 15, 15},
+                {HONE_DTYPE_F16, 65519, 0x7bff, 0x7bff},
+                {HONE_DTYPE_F16, 65520, 0x7bff, 0x7c00},
+                {HONE_DTYPE_F16, -INFINITY, 0xfbff, 0xfc00},
+                {HONE_DTYPE_BF16, 1e300, 0x7f7f, 0x7f80},
+                {HONE_DTYPE_F8E8M0, 0, 0, 0xff},
+                {HONE_DTYPE_F8E8M0, INFINITY, 0xfe, 0xff},
+                {HONE_DTYPE_F8E8M0, 3e38, 0xfe, 0xff},
+                {HONE_DTYPE_F8E8M0, -1, 0, 0xff},
+                {HONE_DTYPE_F8E8M0, NAN, 0xff, 0xff}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(code_of(rows[i].t, rows[i].v, true), rows[i].saturated);
         assert_int_equal(code_of(rows[i].t, rows[i].v, false), rows[i].plain);
@@ -257,28 +278,32 @@ static void test_small_floats_overflow(void **state) {
 
 static void test_int_stores(void **state) {
     (void)state;
-    static const struct { hone_dtype t; hone_ctype from; hone_scalar v; int64_t saturated, plain; } rows[] = {
-        {HONE_DTYPE_U8, HONE_I32, {.i32 = 300}, 255, 44},
-        {HONE_DTYPE_U8, HONE_I32, {.i32 = -1}, 0, 255},
-        {HONE_DTYPE_I8, HONE_I64, {.i64 = 200}, 127, -56},
-        {HONE_DTYPE_I8, HONE_U64, {.u64 = UINT64_MAX}, 127, -1},
-        {HONE_DTYPE_U8, HONE_F32, {.f32 = -1.5f}, 0, 255},
-        {HONE_DTYPE_U8, HONE_F32, {.f32 = 255.9f}, 255, 255},
-        {HONE_DTYPE_I32, HONE_F32, {.f32 = 1e20f}, INT32_MAX, INT32_MAX},
-        {HONE_DTYPE_I32, HONE_F32, {.f32 = -2147483648.0f}, INT32_MIN, INT32_MIN},
-        {HONE_DTYPE_I64, HONE_F64, {.f64 = -1e300}, INT64_MIN, INT64_MIN},
-        {HONE_DTYPE_I64, HONE_F64, {.f64 = NAN}, 0, 0},
-        {HONE_DTYPE_I32, HONE_I64, {.i64 = (int64_t)1 << 33}, INT32_MAX, 0},
-        {HONE_DTYPE_U64, HONE_I32, {.i32 = -1}, 0, -1},
-        {HONE_DTYPE_U64, HONE_F32, {.f32 = 1e30f}, -1, -1},
-        {HONE_DTYPE_U32, HONE_F64, {.f64 = -5}, 0, UINT32_MAX - 4},
-        {HONE_DTYPE_I4, HONE_I32, {.i32 = 9}, 7, -7},
-        {HONE_DTYPE_U4, HONE_I32, {.i32 = 17}, 15, 1},
-        {HONE_DTYPE_I2, HONE_F32, {.f32 = 3}, 1, -1},
-        {HONE_DTYPE_U2, HONE_I64, {.i64 = -1}, 0, 3},
-        {HONE_DTYPE_BOOL, HONE_F32, {.f32 = 0.1f}, 1, 1},
-        {HONE_DTYPE_BOOL, HONE_F64, {.f64 = -0.0}, 0, 0},
-        {HONE_DTYPE_BOOL, HONE_I64, {.i64 = (int64_t)1 << 40}, 1, 1}};
+    static const struct {
+        hone_dtype t;
+        hone_ctype from;
+        hone_scalar v;
+        int64_t saturated, plain;
+    } rows[] = {{HONE_DTYPE_U8, HONE_I32, {.i32 = 300}, 255, 44},
+                {HONE_DTYPE_U8, HONE_I32, {.i32 = -1}, 0, 255},
+                {HONE_DTYPE_I8, HONE_I64, {.i64 = 200}, 127, -56},
+                {HONE_DTYPE_I8, HONE_U64, {.u64 = UINT64_MAX}, 127, -1},
+                {HONE_DTYPE_U8, HONE_F32, {.f32 = -1.5f}, 0, 255},
+                {HONE_DTYPE_U8, HONE_F32, {.f32 = 255.9f}, 255, 255},
+                {HONE_DTYPE_I32, HONE_F32, {.f32 = 1e20f}, INT32_MAX, INT32_MAX},
+                {HONE_DTYPE_I32, HONE_F32, {.f32 = -2147483648.0f}, INT32_MIN, INT32_MIN},
+                {HONE_DTYPE_I64, HONE_F64, {.f64 = -1e300}, INT64_MIN, INT64_MIN},
+                {HONE_DTYPE_I64, HONE_F64, {.f64 = NAN}, 0, 0},
+                {HONE_DTYPE_I32, HONE_I64, {.i64 = (int64_t)1 << 33}, INT32_MAX, 0},
+                {HONE_DTYPE_U64, HONE_I32, {.i32 = -1}, 0, -1},
+                {HONE_DTYPE_U64, HONE_F32, {.f32 = 1e30f}, -1, -1},
+                {HONE_DTYPE_U32, HONE_F64, {.f64 = -5}, 0, UINT32_MAX - 4},
+                {HONE_DTYPE_I4, HONE_I32, {.i32 = 9}, 7, -7},
+                {HONE_DTYPE_U4, HONE_I32, {.i32 = 17}, 15, 1},
+                {HONE_DTYPE_I2, HONE_F32, {.f32 = 3}, 1, -1},
+                {HONE_DTYPE_U2, HONE_I64, {.i64 = -1}, 0, 3},
+                {HONE_DTYPE_BOOL, HONE_F32, {.f32 = 0.1f}, 1, 1},
+                {HONE_DTYPE_BOOL, HONE_F64, {.f64 = -0.0}, 0, 0},
+                {HONE_DTYPE_BOOL, HONE_I64, {.i64 = (int64_t)1 << 40}, 1, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int saturate = 0; saturate < 2; saturate++) {
             uint64_t at = 0;
@@ -291,11 +316,15 @@ static void test_int_stores(void **state) {
 
 /* A scalar of this compute type, often at an edge. */
 static hone_scalar any_scalar(hone_ctype t) {
-    static const double edges[] = {0, -0.0, 1, -1, 0.5, 127, 128, 255, 256, 448, 464, 65504, 65520, 2147483647, 2147483648, 4294967295.0, 0x1p63, 0x1p64};
+    static const double edges[] = {0,   -0.0, 1,     -1,    0.5,        127,        128,          255,    256,
+                                   448, 464,  65504, 65520, 2147483647, 2147483648, 4294967295.0, 0x1p63, 0x1p64};
     hone_scalar v = {.u64 = draw()};
     int kind = (int)draw_to(8);
     if (t == HONE_F32 || t == HONE_F64) {
-        double d = kind == 0 ? NAN : kind == 1 ? INFINITY : kind < 4 ? edges[draw_to(18)] : ldexp((double)draw_to(1 << 25), (int)draw_to(80) - 55);
+        double d = kind == 0   ? NAN
+                   : kind == 1 ? INFINITY
+                   : kind < 4  ? edges[draw_to(18)]
+                               : ldexp((double)draw_to(1 << 25), (int)draw_to(80) - 55);
         if (draw() & 1) d = -d;
         if (kind == 7) d = 0, d = t == HONE_F32 ? v.f32 : v.f64; /* any bits */
         if (t == HONE_F32) v.u64 = 0, v.f32 = (float)d;
@@ -317,7 +346,8 @@ static void test_runs(void **state) {
         for (int t = 1; t < HONE_DTYPE_COUNT; t++)
             for (int from = 0; from < HONE_CTYPES; from++)
                 for (int trial = 0; trial < 24; trial++) {
-                    size_t n = trial < 20 ? (size_t)trial : (size_t)(MAX - draw_to(20)), bytes = hone_dtypes[t].bytes, wide = hone_ctype_bytes[from];
+                    size_t n = trial < 20 ? (size_t)trial : (size_t)(MAX - draw_to(20)), bytes = hone_dtypes[t].bytes,
+                           wide = hone_ctype_bytes[from];
                     uint8_t src[MAX * 8 + 1], one[16], got[MAX * 16 + 17], back[MAX * 8 + 17];
                     uint8_t *in = src + trial % 2, *out = got + trial % 2, *loaded = back + trial % 2;
                     hone_scalar v[MAX];
@@ -333,7 +363,8 @@ static void test_runs(void **state) {
                     }
                     assert_int_equal(out[n * bytes], 0xa5);
                     if (t == HONE_DTYPE_C128) continue;
-                    if (bytes < 8) for (size_t i = 0; i < n * bytes; i++) out[i] = (uint8_t)draw(); /* any bits, out of range too */
+                    if (bytes < 8)
+                        for (size_t i = 0; i < n * bytes; i++) out[i] = (uint8_t)draw(); /* any bits, out of range too */
                     memset(back, 0xa5, sizeof back);
                     hone_dtype_load_n((hone_dtype)t, loaded, out, n);
                     size_t each = hone_ctype_bytes[hone_dtypes[t].ctype];
@@ -388,7 +419,8 @@ static void test_pack(void **state) {
             uint8_t element[20], packed[21], back[21];
             memset(packed, 0xa5, sizeof packed);
             memset(back, 0xa5, sizeof back);
-            for (size_t i = 0; i < n; i++) hone_dtype_store(types[k], &element[i], HONE_I32, (hone_scalar){.i32 = (int)draw_to(16) - 8}, false);
+            for (size_t i = 0; i < n; i++)
+                hone_dtype_store(types[k], &element[i], HONE_I32, (hone_scalar){.i32 = (int)draw_to(16) - 8}, false);
             hone_dtype_pack(types[k], packed, element, n);
             assert_int_equal(packed[hone_dtype_file_bytes(types[k], n)], 0xa5);
             hone_dtype_unpack(types[k], back, packed, n);
@@ -509,7 +541,8 @@ static void test_dim_forms(void **state) {
 static void test_dim_random(void **state) {
     (void)state;
     typedef hone_dim two(hone_dims *, hone_dim, hone_dim);
-    two *const ops[] = {hone_dim_add, hone_dim_sub, hone_dim_mul, hone_dim_div, hone_dim_mod, hone_dim_min, hone_dim_max, hone_dim_eq, hone_dim_lt};
+    two *const ops[] = {hone_dim_add, hone_dim_sub, hone_dim_mul, hone_dim_div, hone_dim_mod,
+                        hone_dim_min, hone_dim_max, hone_dim_eq,  hone_dim_lt};
     enum { STEPS = 24, POINTS = 12 };
     for (int trial = 0; trial < 3000; trial++) {
         hone_dims *t = hone_dims_create();
@@ -854,19 +887,18 @@ static void test_cpu(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status),       cmocka_unit_test(test_alloc),
-        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_vec),          cmocka_unit_test(test_text),
-        cmocka_unit_test(test_dtype_table),  cmocka_unit_test(test_small_floats_round_trip),
-        cmocka_unit_test(test_int_stores),   cmocka_unit_test(test_small_floats_ties),
-        cmocka_unit_test(test_runs),         cmocka_unit_test(test_small_floats_overflow),
-        cmocka_unit_test(test_runs_sweep),   cmocka_unit_test(test_pack),
-        cmocka_unit_test(test_dim_numbers),  cmocka_unit_test(test_dim_forms),
-        cmocka_unit_test(test_dim_random),   cmocka_unit_test(test_dim_large),
-        cmocka_unit_test(test_values),       cmocka_unit_test(test_value_strings),
-        cmocka_unit_test(test_value_depth),  cmocka_unit_test(test_files),
-        cmocka_unit_test(test_barrier),      cmocka_unit_test(test_teams),
-        cmocka_unit_test(test_cpu)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_status),      cmocka_unit_test(test_alloc),
+                                       cmocka_unit_test(test_sizes),       cmocka_unit_test(test_arena),
+                                       cmocka_unit_test(test_vec),         cmocka_unit_test(test_text),
+                                       cmocka_unit_test(test_dtype_table), cmocka_unit_test(test_small_floats_round_trip),
+                                       cmocka_unit_test(test_int_stores),  cmocka_unit_test(test_small_floats_ties),
+                                       cmocka_unit_test(test_runs),        cmocka_unit_test(test_small_floats_overflow),
+                                       cmocka_unit_test(test_runs_sweep),  cmocka_unit_test(test_pack),
+                                       cmocka_unit_test(test_dim_numbers), cmocka_unit_test(test_dim_forms),
+                                       cmocka_unit_test(test_dim_random),  cmocka_unit_test(test_dim_large),
+                                       cmocka_unit_test(test_values),      cmocka_unit_test(test_value_strings),
+                                       cmocka_unit_test(test_value_depth), cmocka_unit_test(test_files),
+                                       cmocka_unit_test(test_barrier),     cmocka_unit_test(test_teams),
+                                       cmocka_unit_test(test_cpu)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,14 +55,17 @@ static void check(const char *text, double depth) {
         int64_t n = hone_value_count(want[k]);
         if (n && memcmp(p, two[k]->data, sizeof *p * (size_t)n)) fail_msg("two threads give other bits than one in\n%s", text);
         for (int64_t q = 0; q < n; q++)
-            if (!(fabs((double)p[q] - (double)w[q]) <= 1e-6 * depth + 1e-5 * fabs((double)w[q]))) fail_msg("output %d element %lld: got %g, want %g, in\n%s", k, (long long)q, (double)p[q], (double)w[q], text);
+            if (!(fabs((double)p[q] - (double)w[q]) <= 1e-6 * depth + 1e-5 * fabs((double)w[q])))
+                fail_msg("output %d element %lld: got %g, want %g, in\n%s", k, (long long)q, (double)p[q], (double)w[q], text);
         hone_value_drop(want[k]), hone_value_drop(one[k]), hone_value_drop(two[k]);
     }
     for (int k = 0; k < g->in.n; k++) hone_value_drop(in[k]);
     hone_compiled_destroy(c);
 }
 static const uint32_t levels[] = {0, HONE_CPU_NEON, HONE_CPU_AVX2, UINT32_MAX};
-#define EACH_LEVEL for (size_t level = 0; level < sizeof levels / sizeof *levels; hone_cpu_mask(UINT32_MAX), level++) if (hone_cpu_mask(levels[level]), true)
+#define EACH_LEVEL                                                                                     \
+    for (size_t level = 0; level < sizeof levels / sizeof *levels; hone_cpu_mask(UINT32_MAX), level++) \
+        if (hone_cpu_mask(levels[level]), true)
 #define ROUNDS 8
 static char text[4096];
 
@@ -71,8 +74,16 @@ static void matmul(void **state) {
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int m = draw(1, 70), n = draw(1, 90), k = draw(1, 600), b = draw(1, 3);
         bool packed = draw(0, 1);
-        if (packed) snprintf(text, sizeof text, "graph g (x: f32[%d, %d, %d], r: f32[%d, %d, %d]) -> y { w: f32[%d, %d] = random(%d, -1, 1); c: f32[%d] = random(3, -1, 1); h = MatMul(x, w); i = Add(h, c); j = Relu(i); y = Add(j, r); }", b, m, k, b, m, n, k, n, round, n);
-        else snprintf(text, sizeof text, "graph g (x: f32[%d, %d, %d], w: f32[%d, %d, %d]) -> y, z { y = MatMul(x, w); t = Transpose(y) {perm: [0, 2, 1]}; z = Tanh(t); }", b, m, k, b, k, n);
+        if (packed)
+            snprintf(text, sizeof text,
+                     "graph g (x: f32[%d, %d, %d], r: f32[%d, %d, %d]) -> y { w: f32[%d, %d] = random(%d, -1, 1); c: f32[%d] = random(3, "
+                     "-1, 1); h = MatMul(x, w); i = Add(h, c); j = Relu(i); y = Add(j, r); }",
+                     b, m, k, b, m, n, k, n, round, n);
+        else
+            snprintf(text, sizeof text,
+                     "graph g (x: f32[%d, %d, %d], w: f32[%d, %d, %d]) -> y, z { y = MatMul(x, w); t = Transpose(y) {perm: [0, 2, 1]}; z = "
+                     "Tanh(t); }",
+                     b, m, k, b, k, n);
         check(text, k);
     }
 }
@@ -80,18 +91,28 @@ static void transposed(void **state) { /* keys of attention, Gemm's flags */
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int h = draw(1, 3), i = draw(1, 40), t = draw(1, 40), d = draw(1, 70);
-        snprintf(text, sizeof text, "graph g (q: f32[%d, %d, %d], k: f32[%d, %d, %d]) -> y { t = Transpose(k) {perm: [0, 2, 1]}; s = MatMul(q, t); y = Softmax(s); }", h, i, d, h, t, d);
+        snprintf(text, sizeof text,
+                 "graph g (q: f32[%d, %d, %d], k: f32[%d, %d, %d]) -> y { t = Transpose(k) {perm: [0, 2, 1]}; s = MatMul(q, t); y = "
+                 "Softmax(s); }",
+                 h, i, d, h, t, d);
         check(text, d);
-        snprintf(text, sizeof text, "graph g (a: f32[%d, %d], c: f32[%d]) -> y { b: f32[%d, %d] = random(5, -1, 1); y = Gemm(a, b, c) {transA: 1, transB: 1, alpha: 0.5, beta: 2.0}; }", d, i, t, t, d);
+        snprintf(text, sizeof text,
+                 "graph g (a: f32[%d, %d], c: f32[%d]) -> y { b: f32[%d, %d] = random(5, -1, 1); y = Gemm(a, b, c) {transA: 1, transB: 1, "
+                 "alpha: 0.5, beta: 2.0}; }",
+                 d, i, t, t, d);
         check(text, d);
     }
 }
 static void conv(void **state) {
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
-        int g = draw(1, 3), c = g * draw(1, 9), m = g * draw(1, 20), kh = draw(1, 4), kw = draw(1, 5), sh = draw(1, 2), sw = draw(1, 3), dh = draw(1, 2), dw = draw(1, 2), h = draw(9, 20), w = draw(11, 33), n = draw(1, 2);
-        snprintf(text, sizeof text, "graph g (x: f32[%d, %d, %d, %d]) -> y { w: f32[%d, %d, %d, %d] = random(%d, -1, 1); b: f32[%d] = random(2, -1, 1); v = Conv(x, w, b) {group: %d, strides: [%d, %d], dilations: [%d, %d], pads: [%d, %d, %d, %d]}; s = Sigmoid(v); y = Mul(v, s); }",
-                 n, c, h, w, m, c / g, kh, kw, round + 9, m, g, sh, sw, dh, dw, draw(0, 2), draw(0, 3), draw(0, 2), draw(0, 1));
+        int g = draw(1, 3), c = g * draw(1, 9), m = g * draw(1, 20), kh = draw(1, 4), kw = draw(1, 5), sh = draw(1, 2), sw = draw(1, 3),
+            dh = draw(1, 2), dw = draw(1, 2), h = draw(9, 20), w = draw(11, 33), n = draw(1, 2);
+        snprintf(
+            text, sizeof text,
+            "graph g (x: f32[%d, %d, %d, %d]) -> y { w: f32[%d, %d, %d, %d] = random(%d, -1, 1); b: f32[%d] = random(2, -1, 1); v = "
+            "Conv(x, w, b) {group: %d, strides: [%d, %d], dilations: [%d, %d], pads: [%d, %d, %d, %d]}; s = Sigmoid(v); y = Mul(v, s); }",
+            n, c, h, w, m, c / g, kh, kw, round + 9, m, g, sh, sw, dh, dw, draw(0, 2), draw(0, 3), draw(0, 2), draw(0, 1));
         check(text, c * kh * kw);
     }
 }
@@ -99,9 +120,17 @@ static void depthwise(void **state) {
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int c = draw(2, 9), kh = draw(1, 5), kw = draw(1, 5), s = draw(1, 2), h = draw(6, 24), w = draw(6, 70), one = draw(0, 2);
-        if (!one) snprintf(text, sizeof text, "graph g (x: f32[2, %d, %d]) -> y { w: f32[%d, 1, %d] = random(4, -1, 1); v = Conv(x, w) {group: %d, strides: [%d], pads: [%d, %d]}; y = HardSwish(v); }", c, w, c, kw, c, s, draw(0, 2), draw(0, 2));
-        else snprintf(text, sizeof text, "graph g (x: f32[2, %d, %d, %d]) -> y { w: f32[%d, 1, %d, %d] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); v = Conv(x, w, b) {group: %d, strides: [%d, %d], pads: [%d, %d, %d, %d]}; y = Clip(v, lo, hi); lo: f32[] = {0}; hi: f32[] = {6}; }",
-                      c, h, w, c, kh, kw, c, c, s, draw(1, 2), draw(0, 2), draw(0, 2), draw(0, 2), draw(0, 2));
+        if (!one)
+            snprintf(text, sizeof text,
+                     "graph g (x: f32[2, %d, %d]) -> y { w: f32[%d, 1, %d] = random(4, -1, 1); v = Conv(x, w) {group: %d, strides: [%d], "
+                     "pads: [%d, %d]}; y = HardSwish(v); }",
+                     c, w, c, kw, c, s, draw(0, 2), draw(0, 2));
+        else
+            snprintf(text, sizeof text,
+                     "graph g (x: f32[2, %d, %d, %d]) -> y { w: f32[%d, 1, %d, %d] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); v = "
+                     "Conv(x, w, b) {group: %d, strides: [%d, %d], pads: [%d, %d, %d, %d]}; y = Clip(v, lo, hi); lo: f32[] = {0}; hi: "
+                     "f32[] = {6}; }",
+                     c, h, w, c, kh, kw, c, c, s, draw(1, 2), draw(0, 2), draw(0, 2), draw(0, 2), draw(0, 2));
         char *late = strstr(text, " lo: f32"); /* constants stand before nodes */
         if (late) {
             char head[4096];
@@ -116,7 +145,10 @@ static void transposed_conv(void **state) {
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int c = draw(1, 9), m = draw(1, 9), s = draw(1, 3), k = draw(0, 1) ? s : draw(1, 4), h = draw(1, 12), w = draw(1, 17);
-        snprintf(text, sizeof text, "graph g (x: f32[2, %d, %d, %d]) -> y { w: f32[%d, %d, %d, %d] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); v = ConvTranspose(x, w, b) {kernel_shape: [%d, %d], strides: [%d, %d]}; y = Relu(v); }", c, h, w, c, m, k, k, m, k, k, s, s);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[2, %d, %d, %d]) -> y { w: f32[%d, %d, %d, %d] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); v = "
+                 "ConvTranspose(x, w, b) {kernel_shape: [%d, %d], strides: [%d, %d]}; y = Relu(v); }",
+                 c, h, w, c, m, k, k, m, k, k, s, s);
         check(text, c * k * k);
     }
 }
@@ -125,11 +157,16 @@ static void recurrent(void **state) {
     static const char *const directions[] = {"forward", "reverse", "bidirectional"};
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int t = draw(1, 7), b = draw(1, 3), i = draw(1, 9), h = draw(1, 40), way = draw(0, 2), d = way == 2 ? 2 : 1;
-        snprintf(text, sizeof text, "graph g (x: f32[%d, %d, %d], h0: f32[%d, %d, %d], c0: f32[%d, %d, %d]) -> y, yh, yc { w: f32[%d, %d, %d] = random(4, -0.4, 0.4); r: f32[%d, %d, %d] = random(5, -0.4, 0.4); b: f32[%d, %d] = random(6, -1, 1); y, yh, yc = LSTM(x, w, r, b, _, h0, c0) {hidden_size: %d, direction: \"%s\"}; }",
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[%d, %d, %d], h0: f32[%d, %d, %d], c0: f32[%d, %d, %d]) -> y, yh, yc { w: f32[%d, %d, %d] = random(4, "
+                 "-0.4, 0.4); r: f32[%d, %d, %d] = random(5, -0.4, 0.4); b: f32[%d, %d] = random(6, -1, 1); y, yh, yc = LSTM(x, w, r, b, "
+                 "_, h0, c0) {hidden_size: %d, direction: \"%s\"}; }",
                  t, b, i, d, b, h, d, b, h, d, 4 * h, i, d, 4 * h, h, d, 8 * h, h, directions[way]);
         check(text, 20);
-        snprintf(text, sizeof text, "graph g (x: f32[%d, %d, %d]) -> y, yh { w: f32[%d, %d, %d] = random(4, -0.4, 0.4); r: f32[%d, %d, %d] = random(5, -0.4, 0.4); y, yh = GRU(x, w, r) {hidden_size: %d, direction: \"%s\", linear_before_reset: %d}; }", t, b, i, d, 3 * h, i, d, 3 * h, h, h,
-                 directions[way], draw(0, 1));
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[%d, %d, %d]) -> y, yh { w: f32[%d, %d, %d] = random(4, -0.4, 0.4); r: f32[%d, %d, %d] = random(5, -0.4, "
+                 "0.4); y, yh = GRU(x, w, r) {hidden_size: %d, direction: \"%s\", linear_before_reset: %d}; }",
+                 t, b, i, d, 3 * h, i, d, 3 * h, h, h, directions[way], draw(0, 1));
         check(text, 20);
     }
 }
@@ -137,7 +174,10 @@ static void one_place(void **state) { /* a window that fits once */
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int c = draw(1, 30), m = draw(2, 60), k = draw(1, 5), pad = draw(0, 2);
-        snprintf(text, sizeof text, "graph g (x: f32[%d, %d, %d]) -> y { w: f32[%d, %d, %d] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); v = Conv(x, w, b) {pads: [%d, %d], strides: [%d]}; y = Relu(v); }", draw(1, 2), c, k, m, c, k, m, pad, pad, 2 * pad + 1);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[%d, %d, %d]) -> y { w: f32[%d, %d, %d] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); v = Conv(x, w, "
+                 "b) {pads: [%d, %d], strides: [%d]}; y = Relu(v); }",
+                 draw(1, 2), c, k, m, c, k, m, pad, pad, 2 * pad + 1);
         check(text, c * k);
     }
 }
@@ -146,8 +186,11 @@ static void quantized(void **state) { /* narrowed at the end of the sum, and rea
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int c = draw(2, 9), m = draw(1, 30), h = draw(3, 12), w = draw(3, 40), depthwise = draw(0, 1);
         bool byte = draw(0, 1);
-        snprintf(text, sizeof text, "graph g (x: f32[1, %d, %d, %d]) -> y { w: f32[%d, %d, 3, 3] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); s: f32[] = {0.12371}; z: %s[] = {%d}; v = Conv(x, w, b) {group: %d, pads: [1, 1, 1, 1]}; r = Relu(v); q = QuantizeLinear(r, s, z); y = DequantizeLinear(q, s, z); }", c, h, w, depthwise ? c : m,
-                 depthwise ? 1 : c, depthwise ? c : m, byte ? "u8" : "i8", byte ? 121 : -3, depthwise ? c : 1);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[1, %d, %d, %d]) -> y { w: f32[%d, %d, 3, 3] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); s: f32[] "
+                 "= {0.12371}; z: %s[] = {%d}; v = Conv(x, w, b) {group: %d, pads: [1, 1, 1, 1]}; r = Relu(v); q = QuantizeLinear(r, s, "
+                 "z); y = DequantizeLinear(q, s, z); }",
+                 c, h, w, depthwise ? c : m, depthwise ? 1 : c, depthwise ? c : m, byte ? "u8" : "i8", byte ? 121 : -3, depthwise ? c : 1);
         check(text, 10);
     }
 }
@@ -155,11 +198,16 @@ static void residual(void **state) { /* the result may lie on the residual, but 
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         int c = draw(2, 20), h = draw(3, 40), w = draw(3, 40);
-        snprintf(text, sizeof text, "graph g (i: f32[1, %d, %d, %d]) -> y { w: f32[%d, %d, 3, 3] = random(4, -1, 1); x = Tanh(i); v = Conv(x, w) {pads: [1, 1, 1, 1]}; s = Add(v, x); r = Relu(s); u = Conv(r, w) {pads: [1, 1, 1, 1]}; a = Add(u, i); y = Neg(a); }", c, h, w, c, c);
+        snprintf(text, sizeof text,
+                 "graph g (i: f32[1, %d, %d, %d]) -> y { w: f32[%d, %d, 3, 3] = random(4, -1, 1); x = Tanh(i); v = Conv(x, w) {pads: [1, "
+                 "1, 1, 1]}; s = Add(v, x); r = Relu(s); u = Conv(r, w) {pads: [1, 1, 1, 1]}; a = Add(u, i); y = Neg(a); }",
+                 c, h, w, c, c);
         check(text, c * 30);
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul), cmocka_unit_test(transposed), cmocka_unit_test(conv), cmocka_unit_test(depthwise), cmocka_unit_test(transposed_conv), cmocka_unit_test(recurrent), cmocka_unit_test(residual), cmocka_unit_test(one_place), cmocka_unit_test(quantized)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul),    cmocka_unit_test(transposed),      cmocka_unit_test(conv),
+                                       cmocka_unit_test(depthwise), cmocka_unit_test(transposed_conv), cmocka_unit_test(recurrent),
+                                       cmocka_unit_test(residual),  cmocka_unit_test(one_place),       cmocka_unit_test(quantized)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

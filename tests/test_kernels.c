@@ -148,9 +148,16 @@ static void test_depthwise_f32_widths(void **state) {
         for (int64_t w = 1; w <= 70; w++)
             for (size_t i = 0; i < COUNT(kernels); i++)
                 for (int64_t stride = 1; stride <= 3; stride++) {
-                    hone_depthwise_shape s = {.h = 1 + (w * 5 + stride) % 11, .w = w, .kh = kernels[i].kh, .kw = kernels[i].kw,
-                                              .sh = stride, .sw = stride, .dh = 1, .dw = 1,
-                                              .ph = kernels[i].kh / 2, .pw = kernels[i].kw / 2};
+                    hone_depthwise_shape s = {.h = 1 + (w * 5 + stride) % 11,
+                                              .w = w,
+                                              .kh = kernels[i].kh,
+                                              .kw = kernels[i].kw,
+                                              .sh = stride,
+                                              .sw = stride,
+                                              .dh = 1,
+                                              .dw = 1,
+                                              .ph = kernels[i].kh / 2,
+                                              .pw = kernels[i].kw / 2};
                     if (depthwise_extents(&s, s.ph, s.pw)) depthwise_case(row, s, w % 7 == 0);
                 }
     }
@@ -162,10 +169,16 @@ static void test_depthwise_f32_geometry(void **state) {
     for (const hone_depthwise_f32 *row = hone_depthwise_f32_list; row->name; row++) {
         if (row->cpu & ~hone_cpu()) continue;
         for (int n = 0; n < 4000; n++) {
-            hone_depthwise_shape s = {.h = 1 + random_bits() % 12, .w = 1 + random_bits() % 70, .kh = 1 + random_bits() % 6,
-                                      .kw = 1 + random_bits() % 6, .sh = 1 + random_bits() % 3, .sw = 1 + random_bits() % 3,
-                                      .dh = 1 + random_bits() % 3, .dw = 1 + random_bits() % 3,
-                                      .ph = random_bits() % 9, .pw = random_bits() % 9};
+            hone_depthwise_shape s = {.h = 1 + random_bits() % 12,
+                                      .w = 1 + random_bits() % 70,
+                                      .kh = 1 + random_bits() % 6,
+                                      .kw = 1 + random_bits() % 6,
+                                      .sh = 1 + random_bits() % 3,
+                                      .sw = 1 + random_bits() % 3,
+                                      .dh = 1 + random_bits() % 3,
+                                      .dw = 1 + random_bits() % 3,
+                                      .ph = random_bits() % 9,
+                                      .pw = random_bits() % 9};
             if (n % 3 == 0) s.kh = s.kw = n % 2 ? 3 : 5, s.dh = 1;
             if (depthwise_extents(&s, random_bits() % 9, random_bits() % 9)) depthwise_case(row, s, n % 8 == 0);
         }

@@ -109,17 +109,34 @@ static void text_random(void **state) { /* large constants keep type, shape and 
 }
 static void text_wrong(void **state) {
     (void)state;
-    static const char *const wrong[] = {
-        "", "graf", "graph g", "graph g (", "graph g () ->", "graph g () -> {", "graph g () -> y {}", "graph g (x: f33[1]) -> x {}",
-        "graph g (x: f32[1]) -> x {} more", "graph g (x: f32[1]) -> y { y = Nothing(x); }", "graph g (x: f32[1]) -> y { y = Relu(z); }",
-        "graph g (x: f32[1]) -> y { x = Relu(x); }", "graph g (x: f32[1]) -> y { y = Relu(x) }",
-        "graph g (x: f32[1]) -> y { y = Relu(x, x); }", "graph g (x: f32[1]) -> y { y = Transpose(x) {perm: []}; }",
-        "graph g () -> w { w: f32[2] = {1}; }", "graph g () -> w { w: f32[1] = {1, 2}; }", "graph g () -> w { w: f32[-1] = {}; }",
-        "graph g () -> w { w: f32[n] = {}; }", "graph g () -> w { w: f32[99999999999, 99999999999] = random(1); }",
-        "graph g () -> w { w: f32[9999999999] = random(1); }", "graph g () -> w { w: i32[1] = {1.5}; }",
-        "graph g () -> w { w: string[1] = {\"\\xg0\"}; }", "graph g () -> w { w: string[1] = {\"open}; }", "graph g () -> \"a\\x00b\" {}",
-        "graph g (x: f32[1]; y: f32[1]) -> x {}", "graph g (x: f32[1, 1] order(0, 0)) -> x {}",
-        "graph g (x: f32[1]) -> y { y = Cast(x) {to: [1, \"a\"]}; }"};
+    static const char *const wrong[] = {"",
+                                        "graf",
+                                        "graph g",
+                                        "graph g (",
+                                        "graph g () ->",
+                                        "graph g () -> {",
+                                        "graph g () -> y {}",
+                                        "graph g (x: f33[1]) -> x {}",
+                                        "graph g (x: f32[1]) -> x {} more",
+                                        "graph g (x: f32[1]) -> y { y = Nothing(x); }",
+                                        "graph g (x: f32[1]) -> y { y = Relu(z); }",
+                                        "graph g (x: f32[1]) -> y { x = Relu(x); }",
+                                        "graph g (x: f32[1]) -> y { y = Relu(x) }",
+                                        "graph g (x: f32[1]) -> y { y = Relu(x, x); }",
+                                        "graph g (x: f32[1]) -> y { y = Transpose(x) {perm: []}; }",
+                                        "graph g () -> w { w: f32[2] = {1}; }",
+                                        "graph g () -> w { w: f32[1] = {1, 2}; }",
+                                        "graph g () -> w { w: f32[-1] = {}; }",
+                                        "graph g () -> w { w: f32[n] = {}; }",
+                                        "graph g () -> w { w: f32[99999999999, 99999999999] = random(1); }",
+                                        "graph g () -> w { w: f32[9999999999] = random(1); }",
+                                        "graph g () -> w { w: i32[1] = {1.5}; }",
+                                        "graph g () -> w { w: string[1] = {\"\\xg0\"}; }",
+                                        "graph g () -> w { w: string[1] = {\"open}; }",
+                                        "graph g () -> \"a\\x00b\" {}",
+                                        "graph g (x: f32[1]; y: f32[1]) -> x {}",
+                                        "graph g (x: f32[1, 1] order(0, 0)) -> x {}",
+                                        "graph g (x: f32[1]) -> y { y = Cast(x) {to: [1, \"a\"]}; }"};
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         hone_graph *g = NULL;
         hone_status s = hone_graph_parse(wrong[k], strlen(wrong[k]), &g);
@@ -218,45 +235,61 @@ static void run_both(const char *text) {
 }
 
 /* ---- passes -------------------------------------------------------------------------------------------------------------------------- */
-#define FOLD {hone_pass_infer, hone_pass_fold, hone_pass_dead}
-#define ALL {hone_pass_infer, hone_pass_fold, hone_pass_dead, hone_pass_identity, hone_pass_infer, \
-             hone_pass_fold, hone_pass_identity, hone_pass_same, hone_pass_dead}
-typedef struct { const char *what; hone_pass_fn *pass[10]; const char *before, *after; } row;
+#define FOLD \
+    { hone_pass_infer, hone_pass_fold, hone_pass_dead }
+#define ALL                                                                                                                       \
+    {                                                                                                                             \
+        hone_pass_infer, hone_pass_fold, hone_pass_dead, hone_pass_identity, hone_pass_infer, hone_pass_fold, hone_pass_identity, \
+            hone_pass_same, hone_pass_dead                                                                                        \
+    }
+typedef struct {
+    const char *what;
+    hone_pass_fn *pass[10];
+    const char *before, *after;
+} row;
 static const row rows[] = {
-    {"dead: chains, optional outputs, constants", {hone_pass_dead},
+    {"dead: chains, optional outputs, constants",
+     {hone_pass_dead},
      "graph g (x: f32[2], t: bool[]) -> y { w: f32[1] = {1}; v: f32[1] = {2}; a = Add(x, w); b = Relu(a); y, m = Dropout(x, _, t); }",
      "graph g (x: f32[2], t: bool[]) -> y { y, _ = Dropout(x, _, t); }"},
-    {"dead: captures that no body reads", {hone_pass_dead},
+    {"dead: captures that no body reads",
+     {hone_pass_dead},
      "graph g (c: bool[], x: f32[2]) -> y { a = Relu(x); b = Neg(x); y = If(c; a, b) {then_branch: graph t (;p: f32[2], "
      "q: f32[2]) -> r { d = Abs(q); r = Exp(p); },"
      " else_branch: graph e (;p: f32[2], q: f32[2]) -> r { r = Sqrt(p); }}; }",
      "graph g (c: bool[], x: f32[2]) -> y { a = Relu(x); y = If(c; a) {then_branch: graph t (;p: f32[2]) -> r { r = Exp(p); },"
      " else_branch: graph e (;p: f32[2]) -> r { r = Sqrt(p); }}; }"},
-    {"identity: each kind", {hone_pass_infer, hone_pass_identity, hone_pass_dead},
+    {"identity: each kind",
+     {hone_pass_infer, hone_pass_identity, hone_pass_dead},
      "graph g (x: f32[n, 4]) -> y { no: bool[] = {0}; s: i64[2] = {0, 4}; z: i64[4] = {0, 0, 0, 0}; b: i64[2] = {0, 0}; e: i64[2] = {"
      "9223372036854775807, 4}; one: i64[1] = {1}; r: i64[2] = {-1, 4};"
      " a = Identity(x); b1 = Dropout(a, _, no); c = Cast(b1) {to: f32}; d = Transpose(c) {perm: [0, 1]}; f = Reshape(d, s); "
      "f2 = Reshape(f, r); h = Slice(f2, b, e); i = Pad(h, z); j = Expand(i, one);"
      " k = Concat(j) {axis: 1}; l = Split(k) {axis: 0, num_outputs: 1}; m = Flatten(l); y = Relu(m); }",
      "graph g (x: f32[n, 4]) -> y { y = Relu(x); }"},
-    {"identity: what only looks like one", {hone_pass_infer, hone_pass_identity, hone_pass_dead},
+    {"identity: what only looks like one",
+     {hone_pass_infer, hone_pass_identity, hone_pass_dead},
      "graph g (x: f32[2, 2]) -> y { b: i64[1] = {-1}; e: i64[1] = {-9}; a: i64[1] = {0}; p: i64[4] = {1, 0, -1, 0}; r = Slice(x, b, "
      "e, a, b); t = Transpose(r); q = Pad(t, p); c = Cast(q) {to: i64}; y = Neg(c); }",
      "graph g (x: f32[2, 2]) -> y { b: i64[1] = {-1}; e: i64[1] = {-9}; a: i64[1] = {0}; p: i64[4] = {1, 0, -1, 0}; r = Slice(x, b, "
      "e, a, b); t = Transpose(r); q = Pad(t, p); c = Cast(q) {to: i64}; y = Neg(c); }"},
-    {"identity: outputs keep their names", {hone_pass_infer, hone_pass_identity, hone_pass_dead},
+    {"identity: outputs keep their names",
+     {hone_pass_infer, hone_pass_identity, hone_pass_dead},
      "graph g (x: f32[2]) -> y, z, w, v { y = Identity(x); a = Relu(x); z = Identity(a); b = Neg(a); w = Identity(b); v = Identity(b); }",
      "graph g (x: f32[2]) -> y, z, w, v { y = Identity(x); z = Relu(x); w = Neg(z); v = Identity(w); }"},
-    {"same: nodes, their followers, constants", {hone_pass_infer, hone_pass_same, hone_pass_dead},
+    {"same: nodes, their followers, constants",
+     {hone_pass_infer, hone_pass_same, hone_pass_dead},
      "graph g (x: f32[2]) -> y { p: f32[1] = {1}; q: f32[1] = {1}; a = Add(x, p); b = Add(x, q); c = Relu(a); d = Relu(b); "
      "e = LeakyRelu(d) {alpha: 0.5}; f = LeakyRelu(c) {alpha: 0.25}; h = Mul(c, d); i = Sub(e, f); y = Add(h, i); }",
      "graph g (x: f32[2]) -> y { p: f32[1] = {1}; a = Add(x, p); c = Relu(a); e = LeakyRelu(c) {alpha: 0.5}; f = LeakyRelu(c) {"
      "alpha: 0.25}; h = Mul(c, c); i = Sub(e, f); y = Add(h, i); }"},
-    {"same: graph outputs stay, outputs wanted by one of two", {hone_pass_infer, hone_pass_same, hone_pass_dead},
+    {"same: graph outputs stay, outputs wanted by one of two",
+     {hone_pass_infer, hone_pass_same, hone_pass_dead},
      "graph g (x: f32[4]) -> y, z, w { k: i64[1] = {2}; y = Relu(x); z = Relu(x); a = Exp(x); b = Neg(a); w = Exp(x); v, _ = TopK(x, "
      "k); _, i = TopK(x, k); j = Cast(i) {to: f32}; c = Add(v, j); }",
      "graph g (x: f32[4]) -> y, z, w { y = Relu(x); z = Relu(x); w = Exp(x); }"},
-    {"same: chance is never the same", {hone_pass_infer, hone_pass_same},
+    {"same: chance is never the same",
+     {hone_pass_infer, hone_pass_same},
      "graph g (x: f32[4]) -> y { a = RandomUniformLike(x); b = RandomUniformLike(x); y = Sub(a, b); }",
      "graph g (x: f32[4]) -> y { a = RandomUniformLike(x); b = RandomUniformLike(x); y = Sub(a, b); }"},
     {"fold: programs, views, host functions", FOLD,
@@ -402,8 +435,8 @@ static void models(void **state) {
 
 int main(void) {
     (void)walk_case; /* no files here */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_round), cmocka_unit_test(text_random), cmocka_unit_test(text_wrong), cmocka_unit_test(text_memory),
-        cmocka_unit_test(passes_rows), cmocka_unit_test(passes_run), cmocka_unit_test(passes_memory), cmocka_unit_test(models)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(text_round),    cmocka_unit_test(text_random), cmocka_unit_test(text_wrong),
+                                       cmocka_unit_test(text_memory),   cmocka_unit_test(passes_rows), cmocka_unit_test(passes_run),
+                                       cmocka_unit_test(passes_memory), cmocka_unit_test(models)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -621,11 +621,12 @@ static void printer_cases(void **state) {
 }
 
 /* ---- storage.h against base/dtype.h ------------------------------------------------------------------------------------------------- */
-#define EACH(X)                                                                                                                           \
-    X(i8, I8)                                                                                                                             \
-    X(i16, I16) X(i32, I32) X(i64, I64) X(u8, U8) X(u16, U16) X(u32, U32) X(u64, U64) X(i4, I4) X(u4, U4) X(i2, I2) X(u2, U2)             \
-        X(bool, BOOL) X(f32, F32) X(f64, F64) X(f16, F16) X(bf16, BF16) X(f8e4m3fn, F8E4M3FN) X(f8e4m3fnuz, F8E4M3FNUZ) X(f8e5m2, F8E5M2) \
-            X(f8e5m2fnuz, F8E5M2FNUZ) X(f4e2m1, F4E2M1) X(f8e8m0, F8E8M0)
+/* clang-format off */
+#define EACH(X) \
+    X(i8, I8) X(i16, I16) X(i32, I32) X(i64, I64) X(u8, U8) X(u16, U16) X(u32, U32) X(u64, U64) \
+    X(i4, I4) X(u4, U4) X(i2, I2) X(u2, U2) X(bool, BOOL) X(f32, F32) X(f64, F64) X(f16, F16) \
+    X(bf16, BF16) X(f8e4m3fn, F8E4M3FN) X(f8e4m3fnuz, F8E4M3FNUZ) X(f8e5m2, F8E5M2) X(f8e5m2fnuz, F8E5M2FNUZ) X(f4e2m1, F4E2M1) X(f8e8m0, F8E8M0)
+/* clang-format on */
 static void stored(hone_dtype t, hone_ctype from, hone_scalar v, int sat, const void *mine) {
     uint64_t want[2] = {0};
     hone_dtype_store(t, want, from, v, sat);

@@ -23,15 +23,39 @@ typedef enum {
     HONE_BAD_INPUT,     /* the model, file, tensor or argument is wrong */
     HONE_NOT_SUPPORTED, /* right, but Hone cannot do it (yet) */
     HONE_NO_MEMORY,
-    HONE_IO,            /* the system refused: a file, a device */
-    HONE_BUG            /* ours: please report */
+    HONE_IO, /* the system refused: a file, a device */
+    HONE_BUG /* ours: please report */
 } hone_status;
 
 typedef enum { /* ONNX's numbers */
-    HONE_DTYPE_NONE = 0, HONE_DTYPE_F32 = 1, HONE_DTYPE_U8, HONE_DTYPE_I8, HONE_DTYPE_U16, HONE_DTYPE_I16, HONE_DTYPE_I32, HONE_DTYPE_I64,
-    HONE_DTYPE_STRING, HONE_DTYPE_BOOL, HONE_DTYPE_F16, HONE_DTYPE_F64, HONE_DTYPE_U32, HONE_DTYPE_U64, HONE_DTYPE_C64, HONE_DTYPE_C128,
-    HONE_DTYPE_BF16, HONE_DTYPE_F8E4M3FN, HONE_DTYPE_F8E4M3FNUZ, HONE_DTYPE_F8E5M2, HONE_DTYPE_F8E5M2FNUZ, HONE_DTYPE_U4, HONE_DTYPE_I4,
-    HONE_DTYPE_F4E2M1, HONE_DTYPE_F8E8M0, HONE_DTYPE_U2, HONE_DTYPE_I2, HONE_DTYPE_COUNT
+               HONE_DTYPE_NONE = 0,
+               HONE_DTYPE_F32 = 1,
+               HONE_DTYPE_U8,
+               HONE_DTYPE_I8,
+               HONE_DTYPE_U16,
+               HONE_DTYPE_I16,
+               HONE_DTYPE_I32,
+               HONE_DTYPE_I64,
+               HONE_DTYPE_STRING,
+               HONE_DTYPE_BOOL,
+               HONE_DTYPE_F16,
+               HONE_DTYPE_F64,
+               HONE_DTYPE_U32,
+               HONE_DTYPE_U64,
+               HONE_DTYPE_C64,
+               HONE_DTYPE_C128,
+               HONE_DTYPE_BF16,
+               HONE_DTYPE_F8E4M3FN,
+               HONE_DTYPE_F8E4M3FNUZ,
+               HONE_DTYPE_F8E5M2,
+               HONE_DTYPE_F8E5M2FNUZ,
+               HONE_DTYPE_U4,
+               HONE_DTYPE_I4,
+               HONE_DTYPE_F4E2M1,
+               HONE_DTYPE_F8E8M0,
+               HONE_DTYPE_U2,
+               HONE_DTYPE_I2,
+               HONE_DTYPE_COUNT
 } hone_dtype;
 
 HONE_API const char *hone_error(void); /* the calling thread's last message; "" when none. Valid until its next failing call */
@@ -45,20 +69,22 @@ typedef enum { HONE_VALUE_TENSOR, HONE_VALUE_SEQUENCE, HONE_VALUE_OPTIONAL, HONE
 HONE_API hone_status hone_tensor_create(hone_dtype, const int64_t *dims, int rank, hone_value **out);
 /* The same over the caller's memory, which must outlive the value. */
 HONE_API hone_status hone_tensor_borrow(hone_dtype, const int64_t *dims, int rank, const void *data, hone_value **out);
-HONE_API hone_status hone_list_create(hone_value_kind, hone_value *const *items, int n, hone_value **out); /* SEQUENCE or OPTIONAL; holds the items */
-HONE_API hone_value *hone_value_share(hone_value *);  /* one more reference */
-HONE_API void hone_value_free(hone_value *);           /* one reference less */
+HONE_API hone_status hone_list_create(hone_value_kind, hone_value *const *items, int n,
+                                      hone_value **out); /* SEQUENCE or OPTIONAL; holds the items */
+HONE_API hone_value *hone_value_share(hone_value *);     /* one more reference */
+HONE_API void hone_value_free(hone_value *);             /* one reference less */
 HONE_API hone_value_kind hone_value_kind_of(const hone_value *);
 HONE_API hone_dtype hone_value_dtype(const hone_value *);
 HONE_API int hone_value_rank(const hone_value *);
 HONE_API const int64_t *hone_value_dims(const hone_value *);
 HONE_API int64_t hone_value_elements(const hone_value *);
-HONE_API void *hone_value_data(hone_value *);          /* elements, dense; NULL where there is none. Strings: use hone_value_text */
+HONE_API void *hone_value_data(hone_value *); /* elements, dense; NULL where there is none. Strings: use hone_value_text */
 HONE_API size_t hone_value_bytes(const hone_value *);
 HONE_API const char *hone_value_text(const hone_value *, int64_t k, size_t *bytes); /* element k of a string tensor */
-HONE_API hone_status hone_value_set_text(hone_value *, int64_t k, const char *text, size_t bytes); /* of a tensor made by hone_tensor_create */
-HONE_API int hone_value_items(const hone_value *);     /* sequence, optional */
-HONE_API hone_value *hone_value_item(const hone_value *, int k); /* borrowed */
+HONE_API hone_status hone_value_set_text(hone_value *, int64_t k, const char *text,
+                                         size_t bytes);           /* of a tensor made by hone_tensor_create */
+HONE_API int hone_value_items(const hone_value *);                /* sequence, optional */
+HONE_API hone_value *hone_value_item(const hone_value *, int k);  /* borrowed */
 HONE_API double hone_value_number(const hone_value *, int64_t k); /* element k of a numeric tensor, whatever its dtype */
 /* Reads .npy (by its header), .pb (ONNX TensorProto, SequenceProto or OptionalProto, by `kind`), or .bin (raw bytes: dtype and dims needed, else NONE/NULL). */
 HONE_API hone_status hone_value_read(const char *path, hone_value_kind kind, hone_dtype, const int64_t *dims, int rank, hone_value **out);
@@ -69,14 +95,14 @@ typedef struct hone_model hone_model;
 /* Imports, optimizes and compiles an ONNX model. Immutable afterwards: any number of sessions, on any threads. */
 HONE_API hone_status hone_model_load(const char *path, hone_model **out);
 HONE_API hone_status hone_model_load_memory(const void *data, size_t bytes, hone_model **out); /* the bytes are copied */
-HONE_API void hone_model_free(hone_model *); /* after its sessions */
+HONE_API void hone_model_free(hone_model *);                                                   /* after its sessions */
 typedef struct {
     const char *name;
     hone_value_kind kind;
-    hone_dtype dtype;      /* of the tensor, or of the tensors inside */
-    int rank;              /* -1: not known before the run */
-    const int64_t *dims;   /* -1: free */
-    const char *shape;     /* "f32[batch, 3, 224, 224]" */
+    hone_dtype dtype;    /* of the tensor, or of the tensors inside */
+    int rank;            /* -1: not known before the run */
+    const int64_t *dims; /* -1: free */
+    const char *shape;   /* "f32[batch, 3, 224, 224]" */
 } hone_port;
 HONE_API int hone_model_inputs(const hone_model *);
 HONE_API int hone_model_outputs(const hone_model *);
@@ -86,10 +112,10 @@ HONE_API const hone_port *hone_model_output(const hone_model *, int k);
 /* ---- sessions ---------------------------------------------------------------------------------------------------------------------- */
 typedef struct hone_session hone_session;
 typedef struct {
-    int threads;       /* 0: all cores */
-    int plans;         /* plans kept for different shapes, least recently used goes first; 0: 64 */
-    int interpret;     /* 1: run everything by the interpreter, the definition: slow, for comparing */
-    int profile;       /* 1: time each step, on one thread; report "steps" then has ns and runs */
+    int threads;   /* 0: all cores */
+    int plans;     /* plans kept for different shapes, least recently used goes first; 0: 64 */
+    int interpret; /* 1: run everything by the interpreter, the definition: slow, for comparing */
+    int profile;   /* 1: time each step, on one thread; report "steps" then has ns and runs */
 } hone_options;
 HONE_API void hone_options_default(hone_options *);
 HONE_API hone_status hone_session_create(const hone_model *, const hone_options * /* or NULL */, hone_session **out);

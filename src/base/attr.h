@@ -4,16 +4,27 @@
 #define HONE_BASE_ATTR_H
 #include "base/value.h"
 
-typedef enum { HONE_ATTR_INT, HONE_ATTR_FLOAT, HONE_ATTR_STRING, HONE_ATTR_INTS, HONE_ATTR_FLOATS, HONE_ATTR_STRINGS, HONE_ATTR_TENSOR, HONE_ATTR_TENSORS, HONE_ATTR_BODY, HONE_ATTR_TYPE } hone_attr_kind;
+typedef enum {
+    HONE_ATTR_INT,
+    HONE_ATTR_FLOAT,
+    HONE_ATTR_STRING,
+    HONE_ATTR_INTS,
+    HONE_ATTR_FLOATS,
+    HONE_ATTR_STRINGS,
+    HONE_ATTR_TENSOR,
+    HONE_ATTR_TENSORS,
+    HONE_ATTR_BODY,
+    HONE_ATTR_TYPE
+} hone_attr_kind;
 typedef struct {
     const char *name;
     hone_attr_kind kind;
-    int n;                      /* INTS, FLOATS, STRINGS: how many; scalars: 1 */
-    const int64_t *i;           /* INT and INTS; TYPE: one hone_dtype */
-    const double *f;            /* FLOAT and FLOATS */
-    const hone_string *s;       /* STRING and STRINGS; also zero-terminated */
-    hone_value *const *tensor;  /* TENSOR: 1; TENSORS: n */
-    int body;                   /* BODY: number in the node's list of bodies */
+    int n;                     /* INTS, FLOATS, STRINGS: how many; scalars: 1 */
+    const int64_t *i;          /* INT and INTS; TYPE: one hone_dtype */
+    const double *f;           /* FLOAT and FLOATS */
+    const hone_string *s;      /* STRING and STRINGS; also zero-terminated */
+    hone_value *const *tensor; /* TENSOR: 1; TENSORS: n */
+    int body;                  /* BODY: number in the node's list of bodies */
 } hone_attr;
 static inline const hone_attr *hone_attr_find(const hone_attr *a, int n, const char *name) {
     for (int k = 0; k < n; k++)

@@ -17,7 +17,9 @@ static char name[80];
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-typedef struct { unsigned a, b, c, d; } leaf;
+typedef struct {
+    unsigned a, b, c, d;
+} leaf;
 static leaf cpuid(unsigned n, unsigned sub) {
     leaf r = {0, 0, 0, 0};
     __get_cpuid_count(n, sub, &r.a, &r.b, &r.c, &r.d);
@@ -55,15 +57,19 @@ static uint32_t probe(void) {
 #include <sys/auxv.h>
 
 /* The kernel's bit numbers, which older headers lack. */
-static const struct { int word, bit; uint32_t feature; } bits[] = {
-    {AT_HWCAP, 1, HONE_CPU_NEON},  {AT_HWCAP, 10, HONE_CPU_FP16},  {AT_HWCAP, 20, HONE_CPU_DOTPROD},
-    {AT_HWCAP, 22, HONE_CPU_SVE}, {AT_HWCAP2, 13, HONE_CPU_I8MM}, {AT_HWCAP2, 14, HONE_CPU_BF16}};
+static const struct {
+    int word, bit;
+    uint32_t feature;
+} bits[] = {{AT_HWCAP, 1, HONE_CPU_NEON}, {AT_HWCAP, 10, HONE_CPU_FP16},  {AT_HWCAP, 20, HONE_CPU_DOTPROD},
+            {AT_HWCAP, 22, HONE_CPU_SVE}, {AT_HWCAP2, 13, HONE_CPU_I8MM}, {AT_HWCAP2, 14, HONE_CPU_BF16}};
 
 /* Arm's Linux prints no model name, only numbers. */
-static const struct { unsigned maker, part; const char *name; } parts[] = {
-    {0x41, 0xd03, "Cortex-A53"},  {0x41, 0xd05, "Cortex-A55"},  {0x41, 0xd08, "Cortex-A72"},  {0x41, 0xd0b, "Cortex-A76"},
-    {0x41, 0xd0c, "Neoverse-N1"}, {0x41, 0xd40, "Neoverse-V1"}, {0x41, 0xd41, "Cortex-A78"},  {0x41, 0xd49, "Neoverse-N2"},
-    {0x41, 0xd4f, "Neoverse-V2"}, {0x41, 0xd84, "Neoverse-V3"}, {0x41, 0xd8e, "Neoverse-N3"}, {0xc0, 0xac3, "Ampere-1"}};
+static const struct {
+    unsigned maker, part;
+    const char *name;
+} parts[] = {{0x41, 0xd03, "Cortex-A53"},  {0x41, 0xd05, "Cortex-A55"},  {0x41, 0xd08, "Cortex-A72"},  {0x41, 0xd0b, "Cortex-A76"},
+             {0x41, 0xd0c, "Neoverse-N1"}, {0x41, 0xd40, "Neoverse-V1"}, {0x41, 0xd41, "Cortex-A78"},  {0x41, 0xd49, "Neoverse-N2"},
+             {0x41, 0xd4f, "Neoverse-V2"}, {0x41, 0xd84, "Neoverse-V3"}, {0x41, 0xd8e, "Neoverse-N3"}, {0xc0, 0xac3, "Ampere-1"}};
 
 static uint32_t probe(void) {
     uint32_t has = 0;
@@ -86,12 +92,14 @@ static uint32_t probe(void) { return 0; }
 #endif
 
 /* Levels a user may force by the variable HONE_CPU; each allows what stands in its row. */
-static const struct { const char *name; uint32_t allowed; } levels[] = {
-    {"baseline", HONE_CPU_NEON},
-    {"avx2", HONE_CPU_NEON | HONE_CPU_AVX2},
-    {"avx512", HONE_CPU_NEON | HONE_CPU_AVX2 | HONE_CPU_AVX512},
-    {"vnni", HONE_CPU_NEON | HONE_CPU_AVX2 | HONE_CPU_AVX512 | HONE_CPU_VNNI},
-    {"dotprod", HONE_CPU_NEON | HONE_CPU_FP16 | HONE_CPU_DOTPROD}};
+static const struct {
+    const char *name;
+    uint32_t allowed;
+} levels[] = {{"baseline", HONE_CPU_NEON},
+              {"avx2", HONE_CPU_NEON | HONE_CPU_AVX2},
+              {"avx512", HONE_CPU_NEON | HONE_CPU_AVX2 | HONE_CPU_AVX512},
+              {"vnni", HONE_CPU_NEON | HONE_CPU_AVX2 | HONE_CPU_AVX512 | HONE_CPU_VNNI},
+              {"dotprod", HONE_CPU_NEON | HONE_CPU_FP16 | HONE_CPU_DOTPROD}};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static uint32_t found;

@@ -299,9 +299,9 @@ static int64_t sum_of(const int64_t *arg, int n, const int64_t *values) {
 }
 
 void hone_dims_eval(const hone_dims *t, int64_t *values) {
-    hone_dim (*const two[])(hone_dims *, hone_dim, hone_dim) = {
-        [HONE_DIM_DIV] = hone_dim_div, [HONE_DIM_MOD] = hone_dim_mod, [HONE_DIM_MIN] = hone_dim_min,
-        [HONE_DIM_MAX] = hone_dim_max, [HONE_DIM_EQ] = hone_dim_eq,   [HONE_DIM_LT] = hone_dim_lt};
+    hone_dim (*const two[])(hone_dims *, hone_dim,
+                            hone_dim) = {[HONE_DIM_DIV] = hone_dim_div, [HONE_DIM_MOD] = hone_dim_mod, [HONE_DIM_MIN] = hone_dim_min,
+                                         [HONE_DIM_MAX] = hone_dim_max, [HONE_DIM_EQ] = hone_dim_eq,   [HONE_DIM_LT] = hone_dim_lt};
     for (int h = 0; h < t->row.n; h++) {
         const hone_dim_row *r = &t->row.at[h];
         int64_t v;

@@ -10,8 +10,8 @@
 #include "base/mem.h"
 
 typedef int64_t hone_dim;
-#define HONE_DIM_UNKNOWN ((hone_dim)(INT64_MIN + 1))   /* not known, not even as an expression. Arithmetic with it gives it */
-#define HONE_DIM_BAND ((hone_dim)(INT64_MIN + 4096))   /* handle h is HONE_DIM_BAND + h */
+#define HONE_DIM_UNKNOWN ((hone_dim)(INT64_MIN + 1)) /* not known, not even as an expression. Arithmetic with it gives it */
+#define HONE_DIM_BAND ((hone_dim)(INT64_MIN + 4096)) /* handle h is HONE_DIM_BAND + h */
 #define HONE_DIM_BAND_SIZE ((int64_t)1 << 24)
 static inline bool hone_dim_is_number(hone_dim d) { return d >= HONE_DIM_BAND + HONE_DIM_BAND_SIZE || d == INT64_MIN; }
 static inline bool hone_dim_is_symbolic(hone_dim d) { return d >= HONE_DIM_BAND && d < HONE_DIM_BAND + HONE_DIM_BAND_SIZE; }
@@ -21,7 +21,18 @@ static inline hone_dim hone_dim_from_content(int64_t v) { return hone_dim_is_num
 /* A number that arithmetic gave and that falls there: not known. */
 static inline hone_dim hone_dim_from_result(int64_t v) { return hone_dim_is_number(v) ? v : HONE_DIM_UNKNOWN; }
 
-typedef enum { HONE_DIM_SYMBOL, HONE_DIM_ADD, HONE_DIM_MUL, HONE_DIM_DIV, HONE_DIM_MOD, HONE_DIM_MIN, HONE_DIM_MAX, HONE_DIM_EQ, HONE_DIM_LT, HONE_DIM_SELECT } hone_dim_op;
+typedef enum {
+    HONE_DIM_SYMBOL,
+    HONE_DIM_ADD,
+    HONE_DIM_MUL,
+    HONE_DIM_DIV,
+    HONE_DIM_MOD,
+    HONE_DIM_MIN,
+    HONE_DIM_MAX,
+    HONE_DIM_EQ,
+    HONE_DIM_LT,
+    HONE_DIM_SELECT
+} hone_dim_op;
 typedef struct hone_dims hone_dims; /* the table */
 hone_dims *hone_dims_create(void);
 void hone_dims_destroy(hone_dims *);
@@ -49,7 +60,7 @@ void hone_dim_bounds(const hone_dims *t, hone_dim d, int64_t *lo, int64_t *hi);
 /* Evaluate the whole table. `values[h]` must hold the values of symbols on entry (missing: HONE_DIM_UNKNOWN); the rest is filled in. */
 void hone_dims_eval(const hone_dims *t, int64_t *values);
 static inline int64_t hone_dim_value(hone_dim d, const int64_t *values) { return hone_dim_is_symbolic(d) ? values[d - HONE_DIM_BAND] : d; }
-int hone_dim_handle_op(const hone_dims *t, int handle);                 /* hone_dim_op */
-const char *hone_dim_symbol_name(const hone_dims *t, int handle);       /* "" for a fresh one */
-void hone_dim_print(const hone_dims *t, hone_dim d, hone_text *out);    /* "2*batch + 1", "?" for unknown */
+int hone_dim_handle_op(const hone_dims *t, int handle);              /* hone_dim_op */
+const char *hone_dim_symbol_name(const hone_dims *t, int handle);    /* "" for a fresh one */
+void hone_dim_print(const hone_dims *t, hone_dim d, hone_text *out); /* "2*batch + 1", "?" for unknown */
 #endif

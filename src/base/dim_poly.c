@@ -164,7 +164,9 @@ bool hone_poly_cancel(hone_dims *t, hone_poly *a, hone_poly *b) {
 
 /* ---- intervals ---- */
 
-typedef struct { int64_t lo, hi; } range;
+typedef struct {
+    int64_t lo, hi;
+} range;
 static int64_t clip(wide v) { return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : (int64_t)v; }
 
 static range range_of(const hone_dims *t, hone_dim d) {
@@ -260,10 +262,11 @@ static void print_sum(printer *p, const int64_t *arg, int n, int depth) {
 }
 
 static void print(printer *p, hone_dim d, int depth) {
-    static const struct { const char *open, *between, *close; } words[] = {
-        [HONE_DIM_MUL] = {"", "*", ""},        [HONE_DIM_DIV] = {"(", " / ", ")"}, [HONE_DIM_MOD] = {"(", " % ", ")"},
-        [HONE_DIM_MIN] = {"min(", ", ", ")"},  [HONE_DIM_MAX] = {"max(", ", ", ")"}, [HONE_DIM_EQ] = {"(", " == ", ")"},
-        [HONE_DIM_LT] = {"(", " < ", ")"},     [HONE_DIM_SELECT] = {"select(", ", ", ")"}};
+    static const struct {
+        const char *open, *between, *close;
+    } words[] = {[HONE_DIM_MUL] = {"", "*", ""},       [HONE_DIM_DIV] = {"(", " / ", ")"},        [HONE_DIM_MOD] = {"(", " % ", ")"},
+                 [HONE_DIM_MIN] = {"min(", ", ", ")"}, [HONE_DIM_MAX] = {"max(", ", ", ")"},      [HONE_DIM_EQ] = {"(", " == ", ")"},
+                 [HONE_DIM_LT] = {"(", " < ", ")"},    [HONE_DIM_SELECT] = {"select(", ", ", ")"}};
     if (hone_dim_is_number(d)) {
         hone_text_put(p->out, "%lld", (long long)d);
         return;

@@ -12,7 +12,15 @@
 #include "hone/hone.h" /* hone_dtype, HONE_DTYPE_* */
 
 typedef enum { HONE_F32, HONE_F64, HONE_I32, HONE_I64, HONE_U64, HONE_CTYPES } hone_ctype;
-typedef enum { HONE_KIND_NONE, HONE_KIND_FLOAT, HONE_KIND_INT, HONE_KIND_UINT, HONE_KIND_BOOL, HONE_KIND_STRING, HONE_KIND_COMPLEX } hone_kind;
+typedef enum {
+    HONE_KIND_NONE,
+    HONE_KIND_FLOAT,
+    HONE_KIND_INT,
+    HONE_KIND_UINT,
+    HONE_KIND_BOOL,
+    HONE_KIND_STRING,
+    HONE_KIND_COMPLEX
+} hone_kind;
 
 typedef struct {
     const char *name; /* "f32": as programs and reports spell it */
@@ -20,18 +28,24 @@ typedef struct {
     uint8_t bytes;    /* in memory */
     uint8_t bits;     /* in a file; below 8: packed, low bits first */
     hone_kind kind;
-    hone_ctype ctype; /* what a load widens to. Strings are 8-byte handles: u64 */
+    hone_ctype ctype;       /* what a load widens to. Strings are 8-byte handles: u64 */
     double lowest, highest; /* finite range; integers: exact where a double can say it */
 } hone_dtype_row;
-extern const hone_dtype_row hone_dtypes[HONE_DTYPE_COUNT]; /* row 0 is "none" */
+extern const hone_dtype_row hone_dtypes[HONE_DTYPE_COUNT];   /* row 0 is "none" */
 hone_dtype hone_dtype_named(const char *name, size_t bytes); /* by either name; HONE_DTYPE_NONE when unknown */
 static inline bool hone_dtype_valid(int64_t t) { return t > 0 && t < HONE_DTYPE_COUNT; }
 extern const uint8_t hone_ctype_bytes[HONE_CTYPES];
 extern const char *const hone_ctype_names[HONE_CTYPES]; /* "f32" … */
-hone_dtype hone_ctype_dtype(hone_ctype);                  /* the storage type of the same meaning */
+hone_dtype hone_ctype_dtype(hone_ctype);                /* the storage type of the same meaning */
 
 /* One element: the slow, exact definition of widening and narrowing. Fast paths are compared with these. */
-typedef union { float f32; double f64; int32_t i32; int64_t i64; uint64_t u64; } hone_scalar;
+typedef union {
+    float f32;
+    double f64;
+    int32_t i32;
+    int64_t i64;
+    uint64_t u64;
+} hone_scalar;
 hone_scalar hone_dtype_load(hone_dtype, const void *at);
 /* Narrow `v` of compute type `from` into storage. Floats round to nearest even; integers wrap; float → int truncates and saturates to
    the compute integer and then wraps; with `saturate` every narrowing clamps to the type's range (float8: to the largest finite

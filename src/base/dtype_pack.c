@@ -5,7 +5,12 @@
 #include "base/dtype_run.h"
 #include "base/thread.h"
 
-static const struct { uint32_t cpu; hone_dtype_load_fn *load; hone_dtype_store_fn *store; } levels[] = { /* the fastest first */
+static const struct {
+    uint32_t cpu;
+    hone_dtype_load_fn *load;
+    hone_dtype_store_fn *store;
+} levels[] = {
+/* the fastest first */
 #if defined(__x86_64__)
     {HONE_CPU_AVX512, hone_dtype_load_n__avx512, hone_dtype_store_n__avx512},
     {HONE_CPU_AVX2, hone_dtype_load_n__avx2, hone_dtype_store_n__avx2},

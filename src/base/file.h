@@ -12,7 +12,8 @@ typedef struct {
 /* Regular files only; an empty file is data = "" and bytes = 0. The message names the path and the system's reason. */
 hone_status hone_file_open(const char *path, hone_file *out) HONE_CHECKED;
 void hone_file_close(hone_file *);
-void hone_file_done_with(const hone_file *, const void *at, size_t bytes); /* the pages wholly inside may be given back */
+void hone_file_done_with(const hone_file *, const void *at, size_t bytes);                  /* the pages wholly inside may be given back */
 hone_status hone_file_write(const char *path, const void *data, size_t bytes) HONE_CHECKED; /* whole or not at all: temp + rename */
-char *hone_path_beside(hone_arena *, const char *path, const char *name); /* name in path's folder; NULL if name is absolute or climbs with ".." */
+char *hone_path_beside(hone_arena *, const char *path,
+                       const char *name); /* name in path's folder; NULL if name is absolute or climbs with ".." */
 #endif

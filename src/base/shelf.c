@@ -9,18 +9,31 @@
 
 enum { SLOTS = 1024, FULL = 8 << 20 /* bytes */ };
 typedef struct kept kept;
-struct kept { uint64_t hash; hone_shelf_make *make; const int64_t *key; int n; const void *thing; kept *next; };
+struct kept {
+    uint64_t hash;
+    hone_shelf_make *make;
+    const int64_t *key;
+    int n;
+    const void *thing;
+    kept *next;
+};
 struct hone_shelf {
     atomic_int holders;
     pthread_mutex_t lock;
     hone_arena *arena;
     kept *slot[SLOTS];
 };
-struct hone_shelves { pthread_mutex_t lock; hone_shelf *now; };
+struct hone_shelves {
+    pthread_mutex_t lock;
+    hone_shelf *now;
+};
 
 static hone_shelf *fresh(void) {
     hone_shelf *s = hone_alloc(sizeof *s);
-    if (!s || !(s->arena = hone_arena_create())) { hone_free(s); return NULL; }
+    if (!s || !(s->arena = hone_arena_create())) {
+        hone_free(s);
+        return NULL;
+    }
     pthread_mutexattr_t again; /* what is made of kept things asks for them while it is made */
     pthread_mutexattr_init(&again);
     pthread_mutexattr_settype(&again, PTHREAD_MUTEX_RECURSIVE);
@@ -37,7 +50,10 @@ void hone_shelf_drop(hone_shelf *s) {
 }
 hone_shelves *hone_shelves_create(void) {
     hone_shelves *all = hone_alloc(sizeof *all);
-    if (!all || !(all->now = fresh())) { hone_free(all); return NULL; }
+    if (!all || !(all->now = fresh())) {
+        hone_free(all);
+        return NULL;
+    }
     pthread_mutex_init(&all->lock, NULL);
     return all;
 }
@@ -69,7 +85,8 @@ hone_status hone_shelf_get(hone_shelf *s, const int64_t *key, int n, hone_shelf_
     if (q) *out = q->thing;
     else if (!(status = make(s->arena, arg, out))) {
         const int64_t *copy = hone_arena_copy(s->arena, key, sizeof *key * (size_t)n);
-        if ((q = copy ? HONE_NEW(s->arena, kept) : NULL)) *q = (kept){h, make, copy, n, *out, *slot}, *slot = q; /* without memory it is not found again, no more */
+        if ((q = copy ? HONE_NEW(s->arena, kept) : NULL))
+            *q = (kept){h, make, copy, n, *out, *slot}, *slot = q; /* without memory it is not found again, no more */
     }
     pthread_mutex_unlock(&s->lock);
     return status;

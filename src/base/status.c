@@ -44,7 +44,8 @@ hone_status(hone_fail_at)(hone_status s, const char *format, ...) {
 
 hone_status hone_fail_lines(hone_status s, const char *text) {
     size_t n = 0;
-    for (; text[n] && n < LINES_LIMIT - 1; n++) message[n] = text[n] == '\n' || ((unsigned char)text[n] >= ' ' && text[n] != 127) ? text[n] : ' ';
+    for (; text[n] && n < LINES_LIMIT - 1; n++)
+        message[n] = text[n] == '\n' || ((unsigned char)text[n] >= ' ' && text[n] != 127) ? text[n] : ' ';
     message[n] = 0;
     return s;
 }

@@ -17,14 +17,14 @@ hone_status hone_fail_at(hone_status s, const char *format, ...) HONE_PRINTF(2, 
 /* For what is gathered before it is reported (all problems of a model): a line each. `text` may not be the message itself. */
 hone_status hone_fail_lines(hone_status s, const char *text);
 const char *hone_fail_text(void); /* this thread's message, "" when none */
-#ifdef __clang_analyzer__ /* it sees one file at a time, and must know that a failure is not HONE_OK */
+#ifdef __clang_analyzer__         /* it sees one file at a time, and must know that a failure is not HONE_OK */
 #define hone_fail(s, ...) ((void)(hone_fail)(s, __VA_ARGS__), (s))
 #define hone_fail_at(s, ...) ((void)(hone_fail_at)(s, __VA_ARGS__), (s))
 #endif
 
-#define HONE_TRY(call)                         \
-    do {                                       \
-        hone_status try_status_ = (call);      \
-        if (try_status_) return try_status_;   \
+#define HONE_TRY(call)                       \
+    do {                                     \
+        hone_status try_status_ = (call);    \
+        if (try_status_) return try_status_; \
     } while (0)
 #endif

@@ -97,8 +97,8 @@ typedef struct worker {
 static struct {
     pthread_mutex_t lock;
     worker *free;
-    int workers; /* alive */
-    int busy;    /* threads in teams */
+    int workers;  /* alive */
+    int busy;     /* threads in teams */
     bool watched; /* fork handler installed */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static _Thread_local bool in_team;

@@ -28,11 +28,21 @@ uint64_t hone_clock_ns(void); /* monotonic */
 
 /* What this CPU can do. A mask narrows it, so that tests and bug reports can force a level. */
 enum {
-    HONE_CPU_NEON = 1 << 0, HONE_CPU_FP16 = 1 << 1, HONE_CPU_DOTPROD = 1 << 2, HONE_CPU_BF16 = 1 << 3, HONE_CPU_I8MM = 1 << 4, HONE_CPU_SVE = 1 << 5,
-    HONE_CPU_AVX2 = 1 << 8 /* with FMA and F16C */, HONE_CPU_AVX512 = 1 << 9 /* F BW DQ VL */, HONE_CPU_VNNI = 1 << 10,
-    HONE_CPU_AVX512BF16 = 1 << 11, HONE_CPU_AVX512FP16 = 1 << 12, HONE_CPU_AMX = 1 << 13 /* tile, int8, bf16; permission asked */
+    HONE_CPU_NEON = 1 << 0,
+    HONE_CPU_FP16 = 1 << 1,
+    HONE_CPU_DOTPROD = 1 << 2,
+    HONE_CPU_BF16 = 1 << 3,
+    HONE_CPU_I8MM = 1 << 4,
+    HONE_CPU_SVE = 1 << 5,
+    HONE_CPU_AVX2 = 1 << 8 /* with FMA and F16C */,
+    HONE_CPU_AVX512 = 1 << 9 /* F BW DQ VL */,
+    HONE_CPU_VNNI = 1 << 10,
+    HONE_CPU_AVX512BF16 = 1 << 11,
+    HONE_CPU_AVX512FP16 = 1 << 12,
+    HONE_CPU_AMX = 1 << 13 /* tile, int8, bf16; permission asked */
 };
-uint32_t hone_cpu(void);              /* probed once, and masked */
-void hone_cpu_mask(uint32_t allowed); /* UINT32_MAX: all. Also read once from the environment variable HONE_CPU ("baseline", "avx2", "avx512") */
-const char *hone_cpu_name(void);      /* "Intel(R) Xeon(R) …" or "" */
+uint32_t hone_cpu(void); /* probed once, and masked */
+void hone_cpu_mask(
+    uint32_t allowed);           /* UINT32_MAX: all. Also read once from the environment variable HONE_CPU ("baseline", "avx2", "avx512") */
+const char *hone_cpu_name(void); /* "Intel(R) Xeon(R) …" or "" */
 #endif

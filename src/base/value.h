@@ -12,8 +12,11 @@
 #define HONE_MAX_RANK 16
 #define HONE_MAX_DEPTH 64
 
-typedef struct { int64_t bytes; const char *text; } hone_string; /* not zero-terminated; immutable */
-typedef struct hone_strings hone_strings;                          /* a counted pool: strings live as long as any holder */
+typedef struct {
+    int64_t bytes;
+    const char *text;
+} hone_string;                            /* not zero-terminated; immutable */
+typedef struct hone_strings hone_strings; /* a counted pool: strings live as long as any holder */
 hone_strings *hone_strings_create(void);
 hone_strings *hone_strings_hold(hone_strings *);
 void hone_strings_drop(hone_strings *);
@@ -39,14 +42,14 @@ typedef struct hone_value hone_value;
 
 hone_status hone_value_tensor(hone_dtype, const int64_t *dims, int rank, hone_value **out); /* allocates; contents zero (strings: empty) */
 hone_status hone_value_view(hone_dtype, const int64_t *dims, int rank, const void *data, hone_value **out); /* borrows data */
-hone_status hone_value_list(hone_tag, hone_value *const *items, int n, hone_value **out); /* holds each item */
+hone_status hone_value_list(hone_tag, hone_value *const *items, int n, hone_value **out);                   /* holds each item */
 hone_value *hone_value_hold(hone_value *);
-void hone_value_drop(hone_value *); /* NULL is fine */
+void hone_value_drop(hone_value *);                                /* NULL is fine */
 hone_status hone_value_copy(const hone_value *, hone_value **out); /* deep; owns its data */
-int64_t hone_value_count(const hone_value *);                        /* elements of a tensor */
+int64_t hone_value_count(const hone_value *);                      /* elements of a tensor */
 /* Element k of an integer (or bool) tensor as int64, of a float one as double. */
 int64_t hone_value_i64(const hone_value *, int64_t k);
 double hone_value_f64(const hone_value *, int64_t k);
 const hone_string *hone_value_string(const hone_value *, int64_t k); /* never NULL */
-void hone_value_describe(const hone_value *, hone_text *out);          /* "f32[1,3,224,224]", "seq(2 x f32)" */
+void hone_value_describe(const hone_value *, hone_text *out);        /* "f32[1,3,224,224]", "seq(2 x f32)" */
 #endif

@@ -20,22 +20,22 @@ static inline char *hone_ref_at(hone_ref r, void *const *base) { return (char *)
 typedef struct hone_step hone_step;
 typedef hone_status hone_tile_fn(const hone_step *, void *const *base, int64_t tile, void *scratch);
 struct hone_step {
-    const char *tactic;     /* "contract", "tile", "interpret", "host", … for reports */
-    int32_t node;           /* of the graph being bound; for messages */
+    const char *tactic; /* "contract", "tile", "interpret", "host", … for reports */
+    int32_t node;       /* of the graph being bound; for messages */
     const hone_node *of;
-    bool host;              /* runs through run/: control flow and host ops */
-    bool serial;            /* too small to wake anyone */
+    bool host;   /* runs through run/: control flow and host ops */
+    bool serial; /* too small to wake anyone */
     int64_t tiles;
-    size_t scratch_bytes;   /* a thread */
+    size_t scratch_bytes; /* a thread */
     hone_tile_fn *tile;
-    const void *data;       /* numbers only: steps of several plans share it */
-    const hone_ref *ref;    /* where its operands lie, one a tensor of its program, then buffers of its own; a host step keeps its own */
-    uint64_t ns, runs;      /* where a session profiles */
+    const void *data;    /* numbers only: steps of several plans share it */
+    const hone_ref *ref; /* where its operands lie, one a tensor of its program, then buffers of its own; a host step keeps its own */
+    uint64_t ns, runs;   /* where a session profiles */
 };
-typedef struct {            /* a piece of the arena */
+typedef struct { /* a piece of the arena */
     int64_t bytes, at;
-    int32_t first, last;    /* steps between which it holds something */
-    int32_t shares;         /* may lie on this earlier block if that one dies where this is born; -1 */
+    int32_t first, last; /* steps between which it holds something */
+    int32_t shares;      /* may lie on this earlier block if that one dies where this is born; -1 */
 } hone_block;
 
 typedef struct hone_steps { /* a plan in the making */
@@ -51,19 +51,22 @@ hone_status hone_steps_add(hone_steps *, hone_step, hone_ref *refs, int n) HONE_
 static inline hone_ref hone_block_ref(int block, int64_t offset) { return (hone_ref){HONE_BASE_ARENA, block, offset}; }
 
 /* One tensor of an instance as bound: where, and how it strides. Temporaries come without a ref. */
-typedef struct { hone_ref ref; int64_t stride[HONE_MAX_RANK]; } hone_bound;
+typedef struct {
+    hone_ref ref;
+    int64_t stride[HONE_MAX_RANK];
+} hone_bound;
 /* The CPU's steps for an instance: each stage by the best tactic that applies. tensor: one an instance's tensor; temporaries are filled in here.
    `constant(t)`: the tensor's data is known at compile and will not change, so it may be packed ahead; NULL: none is. */
 typedef struct {
     const hone_instance *instance;
     const hone_param *param;
     hone_bound *tensor;
-    const bool *constant;   /* n_tensor, or NULL */
+    const bool *constant;     /* n_tensor, or NULL */
     struct hone_packs *packs; /* where packed constants are kept */
-    hone_shelf *shelf;      /* where what is made of numbers alone is kept; NULL: in the plan */
+    hone_shelf *shelf;        /* where what is made of numbers alone is kept; NULL: in the plan */
     int32_t node;
     const hone_node *of;
-    bool interpret;         /* by the definition only */
+    bool interpret; /* by the definition only */
 } hone_cpu_call;
 hone_status hone_cpu_bind(hone_steps *, const hone_cpu_call *) HONE_CHECKED;
 uint64_t hone_cpu_uses(const hone_instance *, int stage); /* tensors a stage touches, a bit each */
@@ -73,6 +76,7 @@ typedef struct hone_packs hone_packs;
 hone_packs *hone_packs_create(void);
 void hone_packs_destroy(hone_packs *);
 /* The packed form, made by `fill(arg, dst)` the first time. key: n numbers that say all about the packing. NULL: no memory. */
-const void *hone_packs_get(hone_packs *, const void *source, const int64_t *key, int n, size_t bytes, void (*fill)(void *arg, void *dst), void *arg);
+const void *hone_packs_get(hone_packs *, const void *source, const int64_t *key, int n, size_t bytes, void (*fill)(void *arg, void *dst),
+                           void *arg);
 size_t hone_packs_bytes(const hone_packs *);
 #endif

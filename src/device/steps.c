@@ -20,11 +20,26 @@ hone_status hone_steps_add(hone_steps *s, hone_step step, hone_ref *refs, int n)
 }
 
 typedef struct pack pack;
-struct pack { const void *source; const int64_t *key; int n; void *data; size_t bytes; pack *next; };
-struct hone_packs { pthread_mutex_t lock; hone_arena *arena; pack *slot[256]; size_t bytes; };
+struct pack {
+    const void *source;
+    const int64_t *key;
+    int n;
+    void *data;
+    size_t bytes;
+    pack *next;
+};
+struct hone_packs {
+    pthread_mutex_t lock;
+    hone_arena *arena;
+    pack *slot[256];
+    size_t bytes;
+};
 hone_packs *hone_packs_create(void) {
     hone_packs *p = hone_alloc(sizeof *p);
-    if (!p || !(p->arena = hone_arena_create())) { hone_free(p); return NULL; }
+    if (!p || !(p->arena = hone_arena_create())) {
+        hone_free(p);
+        return NULL;
+    }
     pthread_mutex_init(&p->lock, NULL);
     return p;
 }
@@ -36,16 +51,19 @@ void hone_packs_destroy(hone_packs *p) {
     hone_arena_destroy(p->arena);
     hone_free(p);
 }
-const void *hone_packs_get(hone_packs *p, const void *source, const int64_t *key, int n, size_t bytes, void (*fill)(void *, void *), void *arg) {
+const void *hone_packs_get(hone_packs *p, const void *source, const int64_t *key, int n, size_t bytes, void (*fill)(void *, void *),
+                           void *arg) {
     uint64_t h = (uint64_t)(uintptr_t)source >> 4;
     for (int k = 0; k < n; k++) h = (h ^ (uint64_t)key[k]) * 0x9e3779b97f4a7c15u;
     pthread_mutex_lock(&p->lock);
     pack **slot = p->slot + (h >> 56), *q = *slot;
     while (q && (q->source != source || q->n != n || memcmp(q->key, key, sizeof *key * (size_t)n))) q = q->next;
     if (!q && (q = HONE_NEW(p->arena, pack))) {
-        q->source = source, q->key = hone_arena_copy(p->arena, key, sizeof *key * (size_t)n), q->n = n, q->data = hone_alloc(bytes), q->bytes = bytes;
-        if (!q->key || !q->data) { hone_free(q->data), q = NULL; }
-        else fill(arg, q->data), q->next = *slot, *slot = q, p->bytes += bytes;
+        q->source = source, q->key = hone_arena_copy(p->arena, key, sizeof *key * (size_t)n), q->n = n, q->data = hone_alloc(bytes),
+        q->bytes = bytes;
+        if (!q->key || !q->data) {
+            hone_free(q->data), q = NULL;
+        } else fill(arg, q->data), q->next = *slot, *slot = q, p->bytes += bytes;
     }
     pthread_mutex_unlock(&p->lock);
     return q ? q->data : NULL;

@@ -9,12 +9,12 @@
 
 typedef struct hone_host_call hone_host_call;
 struct hone_host_call {
-    const hone_node *node;     /* attributes, operand counts, name */
-    hone_value *const *in;     /* dense; NULL where absent. n = node->n_in, captures included. Borrowed */
-    hone_value **out;          /* n = node->n_out. On entry NULL, or a tensor of the right shape to be filled. On success every wanted one
+    const hone_node *node;       /* attributes, operand counts, name */
+    hone_value *const *in;       /* dense; NULL where absent. n = node->n_in, captures included. Borrowed */
+    hone_value **out;            /* n = node->n_out. On entry NULL, or a tensor of the right shape to be filled. On success every wanted one
                                   is set. What stands here is the caller's, after a failure too; a function that replaces one drops it */
     const hone_dtype *out_dtype; /* by inference; NONE where unknown */
-    hone_strings *strings;     /* where new strings go; values that use them hold it */
+    hone_strings *strings;       /* where new strings go; values that use them hold it */
     /* Runs body b of the node: inputs are the body's formal inputs followed by its captures; outputs are new references. */
     hone_status (*run_body)(const hone_host_call *, int b, hone_value *const *in, int n_in, hone_value **out, int n_out);
     void *run;

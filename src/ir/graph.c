@@ -238,7 +238,9 @@ static bool renumber_node(hone_node *n, const int32_t *to, hone_graph *g, void *
     *n_seen = 0; /* lists are shared only inside a group */
     if (!renumber(n->in, n->n_in, to, g, seen, n_seen, room) || !renumber(n->out, n->n_out, to, g, seen, n_seen, room)) return false;
     for (int p = 0; p < n->n_part; p++)
-        if (!renumber(n->part[p]->in, n->part[p]->n_in, to, g, seen, n_seen, room) || !renumber(n->part[p]->out, n->part[p]->n_out, to, g, seen, n_seen, room)) return false;
+        if (!renumber(n->part[p]->in, n->part[p]->n_in, to, g, seen, n_seen, room) ||
+            !renumber(n->part[p]->out, n->part[p]->n_out, to, g, seen, n_seen, room))
+            return false;
     return true;
 }
 bool hone_graph_drop_vars(hone_graph *g) {
@@ -253,7 +255,10 @@ bool hone_graph_drop_vars(hone_graph *g) {
     for (int k = 0; ok && k < g->node.n; k++) ok = g->node.at[k]->n_part <= 30;
     if (ok) {
         for (int k = 0; k < g->var.n; k++) {
-            if (!to[k]) { hone_value_drop(g->var.at[k].value); continue; }
+            if (!to[k]) {
+                hone_value_drop(g->var.at[k].value);
+                continue;
+            }
             g->var.at[n] = g->var.at[k], to[k] = ++n;
         }
         g->var.n = n;

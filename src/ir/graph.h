@@ -18,71 +18,80 @@ typedef struct hone_node hone_node;
 typedef int32_t hone_vid; /* number of a var; -1: an absent optional operand */
 
 typedef enum { HONE_LAYOUT_ROWS /* row-major */, HONE_LAYOUT_ORDER /* dims stored in `order`, outermost first */ } hone_layout_kind;
-typedef struct { hone_layout_kind kind; int8_t order[HONE_MAX_RANK]; } hone_layout;
+typedef struct {
+    hone_layout_kind kind;
+    int8_t order[HONE_MAX_RANK];
+} hone_layout;
 
 typedef struct {
-    const char *name;   /* unique in its graph; "" never */
+    const char *name; /* unique in its graph; "" never */
     hone_tag tag;
-    hone_dtype dtype;   /* NONE: not known yet */
-    int8_t rank;        /* -1: not known yet */
+    hone_dtype dtype; /* NONE: not known yet */
+    int8_t rank;      /* -1: not known yet */
     hone_dim dim[HONE_MAX_RANK];
     hone_layout layout;
     hone_value *value;        /* a constant (an initializer), or NULL */
     const hone_dim *contents; /* small integer tensor whose numbers are known as dim expressions, row-major, or NULL */
     int n_content;
-    int32_t producer;   /* node number; -1: graph input or constant. Kept by hone_graph_index */
-    int32_t uses;       /* reads by nodes and graph outputs. Kept by hone_graph_index */
+    int32_t producer; /* node number; -1: graph input or constant. Kept by hone_graph_index */
+    int32_t uses;     /* reads by nodes and graph outputs. Kept by hone_graph_index */
 } hone_var;
 
 struct hone_node {
     const hone_program *program; /* the op's row */
     const char *name;            /* as in the model, or made up; for messages */
     hone_vid *in, *out;
-    int n_in, n_out;             /* outputs not wanted are -1 */
-    int n_capture;               /* how many of `in`, at the end, are captures of bodies */
+    int n_in, n_out; /* outputs not wanted are -1 */
+    int n_capture;   /* how many of `in`, at the end, are captures of bodies */
     const hone_attr *attr;
     int n_attr;
     hone_graph **body;
     int n_body;
-    hone_node **part;            /* a fused group: the nodes it stands for, in order; NULL otherwise. program is the last part's */
+    hone_node **part; /* a fused group: the nodes it stands for, in order; NULL otherwise. program is the last part's */
     int n_part;
     const struct hone_fused *fused; /* the group's program (loops/fuse.h); inputs are then what comes from outside, in any order */
-    bool dead;                   /* removed by a pass; hone_graph_compact drops it */
+    bool dead;                      /* removed by a pass; hone_graph_compact drops it */
 };
 
 struct hone_graph {
-    hone_arena *arena;   /* of the outermost graph */
-    hone_dims *dims;     /* likewise shared */
+    hone_arena *arena; /* of the outermost graph */
+    hone_dims *dims;   /* likewise shared */
     const char *name;
-    hone_graph *outer;   /* NULL for the outermost */
+    hone_graph *outer; /* NULL for the outermost */
     hone_vec(hone_var) var;
     hone_vec(hone_node *) node;
     hone_vec(hone_vid) in, out;
-    int n_formal;        /* body: inputs that the op gives; the rest are captures. Outermost: = in.n */
-    int opset;           /* as imported, for reports */
-    struct { int32_t *at; int room, serial; } names; /* var by name, a hash kept by graph.c: so names are given by hone_graph_var only */
-    hone_vec(hone_value *) held; /* outermost: tensors that attributes point to */
+    int n_formal; /* body: inputs that the op gives; the rest are captures. Outermost: = in.n */
+    int opset;    /* as imported, for reports */
+    struct {
+        int32_t *at;
+        int room, serial;
+    } names;                      /* var by name, a hash kept by graph.c: so names are given by hone_graph_var only */
+    hone_vec(hone_value *) held;  /* outermost: tensors that attributes point to */
     hone_vec(hone_graph *) owned; /* outermost: bodies, to be destroyed with it */
-    void *keep;          /* what constants point into (a mapped file) … */
-    void (*keep_free)(void *); /* … and how it is let go */
+    void *keep;                   /* what constants point into (a mapped file) … */
+    void (*keep_free)(void *);    /* … and how it is let go */
 };
 
 hone_status hone_graph_create(const char *name, hone_graph **out) HONE_CHECKED;
 hone_graph *hone_graph_body(hone_graph *outer, const char *name); /* a body that shares arena and dims; NULL when out of memory */
-void hone_graph_destroy(hone_graph *); /* with all bodies and constants */
+void hone_graph_destroy(hone_graph *);                            /* with all bodies and constants */
 
 hone_vid hone_graph_var(hone_graph *, const char *name); /* a new var, nothing known; a taken or empty name is made unique. -1: no memory */
 hone_vid hone_graph_find(const hone_graph *, const char *name); /* -1: none */
-hone_vid hone_graph_const(hone_graph *, const char *name, hone_value *take); /* takes the reference; sets dtype, rank, dims. -1: no memory (value dropped) */
-hone_node *hone_graph_node(hone_graph *, const hone_program *, const char *name, const hone_vid *in, int n_in, const hone_vid *out, int n_out);
+hone_vid hone_graph_const(hone_graph *, const char *name,
+                          hone_value *take); /* takes the reference; sets dtype, rank, dims. -1: no memory (value dropped) */
+hone_node *hone_graph_node(hone_graph *, const hone_program *, const char *name, const hone_vid *in, int n_in, const hone_vid *out,
+                           int n_out);
 /* Attributes are copied into the graph's arena, texts and numbers too; tensors are held by the graph. Nodes may share a list. */
 bool hone_node_attrs(hone_graph *, hone_node *, const hone_attr *, int n);
 static inline hone_var *hone_var_of(const hone_graph *g, hone_vid v) { return v < 0 ? NULL : g->var.at + v; }
 
-void hone_graph_index(hone_graph *);   /* producers and uses, bodies included */
-void hone_graph_compact(hone_graph *); /* drops dead nodes */
+void hone_graph_index(hone_graph *);     /* producers and uses, bodies included */
+void hone_graph_compact(hone_graph *);   /* drops dead nodes */
 bool hone_graph_drop_vars(hone_graph *); /* renumbers, without vars that nothing names; bodies too. false: no memory, nothing done */
-hone_status hone_graph_verify(const hone_graph *) HONE_CHECKED; /* every rule above, and each node against its row: operand counts, types where known */
+hone_status hone_graph_verify(const hone_graph *)
+    HONE_CHECKED; /* every rule above, and each node against its row: operand counts, types where known */
 
 /* ---- infer.c: shapes, types and small contents, symbolically -------------------------------------------------------------------- */
 /* Fills dtype, rank, dim and contents of every var from inputs, constants and the rows. A var that stays unknown is legal until bind. Where the
@@ -96,7 +105,11 @@ hone_status hone_graph_print(const hone_graph *, hone_text *out) HONE_CHECKED;
 hone_status hone_graph_parse(const char *text, size_t bytes, hone_graph **out) HONE_CHECKED;
 
 /* ---- stats.c ------------------------------------------------------------------------------------------------------------------------ */
-typedef struct { double flops, bytes_read, bytes_written; int64_t parameters, parameter_bytes; bool known; /* all dims were numbers */ } hone_counts;
+typedef struct {
+    double flops, bytes_read, bytes_written;
+    int64_t parameters, parameter_bytes;
+    bool known; /* all dims were numbers */
+} hone_counts;
 hone_counts hone_node_counts(const hone_graph *, const hone_node *, const int64_t *dim_values /* of the dims table, or NULL */);
 hone_counts hone_graph_counts(const hone_graph *, const int64_t *dim_values);
 #endif

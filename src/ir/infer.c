@@ -31,7 +31,10 @@ bool hone_fact_numbers(const hone_fact *f) {
 }
 
 /* ---- instances ---------------------------------------------------------------------------------------------------------------------- */
-typedef struct { const char *key; const hone_instance *instance; } kept;
+typedef struct {
+    const char *key;
+    const hone_instance *instance;
+} kept;
 struct hone_instances {
     pthread_mutex_t lock;
     hone_arena *arena;
@@ -40,7 +43,10 @@ struct hone_instances {
 };
 hone_instances *hone_instances_create(void) {
     hone_instances *t = hone_alloc(sizeof *t);
-    if (!t || !(t->arena = hone_arena_create())) { hone_free(t); return NULL; }
+    if (!t || !(t->arena = hone_arena_create())) {
+        hone_free(t);
+        return NULL;
+    }
     pthread_mutex_init(&t->lock, NULL);
     return t;
 }
@@ -118,7 +124,10 @@ static int64_t count_known(const hone_fact *f) { /* elements, -1: not a number *
 }
 /* Whole numbers of a small constant, as contents. */
 static bool contents_of(hone_arena *a, const hone_fact *f, int64_t most, const hone_dim **out, int64_t *n) {
-    if (f->contents) { *out = f->contents, *n = f->n_content; return true; }
+    if (f->contents) {
+        *out = f->contents, *n = f->n_content;
+        return true;
+    }
     if (!f->value || f->value->tag != HONE_TAG_TENSOR) return false;
     hone_kind kind = hone_dtypes[f->value->dtype].kind;
     *n = hone_value_count(f->value);
@@ -153,7 +162,8 @@ hone_status hone_node_call(const hone_inferring *w, const hone_node *n, const ho
             if (contents_of(w->arena, f, MAX_CONTENTS_OPERAND, &arg[k].content, &count)) arg[k].n_content = count;
         }
     }
-    for (int k = 0; k < p->n_out; k++) arg[p->n_in + k] = (hone_arg){.present = k < n->n_out && n->out[k] >= 0, .rank = -1, .n_content = -1};
+    for (int k = 0; k < p->n_out; k++)
+        arg[p->n_in + k] = (hone_arg){.present = k < n->n_out && n->out[k] >= 0, .rank = -1, .n_content = -1};
     *out = c;
     return HONE_OK;
 }
@@ -192,25 +202,36 @@ static hone_status infer_concat(const hone_inferring *w, const hone_node *n, con
     int rank = -1, axis;
     for (int k = 0; k < n->n_in; k++) {
         if (in[k]->dtype) {
-            if (out[0].dtype && out[0].dtype != in[k]->dtype) return hone_fail(HONE_BAD_INPUT, "input %d is %s, the ones before are %s", k, hone_dtypes[in[k]->dtype].name, hone_dtypes[out[0].dtype].name);
+            if (out[0].dtype && out[0].dtype != in[k]->dtype)
+                return hone_fail(HONE_BAD_INPUT, "input %d is %s, the ones before are %s", k, hone_dtypes[in[k]->dtype].name,
+                                 hone_dtypes[out[0].dtype].name);
             out[0].dtype = in[k]->dtype;
         }
         if (in[k]->rank < 0) continue;
-        if (rank >= 0 && in[k]->rank != rank) return hone_fail(HONE_BAD_INPUT, "input %d has %d dims, the ones before %d", k, in[k]->rank, rank);
+        if (rank >= 0 && in[k]->rank != rank)
+            return hone_fail(HONE_BAD_INPUT, "input %d has %d dims, the ones before %d", k, in[k]->rank, rank);
         rank = in[k]->rank;
     }
     if (rank < 0) return HONE_OK;
-    if (!axis_of(n, rank, 0, &axis)) return hone_fail(HONE_BAD_INPUT, "axis %lld is outside of %d dims", (long long)hone_attr_int(n->attr, n->n_attr, "axis", 0), rank);
+    if (!axis_of(n, rank, 0, &axis))
+        return hone_fail(HONE_BAD_INPUT, "axis %lld is outside of %d dims", (long long)hone_attr_int(n->attr, n->n_attr, "axis", 0), rank);
     out[0].rank = (int8_t)rank;
     for (int d = 0; d < rank; d++) out[0].dim[d] = d == axis ? 0 : HONE_DIM_UNKNOWN;
     int64_t total = 0;
     bool known = rank == 1;
     for (int k = 0; k < n->n_in; k++) {
-        if (in[k]->rank < 0) { out[0].dim[axis] = HONE_DIM_UNKNOWN, known = false; continue; }
+        if (in[k]->rank < 0) {
+            out[0].dim[axis] = HONE_DIM_UNKNOWN, known = false;
+            continue;
+        }
         for (int d = 0; d < rank; d++) {
             hone_dim v = in[k]->dim[d], *o = out[0].dim + d;
-            if (d == axis) { *o = hone_dim_add(w->dims, *o, v); continue; }
-            if (hone_dim_is_number(*o) && hone_dim_is_number(v) && *o != v) return hone_fail(HONE_BAD_INPUT, "input %d: dim %d is %lld, the ones before have %lld", k, d, (long long)v, (long long)*o);
+            if (d == axis) {
+                *o = hone_dim_add(w->dims, *o, v);
+                continue;
+            }
+            if (hone_dim_is_number(*o) && hone_dim_is_number(v) && *o != v)
+                return hone_fail(HONE_BAD_INPUT, "input %d: dim %d is %lld, the ones before have %lld", k, d, (long long)v, (long long)*o);
             if (!hone_dim_is_number(*o) && v != HONE_DIM_UNKNOWN) *o = v;
         }
         const hone_dim *c;
@@ -238,25 +259,32 @@ static hone_status infer_split(const hone_inferring *w, const hone_node *n, cons
     bool given = n->n_in > 1 && n->in[1] >= 0;
     const hone_dim *sizes = NULL, *data = NULL;
     int64_t count = 0, numbers = 0, parts = hone_attr_int(n->attr, n->n_attr, "num_outputs", n->n_out);
-    if (given && contents_of(w->arena, in[1], 4096, &sizes, &count) && count != n->n_out) return hone_fail(HONE_BAD_INPUT, "'split' has %lld numbers for %d outputs", (long long)count, n->n_out);
+    if (given && contents_of(w->arena, in[1], 4096, &sizes, &count) && count != n->n_out)
+        return hone_fail(HONE_BAD_INPUT, "'split' has %lld numbers for %d outputs", (long long)count, n->n_out);
     if (parts <= 0) return hone_fail(HONE_BAD_INPUT, "num_outputs is %lld", (long long)parts);
     bool whole = rank == 1 && contents_of(w->arena, in[0], MAX_CONTENT, &data, &numbers);
     hone_dim total = in[0]->dim[axis], chunk = hone_dim_div(w->dims, hone_dim_add(w->dims, total, parts - 1), parts), used = 0;
     for (int k = 0; k < n->n_out; k++) {
         out[k].rank = (int8_t)rank;
         memcpy(out[k].dim, in[0]->dim, sizeof out[k].dim);
-        hone_dim d = given ? (sizes ? sizes[k] : HONE_DIM_UNKNOWN) : k + 1 < parts ? hone_dim_min(w->dims, chunk, hone_dim_max(w->dims, hone_dim_sub(w->dims, total, used), 0)) : hone_dim_max(w->dims, hone_dim_sub(w->dims, total, used), 0);
+        hone_dim d = given           ? (sizes ? sizes[k] : HONE_DIM_UNKNOWN)
+                     : k + 1 < parts ? hone_dim_min(w->dims, chunk, hone_dim_max(w->dims, hone_dim_sub(w->dims, total, used), 0))
+                                     : hone_dim_max(w->dims, hone_dim_sub(w->dims, total, used), 0);
         if (!given && hone_dim_is_symbolic(total)) d = k + 1 < parts ? chunk : hone_dim_sub(w->dims, total, used);
         out[k].dim[axis] = d;
         if (hone_dim_is_number(d) && d < 0) return hone_fail(HONE_BAD_INPUT, "part %d of 'split' is %lld", k, (long long)d);
-        if (whole && hone_dim_is_number(used) && hone_dim_is_number(d) && used + d <= numbers) out[k].contents = data + used, out[k].n_content = (int)d;
+        if (whole && hone_dim_is_number(used) && hone_dim_is_number(d) && used + d <= numbers)
+            out[k].contents = data + used, out[k].n_content = (int)d;
         used = hone_dim_add(w->dims, used, d);
     }
-    if (hone_dim_is_number(used) && hone_dim_is_number(total) && used != total) return hone_fail(HONE_BAD_INPUT, "the parts add up to %lld, dim %d is %lld", (long long)used, axis, (long long)total);
+    if (hone_dim_is_number(used) && hone_dim_is_number(total) && used != total)
+        return hone_fail(HONE_BAD_INPUT, "the parts add up to %lld, dim %d is %lld", (long long)used, axis, (long long)total);
     return HONE_OK;
 }
-static const struct { const char *how; hone_status (*infer)(const hone_inferring *, const hone_node *, const hone_fact *const *, hone_fact *); } rules[] = {
-    {"shape", infer_shape}, {"size", infer_size}, {"concat", infer_concat}, {"split", infer_split}};
+static const struct {
+    const char *how;
+    hone_status (*infer)(const hone_inferring *, const hone_node *, const hone_fact *const *, hone_fact *);
+} rules[] = {{"shape", infer_shape}, {"size", infer_size}, {"concat", infer_concat}, {"split", infer_split}};
 
 /* ---- everything --------------------------------------------------------------------------------------------------------------------- */
 static bool small_ints(const hone_fact *f) {
@@ -265,7 +293,8 @@ static bool small_ints(const hone_fact *f) {
     return (k == HONE_KIND_INT || k == HONE_KIND_UINT || k == HONE_KIND_BOOL) && n >= 0 && n <= MAX_CONTENT;
 }
 /* Numbers between an actual tensor (`flat`, row-major) and the same tensor as the program sees it: permuted, split, broadcast. */
-static bool reorder(const hone_instance *i, const hone_call *call, const hone_param *p, int t, const hone_fact *f, hone_dim *flat, hone_dim *seen, int64_t n, bool out) {
+static bool reorder(const hone_instance *i, const hone_call *call, const hone_param *p, int t, const hone_fact *f, hone_dim *flat,
+                    hone_dim *seen, int64_t n, bool out) {
     const hone_tensor *x = i->tensor + t;
     int64_t dense[HONE_MAX_RANK], stride[HONE_MAX_RANK] = {0}, size = 1, count = count_known(f);
     for (int k = f->rank - 1; k >= 0; k--) dense[k] = size, size *= f->dim[k];
@@ -294,7 +323,8 @@ static bool stored(hone_dtype t, hone_dim *d) {
     return true;
 }
 /* Contents of the outputs, where all inputs are known as expressions. */
-static void fold(const hone_inferring *w, const hone_node *n, const hone_fact *const *in, const hone_instance *i, const hone_call *call, const hone_param *p, hone_fact *out) {
+static void fold(const hone_inferring *w, const hone_node *n, const hone_fact *const *in, const hone_instance *i, const hone_call *call,
+                 const hone_param *p, hone_fact *out) {
     hone_dim **at = HONE_NEW_N(w->arena, hone_dim *, i->n_tensor + 1);
     int64_t *sizes = HONE_NEW_N(w->arena, int64_t, i->n_tensor + 1);
     if (!at || !sizes || !i->solver) return;
@@ -333,17 +363,28 @@ static void fold(const hone_inferring *w, const hone_node *n, const hone_fact *c
     }
 }
 /* Parameters and shapes of outputs; at bind they are kept by what they follow from: dims and contents of the inputs. */
-typedef struct { int rank; hone_dim dim[HONE_MAX_RANK]; } shape;
-typedef struct { hone_param *param; shape *out; } solved;
-typedef struct { const hone_instance *instance; const hone_call *call; } question;
+typedef struct {
+    int rank;
+    hone_dim dim[HONE_MAX_RANK];
+} shape;
+typedef struct {
+    hone_param *param;
+    shape *out;
+} solved;
+typedef struct {
+    const hone_instance *instance;
+    const hone_call *call;
+} question;
 static hone_status answer(hone_arena *a, const void *arg, const void **out) {
     const question *q = arg;
     const hone_program *p = q->call->program;
     solved *v = HONE_NEW(a, solved);
-    if (!v || !(v->param = HONE_NEW_N(a, hone_param, q->instance->n_param + 1)) || !(v->out = HONE_NEW_N(a, shape, p->n_out))) return no_memory();
+    if (!v || !(v->param = HONE_NEW_N(a, hone_param, q->instance->n_param + 1)) || !(v->out = HONE_NEW_N(a, shape, p->n_out)))
+        return no_memory();
     HONE_TRY(hone_instance_solve(q->instance, q->call, v->param));
     for (int k = 0; k < p->n_out; k++)
-        if (q->call->arg[p->n_in + k].present && p->operand[p->n_in + k].shaped) hone_instance_out_shape(q->instance, q->call, v->param, k, &v->out[k].rank, v->out[k].dim);
+        if (q->call->arg[p->n_in + k].present && p->operand[p->n_in + k].shaped)
+            hone_instance_out_shape(q->instance, q->call, v->param, k, &v->out[k].rank, v->out[k].dim);
     *out = v;
     return HONE_OK;
 }
@@ -357,7 +398,10 @@ static hone_status solve(const hone_inferring *w, const hone_instance *i, const 
         int rank = a->rank < 0 ? 0 : a->rank;
         const void *numbers = a->content ? (const void *)a->content : a->content_f;
         int64_t count = numbers ? a->n_content : 0;
-        if (n + rank + 3 > room || count > room - n - rank - 3) { room = -1; break; }
+        if (n + rank + 3 > room || count > room - n - rank - 3) {
+            room = -1;
+            break;
+        }
         key[n++] = a->rank, key[n++] = a->n_content, key[n++] = numbers != NULL;
         if (rank) memcpy(key + n, a->dim, sizeof *key * (size_t)rank), n += rank;
         if (count > 0) memcpy(key + n, numbers, sizeof *key * (size_t)count), n += (int)count;
@@ -373,12 +417,16 @@ static void facts_of_kinds(const hone_node *n, const hone_fact *const *in, hone_
     for (int k = 0; k < n->n_out; k++) {
         int o = p->n_in + (k < p->n_out ? k : p->n_out - 1);
         hone_of of = p->operand[o].of;
-        out[k].tag = of == HONE_OF_SEQ ? HONE_TAG_SEQUENCE : of == HONE_OF_OPT ? HONE_TAG_OPTIONAL : of == HONE_OF_MAP ? HONE_TAG_MAP : HONE_TAG_TENSOR;
+        out[k].tag = of == HONE_OF_SEQ   ? HONE_TAG_SEQUENCE
+                     : of == HONE_OF_OPT ? HONE_TAG_OPTIONAL
+                     : of == HONE_OF_MAP ? HONE_TAG_MAP
+                                         : HONE_TAG_TENSOR;
         out[k].rank = -1;
     }
     if (!strcmp(p->name, "Identity") && in[0]->tag != HONE_TAG_TENSOR) out[0] = *in[0];
 }
-hone_status hone_node_infer(const hone_inferring *w, const hone_node *n, const hone_fact *const *in, const hone_instance *known, hone_fact *out, const hone_instance **instance, hone_call **call, hone_param **param) {
+hone_status hone_node_infer(const hone_inferring *w, const hone_node *n, const hone_fact *const *in, const hone_instance *known,
+                            hone_fact *out, const hone_instance **instance, hone_call **call, hone_param **param) {
     const hone_program *p = n->program;
     *instance = NULL, *call = NULL, *param = NULL;
     for (int k = 0; k < n->n_out; k++) out[k] = hone_fact_unknown;
@@ -412,7 +460,8 @@ hone_status hone_node_infer(const hone_inferring *w, const hone_node *n, const h
         out[k].rank = (int8_t)v->out[k].rank;
         for (int d = 0; d < v->out[k].rank; d++) {
             hone_dim dim = out[k].dim[d] = v->out[k].dim[d];
-            if (hone_dim_is_number(dim) && dim < 0) return hone_fail(HONE_BAD_INPUT, "output %d would have dim %d of %lld", k, d, (long long)dim);
+            if (hone_dim_is_number(dim) && dim < 0)
+                return hone_fail(HONE_BAD_INPUT, "output %d would have dim %d of %lld", k, d, (long long)dim);
         }
     }
     bool fresh = p->runs != HONE_RUNS_HOST;
@@ -439,7 +488,10 @@ static void set_var(hone_var *v, const hone_fact *f) {
 }
 static hone_status infer_graph(hone_graph *g, const hone_inferring *w, int depth);
 static void join(hone_fact *f, const hone_fact *o) { /* what two branches agree on */
-    if (f->tag != o->tag) { *f = hone_fact_unknown; return; }
+    if (f->tag != o->tag) {
+        *f = hone_fact_unknown;
+        return;
+    }
     if (f->dtype != o->dtype) f->dtype = HONE_DTYPE_NONE;
     if (f->rank != o->rank) f->rank = -1;
     for (int k = 0; k < f->rank; k++)
@@ -463,7 +515,8 @@ static void enter_body(const hone_node *n, const hone_graph *body, const hone_fa
     }
 }
 static int branch_taken(const hone_fact *cond) { /* -1: not known */
-    if (cond->value && cond->value->tag == HONE_TAG_TENSOR && hone_value_count(cond->value) == 1) return hone_value_i64(cond->value, 0) ? 0 : 1;
+    if (cond->value && cond->value->tag == HONE_TAG_TENSOR && hone_value_count(cond->value) == 1)
+        return hone_value_i64(cond->value, 0) ? 0 : 1;
     return cond->n_content == 1 && hone_fact_numbers(cond) ? (cond->contents[0] ? 0 : 1) : -1;
 }
 static hone_status infer_bodies(hone_node *n, const hone_inferring *w, const hone_fact *const *in, hone_fact *out, int depth) {
@@ -474,7 +527,8 @@ static hone_status infer_bodies(hone_node *n, const hone_inferring *w, const hon
         enter_body(n, body, in);
         hone_status s = infer_graph(body, w, depth + 1);
         if (s && (!is_if || b == taken || s == HONE_NO_MEMORY)) return s; /* what is wrong in a branch matters only if it is taken */
-        if (body->out.n < n->n_out + (loop ? 1 : 0)) return hone_fail(HONE_BAD_INPUT, "a body has %d outputs, the node %d", body->out.n, n->n_out);
+        if (body->out.n < n->n_out + (loop ? 1 : 0))
+            return hone_fail(HONE_BAD_INPUT, "a body has %d outputs, the node %d", body->out.n, n->n_out);
         for (int k = 0; k < n->n_out; k++) {
             hone_fact f = hone_fact_of_var(body->var.at + body->out.at[k + (loop ? 1 : 0)]);
             if (!is_if) { /* shapes may change from one turn to the next */

@@ -8,17 +8,17 @@
 
 typedef struct {
     hone_tag tag;
-    hone_dtype dtype;     /* NONE: not known */
-    int8_t rank;          /* -1: not known */
+    hone_dtype dtype; /* NONE: not known */
+    int8_t rank;      /* -1: not known */
     hone_dim dim[HONE_MAX_RANK];
     const hone_dim *contents; /* small whole numbers, known as expressions; or NULL */
     int n_content;
-    const hone_value *value;  /* all data known (a constant); or NULL */
+    const hone_value *value; /* all data known (a constant); or NULL */
 } hone_fact;
 extern const hone_fact hone_fact_unknown;
 hone_fact hone_fact_of_value(const hone_value *);
 hone_fact hone_fact_of_var(const hone_var *);
-bool hone_fact_shaped(const hone_fact *); /* a tensor whose dtype and dims are all numbers */
+bool hone_fact_shaped(const hone_fact *);  /* a tensor whose dtype and dims are all numbers */
 bool hone_fact_numbers(const hone_fact *); /* contents are there and all numbers */
 
 /* Instances by key, shared by all threads that bind a model. */
@@ -29,11 +29,17 @@ hone_status hone_instances_get(hone_instances *, const hone_call *, const hone_i
 hone_arena *hone_instances_lock(hone_instances *); /* the arena they live in, locked: for whoever makes one in another way (fusion) */
 void hone_instances_unlock(hone_instances *);
 
-typedef struct { hone_arena *arena; /* of calls and contents */ hone_dims *dims; /* NULL at bind */ hone_instances *instances; hone_shelf *shelf; /* where what was solved is kept, or NULL */ } hone_inferring;
+typedef struct {
+    hone_arena *arena; /* of calls and contents */
+    hone_dims *dims;   /* NULL at bind */
+    hone_instances *instances;
+    hone_shelf *shelf; /* where what was solved is kept, or NULL */
+} hone_inferring;
 
 /* The call of a node: attributes, and its operands' facts in the row's order. Lives in the arena. NULL out facts: all wanted ones of the node. */
 hone_status hone_node_call(const hone_inferring *, const hone_node *, const hone_fact *const *in, hone_call **out) HONE_CHECKED;
 /* Facts of the outputs (n_out). *instance: NULL where there is none, or not yet. Unknown stays unknown; what contradicts the row is an error.
    `known`: an instance found earlier for this node, or NULL. *call is what was solved. */
-hone_status hone_node_infer(const hone_inferring *, const hone_node *, const hone_fact *const *in, const hone_instance *known, hone_fact *out, const hone_instance **instance, hone_call **call, hone_param **param) HONE_CHECKED;
+hone_status hone_node_infer(const hone_inferring *, const hone_node *, const hone_fact *const *in, const hone_instance *known,
+                            hone_fact *out, const hone_instance **instance, hone_call **call, hone_param **param) HONE_CHECKED;
 #endif

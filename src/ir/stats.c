@@ -6,12 +6,19 @@
 
 #include <string.h>
 
-typedef struct { const hone_graph *graph; const int64_t *values; hone_instances *instances; } counting;
+typedef struct {
+    const hone_graph *graph;
+    const int64_t *values;
+    hone_instances *instances;
+} counting;
 
 static hone_dim number_of(const counting *c, hone_dim d) { return c->values && hone_dim_is_symbolic(d) ? hone_dim_value(d, c->values) : d; }
 
 static bool fact_of(const counting *c, hone_arena *a, const hone_var *v, hone_fact *f) {
-    if (v->value) { *f = hone_fact_of_value(v->value); return true; }
+    if (v->value) {
+        *f = hone_fact_of_value(v->value);
+        return true;
+    }
     *f = (hone_fact){.tag = v->tag, .dtype = v->dtype, .rank = v->rank, .n_content = v->n_content};
     for (int k = 0; k < v->rank; k++) f->dim[k] = number_of(c, v->dim[k]);
     if (!v->contents) return true;
@@ -26,7 +33,10 @@ static double bytes_of(const counting *c, hone_vid id, bool *known) {
     *known = *known && v->tag == HONE_TAG_TENSOR && v->dtype && v->rank >= 0;
     for (int k = 0; k < v->rank; k++) {
         hone_dim d = number_of(c, v->dim[k]);
-        if (!hone_dim_is_number(d)) { *known = false; return 0; }
+        if (!hone_dim_is_number(d)) {
+            *known = false;
+            return 0;
+        }
         n *= (double)d;
     }
     return v->rank < 0 ? 0 : n;

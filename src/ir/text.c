@@ -192,10 +192,14 @@ static void put_attr(const hone_node *n, const hone_attr *a, int indent, hone_te
     for (int k = 0; k < (list ? a->n : 1); k++) {
         if (k) hone_text_put(t, ", ");
         switch (a->kind) {
-        case HONE_ATTR_INT: case HONE_ATTR_INTS: hone_text_put(t, "%lld", (long long)a->i[k]); break;
-        case HONE_ATTR_FLOAT: case HONE_ATTR_FLOATS: put_number(t, a->f[k], false, true); break;
-        case HONE_ATTR_STRING: case HONE_ATTR_STRINGS: put_string(t, a->s[k].text, a->s[k].bytes); break;
-        case HONE_ATTR_TENSOR: case HONE_ATTR_TENSORS: hone_text_put(t, "tensor "), put_value(a->tensor[k], t); break;
+        case HONE_ATTR_INT:
+        case HONE_ATTR_INTS: hone_text_put(t, "%lld", (long long)a->i[k]); break;
+        case HONE_ATTR_FLOAT:
+        case HONE_ATTR_FLOATS: put_number(t, a->f[k], false, true); break;
+        case HONE_ATTR_STRING:
+        case HONE_ATTR_STRINGS: put_string(t, a->s[k].text, a->s[k].bytes); break;
+        case HONE_ATTR_TENSOR:
+        case HONE_ATTR_TENSORS: hone_text_put(t, "tensor "), put_value(a->tensor[k], t); break;
         case HONE_ATTR_TYPE: hone_text_put(t, "%s", hone_dtype_valid(a->i[0]) ? hone_dtypes[a->i[0]].name : "?"); break;
         case HONE_ATTR_BODY: put_graph(n->body[a->body], indent + INDENT, t); break;
         }

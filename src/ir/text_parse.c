@@ -17,7 +17,11 @@ typedef struct {
     hone_vec(hone_value *) mine; /* tensors of attributes, until their nodes hold them */
     size_t random;
 } reader;
-typedef struct { const char *text; int64_t bytes; bool quoted; } word;
+typedef struct {
+    const char *text;
+    int64_t bytes;
+    bool quoted;
+} word;
 typedef hone_vec(hone_vid) ids;
 typedef hone_vec(word) words;
 
@@ -72,7 +76,10 @@ static hone_status read_quoted(reader *r, word *out) {
     int64_t n = 0;
     for (r->p++; r->p < close; r->p++) {
         if (*r->p == '\n') r->line++;
-        if (*r->p != '\\') { text[n++] = *r->p; continue; }
+        if (*r->p != '\\') {
+            text[n++] = *r->p;
+            continue;
+        }
         r->p++; /* before `close`, which no backslash hides */
         if (*r->p == 'n') text[n++] = '\n';
         else if (*r->p == 'x') {
@@ -101,7 +108,10 @@ static hone_status read_name(reader *r, word *out) {
 static bool is(const word *w, const char *text) { return !w->quoted && !strcmp(w->text, text); }
 
 /* ---- numbers ---------------------------------------------------------------------------------------------------------------------- */
-typedef struct { char text[48]; bool real; } number;
+typedef struct {
+    char text[48];
+    bool real;
+} number;
 static hone_status read_number(reader *r, number *out) {
     size_t n = 0;
     out->real = false;
@@ -124,7 +134,13 @@ static hone_status read_i64(reader *r, int64_t *out) {
 }
 
 /* ---- values ----------------------------------------------------------------------------------------------------------------------- */
-typedef struct { hone_tag tag; hone_dtype dtype; int rank; hone_dim dim[HONE_MAX_RANK]; hone_layout layout; } type;
+typedef struct {
+    hone_tag tag;
+    hone_dtype dtype;
+    int rank;
+    hone_dim dim[HONE_MAX_RANK];
+    hone_layout layout;
+} type;
 
 static hone_status read_dims(reader *r, type *t) {
     t->rank = 0;
@@ -221,7 +237,7 @@ static uint64_t next_random(uint64_t *s) { /* splitmix */
 /* random(seed), random(seed, lowest, highest) */
 static hone_status read_random(reader *r, hone_value *v) {
     const hone_dtype_row *row = hone_dtypes + v->dtype;
-    int64_t seed, n = hone_value_count(v);
+    int64_t seed = 0, n = hone_value_count(v);
     number lo = {"0", false}, hi = {"1", false};
     HONE_TRY(expect(r, '('));
     HONE_TRY(read_i64(r, &seed));
@@ -302,7 +318,13 @@ static hone_status read_value(reader *r, int depth, hone_value **out) {
 /* ---- attributes ------------------------------------------------------------------------------------------------------------------- */
 static hone_status read_graph(reader *r, hone_graph *outer, hone_graph **out);
 
-typedef struct { hone_vec(int64_t) i; hone_vec(double) f; hone_vec(hone_string) s; hone_vec(hone_value *) t; bool real; } items;
+typedef struct {
+    hone_vec(int64_t) i;
+    hone_vec(double) f;
+    hone_vec(hone_string) s;
+    hone_vec(hone_value *) t;
+    bool real;
+} items;
 
 static hone_status read_item(reader *r, items *all, const word *first) {
     if (first ? is(first, "tensor") : peek(r) == 't') {
@@ -310,7 +332,10 @@ static hone_status read_item(reader *r, items *all, const word *first) {
         hone_value *v;
         if (!first) HONE_TRY(read_word(r, &w));
         HONE_TRY(read_value(r, 0, &v));
-        if (!hone_push(&r->mine, v)) { hone_value_drop(v); return no_memory(); }
+        if (!hone_push(&r->mine, v)) {
+            hone_value_drop(v);
+            return no_memory();
+        }
         return hone_push(&all->t, v) ? HONE_OK : no_memory();
     }
     if (peek(r) == '"') {
@@ -343,8 +368,10 @@ static hone_status make_attr(reader *r, const items *all, bool list, hone_attr *
     return a->tensor || a->s || a->f || a->i ? HONE_OK : no_memory();
 }
 static hone_status read_items(reader *r, items *all, hone_attr *a) {
-    static const struct { const char *word; hone_attr_kind kind; } empty[] = {
-        {"ints", HONE_ATTR_INTS}, {"floats", HONE_ATTR_FLOATS}, {"strings", HONE_ATTR_STRINGS}, {"tensors", HONE_ATTR_TENSORS}};
+    static const struct {
+        const char *word;
+        hone_attr_kind kind;
+    } empty[] = {{"ints", HONE_ATTR_INTS}, {"floats", HONE_ATTR_FLOATS}, {"strings", HONE_ATTR_STRINGS}, {"tensors", HONE_ATTR_TENSORS}};
     char c = peek(r);
     if (take(r, '[')) {
         do HONE_TRY(read_item(r, all, NULL));
@@ -415,7 +442,12 @@ static const hone_program *find_op(const reader *r, const char *name) {
     if (dot && (size_t)(dot - name) < sizeof domain) memcpy(domain, name, (size_t)(dot - name));
     return hone_library_find(r->library, domain, dot ? dot + 1 : name);
 }
-typedef struct { words out; ids in, id; hone_vec(hone_attr) attr; hone_vec(hone_graph *) body; } draft;
+typedef struct {
+    words out;
+    ids in, id;
+    hone_vec(hone_attr) attr;
+    hone_vec(hone_graph *) body;
+} draft;
 
 static hone_status read_statement(reader *r, hone_graph *g);
 
@@ -521,7 +553,7 @@ static hone_status read_inputs(reader *r, hone_graph *g) {
 static hone_status read_inside(reader *r, hone_graph *g, words *out) {
     word w;
     if (!g->outer && peek(r) == 'o') {
-        int64_t opset;
+        int64_t opset = 0;
         HONE_TRY(read_word(r, &w));
         if (!is(&w, "opset")) return wrong(r, "'opset' or '(' belongs here");
         HONE_TRY(read_i64(r, &opset));

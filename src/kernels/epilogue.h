@@ -11,9 +11,15 @@
 #define HONE_KERNELS_EPILOGUE_H
 #include <stdint.h>
 
-typedef struct { float bias, lo, hi, scale, zero, low, high, back_zero, back_scale; } hone_epilogue_row;
+typedef struct {
+    float bias, lo, hi, scale, zero, low, high, back_zero, back_scale;
+} hone_epilogue_row;
 typedef void hone_epilogue_fn(const hone_epilogue_row *, const float *acc, const float *residual, void *out, int64_t n);
-typedef struct { const char *name; uint32_t cpu; hone_epilogue_fn *f32, *u8, *i8, *back; } hone_epilogue;
+typedef struct {
+    const char *name;
+    uint32_t cpu;
+    hone_epilogue_fn *f32, *u8, *i8, *back;
+} hone_epilogue;
 extern const hone_epilogue hone_epilogue_list[]; /* slowest first; ends with a NULL name */
 const hone_epilogue *hone_epilogue_best(void);
 #endif

@@ -28,9 +28,16 @@ const hone_gemm_f32 *hone_gemm_f32_best(void);   /* the last row this CPU (as ma
 /* Depthwise convolution of one channel, planes dense in their rows.
    x: [h, w] with row stride xs;  k: [kh, kw] dense;  y rows oy0 … oy1-1 of [oh, ow] with row stride ys
    y[oy, ox] = sum(i, j) x[oy*sh + i*dh - ph, ox*sw + j*dw - pw] * k[i, j], zero outside x */
-typedef struct { int64_t h, w, oh, ow, kh, kw, sh, sw, dh, dw, ph, pw; ptrdiff_t xs, ys; } hone_depthwise_shape;
+typedef struct {
+    int64_t h, w, oh, ow, kh, kw, sh, sw, dh, dw, ph, pw;
+    ptrdiff_t xs, ys;
+} hone_depthwise_shape;
 typedef void hone_depthwise_f32_fn(const hone_depthwise_shape *, const float *x, const float *k, float *y, int64_t oy0, int64_t oy1);
-typedef struct { const char *name; uint32_t cpu; hone_depthwise_f32_fn *run; } hone_depthwise_f32;
+typedef struct {
+    const char *name;
+    uint32_t cpu;
+    hone_depthwise_f32_fn *run;
+} hone_depthwise_f32;
 extern const hone_depthwise_f32 hone_depthwise_f32_list[];
 const hone_depthwise_f32 *hone_depthwise_f32_best(void);
 #endif

@@ -7,13 +7,13 @@
 #include "kernels/gemm.h"
 
 #if defined(__x86_64__)
-#define GEMM_F32(ROW)                 \
-    ROW(6, 8, base, 0)                \
-    ROW(6, 16, avx2, HONE_CPU_AVX2)   \
+#define GEMM_F32(ROW)               \
+    ROW(6, 8, base, 0)              \
+    ROW(6, 16, avx2, HONE_CPU_AVX2) \
     ROW(14, 32, avx512, HONE_CPU_AVX512)
-#define DEPTHWISE_F32(ROW)    \
-    ROW(base, 0)              \
-    ROW(avx2, HONE_CPU_AVX2)  \
+#define DEPTHWISE_F32(ROW)   \
+    ROW(base, 0)             \
+    ROW(avx2, HONE_CPU_AVX2) \
     ROW(avx512, HONE_CPU_AVX512)
 #elif defined(__aarch64__)
 #define GEMM_F32(ROW) ROW(8, 12, base, 0)
@@ -37,10 +37,12 @@ const hone_gemm_f32 hone_gemm_f32_list[] = {GEMM_F32(ROW){0}};
 const hone_depthwise_f32 hone_depthwise_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
-#define DECLARE(isa, cpu) hone_epilogue_fn hone_epilogue_f32__##isa, hone_epilogue_u8__##isa, hone_epilogue_i8__##isa, hone_epilogue_back__##isa;
+#define DECLARE(isa, cpu) \
+    hone_epilogue_fn hone_epilogue_f32__##isa, hone_epilogue_u8__##isa, hone_epilogue_i8__##isa, hone_epilogue_back__##isa;
 DEPTHWISE_F32(DECLARE) /* the same levels */
 #undef DECLARE
-#define ROW(isa, cpu) {"hone_epilogue__" #isa, cpu, hone_epilogue_f32__##isa, hone_epilogue_u8__##isa, hone_epilogue_i8__##isa, hone_epilogue_back__##isa},
+#define ROW(isa, cpu) \
+    {"hone_epilogue__" #isa, cpu, hone_epilogue_f32__##isa, hone_epilogue_u8__##isa, hone_epilogue_i8__##isa, hone_epilogue_back__##isa},
 const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 const hone_epilogue *hone_epilogue_best(void) {

@@ -27,30 +27,42 @@ enum {
 typedef enum { VEC_ATTR, VEC_CONTENT, VEC_DIMS, VEC_RESHAPE, VEC_SQUEEZE, VEC_UNSQUEEZE, VEC_BROADCAST } hone_vector_kind;
 typedef struct {
     hone_vector_kind kind;
-    int operand;            /* CONTENT, DIMS */
-    const hone_attr *attr;  /* ATTR; may be NULL: absent */
+    int operand;           /* CONTENT, DIMS */
+    const hone_attr *attr; /* ATTR; may be NULL: absent */
     bool real;
-    int64_t fallback_i;     /* beyond the end */
+    int64_t fallback_i; /* beyond the end */
     double fallback_f;
-    bool flag;              /* RESHAPE: allowzero; ATTR: where absent, r - 1 … 0 instead of 0 … r - 1 */
-    int arg0, arg1;         /* the others: vectors */
+    bool flag;      /* RESHAPE: allowzero; ATTR: where absent, r - 1 … 0 instead of 0 … r - 1 */
+    int arg0, arg1; /* the others: vectors */
 } hone_vector;
 
 typedef struct { /* one actual dim of an operand, or several members' worth of ones */
     bool ones, free_dim, tilde;
-    int at;        /* vector of axes, or -1 */
-    int nth;       /* at >= 0: the nth of them; -1 - n: the nth dim that is not among them */
-    int axis;      /* at < 0: the actual axis, or -1: missing (broadcast) */
+    int at;            /* vector of axes, or -1 */
+    int nth;           /* at >= 0: the nth of them; -1 - n: the nth dim that is not among them */
+    int axis;          /* at < 0: the actual axis, or -1: missing (broadcast) */
     int part0, n_part; /* program dims: numbers in the tensor's dims */
 } hone_slot;
-typedef struct { hone_slot *slot; int n; int at_rest; } hone_slots;
+typedef struct {
+    hone_slot *slot;
+    int n;
+    int at_rest;
+} hone_slots;
 
-typedef struct { int32_t x; const char *text; } hone_need;
-typedef struct { int operand, slot; int32_t size; /* expression */ bool tilde; const char *text; } hone_check;
+typedef struct {
+    int32_t x;
+    const char *text;
+} hone_need;
+typedef struct {
+    int operand, slot;
+    int32_t size; /* expression */
+    bool tilde;
+    const char *text;
+} hone_check;
 struct hone_solver {
     const hone_x *x;
     const int32_t *list;
-    const int32_t *param;   /* n_param: defining expressions */
+    const int32_t *param; /* n_param: defining expressions */
     const hone_vector *vector;
     const hone_slots *slots; /* one an operand */
     const hone_check *check;
@@ -69,25 +81,36 @@ struct env { /* names of the place of use: indices, and parameters of abbreviati
     const hone_tree *tree; /* … a tree to build in `where` */
     const env *where;
 };
-typedef struct { const char *name; int rank; } group_rank;
-typedef struct { const char *name; int member; int32_t x; bool busy; } dim_memo;
-typedef struct { const char *name; hone_dtype dtype; } type_memo;
+typedef struct {
+    const char *name;
+    int rank;
+} group_rank;
+typedef struct {
+    const char *name;
+    int member;
+    int32_t x;
+    bool busy;
+} dim_memo;
+typedef struct {
+    const char *name;
+    hone_dtype dtype;
+} type_memo;
 
 typedef struct {
-    hone_arena *arena;  /* of the result */
-    hone_arena *heap;   /* of the work */
+    hone_arena *arena; /* of the result */
+    hone_arena *heap;  /* of the work */
     const hone_call *call;
     const hone_program *p;
     jmp_buf fail;
     hone_status status;
-    bool not_yet;       /* failed only because something is not known yet */
-    int weak_real;      /* what a weak real becomes when it meets nothing */
+    bool not_yet;  /* failed only because something is not known yet */
+    int weak_real; /* what a weak real becomes when it meets nothing */
     hone_vec(group_rank) ranks;
     hone_vec(type_memo) types;
     hone_vec(dim_memo) dims;
     hone_vec(const hone_line *) lines; /* active ones, `when` resolved; over blocks stay nested */
     hone_vec(hone_x) x;
-    hone_vec(uint8_t) pure;  /* beside x: made of constants and parameters only */
+    hone_vec(uint8_t) pure; /* beside x: made of constants and parameters only */
     hone_vec(int32_t) list;
     hone_vec(int32_t) table; /* hash-consing */
     hone_vec(int32_t) param; /* defining expression of each */
@@ -121,9 +144,9 @@ void hone_build_later(builder *) __attribute__((noreturn)); /* not known yet: as
 
 /* build_call.c */
 void hone_build_types(builder *);
-void hone_build_ranks(builder *);  /* and the active lines */
-void hone_build_slots(builder *);  /* operands become tensors */
-int hone_build_rank(builder *, const char *group); /* -1: unknown */
+void hone_build_ranks(builder *);                          /* and the active lines */
+void hone_build_slots(builder *);                          /* operands become tensors */
+int hone_build_rank(builder *, const char *group);         /* -1: unknown */
 int hone_build_operand(const builder *, const char *name); /* number, -1 */
 const hone_attr_spec *hone_build_attr(const builder *, const char *alias);
 const hone_attr *hone_build_attr_given(const builder *, const hone_attr_spec *);
@@ -134,29 +157,33 @@ int32_t hone_build_expr(builder *, const hone_tree *, const env *, int member);
 int32_t hone_build_pure(builder *, const hone_tree *, const env *, int member); /* must be made of parameters; an i64 or a real */
 int32_t hone_build_dim(builder *, const char *name, int member, int line);      /* expression of a dim */
 int32_t hone_build_param(builder *, int32_t x, const char *name);               /* → number of the parameter */
-int32_t hone_build_typed(builder *, int32_t x, int type);                        /* converted to a strong type */
+int32_t hone_build_typed(builder *, int32_t x, int type);                       /* converted to a strong type */
 int32_t hone_build_x(builder *, hone_x, bool pure);
 int32_t hone_build_int(builder *, int64_t);
 int32_t hone_build_fn(builder *, hone_fn, int32_t a, int32_t b, int32_t c);
 int32_t hone_build_select(builder *, int32_t c, int32_t a, int32_t b);
 int32_t hone_build_vector_at(builder *, int vector, const hone_tree *at, const env *, int member);
 int hone_build_subscripts(builder *, hone_tree *const *arg, int n, const env *, int want, int line, int32_t *out);
-bool hone_build_const(const builder *, int32_t x, double *value);                /* a constant's value */
-int hone_build_spread(builder *, const hone_tree *, const env *);                 /* members an expression has; -1: no group in it */
+bool hone_build_const(const builder *, int32_t x, double *value); /* a constant's value */
+int hone_build_spread(builder *, const hone_tree *, const env *); /* members an expression has; -1: no group in it */
 const hone_line *hone_build_short(const builder *, const char *name, bool group);
 const env *hone_build_lookup(const env *, const char *name, bool group);
-int hone_build_vector(builder *, const hone_tree *);                              /* number of a vector, -1: the tree is none */
+int hone_build_vector(builder *, const hone_tree *);                                       /* number of a vector, -1: the tree is none */
 int hone_build_strings(const builder *, const hone_tree *, const env *, const char **out); /* 1: the tree is a known text */
 
 /* build_stage.c */
 int32_t hone_build_reduce(builder *, const hone_tree *, const env *, int member);
 void hone_build_stages(builder *);
-int hone_build_tensor(const builder *, const char *name); /* -1 */
+int hone_build_tensor(const builder *, const char *name);        /* -1 */
 int32_t hone_build_push(builder *, const int32_t *items, int n); /* into list; returns its place */
 int32_t hone_build_index(builder *, const char *name, int32_t extent_x);
 
 /* solve.c */
-typedef struct { bool real; hone_dim i; double f; } hone_number;
+typedef struct {
+    bool real;
+    hone_dim i;
+    double f;
+} hone_number;
 int64_t hone_vector_length(const hone_vector *all, int v, const hone_call *); /* -1: unknown */
 hone_number hone_vector_at(const hone_vector *all, int v, const hone_call *, int64_t k);
 #endif

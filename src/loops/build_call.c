@@ -34,7 +34,9 @@ const hone_attr_spec *hone_build_attr(const builder *b, const char *alias) {
         if (!strcmp(b->p->attr[k].alias, alias)) return b->p->attr + k;
     return NULL;
 }
-const hone_attr *hone_build_attr_given(const builder *b, const hone_attr_spec *s) { return hone_attr_find(b->call->attr, b->call->n_attr, s->name); }
+const hone_attr *hone_build_attr_given(const builder *b, const hone_attr_spec *s) {
+    return hone_attr_find(b->call->attr, b->call->n_attr, s->name);
+}
 
 /* ---- types -------------------------------------------------------------------------------------------------------------------------- */
 /* The dtype of variable `name` from the present inputs; false when two disagree. */
@@ -43,7 +45,10 @@ static bool input_type(const hone_call *c, const char *name, hone_dtype *out, in
     for (int k = 0; k < c->program->n_in; k++) {
         const hone_operand *o = c->program->operand + k;
         if (o->of != HONE_OF_VAR || strcmp(o->type, name) || !c->arg[k].present || !c->arg[k].dtype) continue;
-        if (*out && *out != c->arg[k].dtype) { *other = k; return false; }
+        if (*out && *out != c->arg[k].dtype) {
+            *other = k;
+            return false;
+        }
         *out = c->arg[k].dtype;
     }
     return true;
@@ -55,7 +60,8 @@ static bool var_type(const hone_call *c, const char *name, hone_dtype *out, int 
         const hone_type_var *v = c->program->type + k;
         if (strcmp(v->name, name)) continue;
         if (v->allowed && !(v->allowed & (v->allowed - 1))) *out = (hone_dtype)__builtin_ctz(v->allowed);
-        else if (v->otherwise && !(*out = hone_dtype_named(v->otherwise, strlen(v->otherwise))) && strcmp(v->otherwise, name)) return input_type(c, v->otherwise, out, other);
+        else if (v->otherwise && !(*out = hone_dtype_named(v->otherwise, strlen(v->otherwise))) && strcmp(v->otherwise, name))
+            return input_type(c, v->otherwise, out, other);
     }
     return true;
 }
@@ -79,13 +85,16 @@ static hone_status check_types(const hone_call *c) {
         int other = k;
         if (!c->arg[k].present || !t) continue;
         if (o->of == HONE_OF_DTYPE && t != o->dtype)
-            return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, %s wants %s", o->name, hone_dtypes[t].name, p->name, hone_dtypes[o->dtype].name);
+            return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, %s wants %s", o->name, hone_dtypes[t].name, p->name,
+                             hone_dtypes[o->dtype].name);
         if (o->of != HONE_OF_VAR) continue;
         if (!var_type(c, o->type, &v, &other))
-            return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, but another input of the same type %s is %s", p->operand[other].name, hone_dtypes[c->arg[other].dtype].name, o->type, hone_dtypes[v].name);
+            return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, but another input of the same type %s is %s", p->operand[other].name,
+                             hone_dtypes[c->arg[other].dtype].name, o->type, hone_dtypes[v].name);
         for (int n = 0; n < p->n_type; n++)
             if (!strcmp(p->type[n].name, o->type) && !(p->type[n].allowed >> t & 1))
-                return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, which %s %d does not take", o->name, hone_dtypes[t].name, p->name, p->since);
+                return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, which %s %d does not take", o->name, hone_dtypes[t].name, p->name,
+                                 p->since);
     }
     return HONE_OK;
 }
@@ -119,11 +128,13 @@ void hone_build_types(builder *b) {
             continue;
         }
         if (!a->dtype) hone_build_later(b);
-        if (hone_dtypes[a->dtype].kind == HONE_KIND_COMPLEX) hone_build_fail(b, 0, "input '%s' is %s: complex numbers are not supported", b->p->operand[k].name, hone_dtypes[a->dtype].name);
+        if (hone_dtypes[a->dtype].kind == HONE_KIND_COMPLEX)
+            hone_build_fail(b, 0, "input '%s' is %s: complex numbers are not supported", b->p->operand[k].name, hone_dtypes[a->dtype].name);
         if (a->dtype == HONE_DTYPE_F64) b->weak_real = HONE_F64;
     }
     for (int k = 0; k < b->p->n_attr; k++)
-        if (b->p->attr[k].required && !hone_build_attr_given(b, b->p->attr + k)) hone_build_fail(b, 0, "attribute '%s' is missing; %s needs it", b->p->attr[k].name, b->p->name);
+        if (b->p->attr[k].required && !hone_build_attr_given(b, b->p->attr + k))
+            hone_build_fail(b, 0, "attribute '%s' is missing; %s needs it", b->p->attr[k].name, b->p->name);
 }
 
 /* ---- ranks -------------------------------------------------------------------------------------------------------------------------- */
@@ -178,7 +189,8 @@ static bool activate(builder *b, const hone_line *l) { /* true: all conditions c
     }
     return all;
 }
-static int first_group(builder *b, const hone_tree *t, int deep) { /* rank of the first group named in it; -1. A dim's line may name its own group */
+static int first_group(builder *b, const hone_tree *t,
+                       int deep) { /* rank of the first group named in it; -1. A dim's line may name its own group */
     if (!t || deep > 8) return -1;
     if (t->kind == HONE_T_NAME && t->group) {
         int r = hone_build_rank(b, t->name);
@@ -209,7 +221,11 @@ static bool find_ranks(builder *b) {
             if (v < 0) { /* counts from the end of the operand that holds the group */
                 for (int o = 0; o < b->p->n_in && v < 0; o++)
                     for (int e = 0; e < b->p->operand[o].n_entry; e++)
-                        if (is_group(b->p->operand[o].entry + e) && !strcmp(b->p->operand[o].entry[e].expr->name, l->name) && b->call->arg[o].present && b->call->arg[o].rank >= 0) { v += b->call->arg[o].rank; break; }
+                        if (is_group(b->p->operand[o].entry + e) && !strcmp(b->p->operand[o].entry[e].expr->name, l->name) &&
+                            b->call->arg[o].present && b->call->arg[o].rank >= 0) {
+                            v += b->call->arg[o].rank;
+                            break;
+                        }
             }
             set_rank(b, l->name, (int)v, l->line);
         }
@@ -231,7 +247,8 @@ static bool find_ranks(builder *b) {
                 if (n->at && r < 0) {
                     int64_t count = axes_count(b, n->at, a->rank);
                     if (count >= 0 && count <= a->rank) set_rank(b, n->expr->name, r = (int)count, b->p->line);
-                    else if (count > a->rank) hone_build_fail(b, 0, "'%s' names %lld axes of '%s', which has %d dims", n->at, (long long)count, o->name, a->rank);
+                    else if (count > a->rank)
+                        hone_build_fail(b, 0, "'%s' names %lld axes of '%s', which has %d dims", n->at, (long long)count, o->name, a->rank);
                 }
                 if (r >= 0) left -= r;
                 else two = open >= 0, open = e;
@@ -258,7 +275,10 @@ static bool find_ranks(builder *b) {
                     if (b->call->arg[o].rank < 0) known = false;
                     if (r > most) most = r;
                 }
-            if (known) { set_rank(b, n->expr->name, most, b->p->line); return true; }
+            if (known) {
+                set_rank(b, n->expr->name, most, b->p->line);
+                return true;
+            }
         }
     return false;
 }
@@ -276,7 +296,9 @@ void hone_build_ranks(builder *b) {
         for (const hone_line *l = b->p->lines; l; l = l->next)
             if (l->kind == HONE_LINE_WHEN) {
                 double v;
-                if (!hone_build_const(b, hone_build_expr(b, l->expr, NULL, -1), &v)) hone_build_fail(b, l->line, "a condition of %s does not depend on attributes, types, presence and ranks alone", b->p->name);
+                if (!hone_build_const(b, hone_build_expr(b, l->expr, NULL, -1), &v))
+                    hone_build_fail(b, l->line, "a condition of %s does not depend on attributes, types, presence and ranks alone",
+                                    b->p->name);
             }
         hone_build_later(b);
     }
@@ -299,9 +321,13 @@ static void slots_of(builder *b, int k) {
     hone_slots *s = b->slots + k;
     s->slot = HONE_NEW_N(b->arena, hone_slot, HONE_MAX_RANK);
     if (!s->slot) hone_build_memory(b);
-    hone_tensor t = {.name = o->name, .role = o->output ? HONE_ROLE_OUT : HONE_ROLE_IN, .operand = k, .dtype = o->output ? hone_build_type(b, o) : a->dtype};
+    hone_tensor t = {.name = o->name,
+                     .role = o->output ? HONE_ROLE_OUT : HONE_ROLE_IN,
+                     .operand = k,
+                     .dtype = o->output ? hone_build_type(b, o) : a->dtype};
     if (!t.dtype) hone_build_fail(b, 0, "the type of output '%s' cannot be told", o->name);
-    if (hone_dtypes[t.dtype].kind == HONE_KIND_COMPLEX) hone_build_fail(b, 0, "'%s' is %s: complex numbers are not supported", o->name, hone_dtypes[t.dtype].name);
+    if (hone_dtypes[t.dtype].kind == HONE_KIND_COMPLEX)
+        hone_build_fail(b, 0, "'%s' is %s: complex numbers are not supported", o->name, hone_dtypes[t.dtype].name);
     int rest = 0;
     const char *at_name = NULL;
     for (int e = 0; e < o->n_entry; e++)
@@ -326,12 +352,15 @@ static void slots_of(builder *b, int k) {
                 members = (int)len;
                 for (int i = 0; i < b->p->n_in; i++)
                     for (int f = 0; f < b->p->operand[i].n_entry; f++)
-                        if (is_group(b->p->operand[i].entry + f) && b->p->operand[i].entry[f].at && !strcmp(b->p->operand[i].entry[f].at, n->at)) members = hone_build_rank(b, b->p->operand[i].entry[f].expr->name);
+                        if (is_group(b->p->operand[i].entry + f) && b->p->operand[i].entry[f].at &&
+                            !strcmp(b->p->operand[i].entry[f].at, n->at))
+                            members = hone_build_rank(b, b->p->operand[i].entry[f].expr->name);
             }
         }
         if (n->at) at_members += members;
         for (int m = 0; m < members; m++) {
-            hone_slot slot = {.tilde = n->tilde, .ones = n->kind == HONE_DIM_ONES, .free_dim = n->kind == HONE_DIM_FREE, .at = -1, .part0 = t.rank};
+            hone_slot slot = {
+                .tilde = n->tilde, .ones = n->kind == HONE_DIM_ONES, .free_dim = n->kind == HONE_DIM_FREE, .at = -1, .part0 = t.rank};
             if (at >= 0) slot.at = at, slot.nth = n->at ? m : -1 - rest++;
             if (n->kind == HONE_DIM_PLAIN) {
                 slot.n_part = n->expr->kind == HONE_T_TUPLE ? n->expr->n_arg : 1;
@@ -366,14 +395,20 @@ static void size_of(builder *b, int k, int e, int m, hone_slot *slot, int number
     for (int q = 0; q < slot->n_part; q++) {
         const hone_tree *tree = n->expr && n->expr->kind == HONE_T_TUPLE ? n->expr->arg[q] : n->expr;
         int32_t x;
-        if (n->kind == HONE_DIM_FREE) x = hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = HONE_I64, .k.i64 = HONE_DIM_UNKNOWN}, true);
-        else x = hone_build_typed(b, hone_build_pure(b, tree, NULL, m), HONE_I64); /* typed, so that an index over this dim has the same parameter */
+        if (n->kind == HONE_DIM_FREE)
+            x = hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = HONE_I64, .k.i64 = HONE_DIM_UNKNOWN}, true);
+        else
+            x = hone_build_typed(b, hone_build_pure(b, tree, NULL, m),
+                                 HONE_I64); /* typed, so that an index over this dim has the same parameter */
         int32_t param = hone_build_param(b, x, tree && tree->kind == HONE_T_NAME ? tree->name : "");
         b->tensor.at[b->operand_tensor[k]].dim[slot->part0 + q] = param;
         size = size < 0 ? x : hone_build_fn(b, HONE_FN_mul, size, x, -1);
     }
     if (!o->output && size >= 0 && n->expr) {
-        hone_check c = {k, number, size, slot->tilde, n->expr->kind == HONE_T_NAME ? n->expr->name : n->expr->kind == HONE_T_TUPLE ? "(…)" : "…"};
+        hone_check c = {k, number, size, slot->tilde,
+                        n->expr->kind == HONE_T_NAME    ? n->expr->name
+                        : n->expr->kind == HONE_T_TUPLE ? "(…)"
+                                                        : "…"};
         if (!hone_push(&b->check, c)) hone_build_memory(b);
     }
 }

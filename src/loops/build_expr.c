@@ -8,11 +8,14 @@
 
 /* ---- the pool ----------------------------------------------------------------------------------------------------------------------- */
 static uint32_t hash(const hone_x *x) {
-    uint64_t h = x->kind * 0x9e3779b97f4a7c15u ^ x->type * 0xff51afd7ed558ccdu ^ (uint64_t)(uint32_t)x->a << 17 ^ (uint64_t)(uint32_t)x->b << 34 ^ (uint32_t)x->c ^ (uint64_t)x->fn << 50 ^ x->k.u64 * 0xc4ceb9fe1a85ec53u;
+    uint64_t h = x->kind * 0x9e3779b97f4a7c15u ^ x->type * 0xff51afd7ed558ccdu ^ (uint64_t)(uint32_t)x->a << 17 ^
+                 (uint64_t)(uint32_t)x->b << 34 ^ (uint32_t)x->c ^ (uint64_t)x->fn << 50 ^ x->k.u64 * 0xc4ceb9fe1a85ec53u;
     return (uint32_t)(h ^ h >> 29);
 }
 static bool equal(const builder *b, const hone_x *p, const hone_x *q) {
-    if (p->kind != q->kind || p->type != q->type || p->flat != q->flat || p->fn != q->fn || p->a != q->a || p->c != q->c || p->k.u64 != q->k.u64) return false;
+    if (p->kind != q->kind || p->type != q->type || p->flat != q->flat || p->fn != q->fn || p->a != q->a || p->c != q->c ||
+        p->k.u64 != q->k.u64)
+        return false;
     if (p->kind != HONE_X_LOAD) return p->b == q->b;
     int n = p->flat ? 1 : b->tensor.at[p->a].rank;
     return n == 0 || !memcmp(b->list.at + p->b, b->list.at + q->b, sizeof(int32_t) * (size_t)n);
@@ -46,7 +49,9 @@ int32_t hone_build_x(builder *b, hone_x x, bool pure) {
     if (!hone_push(&b->x, x) || !hone_push(&b->pure, (uint8_t)pure)) hone_build_memory(b);
     return b->x.n - 1;
 }
-static int32_t make_const(builder *b, int type, hone_scalar k) { return hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = (uint8_t)type, .k = k}, true); }
+static int32_t make_const(builder *b, int type, hone_scalar k) {
+    return hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = (uint8_t)type, .k = k}, true);
+}
 int32_t hone_build_int(builder *b, int64_t v) { return make_const(b, WEAK_INT, (hone_scalar){.i64 = v}); }
 static int32_t real(builder *b, double v) { return make_const(b, WEAK_REAL, (hone_scalar){.f64 = v}); }
 static int32_t truth(builder *b, bool v) { return make_const(b, HONE_I32, (hone_scalar){.u64 = v}); }
@@ -111,7 +116,8 @@ int32_t hone_build_typed(builder *b, int32_t x, int type) {
         if (b->pure.at[x] && e.kind != HONE_X_PARAM) x = settle(b, x), e = b->x.at[x];
         switch (e.kind) {
         case HONE_X_FN: {
-            int32_t p = hone_build_typed(b, e.a, type), q = e.b >= 0 ? hone_build_typed(b, e.b, type) : -1, r = e.c >= 0 ? hone_build_typed(b, e.c, type) : -1;
+            int32_t p = hone_build_typed(b, e.a, type), q = e.b >= 0 ? hone_build_typed(b, e.b, type) : -1,
+                    r = e.c >= 0 ? hone_build_typed(b, e.c, type) : -1;
             return hone_build_x(b, (hone_x){.kind = HONE_X_FN, .type = (uint8_t)type, .fn = e.fn, .a = p, .b = q, .c = r}, false);
         }
         case HONE_X_SELECT: {
@@ -121,7 +127,9 @@ int32_t hone_build_typed(builder *b, int32_t x, int type) {
         case HONE_X_CAST: return hone_build_typed(b, e.a, type);
         case HONE_X_PARAM: {
             int32_t p = hone_build_x(b, (hone_x){.kind = HONE_X_PARAM, .type = HONE_F64, .a = e.a}, false);
-            return type == HONE_F64 ? p : hone_build_x(b, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)type, .a = p, .b = -1, .c = -1}, false);
+            return type == HONE_F64
+                       ? p
+                       : hone_build_x(b, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)type, .a = p, .b = -1, .c = -1}, false);
         }
         default: hone_build_fail(b, 0, "a weak number of an unexpected kind");
         }
@@ -200,7 +208,10 @@ int32_t hone_build_fn(builder *b, hone_fn fn, int32_t a0, int32_t a1, int32_t a2
         if (hone_build_const(b, a[k], &one) && one == 1.0) return a[1 - k];
     if (!pure)
         for (int k = 0; k < n; k++) a[k] = settle(b, a[k]);
-    return hone_build_x(b, (hone_x){.kind = HONE_X_FN, .type = (uint8_t)result, .fn = (uint16_t)fn, .a = a[0], .b = n > 1 ? a[1] : -1, .c = n > 2 ? a[2] : -1}, pure);
+    return hone_build_x(
+        b,
+        (hone_x){.kind = HONE_X_FN, .type = (uint8_t)result, .fn = (uint16_t)fn, .a = a[0], .b = n > 1 ? a[1] : -1, .c = n > 2 ? a[2] : -1},
+        pure);
 }
 int32_t hone_build_select(builder *b, int32_t c, int32_t p, int32_t q) {
     double v;
@@ -229,13 +240,19 @@ const hone_line *hone_build_short(const builder *b, const char *name, bool group
     return NULL;
 }
 int hone_build_strings(const builder *b, const hone_tree *t, const env *e, const char **out) {
-    if (t->kind == HONE_T_TEXT) { *out = t->name; return 1; }
+    if (t->kind == HONE_T_TEXT) {
+        *out = t->name;
+        return 1;
+    }
     const env *f = t->kind == HONE_T_NAME ? hone_build_lookup(e, t->name, t->group) : NULL;
     if (f) return f->tree ? hone_build_strings(b, f->tree, f->where, out) : 0;
     const hone_attr_spec *s = (t->kind == HONE_T_NAME || t->kind == HONE_T_LOAD) && !t->group ? hone_build_attr(b, t->name) : NULL;
     if (!s) return 0;
     const hone_attr *a = hone_build_attr_given(b, s);
-    if (t->kind == HONE_T_NAME && s->kind == HONE_ATTR_STRING) { *out = a && a->s ? a->s[0].text : s->s ? s->s : ""; return 1; }
+    if (t->kind == HONE_T_NAME && s->kind == HONE_ATTR_STRING) {
+        *out = a && a->s ? a->s[0].text : s->s ? s->s : "";
+        return 1;
+    }
     if (t->kind == HONE_T_LOAD && s->kind == HONE_ATTR_STRINGS && t->n_arg == 1) {
         builder *w = (builder *)b; /* building a constant position changes only the pool */
         int64_t k;
@@ -258,14 +275,16 @@ int hone_build_vector(builder *b, const hone_tree *t) {
     if (t->kind == HONE_T_NAME) {
         const hone_attr_spec *s = hone_build_attr(b, t->name);
         if (s && (s->kind == HONE_ATTR_INTS || s->kind == HONE_ATTR_FLOATS || s->kind == HONE_ATTR_STRINGS)) {
-            v.kind = VEC_ATTR, v.attr = hone_build_attr_given(b, s), v.flag = s->kind == HONE_ATTR_INTS && s->s, v.real = s->kind == HONE_ATTR_FLOATS, v.fallback_i = s->i, v.fallback_f = s->f;
+            v.kind = VEC_ATTR, v.attr = hone_build_attr_given(b, s), v.flag = s->kind == HONE_ATTR_INTS && s->s,
+            v.real = s->kind == HONE_ATTR_FLOATS, v.fallback_i = s->i, v.fallback_f = s->f;
             return add_vector(b, v);
         }
         int o = hone_build_operand(b, t->name);
         if (o >= 0 && o < b->p->n_in && b->p->operand[o].contents) {
             hone_dtype d = b->call->arg[o].dtype;
             v.kind = VEC_CONTENT, v.operand = o;
-            v.real = d ? hone_dtypes[d].kind == HONE_KIND_FLOAT : b->p->operand[o].of == HONE_OF_DTYPE && hone_dtypes[b->p->operand[o].dtype].kind == HONE_KIND_FLOAT;
+            v.real = d ? hone_dtypes[d].kind == HONE_KIND_FLOAT
+                       : b->p->operand[o].of == HONE_OF_DTYPE && hone_dtypes[b->p->operand[o].dtype].kind == HONE_KIND_FLOAT;
             if (b->p->operand[o].otherwise && b->p->operand[o].otherwise->kind == HONE_T_NUMBER) {
                 const hone_tree *n = b->p->operand[o].otherwise;
                 v.fallback_i = n->real ? (int64_t)n->k.f : n->k.i, v.fallback_f = n->real ? n->k.f : (double)n->k.i;
@@ -275,7 +294,15 @@ int hone_build_vector(builder *b, const hone_tree *t) {
         return -1;
     }
     if (t->kind != HONE_T_CALL || t->group) return -1;
-    static const struct { const char *name; hone_vector_kind kind; int args; } calls[] = {{"dims", VEC_DIMS, 1}, {"reshape", VEC_RESHAPE, 3}, {"squeeze", VEC_SQUEEZE, 2}, {"unsqueeze", VEC_UNSQUEEZE, 2}, {"broadcast", VEC_BROADCAST, 2}};
+    static const struct {
+        const char *name;
+        hone_vector_kind kind;
+        int args;
+    } calls[] = {{"dims", VEC_DIMS, 1},
+                 {"reshape", VEC_RESHAPE, 3},
+                 {"squeeze", VEC_SQUEEZE, 2},
+                 {"unsqueeze", VEC_UNSQUEEZE, 2},
+                 {"broadcast", VEC_BROADCAST, 2}};
     for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
         if (strcmp(t->name, calls[k].name)) continue;
         if (t->n_arg != calls[k].args) hone_build_fail(b, t->line, "%s takes %d arguments", t->name, calls[k].args);
@@ -288,7 +315,8 @@ int hone_build_vector(builder *b, const hone_tree *t) {
             if (v.arg0 < 0 || v.arg1 < 0) hone_build_fail(b, t->line, "%s takes vectors", t->name);
             if (v.kind == VEC_RESHAPE) {
                 double f = 0;
-                if (!hone_build_const(b, hone_build_expr(b, t->arg[2], NULL, -1), &f)) hone_build_fail(b, t->line, "the last argument of reshape is a constant");
+                if (!hone_build_const(b, hone_build_expr(b, t->arg[2], NULL, -1), &f))
+                    hone_build_fail(b, t->line, "the last argument of reshape is a constant");
                 v.flag = f != 0;
             }
         }
@@ -306,7 +334,11 @@ int32_t hone_build_vector_at(builder *b, int v, const hone_tree *at, const env *
         if (!n.real && !hone_dim_is_number(n.i)) hone_build_later(b);
         return n.real ? real(b, n.f) : hone_build_int(b, n.i);
     }
-    return hone_build_x(b, (hone_x){.kind = XS_VECTOR, .type = (uint8_t)(w->real ? WEAK_REAL : HONE_I64), .a = v, .b = hone_build_typed(b, x, HONE_I64), .c = -1}, true);
+    return hone_build_x(
+        b,
+        (hone_x){
+            .kind = XS_VECTOR, .type = (uint8_t)(w->real ? WEAK_REAL : HONE_I64), .a = v, .b = hone_build_typed(b, x, HONE_I64), .c = -1},
+        true);
 }
 
 /* ---- dims --------------------------------------------------------------------------------------------------------------------------- */
@@ -325,14 +357,22 @@ static int32_t invert(builder *b, const hone_tree *t, int32_t value, const char 
         if (names_dim(t->arg[k], name, group)) at = k;
     if (t->kind == HONE_T_TUPLE) {
         for (int k = 0; k < n; k++)
-            if (k != at) value = hone_build_x(b, (hone_x){.kind = XS_EXACT, .type = HONE_I64, .a = value, .b = hone_build_typed(b, hone_build_pure(b, t->arg[k], NULL, member), HONE_I64), .c = -1}, true);
+            if (k != at)
+                value = hone_build_x(b,
+                                     (hone_x){.kind = XS_EXACT,
+                                              .type = HONE_I64,
+                                              .a = value,
+                                              .b = hone_build_typed(b, hone_build_pure(b, t->arg[k], NULL, member), HONE_I64),
+                                              .c = -1},
+                                     true);
         return invert(b, t->arg[at], value, name, group, member);
     }
     if (t->kind != HONE_T_BINARY || n != 2) return -1;
     int32_t other = hone_build_typed(b, hone_build_pure(b, t->arg[1 - at], NULL, member), HONE_I64);
     if (*t->name == '*') value = hone_build_x(b, (hone_x){.kind = XS_EXACT, .type = HONE_I64, .a = value, .b = other, .c = -1}, true);
     else if (*t->name == '+') value = hone_build_fn(b, HONE_FN_sub, value, other, -1);
-    else if (*t->name == '-') value = at == 0 ? hone_build_fn(b, HONE_FN_add, value, other, -1) : hone_build_fn(b, HONE_FN_sub, other, value, -1);
+    else if (*t->name == '-')
+        value = at == 0 ? hone_build_fn(b, HONE_FN_add, value, other, -1) : hone_build_fn(b, HONE_FN_sub, other, value, -1);
     else return -1;
     return invert(b, t->arg[at], value, name, group, member);
 }
@@ -349,7 +389,10 @@ static int32_t peek(builder *b, const char *name) {
             for (int f = 0; f < o->n_entry; f++) {
                 const hone_tree *u = o->entry[f].expr;
                 bool group = u && u->kind == HONE_T_NAME && u->group;
-                if (group && hone_build_rank(b, u->name) < 0) { if (f < e) before = -99; else after = -99; }
+                if (group && hone_build_rank(b, u->name) < 0) {
+                    if (f < e) before = -99;
+                    else after = -99;
+                }
                 int m = group ? hone_build_rank(b, u->name) : 1;
                 if (f < e) before += m;
                 if (f > e) after += m;
@@ -367,18 +410,28 @@ static int slot_number(builder *b, int operand, int entry, int member) {
     int at = 0;
     for (int e = 0; e < entry; e++) {
         const hone_entry *n = o->entry + e;
-        if (n->kind == HONE_DIM_ONES) { /* inputs have plain ones only */ at++; continue; }
+        if (n->kind == HONE_DIM_ONES) { /* inputs have plain ones only */
+            at++;
+            continue;
+        }
         at += n->expr && n->expr->kind == HONE_T_NAME && n->expr->group ? hone_build_rank(b, n->expr->name) : 1;
     }
     return at + (member > 0 ? member : 0);
 }
-static int32_t slot_x(builder *b, int operand, int slot) { return hone_build_x(b, (hone_x){.kind = XS_SLOT, .type = HONE_I64, .a = operand, .b = slot, .c = -1}, true); }
+static int32_t slot_x(builder *b, int operand, int slot) {
+    return hone_build_x(b, (hone_x){.kind = XS_SLOT, .type = HONE_I64, .a = operand, .b = slot, .c = -1}, true);
+}
 static int32_t find_dim(builder *b, const char *name, int member, int line) {
     bool group = member >= 0;
     const hone_line *l = hone_build_short(b, name, group);
     if (l) {
         int v = hone_build_vector(b, l->expr); /* Y.. = reshape(…) */
-        if (v >= 0 && group) return hone_build_x(b, (hone_x){.kind = XS_VECTOR, .type = HONE_I64, .a = v, .b = hone_build_typed(b, hone_build_int(b, member), HONE_I64), .c = -1}, true);
+        if (v >= 0 && group)
+            return hone_build_x(
+                b,
+                (hone_x){
+                    .kind = XS_VECTOR, .type = HONE_I64, .a = v, .b = hone_build_typed(b, hone_build_int(b, member), HONE_I64), .c = -1},
+                true);
         return hone_build_pure(b, l->expr, NULL, member);
     }
     if (!b->slots) {
@@ -409,7 +462,10 @@ static int32_t find_dim(builder *b, const char *name, int member, int line) {
         for (int e = 0; e < b->p->operand[k].n_entry; e++) {
             const hone_entry *n = b->p->operand[k].entry + e;
             if (n->kind != HONE_DIM_PLAIN || !n->tilde || !names_dim(n->expr, name, group) || !b->call->arg[k].present) continue;
-            if (n->expr->kind != HONE_T_NAME) { inside = true; continue; }
+            if (n->expr->kind != HONE_T_NAME) {
+                inside = true;
+                continue;
+            }
             int slot = slot_number(b, k, e, member);
             if (b->slots[k].slot[slot].axis < 0) continue;
             pairs[n_pair++] = k, pairs[n_pair++] = slot;

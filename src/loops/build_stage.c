@@ -26,7 +26,8 @@ static int32_t index_x(builder *b, int32_t i) { return hone_build_x(b, (hone_x){
 static int32_t visible(builder *b, int32_t x) { /* a pure value, seen by an executor */
     if (!b->pure.at[x] || b->x.at[x].kind == HONE_X_CONST || b->x.at[x].kind == HONE_X_PARAM) return x;
     int t = b->x.at[x].type;
-    int32_t p = hone_build_x(b, (hone_x){.kind = HONE_X_PARAM, .type = (uint8_t)(t == WEAK_REAL ? WEAK_REAL : HONE_I64), .a = hone_build_param(b, x, "")}, true);
+    int32_t p = hone_build_x(
+        b, (hone_x){.kind = HONE_X_PARAM, .type = (uint8_t)(t == WEAK_REAL ? WEAK_REAL : HONE_I64), .a = hone_build_param(b, x, "")}, true);
     return t == HONE_I32 ? hone_build_typed(b, p, HONE_I32) : p;
 }
 static int32_t final(builder *b, int32_t x, int type) { /* type -1: its own */
@@ -124,16 +125,20 @@ static const env *bind_inner(builder *b, const hone_tree *t, const env *e, int d
 }
 static const env *bind_sub(builder *b, const hone_tree *t, const env *e, const hone_tree *entry) {
     if (t->kind == HONE_T_TUPLE) {
-        for (int k = 0; k < t->n_arg; k++) e = bind_sub(b, t->arg[k], e, entry && entry->kind == HONE_T_TUPLE && k < entry->n_arg ? entry->arg[k] : NULL);
+        for (int k = 0; k < t->n_arg; k++)
+            e = bind_sub(b, t->arg[k], e, entry && entry->kind == HONE_T_TUPLE && k < entry->n_arg ? entry->arg[k] : NULL);
         return e;
     }
     if ((t->kind == HONE_T_NAME || t->kind == HONE_T_INDEX) && hone_build_lookup(e, t->name, t->group)) return e; /* the over index */
-    if (is_index_name(b, t)) return bind_index(b, t, e, t->kind == HONE_T_INDEX && t->body ? NULL : entry && entry->kind != HONE_T_TUPLE ? entry : NULL);
+    if (is_index_name(b, t))
+        return bind_index(b, t, e, t->kind == HONE_T_INDEX && t->body ? NULL : entry && entry->kind != HONE_T_TUPLE ? entry : NULL);
     return bind_inner(b, t, e, 0);
 }
 
 /* ---- what an expression uses ---------------------------------------------------------------------------------------------------------- */
-typedef struct { uint8_t *seen, *index, *tensor; } uses;
+typedef struct {
+    uint8_t *seen, *index, *tensor;
+} uses;
 static void walk(const builder *b, int32_t x, uses *u) {
     if (x < 0 || u->seen[x]) return;
     u->seen[x] = 1;
@@ -153,7 +158,8 @@ static void walk(const builder *b, int32_t x, uses *u) {
     }
 }
 static uses new_uses(builder *b) {
-    uses u = {HONE_NEW_N(b->heap, uint8_t, b->x.n + 1), HONE_NEW_N(b->heap, uint8_t, b->index.n + 1), HONE_NEW_N(b->heap, uint8_t, b->tensor.n + 1)};
+    uses u = {HONE_NEW_N(b->heap, uint8_t, b->x.n + 1), HONE_NEW_N(b->heap, uint8_t, b->index.n + 1),
+              HONE_NEW_N(b->heap, uint8_t, b->tensor.n + 1)};
     if (!u.seen || !u.index || !u.tensor) hone_build_memory(b);
     return u;
 }
@@ -183,7 +189,12 @@ static int32_t neutral(builder *b, hone_reduce r, int type) {
     }
     return hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = (uint8_t)c, .k = k}, true);
 }
-typedef struct { hone_reduce kind; int32_t value, pick; const int32_t *index; int n; } reduction;
+typedef struct {
+    hone_reduce kind;
+    int32_t value, pick;
+    const int32_t *index;
+    int n;
+} reduction;
 static reduction reduce_parts(builder *b, const hone_tree *t, const env *e, int member) {
     reduction r = {.kind = reduce_kind(t->name), .pick = -1};
     int before = b->domain.n;
@@ -227,7 +238,10 @@ int32_t hone_build_reduce(builder *b, const hone_tree *t, const env *e, int memb
     walk(b, r.value, &u), walk(b, r.pick, &u);
     bool in_group = false;
     for (int k = 0; b->over >= 0 && k < b->over_tensor.n; k++) in_group |= u.tensor[b->over_tensor.at[k]];
-    hone_tensor tmp = {.name = hone_arena_text(b->arena, "%s%d", t->name, b->tensor.n), .role = HONE_ROLE_TEMP, .operand = -1, .dtype = hone_ctype_dtype((hone_ctype)type)};
+    hone_tensor tmp = {.name = hone_arena_text(b->arena, "%s%d", t->name, b->tensor.n),
+                       .role = HONE_ROLE_TEMP,
+                       .operand = -1,
+                       .dtype = hone_ctype_dtype((hone_ctype)type)};
     if (!tmp.name) hone_build_memory(b);
     int32_t dom[HONE_MAX_RANK + 32], sub[HONE_MAX_RANK];
     int n = 0;
@@ -245,7 +259,17 @@ int32_t hone_build_reduce(builder *b, const hone_tree *t, const env *e, int memb
     int target = b->tensor.n - 1;
     if (r.n > 32) hone_build_fail(b, t->line, "too many indices");
     for (int k = 0; k < r.n; k++) dom[n + k] = r.index[k];
-    hone_stage s = {.tensor = target, .n_index = n, .n_reduce = r.n, .reduce = r.kind, .identity = true, .distinct = true, .over = in_group ? b->over : -1, .over_index = in_group ? b->over_index : -1, .value = r.value, .pick = r.pick, .sub0 = -1};
+    hone_stage s = {.tensor = target,
+                    .n_index = n,
+                    .n_reduce = r.n,
+                    .reduce = r.kind,
+                    .identity = true,
+                    .distinct = true,
+                    .over = in_group ? b->over : -1,
+                    .over_index = in_group ? b->over_index : -1,
+                    .value = r.value,
+                    .pick = r.pick,
+                    .sub0 = -1};
     s.index0 = hone_build_push(b, dom, n + r.n);
     if (in_group && !hone_push(&b->over_tensor, target)) hone_build_memory(b);
     add_stage(b, s, b->over >= 0 && !in_group);
@@ -270,13 +294,15 @@ static const env *open_target(builder *b, const hone_line *l, const env *e, int 
     }
     *target = hone_build_tensor(b, l->name);
     *n_sub = hone_build_subscripts(b, l->sub, l->n_sub, e, *target < 0 ? HONE_MAX_RANK : b->tensor.at[*target].rank, l->line, sub);
-    if (*target >= 0 && *n_sub != b->tensor.at[*target].rank) hone_build_fail(b, l->line, "'%s' has %d dims, not %d", l->name, b->tensor.at[*target].rank, *n_sub);
+    if (*target >= 0 && *n_sub != b->tensor.at[*target].rank)
+        hone_build_fail(b, l->line, "'%s' has %d dims, not %d", l->name, b->tensor.at[*target].rank, *n_sub);
     return e;
 }
 static int new_temp(builder *b, const hone_line *l, const int32_t *sub, int n_sub, int type) {
     hone_tensor t = {.name = l->name, .role = HONE_ROLE_TEMP, .operand = -1, .dtype = hone_ctype_dtype((hone_ctype)type), .rank = n_sub};
     for (int k = 0; k < n_sub; k++) {
-        if (b->x.at[sub[k]].kind != HONE_X_INDEX) hone_build_fail(b, l->line, "the subscripts of '%s', which this line makes, must be indices", l->name);
+        if (b->x.at[sub[k]].kind != HONE_X_INDEX)
+            hone_build_fail(b, l->line, "the subscripts of '%s', which this line makes, must be indices", l->name);
         t.dim[k] = b->index.at[b->x.at[sub[k]].a].extent;
     }
     if (!hone_push(&b->tensor, t)) hone_build_memory(b);
@@ -311,7 +337,10 @@ static void stage(builder *b, const hone_line *l, const env *e) {
         for (int q = 0; q < n; q++) in |= dom[q] == b->domain.at[k];
         if (in) continue;
         if (n >= 30) hone_build_fail(b, l->line, "too many indices");
-        if (b->domain.at[k] == b->over_index && b->over >= 0) { memmove(dom + 1, dom, sizeof *dom * (size_t)n), dom[0] = b->over_index, n++; continue; }
+        if (b->domain.at[k] == b->over_index && b->over >= 0) {
+            memmove(dom + 1, dom, sizeof *dom * (size_t)n), dom[0] = b->over_index, n++;
+            continue;
+        }
         dom[n++] = b->domain.at[k];
         identity = false;
     }
@@ -319,7 +348,15 @@ static void stage(builder *b, const hone_line *l, const env *e) {
     b->domain.n = 0;
     for (int k = 0; k < n; k++)
         if (!hone_push(&b->domain, dom[k])) hone_build_memory(b);
-    hone_stage s = {.n_index = n, .identity = identity, .distinct = identity, .saturate = l->saturate, .skip = l->skip, .over = b->over, .over_index = b->over >= 0 ? b->over_index : -1, .pick = -1, .sub0 = -1};
+    hone_stage s = {.n_index = n,
+                    .identity = identity,
+                    .distinct = identity,
+                    .saturate = l->saturate,
+                    .skip = l->skip,
+                    .over = b->over,
+                    .over_index = b->over >= 0 ? b->over_index : -1,
+                    .pick = -1,
+                    .sub0 = -1};
     while (strcmp(hows[s.how], l->how)) s.how = (hone_store)(s.how + 1);
     int want = target >= 0 ? (int)hone_dtypes[b->tensor.at[target].dtype].ctype : -1;
     if (l->expr->kind == HONE_T_REDUCE && s.how == HONE_STORE_SET && identity) { /* the whole value is one reduction: no temporary */
@@ -330,8 +367,10 @@ static void stage(builder *b, const hone_line *l, const env *e) {
     } else s.value = final(b, hone_build_expr(b, l->expr, e, -1), want);
     int type = b->x.at[s.pick >= 0 ? s.pick : s.value].type;
     if (target < 0) target = new_temp(b, l, sub, n_sub, type);
-    else if (b->tensor.at[target].role == HONE_ROLE_TEMP && type != (int)hone_dtypes[b->tensor.at[target].dtype].ctype && s.pick < 0) s.value = hone_build_typed(b, s.value, (int)hone_dtypes[b->tensor.at[target].dtype].ctype);
-    if (b->tensor.at[target].dtype == HONE_DTYPE_STRING && (s.reduce || s.how || !moves_strings(b, s.value))) hone_build_fail(b, 0, "%s cannot make the strings of '%s' out of numbers", b->p->name, l->name);
+    else if (b->tensor.at[target].role == HONE_ROLE_TEMP && type != (int)hone_dtypes[b->tensor.at[target].dtype].ctype && s.pick < 0)
+        s.value = hone_build_typed(b, s.value, (int)hone_dtypes[b->tensor.at[target].dtype].ctype);
+    if (b->tensor.at[target].dtype == HONE_DTYPE_STRING && (s.reduce || s.how || !moves_strings(b, s.value)))
+        hone_build_fail(b, 0, "%s cannot make the strings of '%s' out of numbers", b->p->name, l->name);
     s.tensor = target;
     s.index0 = hone_build_push(b, dom, n + s.n_reduce);
     s.sub0 = hone_build_push(b, sub, n_sub);
@@ -380,7 +419,11 @@ void hone_build_stages(builder *b) {
 }
 
 /* ---- packing ------------------------------------------------------------------------------------------------------------------------------ */
-typedef struct { builder *b; int32_t *to; const int32_t *tensor; } packer;
+typedef struct {
+    builder *b;
+    int32_t *to;
+    const int32_t *tensor;
+} packer;
 static int32_t pack(packer *p, int32_t x) {
     if (x < 0) return -1;
     if (p->to[x]) return p->to[x] - 1;
@@ -424,7 +467,10 @@ static const hone_instance *pack_all(builder *b) {
     if (!out || !s || !to) hone_build_memory(b);
     int n = 0; /* operands keep their tensors, temporaries nobody needs go */
     for (int k = 0; k < b->tensor.n; k++) {
-        if (!need[k] && b->tensor.at[k].role == HONE_ROLE_TEMP) { tensor_to[k] = -1; continue; }
+        if (!need[k] && b->tensor.at[k].role == HONE_ROLE_TEMP) {
+            tensor_to[k] = -1;
+            continue;
+        }
         tensor_to[k] = n++;
     }
     packer p = {.b = b, .to = to, .tensor = tensor_to};
@@ -451,7 +497,8 @@ static const hone_instance *pack_all(builder *b) {
             if (!once) hone_build_memory(b);
             int distinct = 0;
             for (int q = 0; q < dims; q++)
-                if (b->kept_x.at[sub[q]].kind == HONE_X_INDEX && !once[b->kept_x.at[sub[q]].a]) once[b->kept_x.at[sub[q]].a] = 1, distinct++;
+                if (b->kept_x.at[sub[q]].kind == HONE_X_INDEX && !once[b->kept_x.at[sub[q]].a])
+                    once[b->kept_x.at[sub[q]].a] = 1, distinct++;
             st.distinct = met == dims && distinct == st.n_index - (st.over >= 0 && !once[st.over_index]);
         }
         st.tensor = tensor_to[st.tensor];
@@ -465,10 +512,33 @@ static const hone_instance *pack_all(builder *b) {
     for (int k = 0; k < b->p->n_in + b->p->n_out; k++)
         if (b->operand_tensor[k] >= 0) b->operand_tensor[k] = tensor_to[b->operand_tensor[k]];
     for (int k = 0; k < b->param.n; k++) is_real[k] = b->x.at[b->param.at[k]].type == WEAK_REAL || b->x.at[b->param.at[k]].type == HONE_F64;
-    *s = (hone_solver){.x = KEEP(b->x), .list = KEEP(b->list), .param = KEEP(b->param), .vector = KEEP(b->vector), .slots = b->slots, .check = KEEP(b->check), .need = KEEP(b->need),
-        .n_x = b->x.n, .n_vector = b->vector.n, .n_check = b->check.n, .n_need = b->need.n, .operand_tensor = b->operand_tensor};
-    *out = (hone_instance){.program = b->p, .tensor = tensors, .index = KEEP(b->index), .stage = KEEP(b->kept_stage), .x = KEEP(b->kept_x), .list = KEEP(b->kept_list), .n_tensor = n, .n_index = b->index.n, .n_stage = b->kept_stage.n, .n_x = b->kept_x.n,
-        .n_list = b->kept_list.n, .n_param = b->param.n, .param_real = is_real, .param_name = (const char *const *)KEEP(b->param_name), .solver = s};
+    *s = (hone_solver){.x = KEEP(b->x),
+                       .list = KEEP(b->list),
+                       .param = KEEP(b->param),
+                       .vector = KEEP(b->vector),
+                       .slots = b->slots,
+                       .check = KEEP(b->check),
+                       .need = KEEP(b->need),
+                       .n_x = b->x.n,
+                       .n_vector = b->vector.n,
+                       .n_check = b->check.n,
+                       .n_need = b->need.n,
+                       .operand_tensor = b->operand_tensor};
+    *out = (hone_instance){.program = b->p,
+                           .tensor = tensors,
+                           .index = KEEP(b->index),
+                           .stage = KEEP(b->kept_stage),
+                           .x = KEEP(b->kept_x),
+                           .list = KEEP(b->kept_list),
+                           .n_tensor = n,
+                           .n_index = b->index.n,
+                           .n_stage = b->kept_stage.n,
+                           .n_x = b->kept_x.n,
+                           .n_list = b->kept_list.n,
+                           .n_param = b->param.n,
+                           .param_real = is_real,
+                           .param_name = (const char *const *)KEEP(b->param_name),
+                           .solver = s};
     if (!s->x || !s->list || !out->index || !out->stage || !out->x || !out->list) hone_build_memory(b);
     return out;
 }
@@ -500,7 +570,10 @@ static void finish(builder *b) {
 }
 static hone_status begin(hone_arena *a, const hone_call *c, builder **out) {
     builder *b = hone_alloc(sizeof *b);
-    if (!b || !(b->heap = hone_arena_create())) { hone_free(b); return hone_fail(HONE_NO_MEMORY, "no memory to make an instance of %s", c->program->name); }
+    if (!b || !(b->heap = hone_arena_create())) {
+        hone_free(b);
+        return hone_fail(HONE_NO_MEMORY, "no memory to make an instance of %s", c->program->name);
+    }
     b->arena = a, b->call = c, b->p = c->program, b->over = -1, b->over_index = -1;
     *out = b;
     return HONE_OK;

@@ -43,7 +43,9 @@ static int members(builder *b, const hone_tree *t, const env *e, int depth) {
         const hone_attr *a = s && s->group ? hone_build_attr_given(b, s) : NULL;
         return a ? a->n : -1;
     }
-    if (t->kind == HONE_T_CALL && (t->group || !strcmp(t->name, "rank") || !strcmp(t->name, "size") || !strcmp(t->name, "len") || !strcmp(t->name, "dims"))) return -1; /* folds its group */
+    if (t->kind == HONE_T_CALL &&
+        (t->group || !strcmp(t->name, "rank") || !strcmp(t->name, "size") || !strcmp(t->name, "len") || !strcmp(t->name, "dims")))
+        return -1; /* folds its group */
     if (t->kind == HONE_T_CALL && !strcmp(t->name, "pos")) return t->n_arg == 1 ? members(b, t->arg[0], e, depth + 1) : -1;
     if (t->kind == HONE_T_CALL && !strcmp(t->name, "flat")) return -1;
     if (t->kind == HONE_T_LOAD) { /* its subscripts have groups of their own; as a whole it is repeated only where pos() picks by member */
@@ -117,7 +119,9 @@ static int subscripts(builder *b, hone_tree *const *arg, int n, const env *e, in
     }
     return made;
 }
-int hone_build_subscripts(builder *b, hone_tree *const *arg, int n, const env *e, int want, int line, int32_t *out) { return subscripts(b, arg, n, e, -1, want, line, out); }
+int hone_build_subscripts(builder *b, hone_tree *const *arg, int n, const env *e, int want, int line, int32_t *out) {
+    return subscripts(b, arg, n, e, -1, want, line, out);
+}
 
 static int32_t tensor_size(builder *b, int t) {
     int32_t size = hone_build_typed(b, hone_build_int(b, 1), HONE_I64);
@@ -130,7 +134,10 @@ static const hone_tree *load_tree(builder *b, const hone_tree *t, const env **e,
     if (t->kind == HONE_T_LOAD) return t;
     if (t->kind == HONE_T_NAME) {
         const env *f = hone_build_lookup(*e, t->name, t->group);
-        if (f && f->tree) { *e = f->where; return load_tree(b, f->tree, e, room, depth + 1); }
+        if (f && f->tree) {
+            *e = f->where;
+            return load_tree(b, f->tree, e, room, depth + 1);
+        }
         const hone_line *l = hone_build_short(b, t->name, t->group);
         if (l && !l->n_param) return load_tree(b, l->expr, e, room, depth + 1);
     }
@@ -154,7 +161,8 @@ static int32_t load(builder *b, const hone_tree *t, const hone_tree *other, cons
     int32_t otherwise = other ? hone_build_typed(b, hone_build_expr(b, other, other_env, member), type) : -1;
     if (t->flat) b->tensor.at[at].dense = true;
     int32_t place = hone_build_push(b, sub, n);
-    return hone_build_x(b, (hone_x){.kind = HONE_X_LOAD, .type = (uint8_t)type, .flat = t->flat, .a = at, .b = place, .c = otherwise}, false);
+    return hone_build_x(b, (hone_x){.kind = HONE_X_LOAD, .type = (uint8_t)type, .flat = t->flat, .a = at, .b = place, .c = otherwise},
+                        false);
 }
 static int32_t inside(builder *b, const hone_tree *t, const env *e, int member) {
     env room;
@@ -167,7 +175,8 @@ static int32_t inside(builder *b, const hone_tree *t, const env *e, int member) 
         int32_t s = b->list.at[l.b + k], extent = l.flat ? tensor_size(b, l.a) : param_x(b, b->tensor.at[l.a].dim[k]);
         const hone_x *sx = b->x.at + s;
         if (sx->kind == HONE_X_INDEX && b->index.at[sx->a].extent == b->tensor.at[l.a].dim[k] && !l.flat) continue; /* cannot be outside */
-        int32_t ok = hone_build_fn(b, HONE_FN_and, hone_build_fn(b, HONE_FN_le, hone_build_int(b, 0), s, -1), hone_build_fn(b, HONE_FN_lt, s, extent, -1), -1);
+        int32_t ok = hone_build_fn(b, HONE_FN_and, hone_build_fn(b, HONE_FN_le, hone_build_int(b, 0), s, -1),
+                                   hone_build_fn(b, HONE_FN_lt, s, extent, -1), -1);
         all = all < 0 ? ok : hone_build_fn(b, HONE_FN_and, all, ok, -1);
     }
     return all < 0 ? hone_build_typed(b, hone_build_int(b, 1), HONE_I32) : all;
@@ -179,7 +188,8 @@ static int32_t flat(builder *b, const hone_tree *t, const env *e, int member) {
         if (f && f->index) {
             for (int k = 0; k < f->n; k++) {
                 at = hone_build_fn(b, HONE_FN_mul, at, param_x(b, b->index.at[f->index[k]].extent), -1);
-                at = hone_build_fn(b, HONE_FN_add, at, hone_build_x(b, (hone_x){.kind = HONE_X_INDEX, .type = HONE_I64, .a = f->index[k]}, false), -1);
+                at = hone_build_fn(b, HONE_FN_add, at,
+                                   hone_build_x(b, (hone_x){.kind = HONE_X_INDEX, .type = HONE_I64, .a = f->index[k]}, false), -1);
             }
             return at;
         }
@@ -201,12 +211,20 @@ static int32_t flat(builder *b, const hone_tree *t, const env *e, int member) {
 static bool storage_type(builder *b, const char *name, hone_dtype *out) {
     for (int k = 0; k < b->p->n_in + b->p->n_out; k++) {
         const hone_operand *o = b->p->operand + k;
-        if ((o->of == HONE_OF_VAR || o->of == HONE_OF_ATTR) && !strcmp(o->type, name)) { *out = hone_build_type(b, o); return *out != HONE_DTYPE_NONE; }
+        if ((o->of == HONE_OF_VAR || o->of == HONE_OF_ATTR) && !strcmp(o->type, name)) {
+            *out = hone_build_type(b, o);
+            return *out != HONE_DTYPE_NONE;
+        }
     }
     return (*out = hone_dtype_named(name, strlen(name))) != HONE_DTYPE_NONE;
 }
 static int32_t fold_group(builder *b, const hone_tree *t, const env *e) { /* prod..(e) */
-    static const struct { const char *name; hone_fn fn; int empty; } folds[] = {{"prod", HONE_FN_mul, 1}, {"sum", HONE_FN_add, 0}, {"min", HONE_FN_min, 0}, {"max", HONE_FN_max, 0}, {"all", HONE_FN_and, 1}, {"any", HONE_FN_or, 0}};
+    static const struct {
+        const char *name;
+        hone_fn fn;
+        int empty;
+    } folds[] = {{"prod", HONE_FN_mul, 1}, {"sum", HONE_FN_add, 0}, {"min", HONE_FN_min, 0},
+                 {"max", HONE_FN_max, 0},  {"all", HONE_FN_and, 1}, {"any", HONE_FN_or, 0}};
     for (size_t k = 0; k < sizeof folds / sizeof *folds; k++) {
         if (strcmp(t->name, folds[k].name) || t->n_arg != 1) continue;
         int n = members(b, t->arg[0], e, 0);
@@ -267,13 +285,16 @@ static int32_t call(builder *b, const hone_tree *t, const env *e, int member) {
     hone_dtype d;
     if ((IS("isfloat", 1) || IS("isint", 1)) && t->arg[0]->kind == HONE_T_NAME && storage_type(b, t->arg[0]->name, &d)) {
         hone_kind k = hone_dtypes[d].kind;
-        return hone_build_typed(b, hone_build_int(b, *(f + 2) == 'f' ? k == HONE_KIND_FLOAT : k == HONE_KIND_INT || k == HONE_KIND_UINT), HONE_I32);
+        return hone_build_typed(b, hone_build_int(b, *(f + 2) == 'f' ? k == HONE_KIND_FLOAT : k == HONE_KIND_INT || k == HONE_KIND_UINT),
+                                HONE_I32);
     }
     if ((IS("lowest", 1) || IS("highest", 1)) && t->arg[0]->kind == HONE_T_NAME && storage_type(b, t->arg[0]->name, &d)) {
         const hone_dtype_row *row = hone_dtypes + d;
         bool low = *f == 'l';
         hone_scalar k = {.u64 = 0};
-        if (row->ctype == HONE_F32) k.f32 = (float)(low ? (d == HONE_DTYPE_F32 || d == HONE_DTYPE_BF16 || d == HONE_DTYPE_F16 ? -INFINITY : row->lowest) : (d == HONE_DTYPE_F32 || d == HONE_DTYPE_BF16 || d == HONE_DTYPE_F16 ? INFINITY : row->highest));
+        if (row->ctype == HONE_F32)
+            k.f32 = (float)(low ? (d == HONE_DTYPE_F32 || d == HONE_DTYPE_BF16 || d == HONE_DTYPE_F16 ? -INFINITY : row->lowest)
+                                : (d == HONE_DTYPE_F32 || d == HONE_DTYPE_BF16 || d == HONE_DTYPE_F16 ? INFINITY : row->highest));
         else if (row->ctype == HONE_F64) k.f64 = low ? -INFINITY : INFINITY;
         else if (row->ctype == HONE_I32) k.i32 = (int32_t)(low ? row->lowest : row->highest);
         else if (row->ctype == HONE_I64) k.i64 = d == HONE_DTYPE_U32 ? (low ? 0 : UINT32_MAX) : low ? INT64_MIN : INT64_MAX;
@@ -311,7 +332,8 @@ static int32_t call(builder *b, const hone_tree *t, const env *e, int member) {
             if (len < 0) hone_build_later(b);
             return hone_build_int(b, len);
         }
-        int32_t wanted = hone_build_typed(b, hone_build_pure(b, t->arg[1], e, member), HONE_I64), from = hone_build_typed(b, hone_build_pure(b, t->arg[2], e, member), HONE_I64);
+        int32_t wanted = hone_build_typed(b, hone_build_pure(b, t->arg[1], e, member), HONE_I64),
+                from = hone_build_typed(b, hone_build_pure(b, t->arg[2], e, member), HONE_I64);
         return hone_build_x(b, (hone_x){.kind = XS_FIND, .type = HONE_I64, .a = v, .b = wanted, .c = from}, true);
     }
     if (IS("inside", 1)) return inside(b, t->arg[0], e, member);
@@ -319,15 +341,25 @@ static int32_t call(builder *b, const hone_tree *t, const env *e, int member) {
     if (IS("clamp", 3)) return hone_build_fn(b, HONE_FN_max, hone_build_fn(b, HONE_FN_min, ARG(0), ARG(2), -1), ARG(1), -1);
     if (IS("wrap", 2)) {
         int32_t x = ARG(0);
-        return hone_build_select(b, hone_build_fn(b, HONE_FN_lt, x, hone_build_int(b, 0), -1), hone_build_fn(b, HONE_FN_add, x, ARG(1), -1), x);
+        return hone_build_select(b, hone_build_fn(b, HONE_FN_lt, x, hone_build_int(b, 0), -1), hone_build_fn(b, HONE_FN_add, x, ARG(1), -1),
+                                 x);
     }
     if (IS("reflect", 2)) { /* … 2 1 0 1 2 … n-1 n-2 …: period 2(n - 1) */
-        int32_t size = ARG(1), period = hone_build_fn(b, HONE_FN_max, hone_build_fn(b, HONE_FN_mul, hone_build_fn(b, HONE_FN_sub, size, hone_build_int(b, 1), -1), hone_build_int(b, 2), -1), hone_build_int(b, 1), -1);
+        int32_t size = ARG(1),
+                period = hone_build_fn(
+                    b, HONE_FN_max,
+                    hone_build_fn(b, HONE_FN_mul, hone_build_fn(b, HONE_FN_sub, size, hone_build_int(b, 1), -1), hone_build_int(b, 2), -1),
+                    hone_build_int(b, 1), -1);
         int32_t r = hone_build_fn(b, HONE_FN_mod, ARG(0), period, -1), back = hone_build_fn(b, HONE_FN_sub, period, r, -1);
         return hone_build_select(b, hone_build_fn(b, HONE_FN_lt, r, size, -1), r, back);
     }
-    if (IS("ceildiv", 2)) return hone_build_fn(b, HONE_FN_neg, hone_build_fn(b, HONE_FN_div, hone_build_fn(b, HONE_FN_neg, ARG(0), -1, -1), ARG(1), -1), -1, -1);
-    if (IS("sq", 1)) { int32_t x = ARG(0); return hone_build_fn(b, HONE_FN_mul, x, x, -1); }
+    if (IS("ceildiv", 2))
+        return hone_build_fn(b, HONE_FN_neg, hone_build_fn(b, HONE_FN_div, hone_build_fn(b, HONE_FN_neg, ARG(0), -1, -1), ARG(1), -1), -1,
+                             -1);
+    if (IS("sq", 1)) {
+        int32_t x = ARG(0);
+        return hone_build_fn(b, HONE_FN_mul, x, x, -1);
+    }
     const hone_line *l = hone_build_short(b, f, false);
     if (l && l->n_param) {
         if (l->n_param != n) hone_build_fail(b, t->line, "%s takes %d arguments", f, l->n_param);
@@ -338,7 +370,8 @@ static int32_t call(builder *b, const hone_tree *t, const env *e, int member) {
     for (int c = 0; c < HONE_CTYPES; c++)
         if (n == 1 && !strcmp(f, hone_ctype_names[c])) {
             int32_t x = ARG(0);
-            if (b->x.at[x].type == WEAK_REAL && c != HONE_F32 && c != HONE_F64) x = b->pure.at[x] && c == HONE_I64 ? x : hone_build_typed(b, x, b->weak_real);
+            if (b->x.at[x].type == WEAK_REAL && c != HONE_F32 && c != HONE_F64)
+                x = b->pure.at[x] && c == HONE_I64 ? x : hone_build_typed(b, x, b->weak_real);
             return hone_build_typed(b, x, c);
         }
     if (n == 1 && storage_type(b, f, &d)) { /* what storage of this type would hold */
@@ -377,19 +410,26 @@ static int32_t name(builder *b, const hone_tree *t, const env *e, int member) {
     const hone_attr_spec *s = hone_build_attr(b, t->name);
     if (s && s->group == t->group) {
         const hone_attr *a = hone_build_attr_given(b, s);
-        if (a && t->group && member >= a->n && a->n > 0) hone_build_fail(b, 0, "attribute '%s' has %d numbers; %s needs at least %d", s->name, a->n, b->p->name, member + 1);
+        if (a && t->group && member >= a->n && a->n > 0)
+            hone_build_fail(b, 0, "attribute '%s' has %d numbers; %s needs at least %d", s->name, a->n, b->p->name, member + 1);
         bool given = a && a->n > 0 && (a->i || a->f);
         int k = t->group ? member : 0;
-        if (s->kind == HONE_ATTR_FLOAT || s->kind == HONE_ATTR_FLOATS) return hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = WEAK_REAL, .k.f64 = given && a->f ? a->f[k] : s->f}, true);
-        if (s->kind == HONE_ATTR_INT || s->kind == HONE_ATTR_INTS || s->kind == HONE_ATTR_TYPE) return hone_build_int(b, given && a->i ? a->i[k] : s->i);
+        if (s->kind == HONE_ATTR_FLOAT || s->kind == HONE_ATTR_FLOATS)
+            return hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = WEAK_REAL, .k.f64 = given && a->f ? a->f[k] : s->f}, true);
+        if (s->kind == HONE_ATTR_INT || s->kind == HONE_ATTR_INTS || s->kind == HONE_ATTR_TYPE)
+            return hone_build_int(b, given && a->i ? a->i[k] : s->i);
         hone_build_fail(b, t->line, "'%s' is no number", t->name);
     }
     if (t->name[0] >= 'A' && t->name[0] <= 'Z') return hone_build_dim(b, t->name, t->group ? member : -1, t->line);
     const hone_line *l = hone_build_short(b, t->name, t->group);
     if (l && !l->n_param) return hone_build_expr(b, l->expr, e, member);
-    static const struct { const char *name; double v; } known[] = {{"inf", INFINITY}, {"nan", NAN}, {"pi", 3.14159265358979323846}};
+    static const struct {
+        const char *name;
+        double v;
+    } known[] = {{"inf", INFINITY}, {"nan", NAN}, {"pi", 3.14159265358979323846}};
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-        if (!strcmp(t->name, known[k].name)) return hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = WEAK_REAL, .k.f64 = known[k].v}, true);
+        if (!strcmp(t->name, known[k].name))
+            return hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = WEAK_REAL, .k.f64 = known[k].v}, true);
     int o = hone_build_operand(b, t->name);
     if (o >= 0 && !t->group && b->p->operand[o].shaped && b->p->operand[o].n_entry == 0) {
         hone_tree l0 = {.kind = HONE_T_LOAD, .name = t->name, .line = t->line};
@@ -406,28 +446,37 @@ static int32_t binary(builder *b, const hone_tree *t, const env *e, int member) 
     bool equality = !strcmp(op, "==") || !strcmp(op, "!=");
     if (equality) { /* texts and types */
         const char *p, *q;
-        if (hone_build_strings(b, t->arg[0], e, &p) && hone_build_strings(b, t->arg[1], e, &q)) return hone_build_typed(b, hone_build_int(b, (strcmp(p, q) == 0) == (*op == '=')), HONE_I32);
+        if (hone_build_strings(b, t->arg[0], e, &p) && hone_build_strings(b, t->arg[1], e, &q))
+            return hone_build_typed(b, hone_build_int(b, (strcmp(p, q) == 0) == (*op == '=')), HONE_I32);
         hone_dtype d0, d1;
-        if (t->arg[0]->kind == HONE_T_NAME && t->arg[1]->kind == HONE_T_NAME && !t->arg[0]->group && !hone_build_lookup(e, t->arg[0]->name, false) &&
-            storage_type(b, t->arg[0]->name, &d0) && storage_type(b, t->arg[1]->name, &d1))
+        if (t->arg[0]->kind == HONE_T_NAME && t->arg[1]->kind == HONE_T_NAME && !t->arg[0]->group &&
+            !hone_build_lookup(e, t->arg[0]->name, false) && storage_type(b, t->arg[0]->name, &d0) && storage_type(b, t->arg[1]->name, &d1))
             return hone_build_typed(b, hone_build_int(b, (d0 == d1) == (*op == '=')), HONE_I32);
         if (t->arg[0]->kind == HONE_T_NAME && t->arg[1]->kind == HONE_T_NAME) { /* an operand of its own type: x == string */
             int o = hone_build_operand(b, t->arg[0]->name);
-            if (o >= 0 && o < b->p->n_in && storage_type(b, t->arg[1]->name, &d1)) return hone_build_typed(b, hone_build_int(b, (b->call->arg[o].dtype == d1) == (*op == '=')), HONE_I32);
+            if (o >= 0 && o < b->p->n_in && storage_type(b, t->arg[1]->name, &d1))
+                return hone_build_typed(b, hone_build_int(b, (b->call->arg[o].dtype == d1) == (*op == '=')), HONE_I32);
         }
     }
     int32_t x = hone_build_expr(b, t->arg[0], e, member);
     if (!strcmp(op, "&&") && hone_build_const(b, x, &v) && v == 0) return x;
     if (!strcmp(op, "||") && hone_build_const(b, x, &v) && v != 0) return x;
     int32_t y = hone_build_expr(b, t->arg[1], e, member);
-    static const struct { const char *op; hone_fn fn; bool swap; } ops[] = {{"+", HONE_FN_add, 0}, {"-", HONE_FN_sub, 0}, {"*", HONE_FN_mul, 0}, {"/", HONE_FN_div, 0}, {"%", HONE_FN_mod, 0}, {"<", HONE_FN_lt, 0}, {"<=", HONE_FN_le, 0},
-        {">", HONE_FN_lt, 1}, {">=", HONE_FN_le, 1}, {"==", HONE_FN_eq, 0}, {"!=", HONE_FN_ne, 0}, {"&&", HONE_FN_and, 0}, {"||", HONE_FN_or, 0}, {"&", HONE_FN_band, 0}, {"|", HONE_FN_bor, 0}, {"^", HONE_FN_bxor, 0}, {"<<", HONE_FN_shl, 0}, {">>", HONE_FN_shr, 0}};
+    static const struct {
+        const char *op;
+        hone_fn fn;
+        bool swap;
+    } ops[] = {{"+", HONE_FN_add, 0},  {"-", HONE_FN_sub, 0},  {"*", HONE_FN_mul, 0}, {"/", HONE_FN_div, 0},  {"%", HONE_FN_mod, 0},
+               {"<", HONE_FN_lt, 0},   {"<=", HONE_FN_le, 0},  {">", HONE_FN_lt, 1},  {">=", HONE_FN_le, 1},  {"==", HONE_FN_eq, 0},
+               {"!=", HONE_FN_ne, 0},  {"&&", HONE_FN_and, 0}, {"||", HONE_FN_or, 0}, {"&", HONE_FN_band, 0}, {"|", HONE_FN_bor, 0},
+               {"^", HONE_FN_bxor, 0}, {"<<", HONE_FN_shl, 0}, {">>", HONE_FN_shr, 0}};
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
         if (strcmp(op, ops[k].op)) continue;
         /* an absent operand's literal 0 in a sum, or literal 1 in a product, leaves the other side as it is */
         const hone_x *ex = b->x.at + x, *ey = b->x.at + y;
         if (ops[k].fn == HONE_FN_add && ex->kind == HONE_X_CONST && ex->type == WEAK_INT && ex->k.i64 == 0) return y;
-        if ((ops[k].fn == HONE_FN_add || ops[k].fn == HONE_FN_sub) && ey->kind == HONE_X_CONST && ey->type == WEAK_INT && ey->k.i64 == 0) return x;
+        if ((ops[k].fn == HONE_FN_add || ops[k].fn == HONE_FN_sub) && ey->kind == HONE_X_CONST && ey->type == WEAK_INT && ey->k.i64 == 0)
+            return x;
         if (ops[k].fn == HONE_FN_mul && ex->kind == HONE_X_CONST && ex->type == WEAK_INT && ex->k.i64 == 1) return y;
         if (ops[k].fn == HONE_FN_mul && ey->kind == HONE_X_CONST && ey->type == WEAK_INT && ey->k.i64 == 1) return x;
         return hone_build_fn(b, ops[k].fn, ops[k].swap ? y : x, ops[k].swap ? x : y, -1);
@@ -438,7 +487,9 @@ int32_t hone_build_expr(builder *b, const hone_tree *t, const env *e, int member
     if (++b->depth > 500) hone_build_fail(b, t->line, "an expression is nested too deeply, or an abbreviation uses itself");
     int32_t x = -1;
     switch (t->kind) {
-    case HONE_T_NUMBER: x = t->real ? hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = WEAK_REAL, .k.f64 = t->k.f}, true) : hone_build_int(b, t->k.i); break;
+    case HONE_T_NUMBER:
+        x = t->real ? hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = WEAK_REAL, .k.f64 = t->k.f}, true) : hone_build_int(b, t->k.i);
+        break;
     case HONE_T_INDEX:
     case HONE_T_NAME: x = name(b, t, e, member); break;
     case HONE_T_LOAD: {
@@ -450,7 +501,9 @@ int32_t hone_build_expr(builder *b, const hone_tree *t, const env *e, int member
         break;
     }
     case HONE_T_CALL: x = call(b, t, e, member); break;
-    case HONE_T_UNARY: x = hone_build_fn(b, *t->name == '-' ? HONE_FN_neg : HONE_FN_not, hone_build_expr(b, t->arg[0], e, member), -1, -1); break;
+    case HONE_T_UNARY:
+        x = hone_build_fn(b, *t->name == '-' ? HONE_FN_neg : HONE_FN_not, hone_build_expr(b, t->arg[0], e, member), -1, -1);
+        break;
     case HONE_T_BINARY: x = binary(b, t, e, member); break;
     case HONE_T_REDUCE: x = hone_build_reduce(b, t, e, member); break;
     default: hone_build_fail(b, t->line, "this stands only in subscripts and comparisons");

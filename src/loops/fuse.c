@@ -10,7 +10,10 @@
 static const hone_slots *out_slots(const hone_instance *in, int *tensor) { /* of the only output; NULL: none, or several */
     int found = -1;
     for (int t = 0; t < in->n_tensor; t++)
-        if (in->tensor[t].role == HONE_ROLE_OUT) { if (found >= 0) return NULL; found = t; }
+        if (in->tensor[t].role == HONE_ROLE_OUT) {
+            if (found >= 0) return NULL;
+            found = t;
+        }
     if (found < 0 || !in->solver) return NULL;
     *tensor = found;
     const hone_slots *s = in->solver->slots + in->tensor[found].operand;
@@ -21,7 +24,8 @@ static const hone_slots *out_slots(const hone_instance *in, int *tensor) { /* of
 /* A saturating store that can be said as a clamp and a cast, so that what follows may read it from a register. */
 static bool clamps(const hone_instance *in, const hone_stage *s) {
     const hone_dtype_row *d = hone_dtypes + in->tensor[s->tensor].dtype;
-    return (d->kind == HONE_KIND_INT || d->kind == HONE_KIND_UINT) && d->bytes <= 2 && d->ctype == HONE_I32 && in->x[s->value].type == HONE_F32 && !s->reduce;
+    return (d->kind == HONE_KIND_INT || d->kind == HONE_KIND_UINT) && d->bytes <= 2 && d->ctype == HONE_I32 &&
+           in->x[s->value].type == HONE_F32 && !s->reduce;
 }
 bool hone_fuse_can_begin(const hone_instance *in) {
     int t;
@@ -31,11 +35,14 @@ bool hone_fuse_can_begin(const hone_instance *in) {
         if (in->stage[k].tensor == t) return false;
     for (int x = 0; x < in->n_x; x++)
         if (in->x[x].kind == HONE_X_LOAD && in->x[x].a == t) return false;
-    return s->tensor == t && s->identity && !s->how && s->over < 0 && (!s->saturate || clamps(in, s)) && s->pick < 0 && in->tensor[t].dtype != HONE_DTYPE_STRING;
+    return s->tensor == t && s->identity && !s->how && s->over < 0 && (!s->saturate || clamps(in, s)) && s->pick < 0 &&
+           in->tensor[t].dtype != HONE_DTYPE_STRING;
 }
 static bool maps(const hone_instance *in, int *out) { /* one stage, element by element, dims as they are */
     const hone_slots *s = out_slots(in, out);
-    if (!s || in->n_stage != 1 || in->stage[0].reduce || !in->stage[0].identity || in->stage[0].how || in->stage[0].over >= 0 || in->stage[0].tensor != *out || in->tensor[*out].dtype == HONE_DTYPE_STRING) return false;
+    if (!s || in->n_stage != 1 || in->stage[0].reduce || !in->stage[0].identity || in->stage[0].how || in->stage[0].over >= 0 ||
+        in->stage[0].tensor != *out || in->tensor[*out].dtype == HONE_DTYPE_STRING)
+        return false;
     for (int k = 0; k < s->n; k++)
         if (s->slot[k].ones || s->slot[k].n_part != 1) return false;
     return in->tensor[*out].rank == s->n;
@@ -57,7 +64,9 @@ bool hone_fuse_can_follow(const hone_instance *in, int operand) {
     }
     return read;
 }
-bool hone_fuse_must_end(const hone_instance *in) { return in->n_stage && in->stage[in->n_stage - 1].saturate && !clamps(in, in->stage + in->n_stage - 1); }
+bool hone_fuse_must_end(const hone_instance *in) {
+    return in->n_stage && in->stage[in->n_stage - 1].saturate && !clamps(in, in->stage + in->n_stage - 1);
+}
 
 typedef struct {
     hone_arena *arena;
@@ -70,8 +79,8 @@ typedef struct {
     hone_vec(hone_index) index;
     hone_vec(hone_stage) stage;
     int *param0, *index0;
-    int32_t *value;     /* of each part: its result over the first part's domain */
-    int32_t *position;  /* expression of each actual dim of the result */
+    int32_t *value;    /* of each part: its result over the first part's domain */
+    int32_t *position; /* expression of each actual dim of the result */
     int rank;
     bool failed;
 } fuser;
@@ -100,7 +109,8 @@ static int32_t copy(fuser *f, int p, int32_t x, int32_t *map, const int *tensor)
         }
         break; /* the first part keeps its own indices */
     case HONE_X_LOAD: {
-        int operand = in->tensor[e.a].role == HONE_ROLE_IN ? in->tensor[e.a].operand : -1, source = operand >= 0 && f->part[p].source ? f->part[p].source[operand] : -1;
+        int operand = in->tensor[e.a].role == HONE_ROLE_IN ? in->tensor[e.a].operand : -1,
+            source = operand >= 0 && f->part[p].source ? f->part[p].source[operand] : -1;
         if (source >= 0) {
             made = f->value[source];
             map[x] = made + 1;
@@ -136,8 +146,18 @@ static int32_t rounded(fuser *f, int32_t x, hone_dtype dtype, bool saturate) {
     if (saturate) {
         hone_scalar lo = {.u64 = 0}, hi = {.u64 = 0};
         lo.f32 = (float)hone_dtypes[dtype].lowest, hi.f32 = (float)hone_dtypes[dtype].highest;
-        x = push_x(f, (hone_x){.kind = HONE_X_FN, .type = HONE_F32, .fn = HONE_FN_max, .a = x, .b = push_x(f, (hone_x){.kind = HONE_X_CONST, .type = HONE_F32, .k = lo}), .c = -1});
-        x = push_x(f, (hone_x){.kind = HONE_X_FN, .type = HONE_F32, .fn = HONE_FN_min, .a = x, .b = push_x(f, (hone_x){.kind = HONE_X_CONST, .type = HONE_F32, .k = hi}), .c = -1});
+        x = push_x(f, (hone_x){.kind = HONE_X_FN,
+                               .type = HONE_F32,
+                               .fn = HONE_FN_max,
+                               .a = x,
+                               .b = push_x(f, (hone_x){.kind = HONE_X_CONST, .type = HONE_F32, .k = lo}),
+                               .c = -1});
+        x = push_x(f, (hone_x){.kind = HONE_X_FN,
+                               .type = HONE_F32,
+                               .fn = HONE_FN_min,
+                               .a = x,
+                               .b = push_x(f, (hone_x){.kind = HONE_X_CONST, .type = HONE_F32, .k = hi}),
+                               .c = -1});
         return push_x(f, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)to, .a = x, .b = -1, .c = -1});
     }
     if (have != to) x = push_x(f, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)to, .a = x, .b = -1, .c = -1});
@@ -150,11 +170,17 @@ static void first_part(fuser *f, hone_arena *scratch) {
     const hone_slots *slots = out_slots(in, &out);
     int *tensor = HONE_NEW_N(scratch, int, in->n_tensor + 1);
     int32_t *map = HONE_NEW_N(scratch, int32_t, in->n_x + 1);
-    if (!tensor || !map || !slots) { f->failed = true; return; }
+    if (!tensor || !map || !slots) {
+        f->failed = true;
+        return;
+    }
     const hone_stage *last = in->stage + in->n_stage - 1;
     for (int t = 0; t < in->n_tensor; t++) {
         hone_role role = in->tensor[t].role;
-        if (t == out && !last->reduce) { tensor[t] = -1; continue; }
+        if (t == out && !last->reduce) {
+            tensor[t] = -1;
+            continue;
+        }
         tensor[t] = add_tensor(f, 0, t, t == out ? HONE_ROLE_TEMP : role);
         if (t == out) f->tensor.at[tensor[t]].dtype = hone_ctype_dtype((hone_ctype)in->x[last->value].type);
     }
@@ -164,7 +190,10 @@ static void first_part(fuser *f, hone_arena *scratch) {
     for (int k = 0; k < in->n_stage && !f->failed; k++) {
         hone_stage s = in->stage[k];
         int32_t v = copy(f, 0, s.value, map, tensor), pick = copy(f, 0, s.pick, map, tensor);
-        if (k == in->n_stage - 1 && !s.reduce) { value = v; break; }
+        if (k == in->n_stage - 1 && !s.reduce) {
+            value = v;
+            break;
+        }
         int32_t sub[HONE_MAX_RANK];
         for (int q = 0; s.sub0 >= 0 && q < in->tensor[s.tensor].rank; q++) sub[q] = copy(f, 0, in->list[s.sub0 + q], map, tensor);
         hone_stage c = s;
@@ -179,7 +208,8 @@ static void first_part(fuser *f, hone_arena *scratch) {
     if (f->failed) return;
     /* the plain indices of the last stage's domain, as expressions */
     int32_t ix[HONE_MAX_RANK];
-    for (int k = 0; k < last->n_index && k < HONE_MAX_RANK; k++) ix[k] = push_x(f, (hone_x){.kind = HONE_X_INDEX, .type = HONE_I64, .a = in->list[last->index0 + k]});
+    for (int k = 0; k < last->n_index && k < HONE_MAX_RANK; k++)
+        ix[k] = push_x(f, (hone_x){.kind = HONE_X_INDEX, .type = HONE_I64, .a = in->list[last->index0 + k]});
     if (last->reduce) { /* its sums are read back at their own place */
         hone_x load = {.kind = HONE_X_LOAD, .type = in->x[last->value].type, .a = tensor[out], .b = f->list.n, .c = -1};
         for (int k = 0; k < last->n_index; k++)
@@ -195,7 +225,10 @@ static void first_part(fuser *f, hone_arena *scratch) {
         int32_t at = -1;
         for (int q = 0; q < s->n_part; q++) {
             int32_t i = ix[s->part0 + q];
-            if (at < 0) { at = i; continue; }
+            if (at < 0) {
+                at = i;
+                continue;
+            }
             hone_x extent = {.kind = HONE_X_PARAM, .type = HONE_I64, .a = in->tensor[out].dim[s->part0 + q]};
             at = push_x(f, (hone_x){.kind = HONE_X_FN, .type = HONE_I64, .fn = HONE_FN_mul, .a = at, .b = push_x(f, extent), .c = -1});
             at = push_x(f, (hone_x){.kind = HONE_X_FN, .type = HONE_I64, .fn = HONE_FN_add, .a = at, .b = i, .c = -1});
@@ -223,10 +256,14 @@ hone_status hone_fuse(hone_arena *a, const hone_fuse_part *part, int n, hone_fus
         int o;
         int *tensor = HONE_NEW_N(scratch, int, in->n_tensor + 1);
         int32_t *map = HONE_NEW_N(scratch, int32_t, in->n_x + 1);
-        if (!maps(in, &o) || in->tensor[o].rank != f.rank || !tensor || !map) { f.failed = true; break; }
+        if (!maps(in, &o) || in->tensor[o].rank != f.rank || !tensor || !map) {
+            f.failed = true;
+            break;
+        }
         for (int t = 0; t < in->n_tensor; t++) {
             tensor[t] = -1;
-            if (in->tensor[t].role == HONE_ROLE_IN && (!part[p].source || part[p].source[in->tensor[t].operand] < 0)) tensor[t] = add_tensor(&f, p, t, HONE_ROLE_IN);
+            if (in->tensor[t].role == HONE_ROLE_IN && (!part[p].source || part[p].source[in->tensor[t].operand] < 0))
+                tensor[t] = add_tensor(&f, p, t, HONE_ROLE_IN);
         }
         if (p == n - 1) target = add_tensor(&f, p, o, HONE_ROLE_OUT);
         int32_t v = copy(&f, p, in->stage[0].value, map, tensor);
@@ -236,7 +273,15 @@ hone_status hone_fuse(hone_arena *a, const hone_fuse_part *part, int n, hone_fus
     if (!f.failed) { /* the one store */
         const hone_instance *head = part[0].instance, *tail = part[n - 1].instance;
         const hone_stage *dom = head->stage + head->n_stage - 1;
-        hone_stage s = {.tensor = target, .n_index = dom->n_index, .identity = true, .distinct = true, .saturate = tail->stage[0].saturate, .over = -1, .over_index = -1, .value = f.value[n - 1], .pick = -1};
+        hone_stage s = {.tensor = target,
+                        .n_index = dom->n_index,
+                        .identity = true,
+                        .distinct = true,
+                        .saturate = tail->stage[0].saturate,
+                        .over = -1,
+                        .over_index = -1,
+                        .value = f.value[n - 1],
+                        .pick = -1};
         s.index0 = f.list.n;
         for (int k = 0; k < dom->n_index; k++)
             if (!hone_push(&f.list, head->list[dom->index0 + k])) f.failed = true;
@@ -257,10 +302,23 @@ hone_status hone_fuse(hone_arena *a, const hone_fuse_part *part, int n, hone_fus
         if (r && in && parts && is_real && names) {
             for (int p = 0; p < n; p++) {
                 parts[p] = part[p].instance;
-                for (int k = 0; k < parts[p]->n_param; k++) is_real[f.param0[p] + k] = parts[p]->param_real[k], names[f.param0[p] + k] = parts[p]->param_name[k];
+                for (int k = 0; k < parts[p]->n_param; k++)
+                    is_real[f.param0[p] + k] = parts[p]->param_real[k], names[f.param0[p] + k] = parts[p]->param_name[k];
             }
-            *in = (hone_instance){.program = part[n - 1].instance->program, .tensor = KEEP(f.tensor), .index = KEEP(f.index), .stage = KEEP(f.stage), .x = KEEP(f.x), .list = KEEP(f.list), .n_tensor = f.tensor.n, .n_index = f.index.n,
-                .n_stage = f.stage.n, .n_x = f.x.n, .n_list = f.list.n, .n_param = params, .param_real = is_real, .param_name = names};
+            *in = (hone_instance){.program = part[n - 1].instance->program,
+                                  .tensor = KEEP(f.tensor),
+                                  .index = KEEP(f.index),
+                                  .stage = KEEP(f.stage),
+                                  .x = KEEP(f.x),
+                                  .list = KEEP(f.list),
+                                  .n_tensor = f.tensor.n,
+                                  .n_index = f.index.n,
+                                  .n_stage = f.stage.n,
+                                  .n_x = f.x.n,
+                                  .n_list = f.list.n,
+                                  .n_param = params,
+                                  .param_real = is_real,
+                                  .param_name = names};
             *r = (hone_fused){.instance = in, .part = parts, .n_part = n, .param0 = f.param0, .from = KEEP(f.from)};
             if (in->tensor && in->index && in->stage && in->x && in->list && r->from) *out = r;
         }

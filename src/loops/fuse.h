@@ -8,18 +8,23 @@
 #define HONE_LOOPS_FUSE_H
 #include "loops/instance.h"
 
-typedef struct { const hone_instance *instance; const int *source; /* one an operand of its program: the part that makes it, or -1: from outside */ } hone_fuse_part;
-typedef struct { int part, tensor; } hone_fused_from;
+typedef struct {
+    const hone_instance *instance;
+    const int *source; /* one an operand of its program: the part that makes it, or -1: from outside */
+} hone_fuse_part;
+typedef struct {
+    int part, tensor;
+} hone_fused_from;
 typedef struct hone_fused {
-    const hone_instance *instance;   /* its IN tensors: inputs from outside; one OUT: the last part's */
+    const hone_instance *instance; /* its IN tensors: inputs from outside; one OUT: the last part's */
     const hone_instance **part;
     int n_part;
-    const int *param0;               /* first parameter of each part */
-    const hone_fused_from *from;     /* one a tensor of `instance`: where it comes from; TEMP of a reduction included */
+    const int *param0;           /* first parameter of each part */
+    const hone_fused_from *from; /* one a tensor of `instance`: where it comes from; TEMP of a reduction included */
 } hone_fused;
-bool hone_fuse_can_begin(const hone_instance *);   /* ends in one plain store of its only output */
+bool hone_fuse_can_begin(const hone_instance *);               /* ends in one plain store of its only output */
 bool hone_fuse_can_follow(const hone_instance *, int operand); /* element-wise, and reads this operand at its own index */
-bool hone_fuse_must_end(const hone_instance *);     /* a saturating store: nothing may follow */
+bool hone_fuse_must_end(const hone_instance *);                /* a saturating store: nothing may follow */
 /* *out NULL: they do not fit together. */
 hone_status hone_fuse(hone_arena *, const hone_fuse_part *, int n, hone_fused **out) HONE_CHECKED;
 #endif

@@ -12,20 +12,20 @@
 
 /* ---- the call -------------------------------------------------------------------------------------------------------------------- */
 typedef struct {
-    bool present;         /* input: given; output: wanted */
-    hone_dtype dtype;     /* inputs: known, else the instance cannot be made; outputs: ignored */
-    int8_t rank;          /* -1: unknown */
+    bool present;     /* input: given; output: wanted */
+    hone_dtype dtype; /* inputs: known, else the instance cannot be made; outputs: ignored */
+    int8_t rank;      /* -1: unknown */
     const hone_dim *dim;
-    int64_t n_content;    /* `contents` operands: how many numbers; -1: not known */
-    const hone_dim *content;      /* integers (and bools), possibly symbolic; NULL if float or not known */
-    const double *content_f;      /* floats */
+    int64_t n_content;       /* `contents` operands: how many numbers; -1: not known */
+    const hone_dim *content; /* integers (and bools), possibly symbolic; NULL if float or not known */
+    const double *content_f; /* floats */
 } hone_arg;
 typedef struct {
     const hone_program *program;
     const hone_attr *attr;
     int n_attr;
-    const hone_arg *arg;  /* program->n_in inputs, then program->n_out outputs */
-    hone_dims *dims;      /* NULL when all are numbers */
+    const hone_arg *arg; /* program->n_in inputs, then program->n_out outputs */
+    hone_dims *dims;     /* NULL when all are numbers */
 } hone_call;
 
 /* ---- functions ------------------------------------------------------------------------------------------------------------------- */
@@ -35,17 +35,22 @@ typedef enum {
 #undef HONE_FN
     HONE_FN_COUNT
 } hone_fn;
-typedef struct { const char *name; int arity; char types; char result; /* 'S' same, 'B' bool, 'F' f32 */ } hone_fn_row;
+typedef struct {
+    const char *name;
+    int arity;
+    char types;
+    char result; /* 'S' same, 'B' bool, 'F' f32 */
+} hone_fn_row;
 extern const hone_fn_row hone_fns[HONE_FN_COUNT];
 hone_scalar hone_fn_eval(hone_fn, hone_ctype args, const hone_scalar *a); /* one value: the definition (fn_eval.c, compiled with fn.h) */
 
 /* ---- expressions ----------------------------------------------------------------------------------------------------------------- */
 typedef enum {
-    HONE_X_CONST,  /* k, of `type` */
-    HONE_X_INDEX,  /* a: number in instance.index; i64 */
-    HONE_X_PARAM,  /* a: number in instance.param; i64 or f64 */
-    HONE_X_LOAD,   /* a: tensor; b: first of its subscripts in instance.list (as many as the tensor has dims; 1 where `flat`); c: value outside, or -1: then checked */
-    HONE_X_FN,     /* fn of a, b, c; `type` is the result's, args' type is that of a */
+    HONE_X_CONST, /* k, of `type` */
+    HONE_X_INDEX, /* a: number in instance.index; i64 */
+    HONE_X_PARAM, /* a: number in instance.param; i64 or f64 */
+    HONE_X_LOAD, /* a: tensor; b: first of its subscripts in instance.list (as many as the tensor has dims; 1 where `flat`); c: value outside, or -1: then checked */
+    HONE_X_FN,   /* fn of a, b, c; `type` is the result's, args' type is that of a */
     HONE_X_SELECT, /* a (i32) ? b : c */
     HONE_X_CAST,   /* a to `type` */
     HONE_X_ROUND   /* a as storage of dtype `fn` would hold it; type unchanged */
@@ -62,26 +67,37 @@ typedef enum { HONE_ROLE_IN, HONE_ROLE_OUT, HONE_ROLE_TEMP } hone_role;
 typedef struct {
     const char *name;
     hone_role role;
-    int operand;        /* IN, OUT: number in the program's operands; fused: in the fused node's */
-    hone_dtype dtype;   /* TEMP: the storage type of its compute type */
-    int rank;           /* dims as the program sees them: split, permuted, without ones */
-    int32_t dim[HONE_MAX_RANK];      /* parameter of each extent */
-    bool tilde[HONE_MAX_RANK];       /* may be 1 in fact: then its stride is 0 */
-    bool dense;         /* must be row-major and without gaps (flat loads) */
+    int operand;                /* IN, OUT: number in the program's operands; fused: in the fused node's */
+    hone_dtype dtype;           /* TEMP: the storage type of its compute type */
+    int rank;                   /* dims as the program sees them: split, permuted, without ones */
+    int32_t dim[HONE_MAX_RANK]; /* parameter of each extent */
+    bool tilde[HONE_MAX_RANK];  /* may be 1 in fact: then its stride is 0 */
+    bool dense;                 /* must be row-major and without gaps (flat loads) */
 } hone_tensor;
-typedef struct { const char *name; int32_t extent; /* parameter */ } hone_index;
-typedef enum { HONE_REDUCE_NONE, HONE_REDUCE_SUM, HONE_REDUCE_PROD, HONE_REDUCE_MAX, HONE_REDUCE_MIN, HONE_REDUCE_ARGMAX, HONE_REDUCE_ARGMIN } hone_reduce;
+typedef struct {
+    const char *name;
+    int32_t extent; /* parameter */
+} hone_index;
+typedef enum {
+    HONE_REDUCE_NONE,
+    HONE_REDUCE_SUM,
+    HONE_REDUCE_PROD,
+    HONE_REDUCE_MAX,
+    HONE_REDUCE_MIN,
+    HONE_REDUCE_ARGMAX,
+    HONE_REDUCE_ARGMIN
+} hone_reduce;
 typedef enum { HONE_STORE_SET, HONE_STORE_ADD, HONE_STORE_MUL, HONE_STORE_MAX, HONE_STORE_MIN } hone_store;
 typedef struct {
-    int32_t tensor;      /* the target */
-    int32_t index0;      /* instance.list: the domain's indices, outermost first, then the reduction's */
+    int32_t tensor; /* the target */
+    int32_t index0; /* instance.list: the domain's indices, outermost first, then the reduction's */
     int n_index, n_reduce;
     hone_reduce reduce;
     hone_store how;
-    bool identity;       /* stores at its domain's indices, in the target's order of dims: no two values meet */
-    bool distinct;       /* no two values meet (identity, or a permutation of indices): tiles may run on any thread */
+    bool identity; /* stores at its domain's indices, in the target's order of dims: no two values meet */
+    bool distinct; /* no two values meet (identity, or a permutation of indices): tiles may run on any thread */
     bool saturate, skip;
-    int over;            /* number of the over group, -1 none. Stages of a group are adjacent; index `over_index`, anywhere in their domains, is fixed from outside */
+    int over; /* number of the over group, -1 none. Stages of a group are adjacent; index `over_index`, anywhere in their domains, is fixed from outside */
     int32_t over_index;
     int32_t value, pick; /* expression; pick: ARGMAX, ARGMIN: what is taken */
     int32_t sub0;        /* instance.list: target subscripts, one a dim, where not identity */
@@ -94,13 +110,13 @@ typedef struct hone_instance {
     const hone_tensor *tensor;
     const hone_index *index;
     const hone_stage *stage;
-    const hone_x *x;          /* arguments stand before what uses them */
-    const int32_t *list;      /* pool of index numbers and subscript expressions */
+    const hone_x *x;     /* arguments stand before what uses them */
+    const int32_t *list; /* pool of index numbers and subscript expressions */
     int n_tensor, n_index, n_stage, n_x, n_list;
     int n_param;
-    const bool *param_real;   /* parameter is a float */
+    const bool *param_real;        /* parameter is a float */
     const char *const *param_name; /* "" where made up */
-    const hone_solver *solver; /* NULL in a fused instance: its parts' parameters are concatenated, part by part */
+    const hone_solver *solver;     /* NULL in a fused instance: its parts' parameters are concatenated, part by part */
 } hone_instance;
 
 /* Makes the instance. *out = NULL with HONE_OK: a rank or a needed content is not known yet; ask again at bind. */
@@ -112,14 +128,18 @@ hone_status hone_instance_key(hone_arena *, const hone_call *, const char **out)
 hone_status hone_call_dtypes(const hone_call *, hone_dtype *out /* program->n_out */) HONE_CHECKED;
 
 /* ---- solving --------------------------------------------------------------------------------------------------------------------- */
-typedef union { hone_dim i; double f; } hone_param;
+typedef union {
+    hone_dim i;
+    double f;
+} hone_param;
 /* Parameters of this call, and the actual shapes of the outputs. Unknown values are HONE_DIM_UNKNOWN (NaN for floats); a broken rule is an
    error that names the operand. */
 hone_status hone_instance_solve(const hone_instance *, const hone_call *, hone_param *param /* n_param */) HONE_CHECKED;
 /* Output number k (of the program's outputs): rank and dims of the actual tensor, ones and splits as in ONNX. */
 void hone_instance_out_shape(const hone_instance *, const hone_call *, const hone_param *, int k, int *rank, hone_dim *dim);
 /* Strides of tensor t as the program sees it, from the strides (elements) and dims of the actual tensor. All numbers. */
-void hone_instance_strides(const hone_instance *, const hone_call *, const hone_param *, int t, const int64_t *dim, const int64_t *stride, int64_t *out);
+void hone_instance_strides(const hone_instance *, const hone_call *, const hone_param *, int t, const int64_t *dim, const int64_t *stride,
+                           int64_t *out);
 
 /* ---- counts, printing ------------------------------------------------------------------------------------------------------------ */
 void hone_instance_counts(const hone_instance *, const hone_param *, double *flops, double *bytes);
@@ -128,10 +148,14 @@ void hone_instance_print(const hone_instance *, hone_text *out); /* stages as te
 /* ---- the interpreter: the definition (interp.c) ---------------------------------------------------------------------------------- */
 /* tensor[t]: base address (element 0) of each tensor, temporaries included; stride: rank strides each, in elements. Sums accumulate in double
    (integers in their own type). Sequential and slow; a wrong index is HONE_BAD_INPUT. */
-typedef struct { void *at; int64_t stride[HONE_MAX_RANK]; } hone_place;
+typedef struct {
+    void *at;
+    int64_t stride[HONE_MAX_RANK];
+} hone_place;
 hone_status hone_interpret(const hone_instance *, const hone_param *, const hone_place *tensor) HONE_CHECKED;
 /* Only one stage (with its over group if it has one): for comparing executors stage by stage. */
-hone_status hone_interpret_stage(const hone_instance *, const hone_param *, const hone_place *tensor, int stage, bool absolute /* sum |terms| instead */) HONE_CHECKED;
+hone_status hone_interpret_stage(const hone_instance *, const hone_param *, const hone_place *tensor, int stage,
+                                 bool absolute /* sum |terms| instead */) HONE_CHECKED;
 /* The same on dims: contents of all inputs are known as expressions; false when some needed comparison or index is not a number. in/out: tensors dense. */
 bool hone_interpret_dims(const hone_instance *, const hone_param *, hone_dims *, hone_dim *const *tensor);
 

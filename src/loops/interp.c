@@ -10,7 +10,7 @@ typedef struct {
     const hone_instance *in;
     const hone_param *p;
     const hone_place *at;
-    int64_t *i;      /* value of each index */
+    int64_t *i; /* value of each index */
     bool absolute;
     hone_status status;
 } run;
@@ -40,7 +40,8 @@ static void outside(run *r, int t, int n, const int64_t *sub) {
     int bad = 0;
     for (int k = 0; k < n; k++)
         if (sub[k] < 0 || sub[k] >= r->p[w->dim[k]].i) bad = k;
-    r->status = hone_fail(HONE_BAD_INPUT, "index %lld is outside of '%s', whose dim %d is %lld", (long long)sub[bad], w->name, bad, (long long)(w->rank ? r->p[w->dim[bad]].i : 1));
+    r->status = hone_fail(HONE_BAD_INPUT, "index %lld is outside of '%s', whose dim %d is %lld", (long long)sub[bad], w->name, bad,
+                          (long long)(w->rank ? r->p[w->dim[bad]].i : 1));
 }
 static hone_scalar eval(run *r, int32_t x) {
     const hone_x *e = r->in->x + x;
@@ -111,7 +112,8 @@ static hone_scalar lowest(hone_ctype c, bool highest) {
 static hone_scalar reduce(run *r, const hone_stage *s) {
     const int32_t *ids = r->in->list + s->index0 + s->n_index;
     hone_ctype c = (hone_ctype)r->in->x[s->value].type;
-    bool arg = s->reduce == HONE_REDUCE_ARGMAX || s->reduce == HONE_REDUCE_ARGMIN, max = s->reduce == HONE_REDUCE_MAX || s->reduce == HONE_REDUCE_ARGMAX;
+    bool arg = s->reduce == HONE_REDUCE_ARGMAX || s->reduce == HONE_REDUCE_ARGMIN,
+         max = s->reduce == HONE_REDUCE_MAX || s->reduce == HONE_REDUCE_ARGMAX;
     hone_scalar acc = {.u64 = 0}, pick = {.u64 = 0};
     double sum = s->reduce == HONE_REDUCE_PROD ? 1 : 0;
     bool in_double = c == HONE_F32 || c == HONE_F64;
@@ -178,7 +180,10 @@ static hone_status go(run *r, int from, int to) {
     if (!r->i) return hone_fail(HONE_NO_MEMORY, "no memory for the interpreter");
     for (int k = from; k < to && !r->status;) {
         const hone_stage *s = r->in->stage + k;
-        if (s->over < 0) { one_stage(r, s), k++; continue; }
+        if (s->over < 0) {
+            one_stage(r, s), k++;
+            continue;
+        }
         int end = k;
         while (end < r->in->n_stage && r->in->stage[end].over == s->over) end++;
         int64_t n = extent(r, s->over_index);
@@ -200,7 +205,14 @@ hone_status hone_interpret_stage(const hone_instance *in, const hone_param *p, c
 
 /* ---- on dims ------------------------------------------------------------------------------------------------------------------------ */
 /* The same walk on expressions of symbols: how Shape → Gather → Concat → Reshape folds away at compile. */
-typedef struct { const hone_instance *in; const hone_param *p; hone_dims *dims; hone_dim *const *at; int64_t *i; bool lost; } folding;
+typedef struct {
+    const hone_instance *in;
+    const hone_param *p;
+    hone_dims *dims;
+    hone_dim *const *at;
+    int64_t *i;
+    bool lost;
+} folding;
 static hone_dim fold(folding *f, int32_t x) {
     const hone_x *e = f->in->x + x;
     switch (e->kind) {
@@ -218,7 +230,10 @@ static hone_dim fold(folding *f, int32_t x) {
         bool out = false;
         for (int k = 0; k < (e->flat ? 1 : w->rank); k++) {
             hone_dim s = fold(f, f->in->list[e->b + k]), d = e->flat ? INT64_MAX : f->p[w->dim[k]].i;
-            if (f->lost || !hone_dim_is_number(s) || !hone_dim_is_number(d)) { f->lost = true; return 0; }
+            if (f->lost || !hone_dim_is_number(s) || !hone_dim_is_number(d)) {
+                f->lost = true;
+                return 0;
+            }
             if (s < 0 || s >= d) out = true;
             at = e->flat ? s : at * d + (w->tilde[k] && d == 1 ? 0 : s);
         }
@@ -228,7 +243,9 @@ static hone_dim fold(folding *f, int32_t x) {
     }
     case HONE_X_FN: {
         int n = hone_fns[e->fn].arity;
-        if (hone_fns[e->fn].types == 'F' || hone_fns[e->fn].types == 'R' || f->in->x[e->a].type == HONE_F32 || f->in->x[e->a].type == HONE_F64) break;
+        if (hone_fns[e->fn].types == 'F' || hone_fns[e->fn].types == 'R' || f->in->x[e->a].type == HONE_F32 ||
+            f->in->x[e->a].type == HONE_F64)
+            break;
         hone_dim p = fold(f, e->a), q = n > 1 ? fold(f, e->b) : 0;
         if (f->lost) return 0;
         switch (e->fn) {
@@ -286,23 +303,34 @@ bool hone_interpret_dims(const hone_instance *in, const hone_param *p, hone_dims
         const hone_stage *s = in->stage + k;
         const int32_t *ids = in->list + s->index0;
         const hone_tensor *w = in->tensor + s->tensor;
-        if (s->over >= 0 || s->how || !s->identity || s->reduce > HONE_REDUCE_MIN || !tensor[s->tensor]) { f.lost = true; break; }
+        if (s->over >= 0 || s->how || !s->identity || s->reduce > HONE_REDUCE_MIN || !tensor[s->tensor]) {
+            f.lost = true;
+            break;
+        }
         int64_t count = 1, inner = 1;
         for (int q = 0; q < s->n_index + s->n_reduce; q++) {
             hone_dim d = p[in->index[ids[q]].extent].i;
-            if (!hone_dim_is_number(d) || d > 4096) { f.lost = true; break; }
+            if (!hone_dim_is_number(d) || d > 4096) {
+                f.lost = true;
+                break;
+            }
             if (q < s->n_index) count *= d;
             else inner *= d;
-            if (count > 4096 || inner > 4096) { f.lost = true; break; }
+            if (count > 4096 || inner > 4096) {
+                f.lost = true;
+                break;
+            }
         }
         (void)w;
         for (int64_t c = 0; c < count && !f.lost; c++) {
             int64_t rest = c;
-            for (int q = s->n_index - 1; q >= 0; q--) f.i[ids[q]] = rest % p[in->index[ids[q]].extent].i, rest /= p[in->index[ids[q]].extent].i;
+            for (int q = s->n_index - 1; q >= 0; q--)
+                f.i[ids[q]] = rest % p[in->index[ids[q]].extent].i, rest /= p[in->index[ids[q]].extent].i;
             hone_dim acc = s->reduce == HONE_REDUCE_PROD ? 1 : 0;
             for (int64_t m = 0; m < inner && !f.lost; m++) {
                 rest = m;
-                for (int q = s->n_index + s->n_reduce - 1; q >= s->n_index; q--) f.i[ids[q]] = rest % p[in->index[ids[q]].extent].i, rest /= p[in->index[ids[q]].extent].i;
+                for (int q = s->n_index + s->n_reduce - 1; q >= s->n_index; q--)
+                    f.i[ids[q]] = rest % p[in->index[ids[q]].extent].i, rest /= p[in->index[ids[q]].extent].i;
                 hone_dim v = fold(&f, s->value);
                 if (f.lost) break;
                 if (s->reduce == HONE_REDUCE_NONE) acc = v;

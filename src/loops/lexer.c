@@ -7,11 +7,13 @@
 #include <string.h>
 
 /* Longest first, so that a prefix never wins. */
-static const char *const marks[] = {"add=", "mul=", "max=", "min=", "->", "..", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "(", ")", "[", "]", ",", ":", "=",
-                                    "?",    "~",    "!",    "+",    "-",  "*",  "/",  "%",  "<",  ">",  "&",  "^",  "|",  ";",  "."};
+static const char *const marks[] = {
+    "add=", "mul=", "max=", "min=", "->", "..", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "(", ")", "[", "]",
+    ",",    ":",    "=",    "?",    "~",  "!",  "+",  "-",  "*",  "/",  "%",  "<",  ">",  "&",  "^", "|", ";", "."};
 
 static bool joins(const hone_token *t) { /* a line that ends so goes on */
-    static const char *const open[] = {",", "+", "-", "*", "/", "%", "<", ">", "&", "^", "|", "<=", ">=", "==", "!=", "&&", "||", "=", "->", "<<", ">>", "(", "["};
+    static const char *const open[] = {
+        ",", "+", "-", "*", "/", "%", "<", ">", "&", "^", "|", "<=", ">=", "==", "!=", "&&", "||", "=", "->", "<<", ">>", "(", "["};
     if (t->kind != HONE_TOK_MARK) return false;
     for (size_t k = 0; k < sizeof open / sizeof *open; k++)
         if (!strcmp(open[k], t->text)) return true;
@@ -25,12 +27,21 @@ hone_status hone_lex(hone_arena *a, const char *source, int first_line, const ch
     int line = first_line, depth = 0;
     bool fresh = true; /* at the start of a line */
     while (p < end) {
-        if (*p == '\n') { line++, p++, fresh = true; continue; }
-        if (*p == '#') { while (p < end && *p != '\n') p++; continue; }
+        if (*p == '\n') {
+            line++, p++, fresh = true;
+            continue;
+        }
+        if (*p == '#') {
+            while (p < end && *p != '\n') p++;
+            continue;
+        }
         if (fresh) {
             const char *q = p;
             while (q < end && (*q == ' ' || *q == '\t' || *q == '\r')) q++;
-            if (q == end || *q == '\n' || *q == '#') { p = q; continue; }
+            if (q == end || *q == '\n' || *q == '#') {
+                p = q;
+                continue;
+            }
             fresh = false;
             bool arrow = q + 1 < end && q[0] == '-' && q[1] == '>';
             if (depth == 0 && !arrow && !(v.n && joins(v.at + v.n - 1))) {
@@ -40,13 +51,17 @@ hone_status hone_lex(hone_arena *a, const char *source, int first_line, const ch
             p = q;
             continue;
         }
-        if (*p == ' ' || *p == '\t' || *p == '\r') { p++; continue; }
+        if (*p == ' ' || *p == '\t' || *p == '\r') {
+            p++;
+            continue;
+        }
         hone_token t = {.line = line};
         if (isalpha((unsigned char)*p) || *p == '_') {
             const char *q = p;
             while (q < end && (isalnum((unsigned char)*q) || *q == '_')) q++;
             /* add= and friends are marks, but "max" alone is a name */
-            bool store = q - p == 3 && q < end && *q == '=' && !(q + 1 < end && q[1] == '=') && (!memcmp(p, "add", 3) || !memcmp(p, "mul", 3) || !memcmp(p, "max", 3) || !memcmp(p, "min", 3));
+            bool store = q - p == 3 && q < end && *q == '=' && !(q + 1 < end && q[1] == '=') &&
+                         (!memcmp(p, "add", 3) || !memcmp(p, "mul", 3) || !memcmp(p, "max", 3) || !memcmp(p, "min", 3));
             if (!store) {
                 t.kind = HONE_TOK_NAME, t.text = hone_arena_textn(a, p, (size_t)(q - p)), p = q;
                 if (end - p >= 2 && p[0] == '.' && p[1] == '.') t.group = true, p += 2;
@@ -62,7 +77,8 @@ hone_status hone_lex(hone_arena *a, const char *source, int first_line, const ch
                 if (*q == '.' && q + 1 < end && q[1] == '.') break;
                 if (isdigit((unsigned char)*q)) num[n++] = *q++;
                 else if (*q == '.') t.real = true, num[n++] = *q++;
-                else if ((*q == 'e' || *q == 'E') && q + 1 < end && (isdigit((unsigned char)q[1]) || ((q[1] == '-' || q[1] == '+') && q + 2 < end && isdigit((unsigned char)q[2])))) {
+                else if ((*q == 'e' || *q == 'E') && q + 1 < end &&
+                         (isdigit((unsigned char)q[1]) || ((q[1] == '-' || q[1] == '+') && q + 2 < end && isdigit((unsigned char)q[2])))) {
                     t.real = true, num[n++] = *q++, num[n++] = *q++;
                 } else break;
             }
@@ -74,7 +90,10 @@ hone_status hone_lex(hone_arena *a, const char *source, int first_line, const ch
         if (*p == '"') {
             const char *q = p + 1;
             while (q < end && *q != '"' && *q != '\n') q++;
-            if (q == end || *q != '"') { s = hone_fail(HONE_BAD_INPUT, "%s:%d: a string does not end", source, line); goto done; }
+            if (q == end || *q != '"') {
+                s = hone_fail(HONE_BAD_INPUT, "%s:%d: a string does not end", source, line);
+                goto done;
+            }
             t.kind = HONE_TOK_STRING, t.text = hone_arena_textn(a, p + 1, (size_t)(q - p - 1)), p = q + 1;
             if (!t.text || !hone_push(&v, t)) goto memory;
             continue;
@@ -82,7 +101,10 @@ hone_status hone_lex(hone_arena *a, const char *source, int first_line, const ch
         size_t k = 0, n_marks = sizeof marks / sizeof *marks;
         for (; k < n_marks; k++)
             if ((size_t)(end - p) >= strlen(marks[k]) && !memcmp(p, marks[k], strlen(marks[k]))) break;
-        if (k == n_marks) { s = hone_fail(HONE_BAD_INPUT, "%s:%d: unexpected character '%c'", source, line, isprint((unsigned char)*p) ? *p : '?'); goto done; }
+        if (k == n_marks) {
+            s = hone_fail(HONE_BAD_INPUT, "%s:%d: unexpected character '%c'", source, line, isprint((unsigned char)*p) ? *p : '?');
+            goto done;
+        }
         t.kind = HONE_TOK_MARK, t.text = marks[k], p += strlen(marks[k]);
         if (*t.text == '(' || *t.text == '[') depth++;
         if (*t.text == ')' || *t.text == ']') depth -= depth > 0;

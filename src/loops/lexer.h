@@ -4,12 +4,19 @@
 #define HONE_LOOPS_LEXER_H
 #include "base/mem.h"
 
-typedef enum { HONE_TOK_END, HONE_TOK_LINE /* a new line begins; `indent` */, HONE_TOK_NAME, HONE_TOK_NUMBER, HONE_TOK_STRING, HONE_TOK_MARK } hone_token_kind;
+typedef enum {
+    HONE_TOK_END,
+    HONE_TOK_LINE /* a new line begins; `indent` */,
+    HONE_TOK_NAME,
+    HONE_TOK_NUMBER,
+    HONE_TOK_STRING,
+    HONE_TOK_MARK
+} hone_token_kind;
 typedef struct {
     hone_token_kind kind;
-    bool group, real;   /* NAME: followed by ..; NUMBER: has a point or exponent */
+    bool group, real; /* NAME: followed by ..; NUMBER: has a point or exponent */
     int line, indent;
-    const char *text;   /* NAME, STRING (unquoted), MARK: zero-terminated */
+    const char *text; /* NAME, STRING (unquoted), MARK: zero-terminated */
     int64_t i;
     double f;
 } hone_token;

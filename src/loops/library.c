@@ -15,7 +15,10 @@ struct hone_library {
 
 hone_status hone_library_create(hone_library **out) {
     hone_library *l = hone_alloc(sizeof *l);
-    if (!l || !(l->arena = hone_arena_create())) { hone_free(l); return hone_fail(HONE_NO_MEMORY, "no memory for the op library"); }
+    if (!l || !(l->arena = hone_arena_create())) {
+        hone_free(l);
+        return hone_fail(HONE_NO_MEMORY, "no memory for the op library");
+    }
     *out = l;
     return HONE_OK;
 }
@@ -32,7 +35,9 @@ static uint32_t hash(const char *domain, const char *name) {
     for (const char *p = name; *p; p++) h = (h ^ (unsigned char)*p) * 16777619u;
     return h;
 }
-static bool same(const hone_program *p, const char *domain, const char *name) { return !strcmp(p->name, name) && !strcmp(p->domain, domain); }
+static bool same(const hone_program *p, const char *domain, const char *name) {
+    return !strcmp(p->name, name) && !strcmp(p->domain, domain);
+}
 static bool rehash(hone_library *l) {
     int size = 64;
     while (size < l->row.n * 2) size *= 2;
@@ -63,7 +68,8 @@ hone_status hone_library_add(hone_library *l, const char *source, const char *te
         if (!op && !shared) {
             const char *q = p;
             while (q < next && (*q == ' ' || *q == '\t' || *q == '\r' || *q == '\n')) q++;
-            if (q < next && *q != '#') return hone_fail(HONE_BAD_INPUT, "%s:%d: a row begins with 'op' or 'lines' at the left margin", source, line);
+            if (q < next && *q != '#')
+                return hone_fail(HONE_BAD_INPUT, "%s:%d: a row begins with 'op' or 'lines' at the left margin", source, line);
             line++, p = next;
             continue;
         }
@@ -73,14 +79,18 @@ hone_status hone_library_add(hone_library *l, const char *source, const char *te
             p = next, line++;
             eol = p < end ? memchr(p, '\n', (size_t)(end - p)) : NULL;
             next = eol ? eol + 1 : end;
-        } while (p < end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r' || (*p == '#' && (next - p <= 7 || memcmp(p, "# file ", 7)))));
+        } while (p < end &&
+                 (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r' || (*p == '#' && (next - p <= 7 || memcmp(p, "# file ", 7)))));
         const char *stop = p; /* trailing blank and comment lines belong to what follows */
         for (;;) {
             const char *b = stop;
             while (b > start && (b[-1] == '\n' || b[-1] == ' ' || b[-1] == '\r')) b--;
             const char *bol = b;
             while (bol > start && bol[-1] != '\n') bol--;
-            if (b > start && *bol == '#') { stop = bol; continue; }
+            if (b > start && *bol == '#') {
+                stop = bol;
+                continue;
+            }
             stop = b;
             break;
         }

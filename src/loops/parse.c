@@ -23,8 +23,11 @@ typedef struct {
 
 static void __attribute__((noreturn)) wrong(parser *p, const char *what) {
     const hone_token *t = p->t;
-    const char *near = t->kind == HONE_TOK_END || t->kind == HONE_TOK_LINE ? "the end of the line" : t->kind == HONE_TOK_NUMBER ? "a number" : t->text;
-    p->status = hone_fail(HONE_BAD_INPUT, "%s:%d: op %s: %s, near '%s'", p->source, t->line, p->p && p->p->name ? p->p->name : "?", what, near);
+    const char *near = t->kind == HONE_TOK_END || t->kind == HONE_TOK_LINE ? "the end of the line"
+                       : t->kind == HONE_TOK_NUMBER                        ? "a number"
+                                                                           : t->text;
+    p->status =
+        hone_fail(HONE_BAD_INPUT, "%s:%d: op %s: %s, near '%s'", p->source, t->line, p->p && p->p->name ? p->p->name : "?", what, near);
     longjmp(p->fail, 1);
 }
 static void __attribute__((noreturn)) memory(parser *p) {
@@ -49,7 +52,6 @@ static const char *name(parser *p) {
     return (p->t++)->text;
 }
 static bool at_end(const parser *p) { return p->t->kind == HONE_TOK_END || p->t->kind == HONE_TOK_LINE; }
-
 
 /* ---- expressions ------------------------------------------------------------------------------------------------------------------ */
 static hone_tree *expr(parser *p, int strength);
@@ -88,7 +90,11 @@ static hone_tree *index_item(parser *p) { /* k, k.., k : e, k : e max c */
     return t;
 }
 static hone_tree *subscript(parser *p) {
-    if (is(p, ":")) { hone_tree *t = tree(p, HONE_T_COLON); p->t++; return t; }
+    if (is(p, ":")) {
+        hone_tree *t = tree(p, HONE_T_COLON);
+        p->t++;
+        return t;
+    }
     hone_tree *e = expr(p, 0);
     if (e->kind == HONE_T_NAME && is(p, ":")) { /* in a stage's target: k : extent */
         p->t++;
@@ -184,7 +190,10 @@ static hone_tree *unary(parser *p) {
         const char *op = (p->t++)->text;
         hone_tree *e = unary(p);
         p->depth--;
-        if (e->kind == HONE_T_NUMBER && *op == '-') { e->real ? (e->k.f = -e->k.f) : (e->k.i = -e->k.i); return e; }
+        if (e->kind == HONE_T_NUMBER && *op == '-') {
+            e->real ? (e->k.f = -e->k.f) : (e->k.i = -e->k.i);
+            return e;
+        }
         return with2(p, HONE_T_UNARY, op, e, NULL);
     }
     return primary(p);
@@ -194,11 +203,17 @@ static hone_tree *postfix_else(parser *p, hone_tree *t) {
     if (p->t[1].kind == HONE_TOK_NAME && !strcmp(p->t[1].text, "skip")) return t; /* the store's */
     p->t++;
     hone_tree *otherwise = unary(p);
-    if (t->kind == HONE_T_LOAD) { t->other = otherwise; return t; }
+    if (t->kind == HONE_T_LOAD) {
+        t->other = otherwise;
+        return t;
+    }
     return with2(p, HONE_T_CALL, "else", t, otherwise);
 }
-static const struct { const char *op; int strength; } binaries[] = {
-    {"||", 0}, {"&&", 1}, {"|", 2}, {"^", 2}, {"&", 2}, {"==", 3}, {"!=", 3}, {"<", 3}, {"<=", 3}, {">", 3}, {">=", 3}, {"<<", 4}, {">>", 4}, {"+", 5}, {"-", 5}, {"*", 6}, {"/", 6}, {"%", 6}};
+static const struct {
+    const char *op;
+    int strength;
+} binaries[] = {{"||", 0}, {"&&", 1}, {"|", 2},  {"^", 2},  {"&", 2}, {"==", 3}, {"!=", 3}, {"<", 3}, {"<=", 3},
+                {">", 3},  {">=", 3}, {"<<", 4}, {">>", 4}, {"+", 5}, {"-", 5},  {"*", 6},  {"/", 6}, {"%", 6}};
 /* strength: 0 everything … 4 sums and shifts, 5 sums, 6 only products without / and % (what a reduction takes). */
 static hone_tree *expr(parser *p, int strength) {
     if (++p->depth > MAX_DEPTH) wrong(p, "nested too deeply");
@@ -211,7 +226,8 @@ static hone_tree *expr(parser *p, int strength) {
         const char *op = binaries[found].op;
         if (strength == 6 && *op != '*') break;
         p->t++;
-        hone_tree *right = binaries[found].strength == 6 ? unary(p) : expr(p, binaries[found].strength + 1 > 6 ? 6 : binaries[found].strength + 1);
+        hone_tree *right =
+            binaries[found].strength == 6 ? unary(p) : expr(p, binaries[found].strength + 1 > 6 ? 6 : binaries[found].strength + 1);
         if (binaries[found].strength == 5) { /* the right side of + is a whole product, / and % included */
             for (;;) {
                 const char *o = is(p, "*") ? "*" : is(p, "/") ? "/" : is(p, "%") ? "%" : NULL;
@@ -228,7 +244,10 @@ static hone_tree *expr(parser *p, int strength) {
 
 /* ---- the head of a row -------------------------------------------------------------------------------------------------------------- */
 static void entry(parser *p, hone_entry *e) {
-    if (take(p, "?")) { e->kind = HONE_DIM_FREE; return; }
+    if (take(p, "?")) {
+        e->kind = HONE_DIM_FREE;
+        return;
+    }
     if (p->t->kind == HONE_TOK_NUMBER && !p->t->real && p->t->i == 1) {
         e->kind = HONE_DIM_ONES, p->t++;
         if (take(p, "..")) {
@@ -258,7 +277,10 @@ static void operand(parser *p, hone_operand *o, bool output) {
     }
     want(p, ":");
     const char *type = name(p);
-    static const struct { const char *name; hone_of of; } kinds[] = {{"any", HONE_OF_ANY}, {"seq", HONE_OF_SEQ}, {"opt", HONE_OF_OPT}, {"map", HONE_OF_MAP}};
+    static const struct {
+        const char *name;
+        hone_of of;
+    } kinds[] = {{"any", HONE_OF_ANY}, {"seq", HONE_OF_SEQ}, {"opt", HONE_OF_OPT}, {"map", HONE_OF_MAP}};
     o->of = HONE_OF_VAR, o->type = type;
     if ((o->dtype = hone_dtype_named(type, strlen(type)))) o->of = HONE_OF_DTYPE;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
@@ -301,8 +323,12 @@ static void head(parser *p) {
 
 /* ---- lines -------------------------------------------------------------------------------------------------------------------------- */
 static void attrs(parser *p) {
-    static const struct { const char *name; hone_attr_kind kind; } kinds[] = {{"int", HONE_ATTR_INT}, {"float", HONE_ATTR_FLOAT}, {"string", HONE_ATTR_STRING}, {"ints", HONE_ATTR_INTS}, {"floats", HONE_ATTR_FLOATS},
-        {"strings", HONE_ATTR_STRINGS}, {"type", HONE_ATTR_TYPE}, {"tensor", HONE_ATTR_TENSOR}, {"body", HONE_ATTR_BODY}};
+    static const struct {
+        const char *name;
+        hone_attr_kind kind;
+    } kinds[] = {{"int", HONE_ATTR_INT},   {"float", HONE_ATTR_FLOAT},   {"string", HONE_ATTR_STRING},
+                 {"ints", HONE_ATTR_INTS}, {"floats", HONE_ATTR_FLOATS}, {"strings", HONE_ATTR_STRINGS},
+                 {"type", HONE_ATTR_TYPE}, {"tensor", HONE_ATTR_TENSOR}, {"body", HONE_ATTR_BODY}};
     hone_program *g = p->p;
     do {
         hone_attr_spec a = {.group = p->t->group};
@@ -321,8 +347,10 @@ static void attrs(parser *p) {
         if (take(p, "=")) {
             a.has_default = true;
             bool minus = take(p, "-");
-            if (p->t->kind == HONE_TOK_STRING) { if (!typed) a.kind = HONE_ATTR_STRING; a.s = p->t->text; }
-            else if (p->t->kind == HONE_TOK_NUMBER) {
+            if (p->t->kind == HONE_TOK_STRING) {
+                if (!typed) a.kind = HONE_ATTR_STRING;
+                a.s = p->t->text;
+            } else if (p->t->kind == HONE_TOK_NUMBER) {
                 if (p->t->real && !typed) a.kind = a.group ? HONE_ATTR_FLOATS : HONE_ATTR_FLOAT;
                 a.f = minus ? -p->t->f : p->t->f, a.i = p->t->real ? (int64_t)a.f : minus ? -p->t->i : p->t->i;
             } else if (p->t->kind == HONE_TOK_NAME && a.kind == HONE_ATTR_TYPE) {
@@ -405,7 +433,10 @@ static hone_line *snippet(parser *p, int indent) { /* use NAME */
         if (++p->used > 8) wrong(p, "'use' goes round in circles");
         hone_token *tokens;
         hone_status st = hone_lex(p->arena, p->source, s->line, s->text, s->bytes, &tokens);
-        if (st) { p->status = st; longjmp(p->fail, 1); }
+        if (st) {
+            p->status = st;
+            longjmp(p->fail, 1);
+        }
         const hone_token *back = p->t;
         p->t = tokens;
         while (p->t->kind != HONE_TOK_END && !(p->t->kind == HONE_TOK_LINE && p->t != tokens)) p->t++; /* past "lines NAME" */
@@ -480,7 +511,8 @@ static hone_line *lines(parser *p, int indent) {
     return first;
 }
 
-hone_status hone_parse_row(hone_arena *arena, const char *source, int line, const char *text, size_t bytes, const hone_snippet *snippets, hone_program **out) {
+hone_status hone_parse_row(hone_arena *arena, const char *source, int line, const char *text, size_t bytes, const hone_snippet *snippets,
+                           hone_program **out) {
     hone_token *tokens;
     HONE_TRY(hone_lex(arena, source, line, text, bytes, &tokens));
     parser p = {.arena = arena, .source = source, .t = tokens, .snippets = snippets};

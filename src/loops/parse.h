@@ -11,5 +11,6 @@ struct hone_snippet {
     int line;
     hone_snippet *next;
 };
-hone_status hone_parse_row(hone_arena *, const char *source, int line, const char *text, size_t bytes, const hone_snippet *, hone_program **out) HONE_CHECKED;
+hone_status hone_parse_row(hone_arena *, const char *source, int line, const char *text, size_t bytes, const hone_snippet *,
+                           hone_program **out) HONE_CHECKED;
 #endif

@@ -8,30 +8,37 @@
 
 /* ---- the tree ------------------------------------------------------------------------------------------------------------------- */
 typedef enum {
-    HONE_T_NUMBER,  /* k.i, or k.f where `real` */
-    HONE_T_TEXT,    /* "string" */
-    HONE_T_NAME,    /* name; `group`: written with .. */
-    HONE_T_LOAD,    /* name[arg…]; else in `other` (or NULL); `flat`: flat(name)[e]; `spread`: …[…, :].. */
-    HONE_T_CALL,    /* name(arg…); `group`: name..(e) folds a group's members; name "else": (what, otherwise) around an abbreviation */
-    HONE_T_UNARY,   /* name is "-" or "!" */
-    HONE_T_BINARY,  /* name is the operator's spelling */
-    HONE_T_REDUCE,  /* name is sum prod max min argmax argmin; arg: HONE_T_INDEX…; body; value after ':' in `other` */
-    HONE_T_INDEX,   /* name, group; extent in body (or NULL), cap in other */
-    HONE_T_TUPLE,   /* (a, b): one dim seen as several */
-    HONE_T_COLON    /* the ':' subscript */
+    HONE_T_NUMBER, /* k.i, or k.f where `real` */
+    HONE_T_TEXT,   /* "string" */
+    HONE_T_NAME,   /* name; `group`: written with .. */
+    HONE_T_LOAD,   /* name[arg…]; else in `other` (or NULL); `flat`: flat(name)[e]; `spread`: …[…, :].. */
+    HONE_T_CALL,   /* name(arg…); `group`: name..(e) folds a group's members; name "else": (what, otherwise) around an abbreviation */
+    HONE_T_UNARY,  /* name is "-" or "!" */
+    HONE_T_BINARY, /* name is the operator's spelling */
+    HONE_T_REDUCE, /* name is sum prod max min argmax argmin; arg: HONE_T_INDEX…; body; value after ':' in `other` */
+    HONE_T_INDEX,  /* name, group; extent in body (or NULL), cap in other */
+    HONE_T_TUPLE,  /* (a, b): one dim seen as several */
+    HONE_T_COLON   /* the ':' subscript */
 } hone_tree_kind;
 typedef struct hone_tree hone_tree;
 struct hone_tree {
     hone_tree_kind kind;
     bool group, real, flat, spread;
     const char *name;
-    union { int64_t i; double f; } k;
+    union {
+        int64_t i;
+        double f;
+    } k;
     hone_tree **arg;
     int n_arg, line;
     hone_tree *body, *other;
 };
 
-typedef enum { HONE_DIM_PLAIN /* expr, tuple or group */, HONE_DIM_ONES /* 1 if c; 1.. at v; 1.. for J.. */, HONE_DIM_FREE /* ? */ } hone_entry_kind;
+typedef enum {
+    HONE_DIM_PLAIN /* expr, tuple or group */,
+    HONE_DIM_ONES /* 1 if c; 1.. at v; 1.. for J.. */,
+    HONE_DIM_FREE /* ? */
+} hone_entry_kind;
 typedef struct {
     hone_entry_kind kind;
     bool tilde;
@@ -45,8 +52,8 @@ typedef enum { HONE_OF_DTYPE, HONE_OF_VAR, HONE_OF_ANY, HONE_OF_ATTR, HONE_OF_SE
 typedef struct {
     const char *name;
     hone_of of;
-    hone_dtype dtype;   /* OF_DTYPE */
-    const char *type;   /* OF_VAR: the variable; OF_ATTR: the attribute */
+    hone_dtype dtype; /* OF_DTYPE */
+    const char *type; /* OF_VAR: the variable; OF_ATTR: the attribute */
     bool output, optional, contents, variadic, shaped /* has [dims] */;
     hone_tree *otherwise; /* = value where absent, or NULL */
     hone_entry *entry;
@@ -60,23 +67,35 @@ typedef struct {
     double f;
     const char *s; /* the default's text; TYPE: the type variable that is the default; INTS: "reversed" */
 } hone_attr_spec;
-typedef struct { const char *name; uint32_t allowed; /* bit a dtype */ const char *otherwise; /* where no input tells: a dtype or another variable; or NULL */ } hone_type_var;
+typedef struct {
+    const char *name;
+    uint32_t allowed;      /* bit a dtype */
+    const char *otherwise; /* where no input tells: a dtype or another variable; or NULL */
+} hone_type_var;
 
-typedef enum { HONE_LINE_RANK, HONE_LINE_DIM, HONE_LINE_SHORT /* abbreviation */, HONE_LINE_STAGE, HONE_LINE_OVER, HONE_LINE_WHEN, HONE_LINE_NEED } hone_line_kind;
+typedef enum {
+    HONE_LINE_RANK,
+    HONE_LINE_DIM,
+    HONE_LINE_SHORT /* abbreviation */,
+    HONE_LINE_STAGE,
+    HONE_LINE_OVER,
+    HONE_LINE_WHEN,
+    HONE_LINE_NEED
+} hone_line_kind;
 typedef struct hone_line hone_line;
 struct hone_line {
     hone_line_kind kind;
     int line;
-    const char *name;      /* RANK, DIM, SHORT: what is defined; STAGE: the target; OVER: the index */
+    const char *name; /* RANK, DIM, SHORT: what is defined; STAGE: the target; OVER: the index */
     bool group;
-    const char **param;    /* SHORT with parameters */
+    const char **param; /* SHORT with parameters */
     int n_param;
-    hone_tree **sub;       /* STAGE: subscripts (NAME, INDEX with extent, TUPLE, expression) */
+    hone_tree **sub; /* STAGE: subscripts (NAME, INDEX with extent, TUPLE, expression) */
     int n_sub;
-    const char *how;       /* STAGE: "=", "add=", "mul=", "max=", "min=" */
+    const char *how; /* STAGE: "=", "add=", "mul=", "max=", "min=" */
     bool saturate, skip;
-    hone_tree *expr;       /* the right side; WHEN, NEED: the condition; OVER: the extent or NULL */
-    const char *text;      /* NEED */
+    hone_tree *expr;          /* the right side; WHEN, NEED: the condition; OVER: the extent or NULL */
+    const char *text;         /* NEED */
     hone_line *block, *other; /* OVER, WHEN: the indented lines; the else ones */
     hone_line *next;
 };
@@ -86,16 +105,16 @@ typedef struct hone_program {
     const char *domain, *name; /* domain "" is ai.onnx */
     int since;
     hone_runs runs;
-    const char *how;           /* VIEW, HOST, CONTROL: the name of the C function */
-    const char *how_strings;   /* `host NAME when strings`: the C function for string tensors, or NULL */
-    hone_operand *operand;     /* inputs, then outputs */
+    const char *how;         /* VIEW, HOST, CONTROL: the name of the C function */
+    const char *how_strings; /* `host NAME when strings`: the C function for string tensors, or NULL */
+    hone_operand *operand;   /* inputs, then outputs */
     int n_in, n_out;
     hone_attr_spec *attr;
     int n_attr;
     hone_type_var *type;
     int n_type;
     hone_line *lines;
-    const char *text;          /* the row as written, for `explain` */
+    const char *text; /* the row as written, for `explain` */
     size_t text_bytes;
     int line;
 } hone_program;

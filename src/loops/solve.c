@@ -70,7 +70,9 @@ hone_number hone_vector_at(const hone_vector *all, int v, const hone_call *c, in
     hone_dims *t = c->dims;
     if (n >= 0 && (k < 0 || k >= n)) return w->real ? broken(w->fallback_f) : whole(w->fallback_i);
     switch (w->kind) {
-    case VEC_ATTR: return w->real ? broken(w->attr->f ? w->attr->f[k] : (double)w->attr->i[k]) : whole(w->attr->i ? hone_dim_from_content(w->attr->i[k]) : (hone_dim)w->attr->f[k]);
+    case VEC_ATTR:
+        return w->real ? broken(w->attr->f ? w->attr->f[k] : (double)w->attr->i[k])
+                       : whole(w->attr->i ? hone_dim_from_content(w->attr->i[k]) : (hone_dim)w->attr->f[k]);
     case VEC_CONTENT: {
         const hone_arg *a = c->arg + w->operand;
         if (n < 0 || (w->real ? !a->content_f : !a->content)) return w->real ? broken(NAN) : whole(HONE_DIM_UNKNOWN);
@@ -116,7 +118,8 @@ hone_number hone_vector_at(const hone_vector *all, int v, const hone_call *c, in
     }
     case VEC_BROADCAST: {
         int64_t p = hone_vector_length(all, w->arg0, c), q = hone_vector_length(all, w->arg1, c);
-        hone_dim a = k - (n - p) >= 0 ? hone_vector_at(all, w->arg0, c, k - (n - p)).i : 1, b = k - (n - q) >= 0 ? hone_vector_at(all, w->arg1, c, k - (n - q)).i : 1;
+        hone_dim a = k - (n - p) >= 0 ? hone_vector_at(all, w->arg0, c, k - (n - p)).i : 1,
+                 b = k - (n - q) >= 0 ? hone_vector_at(all, w->arg1, c, k - (n - q)).i : 1;
         return whole(broadcast(t, a, b));
     }
     }
@@ -128,7 +131,8 @@ hone_number hone_vector_at(const hone_vector *all, int v, const hone_call *c, in
 static int named_axis(const hone_solver *s, const hone_call *c, const hone_slot *slot, int rank) {
     int64_t n = hone_vector_length(s->vector, slot->at, c);
     if (n < 0) return -2;
-    if (n == 0 && s->vector[slot->at].kind == VEC_ATTR && !s->vector[slot->at].attr && s->vector[slot->at].flag) return slot->nth >= 0 ? rank - 1 - slot->nth : -2;
+    if (n == 0 && s->vector[slot->at].kind == VEC_ATTR && !s->vector[slot->at].attr && s->vector[slot->at].flag)
+        return slot->nth >= 0 ? rank - 1 - slot->nth : -2;
     if (n == 0) return slot->nth >= 0 ? slot->nth : -1 - slot->nth; /* all of them, or none */
     if (slot->nth >= 0) {
         hone_dim d = hone_vector_at(s->vector, slot->at, c, slot->nth).i;
@@ -215,7 +219,8 @@ static hone_number work_out(solving *v, int32_t x) {
             /* floor(X * 2.0) of a symbolic X: whole factors stay exact */
             if (e->fn == HONE_FN_mul || e->fn == HONE_FN_div) {
                 int r = a[0].real ? 0 : 1;
-                if (a[r].real && !a[1 - r].real && hone_dim_is_symbolic(a[1 - r].i) && (e->fn == HONE_FN_mul || r == 1) && a[r].f == floor(a[r].f) && fabs(a[r].f) < 1e9 && a[r].f > 0)
+                if (a[r].real && !a[1 - r].real && hone_dim_is_symbolic(a[1 - r].i) && (e->fn == HONE_FN_mul || r == 1) &&
+                    a[r].f == floor(a[r].f) && fabs(a[r].f) < 1e9 && a[r].f > 0)
                     return whole(e->fn == HONE_FN_mul ? hone_dim_mul(v->c->dims, a[1 - r].i, (hone_dim)a[r].f) : HONE_DIM_UNKNOWN);
             }
             bool open = false; /* symbolically, NaN is what is not known yet, and so is what it is compared with */
@@ -223,7 +228,9 @@ static hone_number work_out(solving *v, int32_t x) {
             if (open && v->c->dims && hone_fns[e->fn].result == 'B') return whole(HONE_DIM_UNKNOWN);
             return real_fn((hone_fn)e->fn, a, n);
         }
-        if (hone_fns[e->fn].types == 'F' && (e->fn == HONE_FN_floor || e->fn == HONE_FN_ceil || e->fn == HONE_FN_round || e->fn == HONE_FN_trunc)) return a[0];
+        if (hone_fns[e->fn].types == 'F' &&
+            (e->fn == HONE_FN_floor || e->fn == HONE_FN_ceil || e->fn == HONE_FN_round || e->fn == HONE_FN_trunc))
+            return a[0];
         if (e->type == WEAK_REAL && e->fn == HONE_FN_div) { /* a real quotient of whole numbers */
             if (hone_dim_is_number(a[0].i) && hone_dim_is_number(a[1].i)) return real_fn(HONE_FN_div, a, n);
             return broken(NAN);
@@ -247,7 +254,8 @@ static hone_number work_out(solving *v, int32_t x) {
     case XS_SLOT: return whole(slot_dim(v->s, v->c, e->a, e->b));
     case XS_WIDEST: {
         hone_dim d = 1;
-        for (int k = 0; k < e->b; k++) d = broadcast(v->c->dims, d, slot_dim(v->s, v->c, v->s->list[e->a + 2 * k], v->s->list[e->a + 2 * k + 1]));
+        for (int k = 0; k < e->b; k++)
+            d = broadcast(v->c->dims, d, slot_dim(v->s, v->c, v->s->list[e->a + 2 * k], v->s->list[e->a + 2 * k + 1]));
         return whole(d);
     }
     case XS_EXACT: return whole(hone_dim_div(v->c->dims, eval(v, e->a).i, eval(v, e->b).i));
@@ -281,7 +289,9 @@ static hone_status check_axes(const hone_instance *in, const hone_call *c) { /* 
             if (slot->at < 0) continue;
             int axis = slot_axis(s, c, slot, c->arg[k].rank);
             if (axis == -2) continue;
-            if (axis < 0 || axis >= c->arg[k].rank) return hone_fail(HONE_BAD_INPUT, "an axis is outside of '%s', which has %d dims", in->program->operand[k].name, c->arg[k].rank);
+            if (axis < 0 || axis >= c->arg[k].rank)
+                return hone_fail(HONE_BAD_INPUT, "an axis is outside of '%s', which has %d dims", in->program->operand[k].name,
+                                 c->arg[k].rank);
             if (met >> axis & 1) return hone_fail(HONE_BAD_INPUT, "axis %d of '%s' is named twice", axis, in->program->operand[k].name);
             met |= 1u << axis;
         }
@@ -303,13 +313,17 @@ hone_status hone_instance_solve(const hone_instance *in, const hone_call *c, hon
         const hone_check *q = s->check + k;
         hone_dim actual = slot_dim(s, c, q->operand, q->slot), want = eval(&v, q->size).i;
         if (!hone_dim_is_number(actual) || !hone_dim_is_number(want) || actual == want || (q->tilde && actual == 1)) continue;
-        return hone_fail(HONE_BAD_INPUT, "input '%s': dim %d is %lld, %s is %lld", in->program->operand[q->operand].name, slot_axis(s, c, s->slots[q->operand].slot + q->slot, c->arg[q->operand].rank), (long long)actual, q->text, (long long)want);
+        return hone_fail(HONE_BAD_INPUT, "input '%s': dim %d is %lld, %s is %lld", in->program->operand[q->operand].name,
+                         slot_axis(s, c, s->slots[q->operand].slot + q->slot, c->arg[q->operand].rank), (long long)actual, q->text,
+                         (long long)want);
     }
     for (int k = 0; k < in->program->n_in; k++) { /* an operand of rank 0 also takes one element */
         const hone_arg *a = c->arg + k;
         if (s->operand_tensor[k] < 0 || s->slots[k].n || a->rank <= 0) continue;
         for (int d = 0; d < a->rank; d++)
-            if (hone_dim_is_number(a->dim[d]) && a->dim[d] != 1) return hone_fail(HONE_BAD_INPUT, "input '%s' must have one element; dim %d is %lld", in->program->operand[k].name, d, (long long)a->dim[d]);
+            if (hone_dim_is_number(a->dim[d]) && a->dim[d] != 1)
+                return hone_fail(HONE_BAD_INPUT, "input '%s' must have one element; dim %d is %lld", in->program->operand[k].name, d,
+                                 (long long)a->dim[d]);
     }
     for (int k = 0; k < s->n_need; k++) {
         hone_number n = eval(&v, s->need[k].x);
@@ -317,7 +331,8 @@ hone_status hone_instance_solve(const hone_instance *in, const hone_call *c, hon
     }
     for (int k = 0; k < in->n_index; k++) {
         hone_dim d = p[in->index[k].extent].i;
-        if (hone_dim_is_number(d) && d < 0) return hone_fail(HONE_BAD_INPUT, "an extent of %s is %lld; it cannot be below 0", in->program->name, (long long)d);
+        if (hone_dim_is_number(d) && d < 0)
+            return hone_fail(HONE_BAD_INPUT, "an extent of %s is %lld; it cannot be below 0", in->program->name, (long long)d);
     }
     return HONE_OK;
 }
@@ -332,7 +347,10 @@ void hone_instance_out_shape(const hone_instance *in, const hone_call *c, const 
     for (int m = 0; m < slots->n; m++) {
         const hone_slot *slot = slots->slot + m;
         int axis = slot_axis(s, c, slot, slots->n);
-        if (axis < 0 || axis >= slots->n) { lost = true; continue; }
+        if (axis < 0 || axis >= slots->n) {
+            lost = true;
+            continue;
+        }
         hone_dim size = 1;
         for (int q = 0; q < slot->n_part; q++) size = hone_dim_mul(c->dims, size, p[in->tensor[t].dim[slot->part0 + q]].i);
         dim[axis] = slot->free_dim ? HONE_DIM_UNKNOWN : size;
@@ -340,7 +358,8 @@ void hone_instance_out_shape(const hone_instance *in, const hone_call *c, const 
     if (lost)
         for (int m = 0; m < slots->n; m++) dim[m] = HONE_DIM_UNKNOWN;
 }
-void hone_instance_strides(const hone_instance *in, const hone_call *c, const hone_param *p, int t, const int64_t *dim, const int64_t *stride, int64_t *out) {
+void hone_instance_strides(const hone_instance *in, const hone_call *c, const hone_param *p, int t, const int64_t *dim,
+                           const int64_t *stride, int64_t *out) {
     const hone_solver *s = in->solver;
     const hone_tensor *w = in->tensor + t;
     const hone_slots *slots = s->slots + w->operand;

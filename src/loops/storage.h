@@ -15,30 +15,30 @@ HONE_INLINE int32_t hone_outside(int *bad, int tensor) { return *bad = tensor, 0
 
 /* ---- integers and bool: the type's bits are kept on a load, and what lies above them does not count --------------------------------- */
 /* B: bits; W, C: compute type of a load; lo, hi: the range. A store comes from i64 or u64, after a float became the load's type. */
-#define HONE_STORE_INT(name, T, B, W, C, lo, hi)                                                                                   \
-    HONE_INLINE void hone_store_##name##_i64(void *at, int64_t v, int sat) {                                                       \
-        const int64_t low = lo;                                                                                                    \
-        if (sat) v = v < low ? low : v > 0 && (uint64_t)v > (uint64_t)(hi) ? (int64_t)(hi) : v;                                    \
-        const T t = hone_keep_##name((uint64_t)v);                                                                                 \
-        memcpy(at, &t, sizeof t);                                                                                                  \
-    }                                                                                                                              \
-    HONE_INLINE void hone_store_##name##_u64(void *at, uint64_t v, int sat) {                                                      \
-        if (sat && v > (uint64_t)(hi)) v = (uint64_t)(hi);                                                                         \
-        const T t = hone_keep_##name(v);                                                                                           \
-        memcpy(at, &t, sizeof t);                                                                                                  \
-    }                                                                                                                              \
-    HONE_INLINE void hone_store_##name##_i32(void *at, int32_t v, int sat) { hone_store_##name##_i64(at, v, sat); }                \
+#define HONE_STORE_INT(name, T, B, W, C, lo, hi)                                                                                      \
+    HONE_INLINE void hone_store_##name##_i64(void *at, int64_t v, int sat) {                                                          \
+        const int64_t low = lo;                                                                                                       \
+        if (sat) v = v < low ? low : v > 0 && (uint64_t)v > (uint64_t)(hi) ? (int64_t)(hi) : v;                                       \
+        const T t = hone_keep_##name((uint64_t)v);                                                                                    \
+        memcpy(at, &t, sizeof t);                                                                                                     \
+    }                                                                                                                                 \
+    HONE_INLINE void hone_store_##name##_u64(void *at, uint64_t v, int sat) {                                                         \
+        if (sat && v > (uint64_t)(hi)) v = (uint64_t)(hi);                                                                            \
+        const T t = hone_keep_##name(v);                                                                                              \
+        memcpy(at, &t, sizeof t);                                                                                                     \
+    }                                                                                                                                 \
+    HONE_INLINE void hone_store_##name##_i32(void *at, int32_t v, int sat) { hone_store_##name##_i64(at, v, sat); }                   \
     HONE_INLINE void hone_store_##name##_f32(void *at, float v, int sat) { hone_store_##name##_##W(at, hone_cast_f32_##W(v), sat); }  \
     HONE_INLINE void hone_store_##name##_f64(void *at, double v, int sat) { hone_store_##name##_##W(at, hone_cast_f64_##W(v), sat); } \
-    HONE_INLINE C hone_load_##name(const void *at) {                                                                               \
-        T t;                                                                                                                       \
-        memcpy(&t, at, sizeof t);                                                                                                  \
-        return (C)hone_keep_##name((uint64_t)t);                                                                                   \
-    }                                                                                                                              \
-    HONE_INLINE C hone_as_##name(C v) {                                                                                         \
-        T t;                                                                                                                       \
-        hone_store_##name##_##W(&t, v, 0);                                                                                         \
-        return hone_load_##name(&t);                                                                                               \
+    HONE_INLINE C hone_load_##name(const void *at) {                                                                                  \
+        T t;                                                                                                                          \
+        memcpy(&t, at, sizeof t);                                                                                                     \
+        return (C)hone_keep_##name((uint64_t)t);                                                                                      \
+    }                                                                                                                                 \
+    HONE_INLINE C hone_as_##name(C v) {                                                                                               \
+        T t;                                                                                                                          \
+        hone_store_##name##_##W(&t, v, 0);                                                                                            \
+        return hone_load_##name(&t);                                                                                                  \
     }
 #define HONE_KEEP(name, T) \
     HONE_INLINE T hone_keep_##name(uint64_t u) { return (T)u; }
@@ -96,8 +96,11 @@ HONE_INLINE uint64_t hone_load_string(const void *at) {
 HONE_INLINE uint64_t hone_as_string(uint64_t v) { return v; }
 
 /* ---- f32, f64 ------------------------------------------------------------------------------------------------------------------------ */
-#define HONE_STORE_FLOAT(name, T, from, F) \
-    HONE_INLINE void hone_store_##name##_##from(void *at, F v, int sat) { const T t = (T)v; (void)sat, memcpy(at, &t, sizeof t); }
+#define HONE_STORE_FLOAT(name, T, from, F)                                \
+    HONE_INLINE void hone_store_##name##_##from(void *at, F v, int sat) { \
+        const T t = (T)v;                                                 \
+        (void)sat, memcpy(at, &t, sizeof t);                              \
+    }
 HONE_STORE_FLOAT(f32, float, f32, float)
 HONE_STORE_FLOAT(f32, float, i32, int32_t)
 HONE_STORE_FLOAT(f32, float, i64, int64_t)
@@ -180,24 +183,27 @@ HONE_INLINE double hone_sticky_u64(uint64_t v) {
     return (double)v;
 }
 HONE_INLINE double hone_sticky_i64(int64_t v) { return v < 0 ? -hone_sticky_u64(0 - (uint64_t)v) : hone_sticky_u64((uint64_t)v); }
-#define HONE_STORE_SMALL(name, T, mask, narrow, widen)                                                                            \
-    HONE_INLINE void hone_store_##name##_f64(void *at, double v, int sat) { const T t = (T)narrow; memcpy(at, &t, sizeof t); }    \
-    HONE_INLINE void hone_store_##name##_f32(void *at, float v, int sat) { hone_store_##name##_f64(at, (double)v, sat); }         \
-    HONE_INLINE void hone_store_##name##_i32(void *at, int32_t v, int sat) { hone_store_##name##_f64(at, (double)v, sat); }       \
-    HONE_INLINE void hone_store_##name##_i64(void *at, int64_t v, int sat) { hone_store_##name##_f64(at, hone_sticky_i64(v), sat); } \
+#define HONE_STORE_SMALL(name, T, mask, narrow, widen)                                                                                \
+    HONE_INLINE void hone_store_##name##_f64(void *at, double v, int sat) {                                                           \
+        const T t = (T)narrow;                                                                                                        \
+        memcpy(at, &t, sizeof t);                                                                                                     \
+    }                                                                                                                                 \
+    HONE_INLINE void hone_store_##name##_f32(void *at, float v, int sat) { hone_store_##name##_f64(at, (double)v, sat); }             \
+    HONE_INLINE void hone_store_##name##_i32(void *at, int32_t v, int sat) { hone_store_##name##_f64(at, (double)v, sat); }           \
+    HONE_INLINE void hone_store_##name##_i64(void *at, int64_t v, int sat) { hone_store_##name##_f64(at, hone_sticky_i64(v), sat); }  \
     HONE_INLINE void hone_store_##name##_u64(void *at, uint64_t v, int sat) { hone_store_##name##_f64(at, hone_sticky_u64(v), sat); } \
-    HONE_INLINE float hone_load_##name(const void *at) {                                                                          \
-        T t;                                                                                                                      \
-        memcpy(&t, at, sizeof t);                                                                                                 \
-        const uint32_t code = t & mask;                                                                                           \
-        return widen;                                                                                                             \
-    }                                                                                                                             \
-    HONE_INLINE float hone_as_##name(float v) {                                                                                \
-        T t;                                                                                                                      \
-        hone_store_##name##_f32(&t, v, 0);                                                                                        \
-        return hone_load_##name(&t);                                                                                              \
+    HONE_INLINE float hone_load_##name(const void *at) {                                                                              \
+        T t;                                                                                                                          \
+        memcpy(&t, at, sizeof t);                                                                                                     \
+        const uint32_t code = t & mask;                                                                                               \
+        return widen;                                                                                                                 \
+    }                                                                                                                                 \
+    HONE_INLINE float hone_as_##name(float v) {                                                                                       \
+        T t;                                                                                                                          \
+        hone_store_##name##_f32(&t, v, 0);                                                                                            \
+        return hone_load_##name(&t);                                                                                                  \
     }
-#define HONE_SMALL(name, T, mask, M, bias, sign, max, over, nan, plain, keeps) \
+#define HONE_SMALL(name, T, mask, M, bias, sign, max, over, nan, plain, keeps)                        \
     HONE_STORE_SMALL(name, T, mask, hone_narrow(v, sat, M, bias, sign, max, over, nan, plain, keeps), \
                      hone_widen(code, M, bias, sign, max, over, nan, plain))
 HONE_SMALL(f16, uint16_t, 0xffffu, 10, 15, 0x8000u, 0x7bffu, 0x7c00u, 0x7e00u, 0, 1)

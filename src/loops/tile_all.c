@@ -26,7 +26,8 @@ hone_status hone_tile_all(const hone_instance *in, const hone_param *p, const ho
         int64_t turns = st->over >= 0 ? p[in->index[st->over_index].extent].i : 1;
         for (int64_t t = 0; t < turns && !s; t++)
             for (int q = k; q < end && !s; q++)
-                if (hone_tilecode_elements(code[q]) > 0) s = hone_tilecode_run(code[q], base, 0, hone_tilecode_elements(code[q]), t, NULL, scratch);
+                if (hone_tilecode_elements(code[q]) > 0)
+                    s = hone_tilecode_run(code[q], base, 0, hone_tilecode_elements(code[q]), t, NULL, scratch);
         k = end;
     }
     hone_free(scratch);

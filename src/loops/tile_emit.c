@@ -66,7 +66,8 @@ static bool form_flat(const maker *m, int f, int level, int64_t bytes) {
 
 /* ---- registers and instructions -------------------------------------------------------------------------------------------------- */
 int hone_tile_new_reg(maker *m, int width, int level, bool varies) {
-    if (!hone_push_in(m->tmp, &m->regs, ((reg){.width = (uint8_t)width, .level = (uint8_t)level, .varies = varies}))) return hone_tile_no_memory(m);
+    if (!hone_push_in(m->tmp, &m->regs, ((reg){.width = (uint8_t)width, .level = (uint8_t)level, .varies = varies})))
+        return hone_tile_no_memory(m);
     if (m->regs.n > m->room_expanded) {
         const int room = 2 * m->regs.n + 32;
         int32_t *e = HONE_NEW_N(m->tmp, int32_t, room);

@@ -518,7 +518,8 @@ static bool import_graph(scope *s, hone_wire w) {
         const char *text = text_of(s, &name);
         hone_vid id = lookup(s, text);
         hone_field type = hone_onnx_name_field(hone_wire_of(&f), 2);
-        if (id >= 0 && !s->up && !s->g->var.at[id].dtype) read_type(s, hone_wire_of(&type), id, false, 0); /* stands where inference cannot tell */
+        if (id >= 0 && !s->up && !s->g->var.at[id].dtype)
+            read_type(s, hone_wire_of(&type), id, false, 0); /* stands where inference cannot tell */
         if (id < 0) hone_import_problem(im, HONE_BAD_INPUT, "graph '%.60s': output '%.100s' is not produced", s->g->name, text);
         else if (!hone_push(&s->g->out, id)) hone_import_no_memory(im);
     }

@@ -14,8 +14,8 @@ hone_upgrade_fn hone_up_broadcast, hone_up_prelu, hone_up_cast, hone_up_batch_no
     hone_up_lp_pool, hone_up_recurrent, hone_up_group_norm, hone_up_roi_align, hone_up_grid_sample, hone_up_selu, hone_up_concat,
     hone_up_scan, hone_up_label_encoder;
 /* canon.c: one of several ways that the newest version still allows */
-hone_upgrade_fn hone_canon_chain, hone_canon_fill, hone_canon_mvn, hone_canon_split, hone_canon_layout, hone_canon_attention, hone_canon_rotary,
-    hone_canon_resize, hone_canon_optimizer, hone_canon_image;
+hone_upgrade_fn hone_canon_chain, hone_canon_fill, hone_canon_mvn, hone_canon_split, hone_canon_layout, hone_canon_attention,
+    hone_canon_rotary, hone_canon_resize, hone_canon_optimizer, hone_canon_image;
 /* einsum.c: in terms of other ops */
 hone_upgrade_fn hone_canon_einsum;
 /* gradient.c: likewise */

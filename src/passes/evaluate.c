@@ -11,9 +11,9 @@
 typedef struct {
     hone_evaluating *e;
     const hone_node *node;
-    hone_value **in;            /* NULL where absent */
-    const hone_fact **fact;     /* of the inputs */
-    hone_fact *want;            /* of the outputs */
+    hone_value **in;        /* NULL where absent */
+    const hone_fact **fact; /* of the inputs */
+    hone_fact *want;        /* of the outputs */
     hone_value **out;
     const hone_instance *instance;
     hone_call *call;
@@ -124,9 +124,11 @@ static bool move_contents(work *w) { /* Shape, Size */
     w->out[0] = hone_evaluate_contents(w->want);
     return w->out[0] != NULL;
 }
-static const struct { const char *how; bool (*move)(work *); } views[] = {
-    {"reshape", move_all}, {"bitcast", move_all},    {"transpose", move_turned}, {"concat", move_concat},
-    {"split", move_split}, {"shape", move_contents}, {"size", move_contents}};
+static const struct {
+    const char *how;
+    bool (*move)(work *);
+} views[] = {{"reshape", move_all}, {"bitcast", move_all},    {"transpose", move_turned}, {"concat", move_concat},
+             {"split", move_split}, {"shape", move_contents}, {"size", move_contents}};
 
 /* ---- programs --------------------------------------------------------------------------------------------------------------------- */
 static double work_of(const hone_instance *i, const hone_param *p) {

@@ -5,11 +5,11 @@
 #include "ir/infer.h"
 
 typedef struct {
-    hone_arena *arena;        /* for the call's own needs */
+    hone_arena *arena; /* for the call's own needs */
     hone_instances *instances;
-    double work;              /* scalar operations that may still be spent; what is spent is taken off */
-    double most_work;         /* for one node */
-    int64_t most_bytes;       /* of one output, or of one temporary */
+    double work;        /* scalar operations that may still be spent; what is spent is taken off */
+    double most_work;   /* for one node */
+    int64_t most_bytes; /* of one output, or of one temporary */
 } hone_evaluating;
 /* All wanted outputs, as new references, from inputs that are all there as tensors. False, and nothing in `out`: it is too much work, or
    something is not as it should be; then the node stays, and whoever runs it will say what is wrong. Not for control flow. */

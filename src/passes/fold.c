@@ -12,7 +12,12 @@
 static const double most_work = 5e8, all_work = 2e9; /* scalar operations: tile code takes about one ns each */
 static const int64_t most_bytes = 64 << 20, most_growth = 8 << 20 /* the pass runs twice: 16 MB in all */, most_spread = 1 << 16;
 
-typedef struct { hone_passing *pass; hone_evaluating eval; const hone_program *identity; int64_t growth; } folding;
+typedef struct {
+    hone_passing *pass;
+    hone_evaluating eval;
+    const hone_program *identity;
+    int64_t growth;
+} folding;
 typedef hone_vec(hone_node *) nodes;
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to fold constants"); }

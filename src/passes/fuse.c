@@ -9,15 +9,20 @@
 
 enum { MAX_PARTS = 24 };
 typedef struct done done;
-struct done { const hone_fuse_part *part; int n; hone_fused *fused; done *next; }; /* fused NULL: they do not fit together */
+struct done {
+    const hone_fuse_part *part;
+    int n;
+    hone_fused *fused;
+    done *next;
+}; /* fused NULL: they do not fit together */
 typedef struct {
     hone_passing *p;
     hone_graph *g;
     const hone_instance **instance; /* one a node; NULL: cannot take part */
     hone_arena *scratch;
-    int *use0, *use;                /* readers of each var: use[use0[v] … use0[v + 1]) are node numbers */
+    int *use0, *use; /* readers of each var: use[use0[v] … use0[v + 1]) are node numbers */
     uint8_t *is_output, *taken;
-    done *done;                     /* layers that are alike share what was made, and so do their steps at bind */
+    done *done; /* layers that are alike share what was made, and so do their steps at bind */
 } fusing;
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to fuse"); }
@@ -114,12 +119,16 @@ static bool closed(const fusing *f, const int *group, int n) {
 }
 static bool alike(const hone_fuse_part *a, const hone_fuse_part *b, int n) {
     for (int k = 0; k < n; k++)
-        if (a[k].instance != b[k].instance || memcmp(a[k].source, b[k].source, sizeof *a[k].source * (size_t)a[k].instance->program->n_in)) return false;
+        if (a[k].instance != b[k].instance || memcmp(a[k].source, b[k].source, sizeof *a[k].source * (size_t)a[k].instance->program->n_in))
+            return false;
     return true;
 }
 static hone_status fused_of(fusing *f, const hone_fuse_part *part, int n, hone_fused **out) {
     for (const done *d = f->done; d; d = d->next)
-        if (d->n == n && alike(d->part, part, n)) { *out = d->fused; return HONE_OK; }
+        if (d->n == n && alike(d->part, part, n)) {
+            *out = d->fused;
+            return HONE_OK;
+        }
     hone_arena *a = hone_instances_lock(f->p->instances);
     hone_status s = hone_fuse(a, part, n, out);
     hone_instances_unlock(f->p->instances);
@@ -157,7 +166,15 @@ static hone_status fuse_group(fusing *f, const int *group, int n) {
     const char *name = g->node.at[group[0]]->name;
     if (!made || !parts || !ins || !outs) return no_memory();
     for (int k = 0; k < n; k++) parts[k] = g->node.at[group[k]], f->taken[group[k]] = 1;
-    *made = (hone_node){.program = last->program, .name = name, .in = ins, .out = outs, .n_in = n_in, .n_out = 1, .part = parts, .n_part = n, .fused = fused};
+    *made = (hone_node){.program = last->program,
+                        .name = name,
+                        .in = ins,
+                        .out = outs,
+                        .n_in = n_in,
+                        .n_out = 1,
+                        .part = parts,
+                        .n_part = n,
+                        .fused = fused};
     /* at the last one's place, where all its inputs are there; the parts leave the list, but stay as they are */
     for (int k = 0; k < n - 1; k++) {
         hone_node *gone = HONE_NEW(g->arena, hone_node);
@@ -186,7 +203,9 @@ static hone_status fuse_graph(hone_passing *p, hone_graph *g) {
             for (int m = 0; m < n; m++) {
                 hone_vid v = g->node.at[group[m]]->out[0];
                 for (int u = f.use0[v]; u < f.use0[v + 1]; u++)
-                    if (f.use[u] > group[n - 1] && position(group, n, f.use[u]) < 0 && (next < 0 || f.use[u] < next) && may_join(&f, group, n, f.use[u])) next = f.use[u];
+                    if (f.use[u] > group[n - 1] && position(group, n, f.use[u]) < 0 && (next < 0 || f.use[u] < next) &&
+                        may_join(&f, group, n, f.use[u]))
+                        next = f.use[u];
             }
             if (next >= 0) group[n++] = next, more = true;
             if (more && closed(&f, group, n)) best = n;

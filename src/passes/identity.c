@@ -5,7 +5,11 @@
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
-typedef struct { const hone_graph *graph; const hone_node *node; const hone_var *x, *y; } asking;
+typedef struct {
+    const hone_graph *graph;
+    const hone_node *node;
+    const hone_var *x, *y;
+} asking;
 
 static bool given(const asking *a, int k) { return k < a->node->n_in && a->node->in[k] >= 0; }
 static const hone_value *constant(const asking *a, int k) { return given(a, k) ? a->graph->var.at[a->node->in[k]].value : NULL; }
@@ -44,11 +48,13 @@ static bool no_pads(const asking *a) { return same_shape(a) && given(a, 1) && al
 static bool one_input(const asking *a) { return a->node->n_in == 1; }
 static bool one_output(const asking *a) { return a->node->n_out == 1 && same_shape(a); }
 
-static const struct { const char *op; bool (*is)(const asking *); } rows[] = {
-    {"Identity", always},      {"Dropout", not_training}, {"Cast", same_type},      {"CastLike", same_type}, {"BitCast", same_type},
-    {"Transpose", in_order},   {"Reshape", same_shape},   {"Flatten", same_shape},  {"Squeeze", same_shape}, {"Unsqueeze", same_shape},
-    {"Expand", same_shape},    {"Tile", same_shape},      {"Slice", forward},       {"Pad", no_pads},        {"Concat", one_input},
-    {"Split", one_output}};
+static const struct {
+    const char *op;
+    bool (*is)(const asking *);
+} rows[] = {{"Identity", always},    {"Dropout", not_training}, {"Cast", same_type},     {"CastLike", same_type},
+            {"BitCast", same_type},  {"Transpose", in_order},   {"Reshape", same_shape}, {"Flatten", same_shape},
+            {"Squeeze", same_shape}, {"Unsqueeze", same_shape}, {"Expand", same_shape},  {"Tile", same_shape},
+            {"Slice", forward},      {"Pad", no_pads},          {"Concat", one_input},   {"Split", one_output}};
 
 static bool is_identity(const hone_graph *g, const hone_node *n, hone_vid x) {
     if (n->part || *n->program->domain || n->n_out < 1 || n->out[0] < 0) return false;

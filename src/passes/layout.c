@@ -31,7 +31,10 @@ static void layout_graph(hone_passing *p, hone_graph *g) {
         if (x->producer < 0 || x->uses != 1 || x->rank < 2 || (perm && perm->n != x->rank)) continue;
         const hone_node *maker = g->node.at[x->producer];
         /* element by element, so that storing in any order costs the same */
-        bool plain = maker->n_part ? maker->fused && maker->fused->instance->n_stage == 1 : maker->program->runs == HONE_RUNS_PROGRAM && !maker->n_body && maker->n_out == 1 && maker->program->lines && !maker->program->lines->next && maker->program->lines->kind == HONE_LINE_STAGE;
+        bool plain = maker->n_part
+                         ? maker->fused && maker->fused->instance->n_stage == 1
+                         : maker->program->runs == HONE_RUNS_PROGRAM && !maker->n_body && maker->n_out == 1 && maker->program->lines &&
+                               !maker->program->lines->next && maker->program->lines->kind == HONE_LINE_STAGE;
         if (!plain || !wants_rows(g, n->out[0])) continue;
         x->layout.kind = HONE_LAYOUT_ORDER;
         for (int d = 0; d < x->rank; d++) x->layout.order[d] = (int8_t)(perm ? perm->i[d] : x->rank - 1 - d);

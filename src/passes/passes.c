@@ -2,10 +2,13 @@
    passes: the pipeline. Folding twice: a body learns its captured constants the first time, and what they are good for the second. */
 #include "passes/passes.h"
 
-static const struct { const char *name; hone_pass_fn *run; } pipeline[] = {
-    {"infer", hone_pass_infer}, {"fold", hone_pass_fold}, {"dead", hone_pass_dead}, {"identity", hone_pass_identity},
-    {"infer", hone_pass_infer}, {"fold", hone_pass_fold}, {"identity", hone_pass_identity}, {"same", hone_pass_same}, {"dead", hone_pass_dead},
-    {"infer", hone_pass_infer}, {"fuse", hone_pass_fuse}, {"layout", hone_pass_layout},
+static const struct {
+    const char *name;
+    hone_pass_fn *run;
+} pipeline[] = {
+    {"infer", hone_pass_infer}, {"fold", hone_pass_fold},   {"dead", hone_pass_dead},         {"identity", hone_pass_identity},
+    {"infer", hone_pass_infer}, {"fold", hone_pass_fold},   {"identity", hone_pass_identity}, {"same", hone_pass_same},
+    {"dead", hone_pass_dead},   {"infer", hone_pass_infer}, {"fuse", hone_pass_fuse},         {"layout", hone_pass_layout},
 };
 hone_status hone_passes_run(hone_graph *g, hone_instances *instances, hone_text *report) {
     hone_text_put(report, "[");
@@ -17,7 +20,8 @@ hone_status hone_passes_run(hone_graph *g, hone_instances *instances, hone_text 
 #ifndef NDEBUG
         HONE_TRY(hone_graph_verify(g));
 #endif
-        hone_text_put(report, "%s{\"pass\": \"%s\", \"changed\": %d, \"nodes\": %d}", k ? ", " : "", pipeline[k].name, p.changed, g->node.n);
+        hone_text_put(report, "%s{\"pass\": \"%s\", \"changed\": %d, \"nodes\": %d}", k ? ", " : "", pipeline[k].name, p.changed,
+                      g->node.n);
     }
     if (!hone_graph_drop_vars(g)) return hone_fail(HONE_NO_MEMORY, "no memory to compile");
     hone_text_put(report, "]");

@@ -4,16 +4,20 @@
 #define HONE_PASSES_PASSES_H
 #include "ir/infer.h"
 
-typedef struct { hone_graph *graph; hone_instances *instances; int changed; /* out: how many things the pass did */ } hone_passing;
+typedef struct {
+    hone_graph *graph;
+    hone_instances *instances;
+    int changed; /* out: how many things the pass did */
+} hone_passing;
 typedef hone_status hone_pass_fn(hone_passing *);
 /* All passes in order, bodies included. `report`: JSON array of {"pass", "changed", "nodes"}. */
 hone_status hone_passes_run(hone_graph *, hone_instances *, hone_text *report) HONE_CHECKED;
 
-hone_pass_fn hone_pass_infer;  /* shapes, types and small contents */
-hone_pass_fn hone_pass_fold;   /* what depends on constants alone is computed now */
-hone_pass_fn hone_pass_dead;   /* what nobody reads goes */
-hone_pass_fn hone_pass_same;   /* equal nodes on equal operands become one */
+hone_pass_fn hone_pass_infer;    /* shapes, types and small contents */
+hone_pass_fn hone_pass_fold;     /* what depends on constants alone is computed now */
+hone_pass_fn hone_pass_dead;     /* what nobody reads goes */
+hone_pass_fn hone_pass_same;     /* equal nodes on equal operands become one */
 hone_pass_fn hone_pass_identity; /* Identity, Cast to the same type, Transpose in order, … */
-hone_pass_fn hone_pass_layout; /* vars that are only turned around are stored turned around */
-hone_pass_fn hone_pass_fuse;   /* element-wise chains and epilogues become one node */
+hone_pass_fn hone_pass_layout;   /* vars that are only turned around are stored turned around */
+hone_pass_fn hone_pass_fuse;     /* element-wise chains and epilogues become one node */
 #endif

@@ -6,7 +6,11 @@
 
 /* Readers of one var made readers of another, gathered and done at the end. Needs the graph's index as it was at the start; nodes keep
    their numbers. */
-typedef struct { hone_graph *graph; hone_vid *to; uint8_t *is_output; } hone_renames;
+typedef struct {
+    hone_graph *graph;
+    hone_vid *to;
+    uint8_t *is_output;
+} hone_renames;
 bool hone_renames_open(hone_renames *, hone_graph *); /* false: no memory */
 hone_vid hone_renames_now(hone_renames *, hone_vid);  /* what this var is by now; -1 stays -1 */
 /* y is the same as x, and who makes y may go: true. A graph output keeps its name: then who makes x makes y instead; where that cannot be

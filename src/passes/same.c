@@ -7,8 +7,17 @@
 #include "passes/rewrite.h"
 
 enum { MAX_CONSTANT = 1 << 16 }; /* bytes: larger ones are weights, hardly ever equal */
-typedef struct { uint64_t hash; int32_t item; /* node or var, + 1; 0 is free */ } place;
-typedef struct { hone_graph *graph; hone_renames rename; place *table; uint32_t mask; int changed; } matching;
+typedef struct {
+    uint64_t hash;
+    int32_t item; /* node or var, + 1; 0 is free */
+} place;
+typedef struct {
+    hone_graph *graph;
+    hone_renames rename;
+    place *table;
+    uint32_t mask;
+    int changed;
+} matching;
 
 static uint64_t mix(uint64_t h, const void *data, size_t bytes) {
     const unsigned char *p = data;

@@ -23,7 +23,8 @@ static bool is_dense(const hone_bound_var *v) {
 }
 static hone_status fact_bytes(const hone_fact *f, int64_t *out) {
     int64_t n;
-    if (!hone_count_of(f->dim, f->rank, &n) || __builtin_mul_overflow(n, (int64_t)hone_dtypes[f->dtype].bytes, out)) return hone_fail(HONE_BAD_INPUT, "a tensor's size overflows");
+    if (!hone_count_of(f->dim, f->rank, &n) || __builtin_mul_overflow(n, (int64_t)hone_dtypes[f->dtype].bytes, out))
+        return hone_fail(HONE_BAD_INPUT, "a tensor's size overflows");
     return HONE_OK;
 }
 /* Bytes for a var that is only numbers so far. */
@@ -32,7 +33,8 @@ static hone_status make_real(binder *b, hone_bound_var *v) {
     size_t item = hone_dtypes[v->fact.dtype].bytes;
     char *data = hone_arena_alloc(b->steps.arena, item * (size_t)(v->fact.n_content + 1));
     if (!data) return no_memory();
-    for (int k = 0; k < v->fact.n_content; k++) hone_dtype_store(v->fact.dtype, data + item * (size_t)k, HONE_I64, (hone_scalar){.i64 = v->fact.contents[k]}, false);
+    for (int k = 0; k < v->fact.n_content; k++)
+        hone_dtype_store(v->fact.dtype, data + item * (size_t)k, HONE_I64, (hone_scalar){.i64 = v->fact.contents[k]}, false);
     v->at = HONE_AT_REF, v->ref = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)data};
     hone_dense_strides(&v->fact, v->stride);
     return HONE_OK;
@@ -56,7 +58,8 @@ static hone_status place(binder *b, const level *l, hone_vid id, hone_bound_var 
     const hone_layout *o = id >= 0 ? &l->c->graph->var.at[id].layout : NULL;
     if (o && o->kind == HONE_LAYOUT_ORDER && l->c->graph->var.at[id].rank == v->fact.rank) { /* dims lie in another order */
         int64_t step = 1;
-        for (int k = v->fact.rank - 1; k >= 0; k--) v->stride[o->order[k]] = step, step *= v->fact.dim[o->order[k]] > 0 ? v->fact.dim[o->order[k]] : 1;
+        for (int k = v->fact.rank - 1; k >= 0; k--)
+            v->stride[o->order[k]] = step, step *= v->fact.dim[o->order[k]] > 0 ? v->fact.dim[o->order[k]] : 1;
     }
     return HONE_OK;
 }
@@ -64,7 +67,8 @@ static hone_status place(binder *b, const level *l, hone_vid id, hone_bound_var 
 static hone_status copy(binder *b, const level *l, int node, const hone_bound_var *from, const hone_bound_var *to) {
     _Atomic(const hone_instance *) *known = l->c->copies + from->fact.dtype * (HONE_MAX_RANK + 1) + from->fact.rank;
     const hone_instance *in = atomic_load(known);
-    hone_arg arg[2] = {{.present = true, .dtype = from->fact.dtype, .rank = from->fact.rank, .dim = from->fact.dim, .n_content = -1}, {.present = true, .rank = -1}};
+    hone_arg arg[2] = {{.present = true, .dtype = from->fact.dtype, .rank = from->fact.rank, .dim = from->fact.dim, .n_content = -1},
+                       {.present = true, .rank = -1}};
     hone_call call = {.program = l->c->identity, .arg = arg};
     if (!in) HONE_TRY(hone_instances_get(l->c->instances, &call, &in));
     if (!in) return hone_fail(HONE_BUG, "a copy could not be bound");
@@ -78,7 +82,14 @@ static hone_status copy(binder *b, const level *l, int node, const hone_bound_va
         t[k].ref = v->ref;
         hone_instance_strides(in, &call, p, k, v->fact.dim, v->stride, t[k].stride);
     }
-    hone_cpu_call c = {.instance = in, .param = p, .tensor = t, .node = node, .of = node >= 0 ? l->c->graph->node.at[node] : NULL, .packs = l->c->packs, .shelf = b->shelf, .interpret = b->interpret};
+    hone_cpu_call c = {.instance = in,
+                       .param = p,
+                       .tensor = t,
+                       .node = node,
+                       .of = node >= 0 ? l->c->graph->node.at[node] : NULL,
+                       .packs = l->c->packs,
+                       .shelf = b->shelf,
+                       .interpret = b->interpret};
     int before = b->steps.step.n;
     HONE_TRY(hone_cpu_bind(&b->steps, &c));
     for (int k = before; k < b->steps.step.n; k++) b->steps.step.at[k].tactic = "copy";
@@ -102,7 +113,8 @@ static bool wants(binder *b, const level *l, const hone_node *n) {
         if (n->in[q] < 0) continue;
         const hone_bound_var *v = l->var + n->in[q];
         bool shape = v->at == HONE_AT_SLOT && v->fact.tag == HONE_TAG_TENSOR;
-        bool numbers = q < n->program->n_in && n->program->operand[q].contents && v->at == HONE_AT_REF && !v->fact.value && !hone_fact_numbers(&v->fact);
+        bool numbers = q < n->program->n_in && n->program->operand[q].contents && v->at == HONE_AT_REF && !v->fact.value &&
+                       !hone_fact_numbers(&v->fact);
         if ((shape || numbers) && b->n_wanted < MAX_WANTED) b->wanted[b->n_wanted++] = n->in[q];
     }
     return b->n_wanted > 0;
@@ -160,7 +172,8 @@ static bool reads_in_place(const hone_instance *in, int q) {
     const hone_stage *s = in->stage + in->n_stage - 1;
     for (int k = 0; k < in->n_stage - 1; k++)
         if (hone_cpu_uses(in, k) >> q & 1) return false;
-    if (in->tensor[q].dense || in->tensor[q].rank != in->tensor[s->tensor].rank || s->over >= 0 || !s->distinct || s->how || s->reduce) return false;
+    if (in->tensor[q].dense || in->tensor[q].rank != in->tensor[s->tensor].rank || s->over >= 0 || !s->distinct || s->how || s->reduce)
+        return false;
     for (int x = 0; x < in->n_x; x++) {
         const hone_x *e = in->x + x;
         if (e->kind != HONE_X_LOAD || e->a != q) continue;
@@ -173,11 +186,20 @@ static bool reads_in_place(const hone_instance *in, int q) {
     return true;
 }
 /* Steps of an instance whose tensors are placed. `id`: the var of each tensor, -1 a temporary. */
-static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, const hone_instance *in, const hone_param *p, hone_bound *t, const hone_vid *id) {
+static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, const hone_instance *in, const hone_param *p, hone_bound *t,
+                              const hone_vid *id) {
     bool *constant = HONE_NEW_N(b->scratch, bool, in->n_tensor + 1);
     if (!constant) return no_memory();
     for (int q = 0; q < in->n_tensor; q++) constant[q] = id[q] >= 0 && l->c->graph->var.at[id[q]].value != NULL;
-    hone_cpu_call c = {.instance = in, .param = p, .tensor = t, .constant = constant, .packs = l->c->packs, .shelf = b->shelf, .node = k, .of = n, .interpret = b->interpret};
+    hone_cpu_call c = {.instance = in,
+                       .param = p,
+                       .tensor = t,
+                       .constant = constant,
+                       .packs = l->c->packs,
+                       .shelf = b->shelf,
+                       .node = k,
+                       .of = n,
+                       .interpret = b->interpret};
     int before = b->steps.step.n;
     HONE_TRY(hone_cpu_bind(&b->steps, &c));
     if (b->steps.step.n != before + 1 || b->interpret) return HONE_OK;
@@ -189,15 +211,18 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
         bool fits = true; /* whatever of this instance lies in that block is read where it is written, and only there */
         for (int w = 0; w < in->n_tensor && fits; w++) {
             if (w == out || t[w].ref.base != HONE_BASE_ARENA || t[w].ref.block != t[q].ref.block) continue;
-            fits = id[w] >= 0 && in->tensor[w].role == HONE_ROLE_IN && !t[w].ref.offset && in->tensor[w].dtype == in->tensor[out].dtype && in->tensor[w].rank == in->tensor[out].rank &&
-                   b->steps.block.at[t[w].ref.block].bytes == mine->bytes && reads_in_place(in, w);
-            for (int d = 0; fits && d < in->tensor[w].rank; d++) fits = t[w].stride[d] == t[out].stride[d] || p[in->tensor[out].dim[d]].i == 1;
+            fits = id[w] >= 0 && in->tensor[w].role == HONE_ROLE_IN && !t[w].ref.offset && in->tensor[w].dtype == in->tensor[out].dtype &&
+                   in->tensor[w].rank == in->tensor[out].rank && b->steps.block.at[t[w].ref.block].bytes == mine->bytes &&
+                   reads_in_place(in, w);
+            for (int d = 0; fits && d < in->tensor[w].rank; d++)
+                fits = t[w].stride[d] == t[out].stride[d] || p[in->tensor[out].dim[d]].i == 1;
         }
         if (fits) mine->shares = t[q].ref.block;
     }
     return HONE_OK;
 }
-static hone_status bind_program(binder *b, level *l, int k, const hone_node *n, const hone_instance *in, const hone_call *call, const hone_param *p, hone_fact *out) {
+static hone_status bind_program(binder *b, level *l, int k, const hone_node *n, const hone_instance *in, const hone_call *call,
+                                const hone_param *p, hone_fact *out) {
     hone_bound *t = HONE_NEW_N(b->scratch, hone_bound, in->n_tensor + 1);
     hone_vid *id = HONE_NEW_N(b->scratch, hone_vid, in->n_tensor + 1);
     if (!t || !id) return no_memory();
@@ -279,21 +304,30 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
     *h = (hone_host_step){.compiled = l->c, .node = n, .number = k, .host = l->c->host[k], .in = all, .out = all + n->n_in, .ref = refs};
     for (int q = 0; q < n->n_in; q++) {
         refs[q].base = HONE_BASE_ABSOLUTE;
-        if (n->in[q] < 0) { all[q].kind = HONE_OPERAND_ABSENT; continue; }
+        if (n->in[q] < 0) {
+            all[q].kind = HONE_OPERAND_ABSENT;
+            continue;
+        }
         hone_bound_var *v = l->var + n->in[q];
         HONE_TRY(make_dense(b, l, k, v));
-        if (v->at == HONE_AT_SLOT || (v->slot >= 0 && v->ref.base >= HONE_BASE_FIRST + b->n_in + b->n_out)) all[q] = (hone_host_operand){.kind = HONE_OPERAND_SLOT, .slot = v->slot};
+        if (v->at == HONE_AT_SLOT || (v->slot >= 0 && v->ref.base >= HONE_BASE_FIRST + b->n_in + b->n_out))
+            all[q] = (hone_host_operand){.kind = HONE_OPERAND_SLOT, .slot = v->slot};
         else if (v->at == HONE_AT_REF) {
             all[q] = (hone_host_operand){.kind = HONE_OPERAND_TENSOR, .fact = v->fact}, refs[q] = v->ref;
             int in = v->ref.base - HONE_BASE_FIRST;
-            if (in >= 0 && in < b->n_in && l->top && v->ref.offset == 0 && l->c->graph->in.at[in] == n->in[q]) all[q].kind = HONE_OPERAND_INPUT, all[q].slot = in;
-            else if (l->c->graph->var.at[n->in[q]].value) all[q].kind = HONE_OPERAND_CONST, all[q].constant = l->c->graph->var.at[n->in[q]].value;
+            if (in >= 0 && in < b->n_in && l->top && v->ref.offset == 0 && l->c->graph->in.at[in] == n->in[q])
+                all[q].kind = HONE_OPERAND_INPUT, all[q].slot = in;
+            else if (l->c->graph->var.at[n->in[q]].value)
+                all[q].kind = HONE_OPERAND_CONST, all[q].constant = l->c->graph->var.at[n->in[q]].value;
         } else return hone_fail(HONE_BUG, "input %d was never computed", q);
     }
     for (int q = 0; q < n->n_out; q++) {
         refs[n->n_in + q].base = HONE_BASE_ABSOLUTE;
         h->out[q].fact = out[q];
-        if (n->out[q] < 0) { h->out[q].kind = HONE_OPERAND_ABSENT; continue; }
+        if (n->out[q] < 0) {
+            h->out[q].kind = HONE_OPERAND_ABSENT;
+            continue;
+        }
         hone_bound_var *v = l->var + n->out[q];
         v->fact = out[q];
         if (hone_fact_shaped(out + q) && !n->n_body && out[q].dtype != HONE_DTYPE_STRING) {
@@ -333,7 +367,8 @@ static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond
     level inner = {.c = body, .outer = l, .var = HONE_NEW_N(b->scratch, hone_bound_var, body->graph->var.n + 1), .values = l->values};
     if (!inner.var) return no_memory();
     take_constants(&inner);
-    for (int q = body->graph->n_formal; q < body->graph->in.n; q++) inner.var[body->graph->in.at[q]] = l->var[n->in[n->n_in - n->n_capture + q - body->graph->n_formal]];
+    for (int q = body->graph->n_formal; q < body->graph->in.n; q++)
+        inner.var[body->graph->in.at[q]] = l->var[n->in[n->n_in - n->n_capture + q - body->graph->n_formal]];
     int steps = b->steps.step.n, blocks = b->steps.block.n, patches = b->steps.patch.n, slots = b->n_slot;
     b->inlined++;
     hone_status s = bind_nodes(b, &inner, 0);
@@ -403,7 +438,10 @@ static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, con
     hone_inferring w = {b->scratch, NULL, l->c->instances, b->shelf};
     bool host = p->runs == HONE_RUNS_HOST || p->runs == HONE_RUNS_CONTROL;
     if (!host && !ready) {
-        if (!tensors && !strcmp(p->name, "Identity")) { l->var[n->out[0]] = l->var[n->in[0]]; return HONE_OK; }
+        if (!tensors && !strcmp(p->name, "Identity")) {
+            l->var[n->out[0]] = l->var[n->in[0]];
+            return HONE_OK;
+        }
         if (!wants(b, l, n)) return hone_fail(HONE_NOT_SUPPORTED, "an input is no tensor");
         b->cut = k;
         return HONE_OK;
@@ -496,18 +534,29 @@ static void take_values(const hone_compiled *c, const hone_fact *input, int64_t 
 }
 static hone_status finish(binder *b, level *l, hone_plan *p) {
     hone_graph *g = l->c->graph;
-    for (int k = 0; b->cut >= 0 && k < b->n_wanted; k++) HONE_TRY(make_dense(b, l, -1, l->var + b->wanted[k])); /* it will be read as a value */
+    for (int k = 0; b->cut >= 0 && k < b->n_wanted; k++)
+        HONE_TRY(make_dense(b, l, -1, l->var + b->wanted[k])); /* it will be read as a value */
     p->out = hone_arena_alloc(p->arena, sizeof *p->out * (size_t)(g->out.n + 1));
     if (!p->out) return no_memory();
     for (int k = 0; k < g->out.n; k++) {
         hone_bound_var *v = l->var + g->out.at[k];
-        if (b->cut >= 0 && v->at == HONE_AT_NOWHERE) { p->out[k].how = HONE_OUT_LATER; continue; }
+        if (b->cut >= 0 && v->at == HONE_AT_NOWHERE) {
+            p->out[k].how = HONE_OUT_LATER;
+            continue;
+        }
         if (v->at == HONE_AT_NOWHERE) return hone_fail(HONE_BAD_INPUT, "output '%s' is never computed", g->var.at[g->out.at[k]].name);
         bool mine = v->at == HONE_AT_REF && v->ref.base == HONE_BASE_FIRST + b->n_in + k && v->ref.offset == 0 && is_dense(v);
-        if (b->cut >= 0 && !mine) { p->out[k].how = HONE_OUT_LATER; continue; }
+        if (b->cut >= 0 && !mine) {
+            p->out[k].how = HONE_OUT_LATER;
+            continue;
+        }
         p->out[k].fact = v->fact;
         p->out[k].fact.value = NULL, p->out[k].fact.contents = NULL;
-        if (v->at == HONE_AT_SLOT || (v->slot >= 0 && v->ref.base >= HONE_BASE_FIRST + b->n_in + b->n_out && is_dense(v) && v->ref.offset == 0)) { p->out[k].how = HONE_OUT_SLOT, p->out[k].slot = v->slot; continue; }
+        if (v->at == HONE_AT_SLOT ||
+            (v->slot >= 0 && v->ref.base >= HONE_BASE_FIRST + b->n_in + b->n_out && is_dense(v) && v->ref.offset == 0)) {
+            p->out[k].how = HONE_OUT_SLOT, p->out[k].slot = v->slot;
+            continue;
+        }
         p->out[k].how = HONE_OUT_WRITTEN;
         if (mine) continue;
         HONE_TRY(make_real(b, v));
@@ -520,7 +569,8 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
     }
     if (b->cut >= 0) { /* what lives on keeps its block to the end; the state is kept for the next stretch */
         for (int k = 0; k < g->var.n; k++)
-            if (l->var[k].at == HONE_AT_REF && l->var[k].ref.base == HONE_BASE_ARENA && l->var[k].ref.block >= 0) b->steps.block.at[l->var[k].ref.block].last = b->steps.step.n;
+            if (l->var[k].at == HONE_AT_REF && l->var[k].ref.base == HONE_BASE_ARENA && l->var[k].ref.block >= 0)
+                b->steps.block.at[l->var[k].ref.block].last = b->steps.step.n;
     }
     p->n_step = b->steps.step.n;
     for (int k = 0; k < b->steps.block.n; k++) /* steps that were taken back may have read it */
@@ -539,10 +589,13 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
         for (int k = 0; k < g->var.n; k++) {
             hone_bound_var *v = p->var + k;
             if (!g->var.at[k].value) v->fact.value = NULL;
-            if (v->fact.contents && !(v->fact.contents = hone_arena_copy(p->arena, v->fact.contents, sizeof(hone_dim) * (size_t)v->fact.n_content))) return no_memory();
+            if (v->fact.contents &&
+                !(v->fact.contents = hone_arena_copy(p->arena, v->fact.contents, sizeof(hone_dim) * (size_t)v->fact.n_content)))
+                return no_memory();
             if (v->at == HONE_AT_REF && v->ref.base == HONE_BASE_ARENA) {
                 if (v->ref.block >= 0) v->ref.offset += b->steps.block.at[v->ref.block].at;
-                v->ref.base = HONE_BASE_FIRST + b->n_in + b->n_out + ARENA_SLOT(p->depth), v->ref.block = -1; /* the next stretch has an arena of its own */
+                v->ref.base = HONE_BASE_FIRST + b->n_in + b->n_out + ARENA_SLOT(p->depth),
+                v->ref.block = -1; /* the next stretch has an arena of its own */
             }
         }
     }
@@ -553,13 +606,19 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
     p->n_slot = b->n_slot, p->n_base = HONE_BASE_FIRST + b->n_in + b->n_out + b->n_slot;
     return HONE_OK;
 }
-hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, bool interpret, hone_plan **out) {
+hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, bool interpret,
+                      hone_plan **out) {
     const hone_graph *g = c->graph;
-    if (after && after->depth + 1 >= MAX_CUTS) return hone_fail(HONE_NOT_SUPPORTED, "more than %d shapes depend on computed data", MAX_CUTS);
+    if (after && after->depth + 1 >= MAX_CUTS)
+        return hone_fail(HONE_NOT_SUPPORTED, "more than %d shapes depend on computed data", MAX_CUTS);
     hone_plan *p = hone_alloc(sizeof *p);
     binder b = {.interpret = interpret, .cut = -1, .after = after, .n_in = g->in.n, .n_out = g->out.n};
     hone_status s = HONE_OK;
-    if (!p || !(p->arena = hone_arena_create()) || (!(b.scratch = atomic_exchange(c->scratch, NULL)) && !(b.scratch = hone_arena_create()))) { s = no_memory(); goto done; }
+    if (!p || !(p->arena = hone_arena_create()) ||
+        (!(b.scratch = atomic_exchange(c->scratch, NULL)) && !(b.scratch = hone_arena_create()))) {
+        s = no_memory();
+        goto done;
+    }
     p->cut_node = -1, p->depth = after ? after->depth + 1 : 0;
     b.steps.arena = p->arena, b.shelf = p->shelf = hone_shelves_hold(c->shelves);
     /* slots: inputs that are no plain tensors, arenas of earlier stretches, then what host ops make */
@@ -568,7 +627,10 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
     l.var = hone_arena_alloc(b.scratch, sizeof *l.var * (size_t)(g->var.n + 1));
     l.values = hone_arena_alloc(b.scratch, sizeof *l.values * (size_t)(hone_dims_count(g->dims) + 1));
     b.out_taken = hone_arena_alloc(b.scratch, (size_t)g->out.n + 1);
-    if (!l.var || !l.values || !b.out_taken) { s = no_memory(); goto done; }
+    if (!l.var || !l.values || !b.out_taken) {
+        s = no_memory();
+        goto done;
+    }
     take_values(c, input, l.values);
     int from = 0;
     if (!after) s = take_inputs(&b, &l, input);

@@ -8,7 +8,12 @@ enum { MAX_WANTED = 64, MAX_CUTS = 256 };
 #define ARENA_SLOT(depth) (b->n_in + (depth)) /* slot whose base is the arena of that stretch */
 
 typedef enum { HONE_OPERAND_ABSENT, HONE_OPERAND_TENSOR, HONE_OPERAND_SLOT, HONE_OPERAND_INPUT, HONE_OPERAND_CONST } hone_operand_kind;
-typedef struct { hone_operand_kind kind; int slot; hone_fact fact; const hone_value *constant; } hone_host_operand;
+typedef struct {
+    hone_operand_kind kind;
+    int slot;
+    hone_fact fact;
+    const hone_value *constant;
+} hone_host_operand;
 typedef struct {
     const hone_compiled *compiled;
     const hone_node *node;

@@ -31,7 +31,9 @@ static void find_contents(hone_compiled *c) {
     for (int k = 0; k < g->node.n; k++) {
         const hone_node *n = g->node.at[k];
         for (int q = 0; q < n->n_in - n->n_capture; q++)
-            if ((q < n->program->n_in && n->program->operand[q].contents) || (n->program->runs == HONE_RUNS_CONTROL && q < 2 && q < n->n_in)) trace(c, n->in[q], met, 0);
+            if ((q < n->program->n_in && n->program->operand[q].contents) ||
+                (n->program->runs == HONE_RUNS_CONTROL && q < 2 && q < n->n_in))
+                trace(c, n->in[q], met, 0);
         for (int q = n->n_in - n->n_capture; q < n->n_in; q++) /* a body may read a captured scalar as a condition */
             if (n->in[q] >= 0 && g->var.at[n->in[q]].rank == 0) trace(c, n->in[q], met, 0);
     }
@@ -48,7 +50,10 @@ static hone_status find_instances(hone_compiled *c) {
         hone_arena_reset(scratch);
         hone_fact *facts = HONE_NEW_N(scratch, hone_fact, n->n_in + n->n_out + 1);
         const hone_fact **in = HONE_NEW_N(scratch, const hone_fact *, n->n_in + 1);
-        if (!facts || !in) { s = no_memory(); break; }
+        if (!facts || !in) {
+            s = no_memory();
+            break;
+        }
         bool ready = true;
         for (int q = 0; q < n->n_in; q++) {
             facts[q] = n->in[q] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[q]);
@@ -101,13 +106,20 @@ static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int dep
 }
 hone_status hone_compile(hone_graph *g, hone_compiled **out) {
     hone_compiled *c = hone_alloc(sizeof *c);
-    if (!c) { hone_graph_destroy(g); return no_memory(); }
+    if (!c) {
+        hone_graph_destroy(g);
+        return no_memory();
+    }
     c->graph = g, c->nodes_before = g->node.n;
     hone_status s = HONE_OK;
-    if (!(c->instances = hone_instances_create()) || !(c->packs = hone_packs_create()) || !(c->shelves = hone_shelves_create())) s = no_memory();
+    if (!(c->instances = hone_instances_create()) || !(c->packs = hone_packs_create()) || !(c->shelves = hone_shelves_create()))
+        s = no_memory();
     if (!s) s = hone_passes_run(g, c->instances, &c->passes);
     if (!s) s = compile_graph(c, NULL, 0);
-    if (s) { hone_compiled_destroy(c); return s; }
+    if (s) {
+        hone_compiled_destroy(c);
+        return s;
+    }
     *out = c;
     return HONE_OK;
 }

@@ -6,7 +6,10 @@
 #include "plan/plan.h"
 
 enum { SPAN = 32 }; /* steps: who lives within one span is compared only with what lives there too */
-typedef struct { int64_t bytes, at; int first, last, block; } life;
+typedef struct {
+    int64_t bytes, at;
+    int first, last, block;
+} life;
 
 /* Largest first, else by number: a radix sort, byte by byte. `other` is as large. */
 static void sort(life *all, life *other, int n) {
@@ -40,7 +43,8 @@ int64_t hone_memory_plan(hone_block *block, int n, int n_step, int64_t *lower, i
     if (!n) return 0;
     int spans = n_step / SPAN + 1, lives = 0;
     int64_t need = -1, now = 0;
-    int *of = hone_alloc(sizeof *of * (size_t)n), *last = hone_alloc(sizeof *last * (size_t)n); /* of a chain: its first block; where it dies */
+    int *of = hone_alloc(sizeof *of * (size_t)n),
+        *last = hone_alloc(sizeof *last * (size_t)n); /* of a chain: its first block; where it dies */
     life *all = hone_alloc(2 * sizeof *all * (size_t)n);
     int64_t *alive = hone_alloc(sizeof *alive * (size_t)(n_step + 2));
     int *placed = NULL, *from = hone_alloc(sizeof *from * (size_t)(spans + 2)), *count = hone_alloc(sizeof *count * (size_t)(spans + 1));

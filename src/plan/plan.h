@@ -13,62 +13,73 @@
 
 typedef struct hone_compiled hone_compiled;
 struct hone_compiled {
-    hone_graph *graph;         /* owned by the outermost */
-    hone_compiled *outer;      /* of a body: who owns graph, instances, packs, shelves and scratch */
+    hone_graph *graph;    /* owned by the outermost */
+    hone_compiled *outer; /* of a body: who owns graph, instances, packs, shelves and scratch */
     hone_instances *instances;
     hone_packs *packs;
     hone_shelves *shelves;
-    _Atomic(hone_arena *) *scratch; /* of the last bind, for the next one; or NULL */
-    const hone_instance **instance; /* one a node, or NULL: made at bind */
-    const hone_program *identity; /* what copies are, */
+    _Atomic(hone_arena *) *scratch;         /* of the last bind, for the next one; or NULL */
+    const hone_instance **instance;         /* one a node, or NULL: made at bind */
+    const hone_program *identity;           /* what copies are, */
     _Atomic(const hone_instance *) *copies; /* by dtype and rank, or NULL: not made yet */
-    hone_host_fn **host;       /* one a node: HOST and CONTROL ops */
-    hone_compiled ***body;     /* one a node: its bodies, or NULL */
-    bool *content_input;       /* one a graph input: its numbers may decide shapes */
-    hone_text passes;          /* JSON: what each pass did */
+    hone_host_fn **host;                    /* one a node: HOST and CONTROL ops */
+    hone_compiled ***body;                  /* one a node: its bodies, or NULL */
+    bool *content_input;                    /* one a graph input: its numbers may decide shapes */
+    hone_text passes;                       /* JSON: what each pass did */
     int nodes_before;
 };
 /* Takes the graph, also on failure. */
 hone_status hone_compile(hone_graph *take, hone_compiled **out) HONE_CHECKED;
 void hone_compiled_destroy(hone_compiled *);
 
-typedef enum { HONE_AT_NOWHERE, HONE_AT_CONTENTS /* known numbers, no bytes yet */, HONE_AT_REF, HONE_AT_SLOT /* a value that is no tensor, or of a shape known only when it is there */ } hone_whereabouts;
-typedef struct {               /* what bind knows of a var */
+typedef enum {
+    HONE_AT_NOWHERE,
+    HONE_AT_CONTENTS /* known numbers, no bytes yet */,
+    HONE_AT_REF,
+    HONE_AT_SLOT /* a value that is no tensor, or of a shape known only when it is there */
+} hone_whereabouts;
+typedef struct { /* what bind knows of a var */
     hone_fact fact;
     hone_whereabouts at;
-    int32_t slot;              /* SLOT; also REF to a slot's tensor once it is known */
+    int32_t slot; /* SLOT; also REF to a slot's tensor once it is known */
     hone_ref ref;
     int64_t stride[HONE_MAX_RANK];
 } hone_bound_var;
 
 typedef struct hone_plan hone_plan;
-struct hone_plan {             /* one stretch between cuts; immutable once made */
+struct hone_plan { /* one stretch between cuts; immutable once made */
     hone_arena *arena;
-    hone_shelf *shelf;         /* what steps share with those of other plans */
+    hone_shelf *shelf; /* what steps share with those of other plans */
     hone_step *step;
     int n_step;
     int64_t arena_bytes, sum_bytes, lower_bound_bytes;
     size_t scratch_bytes;
     int n_base;
-    int n_slot;                /* values this run needs room for, so far */
-    int depth;                 /* 0 the first stretch, 1 after one cut … */
+    int n_slot; /* values this run needs room for, so far */
+    int depth;  /* 0 the first stretch, 1 after one cut … */
     /* outputs: graph output k is */
-    struct { enum { HONE_OUT_WRITTEN /* in the caller's or a new tensor, base HONE_BASE_FIRST + n_in + k */, HONE_OUT_SLOT, HONE_OUT_LATER } how; int slot; hone_fact fact; } *out;
+    struct {
+        enum { HONE_OUT_WRITTEN /* in the caller's or a new tensor, base HONE_BASE_FIRST + n_in + k */, HONE_OUT_SLOT, HONE_OUT_LATER } how;
+        int slot;
+        hone_fact fact;
+    } * out;
     /* a cut */
-    int cut_node;              /* -1: none, the plan is whole */
-    hone_vid *wanted;          /* what must be known of: facts of slots, contents of tensors */
+    int cut_node;     /* -1: none, the plan is whole */
+    hone_vid *wanted; /* what must be known of: facts of slots, contents of tensors */
     int n_wanted;
-    hone_bound_var *var;       /* state at the cut (all vars of the graph) */
-    char *key;                 /* of this plan among its siblings */
+    hone_bound_var *var;           /* state at the cut (all vars of the graph) */
+    char *key;                     /* of this plan among its siblings */
     hone_plan *next_cut, *sibling; /* plans that continue from here, most recently used first; my own list */
     uint64_t used;
 };
 /* Facts of the inputs (with `value` set for content inputs). `after`: the plan that was cut, with facts and contents of its wanted vars, else NULL. */
-hone_status hone_bind(const hone_compiled *, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, bool interpret, hone_plan **out) HONE_CHECKED;
+hone_status hone_bind(const hone_compiled *, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, bool interpret,
+                      hone_plan **out) HONE_CHECKED;
 void hone_plan_destroy(hone_plan *); /* with all that continue from it */
 
 /* memory.c: places blocks so that those alive together do not overlap. Returns the bytes needed; *lower: the largest sum alive at once; *sum: of all. */
 int64_t hone_memory_plan(hone_block *, int n, int n_step, int64_t *lower, int64_t *sum);
 /* view.c: strides of a view op's output from those of its input; false: it must be copied. */
-bool hone_view(const hone_node *, const hone_fact *const *in, const hone_bound_var *x, hone_fact *out, int k, int64_t *stride, int64_t *offset_elements);
+bool hone_view(const hone_node *, const hone_fact *const *in, const hone_bound_var *x, hone_fact *out, int k, int64_t *stride,
+               int64_t *offset_elements);
 #endif

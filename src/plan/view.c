@@ -4,10 +4,20 @@
 
 #include "plan/plan.h"
 
-typedef struct { const hone_node *n; const hone_fact *const *in; const hone_bound_var *x; hone_fact *out; int k; int64_t *stride, *offset; } viewing;
+typedef struct {
+    const hone_node *n;
+    const hone_fact *const *in;
+    const hone_bound_var *x;
+    hone_fact *out;
+    int k;
+    int64_t *stride, *offset;
+} viewing;
 
 static bool number(const hone_fact *f, int64_t k, int64_t *v) { /* element k of a known small tensor */
-    if (f->value) { *v = hone_value_i64(f->value, k); return k < hone_value_count(f->value); }
+    if (f->value) {
+        *v = hone_value_i64(f->value, k);
+        return k < hone_value_count(f->value);
+    }
     if (!f->contents || k >= f->n_content || !hone_dim_is_number(f->contents[k])) return false;
     *v = f->contents[k];
     return true;
@@ -36,7 +46,10 @@ static bool reshape(viewing *v) {
             return true;
         }
     while (j >= 0) {
-        if (y->dim[j] == 1) { v->stride[j--] = 0; continue; }
+        if (y->dim[j] == 1) {
+            v->stride[j--] = 0;
+            continue;
+        }
         while (i >= 0 && x->dim[i] == 1) i--;
         if (i < 0) return false;
         int64_t have = x->dim[i], want = y->dim[j], step = v->x->stride[i];
@@ -68,7 +81,8 @@ static bool slice(viewing *v) {
     if (n < 0) return false;
     for (int64_t k = 0; k < n; k++) {
         int64_t start, axis = k, step = 1;
-        if (!number(v->in[1], k, &start) || (given(v, 3) && !number(v->in[3], k, &axis)) || (given(v, 4) && !number(v->in[4], k, &step))) return false;
+        if (!number(v->in[1], k, &start) || (given(v, 3) && !number(v->in[3], k, &axis)) || (given(v, 4) && !number(v->in[4], k, &step)))
+            return false;
         axis += axis < 0 ? r : 0;
         if (axis < 0 || axis >= r || step == 0) return false;
         int64_t d = v->in[0]->dim[axis];
@@ -100,9 +114,13 @@ static bool same(viewing *v) {
     memcpy(v->stride, v->x->stride, sizeof *v->stride * (size_t)(v->in[0]->rank > 0 ? v->in[0]->rank : 0));
     return v->in[0]->rank == v->out[v->k].rank;
 }
-static const struct { const char *how; bool (*view)(viewing *); } views[] = {{"transpose", transpose}, {"reshape", reshape}, {"slice", slice}, {"split", split}, {"expand", expand}, {"identity", same}};
+static const struct {
+    const char *how;
+    bool (*view)(viewing *);
+} views[] = {{"transpose", transpose}, {"reshape", reshape}, {"slice", slice}, {"split", split}, {"expand", expand}, {"identity", same}};
 
-bool hone_view(const hone_node *n, const hone_fact *const *in, const hone_bound_var *x, hone_fact *out, int k, int64_t *stride, int64_t *offset) {
+bool hone_view(const hone_node *n, const hone_fact *const *in, const hone_bound_var *x, hone_fact *out, int k, int64_t *stride,
+               int64_t *offset) {
     viewing v = {n, in, x, out, k, stride, offset};
     *offset = 0;
     if (n->program->runs != HONE_RUNS_VIEW && strcmp(n->program->name, "Identity")) return false;

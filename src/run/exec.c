@@ -9,7 +9,10 @@
 #include "base/thread.h"
 #include "plan/bind.h"
 
-typedef struct { const hone_compiled *body; hone_exec *exec; } child;
+typedef struct {
+    const hone_compiled *body;
+    hone_exec *exec;
+} child;
 enum { MOST_CONTENTS = 4096 }; /* an input with more numbers decides no shape ahead of a run */
 struct hone_exec {
     const hone_compiled *c;
@@ -17,14 +20,20 @@ struct hone_exec {
     hone_plan *plans; /* most recently used first, through `sibling` */
     int n_plans;
     const hone_plan *last;
-    struct { void *at; size_t bytes; } arena[MAX_CUTS];
-    struct { void *at; size_t bytes; } scratch;
+    struct {
+        void *at;
+        size_t bytes;
+    } arena[MAX_CUTS];
+    struct {
+        void *at;
+        size_t bytes;
+    } scratch;
     hone_value **slot;
     void **base;
     int n_slot, n_base;
     hone_vec(int64_t) key;
-    hone_fact *input;      /* facts of this run's inputs */
-    hone_strings *strings; /* made in this run */
+    hone_fact *input;         /* facts of this run's inputs */
+    hone_strings *strings;    /* made in this run */
     hone_vec(child) children; /* bodies that ran here, of branches bound in place too */
     hone_value *const *in;
 };
@@ -37,7 +46,10 @@ hone_status hone_exec_create(const hone_compiled *c, const hone_exec_options *o,
     if (!e) return no_memory();
     e->c = c, e->options = *o;
     e->input = hone_alloc(sizeof *e->input * (size_t)(c->graph->in.n + 1));
-    if (!e->input) { hone_exec_destroy(e); return no_memory(); }
+    if (!e->input) {
+        hone_exec_destroy(e);
+        return no_memory();
+    }
     *out = e;
     return HONE_OK;
 }
@@ -60,23 +72,35 @@ const hone_plan *hone_exec_last(const hone_exec *e) { return e->last; }
 int hone_exec_plans(const hone_exec *e) { return e->n_plans; }
 
 /* ---- host steps --------------------------------------------------------------------------------------------------------------------- */
-typedef struct { hone_host_call call; hone_exec *exec; const hone_host_step *step; } hosting;
+typedef struct {
+    hone_host_call call;
+    hone_exec *exec;
+    const hone_host_step *step;
+} hosting;
 /* The executor of a body, kept from run to run: its plans are. */
 static hone_status child_of(hone_exec *e, const hone_compiled *body, hone_exec **out) {
     for (int k = 0; k < e->children.n; k++)
-        if (e->children.at[k].body == body) { *out = e->children.at[k].exec; return HONE_OK; }
+        if (e->children.at[k].body == body) {
+            *out = e->children.at[k].exec;
+            return HONE_OK;
+        }
     child c = {.body = body};
     HONE_TRY(hone_exec_create(body, &e->options, &c.exec));
-    if (!hone_push(&e->children, c)) { hone_exec_destroy(c.exec); return no_memory(); }
+    if (!hone_push(&e->children, c)) {
+        hone_exec_destroy(c.exec);
+        return no_memory();
+    }
     *out = c.exec;
     return HONE_OK;
 }
 static hone_status run_body(const hone_host_call *call, int b, hone_value *const *in, int n_in, hone_value **out, int n_out) {
     const hosting *h = call->run;
     if (b < 0 || b >= call->node->n_body) return hone_fail(HONE_BUG, "no such body");
-    const hone_compiled *body = h->step->compiled->body[h->step->number][b]; /* of the step's own graph: it may stand in a branch bound in place */
+    const hone_compiled *body =
+        h->step->compiled->body[h->step->number][b]; /* of the step's own graph: it may stand in a branch bound in place */
     const hone_graph *g = body->graph;
-    if (n_in != g->in.n || n_out != g->out.n) return hone_fail(HONE_BAD_INPUT, "a body has %d inputs and %d outputs, %d and %d are needed", g->in.n, g->out.n, n_in, n_out);
+    if (n_in != g->in.n || n_out != g->out.n)
+        return hone_fail(HONE_BAD_INPUT, "a body has %d inputs and %d outputs, %d and %d are needed", g->in.n, g->out.n, n_in, n_out);
     hone_exec *e = NULL;
     HONE_TRY(child_of(h->exec, body, &e));
     return hone_exec_run(e, in, out);
@@ -87,7 +111,10 @@ static hone_status run_host(hone_exec *e, const hone_step *step) {
     hone_value *stack[32], **all = stack;
     hone_dtype types_stack[32], *types = types_stack;
     int count = n->n_in + n->n_out;
-    if (count > 32 && (!(all = hone_alloc(sizeof *all * (size_t)count)) || !(types = hone_alloc(sizeof *types * (size_t)count)))) { if (all != stack) hone_free(all); return no_memory(); }
+    if (count > 32 && (!(all = hone_alloc(sizeof *all * (size_t)count)) || !(types = hone_alloc(sizeof *types * (size_t)count)))) {
+        if (all != stack) hone_free(all);
+        return no_memory();
+    }
     memset(all, 0, sizeof *all * (size_t)count);
     hone_value **in = all, **out = all + n->n_in;
     hone_status s = HONE_OK;
@@ -100,7 +127,10 @@ static hone_status run_host(hone_exec *e, const hone_step *step) {
     for (int k = 0; k < n->n_in && !s; k++) {
         const hone_host_operand *o = h->in + k;
         if (o->kind == HONE_OPERAND_ABSENT) continue;
-        const hone_value *v = o->kind == HONE_OPERAND_SLOT ? (o->slot < e->c->graph->in.n ? e->in[o->slot] : e->slot[o->slot]) : o->kind == HONE_OPERAND_INPUT ? e->in[o->slot] : o->kind == HONE_OPERAND_CONST ? o->constant : NULL;
+        const hone_value *v = o->kind == HONE_OPERAND_SLOT    ? (o->slot < e->c->graph->in.n ? e->in[o->slot] : e->slot[o->slot])
+                              : o->kind == HONE_OPERAND_INPUT ? e->in[o->slot]
+                              : o->kind == HONE_OPERAND_CONST ? o->constant
+                                                              : NULL;
         hone_value *view = NULL;
         if (!v && o->kind == HONE_OPERAND_TENSOR) {
             s = hone_value_view(o->fact.dtype, o->fact.dim, o->fact.rank, hone_ref_at(h->ref[k], e->base), &view);
@@ -113,11 +143,15 @@ static hone_status run_host(hone_exec *e, const hone_step *step) {
     }
     for (int k = 0; k < n->n_out && !s; k++) {
         types[k] = h->out[k].fact.dtype;
-        if (h->out[k].kind == HONE_OPERAND_TENSOR) s = hone_value_view(h->out[k].fact.dtype, h->out[k].fact.dim, h->out[k].fact.rank, hone_ref_at(h->ref[n->n_in + k], e->base), &out[k]);
+        if (h->out[k].kind == HONE_OPERAND_TENSOR)
+            s = hone_value_view(h->out[k].fact.dtype, h->out[k].fact.dim, h->out[k].fact.rank, hone_ref_at(h->ref[n->n_in + k], e->base),
+                                &out[k]);
     }
     if (!s && !e->strings && !(e->strings = hone_strings_create())) s = no_memory();
     if (!s) {
-        hosting w = {.call = {.node = n, .in = in, .out = out, .out_dtype = types, .strings = e->strings, .run_body = run_body}, .exec = e, .step = h};
+        hosting w = {.call = {.node = n, .in = in, .out = out, .out_dtype = types, .strings = e->strings, .run_body = run_body},
+                     .exec = e,
+                     .step = h};
         w.call.run = &w;
         s = h->host ? h->host(&w.call) : hone_fail(HONE_NOT_SUPPORTED, "there is no host function for it");
     }
@@ -188,9 +222,13 @@ static void member(void *arg, int me, int members) {
         if (me == 0) atomic_store(&t->tile[wide & 1], 0), atomic_store(&t->step_next, k + 1);
         else { /* until the caller has come here */
             for (int spin = 0; atomic_load_explicit(&t->step_next, memory_order_acquire) < k + 1; spin++) {
-                if (spin > 2000) { struct timespec ts = {0, 20000}; nanosleep(&ts, NULL); }
+                if (spin > 2000) {
+                    struct timespec ts = {0, 20000};
+                    nanosleep(&ts, NULL);
+                }
 #if defined(__x86_64__)
-                else __builtin_ia32_pause();
+                else
+                    __builtin_ia32_pause();
 #endif
             }
         }
@@ -243,7 +281,10 @@ static hone_plan *find(hone_plan **list, const int64_t *key, int n) { /* and mov
 }
 static hone_status keep(hone_exec *e, hone_plan **list, hone_plan *p, const int64_t *key, int n, int most) {
     int64_t *k = hone_alloc(sizeof *k * (size_t)(n + 1));
-    if (!k) { hone_plan_destroy(p); return no_memory(); }
+    if (!k) {
+        hone_plan_destroy(p);
+        return no_memory();
+    }
     k[0] = n;
     if (n) memcpy(k + 1, key, sizeof *k * (size_t)n);
     p->key = (char *)k, p->sibling = *list, *list = p;
@@ -314,9 +355,12 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
         bool fits = out[k] && out[k]->tag == HONE_TAG_TENSOR && out[k]->dtype == f->dtype && out[k]->rank == f->rank;
         for (int d = 0; fits && d < f->rank; d++) fits = out[k]->dim[d] == f->dim[d];
         for (int q = 0; fits && q < g->in.n; q++)
-            if (e->in[q] && e->in[q]->data == out[k]->data && out[k]->bytes) return hone_fail(HONE_BAD_INPUT, "the tensor given for output '%s' is also an input", g->var.at[g->out.at[k]].name);
+            if (e->in[q] && e->in[q]->data == out[k]->data && out[k]->bytes)
+                return hone_fail(HONE_BAD_INPUT, "the tensor given for output '%s' is also an input", g->var.at[g->out.at[k]].name);
         for (int q = 0; fits && q < k; q++)
-            if (out[q] && out[q]->data == out[k]->data && out[k]->bytes) return hone_fail(HONE_BAD_INPUT, "the tensor given for output '%s' is given for another one too", g->var.at[g->out.at[k]].name);
+            if (out[q] && out[q]->data == out[k]->data && out[k]->bytes)
+                return hone_fail(HONE_BAD_INPUT, "the tensor given for output '%s' is given for another one too",
+                                 g->var.at[g->out.at[k]].name);
         if (!fits) { /* nothing was given, or of another shape: a new one */
             hone_value_drop(out[k]), out[k] = NULL;
             HONE_TRY(hone_value_tensor(f->dtype, f->dim, f->rank, &out[k]));
@@ -346,12 +390,19 @@ static hone_status own_strings(hone_value **v) { /* a string tensor leaves: it t
 static hone_status check_input(const hone_graph *g, int k, const hone_value *v) {
     const hone_var *w = g->var.at + g->in.at[k];
     if (!v) return g->outer || w->tag == HONE_TAG_OPTIONAL ? HONE_OK : hone_fail(HONE_BAD_INPUT, "input '%s' is missing", w->name);
-    if (w->tag != v->tag && w->dtype) return g->outer ? HONE_OK : hone_fail(HONE_BAD_INPUT, "input '%s' is of another kind (tensor, sequence, optional) than the model's", w->name);
+    if (w->tag != v->tag && w->dtype)
+        return g->outer ? HONE_OK
+                        : hone_fail(HONE_BAD_INPUT, "input '%s' is of another kind (tensor, sequence, optional) than the model's", w->name);
     if (v->tag != HONE_TAG_TENSOR || g->outer) return HONE_OK;
-    if (w->dtype && v->dtype != w->dtype) return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, the model wants %s", w->name, hone_dtypes[v->dtype].name, hone_dtypes[w->dtype].name);
-    if (w->rank >= 0 && v->rank != w->rank) return hone_fail(HONE_BAD_INPUT, "input '%s' has %d dims, the model wants %d", w->name, v->rank, w->rank);
+    if (w->dtype && v->dtype != w->dtype)
+        return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, the model wants %s", w->name, hone_dtypes[v->dtype].name,
+                         hone_dtypes[w->dtype].name);
+    if (w->rank >= 0 && v->rank != w->rank)
+        return hone_fail(HONE_BAD_INPUT, "input '%s' has %d dims, the model wants %d", w->name, v->rank, w->rank);
     for (int d = 0; d < w->rank; d++)
-        if (hone_dim_is_number(w->dim[d]) && w->dim[d] != v->dim[d]) return hone_fail(HONE_BAD_INPUT, "input '%s': dim %d is %lld, the model wants %lld", w->name, d, (long long)v->dim[d], (long long)w->dim[d]);
+        if (hone_dim_is_number(w->dim[d]) && w->dim[d] != v->dim[d])
+            return hone_fail(HONE_BAD_INPUT, "input '%s': dim %d is %lld, the model wants %lld", w->name, d, (long long)v->dim[d],
+                             (long long)w->dim[d]);
     return HONE_OK;
 }
 /* One symbol, one value. Checked once a plan: its key holds all dims. */
@@ -365,7 +416,8 @@ static hone_status check_symbols(const hone_exec *e) {
                 for (int f = 0; f < w->rank; f++)
                     if (hone_dim_is_symbolic(v->dim[d]) && v->dim[d] == w->dim[f] && e->input[k].dim[d] != e->input[q].dim[f]) {
                         const char *name = hone_dim_symbol_name(g->dims, (int)(v->dim[d] - HONE_DIM_BAND));
-                        return hone_fail(HONE_BAD_INPUT, "'%s' is %lld in input '%s' and %lld in input '%s'", name, (long long)e->input[q].dim[f], w->name, (long long)e->input[k].dim[d], v->name);
+                        return hone_fail(HONE_BAD_INPUT, "'%s' is %lld in input '%s' and %lld in input '%s'", name,
+                                         (long long)e->input[q].dim[f], w->name, (long long)e->input[k].dim[d], v->name);
                     }
         }
     return HONE_OK;

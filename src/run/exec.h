@@ -5,7 +5,10 @@
 #include "plan/plan.h"
 
 typedef struct hone_exec hone_exec;
-typedef struct { int threads, plans; bool interpret, profile; } hone_exec_options;
+typedef struct {
+    int threads, plans;
+    bool interpret, profile;
+} hone_exec_options;
 hone_status hone_exec_create(const hone_compiled *, const hone_exec_options *, hone_exec **out) HONE_CHECKED;
 void hone_exec_destroy(hone_exec *);
 /* in[k]: dense values, NULL where an optional one is left out. out[k]: NULL, or a tensor to be filled; receives references. */

@@ -25,7 +25,12 @@ static hone_status describe(hone_model *m, hone_port *p, hone_vid id) {
         dims[k] = hone_dim_is_number(v->dim[k]) ? v->dim[k] : -1;
     }
     if (v->tag == HONE_TAG_TENSOR && v->rank >= 0) hone_text_put(&t, "]");
-    *p = (hone_port){.name = v->name, .kind = (hone_value_kind)v->tag, .dtype = v->dtype, .rank = v->rank, .dims = dims, .shape = t.failed ? NULL : hone_arena_text(g->arena, "%s", t.text)};
+    *p = (hone_port){.name = v->name,
+                     .kind = (hone_value_kind)v->tag,
+                     .dtype = v->dtype,
+                     .rank = v->rank,
+                     .dims = dims,
+                     .shape = t.failed ? NULL : hone_arena_text(g->arena, "%s", t.text)};
     hone_text_free(&t);
     return p->shape ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a model");
 }
@@ -33,14 +38,20 @@ static hone_status wrap(hone_graph *g, hone_model **out) {
     hone_compiled *c;
     HONE_TRY(hone_compile(g, &c));
     hone_model *m = hone_alloc(sizeof *m);
-    if (!m) { hone_compiled_destroy(c); return hone_fail(HONE_NO_MEMORY, "no memory for a model"); }
+    if (!m) {
+        hone_compiled_destroy(c);
+        return hone_fail(HONE_NO_MEMORY, "no memory for a model");
+    }
     m->compiled = c;
     m->in = HONE_NEW_N(c->graph->arena, hone_port, c->graph->in.n + 1);
     m->out = HONE_NEW_N(c->graph->arena, hone_port, c->graph->out.n + 1);
     hone_status s = m->in && m->out ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a model");
     for (int k = 0; k < c->graph->in.n && !s; k++) s = describe(m, m->in + k, c->graph->in.at[k]);
     for (int k = 0; k < c->graph->out.n && !s; k++) s = describe(m, m->out + k, c->graph->out.at[k]);
-    if (s) { hone_model_free(m); return s; }
+    if (s) {
+        hone_model_free(m);
+        return s;
+    }
     *out = m;
     return HONE_OK;
 }
@@ -77,7 +88,10 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
     if (o) e = (hone_exec_options){o->threads, o->plans, o->interpret != 0, o->profile != 0};
     s->model = m;
     hone_status st = hone_exec_create(m->compiled, &e, &s->exec);
-    if (st) { hone_free(s); return st; }
+    if (st) {
+        hone_free(s);
+        return st;
+    }
     *out = s;
     return HONE_OK;
 }
@@ -93,7 +107,10 @@ hone_status hone_session_run(hone_session *s, hone_value *const *in, hone_value 
     for (int k = 0; k < g->out.n; k++) made[k] = out[k] ? hone_value_hold(out[k]) : NULL;
     hone_status st = hone_exec_run(s->exec, in, made);
     for (int k = 0; k < g->out.n; k++) {
-        if (st) { hone_value_drop(made[k]); continue; } /* as before */
+        if (st) {
+            hone_value_drop(made[k]);
+            continue;
+        } /* as before */
         hone_value_drop(out[k]);
         out[k] = made[k];
     }
@@ -103,7 +120,10 @@ hone_status hone_session_run(hone_session *s, hone_value *const *in, hone_value 
 
 /* ---- text that crosses the interface -------------------------------------------------------------------------------------------------- */
 hone_status hone_text_give(hone_text *t, char **out) {
-    if (t->failed) { hone_text_free(t); return hone_fail(HONE_NO_MEMORY, "no memory for a report"); }
+    if (t->failed) {
+        hone_text_free(t);
+        return hone_fail(HONE_NO_MEMORY, "no memory for a report");
+    }
     char *copy = malloc(t->n + 1);
     if (copy) memcpy(copy, t->text ? t->text : "", t->n), copy[t->n] = 0;
     hone_text_free(t);

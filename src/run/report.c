@@ -33,7 +33,10 @@ static void put_list(const hone_graph *g, const hone_vid *id, int n, hone_text *
     }
     hone_text_put(t, "]");
 }
-typedef struct { const char *name; int n; } tally;
+typedef struct {
+    const char *name;
+    int n;
+} tally;
 static int more(const void *p, const void *q) {
     const tally *a = p, *b = q;
     return a->n != b->n ? b->n - a->n : strcmp(a->name, b->name);
@@ -49,7 +52,8 @@ static void count_ops(const hone_graph *g, tally *all, int *n, int most, int *no
         for (int b = 0; b < node->n_body; b++) count_ops(node->body[b], all, n, most, nodes, elements, bytes);
     }
     for (int k = 0; k < g->var.n; k++)
-        if (g->var.at[k].value && g->var.at[k].value->tag == HONE_TAG_TENSOR) *elements += hone_value_count(g->var.at[k].value), *bytes += (int64_t)g->var.at[k].value->bytes;
+        if (g->var.at[k].value && g->var.at[k].value->tag == HONE_TAG_TENSOR)
+            *elements += hone_value_count(g->var.at[k].value), *bytes += (int64_t)g->var.at[k].value->bytes;
 }
 static void summary(const hone_model *m, hone_text *t) {
     const hone_graph *g = m->compiled->graph;
@@ -65,7 +69,10 @@ static void summary(const hone_model *m, hone_text *t) {
     put_list(g, g->in.at, g->in.n, t);
     hone_text_put(t, ", \"outputs\": ");
     put_list(g, g->out.at, g->out.n, t);
-    hone_text_put(t, ", \"nodes\": %d, \"nodes_before\": %d, \"parameters\": %lld, \"parameter_bytes\": %lld, \"flops\": %.0f, \"flops_known\": %s, \"ops\": [", nodes, m->compiled->nodes_before, (long long)elements, (long long)bytes, c.flops, c.known ? "true" : "false");
+    hone_text_put(t,
+                  ", \"nodes\": %d, \"nodes_before\": %d, \"parameters\": %lld, \"parameter_bytes\": %lld, \"flops\": %.0f, "
+                  "\"flops_known\": %s, \"ops\": [",
+                  nodes, m->compiled->nodes_before, (long long)elements, (long long)bytes, c.flops, c.known ? "true" : "false");
     for (int k = 0; k < n; k++) {
         hone_text_put(t, "%s{\"op\": ", k ? ", " : "");
         hone_text_json(t, all[k].name);
@@ -87,7 +94,8 @@ static void nodes(const hone_model *m, hone_text *t) {
         put_list(g, n->in, n->n_in, t);
         hone_text_put(t, ", \"outputs\": ");
         put_list(g, n->out, n->n_out, t);
-        hone_text_put(t, ", \"flops\": %.0f, \"bytes\": %.0f, \"known\": %s}", c.flops, c.bytes_read + c.bytes_written, c.known ? "true" : "false");
+        hone_text_put(t, ", \"flops\": %.0f, \"bytes\": %.0f, \"known\": %s}", c.flops, c.bytes_read + c.bytes_written,
+                      c.known ? "true" : "false");
     }
     hone_text_put(t, "]");
 }
@@ -101,7 +109,10 @@ hone_status hone_model_report(const hone_model *m, const char *topic, char **out
         hone_status s = hone_graph_print(m->compiled->graph, &g);
         if (!s) hone_text_json(&t, g.text ? g.text : "");
         hone_text_free(&g);
-        if (s) { hone_text_free(&t); return s; }
+        if (s) {
+            hone_text_free(&t);
+            return s;
+        }
     } else return hone_fail(HONE_BAD_INPUT, "a model has no report '%s'; there are summary, nodes, passes, text", topic);
     return hone_text_give(&t, out);
 }
@@ -112,9 +123,13 @@ hone_status hone_session_report(const hone_session *s, const char *topic, char *
     if (!strcmp(topic, "memory")) {
         int64_t arena = 0, sum = 0, lower = 0;
         int steps = 0;
-        for (const hone_plan *q = p; q; q = q->next_cut) arena += q->arena_bytes, sum += q->sum_bytes, lower += q->lower_bound_bytes, steps += q->n_step;
-        hone_text_put(&t, "{\"arena_bytes\": %lld, \"sum_bytes\": %lld, \"lower_bound_bytes\": %lld, \"packed_bytes\": %lld, \"steps\": %d, \"plans\": %d}", (long long)arena, (long long)sum, (long long)lower,
-            (long long)hone_packs_bytes(s->model->compiled->packs), steps, hone_exec_plans(s->exec));
+        for (const hone_plan *q = p; q; q = q->next_cut)
+            arena += q->arena_bytes, sum += q->sum_bytes, lower += q->lower_bound_bytes, steps += q->n_step;
+        hone_text_put(&t,
+                      "{\"arena_bytes\": %lld, \"sum_bytes\": %lld, \"lower_bound_bytes\": %lld, \"packed_bytes\": %lld, \"steps\": %d, "
+                      "\"plans\": %d}",
+                      (long long)arena, (long long)sum, (long long)lower, (long long)hone_packs_bytes(s->model->compiled->packs), steps,
+                      hone_exec_plans(s->exec));
     } else if (!strcmp(topic, "steps")) {
         hone_text_put(&t, "[");
         bool any = false;
@@ -124,7 +139,8 @@ hone_status hone_session_report(const hone_session *s, const char *topic, char *
                 hone_text_json(&t, q->step[k].of ? q->step[k].of->name : "");
                 hone_text_put(&t, ", \"op\": ");
                 hone_text_json(&t, q->step[k].of ? q->step[k].of->program->name : "");
-                hone_text_put(&t, ", \"tactic\": \"%s\", \"tiles\": %lld, \"ns\": %llu, \"runs\": %llu}", q->step[k].tactic, (long long)q->step[k].tiles, (unsigned long long)q->step[k].ns, (unsigned long long)q->step[k].runs);
+                hone_text_put(&t, ", \"tactic\": \"%s\", \"tiles\": %lld, \"ns\": %llu, \"runs\": %llu}", q->step[k].tactic,
+                              (long long)q->step[k].tiles, (unsigned long long)q->step[k].ns, (unsigned long long)q->step[k].runs);
                 any = true;
             }
         hone_text_put(&t, "]");
@@ -139,11 +155,16 @@ hone_status hone_model_explain(const hone_model *m, const char *node, int c, cha
     for (int k = 0; k < g->node.n; k++)
         if (!strcmp(g->node.at[k]->name, node)) n = g->node.at[k];
     if (!n && *node && !*end && number >= 0 && number < g->node.n) n = g->node.at[number];
-    if (!n) return hone_fail(HONE_BAD_INPUT, "there is no node '%s'; give a name, or a number from 0 to %d ('hone inspect MODEL --nodes' lists them)", node, g->node.n - 1);
+    if (!n)
+        return hone_fail(HONE_BAD_INPUT,
+                         "there is no node '%s'; give a name, or a number from 0 to %d ('hone inspect MODEL --nodes' lists them)", node,
+                         g->node.n - 1);
     hone_text t = {0};
     if (n->n_part) hone_text_put(&t, "node '%s': %d nodes in one\n", n->name, n->n_part);
     else hone_text_put(&t, "node '%s'\n", n->name);
-    for (int k = 0; k < n->n_part; k++) hone_text_put(&t, "\n# part %d: '%s'\n%.*s\n", k, n->part[k]->name, (int)n->part[k]->program->text_bytes, n->part[k]->program->text);
+    for (int k = 0; k < n->n_part; k++)
+        hone_text_put(&t, "\n# part %d: '%s'\n%.*s\n", k, n->part[k]->name, (int)n->part[k]->program->text_bytes,
+                      n->part[k]->program->text);
     if (!n->n_part) hone_text_put(&t, "\n%.*s\n", (int)n->program->text_bytes, n->program->text);
     hone_arena *a = hone_arena_create();
     hone_fact *facts = a ? HONE_NEW_N(a, hone_fact, n->n_in + n->n_out + 1) : NULL;
@@ -151,7 +172,8 @@ hone_status hone_model_explain(const hone_model *m, const char *node, int c, cha
     hone_status s = facts && in ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to explain");
     const hone_instance *i = n->fused ? n->fused->instance : NULL;
     if (!s && !i) {
-        for (int k = 0; k < n->n_in; k++) facts[k] = n->in[k] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[k]), in[k] = facts + k;
+        for (int k = 0; k < n->n_in; k++)
+            facts[k] = n->in[k] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[k]), in[k] = facts + k;
         hone_inferring w = {a, g->dims, m->compiled->instances, NULL};
         hone_call *call;
         hone_param *p;
@@ -164,8 +186,15 @@ hone_status hone_model_explain(const hone_model *m, const char *node, int c, cha
             hone_text_put(&t, "\n");
             hone_print_c(i, "run", &t);
         }
-    } else if (!s) hone_text_put(&t, "\n# no loops: %s\n", n->program->runs == HONE_RUNS_VIEW ? "it runs for free, as a view of its input" : n->program->how ? "it runs as plain C on values" : "its rank is not known before it is bound");
+    } else if (!s)
+        hone_text_put(&t, "\n# no loops: %s\n",
+                      n->program->runs == HONE_RUNS_VIEW ? "it runs for free, as a view of its input"
+                      : n->program->how                  ? "it runs as plain C on values"
+                                                         : "its rank is not known before it is bound");
     hone_arena_destroy(a);
-    if (s) { hone_text_free(&t); return s; }
+    if (s) {
+        hone_text_free(&t);
+        return s;
+    }
     return hone_text_give(&t, out);
 }

@@ -25,7 +25,10 @@ bool hone_affine_expr(const hone_cpu_call *c, const hone_slots_of *slots, int32_
     case HONE_X_PARAM: out->c = c->param[e->a].i; return !c->instance->param_real[e->a];
     case HONE_X_INDEX:
         for (int k = 0; k < slots->n; k++)
-            if (slots->id[k] == e->a) { out->k[k] = 1; return true; }
+            if (slots->id[k] == e->a) {
+                out->k[k] = 1;
+                return true;
+            }
         return false;
     case HONE_X_FN: {
         hone_affine p, q = {0};
@@ -78,7 +81,8 @@ bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int
             if (s.k[slots->over] != 1 || lo != hi) return false;
             if (s.c == 0) continue;
             hone_affine_load none;
-            if (s.c != -1 || !other || first->tensor >= 0 || !hone_affine_of_load(c, slots, e->c, first, &none) || none.tensor >= 0) return false;
+            if (s.c != -1 || !other || first->tensor >= 0 || !hone_affine_of_load(c, slots, e->c, first, &none) || none.tensor >= 0)
+                return false;
             continue;
         }
         if (lo >= 0 && hi < size) continue;

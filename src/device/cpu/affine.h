@@ -5,20 +5,27 @@
 #include "device/cpu/cpu.h"
 
 enum { MAX_SLOTS = 24, MAX_BOUNDED = 4 };
-typedef struct { int64_t c, k[MAX_SLOTS]; } hone_affine; /* c + sum of k[i] * index i, i a slot: the domain's indices, then the reduced ones */
+typedef struct {
+    int64_t c, k[MAX_SLOTS];
+} hone_affine; /* c + sum of k[i] * index i, i a slot: the domain's indices, then the reduced ones */
 typedef struct {
     int tensor;
-    hone_affine at;                 /* in elements */
-    int n_bounded;                  /* subscripts that may be outside: there the value is 0 */
+    hone_affine at; /* in elements */
+    int n_bounded;  /* subscripts that may be outside: there the value is 0 */
     hone_affine bounded[MAX_BOUNDED];
-    int64_t size[MAX_BOUNDED];      /* inside: 0 <= bounded < size */
+    int64_t size[MAX_BOUNDED]; /* inside: 0 <= bounded < size */
 } hone_affine_load;
-typedef struct { int n_domain, n, over; /* slot of the over index: its extent counts as 1, its value is given at run; -1 */ int32_t id[MAX_SLOTS]; int64_t extent[MAX_SLOTS]; } hone_slots_of;
+typedef struct {
+    int n_domain, n, over; /* slot of the over index: its extent counts as 1, its value is given at run; -1 */
+    int32_t id[MAX_SLOTS];
+    int64_t extent[MAX_SLOTS];
+} hone_slots_of;
 
 bool hone_affine_slots(const hone_cpu_call *, int stage, hone_slots_of *out);
 bool hone_affine_expr(const hone_cpu_call *, const hone_slots_of *, int32_t x, hone_affine *out);
 /* A float load with affine subscripts, and 0 outside if it can be outside. In a recurrence, h[t - 1] else h0 is two loads: `first` is what step 0 reads (tensor -1: the same). */
 bool hone_affine_of_load(const hone_cpu_call *, const hone_slots_of *, int32_t x, hone_affine_load *out, hone_affine_load *first);
 void hone_affine_range(const hone_slots_of *, const hone_affine *, int64_t *lo, int64_t *hi);
-int64_t *hone_affine_table(hone_arena *, const hone_slots_of *, const int *slot, int n, const hone_affine *); /* offset of every flattened position of a group; NULL: no memory */
+int64_t *hone_affine_table(hone_arena *, const hone_slots_of *, const int *slot, int n,
+                           const hone_affine *); /* offset of every flattened position of a group; NULL: no memory */
 #endif

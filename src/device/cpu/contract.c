@@ -15,8 +15,15 @@
 static bool factors(const hone_cpu_call *c, int32_t x, int32_t *load, int *n, double *alpha) {
     const hone_x *e = c->instance->x + x;
     if (e->kind == HONE_X_FN && e->fn == HONE_FN_mul) return factors(c, e->a, load, n, alpha) && factors(c, e->b, load, n, alpha);
-    if (e->kind == HONE_X_LOAD) { if (*n == 2) return false; load[(*n)++] = x; return true; }
-    if (e->kind == HONE_X_CONST) { *alpha *= (double)e->k.f32; return true; }
+    if (e->kind == HONE_X_LOAD) {
+        if (*n == 2) return false;
+        load[(*n)++] = x;
+        return true;
+    }
+    if (e->kind == HONE_X_CONST) {
+        *alpha *= (double)e->k.f32;
+        return true;
+    }
     if (e->kind == HONE_X_CAST && c->instance->x[e->a].kind == HONE_X_PARAM) {
         int p = c->instance->x[e->a].a;
         *alpha *= (double)(float)(c->instance->param_real[p] ? c->param[p].f : (double)c->param[p].i);
@@ -29,30 +36,42 @@ static bool knows(const hone_affine_load *l, int slot) {
     for (int k = 0; k < l->n_bounded; k++) is |= l->bounded[k].k[slot] != 0;
     return is;
 }
-typedef struct { const hone_contract *d; bool a; const float *source; } packing;
+typedef struct {
+    const hone_contract *d;
+    bool a;
+    const float *source;
+} packing;
 static void fill_panels(void *arg, void *dst) {
     const packing *w = arg;
     const hone_contract *d = w->d;
     if (w->a) {
         int64_t panels = (d->m + d->mr - 1) / d->mr;
         for (int64_t b = 0; b < d->batch_a; b++)
-            for (int64_t p = 0; p < panels; p++) hone_contract_pack_a(d, w->source + hone_contract_own(d, b, true), p * d->mr, 0, d->k, (float *)dst + (b * panels + p) * d->mr * d->k);
+            for (int64_t p = 0; p < panels; p++)
+                hone_contract_pack_a(d, w->source + hone_contract_own(d, b, true), p * d->mr, 0, d->k,
+                                     (float *)dst + (b * panels + p) * d->mr * d->k);
     } else {
         int64_t panels = (d->n + d->nr - 1) / d->nr;
         for (int64_t b = 0; b < d->batch_b; b++)
-            for (int64_t p = 0; p < panels; p++) hone_contract_pack_b(d, w->source + hone_contract_own(d, b, false), p * d->nr, d->nr, 0, d->k, d->k, (float *)dst + (b * panels + p) * d->nr * d->k, NULL);
+            for (int64_t p = 0; p < panels; p++)
+                hone_contract_pack_b(d, w->source + hone_contract_own(d, b, false), p * d->nr, d->nr, 0, d->k, d->k,
+                                     (float *)dst + (b * panels + p) * d->nr * d->k, NULL);
     }
 }
 /* Constant operands are packed once and kept with the model. The contraction knows only the ref: one serves all weights of its shape. */
-static int64_t packed_rows(const hone_contract *d, bool a) { return a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b; }
+static int64_t packed_rows(const hone_contract *d, bool a) {
+    return a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b;
+}
 static bool packable(const hone_cpu_call *c, const hone_contract *d, bool a, int ref) {
     const hone_affine_load *l = a ? &d->a : &d->b;
-    return c->constant && c->constant[l->tensor] && c->tensor[l->tensor].ref.base == HONE_BASE_ABSOLUTE && !l->n_bounded && c->packs && ref < HONE_MAX_REFS &&
-           packed_rows(d, a) <= ((int64_t)1 << 40) / (d->k + 1);
+    return c->constant && c->constant[l->tensor] && c->tensor[l->tensor].ref.base == HONE_BASE_ABSOLUTE && !l->n_bounded && c->packs &&
+           ref < HONE_MAX_REFS && packed_rows(d, a) <= ((int64_t)1 << 40) / (d->k + 1);
 }
 static hone_status keep_packed(hone_recipe_maker *s, const hone_contract *d) {
-    if (d->packed_a && !hone_push(&s->packed, ((hone_packed){d, true, d->packed_a}))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    if (d->packed_b && !hone_push(&s->packed, ((hone_packed){d, false, d->packed_b}))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (d->packed_a && !hone_push(&s->packed, ((hone_packed){d, true, d->packed_a})))
+        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (d->packed_b && !hone_push(&s->packed, ((hone_packed){d, false, d->packed_b})))
+        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     s->n_ref += !!d->packed_a + !!d->packed_b;
     return HONE_OK;
 }
@@ -63,7 +82,8 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     int64_t key[8 + 2 * MAX_SLOTS] = {p->a, d->mr, d->nr, p->a ? d->m : d->n, d->k, p->a ? d->batch_a : d->batch_b, l->at.c, d->slots.n};
     for (int k = 0; k < d->slots.n; k++) key[8 + 2 * k] = l->at.k[k], key[9 + 2 * k] = knows(l, k) ? d->slots.extent[k] : 0;
     packing w = {d, p->a, source + l->at.c};
-    const void *panels = hone_packs_get(c->packs, source, key, 8 + 2 * d->slots.n, sizeof(float) * (size_t)(packed_rows(d, p->a) * d->k), fill_panels, &w);
+    const void *panels =
+        hone_packs_get(c->packs, source, key, 8 + 2 * d->slots.n, sizeof(float) * (size_t)(packed_rows(d, p->a) * d->k), fill_panels, &w);
     *out = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)panels};
     return panels ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
 }
@@ -100,7 +120,8 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || in->x[st->value].type != HONE_F32) return false;
     if (!hone_affine_slots(c, stage, &d->slots) || !factors(c, st->value, load, &n_load, &alpha) || n_load != 2) return false;
     hone_affine_load first[2];
-    if (!hone_affine_of_load(c, &d->slots, load[0], l, first) || !hone_affine_of_load(c, &d->slots, load[1], l + 1, first + 1)) return false;
+    if (!hone_affine_of_load(c, &d->slots, load[0], l, first) || !hone_affine_of_load(c, &d->slots, load[1], l + 1, first + 1))
+        return false;
     const hone_slots_of *w = &d->slots;
     /* B knows the last index that is longer than 1 */
     int last = w->n_domain - 1, b = -1;
@@ -119,7 +140,10 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     int group_m[MAX_SLOTS], group_b[MAX_SLOTS], group_k[MAX_SLOTS], nm = 0, nb = 0, nk = 0;
     d->n_n = 0, d->m = d->n = d->k = d->batch = 1;
     for (int k = 0; k < w->n_domain; k++) {
-        if (k >= from) { d->group_n[d->n_n++] = k, d->n *= w->extent[k]; continue; }
+        if (k >= from) {
+            d->group_n[d->n_n++] = k, d->n *= w->extent[k];
+            continue;
+        }
         if (knows(&d->a, k) && !knows(&d->b, k)) group_m[nm++] = k, d->m *= w->extent[k];
         else group_b[nb++] = k, d->batch *= w->extent[k];
     }
@@ -131,7 +155,8 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     hone_affine flat = {0};
     int64_t step = 1;
     for (int k = w->n_domain - 1; k >= 0; k--) flat.k[k] = step, step *= w->extent[k];
-    d->at_m_a = hone_affine_table(a, w, group_m, nm, &d->a.at), d->at_m_domain = hone_affine_table(a, w, group_m, nm, &flat), d->at_k_a = hone_affine_table(a, w, group_k, nk, &d->a.at);
+    d->at_m_a = hone_affine_table(a, w, group_m, nm, &d->a.at), d->at_m_domain = hone_affine_table(a, w, group_m, nm, &flat),
+    d->at_k_a = hone_affine_table(a, w, group_k, nk, &d->a.at);
     d->at_k_b = hone_affine_table(a, w, group_k, nk, &d->b.at);
     if (!d->at_m_a || !d->at_m_domain || !d->at_k_a || !d->at_k_b) return false;
     d->n_batch = nb, d->batch_a = d->batch_b = 1;
@@ -144,7 +169,8 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     for (int q = 0; q < d->a.n_bounded; q++) { /* a window with hardly any place to be: the columns are then the weights' */
         for (int k = 0; k < nb; k++)
             if (d->a.bounded[q].k[group_b[k]]) return false;
-        d->at_m_a_bounded[q] = hone_affine_table(a, w, group_m, nm, &d->a.bounded[q]), d->at_k_a_bounded[q] = hone_affine_table(a, w, group_k, nk, &d->a.bounded[q]);
+        d->at_m_a_bounded[q] = hone_affine_table(a, w, group_m, nm, &d->a.bounded[q]),
+        d->at_k_a_bounded[q] = hone_affine_table(a, w, group_k, nk, &d->a.bounded[q]);
         if (!d->at_m_a_bounded[q] || !d->at_k_a_bounded[q]) return false;
     }
     for (int q = 0; q < d->b.n_bounded; q++) {
@@ -155,7 +181,9 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     /* rows of N: the last index, and those before it that simply follow on in memory */
     d->run = w->extent[d->group_n[d->n_n - 1]], d->run_step = d->b.at.k[d->group_n[d->n_n - 1]];
     int outer = d->n_n - 1;
-    while (outer > 0 && !d->b.n_bounded && (w->extent[d->group_n[outer - 1]] == 1 || d->b.at.k[d->group_n[outer - 1]] == d->run * d->run_step)) d->run *= w->extent[d->group_n[--outer]];
+    while (outer > 0 && !d->b.n_bounded &&
+           (w->extent[d->group_n[outer - 1]] == 1 || d->b.at.k[d->group_n[outer - 1]] == d->run * d->run_step))
+        d->run *= w->extent[d->group_n[--outer]];
     d->rows = d->n / d->run;
     d->at_row_b = hone_affine_table(a, w, d->group_n, outer, &d->b.at);
     for (int q = 0; q < d->b.n_bounded; q++) {
@@ -207,11 +235,13 @@ static hone_status place_rows(hone_recipe_maker *s, const hone_cpu_call *c, int 
     int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
     groups(d, group_m, &nm, group_b, &nb);
     for (int k = 0; k < nb; k++) d->by[k].out = out.k[group_b[k]];
-    if (!(d->at_m_out = hone_affine_table(s->arena, &d->slots, group_m, nm, &out))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!(d->at_m_out = hone_affine_table(s->arena, &d->slots, group_m, nm, &out)))
+        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     *fits = true;
     return HONE_OK;
 }
-hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hone_contract **out, int64_t *tiles, size_t *scratch_bytes) {
+hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hone_contract **out, int64_t *tiles,
+                               size_t *scratch_bytes) {
     *out = NULL;
     if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM) return HONE_OK;
     hone_contract *d = HONE_NEW(s->arena, hone_contract);
@@ -250,7 +280,9 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
         if (packable(c, d, false, next)) d->packed_b = next++;
         if (!(d->packed_b && d->m < 2 * d->mr) && packable(c, d, true, next)) d->packed_a = next;
         bool walks = d->run_step == 1 || d->b.n_bounded; /* B's columns lie in a row: packing is copying */
-        if (work < 512 || (d->a.n_bounded && !d->packed_b) || (d->m < 4 && !d->packed_b && !walks) || (d->m == 1 && !d->packed_b && d->n < 64) || d->k < 2) return HONE_OK; /* packing would cost more than it saves */
+        if (work < 512 || (d->a.n_bounded && !d->packed_b) || (d->m < 4 && !d->packed_b && !walks) ||
+            (d->m == 1 && !d->packed_b && d->n < 64) || d->k < 2)
+            return HONE_OK; /* packing would cost more than it saves */
         choose_blocks(d);
     }
     d->out = st->tensor;
@@ -261,7 +293,8 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
         if (made == HONE_NOT_SUPPORTED) return HONE_OK;
         HONE_TRY(made);
         /* a store that may meet itself must run in order, in one piece */
-        if (!c->instance->stage[stage + 1].distinct && hone_tilecode_grain(d->epilogue) >= hone_tilecode_elements(d->epilogue)) return HONE_OK;
+        if (!c->instance->stage[stage + 1].distinct && hone_tilecode_grain(d->epilogue) >= hone_tilecode_elements(d->epilogue))
+            return HONE_OK;
         *end = stage + 2;
         int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
         groups(d, group_m, &nm, group_b, &nb);
@@ -271,7 +304,8 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     uint64_t uses = hone_cpu_uses(c->instance, stage);
     if (epilogue) uses = (uses | hone_cpu_uses(c->instance, stage + 1)) & ~((uint64_t)1 << acc);
     *done = true;
-    if (!d->plane && !d->packed_b && d->m > d->mt && s->n_ref < HONE_MAX_REFS) { /* several blocks of rows want the same columns: pack them once */
+    if (!d->plane && !d->packed_b && d->m > d->mt &&
+        s->n_ref < HONE_MAX_REFS) { /* several blocks of rows want the same columns: pack them once */
         int64_t bytes = d->batch_b * ((d->n + d->nr - 1) / d->nr * d->nr) * d->k * (int64_t)sizeof(float);
         if (bytes <= (int64_t)64 << 20) {
             d->shared = s->n_ref++;

@@ -8,7 +8,7 @@
 typedef struct {
     hone_slots_of slots;
     hone_affine_load a, b;
-    hone_affine_load a_first; /* in a recurrence: what step 0 reads instead of A; tensor -1: nothing else */
+    hone_affine_load a_first;         /* in a recurrence: what step 0 reads instead of A; tensor -1: nothing else */
     int64_t over_a, over_b, over_out; /* how addresses move with the over index */
     float alpha;
     int64_t m, n, k, batch;
@@ -18,19 +18,21 @@ typedef struct {
     /* batches: a few indices; how addresses move with each, and an operand's own number of a batch (radix 0: it does not know the index) */
     int n_batch;
     int64_t batch_extent[MAX_SLOTS], batch_a, batch_b;
-    struct { int64_t a, b, domain, out, radix_a, radix_b; } by[MAX_SLOTS];
+    struct {
+        int64_t a, b, domain, out, radix_a, radix_b;
+    } by[MAX_SLOTS];
     /* N as rows × run: along a run B's address moves by run_step */
     int64_t rows, run, run_step, *at_row_b;
     int64_t *at_m_a_bounded[MAX_BOUNDED], *at_k_a_bounded[MAX_BOUNDED]; /* A's window, where A has one */
     int64_t *at_k_bounded[MAX_BOUNDED], *at_row_bounded[MAX_BOUNDED], run_bounded[MAX_BOUNDED];
     const hone_gemm_f32 *kernel;
     int mr, nr;
-    int64_t mt, nt, kc; /* a tile, and how much of K is packed at a time */
-    int packed_a, packed_b; /* refs of constant operands in panels; 0: none (never the first tensor) */
-    int shared;          /* ref of B as a step before has packed it once, for all blocks of rows; 0: none */
-    int out;             /* tensor that is written */
+    int64_t mt, nt, kc;            /* a tile, and how much of K is packed at a time */
+    int packed_a, packed_b;        /* refs of constant operands in panels; 0: none (never the first tensor) */
+    int shared;                    /* ref of B as a step before has packed it once, for all blocks of rows; 0: none */
+    int out;                       /* tensor that is written */
     const hone_tilecode *epilogue; /* NULL: none */
-    hone_simple *simple;     /* … and where it is of the common form, NULL otherwise */
+    hone_simple *simple;           /* … and where it is of the common form, NULL otherwise */
     int n_ref;
     size_t c_bytes, a_bytes, b_bytes, line_bytes, epilogue_bytes;
     /* depthwise */
@@ -44,12 +46,14 @@ int64_t hone_contract_own(const hone_contract *, int64_t number, bool a);       
 /* m0 … m0+mr-1, k0 … k0+kc-1 of A into one panel; rows past M are 0. */
 void hone_contract_pack_a(const hone_contract *, const float *a, int64_t m0, int64_t k0, int64_t kc, float *panel);
 /* columns n0 … n0+nt-1 into panels of nr; panels are `apart` slices apart, and kc of them are written from the first. line: room for nt values, or NULL for one panel. */
-void hone_contract_pack_b(const hone_contract *, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart, float *panels, float *line);
+void hone_contract_pack_b(const hone_contract *, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart,
+                          float *panels, float *line);
 void hone_contract_pack_step(const hone_contract *, hone_step *);
 bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one plane a batch */
 void hone_contract_step(hone_contract *, hone_step *);
 /* Tile `number`, at step `over` of a recurrence (0 elsewhere). at: one address a ref. */
 hone_status hone_contract_tile(const hone_contract *, void *const *at, int64_t number, int64_t over, void *scratch) HONE_CHECKED;
 /* The product of one stage of a recurrence, without epilogue; *out NULL: it is none. */
-hone_status hone_contract_over(hone_recipe_maker *, const hone_cpu_call *, int stage, hone_contract **out, int64_t *tiles, size_t *scratch_bytes) HONE_CHECKED;
+hone_status hone_contract_over(hone_recipe_maker *, const hone_cpu_call *, int stage, hone_contract **out, int64_t *tiles,
+                               size_t *scratch_bytes) HONE_CHECKED;
 #endif

@@ -16,7 +16,9 @@ int64_t hone_contract_own(const hone_contract *d, int64_t number, bool a) {
     return at;
 }
 /* Where a batch stands: offsets of operands, domain and result, and the operands' own numbers. */
-typedef struct { int64_t index[MAX_SLOTS], a, b, domain, out, own_a, own_b; } standing;
+typedef struct {
+    int64_t index[MAX_SLOTS], a, b, domain, out, own_a, own_b;
+} standing;
 static standing stand(const hone_contract *d, int64_t batch) {
     standing s = {{0}, 0, 0, 0, 0, 0, 0};
     hone_contract_batch(d, batch, s.index);
@@ -58,7 +60,10 @@ static void gather(const hone_contract *d, const float *b, int64_t k, int64_t n0
         int64_t len = d->run - at < n ? d->run - at : n, lo = at, hi = at + len;
         for (int q = 0; q < d->b.n_bounded && lo < hi; q++) { /* inside: 0 <= p + i * s < size */
             int64_t p = d->b.bounded[q].c + d->at_k_bounded[q][k] + d->at_row_bounded[q][row], s = d->run_bounded[q], size = d->b.size[q];
-            if (s == 0) { if (p < 0 || p >= size) hi = lo; continue; }
+            if (s == 0) {
+                if (p < 0 || p >= size) hi = lo;
+                continue;
+            }
             int64_t first, past;
             if (s > 0) first = p >= 0 ? 0 : (-p + s - 1) / s, past = p >= size ? 0 : (size - 1 - p) / s + 1;
             else first = p < size ? 0 : (p - size) / -s + 1, past = p < 0 ? 0 : p / -s + 1;
@@ -76,7 +81,8 @@ static void gather(const hone_contract *d, const float *b, int64_t k, int64_t n0
         line += len, n -= len, at = 0, row++;
     }
 }
-void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart, float *panels, float *line) {
+void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart,
+                          float *panels, float *line) {
     int nr = d->nr;
     int64_t have = d->n - n0 < nt ? d->n - n0 : nt, n_panel = (nt + nr - 1) / nr;
     float small[128];
@@ -85,7 +91,10 @@ void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, in
     if (!d->b.n_bounded && d->run_step != 1 && kc > 1 && at[1] - at[0] == 1 && at[kc - 1] - at[0] == kc - 1) {
         for (int64_t j = 0; j < n_panel * nr; j++) {
             float *to = panels + j / nr * nr * apart + j % nr;
-            if (j >= have) { for (int64_t p = 0; p < kc; p++) to[p * nr] = 0; continue; }
+            if (j >= have) {
+                for (int64_t p = 0; p < kc; p++) to[p * nr] = 0;
+                continue;
+            }
             const float *col = b + d->at_row_b[(n0 + j) / d->run] + (n0 + j) % d->run * d->run_step + at[0];
             for (int64_t p = 0; p < kc; p++) to[p * nr] = col[p];
         }
@@ -103,7 +112,8 @@ void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, in
     }
 }
 /* Finished rows m0 … m0+m-1, columns n0 … n0+n-1, in c with the given stride. */
-static hone_status finish(const hone_contract *d, void *const *at, int64_t over, const standing *w, int64_t m0, int64_t m, int64_t n0, int64_t n, float *c, int64_t stride, void *scratch) {
+static hone_status finish(const hone_contract *d, void *const *at, int64_t over, const standing *w, int64_t m0, int64_t m, int64_t n0,
+                          int64_t n, float *c, int64_t stride, void *scratch) {
     if (d->alpha != 1)
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) c[i * stride + j] *= d->alpha;
@@ -117,18 +127,23 @@ static hone_status finish(const hone_contract *d, void *const *at, int64_t over,
         return HONE_OK;
     }
     int64_t first = w->domain + n0;
-    if (n == d->n && m > 1 && n < 2048 && d->at_m_domain[m0 + m - 1] - d->at_m_domain[m0] == (m - 1) * d->n) { /* whole rows, one after another: one run */
+    if (n == d->n && m > 1 && n < 2048 &&
+        d->at_m_domain[m0 + m - 1] - d->at_m_domain[m0] == (m - 1) * d->n) { /* whole rows, one after another: one run */
         if (stride != n)
             for (int64_t i = 1; i < m; i++) memmove(c + i * n, c + i * stride, sizeof *c * (size_t)n);
         return hone_tilecode_run(d->epilogue, at, first + d->at_m_domain[m0], m * n, 0, c, scratch);
     }
-    for (int64_t i = 0; i < m; i++) HONE_TRY(hone_tilecode_run(d->epilogue, at, first + d->at_m_domain[m0 + i], n, 0, c + i * stride, scratch));
+    for (int64_t i = 0; i < m; i++)
+        HONE_TRY(hone_tilecode_run(d->epilogue, at, first + d->at_m_domain[m0 + i], n, 0, c + i * stride, scratch));
     return HONE_OK;
 }
 hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t number, int64_t over, void *scratch) {
-    const float *packed_a = d->packed_a ? at[d->packed_a] : NULL, *packed_b = d->packed_b ? at[d->packed_b] : d->shared ? at[d->shared] : NULL;
+    const float *packed_a = d->packed_a ? at[d->packed_a] : NULL, *packed_b = d->packed_b ? at[d->packed_b]
+                                                                              : d->shared ? at[d->shared]
+                                                                                          : NULL;
     char *room = scratch;
-    float *c = (float *)room, *pa = (float *)(room + d->c_bytes), *pb = (float *)(room + d->c_bytes + d->a_bytes), *line = (float *)(room + d->c_bytes + d->a_bytes + d->b_bytes);
+    float *c = (float *)room, *pa = (float *)(room + d->c_bytes), *pb = (float *)(room + d->c_bytes + d->a_bytes),
+          *line = (float *)(room + d->c_bytes + d->a_bytes + d->b_bytes);
     void *rest = room + d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes;
     int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt;
     int64_t n0 = number % nb * d->nt, m0 = number / nb % mb * d->mt, batch = number / nb / mb;
@@ -137,7 +152,8 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     int64_t np = (n + nr - 1) / nr, mp = (m + mr - 1) / mr, stride = np * nr;
     const standing w = stand(d, batch);
     const hone_affine_load *la = over == 0 && d->a_first.tensor >= 0 ? &d->a_first : &d->a;
-    const float *a = (const float *)at[la->tensor] + la->at.c + (la == &d->a ? over * d->over_a : 0) + w.a, *b = (const float *)at[d->b.tensor] + d->b.at.c + w.b;
+    const float *a = (const float *)at[la->tensor] + la->at.c + (la == &d->a ? over * d->over_a : 0) + w.a,
+                *b = (const float *)at[d->b.tensor] + d->b.at.c + w.b;
     int64_t all_mp = (d->m + mr - 1) / mr, all_np = (d->n + nr - 1) / nr;
     for (int64_t k0 = 0; k0 < d->k; k0 += d->kc) {
         int64_t kc = d->k - k0 < d->kc ? d->k - k0 : d->kc;
@@ -148,7 +164,8 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
             const float *panel_b = packed_b ? packed_b + ((w.own_b * all_np + n0 / nr + j) * d->k + k0) * nr : pb + j * nr * kc;
             for (int64_t i = 0; i < mp; i++) {
                 const float *panel_a = packed_a ? packed_a + ((w.own_a * all_mp + m0 / mr + i) * d->k + k0) * mr : pa + i * mr * kc;
-                d->kernel->run(m - i * mr < mr ? (int)(m - i * mr) : mr, kc, panel_a, panel_b, c + i * mr * stride + j * nr, stride, k0 > 0);
+                d->kernel->run(m - i * mr < mr ? (int)(m - i * mr) : mr, kc, panel_a, panel_b, c + i * mr * stride + j * nr, stride,
+                               k0 > 0);
             }
         }
     }
@@ -184,19 +201,33 @@ bool hone_contract_depthwise(hone_contract *d) {
     const hone_slots_of *w = &d->slots;
     int in_n[2] = {-1, -1}, in_k[2] = {-1, -1}, nn = 0, nk = 0;
     for (int k = 0; k < d->n_n; k++)
-        if (w->extent[d->group_n[k]] > 1 || k == d->n_n - 1) { if (nn == 2) return false; in_n[nn++] = d->group_n[k]; }
+        if (w->extent[d->group_n[k]] > 1 || k == d->n_n - 1) {
+            if (nn == 2) return false;
+            in_n[nn++] = d->group_n[k];
+        }
     for (int k = w->n_domain; k < w->n; k++)
-        if (w->extent[k] > 1) { if (nk == 2) return false; in_k[nk++] = k; }
+        if (w->extent[k] > 1) {
+            if (nk == 2) return false;
+            in_k[nk++] = k;
+        }
     int oy = nn == 2 ? in_n[0] : -1, ox = d->group_n[d->n_n - 1], ky = -1, kx = -1;
     if (nk == 2) ky = in_k[0], kx = in_k[1];
-    else if (nk == 1) { /* along which way does it go? */
-        bool along_x = false;
+    else if (nk == 1) { /* along which way does it go? */ bool along_x = false;
         for (int q = 0; q < d->b.n_bounded; q++) along_x |= d->b.bounded[q].k[in_k[0]] && d->b.bounded[q].k[ox];
         if (!d->b.n_bounded) return false;
         *(along_x ? &kx : &ky) = in_k[0];
     } else return false;
     hone_depthwise_shape *s = &d->shape;
-    *s = (hone_depthwise_shape){.h = 1, .w = 1, .oh = oy < 0 ? 1 : w->extent[oy], .ow = w->extent[ox], .kh = ky < 0 ? 1 : w->extent[ky], .kw = kx < 0 ? 1 : w->extent[kx], .sh = 1, .sw = 1, .dh = 1, .dw = 1};
+    *s = (hone_depthwise_shape){.h = 1,
+                                .w = 1,
+                                .oh = oy < 0 ? 1 : w->extent[oy],
+                                .ow = w->extent[ox],
+                                .kh = ky < 0 ? 1 : w->extent[ky],
+                                .kw = kx < 0 ? 1 : w->extent[kx],
+                                .sh = 1,
+                                .sw = 1,
+                                .dh = 1,
+                                .dw = 1};
     /* strides and pads follow from the bounded subscripts; an unbounded direction has no window to see */
     bool seen_x = false, seen_y = oy < 0 && ky < 0;
     int64_t start = d->b.at.c, col = 0, row_pitch = 0;
@@ -222,13 +253,19 @@ bool hone_contract_depthwise(hone_contract *d) {
     }
     if (col != 1) return false;
     if (!seen_y) {
-        int64_t by = oy >= 0 ? d->b.at.k[oy] : 0, bk = ky >= 0 ? d->b.at.k[ky] : 0, g = by && bk ? (by % bk == 0 ? bk : bk % by == 0 ? by : 0) : by ? by : bk;
+        int64_t by = oy >= 0 ? d->b.at.k[oy] : 0, bk = ky >= 0 ? d->b.at.k[ky] : 0,
+                g = by && bk ? (by % bk == 0   ? bk
+                                : bk % by == 0 ? by
+                                               : 0)
+                    : by     ? by
+                             : bk;
         if (g <= 0) return false;
         s->sh = by ? by / g : 1, s->dh = bk ? bk / g : 1, s->h = (s->oh - 1) * s->sh + (s->kh - 1) * s->dh + 1, row_pitch = g;
     } else if (oy >= 0 || ky >= 0) {
         int64_t by = oy >= 0 ? d->b.at.k[oy] / s->sh : 0, bk = ky >= 0 ? d->b.at.k[ky] / s->dh : 0;
         row_pitch = by ? by : bk;
-        if (row_pitch <= 0 || (oy >= 0 && d->b.at.k[oy] != row_pitch * s->sh) || (ky >= 0 && d->b.at.k[ky] != row_pitch * s->dh)) return false;
+        if (row_pitch <= 0 || (oy >= 0 && d->b.at.k[oy] != row_pitch * s->sh) || (ky >= 0 && d->b.at.k[ky] != row_pitch * s->dh))
+            return false;
         start += s->ph * row_pitch;
     }
     /* the kernel's own weights in a row */

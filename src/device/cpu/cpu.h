@@ -9,11 +9,15 @@ enum { HONE_MAX_TENSORS = 60, HONE_MAX_REFS = 64 }; /* of a program; with the bu
 /* A recipe: the steps of an instance at given numbers, without node and refs. Made once, bound to places in each plan. */
 typedef struct {
     hone_step step;
-    uint64_t uses;  /* refs it touches, a bit each */
-    int buffer;     /* number of a ref that is a new buffer from this step on, or -1 */
-    int64_t bytes;  /* … of so many */
+    uint64_t uses; /* refs it touches, a bit each */
+    int buffer;    /* number of a ref that is a new buffer from this step on, or -1 */
+    int64_t bytes; /* … of so many */
 } hone_part;
-typedef struct { const void *of; /* a contraction */ bool a; int ref; } hone_packed; /* a ref that is a constant operand in panels, whatever its numbers are */
+typedef struct {
+    const void *of; /* a contraction */
+    bool a;
+    int ref;
+} hone_packed; /* a ref that is a constant operand in panels, whatever its numbers are */
 typedef struct {
     hone_arena *arena; /* of the recipe */
     hone_vec(hone_part) part;
@@ -21,9 +25,11 @@ typedef struct {
     int n_ref;
 } hone_recipe_maker;
 hone_status hone_cpu_add(hone_recipe_maker *, hone_part) HONE_CHECKED;
-hone_status hone_cpu_tilecode(hone_recipe_maker *, const hone_cpu_call *, int stage, int acc_tensor, const hone_tilecode **out) HONE_CHECKED;
+hone_status hone_cpu_tilecode(hone_recipe_maker *, const hone_cpu_call *, int stage, int acc_tensor,
+                              const hone_tilecode **out) HONE_CHECKED;
 
-hone_status hone_contract_packed(const hone_cpu_call *, const hone_packed *, hone_ref *out) HONE_CHECKED; /* where its panels are, packed the first time */
+hone_status hone_contract_packed(const hone_cpu_call *, const hone_packed *,
+                                 hone_ref *out) HONE_CHECKED; /* where its panels are, packed the first time */
 /* contract.c: sums of products as matrix multiplications. Does stage k, and the stages up to *end that it takes in as its epilogue. */
 hone_status hone_cpu_contract(hone_recipe_maker *, const hone_cpu_call *, int stage, int *end, bool *done) HONE_CHECKED;
 #endif

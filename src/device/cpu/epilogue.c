@@ -54,17 +54,30 @@ static bool load_at(matching *m, int32_t x, bool along_n, hone_row_number *out) 
 static bool row_number(matching *m, int32_t x, hone_row_number *out) {
     const hone_x *e = at(m, x);
     out->tensor = -1;
-    if (e->kind == HONE_X_CONST && e->type == HONE_F32) { out->k = e->k.f32; return true; }
+    if (e->kind == HONE_X_CONST && e->type == HONE_F32) {
+        out->k = e->k.f32;
+        return true;
+    }
     if (e->kind == HONE_X_CAST && e->type == HONE_F32 && at(m, e->a)->kind == HONE_X_LOAD) x = e->a;
     if (!load_at(m, x, false, out)) return false;
     return out->dtype == HONE_DTYPE_F32 || out->dtype == HONE_DTYPE_U8 || out->dtype == HONE_DTYPE_I8;
 }
 static const hone_row_number none = {.tensor = -1, .k = -0.0f};
 
-hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage, int acc, const int *group_m, int nm, const int *group_b, int nb, int first_n) {
+hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage, int acc, const int *group_m,
+                                 int nm, const int *group_b, int nb, int first_n) {
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + stage;
-    matching m = {.arena = a, .c = c, .slots = slots, .stage = stage, .acc = acc, .first_n = first_n, .group_m = group_m, .nm = nm, .group_b = group_b, .nb = nb};
+    matching m = {.arena = a,
+                  .c = c,
+                  .slots = slots,
+                  .stage = stage,
+                  .acc = acc,
+                  .first_n = first_n,
+                  .group_m = group_m,
+                  .nm = nm,
+                  .group_b = group_b,
+                  .nb = nb};
     hone_dtype to = in->tensor[s->tensor].dtype;
     hone_simple *r = HONE_NEW(a, hone_simple);
     if (!r || (to != HONE_DTYPE_F32 && !(s->saturate && (to == HONE_DTYPE_U8 || to == HONE_DTYPE_I8)))) return NULL;
@@ -88,7 +101,8 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
         }
         if (q >= 0 && at(&m, q)->kind == HONE_X_CAST && at(&m, q)->type == HONE_I32 && is_fn(&m, at(&m, q)->a, HONE_FN_min)) {
             const hone_x *high = at(&m, at(&m, q)->a), *low = at(&m, high->a);
-            if (!is_fn(&m, high->a, HONE_FN_max) || at(&m, high->b)->kind != HONE_X_CONST || at(&m, low->b)->kind != HONE_X_CONST) return NULL;
+            if (!is_fn(&m, high->a, HONE_FN_max) || at(&m, high->b)->kind != HONE_X_CONST || at(&m, low->b)->kind != HONE_X_CONST)
+                return NULL;
             r->low = at(&m, low->b)->k.f32, r->high = at(&m, high->b)->k.f32, r->back_scale = scale, r->back_zero = zero;
             narrows = true, x = low->a, r->run = r->kernel->back;
             if (r->low < -1e5f || r->high > 1e5f) return NULL;
@@ -114,14 +128,19 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
         *(max ? &low : &high) = true, x = right ? e->a : e->b;
     }
     /* in which order two limits apply does not matter as long as they are in order themselves */
-    if (low && high && (r->lo.tensor >= 0 || r->hi.tensor >= 0 ? !(c->constant && (r->lo.tensor < 0 || c->constant[r->lo.tensor]) && (r->hi.tensor < 0 || c->constant[r->hi.tensor])) : r->lo.k > r->hi.k)) return NULL;
+    if (low && high &&
+        (r->lo.tensor >= 0 || r->hi.tensor >= 0
+             ? !(c->constant && (r->lo.tensor < 0 || c->constant[r->lo.tensor]) && (r->hi.tensor < 0 || c->constant[r->hi.tensor]))
+             : r->lo.k > r->hi.k))
+        return NULL;
     if (low && high && (r->lo.tensor >= 0 || r->hi.tensor >= 0)) { /* constants: look at them */
         float v[2];
         const hone_row_number *n[2] = {&r->lo, &r->hi};
         for (int k = 0; k < 2; k++) {
             v[k] = n[k]->k;
             if (n[k]->tensor < 0) continue;
-            if (in->tensor[n[k]->tensor].rank || n[k]->dtype != HONE_DTYPE_F32 || c->tensor[n[k]->tensor].ref.base != HONE_BASE_ABSOLUTE) return NULL; /* only single numbers are told apart when recipes are kept */
+            if (in->tensor[n[k]->tensor].rank || n[k]->dtype != HONE_DTYPE_F32 || c->tensor[n[k]->tensor].ref.base != HONE_BASE_ABSOLUTE)
+                return NULL; /* only single numbers are told apart when recipes are kept */
             v[k] = *((const float *)(intptr_t)c->tensor[n[k]->tensor].ref.offset + n[k]->c);
         }
         if (v[0] > v[1]) return NULL;
@@ -171,7 +190,8 @@ static float number_at(const hone_row_number *r, int n_batch, void *const *at, c
 }
 void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const float *acc) {
 #define NUMBER(which) number_at(&s->which, s->n_batch, at, batch, m)
-    hone_epilogue_row row = {NUMBER(bias), NUMBER(lo), NUMBER(hi), NUMBER(scale), NUMBER(zero), s->low, s->high, NUMBER(back_zero), NUMBER(back_scale)};
+    hone_epilogue_row row = {NUMBER(bias), NUMBER(lo), NUMBER(hi),        NUMBER(scale),     NUMBER(zero),
+                             s->low,       s->high,    NUMBER(back_zero), NUMBER(back_scale)};
 #undef NUMBER
     const float *residual = NULL;
     if (s->residual.tensor >= 0) residual = (const float *)at[s->residual.tensor] + offset(&s->residual, s->n_batch, batch, m) + n0;

@@ -6,7 +6,7 @@
 #include "kernels/epilogue.h"
 
 typedef struct { /* one number a row (of M, in a batch): a constant, or loaded */
-    int tensor;   /* -1: k */
+    int tensor;  /* -1: k */
     float k;
     hone_dtype dtype;
     int64_t c, *at_m, by_batch[MAX_SLOTS]; /* moves with each index of the batch */
@@ -15,12 +15,14 @@ typedef struct {
     const hone_epilogue *kernel;
     hone_epilogue_fn *run;
     hone_row_number bias, lo, hi, scale, zero, back_zero, back_scale;
-    float low, high; /* of the 8-bit type */
+    float low, high;          /* of the 8-bit type */
     hone_row_number residual; /* tensor -1: none; else where its row begins */
     hone_row_number out;
     int n_batch;
 } hone_simple;
 /* `group_m`, `group_b`: slots of M and the batch; from `first_n` on they are N's. NULL: not of this form, or its rows do not lie in a row. */
-hone_simple *hone_epilogue_match(hone_arena *, const hone_cpu_call *, const hone_slots_of *, int stage, int acc, const int *group_m, int nm, const int *group_b, int nb, int first_n);
-void hone_epilogue_run(const hone_simple *, void *const *at, const int64_t *batch /* its indices */, int64_t m, int64_t n0, int64_t n, const float *acc);
+hone_simple *hone_epilogue_match(hone_arena *, const hone_cpu_call *, const hone_slots_of *, int stage, int acc, const int *group_m, int nm,
+                                 const int *group_b, int nb, int first_n);
+void hone_epilogue_run(const hone_simple *, void *const *at, const int64_t *batch /* its indices */, int64_t m, int64_t n0, int64_t n,
+                       const float *acc);
 #endif

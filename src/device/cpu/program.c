@@ -9,7 +9,11 @@ hone_status hone_cpu_add(hone_recipe_maker *m, hone_part part) {
 }
 
 /* ---- the definition ------------------------------------------------------------------------------------------------------------------- */
-typedef struct { const hone_instance *in; const hone_param *param; hone_place *place; } interpreted;
+typedef struct {
+    const hone_instance *in;
+    const hone_param *param;
+    hone_place *place;
+} interpreted;
 static hone_status interpret_tile(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
     const interpreted *d = s->data;
     hone_place *p = scratch;
@@ -26,7 +30,12 @@ static hone_status interpret_all(hone_recipe_maker *m, const hone_cpu_call *c) {
     if (!d || !place || !param) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     for (int t = 0; t < n; t++) memcpy(place[t].stride, c->tensor[t].stride, sizeof place[t].stride);
     *d = (interpreted){c->instance, param, place};
-    hone_step step = {.tactic = "interpret", .serial = true, .tiles = 1, .scratch_bytes = sizeof(hone_place) * (size_t)(n + 1), .tile = interpret_tile, .data = d};
+    hone_step step = {.tactic = "interpret",
+                      .serial = true,
+                      .tiles = 1,
+                      .scratch_bytes = sizeof(hone_place) * (size_t)(n + 1),
+                      .tile = interpret_tile,
+                      .data = d};
     m->part.n = m->packed.n = 0;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = ~(uint64_t)0, .buffer = -1});
 }
@@ -51,7 +60,11 @@ static int key_of(const hone_cpu_call *c, bool weights, int64_t *key) {
 }
 
 /* ---- tile code ------------------------------------------------------------------------------------------------------------------------ */
-typedef struct { const hone_tilecode *code; int n_tensor; int64_t elements, grain; } tiled;
+typedef struct {
+    const hone_tilecode *code;
+    int n_tensor;
+    int64_t elements, grain;
+} tiled;
 static hone_status tiled_tile(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
     const tiled *d = s->data;
     void *at[64];
@@ -59,7 +72,10 @@ static hone_status tiled_tile(const hone_step *s, void *const *base, int64_t til
     int64_t first = tile * d->grain, n = d->elements - first < d->grain ? d->elements - first : d->grain;
     return hone_tilecode_run(d->code, at, first, n, 0, NULL, scratch);
 }
-typedef struct { const hone_cpu_call *call; int stage, acc; } coding;
+typedef struct {
+    const hone_cpu_call *call;
+    int stage, acc;
+} coding;
 static hone_status code_of(hone_arena *a, const void *arg, const void **out) {
     const coding *g = arg;
     const hone_cpu_call *c = g->call;
@@ -107,7 +123,10 @@ uint64_t hone_cpu_uses(const hone_instance *in, int stage) {
 static hone_status tile_stage(hone_recipe_maker *m, const hone_cpu_call *c, int stage, bool *done) {
     const hone_tilecode *code;
     hone_status st = hone_cpu_tilecode(m, c, stage, -1, &code);
-    if (st == HONE_NOT_SUPPORTED) { *done = false; return HONE_OK; }
+    if (st == HONE_NOT_SUPPORTED) {
+        *done = false;
+        return HONE_OK;
+    }
     HONE_TRY(st);
     *done = true;
     tiled *d = HONE_NEW(m->arena, tiled);
@@ -116,14 +135,27 @@ static hone_status tile_stage(hone_recipe_maker *m, const hone_cpu_call *c, int 
     if (n <= 0) return HONE_OK;
     if (grain < 1) grain = 1;
     *d = (tiled){code, c->instance->n_tensor, n, grain};
-    hone_step step = {.tactic = "tile", .serial = n <= grain, .tiles = (n + grain - 1) / grain, .scratch_bytes = hone_tilecode_scratch(code), .tile = tiled_tile, .data = d};
+    hone_step step = {.tactic = "tile",
+                      .serial = n <= grain,
+                      .tiles = (n + grain - 1) / grain,
+                      .scratch_bytes = hone_tilecode_scratch(code),
+                      .tile = tiled_tile,
+                      .data = d};
     return hone_cpu_add(m, (hone_part){.step = step, .uses = hone_cpu_uses(c->instance, stage), .buffer = -1});
 }
 
 /* ---- over --------------------------------------------------------------------------------------------------------------------------- */
 /* A recurrence: its stages in turn for t = 0, 1, … as one piece on one thread; products with constant weights by the matrix kernel. */
-typedef struct { const hone_tilecode *code; hone_contract *product; int64_t tiles; } recurring;
-typedef struct { recurring *stage; int n, n_ref; int64_t count; } recurrence;
+typedef struct {
+    const hone_tilecode *code;
+    hone_contract *product;
+    int64_t tiles;
+} recurring;
+typedef struct {
+    recurring *stage;
+    int n, n_ref;
+    int64_t count;
+} recurrence;
 static hone_status recurrence_tile(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
     const recurrence *d = s->data;
     void *at[64];
@@ -149,7 +181,10 @@ static hone_status over_stages(hone_recipe_maker *m, const hone_cpu_call *c, int
         HONE_TRY(hone_contract_over(m, c, k, &r->product, &r->tiles, &b));
         if (!r->product) {
             hone_status st = hone_cpu_tilecode(m, c, k, -1, &r->code);
-            if (st == HONE_NOT_SUPPORTED) { *done = false; return HONE_OK; }
+            if (st == HONE_NOT_SUPPORTED) {
+                *done = false;
+                return HONE_OK;
+            }
             HONE_TRY(st);
             b = hone_tilecode_scratch(r->code);
         }
@@ -162,7 +197,11 @@ static hone_status over_stages(hone_recipe_maker *m, const hone_cpu_call *c, int
 }
 
 /* ---- everything ----------------------------------------------------------------------------------------------------------------------- */
-typedef struct { const hone_part *part; const hone_packed *packed; int n, n_packed, n_ref; } recipe;
+typedef struct {
+    const hone_part *part;
+    const hone_packed *packed;
+    int n, n_packed, n_ref;
+} recipe;
 static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r) {
     const hone_instance *in = c->instance;
     bool fast = !c->interpret;
@@ -208,17 +247,20 @@ static hone_status find(hone_steps *s, const hone_cpu_call *c, const recipe **ou
 hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
     const hone_instance *in = c->instance;
     int64_t bytes[HONE_MAX_TENSORS];
-    if (in->n_tensor > HONE_MAX_TENSORS) return hone_fail(HONE_NOT_SUPPORTED, "%s has more than %d tensors in one program", in->program->name, HONE_MAX_TENSORS);
-    uint64_t open = 0; /* temporaries without a place yet */
+    if (in->n_tensor > HONE_MAX_TENSORS)
+        return hone_fail(HONE_NOT_SUPPORTED, "%s has more than %d tensors in one program", in->program->name, HONE_MAX_TENSORS);
+    uint64_t open = 0;                       /* temporaries without a place yet */
     for (int t = 0; t < in->n_tensor; t++) { /* they lie row-major in the arena */
         const hone_tensor *w = in->tensor + t;
         if (w->role != HONE_ROLE_TEMP) continue;
         int64_t n = 1;
         for (int k = w->rank - 1; k >= 0; k--) {
             c->tensor[t].stride[k] = n;
-            if (__builtin_mul_overflow(n, c->param[w->dim[k]].i, &n)) return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", in->program->name);
+            if (__builtin_mul_overflow(n, c->param[w->dim[k]].i, &n))
+                return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", in->program->name);
         }
-        if (__builtin_mul_overflow(n, (int64_t)hone_dtypes[w->dtype].bytes, bytes + t)) return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", in->program->name);
+        if (__builtin_mul_overflow(n, (int64_t)hone_dtypes[w->dtype].bytes, bytes + t))
+            return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", in->program->name);
         open |= (uint64_t)1 << t;
     }
     const recipe *r;
