@@ -73,17 +73,14 @@ static kept *place(hone_instances *t, const char *key) {
     return t->table.at + h;
 }
 static bool grow(hone_instances *t) {
-    hone_vec(kept) old = {t->table.at, t->table.n, t->table.room};
-    kept *none = NULL;
-    t->table.at = none, t->table.n = t->table.room = 0;
-    int size = old.n ? old.n * 2 : 128;
-    for (int k = 0; k < size; k++) {
-        kept empty = {0};
-        if (!hone_push(&t->table, empty)) return false;
-    }
-    for (int k = 0; k < old.n; k++)
-        if (old.at[k].key) *place(t, old.at[k].key) = old.at[k];
-    hone_vec_free(&old);
+    kept *old = t->table.at;
+    int n = t->table.n, size = n ? n * 2 : 128;
+    kept *at = hone_alloc(sizeof *at * (size_t)size);
+    if (!at) return false; /* the old table stays as it is */
+    t->table.at = at, t->table.n = t->table.room = size;
+    for (int k = 0; k < n; k++)
+        if (old[k].key) *place(t, old[k].key) = old[k];
+    hone_free(old);
     return true;
 }
 hone_status hone_instances_get(hone_instances *t, const hone_call *c, const hone_instance **out) {
