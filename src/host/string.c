@@ -27,9 +27,9 @@ hone_status hone_host_string_concat(const hone_host_call *c) {
     int rank;
     HONE_TRY(pair(c, &a, &b, dims, &rank));
     HONE_TRY(strings_out(c, 0, dims, rank, &y));
-    hone_status s = HONE_OK;
-    size_t room = 0;
-    char *text = NULL;
+    size_t room = 64;
+    char *text = hone_alloc_raw(room);
+    hone_status s = text ? HONE_OK : hone_call_no_memory(c);
     for (int64_t k = 0, n = hone_value_count(y); k < n && !s; k++) {
         const hone_string *sa = hone_value_string(a, hone_call_source(a, dims, rank, k)),
                           *sb = hone_value_string(b, hone_call_source(b, dims, rank, k));

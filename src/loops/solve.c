@@ -211,7 +211,7 @@ static hone_number work_out(solving *v, int32_t x) {
         return e->type == HONE_F32 ? broken((double)e->k.f32) : whole(e->type == HONE_I32 ? e->k.i32 : e->k.i64);
     case HONE_X_PARAM: return v->is_real[e->a] ? broken(v->p[e->a].f) : whole(v->p[e->a].i);
     case HONE_X_FN: {
-        hone_number a[3];
+        hone_number a[3] = {{0}};
         int n = hone_fns[e->fn].arity;
         bool any = false;
         for (int k = 0; k < n; k++) a[k] = eval(v, k == 0 ? e->a : k == 1 ? e->b : e->c), any |= a[k].real;

@@ -114,7 +114,7 @@ static bool affine_range(const hone_knows *w, hone_know *o) {
 
 static bool affine_fn(const hone_knows *w, hone_know *o, const hone_x *x, const hone_know *a, const hone_know *b) {
     const bool sum = x->fn == HONE_FN_add || x->fn == HONE_FN_sub, scaled = x->fn == HONE_FN_mul || x->fn == HONE_FN_neg;
-    if (x->type != HONE_I64 || (!sum && !scaled) || a->kind == KNOW_VALUE || (b && b->kind == KNOW_VALUE)) return false;
+    if (x->type != HONE_I64 || (!sum && !scaled) || a->kind == KNOW_VALUE || b->kind == KNOW_VALUE) return false;
     if (x->fn == HONE_FN_mul && a->kind != KNOW_CONST && b->kind != KNOW_CONST) return false;
     int64_t *d = HONE_NEW_N(w->arena, int64_t, w->n_slot + 1);
     if (!d) return false;
@@ -130,7 +130,7 @@ static bool affine_fn(const hone_knows *w, hone_know *o, const hone_x *x, const 
 static void know_fn(const hone_knows *w, hone_know *o, const hone_x *x) {
     const int arity = hone_fns[x->fn].arity, type = w->in->x[x->a].type;
     const int32_t args[3] = {x->a, x->b, x->c};
-    const hone_know *a = hone_know_of(w, x->a), *b = arity > 1 ? hone_know_of(w, x->b) : NULL;
+    const hone_know *a = hone_know_of(w, x->a), *b = arity > 1 ? hone_know_of(w, x->b) : a;
     bool constant = true;
     for (int k = 0; k < arity; k++) {
         const hone_know *g = hone_know_of(w, args[k]);
@@ -147,8 +147,8 @@ static void know_fn(const hone_knows *w, hone_know *o, const hone_x *x) {
         if (x->type == HONE_I32) o->lo = 0, o->hi = 1; /* a comparison */
         return;
     }
-    const range ra = {a->lo, a->hi}, rb = b ? (range){b->lo, b->hi} : anything;
-    const int truth = b ? decided((hone_fn)x->fn, ra, rb) : -1;
+    const range ra = {a->lo, a->hi}, rb = arity > 1 ? (range){b->lo, b->hi} : anything;
+    const int truth = arity > 1 ? decided((hone_fn)x->fn, ra, rb) : -1;
     if (truth >= 0 && !o->fails) {
         set_const(o, HONE_I32, (hone_scalar){.i32 = truth});
         return;
