@@ -326,7 +326,7 @@ static hone_scalar any_scalar(hone_ctype t) {
                    : kind < 4  ? edges[draw_to(18)]
                                : ldexp((double)draw_to(1 << 25), (int)draw_to(80) - 55);
         if (draw() & 1) d = -d;
-        if (kind == 7) d = 0, d = t == HONE_F32 ? v.f32 : v.f64; /* any bits */
+        if (kind == 7) d = t == HONE_F32 ? v.f32 : v.f64; /* any bits */
         if (t == HONE_F32) v.u64 = 0, v.f32 = (float)d;
         else v.f64 = d;
     } else {

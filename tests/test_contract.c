@@ -136,7 +136,7 @@ static void depthwise(void **state) {
             char head[4096];
             char *at = strchr(text, '{') + 1;
             snprintf(head, sizeof head, "%.*s lo: f32[] = {0}; hi: f32[] = {6};%.*s }", (int)(at - text), text, (int)(late - at), at);
-            strcpy(text, head);
+            memcpy(text, head, strlen(head) + 1);
         }
         check(text, kh * kw);
     }
