@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hone beside ONNX Runtime on a folder of models, one process a runtime, taking turns: median of medians and spread.
 
-usage: bench/models.py [--threads 1] [--rounds 5] [--seconds 0.4] [--bench build/bench_model] FOLDER…
+usage: bench/models.py [--threads 1] [--rounds 5] [--seconds 0.4] [--bench build/bench/bench_model] FOLDER…
 Each FOLDER holds model.onnx and test_data_set_0/input_K.pb. Needs PyPI onnx, onnxruntime, numpy."""
 import argparse, os, statistics, subprocess, sys
 
@@ -47,7 +47,7 @@ def main():
     a.add_argument("--threads", type=int, default=1)
     a.add_argument("--rounds", type=int, default=5)
     a.add_argument("--seconds", type=float, default=0.4)
-    a.add_argument("--bench", default="build/bench_model")
+    a.add_argument("--bench", default="build/bench/bench_model")
     a.add_argument("folder", nargs="+")
     o = a.parse_args()
     print(f"| model, {o.threads} thread{'s' if o.threads > 1 else ''} | Hone ms | spread | ONNX Runtime ms | spread | Hone / ORT |\n|---|---|---|---|---|---|")
