@@ -338,8 +338,7 @@ static int emit_value(maker *m, const hone_x *x, int guard, hone_dtype raw) {
         const int a = emit(m, x->a, guard), b = arity > 1 ? emit(m, x->b, guard) : -1, c = arity > 2 ? emit(m, x->c, guard) : -1;
         if (m->status) return -1;
         const hone_know *e = x->fn == HONE_FN_pow ? hone_know_of(&m->w, x->b) : NULL;
-        if (e && e->kind == KNOW_CONST &&
-            (type == HONE_F32 || type == HONE_F64)) { /* as fn.h has it, without asking each time */
+        if (e && e->kind == KNOW_CONST && (type == HONE_F32 || type == HONE_F64)) { /* as fn.h has it, without asking each time */
             const double p = hone_scalar_f64((hone_ctype)type, e->k);
             const int square = p == 2 || p == 3 ? put_fn(m, HONE_FN_mul, type, width, a, a, -1) : -1;
             if (square >= 0) return p == 2 ? square : put_fn(m, HONE_FN_mul, type, width, square, a, -1);

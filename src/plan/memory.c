@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   memory: where blocks lie in the arena. Largest first, each at the lowest place free during its life. A block may lie exactly on one that dies where it is
-   born (in place), if its maker said so. */
+   memory: where blocks lie in the arena. Largest first, each at the lowest place free during its life; where that leaves gaps, other orders are tried and
+   the best is kept. A block may lie exactly on one that dies where it is born (in place), if its maker said so. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan/plan.h"
@@ -38,6 +39,38 @@ static void insert(const life *all, int *list, int *n, int k) {
     while (q > 0 && all[list[q - 1]].at > all[k].at) list[q] = list[q - 1], q--;
     list[q] = k;
 }
+/* Places all, in the order they stand; `from`, `count`, `placed`: a list of who lies in each span. Returns the bytes needed. */
+static int64_t place(life *all, int lives, const int *from, int *count, int spans, int *placed) {
+    int64_t need = 0;
+    memset(count, 0, sizeof *count * (size_t)spans);
+    for (int k = 0; k < lives; k++) {
+        int first = all[k].first / SPAN, end = all[k].last / SPAN;
+        all[k].at = 0;
+        for (int64_t before = -1; before != all[k].at;) { /* up, until it is free in every span */
+            before = all[k].at;
+            for (int s = first; s <= end; s++) all[k].at = lowest(all, placed + from[s], count[s], k, all[k].at);
+            if (first == end) break;
+        }
+        if (all[k].at + all[k].bytes > need) need = all[k].at + all[k].bytes;
+        for (int s = first; s <= end; s++) insert(all, placed + from[s], count + s, k);
+    }
+    return need;
+}
+/* Other orders: by bytes times steps, by steps, by birth. */
+static int64_t steps_of(const life *l) { return l->last - l->first + 1; }
+static int by(int64_t a, int64_t b, const life *p, const life *q) { return a != b ? (a < b) - (a > b) : p->block - q->block; }
+static int by_area(const void *p, const void *q) {
+    const life *a = p, *b = q;
+    return by(a->bytes / 64 * steps_of(a), b->bytes / 64 * steps_of(b), a, b);
+}
+static int by_steps(const void *p, const void *q) {
+    const life *a = p, *b = q;
+    return steps_of(a) != steps_of(b) ? by(steps_of(a), steps_of(b), a, b) : by(a->bytes, b->bytes, a, b);
+}
+static int by_birth(const void *p, const void *q) {
+    const life *a = p, *b = q;
+    return a->first != b->first ? by(b->first, a->first, a, b) : by(a->bytes, b->bytes, a, b);
+}
 int64_t hone_memory_plan(hone_block *block, int n, int n_step, int64_t *lower, int64_t *sum) {
     *lower = *sum = 0;
     if (!n) return 0;
@@ -68,18 +101,16 @@ int64_t hone_memory_plan(hone_block *block, int n, int n_step, int64_t *lower, i
     sort(all, all + n, lives);
     for (int s = 0; s < spans; s++) from[s + 1] += from[s];
     if (!(placed = hone_alloc(sizeof *placed * ((size_t)from[spans] + 1)))) goto done; /* a list a span */
-    need = 0;
-    for (int k = 0; k < lives; k++) {
-        int first = all[k].first / SPAN, end = all[k].last / SPAN;
-        for (int64_t before = -1; before != all[k].at;) { /* up, until it is free in every span */
-            before = all[k].at;
-            for (int s = first; s <= end; s++) all[k].at = lowest(all, placed + from[s], count[s], k, all[k].at);
-            if (first == end) break;
-        }
-        if (all[k].at + all[k].bytes > need) need = all[k].at + all[k].bytes;
-        for (int s = first; s <= end; s++) insert(all, placed + from[s], count + s, k);
-    }
+    need = place(all, lives, from, count, spans, placed);
     for (int k = 0; k < lives; k++) block[all[k].block].at = all[k].at;
+    static int (*const orders[])(const void *, const void *) = {by_area, by_steps, by_birth};
+    for (int o = 0; o < 3 && need - *lower > *lower / 32; o++) { /* gaps: worth another try */
+        qsort(all, (size_t)lives, sizeof *all, orders[o]);
+        int64_t other = place(all, lives, from, count, spans, placed);
+        if (other >= need) continue;
+        need = other;
+        for (int k = 0; k < lives; k++) block[all[k].block].at = all[k].at;
+    }
     for (int k = 0; k < n; k++) block[k].at = block[of[k]].at;
 done:
     hone_free(of), hone_free(last), hone_free(all), hone_free(alive), hone_free(placed), hone_free(from), hone_free(count);
