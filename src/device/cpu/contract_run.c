@@ -191,7 +191,7 @@ static hone_status pack_tile(const hone_step *s, void *const *base, int64_t numb
 void hone_contract_pack_step(const hone_contract *d, hone_step *s) {
     s->tactic = "pack", s->tile = pack_tile, s->data = d;
     s->tiles = d->batch_b * ((d->n + d->nt - 1) / d->nt) * ((d->k + d->kc - 1) / d->kc);
-    s->serial = s->tiles == 1 || d->batch_b * d->n * d->k < 40000;
+    s->serial = s->tiles == 1 || d->batch_b * d->n * d->k < 100000;
     s->scratch_bytes = sizeof(float) * (size_t)((d->nt + d->nr - 1) / d->nr * d->nr);
 }
 
@@ -298,7 +298,7 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
         d->c_bytes = round64(sizeof(float) * (size_t)(d->plane_rows * d->shape.ow));
         s->tactic = "depthwise", s->tile = plane;
         s->tiles = d->batch * ((d->shape.oh + d->plane_rows - 1) / d->plane_rows);
-        s->serial = d->batch * d->n * d->k < 20000;
+        s->serial = d->batch * d->n * d->k < 200000;
         s->scratch_bytes = d->c_bytes + epilogue;
         return;
     }
@@ -309,6 +309,6 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
     d->line_bytes = d->packed_b || d->shared ? 0 : round64(sizeof(float) * (size_t)(np * d->nr));
     s->tactic = "contract", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
-    s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 40000;
+    s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 500000;
     s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes + epilogue;
 }
