@@ -29,7 +29,7 @@ def compare(hone, model, data, onnx, ort, numpy):
     with tempfile.TemporaryDirectory() as folder:
         for kind, named in (("input", feeds.items()), ("output", zip([o.name for o in session.get_outputs()], results))):
             for i, (name, value) in enumerate(named):
-                tensor = onnx.numpy_helper.from_array(numpy.ascontiguousarray(value), name)
+                tensor = onnx.numpy_helper.from_array(numpy.array(value, order="C"), name)
                 pathlib.Path(folder, f"{kind}_{i}.pb").write_bytes(tensor.SerializeToString())
         atol = LOOSER.get(model.parent.name, ATOL)
         run = subprocess.run([hone, "run", str(model), "--check", folder, "--rtol", RTOL, "--atol", atol], capture_output=True, text=True)
