@@ -224,22 +224,21 @@ static void mark(const hone_node *n, int32_t *to) {
     for (int k = 0; k < n->n_part; k++) mark(n->part[k], to);
 }
 /* Two nodes may share a list of operands (a part, and what became of it): each list is renumbered once. */
-static bool renumber(hone_vid *list, int n, const int32_t *to, hone_graph *g, void ***seen, int *n_seen, int *room) {
+static bool renumber(hone_vid *list, int n, const int32_t *to, void ***seen, int *n_seen, int *room) {
     for (int k = 0; k < *n_seen; k++)
         if ((*seen)[k] == list) return true;
-    (void)g;
     if (n && (!hone_vec_grow((void **)seen, room, *n_seen + 1, sizeof **seen))) return false;
     if (n) (*seen)[(*n_seen)++] = list;
     for (int k = 0; k < n; k++)
         if (list[k] >= 0) list[k] = to[list[k]] - 1;
     return true;
 }
-static bool renumber_node(hone_node *n, const int32_t *to, hone_graph *g, void ***seen, int *n_seen, int *room) {
+static bool renumber_node(hone_node *n, const int32_t *to, void ***seen, int *n_seen, int *room) {
     *n_seen = 0; /* lists are shared only inside a group */
-    if (!renumber(n->in, n->n_in, to, g, seen, n_seen, room) || !renumber(n->out, n->n_out, to, g, seen, n_seen, room)) return false;
+    if (!renumber(n->in, n->n_in, to, seen, n_seen, room) || !renumber(n->out, n->n_out, to, seen, n_seen, room)) return false;
     for (int p = 0; p < n->n_part; p++)
-        if (!renumber(n->part[p]->in, n->part[p]->n_in, to, g, seen, n_seen, room) ||
-            !renumber(n->part[p]->out, n->part[p]->n_out, to, g, seen, n_seen, room))
+        if (!renumber(n->part[p]->in, n->part[p]->n_in, to, seen, n_seen, room) ||
+            !renumber(n->part[p]->out, n->part[p]->n_out, to, seen, n_seen, room))
             return false;
     return true;
 }
@@ -262,7 +261,7 @@ bool hone_graph_drop_vars(hone_graph *g) {
             g->var.at[n] = g->var.at[k], to[k] = ++n;
         }
         g->var.n = n;
-        for (int k = 0; k < g->node.n; k++) (void)renumber_node(g->node.at[k], to, g, &seen, &n_seen, &room);
+        for (int k = 0; k < g->node.n; k++) (void)renumber_node(g->node.at[k], to, &seen, &n_seen, &room);
         for (int k = 0; k < g->in.n; k++) g->in.at[k] = to[g->in.at[k]] - 1;
         for (int k = 0; k < g->out.n; k++) g->out.at[k] = to[g->out.at[k]] - 1;
         memset(g->names.at, 0, sizeof *g->names.at * (size_t)g->names.room);

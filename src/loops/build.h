@@ -20,7 +20,6 @@ enum {
     XS_WIDEST,    /* a: first in list of (operand, slot) pairs, b: how many: numpy's broadcast of them */
     XS_EXACT,     /* a / b, where the division must be exact (else the check of the dim fails) */
     XS_VECTOR,    /* a: vector, b: position */
-    XS_LENGTH,    /* a: vector */
     XS_FIND       /* a: vector, b: wanted, c: what negatives count from */
 };
 
@@ -46,7 +45,6 @@ typedef struct { /* one actual dim of an operand, or several members' worth of o
 typedef struct {
     hone_slot *slot;
     int n;
-    int at_rest;
 } hone_slots;
 
 typedef struct {
@@ -91,10 +89,6 @@ typedef struct {
     int32_t x;
     bool busy;
 } dim_memo;
-typedef struct {
-    const char *name;
-    hone_dtype dtype;
-} type_memo;
 
 typedef struct {
     hone_arena *arena; /* of the result */
@@ -106,7 +100,6 @@ typedef struct {
     bool not_yet;  /* failed only because something is not known yet */
     int weak_real; /* what a weak real becomes when it meets nothing */
     hone_vec(group_rank) ranks;
-    hone_vec(type_memo) types;
     hone_vec(dim_memo) dims;
     hone_vec(const hone_line *) lines; /* active ones, `when` resolved; over blocks stay nested */
     hone_vec(hone_x) x;

@@ -544,7 +544,6 @@ static const hone_instance *pack_all(builder *b) {
 }
 static void finish(builder *b) {
     hone_vec_free(&b->ranks);
-    hone_vec_free(&b->types);
     hone_vec_free(&b->dims);
     hone_vec_free(&b->lines);
     hone_vec_free(&b->x);

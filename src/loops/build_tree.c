@@ -129,17 +129,17 @@ static int32_t tensor_size(builder *b, int t) {
     return size;
 }
 /* What a name, an abbreviation or a call finally is, where it must be a load: its tree and the names it is read in. */
-static const hone_tree *load_tree(builder *b, const hone_tree *t, const env **e, env *room, int depth) {
+static const hone_tree *load_tree(builder *b, const hone_tree *t, const env **e, int depth) {
     if (depth > 20) hone_build_fail(b, t->line, "'%s' goes round in circles", t->name);
     if (t->kind == HONE_T_LOAD) return t;
     if (t->kind == HONE_T_NAME) {
         const env *f = hone_build_lookup(*e, t->name, t->group);
         if (f && f->tree) {
             *e = f->where;
-            return load_tree(b, f->tree, e, room, depth + 1);
+            return load_tree(b, f->tree, e, depth + 1);
         }
         const hone_line *l = hone_build_short(b, t->name, t->group);
-        if (l && !l->n_param) return load_tree(b, l->expr, e, room, depth + 1);
+        if (l && !l->n_param) return load_tree(b, l->expr, e, depth + 1);
     }
     hone_build_fail(b, t->line, "expected a load, x[…]");
 }
@@ -165,8 +165,7 @@ static int32_t load(builder *b, const hone_tree *t, const hone_tree *other, cons
                         false);
 }
 static int32_t inside(builder *b, const hone_tree *t, const env *e, int member) {
-    env room;
-    t = load_tree(b, t, &e, &room, 0);
+    t = load_tree(b, t, &e, 0);
     int32_t x = load(b, t, NULL, e, e, member), all = -1;
     if (b->x.at[x].kind != HONE_X_LOAD) return hone_build_int(b, 1);
     hone_x l = b->x.at[x];
@@ -194,8 +193,7 @@ static int32_t flat(builder *b, const hone_tree *t, const env *e, int member) {
             return at;
         }
     }
-    env room;
-    t = load_tree(b, t, &e, &room, 0);
+    t = load_tree(b, t, &e, 0);
     int32_t x = load(b, t, NULL, e, e, member);
     hone_x l = b->x.at[x];
     if (l.kind != HONE_X_LOAD) hone_build_fail(b, t->line, "flat() needs a load or a group of indices");
@@ -246,14 +244,13 @@ static int32_t call(builder *b, const hone_tree *t, const env *e, int member) {
     if (t->group) return fold_group(b, t, e);
     if (IS("else", 2)) {
         const env *le = e;
-        env room;
         const hone_tree *what = t->arg[0];
         if (what->kind == HONE_T_CALL) { /* f(j) else … : the abbreviation's load, in its own names */
             const hone_line *l = hone_build_short(b, what->name, false);
             if (!l || l->n_param != what->n_arg) hone_build_fail(b, t->line, "'else' follows a load");
             hone_build_fail(b, t->line, "write 'else' inside the abbreviation %s", what->name);
         }
-        const hone_tree *l = load_tree(b, what, &le, &room, 0);
+        const hone_tree *l = load_tree(b, what, &le, 0);
         return load(b, l, t->arg[1], le, e, member);
     }
     if (!strcmp(f, "select")) {

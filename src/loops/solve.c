@@ -264,7 +264,6 @@ static hone_number work_out(solving *v, int32_t x) {
         if (!hone_dim_is_number(k)) return v->s->vector[e->a].real ? broken(NAN) : whole(HONE_DIM_UNKNOWN);
         return hone_vector_at(v->s->vector, e->a, v->c, k);
     }
-    case XS_LENGTH: return whole(hone_vector_length(v->s->vector, e->a, v->c));
     case XS_FIND: {
         hone_dim k = eval(v, e->b).i, r = eval(v, e->c).i;
         if (!hone_dim_is_number(k) || !hone_dim_is_number(r)) return whole(HONE_DIM_UNKNOWN);

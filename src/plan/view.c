@@ -53,7 +53,6 @@ static bool reshape(viewing *v) {
         while (i >= 0 && x->dim[i] == 1) i--;
         if (i < 0) return false;
         int64_t have = x->dim[i], want = y->dim[j], step = v->x->stride[i];
-        int first = j;
         v->stride[j] = step;
         while (have != want) {
             if (have < want) { /* the next outer dim of x must follow on in memory */
@@ -68,7 +67,6 @@ static bool reshape(viewing *v) {
                 want *= y->dim[j];
             }
         }
-        (void)first;
         i--, j--;
     }
     return true;

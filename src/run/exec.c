@@ -183,8 +183,7 @@ typedef struct {
     const hone_plan *p;
     hone_barrier barrier;
     atomic_int status;
-    atomic_int phase_next; /* tiles of the wide step under way */
-    atomic_int step_next;
+    atomic_int step_next; /* the wide step that the caller has come to, + 1 */
     pthread_mutex_t lock;
     char message[512];
     _Atomic int64_t tile[2]; /* next tile of the wide step; two, because the next step's is set while the last one's is still read */

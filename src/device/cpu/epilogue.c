@@ -11,7 +11,6 @@ typedef struct {
     const hone_slots_of *slots;
     int stage, acc, first_n, nm, nb;
     const int *group_m, *group_b;
-    bool memory;
 } matching;
 
 static const hone_x *at(const matching *m, int32_t x) { return m->c->instance->x + x; }
