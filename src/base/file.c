@@ -78,35 +78,46 @@ static bool write_all(int fd, const uint8_t *data, size_t bytes) {
     return true;
 }
 
-hone_status hone_file_write(const char *path, const void *data, size_t bytes) {
+hone_status hone_file_begin(const char *path, hone_file_out *out) {
     static atomic_uint serial;
     struct stat st;
     /* A device or pipe is written, not replaced: renaming over /dev/null would be a disaster. */
     bool direct = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
-    hone_text temp = {0};
-    hone_text_put(&temp, "%s", path);
-    if (!direct) hone_text_put(&temp, ".%ld-%u.tmp", (long)getpid(), atomic_fetch_add(&serial, 1));
-    if (temp.failed) {
-        hone_text_free(&temp);
-        return hone_fail(HONE_NO_MEMORY, "no memory to write '%s'", path);
-    }
+    size_t n = strlen(path) + 1, room = n + 48;
+    hone_file_out f = {.path = hone_alloc(n), .temp = direct ? NULL : hone_alloc(room), .fd = -1};
     hone_status s = HONE_OK;
-    int fd = open(temp.text, O_WRONLY | O_CLOEXEC | (direct ? 0 : O_CREAT | O_EXCL), 0666);
-    if (fd < 0) {
+    if (!f.path || (!direct && !f.temp)) s = hone_fail(HONE_NO_MEMORY, "no memory to write '%s'", path);
+    if (!s) memcpy(f.path, path, n);
+    if (!s && f.temp) snprintf(f.temp, room, "%s.%ld-%u.tmp", path, (long)getpid(), atomic_fetch_add(&serial, 1));
+    if (!s && (f.fd = open(direct ? path : f.temp, O_WRONLY | O_CLOEXEC | (direct ? 0 : O_CREAT | O_EXCL), 0666)) < 0)
         s = refuse("write", path);
-    } else {
-        bool good = write_all(fd, data, bytes) && (direct || fsync(fd) == 0);
-        int why = errno;
-        if (close(fd) != 0 && good) good = false, why = errno;
-        if (good && !direct && rename(temp.text, path) != 0) good = false, why = errno;
-        if (!good) {
-            if (!direct) unlink(temp.text);
-            errno = why;
-            s = refuse("write", path);
-        }
-    }
-    hone_text_free(&temp);
+    if (s) hone_free(f.path), hone_free(f.temp);
+    else *out = f;
     return s;
+}
+
+hone_status hone_file_put(hone_file_out *f, const void *data, size_t bytes) {
+    if (f->status) return f->status;
+    if (!write_all(f->fd, data, bytes)) return f->status = refuse("write", f->path);
+    f->bytes += bytes;
+    return HONE_OK;
+}
+
+hone_status hone_file_end(hone_file_out *f, bool keep) {
+    keep = keep && !f->status;
+    if (keep && f->temp && fsync(f->fd) != 0) f->status = refuse("write", f->path);
+    if (close(f->fd) != 0 && keep && !f->status) f->status = refuse("write", f->path);
+    if (keep && f->temp && !f->status && rename(f->temp, f->path) != 0) f->status = refuse("write", f->path);
+    if (f->temp && (!keep || f->status)) unlink(f->temp);
+    hone_free(f->path), hone_free(f->temp);
+    return f->status;
+}
+
+hone_status hone_file_write(const char *path, const void *data, size_t bytes) {
+    hone_file_out f;
+    HONE_TRY(hone_file_begin(path, &f));
+    hone_file_put(&f, data, bytes);
+    return hone_file_end(&f, true);
 }
 
 char *hone_path_beside(hone_arena *a, const char *path, const char *name) {

@@ -14,6 +14,17 @@ hone_status hone_file_open(const char *path, hone_file *out) HONE_CHECKED;
 void hone_file_close(hone_file *);
 void hone_file_done_with(const hone_file *, const void *at, size_t bytes);                  /* the pages wholly inside may be given back */
 hone_status hone_file_write(const char *path, const void *data, size_t bytes) HONE_CHECKED; /* whole or not at all: temp + rename */
+/* The same piece by piece, for what is too large to hold: begin, put …, end. Nothing is at `path` until the end; a failed one is
+   dropped by hone_file_end too, whose status is then the first failure's. */
+typedef struct {
+    char *path, *temp; /* temp NULL: a device or pipe, written in place */
+    int fd;
+    uint64_t bytes;     /* put so far */
+    hone_status status; /* of the first failure; its message is left on the thread */
+} hone_file_out;
+hone_status hone_file_begin(const char *path, hone_file_out *out) HONE_CHECKED;
+hone_status hone_file_put(hone_file_out *, const void *data, size_t bytes);
+hone_status hone_file_end(hone_file_out *, bool keep /* false: drop it */);
 char *hone_path_beside(hone_arena *, const char *path,
                        const char *name); /* name in path's folder; NULL if name is absolute or climbs with ".." */
 #endif
