@@ -129,7 +129,7 @@ void hone_value_drop(hone_value *v) {
     if (!v || __atomic_sub_fetch(&v->holders, 1, __ATOMIC_ACQ_REL) > 0) return;
     for (int i = 0; i < v->n_item; i++) hone_value_drop(v->item[i]);
     hone_free(v->item);
-    if (v->free_data) v->free_data(v->data);
+    if (v->free_data) v->free_data(v->owner ? v->owner : v->data);
     hone_strings_drop(v->strings);
     hone_free(v);
 }

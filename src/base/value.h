@@ -34,6 +34,7 @@ struct hone_value {
     void *data;                /* tensor; NULL only if it has no element */
     size_t bytes;              /* of data */
     void (*free_data)(void *); /* NULL: data is borrowed */
+    void *owner;               /* what free_data gets; NULL: data */
     hone_strings *strings;     /* owner of a string tensor's elements; may be NULL when there is none */
     struct hone_value **item;  /* sequence: its members; optional: 0 or 1; map: keys then values, two tensors (or a sequence) */
     int n_item;

@@ -24,11 +24,12 @@ hone_status hone_lex(hone_arena *a, const char *source, int first_line, const ch
     hone_vec(hone_token) v = {0};
     hone_status s = HONE_OK;
     const char *p = text, *end = text + bytes;
+    const char *bol = text; /* where the line begins */
     int line = first_line, depth = 0;
     bool fresh = true; /* at the start of a line */
     while (p < end) {
         if (*p == '\n') {
-            line++, p++, fresh = true;
+            line++, bol = ++p, fresh = true;
             continue;
         }
         if (*p == '#') {
@@ -45,7 +46,7 @@ hone_status hone_lex(hone_arena *a, const char *source, int first_line, const ch
             fresh = false;
             bool arrow = q + 1 < end && q[0] == '-' && q[1] == '>';
             if (depth == 0 && !arrow && !(v.n && joins(v.at + v.n - 1))) {
-                hone_token t = {.kind = HONE_TOK_LINE, .line = line, .indent = (int)(q - p)};
+                hone_token t = {.kind = HONE_TOK_LINE, .line = line, .column = (int)(q - bol) + 1, .indent = (int)(q - p)};
                 if (!hone_push(&v, t)) goto memory;
             }
             p = q;
@@ -55,7 +56,7 @@ hone_status hone_lex(hone_arena *a, const char *source, int first_line, const ch
             p++;
             continue;
         }
-        hone_token t = {.line = line};
+        hone_token t = {.line = line, .column = (int)(p - bol) + 1};
         if (isalpha((unsigned char)*p) || *p == '_') {
             const char *q = p;
             while (q < end && (isalnum((unsigned char)*q) || *q == '_')) q++;
@@ -91,7 +92,7 @@ hone_status hone_lex(hone_arena *a, const char *source, int first_line, const ch
             const char *q = p + 1;
             while (q < end && *q != '"' && *q != '\n') q++;
             if (q == end || *q != '"') {
-                s = hone_fail(HONE_BAD_INPUT, "%s:%d: a string does not end", source, line);
+                s = hone_fail(HONE_BAD_INPUT, "%s:%d:%d: a string does not end", source, line, t.column);
                 goto done;
             }
             t.kind = HONE_TOK_STRING, t.text = hone_arena_textn(a, p + 1, (size_t)(q - p - 1)), p = q + 1;
@@ -102,7 +103,8 @@ hone_status hone_lex(hone_arena *a, const char *source, int first_line, const ch
         for (; k < n_marks; k++)
             if ((size_t)(end - p) >= strlen(marks[k]) && !memcmp(p, marks[k], strlen(marks[k]))) break;
         if (k == n_marks) {
-            s = hone_fail(HONE_BAD_INPUT, "%s:%d: unexpected character '%c'", source, line, isprint((unsigned char)*p) ? *p : '?');
+            s = hone_fail(HONE_BAD_INPUT, "%s:%d:%d: unexpected character '%c'", source, line, t.column,
+                          isprint((unsigned char)*p) ? *p : '?');
             goto done;
         }
         t.kind = HONE_TOK_MARK, t.text = marks[k], p += strlen(marks[k]);
@@ -110,7 +112,7 @@ hone_status hone_lex(hone_arena *a, const char *source, int first_line, const ch
         if (*t.text == ')' || *t.text == ']') depth -= depth > 0;
         if (!hone_push(&v, t)) goto memory;
     }
-    hone_token last = {.kind = HONE_TOK_END, .line = line};
+    hone_token last = {.kind = HONE_TOK_END, .line = line, .column = (int)(p - bol) + 1};
     if (!hone_push(&v, last)) goto memory;
     *out = hone_arena_copy(a, v.at, sizeof *v.at * (size_t)v.n);
     if (!*out) goto memory;

@@ -15,7 +15,7 @@ typedef enum {
 typedef struct {
     hone_token_kind kind;
     bool group, real; /* NAME: followed by ..; NUMBER: has a point or exponent */
-    int line, indent;
+    int line, column, indent; /* from 1, 1 and 0; a column counts bytes */
     const char *text; /* NAME, STRING (unquoted), MARK: zero-terminated */
     int64_t i;
     double f;

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
-   library: all rows of the embedded ops text, and a user's. Splits text into rows at lines that begin at the left margin. */
+   library: all rows of the embedded ops text, and a user's. Splits text into rows at lines that begin at the left margin.
+
+   A user's text becomes a library of its own on top of the one before: what was published never changes, so readers need no lock, and a
+   text with a mistake in it leaves nothing behind. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "loops/parse.h"
 
 struct hone_library {
+    hone_library *below; /* where rows are looked for that are not here; or NULL */
     hone_arena *arena;
     hone_vec(hone_program *) row;
     hone_snippet *snippets;
@@ -69,7 +74,8 @@ hone_status hone_library_add(hone_library *l, const char *source, const char *te
             const char *q = p;
             while (q < next && (*q == ' ' || *q == '\t' || *q == '\r' || *q == '\n')) q++;
             if (q < next && *q != '#')
-                return hone_fail(HONE_BAD_INPUT, "%s:%d: a row begins with 'op' or 'lines' at the left margin", source, line);
+                return hone_fail(HONE_BAD_INPUT, "%s:%d:%d: a row begins with 'op' or 'lines' at the left margin", source, line,
+                                 (int)(q - p) + 1);
             line++, p = next;
             continue;
         }
@@ -101,7 +107,7 @@ hone_status hone_library_add(hone_library *l, const char *source, const char *te
             if (!s) return hone_fail(HONE_NO_MEMORY, "no memory for the op library");
             const char *n = copy + 6;
             size_t len = strcspn(n, " \t\r\n#");
-            s->name = hone_arena_textn(l->arena, n, len);
+            if (!(s->name = hone_arena_textn(l->arena, n, len))) return hone_fail(HONE_NO_MEMORY, "no memory for the op library");
             s->text = copy, s->bytes = (size_t)(stop - start), s->line = first, s->next = l->snippets;
             l->snippets = s;
         } else {
@@ -112,22 +118,35 @@ hone_status hone_library_add(hone_library *l, const char *source, const char *te
     }
     return rehash(l) ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for the op library");
 }
-const hone_program *hone_library_find(const hone_library *l, const char *domain, const char *name) {
+static const hone_program *find_here(const hone_library *l, const char *domain, const char *name) {
     if (!l->slot.n) return NULL;
-    if (!strcmp(domain, "ai.onnx")) domain = "";
     uint32_t mask = (uint32_t)l->slot.n - 1, h = hash(domain, name) & mask;
     for (; l->slot.at[h]; h = (h + 1) & mask)
         if (same(l->row.at[l->slot.at[h] - 1], domain, name)) return l->row.at[l->slot.at[h] - 1];
     return NULL;
 }
+const hone_program *hone_library_find(const hone_library *l, const char *domain, const char *name) {
+    const hone_program *p = NULL;
+    if (!strcmp(domain, "ai.onnx")) domain = "";
+    for (; l && !p; l = l->below) p = find_here(l, domain, name);
+    return p;
+}
 int hone_library_count(const hone_library *l) { return l->row.n; }
 const hone_program *hone_library_at(const hone_library *l, int k) { return l->row.at[k]; }
 
+/* ---- the process's library ---------------------------------------------------------------------------------------------------------- */
 extern const char hone_ops_text[]; /* generated at build from ops/ */
 extern const size_t hone_ops_text_bytes;
-static hone_library *builtin;
+static _Atomic(hone_library *) newest; /* the embedded rows, and on top of them what users added */
 static hone_status builtin_status;
 static char builtin_error[512];
+static void free_all(void) {
+    for (hone_library *l = atomic_exchange(&newest, NULL); l;) {
+        hone_library *below = l->below;
+        hone_library_destroy(l);
+        l = below;
+    }
+}
 static void make_builtin(void) {
     hone_library *l = NULL;
     builtin_status = hone_library_create(&l);
@@ -135,15 +154,45 @@ static void make_builtin(void) {
     if (builtin_status) {
         strncpy(builtin_error, hone_fail_text(), sizeof builtin_error - 1);
         hone_library_destroy(l);
-    } else builtin = l;
+    } else {
+        atomic_store(&newest, l);
+        atexit(free_all);
+    }
 }
-static void free_builtin(void) { hone_library_destroy(builtin); }
 hone_status hone_library_builtin(const hone_library **out) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    static bool registered;
     pthread_once(&once, make_builtin);
     if (builtin_status) return hone_fail(builtin_status, "%s", builtin_error);
-    if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED)) atexit(free_builtin);
-    *out = builtin;
+    *out = atomic_load(&newest);
     return HONE_OK;
+}
+
+/* A user's row is a program in a domain of its own. Host functions trust the signatures of our rows, so no other row may name them. */
+static hone_status check_row(const hone_library *below, const hone_library *mine, int k, const char *source) {
+    const hone_program *p = mine->row.at[k], *old = hone_library_find(below, p->domain, p->name);
+    const char *why = NULL;
+    if (!p->domain[0] || !strncmp(p->domain, "ai.onnx", 7)) why = "is in ONNX's domain: give it one of your own, as in 'op my.ops.Name 1'";
+    else if (p->runs != HONE_RUNS_PROGRAM || p->how_strings) why = "is a view, host or control op: a row of yours must be a program";
+    else if (old && (old->text_bytes != p->text_bytes || memcmp(old->text, p->text, p->text_bytes)))
+        why = "is there already, with other text: give it another name";
+    for (int q = 0; q < k && !why; q++)
+        if (same(mine->row.at[q], p->domain, p->name)) why = "is defined twice in this text";
+    if (!why) return HONE_OK;
+    return hone_fail(HONE_BAD_INPUT, "%s:%d:1: op %s%s%s %s", source, p->line, p->domain, p->domain[0] ? "." : "", p->name, why);
+}
+hone_status hone_library_extend(const char *source, const char *text, size_t bytes) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    const hone_library *now;
+    hone_library *l = NULL;
+    HONE_TRY(hone_library_builtin(&now));
+    HONE_TRY(hone_library_create(&l));
+    hone_status s = hone_library_add(l, source, text, bytes);
+    if (!s && !l->row.n) s = hone_fail(HONE_BAD_INPUT, "%s: there is no op in this text", source);
+    pthread_mutex_lock(&lock);
+    l->below = atomic_load(&newest);
+    for (int k = 0; k < l->row.n && !s; k++) s = check_row(l->below, l, k, source);
+    if (!s) atomic_store(&newest, l);
+    pthread_mutex_unlock(&lock);
+    if (s) hone_library_destroy(l);
+    return s;
 }

@@ -26,8 +26,8 @@ static void __attribute__((noreturn)) wrong(parser *p, const char *what) {
     const char *near = t->kind == HONE_TOK_END || t->kind == HONE_TOK_LINE ? "the end of the line"
                        : t->kind == HONE_TOK_NUMBER                        ? "a number"
                                                                            : t->text;
-    p->status =
-        hone_fail(HONE_BAD_INPUT, "%s:%d: op %s: %s, near '%s'", p->source, t->line, p->p && p->p->name ? p->p->name : "?", what, near);
+    p->status = hone_fail(HONE_BAD_INPUT, "%s:%d:%d: op %s: %s, near '%s'", p->source, t->line, t->column,
+                          p->p && p->p->name ? p->p->name : "?", what, near);
     longjmp(p->fail, 1);
 }
 static void __attribute__((noreturn)) memory(parser *p) {

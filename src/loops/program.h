@@ -129,6 +129,10 @@ void hone_library_destroy(hone_library *);
 const hone_program *hone_library_find(const hone_library *, const char *domain, const char *name); /* the newest version, or NULL */
 int hone_library_count(const hone_library *);
 const hone_program *hone_library_at(const hone_library *, int k);
-/* The embedded rows, parsed once a process. Never NULL once it succeeded; a failure is a bug in ops/. */
+/* The embedded rows, parsed once a process, and what was added to them. Valid to the end of the process; later additions are seen by those
+   who ask later. A failure is a bug in ops/. */
 hone_status hone_library_builtin(const hone_library **out) HONE_CHECKED;
+/* Adds a user's rows to those of the process: all of the text or none. Any thread. Rows must be programs in a domain of their own, and
+   replace nothing; the very same row again is fine. */
+hone_status hone_library_extend(const char *source, const char *text, size_t bytes) HONE_CHECKED;
 #endif

@@ -36,6 +36,7 @@ struct hone_exec {
     hone_strings *strings;    /* made in this run */
     hone_vec(child) children; /* bodies that ran here, of branches bound in place too */
     hone_value *const *in;
+    uint64_t until; /* the clock at which this run must be over; 0: whenever. A body has its outermost run's */
 };
 
 enum { MAX_THREADS = 256 };
@@ -103,6 +104,7 @@ static hone_status run_body(const hone_host_call *call, int b, hone_value *const
         return hone_fail(HONE_BAD_INPUT, "a body has %d inputs and %d outputs, %d and %d are needed", g->in.n, g->out.n, n_in, n_out);
     hone_exec *e = NULL;
     HONE_TRY(child_of(h->exec, body, &e));
+    e->until = h->exec->until;
     return hone_exec_run(e, in, out);
 }
 static hone_status run_host(hone_exec *e, const hone_step *step) {
@@ -197,12 +199,17 @@ static void failed(teaming *t, const hone_step *s, hone_status st) {
     }
     pthread_mutex_unlock(&t->lock);
 }
+static hone_status in_time(const hone_exec *e) {
+    if (!e->until || hone_clock_ns() < e->until) return HONE_OK;
+    return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms", (long long)e->options.limit_ms);
+}
 static void serial_step(teaming *t, const hone_step *s, void *scratch) {
-    hone_status st = HONE_OK;
+    hone_status st = in_time(t->e);
     uint64_t begun = t->e->options.profile ? hone_clock_ns() : 0;
-    if (s->host) st = run_host(t->e, s);
+    if (!st && s->host) st = run_host(t->e, s);
     else
-        for (int64_t k = 0; k < s->tiles && !st; k++) st = s->tile(s, t->e->base, k, scratch);
+        for (int64_t k = 0; k < s->tiles && !st; k++)
+            if (!(st = in_time(t->e))) st = s->tile(s, t->e->base, k, scratch);
     if (st) failed(t, s, st);
     if (begun) ((hone_step *)s)->ns += hone_clock_ns() - begun, ((hone_step *)s)->runs++; /* one thread, and the plan is this session's */
 }
@@ -233,7 +240,8 @@ static void member(void *arg, int me, int members) {
         }
         int64_t tile;
         while (!atomic_load_explicit(&t->status, memory_order_relaxed) && (tile = atomic_fetch_add(&t->tile[wide & 1], 1)) < s->tiles) {
-            hone_status st = s->tile(s, t->e->base, tile, scratch);
+            hone_status st = in_time(t->e);
+            if (!st) st = s->tile(s, t->e->base, tile, scratch);
             if (st) failed(t, s, st);
         }
         hone_barrier_wait(&t->barrier);
@@ -432,7 +440,9 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
         if (!add_key(e, in[k], contents)) return no_memory();
     }
     hone_value *const *before = e->in;
+    uint64_t until = e->until;
     e->in = in;
+    if (!until && e->options.limit_ms > 0) e->until = hone_clock_ns() + (uint64_t)e->options.limit_ms * 1000000u;
     int most = e->options.plans > 0 ? e->options.plans : 64;
     hone_value **mine = out;
     hone_plan *p = find(&e->plans, e->key.at, e->key.n);
@@ -461,6 +471,6 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
     for (int k = 0; k < g->out.n && !s; k++) s = own_strings(mine + k);
     for (int k = 0; k < e->n_slot; k++) hone_value_drop(e->slot[k]), e->slot[k] = NULL;
     hone_strings_drop(e->strings);
-    e->strings = NULL, e->in = before;
+    e->strings = NULL, e->in = before, e->until = until;
     return s;
 }

@@ -8,6 +8,7 @@ typedef struct hone_exec hone_exec;
 typedef struct {
     int threads, plans;
     bool interpret, profile;
+    int64_t limit_ms; /* a run that takes longer fails at its next step or tile; 0: no limit */
 } hone_exec_options;
 hone_status hone_exec_create(const hone_compiled *, const hone_exec_options *, hone_exec **out) HONE_CHECKED;
 void hone_exec_destroy(hone_exec *);

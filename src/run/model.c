@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   model: the public model and session handles, and what they report. */
+   model: the public model and session handles, and a user's ops. What they report is in report.c. */
 #include "run/model.h"
 
 #include <stdlib.h>
@@ -43,6 +43,7 @@ static hone_status wrap(hone_graph *g, hone_model **out) {
         return hone_fail(HONE_NO_MEMORY, "no memory for a model");
     }
     m->compiled = c;
+    atomic_init(&m->holders, 1);
     m->in = HONE_NEW_N(c->graph->arena, hone_port, c->graph->in.n + 1);
     m->out = HONE_NEW_N(c->graph->arena, hone_port, c->graph->out.n + 1);
     hone_status s = m->in && m->out ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a model");
@@ -58,6 +59,7 @@ static hone_status wrap(hone_graph *g, hone_model **out) {
 hone_status hone_model_load(const char *path, hone_model **out) {
     const hone_library *lib;
     hone_graph *g;
+    if (!path || !out) return hone_fail(HONE_BAD_INPUT, "hone_model_load: path and out must not be NULL");
     HONE_TRY(hone_library_builtin(&lib));
     HONE_TRY(hone_onnx_load(path, lib, &g));
     return wrap(g, out);
@@ -65,45 +67,56 @@ hone_status hone_model_load(const char *path, hone_model **out) {
 hone_status hone_model_load_memory(const void *data, size_t bytes, hone_model **out) {
     const hone_library *lib;
     hone_graph *g;
+    if ((!data && bytes) || !out) return hone_fail(HONE_BAD_INPUT, "hone_model_load_memory: data and out must not be NULL");
     HONE_TRY(hone_library_builtin(&lib));
     HONE_TRY(hone_onnx_load_memory(data, bytes, NULL, lib, &g));
     return wrap(g, out);
 }
 void hone_model_free(hone_model *m) {
-    if (!m) return;
+    if (!m || atomic_fetch_sub(&m->holders, 1) > 1) return;
     hone_compiled_destroy(m->compiled);
     hone_free(m);
 }
 int hone_model_inputs(const hone_model *m) { return m->compiled->graph->in.n; }
 int hone_model_outputs(const hone_model *m) { return m->compiled->graph->out.n; }
-const hone_port *hone_model_input(const hone_model *m, int k) { return m->in + k; }
-const hone_port *hone_model_output(const hone_model *m, int k) { return m->out + k; }
+const hone_port *hone_model_input(const hone_model *m, int k) { return k >= 0 && k < m->compiled->graph->in.n ? m->in + k : NULL; }
+const hone_port *hone_model_output(const hone_model *m, int k) { return k >= 0 && k < m->compiled->graph->out.n ? m->out + k : NULL; }
 
 /* ---- sessions ----------------------------------------------------------------------------------------------------------------------- */
 void hone_options_default(hone_options *o) { *o = (hone_options){0}; }
 hone_status hone_session_create(const hone_model *m, const hone_options *o, hone_session **out) {
+    if (!m || !out) return hone_fail(HONE_BAD_INPUT, "hone_session_create: model and out must not be NULL");
     hone_session *s = hone_alloc(sizeof *s);
     if (!s) return hone_fail(HONE_NO_MEMORY, "no memory for a session");
     hone_exec_options e = {0};
-    if (o) e = (hone_exec_options){o->threads, o->plans, o->interpret != 0, o->profile != 0};
-    s->model = m;
+    if (o) e = (hone_exec_options){o->threads, o->plans, o->interpret != 0, o->profile != 0, o->limit_ms};
+    s->model = (hone_model *)m; /* to hold it: the count is all that changes */
+    atomic_flag_clear(&s->busy);
     hone_status st = hone_exec_create(m->compiled, &e, &s->exec);
     if (st) {
         hone_free(s);
         return st;
     }
+    atomic_fetch_add(&s->model->holders, 1);
     *out = s;
     return HONE_OK;
 }
 void hone_session_free(hone_session *s) {
     if (!s) return;
     hone_exec_destroy(s->exec);
+    hone_model_free(s->model);
     hone_free(s);
 }
 hone_status hone_session_run(hone_session *s, hone_value *const *in, hone_value **out) {
     const hone_graph *g = s->model->compiled->graph;
     hone_value *room[16] = {0}, **made = room;
-    if (g->out.n > 16 && !(made = hone_alloc(sizeof *made * (size_t)g->out.n))) return hone_fail(HONE_NO_MEMORY, "no memory for a run");
+    if ((!in && g->in.n) || (!out && g->out.n)) return hone_fail(HONE_BAD_INPUT, "hone_session_run: in and out must not be NULL");
+    if (atomic_flag_test_and_set_explicit(&s->busy, memory_order_acquire))
+        return hone_fail(HONE_BAD_INPUT, "this session is running already: a thread needs a session of its own");
+    if (g->out.n > 16 && !(made = hone_alloc(sizeof *made * (size_t)g->out.n))) {
+        atomic_flag_clear_explicit(&s->busy, memory_order_release);
+        return hone_fail(HONE_NO_MEMORY, "no memory for a run");
+    }
     for (int k = 0; k < g->out.n; k++) made[k] = out[k] ? hone_value_hold(out[k]) : NULL;
     hone_status st = hone_exec_run(s->exec, in, made);
     for (int k = 0; k < g->out.n; k++) {
@@ -115,7 +128,14 @@ hone_status hone_session_run(hone_session *s, hone_value *const *in, hone_value 
         out[k] = made[k];
     }
     if (made != room) hone_free(made);
+    atomic_flag_clear_explicit(&s->busy, memory_order_release);
     return st;
+}
+
+/* ---- ops ----------------------------------------------------------------------------------------------------------------------------- */
+hone_status hone_ops_add(const char *source, const char *text, size_t bytes) {
+    if (!source || !text) return hone_fail(HONE_BAD_INPUT, "hone_ops_add: source and text must not be NULL");
+    return hone_library_extend(source, text, bytes);
 }
 
 /* ---- text that crosses the interface -------------------------------------------------------------------------------------------------- */

@@ -5,12 +5,14 @@
 #include "run/exec.h"
 
 struct hone_model {
+    atomic_int holders; /* the caller, and each session */
     hone_compiled *compiled;
     hone_port *in, *out;
 };
 struct hone_session {
-    const hone_model *model;
+    hone_model *model; /* held */
     hone_exec *exec;
+    atomic_flag busy; /* a run is under way */
 };
 hone_status hone_text_give(hone_text *, char **out) HONE_CHECKED; /* frees the buffer either way */
 #endif

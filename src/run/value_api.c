@@ -35,6 +35,19 @@ hone_status hone_list_create(hone_value_kind kind, hone_value *const *items, int
     return hone_value_list((hone_tag)kind, items, n, out);
 }
 
+hone_status hone_map_create(hone_value *keys, hone_value *values, hone_value **out) {
+    if (!keys || !values || !out) return hone_fail(HONE_BAD_INPUT, "hone_map_create: keys, values and out must not be NULL");
+    hone_kind kind = hone_dtypes[keys->dtype].kind;
+    if (keys->tag != HONE_TAG_TENSOR || keys->rank != 1 || (kind != HONE_KIND_INT && kind != HONE_KIND_UINT && kind != HONE_KIND_STRING))
+        return hone_fail(HONE_BAD_INPUT, "hone_map_create: the keys must be a vector of integers or strings");
+    bool vector = values->tag == HONE_TAG_TENSOR && values->rank == 1;
+    if (!vector && values->tag != HONE_TAG_SEQUENCE)
+        return hone_fail(HONE_BAD_INPUT, "hone_map_create: the values must be a vector or a sequence");
+    if (keys->dim[0] != (vector ? values->dim[0] : values->n_item))
+        return hone_fail(HONE_BAD_INPUT, "hone_map_create: there must be as many values as keys, %lld", (long long)keys->dim[0]);
+    return hone_value_list(HONE_TAG_MAP, (hone_value *[]){keys, values}, 2, out);
+}
+
 hone_value *hone_value_share(hone_value *v) { return hone_value_hold(v); }
 void hone_value_free(hone_value *v) { hone_value_drop(v); }
 
