@@ -14,9 +14,9 @@ typedef enum {
 } hone_token_kind;
 typedef struct {
     hone_token_kind kind;
-    bool group, real; /* NAME: followed by ..; NUMBER: has a point or exponent */
+    bool group, real;         /* NAME: followed by ..; NUMBER: has a point or exponent */
     int line, column, indent; /* from 1, 1 and 0; a column counts bytes */
-    const char *text; /* NAME, STRING (unquoted), MARK: zero-terminated */
+    const char *text;         /* NAME, STRING (unquoted), MARK: zero-terminated */
     int64_t i;
     double f;
 } hone_token;
