@@ -31,7 +31,10 @@ static hone_value *random_input(const hone_graph *g, int k) {
     const hone_var *v = g->var.at + g->in.at[k];
     hone_value *x;
     assert_int_equal(hone_value_tensor(v->dtype, v->dim, v->rank, &x), HONE_OK);
-    for (int64_t q = 0; q < hone_value_count(x); q++) ((float *)x->data)[q] = number();
+    for (int64_t q = 0; q < hone_value_count(x); q++) {
+        if (v->dtype == HONE_DTYPE_F32) ((float *)x->data)[q] = number();
+        else ((uint8_t *)x->data)[q] = (uint8_t)draw(0, 255);
+    }
     return x;
 }
 static void run(const hone_compiled *c, hone_value **in, int threads, bool interpret, hone_value **out, const char *text) {
@@ -40,6 +43,25 @@ static void run(const hone_compiled *c, hone_value **in, int threads, bool inter
     assert_int_equal(hone_exec_create(c, &o, &e), HONE_OK);
     if (hone_exec_run(e, in, out)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
     hone_exec_destroy(e);
+}
+/* Integers: the definition's own, to the bit. */
+static void check_exact(const char *text) {
+    hone_compiled *c = compile(text);
+    const hone_graph *g = c->graph;
+    hone_value *in[8] = {0}, *want[4] = {0}, *got[4] = {0};
+    for (int k = 0; k < g->in.n; k++) in[k] = random_input(g, k);
+    run(c, in, 1, true, want, text);
+    for (int threads = 1; threads <= 2; threads++) {
+        run(c, in, threads, false, got, text);
+        for (int k = 0; k < g->out.n; k++) {
+            if (memcmp(want[k]->data, got[k]->data, hone_dtypes[want[k]->dtype].bytes * (size_t)hone_value_count(want[k])))
+                fail_msg("output %d is not what the definition says, %d threads, in\n%s", k, threads, text);
+            hone_value_drop(got[k]), got[k] = NULL;
+        }
+    }
+    for (int k = 0; k < g->out.n; k++) hone_value_drop(want[k]);
+    for (int k = 0; k < g->in.n; k++) hone_value_drop(in[k]);
+    hone_compiled_destroy(c);
 }
 /* The graph by the definition, and fast: within what rounding of float sums allows; one and two threads alike to the bit. */
 static void check(const char *text, double depth) {
@@ -62,7 +84,7 @@ static void check(const char *text, double depth) {
     for (int k = 0; k < g->in.n; k++) hone_value_drop(in[k]);
     hone_compiled_destroy(c);
 }
-static const uint32_t levels[] = {0, HONE_CPU_NEON, HONE_CPU_AVX2, UINT32_MAX};
+static const uint32_t levels[] = {0, HONE_CPU_NEON, HONE_CPU_AVX2, HONE_CPU_AVX2 | HONE_CPU_AVX512, UINT32_MAX};
 #define EACH_LEVEL                                                                                     \
     for (size_t level = 0; level < sizeof levels / sizeof *levels; hone_cpu_mask(UINT32_MAX), level++) \
         if (hone_cpu_mask(levels[level]), true)
@@ -194,6 +216,59 @@ static void quantized(void **state) { /* narrowed at the end of the sum, and rea
         check(text, 10);
     }
 }
+static const char *byte(int *lo, int *hi) {
+    bool is_signed = draw(0, 1);
+    *lo = is_signed ? -128 : 0, *hi = is_signed ? 127 : 255;
+    return is_signed ? "i8" : "u8";
+}
+static void integer_conv(void **state) {
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < 3 * ROUNDS; round++) {
+        int lo[3], hi[3], depthwise = draw(0, 2) == 0, g = depthwise ? draw(2, 9) : draw(1, 2), c = depthwise ? g : g * draw(1, 40),
+                          m = depthwise ? g : g * draw(1, 40), kh = draw(1, 3), kw = draw(1, 4), h = draw(5, 20), w = draw(5, 60);
+        const char *x = byte(lo, hi), *k = byte(lo + 1, hi + 1), *y = byte(lo + 2, hi + 2);
+        char tail[512];
+        snprintf(tail, sizeof tail, "{group: %d, strides: [%d, %d], dilations: [%d, 1], pads: [%d, %d, %d, %d]}", g, draw(1, 2), draw(1, 3),
+                 draw(1, 2), draw(0, 2), draw(0, 2), draw(0, 2), draw(0, 2));
+        bool late = draw(0, 3) == 0, each = draw(0, 1); /* weights that come with the run; a zero point for each channel */
+        char weights[256] = "", many[16] = "";
+        snprintf(many, sizeof many, each ? "%d" : "", m);
+        if (!late)
+            snprintf(weights, sizeof weights, "w: %s[%d, %d, %d, %d] = random(%d, %d, %d);", k, m, c / g, kh, kw, round, lo[1], hi[1]);
+        else snprintf(weights, sizeof weights, ", w: %s[%d, %d, %d, %d]", k, m, c / g, kh, kw);
+        int xz = draw(lo[0], hi[0]), zero_lo = draw(0, 1) ? 0 : lo[1], zero_hi = zero_lo ? hi[1] : 0;
+        char wz[128];
+        if (each) snprintf(wz, sizeof wz, "wz: %s[%d] = random(8, %d, %d);", k, m, zero_lo, zero_hi);
+        else snprintf(wz, sizeof wz, "wz: %s[] = {%d};", k, draw(zero_lo, zero_hi));
+        snprintf(text, sizeof text,
+                 "graph g (x: %s[2, %d, %d, %d]%s) -> y, z { %s xs: f32[] = {0.02}; xz: %s[] = {%d}; ws: f32[%s] = %s; %s ys: f32[] = "
+                 "{1.31}; yz: %s[] = {%d}; b: i32[%d] = random(5, -9000, "
+                 "9000); y = QLinearConv(x, xs, xz, w, ws, wz, ys, yz, b) %s; z = ConvInteger(x, w, xz%s) %s; }",
+                 x, c, h, w, late ? weights : "", late ? "" : weights, x, xz, many, each ? "random(7, 0.01, 0.03)" : "{0.021}", wz, y,
+                 draw(lo[2], hi[2]), m, tail, each && draw(0, 1) ? "" : ", wz", tail);
+        check_exact(text);
+    }
+}
+static void integer_matmul(void **state) {
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < 3 * ROUNDS; round++) {
+        int lo[3], hi[3], m = draw(1, 70), n = draw(1, 90), k = draw(1, 300);
+        const char *a = byte(lo, hi), *b = byte(lo + 1, hi + 1), *y = byte(lo + 2, hi + 2);
+        bool late = draw(0, 1), each = draw(0, 1);
+        char weights[128];
+        if (late) snprintf(weights, sizeof weights, ", b: %s[%d, %d]", b, k, n);
+        else snprintf(weights, sizeof weights, "b: %s[%d, %d] = random(%d, %d, %d);", b, k, n, round, lo[1], hi[1]);
+        char dim[16] = "";
+        if (each) snprintf(dim, sizeof dim, "%d", n);
+        snprintf(text, sizeof text,
+                 "graph g (a: %s[2, %d, %d]%s) -> y, z { %s as: f32[] = {0.02}; az: %s[] = {%d}; bs: f32[%s] = %s; bz: %s[%s] = random(8, "
+                 "%d, %d); ys: f32[] = {2.1}; yz: %s[] = {%d}; y = "
+                 "QLinearMatMul(a, as, az, b, bs, bz, ys, yz); z = MatMulInteger(a, b, az, bz); }",
+                 a, m, k, late ? weights : "", late ? "" : weights, a, draw(lo[0], hi[0]), dim, each ? "random(7, 0.01, 0.03)" : "{0.021}",
+                 b, dim, lo[1], hi[1], y, draw(lo[2], hi[2]));
+        check_exact(text);
+    }
+}
 static void residual(void **state) { /* the result may lie on the residual, but not where that is also what is convolved */
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
@@ -206,8 +281,9 @@ static void residual(void **state) { /* the result may lie on the residual, but 
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul),    cmocka_unit_test(transposed),      cmocka_unit_test(conv),
-                                       cmocka_unit_test(depthwise), cmocka_unit_test(transposed_conv), cmocka_unit_test(recurrent),
-                                       cmocka_unit_test(residual),  cmocka_unit_test(one_place),       cmocka_unit_test(quantized)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul),       cmocka_unit_test(transposed),      cmocka_unit_test(conv),
+                                       cmocka_unit_test(depthwise),    cmocka_unit_test(transposed_conv), cmocka_unit_test(recurrent),
+                                       cmocka_unit_test(residual),     cmocka_unit_test(one_place),       cmocka_unit_test(quantized),
+                                       cmocka_unit_test(integer_conv), cmocka_unit_test(integer_matmul)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

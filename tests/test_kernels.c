@@ -94,6 +94,57 @@ static void test_gemm_f32(void **state) {
     }
 }
 
+/* 8 bits: exact, whatever the bytes are; rows of c that are not asked for stay, and nothing past the panels is read. */
+static void gemm_i8_case(const hone_gemm_i8 *row, int m, int64_t groups, ptrdiff_t pad) {
+    const int mr = row->mr, nr = row->nr;
+    const ptrdiff_t stride = nr + pad;
+    int8_t *a = malloc((size_t)(groups * 4 * mr) + 1);
+    uint8_t *b = malloc((size_t)(groups * 4 * nr) + 1);
+    int32_t *c = malloc(sizeof *c * (size_t)((mr + 2) * stride));
+    assert_true(a && b && c);
+    for (int64_t i = 0; i < groups * 4 * mr; i++) a[i] = random_bits() % 4 ? (int8_t)random_bits() : random_bits() % 2 ? -128 : 127;
+    for (int64_t i = 0; i < groups * 4 * nr; i++) b[i] = random_bits() % 4 ? (uint8_t)random_bits() : random_bits() % 2 ? 0x80 : 0xff;
+    for (ptrdiff_t i = 0; i < (mr + 2) * stride; i++) c[i] = 1234567;
+    row->run(m, groups, a, b, c + stride, stride);
+    for (ptrdiff_t at = 0; at < (mr + 2) * stride; at++) {
+        const ptrdiff_t i = at / stride - 1, j = at % stride;
+        int32_t want = 1234567;
+        if (i >= 0 && i < m && j < nr) {
+            want = 0;
+            for (int64_t k = 0; k < groups * 4; k++) {
+                const uint8_t v = b[(k / 4 * nr + j) * 4 + k % 4];
+                want += a[(k / 4 * mr + i) * 4 + k % 4] * (row->b_signed ? (int8_t)v : v);
+            }
+        }
+        if (c[at] != want) fail_msg("%s: m %d, row %d, column %d: %d, not %d", row->name, m, (int)i, (int)j, c[at], want);
+    }
+    free(a), free(b), free(c);
+}
+static void test_gemm_i8(void **state) {
+    (void)state;
+    for (const hone_gemm_i8 *row = hone_gemm_i8_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int m = 1; m <= row->mr; m++)
+            for (int64_t groups = 0; groups < 70; groups = groups * 3 + 1)
+                for (ptrdiff_t pad = 0; pad < 8; pad += 3) gemm_i8_case(row, m, groups, pad);
+    }
+}
+static void test_interleave4(void **state) {
+    (void)state;
+    for (int64_t n = 0; n < 70; n++) {
+        uint8_t *rows = malloc((size_t)(4 * n) + 1), *to = malloc((size_t)(4 * n) + 1);
+        assert_true(rows && to);
+        for (int64_t i = 0; i < 4 * n; i++) rows[i] = (uint8_t)random_bits();
+        to[4 * n] = 77;
+        const uint8_t flip = n % 2 ? 0x80 : 0, *row[4] = {rows, rows + n, rows + 2 * n, rows + 3 * n};
+        hone_interleave4(row, n, flip, to);
+        for (int64_t i = 0; i < n; i++)
+            for (int q = 0; q < 4; q++) assert_int_equal(to[4 * i + q], row[q][i] ^ flip);
+        assert_int_equal(to[4 * n], 77);
+        free(rows), free(to);
+    }
+}
+
 /* Fills in the output extents of a geometry from the pads at its end; false where there is no output. */
 static bool depthwise_extents(hone_depthwise_shape *s, int64_t ph1, int64_t pw1) {
     const int64_t h = s->h + s->ph + ph1 - (s->kh - 1) * s->dh - 1, w = s->w + s->pw + pw1 - (s->kw - 1) * s->dw - 1;
@@ -229,6 +280,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best),
         cmocka_unit_test(test_gemm_f32),
+        cmocka_unit_test(test_gemm_i8),
+        cmocka_unit_test(test_interleave4),
         cmocka_unit_test(test_depthwise_f32_widths),
         cmocka_unit_test(test_depthwise_f32_geometry),
         cmocka_unit_test(test_depthwise_f32_extremes),

@@ -5,6 +5,8 @@
         f32: out[i] = v          u8, i8: out[i] = q = clamp(round half even(v / scale) + zero, low, high)
         back: out[i] = (q - back_zero) * back_scale, in f32: quantized and read back at once
 
+   A sum of integers:  v = f32(acc[i] + bias) * scale, then as u8, i8
+
    The same operations in the same order as the program's own, so the same bits. Nothing to add: bias is -0.0; no clamp: lo -inf, hi +inf. NaN stays
    NaN in f32 and becomes 0 in 8 bits. */
 #ifndef HONE_KERNELS_EPILOGUE_H
@@ -16,9 +18,15 @@ typedef struct {
 } hone_epilogue_row;
 typedef void hone_epilogue_fn(const hone_epilogue_row *, const float *acc, const float *residual, void *out, int64_t n);
 typedef struct {
+    int32_t bias;
+    float scale, zero, low, high;
+} hone_requantize_row;
+typedef void hone_requantize_fn(const hone_requantize_row *, const int32_t *acc, void *out, int64_t n);
+typedef struct {
     const char *name;
     uint32_t cpu;
     hone_epilogue_fn *f32, *u8, *i8, *back;
+    hone_requantize_fn *whole_u8, *whole_i8;
 } hone_epilogue;
 extern const hone_epilogue hone_epilogue_list[]; /* slowest first; ends with a NULL name */
 const hone_epilogue *hone_epilogue_best(void);

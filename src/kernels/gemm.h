@@ -25,6 +25,22 @@ typedef struct {
 extern const hone_gemm_f32 hone_gemm_f32_list[]; /* slowest first; ends with a NULL name */
 const hone_gemm_f32 *hone_gemm_f32_best(void);   /* the last row this CPU (as masked) can run */
 
+/* 8-bit factors, sums in i32 that wrap. K comes in groups of four, padded with zeros:
+        a[(p*mr + i)*4 + q]  =  A[i, 4p + q], signed      b[(p*nr + j)*4 + q]  =  B[4p + q, j], signed or not, as the kernel says
+   m rows (1 … mr) are set, nr columns each. Zero points are the caller's: they need sums of rows and columns only. */
+typedef void hone_gemm_i8_fn(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c, ptrdiff_t c_stride);
+typedef struct {
+    const char *name; /* "hone_gemm_i8_14x32__vnni" */
+    uint32_t cpu;
+    int mr, nr;
+    int b_signed; /* b holds int8_t */
+    hone_gemm_i8_fn *run;
+} hone_gemm_i8;
+extern const hone_gemm_i8 hone_gemm_i8_list[];
+const hone_gemm_i8 *hone_gemm_i8_best(void);
+/* Four rows of n bytes as n groups of four, each byte with `flip` over it (0x80 moves u8 to i8 and back): to[4i + q] = row[q][i] ^ flip. */
+void hone_interleave4(const uint8_t *const row[4], int64_t n, uint8_t flip, uint8_t *to);
+
 /* Depthwise convolution of one channel, planes dense in their rows.
    x: [h, w] with row stride xs;  k: [kh, kw] dense;  y rows oy0 … oy1-1 of [oh, ow] with row stride ys
    y[oy, ox] = sum(i, j) x[oy*sh + i*dh - ph, ox*sw + j*dw - pw] * k[i, j], zero outside x */

@@ -10,6 +10,9 @@ set(HONE_KERNEL_FLAGS__base)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(HONE_KERNEL_FLAGS__avx2 -mavx2 -mfma -mf16c)
   set(HONE_KERNEL_FLAGS__avx512 ${HONE_KERNEL_FLAGS__avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
+  set(HONE_KERNEL_FLAGS__vnni ${HONE_KERNEL_FLAGS__avx512} -mavx512vnni)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(HONE_KERNEL_FLAGS__dotprod -march=armv8.2-a+dotprod)
 endif()
 
 # the words after the double underscore in a file's name say its level

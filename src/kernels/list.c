@@ -15,11 +15,19 @@
     ROW(base, 0)             \
     ROW(avx2, HONE_CPU_AVX2) \
     ROW(avx512, HONE_CPU_AVX512)
+#define GEMM_I8(ROW)                   \
+    ROW(4, 8, base, 0, 0)              \
+    ROW(4, 16, avx2, HONE_CPU_AVX2, 0) \
+    ROW(14, 32, vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 0)
 #elif defined(__aarch64__)
 #define GEMM_F32(ROW) ROW(8, 12, base, 0)
+#define GEMM_I8(ROW)      \
+    ROW(4, 8, base, 0, 0) \
+    ROW(8, 12, dotprod, HONE_CPU_DOTPROD, 1)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #else
 #define GEMM_F32(ROW) ROW(6, 8, base, 0)
+#define GEMM_I8(ROW) ROW(4, 8, base, 0, 0)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #endif
 
@@ -33,16 +41,26 @@ DEPTHWISE_F32(DECLARE)
 #define ROW(mr, nr, isa, cpu) {"hone_gemm_f32_" #mr "x" #nr "__" #isa, cpu, mr, nr, hone_gemm_f32_##mr##x##nr##__##isa},
 const hone_gemm_f32 hone_gemm_f32_list[] = {GEMM_F32(ROW){0}};
 #undef ROW
+#define DECLARE(mr, nr, isa, cpu, b_signed) hone_gemm_i8_fn hone_gemm_i8_##mr##x##nr##__##isa;
+GEMM_I8(DECLARE)
+#undef DECLARE
+#define ROW(mr, nr, isa, cpu, b_signed) {"hone_gemm_i8_" #mr "x" #nr "__" #isa, cpu, mr, nr, b_signed, hone_gemm_i8_##mr##x##nr##__##isa},
+const hone_gemm_i8 hone_gemm_i8_list[] = {GEMM_I8(ROW){0}};
+#undef ROW
 #define ROW(isa, cpu) {"hone_depthwise_f32__" #isa, cpu, hone_depthwise_f32__##isa},
 const hone_depthwise_f32 hone_depthwise_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
-#define DECLARE(isa, cpu) \
-    hone_epilogue_fn hone_epilogue_f32__##isa, hone_epilogue_u8__##isa, hone_epilogue_i8__##isa, hone_epilogue_back__##isa;
+#define DECLARE(isa, cpu)                                                                                                   \
+    hone_epilogue_fn hone_epilogue_f32__##isa, hone_epilogue_u8__##isa, hone_epilogue_i8__##isa, hone_epilogue_back__##isa; \
+    hone_requantize_fn hone_requantize_u8__##isa, hone_requantize_i8__##isa;
 DEPTHWISE_F32(DECLARE) /* the same levels */
 #undef DECLARE
-#define ROW(isa, cpu) \
-    {"hone_epilogue__" #isa, cpu, hone_epilogue_f32__##isa, hone_epilogue_u8__##isa, hone_epilogue_i8__##isa, hone_epilogue_back__##isa},
+#define ROW(isa, cpu)                                      \
+    {"hone_epilogue__" #isa,    cpu,                       \
+     hone_epilogue_f32__##isa,  hone_epilogue_u8__##isa,   \
+     hone_epilogue_i8__##isa,   hone_epilogue_back__##isa, \
+     hone_requantize_u8__##isa, hone_requantize_i8__##isa},
 const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 const hone_epilogue *hone_epilogue_best(void) {
@@ -56,6 +74,13 @@ const hone_gemm_f32 *hone_gemm_f32_best(void) {
     const uint32_t have = hone_cpu();
     const hone_gemm_f32 *best = hone_gemm_f32_list;
     for (const hone_gemm_f32 *row = best; row->name; row++)
+        if ((row->cpu & ~have) == 0) best = row;
+    return best;
+}
+const hone_gemm_i8 *hone_gemm_i8_best(void) {
+    const uint32_t have = hone_cpu();
+    const hone_gemm_i8 *best = hone_gemm_i8_list;
+    for (const hone_gemm_i8 *row = best; row->name; row++)
         if ((row->cpu & ~have) == 0) best = row;
     return best;
 }

@@ -21,8 +21,9 @@ int64_t hone_tilecode_elements(const hone_tilecode *); /* of the domain, without
 int64_t hone_tilecode_grain(const hone_tilecode *);
 size_t hone_tilecode_scratch(const hone_tilecode *); /* bytes a thread, 64-byte aligned */
 /* Elements first … first + n - 1. base: one address a tensor of the instance (unused ones may be NULL). over: value of the over index,
-   or 0. acc: n values, or NULL. */
-hone_status hone_tilecode_run(const hone_tilecode *, void *const *base, int64_t first, int64_t n, int64_t over, const float *acc,
+   or 0. acc: n values (f32 or i32, as the
+   temporary's type says), or NULL. */
+hone_status hone_tilecode_run(const hone_tilecode *, void *const *base, int64_t first, int64_t n, int64_t over, const void *acc,
                               void *scratch) HONE_CHECKED;
 /* All stages, on this thread; temporaries must be placed. Falls back to the interpreter. */
 hone_status hone_tile_all(const hone_instance *, const hone_param *, const hone_place *tensor) HONE_CHECKED;

@@ -213,7 +213,7 @@ static int put_const(maker *m, const hone_know *k, int type, hone_dtype raw, hon
 static int emit_acc(maker *m, const hone_x *x) {
     const hone_tensor *t = m->w.in->tensor + x->a;
     int64_t d[HONE_SLOTS + 1] = {0}, stride = 1;
-    bool own = m->code->mode == TILE_MAP && t->dtype == HONE_DTYPE_F32 && !x->flat;
+    bool own = m->code->mode == TILE_MAP && (t->dtype == HONE_DTYPE_F32 || t->dtype == HONE_DTYPE_I32) && !x->flat;
     for (int k = t->rank - 1; own && k >= 0; k--) {
         const hone_know *s = hone_know_of(&m->w, hone_know_sub(&m->w, x, k));
         own = s->kind != KNOW_VALUE && hone_know_add(&m->w, d, s, stride) &&

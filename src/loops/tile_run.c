@@ -14,7 +14,7 @@ typedef struct {
     int64_t *now; /* each form: constant and fixed indices added up */
     int64_t *fixed;
     char *scratch, *spare;
-    const float *acc; /* the caller's values for the tile */
+    const char *acc; /* the caller's values for the tile, four bytes each */
     const hone_walk *walk;
     int64_t x[HONE_SLOTS + 2]; /* coordinates of the tile's first element */
     int64_t columns;           /* a tile that is a box: this many elements of each of some rows; 0: the tile is a stretch of the walk */
@@ -460,7 +460,7 @@ static hone_status boxes(run *r, int64_t n, int64_t *done) {
 }
 
 /* ---- the run --------------------------------------------------------------------------------------------------------------------- */
-hone_status hone_tilecode_run(const hone_tilecode *code, void *const *base, int64_t first, int64_t n, int64_t over, const float *acc,
+hone_status hone_tilecode_run(const hone_tilecode *code, void *const *base, int64_t first, int64_t n, int64_t over, const void *acc,
                               void *scratch) {
     if (n <= 0 || code->elements == 0) return HONE_OK;
     run r;
@@ -500,7 +500,7 @@ hone_status hone_tilecode_run(const hone_tilecode *code, void *const *base, int6
         if (code->mode == TILE_MAP) HONE_TRY(execute(&r, 0, code->n_ins, m));
         else HONE_TRY(each_tile(&r, m));
         advance(r.walk, m, r.x);
-        if (r.acc) r.acc += m;
+        if (r.acc) r.acc += 4 * m;
         n -= m;
     }
     if (code->streams) code->ops->settle();

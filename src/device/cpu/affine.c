@@ -62,14 +62,40 @@ void hone_affine_range(const hone_slots_of *slots, const hone_affine *a, int64_t
     *lo = *hi = a->c;
     for (int k = 0; k < slots->n; k++) *(a->k[k] < 0 ? lo : hi) += a->k[k] * (slots->extent[k] - 1);
 }
-bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int32_t x, hone_affine_load *out, hone_affine_load *first) {
+bool hone_affine_inside(const hone_cpu_call *c, const hone_slots_of *slots, int32_t x, hone_affine *out) {
+    const hone_instance *in = c->instance;
+    const hone_x *e = in->x + x;
+    *out = (hone_affine){0};
+    if (e->kind != HONE_X_LOAD || e->c >= 0) return false;
+    if (e->flat) return hone_affine_expr(c, slots, in->list[e->b], out); /* flat(s)[0] */
+    for (int k = 0; k < in->tensor[e->a].rank; k++) {
+        hone_affine s;
+        int64_t lo, hi, step = c->tensor[e->a].stride[k];
+        if (!hone_affine_expr(c, slots, in->list[e->b + k], &s)) return false;
+        hone_affine_range(slots, &s, &lo, &hi);
+        if (lo < 0 || hi >= c->param[in->tensor[e->a].dim[k]].i) return false;
+        out->c += s.c * step;
+        for (int q = 0; q < slots->n; q++) out->k[q] += s.k[q] * step;
+    }
+    return true;
+}
+/* Is that what a factor is outside? It adds nothing to the sum then. */
+static bool nothing(const hone_instance *in, int32_t x, bool bytes, int32_t zero) {
+    const hone_x *e = in->x + x;
+    if (!bytes) return e->kind == HONE_X_CONST && e->k.f32 == 0;
+    if (zero < 0) return e->kind == HONE_X_CONST && e->type == HONE_I32 && e->k.i32 == 0;
+    return x == zero || (e->kind == HONE_X_LOAD && in->x[zero].kind == HONE_X_LOAD && e->a == in->x[zero].a && !in->tensor[e->a].rank);
+}
+bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int32_t x, bool bytes, int32_t zero, hone_affine_load *out,
+                         hone_affine_load *first) {
     const hone_instance *in = c->instance;
     const hone_x *e = in->x + x;
     first->tensor = -1;
-    if (e->kind != HONE_X_LOAD || e->flat || in->tensor[e->a].dtype != HONE_DTYPE_F32) return false;
+    if (e->kind != HONE_X_LOAD || e->flat) return false;
+    hone_dtype dtype = in->tensor[e->a].dtype;
+    if (bytes ? dtype != HONE_DTYPE_U8 && dtype != HONE_DTYPE_I8 : dtype != HONE_DTYPE_F32) return false;
     *out = (hone_affine_load){.tensor = e->a};
-    const hone_x *other = e->c >= 0 ? in->x + e->c : NULL;
-    bool zero = other && other->kind == HONE_X_CONST && other->k.f32 == 0;
+    bool fits = e->c >= 0 && nothing(in, e->c, bytes, zero);
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
         hone_affine s;
         if (!hone_affine_expr(c, slots, in->list[e->b + k], &s)) return false;
@@ -81,12 +107,13 @@ bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int
             if (s.k[slots->over] != 1 || lo != hi) return false;
             if (s.c == 0) continue;
             hone_affine_load none;
-            if (s.c != -1 || !other || first->tensor >= 0 || !hone_affine_of_load(c, slots, e->c, first, &none) || none.tensor >= 0)
+            if (s.c != -1 || e->c < 0 || bytes || first->tensor >= 0 || !hone_affine_of_load(c, slots, e->c, false, -1, first, &none) ||
+                none.tensor >= 0)
                 return false;
             continue;
         }
         if (lo >= 0 && hi < size) continue;
-        if (!zero || out->n_bounded == MAX_BOUNDED) return false;
+        if (!fits || out->n_bounded == MAX_BOUNDED) return false;
         out->bounded[out->n_bounded] = s, out->size[out->n_bounded++] = size;
     }
     return true;

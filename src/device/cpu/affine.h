@@ -11,7 +11,7 @@ typedef struct {
 typedef struct {
     int tensor;
     hone_affine at; /* in elements */
-    int n_bounded;  /* subscripts that may be outside: there the value is 0 */
+    int n_bounded;  /* subscripts that may be outside: there the value is 0, or the factor's zero point */
     hone_affine bounded[MAX_BOUNDED];
     int64_t size[MAX_BOUNDED]; /* inside: 0 <= bounded < size */
 } hone_affine_load;
@@ -23,8 +23,12 @@ typedef struct {
 
 bool hone_affine_slots(const hone_cpu_call *, int stage, hone_slots_of *out);
 bool hone_affine_expr(const hone_cpu_call *, const hone_slots_of *, int32_t x, hone_affine *out);
-/* A float load with affine subscripts, and 0 outside if it can be outside. In a recurrence, h[t - 1] else h0 is two loads: `first` is what step 0 reads (tensor -1: the same). */
-bool hone_affine_of_load(const hone_cpu_call *, const hone_slots_of *, int32_t x, hone_affine_load *out, hone_affine_load *first);
+/* A load with affine subscripts: of f32, 0 outside if it can be outside; or, where `bytes`, of 8 bits, outside what `zero` (-1: 0) is. In a recurrence,
+   h[t - 1] else h0 is two loads: `first` is what step 0 reads (tensor -1: the same). */
+bool hone_affine_of_load(const hone_cpu_call *, const hone_slots_of *, int32_t x, bool bytes, int32_t zero, hone_affine_load *out,
+                         hone_affine_load *first);
+/* The offset of a load that is never outside; false: it is another kind of load. */
+bool hone_affine_inside(const hone_cpu_call *, const hone_slots_of *, int32_t x, hone_affine *out);
 void hone_affine_range(const hone_slots_of *, const hone_affine *, int64_t *lo, int64_t *hi);
 int64_t *hone_affine_table(hone_arena *, const hone_slots_of *, const int *slot, int n,
                            const hone_affine *); /* offset of every flattened position of a group; NULL: no memory */

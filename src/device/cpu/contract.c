@@ -11,22 +11,36 @@
 
 #include <string.h>
 
-/* Factors of a product: loads, and numbers that no index changes. */
-static bool factors(const hone_cpu_call *c, int32_t x, int32_t *load, int *n, double *alpha) {
-    const hone_x *e = c->instance->x + x;
-    if (e->kind == HONE_X_FN && e->fn == HONE_FN_mul) return factors(c, e->a, load, n, alpha) && factors(c, e->b, load, n, alpha);
+/* Factors of a product: loads, and numbers that no index changes. Integers: loads of 8 bits, each less its zero point. */
+typedef struct {
+    int32_t load[2], zero[2]; /* zero: -1, none */
+    int n;
+    double alpha;
+} product;
+static bool factors(const hone_cpu_call *c, int32_t x, product *p) {
+    const hone_instance *in = c->instance;
+    const hone_x *e = in->x + x;
+    bool whole = e->type == HONE_I32;
+    if (e->kind == HONE_X_FN && e->fn == HONE_FN_mul) return factors(c, e->a, p) && factors(c, e->b, p);
+    int32_t zero = -1;
+    if (whole && e->kind == HONE_X_FN && e->fn == HONE_FN_sub) {
+        x = e->a, zero = e->b, e = in->x + x;
+        if (e->kind != HONE_X_LOAD || in->x[zero].kind != HONE_X_LOAD || in->tensor[in->x[zero].a].dtype != in->tensor[e->a].dtype)
+            return false;
+    }
     if (e->kind == HONE_X_LOAD) {
-        if (*n == 2) return false;
-        load[(*n)++] = x;
+        if (p->n == 2) return false;
+        p->zero[p->n] = zero, p->load[p->n++] = x;
         return true;
     }
+    if (whole) return false;
     if (e->kind == HONE_X_CONST) {
-        *alpha *= (double)e->k.f32;
+        p->alpha *= (double)e->k.f32;
         return true;
     }
-    if (e->kind == HONE_X_CAST && c->instance->x[e->a].kind == HONE_X_PARAM) {
-        int p = c->instance->x[e->a].a;
-        *alpha *= (double)(float)(c->instance->param_real[p] ? c->param[p].f : (double)c->param[p].i);
+    if (e->kind == HONE_X_CAST && in->x[e->a].kind == HONE_X_PARAM) {
+        int q = in->x[e->a].a;
+        p->alpha *= (double)(float)(in->param_real[q] ? c->param[q].f : (double)c->param[q].i);
         return true;
     }
     return false;
@@ -39,28 +53,37 @@ static bool knows(const hone_affine_load *l, int slot) {
 typedef struct {
     const hone_contract *d;
     bool a;
-    const float *source;
+    const void *source;
 } packing;
 static void fill_panels(void *arg, void *dst) {
     const packing *w = arg;
     const hone_contract *d = w->d;
+    if (d->bytes) {
+        hone_contract_int_fill(d, w->a, w->source, dst);
+        return;
+    }
+    const float *source = w->source;
     if (w->a) {
         int64_t panels = (d->m + d->mr - 1) / d->mr;
         for (int64_t b = 0; b < d->batch_a; b++)
             for (int64_t p = 0; p < panels; p++)
-                hone_contract_pack_a(d, w->source + hone_contract_own(d, b, true), p * d->mr, 0, d->k,
+                hone_contract_pack_a(d, source + hone_contract_own(d, b, true), p * d->mr, 0, d->k,
                                      (float *)dst + (b * panels + p) * d->mr * d->k);
     } else {
         int64_t panels = (d->n + d->nr - 1) / d->nr;
         for (int64_t b = 0; b < d->batch_b; b++)
             for (int64_t p = 0; p < panels; p++)
-                hone_contract_pack_b(d, w->source + hone_contract_own(d, b, false), p * d->nr, d->nr, 0, d->k, d->k,
+                hone_contract_pack_b(d, source + hone_contract_own(d, b, false), p * d->nr, d->nr, 0, d->k, d->k,
                                      (float *)dst + (b * panels + p) * d->nr * d->k, NULL);
     }
 }
 /* Constant operands are packed once and kept with the model. The contraction knows only the ref: one serves all weights of its shape. */
 static int64_t packed_rows(const hone_contract *d, bool a) {
     return a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b;
+}
+size_t hone_contract_packed_bytes(const hone_contract *d, bool a) {
+    if (!d->bytes) return sizeof(float) * (size_t)(packed_rows(d, a) * d->k);
+    return (size_t)packed_rows(d, a) * (size_t)((d->k + 3) / 4 * 4 + 4); /* and a sum for each row or column, after all panels */
 }
 static bool packable(const hone_cpu_call *c, const hone_contract *d, bool a, int ref) {
     const hone_affine_load *l = a ? &d->a : &d->b;
@@ -78,12 +101,11 @@ static hone_status keep_packed(hone_recipe_maker *s, const hone_contract *d) {
 hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, hone_ref *out) {
     const hone_contract *d = p->of;
     const hone_affine_load *l = p->a ? &d->a : &d->b;
-    const float *source = (const float *)(intptr_t)c->tensor[l->tensor].ref.offset;
+    const char *source = (const char *)(intptr_t)c->tensor[l->tensor].ref.offset;
     int64_t key[8 + 2 * MAX_SLOTS] = {p->a, d->mr, d->nr, p->a ? d->m : d->n, d->k, p->a ? d->batch_a : d->batch_b, l->at.c, d->slots.n};
     for (int k = 0; k < d->slots.n; k++) key[8 + 2 * k] = l->at.k[k], key[9 + 2 * k] = knows(l, k) ? d->slots.extent[k] : 0;
-    packing w = {d, p->a, source + l->at.c};
-    const void *panels =
-        hone_packs_get(c->packs, source, key, 8 + 2 * d->slots.n, sizeof(float) * (size_t)(packed_rows(d, p->a) * d->k), fill_panels, &w);
+    packing w = {d, p->a, source + l->at.c * (d->bytes ? 1 : (int64_t)sizeof(float))};
+    const void *panels = hone_packs_get(c->packs, source, key, 8 + 2 * d->slots.n, hone_contract_packed_bytes(d, p->a), fill_panels, &w);
     *out = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)panels};
     return panels ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
 }
@@ -91,8 +113,10 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
 /* Blocks by shape only: a tile is mt rows by nt columns; its sums stay in L2 beside a slice of the packed operands. */
 static void choose_blocks(hone_contract *d) {
     int64_t whole_m = (d->m + d->mr - 1) / d->mr * d->mr, whole_n = (d->n + d->nr - 1) / d->nr * d->nr;
-    d->kc = d->k < 320 ? d->k : 256;
+    d->kc = d->k < 320 || d->bytes ? d->k : 256;
     d->nt = d->packed_b ? 1024 : 512;
+    if (d->bytes) /* all of K at once: whole columns in L2 */
+        while (d->nt > d->nr && d->nt * d->k > 1 << 19) d->nt /= 2;
     if (d->nt > whole_n) d->nt = whole_n;
     d->nt = d->nt / d->nr * d->nr;
     if (!d->nt) d->nt = d->nr;
@@ -110,18 +134,44 @@ static void choose_blocks(hone_contract *d) {
     }
 }
 
+/* A zero point moves with the rows (or columns) and batches of its own operand only. */
+static bool zero_point(hone_recipe_maker *s, const hone_cpu_call *c, hone_contract *d, int32_t x, const int *along, int n,
+                       const int *group_b, int nb, hone_zero_point *out) {
+    out->tensor = -1;
+    if (x < 0) return true;
+    hone_affine at;
+    if (!hone_affine_inside(c, &d->slots, x, &at)) return false;
+    out->tensor = c->instance->x[x].a, out->is_signed = c->instance->tensor[out->tensor].dtype == HONE_DTYPE_I8, out->c = at.c;
+    bool moves = false;
+    for (int k = 0; k < n; k++) moves |= at.k[along[k]] != 0;
+    if (moves && !(out->at = hone_affine_table(s->arena, &d->slots, along, n, &at))) return false;
+    for (int k = 0; k < nb; k++) out->by_batch[k] = at.k[group_b[k]], at.k[group_b[k]] = 0;
+    for (int k = 0; k < n; k++) at.k[along[k]] = 0;
+    for (int k = 0; k < d->slots.n; k++)
+        if (at.k[k]) return false;
+    return true;
+}
+static bool integers(hone_recipe_maker *s, const hone_cpu_call *c, hone_contract *d, int32_t zero_a, int32_t zero_b, const int *group_m,
+                     int nm, const int *group_b, int nb) {
+    const hone_tensor *t = c->instance->tensor;
+    d->kernel_i8 = hone_gemm_i8_best();
+    d->flip_a = t[d->a.tensor].dtype == HONE_DTYPE_I8 ? 0 : 0x80;
+    d->flip_b = (t[d->b.tensor].dtype == HONE_DTYPE_I8) == !!d->kernel_i8->b_signed ? 0 : 0x80;
+    if (!zero_point(s, c, d, zero_a, group_m, nm, group_b, nb, &d->zero_a) ||
+        !zero_point(s, c, d, zero_b, d->group_n, d->n_n, group_b, nb, &d->zero_b))
+        return false;
+    return !d->a.n_bounded && !(d->b.n_bounded && d->zero_b.at); /* what is outside is one number */
+}
 static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hone_contract *d, bool *depthwise) {
     const hone_instance *in = c->instance;
     const hone_stage *st = in->stage + stage;
-    int32_t load[2];
-    int n_load = 0;
-    double alpha = 1;
-    hone_affine_load l[2];
-    if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || in->x[st->value].type != HONE_F32) return false;
-    if (!hone_affine_slots(c, stage, &d->slots) || !factors(c, st->value, load, &n_load, &alpha) || n_load != 2) return false;
-    hone_affine_load first[2];
-    if (!hone_affine_of_load(c, &d->slots, load[0], l, first) || !hone_affine_of_load(c, &d->slots, load[1], l + 1, first + 1))
-        return false;
+    product p = {.n = 0, .alpha = 1};
+    hone_affine_load l[2], first[2];
+    d->bytes = in->x[st->value].type == HONE_I32;
+    if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || (in->x[st->value].type != HONE_F32 && !d->bytes)) return false;
+    if (!hone_affine_slots(c, stage, &d->slots) || !factors(c, st->value, &p) || p.n != 2) return false;
+    for (int k = 0; k < 2; k++)
+        if (!hone_affine_of_load(c, &d->slots, p.load[k], d->bytes, p.zero[k], l + k, first + k)) return false;
     const hone_slots_of *w = &d->slots;
     /* B knows the last index that is longer than 1 */
     int last = w->n_domain - 1, b = -1;
@@ -129,7 +179,8 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     if (last < 0) return false;
     if (knows(l, last) != knows(l + 1, last)) b = knows(l + 1, last) ? 1 : 0;
     if (b < 0 || first[b].tensor >= 0 || (first[1 - b].tensor >= 0 && first[1 - b].n_bounded)) return false;
-    d->a = l[1 - b], d->b = l[b], d->a_first = first[1 - b], d->alpha = (float)alpha;
+    d->a = l[1 - b], d->b = l[b], d->a_first = first[1 - b], d->alpha = (float)p.alpha;
+    if (d->bytes && w->over >= 0) return false;
     if (w->over >= 0) d->over_a = d->a.at.k[w->over], d->over_b = d->b.at.k[w->over], d->over_out = c->tensor[st->tensor].stride[w->over];
     if (d->a_first.tensor >= 0) /* the same walk over another tensor */
         for (int k = 0; k < w->n; k++)
@@ -151,6 +202,7 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     if (d->m > (1 << 24) || d->n > (1 << 26) || d->k > (1 << 24) || d->batch > (1 << 22)) return false;
     *depthwise = d->m == 1 && d->batch > 1 && d->b.n_bounded + d->n_n >= 1 && !d->a.n_bounded;
     hone_arena *a = s->arena;
+    if (d->bytes && !integers(s, c, d, p.zero[1 - b], p.zero[b], group_m, nm, group_b, nb)) return false;
     /* strides of the flattened domain, which the epilogue counts in */
     hone_affine flat = {0};
     int64_t step = 1;
@@ -223,7 +275,7 @@ static hone_status place_rows(hone_recipe_maker *s, const hone_cpu_call *c, int 
     const hone_stage *st = c->instance->stage + stage;
     const hone_tensor *t = c->instance->tensor + st->tensor;
     *fits = false;
-    if (t->dtype != HONE_DTYPE_F32) return HONE_OK;
+    if (t->dtype != (d->bytes ? HONE_DTYPE_I32 : HONE_DTYPE_F32)) return HONE_OK;
     int64_t step = 1;
     for (int k = d->slots.n_domain - 1; k >= 0; k--) {
         bool in_n = d->n_n && k >= d->group_n[0];
@@ -267,13 +319,13 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (!analyse(s, c, stage, d, &depthwise)) return HONE_OK;
     d->kernel = hone_gemm_f32_best();
-    d->mr = d->kernel->mr, d->nr = d->kernel->nr;
+    d->mr = d->bytes ? d->kernel_i8->mr : d->kernel->mr, d->nr = d->bytes ? d->kernel_i8->nr : d->kernel->nr;
     const hone_stage *st = c->instance->stage + stage;
     bool epilogue = is_epilogue(c, stage), fits = true;
     if (!epilogue) HONE_TRY(place_rows(s, c, stage, d, &fits));
     if (!fits) return HONE_OK;
     if (depthwise) {
-        if (!hone_contract_depthwise(d)) return HONE_OK;
+        if (!hone_contract_depthwise(d) || (d->bytes && d->k > 256)) return HONE_OK; /* 256 * 255 * 255 < 2^24: exact in f32 */
     } else {
         double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
         int next = s->n_ref;
@@ -306,7 +358,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     *done = true;
     if (!d->plane && !d->packed_b && d->m > d->mt &&
         s->n_ref < HONE_MAX_REFS) { /* several blocks of rows want the same columns: pack them once */
-        int64_t bytes = d->batch_b * ((d->n + d->nr - 1) / d->nr * d->nr) * d->k * (int64_t)sizeof(float);
+        int64_t bytes = (int64_t)hone_contract_packed_bytes(d, false);
         if (bytes <= (int64_t)64 << 20) {
             d->shared = s->n_ref++;
             hone_part pack = {.uses = (uint64_t)1 << d->b.tensor | (uint64_t)1 << d->shared, .buffer = d->shared, .bytes = bytes};

@@ -5,6 +5,11 @@
 #include "device/cpu/epilogue.h"
 #include "kernels/gemm.h"
 
+typedef struct { /* what is taken away from a factor of 8 bits */
+    int tensor;  /* -1: nothing */
+    bool is_signed;
+    int64_t c, *at, by_batch[MAX_SLOTS]; /* at: along M for A, along N for B; NULL: the same all along */
+} hone_zero_point;
 typedef struct {
     hone_slots_of slots;
     hone_affine_load a, b;
@@ -26,6 +31,11 @@ typedef struct {
     int64_t *at_m_a_bounded[MAX_BOUNDED], *at_k_a_bounded[MAX_BOUNDED]; /* A's window, where A has one */
     int64_t *at_k_bounded[MAX_BOUNDED], *at_row_bounded[MAX_BOUNDED], run_bounded[MAX_BOUNDED];
     const hone_gemm_f32 *kernel;
+    /* factors of 8 bits (contract_int.c): sums in i32, each factor less its zero point. flip: over every byte of an operand, so that it is what the kernel takes */
+    bool bytes;
+    const hone_gemm_i8 *kernel_i8;
+    uint8_t flip_a, flip_b;
+    hone_zero_point zero_a, zero_b;
     int mr, nr;
     int64_t mt, nt, kc;            /* a tile, and how much of K is packed at a time */
     int packed_a, packed_b;        /* refs of constant operands in panels; 0: none (never the first tensor) */
@@ -41,18 +51,32 @@ typedef struct {
     int64_t plane_rows; /* output rows a tile */
 } hone_contract;
 
-void hone_contract_batch(const hone_contract *, int64_t batch, int64_t *index); /* its indices */
-int64_t hone_contract_own(const hone_contract *, int64_t number, bool a);       /* where an operand's own batch begins */
+/* Where a batch stands: its indices, offsets of operands, domain and result, and the operands' own numbers of it. */
+typedef struct {
+    int64_t index[MAX_SLOTS], a, b, domain, out, own_a, own_b;
+} hone_standing;
+hone_standing hone_contract_stand(const hone_contract *, int64_t batch);
+int64_t hone_contract_own(const hone_contract *, int64_t number, bool a); /* where an operand's own batch begins */
 /* m0 … m0+mr-1, k0 … k0+kc-1 of A into one panel; rows past M are 0. */
 void hone_contract_pack_a(const hone_contract *, const float *a, int64_t m0, int64_t k0, int64_t kc, float *panel);
 /* columns n0 … n0+nt-1 into panels of nr; panels are `apart` slices apart, and kc of them are written from the first. line: room for nt values, or NULL for one panel. */
 void hone_contract_pack_b(const hone_contract *, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart,
                           float *panels, float *line);
+/* Columns n0 … n0+n-1 of slice k of B in a row: elements of `size` bytes, `outside` in every byte of those outside. */
+void hone_contract_gather(const hone_contract *, const void *b, int64_t k, int64_t n0, int64_t n, size_t size, int outside, void *line);
+/* Finished rows m0 … m0+m-1, columns n0 … n0+n-1, in c (f32, or i32 with `less` to be taken away from each row first; NULL: nothing) with the given stride. */
+hone_status hone_contract_finish(const hone_contract *, void *const *at, int64_t over, const hone_standing *, int64_t m0, int64_t m,
+                                 int64_t n0, int64_t n, void *c, int64_t stride, const int32_t *less, void *scratch) HONE_CHECKED;
+size_t hone_contract_packed_bytes(const hone_contract *, bool a); /* of an operand in panels, all batches */
 void hone_contract_pack_step(const hone_contract *, hone_step *);
 bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one plane a batch */
 void hone_contract_step(hone_contract *, hone_step *);
 /* Tile `number`, at step `over` of a recurrence (0 elsewhere). at: one address a ref. */
 hone_status hone_contract_tile(const hone_contract *, void *const *at, int64_t number, int64_t over, void *scratch) HONE_CHECKED;
+/* contract_int.c: the same on 8 bits */
+void hone_contract_int_fill(const hone_contract *, bool a, const uint8_t *source, void *panels);
+void hone_contract_int_step(hone_contract *, hone_step *);
+void hone_contract_int_pack_step(const hone_contract *, hone_step *);
 /* The product of one stage of a recurrence, without epilogue; *out NULL: it is none. */
 hone_status hone_contract_over(hone_recipe_maker *, const hone_cpu_call *, int stage, hone_contract **out, int64_t *tiles,
                                size_t *scratch_bytes) HONE_CHECKED;

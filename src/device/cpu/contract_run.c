@@ -4,9 +4,6 @@
 
 #include "device/cpu/contract.h"
 
-void hone_contract_batch(const hone_contract *d, int64_t batch, int64_t *index) {
-    for (int k = d->n_batch - 1; k >= 0; k--) index[k] = batch % d->batch_extent[k], batch /= d->batch_extent[k];
-}
 int64_t hone_contract_own(const hone_contract *d, int64_t number, bool a) {
     int64_t at = 0;
     for (int k = 0; k < d->n_batch; k++) {
@@ -15,13 +12,9 @@ int64_t hone_contract_own(const hone_contract *d, int64_t number, bool a) {
     }
     return at;
 }
-/* Where a batch stands: offsets of operands, domain and result, and the operands' own numbers. */
-typedef struct {
-    int64_t index[MAX_SLOTS], a, b, domain, out, own_a, own_b;
-} standing;
-static standing stand(const hone_contract *d, int64_t batch) {
-    standing s = {{0}, 0, 0, 0, 0, 0, 0};
-    hone_contract_batch(d, batch, s.index);
+hone_standing hone_contract_stand(const hone_contract *d, int64_t batch) {
+    hone_standing s = {{0}, 0, 0, 0, 0, 0, 0};
+    for (int k = d->n_batch - 1; k >= 0; k--) s.index[k] = batch % d->batch_extent[k], batch /= d->batch_extent[k];
     for (int k = 0; k < d->n_batch; k++) {
         int64_t i = s.index[k];
         s.a += i * d->by[k].a, s.b += i * d->by[k].b, s.domain += i * d->by[k].domain, s.out += i * d->by[k].out;
@@ -53,32 +46,34 @@ void hone_contract_pack_a(const hone_contract *d, const float *a, int64_t m0, in
             for (int64_t p = 0; p < kc; p++) panel[p * mr + r] = row[at[p]];
     }
 }
-/* Columns n0 … n0+n-1 of slice k (an offset and positions already added) in a row. */
-static void gather(const hone_contract *d, const float *b, int64_t k, int64_t n0, int64_t n, float *line) {
+void hone_contract_gather(const hone_contract *d, const void *b, int64_t k, int64_t n0, int64_t n, size_t size, int outside, void *to) {
     int64_t row = n0 / d->run, at = n0 % d->run, step = d->run_step;
+    char *line = to;
     while (n > 0) {
         int64_t len = d->run - at < n ? d->run - at : n, lo = at, hi = at + len;
         for (int q = 0; q < d->b.n_bounded && lo < hi; q++) { /* inside: 0 <= p + i * s < size */
-            int64_t p = d->b.bounded[q].c + d->at_k_bounded[q][k] + d->at_row_bounded[q][row], s = d->run_bounded[q], size = d->b.size[q];
+            int64_t p = d->b.bounded[q].c + d->at_k_bounded[q][k] + d->at_row_bounded[q][row], s = d->run_bounded[q], many = d->b.size[q];
             if (s == 0) {
-                if (p < 0 || p >= size) hi = lo;
+                if (p < 0 || p >= many) hi = lo;
                 continue;
             }
             int64_t first, past;
-            if (s > 0) first = p >= 0 ? 0 : (-p + s - 1) / s, past = p >= size ? 0 : (size - 1 - p) / s + 1;
-            else first = p < size ? 0 : (p - size) / -s + 1, past = p < 0 ? 0 : p / -s + 1;
+            if (s > 0) first = p >= 0 ? 0 : (-p + s - 1) / s, past = p >= many ? 0 : (many - 1 - p) / s + 1;
+            else first = p < many ? 0 : (p - many) / -s + 1, past = p < 0 ? 0 : p / -s + 1;
             lo = first > lo ? first : lo, hi = past < hi ? past : hi;
         }
-        if (lo >= hi) memset(line, 0, sizeof *line * (size_t)len);
+        if (lo >= hi) memset(line, outside, size * (size_t)len);
         else {
-            const float *src = b + d->at_row_b[row] + d->at_k_b[k];
-            for (int64_t i = at; i < lo; i++) line[i - at] = 0;
-            if (step == 1) memcpy(line + (lo - at), src + lo, sizeof *line * (size_t)(hi - lo));
-            else
+            const char *src = (const char *)b + (int64_t)size * (d->at_row_b[row] + d->at_k_b[k]);
+            memset(line, outside, size * (size_t)(lo - at));
+            if (step == 1) memcpy(line + (int64_t)size * (lo - at), src + (int64_t)size * lo, size * (size_t)(hi - lo));
+            else if (size == 1)
                 for (int64_t i = lo; i < hi; i++) line[i - at] = src[i * step];
-            for (int64_t i = hi; i < at + len; i++) line[i - at] = 0;
+            else
+                for (int64_t i = lo; i < hi; i++) ((float *)(void *)line)[i - at] = ((const float *)(const void *)src)[i * step];
+            memset(line + (int64_t)size * (hi - at), outside, size * (size_t)(at + len - hi));
         }
-        line += len, n -= len, at = 0, row++;
+        line += (int64_t)size * len, n -= len, at = 0, row++;
     }
 }
 void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart,
@@ -105,25 +100,28 @@ void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, in
         const float *from = line;
         if (!d->b.n_bounded && d->run_step == 1 && d->rows == 1 && have == n_panel * nr) from = b + at[p] + n0;
         else {
-            gather(d, b, k0 + p, n0, have, line);
+            hone_contract_gather(d, b, k0 + p, n0, have, sizeof *line, 0, line);
             for (int64_t j = have; j < n_panel * nr; j++) line[j] = 0;
         }
         for (int64_t j = 0; j < n_panel; j++) memcpy(panels + (j * apart + p) * nr, from + j * nr, sizeof(float) * (size_t)nr);
     }
 }
-/* Finished rows m0 … m0+m-1, columns n0 … n0+n-1, in c with the given stride. */
-static hone_status finish(const hone_contract *d, void *const *at, int64_t over, const standing *w, int64_t m0, int64_t m, int64_t n0,
-                          int64_t n, float *c, int64_t stride, void *scratch) {
+hone_status hone_contract_finish(const hone_contract *d, void *const *at, int64_t over, const hone_standing *w, int64_t m0, int64_t m,
+                                 int64_t n0, int64_t n, void *sums, int64_t stride, const int32_t *less, void *scratch) {
+    float *c = sums; /* or i32, four bytes as well */
     if (d->alpha != 1)
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) c[i * stride + j] *= d->alpha;
+    if (d->simple) {
+        for (int64_t i = 0; i < m; i++) hone_epilogue_run(d->simple, at, w->index, m0 + i, n0, n, c + i * stride, less ? less[i] : 0);
+        return HONE_OK;
+    }
+    for (int64_t i = 0; less && i < m; i++)
+        if (less[i])
+            for (int64_t j = 0; j < n; j++) ((uint32_t *)sums)[i * stride + j] -= (uint32_t)less[i];
     if (!d->epilogue) {
         float *out = (float *)at[d->out] + over * d->over_out;
         for (int64_t i = 0; i < m; i++) memcpy(out + w->out + d->at_m_out[m0 + i] + n0, c + i * stride, sizeof *c * (size_t)n);
-        return HONE_OK;
-    }
-    if (d->simple) {
-        for (int64_t i = 0; i < m; i++) hone_epilogue_run(d->simple, at, w->index, m0 + i, n0, n, c + i * stride);
         return HONE_OK;
     }
     int64_t first = w->domain + n0;
@@ -150,7 +148,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt;
     int mr = d->mr, nr = d->nr;
     int64_t np = (n + nr - 1) / nr, mp = (m + mr - 1) / mr, stride = np * nr;
-    const standing w = stand(d, batch);
+    const hone_standing w = hone_contract_stand(d, batch);
     const hone_affine_load *la = over == 0 && d->a_first.tensor >= 0 ? &d->a_first : &d->a;
     const float *a = (const float *)at[la->tensor] + la->at.c + (la == &d->a ? over * d->over_a : 0) + w.a,
                 *b = (const float *)at[d->b.tensor] + d->b.at.c + w.b;
@@ -169,7 +167,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
             }
         }
     }
-    return finish(d, at, over, &w, m0, m, n0, n, c, stride, rest);
+    return hone_contract_finish(d, at, over, &w, m0, m, n0, n, c, stride, NULL, rest);
 }
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
@@ -189,6 +187,10 @@ static hone_status pack_tile(const hone_step *s, void *const *base, int64_t numb
     return HONE_OK;
 }
 void hone_contract_pack_step(const hone_contract *d, hone_step *s) {
+    if (d->bytes) {
+        hone_contract_int_pack_step(d, s);
+        return;
+    }
     s->tactic = "pack", s->tile = pack_tile, s->data = d;
     s->tiles = d->batch_b * ((d->n + d->nt - 1) / d->nt) * ((d->k + d->kc - 1) / d->kc);
     s->serial = s->tiles == 1 || d->batch_b * d->n * d->k < 100000;
@@ -284,15 +286,19 @@ static hone_status plane(const hone_step *s, void *const *base, int64_t number, 
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
     int64_t parts = (d->shape.oh + d->plane_rows - 1) / d->plane_rows, batch = number / parts, y0 = number % parts * d->plane_rows;
     int64_t y1 = y0 + d->plane_rows < d->shape.oh ? y0 + d->plane_rows : d->shape.oh;
-    const standing here = stand(d, batch);
+    const hone_standing here = hone_contract_stand(d, batch);
     const float *w = (const float *)at[d->a.tensor] + d->a.at.c + here.a, *x = (const float *)at[d->b.tensor] + d->b.at.c + here.b;
     float *c = scratch;
     int64_t n0 = y0 * d->shape.ow, n = (y1 - y0) * d->shape.ow;
     d->plane->run(&d->shape, x, w, c - n0, y0, y1);
-    return finish(d, at, 0, &here, 0, 1, n0, n, c, n, (char *)scratch + d->c_bytes);
+    return hone_contract_finish(d, at, 0, &here, 0, 1, n0, n, c, n, NULL, (char *)scratch + d->c_bytes);
 }
 static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_contract_step(hone_contract *d, hone_step *s) {
+    if (d->bytes) {
+        hone_contract_int_step(d, s);
+        return;
+    }
     size_t epilogue = d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0;
     if (d->plane) {
         d->c_bytes = round64(sizeof(float) * (size_t)(d->plane_rows * d->shape.ow));

@@ -32,20 +32,9 @@ static bool placed(matching *m, const hone_affine *f, bool along_n, hone_row_num
 static bool load_at(matching *m, int32_t x, bool along_n, hone_row_number *out) {
     const hone_instance *in = m->c->instance;
     const hone_x *e = at(m, x);
-    if (e->kind != HONE_X_LOAD || e->a == m->acc || e->c >= 0) return false;
-    hone_affine all = {0};
-    if (e->flat) { /* flat(s)[0] */
-        if (!hone_affine_expr(m->c, m->slots, in->list[e->b], &all)) return false;
-    } else
-        for (int k = 0; k < in->tensor[e->a].rank; k++) {
-            hone_affine s;
-            int64_t lo, hi;
-            if (!hone_affine_expr(m->c, m->slots, in->list[e->b + k], &s)) return false;
-            hone_affine_range(m->slots, &s, &lo, &hi);
-            if (lo < 0 || hi >= m->c->param[in->tensor[e->a].dim[k]].i) return false;
-            all.c += s.c * m->c->tensor[e->a].stride[k];
-            for (int q = 0; q < m->slots->n; q++) all.k[q] += s.k[q] * m->c->tensor[e->a].stride[k];
-        }
+    if (e->kind != HONE_X_LOAD || e->a == m->acc) return false;
+    hone_affine all;
+    if (!hone_affine_inside(m->c, m->slots, x, &all)) return false;
     out->tensor = e->a, out->dtype = in->tensor[e->a].dtype;
     return placed(m, &all, along_n, out);
 }
@@ -63,6 +52,50 @@ static bool row_number(matching *m, int32_t x, hone_row_number *out) {
 }
 static const hone_row_number none = {.tensor = -1, .k = -0.0f};
 
+static bool place_out(matching *m, hone_simple *r) {
+    const hone_instance *in = m->c->instance;
+    const hone_stage *s = in->stage + m->stage;
+    hone_affine out = {0};
+    for (int k = 0; k < in->tensor[s->tensor].rank; k++) {
+        hone_affine sub = {0};
+        int64_t lo, hi;
+        if (!s->identity || s->sub0 >= 0) {
+            if (!hone_affine_expr(m->c, m->slots, in->list[s->sub0 + k], &sub)) return false;
+        } else sub.k[k] = 1;
+        hone_affine_range(m->slots, &sub, &lo, &hi);
+        if (lo < 0 || hi >= m->c->param[in->tensor[s->tensor].dim[k]].i) return false;
+        out.c += sub.c * m->c->tensor[s->tensor].stride[k];
+        for (int q = 0; q < m->slots->n; q++) out.k[q] += sub.k[q] * m->c->tensor[s->tensor].stride[k];
+    }
+    r->out.tensor = s->tensor, r->out.dtype = in->tensor[s->tensor].dtype;
+    return placed(m, &out, true, &r->out);
+}
+/* round(f32([bias +] sum) * (a scale * a scale / a scale)) [+ zero], narrowed to 8 bits */
+static hone_simple *whole(matching *m, hone_simple *r, int32_t x) {
+    hone_dtype to = r->out.dtype;
+    r->whole = to == HONE_DTYPE_U8 ? r->kernel->whole_u8 : to == HONE_DTYPE_I8 ? r->kernel->whole_i8 : NULL;
+    if (!r->whole) return NULL;
+    r->zero.k = 0;
+    if (is_fn(m, x, HONE_FN_add)) {
+        if (!row_number(m, at(m, x)->b, &r->zero)) return NULL;
+        x = at(m, x)->a;
+    }
+    if (!is_fn(m, x, HONE_FN_round) || !is_fn(m, at(m, x)->a, HONE_FN_mul)) return NULL;
+    const hone_x *times = at(m, at(m, x)->a), *over = at(m, times->b);
+    if (over->kind != HONE_X_FN || over->fn != HONE_FN_div || !is_fn(m, over->a, HONE_FN_mul)) return NULL;
+    if (!row_number(m, at(m, over->a)->a, &r->scale) || !row_number(m, at(m, over->a)->b, &r->scale_b) ||
+        !row_number(m, over->b, &r->scale_y))
+        return NULL;
+    if (at(m, times->a)->kind != HONE_X_CAST || at(m, times->a)->type != HONE_F32) return NULL;
+    x = at(m, times->a)->a;
+    if (is_fn(m, x, HONE_FN_add)) {
+        const hone_x *e = at(m, x);
+        int32_t bias = is_acc(m, e->a) ? e->b : e->a;
+        x = is_acc(m, e->a) ? e->a : e->b;
+        if (!load_at(m, bias, false, &r->bias) || r->bias.dtype != HONE_DTYPE_I32) return NULL;
+    } else r->bias.k = 0;
+    return is_acc(m, x) && place_out(m, r) ? r : NULL;
+}
 hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage, int acc, const int *group_m,
                                  int nm, const int *group_b, int nb, int first_n) {
     const hone_instance *in = c->instance;
@@ -85,9 +118,10 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
     r->bias = r->residual = r->scale = r->zero = r->lo = r->hi = r->back_zero = r->back_scale = none;
     r->lo.k = -INFINITY, r->hi.k = INFINITY, r->scale.k = 1;
     int32_t x = s->value;
+    r->low = (float)hone_dtypes[to].lowest, r->high = (float)hone_dtypes[to].highest, r->out.dtype = to;
     if (at(&m, x)->type != HONE_F32) return NULL;
+    if (in->tensor[acc].dtype == HONE_DTYPE_I32) return whole(&m, r, x);
     bool narrows = to != HONE_DTYPE_F32;
-    r->low = (float)hone_dtypes[to].lowest, r->high = (float)hone_dtypes[to].highest;
     if (!narrows && is_fn(&m, x, HONE_FN_mul)) { /* quantized, and read back at once: f32(i32(clamp(…)) - zero) * scale */
         const hone_x *e = at(&m, x), *f = at(&m, e->a);
         hone_row_number scale, zero = none;
@@ -161,20 +195,7 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
         } else r->bias = more, x = inner;
     }
     if (!is_acc(&m, x)) return NULL;
-    hone_affine out = {0};
-    for (int k = 0; k < in->tensor[s->tensor].rank; k++) {
-        hone_affine sub = {0};
-        int64_t lo, hi;
-        if (!s->identity || s->sub0 >= 0) {
-            if (!hone_affine_expr(c, slots, in->list[s->sub0 + k], &sub)) return NULL;
-        } else sub.k[k] = 1;
-        hone_affine_range(slots, &sub, &lo, &hi);
-        if (lo < 0 || hi >= c->param[in->tensor[s->tensor].dim[k]].i) return NULL;
-        out.c += sub.c * c->tensor[s->tensor].stride[k];
-        for (int q = 0; q < slots->n; q++) out.k[q] += sub.k[q] * c->tensor[s->tensor].stride[k];
-    }
-    r->out.tensor = s->tensor, r->out.dtype = to;
-    return placed(&m, &out, true, &r->out) ? r : NULL;
+    return place_out(&m, r) ? r : NULL;
 }
 static int64_t offset(const hone_row_number *r, int n_batch, const int64_t *batch, int64_t m) {
     int64_t k = r->c + r->at_m[m];
@@ -187,13 +208,22 @@ static float number_at(const hone_row_number *r, int n_batch, void *const *at, c
     if (r->dtype == HONE_DTYPE_F32) return ((const float *)at[r->tensor])[k];
     return r->dtype == HONE_DTYPE_U8 ? (float)((const uint8_t *)at[r->tensor])[k] : (float)((const int8_t *)at[r->tensor])[k];
 }
-void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const float *acc) {
+void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const void *acc,
+                       int32_t less) {
 #define NUMBER(which) number_at(&s->which, s->n_batch, at, batch, m)
+    int64_t to = offset(&s->out, s->n_batch, batch, m) + n0;
+    void *out = (char *)at[s->out.tensor] + to * hone_dtypes[s->out.dtype].bytes;
+    if (s->whole) {
+        int32_t bias = s->bias.tensor < 0 ? 0 : ((const int32_t *)at[s->bias.tensor])[offset(&s->bias, s->n_batch, batch, m)];
+        hone_requantize_row row = {(int32_t)((uint32_t)bias - (uint32_t)less), NUMBER(scale) * NUMBER(scale_b) / NUMBER(scale_y),
+                                   NUMBER(zero), s->low, s->high};
+        s->whole(&row, acc, out, n);
+        return;
+    }
     hone_epilogue_row row = {NUMBER(bias), NUMBER(lo), NUMBER(hi),        NUMBER(scale),     NUMBER(zero),
                              s->low,       s->high,    NUMBER(back_zero), NUMBER(back_scale)};
 #undef NUMBER
     const float *residual = NULL;
     if (s->residual.tensor >= 0) residual = (const float *)at[s->residual.tensor] + offset(&s->residual, s->n_batch, batch, m) + n0;
-    int64_t to = offset(&s->out, s->n_batch, batch, m) + n0;
-    s->run(&row, acc, residual, (char *)at[s->out.tensor] + to * hone_dtypes[s->out.dtype].bytes, n);
+    s->run(&row, acc, residual, out, n);
 }

@@ -19,10 +19,13 @@ typedef struct {
     hone_row_number residual; /* tensor -1: none; else where its row begins */
     hone_row_number out;
     int n_batch;
+    hone_requantize_fn *whole; /* of a sum of integers: round(f32(sum + bias) * (scale * scale_b / scale_y)) + zero; NULL otherwise */
+    hone_row_number scale_b, scale_y;
 } hone_simple;
 /* `group_m`, `group_b`: slots of M and the batch; from `first_n` on they are N's. NULL: not of this form, or its rows do not lie in a row. */
 hone_simple *hone_epilogue_match(hone_arena *, const hone_cpu_call *, const hone_slots_of *, int stage, int acc, const int *group_m, int nm,
                                  const int *group_b, int nb, int first_n);
+/* less: taken away from a sum of integers first */
 void hone_epilogue_run(const hone_simple *, void *const *at, const int64_t *batch /* its indices */, int64_t m, int64_t n0, int64_t n,
-                       const float *acc);
+                       const void *acc, int32_t less);
 #endif
