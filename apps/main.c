@@ -16,6 +16,7 @@ static const struct {
     {"inspect", "what a model is: inputs, outputs, nodes, parameters, the optimized graph", hone_cmd_inspect},
     {"check", "whether a model can run here, and every problem when not", hone_cmd_check},
     {"explain", "how one node is computed, down to its program and its C", hone_cmd_explain},
+    {"compile", "write the optimized model to a file: ONNX, for other runtimes", hone_cmd_compile},
     {"conformance", "run ONNX's own test cases", hone_cmd_conformance},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };

@@ -185,6 +185,10 @@ HONE_API hone_status hone_model_load(const char *path, hone_model **out);
 /* The same from memory, which is copied: it may go as soon as the call is back. There can be no external data. */
 HONE_API hone_status hone_model_load_memory(const void *data, size_t bytes, hone_model **out);
 
+/* Writes the optimized model as standard ONNX, for other runtimes: whole or not at all. Above 2 GB the weights go to PATH.data beside it.
+   Fails: IO; BAD_INPUT where the model was read from that very file; NOT_SUPPORTED where a node has no form in standard ONNX. */
+HONE_API hone_status hone_model_save(const hone_model *, const char *path);
+
 /* The caller is done with it. Sessions made of it hold it until they end, so the order does not matter. */
 HONE_API void hone_model_free(hone_model *);
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+   hone compile: a model, optimized, written to a file. The ending of the file's name chooses the format. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "args.h"
+#include "commands.h"
+#include "hone/hone.h"
+#include "json.h"
+#include "term.h"
+
+static const struct {
+    const char *ending, *what;
+    hone_status (*save)(const hone_model *, const char *path);
+} formats[] = {{".onnx", "ONNX", hone_model_save}};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static int format_of(const char *path) {
+    size_t n = strlen(path);
+    for (int k = 0; k < FORMATS; k++) {
+        size_t m = strlen(formats[k].ending);
+        if (n > m && strcasecmp(path + n - m, formats[k].ending) == 0) return k;
+    }
+    return -1;
+}
+
+/* A report of the model, read; the command ends where it cannot be had. */
+static hone_json *report(const hone_model *m, const char *topic) {
+    char *text = NULL;
+    hone_json *r = hone_model_report(m, topic, &text) == HONE_OK ? hone_json_read(text) : NULL;
+    hone_text_release(text);
+    return r;
+}
+
+/* Nodes as ONNX counts them: a fused one is as many as it stands for. */
+static double nodes_of(const hone_model *m, double *before) {
+    hone_json *nodes = report(m, "nodes"), *summary = report(m, "summary");
+    double n = 0;
+    for (const hone_json *node = nodes ? nodes->first : NULL; node; node = node->next) n += hone_json_number(node, "parts", 1);
+    *before = hone_json_number(summary, "nodes_before", 0);
+    hone_json_free(nodes);
+    hone_json_free(summary);
+    return n;
+}
+
+static struct stat look(const char *path) {
+    struct stat s;
+    if (stat(path, &s) != 0) memset(&s, 0, sizeof s);
+    return s;
+}
+
+static int compile(const char *from, const char *to, bool json) {
+    hone_model *m = NULL;
+    int format = format_of(to);
+    if (format < 0) {
+        const char *dot = strrchr(to, '.'), *slash = strrchr(to, '/');
+        bool ending = dot && dot[1] && (!slash || dot > slash + 1);
+        return hone_args_wrong("'%s' is no format to write: -o must end in .onnx", ending ? dot : to);
+    }
+    hone_status s = hone_model_load(from, &m);
+    char *data = hone_must_alloc(strlen(to) + sizeof ".data");
+    sprintf(data, "%s.data", to);
+    struct stat before = look(data); /* what was there already does not count */
+    if (!s) s = formats[format].save(m, to);
+    int rc = 0;
+    if (s) {
+        rc = hone_args_failed(s);
+    } else {
+        struct stat model = look(to), beside = look(data);
+        bool fresh = beside.st_ino != before.st_ino || beside.st_dev != before.st_dev;
+        double was, now = nodes_of(m, &was), bytes = (double)model.st_size, more = fresh ? (double)beside.st_size : 0;
+        if (json) {
+            printf("{\"model\": ");
+            hone_json_put_text(stdout, from, strlen(from));
+            printf(", \"output\": ");
+            hone_json_put_text(stdout, to, strlen(to));
+            printf(", \"format\": \"%s\", \"nodes_before\": %.0f, \"nodes\": %.0f, \"bytes\": %.0f, \"data_bytes\": %.0f}\n",
+                   formats[format].what, was, now, bytes, more);
+        } else {
+            printf("%s%s%s  %s, %s\n", hone_paint(stdout, HONE_BOLD), to, hone_paint(stdout, HONE_PLAIN), formats[format].what,
+                   hone_text_bytes(bytes));
+            if (fresh) printf("data    %s, %s\n", data, hone_text_bytes(more));
+            printf("nodes   %.0f, of %.0f in %s\n", now, was, from);
+        }
+    }
+    free(data);
+    hone_model_free(m);
+    return rc;
+}
+
+int hone_cmd_compile(int argc, char **argv) {
+    bool json = false;
+    const char *to = NULL;
+    hone_words operands = {0};
+    const hone_option options[] = {
+        {"-o", "FILE", "where to write; the ending says what: .onnx", HONE_ARG_TEXT, &to, 0},
+        {"--json", NULL, "print JSON", HONE_ARG_FLAG, &json, 0},
+        {0},
+    };
+    const hone_usage usage = {
+        "compile",
+        "MODEL -o FILE",
+        1,
+        1,
+        "Optimizes a model and writes it. As .onnx it is standard ONNX: constants folded, dead and equal nodes gone, for any runtime. "
+        "Above 2 GB the weights go to FILE.data beside it. A model is never written over itself.",
+        "hone compile model.onnx -o small.onnx",
+        options};
+    int rc = hone_args_read(&usage, argc, argv, &operands);
+    if (rc == HONE_ARGS_GO) rc = to ? compile(operands.at[0], to, json) : hone_args_wrong("-o is missing: hone compile MODEL -o FILE");
+    hone_words_free(&operands);
+    return rc;
+}
