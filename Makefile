@@ -3,7 +3,7 @@
 #   make          build/hone, build/libhone.a, build/libhone.so
 #   make demo     build it and watch it run
 #   make test     release and sanitizer builds, every test in both
-#   make test-all test, and: clang, the other architecture under qemu, ONNX Runtime beside us, format, lint
+#   make test-all test, and: clang, ThreadSanitizer, the other architecture under qemu, ONNX Runtime beside us, format, lint
 #   make bench | install [PREFIX=/usr/local] | format | clean
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
@@ -36,6 +36,8 @@ test: setup-test
 test-all: setup-all test
 	$(call build,build-clang,-DCMAKE_C_COMPILER=clang)
 	@$(CTEST) build-clang
+	$(call build,build-tsan,-DCMAKE_BUILD_TYPE=Debug -DHONE_SANITIZE=thread)
+	@$(CTEST) build-tsan -R '^test_(threads|base|bind)$$'
 	@scripts/cross.sh $(OTHER) build-cross $(JOBS)
 	@if command -v python3 >/dev/null; then python3 scripts/compare_ort.py build/hone ../shared/models; else echo "compare with ONNX Runtime: skipped (no python3)"; fi
 	@$(MAKE) --no-print-directory check-format lint
@@ -60,7 +62,7 @@ install: all
 	@cmake --install build --prefix $(PREFIX)
 
 clean:
-	@rm -rf build build-san build-clang build-cross
+	@rm -rf build build-san build-clang build-tsan build-cross
 
 setup-%:
 	@scripts/setup.sh $*
