@@ -22,19 +22,27 @@ typedef struct {
     uint64_t bytes; /* of weights */
 } survey;
 
+static void count_tildes(survey *y, const char *name) {
+    int run = 0;
+    for (; *name; name++) {
+        run = *name == '~' ? run + 1 : 0;
+        if (run > y->tildes) y->tildes = run;
+    }
+}
+
 static void look_at(survey *y, const hone_graph *g) {
     for (int v = 0; v < g->var.n; v++) {
         const hone_var *var = g->var.at + v;
-        int run = 0;
-        for (const char *c = var->name; *c; c++) {
-            run = *c == '~' ? run + 1 : 0;
-            if (run > y->tildes) y->tildes = run;
-        }
+        count_tildes(y, var->name);
         if (var->value && var->tag == HONE_TAG_TENSOR && !hone_push(&y->x->shared, ((hone_export_shared){.value = var->value, .first = g})))
             hone_export_no_memory(y->x);
     }
-    for (int k = 0; k < g->node.n; k++)
-        for (int b = 0; b < g->node.at[k]->n_body; b++) look_at(y, g->node.at[k]->body[b]);
+    for (int k = 0; k < g->node.n; k++) {
+        const hone_node *n = g->node.at[k];
+        count_tildes(y, n->name);
+        for (int p = 0; p < n->n_part; p++) count_tildes(y, n->part[p]->name);
+        for (int b = 0; b < n->n_body; b++) look_at(y, n->body[b]);
+    }
 }
 
 static int by_value(const void *a, const void *b) {

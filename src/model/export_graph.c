@@ -3,7 +3,7 @@
 
    Names are found when they are read: a capture has the name of the var outside, a constant that several graphs share its one name in the
    outermost, everything else its own, unless a scope around it has that name too. Nodes are written before initializers, so what was
-   read is known by then, and what nobody reads is not written. */
+   read is known by then, and what nobody reads is not written. Nodes' names (titles, here) are made different, as readers want them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,13 +48,47 @@ const char *hone_export_name(hone_exporter *x, hone_export_scope *s, hone_vid v)
     return s->name[v];
 }
 
+static uint32_t hash_of(const char *name) {
+    uint32_t h = 2166136261u;
+    for (; *name; name++) h = (h ^ (unsigned char)*name) * 16777619u;
+    return h;
+}
+
+/* Where a node's name stands in the hash, or the free place where it would. */
+static int place_of(const hone_exporter *x, const char *title) {
+    uint32_t k = hash_of(title) & (uint32_t)(x->titles.room - 1);
+    while (x->titles.at[k] && strcmp(x->titles.at[k], title) != 0) k = (k + 1) & (uint32_t)(x->titles.room - 1);
+    return (int)k;
+}
+
+static const char *title_of(hone_exporter *x, const char *title) {
+    if (!title || !title[0]) return "";
+    if (x->titles.n * 2 >= x->titles.room) {
+        const char **old = x->titles.at;
+        int n = x->titles.room, room = n ? n * 2 : 256;
+        const char **at = HONE_NEW_N(x->arena, const char *, room);
+        if (!at) {
+            hone_export_no_memory(x);
+            return title;
+        }
+        x->titles.at = at, x->titles.room = room;
+        for (int k = 0; k < n; k++)
+            if (old[k]) at[place_of(x, old[k])] = old[k];
+    }
+    if (x->titles.at[place_of(x, title)]) title = hone_export_fresh(x, title);
+    x->titles.at[place_of(x, title)] = title;
+    x->titles.n++;
+    return title;
+}
+
 /* ---- nodes ----------------------------------------------------------------------------------------------------------------------- */
 void hone_export_put_node(hone_exporter *x, hone_export_scope *s, const hone_onnx_node *n) {
     hone_wire_out *w = &x->w;
+    const char *title = title_of(x, n->name);
     hone_wire_mark m = hone_wire_open(w, 1);
     for (int k = 0; k < n->n_in; k++) hone_wire_put_text(w, 1, n->in[k]);
     for (int k = 0; k < n->n_out; k++) hone_wire_put_text(w, 2, n->out[k]);
-    if (n->name && n->name[0]) hone_wire_put_text(w, 3, n->name);
+    if (title[0]) hone_wire_put_text(w, 3, title);
     hone_wire_put_text(w, 4, n->op);
     for (int k = 0; k < n->n_attr && !x->status; k++) hone_export_attr(x, s, n, n->attr + k);
     if (n->domain && n->domain[0]) hone_wire_put_text(w, 7, n->domain);

@@ -28,6 +28,10 @@ typedef struct {
     hone_vec(hone_export_shared) shared; /* sorted by value */
     const char *tag;                     /* tildes, more than any name has in a row: marks names that are made up */
     int serial;
+    struct {
+        const char **at;
+        int n, room;
+    } titles; /* names of nodes so far, a hash: readers want them all different */
     int64_t nodes;
     int opset;
     struct {
