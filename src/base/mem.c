@@ -17,7 +17,7 @@ typedef struct {
     void *start;
 } header;
 
-static atomic_uint_fast64_t calls, live;
+static atomic_uint_fast64_t calls, live, limit;
 static atomic_int_fast64_t fail_after = -1;
 
 static bool told_to_fail(void) {
@@ -27,9 +27,14 @@ static bool told_to_fail(void) {
     return false;
 }
 
+static bool past_limit(size_t bytes) {
+    uint_fast64_t most = atomic_load_explicit(&limit, memory_order_relaxed);
+    return most && (bytes > most || atomic_load_explicit(&live, memory_order_relaxed) > most - bytes);
+}
+
 static void *get(size_t bytes, bool zero) {
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
-    if (bytes > PTRDIFF_MAX - 2 * ALIGN || told_to_fail()) return NULL;
+    if (bytes > PTRDIFF_MAX - 2 * ALIGN || told_to_fail() || past_limit(bytes)) return NULL;
     void *start = NULL;
     char *p = NULL;
     if (zero && bytes >= LAZY) { /* fresh pages are zero already; calloc knows, memset would touch them all */
@@ -70,6 +75,7 @@ void hone_free(void *p) {
 
 uint64_t hone_alloc_calls(void) { return atomic_load_explicit(&calls, memory_order_relaxed); }
 uint64_t hone_alloc_live_bytes(void) { return atomic_load_explicit(&live, memory_order_relaxed); }
+void hone_alloc_limit(uint64_t bytes) { atomic_store(&limit, bytes); }
 void hone_alloc_fail_after(int64_t n) { atomic_store(&fail_after, n < 0 ? -1 : n); }
 
 bool hone_mul_size(size_t a, size_t b, size_t *out) {

@@ -19,6 +19,7 @@ void hone_free(void *p);                   /* NULL is fine */
 uint64_t hone_alloc_calls(void);           /* calls since the process began, all threads */
 uint64_t hone_alloc_live_bytes(void);      /* bytes now held */
 void hone_alloc_fail_after(int64_t calls); /* tests: the call after `calls` more fails, once; -1 switches off */
+void hone_alloc_limit(uint64_t bytes);     /* a call that would hold more than this in all fails; 0: no limit. For the whole process */
 
 /* Sizes of tensors come from hostile files: every product goes through these. False means overflow; *out is untouched. */
 bool hone_mul_size(size_t a, size_t b, size_t *out);

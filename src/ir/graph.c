@@ -264,7 +264,7 @@ bool hone_graph_drop_vars(hone_graph *g) {
         for (int k = 0; k < g->node.n; k++) (void)renumber_node(g->node.at[k], to, &seen, &n_seen, &room);
         for (int k = 0; k < g->in.n; k++) g->in.at[k] = to[g->in.at[k]] - 1;
         for (int k = 0; k < g->out.n; k++) g->out.at[k] = to[g->out.at[k]] - 1;
-        memset(g->names.at, 0, sizeof *g->names.at * (size_t)g->names.room);
+        if (g->names.room) memset(g->names.at, 0, sizeof *g->names.at * (size_t)g->names.room); /* a graph may have no var at all */
         for (int k = 0; k < g->var.n; k++) g->names.at[slot_of(g, g->var.at[k].name)] = k + 1;
         for (int k = 0; k < g->node.n; k++)
             for (int b = 0; b < g->node.at[k]->n_body; b++) ok = hone_graph_drop_vars(g->node.at[k]->body[b]) && ok;

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+   seeds: what the fuzzers begin with:  seeds FOLDER  writes FOLDER/model, FOLDER/ops and FOLDER/graph.
+
+   Models: one of a single node for each op row, at three ranks, and some written by hand (bodies, functions, sparse tensors, lists).
+   Op texts: each row of the library. Graph texts: the models that load, as text. */
+#include <sys/stat.h>
+
+#include "../tests/onnx_write.h"
+#include "base/file.h"
+#include "model/onnx.h"
+
+static const char *folder;
+static int count;
+
+static void save(const char *kind, const char *name, const void *data, size_t n) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s/%03d-%s", folder, kind, count++, name);
+    if (hone_file_write(path, data, n)) fprintf(stderr, "%s\n", hone_fail_text()), exit(1);
+}
+static void save_model(const char *name, msg m) { /* takes m */
+    hone_graph *g = NULL;
+    const hone_library *library;
+    hone_text t = {0};
+    save("model", name, m.at, m.n);
+    if (hone_library_builtin(&library) == HONE_OK && hone_onnx_load_memory(m.at, m.n, NULL, library, &g) == HONE_OK) {
+        if (hone_graph_print(g, &t) == HONE_OK) save("graph", name, t.text, t.n);
+        hone_graph_destroy(g);
+    }
+    hone_text_free(&t);
+    free(m.at);
+}
+
+/* ---- one node of each row ---------------------------------------------------------------------------------------------------------- */
+static int dtype_of(const hone_program *p, const hone_operand *o) {
+    if (o->of == HONE_OF_DTYPE) return o->dtype;
+    for (int k = 0; o->of == HONE_OF_VAR && k < p->n_type; k++)
+        if (!strcmp(p->type[k].name, o->type))
+            for (int t = 1; t < HONE_DTYPE_COUNT; t++)
+                if (p->type[k].allowed >> t & 1 && (t == HONE_DTYPE_F32 || !(p->type[k].allowed >> HONE_DTYPE_F32 & 1))) return t;
+    return HONE_DTYPE_F32;
+}
+static msg attribute_of(const hone_attr_spec *a) {
+    switch (a->kind) {
+    case HONE_ATTR_INT:
+    case HONE_ATTR_TYPE: return attr_int(a->name, a->has_default ? a->i : 1);
+    case HONE_ATTR_FLOAT: return attr_float(a->name, a->has_default ? (float)a->f : 0.5f);
+    case HONE_ATTR_INTS: return attr_ints(a->name, "1 2");
+    case HONE_ATTR_STRING: return attr_text(a->name, a->s ? a->s : "");
+    case HONE_ATTR_TENSOR: return attr_sub(a->name, 4, 5, floats("", "1", (float[]){2}, 1));
+    default: return attr(a->name, 0);
+    }
+}
+/* `contents`: operands whose numbers decide shapes are initializers, else everything is an input. */
+static msg single(const hone_program *p, int rank) {
+    static const char *const dims[] = {"", "3", "2 3", "1 2 3", "1 2 3 4"};
+    msg g = {0}, n = {0};
+    text(&g, 2, "seed");
+    for (int k = 0; k < p->n_in + p->n_out; k++) text(&n, k < p->n_in ? 1 : 2, p->operand[k].name);
+    text(&n, 4, p->name);
+    text(&n, 7, p->domain);
+    for (int k = 0; k < p->n_attr; k++)
+        if (p->attr[k].required || rank == 4) sub(&n, 5, attribute_of(p->attr + k));
+    add_node(&g, n);
+    for (int k = 0; k < p->n_in; k++) {
+        const hone_operand *o = p->operand + k;
+        int type = dtype_of(p, o), own = o->shaped && o->n_entry <= 4 && o->n_entry > 1 ? o->n_entry : rank;
+        if (o->contents && type == HONE_DTYPE_I64) sub(&g, 5, ints(o->name, "2", (int64_t[]){1, 1}, 2));
+        else add_input(&g, o->name, type, dims[own]);
+    }
+    for (int k = 0; k < p->n_out; k++) add_output(&g, p->operand[p->n_in + k].name);
+    msg m = model_of(g, 25);
+    if (*p->domain) sub(&m, 8, opset(p->domain, 1));
+    return m;
+}
+
+/* ---- by hand ----------------------------------------------------------------------------------------------------------------------- */
+static msg body_of(const char *op, const char *in, const char *out, const char *outputs) {
+    msg g = {0};
+    char copy[64];
+    text(&g, 2, "body");
+    add_node(&g, node(op, in, out));
+    snprintf(copy, sizeof copy, "%s", outputs);
+    for (char *w = strtok(copy, " "); w; w = strtok(NULL, " ")) add_output(&g, w);
+    return g;
+}
+static msg start(const char *dims) {
+    msg g = {0};
+    text(&g, 2, "seed");
+    add_input(&g, "x", 1, dims);
+    return g;
+}
+static msg finish(msg g, const char *out, int version) {
+    char copy[64];
+    snprintf(copy, sizeof copy, "%s", out);
+    for (char *w = strtok(copy, " "); w; w = strtok(NULL, " ")) add_output(&g, w);
+    return model_of(g, version);
+}
+static msg choose(void) {
+    msg g = start("2 3");
+    add_input(&g, "c", 9, "");
+    msg n = with(node("If", "c", "y"), attr_sub("then_branch", 5, 6, body_of("Relu", "x", "t", "t")));
+    add_node(&g, with(n, attr_sub("else_branch", 5, 6, body_of("NonZero", "x", "e", "e"))));
+    return finish(g, "y", 21);
+}
+static msg loop(void) {
+    msg g = start("2 3"), b = body_of("Add", "v x", "w", "c w w");
+    sub(&b, 11, value_info("i", 7, "")), sub(&b, 11, value_info("c", 9, "")), sub(&b, 11, value_info("v", 1, NULL));
+    sub(&g, 5, ints("n", "", (int64_t[]){3}, 1));
+    add_node(&g, with(node("Loop", "n - x", "y s"), attr_sub("body", 5, 6, b)));
+    return finish(g, "y s", 21);
+}
+static msg scan(void) {
+    msg g = start("4 3"), b = body_of("Add", "state part", "sum", "sum sum");
+    sub(&b, 11, value_info("state", 1, "3")), sub(&b, 11, value_info("part", 1, "3"));
+    sub(&g, 5, floats("zero", "3", (float[]){0, 0, 0}, 3));
+    add_node(&g, with(with(node("Scan", "zero x", "y s"), attr_int("num_scan_inputs", 1)), attr_sub("body", 5, 6, b)));
+    return finish(g, "y s", 21);
+}
+static msg function(void) {
+    msg g = start("2 3"), f = {0}, inner = with(node("LeakyRelu", "a", "b"), attr_ref("alpha", 1, "slope"));
+    text(&f, 1, "Leak"), text(&f, 4, "a"), text(&f, 5, "b"), text(&f, 6, "slope"), text(&f, 10, "my");
+    sub(&f, 7, inner), sub(&f, 9, opset("", 16));
+    add_node(&g, with(in_domain(node("Leak", "x", "y"), "my"), attr_float("slope", 0.25f)));
+    msg m = finish(g, "y", 16);
+    sub(&m, 8, opset("my", 1)), sub(&m, 25, f);
+    return m;
+}
+static msg lists(void) {
+    msg g = start("4 3");
+    add_node(&g, with(node("SplitToSequence", "x", "s"), attr_int("keepdims", 1)));
+    add_node(&g, node("SequenceInsert", "s x", "t"));
+    add_node(&g, node("SequenceLength", "t", "n"));
+    add_node(&g, with(node("ConcatFromSequence", "s", "y"), attr_int("axis", 0)));
+    add_node(&g, node("Optional", "t", "o"));
+    add_node(&g, node("OptionalHasElement", "o", "h"));
+    return finish(g, "y n h", 21);
+}
+static msg sparse(void) {
+    msg g = start("3"), s = {0};
+    sub(&s, 1, floats("w", "2", (float[]){5, 6}, 2)), sub(&s, 2, ints("", "2", (int64_t[]){0, 2}, 2)), number(&s, 3, 3);
+    sub(&g, 15, s);
+    add_node(&g, node("Add", "x w", "y"));
+    return finish(g, "y", 21);
+}
+static msg shapes(void) { /* sizes from numbers: known, free, and found during the run */
+    msg g = start("batch 4");
+    sub(&g, 5, ints("two", "2", (int64_t[]){-1, 2}, 2)), sub(&g, 5, ints("one", "1", (int64_t[]){1}, 1));
+    add_node(&g, node("Shape", "x", "dims"));
+    add_node(&g, node("Reshape", "x two", "r"));
+    add_node(&g, node("NonZero", "r", "z"));
+    add_node(&g, node("Expand", "one dims", "e"));
+    add_node(&g, node("ConstantOfShape", "dims", "k"));
+    add_node(&g, node("Tile", "r two", "t"));
+    add_node(&g, with(node("Einsum", "x x", "s"), attr_text("equation", "ij,kj->ik")));
+    return finish(g, "z e k t s", 21);
+}
+static msg network(void) { /* a convolution with what usually surrounds it */
+    msg g = start("1 2 6 6");
+    float w[3 * 2 * 3 * 3];
+    for (int k = 0; k < 54; k++) w[k] = (float)(k % 7 - 3) / 4;
+    sub(&g, 5, floats("w", "3 2 3 3", w, 54)), sub(&g, 5, floats("b", "3", w, 3)), sub(&g, 5, floats("m", "27 5", w, 0));
+    sub(&g, 5, floats("v", "3 5", w, 15));
+    add_node(&g, with(with(node("Conv", "x w b", "c"), attr_ints("pads", "1 1 1 1")), attr_ints("strides", "2 2")));
+    add_node(&g, node("BatchNormalization", "c b b b b", "n"));
+    add_node(&g, node("Relu", "n", "r"));
+    add_node(&g, with(node("MaxPool", "r", "p"), attr_ints("kernel_shape", "2 2")));
+    add_node(&g, node("GlobalAveragePool", "r", "a"));
+    add_node(&g, with(node("Flatten", "a", "f"), attr_int("axis", 1)));
+    add_node(&g, node("MatMul", "f v", "l"));
+    add_node(&g, with(node("Softmax", "l", "y"), attr_int("axis", -1)));
+    return finish(g, "y p", 15);
+}
+static const struct {
+    const char *name;
+    msg (*make)(void);
+} hand[] = {{"if", choose},   {"loop", loop},     {"scan", scan},     {"function", function},
+            {"lists", lists}, {"sparse", sparse}, {"shapes", shapes}, {"network", network}};
+
+int main(int argc, char **argv) {
+    static const char *const kinds[] = {"model", "ops", "graph"};
+    const hone_library *library;
+    char path[512];
+    if (argc != 2) return fprintf(stderr, "usage: seeds FOLDER\n"), 1;
+    folder = argv[1];
+    mkdir(folder, 0777);
+    for (int k = 0; k < 3; k++) snprintf(path, sizeof path, "%s/%s", folder, kinds[k]), mkdir(path, 0777);
+    if (hone_library_builtin(&library)) return fprintf(stderr, "%s\n", hone_fail_text()), 1;
+    for (int k = 0; k < hone_library_count(library); k++) {
+        const hone_program *p = hone_library_at(library, k);
+        save("ops", p->name, p->text, p->text_bytes);
+        for (int rank = 1; rank <= 4; rank += rank) save_model(p->name, single(p, rank));
+    }
+    for (size_t k = 0; k < sizeof hand / sizeof *hand; k++) save_model(hand[k].name, hand[k].make());
+    return 0;
+}
