@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/value.h"
 #include "hone/tools.h"
+#include "run/dlpack.h"
 #include "run/npy.h"
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
@@ -101,6 +102,164 @@ static void test_text_and_lists(void **state) {
     assert_int_equal(hone_value_write(list, in_folder("x.npy")), HONE_NOT_SUPPORTED);
     assert_int_equal(hone_value_write(s, in_folder("x.bin")), HONE_NOT_SUPPORTED);
     hone_value_free(s), hone_value_free(list), hone_value_free(none);
+}
+
+static void test_maps(void **state) {
+    (void)state;
+    int64_t three = 3, two = 2, square[] = {1, 3};
+    hone_value *keys = make(HONE_DTYPE_I64, 1, &three), *words = make(HONE_DTYPE_STRING, 1, &three), *map = NULL, *list = NULL;
+    hone_value *v = make(HONE_DTYPE_F32, 1, &three), *less = make(HONE_DTYPE_F32, 1, &two), *flat = make(HONE_DTYPE_I64, 2, square);
+    assert_int_equal(hone_map_create(keys, v, &map), HONE_OK);
+    assert_int_equal(hone_value_kind_of(map), HONE_VALUE_MAP);
+    assert_int_equal(hone_value_items(map), 2);
+    assert_ptr_equal(hone_value_item(map, 0), keys);
+    assert_ptr_equal(hone_value_item(map, 1), v);
+    hone_value_free(map);
+    assert_int_equal(hone_list_create(HONE_VALUE_SEQUENCE, (hone_value *[]){v, v, less}, 3, &list), HONE_OK);
+    assert_int_equal(hone_map_create(words, list, &map), HONE_OK);
+    hone_value *none = NULL;
+    assert_int_equal(hone_map_create(keys, less, &none), HONE_BAD_INPUT); /* too few */
+    assert_int_equal(hone_map_create(v, v, &none), HONE_BAD_INPUT);       /* a float is no key */
+    assert_int_equal(hone_map_create(flat, v, &none), HONE_BAD_INPUT);    /* no vector */
+    assert_int_equal(hone_map_create(list, v, &none), HONE_BAD_INPUT);
+    assert_int_equal(hone_map_create(keys, flat, &none), HONE_BAD_INPUT);
+    assert_int_equal(hone_map_create(keys, map, &none), HONE_BAD_INPUT);
+    assert_int_equal(hone_map_create(NULL, v, &none), HONE_BAD_INPUT);
+    assert_null(none);
+    hone_value *all[] = {keys, words, v, less, flat, list, map};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) hone_value_free(all[k]);
+}
+
+/* ---- DLPack ---- */
+
+static int deleted; /* how often a deleter of ours was called */
+static void on_delete(struct DLManagedTensor *m) { deleted += m->context == &deleted; }
+static void on_delete_versioned(struct DLManagedTensorVersioned *m) { deleted += m->context == &deleted; }
+static hone_dl_tensor dl(void *data, int64_t *shape, int64_t *strides, int rank) {
+    hone_dl_tensor t = {.data = data, .ndim = rank, .shape = shape, .strides = strides};
+    t.device.type = HONE_DL_CPU, t.dtype.code = 2, t.dtype.bits = 32, t.dtype.lanes = 1;
+    return t;
+}
+
+static void test_dlpack_in(void **state) {
+    (void)state;
+    float data[24];
+    for (int k = 0; k < 24; k++) data[k] = (float)k;
+    int64_t shape[] = {2, 3, 4}, dense[] = {12, 4, 1}, turned[] = {1, 2, 6}, back[] = {-12, 4, -1}, one[] = {2, 1, 4}, wild[] = {4, 99, 1};
+    struct {
+        int64_t *shape, *strides;
+        int first;
+        bool shared;
+    } cases[] = {{shape, NULL, 0, true}, {shape, dense, 0, true}, {shape, turned, 0, false}, {shape, back, 15, false}, {one, wild, 0, true},
+                 /* the stride of a dim of 1 says nothing */};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct DLManagedTensor m = {dl(data, cases[c].shape, cases[c].strides, 3), &deleted, on_delete};
+        m.tensor.byte_offset = sizeof(float) * (size_t)cases[c].first;
+        hone_value *v = NULL;
+        deleted = 0;
+        assert_int_equal(hone_value_from_dlpack(&m, &v), HONE_OK);
+        assert_int_equal(deleted, !cases[c].shared); /* copied: theirs is no longer needed */
+        assert_int_equal(hone_value_data(v) == data, cases[c].shared);
+        const float *at = hone_value_data(v);
+        for (int64_t i = 0; i < shape[0] && cases[c].strides && c < 4; i++)
+            for (int64_t j = 0; j < shape[1]; j++)
+                for (int64_t k = 0; k < shape[2]; k++) {
+                    const int64_t *s = cases[c].strides;
+                    assert_float_equal(at[(i * 3 + j) * 4 + k], (float)(cases[c].first + i * s[0] + j * s[1] + k * s[2]), 0);
+                }
+        hone_value *more = hone_value_share(v);
+        hone_value_free(v);
+        assert_int_equal(deleted, !cases[c].shared);
+        hone_value_free(more);
+        assert_int_equal(deleted, 1);
+    }
+    /* not aligned: copied; no element: nothing to read, still taken */
+    struct DLManagedTensor m = {dl((char *)data + 1, shape, NULL, 1), &deleted, on_delete};
+    hone_value *v = NULL;
+    deleted = 0;
+    assert_int_equal(hone_value_from_dlpack(&m, &v), HONE_OK);
+    assert_int_equal(deleted, 1);
+    hone_value_free(v);
+    int64_t empty[] = {0, 3};
+    m.tensor = dl(NULL, empty, NULL, 2), deleted = 0, v = NULL;
+    assert_int_equal(hone_value_from_dlpack(&m, &v), HONE_OK);
+    assert_int_equal(hone_value_elements(v), 0);
+    hone_value_free(v);
+    assert_int_equal(deleted, 1);
+}
+
+static void test_dlpack_refused(void **state) {
+    (void)state;
+    float data[4] = {0};
+    int64_t two = 2, minus = -1, huge[] = {INT64_MAX, 4};
+    hone_value *v = NULL;
+    struct DLManagedTensor good = {dl(data, &two, NULL, 1), &deleted, on_delete}, m;
+    deleted = 0;
+    m = good, m.tensor.device.type = 2; /* a GPU */
+    assert_int_equal(hone_value_from_dlpack(&m, &v), HONE_NOT_SUPPORTED);
+    m = good, m.tensor.dtype.lanes = 4;
+    assert_int_equal(hone_value_from_dlpack(&m, &v), HONE_NOT_SUPPORTED);
+    m = good, m.tensor.dtype.bits = 24;
+    assert_int_equal(hone_value_from_dlpack(&m, &v), HONE_NOT_SUPPORTED);
+    m = good, m.tensor.dtype.code = 0, m.tensor.dtype.bits = 4; /* packed, or a byte each? It does not say */
+    assert_int_equal(hone_value_from_dlpack(&m, &v), HONE_NOT_SUPPORTED);
+    m = good, m.tensor.ndim = 17, m.tensor.shape = huge;
+    assert_int_equal(hone_value_from_dlpack(&m, &v), HONE_NOT_SUPPORTED);
+    m = good, m.tensor.ndim = -1;
+    assert_int_equal(hone_value_from_dlpack(&m, &v), HONE_BAD_INPUT);
+    m = good, m.tensor.shape = &minus;
+    assert_int_equal(hone_value_from_dlpack(&m, &v), HONE_BAD_INPUT);
+    m = good, m.tensor.shape = huge, m.tensor.ndim = 2;
+    assert_int_equal(hone_value_from_dlpack(&m, &v), HONE_BAD_INPUT);
+    m = good, m.tensor.data = NULL;
+    assert_int_equal(hone_value_from_dlpack(&m, &v), HONE_BAD_INPUT);
+    assert_int_equal(hone_value_from_dlpack(NULL, &v), HONE_BAD_INPUT);
+    struct DLManagedTensorVersioned w = {.tensor = good.tensor, .version = {2, 0}, .context = &deleted, .deleter = on_delete_versioned};
+    assert_int_equal(hone_value_from_dlpack_versioned(&w, &v), HONE_NOT_SUPPORTED);
+    assert_int_equal(deleted, 0); /* what was refused is still the caller's */
+    assert_null(v);
+    hone_value *s = make(HONE_DTYPE_STRING, 1, &two), *small = make(HONE_DTYPE_I4, 1, &two);
+    struct DLManagedTensor *out = NULL;
+    assert_int_equal(hone_value_to_dlpack(s, &out), HONE_BAD_INPUT);
+    assert_int_equal(hone_value_to_dlpack(small, &out), HONE_NOT_SUPPORTED);
+    assert_int_equal(hone_value_to_dlpack(NULL, &out), HONE_BAD_INPUT);
+    assert_null(out);
+    hone_value_free(s), hone_value_free(small);
+}
+
+/* Every type goes out and comes back, the view outliving the value; one that has no place in DLPack would be found here. */
+static void test_dlpack_round(void **state) {
+    (void)state;
+    uint64_t before = hone_alloc_live_bytes();
+    int64_t dims[] = {2, 3};
+    for (hone_dtype t = HONE_DTYPE_F32; t < HONE_DTYPE_COUNT; t++) {
+        if (t == HONE_DTYPE_STRING) continue;
+        hone_value *v = make(t, 2, dims), *w = NULL;
+        memset(hone_value_data(v), 1, hone_value_bytes(v));
+        void *data = hone_value_data(v);
+        struct DLManagedTensorVersioned *m = NULL;
+        assert_int_equal(hone_value_to_dlpack_versioned(v, &m), HONE_OK);
+        assert_int_equal(m->flags & HONE_DL_READ_ONLY, 0);
+        assert_int_equal(m->tensor.strides[0], 3);
+        hone_value_free(v);
+        assert_int_equal(hone_value_from_dlpack_versioned(m, &w), HONE_OK);
+        assert_ptr_equal(hone_value_data(w), data);
+        assert_int_equal(hone_value_dtype(w), t);
+        hone_value_free(w); /* ends the view, and that the first value */
+    }
+    static const float constant[2] = {1, 2};
+    hone_value *v = NULL, *w = NULL;
+    struct DLManagedTensorVersioned *m = NULL;
+    struct DLManagedTensor *plain = NULL;
+    assert_int_equal(hone_tensor_borrow(HONE_DTYPE_F32, (int64_t[]){2}, 1, constant, &v), HONE_OK);
+    assert_int_equal(hone_value_to_dlpack_versioned(v, &m), HONE_OK);
+    assert_int_equal(m->flags, HONE_DL_READ_ONLY);
+    m->deleter(m);
+    assert_int_equal(hone_value_to_dlpack(v, &plain), HONE_OK);
+    assert_int_equal(hone_value_from_dlpack(plain, &w), HONE_OK);
+    assert_float_equal(hone_value_number(w, 1), 2, 0);
+    hone_value_free(v), hone_value_free(w);
+    assert_int_equal(hone_alloc_live_bytes(), before);
 }
 
 /* ---- files ---- */
@@ -353,10 +512,13 @@ static void test_compare_lists(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tensor),        cmocka_unit_test(test_text_and_lists),  cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_npy_forms),     cmocka_unit_test(test_npy_hostile),     cmocka_unit_test(test_files_refused),
-        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_compare_numbers), cmocka_unit_test(test_compare_types),
-        cmocka_unit_test(test_compare_lists),
+        cmocka_unit_test(test_tensor),         cmocka_unit_test(test_text_and_lists),
+        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_npy_forms),
+        cmocka_unit_test(test_npy_hostile),    cmocka_unit_test(test_files_refused),
+        cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_compare_numbers),
+        cmocka_unit_test(test_compare_types),  cmocka_unit_test(test_compare_lists),
+        cmocka_unit_test(test_maps),           cmocka_unit_test(test_dlpack_in),
+        cmocka_unit_test(test_dlpack_refused), cmocka_unit_test(test_dlpack_round),
     };
     return cmocka_run_group_tests(tests, open_folder, close_folder);
 }
