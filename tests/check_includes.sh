@@ -9,7 +9,8 @@ declare -A may=(
     [base]=""
     [loops]="base"
     [ir]="base loops"
-    [host]="base ir"
+    [image]="base"
+    [host]="base ir image"
     [model]="base ir"
     [passes]="base loops ir host"
     [quant]="base ir passes"
@@ -17,7 +18,8 @@ declare -A may=(
     [device]="base loops ir host kernels"
     [plan]="base loops ir passes device"
     [pack]="base loops ir plan"
-    [run]="base loops ir host model passes quant kernels device plan pack"
+    [zoo]="base loops ir"
+    [run]="base loops ir host model passes quant kernels device plan pack zoo"
     [apps]=""
 )
 

@@ -175,11 +175,3 @@ void hone_canon_optimizer(hone_edit *e) {
         hone_draft_free(&one);
     }
 }
-
-/* ---- ImageDecoder: the codecs are an optional module -------------------------------------------------------------------------------- */
-void hone_canon_image(hone_edit *e) {
-    e->node->placed = true;
-    hone_edit_problem(e, HONE_NOT_SUPPORTED,
-                      "needs the image codec module (libjpeg-turbo, libpng, libwebp, libtiff), which is not here; "
-                      "decode the image first and give its pixels to the rest of the model");
-}

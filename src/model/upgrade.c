@@ -81,7 +81,6 @@ static const struct {
     {"", "RotaryEmbedding", 0, hone_canon_rotary},
     {"", "Resize", 0, hone_canon_resize},
     {"", "Einsum", 0, hone_canon_einsum},
-    {"", "ImageDecoder", 0, hone_canon_image},
     {training, "Adagrad", 0, hone_canon_optimizer},
     {training, "Adam", 0, hone_canon_optimizer},
     {training, "Momentum", 0, hone_canon_optimizer},

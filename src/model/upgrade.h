@@ -15,7 +15,7 @@ hone_upgrade_fn hone_up_broadcast, hone_up_prelu, hone_up_cast, hone_up_batch_no
     hone_up_scan, hone_up_label_encoder;
 /* canon.c: one of several ways that the newest version still allows */
 hone_upgrade_fn hone_canon_chain, hone_canon_fill, hone_canon_mvn, hone_canon_split, hone_canon_layout, hone_canon_attention,
-    hone_canon_rotary, hone_canon_resize, hone_canon_optimizer, hone_canon_image;
+    hone_canon_rotary, hone_canon_resize, hone_canon_optimizer;
 /* einsum.c: in terms of other ops */
 hone_upgrade_fn hone_canon_einsum;
 /* gradient.c: likewise */
