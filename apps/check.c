@@ -1,13 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0
-   hone check: loads and compiles a model, and lists every problem when it cannot. For people and for scripts: the exit code is the answer. */
+   hone check: loads and compiles a model and plans a run of it, without running it. Lists every problem when it cannot; else where it would run and
+   in how much memory. For people and for scripts: the exit code is the answer. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "args.h"
 #include "commands.h"
+#include "dims.h"
 #include "hone/hone.h"
 #include "json.h"
 #include "term.h"
+
+/* How a node runs, by the tactics of its steps; the highest of them counts. */
+typedef enum { NO_STEP, TILE, KERNEL, HOST, WAYS } way;
+static const struct {
+    const char *json, *text;
+} ways[WAYS] = {{"none", "free (views, known numbers)"}, {"tile", "by tile code"}, {"kernel", "by kernels"}, {"host", "on the host"}};
+static way way_of(const char *tactic) {
+    static const char *const tile[] = {"tile", "copy", "over", "interpret"}, *const host[] = {"host", "control"};
+    for (size_t k = 0; k < sizeof host / sizeof *host; k++)
+        if (!strcmp(tactic, host[k])) return HOST;
+    for (size_t k = 0; k < sizeof tile / sizeof *tile; k++)
+        if (!strcmp(tactic, tile[k])) return TILE;
+    return KERNEL;
+}
+
+typedef struct {
+    int count[WAYS], nodes, steps;
+    double memory; /* all of it */
+} account;
+static account sum_up(const hone_json *plan) {
+    account a = {0};
+    const hone_json *nodes = hone_json_get(plan, "nodes"), *steps = hone_json_get(plan, "steps");
+    a.nodes = nodes ? nodes->n : 0, a.steps = steps ? steps->n : 0;
+    way *of = hone_must_alloc(sizeof *of * (size_t)(a.nodes + 1));
+    for (const hone_json *s = steps ? steps->first : NULL; s; s = s->next) {
+        int k = (int)hone_json_number(s, "number", -1);
+        way w = way_of(hone_json_text(s, "tactic", ""));
+        if (k >= 0 && k < a.nodes && w > of[k]) of[k] = w;
+    }
+    for (int k = 0; k < a.nodes; k++) a.count[of[k]]++;
+    free(of);
+    static const char *const parts[] = {"parameter_bytes", "packed_bytes", "arena_bytes", "scratch_bytes", "input_bytes", "output_bytes"};
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) a.memory += hone_json_number(plan, parts[k], 0);
+    return a;
+}
 
 static int problems(const char *text, bool json) {
     int n = 0;
@@ -24,45 +62,117 @@ static int problems(const char *text, bool json) {
     return n;
 }
 
-static int check(const char *path, bool json) {
+static void tell_text(const char *key, const char *text) {
+    printf(", \"%s\": ", key);
+    hone_json_put_text(stdout, text, strlen(text));
+}
+static void tell_json(const char *path, const char *wrong, const hone_planned *p) {
+    static const char *const copied[] = {"arena_bytes",   "lower_bound_bytes", "parameter_bytes", "packed_bytes",
+                                         "scratch_bytes", "input_bytes",       "output_bytes",    "flops"};
+    printf("{\"model\": ");
+    hone_json_put_text(stdout, path, strlen(path));
+    printf(", \"ok\": %s, \"problems\": [", wrong ? "false" : "true");
+    if (wrong) problems(wrong, true);
+    printf("]");
+    if (p->plan) {
+        account a = sum_up(p->plan);
+        const hone_json *whole = hone_json_get(p->plan, "whole");
+        tell_text("device", "cpu");
+        tell_text("dims_given", p->given);
+        tell_text("dims_guessed", p->guessed);
+        printf(", \"whole\": %s, \"nodes\": %d, \"steps\": %d, \"nodes_by\": {", whole && whole->type == HONE_JSON_TRUE ? "true" : "false",
+               a.nodes, a.steps);
+        for (int k = 0; k < WAYS; k++) printf("%s\"%s\": %d", k ? ", " : "", ways[k].json, a.count[k]);
+        printf("}, \"peak_bytes\": %.0f", a.memory);
+        for (size_t k = 0; k < sizeof copied / sizeof *copied; k++)
+            printf(", \"%s\": %.0f", copied[k], hone_json_number(p->plan, copied[k], 0));
+    }
+    printf("}\n");
+}
+static void tell_plan(const hone_planned *p) {
+    account a = sum_up(p->plan);
+    const hone_json *whole = hone_json_get(p->plan, "whole"), *waits = hone_json_get(p->plan, "waits_for");
+    const char *dim = hone_paint(stdout, HONE_DIM), *plain = hone_paint(stdout, HONE_PLAIN);
+    if (*p->given || *p->guessed) {
+        printf("for     %s", p->given);
+        if (*p->guessed) printf("%s%s  %s(guessed; --dim NAME=SIZE says otherwise)%s", *p->given ? ", " : "", p->guessed, dim, plain);
+        printf("\n");
+    }
+    printf("where   cpu: %d node%s in %d step%s: ", a.nodes, a.nodes == 1 ? "" : "s", a.steps, a.steps == 1 ? "" : "s");
+    const way order[] = {KERNEL, TILE, HOST, NO_STEP};
+    for (int k = 0, told = 0; k < WAYS; k++)
+        if (a.count[order[k]]) printf("%s%d %s", told++ ? ", " : "", a.count[order[k]], ways[order[k]].text);
+    printf("\n");
+    printf("memory  %s at the peak: ", hone_text_bytes(a.memory));
+    const struct {
+        const char *key, *text;
+    } parts[] = {{"parameter_bytes", "parameters"}, {"packed_bytes", "packed parameters"},
+                 {"arena_bytes", "tensors"},        {"scratch_bytes", "scratch a thread"},
+                 {"input_bytes", "inputs"},         {"output_bytes", "outputs"}};
+    for (size_t k = 0, told = 0; k < sizeof parts / sizeof *parts; k++) {
+        double bytes = hone_json_number(p->plan, parts[k].key, 0);
+        if (bytes > 0) printf("%s%s %s", told++ ? ", " : "", hone_text_bytes(bytes), parts[k].text);
+    }
+    printf("\n");
+    if (!whole || whole->type == HONE_JSON_TRUE) return;
+    printf("note    that is up to node '%s': shapes after it depend on the numbers of '%s', and are planned when those are there\n",
+           hone_json_text(p->plan, "cut_at", "?"), waits && waits->first && waits->first->text ? waits->first->text : "?");
+}
+
+static int check(const char *path, const hone_words *dims, bool json) {
     hone_model *model = NULL;
-    hone_session *session = NULL;
+    hone_planned p = {0};
+    int rc = 0;
     hone_status s = hone_model_load(path, &model);
-    if (!s) s = hone_session_create(model, NULL, &session);
+    const char *wrong = s ? hone_error() : NULL;
+    if (!s) rc = hone_plan_for(model, dims, &p, NULL);
+    if (rc) goto done; /* a mistake in --dim, told already */
+    char planned[1200];
+    if (!s && !p.plan) {
+        s = p.status;
+        snprintf(planned, sizeof planned, "%s%s%s%s", p.why, *p.guessed ? " (with " : "", p.guessed,
+                 *p.guessed ? ", which is a guess: --dim NAME=SIZE says otherwise)" : "");
+        wrong = planned;
+    }
+    rc = !wrong ? 0 : s == HONE_BUG ? 2 : 1;
     if (json) {
-        printf("{\"model\": ");
-        hone_json_put_text(stdout, path, strlen(path));
-        printf(", \"ok\": %s, \"problems\": [", s ? "false" : "true");
-        if (s) problems(hone_error(), true);
-        printf("]}\n");
-    } else if (s) {
+        tell_json(path, wrong, &p);
+    } else if (wrong) {
         printf("%s%s cannot run:%s\n", hone_paint(stdout, HONE_RED), path, hone_paint(stdout, HONE_PLAIN));
-        int n = problems(hone_error(), false);
-        fflush(stdout);
+        int n = problems(wrong, false);
         hone_args_wrong("%d problem%s", n, n == 1 ? "" : "s");
     } else {
         printf("%s%s can run%s: %d input%s, %d output%s\n", hone_paint(stdout, HONE_GREEN), path, hone_paint(stdout, HONE_PLAIN),
                hone_model_inputs(model), hone_model_inputs(model) == 1 ? "" : "s", hone_model_outputs(model),
                hone_model_outputs(model) == 1 ? "" : "s");
+        tell_plan(&p);
     }
-    hone_session_free(session);
+done:
+    hone_planned_free(&p);
     hone_model_free(model);
-    return !s ? 0 : s == HONE_BUG ? 2 : 1;
+    return rc;
 }
 
 int hone_cmd_check(int argc, char **argv) {
     bool json = false;
-    hone_words operands = {0};
-    const hone_option options[] = {{"--json", NULL, "print JSON", HONE_ARG_FLAG, &json, 0}, {0}};
-    const hone_usage usage = {"check",
-                              "MODEL",
-                              1,
-                              1,
-                              "Says whether a model can run, and every problem when it cannot. Exits 0 only when it can.",
-                              "hone check model.onnx",
-                              options};
+    hone_words operands = {0}, dims = {0};
+    const hone_option options[] = {
+        {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST, &dims, 0},
+        {"--json", NULL, "print JSON", HONE_ARG_FLAG, &json, 0},
+        {0},
+    };
+    const hone_usage usage = {
+        "check",
+        "MODEL",
+        1,
+        1,
+        "Says whether a model can run, where and in how much memory, and every problem when it cannot. Nothing is run. Exits 0 only when "
+        "it can.",
+        "hone check model.onnx\nhone check model.onnx --dim batch=8 --json\nhone check model.onnx > /dev/null && echo fine",
+        options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
-    if (rc == HONE_ARGS_GO) rc = check(operands.at[0], json);
+    if (rc == HONE_ARGS_GO) rc = check(operands.at[0], &dims, json);
     hone_words_free(&operands);
+    hone_words_free(&dims);
     return rc;
 }

@@ -61,6 +61,7 @@ static const char *scaled(double v, const char *const *units, int n, double step
 }
 
 const char *hone_text_bytes(double v) { return scaled(v, (const char *const[]){"B", "KB", "MB", "GB", "TB"}, 5, 1000); }
+const char *hone_text_binary(double v) { return scaled(v, (const char *const[]){"B", "KiB", "MiB", "GiB"}, 4, 1024); }
 const char *hone_text_flops(double v) { return scaled(v, (const char *const[]){"FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP"}, 5, 1000); }
 const char *hone_text_count(double v) { return scaled(v, (const char *const[]){"", "K", "M", "G", "T"}, 5, 1000); }
 

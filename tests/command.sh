@@ -24,9 +24,9 @@ try() { # wanted exit code, text that must be printed, then the command's words
 try 0 "usage" --help
 try 0 "hone 0." version
 try 1 "did you mean 'hone run'" rnu
-for command in run inspect check explain conformance; do
+for command in run inspect check explain conformance devices; do
     try 0 "example" $command --help
-    try 1 "is missing" $command
+    [ $command = devices ] || try 1 "is missing" $command
     try 1 "did you mean '--help'" $command --hepl
 done
 
@@ -49,7 +49,12 @@ try 1 "dims" run "$model" --input "$folder/output_0.npy"
 try 0 "parameters" inspect "$model"
 try 0 "MaxPool" inspect "$model" --nodes --passes --text
 try 0 "can run" check "$model"
+try 0 "by kernels" check "$model" --dim batch=4
+try 1 "did you mean 'batch'" check "$model" --dim bach=4
+try 1 "NAME=SIZE" check "$model" --dim batch
 try 1 "1 problem" check "$source/README.md"
+try 0 "not supported yet" devices
+try 0 "gemm_f32" devices --quick
 try 1 "no node" explain "$model" --node none
 try 0 "op MaxPool" explain "$model" --node 1 --c
 try 0 "1 passed, 0 failed, 0 skipped" conformance "$source/examples/digits" --atol 1e-5
@@ -57,7 +62,7 @@ try 1 "fewer than --min 2" conformance "$source/examples/digits" --atol 1e-5 --m
 try 1 "no case" conformance "$folder"
 
 if command -v python3 >/dev/null; then
-    for words in "run $model --json" "inspect $model --nodes --text --passes --json" "check $model --json" "check none --json" "conformance $source/examples/digits --json"; do
+    for words in "run $model --json" "inspect $model --nodes --text --passes --json" "check $model --json" "check none --json" "devices --json --quick" "conformance $source/examples/digits --json"; do
         ${HONE_RUNNER:-} "$hone" $words 2>/dev/null | python3 -c 'import json, sys; json.load(sys.stdin)' 2>/dev/null || { echo "hone $words: not JSON"; failed=$((failed + 1)); }
     done
 fi

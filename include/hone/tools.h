@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   tools.h: checking tools built on hone.h: one ONNX test folder, many of them. */
+   tools.h: tools built on hone.h: checking, one ONNX test folder and many of them; and what a program that explains models asks for. The rules
+   at the top of hone.h hold here too. */
 #ifndef HONE_TOOLS_H
 #define HONE_TOOLS_H
 #include "hone/hone.h"
@@ -22,6 +23,23 @@ typedef struct {
     char why[512];
 } hone_case;
 HONE_API void hone_conformance_case(const char *folder, double rtol, double atol, const hone_options *, hone_case *out);
+
+/* ---- more reports, as JSON; free *out with hone_text_release -------------------------------------------------------------------------- */
+typedef struct {
+    const int64_t *dims;
+    int rank; /* -1 for an input that is no tensor */
+} hone_shape;
+/* What a run with inputs of these shapes, one an input of the model, would do; nothing is run. whole (false: the shapes after cut_at depend on
+   the numbers of waits_for, and are planned when those are there), arena_bytes, lower_bound_bytes, sum_bytes, scratch_bytes (a thread),
+   packed_bytes, input_bytes, output_bytes, parameter_bytes; flops, bytes and known, of the model and one object a node; blocks (pieces of the
+   arena: name, bytes, at, first and last step), used (bytes of the arena in use, one number a step), steps (number of the node, node, op,
+   tactic, tiles). Fails where a run with these shapes would fail before it begins. */
+HONE_API hone_status hone_model_plan(const hone_model *, const hone_shape *in, char **out);
+/* The graph of a file as imported, before any pass: a list of graphs, the model's first, then bodies, as the model topic "graph" has it. */
+HONE_API hone_status hone_file_graph(const char *path, char **out);
+/* The machine: cpu (name, architecture, cores, levels, caches), memory, kernels (the one chosen of each family), gpu. measure 1: also measured, a
+   copy and multiply-adds on one thread and on all, in about a second; noisy where others use the machine. */
+HONE_API hone_status hone_machine_report(int measure, char **out);
 #ifdef __cplusplus
 }
 #endif

@@ -36,6 +36,7 @@ typedef struct { /* a piece of the arena */
     int64_t bytes, at;
     int32_t first, last; /* steps between which it holds something */
     int32_t shares;      /* may lie on this earlier block if that one dies where this is born; -1 */
+    const char *name;    /* of the var that was placed here, for reports; NULL: a buffer of the step's own */
 } hone_block;
 
 typedef struct hone_steps { /* a plan in the making */

@@ -54,6 +54,7 @@ static hone_status place(binder *b, const level *l, hone_vid id, hone_bound_var 
             }
     int block = hone_steps_block(&b->steps, bytes);
     if (block < 0) return no_memory();
+    b->steps.block.at[block].name = id >= 0 ? l->c->graph->var.at[id].name : NULL;
     v->ref = hone_block_ref(block, 0);
     const hone_layout *o = id >= 0 ? &l->c->graph->var.at[id].layout : NULL;
     if (o && o->kind == HONE_LAYOUT_ORDER && l->c->graph->var.at[id].rank == v->fact.rank) { /* dims lie in another order */
@@ -600,7 +601,9 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
         }
     }
     p->step = hone_arena_copy(p->arena, b->steps.step.at, sizeof *p->step * (size_t)p->n_step);
-    if (!p->step) return no_memory();
+    p->n_block = b->steps.block.n;
+    p->block = hone_arena_copy(p->arena, b->steps.block.at, sizeof *p->block * (size_t)p->n_block);
+    if (!p->step || !p->block) return no_memory();
     for (int k = 0; k < p->n_step; k++)
         if (p->step[k].scratch_bytes > p->scratch_bytes) p->scratch_bytes = (p->step[k].scratch_bytes + 63) / 64 * 64;
     p->n_slot = b->n_slot, p->n_base = HONE_BASE_FIRST + b->n_in + b->n_out + b->n_slot;

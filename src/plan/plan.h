@@ -52,6 +52,8 @@ struct hone_plan { /* one stretch between cuts; immutable once made */
     hone_shelf *shelf; /* what steps share with those of other plans */
     hone_step *step;
     int n_step;
+    const hone_block *block; /* how the arena is used, for reports */
+    int n_block;
     int64_t arena_bytes, sum_bytes, lower_bound_bytes;
     size_t scratch_bytes;
     int n_base;

@@ -114,7 +114,13 @@ hone_status hone_model_report(const hone_model *m, const char *topic, char **out
             hone_text_free(&t);
             return s;
         }
-    } else return hone_fail(HONE_BAD_INPUT, "a model has no report '%s'; there are summary, nodes, passes, text", topic);
+    } else if (!strcmp(topic, "graph")) {
+        hone_status s = hone_report_graph(m->compiled->graph, &t);
+        if (s) {
+            hone_text_free(&t);
+            return s;
+        }
+    } else return hone_fail(HONE_BAD_INPUT, "a model has no report '%s'; there are summary, nodes, passes, text, graph", topic);
     return hone_text_give(&t, out);
 }
 hone_status hone_session_report(const hone_session *s, const char *topic, char **out) {

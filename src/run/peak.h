@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+   peak: how fast this machine copies and multiplies, measured now. A figure to hold beside others of the same minute, not a benchmark. */
+#ifndef HONE_RUN_PEAK_H
+#define HONE_RUN_PEAK_H
+
+typedef struct {
+    int threads;
+    double copy_bytes_per_s; /* bytes read and as many written, counted once */
+    double f32_flops_per_s;  /* a fused multiply-add is two */
+} hone_peak;
+/* About a third of a second each. threads 0: all cores. What could not be measured (no memory) is 0. */
+hone_peak hone_peak_measure(int threads);
+#endif

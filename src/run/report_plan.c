@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+   report_plan: a model bound to dims and not run: its steps, how its arena is used step by step, and the work that the dims make known. */
+#include <string.h>
+
+#include "hone/tools.h"
+#include "run/model.h"
+
+static hone_status facts_of(const hone_model *m, const hone_shape *in, hone_fact *out) {
+    const hone_graph *g = m->compiled->graph;
+    for (int k = 0; k < g->in.n; k++) {
+        const hone_var *v = g->var.at + g->in.at[k];
+        out[k] = (hone_fact){.tag = v->tag, .dtype = v->dtype, .rank = -1};
+        if (v->tag != HONE_TAG_TENSOR) continue;
+        if (in[k].rank < 0 || in[k].rank > HONE_MAX_RANK || (v->rank >= 0 && in[k].rank != v->rank))
+            return hone_fail(HONE_BAD_INPUT, "input '%s' has %d dims, %d were given", v->name, v->rank, in[k].rank);
+        out[k].rank = (int8_t)in[k].rank;
+        for (int d = 0; d < in[k].rank; d++) {
+            out[k].dim[d] = in[k].dims[d];
+            if (in[k].dims[d] < 0 || (v->rank >= 0 && hone_dim_is_number(v->dim[d]) && v->dim[d] != in[k].dims[d]))
+                return hone_fail(HONE_BAD_INPUT, "input '%s': dim %d cannot be %lld", v->name, d, (long long)in[k].dims[d]);
+        }
+    }
+    return HONE_OK;
+}
+/* What every expression of the dims is worth. NULL: no memory. */
+static int64_t *values_of(const hone_graph *g, const hone_fact *in) {
+    int n = hone_dims_count(g->dims);
+    int64_t *values = hone_alloc(sizeof *values * (size_t)(n + 1));
+    for (int k = 0; values && k < n; k++) values[k] = HONE_DIM_UNKNOWN;
+    for (int k = 0; values && k < g->in.n; k++) {
+        const hone_var *v = g->var.at + g->in.at[k];
+        for (int d = 0; d < v->rank && v->rank == in[k].rank; d++) {
+            int64_t h = hone_dim_is_symbolic(v->dim[d]) ? v->dim[d] - HONE_DIM_BAND : n;
+            if (h < n && hone_dim_handle_op(g->dims, (int)h) == HONE_DIM_SYMBOL) values[h] = in[k].dim[d];
+        }
+    }
+    if (values) hone_dims_eval(g->dims, values);
+    return values;
+}
+static int64_t bytes_of(const hone_fact *f) {
+    int64_t n = hone_fact_shaped(f) ? hone_dtypes[f->dtype].bytes : 0;
+    for (int k = 0; k < f->rank; k++)
+        if (__builtin_mul_overflow(n, f->dim[k], &n)) return 0;
+    return n;
+}
+static void put_work(const hone_graph *g, const int64_t *values, hone_text *t) {
+    hone_counts all = hone_graph_counts(g, values);
+    hone_text_put(t, ", \"flops\": %.0f, \"bytes\": %.0f, \"known\": %s, \"nodes\": [", all.flops, all.bytes_read + all.bytes_written,
+                  all.known ? "true" : "false");
+    for (int k = 0; k < g->node.n; k++) {
+        hone_counts c = hone_node_counts(g, g->node.at[k], values);
+        hone_text_put(t, "%s{\"flops\": %.0f, \"bytes\": %.0f, \"known\": %s}", k ? ", " : "", c.flops, c.bytes_read + c.bytes_written,
+                      c.known ? "true" : "false");
+    }
+    hone_text_put(t, "]");
+}
+/* The step from which a block takes room of its own: after the life of the one on whose place it lies. */
+static int takes_from(const hone_plan *p, const hone_block *b) {
+    const hone_block *on = b->shares >= 0 && b->shares < p->n_block ? p->block + b->shares : NULL;
+    return on && on->at == b->at && on->last >= b->first ? on->last + 1 : b->first;
+}
+static void put_memory(const hone_plan *p, hone_text *t) {
+    int64_t *used = hone_alloc(sizeof *used * (size_t)(p->n_step + 2)), now = 0;
+    if (!used) {
+        t->failed = true;
+        return;
+    }
+    hone_text_put(t, ", \"blocks\": [");
+    for (int k = 0; k < p->n_block; k++) {
+        const hone_block *b = p->block + k;
+        int from = takes_from(p, b);
+        if (from <= b->last) used[from] += b->bytes, used[b->last + 1] -= b->bytes;
+        hone_text_put(t, "%s{\"name\": ", k ? ", " : "");
+        hone_text_json(t, b->name ? b->name : "");
+        hone_text_put(t, ", \"bytes\": %lld, \"at\": %lld, \"first\": %d, \"last\": %d, \"in_place\": %s}", (long long)b->bytes,
+                      (long long)b->at, b->first, b->last, from > b->first ? "true" : "false");
+    }
+    hone_text_put(t, "], \"used\": [");
+    for (int k = 0; k < p->n_step; k++) hone_text_put(t, k ? ", %lld" : "%lld", (long long)(now += used[k]));
+    hone_text_put(t, "]");
+    hone_free(used);
+}
+static void put_steps(const hone_plan *p, hone_text *t) {
+    hone_text_put(t, ", \"steps\": [");
+    for (int k = 0; k < p->n_step; k++) {
+        const hone_step *s = p->step + k;
+        hone_text_put(t, "%s{\"number\": %d, \"node\": ", k ? ", " : "", s->node);
+        hone_text_json(t, s->of ? s->of->name : "");
+        hone_text_put(t, ", \"op\": ");
+        hone_text_json(t, s->of ? s->of->program->name : "");
+        hone_text_put(t, ", \"tactic\": \"%s\", \"tiles\": %lld}", s->tactic, (long long)s->tiles);
+    }
+    hone_text_put(t, "]");
+}
+static void put_plan(const hone_model *m, const hone_fact *in, const hone_plan *p, const int64_t *values, hone_text *t) {
+    const hone_graph *g = m->compiled->graph;
+    int64_t ins = 0, outs = 0;
+    for (int k = 0; k < g->in.n; k++) ins += bytes_of(in + k);
+    for (int k = 0; k < g->out.n; k++) outs += p->out[k].how == HONE_OUT_WRITTEN ? bytes_of(&p->out[k].fact) : 0;
+    hone_text_put(t, "{\"whole\": %s", p->cut_node < 0 ? "true" : "false");
+    if (p->cut_node >= 0) {
+        hone_text_put(t, ", \"cut_at\": ");
+        hone_text_json(t, g->node.at[p->cut_node]->name);
+        hone_text_put(t, ", \"waits_for\": [");
+        for (int k = 0; k < p->n_wanted; k++) {
+            if (k) hone_text_put(t, ", ");
+            hone_text_json(t, g->var.at[p->wanted[k]].name);
+        }
+        hone_text_put(t, "]");
+    }
+    hone_text_put(
+        t,
+        ", \"arena_bytes\": %lld, \"lower_bound_bytes\": %lld, \"sum_bytes\": %lld, \"scratch_bytes\": %zu, \"packed_bytes\": %zu, "
+        "\"input_bytes\": %lld, \"output_bytes\": %lld, \"parameter_bytes\": %lld",
+        (long long)p->arena_bytes, (long long)p->lower_bound_bytes, (long long)p->sum_bytes, p->scratch_bytes,
+        hone_packs_bytes(m->compiled->packs), (long long)ins, (long long)outs, (long long)hone_graph_counts(g, NULL).parameter_bytes);
+    put_work(g, values, t);
+    put_memory(p, t);
+    put_steps(p, t);
+    hone_text_put(t, "}");
+}
+hone_status hone_model_plan(const hone_model *m, const hone_shape *in, char **out) {
+    if (!m || !in || !out) return hone_fail(HONE_BAD_INPUT, "hone_model_plan: model, shapes and out must not be NULL");
+    const hone_graph *g = m->compiled->graph;
+    hone_fact *facts = hone_alloc(sizeof *facts * (size_t)(g->in.n + 1));
+    hone_plan *p = NULL;
+    hone_text t = {0};
+    hone_status s = facts ? facts_of(m, in, facts) : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!s) s = hone_bind(m->compiled, facts, NULL, NULL, false, &p);
+    int64_t *values = s ? NULL : values_of(g, facts);
+    if (!s && !values) s = hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!s) put_plan(m, facts, p, values, &t);
+    hone_free(values);
+    hone_plan_destroy(p);
+    hone_free(facts);
+    return s ? s : hone_text_give(&t, out);
+}
