@@ -17,6 +17,7 @@ static const struct {
     {"check", "whether a model can run here, and every problem when not", hone_cmd_check},
     {"explain", "how one node is computed, down to its program and its C", hone_cmd_explain},
     {"compile", "write the optimized model to a file: ONNX, for other runtimes", hone_cmd_compile},
+    {"zoo", "the networks that come with Hone; describe one, write one as ONNX", hone_cmd_zoo},
     {"devices", "what there is to run on: the CPU, its levels, its speed just now", hone_cmd_devices},
     {"conformance", "run ONNX's own test cases", hone_cmd_conformance},
 };

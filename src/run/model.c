@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/onnx.h"
+#include "zoo/zoo.h"
 
 const char *hone_version(void) { return "0.1.0"; }
 
@@ -61,7 +62,8 @@ hone_status hone_model_load(const char *path, hone_model **out) {
     hone_graph *g;
     if (!path || !out) return hone_fail(HONE_BAD_INPUT, "hone_model_load: path and out must not be NULL");
     HONE_TRY(hone_library_builtin(&lib));
-    HONE_TRY(hone_onnx_load(path, lib, &g));
+    bool zoo = !strncmp(path, HONE_ZOO_PREFIX, strlen(HONE_ZOO_PREFIX)); /* not a file: a network that we make */
+    HONE_TRY(zoo ? hone_zoo_graph(path, lib, &g) : hone_onnx_load(path, lib, &g));
     return wrap(g, out);
 }
 hone_status hone_model_load_memory(const void *data, size_t bytes, hone_model **out) {
