@@ -53,14 +53,17 @@ const hone_depthwise_f32 hone_depthwise_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 
 #define DECLARE(isa, cpu)                                                                                                   \
     hone_epilogue_fn hone_epilogue_f32__##isa, hone_epilogue_u8__##isa, hone_epilogue_i8__##isa, hone_epilogue_back__##isa; \
-    hone_requantize_fn hone_requantize_u8__##isa, hone_requantize_i8__##isa;
+    hone_requantize_fn hone_requantize_u8__##isa, hone_requantize_i8__##isa;                                                \
+    hone_widen_fn hone_widen__##isa;                                                                                        \
+    hone_settle_fn hone_settle__##isa;
 DEPTHWISE_F32(DECLARE) /* the same levels */
 #undef DECLARE
 #define ROW(isa, cpu)                                      \
     {"hone_epilogue__" #isa,    cpu,                       \
      hone_epilogue_f32__##isa,  hone_epilogue_u8__##isa,   \
      hone_epilogue_i8__##isa,   hone_epilogue_back__##isa, \
-     hone_requantize_u8__##isa, hone_requantize_i8__##isa},
+     hone_requantize_u8__##isa, hone_requantize_i8__##isa, \
+     hone_widen__##isa,         hone_settle__##isa},
 const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 const hone_epilogue *hone_epilogue_best(void) {

@@ -154,7 +154,7 @@ static bool zero_point(hone_recipe_maker *s, const hone_cpu_call *c, hone_contra
 static bool integers(hone_recipe_maker *s, const hone_cpu_call *c, hone_contract *d, int32_t zero_a, int32_t zero_b, const int *group_m,
                      int nm, const int *group_b, int nb) {
     const hone_tensor *t = c->instance->tensor;
-    d->kernel_i8 = hone_gemm_i8_best();
+    d->kernel_i8 = hone_gemm_i8_best(), d->levels = hone_epilogue_best();
     d->flip_a = t[d->a.tensor].dtype == HONE_DTYPE_I8 ? 0 : 0x80;
     d->flip_b = (t[d->b.tensor].dtype == HONE_DTYPE_I8) == !!d->kernel_i8->b_signed ? 0 : 0x80;
     if (!zero_point(s, c, d, zero_a, group_m, nm, group_b, nb, &d->zero_a) ||

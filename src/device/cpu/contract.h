@@ -34,6 +34,7 @@ typedef struct {
     /* factors of 8 bits (contract_int.c): sums in i32, each factor less its zero point. flip: over every byte of an operand, so that it is what the kernel takes */
     bool bytes;
     const hone_gemm_i8 *kernel_i8;
+    const hone_epilogue *levels;
     uint8_t flip_a, flip_b;
     hone_zero_point zero_a, zero_b;
     int mr, nr;

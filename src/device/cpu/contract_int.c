@@ -188,21 +188,15 @@ static hone_status plane(const hone_step *step, void *const *base, int64_t numbe
     uint8_t over_x = signed_x ? 0x80 : 0, over_w = signed_w ? 0x80 : 0;
     float zx = (float)(zero_at(&d->zero_b, at, &here, d->n_batch, 0) + (signed_x ? 128 : 0));
     float zw = (float)(zero_at(&d->zero_a, at, &here, d->n_batch, 0) + (signed_w ? 128 : 0));
-    for (int64_t r = r0; r < r1; r++) {
-        const uint8_t *from = x + r * shape.xs;
-        float *to = rows + (r - r0) * shape.w;
-        for (int64_t i = 0; i < shape.w; i++) to[i] = (float)(int32_t)(from[i] ^ over_x) - zx;
-    }
+    if (shape.xs == shape.w && r1 > r0) d->levels->widen(x + r0 * shape.xs, over_x, zx, rows, (r1 - r0) * shape.w);
+    else
+        for (int64_t r = r0; r < r1; r++) d->levels->widen(x + r * shape.xs, over_x, zx, rows + (r - r0) * shape.w, shape.w);
     for (int64_t i = 0; i < shape.kh * shape.kw; i++) taps[i] = (float)(int32_t)(w[i] ^ over_w) - zw;
     int64_t n0 = y0 * shape.ow, n = (y1 - y0) * shape.ow;
     shape.ph -= y0 * shape.sh - r0, shape.h = r1 > r0 ? r1 - r0 : 0, shape.oh = y1 - y0, shape.xs = (ptrdiff_t)shape.w;
     d->plane->run(&shape, rows, taps, c, 0, y1 - y0);
-    int32_t *sums = scratch;
-    for (int64_t i = 0; i < n; i++) {
-        int32_t v = (int32_t)c[i];
-        memcpy(sums + i, &v, sizeof v);
-    }
-    return hone_contract_finish(d, at, 0, &here, 0, 1, n0, n, sums, n, NULL, (char *)rows + d->b_bytes);
+    d->levels->settle(c, scratch, n);
+    return hone_contract_finish(d, at, 0, &here, 0, 1, n0, n, scratch, n, NULL, (char *)rows + d->b_bytes);
 }
 static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_contract_int_step(hone_contract *d, hone_step *s) {
