@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "picture.h"
+
 enum { RANK_MAX = 16 };
 
 static int find_input(const hone_model *m, const char *name, int length) {
@@ -208,10 +210,30 @@ static int add_leading(const hone_port *port, hone_fed *f) {
     return 0;
 }
 
+static bool ends_in(const char *path, const char *ending) {
+    size_t n = strlen(path), m = strlen(ending);
+    return n > m && !strcmp(path + n - m, ending);
+}
+static bool is_tensor_file(const char *path) { return ends_in(path, ".npy") || ends_in(path, ".pb") || ends_in(path, ".bin"); }
+static bool is_picture(const char *path) { return !is_tensor_file(path) && hone_picture_format(path); }
+
+/* A model that decodes its pictures itself takes a file's bytes as they are. */
+static int feed_bytes(const char *path, hone_fed *out) {
+    FILE *f = fopen(path, "rb");
+    long n = f && !fseek(f, 0, SEEK_END) ? ftell(f) : -1;
+    hone_status s = n < 0 ? HONE_OK : hone_tensor_create(HONE_DTYPE_U8, (int64_t[]){n}, 1, &out->value);
+    bool good = f && n >= 0 && !s && !fseek(f, 0, SEEK_SET) && fread(hone_value_data(out->value), 1, (size_t)n, f) == (size_t)n;
+    if (f) fclose(f);
+    if (s) return hone_args_failed(s);
+    snprintf(out->from, sizeof out->from, "%.120s, its bytes as they are", path);
+    return good ? 0 : hone_args_wrong("%s: the file cannot be read", path);
+}
+
 static int feed_file(const hone_port *port, shape *s, const char *path, hone_fed *out) {
     char told[128] = "";
-    size_t n = strlen(path);
-    bool raw = n > 4 && !strcmp(path + n - 4, ".bin");
+    bool raw = ends_in(path, ".bin");
+    if (!is_tensor_file(path) && access(path, F_OK) == 0)
+        return hone_args_wrong("%s: neither a tensor (.npy, .pb, .bin) nor a picture (PNG, JPEG, BMP, PNM, TIFF)", path);
     if (raw) {
         int rc = settle_shape(port, s, told, sizeof told);
         if (rc) return rc;
@@ -223,30 +245,58 @@ static int feed_file(const hone_port *port, shape *s, const char *path, hone_fed
     return add_leading(port, out);
 }
 
+static int feed_pictures(const hone_port *port, const hone_words *files, const hone_picture_wish *wish, hone_fed *out) {
+    if (files->n == 1 && port->dtype == HONE_DTYPE_U8 && port->rank == 1 && port->kind == HONE_VALUE_TENSOR)
+        return feed_bytes(files->at[0], out);
+    return hone_picture_feed(port, files, wish, &out->value, out->from, sizeof out->from);
+}
+
+/* Which input an --input is for. A picture without a name goes to the next input without a file, or joins the last one's batch. */
+static int pick_file(const hone_model *m, const char *word, const hone_words *files, const char **rest) {
+    int n = hone_model_inputs(m), next = 0;
+    while (next < n && files[next].n) next++;
+    bool whole = access(word, F_OK) == 0; /* a file whose name has a '=' in it */
+    *rest = word;
+    if (whole && next < n) return next;
+    if (whole && n && is_picture(word) && is_picture(files[n - 1].at[0])) return n - 1;
+    return pick(m, "--input", word, next, rest);
+}
+
+/* Adds a file to an input's list, which has room. A second one must be a picture, as the first. */
+static int add_file(const hone_port *port, hone_words *files, const char *path) {
+    if (files->n && !(is_picture(path) && is_picture(files->at[0])))
+        return hone_args_wrong("--input %s: input '%s' was given already", path, port->name);
+    files->at[files->n++] = path;
+    return 0;
+}
+
 int hone_feed(const hone_model *m, const hone_feed_wish *wish, hone_fed *out) {
-    int n = hone_model_inputs(m), rc = 0;
+    int n = hone_model_inputs(m), rc = 0, pictures = 0;
     shape *shapes = hone_must_alloc(sizeof *shapes * (size_t)n);
-    const char **files = hone_must_alloc(sizeof *files * (size_t)n), *rest;
+    hone_words *files = hone_must_alloc(sizeof *files * (size_t)n);
+    const char *rest;
     for (int i = 0; i < wish->shapes->n && !rc; i++) {
         int k = pick(m, "--shape", wish->shapes->at[i], i, &rest);
         rc = k < 0;
         if (!rc && !read_shape(rest, &shapes[k]))
             rc = hone_args_wrong("--shape %s: write dims as 1x3x224x224 (or 'scalar')", wish->shapes->at[i]);
     }
+    for (int k = 0; k < n; k++) files[k].at = hone_must_alloc(sizeof *files[k].at * (size_t)(wish->inputs->n + 1));
     for (int i = 0; i < wish->inputs->n && !rc; i++) {
-        int next = 0, k;
-        while (next < n && files[next]) next++;
-        bool whole = access(wish->inputs->at[i], F_OK) == 0; /* a file whose name has a '=' in it */
-        k = whole && next < n ? (rest = wish->inputs->at[i], next) : pick(m, "--input", wish->inputs->at[i], next, &rest);
-        rc = k < 0;
-        if (!rc && files[k])
-            rc = hone_args_wrong("--input %s: input '%s' was given already", wish->inputs->at[i], hone_model_input(m, k)->name);
-        if (!rc) files[k] = rest;
+        int k = pick_file(m, wish->inputs->at[i], files, &rest);
+        rc = k < 0 || add_file(hone_model_input(m, k), &files[k], rest);
     }
     for (int k = 0; k < n && !rc; k++) {
         const hone_port *port = hone_model_input(m, k);
-        rc = files[k] ? feed_file(port, &shapes[k], files[k], &out[k]) : feed_random(port, &shapes[k], k, wish->seed, &out[k]);
+        bool picture = files[k].n && is_picture(files[k].at[0]);
+        pictures += picture;
+        rc = picture      ? feed_pictures(port, &files[k], wish->picture, &out[k])
+             : files[k].n ? feed_file(port, &shapes[k], files[k].at[0], &out[k])
+                          : feed_random(port, &shapes[k], k, wish->seed, &out[k]);
     }
+    if (!rc && !pictures && hone_picture_wished(wish->picture))
+        rc = hone_args_wrong("--resize, --crop, --mean, --std and --order are for pictures, and no input is one: --input photo.jpg");
+    for (int k = 0; k < n; k++) hone_words_free(&files[k]);
     free(shapes);
     free(files);
     return rc;

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
-   feed: what goes into a model: files the user named, a folder of ONNX test data, or random numbers of the declared shape. */
+   feed: what goes into a model: files the user named (tensors or pictures), a folder of ONNX test data, or random numbers of the declared
+   shape. */
 #ifndef HONE_APPS_FEED_H
 #define HONE_APPS_FEED_H
 #include "args.h"
 #include "hone/hone.h"
+#include "picture.h"
 
 typedef struct {
     hone_value *value;  /* NULL: an optional input left out */
     hone_value *source; /* owner of the bytes when `value` is a view of them, else NULL */
     bool guessed;       /* free dims were taken as 1 */
-    char from[256];     /* "three.npy", "random from -1 to 1, seed 0; 1 free dim of f32[batch, 8] taken as 1" */
+    char from[512];     /* "three.npy", "random from -1 to 1, seed 0; 1 free dim of f32[batch, 8] taken as 1" */
 } hone_fed;
 
 typedef struct {
-    const hone_words *inputs; /* NAME=FILE or FILE */
+    const hone_words *inputs; /* NAME=FILE or FILE; several pictures for one input are a batch */
     const hone_words *shapes; /* NAME=1x3x224x224, or 1x3x224x224 where there is one input */
     int seed;
+    const hone_picture_wish *picture; /* or NULL */
 } hone_feed_wish;
 /* One hone_fed an input; free with hone_feed_free even after a failure. 0, or the exit code: one line was said. */
 int hone_feed(const hone_model *, const hone_feed_wish *, hone_fed *out);

@@ -12,6 +12,7 @@
 #include "feed.h"
 #include "hone/tools.h"
 #include "json.h"
+#include "labels.h"
 #include "show.h"
 #include "term.h"
 
@@ -22,6 +23,7 @@ typedef struct {
     double rtol, atol;
     bool interpret, json, picture;
     hone_words inputs, shapes;
+    hone_picture_wish wish;
 
     hone_model *model;
     hone_session *session;
@@ -31,32 +33,10 @@ typedef struct {
     double first_ms, *ms;        /* the first run, with planning; the later ones, sorted */
     hone_difference *difference; /* --check: one an output … */
     bool *compared;              /* … that has a file */
-    char **labels, *label_text;
-    int n_labels;
+    hone_labels labels;
 } job;
 
 /* ---- doing ---- */
-
-static int read_labels(job *j) {
-    FILE *f = fopen(j->labels_path, "rb");
-    size_t n = 0, room = 1 << 20;
-    if (!f) return hone_args_wrong("--labels %s: %s", j->labels_path, strerror(errno));
-    j->label_text = hone_must_alloc(room);
-    n = fread(j->label_text, 1, room - 1, f);
-    fclose(f);
-    j->label_text[n] = 0;
-    int lines = 1;
-    for (size_t k = 0; k < n; k++) lines += j->label_text[k] == '\n';
-    j->labels = hone_must_alloc(sizeof *j->labels * (size_t)lines);
-    for (char *p = j->label_text; *p;) {
-        size_t length = strcspn(p, "\r\n");
-        j->labels[j->n_labels++] = p;
-        p += length;
-        if (*p == '\r') *p++ = 0;
-        if (*p == '\n') *p++ = 0;
-    }
-    return 0;
-}
 
 static int open_model(job *j) {
     hone_options options;
@@ -166,7 +146,7 @@ static void tell_values(const job *j) {
         hone_show_type(stdout, j->out[k]);
         printf("%s\n", hone_paint(stdout, HONE_PLAIN));
         if (!j->top) hone_show_value(stdout, "        ", j->out[k]);
-        else hone_show_top(stdout, "        ", j->out[k], j->top, j->labels, j->n_labels);
+        else hone_show_top(stdout, "        ", j->out[k], j->top, j->labels.at, j->labels.n);
     }
 }
 
@@ -262,11 +242,11 @@ static int verdict(const job *j) {
 }
 
 static int do_job(job *j) {
-    int rc = j->labels_path ? read_labels(j) : 0;
+    int rc = j->labels_path ? hone_labels_read(j->labels_path, &j->labels) : 0;
     char *memory = NULL;
     if (!rc) rc = open_model(j);
     if (!rc && j->check) rc = hone_feed_set(j->model, j->check, j->fed);
-    if (!rc && !j->check) rc = hone_feed(j->model, &(hone_feed_wish){&j->inputs, &j->shapes, j->seed}, j->fed);
+    if (!rc && !j->check) rc = hone_feed(j->model, &(hone_feed_wish){&j->inputs, &j->shapes, j->seed, &j->wish}, j->fed);
     if (!rc) rc = run_all(j);
     if (!rc && j->check) rc = compare_all(j);
     if (rc) return rc;
@@ -288,15 +268,22 @@ int hone_cmd_run(int argc, char **argv) {
     job j = {.runs = 1, .rtol = 1e-3, .atol = 1e-5};
     hone_words operands = {0};
     const hone_option options[] = {
-        {"--input", "[NAME=]FILE", "a .npy, .pb or .bin file for an input, by name or in order; may stand many times", HONE_ARG_LIST,
-         &j.inputs, 0},
+        {"--input", "[NAME=]FILE", "a .npy, .pb or .bin file or a picture for an input, by name or in order; several pictures are a batch",
+         HONE_ARG_LIST, &j.inputs, 0},
+        {"--resize", "N|WxH|HOW", "pictures: shorter side to N; just WxH; 'stretch' or 'pad' to the model's size (else: cover it)",
+         HONE_ARG_TEXT, &j.wish.resize, 0},
+        {"--crop", "N|WxH", "pictures: cut out the centre (the model's size where it has one)", HONE_ARG_TEXT, &j.wish.crop, 0},
+        {"--mean", "M|NAME", "pictures: numbers to subtract, for 0..1, or for 0..255 if one is above 1; or imagenet, 0-1, -1-1, none",
+         HONE_ARG_TEXT, &j.wish.mean, 0},
+        {"--std", "S", "pictures: numbers to divide by, as --mean's", HONE_ARG_TEXT, &j.wish.std, 0},
+        {"--order", "rgb|bgr", "pictures: order of the channels (rgb)", HONE_ARG_TEXT, &j.wish.order, 0},
         {"--shape", "[NAME=]DIMS", "dims of a random or .bin input, as 1x3x224x224; free dims are 1 when not given", HONE_ARG_LIST,
          &j.shapes, 0},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.seed, 0},
         {"--threads", "N", "at most so many (0: all cores)", HONE_ARG_INT, &j.threads, 0},
         {"--runs", "N", "run N times after a first one and print the median (1: only the first)", HONE_ARG_INT, &j.runs, 1},
         {"--top", "K", "print the K largest elements of each row of the outputs", HONE_ARG_INT, &j.top, 1},
-        {"--labels", "FILE", "names for --top, a line each", HONE_ARG_TEXT, &j.labels_path, 0},
+        {"--labels", "FILE", "names for --top: a line each, or a JSON list or dict", HONE_ARG_TEXT, &j.labels_path, 0},
         {"--picture", NULL, "draw an input that is one small picture", HONE_ARG_FLAG, &j.picture, 0},
         {"--save", "DIR", "write the outputs to DIR/output_K.npy", HONE_ARG_TEXT, &j.save, 0},
         {"--check", "DIR", "take DIR/input_K.pb and compare with DIR/output_K.pb; fails when they differ", HONE_ARG_TEXT, &j.check, 0},
@@ -311,21 +298,23 @@ int hone_cmd_run(int argc, char **argv) {
                               1,
                               1,
                               "Runs a model and prints its outputs, the time and the memory.",
-                              "hone run model.onnx --input image=cat.npy --top 5 --labels classes.txt\n"
+                              "hone run model.onnx --input cat.jpg --resize 256 --mean imagenet --top 5 --labels classes.txt\n"
                               "hone run model.onnx --shape 8x3x224x224 --runs 50\n"
                               "hone run model.onnx --check test_data_set_0",
                               options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO) {
         j.path = operands.at[0];
-        rc = j.check && (j.inputs.n || j.shapes.n) ? hone_args_wrong("--check brings its own inputs: leave --input and --shape away")
-                                                   : do_job(&j);
+        rc = j.check && (j.inputs.n || j.shapes.n || hone_picture_wished(&j.wish))
+                 ? hone_args_wrong("--check brings its own inputs: leave --input, --shape and what is for pictures away")
+                 : do_job(&j);
     }
     for (int k = 0; k < j.n_out && j.out; k++) hone_value_free(j.out[k]);
     if (j.fed) hone_feed_free(j.fed, j.n_in);
     hone_session_free(j.session);
     hone_model_free(j.model);
-    free(j.in), free(j.out), free(j.ms), free(j.difference), free(j.compared), free(j.labels), free(j.label_text);
+    free(j.in), free(j.out), free(j.ms), free(j.difference), free(j.compared);
+    hone_labels_free(&j.labels);
     hone_words_free(&j.inputs);
     hone_words_free(&j.shapes);
     hone_words_free(&operands);

@@ -104,7 +104,7 @@ void hone_show_top(FILE *to, const char *indent, const hone_value *v, int k, cha
             for (int64_t j = row * width; j < (row + 1) * width; j++)
                 if (!taken[j] && (best < 0 || hone_value_number(v, j) > hone_value_number(v, best))) best = j;
             taken[best] = 1;
-            if (best % width < n_labels) fprintf(to, "  %s", labels[best % width]);
+            if (best % width < n_labels && labels[best % width][0]) fprintf(to, "  %s", labels[best % width]);
             else fprintf(to, "  %lld", (long long)(best % width));
             fprintf(to, " (%.4g)", hone_value_number(v, best));
         }

@@ -46,6 +46,23 @@ try 0 "output_0.npy" run "$model" --save "$folder"
 try 0 "" run "$model" --input "$source/examples/digits/seven.npy" --json
 try 1 "dims" run "$model" --input "$folder/output_0.npy"
 
+# Pictures: a gray square of 40 x 30 with a bright stroke, as PNM.
+{ printf 'P5 40 30 255\n'; for y in $(seq 30); do printf '%020d\377\377\377\377%016d' 0 0; done; } >"$folder/stroke.pgm"
+printf "{0: 'zero', 1: 'one',\n 7: 'seven'}" >"$folder/names.py"
+try 0 "stroke.pgm (PNM, 40x30): resized to cover, centre 28x28, luma, 0 to 1, NCHW" run "$model" --input "$folder/stroke.pgm"
+try 0 "and 1 more: shorter side to 28, centre 28x28, luma, 0 to 1, mean 0.5, std 0.5" run "$model" --input "$folder/stroke.pgm" --input "$folder/stroke.pgm" --resize 28 --mean -1-1
+try 0 "padded to 28x28, luma, 0 to 255, mean 10, std 2" run "$model" --input "image=$folder/stroke.pgm" --resize pad --mean 10 --std 2
+try 0 "one (" run "$model" --input "$folder/stroke.pgm" --top 10 --labels "$folder/names.py"
+try 1 "does not fit" run "$model" --input "$folder/stroke.pgm" --crop 20
+try 1 "is smaller than 28x28" run "$model" --input "$folder/stroke.pgm" --resize 20
+try 1 "one channel" run "$model" --input "$folder/stroke.pgm" --order bgr
+try 1 "must not be 0" run "$model" --input "$folder/stroke.pgm" --mean 1 --std 0
+try 1 "say imagenet" run "$model" --input "$folder/stroke.pgm" --mean imagenets
+try 1 "no input is one" run "$model" --resize 20
+try 1 "nor a picture" run "$model" --input "$folder/names.py"
+head -c 500 "$folder/stroke.pgm" >"$folder/cut.pgm"
+try 1 "cut short" run "$model" --input "$folder/cut.pgm"
+
 try 0 "parameters" inspect "$model"
 try 0 "MaxPool" inspect "$model" --nodes --passes --text
 try 0 "can run" check "$model"
