@@ -1,27 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
-   passes: the pipeline. Folding twice: a body learns its captured constants the first time, and what they are good for the second. */
+   passes: the pipeline. Folding twice: a body learns its captured constants the first time, and what they are good for the second. Patterns are
+   looked for when equal nodes are one and views are joined, and views once more where patterns left some. */
 #include "passes/passes.h"
 
 static const struct {
     const char *name;
     hone_pass_fn *run;
 } pipeline[] = {
-    {"infer", hone_pass_infer}, {"fold", hone_pass_fold},   {"dead", hone_pass_dead},         {"identity", hone_pass_identity},
-    {"infer", hone_pass_infer}, {"fold", hone_pass_fold},   {"identity", hone_pass_identity}, {"same", hone_pass_same},
-    {"dead", hone_pass_dead},   {"infer", hone_pass_infer}, {"fuse", hone_pass_fuse},         {"layout", hone_pass_layout},
+    {"infer", hone_pass_infer},   {"fold", hone_pass_fold},
+    {"dead", hone_pass_dead},     {"identity", hone_pass_identity},
+    {"infer", hone_pass_infer},   {"fold", hone_pass_fold},
+    {"views", hone_pass_views},   {"identity", hone_pass_identity},
+    {"same", hone_pass_same},     {"dead", hone_pass_dead},
+    {"pad", hone_pass_pad},       {"affine", hone_pass_affine},
+    {"norm", hone_pass_norm},     {"activation", hone_pass_activation},
+    {"views", hone_pass_views},   {"identity", hone_pass_identity},
+    {"same", hone_pass_same},     {"dead", hone_pass_dead},
+    {"infer", hone_pass_infer},   {"fuse", hone_pass_fuse},
+    {"layout", hone_pass_layout},
 };
 hone_status hone_passes_run(hone_graph *g, hone_instances *instances, hone_text *report) {
     hone_text_put(report, "[");
     for (size_t k = 0; k < sizeof pipeline / sizeof *pipeline; k++) {
         hone_passing p = {.graph = g, .instances = instances};
+        int before = g->node.n;
         hone_status s = pipeline[k].run(&p);
         if (s) return s;
         hone_graph_index(g);
 #ifndef NDEBUG
         HONE_TRY(hone_graph_verify(g));
 #endif
-        hone_text_put(report, "%s{\"pass\": \"%s\", \"changed\": %d, \"nodes\": %d}", k ? ", " : "", pipeline[k].name, p.changed,
-                      g->node.n);
+        hone_text_put(report, "%s{\"pass\": \"%s\", \"changed\": %d, \"before\": %d, \"nodes\": %d}", k ? ", " : "", pipeline[k].name,
+                      p.changed, before, g->node.n);
     }
     if (!hone_graph_drop_vars(g)) return hone_fail(HONE_NO_MEMORY, "no memory to compile");
     hone_text_put(report, "]");

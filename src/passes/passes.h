@@ -10,14 +10,19 @@ typedef struct {
     int changed; /* out: how many things the pass did */
 } hone_passing;
 typedef hone_status hone_pass_fn(hone_passing *);
-/* All passes in order, bodies included. `report`: JSON array of {"pass", "changed", "nodes"}. */
+/* All passes in order, bodies included. `report`: JSON array of {"pass", "changed", "before", "nodes"}. */
 hone_status hone_passes_run(hone_graph *, hone_instances *, hone_text *report) HONE_CHECKED;
 
-hone_pass_fn hone_pass_infer;    /* shapes, types and small contents */
-hone_pass_fn hone_pass_fold;     /* what depends on constants alone is computed now */
-hone_pass_fn hone_pass_dead;     /* what nobody reads goes */
-hone_pass_fn hone_pass_same;     /* equal nodes on equal operands become one */
-hone_pass_fn hone_pass_identity; /* Identity, Cast to the same type, Transpose in order, … */
-hone_pass_fn hone_pass_layout;   /* vars that are only turned around are stored turned around */
-hone_pass_fn hone_pass_fuse;     /* element-wise chains and epilogues become one node */
+hone_pass_fn hone_pass_infer;      /* shapes, types and small contents */
+hone_pass_fn hone_pass_fold;       /* what depends on constants alone is computed now */
+hone_pass_fn hone_pass_dead;       /* what nobody reads goes */
+hone_pass_fn hone_pass_same;       /* equal nodes on equal operands become one */
+hone_pass_fn hone_pass_identity;   /* Identity, Cast to the same type, Transpose in order, … */
+hone_pass_fn hone_pass_views;      /* Reshape, Transpose and Cast one after another become one; computed shapes become constants */
+hone_pass_fn hone_pass_pad;        /* zeros around pixels go into Conv and AveragePool */
+hone_pass_fn hone_pass_affine;     /* scales and shifts of channels, BatchNormalization too, go into weights */
+hone_pass_fn hone_pass_norm;       /* layer norm and RMS norm written out */
+hone_pass_fn hone_pass_activation; /* Gelu, HardSwish, Softmax written out */
+hone_pass_fn hone_pass_layout;     /* vars that are only turned around are stored turned around */
+hone_pass_fn hone_pass_fuse;       /* element-wise chains and epilogues become one node */
 #endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+   views: nodes that only look at a tensor in another way, joined: Reshape and its kind, Transpose, Cast. What comes out may be an identity,
+   which the identity pass takes; what lay between is dropped where nobody else reads it.
+
+   A Reshape whose shape is computed gets a constant one where the symbols say what it must be, and the arithmetic on shapes goes. */
+#include <string.h>
+
+#include "passes/match.h"
+
+/* ---- Reshape ------------------------------------------------------------------------------------------------------------------------ */
+static bool is_reshape(const hone_node *n) { return n && n->program->runs == HONE_RUNS_VIEW && !strcmp(n->program->how, "reshape"); }
+/* A constant shape that takes any x of these dims to y: numbers, 0 where y has x's dim, and -1 once, where all else are numbers: with an empty
+   dim beside it -1 would mean nothing. */
+static bool shape_to(const hone_var *x, const hone_var *y, int64_t *shape) {
+    int open = -1, copied = 0;
+    for (int d = 0; d < y->rank; d++) {
+        hone_dim at = y->dim[d];
+        if (at == HONE_DIM_UNKNOWN || at == 0) return false;
+        if (hone_dim_is_number(at)) shape[d] = at;
+        else if (d < x->rank && x->dim[d] == at) shape[d] = 0, copied++;
+        else if (open < 0) open = d, shape[d] = -1;
+        else return false;
+    }
+    return open < 0 || !copied;
+}
+static bool put_reshape(hone_matching *m, hone_vid x) {
+    hone_graph *g = hone_match_graph(m);
+    hone_node *root = hone_match_root(m);
+    int64_t shape[HONE_MAX_RANK] = {0};
+    const hone_var *from = g->var.at + x, *y = g->var.at + root->out[0];
+    if (from->rank < 0 || y->rank < 0 || !shape_to(from, y, shape)) return false;
+    hone_vid to = hone_match_ints(m, "shape", shape, y->rank);
+    return hone_match_emit(m, "Reshape", root->out[0], (const hone_vid[]){x, to}, 2, NULL, 0) >= 0;
+}
+/* One after another is the last one. */
+static bool reshape_twice(hone_matching *m) {
+    hone_node *root = hone_match_root(m), *maker = hone_match_maker(m, root->in[0]);
+    return is_reshape(root) && is_reshape(maker) && put_reshape(m, maker->in[0]);
+}
+static bool reshape_fixed(hone_matching *m) {
+    const hone_graph *g = hone_match_graph(m);
+    hone_node *root = hone_match_root(m);
+    return !g->var.at[hone_match_var(m, "s")].value && put_reshape(m, root->in[0]);
+}
+
+/* ---- Transpose ---------------------------------------------------------------------------------------------------------------------- */
+static bool order_of(const hone_node *n, int rank, int64_t *order) {
+    const hone_attr *perm = hone_attr_find(n->attr, n->n_attr, "perm");
+    if (perm && (perm->kind != HONE_ATTR_INTS || perm->n != rank)) return false;
+    for (int d = 0; d < rank; d++) {
+        order[d] = perm ? perm->i[d] : rank - 1 - d;
+        if (order[d] < 0 || order[d] >= rank) return false;
+    }
+    return true;
+}
+static bool transpose_twice(hone_matching *m) {
+    hone_graph *g = hone_match_graph(m);
+    hone_node *root = hone_match_root(m), *first = hone_match_node(m, "t");
+    hone_vid x = hone_match_var(m, "x");
+    int rank = g->var.at[x].rank;
+    int64_t inner[HONE_MAX_RANK], outer[HONE_MAX_RANK], both[HONE_MAX_RANK];
+    if (rank < 0 || !order_of(first, rank, inner) || !order_of(root, rank, outer)) return false;
+    for (int d = 0; d < rank; d++) both[d] = inner[outer[d]];
+    const hone_attr perm = HONE_ATTR_L("perm", both, rank);
+    return hone_match_emit(m, "Transpose", root->out[0], &x, 1, &perm, 1) >= 0;
+}
+/* Where only dims of 1 change places nothing moves. */
+static bool transpose_ones(hone_matching *m) {
+    hone_graph *g = hone_match_graph(m);
+    hone_vid x = hone_match_var(m, "x");
+    const hone_var *v = g->var.at + x;
+    int64_t order[HONE_MAX_RANK], last = -1;
+    if (v->rank < 1 || !order_of(hone_match_root(m), v->rank, order)) return false;
+    for (int d = 0; d < v->rank; d++) {
+        if (v->dim[order[d]] == 1) continue;
+        if (order[d] < last) return false;
+        last = order[d];
+    }
+    return put_reshape(m, x);
+}
+
+/* ---- Cast --------------------------------------------------------------------------------------------------------------------------- */
+/* Which types hold every value of another: bits of significand (with sign), or whole numbers by sign and bits. */
+static bool holds_all(hone_dtype from, hone_dtype to) {
+    static const struct {
+        hone_dtype type;
+        int whole, is_signed, digits, exponent; /* digits and exponent: of floats */
+    } rows[] = {{HONE_DTYPE_BOOL, 1, 0, 0, 0}, {HONE_DTYPE_U8, 8, 0, 0, 0},   {HONE_DTYPE_U16, 16, 0, 0, 0}, {HONE_DTYPE_U32, 32, 0, 0, 0},
+                {HONE_DTYPE_U64, 64, 0, 0, 0}, {HONE_DTYPE_I8, 7, 1, 0, 0},   {HONE_DTYPE_I16, 15, 1, 0, 0}, {HONE_DTYPE_I32, 31, 1, 0, 0},
+                {HONE_DTYPE_I64, 63, 1, 0, 0}, {HONE_DTYPE_F16, 0, 1, 11, 5}, {HONE_DTYPE_BF16, 0, 1, 8, 8}, {HONE_DTYPE_F32, 0, 1, 24, 8},
+                {HONE_DTYPE_F64, 0, 1, 53, 11}};
+    int a = -1, b = -1;
+    for (int k = 0; k < (int)(sizeof rows / sizeof *rows); k++) a = rows[k].type == from ? k : a, b = rows[k].type == to ? k : b;
+    if (a < 0 || b < 0 || to == HONE_DTYPE_BOOL) return false;
+    if (rows[b].digits)
+        return rows[a].digits ? rows[a].digits <= rows[b].digits && rows[a].exponent <= rows[b].exponent
+                              : rows[a].whole <= rows[b].digits && rows[b].exponent > 5;
+    return !rows[a].digits && rows[a].whole <= rows[b].whole && rows[a].is_signed <= rows[b].is_signed;
+}
+static bool cast_twice(hone_matching *m) {
+    hone_graph *g = hone_match_graph(m);
+    hone_node *root = hone_match_root(m);
+    hone_vid x = hone_match_var(m, "x");
+    if (!holds_all(g->var.at[x].dtype, g->var.at[hone_match_var(m, "c")].dtype)) return false;
+    return hone_match_emit(m, "Cast", root->out[0], &x, 1, root->attr, root->n_attr) >= 0;
+}
+
+static const hone_rule rules[] = {
+    {"Transpose(t=Transpose(x))", transpose_twice},
+    {"Transpose(x)", transpose_ones},
+    {"Reshape(x, s)", reshape_fixed},
+    {"{Reshape(x, s)|Squeeze(x, s)|Squeeze(x)|Unsqueeze(x, s)|Flatten(x)}", reshape_twice},
+    {"Cast(c=Cast(x))", cast_twice},
+};
+hone_status hone_pass_views(hone_passing *p) { return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)); }
