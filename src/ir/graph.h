@@ -53,6 +53,11 @@ struct hone_node {
     bool dead;                      /* removed by a pass; hone_graph_compact drops it */
 };
 
+typedef struct { /* a type as a model file has it. Only model/ reads it, to write it again: it is not trusted */
+    const void *data;
+    size_t bytes;
+} hone_stated;
+typedef hone_vec(hone_stated) hone_stated_types;
 struct hone_graph {
     hone_arena *arena; /* of the outermost graph */
     hone_dims *dims;   /* likewise shared */
@@ -69,8 +74,10 @@ struct hone_graph {
     } names;                      /* var by name, a hash kept by graph.c: so names are given by hone_graph_var only */
     hone_vec(hone_value *) held;  /* outermost: tensors that attributes point to */
     hone_vec(hone_graph *) owned; /* outermost: bodies, to be destroyed with it */
-    void *keep;                   /* what constants point into (a mapped file) … */
-    void (*keep_free)(void *);    /* … and how it is let go */
+    /* outermost, in the arena: types of inputs and outputs, where the model states them */
+    hone_stated_types in_stated, out_stated;
+    void *keep;                /* what constants point into (a mapped file) … */
+    void (*keep_free)(void *); /* … and how it is let go */
 };
 
 hone_status hone_graph_create(const char *name, hone_graph **out) HONE_CHECKED;

@@ -4,6 +4,7 @@
    Every node is in the newest form of its op, but most forms are older than the newest version: that often only takes more types. So a
    model is written for the lowest opset that has what its nodes say, by the table below, and never below 18: from there on reductions
    take their axes, and Split and Resize say what they do, as rows here have it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/export_write.h"
@@ -16,7 +17,7 @@ enum {
     HALVES = BIT(F16) | BIT(BF16),
     SIGNED = BIT(I8) | BIT(I16) | BIT(I32) | BIT(I64)
 };
-/* A node of this op needs `opset` where it has the attribute (of that text), or an operand of one of the types, or so many inputs;
+/* A node of this op needs `opset` where it has the attribute (of that text or number), or an operand of one of the types, or so many inputs;
    without any of these, always. Only what changed after opset 18. */
 static const struct {
     const char *op;
@@ -31,6 +32,7 @@ static const struct {
     {"Attention", 25, "left_window_size", NULL, 0, 0},
     {"Attention", 25, "right_window_size", NULL, 0, 0},
     {"AveragePool", 19, "dilations", NULL, 0, 0},
+    {"AveragePool", 22, "ceil_mode", "1", 0, 0},
     {"BitCast", 26, NULL, NULL, 0, 0},
     {"BitShift", 28, NULL, NULL, SIGNED, 0},
     {"Cast", 19, "saturate", NULL, 0, 0},
@@ -53,8 +55,11 @@ static const struct {
     {"Gelu", 20, NULL, NULL, 0, 0},
     {"GridSample", 20, NULL, NULL, 0, 0},
     {"GroupNormalization", 21, NULL, NULL, 0, 0},
+    {"ImageDecoder", 20, NULL, NULL, 0, 0},
     {"IsInf", 20, NULL, NULL, HALVES, 0},
     {"LinearAttention", 27, NULL, NULL, 0, 0},
+    {"LpPool", 22, "ceil_mode", "1", 0, 0},
+    {"MaxPool", 22, "ceil_mode", "1", 0, 0},
     {"OneHot", 28, NULL, NULL, BIT(BF16), 0},
     {"Optional", 28, NULL, NULL, BIT(BF16) | NARROW, 0},
     {"OptionalGetElement", 28, NULL, NULL, BIT(BF16) | NARROW, 0},
@@ -119,6 +124,10 @@ static void need_domain(hone_exporter *x, const hone_onnx_node *n, int since) {
             x->domain[d].last = n->name, x->domain[d].until = gone[k].until;
 }
 
+static bool says(const hone_attr *a, const char *text) {
+    return a->kind == HONE_ATTR_INT ? a->i[0] == atoi(text) : strcmp(hone_attr_text(a, 1, a->name, ""), text) == 0;
+}
+
 void hone_export_need(hone_exporter *x, const hone_onnx_node *n, uint32_t dtypes, int since) {
     if (n->domain && n->domain[0]) {
         need_domain(x, n, since);
@@ -127,7 +136,7 @@ void hone_export_need(hone_exporter *x, const hone_onnx_node *n, uint32_t dtypes
     for (size_t k = 0; k < sizeof needs / sizeof *needs; k++) {
         if (strcmp(needs[k].op, n->op) != 0) continue;
         const hone_attr *a = needs[k].attr ? hone_attr_find(n->attr, n->n_attr, needs[k].attr) : NULL;
-        if (needs[k].attr && (!a || (needs[k].text && strcmp(hone_attr_text(a, 1, a->name, ""), needs[k].text) != 0))) continue;
+        if (needs[k].attr && (!a || (needs[k].text && !says(a, needs[k].text)))) continue;
         if ((needs[k].types && !(needs[k].types & dtypes)) || needs[k].inputs > n->n_in) continue;
         raise(x, needs[k].opset);
     }

@@ -140,10 +140,24 @@ void hone_export_plain_node(hone_exporter *x, hone_export_scope *s, const hone_n
 }
 
 /* ---- graphs ---------------------------------------------------------------------------------------------------------------------- */
-static void put_value_info(hone_exporter *x, uint32_t field, const hone_export_scope *s, hone_vid v, const char *name) {
-    hone_wire_mark m = hone_wire_open(&x->w, field);
+static void put_input(hone_exporter *x, hone_export_scope *s, int k, const hone_node *of) {
+    const hone_graph *g = s->g;
+    bool turn = of && k < 2 && strcmp(of->program->name, "Loop") == 0; /* the number of the turn, and whether it goes on */
+    hone_wire_mark m = hone_wire_open(&x->w, 11);
+    hone_wire_put_text(&x->w, 1, hone_export_name(x, s, g->in.at[k]));
+    if (turn) hone_export_scalar_type(x, 2, k ? HONE_DTYPE_BOOL : HONE_DTYPE_I64);
+    else hone_export_type(x, 2, s, g->in.at[k], k < g->in_stated.n ? g->in_stated.at + k : NULL);
+    hone_wire_close(&x->w, m);
+}
+
+/* Outputs of bodies have no type: readers infer it, and know better what is inside a list. But those of SequenceMap are tensors, and must
+   say of what. */
+static void put_output(hone_exporter *x, const hone_export_scope *s, int k, const char *name, const hone_node *of) {
+    const hone_graph *g = s->g;
+    hone_wire_mark m = hone_wire_open(&x->w, 12);
     hone_wire_put_text(&x->w, 1, name);
-    hone_export_type(x, 2, s, v, !s->up);
+    if (!of || strcmp(of->program->name, "SequenceMap") == 0)
+        hone_export_type(x, 2, s, g->out.at[k], k < g->out_stated.n ? g->out_stated.at + k : NULL);
     hone_wire_close(&x->w, m);
 }
 
@@ -207,7 +221,7 @@ void hone_export_graph(hone_exporter *x, uint32_t field, const hone_graph *g, ho
     for (int k = 0; k < g->out.n && !x->status; k++) out[k] = output_name(x, &s, k);
     hone_wire_put_text(&x->w, 2, g->name[0] ? g->name : "graph"); /* a name is asked for */
     put_initializers(x, &s);
-    for (int k = 0; k < g->n_formal && !x->status; k++) put_value_info(x, 11, &s, g->in.at[k], hone_export_name(x, &s, g->in.at[k]));
-    for (int k = 0; k < g->out.n && !x->status; k++) put_value_info(x, 12, &s, g->out.at[k], out[k]);
+    for (int k = 0; k < g->n_formal && !x->status; k++) put_input(x, &s, k, of);
+    for (int k = 0; k < g->out.n && !x->status; k++) put_output(x, &s, k, out[k], of);
     hone_wire_close(&x->w, m);
 }

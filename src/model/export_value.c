@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/export_write.h"
+#include "model/wire.h"
 
 enum { SMALL = 1024 /* bytes: stays in the model when weights go beside it */, PAGE = 4096, LINE = 64, LARGE = 1 << 20 };
 
@@ -78,83 +79,47 @@ static void put_tensor_type(hone_wire_out *w, hone_dtype t, const hone_graph *g,
     hone_wire_close(w, m);
 }
 
-/* What is inside an optional: who makes it or opens it knows. */
-static hone_tag inside(const hone_graph *g, hone_vid v) {
-    for (int k = 0; k < g->node.n; k++) {
-        const hone_node *n = g->node.at[k];
-        bool opens = n->n_in && n->in[0] == v && n->n_out && n->out[0] >= 0 && strcmp(n->program->name, "OptionalGetElement") == 0;
-        bool makes = n->n_out && n->out[0] == v && n->n_in && n->in[0] >= 0 && strcmp(n->program->name, "Optional") == 0;
-        if (opens) return g->var.at[n->out[0]].tag;
-        if (makes) return g->var.at[n->in[0]].tag;
-        for (int b = 0; b < n->n_body; b++) /* seen through a capture */
-            for (int c = 0; c < n->n_capture; c++) {
-                hone_vid in = n->body[b]->in.at[n->body[b]->n_formal + c];
-                if (n->in[n->n_in - n->n_capture + c] == v && inside(n->body[b], in) == HONE_TAG_SEQUENCE) return HONE_TAG_SEQUENCE;
-            }
-    }
-    return HONE_TAG_TENSOR;
-}
-
-/* The type of a map's keys: strings where an op at its side names any. */
-static hone_dtype keys(const hone_graph *g, hone_vid v) {
-    static const char *const words[] = {"classlabels_strings", "string_vocabulary"};
-    for (int k = 0; k < g->node.n; k++) {
-        const hone_node *n = g->node.at[k];
-        bool near = (n->n_in && n->in[0] == v) || (n->n_out && n->out[0] == v);
-        for (int w = 0; w < 2 && near; w++) {
-            const hone_attr *a = hone_attr_find(n->attr, n->n_attr, words[w]);
-            if (a && a->n) return HONE_DTYPE_STRING;
-        }
-    }
-    return HONE_DTYPE_I64;
-}
-
-static bool makes_maps(const hone_graph *g, hone_vid v) {
-    for (int k = 0; k < g->node.n; k++) {
-        const hone_node *n = g->node.at[k];
-        if (n->n_out && n->out[0] == v && strcmp(n->program->name, "ZipMap") == 0) return true;
-    }
-    return false;
-}
-
-static void put_map_type(hone_wire_out *w, hone_dtype key, hone_dtype value) {
-    hone_wire_mark m = hone_wire_open(w, 5);
-    hone_wire_put_number(w, 1, (uint64_t)key);
-    hone_wire_mark of = hone_wire_open(w, 2);
-    put_tensor_type(w, value, NULL, NULL);
-    hone_wire_close(w, of);
-    hone_wire_close(w, m);
-}
-
-/* `list` is 4, a sequence, or 9, an optional; `deep` puts a sequence into it. */
-static void put_list_type(hone_wire_out *w, uint32_t list, bool deep, hone_dtype t) {
-    hone_wire_mark m = hone_wire_open(w, list), of = hone_wire_open(w, 1);
-    if (deep) put_list_type(w, 4, false, t);
-    else put_tensor_type(w, t, NULL, NULL);
-    hone_wire_close(w, of);
-    hone_wire_close(w, m);
-}
-
-/* Nothing is written where nothing is known: a reader then infers it. */
-void hone_export_type(hone_exporter *x, uint32_t field, const hone_export_scope *s, hone_vid v, bool shaped) {
-    const hone_graph *g = s->g;
-    const hone_var *var = g->var.at + v;
-    hone_wire_out *w = &x->w;
-    bool maps = var->tag == HONE_TAG_SEQUENCE && makes_maps(g, v);
-    if (!var->dtype && !maps) return;
+static void put_elem_type(hone_wire_out *w, uint32_t field, hone_dtype t) {
     hone_wire_mark m = hone_wire_open(w, field);
-    if (var->tag == HONE_TAG_TENSOR) put_tensor_type(w, var->dtype, g, shaped ? var : NULL);
-    else if (var->tag == HONE_TAG_MAP) put_map_type(w, keys(g, v), var->dtype);
-    else if (maps) {
-        hone_wire_mark list = hone_wire_open(w, 4), of = hone_wire_open(w, 1);
-        put_map_type(w, keys(g, v), HONE_DTYPE_F32);
-        hone_wire_close(w, of);
-        hone_wire_close(w, list);
+    put_tensor_type(w, t, NULL, NULL);
+    hone_wire_close(w, m);
+}
+
+static bool is_tensor(const hone_stated *t) {
+    hone_wire w = {t->data, (const uint8_t *)t->data + t->bytes, false};
+    hone_field f;
+    return hone_wire_next(&w, &f) && f.number == 1;
+}
+
+/* A tensor of known rank says its own type. For the rest what the model stated is better: a var does not know what its members are made
+   of. Nothing is written where nothing is known: a reader then infers it. */
+void hone_export_type(hone_exporter *x, uint32_t field, const hone_export_scope *s, hone_vid v, const hone_stated *stated) {
+    static const uint32_t kinds[] = {[HONE_TAG_TENSOR] = 1, [HONE_TAG_SEQUENCE] = 4, [HONE_TAG_MAP] = 5, [HONE_TAG_OPTIONAL] = 9};
+    const hone_var *var = s->g->var.at + v;
+    hone_wire_out *w = &x->w;
+    bool tensor = var->tag == HONE_TAG_TENSOR;
+    if (stated && stated->bytes && !(tensor && var->dtype && var->rank >= 0 && is_tensor(stated))) {
+        hone_wire_put_bytes(w, field, stated->data, stated->bytes);
+        return;
+    }
+    if (!var->dtype || (s->up && !tensor)) return;
+    hone_wire_mark m = hone_wire_open(w, field);
+    if (tensor) {
+        put_tensor_type(w, var->dtype, s->g, s->up ? NULL : var);
     } else {
-        put_list_type(w, var->tag == HONE_TAG_SEQUENCE ? 4 : 9, var->tag == HONE_TAG_OPTIONAL && inside(g, v) == HONE_TAG_SEQUENCE,
-                      var->dtype);
+        hone_wire_mark list = hone_wire_open(w, kinds[var->tag]);
+        if (var->tag == HONE_TAG_MAP) hone_wire_put_number(w, 1, HONE_DTYPE_I64);
+        put_elem_type(w, var->tag == HONE_TAG_MAP ? 2 : 1, var->dtype);
+        hone_wire_close(w, list);
     }
     hone_wire_close(w, m);
+}
+
+/* What a Loop gives its body has no dims, and some readers want to see it said. */
+void hone_export_scalar_type(hone_exporter *x, uint32_t field, hone_dtype t) {
+    hone_wire_mark m = hone_wire_open(&x->w, field);
+    put_tensor_type(&x->w, t, NULL, &(hone_var){.rank = 0});
+    hone_wire_close(&x->w, m);
 }
 
 /* ---- attributes ------------------------------------------------------------------------------------------------------------------ */

@@ -74,7 +74,8 @@ void hone_export_tensor(hone_exporter *, uint32_t field, const char *name, const
 void hone_export_attr(hone_exporter *, hone_export_scope *, const hone_onnx_node *, const hone_attr *);
 void hone_export_list(hone_exporter *, hone_export_scope *, const char *name,
                       const hone_value *); /* a constant sequence or optional, as nodes */
-void hone_export_type(hone_exporter *, uint32_t field, const hone_export_scope *, hone_vid, bool shaped);
+void hone_export_type(hone_exporter *, uint32_t field, const hone_export_scope *, hone_vid, const hone_stated *or_null);
+void hone_export_scalar_type(hone_exporter *, uint32_t field, hone_dtype);
 
 /* ---- export_form.c --------------------------------------------------------------------------------------------------------------- */
 void hone_export_node(hone_exporter *, hone_export_scope *, const hone_node *);             /* standard, or made so, or refused */

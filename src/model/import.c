@@ -488,6 +488,11 @@ static void import_initializer(scope *s, const hone_field *f, bool sparse) {
     if ((v ? hone_graph_const(s->g, full, v) : hone_graph_var(s->g, full)) < 0) hone_import_no_memory(im);
 }
 
+/* The TypeProto of an input or output of the model, for whoever writes the model again. */
+static bool keep_stated(scope *s, hone_stated_types *list, const hone_field *type) {
+    return s->up || hone_push_in(s->g->arena, list, ((hone_stated){type->data, type->bytes}));
+}
+
 static void import_input(scope *s, const hone_field *f) {
     hone_import *im = &s->m->im;
     hone_wire w = hone_wire_of(f);
@@ -499,7 +504,7 @@ static void import_input(scope *s, const hone_field *f) {
     hone_vid id = define(s, text, "input");
     if (id < 0) return;
     read_type(s, hone_wire_of(&type), id, !s->up, 0);
-    if (!hone_push(&s->g->in, id)) hone_import_no_memory(im);
+    if (!hone_push(&s->g->in, id) || !keep_stated(s, &s->g->in_stated, &type)) hone_import_no_memory(im);
 }
 
 /* False: the bytes are damaged. Captures are left to the caller. */
@@ -521,7 +526,7 @@ static bool import_graph(scope *s, hone_wire w) {
         if (id >= 0 && !s->up && !s->g->var.at[id].dtype)
             read_type(s, hone_wire_of(&type), id, false, 0); /* stands where inference cannot tell */
         if (id < 0) hone_import_problem(im, HONE_BAD_INPUT, "graph '%.60s': output '%.100s' is not produced", s->g->name, text);
-        else if (!hone_push(&s->g->out, id)) hone_import_no_memory(im);
+        else if (!hone_push(&s->g->out, id) || !keep_stated(s, &s->g->out_stated, &type)) hone_import_no_memory(im);
     }
     return true;
 }
