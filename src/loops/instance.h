@@ -137,9 +137,22 @@ typedef union {
 hone_status hone_instance_solve(const hone_instance *, const hone_call *, hone_param *param /* n_param */) HONE_CHECKED;
 /* Output number k (of the program's outputs): rank and dims of the actual tensor, ones and splits as in ONNX. */
 void hone_instance_out_shape(const hone_instance *, const hone_call *, const hone_param *, int k, int *rank, hone_dim *dim);
-/* Strides of tensor t as the program sees it, from the strides (elements) and dims of the actual tensor. All numbers. */
+/* Strides of tensor t as the program sees it, from the strides (elements) and dims of the actual tensor. All numbers. In two halves: which actual axis each of
+   its dims walks follows from the call, and often at compile already (false: not known yet); the strides follow from that. */
+typedef struct {
+    int8_t axis; /* -1: none, it does not move */
+    bool tilde;  /* nor does it where that axis has one element */
+    bool splits; /* an outer part of what the next dim walks */
+} hone_walks;
+bool hone_instance_walks(const hone_instance *, const hone_call *, int t, hone_walks *out /* HONE_MAX_RANK */);
+void hone_walks_strides(const hone_walks *, const hone_tensor *, const hone_param *, const int64_t *dim, const int64_t *stride,
+                        int64_t *out);
 void hone_instance_strides(const hone_instance *, const hone_call *, const hone_param *, int t, const int64_t *dim, const int64_t *stride,
                            int64_t *out);
+/* What solving on symbols could not decide of the rules, as dims that must not be 0 when they are numbers. False: it cannot be said so. */
+typedef hone_vec(hone_dim) hone_conditions;
+bool hone_conditions_add(hone_arena *, hone_conditions *, hone_dim);
+bool hone_instance_conditions(hone_arena *, const hone_instance *, const hone_call *, const hone_param *, hone_conditions *);
 
 /* ---- counts, printing ------------------------------------------------------------------------------------------------------------ */
 void hone_instance_counts(const hone_instance *, const hone_param *, double *flops, double *bytes);

@@ -357,19 +357,69 @@ void hone_instance_out_shape(const hone_instance *in, const hone_call *c, const 
     if (lost)
         for (int m = 0; m < slots->n; m++) dim[m] = HONE_DIM_UNKNOWN;
 }
-void hone_instance_strides(const hone_instance *in, const hone_call *c, const hone_param *p, int t, const int64_t *dim,
-                           const int64_t *stride, int64_t *out) {
+bool hone_instance_walks(const hone_instance *in, const hone_call *c, int t, hone_walks *out) {
     const hone_solver *s = in->solver;
     const hone_tensor *w = in->tensor + t;
     const hone_slots *slots = s->slots + w->operand;
-    bool output = w->role == HONE_ROLE_OUT;
+    bool known = true;
+    for (int d = 0; d < w->rank; d++) out[d] = (hone_walks){.axis = -1};
     for (int m = 0; m < slots->n; m++) {
         const hone_slot *slot = slots->slot + m;
-        int axis = slot_axis(s, c, slot, output ? slots->n : c->arg[w->operand].rank);
-        int64_t inner = 1;
-        for (int q = slot->n_part - 1; q >= 0; q--) {
-            out[slot->part0 + q] = axis < 0 || (slot->tilde && dim[axis] == 1) ? 0 : stride[axis] * inner;
-            inner *= p[w->dim[slot->part0 + q]].i;
-        }
+        int rank = w->role == HONE_ROLE_OUT ? slots->n : c->arg[w->operand].rank, axis = slot_axis(s, c, slot, rank);
+        known &= axis >= -1 && axis < rank;
+        for (int q = 0; q < slot->n_part; q++)
+            out[slot->part0 + q] =
+                (hone_walks){.axis = (int8_t)(axis < 0 ? -1 : axis), .tilde = slot->tilde, .splits = q + 1 < slot->n_part};
     }
+    return known;
+}
+void hone_walks_strides(const hone_walks *walks, const hone_tensor *w, const hone_param *p, const int64_t *dim, const int64_t *stride,
+                        int64_t *out) {
+    for (int d = w->rank - 1; d >= 0; d--) {
+        int axis = walks[d].axis;
+        if (walks[d].splits) out[d] = out[d + 1] * p[w->dim[d + 1]].i;
+        else out[d] = axis < 0 || (walks[d].tilde && dim[axis] == 1) ? 0 : stride[axis];
+    }
+}
+void hone_instance_strides(const hone_instance *in, const hone_call *c, const hone_param *p, int t, const int64_t *dim,
+                           const int64_t *stride, int64_t *out) {
+    hone_walks walks[HONE_MAX_RANK];
+    hone_instance_walks(in, c, t, walks);
+    hone_walks_strides(walks, in->tensor + t, p, dim, stride, out);
+}
+
+/* ---- conditions ----------------------------------------------------------------------------------------------------------------------- */
+bool hone_conditions_add(hone_arena *a, hone_conditions *all, hone_dim d) {
+    if (!hone_dim_is_symbolic(d)) return hone_dim_is_number(d) && d != 0;
+    for (int k = 0; k < all->n; k++)
+        if (all->at[k] == d) return true;
+    return hone_push_in(a, all, d);
+}
+bool hone_instance_conditions(hone_arena *a, const hone_instance *in, const hone_call *c, const hone_param *p, hone_conditions *all) {
+    const hone_solver *s = in->solver;
+    hone_dims *t = c->dims;
+    solving v;
+    v.s = s, v.c = c, v.p = p, v.is_real = in->param_real;
+    memset(v.have, 0, (size_t)(s->n_x < MEMO ? s->n_x : MEMO));
+    for (int k = 0; k < in->n_param; k++)
+        if (in->param_real[k] ? isnan(p[k].f) : p[k].i == HONE_DIM_UNKNOWN) return false;
+    for (int k = 0; k < s->n_check; k++) {
+        const hone_check *q = s->check + k;
+        hone_dim actual = slot_dim(s, c, q->operand, q->slot), same = hone_dim_eq(t, actual, eval(&v, q->size).i);
+        if (q->tilde) same = hone_dim_select(t, hone_dim_eq(t, actual, 1), 1, same);
+        if (!hone_conditions_add(a, all, same)) return false;
+    }
+    for (int k = 0; k < in->program->n_in; k++) {
+        const hone_arg *x = c->arg + k;
+        if (s->operand_tensor[k] < 0 || s->slots[k].n) continue;
+        for (int d = 0; d < x->rank; d++)
+            if (!hone_conditions_add(a, all, hone_dim_eq(t, x->dim[d], 1))) return false;
+    }
+    for (int k = 0; k < s->n_need; k++) {
+        hone_number n = eval(&v, s->need[k].x);
+        if (n.real ? isnan(n.f) : !hone_conditions_add(a, all, n.i)) return false;
+    }
+    for (int k = 0; k < in->n_index; k++)
+        if (!hone_conditions_add(a, all, hone_dim_sub(t, 1, hone_dim_lt(t, p[in->index[k].extent].i, 0)))) return false;
+    return true;
 }

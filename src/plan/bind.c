@@ -4,6 +4,7 @@
 
 #include "loops/fuse.h"
 #include "plan/bind.h"
+#include "plan/formula.h"
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan"); }
 
@@ -26,6 +27,33 @@ static hone_status fact_bytes(const hone_fact *f, int64_t *out) {
     if (!hone_count_of(f->dim, f->rank, &n) || __builtin_mul_overflow(n, (int64_t)hone_dtypes[f->dtype].bytes, out))
         return hone_fail(HONE_BAD_INPUT, "a tensor's size overflows");
     return HONE_OK;
+}
+/* Numbers that compile knew as expressions of the input dims: written out when somebody asks. */
+static hone_status see(binder *b, const level *l, hone_vid id) {
+    if (id < 0 || l->var[id].at != HONE_AT_DIMS) return HONE_OK;
+    const hone_var *v = l->c->graph->var.at + id;
+    hone_bound_var *w = l->var + id;
+    hone_dim *d = HONE_NEW_N(b->steps.arena, hone_dim, v->n_content + 1);
+    if (!d) return no_memory();
+    for (int k = 0; k < v->n_content; k++) d[k] = hone_dim_value(v->contents[k], l->values);
+    w->at = HONE_AT_CONTENTS, w->as_compiled = true;
+    w->fact = (hone_fact){.dtype = v->dtype, .rank = v->rank, .contents = d, .n_content = v->n_content};
+    for (int k = 0; k < v->rank; k++) w->fact.dim[k] = hone_dim_value(v->dim[k], l->values);
+    return HONE_OK;
+}
+/* Is a bound var just what compile said of it? */
+static bool as_compiled(const level *l, hone_vid id) {
+    const hone_var *v = l->c->graph->var.at + id;
+    const hone_bound_var *w = l->var + id;
+    const hone_fact *f = &w->fact;
+    if (w->at == HONE_AT_NOWHERE || w->at == HONE_AT_SLOT || v->tag != f->tag || v->dtype != f->dtype || v->rank != f->rank) return false;
+    for (int k = 0; k < v->rank; k++)
+        if (hone_dim_value(v->dim[k], l->values) != f->dim[k]) return false;
+    if (v->value || f->value) return v->value == f->value;
+    if (!v->contents || !f->contents) return !v->contents && !f->contents;
+    for (int k = 0; k < v->n_content; k++)
+        if (v->n_content != f->n_content || hone_dim_value(v->contents[k], l->values) != f->contents[k]) return false;
+    return true;
 }
 /* Bytes for a var that is only numbers so far. */
 static hone_status make_real(binder *b, hone_bound_var *v) {
@@ -168,30 +196,13 @@ static hone_status bind_concat(binder *b, level *l, int k, hone_fact *out) {
     }
     return HONE_OK;
 }
-/* Does the instance read tensor q only where its last stage stores, element by element? Then the result may lie on it, if nobody needs it afterwards. */
-static bool reads_in_place(const hone_instance *in, int q) {
-    const hone_stage *s = in->stage + in->n_stage - 1;
-    for (int k = 0; k < in->n_stage - 1; k++)
-        if (hone_cpu_uses(in, k) >> q & 1) return false;
-    if (in->tensor[q].dense || in->tensor[q].rank != in->tensor[s->tensor].rank || s->over >= 0 || !s->distinct || s->how || s->reduce)
-        return false;
-    for (int x = 0; x < in->n_x; x++) {
-        const hone_x *e = in->x + x;
-        if (e->kind != HONE_X_LOAD || e->a != q) continue;
-        for (int k = 0; k < in->tensor[q].rank; k++) {
-            const hone_x *sub = in->x + in->list[e->b + k];
-            bool same = s->sub0 >= 0 && in->list[e->b + k] == in->list[s->sub0 + k];
-            if (!same && !(s->identity && sub->kind == HONE_X_INDEX && sub->a == in->list[s->index0 + k])) return false;
-        }
-    }
-    return true;
-}
-/* Steps of an instance whose tensors are placed. `id`: the var of each tensor, -1 a temporary. */
+/* Steps of an instance whose tensors are placed. `id`: the var of each tensor, -1 a temporary. `f`: its formula, or NULL. */
 static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, const hone_instance *in, const hone_param *p, hone_bound *t,
-                              const hone_vid *id) {
-    bool *constant = HONE_NEW_N(b->scratch, bool, in->n_tensor + 1);
-    if (!constant) return no_memory();
-    for (int q = 0; q < in->n_tensor; q++) constant[q] = id[q] >= 0 && l->c->graph->var.at[id[q]].value != NULL;
+                              const hone_vid *id, const hone_formula *f) {
+    bool *known = f ? NULL : HONE_NEW_N(b->scratch, bool, in->n_tensor + 1);
+    if (!f && !known) return no_memory();
+    for (int q = 0; q < in->n_tensor && !f; q++) known[q] = id[q] >= 0 && l->c->graph->var.at[id[q]].value != NULL;
+    const bool *constant = f ? f->constant : known;
     hone_cpu_call c = {.instance = in,
                        .param = p,
                        .tensor = t,
@@ -207,6 +218,7 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
     int out = in->stage[in->n_stage - 1].tensor;
     if (id[out] < 0 || t[out].ref.base != HONE_BASE_ARENA) return HONE_OK;
     hone_block *mine = b->steps.block.at + t[out].ref.block;
+    uint64_t in_place = f ? f->in_place : hone_formula_in_place(in);
     for (int q = 0; q < in->n_tensor && mine->shares < 0; q++) {
         if (id[q] < 0 || in->tensor[q].role != HONE_ROLE_IN || t[q].ref.base != HONE_BASE_ARENA) continue;
         bool fits = true; /* whatever of this instance lies in that block is read where it is written, and only there */
@@ -214,7 +226,7 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
             if (w == out || t[w].ref.base != HONE_BASE_ARENA || t[w].ref.block != t[q].ref.block) continue;
             fits = id[w] >= 0 && in->tensor[w].role == HONE_ROLE_IN && !t[w].ref.offset && in->tensor[w].dtype == in->tensor[out].dtype &&
                    in->tensor[w].rank == in->tensor[out].rank && b->steps.block.at[t[w].ref.block].bytes == mine->bytes &&
-                   reads_in_place(in, w);
+                   in_place >> w & 1;
             for (int d = 0; fits && d < in->tensor[w].rank; d++)
                 fits = t[w].stride[d] == t[out].stride[d] || p[in->tensor[out].dim[d]].i == 1;
         }
@@ -240,7 +252,7 @@ static hone_status bind_program(binder *b, level *l, int k, const hone_node *n, 
             t[q].ref = v->ref;
             hone_instance_strides(in, call, p, q, v->fact.dim, v->stride, t[q].stride);
         }
-    return bind_steps(b, l, k, n, in, p, t, id);
+    return bind_steps(b, l, k, n, in, p, t, id, NULL);
 }
 static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, const hone_instance *instance_known);
 /* A fused group: its parts are solved one by one, then bound as one instance. *done false: something is not as fusion saw it; the parts run one by one. */
@@ -294,7 +306,74 @@ static hone_status bind_fused(binder *b, level *l, int k, const hone_node *f, bo
             hone_instance_strides(u->part[part], call[part], p + u->param0[part], u->from[q].tensor, v->fact.dim, v->stride, t[q].stride);
         }
     *done = true;
-    return bind_steps(b, l, k, f, all, p, t, id);
+    return bind_steps(b, l, k, f, all, p, t, id, NULL);
+}
+/* By formula: evaluated, placed, done. *done false: it does not hold here. */
+static hone_status bind_formula(binder *b, level *l, int k, const hone_node *n, const hone_formula *f, bool *done) {
+    const hone_graph *g = l->c->graph;
+    const hone_instance *all = f->instance;
+    hone_param *p = NULL;
+    *done = false;
+    for (int q = 0; q < n->n_in; q++)
+        if (n->in[q] >= 0 && !l->var[n->in[q]].as_compiled) return HONE_OK;
+    for (int q = 0; q < f->n_must; q++) {
+        int64_t v = hone_dim_value(f->must[q], l->values);
+        if (v == 0 || !hone_dim_is_number(v)) return HONE_OK;
+    }
+    if (all) {
+        if (!(p = hone_arena_copy(b->scratch, f->param, sizeof *p * (size_t)all->n_param))) return no_memory();
+        for (int q = 0; q < f->n_open; q++)
+            if (!hone_dim_is_number(p[f->open[q]].i = hone_dim_value(p[f->open[q]].i, l->values))) return HONE_OK;
+    }
+    hone_fact *out = HONE_NEW_N(b->scratch, hone_fact, n->n_out + 1);
+    if (!out) return no_memory();
+    for (int q = 0; q < n->n_out; q++) {
+        if (n->out[q] < 0) continue;
+        const hone_var *v = g->var.at + n->out[q];
+        out[q].dtype = v->dtype, out[q].rank = v->rank;
+        for (int d = 0; d < v->rank; d++)
+            if (!hone_dim_is_number(out[q].dim[d] = hone_dim_value(v->dim[d], l->values)) || out[q].dim[d] < 0) return HONE_OK;
+    }
+    if (f->concat) {
+        for (int q = 0; q < n->n_in; q++) HONE_TRY(see(b, l, n->in[q]));
+        HONE_TRY(bind_concat(b, l, k, out));
+        *done = true;
+    } else if (f->view) {
+        const hone_fact **in = HONE_NEW_N(b->scratch, const hone_fact *, n->n_in + 1);
+        if (!in) return no_memory();
+        for (int q = 0; q < n->n_in; q++) {
+            if (!q || f->view == HONE_VIEW_BY_NUMBERS) HONE_TRY(see(b, l, n->in[q]));
+            in[q] = n->in[q] < 0 ? &hone_fact_unknown : &l->var[n->in[q]].fact;
+        }
+        HONE_TRY(bind_view(b, l, k, n, in, out, done));
+        if (!*done && !all) return HONE_OK;
+    }
+    if (!*done) {
+        hone_bound *t = HONE_NEW_N(b->scratch, hone_bound, all->n_tensor + 1);
+        if (!t) return no_memory();
+        for (int pass = 0; pass < 2; pass++) /* inputs first: making one dense adds a step */
+            for (int q = 0; q < all->n_tensor; q++) {
+                const hone_tensor *w = all->tensor + q;
+                if (f->id[q] < 0 || (w->role == HONE_ROLE_OUT) != (pass == 1)) continue;
+                hone_bound_var *v = l->var + f->id[q];
+                if (pass) {
+                    int o = 0;
+                    while (n->out[o] != f->id[q]) o++;
+                    v->fact = out[o];
+                    HONE_TRY(place(b, l, f->id[q], v));
+                } else {
+                    HONE_TRY(see(b, l, f->id[q]));
+                    HONE_TRY(w->dense ? make_dense(b, l, k, v) : make_real(b, v));
+                }
+                t[q].ref = v->ref;
+                hone_walks_strides(f->walks[q], w, p, v->fact.dim, v->stride, t[q].stride);
+            }
+        HONE_TRY(bind_steps(b, l, k, n, all, p, t, f->id, f));
+    }
+    for (int q = 0; q < n->n_out; q++)
+        if (n->out[q] >= 0) l->var[n->out[q]].as_compiled = true;
+    *done = true;
+    return HONE_OK;
 }
 static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
     hone_node *n = l->c->graph->node.at[k];
@@ -343,17 +422,13 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
     return hone_steps_add(&b->steps, step, refs, n->n_in + n->n_out);
 }
 static hone_status bind_nodes(binder *b, level *l, int from);
-static void take_constants(level *l) {
+static void begin(level *l) {
     const hone_graph *g = l->c->graph;
-    for (int v = 0; v < g->var.n; v++) {
-        hone_bound_var *w = l->var + v;
-        w->slot = -1, w->fact = hone_fact_unknown;
-        const hone_value *c = g->var.at[v].value;
-        if (!c) continue;
-        w->fact = hone_fact_of_value(c);
-        w->at = HONE_AT_REF, w->ref = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)c->data};
-        if (c->tag == HONE_TAG_TENSOR) hone_dense_strides(&w->fact, w->stride);
-    }
+    l->whole = true;
+    for (int k = 0; k < l->c->n_asked && l->whole; k++) l->whole = hone_dim_is_number(hone_dim_value(l->c->asked[k], l->values));
+    memcpy(l->var, l->c->begin, sizeof *l->var * (size_t)g->var.n);
+    for (int v = 0; v < g->var.n && !l->whole; v++)
+        if (l->var[v].at == HONE_AT_DIMS) l->var[v].at = HONE_AT_NOWHERE, l->var[v].as_compiled = false;
 }
 /* If whose condition is known: the branch is bound in place. */
 static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond, bool *done) {
@@ -365,11 +440,18 @@ static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond
     else if (cond->contents && cond->n_content == 1 && hone_dim_is_number(cond->contents[0])) yes = cond->contents[0];
     else return HONE_OK;
     hone_compiled *body = l->c->body[k][yes ? 0 : 1];
-    level inner = {.c = body, .outer = l, .var = HONE_NEW_N(b->scratch, hone_bound_var, body->graph->var.n + 1), .values = l->values};
+    level inner = {.c = body,
+                   .outer = l,
+                   .var = HONE_NEW_N(b->scratch, hone_bound_var, body->graph->var.n + 1),
+                   .values = l->values,
+                   .empty = l->empty};
     if (!inner.var) return no_memory();
-    take_constants(&inner);
-    for (int q = body->graph->n_formal; q < body->graph->in.n; q++)
-        inner.var[body->graph->in.at[q]] = l->var[n->in[n->n_in - n->n_capture + q - body->graph->n_formal]];
+    begin(&inner);
+    for (int q = body->graph->n_formal; q < body->graph->in.n; q++) {
+        hone_bound_var *w = inner.var + body->graph->in.at[q];
+        *w = l->var[n->in[n->n_in - n->n_capture + q - body->graph->n_formal]];
+        w->as_compiled = as_compiled(&inner, body->graph->in.at[q]);
+    }
     int steps = b->steps.step.n, blocks = b->steps.block.n, patches = b->steps.patch.n, slots = b->n_slot;
     b->inlined++;
     hone_status s = bind_nodes(b, &inner, 0);
@@ -384,9 +466,9 @@ static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond
     *done = true;
     return HONE_OK;
 }
-/* Numbers that compile knew as expressions of the input dims. */
-static bool bind_known(binder *b, level *l, const hone_node *n) {
-    if (!l->values || !n->n_out) return false;
+/* Where some input dim decides nothing yet (a body's, a cut's): are the outputs numbers that the others say? */
+static bool is_known(const level *l, const hone_node *n) {
+    if (!n->n_out) return false;
     for (int q = 0; q < n->n_out; q++) {
         if (n->out[q] < 0) continue;
         const hone_var *v = l->c->graph->var.at + n->out[q];
@@ -396,22 +478,17 @@ static bool bind_known(binder *b, level *l, const hone_node *n) {
         for (int k = 0; k < v->rank; k++)
             if (!hone_dim_is_number(hone_dim_value(v->dim[k], l->values))) return false;
     }
-    for (int q = 0; q < n->n_out; q++) {
-        if (n->out[q] < 0) continue;
-        const hone_var *v = l->c->graph->var.at + n->out[q];
-        hone_bound_var *w = l->var + n->out[q];
-        hone_dim *d = HONE_NEW_N(b->steps.arena, hone_dim, v->n_content + 1);
-        if (!d) return false;
-        for (int k = 0; k < v->n_content; k++) d[k] = hone_dim_value(v->contents[k], l->values);
-        w->at = HONE_AT_CONTENTS;
-        w->fact = (hone_fact){.dtype = v->dtype, .rank = v->rank, .contents = d, .n_content = v->n_content};
-        for (int k = 0; k < v->rank; k++) w->fact.dim[k] = hone_dim_value(v->dim[k], l->values);
-    }
     return true;
 }
 static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, const hone_instance *instance_known) {
     const hone_program *p = n->program;
-    if (bind_known(b, l, n)) return HONE_OK;
+    if (is_known(l, n)) {
+        for (int q = 0; q < n->n_out; q++)
+            if (n->out[q] >= 0) l->var[n->out[q]].at = HONE_AT_DIMS;
+        for (int q = 0; q < n->n_out; q++) HONE_TRY(see(b, l, n->out[q]));
+        return HONE_OK;
+    }
+    for (int q = 0; q < n->n_in; q++) HONE_TRY(see(b, l, n->in[q]));
     if (n->n_part) {
         bool fused;
         HONE_TRY(bind_fused(b, l, k, n, &fused));
@@ -497,7 +574,15 @@ static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, con
 static hone_status bind_nodes(binder *b, level *l, int from) {
     for (int k = from; k < l->c->graph->node.n; k++) {
         hone_node *n = l->c->graph->node.at[k];
-        hone_status s = bind_node(b, l, k, n, l->c->instance[k]);
+        const hone_formula *f = l->c->formula[k];
+        bool done = l->whole && l->c->quiet[k];
+        if (done) continue;
+        hone_status s = f && !l->empty ? bind_formula(b, l, k, n, f, &done) : HONE_OK;
+        if (!s && !done) {
+            s = bind_node(b, l, k, n, l->c->instance[k]);
+            for (int q = 0; q < n->n_out && !s && b->cut < 0; q++)
+                if (n->out[q] >= 0) l->var[n->out[q]].as_compiled = as_compiled(l, n->out[q]);
+        }
         if (s) return hone_fail_at(s, "node '%s' (%s): ", n->name, n->program->name);
         if (b->cut >= 0) return HONE_OK;
     }
@@ -505,9 +590,8 @@ static hone_status bind_nodes(binder *b, level *l, int from) {
 }
 
 /* ---- the plan ----------------------------------------------------------------------------------------------------------------------- */
-static hone_status take_inputs(binder *b, level *l, const hone_fact *input) {
+static void take_inputs(level *l, const hone_fact *input) {
     const hone_graph *g = l->c->graph;
-    take_constants(l);
     for (int k = 0; k < g->in.n; k++) {
         hone_bound_var *w = l->var + g->in.at[k];
         w->fact = input[k];
@@ -515,9 +599,8 @@ static hone_status take_inputs(binder *b, level *l, const hone_fact *input) {
             w->at = HONE_AT_REF, w->ref = (hone_ref){HONE_BASE_FIRST + k, -1, 0};
             hone_dense_strides(&w->fact, w->stride);
         } else w->at = HONE_AT_SLOT, w->slot = k; /* the first slots are the inputs */
+        w->as_compiled = as_compiled(l, g->in.at[k]);
     }
-    (void)b;
-    return HONE_OK;
 }
 static void take_values(const hone_compiled *c, const hone_fact *input, int64_t *values) { /* what the symbols of the input dims are */
     const hone_graph *g = c->graph;
@@ -535,6 +618,8 @@ static void take_values(const hone_compiled *c, const hone_fact *input, int64_t 
 }
 static hone_status finish(binder *b, level *l, hone_plan *p) {
     hone_graph *g = l->c->graph;
+    for (int k = 0; k < g->out.n; k++) HONE_TRY(see(b, l, g->out.at[k]));
+    for (int k = 0; b->cut >= 0 && k < g->var.n; k++) HONE_TRY(see(b, l, k));
     for (int k = 0; b->cut >= 0 && k < b->n_wanted; k++)
         HONE_TRY(make_dense(b, l, -1, l->var + b->wanted[k])); /* it will be read as a value */
     p->out = hone_arena_alloc(p->arena, sizeof *p->out * (size_t)(g->out.n + 1));
@@ -627,16 +712,19 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
     /* slots: inputs that are no plain tensors, arenas of earlier stretches, then what host ops make */
     b.n_slot = after ? after->n_slot : g->in.n + MAX_CUTS;
     level l = {.c = c, .top = true};
-    l.var = hone_arena_alloc(b.scratch, sizeof *l.var * (size_t)(g->var.n + 1));
-    l.values = hone_arena_alloc(b.scratch, sizeof *l.values * (size_t)(hone_dims_count(g->dims) + 1));
+    int64_t *values = hone_arena_alloc(b.scratch, sizeof *values * (size_t)(hone_dims_count(g->dims) + 1));
+    l.var = hone_arena_alloc(b.scratch, sizeof *l.var * (size_t)(g->var.n + 1)), l.values = values;
     b.out_taken = hone_arena_alloc(b.scratch, (size_t)g->out.n + 1);
     if (!l.var || !l.values || !b.out_taken) {
         s = no_memory();
         goto done;
     }
-    take_values(c, input, l.values);
+    take_values(c, input, values);
+    for (int k = 0; k < g->in.n; k++)
+        for (int d = 0; d < input[k].rank; d++) l.empty |= input[k].dim[d] == 0;
     int from = 0;
-    if (!after) s = take_inputs(&b, &l, input);
+    begin(&l);
+    if (!after) take_inputs(&l, input);
     else {
         from = after->cut_node;
         memcpy(l.var, after->var, sizeof *l.var * (size_t)g->var.n);
@@ -645,6 +733,7 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
         for (int k = 0; k < g->out.n; k++) b.out_taken[k] = after->out[k].how != HONE_OUT_LATER;
         for (int k = 0; k < after->n_wanted; k++) {
             hone_bound_var *v = l.var + after->wanted[k];
+            v->as_compiled = false; /* more is known now */
             if (v->at == HONE_AT_SLOT) {
                 v->fact = wanted[k];
                 if (hone_fact_shaped(&v->fact)) {

@@ -29,7 +29,9 @@ struct level { /* a graph being bound: the outermost, or a branch bound in place
     level *outer;
     bool top;
     hone_bound_var *var;
-    int64_t *values; /* of the dims table, or NULL */
+    const int64_t *values; /* of the dims table */
+    bool whole;            /* all that quiet nodes ask for are numbers */
+    bool empty;            /* an input has no elements: expressions divide by dims as if they were not 0, so nothing goes by formula */
 };
 typedef struct {
     hone_steps steps;
@@ -42,5 +44,4 @@ typedef struct {
     hone_vid wanted[MAX_WANTED];
     int n_wanted;
 } binder;
-void hone_dense_strides(const hone_fact *, int64_t *stride);
 #endif

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "passes/passes.h"
-#include "plan/plan.h"
+#include "plan/formula.h"
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to compile"); }
 
@@ -39,34 +39,61 @@ static void find_contents(hone_compiled *c) {
     }
     hone_free(met);
 }
-/* What each node is here, where ranks are known: bind then need not look it up. */
+/* What each node is here, where ranks are known: bind then need not look it up, and where all is known as expressions it only evaluates. */
 static hone_status find_instances(hone_compiled *c) {
     hone_graph *g = c->graph;
     hone_arena *scratch = hone_arena_create();
     hone_status s = scratch ? HONE_OK : no_memory();
+    bool *quiet = HONE_NEW_N(g->arena, bool, g->node.n + 1);
+    if (!quiet) s = no_memory();
     for (int k = 0; k < g->node.n && !s; k++) {
         hone_node *n = g->node.at[k];
-        if (n->n_part || n->n_body) continue;
+        if (n->n_body) continue;
         hone_arena_reset(scratch);
-        hone_fact *facts = HONE_NEW_N(scratch, hone_fact, n->n_in + n->n_out + 1);
-        const hone_fact **in = HONE_NEW_N(scratch, const hone_fact *, n->n_in + 1);
-        if (!facts || !in) {
-            s = no_memory();
-            break;
-        }
-        bool ready = true;
-        for (int q = 0; q < n->n_in; q++) {
-            facts[q] = n->in[q] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[q]);
-            in[q] = facts + q, ready &= n->in[q] < 0 || (facts[q].rank >= 0 && facts[q].dtype);
-        }
-        hone_inferring w = {scratch, g->dims, c->instances, NULL};
-        hone_call *call;
-        hone_param *param;
-        if (ready) s = hone_node_infer(&w, n, in, NULL, facts + n->n_in, &c->instance[k], &call, &param);
+        quiet[k] = hone_formula_quiet(g, n);
+        c->formula[k] = hone_formula_make(c, scratch, n, &c->instance[k], &s);
         if (s) s = hone_fail_at(s, "node '%s' (%s): ", n->name, n->program->name);
     }
+    c->quiet = quiet;
     hone_arena_destroy(scratch);
     return s;
+}
+/* What is known of vars before anything is bound: constants, and numbers that the input dims will say. */
+static void ask(hone_compiled *c, bool *met, const hone_dim *d, int n) {
+    for (int k = 0; k < n; k++) {
+        if (!hone_dim_is_symbolic(d[k]) || met[d[k] - HONE_DIM_BAND]) continue;
+        met[d[k] - HONE_DIM_BAND] = true, c->asked[c->n_asked++] = d[k];
+    }
+}
+static hone_status find_begin(hone_compiled *c) {
+    const hone_graph *g = c->graph;
+    int n_dim = hone_dims_count(g->dims);
+    bool *met = hone_alloc((size_t)n_dim + 1);
+    if (!met || !(c->asked = HONE_NEW_N(g->arena, hone_dim, n_dim + 1))) {
+        hone_free(met);
+        return no_memory();
+    }
+    for (int v = 0; v < g->var.n; v++) {
+        hone_bound_var *w = c->begin + v;
+        w->slot = -1, w->fact = hone_fact_unknown;
+        const hone_value *k = g->var.at[v].value;
+        if (!k) continue;
+        w->fact = hone_fact_of_value(k);
+        w->at = HONE_AT_REF, w->ref = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)k->data};
+        if (k->tag != HONE_TAG_TENSOR) continue;
+        hone_dense_strides(&w->fact, w->stride);
+        w->as_compiled = true;
+    }
+    for (int k = 0; k < g->node.n; k++)
+        for (int q = 0; c->quiet[k] && q < g->node.at[k]->n_out; q++) {
+            hone_vid id = g->node.at[k]->out[q];
+            if (id < 0) continue;
+            c->begin[id].at = HONE_AT_DIMS, c->begin[id].as_compiled = true;
+            ask(c, met, g->var.at[id].contents, g->var.at[id].n_content);
+            ask(c, met, g->var.at[id].dim, g->var.at[id].rank);
+        }
+    hone_free(met);
+    return HONE_OK;
 }
 static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int depth) {
     hone_graph *g = c->graph;
@@ -75,6 +102,8 @@ static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int dep
     c->outer = outer;
     if (outer) c->instances = outer->instances, c->packs = outer->packs, c->shelves = outer->shelves, c->scratch = outer->scratch;
     c->instance = hone_arena_alloc(g->arena, sizeof *c->instance * (size_t)(n + 1));
+    c->formula = hone_arena_alloc(g->arena, sizeof *c->formula * (size_t)(n + 1));
+    c->begin = hone_arena_alloc(g->arena, sizeof *c->begin * (size_t)(g->var.n + 1));
     c->host = hone_arena_alloc(g->arena, sizeof *c->host * (size_t)(n + 1));
     c->body = hone_arena_alloc(g->arena, sizeof *c->body * (size_t)(n + 1));
     c->content_input = hone_arena_alloc(g->arena, (size_t)g->in.n + 1);
@@ -83,9 +112,11 @@ static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int dep
     const hone_library *lib;
     HONE_TRY(hone_library_builtin(&lib));
     if (!(c->identity = hone_library_find(lib, "", "Identity"))) return hone_fail(HONE_BUG, "there is no Identity in ops/");
-    if (!c->instance || !c->scratch || !c->copies || !c->host || !c->body || !c->content_input) return no_memory();
+    if (!c->instance || !c->formula || !c->begin || !c->scratch || !c->copies || !c->host || !c->body || !c->content_input)
+        return no_memory();
     find_contents(c);
     HONE_TRY(find_instances(c));
+    HONE_TRY(find_begin(c));
     for (int k = 0; k < n; k++) {
         hone_node *node = g->node.at[k];
         const hone_program *p = node->program;
