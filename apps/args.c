@@ -89,8 +89,8 @@ const char *hone_args_nearest(const char *word, const char *const *names, int n)
 static void print_help(const hone_usage *u) {
     const char *bold = hone_paint(stdout, HONE_BOLD), *plain = hone_paint(stdout, HONE_PLAIN);
     int width = 6;
-    printf("%s\n\n%susage%s  hone %s %s%s[options]\n\n%soptions%s\n", u->what, bold, plain, u->name, u->operands, *u->operands ? " " : "", bold,
-           plain);
+    printf("%s\n\n%susage%s  hone %s %s%s[options]\n\n%soptions%s\n", u->what, bold, plain, u->name, u->operands, *u->operands ? " " : "",
+           bold, plain);
     for (const hone_option *o = u->options; o->name; o++) {
         int n = (int)strlen(o->name) + (o->value ? 1 + (int)strlen(o->value) : 0);
         if (n > width) width = n;

@@ -103,7 +103,7 @@ static void tell_plan(const hone_planned *p) {
     for (int k = 0, told = 0; k < WAYS; k++)
         if (a.count[order[k]]) printf("%s%d %s", told++ ? ", " : "", a.count[order[k]], ways[order[k]].text);
     printf("\n");
-    printf("memory  %s at the peak: ", hone_text_bytes(a.memory));
+    printf("memory  %s%s at the peak: ", p->partial ? "at least " : "", hone_text_bytes(a.memory));
     const struct {
         const char *key, *text;
     } parts[] = {{"parameter_bytes", "parameters"}, {"packed_bytes", "packed parameters"},
@@ -114,7 +114,11 @@ static void tell_plan(const hone_planned *p) {
         if (bytes > 0) printf("%s%s %s", told++ ? ", " : "", hone_text_bytes(bytes), parts[k].text);
     }
     printf("\n");
-    if (!whole || whole->type == HONE_JSON_TRUE) return;
+    if (!p->partial) return;
+    if (!whole || whole->type == HONE_JSON_TRUE) {
+        printf("note    bodies of Loop, Scan and If are planned when they run, and are not counted here\n");
+        return;
+    }
     printf("note    that is up to node '%s': shapes after it depend on the numbers of '%s', and are planned when those are there\n",
            hone_json_text(p->plan, "cut_at", "?"), waits && waits->first && waits->first->text ? waits->first->text : "?");
 }

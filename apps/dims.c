@@ -109,6 +109,13 @@ static bool is_first(const hone_model *m, const char *name) { /* as plan() has i
     }
     return strstr(name, "batch") != NULL;
 }
+static bool is_partial(const hone_json *plan) {
+    const hone_json *whole = hone_json_get(plan, "whole"), *steps = hone_json_get(plan, "steps");
+    bool control = false;
+    for (const hone_json *s = steps ? steps->first : NULL; s && !control; s = s->next)
+        control = !strcmp(hone_json_text(s, "tactic", ""), "control");
+    return control || !whole || whole->type != HONE_JSON_TRUE;
+}
 int hone_plan_for(const hone_model *m, const hone_words *dims, hone_planned *out, char **json) {
     free_dims *f = hone_must_alloc(sizeof *f);
     char *text = NULL;
@@ -139,6 +146,7 @@ int hone_plan_for(const hone_model *m, const hone_words *dims, hone_planned *out
     out->status = s;
     if (!rc && !s && !(out->plan = hone_json_read(text)))
         s = HONE_BUG, snprintf(out->why, sizeof out->why, "the plan's report cannot be read");
+    out->partial = out->plan && is_partial(out->plan);
     if (json && !rc && out->plan) *json = text;
     else hone_text_release(text);
     return rc;

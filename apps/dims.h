@@ -11,6 +11,7 @@ typedef struct {
     char why[512];
     char given[256];   /* "batch = 8"; "" where nothing was asked */
     char guessed[256]; /* "seq = 1"; "" where nothing was guessed */
+    bool partial;      /* there is more to a run than the plan says: shapes that depend on computed numbers, bodies */
     hone_status status;
 } hone_planned;
 /* 0, or the exit code of a mistake in `dims` (words as "batch=8"), which was told. A plan that cannot be made is no mistake: see `why`. */

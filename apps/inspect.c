@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    hone inspect: what a model is, after import and optimization. Draws the library's reports; with --json they are printed as they come. */
+#include "inspect.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +9,15 @@
 
 #include "args.h"
 #include "commands.h"
-#include "hone/hone.h"
-#include "json.h"
 #include "table.h"
 #include "term.h"
 
-enum { OPS_A_LINE = 6, NAME_MAX_WIDTH = 48 };
+enum { OPS_A_LINE = 6 };
+typedef struct {
+    bool nodes, text, passes, memory, dot, json;
+    const char *html, *sort;
+    hone_words dims;
+} wish;
 
 static void tell_ports(const hone_model *m) {
     hone_table *t = hone_table_create("lll", NULL);
@@ -25,20 +30,35 @@ static void tell_ports(const hone_model *m) {
     }
     hone_table_print(t, stdout, "");
 }
-
-static void tell_summary(const hone_model *m, const hone_json *r) {
+/* "batch = 8, seq = 1 (guessed)" */
+static void tell_dims(const hone_planned *p) {
+    printf("%s%s%s%s", p->given, *p->given && *p->guessed ? ", " : "", p->guessed, *p->guessed ? " (guessed)" : "");
+}
+static void tell_work(const hone_json *summary, const hone_planned *p) {
+    const hone_json *known = hone_json_get(p->plan ? p->plan : summary, p->plan ? "known" : "flops_known");
+    double flops = hone_json_number(p->plan ? p->plan : summary, "flops", NAN);
+    bool sure = known && known->type == HONE_JSON_TRUE;
+    if (!sure && !(flops > 0)) {
+        printf("work        depends on the input's dims\n");
+        return;
+    }
+    printf("work        %s%s a run", sure ? "" : "at least ", hone_text_flops(flops));
+    if (p->plan && (*p->given || *p->guessed)) printf(" with "), tell_dims(p);
+    printf("\n");
+}
+static void tell_summary(const hone_model *m, const hone_json *r, const hone_planned *p) {
     const char *name = hone_json_text(r, "name", "");
-    double before = hone_json_number(r, "nodes_before", NAN), flops = hone_json_number(r, "flops", NAN);
-    const hone_json *known = hone_json_get(r, "flops_known"), *ops = hone_json_get(r, "ops");
+    double before = hone_json_number(r, "nodes_before", NAN);
+    const hone_json *ops = hone_json_get(r, "ops");
     if (*name) printf("%s%s%s\n", hone_paint(stdout, HONE_BOLD), name, hone_paint(stdout, HONE_PLAIN));
     tell_ports(m);
     printf("opset       %.0f\n", hone_json_number(r, "opset", 0));
     printf("nodes       %.0f", hone_json_number(r, "nodes", 0));
-    if (isfinite(before)) printf(", of %.0f in the file", before);
+    if (isfinite(before)) printf(", of %.0f before the passes", before);
     printf("\nparameters  %s, %s\n", hone_text_count(hone_json_number(r, "parameters", 0)),
            hone_text_bytes(hone_json_number(r, "parameter_bytes", 0)));
-    if (known && known->type == HONE_JSON_TRUE) printf("work        %s a run\n", hone_text_flops(flops));
-    else printf("work        depends on the input's dims\n");
+    tell_work(r, p);
+    if (p->plan) printf("memory      %s for tensors at the peak\n", hone_text_bytes(hone_json_number(p->plan, "arena_bytes", 0)));
     int k = 0;
     for (const hone_json *op = ops ? ops->first : NULL; op; op = op->next, k++) {
         printf("%s", k % OPS_A_LINE ? ", " : k ? ",\n            " : "ops         ");
@@ -47,129 +67,148 @@ static void tell_summary(const hone_model *m, const hone_json *r) {
     if (k) putchar('\n');
 }
 
-static void shorten(char *out, size_t room, const char *text) {
-    size_t n = strlen(text);
-    if (n <= NAME_MAX_WIDTH) snprintf(out, room, "%s", text);
-    else snprintf(out, room, "…%s", text + n - NAME_MAX_WIDTH + 1); /* the end of a path says more than its beginning */
-}
-
-/* "a f32[1, 8], 2 constants": what flows in, and how much else. */
-static void list_values(char *out, size_t room, const hone_json *values) {
-    size_t n = 0;
-    int constants = 0, shown = 0;
-    out[0] = 0;
-    for (const hone_json *v = values ? values->first : NULL; v; v = v->next) {
-        const hone_json *constant = hone_json_get(v, "constant");
-        if (constant && constant->type == HONE_JSON_TRUE) {
-            constants++;
-        } else if (n < room) {
-            n += (size_t)snprintf(out + n, room - n, "%s%s", shown++ ? ", " : "", hone_json_text(v, "shape", "?"));
+/* A row a pass that did something; the others only counted. */
+static void tell_passes(const hone_json *r) {
+    static const char *const head[] = {"pass", "did", "nodes"};
+    hone_table *t = hone_table_create("lrl", head);
+    int idle = 0;
+    double before = hone_json_number(r->first, "nodes", 0); /* of the main graph; the first pass only infers shapes */
+    for (const hone_json *p = r->first; p; p = p->next) {
+        double changed = hone_json_number(p, "changed", 0), nodes = hone_json_number(p, "nodes", before);
+        if (changed == 0 && nodes == before) idle++;
+        else {
+            hone_table_cell(t, "%s", hone_json_text(p, "pass", "?"));
+            hone_table_cell(t, "%.0f", changed);
+            if (nodes == before) hone_table_cell(t, "%.0f", nodes);
+            else hone_table_cell(t, "%.0f → %.0f", before, nodes);
         }
-    }
-    if (constants && n < room) snprintf(out + n, room - n, "%s%d constant%s", shown ? ", " : "", constants, constants > 1 ? "s" : "");
-}
-
-static void tell_nodes(const hone_json *r) {
-    static const char *const head[] = {"#", "op", "name", "from", "to", "work", "bytes"};
-    hone_table *t = hone_table_create("rllllrr", head);
-    for (const hone_json *n = r->first; n; n = n->next) {
-        char name[64], from[256], to[256];
-        const hone_json *known = hone_json_get(n, "known");
-        bool counted = known && known->type == HONE_JSON_TRUE;
-        shorten(name, sizeof name, hone_json_text(n, "name", ""));
-        list_values(from, sizeof from, hone_json_get(n, "inputs"));
-        list_values(to, sizeof to, hone_json_get(n, "outputs"));
-        hone_table_cell(t, "%.0f", hone_json_number(n, "number", 0));
-        int parts = (int)hone_json_number(n, "parts", 1);
-        hone_table_cell(t, parts > 1 ? "%s (%d fused)" : "%s", hone_json_text(n, "op", "?"), parts);
-        hone_table_cell(t, "%s", name);
-        hone_table_cell(t, "%s", from);
-        hone_table_cell(t, "%s", to);
-        hone_table_cell(t, counted ? "%s" : "%.0s", hone_text_flops(hone_json_number(n, "flops", 0)));
-        hone_table_cell(t, counted ? "%s" : "%.0s", hone_text_bytes(hone_json_number(n, "bytes", 0)));
+        before = nodes;
     }
     hone_table_print(t, stdout, "");
+    if (idle) printf("%d of %d passes found nothing to do\n", idle, r->n);
 }
-
-/* One line a pass: its members, named. */
-static void tell_passes(const hone_json *r) {
-    for (const hone_json *p = r->first; p; p = p->next) {
-        const char *gap = "";
-        for (const hone_json *m = p->first; m; m = m->next) {
-            if (m->type == HONE_JSON_TEXT && m == p->first) printf("%s%-20s", gap, m->text);
-            else if (m->type == HONE_JSON_TEXT) printf("%s%s %s", gap, m->key ? m->key : "", m->text);
-            else if (m->type == HONE_JSON_NUMBER) printf("%s%s %.6g", gap, m->key ? m->key : "", m->number);
-            gap = "  ";
-        }
-        putchar('\n');
-    }
-}
-
-static void tell_graph(const hone_json *r) {
+static void tell_text(const hone_json *r) {
     const char *text = r->type == HONE_JSON_TEXT ? r->text : "";
     fputs(text, stdout);
     if (*text && text[strlen(text) - 1] != '\n') putchar('\n');
 }
 
-/* One topic: drawn, or in JSON as it came. */
-static int tell(const hone_model *m, const char *topic, bool json, void (*draw)(const hone_json *)) {
+/* A report as a tree; NULL: one line was said, *rc is the exit code. */
+static hone_json *report(const hone_model *m, const char *topic, int *rc) {
     char *text = NULL;
-    hone_status s = hone_model_report(m, topic, &text);
-    if (s) return hone_args_failed(s);
     hone_json *r = NULL;
-    int rc = 0;
-    if (json) printf("%s", text);
+    hone_status s = hone_model_report(m, topic, &text);
+    if (s) *rc = hone_args_failed(s);
     else if (!(r = hone_json_read(text)))
-        rc = hone_args_wrong("the report '%s' cannot be read: a bug of Hone's, please report it", topic) + 1;
-    else if (draw) draw(r);
-    else tell_summary(m, r);
-    hone_json_free(r);
+        *rc = hone_args_wrong("the report '%s' cannot be read: a bug of Hone's, please report it", topic) + 1;
     hone_text_release(text);
-    return rc;
+    return r;
 }
-
-typedef struct {
-    bool nodes, text, passes, json;
-} wish;
-
-static int inspect(const char *path, const wish *w) {
+static int tell_json(const hone_model *m, const wish *w, const hone_planned *p, const char *plan_json) {
     const struct {
         bool wanted;
         const char *topic;
-        void (*draw)(const hone_json *);
-    } topics[] = {
-        {true, "summary", NULL}, {w->passes, "passes", tell_passes}, {w->nodes, "nodes", tell_nodes}, {w->text, "text", tell_graph}};
-    hone_model *m = NULL;
-    hone_status s = hone_model_load(path, &m);
-    int rc = s ? hone_args_failed(s) : 0, told = 0;
-    if (!rc && w->json) putchar('{');
-    for (size_t k = 0; k < sizeof topics / sizeof *topics && !rc; k++) {
+    } topics[] = {{true, "summary"}, {w->passes, "passes"}, {w->nodes, "graph"}, {w->text, "text"}};
+    putchar('{');
+    for (size_t k = 0; k < sizeof topics / sizeof *topics; k++) {
+        char *text = NULL;
         if (!topics[k].wanted) continue;
-        if (w->json) printf("%s\"%s\": ", told ? ",\n" : "", topics[k].topic);
-        else if (told) putchar('\n');
-        rc = tell(m, topics[k].topic, w->json, topics[k].draw);
-        told++;
+        hone_status s = hone_model_report(m, topics[k].topic, &text);
+        if (s) return hone_args_failed(s);
+        printf("%s\"%s\": %s", k ? ",\n" : "", topics[k].topic, text);
+        hone_text_release(text);
     }
-    if (!rc && w->json) printf("}\n");
+    if (p->plan) printf(",\n\"plan\": %s", plan_json);
+    printf(",\n\"dims_given\": ");
+    hone_json_put_text(stdout, p->given, strlen(p->given));
+    printf(", \"dims_guessed\": ");
+    hone_json_put_text(stdout, p->guessed, strlen(p->guessed));
+    printf("}\n");
+    return 0;
+}
+static int tell_all(const hone_model *m, const wish *w, const hone_planned *p) {
+    int rc = 0;
+    hone_json *summary = report(m, "summary", &rc), *r = NULL;
+    if (rc) return rc;
+    if (w->dot) {
+        if ((r = report(m, "graph", &rc))) hone_show_dot(r, hone_json_text(summary, "name", ""));
+    } else {
+        tell_summary(m, summary, p);
+        if (w->passes && (r = report(m, "passes", &rc))) {
+            putchar('\n');
+            tell_passes(r);
+            hone_json_free(r), r = NULL;
+        }
+        if (!rc && w->nodes && (r = report(m, "graph", &rc))) {
+            putchar('\n');
+            hone_show_nodes(r, p, w->sort);
+            hone_json_free(r), r = NULL;
+        }
+        if (!rc && w->memory) {
+            putchar('\n');
+            if (p->plan) hone_show_memory(p);
+            else
+                rc = hone_args_wrong("no plan with %s%s%s: %s; --dim NAME=SIZE gives other dims", p->given,
+                                     *p->given && *p->guessed ? ", " : "", p->guessed, p->why);
+        }
+        if (!rc && w->text && (r = report(m, "text", &rc))) {
+            putchar('\n');
+            tell_text(r);
+        }
+    }
+    hone_json_free(r);
+    hone_json_free(summary);
+    return rc;
+}
+
+static int inspect(const char *path, const wish *w) {
+    hone_model *m = NULL;
+    hone_planned p = {0};
+    char *plan = NULL;
+    hone_status s = hone_model_load(path, &m);
+    int rc = s ? hone_args_failed(s) : 0;
+    if (!rc && !w->dot) rc = hone_plan_for(m, &w->dims, &p, &plan);
+    if (!rc && w->html) rc = hone_write_page(m, path, &p, plan, w->html);
+    else if (!rc && w->json) rc = tell_json(m, w, &p, plan);
+    else if (!rc) rc = tell_all(m, w, &p);
+    hone_text_release(plan);
+    hone_planned_free(&p);
     hone_model_free(m);
     return rc;
 }
 
 int hone_cmd_inspect(int argc, char **argv) {
-    wish w = {0};
+    static const char *const orders[] = {"number", "work", "bytes", "parameters"};
+    wish w = {.sort = "number"};
     hone_words operands = {0};
     const hone_option options[] = {
         {"--nodes", NULL, "a table of the nodes", HONE_ARG_FLAG, &w.nodes, 0},
-        {"--text", NULL, "the graph as text", HONE_ARG_FLAG, &w.text, 0},
+        {"--sort", "BY", "the table's order: work, bytes or parameters, largest first", HONE_ARG_TEXT, &w.sort, 0},
         {"--passes", NULL, "what each pass did", HONE_ARG_FLAG, &w.passes, 0},
+        {"--memory", NULL, "the memory for tensors, step by step, and what makes its peak", HONE_ARG_FLAG, &w.memory, 0},
+        {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST, &w.dims, 0},
+        {"--text", NULL, "the graph as text", HONE_ARG_FLAG, &w.text, 0},
+        {"--dot", NULL, "the graph for Graphviz, and nothing else", HONE_ARG_FLAG, &w.dot, 0},
+        {"--html", "FILE", "write a page with the graph, to look at in any browser", HONE_ARG_TEXT, &w.html, 0},
         {"--json", NULL, "print JSON: one member a topic", HONE_ARG_FLAG, &w.json, 0},
         {0},
     };
-    const hone_usage usage = {
-        "inspect", "MODEL", 1, 1, "Shows what a model is: inputs, outputs, nodes, parameters and work.", "hone inspect model.onnx --nodes",
-        options};
+    const hone_usage usage = {"inspect",
+                              "MODEL",
+                              1,
+                              1,
+                              "Shows what a model is: inputs, outputs, nodes, parameters, work and memory.",
+                              "hone inspect model.onnx --nodes --sort work\nhone inspect model.onnx --memory --dim batch=8\n"
+                              "hone inspect model.onnx --html model.html\nhone inspect model.onnx --dot | dot -Tsvg > model.svg",
+                              options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
-    if (rc == HONE_ARGS_GO) rc = inspect(operands.at[0], &w);
+    if (rc == HONE_ARGS_GO) {
+        bool known = false;
+        for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) known |= !strcmp(w.sort, orders[k]);
+        if (strcmp(w.sort, "number") != 0) w.nodes = true;
+        rc = known ? inspect(operands.at[0], &w) : hone_args_wrong("--sort %s: nodes are sorted by work, bytes or parameters", w.sort);
+    }
     hone_words_free(&operands);
+    hone_words_free(&w.dims);
     return rc;
 }

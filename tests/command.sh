@@ -65,6 +65,15 @@ try 1 "cut short" run "$model" --input "$folder/cut.pgm"
 
 try 0 "parameters" inspect "$model"
 try 0 "MaxPool" inspect "$model" --nodes --passes --text
+try 0 "Conv + Relu" inspect "$model" --sort work
+try 1 "sorted by" inspect "$model" --sort size
+try 0 "batch = 1 (guessed)" inspect "$model"
+try 0 "batch = 4" inspect "$model" --dim batch=4
+try 0 "the peak, " inspect "$model" --memory
+try 0 "-> n1 [label=" inspect "$model" --dot
+try 0 "is written" inspect "$model" --html "$folder/page.html"
+try 1 "cannot be written" inspect "$model" --html "$folder/none/page.html"
+grep -q '</html>' "$folder/page.html" && ! grep -qE '(src|href)=' "$folder/page.html" || { echo "the page is cut short, or asks for more files"; failed=$((failed + 1)); }
 try 0 "can run" check "$model"
 try 0 "by kernels" check "$model" --dim batch=4
 try 1 "did you mean 'batch'" check "$model" --dim bach=4
@@ -78,8 +87,31 @@ try 0 "1 passed, 0 failed, 0 skipped" conformance "$source/examples/digits" --at
 try 1 "fewer than --min 2" conformance "$source/examples/digits" --atol 1e-5 --min 2
 try 1 "no case" conformance "$folder"
 
+# A model cut short, or with a bit turned over, is a mistake of one line, or a model that runs; never a crash (exit codes above 2).
+size=$(wc -c < "$model")
+for k in 0 1 2 3 4 5 6 7 8 9 10 11; do
+    head -c $((size * k / 12)) "$model" > "$folder/cut.onnx"
+    cp "$model" "$folder/flipped.onnx"
+    at=$(((k * 7919 + 13) % (k < 6 ? 700 : size))) # half of them where the structure is
+    byte=$(od -An -tu1 -j $at -N 1 "$model")
+    printf "\\$(printf '%03o' $((byte ^ (1 << k % 8))))" | dd of="$folder/flipped.onnx" bs=1 seek=$at conv=notrunc 2>/dev/null
+    for words in "check $folder/cut.onnx" "inspect $folder/flipped.onnx --nodes --memory" "check $folder/flipped.onnx"; do
+        ${HONE_RUNNER:-} "$hone" $words >"$folder/said" 2>&1
+        rc=$?
+        [ $rc -le 1 ] || { echo "hone $words, case $k: exit $rc"; head -n 5 "$folder/said"; failed=$((failed + 1)); }
+    done
+done
+
+# Colours are for terminals: never in a file, nor where NO_COLOR is set.
+"$hone" check "$source/README.md" 2>&1 | grep -q $'\033' && { echo "colours in a pipe"; failed=$((failed + 1)); }
+if [ -z "${HONE_RUNNER:-}" ] && command -v script >/dev/null; then
+    seen() { script -qec "$1" /dev/null 2>/dev/null | grep -c $'\033'; }
+    [ "$(seen "$hone check $model")" != 0 ] || { echo "no colours on a terminal"; failed=$((failed + 1)); }
+    [ "$(NO_COLOR=1 seen "$hone check $model")" = 0 ] || { echo "colours in spite of NO_COLOR"; failed=$((failed + 1)); }
+fi
+
 if command -v python3 >/dev/null; then
-    for words in "run $model --json" "inspect $model --nodes --text --passes --json" "check $model --json" "check none --json" "devices --json --quick" "conformance $source/examples/digits --json"; do
+    for words in "run $model --json" "inspect $model --nodes --text --passes --memory --json" "check $model --json" "check none --json" "devices --json --quick" "conformance $source/examples/digits --json"; do
         ${HONE_RUNNER:-} "$hone" $words 2>/dev/null | python3 -c 'import json, sys; json.load(sys.stdin)' 2>/dev/null || { echo "hone $words: not JSON"; failed=$((failed + 1)); }
     done
 fi

@@ -135,13 +135,19 @@ static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int dep
     }
     return HONE_OK;
 }
+static int count_nodes(const hone_graph *g) { /* with those of bodies */
+    int n = g->node.n;
+    for (int k = 0; k < g->node.n; k++)
+        for (int b = 0; b < g->node.at[k]->n_body; b++) n += count_nodes(g->node.at[k]->body[b]);
+    return n;
+}
 hone_status hone_compile(hone_graph *g, hone_compiled **out) {
     hone_compiled *c = hone_alloc(sizeof *c);
     if (!c) {
         hone_graph_destroy(g);
         return no_memory();
     }
-    c->graph = g, c->nodes_before = g->node.n;
+    c->graph = g, c->nodes_before = count_nodes(g);
     hone_status s = HONE_OK;
     if (!(c->instances = hone_instances_create()) || !(c->packs = hone_packs_create()) || !(c->shelves = hone_shelves_create()))
         s = no_memory();

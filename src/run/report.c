@@ -44,10 +44,13 @@ static int more(const void *p, const void *q) {
 static void count_ops(const hone_graph *g, tally *all, int *n, int most, int *nodes, int64_t *elements, int64_t *bytes) {
     for (int k = 0; k < g->node.n; k++) {
         const hone_node *node = g->node.at[k];
-        int q = 0;
-        while (q < *n && strcmp(all[q].name, node->program->name)) q++;
-        if (q == *n && *n < most) all[(*n)++] = (tally){node->program->name, 0};
-        if (q < *n) all[q].n++;
+        for (int p = 0; p < (node->n_part ? node->n_part : 1); p++) { /* a fused node is all its parts */
+            const char *name = node->n_part ? node->part[p]->program->name : node->program->name;
+            int q = 0;
+            while (q < *n && strcmp(all[q].name, name)) q++;
+            if (q == *n && *n < most) all[(*n)++] = (tally){name, 0};
+            if (q < *n) all[q].n++;
+        }
         (*nodes)++;
         for (int b = 0; b < node->n_body; b++) count_ops(node->body[b], all, n, most, nodes, elements, bytes);
     }

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `hone inspect --html`, in a browser:  html.py HONE MODEL [--shots FOLDER]
+
+Loads the page in headless Chromium, over the debugging pipe, so that nothing but Python and the browser is needed. Checks that no error and no
+request leaves the page, that every node is drawn and no two overlap, that search finds a node, that a click shows its details, that the other
+graphs can be drawn, and light and dark. Exits 77 where there is no Chromium. --shots saves pictures to look at."""
+import base64, json, os, shutil, subprocess, sys, tempfile, time
+
+BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
+SECONDS = 60
+
+
+class Browser:
+    def __init__(self, path, folder):
+        to_r, to_w = os.pipe()
+        from_r, from_w = os.pipe()
+
+        def place():  # the browser reads from 3 and writes to 4
+            a, b = os.dup(to_r), os.dup(from_w)
+            os.dup2(a, 3)
+            os.dup2(b, 4)
+
+        args = [path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe",
+                "--user-data-dir=" + folder, "--window-size=1500,950", "--hide-scrollbars", "--no-first-run", "--disable-background-networking"]
+        self.process = subprocess.Popen(args, preexec_fn=place, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_r), os.close(from_w)
+        self.to, self.from_, self.rest, self.number, self.events = to_w, from_r, b"", 0, []
+        self.session = None
+
+    def message(self):
+        while b"\0" not in self.rest:
+            part = os.read(self.from_, 1 << 20)
+            if not part:
+                raise SystemExit("the browser ended")
+            self.rest += part
+        one, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(one)
+
+    def call(self, method, **params):
+        self.number += 1
+        m = {"id": self.number, "method": method, "params": params}
+        if self.session:
+            m["sessionId"] = self.session
+        os.write(self.to, json.dumps(m).encode() + b"\0")
+        while True:
+            got = self.message()
+            if got.get("id") == self.number:
+                if "error" in got:
+                    raise SystemExit(f"{method}: {got['error']}")
+                return got["result"]
+            self.events.append(got)
+
+    def open(self, url):
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ["Page", "Runtime", "Log", "Network"]:
+            self.call(domain + ".enable")
+        self.call("Page.navigate", url=url)
+        end = time.time() + SECONDS
+        while self.js("document.readyState === 'complete' && typeof shown === 'object' && shown !== null") is not True:
+            if time.time() > end:
+                raise SystemExit("the page was not drawn in time")
+            time.sleep(0.1)
+
+    def js(self, text):
+        r = self.call("Runtime.evaluate", expression=text, returnByValue=True)
+        if "exceptionDetails" in r:
+            return "exception: " + str(r["exceptionDetails"].get("exception", {}).get("description"))
+        return r["result"].get("value")
+
+    def click(self, x, y):
+        for kind in ["mousePressed", "mouseReleased"]:
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def shot(self, path):
+        data = self.call("Page.captureScreenshot", format="png")["data"]
+        with open(path, "wb") as f:
+            f.write(base64.b64decode(data))
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+OVERLAPS = """(() => {
+    const rows = new Map();
+    for (const b of shown.boxes) { if (!rows.has(b.layer)) rows.set(b.layer, []); rows.get(b.layer).push(b); }
+    let n = 0;
+    for (const row of rows.values()) {
+        row.sort((p, q) => p.x - q.x);
+        for (let k = 1; k < row.length; k++) n += row[k].x - row[k].w / 2 < row[k - 1].x + row[k - 1].w / 2 - 0.5;
+    }
+    return n;
+})()"""
+failed = []
+
+
+def want(what, got, good):
+    if not good:
+        failed.append(f"{what}: {got!r}")
+
+
+def look(browser, url, shots, name):
+    browser.open(url)
+    nodes = browser.js("shown.nodes.length")
+    drawn = browser.js("document.querySelectorAll('.node').length")
+    want("boxes drawn", drawn, drawn == nodes + browser.js("shown.inputs.length + shown.outputs.length"))
+    want("boxes that overlap", browser.js(OVERLAPS), browser.js(OVERLAPS) == 0)
+    want("places that are no numbers", browser.js("shown.boxes.filter(b => !isFinite(b.x) || !isFinite(b.y)).length"), browser.js(
+        "shown.boxes.filter(b => !isFinite(b.x) || !isFinite(b.y)).length") == 0)
+    want("overview", browser.js("document.getElementById('panel').innerText")[:80], "nodes" in browser.js("document.getElementById('panel').innerText"))
+    if shots:
+        browser.shot(f"{shots}/{name}-light.png")
+    # search by an op of the model, by keyboard
+    op = browser.js("fusedName(shown.nodes[Math.floor(shown.nodes.length / 2)])")
+    browser.js("document.getElementById('search').focus()")
+    browser.call("Input.insertText", text=op)
+    hits = browser.js("hits.length")
+    want(f"search for '{op}'", hits, isinstance(hits, int) and 0 < hits <= nodes + 100)
+    browser.js("document.getElementById('search').dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'}))")
+    text = browser.js("document.getElementById('panel').innerText")
+    want("details after search", text[:80], op in text and "INPUTS" in text.upper())
+    browser.js("document.getElementById('found').style.display = 'none'")
+    if shots:
+        browser.shot(f"{shots}/{name}-search.png")
+    # a click on the node in the middle of the screen
+    browser.js("document.getElementById('search').value = ''; find(''); choose(-1, false); goTo(shown.of.get(0))")
+    r = json.loads(browser.js("JSON.stringify(shown.boxes[shown.of.get(0)].e.getBoundingClientRect())"))
+    browser.click(r["x"] + r["width"] / 2, r["y"] + r["height"] / 2)
+    text = browser.js("document.getElementById('panel').innerText")
+    want("details after a click", text[:80], "node #0" in text and "OUTPUTS" in text.upper() and "PROGRAM" in text.upper())
+    browser.js("document.getElementById('theme').click(); document.documentElement.dataset.theme === 'dark' || document.getElementById('theme').click()")
+    want("dark", browser.js("document.documentElement.dataset.theme"), browser.js("document.documentElement.dataset.theme") == "dark")
+    if shots:
+        browser.shot(f"{shots}/{name}-dark.png")
+    browser.js("whole(true)")
+    if shots:
+        browser.shot(f"{shots}/{name}-whole.png")
+    # every other graph: before the passes, bodies
+    for k in range(min(browser.js("graphs.length"), 12)):
+        got = browser.js(f"draw(graphs[{k}]), shown.boxes.length")
+        want(f"graph {k}", got, isinstance(got, int))
+        want(f"overlaps in graph {k}", browser.js(OVERLAPS), browser.js(OVERLAPS) == 0)
+    if shots and browser.js("graphs.length") > 1:
+        browser.shot(f"{shots}/{name}-last.png")
+    for e in browser.events:
+        if e["method"] == "Runtime.exceptionThrown" or (e["method"] == "Log.entryAdded" and e["params"]["entry"]["level"] == "error"):
+            failed.append("console: " + json.dumps(e["params"])[:300])
+        if e["method"] == "Runtime.consoleAPICalled" and e["params"]["type"] == "error":
+            failed.append("console: " + json.dumps(e["params"])[:300])
+        if e["method"] == "Network.requestWillBeSent" and not e["params"]["request"]["url"].startswith(("file:", "about:", "data:")):
+            failed.append("a request left the page: " + e["params"]["request"]["url"])
+    return nodes
+
+
+def main():
+    if len(sys.argv) < 3:
+        raise SystemExit(__doc__)
+    hone, model = sys.argv[1:3]
+    shots = sys.argv[4] if len(sys.argv) > 4 and sys.argv[3] == "--shots" else None
+    path = next((p for p in map(shutil.which, BROWSERS) if p), None)
+    if not path:
+        print("skipped: no Chromium on this machine")
+        raise SystemExit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        page = os.path.join(folder, "page.html")
+        subprocess.run(os.environ.get("HONE_RUNNER", "").split() + [hone, "inspect", model, "--html", page], check=True, stdout=subprocess.DEVNULL)
+        browser = Browser(path, os.path.join(folder, "profile"))
+        try:
+            nodes = look(browser, "file://" + page, shots, os.path.basename(os.path.dirname(os.path.abspath(model))))
+        finally:
+            browser.end()
+    for f in failed:
+        print(f)
+    print(f"{nodes} nodes, {len(failed)} failed")
+    raise SystemExit(1 if failed else 0)
+
+
+main()
