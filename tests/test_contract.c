@@ -223,9 +223,9 @@ static const char *byte(int *lo, int *hi) {
 }
 static void integer_conv(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < 3 * ROUNDS; round++) {
-        int lo[3], hi[3], depthwise = draw(0, 2) == 0, g = depthwise ? draw(2, 9) : draw(1, 2), c = depthwise ? g : g * draw(1, 40),
-                          m = depthwise ? g : g * draw(1, 40), kh = draw(1, 3), kw = draw(1, 4), h = draw(5, 20), w = draw(5, 60);
+    EACH_LEVEL for (int round = 0; round < 2 * ROUNDS; round++) {
+        int lo[3], hi[3], depthwise = draw(0, 2) == 0, g = depthwise ? draw(2, 9) : draw(1, 2), c = depthwise ? g : g * draw(1, 12),
+                          m = depthwise ? g : g * draw(1, 18), kh = draw(1, 3), kw = draw(1, 4), h = draw(5, 14), w = draw(5, 50);
         const char *x = byte(lo, hi), *k = byte(lo + 1, hi + 1), *y = byte(lo + 2, hi + 2);
         char tail[512];
         snprintf(tail, sizeof tail, "{group: %d, strides: [%d, %d], dilations: [%d, 1], pads: [%d, %d, %d, %d]}", g, draw(1, 2), draw(1, 3),
@@ -251,7 +251,7 @@ static void integer_conv(void **state) {
 }
 static void integer_matmul(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < 3 * ROUNDS; round++) {
+    EACH_LEVEL for (int round = 0; round < 2 * ROUNDS; round++) {
         int lo[3], hi[3], m = draw(1, 70), n = draw(1, 90), k = draw(1, 300);
         const char *a = byte(lo, hi), *b = byte(lo + 1, hi + 1), *y = byte(lo + 2, hi + 2);
         bool late = draw(0, 1), each = draw(0, 1);
