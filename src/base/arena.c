@@ -82,7 +82,7 @@ void hone_arena_reset(hone_arena *a) {
     a->blocks = NULL;
 }
 
-void *hone_arena_alloc(hone_arena *a, size_t bytes) {
+void *hone_arena_raw(hone_arena *a, size_t bytes) {
     if (bytes > PTRDIFF_MAX - HEAD - GAP - 16) return NULL;
     size_t need = ((bytes ? bytes : 1) + GAP + 15) & ~(size_t)15;
     block *b = a->blocks;
@@ -101,11 +101,15 @@ void *hone_arena_alloc(hone_arena *a, size_t bytes) {
     b->used += need;
     a->bytes += bytes;
     ALLOW(p, bytes);
-    return memset(p, 0, bytes);
+    return p;
+}
+void *hone_arena_alloc(hone_arena *a, size_t bytes) {
+    void *p = hone_arena_raw(a, bytes);
+    return p ? memset(p, 0, bytes) : NULL;
 }
 
 void *hone_arena_copy(hone_arena *a, const void *from, size_t bytes) {
-    void *p = hone_arena_alloc(a, bytes);
+    void *p = hone_arena_raw(a, bytes);
     if (p && bytes) memcpy(p, from, bytes);
     return p;
 }

@@ -36,6 +36,7 @@ hone_arena *hone_arena_in(
 void hone_arena_destroy(hone_arena *);
 void hone_arena_reset(hone_arena *);                /* forgets all; keeps memory for as much again */
 void *hone_arena_alloc(hone_arena *, size_t bytes); /* NULL only when the heap is exhausted */
+void *hone_arena_raw(hone_arena *, size_t bytes);   /* the same, not zeroed: for what is written at once */
 void *hone_arena_copy(hone_arena *, const void *, size_t bytes);
 char *hone_arena_text(hone_arena *, const char *format, ...) HONE_PRINTF(2, 3);
 char *hone_arena_textn(hone_arena *, const char *text, size_t bytes); /* copy, zero-terminated */

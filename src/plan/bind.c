@@ -423,12 +423,21 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
 }
 static hone_status bind_nodes(binder *b, level *l, int from);
 static void begin(level *l) {
-    const hone_graph *g = l->c->graph;
+    const hone_compiled *c = l->c;
+    const hone_bound_var *constant = c->constant;
     l->whole = true;
-    for (int k = 0; k < l->c->n_asked && l->whole; k++) l->whole = hone_dim_is_number(hone_dim_value(l->c->asked[k], l->values));
-    memcpy(l->var, l->c->begin, sizeof *l->var * (size_t)g->var.n);
-    for (int v = 0; v < g->var.n && !l->whole; v++)
-        if (l->var[v].at == HONE_AT_DIMS) l->var[v].at = HONE_AT_NOWHERE, l->var[v].as_compiled = false;
+    for (int k = 0; k < c->n_asked && l->whole; k++) l->whole = hone_dim_is_number(hone_dim_value(c->asked[k], l->values));
+    for (int v = 0; v < c->graph->var.n; v++) { /* dims and strides of the others are written with them */
+        hone_bound_var *w = l->var + v;
+        if (c->begin[v] == HONE_AT_REF) {
+            *w = *constant++;
+            continue;
+        }
+        bool known = l->whole && c->begin[v] == HONE_AT_DIMS;
+        w->at = known ? HONE_AT_DIMS : HONE_AT_NOWHERE, w->as_compiled = known, w->slot = -1;
+        w->fact.tag = HONE_TAG_TENSOR, w->fact.dtype = HONE_DTYPE_NONE, w->fact.rank = -1;
+        w->fact.contents = NULL, w->fact.n_content = 0, w->fact.value = NULL;
+    }
 }
 /* If whose condition is known: the branch is bound in place. */
 static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond, bool *done) {
@@ -442,7 +451,7 @@ static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond
     hone_compiled *body = l->c->body[k][yes ? 0 : 1];
     level inner = {.c = body,
                    .outer = l,
-                   .var = HONE_NEW_N(b->scratch, hone_bound_var, body->graph->var.n + 1),
+                   .var = hone_arena_raw(b->scratch, sizeof *inner.var * (size_t)(body->graph->var.n + 1)),
                    .values = l->values,
                    .empty = l->empty};
     if (!inner.var) return no_memory();
@@ -661,7 +670,7 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
     p->n_step = b->steps.step.n;
     for (int k = 0; k < b->steps.block.n; k++) /* steps that were taken back may have read it */
         if (b->steps.block.at[k].last > p->n_step) b->steps.block.at[k].last = p->n_step;
-    p->arena_bytes = hone_memory_plan(b->steps.block.at, b->steps.block.n, p->n_step, &p->lower_bound_bytes, &p->sum_bytes);
+    p->arena_bytes = hone_memory_plan(b->scratch, b->steps.block.at, b->steps.block.n, p->n_step, &p->lower_bound_bytes, &p->sum_bytes);
     if (p->arena_bytes < 0) return no_memory();
     for (int k = 0; k < b->steps.patch.n; k++) {
         hone_ref *r = b->steps.patch.at[k];
@@ -702,18 +711,20 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
     hone_plan *p = hone_alloc(sizeof *p);
     binder b = {.interpret = interpret, .cut = -1, .after = after, .n_in = g->in.n, .n_out = g->out.n};
     hone_status s = HONE_OK;
-    if (!p || !(p->arena = hone_arena_create()) ||
-        (!(b.scratch = atomic_exchange(c->scratch, NULL)) && !(b.scratch = hone_arena_create()))) {
+    hone_bench *bench = atomic_exchange(c->bench, NULL);
+    if (!bench) bench = hone_alloc(sizeof *bench);
+    if (!p || !bench || !(p->arena = hone_arena_create()) || (!bench->scratch && !(bench->scratch = hone_arena_create()))) {
         s = no_memory();
         goto done;
     }
+    b.steps = bench->steps, b.scratch = bench->scratch;
     p->cut_node = -1, p->depth = after ? after->depth + 1 : 0;
     b.steps.arena = p->arena, b.shelf = p->shelf = hone_shelves_hold(c->shelves);
     /* slots: inputs that are no plain tensors, arenas of earlier stretches, then what host ops make */
     b.n_slot = after ? after->n_slot : g->in.n + MAX_CUTS;
     level l = {.c = c, .top = true};
-    int64_t *values = hone_arena_alloc(b.scratch, sizeof *values * (size_t)(hone_dims_count(g->dims) + 1));
-    l.var = hone_arena_alloc(b.scratch, sizeof *l.var * (size_t)(g->var.n + 1)), l.values = values;
+    int64_t *values = hone_arena_raw(b.scratch, sizeof *values * (size_t)(hone_dims_count(g->dims) + 1));
+    l.var = hone_arena_raw(b.scratch, sizeof *l.var * (size_t)(g->var.n + 1)), l.values = values;
     b.out_taken = hone_arena_alloc(b.scratch, (size_t)g->out.n + 1);
     if (!l.var || !l.values || !b.out_taken) {
         s = no_memory();
@@ -746,13 +757,23 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
     if (!s) s = bind_nodes(&b, &l, from);
     if (!s) s = finish(&b, &l, p);
 done:
-    hone_vec_free(&b.steps.step);
-    hone_vec_free(&b.steps.block);
-    hone_vec_free(&b.steps.patch);
-    if (b.scratch) hone_arena_reset(b.scratch), hone_arena_destroy(atomic_exchange(c->scratch, b.scratch));
+    if (b.scratch) {
+        b.steps.step.n = b.steps.block.n = b.steps.patch.n = 0;
+        bench->steps = b.steps;
+        hone_arena_reset(b.scratch);
+    }
+    hone_bench_destroy(atomic_exchange(c->bench, bench));
     if (s) hone_plan_destroy(p);
     else *out = p;
     return s;
+}
+void hone_bench_destroy(hone_bench *w) {
+    if (!w) return;
+    hone_vec_free(&w->steps.step);
+    hone_vec_free(&w->steps.block);
+    hone_vec_free(&w->steps.patch);
+    hone_arena_destroy(w->scratch);
+    hone_free(w);
 }
 void hone_plan_destroy(hone_plan *p) {
     while (p) {

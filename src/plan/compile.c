@@ -58,37 +58,42 @@ static hone_status find_instances(hone_compiled *c) {
     hone_arena_destroy(scratch);
     return s;
 }
-/* What is known of vars before anything is bound: constants, and numbers that the input dims will say. */
 static void ask(hone_compiled *c, bool *met, const hone_dim *d, int n) {
     for (int k = 0; k < n; k++) {
         if (!hone_dim_is_symbolic(d[k]) || met[d[k] - HONE_DIM_BAND]) continue;
         met[d[k] - HONE_DIM_BAND] = true, c->asked[c->n_asked++] = d[k];
     }
 }
+/* What is known of vars before anything is bound: constants, and numbers that the input dims will say. */
 static hone_status find_begin(hone_compiled *c) {
     const hone_graph *g = c->graph;
-    int n_dim = hone_dims_count(g->dims);
+    int n_dim = hone_dims_count(g->dims), n = 0;
+    for (int v = 0; v < g->var.n; v++) n += g->var.at[v].value != NULL;
     bool *met = hone_alloc((size_t)n_dim + 1);
-    if (!met || !(c->asked = HONE_NEW_N(g->arena, hone_dim, n_dim + 1))) {
+    uint8_t *begin = HONE_NEW_N(g->arena, uint8_t, g->var.n + 1);
+    hone_bound_var *w = c->constant = HONE_NEW_N(g->arena, hone_bound_var, n + 1);
+    c->asked = HONE_NEW_N(g->arena, hone_dim, n_dim + 1), c->begin = begin;
+    if (!met || !begin || !w || !c->asked) {
         hone_free(met);
         return no_memory();
     }
     for (int v = 0; v < g->var.n; v++) {
-        hone_bound_var *w = c->begin + v;
-        w->slot = -1, w->fact = hone_fact_unknown;
         const hone_value *k = g->var.at[v].value;
         if (!k) continue;
-        w->fact = hone_fact_of_value(k);
-        w->at = HONE_AT_REF, w->ref = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)k->data};
-        if (k->tag != HONE_TAG_TENSOR) continue;
-        hone_dense_strides(&w->fact, w->stride);
-        w->as_compiled = true;
+        begin[v] = HONE_AT_REF;
+        *w = (hone_bound_var){.fact = hone_fact_of_value(k),
+                              .at = HONE_AT_REF,
+                              .as_compiled = k->tag == HONE_TAG_TENSOR,
+                              .slot = -1,
+                              .ref = {HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)k->data}};
+        if (k->tag == HONE_TAG_TENSOR) hone_dense_strides(&w->fact, w->stride);
+        w++;
     }
     for (int k = 0; k < g->node.n; k++)
         for (int q = 0; c->quiet[k] && q < g->node.at[k]->n_out; q++) {
             hone_vid id = g->node.at[k]->out[q];
             if (id < 0) continue;
-            c->begin[id].at = HONE_AT_DIMS, c->begin[id].as_compiled = true;
+            begin[id] = HONE_AT_DIMS;
             ask(c, met, g->var.at[id].contents, g->var.at[id].n_content);
             ask(c, met, g->var.at[id].dim, g->var.at[id].rank);
         }
@@ -100,20 +105,18 @@ static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int dep
     int n = g->node.n;
     if (depth > 40) return hone_fail(HONE_BAD_INPUT, "bodies are nested too deeply");
     c->outer = outer;
-    if (outer) c->instances = outer->instances, c->packs = outer->packs, c->shelves = outer->shelves, c->scratch = outer->scratch;
+    if (outer) c->instances = outer->instances, c->packs = outer->packs, c->shelves = outer->shelves, c->bench = outer->bench;
     c->instance = hone_arena_alloc(g->arena, sizeof *c->instance * (size_t)(n + 1));
     c->formula = hone_arena_alloc(g->arena, sizeof *c->formula * (size_t)(n + 1));
-    c->begin = hone_arena_alloc(g->arena, sizeof *c->begin * (size_t)(g->var.n + 1));
     c->host = hone_arena_alloc(g->arena, sizeof *c->host * (size_t)(n + 1));
     c->body = hone_arena_alloc(g->arena, sizeof *c->body * (size_t)(n + 1));
     c->content_input = hone_arena_alloc(g->arena, (size_t)g->in.n + 1);
-    if (!outer) c->scratch = hone_arena_alloc(g->arena, sizeof *c->scratch);
+    if (!outer) c->bench = hone_arena_alloc(g->arena, sizeof *c->bench);
     c->copies = hone_arena_alloc(g->arena, sizeof *c->copies * HONE_DTYPE_COUNT * (HONE_MAX_RANK + 1));
     const hone_library *lib;
     HONE_TRY(hone_library_builtin(&lib));
     if (!(c->identity = hone_library_find(lib, "", "Identity"))) return hone_fail(HONE_BUG, "there is no Identity in ops/");
-    if (!c->instance || !c->formula || !c->begin || !c->scratch || !c->copies || !c->host || !c->body || !c->content_input)
-        return no_memory();
+    if (!c->instance || !c->formula || !c->bench || !c->copies || !c->host || !c->body || !c->content_input) return no_memory();
     find_contents(c);
     HONE_TRY(find_instances(c));
     HONE_TRY(find_begin(c));
@@ -163,7 +166,7 @@ hone_status hone_compile(hone_graph *g, hone_compiled **out) {
 void hone_compiled_destroy(hone_compiled *c) {
     if (!c) return;
     hone_text_free(&c->passes);
-    if (c->scratch) hone_arena_destroy(atomic_load(c->scratch));
+    if (c->bench) hone_bench_destroy(atomic_load(c->bench));
     hone_shelves_destroy(c->shelves);
     hone_packs_destroy(c->packs);
     hone_instances_destroy(c->instances);

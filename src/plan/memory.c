@@ -71,17 +71,16 @@ static int by_birth(const void *p, const void *q) {
     const life *a = p, *b = q;
     return a->first != b->first ? by(b->first, a->first, a, b) : by(a->bytes, b->bytes, a, b);
 }
-int64_t hone_memory_plan(hone_block *block, int n, int n_step, int64_t *lower, int64_t *sum) {
+int64_t hone_memory_plan(hone_arena *scratch, hone_block *block, int n, int n_step, int64_t *lower, int64_t *sum) {
     *lower = *sum = 0;
     if (!n) return 0;
     int spans = n_step / SPAN + 1, lives = 0;
     int64_t need = -1, now = 0;
-    int *of = hone_alloc(sizeof *of * (size_t)n),
-        *last = hone_alloc(sizeof *last * (size_t)n); /* of a chain: its first block; where it dies */
-    life *all = hone_alloc(2 * sizeof *all * (size_t)n);
-    int64_t *alive = hone_alloc(sizeof *alive * (size_t)(n_step + 2));
-    int *placed = NULL, *from = hone_alloc(sizeof *from * (size_t)(spans + 2)), *count = hone_alloc(sizeof *count * (size_t)(spans + 1));
-    if (!of || !last || !all || !alive || !from || !count) goto done;
+    int *of = HONE_NEW_N(scratch, int, n), *last = HONE_NEW_N(scratch, int, n); /* of a chain: its first block; where it dies */
+    life *all = hone_arena_raw(scratch, 2 * sizeof *all * (size_t)n);
+    int64_t *alive = HONE_NEW_N(scratch, int64_t, n_step + 2);
+    int *placed = NULL, *from = HONE_NEW_N(scratch, int, spans + 2), *count = HONE_NEW_N(scratch, int, spans + 1);
+    if (!of || !last || !all || !alive || !from || !count) return -1;
     /* chains of blocks that share one place */
     for (int k = 0; k < n; k++) {
         int s = block[k].shares, r = s < 0 ? k : of[s];
@@ -100,7 +99,7 @@ int64_t hone_memory_plan(hone_block *block, int n, int n_step, int64_t *lower, i
         if ((now += alive[k]) > *lower) *lower = now;
     sort(all, all + n, lives);
     for (int s = 0; s < spans; s++) from[s + 1] += from[s];
-    if (!(placed = hone_alloc(sizeof *placed * ((size_t)from[spans] + 1)))) goto done; /* a list a span */
+    if (!(placed = HONE_NEW_N(scratch, int, from[spans] + 1))) return -1; /* a list a span */
     need = place(all, lives, from, count, spans, placed);
     for (int k = 0; k < lives; k++) block[all[k].block].at = all[k].at;
     static int (*const orders[])(const void *, const void *) = {by_area, by_steps, by_birth};
@@ -112,7 +111,5 @@ int64_t hone_memory_plan(hone_block *block, int n, int n_step, int64_t *lower, i
         for (int k = 0; k < lives; k++) block[all[k].block].at = all[k].at;
     }
     for (int k = 0; k < n; k++) block[k].at = block[of[k]].at;
-done:
-    hone_free(of), hone_free(last), hone_free(all), hone_free(alive), hone_free(placed), hone_free(from), hone_free(count);
     return need;
 }

@@ -12,24 +12,29 @@
 #include "ir/infer.h"
 
 typedef struct hone_formula hone_formula; /* formula.h */
+typedef struct {                          /* what a bind works with: the same memory for one after another */
+    hone_arena *scratch;
+    hone_steps steps;
+} hone_bench;
 typedef struct hone_compiled hone_compiled;
 struct hone_compiled {
     hone_graph *graph;    /* owned by the outermost */
-    hone_compiled *outer; /* of a body: who owns graph, instances, packs, shelves and scratch */
+    hone_compiled *outer; /* of a body: who owns graph, instances, packs, shelves and bench */
     hone_instances *instances;
     hone_packs *packs;
     hone_shelves *shelves;
-    _Atomic(hone_arena *) *scratch;         /* of the last bind, for the next one; or NULL */
-    const hone_instance **instance;         /* one a node, or NULL: made at bind */
-    const hone_formula **formula;           /* one a node, or NULL: what it is must be found out at bind */
-    const bool *quiet;                      /* one a node: its outputs are numbers that the input dims say */
-    hone_dim *asked;                        /* the expressions of those numbers, once each */
+    _Atomic(hone_bench *) *bench;   /* of the last bind, for the next one; or NULL */
+    const hone_instance **instance; /* one a node, or NULL: made at bind */
+    const hone_formula **formula;   /* one a node, or NULL: what it is must be found out at bind */
+    const bool *quiet;              /* one a node: its outputs are numbers that the input dims say */
+    hone_dim *asked;                /* the expressions of those numbers, once each */
     int n_asked;
     const hone_program *identity;           /* what copies are, */
     _Atomic(const hone_instance *) *copies; /* by dtype and rank, or NULL: not made yet */
     hone_host_fn **host;                    /* one a node: HOST and CONTROL ops */
     hone_compiled ***body;                  /* one a node: its bodies, or NULL */
-    struct hone_bound_var *begin;           /* one a var: what bind begins with */
+    const uint8_t *begin;                   /* one a var: where it is when bind begins (hone_whereabouts) */
+    struct hone_bound_var *constant;        /* those that are there already, in order */
     bool *content_input;                    /* one a graph input: its numbers may decide shapes */
     hone_text passes;                       /* JSON: what each pass did */
     int nodes_before;
@@ -49,7 +54,7 @@ typedef struct hone_bound_var { /* what bind knows of a var */
     hone_fact fact;
     hone_whereabouts at;
     bool as_compiled; /* just what compile said of it, no less and no more: formulas hold for it */
-    int32_t slot; /* SLOT; also REF to a slot's tensor once it is known */
+    int32_t slot;     /* SLOT; also REF to a slot's tensor once it is known */
     hone_ref ref;
     int64_t stride[HONE_MAX_RANK];
 } hone_bound_var;
@@ -86,9 +91,10 @@ struct hone_plan { /* one stretch between cuts; immutable once made */
 hone_status hone_bind(const hone_compiled *, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, bool interpret,
                       hone_plan **out) HONE_CHECKED;
 void hone_plan_destroy(hone_plan *); /* with all that continue from it */
+void hone_bench_destroy(hone_bench *);
 
 /* memory.c: places blocks so that those alive together do not overlap. Returns the bytes needed; *lower: the largest sum alive at once; *sum: of all. */
-int64_t hone_memory_plan(hone_block *, int n, int n_step, int64_t *lower, int64_t *sum);
+int64_t hone_memory_plan(hone_arena *scratch, hone_block *, int n, int n_step, int64_t *lower, int64_t *sum);
 void hone_dense_strides(const hone_fact *, int64_t *stride);
 /* view.c: strides of a view op's output from those of its input; false: it must be copied. */
 bool hone_view(const hone_node *, const hone_fact *const *in, const hone_bound_var *x, hone_fact *out, int k, int64_t *stride,
