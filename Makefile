@@ -3,9 +3,11 @@
 #   make          build/hone, build/libhone.a, build/libhone.so
 #   make demo     build it and watch it run
 #   make test     release and sanitizer builds, every test in both
-#   make test-all test, and: clang, ThreadSanitizer, the other architecture under qemu, ONNX Runtime beside us, format, lint
+#   make fuzz     the fuzzers, FUZZ_SECONDS=300 each
+#   make test-all test, and: clang, ThreadSanitizer, a minute of each fuzzer, the other architecture under qemu, ONNX Runtime beside us, format, lint
 #   make bench | install [PREFIX=/usr/local] | format | clean
 PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 300
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS) --test-dir
 C_FILES = $(shell git ls-files '*.c' '*.h')
@@ -38,9 +40,14 @@ test-all: setup-all test
 	@$(CTEST) build-clang
 	$(call build,build-tsan,-DCMAKE_BUILD_TYPE=Debug -DHONE_SANITIZE=thread)
 	@$(CTEST) build-tsan -R '^test_(threads|base|bind)$$'
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=45
 	@scripts/cross.sh $(OTHER) build-cross $(JOBS)
 	@if command -v python3 >/dev/null; then python3 scripts/compare_ort.py build/hone ../shared/models; else echo "compare with ONNX Runtime: skipped (no python3)"; fi
 	@$(MAKE) --no-print-directory check-format lint
+
+fuzz: setup-fuzz
+	$(call build,build-fuzz,-DCMAKE_C_COMPILER=clang -DHONE_FUZZ=ON -DHONE_TESTS=OFF)
+	@fuzz/run.sh build-fuzz $(FUZZ_SECONDS)
 
 check-format:
 	@bad=$$(for f in $(C_FILES); do clang-format --dry-run --Werror $$f >/dev/null 2>&1 || echo $$f; done); \
@@ -62,10 +69,10 @@ install: all
 	@cmake --install build --prefix $(PREFIX)
 
 clean:
-	@rm -rf build build-san build-clang build-tsan build-cross
+	@rm -rf build build-san build-clang build-tsan build-cross build-fuzz
 
 setup-%:
 	@scripts/setup.sh $*
 
 , := ,
-.PHONY: all demo test test-all check-format lint format bench install clean
+.PHONY: all demo test test-all fuzz check-format lint format bench install clean

@@ -66,7 +66,7 @@ static uint64_t below(tree *t, uint64_t n) {
 }
 
 /* ---- bytes to tree and back -------------------------------------------------------------------------------------------------------- */
-static bool read(tree *t, field *parent, hone_wire w, int depth) {
+static bool read_fields(tree *t, field *parent, hone_wire w, int depth) {
     field **end = &parent->child;
     hone_field f;
     while (hone_wire_next(&w, &f)) {
@@ -78,7 +78,7 @@ static bool read(tree *t, field *parent, hone_wire w, int depth) {
             return false;
         for (size_t k = 0; f.type == HONE_WIRE_BYTES && k < sizeof messages / sizeof *messages; k++)
             if (messages[k].of == parent->is && messages[k].field == (int)f.number) n->is = messages[k].is;
-        if (n->is && depth < 40 && hone_wire_good(hone_wire_of(&f)) && !read(t, n, hone_wire_of(&f), depth + 1)) return false;
+        if (n->is && depth < 40 && hone_wire_good(hone_wire_of(&f)) && !read_fields(t, n, hone_wire_of(&f), depth + 1)) return false;
         *end = n, end = &n->next;
     }
     return !w.bad;
@@ -105,7 +105,7 @@ static size_t measure(field *parent, int depth) {
     }
     return total;
 }
-static uint8_t *write(const field *parent, uint8_t *to, int depth) {
+static uint8_t *write_fields(const field *parent, uint8_t *to, int depth) {
     for (const field *f = parent->child; f; f = f->next) {
         to += put_varint(to, (uint64_t)f->number << 3 | (uint64_t)f->type);
         if (f->type == HONE_WIRE_VARINT) to += put_varint(to, f->value);
@@ -113,20 +113,20 @@ static uint8_t *write(const field *parent, uint8_t *to, int depth) {
         else if (f->type == HONE_WIRE_32) memcpy(to, &f->value, 4), to += 4;
         else {
             to += put_varint(to, f->bytes);
-            if (f->child && depth < 60) to = write(f, to, depth + 1);
+            if (f->child && depth < 60) to = write_fields(f, to, depth + 1);
             else if (f->bytes) memcpy(to, f->data, f->bytes), to += f->bytes;
         }
     }
     return to;
 }
-static bool open(tree *t, field *root, const uint8_t *data, size_t size) {
+static bool tree_open(tree *t, field *root, const uint8_t *data, size_t size) {
     *root = (field){.is = MODEL};
-    return t->arena && read(t, root, (hone_wire){data, data + size, false}, 0) && t->all.n > 0;
+    return t->arena && read_fields(t, root, (hone_wire){data, data + size, false}, 0) && t->all.n > 0;
 }
-static size_t close(tree *t, field *root, uint8_t *out, size_t room) {
+static size_t tree_close(tree *t, field *root, uint8_t *out, size_t room) {
     size_t n = measure(root, 0);
     if (n > room) n = 0;
-    else write(root, out, 0);
+    else write_fields(root, out, 0);
     hone_vec_free(&t->all);
     hone_arena_destroy(t->arena);
     return n;
@@ -233,7 +233,7 @@ static bool sane(const field *parent, int depth, int *left) {
 size_t mutate_model(uint8_t *data, size_t size, size_t room, unsigned seed) {
     tree t = {.arena = hone_arena_create(), .seed = seed * 0x9e3779b97f4a7c15u + 1};
     field root;
-    if (below(&t, 20) == 0 || !open(&t, &root, data, size)) {
+    if (below(&t, 20) == 0 || !tree_open(&t, &root, data, size)) {
         hone_vec_free(&t.all);
         hone_arena_destroy(t.arena);
         return LLVMFuzzerMutate(data, size, room);
@@ -247,13 +247,13 @@ size_t mutate_model(uint8_t *data, size_t size, size_t room, unsigned seed) {
     }
     int left = 20000;
     if (!sane(&root, 0, &left)) root.child = NULL;
-    size_t n = close(&t, &root, data, room);
+    size_t n = tree_close(&t, &root, data, room);
     return n ? n : LLVMFuzzerMutate(data, size, room);
 }
 size_t mutate_join(const uint8_t *a, size_t na, const uint8_t *b, size_t nb, uint8_t *out, size_t room, unsigned seed) {
     tree t = {.arena = hone_arena_create(), .seed = seed * 0x9e3779b97f4a7c15u + 1}, u = {.arena = t.arena};
     field root, other, *to = NULL;
-    bool ok = open(&t, &root, a, na) && open(&u, &other, b, nb);
+    bool ok = tree_open(&t, &root, a, na) && tree_open(&u, &other, b, nb);
     for (field *f = ok ? root.child : NULL; f; f = f->next) to = f->is == GRAPH ? f : to;
     for (field *f = ok ? other.child : NULL; f && to; f = f->next)
         for (field *g = f->is == GRAPH ? f->child : NULL; g;) {
@@ -263,5 +263,5 @@ size_t mutate_join(const uint8_t *a, size_t na, const uint8_t *b, size_t nb, uin
         }
     hone_vec_free(&u.all);
     if (!to) root.child = NULL;
-    return close(&t, &root, out, room);
+    return tree_close(&t, &root, out, room);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
-   seeds: what the fuzzers begin with:  seeds FOLDER  writes FOLDER/model, FOLDER/ops and FOLDER/graph.
+   seeds: what the fuzzers begin with:  seeds FOLDER  writes FOLDER/model, FOLDER/ops, FOLDER/graph and FOLDER/image.
 
    Models: one of a single node for each op row, at three ranks, and some written by hand (bodies, functions, sparse tensors, lists).
-   Op texts: each row of the library. Graph texts: the models that load, as text. */
+   Op texts: each row of the library. Graph texts: the models that load, as text. Pictures: a tiny one in each format. */
 #include <sys/stat.h>
 
 #include "../tests/onnx_write.h"
 #include "base/file.h"
 #include "model/onnx.h"
+#include "seeds_image.h"
 
 static const char *folder;
 static int count;
@@ -176,14 +177,32 @@ static const struct {
 } hand[] = {{"if", choose},   {"loop", loop},     {"scan", scan},     {"function", function},
             {"lists", lists}, {"sparse", sparse}, {"shapes", shapes}, {"network", network}};
 
+/* ---- pictures ---------------------------------------------------------------------------------------------------------------------- */
+static void save_image(const char *name, msg m) { /* takes m */
+    save("image", name, m.at, m.n);
+    free(m.at);
+}
+static void pictures(void) {
+    static const int png[][3] = {{8, 0, 0}, {1, 0, 0}, {16, 0, 0}, {8, 2, 0}, {16, 2, 1}, {4, 3, 0}, {8, 3, 1}, {8, 4, 0}, {8, 6, 1}};
+    static const int bmp[] = {1, 4, 8, 16, 24, 32};
+    static const char *const pnm[] = {
+        "P1\n3 2\n1 0 1 0 1 0\n", "P2 3 2 255 1 2 3 4 5 6\n", "P3 1 1 9 1 2 3\n", "P4 9 2\n", "P5 4 2 255\n", "P6 2 2 255\n",
+        "P6 2 2 65535\n"};
+    for (size_t k = 0; k < sizeof png / sizeof *png; k++) save_image("png", seed_png(png[k][0], png[k][1], png[k][2]));
+    for (size_t k = 0; k < sizeof bmp / sizeof *bmp; k++) save_image("bmp", seed_bmp(bmp[k]));
+    for (size_t k = 0; k < sizeof pnm / sizeof *pnm; k++) save_image("pnm", seed_pnm(pnm[k], 24));
+    save_image("tiff", seed_tiff(1)), save_image("tiff", seed_tiff(32773));
+    for (int k = 0; k < 4; k++) save_image("jpeg", seed_jpeg(k & 1 ? 3 : 1, k >> 1));
+}
+
 int main(int argc, char **argv) {
-    static const char *const kinds[] = {"model", "ops", "graph"};
+    static const char *const kinds[] = {"model", "ops", "graph", "image"};
     const hone_library *library;
     char path[512];
     if (argc != 2) return fprintf(stderr, "usage: seeds FOLDER\n"), 1;
     folder = argv[1];
     mkdir(folder, 0777);
-    for (int k = 0; k < 3; k++) snprintf(path, sizeof path, "%s/%s", folder, kinds[k]), mkdir(path, 0777);
+    for (int k = 0; k < 4; k++) snprintf(path, sizeof path, "%s/%s", folder, kinds[k]), mkdir(path, 0777);
     if (hone_library_builtin(&library)) return fprintf(stderr, "%s\n", hone_fail_text()), 1;
     for (int k = 0; k < hone_library_count(library); k++) {
         const hone_program *p = hone_library_at(library, k);
@@ -191,5 +210,6 @@ int main(int argc, char **argv) {
         for (int rank = 1; rank <= 4; rank += rank) save_model(p->name, single(p, rank));
     }
     for (size_t k = 0; k < sizeof hand / sizeof *hand; k++) save_model(hand[k].name, hand[k].make());
+    pictures();
     return 0;
 }

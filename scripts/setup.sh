@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing, and only that:  setup.sh build|test|all
+# Installs what is missing, and only that:  setup.sh build|test|fuzz|all
 # Silent when nothing is missing. Debian and Ubuntu only; elsewhere it names the programs and stops.
 set -u
 build="cc:gcc c++:g++ /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build"
@@ -11,14 +11,20 @@ aarch64) cross="x86_64-linux-gnu-gcc:gcc-x86-64-linux-gnu /usr/x86_64-linux-gnu/
 esac
 all="$test clang:clang clang-format:clang-format clang-tidy:clang-tidy $cross"
 
+clang_runtime() { # libFuzzer and the sanitizers are a package of their own, named by clang's version; before there is a clang it is not asked for
+    ! command -v clang >/dev/null 2>&1 || ls "$(clang -print-resource-dir)"/lib/*/libclang_rt.fuzzer* >/dev/null 2>&1 ||
+        echo " libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
+}
+
+missing=
 case ${1:-} in
 build) wanted=$build ;;
 test) wanted=$test ;;
-all) wanted=$all ;;
-*) echo "usage: setup.sh build|test|all" >&2; exit 1 ;;
+fuzz) wanted="$build clang:clang" missing=$(clang_runtime) ;;
+all) wanted=$all missing=$(clang_runtime) ;;
+*) echo "usage: setup.sh build|test|fuzz|all" >&2; exit 1 ;;
 esac
 
-missing=
 for pair in $wanted; do
     thing=${pair%:*}
     case $thing in
@@ -43,6 +49,7 @@ log=$(mktemp)
 $sudo apt-get -qq update >"$log" 2>&1 || true # one dead source must not stop the others
 if $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends $missing >>"$log" 2>&1; then
     rm -f "$log"
+    case "$missing " in *" clang "*) "$0" "$1" ;; esac # once more: now clang can say which runtime it wants
 else
     tail -n 5 "$log" >&2
     fail "apt-get could not install them; its log is $log"
