@@ -748,8 +748,14 @@ static void test_files(void **state) {
     assert_int_equal(hone_file_open(path, &f), HONE_OK);
     assert_int_equal(f.bytes, bytes);
     assert_memory_equal(f.data, data, bytes);
-    hone_file_done_with(&f, f.data + 100, bytes - 200);
-    hone_file_done_with(&f, f.data + bytes - 1, bytes); /* beyond the end: nothing happens */
+    hone_file_forget(f.data + 100, bytes - 200);
+    hone_file_forget(f.data + bytes - 1, bytes); /* beyond the end: as far as it goes */
+    uint8_t *heap = hone_alloc(1 << 20);
+    assert_non_null(heap);
+    memset(heap, 7, 1 << 20);
+    hone_file_forget(heap, 1 << 20); /* of no file: stays as it is */
+    for (int k = 0; k < 1 << 20; k++) assert_int_equal(heap[k], 7);
+    hone_free(heap);
     assert_memory_equal(f.data, data, bytes);
     hone_file_close(&f);
     assert_int_equal(hone_file_write(path, "", 0), HONE_OK);

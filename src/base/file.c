@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,18 @@
 
 static hone_status refuse(const char *verb, const char *path) {
     return hone_fail(HONE_IO, "cannot %s '%s': %s", verb, path, strerror(errno));
+}
+
+/* What is mapped now, so that a piece of it can be forgotten by whoever has its address. One that finds no room here is not forgotten. */
+enum { MOST = 256 };
+static struct { uintptr_t from, to; } mapped[MOST];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void note(uintptr_t at, uintptr_t from, uintptr_t to) { /* the row that begins at `at` becomes this */
+    pthread_mutex_lock(&lock);
+    int k = 0;
+    while (k < MOST && mapped[k].from != at) k++;
+    if (k < MOST) mapped[k].from = from, mapped[k].to = to;
+    pthread_mutex_unlock(&lock);
 }
 
 /* For file systems that cannot map. */
@@ -45,27 +58,34 @@ hone_status hone_file_open(const char *path, hone_file *out) {
     else if (st.st_size == 0) *out = (hone_file){(const uint8_t *)"", 0, false};
     else {
         void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p != MAP_FAILED) *out = (hone_file){p, (size_t)st.st_size, true};
-        else s = read_all(fd, path, (size_t)st.st_size, out);
+        if (p != MAP_FAILED) {
+            *out = (hone_file){p, (size_t)st.st_size, true};
+            note(0, (uintptr_t)p, (uintptr_t)p + (size_t)st.st_size);
+        } else s = read_all(fd, path, (size_t)st.st_size, out);
     }
     close(fd);
     return s;
 }
 
 void hone_file_close(hone_file *f) {
-    if (f->mapped) munmap((void *)f->data, f->bytes);
-    else if (f->bytes) hone_free((void *)f->data);
+    if (f->mapped) {
+        note((uintptr_t)f->data, 0, 0);
+        munmap((void *)f->data, f->bytes);
+    } else if (f->bytes) hone_free((void *)f->data);
     *f = (hone_file){0};
 }
 
-void hone_file_done_with(const hone_file *f, const void *at, size_t bytes) {
-    if (!f->mapped) return;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), from = (size_t)((const uint8_t *)at - f->data), to;
-    if (from > f->bytes || bytes > f->bytes - from) return;
-    to = from + bytes;
-    if (to < f->bytes) to = to / page * page; /* at the file's end nothing else lives on the last page */
-    from = (from + page - 1) / page * page;
-    if (from < to) madvise((void *)(f->data + from), to - from, MADV_DONTNEED);
+void hone_file_forget(const void *at, size_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    pthread_mutex_lock(&lock); /* so that it is not closed meanwhile */
+    for (int k = 0; k < MOST; k++) {
+        if ((uintptr_t)at < mapped[k].from || (uintptr_t)at >= mapped[k].to) continue;
+        uintptr_t from = ((uintptr_t)at + page - 1) / page * page, to = mapped[k].to;
+        if (bytes < to - (uintptr_t)at)
+            to = ((uintptr_t)at + bytes) / page * page; /* at the file's end nothing else lives on the last page */
+        if (from < to) madvise((void *)from, to - from, MADV_DONTNEED);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 static bool write_all(int fd, const uint8_t *data, size_t bytes) {

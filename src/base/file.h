@@ -12,7 +12,9 @@ typedef struct {
 /* Regular files only; an empty file is data = "" and bytes = 0. The message names the path and the system's reason. */
 hone_status hone_file_open(const char *path, hone_file *out) HONE_CHECKED;
 void hone_file_close(hone_file *);
-void hone_file_done_with(const hone_file *, const void *at, size_t bytes);                  /* the pages wholly inside may be given back */
+/* Bytes of any mapped file that nobody will read soon: the pages wholly inside are given back, and come again from the file when they are
+   read. Bytes that are not of a mapped file stay as they are. Any thread. */
+void hone_file_forget(const void *at, size_t bytes);
 hone_status hone_file_write(const char *path, const void *data, size_t bytes) HONE_CHECKED; /* whole or not at all: temp + rename */
 /* The same piece by piece, for what is too large to hold: begin, put …, end. Nothing is at `path` until the end; a failed one is
    dropped by hone_file_end too, whose status is then the first failure's. */

@@ -9,8 +9,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { ALIGN = 64, LAZY = 1 << 20 };
+enum { ALIGN = 64, LAZY = 1 << 20, LARGE = 2 << 20 };
 
 typedef struct {
     size_t bytes;
@@ -32,6 +33,13 @@ static bool past_limit(size_t bytes) {
     return most && (bytes > most || atomic_load_explicit(&live, memory_order_relaxed) > most - bytes);
 }
 
+/* Large pages where they fit wholly: weights and arenas are touched from end to end, and a fault for every 4 KB took a third of the time of
+   loading a 100 MB model. What the system does with the hint is its business. */
+static void large_pages(void *start, size_t bytes) {
+    uintptr_t from = ((uintptr_t)start + LARGE - 1) & ~(uintptr_t)(LARGE - 1), to = ((uintptr_t)start + bytes) & ~(uintptr_t)(LARGE - 1);
+    if (from < to) madvise((void *)from, to - from, MADV_HUGEPAGE);
+}
+
 static void *get(size_t bytes, bool zero) {
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
     if (bytes > PTRDIFF_MAX - 2 * ALIGN || told_to_fail() || past_limit(bytes)) return NULL;
@@ -45,6 +53,7 @@ static void *get(size_t bytes, bool zero) {
         p = (char *)start + ALIGN;
         if (zero) memset(p, 0, bytes);
     }
+    if (bytes >= LARGE) large_pages(start, bytes);
     header h = {bytes, start};
     memcpy(p - ALIGN, &h, sizeof h);
     atomic_fetch_add_explicit(&live, bytes, memory_order_relaxed);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
    steps: a plan in the making: steps, the arena blocks their operands lie in, and the cache of packed weights. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "device/step.h"
 
 int hone_steps_block(hone_steps *s, int64_t bytes) {
@@ -32,7 +34,7 @@ struct hone_packs {
     pthread_mutex_t lock;
     hone_arena *arena;
     pack *slot[256];
-    size_t bytes;
+    atomic_size_t bytes; /* asked for while others pack */
 };
 hone_packs *hone_packs_create(void) {
     hone_packs *p = hone_alloc(sizeof *p);
@@ -63,9 +65,12 @@ const void *hone_packs_get(hone_packs *p, const void *source, const int64_t *key
         q->bytes = bytes;
         if (!q->key || !q->data) {
             hone_free(q->data), q = NULL;
-        } else fill(arg, q->data), q->next = *slot, *slot = q, p->bytes += bytes;
+        } else {
+            fill(arg, q->data), q->next = *slot, *slot = q, atomic_fetch_add(&p->bytes, bytes);
+            if (bytes > 1 << 20) hone_file_forget(source, bytes); /* mapped weights are read once, here */
+        }
     }
     pthread_mutex_unlock(&p->lock);
     return q ? q->data : NULL;
 }
-size_t hone_packs_bytes(const hone_packs *p) { return p->bytes; }
+size_t hone_packs_bytes(const hone_packs *p) { return atomic_load(&p->bytes); }

@@ -68,6 +68,7 @@ hone_status hone_onnx_load(const char *path, const hone_library *library, hone_g
         return s;
     }
     s = load(files, library, out);
+    if (!s) hone_file_forget(files->model.data, files->model.bytes); /* what was copied is twice in memory, what was not comes again */
     return s ? hone_fail_at(s, "%s: ", path) : HONE_OK;
 }
 

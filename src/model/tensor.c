@@ -152,12 +152,20 @@ static hone_status from_raw(const header *h, int64_t count, hone_field raw, hone
     bool clean = t != HONE_DTYPE_BOOL || bools_clean(raw.data, need);
     if (files && count && row->bits >= 8 && clean && (uintptr_t)raw.data % align == 0)
         return hone_value_view(t, h->dim, h->rank, raw.data, out);
-    HONE_TRY(hone_value_tensor(t, h->dim, h->rank, out));
-    if (!count) return HONE_OK;
-    if (row->bits < 8) hone_dtype_unpack(t, (*out)->data, raw.data, (size_t)count);
-    else memcpy((*out)->data, raw.data, need);
-    for (size_t k = 0; !clean && k < need; k++) ((uint8_t *)(*out)->data)[k] = raw.data[k] != 0;
-    if (files && need > 1 << 20) hone_file_done_with(&files->model, raw.data, need);
+    if (!count) return hone_value_tensor(t, h->dim, h->rank, out);
+    hone_value *v;
+    HONE_TRY(hone_value_view(t, h->dim, h->rank, raw.data, &v));
+    void *data = hone_alloc_raw(v->bytes); /* all of it is written below: zeroing 100 MB first is time */
+    if (!data) {
+        hone_value_drop(v);
+        return no_memory();
+    }
+    if (row->bits < 8) hone_dtype_unpack(t, data, raw.data, (size_t)count);
+    else memcpy(data, raw.data, need);
+    for (size_t k = 0; !clean && k < need; k++) ((uint8_t *)data)[k] = raw.data[k] != 0;
+    if (need > 1 << 20) hone_file_forget(raw.data, need);
+    v->data = data, v->free_data = hone_free;
+    *out = v;
     return HONE_OK;
 }
 
