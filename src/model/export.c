@@ -56,18 +56,17 @@ static const char *name_in(const hone_graph *g, const hone_value *value) {
     return NULL;
 }
 
-/* One entry a value is left; those that more than one graph has get their name. */
+/* One entry a value is left. */
 static void find_shared(survey *y) {
     hone_exporter *x = y->x;
     int n = 0;
     if (x->shared.n) qsort(x->shared.at, (size_t)x->shared.n, sizeof *x->shared.at, by_value);
     for (int k = 0; k < x->shared.n; n++) {
         hone_export_shared e = x->shared.at[k];
-        bool many = false;
         size_t bytes = hone_dtype_file_bytes(e.value->dtype, (size_t)hone_value_count(e.value));
         y->bytes += bytes < MOST_BYTES ? bytes : MOST_BYTES;
-        for (; k < x->shared.n && x->shared.at[k].value == e.value; k++) many |= x->shared.at[k].first != e.first;
-        if (many && !(e.name = name_in(x->root, e.value))) e.name = hone_export_fresh(x, "shared");
+        for (; k < x->shared.n && x->shared.at[k].value == e.value; k++) e.many |= x->shared.at[k].first != e.first;
+        if (e.many) e.name = name_in(x->root, e.value);
         x->shared.at[n] = e;
     }
     x->shared.n = n;
@@ -124,6 +123,7 @@ static void finish(hone_exporter *x) {
     hone_wire_out_free(&x->w);
     hone_vec_free(&x->outside);
     hone_vec_free(&x->shared);
+    hone_vec_free(&x->hoisted);
     if (x->arena) hone_arena_destroy(x->arena);
     *x = (hone_exporter){0};
 }

@@ -25,7 +25,7 @@ static int by_value(const void *a, const void *b) {
 static hone_export_shared *shared_of(const hone_exporter *x, const hone_value *v) {
     if (!v || !x->shared.n) return NULL;
     hone_export_shared *e = bsearch(&(hone_export_shared){.value = v}, x->shared.at, (size_t)x->shared.n, sizeof *e, by_value);
-    return e && e->name ? e : NULL;
+    return e && e->many ? e : NULL;
 }
 
 static bool taken_outside(const hone_export_scope *s, const char *name) {
@@ -39,7 +39,9 @@ const char *hone_export_name(hone_exporter *x, hone_export_scope *s, hone_vid v)
     if (v < 0) return "";
     const hone_var *var = s->g->var.at + v;
     hone_export_shared *e = shared_of(x, var->value);
-    if (e && (s->up || strcmp(e->name, var->name) == 0)) {
+    if (e && (s->up || (e->name && strcmp(e->name, var->name) == 0))) {
+        if (!e->name && !hone_push(&x->hoisted, (int)(e - x->shared.at))) hone_export_no_memory(x);
+        if (!e->name) e->name = hone_export_fresh(x, var->name);
         e->used = true;
         return e->name;
     }
@@ -191,10 +193,15 @@ static void put_initializers(hone_exporter *x, const hone_export_scope *s) {
     const hone_graph *g = s->g;
     for (int v = 0; v < g->var.n && !x->status; v++) {
         const hone_var *var = g->var.at + v;
-        if (s->used[v] && var->value && var->tag == HONE_TAG_TENSOR) hone_export_tensor(x, 5, s->name[v], var->value);
+        const hone_export_shared *e = s->up ? NULL : shared_of(x, var->value);
+        bool once = e && e->used && strcmp(e->name, var->name) == 0;
+        if (var->value && var->tag == HONE_TAG_TENSOR && (once || s->used[v]))
+            hone_export_tensor(x, 5, once ? e->name : s->name[v], var->value);
     }
-    for (int k = 0; !s->up && k < x->shared.n && !x->status; k++)
-        if (x->shared.at[k].used) hone_export_tensor(x, 5, x->shared.at[k].name, x->shared.at[k].value);
+    for (int k = 0; !s->up && k < x->hoisted.n && !x->status; k++) {
+        const hone_export_shared *e = x->shared.at + x->hoisted.at[k];
+        hone_export_tensor(x, 5, e->name, e->value);
+    }
 }
 
 void hone_export_graph(hone_exporter *x, uint32_t field, const hone_graph *g, hone_export_scope *up, const hone_node *of) {

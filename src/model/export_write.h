@@ -7,10 +7,11 @@
 
 enum { HONE_EXPORT_OPSET = 18 /* the lowest that is written */, HONE_EXPORT_DOMAINS = 4 };
 
-typedef struct { /* a constant that more than one graph has: written once, in the outermost */
+typedef struct { /* a constant; where more than one graph has it, it is written once, in the outermost */
     const hone_value *value;
     const hone_graph *first; /* the graph where it was met first */
-    const char *name;        /* NULL: one graph only */
+    bool many;               /* there is another */
+    const char *name;        /* many: in the outermost graph; NULL: it has none there, and gets one with the first read */
     bool used;
 } hone_export_shared;
 typedef struct {
@@ -26,6 +27,7 @@ typedef struct {
     hone_vec(hone_export_outside) outside;
     uint64_t outside_bytes;
     hone_vec(hone_export_shared) shared; /* sorted by value */
+    hone_vec(int) hoisted;               /* of these, what the outermost graph did not have, in the order of reads */
     const char *tag;                     /* tildes, more than any name has in a row: marks names that are made up */
     int serial;
     struct {
