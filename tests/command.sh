@@ -24,7 +24,7 @@ try() { # wanted exit code, text that must be printed, then the command's words
 try 0 "usage" --help
 try 0 "hone 0." version
 try 1 "did you mean 'hone run'" rnu
-for command in run inspect check explain conformance devices; do
+for command in run inspect check explain compile conformance devices; do
     try 0 "example" $command --help
     [ $command = devices ] || try 1 "is missing" $command
     try 1 "did you mean '--help'" $command --hepl
@@ -83,6 +83,12 @@ try 0 "not supported yet" devices
 try 0 "gemm_f32" devices --quick
 try 1 "no node" explain "$model" --node none
 try 0 "op MaxPool" explain "$model" --node 1 --c
+try 0 "nodes" compile "$model" -o "$folder/out.onnx"
+try 0 "pass" run "$folder/out.onnx" --check "$source/examples/digits/test_data_set_0"
+try 1 "choose another name" compile "$folder/out.onnx" -o "$folder/out.onnx"
+try 1 "must end in .onnx" compile "$model" -o "$folder/out.engine"
+try 1 "-o is missing" compile "$model"
+try 1 "cannot write" compile "$model" -o "$folder/none/out.onnx"
 try 0 "1 passed, 0 failed, 0 skipped" conformance "$source/examples/digits" --atol 1e-5
 try 1 "fewer than --min 2" conformance "$source/examples/digits" --atol 1e-5 --min 2
 try 1 "no case" conformance "$folder"
@@ -111,7 +117,7 @@ if [ -z "${HONE_RUNNER:-}" ] && command -v script >/dev/null; then
 fi
 
 if command -v python3 >/dev/null; then
-    for words in "run $model --json" "inspect $model --nodes --text --passes --memory --json" "check $model --json" "check none --json" "devices --json --quick" "conformance $source/examples/digits --json"; do
+    for words in "run $model --json" "inspect $model --nodes --text --passes --memory --json" "check $model --json" "compile $model -o $folder/j.onnx --json" "check none --json" "devices --json --quick" "conformance $source/examples/digits --json"; do
         ${HONE_RUNNER:-} "$hone" $words 2>/dev/null | python3 -c 'import json, sys; json.load(sys.stdin)' 2>/dev/null || { echo "hone $words: not JSON"; failed=$((failed + 1)); }
     done
 fi
