@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bench_bind: what binding a model to shapes costs, a step. Usage: bench_bind MODEL [--vary] [NAME=2x3x4 …]; free dims are 1 where not given. With --vary
-   they are another number each time, so that nothing bound before can be used again. */
+   bench_bind: what binding a model to shapes costs, a step. Usage: bench_bind MODEL [--vary] [--rounds N] [NAME=2x3x4 …]; free dims are 1 where not given. With
+   --vary they are another number each time, so that nothing bound before can be used again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
     hone_graph *g;
     hone_compiled *c;
     if (argc < 2 || hone_library_builtin(&lib) || hone_onnx_load(argv[1], lib, &g) || hone_compile(g, &c)) {
-        fprintf(stderr, "%s\n", argc < 2 ? "usage: bench_bind MODEL [--vary] [NAME=2x3x4 …]" : hone_error());
+        fprintf(stderr, "%s\n", argc < 2 ? "usage: bench_bind MODEL [--vary] [--rounds N] [NAME=2x3x4 …]" : hone_error());
         return 1;
     }
     g = c->graph;
@@ -33,11 +33,15 @@ int main(int argc, char **argv) {
             for (int d = 0; d < in[k].rank && *p; d++) in[k].dim[d] = strtoll(p + 1, (char **)&p, 10);
         }
     }
-    enum { ROUNDS = 51 };
-    uint64_t ns[ROUNDS];
-    int steps = 0;
-    bool vary = argc > 2 && !strcmp(argv[2], "--vary");
-    for (int r = 0; r < ROUNDS; r++) {
+    int steps = 0, rounds = 51;
+    bool vary = false;
+    for (int a = 2; a < argc; a++) {
+        vary |= !strcmp(argv[a], "--vary");
+        if (!strcmp(argv[a], "--rounds") && a + 1 < argc) rounds = atoi(argv[++a]);
+    }
+    if (rounds < 1) rounds = 1;
+    uint64_t *ns = calloc((size_t)rounds, sizeof *ns);
+    for (int r = 0; r < rounds; r++) {
         hone_plan *p;
         for (int k = 0; vary && k < g->in.n; k++)
             for (int d = 0; d < in[k].rank; d++)
@@ -50,10 +54,11 @@ int main(int argc, char **argv) {
         ns[r] = hone_clock_ns() - t, steps = p->n_step;
         hone_plan_destroy(p);
     }
-    qsort(ns, ROUNDS, sizeof *ns, by_time);
-    printf("%d nodes, %d steps: bind %.1f us (p10 %.1f, p90 %.1f), %.2f us a step\n", g->node.n, steps, (double)ns[ROUNDS / 2] / 1e3,
-           (double)ns[ROUNDS / 10] / 1e3, (double)ns[ROUNDS * 9 / 10] / 1e3, (double)ns[ROUNDS / 2] / 1e3 / (steps ? steps : 1));
+    qsort(ns, (size_t)rounds, sizeof *ns, by_time);
+    printf("%d nodes, %d steps: bind %.1f us (p10 %.1f, p90 %.1f), %.2f us a step\n", g->node.n, steps, (double)ns[rounds / 2] / 1e3,
+           (double)ns[rounds / 10] / 1e3, (double)ns[rounds * 9 / 10] / 1e3, (double)ns[rounds / 2] / 1e3 / (steps ? steps : 1));
     hone_compiled_destroy(c);
     free(in);
+    free(ns);
     return 0;
 }

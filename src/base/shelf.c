@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SLOTS = 1024, FULL = 8 << 20 /* bytes */ };
+enum { SLOTS = 8192, FULL = 8 << 20 /* bytes */ };
 typedef struct kept kept;
 struct kept {
     uint64_t hash;
@@ -67,6 +67,11 @@ hone_shelf *hone_shelves_hold(hone_shelves *all) {
     pthread_mutex_lock(&all->lock);
     pthread_mutex_lock(&all->now->lock);
     bool full = hone_arena_bytes(all->now->arena) > FULL;
+    if (full && atomic_load(&all->now->holders) == 1) { /* no plan holds it: emptied, its memory is as good as new and warm */
+        memset(all->now->slot, 0, sizeof all->now->slot);
+        hone_arena_reset(all->now->arena);
+        full = false;
+    }
     pthread_mutex_unlock(&all->now->lock);
     hone_shelf *s = full ? fresh() : NULL; /* without memory the full one grows on */
     if (s) hone_shelf_drop(all->now), all->now = s;

@@ -2,7 +2,8 @@
    shelf: what was made of numbers alone and never changes, kept by those numbers, so that plans of one model share it: layers of equal shape within a plan,
    and whatever a change of a few dims leaves as it was. Thread-safe.
 
-   A shelf is counted: the model holds the current one, each plan the one it was made with. A full one is replaced, and goes with its last plan. */
+   A shelf is counted: the model holds the current one, each plan the one it was made with. A full one is replaced, and goes with its last plan; one that no plan
+   holds is emptied instead. */
 #ifndef HONE_BASE_SHELF_H
 #define HONE_BASE_SHELF_H
 #include "base/mem.h"
