@@ -218,6 +218,41 @@ static void refused(void **state) {
     hone_exec_destroy(e);
     hone_compiled_destroy(c);
 }
+/* Dims that compile knows by different names may be equal, or 1, or 0, or not fit: what its formulas take for granted is asked at each bind. */
+static void conditions(void **state) {
+    (void)state;
+    hone_compiled *c = compile("graph g opset 18 (x: f32[a, b], y: f32[c, d]) -> sum, both, turned {\n"
+                               "  back: i64[2] = {-1, 3};\n"
+                               "  s = Add(x, y);\n  sum = Exp(s);\n  both = Concat(x, y) {axis: 0};\n"
+                               "  t = Transpose(s);\n  turned = Reshape(t, back);\n}\n");
+    const struct {
+        int64_t x[2], y[2];
+        const char *says;
+    } rows[] = {
+        {{2, 3}, {2, 3}, NULL}, {{6, 3}, {1, 3}, NULL},        {{1, 3}, {5, 3}, NULL},    {{4, 6}, {4, 6}, NULL},
+        {{1, 3}, {1, 3}, NULL}, {{2, 3}, {4, 3}, "(Add)"},     {{3, 2}, {3, 6}, "(Add)"}, {{3, 2}, {3, 1}, "(Concat)"},
+        {{0, 3}, {1, 3}, NULL}, {{2, 4}, {2, 4}, "(Reshape)"},
+    };
+    hone_exec *e = executor(c, 1, 0, false), *slow = executor(c, 1, 0, true);
+    for (int turn = 0; turn < 2; turn++)
+        for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+            hone_value *in[2] = {tensor(HONE_DTYPE_F32, rows[k].x, 2), tensor(HONE_DTYPE_F32, rows[k].y, 2)}, *out[3] = {0}, *want[3] = {0};
+            hone_status s = hone_exec_run(e, in, out);
+            if (rows[k].says) {
+                assert_int_equal(s, HONE_BAD_INPUT);
+                if (!strstr(hone_fail_text(), rows[k].says)) fail_msg("'%s' does not say: %s", hone_fail_text(), rows[k].says);
+            } else {
+                if (s) fail_msg("row %zu: %s", k, hone_fail_text());
+                run(slow, in, want);
+                for (int q = 0; q < 3; q++) assert_near(out[q], want[q]), hone_value_drop(want[q]);
+                for (int d = 0; d < 2; d++) assert_int_equal(out[0]->dim[d], rows[k].x[d] == 1 ? rows[k].y[d] : rows[k].x[d]);
+            }
+            for (int q = 0; q < 3; q++) hone_value_drop(out[q]);
+            for (int q = 0; q < 2; q++) hone_value_drop(in[q]);
+        }
+    hone_exec_destroy(e), hone_exec_destroy(slow);
+    hone_compiled_destroy(c);
+}
 /* Allocations of compile, bind and run fail in turn (the first ones each, later ones ever fewer: there are thousands): an error, nothing lost. */
 static void memory_runs_out(void **state) {
     (void)state;
@@ -306,8 +341,9 @@ static void detector(void **state) { (void)state, many_shapes("ppocrv4-det", 6, 
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_shapes), cmocka_unit_test(no_allocation),   cmocka_unit_test(threads_agree), cmocka_unit_test(cuts),
-        cmocka_unit_test(refused),       cmocka_unit_test(memory_runs_out), cmocka_unit_test(stories),       cmocka_unit_test(detector),
+        cmocka_unit_test(random_shapes), cmocka_unit_test(no_allocation), cmocka_unit_test(threads_agree),   cmocka_unit_test(cuts),
+        cmocka_unit_test(refused),       cmocka_unit_test(conditions),    cmocka_unit_test(memory_runs_out), cmocka_unit_test(stories),
+        cmocka_unit_test(detector),
     };
     return cmocka_run_group_tests_name("bind", tests, NULL, NULL);
 }
