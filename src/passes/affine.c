@@ -19,12 +19,12 @@ typedef struct {
     double *scale, *shift;
     bool shifts, scales;
 } line;
-static bool line_open(line *l, int64_t n) {
+static bool line_open(hone_matching *m, line *l, int64_t n) {
     *l = (line){.n = n};
     if (n < 1 || n > 1 << 24) return false;
     l->scale = hone_alloc(sizeof(double) * (size_t)n * 2), l->shift = l->scale + (l->scale ? n : 0);
     for (int64_t k = 0; l->scale && k < n; k++) l->scale[k] = 1;
-    return l->scale != NULL;
+    return l->scale ? true : hone_match_no_memory(m);
 }
 static void line_close(line *l) { hone_free(l->scale); }
 
@@ -71,19 +71,19 @@ static bool by_norm(const hone_graph *g, const hone_node *n, int axis, line *l) 
     return true;
 }
 /* What node n does to its operand: which one in *x, how in *l (opened). `y`: its result. */
-static bool line_of(const hone_graph *g, const hone_node *n, int axis, int64_t channels, hone_vid *x, line *l) {
+static bool line_of(hone_matching *m, const hone_graph *g, const hone_node *n, int axis, int64_t channels, hone_vid *x, line *l) {
     bool is = false;
     l->scale = NULL;
     if (!n || n->n_out < 1 || n->out[0] < 0) return false;
     int rank = g->var.at[n->out[0]].rank;
     if (hone_node_is(n, "BatchNormalization")) {
         *x = n->in[0];
-        is = line_open(l, channels) && by_norm(g, n, axis, l);
+        is = line_open(m, l, channels) && by_norm(g, n, axis, l);
     } else if (n->n_in == 2 && n->in[0] >= 0 && n->in[1] >= 0 && !n->part) {
         bool first = g->var.at[n->in[0]].value != NULL;
         *x = n->in[first];
         if (!first && !g->var.at[n->in[1]].value) return false;
-        is = line_open(l, channels) && by_constant(n, g->var.at[n->in[!first]].value, first, rank, axis, l);
+        is = line_open(m, l, channels) && by_constant(n, g->var.at[n->in[!first]].value, first, rank, axis, l);
     }
     for (int64_t k = 0; is && k < channels; k++) is = isfinite(l->scale[k]) && isfinite(l->shift[k]);
     if (!is) line_close(l), l->scale = NULL;
@@ -130,12 +130,12 @@ static void store(hone_value *v, int64_t k, double x) {
     hone_dtype_store(v->dtype, (char *)v->data + (size_t)k * hone_dtypes[v->dtype].bytes, HONE_F64, (hone_scalar){.f64 = x}, false);
 }
 /* Weights by a factor an output channel, or an input channel. */
-static hone_value *scaled(const product *p, const line *l, bool outs) {
+static hone_value *scaled(hone_matching *m, const product *p, const line *l, bool outs) {
     const int64_t *dim = p->weights->dim;
     int64_t inner = 1, per_group = dim[0] / p->groups;
     hone_value *v = NULL;
     for (int d = 2; d < p->weights->rank; d++) inner *= dim[d];
-    if (hone_value_tensor(p->weights->dtype, dim, p->weights->rank, &v)) return NULL;
+    if (hone_value_tensor(p->weights->dtype, dim, p->weights->rank, &v)) return hone_match_no_memory(m), NULL;
     for (int64_t a = 0, k = 0; a < dim[0]; a++)
         for (int64_t b = 0; b < dim[1]; b++) {
             int64_t of_second = a / per_group * dim[1] + b; /* the channel that the second dim counts, over all groups */
@@ -144,9 +144,9 @@ static hone_value *scaled(const product *p, const line *l, bool outs) {
         }
     return v;
 }
-static hone_value *new_bias(const product *p, const double *value) {
+static hone_value *new_bias(hone_matching *m, const product *p, const double *value) {
     hone_value *v = NULL;
-    if (hone_value_tensor(p->weights->dtype, &p->outs, 1, &v)) return NULL;
+    if (hone_value_tensor(p->weights->dtype, &p->outs, 1, &v)) return hone_match_no_memory(m), NULL;
     for (int64_t k = 0; k < p->outs; k++) store(v, k, value[k]);
     return v;
 }
@@ -193,12 +193,12 @@ static bool after(hone_matching *m) {
     hone_node *maker = hone_match_maker(m, x);
     if (!maker || hone_match_uses(m, x) != 1 || !product_of(m, g, maker, &p)) return false;
     const hone_var *y = g->var.at + root->out[0], *made = g->var.at + x;
-    if (y->rank != made->rank || !line_of(g, root, p.axis, p.outs, &x, &l)) return false;
+    if (y->rank != made->rank || !line_of(m, g, root, p.axis, p.outs, &x, &l)) return false;
     hone_value *weights = NULL, *bias = NULL;
     bool ok = p.takes_shift || l.scales, wants_bias = l.shifts || p.bias; /* MatMul's Add is where it belongs already */
-    if (ok && l.scales) ok = (weights = scaled(&p, &l, true)) != NULL;
+    if (ok && l.scales) ok = (weights = scaled(m, &p, &l, true)) != NULL;
     for (int64_t k = 0; k < l.n; k++) l.shift[k] += old_bias(&p, k) * l.scale[k];
-    if (ok && wants_bias) ok = (bias = new_bias(&p, l.shift)) != NULL;
+    if (ok && wants_bias) ok = (bias = new_bias(m, &p, l.shift)) != NULL;
     line_close(&l);
     if (!ok) {
         hone_value_drop(weights), hone_value_drop(bias);
@@ -221,12 +221,13 @@ static bool before(hone_matching *m) {
     hone_vid x;
     line l;
     if (!maker || hone_match_uses(m, root->in[0]) != 1 || !product_of(m, g, root, &p)) return false;
-    if (!line_of(g, maker, 1, p.ins, &x, &l)) return false;
+    if (!line_of(m, g, maker, 1, p.ins, &x, &l)) return false;
     const hone_var *a = g->var.at + x, *b = g->var.at + root->in[0];
     bool ok = a->rank == b->rank && a->rank >= 3 && !(l.shifts && is_padded(root));
     for (int d = 0; ok && d < a->rank; d++) ok = a->dim[d] == b->dim[d]; /* the constant must not widen it */
     hone_value *weights = NULL, *bias = NULL;
     double *sum = ok && l.shifts ? hone_alloc(sizeof *sum * (size_t)p.outs) : NULL;
+    if (ok && l.shifts && !sum) ok = hone_match_no_memory(m);
     if (sum) { /* what the shift adds to each sum: the weights as they are */
         const int64_t *dim = p.weights->dim;
         int64_t pairs = dim[0] * dim[1], inner = pairs > 0 ? hone_value_count(p.weights) / pairs : 0, per_group = p.outs / p.groups;
@@ -235,9 +236,9 @@ static bool before(hone_matching *m) {
             for (int64_t c = 0; c < dim[1]; c++)
                 for (int64_t e = 0; e < inner; e++, k++) sum[o] += hone_value_f64(p.weights, k) * l.shift[o / per_group * dim[1] + c];
         }
-        ok = (bias = new_bias(&p, sum)) != NULL;
+        ok = (bias = new_bias(m, &p, sum)) != NULL;
     } else ok = ok && !l.shifts;
-    if (ok && l.scales) ok = (weights = scaled(&p, &l, false)) != NULL;
+    if (ok && l.scales) ok = (weights = scaled(m, &p, &l, false)) != NULL;
     hone_free(sum);
     line_close(&l);
     if (!ok) {
@@ -257,7 +258,8 @@ static bool scale_first(hone_matching *m) {
         return false;
     int64_t by_b = step_of(b, y->rank, p.axis, p.outs), by_c = step_of(c, y->rank, p.axis, p.outs);
     hone_value *bias = NULL;
-    if (by_b < 0 || by_c < 0 || b->dtype != c->dtype || hone_value_tensor(b->dtype, &p.outs, 1, &bias)) return false;
+    if (by_b < 0 || by_c < 0 || b->dtype != c->dtype) return false;
+    if (hone_value_tensor(b->dtype, &p.outs, 1, &bias)) return hone_match_no_memory(m);
     for (int64_t k = 0; k < p.outs; k++) store(bias, k, hone_value_f64(b, k * by_b) * hone_value_f64(c, k * by_c));
     if (!all_finite(bias)) {
         hone_value_drop(bias);

@@ -35,7 +35,10 @@ static void layout_graph(hone_passing *p, hone_graph *g) {
                          ? maker->fused && maker->fused->instance->n_stage == 1
                          : maker->program->runs == HONE_RUNS_PROGRAM && !maker->n_body && maker->n_out == 1 && maker->program->lines &&
                                !maker->program->lines->next && maker->program->lines->kind == HONE_LINE_STAGE;
-        if (!plain || !wants_rows(g, n->out[0])) continue;
+        /* or in rows: storing them in another order costs the same, as long as each stays a row */
+        bool in_rows =
+            maker->program->runs == HONE_RUNS_PROGRAM && !maker->n_body && maker->n_out == 1 && perm && perm->i[x->rank - 1] == x->rank - 1;
+        if (!(plain || in_rows) || !wants_rows(g, n->out[0])) continue;
         x->layout.kind = HONE_LAYOUT_ORDER;
         for (int d = 0; d < x->rank; d++) x->layout.order[d] = (int8_t)(perm ? perm->i[d] : x->rank - 1 - d);
         p->changed++;

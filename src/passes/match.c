@@ -280,6 +280,7 @@ static hone_vid refuse(hone_matching *m, bool memory) {
     m->refused = true, m->failed |= memory;
     return -1;
 }
+bool hone_match_no_memory(hone_matching *m) { return refuse(m, true) >= 0; }
 hone_vid hone_match_constant(hone_matching *m, const char *name, hone_value *take) {
     hone_vid v = take ? hone_graph_const(m->graph, name, take) : -1;
     return v < 0 || !know_vars(m) ? refuse(m, true) : v;
@@ -296,14 +297,15 @@ static bool infer_emitted(hone_matching *m, const hone_node *n) {
     const hone_instance *instance;
     hone_call *call;
     hone_param *param;
-    if (!facts || !in) return false;
+    if (!facts || !in) return hone_match_no_memory(m);
     for (int k = 0; k < n->n_in; k++) {
         facts[k] = n->in[k] < 0 ? hone_fact_unknown : hone_fact_of_var(m->graph->var.at + n->in[k]);
         in[k] = facts + k;
     }
     hone_inferring w = {m->graph->arena, m->graph->dims, m->pass->instances, NULL};
     hone_fact *out = facts + n->n_in;
-    if (hone_node_infer(&w, n, in, NULL, out, &instance, &call, &param)) return false;
+    hone_status s = hone_node_infer(&w, n, in, NULL, out, &instance, &call, &param);
+    if (s) return s == HONE_NO_MEMORY ? hone_match_no_memory(m) : false;
     hone_var *y = m->graph->var.at + n->out[0];
     if (!out->dtype || out->rank < 0 || out->tag != HONE_TAG_TENSOR) return false;
     if (n->out[0] != m->root->out[0]) {

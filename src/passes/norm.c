@@ -38,7 +38,7 @@ static bool last_dims(hone_matching *m, const hone_var *x, found *f) {
 /* A constant that varies over the last dims only, without the ones before them. */
 static hone_vid over_last(hone_matching *m, const char *name, const hone_var *x, int axis) {
     const hone_value *v = hone_match_value(m, name);
-    hone_value *cut;
+    hone_value *cut = NULL;
     int keep = x->rank - axis, drop = v->rank > keep ? v->rank - keep : 0;
     for (int d = 0; d < drop; d++)
         if (v->dim[d] != 1) return -1;
@@ -47,7 +47,7 @@ static hone_vid over_last(hone_matching *m, const char *name, const hone_var *x,
         if (v->dim[drop + d] != 1 && v->dim[drop + d] != want) return -1;
     }
     if (!drop) return hone_match_var(m, name);
-    if (hone_value_copy(v, &cut)) return -1;
+    if (hone_value_copy(v, &cut)) return hone_match_constant(m, "", NULL);
     cut->rank = (int8_t)(v->rank - drop);
     memmove(cut->dim, cut->dim + drop, sizeof *cut->dim * (size_t)cut->rank);
     return hone_match_constant(m, "weights", cut);
