@@ -67,7 +67,7 @@ const void *hone_packs_get(hone_packs *p, const void *source, const int64_t *key
             hone_free(q->data), q = NULL;
         } else {
             fill(arg, q->data), q->next = *slot, *slot = q, atomic_fetch_add(&p->bytes, bytes);
-            if (bytes > 1 << 20) hone_file_forget(source, bytes); /* mapped weights are read once, here */
+            if (bytes > 1 << 16) hone_file_forget(source, bytes); /* mapped weights are read once, here */
         }
     }
     pthread_mutex_unlock(&p->lock);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "model/onnx.h"
 #include "zoo/zoo.h"
 
@@ -35,9 +36,17 @@ static hone_status describe(hone_model *m, hone_port *p, hone_vid id) {
     hone_text_free(&t);
     return p->shape ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a model");
 }
+/* Passes look at weights; what they looked at in the mapped file need not stay in memory until kernels want it. */
+static void forget_weights(const hone_graph *g) {
+    for (int k = 0; k < g->var.n; k++) {
+        const hone_value *v = g->var.at[k].value;
+        if (v && v->tag == HONE_TAG_TENSOR && !v->free_data && v->bytes > 1 << 16) hone_file_forget(v->data, v->bytes);
+    }
+}
 static hone_status wrap(hone_graph *g, hone_model **out) {
     hone_compiled *c;
     HONE_TRY(hone_compile(g, &c));
+    forget_weights(c->graph);
     hone_model *m = hone_alloc(sizeof *m);
     if (!m) {
         hone_compiled_destroy(c);
