@@ -20,7 +20,8 @@ static bool joins(const hone_token *t) { /* a line that ends so goes on */
     return false;
 }
 
-hone_status hone_lex(hone_arena *a, const char *source, int first_line, const char *text, size_t bytes, hone_token **out) {
+hone_status hone_lex(hone_arena *a, hone_arena *scratch, const char *source, int first_line, const char *text, size_t bytes,
+                     hone_token **out) {
     hone_vec(hone_token) v = {0};
     hone_status s = HONE_OK;
     const char *p = text, *end = text + bytes;
@@ -114,7 +115,7 @@ hone_status hone_lex(hone_arena *a, const char *source, int first_line, const ch
     }
     hone_token last = {.kind = HONE_TOK_END, .line = line, .column = (int)(p - bol) + 1};
     if (!hone_push(&v, last)) goto memory;
-    *out = hone_arena_copy(a, v.at, sizeof *v.at * (size_t)v.n);
+    *out = hone_arena_copy(scratch, v.at, sizeof *v.at * (size_t)v.n);
     if (!*out) goto memory;
     goto done;
 memory:

@@ -20,6 +20,7 @@ typedef struct {
     int64_t i;
     double f;
 } hone_token;
-/* Tokens of one row; the first line's indent is 0. The last token is END. */
-hone_status hone_lex(hone_arena *, const char *source, int first_line, const char *text, size_t bytes, hone_token **out) HONE_CHECKED;
+/* Tokens of one row; the first line's indent is 0. The last token is END. Tokens lie in `scratch`, the words they point to in the arena. */
+hone_status hone_lex(hone_arena *, hone_arena *scratch, const char *source, int first_line, const char *text, size_t bytes,
+                     hone_token **out) HONE_CHECKED;
 #endif

@@ -57,7 +57,7 @@ static bool rehash(hone_library *l) {
     }
     return true;
 }
-hone_status hone_library_add(hone_library *l, const char *source, const char *text, size_t bytes) {
+static hone_status add_rows(hone_library *l, hone_arena *scratch, const char *source, const char *text, size_t bytes) {
     const char *p = text, *end = text + bytes;
     int line = 1;
     while (p < end) {
@@ -112,11 +112,18 @@ hone_status hone_library_add(hone_library *l, const char *source, const char *te
             l->snippets = s;
         } else {
             hone_program *row;
-            HONE_TRY(hone_parse_row(l->arena, source, first, copy, (size_t)(stop - start), l->snippets, &row));
+            hone_arena_reset(scratch);
+            HONE_TRY(hone_parse_row(l->arena, scratch, source, first, copy, (size_t)(stop - start), l->snippets, &row));
             if (!hone_push(&l->row, row)) return hone_fail(HONE_NO_MEMORY, "no memory for the op library");
         }
     }
     return rehash(l) ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for the op library");
+}
+hone_status hone_library_add(hone_library *l, const char *source, const char *text, size_t bytes) {
+    hone_arena *scratch = hone_arena_create();
+    hone_status s = scratch ? add_rows(l, scratch, source, text, bytes) : hone_fail(HONE_NO_MEMORY, "no memory for the op library");
+    hone_arena_destroy(scratch);
+    return s;
 }
 static const hone_program *find_here(const hone_library *l, const char *domain, const char *name) {
     if (!l->slot.n) return NULL;

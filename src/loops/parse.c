@@ -11,7 +11,7 @@
 enum { MAX_DEPTH = 200 };
 
 typedef struct {
-    hone_arena *arena;
+    hone_arena *arena, *scratch;
     const char *source;
     const hone_token *t;
     hone_program *p;
@@ -432,7 +432,7 @@ static hone_line *snippet(parser *p, int indent) { /* use NAME */
         if (strcmp(s->name, nm)) continue;
         if (++p->used > 8) wrong(p, "'use' goes round in circles");
         hone_token *tokens;
-        hone_status st = hone_lex(p->arena, p->source, s->line, s->text, s->bytes, &tokens);
+        hone_status st = hone_lex(p->arena, p->scratch, p->source, s->line, s->text, s->bytes, &tokens);
         if (st) {
             p->status = st;
             longjmp(p->fail, 1);
@@ -511,11 +511,11 @@ static hone_line *lines(parser *p, int indent) {
     return first;
 }
 
-hone_status hone_parse_row(hone_arena *arena, const char *source, int line, const char *text, size_t bytes, const hone_snippet *snippets,
-                           hone_program **out) {
+hone_status hone_parse_row(hone_arena *arena, hone_arena *scratch, const char *source, int line, const char *text, size_t bytes,
+                           const hone_snippet *snippets, hone_program **out) {
     hone_token *tokens;
-    HONE_TRY(hone_lex(arena, source, line, text, bytes, &tokens));
-    parser p = {.arena = arena, .source = source, .t = tokens, .snippets = snippets};
+    HONE_TRY(hone_lex(arena, scratch, source, line, text, bytes, &tokens));
+    parser p = {.arena = arena, .scratch = scratch, .source = source, .t = tokens, .snippets = snippets};
     if (!(p.p = HONE_NEW(arena, hone_program))) return hone_fail(HONE_NO_MEMORY, "%s: out of memory", source);
     p.p->text = text, p.p->text_bytes = bytes, p.p->line = line, p.p->domain = "";
     if (setjmp(p.fail)) return p.status;

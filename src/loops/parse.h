@@ -11,6 +11,7 @@ struct hone_snippet {
     int line;
     hone_snippet *next;
 };
-hone_status hone_parse_row(hone_arena *, const char *source, int line, const char *text, size_t bytes, const hone_snippet *,
-                           hone_program **out) HONE_CHECKED;
+/* `scratch` holds what is not needed once the row is parsed: most of it. */
+hone_status hone_parse_row(hone_arena *, hone_arena *scratch, const char *source, int line, const char *text, size_t bytes,
+                           const hone_snippet *, hone_program **out) HONE_CHECKED;
 #endif
