@@ -34,11 +34,12 @@ int hone_args_wrong(const char *format, ...) {
     return 1;
 }
 
-int hone_args_failed(hone_status s) {
-    if (s != HONE_BUG) return hone_args_wrong("%s", hone_error());
-    hone_args_wrong("%s. This is a bug of Hone's, please report it with the model and the command", hone_error());
+int hone_args_stopped(hone_status s, const char *why) {
+    if (s != HONE_BUG) return hone_args_wrong("%s", why);
+    hone_args_wrong("%s. This is a bug of Hone's, please report it with the model and the command", why);
     return 2;
 }
+int hone_args_failed(hone_status s) { return hone_args_stopped(s, hone_error()); }
 
 const char *hone_args_after(const char *text, int *name_length) {
     const char *equals = strchr(text, '=');
@@ -97,7 +98,7 @@ static void print_help(const hone_usage *u) {
     }
     for (const hone_option *o = u->options; o->name; o++)
         printf("  %s %-*s  %s\n", o->name, width - (int)strlen(o->name) - 1, o->value ? o->value : "", o->help);
-    printf("  %-*s  %s\n\n%sexample%s\n", width, "--help", "this text", bold, plain);
+    printf("  %-*s  %s\n\n%sexample%s%s\n", width, "--help", "this text", bold, strchr(u->example, '\n') ? "s" : "", plain);
     for (const char *line = u->example; *line;) {
         const char *end = strchr(line, '\n');
         int n = end ? (int)(end - line) : (int)strlen(line);

@@ -42,9 +42,10 @@ void hone_words_free(hone_words *);
 /* "NAME=REST": the REST, and the length of NAME; NULL without a '='. */
 const char *hone_args_after(const char *text, int *name_length);
 int hone_args_wrong(const char *format, ...)
-    __attribute__((format(printf, 1, 2))); /* one line on stderr; returns 1, the exit code of a user's mistake */
-int hone_args_failed(hone_status);         /* hone_error() on stderr; returns the exit code */
-void *hone_must_alloc(size_t bytes);       /* zeroed memory, or the command ends with a line that says so */
+    __attribute__((format(printf, 1, 2)));           /* one line on stderr; returns 1, the exit code of a user's mistake */
+int hone_args_failed(hone_status);                   /* hone_error() on stderr; returns the exit code */
+int hone_args_stopped(hone_status, const char *why); /* the same with another message */
+void *hone_must_alloc(size_t bytes);                 /* zeroed memory, or the command ends with a line that says so */
 /* The nearest of `names` to a mistyped word; NULL when none is near. */
 const char *hone_args_nearest(const char *word, const char *const *names, int n);
 #endif

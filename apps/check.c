@@ -10,6 +10,7 @@
 #include "dims.h"
 #include "hone/hone.h"
 #include "json.h"
+#include "load.h"
 #include "term.h"
 
 /* How a node runs, by the tactics of its steps; the highest of them counts. */
@@ -87,7 +88,7 @@ static void tell_json(const char *path, const char *wrong, const hone_planned *p
         for (size_t k = 0; k < sizeof copied / sizeof *copied; k++)
             printf(", \"%s\": %.0f", copied[k], hone_json_number(p->plan, copied[k], 0));
     }
-    printf("}\n");
+    printf("}");
 }
 static void tell_plan(const hone_planned *p) {
     account a = sum_up(p->plan);
@@ -127,8 +128,9 @@ static int check(const char *path, const hone_words *dims, bool json) {
     hone_model *model = NULL;
     hone_planned p = {0};
     int rc = 0;
-    hone_status s = hone_model_load(path, &model);
-    const char *wrong = s ? hone_error() : NULL;
+    char why[16384];
+    hone_status s = hone_load(path, &model, why, sizeof why);
+    const char *wrong = s ? why : NULL;
     if (!s) rc = hone_plan_for(model, dims, &p, NULL);
     if (rc) goto done; /* a mistake in --dim, told already */
     char planned[1200];
@@ -167,15 +169,25 @@ int hone_cmd_check(int argc, char **argv) {
     };
     const hone_usage usage = {
         "check",
-        "MODEL",
+        "MODEL...",
         1,
-        1,
+        -1,
         "Says whether a model can run, where and in how much memory, and every problem when it cannot. Nothing is run. Exits 0 only when "
         "it can.",
-        "hone check model.onnx\nhone check model.onnx --dim batch=8 --json\nhone check model.onnx > /dev/null && echo fine",
+        "hone check model.onnx\nhone check models/*.onnx\nhone check model.onnx --dim batch=8 --json\nhone check model.onnx > /dev/null && "
+        "echo fine",
         options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
-    if (rc == HONE_ARGS_GO) rc = check(operands.at[0], &dims, json);
+    if (rc == HONE_ARGS_GO) {
+        rc = 0;
+        if (json && operands.n > 1) putchar('[');
+        for (int k = 0; k < operands.n; k++) {
+            if (k) printf(json ? ",\n" : "\n");
+            int one = check(operands.at[k], &dims, json);
+            rc = one > rc ? one : rc;
+        }
+        if (json) printf(operands.n > 1 ? "]\n" : "\n");
+    }
     hone_words_free(&operands);
     hone_words_free(&dims);
     return rc;

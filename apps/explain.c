@@ -1,31 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0
    hone explain: how one node is computed. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "args.h"
 #include "commands.h"
 #include "hone/hone.h"
+#include "json.h"
+#include "load.h"
 
-static int explain(const char *path, const char *node, bool c) {
-    hone_model *model = NULL;
+/* There is no such node: is there one with a name like it? */
+static int no_node(const hone_model *m, const char *node, const char *path) {
     char *text = NULL;
-    hone_status s = hone_model_load(path, &model);
-    if (!s) s = hone_model_explain(model, node, c, &text);
-    int rc = s ? hone_args_failed(s) : 0;
-    if (!s) fputs(text, stdout);
+    const char **names = NULL, *near = NULL;
+    int n = 0;
+    hone_json *r = hone_model_report(m, "nodes", &text) ? NULL : hone_json_read(text);
+    if (r) names = hone_must_alloc(sizeof *names * (size_t)(r->n + 1));
+    for (const hone_json *k = r ? r->first : NULL; k; k = k->next) names[n++] = hone_json_text(k, "name", "");
+    near = hone_args_nearest(node, names, n);
+    int rc = near ? hone_args_wrong("there is no node '%s'; did you mean '%s'?", node, near)
+                  : hone_args_wrong("there is no node '%s'; give a name, or a number from 0 to %d ('hone inspect %s --nodes' lists them)",
+                                    node, n - 1, path);
+    free(names);
+    hone_json_free(r);
+    hone_text_release(text);
+    return rc;
+}
+static int explain(const char *path, const char *node, bool c, bool json) {
+    hone_model *model = NULL;
+    char *text = NULL, why[4096];
+    hone_status s = hone_load(path, &model, why, sizeof why);
+    int rc = s ? hone_args_stopped(s, why) : 0;
+    if (!rc && (s = hone_model_explain(model, node, c, &text))) rc = s == HONE_BAD_INPUT ? no_node(model, node, path) : hone_args_failed(s);
+    if (!rc && json) {
+        printf("{\"node\": ");
+        hone_json_put_text(stdout, node, strlen(node));
+        printf(", \"text\": ");
+        hone_json_put_text(stdout, text, strlen(text));
+        printf("}\n");
+    } else if (!rc) fputs(text, stdout);
     hone_text_release(text);
     hone_model_free(model);
     return rc;
 }
 
 int hone_cmd_explain(int argc, char **argv) {
-    bool c = false;
+    bool c = false, json = false;
     const char *node = NULL;
     hone_words operands = {0};
     const hone_option options[] = {
         {"--node", "N", "the node's name or number ('hone inspect MODEL --nodes' lists them)", HONE_ARG_TEXT, &node, 0},
         {"--c", NULL, "its program as C, too", HONE_ARG_FLAG, &c, 0},
+        {"--json", NULL, "print JSON: the text as one string", HONE_ARG_FLAG, &json, 0},
         {0},
     };
     const hone_usage usage = {"explain",
@@ -33,11 +60,11 @@ int hone_cmd_explain(int argc, char **argv) {
                               1,
                               1,
                               "Shows how a node is computed: its op, the program of that op, and what it became here.",
-                              "hone explain model.onnx --node 3 --c",
+                              "hone explain model.onnx --node 3\nhone explain model.onnx --node conv1 --c",
                               options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO)
-        rc = node ? explain(operands.at[0], node, c)
+        rc = node ? explain(operands.at[0], node, c, json)
                   : hone_args_wrong("--node is missing; 'hone inspect %s --nodes' lists the nodes", operands.at[0]);
     hone_words_free(&operands);
     return rc;

@@ -9,6 +9,7 @@
 
 #include "args.h"
 #include "commands.h"
+#include "load.h"
 #include "table.h"
 #include "term.h"
 
@@ -165,8 +166,9 @@ static int inspect(const char *path, const wish *w) {
     hone_model *m = NULL;
     hone_planned p = {0};
     char *plan = NULL;
-    hone_status s = hone_model_load(path, &m);
-    int rc = s ? hone_args_failed(s) : 0;
+    char why[4096];
+    hone_status s = hone_load(path, &m, why, sizeof why);
+    int rc = s ? hone_args_stopped(s, why) : 0;
     if (!rc && !w->dot) rc = hone_plan_for(m, &w->dims, &p, &plan);
     if (!rc && w->html) rc = hone_write_page(m, path, &p, plan, w->html);
     else if (!rc && w->json) rc = tell_json(m, w, &p, plan);

@@ -2,6 +2,7 @@
    hone: the command. A table of commands; each reads its own options. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "args.h"
 #include "commands.h"
@@ -28,26 +29,38 @@ static int help(FILE *to) {
     fprintf(to, "Hone %s: runs ONNX models, fast, on the hardware it finds.\n\n%susage%s  hone COMMAND [options]\n\n%scommands%s\n",
             hone_version(), bold, plain, bold, plain);
     for (int k = 0; k < COMMANDS; k++) fprintf(to, "  %-12s  %s\n", commands[k].name, commands[k].what);
-    fprintf(to, "  %-12s  %s\n\n'hone COMMAND --help' shows a command's options and an example.\n", "version",
-            "the version of this program");
+    fprintf(to, "  %-12s  %s\n\n'hone COMMAND --help' shows a command's options and examples.\n", "version", "the version of this program");
     return to == stdout ? 0 : 1;
+}
+
+static int version(bool json) {
+    printf(json ? "{\"version\": \"%s\"}\n" : "hone %s\n", hone_version());
+    return 0;
+}
+static int unknown(const char *word) {
+    const char *names[COMMANDS + 4] = {"help", "version", "--help", "--version"};
+    for (int k = 0; k < COMMANDS; k++) names[k + 4] = commands[k].name;
+    const char *near = hone_args_nearest(word, names, COMMANDS + 4);
+    if (!strncmp(word, "zoo:", 4) || access(word, F_OK) == 0)
+        fprintf(stderr, "hone: '%s' is a model, not a command; did you mean 'hone run %s'?\n", word, word);
+    else if (near) fprintf(stderr, "hone: there is no command '%s'; did you mean 'hone %s'?\n", word, near);
+    else fprintf(stderr, "hone: there is no command '%s'; 'hone --help' lists them\n", word);
+    return 1;
 }
 
 int main(int argc, char **argv) {
     const char *word = argc > 1 ? argv[1] : "";
+    char *ask[] = {argv[0], NULL, "--help", NULL};
     if (!*word) return help(stderr);
-    if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) return help(stdout);
-    if (!strcmp(word, "--version") || !strcmp(word, "version")) return printf("hone %s\n", hone_version()), 0;
-    const char *names[COMMANDS];
+    bool helping = !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
+    if (helping && argc < 3) return help(stdout);
+    if (helping) word = argv[2], ask[1] = argv[2], argc = 3, argv = ask; /* help COMMAND is COMMAND --help */
+    if (!strcmp(word, "--version") || !strcmp(word, "version")) return version(argc > 2 && !strcmp(argv[2], "--json"));
     for (int k = 0; k < COMMANDS; k++) {
-        names[k] = commands[k].name;
-        if (strcmp(word, names[k]) != 0) continue;
+        if (strcmp(word, commands[k].name) != 0) continue;
         int rc = commands[k].run(argc - 1, argv + 1);
         if ((fflush(stdout) || ferror(stdout)) && !rc) rc = hone_args_wrong("the output could not be written");
         return rc;
     }
-    const char *near = hone_args_nearest(word, names, COMMANDS);
-    if (near) fprintf(stderr, "hone: there is no command '%s'; did you mean 'hone %s'?\n", word, near);
-    else fprintf(stderr, "hone: there is no command '%s'; 'hone --help' lists them\n", word);
-    return 1;
+    return unknown(word);
 }

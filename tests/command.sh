@@ -24,6 +24,9 @@ try() { # wanted exit code, text that must be printed, then the command's words
 try 0 "usage" --help
 try 0 "hone 0." version
 try 1 "did you mean 'hone run'" rnu
+try 1 "did you mean 'hone --version'" --verison
+try 1 "did you mean 'hone run $model'" "$model"
+try 0 "usage  hone inspect MODEL" help inspect
 for command in run inspect check explain compile conformance devices; do
     try 0 "example" $command --help
     [ $command = devices ] || try 1 "is missing" $command
@@ -82,6 +85,11 @@ try 1 "1 problem" check "$source/README.md"
 try 0 "not supported yet" devices
 try 0 "gemm_f32" devices --quick
 try 1 "no node" explain "$model" --node none
+try 1 "did you mean 'node_conv2d'" explain "$model" --node node_conv2
+try 1 "did you mean '$source/examples/digits/model.onnx'" inspect "$source/examples/digits"
+try 1 "did you mean '$source/examples/digits/model.onnx'" inspect "$source/examples/digits/modle.onnx"
+try 1 "is a folder" check "$folder"
+try 1 "can run" check "$model" "$source/README.md"
 try 0 "op MaxPool" explain "$model" --node 1 --c
 try 0 "nodes" compile "$model" -o "$folder/out.onnx"
 try 0 "pass" run "$folder/out.onnx" --check "$source/examples/digits/test_data_set_0"
@@ -117,7 +125,7 @@ if [ -z "${HONE_RUNNER:-}" ] && command -v script >/dev/null; then
 fi
 
 if command -v python3 >/dev/null; then
-    for words in "run $model --json" "inspect $model --nodes --text --passes --memory --json" "check $model --json" "compile $model -o $folder/j.onnx --json" "check none --json" "devices --json --quick" "conformance $source/examples/digits --json"; do
+    for words in "run $model --json" "inspect $model --nodes --text --passes --memory --json" "check $model --json" "compile $model -o $folder/j.onnx --json" "check none --json" "check $model none --json" "explain $model --node 0 --json" "version --json" "devices --json --quick" "conformance $source/examples/digits --json"; do
         ${HONE_RUNNER:-} "$hone" $words 2>/dev/null | python3 -c 'import json, sys; json.load(sys.stdin)' 2>/dev/null || { echo "hone $words: not JSON"; failed=$((failed + 1)); }
     done
 fi

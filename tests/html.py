@@ -52,6 +52,7 @@ class Browser:
             self.events.append(got)
 
     def open(self, url):
+        self.session = None
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ["Page", "Runtime", "Log", "Network"]:
@@ -154,6 +155,27 @@ def look(browser, url, shots, name):
     return nodes
 
 
+def hostile(browser, hone, model, folder):
+    """A node's name that would end the script and begin a tag, of the same length as the one in the digits model."""
+    with open(model, "rb") as f:
+        data = f.read()
+    name = b"node_softmax"
+    if name not in data:
+        return
+    bad = os.path.join(folder, "bad.onnx")
+    with open(bad, "wb") as f:
+        f.write(data.replace(name, b"</script><b>"))
+    write(hone, bad, bad + ".html")
+    browser.open("file://" + bad + ".html")
+    browser.js("choose(shown.of.get(shown.nodes.length - 1), true)")
+    got = browser.js("document.querySelector('#panel .sub').textContent")
+    want("a name with a tag in it", got, isinstance(got, str) and "</script><b>" in got and browser.js("document.querySelectorAll('#panel .sub b').length") == 0)
+
+
+def write(hone, model, page):
+    subprocess.run(os.environ.get("HONE_RUNNER", "").split() + [hone, "inspect", model, "--html", page], check=True, stdout=subprocess.DEVNULL)
+
+
 def main():
     if len(sys.argv) < 3:
         raise SystemExit(__doc__)
@@ -165,10 +187,11 @@ def main():
         raise SystemExit(77)
     with tempfile.TemporaryDirectory() as folder:
         page = os.path.join(folder, "page.html")
-        subprocess.run(os.environ.get("HONE_RUNNER", "").split() + [hone, "inspect", model, "--html", page], check=True, stdout=subprocess.DEVNULL)
+        write(hone, model, page)
         browser = Browser(path, os.path.join(folder, "profile"))
         try:
             nodes = look(browser, "file://" + page, shots, os.path.basename(os.path.dirname(os.path.abspath(model))))
+            hostile(browser, hone, model, folder)
         finally:
             browser.end()
     for f in failed:

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+   load: a folder is mistaken for the model in it, and names are mistyped: then the file that is there is named. */
+#include "load.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "args.h"
+
+enum { MOST = 512, PATH = 1024 };
+
+static bool is_model(const char *name) {
+    size_t n = strlen(name);
+    return n > 5 && !strcmp(name + n - 5, ".onnx");
+}
+/* The file in `folder` that was meant: the one model in it, or the one with a name like `like` (NULL: none is known). */
+static bool guess(const char *folder, const char *like, char *out, size_t room) {
+    char *names[MOST];
+    const char *meant = NULL;
+    int n = 0, models = 0;
+    DIR *d = opendir(*folder ? folder : ".");
+    for (struct dirent *e; d && n < MOST && (e = readdir(d));) {
+        if (e->d_name[0] == '.' || !(names[n] = strdup(e->d_name))) continue;
+        if (is_model(names[n]) && models++ == 0) meant = names[n];
+        n++;
+    }
+    if (d) closedir(d);
+    if (models != 1) meant = NULL;
+    if (like) meant = hone_args_nearest(like, (const char *const *)names, n);
+    if (meant) snprintf(out, room, "%s%s%s", folder, *folder && folder[strlen(folder) - 1] != '/' ? "/" : "", meant);
+    bool found = meant != NULL;
+    for (int k = 0; k < n; k++) free(names[k]);
+    return found;
+}
+hone_status hone_load(const char *path, hone_model **out, char *why, size_t room) {
+    hone_status s = hone_model_load(path, out);
+    if (!s) return s;
+    struct stat st;
+    char meant[PATH] = "", folder[PATH];
+    snprintf(why, room, "%s", hone_error());
+    const char *name = strrchr(path, '/');
+    name = name ? name + 1 : path;
+    snprintf(folder, sizeof folder, "%.*s", (int)(name - path), path);
+    bool there = stat(path, &st) == 0, is_folder = there && S_ISDIR(st.st_mode);
+    if (is_folder && guess(path, NULL, meant, sizeof meant)) snprintf(why, room, "'%s' is a folder; did you mean '%s'?", path, meant);
+    else if (is_folder) snprintf(why, room, "'%s' is a folder; name the .onnx file in it", path);
+    else if (!there && strlen(name) < 64 && guess(folder, name, meant, sizeof meant))
+        snprintf(why, room, "there is no file '%s'; did you mean '%s'?", path, meant);
+    return s;
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0
+   load: a model by the path that a user typed, and what to do where there is none. */
+#ifndef HONE_APPS_LOAD_H
+#define HONE_APPS_LOAD_H
+#include "hone/hone.h"
+
+/* hone_model_load; on failure `why` is the library's message, with a guess at the file that was meant. */
+hone_status hone_load(const char *path, hone_model **out, char *why, size_t room);
+#endif
