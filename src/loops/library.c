@@ -174,6 +174,11 @@ hone_status hone_library_builtin(const hone_library **out) {
     return HONE_OK;
 }
 
+static bool stores(const hone_line *l, const char *name) {
+    for (; l; l = l->next)
+        if ((l->kind == HONE_LINE_STAGE && !strcmp(l->name, name)) || stores(l->block, name) || stores(l->other, name)) return true;
+    return false;
+}
 /* A user's row is a program in a domain of its own. Host functions trust the signatures of our rows, so no other row may name them. */
 static hone_status check_row(const hone_library *below, const hone_library *mine, int k, const char *source) {
     const hone_program *p = mine->row.at[k], *old = hone_library_find(below, p->domain, p->name);
@@ -182,6 +187,8 @@ static hone_status check_row(const hone_library *below, const hone_library *mine
     else if (p->runs != HONE_RUNS_PROGRAM || p->how_strings) why = "is a view, host or control op: a row of yours must be a program";
     else if (old && (old->text_bytes != p->text_bytes || memcmp(old->text, p->text, p->text_bytes)))
         why = "is there already, with other text: give it another name";
+    for (int q = p->n_in; q < p->n_in + p->n_out && !why; q++)
+        if (!stores(p->lines, p->operand[q].name)) why = "has an output that no line stores";
     for (int q = 0; q < k && !why; q++)
         if (same(mine->row.at[q], p->domain, p->name)) why = "is defined twice in this text";
     if (!why) return HONE_OK;
