@@ -242,10 +242,16 @@ static void run_both(const char *text) {
         hone_pass_infer, hone_pass_fold, hone_pass_dead, hone_pass_identity, hone_pass_infer, hone_pass_fold, hone_pass_identity, \
             hone_pass_same, hone_pass_dead                                                                                        \
     }
+#define VIEWS \
+    { hone_pass_infer, hone_pass_fold, hone_pass_views, hone_pass_identity, hone_pass_dead }
+#define PATTERN(pass) \
+    { hone_pass_infer, hone_pass_same, pass, hone_pass_dead }
+#define ATTENTION \
+    { hone_pass_infer, hone_pass_attention, hone_pass_views, hone_pass_identity, hone_pass_dead }
 typedef struct {
     const char *what;
     hone_pass_fn *pass[10];
-    const char *before, *after;
+    const char *before, *after; /* NULL: as before */
 } row;
 static const row rows[] = {
     {"dead: chains, optional outputs, constants",
@@ -325,6 +331,7 @@ static const row rows[] = {
      " r = Neg(v); }}; }}; }",
      "graph g (x: f32[2], n: i64[]) -> y { c: bool[] = {1}; y = Loop(n, c, x) {body: graph b (i: i64[], go: bool[], "
      "v: f32[2]) -> go, w { h: f32[1] = {0.5}; w = Mul(v, h); }}; }"},
+#include "pattern_rows.inc"
 };
 static char *after_passes(const row *r) {
     hone_graph *g = parse(r->before);
@@ -343,8 +350,10 @@ static void passes_rows(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         char *got = after_passes(rows + k);
-        hone_graph *g = parse(rows[k].after);
+        hone_graph *g = parse(rows[k].after ? rows[k].after : rows[k].before);
         if (hone_graph_infer(g)) fail_msg("%s: %s", rows[k].what, hone_fail_text());
+        if (!rows[k].after)
+            assert_int_equal(hone_pass_dead(&(hone_passing){.graph = g}), HONE_OK); /* constants that the row does not use */
         char *want = print(g);
         assert_texts(rows[k].what, got, want);
         hone_graph_destroy(g);

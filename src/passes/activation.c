@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   activation: Gelu (by erf and by tanh), HardSwish, Swish and Softmax, written out, become one node. */
+   activation: Gelu (by erf and by tanh), HardSwish and Softmax, written out, become one node. Swish stays x * sigmoid(x): those two are
+   fused anyway, and the op has one more multiplication. */
 #include "passes/match.h"
 
 /* ---- Gelu -------------------------------------------------------------------------------------------------------------------------- */
@@ -20,10 +21,9 @@ static bool gelu_near(hone_matching *m) {
     return put(m, "Gelu", &near, 1);
 }
 
-/* ---- Swish ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- HardSwish ------------------------------------------------------------------------------------------------------------------------- */
 #define BENT "{Clip(Add(x, 3), 0, 6)|Min(Max(Add(x, 3), 0), 6)}"
 static bool hard_swish(hone_matching *m) { return put(m, "HardSwish", NULL, 0); }
-static bool swish(hone_matching *m) { return put(m, "Swish", NULL, 0); }
 
 /* ---- Softmax ----------------------------------------------------------------------------------------------------------------------- */
 /* One and the same axis, kept as 1. */
@@ -44,7 +44,6 @@ static const hone_rule rules[] = {
     {"{Div(Mul(x, " BENT "), 6)|Mul(x, Div(" BENT ", 6))|Mul(Mul(x, " BENT "), 0.16666666666666666)|Mul(x, Mul(" BENT
      ", 0.16666666666666666))}",
      hard_swish},
-    {"Mul(x, Sigmoid(x))", swish},
     {"Div(e=Exp(Sub(x, m=ReduceMax(x, $a))), s=ReduceSum(e, $b))", softmax},
     {"Mul(e=Exp(Sub(x, m=ReduceMax(x, $a))), {Reciprocal(s=ReduceSum(e, $b))|Div(1, s=ReduceSum(e, $b))})", softmax},
 };

@@ -28,7 +28,7 @@ typedef struct {
     const char *at;
     char name[MAX_NAMES][16];
     int n_name;
-    bool failed;
+    bool failed, no_memory;
 } reading;
 
 static void skip(reading *r) {
@@ -61,7 +61,7 @@ static void read_args(reading *r, pat *p, char between, char end) {
 static pat *read_pattern(reading *r) {
     static const char *const any_order[] = {"Add", "Mul"};
     pat *p = HONE_NEW(r->arena, pat);
-    if (!p) r->failed = true;
+    if (!p) r->failed = r->no_memory = true;
     if (r->failed) return NULL;
     p->name = -1;
     skip(r);
@@ -398,9 +398,8 @@ hone_status hone_match_rules(hone_passing *pass, const hone_rule *rule, int n) {
         reading r = {.arena = arena, .library = library, .at = rule[k].pattern};
         const pat *p = read_pattern(&r);
         skip(&r);
-        if (r.failed || *r.at)
-            s = p ? hone_fail(HONE_BUG, "a pattern cannot be read at '%.20s'", r.at)
-                  : hone_fail(HONE_NO_MEMORY, "no memory to look for patterns");
+        if (r.no_memory) s = hone_fail(HONE_NO_MEMORY, "no memory to look for patterns");
+        else if (r.failed || *r.at) s = hone_fail(HONE_BUG, "a pattern cannot be read at '%.20s'", r.at);
         else s = match_graph(pass, pass->graph, rule + k, p, &r);
     }
     hone_arena_destroy(arena);

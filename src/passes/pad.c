@@ -23,6 +23,7 @@ static bool pads_of(const hone_matching *m, const hone_node *n, int rank, int64_
     return before[0] == 0 && after[0] == 0 && before[1] == 0 && after[1] == 0;
 }
 static bool into(hone_matching *m) {
+    static const int64_t one = 1;
     hone_graph *g = hone_match_graph(m);
     hone_node *root = hone_match_root(m);
     hone_vid in[3] = {hone_match_var(m, "x"), root->n_in > 1 ? root->in[1] : -1, root->n_in > 2 ? root->in[2] : -1};
@@ -44,7 +45,7 @@ static bool into(hone_matching *m) {
     for (int k = 0; k < root->n_attr; k++)
         if (strcmp(root->attr[k].name, "pads") != 0 && strcmp(root->attr[k].name, "count_include_pad") != 0) attr[n++] = root->attr[k];
     attr[n++] = (hone_attr)HONE_ATTR_L("pads", pads, 2 * (rank - 2));
-    if (pool) attr[n++] = (hone_attr)HONE_ATTR_I("count_include_pad", 1);
+    if (pool) attr[n++] = (hone_attr)HONE_ATTR_L("count_include_pad", &one, 1), attr[n - 1].kind = HONE_ATTR_INT;
     return hone_match_emit(m, root->program->name, root->out[0], in, 3, attr, n) >= 0;
 }
 
