@@ -84,6 +84,7 @@ static void put_kernels(hone_text *t) {
         const char *family, *kernel, *what;
     } rows[] = {
         {"gemm_f32", hone_gemm_f32_best()->name, "matrix products, convolution, recurrent products"},
+        {"gemm_i8", hone_gemm_i8_best()->name, "8-bit matrix products and convolution"},
         {"depthwise_f32", hone_depthwise_f32_best()->name, "depthwise convolution"},
         {"epilogue", hone_epilogue_best()->name, "what follows a product: bias, residual, clamp, narrowing"},
         {"tile", vectors, "everything else that is loops over indices"},

@@ -7,6 +7,7 @@
 #include "hone/tools.h"
 #include "model/onnx.h"
 #include "run/model.h"
+#include "zoo/zoo.h"
 
 enum { SAMPLE = 1 << 20 /* elements of a constant that are looked at */, FIRST = 8, MOST_LISTED = 64, MOST_TEXT = 400 };
 typedef struct {
@@ -200,7 +201,8 @@ hone_status hone_file_graph(const char *path, char **out) {
     hone_graph *g;
     hone_text t = {0};
     HONE_TRY(hone_library_builtin(&lib));
-    HONE_TRY(hone_onnx_load(path, lib, &g));
+    bool zoo = !strncmp(path, HONE_ZOO_PREFIX, strlen(HONE_ZOO_PREFIX));
+    HONE_TRY(zoo ? hone_zoo_graph(path, lib, &g) : hone_onnx_load(path, lib, &g));
     hone_status s = hone_graph_infer(g);
     if (!s) s = hone_report_graph(g, &t);
     hone_graph_destroy(g);
