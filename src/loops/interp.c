@@ -263,7 +263,8 @@ static hone_dim fold(folding *f, int32_t x) {
         case HONE_FN_le: return hone_dim_sub(f->dims, 1, hone_dim_lt(f->dims, q, p));
         case HONE_FN_quot: { /* floors and truncates alike where nothing is negative */
             int64_t lo, hi, lo2, hi2;
-            if (hone_dim_is_number(p) && hone_dim_is_number(q)) return q ? p / q : 0;
+            if (p == INT64_MIN || q == INT64_MIN) break; /* some number at the far end, not this one */
+            if (hone_dim_is_number(p) && hone_dim_is_number(q)) return q ? hone_dim_from_result(p / q) : 0;
             hone_dim_bounds(f->dims, p, &lo, &hi), hone_dim_bounds(f->dims, q, &lo2, &hi2);
             if (lo >= 0 && lo2 > 0) return hone_dim_div(f->dims, p, q);
             break;
@@ -278,7 +279,7 @@ static hone_dim fold(folding *f, int32_t x) {
         hone_ctype c = (hone_ctype)f->in->x[e->a].type;
         a[0] = hone_ctype_cast(c, HONE_I64, (hone_scalar){.i64 = p}), a[1] = hone_ctype_cast(c, HONE_I64, (hone_scalar){.i64 = q});
         hone_scalar v = hone_fn_eval((hone_fn)e->fn, c, a);
-        return hone_ctype_cast(HONE_I64, (hone_ctype)e->type, v).i64;
+        return hone_dim_from_result(hone_ctype_cast(HONE_I64, (hone_ctype)e->type, v).i64);
     }
     case HONE_X_SELECT: {
         hone_dim c = fold(f, e->a);

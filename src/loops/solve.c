@@ -201,7 +201,7 @@ static hone_number dim_fn(hone_dims *t, hone_fn fn, const hone_number *a, int n)
     }
     if (hone_fns[fn].types == 'F') return real_fn(fn, a, n);
     hone_scalar r = hone_fn_eval(fn, HONE_I64, k);
-    return whole(hone_fns[fn].result == 'B' ? r.i32 : r.i64);
+    return whole(hone_fns[fn].result == 'B' ? r.i32 : hone_dim_from_result(r.i64));
 }
 static hone_number work_out(solving *v, int32_t x) {
     const hone_x *e = v->s->x + x;

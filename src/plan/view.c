@@ -15,8 +15,9 @@ typedef struct {
 
 static bool number(const hone_fact *f, int64_t k, int64_t *v) { /* element k of a known small tensor */
     if (f->value) {
+        if (k >= hone_value_count(f->value)) return false;
         *v = hone_value_i64(f->value, k);
-        return k < hone_value_count(f->value);
+        return true;
     }
     if (!f->contents || k >= f->n_content || !hone_dim_is_number(f->contents[k])) return false;
     *v = f->contents[k];
@@ -76,18 +77,20 @@ static bool slice(viewing *v) {
     memcpy(v->stride, v->x->stride, sizeof *v->stride * (size_t)r);
     if (!given(v, 1)) return false;
     int64_t n = length(v->in[1]);
+    uint64_t seen = 0; /* an axis named twice is the row's to decide */
     if (n < 0) return false;
     for (int64_t k = 0; k < n; k++) {
         int64_t start, axis = k, step = 1;
         if (!number(v->in[1], k, &start) || (given(v, 3) && !number(v->in[3], k, &axis)) || (given(v, 4) && !number(v->in[4], k, &step)))
             return false;
         axis += axis < 0 ? r : 0;
-        if (axis < 0 || axis >= r || step == 0) return false;
+        if (axis < 0 || axis >= r || step == 0 || seen >> axis & 1) return false;
+        seen |= (uint64_t)1 << axis;
         int64_t d = v->in[0]->dim[axis];
         start += start < 0 ? d : 0;
         start = start < 0 ? 0 : start > d - (step < 0) ? d - (step < 0) : start;
         if (v->out[v->k].dim[axis] > 0) *v->offset += start * v->x->stride[axis];
-        v->stride[axis] = v->x->stride[axis] * step;
+        v->stride[axis] = v->out[v->k].dim[axis] > 1 ? v->x->stride[axis] * step : 0; /* a step that is never taken may be enormous */
     }
     return true;
 }
