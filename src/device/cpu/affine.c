@@ -8,7 +8,7 @@ bool hone_affine_slots(const hone_cpu_call *c, int stage, hone_slots_of *out) {
     const hone_stage *s = c->instance->stage + stage;
     int n = s->n_index + s->n_reduce;
     if (n > MAX_SLOTS) return false;
-    out->n_domain = s->n_index, out->n = n, out->over = -1;
+    out->n_domain = s->n_index, out->n = n, out->over = -1, out->shelf = c->shelf;
     for (int k = 0; k < n; k++) {
         out->id[k] = c->instance->list[s->index0 + k];
         out->extent[k] = c->param[c->instance->index[out->id[k]].extent].i;
@@ -119,18 +119,35 @@ bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int
     return true;
 }
 
-int64_t *hone_affine_table(hone_arena *a, const hone_slots_of *s, const int *slot, int n, const hone_affine *f) {
-    int64_t count = 1;
-    for (int k = 0; k < n; k++) count *= s->extent[slot[k]];
-    int64_t *t = HONE_NEW_N(a, int64_t, count + 1);
-    if (!t) return NULL;
+typedef struct {
+    int n;
+    int64_t count, of[2 * MAX_SLOTS]; /* extent and step of each index, innermost first */
+} steps;
+static hone_status fill(hone_arena *a, const void *arg, const void **out) {
+    const steps *w = arg;
+    int64_t *t = hone_arena_raw(a, sizeof *t * (size_t)w->count), have = 1;
+    if (!t) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     t[0] = 0;
-    int64_t have = 1;
-    for (int k = n - 1; k >= 0; k--) { /* innermost first: each next index repeats what is there, shifted */
-        int64_t e = s->extent[slot[k]], step = f->k[slot[k]];
-        for (int64_t i = 1; i < e; i++)
+    for (int k = 0; k < w->n; k++) { /* each next index repeats what is there, shifted */
+        int64_t extent = w->of[2 * k], step = w->of[2 * k + 1];
+        for (int64_t i = 1; have == 1 && i < extent; i++) t[i] = i * step;
+        for (int64_t i = 1; have > 1 && i < extent; i++)
             for (int64_t q = 0; q < have; q++) t[i * have + q] = t[q] + i * step;
-        have *= e;
+        have *= extent;
     }
-    return t;
+    *out = t;
+    return HONE_OK;
+}
+int64_t *hone_affine_table(hone_arena *a, const hone_slots_of *s, const int *slot, int n, const hone_affine *f) {
+    steps w = {.count = 1};
+    for (int k = n - 1; k >= 0; k--) {
+        int64_t extent = s->extent[slot[k]], step = f->k[slot[k]], *inner = w.of + (w.n ? 2 * w.n - 2 : 0), end;
+        if (extent == 1) continue;
+        w.count *= extent;
+        if (w.n && !__builtin_mul_overflow(inner[0], inner[1], &end) && end == step) inner[0] *= extent; /* follows on: one index */
+        else w.of[2 * w.n] = extent, w.of[2 * w.n++ + 1] = step;
+    }
+    const void *t = NULL;
+    hone_status got = s->shelf ? hone_shelf_get(s->shelf, w.of, 2 * w.n, fill, &w, &t) : fill(a, &w, &t);
+    return got ? NULL : (int64_t *)t;
 }

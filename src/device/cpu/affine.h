@@ -4,7 +4,7 @@
 #define HONE_DEVICE_CPU_AFFINE_H
 #include "device/cpu/cpu.h"
 
-enum { MAX_SLOTS = 24, MAX_BOUNDED = 4 };
+enum { MAX_SLOTS = 12, MAX_BOUNDED = 4 };
 typedef struct {
     int64_t c, k[MAX_SLOTS];
 } hone_affine; /* c + sum of k[i] * index i, i a slot: the domain's indices, then the reduced ones */
@@ -19,6 +19,7 @@ typedef struct {
     int n_domain, n, over; /* slot of the over index: its extent counts as 1, its value is given at run; -1 */
     int32_t id[MAX_SLOTS];
     int64_t extent[MAX_SLOTS];
+    hone_shelf *shelf; /* the call's, where tables are kept; or NULL */
 } hone_slots_of;
 
 bool hone_affine_slots(const hone_cpu_call *, int stage, hone_slots_of *out);
@@ -30,6 +31,6 @@ bool hone_affine_of_load(const hone_cpu_call *, const hone_slots_of *, int32_t x
 /* The offset of a load that is never outside; false: it is another kind of load. */
 bool hone_affine_inside(const hone_cpu_call *, const hone_slots_of *, int32_t x, hone_affine *out);
 void hone_affine_range(const hone_slots_of *, const hone_affine *, int64_t *lo, int64_t *hi);
-int64_t *hone_affine_table(hone_arena *, const hone_slots_of *, const int *slot, int n,
-                           const hone_affine *); /* offset of every flattened position of a group; NULL: no memory */
+/* Offset of every flattened position of a group. NULL: no memory. Kept on the shelf: other numbers of batches need the same one. */
+int64_t *hone_affine_table(hone_arena *, const hone_slots_of *, const int *slot, int n, const hone_affine *);
 #endif
