@@ -341,16 +341,19 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     int acc = -1;
     if (epilogue) {
         acc = st->tensor, d->out = c->instance->stage[stage + 1].tensor;
-        hone_status made = hone_cpu_tilecode(s, c, stage + 1, acc, &d->epilogue);
-        if (made == HONE_NOT_SUPPORTED) return HONE_OK;
-        HONE_TRY(made);
-        /* a store that may meet itself must run in order, in one piece */
-        if (!c->instance->stage[stage + 1].distinct && hone_tilecode_grain(d->epilogue) >= hone_tilecode_elements(d->epilogue))
-            return HONE_OK;
-        *end = stage + 2;
         int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
         groups(d, group_m, &nm, group_b, &nb);
-        d->simple = hone_epilogue_match(s->arena, c, &d->slots, stage + 1, acc, group_m, nm, group_b, nb, d->group_n[0]);
+        if (c->instance->stage[stage + 1].distinct)
+            d->simple = hone_epilogue_match(s->arena, c, &d->slots, stage + 1, acc, group_m, nm, group_b, nb, d->group_n[0]);
+        if (!d->simple) {
+            hone_status made = hone_cpu_tilecode(s, c, stage + 1, acc, &d->epilogue);
+            if (made == HONE_NOT_SUPPORTED) return HONE_OK;
+            HONE_TRY(made);
+            /* a store that may meet itself must run in order, in one piece */
+            if (!c->instance->stage[stage + 1].distinct && hone_tilecode_grain(d->epilogue) >= hone_tilecode_elements(d->epilogue))
+                return HONE_OK;
+        }
+        *end = stage + 2;
     }
     HONE_TRY(keep_packed(s, d));
     uint64_t uses = hone_cpu_uses(c->instance, stage);

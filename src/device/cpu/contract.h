@@ -42,8 +42,8 @@ typedef struct {
     int packed_a, packed_b;        /* refs of constant operands in panels; 0: none (never the first tensor) */
     int shared;                    /* ref of B as a step before has packed it once, for all blocks of rows; 0: none */
     int out;                       /* tensor that is written */
-    const hone_tilecode *epilogue; /* NULL: none */
-    hone_simple *simple;           /* … and where it is of the common form, NULL otherwise */
+    hone_simple *simple;           /* what follows, where it is of the common form, */
+    const hone_tilecode *epilogue; /* else this; both NULL: nothing follows */
     int n_ref;
     size_t c_bytes, a_bytes, b_bytes, line_bytes, epilogue_bytes;
     /* depthwise */
