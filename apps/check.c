@@ -48,6 +48,15 @@ static account sum_up(const hone_json *plan) {
     return a;
 }
 
+static double machine_memory(void) {
+    char *text = NULL;
+    hone_json *r = hone_machine_report(0, &text) ? NULL : hone_json_read(text);
+    double bytes = hone_json_number(hone_json_get(r, "memory"), "bytes", 0);
+    hone_json_free(r);
+    hone_text_release(text);
+    return bytes;
+}
+
 static int problems(const char *text, bool json) {
     int n = 0;
     for (const char *line = text; *line; n++) {
@@ -138,6 +147,13 @@ static int check(const char *path, const hone_words *dims, bool json) {
         s = p.status;
         snprintf(planned, sizeof planned, "%s%s%s%s", p.why, *p.guessed ? " (with " : "", p.guessed,
                  *p.guessed ? ", which is a guess: --dim NAME=SIZE says otherwise)" : "");
+        wrong = planned;
+    }
+    double need = p.plan ? sum_up(p.plan).memory : 0, have = need > 0 ? machine_memory() : 0;
+    if (have > 0 && need > have) {
+        s = HONE_NO_MEMORY;
+        snprintf(planned, sizeof planned, "a run with %s%s%s needs %s of memory, and this machine has %s", p.given,
+                 *p.given && *p.guessed ? ", " : "", p.guessed, hone_text_bytes(need), hone_text_bytes(have));
         wrong = planned;
     }
     rc = !wrong ? 0 : s == HONE_BUG ? 2 : 1;
