@@ -233,7 +233,7 @@ static int feed_file(const hone_port *port, shape *s, const char *path, hone_fed
     char told[128] = "";
     bool raw = ends_in(path, ".bin");
     if (!is_tensor_file(path) && access(path, F_OK) == 0)
-        return hone_args_wrong("%s: neither a tensor (.npy, .pb, .bin) nor a picture (PNG, JPEG, BMP, PNM, TIFF)", path);
+        return hone_args_wrong("%s: neither a tensor (.npy, .pb, .bin) nor a picture (PNG, JPEG, WebP, BMP, PNM, TIFF)", path);
     if (raw) {
         int rc = settle_shape(port, s, told, sizeof told);
         if (rc) return rc;

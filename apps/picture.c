@@ -108,7 +108,7 @@ static int make_recipe(const hone_port *port, const hone_picture_wish *w, hone_i
     if (!rc && !r->width && (fixed_width || fixed_height))
         rc = hone_args_wrong("input '%s' is %s: say the size of the picture with --crop WIDTHxHEIGHT or --resize WIDTHxHEIGHT", port->name,
                              port->shape);
-    if (!rc && !r->width && r->fit != HONE_IMAGE_COVER)
+    if (!rc && w && w->resize && !r->width && r->fit != HONE_IMAGE_COVER)
         rc = hone_args_wrong("--resize %s: the model's input has no size of its own; say --resize WIDTHxHEIGHT", w->resize);
     if (!rc && w && w->order) rc = set_order(w->order, r);
     if (!rc && w) rc = set_numbers(w, r);

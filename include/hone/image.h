@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    image.h: pictures as inputs. A file's bytes → a u8 tensor; u8 tensors → the tensor a model wants.
 
-   PNG, JPEG (baseline and progressive), BMP, PNM and TIFF, found by their first bytes. A picture has at most 2^20 columns, 2^20 rows and 2^27
+   PNG, JPEG (baseline and progressive), WebP, BMP, PNM and TIFF, found by their first bytes. A picture has at most 2^20 columns, 2^20 rows and 2^27
    pixels in all. Samples of 16 bits keep their upper 8; alpha is dropped; no orientation tag and no colour profile is applied. All functions
    may be called from any thread. */
 #ifndef HONE_IMAGE_H

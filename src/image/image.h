@@ -29,7 +29,7 @@ void hone_pixels_convert(const hone_pixels *, hone_image_order, uint8_t *to);
 
 /* ---- the formats; each is called with bytes that begin as its own do ---- */
 typedef hone_status hone_pixels_reader(const uint8_t *data, size_t bytes, hone_pixels *out);
-hone_pixels_reader hone_png_read, hone_jpeg_read, hone_bmp_read, hone_pnm_read, hone_tiff_read;
+hone_pixels_reader hone_png_read, hone_jpeg_read, hone_bmp_read, hone_pnm_read, hone_tiff_read, hone_webp_read;
 
 /* Numbers inside files. The caller has checked that the bytes are there. */
 static inline uint32_t hone_be16(const uint8_t *p) { return (uint32_t)p[0] << 8 | p[1]; }

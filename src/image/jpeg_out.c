@@ -162,9 +162,10 @@ hone_status hone_jpeg_pixels(const hone_jpeg *j, hone_pixels *out) {
     HONE_TRY(hone_pixels_create(j->width, j->height, s == GRAY ? 1 : 3, out));
     uint8_t *rows = hone_alloc_raw(room * (size_t)j->n_part);
     if (!rows) return hone_fail(HONE_NO_MEMORY, "no memory for a row of %d pixels", j->width);
-    for (int k = 0; k < j->n_part; k++) {
-        way[k] = choose(j, &j->part[k]);
-        row[k] = rows + room * (size_t)k;
+    for (int k = 0; k < 4; k++) {
+        bool there = k < j->n_part;
+        if (there) way[k] = choose(j, &j->part[k]);
+        row[k] = rows + (there ? room * (size_t)k : 0);
     }
     make_tables(&t);
     for (int y = 0; y < j->height; y++) {

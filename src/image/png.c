@@ -166,7 +166,7 @@ static hone_status read_pixels(png *p, hone_pixels *out) {
         for (uint32_t y = 0; w && y < h; y++, above = row + 1, row += n + 1) {
             size_t place = ((size_t)(q->y + y * q->dy) * p->width + q->x) * (size_t)channels;
             if (!unfilter(row[0], row + 1, above, n, step)) return damaged("no such filter");
-            if (!put_row(p, row + 1, w, out->data + place, (size_t)(q->dx * channels)))
+            if (!put_row(p, row + 1, w, out->data + place, (size_t)q->dx * (size_t)channels))
                 return damaged("a colour that is not in its palette");
         }
     }
