@@ -332,7 +332,10 @@ static hone_status bind_formula(binder *b, level *l, int k, const hone_node *n, 
         const hone_var *v = g->var.at + n->out[q];
         out[q].dtype = v->dtype, out[q].rank = v->rank;
         for (int d = 0; d < v->rank; d++)
-            if (!hone_dim_is_number(out[q].dim[d] = hone_dim_value(v->dim[d], l->values)) || out[q].dim[d] < 0) return HONE_OK;
+            if (!hone_dim_is_number(out[q].dim[d] = hone_dim_value(v->dim[d], l->values)) || out[q].dim[d] < 1) {
+                l->empty |= out[q].dim[d] == 0; /* expressions may have cancelled it: from here on, in numbers */
+                return HONE_OK;
+            }
     }
     if (f->concat) {
         for (int q = 0; q < n->n_in; q++) HONE_TRY(see(b, l, n->in[q]));
