@@ -152,8 +152,9 @@ static int check(const char *path, const hone_words *dims, bool json) {
     double need = p.plan ? sum_up(p.plan).memory : 0, have = need > 0 ? machine_memory() : 0;
     if (have > 0 && need > have) {
         s = HONE_NO_MEMORY;
-        snprintf(planned, sizeof planned, "a run with %s%s%s needs %s of memory, and this machine has %s", p.given,
-                 *p.given && *p.guessed ? ", " : "", p.guessed, hone_text_bytes(need), hone_text_bytes(have));
+        snprintf(planned, sizeof planned, "a run%s%s%s%s needs %s of memory, and this machine has %s",
+                 *p.given || *p.guessed ? " with " : "", p.given, *p.given && *p.guessed ? ", " : "", p.guessed, hone_text_bytes(need),
+                 hone_text_bytes(have));
         wrong = planned;
     }
     rc = !wrong ? 0 : s == HONE_BUG ? 2 : 1;

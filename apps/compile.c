@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "hone/hone.h"
 #include "json.h"
+#include "load.h"
 #include "term.h"
 
 static const struct {
@@ -60,11 +61,13 @@ static int compile(const char *from, const char *to, bool json) {
         bool ending = dot && dot[1] && (!slash || dot > slash + 1);
         return hone_args_wrong("'%s' is no format to write: -o must end in .onnx", ending ? dot : to);
     }
-    hone_status s = hone_model_load(from, &m);
+    char why[4096];
+    hone_status s = hone_load(from, &m, why, sizeof why);
+    if (s) return hone_args_stopped(s, why);
     char *data = hone_must_alloc(strlen(to) + sizeof ".data");
     sprintf(data, "%s.data", to);
     struct stat before = look(data); /* what was there already does not count */
-    if (!s) s = formats[format].save(m, to);
+    s = formats[format].save(m, to);
     int rc = 0;
     if (s) {
         rc = hone_args_failed(s);

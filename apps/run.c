@@ -12,6 +12,7 @@
 #include "feed.h"
 #include "hone/tools.h"
 #include "json.h"
+#include "load.h"
 #include "labels.h"
 #include "show.h"
 #include "term.h"
@@ -43,9 +44,10 @@ static int open_model(job *j) {
     hone_options_default(&options);
     options.threads = j->threads;
     options.interpret = j->interpret;
-    hone_status s = hone_model_load(j->path, &j->model);
-    if (!s) s = hone_session_create(j->model, &options, &j->session);
-    if (s) return hone_args_failed(s);
+    char why[4096];
+    hone_status s = hone_load(j->path, &j->model, why, sizeof why);
+    if (s) return hone_args_stopped(s, why);
+    if ((s = hone_session_create(j->model, &options, &j->session))) return hone_args_failed(s);
     j->n_in = hone_model_inputs(j->model);
     j->n_out = hone_model_outputs(j->model);
     j->fed = hone_must_alloc(sizeof *j->fed * (size_t)j->n_in);

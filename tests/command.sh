@@ -89,6 +89,7 @@ try 1 "no node" explain "$model" --node none
 try 1 "did you mean 'node_conv2d'" explain "$model" --node node_conv2
 try 1 "did you mean '$source/examples/digits/model.onnx'" inspect "$source/examples/digits"
 try 1 "did you mean '$source/examples/digits/model.onnx'" inspect "$source/examples/digits/modle.onnx"
+try 1 "did you mean '$source/examples/digits/model.onnx'" run "$source/examples/digits"
 try 1 "is a folder" check "$folder"
 try 1 "can run" check "$model" "$source/README.md"
 try 0 "op MaxPool" explain "$model" --node 1 --c
