@@ -209,6 +209,10 @@ static void tell_json(const job *j, const char *memory) {
         put_named("name", hone_model_output(j->model, k)->name);
         printf(", \"value\": ");
         hone_show_json(stdout, j->out[k]);
+        if (j->top) {
+            printf(", \"top\": ");
+            hone_show_json_top(stdout, j->out[k], j->top, j->labels.at, j->labels.n);
+        }
         if (j->check && j->compared[k]) {
             const hone_difference *d = &j->difference[k];
             printf(", \"check\": {\"ok\": %s, \"max_abs\": ", d->ok ? "true" : "false");

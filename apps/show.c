@@ -92,18 +92,25 @@ void hone_show_value(FILE *to, const char *indent, const hone_value *v) {
     fputs(n > FIRST ? " …\n" : "\n", to);
 }
 
-/* Rows are what stands along the last dim: one line each. */
+/* The largest of a row that was not taken yet; it is then. Rows are what stands along the last dim. */
+static int64_t take_best(const hone_value *v, char *taken, int64_t row, int64_t width) {
+    int64_t best = -1;
+    for (int64_t j = row * width; j < (row + 1) * width; j++)
+        if (!taken[j] && (best < 0 || hone_value_number(v, j) > hone_value_number(v, best))) best = j;
+    taken[best] = 1;
+    return best;
+}
+static int64_t row_width(const hone_value *v) { return hone_value_rank(v) ? hone_value_dims(v)[hone_value_rank(v) - 1] : 1; }
+
+/* One line a row. */
 void hone_show_top(FILE *to, const char *indent, const hone_value *v, int k, char *const *labels, int n_labels) {
-    int64_t n = hone_value_elements(v), width = hone_value_rank(v) ? hone_value_dims(v)[hone_value_rank(v) - 1] : 1;
+    int64_t n = hone_value_elements(v), width = row_width(v);
     if (!is_numeric(v) || n == 0) return;
     char *taken = hone_must_alloc((size_t)n);
     for (int64_t row = 0; row < n / width && row < FIRST; row++) {
         fprintf(to, "%stop", indent);
         for (int i = 0; i < k && i < width; i++) {
-            int64_t best = -1;
-            for (int64_t j = row * width; j < (row + 1) * width; j++)
-                if (!taken[j] && (best < 0 || hone_value_number(v, j) > hone_value_number(v, best))) best = j;
-            taken[best] = 1;
+            int64_t best = take_best(v, taken, row, width);
             if (best % width < n_labels && labels[best % width][0]) fprintf(to, "  %s", labels[best % width]);
             else fprintf(to, "  %lld", (long long)(best % width));
             fprintf(to, " (%.4g)", hone_value_number(v, best));
@@ -111,6 +118,25 @@ void hone_show_top(FILE *to, const char *indent, const hone_value *v, int k, cha
         fputc('\n', to);
     }
     if (n / width > FIRST) fprintf(to, "%s… %lld rows in all\n", indent, (long long)(n / width));
+    free(taken);
+}
+
+void hone_show_json_top(FILE *to, const hone_value *v, int k, char *const *labels, int n_labels) {
+    int64_t n = hone_value_elements(v), width = row_width(v);
+    char *taken = hone_must_alloc((size_t)n + 1);
+    fputc('[', to);
+    for (int64_t row = 0; is_numeric(v) && n && row < n / width && row < FIRST; row++) {
+        fputs(row ? ", [" : "[", to);
+        for (int i = 0; i < k && i < width; i++) {
+            int64_t best = take_best(v, taken, row, width), class = best % width;
+            fprintf(to, "%s{\"class\": %lld, \"value\": ", i ? ", " : "", (long long)class);
+            hone_json_put_number(to, hone_value_number(v, best));
+            if (class < n_labels) fputs(", \"label\": ", to), hone_json_put_text(to, labels[class], strlen(labels[class]));
+            fputc('}', to);
+        }
+        fputc(']', to);
+    }
+    fputc(']', to);
     free(taken);
 }
 

@@ -10,7 +10,8 @@
 void hone_show_type(FILE *, const hone_value *);                      /* "f32[1,3,224,224]", "sequence of 2"; "nothing" for NULL */
 void hone_show_value(FILE *, const char *indent, const hone_value *); /* lines: statistics and first elements */
 void hone_show_top(FILE *, const char *indent, const hone_value *, int k, char *const *labels,
-                   int n_labels);                                       /* the k largest of each row, with their numbers or names */
+                   int n_labels); /* the k largest of each row, with their numbers or names */
+void hone_show_json_top(FILE *, const hone_value *, int k, char *const *labels, int n_labels); /* [[{"class": 3, "value": 0.9}, …], …] */
 bool hone_show_picture(FILE *, const char *indent, const hone_value *); /* false: not one small picture of one channel */
 void hone_show_json(FILE *, const hone_value *);                        /* {"kind": …} */
 #endif

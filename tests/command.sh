@@ -127,7 +127,7 @@ if [ -z "${HONE_RUNNER:-}" ] && command -v script >/dev/null; then
 fi
 
 if command -v python3 >/dev/null; then
-    for words in "run $model --json" "inspect $model --nodes --text --passes --memory --json" "check $model --json" "compile $model -o $folder/j.onnx --json" "check none --json" "check $model none --json" "explain $model --node 0 --json" "version --json" "devices --json --quick" "conformance $source/examples/digits --json"; do
+    for words in "run $model --json" "run $model --json --top 3 --labels $folder/names.py --input $folder/stroke.pgm" "inspect $model --nodes --text --passes --memory --json" "check $model --json" "compile $model -o $folder/j.onnx --json" "check none --json" "check $model none --json" "explain $model --node 0 --json" "version --json" "devices --json --quick" "conformance $source/examples/digits --json"; do
         ${HONE_RUNNER:-} "$hone" $words 2>/dev/null | python3 -c 'import json, sys; json.load(sys.stdin)' 2>/dev/null || { echo "hone $words: not JSON"; failed=$((failed + 1)); }
     done
 fi
