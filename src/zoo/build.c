@@ -152,7 +152,7 @@ static void name_node(const hone_zoo *z, const char *op, char *name, size_t room
 }
 
 static hone_vid place(hone_zoo *z, const char *op, const hone_vid *in, int n_in, int n_out, char *text) {
-    char name[336], var[352];
+    char name[336], var[400];
     hone_vid out[MOST_OUTPUTS];
     attrs a;
     if (z->status) return -1;

@@ -56,7 +56,7 @@ static hone_vid places(hone_zoo *z, const context *c, hone_vid ids) {
 }
 
 /* ---- GPT-2 ------------------------------------------------------------------------------------------------------------------------------- */
-enum { WORDS = 50257, PLACES = 1024, SIZE = 768, HEADS = 12 };
+enum { PLACES = 1024, SIZE = 768, HEADS = 12 };
 
 /* A linear layer as that model keeps it: weights [in, out], on two dims. */
 static hone_vid conv1d(hone_zoo *z, const char *name, hone_vid x, int64_t out, double gain) {
@@ -117,7 +117,7 @@ void hone_zoo_gpt2(hone_zoo *z, const void *plan) {
     bool fixed = hone_dim_is_number(z->seq);
     hone_zoo_enter(z, "transformer");
     hone_vid all = fixed ? triangle(z, c.past, z->seq, c.past + z->seq) : triangle(z, 0, PLACES, PLACES);
-    hone_vid words = hone_zoo_weight(z, "wte.weight", HONE_ZOO_DIMS(WORDS, SIZE), 0, sqrt(3.0 / SIZE));
+    hone_vid words = hone_zoo_weight(z, "wte.weight", HONE_ZOO_DIMS(hone_zoo_option(z, HONE_ZOO_VOCAB), SIZE), 0, sqrt(3.0 / SIZE));
     hone_vid x = hone_zoo_op_with(z, "Gather", HONE_ZOO_IN(words, ids), "axis=0");
     x = hone_zoo_add(z, x, hone_zoo_embed(z, "wpe", places(z, &c, ids), PLACES, SIZE));
     for (int k = 0; k < layers; k++) {

@@ -7,7 +7,7 @@
 #include "zoo/nets.h"
 #include "zoo/transformer.h"
 
-enum { WORDS = 30522, PLACES = 512, SIZE = 768, HEADS = 12, INNER = 3072 };
+enum { PLACES = 512, SIZE = 768, HEADS = 12, INNER = 3072 };
 
 /* Numbers of the places in the sequence, i64[1, S]: a constant, or the front of a longer one. */
 static hone_vid places(hone_zoo *z, hone_vid ids) {
@@ -45,7 +45,8 @@ void hone_zoo_bert(hone_zoo *z, const void *plan) {
     hone_vid kinds = hone_zoo_input(z, "token_type_ids", HONE_DTYPE_I64, two, 2);
     mask = bert_mask(z, mask);
     hone_zoo_enter(z, "embeddings");
-    hone_vid x = hone_zoo_embed(z, "word_embeddings", ids, WORDS, SIZE), t = hone_zoo_embed(z, "token_type_embeddings", kinds, 2, SIZE);
+    hone_vid x = hone_zoo_embed(z, "word_embeddings", ids, hone_zoo_option(z, HONE_ZOO_VOCAB), SIZE),
+             t = hone_zoo_embed(z, "token_type_embeddings", kinds, 2, SIZE);
     x = hone_zoo_add(z, x, t);
     x = hone_zoo_add(z, x, hone_zoo_embed(z, "position_embeddings", places(z, ids), PLACES, SIZE));
     x = hone_zoo_layer_norm(z, "LayerNorm", x, 1e-12);
@@ -79,7 +80,7 @@ static hone_vid distil_attention(hone_zoo *z, hone_vid x, hone_vid mask) {
     q = hone_zoo_op(z, "Div", HONE_ZOO_IN(q, hone_zoo_float(z, sqrt(SIZE / HEADS))));
     hone_vid s = hone_zoo_op(z, "MatMul", HONE_ZOO_IN(q, k)), zero = hone_zoo_int(z, 0);
     hone_vid off = hone_zoo_op(z, "Equal", HONE_ZOO_IN(mask, zero));
-    off = hone_zoo_reshape(z, off, mask, HONE_ZOO_DIMS(hone_zoo_dim(z, x, 0), 1, 1, hone_zoo_dim(z, x, 1)));
+    off = hone_zoo_reshape(z, off, mask, HONE_ZOO_DIMS(hone_zoo_dim(z, mask, 0), 1, 1, hone_zoo_dim(z, mask, 1)));
     off = hone_zoo_op(z, "Expand", HONE_ZOO_IN(off, hone_zoo_op(z, "Shape", HONE_ZOO_IN(s))));
     hone_vid low = hone_zoo_float(z, HONE_ZOO_LOWEST);
     s = hone_zoo_op(z, "Where", HONE_ZOO_IN(off, low, s));
@@ -94,7 +95,7 @@ void hone_zoo_distilbert(hone_zoo *z, const void *plan) {
     hone_vid ids = hone_zoo_input(z, "input_ids", HONE_DTYPE_I64, two, 2);
     hone_vid mask = hone_zoo_input(z, "attention_mask", HONE_DTYPE_I64, two, 2);
     hone_zoo_enter(z, "embeddings");
-    hone_vid x = hone_zoo_embed(z, "word_embeddings", ids, WORDS, SIZE);
+    hone_vid x = hone_zoo_embed(z, "word_embeddings", ids, hone_zoo_option(z, HONE_ZOO_VOCAB), SIZE);
     x = hone_zoo_add(z, x, hone_zoo_embed(z, "position_embeddings", places(z, ids), PLACES, SIZE));
     x = hone_zoo_layer_norm(z, "LayerNorm", x, 1e-12);
     hone_zoo_leave(z);

@@ -70,10 +70,10 @@ static hone_vid inverted(hone_zoo *z, const hone_zoo_mobile_plan *p, const hone_
     bool soft = strcmp(r->act, "Relu6") != 0 && strcmp(r->act, "Relu") != 0; /* such lose more than half */
     hone_vid y = x;
     if (between != in) y = HONE_ZOO_CONV(z, "expand", y, .out = between, .k = 1, .act = r->act);
-    y = HONE_ZOO_CONV(z, "depthwise", y, .out = between, .k = r->k, .stride = stride, .group = -1, .act = r->act, .gain = soft ? 1.2 : 1);
+    y = HONE_ZOO_CONV(z, "depthwise", y, .out = between, .k = r->k, .stride = stride, .group = -1, .act = r->act, .gain = soft ? 1.15 : 1);
     if (r->squeeze) y = squeeze(z, p, y, in, between);
     bool adds = stride == 1 && in == r->out;
-    y = HONE_ZOO_CONV(z, "project", y, .out = r->out, .k = 1, .gain = (adds ? 0.5 : 0.8) * (r->squeeze ? 2 : 1) * (soft ? 1.2 : 1));
+    y = HONE_ZOO_CONV(z, "project", y, .out = r->out, .k = 1, .gain = (adds ? 0.5 : 0.8) * (r->squeeze ? 1.7 : 1) * (soft ? 1.15 : 1));
     return adds ? hone_zoo_add(z, x, y) : y;
 }
 

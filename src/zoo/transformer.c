@@ -19,7 +19,7 @@ hone_vid hone_zoo_heads(hone_zoo *z, hone_vid x, int64_t heads, const char *perm
 hone_vid hone_zoo_join_heads(hone_zoo *z, hone_vid x, hone_vid from) {
     hone_dim all = hone_zoo_dim(z, x, 1) * hone_zoo_dim(z, x, 3);
     x = hone_zoo_transpose(z, x, "0,2,1,3");
-    return hone_zoo_reshape(z, x, from, HONE_ZOO_DIMS(hone_zoo_dim(z, x, 0), hone_zoo_dim(z, x, 1), all));
+    return hone_zoo_reshape(z, x, from, HONE_ZOO_DIMS(hone_zoo_dim(z, from, 0), hone_zoo_dim(z, from, 1), all));
 }
 hone_vid hone_zoo_softmax(hone_zoo *z, hone_vid scores, hone_vid v) {
     scores = hone_zoo_op_with(z, "Softmax", HONE_ZOO_IN(scores), "axis=-1");

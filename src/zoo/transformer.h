@@ -9,7 +9,7 @@
 hone_vid hone_zoo_embed(hone_zoo *, const char *name, hone_vid ids, int64_t rows, int64_t size); /* [B, S] → [B, S, size] */
 /* [B, S, H * D] → [B, S, H, D], turned by `perm` */
 hone_vid hone_zoo_heads(hone_zoo *, hone_vid x, int64_t heads, const char *perm);
-hone_vid hone_zoo_join_heads(hone_zoo *, hone_vid x, hone_vid from); /* [B, H, S, D] → [B, S, H * D] */
+hone_vid hone_zoo_join_heads(hone_zoo *, hone_vid x, hone_vid from); /* [B, H, S, D] → [B, S, H * D]; B and S as `from` has them */
 hone_vid hone_zoo_softmax(hone_zoo *, hone_vid scores, hone_vid v);  /* softmax(scores) times v */
 hone_vid hone_zoo_unsqueeze(hone_zoo *, hone_vid x, int64_t axis);
 hone_vid hone_zoo_cast(hone_zoo *, hone_vid x, hone_dtype);

@@ -21,7 +21,7 @@ static const struct {
 enum { ROWS = sizeof rows / sizeof *rows };
 
 static hone_vid conv(hone_zoo *z, const char *name, hone_vid x, int out, int k, int stride) {
-    return HONE_ZOO_CONV(z, name, x, .out = out, .k = k, .stride = stride, .act = "Silu", .gain = 1.15);
+    return HONE_ZOO_CONV(z, name, x, .out = out, .k = k, .stride = stride, .act = "Silu", .gain = 1.12);
 }
 
 /* Half of the channels go through `n` blocks one after another, and everything on the way is joined. */
