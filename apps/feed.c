@@ -257,6 +257,7 @@ static int pick_file(const hone_model *m, const char *word, const hone_words *fi
     while (next < n && files[next].n) next++;
     bool whole = access(word, F_OK) == 0; /* a file whose name has a '=' in it */
     *rest = word;
+    if (!whole && !strchr(word, '=')) return hone_args_wrong("--input %s: there is no such file", word), -1;
     if (whole && next < n) return next;
     if (whole && n && is_picture(word) && is_picture(files[n - 1].at[0])) return n - 1;
     return pick(m, "--input", word, next, rest);
