@@ -227,7 +227,7 @@ static bool find_ranks(builder *b) {
                             break;
                         }
             }
-            set_rank(b, l->name, (int)v, l->line);
+            set_rank(b, l->name, v >= -1 && v <= HONE_MAX_RANK ? (int)v : v > 0 ? HONE_MAX_RANK + 1 : -1, l->line); /* hostile attributes */
         }
         if (l->kind == HONE_LINE_DIM && l->group && hone_build_rank(b, l->name) < 0) {
             int r = first_group(b, l->expr, 0);

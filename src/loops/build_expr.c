@@ -287,7 +287,8 @@ int hone_build_vector(builder *b, const hone_tree *t) {
                        : b->p->operand[o].of == HONE_OF_DTYPE && hone_dtypes[b->p->operand[o].dtype].kind == HONE_KIND_FLOAT;
             if (b->p->operand[o].otherwise && b->p->operand[o].otherwise->kind == HONE_T_NUMBER) {
                 const hone_tree *n = b->p->operand[o].otherwise;
-                v.fallback_i = n->real ? (int64_t)n->k.f : n->k.i, v.fallback_f = n->real ? n->k.f : (double)n->k.i;
+                v.fallback_i = n->real ? hone_ctype_cast(HONE_I64, HONE_F64, (hone_scalar){.f64 = n->k.f}).i64 : n->k.i,
+                v.fallback_f = n->real ? n->k.f : (double)n->k.i;
             }
             return add_vector(b, v);
         }

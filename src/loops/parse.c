@@ -352,7 +352,9 @@ static void attrs(parser *p) {
                 a.s = p->t->text;
             } else if (p->t->kind == HONE_TOK_NUMBER) {
                 if (p->t->real && !typed) a.kind = a.group ? HONE_ATTR_FLOATS : HONE_ATTR_FLOAT;
-                a.f = minus ? -p->t->f : p->t->f, a.i = p->t->real ? (int64_t)a.f : minus ? -p->t->i : p->t->i;
+                a.f = minus ? -p->t->f : p->t->f, a.i = p->t->real ? hone_ctype_cast(HONE_I64, HONE_F64, (hone_scalar){.f64 = a.f}).i64
+                                                        : minus    ? -p->t->i
+                                                                   : p->t->i;
             } else if (p->t->kind == HONE_TOK_NAME && a.kind == HONE_ATTR_TYPE) {
                 a.i = hone_dtype_named(p->t->text, strlen(p->t->text));
                 if (!a.i) a.s = p->t->text; /* a type variable: whatever the inputs make it */

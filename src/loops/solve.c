@@ -72,7 +72,9 @@ hone_number hone_vector_at(const hone_vector *all, int v, const hone_call *c, in
     switch (w->kind) {
     case VEC_ATTR:
         return w->real ? broken(w->attr->f ? w->attr->f[k] : (double)w->attr->i[k])
-                       : whole(w->attr->i ? hone_dim_from_content(w->attr->i[k]) : (hone_dim)w->attr->f[k]);
+                       : whole(w->attr->i
+                                   ? hone_dim_from_content(w->attr->i[k])
+                                   : hone_dim_from_content(hone_ctype_cast(HONE_I64, HONE_F64, (hone_scalar){.f64 = w->attr->f[k]}).i64));
     case VEC_CONTENT: {
         const hone_arg *a = c->arg + w->operand;
         if (n < 0 || (w->real ? !a->content_f : !a->content)) return w->real ? broken(NAN) : whole(HONE_DIM_UNKNOWN);
