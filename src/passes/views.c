@@ -2,7 +2,7 @@
    views: nodes that only look at a tensor in another way, joined: Reshape and its kind, Transpose, Cast. What comes out may be an identity,
    which the identity pass takes; what lay between is dropped where nobody else reads it.
 
-   A Reshape whose shape is computed gets a constant one where the symbols say what it must be, and the arithmetic on shapes goes. */
+   A MatMul of rows between two Reshapes needs neither. A Reshape whose shape is computed gets a constant one where the symbols say what it must be, and the arithmetic on shapes goes. */
 #include <string.h>
 
 #include "passes/match.h"
@@ -41,6 +41,19 @@ static bool reshape_fixed(hone_matching *m) {
     const hone_graph *g = hone_match_graph(m);
     hone_node *root = hone_match_root(m);
     return !g->var.at[hone_match_var(m, "s")].value && put_reshape(m, root->in[0]);
+}
+
+/* Rows of x laid under each other, times a matrix, and back: MatMul does that by itself, and what follows may join it. */
+static bool rows_of_matmul(hone_matching *m) {
+    const hone_graph *g = hone_match_graph(m);
+    hone_vid x = hone_match_var(m, "x"), w = hone_match_var(m, "w"), b = hone_match_var(m, "b"), y = hone_match_root(m)->out[0];
+    const hone_var *v = g->var.at + x, *rows = g->var.at + hone_match_var(m, "r"), *weights = g->var.at + w;
+    if (v->rank < 2 || rows->rank != 2 || weights->rank != 2 || v->dim[v->rank - 1] != rows->dim[1]) return false;
+    if (b < 0) return hone_match_emit(m, "MatMul", y, (const hone_vid[]){x, w}, 2, NULL, 0) >= 0;
+    const hone_var *bias = g->var.at + b;
+    if (bias->rank > 1 && !(bias->rank == 2 && bias->dim[0] == 1)) return false;
+    hone_vid sums = hone_match_emit(m, "MatMul", HONE_MATCH_NEW, (const hone_vid[]){x, w}, 2, NULL, 0);
+    return hone_match_emit(m, "Add", y, (const hone_vid[]){sums, b}, 2, NULL, 0) >= 0;
 }
 
 /* ---- Transpose ---------------------------------------------------------------------------------------------------------------------- */
@@ -110,6 +123,7 @@ static const hone_rule rules[] = {
     {"Transpose(x)", transpose_ones},
     {"Reshape(x, s)", reshape_fixed},
     {"{Reshape(x, s)|Squeeze(x, s)|Squeeze(x)|Unsqueeze(x, s)|Flatten(x)}", reshape_twice},
+    {"{Reshape(MatMul(r=Reshape(x, s), $w), t)|Reshape(Add(MatMul(r=Reshape(x, s), $w), $b), t)}", rows_of_matmul},
     {"Cast(c=Cast(x))", cast_twice},
 };
 hone_status hone_pass_views(hone_passing *p) { return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)); }
