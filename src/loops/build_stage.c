@@ -539,7 +539,8 @@ static const hone_instance *pack_all(builder *b) {
                            .param_real = is_real,
                            .param_name = (const char *const *)KEEP(b->param_name),
                            .solver = s};
-    if (!s->x || !s->list || !out->index || !out->stage || !out->x || !out->list) hone_build_memory(b);
+    if (!s->x || !s->list || !s->param || !s->vector || !s->check || !s->need) hone_build_memory(b);
+    if (!out->index || !out->stage || !out->x || !out->list || !out->param_name) hone_build_memory(b);
     return out;
 }
 static void finish(builder *b) {
