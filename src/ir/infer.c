@@ -444,6 +444,10 @@ hone_status hone_node_infer(const hone_inferring *w, const hone_node *n, const h
         int q = k < p->n_out ? k : p->n_out - 1;
         if (out[k].tag == HONE_TAG_TENSOR && types[q]) out[k].dtype = types[q];
     }
+    if (p->runs == HONE_RUNS_VIEW && !strcmp(p->how, "bitcast") && in[0]->dtype && out[0].dtype &&
+        (hone_dtypes[in[0]->dtype].bytes != hone_dtypes[out[0].dtype].bytes || in[0]->dtype == HONE_DTYPE_STRING ||
+         out[0].dtype == HONE_DTYPE_STRING))
+        return hone_fail(HONE_BAD_INPUT, "%s has not as many bits as %s", hone_dtypes[out[0].dtype].name, hone_dtypes[in[0]->dtype].name);
     for (int k = 0; k < p->n_out; k++) /* only the function itself knows */
         variadic |= p->runs == HONE_RUNS_HOST && p->operand[p->n_in + k].of == HONE_OF_ANY;
     if (variadic || !tensors) return HONE_OK;
