@@ -233,7 +233,8 @@ HONE_API hone_status hone_session_run(hone_session *, hone_value *const *in, hon
 
 /* ---- reports: one JSON document a topic --------------------------------------------------------------------------------------------- */
 /* Model topics: "summary" (name, opset, inputs, outputs, nodes, parameters, parameter_bytes, ops by count), "nodes" (one object a node: name,
-   op, inputs with shapes, outputs, flops, bytes), "passes" (what each did), "text" (the graph as text, one string).
+   op, inputs with shapes, outputs, flops, bytes), "passes" (what each did), "text" (the graph as text, one string),
+   "graph" (all of it, to draw: a list of graphs, bodies after the model's own, with vars, attributes, constants' statistics).
    Session topics, after a run: "memory" (arena_bytes, sum_bytes, lower_bound_bytes, packed_bytes, steps, plans), "steps" (one object a step:
    node, op, tactic, tiles, ns, runs). Not while the session runs.
    Out: text that ends in a zero, to be freed with hone_text_release. Fails: BAD_INPUT for a topic that is none, naming those there are. */
