@@ -20,6 +20,7 @@ endif
 
 # $(call build,folder,cmake options): configure and build, saying little unless it fails.
 define build
+	@[ -e $(1)/build.ninja ] || echo "building in $(1)/: a minute or two the first time"
 	@cmake -G Ninja -S . -B $(1) -Wno-dev $(2) >/dev/null
 	@cmake --build $(1) -j $(JOBS) -- --quiet
 endef
