@@ -88,7 +88,11 @@ static const uint32_t levels[] = {0, HONE_CPU_NEON, HONE_CPU_AVX2, HONE_CPU_AVX2
 #define EACH_LEVEL                                                                                     \
     for (size_t level = 0; level < sizeof levels / sizeof *levels; hone_cpu_mask(UINT32_MAX), level++) \
         if (hone_cpu_mask(levels[level]), true)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
+#define ROUNDS 3 /* the definition is slow, and slower here */
+#else
 #define ROUNDS 8
+#endif
 static char text[4096];
 
 static void matmul(void **state) {
@@ -223,9 +227,9 @@ static const char *byte(int *lo, int *hi) {
 }
 static void integer_conv(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < 2 * ROUNDS; round++) {
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int lo[3], hi[3], depthwise = draw(0, 2) == 0, g = depthwise ? draw(2, 9) : draw(1, 2), c = depthwise ? g : g * draw(1, 12),
-                          m = depthwise ? g : g * draw(1, 18), kh = draw(1, 3), kw = draw(1, 4), h = draw(5, 14), w = draw(5, 50);
+                          m = depthwise ? g : g * draw(1, 18), kh = draw(1, 3), kw = draw(1, 4), h = draw(5, 12), w = draw(5, 40);
         const char *x = byte(lo, hi), *k = byte(lo + 1, hi + 1), *y = byte(lo + 2, hi + 2);
         char tail[512];
         snprintf(tail, sizeof tail, "{group: %d, strides: [%d, %d], dilations: [%d, 1], pads: [%d, %d, %d, %d]}", g, draw(1, 2), draw(1, 3),
@@ -251,7 +255,7 @@ static void integer_conv(void **state) {
 }
 static void integer_matmul(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < 2 * ROUNDS; round++) {
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int lo[3], hi[3], m = draw(1, 70), n = draw(1, 90), k = draw(1, 300);
         const char *a = byte(lo, hi), *b = byte(lo + 1, hi + 1), *y = byte(lo + 2, hi + 2);
         bool late = draw(0, 1), each = draw(0, 1);
