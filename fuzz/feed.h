@@ -9,7 +9,7 @@
 #include "base/value.h"
 #include "hone/hone.h"
 
-enum { FEED_LIMIT_MS = 500, FEED_LIMIT_BYTES = 256 << 20, FEED_MOST = 64 /* inputs */, FEED_ELEMENTS = 1 << 14 };
+enum { FEED_LIMIT_MS = 100, FEED_LIMIT_BYTES = 256 << 20, FEED_MOST = 64 /* inputs */, FEED_ELEMENTS = 1 << 14 };
 
 static hone_value *feed_tensor(const hone_port *p) {
     int64_t dim[HONE_MAX_RANK] = {2, 3}, n;

@@ -19,7 +19,8 @@ git clone -q "$source" "$folder/src/hone"
 [ ! -d "$source/../shared" ] || cp -r "$source/../shared" "$folder/src/shared"
 
 mount -t proc proc "$folder/proc" # sanitizers read their own memory map there
-trap 'umount "$folder/proc"' EXIT
+mount -t devpts devpts "$folder/dev/pts" # a test asks for a terminal
+trap 'umount "$folder/dev/pts" "$folder/proc"' EXIT
 for goal in demo test; do
     echo "== make $goal =="
     start=$(date +%s)

@@ -120,7 +120,7 @@ done
 
 # Colours are for terminals: never in a file, nor where NO_COLOR is set.
 "$hone" check "$source/README.md" 2>&1 | grep -q $'\033' && { echo "colours in a pipe"; failed=$((failed + 1)); }
-if [ -z "${HONE_RUNNER:-}" ] && command -v script >/dev/null; then
+if [ -z "${HONE_RUNNER:-}" ] && script -qec true /dev/null >/dev/null 2>&1; then # where there are terminals to be had
     seen() { script -qec "$1" /dev/null 2>/dev/null | grep -c $'\033'; }
     [ "$(seen "$hone check $model")" != 0 ] || { echo "no colours on a terminal"; failed=$((failed + 1)); }
     [ "$(NO_COLOR=1 seen "$hone check $model")" = 0 ] || { echo "colours in spite of NO_COLOR"; failed=$((failed + 1)); }
