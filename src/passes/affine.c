@@ -11,7 +11,7 @@
 
 #include "passes/match.h"
 
-enum { MOST_SHARED = 1 << 20 }; /* bytes of weights that other nodes read too, and that may be doubled */
+enum { MOST_SHARED = 1 << 20 /* bytes of weights that other nodes read too, and that may be doubled */, MOST_ROUNDS = 16 };
 
 /* y = x * scale + shift, one number a channel */
 typedef struct {
@@ -140,7 +140,10 @@ static hone_value *scaled(hone_matching *m, const product *p, const line *l, boo
         for (int64_t b = 0; b < dim[1]; b++) {
             int64_t of_second = a / per_group * dim[1] + b; /* the channel that the second dim counts, over all groups */
             double by = l->scale[outs == p->in_first ? of_second : a];
-            for (int64_t e = 0; e < inner; e++, k++) store(v, k, hone_value_f64(p->weights, k) * by);
+            if (v->dtype == HONE_DTYPE_F32) /* weights are large */
+                for (int64_t e = 0; e < inner; e++, k++) ((float *)v->data)[k] = (float)(((const float *)p->weights->data)[k] * by);
+            else
+                for (int64_t e = 0; e < inner; e++, k++) store(v, k, hone_value_f64(p->weights, k) * by);
         }
     return v;
 }
@@ -154,8 +157,9 @@ static double old_bias(const product *p, int64_t k) {
     return p->bias ? hone_value_f64(p->bias, hone_value_count(p->bias) == 1 ? 0 : k) * p->beta : 0;
 }
 static bool all_finite(const hone_value *v) {
-    for (int64_t k = 0, n = v ? hone_value_count(v) : 0; k < n; k++)
-        if (!isfinite(hone_value_f64(v, k))) return false;
+    int64_t n = v ? hone_value_count(v) : 0;
+    for (int64_t k = 0; k < n; k++)
+        if (!isfinite(v->dtype == HONE_DTYPE_F32 ? ((const float *)v->data)[k] : ((const double *)v->data)[k])) return false;
     return true;
 }
 /* The product again, with other weights and bias (NULL: as it was). */
@@ -195,7 +199,8 @@ static bool after(hone_matching *m) {
     const hone_var *y = g->var.at + root->out[0], *made = g->var.at + x;
     if (y->rank != made->rank || !line_of(m, g, root, p.axis, p.outs, &x, &l)) return false;
     hone_value *weights = NULL, *bias = NULL;
-    bool ok = p.takes_shift || l.scales, wants_bias = l.shifts || p.bias; /* MatMul's Add is where it belongs already */
+    bool ok = (p.takes_shift || l.scales) && hone_match_spend(m, hone_value_count(p.weights)),
+         wants_bias = l.shifts || p.bias; /* MatMul's Add is where it belongs already */
     if (ok && l.scales) ok = (weights = scaled(m, &p, &l, true)) != NULL;
     for (int64_t k = 0; k < l.n; k++) l.shift[k] += old_bias(&p, k) * l.scale[k];
     if (ok && wants_bias) ok = (bias = new_bias(m, &p, l.shift)) != NULL;
@@ -223,7 +228,7 @@ static bool before(hone_matching *m) {
     if (!maker || hone_match_uses(m, root->in[0]) != 1 || !product_of(m, g, root, &p)) return false;
     if (!line_of(m, g, maker, 1, p.ins, &x, &l)) return false;
     const hone_var *a = g->var.at + x, *b = g->var.at + root->in[0];
-    bool ok = a->rank == b->rank && a->rank >= 3 && !(l.shifts && is_padded(root));
+    bool ok = a->rank == b->rank && a->rank >= 3 && !(l.shifts && is_padded(root)) && hone_match_spend(m, hone_value_count(p.weights));
     for (int d = 0; ok && d < a->rank; d++) ok = a->dim[d] == b->dim[d]; /* the constant must not widen it */
     hone_value *weights = NULL, *bias = NULL;
     double *sum = ok && l.shifts ? hone_alloc(sizeof *sum * (size_t)p.outs) : NULL;
@@ -277,7 +282,8 @@ static const hone_rule rules[] = {
     {"{Conv(x, $w, $b)|Conv(x, $w)}", before},
 };
 hone_status hone_pass_affine(hone_passing *p) {
-    for (int last = -1; last != p->changed;) { /* each time takes one more link of a chain; every one makes the graph smaller */
+    int last = -1;
+    for (int round = 0; round < MOST_ROUNDS && last != p->changed; round++) { /* each takes one more link of a chain */
         last = p->changed;
         HONE_TRY(hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)));
     }

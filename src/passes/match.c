@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_NODES = 48, MAX_NAMES = 24, MAX_ARGS = 6, MAX_EMITTED = 16 };
+enum { MAX_NODES = 48, MAX_NAMES = 24, MAX_ARGS = 6, MAX_EMITTED = 16, MOST_ELEMENTS = 200000000 };
 
 /* ---- patterns ---------------------------------------------------------------------------------------------------------------------- */
 typedef enum { PAT_OP, PAT_NAME, PAT_CONSTANT, PAT_NUMBER, PAT_EITHER } pat_kind;
@@ -279,6 +279,11 @@ uint32_t hone_match_axes(const hone_value *axes, int rank) {
 static hone_vid refuse(hone_matching *m, bool memory) {
     m->refused = true, m->failed |= memory;
     return -1;
+}
+bool hone_match_spend(hone_matching *m, int64_t elements) {
+    if (elements > MOST_ELEMENTS - m->pass->spent) return false;
+    m->pass->spent += elements;
+    return true;
 }
 bool hone_match_no_memory(hone_matching *m) { return refuse(m, true) >= 0; }
 hone_vid hone_match_constant(hone_matching *m, const char *name, hone_value *take) {

@@ -36,6 +36,9 @@ bool hone_match_number(const hone_value *, double *out);                     /* 
 enum { HONE_MATCH_NEW = -2 };
 hone_vid hone_match_emit(hone_matching *, const char *op, hone_vid out, const hone_vid *in, int n_in, const hone_attr *, int n_attr);
 hone_vid hone_match_constant(hone_matching *, const char *name, hone_value *take); /* NULL gives -1 */
+/* Before `elements` of weights are computed anew: false where the pass has done so much of that that a model could
+   hang here. */
+bool hone_match_spend(hone_matching *, int64_t elements);
 bool hone_match_no_memory(hone_matching *); /* false; and the pass fails: with less memory a model must not become another */
 hone_vid hone_match_ints(hone_matching *, const char *name, const int64_t *, int n);
 

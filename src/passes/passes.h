@@ -7,7 +7,8 @@
 typedef struct {
     hone_graph *graph;
     hone_instances *instances;
-    int changed; /* out: how many things the pass did */
+    int changed;   /* out: how many things the pass did */
+    int64_t spent; /* elements of weights that it computed anew */
 } hone_passing;
 typedef hone_status hone_pass_fn(hone_passing *);
 /* All passes in order, bodies included. `report`: JSON array of {"pass", "changed", "before", "nodes"}. */
