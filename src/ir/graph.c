@@ -97,7 +97,7 @@ hone_vid hone_graph_find(const hone_graph *g, const char *name) { return g->name
 static const char *free_name(hone_graph *g, const char *name) {
     if (name && name[0] && hone_graph_find(g, name) < 0) return hone_arena_text(g->arena, "%s", name);
     for (;;) {
-        const char *made = hone_arena_text(g->arena, "%s%s%d", name ? name : "", name && name[0] ? "#" : "v", g->names.serial++);
+        const char *made = hone_arena_text(g->arena, "%s#%d", name ? name : "", g->names.serial++);
         if (!made || hone_graph_find(g, made) < 0) return made;
     }
 }
