@@ -185,7 +185,7 @@ def main():
     if not path:
         print("skipped: no Chromium on this machine")
         raise SystemExit(77)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # a browser may still be writing its profile
         page = os.path.join(folder, "page.html")
         write(hone, model, page)
         browser = Browser(path, os.path.join(folder, "profile"))
