@@ -46,6 +46,13 @@ void hone_contract_pack_a(const hone_contract *d, const float *a, int64_t m0, in
             for (int64_t p = 0; p < kc; p++) panel[p * mr + r] = row[at[p]];
     }
 }
+/* A few elements at the edges of a window; a call for each would cost more than the copy between them. */
+static inline void edge(char *to, int64_t n, size_t size, int outside) {
+    if (size == 1)
+        for (int64_t i = 0; i < n; i++) to[i] = (char)outside;
+    else
+        for (int64_t i = 0; i < n; i++) ((float *)(void *)to)[i] = 0;
+}
 void hone_contract_gather(const hone_contract *d, const void *b, int64_t k, int64_t n0, int64_t n, size_t size, int outside, void *to) {
     int64_t row = n0 / d->run, at = n0 % d->run, step = d->run_step;
     char *line = to;
@@ -65,13 +72,13 @@ void hone_contract_gather(const hone_contract *d, const void *b, int64_t k, int6
         if (lo >= hi) memset(line, outside, size * (size_t)len);
         else {
             const char *src = (const char *)b + (int64_t)size * (d->at_row_b[row] + d->at_k_b[k]);
-            memset(line, outside, size * (size_t)(lo - at));
+            edge(line, lo - at, size, outside);
             if (step == 1) memcpy(line + (int64_t)size * (lo - at), src + (int64_t)size * lo, size * (size_t)(hi - lo));
             else if (size == 1)
                 for (int64_t i = lo; i < hi; i++) line[i - at] = src[i * step];
             else
                 for (int64_t i = lo; i < hi; i++) ((float *)(void *)line)[i - at] = ((const float *)(const void *)src)[i * step];
-            memset(line + (int64_t)size * (hi - at), outside, size * (size_t)(at + len - hi));
+            edge(line + (int64_t)size * (hi - at), at + len - hi, size, outside);
         }
         line += (int64_t)size * len, n -= len, at = 0, row++;
     }
