@@ -7,11 +7,15 @@
 #define HONE_LOOPS_TILE_OPS_H
 #include "loops/instance.h"
 
+/* Functions of f32 that two of in a row are one pass over a tile: the chains of element-wise ops are mostly made of these. */
+#define HONE_TILE_PAIRS(make) make(add) make(sub) make(mul) make(max) make(min)
+enum { HONE_TILE_PAIRED = 5 };
 typedef void hone_tile_op(int64_t n, void *d, const void *a, const void *b, const void *c);
 typedef struct {
     hone_tile_op *fn[HONE_FN_COUNT][HONE_CTYPES];
-    hone_tile_op *cast[HONE_CTYPES][HONE_CTYPES]; /* [from][to] */
-    hone_tile_op *select[4];                      /* a: i32 */
+    hone_tile_op *cast[HONE_CTYPES][HONE_CTYPES];              /* [from][to] */
+    hone_tile_op *select[4];                                   /* a: i32 */
+    hone_tile_op *pair[HONE_TILE_PAIRED][HONE_TILE_PAIRED][2]; /* [first][second]: second(first(a, b), c), and second(c, first(a, b)) */
     void (*fill[4])(int64_t n, void *d, const void *value);
     void (*take[4])(int64_t n, void *d, const void *s, int64_t stride);   /* d dense, s strided (bytes) */
     void (*spread[4])(int64_t n, void *d, int64_t stride, const void *s); /* d strided, s dense */

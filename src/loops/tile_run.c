@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    tile_run: runs tile code over a part of its domain. Allocates nothing; all it writes besides the target is the caller's scratch. */
 #include <stdlib.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/thread.h"
@@ -14,7 +15,8 @@ typedef struct {
     int64_t *now; /* each form: constant and fixed indices added up */
     int64_t *fixed;
     char *scratch, *spare;
-    const char *acc; /* the caller's values for the tile, four bytes each */
+    const char *acc;             /* the caller's values for the tile, four bytes each */
+    const char *next, *next_end; /* memory of the next tile that is still to be asked for */
     const hone_walk *walk;
     int64_t x[HONE_SLOTS + 2]; /* coordinates of the tile's first element */
     int64_t columns;           /* a tile that is a box: this many elements of each of some rows; 0: the tile is a stretch of the walk */
@@ -127,12 +129,17 @@ static void clip(int64_t at, int64_t step, int64_t dim, int64_t *from, int64_t *
     if (*to < *from) *to = *from;
 }
 
-/* Asks for the memory behind this tile, where the next will be: a tile is about a page, and the machine's own prefetching ends there. */
-static void reach_for(const char *at, size_t bytes, int write) {
-    for (size_t k = bytes; k < 2 * bytes; k += 64) {
-        if (write) __builtin_prefetch(at + k, 1);
-        else __builtin_prefetch(at + k, 0);
-    }
+/* Asks for the memory behind this tile, where the next will be: a tile is about a page, and the machine's own prefetching ends there. What is
+   to be read is asked for a few lines at a time, between instructions: a core has that many requests under way, and waits with more. */
+static void reach_for(const char *at, size_t bytes) {
+    for (size_t k = bytes; k < 2 * bytes; k += 64) __builtin_prefetch(at + k, 1);
+}
+static void reach_on(run *r, int lines) {
+    for (; r->next < r->next_end && lines > 0; r->next += 64, lines--) __builtin_prefetch(r->next, 0);
+}
+static void reach_later(run *r, const char *at, size_t bytes) {
+    reach_on(r, INT_MAX); /* of another load: nothing computed since */
+    r->next = at + bytes, r->next_end = r->next + bytes;
 }
 static void load(run *r, const hone_tile_ins *i, int64_t n) {
     char *const base = r->base[i->tensor], *dst = r->scratch + r->code->buffer[i->dst];
@@ -145,7 +152,7 @@ static void load(run *r, const hone_tile_ins *i, int64_t n) {
     if ((i->flat && !columns) || (!i->n_bound && n <= (columns ? columns : r->walk->ext[inner] - r->x[inner]))) { /* one stretch */
         char *src = base + place(r, i->form, inner + 1, r->x);
         const int64_t stride = i->flat ? i->bytes : along;
-        if (i->ahead) reach_for(src, (size_t)n * i->bytes, 0);
+        if (i->ahead) reach_later(r, src, (size_t)n * i->bytes);
         if (plain && (stride == i->bytes || n == 1)) r->reg[i->dst] = src;
         else bring(r, i, r->reg[i->dst] = dst, src, n, stride);
         return;
@@ -301,7 +308,10 @@ static hone_status execute(run *r, int from, int to, int64_t elements) {
     for (const hone_tile_ins *i = r->code->ins + from; i < r->code->ins + to; i++) {
         const int64_t n = i->level ? rows : elements;
         switch ((hone_tile_kind)i->kind) {
-        case TILE_OP: i->op(n, r->reg[i->dst], r->reg[i->a], i->b < 0 ? NULL : r->reg[i->b], i->c < 0 ? NULL : r->reg[i->c]); break;
+        case TILE_OP:
+            i->op(n, r->reg[i->dst], r->reg[i->a], i->b < 0 ? NULL : r->reg[i->b], i->c < 0 ? NULL : r->reg[i->c]);
+            reach_on(r, 16);
+            break;
         case TILE_LOAD: load(r, i, n); break;
         case TILE_EXPAND: expand(r, i, n); break;
         case TILE_IOTA: iota(r, i, n); break;
@@ -464,8 +474,8 @@ hone_status hone_tilecode_run(const hone_tilecode *code, void *const *base, int6
                               void *scratch) {
     if (n <= 0 || code->elements == 0) return HONE_OK;
     run r;
-    r.code = code, r.ops = code->ops, r.base = base, r.acc = acc, r.scratch = scratch, r.spare = r.scratch + code->spare,
-    r.walk = &code->walk, r.columns = 0;
+    r.code = code, r.ops = code->ops, r.base = base, r.acc = acc, r.next = r.next_end = NULL, r.scratch = scratch,
+    r.spare = r.scratch + code->spare, r.walk = &code->walk, r.columns = 0;
     r.reg = (void **)(r.scratch + code->regs);
     r.now = (int64_t *)(r.scratch + code->forms);
     r.fixed = (int64_t *)(r.scratch + code->fixed);
@@ -495,7 +505,7 @@ hone_status hone_tilecode_run(const hone_tilecode *code, void *const *base, int6
         if (r.walk->ext[last] > r.walk->piece && m > r.walk->ext[last] - r.x[last]) m = r.walk->ext[last] - r.x[last];
         if (code->direct >= 0) {
             r.reg[code->direct] = (char *)base[code->direct_store->tensor] + place(&r, code->direct_store->form, r.walk->nd, r.x);
-            if (code->direct_store->ahead) reach_for(r.reg[code->direct], (size_t)m * code->direct_store->bytes, 1);
+            if (code->direct_store->ahead) reach_for(r.reg[code->direct], (size_t)m * code->direct_store->bytes);
         }
         if (code->mode == TILE_MAP) HONE_TRY(execute(&r, 0, code->n_ins, m));
         else HONE_TRY(each_tile(&r, m));
