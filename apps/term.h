@@ -21,9 +21,9 @@ void hone_progress_end(hone_progress *); /* wipes it */
 double hone_clock_ms(void); /* counts up; from no particular moment */
 
 /* Text for people; valid until the eighth next call. */
-const char *hone_text_bytes(double bytes); /* "38.1 KB": 1 KB is 1000 bytes */
+const char *hone_text_bytes(double bytes);  /* "38.1 KB": 1 KB is 1000 bytes */
 const char *hone_text_binary(double bytes); /* "48 KiB": as caches are sold */
-const char *hone_text_flops(double n);     /* "314 KFLOP" */
-const char *hone_text_count(double n);     /* "1.24 M" */
-const char *hone_text_ms(double ms);       /* "0.213 ms", "1.20 s" */
+const char *hone_text_flops(double n);      /* "314 KFLOP" */
+const char *hone_text_count(double n);      /* "1.24 M" */
+const char *hone_text_ms(double ms);        /* "0.213 ms", "1.20 s" */
 #endif

@@ -286,7 +286,7 @@ static void test_flipped(void **state) {
     for (int k = 0; (b = sample_file(k)).at; k++) {
         bool png = k >= 3 && k <= 5;
         uint8_t *copy = malloc(b.n);
-        for (size_t bit = 0; bit < b.n * 8; bit += b.n > 1000 ? 7 : 1) { /* every bit alone; of long files some */
+        for (size_t bit = 0; bit<b.n * 8; bit += b.n> 1000 ? 7 : 1) { /* every bit alone; of long files some */
             memcpy(copy, b.at, b.n);
             copy[bit / 8] ^= (uint8_t)(1 << bit % 8);
             if (png) png_mend(copy, b.n);
