@@ -145,7 +145,7 @@ int hone_plan_for(const hone_model *m, const hone_words *dims, hone_planned *out
     free(f);
     out->status = s;
     if (!rc && !s && !(out->plan = hone_json_read(text)))
-        s = HONE_BUG, snprintf(out->why, sizeof out->why, "the plan's report cannot be read");
+        out->status = HONE_BUG, snprintf(out->why, sizeof out->why, "the plan's report cannot be read");
     out->partial = out->plan && is_partial(out->plan);
     if (json && !rc && out->plan) *json = text;
     else hone_text_release(text);

@@ -25,6 +25,7 @@ static int larger(const void *p, const void *q) {
 /* Columns of eighths: a step is one column or several; where there are more steps than columns, a column is the largest of its steps. */
 static void draw(const double *used, int n, double most, int peak) {
     static const char *const eighth[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    if (n < 1) return;
     int wide = n >= WIDTH ? 1 : WIDTH / n > 8 ? 8 : WIDTH / n, columns = n >= WIDTH ? WIDTH : n * wide, mark = 0;
     const char *colour = hone_paint(stdout, HONE_GREEN), *red = hone_paint(stdout, HONE_RED), *plain = hone_paint(stdout, HONE_PLAIN);
     double column[WIDTH] = {0};

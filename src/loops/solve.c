@@ -379,7 +379,7 @@ void hone_walks_strides(const hone_walks *walks, const hone_tensor *w, const hon
                         int64_t *out) {
     for (int d = w->rank - 1; d >= 0; d--) {
         int axis = walks[d].axis;
-        if (walks[d].splits) out[d] = out[d + 1] * p[w->dim[d + 1]].i;
+        if (walks[d].splits && d + 1 < w->rank) out[d] = out[d + 1] * p[w->dim[d + 1]].i;
         else out[d] = axis < 0 || (walks[d].tilde && dim[axis] == 1) ? 0 : stride[axis];
     }
 }
