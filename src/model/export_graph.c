@@ -35,8 +35,8 @@ static bool taken_outside(const hone_export_scope *s, const char *name) {
 }
 
 const char *hone_export_name(hone_exporter *x, hone_export_scope *s, hone_vid v) {
-    while (v >= 0 && s->from[v] >= 0) v = s->from[v], s = s->up;
-    if (v < 0) return "";
+    while (s && v >= 0 && s->from[v] >= 0) v = s->from[v], s = s->up;
+    if (!s || v < 0) return "";
     const hone_var *var = s->g->var.at + v;
     hone_export_shared *e = shared_of(x, var->value);
     if (e && (s->up || (e->name && strcmp(e->name, var->name) == 0))) {
@@ -185,7 +185,7 @@ static void put_nodes(hone_exporter *x, hone_export_scope *s) {
         const hone_node *n = g->node.at[k];
         if (n->dead) continue;
         if (!n->part) hone_export_node(x, s, n);
-        for (int p = 0; p < n->n_part && !x->status; p++) hone_export_node(x, s, n->part[p]);
+        for (int p = 0; n->part && p < n->n_part && !x->status; p++) hone_export_node(x, s, n->part[p]);
     }
 }
 

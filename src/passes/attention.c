@@ -51,7 +51,7 @@ static hone_vid turned(attending *a, hone_vid v, const int64_t *order) {
 static hone_vid before_repeat(const attending *a, hone_vid v, hone_dim *groups) {
     const hone_node *merge = hone_match_maker(a->m, v), *spread = merge && merge->n_in ? hone_match_maker(a->m, merge->in[0]) : NULL;
     if (!merge || merge->program->runs != HONE_RUNS_VIEW || strcmp(merge->program->how, "reshape") != 0) return -1;
-    if (!hone_node_is(spread, "Expand") && !hone_node_is(spread, "Tile")) return -1;
+    if (!spread || (!hone_node_is(spread, "Expand") && !hone_node_is(spread, "Tile"))) return -1;
     const hone_var *y = var(a, v), *wide = var(a, merge->in[0]), *x = var(a, spread->in[0]);
     if (y->rank != 4 || wide->rank != 5 || x->rank != 5 || x->dim[2] != 1 || !hone_dim_is_number(wide->dim[2])) return -1;
     for (int d = 0; d < 5; d++)
@@ -88,7 +88,7 @@ static bool attention(hone_matching *m) {
     double by;
     int r = a.rank = var(&a, q)->rank;
     if ((r != 3 && r != 4) || var(&a, k)->rank != r || var(&a, v)->rank != r || var(&a, scores)->rank != r) return false;
-    int64_t axis = hone_attr_int(softmax->attr, softmax->n_attr, "axis", -1), order[4];
+    int64_t axis = hone_attr_int(softmax->attr, softmax->n_attr, "axis", -1), order[4] = {0};
     if ((axis != -1 && axis != r - 1) || !fits(&a, q, scores, v, mask)) return false;
     if (var(&a, k)->dim[0] != var(&a, q)->dim[0] || (r == 4 && var(&a, k)->dim[1] != var(&a, q)->dim[1])) return false;
     if (hone_match_value(m, "c")) {

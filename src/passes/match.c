@@ -182,6 +182,7 @@ static bool is_number(const hone_value *v, double want) {
 static bool solve(hone_matching *m, const goal *g);
 static bool solve_args(hone_matching *m, const pat *p, const hone_node *n, bool turned, const goal *next) {
     goal at[MAX_ARGS];
+    if (!p->n_arg) return solve(m, next);
     for (int k = 0; k < p->n_arg; k++) {
         int from = turned && k < 2 ? 1 - k : k;
         if (n->in[from] < 0) return false;

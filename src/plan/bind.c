@@ -349,8 +349,8 @@ static hone_status bind_formula(binder *b, level *l, int k, const hone_node *n, 
             in[q] = n->in[q] < 0 ? &hone_fact_unknown : &l->var[n->in[q]].fact;
         }
         HONE_TRY(bind_view(b, l, k, n, in, out, done));
-        if (!*done && !all) return HONE_OK;
     }
+    if (!*done && !all) return HONE_OK;
     if (!*done) {
         hone_bound *t = HONE_NEW_N(b->scratch, hone_bound, all->n_tensor + 1);
         if (!t) return no_memory();
