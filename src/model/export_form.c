@@ -212,12 +212,35 @@ static void quick_gelu(hone_exporter *x, hone_export_scope *s, const hone_node *
     put(x, s, n, "Mul", in, gate, out, NULL);
 }
 
+/* A mask of one row for all queries is repeated for each: the specification lets it be broadcast, ONNX Runtime 1.31 does not. */
+static void attention(hone_exporter *x, hone_export_scope *s, const hone_node *n) {
+    const hone_var *q = s->g->var.at + n->in[0], *mask = n->n_in > 3 && n->in[3] >= 0 ? s->g->var.at + n->in[3] : NULL;
+    if (!mask || mask->rank < 2 || mask->dim[mask->rank - 2] != 1 || q->rank != 4 || q->dim[2] == 1) {
+        hone_export_node_with(x, s, n, -1, NULL);
+        return;
+    }
+    const hone_attr rows[] = {{.name = "start", .kind = HONE_ATTR_INT, .n = 1, .i = (const int64_t[]){2}},
+                              {.name = "end", .kind = HONE_ATTR_INT, .n = 1, .i = (const int64_t[]){3}}};
+    const hone_attr axis = {.name = "axis", .kind = HONE_ATTR_INT, .n = 1, .i = (const int64_t[]){0}};
+    const hone_attr one = {.name = "value_ints", .kind = HONE_ATTR_INTS, .n = 1, .i = (const int64_t[]){1}};
+    const char *in = hone_export_name(x, s, n->in[0]), *count = hone_export_fresh(x, n->name);
+    hone_onnx_node shape = {.op = "Shape", .name = n->name, .in = &in, .n_in = 1, .out = &count, .n_out = 1, .attr = rows, .n_attr = 2};
+    hone_export_need(x, &shape, 0, 0);
+    hone_export_put_node(x, s, &shape);
+    const char *to = put(x, s, n, "Concat", count, put(x, s, n, "Constant", NULL, NULL, NULL, &one), NULL, &axis);
+    hone_export_node_with(x, s, n, 3, put(x, s, n, "Expand", hone_export_name(x, s, n->in[3]), to, NULL, NULL));
+}
+
 static const struct {
     const char *domain, *op;
     void (*write)(hone_exporter *, hone_export_scope *, const hone_node *);
 } forms[] = {
-    {"", "ConstantOfShape", constant_of_shape}, {"com.microsoft", "Gelu", exact_gelu},      {"com.microsoft", "BiasGelu", exact_gelu},
-    {"com.microsoft", "FastGelu", fast_gelu},   {"com.microsoft", "QuickGelu", quick_gelu},
+    {"", "Attention", attention},
+    {"", "ConstantOfShape", constant_of_shape},
+    {"com.microsoft", "Gelu", exact_gelu},
+    {"com.microsoft", "BiasGelu", exact_gelu},
+    {"com.microsoft", "FastGelu", fast_gelu},
+    {"com.microsoft", "QuickGelu", quick_gelu},
 };
 static const char *const standard[] = {"", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"};
 
@@ -233,7 +256,7 @@ void hone_export_node(hone_exporter *x, hone_export_scope *s, const hone_node *n
     hone_status st = hone_library_builtin(&rows);
     while (d < domains && strcmp(standard[d], p->domain) != 0) d++;
     if (st) hone_export_fail(x, st);
-    else if (d < domains && hone_library_find(rows, p->domain, p->name)) hone_export_plain_node(x, s, n);
+    else if (d < domains && hone_library_find(rows, p->domain, p->name)) hone_export_node_with(x, s, n, -1, NULL);
     else
         hone_export_fail(x,
                          hone_fail(HONE_NOT_SUPPORTED,

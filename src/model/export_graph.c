@@ -116,7 +116,7 @@ static int outputs_of(const hone_export_scope *s, const hone_node *n) {
     return all > last ? all : last;
 }
 
-void hone_export_plain_node(hone_exporter *x, hone_export_scope *s, const hone_node *n) {
+void hone_export_node_with(hone_exporter *x, hone_export_scope *s, const hone_node *n, int other, const char *name) {
     const hone_program *p = n->program;
     int n_in = n->n_in - n->n_capture, n_out = outputs_of(s, n);
     uint32_t dtypes = 0;
@@ -127,7 +127,7 @@ void hone_export_plain_node(hone_exporter *x, hone_export_scope *s, const hone_n
         return;
     }
     for (int k = 0; k < n_in; k++) {
-        in[k] = hone_export_name(x, s, n->in[k]);
+        in[k] = k == other ? name : hone_export_name(x, s, n->in[k]);
         if (n->in[k] >= 0) dtypes |= 1u << s->g->var.at[n->in[k]].dtype;
     }
     for (int k = 0; k < n_out; k++) {

@@ -69,7 +69,8 @@ typedef struct {
     const hone_node *of; /* whose bodies attributes may name; or NULL */
 } hone_onnx_node;
 void hone_export_put_node(hone_exporter *, hone_export_scope *, const hone_onnx_node *);
-void hone_export_plain_node(hone_exporter *, hone_export_scope *, const hone_node *); /* as it stands */
+void hone_export_node_with(hone_exporter *, hone_export_scope *, const hone_node *, int other,
+                           const char *name); /* as it stands, but input `other` (-1: none) */
 
 /* ---- export_value.c -------------------------------------------------------------------------------------------------------------- */
 void hone_export_tensor(hone_exporter *, uint32_t field, const char *name, const hone_value *);
