@@ -236,7 +236,7 @@ static void integer_conv(void **state) {
                  draw(1, 2), draw(0, 2), draw(0, 2), draw(0, 2), draw(0, 2));
         bool late = draw(0, 3) == 0, each = draw(0, 1); /* weights that come with the run; a zero point for each channel */
         char weights[256] = "", many[16] = "";
-        snprintf(many, sizeof many, each ? "%d" : "", m);
+        if (each) snprintf(many, sizeof many, "%d", m);
         if (!late)
             snprintf(weights, sizeof weights, "w: %s[%d, %d, %d, %d] = random(%d, %d, %d);", k, m, c / g, kh, kw, round, lo[1], hi[1]);
         else snprintf(weights, sizeof weights, ", w: %s[%d, %d, %d, %d]", k, m, c / g, kh, kw);
