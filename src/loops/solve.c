@@ -385,7 +385,7 @@ void hone_walks_strides(const hone_walks *walks, const hone_tensor *w, const hon
 }
 void hone_instance_strides(const hone_instance *in, const hone_call *c, const hone_param *p, int t, const int64_t *dim,
                            const int64_t *stride, int64_t *out) {
-    hone_walks walks[HONE_MAX_RANK];
+    hone_walks walks[HONE_MAX_RANK] = {{0}};
     hone_instance_walks(in, c, t, walks);
     hone_walks_strides(walks, in->tensor + t, p, dim, stride, out);
 }

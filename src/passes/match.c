@@ -182,13 +182,13 @@ static bool is_number(const hone_value *v, double want) {
 static bool solve(hone_matching *m, const goal *g);
 static bool solve_args(hone_matching *m, const pat *p, const hone_node *n, bool turned, const goal *next) {
     goal at[MAX_ARGS];
-    if (!p->n_arg) return solve(m, next);
-    for (int k = 0; k < p->n_arg; k++) {
+    for (int k = p->n_arg - 1; k >= 0; k--) { /* the last first: each goal is followed by the one made before */
         int from = turned && k < 2 ? 1 - k : k;
         if (n->in[from] < 0) return false;
-        at[k] = (goal){p->arg[k], n->in[from], k + 1 < p->n_arg ? at + k + 1 : next};
+        at[k] = (goal){p->arg[k], n->in[from], next};
+        next = at + k;
     }
-    return solve(m, at);
+    return solve(m, next);
 }
 static bool solve_op(hone_matching *m, const pat *p, hone_node *n, const goal *next) {
     if (!n || n->dead || n->part || n->program != p->program || n->n_in < p->n_arg || m->n_part == MAX_NODES) return false;
