@@ -66,32 +66,17 @@ DEPTHWISE_F32(DECLARE) /* the same levels */
      hone_widen__##isa,         hone_settle__##isa},
 const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
-const hone_epilogue *hone_epilogue_best(void) {
-    const uint32_t have = hone_cpu();
-    const hone_epilogue *best = hone_epilogue_list;
-    for (const hone_epilogue *k = hone_epilogue_list; k->name; k++)
-        if (!(k->cpu & ~have)) best = k;
-    return best;
-}
-const hone_gemm_f32 *hone_gemm_f32_best(void) {
-    const uint32_t have = hone_cpu();
-    const hone_gemm_f32 *best = hone_gemm_f32_list;
-    for (const hone_gemm_f32 *row = best; row->name; row++)
-        if ((row->cpu & ~have) == 0) best = row;
-    return best;
-}
-const hone_gemm_i8 *hone_gemm_i8_best(void) {
-    const uint32_t have = hone_cpu();
-    const hone_gemm_i8 *best = hone_gemm_i8_list;
-    for (const hone_gemm_i8 *row = best; row->name; row++)
-        if ((row->cpu & ~have) == 0) best = row;
-    return best;
-}
 
-const hone_depthwise_f32 *hone_depthwise_f32_best(void) {
-    const uint32_t have = hone_cpu();
-    const hone_depthwise_f32 *best = hone_depthwise_f32_list;
-    for (const hone_depthwise_f32 *row = best; row->name; row++)
-        if ((row->cpu & ~have) == 0) best = row;
-    return best;
-}
+/* Of each family the last row that this CPU, as masked, can run. */
+#define BEST(family)                                     \
+    const family *family##_best(void) {                  \
+        const uint32_t have = hone_cpu();                \
+        const family *best = family##_list;              \
+        for (const family *row = best; row->name; row++) \
+            if ((row->cpu & ~have) == 0) best = row;     \
+        return best;                                     \
+    }
+BEST(hone_gemm_f32)
+BEST(hone_gemm_i8)
+BEST(hone_depthwise_f32)
+BEST(hone_epilogue)

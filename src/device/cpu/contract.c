@@ -81,7 +81,8 @@ static void fill_panels(void *arg, void *dst) {
 static int64_t packed_rows(const hone_contract *d, bool a) {
     return a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b;
 }
-size_t hone_contract_packed_bytes(const hone_contract *d, bool a) {
+/* Of an operand in panels, all batches. */
+static size_t packed_bytes(const hone_contract *d, bool a) {
     if (!d->bytes) return sizeof(float) * (size_t)(packed_rows(d, a) * d->k);
     return (size_t)packed_rows(d, a) * (size_t)((d->k + 3) / 4 * 4 + 4); /* and a sum for each row or column, after all panels */
 }
@@ -105,7 +106,7 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     int64_t key[8 + 2 * MAX_SLOTS] = {p->a, d->mr, d->nr, p->a ? d->m : d->n, d->k, p->a ? d->batch_a : d->batch_b, l->at.c, d->slots.n};
     for (int k = 0; k < d->slots.n; k++) key[8 + 2 * k] = l->at.k[k], key[9 + 2 * k] = knows(l, k) ? d->slots.extent[k] : 0;
     packing w = {d, p->a, source + l->at.c * (d->bytes ? 1 : (int64_t)sizeof(float))};
-    const void *panels = hone_packs_get(c->packs, source, key, 8 + 2 * d->slots.n, hone_contract_packed_bytes(d, p->a), fill_panels, &w);
+    const void *panels = hone_packs_get(c->packs, source, key, 8 + 2 * d->slots.n, packed_bytes(d, p->a), fill_panels, &w);
     *out = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)panels};
     return panels ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
 }
@@ -361,7 +362,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     *done = true;
     if (!d->plane && !d->packed_b && d->m > d->mt &&
         s->n_ref < HONE_MAX_REFS) { /* several blocks of rows want the same columns: pack them once */
-        int64_t bytes = (int64_t)hone_contract_packed_bytes(d, false);
+        int64_t bytes = (int64_t)packed_bytes(d, false);
         if (bytes <= (int64_t)64 << 20) {
             d->shared = s->n_ref++;
             hone_part pack = {.uses = (uint64_t)1 << d->b.tensor | (uint64_t)1 << d->shared, .buffer = d->shared, .bytes = bytes};

@@ -45,7 +45,7 @@ typedef struct {
     hone_simple *simple;           /* what follows, where it is of the common form, */
     const hone_tilecode *epilogue; /* else this; both NULL: nothing follows */
     int n_ref;
-    size_t c_bytes, a_bytes, b_bytes, line_bytes, epilogue_bytes;
+    size_t c_bytes, a_bytes, b_bytes, line_bytes;
     /* depthwise */
     const hone_depthwise_f32 *plane;
     hone_depthwise_shape shape;
@@ -68,7 +68,6 @@ void hone_contract_gather(const hone_contract *, const void *b, int64_t k, int64
 /* Finished rows m0 … m0+m-1, columns n0 … n0+n-1, in c (f32, or i32 with `less` to be taken away from each row first; NULL: nothing) with the given stride. */
 hone_status hone_contract_finish(const hone_contract *, void *const *at, int64_t over, const hone_standing *, int64_t m0, int64_t m,
                                  int64_t n0, int64_t n, void *c, int64_t stride, const int32_t *less, void *scratch) HONE_CHECKED;
-size_t hone_contract_packed_bytes(const hone_contract *, bool a); /* of an operand in panels, all batches */
 void hone_contract_pack_step(const hone_contract *, hone_step *);
 bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one plane a batch */
 void hone_contract_step(hone_contract *, hone_step *);
