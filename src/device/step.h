@@ -70,7 +70,6 @@ typedef struct {
     bool interpret; /* by the definition only */
 } hone_cpu_call;
 hone_status hone_cpu_bind(hone_steps *, const hone_cpu_call *) HONE_CHECKED;
-uint64_t hone_cpu_uses(const hone_instance *, int stage); /* tensors a stage touches, a bit each */
 
 /* Packed weights: one cache a compiled model, keyed by (address, packing). Thread-safe. */
 typedef struct hone_packs hone_packs;

@@ -524,10 +524,11 @@ static const hone_instance *pack_all(builder *b) {
                        .n_check = b->check.n,
                        .n_need = b->need.n,
                        .operand_tensor = b->operand_tensor};
+    hone_stage *stages = KEEP(b->kept_stage);
     *out = (hone_instance){.program = b->p,
                            .tensor = tensors,
                            .index = KEEP(b->index),
-                           .stage = KEEP(b->kept_stage),
+                           .stage = stages,
                            .x = KEEP(b->kept_x),
                            .list = KEEP(b->kept_list),
                            .n_tensor = n,
@@ -541,6 +542,7 @@ static const hone_instance *pack_all(builder *b) {
                            .solver = s};
     if (!s->x || !s->list || !s->param || !s->vector || !s->check || !s->need) hone_build_memory(b);
     if (!out->index || !out->stage || !out->x || !out->list || !out->param_name) hone_build_memory(b);
+    hone_stages_know(out, stages);
     return out;
 }
 static void finish(builder *b) {

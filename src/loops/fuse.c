@@ -305,10 +305,11 @@ hone_status hone_fuse(hone_arena *a, const hone_fuse_part *part, int n, hone_fus
                 for (int k = 0; k < parts[p]->n_param; k++)
                     is_real[f.param0[p] + k] = parts[p]->param_real[k], names[f.param0[p] + k] = parts[p]->param_name[k];
             }
+            hone_stage *stages = KEEP(f.stage);
             *in = (hone_instance){.program = part[n - 1].instance->program,
                                   .tensor = KEEP(f.tensor),
                                   .index = KEEP(f.index),
-                                  .stage = KEEP(f.stage),
+                                  .stage = stages,
                                   .x = KEEP(f.x),
                                   .list = KEEP(f.list),
                                   .n_tensor = f.tensor.n,
@@ -320,7 +321,7 @@ hone_status hone_fuse(hone_arena *a, const hone_fuse_part *part, int n, hone_fus
                                   .param_real = is_real,
                                   .param_name = names};
             *r = (hone_fused){.instance = in, .part = parts, .n_part = n, .param0 = f.param0, .from = KEEP(f.from)};
-            if (in->tensor && in->index && in->stage && in->x && in->list && r->from) *out = r;
+            if (in->tensor && in->index && in->stage && in->x && in->list && r->from) hone_stages_know(in, stages), *out = r;
         }
     }
     hone_vec_free(&f.x);

@@ -101,6 +101,8 @@ typedef struct {
     int32_t over_index;
     int32_t value, pick; /* expression; pick: ARGMAX, ARGMIN: what is taken */
     int32_t sub0;        /* instance.list: target subscripts, one a dim, where not identity */
+    uint64_t uses;       /* tensors it touches, a bit each; the 64th stands for all after it */
+    bool follows;        /* alone reads the temporary of the stage before, and only at its own indices: may run on finished blocks of it */
 } hone_stage;
 /* Reductions over nothing: sum 0, prod 1, max -inf or the lowest integer, min +inf or the highest, arg 0. */
 
@@ -119,6 +121,8 @@ typedef struct hone_instance {
     const hone_solver *solver;     /* NULL in a fused instance: its parts' parameters are concatenated, part by part */
 } hone_instance;
 
+/* What a finished list of stages says of itself: fills uses and follows. */
+void hone_stages_know(const hone_instance *, hone_stage *);
 /* Makes the instance. *out = NULL with HONE_OK: a rank or a needed content is not known yet; ask again at bind. */
 hone_status hone_instance_make(hone_arena *, const hone_call *, const hone_instance **out) HONE_CHECKED;
 /* Two calls with equal keys have equal instances (text, in the arena). NULL where hone_instance_make would say "not yet". */

@@ -24,7 +24,7 @@ static bool reads_in_place(const hone_instance *in, int q) {
 uint64_t hone_formula_in_place(const hone_instance *in) {
     uint64_t before = 0, out = 0;
     if (!in->n_stage) return 0;
-    for (int k = 0; k < in->n_stage - 1; k++) before |= hone_cpu_uses(in, k);
+    for (int k = 0; k < in->n_stage - 1; k++) before |= in->stage[k].uses;
     for (int q = 0; q < in->n_tensor && q < 64; q++)
         if (in->tensor[q].role == HONE_ROLE_IN && !(before >> q & 1) && reads_in_place(in, q)) out |= (uint64_t)1 << q;
     return out;

@@ -17,46 +17,55 @@ bool hone_affine_slots(const hone_cpu_call *c, int stage, hone_slots_of *out) {
     }
     return true;
 }
-bool hone_affine_expr(const hone_cpu_call *c, const hone_slots_of *slots, int32_t x, hone_affine *out) {
+/* A number that no index changes. */
+static bool number(const hone_cpu_call *c, int32_t x, int64_t *out) {
     const hone_x *e = c->instance->x + x;
-    memset(out, 0, sizeof *out);
+    int64_t p, q = 0;
     switch (e->kind) {
-    case HONE_X_CONST: out->c = e->type == HONE_I32 ? e->k.i32 : e->k.i64; return e->type == HONE_I64 || e->type == HONE_I32;
-    case HONE_X_PARAM: out->c = c->param[e->a].i; return !c->instance->param_real[e->a];
-    case HONE_X_INDEX:
+    case HONE_X_CONST: *out = e->type == HONE_I32 ? e->k.i32 : e->k.i64; return e->type == HONE_I64 || e->type == HONE_I32;
+    case HONE_X_PARAM: *out = c->param[e->a].i; return !c->instance->param_real[e->a];
+    case HONE_X_FN:
+        if (!number(c, e->a, &p) || (hone_fns[e->fn].arity > 1 && !number(c, e->b, &q))) return false;
+        switch (e->fn) {
+        case HONE_FN_add: *out = p + q; return true;
+        case HONE_FN_sub: *out = p - q; return true;
+        case HONE_FN_mul: *out = p * q; return true;
+        case HONE_FN_neg: *out = -p; return true;
+        default: return false;
+        }
+    default: return false;
+    }
+}
+/* Adds `times` x to *out. */
+static bool add(const hone_cpu_call *c, const hone_slots_of *slots, int32_t x, int64_t times, hone_affine *out) {
+    const hone_x *e = c->instance->x + x;
+    int64_t by;
+    if (e->kind == HONE_X_INDEX) {
         for (int k = 0; k < slots->n; k++)
             if (slots->id[k] == e->a) {
-                out->k[k] = 1;
+                out->k[k] += times;
                 return true;
             }
         return false;
-    case HONE_X_FN: {
-        hone_affine p, q = {0};
-        if (!hone_affine_expr(c, slots, e->a, &p)) return false;
-        if (hone_fns[e->fn].arity > 1 && !hone_affine_expr(c, slots, e->b, &q)) return false;
-        int64_t sign = 1;
-        bool p_flat = true, q_flat = true;
-        for (int k = 0; k < slots->n; k++) p_flat &= !p.k[k], q_flat &= !q.k[k];
-        switch (e->fn) {
-        case HONE_FN_sub: sign = -1; /* fall through */
-        case HONE_FN_add:
-            out->c = p.c + sign * q.c;
-            for (int k = 0; k < slots->n; k++) out->k[k] = p.k[k] + sign * q.k[k];
-            return true;
-        case HONE_FN_mul:
-            if (!p_flat && !q_flat) return false;
-            out->c = p.c * q.c;
-            for (int k = 0; k < slots->n; k++) out->k[k] = p_flat ? p.c * q.k[k] : q.c * p.k[k];
-            return true;
-        case HONE_FN_neg:
-            out->c = -p.c;
-            for (int k = 0; k < slots->n; k++) out->k[k] = -p.k[k];
-            return true;
-        default: return false;
-        }
     }
+    if (e->kind != HONE_X_FN) {
+        if (!number(c, x, &by)) return false;
+        out->c += times * by;
+        return true;
+    }
+    switch (e->fn) {
+    case HONE_FN_add: return add(c, slots, e->a, times, out) && add(c, slots, e->b, times, out);
+    case HONE_FN_sub: return add(c, slots, e->a, times, out) && add(c, slots, e->b, -times, out);
+    case HONE_FN_neg: return add(c, slots, e->a, -times, out);
+    case HONE_FN_mul:
+        if (number(c, e->a, &by)) return add(c, slots, e->b, times * by, out);
+        return number(c, e->b, &by) && add(c, slots, e->a, times * by, out);
     default: return false;
     }
+}
+bool hone_affine_expr(const hone_cpu_call *c, const hone_slots_of *slots, int32_t x, hone_affine *out) {
+    *out = (hone_affine){0};
+    return add(c, slots, x, 1, out);
 }
 void hone_affine_range(const hone_slots_of *slots, const hone_affine *a, int64_t *lo, int64_t *hi) {
     *lo = *hi = a->c;

@@ -4,7 +4,7 @@
 #define HONE_DEVICE_CPU_AFFINE_H
 #include "device/cpu/cpu.h"
 
-enum { MAX_SLOTS = 12, MAX_BOUNDED = 4 };
+enum { MAX_SLOTS = 12, MAX_BOUNDED = 3, MAX_BATCH = 6 }; /* indices of a stage; of a window; of what is neither row nor column */
 typedef struct {
     int64_t c, k[MAX_SLOTS];
 } hone_affine; /* c + sum of k[i] * index i, i a slot: the domain's indices, then the reduced ones */

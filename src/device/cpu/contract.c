@@ -180,12 +180,13 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     if (last < 0) return false;
     if (knows(l, last) != knows(l + 1, last)) b = knows(l + 1, last) ? 1 : 0;
     if (b < 0 || first[b].tensor >= 0 || (first[1 - b].tensor >= 0 && first[1 - b].n_bounded)) return false;
-    d->a = l[1 - b], d->b = l[b], d->a_first = first[1 - b], d->alpha = (float)p.alpha;
+    const hone_affine_load *early = first + (1 - b);
+    d->a = l[1 - b], d->b = l[b], d->first_tensor = early->tensor, d->first_at = early->at.c, d->alpha = (float)p.alpha;
     if (d->bytes && w->over >= 0) return false;
     if (w->over >= 0) d->over_a = d->a.at.k[w->over], d->over_b = d->b.at.k[w->over], d->over_out = c->tensor[st->tensor].stride[w->over];
-    if (d->a_first.tensor >= 0) /* the same walk over another tensor */
+    if (early->tensor >= 0) /* the same walk over another tensor */
         for (int k = 0; k < w->n; k++)
-            if (k != w->over && w->extent[k] > 1 && d->a_first.at.k[k] != d->a.at.k[k]) return false;
+            if (k != w->over && w->extent[k] > 1 && early->at.k[k] != d->a.at.k[k]) return false;
     int from = last;
     while (from > 0 && (w->extent[from - 1] == 1 || (knows(&d->b, from - 1) && !knows(&d->a, from - 1)))) from--;
     while (from < last && w->extent[from] == 1) from++;
@@ -197,8 +198,9 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
             continue;
         }
         if (knows(&d->a, k) && !knows(&d->b, k)) group_m[nm++] = k, d->m *= w->extent[k];
-        else group_b[nb++] = k, d->batch *= w->extent[k];
+        else if (w->extent[k] > 1) group_b[nb++] = k, d->batch *= w->extent[k];
     }
+    if (nb > MAX_BATCH) return false;
     for (int k = w->n_domain; k < w->n; k++) group_k[nk++] = k, d->k *= w->extent[k];
     if (d->m > (1 << 24) || d->n > (1 << 26) || d->k > (1 << 24) || d->batch > (1 << 22)) return false;
     *depthwise = d->m == 1 && d->batch > 1 && d->b.n_bounded + d->n_n >= 1 && !d->a.n_bounded;
@@ -245,30 +247,10 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     }
     return d->at_row_b != NULL;
 }
-/* The stage that reads t at its own indices and nothing else of t: done on finished blocks. */
-static bool is_epilogue(const hone_cpu_call *c, int stage) {
-    const hone_instance *in = c->instance;
-    const hone_stage *s = in->stage + stage, *n = s + 1;
-    if (stage + 1 >= in->n_stage || in->tensor[s->tensor].role != HONE_ROLE_TEMP || n->reduce || n->over >= 0 || n->how) return false;
-    if (n->n_index != s->n_index || memcmp(in->list + n->index0, in->list + s->index0, sizeof(int32_t) * (size_t)s->n_index)) return false;
-    if (!(hone_cpu_uses(in, stage + 1) >> s->tensor & 1)) return false;
-    for (int k = stage + 2; k < in->n_stage; k++)
-        if (hone_cpu_uses(in, k) >> s->tensor & 1) return false;
-    for (int x = 0; x < in->n_x; x++) { /* every load of t is at the domain's own indices */
-        const hone_x *e = in->x + x;
-        if (e->kind != HONE_X_LOAD || e->a != s->tensor) continue;
-        if (e->flat) return false;
-        for (int k = 0; k < s->n_index; k++) {
-            const hone_x *sub = in->x + in->list[e->b + k];
-            if (sub->kind != HONE_X_INDEX || sub->a != in->list[s->index0 + k]) return false;
-        }
-    }
-    return true;
-}
 static void groups(const hone_contract *d, int *m, int *nm, int *b, int *nb) { /* slots of rows, and of batches */
     for (int k = 0; k < d->slots.n_domain && !(d->n_n && k >= d->group_n[0]); k++) {
         if (knows(&d->a, k) && !knows(&d->b, k)) m[(*nm)++] = k;
-        else b[(*nb)++] = k;
+        else if (d->slots.extent[k] > 1) b[(*nb)++] = k;
     }
 }
 /* Where rows of sums go when they are the result itself: plain floats in a row. */
@@ -322,7 +304,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     d->kernel = hone_gemm_f32_best();
     d->mr = d->bytes ? d->kernel_i8->mr : d->kernel->mr, d->nr = d->bytes ? d->kernel_i8->nr : d->kernel->nr;
     const hone_stage *st = c->instance->stage + stage;
-    bool epilogue = is_epilogue(c, stage), fits = true;
+    bool epilogue = stage + 1 < c->instance->n_stage && st[1].follows, fits = true;
     if (!epilogue) HONE_TRY(place_rows(s, c, stage, d, &fits));
     if (!fits) return HONE_OK;
     if (depthwise) {
@@ -357,8 +339,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
         *end = stage + 2;
     }
     HONE_TRY(keep_packed(s, d));
-    uint64_t uses = hone_cpu_uses(c->instance, stage);
-    if (epilogue) uses = (uses | hone_cpu_uses(c->instance, stage + 1)) & ~((uint64_t)1 << acc);
+    uint64_t uses = epilogue ? (st->uses | st[1].uses) & ~((uint64_t)1 << acc) : st->uses;
     *done = true;
     if (!d->plane && !d->packed_b && d->m > d->mt &&
         s->n_ref < HONE_MAX_REFS) { /* several blocks of rows want the same columns: pack them once */

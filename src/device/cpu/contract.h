@@ -8,12 +8,13 @@
 typedef struct { /* what is taken away from a factor of 8 bits */
     int tensor;  /* -1: nothing */
     bool is_signed;
-    int64_t c, *at, by_batch[MAX_SLOTS]; /* at: along M for A, along N for B; NULL: the same all along */
+    int64_t c, *at, by_batch[MAX_BATCH]; /* at: along M for A, along N for B; NULL: the same all along */
 } hone_zero_point;
 typedef struct {
     hone_slots_of slots;
     hone_affine_load a, b;
-    hone_affine_load a_first;         /* in a recurrence: what step 0 reads instead of A; tensor -1: nothing else */
+    int first_tensor; /* in a recurrence: what step 0 reads instead of A, and from where; -1: nothing else */
+    int64_t first_at;
     int64_t over_a, over_b, over_out; /* how addresses move with the over index */
     float alpha;
     int64_t m, n, k, batch;
@@ -22,10 +23,10 @@ typedef struct {
     int64_t *at_m_a, *at_m_domain, *at_k_a, *at_k_b, *at_m_out;
     /* batches: a few indices; how addresses move with each, and an operand's own number of a batch (radix 0: it does not know the index) */
     int n_batch;
-    int64_t batch_extent[MAX_SLOTS], batch_a, batch_b;
+    int64_t batch_extent[MAX_BATCH], batch_a, batch_b;
     struct {
         int64_t a, b, domain, out, radix_a, radix_b;
-    } by[MAX_SLOTS];
+    } by[MAX_BATCH];
     /* N as rows × run: along a run B's address moves by run_step */
     int64_t rows, run, run_step, *at_row_b;
     int64_t *at_m_a_bounded[MAX_BOUNDED], *at_k_a_bounded[MAX_BOUNDED]; /* A's window, where A has one */
@@ -54,7 +55,7 @@ typedef struct {
 
 /* Where a batch stands: its indices, offsets of operands, domain and result, and the operands' own numbers of it. */
 typedef struct {
-    int64_t index[MAX_SLOTS], a, b, domain, out, own_a, own_b;
+    int64_t index[MAX_BATCH], a, b, domain, out, own_a, own_b;
 } hone_standing;
 hone_standing hone_contract_stand(const hone_contract *, int64_t batch);
 int64_t hone_contract_own(const hone_contract *, int64_t number, bool a); /* where an operand's own batch begins */

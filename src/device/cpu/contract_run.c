@@ -156,8 +156,8 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     int mr = d->mr, nr = d->nr;
     int64_t np = (n + nr - 1) / nr, mp = (m + mr - 1) / mr, stride = np * nr;
     const hone_standing w = hone_contract_stand(d, batch);
-    const hone_affine_load *la = over == 0 && d->a_first.tensor >= 0 ? &d->a_first : &d->a;
-    const float *a = (const float *)at[la->tensor] + la->at.c + (la == &d->a ? over * d->over_a : 0) + w.a,
+    bool first = over == 0 && d->first_tensor >= 0;
+    const float *a = (const float *)at[first ? d->first_tensor : d->a.tensor] + (first ? d->first_at : d->a.at.c + over * d->over_a) + w.a,
                 *b = (const float *)at[d->b.tensor] + d->b.at.c + w.b;
     int64_t all_mp = (d->m + mr - 1) / mr, all_np = (d->n + nr - 1) / nr;
     for (int64_t k0 = 0; k0 < d->k; k0 += d->kc) {

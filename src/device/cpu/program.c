@@ -96,30 +96,6 @@ hone_status hone_cpu_tilecode(hone_recipe_maker *m, const hone_cpu_call *c, int 
     *out = made;
     return HONE_OK;
 }
-/* Only the tensors a stage touches keep their blocks alive. Marks go down the pool: arguments stand before what uses them. */
-uint64_t hone_cpu_uses(const hone_instance *in, int stage) {
-    const hone_stage *s = in->stage + stage;
-    uint64_t met = (uint64_t)1 << s->tensor;
-    uint8_t few[1024], *mark = in->n_x <= (int)sizeof few ? memset(few, 0, (size_t)in->n_x) : hone_alloc((size_t)in->n_x);
-    if (!mark) return ~(uint64_t)0; /* too much does no harm */
-    if (s->value >= 0) mark[s->value] = 1;
-    if (s->pick >= 0) mark[s->pick] = 1;
-    for (int k = 0; s->sub0 >= 0 && k < in->tensor[s->tensor].rank; k++) mark[in->list[s->sub0 + k]] = 1;
-    for (int32_t x = in->n_x - 1; x >= 0; x--) {
-        const hone_x *e = in->x + x;
-        if (!mark[x] || e->kind < HONE_X_LOAD) continue;
-        if (e->kind == HONE_X_LOAD) {
-            met |= (uint64_t)1 << e->a;
-            for (int k = 0; k < (e->flat ? 1 : in->tensor[e->a].rank); k++) mark[in->list[e->b + k]] = 1;
-        } else {
-            if (e->a >= 0) mark[e->a] = 1;
-            if (e->b >= 0) mark[e->b] = 1;
-        }
-        if (e->c >= 0) mark[e->c] = 1;
-    }
-    if (mark != few) hone_free(mark);
-    return met;
-}
 static hone_status tile_stage(hone_recipe_maker *m, const hone_cpu_call *c, int stage, bool *done) {
     const hone_tilecode *code;
     hone_status st = hone_cpu_tilecode(m, c, stage, -1, &code);
@@ -141,7 +117,7 @@ static hone_status tile_stage(hone_recipe_maker *m, const hone_cpu_call *c, int 
                       .scratch_bytes = hone_tilecode_scratch(code),
                       .tile = tiled_tile,
                       .data = d};
-    return hone_cpu_add(m, (hone_part){.step = step, .uses = hone_cpu_uses(c->instance, stage), .buffer = -1});
+    return hone_cpu_add(m, (hone_part){.step = step, .uses = c->instance->stage[stage].uses, .buffer = -1});
 }
 
 /* ---- over --------------------------------------------------------------------------------------------------------------------------- */
@@ -188,7 +164,7 @@ static hone_status over_stages(hone_recipe_maker *m, const hone_cpu_call *c, int
             HONE_TRY(st);
             b = hone_tilecode_scratch(r->code);
         }
-        scratch = b > scratch ? b : scratch, uses |= hone_cpu_uses(c->instance, k);
+        scratch = b > scratch ? b : scratch, uses |= c->instance->stage[k].uses;
     }
     *done = true;
     d->n = to - from, d->n_ref = m->n_ref, d->count = c->param[c->instance->index[c->instance->stage[from].over_index].extent].i;

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+   stages: what a finished list of stages says of itself, found once an instance so that no bind looks for it. */
+#include <string.h>
+
+#include "loops/instance.h"
+
+/* Marks go down the pool: arguments stand before what uses them. */
+static uint64_t uses(const hone_instance *in, const hone_stage *s) {
+    uint64_t met = (uint64_t)1 << (s->tensor < 63 ? s->tensor : 63);
+    uint8_t few[1024], *mark = in->n_x <= (int)sizeof few ? memset(few, 0, (size_t)in->n_x) : hone_alloc((size_t)in->n_x);
+    if (!mark) return ~(uint64_t)0; /* too much does no harm */
+    if (s->value >= 0) mark[s->value] = 1;
+    if (s->pick >= 0) mark[s->pick] = 1;
+    for (int k = 0; s->sub0 >= 0 && k < in->tensor[s->tensor].rank; k++) mark[in->list[s->sub0 + k]] = 1;
+    for (int32_t x = in->n_x - 1; x >= 0; x--) {
+        const hone_x *e = in->x + x;
+        if (!mark[x] || e->kind < HONE_X_LOAD) continue;
+        if (e->kind == HONE_X_LOAD) {
+            met |= (uint64_t)1 << (e->a < 63 ? e->a : 63);
+            for (int k = 0; k < (e->flat ? 1 : in->tensor[e->a].rank); k++) mark[in->list[e->b + k]] = 1;
+        } else {
+            if (e->a >= 0) mark[e->a] = 1;
+            if (e->b >= 0) mark[e->b] = 1;
+        }
+        if (e->c >= 0) mark[e->c] = 1;
+    }
+    if (mark != few) hone_free(mark);
+    return met;
+}
+static bool follows(const hone_instance *in, const hone_stage *n) {
+    const hone_stage *s = n - 1;
+    if (s->tensor >= 63 || in->tensor[s->tensor].role != HONE_ROLE_TEMP || n->reduce || n->over >= 0 || n->how) return false;
+    if (n->n_index != s->n_index || memcmp(in->list + n->index0, in->list + s->index0, sizeof(int32_t) * (size_t)s->n_index)) return false;
+    if (!(n->uses >> s->tensor & 1)) return false;
+    for (const hone_stage *k = n + 1; k < in->stage + in->n_stage; k++)
+        if (k->uses >> s->tensor & 1) return false;
+    for (int x = 0; x < in->n_x; x++) { /* every load of it is at the domain's own indices */
+        const hone_x *e = in->x + x;
+        if (e->kind != HONE_X_LOAD || e->a != s->tensor) continue;
+        if (e->flat) return false;
+        for (int k = 0; k < s->n_index; k++) {
+            const hone_x *sub = in->x + in->list[e->b + k];
+            if (sub->kind != HONE_X_INDEX || sub->a != in->list[s->index0 + k]) return false;
+        }
+    }
+    return true;
+}
+void hone_stages_know(const hone_instance *in, hone_stage *s) {
+    for (int k = 0; k < in->n_stage; k++) s[k].uses = uses(in, s + k);
+    for (int k = 1; k < in->n_stage; k++) s[k].follows = follows(in, s + k);
+}
