@@ -118,6 +118,7 @@ static void refused(void **state) {
         {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  need 1, \"open\n", "mine:2:11: a string does not end"},
         {"  hello\n", "mine:1:3: a row begins with"},
         {"", "there is no op in this text"},
+        {"lines \n\n \nop test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n", "mine:1:6: 'lines' needs a name"},
         {"lines l\n  s[n] = x[n]\n", "there is no op in this text"},
         {"op Mine 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n", "mine:1:1: op Mine is in ONNX's domain"},
         {"op ai.onnx.ml.Mine 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n", "is in ONNX's domain"},

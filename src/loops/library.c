@@ -103,6 +103,7 @@ static hone_status add_rows(hone_library *l, hone_arena *scratch, const char *so
         char *copy = hone_arena_textn(l->arena, start, (size_t)(stop - start));
         if (!copy) return hone_fail(HONE_NO_MEMORY, "no memory for the op library");
         if (shared) {
+            if (stop - start <= 6) return hone_fail(HONE_BAD_INPUT, "%s:%d:6: 'lines' needs a name", source, first);
             hone_snippet *s = HONE_NEW(l->arena, hone_snippet);
             if (!s) return hone_fail(HONE_NO_MEMORY, "no memory for the op library");
             const char *n = copy + 6;
