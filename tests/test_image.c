@@ -366,9 +366,15 @@ static void test_resize(void **state) {
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         int n = cases[k].channels;
         for (int i = 0; i < 45 * 37 * n; i++) from[i] = (uint8_t)drawn(i / n % 45, i / n / 45, i % n, 8);
-        assert_int_equal(hone_resize(from, 45, 37, n, cases[k].w, cases[k].h, to), HONE_OK);
+        assert_int_equal(hone_resize(from, 45, 37, n, cases[k].w, cases[k].h, &(hone_box){0, 0, cases[k].w, cases[k].h}, to), HONE_OK);
         uint64_t d = digest(to, (size_t)(cases[k].w * cases[k].h * n));
         if (d != cases[k].digest) fail_msg("%dx%dx%d: digest 0x%016llx", cases[k].w, cases[k].h, n, (unsigned long long)d);
+        const hone_box part = {cases[k].w / 3, cases[k].h / 2, cases[k].w - cases[k].w / 2,
+                               cases[k].h - cases[k].h / 2}; /* and of a part of it */
+        uint8_t some[90 * 80 * 3];
+        assert_int_equal(hone_resize(from, 45, 37, n, cases[k].w, cases[k].h, &part, some), HONE_OK);
+        for (int y = 0; y < part.height; y++)
+            assert_memory_equal(some + y * part.width * n, to + ((part.y + y) * cases[k].w + part.x) * n, (size_t)(part.width * n));
     }
 }
 
@@ -435,7 +441,7 @@ static void test_prepare(void **state) {
     const uint8_t *p = hone_value_data(out);
     for (int k = 0; k < 8 * 3; k++) assert_true(p[k] == 114 && p[9 * 24 + k] == 114);
     uint8_t sized[8 * 5 * 3];
-    assert_int_equal(hone_resize(hone_value_data(picture[0]), 9, 6, 3, 8, 5, sized), HONE_OK);
+    assert_int_equal(hone_resize(hone_value_data(picture[0]), 9, 6, 3, 8, 5, &(hone_box){0, 0, 8, 5}, sized), HONE_OK);
     assert_memory_equal(p + 2 * 24, sized, sizeof sized);
     hone_value_free(out);
     r = recipe_for(HONE_DTYPE_F32, (int64_t[]){1, 4, 4}, 3); /* luma of the centre */

@@ -157,8 +157,9 @@ static void make_table(const hone_image_recipe *r, int c, uint8_t table[256][8])
     }
 }
 
-/* The pixels of one picture, resized, into its part of the tensor. */
-static void put(const hone_image_recipe *r, const uint8_t *pixel, const placing *p, int channels, int width, int height, uint8_t *to) {
+/* The pixels of one picture, resized, of which `part` was made, into its part of the tensor. */
+static void put(const hone_image_recipe *r, const uint8_t *pixel, const placing *p, const hone_box *part, int channels, int width,
+                int height, uint8_t *to) {
     uint8_t table[256][8];
     size_t bytes = hone_dtypes[r->dtype].bytes, plane = (size_t)width * (size_t)height;
     for (int c = 0; c < channels; c++) {
@@ -168,9 +169,9 @@ static void put(const hone_image_recipe *r, const uint8_t *pixel, const placing 
         make_table(r, c, table);
         for (int y = 0; y < height; y++)
             for (int x = 0; x < width; x++, at += step) {
-                int sx = x + p->x, sy = y + p->y;
-                bool inside = sx >= 0 && sy >= 0 && sx < p->width && sy < p->height;
-                int v = inside ? pixel[((size_t)sy * (size_t)p->width + (size_t)sx) * (size_t)channels + (size_t)from] : FILL;
+                int sx = x + p->x - part->x, sy = y + p->y - part->y;
+                bool inside = sx >= 0 && sy >= 0 && sx < part->width && sy < part->height;
+                int v = inside ? pixel[((size_t)sy * (size_t)part->width + (size_t)sx) * (size_t)channels + (size_t)from] : FILL;
                 memcpy(at, table[v], bytes);
             }
     }
@@ -181,14 +182,16 @@ static hone_status one(const hone_image_recipe *r, const hone_value *v, int widt
     const hone_pixels source = {w, h, (int)v->dim[2], v->data};
     placing p;
     HONE_TRY(place(r, w, h, width, height, &p));
+    hone_box part = {p.x > 0 ? p.x : 0, p.y > 0 ? p.y : 0, 0, 0}; /* of the resized picture: what is seen */
+    part.width = p.width - part.x < width ? p.width - part.x : width, part.height = p.height - part.y < height ? p.height - part.y : height;
     uint8_t *plain = hone_alloc_raw((size_t)w * (size_t)h * (size_t)channels);
-    uint8_t *sized = hone_alloc_raw((size_t)p.width * (size_t)p.height * (size_t)channels);
+    uint8_t *sized = hone_alloc_raw((size_t)part.width * (size_t)part.height * (size_t)channels);
     hone_status s = plain && sized ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a picture of %d x %d", p.width, p.height);
     if (!s) {
         hone_pixels_convert(&source, channels == 1 ? HONE_IMAGE_GRAY : HONE_IMAGE_RGB, plain);
-        s = hone_resize(plain, w, h, channels, p.width, p.height, sized);
+        s = hone_resize(plain, w, h, channels, p.width, p.height, &part, sized);
     }
-    if (!s) put(r, sized, &p, channels, width, height, to);
+    if (!s) put(r, sized, &p, &part, channels, width, height, to);
     hone_free(plain);
     hone_free(sized);
     return s;

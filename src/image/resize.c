@@ -16,23 +16,24 @@ typedef struct {
 
 static void free_taps(taps *t) { hone_free(t->first), hone_free(t->count), hone_free(t->weight); }
 
-static hone_status make_taps(int size, int new_size, taps *t) {
-    double scale = (double)size / new_size, support = scale < 1 ? 1 : scale; /* half the filter's width */
-    *t = (taps){.n = new_size, .most = (int)ceil(support) * 2 + 1};
+static hone_status make_taps(int size, int new_size, int from, int n, taps *t) { /* new places from, from + 1, … */
+    double scale = (double)size / new_size, support = scale < 1 ? 1 : scale;     /* half the filter's width */
+    *t = (taps){.n = n, .most = (int)ceil(support) * 2 + 1};
     size_t cells;
-    if (hone_mul_size((size_t)t->most, (size_t)new_size * sizeof *t->weight, &cells)) {
-        t->first = hone_alloc(sizeof *t->first * (size_t)new_size);
-        t->count = hone_alloc(sizeof *t->count * (size_t)new_size);
+    if (hone_mul_size((size_t)t->most, (size_t)n * sizeof *t->weight, &cells)) {
+        t->first = hone_alloc(sizeof *t->first * (size_t)n);
+        t->count = hone_alloc(sizeof *t->count * (size_t)n);
         t->weight = hone_alloc(cells);
     }
     double *w = hone_alloc(sizeof *w * (size_t)t->most);
     if (!t->first || !t->count || !t->weight || !w) {
         hone_free(w);
         free_taps(t);
+        *t = (taps){0};
         return hone_fail(HONE_NO_MEMORY, "no memory to resize a picture");
     }
-    for (int k = 0; k < new_size; k++) {
-        double centre = (k + 0.5) * scale, sum = 0;
+    for (int k = 0; k < n; k++) {
+        double centre = (from + k + 0.5) * scale, sum = 0;
         int first = (int)(centre - support + 0.5), end = (int)(centre + support + 0.5);
         if (first < 0) first = 0;
         if (end > size) end = size;
@@ -62,25 +63,32 @@ static void mix(const taps *t, const uint8_t *from, int size, int outer, size_t 
         }
 }
 
-static hone_status along(const uint8_t *from, int size, int new_size, int outer, size_t inner, uint8_t *to) {
-    taps t;
-    HONE_TRY(make_taps(size, new_size, &t));
-    int32_t *sum = hone_alloc(sizeof *sum * inner);
-    if (sum) mix(&t, from, size, outer, inner, sum, to);
-    hone_free(sum);
-    free_taps(&t);
-    return sum ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to resize a picture");
-}
-
-hone_status hone_resize(const uint8_t *from, int width, int height, int channels, int new_width, int new_height, uint8_t *to) {
-    size_t row = (size_t)new_width * (size_t)channels;
-    if (height == new_height && width == new_width) return memcpy(to, from, row * (size_t)height), HONE_OK;
-    if (height == new_height) return along(from, width, new_width, height, (size_t)channels, to);
-    if (width == new_width) return along(from, height, new_height, 1, row, to);
-    uint8_t *middle = hone_alloc_raw(row * (size_t)height);
-    if (!middle) return hone_fail(HONE_NO_MEMORY, "no memory to resize a picture");
-    hone_status s = along(from, width, new_width, height, (size_t)channels, middle);
-    if (!s) s = along(middle, height, new_height, 1, row, to);
-    hone_free(middle);
+hone_status hone_resize(const uint8_t *from, int width, int height, int channels, int new_width, int new_height, const hone_box *part,
+                        uint8_t *to) {
+    const size_t old_row = (size_t)width * (size_t)channels, row = (size_t)part->width * (size_t)channels;
+    taps across = {0}, down = {0};
+    uint8_t *middle = NULL;
+    int32_t *sum = NULL;
+    hone_status s = HONE_OK;
+    int first = part->y, rows = part->height; /* the old rows that are needed */
+    if (height != new_height) {
+        s = make_taps(height, new_height, part->y, part->height, &down);
+        if (!s) first = down.first[0], rows = down.first[part->height - 1] + down.count[part->height - 1] - first;
+        for (int k = 0; !s && k < part->height; k++) down.first[k] -= first;
+    }
+    if (!s && width != new_width) s = make_taps(width, new_width, part->x, part->width, &across);
+    from += (size_t)first * old_row;
+    if (!s) {
+        uint8_t *mid = height == new_height ? to : (middle = hone_alloc_raw(row * (size_t)rows));
+        sum = hone_alloc(sizeof *sum * row);
+        if (!mid || !sum) s = hone_fail(HONE_NO_MEMORY, "no memory to resize a picture");
+        else if (width != new_width) mix(&across, from, width, rows, (size_t)channels, sum, mid);
+        else
+            for (int y = 0; y < rows; y++)
+                memcpy(mid + (size_t)y * row, from + (size_t)y * old_row + (size_t)part->x * (size_t)channels, row);
+    }
+    if (!s && middle) mix(&down, middle, rows, 1, row, sum, to);
+    hone_free(middle), hone_free(sum);
+    free_taps(&across), free_taps(&down);
     return s;
 }

@@ -4,7 +4,11 @@
 #define HONE_IMAGE_RESIZE_H
 #include "base/mem.h"
 
+typedef struct {
+    int x, y, width, height;
+} hone_box;
 /* Bilinear; where a picture shrinks, every new pixel is a weighted mean of all that it covers. The bits are Pillow's: weights of 22 bits, rows
-   first, 8 bits in between. `to` has room for new_width * new_height * channels; the sizes are at least 1. */
-hone_status hone_resize(const uint8_t *from, int width, int height, int channels, int new_width, int new_height, uint8_t *to) HONE_CHECKED;
+   first, 8 bits in between. Only `part` of the new picture is made, from those old rows that it needs; `to` has room for it. The sizes are at least 1. */
+hone_status hone_resize(const uint8_t *from, int width, int height, int channels, int new_width, int new_height, const hone_box *part,
+                        uint8_t *to) HONE_CHECKED;
 #endif
