@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
    commands: one function a command. argv[0] is the command's own name; the result is the process's exit code:
-   0 success, 1 a user's mistake or a check that failed, 2 a bug of ours. */
+   0 success, 1 a user's mistake or a check that failed, 2 a bug of ours; `bench --against` has 3, slower. */
 #ifndef HONE_APPS_COMMANDS_H
 #define HONE_APPS_COMMANDS_H
 
 int hone_cmd_run(int argc, char **argv);
+int hone_cmd_bench(int argc, char **argv);
 int hone_cmd_inspect(int argc, char **argv);
 int hone_cmd_check(int argc, char **argv);
 int hone_cmd_explain(int argc, char **argv);

@@ -103,6 +103,65 @@ try 0 "1 passed, 0 failed, 0 skipped" conformance "$source/examples/digits" --at
 try 1 "fewer than --min 2" conformance "$source/examples/digits" --atol 1e-5 --min 2
 try 1 "no case" conformance "$folder"
 
+# bench: options, verdicts against made-up results, and the numbers as JSON. Each row is a process, so these are few and short.
+for command in bench; do
+    try 0 "example" $command --help
+    try 1 "is missing" $command
+    try 1 "did you mean '--threads'" $command "$model" --thread 1
+done
+try 0 "p99" bench "$model" --runs 30 --threads 1
+try 0 "too short: 3 runs" bench "$model" --runs 3 --warmup 0
+try 0 "f32[5,1,28,28]" bench "$model" --runs 2 --batch 5
+try 0 "seven.npy" bench "$model" --runs 2 --input "image=$source/examples/digits/seven.npy"
+try 0 "items/s" bench "zoo:mobilenet_v3_small?image=32" --runs 2 --batch 3 --threads 1
+try 0 "4096 threads were asked for" bench "$model" --runs 2 --threads 4096
+try 1 "computes in f32 only" bench "$model" --precision f32,f16
+try 1 "whole numbers of at least 1" bench "$model" --batch 1,,2
+try 1 "whole numbers of at least 0" bench "$model" --threads many
+try 1 "says its batch already" bench "zoo:resnet18?batch=2" --batch 4
+try 1 "holds 1" bench "$model" --batch 2 --runs 2 --input "$source/examples/digits/seven.npy"
+try 1 "--shape" bench "$model" --runs 2 --shape 1x3x28x28
+try 1 "none.onnx" bench none.onnx --runs 2
+try 1 "--stored is for --against" bench "$model" --stored
+try 1 "No such file" bench "$model" --against "$folder/none.json"
+try 1 "not a result" bench "$model" --against "$source/README.md"
+made_up() { printf '{"model": "%s", "threads": 1, "precision": "f32", "samples_ms": [' "$model"; for k in 1 2 3 4 5 6 7 8 9; do printf '%s%d, ' "$1" $k; done; printf '%s]}\n' "$2"; }
+made_up 90000. 90001 >"$folder/slow.json"
+made_up 0.00000 0.000001 >"$folder/fast.json"
+made_up 1. 0 >"$folder/zero.json"
+try 0 "faster" bench "$model" --runs 30 --threads 1 --against "$folder/slow.json"
+try 0 "not in turn" bench "$model" --runs 30 --threads 1 --against "$folder/slow.json"
+try 3 "slower" bench "$model" --runs 30 --threads 1 --against "$folder/fast.json"
+try 0 "no significant difference" bench "$model" --runs 3 --threads 1 --against "$folder/fast.json" # too few to tell
+try 1 "not a result" bench "$model" --runs 30 --against "$folder/zero.json"
+try 0 "saved" bench "$model" --runs 30 --threads 1 --save "$folder/base.json"
+try 1 "it has no result" bench "$model" --runs 2 --threads 1 --batch 1,2 --against "$folder/base.json"
+try 1 "--save $folder/none/base.json" bench "$model" --runs 2 --save "$folder/none/base.json"
+if [ -z "${HONE_RUNNER:-}" ]; then # the saved program is this one, and still there; what it finds is up to the machine
+    said=$("$hone" bench "$model" --runs 30 --threads 1 --against "$folder/base.json" 2>&1)
+    [[ $said == *"rounds in turn"* && $said =~ (faster|slower|no significant difference) ]] || { echo "bench --against: $said"; failed=$((failed + 1)); }
+    sed 's/"build": "[0-9a-f]*"/"build": "1"/' "$folder/base.json" >"$folder/other.json"
+    said=$("$hone" bench "$model" --runs 30 --threads 1 --against "$folder/other.json" 2>&1)
+    [[ $said == *"is another build by now"* ]] || { echo "bench --against, another build: $said"; failed=$((failed + 1)); }
+fi
+if command -v python3 >/dev/null; then
+    ${HONE_RUNNER:-} "$hone" bench "$model" --runs 40 --threads 1 --json >"$folder/one.json"
+    ${HONE_RUNNER:-} "$hone" bench "$model" --runs 12 --batch 1,3 --threads 1,1 --precision f32 --json >"$folder/sweep.json"
+    python3 - "$folder" <<'END' || failed=$((failed + 1))
+import json, sys
+one, sweep = (json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("one", "sweep"))
+rows = sweep["results"]
+assert [(r["batch"], r["threads"]) for r in rows] == [(1, 1), (1, 1), (3, 1), (3, 1)], "rows of a sweep"
+for r in [one] + rows:
+    assert 0 < r["min_ms"] <= r["median_ms"] <= r["p90_ms"] <= r["p99_ms"] <= r["max_ms"], "order of times"
+    assert r["load_ms"] > 0 and r["first_ms"] > 0 and r["peak_bytes"] > 1e6 and r["throughput_per_s"] > 0, "what else is measured"
+    assert r["precision"] == "f32" and r["device"] == "cpu" and r["runs"] == len(r["samples_ms"]), "what was measured"
+    assert r["roofline"]["share"] > 0 and r["roofline"]["peak_flops_per_s"] > 0, "roofline"
+    assert r["model"] in r["made_by"]["words"]
+assert one["batch"] is None and rows[3]["roofline"]["flops"] > 2.9 * rows[0]["roofline"]["flops"], "work grows with the batch"
+END
+fi
+
 # A model cut short, or with a bit turned over, is a mistake of one line, or a model that runs; never a crash (exit codes above 2).
 size=$(wc -c < "$model")
 for k in 0 1 2 3 4 5 6 7 8 9 10 11; do

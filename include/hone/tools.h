@@ -40,6 +40,15 @@ HONE_API hone_status hone_file_graph(const char *path, char **out);
 /* The machine: cpu (name, architecture, cores, levels, caches), memory, kernels (the one chosen of each family), gpu. measure 1: also measured, a
    copy and multiply-adds on one thread and on all, in about a second; noisy where others use the machine. */
 HONE_API hone_status hone_machine_report(int measure, char **out);
+/* The two figures alone, on so many threads: what a run is held against (a roofline). In: threads, 0 for all cores; more than there are cores
+   is as many as there are. Out: what was measured, in about a quarter of a second; the best of many short rounds, so that other work on
+   the machine spoils it late. Threads: not while something else runs in this process. */
+typedef struct {
+    int threads;
+    double copy_bytes_per_s; /* bytes read and as many written, counted once; 0: no memory to measure it with */
+    double f32_flops_per_s;  /* a fused multiply-add is two */
+} hone_speed;
+HONE_API hone_status hone_machine_speed(int threads, hone_speed *out);
 #ifdef __cplusplus
 }
 #endif

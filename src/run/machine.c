@@ -99,6 +99,12 @@ static void put_peak(const char *key, const hone_peak *p, hone_text *t) {
     hone_text_put(t, "\"%s\": {\"threads\": %d, \"copy_bytes_per_s\": %.0f, \"f32_flops_per_s\": %.0f}", key, p->threads,
                   p->copy_bytes_per_s, p->f32_flops_per_s);
 }
+hone_status hone_machine_speed(int threads, hone_speed *out) {
+    if (!out || threads < 0) return hone_fail(HONE_BAD_INPUT, "hone_machine_speed: threads must not be negative, out not NULL");
+    hone_peak p = hone_peak_measure(threads);
+    *out = (hone_speed){p.threads, p.copy_bytes_per_s, p.f32_flops_per_s};
+    return HONE_OK;
+}
 hone_status hone_machine_report(int measure, char **out) {
     if (!out) return hone_fail(HONE_BAD_INPUT, "hone_machine_report: out must not be NULL");
     const uint32_t have = hone_cpu();

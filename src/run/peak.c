@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    peak: see peak.h. Chains of multiply-adds in registers, enough of them that every unit is busy while each waits for its last result; and
-   memcpy between buffers larger than most caches. The best of a few rounds counts: others use the machine too. */
+   memcpy between buffers larger than most caches. The best of many short rounds counts: others use the machine too.
+
+   A loop of nothing but multiply-adds can lock onto half of the units: on a Neoverse-V1 24 chains often run on two of four pipes, and show
+   exactly half of the peak. So there are several bodies, with other numbers of chains and with a load between them, and the best one counts. */
 #include "run/peak.h"
 
 #include <sched.h>
@@ -9,19 +12,21 @@
 #include "base/mem.h"
 #include "base/thread.h"
 
-enum { STEPS = 20000 /* of each chain */, CALLS = 10, ROUNDS = 24, COPIES = 3, PIECES = 16, COPY_BYTES = 96 << 20 };
+enum { STEPS = 20000 /* of each chain */, CALLS = 3, ROUNDS = 96, BODIES = 4, COPIES = 3, PIECES = 16, COPY_BYTES = 96 << 20 };
 
 /* Runs the chains, returns the operations done; `sink` keeps the result, so that it must be computed. One variable a chain, by name: so they are
    registers in any compiler. */
 typedef double chains_fn(float *sink);
 #define EACH12(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
-#define EACH24(X) EACH12(X) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
+#define EACH16(X) EACH12(X) X(12) X(13) X(14) X(15)
+#define EACH20(X) EACH16(X) X(16) X(17) X(18) X(19)
+#define EACH24(X) EACH20(X) X(20) X(21) X(22) X(23)
 #define BEGIN(k) a##k = SET(k + 1.0f),
 #define STEP(k) a##k = FMA(a##k, m, b);
 #define JOIN(k) m = FMA(a##k, m, b);
-#define CHAINS(each, n)                                  \
+#define CHAINS(each, n, also)                            \
     VECTOR each(BEGIN) m = SET(0.999f), b = SET(0.001f); \
-    for (int s = 0; s < STEPS; s++) { each(STEP) }       \
+    for (int s = 0; s < STEPS; s++) { each(STEP) also; } \
     each(JOIN) STORE(sink, m);                           \
     return 2.0 * STEPS * (n) * (double)(sizeof(VECTOR) / sizeof(float))
 
@@ -31,7 +36,7 @@ typedef double chains_fn(float *sink);
 #define SET _mm_set1_ps
 #define FMA(a, m, b) _mm_add_ps(_mm_mul_ps(a, m), b)
 #define STORE _mm_storeu_ps
-static double chains_sse(float *sink) { CHAINS(EACH12, 12); }
+static double chains_sse(float *sink) { CHAINS(EACH12, 12, (void)0); }
 #undef VECTOR
 #undef SET
 #undef FMA
@@ -40,7 +45,7 @@ static double chains_sse(float *sink) { CHAINS(EACH12, 12); }
 #define SET _mm256_set1_ps
 #define FMA _mm256_fmadd_ps
 #define STORE _mm256_storeu_ps
-__attribute__((target("avx2,fma"))) static double chains_avx2(float *sink) { CHAINS(EACH12, 12); }
+__attribute__((target("avx2,fma"))) static double chains_avx2(float *sink) { CHAINS(EACH12, 12, (void)0); }
 #undef VECTOR
 #undef SET
 #undef FMA
@@ -49,38 +54,49 @@ __attribute__((target("avx2,fma"))) static double chains_avx2(float *sink) { CHA
 #define SET _mm512_set1_ps
 #define FMA _mm512_fmadd_ps
 #define STORE _mm512_storeu_ps
-__attribute__((target("avx512f"))) static double chains_avx512(float *sink) { CHAINS(EACH24, 24); }
-static chains_fn *best_chains(void) {
-    return hone_cpu() & HONE_CPU_AVX512 ? chains_avx512 : hone_cpu() & HONE_CPU_AVX2 ? chains_avx2 : chains_sse;
+__attribute__((target("avx512f"))) static double chains_avx512(float *sink) { CHAINS(EACH24, 24, (void)0); }
+__attribute__((target("avx512f"))) static double chains_avx512_16(float *sink) { CHAINS(EACH16, 16, (void)0); }
+static int bodies(chains_fn **out) {
+    const uint32_t have = hone_cpu();
+    out[0] = have & HONE_CPU_AVX512 ? chains_avx512 : have & HONE_CPU_AVX2 ? chains_avx2 : chains_sse;
+    out[1] = chains_avx512_16;
+    return have & HONE_CPU_AVX512 ? 2 : 1;
 }
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #define VECTOR float32x4_t
 #define SET vdupq_n_f32
-#define FMA(a, m, b) vfmaq_f32(b, a, m)
+#define FMA(a, m, b) vfmaq_f32(a, m, b) /* a + m * b: the instruction adds to its target, and the other way round would cost moves */
 #define STORE vst1q_f32
-static double chains_neon(float *sink) { CHAINS(EACH24, 24); }
-static chains_fn *best_chains(void) { return chains_neon; }
+static double chains_neon_24(float *sink) { CHAINS(EACH24, 24, (void)0); }
+static double chains_neon_20(float *sink) { CHAINS(EACH20, 20, (void)0); }
+static double chains_neon_16(float *sink) { CHAINS(EACH16, 16, (void)0); }
+static double chains_neon_load(float *sink) { CHAINS(EACH20, 20, b = *(volatile float32x4_t *)(sink + 16)); }
+static int bodies(chains_fn **out) {
+    out[0] = chains_neon_24, out[1] = chains_neon_20, out[2] = chains_neon_16, out[3] = chains_neon_load;
+    return 4;
+}
 #else
 #define VECTOR float
 #define SET(x) (x)
 #define FMA(a, m, b) ((a) * (m) + (b))
 #define STORE(to, v) (*(to) = (v))
-static double chains_plain(float *sink) { CHAINS(EACH12, 12); }
-static chains_fn *best_chains(void) { return chains_plain; }
+static double chains_plain(float *sink) { CHAINS(EACH12, 12, (void)0); }
+static int bodies(chains_fn **out) { return out[0] = chains_plain, 1; }
 #endif
 
 typedef struct {
     hone_barrier barrier;
     atomic_bool ready; /* the barrier is */
-    chains_fn *chains;
+    chains_fn *chains[BODIES];
+    int bodies;
     char *to, *from; /* COPY_BYTES each, or NULL */
     hone_peak best;
 } measuring;
 
 static void member(void *arg, int me, int members) {
     measuring *w = arg;
-    float sink[16] = {0};
+    _Alignas(64) float sink[32] = {0}; /* what a body stores, and a vector that it may load */
     volatile float keep;
     if (me == 0) {
         hone_barrier_init(&w->barrier, members);
@@ -94,7 +110,7 @@ static void member(void *arg, int me, int members) {
         hone_barrier_wait(&w->barrier);
         uint64_t begun = hone_clock_ns();
         double done = 0;
-        for (int k = 0; k < CALLS; k++) done += w->chains(sink);
+        for (int k = 0; k < CALLS; k++) done += w->chains[round % w->bodies](sink);
         keep = sink[0];
         hone_barrier_wait(&w->barrier);
         double rate = done * members / ((double)(hone_clock_ns() - begun) * 1e-9);
@@ -114,7 +130,8 @@ static void member(void *arg, int me, int members) {
     }
 }
 hone_peak hone_peak_measure(int threads) {
-    measuring w = {.chains = best_chains()};
+    measuring w = {0};
+    w.bodies = bodies(w.chains);
     w.to = hone_alloc_raw(COPY_BYTES), w.from = hone_alloc_raw(COPY_BYTES);
     if (!w.to || !w.from) hone_free(w.to), hone_free(w.from), w.to = w.from = NULL;
     hone_team_run(threads, member, &w);
