@@ -99,7 +99,9 @@ static hone_status runs(const bmp *b, hone_pixels *out) {
     int64_t x = 0, y = 0;
     bool four = b->packing == RLE4;
     HONE_TRY(hone_pixels_create(b->width, b->height, 3, out));
-    for (int64_t k = 0; k < b->width * b->height; k++) memcpy(out->data + 3 * k, b->palette[0], 3);
+    memcpy(out->data, b->palette[0], 3);
+    for (size_t have = 3, all = (size_t)b->width * (size_t)b->height * 3, n; have < all; have += n) /* twice as much each time */
+        n = have < all - have ? have : all - have, memcpy(out->data + have, out->data, n);
     while (y < b->height) {
         if (end - p < 2) return hone_fail(HONE_BAD_INPUT, "the file is cut short in its runs");
         int n = p[0], v = p[1];
