@@ -6,6 +6,7 @@
 
 int hone_cmd_run(int argc, char **argv);
 int hone_cmd_bench(int argc, char **argv);
+int hone_cmd_compare(int argc, char **argv);
 int hone_cmd_inspect(int argc, char **argv);
 int hone_cmd_check(int argc, char **argv);
 int hone_cmd_explain(int argc, char **argv);

@@ -15,6 +15,7 @@ static const struct {
 } commands[] = {
     {"run", "run a model once or many times, on files or random inputs; check its outputs", hone_cmd_run},
     {"bench", "how long a model takes: latency, throughput, memory, one row or a sweep; against an earlier result", hone_cmd_bench},
+    {"compare", "a model through every runtime on the machine: speed, memory, load time, whether answers agree", hone_cmd_compare},
     {"inspect", "what a model is: inputs, outputs, nodes, parameters, the optimized graph", hone_cmd_inspect},
     {"check", "whether a model can run here, and every problem when not", hone_cmd_check},
     {"explain", "how one node is computed, down to its program and its C", hone_cmd_explain},

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `hone inspect --html`, in a browser:  html.py HONE MODEL [--shots FOLDER]
+"""The pages of `hone inspect --html` and `hone compare --html`, in a browser:  html.py HONE MODEL [--shots FOLDER]
 
 Loads the page in headless Chromium, over the debugging pipe, so that nothing but Python and the browser is needed. Checks that no error and no
 request leaves the page, that every node is drawn and no two overlap, that search finds a node, that a click shows its details, that the other
@@ -102,6 +102,18 @@ def want(what, got, good):
         failed.append(f"{what}: {got!r}")
 
 
+def quiet(browser):
+    """No error, and no request that leaves the page."""
+    for e in browser.events:
+        if e["method"] == "Runtime.exceptionThrown" or (e["method"] == "Log.entryAdded" and e["params"]["entry"]["level"] == "error"):
+            failed.append("console: " + json.dumps(e["params"])[:300])
+        if e["method"] == "Runtime.consoleAPICalled" and e["params"]["type"] == "error":
+            failed.append("console: " + json.dumps(e["params"])[:300])
+        if e["method"] == "Network.requestWillBeSent" and not e["params"]["request"]["url"].startswith(("file:", "about:", "data:")):
+            failed.append("a request left the page: " + e["params"]["request"]["url"])
+    browser.events.clear()
+
+
 def look(browser, url, shots, name):
     browser.open(url)
     nodes = browser.js("shown.nodes.length")
@@ -145,13 +157,7 @@ def look(browser, url, shots, name):
         want(f"overlaps in graph {k}", browser.js(OVERLAPS), browser.js(OVERLAPS) == 0)
     if shots and browser.js("graphs.length") > 1:
         browser.shot(f"{shots}/{name}-last.png")
-    for e in browser.events:
-        if e["method"] == "Runtime.exceptionThrown" or (e["method"] == "Log.entryAdded" and e["params"]["entry"]["level"] == "error"):
-            failed.append("console: " + json.dumps(e["params"])[:300])
-        if e["method"] == "Runtime.consoleAPICalled" and e["params"]["type"] == "error":
-            failed.append("console: " + json.dumps(e["params"])[:300])
-        if e["method"] == "Network.requestWillBeSent" and not e["params"]["request"]["url"].startswith(("file:", "about:", "data:")):
-            failed.append("a request left the page: " + e["params"]["request"]["url"])
+    quiet(browser)
     return nodes
 
 
@@ -170,6 +176,33 @@ def hostile(browser, hone, model, folder):
     browser.js("choose(shown.of.get(shown.nodes.length - 1), true)")
     got = browser.js("document.querySelector('#panel .sub').textContent")
     want("a name with a tag in it", got, isinstance(got, str) and "</script><b>" in got and browser.js("document.querySelectorAll('#panel .sub b').length") == 0)
+
+
+def compared(browser, hone, model, folder, shots):
+    """The page of `hone compare --html`, with runtimes that fake_runtimes.py plays; one model's name would be a tag."""
+    here, runner = os.path.dirname(os.path.abspath(__file__)), os.environ.get("HONE_RUNNER", "").split()
+    page, odd, answer = os.path.join(folder, "compare.html"), os.path.join(folder, "<img src=x onerror=failed()>.onnx"), os.path.join(folder, "answer")
+    shutil.copyfile(model, odd)
+    subprocess.run(runner + [hone, "run", model, "--save", answer], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(runner + [hone, "compare", model, odd, "--batch", "1", "--runs", "4", "--loads", "1", "--threads", "1", "--with", "ort,openvino,tvm", "--python",
+                             os.path.join(here, "fake_runtimes.py"), "--html", page, "--json"], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, env={**os.environ, "HONE_FAKE_ANSWER": answer})
+    browser.open("file://" + page)
+    for what, text, good in [("cards", "document.querySelectorAll('.model').length", 2), ("dots", "document.querySelectorAll('.dot').length", 2),
+                             ("bars", "document.querySelectorAll('.bar').length", 2 * (3 + 6 + 6 + 2)), ("tags in a name", "document.querySelectorAll('img').length", 0),
+                             ("wrong answers", "document.querySelectorAll('.model td.bad').length", 2),
+                             ("charts outside the page", "[...document.querySelectorAll('svg *')].filter(e => e.getBoundingClientRect().right > innerWidth).length", 0),
+                             ("no numbers in charts", "document.getElementById('all').innerHTML.includes('NaN')", False),
+                             ("the runtime that cannot", "document.body.textContent.includes('there is no such op')", True)]:
+        got = browser.js(text)
+        want("comparison: " + what, got, got == good)
+    if shots:
+        browser.shot(f"{shots}/compare-light.png")
+    browser.js("document.getElementById('theme').click(); document.documentElement.dataset.theme === 'dark' || document.getElementById('theme').click()")
+    want("comparison: dark", browser.js("getComputedStyle(document.body).backgroundColor"), browser.js("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)")
+    if shots:
+        browser.shot(f"{shots}/compare-dark.png")
+    quiet(browser)
 
 
 def write(hone, model, page):
@@ -192,6 +225,7 @@ def main():
         try:
             nodes = look(browser, "file://" + page, shots, os.path.basename(os.path.dirname(os.path.abspath(model))))
             hostile(browser, hone, model, folder)
+            compared(browser, hone, model, folder, shots)
         finally:
             browser.end()
     for f in failed:

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+   compare_judge: who is right, and who is fast. Right is what most say; where no more than half agree, ONNX Runtime; where it did not answer,
+   Hone. A difference is measured against the output's largest magnitude: sums in another order differ by that, not by each element's size. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "compare.h"
+
+typedef struct {
+    double abs, rel;
+} distance;
+
+static distance of_tensors(const hone_value *a, const hone_value *b) {
+    int64_t n = hone_value_elements(a);
+    distance d = {0, 0};
+    double scale = 0;
+    if (n != hone_value_elements(b)) return (distance){INFINITY, INFINITY};
+    for (int64_t k = 0; k < n; k++) {
+        double x = hone_value_number(a, k), y = hone_value_number(b, k), by = fabs(x - y);
+        if (x == y || (isnan(x) && isnan(y))) by = 0;
+        else if (!isfinite(by)) by = INFINITY; /* a NaN or an infinity where the other has none */
+        if (by > d.abs) d.abs = by;
+        if (isfinite(y) && fabs(y) > scale) scale = fabs(y);
+    }
+    d.rel = d.abs > 0 ? d.abs / scale : 0; /* of a reference that is all zeros: infinite */
+    return d;
+}
+
+/* The worst of all outputs. Shapes need not agree: some runtimes drop a dim of 1. */
+static distance of_entries(const hone_entry *a, const hone_entry *b) {
+    distance worst = {0, 0};
+    if (a->n_out != b->n_out) return (distance){INFINITY, INFINITY};
+    for (int k = 0; k < a->n_out; k++) {
+        distance d = of_tensors(a->out[k], b->out[k]);
+        if (d.abs > worst.abs) worst.abs = d.abs;
+        if (d.rel > worst.rel) worst.rel = d.rel;
+    }
+    return worst;
+}
+
+/* How many agree with k, itself among them. */
+static int count_agreeing(const hone_contest *c, int k, double tolerance) {
+    int n = 0;
+    for (int i = 0; i < HONE_RUNTIMES; i++) n += !*c->entry[i].why && (i == k || of_entries(&c->entry[i], &c->entry[k]).rel <= tolerance);
+    return n;
+}
+
+static void find_reference(hone_contest *c, double tolerance) {
+    static const int order[HONE_RUNTIMES] = {1, 2, 3, 4, 5, 6, 0}; /* ONNX Runtime first, Hone last: it is not to be its own judge */
+    int lone = -1;
+    for (int i = 0; i < HONE_RUNTIMES; i++) c->answers += !*c->entry[i].why;
+    for (int i = 0; i < HONE_RUNTIMES; i++) {
+        int k = order[i], n = *c->entry[k].why ? 0 : count_agreeing(c, k, tolerance);
+        if (n > c->agree) c->agree = n, c->reference = k;
+        if (n && (k == 1 || (k == 0 && lone < 0))) lone = k;
+    }
+    c->majority = 2 * c->agree > c->answers;
+    if (!c->majority && lone >= 0) c->reference = lone, c->agree = count_agreeing(c, lone, tolerance);
+}
+
+/* Round by round, where both took part. */
+static void weigh(const hone_contest *c, hone_entry *e) {
+    const hone_entry *hone = &c->entry[0];
+    double *theirs = hone_must_alloc(sizeof *theirs * (size_t)(c->rounds + 1)),
+           *ours = hone_must_alloc(sizeof *ours * (size_t)(c->rounds + 1));
+    int n = 0;
+    for (int r = 0; r < c->rounds; r++)
+        if (isfinite(e->round[r]) && isfinite(hone->round[r])) theirs[n] = e->round[r], ours[n++] = hone->round[r];
+    if (n) hone_stats_rounds(theirs, ours, n, 1, &e->slower);
+    free(theirs), free(ours);
+}
+
+/* By the same figure that is told: rounds side by side with Hone's, where it ran. */
+static bool faster(const hone_contest *c, int a, int b) {
+    if (*c->entry[0].why) return c->entry[a].median_ms < c->entry[b].median_ms;
+    return c->entry[a].slower.ratio < c->entry[b].slower.ratio;
+}
+
+void hone_contest_judge(hone_contest *c, double tolerance) {
+    if (*c->why) return;
+    find_reference(c, tolerance);
+    for (int k = 0; k < HONE_RUNTIMES; k++) {
+        hone_entry *e = &c->entry[k];
+        if (*e->why) continue;
+        distance d = of_entries(e, &c->entry[c->reference]);
+        e->max_abs = d.abs, e->max_rel = d.rel;
+        e->right = k == c->reference || d.rel <= tolerance;
+        if (k && !*c->entry[0].why) weigh(c, e);
+        if (k && e->right && (c->best < 0 || faster(c, k, c->best))) c->best = k;
+    }
+}
+
+double hone_compare_mean(const hone_comparison *a, int *n) {
+    double sum = 0;
+    *n = 0;
+    for (int k = 0; k < a->n; k++) {
+        const hone_contest *c = &a->contest[k];
+        if (c->best < 0 || *c->entry[0].why || !c->entry[0].right) continue;
+        sum += log(c->entry[c->best].slower.ratio);
+        ++*n;
+    }
+    return *n ? exp(sum / *n) : 0;
+}

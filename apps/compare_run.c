@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0
+   compare_run: one contest. The inputs are written once, for all; every runtime loads and runs them in a process of its own; then they take
+   turns, a few runs each, in many rounds, and whoever is not at work is stopped. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "compare.h"
+#include "compare_child.h"
+#include "feed.h"
+#include "hone/zoo.h"
+#include "json.h"
+#include "load.h"
+#include "show.h"
+#include "term.h"
+
+enum { PATH = 1024, ROUNDS = 12, ROUNDS_LEAST = 5, SLOW_ROUNDS_LEAST = 3, BLOCK_MOST = 2000 /* runs a turn */ };
+static const double WARM_MS = 3, LONG_MS = 50; /* after a pause, caches are warmed for so long; runs above that warm their own */
+
+typedef struct {
+    hone_contest *contest;
+    const hone_runtime *runtime;
+    const hone_contest_wish *wish;
+    const char *script, *folder;
+    char model[PATH], feed[PATH], self[PATH];
+    hone_child child[HONE_RUNTIMES];
+    double guess_ms[HONE_RUNTIMES]; /* a run's */
+    hone_progress bar;
+    int done, all;
+} field;
+
+/* ---- the model and its inputs ---- */
+
+/* A zoo network is written as a file; --batch becomes one of its options. */
+static hone_status write_zoo(field *f, const char *spec) {
+    size_t room = strlen(spec) + 32;
+    char *whole = hone_must_alloc(room);
+    snprintf(whole, room, "%s", spec);
+    if (f->wish->batch) snprintf(whole, room, "%s%sbatch=%d", spec, strchr(spec, '?') ? "&" : "?", f->wish->batch);
+    snprintf(f->model, sizeof f->model, "%s/model.onnx", f->folder);
+    hone_status s = hone_zoo_write(whole, f->model);
+    free(whole);
+    return s;
+}
+
+/* --batch of a file: the first dim of every input, where it is free. `words` are to be freed one by one. */
+static int batch_shapes(const hone_model *m, int batch, hone_words *words) {
+    int found = 0;
+    words->at = hone_must_alloc(sizeof *words->at * (size_t)(hone_model_inputs(m) + 1));
+    for (int k = 0; k < hone_model_inputs(m); k++) {
+        const hone_port *p = hone_model_input(m, k);
+        if (p->kind != HONE_VALUE_TENSOR || p->rank < 1 || p->dims[0] >= 0) continue;
+        size_t room = strlen(p->name) + 24 * (size_t)(p->rank + 1), n;
+        char *word = hone_must_alloc(room);
+        n = (size_t)snprintf(word, room, "%s=%d", p->name, batch);
+        for (int i = 1; i < p->rank; i++) n += (size_t)snprintf(word + n, room - n, "x%lld", p->dims[i] < 0 ? 1LL : (long long)p->dims[i]);
+        words->at[words->n++] = word;
+        found++;
+    }
+    return found ? 0 : hone_args_wrong("--batch %d: no input of the model has a free first dim", batch);
+}
+
+/* Files that were asked for, else the test data beside the model, else random numbers. */
+static int make_inputs(field *f, const hone_model *m, bool zoo, hone_fed *fed) {
+    const hone_contest_wish *w = f->wish;
+    char data[PATH];
+    const char *slash = strrchr(f->model, '/');
+    snprintf(data, sizeof data, "%.*stest_data_set_0", slash ? (int)(slash + 1 - f->model) : 0, f->model);
+    if (!zoo && !w->inputs.n && !w->shapes.n && !w->batch && access(data, R_OK | X_OK) == 0) return hone_feed_set(m, data, fed);
+    hone_words shapes = {0};
+    int rc = w->batch && !zoo ? batch_shapes(m, w->batch, &shapes) : 0;
+    hone_feed_wish wish = {&w->inputs, shapes.n ? &shapes : &w->shapes, w->seed, &(hone_picture_wish){0}};
+    if (!rc) rc = hone_feed(m, &wish, fed);
+    for (int k = 0; k < shapes.n; k++) free((char *)shapes.at[k]);
+    hone_words_free(&shapes);
+    return rc;
+}
+
+static hone_status write_inputs(field *f, const hone_model *m, const hone_fed *fed) {
+    hone_contest *c = f->contest;
+    char path[PATH + 32];
+    size_t bytes = 0;
+    hone_status s = HONE_OK;
+    snprintf(path, sizeof path, "%s/feed.json", f->feed);
+    FILE *to = fopen(path, "we"), *lines = open_memstream(&c->inputs, &bytes);
+    if (!to || !lines) s = HONE_IO, snprintf(c->why, sizeof c->why, "%.300s cannot be written: %s", path, strerror(errno));
+    if (!s) fprintf(to, "{\"inputs\": [");
+    bool more = false;
+    for (int k = 0; k < c->n_in && !s; k++) {
+        const char *name = hone_model_input(m, k)->name;
+        fprintf(lines, "%s%s  ", k ? "\n" : "", name);
+        hone_show_type(lines, fed[k].value);
+        fprintf(lines, "  %s", fed[k].from);
+        if (!fed[k].value) continue;
+        if (hone_value_kind_of(fed[k].value) != HONE_VALUE_TENSOR || !hone_value_data(fed[k].value)) {
+            snprintf(c->why, sizeof c->why, "input '%.100s' is no tensor of numbers: others cannot be given it", name);
+            s = HONE_NOT_SUPPORTED;
+            break;
+        }
+        snprintf(path, sizeof path, "%s/input_%d.npy", f->feed, k);
+        if ((s = hone_value_write(fed[k].value, path))) snprintf(c->why, sizeof c->why, "%s", hone_error());
+        fprintf(to, "%s{\"name\": ", more ? ", " : "");
+        hone_json_put_text(to, name, strlen(name));
+        fprintf(to, ", \"file\": \"input_%d.npy\"}", k);
+        more = true;
+    }
+    for (int k = 0; k < c->n_out && !s; k++) {
+        fprintf(to, "%s{\"name\": ", k ? ", " : "], \"outputs\": [");
+        hone_json_put_text(to, c->output[k], strlen(c->output[k]));
+        fputc('}', to);
+    }
+    if (!s) fprintf(to, "]}\n");
+    if (to && fclose(to) && !s) s = HONE_IO, snprintf(c->why, sizeof c->why, "%.300s cannot be written: is the disk full?", path);
+    if (lines) fclose(lines);
+    return s;
+}
+
+/* Everything that is the same for all. False: the contest's `why`. */
+static bool prepare(field *f, const char *model) {
+    hone_contest *c = f->contest;
+    bool zoo = !strncmp(model, "zoo:", 4);
+    hone_model *m = NULL;
+    char why[4096];
+    if (zoo && write_zoo(f, model)) return snprintf(c->why, sizeof c->why, "%s", hone_error()), false;
+    if (!zoo && !realpath(model, f->model)) snprintf(f->model, sizeof f->model, "%s", model); /* loading says what is wrong */
+    hone_status s = hone_load(f->model, &m, why, sizeof why);
+    if (s) return snprintf(c->why, sizeof c->why, "%.*s", (int)strcspn(why, "\n"), why), false;
+    c->n_in = hone_model_inputs(m), c->n_out = hone_model_outputs(m);
+    c->output = hone_must_alloc(sizeof *c->output * (size_t)(c->n_out + 1));
+    for (int k = 0; k < c->n_out; k++) {
+        const char *name = hone_model_output(m, k)->name;
+        size_t bytes = strlen(name) + 1;
+        c->output[k] = memcpy(hone_must_alloc(bytes), name, bytes);
+    }
+    hone_fed *fed = hone_must_alloc(sizeof *fed * (size_t)(c->n_in + 1));
+    snprintf(f->feed, sizeof f->feed, "%s/feed", f->folder);
+    if (mkdir(f->feed, 0700)) snprintf(c->why, sizeof c->why, "%.300s: %s", f->feed, strerror(errno));
+    else if (make_inputs(f, m, zoo, fed)) snprintf(c->why, sizeof c->why, "its inputs could not be made");
+    else write_inputs(f, m, fed);
+    hone_feed_free(fed, c->n_in);
+    hone_model_free(m);
+    return !*c->why;
+}
+
+/* ---- processes ---- */
+
+static void step(field *f, int k, const char *what) {
+    char text[96];
+    snprintf(text, sizeof text, "%s: %s %s", f->contest->name, f->runtime[k].label, what);
+    hone_progress_show(&f->bar, f->done, f->all, text);
+}
+
+static int worker_here(int argc, char **argv) { return hone_compare_worker(argc - 1, argv + 1); }
+
+/* Starts a process of runtime k for `what`: "convert" or "work". */
+static bool start(field *f, int k, const char *what) {
+    char own[PATH + 16], log[PATH + 48], threads[16];
+    snprintf(own, sizeof own, "%s/%s", f->folder, f->runtime[k].name);
+    snprintf(log, sizeof log, "%s/%s.log", own, what);
+    snprintf(threads, sizeof threads, "%d", f->wish->threads);
+    if (mkdir(own, 0700) && errno != EEXIST)
+        return snprintf(f->child[k].why, sizeof f->child[k].why, "%.200s: %s", own, strerror(errno)), false;
+    const char *peer[] = {f->runtime[k].python, f->script, what, f->runtime[k].name, f->model, f->feed, own, threads, NULL};
+    const char *hone[] = {f->self, "compare", "--worker", f->model, f->feed, own, threads, NULL};
+    return k ? hone_child_start(&f->child[k], peer, log, NULL) : hone_child_start(&f->child[k], hone, log, worker_here);
+}
+
+static bool give_up(field *f, int k) { /* what the child said is the entry's reason */
+    snprintf(f->contest->entry[k].why, sizeof f->contest->entry[k].why, "%s", *f->child[k].why ? f->child[k].why : "it ended");
+    hone_child_end(&f->child[k]);
+    return false;
+}
+
+/* `count` runs after `warm` ones; their times in ms go to `out`. */
+static bool ask_runs(field *f, int k, int count, int warm, double *out) {
+    char line[64];
+    double seconds = f->wish->limit + (count + warm) * f->guess_ms[k] * 20e-3;
+    snprintf(line, sizeof line, "run %d %d", count, warm);
+    const char *answer = hone_child_ask(&f->child[k], line, seconds);
+    if (!answer) return give_up(f, k);
+    char *at = (char *)answer + 5, *end = at;
+    bool good = !strncmp(answer, "times", 5);
+    for (int r = 0; r < count && good; r++, at = end) {
+        double ns = strtod(at, &end);
+        good = end != at && *at == ' ' && ns > 0 && ns < 1e15;
+        out[r] = ns * 1e-6;
+    }
+    if (good && !*end) return true;
+    hone_child_refuse(&f->child[k], answer);
+    return give_up(f, k);
+}
+
+/* One process more, its load and its first run. */
+static bool begin(field *f, int k) {
+    hone_entry *e = &f->contest->entry[k];
+    long long ns = 0, before = 0;
+    f->guess_ms[k] = 0;
+    step(f, k, "loads");
+    if (!start(f, k, "work")) return give_up(f, k);
+    const char *answer = hone_child_ask(&f->child[k], NULL, f->wish->limit);
+    if (!answer) return give_up(f, k);
+    if (sscanf(answer, "ready load_ns=%lld before=%lld", &ns, &before) != 2 || ns < 0)
+        return hone_child_refuse(&f->child[k], answer), give_up(f, k);
+    e->load[e->starts] = (double)ns * 1e-6;
+    e->before_bytes = (double)before;
+    step(f, k, "runs first");
+    if (!ask_runs(f, k, 1, 0, &e->first[e->starts])) return false;
+    e->starts++;
+    return true;
+}
+
+/* How long a run takes, roughly, and warm; the outputs of the last one are written. */
+static bool settle(field *f, int k) {
+    enum { MOST = 64 };
+    double ms[MOST];
+    hone_entry *e = &f->contest->entry[k];
+    int count = 1;
+    for (double spent = 0; spent < 30 && count <= MOST; count *= 4) {
+        if (!ask_runs(f, k, count, 0, ms)) return false;
+        f->guess_ms[k] = hone_stats_median(ms, count);
+        spent = f->guess_ms[k] * count;
+    }
+    const char *answer = hone_child_ask(&f->child[k], "out", f->wish->limit);
+    if (!answer) return give_up(f, k);
+    if (sscanf(answer, "wrote %d", &e->n_out) != 1 || e->n_out < 0 || e->n_out > 4096)
+        return e->n_out = 0, hone_child_refuse(&f->child[k], answer), give_up(f, k);
+    return true;
+}
+
+static bool convert(field *f, int k) {
+    step(f, k, "converts");
+    const char *answer = start(f, k, "convert") ? hone_child_ask(&f->child[k], NULL, f->wish->limit) : NULL;
+    if (answer && strcmp(answer, "done") != 0) hone_child_refuse(&f->child[k], answer), answer = NULL;
+    if (!answer) return give_up(f, k);
+    hone_child_end(&f->child[k]);
+    return true;
+}
+
+/* ---- turns ---- */
+
+static void keep(hone_entry *e, const double *ms, int n) {
+    if (e->runs + n > e->room) {
+        int room = (e->runs + n) * 2;
+        double *all = hone_must_alloc(sizeof *all * (size_t)room);
+        if (e->runs) memcpy(all, e->ms, sizeof *all * (size_t)e->runs);
+        free(e->ms);
+        e->ms = all, e->room = room;
+    }
+    memcpy(e->ms + e->runs, ms, sizeof *ms * (size_t)n);
+    e->runs += n;
+}
+
+typedef struct {
+    int runs, warm, rounds; /* a turn; of how many rounds it takes part in */
+} turn;
+
+/* Hone's time says how many rounds there are. One that is much slower takes part in fewer, so that it does not keep the others waiting. */
+static int plan_turns(const field *f, turn *t) {
+    const hone_contest_wish *w = f->wish;
+    double ms = w->seconds * 1000, lead = f->child[0].pid ? f->guess_ms[0] : 0;
+    for (int k = 1; k < HONE_RUNTIMES && !lead; k++) lead = f->child[k].pid ? f->guess_ms[k] : 0;
+    int rounds = w->runs ? (w->runs < ROUNDS ? w->runs : ROUNDS) : lead > 0 && ms / lead < ROUNDS ? (int)(ms / lead) : ROUNDS;
+    if (!w->runs && rounds < ROUNDS_LEAST) rounds = ROUNDS_LEAST;
+    for (int k = 0; k < HONE_RUNTIMES; k++) {
+        double each = f->guess_ms[k], runs = w->runs ? ceil((double)w->runs / rounds) : floor(ms / rounds / (each > 0 ? each : 1e-3));
+        t[k] = (turn){.runs = runs < 1 ? 1 : runs > BLOCK_MOST ? BLOCK_MOST : (int)runs, .rounds = rounds};
+        t[k].warm = each > LONG_MS ? 0 : each > WARM_MS ? 1 : (int)fmin(1000, ceil(WARM_MS / fmax(each, 1e-3)));
+        if (w->runs || each < 3 * lead || each * rounds < 2 * ms) continue;
+        t[k].rounds = (int)(2 * ms / each);
+        if (t[k].rounds < SLOW_ROUNDS_LEAST) t[k].rounds = SLOW_ROUNDS_LEAST;
+        if (t[k].rounds > rounds) t[k].rounds = rounds;
+    }
+    return rounds;
+}
+
+static void take_turn(field *f, int k, int round, const turn *t) {
+    hone_entry *e = &f->contest->entry[k];
+    double *ms = hone_must_alloc(sizeof *ms * (size_t)t->runs);
+    step(f, k, "runs");
+    hone_child_go(&f->child[k]);
+    if (ask_runs(f, k, t->runs, t->warm, ms)) {
+        keep(e, ms, t->runs);
+        e->round[round] = hone_stats_median(ms, t->runs);
+    }
+    hone_child_stop(&f->child[k]);
+    free(ms);
+}
+
+static void take_turns(field *f) {
+    turn t[HONE_RUNTIMES];
+    int rounds = f->contest->rounds = plan_turns(f, t);
+    for (int k = 0; k < HONE_RUNTIMES; k++) {
+        f->contest->entry[k].round = hone_must_alloc(sizeof(double) * (size_t)rounds);
+        for (int r = 0; r < rounds; r++) f->contest->entry[k].round[r] = NAN;
+    }
+    for (int r = 0; r < rounds; r++)
+        for (int i = 0; i < HONE_RUNTIMES; i++) {
+            int k = (i + r) % HONE_RUNTIMES; /* another one is first each time */
+            bool mine = (r + 1) * t[k].rounds / rounds > r * t[k].rounds / rounds;
+            if (f->child[k].pid && mine && !hone_child_interrupted()) take_turn(f, k, r, &t[k]);
+            f->done++;
+        }
+}
+
+/* The largest memory, after all runs; then the process may go. */
+static void finish(field *f, int k) {
+    hone_entry *e = &f->contest->entry[k];
+    long long peak = 0;
+    if (!f->child[k].pid) return;
+    hone_child_go(&f->child[k]);
+    const char *answer = hone_child_ask(&f->child[k], "peak", f->wish->limit);
+    if (answer && sscanf(answer, "peak %lld", &peak) != 1) hone_child_refuse(&f->child[k], answer), answer = NULL;
+    if (!answer) give_up(f, k);
+    e->peak_bytes = (double)peak;
+    hone_child_end(&f->child[k]);
+}
+
+static void read_outputs(const field *f, hone_entry *e) {
+    char path[PATH + 48];
+    e->out = hone_must_alloc(sizeof(hone_value *) * (size_t)(e->n_out + 1));
+    for (int k = 0; k < e->n_out && !*e->why; k++) {
+        snprintf(path, sizeof path, "%s/%s/out_%d.npy", f->folder, e->runtime->name, k);
+        if (hone_value_read(path, HONE_VALUE_TENSOR, HONE_DTYPE_NONE, NULL, 0, &e->out[k]))
+            snprintf(e->why, sizeof e->why, "its output %d cannot be read: %.300s", k, hone_error());
+    }
+}
+
+static void add_up(hone_contest *c, hone_entry *e) {
+    double *took = hone_must_alloc(sizeof *took * (size_t)(c->rounds + 1));
+    int n = 0;
+    for (int r = 0; r < c->rounds; r++)
+        if (isfinite(e->round[r])) took[n++] = e->round[r];
+    if (!n) snprintf(e->why, sizeof e->why, "it made no run that counts");
+    if (n) {
+        e->median_ms = hone_stats_median(took, n);
+        hone_stats_of(e->ms, e->runs, &e->stats);
+        e->load_ms = hone_stats_median(e->load, e->starts), e->first_ms = hone_stats_median(e->first, e->starts);
+    }
+    free(took);
+}
+
+void hone_contest_run(hone_contest *c, const char *model, const hone_runtime *runtime, const hone_contest_wish *wish, const char *script,
+                      const char *folder) {
+    field f = {.contest = c, .runtime = runtime, .wish = wish, .script = script, .folder = folder};
+    *c = (hone_contest){.name = model, .reference = -1, .best = -1};
+    int present = 0;
+    for (int k = 0; k < HONE_RUNTIMES; k++) {
+        c->entry[k].runtime = &runtime[k];
+        if (k && !runtime[k].python)
+            snprintf(c->entry[k].why, sizeof c->entry[k].why, "%s", runtime[k].wanted ? runtime[k].why : "not asked for");
+        present += !*c->entry[k].why;
+    }
+    ssize_t n = readlink("/proc/self/exe", f.self, sizeof f.self - 1);
+    f.self[n > 0 ? n : 0] = 0;
+    f.all = present * wish->starts + HONE_RUNTIMES * ROUNDS;
+    hone_progress_begin(&f.bar);
+    if (prepare(&f, model)) {
+        for (int k = 1; k < HONE_RUNTIMES; k++)
+            if (!*c->entry[k].why) convert(&f, k);
+        for (int s = 0; s < wish->starts; s++) /* in turn here too */
+            for (int k = 0; k < HONE_RUNTIMES; k++) {
+                if (*c->entry[k].why || hone_child_interrupted()) continue;
+                bool last = s + 1 == wish->starts, ok = begin(&f, k) && (!last || settle(&f, k));
+                if (ok && last) hone_child_stop(&f.child[k]);
+                else hone_child_end(&f.child[k]);
+                f.done++;
+            }
+        take_turns(&f);
+        for (int k = 0; k < HONE_RUNTIMES; k++) finish(&f, k);
+        for (int k = 0; k < HONE_RUNTIMES; k++) {
+            if (!*c->entry[k].why) add_up(c, &c->entry[k]);
+            if (!*c->entry[k].why) read_outputs(&f, &c->entry[k]);
+        }
+    }
+    hone_progress_end(&f.bar);
+}
+
+void hone_contest_free(hone_contest *c) {
+    for (int k = 0; k < HONE_RUNTIMES; k++) {
+        hone_entry *e = &c->entry[k];
+        for (int i = 0; i < e->n_out && e->out; i++) hone_value_free(e->out[i]);
+        free(e->out), free(e->ms), free(e->round);
+    }
+    for (int k = 0; k < c->n_out && c->output; k++) free(c->output[k]);
+    free(c->output), free(c->inputs);
+}
