@@ -141,50 +141,73 @@ static void reach_later(run *r, const char *at, size_t bytes) {
     reach_on(r, INT_MAX); /* of another load: nothing computed since */
     r->next = at + bytes, r->next_end = r->next + bytes;
 }
-static void load(run *r, const hone_tile_ins *i, int64_t n) {
-    char *const base = r->base[i->tensor], *dst = r->scratch + r->code->buffer[i->dst];
-    if (i->keep) dst = r->reg[i->dst];
-    const hone_form *f = r->code->form + i->form;
-    const int inner = r->walk->nd - 1 - i->level;
-    const int64_t along = f->coef[inner];
-    const bool plain = !i->convert && !i->keep;
-    const int64_t columns = i->level ? 0 : r->columns;
-    if ((i->flat && !columns) || (!i->n_bound && n <= (columns ? columns : r->walk->ext[inner] - r->x[inner]))) { /* one stretch */
-        char *src = base + place(r, i->form, inner + 1, r->x);
-        const int64_t stride = i->flat ? i->bytes : along;
-        if (i->ahead) reach_later(r, src, (size_t)n * i->bytes);
-        if (plain && (stride == i->bytes || n == 1)) r->reg[i->dst] = src;
-        else bring(r, i, r->reg[i->dst] = dst, src, n, stride);
+/* Elements that are all inside, in stretches as long as this load's memory runs on: often several rows of the walk, whose rows are as short as
+   the shortest of all its loads. Without a copy where one stretch is all there is. */
+static void load_inside(run *r, const hone_tile_ins *i, int64_t n) {
+    const hone_walk *w = r->walk;
+    const int64_t *coef = r->code->form[i->form].coef;
+    int outer = w->nd - 1 - i->level;
+    int64_t x[HONE_SLOTS + 2], along = coef[outer], ext = w->ext[outer], at = r->x[outer], len;
+    while (outer > 0 && (w->ext[outer - 1] == 1 || coef[outer - 1] == along * ext)) outer--, at += ext * r->x[outer], ext *= w->ext[outer];
+    const char *base = r->base[i->tensor], *src = base + place(r, i->form, outer, r->x) + along * at;
+    char *dst = i->keep ? r->reg[i->dst] : r->scratch + r->code->buffer[i->dst];
+    if (i->ahead && n <= ext - at) reach_later(r, src, (size_t)n * i->bytes);
+    if (n <= ext - at && !i->convert && !i->keep && (along == i->bytes || n == 1)) {
+        r->reg[i->dst] = (void *)src;
         return;
     }
     r->reg[i->dst] = dst;
-    if (columns && !i->n_bound && llabs(along) > llabs(f->coef[inner - 1])) { /* memory runs across the rows */
-        char *to = i->convert ? r->spare : dst;
-        r->ops->across[width_of(i->bytes)](n / columns, columns, to, base + place(r, i->form, inner + 1, r->x), f->coef[inner - 1], along);
-        if (i->convert) hone_dtype_load_n((hone_dtype)i->dtype, dst, to, (size_t)n);
-        return;
-    }
-    bool same = !i->n_bound; /* every row is the same: the first one is repeated */
-    for (int d = 0; same && d < inner; d++) same = !f->coef[d] || r->walk->ext[d] == 1;
-    const int64_t period = columns ? columns : r->walk->ext[inner], first = same && period < n ? period : n;
-    {
-        EACH_ROW(r, i->level, first) {
-            const int64_t at = place(r, i->form, outer, x);
-            int64_t from = 0, to = len;
-            for (int b = 0; b < i->n_bound; b++) {
-                const int64_t step = r->code->form[i->bound[b].form].coef[inner];
-                clip(place(r, i->bound[b].form, outer, x) + step * j, step, i->bound[b].dim, &from, &to);
-            }
-            if (to > from) bring(r, i, dst + ((pos + from) << i->width), base + at + along * (j + from), to - from, along);
-            else from = to = 0;
-            instead(r, i, dst, pos, from);
-            instead(r, i, dst, pos + to, len - to);
-        }
+    bool same = true; /* all stretches: the first one is repeated */
+    for (int d = 0; same && d < outer; d++) same = !coef[d] || w->ext[d] == 1;
+    const int64_t first = same && ext < n ? ext : n;
+    memcpy(x, r->x, sizeof *x * (size_t)outer);
+    for (int64_t pos = 0; pos < first; pos += len, at = 0) {
+        len = ext - at < first - pos ? ext - at : first - pos;
+        bring(r, i, dst + (pos << i->width), src, len, along);
+        if (pos + len >= first) break;
+        if (outer && x[outer - 1] + 1 < w->ext[outer - 1]) x[outer - 1]++, src += coef[outer - 1] - along * at;
+        else next_row(w, outer, x), src = base + place(r, i->form, outer, x);
     }
     for (int64_t done = first; done < n;) {
         const int64_t more = done < n - done ? done : n - done; /* a whole number of periods is done: done is period, 2 period … */
         memcpy(dst + (done << i->width), dst, (size_t)more << i->width);
         done += more;
+    }
+}
+static void load(run *r, const hone_tile_ins *i, int64_t n) {
+    const int64_t columns = i->level ? 0 : r->columns;
+    if (!i->n_bound && !columns) {
+        load_inside(r, i, n);
+        return;
+    }
+    char *const base = r->base[i->tensor], *dst = i->keep ? r->reg[i->dst] : r->scratch + r->code->buffer[i->dst];
+    const hone_form *f = r->code->form + i->form;
+    const int inner = r->walk->nd - 1 - i->level;
+    const int64_t along = f->coef[inner];
+    if (!i->n_bound && n <= columns) { /* one stretch */
+        char *src = base + place(r, i->form, inner + 1, r->x);
+        if (!i->convert && !i->keep && (along == i->bytes || n == 1)) r->reg[i->dst] = src;
+        else bring(r, i, r->reg[i->dst] = dst, src, n, along);
+        return;
+    }
+    r->reg[i->dst] = dst;
+    if (!i->n_bound && llabs(along) > llabs(f->coef[inner - 1])) { /* memory runs across the rows */
+        char *to = i->convert ? r->spare : dst;
+        r->ops->across[width_of(i->bytes)](n / columns, columns, to, base + place(r, i->form, inner + 1, r->x), f->coef[inner - 1], along);
+        if (i->convert) hone_dtype_load_n((hone_dtype)i->dtype, dst, to, (size_t)n);
+        return;
+    }
+    EACH_ROW(r, i->level, n) {
+        const int64_t at = place(r, i->form, outer, x);
+        int64_t from = 0, to = len;
+        for (int b = 0; b < i->n_bound; b++) {
+            const int64_t step = r->code->form[i->bound[b].form].coef[inner];
+            clip(place(r, i->bound[b].form, outer, x) + step * j, step, i->bound[b].dim, &from, &to);
+        }
+        if (to > from) bring(r, i, dst + ((pos + from) << i->width), base + at + along * (j + from), to - from, along);
+        else from = to = 0;
+        instead(r, i, dst, pos, from);
+        instead(r, i, dst, pos + to, len - to);
     }
 }
 static void load_rows(run *r, const hone_tile_ins *i, int64_t n) {
