@@ -315,7 +315,7 @@ static bool infer_emitted(hone_matching *m, const hone_node *n) {
     hone_var *y = m->graph->var.at + n->out[0];
     if (!out->dtype || out->rank < 0 || out->tag != HONE_TAG_TENSOR) return false;
     if (n->out[0] != m->root->out[0]) {
-        y->tag = out->tag, y->dtype = out->dtype, y->rank = out->rank;
+        y->tag = out->tag, y->dtype = out->dtype, y->rank = out->rank, y->contents = out->contents, y->n_content = out->n_content;
         memcpy(y->dim, out->dim, sizeof y->dim);
         return true;
     }

@@ -22,6 +22,7 @@ static const struct {
     {"affine", hone_pass_affine},
     {"norm", hone_pass_norm},
     {"activation", hone_pass_activation},
+    {"rotary", hone_pass_rotary},
     {"attention", hone_pass_attention},
     {"views", hone_pass_views},
     {"identity", hone_pass_identity},
