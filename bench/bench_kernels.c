@@ -125,11 +125,11 @@ static float *floats(size_t n) {
     return p;
 }
 
-/* ---- GEMM: one panel of A against a row of panels of B ---- */
+/* ---- GEMM: a few rows of A against a row of panels of B ---- */
 
 typedef struct {
     const hone_gemm_f32 *row;
-    int m;
+    int vectors, m;
     int64_t k, panels;
     const float *a, *b;
     float *c;
@@ -137,30 +137,39 @@ typedef struct {
 
 static void gemm_run(void *arg) {
     const gemm_work *w = arg;
-    for (int64_t p = 0; p < w->panels; p++)
-        w->row->run(w->m, w->k, w->a, w->b + p * w->k * w->row->nr, w->c + p * w->row->nr, w->panels * w->row->nr, 1);
+    const int wide = w->vectors * w->row->vector;
+    const float *a[HONE_GEMM_ROWS];
+    float *c[HONE_GEMM_ROWS];
+    for (int i = 0; i < w->m; i++) a[i] = w->a + i * w->k;
+    for (int64_t p = 0; p < w->panels; p++) {
+        for (int i = 0; i < w->m; i++) c[i] = w->c + i * w->panels * wide + p * wide;
+        const hone_gemm_part part = {
+            .m = w->m, .n = wide, .taps = 1, .k = w->k, .a = a, .b = w->b + p * w->k * wide, .b_step = wide, .c = c, .more = true};
+        w->row->run[w->vectors - 1](&part);
+    }
 }
 
-static void gemm(const hone_gemm_f32 *row) {
+static void gemm(const hone_gemm_f32 *row, int vectors) {
     const int64_t k = 256;
+    const int mr = row->rows[vectors - 1], wide = vectors * row->vector;
     /* bytes of B: in L1, in L2, in memory; rows */
     const struct {
         const char *where;
         int64_t bytes;
         int m;
-    } cases[] = {{"B in L1", 16 << 10, row->mr},
-                 {"B in L2", 256 << 10, row->mr},
-                 {"B in L2, half", 256 << 10, row->mr / 2},
+    } cases[] = {{"B in L1", 16 << 10, mr},
+                 {"B in L2", 256 << 10, mr},
+                 {"B in L2, half", 256 << 10, mr / 2},
                  {"B in L2", 256 << 10, 1},
                  {"B in memory", 192 << 20, 1}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        const int64_t panel = k * row->nr * (int64_t)sizeof(float), panels = cases[i].bytes / panel ? cases[i].bytes / panel : 1;
-        float *a = floats((size_t)(k * row->mr)), *b = floats((size_t)(panels * k * row->nr));
-        float *c = floats((size_t)(row->mr * panels * row->nr));
-        gemm_work w = {row, cases[i].m, k, panels, a, b, c};
-        const double flops = 2.0 * w.m * (double)k * row->nr * (double)panels;
+        const int64_t panel = k * wide * (int64_t)sizeof(float), panels = cases[i].bytes / panel ? cases[i].bytes / panel : 1;
+        float *a = floats((size_t)(k * mr)), *b = floats((size_t)(panels * k * wide));
+        float *c = floats((size_t)(mr * panels * wide));
+        gemm_work w = {row, vectors, cases[i].m, k, panels, a, b, c};
+        const double flops = 2.0 * w.m * (double)k * wide * (double)panels;
         char what[64];
-        snprintf(what, sizeof what, "m %2d, k %d, %s", w.m, (int)k, cases[i].where);
+        snprintf(what, sizeof what, "%dx%d, k %d, %s", w.m, wide, (int)k, cases[i].where);
         const figure f = measure(gemm_run, &w, flops);
         show(row->name, what, f, peak_of(row->cpu));
         printf(w.m == 1 ? "  reads %.1f GB/s\n" : "\n", f.median / 2 * (double)sizeof(float));
@@ -218,11 +227,11 @@ static void depthwise(const hone_depthwise_f32 *row) {
 }
 
 int main(void) {
-    for (const hone_gemm_f32 *row = hone_gemm_f32_list; row->name; row++)
-        if ((row->cpu & ~hone_cpu()) == 0) peak_of(row->cpu);
+    for (const hone_gemm_f32 *const *row = hone_gemm_f32_list; *row; row++)
+        if (((*row)->cpu & ~hone_cpu()) == 0) peak_of((*row)->cpu);
     printf("%-30s %-32s GFLOP/s  (slowest … fastest)  of peak\n", "kernel", "work");
-    for (const hone_gemm_f32 *row = hone_gemm_f32_list; row->name; row++)
-        if ((row->cpu & ~hone_cpu()) == 0) gemm(row);
+    for (const hone_gemm_f32 *const *row = hone_gemm_f32_list; *row; row++)
+        for (int v = 1; v <= (*row)->widths && ((*row)->cpu & ~hone_cpu()) == 0; v++) gemm(*row, v);
     for (const hone_depthwise_f32 *row = hone_depthwise_f32_list; row->name; row++)
         if ((row->cpu & ~hone_cpu()) == 0) depthwise(row);
     for (size_t i = 0; i < COUNT(peaks); i++)

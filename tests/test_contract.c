@@ -284,10 +284,37 @@ static void residual(void **state) { /* the result may lie on the residual, but 
         check(text, c * 30);
     }
 }
+/* What lies channels last between its first and its last node: windows, groups, one filter a channel, pools, joins, gates, residuals. */
+static void pictures(void **state) {
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        int n = draw(1, 2), c = draw(1, 5), g = draw(1, 2), m = g * draw(1, 40), h = draw(5, 19), w = draw(5, 23), k = draw(1, 5),
+            d = draw(1, 2), o = draw(1, 90), s = draw(1, 2);
+        snprintf(
+            text, sizeof text,
+            "graph g (x: f32[%d, %d, %d, %d]) -> y, z { wa: f32[%d, %d, %d, %d] = random(%d, -1, 1); ba: f32[%d] = random(2, -1, 1); "
+            "wd: f32[%d, 1, 3, %d] = random(4, -1, 1); bd: f32[%d] = random(6, -1, 1); wg: f32[%d, %d, 3, 3] = random(7, -1, 1); wo: "
+            "f32[%d, %d, 1, 1] = random(5, -1, 1); bo: f32[%d] = random(3, -1, 1); lo: f32[] = {0}; hi: f32[] = {6}; a = Conv(x, wa, "
+            "ba) {strides: [%d, 1], pads: [%d, %d, %d, %d]}; e = Clip(a, lo, hi); f = Conv(e, wd, bd) {group: %d, dilations: [%d, 1], "
+            "pads: [%d, %d, %d, %d]}; i = HardSwish(f); j = Add(i, e); l = Conv(j, wg) {group: %d, pads: [1, 1, 1, 1]}; p = MaxPool(l) "
+            "{kernel_shape: [3, 2], pads: [1, 0, 1, 1]}; q = AveragePool(l) {kernel_shape: [3, 3], pads: [1, 1, 1, 1]}; r = Concat(p, "
+            "q) {axis: 1}; t = GlobalAveragePool(r); u = Sigmoid(t); v = Mul(r, u); aa = Conv(v, wo, bo); y = Relu(aa); z = "
+            "ReduceMax(v); }",
+            n, c, h, w, m, c, k, k, round + 9, m, m, k, m, m, m / g, o, 2 * m, o, s, k / 2, k / 2, k / 2, k - 1 - k / 2, m, d, d,
+            (k - 1) / 2, d, k / 2, g);
+        check(text, 9.0 * c * k * k * m);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[%d, %d, %d]) -> y { wa: f32[%d, %d, %d] = random(%d, -1, 1); ba: f32[%d] = random(2, -1, 1); wd: f32[%d, "
+                 "1, %d] = random(4, -1, 1); a = Conv(x, wa, ba) {strides: [%d], pads: [%d, 0]}; e = Tanh(a); f = Conv(e, wd) {group: %d, "
+                 "pads: [%d, 1]}; i = Relu(f); t = Transpose(i) {perm: [0, 2, 1]}; y = Softmax(t); }",
+                 n, c, w + 9, m, c, k, round + 9, m, m, k, s, k, m, k);
+        check(text, 1.0 * c * k * k);
+    }
+}
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul),       cmocka_unit_test(transposed),      cmocka_unit_test(conv),
-                                       cmocka_unit_test(depthwise),    cmocka_unit_test(transposed_conv), cmocka_unit_test(recurrent),
-                                       cmocka_unit_test(residual),     cmocka_unit_test(one_place),       cmocka_unit_test(quantized),
-                                       cmocka_unit_test(integer_conv), cmocka_unit_test(integer_matmul)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(pictures),  cmocka_unit_test(matmul),       cmocka_unit_test(transposed),
+                                       cmocka_unit_test(conv),      cmocka_unit_test(depthwise),    cmocka_unit_test(transposed_conv),
+                                       cmocka_unit_test(recurrent), cmocka_unit_test(residual),     cmocka_unit_test(one_place),
+                                       cmocka_unit_test(quantized), cmocka_unit_test(integer_conv), cmocka_unit_test(integer_matmul)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

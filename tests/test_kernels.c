@@ -23,11 +23,6 @@ static uint32_t seed = 20261115;
 static uint32_t random_bits(void) { return seed = seed * 1664525u + 1013904223u, seed >> 8; }
 static float random_value(void) { return (float)random_bits() / (float)(1 << 23) - 1.0f; }
 
-static float *floats(size_t n) {
-    float *p = aligned_alloc(64, (n * sizeof *p + 63) / 64 * 64 + 64);
-    assert_non_null(p);
-    return p;
-}
 /* exactly n floats, so that one too many is seen */
 static float *exact_floats(size_t n) {
     float *p = malloc(n ? n * sizeof *p : 1);
@@ -45,52 +40,140 @@ static void check(const char *name, float got, double sum, double magnitude, int
     }
 }
 
-static void gemm_case(const hone_gemm_f32 *row, int m, int64_t k, int accumulate, ptrdiff_t pad, bool special) {
-    const int mr = row->mr, nr = row->nr;
-    const ptrdiff_t stride = nr + pad;
-    float *a = floats((size_t)(k * mr)), *b = floats((size_t)(k * nr));
-    float *c = exact_floats((size_t)((mr + 2) * stride)), *before = exact_floats((size_t)((mr + 2) * stride));
-    for (int64_t i = 0; i < k * mr; i++) a[i] = i % mr < m ? random_value() : 0;
-    for (int64_t i = 0; i < k * nr; i++) b[i] = random_value();
-    if (special && k > 1) {
-        a[0] = INFINITY, b[nr - 1] = 0, b[0] = -2; /* inf * 0 is NaN in the last column, -inf in the first */
-        b[nr + 1] = NAN, b[nr + 2] = -INFINITY;
+/* flags: 1 adds to sums that are there, 2 special values, 4 finishes, with bias a row (8), bias a column (16), residual (32) and clamp (64) where set */
+static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64_t taps, int64_t k, int flags) {
+    const int wide = vectors * row->vector, stride = wide + 3;
+    const int64_t all = taps * k;
+    float *b = exact_floats((size_t)(all * wide)), *bias_m = exact_floats((size_t)m), *bias_n = exact_floats((size_t)n);
+    float *c = exact_floats((size_t)((m + 2) * stride)), *before = exact_floats((size_t)((m + 2) * stride));
+    float *piece[3 * HONE_GEMM_ROWS], *residual[HONE_GEMM_ROWS], *at[HONE_GEMM_ROWS];
+    const float *a[3 * HONE_GEMM_ROWS], *more[HONE_GEMM_ROWS];
+    for (int64_t t = 0; t < taps; t++) /* pieces of their exact size, anywhere, rows in no order */
+        for (int i = 0; i < m; i++) a[t * HONE_GEMM_ROWS + i] = piece[t * HONE_GEMM_ROWS + i] = exact_floats((size_t)k);
+    for (int i = 0; i < m; i++) more[i] = residual[i] = exact_floats((size_t)n);
+    if (flags & 2 && all > 1) {
+        piece[0][0] = INFINITY, b[wide - 1] = 0, b[0] = -2; /* inf * 0 is NaN in the last column, -inf in the first */
+        if (n > 2 && k > 1) b[wide + 1] = NAN, b[wide + 2] = -INFINITY;
     }
-    for (ptrdiff_t i = 0; i < (mr + 2) * stride; i++) c[i] = GUARD;
-    float *out = c + stride; /* a row of guards before, at least one after */
-    for (int i = 0; i < m; i++)
-        for (int j = 0; j < nr; j++) out[i * stride + j] = accumulate ? random_value() : NAN;
-    memcpy(before, c, (size_t)((mr + 2) * stride) * sizeof *c);
-
-    row->run(m, k, a, b, out, stride, accumulate);
-
-    for (ptrdiff_t at = 0; at < (mr + 2) * stride; at++) {
-        const ptrdiff_t i = at / stride - 1, j = at % stride;
-        if (i < 0 || i >= m || j >= nr) {
-            if (memcmp(&c[at], &before[at], sizeof *c))
-                fail_msg("%s: m %d, k %d wrote row %d, column %d", row->name, m, (int)k, (int)i, (int)j);
+    for (ptrdiff_t i = 0; i < (m + 2) * stride; i++) c[i] = GUARD;
+    for (int i = 0; i < m; i++) {
+        at[i] = c + (m - i) * stride; /* rows backwards: the kernel takes each where it is told */
+        for (int j = 0; j < n; j++) at[i][j] = flags & 1 ? random_value() : NAN;
+    }
+    memcpy(before, c, (size_t)((m + 2) * stride) * sizeof *c);
+    const hone_gemm_part part = {.m = m,
+                                 .n = n,
+                                 .taps = taps,
+                                 .k = k,
+                                 .a = a,
+                                 .a_step = HONE_GEMM_ROWS,
+                                 .b = b,
+                                 .b_step = wide,
+                                 .c = at,
+                                 .more = flags & 1,
+                                 .finish = flags & 4,
+                                 .bias_m = flags & 8 ? bias_m : NULL,
+                                 .bias_n = flags & 16 ? bias_n : NULL,
+                                 .residual = flags & 32 ? more : NULL,
+                                 .clamp = flags & 64,
+                                 .lo = -0.5f,
+                                 .hi = 0.75f};
+    row->run[vectors - 1](&part);
+    for (ptrdiff_t place = 0; place < (m + 2) * stride; place++) {
+        const ptrdiff_t i = m - place / stride, j = place % stride;
+        if (i < 0 || i >= m || j >= n) {
+            if (memcmp(&c[place], &before[place], sizeof *c))
+                fail_msg("%s: %d vectors, m %d, n %d wrote row %d, column %d", row->name, vectors, m, n, (int)i, (int)j);
             continue;
         }
-        double sum = accumulate ? (double)before[at] : 0, magnitude = fabs(sum);
-        for (int64_t p = 0; p < k; p++) {
-            const double term = (double)a[p * mr + i] * (double)b[p * nr + j];
+        double sum = flags & 1 ? (double)before[place] : 0, magnitude = fabs(sum);
+        for (int64_t p = 0; p < all; p++) {
+            const double term = (double)a[p / k * HONE_GEMM_ROWS + i][p % k] * (double)b[p * wide + j];
             sum += term, magnitude += fabs(term);
         }
-        check(row->name, c[at], sum, magnitude, k + accumulate);
+        const double ends[3] = {flags & 8 ? (double)bias_m[i] : 0, flags & 16 ? (double)bias_n[j] : 0,
+                                flags & 32 ? (double)residual[i][j] : 0};
+        for (int q = 0; q < 3 && flags & 4; q++) sum += ends[q], magnitude += fabs(ends[q]);
+        if (flags & 4 && flags & 64 && !isnan(sum)) sum = sum < -0.5 ? -0.5 : sum > 0.75 ? 0.75 : sum;
+        check(row->name, c[place], sum, magnitude, all + 4);
     }
-    free(a), free(b), free(c), free(before);
+    for (int64_t t = 0; t < taps; t++)
+        for (int i = 0; i < m; i++) free(piece[t * HONE_GEMM_ROWS + i]);
+    for (int i = 0; i < m; i++) free(residual[i]);
+    free(b), free(bias_m), free(bias_n), free(c), free(before);
 }
 
 static void test_gemm_f32(void **state) {
     (void)state;
-    static const int64_t ks[] = {0, 1, 2, 3, 7, 64, 257};
-    static const ptrdiff_t pads[] = {0, 1, 5, 13};
-    for (const hone_gemm_f32 *row = hone_gemm_f32_list; row->name; row++) {
+    static const int64_t ks[] = {1, 2, 3, 7, 33, 130};
+    static const int flags[] = {0, 1, 2, 4 + 8, 4 + 16 + 64, 4 + 32, 5 + 8 + 32 + 64, 4 + 2 + 64, 8 + 16 + 32 + 64};
+    for (const hone_gemm_f32 *const *list = hone_gemm_f32_list; *list; list++) {
+        const hone_gemm_f32 *row = *list;
         if (row->cpu & ~hone_cpu()) continue;
-        for (int m = 1; m <= row->mr; m++)
-            for (size_t k = 0; k < COUNT(ks); k++)
-                for (size_t pad = 0; pad < COUNT(pads); pad++)
-                    for (int flags = 0; flags < 4; flags++) gemm_case(row, m, ks[k], flags & 1, pads[pad], flags & 2);
+        for (int v = 1; v <= row->widths; v++)
+            for (int m = 1; m <= row->rows[v - 1]; m++)
+                for (size_t k = 0; k < COUNT(ks); k++)
+                    for (size_t f = 0; f < COUNT(flags); f++)
+                        for (int64_t taps = 1; taps <= 3; taps += 2)
+                            for (int less = 0; less < row->vector; less += row->vector / 2 + 1)
+                                gemm_case(row, v, m, v * row->vector - less, taps, ks[k], flags[f]);
+    }
+}
+
+/* one filter a channel: the same, but every column has its own A */
+static void test_depthwise_rows(void **state) {
+    (void)state;
+    static const int ns[] = {1, 3, 4, 5, 8, 15, 16, 17, 31, 63, 64, 65, 97};
+    for (const hone_depthwise_rows *row = hone_depthwise_rows_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int m = 1; m <= HONE_DEPTHWISE_ROWS; m++)
+            for (size_t q = 0; q < COUNT(ns); q++)
+                for (int64_t taps = 1; taps < 30; taps = taps * 3)
+                    for (int flags = 0; flags < 16; flags += 3) {
+                        const int n = ns[q];
+                        float *a[30 * HONE_DEPTHWISE_ROWS], *b = exact_floats((size_t)(taps * n)), *bias = exact_floats((size_t)n), *c[4],
+                                                            *old[4];
+                        for (int64_t k = 0; k < taps * m; k++) a[k] = exact_floats((size_t)(n + 2));
+                        if (flags & 1) a[0][2] = INFINITY, b[n - 1] = NAN;
+                        for (int i = 0; i < m; i++) {
+                            c[i] = exact_floats((size_t)n + 1), old[i] = exact_floats((size_t)n + 1);
+                            c[i][n] = GUARD, memcpy(old[i], c[i], sizeof(float) * (size_t)(n + 1));
+                        }
+                        const hone_gemm_part part = {.m = m,
+                                                     .n = n,
+                                                     .taps = taps,
+                                                     .k = 1,
+                                                     .a = (const float *const *)a,
+                                                     .a_step = m,
+                                                     .a_from = 2,
+                                                     .b = b,
+                                                     .b_step = n,
+                                                     .c = c,
+                                                     .more = flags & 2,
+                                                     .finish = flags & 4,
+                                                     .bias_n = bias,
+                                                     .residual = flags & 1 ? (const float *const *)old : NULL,
+                                                     .clamp = flags & 8,
+                                                     .lo = -1,
+                                                     .hi = 0.5f};
+                        row->run(&part);
+                        for (int i = 0; i < m; i++) {
+                            assert_memory_equal(c[i] + n, &GUARD, sizeof GUARD);
+                            for (int j = 0; j < n; j++) {
+                                double sum = flags & 2 ? (double)old[i][j] : 0, magnitude = fabs(sum);
+                                for (int64_t t = 0; t < taps; t++) {
+                                    const double term = (double)a[t * m + i][2 + j] * (double)b[t * n + j];
+                                    sum += term, magnitude += fabs(term);
+                                }
+                                if (flags & 4) sum += (double)bias[j] + (flags & 1 ? (double)old[i][j] : 0), magnitude += 4;
+                                if ((flags & 12) == 12 && !isnan(sum)) sum = sum < -1 ? -1 : sum > 0.5 ? 0.5 : sum;
+                                check(row->name, c[i][j], sum, magnitude, taps + 3);
+                            }
+                            free(c[i]), free(old[i]);
+                        }
+                        for (int64_t k = 0; k < taps * m; k++) free(a[k]);
+                        free(b), free(bias);
+                    }
     }
 }
 
@@ -270,9 +353,11 @@ static void test_best(void **state) {
     const hone_depthwise_f32 *depthwise = hone_depthwise_f32_best();
     assert_true((gemm->cpu & ~hone_cpu()) == 0 && (depthwise->cpu & ~hone_cpu()) == 0);
     /* nothing faster was passed over, and something always runs */
-    for (const hone_gemm_f32 *row = gemm + 1; row->name; row++) assert_true(row->cpu & ~hone_cpu());
+    bool after = false;
+    for (const hone_gemm_f32 *const *row = hone_gemm_f32_list; *row; after |= *row == gemm, row++)
+        assert_true(!after || ((*row)->cpu & ~hone_cpu()));
     for (const hone_depthwise_f32 *row = depthwise + 1; row->name; row++) assert_true(row->cpu & ~hone_cpu());
-    assert_int_equal(hone_gemm_f32_list[0].cpu, 0);
+    assert_int_equal(hone_gemm_f32_list[0]->cpu, 0);
     assert_int_equal(hone_depthwise_f32_list[0].cpu, 0);
 }
 
@@ -280,6 +365,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best),
         cmocka_unit_test(test_gemm_f32),
+        cmocka_unit_test(test_depthwise_rows),
         cmocka_unit_test(test_gemm_i8),
         cmocka_unit_test(test_interleave4),
         cmocka_unit_test(test_depthwise_f32_widths),

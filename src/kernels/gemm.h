@@ -1,29 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0
-   gemm: micro-kernels of matrix multiplication on packed panels. Pure arithmetic: no graph, thread or allocator.
+   gemm: micro-kernels of matrix multiplication: rows of A as they lie in memory, panels of B. Pure arithmetic: no graph, thread or allocator.
 
-   A kernel row carries function, tile and CPU needs together, so they cannot drift apart. Blocking, packing from strided or
-   convolution-shaped operands and the epilogue belong to the tactic that calls (device/cpu/contract.c).
+   A kernel row carries functions, tiles and CPU needs together, so they cannot drift apart. Blocking, the pointers to A, packing B from strided or
+   convolution-shaped operands and what the epilogue is belong to the tactic that calls (device/cpu/contract.c).
 
-        panel of A: k slices of mr values           panel of B: k slices of nr values
-        a[p*mr + i]  =  A[i, p]                      b[p*nr + j]  =  B[p, j]
-        c[i*c_stride + j]  (+)=  sum over p of a[p*mr + i] * b[p*nr + j],    i < m, j < nr
+        K is `taps` pieces of k values. Piece t of row i begins at a[t*a_step + i]: a matrix has one piece; a convolution over channels-last pictures has
+        one a place of its window, and rows outside the picture point to zeros. So nothing is copied to make a convolution a matrix product.
+        panel of B: for each value of K a slice of n values, b_step floats apart:  b[(t*k + p)*b_step + j] = B[t*k + p, j]
 
-   Panels are padded with zeros to whole mr and nr; c has room for nr columns in each of its m rows. */
+        c[i][j]  (+)=  sum over t, p of a[t*a_step + i][p] * b[(t*k + p)*b_step + j],    i < m, j < n
+
+   With `finish` the sums then get  + bias_m[i]  + bias_n[j]  + residual[i][j], each where given, and are clamped. */
 #ifndef HONE_KERNELS_GEMM_H
 #define HONE_KERNELS_GEMM_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* m rows (1 … mr) are computed, the others untouched. accumulate: 0 sets c, 1 adds to it. a, b 64-byte aligned. */
-typedef void hone_gemm_f32_fn(int m, int64_t k, const float *a, const float *b, float *c, ptrdiff_t c_stride, int accumulate);
 typedef struct {
-    const char *name; /* "hone_gemm_f32_6x16__avx2" */
+    int m, n; /* 1 … rows; the panel is whole vectors, of which n columns are stored: more than all vectors but one */
+    int64_t taps, k;
+    const float *const *a;
+    ptrdiff_t a_step, a_from, b_step; /* a_from: depthwise only */
+    const float *b;
+    float *const *c;   /* a pointer a row */
+    bool more, finish; /* c holds the sums of earlier values of K; these are the last ones */
+    const float *bias_m, *bias_n, *const *residual;
+    bool clamp;
+    float lo, hi;
+} hone_gemm_part;
+typedef void hone_gemm_f32_fn(const hone_gemm_part *);
+enum { HONE_GEMM_WIDTHS = 4, HONE_GEMM_ROWS = 8 /* the most of any kernel */ };
+typedef struct {
+    const char *name; /* "hone_gemm_f32__avx2" */
     uint32_t cpu;     /* HONE_CPU_* bits it needs */
-    int mr, nr;
-    hone_gemm_f32_fn *run;
+    int vector;       /* floats */
+    int widths;       /* panels of 1 … this many vectors */
+    int rows[HONE_GEMM_WIDTHS];
+    hone_gemm_f32_fn *run[HONE_GEMM_WIDTHS]; /* by vectors - 1 */
 } hone_gemm_f32;
-extern const hone_gemm_f32 hone_gemm_f32_list[]; /* slowest first; ends with a NULL name */
-const hone_gemm_f32 *hone_gemm_f32_best(void);   /* the last row this CPU (as masked) can run */
+extern const hone_gemm_f32 *const hone_gemm_f32_list[]; /* slowest first; ends with NULL */
+const hone_gemm_f32 *hone_gemm_f32_best(void);          /* the last row this CPU (as masked) can run */
 
 /* 8-bit factors, sums in i32 that wrap. K comes in groups of four, padded with zeros:
         a[(p*mr + i)*4 + q]  =  A[i, 4p + q], signed      b[(p*nr + j)*4 + q]  =  B[4p + q, j], signed or not, as the kernel says
@@ -40,6 +57,16 @@ extern const hone_gemm_i8 hone_gemm_i8_list[];
 const hone_gemm_i8 *hone_gemm_i8_best(void);
 /* Four rows of n bytes as n groups of four, each byte with `flip` over it (0x80 moves u8 to i8 and back): to[4i + q] = row[q][i] ^ flip. */
 void hone_interleave4(const uint8_t *const row[4], int64_t n, uint8_t flip, uint8_t *to);
+
+/* Depthwise, channels last: every column has its own A. c[i][j] (+)= sum over t of a[t*a_step + i][a_from + j] * b[t*b_step + j], then as above; any n, k is 1. */
+enum { HONE_DEPTHWISE_ROWS = 4 };
+typedef struct {
+    const char *name;
+    uint32_t cpu;
+    hone_gemm_f32_fn *run; /* 1 … HONE_DEPTHWISE_ROWS rows */
+} hone_depthwise_rows;
+extern const hone_depthwise_rows hone_depthwise_rows_list[];
+const hone_depthwise_rows *hone_depthwise_rows_best(void);
 
 /* Depthwise convolution of one channel, planes dense in their rows.
    x: [h, w] with row stride xs;  k: [kh, kw] dense;  y rows oy0 … oy1-1 of [oh, ow] with row stride ys

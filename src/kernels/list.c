@@ -7,10 +7,7 @@
 #include "kernels/gemm.h"
 
 #if defined(__x86_64__)
-#define GEMM_F32(ROW)               \
-    ROW(6, 8, base, 0)              \
-    ROW(6, 16, avx2, HONE_CPU_AVX2) \
-    ROW(14, 32, avx512, HONE_CPU_AVX512)
+#define GEMM_F32(ROW) ROW(base) ROW(avx2) ROW(avx512)
 #define DEPTHWISE_F32(ROW)   \
     ROW(base, 0)             \
     ROW(avx2, HONE_CPU_AVX2) \
@@ -20,26 +17,28 @@
     ROW(4, 16, avx2, HONE_CPU_AVX2, 0) \
     ROW(14, 32, vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 0)
 #elif defined(__aarch64__)
-#define GEMM_F32(ROW) ROW(8, 12, base, 0)
+#define GEMM_F32(ROW) ROW(base)
 #define GEMM_I8(ROW)      \
     ROW(4, 8, base, 0, 0) \
     ROW(8, 12, dotprod, HONE_CPU_DOTPROD, 1)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #else
-#define GEMM_F32(ROW) ROW(6, 8, base, 0)
+#define GEMM_F32(ROW) ROW(base)
 #define GEMM_I8(ROW) ROW(4, 8, base, 0, 0)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #endif
 
-#define DECLARE(mr, nr, isa, cpu) hone_gemm_f32_fn hone_gemm_f32_##mr##x##nr##__##isa;
+#define DECLARE(isa) extern const hone_gemm_f32 hone_gemm_f32__##isa;
 GEMM_F32(DECLARE)
 #undef DECLARE
-#define DECLARE(isa, cpu) hone_depthwise_f32_fn hone_depthwise_f32__##isa;
+#define DECLARE(isa, cpu)                            \
+    hone_depthwise_f32_fn hone_depthwise_f32__##isa; \
+    hone_gemm_f32_fn hone_depthwise_rows__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
 
-#define ROW(mr, nr, isa, cpu) {"hone_gemm_f32_" #mr "x" #nr "__" #isa, cpu, mr, nr, hone_gemm_f32_##mr##x##nr##__##isa},
-const hone_gemm_f32 hone_gemm_f32_list[] = {GEMM_F32(ROW){0}};
+#define ROW(isa) &hone_gemm_f32__##isa,
+const hone_gemm_f32 *const hone_gemm_f32_list[] = {GEMM_F32(ROW) NULL};
 #undef ROW
 #define DECLARE(mr, nr, isa, cpu, b_signed) hone_gemm_i8_fn hone_gemm_i8_##mr##x##nr##__##isa;
 GEMM_I8(DECLARE)
@@ -49,6 +48,9 @@ const hone_gemm_i8 hone_gemm_i8_list[] = {GEMM_I8(ROW){0}};
 #undef ROW
 #define ROW(isa, cpu) {"hone_depthwise_f32__" #isa, cpu, hone_depthwise_f32__##isa},
 const hone_depthwise_f32 hone_depthwise_f32_list[] = {DEPTHWISE_F32(ROW){0}};
+#undef ROW
+#define ROW(isa, cpu) {"hone_depthwise_rows__" #isa, cpu, hone_depthwise_rows__##isa},
+const hone_depthwise_rows hone_depthwise_rows_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
 #define DECLARE(isa, cpu)                                                                                                   \
@@ -76,7 +78,13 @@ const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
             if ((row->cpu & ~have) == 0) best = row;     \
         return best;                                     \
     }
-BEST(hone_gemm_f32)
+const hone_gemm_f32 *hone_gemm_f32_best(void) {
+    const hone_gemm_f32 *best = hone_gemm_f32_list[0];
+    for (int k = 0; hone_gemm_f32_list[k]; k++)
+        if ((hone_gemm_f32_list[k]->cpu & ~hone_cpu()) == 0) best = hone_gemm_f32_list[k];
+    return best;
+}
 BEST(hone_gemm_i8)
 BEST(hone_depthwise_f32)
+BEST(hone_depthwise_rows)
 BEST(hone_epilogue)

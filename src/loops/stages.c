@@ -45,6 +45,49 @@ static bool follows(const hone_instance *in, const hone_stage *n) {
     }
     return true;
 }
+/* How far `times` an affine expression moves with each index of a stage's domain; false: it is something else. */
+static bool moves(const hone_instance *in, const hone_stage *s, const hone_param *p, int32_t x, int64_t times, int64_t *far) {
+    const hone_x *e = in->x + x, *by = NULL;
+    if (e->kind == HONE_X_INDEX) {
+        for (int k = 0; k < s->n_index; k++)
+            if (in->list[s->index0 + k] == e->a) far[k] += times;
+        return true;
+    }
+    if (e->kind == HONE_X_PARAM || e->kind == HONE_X_CONST) return true;
+    if (e->kind != HONE_X_FN) return false;
+    switch (e->fn) {
+    case HONE_FN_add: return moves(in, s, p, e->a, times, far) && moves(in, s, p, e->b, times, far);
+    case HONE_FN_sub: return moves(in, s, p, e->a, times, far) && moves(in, s, p, e->b, -times, far);
+    case HONE_FN_mul: {
+        int32_t other = e->a;
+        by = in->x + e->b;
+        if (by->kind != HONE_X_PARAM && by->kind != HONE_X_CONST) by = in->x + e->a, other = e->b;
+        if (by->kind == HONE_X_PARAM && !in->param_real[by->a]) return moves(in, s, p, other, times * p[by->a].i, far);
+        return by->kind == HONE_X_CONST && by->type == HONE_I64 && moves(in, s, p, other, times * by->k.i64, far);
+    }
+    default: return false;
+    }
+}
+void hone_stage_order(const hone_instance *in, const hone_stage *s, const hone_param *p, const int64_t *stride, int *order) {
+    int64_t far[HONE_MAX_RANK] = {0};
+    int n = s->n_index;
+    for (int k = 0; k < n; k++) order[k] = k;
+    if (!s->distinct || n > HONE_MAX_RANK) return;
+    for (int d = 0; d < in->tensor[s->tensor].rank; d++) {
+        if (s->sub0 < 0) far[d] = stride[d];
+        else if (!moves(in, s, p, in->list[s->sub0 + d], stride[d], far)) return;
+    }
+    for (int k = 0; k < n; k++) {
+        int32_t id = in->list[s->index0 + k];
+        if (p[in->index[id].extent].i == 1 || (s->over >= 0 && id == s->over_index)) far[k] = INT64_MAX;
+        if (far[k] <= 0) return; /* nowhere, or backwards: as it is written */
+    }
+    for (int k = 1; k < n; k++) /* stable: what is row-major stays as it is */
+        for (int q = k; q > 0 && far[order[q - 1]] < far[order[q]]; q--) {
+            int t = order[q];
+            order[q] = order[q - 1], order[q - 1] = t;
+        }
+}
 void hone_stages_know(const hone_instance *in, hone_stage *s) {
     for (int k = 0; k < in->n_stage; k++) s[k].uses = uses(in, s + k);
     for (int k = 1; k < in->n_stage; k++) s[k].follows = follows(in, s + k);

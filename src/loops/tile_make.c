@@ -56,7 +56,8 @@ static void keep_values(maker *m) {
 static void make_walk(maker *m, int from, int to, hone_walk *walk) {
     int64_t ext[HONE_SLOTS];
     int slot[HONE_SLOTS], nd = 0;
-    for (int s = from; s < to; s++) {
+    for (int at = from; at < to; at++) {
+        const int s = m->order[at];
         const int64_t e = m->w.extent[s];
         if (s == m->w.over || e == 1) continue;
         bool join = nd > 0;
@@ -86,8 +87,10 @@ static hone_tile_mode choose(const maker *m, int64_t elements, int64_t count) {
     const hone_stage *st = m->w.stage;
     if (!st->n_reduce && st->reduce == HONE_REDUCE_NONE) return TILE_MAP;
     int inner = -1, reduced = -1, n_inner = 0, n_reduced = 0;
-    for (int s = 0; s < m->w.n_slot; s++)
+    for (int at = 0; at < m->w.n_slot; at++) {
+        const int s = m->order[at];
         if (m->w.extent[s] > 1 && s != m->w.over) *(s < st->n_index ? &inner : &reduced) = s;
+    }
     if (reduced < 0 || !count) return TILE_EACH;
     for (int32_t k = 0; k < m->w.in->n_x; k++) {
         const hone_x *x = m->w.in->x + k;
@@ -395,6 +398,9 @@ hone_status hone_tilecode_make(hone_arena *arena, const hone_instance *in, int s
         for (int32_t k = 0; k < in->n_x; k++) m.memo[k] = -1;
         m.code->ops = hone_tile_ops_best();
         m.code->instance = in;
+        const hone_stage *st = in->stage + stage;
+        hone_stage_order(in, st, param, tensor[st->tensor].stride, m.order);
+        for (int k = st->n_index; k < m.w.n_slot; k++) m.order[k] = k;
         make(&m);
     }
     hone_arena_destroy(m.tmp);

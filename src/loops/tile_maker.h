@@ -15,6 +15,7 @@ typedef struct {
     hone_knows w;
     hone_arena *arena, *tmp; /* of the code; of what is needed only now */
     const hone_place *place;
+    int order[HONE_SLOTS]; /* the stage's slots as they are walked: the domain by its target's memory, then the reduced ones */
     int acc_tensor;
     hone_tilecode *code;
     const hone_walk *walk; /* of what is being emitted */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
    layout: in which order a var's dims lie in memory. Logical dims never change. Row-major is the rule; where a computed var is only turned around (a
    Transpose) and what comes out must be row-major (it is reshaped, or leaves the graph), the var is stored in the turned order to begin with: the
-   Transpose is then a view of dense memory, and no copy is left. */
+   Transpose is then a view of dense memory, and no copy is left.
+
+   Pictures: what a convolution makes has its channels last in memory, and so has everything made of it, element by element, by pools, sums and joins, up to
+   where dims are merged or the caller wants his own order. Kernels then walk whole pixels: a window's place is a row of channels, no gathering. */
 #include <string.h>
 
 #include "loops/fuse.h"
@@ -21,7 +24,49 @@ static bool wants_rows(const hone_graph *g, hone_vid v) { /* a reader that would
     }
     return any;
 }
+/* ---- channels last --------------------------------------------------------------------------------------------------------------------- */
+/* Of every var: is it a picture whose channels are the last in memory? Views of one are, as long as they keep its dims. */
+static bool has_conv(const hone_node *n) {
+    for (int k = 0; k < n->n_part; k++)
+        if (has_conv(n->part[k])) return true;
+    return n->program->runs == HONE_RUNS_PROGRAM && !strcmp(n->program->name, "Conv") && !*n->program->domain;
+}
+static bool keeps_dims(const hone_node *n) {
+    const char *how = n->program->how;
+    return n->program->runs == HONE_RUNS_VIEW
+               ? !strcmp(how, "slice") || !strcmp(how, "split") || !strcmp(how, "concat") || !strcmp(how, "expand")
+               : n->program->runs == HONE_RUNS_PROGRAM;
+}
+static bool is_picture(const hone_var *v) {
+    return v->tag == HONE_TAG_TENSOR && v->dtype == HONE_DTYPE_F32 && v->rank >= 3 && v->rank <= 5;
+}
+static void channels_last(hone_passing *p, hone_graph *g) {
+    bool *last = hone_alloc((size_t)g->var.n + 1);
+    for (int k = 0; last && k < g->node.n; k++) {
+        const hone_node *n = g->node.at[k];
+        bool conv = has_conv(n), any = conv;
+        if (n->n_body || !keeps_dims(n)) continue;
+        for (int q = 0; q < n->n_in && !any; q++) any = n->in[q] >= 0 && last[n->in[q]];
+        for (int q = 0; any && q < n->n_out; q++) {
+            if (n->out[q] < 0) continue;
+            hone_var *v = g->var.at + n->out[q];
+            bool same = conv; /* made of a picture of the same rank */
+            for (int i = 0; i < n->n_in && !same; i++) same = n->in[i] >= 0 && last[n->in[i]] && g->var.at[n->in[i]].rank == v->rank;
+            if (!same || !is_picture(v)) continue;
+            last[n->out[q]] = true;
+            bool view = n->program->runs == HONE_RUNS_VIEW && strcmp(n->program->how, "concat");
+            if (view || v->layout.kind == HONE_LAYOUT_ORDER) continue;
+            v->layout.kind = HONE_LAYOUT_ORDER;
+            v->layout.order[0] = 0, v->layout.order[v->rank - 1] = 1;
+            for (int d = 1; d + 1 < v->rank; d++) v->layout.order[d] = (int8_t)(d + 1);
+            p->changed++;
+        }
+    }
+    hone_free(last);
+}
+
 static void layout_graph(hone_passing *p, hone_graph *g) {
+    channels_last(p, g);
     for (int k = 0; k < g->node.n; k++) {
         const hone_node *n = g->node.at[k];
         for (int b = 0; b < n->n_body; b++) layout_graph(p, n->body[b]);
@@ -39,6 +84,7 @@ static void layout_graph(hone_passing *p, hone_graph *g) {
         bool in_rows =
             maker->program->runs == HONE_RUNS_PROGRAM && !maker->n_body && maker->n_out == 1 && perm && perm->i[x->rank - 1] == x->rank - 1;
         if (!(plain || in_rows) || !wants_rows(g, n->out[0])) continue;
+        if (x->layout.kind == HONE_LAYOUT_ORDER) continue;
         x->layout.kind = HONE_LAYOUT_ORDER;
         for (int d = 0; d < x->rank; d++) x->layout.order[d] = (int8_t)(perm ? perm->i[d] : x->rank - 1 - d);
         p->changed++;

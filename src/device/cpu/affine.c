@@ -4,14 +4,17 @@
 
 #include <string.h>
 
-bool hone_affine_slots(const hone_cpu_call *c, int stage, hone_slots_of *out) {
-    const hone_stage *s = c->instance->stage + stage;
-    int n = s->n_index + s->n_reduce;
-    if (n > MAX_SLOTS) return false;
+bool hone_affine_slots(const hone_cpu_call *c, int stage, int last, hone_slots_of *out) {
+    const hone_instance *in = c->instance;
+    const hone_stage *s = in->stage + stage, *z = in->stage + last;
+    int n = s->n_index + s->n_reduce, order[HONE_MAX_RANK];
+    if (n > MAX_SLOTS || s->n_index > HONE_MAX_RANK) return false;
+    hone_stage_order(in, z, c->param, c->tensor[z->tensor].stride, order);
     out->n_domain = s->n_index, out->n = n, out->over = -1, out->shelf = c->shelf;
     for (int k = 0; k < n; k++) {
-        out->id[k] = c->instance->list[s->index0 + k];
-        out->extent[k] = c->param[c->instance->index[out->id[k]].extent].i;
+        out->dim[k] = k < s->n_index ? order[k] : k;
+        out->id[k] = in->list[s->index0 + out->dim[k]];
+        out->extent[k] = c->param[in->index[out->id[k]].extent].i;
         if (out->extent[k] <= 0) return false;
         if (s->over >= 0 && out->id[k] == s->over_index) out->over = k, out->extent[k] = 1;
     }

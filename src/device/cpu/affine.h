@@ -18,11 +18,13 @@ typedef struct {
 typedef struct {
     int n_domain, n, over; /* slot of the over index: its extent counts as 1, its value is given at run; -1 */
     int32_t id[MAX_SLOTS];
+    int dim[MAX_SLOTS]; /* a domain slot's place in the stage's own order */
     int64_t extent[MAX_SLOTS];
     hone_shelf *shelf; /* the call's, where tables are kept; or NULL */
 } hone_slots_of;
 
-bool hone_affine_slots(const hone_cpu_call *, int stage, hone_slots_of *out);
+/* The domain is walked as the target of stage `last` lies in memory: that of the stage itself, or of the one that follows it. */
+bool hone_affine_slots(const hone_cpu_call *, int stage, int last, hone_slots_of *out);
 bool hone_affine_expr(const hone_cpu_call *, const hone_slots_of *, int32_t x, hone_affine *out);
 /* A load with affine subscripts: of f32, 0 outside if it can be outside; or, where `bytes`, of 8 bits, outside what `zero` (-1: 0) is. In a recurrence,
    h[t - 1] else h0 is two loads: `first` is what step 0 reads (tensor -1: the same). */

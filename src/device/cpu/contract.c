@@ -63,22 +63,17 @@ static void fill_panels(void *arg, void *dst) {
         return;
     }
     const float *source = w->source;
-    if (w->a) {
-        int64_t panels = (d->m + d->mr - 1) / d->mr;
-        for (int64_t b = 0; b < d->batch_a; b++)
-            for (int64_t p = 0; p < panels; p++)
-                hone_contract_pack_a(d, source + hone_contract_own(d, b, true), p * d->mr, 0, d->k,
-                                     (float *)dst + (b * panels + p) * d->mr * d->k);
-    } else {
-        int64_t panels = (d->n + d->nr - 1) / d->nr;
-        for (int64_t b = 0; b < d->batch_b; b++)
-            for (int64_t p = 0; p < panels; p++)
-                hone_contract_pack_b(d, source + hone_contract_own(d, b, false), p * d->nr, d->nr, 0, d->k, d->k,
-                                     (float *)dst + (b * panels + p) * d->nr * d->k, NULL);
-    }
+    for (int64_t b = 0; w->a && b < d->batch_a; b++)
+        hone_contract_pack_a(d, source + hone_contract_own(d, b, true), 0, d->m, (float *)dst + b * d->m * d->k);
+    int64_t width = hone_contract_columns(d);
+    for (int64_t b = 0; !w->a && b < d->batch_b; b++)
+        for (int64_t n0 = 0; n0 < d->n; n0 += d->nr)
+            hone_contract_pack_b(d, source + hone_contract_own(d, b, false), n0, d->nr, 0, d->k, d->k,
+                                 (float *)dst + (b * width + n0) * d->k, NULL);
 }
 /* Constant operands are packed once and kept with the model. The contraction knows only the ref: one serves all weights of its shape. */
 static int64_t packed_rows(const hone_contract *d, bool a) {
+    if (!d->bytes) return a ? d->m * d->batch_a : hone_contract_columns(d) * d->batch_b;
     return a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b;
 }
 /* Of an operand in panels, all batches. */
@@ -103,7 +98,8 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     const hone_contract *d = p->of;
     const hone_affine_load *l = p->a ? &d->a : &d->b;
     const char *source = (const char *)(intptr_t)c->tensor[l->tensor].ref.offset;
-    int64_t key[8 + 2 * MAX_SLOTS] = {p->a, d->mr, d->nr, p->a ? d->m : d->n, d->k, p->a ? d->batch_a : d->batch_b, l->at.c, d->slots.n};
+    int64_t key[8 + 2 * MAX_SLOTS] = {p->a, d->bytes ? d->mr : 0,           d->nr,   p->a ? d->m : d->n,
+                                      d->k, p->a ? d->batch_a : d->batch_b, l->at.c, d->slots.n};
     for (int k = 0; k < d->slots.n; k++) key[8 + 2 * k] = l->at.k[k], key[9 + 2 * k] = knows(l, k) ? d->slots.extent[k] : 0;
     packing w = {d, p->a, source + l->at.c * (d->bytes ? 1 : (int64_t)sizeof(float))};
     const void *panels = hone_packs_get(c->packs, source, key, 8 + 2 * d->slots.n, packed_bytes(d, p->a), fill_panels, &w);
@@ -111,13 +107,12 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     return panels ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
 }
 
-/* Blocks by shape only: a tile is mt rows by nt columns; its sums stay in L2 beside a slice of the packed operands. */
-static void choose_blocks(hone_contract *d) {
+/* Blocks by shape only. Bytes: a tile is mt rows by nt columns; its sums stay in L2 beside a slice of the packed operands. */
+static void choose_blocks_int(hone_contract *d) {
     int64_t whole_m = (d->m + d->mr - 1) / d->mr * d->mr, whole_n = (d->n + d->nr - 1) / d->nr * d->nr;
-    d->kc = d->k < 320 || d->bytes ? d->k : 256;
+    d->kc = d->k;
     d->nt = d->packed_b ? 1024 : 512;
-    if (d->bytes) /* all of K at once: whole columns in L2 */
-        while (d->nt > d->nr && d->nt * d->k > 1 << 19) d->nt /= 2;
+    while (d->nt > d->nr && d->nt * d->k > 1 << 19) d->nt /= 2; /* all of K at once: whole columns in L2 */
     if (d->nt > whole_n) d->nt = whole_n;
     d->nt = d->nt / d->nr * d->nr;
     if (!d->nt) d->nt = d->nr;
@@ -131,6 +126,32 @@ static void choose_blocks(hone_contract *d) {
         if (tiles >= 8 || (double)d->m * (double)d->n * (double)d->k * (double)d->batch < 2e6) break;
         if (d->nt > 2 * d->nr && (d->nt >= d->mt || d->mt <= d->mr)) d->nt = (d->nt / 2 + d->nr - 1) / d->nr * d->nr;
         else if (d->mt > d->mr) d->mt = (d->mt / 2 + d->mr - 1) / d->mr * d->mr;
+        else break;
+    }
+}
+static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
+/* f32: a tile walks its panels of B one by one, and for each all its rows of A, which should stay in L2 meanwhile. Tiles are cut where the operand that the
+   others read once more is the smaller one. */
+static void choose_blocks(hone_contract *d) {
+    const int64_t k = d->k < HONE_CONTRACT_KC ? d->k : HONE_CONTRACT_KC;
+    const double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
+    d->kc = k;
+    d->mt = d->m, d->nt = pieces(d->n, d->nr) * d->nr;
+    if (!d->packed_b && !d->shared && d->nt > 131072 / k) d->nt = 131072 / k / d->nr ? 131072 / k / d->nr * d->nr : d->nr;
+    int64_t most = 131072 / k / d->mr * d->mr; /* half a megabyte of A */
+    if (most < 4 * d->mr) most = 4 * d->mr;
+    if (d->mt > most) d->mt = pieces(pieces(d->m, pieces(d->m, most)), d->mr) * d->mr;
+    if (!d->direct && d->mt * d->nt > 131072 && d->nt > 4 * d->nr) d->nt = 4 * d->nr; /* sums wait in scratch */
+    if (d->nt > pieces(d->n, d->nr) * d->nr) d->nt = pieces(d->n, d->nr) * d->nr;
+    const int64_t want = work < 2e6 ? 1 : work < 2e7 ? 8 : 32;
+    for (int tries = 0; tries < 12; tries++) {
+        int64_t tm = pieces(d->m, d->mt), tn = pieces(d->n, d->nt);
+        if (d->batch * tm * tn >= want) break;
+        bool more_m = d->mt > d->mr, more_n = d->nt > d->nr;
+        if (more_m && more_n)
+            more_n = (double)tn * (double)d->m < (double)tm * (double)d->n; /* what is read again: A if N is cut, B if M is */
+        if (more_n) d->nt = pieces(pieces(d->nt, 2), d->nr) * d->nr;
+        else if (more_m) d->mt = pieces(pieces(d->mt, 2), d->mr) * d->mr;
         else break;
     }
 }
@@ -163,14 +184,14 @@ static bool integers(hone_recipe_maker *s, const hone_cpu_call *c, hone_contract
         return false;
     return !d->a.n_bounded && !(d->b.n_bounded && d->zero_b.at); /* what is outside is one number */
 }
-static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hone_contract *d, bool *depthwise) {
+static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, bool epilogue, hone_contract *d, bool *depthwise) {
     const hone_instance *in = c->instance;
     const hone_stage *st = in->stage + stage;
     product p = {.n = 0, .alpha = 1};
     hone_affine_load l[2], first[2];
     d->bytes = in->x[st->value].type == HONE_I32;
     if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || (in->x[st->value].type != HONE_F32 && !d->bytes)) return false;
-    if (!hone_affine_slots(c, stage, &d->slots) || !factors(c, st->value, &p) || p.n != 2) return false;
+    if (!hone_affine_slots(c, stage, epilogue ? stage + 1 : stage, &d->slots) || !factors(c, st->value, &p) || p.n != 2) return false;
     for (int k = 0; k < 2; k++)
         if (!hone_affine_of_load(c, &d->slots, p.load[k], d->bytes, p.zero[k], l + k, first + k)) return false;
     const hone_slots_of *w = &d->slots;
@@ -179,16 +200,20 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
     while (last > 0 && w->extent[last] == 1) last--;
     if (last < 0) return false;
     if (knows(l, last) != knows(l + 1, last)) b = knows(l + 1, last) ? 1 : 0;
+    bool each = false; /* both know it: the weights are those that are constant, the other lies in a row */
+    for (int k = 0; k < 2 && b < 0 && !d->bytes && knows(l, last) && c->constant; k++)
+        if (c->constant[l[k].tensor] && !l[k].n_bounded && l[1 - k].at.k[last] == 1) b = k, each = true;
     if (b < 0 || first[b].tensor >= 0 || (first[1 - b].tensor >= 0 && first[1 - b].n_bounded)) return false;
     const hone_affine_load *early = first + (1 - b);
     d->a = l[1 - b], d->b = l[b], d->first_tensor = early->tensor, d->first_at = early->at.c, d->alpha = (float)p.alpha;
     if (d->bytes && w->over >= 0) return false;
-    if (w->over >= 0) d->over_a = d->a.at.k[w->over], d->over_b = d->b.at.k[w->over], d->over_out = c->tensor[st->tensor].stride[w->over];
+    if (w->over >= 0)
+        d->over_a = d->a.at.k[w->over], d->over_b = d->b.at.k[w->over], d->over_out = c->tensor[st->tensor].stride[w->dim[w->over]];
     if (early->tensor >= 0) /* the same walk over another tensor */
         for (int k = 0; k < w->n; k++)
             if (k != w->over && w->extent[k] > 1 && early->at.k[k] != d->a.at.k[k]) return false;
     int from = last;
-    while (from > 0 && (w->extent[from - 1] == 1 || (knows(&d->b, from - 1) && !knows(&d->a, from - 1)))) from--;
+    while (from > 0 && !each && (w->extent[from - 1] == 1 || (knows(&d->b, from - 1) && !knows(&d->a, from - 1)))) from--;
     while (from < last && w->extent[from] == 1) from++;
     int group_m[MAX_SLOTS], group_b[MAX_SLOTS], group_k[MAX_SLOTS], nm = 0, nb = 0, nk = 0;
     d->n_n = 0, d->m = d->n = d->k = d->batch = 1;
@@ -200,10 +225,15 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
         if (knows(&d->a, k) && !knows(&d->b, k)) group_m[nm++] = k, d->m *= w->extent[k];
         else if (w->extent[k] > 1) group_b[nb++] = k, d->batch *= w->extent[k];
     }
-    if (nb > MAX_BATCH) return false;
-    for (int k = w->n_domain; k < w->n; k++) group_k[nk++] = k, d->k *= w->extent[k];
+    if (nb > MAX_BATCH || (each && (nb || w->over >= 0 || d->n > HONE_CONTRACT_KC))) return false;
+    if (each) d->each = hone_depthwise_rows_best();
+    for (int k = w->n_domain; k < w->n; k++) { /* K in the order in which A lies */
+        int q = nk++;
+        for (; q > 0 && !d->bytes && d->a.at.k[group_k[q - 1]] < d->a.at.k[k]; q--) group_k[q] = group_k[q - 1];
+        group_k[q] = k, d->k *= w->extent[k];
+    }
     if (d->m > (1 << 24) || d->n > (1 << 26) || d->k > (1 << 24) || d->batch > (1 << 22)) return false;
-    *depthwise = d->m == 1 && d->batch > 1 && d->b.n_bounded + d->n_n >= 1 && !d->a.n_bounded;
+    *depthwise = !each && d->m == 1 && d->batch > 1 && d->b.n_bounded + d->n_n >= 1 && !d->a.n_bounded;
     hone_arena *a = s->arena;
     if (d->bytes && !integers(s, c, d, p.zero[1 - b], p.zero[b], group_m, nm, group_b, nb)) return false;
     /* strides of the flattened domain, which the epilogue counts in */
@@ -220,6 +250,23 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hon
         d->batch_extent[k] = w->extent[q], d->by[k].a = d->a.at.k[q], d->by[k].b = d->b.at.k[q], d->by[k].domain = flat.k[q];
         if (knows(&d->a, q)) d->by[k].radix_a = d->batch_a, d->batch_a *= w->extent[q];
         if (knows(&d->b, q)) d->by[k].radix_b = d->batch_b, d->batch_b *= w->extent[q];
+    }
+    d->piece = 1, d->taps = d->k;
+    for (int k = nk - 1; k >= 0; k--) {
+        bool moves = false;
+        for (int q = 0; q < d->a.n_bounded; q++) moves |= d->a.bounded[q].k[group_k[k]] != 0;
+        if (w->extent[group_k[k]] == 1) continue;
+        if (moves || d->a.at.k[group_k[k]] != d->piece) break;
+        d->piece *= w->extent[group_k[k]], d->taps /= w->extent[group_k[k]];
+    }
+    if (d->each) d->piece = 1, d->taps = d->k;
+    else if (d->taps > 1 && d->piece < 8) d->piece = 0;
+    for (int q = 0; q < d->a.n_bounded; q++) {
+        d->low_k[q] = d->high_k[q] = 0;
+        for (int k = 0; k < nk; k++) {
+            int64_t far = d->a.bounded[q].k[group_k[k]] * (w->extent[group_k[k]] - 1);
+            *(far < 0 ? d->low_k + q : d->high_k + q) += far;
+        }
     }
     for (int q = 0; q < d->a.n_bounded; q++) { /* a window with hardly any place to be: the columns are then the weights' */
         for (int k = 0; k < nb; k++)
@@ -262,11 +309,11 @@ static hone_status place_rows(hone_recipe_maker *s, const hone_cpu_call *c, int 
     int64_t step = 1;
     for (int k = d->slots.n_domain - 1; k >= 0; k--) {
         bool in_n = d->n_n && k >= d->group_n[0];
-        if (in_n && d->slots.extent[k] > 1 && c->tensor[st->tensor].stride[k] != step) return HONE_OK;
+        if (in_n && d->slots.extent[k] > 1 && c->tensor[st->tensor].stride[d->slots.dim[k]] != step) return HONE_OK;
         if (in_n) step *= d->slots.extent[k];
     }
     hone_affine out = {0};
-    for (int k = 0; k < d->slots.n_domain; k++) out.k[k] = c->tensor[st->tensor].stride[k];
+    for (int k = 0; k < d->slots.n_domain; k++) out.k[k] = c->tensor[st->tensor].stride[d->slots.dim[k]];
     int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
     groups(d, group_m, &nm, group_b, &nb);
     for (int k = 0; k < nb; k++) d->by[k].out = out.k[group_b[k]];
@@ -282,12 +329,14 @@ hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int
     hone_contract *d = HONE_NEW(s->arena, hone_contract);
     bool depthwise = false, fits = false;
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    if (!analyse(s, c, stage, d, &depthwise)) return HONE_OK;
-    d->kernel = hone_gemm_f32_best(), d->mr = d->kernel->mr, d->nr = d->kernel->nr, d->out = c->instance->stage[stage].tensor;
+    if (!analyse(s, c, stage, false, d, &depthwise)) return HONE_OK;
+    d->kernel = hone_gemm_f32_best(), d->mr = d->kernel->rows[d->kernel->widths - 1], d->nr = d->kernel->widths * d->kernel->vector,
+    d->out = c->instance->stage[stage].tensor;
     HONE_TRY(place_rows(s, c, stage, d, &fits));
     if (!fits || !packable(c, d, false, s->n_ref) || d->over_b) return HONE_OK; /* weights known ahead: the only case worth it */
     d->packed_b = s->n_ref;
     HONE_TRY(keep_packed(s, d));
+    d->direct = d->alpha == 1;
     choose_blocks(d);
     hone_step step = {0};
     hone_contract_step(d, &step);
@@ -300,25 +349,29 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     hone_contract *d = HONE_NEW(s->arena, hone_contract);
     bool depthwise = false;
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    if (!analyse(s, c, stage, d, &depthwise)) return HONE_OK;
-    d->kernel = hone_gemm_f32_best();
-    d->mr = d->bytes ? d->kernel_i8->mr : d->kernel->mr, d->nr = d->bytes ? d->kernel_i8->nr : d->kernel->nr;
     const hone_stage *st = c->instance->stage + stage;
     bool epilogue = stage + 1 < c->instance->n_stage && st[1].follows, fits = true;
+    if (!analyse(s, c, stage, epilogue, d, &depthwise)) return HONE_OK;
+    d->kernel = hone_gemm_f32_best();
+    const int widest = d->kernel->widths;
+    d->mr = d->bytes ? d->kernel_i8->mr : d->kernel->rows[widest - 1], d->nr = d->bytes ? d->kernel_i8->nr : widest * d->kernel->vector;
     if (!epilogue) HONE_TRY(place_rows(s, c, stage, d, &fits));
     if (!fits) return HONE_OK;
     if (depthwise) {
         if (!hone_contract_depthwise(d) || (d->bytes && d->k > 256)) return HONE_OK; /* 256 * 255 * 255 < 2^24: exact in f32 */
+    } else if (d->each) {
+        if (!packable(c, d, false, s->n_ref) || d->k > HONE_CONTRACT_KC || d->k < 2) return HONE_OK;
+        d->packed_b = s->n_ref;
     } else {
         double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
         int next = s->n_ref;
         if (packable(c, d, false, next)) d->packed_b = next++;
-        if (!(d->packed_b && d->m < 2 * d->mr) && packable(c, d, true, next)) d->packed_a = next;
+        bool rows = d->bytes ? !(d->packed_b && d->m < 2 * d->mr) : !d->piece; /* a kernel that walks A as it lies needs no copy */
+        if (rows && packable(c, d, true, next)) d->packed_a = next;
         bool walks = d->run_step == 1 || d->b.n_bounded; /* B's columns lie in a row: packing is copying */
         if (work < 512 || (d->a.n_bounded && !d->packed_b) || (d->m < 4 && !d->packed_b && !walks) ||
             (d->m == 1 && !d->packed_b && d->n < 64) || d->k < 2)
             return HONE_OK; /* packing would cost more than it saves */
-        choose_blocks(d);
     }
     d->out = st->tensor;
     int acc = -1;
@@ -327,7 +380,8 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
         int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
         groups(d, group_m, &nm, group_b, &nb);
         if (c->instance->stage[stage + 1].distinct)
-            d->simple = hone_epilogue_match(s->arena, c, &d->slots, stage + 1, acc, group_m, nm, group_b, nb, d->group_n[0]);
+            d->simple = hone_epilogue_match(s->arena, c, &d->slots, stage + 1, acc, group_m, nm, group_b, nb, d->group_n[0],
+                                            !d->bytes && !d->plane && d->alpha == 1);
         if (!d->simple) {
             hone_status made = hone_cpu_tilecode(s, c, stage + 1, acc, &d->epilogue);
             if (made == HONE_NOT_SUPPORTED) return HONE_OK;
@@ -338,6 +392,11 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
         }
         *end = stage + 2;
     }
+    d->direct = !d->bytes && !d->plane && d->alpha == 1 &&
+                (d->simple ? d->simple->run == d->simple->kernel->f32 && d->simple->lo.same && d->simple->hi.same : !d->epilogue);
+    if (d->simple && d->simple->bias_n && !d->direct) return hone_fail(HONE_BUG, "a bias a column that nothing adds");
+    if (d->bytes) choose_blocks_int(d);
+    else if (!d->plane) choose_blocks(d);
     HONE_TRY(keep_packed(s, d));
     uint64_t uses = epilogue ? (st->uses | st[1].uses) & ~((uint64_t)1 << acc) : st->uses;
     *done = true;
@@ -346,6 +405,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
         int64_t bytes = (int64_t)packed_bytes(d, false);
         if (bytes <= (int64_t)64 << 20) {
             d->shared = s->n_ref++;
+            if (!d->bytes) choose_blocks(d);
             hone_part pack = {.uses = (uint64_t)1 << d->b.tensor | (uint64_t)1 << d->shared, .buffer = d->shared, .bytes = bytes};
             hone_contract_pack_step(d, &pack.step);
             HONE_TRY(hone_cpu_add(s, pack));

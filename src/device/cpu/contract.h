@@ -5,8 +5,9 @@
 #include "device/cpu/epilogue.h"
 #include "kernels/gemm.h"
 
-typedef struct { /* what is taken away from a factor of 8 bits */
-    int tensor;  /* -1: nothing */
+enum { HONE_CONTRACT_KC = 2048 }; /* the most of K at a time */
+typedef struct {                  /* what is taken away from a factor of 8 bits */
+    int tensor;                   /* -1: nothing */
     bool is_signed;
     int64_t c, *at, by_batch[MAX_BATCH]; /* at: along M for A, along N for B; NULL: the same all along */
 } hone_zero_point;
@@ -31,7 +32,13 @@ typedef struct {
     int64_t rows, run, run_step, *at_row_b;
     int64_t *at_m_a_bounded[MAX_BOUNDED], *at_k_a_bounded[MAX_BOUNDED]; /* A's window, where A has one */
     int64_t *at_k_bounded[MAX_BOUNDED], *at_row_bounded[MAX_BOUNDED], run_bounded[MAX_BOUNDED];
+    /* rows of A as pieces of K: `taps` pieces of `piece` values that lie in a row; piece 0: they lie in no order a kernel could walk, and are copied */
+    int64_t taps, piece;
+    int64_t low_k[MAX_BOUNDED],
+        high_k[MAX_BOUNDED]; /* A's window: where its places begin and end, so that most rows are seen to be inside at once */
     const hone_gemm_f32 *kernel;
+    const hone_depthwise_rows *each; /* both operands know N: depthwise, channels last; or NULL */
+    bool direct;                     /* the kernel finishes its rows itself and writes them where they belong */
     /* factors of 8 bits (contract_int.c): sums in i32, each factor less its zero point. flip: over every byte of an operand, so that it is what the kernel takes */
     bool bytes;
     const hone_gemm_i8 *kernel_i8;
@@ -39,14 +46,14 @@ typedef struct {
     uint8_t flip_a, flip_b;
     hone_zero_point zero_a, zero_b;
     int mr, nr;
-    int64_t mt, nt, kc;            /* a tile, and how much of K is packed at a time */
-    int packed_a, packed_b;        /* refs of constant operands in panels; 0: none (never the first tensor) */
-    int shared;                    /* ref of B as a step before has packed it once, for all blocks of rows; 0: none */
-    int out;                       /* tensor that is written */
-    hone_simple *simple;           /* what follows, where it is of the common form, */
+    int64_t mt, nt, kc;     /* a tile, and how much of K at a time */
+    int packed_a, packed_b; /* refs of constant operands, A in rows (bytes: in panels), B in panels; 0: none (never the first tensor) */
+    int shared;             /* ref of B as a step before has packed it once, for all blocks of rows; 0: none */
+    int out;                /* tensor that is written */
+    hone_simple *simple;    /* what follows, where it is of the common form, */
     const hone_tilecode *epilogue; /* else this; both NULL: nothing follows */
     int n_ref;
-    size_t c_bytes, a_bytes, b_bytes, line_bytes;
+    size_t c_bytes, a_bytes, b_bytes, line_bytes, at_bytes;
     /* depthwise */
     const hone_depthwise_f32 *plane;
     hone_depthwise_shape shape;
@@ -59,9 +66,10 @@ typedef struct {
 } hone_standing;
 hone_standing hone_contract_stand(const hone_contract *, int64_t batch);
 int64_t hone_contract_own(const hone_contract *, int64_t number, bool a); /* where an operand's own batch begins */
-/* m0 … m0+mr-1, k0 … k0+kc-1 of A into one panel; rows past M are 0. */
-void hone_contract_pack_a(const hone_contract *, const float *a, int64_t m0, int64_t k0, int64_t kc, float *panel);
-/* columns n0 … n0+nt-1 into panels of nr; panels are `apart` slices apart, and kc of them are written from the first. line: room for nt values, or NULL for one panel. */
+/* Rows m0 … m0+m-1 of A, all of K, one after another. */
+void hone_contract_pack_a(const hone_contract *, const float *a, int64_t m0, int64_t m, float *rows);
+/* columns n0 … n0+nt-1 into panels of nr, the last one of as many whole vectors as it needs; panels are `apart` slices of nr apart, and kc of them are written
+   from the first. line: room for nt values, or NULL for one panel. */
 void hone_contract_pack_b(const hone_contract *, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart,
                           float *panels, float *line);
 /* Columns n0 … n0+n-1 of slice k of B in a row: elements of `size` bytes, `outside` in every byte of those outside. */
@@ -69,6 +77,9 @@ void hone_contract_gather(const hone_contract *, const void *b, int64_t k, int64
 /* Finished rows m0 … m0+m-1, columns n0 … n0+n-1, in c (f32, or i32 with `less` to be taken away from each row first; NULL: nothing) with the given stride. */
 hone_status hone_contract_finish(const hone_contract *, void *const *at, int64_t over, const hone_standing *, int64_t m0, int64_t m,
                                  int64_t n0, int64_t n, void *c, int64_t stride, const int32_t *less, void *scratch) HONE_CHECKED;
+static inline int64_t hone_contract_columns(const hone_contract *d) { /* N in whole vectors */
+    return (d->n + d->kernel->vector - 1) / d->kernel->vector * d->kernel->vector;
+}
 void hone_contract_pack_step(const hone_contract *, hone_step *);
 bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one plane a batch */
 void hone_contract_step(hone_contract *, hone_step *);

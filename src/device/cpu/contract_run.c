@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    contract_run: packing, blocking and the epilogue of matrix multiplications. */
+#include <math.h>
 #include <string.h>
 
 #include "device/cpu/contract.h"
@@ -22,28 +23,28 @@ hone_standing hone_contract_stand(const hone_contract *d, int64_t batch) {
     }
     return s;
 }
-void hone_contract_pack_a(const hone_contract *d, const float *a, int64_t m0, int64_t k0, int64_t kc, float *panel) {
-    int mr = d->mr, rows = d->m - m0 < mr ? (int)(d->m - m0) : mr;
-    if (rows < mr) memset(panel, 0, sizeof *panel * (size_t)(kc * mr));
-    const int64_t *at = d->at_k_a + k0;
-    for (int r = 0; r < rows; r++) {
-        const float *row = a + d->at_m_a[m0 + r];
-        if (d->a.n_bounded) {
-            for (int64_t p = 0; p < kc; p++) {
-                bool inside = true;
-                for (int q = 0; q < d->a.n_bounded; q++) {
-                    int64_t i = d->a.bounded[q].c + d->at_m_a_bounded[q][m0 + r] + d->at_k_a_bounded[q][k0 + p];
-                    inside &= i >= 0 && i < d->a.size[q];
-                }
-                panel[p * mr + r] = inside ? row[at[p]] : 0;
-            }
-            continue;
-        }
-        if (kc > 1 && at[1] - at[0] == 1 && at[kc - 1] - at[0] == kc - 1) {
-            const float *dense = row + at[0];
-            for (int64_t p = 0; p < kc; p++) panel[p * mr + r] = dense[p];
-        } else
-            for (int64_t p = 0; p < kc; p++) panel[p * mr + r] = row[at[p]];
+static bool inside(const hone_contract *d, int64_t m, int64_t k) {
+    for (int q = 0; q < d->a.n_bounded; q++) {
+        int64_t i = d->a.bounded[q].c + d->at_m_a_bounded[q][m] + d->at_k_a_bounded[q][k];
+        if (i < 0 || i >= d->a.size[q]) return false;
+    }
+    return true;
+}
+static bool all_inside(const hone_contract *d, int64_t m) { /* wherever K is */
+    for (int q = 0; q < d->a.n_bounded; q++) {
+        int64_t i = d->a.bounded[q].c + d->at_m_a_bounded[q][m];
+        if (i + d->low_k[q] < 0 || i + d->high_k[q] >= d->a.size[q]) return false;
+    }
+    return true;
+}
+void hone_contract_pack_a(const hone_contract *d, const float *a, int64_t m0, int64_t m, float *rows) {
+    const int64_t *at = d->at_k_a;
+    for (int64_t r = m0; r < m0 + m; r++, rows += d->k) {
+        const float *row = a + d->at_m_a[r];
+        if (all_inside(d, r))
+            for (int64_t p = 0; p < d->k; p++) rows[p] = row[at[p]];
+        else
+            for (int64_t p = 0; p < d->k; p++) rows[p] = inside(d, r, p) ? row[at[p]] : 0;
     }
 }
 /* A few elements at the edges of a window; a call for each would cost more than the copy between them. */
@@ -85,32 +86,36 @@ void hone_contract_gather(const hone_contract *d, const void *b, int64_t k, int6
 }
 void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart,
                           float *panels, float *line) {
-    int nr = d->nr;
-    int64_t have = d->n - n0 < nt ? d->n - n0 : nt, n_panel = (nt + nr - 1) / nr;
+    const int64_t nr = d->nr, have = d->n - n0 < nt ? d->n - n0 : nt, vector = d->kernel->vector;
+    const int64_t width = (have + vector - 1) / vector * vector, n_panel = (width + nr - 1) / nr;
     float small[128];
     const int64_t *at = d->at_k_b + k0;
     /* K runs along memory and N does not (keys of attention, transposed weights): walk the memory's way */
     if (!d->b.n_bounded && d->run_step != 1 && kc > 1 && at[1] - at[0] == 1 && at[kc - 1] - at[0] == kc - 1) {
-        for (int64_t j = 0; j < n_panel * nr; j++) {
-            float *to = panels + j / nr * nr * apart + j % nr;
+        for (int64_t j = 0; j < width; j++) {
+            const int64_t from = j / nr * nr, wide = width - from < nr ? width - from : nr;
+            float *to = panels + from * apart + j - from;
             if (j >= have) {
-                for (int64_t p = 0; p < kc; p++) to[p * nr] = 0;
+                for (int64_t p = 0; p < kc; p++) to[p * wide] = 0;
                 continue;
             }
             const float *col = b + d->at_row_b[(n0 + j) / d->run] + (n0 + j) % d->run * d->run_step + at[0];
-            for (int64_t p = 0; p < kc; p++) to[p * nr] = col[p];
+            for (int64_t p = 0; p < kc; p++) to[p * wide] = col[p];
         }
         return;
     }
     if (!line) line = small; /* only for one panel */
     for (int64_t p = 0; p < kc; p++) {
         const float *from = line;
-        if (!d->b.n_bounded && d->run_step == 1 && d->rows == 1 && have == n_panel * nr) from = b + at[p] + n0;
+        if (!d->b.n_bounded && d->run_step == 1 && d->rows == 1 && have == width) from = b + at[p] + n0;
         else {
             hone_contract_gather(d, b, k0 + p, n0, have, sizeof *line, 0, line);
-            for (int64_t j = have; j < n_panel * nr; j++) line[j] = 0;
+            for (int64_t j = have; j < width; j++) line[j] = 0;
         }
-        for (int64_t j = 0; j < n_panel; j++) memcpy(panels + (j * apart + p) * nr, from + j * nr, sizeof(float) * (size_t)nr);
+        for (int64_t j = 0; j < n_panel; j++) {
+            const int64_t wide = width - j * nr < nr ? width - j * nr : nr;
+            memcpy(panels + j * nr * apart + p * wide, from + j * nr, sizeof(float) * (size_t)wide);
+        }
     }
 }
 hone_status hone_contract_finish(const hone_contract *d, void *const *at, int64_t over, const hone_standing *w, int64_t m0, int64_t m,
@@ -142,39 +147,92 @@ hone_status hone_contract_finish(const hone_contract *d, void *const *at, int64_
         HONE_TRY(hone_tilecode_run(d->epilogue, at, first + d->at_m_domain[m0 + i], n, 0, c + i * stride, scratch));
     return HONE_OK;
 }
+/* Pieces t0 … t0+taps-1 of rows m0 …, each from its value p0 on, `apart` pointers a piece. */
+static float zeros[HONE_CONTRACT_KC]; /* what lies outside a window; never written */
+static void point(const hone_contract *d, const float *a, int64_t m0, int64_t m, int64_t t0, int64_t taps, int64_t p0, const float **at,
+                  int64_t apart) {
+    for (int64_t r = 0; r < m; r++) {
+        const float *row = a + d->at_m_a[m0 + r] + p0;
+        bool all = all_inside(d, m0 + r);
+        for (int64_t t = 0; t < taps; t++) {
+            int64_t k = (t0 + t) * d->piece;
+            at[t * apart + r] = all || inside(d, m0 + r, k) ? row + d->at_k_a[k] : zeros;
+        }
+    }
+}
+/* What the kernel does at the end of a row, and where rows lie. */
+typedef struct {
+    float bias_m[HONE_GEMM_ROWS], *c[HONE_GEMM_ROWS];
+    const float *residual[HONE_GEMM_ROWS];
+} ends;
+static void finishing(const hone_contract *d, void *const *at, int64_t over, const hone_standing *w, int64_t m0, int m, int64_t n0,
+                      hone_gemm_part *part, ends *e) {
+    const hone_simple *s = d->simple;
+    part->bias_m = NULL, part->bias_n = NULL, part->residual = NULL, part->clamp = false;
+    for (int i = 0; i < m && !s; i++) e->c[i] = (float *)at[d->out] + over * d->over_out + w->out + d->at_m_out[m0 + i] + n0;
+    if (!s) return;
+    for (int i = 0; i < m; i++) e->c[i] = (float *)at[s->out.tensor] + hone_epilogue_at(&s->out, s->n_batch, w->index, m0 + i) + n0;
+    if (s->bias_n) part->bias_n = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, w->index, m0) + n0;
+    else if (s->bias.tensor >= 0 || s->bias.k != 0) {
+        for (int i = 0; i < m; i++) e->bias_m[i] = hone_epilogue_number(&s->bias, s->n_batch, at, w->index, m0 + i);
+        part->bias_m = e->bias_m;
+    }
+    if (s->residual.tensor >= 0) {
+        for (int i = 0; i < m; i++)
+            e->residual[i] = (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, w->index, m0 + i) + n0;
+        part->residual = e->residual;
+    }
+    part->lo = hone_epilogue_number(&s->lo, s->n_batch, at, w->index, m0),
+    part->hi = hone_epilogue_number(&s->hi, s->n_batch, at, w->index, m0);
+    part->clamp = part->lo != -INFINITY || part->hi != INFINITY;
+}
 hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t number, int64_t over, void *scratch) {
-    const float *packed_a = d->packed_a ? at[d->packed_a] : NULL, *packed_b = d->packed_b ? at[d->packed_b]
-                                                                              : d->shared ? at[d->shared]
-                                                                                          : NULL;
+    const float *packed_b = d->packed_b ? at[d->packed_b] : d->shared ? at[d->shared] : NULL;
     char *room = scratch;
     float *c = (float *)room, *pa = (float *)(room + d->c_bytes), *pb = (float *)(room + d->c_bytes + d->a_bytes),
           *line = (float *)(room + d->c_bytes + d->a_bytes + d->b_bytes);
-    void *rest = room + d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes;
+    const float **rows = (const float **)(room + d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes);
+    void *rest = (char *)rows + d->at_bytes;
     int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt;
     int64_t n0 = number % nb * d->nt, m0 = number / nb % mb * d->mt, batch = number / nb / mb;
     int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt;
-    int mr = d->mr, nr = d->nr;
-    int64_t np = (n + nr - 1) / nr, mp = (m + mr - 1) / mr, stride = np * nr;
+    const int64_t vector = d->kernel->vector, all_n = hone_contract_columns(d), stride = (n + vector - 1) / vector * vector;
     const hone_standing w = hone_contract_stand(d, batch);
     bool first = over == 0 && d->first_tensor >= 0;
     const float *a = (const float *)at[first ? d->first_tensor : d->a.tensor] + (first ? d->first_at : d->a.at.c + over * d->over_a) + w.a,
                 *b = (const float *)at[d->b.tensor] + d->b.at.c + w.b;
-    int64_t all_mp = (d->m + mr - 1) / mr, all_np = (d->n + nr - 1) / nr;
-    for (int64_t k0 = 0; k0 < d->k; k0 += d->kc) {
-        int64_t kc = d->k - k0 < d->kc ? d->k - k0 : d->kc;
-        if (!packed_b) hone_contract_pack_b(d, b, n0, n, k0, kc, kc, pb, line);
-        if (!packed_a)
-            for (int64_t i = 0; i < mp; i++) hone_contract_pack_a(d, a, m0 + i * mr, k0, kc, pa + i * mr * kc);
-        for (int64_t j = 0; j < np; j++) {
-            const float *panel_b = packed_b ? packed_b + ((w.own_b * all_np + n0 / nr + j) * d->k + k0) * nr : pb + j * nr * kc;
-            for (int64_t i = 0; i < mp; i++) {
-                const float *panel_a = packed_a ? packed_a + ((w.own_a * all_mp + m0 / mr + i) * d->k + k0) * mr : pa + i * mr * kc;
-                d->kernel->run(m - i * mr < mr ? (int)(m - i * mr) : mr, kc, panel_a, panel_b, c + i * mr * stride + j * nr, stride,
-                               k0 > 0);
+    const float *dense = NULL; /* A as rows of K values, one after another */
+    if (d->packed_a) dense = (const float *)at[d->packed_a] + (w.own_a * d->m + m0) * d->k;
+    else if (!d->piece) hone_contract_pack_a(d, a, m0, m, pa), dense = pa;
+    const int64_t piece = dense ? d->k : d->piece;
+    hone_gemm_part part = {.a_step = d->mt};
+    for (int64_t k0 = 0; k0 < d->k;) { /* some pieces, or a part of one */
+        int64_t p0 = k0 % piece, kc = piece - p0, taps = 1;
+        if (kc > HONE_CONTRACT_KC) kc = HONE_CONTRACT_KC;
+        if (piece <= d->kc) taps = d->kc / piece;
+        if (taps > (d->k - k0) / piece) taps = (d->k - k0) / piece ? (d->k - k0) / piece : 1;
+        const int64_t all_k = taps * kc;
+        if (!packed_b) hone_contract_pack_b(d, b, n0, n, k0, all_k, all_k, pb, line);
+        if (!dense) point(d, a, m0, m, k0 / piece, taps, p0, rows, d->mt);
+        for (int64_t r = 0; dense && r < m; r++) rows[r] = dense + r * d->k + k0;
+        part.taps = taps, part.k = kc, part.more = k0 > 0, part.finish = k0 + all_k == d->k && d->direct;
+        for (int64_t j = 0; j < n; j += d->nr) {
+            const int64_t wide = all_n - n0 - j < d->nr ? all_n - n0 - j : d->nr;
+            const int v = (int)(wide / vector), mr = d->each ? HONE_DEPTHWISE_ROWS : d->kernel->rows[v - 1];
+            part.n = (int)(n - j < wide ? n - j : wide), part.b_step = wide, part.a_from = d->each ? n0 + j : 0;
+            part.b = packed_b ? packed_b + (w.own_b * all_n + n0 + j) * d->k + k0 * wide : pb + j * all_k;
+            for (int64_t i = 0; i < m; i += mr) {
+                ends e;
+                part.m = m - i < mr ? (int)(m - i) : mr, part.a = rows + i, part.c = e.c;
+                if (d->direct) finishing(d, at, over, &w, m0 + i, part.m, n0 + j, &part, &e);
+                else
+                    for (int r = 0; r < part.m; r++) e.c[r] = c + (i + r) * stride + j;
+                (d->each ? d->each->run : d->kernel->run[v - 1])(&part);
             }
         }
+        k0 += all_k;
     }
-    return hone_contract_finish(d, at, over, &w, m0, m, n0, n, c, stride, NULL, rest);
+    return d->direct ? HONE_OK : hone_contract_finish(d, at, over, &w, m0, m, n0, n, c, stride, NULL, rest);
 }
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
@@ -182,15 +240,13 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
     return hone_contract_tile(d, at, number, 0, scratch);
 }
-/* All of B, once: a tile is some columns by one slice of K. */
+/* All of B, once: a tile is a panel. */
 static hone_status pack_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
-    int64_t nb = (d->n + d->nt - 1) / d->nt, kb = (d->k + d->kc - 1) / d->kc, all_np = (d->n + d->nr - 1) / d->nr;
-    int64_t n0 = number % nb * d->nt, k0 = number / nb % kb * d->kc, batch = number / nb / kb;
-    int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, kc = d->k - k0 < d->kc ? d->k - k0 : d->kc;
+    int64_t panels = (d->n + d->nr - 1) / d->nr, n0 = number % panels * d->nr, batch = number / panels;
     const float *b = (const float *)(const void *)hone_ref_at(s->ref[d->b.tensor], base) + d->b.at.c + hone_contract_own(d, batch, false);
-    float *to = (float *)(void *)hone_ref_at(s->ref[d->shared], base) + ((batch * all_np + n0 / d->nr) * d->k + k0) * d->nr;
-    hone_contract_pack_b(d, b, n0, n, k0, kc, d->k, to, scratch);
+    float *to = (float *)(void *)hone_ref_at(s->ref[d->shared], base) + (batch * hone_contract_columns(d) + n0) * d->k;
+    hone_contract_pack_b(d, b, n0, d->nr, 0, d->k, d->k, to, scratch);
     return HONE_OK;
 }
 void hone_contract_pack_step(const hone_contract *d, hone_step *s) {
@@ -199,9 +255,9 @@ void hone_contract_pack_step(const hone_contract *d, hone_step *s) {
         return;
     }
     s->tactic = "pack", s->tile = pack_tile, s->data = d;
-    s->tiles = d->batch_b * ((d->n + d->nt - 1) / d->nt) * ((d->k + d->kc - 1) / d->kc);
+    s->tiles = d->batch_b * ((d->n + d->nr - 1) / d->nr);
     s->serial = s->tiles == 1 || d->batch_b * d->n * d->k < 100000;
-    s->scratch_bytes = sizeof(float) * (size_t)((d->nt + d->nr - 1) / d->nr * d->nr);
+    s->scratch_bytes = sizeof(float) * (size_t)d->nr;
 }
 
 /* ---- depthwise ------------------------------------------------------------------------------------------------------------------------ */
@@ -315,13 +371,15 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
         s->scratch_bytes = d->c_bytes + epilogue;
         return;
     }
-    int64_t np = (d->nt + d->nr - 1) / d->nr, mp = (d->mt + d->mr - 1) / d->mr;
-    d->c_bytes = round64(sizeof(float) * (size_t)(mp * d->mr * np * d->nr));
-    d->a_bytes = d->packed_a ? 0 : round64(sizeof(float) * (size_t)(mp * d->mr * d->kc));
-    d->b_bytes = d->packed_b || d->shared ? 0 : round64(sizeof(float) * (size_t)(np * d->nr * d->kc));
-    d->line_bytes = d->packed_b || d->shared ? 0 : round64(sizeof(float) * (size_t)(np * d->nr));
-    s->tactic = "contract", s->tile = tile;
+    const int64_t vector = d->kernel->vector, wide = (d->nt + vector - 1) / vector * vector;
+    d->c_bytes = d->direct ? 0 : round64(sizeof(float) * (size_t)(d->mt * wide));
+    d->a_bytes = d->packed_a || d->piece ? 0 : round64(sizeof(float) * (size_t)(d->mt * d->k));
+    d->b_bytes = d->packed_b || d->shared ? 0 : round64(sizeof(float) * (size_t)(wide * d->kc));
+    d->line_bytes = d->packed_b || d->shared ? 0 : round64(sizeof(float) * (size_t)wide);
+    int64_t taps = d->packed_a || !d->piece || d->piece > d->kc ? 1 : d->kc / d->piece;
+    d->at_bytes = round64(sizeof(float *) * (size_t)(d->mt * (taps < d->taps ? taps : d->taps)));
+    s->tactic = d->each ? "depthwise" : "contract", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 500000;
-    s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes + epilogue;
+    s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes + d->at_bytes + epilogue;
 }

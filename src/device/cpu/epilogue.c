@@ -11,6 +11,7 @@ typedef struct {
     const hone_slots_of *slots;
     int stage, acc, first_n, nm, nb;
     const int *group_m, *group_b;
+    bool columns;
 } matching;
 
 static const hone_x *at(const matching *m, int32_t x) { return m->c->instance->x + x; }
@@ -26,7 +27,9 @@ static bool placed(matching *m, const hone_affine *f, bool along_n, hone_row_num
     }
     out->c = f->c;
     out->at_m = hone_affine_table(m->arena, m->slots, m->group_m, m->nm, f);
-    for (int k = 0; k < m->nb; k++) out->by_batch[k] = f->k[m->group_b[k]];
+    out->same = !along_n;
+    for (int k = 0; k < m->nb; k++) out->by_batch[k] = f->k[m->group_b[k]], out->same &= !out->by_batch[k];
+    for (int k = 0; k < m->nm; k++) out->same &= m->slots->extent[m->group_m[k]] == 1 || !f->k[m->group_m[k]];
     return out->at_m != NULL;
 }
 static bool load_at(matching *m, int32_t x, bool along_n, hone_row_number *out) {
@@ -38,19 +41,28 @@ static bool load_at(matching *m, int32_t x, bool along_n, hone_row_number *out) 
     out->tensor = e->a, out->dtype = in->tensor[e->a].dtype;
     return placed(m, &all, along_n, out);
 }
+/* One a column, whatever the row. */
+static bool column_number(matching *m, int32_t x, hone_row_number *out) {
+    if (!m->columns || !load_at(m, x, true, out) || out->dtype != HONE_DTYPE_F32) return false;
+    hone_affine f;
+    if (!hone_affine_inside(m->c, m->slots, x, &f)) return false;
+    for (int k = 0; k < m->nm; k++)
+        if (m->slots->extent[m->group_m[k]] > 1 && f.k[m->group_m[k]]) return false;
+    return true;
+}
 /* A number that stays the same along a row: a constant, or a load of f32 (or of 8 bits, widened). */
 static bool row_number(matching *m, int32_t x, hone_row_number *out) {
     const hone_x *e = at(m, x);
     out->tensor = -1;
     if (e->kind == HONE_X_CONST && e->type == HONE_F32) {
-        out->k = e->k.f32;
+        out->k = e->k.f32, out->same = true;
         return true;
     }
     if (e->kind == HONE_X_CAST && e->type == HONE_F32 && at(m, e->a)->kind == HONE_X_LOAD) x = e->a;
     if (!load_at(m, x, false, out)) return false;
     return out->dtype == HONE_DTYPE_F32 || out->dtype == HONE_DTYPE_U8 || out->dtype == HONE_DTYPE_I8;
 }
-static const hone_row_number none = {.tensor = -1, .k = -0.0f};
+static const hone_row_number none = {.tensor = -1, .k = -0.0f, .same = true};
 
 static bool place_out(matching *m, hone_simple *r) {
     const hone_instance *in = m->c->instance;
@@ -61,7 +73,8 @@ static bool place_out(matching *m, hone_simple *r) {
         int64_t lo, hi;
         if (!s->identity || s->sub0 >= 0) {
             if (!hone_affine_expr(m->c, m->slots, in->list[s->sub0 + k], &sub)) return false;
-        } else sub.k[k] = 1;
+        } else
+            for (int q = 0; q < m->slots->n_domain; q++) sub.k[q] = m->slots->dim[q] == k;
         hone_affine_range(m->slots, &sub, &lo, &hi);
         if (lo < 0 || hi >= m->c->param[in->tensor[s->tensor].dim[k]].i) return false;
         out.c += sub.c * m->c->tensor[s->tensor].stride[k];
@@ -97,7 +110,7 @@ static hone_simple *whole(matching *m, hone_simple *r, int32_t x) {
     return is_acc(m, x) && place_out(m, r) ? r : NULL;
 }
 hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage, int acc, const int *group_m,
-                                 int nm, const int *group_b, int nb, int first_n) {
+                                 int nm, const int *group_b, int nb, int first_n, bool columns) {
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + stage;
     matching m = {.arena = a,
@@ -109,7 +122,8 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
                   .group_m = group_m,
                   .nm = nm,
                   .group_b = group_b,
-                  .nb = nb};
+                  .nb = nb,
+                  .columns = columns};
     hone_dtype to = in->tensor[s->tensor].dtype;
     hone_simple *r = HONE_NEW(a, hone_simple);
     if (!r || (to != HONE_DTYPE_F32 && !(s->saturate && (to == HONE_DTYPE_U8 || to == HONE_DTYPE_I8)))) return NULL;
@@ -183,13 +197,15 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
         hone_row_number more;
         int32_t inner = e->a, other = e->b;
         if (!is_fn(&m, inner, HONE_FN_add) && !is_acc(&m, inner)) inner = e->b, other = e->a;
-        if (!row_number(&m, other, &more)) {
+        if (is_acc(&m, inner) && !row_number(&m, other, &more) && column_number(&m, other, &more)) {
+            r->bias = more, r->bias_n = true, x = inner;
+        } else if (!row_number(&m, other, &more)) {
             if (!load_at(&m, other, true, &r->residual) || r->residual.dtype != HONE_DTYPE_F32) return NULL;
             x = inner;
             if (is_fn(&m, x, HONE_FN_add)) {
                 e = at(&m, x);
                 other = is_acc(&m, e->a) ? e->b : e->a, inner = is_acc(&m, e->a) ? e->a : e->b;
-                if (!row_number(&m, other, &r->bias)) return NULL;
+                if (!row_number(&m, other, &r->bias) && !(r->bias_n = column_number(&m, other, &r->bias))) return NULL;
                 x = inner;
             }
         } else r->bias = more, x = inner;
@@ -197,24 +213,24 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
     if (!is_acc(&m, x)) return NULL;
     return place_out(&m, r) ? r : NULL;
 }
-static int64_t offset(const hone_row_number *r, int n_batch, const int64_t *batch, int64_t m) {
+int64_t hone_epilogue_at(const hone_row_number *r, int n_batch, const int64_t *batch, int64_t m) {
     int64_t k = r->c + r->at_m[m];
     for (int q = 0; q < n_batch; q++) k += r->by_batch[q] * batch[q];
     return k;
 }
-static float number_at(const hone_row_number *r, int n_batch, void *const *at, const int64_t *batch, int64_t m) {
+float hone_epilogue_number(const hone_row_number *r, int n_batch, void *const *at, const int64_t *batch, int64_t m) {
     if (r->tensor < 0) return r->k;
-    int64_t k = offset(r, n_batch, batch, m);
+    int64_t k = hone_epilogue_at(r, n_batch, batch, m);
     if (r->dtype == HONE_DTYPE_F32) return ((const float *)at[r->tensor])[k];
     return r->dtype == HONE_DTYPE_U8 ? (float)((const uint8_t *)at[r->tensor])[k] : (float)((const int8_t *)at[r->tensor])[k];
 }
 void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const void *acc,
                        int32_t less) {
-#define NUMBER(which) number_at(&s->which, s->n_batch, at, batch, m)
-    int64_t to = offset(&s->out, s->n_batch, batch, m) + n0;
+#define NUMBER(which) hone_epilogue_number(&s->which, s->n_batch, at, batch, m)
+    int64_t to = hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0;
     void *out = (char *)at[s->out.tensor] + to * hone_dtypes[s->out.dtype].bytes;
     if (s->whole) {
-        int32_t bias = s->bias.tensor < 0 ? 0 : ((const int32_t *)at[s->bias.tensor])[offset(&s->bias, s->n_batch, batch, m)];
+        int32_t bias = s->bias.tensor < 0 ? 0 : ((const int32_t *)at[s->bias.tensor])[hone_epilogue_at(&s->bias, s->n_batch, batch, m)];
         hone_requantize_row row = {(int32_t)((uint32_t)bias - (uint32_t)less), NUMBER(scale) * NUMBER(scale_b) / NUMBER(scale_y),
                                    NUMBER(zero), s->low, s->high};
         s->whole(&row, acc, out, n);
@@ -224,6 +240,7 @@ void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *bat
                              s->low,       s->high,    NUMBER(back_zero), NUMBER(back_scale)};
 #undef NUMBER
     const float *residual = NULL;
-    if (s->residual.tensor >= 0) residual = (const float *)at[s->residual.tensor] + offset(&s->residual, s->n_batch, batch, m) + n0;
+    if (s->residual.tensor >= 0)
+        residual = (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, batch, m) + n0;
     s->run(&row, acc, residual, out, n);
 }

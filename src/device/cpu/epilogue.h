@@ -10,6 +10,7 @@ typedef struct { /* one number a row (of M, in a batch): a constant, or loaded *
     float k;
     hone_dtype dtype;
     int64_t c, *at_m, by_batch[MAX_BATCH]; /* moves with each index of the batch */
+    bool same;                             /* in every row and batch */
 } hone_row_number;
 typedef struct {
     const hone_epilogue *kernel;
@@ -18,13 +19,18 @@ typedef struct {
     float low, high;          /* of the 8-bit type */
     hone_row_number residual; /* tensor -1: none; else where its row begins */
     hone_row_number out;
+    bool bias_n; /* the bias is one a column, the same in every row: where it begins. Only matrix kernels finish that */
     int n_batch;
     hone_requantize_fn *whole; /* of a sum of integers: round(f32(sum + bias) * (scale * scale_b / scale_y)) + zero; NULL otherwise */
     hone_row_number scale_b, scale_y;
 } hone_simple;
-/* `group_m`, `group_b`: slots of M and the batch; from `first_n` on they are N's. NULL: not of this form, or its rows do not lie in a row. */
+/* `group_m`, `group_b`: slots of M and the batch; from `first_n` on they are N's. columns: a bias may be one a column. NULL: not of this form, or its
+   rows do not lie in a row. */
 hone_simple *hone_epilogue_match(hone_arena *, const hone_cpu_call *, const hone_slots_of *, int stage, int acc, const int *group_m, int nm,
-                                 const int *group_b, int nb, int first_n);
+                                 const int *group_b, int nb, int first_n, bool columns);
+/* Where a row's number (or row) is, in elements; and the number. */
+int64_t hone_epilogue_at(const hone_row_number *, int n_batch, const int64_t *batch, int64_t m);
+float hone_epilogue_number(const hone_row_number *, int n_batch, void *const *at, const int64_t *batch, int64_t m);
 /* less: taken away from a sum of integers first */
 void hone_epilogue_run(const hone_simple *, void *const *at, const int64_t *batch /* its indices */, int64_t m, int64_t n0, int64_t n,
                        const void *acc, int32_t less);

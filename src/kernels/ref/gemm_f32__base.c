@@ -2,15 +2,17 @@
    gemm_f32__base: the micro-kernel for what every CPU of the architecture has: SSE2 on x86-64, NEON on aarch64. */
 #define VW 4
 #define ISA base
+#define CPU 0
+#define ROWS1 8
 #if defined(__aarch64__)
-/* 32 registers: 24 sums, 3 of B, 2 of A */
-#define MR 8
-#define NR 12
+/* 32 registers: 18 sums, 6 of A (4 values of K each), 3 of B; or 20, 5 and 4; or 16, 8 and 2 */
+#define ROWS2 8
+#define ROWS3 6
+#define ROWS4 5
 #define LANES 1
 #else
 /* 16 registers: 12 sums, 2 of B, one of A, one for the product, which is not fused here */
-#define MR 6
-#define NR 8
+#define ROWS2 6
 #define LANES 0
 #endif
 #include "kernels/ref/gemm_f32.inc"
