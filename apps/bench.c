@@ -299,15 +299,20 @@ static int save(const hone_bench *b, bool trial) {
 
 static int bench(hone_bench *b, const hone_json *base) {
     hone_progress bar;
-    int rc = 0, slower = 0, compared = 0;
+    int failed = 0, good = 0, slower = 0, compared = 0, rc = 0;
     hone_progress_begin(&bar);
-    for (int k = 0; k < b->n && !rc; k++) rc = measure_row(b, base, &bar, k);
+    for (int k = 0; k < b->n; k++) { /* a row that fails has said why, and the others go on */
+        b->result[k].failed = measure_row(b, base, &bar, k);
+        if (b->result[k].failed > failed) failed = b->result[k].failed;
+        good += !b->result[k].failed;
+    }
     hone_progress_end(&bar);
-    if (rc) return rc;
+    if (!good) return failed;
     if (b->json) hone_bench_json(b, stdout);
     else hone_bench_tell(b);
     if (b->save && (rc = save(b, false))) return rc;
     for (int k = 0; k < b->n; k++) slower += b->result[k].against.verdict < 0, compared += b->result[k].against.there;
+    if (failed) return failed;
     if (base && !compared) return hone_args_wrong("--against %s: it has no result for what was measured here", b->against);
     return slower ? SLOWER : 0;
 }
@@ -321,10 +326,10 @@ int hone_cmd_bench(int argc, char **argv) {
     hone_words operands = {0};
     hone_json *machine = NULL, *base = NULL;
     const hone_option options[] = {
-        {"--batch", "N,…", "the first dim of the inputs, where it is free, or the batch of a zoo: model; one row for each", HONE_ARG_TEXT,
+        {"--batch", "N,N", "the first dim of the inputs, where it is free, or the batch of a zoo: model; one row for each", HONE_ARG_TEXT,
          &batch, 0},
-        {"--threads", "N,…", "at most so many; one row for each (0: all cores)", HONE_ARG_TEXT, &threads, 0},
-        {"--precision", "P,…", "what floats are computed in; one row for each (f32, the only one so far)", HONE_ARG_TEXT, &precision, 0},
+        {"--threads", "N,N", "at most so many; one row for each (0: all cores)", HONE_ARG_TEXT, &threads, 0},
+        {"--precision", "P,P", "what floats are computed in; one row for each (f32, the only one so far)", HONE_ARG_TEXT, &precision, 0},
         {"--runs", "N", "so many runs that count (else: as many as fit the time, at least 10)", HONE_ARG_INT, &b.runs, 1},
         {"--seconds", "S", "time for the runs of a row (3); with --runs: what is reached first", HONE_ARG_NUMBER, &seconds, 0.001},
         {"--warmup", "N", "runs before those that count, after the first (else: a fifth of the time, at most half a second)", HONE_ARG_INT,
@@ -344,7 +349,7 @@ int hone_cmd_bench(int argc, char **argv) {
     };
     const hone_usage usage = {
         "bench",
-        "MODEL…",
+        "MODEL...",
         1,
         -1,
         "Measures how long a model takes, each row in a process of its own: latency, throughput, load, memory, and the "

@@ -29,6 +29,7 @@ void hone_times_add(hone_times *, double ms);
 
 typedef struct {
     hone_bench_row row;
+    int failed; /* the exit code of a row that could not be measured, which was said; then there is nothing below */
     double load_ms, first_ms, peak_bytes;
     int warmup; /* runs before those that count, the first one not among them */
     hone_times times;

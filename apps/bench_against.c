@@ -72,8 +72,10 @@ static char *read_text(const char *path) {
     return text;
 }
 
+static bool failed(const hone_json *r) { return hone_json_get(r, "failed") != NULL; }
 static bool is_result(const hone_json *r) {
     const hone_json *times = hone_json_get(r, "samples_ms");
+    if (failed(r)) return true;
     if (!hone_json_text(r, "model", NULL) || !times || times->type != HONE_JSON_ARRAY || !times->n) return false;
     for (const hone_json *t = times->first; t; t = t->next)
         if (t->type != HONE_JSON_NUMBER || !(t->number > 0) || !isfinite(t->number)) return false;
@@ -106,9 +108,9 @@ static bool same_batch(const hone_json *r, const hone_bench_row *row) { return (
 const hone_json *hone_base_find(const hone_json *base, const hone_bench_row *row, int rows) {
     int n;
     const hone_json *r = first_result(base, &n);
-    if (n == 1 && rows == 1) return r; /* two things that differ on purpose */
+    if (n == 1 && rows == 1) return failed(r) ? NULL : r; /* two things that differ on purpose */
     for (int k = 0; k < n; k++, r = r->next)
-        if (!strcmp(hone_json_text(r, "model", ""), row->model) && same_batch(r, row) &&
+        if (!failed(r) && !strcmp(hone_json_text(r, "model", ""), row->model) && same_batch(r, row) &&
             (int)hone_json_number(r, "threads", 0) == row->threads && !strcmp(hone_json_text(r, "precision", ""), row->precision))
             return r;
     return NULL;
@@ -134,6 +136,8 @@ static void note_differences(const hone_bench *b, const hone_json *base, hone_be
     snprintf(number, sizeof number, "%d", (int)hone_json_number(base, "threads", 0));
     if ((int)hone_json_number(base, "threads", 0) != r->row.threads) note(r, "threads", number);
     if (strcmp(precision, r->row.precision) != 0) note(r, "precision", precision);
+    const char *level = getenv("HONE_CPU"), *was = hone_json_text(hone_json_get(base, "made_by"), "level", "");
+    if (strcmp(was, level ? level : "") != 0) note(r, "HONE_CPU", *was ? was : "not set");
     if (strcmp(cpu, b->cpu) != 0) note(r, "another machine,", cpu);
 }
 

@@ -26,6 +26,17 @@ void hone_bench_warn(hone_bench_result *r, const char *format, ...) {
     va_end(args);
 }
 
+static void warn_small(hone_bench_result *r) {
+    const hone_json *inputs = hone_json_get(r->hello, "inputs");
+    for (const hone_json *i = inputs ? inputs->first : NULL; i; i = i->next) {
+        const hone_json *small = hone_json_get(i, "small");
+        if (!small || small->type != HONE_JSON_TRUE) continue;
+        hone_bench_warn(r, "free dims were taken as 1, so input '%.40s' is %.60s: is that what is used? --shape says others",
+                        hone_json_text(i, "name", ""), hone_json_text(i, "type", ""));
+        return;
+    }
+}
+
 void hone_bench_judge(const hone_bench *b, hone_bench_result *r) {
     enum { RUNS_FEW = 20, SHORT_MS = 200 };
     static const double noisy = 0.05, drifting = 0.03, far = 3;
@@ -33,6 +44,7 @@ void hone_bench_judge(const hone_bench *b, hone_bench_result *r) {
     /* Runs that took turns with another process are no even stretch of time. */
     r->trend = r->against.pairs ? 0 : hone_stats_trend(r->times.ms, r->times.n);
     const hone_stats *s = &r->stats;
+    warn_small(r);
     if (s->n < RUNS_FEW)
         hone_bench_warn(r, "too short: %d run%s; p90 and p99 are little more than the slowest (--runs or --seconds asks for more)", s->n,
                         s->n == 1 ? "" : "s");
@@ -86,10 +98,13 @@ static const char *text_percent(double v) {
 }
 
 static void tell_inputs(const hone_bench_result *r) {
+    enum { MOST = 4 };
     const hone_json *inputs = hone_json_get(r->hello, "inputs");
-    for (const hone_json *i = inputs ? inputs->first : NULL; i; i = i->next)
+    int shown = 0;
+    for (const hone_json *i = inputs ? inputs->first : NULL; i && shown < MOST; i = i->next, shown++)
         printf("input       %s  %s  %s%s%s\n", hone_json_text(i, "name", ""), hone_json_text(i, "type", ""), hone_paint(stdout, HONE_DIM),
                hone_json_text(i, "from", ""), hone_paint(stdout, HONE_PLAIN));
+    if (inputs && inputs->n > shown) printf("            and %d more\n", inputs->n - shown);
 }
 
 static void tell_roofline(const hone_bench_result *r) {
@@ -157,6 +172,11 @@ static void tell_sweep(const hone_bench *b) {
         else hone_table_cell(t, "-");
         hone_table_cell(t, "%d", r->row.threads);
         hone_table_cell(t, "%s", r->row.precision);
+        if (r->failed) {
+            hone_table_cell(t, "failed");
+            for (int k = 0; k < 8; k++) hone_table_cell(t, "-");
+            continue;
+        }
         hone_table_cell(t, "%s", hone_text_ms(r->stats.median));
         hone_table_cell(t, "%s", hone_text_ms(r->stats.p90));
         hone_table_cell(t, "%s", hone_text_ms(r->stats.p99));
@@ -265,6 +285,10 @@ static void put_result(FILE *to, const hone_bench *b, const hone_bench_result *r
     put_text(to, "precision", r->row.precision);
     fprintf(to, ", \"threads\": %d", r->row.threads);
     put_number(to, "batch", r->row.batch ? r->row.batch : NAN);
+    if (r->failed) {
+        fprintf(to, ", \"failed\": true}");
+        return;
+    }
     put_inputs(to, r);
     fprintf(to, ", \"runs\": %d, \"warmup\": %d", s->n, r->warmup);
     put_number(to, "median_ms", s->median);

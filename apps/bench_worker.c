@@ -176,6 +176,13 @@ static void put_plan(const work *w) {
     free(in);
 }
 
+/* Free dims became 1, and not only the first, which is the batch of most models. */
+static bool is_small(const hone_fed *fed, const hone_port *port) {
+    bool small = false;
+    for (int d = 1; fed->guessed && d < port->rank; d++) small |= port->dims[d] < 0;
+    return small;
+}
+
 static void put_hello(const work *w) {
     fprintf(w->to, "{\"worker\": %d, \"load_ms\": ", PROTOCOL);
     hone_json_put_number(w->to, w->load_ms);
@@ -194,7 +201,7 @@ static void put_hello(const work *w) {
         hone_json_put_text(w->to, type ? type : "", type ? strlen(type) : 0);
         fprintf(w->to, ", \"from\": ");
         hone_json_put_text(w->to, w->fed[k].from, strlen(w->fed[k].from));
-        fputc('}', w->to);
+        fprintf(w->to, ", \"small\": %s}", is_small(&w->fed[k], hone_model_input(w->model, k)) ? "true" : "false");
         free(type);
     }
     fputc(']', w->to);
