@@ -87,7 +87,7 @@ static bool same_first(const hone_port *a, const hone_port *b) {
 }
 
 /* Fed once, the inputs have all their dims; then those that share the first free one get the batch, and are fed again. */
-static int set_batch(work *w, hone_feed_wish *wish) {
+static int set_batch(work *w, const hone_feed_wish *first) {
     const hone_port *lead = NULL;
     size_t length;
     int batch = w->row->batch, rc = 0, words = 0;
@@ -99,12 +99,14 @@ static int set_batch(work *w, hone_feed_wish *wish) {
         return hone_args_wrong("--batch %d: %s has no input whose first dim is free; its first is %s", batch, w->row->model,
                                w->n_in ? hone_model_input(w->model, 0)->shape : "not there");
     }
-    char(*text)[NAME + RANK_MAX * 20] = hone_must_alloc(sizeof *text * (size_t)w->n_in);
+    char(*text)[NAME + RANK_MAX * 24] = hone_must_alloc(sizeof *text * (size_t)w->n_in);
     const char **at = hone_must_alloc(sizeof *at * (size_t)w->n_in);
     for (int k = 0; k < w->n_in; k++) {
         const hone_port *p = hone_model_input(w->model, k);
         hone_value *v = w->fed[k].value;
-        if (!v || p->kind != HONE_VALUE_TENSOR || hone_value_rank(v) > RANK_MAX || strlen(p->name) >= NAME) continue;
+        if (!v || p->kind != HONE_VALUE_TENSOR || hone_value_rank(v) > RANK_MAX) continue;
+        if (strlen(p->name) >= NAME) rc = hone_args_wrong("--batch %d: the name of input %d is too long: say --shape instead", batch, k);
+        if (rc) break;
         int n = snprintf(text[words], sizeof *text, "%s=%s", p->name, hone_value_rank(v) ? "" : "scalar");
         for (int d = 0; d < hone_value_rank(v); d++)
             n += snprintf(text[words] + n, sizeof *text - (size_t)n, "%s%lld", d ? "x" : "",
@@ -113,10 +115,12 @@ static int set_batch(work *w, hone_feed_wish *wish) {
         words++;
     }
     hone_words shapes = {at, words};
-    wish->shapes = &shapes;
-    hone_feed_free(w->fed, w->n_in);
+    hone_feed_wish again = {first->inputs, &shapes, first->seed, first->picture};
+    hone_fed *before = w->fed;
     w->fed = hone_must_alloc(sizeof *w->fed * (size_t)w->n_in);
-    rc = hone_feed(w->model, wish, w->fed);
+    if (!rc) rc = hone_feed(w->model, &again, w->fed);
+    for (int k = 0; k < w->n_in; k++) w->fed[k].guessed = before[k].guessed; /* their other dims still are */
+    hone_feed_free(before, w->n_in);
     for (int k = 0; k < w->n_in && !rc; k++) {
         hone_value *v = w->fed[k].value;
         long long has = v && hone_value_rank(v) > 0 ? (long long)hone_value_dims(v)[0] : -1;
