@@ -149,7 +149,8 @@ static void load_inside(run *r, const hone_tile_ins *i, int64_t n) {
     int outer = w->nd - 1 - i->level;
     int64_t x[HONE_SLOTS + 2], along = coef[outer], ext = w->ext[outer], at = r->x[outer], len;
     while (outer > 0 && (w->ext[outer - 1] == 1 || coef[outer - 1] == along * ext)) outer--, at += ext * r->x[outer], ext *= w->ext[outer];
-    const char *base = r->base[i->tensor], *src = base + place(r, i->form, outer, r->x) + along * at;
+    memcpy(x, r->x, sizeof *x * (size_t)outer);
+    const char *base = r->base[i->tensor], *src = base + place(r, i->form, outer, x) + along * at;
     char *dst = i->keep ? r->reg[i->dst] : r->scratch + r->code->buffer[i->dst];
     if (i->ahead && n <= ext - at) reach_later(r, src, (size_t)n * i->bytes);
     if (n <= ext - at && !i->convert && !i->keep && (along == i->bytes || n == 1)) {
@@ -160,7 +161,6 @@ static void load_inside(run *r, const hone_tile_ins *i, int64_t n) {
     bool same = true; /* all stretches: the first one is repeated */
     for (int d = 0; same && d < outer; d++) same = !coef[d] || w->ext[d] == 1;
     const int64_t first = same && ext < n ? ext : n;
-    memcpy(x, r->x, sizeof *x * (size_t)outer);
     for (int64_t pos = 0; pos < first; pos += len, at = 0) {
         len = ext - at < first - pos ? ext - at : first - pos;
         bring(r, i, dst + (pos << i->width), src, len, along);
