@@ -50,15 +50,15 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
     const float *a[3 * HONE_GEMM_ROWS], *more[HONE_GEMM_ROWS];
     for (int64_t t = 0; t < taps; t++) /* pieces of their exact size, anywhere, rows in no order */
         for (int i = 0; i < m; i++) a[t * HONE_GEMM_ROWS + i] = piece[t * HONE_GEMM_ROWS + i] = exact_floats((size_t)k);
-    for (int i = 0; i < m; i++) more[i] = residual[i] = exact_floats((size_t)n);
+    for (int i = 0; i < m; i++) more[i] = residual[i] = exact_floats((size_t)n + 5);
     if (flags & 2 && all > 1) {
         piece[0][0] = INFINITY, b[wide - 1] = 0, b[0] = -2; /* inf * 0 is NaN in the last column, -inf in the first */
         if (n > 2 && k > 1) b[wide + 1] = NAN, b[wide + 2] = -INFINITY;
     }
     for (ptrdiff_t i = 0; i < (m + 2) * stride; i++) c[i] = GUARD;
     for (int i = 0; i < m; i++) {
-        at[i] = c + (m - i) * stride; /* rows backwards: the kernel takes each where it is told */
-        for (int j = 0; j < n; j++) at[i][j] = flags & 1 ? random_value() : NAN;
+        at[i] = c + (m - i) * stride - 5; /* rows backwards: the kernel takes each where it is told */
+        for (int j = 0; j < n; j++) at[i][5 + j] = flags & 1 ? random_value() : NAN;
     }
     memcpy(before, c, (size_t)((m + 2) * stride) * sizeof *c);
     const hone_gemm_part part = {.m = m,
@@ -70,6 +70,7 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
                                  .b = b,
                                  .b_step = wide,
                                  .c = at,
+                                 .c_from = 5,
                                  .more = flags & 1,
                                  .finish = flags & 4,
                                  .bias_m = flags & 8 ? bias_m : NULL,
@@ -92,7 +93,7 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
             sum += term, magnitude += fabs(term);
         }
         const double ends[3] = {flags & 8 ? (double)bias_m[i] : 0, flags & 16 ? (double)bias_n[j] : 0,
-                                flags & 32 ? (double)residual[i][j] : 0};
+                                flags & 32 ? (double)residual[i][5 + j] : 0};
         for (int q = 0; q < 3 && flags & 4; q++) sum += ends[q], magnitude += fabs(ends[q]);
         if (flags & 4 && flags & 64 && !isnan(sum)) sum = sum < -0.5 ? -0.5 : sum > 0.75 ? 0.75 : sum;
         check(row->name, c[place], sum, magnitude, all + 4);

@@ -160,27 +160,32 @@ static void point(const hone_contract *d, const float *a, int64_t m0, int64_t m,
         }
     }
 }
-/* What the kernel does at the end of a row, and where rows lie. */
+/* Where the tile's rows lie and what the kernel does at their ends. */
 typedef struct {
-    float bias_m[HONE_GEMM_ROWS], *c[HONE_GEMM_ROWS];
-    const float *residual[HONE_GEMM_ROWS];
-} ends;
-static void finishing(const hone_contract *d, void *const *at, int64_t over, const hone_standing *w, int64_t m0, int m, int64_t n0,
-                      hone_gemm_part *part, ends *e) {
+    const float **a, **residual;
+    float **c, *bias_m;
+} lists;
+static void finishing(const hone_contract *d, void *const *at, int64_t over, const hone_standing *w, int64_t m0, int64_t m,
+                      hone_gemm_part *part, const lists *l) {
     const hone_simple *s = d->simple;
-    part->bias_m = NULL, part->bias_n = NULL, part->residual = NULL, part->clamp = false;
-    for (int i = 0; i < m && !s; i++) e->c[i] = (float *)at[d->out] + over * d->over_out + w->out + d->at_m_out[m0 + i] + n0;
-    if (!s) return;
-    for (int i = 0; i < m; i++) e->c[i] = (float *)at[s->out.tensor] + hone_epilogue_at(&s->out, s->n_batch, w->index, m0 + i) + n0;
-    if (s->bias_n) part->bias_n = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, w->index, m0) + n0;
+    float *out = at[s ? s->out.tensor : d->out];
+    if (!s) {
+        out += over * d->over_out + w->out;
+        for (int64_t i = 0; i < m; i++) l->c[i] = out + d->at_m_out[m0 + i];
+        return;
+    }
+    out += hone_epilogue_at(&s->out, s->n_batch, w->index, m0) - s->out.at_m[m0];
+    for (int64_t i = 0; i < m; i++) l->c[i] = out + s->out.at_m[m0 + i];
+    if (s->bias_n) part->bias_n = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, w->index, m0);
     else if (s->bias.tensor >= 0 || s->bias.k != 0) {
-        for (int i = 0; i < m; i++) e->bias_m[i] = hone_epilogue_number(&s->bias, s->n_batch, at, w->index, m0 + i);
-        part->bias_m = e->bias_m;
+        for (int64_t i = 0; i < m; i++) l->bias_m[i] = hone_epilogue_number(&s->bias, s->n_batch, at, w->index, m0 + i);
+        part->bias_m = l->bias_m;
     }
     if (s->residual.tensor >= 0) {
-        for (int i = 0; i < m; i++)
-            e->residual[i] = (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, w->index, m0 + i) + n0;
-        part->residual = e->residual;
+        const float *more =
+            (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, w->index, m0) - s->residual.at_m[m0];
+        for (int64_t i = 0; i < m; i++) l->residual[i] = more + s->residual.at_m[m0 + i];
+        part->residual = l->residual;
     }
     part->lo = hone_epilogue_number(&s->lo, s->n_batch, at, w->index, m0),
     part->hi = hone_epilogue_number(&s->hi, s->n_batch, at, w->index, m0);
@@ -191,8 +196,11 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     char *room = scratch;
     float *c = (float *)room, *pa = (float *)(room + d->c_bytes), *pb = (float *)(room + d->c_bytes + d->a_bytes),
           *line = (float *)(room + d->c_bytes + d->a_bytes + d->b_bytes);
-    const float **rows = (const float **)(room + d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes);
-    void *rest = (char *)rows + d->at_bytes;
+    lists l;
+    l.c = (float **)(room + d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes);
+    l.residual = (const float **)(l.c + d->mt), l.bias_m = (float *)(l.residual + d->mt),
+    l.a = (const float **)(l.bias_m + (d->mt + 1) / 2 * 2);
+    void *rest = (char *)l.c + d->at_bytes;
     int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt;
     int64_t n0 = number % nb * d->nt, m0 = number / nb % mb * d->mt, batch = number / nb / mb;
     int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt;
@@ -205,7 +213,10 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     if (d->packed_a) dense = (const float *)at[d->packed_a] + (w.own_a * d->m + m0) * d->k;
     else if (!d->piece) hone_contract_pack_a(d, a, m0, m, pa), dense = pa;
     const int64_t piece = dense ? d->k : d->piece;
-    hone_gemm_part part = {.a_step = d->mt};
+    hone_gemm_part whole = {.a_step = d->mt}; /* the tile; a kernel takes a few rows of a panel at a time */
+    if (d->direct) finishing(d, at, over, &w, m0, m, &whole, &l);
+    else
+        for (int64_t i = 0; i < m; i++) l.c[i] = c + i * stride;
     for (int64_t k0 = 0; k0 < d->k;) { /* some pieces, or a part of one */
         int64_t p0 = k0 % piece, kc = piece - p0, taps = 1;
         if (kc > HONE_CONTRACT_KC) kc = HONE_CONTRACT_KC;
@@ -213,21 +224,21 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
         if (taps > (d->k - k0) / piece) taps = (d->k - k0) / piece ? (d->k - k0) / piece : 1;
         const int64_t all_k = taps * kc;
         if (!packed_b) hone_contract_pack_b(d, b, n0, n, k0, all_k, all_k, pb, line);
-        if (!dense) point(d, a, m0, m, k0 / piece, taps, p0, rows, d->mt);
-        for (int64_t r = 0; dense && r < m; r++) rows[r] = dense + r * d->k + k0;
-        part.taps = taps, part.k = kc, part.more = k0 > 0, part.finish = k0 + all_k == d->k && d->direct;
+        if (!dense) point(d, a, m0, m, k0 / piece, taps, p0, l.a, d->mt);
+        for (int64_t r = 0; dense && r < m; r++) l.a[r] = dense + r * d->k + k0;
+        whole.taps = taps, whole.k = kc, whole.more = k0 > 0, whole.finish = k0 + all_k == d->k && d->direct;
         for (int64_t j = 0; j < n; j += d->nr) {
             const int64_t wide = all_n - n0 - j < d->nr ? all_n - n0 - j : d->nr;
             const int v = (int)(wide / vector), mr = d->each ? HONE_DEPTHWISE_ROWS : d->kernel->rows[v - 1];
+            hone_gemm_part part = whole;
             part.n = (int)(n - j < wide ? n - j : wide), part.b_step = wide, part.a_from = d->each ? n0 + j : 0;
             part.b = packed_b ? packed_b + (w.own_b * all_n + n0 + j) * d->k + k0 * wide : pb + j * all_k;
+            part.c_from = d->direct ? n0 + j : j, part.bias_n = whole.bias_n ? whole.bias_n + n0 + j : NULL;
+            hone_gemm_f32_fn *run = d->each ? d->each->run : d->kernel->run[v - 1];
             for (int64_t i = 0; i < m; i += mr) {
-                ends e;
-                part.m = m - i < mr ? (int)(m - i) : mr, part.a = rows + i, part.c = e.c;
-                if (d->direct) finishing(d, at, over, &w, m0 + i, part.m, n0 + j, &part, &e);
-                else
-                    for (int r = 0; r < part.m; r++) e.c[r] = c + (i + r) * stride + j;
-                (d->each ? d->each->run : d->kernel->run[v - 1])(&part);
+                part.m = m - i < mr ? (int)(m - i) : mr, part.a = l.a + i, part.c = l.c + i;
+                part.bias_m = whole.bias_m ? whole.bias_m + i : NULL, part.residual = whole.residual ? whole.residual + i : NULL;
+                run(&part);
             }
         }
         k0 += all_k;
@@ -377,7 +388,8 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
     d->b_bytes = d->packed_b || d->shared ? 0 : round64(sizeof(float) * (size_t)(wide * d->kc));
     d->line_bytes = d->packed_b || d->shared ? 0 : round64(sizeof(float) * (size_t)wide);
     int64_t taps = d->packed_a || !d->piece || d->piece > d->kc ? 1 : d->kc / d->piece;
-    d->at_bytes = round64(sizeof(float *) * (size_t)(d->mt * (taps < d->taps ? taps : d->taps)));
+    d->at_bytes =
+        round64(sizeof(float *) * (size_t)(d->mt * ((taps < d->taps ? taps : d->taps) + 3) + 1)); /* rows of A, c, residual, bias */
     s->tactic = d->each ? "depthwise" : "contract", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 500000;

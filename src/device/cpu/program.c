@@ -121,7 +121,8 @@ static hone_status tile_stage(hone_recipe_maker *m, const hone_cpu_call *c, int 
 }
 
 /* ---- over --------------------------------------------------------------------------------------------------------------------------- */
-/* A recurrence: its stages in turn for t = 0, 1, … as one piece on one thread; products with constant weights by the matrix kernel. */
+/* A recurrence: its stages in turn for t = 0, 1, … as one piece on one thread; products with constant weights by the matrix kernel. What never meets on the way
+   (the two directions of a cell) are pieces of their own: each keeps its own weights in the cache, and runs where it likes. */
 typedef struct {
     const hone_tilecode *code;
     hone_contract *product;
@@ -130,21 +131,49 @@ typedef struct {
 typedef struct {
     recurring *stage;
     int n, n_ref;
-    int64_t count;
+    int64_t count, apart; /* steps; pieces that never meet */
 } recurrence;
 static hone_status recurrence_tile(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
     const recurrence *d = s->data;
     void *at[64];
-    (void)tile;
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
     for (int64_t t = 0; t < d->count; t++)
         for (int k = 0; k < d->n; k++) {
             const recurring *r = d->stage + k;
-            if (r->code) HONE_TRY(hone_tilecode_run(r->code, at, 0, hone_tilecode_elements(r->code), t, NULL, scratch));
+            const int64_t all = r->code ? hone_tilecode_elements(r->code) : r->tiles, mine = all / d->apart;
+            if (r->code) HONE_TRY(hone_tilecode_run(r->code, at, tile * mine, mine, t, NULL, scratch));
             else
-                for (int64_t q = 0; q < r->tiles; q++) HONE_TRY(hone_contract_tile(r->product, at, q, t, scratch));
+                for (int64_t q = tile * mine; q < (tile + 1) * mine; q++) HONE_TRY(hone_contract_tile(r->product, at, q, t, scratch));
         }
     return HONE_OK;
+}
+/* How many pieces of stages from … to never meet: the extent of the index after the over index, if whatever one stage makes the others read at it only. */
+static int64_t apart(const hone_cpu_call *c, int from, int to, const recurring *r) {
+    const hone_instance *in = c->instance;
+    int64_t n = 0;
+    for (int k = from; k < to; k++) {
+        const hone_stage *s = in->stage + k;
+        if (!s->identity || s->n_index < 3 || in->list[s->index0] != s->over_index || s->pick >= 0) return 1;
+        int32_t own = in->list[s->index0 + 1];
+        int64_t extent = c->param[in->index[own].extent].i;
+        if (n && n != extent) return 1;
+        n = extent;
+        const hone_contract *d = r[k - from].product;
+        if (d && (d->n_batch != 1 || d->batch != n)) return 1;
+        for (int x = 0; x < in->n_x; x++) {
+            const hone_x *e = in->x + x;
+            bool here = false;
+            for (int q = from; q < to && e->kind == HONE_X_LOAD; q++) here |= in->stage[q].tensor == e->a;
+            if (!here) continue;
+            if (e->flat) return 1;
+            const hone_x *sub = in->x + in->list[e->b + 1];
+            if (sub->kind != HONE_X_INDEX) return 1;
+            bool there = sub->a == own; /* or it is another stage's load: then not an index of this one */
+            for (int q = 0; q < s->n_index + s->n_reduce && !there; q++)
+                if (in->list[s->index0 + q] == sub->a) return 1;
+        }
+    }
+    return n > 1 ? n : 1;
 }
 static hone_status over_stages(hone_recipe_maker *m, const hone_cpu_call *c, int from, int to, bool *done) {
     recurrence *d = HONE_NEW(m->arena, recurrence);
@@ -168,7 +197,9 @@ static hone_status over_stages(hone_recipe_maker *m, const hone_cpu_call *c, int
     }
     *done = true;
     d->n = to - from, d->n_ref = m->n_ref, d->count = c->param[c->instance->index[c->instance->stage[from].over_index].extent].i;
-    hone_step step = {.tactic = "over", .serial = true, .tiles = 1, .scratch_bytes = scratch, .tile = recurrence_tile, .data = d};
+    d->apart = apart(c, from, to, d->stage);
+    hone_step step = {
+        .tactic = "over", .serial = d->apart == 1, .tiles = d->apart, .scratch_bytes = scratch, .tile = recurrence_tile, .data = d};
     return hone_cpu_add(m, (hone_part){.step = step, .uses = uses, .buffer = -1});
 }
 
