@@ -10,7 +10,7 @@
 typedef struct {
     pid_t pid;             /* 0: there is none, or no longer */
     int line;              /* a socket: its standard input and output */
-    char log[256];         /* the file that its standard error goes to */
+    char log[1024];        /* the file that its standard error goes to */
     char *text;            /* what it said: the last answer, then what nobody read yet */
     size_t n, room, taken; /* bytes: in all, there is room for, of the last answer */
     char why[512];         /* after a failure: what happened, in one line */

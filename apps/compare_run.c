@@ -17,7 +17,7 @@
 #include "show.h"
 #include "term.h"
 
-enum { PATH = 1024, ROUNDS = 12, ROUNDS_LEAST = 5, SLOW_ROUNDS_LEAST = 3, BLOCK_MOST = 2000 /* runs a turn */ };
+enum { PATH = 4096 /* as realpath writes */, ROUNDS = 12, ROUNDS_LEAST = 5, SLOW_ROUNDS_LEAST = 3, BLOCK_MOST = 2000 /* runs a turn */ };
 static const double WARM_MS = 3, LONG_MS = 50; /* after a pause, caches are warmed for so long; runs above that warm their own */
 
 typedef struct {
@@ -79,6 +79,15 @@ static int make_inputs(field *f, const hone_model *m, bool zoo, hone_fed *fed) {
     return rc;
 }
 
+/* Types that NumPy lacks are widened in the file, and the model would not take that. */
+static bool comes_back(const char *path, const hone_value *v) {
+    hone_value *again = NULL;
+    bool same =
+        !hone_value_read(path, HONE_VALUE_TENSOR, HONE_DTYPE_NONE, NULL, 0, &again) && hone_value_dtype(again) == hone_value_dtype(v);
+    hone_value_free(again);
+    return same;
+}
+
 static hone_status write_inputs(field *f, const hone_model *m, const hone_fed *fed) {
     hone_contest *c = f->contest;
     char path[PATH + 32];
@@ -102,6 +111,11 @@ static hone_status write_inputs(field *f, const hone_model *m, const hone_fed *f
         }
         snprintf(path, sizeof path, "%s/input_%d.npy", f->feed, k);
         if ((s = hone_value_write(fed[k].value, path))) snprintf(c->why, sizeof c->why, "%s", hone_error());
+        if (!s && !comes_back(path, fed[k].value)) {
+            snprintf(c->why, sizeof c->why, "input '%.100s' is %s, for which NumPy has no name", name,
+                     hone_dtype_name(hone_value_dtype(fed[k].value)));
+            s = HONE_NOT_SUPPORTED;
+        }
         fprintf(to, "%s{\"name\": ", more ? ", " : "");
         hone_json_put_text(to, name, strlen(name));
         fprintf(to, ", \"file\": \"input_%d.npy\"}", k);
@@ -134,12 +148,14 @@ static bool prepare(field *f, const char *model) {
         const char *name = hone_model_output(m, k)->name;
         size_t bytes = strlen(name) + 1;
         c->output[k] = memcpy(hone_must_alloc(bytes), name, bytes);
+        if (hone_model_output(m, k)->kind != HONE_VALUE_TENSOR || hone_model_output(m, k)->dtype == HONE_DTYPE_STRING)
+            snprintf(c->why, sizeof c->why, "output '%.100s' is no tensor of numbers: answers could not be held against each other", name);
     }
     hone_fed *fed = hone_must_alloc(sizeof *fed * (size_t)(c->n_in + 1));
     snprintf(f->feed, sizeof f->feed, "%s/feed", f->folder);
-    if (mkdir(f->feed, 0700)) snprintf(c->why, sizeof c->why, "%.300s: %s", f->feed, strerror(errno));
-    else if (make_inputs(f, m, zoo, fed)) snprintf(c->why, sizeof c->why, "its inputs could not be made");
-    else write_inputs(f, m, fed);
+    if (!*c->why && mkdir(f->feed, 0700)) snprintf(c->why, sizeof c->why, "%.300s: %s", f->feed, strerror(errno));
+    if (!*c->why && make_inputs(f, m, zoo, fed)) snprintf(c->why, sizeof c->why, "its inputs could not be made");
+    if (!*c->why) write_inputs(f, m, fed);
     hone_feed_free(fed, c->n_in);
     hone_model_free(m);
     return !*c->why;

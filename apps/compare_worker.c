@@ -44,7 +44,7 @@ static void say_failed(void) { /* messages may have several lines; the first say
 }
 
 static hone_status read_inputs(worker *w, const char *feed) {
-    char path[1024];
+    char path[4096];
     hone_status s = HONE_OK;
     for (int k = 0; k < w->n_in && !s; k++) {
         snprintf(path, sizeof path, "%s/input_%d.npy", feed, k);
@@ -87,7 +87,7 @@ static hone_status run(worker *w, int count, int warm) {
 }
 
 static hone_status write_all(const worker *w) {
-    char path[1024];
+    char path[4096];
     hone_status s = HONE_OK;
     for (int k = 0; k < w->n_out && !s; k++) {
         snprintf(path, sizeof path, "%s/out_%d.npy", w->folder, k);
