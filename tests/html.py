@@ -189,7 +189,9 @@ def compared(browser, hone, model, folder, shots):
                    stderr=subprocess.DEVNULL, env={**os.environ, "HONE_FAKE_ANSWER": answer})
     browser.open("file://" + page)
     for what, text, good in [("cards", "document.querySelectorAll('.model').length", 2), ("dots", "document.querySelectorAll('.dot').length", 2),
-                             ("bars", "document.querySelectorAll('.bar').length", 2 * (3 + 6 + 6 + 2)), ("tags in a name", "document.querySelectorAll('img').length", 0),
+                             ("charts", "document.querySelectorAll('.charts svg').length", 8), ("bars of memory", "document.querySelectorAll('.charts div:nth-child(3) .bar').length", 12),
+                             ("charts that lack a runtime", "[...document.querySelectorAll('.charts div:not(:last-child)')].filter(d => !['Hone', 'ONNX Runtime', 'OpenVINO'].every(n => d.textContent.includes(n))).length", 0),
+                             ("tags in a name", "document.querySelectorAll('img').length", 0),
                              ("wrong answers", "document.querySelectorAll('.model td.bad').length", 2),
                              ("charts outside the page", "[...document.querySelectorAll('svg *')].filter(e => e.getBoundingClientRect().right > innerWidth).length", 0),
                              ("no numbers in charts", "document.getElementById('all').innerHTML.includes('NaN')", False),
