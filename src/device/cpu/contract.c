@@ -129,6 +129,17 @@ static void choose_blocks_int(hone_contract *d) {
         else break;
     }
 }
+/* The panel: as wide as the kernel can where it stays in L1 while rows pass, else what divides the columns and asks L2 for less a row. */
+static void choose_panel(hone_contract *d) {
+    const hone_gemm_f32 *kernel = d->kernel;
+    int v = kernel->widths;
+    if (v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
+        if (d->n % (3 * kernel->vector) == 0) v = 3;
+        else if (d->n % (2 * kernel->vector) == 0) v = 2;
+        else v = 3;
+    }
+    d->nr = v * kernel->vector, d->mr = kernel->rows[v - 1];
+}
 static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
 /* f32: a tile walks its panels of B one by one, and for each all its rows of A, which should stay in L2 meanwhile. Tiles are cut where the operand that the
    others read once more is the smaller one. */
@@ -330,7 +341,8 @@ hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int
     bool depthwise = false, fits = false;
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (!analyse(s, c, stage, false, d, &depthwise)) return HONE_OK;
-    d->kernel = hone_gemm_f32_best(), d->mr = d->kernel->rows[d->kernel->widths - 1], d->nr = d->kernel->widths * d->kernel->vector,
+    d->kernel = hone_gemm_f32_best();
+    choose_panel(d);
     d->out = c->instance->stage[stage].tensor;
     HONE_TRY(place_rows(s, c, stage, d, &fits));
     if (!fits || !packable(c, d, false, s->n_ref) || d->over_b) return HONE_OK; /* weights known ahead: the only case worth it */
@@ -353,8 +365,8 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     bool epilogue = stage + 1 < c->instance->n_stage && st[1].follows, fits = true;
     if (!analyse(s, c, stage, epilogue, d, &depthwise)) return HONE_OK;
     d->kernel = hone_gemm_f32_best();
-    const int widest = d->kernel->widths;
-    d->mr = d->bytes ? d->kernel_i8->mr : d->kernel->rows[widest - 1], d->nr = d->bytes ? d->kernel_i8->nr : widest * d->kernel->vector;
+    if (d->bytes) d->mr = d->kernel_i8->mr, d->nr = d->kernel_i8->nr;
+    else choose_panel(d);
     if (!epilogue) HONE_TRY(place_rows(s, c, stage, d, &fits));
     if (!fits) return HONE_OK;
     if (depthwise) {

@@ -90,17 +90,24 @@ void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, in
     const int64_t width = (have + vector - 1) / vector * vector, n_panel = (width + nr - 1) / nr;
     float small[128];
     const int64_t *at = d->at_k_b + k0;
-    /* K runs along memory and N does not (keys of attention, transposed weights): walk the memory's way */
-    if (!d->b.n_bounded && d->run_step != 1 && kc > 1 && at[1] - at[0] == 1 && at[kc - 1] - at[0] == kc - 1) {
-        for (int64_t j = 0; j < width; j++) {
-            const int64_t from = j / nr * nr, wide = width - from < nr ? width - from : nr;
-            float *to = panels + from * apart + j - from;
-            if (j >= have) {
-                for (int64_t p = 0; p < kc; p++) to[p * wide] = 0;
-                continue;
+    /* N does not run along memory (weights, keys of attention): column by column, as many values of K at a time as stay in L1 */
+    if (!d->b.n_bounded && d->run_step != 1 && kc > 1) {
+        for (int64_t p0 = 0; p0 < kc; p0 += 64) {
+            const int64_t p1 = p0 + 64 < kc ? p0 + 64 : kc;
+            const bool dense = at[p1 - 1] - at[p0] == p1 - 1 - p0 && (p1 - p0 < 2 || at[p0 + 1] - at[p0] == 1);
+            for (int64_t j = 0; j < width; j++) {
+                const int64_t from = j / nr * nr, wide = width - from < nr ? width - from : nr;
+                float *to = panels + from * apart + j - from;
+                if (j >= have) {
+                    for (int64_t p = p0; p < p1; p++) to[p * wide] = 0;
+                    continue;
+                }
+                const float *col = b + d->at_row_b[(n0 + j) / d->run] + (n0 + j) % d->run * d->run_step;
+                if (dense)
+                    for (int64_t p = p0; p < p1; p++) to[p * wide] = col[at[p0] + p - p0];
+                else
+                    for (int64_t p = p0; p < p1; p++) to[p * wide] = col[at[p]];
             }
-            const float *col = b + d->at_row_b[(n0 + j) / d->run] + (n0 + j) % d->run * d->run_step + at[0];
-            for (int64_t p = 0; p < kc; p++) to[p * wide] = col[p];
         }
         return;
     }
@@ -202,7 +209,10 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     l.a = (const float **)(l.bias_m + (d->mt + 1) / 2 * 2);
     void *rest = (char *)l.c + d->at_bytes;
     int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt;
-    int64_t n0 = number % nb * d->nt, m0 = number / nb % mb * d->mt, batch = number / nb / mb;
+    /* tiles that share the larger operand's part follow one another */
+    const bool down = d->n > d->m;
+    int64_t n0 = (down ? number / mb % nb : number % nb) * d->nt, m0 = (down ? number % mb : number / nb % mb) * d->mt,
+            batch = number / nb / mb;
     int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt;
     const int64_t vector = d->kernel->vector, all_n = hone_contract_columns(d), stride = (n + vector - 1) / vector * vector;
     const hone_standing w = hone_contract_stand(d, batch);
