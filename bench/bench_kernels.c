@@ -143,8 +143,16 @@ static void gemm_run(void *arg) {
     for (int i = 0; i < w->m; i++) a[i] = w->a + i * w->k;
     for (int64_t p = 0; p < w->panels; p++) {
         for (int i = 0; i < w->m; i++) c[i] = w->c + i * w->panels * wide + p * wide;
-        const hone_gemm_part part = {
-            .m = w->m, .n = wide, .taps = 1, .k = w->k, .a = a, .b = w->b + p * w->k * wide, .b_step = wide, .c = c, .more = true};
+        const hone_gemm_part part = {.m = w->m,
+                                     .n = wide,
+                                     .taps = 1,
+                                     .k = w->k,
+                                     .a = a,
+                                     .b = w->b + p * w->k * wide,
+                                     .b_step = wide,
+                                     .c = c,
+                                     .more = true,
+                                     .sums = (const float *const *)c};
         w->row->run[w->vectors - 1](&part);
     }
 }

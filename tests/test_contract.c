@@ -282,6 +282,13 @@ static void residual(void **state) { /* the result may lie on the residual, but 
                  "1, 1, 1]}; s = Add(v, x); r = Relu(s); u = Conv(r, w) {pads: [1, 1, 1, 1]}; a = Add(u, i); y = Neg(a); }",
                  c, h, w, c, c);
         check(text, c * 30);
+        int k = draw(1900, 5000); /* more of K than goes at once */
+        snprintf(text, sizeof text,
+                 "graph g (i: f32[%d, %d], r: f32[%d, %d]) -> y { w: f32[%d, %d] = random(4, -1, 1); b: f32[%d] = random(5, -1, 1); x = "
+                 "Tanh(i); q "
+                 "= Tanh(r); v = MatMul(x, w); s = Add(v, b); a = Add(s, q); y = Neg(a); }",
+                 h, k, h, c, k, c, c);
+        check(text, k);
     }
 }
 /* What lies channels last between its first and its last node: windows, groups, one filter a channel, pools, joins, gates, residuals. */

@@ -8,7 +8,7 @@
         one a place of its window, and rows outside the picture point to zeros. So nothing is copied to make a convolution a matrix product.
         panel of B: for each value of K a slice of n values, b_step floats apart:  b[(t*k + p)*b_step + j] = B[t*k + p, j]
 
-        c[i][c_from + j]  (+)=  sum over t, p of a[t*a_step + i][p] * b[(t*k + p)*b_step + j],    i < m, j < n
+        c[i][c_from + j]  =  sums[i][sums_from + j]  +  sum over t, p of a[t*a_step + i][p] * b[(t*k + p)*b_step + j],    i < m, j < n
 
    With `finish` the sums then get  + bias_m[i]  + bias_n[j]  + residual[i][c_from + j], each where given, and are clamped. */
 #ifndef HONE_KERNELS_GEMM_H
@@ -23,9 +23,11 @@ typedef struct {
     const float *const *a;
     ptrdiff_t a_step, a_from, b_step; /* a_from: depthwise only */
     const float *b;
-    float *const *c;   /* a pointer a row, */
-    ptrdiff_t c_from;  /* to its column 0; this panel's are c_from further. So it is with residual */
-    bool more, finish; /* c holds the sums of earlier values of K; these are the last ones */
+    float *const *c; /* a pointer a row, to its column 0; this panel's are c_from further. So it is with residual */
+    ptrdiff_t c_from;
+    bool more, finish;        /* there are sums of earlier values of K; these are the last ones */
+    const float *const *sums; /* the former: a pointer a row, */
+    ptrdiff_t sums_from;      /* and where this panel's begin. They may be c */
     const float *bias_m, *bias_n, *const *residual;
     bool clamp;
     float lo, hi;
@@ -59,7 +61,7 @@ const hone_gemm_i8 *hone_gemm_i8_best(void);
 /* Four rows of n bytes as n groups of four, each byte with `flip` over it (0x80 moves u8 to i8 and back): to[4i + q] = row[q][i] ^ flip. */
 void hone_interleave4(const uint8_t *const row[4], int64_t n, uint8_t flip, uint8_t *to);
 
-/* Depthwise, channels last: every column has its own A. c[i][c_from + j] (+)= sum over t of a[t*a_step + i][a_from + j] * b[t*b_step + j], then as above; any n, k is 1. */
+/* Depthwise, channels last: every column has its own A. c[i][c_from + j] = sums[i][sums_from + j] + sum over t of a[t*a_step + i][a_from + j] * b[t*b_step + j], then as above; any n, k is 1. */
 enum { HONE_DEPTHWISE_ROWS = 4 };
 typedef struct {
     const char *name;

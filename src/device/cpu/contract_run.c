@@ -170,7 +170,7 @@ static void point(const hone_contract *d, const float *a, int64_t m0, int64_t m,
 /* Where the tile's rows lie and what the kernel does at their ends. */
 typedef struct {
     const float **a, **residual;
-    float **c, *bias_m;
+    float **c, **sums, *bias_m; /* sums: until K is done, in scratch: what is written may lie on the residual */
 } lists;
 static void finishing(const hone_contract *d, void *const *at, int64_t over, const hone_standing *w, int64_t m0, int64_t m,
                       hone_gemm_part *part, const lists *l) {
@@ -205,7 +205,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
           *line = (float *)(room + d->c_bytes + d->a_bytes + d->b_bytes);
     lists l;
     l.c = (float **)(room + d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes);
-    l.residual = (const float **)(l.c + d->mt), l.bias_m = (float *)(l.residual + d->mt),
+    l.sums = l.c + d->mt, l.residual = (const float **)(l.sums + d->mt), l.bias_m = (float *)(l.residual + d->mt),
     l.a = (const float **)(l.bias_m + (d->mt + 1) / 2 * 2);
     void *rest = (char *)l.c + d->at_bytes;
     int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt;
@@ -225,8 +225,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     const int64_t piece = dense ? d->k : d->piece;
     hone_gemm_part whole = {.a_step = d->mt}; /* the tile; a kernel takes a few rows of a panel at a time */
     if (d->direct) finishing(d, at, over, &w, m0, m, &whole, &l);
-    else
-        for (int64_t i = 0; i < m; i++) l.c[i] = c + i * stride;
+    for (int64_t i = 0; d->c_bytes && i < m; i++) l.sums[i] = c + i * stride;
     for (int64_t k0 = 0; k0 < d->k;) { /* some pieces, or a part of one */
         int64_t p0 = k0 % piece, kc = piece - p0, taps = 1;
         if (kc > HONE_CONTRACT_KC) kc = HONE_CONTRACT_KC;
@@ -237,16 +236,17 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
         if (!dense) point(d, a, m0, m, k0 / piece, taps, p0, l.a, d->mt);
         for (int64_t r = 0; dense && r < m; r++) l.a[r] = dense + r * d->k + k0;
         whole.taps = taps, whole.k = kc, whole.more = k0 > 0, whole.finish = k0 + all_k == d->k && d->direct;
+        float *const *to = whole.finish ? l.c : l.sums;
         for (int64_t j = 0; j < n; j += d->nr) {
             const int64_t wide = all_n - n0 - j < d->nr ? all_n - n0 - j : d->nr;
             const int v = (int)(wide / vector), mr = d->each ? HONE_DEPTHWISE_ROWS : d->kernel->rows[v - 1];
             hone_gemm_part part = whole;
             part.n = (int)(n - j < wide ? n - j : wide), part.b_step = wide, part.a_from = d->each ? n0 + j : 0;
             part.b = packed_b ? packed_b + (w.own_b * all_n + n0 + j) * d->k + k0 * wide : pb + j * all_k;
-            part.c_from = d->direct ? n0 + j : j, part.bias_n = whole.bias_n ? whole.bias_n + n0 + j : NULL;
+            part.c_from = whole.finish ? n0 + j : j, part.sums_from = j, part.bias_n = whole.bias_n ? whole.bias_n + n0 + j : NULL;
             hone_gemm_f32_fn *run = d->each ? d->each->run : d->kernel->run[v - 1];
             for (int64_t i = 0; i < m; i += mr) {
-                part.m = m - i < mr ? (int)(m - i) : mr, part.a = l.a + i, part.c = l.c + i;
+                part.m = m - i < mr ? (int)(m - i) : mr, part.a = l.a + i, part.c = to + i, part.sums = (const float *const *)l.sums + i;
                 part.bias_m = whole.bias_m ? whole.bias_m + i : NULL, part.residual = whole.residual ? whole.residual + i : NULL;
                 run(&part);
             }
@@ -393,13 +393,13 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
         return;
     }
     const int64_t vector = d->kernel->vector, wide = (d->nt + vector - 1) / vector * vector;
-    d->c_bytes = d->direct ? 0 : round64(sizeof(float) * (size_t)(d->mt * wide));
+    d->c_bytes = d->direct && d->k <= d->kc ? 0 : round64(sizeof(float) * (size_t)(d->mt * wide));
     d->a_bytes = d->packed_a || d->piece ? 0 : round64(sizeof(float) * (size_t)(d->mt * d->k));
     d->b_bytes = d->packed_b || d->shared ? 0 : round64(sizeof(float) * (size_t)(wide * d->kc));
     d->line_bytes = d->packed_b || d->shared ? 0 : round64(sizeof(float) * (size_t)wide);
     int64_t taps = d->packed_a || !d->piece || d->piece > d->kc ? 1 : d->kc / d->piece;
     d->at_bytes =
-        round64(sizeof(float *) * (size_t)(d->mt * ((taps < d->taps ? taps : d->taps) + 3) + 1)); /* rows of A, c, residual, bias */
+        round64(sizeof(float *) * (size_t)(d->mt * ((taps < d->taps ? taps : d->taps) + 4) + 1)); /* rows of A, c, sums, residual, bias */
     s->tactic = d->each ? "depthwise" : "contract", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 500000;
