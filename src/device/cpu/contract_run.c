@@ -37,14 +37,28 @@ static bool all_inside(const hone_contract *d, int64_t m) { /* wherever K is */
     }
     return true;
 }
+/* n values that lie in a row, n small: four at a time, the last four again where they overlap. */
+static inline void few(float *to, const float *from, int64_t n) {
+    if (n < 4) {
+        for (int64_t i = 0; i < n; i++) to[i] = from[i];
+        return;
+    }
+    for (int64_t i = 0; i + 4 <= n; i += 4) memcpy(to + i, from + i, 4 * sizeof *to);
+    memcpy(to + n - 4, from + n - 4, 4 * sizeof *to);
+}
 void hone_contract_pack_a(const hone_contract *d, const float *a, int64_t m0, int64_t m, float *rows) {
     const int64_t *at = d->at_k_a;
+    int64_t run = 1; /* values that lie in a row, wherever K is: the last index of K */
+    while (run < d->k && at[run] == run) run++;
+    if (d->k % run) run = 1;
     for (int64_t r = m0; r < m0 + m; r++, rows += d->k) {
         const float *row = a + d->at_m_a[r];
-        if (all_inside(d, r))
+        if (!all_inside(d, r))
+            for (int64_t p = 0; p < d->k; p++) rows[p] = inside(d, r, p) ? row[at[p]] : 0;
+        else if (run == 1)
             for (int64_t p = 0; p < d->k; p++) rows[p] = row[at[p]];
         else
-            for (int64_t p = 0; p < d->k; p++) rows[p] = inside(d, r, p) ? row[at[p]] : 0;
+            for (int64_t p = 0; p < d->k; p += run) few(rows + p, row + at[p], run);
     }
 }
 /* A few elements at the edges of a window; a call for each would cost more than the copy between them. */
@@ -158,13 +172,15 @@ hone_status hone_contract_finish(const hone_contract *d, void *const *at, int64_
 static float zeros[HONE_CONTRACT_KC]; /* what lies outside a window; never written */
 static void point(const hone_contract *d, const float *a, int64_t m0, int64_t m, int64_t t0, int64_t taps, int64_t p0, const float **at,
                   int64_t apart) {
-    for (int64_t r = 0; r < m; r++) {
-        const float *row = a + d->at_m_a[m0 + r] + p0;
-        bool all = all_inside(d, m0 + r);
-        for (int64_t t = 0; t < taps; t++) {
-            int64_t k = (t0 + t) * d->piece;
-            at[t * apart + r] = all || inside(d, m0 + r, k) ? row + d->at_k_a[k] : zeros;
-        }
+    const int64_t *from = d->at_m_a + m0;
+    for (int64_t t = 0; t < taps; t++) {
+        const float *place = a + d->at_k_a[(t0 + t) * d->piece] + p0;
+        for (int64_t r = 0; r < m; r++) at[t * apart + r] = place + from[r];
+    }
+    for (int64_t r = 0; d->a.n_bounded && r < m; r++) {
+        if (all_inside(d, m0 + r)) continue;
+        for (int64_t t = 0; t < taps; t++)
+            if (!inside(d, m0 + r, (t0 + t) * d->piece)) at[t * apart + r] = zeros;
     }
 }
 /* Where the tile's rows lie and what the kernel does at their ends. */
