@@ -4,7 +4,8 @@
    Transpose is then a view of dense memory, and no copy is left.
 
    Pictures: what a convolution makes has its channels last in memory, and so has everything made of it, element by element, by pools, sums and joins, up to
-   where dims are merged or the caller wants his own order. Kernels then walk whole pixels: a window's place is a row of channels, no gathering. */
+   where dims are merged or the caller wants his own order. Kernels then walk whole pixels: a window's place is a row of channels, no gathering. A picture
+   whose channels were only split, turned and merged again (a shuffle) is one too: where that needs a copy, the copy has its channels last. */
 #include <string.h>
 
 #include "loops/fuse.h"
@@ -26,6 +27,9 @@ static bool wants_rows(const hone_graph *g, hone_vid v) { /* a reader that would
 }
 /* ---- channels last --------------------------------------------------------------------------------------------------------------------- */
 /* Of every var: is it a picture whose channels are the last in memory? Views of one are, as long as they keep its dims. */
+static bool is_view(const hone_node *n, const char *how) {
+    return n->program->runs == HONE_RUNS_VIEW && !n->n_part && !strcmp(n->program->how, how);
+}
 static bool has_conv(const hone_node *n) {
     for (int k = 0; k < n->n_part; k++)
         if (has_conv(n->part[k])) return true;
@@ -40,10 +44,40 @@ static bool keeps_dims(const hone_node *n) {
 static bool is_picture(const hone_var *v) {
     return v->tag == HONE_TAG_TENSOR && v->dtype == HONE_DTYPE_F32 && v->rank >= 3 && v->rank <= 5;
 }
+static void put_last(hone_passing *p, hone_var *v) {
+    if (v->layout.kind == HONE_LAYOUT_ORDER) return;
+    v->layout.kind = HONE_LAYOUT_ORDER;
+    v->layout.order[0] = 0, v->layout.order[v->rank - 1] = 1;
+    for (int d = 1; d + 1 < v->rank; d++) v->layout.order[d] = (int8_t)(d + 1);
+    p->changed++;
+}
+static bool has_readers(const hone_graph *g, hone_vid v) { /* that want pixels */
+    for (int k = 0; k < g->node.n; k++) {
+        const hone_node *n = g->node.at[k];
+        for (int q = 0; q < n->n_in; q++)
+            if (n->in[q] == v && keeps_dims(n)) return true;
+    }
+    return false;
+}
+/* Is it the picture x with other channels, or as many in another order? */
+static bool same_pixels(const hone_var *x, const hone_var *v) {
+    if (x->rank != v->rank || x->dim[0] != v->dim[0]) return false;
+    for (int d = 2; d < x->rank; d++)
+        if (x->dim[d] == HONE_DIM_UNKNOWN || x->dim[d] != v->dim[d]) return false;
+    return true;
+}
 static void channels_last(hone_passing *p, hone_graph *g) {
     bool *last = hone_alloc((size_t)g->var.n + 1);
-    for (int k = 0; last && k < g->node.n; k++) {
+    hone_vid *from = hone_alloc(sizeof *from * (size_t)(g->var.n + 1)); /* the picture that it is a view of, + 1 */
+    for (int k = 0; last && from && k < g->node.n; k++) {
         const hone_node *n = g->node.at[k];
+        if (is_view(n, "reshape") || is_view(n, "transpose")) {
+            hone_vid x = n->in[0], y = n->out[0];
+            if (x < 0 || y < 0 || !(from[y] = last[x] ? x + 1 : from[x]) || is_view(n, "transpose") || last[x]) continue;
+            if (!is_picture(g->var.at + y) || !same_pixels(g->var.at + from[y] - 1, g->var.at + y) || !has_readers(g, y)) continue;
+            last[y] = true, put_last(p, g->var.at + y);
+            continue;
+        }
         bool conv = has_conv(n), any = conv;
         if (n->n_body || !keeps_dims(n)) continue;
         for (int q = 0; q < n->n_in && !any; q++) any = n->in[q] >= 0 && last[n->in[q]];
@@ -54,15 +88,11 @@ static void channels_last(hone_passing *p, hone_graph *g) {
             for (int i = 0; i < n->n_in && !same; i++) same = n->in[i] >= 0 && last[n->in[i]] && g->var.at[n->in[i]].rank == v->rank;
             if (!same || !is_picture(v)) continue;
             last[n->out[q]] = true;
-            bool view = n->program->runs == HONE_RUNS_VIEW && strcmp(n->program->how, "concat");
-            if (view || v->layout.kind == HONE_LAYOUT_ORDER) continue;
-            v->layout.kind = HONE_LAYOUT_ORDER;
-            v->layout.order[0] = 0, v->layout.order[v->rank - 1] = 1;
-            for (int d = 1; d + 1 < v->rank; d++) v->layout.order[d] = (int8_t)(d + 1);
-            p->changed++;
+            bool view = n->program->runs == HONE_RUNS_VIEW && !is_view(n, "concat");
+            if (!view) put_last(p, v);
         }
     }
-    hone_free(last);
+    hone_free(last), hone_free(from);
 }
 
 static void layout_graph(hone_passing *p, hone_graph *g) {

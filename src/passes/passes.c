@@ -27,6 +27,7 @@ static const struct {
     {"views", hone_pass_views},
     {"identity", hone_pass_identity},
     {"same", hone_pass_same},
+    {"joins", hone_pass_joins},
     {"dead", hone_pass_dead},
     {"infer", hone_pass_infer},
     {"fuse", hone_pass_fuse},

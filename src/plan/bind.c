@@ -3,136 +3,10 @@
 #include <string.h>
 
 #include "loops/fuse.h"
-#include "plan/bind.h"
 #include "plan/formula.h"
+#include "plan/join.h"
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan"); }
-
-/* ---- vars --------------------------------------------------------------------------------------------------------------------------- */
-void hone_dense_strides(const hone_fact *f, int64_t *stride) {
-    int64_t n = 1;
-    for (int k = f->rank - 1; k >= 0; k--) stride[k] = n, n *= f->dim[k] > 0 ? f->dim[k] : 1;
-}
-static bool is_dense(const hone_bound_var *v) {
-    int64_t n = 1;
-    for (int k = v->fact.rank - 1; k >= 0; k--) {
-        if (v->fact.dim[k] == 0) return true;
-        if (v->fact.dim[k] != 1 && v->stride[k] != n) return false;
-        n *= v->fact.dim[k];
-    }
-    return true;
-}
-static hone_status fact_bytes(const hone_fact *f, int64_t *out) {
-    int64_t n;
-    if (!hone_count_of(f->dim, f->rank, &n) || __builtin_mul_overflow(n, (int64_t)hone_dtypes[f->dtype].bytes, out))
-        return hone_fail(HONE_BAD_INPUT, "a tensor's size overflows");
-    return HONE_OK;
-}
-/* Numbers that compile knew as expressions of the input dims: written out when somebody asks. */
-static hone_status see(binder *b, const level *l, hone_vid id) {
-    if (id < 0 || l->var[id].at != HONE_AT_DIMS) return HONE_OK;
-    const hone_var *v = l->c->graph->var.at + id;
-    hone_bound_var *w = l->var + id;
-    hone_dim *d = HONE_NEW_N(b->steps.arena, hone_dim, v->n_content + 1);
-    if (!d) return no_memory();
-    for (int k = 0; k < v->n_content; k++) d[k] = hone_dim_value(v->contents[k], l->values);
-    w->at = HONE_AT_CONTENTS, w->as_compiled = true;
-    w->fact = (hone_fact){.dtype = v->dtype, .rank = v->rank, .contents = d, .n_content = v->n_content};
-    for (int k = 0; k < v->rank; k++) w->fact.dim[k] = hone_dim_value(v->dim[k], l->values);
-    return HONE_OK;
-}
-/* Is a bound var just what compile said of it? */
-static bool as_compiled(const level *l, hone_vid id) {
-    const hone_var *v = l->c->graph->var.at + id;
-    const hone_bound_var *w = l->var + id;
-    const hone_fact *f = &w->fact;
-    if (w->at == HONE_AT_NOWHERE || w->at == HONE_AT_SLOT || v->tag != f->tag || v->dtype != f->dtype || v->rank != f->rank) return false;
-    for (int k = 0; k < v->rank; k++)
-        if (hone_dim_value(v->dim[k], l->values) != f->dim[k]) return false;
-    if (v->value || f->value) return v->value == f->value;
-    if (!v->contents || !f->contents) return !v->contents && !f->contents;
-    for (int k = 0; k < v->n_content; k++)
-        if (v->n_content != f->n_content || hone_dim_value(v->contents[k], l->values) != f->contents[k]) return false;
-    return true;
-}
-/* Bytes for a var that is only numbers so far. */
-static hone_status make_real(binder *b, hone_bound_var *v) {
-    if (v->at != HONE_AT_CONTENTS) return HONE_OK;
-    size_t item = hone_dtypes[v->fact.dtype].bytes;
-    char *data = hone_arena_alloc(b->steps.arena, item * (size_t)(v->fact.n_content + 1));
-    if (!data) return no_memory();
-    for (int k = 0; k < v->fact.n_content; k++)
-        hone_dtype_store(v->fact.dtype, data + item * (size_t)k, HONE_I64, (hone_scalar){.i64 = v->fact.contents[k]}, false);
-    v->at = HONE_AT_REF, v->ref = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)data};
-    hone_dense_strides(&v->fact, v->stride);
-    return HONE_OK;
-}
-/* Where output `out` of the node being bound will lie: in the caller's tensor if it is a graph output, else in a new block. */
-static hone_status place(binder *b, const level *l, hone_vid id, hone_bound_var *v) {
-    int64_t bytes = 0;
-    HONE_TRY(fact_bytes(&v->fact, &bytes));
-    v->at = HONE_AT_REF;
-    hone_dense_strides(&v->fact, v->stride);
-    if (l->top && id >= 0)
-        for (int k = 0; k < l->c->graph->out.n; k++)
-            if (l->c->graph->out.at[k] == id && !b->out_taken[k]) {
-                b->out_taken[k] = true;
-                v->ref = (hone_ref){HONE_BASE_FIRST + b->n_in + k, -1, 0};
-                return HONE_OK;
-            }
-    int block = hone_steps_block(&b->steps, bytes);
-    if (block < 0) return no_memory();
-    b->steps.block.at[block].name = id >= 0 ? l->c->graph->var.at[id].name : NULL;
-    v->ref = hone_block_ref(block, 0);
-    const hone_layout *o = id >= 0 ? &l->c->graph->var.at[id].layout : NULL;
-    if (o && o->kind == HONE_LAYOUT_ORDER && l->c->graph->var.at[id].rank == v->fact.rank) { /* dims lie in another order */
-        int64_t step = 1;
-        for (int k = v->fact.rank - 1; k >= 0; k--)
-            v->stride[o->order[k]] = step, step *= v->fact.dim[o->order[k]] > 0 ? v->fact.dim[o->order[k]] : 1;
-    }
-    return HONE_OK;
-}
-/* A copy of `from` with the strides of `to` (both placed, equal shapes). */
-static hone_status copy(binder *b, const level *l, int node, const hone_bound_var *from, const hone_bound_var *to) {
-    _Atomic(const hone_instance *) *known = l->c->copies + from->fact.dtype * (HONE_MAX_RANK + 1) + from->fact.rank;
-    const hone_instance *in = atomic_load(known);
-    hone_arg arg[2] = {{.present = true, .dtype = from->fact.dtype, .rank = from->fact.rank, .dim = from->fact.dim, .n_content = -1},
-                       {.present = true, .rank = -1}};
-    hone_call call = {.program = l->c->identity, .arg = arg};
-    if (!in) HONE_TRY(hone_instances_get(l->c->instances, &call, &in));
-    if (!in) return hone_fail(HONE_BUG, "a copy could not be bound");
-    atomic_store(known, in);
-    hone_param *p = HONE_NEW_N(b->scratch, hone_param, in->n_param + 1);
-    hone_bound *t = HONE_NEW_N(b->scratch, hone_bound, in->n_tensor + 1);
-    if (!p || !t) return no_memory();
-    HONE_TRY(hone_instance_solve(in, &call, p));
-    for (int k = 0; k < in->n_tensor; k++) {
-        const hone_bound_var *v = in->tensor[k].role == HONE_ROLE_IN ? from : to;
-        t[k].ref = v->ref;
-        hone_instance_strides(in, &call, p, k, v->fact.dim, v->stride, t[k].stride);
-    }
-    hone_cpu_call c = {.instance = in,
-                       .param = p,
-                       .tensor = t,
-                       .node = node,
-                       .of = node >= 0 ? l->c->graph->node.at[node] : NULL,
-                       .packs = l->c->packs,
-                       .shelf = b->shelf,
-                       .interpret = b->interpret};
-    int before = b->steps.step.n;
-    HONE_TRY(hone_cpu_bind(&b->steps, &c));
-    for (int k = before; k < b->steps.step.n; k++) b->steps.step.at[k].tactic = "copy";
-    return HONE_OK;
-}
-static hone_status make_dense(binder *b, const level *l, int node, hone_bound_var *v) {
-    HONE_TRY(make_real(b, v));
-    if (v->at != HONE_AT_REF || is_dense(v)) return HONE_OK;
-    hone_bound_var dense = *v;
-    HONE_TRY(place(b, l, -1, &dense));
-    HONE_TRY(copy(b, l, node, v, &dense));
-    *v = dense;
-    return HONE_OK;
-}
 
 /* ---- cuts --------------------------------------------------------------------------------------------------------------------------- */
 /* What must be known before a node can be bound: values of unknown shape, and numbers that decide shapes. */
@@ -154,9 +28,9 @@ static hone_status bind_view(binder *b, level *l, int k, const hone_node *n, con
     *done = false;
     if (n->n_in == 0 || n->in[0] < 0 || l->var[n->in[0]].fact.tag != HONE_TAG_TENSOR) return HONE_OK;
     hone_bound_var *x = l->var + n->in[0];
-    HONE_TRY(make_real(b, x));
+    HONE_TRY(hone_bind_real(b, x));
     if (x->at != HONE_AT_REF) return HONE_OK;
-    if (n->program->runs == HONE_RUNS_VIEW && !strcmp(n->program->how, "bitcast")) HONE_TRY(make_dense(b, l, k, x));
+    if (n->program->runs == HONE_RUNS_VIEW && !strcmp(n->program->how, "bitcast")) HONE_TRY(hone_bind_dense(b, l, k, x));
     for (int q = 0; q < n->n_out; q++) {
         if (n->out[q] < 0) continue;
         hone_bound_var y = {.fact = out[q], .at = HONE_AT_REF, .slot = -1, .ref = x->ref};
@@ -165,7 +39,18 @@ static hone_status bind_view(binder *b, level *l, int k, const hone_node *n, con
         else if (!hone_view(n, in, x, out, q, y.stride, &offset)) {
             bool reshaping = !strcmp(n->program->how, "reshape");
             if (!reshaping) return n->n_out > 1 || !n->program->lines ? hone_fail(HONE_BUG, "a view could not be made") : HONE_OK;
-            HONE_TRY(make_dense(b, l, k, x)); /* a reshape of strided memory: dense first, then it is a view */
+            if (l->c->graph->var.at[n->out[q]].layout.kind ==
+                HONE_LAYOUT_ORDER) { /* it has an order of its own: that is seen as x, and written */
+                hone_bound_var to = *x;
+                HONE_TRY(hone_bind_place(b, l, n->out[q], &y));
+                if (hone_view_reshaped(&y.fact, y.stride, &x->fact, to.stride)) {
+                    to.ref = y.ref;
+                    HONE_TRY(hone_bind_copy_apart(b, l, k, x, &to));
+                    l->var[n->out[q]] = y;
+                    continue;
+                }
+            }
+            HONE_TRY(hone_bind_dense(b, l, k, x)); /* a reshape of strided memory: dense first, then it is a view */
             y.ref = x->ref;
             hone_dense_strides(&y.fact, y.stride);
         }
@@ -173,27 +58,6 @@ static hone_status bind_view(binder *b, level *l, int k, const hone_node *n, con
         l->var[n->out[q]] = y;
     }
     *done = true;
-    return HONE_OK;
-}
-/* Each input is copied to its place in the output. */
-static hone_status bind_concat(binder *b, level *l, int k, hone_fact *out) {
-    const hone_node *n = l->c->graph->node.at[k];
-    hone_bound_var *y = l->var + n->out[0];
-    int axis = (int)hone_attr_int(n->attr, n->n_attr, "axis", 0);
-    y->fact = out[0];
-    axis += axis < 0 ? out[0].rank : 0;
-    HONE_TRY(place(b, l, n->out[0], y));
-    int64_t at = 0;
-    for (int q = 0; q < n->n_in; q++) {
-        hone_bound_var *x = l->var + n->in[q], part = *y;
-        HONE_TRY(make_real(b, x));
-        part.fact.dim[axis] = x->fact.dim[axis];
-        part.ref.offset += at * y->stride[axis] * hone_dtypes[out[0].dtype].bytes;
-        at += x->fact.dim[axis];
-        bool empty = false;
-        for (int d = 0; d < x->fact.rank; d++) empty |= x->fact.dim[d] == 0;
-        if (!empty) HONE_TRY(copy(b, l, k, x, &part));
-    }
     return HONE_OK;
 }
 /* Steps of an instance whose tensors are placed. `id`: the var of each tensor, -1 a temporary. `f`: its formula, or NULL. */
@@ -221,12 +85,13 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
     uint64_t in_place = f ? f->in_place : hone_formula_in_place(in);
     for (int q = 0; q < in->n_tensor && mine->shares < 0; q++) {
         if (id[q] < 0 || in->tensor[q].role != HONE_ROLE_IN || t[q].ref.base != HONE_BASE_ARENA) continue;
+        if (t[q].ref.block == t[out].ref.block) continue; /* both are parts of one join */
         bool fits = true; /* whatever of this instance lies in that block is read where it is written, and only there */
         for (int w = 0; w < in->n_tensor && fits; w++) {
             if (w == out || t[w].ref.base != HONE_BASE_ARENA || t[w].ref.block != t[q].ref.block) continue;
-            fits = id[w] >= 0 && in->tensor[w].role == HONE_ROLE_IN && !t[w].ref.offset && in->tensor[w].dtype == in->tensor[out].dtype &&
-                   in->tensor[w].rank == in->tensor[out].rank && b->steps.block.at[t[w].ref.block].bytes == mine->bytes &&
-                   in_place >> w & 1;
+            fits = id[w] >= 0 && in->tensor[w].role == HONE_ROLE_IN && t[w].ref.offset == t[out].ref.offset &&
+                   in->tensor[w].dtype == in->tensor[out].dtype && in->tensor[w].rank == in->tensor[out].rank &&
+                   b->steps.block.at[t[w].ref.block].bytes == mine->bytes && in_place >> w & 1;
             for (int d = 0; fits && d < in->tensor[w].rank; d++)
                 fits = t[w].stride[d] == t[out].stride[d] || p[in->tensor[out].dim[d]].i == 1;
         }
@@ -247,8 +112,8 @@ static hone_status bind_program(binder *b, level *l, int k, const hone_node *n, 
             hone_bound_var *v = l->var + id[q];
             if (w->role == HONE_ROLE_OUT) {
                 v->fact = out[w->operand - n->program->n_in];
-                HONE_TRY(place(b, l, id[q], v));
-            } else HONE_TRY(w->dense ? make_dense(b, l, k, v) : make_real(b, v));
+                HONE_TRY(w->dense ? hone_bind_place_rows(b, l, id[q], v) : hone_bind_place(b, l, id[q], v));
+            } else HONE_TRY(w->dense ? hone_bind_dense(b, l, k, v) : hone_bind_real(b, v));
             t[q].ref = v->ref;
             hone_instance_strides(in, call, p, q, v->fact.dim, v->stride, t[q].stride);
         }
@@ -299,8 +164,8 @@ static hone_status bind_fused(binder *b, level *l, int k, const hone_node *f, bo
             id[q] = w->role == HONE_ROLE_IN ? n->in[w->operand] : w->role == HONE_ROLE_OUT ? n->out[0] : -1;
             if (id[q] < 0 || (w->role == HONE_ROLE_OUT) != (pass == 1)) continue;
             hone_bound_var *v = l->var + id[q];
-            if (w->role == HONE_ROLE_OUT) HONE_TRY(place(b, l, id[q], v));
-            else HONE_TRY(w->dense ? make_dense(b, l, k, v) : make_real(b, v));
+            if (w->role == HONE_ROLE_OUT) HONE_TRY(hone_bind_place(b, l, id[q], v));
+            else HONE_TRY(w->dense ? hone_bind_dense(b, l, k, v) : hone_bind_real(b, v));
             t[q].ref = v->ref;
             int part = u->from[q].part;
             hone_instance_strides(u->part[part], call[part], p + u->param0[part], u->from[q].tensor, v->fact.dim, v->stride, t[q].stride);
@@ -338,14 +203,14 @@ static hone_status bind_formula(binder *b, level *l, int k, const hone_node *n, 
             }
     }
     if (f->concat) {
-        for (int q = 0; q < n->n_in; q++) HONE_TRY(see(b, l, n->in[q]));
-        HONE_TRY(bind_concat(b, l, k, out));
+        for (int q = 0; q < n->n_in; q++) HONE_TRY(hone_bind_see(b, l, n->in[q]));
+        HONE_TRY(hone_bind_concat(b, l, k, out));
         *done = true;
     } else if (f->view) {
         const hone_fact **in = HONE_NEW_N(b->scratch, const hone_fact *, n->n_in + 1);
         if (!in) return no_memory();
         for (int q = 0; q < n->n_in; q++) {
-            if (!q || f->view == HONE_VIEW_BY_NUMBERS) HONE_TRY(see(b, l, n->in[q]));
+            if (!q || f->view == HONE_VIEW_BY_NUMBERS) HONE_TRY(hone_bind_see(b, l, n->in[q]));
             in[q] = n->in[q] < 0 ? &hone_fact_unknown : &l->var[n->in[q]].fact;
         }
         HONE_TRY(bind_view(b, l, k, n, in, out, done));
@@ -363,10 +228,10 @@ static hone_status bind_formula(binder *b, level *l, int k, const hone_node *n, 
                     int o = 0;
                     while (n->out[o] != f->id[q]) o++;
                     v->fact = out[o];
-                    HONE_TRY(place(b, l, f->id[q], v));
+                    HONE_TRY(w->dense ? hone_bind_place_rows(b, l, f->id[q], v) : hone_bind_place(b, l, f->id[q], v));
                 } else {
-                    HONE_TRY(see(b, l, f->id[q]));
-                    HONE_TRY(w->dense ? make_dense(b, l, k, v) : make_real(b, v));
+                    HONE_TRY(hone_bind_see(b, l, f->id[q]));
+                    HONE_TRY(w->dense ? hone_bind_dense(b, l, k, v) : hone_bind_real(b, v));
                 }
                 t[q].ref = v->ref;
                 hone_walks_strides(f->walks[q], w, p, v->fact.dim, v->stride, t[q].stride);
@@ -392,7 +257,7 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
             continue;
         }
         hone_bound_var *v = l->var + n->in[q];
-        HONE_TRY(make_dense(b, l, k, v));
+        HONE_TRY(hone_bind_dense(b, l, k, v));
         if (v->at == HONE_AT_SLOT || (v->slot >= 0 && v->ref.base >= HONE_BASE_FIRST + b->n_in + b->n_out))
             all[q] = (hone_host_operand){.kind = HONE_OPERAND_SLOT, .slot = v->slot};
         else if (v->at == HONE_AT_REF) {
@@ -414,7 +279,7 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
         hone_bound_var *v = l->var + n->out[q];
         v->fact = out[q];
         if (hone_fact_shaped(out + q) && !n->n_body && out[q].dtype != HONE_DTYPE_STRING) {
-            HONE_TRY(place(b, l, n->out[q], v));
+            HONE_TRY(hone_bind_place_rows(b, l, n->out[q], v));
             h->out[q].kind = HONE_OPERAND_TENSOR, refs[n->n_in + q] = v->ref;
         } else {
             v->at = HONE_AT_SLOT, v->slot = b->n_slot++;
@@ -462,7 +327,7 @@ static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond
     for (int q = body->graph->n_formal; q < body->graph->in.n; q++) {
         hone_bound_var *w = inner.var + body->graph->in.at[q];
         *w = l->var[n->in[n->n_in - n->n_capture + q - body->graph->n_formal]];
-        w->as_compiled = as_compiled(&inner, body->graph->in.at[q]);
+        w->as_compiled = hone_bind_as_compiled(&inner, body->graph->in.at[q]);
     }
     int steps = b->steps.step.n, blocks = b->steps.block.n, patches = b->steps.patch.n, slots = b->n_slot;
     b->inlined++;
@@ -497,10 +362,10 @@ static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, con
     if (is_known(l, n)) {
         for (int q = 0; q < n->n_out; q++)
             if (n->out[q] >= 0) l->var[n->out[q]].at = HONE_AT_DIMS;
-        for (int q = 0; q < n->n_out; q++) HONE_TRY(see(b, l, n->out[q]));
+        for (int q = 0; q < n->n_out; q++) HONE_TRY(hone_bind_see(b, l, n->out[q]));
         return HONE_OK;
     }
-    for (int q = 0; q < n->n_in; q++) HONE_TRY(see(b, l, n->in[q]));
+    for (int q = 0; q < n->n_in; q++) HONE_TRY(hone_bind_see(b, l, n->in[q]));
     if (n->n_part) {
         bool fused;
         HONE_TRY(bind_fused(b, l, k, n, &fused));
@@ -565,7 +430,7 @@ static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, con
         b->cut = k;
         return HONE_OK;
     }
-    if (p->runs == HONE_RUNS_VIEW && !strcmp(p->how, "concat")) return bind_concat(b, l, k, out);
+    if (p->runs == HONE_RUNS_VIEW && !strcmp(p->how, "concat")) return hone_bind_concat(b, l, k, out);
     if (p->runs == HONE_RUNS_VIEW || !strcmp(p->name, "Identity")) {
         HONE_TRY(bind_view(b, l, k, n, in, out, &done));
         if (done) return HONE_OK;
@@ -593,7 +458,7 @@ static hone_status bind_nodes(binder *b, level *l, int from) {
         if (!s && !done) {
             s = bind_node(b, l, k, n, l->c->instance[k]);
             for (int q = 0; q < n->n_out && !s && b->cut < 0; q++)
-                if (n->out[q] >= 0) l->var[n->out[q]].as_compiled = as_compiled(l, n->out[q]);
+                if (n->out[q] >= 0) l->var[n->out[q]].as_compiled = hone_bind_as_compiled(l, n->out[q]);
         }
         if (s) return hone_fail_at(s, "node '%s' (%s): ", n->name, n->program->name);
         if (b->cut >= 0) return HONE_OK;
@@ -611,7 +476,7 @@ static void take_inputs(level *l, const hone_fact *input) {
             w->at = HONE_AT_REF, w->ref = (hone_ref){HONE_BASE_FIRST + k, -1, 0};
             hone_dense_strides(&w->fact, w->stride);
         } else w->at = HONE_AT_SLOT, w->slot = k; /* the first slots are the inputs */
-        w->as_compiled = as_compiled(l, g->in.at[k]);
+        w->as_compiled = hone_bind_as_compiled(l, g->in.at[k]);
     }
 }
 static void take_values(const hone_compiled *c, const hone_fact *input, int64_t *values) { /* what the symbols of the input dims are */
@@ -630,10 +495,10 @@ static void take_values(const hone_compiled *c, const hone_fact *input, int64_t 
 }
 static hone_status finish(binder *b, level *l, hone_plan *p) {
     hone_graph *g = l->c->graph;
-    for (int k = 0; k < g->out.n; k++) HONE_TRY(see(b, l, g->out.at[k]));
-    for (int k = 0; b->cut >= 0 && k < g->var.n; k++) HONE_TRY(see(b, l, k));
+    for (int k = 0; k < g->out.n; k++) HONE_TRY(hone_bind_see(b, l, g->out.at[k]));
+    for (int k = 0; b->cut >= 0 && k < g->var.n; k++) HONE_TRY(hone_bind_see(b, l, k));
     for (int k = 0; b->cut >= 0 && k < b->n_wanted; k++)
-        HONE_TRY(make_dense(b, l, -1, l->var + b->wanted[k])); /* it will be read as a value */
+        HONE_TRY(hone_bind_dense(b, l, -1, l->var + b->wanted[k])); /* it will be read as a value */
     p->out = hone_arena_alloc(p->arena, sizeof *p->out * (size_t)(g->out.n + 1));
     if (!p->out) return no_memory();
     for (int k = 0; k < g->out.n; k++) {
@@ -643,7 +508,7 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
             continue;
         }
         if (v->at == HONE_AT_NOWHERE) return hone_fail(HONE_BAD_INPUT, "output '%s' is never computed", g->var.at[g->out.at[k]].name);
-        bool mine = v->at == HONE_AT_REF && v->ref.base == HONE_BASE_FIRST + b->n_in + k && v->ref.offset == 0 && is_dense(v);
+        bool mine = v->at == HONE_AT_REF && v->ref.base == HONE_BASE_FIRST + b->n_in + k && v->ref.offset == 0 && hone_bind_is_dense(v);
         if (b->cut >= 0 && !mine) {
             p->out[k].how = HONE_OUT_LATER;
             continue;
@@ -651,19 +516,19 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
         p->out[k].fact = v->fact;
         p->out[k].fact.value = NULL, p->out[k].fact.contents = NULL;
         if (v->at == HONE_AT_SLOT ||
-            (v->slot >= 0 && v->ref.base >= HONE_BASE_FIRST + b->n_in + b->n_out && is_dense(v) && v->ref.offset == 0)) {
+            (v->slot >= 0 && v->ref.base >= HONE_BASE_FIRST + b->n_in + b->n_out && hone_bind_is_dense(v) && v->ref.offset == 0)) {
             p->out[k].how = HONE_OUT_SLOT, p->out[k].slot = v->slot;
             continue;
         }
         p->out[k].how = HONE_OUT_WRITTEN;
         if (mine) continue;
-        HONE_TRY(make_real(b, v));
+        HONE_TRY(hone_bind_real(b, v));
         hone_bound_var to = *v;
         to.ref = (hone_ref){HONE_BASE_FIRST + b->n_in + k, -1, 0};
         hone_dense_strides(&to.fact, to.stride);
         int64_t bytes = 0;
-        HONE_TRY(fact_bytes(&v->fact, &bytes));
-        if (bytes) HONE_TRY(copy(b, l, -1, v, &to));
+        HONE_TRY(hone_bind_bytes(&v->fact, &bytes));
+        if (bytes) HONE_TRY(hone_bind_copy(b, l, -1, v, &to));
     }
     if (b->cut >= 0) { /* what lives on keeps its block to the end; the state is kept for the next stretch */
         for (int k = 0; k < g->var.n; k++)

@@ -23,6 +23,7 @@ typedef struct {
     hone_ref *ref; /* in, then out */
 } hone_host_step;
 
+typedef struct hone_room hone_room;
 typedef struct level level;
 struct level { /* a graph being bound: the outermost, or a branch bound in place */
     const hone_compiled *c;
@@ -32,6 +33,7 @@ struct level { /* a graph being bound: the outermost, or a branch bound in place
     const int64_t *values; /* of the dims table */
     bool whole;            /* all that quiet nodes ask for are numbers */
     bool empty;            /* an input has no elements: expressions divide by dims as if they were not 0, so nothing goes by formula */
+    hone_room *room;       /* one a var, or NULL: none yet (join.c) */
 };
 typedef struct {
     hone_steps steps;
@@ -44,4 +46,26 @@ typedef struct {
     hone_vid wanted[MAX_WANTED];
     int n_wanted;
 } binder;
+
+/* ---- place.c -------------------------------------------------------------------------------------------------------------------------- */
+bool hone_bind_is_dense(const hone_bound_var *);
+hone_status hone_bind_bytes(const hone_fact *, int64_t *out) HONE_CHECKED;
+/* Numbers that compile knew as expressions of the input dims: written out when somebody asks. */
+hone_status hone_bind_see(binder *, const level *, hone_vid) HONE_CHECKED;
+/* Is a bound var just what compile said of it? */
+bool hone_bind_as_compiled(const level *, hone_vid);
+/* Bytes for a var that is only numbers so far. */
+hone_status hone_bind_real(binder *, hone_bound_var *) HONE_CHECKED;
+/* A new block in the var's layout; id -1: row-major. */
+hone_status hone_bind_block(binder *, const level *, hone_vid, hone_bound_var *) HONE_CHECKED;
+/* Where an output of the node being bound will lie: in the caller's tensor if it is a graph output, in its home in a join, or in a new block. */
+hone_status hone_bind_place(binder *, level *, hone_vid, hone_bound_var *) HONE_CHECKED;
+/* The same for what can only be stored row-major. */
+hone_status hone_bind_place_rows(binder *, level *, hone_vid, hone_bound_var *) HONE_CHECKED;
+/* A copy of `from` with the strides of `to` (both placed, equal shapes). */
+hone_status hone_bind_copy(binder *, const level *, int node, const hone_bound_var *from, const hone_bound_var *to) HONE_CHECKED;
+/* The same where `to` may run on in few elements at a time (channels that are shuffled): then a copy for each of them, in rows of `from`. */
+hone_status hone_bind_copy_apart(binder *, const level *, int node, const hone_bound_var *from, const hone_bound_var *to) HONE_CHECKED;
+/* A dense copy in its stead, where it is not dense. */
+hone_status hone_bind_dense(binder *, const level *, int node, hone_bound_var *) HONE_CHECKED;
 #endif

@@ -4,6 +4,7 @@
 
 #include "passes/passes.h"
 #include "plan/formula.h"
+#include "plan/join.h"
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to compile"); }
 
@@ -120,6 +121,7 @@ static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int dep
     find_contents(c);
     HONE_TRY(find_instances(c));
     HONE_TRY(find_begin(c));
+    HONE_TRY(hone_joins_find(c));
     for (int k = 0; k < n; k++) {
         hone_node *node = g->node.at[k];
         const hone_program *p = node->program;

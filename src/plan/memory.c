@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   memory: where blocks lie in the arena. Largest first, each at the lowest place free during its life; where that leaves gaps, other orders are tried and
-   the best is kept. A block may lie exactly on one that dies where it is born (in place), if its maker said so. */
+   memory: where blocks lie in the arena. Largest first, each at the lowest place free during its life; where that leaves gaps, other orders are tried,
+   also with those first that lay highest, and the best is kept. A block may lie exactly on one that dies where it is born (in place), if its maker said so. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +105,18 @@ int64_t hone_memory_plan(hone_arena *scratch, hone_block *block, int n, int n_st
     static int (*const orders[])(const void *, const void *) = {by_area, by_steps, by_birth};
     for (int o = 0; o < 3 && need - *lower > *lower / 32; o++) { /* gaps: worth another try */
         qsort(all, (size_t)lives, sizeof *all, orders[o]);
+        int64_t other = place(all, lives, from, count, spans, placed);
+        if (other >= need) continue;
+        need = other;
+        for (int k = 0; k < lives; k++) block[all[k].block].at = all[k].at;
+    }
+    for (int o = 0; o < 12 && need - *lower > *lower / 32; o++) { /* who lies highest chooses first the next time */
+        int top = 0;
+        for (int k = 1; k < lives; k++)
+            if (all[k].at + all[k].bytes > all[top].at + all[top].bytes) top = k;
+        life first = all[top];
+        memmove(all + 1, all, sizeof *all * (size_t)top);
+        all[0] = first;
         int64_t other = place(all, lives, from, count, spans, placed);
         if (other >= need) continue;
         need = other;

@@ -12,6 +12,7 @@
 #include "ir/infer.h"
 
 typedef struct hone_formula hone_formula; /* formula.h */
+typedef struct hone_home hone_home;       /* join.h */
 typedef struct {                          /* what a bind works with: the same memory for one after another */
     hone_arena *scratch;
     hone_steps steps;
@@ -35,6 +36,7 @@ struct hone_compiled {
     hone_compiled ***body;                  /* one a node: its bodies, or NULL */
     const uint8_t *begin;                   /* one a var: where it is when bind begins (hone_whereabouts) */
     struct hone_bound_var *constant;        /* those that are there already, in order */
+    const hone_home *home;                  /* one a var, or NULL: nobody lies in a Concat's output (join.h) */
     bool *content_input;                    /* one a graph input: its numbers may decide shapes */
     hone_text passes;                       /* JSON: what each pass did */
     int nodes_before;
@@ -99,4 +101,6 @@ void hone_dense_strides(const hone_fact *, int64_t *stride);
 /* view.c: strides of a view op's output from those of its input; false: it must be copied. */
 bool hone_view(const hone_node *, const hone_fact *const *in, const hone_bound_var *x, hone_fact *out, int k, int64_t *stride,
                int64_t *offset_elements);
+/* Strides with which memory that holds x is seen as y, equal elements in equal order; false: there are none. */
+bool hone_view_reshaped(const hone_fact *x, const int64_t *stride, const hone_fact *y, int64_t *out);
 #endif

@@ -38,33 +38,32 @@ static bool transpose(viewing *v) {
     return true;
 }
 /* Splits and merges of dims whose memory allows it: walk both shapes from the end, matching runs of equal size. */
-static bool reshape(viewing *v) {
-    const hone_fact *x = v->in[0], *y = v->out + v->k;
+bool hone_view_reshaped(const hone_fact *x, const int64_t *stride, const hone_fact *y, int64_t *out) {
     int i = x->rank - 1, j = y->rank - 1;
     for (int d = 0; d < x->rank; d++)
         if (x->dim[d] == 0) { /* nothing there: any strides will do */
-            for (int e = 0; e < y->rank; e++) v->stride[e] = 0;
+            for (int e = 0; e < y->rank; e++) out[e] = 0;
             return true;
         }
     while (j >= 0) {
         if (y->dim[j] == 1) {
-            v->stride[j--] = 0;
+            out[j--] = 0;
             continue;
         }
         while (i >= 0 && x->dim[i] == 1) i--;
         if (i < 0) return false;
-        int64_t have = x->dim[i], want = y->dim[j], step = v->x->stride[i];
-        v->stride[j] = step;
+        int64_t have = x->dim[i], want = y->dim[j], step = stride[i];
+        out[j] = step;
         while (have != want) {
             if (have < want) { /* the next outer dim of x must follow on in memory */
                 int o = i - 1;
                 while (o >= 0 && x->dim[o] == 1) o--;
-                if (o < 0 || v->x->stride[o] != v->x->stride[i] * x->dim[i]) return false;
+                if (o < 0 || stride[o] != stride[i] * x->dim[i]) return false;
                 i = o, have *= x->dim[i];
             } else { /* the next outer dim of y takes part of this one */
                 if (j == 0) return false;
                 j--;
-                v->stride[j] = y->dim[j] == 1 ? 0 : step * want;
+                out[j] = y->dim[j] == 1 ? 0 : step * want;
                 want *= y->dim[j];
             }
         }
@@ -72,6 +71,7 @@ static bool reshape(viewing *v) {
     }
     return true;
 }
+static bool reshape(viewing *v) { return hone_view_reshaped(v->in[0], v->x->stride, v->out + v->k, v->stride); }
 static bool slice(viewing *v) {
     int r = v->in[0]->rank;
     memcpy(v->stride, v->x->stride, sizeof *v->stride * (size_t)r);

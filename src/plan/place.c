@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+   place: where vars lie while a plan is made: in the caller's tensors, in blocks of the arena, in the room of a join; and copies from one place to another.
+   What a node becomes is bind.c's. */
+#include "plan/join.h"
+
+static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan"); }
+
+void hone_dense_strides(const hone_fact *f, int64_t *stride) {
+    int64_t n = 1;
+    for (int k = f->rank - 1; k >= 0; k--) stride[k] = n, n *= f->dim[k] > 0 ? f->dim[k] : 1;
+}
+bool hone_bind_is_dense(const hone_bound_var *v) {
+    int64_t n = 1;
+    for (int k = v->fact.rank - 1; k >= 0; k--) {
+        if (v->fact.dim[k] == 0) return true;
+        if (v->fact.dim[k] != 1 && v->stride[k] != n) return false;
+        n *= v->fact.dim[k];
+    }
+    return true;
+}
+hone_status hone_bind_bytes(const hone_fact *f, int64_t *out) {
+    int64_t n;
+    if (!hone_count_of(f->dim, f->rank, &n) || __builtin_mul_overflow(n, (int64_t)hone_dtypes[f->dtype].bytes, out))
+        return hone_fail(HONE_BAD_INPUT, "a tensor's size overflows");
+    return HONE_OK;
+}
+hone_status hone_bind_see(binder *b, const level *l, hone_vid id) {
+    if (id < 0 || l->var[id].at != HONE_AT_DIMS) return HONE_OK;
+    const hone_var *v = l->c->graph->var.at + id;
+    hone_bound_var *w = l->var + id;
+    hone_dim *d = HONE_NEW_N(b->steps.arena, hone_dim, v->n_content + 1);
+    if (!d) return no_memory();
+    for (int k = 0; k < v->n_content; k++) d[k] = hone_dim_value(v->contents[k], l->values);
+    w->at = HONE_AT_CONTENTS, w->as_compiled = true;
+    w->fact = (hone_fact){.dtype = v->dtype, .rank = v->rank, .contents = d, .n_content = v->n_content};
+    for (int k = 0; k < v->rank; k++) w->fact.dim[k] = hone_dim_value(v->dim[k], l->values);
+    return HONE_OK;
+}
+bool hone_bind_as_compiled(const level *l, hone_vid id) {
+    const hone_var *v = l->c->graph->var.at + id;
+    const hone_bound_var *w = l->var + id;
+    const hone_fact *f = &w->fact;
+    if (w->at == HONE_AT_NOWHERE || w->at == HONE_AT_SLOT || v->tag != f->tag || v->dtype != f->dtype || v->rank != f->rank) return false;
+    for (int k = 0; k < v->rank; k++)
+        if (hone_dim_value(v->dim[k], l->values) != f->dim[k]) return false;
+    if (v->value || f->value) return v->value == f->value;
+    if (!v->contents || !f->contents) return !v->contents && !f->contents;
+    for (int k = 0; k < v->n_content; k++)
+        if (v->n_content != f->n_content || hone_dim_value(v->contents[k], l->values) != f->contents[k]) return false;
+    return true;
+}
+hone_status hone_bind_real(binder *b, hone_bound_var *v) {
+    if (v->at != HONE_AT_CONTENTS) return HONE_OK;
+    size_t item = hone_dtypes[v->fact.dtype].bytes;
+    char *data = hone_arena_alloc(b->steps.arena, item * (size_t)(v->fact.n_content + 1));
+    if (!data) return no_memory();
+    for (int k = 0; k < v->fact.n_content; k++)
+        hone_dtype_store(v->fact.dtype, data + item * (size_t)k, HONE_I64, (hone_scalar){.i64 = v->fact.contents[k]}, false);
+    v->at = HONE_AT_REF, v->ref = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)data};
+    hone_dense_strides(&v->fact, v->stride);
+    return HONE_OK;
+}
+hone_status hone_bind_block(binder *b, const level *l, hone_vid id, hone_bound_var *v) {
+    int64_t bytes = 0;
+    HONE_TRY(hone_bind_bytes(&v->fact, &bytes));
+    int block = hone_steps_block(&b->steps, bytes);
+    if (block < 0) return no_memory();
+    v->at = HONE_AT_REF, v->ref = hone_block_ref(block, 0);
+    hone_dense_strides(&v->fact, v->stride);
+    if (id < 0) return HONE_OK;
+    const hone_var *w = l->c->graph->var.at + id;
+    b->steps.block.at[block].name = w->name;
+    if (w->layout.kind == HONE_LAYOUT_ORDER && w->rank == v->fact.rank) { /* dims lie in another order */
+        int64_t step = 1;
+        for (int k = w->rank - 1; k >= 0; k--) {
+            int d = w->layout.order[k];
+            v->stride[d] = step, step *= v->fact.dim[d] > 0 ? v->fact.dim[d] : 1;
+        }
+    }
+    return HONE_OK;
+}
+static bool place_out(binder *b, const level *l, hone_vid id, hone_bound_var *v) {
+    for (int k = 0; l->top && k < l->c->graph->out.n; k++)
+        if (l->c->graph->out.at[k] == id && !b->out_taken[k]) {
+            b->out_taken[k] = true;
+            v->at = HONE_AT_REF, v->ref = (hone_ref){HONE_BASE_FIRST + b->n_in + k, -1, 0};
+            hone_dense_strides(&v->fact, v->stride);
+            return true;
+        }
+    return false;
+}
+hone_status hone_bind_place(binder *b, level *l, hone_vid id, hone_bound_var *v) {
+    bool done = place_out(b, l, id, v);
+    if (!done) HONE_TRY(hone_join_place(b, l, id, v, &done));
+    v->at = HONE_AT_REF;
+    return done ? HONE_OK : hone_bind_block(b, l, id, v);
+}
+hone_status hone_bind_place_rows(binder *b, level *l, hone_vid id, hone_bound_var *v) {
+    if (place_out(b, l, id, v)) return HONE_OK;
+    HONE_TRY(hone_bind_block(b, l, id, v));
+    hone_dense_strides(&v->fact, v->stride);
+    return HONE_OK;
+}
+hone_status hone_bind_copy(binder *b, const level *l, int node, const hone_bound_var *from, const hone_bound_var *to) {
+    _Atomic(const hone_instance *) *known = l->c->copies + from->fact.dtype * (HONE_MAX_RANK + 1) + from->fact.rank;
+    const hone_instance *in = atomic_load(known);
+    hone_arg arg[2] = {{.present = true, .dtype = from->fact.dtype, .rank = from->fact.rank, .dim = from->fact.dim, .n_content = -1},
+                       {.present = true, .rank = -1}};
+    hone_call call = {.program = l->c->identity, .arg = arg};
+    if (!in) HONE_TRY(hone_instances_get(l->c->instances, &call, &in));
+    if (!in) return hone_fail(HONE_BUG, "a copy could not be bound");
+    atomic_store(known, in);
+    hone_param *p = HONE_NEW_N(b->scratch, hone_param, in->n_param + 1);
+    hone_bound *t = HONE_NEW_N(b->scratch, hone_bound, in->n_tensor + 1);
+    if (!p || !t) return no_memory();
+    HONE_TRY(hone_instance_solve(in, &call, p));
+    for (int k = 0; k < in->n_tensor; k++) {
+        const hone_bound_var *v = in->tensor[k].role == HONE_ROLE_IN ? from : to;
+        t[k].ref = v->ref;
+        hone_instance_strides(in, &call, p, k, v->fact.dim, v->stride, t[k].stride);
+    }
+    hone_cpu_call c = {.instance = in,
+                       .param = p,
+                       .tensor = t,
+                       .node = node,
+                       .of = node >= 0 ? l->c->graph->node.at[node] : NULL,
+                       .packs = l->c->packs,
+                       .shelf = b->shelf,
+                       .interpret = b->interpret};
+    int before = b->steps.step.n;
+    HONE_TRY(hone_cpu_bind(&b->steps, &c));
+    for (int k = before; k < b->steps.step.n; k++) b->steps.step.at[k].tactic = "copy";
+    return HONE_OK;
+}
+hone_status hone_bind_copy_apart(binder *b, const level *l, int node, const hone_bound_var *from, const hone_bound_var *to) {
+    int d = -1, row = -1; /* d: where `to` runs on; row: where `from` does */
+    for (int k = 0; k < from->fact.rank; k++) {
+        if (from->fact.dim[k] < 2) continue;
+        if (d < 0 || to->stride[k] < to->stride[d]) d = k;
+        if (from->stride[k] == 1) row = k;
+    }
+    if (d < 0 || row < 0 || row == d || from->fact.dim[d] > 8 || from->fact.dim[row] <= from->fact.dim[d])
+        return hone_bind_copy(b, l, node, from, to);
+    hone_bound_var x = *from, y = *to;
+    int64_t bytes = hone_dtypes[x.fact.dtype].bytes;
+    x.fact.dim[d] = y.fact.dim[d] = 1;
+    for (int64_t k = 0; k < from->fact.dim[d]; k++) {
+        x.ref.offset = from->ref.offset + k * from->stride[d] * bytes, y.ref.offset = to->ref.offset + k * to->stride[d] * bytes;
+        HONE_TRY(hone_bind_copy(b, l, node, &x, &y));
+    }
+    return HONE_OK;
+}
+hone_status hone_bind_dense(binder *b, const level *l, int node, hone_bound_var *v) {
+    HONE_TRY(hone_bind_real(b, v));
+    if (v->at != HONE_AT_REF || hone_bind_is_dense(v)) return HONE_OK;
+    hone_bound_var dense = *v;
+    HONE_TRY(hone_bind_block(b, l, -1, &dense));
+    HONE_TRY(hone_bind_copy(b, l, node, v, &dense));
+    *v = dense;
+    return HONE_OK;
+}

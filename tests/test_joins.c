@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+   Joins: parts of a Concat that are written where the Concat wants them, and shuffled channels, against the definition; to the bit with and without homes;
+   how many copies are left; and that memory stays near what is alive at once. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plan/plan.h"
+#include "run/exec.h"
+
+static uint64_t state_ = 88172645463325252u;
+static int draw(int from, int to) { /* from … to */
+    state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
+    return from + (int)(state_ % (uint64_t)(to - from + 1));
+}
+static hone_compiled *compile(const char *text) {
+    hone_graph *g;
+    hone_compiled *c = NULL;
+    if (hone_graph_parse(text, strlen(text), &g) || hone_compile(g, &c)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
+    return c;
+}
+/* `free`: what dims that are not numbers are, in order of inputs. */
+static hone_value *random_input(const hone_graph *g, int k, const int64_t **free) {
+    const hone_var *v = g->var.at + g->in.at[k];
+    hone_value *x;
+    int64_t dim[HONE_MAX_RANK];
+    for (int d = 0; d < v->rank; d++) dim[d] = hone_dim_is_number(v->dim[d]) ? v->dim[d] : *(*free)++;
+    assert_int_equal(hone_value_tensor(v->dtype, dim, v->rank, &x), HONE_OK);
+    for (int64_t q = 0; q < hone_value_count(x); q++) {
+        if (v->dtype == HONE_DTYPE_F32) ((float *)x->data)[q] = (float)draw(-1000, 1000) / 500.0f;
+        else if (v->dtype == HONE_DTYPE_I64) ((int64_t *)x->data)[q] = draw(0, 5);
+        else ((uint8_t *)x->data)[q] = (uint8_t)draw(0, 1);
+    }
+    return x;
+}
+static void run(const hone_compiled *c, hone_value **in, int threads, bool interpret, hone_value **out, const char *text) {
+    hone_exec *e;
+    hone_exec_options o = {.threads = threads, .interpret = interpret};
+    assert_int_equal(hone_exec_create(c, &o, &e), HONE_OK);
+    for (int again = 0; again < 2; again++) /* a second run finds what the first one left in memory */
+        if (hone_exec_run(e, in, out)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
+    hone_exec_destroy(e);
+}
+static void same_bits(const hone_value *a, const hone_value *b, const char *what, const char *text) {
+    assert_int_equal(a->rank, b->rank);
+    for (int d = 0; d < a->rank; d++) assert_int_equal(a->dim[d], b->dim[d]);
+    if (a->bytes && memcmp(a->data, b->data, a->bytes)) fail_msg("%s give other bits in\n%s", what, text);
+}
+static int count_copies(const hone_plan *p, int *steps) {
+    int n = 0;
+    for (int k = 0; k < p->n_step; k++) n += !strcmp(p->step[k].tactic, "copy");
+    *steps = p->n_step;
+    return n;
+}
+enum { ANY = -1 };
+/* copies: how many steps of the plan copy. */
+static void check_with(const char *text, const int64_t *free, int copies) {
+    hone_compiled *c = compile(text), *apart = compile(text);
+    const hone_graph *g = c->graph;
+    hone_value *in[8] = {0}, *want[4] = {0}, *one[4] = {0}, *two[4] = {0}, *alone[4] = {0};
+    hone_fact fact[8];
+    apart->home = NULL; /* the same, every part by itself */
+    for (int k = 0; k < g->in.n; k++) {
+        in[k] = random_input(g, k, &free), fact[k] = hone_fact_of_value(in[k]);
+        if (!c->content_input[k]) fact[k].value = NULL;
+    }
+    hone_plan *p = NULL;
+    if (hone_bind(c, fact, NULL, NULL, false, &p)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
+    int steps, n = count_copies(p, &steps);
+    if (copies != ANY && n != copies) fail_msg("%d of %d steps copy, not %d, in\n%s", n, steps, copies, text);
+    if (p->arena_bytes > p->lower_bound_bytes + p->lower_bound_bytes / 10 + 4096)
+        fail_msg("%lld bytes, where %lld are alive, in\n%s", (long long)p->arena_bytes, (long long)p->lower_bound_bytes, text);
+    hone_plan_destroy(p);
+    run(c, in, 1, true, want, text);
+    run(c, in, 1, false, one, text);
+    run(c, in, 2, false, two, text);
+    run(apart, in, 1, false, alone, text);
+    for (int k = 0; k < g->out.n; k++) {
+        same_bits(one[k], two[k], "two threads", text);
+        same_bits(one[k], alone[k], "parts by themselves", text);
+        assert_int_equal(hone_value_count(want[k]), hone_value_count(one[k]));
+        for (int64_t q = 0; q < hone_value_count(want[k]); q++) {
+            double x = hone_value_number(one[k], q), w = hone_value_number(want[k], q);
+            if (!(fabs(x - w) <= 1e-4 + 1e-4 * fabs(w)))
+                fail_msg("output %d element %lld: got %g, want %g, in\n%s", k, (long long)q, x, w, text);
+        }
+        hone_value_drop(want[k]), hone_value_drop(one[k]), hone_value_drop(two[k]), hone_value_drop(alone[k]);
+    }
+    for (int k = 0; k < g->in.n; k++) hone_value_drop(in[k]);
+    hone_compiled_destroy(c), hone_compiled_destroy(apart);
+}
+static void check(const char *text, int copies) { check_with(text, NULL, copies); }
+static char text[8192];
+
+/* w1: 8 to 5 channels, w2: 8 to 16, w3: 13 to 4, 3 x 3 */
+#define WEIGHTS                                                                         \
+    "w1: f32[5, 8, 1, 1] = random(1, -1, 1); w2: f32[16, 8, 3, 3] = random(2, -1, 1); " \
+    "a = Relu(x); "
+static void fire(void **state) { /* two convolutions of one picture, side by side; a third reads both */
+    (void)state;
+    check("graph g (x: f32[2, 8, 9, 7]) -> y { " WEIGHTS "w3: f32[4, 21, 3, 3] = random(3, -1, 1); p = Conv(a, w1); r = Relu(p); "
+          "q = Conv(a, w2) {pads: [1, 1, 1, 1]}; s = Sigmoid(q); c = Concat(r, s) {axis: 1}; y = Conv(c, w3); }",
+          0);
+    check("graph g (x: f32[1, 8, 9, 7]) -> y, r { " WEIGHTS "p = Conv(a, w1); r = Relu(p); " /* a part that leaves the graph */
+          "q = Conv(a, w2) {pads: [1, 1, 1, 1]}; s = Sigmoid(q); c = Concat(r, s) {axis: 1}; y = Neg(c); }",
+          1);
+    check("graph g (x: f32[1, 8, 9, 7]) -> y { " WEIGHTS "p = Conv(a, w1); r = Relu(p); " /* parts that are an input and a constant */
+          "k: f32[1, 2, 9, 7] = random(9, -1, 1); c = Concat(x, r, k) {axis: -3}; y = Neg(c); }",
+          2);
+    check("graph g (x: f32[1, 8, 9, 7]) -> c { " WEIGHTS "p = Conv(a, w1); r = Relu(p); " /* the whole leaves the graph */
+          "q = Conv(a, w2) {pads: [1, 1, 1, 1]}; c = Concat(r, q) {axis: 1}; }",
+          ANY);
+}
+static void twice(void **state) { /* a part that is there twice, is read elsewhere, is in two joins */
+    (void)state;
+    check("graph g (x: f32[1, 8, 9, 7]) -> y { " WEIGHTS "p = Conv(a, w1); c = Concat(p, a, p) {axis: 1}; y = Neg(c); }", 2);
+    check("graph g (x: f32[1, 8, 9, 7]) -> y, z { " WEIGHTS "v: f32[6, 5, 3, 3] = random(4, -1, 1); p = Conv(a, w1); "
+          "q = Conv(p, v) {pads: [1, 1, 1, 1]}; m = MaxPool(p) {kernel_shape: [3, 3], pads: [1, 1, 1, 1]}; "
+          "c = Concat(m, p, q) {axis: 1}; y = Neg(c); z = GlobalAveragePool(p); }",
+          0);
+    check("graph g (x: f32[1, 8, 9, 7]) -> y, z { " WEIGHTS "p = Conv(a, w1); q = Conv(a, w2) {pads: [1, 1, 1, 1]}; "
+          "c = Concat(p, q) {axis: 1}; d = Concat(q, p) {axis: 1}; y = Neg(c); z = Sigmoid(d); }",
+          2);
+    /* a part made of a part, element by element: both lie in one block, and neither may take the other's place */
+    check("graph g (x: f32[1, 8, 9, 7]) -> y { " WEIGHTS "p = Conv(a, w1); q = Exp(p); m = Mul(q, p); c = Concat(p, q, m, p) {axis: 1}; "
+          "y = Neg(c); }",
+          1);
+    check("graph g (x: f32[2, 3, 4]) -> y { p = Relu(x); q = Sigmoid(p); r = Tanh(q); c = Concat(q, r) {axis: 0}; y = Mul(c, c); }", ANY);
+}
+static void nested(void **state) {
+    (void)state;
+    check("graph g (x: f32[1, 8, 9, 7]) -> y { " WEIGHTS "v: f32[3, 13, 3, 3] = random(4, -1, 1); u: f32[2, 16, 1, 1] = random(5, -1, 1); "
+          "c0 = Conv(a, w1); x1 = Concat(a, c0) {axis: 1}; t1 = Conv(x1, v) {pads: [1, 1, 1, 1]}; c1 = Relu(t1); "
+          "x2 = Concat(x1, c1) {axis: 1}; c2 = Conv(x2, u); x3 = Concat(x2, c2) {axis: 1}; y = Neg(x3); }",
+          ANY);
+    /* every layer names all before it, as exporters write it: the first is an element-wise node behind a convolution, so a picture too */
+    check("graph g (x: f32[2, 8, 9, 7]) -> y { " WEIGHTS "v: f32[3, 21, 3, 3] = random(4, -1, 1); u: f32[2, 24, 1, 1] = random(5, -1, 1); "
+          "k: f32[16, 8, 1, 1] = random(6, -1, 1); b = Conv(a, k); c0 = Conv(a, w1); x1 = Concat(b, c0) {axis: 1}; "
+          "t1 = Conv(x1, v) {pads: [1, 1, 1, 1]}; c1 = Relu(t1); x2 = Concat(b, c0, c1) {axis: 1}; n2 = Sigmoid(x2); c2 = Conv(n2, u); "
+          "x3 = Concat(b, c0, c1, c2) {axis: 1}; y = Neg(x3); }",
+          0);
+    /* joins in joins along other dims */
+    check("graph g (x: f32[2, 8, 9, 7]) -> y { " WEIGHTS "p = Conv(a, w1); q = Relu(p); r = Concat(p, q) {axis: 2}; s = Sigmoid(r); "
+          "t = Concat(s, r) {axis: 3}; u = Concat(t, t) {axis: 0}; v = Neg(t); w = Concat(v, t) {axis: 1}; y = Concat(w, w) {axis: 1}; "
+          "}",
+          ANY);
+}
+static void split(void **state) { /* halves, one of them worked on, and all of it joined again */
+    (void)state;
+    check("graph g (x: f32[1, 8, 9, 7]) -> y { " WEIGHTS "v: f32[8, 8, 3, 3] = random(4, -1, 1); h: i64[2] = {8, 8}; "
+          "q = Conv(a, w2) {pads: [1, 1, 1, 1]}; l, r = Split(q, h) {axis: 1}; m = Conv(r, v) {pads: [1, 1, 1, 1]}; n = Add(m, r); "
+          "c = Concat(l, r, n) {axis: 1}; y = Neg(c); }",
+          0);
+}
+static void axes(void **state) {
+    (void)state;
+    for (int axis = 0; axis < 4; axis++) {
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[2, 8, 9, 7]) -> y { " WEIGHTS "p = Conv(a, w1); q = Sigmoid(p); c = Concat(q, p, q) {axis: %d}; "
+                 "d = Concat(c, c) {axis: %d}; y = Neg(d); }",
+                 axis, 3 - axis);
+        check(text, ANY);
+        snprintf(text, sizeof text, /* rows, integers */
+                 "graph g (x: i64[2, 3, 5, 4]) -> y { p = Neg(x); q = Add(p, x); r = Mul(p, p); c = Concat(r, q, p) {axis: %d}; y = Mul(c, "
+                 "c); }",
+                 axis - 4);
+        check(text, 0);
+    }
+    check("graph g (x: f32[3, 20]) -> y { w: f32[20, 9] = random(1, -1, 1); v: f32[20, 1] = random(2, -1, 1); p = MatMul(x, w); q = "
+          "MatMul(x, v); r = Sigmoid(q); c = Concat(r, p, r) {axis: 1}; y = Neg(c); }",
+          1);
+    check("graph g (x: i64[4]) -> y { p = Neg(x); q = Add(x, x); c = Concat(p, q) {axis: 0}; y = Mul(c, c); }", 0);
+}
+static void strict_readers(void **state) { /* a reader that wants rows costs nothing it did not cost before */
+    (void)state;
+    check("graph g (x: f32[1, 8, 9, 7]) -> y, z { " WEIGHTS "f: i64[2] = {1, -1}; p = Relu(x); q = Exp(x); c = Concat(p, q) {axis: 3}; y = "
+          "Neg(c); r = Reshape(p, f); z = Sigmoid(r); }",
+          1);
+    check("graph g (x: f32[4, 6]) -> y, z { i: i64[3] = {3, 0, 2}; p = Relu(x); q = Exp(x); c = Concat(p, q) {axis: 1}; y = Neg(c); n = "
+          "NonZero(p); z = Cast(n) {to: 1}; }",
+          1);
+}
+static void free_dims(void **state) {
+    (void)state;
+    const char *picture = "graph g (x: f32[n, 8, h, w]) -> y { " WEIGHTS
+                          "v: f32[3, 13, 3, 3] = random(4, -1, 1); k: f32[8, 8, 1, 1] = random(6, -1, 1); b = Conv(a, k); "
+                          "c0 = Conv(a, w1); x1 = Concat(b, c0) {axis: 1}; t1 = Conv(x1, v) {pads: [1, 1, 1, 1]}; c1 = Relu(t1); "
+                          "x2 = Concat(b, c0, c1) {axis: 1}; y = Neg(x2); }";
+    for (int k = 0; k < 4; k++) check_with(picture, (int64_t[]){draw(1, 3), draw(3, 9), draw(3, 9)}, 0);
+    const char *rows = "graph g (x: f32[n, a], z: f32[n, b]) -> y { p = Relu(x); q = Exp(z); c = Concat(p, q, p) {axis: 1}; d = Neg(c); "
+                       "e = Concat(d, c) {axis: 0}; y = Sigmoid(e); }";
+    for (int k = 0; k < 4; k++) {
+        int64_t n = draw(1, 5);
+        check_with(rows, (int64_t[]){n, draw(1, 9), n, draw(1, 9)}, ANY);
+    }
+    /* nothing in one of them, or in all */
+    check_with(rows, (int64_t[]){3, 0, 3, 4}, ANY);
+    check_with(rows, (int64_t[]){3, 5, 3, 0}, ANY);
+    check_with(rows, (int64_t[]){0, 5, 0, 4}, ANY);
+    /* a size that only data say: the plan is cut between the parts */
+    const char *data = "graph g (x: f32[a, 4], m: bool[a]) -> y { p = Relu(x); k = Compress(p, m) {axis: 0}; q = Exp(k); "
+                       "s = Concat(p, q, p) {axis: 0}; t = Neg(s); u = Concat(t, s) {axis: 1}; y = Sigmoid(u); }";
+    for (int k = 0; k < 3; k++) {
+        int64_t a = draw(1, 9);
+        check_with(data, (int64_t[]){a, a}, ANY);
+    }
+    const char *shape = "graph g (x: f32[a, 4], n: i64[1]) -> y { p = Relu(x); r: i64[1] = {4}; d = Concat(n, r) {axis: 0}; "
+                        "q = Expand(x, d); z = Exp(q); c = Concat(p, z, p) {axis: 0}; e = Concat(c, c) {axis: 1}; y = Neg(e); }";
+    check_with(shape, (int64_t[]){1}, ANY);
+}
+static void shuffle(void **state) {
+    (void)state;
+    for (int round = 0; round < 6; round++) {
+        int g = draw(2, round < 4 ? 3 : 11), c = draw(1, 9), h = draw(1, 6), w = draw(1, 7), n = draw(1, 2);
+        snprintf(
+            text, sizeof text,
+            "graph g (x: f32[%d, 4, %d, %d]) -> y, z { w1: f32[%d, 4, 1, 1] = random(1, -1, 1); w2: f32[3, %d, 1, 1] = random(2, -1, 1); "
+            "s5: i64[5] = {%d, %d, %d, %d, %d}; s4: i64[4] = {%d, %d, %d, %d}; a = Conv(x, w1); r = Reshape(a, s5); "
+            "t = Transpose(r) {perm: [0, 2, 1, 3, 4]}; b = Reshape(t, s4); y = Conv(b, w2); u = Relu(b); z = Sigmoid(u); }",
+            n, h, w, g * c, g * c, n, g, c, h, w, n, g * c, h, w);
+        check(text, ANY);
+    }
+    /* as ShuffleNet has it: a copy of the half that passes by, one for each group, and nothing else */
+    check("graph g (x: f32[1, 8, 9, 7]) -> y { w0: f32[10, 8, 1, 1] = random(1, -1, 1); v: f32[5, 5, 3, 3] = random(2, -1, 1); "
+          "s5: i64[5] = {1, 2, 5, 9, 7}; s4: i64[4] = {1, 10, 9, 7}; h: i64[2] = {5, 5}; a = Conv(x, w0); l, r = Split(a, h) {axis: 1}; "
+          "m = Conv(r, v) {pads: [1, 1, 1, 1]}; c = Concat(l, m) {axis: 1}; d = Reshape(c, s5); "
+          "t = Transpose(d) {perm: [0, 2, 1, 3, 4]}; b = Reshape(t, s4); o, p = Split(b, h) {axis: 1}; q = Conv(p, v); y = Neg(q); }",
+          3);
+    /* one dim of pixels; what leaves the graph is in the caller's order; free dims */
+    check("graph g (x: f32[2, 6, 11]) -> b, y { w0: f32[6, 6, 3] = random(1, -1, 1); s4: i64[4] = {2, 3, 2, 9}; s3: i64[3] = {2, 6, 9}; "
+          "a = Conv(x, w0); r = Reshape(a, s4); t = Transpose(r) {perm: [0, 2, 1, 3]}; b = Reshape(t, s3); y = Conv(b, w0); }",
+          ANY);
+    check_with("graph g (x: f32[n, 6, h, w]) -> y { w0: f32[6, 6, 1, 1] = random(1, -1, 1); s5: i64[5] = {0, 3, 2, 5, 4}; "
+               "s4: i64[4] = {0, 6, 5, 4}; a = Conv(x, w0); r = Reshape(a, s5); t = Transpose(r) {perm: [0, 2, 1, 3, 4]}; "
+               "b = Reshape(t, s4); y = Conv(b, w0); }",
+               (int64_t[]){2, 5, 4}, ANY);
+}
+static void branches(void **state) { /* joins inside a body, which is bound in place; parts that are captured, and what a body gives back */
+    (void)state;
+    check("graph g (b: bool[], x: f32[1, 8, 9, 7]) -> y { " WEIGHTS "p = Conv(a, w1); q = Sigmoid(p); "
+          "z = If(b; p, q) {then_branch: graph t (; p: f32[1, 5, 9, 7], q: f32[1, 5, 9, 7]) -> r { m = Neg(p); n = Exp(q); "
+          "c = Concat(m, p, n) {axis: 1}; r = Relu(c); }, else_branch: graph e (; p: f32[1, 5, 9, 7], q: f32[1, 5, 9, 7]) -> r { "
+          "m = Exp(p); c = Concat(m, q) {axis: 1}; r = Concat(c, m) {axis: 1}; }}; "
+          "d = Concat(q, p, z) {axis: 1}; y = Neg(d); }",
+          ANY);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fire),      cmocka_unit_test(twice),   cmocka_unit_test(nested),
+        cmocka_unit_test(split),     cmocka_unit_test(axes),    cmocka_unit_test(strict_readers),
+        cmocka_unit_test(free_dims), cmocka_unit_test(shuffle), cmocka_unit_test(branches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
