@@ -47,7 +47,9 @@ static void joins_graph(hone_passing *p, hone_graph *g) {
         hone_node *n = g->node.at[k];
         for (int b = 0; b < n->n_body; b++) joins_graph(p, n->body[b]);
         int axis = is(n, "concat") ? axis_of(g, n, n->out[0]) : -1;
-        if (axis < 0 || g->var.at[n->out[0]].contents) continue;
+        bool whole = axis >= 0 && n->n_in > 0 && !g->var.at[n->out[0]].contents;
+        for (int q = 0; whole && q < n->n_in; q++) whole = n->in[q] >= 0;
+        if (!whole) continue;
         for (int at = 0; at < n->n_in; at++) {
             while (piece(p, g, n, at, axis, met, n_met)) {}
         }

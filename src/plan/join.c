@@ -77,7 +77,7 @@ static void leave_early(finding *f, const hone_node *n, int node, int axis) {
         hone_vid first = -1, next = -1;
         for (int q = 0; q < n->n_in; q++) {
             hone_vid x = n->in[q];
-            if (f->home[x].in != y || x == first || x == next) continue;
+            if (x < 0 || f->home[x].in != y || x == first || x == next) continue;
             if (first < 0 || g->var.at[x].producer < g->var.at[first].producer) next = first, first = x;
             else if (next < 0 || g->var.at[x].producer < g->var.at[next].producer) next = x;
         }
@@ -101,6 +101,7 @@ static void find_parts(finding *f, int node) {
     hone_dim at = 0;
     for (int q = 0; q < n->n_in && at != HONE_DIM_UNKNOWN; q++) {
         hone_vid id = n->in[q];
+        if (id < 0) return; /* whoever binds it will say so */
         const hone_var *x = g->var.at + id;
         bool may = f->home[id].in < 0 && !f->leaves[id] && !f->rows[id] && is_shaped(x) && is_made(f->c, x) && same_layout(x, y);
         if (may && (f->last[id] <= f->last[out] || is_large(x->dim[axis], y->dim[axis]))) {
