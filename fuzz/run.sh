@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs every fuzzer of BUILD for SECONDS each, one after the other:  run.sh BUILD SECONDS [NAME…]
+# An input may take a minute by the clock: other work may hold the machine.
 # What it learned stays in BUILD/corpus and is where the next run begins; a finding stops it and stays in BUILD/found.
 set -eu
 build=${1:?usage: run.sh BUILD SECONDS [NAME...]} seconds=${2:?usage: run.sh BUILD SECONDS [NAME...]}
@@ -13,7 +14,7 @@ for name; do
     mkdir -p "$build/corpus/$name"
     log=$build/found/$name.log
     # The library's own limit (hone_alloc_limit) holds memory down; libFuzzer's would count a refused request as a finding.
-    if nice "$build/fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2500 -malloc_limit_mb=1000000 -print_final_stats=1 \
+    if nice "$build/fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2500 -malloc_limit_mb=1000000 -print_final_stats=1 \
         -artifact_prefix="$build/found/$name-" "$build/corpus/$name" "$build/seeds/$name" >"$log" 2>&1; then
         echo "fuzz $name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs in $seconds s, nothing found"
     else
