@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "kernels/epilogue.h"
 #include "kernels/gemm.h"
+#include "kernels/winograd.h"
 
 #if defined(__x86_64__)
 #define GEMM_F32(ROW) ROW(base) ROW(avx2) ROW(avx512)
@@ -69,6 +70,19 @@ DEPTHWISE_F32(DECLARE) /* the same levels */
 const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
+#define DECLARE(isa, cpu)                                                     \
+    hone_winograd_in_fn hone_winograd_in_2__##isa, hone_winograd_in_4__##isa; \
+    hone_winograd_out_fn hone_winograd_out_2__##isa, hone_winograd_out_4__##isa;
+DEPTHWISE_F32(DECLARE)
+#undef DECLARE
+#define ROW(isa, cpu)                                        \
+    {"hone_winograd_f32__" #isa,                             \
+     cpu,                                                    \
+     {hone_winograd_in_2__##isa, hone_winograd_in_4__##isa}, \
+     {hone_winograd_out_2__##isa, hone_winograd_out_4__##isa}},
+const hone_winograd_f32 hone_winograd_f32_list[] = {DEPTHWISE_F32(ROW){0}};
+#undef ROW
+
 /* Of each family the last row that this CPU, as masked, can run. */
 #define BEST(family)                                     \
     const family *family##_best(void) {                  \
@@ -88,3 +102,4 @@ BEST(hone_gemm_i8)
 BEST(hone_depthwise_f32)
 BEST(hone_depthwise_rows)
 BEST(hone_epilogue)
+BEST(hone_winograd_f32)

@@ -8,6 +8,7 @@
    Operands are packed into panels (kernels/gemm.h) on the fly, constants once a model. Where B's subscripts may fall outside (a convolution's padding), packing
    writes zeros: an implicit im2col that never exists as a whole. Finished blocks go through the stage that reads t, as its epilogue. */
 #include "device/cpu/contract.h"
+#include "device/cpu/winograd.h"
 
 #include <string.h>
 
@@ -63,6 +64,10 @@ static void fill_panels(void *arg, void *dst) {
         return;
     }
     const float *source = w->source;
+    if (d->winograd) {
+        hone_winograd_fill(d, source, dst);
+        return;
+    }
     for (int64_t b = 0; w->a && b < d->batch_a; b++)
         hone_contract_pack_a(d, source + hone_contract_own(d, b, true), 0, d->m, (float *)dst + b * d->m * d->k);
     int64_t width = hone_contract_columns(d);
@@ -78,6 +83,7 @@ static int64_t packed_rows(const hone_contract *d, bool a) {
 }
 /* Of an operand in panels, all batches. */
 static size_t packed_bytes(const hone_contract *d, bool a) {
+    if (d->winograd) return hone_winograd_bytes(d);
     if (!d->bytes) return sizeof(float) * (size_t)(packed_rows(d, a) * d->k);
     return (size_t)packed_rows(d, a) * (size_t)((d->k + 3) / 4 * 4 + 4); /* and a sum for each row or column, after all panels */
 }
@@ -98,8 +104,14 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     const hone_contract *d = p->of;
     const hone_affine_load *l = p->a ? &d->a : &d->b;
     const char *source = (const char *)(intptr_t)c->tensor[l->tensor].ref.offset;
-    int64_t key[8 + 2 * MAX_SLOTS] = {p->a, d->bytes ? d->mr : 0,           d->nr,   p->a ? d->m : d->n,
-                                      d->k, p->a ? d->batch_a : d->batch_b, l->at.c, d->slots.n};
+    int64_t key[8 + 2 * MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) : 0),
+                                      d->bytes ? d->mr : 0,
+                                      d->nr,
+                                      p->a ? d->m : d->n,
+                                      d->k,
+                                      p->a ? d->batch_a : d->batch_b,
+                                      l->at.c,
+                                      d->slots.n};
     for (int k = 0; k < d->slots.n; k++) key[8 + 2 * k] = l->at.k[k], key[9 + 2 * k] = knows(l, k) ? d->slots.extent[k] : 0;
     packing w = {d, p->a, source + l->at.c * (d->bytes ? 1 : (int64_t)sizeof(float))};
     const void *panels = hone_packs_get(c->packs, source, key, 8 + 2 * d->slots.n, packed_bytes(d, p->a), fill_panels, &w);
@@ -409,9 +421,11 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     if (d->simple && d->simple->bias_n && !d->direct) return hone_fail(HONE_BUG, "a bias a column that nothing adds");
     if (d->bytes) choose_blocks_int(d);
     else if (!d->plane) choose_blocks(d);
+    HONE_TRY(hone_winograd_choose(s, d));
     HONE_TRY(keep_packed(s, d));
     uint64_t uses = epilogue ? (st->uses | st[1].uses) & ~((uint64_t)1 << acc) : st->uses;
     *done = true;
+    if (d->winograd) return hone_winograd_steps(s, d, uses);
     if (!d->plane && !d->packed_b && d->m > d->mt &&
         s->n_ref < HONE_MAX_REFS) { /* several blocks of rows want the same columns: pack them once */
         int64_t bytes = (int64_t)packed_bytes(d, false);

@@ -54,6 +54,7 @@ typedef struct {
     const hone_tilecode *epilogue; /* else this; both NULL: nothing follows */
     int n_ref;
     size_t c_bytes, a_bytes, b_bytes, line_bytes, at_bytes;
+    struct hone_winograd *winograd; /* a 3x3 convolution by tiles (winograd.h); or NULL */
     /* depthwise */
     const hone_depthwise_f32 *plane;
     hone_depthwise_shape shape;

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0
+   winograd: 3x3 convolutions of stride 1 over channels-last pictures, by tiles of 4x4 or 2x2 results (kernels/winograd.h), where that is faster than the sum
+   itself.
+
+   Pixels are brought to their places, [place][tile][channel]; every place is one matrix product with the filters at that place; what they give,
+   [place][tile][column], is brought back, finished and written:
+
+        pixels ──in──▶ v ──36 (or 16) products──▶ m ──out──▶ results
+
+   Large pictures go by blocks of tiles: v stays in L2, and m, a panel of columns at a time, too; but every block reads all filters. Small pictures have many
+   channels, so that filters are what costs: then all tiles are one block, and the three parts are three steps. Filters are brought to their places once a
+   model. What follows the sum is done as contract_run.c does it. */
+#include "device/cpu/winograd.h"
+#include "kernels/winograd.h"
+
+#include <math.h>
+
+struct hone_winograd {
+    const hone_winograd_f32 *kernel;
+    int size, out, edge, places, mr, nr;                                      /* of the product: its K is the channels only */
+    int64_t channels, pictures, oh, ow, h, w, pad_y, pad_x, pitch_y, pitch_x; /* pitches in elements */
+    int64_t down, across, tiles;                                              /* tiles: of a picture, and in all */
+    bool steps;                                                               /* three steps; else all three for one block after another */
+    int64_t block, blocks;                                                    /* tiles a block */
+    int64_t nt, some;           /* three steps: columns, and tiles, that a tile of the grid has */
+    ptrdiff_t apart_v, apart_m; /* places: a line more than they need, or all would fall on the same sets of the cache */
+    bool ends;                  /* the kernel finishes its pixels itself */
+    int v, m;                   /* three steps: refs of the buffers between them */
+    size_t v_bytes, m_bytes, sum_bytes, at_bytes;
+};
+static float zeros[HONE_CONTRACT_KC]; /* what lies outside the picture; never written */
+static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+/* ---- recognising ---------------------------------------------------------------------------------------------------------------------- */
+/* One way of the window: result `o` and tap `k` move alike, over a size with zeros before and behind. */
+static bool way(const hone_contract *d, int o, int k, int64_t *size, int64_t *pad) {
+    const hone_affine_load *a = &d->a;
+    int seen = -1;
+    if (a->at.k[o] != a->at.k[k] || d->slots.extent[k] != 3) return false;
+    *size = d->slots.extent[o] + 2, *pad = 0;
+    for (int q = 0; q < a->n_bounded; q++) {
+        if (!a->bounded[q].k[o] && !a->bounded[q].k[k]) continue;
+        if (seen >= 0 || a->bounded[q].k[o] != 1 || a->bounded[q].k[k] != 1) return false;
+        seen = q, *size = a->size[q], *pad = -a->bounded[q].c;
+        for (int s = 0; s < d->slots.n; s++)
+            if (s != o && s != k && d->slots.extent[s] > 1 && a->bounded[q].k[s]) return false;
+    }
+    return true;
+}
+static bool recognise(const hone_contract *d, struct hone_winograd *w) {
+    const hone_slots_of *s = &d->slots;
+    int tap[2] = {0, 0}, taps = 0, at[MAX_SLOTS], n = 0;
+    if (d->bytes || d->each || d->plane || !d->packed_b || d->packed_a || d->batch != 1 || d->first_tensor >= 0 || s->over >= 0 ||
+        d->taps != 9 || d->piece < 8 || d->piece > HONE_CONTRACT_KC || d->kernel->widths * d->kernel->vector > HONE_WINOGRAD_FILTERS)
+        return false;
+    for (int k = s->n_domain; k < s->n; k++) {
+        if (s->extent[k] == 1 || d->a.at.k[k] < d->piece) continue; /* of the channels */
+        if (taps == 2) return false;
+        tap[taps++] = k;
+    }
+    for (int k = 0; k < d->group_n[0]; k++)
+        if (s->extent[k] > 1) at[n++] = k;
+    if (taps != 2 || n < 2) return false;
+    const int y = at[n - 2], x = at[n - 1], down = d->a.at.k[tap[0]] > d->a.at.k[tap[1]] ? 0 : 1;
+    const int ky = tap[down], kx = tap[1 - down];
+    if (d->a.at.k[ky] <= d->a.at.k[kx] || !way(d, y, ky, &w->h, &w->pad_y) || !way(d, x, kx, &w->w, &w->pad_x)) return false;
+    for (int q = 0; q < d->a.n_bounded; q++) /* no other window */
+        if (!d->a.bounded[q].k[y] && !d->a.bounded[q].k[x]) return false;
+    w->channels = d->piece, w->oh = s->extent[y], w->ow = s->extent[x], w->pictures = d->m / (w->oh * w->ow);
+    w->pitch_y = d->a.at.k[y], w->pitch_x = d->a.at.k[x];
+    return true;
+}
+
+/* ---- choosing ------------------------------------------------------------------------------------------------------------------------- */
+/* What a way costs, in multiply-adds. Measured: bringing a value to its place costs as much as a dozen of them, bringing it back eight, and a byte that comes from
+   beyond L2 four. */
+enum { IN = 12, OUT = 8, BYTE = 4, L2_FLOATS = 262144 };
+static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
+    w->size = size, w->out = hone_winograd_out(size), w->edge = w->out + 2, w->places = hone_winograd_places(size);
+    w->down = pieces(w->oh, w->out), w->across = pieces(w->ow, w->out), w->tiles = w->pictures * w->down * w->across;
+    const int64_t mr = w->mr;
+    int64_t most = L2_FLOATS / (w->places * w->channels) / mr * mr;
+    if (most > 8 * mr) most = 8 * mr;
+    if (most < 4 * mr) most = 4 * mr;
+    if (!w->ends && most > L2_FLOATS / (w->out * w->out * d->n)) most = L2_FLOATS / (w->out * w->out * d->n); /* results wait in scratch */
+    const int64_t share = pieces(w->tiles, 8);                                                                /* among threads */
+    if (most > share && most > 2 * mr) most = share > 2 * mr ? share : 2 * mr;
+    if (most < mr) most = mr;
+    w->block = pieces(w->tiles, pieces(w->tiles, most));
+    if (w->block > mr) w->block = pieces(w->block, mr) * mr;
+    w->blocks = pieces(w->tiles, w->block);
+    const double c = (double)w->channels, n = (double)d->n, tiles = (double)w->tiles, places = w->places;
+    const double filters = 4 * places * c * n, between = 2 * 4 * places * tiles * (c + n);
+    const double again = filters > 4.0 * L2_FLOATS ? (double)w->blocks * filters : filters;
+    w->steps = between <= (32 << 20) && filters + between < again;
+    return places * tiles * (c * n + IN * c + OUT * n) + BYTE * (!w->steps                   ? again
+                                                                 : between > 4.0 * L2_FLOATS ? filters + between
+                                                                                             : filters);
+}
+hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d) {
+    struct hone_winograd w = {.kernel = hone_winograd_f32_best()}, small;
+    if (!recognise(d, &w)) return HONE_OK;
+    w.ends = d->direct && !(d->simple && !d->simple->bias_n && (d->simple->bias.tensor >= 0 || d->simple->bias.k != 0));
+    w.nr = d->kernel->widths * d->kernel->vector, w.mr = d->kernel->rows[d->kernel->widths - 1];
+    small = w;
+    /* the sum itself reads all weights again for each of its blocks of rows, unless these follow one another */
+    const double sum = (double)d->n * (double)d->k * ((double)d->m + BYTE * 4.0 * (double)(d->n > d->m ? 1 : pieces(d->m, d->mt)));
+    const double two = cut(d, &small, 0), four = cut(d, &w, 1);
+    if (two < four) w = small;
+    if (!((two < four ? two : four) < sum)) return HONE_OK;
+    if (w.steps && s->n_ref + 3 > HONE_MAX_REFS) return HONE_OK; /* filters and two buffers */
+    const int64_t nr = w.nr, columns = hone_contract_columns(d);
+    w.nt = 4 * nr, w.some = 4;
+    if (w.steps) w.block = w.tiles, w.blocks = 1;
+    w.apart_v = (ptrdiff_t)(pieces(w.block * w.channels, 16) * 16 + 16);
+    w.apart_m = (ptrdiff_t)(pieces(w.block * (w.steps ? columns : nr), 16) * 16 + 16);
+    w.v_bytes = sizeof(float) * (size_t)(w.places * w.apart_v), w.m_bytes = sizeof(float) * (size_t)(w.places * w.apart_m);
+    const size_t pixels = (size_t)((w.steps ? w.some : w.block) * w.out * w.out);
+    w.sum_bytes = w.ends ? 0 : (sizeof(float) * pixels * (size_t)d->n + 63) / 64 * 64;
+    w.at_bytes = 2 * sizeof(float *) * pixels;
+    struct hone_winograd *kept = HONE_NEW(s->arena, struct hone_winograd);
+    if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    *kept = w, d->winograd = kept;
+    return HONE_OK;
+}
+
+/* ---- filters -------------------------------------------------------------------------------------------------------------------------- */
+size_t hone_winograd_bytes(const hone_contract *d) {
+    return sizeof(float) * (size_t)(d->winograd->places * hone_contract_columns(d) * d->winograd->channels);
+}
+/* [panel][place][channel][column] */
+void hone_winograd_fill(const hone_contract *d, const float *source, float *to) {
+    const struct hone_winograd *w = d->winograd;
+    const int64_t columns = hone_contract_columns(d);
+    for (int64_t n0 = 0; n0 < columns; n0 += w->nr) {
+        const int64_t wide = columns - n0 < w->nr ? columns - n0 : w->nr, have = d->n - n0 < wide ? d->n - n0 : wide;
+        for (int64_t c = 0; c < w->channels; c++) {
+            float g[9][HONE_WINOGRAD_FILTERS] = {{0}};
+            for (int64_t t = 0; t < 9; t++) hone_contract_gather(d, source, t * w->channels + c, n0, have, sizeof(float), 0, g[t]);
+            hone_winograd_filters(w->size, g, (int)wide, to + c * wide, (ptrdiff_t)(w->channels * wide));
+        }
+        to += w->places * w->channels * wide;
+    }
+}
+
+/* ---- running -------------------------------------------------------------------------------------------------------------------------- */
+typedef struct {
+    int64_t picture, y, x; /* of a tile: which, and its first result */
+} spot;
+static spot stand(const struct hone_winograd *w, int64_t tile) {
+    const int64_t each = w->down * w->across, in = tile % each;
+    return (spot){tile / each, in / w->across * w->out, in % w->across * w->out};
+}
+/* Tiles from t0 on to their places. */
+static void bring(const hone_contract *d, const float *a, int64_t t0, int64_t many, float *v) {
+    const struct hone_winograd *w = d->winograd;
+    for (int64_t t = 0; t < many; t++) {
+        const spot s = stand(w, t0 + t);
+        const float *from = a + d->at_m_a[s.picture * w->oh * w->ow], *pixel[HONE_WINOGRAD_PLACES];
+        for (int y = 0; y < w->edge; y++) {
+            const int64_t iy = s.y + y;
+            const bool in = iy >= w->pad_y && iy - w->pad_y < w->h && iy < w->oh + 2;
+            for (int x = 0; x < w->edge; x++) {
+                const int64_t ix = s.x + x;
+                pixel[y * w->edge + x] =
+                    in && ix >= w->pad_x && ix - w->pad_x < w->w && ix < w->ow + 2 ? from + iy * w->pitch_y + ix * w->pitch_x : zeros;
+            }
+        }
+        w->kernel->in[w->size](pixel, w->channels, v + t * w->channels, w->apart_v);
+    }
+}
+static const float *pixels_of(const hone_contract *d, void *const *at) { return (const float *)at[d->a.tensor] + d->a.at.c; }
+/* Where the results of a block go; pixel numbers as kernels count them, a tile after another. */
+static void aim(const hone_contract *d, void *const *at, const hone_standing *here, int64_t t0, int64_t many, float **to,
+                const float **residual) {
+    const struct hone_winograd *w = d->winograd;
+    const hone_simple *e = d->simple;
+    for (int64_t t = 0; t < many; t++) {
+        const spot s = stand(w, t0 + t);
+        for (int y = 0; y < w->out; y++)
+            for (int x = 0; x < w->out; x++) {
+                const int64_t k = (t * w->out + y) * w->out + x, m = (s.picture * w->oh + s.y + y) * w->ow + s.x + x;
+                to[k] = NULL, residual[k] = NULL;
+                if (s.y + y >= w->oh || s.x + x >= w->ow) continue;
+                if (!e) to[k] = (float *)at[d->out] + here->out + d->at_m_out[m];
+                else {
+                    to[k] = (float *)at[e->out.tensor] + hone_epilogue_at(&e->out, e->n_batch, here->index, m);
+                    if (e->residual.tensor >= 0)
+                        residual[k] = (const float *)at[e->residual.tensor] + hone_epilogue_at(&e->residual, e->n_batch, here->index, m);
+                }
+            }
+    }
+}
+/* Tiles of a block that lie side by side. */
+static int64_t side_by_side(const struct hone_winograd *w, int64_t tile, int64_t left) {
+    const int64_t row = w->across - tile % w->across;
+    return row < left ? row : left;
+}
+/* The same, where something else follows: rows of results one after another in scratch, as the next stage wants them. */
+static void aim_sums(const struct hone_winograd *w, int64_t t0, int64_t many, float *sums, int64_t stride, float **to) {
+    for (int64_t i = 0; i < many;) {
+        const int64_t row = side_by_side(w, t0 + i, many - i), pixels = w->out * w->out;
+        for (int64_t t = 0; t < row; t++)
+            for (int y = 0; y < w->out; y++)
+                for (int x = 0; x < w->out; x++)
+                    to[(i + t) * pixels + y * w->out + x] = sums + (i * pixels + (y * row + t) * w->out + x) * stride;
+        i += row;
+    }
+}
+static hone_status finish(const hone_contract *d, void *const *at, const hone_standing *here, int64_t t0, int64_t many, float *sums,
+                          void *scratch) {
+    const struct hone_winograd *w = d->winograd;
+    for (int64_t i = 0; i < many;) {
+        const int64_t row = side_by_side(w, t0 + i, many - i);
+        const spot s = stand(w, t0 + i);
+        const int64_t wide = w->ow - s.x < row * w->out ? w->ow - s.x : row * w->out;
+        for (int y = 0; y < w->out && s.y + y < w->oh; y++)
+            HONE_TRY(hone_contract_finish(d, at, 0, here, (s.picture * w->oh + s.y + y) * w->ow + s.x, wide, 0, d->n,
+                                          sums + (i * w->out + y * row) * w->out * d->n, d->n, NULL, scratch));
+        i += row;
+    }
+    return HONE_OK;
+}
+/* Places from p0 on of `many` tiles with columns n0 … n0+n-1 of the filters; m: the first of these columns, rows `stride` apart. */
+static void multiply(const hone_contract *d, const float *filters, const float *v, int64_t many, int p0, int p1, int64_t n0, int64_t n,
+                     float *m, int64_t stride) {
+    const struct hone_winograd *w = d->winograd;
+    const int64_t columns = hone_contract_columns(d), c = w->channels;
+    for (int place = p0; place < p1; place++)
+        for (int64_t j = 0; j < n; j += w->nr) {
+            const int64_t wide = columns - n0 - j < w->nr ? columns - n0 - j : w->nr;
+            const int vectors = (int)(wide / d->kernel->vector), mr = d->kernel->rows[vectors - 1];
+            const float *rows[HONE_GEMM_ROWS], *panel = filters + (n0 + j) * w->places * c + place * c * wide;
+            float *sum[HONE_GEMM_ROWS];
+            hone_gemm_part part = {.n = (int)wide, .taps = 1, .k = c, .a = rows, .b = panel, .b_step = wide, .c = sum};
+            for (int64_t i = 0; i < many; i += mr) {
+                part.m = many - i < mr ? (int)(many - i) : mr;
+                for (int r = 0; r < part.m; r++)
+                    rows[r] = v + place * w->apart_v + (i + r) * c, sum[r] = m + place * w->apart_m + (i + r) * stride + j;
+                d->kernel->run[vectors - 1](&part);
+            }
+        }
+}
+/* How a tile's results end, and where they go. */
+typedef struct {
+    hone_winograd_end end;
+    float **to, *sums;
+    const float **residual, *bias;
+    void *room; /* of the next stage */
+} ending;
+static ending ready(const hone_contract *d, void *const *at, const hone_standing *here, int64_t t0, int64_t many, char *room) {
+    const struct hone_winograd *w = d->winograd;
+    const hone_simple *s = d->simple;
+    const int64_t pixels = (w->steps ? w->some : w->block) * w->out * w->out;
+    ending e = {.sums = (float *)(void *)room, .to = (float **)(void *)(room + w->sum_bytes), .room = room + w->sum_bytes + w->at_bytes};
+    e.residual = (const float **)(e.to + pixels);
+    e.end.apart = w->apart_m;
+    if (!w->ends) aim_sums(w, t0, many, e.sums, d->n, e.to);
+    else aim(d, at, here, t0, many, e.to, e.residual);
+    if (!w->ends || !s) return e;
+    e.end.lo = hone_epilogue_number(&s->lo, s->n_batch, at, here->index, 0),
+    e.end.hi = hone_epilogue_number(&s->hi, s->n_batch, at, here->index, 0);
+    e.end.clamp = e.end.lo != -INFINITY || e.end.hi != INFINITY;
+    if (s->bias_n) e.bias = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, here->index, 0);
+    return e;
+}
+/* Columns n0 … n0+n-1 of tiles that `ready` knows, from m. */
+static void bring_back(const hone_contract *d, ending *e, int64_t many, int64_t n0, int64_t n, const float *m, int64_t stride) {
+    const struct hone_winograd *w = d->winograd;
+    const bool adds = w->ends && d->simple && d->simple->residual.tensor >= 0;
+    e->end.n = (ptrdiff_t)n, e->end.from = (ptrdiff_t)n0, e->end.bias = e->bias ? e->bias + n0 : NULL;
+    for (int64_t t = 0; t < many; t++) {
+        e->end.m = m + t * stride, e->end.y = e->to + t * w->out * w->out;
+        e->end.residual = adds ? e->residual + t * w->out * w->out : NULL;
+        w->kernel->out[w->size](&e->end);
+    }
+}
+static void places_of(const hone_contract *d, const hone_step *s, void *const *base, void **at) {
+    for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
+}
+/* A block, from pixels to results. */
+static hone_status block(const hone_step *step, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = step->data;
+    const struct hone_winograd *w = d->winograd;
+    void *at[HONE_MAX_REFS];
+    places_of(d, step, base, at);
+    const int64_t t0 = number * w->block, many = w->tiles - t0 < w->block ? w->tiles - t0 : w->block;
+    float *v = scratch, *m = (float *)(void *)((char *)scratch + w->v_bytes);
+    const hone_standing here = hone_contract_stand(d, 0);
+    bring(d, pixels_of(d, at), t0, many, v);
+    ending e = ready(d, at, &here, t0, many, (char *)scratch + w->v_bytes + w->m_bytes);
+    for (int64_t n0 = 0; n0 < d->n; n0 += w->nr) {
+        const int64_t n = d->n - n0 < w->nr ? d->n - n0 : w->nr;
+        multiply(d, at[d->packed_b], v, many, 0, w->places, n0, n, m, w->nr);
+        bring_back(d, &e, many, n0, n, m, w->nr);
+    }
+    return w->ends ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
+}
+/* The three steps. */
+static hone_status step_in(const hone_step *step, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = step->data;
+    const struct hone_winograd *w = d->winograd;
+    (void)scratch;
+    void *at[HONE_MAX_REFS];
+    places_of(d, step, base, at);
+    const int64_t t0 = number * w->some, many = w->tiles - t0 < w->some ? w->tiles - t0 : w->some;
+    bring(d, pixels_of(d, at), t0, many, (float *)at[w->v] + t0 * w->channels);
+    return HONE_OK;
+}
+static hone_status step_multiply(const hone_step *step, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = step->data;
+    const struct hone_winograd *w = d->winograd;
+    (void)scratch;
+    void *at[HONE_MAX_REFS];
+    places_of(d, step, base, at);
+    const int64_t wide = pieces(d->n, w->nt), n0 = number % wide * w->nt, n = d->n - n0 < w->nt ? d->n - n0 : w->nt;
+    const int place = (int)(number / wide);
+    multiply(d, at[d->packed_b], at[w->v], w->tiles, place, place + 1, n0, n, (float *)at[w->m] + n0, hone_contract_columns(d));
+    return HONE_OK;
+}
+static hone_status step_out(const hone_step *step, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = step->data;
+    const struct hone_winograd *w = d->winograd;
+    void *at[HONE_MAX_REFS];
+    places_of(d, step, base, at);
+    const int64_t t0 = number * w->some, many = w->tiles - t0 < w->some ? w->tiles - t0 : w->some;
+    const hone_standing here = hone_contract_stand(d, 0);
+    ending e = ready(d, at, &here, t0, many, scratch);
+    bring_back(d, &e, many, 0, d->n, (const float *)at[w->m] + t0 * hone_contract_columns(d), hone_contract_columns(d));
+    return w->ends ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
+}
+hone_status hone_winograd_steps(hone_recipe_maker *s, hone_contract *d, uint64_t uses) {
+    struct hone_winograd *w = d->winograd;
+    const size_t epilogue = d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0;
+    hone_part part = {.uses = uses, .buffer = -1, .step = {.tactic = "winograd", .data = d}};
+    hone_step *step = &part.step;
+    if (!w->steps) {
+        d->n_ref = s->n_ref;
+        step->tile = block, step->tiles = w->blocks, step->serial = w->blocks == 1;
+        step->scratch_bytes = w->v_bytes + w->m_bytes + w->sum_bytes + w->at_bytes + epilogue;
+        return hone_cpu_add(s, part);
+    }
+    w->v = s->n_ref++, w->m = s->n_ref++, d->n_ref = s->n_ref;
+    const uint64_t v = (uint64_t)1 << w->v, m = (uint64_t)1 << w->m;
+    step->serial = (double)w->tiles * (double)w->places * (double)w->channels * (double)d->n < 200000;
+    part.uses = (uint64_t)1 << d->a.tensor | v, part.buffer = w->v, part.bytes = (int64_t)w->v_bytes;
+    step->tile = step_in, step->tiles = pieces(w->tiles, w->some);
+    HONE_TRY(hone_cpu_add(s, part));
+    part.uses = v | m, part.buffer = w->m, part.bytes = (int64_t)w->m_bytes;
+    step->tile = step_multiply, step->tiles = w->places * pieces(d->n, w->nt);
+    HONE_TRY(hone_cpu_add(s, part));
+    part.uses = uses | m, part.buffer = -1;
+    step->tile = step_out, step->tiles = pieces(w->tiles, w->some), step->scratch_bytes = w->sum_bytes + w->at_bytes + epilogue;
+    return hone_cpu_add(s, part);
+}

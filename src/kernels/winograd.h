@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+   winograd: 3x3 convolutions of stride 1 by tiles, with fewer products than the sum has terms. Pure arithmetic, as gemm.h: the products in between are its
+   matrix kernels', blocks and pointers those of the tactic that calls (device/cpu/winograd.c).
+
+   The results of a tile of o x o pixels come of (o+2) x (o+2) pixels d and the filter g. As polynomials, filter and pixels are multiplied at o + 1 points and
+   at infinity, along both ways:
+
+        v = B' d B   places of pixels     u = G g G'   places of filters     m = v u, place by place, summed over channels     y = A' m A
+
+   So a place is one matrix product over channels, and a tile costs (o+2)^2 products a channel instead of 9 o^2: 16 instead of 36 for o = 2, 36 instead of 144 for
+   o = 4. Errors grow with o and with the points. For o = 2 they are 0, 1, -1; for o = 4  0, 5/8, -5/8, 3/2, -3/2, which err half as much as 0, 1, -1, 2, -2
+   and whose A and B are exact in f32. Infinity and NaN in d reach all of the tile.
+
+   Pixels lie channels last: a vector is of channels. */
+#ifndef HONE_KERNELS_WINOGRAD_H
+#define HONE_KERNELS_WINOGRAD_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HONE_WINOGRAD_SIZES = 2, HONE_WINOGRAD_PLACES = 36 /* the most */, HONE_WINOGRAD_PIXELS = 16 };
+static inline int hone_winograd_out(int size) { return size ? 4 : 2; }
+static inline int hone_winograd_places(int size) { return size ? 36 : 16; }
+
+/* v[place * apart + c], c < n, of pixel[place][c] */
+typedef void hone_winograd_in_fn(const float *const *pixel, int64_t n, float *v, ptrdiff_t apart);
+typedef struct {
+    const float *m; /* m[place * apart + j], j < n */
+    ptrdiff_t apart, n;
+    float *const *y; /* y[pixel][from + j]; NULL: outside the picture, not written */
+    ptrdiff_t from;
+    const float *bias, *const *residual; /* as in gemm.h, where given: + bias[j] + residual[pixel][from + j], then the clamp */
+    bool clamp;
+    float lo, hi;
+} hone_winograd_end;
+typedef void hone_winograd_out_fn(const hone_winograd_end *);
+typedef struct {
+    const char *name;
+    uint32_t cpu;
+    hone_winograd_in_fn *in[HONE_WINOGRAD_SIZES];
+    hone_winograd_out_fn *out[HONE_WINOGRAD_SIZES];
+} hone_winograd_f32;
+extern const hone_winograd_f32 hone_winograd_f32_list[];
+const hone_winograd_f32 *hone_winograd_f32_best(void);
+
+/* n filters, g[3*y + x][j], to u[place * apart + j]: in double, rounded once. */
+enum { HONE_WINOGRAD_FILTERS = 64 /* at once */ };
+void hone_winograd_filters(int size, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart);
+#endif
