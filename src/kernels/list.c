@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "kernels/epilogue.h"
 #include "kernels/gemm.h"
+#include "kernels/softmax.h"
 #include "kernels/winograd.h"
 
 #if defined(__x86_64__)
@@ -83,6 +84,15 @@ DEPTHWISE_F32(DECLARE)
 const hone_winograd_f32 hone_winograd_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
+#define DECLARE(isa, cpu)                        \
+    hone_softmax_row_fn hone_softmax_row__##isa; \
+    hone_times_row_fn hone_times_row__##isa;
+DEPTHWISE_F32(DECLARE)
+#undef DECLARE
+#define ROW(isa, cpu) {"hone_softmax__" #isa, cpu, hone_softmax_row__##isa, hone_times_row__##isa},
+const hone_softmax hone_softmax_list[] = {DEPTHWISE_F32(ROW){0}};
+#undef ROW
+
 /* Of each family the last row that this CPU, as masked, can run. */
 #define BEST(family)                                     \
     const family *family##_best(void) {                  \
@@ -103,3 +113,4 @@ BEST(hone_depthwise_f32)
 BEST(hone_depthwise_rows)
 BEST(hone_epilogue)
 BEST(hone_winograd_f32)
+BEST(hone_softmax)

@@ -294,7 +294,8 @@ static void finish(maker *m, hone_tilecode *code) {
             if (ins[k].dst == store->a) def = k;
             uses += ins[k].a == store->a || ins[k].b == store->a || ins[k].c == store->a;
         }
-        code->streams = !code->box_rows && code->walk.n >= (16 << 20) / store->bytes;
+        bool block = m->acc_tensor >= 0 && m->w.in->tensor[store->tensor].role == HONE_ROLE_TEMP; /* of attention: in scratch */
+        code->streams = !code->box_rows && code->walk.n >= (16 << 20) / store->bytes && !block;
         if (!code->streams && def >= 0 && !uses && ins[def].kind != TILE_ACC) {
             ins[def].keep = true;
             code->direct = store->a, code->direct_store = store, code->n_ins--;

@@ -2,6 +2,7 @@
    program: an instance's stages as CPU steps: by a hand-written kernel where one applies, else by tile code, else by the interpreter. */
 #include <string.h>
 
+#include "device/cpu/attention.h"
 #include "device/cpu/contract.h"
 
 hone_status hone_cpu_add(hone_recipe_maker *m, hone_part part) {
@@ -219,7 +220,8 @@ static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r)
             while (end < in->n_stage && in->stage[end].over == in->stage[k].over) end++;
             HONE_TRY(over_stages(m, c, k, end, &done));
         } else {
-            HONE_TRY(hone_cpu_contract(m, c, k, &end, &done));
+            HONE_TRY(hone_cpu_attention(m, c, k, &end, &done));
+            if (!done) HONE_TRY(hone_cpu_contract(m, c, k, &end, &done));
             if (!done) HONE_TRY(tile_stage(m, c, k, &done));
         }
         fast = done, k = end;

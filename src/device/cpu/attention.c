@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0
+   attention: scores, softmax and the weighted sum of values as one step. The scores of a block of queries live in scratch and nowhere else.
+
+   Recognised in the stages of an instance, whatever op they come from (the last index is t, a key, unless said):
+
+        s     = sum(d) q * k                         two plain loads
+        w     = anything of s at its own indices     s * number (+ a row of a mask) is the kernel's, all else tile code's
+        top   = max(t) w          m = max(top, number)
+        x     = exp(w - m)
+        sum   = sum(t) x          z = max(sum, number)
+        o     = sum(t) x * v      y = o / z          in the domain of queries and e
+
+   Indices that keys or values know are batches; those after them are rows: queries, and heads of queries that share a head of keys. A tile
+   is a block of rows of one batch. Keys and values in panels are made once a batch: by the tile that has all rows of it, or by a "pack" step
+   where there are several. What is not of this form stays with contractions and tile code. */
+#include "device/cpu/attention.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "device/cpu/affine.h"
+#include "kernels/gemm.h"
+#include "kernels/softmax.h"
+
+enum { STAGES = 9, TEMPS = 8 };
+typedef struct {
+    int tensor;
+    int64_t c, batch[MAX_SLOTS], *row; /* offsets in elements: by a batch's indices, by the row */
+} walk;
+typedef struct {
+    const hone_gemm_f32 *kernel;
+    const hone_softmax *softmax;
+    const hone_tilecode *code; /* of w; NULL: alpha and mask say it */
+    walk q, k, v, y, mask;     /* k, v: no rows; mask.tensor -1: none */
+    int w, n_ref, shared, n_batch;
+    int64_t extent[MAX_SLOTS], batches, m, n, depth, width; /* rows, keys; of a key, of a value */
+    int64_t k_t, k_d, v_t;                                  /* steps of keys and values */
+    int64_t block, blocks;                                  /* rows of a tile */
+    bool few, lies;                                         /* keys as rows of A: no panels of them; values as they lie: nor of them */
+    float alpha, least, floor;                              /* of m, of z */
+    size_t score_bytes, list_bytes, panel_bytes;
+} attending;
+
+/* ---- what it is ----------------------------------------------------------------------------------------------------------------------- */
+static const hone_x *at(const hone_cpu_call *c, int32_t x) { return c->instance->x + x; }
+static const hone_x *fn_of(const hone_cpu_call *c, int32_t x, hone_fn fn) {
+    return at(c, x)->kind == HONE_X_FN && at(c, x)->fn == fn && at(c, x)->type == HONE_F32 ? at(c, x) : NULL;
+}
+static bool constant(const hone_cpu_call *c, int32_t x, float *out) {
+    *out = at(c, x)->k.f32;
+    return at(c, x)->kind == HONE_X_CONST && at(c, x)->type == HONE_F32;
+}
+/* A load of a temporary at the stage's own first indices, reduced ones after the domain's; `skip`: without the domain's last. */
+static bool reads(const hone_cpu_call *c, const hone_stage *s, int32_t x, int tensor, int skip) {
+    const hone_instance *in = c->instance;
+    const hone_x *e = at(c, x);
+    if (e->kind != HONE_X_LOAD || e->a != tensor || e->flat) return false;
+    for (int k = 0; k < in->tensor[tensor].rank; k++) {
+        int own = skip && k >= s->n_index - 1 ? k + 1 : k;
+        const hone_x *sub = at(c, in->list[e->b + k]);
+        if (own >= s->n_index + s->n_reduce || sub->kind != HONE_X_INDEX || sub->a != in->list[s->index0 + own]) return false;
+    }
+    return true;
+}
+static void slots_of(const hone_cpu_call *c, const hone_stage *s, hone_slots_of *out) { /* as they are written */
+    out->n_domain = s->n_index, out->n = s->n_index + s->n_reduce, out->over = -1, out->shelf = c->shelf;
+    for (int k = 0; k < out->n; k++) {
+        out->dim[k] = k, out->id[k] = c->instance->list[s->index0 + k];
+        out->extent[k] = c->param[c->instance->index[out->id[k]].extent].i;
+    }
+}
+/* A load of f32 that is never outside, whatever it would be there, and none of a temporary that is never made. */
+static bool inside(const hone_cpu_call *c, const hone_slots_of *w, int32_t x, const int *temp, hone_affine *out) {
+    const hone_instance *in = c->instance;
+    const hone_x *e = at(c, x);
+    *out = (hone_affine){0};
+    if (e->kind != HONE_X_LOAD || e->flat || in->tensor[e->a].dtype != HONE_DTYPE_F32) return false;
+    for (int k = 0; k < TEMPS; k++)
+        if (e->a == temp[k]) return false;
+    for (int k = 0; k < in->tensor[e->a].rank; k++) {
+        hone_affine s;
+        int64_t lo, hi, step = c->tensor[e->a].stride[k];
+        if (!hone_affine_expr(c, w, in->list[e->b + k], &s)) return false;
+        hone_affine_range(w, &s, &lo, &hi);
+        if (lo < 0 || hi >= c->param[in->tensor[e->a].dim[k]].i) return false;
+        out->c += s.c * step;
+        for (int q = 0; q < w->n; q++) out->k[q] += s.k[q] * step;
+    }
+    for (int k = 0; k < w->n; k++)
+        if (w->extent[k] == 1) out->k[k] = 0;
+    return true;
+}
+/* Stages from k on, but for what loads and strides are like: temporaries in the order of stages. */
+static bool shaped(const hone_cpu_call *c, int k, int *temp) {
+    const hone_instance *in = c->instance;
+    const hone_stage *s = in->stage + k;
+    if (k + STAGES > in->n_stage) return false;
+    static const uint8_t reduce[STAGES] = {HONE_REDUCE_SUM, 0, HONE_REDUCE_MAX, 0, 0, HONE_REDUCE_SUM, 0, HONE_REDUCE_SUM, 0};
+    const int n = s->n_index;
+    if (n < 2 || n > HONE_MAX_RANK || n >= MAX_SLOTS) return false;
+    for (int q = 0; q < STAGES; q++) {
+        bool rows = q == 2 || q == 3 || q == 5 || q == 6;
+        if (s[q].reduce != reduce[q] || s[q].n_reduce != (reduce[q] != 0) || s[q].how || !s[q].identity || s[q].over >= 0) return false;
+        if (s[q].n_index != n - rows || at(c, s[q].value)->type != HONE_F32 || in->tensor[s[q].tensor].dtype != HONE_DTYPE_F32)
+            return false;
+        for (int d = 0; d < n - 1; d++) /* one domain of rows */
+            if (in->index[in->list[s[q].index0 + d]].extent != in->index[in->list[s->index0 + d]].extent) return false;
+        if (q == TEMPS) break;
+        temp[q] = s[q].tensor;
+        if (temp[q] >= 63 || in->tensor[temp[q]].role != HONE_ROLE_TEMP || in->tensor[temp[q]].rank != n - rows) return false;
+        for (int z = 0; z < in->n_stage; z++) /* ours alone */
+            if ((z < k || z >= k + STAGES) && in->stage[z].uses >> temp[q] & 1) return false;
+    }
+    const int32_t keys = in->index[in->list[s->index0 + n - 1]].extent;
+    for (int q = 1; q < TEMPS; q++) /* t as long wherever it stands: last in the domain, or reduced */
+        if (q != 3 && q != 6 && in->index[in->list[s[q].index0 + (q == 7 ? n : n - 1)]].extent != keys) return false;
+    if (in->tensor[s[8].tensor].rank != n || in->tensor[s[8].tensor].role != HONE_ROLE_OUT) return false;
+    return s[1].follows && s[3].follows && s[6].follows && s[8].follows;
+}
+static bool softmax_of(const hone_cpu_call *c, int k, const int *temp, attending *d) {
+    const hone_stage *s = c->instance->stage + k;
+    const hone_x *e;
+    if (!reads(c, s + 2, s[2].value, temp[1], 0)) return false;
+    if (!(e = fn_of(c, s[3].value, HONE_FN_max)) || !reads(c, s + 3, e->a, temp[2], 0) || !constant(c, e->b, &d->least)) return false;
+    if (!(e = fn_of(c, s[4].value, HONE_FN_exp)) || !(e = fn_of(c, e->a, HONE_FN_sub))) return false;
+    if (!reads(c, s + 4, e->a, temp[1], 0) || !reads(c, s + 4, e->b, temp[3], 0)) return false;
+    if (!reads(c, s + 5, s[5].value, temp[4], 0)) return false;
+    if (!(e = fn_of(c, s[6].value, HONE_FN_max)) || !reads(c, s + 6, e->a, temp[5], 0) || !constant(c, e->b, &d->floor)) return false;
+    if (!(e = fn_of(c, s[8].value, HONE_FN_div)) || !reads(c, s + 8, e->a, temp[7], 0) || !reads(c, s + 8, e->b, temp[6], 0)) return false;
+    return d->least > -INFINITY && d->floor >= 1; /* finite differences; a sum that can be divided by */
+}
+/* Batches and rows of an affine load; `rows`: it has any. */
+static bool walked(hone_recipe_maker *m, const hone_slots_of *w, const attending *d, const hone_affine *f, int tensor, bool rows,
+                   walk *out) {
+    int row[MAX_SLOTS], n = 0;
+    out->tensor = tensor, out->c = f->c;
+    for (int k = 0; k < d->n_batch; k++) out->batch[k] = f->k[k];
+    for (int k = d->n_batch; k < w->n_domain - 1; k++) row[n++] = k;
+    for (int k = 0; !rows && k < n; k++)
+        if (f->k[row[k]]) return false;
+    return !rows || (out->row = hone_affine_table(m->arena, w, row, n, f)) != NULL;
+}
+/* w as  s * alpha (+ mask); else tile code. */
+static hone_status weigh(hone_recipe_maker *m, const hone_cpu_call *c, int k, const hone_slots_of *w, const int *temp, attending *d,
+                         bool *fits) {
+    const hone_stage *s = c->instance->stage + k + 1;
+    int32_t x = s->value, given = -1;
+    const hone_x *e = fn_of(c, x, HONE_FN_add);
+    hone_affine f;
+    if (e) x = e->a, given = e->b;
+    d->mask.tensor = -1, d->alpha = 1;
+    if ((e = fn_of(c, x, HONE_FN_mul))) {
+        bool first = constant(c, e->a, &d->alpha);
+        if (first || constant(c, e->b, &d->alpha)) x = first ? e->b : e->a;
+    }
+    bool simple = reads(c, s, x, temp[0], 0);
+    if (simple && given >= 0) {
+        simple = inside(c, w, given, temp, &f) && (f.k[w->n_domain - 1] == 1 || d->n == 1);
+        if (simple && !walked(m, w, d, &f, at(c, given)->a, true, &d->mask)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    }
+    if (simple) return HONE_OK;
+    d->mask.tensor = -1, d->alpha = 1;
+    hone_status made = hone_cpu_tilecode(m, c, k + 1, temp[0], &d->code);
+    if (made == HONE_NOT_SUPPORTED) {
+        *fits = false;
+        return HONE_OK;
+    }
+    return made;
+}
+
+/* ---- panels --------------------------------------------------------------------------------------------------------------------------- */
+static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
+/* Four rows of four, turned. */
+typedef float four __attribute__((vector_size(16)));
+#if defined(__clang__)
+#define MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define MIX(a, b, ...) __builtin_shuffle(a, b, (int32_t __attribute__((vector_size(16)))){__VA_ARGS__})
+#endif
+static inline void turn(const float *from, int64_t step, float *to, int64_t wide) {
+    four r[4], x[4];
+    for (int k = 0; k < 4; k++) memcpy(r + k, from + k * step, sizeof *r);
+    x[0] = MIX(r[0], r[1], 0, 4, 1, 5), x[1] = MIX(r[2], r[3], 0, 4, 1, 5);
+    x[2] = MIX(r[0], r[1], 2, 6, 3, 7), x[3] = MIX(r[2], r[3], 2, 6, 3, 7);
+    r[0] = MIX(x[0], x[1], 0, 1, 4, 5), r[1] = MIX(x[0], x[1], 2, 3, 6, 7);
+    r[2] = MIX(x[2], x[3], 0, 1, 4, 5), r[3] = MIX(x[2], x[3], 2, 3, 6, 7);
+    for (int k = 0; k < 4; k++) memcpy(to + k * wide, r + k, sizeof *r);
+}
+/* Panels of a matrix whose element (p, j) is at p * by_p + j * by_j; the last one has as many whole vectors as it needs. */
+static void panels(const hone_gemm_f32 *g, const float *from, int64_t k, int64_t n, int64_t by_p, int64_t by_j, float *to) {
+    const int64_t most = (int64_t)g->widths * g->vector;
+    for (int64_t j0 = 0; j0 < n; j0 += most) {
+        const int64_t have = n - j0 < most ? n - j0 : most, wide = up(have, g->vector);
+        float *panel = to + j0 * k;
+        const float *b = from + j0 * by_j;
+        for (int64_t p = 0; p < k && wide > have; p++)
+            for (int64_t j = have; j < wide; j++) panel[p * wide + j] = 0;
+        for (int64_t p = 0; p < k && by_j == 1; p++) {
+            int64_t j = 0;
+            for (; j + 16 <= have; j += 16) memcpy(panel + p * wide + j, b + p * by_p + j, 16 * sizeof *b); /* no call */
+            for (; j < have; j++) panel[p * wide + j] = b[p * by_p + j];
+        }
+        for (int64_t p0 = 0; p0 < k && by_j != 1; p0 += 16) { /* a line of each column at a time; what is written stays in L1 */
+            const int64_t p1 = p0 + 16 < k ? p0 + 16 : k;
+            int64_t j = 0;
+            if (by_p == 1 && p1 == p0 + 16)
+                for (; j + 4 <= have; j += 4)
+                    for (int64_t p = p0; p < p1; p += 4) turn(b + p + j * by_j, by_j, panel + p * wide + j, wide);
+            for (; j < have; j++)
+                for (int64_t p = p0; p < p1; p++) panel[p * wide + j] = b[p * by_p + j * by_j];
+        }
+    }
+}
+static int64_t key_floats(const attending *d) { return d->few ? 0 : up(d->n, d->kernel->vector) * d->depth; }
+static int64_t value_floats(const attending *d) { return d->lies ? 0 : up(d->width, d->kernel->vector) * d->n; }
+static int64_t stand(const attending *d, const walk *w, int64_t batch) {
+    int64_t to = w->c;
+    for (int k = d->n_batch - 1; k >= 0; k--) to += batch % d->extent[k] * w->batch[k], batch /= d->extent[k];
+    return to;
+}
+static void make_panels(const attending *d, const float *k, const float *v, float *to) {
+    if (!d->few) panels(d->kernel, k, d->depth, d->n, d->k_d, d->k_t, to);
+    if (!d->lies) panels(d->kernel, v, d->n, d->width, d->v_t, 1, to + key_floats(d));
+}
+static hone_status pack_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
+    const attending *d = s->data;
+    (void)scratch;
+    make_panels(d, (const float *)(const void *)hone_ref_at(s->ref[d->k.tensor], base) + stand(d, &d->k, number),
+                (const float *)(const void *)hone_ref_at(s->ref[d->v.tensor], base) + stand(d, &d->v, number),
+                (float *)(void *)hone_ref_at(s->ref[d->shared], base) + number * (key_floats(d) + value_floats(d)));
+    return HONE_OK;
+}
+
+/* ---- the tile ------------------------------------------------------------------------------------------------------------------------- */
+/* c[i][j] = sum over p of a[i][p] b[p, j]: columns in panels, or as they lie (b_step > 0). */
+static void product(const hone_gemm_f32 *g, int64_t m, int64_t n, int64_t k, const float *const *a, const float *b, int64_t b_step,
+                    float *const *c) {
+    const int64_t most = (int64_t)g->widths * g->vector;
+    for (int64_t j = 0; j < n; j += most) {
+        const int64_t have = n - j < most ? n - j : most, wide = up(have, g->vector);
+        const int v = (int)(wide / g->vector), mr = g->rows[v - 1];
+        hone_gemm_part part = {
+            .n = (int)have, .taps = 1, .k = k, .b_step = b_step ? b_step : wide, .b = b_step ? b + j : b + j * k, .c_from = j};
+        for (int64_t i = 0; i < m; i += mr) {
+            part.m = m - i < mr ? (int)(m - i) : mr, part.a = a + i, part.c = c + i;
+            g->run[v - 1](&part);
+        }
+    }
+}
+/* Few queries: they are the columns, a panel of one vector, and keys are the rows as they lie. */
+static void score_few(const attending *d, int64_t m, const float *const *q, const float *k, float *room, float *scores) {
+    const int64_t vector = d->kernel->vector;
+    const int mr = d->kernel->rows[0];
+    float *columns = room, *sums = room + d->depth * vector, *c[HONE_GEMM_ROWS];
+    const float *a[HONE_GEMM_ROWS];
+    for (int64_t p = 0; p < d->depth; p++)
+        for (int64_t j = 0; j < vector; j++) columns[p * vector + j] = j < m ? q[j][p] : 0;
+    for (int i = 0; i < mr; i++) c[i] = sums + i * vector;
+    hone_gemm_part part = {.n = (int)m, .taps = 1, .k = d->depth, .a = a, .b_step = vector, .b = columns, .c = c};
+    for (int64_t t = 0; t < d->n; t += mr) {
+        part.m = d->n - t < mr ? (int)(d->n - t) : mr;
+        for (int i = 0; i < part.m; i++) a[i] = k + (t + i) * d->k_t;
+        d->kernel->run[0](&part);
+        for (int64_t j = 0; j < m; j++)
+            for (int i = 0; i < part.m; i++) scores[j * d->n + t + i] = sums[i * vector + j];
+    }
+}
+static hone_status tile(const hone_step *step, void *const *base, int64_t number, void *scratch) {
+    const attending *d = step->data;
+    void *to[HONE_MAX_REFS];
+    for (int t = 0; t < d->n_ref; t++) to[t] = hone_ref_at(step->ref[t], base);
+    const int64_t batch = number / d->blocks, m0 = number % d->blocks * d->block, m = d->m - m0 < d->block ? d->m - m0 : d->block;
+    char *room = scratch;
+    float *scores = (float *)(void *)room, *own = (float *)(void *)(room + d->score_bytes + d->list_bytes);
+    const float **a = (const float **)(void *)(room + d->score_bytes);
+    float **c = (float **)(void *)(a + d->block);
+    void *rest = room + d->score_bytes + d->list_bytes + d->panel_bytes;
+    const float *q = (const float *)to[d->q.tensor] + stand(d, &d->q, batch), *k = (const float *)to[d->k.tensor] + stand(d, &d->k, batch),
+                *v = (const float *)to[d->v.tensor] + stand(d, &d->v, batch);
+    const float *packed = d->shared ? (const float *)to[d->shared] + batch * (key_floats(d) + value_floats(d)) : own;
+    if (!d->shared) make_panels(d, k, v, own);
+    for (int64_t i = 0; i < m; i++) a[i] = q + d->q.row[m0 + i], c[i] = scores + i * d->n;
+    if (d->few) score_few(d, m, a, k, own + value_floats(d), scores);
+    else product(d->kernel, m, d->n, d->depth, a, packed, 0, c);
+    if (d->code) { /* w takes the scores' place: its element 0 would lie so far before them */
+        const int64_t first = (batch * d->m + m0) * d->n;
+        to[d->w] = (void *)((uintptr_t)scores - sizeof(float) * (uintptr_t)first);
+        HONE_TRY(hone_tilecode_run(d->code, to, first, m * d->n, 0, scores, rest));
+    }
+    const float *mask = d->mask.tensor < 0 ? NULL : (const float *)to[d->mask.tensor] + stand(d, &d->mask, batch);
+    float *y = (float *)to[d->y.tensor] + stand(d, &d->y, batch);
+    const int64_t vectors = up(d->width, d->kernel->vector) / d->kernel->vector;
+    const int mr = d->kernel->rows[vectors < d->kernel->widths ? vectors - 1 : d->kernel->widths - 1];
+    float z[HONE_GEMM_ROWS];
+    for (int64_t i = 0; i < m; i += mr) { /* x is in L1 when it meets the values */
+        const int64_t some = m - i < mr ? m - i : mr;
+        for (int64_t r = i; r < i + some; r++) {
+            z[r - i] = d->softmax->row(scores + r * d->n, mask ? mask + d->mask.row[m0 + r] : NULL, d->n, d->alpha, d->least);
+            a[r] = scores + r * d->n, c[r] = y + d->y.row[m0 + r];
+        }
+        product(d->kernel, some, d->width, d->n, a + i, d->lies ? v : packed + key_floats(d), d->lies ? d->v_t : 0, c + i);
+        for (int64_t r = 0; r < some; r++) /* NaN stays NaN */
+            d->softmax->times(c[i + r], d->width, 1.0f / (z[r] < d->floor ? d->floor : z[r]));
+    }
+    return HONE_OK;
+}
+
+/* ---- the choice ----------------------------------------------------------------------------------------------------------------------- */
+static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
+static bool loads(hone_recipe_maker *m, const hone_cpu_call *c, int k, const int *temp, attending *d, hone_slots_of *w) {
+    const hone_instance *in = c->instance;
+    const hone_stage *s = in->stage + k;
+    hone_slots_of u;
+    slots_of(c, s, w), slots_of(c, s + 7, &u);
+    const int last = w->n_domain - 1, deep = w->n_domain;
+    const hone_x *e = fn_of(c, s->value, HONE_FN_mul), *f = fn_of(c, s[7].value, HONE_FN_mul);
+    hone_affine q, key, v, y = {0};
+    if (!e || !f || !inside(c, w, e->a, temp, &q) || !inside(c, w, e->b, temp, &key)) return false;
+    int tq = at(c, e->a)->a, tk = at(c, e->b)->a;
+    if (q.k[last]) { /* the other way round */
+        hone_affine t = q;
+        q = key, key = t, tq = at(c, e->b)->a, tk = at(c, e->a)->a;
+    }
+    const bool first = reads(c, s + 7, f->a, temp[4], 1);
+    const int32_t value = first ? f->b : f->a;
+    if ((!first && !reads(c, s + 7, f->b, temp[4], 1)) || !inside(c, &u, value, temp, &v)) return false;
+    d->m = d->batches = 1, d->n = w->extent[last], d->depth = w->extent[deep], d->width = u.extent[last];
+    if (d->n < 1 || d->depth < 1 || d->width < 1 || q.k[last] || (q.k[deep] != 1 && d->depth > 1)) return false;
+    for (int x = 0; x < last; x++) {
+        if (w->extent[x] < 1) return false;
+        if (key.k[x] || v.k[x]) d->n_batch = x + 1;
+        y.k[x] = c->tensor[s[8].tensor].stride[x];
+    }
+    for (int x = 0; x < last; x++) *(x < d->n_batch ? &d->batches : &d->m) *= w->extent[x];
+    memcpy(d->extent, w->extent, sizeof d->extent);
+    if ((v.k[last] != 1 || c->tensor[s[8].tensor].stride[last] != 1) && d->width > 1) return false;
+    if (d->n > 1 << 20 || d->depth > 1 << 16 || d->width > 1 << 16 || d->m > 1 << 24 || d->batches > 1 << 24) return false;
+    d->k_t = key.k[last], d->k_d = key.k[deep], d->v_t = v.k[u.n_domain];
+    return walked(m, w, d, &q, tq, true, &d->q) && walked(m, w, d, &key, tk, false, &d->k) &&
+           walked(m, &u, d, &v, at(c, value)->a, false, &d->v) && walked(m, w, d, &y, s[8].tensor, true, &d->y);
+}
+/* Blocks of rows by shape only: a quarter of a megabyte of scores, and enough tiles to share. */
+static void choose(attending *d) {
+    const hone_gemm_f32 *g = d->kernel;
+    const int64_t mr = g->rows[g->widths - 1];
+    const double work = (double)d->batches * (double)d->m * (double)d->n * (double)(d->depth + d->width);
+    d->few = d->m < 4 && (d->k_d == 1 || d->depth == 1);
+    d->lies = d->m < 16 && d->width % g->vector == 0;
+    d->block = 65536 / d->n < mr ? mr : 65536 / d->n;
+    const int64_t want = work < 2e6 ? 1 : 8, share = (want + d->batches - 1) / d->batches;
+    if (d->block > (d->m + share - 1) / share) d->block = (d->m + share - 1) / share;
+    d->block = up(d->block, mr);
+    if (d->block > d->m) d->block = d->m;
+    d->blocks = (d->m + d->block - 1) / d->block;
+}
+hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
+    int temp[TEMPS];
+    hone_slots_of w;
+    *done = false;
+    if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM || !shaped(c, stage, temp)) return HONE_OK;
+    attending *d = HONE_NEW(m->arena, attending);
+    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    d->kernel = hone_gemm_f32_best(), d->softmax = hone_softmax_best(), d->w = temp[1];
+    bool fits = softmax_of(c, stage, temp, d) && loads(m, c, stage, temp, d, &w);
+    if (fits) HONE_TRY(weigh(m, c, stage, &w, temp, d, &fits));
+    if (!fits) return HONE_OK;
+    choose(d);
+    const int64_t floats = key_floats(d) + value_floats(d), vector = d->kernel->vector;
+    const double work = (double)d->batches * (double)d->m * (double)d->n * (double)(d->depth + d->width);
+    uint64_t uses = 0, ours = 0;
+    for (int k = 0; k < STAGES; k++) uses |= c->instance->stage[stage + k].uses;
+    for (int k = 0; k < TEMPS; k++) ours |= (uint64_t)1 << temp[k];
+    uses &= ~ours;
+    if (d->blocks > 1 && floats) {
+        const double bytes = (double)d->batches * (double)floats * sizeof(float);
+        if (m->n_ref >= HONE_MAX_REFS || bytes > 1e12) return HONE_OK;
+        d->shared = m->n_ref++;
+        hone_part pack = {.step = {.tactic = "pack", .tiles = d->batches, .tile = pack_tile, .data = d},
+                          .uses = (uint64_t)1 << d->k.tensor | (uint64_t)1 << d->v.tensor | (uint64_t)1 << d->shared,
+                          .buffer = d->shared,
+                          .bytes = d->batches * floats * (int64_t)sizeof(float)};
+        pack.step.serial = d->batches == 1 || bytes < 400000;
+        HONE_TRY(hone_cpu_add(m, pack));
+        uses |= (uint64_t)1 << d->shared;
+    }
+    d->n_ref = m->n_ref;
+    d->score_bytes = round64(sizeof(float) * (size_t)(d->block * d->n));
+    d->list_bytes = round64(2 * sizeof(float *) * (size_t)d->block);
+    d->panel_bytes = d->shared ? 0 : sizeof(float) * (size_t)floats;
+    if (d->few) d->panel_bytes += sizeof(float) * (size_t)((d->depth + HONE_GEMM_ROWS) * vector);
+    d->panel_bytes = round64(d->panel_bytes);
+    hone_part part = {
+        .step = {.tactic = "attention", .tiles = d->batches * d->blocks, .tile = tile, .data = d}, .uses = uses, .buffer = -1};
+    part.step.serial = part.step.tiles == 1 || work < 500000;
+    part.step.scratch_bytes = d->score_bytes + d->list_bytes + d->panel_bytes + (d->code ? hone_tilecode_scratch(d->code) : 0);
+    *done = true, *end = stage + STAGES;
+    return hone_cpu_add(m, part);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+   Attention as one step against the definition: random odd sizes, groups of heads, masks of every kind, causal and windows, softcap, a past, few queries and
+   more than a block of them, operands that lie any way, NaN and rows where all is hidden; every CPU level, one thread and two (equal bits). What the step must
+   leave to others it leaves. And the kernel of its rows against doubles. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/thread.h"
+#include "kernels/softmax.h"
+#include "plan/plan.h"
+#include "run/exec.h"
+
+static uint64_t state_ = 88172645463325252u;
+static int draw(int from, int to) { /* from … to */
+    state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
+    return from + (int)(state_ % (uint64_t)(to - from + 1));
+}
+static float number(void) { return (float)draw(-1000, 1000) / 500.0f; }
+
+/* Inputs by their name's first letter: h: a mask of f32, of which `hide` in 100 are -inf; n: lengths, 0 … 3; others random, `odd` in 10000 of them NaN. */
+static int hide = 30, odd = 0;
+static hone_value *random_input(const hone_graph *g, int k) {
+    const hone_var *v = g->var.at + g->in.at[k];
+    hone_value *x;
+    assert_int_equal(hone_value_tensor(v->dtype, v->dim, v->rank, &x), HONE_OK);
+    for (int64_t q = 0; q < hone_value_count(x); q++) {
+        if (v->dtype == HONE_DTYPE_BOOL) ((uint8_t *)x->data)[q] = draw(1, 100) > hide;
+        else if (v->dtype == HONE_DTYPE_I64) ((int64_t *)x->data)[q] = draw(0, 3);
+        else if (v->name[0] == 'h') ((float *)x->data)[q] = draw(1, 100) > hide ? number() : -INFINITY;
+        else ((float *)x->data)[q] = draw(1, 10000) > odd ? number() : NAN;
+    }
+    return x;
+}
+static int steps_of(const hone_exec *e, const char *tactic) {
+    int n = 0;
+    for (const hone_plan *p = hone_exec_last(e); p; p = p->next_cut)
+        for (int k = 0; k < p->n_step; k++) n += !strcmp(p->step[k].tactic, tactic);
+    return n;
+}
+static int run(const hone_compiled *c, hone_value **in, int threads, bool interpret, hone_value **out, const char *text) {
+    hone_exec *e;
+    hone_exec_options o = {.threads = threads, .interpret = interpret};
+    assert_int_equal(hone_exec_create(c, &o, &e), HONE_OK);
+    if (hone_exec_run(e, in, out)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
+    int steps = steps_of(e, "attention");
+    hone_exec_destroy(e);
+    return steps;
+}
+/* By the definition, and fast, in so many steps of this kind; one and two threads alike to the bit. */
+static void check(const char *text, int steps) {
+    hone_graph *g;
+    hone_compiled *c = NULL;
+    if (hone_graph_parse(text, strlen(text), &g) || hone_compile(g, &c)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
+    hone_value *in[8] = {0}, *want[4] = {0}, *one[4] = {0}, *two[4] = {0};
+    for (int k = 0; k < c->graph->in.n; k++) in[k] = random_input(c->graph, k);
+    run(c, in, 1, true, want, text);
+    int met = run(c, in, 1, false, one, text);
+    if (met != steps) fail_msg("%d steps are attention, not %d, in\n%s", met, steps, text);
+    run(c, in, 2, false, two, text);
+    for (int k = 0; k < c->graph->out.n; k++) {
+        const float *w = want[k]->data, *p = one[k]->data;
+        int64_t n = hone_value_count(want[k]);
+        if (n && memcmp(p, two[k]->data, sizeof *p * (size_t)n)) fail_msg("two threads give other bits than one in\n%s", text);
+        for (int64_t q = 0; q < n; q++)
+            if (!(fabs((double)p[q] - (double)w[q]) <= 2e-5 + 1e-5 * fabs((double)w[q])) && !(isnan(p[q]) && isnan(w[q])))
+                fail_msg("output %d element %lld: got %g, want %g, in\n%s", k, (long long)q, (double)p[q], (double)w[q], text);
+        hone_value_drop(want[k]), hone_value_drop(one[k]), hone_value_drop(two[k]);
+    }
+    for (int k = 0; k < c->graph->in.n; k++) hone_value_drop(in[k]);
+    hone_compiled_destroy(c);
+}
+static const uint32_t levels[] = {0, HONE_CPU_NEON, HONE_CPU_AVX2, HONE_CPU_AVX2 | HONE_CPU_AVX512, UINT32_MAX};
+#define EACH_LEVEL                                                                                     \
+    for (size_t level = 0; level < sizeof levels / sizeof *levels; hone_cpu_mask(UINT32_MAX), level++) \
+        if (hone_cpu_mask(levels[level]), true)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
+#define ROUNDS 3 /* the definition is slow, and slower here */
+#else
+#define ROUNDS 8
+#endif
+static char text[4096];
+
+/* The op with what it may have around it. */
+static void forms(void **state) {
+    (void)state;
+    static const char *const given[] = {"", "h: f32[%d, %d, %d, %d]", "h: f32[%d, %d, %d, %d]", "a: bool[%d, %d, %d, %d]", "", ""};
+    static const char *const attr[] = {
+        "", "", ", is_causal: 1", ", softcap: 1.5", ", is_causal: 1, softcap: 3.0", ", left_window_size: 5, right_window_size: 2"};
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        int b = draw(1, 2), h = draw(1, 3), gr = draw(1, 3), i = draw(1, 30), s = draw(1, 60), d = draw(1, 40), e = draw(1, 70);
+        for (int form = 0; form < 6; form++) {
+            char mask[100];
+            snprintf(mask, sizeof mask, given[form], draw(0, 1) ? b : 1, draw(0, 1) ? h * gr : 1, draw(0, 1) ? i : 1, s);
+            snprintf(text, sizeof text,
+                     "graph g (q: f32[%d, %d, %d, %d], k: f32[%d, %d, %d, %d], v: f32[%d, %d, %d, %d]%s%s) -> y { y = Attention(q, k, v%s) "
+                     "{scale: "
+                     "%g%s}; }",
+                     b, h * gr, i, d, b, h, s, d, b, h, s, e, *mask ? ", " : "", mask,
+                     *mask == 'h' ? ", h"
+                     : *mask      ? ", a"
+                                  : "",
+                     draw(0, 1) ? 0.0 : 0.4, attr[form]);
+            check(text, 1);
+        }
+    }
+}
+/* A mask that is shorter than the keys; keys and values with a past; what must be left alone: lengths, wanted scores, other types. */
+static void more_forms(void **state) {
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        int h = draw(1, 3), i = draw(1, 20), s = draw(4, 30), d = draw(2, 40), e = draw(1, 70), p = draw(1, 20);
+        snprintf(text, sizeof text,
+                 "graph g (q: f32[1, %d, %d, %d], k: f32[1, %d, %d, %d], v: f32[1, %d, %d, %d], h: f32[%d, %d]) -> y { y = Attention(q, k, "
+                 "v, h); }",
+                 h, i, d, h, s, d, h, s, e, i, draw(1, s));
+        check(text, 1);
+        for (int wanted = 0; wanted < 2; wanted++) {
+            snprintf(
+                text, sizeof text,
+                "graph g (q: f32[2, %d, %d, %d], k: f32[2, %d, %d, %d], v: f32[2, %d, %d, %d], pk: f32[2, %d, %d, %d], pv: f32[2, %d, %d, "
+                "%d]) -> %s { y%s = Attention(q, k, v, _, pk, pv) {is_causal: 1}; }",
+                h, i, d, h, s, d, h, s, e, h, p, d, h, p, e, wanted ? "y, ck, cv" : "y", wanted ? ", ck, cv" : "");
+            check(text, 1);
+        }
+        snprintf(text, sizeof text,
+                 "graph g (q: f32[1, %d, %d, %d], k: f32[1, %d, %d, %d], v: f32[1, %d, %d, %d], n: i64[1]) -> y { y = Attention(q, k, v, "
+                 "_, _, _, n); }",
+                 h, i, d, h, s, d, h, s, e);
+        check(text, 0);
+        snprintf(text, sizeof text,
+                 "graph g (q: f32[1, %d, %d, %d], k: f32[1, %d, %d, %d], v: f32[1, %d, %d, %d]) -> y, w { y, _, _, w = Attention(q, k, v) "
+                 "{qk_matmul_output_mode: %d}; }",
+                 h, i, d, h, s, d, h, s, e, round % 4);
+        check(text, round % 4 < 2); /* sums are made again; weights are not */
+    }
+}
+/* Operands that are views: heads split off a row of all of them, keys that lie turned, results written between those of other heads. */
+static void views(void **state) {
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        int h = draw(1, 4), i = draw(1, 40), s = draw(1, 40), d = draw(1, 40), e = draw(1, 40);
+        snprintf(text, sizeof text,
+                 "graph g (q: f32[2, %d, %d, %d], k: f32[2, %d, %d, %d], v: f32[2, %d, %d, %d], h: f32[2, 1, 1, %d]) -> y { c: f32[] = "
+                 "{0.3}; t = "
+                 "Transpose(q) {perm: [0, 2, 1, 3]}; u = Transpose(k) {perm: [0, 2, 3, 1]}; w = Transpose(v) {perm: [0, 2, 1, 3]}; s = "
+                 "MatMul(t, "
+                 "u); r = Mul(s, c); m = Add(r, h); p = Softmax(m) {axis: -1}; o = MatMul(p, w); y = Transpose(o) {perm: [0, 2, 1, 3]}; }",
+                 i, h, d, s, h, d, s, h, e, s);
+        check(text, 1);
+        snprintf(
+            text, sizeof text,
+            "graph g (q: f32[%d, %d, %d], k: f32[%d, %d, %d], v: f32[%d, %d, %d]) -> y { s = MatMul(q, k); p = Softmax(s) {axis: -1}; y = "
+            "MatMul(p, v); }",
+            h, i, d, h, d, s, h, s, e);
+        check(text, 1);
+    }
+}
+/* More rows than a block, more tiles than one a batch, and rows so long that a block is a kernel's. */
+static void blocks(void **state) {
+    (void)state;
+    static const int size[][4] = {{1, 150, 530, 33}, {2, 70, 1300, 16}, {1, 9, 12000, 4}, {3, 131, 64, 64}};
+    EACH_LEVEL for (int k = 0; k < 4; k++) {
+        if (ROUNDS == 3 && k != 1) continue;
+        int h = size[k][0], i = size[k][1], s = size[k][2], d = size[k][3];
+        snprintf(text, sizeof text,
+                 "graph g (q: f32[1, %d, %d, %d], k: f32[1, %d, %d, %d], v: f32[1, %d, %d, %d]) -> y { y = Attention(q, k, v) {is_causal: "
+                 "%d}; }",
+                 h, i, d, h, s, d, h, s, d, k & 1);
+        check(text, 1);
+    }
+}
+/* Rows where all is hidden are 0; NaN spreads as far as it does by the definition. */
+static void special(void **state) {
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        int i = draw(1, 20), s = draw(1, 40), d = draw(1, 20), e = draw(1, 40);
+        hide = draw(0, 1) ? 100 : 90, odd = round % 2 ? 100 : 0;
+        for (int form = 0; form < 2; form++) {
+            snprintf(text, sizeof text,
+                     "graph g (q: f32[1, 2, %d, %d], k: f32[1, 2, %d, %d], v: f32[1, 2, %d, %d], %s[%d, %d]) -> y { y = Attention(q, k, v, "
+                     "%s); }",
+                     i, d, s, d, s, e, form ? "a: bool" : "h: f32", i, s, form ? "a" : "h");
+            check(text, 1);
+        }
+        hide = 30, odd = 0;
+    }
+}
+
+/* ---- the kernel ----------------------------------------------------------------------------------------------------------------------- */
+/* e^x for every x that a row can meet: within 2 ulp where it is a normal number, 0 below. */
+static void rows(void **state) {
+    (void)state;
+    enum { N = 4099, GUARD = 8 };
+    static float row[N + 2 * GUARD], was[N + 2 * GUARD];
+    for (const hone_softmax *level = hone_softmax_list; level->name; level++) {
+        if (level->cpu & ~hone_cpu()) continue;
+        double worst = 0;
+        for (int turn = 0; turn < 60; turn++) {
+            int n = turn < 40 ? turn : draw(40, N);
+            for (int k = 0; k < N + 2 * GUARD; k++) row[k] = was[k] = 7;
+            for (int k = 0; k < n; k++) row[k + GUARD] = was[k + GUARD] = -(float)draw(0, 90000) / (turn % 2 ? 1000.0f : 87000.0f);
+            if (n) row[GUARD + n / 2] = was[GUARD + n / 2] = 0;
+            double sum = 0, total = level->row(row + GUARD, NULL, n, 1, -3e38f);
+            for (int k = 0; k < N + 2 * GUARD; k++) {
+                if (k < GUARD || k >= n + GUARD) {
+                    assert_true(row[k] == 7); /* nothing else is touched */
+                    continue;
+                }
+                double want = exp((double)was[k]), got = (double)row[k];
+                sum += got;
+                if (want < 0x1p-126) assert_true(got >= 0 && got <= 0x1p-125);
+                else {
+                    double ulp = fabs(got - want) / ldexp(1, ilogb(want) - 23);
+                    worst = ulp > worst ? ulp : worst;
+                }
+            }
+            assert_true(fabs(sum - total) <= 1e-6 * sum + (n ? 0 : 1e-30));
+        }
+        if (worst > 2) fail_msg("%s: e^x is off by %g ulp", level->name, worst);
+        /* scaled and masked; hidden is 0, all hidden is all 0, NaN stays */
+        float mask[5] = {1, -INFINITY, 0, -INFINITY, 2}, x[5] = {4, 100, 2, INFINITY, -2}, none[5] = {-INFINITY, -INFINITY, -INFINITY};
+        x[3] = 1e30f;
+        float sum = level->row(x, mask, 5, 0.5f, -3e38f);
+        assert_true(x[0] == 1 && x[1] == 0 && x[3] == 0 && fabsf(x[2] - expf(-2)) < 1e-7f && fabsf(x[4] - expf(-2)) < 1e-7f);
+        assert_true(fabsf(sum - 1 - 2 * expf(-2)) < 1e-6f);
+        assert_true(level->row(none, NULL, 3, 2, -3e38f) == 0 && none[0] == 0 && none[2] == 0 && none[3] == 0);
+        float bad[20] = {[7] = NAN};
+        assert_true(isnan(level->row(bad, NULL, 20, 1, -3e38f)) && isnan(bad[7]));
+        level->times(bad + 8, 11, 3);
+        assert_true(isnan(bad[7]) && bad[19] != 3 * bad[18]);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forms),  cmocka_unit_test(more_forms), cmocka_unit_test(views),
+        cmocka_unit_test(blocks), cmocka_unit_test(special),    cmocka_unit_test(rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
