@@ -69,7 +69,7 @@ static void fill_panels(void *arg, void *dst) {
         return;
     }
     for (int64_t b = 0; w->a && b < d->batch_a; b++)
-        hone_contract_pack_a(d, source + hone_contract_own(d, b, true), 0, d->m, (float *)dst + b * d->m * d->k);
+        hone_contract_pack_a(d, source + hone_contract_own(d, b, true), NULL, 0, d->m, (float *)dst + b * d->m * d->k);
     int64_t width = hone_contract_columns(d);
     for (int64_t b = 0; !w->a && b < d->batch_b; b++)
         for (int64_t n0 = 0; n0 < d->n; n0 += d->nr)
@@ -207,6 +207,20 @@ static bool integers(hone_recipe_maker *s, const hone_cpu_call *c, hone_contract
         return false;
     return !d->a.n_bounded && !(d->b.n_bounded && d->zero_b.at); /* what is outside is one number */
 }
+/* Rows: what only A knows. With constant columns the outer ones of many rows count as batches instead: tables have an entry a row, and plans for other
+   numbers of pictures share them. */
+static bool is_row(const hone_contract *d, int k) { return k >= d->first_m && knows(&d->a, k) && !knows(&d->b, k); }
+static int rows_from(const hone_contract *d, int from) {
+    int64_t m = 1;
+    if (d->bytes || !d->columns_known) return 0;
+    for (int k = from - 1; k >= 0; k--) {
+        int64_t extent = d->slots.extent[k];
+        if (!knows(&d->a, k) || knows(&d->b, k)) continue;
+        if (extent > 1 && m >= 64 && (k == 0 || m * extent > 1024)) return k + 1;
+        m *= extent;
+    }
+    return 0;
+}
 static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, bool epilogue, hone_contract *d, bool *depthwise) {
     const hone_instance *in = c->instance;
     const hone_stage *st = in->stage + stage;
@@ -228,6 +242,7 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
         if (c->constant[l[k].tensor] && !l[k].n_bounded && l[1 - k].at.k[last] == 1) b = k, each = true;
     if (b < 0 || first[b].tensor >= 0 || (first[1 - b].tensor >= 0 && first[1 - b].n_bounded)) return false;
     const hone_affine_load *early = first + (1 - b);
+    d->columns_known = c->constant && c->constant[l[b].tensor];
     d->a = l[1 - b], d->b = l[b], d->first_tensor = early->tensor, d->first_at = early->at.c, d->alpha = (float)p.alpha;
     if (d->bytes && w->over >= 0) return false;
     if (w->over >= 0)
@@ -240,15 +255,13 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
     while (from < last && w->extent[from] == 1) from++;
     int group_m[MAX_SLOTS], group_b[MAX_SLOTS], group_k[MAX_SLOTS], nm = 0, nb = 0, nk = 0;
     d->n_n = 0, d->m = d->n = d->k = d->batch = 1;
-    for (int k = 0; k < w->n_domain; k++) {
-        if (k >= from) {
-            d->group_n[d->n_n++] = k, d->n *= w->extent[k];
-            continue;
-        }
-        if (knows(&d->a, k) && !knows(&d->b, k)) group_m[nm++] = k, d->m *= w->extent[k];
+    for (int k = from; k < w->n_domain; k++) d->group_n[d->n_n++] = k, d->n *= w->extent[k];
+    d->first_m = rows_from(d, from);
+    for (int k = 0; k < from; k++) {
+        if (is_row(d, k)) group_m[nm++] = k, d->m *= w->extent[k];
         else if (w->extent[k] > 1) group_b[nb++] = k, d->batch *= w->extent[k];
     }
-    if (nb > MAX_BATCH || (each && (nb || w->over >= 0 || d->n > HONE_CONTRACT_KC))) return false;
+    if (nb > MAX_BATCH || (each && (w->over >= 0 || d->n > HONE_CONTRACT_KC))) return false;
     if (each) d->each = hone_depthwise_rows_best();
     for (int k = w->n_domain; k < w->n; k++) { /* K in the order in which A lies */
         int q = nk++;
@@ -292,8 +305,7 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
         }
     }
     for (int q = 0; q < d->a.n_bounded; q++) { /* a window with hardly any place to be: the columns are then the weights' */
-        for (int k = 0; k < nb; k++)
-            if (d->a.bounded[q].k[group_b[k]]) return false;
+        for (int k = 0; k < nb; k++) d->by[k].edge[q] = d->a.bounded[q].k[group_b[k]];
         d->at_m_a_bounded[q] = hone_affine_table(a, w, group_m, nm, &d->a.bounded[q]),
         d->at_k_a_bounded[q] = hone_affine_table(a, w, group_k, nk, &d->a.bounded[q]);
         if (!d->at_m_a_bounded[q] || !d->at_k_a_bounded[q]) return false;
@@ -319,7 +331,7 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
 }
 static void groups(const hone_contract *d, int *m, int *nm, int *b, int *nb) { /* slots of rows, and of batches */
     for (int k = 0; k < d->slots.n_domain && !(d->n_n && k >= d->group_n[0]); k++) {
-        if (knows(&d->a, k) && !knows(&d->b, k)) m[(*nm)++] = k;
+        if (is_row(d, k)) m[(*nm)++] = k;
         else if (d->slots.extent[k] > 1) b[(*nb)++] = k;
     }
 }

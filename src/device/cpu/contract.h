@@ -19,14 +19,15 @@ typedef struct {
     int64_t over_a, over_b, over_out; /* how addresses move with the over index */
     float alpha;
     int64_t m, n, k, batch;
-    int group_n[MAX_SLOTS], n_n;
+    int group_n[MAX_SLOTS], n_n, first_m; /* slots of N; rows begin at this one */
+    bool columns_known;                   /* B is constant */
     /* offsets in elements: a group's flattened position → where */
     int64_t *at_m_a, *at_m_domain, *at_k_a, *at_k_b, *at_m_out;
     /* batches: a few indices; how addresses move with each, and an operand's own number of a batch (radix 0: it does not know the index) */
     int n_batch;
     int64_t batch_extent[MAX_BATCH], batch_a, batch_b;
     struct {
-        int64_t a, b, domain, out, radix_a, radix_b;
+        int64_t a, b, domain, out, radix_a, radix_b, edge[MAX_BOUNDED]; /* edge: A's window */
     } by[MAX_BATCH];
     /* N as rows × run: along a run B's address moves by run_step */
     int64_t rows, run, run_step, *at_row_b;
@@ -63,12 +64,12 @@ typedef struct {
 
 /* Where a batch stands: its indices, offsets of operands, domain and result, and the operands' own numbers of it. */
 typedef struct {
-    int64_t index[MAX_BATCH], a, b, domain, out, own_a, own_b;
+    int64_t index[MAX_BATCH], a, b, domain, out, own_a, own_b, edge[MAX_BOUNDED];
 } hone_standing;
 hone_standing hone_contract_stand(const hone_contract *, int64_t batch);
 int64_t hone_contract_own(const hone_contract *, int64_t number, bool a); /* where an operand's own batch begins */
-/* Rows m0 … m0+m-1 of A, all of K, one after another. */
-void hone_contract_pack_a(const hone_contract *, const float *a, int64_t m0, int64_t m, float *rows);
+/* Rows m0 … m0+m-1 of A, all of K, one after another. The standing says where A's window is; NULL where it has none. */
+void hone_contract_pack_a(const hone_contract *, const float *a, const hone_standing *, int64_t m0, int64_t m, float *rows);
 /* columns n0 … n0+nt-1 into panels of nr, the last one of as many whole vectors as it needs; panels are `apart` slices of nr apart, and kc of them are written
    from the first. line: room for nt values, or NULL for one panel. */
 void hone_contract_pack_b(const hone_contract *, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart,

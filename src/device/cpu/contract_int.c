@@ -149,7 +149,7 @@ static hone_status pack_tile(const hone_step *step, void *const *base, int64_t n
     const hone_contract *d = step->data;
     int64_t nb = (d->n + d->nt - 1) / d->nt, all_np = (d->n + d->nr - 1) / d->nr, n0 = number % nb * d->nt, batch = number / nb;
     int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt;
-    hone_standing w = {{0}, 0, 0, 0, 0, 0, 0}; /* B's zero point moves with B's own batches at most */
+    hone_standing w = {{0}, 0, 0, 0, 0, 0, 0, {0}}; /* B's zero point moves with B's own batches at most */
     for (int k = 0; k < d->n_batch; k++)
         if (d->by[k].radix_b) w.index[k] = batch / d->by[k].radix_b % d->batch_extent[k];
     int outside = 0;

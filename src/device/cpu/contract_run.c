@@ -14,25 +14,26 @@ int64_t hone_contract_own(const hone_contract *d, int64_t number, bool a) {
     return at;
 }
 hone_standing hone_contract_stand(const hone_contract *d, int64_t batch) {
-    hone_standing s = {{0}, 0, 0, 0, 0, 0, 0};
+    hone_standing s = {{0}, 0, 0, 0, 0, 0, 0, {0}};
     for (int k = d->n_batch - 1; k >= 0; k--) s.index[k] = batch % d->batch_extent[k], batch /= d->batch_extent[k];
     for (int k = 0; k < d->n_batch; k++) {
         int64_t i = s.index[k];
         s.a += i * d->by[k].a, s.b += i * d->by[k].b, s.domain += i * d->by[k].domain, s.out += i * d->by[k].out;
         s.own_a += i * d->by[k].radix_a, s.own_b += i * d->by[k].radix_b;
+        for (int q = 0; q < d->a.n_bounded; q++) s.edge[q] += i * d->by[k].edge[q];
     }
     return s;
 }
-static bool inside(const hone_contract *d, int64_t m, int64_t k) {
+static bool inside(const hone_contract *d, const hone_standing *w, int64_t m, int64_t k) {
     for (int q = 0; q < d->a.n_bounded; q++) {
-        int64_t i = d->a.bounded[q].c + d->at_m_a_bounded[q][m] + d->at_k_a_bounded[q][k];
+        int64_t i = d->a.bounded[q].c + w->edge[q] + d->at_m_a_bounded[q][m] + d->at_k_a_bounded[q][k];
         if (i < 0 || i >= d->a.size[q]) return false;
     }
     return true;
 }
-static bool all_inside(const hone_contract *d, int64_t m) { /* wherever K is */
+static bool all_inside(const hone_contract *d, const hone_standing *w, int64_t m) { /* wherever K is */
     for (int q = 0; q < d->a.n_bounded; q++) {
-        int64_t i = d->a.bounded[q].c + d->at_m_a_bounded[q][m];
+        int64_t i = d->a.bounded[q].c + w->edge[q] + d->at_m_a_bounded[q][m];
         if (i + d->low_k[q] < 0 || i + d->high_k[q] >= d->a.size[q]) return false;
     }
     return true;
@@ -46,15 +47,15 @@ static inline void few(float *to, const float *from, int64_t n) {
     for (int64_t i = 0; i + 4 <= n; i += 4) memcpy(to + i, from + i, 4 * sizeof *to);
     memcpy(to + n - 4, from + n - 4, 4 * sizeof *to);
 }
-void hone_contract_pack_a(const hone_contract *d, const float *a, int64_t m0, int64_t m, float *rows) {
+void hone_contract_pack_a(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t m, float *rows) {
     const int64_t *at = d->at_k_a;
     int64_t run = 1; /* values that lie in a row, wherever K is: the last index of K */
     while (run < d->k && at[run] == run) run++;
     if (d->k % run) run = 1;
     for (int64_t r = m0; r < m0 + m; r++, rows += d->k) {
         const float *row = a + d->at_m_a[r];
-        if (!all_inside(d, r))
-            for (int64_t p = 0; p < d->k; p++) rows[p] = inside(d, r, p) ? row[at[p]] : 0;
+        if (!all_inside(d, w, r))
+            for (int64_t p = 0; p < d->k; p++) rows[p] = inside(d, w, r, p) ? row[at[p]] : 0;
         else if (run == 1)
             for (int64_t p = 0; p < d->k; p++) rows[p] = row[at[p]];
         else
@@ -170,17 +171,17 @@ hone_status hone_contract_finish(const hone_contract *d, void *const *at, int64_
 }
 /* Pieces t0 … t0+taps-1 of rows m0 …, each from its value p0 on, `apart` pointers a piece. */
 static float zeros[HONE_CONTRACT_KC]; /* what lies outside a window; never written */
-static void point(const hone_contract *d, const float *a, int64_t m0, int64_t m, int64_t t0, int64_t taps, int64_t p0, const float **at,
-                  int64_t apart) {
+static void point(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t m, int64_t t0, int64_t taps,
+                  int64_t p0, const float **at, int64_t apart) {
     const int64_t *from = d->at_m_a + m0;
     for (int64_t t = 0; t < taps; t++) {
         const float *place = a + d->at_k_a[(t0 + t) * d->piece] + p0;
         for (int64_t r = 0; r < m; r++) at[t * apart + r] = place + from[r];
     }
     for (int64_t r = 0; d->a.n_bounded && r < m; r++) {
-        if (all_inside(d, m0 + r)) continue;
+        if (all_inside(d, w, m0 + r)) continue;
         for (int64_t t = 0; t < taps; t++)
-            if (!inside(d, m0 + r, (t0 + t) * d->piece)) at[t * apart + r] = zeros;
+            if (!inside(d, w, m0 + r, (t0 + t) * d->piece)) at[t * apart + r] = zeros;
     }
 }
 /* Where the tile's rows lie and what the kernel does at their ends. */
@@ -237,7 +238,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
                 *b = (const float *)at[d->b.tensor] + d->b.at.c + w.b;
     const float *dense = NULL; /* A as rows of K values, one after another */
     if (d->packed_a) dense = (const float *)at[d->packed_a] + (w.own_a * d->m + m0) * d->k;
-    else if (!d->piece) hone_contract_pack_a(d, a, m0, m, pa), dense = pa;
+    else if (!d->piece) hone_contract_pack_a(d, a, &w, m0, m, pa), dense = pa;
     const int64_t piece = dense ? d->k : d->piece;
     hone_gemm_part whole = {.a_step = d->mt}; /* the tile; a kernel takes a few rows of a panel at a time */
     if (d->direct) finishing(d, at, over, &w, m0, m, &whole, &l);
@@ -249,7 +250,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
         if (taps > (d->k - k0) / piece) taps = (d->k - k0) / piece ? (d->k - k0) / piece : 1;
         const int64_t all_k = taps * kc;
         if (!packed_b) hone_contract_pack_b(d, b, n0, n, k0, all_k, all_k, pb, line);
-        if (!dense) point(d, a, m0, m, k0 / piece, taps, p0, l.a, d->mt);
+        if (!dense) point(d, a, &w, m0, m, k0 / piece, taps, p0, l.a, d->mt);
         for (int64_t r = 0; dense && r < m; r++) l.a[r] = dense + r * d->k + k0;
         whole.taps = taps, whole.k = kc, whole.more = k0 > 0, whole.finish = k0 + all_k == d->k && d->direct;
         float *const *to = whole.finish ? l.c : l.sums;
