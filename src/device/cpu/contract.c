@@ -207,8 +207,8 @@ static bool integers(hone_recipe_maker *s, const hone_cpu_call *c, hone_contract
         return false;
     return !d->a.n_bounded && !(d->b.n_bounded && d->zero_b.at); /* what is outside is one number */
 }
-/* Rows: what only A knows. With constant columns the outer ones of many rows count as batches instead: tables have an entry a row, and plans for other
-   numbers of pictures share them. */
+/* Rows: what only A knows. With constant columns several pictures count as batches instead, unless they are tiny: tables have an entry a row, and plans for
+   other numbers of pictures share them. */
 static bool is_row(const hone_contract *d, int k) { return k >= d->first_m && knows(&d->a, k) && !knows(&d->b, k); }
 static int rows_from(const hone_contract *d, int from) {
     int64_t m = 1;
@@ -216,7 +216,7 @@ static int rows_from(const hone_contract *d, int from) {
     for (int k = from - 1; k >= 0; k--) {
         int64_t extent = d->slots.extent[k];
         if (!knows(&d->a, k) || knows(&d->b, k)) continue;
-        if (extent > 1 && m >= 64 && (k == 0 || m * extent > 1024)) return k + 1;
+        if (extent > 1 && m >= 32 && (k == 0 || m * extent > 1 << 16)) return k + 1;
         m *= extent;
     }
     return 0;
