@@ -216,7 +216,7 @@ static int rows_from(const hone_contract *d, int from) {
     for (int k = from - 1; k >= 0; k--) {
         int64_t extent = d->slots.extent[k];
         if (!knows(&d->a, k) || knows(&d->b, k)) continue;
-        if (extent > 1 && m >= 32 && (k == 0 || m * extent > 1 << 16)) return k + 1;
+        if (extent > 1 && m >= 32 && (d->slots.dim[k] == 0 || m * extent > 1 << 16)) return k + 1; /* dim 0: the pictures */
         m *= extent;
     }
     return 0;
