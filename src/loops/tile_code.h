@@ -58,7 +58,7 @@ typedef struct {
     bool keep;            /* LOAD: dst must be its buffer, not the tensor's memory */
     bool varies;          /* with the reduced indices, in mode EACH */
     bool saturate;
-    bool ahead;  /* runs along memory, more than a cache holds: the next tile's memory is asked for early */
+    bool ahead;  /* flat and larger than a cache: the next tile's memory is asked for early */
     uint8_t how; /* hone_store */
     int16_t dim; /* CHECK: of the tensor, for the message */
     int32_t dst, a, b, c;

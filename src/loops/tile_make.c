@@ -274,9 +274,7 @@ static void finish(maker *m, hone_tilecode *code) {
     /* A load whose memory runs across the rows: see boxes() in tile_run.c. */
     bool across = false, own = false;
     for (int k = 0; k < code->n_ins; k++) {
-        bool runs =
-            ins[k].flat || (ins[k].kind == TILE_LOAD && !ins[k].n_bound && code->form[ins[k].form].coef[code->walk.nd - 1] == ins[k].bytes);
-        ins[k].ahead = runs && !ins[k].level && code->walk.n > (1 << 20) / (ins[k].bytes ? ins[k].bytes : 1);
+        ins[k].ahead = ins[k].flat && !ins[k].level && code->walk.n > (1 << 20) / (ins[k].bytes ? ins[k].bytes : 1);
         own = own || ins[k].kind == TILE_ACC;
         if (ins[k].kind != TILE_LOAD || ins[k].level || ins[k].n_bound) continue;
         const int64_t *coef = code->form[ins[k].form].coef + code->walk.nd - 2;

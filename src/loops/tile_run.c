@@ -161,9 +161,6 @@ static void load_inside(run *r, const hone_tile_ins *i, int64_t n) {
     bool same = true; /* all stretches: the first one is repeated */
     for (int d = 0; same && d < outer; d++) same = !coef[d] || w->ext[d] == 1;
     const int64_t first = same && ext < n ? ext : n;
-    /* stretches that follow close upon each other: as far again behind the last one */
-    if (i->ahead && n > ext - at && outer && first == n && coef[outer - 1] > 0 && coef[outer - 1] <= 2 * along * ext)
-        reach_later(r, src, (size_t)(n / ext * coef[outer - 1]));
     for (int64_t pos = 0; pos < first; pos += len, at = 0) {
         len = ext - at < first - pos ? ext - at : first - pos;
         bring(r, i, dst + (pos << i->width), src, len, along);
