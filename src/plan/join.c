@@ -51,11 +51,21 @@ static void find_readers(finding *f) {
         }
     }
 }
-static bool is_made(const hone_compiled *c, const hone_var *x) { /* by something that stores with any strides */
-    if (x->producer < 0 || x->value || x->contents) return false;
+static bool has_product(const hone_instance *in) { /* a sum of products: its kernels store rows anywhere */
+    for (int k = 0; k < in->n_stage; k++) {
+        const hone_x *x = in->x + in->stage[k].value;
+        if (in->stage[k].reduce == HONE_REDUCE_SUM && x->kind == HONE_X_FN && x->fn == HONE_FN_mul) return true;
+    }
+    return false;
+}
+/* By something that stores with any strides for nothing. Tile code does not: it computes whole tiles of a dense tensor where it lies, but brings
+   rows among others there one by one, which costs what the copy would. */
+static bool is_made(const hone_compiled *c, const hone_var *x) {
+    if (x->producer < 0) return false;
     const hone_node *n = c->graph->node.at[x->producer];
     if (!n->n_part && is_view(n, "concat")) return true;
-    return n->program->runs == HONE_RUNS_PROGRAM && !n->n_body && (n->fused || (c->instance[x->producer] && !hands_on(n)));
+    const hone_instance *in = n->fused ? n->fused->instance : c->instance[x->producer];
+    return n->program->runs == HONE_RUNS_PROGRAM && !n->n_body && in && has_product(in);
 }
 static bool is_shaped(const hone_var *v) {
     if (v->tag != HONE_TAG_TENSOR || !v->dtype || v->dtype == HONE_DTYPE_STRING || v->rank < 1 || v->value || v->contents) return false;
@@ -67,12 +77,12 @@ static bool same_layout(const hone_var *a, const hone_var *b) {
     return a->rank == b->rank && a->dtype == b->dtype && a->layout.kind == b->layout.kind &&
            (a->layout.kind != HONE_LAYOUT_ORDER || !memcmp(a->layout.order, b->layout.order, (size_t)a->rank));
 }
-static bool is_large(hone_dim part, hone_dim whole) { return !hone_dim_is_number(part) || !hone_dim_is_number(whole) || part >= whole / 4; }
-/* The room is there from its first part on, to the last reader of any. A small part that comes long before the others would keep it for nothing: it is copied. */
+static bool is_most(hone_dim part, hone_dim whole) { return !hone_dim_is_number(part) || !hone_dim_is_number(whole) || part > whole / 2; }
+/* The room is there from its first part on, to the last reader of any. What is not most of it, and comes long before the others or is needed longer, would keep
+   memory for nothing: it is copied. */
 static void leave_early(finding *f, const hone_node *n, int node, int axis) {
     const hone_graph *g = f->c->graph;
     hone_vid y = n->out[0];
-    hone_dim whole = g->var.at[y].dim[axis], filled = 0;
     for (int tries = 0; tries < MAX_EARLY; tries++) {
         hone_vid first = -1, next = -1;
         for (int q = 0; q < n->n_in; q++) {
@@ -82,10 +92,8 @@ static void leave_early(finding *f, const hone_node *n, int node, int axis) {
             else if (next < 0 || g->var.at[x].producer < g->var.at[next].producer) next = x;
         }
         if (first < 0) return;
-        hone_dim part = g->var.at[first].dim[axis];
-        if (!hone_dim_is_number(part) || is_large(filled += part, whole) ||
-            (next < 0 ? node : g->var.at[next].producer) - g->var.at[first].producer <= SOON)
-            return;
+        int then = next < 0 ? node : g->var.at[next].producer;
+        if (then - g->var.at[first].producer <= SOON || is_most(g->var.at[first].dim[axis], g->var.at[y].dim[axis])) return;
         f->home[first].in = -1, f->depth[first] = 0;
     }
 }
@@ -104,7 +112,7 @@ static void find_parts(finding *f, int node) {
         if (id < 0) return; /* whoever binds it will say so */
         const hone_var *x = g->var.at + id;
         bool may = f->home[id].in < 0 && !f->leaves[id] && !f->rows[id] && is_shaped(x) && is_made(f->c, x) && same_layout(x, y);
-        if (may && (f->last[id] <= f->last[out] || is_large(x->dim[axis], y->dim[axis]))) {
+        if (may && (f->last[id] <= f->last[out] || is_most(x->dim[axis], y->dim[axis]))) {
             f->home[id] = (hone_home){.in = out, .axis = axis, .at = at}, f->depth[id] = (uint8_t)(f->depth[out] + 1);
             if (f->last[id] < f->last[out]) f->last[id] = f->last[out]; /* with the whole */
         }
