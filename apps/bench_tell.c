@@ -205,15 +205,6 @@ void hone_bench_tell(const hone_bench *b) {
 
 /* ---- for programs ---- */
 
-static void put_text(FILE *to, const char *key, const char *text) {
-    fprintf(to, ", \"%s\": ", key);
-    hone_json_put_text(to, text, strlen(text));
-}
-static void put_number(FILE *to, const char *key, double v) {
-    fprintf(to, ", \"%s\": ", key);
-    hone_json_put_number(to, v);
-}
-
 static void put_inputs(FILE *to, const hone_bench_result *r) {
     const hone_json *inputs = hone_json_get(r->hello, "inputs");
     fprintf(to, ", \"inputs\": [");
@@ -221,8 +212,8 @@ static void put_inputs(FILE *to, const hone_bench_result *r) {
         const char *name = hone_json_text(i, "name", "");
         fprintf(to, "%s{\"name\": ", i == inputs->first ? "" : ", ");
         hone_json_put_text(to, name, strlen(name));
-        put_text(to, "type", hone_json_text(i, "type", ""));
-        put_text(to, "from", hone_json_text(i, "from", ""));
+        hone_json_member_text(to, "type", hone_json_text(i, "type", ""));
+        hone_json_member_text(to, "from", hone_json_text(i, "from", ""));
         fputc('}', to);
     }
     fputc(']', to);
@@ -237,26 +228,26 @@ static void put_roofline(FILE *to, const hone_bench_result *r) {
         return;
     }
     fprintf(to, "{\"bound\": \"%s\"", memory ? "memory" : "arithmetic");
-    put_number(to, "share", share);
-    put_number(to, "flops", r->flops);
-    put_number(to, "bytes", r->bytes);
-    put_number(to, "peak_flops_per_s", r->peak_flops_per_s);
-    put_number(to, "peak_bytes_per_s", r->peak_bytes_per_s);
+    hone_json_member_number(to, "share", share);
+    hone_json_member_number(to, "flops", r->flops);
+    hone_json_member_number(to, "bytes", r->bytes);
+    hone_json_member_number(to, "peak_flops_per_s", r->peak_flops_per_s);
+    hone_json_member_number(to, "peak_bytes_per_s", r->peak_bytes_per_s);
     fputc('}', to);
 }
 
 static void put_against(FILE *to, const hone_bench *b, const hone_bench_result *r) {
     if (!r->against.there) return;
     fprintf(to, ", \"against\": {\"verdict\": \"%s\"", verdicts[r->against.verdict + 1]);
-    put_text(to, "file", b->against);
-    put_number(to, "ratio", r->against.ratio.ratio);
-    put_number(to, "low", r->against.ratio.low);
-    put_number(to, "high", r->against.ratio.high);
-    put_number(to, "base_median_ms", r->against.base_ms);
+    hone_json_member_text(to, "file", b->against);
+    hone_json_member_number(to, "ratio", r->against.ratio.ratio);
+    hone_json_member_number(to, "low", r->against.ratio.low);
+    hone_json_member_number(to, "high", r->against.ratio.high);
+    hone_json_member_number(to, "base_median_ms", r->against.base_ms);
     fprintf(to, ", \"interleaved\": %s, \"rounds\": %d, \"process_pairs\": %d", r->against.pairs ? "true" : "false", r->against.rounds,
             r->against.pairs);
-    put_text(to, "why_not_interleaved", r->against.why);
-    put_text(to, "not_the_same", r->against.note);
+    hone_json_member_text(to, "why_not_interleaved", r->against.why);
+    hone_json_member_text(to, "not_the_same", r->against.note);
     fputc('}', to);
 }
 
@@ -266,10 +257,10 @@ static void put_maker(FILE *to, const hone_bench_result *r) {
     hone_program_self(path, sizeof path);
     hone_program_mark("/proc/self/exe", mark);
     fprintf(to, ", \"made_by\": {\"version\": \"%s\"", hone_version());
-    put_text(to, "hone", path);
-    put_text(to, "build", mark);
-    put_text(to, "folder", getcwd(folder, sizeof folder) ? folder : "");
-    put_text(to, "level", level ? level : "");
+    hone_json_member_text(to, "hone", path);
+    hone_json_member_text(to, "build", mark);
+    hone_json_member_text(to, "folder", getcwd(folder, sizeof folder) ? folder : "");
+    hone_json_member_text(to, "level", level ? level : "");
     fprintf(to, ", \"words\": ");
     hone_bench_words(to, &r->row);
     fputc('}', to);
@@ -281,28 +272,28 @@ static void put_result(FILE *to, const hone_bench *b, const hone_bench_result *r
     fprintf(to, "{\"model\": ");
     hone_json_put_text(to, r->row.model, strlen(r->row.model));
     fprintf(to, ", \"device\": \"cpu\"");
-    put_text(to, "cpu", b->cpu);
-    put_text(to, "precision", r->row.precision);
+    hone_json_member_text(to, "cpu", b->cpu);
+    hone_json_member_text(to, "precision", r->row.precision);
     fprintf(to, ", \"threads\": %d", r->row.threads);
-    put_number(to, "batch", r->row.batch ? r->row.batch : NAN);
+    hone_json_member_number(to, "batch", r->row.batch ? r->row.batch : NAN);
     if (r->failed) {
         fprintf(to, ", \"failed\": true}");
         return;
     }
     put_inputs(to, r);
     fprintf(to, ", \"runs\": %d, \"warmup\": %d", s->n, r->warmup);
-    put_number(to, "median_ms", s->median);
-    put_number(to, "p90_ms", s->p90);
-    put_number(to, "p99_ms", s->p99);
-    put_number(to, "min_ms", s->min);
-    put_number(to, "max_ms", s->max);
-    put_number(to, "mean_ms", s->sum / s->n);
-    put_number(to, "spread_percent", s->spread * 100);
-    put_number(to, "trend_percent", r->trend * 100);
-    put_number(to, "throughput_per_s", per_second(r));
-    put_number(to, "load_ms", r->load_ms);
-    put_number(to, "first_ms", r->first_ms);
-    put_number(to, "peak_bytes", r->peak_bytes);
+    hone_json_member_number(to, "median_ms", s->median);
+    hone_json_member_number(to, "p90_ms", s->p90);
+    hone_json_member_number(to, "p99_ms", s->p99);
+    hone_json_member_number(to, "min_ms", s->min);
+    hone_json_member_number(to, "max_ms", s->max);
+    hone_json_member_number(to, "mean_ms", s->sum / s->n);
+    hone_json_member_number(to, "spread_percent", s->spread * 100);
+    hone_json_member_number(to, "trend_percent", r->trend * 100);
+    hone_json_member_number(to, "throughput_per_s", per_second(r));
+    hone_json_member_number(to, "load_ms", r->load_ms);
+    hone_json_member_number(to, "first_ms", r->first_ms);
+    hone_json_member_number(to, "peak_bytes", r->peak_bytes);
     put_roofline(to, r);
     fprintf(to, ", \"warnings\": [");
     for (int k = 0; k < r->warnings; k++) {

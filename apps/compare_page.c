@@ -11,14 +11,6 @@
 
 extern const char hone_compare_page_text[]; /* compare.html */
 
-static void put_text(FILE *to, const char *key, const char *text) {
-    fprintf(to, "\"%s\": ", key);
-    hone_json_put_text(to, text, strlen(text));
-}
-static void put_number(FILE *to, const char *key, double v) {
-    fprintf(to, ", \"%s\": ", key);
-    hone_json_put_number(to, v);
-}
 static void put_numbers(FILE *to, const char *key, const double *v, int n) {
     fprintf(to, ", \"%s\": [", key);
     for (int k = 0; k < n; k++) {
@@ -32,25 +24,25 @@ static void put_entry(FILE *to, const hone_contest *c, int k) {
     const hone_entry *e = &c->entry[k];
     bool ran = !*e->why;
     fputc('{', to);
-    put_text(to, "runtime", e->runtime->name);
-    fprintf(to, ", \"ok\": %s, ", ran ? "true" : "false");
-    put_text(to, "why", e->why);
+    hone_json_first_text(to, "runtime", e->runtime->name);
+    fprintf(to, ", \"ok\": %s", ran ? "true" : "false");
+    hone_json_member_text(to, "why", e->why);
     if (ran) {
-        put_number(to, "median_ms", e->median_ms);
-        put_number(to, "min_ms", e->stats.min);
-        put_number(to, "p90_ms", e->stats.p90);
-        put_number(to, "spread", e->stats.spread);
+        hone_json_member_number(to, "median_ms", e->median_ms);
+        hone_json_member_number(to, "min_ms", e->stats.min);
+        hone_json_member_number(to, "p90_ms", e->stats.p90);
+        hone_json_member_number(to, "spread", e->stats.spread);
         fprintf(to, ", \"runs\": %d", e->runs);
         put_numbers(to, "rounds_ms", e->round, c->rounds);
-        put_number(to, "load_ms", e->load_ms);
-        put_number(to, "first_ms", e->first_ms);
-        put_number(to, "peak_bytes", e->peak_bytes);
-        put_number(to, "before_bytes", e->before_bytes);
+        hone_json_member_number(to, "load_ms", e->load_ms);
+        hone_json_member_number(to, "first_ms", e->first_ms);
+        hone_json_member_number(to, "peak_bytes", e->peak_bytes);
+        hone_json_member_number(to, "before_bytes", e->before_bytes);
         fprintf(to, ", \"right\": %s", e->right ? "true" : "false");
-        put_number(to, "max_abs", e->max_abs);
-        put_number(to, "max_rel", e->max_rel);
+        hone_json_member_number(to, "max_abs", e->max_abs);
+        hone_json_member_number(to, "max_rel", e->max_rel);
         if (k && !*c->entry[0].why) {
-            put_number(to, "hone_faster", e->slower.ratio);
+            hone_json_member_number(to, "hone_faster", e->slower.ratio);
             put_numbers(to, "hone_faster_95", (const double[]){e->slower.low, e->slower.high}, 2);
         }
     }
@@ -59,19 +51,16 @@ static void put_entry(FILE *to, const hone_contest *c, int k) {
 
 static void put_contest(FILE *to, const hone_contest *c) {
     fputc('{', to);
-    put_text(to, "model", c->name);
-    fprintf(to, ", ");
-    put_text(to, "why", c->why);
-    fprintf(to, ", ");
-    put_text(to, "inputs", c->inputs ? c->inputs : "");
-    fprintf(to, ", \"rounds\": %d, \"answers\": %d, \"agree\": %d, \"majority\": %s, ", c->rounds, c->answers, c->agree,
+    hone_json_first_text(to, "model", c->name);
+    hone_json_member_text(to, "why", c->why);
+    hone_json_member_text(to, "inputs", c->inputs ? c->inputs : "");
+    fprintf(to, ", \"rounds\": %d, \"answers\": %d, \"agree\": %d, \"majority\": %s", c->rounds, c->answers, c->agree,
             c->majority ? "true" : "false");
-    put_text(to, "reference", c->reference >= 0 ? c->entry[c->reference].runtime->name : "");
-    fprintf(to, ", ");
-    put_text(to, "best_peer", c->best >= 0 ? c->entry[c->best].runtime->name : "");
+    hone_json_member_text(to, "reference", c->reference >= 0 ? c->entry[c->reference].runtime->name : "");
+    hone_json_member_text(to, "best_peer", c->best >= 0 ? c->entry[c->best].runtime->name : "");
     bool both = c->best >= 0 && !*c->entry[0].why && c->entry[0].right;
-    put_number(to, "hone_faster", both ? c->entry[c->best].slower.ratio : NAN);
-    put_number(to, "ratio", both ? 1 / c->entry[c->best].slower.ratio : NAN);
+    hone_json_member_number(to, "hone_faster", both ? c->entry[c->best].slower.ratio : NAN);
+    hone_json_member_number(to, "ratio", both ? 1 / c->entry[c->best].slower.ratio : NAN);
     fprintf(to, ", \"entries\": [");
     for (int k = 0; k < HONE_RUNTIMES && !*c->why; k++) {
         fputs(k ? ",\n   " : "\n   ", to);
@@ -84,23 +73,20 @@ void hone_compare_json(FILE *to, const hone_comparison *a) {
     int counted;
     double mean = hone_compare_mean(a, &counted);
     fputc('{', to);
-    put_text(to, "version", hone_version());
-    fprintf(to, ", ");
-    put_text(to, "machine", a->machine);
+    hone_json_first_text(to, "version", hone_version());
+    hone_json_member_text(to, "machine", a->machine);
     fprintf(to, ", \"device\": \"cpu\", \"precision\": \"f32\", \"threads\": %d", a->wish->threads);
-    put_number(to, "tolerance", a->wish->tolerance);
+    hone_json_member_number(to, "tolerance", a->wish->tolerance);
     fprintf(to, ",\n \"runtimes\": [");
     for (int k = 0; k < HONE_RUNTIMES; k++) {
         const hone_runtime *r = &a->runtime[k];
         bool found = !k || r->python;
         fputs(k ? ",\n  {" : "\n  {", to);
-        put_text(to, "name", r->name);
-        fprintf(to, ", ");
-        put_text(to, "label", r->label);
-        fprintf(to, ", \"found\": %s, ", found ? "true" : "false");
-        put_text(to, "version", r->version);
-        fprintf(to, ", ");
-        put_text(to, "why", found ? "" : r->wanted ? r->why : "not asked for");
+        hone_json_first_text(to, "name", r->name);
+        hone_json_member_text(to, "label", r->label);
+        fprintf(to, ", \"found\": %s", found ? "true" : "false");
+        hone_json_member_text(to, "version", r->version);
+        hone_json_member_text(to, "why", found ? "" : r->wanted ? r->why : "not asked for");
         fputc('}', to);
     }
     fprintf(to, "],\n \"models\": [");
@@ -109,7 +95,7 @@ void hone_compare_json(FILE *to, const hone_comparison *a) {
         put_contest(to, &a->contest[k]);
     }
     fprintf(to, "],\n \"compared\": %d", counted);
-    put_number(to, "hone_faster_mean", counted ? mean : NAN);
+    hone_json_member_number(to, "hone_faster_mean", counted ? mean : NAN);
     fprintf(to, "}\n");
 }
 

@@ -194,3 +194,15 @@ void hone_json_put_number(FILE *to, double v) {
     if (isfinite(v)) fprintf(to, "%.9g", v);
     else fputs("null", to);
 }
+void hone_json_first_text(FILE *to, const char *key, const char *text) {
+    fprintf(to, "\"%s\": ", key);
+    hone_json_put_text(to, text, strlen(text));
+}
+void hone_json_member_text(FILE *to, const char *key, const char *text) {
+    fputs(", ", to);
+    hone_json_first_text(to, key, text);
+}
+void hone_json_member_number(FILE *to, const char *key, double v) {
+    fprintf(to, ", \"%s\": ", key);
+    hone_json_put_number(to, v);
+}

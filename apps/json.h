@@ -31,4 +31,8 @@ const char *hone_json_text(const hone_json *, const char *key, const char *other
 
 void hone_json_put_text(FILE *, const char *text, size_t bytes); /* quoted; bytes that are no UTF-8 become U+FFFD */
 void hone_json_put_number(FILE *, double);                       /* NaN and infinities, which JSON lacks, as null */
+/* A member of an object: its key and value, after a comma unless it is the first. */
+void hone_json_first_text(FILE *, const char *key, const char *text);
+void hone_json_member_text(FILE *, const char *key, const char *text);
+void hone_json_member_number(FILE *, const char *key, double);
 #endif

@@ -2,26 +2,9 @@
    Attention as one step against the definition: random odd sizes, groups of heads, masks of every kind, causal and windows, softcap, a past, few queries and
    more than a block of them, operands that lie any way, NaN and rows where all is hidden; every CPU level, one thread and two (equal bits). What the step must
    leave to others it leaves. And the kernel of its rows against doubles. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "base/thread.h"
 #include "kernels/softmax.h"
-#include "plan/plan.h"
-#include "run/exec.h"
 
-static uint64_t state_ = 88172645463325252u;
-static int draw(int from, int to) { /* from … to */
-    state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
-    return from + (int)(state_ % (uint64_t)(to - from + 1));
-}
-static float number(void) { return (float)draw(-1000, 1000) / 500.0f; }
+#include "twin.h"
 
 /* Inputs by their name's first letter: h: a mask of f32, of which `hide` in 100 are -inf; n: lengths, 0 … 3; others random, `odd` in 10000 of them NaN. */
 static int hide = 30, odd = 0;
@@ -37,53 +20,11 @@ static hone_value *random_input(const hone_graph *g, int k) {
     }
     return x;
 }
-static int steps_of(const hone_exec *e, const char *tactic) {
-    int n = 0;
-    for (const hone_plan *p = hone_exec_last(e); p; p = p->next_cut)
-        for (int k = 0; k < p->n_step; k++) n += !strcmp(p->step[k].tactic, tactic);
-    return n;
-}
-static int run(const hone_compiled *c, hone_value **in, int threads, bool interpret, hone_value **out, const char *text) {
-    hone_exec *e;
-    hone_exec_options o = {.threads = threads, .interpret = interpret};
-    assert_int_equal(hone_exec_create(c, &o, &e), HONE_OK);
-    if (hone_exec_run(e, in, out)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
-    int steps = steps_of(e, "attention");
-    hone_exec_destroy(e);
-    return steps;
-}
-/* By the definition, and fast, in so many steps of this kind; one and two threads alike to the bit. */
 static void check(const char *text, int steps) {
-    hone_graph *g;
-    hone_compiled *c = NULL;
-    if (hone_graph_parse(text, strlen(text), &g) || hone_compile(g, &c)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
-    hone_value *in[8] = {0}, *want[4] = {0}, *one[4] = {0}, *two[4] = {0};
-    for (int k = 0; k < c->graph->in.n; k++) in[k] = random_input(c->graph, k);
-    run(c, in, 1, true, want, text);
-    int met = run(c, in, 1, false, one, text);
+    int met = twin_check(text, random_input, 2e-5, 1e-5, "attention");
     if (met != steps) fail_msg("%d steps are attention, not %d, in\n%s", met, steps, text);
-    run(c, in, 2, false, two, text);
-    for (int k = 0; k < c->graph->out.n; k++) {
-        const float *w = want[k]->data, *p = one[k]->data;
-        int64_t n = hone_value_count(want[k]);
-        if (n && memcmp(p, two[k]->data, sizeof *p * (size_t)n)) fail_msg("two threads give other bits than one in\n%s", text);
-        for (int64_t q = 0; q < n; q++)
-            if (!(fabs((double)p[q] - (double)w[q]) <= 2e-5 + 1e-5 * fabs((double)w[q])) && !(isnan(p[q]) && isnan(w[q])))
-                fail_msg("output %d element %lld: got %g, want %g, in\n%s", k, (long long)q, (double)p[q], (double)w[q], text);
-        hone_value_drop(want[k]), hone_value_drop(one[k]), hone_value_drop(two[k]);
-    }
-    for (int k = 0; k < c->graph->in.n; k++) hone_value_drop(in[k]);
-    hone_compiled_destroy(c);
 }
-static const uint32_t levels[] = {0, HONE_CPU_NEON, HONE_CPU_AVX2, HONE_CPU_AVX2 | HONE_CPU_AVX512, UINT32_MAX};
-#define EACH_LEVEL                                                                                     \
-    for (size_t level = 0; level < sizeof levels / sizeof *levels; hone_cpu_mask(UINT32_MAX), level++) \
-        if (hone_cpu_mask(levels[level]), true)
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
-#define ROUNDS 3 /* the definition is slow, and slower here */
-#else
-#define ROUNDS 8
-#endif
+enum { ROUNDS = SLOW ? 3 : 8 };
 static char text[4096];
 
 /* The op with what it may have around it. */

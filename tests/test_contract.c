@@ -1,32 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    Matrix multiplications, convolutions and recurrences as the CPU runs them, against the definition: random odd shapes, every CPU level, one
    thread and two (equal bits), constants packed ahead and not, epilogues, residuals that are the input itself. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "twin.h"
 
-#include <cmocka.h>
-
-#include "base/thread.h"
-#include "plan/plan.h"
-#include "run/exec.h"
-
-static uint64_t state_ = 88172645463325252u;
-static int draw(int from, int to) { /* from … to */
-    state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
-    return from + (int)(state_ % (uint64_t)(to - from + 1));
-}
-static float number(void) { return (float)draw(-1000, 1000) / 500.0f; }
-
-static hone_compiled *compile(const char *text) {
-    hone_graph *g;
-    hone_compiled *c = NULL;
-    if (hone_graph_parse(text, strlen(text), &g) || hone_compile(g, &c)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
-    return c;
-}
 static hone_value *random_input(const hone_graph *g, int k) {
     const hone_var *v = g->var.at + g->in.at[k];
     hone_value *x;
@@ -37,62 +13,11 @@ static hone_value *random_input(const hone_graph *g, int k) {
     }
     return x;
 }
-static void run(const hone_compiled *c, hone_value **in, int threads, bool interpret, hone_value **out, const char *text) {
-    hone_exec *e;
-    hone_exec_options o = {.threads = threads, .interpret = interpret};
-    assert_int_equal(hone_exec_create(c, &o, &e), HONE_OK);
-    if (hone_exec_run(e, in, out)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
-    hone_exec_destroy(e);
-}
 /* Integers: the definition's own, to the bit. */
-static void check_exact(const char *text) {
-    hone_compiled *c = compile(text);
-    const hone_graph *g = c->graph;
-    hone_value *in[8] = {0}, *want[4] = {0}, *got[4] = {0};
-    for (int k = 0; k < g->in.n; k++) in[k] = random_input(g, k);
-    run(c, in, 1, true, want, text);
-    for (int threads = 1; threads <= 2; threads++) {
-        run(c, in, threads, false, got, text);
-        for (int k = 0; k < g->out.n; k++) {
-            if (memcmp(want[k]->data, got[k]->data, hone_dtypes[want[k]->dtype].bytes * (size_t)hone_value_count(want[k])))
-                fail_msg("output %d is not what the definition says, %d threads, in\n%s", k, threads, text);
-            hone_value_drop(got[k]), got[k] = NULL;
-        }
-    }
-    for (int k = 0; k < g->out.n; k++) hone_value_drop(want[k]);
-    for (int k = 0; k < g->in.n; k++) hone_value_drop(in[k]);
-    hone_compiled_destroy(c);
-}
-/* The graph by the definition, and fast: within what rounding of float sums allows; one and two threads alike to the bit. */
-static void check(const char *text, double depth) {
-    hone_compiled *c = compile(text);
-    const hone_graph *g = c->graph;
-    hone_value *in[8] = {0}, *want[4] = {0}, *one[4] = {0}, *two[4] = {0};
-    for (int k = 0; k < g->in.n; k++) in[k] = random_input(g, k);
-    run(c, in, 1, true, want, text);
-    run(c, in, 1, false, one, text);
-    run(c, in, 2, false, two, text);
-    for (int k = 0; k < g->out.n; k++) {
-        const float *w = want[k]->data, *p = one[k]->data;
-        int64_t n = hone_value_count(want[k]);
-        if (n && memcmp(p, two[k]->data, sizeof *p * (size_t)n)) fail_msg("two threads give other bits than one in\n%s", text);
-        for (int64_t q = 0; q < n; q++)
-            if (!(fabs((double)p[q] - (double)w[q]) <= 1e-6 * depth + 1e-5 * fabs((double)w[q])))
-                fail_msg("output %d element %lld: got %g, want %g, in\n%s", k, (long long)q, (double)p[q], (double)w[q], text);
-        hone_value_drop(want[k]), hone_value_drop(one[k]), hone_value_drop(two[k]);
-    }
-    for (int k = 0; k < g->in.n; k++) hone_value_drop(in[k]);
-    hone_compiled_destroy(c);
-}
-static const uint32_t levels[] = {0, HONE_CPU_NEON, HONE_CPU_AVX2, HONE_CPU_AVX2 | HONE_CPU_AVX512, UINT32_MAX};
-#define EACH_LEVEL                                                                                     \
-    for (size_t level = 0; level < sizeof levels / sizeof *levels; hone_cpu_mask(UINT32_MAX), level++) \
-        if (hone_cpu_mask(levels[level]), true)
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
-#define ROUNDS 3 /* the definition is slow, and slower here */
-#else
-#define ROUNDS 8
-#endif
+static void check_exact(const char *text) { twin_check(text, random_input, 0, 0, NULL); }
+/* Floats: within what rounding of sums allows. */
+static void check(const char *text, double depth) { twin_check(text, random_input, 1e-6 * depth, 1e-5, NULL); }
+enum { ROUNDS = SLOW ? 3 : 8 };
 static char text[4096];
 
 static void matmul(void **state) {

@@ -1,29 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    Joins: parts of a Concat that are written where the Concat wants them, and shuffled channels, against the definition; to the bit with and without homes;
    how many copies are left; and that memory stays near what is alive at once. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "twin.h"
 
-#include <cmocka.h>
-
-#include "plan/plan.h"
-#include "run/exec.h"
-
-static uint64_t state_ = 88172645463325252u;
-static int draw(int from, int to) { /* from … to */
-    state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
-    return from + (int)(state_ % (uint64_t)(to - from + 1));
-}
-static hone_compiled *compile(const char *text) {
-    hone_graph *g;
-    hone_compiled *c = NULL;
-    if (hone_graph_parse(text, strlen(text), &g) || hone_compile(g, &c)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
-    return c;
-}
 /* `free`: what dims that are not numbers are, in order of inputs. */
 static hone_value *random_input(const hone_graph *g, int k, const int64_t **free) {
     const hone_var *v = g->var.at + g->in.at[k];
@@ -32,24 +11,11 @@ static hone_value *random_input(const hone_graph *g, int k, const int64_t **free
     for (int d = 0; d < v->rank; d++) dim[d] = hone_dim_is_number(v->dim[d]) ? v->dim[d] : *(*free)++;
     assert_int_equal(hone_value_tensor(v->dtype, dim, v->rank, &x), HONE_OK);
     for (int64_t q = 0; q < hone_value_count(x); q++) {
-        if (v->dtype == HONE_DTYPE_F32) ((float *)x->data)[q] = (float)draw(-1000, 1000) / 500.0f;
+        if (v->dtype == HONE_DTYPE_F32) ((float *)x->data)[q] = number();
         else if (v->dtype == HONE_DTYPE_I64) ((int64_t *)x->data)[q] = draw(0, 5);
         else ((uint8_t *)x->data)[q] = (uint8_t)draw(0, 1);
     }
     return x;
-}
-static void run(const hone_compiled *c, hone_value **in, int threads, bool interpret, hone_value **out, const char *text) {
-    hone_exec *e;
-    hone_exec_options o = {.threads = threads, .interpret = interpret};
-    assert_int_equal(hone_exec_create(c, &o, &e), HONE_OK);
-    for (int again = 0; again < 2; again++) /* a second run finds what the first one left in memory */
-        if (hone_exec_run(e, in, out)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
-    hone_exec_destroy(e);
-}
-static void same_bits(const hone_value *a, const hone_value *b, const char *what, const char *text) {
-    assert_int_equal(a->rank, b->rank);
-    for (int d = 0; d < a->rank; d++) assert_int_equal(a->dim[d], b->dim[d]);
-    if (a->bytes && memcmp(a->data, b->data, a->bytes)) fail_msg("%s give other bits in\n%s", what, text);
 }
 static int count_copies(const hone_plan *p, int *steps) {
     int n = 0;
@@ -60,7 +26,7 @@ static int count_copies(const hone_plan *p, int *steps) {
 enum { ANY = -1 };
 /* copies: how many steps of the plan copy. */
 static void check_with(const char *text, const int64_t *free, int copies) {
-    hone_compiled *c = compile(text), *apart = compile(text);
+    hone_compiled *c = twin_compile(text), *apart = twin_compile(text);
     const hone_graph *g = c->graph;
     hone_value *in[8] = {0}, *want[4] = {0}, *one[4] = {0}, *two[4] = {0}, *alone[4] = {0};
     hone_fact fact[8];
@@ -76,19 +42,14 @@ static void check_with(const char *text, const int64_t *free, int copies) {
     if (p->arena_bytes > p->lower_bound_bytes + p->lower_bound_bytes / 10 + 4096)
         fail_msg("%lld bytes, where %lld are alive, in\n%s", (long long)p->arena_bytes, (long long)p->lower_bound_bytes, text);
     hone_plan_destroy(p);
-    run(c, in, 1, true, want, text);
-    run(c, in, 1, false, one, text);
-    run(c, in, 2, false, two, text);
-    run(apart, in, 1, false, alone, text);
+    twin_run(c, in, 1, true, want, NULL, text);
+    twin_run(c, in, 1, false, one, NULL, text);
+    twin_run(c, in, 2, false, two, NULL, text);
+    twin_run(apart, in, 1, false, alone, NULL, text);
     for (int k = 0; k < g->out.n; k++) {
-        same_bits(one[k], two[k], "two threads", text);
-        same_bits(one[k], alone[k], "parts by themselves", text);
-        assert_int_equal(hone_value_count(want[k]), hone_value_count(one[k]));
-        for (int64_t q = 0; q < hone_value_count(want[k]); q++) {
-            double x = hone_value_number(one[k], q), w = hone_value_number(want[k], q);
-            if (!(fabs(x - w) <= 1e-4 + 1e-4 * fabs(w)))
-                fail_msg("output %d element %lld: got %g, want %g, in\n%s", k, (long long)q, x, w, text);
-        }
+        twin_same_bits(one[k], two[k], "two threads", text);
+        twin_same_bits(one[k], alone[k], "parts by themselves", text);
+        twin_close(one[k], want[k], 1e-4, 1e-4, text);
         hone_value_drop(want[k]), hone_value_drop(one[k]), hone_value_drop(two[k]), hone_value_drop(alone[k]);
     }
     for (int k = 0; k < g->in.n; k++) hone_value_drop(in[k]);

@@ -2,27 +2,13 @@
    test_winograd: 3x3 convolutions by tiles. The transforms against plain matrices in double, made here of the points alone; convolutions of odd sizes against
    the definition, on every CPU level, by blocks and by three steps, one thread and two (equal bits); how far it errs; what infinity and NaN do. */
 #include <float.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "base/thread.h"
 #include "kernels/winograd.h"
-#include "plan/plan.h"
-#include "run/exec.h"
+
+#include "twin.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 static const float GUARD = 12345.678f;
-static uint64_t state_ = 88172645463325252u;
-static int draw(int from, int to) { /* from … to */
-    state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
-    return from + (int)(state_ % (uint64_t)(to - from + 1));
-}
 static float random_value(void) { return (float)draw(-1000000, 1000000) / 1e6f; }
 static float *exact_floats(size_t n) { /* exactly n, so that one too many is seen */
     float *p = malloc(n ? n * sizeof *p : 1);
@@ -177,12 +163,6 @@ static void transforms(void **state) {
 
 /* ---- convolutions -------------------------------------------------------------------------------------------------------------------- */
 static char text[4096];
-static hone_compiled *compile(void) {
-    hone_graph *g;
-    hone_compiled *c = NULL;
-    if (hone_graph_parse(text, strlen(text), &g) || hone_compile(g, &c)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
-    return c;
-}
 /* Steps by tiles: 1 a convolution by blocks, 3 by three steps. */
 static int by_tiles(const hone_compiled *c, const hone_value *in) {
     hone_fact fact = hone_fact_of_value(in);
@@ -194,12 +174,8 @@ static int by_tiles(const hone_compiled *c, const hone_value *in) {
     return n;
 }
 static hone_value *run(const hone_compiled *c, hone_value **in, int threads, bool interpret) {
-    hone_exec *e;
     hone_value *out[1] = {0};
-    hone_exec_options o = {.threads = threads, .interpret = interpret};
-    assert_int_equal(hone_exec_create(c, &o, &e), HONE_OK);
-    if (hone_exec_run(e, in, out)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
-    hone_exec_destroy(e);
+    twin_run(c, in, threads, interpret, out, NULL, text);
     return out[0];
 }
 static hone_value *input(int n, int c, int h, int w) {
@@ -229,15 +205,7 @@ static hone_value *filters_of(const hone_compiled *g, int c) {
     fail_msg("no filters in\n%s", text);
     return NULL;
 }
-static const uint32_t levels[] = {0, HONE_CPU_NEON, HONE_CPU_AVX2, HONE_CPU_AVX2 | HONE_CPU_AVX512, UINT32_MAX};
-#define EACH_LEVEL                                                                                     \
-    for (size_t level = 0; level < sizeof levels / sizeof *levels; hone_cpu_mask(UINT32_MAX), level++) \
-        if (hone_cpu_mask(levels[level]), true)
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
-#define ROUNDS 2 /* the definition is slow, and slower here */
-#else
-#define ROUNDS 5
-#endif
+enum { ROUNDS = SLOW ? 2 : 5 };
 static void convolutions(void **state) {
     (void)state;
     int seen[4] = {0};
@@ -251,25 +219,22 @@ static void convolutions(void **state) {
         hone_value *x = input(n, 2, h, w), *want = NULL;
         if (deep) {
             graph(n, h, w, c, m, pad, then, bias, false);
-            hone_compiled *g = compile();
+            hone_compiled *g = twin_compile(text);
             hone_value *in[] = {x, filters_of(g, c)};
             graph(n, h, w, c, m, pad, then, bias, true);
-            hone_compiled *late = compile();
+            hone_compiled *late = twin_compile(text);
             want = run(late, in, 1, false);
             hone_compiled_destroy(late), hone_compiled_destroy(g);
         }
         graph(n, h, w, c, m, pad, then, bias, false);
-        hone_compiled *g = compile();
+        hone_compiled *g = twin_compile(text);
         if (!want) want = run(g, &x, 1, true);
         hone_value *one = run(g, &x, 1, false), *two = run(g, &x, 2, false);
-        const float *p = one->data, *q = want->data;
-        const int64_t count = hone_value_count(want);
         const int how = by_tiles(g, x);
         assert_true(how < 4), seen[how]++;
-        if (memcmp(p, two->data, sizeof *p * (size_t)count)) fail_msg("two threads give other bits than one in\n%s", text);
-        for (int64_t k = 0; k < count; k++) /* terms are below 2; the bound of errs, and what the definition errs itself */
-            if (!(fabs((double)p[k] - (double)q[k]) <= 1e-6 * 2 * (9 * c + 20)))
-                fail_msg("element %lld: got %g, want %g, in\n%s", (long long)k, (double)p[k], (double)q[k], text);
+        twin_same_bits(one, two, "one thread and two", text);
+        twin_close(one, want, 1e-6 * 2 * (9 * c + 20), 0,
+                   text); /* terms are below 2; the bound of errs, and what the definition errs itself */
         hone_value_drop(x), hone_value_drop(want), hone_value_drop(one), hone_value_drop(two);
         hone_compiled_destroy(g);
     }
@@ -286,7 +251,7 @@ static void errs(void **state) {
             "graph g (x: f32[1, %d, %d, %d]) -> y { k: f32[%d, %d, 3, 3] = random(4, -1, 1); p: f32[%d, 1, 1, 1] = random(4, 1, 1); t = "
             "Conv(x, p) {group: %d}; v = Conv(t, k) {pads: [1, 1, 1, 1]}; z = Relu(v); y = Transpose(z) {perm: [0, 2, 3, 1]}; }",
             c, h, w, m, c, c, c);
-        hone_compiled *g = compile();
+        hone_compiled *g = twin_compile(text);
         hone_value *x = input(1, c, h, w), *got = run(g, &x, 1, false);
         assert_int_not_equal(by_tiles(g, x), 0);
         const float *f = filters_of(g, c)->data;
@@ -317,7 +282,7 @@ static void special(void **state) {
     EACH_LEVEL {
         const int h = 15, w = 17, c = 32, m = 40, py = draw(0, h - 1), px = draw(0, w - 1), pad[4] = {1, 1, 1, 1};
         graph(1, h, w, c, m, pad, after[1], true, false);
-        hone_compiled *g = compile();
+        hone_compiled *g = twin_compile(text);
         hone_value *x = input(1, 2, h, w);
         ((float *)x->data)[py * w + px] = values[level % COUNT(values)];
         assert_int_not_equal(by_tiles(g, x), 0);

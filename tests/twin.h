@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+   twin: a graph written as text, run by the definition and fast, so that the two can be compared: on every CPU level, on one thread and two. For tests. */
+#ifndef HONE_TESTS_TWIN_H
+#define HONE_TESTS_TWIN_H
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/thread.h"
+#include "plan/plan.h"
+#include "run/exec.h"
+
+static uint64_t draw_state = 88172645463325252u;
+static int draw(int from, int to) { /* from … to */
+    draw_state ^= draw_state << 13, draw_state ^= draw_state >> 7, draw_state ^= draw_state << 17;
+    return from + (int)(draw_state % (uint64_t)(to - from + 1));
+}
+static inline float number(void) { return (float)draw(-1000, 1000) / 500.0f; }
+
+/* What a machine may have; those above this one's are this one's. */
+static const uint32_t twin_levels[] = {0, HONE_CPU_NEON, HONE_CPU_AVX2, HONE_CPU_AVX2 | HONE_CPU_AVX512, UINT32_MAX};
+#define EACH_LEVEL                                                                                               \
+    for (size_t level = 0; level < sizeof twin_levels / sizeof *twin_levels; hone_cpu_mask(UINT32_MAX), level++) \
+        if (hone_cpu_mask(twin_levels[level]), true)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
+#define SLOW 1 /* the definition is slow, and slower here */
+#else
+#define SLOW 0
+#endif
+
+static hone_compiled *twin_compile(const char *text) {
+    hone_graph *g;
+    hone_compiled *c = NULL;
+    if (hone_graph_parse(text, strlen(text), &g) || hone_compile(g, &c)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
+    return c;
+}
+/* How many steps had this tactic (NULL: not asked). Fast, it runs twice: the second run finds what the first one left in memory. */
+static int twin_run(const hone_compiled *c, hone_value **in, int threads, bool interpret, hone_value **out, const char *tactic,
+                    const char *text) {
+    hone_exec *e;
+    hone_exec_options o = {.threads = threads, .interpret = interpret};
+    int n = 0;
+    assert_int_equal(hone_exec_create(c, &o, &e), HONE_OK);
+    for (int again = interpret; again < 2; again++)
+        if (hone_exec_run(e, in, out)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
+    for (const hone_plan *p = tactic ? hone_exec_last(e) : NULL; p; p = p->next_cut)
+        for (int k = 0; k < p->n_step; k++) n += !strcmp(p->step[k].tactic, tactic);
+    hone_exec_destroy(e);
+    return n;
+}
+static void twin_same_bits(const hone_value *a, const hone_value *b, const char *what, const char *text) {
+    assert_int_equal(a->rank, b->rank);
+    for (int d = 0; d < a->rank; d++) assert_int_equal(a->dim[d], b->dim[d]);
+    if (a->bytes && memcmp(a->data, b->data, a->bytes)) fail_msg("%s give other bits in\n%s", what, text);
+}
+/* NaN where NaN is due; nothing else than the definition's where atol and rtol are 0. */
+static void twin_close(const hone_value *got, const hone_value *want, double atol, double rtol, const char *text) {
+    assert_int_equal(hone_value_count(got), hone_value_count(want));
+    for (int64_t q = 0; q < hone_value_count(want); q++) {
+        double x = hone_value_number(got, q), w = hone_value_number(want, q);
+        if (!(fabs(x - w) <= atol + rtol * fabs(w)) && x != w && !(isnan(x) && isnan(w)))
+            fail_msg("element %lld: got %g, want %g, in\n%s", (long long)q, x, w, text);
+    }
+}
+/* By the definition and fast, one and two threads alike to the bit. How many of the fast steps had the tactic. */
+static inline int twin_check(const char *text, hone_value *(*input)(const hone_graph *, int), double atol, double rtol,
+                             const char *tactic) {
+    hone_compiled *c = twin_compile(text);
+    const hone_graph *g = c->graph;
+    hone_value *in[8] = {0}, *want[4] = {0}, *one[4] = {0}, *two[4] = {0};
+    for (int k = 0; k < g->in.n; k++) in[k] = input(g, k);
+    twin_run(c, in, 1, true, want, NULL, text);
+    int met = twin_run(c, in, 1, false, one, tactic, text);
+    twin_run(c, in, 2, false, two, NULL, text);
+    for (int k = 0; k < g->out.n; k++) {
+        twin_same_bits(one[k], two[k], "one thread and two", text);
+        twin_close(one[k], want[k], atol, rtol, text);
+        hone_value_drop(want[k]), hone_value_drop(one[k]), hone_value_drop(two[k]);
+    }
+    for (int k = 0; k < g->in.n; k++) hone_value_drop(in[k]);
+    hone_compiled_destroy(c);
+    return met;
+}
+#endif
