@@ -207,12 +207,12 @@ static void residual(void **state) { /* the result may lie on the residual, but 
                  "1, 1, 1]}; s = Add(v, x); r = Relu(s); u = Conv(r, w) {pads: [1, 1, 1, 1]}; a = Add(u, i); y = Neg(a); }",
                  c, h, w, c, c);
         check(text, c * 30);
-        int k = draw(1900, 5000); /* more of K than goes at once */
+        int k = draw(1900, 5000); /* more of K than goes at once, and the result on the residual */
         snprintf(text, sizeof text,
-                 "graph g (i: f32[%d, %d], r: f32[%d, %d]) -> y { w: f32[%d, %d] = random(4, -1, 1); b: f32[%d] = random(5, -1, 1); x = "
-                 "Tanh(i); q "
-                 "= Tanh(r); v = MatMul(x, w); s = Add(v, b); a = Add(s, q); y = Neg(a); }",
-                 h, k, h, c, k, c, c);
+                 "graph g (i: f32[%d, %d]) -> y { e: f32[%d, %d] = random(3, -0.1, 0.1); w: f32[%d, %d] = random(4, -1, 1); b: f32[%d] = "
+                 "random(5, -1, 1); o: f32[%d, 3] = random(6, -0.1, 0.1); q = Tanh(i); x = MatMul(q, e); v = MatMul(x, w); s = Add(v, b); "
+                 "a = Add(s, q); y = MatMul(a, o); }",
+                 h, c, c, k, k, c, c, c);
         check(text, k);
     }
 }
