@@ -151,6 +151,7 @@ static void gemm_run(void *arg) {
                                      .b = w->b + p * w->k * wide,
                                      .b_step = wide,
                                      .c = c,
+                                     .few = w->m <= HONE_GEMM_FEW,
                                      .more = true,
                                      .sums = (const float *const *)c};
         w->row->run[w->vectors - 1](&part);

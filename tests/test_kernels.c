@@ -71,6 +71,7 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
                                  .b_step = wide,
                                  .c = at,
                                  .c_from = 5,
+                                 .few = (m + n) & 1,
                                  .more = flags & 1,
                                  .sums = (const float *const *)at,
                                  .sums_from = 5,

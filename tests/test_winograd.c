@@ -168,7 +168,7 @@ static int by_tiles(const hone_compiled *c, const hone_value *in) {
     hone_fact fact = hone_fact_of_value(in);
     hone_plan *p = NULL;
     int n = 0;
-    assert_int_equal(hone_bind(c, &fact, NULL, NULL, false, &p), HONE_OK);
+    assert_int_equal(hone_bind(c, &fact, NULL, NULL, (hone_how){false, 2}, &p), HONE_OK);
     for (int k = 0; k < p->n_step; k++) n += !strcmp(p->step[k].tactic, "winograd");
     hone_plan_destroy(p);
     return n;
@@ -229,13 +229,14 @@ static void convolutions(void **state) {
         graph(n, h, w, c, m, pad, then, bias, false);
         hone_compiled *g = twin_compile(text);
         if (!want) want = run(g, &x, 1, true);
-        hone_value *one = run(g, &x, 1, false), *two = run(g, &x, 2, false);
+        hone_value *one = run(g, &x, 1, false), *two = run(g, &x, 2, false), *many = run(g, &x, 24, false);
         const int how = by_tiles(g, x);
         assert_true(how < 4), seen[how]++;
         twin_same_bits(one, two, "one thread and two", text);
+        twin_same_bits(one, many, "one thread and many", text);
         twin_close(one, want, 1e-6 * 2 * (9 * c + 20), 0,
                    text); /* terms are below 2; the bound of errs, and what the definition errs itself */
-        hone_value_drop(x), hone_value_drop(want), hone_value_drop(one), hone_value_drop(two);
+        hone_value_drop(x), hone_value_drop(want), hone_value_drop(one), hone_value_drop(two), hone_value_drop(many);
         hone_compiled_destroy(g);
     }
     assert_true(seen[1] && seen[3]); /* both ways were taken */

@@ -67,20 +67,22 @@ static void twin_close(const hone_value *got, const hone_value *want, double ato
             fail_msg("element %lld: got %g, want %g, in\n%s", (long long)q, x, w, text);
     }
 }
-/* By the definition and fast, one and two threads alike to the bit. How many of the fast steps had the tactic. */
+/* By the definition and fast; cut for one thread, two and many, alike to the bit. How many of the fast steps had the tactic. */
 static inline int twin_check(const char *text, hone_value *(*input)(const hone_graph *, int), double atol, double rtol,
                              const char *tactic) {
     hone_compiled *c = twin_compile(text);
     const hone_graph *g = c->graph;
-    hone_value *in[8] = {0}, *want[4] = {0}, *one[4] = {0}, *two[4] = {0};
+    hone_value *in[8] = {0}, *want[4] = {0}, *one[4] = {0}, *two[4] = {0}, *many[4] = {0};
     for (int k = 0; k < g->in.n; k++) in[k] = input(g, k);
     twin_run(c, in, 1, true, want, NULL, text);
     int met = twin_run(c, in, 1, false, one, tactic, text);
     twin_run(c, in, 2, false, two, NULL, text);
+    twin_run(c, in, 24, false, many, NULL, text);
     for (int k = 0; k < g->out.n; k++) {
         twin_same_bits(one[k], two[k], "one thread and two", text);
+        twin_same_bits(one[k], many[k], "one thread and many", text);
         twin_close(one[k], want[k], atol, rtol, text);
-        hone_value_drop(want[k]), hone_value_drop(one[k]), hone_value_drop(two[k]);
+        hone_value_drop(want[k]), hone_value_drop(one[k]), hone_value_drop(two[k]), hone_value_drop(many[k]);
     }
     for (int k = 0; k < g->in.n; k++) hone_value_drop(in[k]);
     hone_compiled_destroy(c);

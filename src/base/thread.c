@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -31,23 +32,24 @@ static inline void relax(void) {
 static void sleep_while(atomic_uint *at, unsigned value) { syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0); }
 static void wake(atomic_uint *at, int sleepers) { syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0); }
 
-/* Spins until *at differs from `value`, at most about 20 us; false: time is up. With `crowded` (more threads than cores) the one we wait
-   for may need our core, so give up almost at once. */
-static bool spin_while(atomic_uint *at, unsigned value, bool crowded) {
-    enum { SPIN_NS = 20000 };
-    uint64_t end = 0;
+/* Spins until *at differs from `value`, at most so long; false: time is up. With `crowded` (more threads than cores) the one we wait for may need our core, so
+   give up almost at once. Inside a team somebody works for us meanwhile and going to sleep costs more than it saves: a sleeper is back some 50 us later, and its
+   waker is held up by each. */
+enum { SPIN_IDLE_NS = 50000, SPIN_TEAM_NS = 1000000, ALONE_NS = 3000 };
+static bool spin_while(atomic_uint *at, unsigned value, uint64_t most_ns, bool crowded) {
+    uint64_t begun = 0;
     for (int round = 0;; round++) {
         for (int i = 0; i < 32; i++) {
             if (atomic_load_explicit(at, memory_order_acquire) != value) return true;
             relax();
         }
         if (crowded) return false;
+        uint64_t now = hone_clock_ns();
+        if (round == 0) begun = now;
+        else if (now - begun >= most_ns) return false;
         /* On a loaded machine two members may share a core. Yielding lets the late one run: 4 us a barrier instead of 23 with another
            process on one of 2 cores (Xeon, Linux 6). */
-        if (round) sched_yield();
-        uint64_t now = hone_clock_ns();
-        if (round == 0) end = now + SPIN_NS;
-        else if (now >= end) return false;
+        if (now - begun > ALONE_NS) sched_yield();
     }
 }
 
@@ -60,6 +62,10 @@ void hone_barrier_init(hone_barrier *b, int members) {
     b->members = (unsigned)members;
 }
 
+void hone_wait_for(atomic_uint *at, unsigned least) {
+    for (unsigned seen; (seen = atomic_load_explicit(at, memory_order_acquire)) < least;)
+        if (!spin_while(at, seen, SPIN_TEAM_NS, false)) nanosleep(&(struct timespec){0, 50000}, NULL); /* a host step may take long */
+}
 void hone_barrier_wait(hone_barrier *b) {
     if (b->members <= 1) return;
     unsigned phase = atomic_load_explicit(&b->phase, memory_order_acquire) & ~1u;
@@ -69,7 +75,7 @@ void hone_barrier_wait(hone_barrier *b) {
         return;
     }
     unsigned seen = phase;
-    spin_while(&b->phase, phase, b->members > (unsigned)hone_cores());
+    spin_while(&b->phase, phase, SPIN_TEAM_NS, b->members > (unsigned)hone_cores());
     if (!atomic_compare_exchange_strong(&b->phase, &seen, phase | 1) && seen != (phase | 1)) return;
     while (atomic_load_explicit(&b->phase, memory_order_acquire) == (phase | 1)) sleep_while(&b->phase, phase | 1);
 }
@@ -120,7 +126,7 @@ static void *live(void *self) {
     in_team = true; /* what it runs is always part of a team, and counted there */
     for (;;) {
         unsigned idle = IDLE;
-        if (!spin_while(&w->go, IDLE, false) && atomic_compare_exchange_strong(&w->go, &idle, ASLEEP))
+        if (!spin_while(&w->go, IDLE, SPIN_IDLE_NS, false) && atomic_compare_exchange_strong(&w->go, &idle, ASLEEP))
             while (atomic_load_explicit(&w->go, memory_order_acquire) == ASLEEP) sleep_while(&w->go, ASLEEP);
         if (atomic_load_explicit(&w->go, memory_order_acquire) == QUIT) return NULL;
         team *t = w->team;
@@ -187,7 +193,7 @@ void hone_team_run(int threads, void (*body)(void *arg, int member, int members)
     }
     body(arg, 0, got + 1);
     for (unsigned away; (away = atomic_load_explicit(&t.away, memory_order_acquire)) & ~CALLER_SLEEPS;) {
-        if (!(away & CALLER_SLEEPS) && spin_while(&t.away, away, false)) continue;
+        if (!(away & CALLER_SLEEPS) && spin_while(&t.away, away, SPIN_TEAM_NS, false)) continue;
         away = atomic_fetch_or(&t.away, CALLER_SLEEPS) | CALLER_SLEEPS;
         if (away != CALLER_SLEEPS) sleep_while(&t.away, away);
     }

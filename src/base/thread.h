@@ -15,7 +15,7 @@ int hone_cores(void); /* cores this process may use (affinity, cgroup quota) */
 void hone_team_run(int threads, void (*body)(void *arg, int member, int members), void *arg);
 void hone_pool_shutdown(void); /* joins idle workers; tests and leak checkers. The pool starts again when needed */
 
-/* A barrier that spins briefly (about 20 us) before it sleeps. One line of cache a field; reusable at once. */
+/* A barrier that spins (at most about a millisecond) before it sleeps. One line of cache a field; reusable at once. */
 typedef struct {
     _Alignas(64) atomic_uint arrived;
     _Alignas(64) atomic_uint phase;
@@ -23,6 +23,7 @@ typedef struct {
 } hone_barrier;
 void hone_barrier_init(hone_barrier *, int members);
 void hone_barrier_wait(hone_barrier *);
+void hone_wait_for(atomic_uint *, unsigned least); /* until another member has made it that */
 
 uint64_t hone_clock_ns(void); /* monotonic */
 

@@ -56,6 +56,11 @@ typedef struct {
     hone_ref ref;
     int64_t stride[HONE_MAX_RANK];
 } hone_bound;
+/* How a plan will be run. Threads decide how work is cut, never what comes out. */
+typedef struct {
+    bool interpret; /* by the definition only */
+    int threads;    /* at least 1 */
+} hone_how;
 /* The CPU's steps for an instance: each stage by the best tactic that applies. tensor: one an instance's tensor; temporaries are filled in here.
    `constant(t)`: the tensor's data is known at compile and will not change, so it may be packed ahead; NULL: none is. */
 typedef struct {
@@ -67,7 +72,7 @@ typedef struct {
     hone_shelf *shelf;        /* where what is made of numbers alone is kept; NULL: in the plan */
     int32_t node;
     const hone_node *of;
-    bool interpret; /* by the definition only */
+    hone_how how;
 } hone_cpu_call;
 hone_status hone_cpu_bind(hone_steps *, const hone_cpu_call *) HONE_CHECKED;
 

@@ -25,6 +25,7 @@ typedef struct {
     const float *b;
     float *const *c; /* a pointer a row, to its column 0; this panel's are c_from further. So it is with residual */
     ptrdiff_t c_from;
+    bool few;                 /* these are all the rows there are, at most HONE_GEMM_FEW: sums in another order, and faster */
     bool more, finish;        /* there are sums of earlier values of K; these are the last ones */
     const float *const *sums; /* the former: a pointer a row, */
     ptrdiff_t sums_from;      /* and where this panel's begin. They may be c */
@@ -33,7 +34,7 @@ typedef struct {
     float lo, hi;
 } hone_gemm_part;
 typedef void hone_gemm_f32_fn(const hone_gemm_part *);
-enum { HONE_GEMM_WIDTHS = 4, HONE_GEMM_ROWS = 8 /* the most of any kernel */ };
+enum { HONE_GEMM_WIDTHS = 4, HONE_GEMM_ROWS = 8 /* the most of any kernel */, HONE_GEMM_FEW = 4 /* fewer than the rows of any kernel */ };
 typedef struct {
     const char *name; /* "hone_gemm_f32__avx2" */
     uint32_t cpu;     /* HONE_CPU_* bits it needs */

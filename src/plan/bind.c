@@ -75,10 +75,10 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
                        .shelf = b->shelf,
                        .node = k,
                        .of = n,
-                       .interpret = b->interpret};
+                       .how = b->how};
     int before = b->steps.step.n;
     HONE_TRY(hone_cpu_bind(&b->steps, &c));
-    if (b->steps.step.n != before + 1 || b->interpret) return HONE_OK;
+    if (b->steps.step.n != before + 1 || b->how.interpret) return HONE_OK;
     int out = in->stage[in->n_stage - 1].tensor;
     if (id[out] < 0 || t[out].ref.base != HONE_BASE_ARENA) return HONE_OK;
     hone_block *mine = b->steps.block.at + t[out].ref.block;
@@ -571,13 +571,13 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
     p->n_slot = b->n_slot, p->n_base = HONE_BASE_FIRST + b->n_in + b->n_out + b->n_slot;
     return HONE_OK;
 }
-hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, bool interpret,
+hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, hone_how how,
                       hone_plan **out) {
     const hone_graph *g = c->graph;
     if (after && after->depth + 1 >= MAX_CUTS)
         return hone_fail(HONE_NOT_SUPPORTED, "more than %d shapes depend on computed data", MAX_CUTS);
     hone_plan *p = hone_alloc(sizeof *p);
-    binder b = {.interpret = interpret, .cut = -1, .after = after, .n_in = g->in.n, .n_out = g->out.n};
+    binder b = {.how = how, .cut = -1, .after = after, .n_in = g->in.n, .n_out = g->out.n};
     hone_status s = HONE_OK;
     hone_bench *bench = atomic_exchange(c->bench, NULL);
     if (!bench) bench = hone_alloc(sizeof *bench);

@@ -40,7 +40,8 @@ typedef struct {
     hone_arena *scratch;
     hone_shelf *shelf;
     const hone_plan *after;
-    bool interpret, *out_taken;
+    hone_how how;
+    bool *out_taken;
     int n_in, n_out, n_slot, inlined;
     int cut; /* node where the plan ends, -1 */
     hone_vid wanted[MAX_WANTED];

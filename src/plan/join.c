@@ -192,7 +192,7 @@ static hone_status lie_in_home(binder *b, const level *l, hone_vid id, hone_boun
 }
 hone_status hone_join_place(binder *b, level *l, hone_vid id, hone_bound_var *v, bool *done) {
     *done = false;
-    if (!l->c->home || b->interpret || l->empty) return HONE_OK; /* empty: expressions may not be what dims are */
+    if (!l->c->home || b->how.interpret || l->empty) return HONE_OK; /* empty: expressions may not be what dims are */
     if (!l->room && !(l->room = HONE_NEW_N(b->scratch, hone_room, l->c->graph->var.n)))
         return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
     hone_room *r = l->room + id;

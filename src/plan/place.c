@@ -126,7 +126,7 @@ hone_status hone_bind_copy(binder *b, const level *l, int node, const hone_bound
                        .of = node >= 0 ? l->c->graph->node.at[node] : NULL,
                        .packs = l->c->packs,
                        .shelf = b->shelf,
-                       .interpret = b->interpret};
+                       .how = b->how};
     int before = b->steps.step.n;
     HONE_TRY(hone_cpu_bind(&b->steps, &c));
     for (int k = before; k < b->steps.step.n; k++) b->steps.step.at[k].tactic = "copy";

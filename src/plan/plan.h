@@ -90,7 +90,7 @@ struct hone_plan { /* one stretch between cuts; immutable once made */
     uint64_t used;
 };
 /* Facts of the inputs (with `value` set for content inputs). `after`: the plan that was cut, with facts and contents of its wanted vars, else NULL. */
-hone_status hone_bind(const hone_compiled *, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, bool interpret,
+hone_status hone_bind(const hone_compiled *, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, hone_how,
                       hone_plan **out) HONE_CHECKED;
 void hone_plan_destroy(hone_plan *); /* with all that continue from it */
 void hone_bench_destroy(hone_bench *);

@@ -180,15 +180,20 @@ static hone_status run_host(hone_exec *e, const hone_step *step) {
 }
 
 /* ---- the team ----------------------------------------------------------------------------------------------------------------------- */
+/* Each member has a share of a wide step's tiles, the same part of every step: what it wrote lies in its own cache for the next one. Who is done takes from the
+   others. `taken` is there twice, because the next step's is set to 0 while the last one's is still read. */
+typedef struct {
+    _Alignas(64) _Atomic int64_t taken[2];
+} share;
 typedef struct {
     hone_exec *e;
     const hone_plan *p;
+    share *share;
     hone_barrier barrier;
     atomic_int status;
-    atomic_int step_next; /* the wide step that the caller has come to, + 1 */
+    atomic_uint come; /* the wide step that the caller has come to, + 1 */
     pthread_mutex_t lock;
     char message[512];
-    _Atomic int64_t tile[2]; /* next tile of the wide step; two, because the next step's is set while the last one's is still read */
 } teaming;
 static void failed(teaming *t, const hone_step *s, hone_status st) {
     hone_status full = s->of ? hone_fail_at(st, "node '%s' (%s): ", s->of->name, s->of->program->name) : st;
@@ -214,38 +219,37 @@ static void serial_step(teaming *t, const hone_step *s, void *scratch) {
     if (begun) ((hone_step *)s)->ns += hone_clock_ns() - begun, ((hone_step *)s)->runs++; /* one thread, and the plan is this session's */
 }
 static size_t scratch_of(const hone_plan *p) { return (p->scratch_bytes + 63) / 64 * 64; } /* a thread; aligned, and no cache line shared */
+static void take(teaming *t, const hone_step *s, int from, int members, int turn, void *scratch) {
+    const int64_t first = s->tiles * from / members, n = s->tiles * (from + 1) / members - first;
+    _Atomic int64_t *taken = &t->share[from].taken[turn];
+    while (!atomic_load_explicit(&t->status, memory_order_relaxed) && atomic_load_explicit(taken, memory_order_relaxed) < n) {
+        int64_t k = atomic_fetch_add_explicit(taken, 1, memory_order_relaxed);
+        if (k >= n) return;
+        hone_status st = in_time(t->e);
+        if (!st) st = s->tile(s, t->e->base, first + k, scratch);
+        if (st) failed(t, s, st);
+    }
+}
 static void member(void *arg, int me, int members) {
     teaming *t = arg;
     char *scratch = (char *)t->e->scratch.at + (size_t)me * scratch_of(t->p);
     if (me == 0) hone_barrier_init(&t->barrier, members);
-    int wide = 0;
+    int turn = 0;
+    bool alone = true; /* the caller was, since the last wide step */
     for (int k = 0; k < t->p->n_step; k++) {
         const hone_step *s = t->p->step + k;
         if (s->serial || members == 1) {
             if (me == 0 && !atomic_load(&t->status)) serial_step(t, s, scratch);
+            alone = true;
             continue; /* the others run ahead to the next wide step and wait there */
         }
-        if (me == 0) atomic_store(&t->tile[wide & 1], 0), atomic_store(&t->step_next, k + 1);
-        else { /* until the caller has come here */
-            for (int spin = 0; atomic_load_explicit(&t->step_next, memory_order_acquire) < k + 1; spin++) {
-                if (spin > 2000) {
-                    struct timespec ts = {0, 20000};
-                    nanosleep(&ts, NULL);
-                }
-#if defined(__x86_64__)
-                else
-                    __builtin_ia32_pause();
-#endif
-            }
-        }
-        int64_t tile;
-        while (!atomic_load_explicit(&t->status, memory_order_relaxed) && (tile = atomic_fetch_add(&t->tile[wide & 1], 1)) < s->tiles) {
-            hone_status st = in_time(t->e);
-            if (!st) st = s->tile(s, t->e->base, tile, scratch);
-            if (st) failed(t, s, st);
-        }
+        if (alone && me == 0) atomic_store_explicit(&t->come, (unsigned)k + 1, memory_order_release);
+        else if (alone) hone_wait_for(&t->come, (unsigned)k + 1);
+        alone = false;
+        for (int q = 0; q < members; q++) take(t, s, (me + q) % members, members, turn, scratch);
+        turn = !turn;
+        atomic_store_explicit(&t->share[me].taken[turn], 0, memory_order_relaxed);
         hone_barrier_wait(&t->barrier);
-        wide++;
     }
 }
 static hone_status grow(void **at, size_t *have, size_t want) {
@@ -256,14 +260,17 @@ static hone_status grow(void **at, size_t *have, size_t want) {
     *have = want;
     return HONE_OK;
 }
+static int threads_of(const hone_exec *e) { return e->options.threads > 0 ? e->options.threads : hone_cores(); }
 static hone_status run_steps(hone_exec *e, const hone_plan *p) {
-    int threads = e->options.threads > 0 ? e->options.threads : hone_cores();
+    int threads = threads_of(e);
     bool wide = false;
     for (int k = 0; k < p->n_step && !wide; k++) wide = !p->step[k].serial;
     if (!wide || e->options.profile) threads = 1;
     if (threads > MAX_THREADS) threads = MAX_THREADS;
-    HONE_TRY(grow(&e->scratch.at, &e->scratch.bytes, scratch_of(p) * (size_t)threads + 64));
-    teaming t = {.e = e, .p = p};
+    HONE_TRY(grow(&e->scratch.at, &e->scratch.bytes, (scratch_of(p) + sizeof(share)) * (size_t)threads));
+    share *shares = (share *)((char *)e->scratch.at + scratch_of(p) * (size_t)threads);
+    for (int k = 0; k < threads; k++) atomic_init(&shares[k].taken[0], 0), atomic_init(&shares[k].taken[1], 0);
+    teaming t = {.e = e, .p = p, .share = shares};
     pthread_mutex_init(&t.lock, NULL);
     if (threads == 1) member(&t, 0, 1);
     else hone_team_run(threads, member, &t);
@@ -443,13 +450,14 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
     uint64_t until = e->until;
     e->in = in;
     if (!until && e->options.limit_ms > 0) e->until = hone_clock_ns() + (uint64_t)e->options.limit_ms * 1000000u;
+    const hone_how how = {e->options.interpret, threads_of(e)};
     int most = e->options.plans > 0 ? e->options.plans : 64;
     hone_value **mine = out;
     hone_plan *p = find(&e->plans, e->key.at, e->key.n);
     hone_status s = HONE_OK;
     if (!p) {
         s = check_symbols(e);
-        if (!s) s = hone_bind(e->c, e->input, NULL, NULL, e->options.interpret, &p);
+        if (!s) s = hone_bind(e->c, e->input, NULL, NULL, how, &p);
         if (!s) s = keep(e, &e->plans, p, e->key.at, e->key.n, most);
     }
     if (!s) e->last = p;
@@ -462,7 +470,7 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
         s = read_wanted(e, p, facts, views);
         hone_plan *next = s ? NULL : find(&p->next_cut, e->key.at, e->key.n);
         if (!s && !next) {
-            s = hone_bind(e->c, e->input, p, facts, e->options.interpret, &next);
+            s = hone_bind(e->c, e->input, p, facts, how, &next);
             if (!s) s = keep(e, &p->next_cut, next, e->key.at, e->key.n, 8);
         }
         for (int k = 0; k < p->n_wanted; k++) hone_value_drop(views[k]);

@@ -2,6 +2,7 @@
    report_plan: a model bound to dims and not run: its steps, how its arena is used step by step, and the work that the dims make known. */
 #include <string.h>
 
+#include "base/thread.h"
 #include "hone/tools.h"
 #include "run/model.h"
 
@@ -126,7 +127,7 @@ hone_status hone_model_plan(const hone_model *m, const hone_shape *in, char **ou
     hone_plan *p = NULL;
     hone_text t = {0};
     hone_status s = facts ? facts_of(m, in, facts) : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    if (!s) s = hone_bind(m->compiled, facts, NULL, NULL, false, &p);
+    if (!s) s = hone_bind(m->compiled, facts, NULL, NULL, (hone_how){false, hone_cores()}, &p);
     int64_t *values = s ? NULL : values_of(g, facts);
     if (!s && !values) s = hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (!s) put_plan(m, facts, p, values, &t);

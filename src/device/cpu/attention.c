@@ -233,14 +233,14 @@ static hone_status pack_tile(const hone_step *s, void *const *base, int64_t numb
 
 /* ---- the tile ------------------------------------------------------------------------------------------------------------------------- */
 /* c[i][j] = sum over p of a[i][p] b[p, j]: columns in panels, or as they lie (b_step > 0). */
-static void product(const hone_gemm_f32 *g, int64_t m, int64_t n, int64_t k, const float *const *a, const float *b, int64_t b_step,
-                    float *const *c) {
+static void product(const hone_gemm_f32 *g, bool few, int64_t m, int64_t n, int64_t k, const float *const *a, const float *b,
+                    int64_t b_step, float *const *c) {
     const int64_t most = (int64_t)g->widths * g->vector;
     for (int64_t j = 0; j < n; j += most) {
         const int64_t have = n - j < most ? n - j : most, wide = up(have, g->vector);
         const int v = (int)(wide / g->vector), mr = g->rows[v - 1];
         hone_gemm_part part = {
-            .n = (int)have, .taps = 1, .k = k, .b_step = b_step ? b_step : wide, .b = b_step ? b + j : b + j * k, .c_from = j};
+            .n = (int)have, .taps = 1, .k = k, .b_step = b_step ? b_step : wide, .b = b_step ? b + j : b + j * k, .c_from = j, .few = few};
         for (int64_t i = 0; i < m; i += mr) {
             part.m = m - i < mr ? (int)(m - i) : mr, part.a = a + i, part.c = c + i;
             g->run[v - 1](&part);
@@ -256,7 +256,7 @@ static void score_few(const attending *d, int64_t m, const float *const *q, cons
     for (int64_t p = 0; p < d->depth; p++)
         for (int64_t j = 0; j < vector; j++) columns[p * vector + j] = j < m ? q[j][p] : 0;
     for (int i = 0; i < mr; i++) c[i] = sums + i * vector;
-    hone_gemm_part part = {.n = (int)m, .taps = 1, .k = d->depth, .a = a, .b_step = vector, .b = columns, .c = c};
+    hone_gemm_part part = {.n = (int)m, .taps = 1, .k = d->depth, .a = a, .b_step = vector, .b = columns, .c = c, .few = true};
     for (int64_t t = 0; t < d->n; t += mr) {
         part.m = d->n - t < mr ? (int)(d->n - t) : mr;
         for (int i = 0; i < part.m; i++) a[i] = k + (t + i) * d->k_t;
@@ -281,7 +281,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     if (!d->shared) make_panels(d, k, v, own);
     for (int64_t i = 0; i < m; i++) a[i] = q + d->q.row[m0 + i], c[i] = scores + i * d->n;
     if (d->few) score_few(d, m, a, k, own + value_floats(d), scores);
-    else product(d->kernel, m, d->n, d->depth, a, packed, 0, c);
+    else product(d->kernel, d->m <= HONE_GEMM_FEW, m, d->n, d->depth, a, packed, 0, c);
     if (d->code) { /* w takes the scores' place: its element 0 would lie so far before them */
         const int64_t first = (batch * d->m + m0) * d->n;
         to[d->w] = (void *)((uintptr_t)scores - sizeof(float) * (uintptr_t)first);
@@ -298,7 +298,8 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             z[r - i] = d->softmax->row(scores + r * d->n, mask ? mask + d->mask.row[m0 + r] : NULL, d->n, d->alpha, d->least);
             a[r] = scores + r * d->n, c[r] = y + d->y.row[m0 + r];
         }
-        product(d->kernel, some, d->width, d->n, a + i, d->lies ? v : packed + key_floats(d), d->lies ? d->v_t : 0, c + i);
+        product(d->kernel, d->m <= HONE_GEMM_FEW, some, d->width, d->n, a + i, d->lies ? v : packed + key_floats(d), d->lies ? d->v_t : 0,
+                c + i);
         for (int64_t r = 0; r < some; r++) /* NaN stays NaN */
             d->softmax->times(c[i + r], d->width, 1.0f / (z[r] < d->floor ? d->floor : z[r]));
     }
@@ -339,15 +340,15 @@ static bool loads(hone_recipe_maker *m, const hone_cpu_call *c, int k, const int
     return walked(m, w, d, &q, tq, true, &d->q) && walked(m, w, d, &key, tk, false, &d->k) &&
            walked(m, &u, d, &v, at(c, value)->a, false, &d->v) && walked(m, w, d, &y, s[8].tensor, true, &d->y);
 }
-/* Blocks of rows by shape only: a quarter of a megabyte of scores, and enough tiles to share. */
-static void choose(attending *d) {
+/* Blocks of rows: a quarter of a megabyte of scores, and enough tiles to share. */
+static void choose(attending *d, int threads) {
     const hone_gemm_f32 *g = d->kernel;
     const int64_t mr = g->rows[g->widths - 1];
     const double work = (double)d->batches * (double)d->m * (double)d->n * (double)(d->depth + d->width);
     d->few = d->m < 4 && (d->k_d == 1 || d->depth == 1);
     d->lies = d->m < 16 && d->width % g->vector == 0;
     d->block = 65536 / d->n < mr ? mr : 65536 / d->n;
-    const int64_t want = work < 2e6 ? 1 : 8, share = (want + d->batches - 1) / d->batches;
+    const int64_t want = work < 2e6 ? 1 : threads > 4 ? 2 * threads : 8, share = (want + d->batches - 1) / d->batches;
     if (d->block > (d->m + share - 1) / share) d->block = (d->m + share - 1) / share;
     d->block = up(d->block, mr);
     if (d->block > d->m) d->block = d->m;
@@ -364,7 +365,7 @@ hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int
     bool fits = softmax_of(c, stage, temp, d) && loads(m, c, stage, temp, d, &w);
     if (fits) HONE_TRY(weigh(m, c, stage, &w, temp, d, &fits));
     if (!fits) return HONE_OK;
-    choose(d);
+    choose(d, c->how.threads);
     const int64_t floats = key_floats(d) + value_floats(d), vector = d->kernel->vector;
     const double work = (double)d->batches * (double)d->m * (double)d->n * (double)(d->depth + d->width);
     uint64_t uses = 0, ours = 0;

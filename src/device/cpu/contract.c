@@ -10,6 +10,7 @@
 #include "device/cpu/contract.h"
 #include "device/cpu/winograd.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Factors of a product: loads, and numbers that no index changes. Integers: loads of 8 bits, each less its zero point. */
@@ -153,30 +154,32 @@ static void choose_panel(hone_contract *d) {
     d->nr = v * kernel->vector, d->mr = kernel->rows[v - 1];
 }
 static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
-/* f32: a tile walks its panels of B one by one, and for each all its rows of A, which should stay in L2 meanwhile. Tiles are cut where the operand that the
-   others read once more is the smaller one. */
-static void choose_blocks(hone_contract *d) {
-    const int64_t k = d->k < HONE_CONTRACT_KC ? d->k : HONE_CONTRACT_KC;
-    const double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
+/* f32: a tile walks its panels of B one by one, and for each all its rows of A, which should stay in L2 meanwhile. What is cut more often is more evenly shared
+   by the threads, but reads its operands more often: the least estimate of the time until the last one is done. */
+enum { TILE_NS = 300, MEET_NS = 2000, MACS_PER_NS = 4 /* a lane */, BYTES_PER_NS = 32, DEPTHWISE = 4 /* times slower */ };
+static double estimate(const hone_contract *d, double rows, double columns, double tiles, int threads) {
+    const double rate = (double)(d->kernel->vector * MACS_PER_NS) / (d->each ? DEPTHWISE : 1), k = (double)d->k;
+    const double ns = TILE_NS + rows * columns * k / rate + (rows + columns) * k * 4 / BYTES_PER_NS, turns = ceil(tiles / threads);
+    return tiles == 1 ? ns : MEET_NS + (turns + 0.2) * ns; /* a little for those who wait at the end */
+}
+static void choose_blocks(hone_contract *d, int threads) {
+    static const int8_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
+    const int64_t k = d->k < HONE_CONTRACT_KC ? d->k : HONE_CONTRACT_KC, rows = pieces(d->m, d->mr), panels = pieces(d->n, d->nr);
+    int64_t most_m = 131072 / k / d->mr, most_n = d->packed_b || d->shared ? panels : 131072 / k / d->nr; /* half a megabyte of each */
+    if (most_m < 4) most_m = 4;
+    if (most_n < 1) most_n = 1;
+    const int64_t least_m = pieces(rows, most_m), least_n = pieces(panels, most_n);
+    double best = INFINITY;
     d->kc = k;
-    d->mt = d->m, d->nt = pieces(d->n, d->nr) * d->nr;
-    if (!d->packed_b && !d->shared && d->nt > 131072 / k) d->nt = 131072 / k / d->nr ? 131072 / k / d->nr * d->nr : d->nr;
-    int64_t most = 131072 / k / d->mr * d->mr; /* half a megabyte of A */
-    if (most < 4 * d->mr) most = 4 * d->mr;
-    if (d->mt > most) d->mt = pieces(pieces(d->m, pieces(d->m, most)), d->mr) * d->mr;
-    if (!d->direct && d->mt * d->nt > 131072 && d->nt > 4 * d->nr) d->nt = 4 * d->nr; /* sums wait in scratch */
-    if (d->nt > pieces(d->n, d->nr) * d->nr) d->nt = pieces(d->n, d->nr) * d->nr;
-    const int64_t want = work < 2e6 ? 1 : work < 2e7 ? 8 : 32;
-    for (int tries = 0; tries < 12; tries++) {
-        int64_t tm = pieces(d->m, d->mt), tn = pieces(d->n, d->nt);
-        if (d->batch * tm * tn >= want) break;
-        bool more_m = d->mt > d->mr, more_n = d->nt > d->nr;
-        if (more_m && more_n)
-            more_n = (double)tn * (double)d->m < (double)tm * (double)d->n; /* what is read again: A if N is cut, B if M is */
-        if (more_n) d->nt = pieces(pieces(d->nt, 2), d->nr) * d->nr;
-        else if (more_m) d->mt = pieces(pieces(d->mt, 2), d->mr) * d->mr;
-        else break;
-    }
+    for (size_t i = 0; i < sizeof parts && (i == 0 || least_m * parts[i] <= rows); i++)
+        for (size_t j = 0; j < sizeof parts && (j == 0 || least_n * parts[j] <= panels); j++) {
+            int64_t mt = pieces(rows, least_m * parts[i]) * d->mr, nt = pieces(panels, least_n * parts[j]) * d->nr;
+            if (!d->direct && mt * nt > 131072 && nt > 4 * d->nr) nt = 4 * d->nr; /* sums wait in scratch */
+            const double tiles = (double)(d->batch * pieces(d->m, mt) * pieces(d->n, nt));
+            const double ns = estimate(d, (double)(mt < d->m ? mt : d->m), (double)nt, tiles, threads);
+            if (ns < best) best = ns, d->mt = mt, d->nt = nt;
+            if (tiles >= 8 * threads) break; /* enough */
+        }
 }
 
 /* A zero point moves with the rows (or columns) and batches of its own operand only. */
@@ -373,7 +376,7 @@ hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int
     d->packed_b = s->n_ref;
     HONE_TRY(keep_packed(s, d));
     d->direct = d->alpha == 1;
-    choose_blocks(d);
+    choose_blocks(d, 1); /* pieces of a recurrence are too short to share */
     hone_step step = {0};
     hone_contract_step(d, &step);
     *tiles = step.tiles, *scratch_bytes = step.scratch_bytes, *out = d;
@@ -432,8 +435,8 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
                 (d->simple ? d->simple->run == d->simple->kernel->f32 && d->simple->lo.same && d->simple->hi.same : !d->epilogue);
     if (d->simple && d->simple->bias_n && !d->direct) return hone_fail(HONE_BUG, "a bias a column that nothing adds");
     if (d->bytes) choose_blocks_int(d);
-    else if (!d->plane) choose_blocks(d);
-    HONE_TRY(hone_winograd_choose(s, d));
+    else if (!d->plane) choose_blocks(d, c->how.threads);
+    HONE_TRY(hone_winograd_choose(s, d, c->how.threads));
     HONE_TRY(keep_packed(s, d));
     uint64_t uses = epilogue ? (st->uses | st[1].uses) & ~((uint64_t)1 << acc) : st->uses;
     *done = true;
@@ -443,7 +446,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
         int64_t bytes = (int64_t)packed_bytes(d, false);
         if (bytes <= (int64_t)64 << 20) {
             d->shared = s->n_ref++;
-            if (!d->bytes) choose_blocks(d);
+            if (!d->bytes) choose_blocks(d, c->how.threads);
             hone_part pack = {.uses = (uint64_t)1 << d->b.tensor | (uint64_t)1 << d->shared, .buffer = d->shared, .bytes = bytes};
             hone_contract_pack_step(d, &pack.step);
             HONE_TRY(hone_cpu_add(s, pack));

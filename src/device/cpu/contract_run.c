@@ -240,7 +240,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     if (d->packed_a) dense = (const float *)at[d->packed_a] + (w.own_a * d->m + m0) * d->k;
     else if (!d->piece) hone_contract_pack_a(d, a, &w, m0, m, pa), dense = pa;
     const int64_t piece = dense ? d->k : d->piece;
-    hone_gemm_part whole = {.a_step = d->mt}; /* the tile; a kernel takes a few rows of a panel at a time */
+    hone_gemm_part whole = {.a_step = d->mt, .few = d->m <= HONE_GEMM_FEW}; /* the tile; a kernel takes a few rows of a panel at a time */
     if (d->direct) finishing(d, at, over, &w, m0, m, &whole, &l);
     for (int64_t i = 0; d->c_bytes && i < m; i++) l.sums[i] = c + i * stride;
     for (int64_t k0 = 0; k0 < d->k;) { /* some pieces, or a part of one */
@@ -419,6 +419,6 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
         round64(sizeof(float *) * (size_t)(d->mt * ((taps < d->taps ? taps : d->taps) + 4) + 1)); /* rows of A, c, sums, residual, bias */
     s->tactic = d->each ? "depthwise" : "contract", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
-    s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 500000;
+    s->serial = s->tiles == 1;
     s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes + d->at_bytes + epilogue;
 }

@@ -212,7 +212,7 @@ typedef struct {
 } recipe;
 static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r) {
     const hone_instance *in = c->instance;
-    bool fast = !c->interpret;
+    bool fast = !c->how.interpret;
     for (int k = 0; k < in->n_stage && fast;) {
         bool done = false;
         int end = k + 1;
@@ -248,7 +248,7 @@ static hone_status find(hone_steps *s, const hone_cpu_call *c, const recipe **ou
     for (int k = 0; k < in->n_stage; k++) sums |= in->stage[k].reduce == HONE_REDUCE_SUM;
     int n = key_of(c, sums, key);
     const void *made = NULL;
-    if (n) key[n++] = c->interpret;
+    if (n) key[n++] = c->how.interpret ? 0 : sums ? c->how.threads : 1; /* sums are cut for so many */
     HONE_TRY(n ? hone_shelf_get(c->shelf, key, n, make, c, &made) : make(s->arena, c, &made));
     *out = made;
     return HONE_OK;

@@ -74,21 +74,24 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
 /* ---- choosing ------------------------------------------------------------------------------------------------------------------------- */
 /* What a way costs, in multiply-adds, on one machine with AVX-512: bringing a value to its place was measured as about a dozen of them, bringing it back as
    about eight. A byte from beyond L2 was six in single layers; four chose better in whole networks, whose weights partly stay near. */
-enum { IN = 12, OUT = 8, BYTE = 4, L2_FLOATS = 262144 };
-static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
-    w->size = size, w->out = hone_winograd_out(size), w->edge = w->out + 2, w->places = hone_winograd_places(size);
-    w->down = pieces(w->oh, w->out), w->across = pieces(w->ow, w->out), w->tiles = w->pictures * w->down * w->across;
+enum { IN = 12, OUT = 8, BYTE = 4, L2_FLOATS = 262144, BLOCKS = 32 };
+static void cut_blocks(const hone_contract *d, struct hone_winograd *w, int threads) {
     const int64_t mr = w->mr;
     int64_t most = L2_FLOATS / (w->places * w->channels) / mr * mr;
     if (most > 8 * mr) most = 8 * mr;
     if (most < 4 * mr) most = 4 * mr;
     if (!w->ends && most > L2_FLOATS / (w->out * w->out * d->n)) most = L2_FLOATS / (w->out * w->out * d->n); /* results wait in scratch */
-    const int64_t share = pieces(w->tiles, 8);                                                                /* among threads */
+    const int64_t share = pieces(w->tiles, threads);
     if (most > share && most > 2 * mr) most = share > 2 * mr ? share : 2 * mr;
     if (most < mr) most = mr;
     w->block = pieces(w->tiles, pieces(w->tiles, most));
     if (w->block > mr) w->block = pieces(w->block, mr) * mr;
     w->blocks = pieces(w->tiles, w->block);
+}
+static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
+    w->size = size, w->out = hone_winograd_out(size), w->edge = w->out + 2, w->places = hone_winograd_places(size);
+    w->down = pieces(w->oh, w->out), w->across = pieces(w->ow, w->out), w->tiles = w->pictures * w->down * w->across;
+    cut_blocks(d, w, 8);
     const double c = (double)w->channels, n = (double)d->n, tiles = (double)w->tiles, places = w->places;
     const double filters = 4 * places * c * n, between = 2 * 4 * places * tiles * (c + n);
     const double again = filters > 4.0 * L2_FLOATS ? (double)w->blocks * filters : filters;
@@ -97,14 +100,15 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
                                                                  : between > 4.0 * L2_FLOATS ? filters + between
                                                                                              : filters);
 }
-hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d) {
+hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int threads) {
     struct hone_winograd w = {.kernel = hone_winograd_f32_best()}, small;
     if (!recognise(d, &w)) return HONE_OK;
     w.ends = d->direct && !(d->simple && !d->simple->bias_n && (d->simple->bias.tensor >= 0 || d->simple->bias.k != 0));
     w.nr = d->kernel->widths * d->kernel->vector, w.mr = d->kernel->rows[d->kernel->widths - 1];
     small = w;
     /* the sum itself reads all weights again for each of its blocks of rows, unless these follow one another */
-    const double sum = (double)d->n * (double)d->k * ((double)d->m + BYTE * 4.0 * (double)(d->n > d->m ? 1 : pieces(d->m, d->mt)));
+    const int64_t rows = pieces(d->m, d->mr), blocks = d->n > d->m ? 1 : rows < BLOCKS ? rows : BLOCKS;
+    const double sum = (double)d->n * (double)d->k * ((double)d->m + BYTE * 4.0 * (double)blocks);
     const double two = cut(d, &small, 0), four = cut(d, &w, 1);
     if (two < four) w = small;
     if (!((two < four ? two : four) < sum)) return HONE_OK;
@@ -112,6 +116,7 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d) {
     const int64_t nr = w.nr, columns = hone_contract_columns(d);
     w.nt = 4 * nr, w.some = 4;
     if (w.steps) w.block = w.tiles, w.blocks = 1;
+    else if (threads > 8) cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
     w.apart_v = (ptrdiff_t)(pieces(w.block * w.channels, 16) * 16 + 16);
     w.apart_m = (ptrdiff_t)(pieces(w.block * (w.steps ? columns : nr), 16) * 16 + 16);
     w.v_bytes = sizeof(float) * (size_t)(w.places * w.apart_v), w.m_bytes = sizeof(float) * (size_t)(w.places * w.apart_m);

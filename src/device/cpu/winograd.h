@@ -5,7 +5,7 @@
 #include "device/cpu/contract.h"
 
 /* Sets d->winograd where it is such a convolution and this is the faster way; d is analysed, its weights are to be packed, its epilogue is known. */
-hone_status hone_winograd_choose(hone_recipe_maker *, hone_contract *d) HONE_CHECKED;
+hone_status hone_winograd_choose(hone_recipe_maker *, hone_contract *d, int threads) HONE_CHECKED;
 /* Filters at their places, in panels: how many bytes, and their filling from the weights. */
 size_t hone_winograd_bytes(const hone_contract *);
 void hone_winograd_fill(const hone_contract *, const float *source, float *to);
