@@ -2,6 +2,7 @@
    attention: queries times keys, scaled, masked, through Softmax, times values, become Attention. The scale may stand on the scores, the
    queries or the keys; heads may be a dim of their own or part of the batch; keys and values that were repeated for groups of query heads are
    taken as they were before. Transposes and Reshapes around it stay: they are views. */
+#include <math.h>
 #include <string.h>
 
 #include "passes/match.h"
@@ -80,6 +81,22 @@ static bool fits(const attending *a, hone_vid q, hone_vid scores, hone_vid v, ho
     if (w->rank < 1 || w->rank > r || w->dtype != x->dtype) return false;
     return w->dim[w->rank - 1] == s->dim[r - 1]; /* a shorter mask would hide the rest */
 }
+/* Where(h, scores, -3.4e38): a mask to add, 0 and -inf. What it hides must hide for sure, and leave something in every row. */
+static hone_vid hiding(attending *a, const hone_value *seen, const hone_value *instead) {
+    double low;
+    if (!hone_match_number(instead, &low) || !(low <= -1e30) || seen->dtype != HONE_DTYPE_BOOL || seen->rank < 1) return -1;
+    const int64_t n = hone_value_count(seen), row = seen->dim[seen->rank - 1];
+    const uint8_t *from = seen->data;
+    hone_value *mask = NULL;
+    if (hone_value_tensor(HONE_DTYPE_F32, seen->dim, seen->rank, &mask)) return hone_match_constant(a->m, "", NULL);
+    bool some = true;
+    for (int64_t r = 0; r < n && some; r += row) {
+        some = false;
+        for (int64_t k = r; k < r + row; k++) ((float *)mask->data)[k] = from[k] ? 0 : -INFINITY, some |= from[k];
+    }
+    if (!some) hone_value_drop(mask);
+    return some ? hone_match_constant(a->m, "mask", mask) : -1;
+}
 static bool attention(hone_matching *m) {
     attending a = {.m = m, .g = hone_match_graph(m), .scale = 1};
     hone_vid q = hone_match_var(m, "q"), k = hone_match_var(m, "k"), v = hone_match_var(m, "v"), mask = hone_match_var(m, "m");
@@ -91,6 +108,11 @@ static bool attention(hone_matching *m) {
     int64_t axis = hone_attr_int(softmax->attr, softmax->n_attr, "axis", -1), order[4] = {0};
     if ((axis != -1 && axis != r - 1) || !fits(&a, q, scores, v, mask)) return false;
     if (var(&a, k)->dim[0] != var(&a, q)->dim[0] || (r == 4 && var(&a, k)->dim[1] != var(&a, q)->dim[1])) return false;
+    if (hone_match_value(m, "h")) {
+        if (var(&a, q)->dtype != HONE_DTYPE_F32 || (mask = hiding(&a, hone_match_value(m, "h"), hone_match_value(m, "l"))) < 0)
+            return false;
+        if (!fits(&a, q, scores, v, mask)) return false;
+    }
     if (hone_match_value(m, "c")) {
         if (!hone_match_number(hone_match_value(m, "c"), &by)) return false;
         a.scale *= by;
@@ -121,6 +143,7 @@ static bool attention(hone_matching *m) {
 #define SCORES "s={MatMul(q, k)|Mul(MatMul(q, k), $c)|Div(MatMul(q, k), $n)}"
 static const hone_rule rules[] = {
     {"MatMul(p=Softmax(Add(" SCORES ", m)), v)", attention},
+    {"MatMul(p=Softmax(Where($h, " SCORES ", $l)), v)", attention},
     {"MatMul(p=Softmax(" SCORES "), v)", attention},
 };
 hone_status hone_pass_attention(hone_passing *p) { return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)); }

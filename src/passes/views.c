@@ -43,15 +43,30 @@ static bool reshape_fixed(hone_matching *m) {
     return !g->var.at[hone_match_var(m, "s")].value && put_reshape(m, root->in[0]);
 }
 
-/* Rows of x laid under each other, times a matrix, and back: MatMul does that by itself, and what follows may join it. */
+/* Rows of x laid under each other, times a matrix, and back: MatMul does that by itself, and what follows may join it. Gemm is what PyTorch's Conv1D and addmm
+   become. */
 static bool rows_of_matmul(hone_matching *m) {
     const hone_graph *g = hone_match_graph(m);
     hone_vid x = hone_match_var(m, "x"), w = hone_match_var(m, "w"), b = hone_match_var(m, "b"), y = hone_match_root(m)->out[0];
-    const hone_var *v = g->var.at + x, *rows = g->var.at + hone_match_var(m, "r"), *weights = g->var.at + w;
-    if (v->rank < 2 || rows->rank != 2 || weights->rank != 2 || v->dim[v->rank - 1] != rows->dim[1]) return false;
+    const hone_var *v = g->var.at + x, *rows = g->var.at + hone_match_var(m, "r"), *weights = g->var.at + w, *to = g->var.at + y;
+    if (v->rank < 2 || rows->rank != 2 || weights->rank != 2 || to->rank < 2) return false;
+    const hone_node *gemm = hone_match_node(m, "g");
+    if (gemm && (hone_attr_float(gemm->attr, gemm->n_attr, "alpha", 1) != 1 || hone_attr_float(gemm->attr, gemm->n_attr, "beta", 1) != 1 ||
+                 hone_attr_int(gemm->attr, gemm->n_attr, "transA", 0) || hone_attr_int(gemm->attr, gemm->n_attr, "transB", 0)))
+        return false;
+    if (b >= 0) {
+        const hone_var *bias = g->var.at + b;
+        if (bias->rank > 1 && !(bias->rank == 2 && bias->dim[0] == 1)) return false;
+    }
+    if (v->rank != to->rank || v->dim[v->rank - 1] != rows->dim[1]) { /* as y stands, but for the last dim */
+        hone_var as = *to;
+        int64_t shape[HONE_MAX_RANK] = {0};
+        as.dim[as.rank - 1] = rows->dim[1];
+        if (!shape_to(v, &as, shape)) return false;
+        hone_vid s = hone_match_ints(m, "shape", shape, as.rank);
+        x = hone_match_emit(m, "Reshape", HONE_MATCH_NEW, (const hone_vid[]){x, s}, 2, NULL, 0);
+    }
     if (b < 0) return hone_match_emit(m, "MatMul", y, (const hone_vid[]){x, w}, 2, NULL, 0) >= 0;
-    const hone_var *bias = g->var.at + b;
-    if (bias->rank > 1 && !(bias->rank == 2 && bias->dim[0] == 1)) return false;
     hone_vid sums = hone_match_emit(m, "MatMul", HONE_MATCH_NEW, (const hone_vid[]){x, w}, 2, NULL, 0);
     return hone_match_emit(m, "Add", y, (const hone_vid[]){sums, b}, 2, NULL, 0) >= 0;
 }
@@ -124,6 +139,7 @@ static const hone_rule rules[] = {
     {"Reshape(x, s)", reshape_fixed},
     {"{Reshape(x, s)|Squeeze(x, s)|Squeeze(x)|Unsqueeze(x, s)|Flatten(x)}", reshape_twice},
     {"{Reshape(MatMul(r=Reshape(x, s), $w), t)|Reshape(Add(MatMul(r=Reshape(x, s), $w), $b), t)}", rows_of_matmul},
+    {"{Reshape(g=Gemm(r=Reshape(x, s), $w, $b), t)|Reshape(g=Gemm(r=Reshape(x, s), $w), t)}", rows_of_matmul},
     {"Cast(c=Cast(x))", cast_twice},
 };
 hone_status hone_pass_views(hone_passing *p) { return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)); }
