@@ -322,7 +322,7 @@ int hone_cmd_bench(int argc, char **argv) {
     hone_bench b = {.warmup = -1, .seconds = 3};
     hone_bench_row row = {0};
     double seconds = 0;
-    const char *batch = NULL, *threads = NULL, *precision = NULL;
+    const char *batch = NULL, *threads = NULL, *precision = NULL, *wisdom = NULL;
     hone_words operands = {0};
     hone_json *machine = NULL, *base = NULL;
     const hone_option options[] = {
@@ -339,6 +339,8 @@ int hone_cmd_bench(int argc, char **argv) {
         {"--shape", "[NAME=]DIMS", "dims of a random or .bin input, as 1x3x224x224; free dims are 1 when not given", HONE_ARG_LIST,
          &row.shapes, 0},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &row.seed, 0},
+        {"--wisdom", "FILE", "choices that hone tune measured (else: $HONE_WISDOM, or where it writes by default; '' for none)",
+         HONE_ARG_TEXT, &wisdom, 0},
         {"--save", "FILE", "write the result as JSON, for --against", HONE_ARG_TEXT, &b.save, 0},
         {"--against", "FILE", "compare with a saved result: faster, slower (exit code 3) or no significant difference", HONE_ARG_TEXT,
          &b.against, 0},
@@ -364,7 +366,10 @@ int hone_cmd_bench(int argc, char **argv) {
     if (go) {
         b.seconds_said = seconds > 0;
         if (b.seconds_said) b.seconds = seconds;
-        rc = b.stored && !b.against ? hone_args_wrong("--stored is for --against FILE") : read_machine(&b, &machine);
+        if (wisdom) setenv("HONE_WISDOM", wisdom, 1); /* of every worker */
+        rc = wisdom && *wisdom && access(wisdom, R_OK) ? hone_args_wrong("--wisdom %s: %s", wisdom, strerror(errno))
+             : b.stored && !b.against                  ? hone_args_wrong("--stored is for --against FILE")
+                                                       : read_machine(&b, &machine);
         if (!rc) rc = make_rows(&b, &row, &operands, batch, threads, precision);
         if (!rc && b.against) rc = hone_base_read(b.against, &base);
         if (!rc && b.save) rc = save(&b, true);

@@ -11,6 +11,7 @@
 #include "bench.h"
 #include "hone/hone.h"
 #include "table.h"
+#include "show.h"
 #include "term.h"
 
 enum { SAMPLES = 1000 /* that a result keeps */ };
@@ -150,6 +151,8 @@ static void tell_one(const hone_bench *b) {
     printf("memory      %s peak, of a process that does only this\n", hone_text_bytes(r->peak_bytes));
     tell_roofline(r);
     tell_against(b, r, "against     ");
+    char wisdom[512];
+    if (hone_wisdom_words(hone_json_get(r->hello, "wisdom"), wisdom, sizeof wisdom)) printf("wisdom      %s\n", wisdom);
     for (int k = 0; k < r->warnings; k++)
         printf("%swarning%s     %s\n", hone_paint(stdout, HONE_RED), hone_paint(stdout, HONE_PLAIN), r->warning[k]);
 }
@@ -295,6 +298,8 @@ static void put_result(FILE *to, const hone_bench *b, const hone_bench_result *r
     hone_json_member_number(to, "first_ms", r->first_ms);
     hone_json_member_number(to, "peak_bytes", r->peak_bytes);
     put_roofline(to, r);
+    char wisdom[512];
+    if (hone_wisdom_words(hone_json_get(r->hello, "wisdom"), wisdom, sizeof wisdom)) hone_json_member_text(to, "wisdom", wisdom);
     fprintf(to, ", \"warnings\": [");
     for (int k = 0; k < r->warnings; k++) {
         if (k) fprintf(to, ", ");

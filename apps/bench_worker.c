@@ -210,6 +210,9 @@ static void put_hello(const work *w) {
     }
     fputc(']', w->to);
     put_plan(w);
+    char *wisdom = NULL;
+    if (!hone_session_report(w->session, "wisdom", &wisdom)) fprintf(w->to, ", \"wisdom\": %s", wisdom);
+    hone_text_release(wisdom);
     fprintf(w->to, "}\n");
 }
 

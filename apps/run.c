@@ -19,7 +19,7 @@
 
 /* All that one call of the command holds. */
 typedef struct {
-    const char *path, *save, *check, *labels_path;
+    const char *path, *save, *check, *labels_path, *wisdom;
     int seed, threads, runs, top;
     double rtol, atol;
     bool interpret, json, picture;
@@ -44,6 +44,7 @@ static int open_model(job *j) {
     hone_options_default(&options);
     options.threads = j->threads;
     options.interpret = j->interpret;
+    options.wisdom = j->wisdom;
     char why[4096];
     hone_status s = hone_load(j->path, &j->model, why, sizeof why);
     if (s) return hone_args_stopped(s, why);
@@ -175,6 +176,13 @@ static void tell_memory(const char *report) {
     hone_json_free(r);
 }
 
+static void tell_wisdom(const char *report) {
+    hone_json *r = report ? hone_json_read(report) : NULL;
+    char text[512];
+    if (hone_wisdom_words(r, text, sizeof text)) printf("wisdom  %s\n", text);
+    hone_json_free(r);
+}
+
 static void tell_check(const job *j) {
     for (int k = 0; k < j->n_out; k++) {
         const hone_difference *d = &j->difference[k];
@@ -190,7 +198,7 @@ static void put_named(const char *name, const char *text) {
     hone_json_put_text(stdout, text, strlen(text));
 }
 
-static void tell_json(const job *j, const char *memory) {
+static void tell_json(const job *j, const char *memory, const char *wisdom) {
     putchar('{');
     put_named("model", j->path);
     printf(", \"inputs\": [");
@@ -234,7 +242,7 @@ static void tell_json(const job *j, const char *memory) {
     hone_json_put_number(stdout, j->runs > 1 ? j->ms[0] : j->first_ms);
     printf(", \"max\": ");
     hone_json_put_number(stdout, j->runs > 1 ? j->ms[j->runs - 1] : j->first_ms);
-    printf("}, \"memory\": %s}\n", memory ? memory : "null");
+    printf("}, \"memory\": %s, \"wisdom\": %s}\n", memory ? memory : "null", wisdom ? wisdom : "null");
 }
 
 /* The verdict of --check: the last line says the first thing that was wrong. */
@@ -249,7 +257,7 @@ static int verdict(const job *j) {
 
 static int do_job(job *j) {
     int rc = j->labels_path ? hone_labels_read(j->labels_path, &j->labels) : 0;
-    char *memory = NULL;
+    char *memory = NULL, *wisdom = NULL;
     if (!rc) rc = open_model(j);
     if (!rc && j->check) rc = hone_feed_set(j->model, j->check, j->fed);
     if (!rc && !j->check) rc = hone_feed(j->model, &(hone_feed_wish){&j->inputs, &j->shapes, j->seed, &j->wish}, j->fed);
@@ -257,15 +265,17 @@ static int do_job(job *j) {
     if (!rc && j->check) rc = compare_all(j);
     if (rc) return rc;
     if (hone_session_report(j->session, "memory", &memory)) memory = NULL; /* the interpreter has none */
+    if (hone_session_report(j->session, "wisdom", &wisdom)) wisdom = NULL;
     if (j->json) {
-        tell_json(j, memory);
+        tell_json(j, memory, wisdom);
     } else {
         if (!j->check) tell_values(j);
         if (j->check) tell_check(j);
         tell_time(j);
         tell_memory(memory);
+        tell_wisdom(wisdom);
     }
-    hone_text_release(memory);
+    hone_text_release(memory), hone_text_release(wisdom);
     if (j->save) rc = save_all(j);
     return rc || !j->check ? rc : verdict(j);
 }
@@ -287,6 +297,8 @@ int hone_cmd_run(int argc, char **argv) {
          &j.shapes, 0},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.seed, 0},
         {"--threads", "N", "at most so many (0: all cores)", HONE_ARG_INT, &j.threads, 0},
+        {"--wisdom", "FILE", "choices that hone tune measured (else: $HONE_WISDOM, or where it writes by default; '' for none)",
+         HONE_ARG_TEXT, &j.wisdom, 0},
         {"--runs", "N", "run N times after a first one and print the median (1: only the first)", HONE_ARG_INT, &j.runs, 1},
         {"--top", "K", "print the K largest elements of each row of the outputs", HONE_ARG_INT, &j.top, 1},
         {"--labels", "FILE", "names for --top: a line each, or a JSON list or dict", HONE_ARG_TEXT, &j.labels_path, 0},

@@ -203,3 +203,14 @@ void hone_show_json(FILE *to, const hone_value *v) {
     }
     fputs("]}", to);
 }
+
+bool hone_wisdom_words(const hone_json *report, char *to, size_t room) {
+    const char *file = hone_json_text(report, "file", ""), *why = hone_json_text(report, "why", "");
+    double n = hone_json_number(report, "choices", 0), used = hone_json_number(report, "used", 0);
+    if (!*file) return false;
+    if (*why) snprintf(to, room, "%s is not used: %s", file, why);
+    else
+        snprintf(to, room, "%s: %.0f choices; %.0f step%s of this model follow%s them", file, n, used, used == 1 ? "" : "s",
+                 used == 1 ? "s" : "");
+    return true;
+}

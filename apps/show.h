@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "hone/hone.h"
+#include "json.h"
 
 void hone_show_type(FILE *, const hone_value *);                      /* "f32[1,3,224,224]", "sequence of 2"; "nothing" for NULL */
 void hone_show_value(FILE *, const char *indent, const hone_value *); /* lines: statistics and first elements */
@@ -14,4 +15,6 @@ void hone_show_top(FILE *, const char *indent, const hone_value *, int k, char *
 void hone_show_json_top(FILE *, const hone_value *, int k, char *const *labels, int n_labels); /* [[{"class": 3, "value": 0.9}, …], …] */
 bool hone_show_picture(FILE *, const char *indent, const hone_value *); /* false: not one small picture of one channel */
 void hone_show_json(FILE *, const hone_value *);                        /* {"kind": …} */
+/* What a session's report "wisdom" says, in words; false: there is nothing to say. */
+bool hone_wisdom_words(const hone_json *, char *to, size_t room);
 #endif

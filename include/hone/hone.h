@@ -211,9 +211,13 @@ typedef struct {
     int threads;      /* of a run, at most; 0: all cores */
     int plans;        /* plans kept for different shapes, least recently used goes first; 0: 64 */
     int interpret;    /* 1: run everything by the interpreter, the definition: slow, for comparing */
-    int profile;      /* 1: time each step, on one thread; report "steps" then has ns and runs */
+    int profile;      /* 1: time each step, on one thread; 2: on all of the run; report "steps" then has ns and runs */
     int64_t limit_ms; /* a run that takes longer fails, at its next step or tile; 0: no limit */
-    int reserved[12]; /* zero */
+    /* Measured choices (hone_tune, tools.h): a file's name, copied; NULL: what the variable HONE_WISDOM names, else the file where hone_tune
+       writes by default, if it is there; "": none, estimates only. A named file that cannot be read is a failure; one that is damaged, or of
+       another machine or other kernels, is not used, and the report "wisdom" says why. Results differ by rounding at most. */
+    const char *wisdom;
+    int reserved[10]; /* zero */
 } hone_options;
 HONE_API void hone_options_default(hone_options *); /* fills all fields; then set those that matter */
 
@@ -236,7 +240,8 @@ HONE_API hone_status hone_session_run(hone_session *, hone_value *const *in, hon
    op, inputs with shapes, outputs, flops, bytes), "passes" (what each did), "text" (the graph as text, one string),
    "graph" (all of it, to draw: a list of graphs, bodies after the model's own, with vars, attributes, constants' statistics).
    Session topics, after a run: "memory" (arena_bytes, sum_bytes, lower_bound_bytes, packed_bytes, steps, plans), "steps" (one object a step:
-   node, op, tactic, tiles, ns, runs). Not while the session runs.
+   node, op, tactic, tiles, ns, runs; and where there was something to choose, problem, choice and by, "wisdom" or "estimate"), "wisdom" (file,
+   "" for none; choices in it; used, by steps of this plan; why it is not used, or ""). Not while the session runs.
    Out: text that ends in a zero, to be freed with hone_text_release. Fails: BAD_INPUT for a topic that is none, naming those there are. */
 HONE_API hone_status hone_model_report(const hone_model *, const char *topic, char **out);
 HONE_API hone_status hone_session_report(const hone_session *, const char *topic, char **out);

@@ -49,6 +49,27 @@ typedef struct {
     double f32_flops_per_s;  /* a fused multiply-add is two */
 } hone_speed;
 HONE_API hone_status hone_machine_speed(int threads, hone_speed *out);
+
+/* ---- tuning ----------------------------------------------------------------------------------------------------------------------------- */
+/* Measures, with these inputs on this machine, the choices there are for each distinct problem of a model (panel widths, blocks, ways to
+   convolve), and writes the best as wisdom (hone_options): beside it, in FILE.trials, all that was measured, with which a later call goes on
+   where this one stopped. A call measures in rounds, each choice within the model as it runs; what was best is measured again against the
+   estimate, and at last the whole model with and without, in turns; where that is not faster, nothing is written.
+   In: inputs as for a run; options, or NULL for the defaults. Out: a report, as JSON: file, seconds, rounds, tried, candidates, resumed
+   (trials of earlier calls), complete (nothing is left to try), note, problems (problem, nodes, layers, estimate and best with choice and ns,
+   gain, tried, candidates), model (before_ms, after_ms, gain, runs), kept. Free it with hone_text_release. Threads: not while something else
+   runs in this process. Fails: as a run does; IO where the file cannot be written; BAD_INPUT where it holds something that is no wisdom. */
+typedef struct {
+    double seconds;   /* 0: 30 */
+    int threads;      /* of a run, at most; 0: all cores */
+    const char *file; /* NULL: the default one */
+    /* Called between rounds, where it is not NULL: the share of the time that is spent, and what is going on. Not 0: stop measuring, and
+       write what was found. */
+    int (*progress)(void *arg, double done, const char *what);
+    void *arg;
+    int reserved[8]; /* zero */
+} hone_tuning;
+HONE_API hone_status hone_tune(const hone_model *, hone_value *const *in, const hone_tuning *, char **out);
 #ifdef __cplusplus
 }
 #endif

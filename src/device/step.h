@@ -30,7 +30,8 @@ struct hone_step {
     hone_tile_fn *tile;
     const void *data;    /* numbers only: steps of several plans share it */
     const hone_ref *ref; /* where its operands lie, one a tensor of its program, then buffers of its own; a host step keeps its own */
-    uint64_t ns, runs;   /* where a session profiles */
+    const struct hone_decision *decision; /* what was chosen for it (cpu/wisdom.h), or NULL: nothing to choose */
+    uint64_t ns, runs;                    /* where a session profiles */
 };
 typedef struct { /* a piece of the arena */
     int64_t bytes, at;
@@ -58,8 +59,9 @@ typedef struct {
 } hone_bound;
 /* How a plan will be run. Threads decide how work is cut, never what comes out. */
 typedef struct {
-    bool interpret; /* by the definition only */
-    int threads;    /* at least 1 */
+    bool interpret;                   /* by the definition only */
+    int threads;                      /* at least 1 */
+    const struct hone_wisdom *wisdom; /* measured choices (cpu/wisdom.h), or NULL */
 } hone_how;
 /* The CPU's steps for an instance: each stage by the best tactic that applies. tensor: one an instance's tensor; temporaries are filled in here.
    `constant(t)`: the tensor's data is known at compile and will not change, so it may be packed ahead; NULL: none is. */
@@ -84,4 +86,5 @@ void hone_packs_destroy(hone_packs *);
 const void *hone_packs_get(hone_packs *, const void *source, const int64_t *key, int n, size_t bytes, void (*fill)(void *arg, void *dst),
                            void *arg);
 size_t hone_packs_bytes(const hone_packs *);
+void hone_packs_empty(hone_packs *); /* forgets all; no plan may be left that reads them */
 #endif

@@ -45,10 +45,16 @@ hone_packs *hone_packs_create(void) {
     pthread_mutex_init(&p->lock, NULL);
     return p;
 }
-void hone_packs_destroy(hone_packs *p) {
-    if (!p) return;
+void hone_packs_empty(hone_packs *p) {
     for (int k = 0; k < 256; k++)
         for (pack *q = p->slot[k]; q; q = q->next) hone_free(q->data);
+    memset(p->slot, 0, sizeof p->slot);
+    hone_arena_reset(p->arena);
+    atomic_store(&p->bytes, 0);
+}
+void hone_packs_destroy(hone_packs *p) {
+    if (!p) return;
+    hone_packs_empty(p);
     pthread_mutex_destroy(&p->lock);
     hone_arena_destroy(p->arena);
     hone_free(p);

@@ -208,6 +208,9 @@ static hone_status in_time(const hone_exec *e) {
     if (!e->until || hone_clock_ns() < e->until) return HONE_OK;
     return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms", (long long)e->options.limit_ms);
 }
+static void took(const hone_step *s, uint64_t begun) { /* by the calling thread, and the plan is this session's */
+    ((hone_step *)s)->ns += hone_clock_ns() - begun, ((hone_step *)s)->runs++;
+}
 static void serial_step(teaming *t, const hone_step *s, void *scratch) {
     hone_status st = in_time(t->e);
     uint64_t begun = t->e->options.profile ? hone_clock_ns() : 0;
@@ -216,7 +219,7 @@ static void serial_step(teaming *t, const hone_step *s, void *scratch) {
         for (int64_t k = 0; k < s->tiles && !st; k++)
             if (!(st = in_time(t->e))) st = s->tile(s, t->e->base, k, scratch);
     if (st) failed(t, s, st);
-    if (begun) ((hone_step *)s)->ns += hone_clock_ns() - begun, ((hone_step *)s)->runs++; /* one thread, and the plan is this session's */
+    if (begun) took(s, begun);
 }
 static size_t scratch_of(const hone_plan *p) { return (p->scratch_bytes + 63) / 64 * 64; } /* a thread; aligned, and no cache line shared */
 static void take(teaming *t, const hone_step *s, int from, int members, int turn, void *scratch) {
@@ -243,6 +246,7 @@ static void member(void *arg, int me, int members) {
             alone = true;
             continue; /* the others run ahead to the next wide step and wait there */
         }
+        const uint64_t begun = me == 0 && t->e->options.profile ? hone_clock_ns() : 0;
         if (alone && me == 0) atomic_store_explicit(&t->come, (unsigned)k + 1, memory_order_release);
         else if (alone) hone_wait_for(&t->come, (unsigned)k + 1);
         alone = false;
@@ -250,6 +254,7 @@ static void member(void *arg, int me, int members) {
         turn = !turn;
         atomic_store_explicit(&t->share[me].taken[turn], 0, memory_order_relaxed);
         hone_barrier_wait(&t->barrier);
+        if (begun) took(s, begun);
     }
 }
 static hone_status grow(void **at, size_t *have, size_t want) {
@@ -265,7 +270,7 @@ static hone_status run_steps(hone_exec *e, const hone_plan *p) {
     int threads = threads_of(e);
     bool wide = false;
     for (int k = 0; k < p->n_step && !wide; k++) wide = !p->step[k].serial;
-    if (!wide || e->options.profile) threads = 1;
+    if (!wide || e->options.profile == 1) threads = 1;
     if (threads > MAX_THREADS) threads = MAX_THREADS;
     HONE_TRY(grow(&e->scratch.at, &e->scratch.bytes, (scratch_of(p) + sizeof(share)) * (size_t)threads));
     share *shares = (share *)((char *)e->scratch.at + scratch_of(p) * (size_t)threads);
@@ -450,7 +455,7 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
     uint64_t until = e->until;
     e->in = in;
     if (!until && e->options.limit_ms > 0) e->until = hone_clock_ns() + (uint64_t)e->options.limit_ms * 1000000u;
-    const hone_how how = {e->options.interpret, threads_of(e)};
+    const hone_how how = {e->options.interpret, threads_of(e), e->options.wisdom};
     int most = e->options.plans > 0 ? e->options.plans : 64;
     hone_value **mine = out;
     hone_plan *p = find(&e->plans, e->key.at, e->key.n);

@@ -7,8 +7,10 @@
 typedef struct hone_exec hone_exec;
 typedef struct {
     int threads, plans;
-    bool interpret, profile;
+    bool interpret;
+    int profile; /* 1: each step is timed, on one thread; 2: on as many as a run has */
     int64_t limit_ms; /* a run that takes longer fails at its next step or tile; 0: no limit */
+    const struct hone_wisdom *wisdom; /* outlives it; or NULL */
 } hone_exec_options;
 hone_status hone_exec_create(const hone_compiled *, const hone_exec_options *, hone_exec **out) HONE_CHECKED;
 void hone_exec_destroy(hone_exec *);

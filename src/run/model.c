@@ -100,11 +100,14 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
     hone_session *s = hone_alloc(sizeof *s);
     if (!s) return hone_fail(HONE_NO_MEMORY, "no memory for a session");
     hone_exec_options e = {0};
-    if (o) e = (hone_exec_options){o->threads, o->plans, o->interpret != 0, o->profile != 0, o->limit_ms};
+    if (o) e = (hone_exec_options){o->threads, o->plans, o->interpret != 0, o->profile, o->limit_ms, NULL};
     s->model = (hone_model *)m; /* to hold it: the count is all that changes */
     atomic_flag_clear(&s->busy);
-    hone_status st = hone_exec_create(m->compiled, &e, &s->exec);
+    hone_status st = e.interpret ? HONE_OK : hone_advice_open(o ? o->wisdom : NULL, &s->advice);
+    e.wisdom = s->advice.wisdom;
+    if (!st) st = hone_exec_create(m->compiled, &e, &s->exec);
     if (st) {
+        hone_advice_close(&s->advice);
         hone_free(s);
         return st;
     }
@@ -115,6 +118,7 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
 void hone_session_free(hone_session *s) {
     if (!s) return;
     hone_exec_destroy(s->exec);
+    hone_advice_close(&s->advice);
     hone_model_free(s->model);
     hone_free(s);
 }

@@ -2,6 +2,7 @@
    model: what the public handles are. Private to run/. */
 #ifndef HONE_RUN_MODEL_H
 #define HONE_RUN_MODEL_H
+#include "run/advice.h"
 #include "run/exec.h"
 
 struct hone_model {
@@ -12,6 +13,7 @@ struct hone_model {
 struct hone_session {
     hone_model *model; /* held */
     hone_exec *exec;
+    hone_advice advice; /* that it follows */
     atomic_flag busy; /* a run is under way */
 };
 hone_status hone_report_graph(const hone_graph *, hone_text *) HONE_CHECKED; /* report_graph.c */

@@ -126,6 +126,23 @@ hone_status hone_model_report(const hone_model *m, const char *topic, char **out
     } else return hone_fail(HONE_BAD_INPUT, "a model has no report '%s'; there are summary, nodes, passes, text, graph", topic);
     return hone_text_give(&t, out);
 }
+static void put_decision(const hone_decision *d, hone_text *t) { /* the words of wisdom need no quoting */
+    hone_text_put(t, ", \"problem\": \"");
+    hone_problem_print(&d->problem, t);
+    hone_text_put(t, "\", \"choice\": \"");
+    hone_choice_print(&d->problem, &d->choice, t);
+    hone_text_put(t, "\", \"by\": \"%s\"", d->wise ? "wisdom" : "estimate");
+}
+static void put_wisdom(const hone_session *s, const hone_plan *p, hone_text *t) {
+    int used = 0;
+    for (; p; p = p->next_cut)
+        for (int k = 0; k < p->n_step; k++) used += p->step[k].decision && p->step[k].decision->wise;
+    hone_text_put(t, "{\"file\": ");
+    hone_text_json(t, s->advice.path ? s->advice.path : "");
+    hone_text_put(t, ", \"choices\": %d, \"used\": %d, \"why\": ", s->advice.wisdom ? s->advice.wisdom->line.n : 0, used);
+    hone_text_json(t, s->advice.why);
+    hone_text_put(t, "}");
+}
 hone_status hone_session_report(const hone_session *s, const char *topic, char **out) {
     if (!topic || !out) return hone_fail(HONE_BAD_INPUT, "hone_session_report: topic and out must not be NULL");
     hone_text t = {0};
@@ -150,12 +167,15 @@ hone_status hone_session_report(const hone_session *s, const char *topic, char *
                 hone_text_json(&t, q->step[k].of ? q->step[k].of->name : "");
                 hone_text_put(&t, ", \"op\": ");
                 hone_text_json(&t, q->step[k].of ? q->step[k].of->program->name : "");
-                hone_text_put(&t, ", \"tactic\": \"%s\", \"tiles\": %lld, \"ns\": %llu, \"runs\": %llu}", q->step[k].tactic,
+                hone_text_put(&t, ", \"tactic\": \"%s\", \"tiles\": %lld, \"ns\": %llu, \"runs\": %llu", q->step[k].tactic,
                               (long long)q->step[k].tiles, (unsigned long long)q->step[k].ns, (unsigned long long)q->step[k].runs);
+                if (q->step[k].decision) put_decision(q->step[k].decision, &t);
+                hone_text_put(&t, "}");
                 any = true;
             }
         hone_text_put(&t, "]");
-    } else return hone_fail(HONE_BAD_INPUT, "a session has no report '%s'; there are memory, steps", topic);
+    } else if (!strcmp(topic, "wisdom")) put_wisdom(s, p, &t);
+    else return hone_fail(HONE_BAD_INPUT, "a session has no report '%s'; there are memory, steps, wisdom", topic);
     return hone_text_give(&t, out);
 }
 hone_status hone_model_explain(const hone_model *m, const char *node, int c, char **out) {

@@ -354,6 +354,20 @@ static void choose(attending *d, int threads) {
     if (d->block > d->m) d->block = d->m;
     d->blocks = (d->m + d->block - 1) / d->block;
 }
+/* The same by wisdom, where there is some. */
+static hone_status decide(hone_recipe_maker *m, const hone_cpu_call *c, attending *d) {
+    hone_problem p = {.kind = HONE_PROBLEM_ATTENTION,
+                      .number = {d->batches, d->m, d->n, d->depth, d->width},
+                      .vector = d->kernel->vector,
+                      .widths = d->kernel->widths};
+    const hone_choice *choice;
+    memcpy(p.rows, d->kernel->rows, sizeof p.rows);
+    hone_problem_name(&p, d->kernel->name);
+    HONE_TRY(hone_cpu_decide(m, c, &p, &choice));
+    if (choice && choice->knob[1] == c->how.threads) d->block = choice->knob[0], d->blocks = (d->m + d->block - 1) / d->block;
+    m->decision->choice = (hone_choice){{d->block, c->how.threads}};
+    return HONE_OK;
+}
 hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
     int temp[TEMPS];
     hone_slots_of w;
@@ -366,6 +380,7 @@ hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int
     if (fits) HONE_TRY(weigh(m, c, stage, &w, temp, d, &fits));
     if (!fits) return HONE_OK;
     choose(d, c->how.threads);
+    HONE_TRY(decide(m, c, d));
     const int64_t floats = key_floats(d) + value_floats(d), vector = d->kernel->vector;
     const double work = (double)d->batches * (double)d->m * (double)d->n * (double)(d->depth + d->width);
     uint64_t uses = 0, ours = 0;
@@ -374,7 +389,10 @@ hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int
     uses &= ~ours;
     if (d->blocks > 1 && floats) {
         const double bytes = (double)d->batches * (double)floats * sizeof(float);
-        if (m->n_ref >= HONE_MAX_REFS || bytes > 1e12) return HONE_OK;
+        if (m->n_ref >= HONE_MAX_REFS || bytes > 1e12) {
+            m->decision = NULL;
+            return HONE_OK;
+        }
         d->shared = m->n_ref++;
         hone_part pack = {.step = {.tactic = "pack", .tiles = d->batches, .tile = pack_tile, .data = d},
                           .uses = (uint64_t)1 << d->k.tensor | (uint64_t)1 << d->v.tensor | (uint64_t)1 << d->shared,

@@ -181,6 +181,49 @@ static void choose_blocks(hone_contract *d, int threads) {
             if (tiles >= 8 * threads) break; /* enough */
         }
 }
+/* The numbers that a choice is made for, and the choice: wisdom's where there is one, else what stands there already. */
+static hone_problem problem_of(const hone_contract *d) {
+    hone_problem p = {.kind = d->plane ? HONE_PROBLEM_PLANE : d->bytes ? HONE_PROBLEM_BYTES : HONE_PROBLEM_SUM};
+    hone_problem_name(&p, d->plane ? d->plane->name : d->bytes ? d->kernel_i8->name : d->each ? d->each->name : d->kernel->name);
+    if (d->plane) {
+        const int64_t number[] = {d->batch, d->shape.oh, d->shape.ow, d->shape.kh, d->shape.kw, d->bytes};
+        memcpy(p.number, number, sizeof number);
+        return p;
+    }
+    const int64_t number[] = {d->m,
+                              d->n,
+                              d->k,
+                              d->batch,
+                              d->taps,
+                              d->piece,
+                              !!d->packed_a,
+                              !!d->packed_b,
+                              !!d->each,
+                              d->direct,
+                              !d->bytes && hone_winograd_able(d)};
+    memcpy(p.number, number, (d->bytes ? 8 : 11) * sizeof *number);
+    if (d->bytes) p.mr = d->mr, p.nr = d->nr;
+    else p.vector = d->kernel->vector, p.widths = d->kernel->widths, memcpy(p.rows, d->kernel->rows, sizeof p.rows);
+    return p;
+}
+static void follow(hone_contract *d, const hone_choice *c, int threads) {
+    const int64_t *knob = c->knob;
+    if (d->plane) d->plane_rows = knob[0];
+    else if (d->bytes) d->mt = knob[HONE_BYTES_ROWS], d->nt = knob[HONE_BYTES_COLUMNS];
+    else {
+        const int v = (int)knob[HONE_KNOB_VECTORS];
+        d->nr = v * d->kernel->vector, d->mr = d->kernel->rows[v - 1];
+        if (knob[HONE_KNOB_THREADS] == threads) d->mt = knob[HONE_KNOB_ROWS], d->nt = knob[HONE_KNOB_COLUMNS];
+        else choose_blocks(d, threads); /* other numbers of threads are cut as estimated: the same bits come out */
+        d->kc = knob[HONE_KNOB_DEPTH];
+        d->way = knob[HONE_KNOB_TILE] ? (int)knob[HONE_KNOB_TILE] : 1;
+    }
+}
+static void chose(const hone_contract *d, int threads, hone_decision *to) { /* what it came to */
+    if (d->plane) to->choice = (hone_choice){{d->plane_rows}};
+    else if (d->bytes) to->choice = (hone_choice){{d->mt, d->nt}};
+    else to->choice = (hone_choice){{d->nr / d->kernel->vector, d->mt, d->nt, d->kc, hone_winograd_tile(d), threads}};
+}
 
 /* A zero point moves with the rows (or columns) and batches of its own operand only. */
 static bool zero_point(hone_recipe_maker *s, const hone_cpu_call *c, hone_contract *d, int32_t x, const int *along, int n,
@@ -436,8 +479,13 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     if (d->simple && d->simple->bias_n && !d->direct) return hone_fail(HONE_BUG, "a bias a column that nothing adds");
     if (d->bytes) choose_blocks_int(d);
     else if (!d->plane) choose_blocks(d, c->how.threads);
+    const hone_problem problem = problem_of(d);
+    const hone_choice *choice;
+    HONE_TRY(hone_cpu_decide(s, c, &problem, &choice));
+    if (choice) follow(d, choice, c->how.threads);
     HONE_TRY(hone_winograd_choose(s, d, c->how.threads));
     HONE_TRY(keep_packed(s, d));
+    chose(d, c->how.threads, s->decision);
     uint64_t uses = epilogue ? (st->uses | st[1].uses) & ~((uint64_t)1 << acc) : st->uses;
     *done = true;
     if (d->winograd) return hone_winograd_steps(s, d, uses);
@@ -447,6 +495,8 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
         if (bytes <= (int64_t)64 << 20) {
             d->shared = s->n_ref++;
             if (!d->bytes) choose_blocks(d, c->how.threads);
+            if (choice) follow(d, choice, c->how.threads);
+            chose(d, c->how.threads, s->decision);
             hone_part pack = {.uses = (uint64_t)1 << d->b.tensor | (uint64_t)1 << d->shared, .buffer = d->shared, .bytes = bytes};
             hone_contract_pack_step(d, &pack.step);
             HONE_TRY(hone_cpu_add(s, pack));

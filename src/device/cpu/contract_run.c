@@ -245,7 +245,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     for (int64_t i = 0; d->c_bytes && i < m; i++) l.sums[i] = c + i * stride;
     for (int64_t k0 = 0; k0 < d->k;) { /* some pieces, or a part of one */
         int64_t p0 = k0 % piece, kc = piece - p0, taps = 1;
-        if (kc > HONE_CONTRACT_KC) kc = HONE_CONTRACT_KC;
+        if (kc > d->kc) kc = d->kc;
         if (piece <= d->kc) taps = d->kc / piece;
         if (taps > (d->k - k0) / piece) taps = (d->k - k0) / piece ? (d->k - k0) / piece : 1;
         const int64_t all_k = taps * kc;

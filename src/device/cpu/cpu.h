@@ -2,6 +2,7 @@
    cpu: what the CPU's tactics share. Private to device/cpu. */
 #ifndef HONE_DEVICE_CPU_CPU_H
 #define HONE_DEVICE_CPU_CPU_H
+#include "device/cpu/wisdom.h"
 #include "device/step.h"
 #include "loops/tile.h"
 
@@ -23,8 +24,12 @@ typedef struct {
     hone_vec(hone_part) part;
     hone_vec(hone_packed) packed;
     int n_ref;
+    hone_decision *decision; /* of the steps that are added now, or NULL */
 } hone_recipe_maker;
 hone_status hone_cpu_add(hone_recipe_maker *, hone_part) HONE_CHECKED;
+/* Steps that are added from now on follow a choice for this problem: *choice is wisdom's, or NULL: estimate. What it comes to is to
+   be written to m->decision->choice. */
+hone_status hone_cpu_decide(hone_recipe_maker *, const hone_cpu_call *, const hone_problem *, const hone_choice **choice) HONE_CHECKED;
 hone_status hone_cpu_tilecode(hone_recipe_maker *, const hone_cpu_call *, int stage, int acc_tensor,
                               const hone_tilecode **out) HONE_CHECKED;
 

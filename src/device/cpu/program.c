@@ -6,7 +6,15 @@
 #include "device/cpu/contract.h"
 
 hone_status hone_cpu_add(hone_recipe_maker *m, hone_part part) {
+    part.step.decision = m->decision;
     return hone_push(&m->part, part) ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+}
+hone_status hone_cpu_decide(hone_recipe_maker *m, const hone_cpu_call *c, const hone_problem *p, const hone_choice **choice) {
+    hone_decision *d = HONE_NEW(m->arena, hone_decision);
+    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    *choice = hone_wisdom_find(c->how.wisdom, p);
+    d->problem = *p, d->wise = *choice != NULL, m->decision = d;
+    return HONE_OK;
 }
 
 /* ---- the definition ------------------------------------------------------------------------------------------------------------------- */
@@ -37,7 +45,7 @@ static hone_status interpret_all(hone_recipe_maker *m, const hone_cpu_call *c) {
                       .scratch_bytes = sizeof(hone_place) * (size_t)(n + 1),
                       .tile = interpret_tile,
                       .data = d};
-    m->part.n = m->packed.n = 0;
+    m->part.n = m->packed.n = 0, m->decision = NULL;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = ~(uint64_t)0, .buffer = -1});
 }
 
@@ -216,6 +224,7 @@ static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r)
     for (int k = 0; k < in->n_stage && fast;) {
         bool done = false;
         int end = k + 1;
+        m->decision = NULL;
         if (in->stage[k].over >= 0) {
             while (end < in->n_stage && in->stage[end].over == in->stage[k].over) end++;
             HONE_TRY(over_stages(m, c, k, end, &done));
@@ -249,6 +258,7 @@ static hone_status find(hone_steps *s, const hone_cpu_call *c, const recipe **ou
     int n = key_of(c, sums, key);
     const void *made = NULL;
     if (n) key[n++] = c->how.interpret ? 0 : sums ? c->how.threads : 1; /* sums are cut for so many */
+    if (n) key[n++] = sums && c->how.wisdom ? (int64_t)c->how.wisdom->id : 0;
     HONE_TRY(n ? hone_shelf_get(c->shelf, key, n, make, c, &made) : make(s->arena, c, &made));
     *out = made;
     return HONE_OK;

@@ -100,6 +100,11 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
                                                                  : between > 4.0 * L2_FLOATS ? filters + between
                                                                                              : filters);
 }
+bool hone_winograd_able(const hone_contract *d) {
+    struct hone_winograd w = {0};
+    return recognise(d, &w);
+}
+int hone_winograd_tile(const hone_contract *d) { return d->winograd ? d->winograd->out : 0; }
 hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int threads) {
     struct hone_winograd w = {.kernel = hone_winograd_f32_best()}, small;
     if (!recognise(d, &w)) return HONE_OK;
@@ -110,8 +115,8 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     const int64_t rows = pieces(d->m, d->mr), blocks = d->n > d->m ? 1 : rows < BLOCKS ? rows : BLOCKS;
     const double sum = (double)d->n * (double)d->k * ((double)d->m + BYTE * 4.0 * (double)blocks);
     const double two = cut(d, &small, 0), four = cut(d, &w, 1);
-    if (two < four) w = small;
-    if (!((two < four ? two : four) < sum)) return HONE_OK;
+    if (d->way ? d->way == 2 : two < four) w = small;
+    if (d->way ? d->way == 1 : !((two < four ? two : four) < sum)) return HONE_OK;
     if (w.steps && s->n_ref + 3 > HONE_MAX_REFS) return HONE_OK; /* filters and two buffers */
     const int64_t nr = w.nr, columns = hone_contract_columns(d);
     w.nt = 4 * nr, w.some = 4;

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+   choices: which choices a problem has, whether one fits, and what it costs in terms that a fit can weigh. Nothing is measured here. */
+#include <string.h>
+
+#include "device/cpu/contract.h"
+#include "device/cpu/wisdom.h"
+
+enum { SCRATCH = 64 << 20 /* bytes a thread may be asked for */, MOST_THREADS = 4096 };
+static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
+static int64_t up(int64_t n, int64_t by) { return pieces(n, by) * by; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* ---- does it fit? --------------------------------------------------------------------------------------------------------------------- */
+static bool among(int64_t n, int64_t low, int64_t high) { return n >= low && n <= high; }
+static bool sum_fits(const hone_problem *p, const hone_choice *c) {
+    const int64_t *q = p->number, v = c->knob[HONE_KNOB_VECTORS], rows = c->knob[HONE_KNOB_ROWS], columns = c->knob[HONE_KNOB_COLUMNS],
+                  depth = c->knob[HONE_KNOB_DEPTH], tile = c->knob[HONE_KNOB_TILE];
+    if (!among(v, 1, p->widths)) return false;
+    const int64_t nr = v * p->vector, mr = p->rows[v - 1];
+    if (!among(rows, 1, up(q[HONE_SUM_M], mr)) || (rows % mr && rows != q[HONE_SUM_M])) return false;
+    if (!among(columns, nr, up(q[HONE_SUM_N], nr)) || columns % nr) return false;
+    if (!among(depth, 1, least(q[HONE_SUM_K], HONE_CONTRACT_KC)) || (q[HONE_SUM_EACH] && depth != q[HONE_SUM_K])) return false;
+    if (tile && !(q[HONE_SUM_WINDOW] && (tile == 2 || tile == 4))) return false;
+    if (!among(c->knob[HONE_KNOB_THREADS], 1, MOST_THREADS)) return false;
+    const int64_t piece = q[HONE_SUM_PIECE], taps = piece && depth >= piece ? least(depth / piece, q[HONE_SUM_TAPS]) : 1;
+    const double sums = q[HONE_SUM_DIRECT] && depth >= q[HONE_SUM_K] ? 0 : 4.0 * (double)rows * (double)columns,
+                 a = q[HONE_SUM_A] || piece ? 0 : 4.0 * (double)rows * (double)q[HONE_SUM_K],
+                 b = q[HONE_SUM_B] ? 0 : 4.0 * (double)columns * (double)(depth + 1);
+    return sums + a + b + 8.0 * (double)rows * (double)(taps + 4) <= SCRATCH;
+}
+static bool bytes_fit(const hone_problem *p, const hone_choice *c) {
+    const int64_t *q = p->number, rows = c->knob[HONE_BYTES_ROWS], columns = c->knob[HONE_BYTES_COLUMNS];
+    if (!among(rows, p->mr, up(q[HONE_SUM_M], p->mr)) || rows % p->mr) return false;
+    if (!among(columns, p->nr, up(q[HONE_SUM_N], p->nr)) || columns % p->nr) return false;
+    return 4.0 * (double)rows * (double)columns + (double)(q[HONE_SUM_A] ? 0 : rows) * (double)(q[HONE_SUM_K] + 4) +
+               (double)(q[HONE_SUM_B] ? 0 : columns) * (double)(q[HONE_SUM_K] + 8) <=
+           SCRATCH;
+}
+bool hone_choice_fits(const hone_problem *p, const hone_choice *c) {
+    const int64_t *q = p->number, rows = c->knob[0];
+    switch (p->kind) {
+    case HONE_PROBLEM_SUM: return sum_fits(p, c);
+    case HONE_PROBLEM_BYTES: return bytes_fit(p, c);
+    case HONE_PROBLEM_PLANE: return among(rows, 1, q[HONE_PLANE_HEIGHT]) && 8.0 * (double)rows * (double)q[HONE_PLANE_WIDTH] <= SCRATCH;
+    case HONE_PROBLEM_ATTENTION: /* scores; one block makes its own panels */
+        return among(rows, 1, q[HONE_ATTEND_M]) && among(c->knob[1], 1, MOST_THREADS) &&
+               4.0 * (double)q[HONE_ATTEND_N] *
+                       (double)(rows + (rows == q[HONE_ATTEND_M] ? q[HONE_ATTEND_DEPTH] + q[HONE_ATTEND_WIDTH] : 0)) <=
+                   SCRATCH;
+    case HONE_PROBLEM_KINDS: break;
+    }
+    return false;
+}
+
+/* ---- which are there? ----------------------------------------------------------------------------------------------------------------- */
+static const int64_t parts[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512};
+enum { PARTS = sizeof parts / sizeof *parts, TILES = 1024 /* no more are worth handing out */ };
+/* Sizes of about n / 1, n / 2, …, in whole `by`, the larger ones first. */
+static int sizes(int64_t n, int64_t by, int64_t *out) {
+    int many = 0;
+    for (int k = 0; k < PARTS; k++) {
+        const int64_t size = up(pieces(n, parts[k]), by);
+        if (!many || size < out[many - 1]) out[many++] = size;
+    }
+    return many;
+}
+typedef struct {
+    const hone_problem *problem;
+    hone_choice *out;
+    int n, most, threads;
+} offers;
+static void offer(offers *o, hone_choice c) {
+    if (o->n < o->most && hone_choice_fits(o->problem, &c)) o->out[o->n++] = c;
+}
+static void sum_choices(offers *o) {
+    const hone_problem *p = o->problem;
+    const int64_t *q = p->number, whole = least(q[HONE_SUM_K], HONE_CONTRACT_KC);
+    static const int64_t depths[] = {HONE_CONTRACT_KC, 1024, 512, 256};
+    int64_t rows[PARTS], columns[PARTS];
+    for (int64_t tile = 2; tile <= 4 && q[HONE_SUM_WINDOW]; tile += 2) { /* these take panels and blocks of their own */
+        const int64_t v = p->widths, mr = p->rows[v - 1];
+        offer(o, (hone_choice){
+                     {v, least(q[HONE_SUM_M], mr), up(least(q[HONE_SUM_N], v * p->vector), v * p->vector), whole, tile, o->threads}});
+    }
+    for (int64_t v = p->widths; v >= 1; v--) {
+        if (v > 1 && q[HONE_SUM_N] <= (v - 1) * p->vector) continue; /* the panel would be wider than all columns */
+        const int nm = sizes(q[HONE_SUM_M], p->rows[v - 1], rows), nn = sizes(q[HONE_SUM_N], v * p->vector, columns);
+        for (int d = 0; d < (int)(sizeof depths / sizeof *depths); d++) {
+            if (d && (depths[d] >= whole || q[HONE_SUM_EACH])) continue;
+            for (int i = 0; i < nm; i++)
+                for (int j = 0; j < nn; j++) {
+                    const int64_t tiles = q[HONE_SUM_BATCH] * pieces(q[HONE_SUM_M], rows[i]) * pieces(q[HONE_SUM_N], columns[j]);
+                    if (tiles <= TILES || (!i && !j))
+                        offer(o, (hone_choice){{v, rows[i], columns[j], least(whole, depths[d]), 0, o->threads}});
+                }
+        }
+    }
+}
+int hone_choices(const hone_problem *p, int threads, hone_choice *out, int most) {
+    offers o = {p, out, 0, most, threads};
+    const int64_t *q = p->number;
+    int64_t rows[PARTS], columns[PARTS];
+    int nm, nn;
+    switch (p->kind) {
+    case HONE_PROBLEM_SUM: sum_choices(&o); break;
+    case HONE_PROBLEM_BYTES:
+        nm = sizes(q[HONE_SUM_M], p->mr, rows), nn = sizes(q[HONE_SUM_N], p->nr, columns);
+        for (int i = 0; i < nm; i++)
+            for (int j = 0; j < nn; j++)
+                if (q[HONE_SUM_BATCH] * pieces(q[HONE_SUM_M], rows[i]) * pieces(q[HONE_SUM_N], columns[j]) <= TILES || (!i && !j))
+                    offer(&o, (hone_choice){{rows[i], columns[j]}});
+        break;
+    case HONE_PROBLEM_PLANE:
+        nm = sizes(q[HONE_PLANE_HEIGHT], 1, rows);
+        for (int i = 0; i < nm; i++) offer(&o, (hone_choice){{rows[i]}});
+        break;
+    case HONE_PROBLEM_ATTENTION:
+        nm = sizes(q[HONE_ATTEND_M], 1, rows);
+        for (int i = 0; i < nm; i++) {
+            const int64_t mr = p->rows[p->widths - 1], block = least(q[HONE_ATTEND_M], up(rows[i], mr));
+            if (!o.n || o.out[o.n - 1].knob[0] != block) offer(&o, (hone_choice){{block, threads}});
+        }
+        break;
+    case HONE_PROBLEM_KINDS: break;
+    }
+    return o.n;
+}
+
+/* ---- what does it cost? --------------------------------------------------------------------------------------------------------------- */
+enum {
+    F_STEP,
+    F_MADDS /* four, by the width of the panel */,
+    F_OTHER = F_MADDS + HONE_GEMM_WIDTHS,
+    F_A,
+    F_B,
+    F_SUMS,
+    F_CALLS,
+    F_TILES,
+    F_BROUGHT,
+    F_MOVED,
+    F_USED
+};
+_Static_assert((int)F_USED <= (int)HONE_FEATURES, "features");
+static double share(double tiles, int threads) { /* of the work, that the busiest thread has */
+    if (tiles < 1) tiles = 1;
+    return (double)(int64_t)((tiles + threads - 1) / threads) / tiles;
+}
+static void winograd_features(const int64_t *q, int64_t tile, int threads, double *f) {
+    /* the picture's sides are not known here: a square's edge stands for them */
+    const double m = (double)q[HONE_SUM_M], places = (double)((tile + 2) * (tile + 2)), tiles = m / (double)(tile * tile),
+                 c = (double)q[HONE_SUM_PIECE], n = (double)q[HONE_SUM_N], mine = 1.0 / threads;
+    f[F_STEP] = 2, f[F_MADDS + HONE_GEMM_WIDTHS - 1] = places * tiles * c * n * mine;
+    f[F_BROUGHT] = places * tiles * (c + n) * mine, f[F_B] = 4 * places * c * n * mine, f[F_TILES] = 16;
+}
+void hone_choice_features(const hone_problem *p, const hone_choice *c, int threads, double *f) {
+    const int64_t *q = p->number;
+    memset(f, 0, sizeof *f * HONE_FEATURES);
+    f[F_STEP] = 1;
+    if (p->kind == HONE_PROBLEM_PLANE) {
+        const double tiles = (double)q[HONE_PLANE_COUNT] * (double)pieces(q[HONE_PLANE_HEIGHT], c->knob[0]),
+                     work = (double)q[HONE_PLANE_COUNT] * (double)(q[HONE_PLANE_HEIGHT] * q[HONE_PLANE_WIDTH]);
+        f[F_OTHER] = work * (double)(q[HONE_PLANE_DOWN] * q[HONE_PLANE_ACROSS]) * share(tiles, threads), f[F_TILES] = tiles / threads;
+        f[F_SUMS] = 4 * (double)c->knob[0] * (double)q[HONE_PLANE_WIDTH] * share(tiles, threads) * tiles;
+        return;
+    }
+    if (p->kind == HONE_PROBLEM_ATTENTION) {
+        const double tiles = (double)q[HONE_ATTEND_BATCH] * (double)pieces(q[HONE_ATTEND_M], c->knob[0]), mine = share(tiles, threads);
+        const double scores = (double)q[HONE_ATTEND_BATCH] * (double)q[HONE_ATTEND_M] * (double)q[HONE_ATTEND_N];
+        f[F_OTHER] = scores * (double)(q[HONE_ATTEND_DEPTH] + q[HONE_ATTEND_WIDTH]) * mine, f[F_TILES] = tiles / threads;
+        f[F_B] = 4 * (double)(q[HONE_ATTEND_DEPTH] + q[HONE_ATTEND_WIDTH]) * (double)q[HONE_ATTEND_N] * tiles * mine;
+        f[F_SUMS] = (double)c->knob[0] * (double)q[HONE_ATTEND_N] > 1 << 18 ? 4 * scores * mine : 0; /* beyond L2 */
+        return;
+    }
+    const bool sum = p->kind == HONE_PROBLEM_SUM;
+    if (sum && c->knob[HONE_KNOB_TILE]) {
+        winograd_features(q, c->knob[HONE_KNOB_TILE], threads, f);
+        return;
+    }
+    const int64_t v = sum ? c->knob[HONE_KNOB_VECTORS] : 1, nr = sum ? v * p->vector : p->nr, mr = sum ? p->rows[v - 1] : p->mr,
+                  rows = sum ? c->knob[HONE_KNOB_ROWS] : c->knob[HONE_BYTES_ROWS],
+                  columns = sum ? c->knob[HONE_KNOB_COLUMNS] : c->knob[HONE_BYTES_COLUMNS],
+                  depth = sum ? c->knob[HONE_KNOB_DEPTH] : q[HONE_SUM_K];
+    const int64_t tm = pieces(q[HONE_SUM_M], rows), tn = pieces(q[HONE_SUM_N], columns);
+    const double batch = (double)q[HONE_SUM_BATCH], k = (double)q[HONE_SUM_K], m = (double)q[HONE_SUM_M], n = (double)q[HONE_SUM_N],
+                 tiles = batch * (double)tm * (double)tn, mine = share(tiles, threads);
+    /* rows and panels that are not full cost as if they were; the last panel has as many vectors as it needs */
+    const double padded = batch * (double)up(q[HONE_SUM_M], mr) * (double)(sum ? up(q[HONE_SUM_N], p->vector) : up(q[HONE_SUM_N], nr)) * k;
+    const bool each = sum && q[HONE_SUM_EACH];
+    f[each || !sum ? F_OTHER : F_MADDS + v - 1] = padded * mine;
+    f[F_A] = (double)rows * (double)least(depth, q[HONE_SUM_K]) > 1 << 18
+                 ? 4 * batch * m * k * (double)pieces(columns, nr) * (double)tn * mine
+                 : 4 * batch * m * k * (double)tn * mine;
+    f[F_B] = 4 * batch * n * k * (double)tm * mine;
+    f[F_SUMS] = sum && q[HONE_SUM_DIRECT] && depth >= q[HONE_SUM_K] ? 0 : 4 * batch * m * n * (double)pieces(q[HONE_SUM_K], depth) * mine;
+    f[F_CALLS] =
+        batch * (double)pieces(q[HONE_SUM_M], mr) * (double)pieces(q[HONE_SUM_N], nr) * (double)pieces(q[HONE_SUM_K], depth) * mine;
+    f[F_TILES] = tiles / threads;
+    if (!q[HONE_SUM_B]) f[F_MOVED] = batch * n * k * (tm > 1 ? 1.0 / threads : mine); /* once a tile, or once by a step before */
+}
+void hone_choice_weights(const hone_problem *p, double *w) {
+    const double madd = 1.0 / (3 * (p->vector ? p->vector : 16));
+    for (int k = 0; k < HONE_FEATURES; k++) w[k] = 1e-3;
+    for (int v = 0; v < HONE_GEMM_WIDTHS; v++) w[F_MADDS + v] = madd * (1 + 0.15 * (HONE_GEMM_WIDTHS - 1 - v));
+    w[F_STEP] = 1000, w[F_OTHER] = 2 * madd, w[F_A] = 0.004, w[F_B] = 0.01, w[F_SUMS] = 0.02, w[F_CALLS] = 8, w[F_TILES] = 300;
+    w[F_BROUGHT] = 12 * madd, w[F_MOVED] = 0.2;
+}
