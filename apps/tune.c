@@ -107,17 +107,24 @@ static void tell_problems(const job *j, const hone_json *r) {
 }
 static void tell(const job *j, const hone_json *r) {
     const hone_json *model = hone_json_get(r, "model"), *complete = hone_json_get(r, "complete"), *kept = hone_json_get(r, "kept");
+    const hone_json *problems = hone_json_get(r, "problems");
     const char *note = hone_json_text(r, "note", "");
-    double gain = hone_json_number(model, "gain", 0), resumed = hone_json_number(r, "resumed", 0);
+    double gain = hone_json_number(model, "gain", 0), resumed = hone_json_number(r, "resumed", 0), was = 0, now = 0;
     tell_problems(j, r);
+    for (const hone_json *p = problems ? problems->first : NULL; p; p = p->next)
+        was += hone_json_number(hone_json_get(p, "estimate"), "ns", 0), now += hone_json_number(hone_json_get(p, "best"), "ns", 0);
+    if (was > 0)
+        printf("together  %s instead of %s, %.1f %% less; the least that each step took\n", hone_text_ms(now * 1e-6),
+               hone_text_ms(was * 1e-6), 100 * (1 - now / was));
     printf("tried     %.0f of %.0f choices in %.0f rounds, %.1f s", hone_json_number(r, "tried", 0), hone_json_number(r, "candidates", 0),
            hone_json_number(r, "rounds", 0), hone_json_number(r, "seconds", 0));
     if (resumed > 0) printf("; %.0f of them by earlier calls", resumed);
     printf(complete && complete->type == HONE_JSON_TRUE ? "; no other is worth trying\n" : "; another call goes on\n");
-    printf("model     %s%s%s instead of %s, %.1f %% %s; medians of %.0f runs each, in turns, %.0f threads\n", hone_paint(stdout, HONE_BOLD),
-           hone_text_ms(hone_json_number(model, "after_ms", NAN)), hone_paint(stdout, HONE_PLAIN),
+    printf("model     %s%s%s instead of %s, %.1f %% %s, medians of %.0f runs each, in turns, %.0f threads; least %s and %s\n",
+           hone_paint(stdout, HONE_BOLD), hone_text_ms(hone_json_number(model, "after_ms", NAN)), hone_paint(stdout, HONE_PLAIN),
            hone_text_ms(hone_json_number(model, "before_ms", NAN)), fabs(100 * gain), gain >= 0 ? "less" : "more",
-           hone_json_number(model, "runs", 0), hone_json_number(r, "threads", 0));
+           hone_json_number(model, "runs", 0), hone_json_number(r, "threads", 0),
+           hone_text_ms(hone_json_number(model, "after_min_ms", NAN)), hone_text_ms(hone_json_number(model, "before_min_ms", NAN)));
     if (kept && kept->type == HONE_JSON_TRUE)
         printf("wisdom    %s  %.0f choices of this model\n", hone_json_text(r, "file", ""), hone_json_number(r, "choices", 0));
     else printf("wisdom    not written: the model was not faster with it. %s stays as it was\n", hone_json_text(r, "file", ""));

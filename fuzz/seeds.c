@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   seeds: what the fuzzers begin with:  seeds FOLDER  writes FOLDER/model, FOLDER/ops, FOLDER/graph and FOLDER/image.
+   seeds: what the fuzzers begin with:  seeds FOLDER  writes FOLDER/model, FOLDER/ops, FOLDER/graph, FOLDER/image and FOLDER/wisdom.
 
    Models: one of a single node for each op row, at three ranks, and some written by hand (bodies, functions, sparse tensors, lists).
-   Op texts: each row of the library. Graph texts: the models that load, as text. Pictures: a tiny one in each format. */
+   Op texts: each row of the library. Graph texts: the models that load, as text. Pictures: a tiny one in each format. Wisdom: a line of
+   each kind, without the head, which the fuzzer puts before it. */
 #include <sys/stat.h>
 
 #include "../tests/onnx_write.h"
@@ -195,14 +196,24 @@ static void pictures(void) {
     for (int k = 0; k < 4; k++) save_image("jpeg", seed_jpeg(k & 1 ? 3 : 1, k >> 1));
 }
 
+/* ---- wisdom ------------------------------------------------------------------------------------------------------------------------ */
+static void wisdom(void) {
+    static const char *const lines[] = {"sum k m 49 n 320 k 960 batch 1 taps 1 piece 960 a 0 b 1 each 0 direct 1 window 0 : vectors 1 rows "
+                                        "49 columns 64 depth 960 tile 0 threads 2 : 9\nend 1\n",
+                                        "bytes k m 49 n 320 k 960 batch 1 taps 1 piece 960 a 0 b 1 : rows 14 columns 64 : 9\nend 1\n",
+                                        "plane k planes 3 height 9 width 9 down 3 across 3 bytes 0 : rows 2 : 9\nend 1\n",
+                                        "attention k batch 12 m 128 n 128 depth 64 width 64 : rows 32 threads 1 : 9\nend 1\n"};
+    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) save("wisdom", "line", lines[k], strlen(lines[k]));
+}
+
 int main(int argc, char **argv) {
-    static const char *const kinds[] = {"model", "ops", "graph", "image"};
+    static const char *const kinds[] = {"model", "ops", "graph", "image", "wisdom"};
     const hone_library *library;
     char path[512];
     if (argc != 2) return fprintf(stderr, "usage: seeds FOLDER\n"), 1;
     folder = argv[1];
     mkdir(folder, 0777);
-    for (int k = 0; k < 4; k++) snprintf(path, sizeof path, "%s/%s", folder, kinds[k]), mkdir(path, 0777);
+    for (int k = 0; k < 5; k++) snprintf(path, sizeof path, "%s/%s", folder, kinds[k]), mkdir(path, 0777);
     if (hone_library_builtin(&library)) return fprintf(stderr, "%s\n", hone_fail_text()), 1;
     for (int k = 0; k < hone_library_count(library); k++) {
         const hone_program *p = hone_library_at(library, k);
@@ -211,5 +222,6 @@ int main(int argc, char **argv) {
     }
     for (size_t k = 0; k < sizeof hand / sizeof *hand; k++) save_model(hand[k].name, hand[k].make());
     pictures();
+    wisdom();
     return 0;
 }

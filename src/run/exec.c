@@ -184,6 +184,7 @@ static hone_status run_host(hone_exec *e, const hone_step *step) {
    others. `taken` is there twice, because the next step's is set to 0 while the last one's is still read. */
 typedef struct {
     _Alignas(64) _Atomic int64_t taken[2];
+    uint64_t begun[2], done[2]; /* where steps are timed: the clock, before and after */
 } share;
 typedef struct {
     hone_exec *e;
@@ -208,8 +209,15 @@ static hone_status in_time(const hone_exec *e) {
     if (!e->until || hone_clock_ns() < e->until) return HONE_OK;
     return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms", (long long)e->options.limit_ms);
 }
-static void took(const hone_step *s, uint64_t begun) { /* by the calling thread, and the plan is this session's */
-    ((hone_step *)s)->ns += hone_clock_ns() - begun, ((hone_step *)s)->runs++;
+static void took(const hone_step *s, uint64_t ns) { ((hone_step *)s)->ns += ns, ((hone_step *)s)->runs++; } /* the plan is this session's */
+/* From the first member's begin to the last one's end: the caller may come late, when others have done it all. */
+static void took_wide(const teaming *t, const hone_step *s, int members, int turn) {
+    uint64_t begun = UINT64_MAX, done = 0;
+    for (int k = 0; k < members; k++) {
+        if (t->share[k].begun[turn] < begun) begun = t->share[k].begun[turn];
+        if (t->share[k].done[turn] > done) done = t->share[k].done[turn];
+    }
+    took(s, done - begun);
 }
 static void serial_step(teaming *t, const hone_step *s, void *scratch) {
     hone_status st = in_time(t->e);
@@ -219,7 +227,7 @@ static void serial_step(teaming *t, const hone_step *s, void *scratch) {
         for (int64_t k = 0; k < s->tiles && !st; k++)
             if (!(st = in_time(t->e))) st = s->tile(s, t->e->base, k, scratch);
     if (st) failed(t, s, st);
-    if (begun) took(s, begun);
+    if (begun) took(s, hone_clock_ns() - begun);
 }
 static size_t scratch_of(const hone_plan *p) { return (p->scratch_bytes + 63) / 64 * 64; } /* a thread; aligned, and no cache line shared */
 static void take(teaming *t, const hone_step *s, int from, int members, int turn, void *scratch) {
@@ -246,15 +254,17 @@ static void member(void *arg, int me, int members) {
             alone = true;
             continue; /* the others run ahead to the next wide step and wait there */
         }
-        const uint64_t begun = me == 0 && t->e->options.profile ? hone_clock_ns() : 0;
+        const bool timed = t->e->options.profile != 0;
         if (alone && me == 0) atomic_store_explicit(&t->come, (unsigned)k + 1, memory_order_release);
         else if (alone) hone_wait_for(&t->come, (unsigned)k + 1);
         alone = false;
+        if (timed) t->share[me].begun[turn] = hone_clock_ns();
         for (int q = 0; q < members; q++) take(t, s, (me + q) % members, members, turn, scratch);
+        if (timed) t->share[me].done[turn] = hone_clock_ns();
         turn = !turn;
         atomic_store_explicit(&t->share[me].taken[turn], 0, memory_order_relaxed);
         hone_barrier_wait(&t->barrier);
-        if (begun) took(s, begun);
+        if (timed && me == 0) took_wide(t, s, members, !turn);
     }
 }
 static hone_status grow(void **at, size_t *have, size_t want) {
