@@ -176,8 +176,10 @@ int hone_cores(void) {
     return cores;
 }
 
-uint64_t hone_clock_ns(void) {
+static uint64_t read_clock(clockid_t id) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(id, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
+uint64_t hone_clock_ns(void) { return read_clock(CLOCK_MONOTONIC); }
+uint64_t hone_clock_thread_ns(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }

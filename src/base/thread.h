@@ -25,7 +25,8 @@ void hone_barrier_init(hone_barrier *, int members);
 void hone_barrier_wait(hone_barrier *);
 void hone_wait_for(atomic_uint *, unsigned least); /* until another member has made it that */
 
-uint64_t hone_clock_ns(void); /* monotonic */
+uint64_t hone_clock_ns(void);        /* monotonic */
+uint64_t hone_clock_thread_ns(void); /* that the calling thread has had of a core */
 
 /* What this CPU can do. A mask narrows it, so that tests and bug reports can force a level. */
 enum {

@@ -210,24 +210,28 @@ static hone_status in_time(const hone_exec *e) {
     return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms", (long long)e->options.limit_ms);
 }
 static void took(const hone_step *s, uint64_t ns) { ((hone_step *)s)->ns += ns, ((hone_step *)s)->runs++; } /* the plan is this session's */
+static uint64_t now(const hone_exec *e) { return e->options.profile == HONE_BUSY ? hone_clock_thread_ns() : hone_clock_ns(); }
 /* From the first member's begin to the last one's end: the caller may come late, when others have done it all. */
 static void took_wide(const teaming *t, const hone_step *s, int members, int turn) {
-    uint64_t begun = UINT64_MAX, done = 0;
+    uint64_t begun = UINT64_MAX, done = 0, busy = 0;
     for (int k = 0; k < members; k++) {
+        const uint64_t ns = t->share[k].done[turn] - t->share[k].begun[turn];
+        if (ns > busy) busy = ns;
         if (t->share[k].begun[turn] < begun) begun = t->share[k].begun[turn];
         if (t->share[k].done[turn] > done) done = t->share[k].done[turn];
     }
-    took(s, done - begun);
+    took(s, t->e->options.profile == HONE_BUSY ? busy : done - begun); /* clocks of threads are their own */
 }
 static void serial_step(teaming *t, const hone_step *s, void *scratch) {
     hone_status st = in_time(t->e);
-    uint64_t begun = t->e->options.profile ? hone_clock_ns() : 0;
+    const bool timed = t->e->options.profile != 0;
+    const uint64_t begun = timed ? now(t->e) : 0;
     if (!st && s->host) st = run_host(t->e, s);
     else
         for (int64_t k = 0; k < s->tiles && !st; k++)
             if (!(st = in_time(t->e))) st = s->tile(s, t->e->base, k, scratch);
     if (st) failed(t, s, st);
-    if (begun) took(s, hone_clock_ns() - begun);
+    if (timed) took(s, now(t->e) - begun);
 }
 static size_t scratch_of(const hone_plan *p) { return (p->scratch_bytes + 63) / 64 * 64; } /* a thread; aligned, and no cache line shared */
 static void take(teaming *t, const hone_step *s, int from, int members, int turn, void *scratch) {
@@ -258,9 +262,9 @@ static void member(void *arg, int me, int members) {
         if (alone && me == 0) atomic_store_explicit(&t->come, (unsigned)k + 1, memory_order_release);
         else if (alone) hone_wait_for(&t->come, (unsigned)k + 1);
         alone = false;
-        if (timed) t->share[me].begun[turn] = hone_clock_ns();
+        if (timed) t->share[me].begun[turn] = now(t->e);
         for (int q = 0; q < members; q++) take(t, s, (me + q) % members, members, turn, scratch);
-        if (timed) t->share[me].done[turn] = hone_clock_ns();
+        if (timed) t->share[me].done[turn] = now(t->e);
         turn = !turn;
         atomic_store_explicit(&t->share[me].taken[turn], 0, memory_order_relaxed);
         hone_barrier_wait(&t->barrier);

@@ -5,11 +5,14 @@
 #include "plan/plan.h"
 
 typedef struct hone_exec hone_exec;
+enum { HONE_BUSY = 3 };
 typedef struct {
     int threads, plans;
     bool interpret;
-    int profile; /* 1: each step is timed, on one thread; 2: on as many as a run has */
-    int64_t limit_ms; /* a run that takes longer fails at its next step or tile; 0: no limit */
+    /* 1: each step is timed, on one thread; 2: on as many as a run has; HONE_BUSY: so too, but what the busiest member had of a core, which other work on the
+       machine does not spoil */
+    int profile;
+    int64_t limit_ms;                 /* a run that takes longer fails at its next step or tile; 0: no limit */
     const struct hone_wisdom *wisdom; /* outlives it; or NULL */
 } hone_exec_options;
 hone_status hone_exec_create(const hone_compiled *, const hone_exec_options *, hone_exec **out) HONE_CHECKED;

@@ -90,7 +90,7 @@ static hone_status time_steps(tuner *t, hone_exec *e, int runs, double *least) {
 static hone_status measure(tuner *t, const hone_wisdom *w, double *ns) {
     hone_exec *e = NULL;
     hone_exec_options o = t->options;
-    o.wisdom = w, o.profile = 2;
+    o.wisdom = w, o.profile = HONE_BUSY;
     HONE_TRY(hone_exec_create(&t->model, &o, &e));
     hone_status s = hone_exec_run(e, t->in, t->out); /* binds, packs, touches its memory */
     const int n = s ? 0 : steps_of(e), runs = t->run_ns > 0 ? (int)fmin(20, fmax(2, 4e7 / t->run_ns)) : 2;
