@@ -13,6 +13,7 @@
 
 #include "commands.h"
 #include "hone/tools.h"
+#include "load.h"
 #include "term.h"
 
 /* SLICE_MS: the worker is asked for so much at once, so that a bar can move; RUNS_MIN: less says nothing of a tail, so a slow model may take
@@ -28,7 +29,6 @@ enum {
     LIST_MAX = 64,
     SLOWER = 3
 };
-static const char *const precisions[] = {"f32"};
 
 /* ---- measuring one row ---- */
 
@@ -221,14 +221,14 @@ static int read_numbers(const char *option, const char *text, int low, numbers *
 static int read_precisions(const char *text, const char **out, int *n) {
     for (const char *p = text; p;) {
         size_t length = strcspn(p, ",");
-        int k = 0, all = (int)(sizeof precisions / sizeof *precisions);
-        while (k < all && (strlen(precisions[k]) != length || memcmp(precisions[k], p, length) != 0)) k++;
-        if (k == all)
-            return hone_args_wrong("--precision %.*s: Hone computes in f32 only, so far; models whose tensors are f16, bf16 or 8-bit keep "
-                                   "them so under --precision f32",
-                                   (int)length, p);
+        hone_dtype kind = hone_precision(p, length);
+        if (!kind)
+            return hone_args_wrong(
+                "--precision %.*s: Hone computes in f32 or bf16; models whose tensors are f16, bf16 or 8-bit keep them so "
+                "under --precision f32",
+                (int)length, p);
         if (*n == LIST_MAX) return hone_args_wrong("--precision %s: at most %d of them", text, LIST_MAX);
-        out[(*n)++] = precisions[k];
+        out[(*n)++] = hone_dtype_name(kind);
         p = p[length] ? p + length + 1 : NULL;
     }
     return 0;
@@ -259,7 +259,7 @@ static int make_rows(hone_bench *b, const hone_bench_row *shared, const hone_wor
     else batches.n = 1; /* 0: as the model says */
     if (!rc && threads) rc = read_numbers("--threads", threads, 0, &teams);
     else teams.n = 1;
-    if (!rc) rc = read_precisions(precision ? precision : precisions[0], kinds, &n_kinds);
+    if (!rc) rc = read_precisions(precision ? precision : "f32", kinds, &n_kinds);
     for (int k = 0; k < models->n && !rc; k++)
         if (batch && !strncmp(models->at[k], "zoo:", 4) && (strstr(models->at[k], "?batch=") || strstr(models->at[k], "&batch=")))
             rc = hone_args_wrong("--batch %s: '%s' says its batch already; leave one of the two away", batch, models->at[k]);
@@ -329,7 +329,7 @@ int hone_cmd_bench(int argc, char **argv) {
         {"--batch", "N,N", "the first dim of the inputs, where it is free, or the batch of a zoo: model; one row for each", HONE_ARG_TEXT,
          &batch, 0},
         {"--threads", "N,N", "at most so many; one row for each (0: all cores)", HONE_ARG_TEXT, &threads, 0},
-        {"--precision", "P,P", "what floats are computed in; one row for each (f32, the only one so far)", HONE_ARG_TEXT, &precision, 0},
+        {"--precision", "P,P", "what floats are computed in, f32 or bf16; one row for each (f32)", HONE_ARG_TEXT, &precision, 0},
         {"--runs", "N", "so many runs that count (else: as many as fit the time, at least 10)", HONE_ARG_INT, &b.runs, 1},
         {"--seconds", "S", "time for the runs of a row (3); with --runs: what is reached first", HONE_ARG_NUMBER, &seconds, 0.001},
         {"--warmup", "N", "runs before those that count, after the first (else: a fifth of the time, at most half a second)", HONE_ARG_INT,

@@ -59,6 +59,7 @@ static int open_model(work *w) {
     hone_options options;
     hone_options_default(&options);
     options.threads = w->row->threads;
+    if (w->row->precision) options.precision = hone_precision(w->row->precision, strlen(w->row->precision));
     char why[4096], *name = model_name(w->row);
     double began = hone_clock_ms();
     hone_status s = hone_load(name, &w->model, why, sizeof why);

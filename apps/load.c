@@ -35,6 +35,14 @@ static bool guess(const char *folder, const char *like, char *out, size_t room) 
     for (int k = 0; k < n; k++) free(names[k]);
     return found;
 }
+hone_dtype hone_precision(const char *word, size_t length) {
+    static const hone_dtype all[] = {HONE_DTYPE_F32, HONE_DTYPE_BF16};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        const char *name = hone_dtype_name(all[k]);
+        if (strlen(name) == length && !memcmp(name, word, length)) return all[k];
+    }
+    return HONE_DTYPE_NONE;
+}
 hone_status hone_load(const char *path, hone_model **out, char *why, size_t room) {
     hone_status s = hone_model_load(path, out);
     if (!s) return s;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   load: a model by the path that a user typed, and what to do where there is none. */
+   load: a model by the path that a user typed, and what to do where there is none; what it is to be computed in. */
 #ifndef HONE_APPS_LOAD_H
 #define HONE_APPS_LOAD_H
 #include "hone/hone.h"
 
 /* hone_model_load; on failure `why` is the library's message, with a guess at the file that was meant. */
 hone_status hone_load(const char *path, hone_model **out, char *why, size_t room);
+/* What --precision may be, of so many characters: f32 or bf16; NONE where it is neither. */
+hone_dtype hone_precision(const char *word, size_t length);
 #endif

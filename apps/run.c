@@ -19,7 +19,7 @@
 
 /* All that one call of the command holds. */
 typedef struct {
-    const char *path, *save, *check, *labels_path, *wisdom;
+    const char *path, *save, *check, *labels_path, *wisdom, *precision;
     int seed, threads, runs, top;
     double rtol, atol;
     bool interpret, json, picture;
@@ -45,6 +45,8 @@ static int open_model(job *j) {
     options.threads = j->threads;
     options.interpret = j->interpret;
     options.wisdom = j->wisdom;
+    if (j->precision && !(options.precision = hone_precision(j->precision, strlen(j->precision))))
+        return hone_args_wrong("--precision %s: Hone computes in f32 or bf16", j->precision);
     char why[4096];
     hone_status s = hone_load(j->path, &j->model, why, sizeof why);
     if (s) return hone_args_stopped(s, why);
@@ -163,6 +165,22 @@ static void tell_time(const job *j) {
                hone_text_ms(j->ms[0]), hone_text_ms(j->ms[j->runs - 1]), hone_text_ms(j->first_ms), threads, by);
 }
 
+/* How much of it was computed in what was asked for: never more than that, and it may be less. */
+static void tell_precision(const job *j) {
+    char *report = NULL;
+    if (!j->precision || hone_session_report(j->session, "steps", &report)) return;
+    hone_json *r = hone_json_read(report);
+    int halves = 0, all = 0;
+    for (const hone_json *s = r ? r->first : NULL; s; s = s->next) {
+        const char *tactic = hone_json_text(s, "tactic", "");
+        halves += !strcmp(tactic, "contract bf16");
+        all += !strncmp(tactic, "contract", 8) || !strcmp(tactic, "winograd") || !strcmp(tactic, "attention") || !strcmp(tactic, "over");
+    }
+    printf("floats  %s asked for; %d of %d steps that multiply matrices round to bf16, all else is f32\n", j->precision, halves, all);
+    hone_json_free(r);
+    hone_text_release(report);
+}
+
 static void tell_memory(const char *report) {
     hone_json *r = report ? hone_json_read(report) : NULL;
     double arena = hone_json_number(r, "arena_bytes", NAN), sum = hone_json_number(r, "sum_bytes", NAN),
@@ -233,7 +251,8 @@ static void tell_json(const job *j, const char *memory, const char *wisdom) {
         }
         putchar('}');
     }
-    printf("], \"threads\": %d, \"interpret\": %s, \"runs\": %d, \"time_ms\": {\"first\": ", j->threads, j->interpret ? "true" : "false",
+    printf("], \"precision\": \"%s\"", j->precision ? j->precision : "f32");
+    printf(", \"threads\": %d, \"interpret\": %s, \"runs\": %d, \"time_ms\": {\"first\": ", j->threads, j->interpret ? "true" : "false",
            j->runs);
     hone_json_put_number(stdout, j->first_ms);
     printf(", \"median\": ");
@@ -272,6 +291,7 @@ static int do_job(job *j) {
         if (!j->check) tell_values(j);
         if (j->check) tell_check(j);
         tell_time(j);
+        tell_precision(j);
         tell_memory(memory);
         tell_wisdom(wisdom);
     }
@@ -307,6 +327,8 @@ int hone_cmd_run(int argc, char **argv) {
         {"--check", "DIR", "take DIR/input_K.pb and compare with DIR/output_K.pb; fails when they differ", HONE_ARG_TEXT, &j.check, 0},
         {"--rtol", "R", "with --check: |got - want| <= A + R * |want| (0.001)", HONE_ARG_NUMBER, &j.rtol, 0},
         {"--atol", "A", "with --check (0.00001)", HONE_ARG_NUMBER, &j.atol, 0},
+        {"--precision", "P", "what floats are computed in: f32, or bf16 for products with constant weights (f32)", HONE_ARG_TEXT,
+         &j.precision, 0},
         {"--interpret", NULL, "run by the interpreter, the slow definition of every op", HONE_ARG_FLAG, &j.interpret, 0},
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},
         {0},

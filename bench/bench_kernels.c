@@ -6,6 +6,7 @@
    busy machine the fastest says what the kernel can do. One thread. */
 #include "base/thread.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm_bf16.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,6 +187,41 @@ static void gemm(const hone_gemm_f32 *row, int vectors) {
     }
 }
 
+/* ---- the same in bf16 and on bytes, beside f32: a block of rows against a panel of B in L1 ---- */
+
+typedef struct {
+    const hone_gemm_bf16 *half;
+    const hone_gemm_i8 *bytes;
+    int64_t m, k;
+    const void *a, *b;
+    float *c;
+} narrow_work;
+
+static void narrow_run(void *arg) {
+    const narrow_work *w = arg;
+    if (w->half) {
+        if (w->half->begin) w->half->begin();
+        w->half->run(w->m, w->k, w->a, w->k, w->b, w->c, w->half->nr, true);
+        if (w->half->end) w->half->end();
+        return;
+    }
+    for (int64_t i = 0; i < w->m; i += w->bytes->mr)
+        w->bytes->run(w->bytes->mr, w->k / 4, (const int8_t *)w->a + i * w->k, w->b, (int32_t *)(void *)w->c + i * w->bytes->nr,
+                      w->bytes->nr);
+}
+
+static void narrow(const char *name, narrow_work w, int nr, uint32_t cpu) {
+    w.k = 512;
+    float *a = floats((size_t)(w.m * w.k)), *b = floats((size_t)(w.k * nr)), *c = floats((size_t)(w.m * nr));
+    memset(a, 0, sizeof *a * (size_t)(w.m * w.k)), memset(b, 0, sizeof *b * (size_t)(w.k * nr));
+    w.a = a, w.b = b, w.c = c;
+    char what[64];
+    snprintf(what, sizeof what, "%dx%d, k %d, B in L1", (int)w.m, nr, (int)w.k);
+    show(name, what, measure(narrow_run, &w, 2.0 * (double)(w.m * w.k * nr)), peak_of(cpu));
+    printf(" of f32\n");
+    free(a), free(b), free(c);
+}
+
 /* ---- depthwise: planes of the usual networks, enough of them to lie in L2 ---- */
 
 typedef struct {
@@ -241,6 +277,12 @@ int main(void) {
     printf("%-30s %-32s GFLOP/s  (slowest … fastest)  of peak\n", "kernel", "work");
     for (const hone_gemm_f32 *const *row = hone_gemm_f32_list; *row; row++)
         for (int v = 1; v <= (*row)->widths && ((*row)->cpu & ~hone_cpu()) == 0; v++) gemm(*row, v);
+    const uint32_t f32 = hone_gemm_f32_best()->cpu;
+    for (const hone_gemm_bf16 *const *row = hone_gemm_bf16_list; *row; row++)
+        if (((*row)->cpu & ~hone_cpu()) == 0) narrow((*row)->name, (narrow_work){.half = *row, .m = 96}, (*row)->nr, f32);
+    for (const hone_gemm_i8 *row = hone_gemm_i8_list; row->name; row++)
+        if ((row->cpu & ~hone_cpu()) == 0)
+            narrow(row->name, (narrow_work){.bytes = row, .m = (96 + row->mr - 1) / row->mr * row->mr}, row->nr, f32);
     for (const hone_depthwise_f32 *row = hone_depthwise_f32_list; row->name; row++)
         if ((row->cpu & ~hone_cpu()) == 0) depthwise(row);
     for (size_t i = 0; i < COUNT(peaks); i++)

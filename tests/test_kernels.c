@@ -5,6 +5,7 @@
    between guard values, and inputs in blocks of their exact size, so that a sanitizer sees a read past the end. */
 #include "base/thread.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm_bf16.h"
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -179,6 +180,94 @@ static void test_depthwise_rows(void **state) {
                         for (int64_t k = 0; k < taps * m; k++) free(a[k]);
                         free(b), free(bias);
                     }
+    }
+}
+
+/* ---- bf16: factors of 8 bits of mantissa, whose products f32 holds exactly, so the bound is that of sums in f32 once more; numbers that are not normal may
+   count as 0, and a unit may round sums in pairs, to odd: twice the bound, and 2^-126 a term */
+static float widened(uint16_t h) {
+    const uint32_t u = (uint32_t)h << 16;
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+static uint16_t *exact_halves(const hone_gemm_bf16 *row, size_t n) {
+    uint16_t *p = malloc(n ? n * sizeof *p : 1);
+    assert_non_null(p);
+    for (size_t i = 0; i < n; i++) {
+        const float x = random_bits() % 16 ? random_value() : random_value() * 1e-39f;
+        row->narrow(&x, p + i, 1);
+    }
+    return p;
+}
+/* flags: 1 adds to sums that are there, 2 special values */
+static void gemm_bf16_case(const hone_gemm_bf16 *row, int64_t m, int64_t k, ptrdiff_t pad, int flags) {
+    const int nr = row->nr, group = row->group;
+    const ptrdiff_t a_step = k + pad, c_step = nr + pad;
+    uint16_t *a = exact_halves(row, (size_t)((m - 1) * a_step + k)), *b = exact_halves(row, (size_t)(k * nr));
+    float *c = exact_floats((size_t)((m + 2) * c_step)), *before = exact_floats((size_t)((m + 2) * c_step));
+    if (flags & 2 && k > 1) a[0] = 0x7f80, b[0] = 0xc000, b[group] = 0, b[2 * group] = 0x7fc1, b[3 * group + 1] = 0xff80;
+    if (!(flags & 1))
+        for (ptrdiff_t i = 0; i < (m + 2) * c_step; i++) c[i] = NAN;
+    memcpy(before, c, sizeof *c * (size_t)((m + 2) * c_step));
+    if (row->begin) row->begin();
+    row->run(m, k, a, a_step, b, c + c_step, c_step, flags & 1);
+    if (row->end) row->end();
+    for (ptrdiff_t place = 0; place < (m + 2) * c_step; place++) {
+        const ptrdiff_t i = place / c_step - 1, j = place % c_step;
+        if (i < 0 || i >= m || j >= nr) {
+            if (memcmp(c + place, before + place, sizeof *c))
+                fail_msg("%s: m %d, k %d wrote row %d, column %d", row->name, (int)m, (int)k, (int)i, (int)j);
+            continue;
+        }
+        double sum = flags & 1 ? (double)before[place] : 0, magnitude = fabs(sum);
+        for (int64_t p = 0; p < k; p++) {
+            const double term = (double)widened(a[i * a_step + p]) * (double)widened(b[(p / group * nr + j) * group + p % group]);
+            sum += term, magnitude += fabs(term);
+        }
+        check(row->name, c[place], sum, 2 * magnitude + (double)k * FLT_MIN / FLT_EPSILON, k + 1);
+    }
+    free(a), free(b), free(c), free(before);
+}
+static void test_gemm_bf16(void **state) {
+    (void)state;
+    for (const hone_gemm_bf16 *const *list = hone_gemm_bf16_list; *list; list++) {
+        const hone_gemm_bf16 *row = *list;
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int64_t m = row->rows; m <= (row->rows > 8 ? 6 * row->rows : 33); m += row->rows)
+            for (int64_t k = 0; k <= 20 * row->deep; k = k * 2 + row->deep)
+                for (int flags = 0; flags < 4; flags++) gemm_bf16_case(row, m, k, (ptrdiff_t)(random_bits() % 3 * 5), flags);
+    }
+}
+static void test_narrow_bf16(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t from;
+        uint16_t to;
+    } known[] = {{0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x3f800000, 0x3f80}, {0x3f808000, 0x3f80} /* ties to even */,
+                 {0x3f818000, 0x3f82}, {0x3f808001, 0x3f81}, {0xbf817fff, 0xbf81}, {0x7f7fffff, 0x7f80} /* rounds to infinity */,
+                 {0x7f7f7fff, 0x7f7f}, {0x7f800000, 0x7f80}, {0xff800000, 0xff80}, {0x7f800001, 0x7fc0} /* NaN, quiet */,
+                 {0xffc12345, 0xffc1}};
+    for (const hone_gemm_bf16 *const *list = hone_gemm_bf16_list; *list; list++) {
+        const hone_gemm_bf16 *row = *list;
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int64_t n = 0; n < 100; n++) {
+            float *x = exact_floats((size_t)n);
+            uint16_t *y = malloc(sizeof *y * (size_t)(n + 1));
+            assert_non_null(y);
+            for (int64_t i = 0; i < n; i++) memcpy(x + i, &known[(size_t)i % COUNT(known)].from, sizeof *x);
+            y[n] = 4321;
+            row->narrow(x, y, n);
+            for (int64_t i = 0; i < n; i++)
+                if (y[i] != known[(size_t)i % COUNT(known)].to)
+                    fail_msg("%s: %08x became %04x", row->name, known[(size_t)i % COUNT(known)].from, y[i]);
+            assert_int_equal(y[n], 4321);
+            free(x), free(y);
+        }
+        const float tiny = 1e-40f; /* kept as it is, or 0 */
+        uint16_t y;
+        row->narrow(&tiny, &y, 1);
+        assert_true(y == 0 || y == 1);
     }
 }
 
@@ -371,6 +460,8 @@ int main(void) {
         cmocka_unit_test(test_best),
         cmocka_unit_test(test_gemm_f32),
         cmocka_unit_test(test_depthwise_rows),
+        cmocka_unit_test(test_gemm_bf16),
+        cmocka_unit_test(test_narrow_bf16),
         cmocka_unit_test(test_gemm_i8),
         cmocka_unit_test(test_interleave4),
         cmocka_unit_test(test_depthwise_f32_widths),

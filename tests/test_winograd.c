@@ -168,7 +168,7 @@ static int by_tiles(const hone_compiled *c, const hone_value *in) {
     hone_fact fact = hone_fact_of_value(in);
     hone_plan *p = NULL;
     int n = 0;
-    assert_int_equal(hone_bind(c, &fact, NULL, NULL, (hone_how){false, 2, NULL}, &p), HONE_OK);
+    assert_int_equal(hone_bind(c, &fact, NULL, NULL, (hone_how){false, 2, NULL, HONE_DTYPE_F32}, &p), HONE_OK);
     for (int k = 0; k < p->n_step; k++) n += !strcmp(p->step[k].tactic, "winograd");
     hone_plan_destroy(p);
     return n;

@@ -23,7 +23,10 @@ static int draw(int from, int to) { /* from … to */
 static inline float number(void) { return (float)draw(-1000, 1000) / 500.0f; }
 
 /* What a machine may have; those above this one's are this one's. */
-static const uint32_t twin_levels[] = {0, HONE_CPU_NEON, HONE_CPU_AVX2, HONE_CPU_AVX2 | HONE_CPU_AVX512, UINT32_MAX};
+static const uint32_t twin_levels[] = {
+    0,         HONE_CPU_NEON, HONE_CPU_AVX2, HONE_CPU_AVX2 | HONE_CPU_AVX512, ~(uint32_t)(HONE_CPU_AMX | HONE_CPU_I8MM | HONE_CPU_BF16),
+    UINT32_MAX};
+static hone_dtype twin_precision; /* of fast runs; NONE: f32 */
 #define EACH_LEVEL                                                                                               \
     for (size_t level = 0; level < sizeof twin_levels / sizeof *twin_levels; hone_cpu_mask(UINT32_MAX), level++) \
         if (hone_cpu_mask(twin_levels[level]), true)
@@ -43,7 +46,7 @@ static hone_compiled *twin_compile(const char *text) {
 static int twin_run(const hone_compiled *c, hone_value **in, int threads, bool interpret, hone_value **out, const char *tactic,
                     const char *text) {
     hone_exec *e;
-    hone_exec_options o = {.threads = threads, .interpret = interpret};
+    hone_exec_options o = {.threads = threads, .interpret = interpret, .precision = interpret ? HONE_DTYPE_F32 : twin_precision};
     int n = 0;
     assert_int_equal(hone_exec_create(c, &o, &e), HONE_OK);
     for (int again = interpret; again < 2; again++)

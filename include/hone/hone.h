@@ -217,7 +217,10 @@ typedef struct {
        writes by default, if it is there; "": none, estimates only. A named file that cannot be read is a failure; one that is damaged, or of
        another machine or other kernels, is not used, and the report "wisdom" says why. Results differ by rounding at most. */
     const char *wisdom;
-    int reserved[10]; /* zero */
+    /* NONE or F32: floats are computed in f32. BF16: sums of products with constant weights (convolutions, matrices) round both factors to bf16
+       and add in f32, by AMX or whatever this CPU has; all else stays f32. Report "steps" says which ran so. */
+    hone_dtype precision;
+    int reserved[9]; /* zero */
 } hone_options;
 HONE_API void hone_options_default(hone_options *); /* fills all fields; then set those that matter */
 

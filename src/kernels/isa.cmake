@@ -11,8 +11,11 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(HONE_KERNEL_FLAGS__avx2 -mavx2 -mfma -mf16c)
   set(HONE_KERNEL_FLAGS__avx512 ${HONE_KERNEL_FLAGS__avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
   set(HONE_KERNEL_FLAGS__vnni ${HONE_KERNEL_FLAGS__avx512} -mavx512vnni)
+  set(HONE_KERNEL_FLAGS__avx512bf16 ${HONE_KERNEL_FLAGS__avx512} -mavx512bf16)
+  set(HONE_KERNEL_FLAGS__amx ${HONE_KERNEL_FLAGS__avx512bf16} -mavx512vnni -mamx-tile -mamx-bf16 -mamx-int8)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
   set(HONE_KERNEL_FLAGS__dotprod -march=armv8.2-a+dotprod)
+  set(HONE_KERNEL_FLAGS__bf16 -march=armv8.2-a+bf16)
 endif()
 
 # the words after the double underscore in a file's name say its level

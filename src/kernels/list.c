@@ -5,11 +5,13 @@
 #include "base/thread.h"
 #include "kernels/epilogue.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm_bf16.h"
 #include "kernels/softmax.h"
 #include "kernels/winograd.h"
 
 #if defined(__x86_64__)
 #define GEMM_F32(ROW) ROW(base) ROW(avx2) ROW(avx512)
+#define GEMM_BF16(ROW) ROW(base) ROW(avx2) ROW(avx512) ROW(avx512bf16) ROW(amx)
 #define DEPTHWISE_F32(ROW)   \
     ROW(base, 0)             \
     ROW(avx2, HONE_CPU_AVX2) \
@@ -20,12 +22,14 @@
     ROW(14, 32, vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 0)
 #elif defined(__aarch64__)
 #define GEMM_F32(ROW) ROW(base)
+#define GEMM_BF16(ROW) ROW(base) ROW(bf16)
 #define GEMM_I8(ROW)      \
     ROW(4, 8, base, 0, 0) \
     ROW(8, 12, dotprod, HONE_CPU_DOTPROD, 1)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #else
 #define GEMM_F32(ROW) ROW(base)
+#define GEMM_BF16(ROW) ROW(base)
 #define GEMM_I8(ROW) ROW(4, 8, base, 0, 0)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #endif
@@ -41,6 +45,12 @@ DEPTHWISE_F32(DECLARE)
 
 #define ROW(isa) &hone_gemm_f32__##isa,
 const hone_gemm_f32 *const hone_gemm_f32_list[] = {GEMM_F32(ROW) NULL};
+#undef ROW
+#define DECLARE(isa) extern const hone_gemm_bf16 hone_gemm_bf16__##isa;
+GEMM_BF16(DECLARE)
+#undef DECLARE
+#define ROW(isa) &hone_gemm_bf16__##isa,
+const hone_gemm_bf16 *const hone_gemm_bf16_list[] = {GEMM_BF16(ROW) NULL};
 #undef ROW
 #define DECLARE(mr, nr, isa, cpu, b_signed) hone_gemm_i8_fn hone_gemm_i8_##mr##x##nr##__##isa;
 GEMM_I8(DECLARE)
@@ -102,12 +112,16 @@ const hone_softmax hone_softmax_list[] = {DEPTHWISE_F32(ROW){0}};
             if ((row->cpu & ~have) == 0) best = row;     \
         return best;                                     \
     }
-const hone_gemm_f32 *hone_gemm_f32_best(void) {
-    const hone_gemm_f32 *best = hone_gemm_f32_list[0];
-    for (int k = 0; hone_gemm_f32_list[k]; k++)
-        if ((hone_gemm_f32_list[k]->cpu & ~hone_cpu()) == 0) best = hone_gemm_f32_list[k];
-    return best;
-}
+#define BEST_AT(family) /* a list of pointers: the kernel's file makes the row */ \
+    const family *family##_best(void) {                                           \
+        const uint32_t have = hone_cpu();                                         \
+        const family *best = family##_list[0];                                    \
+        for (const family *const *row = family##_list; *row; row++)               \
+            if (((*row)->cpu & ~have) == 0) best = *row;                          \
+        return best;                                                              \
+    }
+BEST_AT(hone_gemm_f32)
+BEST_AT(hone_gemm_bf16)
 BEST(hone_gemm_i8)
 BEST(hone_depthwise_f32)
 BEST(hone_depthwise_rows)

@@ -469,7 +469,7 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
     uint64_t until = e->until;
     e->in = in;
     if (!until && e->options.limit_ms > 0) e->until = hone_clock_ns() + (uint64_t)e->options.limit_ms * 1000000u;
-    const hone_how how = {e->options.interpret, threads_of(e), e->options.wisdom};
+    const hone_how how = {e->options.interpret, threads_of(e), e->options.wisdom, e->options.precision};
     int most = e->options.plans > 0 ? e->options.plans : 64;
     hone_value **mine = out;
     hone_plan *p = find(&e->plans, e->key.at, e->key.n);

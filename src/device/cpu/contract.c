@@ -65,6 +65,10 @@ static void fill_panels(void *arg, void *dst) {
         return;
     }
     const float *source = w->source;
+    if (d->half) {
+        hone_contract_half_fill(d, source, dst);
+        return;
+    }
     if (d->winograd) {
         hone_winograd_fill(d, source, dst);
         return;
@@ -85,6 +89,7 @@ static int64_t packed_rows(const hone_contract *d, bool a) {
 /* Of an operand in panels, all batches. */
 static size_t packed_bytes(const hone_contract *d, bool a) {
     if (d->winograd) return hone_winograd_bytes(d);
+    if (d->half) return hone_contract_half_bytes(d);
     if (!d->bytes) return sizeof(float) * (size_t)(packed_rows(d, a) * d->k);
     return (size_t)packed_rows(d, a) * (size_t)((d->k + 3) / 4 * 4 + 4); /* and a sum for each row or column, after all panels */
 }
@@ -106,7 +111,9 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     const hone_affine_load *l = p->a ? &d->a : &d->b;
     const char *source = (const char *)(intptr_t)c->tensor[l->tensor].ref.offset;
     int64_t key[8 + 2 * MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) : 0),
-                                      d->bytes ? d->mr : 0,
+                                      d->bytes  ? d->mr
+                                      : d->half ? -(int64_t)(d->half->deep * 16 + d->half->group)
+                                                : 0,
                                       d->nr,
                                       p->a ? d->m : d->n,
                                       d->k,
@@ -482,13 +489,16 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     if (d->simple && d->simple->bias_n && !d->direct) return hone_fail(HONE_BUG, "a bias a column that nothing adds");
     if (d->bytes) choose_blocks_int(d);
     else if (!d->plane) choose_blocks(d, c->how.threads);
-    const hone_problem problem = problem_of(d);
-    const hone_choice *choice;
-    HONE_TRY(hone_cpu_decide(s, c, &problem, &choice));
-    if (choice) follow(d, choice, c->how.threads);
-    HONE_TRY(hone_winograd_choose(s, d, c->how.threads));
+    const hone_choice *choice = NULL;
+    s->decision = NULL;
+    if (c->how.precision != HONE_DTYPE_BF16 || !hone_contract_half_choose(d, c->how.threads)) {
+        const hone_problem problem = problem_of(d);
+        HONE_TRY(hone_cpu_decide(s, c, &problem, &choice));
+        if (choice) follow(d, choice, c->how.threads);
+        HONE_TRY(hone_winograd_choose(s, d, c->how.threads));
+    }
     HONE_TRY(keep_packed(s, d));
-    chose(d, c->how.threads, s->decision);
+    if (s->decision) chose(d, c->how.threads, s->decision);
     uint64_t uses = epilogue ? (st->uses | st[1].uses) & ~((uint64_t)1 << acc) : st->uses;
     *done = true;
     if (d->winograd) return hone_winograd_steps(s, d, uses);

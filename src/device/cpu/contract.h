@@ -4,6 +4,7 @@
 #define HONE_DEVICE_CPU_CONTRACT_H
 #include "device/cpu/epilogue.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm_bf16.h"
 
 enum { HONE_CONTRACT_KC = 2048 }; /* the most of K at a time */
 typedef struct {                  /* what is taken away from a factor of 8 bits */
@@ -46,6 +47,9 @@ typedef struct {
     const hone_epilogue *levels;
     uint8_t flip_a, flip_b;
     hone_zero_point zero_a, zero_b;
+    /* factors rounded to bf16 (contract_half.c); or NULL. Rows of A: so many values lie in a row, so many are inside a window together */
+    const hone_gemm_bf16 *half;
+    int64_t run_a, unit_a;
     int mr, nr;
     int64_t mt, nt, kc;     /* a tile, and how much of K at a time */
     int packed_a, packed_b; /* refs of constant operands, A in rows (bytes: in panels), B in panels; 0: none (never the first tensor) */
@@ -88,6 +92,21 @@ bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one pl
 void hone_contract_step(hone_contract *, hone_step *);
 /* Tile `number`, at step `over` of a recurrence (0 elsewhere). at: one address a ref. */
 hone_status hone_contract_tile(const hone_contract *, void *const *at, int64_t number, int64_t over, void *scratch) HONE_CHECKED;
+/* A's window: is value k of row m inside; are all of them */
+bool hone_contract_inside(const hone_contract *, const hone_standing *, int64_t m, int64_t k);
+bool hone_contract_all_inside(const hone_contract *, const hone_standing *, int64_t m);
+/* Where a tile's rows lie and what the kernel does at their ends, where it does it itself. */
+typedef struct {
+    const float **a, **residual;
+    float **c, **sums, *bias_m; /* sums: until K is done, in scratch: what is written may lie on the residual */
+} hone_contract_lists;
+void hone_contract_ends(const hone_contract *, void *const *at, int64_t over, const hone_standing *, int64_t m0, int64_t m,
+                        hone_gemm_part *, const hone_contract_lists *);
+/* contract_half.c: factors rounded to bf16. choose: false where it does not pay; panels of B: how many bytes, and their filling from the weights */
+bool hone_contract_half_choose(hone_contract *, int threads);
+size_t hone_contract_half_bytes(const hone_contract *);
+void hone_contract_half_fill(const hone_contract *, const float *source, void *panels);
+void hone_contract_half_step(hone_contract *, hone_step *);
 /* contract_int.c: the same on 8 bits */
 void hone_contract_int_fill(const hone_contract *, bool a, const uint8_t *source, void *panels);
 void hone_contract_int_step(hone_contract *, hone_step *);

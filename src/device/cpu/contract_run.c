@@ -24,14 +24,14 @@ hone_standing hone_contract_stand(const hone_contract *d, int64_t batch) {
     }
     return s;
 }
-static bool inside(const hone_contract *d, const hone_standing *w, int64_t m, int64_t k) {
+bool hone_contract_inside(const hone_contract *d, const hone_standing *w, int64_t m, int64_t k) {
     for (int q = 0; q < d->a.n_bounded; q++) {
         int64_t i = d->a.bounded[q].c + w->edge[q] + d->at_m_a_bounded[q][m] + d->at_k_a_bounded[q][k];
         if (i < 0 || i >= d->a.size[q]) return false;
     }
     return true;
 }
-static bool all_inside(const hone_contract *d, const hone_standing *w, int64_t m) { /* wherever K is */
+bool hone_contract_all_inside(const hone_contract *d, const hone_standing *w, int64_t m) { /* wherever K is */
     for (int q = 0; q < d->a.n_bounded; q++) {
         int64_t i = d->a.bounded[q].c + w->edge[q] + d->at_m_a_bounded[q][m];
         if (i + d->low_k[q] < 0 || i + d->high_k[q] >= d->a.size[q]) return false;
@@ -54,8 +54,8 @@ void hone_contract_pack_a(const hone_contract *d, const float *a, const hone_sta
     if (d->k % run) run = 1;
     for (int64_t r = m0; r < m0 + m; r++, rows += d->k) {
         const float *row = a + d->at_m_a[r];
-        if (!all_inside(d, w, r))
-            for (int64_t p = 0; p < d->k; p++) rows[p] = inside(d, w, r, p) ? row[at[p]] : 0;
+        if (!hone_contract_all_inside(d, w, r))
+            for (int64_t p = 0; p < d->k; p++) rows[p] = hone_contract_inside(d, w, r, p) ? row[at[p]] : 0;
         else if (run == 1)
             for (int64_t p = 0; p < d->k; p++) rows[p] = row[at[p]];
         else
@@ -179,18 +179,13 @@ static void point(const hone_contract *d, const float *a, const hone_standing *w
         for (int64_t r = 0; r < m; r++) at[t * apart + r] = place + from[r];
     }
     for (int64_t r = 0; d->a.n_bounded && r < m; r++) {
-        if (all_inside(d, w, m0 + r)) continue;
+        if (hone_contract_all_inside(d, w, m0 + r)) continue;
         for (int64_t t = 0; t < taps; t++)
-            if (!inside(d, w, m0 + r, (t0 + t) * d->piece)) at[t * apart + r] = zeros;
+            if (!hone_contract_inside(d, w, m0 + r, (t0 + t) * d->piece)) at[t * apart + r] = zeros;
     }
 }
-/* Where the tile's rows lie and what the kernel does at their ends. */
-typedef struct {
-    const float **a, **residual;
-    float **c, **sums, *bias_m; /* sums: until K is done, in scratch: what is written may lie on the residual */
-} lists;
-static void finishing(const hone_contract *d, void *const *at, int64_t over, const hone_standing *w, int64_t m0, int64_t m,
-                      hone_gemm_part *part, const lists *l) {
+void hone_contract_ends(const hone_contract *d, void *const *at, int64_t over, const hone_standing *w, int64_t m0, int64_t m,
+                        hone_gemm_part *part, const hone_contract_lists *l) {
     const hone_simple *s = d->simple;
     float *out = at[s ? s->out.tensor : d->out];
     if (!s) {
@@ -220,7 +215,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     char *room = scratch;
     float *c = (float *)room, *pa = (float *)(room + d->c_bytes), *pb = (float *)(room + d->c_bytes + d->a_bytes),
           *line = (float *)(room + d->c_bytes + d->a_bytes + d->b_bytes);
-    lists l;
+    hone_contract_lists l;
     l.c = (float **)(room + d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes);
     l.sums = l.c + d->mt, l.residual = (const float **)(l.sums + d->mt), l.bias_m = (float *)(l.residual + d->mt),
     l.a = (const float **)(l.bias_m + (d->mt + 1) / 2 * 2);
@@ -241,7 +236,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     else if (!d->piece) hone_contract_pack_a(d, a, &w, m0, m, pa), dense = pa;
     const int64_t piece = dense ? d->k : d->piece;
     hone_gemm_part whole = {.a_step = d->mt, .few = d->m <= HONE_GEMM_FEW}; /* the tile; a kernel takes a few rows of a panel at a time */
-    if (d->direct) finishing(d, at, over, &w, m0, m, &whole, &l);
+    if (d->direct) hone_contract_ends(d, at, over, &w, m0, m, &whole, &l);
     for (int64_t i = 0; d->c_bytes && i < m; i++) l.sums[i] = c + i * stride;
     for (int64_t k0 = 0; k0 < d->k;) { /* some pieces, or a part of one */
         int64_t p0 = k0 % piece, kc = piece - p0, taps = 1;
@@ -398,6 +393,10 @@ static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_contract_step(hone_contract *d, hone_step *s) {
     if (d->bytes) {
         hone_contract_int_step(d, s);
+        return;
+    }
+    if (d->half) {
+        hone_contract_half_step(d, s);
         return;
     }
     size_t epilogue = d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0;

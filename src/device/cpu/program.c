@@ -55,7 +55,7 @@ enum { MAX_KEY = 512 };
 static int key_of(const hone_cpu_call *c, bool weights, int64_t *key) {
     const hone_instance *in = c->instance;
     int n = 0;
-    if (!c->shelf || 1 + in->n_param + in->n_tensor * (1 + HONE_MAX_RANK) > MAX_KEY - 2) return 0;
+    if (!c->shelf || 1 + in->n_param + in->n_tensor * (1 + HONE_MAX_RANK) > MAX_KEY - 3) return 0;
     key[n++] = (int64_t)(intptr_t)in;
     for (int k = 0; k < in->n_param; k++) key[n++] = c->param[k].i;
     for (int t = 0; t < in->n_tensor; t++) {
@@ -257,7 +257,8 @@ static hone_status find(hone_steps *s, const hone_cpu_call *c, const recipe **ou
     for (int k = 0; k < in->n_stage; k++) sums |= in->stage[k].reduce == HONE_REDUCE_SUM;
     int n = key_of(c, sums, key);
     const void *made = NULL;
-    if (n) key[n++] = c->how.interpret ? 0 : sums ? c->how.threads : 1; /* sums are cut for so many */
+    if (n) key[n++] = c->how.interpret ? 0 : sums ? c->how.threads : 1; /* sums are cut for so many, */
+    if (n) key[n++] = sums ? (int64_t)c->how.precision : 0;             /* and rounded so */
     if (n) key[n++] = sums && c->how.wisdom ? (int64_t)c->how.wisdom->id : 0;
     HONE_TRY(n ? hone_shelf_get(c->shelf, key, n, make, c, &made) : make(s->arena, c, &made));
     *out = made;

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+   contract_half: matrix multiplications whose factors are rounded to bf16, where the user asked for it and the columns are constant weights. Sums, and all that
+   follows them, stay f32.
+
+   Weights are rounded once, when they are packed (half the memory); rows of A once a tile, as they are copied from wherever they lie: a tile's rows are all of
+   K, so a window that lies in several pieces is a plain row here. A panel's sums grow in scratch, KC values of K at a time, so that this much of the
+   panel stays in L1 while all rows pass; then the f32 kernel, with nothing left to multiply, adds them to bias and residual, clamps and stores. */
+#include <string.h>
+
+#include "device/cpu/contract.h"
+
+enum { KC = 512 };
+static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
+static int64_t padded_k(const hone_contract *d) { return up(d->k, d->half->deep); }
+static int64_t row_step(const hone_contract *d) { return padded_k(d) + 32; } /* rows a power of two apart would meet in the cache */
+
+/* How rows of A lie: values in a row wherever K is, and those that are inside a window or outside it together. */
+static void measure_rows(hone_contract *d) {
+    const int64_t *at = d->at_k_a;
+    int64_t run = 1, unit = 1;
+    while (run < d->k && at[run] == run) run++;
+    while (d->k % run) run--;
+    for (; unit < run; unit++) {
+        bool same = true;
+        for (int q = 0; q < d->a.n_bounded; q++) same &= d->at_k_a_bounded[q][unit] == d->at_k_a_bounded[q][0];
+        if (!same) break;
+    }
+    while (run % unit) unit--;
+    for (int64_t p = 0; p < d->k; p += run) /* the first is as all others, or nothing is known of any */
+        for (int64_t q = 0; q < run; q++)
+            if (at[p + q] != at[p] + q) {
+                d->run_a = d->unit_a = 1;
+                return;
+            }
+    d->run_a = run, d->unit_a = unit;
+}
+bool hone_contract_half_choose(hone_contract *d, int threads) {
+    const hone_gemm_bf16 *kernel = hone_gemm_bf16_best();
+    if (!d->packed_b || d->each || d->bytes || d->plane || 4 * d->n < kernel->nr || d->k < 8) return false; /* mostly padding */
+    d->half = kernel, d->packed_a = 0, d->nr = kernel->nr, d->mr = kernel->rows, d->kc = d->k;
+    measure_rows(d);
+    const int64_t nr = d->nr, deep = padded_k(d), step = 32;
+    const double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
+    const bool light = deep * up(d->n, nr) <= 1 << 19; /* all weights stay in L2 beside the rows: to read them once more is cheap */
+    int64_t most = 393216 / deep / step * step;        /* three quarters of a megabyte of A */
+    if (most < step) most = step;
+    d->nt = up(d->n, nr), d->mt = up(d->m, kernel->rows);
+    if (d->mt > most) d->mt = up((d->m + (d->m + most - 1) / most - 1) / ((d->m + most - 1) / most), step);
+    while (!d->direct && d->mt * d->nt > 131072 && d->nt > 4 * nr) d->nt = up(d->nt / 2, nr); /* sums wait in scratch */
+    const double want = threads == 1 || work < 4e6 ? 1 : work < 1e6 * 4 * threads ? work / 1e6 : 4 * threads;
+    for (int tries = 0; tries < 12; tries++) {
+        if ((double)(d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt)) >= want) break;
+        if (d->mt > 2 * step && (light || d->mt > 256 || d->nt <= 4 * nr)) d->mt = up(d->mt / 2, step);
+        else if (d->nt > 2 * nr) d->nt = up(d->nt / 2, nr);
+        else break;
+    }
+    return true;
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------------------------------------ */
+size_t hone_contract_half_bytes(const hone_contract *d) { return sizeof(uint16_t) * (size_t)(padded_k(d) * up(d->n, d->nr) * d->batch_b); }
+void hone_contract_half_fill(const hone_contract *d, const float *source, void *dst) {
+    enum { SLICES = 64, WIDEST = 64 };
+    const int64_t nr = d->nr, group = d->half->group, vector = d->kernel->vector, deep = padded_k(d);
+    uint16_t *panel = dst, line[WIDEST];
+    float slices[SLICES * WIDEST];
+    memset(dst, 0, hone_contract_half_bytes(d));
+    for (int64_t b = 0; b < d->batch_b; b++)
+        for (int64_t n0 = 0; n0 < d->n; n0 += nr, panel += deep * nr)
+            for (int64_t k0 = 0; k0 < d->k; k0 += SLICES) {
+                const int64_t kc = d->k - k0 < SLICES ? d->k - k0 : SLICES, have = d->n - n0 < nr ? d->n - n0 : nr, wide = up(have, vector);
+                hone_contract_pack_b(d, source + hone_contract_own(d, b, false), n0, nr, k0, kc, kc, slices, NULL);
+                for (int64_t p = 0; p < kc; p++) {
+                    d->half->narrow(slices + p * wide, line, have);
+                    uint16_t *to = panel + (k0 + p) / group * group * nr + (k0 + p) % group;
+                    for (int64_t j = 0; j < have; j++) to[j * group] = line[j];
+                }
+            }
+}
+
+/* ---- a tile ------------------------------------------------------------------------------------------------------------------------- */
+/* Rows m0 … m0+m-1 of A as bf16, zeros behind K and, up to a whole number of the kernel's rows, below. */
+static void narrow_rows(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t m, uint16_t *rows) {
+    enum { FEW = 8, LINE = 256 };
+    const int64_t *at = d->at_k_a, step = row_step(d), deep = padded_k(d);
+    float line[LINE];
+    for (int64_t r = 0; r < m; r++, rows += step) {
+        const float *row = a + d->at_m_a[m0 + r];
+        const bool whole = hone_contract_all_inside(d, w, m0 + r);
+        const int64_t run = whole ? d->run_a : d->unit_a;
+        if (run < FEW)
+            for (int64_t p = 0; p < d->k; p += LINE) {
+                const int64_t n = d->k - p < LINE ? d->k - p : LINE;
+                for (int64_t q = 0; q < n; q++) line[q] = whole || hone_contract_inside(d, w, m0 + r, p + q) ? row[at[p + q]] : 0;
+                d->half->narrow(line, rows + p, n);
+            }
+        else
+            for (int64_t p = 0; p < d->k; p += run) {
+                if (whole || hone_contract_inside(d, w, m0 + r, p)) d->half->narrow(row + at[p], rows + p, run);
+                else memset(rows + p, 0, sizeof *rows * (size_t)run);
+            }
+        memset(rows + d->k, 0, sizeof *rows * (size_t)(deep - d->k));
+    }
+    for (; m % d->half->rows; m++, rows += step) memset(rows, 0, sizeof *rows * (size_t)deep);
+}
+/* The finished sums of a panel, n columns from n0, through the ends that the f32 kernel knows: it has nothing to multiply. */
+static void end_panel(const hone_contract *d, const hone_gemm_part *whole, const hone_contract_lists *l, int64_t m, int64_t n0, int64_t n) {
+    const int64_t vector = d->kernel->vector, widest = d->kernel->widths * vector;
+    for (int64_t j = 0; j < n; j += widest) {
+        const int64_t wide = n - j < widest ? n - j : widest;
+        const int v = (int)((wide + vector - 1) / vector), mr = d->kernel->rows[v - 1];
+        hone_gemm_part part = *whole;
+        part.more = part.finish = true, part.n = (int)wide, part.c_from = n0 + j, part.sums_from = j;
+        if (part.bias_n) part.bias_n += n0 + j;
+        for (int64_t i = 0; i < m; i += mr) {
+            part.m = m - i < mr ? (int)(m - i) : mr, part.c = l->c + i, part.sums = (const float *const *)l->sums + i;
+            part.bias_m = whole->bias_m ? whole->bias_m + i : NULL, part.residual = whole->residual ? whole->residual + i : NULL;
+            d->kernel->run[v - 1](&part);
+        }
+    }
+}
+static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = s->data;
+    const hone_gemm_bf16 *kernel = d->half;
+    void *at[64];
+    for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
+    char *room = scratch;
+    uint16_t *rows = scratch;
+    float *c = (float *)(void *)(room + d->a_bytes);
+    hone_contract_lists l = {.c = (float **)(void *)(room + d->a_bytes + d->c_bytes)};
+    l.sums = l.c + d->mt, l.residual = (const float **)(l.sums + d->mt), l.bias_m = (float *)(l.residual + d->mt);
+    void *rest = (char *)l.c + d->at_bytes;
+    const int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt, nr = d->nr, deep = padded_k(d);
+    const bool down = d->n > d->m; /* tiles that share the larger operand's part follow one another */
+    const int64_t n0 = (down ? number / mb % nb : number % nb) * d->nt, m0 = (down ? number % mb : number / nb % mb) * d->mt;
+    const int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt, whole_m = up(m, kernel->rows);
+    const hone_standing w = hone_contract_stand(d, number / nb / mb);
+    narrow_rows(d, (const float *)at[d->a.tensor] + d->a.at.c + w.a, &w, m0, m, rows);
+    hone_gemm_part whole = {.m = 0};
+    if (d->direct) hone_contract_ends(d, at, 0, &w, m0, m, &whole, &l);
+    const int64_t stride = d->direct ? nr : up(n, nr);
+    for (int64_t i = 0; d->direct && i < m; i++) l.sums[i] = c + i * nr;
+    if (kernel->begin) kernel->begin();
+    for (int64_t j = 0; j < n; j += nr) {
+        const uint16_t *panel = (const uint16_t *)at[d->packed_b] + (w.own_b * up(d->n, nr) + n0 + j) * deep;
+        float *to = d->direct ? c : c + j;
+        for (int64_t k0 = 0; k0 < deep; k0 += KC)
+            kernel->run(whole_m, deep - k0 < KC ? deep - k0 : KC, rows + k0, row_step(d), panel + k0 * nr, to, stride, k0 > 0);
+        if (d->direct) end_panel(d, &whole, &l, m, n0 + j, n - j < nr ? n - j : nr);
+    }
+    if (kernel->end) kernel->end();
+    return d->direct ? HONE_OK : hone_contract_finish(d, at, 0, &w, m0, m, n0, n, c, stride, NULL, rest);
+}
+static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
+void hone_contract_half_step(hone_contract *d, hone_step *s) {
+    const int64_t tall = up(d->mt, d->half->rows);
+    d->a_bytes = round64(sizeof(uint16_t) * (size_t)(tall * row_step(d)));
+    d->c_bytes = round64(sizeof(float) * (size_t)(tall * (d->direct ? d->nr : d->nt)));
+    d->at_bytes = round64(sizeof(float *) * (size_t)(4 * d->mt));
+    s->tactic = "contract bf16", s->tile = tile;
+    s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
+    s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 2000000;
+    s->scratch_bytes = d->a_bytes + d->c_bytes + d->at_bytes + (d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0);
+}

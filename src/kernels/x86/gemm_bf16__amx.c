@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+   gemm_bf16, AMX: tdpbf16ps multiplies a tile of 16 rows by 32 of A with one of 32 by 16 of B. Eight tile registers, each 16 rows of 64 bytes:
+
+              b4  b5           32 rows and 32 columns of sums; a step of 32 values of K is four loads and four products.
+        a6    c0  c1           B's pairs lie as the instruction takes them, A as rows.
+        a7    c2  c3
+
+   The tiles' shape is set up by `begin` and given up by `end`: a thread that holds tiles pays for them when it is put aside. Empty on other architectures. */
+#if defined(__AMX_BF16__) && defined(__AVX512BF16__)
+#include "base/thread.h"
+#include "kernels/gemm_bf16.h"
+
+#include "kernels/x86/narrow_bf16.inc"
+
+enum { NR = 32, DEEP = 32, ROWS = 16 };
+static const struct {
+    uint8_t palette, start_row, zero[14];
+    uint16_t bytes_a_row[16];
+    uint8_t rows[16];
+} shape __attribute__((aligned(64))) = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+_Static_assert(sizeof shape == 64, "as ldtilecfg reads it");
+
+static void begin(void) { _tile_loadconfig(&shape); }
+static void end(void) { _tile_release(); }
+static void run(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
+    const ptrdiff_t a_row = a_step * 2, b_row = NR * 4, c_row = c_step * 4; /* bytes */
+    for (; m >= 2 * ROWS; m -= 2 * ROWS, a += 2 * ROWS * a_step, c += 2 * ROWS * c_step) {
+        float *low = c + ROWS * c_step;
+        if (more) {
+            _tile_loadd(0, c, c_row);
+            _tile_loadd(1, c + 16, c_row);
+            _tile_loadd(2, low, c_row);
+            _tile_loadd(3, low + 16, c_row);
+        } else {
+            _tile_zero(0);
+            _tile_zero(1);
+            _tile_zero(2);
+            _tile_zero(3);
+        }
+        for (int64_t p = 0; p < k; p += DEEP) {
+            _tile_loadd(4, b + p * NR, b_row);
+            _tile_loadd(6, a + p, a_row);
+            _tile_dpbf16ps(0, 6, 4);
+            _tile_loadd(5, b + p * NR + 32, b_row);
+            _tile_dpbf16ps(1, 6, 5);
+            _tile_loadd(7, a + ROWS * a_step + p, a_row);
+            _tile_dpbf16ps(2, 7, 4);
+            _tile_dpbf16ps(3, 7, 5);
+        }
+        _tile_stored(0, c, c_row);
+        _tile_stored(1, c + 16, c_row);
+        _tile_stored(2, low, c_row);
+        _tile_stored(3, low + 16, c_row);
+    }
+    if (!m) return;
+    if (more) {
+        _tile_loadd(0, c, c_row);
+        _tile_loadd(1, c + 16, c_row);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+    }
+    for (int64_t p = 0; p < k; p += DEEP) {
+        _tile_loadd(4, b + p * NR, b_row);
+        _tile_loadd(6, a + p, a_row);
+        _tile_dpbf16ps(0, 6, 4);
+        _tile_loadd(5, b + p * NR + 32, b_row);
+        _tile_dpbf16ps(1, 6, 5);
+    }
+    _tile_stored(0, c, c_row);
+    _tile_stored(1, c + 16, c_row);
+}
+extern const hone_gemm_bf16 hone_gemm_bf16__amx;
+const hone_gemm_bf16 hone_gemm_bf16__amx = {
+    "hone_gemm_bf16__amx", HONE_CPU_AVX512 | HONE_CPU_AVX512BF16 | HONE_CPU_AMX, ROWS, NR, 2, DEEP, run, narrow, begin, end};
+#else
+typedef int hone_gemm_bf16__amx_not_here;
+#endif
