@@ -191,11 +191,11 @@ static float widened(uint16_t h) {
     memcpy(&x, &u, sizeof x);
     return x;
 }
-static uint16_t *exact_halves(const hone_gemm_bf16 *row, size_t n) {
+static uint16_t *exact_halves(const hone_gemm_bf16 *row, size_t n, bool tiny) { /* tiny: some that are not normal */
     uint16_t *p = malloc(n ? n * sizeof *p : 1);
     assert_non_null(p);
     for (size_t i = 0; i < n; i++) {
-        const float x = random_bits() % 16 ? random_value() : random_value() * 1e-39f;
+        const float x = random_bits() % 16 || !tiny ? random_value() : random_value() * 1e-39f;
         row->narrow(&x, p + i, 1);
     }
     return p;
@@ -204,7 +204,8 @@ static uint16_t *exact_halves(const hone_gemm_bf16 *row, size_t n) {
 static void gemm_bf16_case(const hone_gemm_bf16 *row, int64_t m, int64_t k, ptrdiff_t pad, int flags) {
     const int nr = row->nr, group = row->group;
     const ptrdiff_t a_step = k + pad, c_step = nr + pad;
-    uint16_t *a = exact_halves(row, (size_t)((m - 1) * a_step + k)), *b = exact_halves(row, (size_t)(k * nr));
+    uint16_t *a = exact_halves(row, (size_t)((m - 1) * a_step + k), !(flags & 2)),
+             *b = exact_halves(row, (size_t)(k * nr), !(flags & 2)); /* infinity times what may count as 0 may be NaN */
     float *c = exact_floats((size_t)((m + 2) * c_step)), *before = exact_floats((size_t)((m + 2) * c_step));
     if (flags & 2 && k > 1) a[0] = 0x7f80, b[0] = 0xc000, b[group] = 0, b[2 * group] = 0x7fc1, b[3 * group + 1] = 0xff80;
     if (!(flags & 1))
