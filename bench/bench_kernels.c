@@ -205,9 +205,11 @@ static void narrow_run(void *arg) {
         if (w->half->end) w->half->end();
         return;
     }
+    if (w->bytes->begin) w->bytes->begin();
     for (int64_t i = 0; i < w->m; i += w->bytes->mr)
         w->bytes->run(w->bytes->mr, w->k / 4, (const int8_t *)w->a + i * w->k, w->b, (int32_t *)(void *)w->c + i * w->bytes->nr,
                       w->bytes->nr);
+    if (w->bytes->end) w->bytes->end();
 }
 
 static void narrow(const char *name, narrow_work w, int nr, uint32_t cpu) {

@@ -274,7 +274,7 @@ static void test_narrow_bf16(void **state) {
 
 /* 8 bits: exact, whatever the bytes are; rows of c that are not asked for stay, and nothing past the panels is read. */
 static void gemm_i8_case(const hone_gemm_i8 *row, int m, int64_t groups, ptrdiff_t pad) {
-    const int mr = row->mr, nr = row->nr;
+    const int mr = row->mr, nr = row->nr, deep = row->deep;
     const ptrdiff_t stride = nr + pad;
     int8_t *a = malloc((size_t)(groups * 4 * mr) + 1);
     uint8_t *b = malloc((size_t)(groups * 4 * nr) + 1);
@@ -283,7 +283,9 @@ static void gemm_i8_case(const hone_gemm_i8 *row, int m, int64_t groups, ptrdiff
     for (int64_t i = 0; i < groups * 4 * mr; i++) a[i] = random_bits() % 4 ? (int8_t)random_bits() : random_bits() % 2 ? -128 : 127;
     for (int64_t i = 0; i < groups * 4 * nr; i++) b[i] = random_bits() % 4 ? (uint8_t)random_bits() : random_bits() % 2 ? 0x80 : 0xff;
     for (ptrdiff_t i = 0; i < (mr + 2) * stride; i++) c[i] = 1234567;
+    if (row->begin) row->begin();
     row->run(m, groups, a, b, c + stride, stride);
+    if (row->end) row->end();
     for (ptrdiff_t at = 0; at < (mr + 2) * stride; at++) {
         const ptrdiff_t i = at / stride - 1, j = at % stride;
         int32_t want = 1234567;
@@ -291,7 +293,7 @@ static void gemm_i8_case(const hone_gemm_i8 *row, int m, int64_t groups, ptrdiff
             want = 0;
             for (int64_t k = 0; k < groups * 4; k++) {
                 const uint8_t v = b[(k / 4 * nr + j) * 4 + k % 4];
-                want += a[(k / 4 * mr + i) * 4 + k % 4] * (row->b_signed ? (int8_t)v : v);
+                want += a[(k / deep * mr + i) * deep + k % deep] * (row->b_signed ? (int8_t)v : v);
             }
         }
         if (c[at] != want) fail_msg("%s: m %d, row %d, column %d: %d, not %d", row->name, m, (int)i, (int)j, c[at], want);
@@ -303,7 +305,7 @@ static void test_gemm_i8(void **state) {
     for (const hone_gemm_i8 *row = hone_gemm_i8_list; row->name; row++) {
         if (row->cpu & ~hone_cpu()) continue;
         for (int m = 1; m <= row->mr; m++)
-            for (int64_t groups = 0; groups < 70; groups = groups * 3 + 1)
+            for (int64_t groups = 0; groups < 70; groups = groups * 3 + row->deep / 4)
                 for (ptrdiff_t pad = 0; pad < 8; pad += 3) gemm_i8_case(row, m, groups, pad);
     }
 }

@@ -46,16 +46,18 @@ typedef struct {
 extern const hone_gemm_f32 *const hone_gemm_f32_list[]; /* slowest first; ends with NULL */
 const hone_gemm_f32 *hone_gemm_f32_best(void);          /* the last row this CPU (as masked) can run */
 
-/* 8-bit factors, sums in i32 that wrap. K comes in groups of four, padded with zeros:
-        a[(p*mr + i)*4 + q]  =  A[i, 4p + q], signed      b[(p*nr + j)*4 + q]  =  B[4p + q, j], signed or not, as the kernel says
+/* 8-bit factors, sums in i32 that wrap. K is padded with zeros to a multiple of `deep`, which is 4 or more, and counted in groups of four. A is signed; B is
+   signed or not, as the kernel says:
+        a[(p / deep * mr + i) * deep + p % deep]  =  A[i, p]            b[(p / 4 * nr + j) * 4 + p % 4]  =  B[p, j]
    m rows (1 … mr) are set, nr columns each. Zero points are the caller's: they need sums of rows and columns only. */
 typedef void hone_gemm_i8_fn(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c, ptrdiff_t c_stride);
 typedef struct {
     const char *name; /* "hone_gemm_i8_14x32__vnni" */
     uint32_t cpu;
-    int mr, nr;
+    int mr, nr, deep;
     int b_signed; /* b holds int8_t */
     hone_gemm_i8_fn *run;
+    void (*begin)(void), (*end)(void); /* as in gemm_bf16.h */
 } hone_gemm_i8;
 extern const hone_gemm_i8 hone_gemm_i8_list[];
 const hone_gemm_i8 *hone_gemm_i8_best(void);

@@ -15,6 +15,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(HONE_KERNEL_FLAGS__amx ${HONE_KERNEL_FLAGS__avx512bf16} -mavx512vnni -mamx-tile -mamx-bf16 -mamx-int8)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
   set(HONE_KERNEL_FLAGS__dotprod -march=armv8.2-a+dotprod)
+  set(HONE_KERNEL_FLAGS__i8mm -march=armv8.2-a+i8mm)
   set(HONE_KERNEL_FLAGS__bf16 -march=armv8.2-a+bf16)
 endif()
 

@@ -8,6 +8,7 @@
 #include "kernels/gemm_bf16.h"
 #include "kernels/softmax.h"
 #include "kernels/winograd.h"
+#include "kernels/x86/amx.h"
 
 #if defined(__x86_64__)
 #define GEMM_F32(ROW) ROW(base) ROW(avx2) ROW(avx512)
@@ -16,21 +17,23 @@
     ROW(base, 0)             \
     ROW(avx2, HONE_CPU_AVX2) \
     ROW(avx512, HONE_CPU_AVX512)
-#define GEMM_I8(ROW)                   \
-    ROW(4, 8, base, 0, 0)              \
-    ROW(4, 16, avx2, HONE_CPU_AVX2, 0) \
-    ROW(14, 32, vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 0)
+#define GEMM_I8(ROW)                                                     \
+    ROW(4, 8, 4, base, 0, 0, NULL, NULL)                                 \
+    ROW(4, 16, 4, avx2, HONE_CPU_AVX2, 0, NULL, NULL)                    \
+    ROW(14, 32, 4, vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 0, NULL, NULL) \
+    ROW(32, 32, 64, amx, HONE_CPU_AVX512 | HONE_CPU_AMX, 0, hone_amx_begin, hone_amx_end)
 #elif defined(__aarch64__)
 #define GEMM_F32(ROW) ROW(base)
 #define GEMM_BF16(ROW) ROW(base) ROW(bf16)
-#define GEMM_I8(ROW)      \
-    ROW(4, 8, base, 0, 0) \
-    ROW(8, 12, dotprod, HONE_CPU_DOTPROD, 1)
+#define GEMM_I8(ROW)                                        \
+    ROW(4, 8, 4, base, 0, 0, NULL, NULL)                    \
+    ROW(8, 12, 4, dotprod, HONE_CPU_DOTPROD, 1, NULL, NULL) \
+    ROW(8, 8, 8, i8mm, HONE_CPU_I8MM, 0, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #else
 #define GEMM_F32(ROW) ROW(base)
 #define GEMM_BF16(ROW) ROW(base)
-#define GEMM_I8(ROW) ROW(4, 8, base, 0, 0)
+#define GEMM_I8(ROW) ROW(4, 8, 4, base, 0, 0, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #endif
 
@@ -52,10 +55,11 @@ GEMM_BF16(DECLARE)
 #define ROW(isa) &hone_gemm_bf16__##isa,
 const hone_gemm_bf16 *const hone_gemm_bf16_list[] = {GEMM_BF16(ROW) NULL};
 #undef ROW
-#define DECLARE(mr, nr, isa, cpu, b_signed) hone_gemm_i8_fn hone_gemm_i8_##mr##x##nr##__##isa;
+#define DECLARE(mr, nr, deep, isa, cpu, b_signed, begin, end) hone_gemm_i8_fn hone_gemm_i8_##mr##x##nr##__##isa;
 GEMM_I8(DECLARE)
 #undef DECLARE
-#define ROW(mr, nr, isa, cpu, b_signed) {"hone_gemm_i8_" #mr "x" #nr "__" #isa, cpu, mr, nr, b_signed, hone_gemm_i8_##mr##x##nr##__##isa},
+#define ROW(mr, nr, deep, isa, cpu, b_signed, begin, end) \
+    {"hone_gemm_i8_" #mr "x" #nr "__" #isa, cpu, mr, nr, deep, b_signed, hone_gemm_i8_##mr##x##nr##__##isa, begin, end},
 const hone_gemm_i8 hone_gemm_i8_list[] = {GEMM_I8(ROW){0}};
 #undef ROW
 #define ROW(isa, cpu) {"hone_depthwise_f32__" #isa, cpu, hone_depthwise_f32__##isa},

@@ -10,6 +10,7 @@
 #include "hone/tools.h"
 #include "kernels/epilogue.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm_bf16.h"
 #include "run/model.h"
 #include "run/peak.h"
 
@@ -84,6 +85,7 @@ static void put_kernels(hone_text *t) {
         const char *family, *kernel, *what;
     } rows[] = {
         {"gemm_f32", hone_gemm_f32_best()->name, "matrix products, convolution, recurrent products"},
+        {"gemm_bf16", hone_gemm_bf16_best()->name, "the same in bf16, where it is asked for"},
         {"gemm_i8", hone_gemm_i8_best()->name, "8-bit matrix products and convolution"},
         {"depthwise_f32", hone_depthwise_f32_best()->name, "depthwise convolution"},
         {"epilogue", hone_epilogue_best()->name, "what follows a product: bias, residual, clamp, narrowing"},

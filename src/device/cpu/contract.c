@@ -91,7 +91,8 @@ static size_t packed_bytes(const hone_contract *d, bool a) {
     if (d->winograd) return hone_winograd_bytes(d);
     if (d->half) return hone_contract_half_bytes(d);
     if (!d->bytes) return sizeof(float) * (size_t)(packed_rows(d, a) * d->k);
-    return (size_t)packed_rows(d, a) * (size_t)((d->k + 3) / 4 * 4 + 4); /* and a sum for each row or column, after all panels */
+    return (size_t)packed_rows(d, a) * (size_t)((d->k + d->kernel_i8->deep - 1) / d->kernel_i8->deep * d->kernel_i8->deep +
+                                                4); /* and a sum for each row or column, after all panels */
 }
 static bool packable(const hone_cpu_call *c, const hone_contract *d, bool a, int ref) {
     const hone_affine_load *l = a ? &d->a : &d->b;

@@ -16,11 +16,33 @@ static int32_t zero_at(const hone_zero_point *z, void *const *at, const hone_sta
     return z->is_signed ? ((const int8_t *)at[z->tensor])[i] : ((const uint8_t *)at[z->tensor])[i];
 }
 static int32_t moved(int32_t zero, uint8_t flip, bool is_signed) { return !flip ? zero : is_signed ? zero + 128 : zero - 128; }
-static int64_t groups_of(const hone_contract *d) { return (d->k + 3) / 4; }
+static int64_t deep_of(const hone_contract *d) { return (d->k + d->kernel_i8->deep - 1) / d->kernel_i8->deep * d->kernel_i8->deep; }
+static int64_t groups_of(const hone_contract *d) { return deep_of(d) / 4; }
 
+/* n bytes, n a multiple of 16, with `over` over each; the sum of what they are as i8. */
+static uint32_t copy(const uint8_t *from, uint8_t over, int64_t n, uint8_t *to) {
+    typedef uint8_t bytes __attribute__((vector_size(16)));
+    typedef uint16_t pairs __attribute__((vector_size(16)));
+    uint32_t all = 0;
+    while (n) {
+        const int64_t some = n < 2048 ? n : 2048; /* 128 times two bytes in 16 bits */
+        pairs sum = {0};
+        for (int64_t i = 0; i < some; i += 16) {
+            bytes v;
+            memcpy(&v, from + i, sizeof v);
+            v ^= over;
+            memcpy(to + i, &v, sizeof v);
+            const pairs moved = (pairs)(v ^ 0x80);
+            sum += (moved & 255) + (moved >> 8);
+        }
+        for (int q = 0; q < 8; q++) all += sum[q];
+        all -= 128 * (uint32_t)some, n -= some, from += some, to += some;
+    }
+    return all;
+}
 /* Rows m0 … of A into one panel, and their sums; rows past M and slices past K are 0. */
 static void pack_a(const hone_contract *d, const uint8_t *a, int64_t m0, uint8_t *panel, int32_t *sum) {
-    int mr = d->mr, rows = d->m - m0 < mr ? (int)(d->m - m0) : mr;
+    const int mr = d->mr, rows = d->m - m0 < mr ? (int)(d->m - m0) : mr, deep = d->kernel_i8->deep;
     memset(panel, 0, (size_t)(groups_of(d) * 4 * mr));
     memset(sum, 0, sizeof *sum * (size_t)mr);
     const int64_t *at = d->at_k_a;
@@ -28,23 +50,27 @@ static void pack_a(const hone_contract *d, const uint8_t *a, int64_t m0, uint8_t
     for (int r = 0; r < rows; r++) {
         const uint8_t *row = a + d->at_m_a[m0 + r];
         uint32_t all = 0;
-        for (int64_t p = 0; p < d->k; p++) {
+        int64_t p = 0;
+        for (; dense && deep % 16 == 0 && p + deep <= d->k; p += deep)
+            all += copy(row + at[0] + p, d->flip_a, deep, panel + (p / deep * mr + r) * deep);
+        for (; p < d->k; p++) {
             const uint8_t v = row[dense ? at[0] + p : at[p]] ^ d->flip_a;
-            panel[(p / 4 * mr + r) * 4 + p % 4] = v, all += (uint32_t)(int8_t)v;
+            panel[(p / deep * mr + r) * deep + p % deep] = v, all += (uint32_t)(int8_t)v;
         }
         sum[r] = (int32_t)all;
     }
 }
-/* Columns n0 … n0+nt-1 of B into panels, all of K. line: room for four rows of nt bytes. Groups past K repeat a slice: A is 0 there. */
+/* Columns n0 … n0+nt-1 of B into panels, all of K. line: room for four rows of nt bytes. What is past K may be anything: A is 0
+   there. */
 static void pack_b(const hone_contract *d, const uint8_t *b, int64_t n0, int64_t nt, int outside, uint8_t *panels, uint8_t *line) {
     int64_t nr = d->nr, groups = groups_of(d), have = d->n - n0 < nt ? d->n - n0 : nt, n_panel = (nt + nr - 1) / nr;
     bool plain = !d->b.n_bounded && d->run_step == 1 && d->rows == 1;
     if (n_panel * nr > have) /* the columns that are not there */
         memset(panels + (n_panel - 1) * groups * 4 * nr, 0, (size_t)(groups * 4 * nr));
-    for (int64_t p = 0; p < groups; p++) {
+    for (int64_t p = 0; p < (d->k + 3) / 4; p++) {
         const uint8_t *row[4];
         for (int q = 0; q < 4; q++) {
-            int64_t k = 4 * p + q < d->k ? 4 * p + q : 4 * p;
+            int64_t k = 4 * p + q < d->k ? 4 * p + q : d->k - 1;
             if (plain) row[q] = b + d->at_k_b[k] + n0;
             else {
                 row[q] = line + q * nt;
@@ -103,7 +129,12 @@ static void zero_points(const hone_contract *d, void *const *at, const hone_stan
             for (int64_t j = 0; j < n; j += d->nr) column_sums(d, s.panels + j * groups_of(d) * 4, room + j);
             s.column_sum = room;
         }
-        for (int64_t j = 0; j < n; j++) sums[j] -= za * (uint32_t)s.column_sum[j];
+        if (d->zero_a.at) {
+            for (int64_t j = 0; j < n; j++) sums[j] -= za * (uint32_t)s.column_sum[j];
+            continue;
+        }
+        for (int64_t j = 0; i == 0 && j < n; j++) room[j] = (int32_t)(za * (uint32_t)s.column_sum[j]); /* the same for all rows */
+        for (int64_t j = 0; j < n; j++) sums[j] -= (uint32_t)room[j];
     }
 }
 static hone_status tile(const hone_step *step, void *const *base, int64_t number, void *scratch) {
@@ -137,10 +168,12 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         if (d->packed_b)
             s.column_sum = (const int32_t *)(const void *)(panels + d->batch_b * all_np * nr * groups * 4) + w.own_b * all_np * nr + n0;
     } else pack_b(d, (const uint8_t *)at[d->b.tensor] + d->b.at.c + w.b, n0, n, zero_at(&d->zero_b, at, &w, d->n_batch, 0), pb, line);
+    if (d->kernel_i8->begin) d->kernel_i8->begin();
     for (int64_t j = 0; j < np; j++)
         for (int64_t i = 0; i < mp; i++)
             d->kernel_i8->run(m - i * mr < mr ? (int)(m - i * mr) : (int)mr, groups, (const int8_t *)a + i * mr * groups * 4,
                               b + j * nr * groups * 4, c + i * mr * stride + j * nr, stride);
+    if (d->kernel_i8->end) d->kernel_i8->end();
     zero_points(d, at, &w, m0, m, n0, n, s, c, stride, less, column_sum);
     return hone_contract_finish(d, at, 0, &w, m0, m, n0, n, c, stride, less, rest);
 }

@@ -5,23 +5,15 @@
         a6    c0  c1           B's pairs lie as the instruction takes them, A as rows.
         a7    c2  c3
 
-   The tiles' shape is set up by `begin` and given up by `end`: a thread that holds tiles pays for them when it is put aside. Empty on other architectures. */
+   Empty on other architectures. */
 #if defined(__AMX_BF16__) && defined(__AVX512BF16__)
 #include "base/thread.h"
 #include "kernels/gemm_bf16.h"
+#include "kernels/x86/amx.h"
 
 #include "kernels/x86/narrow_bf16.inc"
 
 enum { NR = 32, DEEP = 32, ROWS = 16 };
-static const struct {
-    uint8_t palette, start_row, zero[14];
-    uint16_t bytes_a_row[16];
-    uint8_t rows[16];
-} shape __attribute__((aligned(64))) = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
-_Static_assert(sizeof shape == 64, "as ldtilecfg reads it");
-
-static void begin(void) { _tile_loadconfig(&shape); }
-static void end(void) { _tile_release(); }
 static void run(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
     const ptrdiff_t a_row = a_step * 2, b_row = NR * 4, c_row = c_step * 4; /* bytes */
     for (; m >= 2 * ROWS; m -= 2 * ROWS, a += 2 * ROWS * a_step, c += 2 * ROWS * c_step) {
@@ -72,7 +64,8 @@ static void run(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const
 }
 extern const hone_gemm_bf16 hone_gemm_bf16__amx;
 const hone_gemm_bf16 hone_gemm_bf16__amx = {
-    "hone_gemm_bf16__amx", HONE_CPU_AVX512 | HONE_CPU_AVX512BF16 | HONE_CPU_AMX, ROWS, NR, 2, DEEP, run, narrow, begin, end};
+    "hone_gemm_bf16__amx", HONE_CPU_AVX512 | HONE_CPU_AVX512BF16 | HONE_CPU_AMX, ROWS, NR, 2, DEEP, run, narrow, hone_amx_begin,
+    hone_amx_end};
 #else
 typedef int hone_gemm_bf16__amx_not_here;
 #endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+   gemm_i8, AMX: tdpbsud adds products of 64 i8 of A and 64 u8 of B to each sum. Tiles as in gemm_bf16__amx.c: four of sums, two of A, two of B. A panel's
+   rows past m are there, as zeros; sums of such rows go to a place of their own. Empty on other architectures. */
+#if defined(__AMX_INT8__)
+#include <immintrin.h>
+#include <string.h>
+
+#include "kernels/gemm.h"
+
+enum { MR = 32, NR = 32, DEEP = 64 };
+hone_gemm_i8_fn hone_gemm_i8_32x32__amx;
+
+/* rows 0 … m-1 of a tile register, and not the others */
+#define PUT(number, at)                                                                 \
+    do {                                                                                \
+        if (m >= 16) _tile_stored(number, at, c_stride * 4);                            \
+        else {                                                                          \
+            _tile_stored(number, some, 64);                                             \
+            for (int i = 0; i < m; i++) memcpy((at) + i * c_stride, some + 16 * i, 64); \
+        }                                                                               \
+    } while (0)
+
+void hone_gemm_i8_32x32__amx(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c, ptrdiff_t c_stride) {
+    int32_t some[16 * 16];
+    _tile_zero(0);
+    _tile_zero(1);
+    if (m <= 16) {
+        for (int64_t p = 0; p < groups; p += DEEP / 4, a += MR * DEEP, b += NR * DEEP) {
+            _tile_loadd(4, b, NR * 4);
+            _tile_loadd(6, a, DEEP);
+            _tile_dpbsud(0, 6, 4);
+            _tile_loadd(5, b + 64, NR * 4);
+            _tile_dpbsud(1, 6, 5);
+        }
+        PUT(0, c);
+        PUT(1, c + 16);
+        return;
+    }
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int64_t p = 0; p < groups; p += DEEP / 4, a += MR * DEEP, b += NR * DEEP) {
+        _tile_loadd(4, b, NR * 4);
+        _tile_loadd(6, a, DEEP);
+        _tile_dpbsud(0, 6, 4);
+        _tile_loadd(5, b + 64, NR * 4);
+        _tile_dpbsud(1, 6, 5);
+        _tile_loadd(7, a + 16 * DEEP, DEEP);
+        _tile_dpbsud(2, 7, 4);
+        _tile_dpbsud(3, 7, 5);
+    }
+    PUT(0, c);
+    PUT(1, c + 16);
+    m -= 16, c += 16 * c_stride;
+    PUT(2, c);
+    PUT(3, c + 16);
+}
+#else
+typedef int hone_gemm_i8__amx_not_here;
+#endif
