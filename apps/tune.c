@@ -145,6 +145,10 @@ static int do_job(job *j) {
     s = hone_tune(j->model, j->in,
                   &(hone_tuning){.seconds = j->seconds, .threads = j->threads, .file = j->file, .progress = show, .arg = j}, &report);
     hone_progress_end(&j->bar);
+    bool guessed = false;
+    for (int k = 0; k < j->n_in; k++) guessed |= j->fed[k].guessed;
+    if (s == HONE_BAD_INPUT && guessed)
+        return hone_args_wrong("%s (free dims of the inputs were taken as 1: say others with --shape NAME=DIMS)", hone_error());
     if (s) return hone_args_failed(s);
     if (j->json) {
         printf("%s\n", report);

@@ -234,6 +234,28 @@ static void foreign(void **state) {
     hone_wisdom_destroy(w);
     hone_text_free(&t);
 }
+/* No memory at any place: a clean failure, and nothing left behind. */
+static void no_memory(void **state) {
+    (void)state;
+    hone_problem problem[16 * GRAPHS];
+    int n, failures = 0;
+    hone_wisdom *w = sample(problem, &n), *out = NULL;
+    hone_text t = {0};
+    hone_wisdom_print(w, &t);
+    const uint64_t held = hone_alloc_live_bytes();
+    for (;; failures++) {
+        hone_alloc_fail_after(failures);
+        hone_status s = hone_wisdom_read(t.text, t.n, &out);
+        hone_alloc_fail_after(-1);
+        if (s == HONE_OK) break;
+        assert_int_equal(s, HONE_NO_MEMORY);
+        assert_null(out);
+        assert_int_equal(hone_alloc_live_bytes(), held);
+    }
+    assert_true(failures > 1);
+    hone_wisdom_destroy(out), hone_wisdom_destroy(w);
+    hone_text_free(&t);
+}
 /* Any byte changed: refused, or read, and then whatever is found fits. */
 static void damaged(void **state) {
     (void)state;
@@ -356,8 +378,8 @@ static void learns(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip), cmocka_unit_test(foreign),     cmocka_unit_test(damaged), cmocka_unit_test(wrong_numbers),
-        cmocka_unit_test(files),      cmocka_unit_test(odd_choices), cmocka_unit_test(learns),
+        cmocka_unit_test(round_trip),    cmocka_unit_test(foreign), cmocka_unit_test(no_memory),   cmocka_unit_test(damaged),
+        cmocka_unit_test(wrong_numbers), cmocka_unit_test(files),   cmocka_unit_test(odd_choices), cmocka_unit_test(learns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
