@@ -9,7 +9,7 @@
 
 #include "device/cpu/contract.h"
 
-enum { KC = 512 };
+enum { KC = 512, LIGHT_ROWS = 128 };
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
 static int64_t padded_k(const hone_contract *d) { return up(d->k, d->half->deep); }
 static int64_t row_step(const hone_contract *d) { return padded_k(d) + 32; } /* rows a power of two apart would meet in the cache */
@@ -44,6 +44,7 @@ bool hone_contract_half_choose(hone_contract *d, int threads) {
     const bool light = deep * up(d->n, nr) <= 1 << 19; /* all weights stay in L2 beside the rows: to read them once more is cheap */
     int64_t most = 393216 / deep / step * step;        /* three quarters of a megabyte of A */
     if (most < step) most = step;
+    if (light && most > LIGHT_ROWS) most = LIGHT_ROWS; /* then sums of a panel stay in L1 until they are finished */
     d->nt = up(d->n, nr), d->mt = up(d->m, kernel->rows);
     if (d->mt > most) d->mt = up((d->m + (d->m + most - 1) / most - 1) / ((d->m + most - 1) / most), step);
     while (!d->direct && d->mt * d->nt > 131072 && d->nt > 4 * nr) d->nt = up(d->nt / 2, nr); /* sums wait in scratch */
