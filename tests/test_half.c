@@ -53,11 +53,12 @@ static void pictures(void **state) { /* windows, edges, groups, strides, several
                  "}",
                  n, c, h, w, m, c / g, kh, kw, round + 9, m, g, draw(1, 2), draw(1, 3), dh, draw(0, 2), draw(0, 2), draw(2, 4), draw(0, 3));
         check_exact(k);
-        snprintf(text, sizeof text,
-                 "graph g (x: f32[1, %d, %d, %d]) -> y { wb: bf16[%d, %d, 3, 3] = random(%d, -1, 1); b: f32[%d] = random(2, -1, 1); w = "
-                 "Cast(wb) {to: 1}; v = Conv(x, w, b) {pads: [1, 1, 1, 1]}; a = Add(v, x); r = Relu(a); y = MaxPool(r) {kernel_shape: [2, "
-                 "2]}; }",
-                 m, h, w, m, m, round, m);
+        snprintf(
+            text, sizeof text, /* between the two it lies channels last, and the signs are numbers that bf16 can hold */
+            "graph g (x: f32[1, %d, %d, %d]) -> y { ub: bf16[%d, %d, 1, 1] = random(7, -1, 1); wb: bf16[%d, %d, 3, 3] = random(%d, -1, "
+            "1); b: f32[%d] = random(2, -1, 1); u = Cast(ub) {to: 1}; w = Cast(wb) {to: 1}; e = Conv(x, u); f = Sign(e); v = Conv(f, w, "
+            "b) {pads: [1, 1, 1, 1]}; a = Add(v, f); r = Relu(a); y = MaxPool(r) {kernel_shape: [2, 2]}; }",
+            m, h, w, m, m, m, m, round, m);
         check_exact(9 * m);
     }
 }
