@@ -92,6 +92,54 @@ static void depthwise(void **state) {
         check(text, kh * kw);
     }
 }
+/* What follows the sum is a known function of it, or nearly one, and is then left to tile code. */
+static void activations(void **state) {
+    (void)state;
+    static const char *const follow[] = {
+        "y = Sigmoid(v);",
+        "y = HardSwish(v);",
+        "y = HardSigmoid(v);",
+        "y = HardSigmoid(v) {alpha: 0.3, beta: 0.25};",
+        "y = Gelu(v);",
+        "y = Gelu(v) {approximate: \"tanh\"};",
+        "y = Swish(v) {alpha: 1.5};",
+        "s = Sigmoid(v); y = Mul(s, v);",
+        "c = Relu(v); y = Swish(c);",
+        "a = Add(v, r); y = HardSwish(a);",
+        "a = Add(v, r); s = Sigmoid(v); y = Mul(a, s);", /* not of the same */
+        "s = Sigmoid(v); t = Mul(k, s); y = Mul(v, t);",
+        "h = Div(v, six); i = Add(h, k); j = Clip(i, zero, k); y = Mul(v, j);", /* cut at k, not at 1 */
+        "h = Div(v, six); i = Add(h, k); j = Clip(i, zero, one); y = Mul(v, j);",
+        "h = Mul(v, k); e = Erf(v); i = Add(e, one); y = Mul(h, i);", /* v, not v / sqrt 2 */
+        "y = Sigmoid(v); z = Relu(y);",
+    };
+    enum { FOLLOW = sizeof follow / sizeof *follow };
+    EACH_LEVEL for (int round = 0; round < 3 * FOLLOW; round++) {
+        const int kind = draw(0, 3),
+                  c = kind == 2   ? draw(20, 40)
+                      : kind == 3 ? draw(16, 40)
+                                  : draw(1, 30),
+                  m = kind == 2 ? c : draw(1, 70), k = kind == 0 ? 1 : 3, pad = k / 2, h = kind == 3 ? draw(8, 15) : draw(3, 9),
+                  w = draw(3, 12);
+        const char *f = follow[round % FOLLOW];
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[1, %d, %d, %d], r: f32[1, %d, %d, %d]) -> y { w: f32[%d, %d, %d, %d] = random(%d, -1, 1); b: f32[%d] = "
+                 "random(2, -1, 1); "
+                 "k: f32[] = {0.5}; six: f32[] = {6}; zero: f32[] = {0}; one: f32[] = {1}; v = Conv(x, w, b) {group: %d, pads: [%d, %d, "
+                 "%d, %d]}; %s }",
+                 c, h, w, m, h, w, m, kind == 2 ? 1 : c, k, k, round + 9, m, kind == 2 ? c : 1, pad, pad, pad, pad, f);
+        check(text, 4 * c * k * k);
+    }
+    for (int round = 0; round < FOLLOW; round++) { /* bias a column, K in several parts, several threads */
+        const int m = draw(1, 40), k = draw(1, 700), n = draw(1, 90);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[%d, %d], r: f32[%d, %d]) -> y { w: f32[%d, %d] = random(%d, -0.2, 0.2); b: f32[%d] = random(2, -1, 1); "
+                 "k: f32[] = {0.5}; six: f32[] = {6}; "
+                 "zero: f32[] = {0}; one: f32[] = {1}; u = MatMul(x, w); v = Add(u, b); %s }",
+                 m, k, m, n, k, n, round + 9, n, follow[round]);
+        check(text, k);
+    }
+}
 static void transposed_conv(void **state) {
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
@@ -244,9 +292,10 @@ static void pictures(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pictures),  cmocka_unit_test(matmul),       cmocka_unit_test(transposed),
-                                       cmocka_unit_test(conv),      cmocka_unit_test(depthwise),    cmocka_unit_test(transposed_conv),
-                                       cmocka_unit_test(recurrent), cmocka_unit_test(residual),     cmocka_unit_test(one_place),
-                                       cmocka_unit_test(quantized), cmocka_unit_test(integer_conv), cmocka_unit_test(integer_matmul)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(pictures),   cmocka_unit_test(matmul),       cmocka_unit_test(transposed),
+                                       cmocka_unit_test(conv),       cmocka_unit_test(depthwise),    cmocka_unit_test(transposed_conv),
+                                       cmocka_unit_test(recurrent),  cmocka_unit_test(residual),     cmocka_unit_test(one_place),
+                                       cmocka_unit_test(quantized),  cmocka_unit_test(integer_conv), cmocka_unit_test(integer_matmul),
+                                       cmocka_unit_test(activations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

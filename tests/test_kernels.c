@@ -4,6 +4,7 @@
    Bound: a sum of n products in float, in any order, fused or not, errs by at most about (n + 1) * eps * sum of |terms|. Outputs stand
    between guard values, and inputs in blocks of their exact size, so that a sanitizer sees a read past the end. */
 #include "base/thread.h"
+#include "kernels/activate.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_bf16.h"
 #include <float.h>
@@ -444,6 +445,70 @@ static void test_depthwise_f32_extremes(void **state) {
     }
 }
 
+/* in double, and how large the numbers are that it is rounded from */
+static double activated(int which, double x, double alpha, double beta, double *magnitude) {
+    const double hard = alpha * x + beta, clamped = hard >= 1 ? 1 : hard <= 0 ? 0 : hard;
+    double y = 0;
+    switch ((hone_activation)which) {
+    case HONE_ACTIVATE_sigmoid: y = 1 / (1 + exp(-x)); break;
+    case HONE_ACTIVATE_silu: y = x * (1 / (1 + exp(-alpha * x))); break;
+    case HONE_ACTIVATE_hard_sigmoid: return *magnitude = 1, isnan(x) ? x : clamped;
+    case HONE_ACTIVATE_hard_swish: return *magnitude = fabs(x), x * clamped;
+    case HONE_ACTIVATE_gelu: return *magnitude = fabs(x), 0.5 * x * (1 + erf(x * M_SQRT1_2));
+    case HONE_ACTIVATE_gelu_tanh: y = x * (1 / (1 + exp(-x * (alpha + beta * x * x)))); break;
+    case HONE_ACTIVATE_COUNT: break;
+    }
+    *magnitude = fabs(y);
+    return y;
+}
+static void test_activate(void **state) {
+    (void)state;
+    static const float special[] = {0,     -0.0f,  INFINITY, -INFINITY, NAN,   1e-42f, -1e-42f, FLT_MIN, 1e30f, -1e30f, FLT_MAX, -FLT_MAX,
+                                    87.2f, -87.2f, 87.4f,    -87.4f,    88.8f, -88.8f, 104,     -104,    3,     -3,     1,       -1};
+    static const char *const name[] = {
+#define NAME(name) #name,
+        HONE_ACTIVATIONS(NAME)
+#undef NAME
+    };
+    enum { ROWS = 3, MOST = 70, GAP = 5 };
+    for (const hone_activate *row = hone_activate_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int which = 0; which < HONE_ACTIVATE_COUNT; which++)
+            for (int n = 1; n <= MOST; n++) {
+                const bool tanh_form = which == HONE_ACTIVATE_gelu_tanh,
+                           hard = which == HONE_ACTIVATE_hard_swish || which == HONE_ACTIVATE_hard_sigmoid;
+                const float alpha = tanh_form ? 1.5957691f
+                                    : hard    ? (n % 2 ? 1.0f / 6 : 0.2f)
+                                    : n % 3   ? 1
+                                              : 1.702f,
+                            beta = tanh_form ? 0.07135482f : 0.5f;
+                float *x[ROWS], *y[ROWS];
+                for (int i = 0; i < ROWS; i++) {
+                    x[i] = exact_floats((size_t)(n + GAP)), y[i] = exact_floats((size_t)(n + GAP));
+                    for (int j = 0; j < n; j++)
+                        x[i][GAP + j] = n % 4 ? random_value() * (n % 5 ? 6 : 90) : special[(i * n + j) % (int)COUNT(special)];
+                    memcpy(y[i], x[i], sizeof(float) * (size_t)(n + GAP));
+                }
+                row->run[which](y, GAP, ROWS, n, alpha, beta);
+                for (int i = 0; i < ROWS; i++) {
+                    for (int j = 0; j < GAP; j++) assert_true(y[i][j] == x[i][j]);
+                    for (int j = GAP; j < GAP + n; j++) {
+                        double magnitude, want = activated(which, (double)x[i][j], (double)alpha, (double)beta, &magnitude);
+                        /* a sigmoid too small to be normal may be 0; its argument is rounded, which e^ makes as much of as the argument is large */
+                        const double arg = which == HONE_ACTIVATE_sigmoid || hard || fabs((double)x[i][j]) > 200
+                                               ? 0
+                                               : fabs((double)x[i][j]) * (tanh_form ? 30 : 1),
+                                     bound = (4 + arg) * FLT_EPSILON * magnitude + FLT_MIN * fmax(1, 2 * fabs((double)x[i][j]));
+                        const float got = y[i][j];
+                        if (isnan(want) ? !isnan(got) : isinf(want) ? got != (float)want : !(fabs((double)got - want) <= bound))
+                            fail_msg("%s, %s of %.9g: %.9g where it is %.9g", row->name, name[which], (double)x[i][j], (double)got, want);
+                    }
+                    free(x[i]), free(y[i]);
+                }
+            }
+    }
+}
+
 static void test_best(void **state) {
     (void)state;
     const hone_gemm_f32 *gemm = hone_gemm_f32_best();
@@ -465,6 +530,7 @@ int main(void) {
         cmocka_unit_test(test_depthwise_rows),
         cmocka_unit_test(test_gemm_bf16),
         cmocka_unit_test(test_narrow_bf16),
+        cmocka_unit_test(test_activate),
         cmocka_unit_test(test_gemm_i8),
         cmocka_unit_test(test_interleave4),
         cmocka_unit_test(test_depthwise_f32_widths),

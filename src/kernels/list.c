@@ -3,6 +3,7 @@
 
    A row's tile is part of its function's name, so a tile changed in one place only does not link. */
 #include "base/thread.h"
+#include "kernels/activate.h"
 #include "kernels/epilogue.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_bf16.h"
@@ -107,6 +108,13 @@ DEPTHWISE_F32(DECLARE)
 const hone_softmax hone_softmax_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
+#define DECLARE(isa, cpu) extern hone_activate_fn *const hone_activate__##isa[HONE_ACTIVATE_COUNT];
+DEPTHWISE_F32(DECLARE)
+#undef DECLARE
+#define ROW(isa, cpu) {"hone_activate__" #isa, cpu, hone_activate__##isa},
+const hone_activate hone_activate_list[] = {DEPTHWISE_F32(ROW){0}};
+#undef ROW
+
 /* Of each family the last row that this CPU, as masked, can run. */
 #define BEST(family)                                     \
     const family *family##_best(void) {                  \
@@ -132,3 +140,4 @@ BEST(hone_depthwise_rows)
 BEST(hone_epilogue)
 BEST(hone_winograd_f32)
 BEST(hone_softmax)
+BEST(hone_activate)

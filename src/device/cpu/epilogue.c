@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   epilogue: see epilogue.h. The expression is taken apart from its root: [narrowing] [clamp] [+ residual] [+ bias] accumulator, in this order of
-   operations; any other order would round differently and is left to tile code. */
+   epilogue: see epilogue.h. The expression is taken apart from its root: [activation | narrowing] [clamp] [+ residual] [+ bias] accumulator, in this
+   order of operations; any other order would round differently and is left to tile code. */
 #include "device/cpu/epilogue.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct {
     hone_arena *arena;
@@ -12,6 +13,7 @@ typedef struct {
     int stage, acc, first_n, nm, nb;
     const int *group_m, *group_b;
     bool columns;
+    int patience;
 } matching;
 
 static const hone_x *at(const matching *m, int32_t x) { return m->c->instance->x + x; }
@@ -63,6 +65,100 @@ static bool row_number(matching *m, int32_t x, hone_row_number *out) {
     return out->dtype == HONE_DTYPE_F32 || out->dtype == HONE_DTYPE_U8 || out->dtype == HONE_DTYPE_I8;
 }
 static const hone_row_number none = {.tensor = -1, .k = -0.0f, .same = true};
+
+/* ---- activations ------------------------------------------------------------------------------------------------------------------ */
+/* The same value: the same expression, or one written twice, as far as some patience goes: what is shared inside is seen again and again. */
+static bool same(matching *m, int32_t x, int32_t y) {
+    const hone_x *p = at(m, x), *q = at(m, y);
+    if (x == y) return true;
+    if (m->patience-- <= 0) return false;
+    if (p->kind != q->kind || p->type != q->type || p->fn != q->fn || p->flat != q->flat) return false;
+    switch ((hone_xkind)p->kind) {
+    case HONE_X_CONST: return !memcmp(&p->k, &q->k, sizeof p->k);
+    case HONE_X_INDEX:
+    case HONE_X_PARAM: return p->a == q->a;
+    case HONE_X_LOAD:
+        if (p->a != q->a || p->c >= 0 || q->c >= 0) return false;
+        for (int k = 0; k < (p->flat ? 1 : m->c->instance->tensor[p->a].rank); k++)
+            if (!same(m, m->c->instance->list[p->b + k], m->c->instance->list[q->b + k])) return false;
+        return true;
+    case HONE_X_FN:
+        if (!same(m, p->a, q->a)) return false;
+        if (hone_fns[p->fn].arity > 1 && !same(m, p->b, q->b)) return false;
+        return hone_fns[p->fn].arity < 3 || same(m, p->c, q->c);
+    case HONE_X_CAST:
+    case HONE_X_ROUND: return same(m, p->a, q->a);
+    default: return false;
+    }
+}
+static bool constant(const matching *m, int32_t x, float *k) {
+    const hone_x *e = at(m, x);
+    if (e->kind == HONE_X_CONST && e->type == HONE_F32) return *k = e->k.f32, true;
+    if (e->kind != HONE_X_CAST || e->type != HONE_F32 || at(m, e->a)->kind != HONE_X_PARAM) return false;
+    const int q = at(m, e->a)->a;
+    return *k = m->c->instance->param_real[q] ? (float)m->c->param[q].f : (float)m->c->param[q].i, true;
+}
+/* One side of fn a constant; the other side is left. */
+static bool by_constant(const matching *m, int32_t x, hone_fn fn, float *k, int32_t *rest) {
+    const hone_x *e = at(m, x);
+    if (!is_fn(m, x, fn)) return false;
+    if (constant(m, e->b, k)) return *rest = e->a, true;
+    return constant(m, e->a, k) && (*rest = e->b, true);
+}
+static bool with_constant(const matching *m, int32_t x, hone_fn fn, float k, int32_t *rest) {
+    float have;
+    return by_constant(m, x, fn, &have, rest) && have == k;
+}
+/* clamp(alpha * u + beta, 0, 1) */
+static bool is_hard(matching *m, int32_t x, hone_simple *r, int32_t *u) {
+    int32_t y;
+    if (!with_constant(m, x, HONE_FN_max, 0, &y) || !with_constant(m, y, HONE_FN_min, 1, &y)) return false;
+    if (!by_constant(m, y, HONE_FN_add, &r->beta, &y)) return false;
+    if (by_constant(m, y, HONE_FN_mul, &r->alpha, u)) return true;
+    if (!is_fn(m, y, HONE_FN_div) || !constant(m, at(m, y)->b, &r->alpha) || r->alpha == 0) return false;
+    r->alpha = 1 / r->alpha, *u = at(m, y)->a;
+    return true;
+}
+/* u times v, where v knows u: which activation of u */
+static hone_activation gated(matching *m, int32_t u, int32_t v, hone_simple *r, int32_t *of) {
+    int32_t w, y, z;
+    float k;
+    *of = u;
+    if (is_fn(m, v, HONE_FN_sigmoid)) {
+        w = at(m, v)->a, r->alpha = 1;
+        if (same(m, w, u) || (by_constant(m, w, HONE_FN_mul, &r->alpha, &w) && same(m, w, u))) return HONE_ACTIVATE_silu;
+    }
+    if (is_hard(m, v, r, &w) && same(m, w, u)) return HONE_ACTIVATE_hard_swish;
+    /* 0.5 u (1 + erf(u / sqrt 2)), 0.5 u (1 + tanh(a (u + b u u u))) */
+    if (!with_constant(m, u, HONE_FN_mul, 0.5f, &u) || !with_constant(m, v, HONE_FN_add, 1, &w)) return HONE_ACTIVATE_COUNT;
+    *of = u;
+    if (is_fn(m, w, HONE_FN_erf) && with_constant(m, at(m, w)->a, HONE_FN_mul, 0x1.6a09e6p-1f, &y) && same(m, y, u))
+        return HONE_ACTIVATE_gelu;
+    if (!is_fn(m, w, HONE_FN_tanh) || !by_constant(m, at(m, w)->a, HONE_FN_mul, &k, &y) || !is_fn(m, y, HONE_FN_add) ||
+        !same(m, at(m, y)->a, u))
+        return HONE_ACTIVATE_COUNT;
+    y = at(m, y)->b;
+    for (int q = 0; q < 2; q++, y = z) {
+        if (!is_fn(m, y, HONE_FN_mul) || !same(m, at(m, y)->b, u)) return HONE_ACTIVATE_COUNT;
+        z = at(m, y)->a;
+    }
+    if (!by_constant(m, y, HONE_FN_mul, &r->beta, &z) || !same(m, z, u)) return HONE_ACTIVATE_COUNT;
+    r->alpha = 2 * k, r->beta *= 2 * k;
+    return HONE_ACTIVATE_gelu_tanh;
+}
+/* What x is an activation of, and which; x itself: of none. */
+static int32_t activation(matching *m, int32_t x, hone_simple *r) {
+    hone_activation which = HONE_ACTIVATE_COUNT;
+    int32_t of = x;
+    if (is_fn(m, x, HONE_FN_sigmoid)) which = HONE_ACTIVATE_sigmoid, of = at(m, x)->a;
+    else if (is_fn(m, x, HONE_FN_mul)) {
+        which = gated(m, at(m, x)->a, at(m, x)->b, r, &of);
+        if (which == HONE_ACTIVATE_COUNT) which = gated(m, at(m, x)->b, at(m, x)->a, r, &of);
+    } else if (is_hard(m, x, r, &of)) which = HONE_ACTIVATE_hard_sigmoid;
+    if (which == HONE_ACTIVATE_COUNT) return x;
+    r->activate = hone_activate_best()->run[which];
+    return of;
+}
 
 static bool place_out(matching *m, hone_simple *r) {
     const hone_instance *in = m->c->instance;
@@ -123,7 +219,8 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
                   .nm = nm,
                   .group_b = group_b,
                   .nb = nb,
-                  .columns = columns};
+                  .columns = columns,
+                  .patience = 1000};
     hone_dtype to = in->tensor[s->tensor].dtype;
     hone_simple *r = HONE_NEW(a, hone_simple);
     if (!r || (to != HONE_DTYPE_F32 && !(s->saturate && (to == HONE_DTYPE_U8 || to == HONE_DTYPE_I8)))) return NULL;
@@ -136,6 +233,7 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
     if (at(&m, x)->type != HONE_F32) return NULL;
     if (in->tensor[acc].dtype == HONE_DTYPE_I32) return whole(&m, r, x);
     bool narrows = to != HONE_DTYPE_F32;
+    if (!narrows) x = activation(&m, x, r);
     if (!narrows && is_fn(&m, x, HONE_FN_mul)) { /* quantized, and read back at once: f32(i32(clamp(…)) - zero) * scale */
         const hone_x *e = at(&m, x), *f = at(&m, e->a);
         hone_row_number scale, zero = none;
@@ -243,4 +341,5 @@ void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *bat
     if (s->residual.tensor >= 0)
         residual = (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, batch, m) + n0;
     s->run(&row, acc, residual, out, n);
+    if (s->activate) s->activate((float *const *)&out, 0, 1, n, s->alpha, s->beta);
 }

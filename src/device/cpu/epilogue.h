@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   epilogue: the common ends of a sum (bias, residual, clamp, narrowing to 8 bits), recognised in the program. Everything else runs as tile code. */
+   epilogue: the common ends of a sum (bias, residual, clamp, activation, narrowing to 8 bits), recognised in the program. Everything else runs as tile code. */
 #ifndef HONE_DEVICE_CPU_EPILOGUE_H
 #define HONE_DEVICE_CPU_EPILOGUE_H
 #include "device/cpu/affine.h"
+#include "kernels/activate.h"
 #include "kernels/epilogue.h"
 
 typedef struct { /* one number a row (of M, in a batch): a constant, or loaded */
@@ -19,7 +20,9 @@ typedef struct {
     float low, high;          /* of the 8-bit type */
     hone_row_number residual; /* tensor -1: none; else where its row begins */
     hone_row_number out;
-    bool bias_n; /* the bias is one a column, the same in every row: where it begins. Only matrix kernels finish that */
+    bool bias_n;                /* the bias is one a column, the same in every row: where it begins. Only matrix kernels finish that */
+    hone_activate_fn *activate; /* what the finished row then gets, in place; or NULL */
+    float alpha, beta;          /* its numbers */
     int n_batch;
     hone_requantize_fn *whole; /* of a sum of integers: round(f32(sum + bias) * (scale * scale_b / scale_y)) + zero; NULL otherwise */
     hone_row_number scale_b, scale_y;

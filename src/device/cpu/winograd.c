@@ -277,12 +277,15 @@ static ending ready(const hone_contract *d, void *const *at, const hone_standing
 /* Columns n0 … n0+n-1 of tiles that `ready` knows, from m. */
 static void bring_back(const hone_contract *d, ending *e, int64_t many, int64_t n0, int64_t n, const float *m, int64_t stride) {
     const struct hone_winograd *w = d->winograd;
+    hone_activate_fn *activate = w->ends && d->simple ? d->simple->activate : NULL;
     const bool adds = w->ends && d->simple && d->simple->residual.tensor >= 0;
     e->end.n = (ptrdiff_t)n, e->end.from = (ptrdiff_t)n0, e->end.bias = e->bias ? e->bias + n0 : NULL;
     for (int64_t t = 0; t < many; t++) {
         e->end.m = m + t * stride, e->end.y = e->to + t * w->out * w->out;
         e->end.residual = adds ? e->residual + t * w->out * w->out : NULL;
         w->kernel->out[w->size](&e->end);
+        for (int k = 0; activate && k < w->out * w->out; k++)
+            if (e->end.y[k]) activate(e->end.y + k, n0, 1, n, d->simple->alpha, d->simple->beta);
     }
 }
 static void places_of(const hone_contract *d, const hone_step *s, void *const *base, void **at) {

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+   activate: functions of one number that follow a sum in so many networks that rows of sums get them at once, while they lie in the first cache.
+
+        row[i][from + j]  =  f(row[i][from + j]),     i < m, j < n
+
+   Within 4 ulp of the true value (GELU by erf: within 4 ulp of the largest of |x| and the value), but 0 where a sigmoid is below the smallest normal
+   number. Not bit for bit what the op's row says, whose functions give every CPU the same bits: these use what the CPU has. */
+#ifndef HONE_KERNELS_ACTIVATE_H
+#define HONE_KERNELS_ACTIVATE_H
+#include <stddef.h>
+#include <stdint.h>
+
+/* name, f(x); s is the logistic function 1 / (1 + e^-x) */
+#define HONE_ACTIVATIONS(row)                                     \
+    row(sigmoid)          /* s(x) */                              \
+        row(silu)         /* x * s(alpha * x) */                  \
+        row(hard_sigmoid) /* clamp(alpha * x + beta, 0, 1) */     \
+        row(hard_swish)   /* x * clamp(alpha * x + beta, 0, 1) */ \
+        row(gelu)         /* x / 2 * (1 + erf(x / sqrt 2)) */     \
+        row(gelu_tanh)    /* x * s(alpha * x + beta * x^3): the tanh form, as 1 + tanh(u) is 2 s(2u) */
+typedef enum {
+#define ENUM(name) HONE_ACTIVATE_##name,
+    HONE_ACTIVATIONS(ENUM)
+#undef ENUM
+        HONE_ACTIVATE_COUNT
+} hone_activation;
+typedef void hone_activate_fn(float *const *row, ptrdiff_t from, int m, int64_t n, float alpha, float beta);
+typedef struct {
+    const char *name;
+    uint32_t cpu;
+    hone_activate_fn *const *run; /* by activation */
+} hone_activate;
+extern const hone_activate hone_activate_list[]; /* slowest first; ends with a NULL name */
+const hone_activate *hone_activate_best(void);
+#endif
