@@ -31,6 +31,8 @@ typedef struct {
     void (*iota)(int64_t n, int64_t *d, int64_t start, int64_t step);
     void (*muladd)(int64_t n, int64_t *d, const int64_t *a, const int64_t *b, int64_t k);     /* a + b*k, wrapping */
     void (*inside)(int64_t n, int32_t *d, const int32_t *ok, const int64_t *at, int64_t dim); /* ok (NULL: 1) and 0 <= at < dim */
+    /* n accumulators of sums of f32, each and every row in order, rows `stride` bytes apart */
+    void (*sum_rows)(int64_t n, double *d, const float *v, int64_t rows, int64_t stride);
     /* By hone_reduce. Accumulators are of the values' type; of f32 sums and products, double. */
     struct {
         void (*each[HONE_REDUCE_ARGMAX])(int64_t n, void *d, const void *v); /* n accumulators, n values */

@@ -374,6 +374,14 @@ static hone_scalar nothing(const hone_tilecode *code) {
     return v;
 }
 
+/* A sum of floats as they lie in memory: its last index is then walked by the sum itself. By how much the index goes on with a step. */
+static int64_t at_once(const run *r) {
+    const hone_tilecode *code = r->code;
+    const hone_tile_ins *i = code->ins + code->head;
+    if (code->reduce != HONE_REDUCE_SUM || code->ctype != HONE_F32 || code->tail != code->head + 1 || code->n_fixed < 2) return 1;
+    if (i->kind != TILE_LOAD || i->convert || i->n_bound || i->level || i->dst != code->value) return 1;
+    return code->fixed_ext[code->n_fixed - 1];
+}
 static hone_status each_tile(run *r, int64_t n) {
     const hone_tilecode *code = r->code;
     const bool arg = code->reduce >= HONE_REDUCE_ARGMAX;
@@ -386,15 +394,20 @@ static hone_status each_tile(run *r, int64_t n) {
     for (int k = 1; k < code->n_fixed; k++) r->fixed[k] = 0;
     set_forms(r);
     if (code->count) HONE_TRY(execute(r, 0, code->head, n));
-    for (int64_t step = 0; step < code->count; step++) {
+    int64_t many = at_once(r);
+    for (int64_t step = 0; step < code->count; step += many) {
         if (step) {
-            for (int k = code->n_fixed - 1; k > 0; k--) {
-                if (++r->fixed[k] < code->fixed_ext[k]) break;
-                r->fixed[k] = 0;
-            }
+            int k = code->n_fixed - 1;
+            for (r->fixed[k] += many; k > 1 && r->fixed[k] == code->fixed_ext[k]; k--) r->fixed[k] = 0, r->fixed[k - 1]++;
             set_forms(r);
         }
         HONE_TRY(execute(r, code->head, code->tail, n));
+        if (many > 1 && r->reg[code->value] != r->scratch + code->buffer[code->value]) {
+            r->ops->sum_rows(n, (double *)(void *)acc, r->reg[code->value], many,
+                             code->form[code->ins[code->head].form].fixed[code->n_fixed - 1]);
+            continue;
+        }
+        many = 1; /* a tile that is put together from pieces of memory */
         if (!arg) {
             r->ops->reduce[code->ctype].each[code->reduce](n, acc, r->reg[code->value]);
             continue;
