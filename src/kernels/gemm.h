@@ -22,7 +22,9 @@ typedef struct {
     int64_t taps, k;
     const float *const *a;
     ptrdiff_t a_step, a_from, b_step; /* a_from: depthwise only */
-    const float *b;
+    const float *b,
+        *next; /* next: what will be read later, asked for meanwhile, next_step floats further with each value of K. NULL, and step 0: nothing */
+    ptrdiff_t next_step;
     float *const *c; /* a pointer a row, to its column 0; this panel's are c_from further. So it is with residual */
     ptrdiff_t c_from;
     bool few;                 /* these are all the rows there are, at most HONE_GEMM_FEW: sums in another order, and faster */

@@ -252,14 +252,22 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
         float *const *to = whole.finish ? l.c : l.sums;
         for (int64_t j = 0; j < n; j += d->nr) {
             const int64_t wide = all_n - n0 - j < d->nr ? all_n - n0 - j : d->nr;
-            const int v = (int)(wide / vector), mr = d->each ? HONE_DEPTHWISE_ROWS : d->kernel->rows[v - 1];
+            const int v = (int)(wide / vector), most = d->each ? HONE_DEPTHWISE_ROWS : d->kernel->rows[v - 1];
+            const int64_t passes = (m + most - 1) / most, mr = (m + passes - 1) / passes; /* all about as high: a low one costs as much */
             hone_gemm_part part = whole;
             part.n = (int)(n - j < wide ? n - j : wide), part.b_step = wide, part.a_from = d->each ? n0 + j : 0;
             part.b = packed_b ? packed_b + (w.own_b * all_n + n0 + j) * d->k + k0 * wide : pb + j * all_k;
             part.c_from = whole.finish ? n0 + j : j, part.sums_from = j, part.bias_n = whole.bias_n ? whole.bias_n + n0 + j : NULL;
             hone_gemm_f32_fn *run = d->each ? d->each->run : d->kernel->run[v - 1];
+            const float *next = NULL; /* the panel after this one, once these rows' first pass has brought this one in */
+            if (packed_b && passes > 1 && j + d->nr < all_n - n0) {
+                const int64_t after = all_n - n0 - j - d->nr < d->nr ? all_n - n0 - j - d->nr : d->nr;
+                next = packed_b + (w.own_b * all_n + n0 + j + d->nr) * d->k + k0 * after;
+                part.next_step = (after + passes - 2) / (passes - 1);
+            }
             for (int64_t i = 0; i < m; i += mr) {
-                part.m = m - i < mr ? (int)(m - i) : mr, part.a = l.a + i, part.c = to + i, part.sums = (const float *const *)l.sums + i;
+                if (next && i) part.next = i == mr ? next : part.next + all_k * part.next_step;
+                part.m = (int)(m - i < mr ? m - i : mr), part.a = l.a + i, part.c = to + i, part.sums = (const float *const *)l.sums + i;
                 part.bias_m = whole.bias_m ? whole.bias_m + i : NULL, part.residual = whole.residual ? whole.residual + i : NULL;
                 run(&part);
                 if (whole.finish && activate) activate(part.c, part.c_from, part.m, part.n, d->simple->alpha, d->simple->beta);
