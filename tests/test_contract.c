@@ -114,7 +114,7 @@ static void activations(void **state) {
         "y = Sigmoid(v); z = Relu(y);",
     };
     enum { FOLLOW = sizeof follow / sizeof *follow };
-    EACH_LEVEL for (int round = 0; round < 3 * FOLLOW; round++) {
+    EACH_LEVEL for (int round = 0; round < (SLOW ? 1 : 3) * FOLLOW; round++) {
         const int kind = draw(0, 3),
                   c = kind == 2   ? draw(20, 40)
                       : kind == 3 ? draw(16, 40)
