@@ -58,6 +58,12 @@ void hone_contract_pack_a(const hone_contract *d, const float *a, const hone_sta
             for (int64_t p = 0; p < d->k; p++) rows[p] = hone_contract_inside(d, w, r, p) ? row[at[p]] : 0;
         else if (run == 1)
             for (int64_t p = 0; p < d->k; p++) rows[p] = row[at[p]];
+        else if (run == 3) /* the window of most networks' first layer: a pair and one */
+            for (int64_t p = 0; p < d->k; p += 3) {
+                const float *from = row + at[p];
+                const float last = from[2];
+                memcpy(rows + p, from, 2 * sizeof *from), rows[p + 2] = last;
+            }
         else
             for (int64_t p = 0; p < d->k; p += run) few(rows + p, row + at[p], run);
     }
