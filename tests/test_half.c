@@ -26,12 +26,12 @@ static void matmul(void **state) {
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int m = draw(1, 50), n = draw(8, 80), k = round ? draw(8, 150) : draw(500, 700), b = draw(1, 2); /* more than goes at once */
-        snprintf(
-            text, sizeof text,
-            "graph g (x: f32[%d, %d, %d], r: f32[%d, %d, %d]) -> y, z { wb: bf16[%d, %d] = random(%d, -1, 1); vb: bf16[%d, 40] = "
-            "random(5, -1, 1); c: f32[%d] = random(3, -1, 1); w = Cast(wb) {to: 1}; v = Cast(vb) {to: 1}; h = MatMul(x, w); i = Add(h, "
-            "c); j = Relu(i); y = Add(j, r); l = MatMul(r, v); z = Tanh(l); }",
-            b, m, k, b, m, n, k, n, round, n, n);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[%d, %d, %d], r: f32[%d, %d, %d]) -> y, z { wb: bf16[%d, %d] = random(%d, -1, 1); vb: bf16[%d, 40] = "
+                 "random(5, -1, 1); c: f32[%d] = random(3, -1, 1); f: f32[40] = random(7, -1, 1); w = Cast(wb) {to: 1}; v = Cast(vb) {to: "
+                 "1}; h = MatMul(x, w); i = Add(h, "
+                 "c); j = Relu(i); y = Add(j, r); l = MatMul(r, v); o = Add(l, f); z = %s(o); }",
+                 b, m, k, b, m, n, k, n, round, n, n, round % 2 ? "Tanh" : "HardSwish");
         check_exact(k + n);
         snprintf(text, sizeof text,
                  "graph g (a: f32[%d, %d], c: f32[%d]) -> y { bb: bf16[%d, %d] = random(5, -1, 1); b = Cast(bb) {to: 1}; y = Gemm(a, b, c) "

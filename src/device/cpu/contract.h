@@ -87,6 +87,10 @@ hone_status hone_contract_finish(const hone_contract *, void *const *at, int64_t
 static inline int64_t hone_contract_columns(const hone_contract *d) { /* N in whole vectors */
     return (d->n + d->kernel->vector - 1) / d->kernel->vector * d->kernel->vector;
 }
+/* Rows that a kernel has just finished get the activation that follows. */
+static inline void hone_contract_activate(const hone_contract *d, const hone_gemm_part *p) {
+    if (d->simple && d->simple->activate) d->simple->activate(p->c, p->c_from, p->m, p->n, d->simple->alpha, d->simple->beta);
+}
 void hone_contract_pack_step(const hone_contract *, hone_step *);
 bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one plane a batch */
 void hone_contract_step(hone_contract *, hone_step *);

@@ -117,6 +117,7 @@ static void end_panel(const hone_contract *d, const hone_gemm_part *whole, const
             part.m = m - i < mr ? (int)(m - i) : mr, part.c = l->c + i, part.sums = (const float *const *)l->sums + i;
             part.bias_m = whole->bias_m ? whole->bias_m + i : NULL, part.residual = whole->residual ? whole->residual + i : NULL;
             d->kernel->run[v - 1](&part);
+            hone_contract_activate(d, &part);
         }
     }
 }

@@ -241,7 +241,6 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     if (d->packed_a) dense = (const float *)at[d->packed_a] + (w.own_a * d->m + m0) * d->k;
     else if (!d->piece) hone_contract_pack_a(d, a, &w, m0, m, pa), dense = pa;
     const int64_t piece = dense ? d->k : d->piece;
-    hone_activate_fn *activate = d->simple ? d->simple->activate : NULL;
     hone_gemm_part whole = {.a_step = d->mt, .few = d->m <= HONE_GEMM_FEW}; /* the tile; a kernel takes a few rows of a panel at a time */
     if (d->direct) hone_contract_ends(d, at, over, &w, m0, m, &whole, &l);
     for (int64_t i = 0; d->c_bytes && i < m; i++) l.sums[i] = c + i * stride;
@@ -276,7 +275,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
                 part.m = (int)(m - i < mr ? m - i : mr), part.a = l.a + i, part.c = to + i, part.sums = (const float *const *)l.sums + i;
                 part.bias_m = whole.bias_m ? whole.bias_m + i : NULL, part.residual = whole.residual ? whole.residual + i : NULL;
                 run(&part);
-                if (whole.finish && activate) activate(part.c, part.c_from, part.m, part.n, d->simple->alpha, d->simple->beta);
+                if (whole.finish) hone_contract_activate(d, &part);
             }
         }
         k0 += all_k;
