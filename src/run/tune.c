@@ -5,7 +5,8 @@
    are measured at once, each among its neighbours, with what they leave in the caches. The order is the cost model's (cost.h): fitted again each round to all
    that is known, it names the choice that should be fastest of those not tried; every third time it is one by lot, so that the fit sees more than its favourites.
 
-        the estimate ─▶ rounds of new choices ─▶ the best few and the estimate, in turns ─▶ the whole model with and without, in turns */
+        the estimate ─▶ rounds of new choices ─▶ the best few and the estimate, in turns ─▶ the best and the estimate, in turns, on fresh measurements
+        ─▶ the whole model with and without, in turns */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +19,9 @@
 #include "run/model.h"
 
 enum { MOST_CHOICES = 2048, FINALISTS = 4, LINES_KEPT = 20000 };
-static const double CLEARLY = 0.97;             /* of the estimate's time: what is not faster than this may be noise */
-static const double SEARCH = 0.6, FINAL = 0.85; /* shares of the time after which these are over; the rest is the whole model's */
+static const double CLEARLY = 0.97; /* of the estimate's time: what is not faster than this may be noise */
+static const double SEARCH = 0.5, FINAL = 0.65,
+                    VERIFY = 0.85; /* shares of the time after which these are over; the rest is the whole model's */
 static const double HOPELESS = 1.6,
                     TRIED_ENOUGH = 10; /* a choice that should take so many times the best one is not tried, after so many */
 typedef struct {
@@ -74,7 +76,7 @@ static subject *subject_of(tuner *t, const hone_decision *d) {
     return NULL;
 }
 /* Runs a few times after a first one; least[k]: the least that step k took. */
-static hone_status time_steps(tuner *t, hone_exec *e, int runs, double *least) {
+static hone_status time_steps(tuner *t, hone_exec *e, bool fresh, int runs, double *least) {
     for (int r = 0; r < runs; r++) {
         for (const hone_plan *p = first_plan(e); p; p = p->next_cut)
             for (int k = 0; k < p->n_step; k++) p->step[k].ns = 0;
@@ -82,11 +84,20 @@ static hone_status time_steps(tuner *t, hone_exec *e, int runs, double *least) {
         int q = 0;
         for (const hone_plan *p = first_plan(e); p; p = p->next_cut)
             for (int k = 0; k < p->n_step; k++, q++)
-                if (!r || (double)p->step[k].ns < least[q]) least[q] = (double)p->step[k].ns;
+                if ((fresh && !r) || (double)p->step[k].ns < least[q]) least[q] = (double)p->step[k].ns;
     }
     return HONE_OK;
 }
-/* ns[k] of subject k under this wisdom, layers together. */
+/* ns[k] of subject k, layers together. */
+static void add_up(tuner *t, const hone_exec *e, const double *least, double *ns) {
+    int q = 0;
+    for (const hone_plan *p = first_plan(e); p; p = p->next_cut)
+        for (int k = 0; k < p->n_step; k++, q++) {
+            const subject *of = subject_of(t, p->step[k].decision);
+            if (of) ns[of - t->subject.at] += least[q];
+        }
+}
+/* The same under this wisdom. */
 static hone_status measure(tuner *t, const hone_wisdom *w, double *ns) {
     hone_exec *e = NULL;
     hone_exec_options o = t->options;
@@ -96,13 +107,8 @@ static hone_status measure(tuner *t, const hone_wisdom *w, double *ns) {
     const int n = s ? 0 : steps_of(e), runs = t->run_ns > 0 ? (int)fmin(20, fmax(2, 4e7 / t->run_ns)) : 2;
     double *least = hone_alloc(sizeof *least * (size_t)(n + 1));
     if (!s && !least) s = no_memory();
-    if (!s) s = time_steps(t, e, runs, least);
-    int q = 0;
-    for (const hone_plan *p = s ? NULL : first_plan(e); p; p = p->next_cut)
-        for (int k = 0; k < p->n_step; k++, q++) {
-            subject *of = subject_of(t, p->step[k].decision);
-            if (of) ns[of - t->subject.at] += least[q];
-        }
+    if (!s) s = time_steps(t, e, true, runs, least);
+    if (!s) add_up(t, e, least, ns);
     hone_free(least);
     hone_exec_destroy(e);
     if (hone_packs_bytes(t->model.packs) > 4 * t->packed + ((size_t)128 << 20)) hone_packs_empty(t->model.packs);
@@ -299,29 +305,53 @@ typedef struct {
     double ms[2][MOST_TURNS], median[2];
     int n;
 } turns;
-static hone_status take_turns(tuner *t, turns *w) {
+/* ns: where steps are timed, what each subject took at least, without and with; NULL: they are not. */
+static hone_status take_turns(tuner *t, double share, turns *w, double *ns[2]) {
     hone_exec *e[2] = {NULL, NULL};
+    double *least[2] = {NULL, NULL};
     hone_exec_options o = t->options;
     hone_status s = HONE_OK;
+    o.profile = ns ? HONE_BUSY : 0;
     for (int side = 0; side < 2 && !s; side++) {
         o.wisdom = side == WITH ? t->trying : NULL;
         s = hone_exec_create(&t->model, &o, &e[side]);
         if (!s) s = hone_exec_run(e[side], t->in, t->out);
+        if (!s && ns && !(least[side] = hone_alloc(sizeof(double) * (size_t)(steps_of(e[side]) + 1)))) s = no_memory();
     }
-    for (w->n = 0; w->n < MOST_TURNS && (w->n < LEAST_TURNS || !over(t, 1)) && !s; w->n++) {
+    for (w->n = 0; w->n < MOST_TURNS && (w->n < LEAST_TURNS || !over(t, share)) && !s; w->n++) {
         for (int i = 0; i < 2 && !s; i++) {
             const int side = (w->n + i) % 2;
             uint64_t before = hone_clock_ns();
-            s = hone_exec_run(e[side], t->in, t->out);
+            s = ns ? time_steps(t, e[side], w->n == 0, 1, least[side]) : hone_exec_run(e[side], t->in, t->out);
             w->ms[side][w->n] = (double)(hone_clock_ns() - before) * 1e-6;
         }
-        if (w->n % 8 == 0) tell(t, "the whole model, with and without, in turns");
+        if (w->n % 8 == 0) tell(t, ns ? "the best once more, in turns with the estimate" : "the whole model, with and without, in turns");
     }
     for (int side = 0; side < 2 && !s; side++) {
         qsort(w->ms[side], (size_t)w->n, sizeof(double), by_number);
         w->median[side] = (w->ms[side][(w->n - 1) / 2] + w->ms[side][w->n / 2]) / 2;
     }
-    for (int side = 0; side < 2; side++) hone_exec_destroy(e[side]);
+    for (int side = 0; side < 2; side++) {
+        if (ns && !s) add_up(t, e[side], least[side], ns[side]);
+        hone_free(least[side]);
+        hone_exec_destroy(e[side]);
+    }
+    return s;
+}
+/* Who was best of several may have had luck: it must win again, against the estimate alone, on fresh measurements. These are what is told. */
+static hone_status verify(tuner *t) {
+    turns *w = hone_alloc(sizeof *w);
+    double *ns[2];
+    for (int side = 0; side < 2; side++) ns[side] = hone_alloc(sizeof(double) * (size_t)(t->subject.n + 1));
+    hone_status s = w && ns[0] && ns[1] ? take_turns(t, VERIFY, w, ns) : no_memory();
+    for (int k = 0; k < t->subject.n && !s; k++) {
+        subject *u = t->subject.at + k;
+        u->at[u->best].final = ns[WITH][k];
+        if (!(ns[WITH][k] < CLEARLY * ns[WITHOUT][k])) u->best = u->estimate;
+        u->at[u->estimate].final = ns[WITHOUT][k];
+    }
+    hone_free(w);
+    for (int side = 0; side < 2; side++) hone_free(ns[side]);
     return s;
 }
 
@@ -426,7 +456,9 @@ static hone_status tune(tuner *t, const char *path, const char *trials, hone_tex
     HONE_TRY(save_trials(t, trials));
     if (t->subject.n) HONE_TRY(finals(t));
     HONE_TRY(gather(t));
-    HONE_TRY(take_turns(t, &w));
+    if (t->subject.n) HONE_TRY(verify(t));
+    HONE_TRY(gather(t));
+    HONE_TRY(take_turns(t, 1, &w, NULL));
     /* other work on the machine spoils either figure, seldom both the same way */
     const bool kept = w.median[WITH] <= 1.01 * w.median[WITHOUT] || w.ms[WITH][0] <= w.ms[WITHOUT][0];
     if (kept) HONE_TRY(keep(t, path));
