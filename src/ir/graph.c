@@ -201,6 +201,15 @@ void hone_graph_index(hone_graph *g) {
     for (int k = 0; k < g->out.n; k++) g->var.at[g->out.at[k]].uses++;
 }
 
+bool hone_graph_known(const hone_graph *g, hone_vid v) {
+    while (!g->var.at[v].value) {
+        const int32_t k = g->var.at[v].producer;
+        const hone_node *n = k < 0 ? NULL : g->node.at[k];
+        if (!n || n->program->runs != HONE_RUNS_VIEW || n->n_in < 1 || n->in[0] < 0) return false;
+        v = n->in[0];
+    }
+    return true;
+}
 static void drop_dead(hone_graph *g) {
     int kept = 0;
     for (int k = 0; k < g->node.n; k++) {

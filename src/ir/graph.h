@@ -94,8 +94,9 @@ hone_node *hone_graph_node(hone_graph *, const hone_program *, const char *name,
 bool hone_node_attrs(hone_graph *, hone_node *, const hone_attr *, int n);
 static inline hone_var *hone_var_of(const hone_graph *g, hone_vid v) { return v < 0 ? NULL : g->var.at + v; }
 
-void hone_graph_index(hone_graph *);     /* producers and uses, bodies included */
-void hone_graph_compact(hone_graph *);   /* drops dead nodes */
+bool hone_graph_known(const hone_graph *, hone_vid); /* a constant, or a constant seen another way. Needs the index */
+void hone_graph_index(hone_graph *);                 /* producers and uses, bodies included */
+void hone_graph_compact(hone_graph *);               /* drops dead nodes */
 bool hone_graph_drop_vars(hone_graph *); /* renumbers, without vars that nothing names; bodies too. false: no memory, nothing done */
 hone_status hone_graph_verify(const hone_graph *)
     HONE_CHECKED; /* every rule above, and each node against its row: operand counts, types where known */

@@ -306,7 +306,7 @@ static void finish(maker *m, hone_tilecode *code) {
     if (code->mode != TILE_MAP && code->count > 0 && __builtin_mul_overflow(cost, code->count, &cost)) cost = INT64_MAX;
     if (code->grain) return; /* the store decided it */
     const int64_t row = code->out.ext[code->out.nd - 1];
-    int64_t grain = 65536 / cost, least = code->mode == TILE_EACH ? 128 : 1;
+    int64_t grain = 65536 / cost, least = code->mode == TILE_EACH ? 32 : 1;
     if (grain < least) grain = least;
     if (row > 0 && code->box_rows && grain < code->box_rows * row) grain = code->box_rows * row;
     if (row > 0 && grain >= row) grain = grain / row * row;

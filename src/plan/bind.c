@@ -65,7 +65,7 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
                               const hone_vid *id, const hone_formula *f) {
     bool *known = f ? NULL : HONE_NEW_N(b->scratch, bool, in->n_tensor + 1);
     if (!f && !known) return no_memory();
-    for (int q = 0; q < in->n_tensor && !f; q++) known[q] = id[q] >= 0 && l->c->graph->var.at[id[q]].value != NULL;
+    for (int q = 0; q < in->n_tensor && !f; q++) known[q] = id[q] >= 0 && hone_graph_known(l->c->graph, id[q]);
     const bool *constant = f ? f->constant : known;
     hone_cpu_call c = {.instance = in,
                        .param = p,

@@ -130,7 +130,7 @@ static bool take_tensors(const hone_compiled *c, hone_formula *f, const hone_nod
         id[q] = own->role == HONE_ROLE_IN ? n->in[own->operand] : n->out[own->operand - n->program->n_in];
         hone_walks *walks = HONE_NEW_N(g->arena, hone_walks, own->rank + 1);
         if (id[q] < 0 || !walks || own->rank != w->rank || !hone_instance_walks(instance[p], call[p], t, walks)) return false;
-        constant[q] = g->var.at[id[q]].value != NULL, f->walks[q] = walks;
+        constant[q] = hone_graph_known(g, id[q]), f->walks[q] = walks;
     }
     f->id = id, f->constant = constant, f->in_place = hone_formula_in_place(in);
     return true;

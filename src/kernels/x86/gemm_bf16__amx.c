@@ -6,7 +6,7 @@
         a7    c2  c3
 
    Empty on other architectures. */
-#if defined(__AMX_BF16__) && defined(__AVX512BF16__)
+#if defined(__x86_64__)
 #include "base/thread.h"
 #include "kernels/gemm_bf16.h"
 #include "kernels/x86/amx.h"

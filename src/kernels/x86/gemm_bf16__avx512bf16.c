@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    gemm_bf16, AVX512-BF16: vdpbf16ps adds two products to each sum. 32 registers: 28 sums, 2 of B, one of A. Empty on other architectures. */
-#if defined(__AVX512BF16__)
+#if defined(__x86_64__)
 #include "base/thread.h"
 #include "kernels/gemm_bf16.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    tiles: see amx.h. Empty on other architectures. */
-#if defined(__AMX_TILE__)
+#if defined(__x86_64__)
 #include <immintrin.h>
 #include <stdint.h>
 
