@@ -66,6 +66,15 @@ static msg far_axis(void) {
     add_output(&g, "a"), add_output(&g, "y");
     return model_of(g, 21);
 }
+/* The same of a Concat of nothing: its rank is not known, and joins counted the axis from there. */
+static msg far_join(void) {
+    msg g = {0}, n = {0};
+    add_input(&g, "x", 1, "1 2 3 4");
+    text(&n, 1, ""), text(&n, 2, "y"), text(&n, 4, "Concat"), sub(&n, 5, attr_int("axis", INT32_MIN));
+    add_node(&g, n);
+    add_output(&g, "y");
+    return model_of(g, 25);
+}
 /* Bits seen as a wider type: four times as many bytes as there are. */
 static msg bitcast_grows(void) {
     msg g = {0};
@@ -119,6 +128,7 @@ static const struct {
     msg (*make)(void);
 } findings[] = {
     {"nothing", nothing},
+    {"far_join", far_join},
     {"reshape_grows", reshape_grows},
     {"far_quotient", far_quotient},
     {"far_axis", far_axis},

@@ -36,6 +36,12 @@ static inline int64_t hone_attr_int(const hone_attr *a, int n, const char *name,
     const hone_attr *f = hone_attr_find(a, n, name);
     return f && (f->kind == HONE_ATTR_INT || f->kind == HONE_ATTR_TYPE) ? f->i[0] : otherwise;
 }
+/* The attribute "axis" (0 where it is absent), one below 0 counted from the end; -1: there is no such dim. */
+static inline int hone_attr_axis(const hone_attr *a, int n, int rank) {
+    int64_t axis = hone_attr_int(a, n, "axis", 0);
+    if (axis < -(int64_t)rank || axis >= rank) return -1;
+    return (int)(axis < 0 ? axis + rank : axis);
+}
 static inline double hone_attr_float(const hone_attr *a, int n, const char *name, double otherwise) {
     const hone_attr *f = hone_attr_find(a, n, name);
     return f && f->kind == HONE_ATTR_FLOAT ? f->f[0] : otherwise;

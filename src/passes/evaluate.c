@@ -88,10 +88,8 @@ static void copy_box(hone_value *to, const hone_value *from, int axis, int64_t t
     }
 }
 static bool axis_of(const work *w, int *axis) {
-    int64_t a = hone_attr_int(w->node->attr, w->node->n_attr, "axis", 0);
-    a += a < 0 ? w->in[0]->rank : 0;
-    *axis = (int)a;
-    return a >= 0 && a < w->in[0]->rank;
+    *axis = hone_attr_axis(w->node->attr, w->node->n_attr, w->in[0]->rank);
+    return *axis >= 0;
 }
 static bool move_concat(work *w) {
     int axis;

@@ -11,8 +11,8 @@ static bool is(const hone_node *n, const char *how) {
     return !n->n_part && !n->dead && n->program->runs == HONE_RUNS_VIEW && !strcmp(n->program->how, how);
 }
 static int axis_of(const hone_graph *g, const hone_node *n, hone_vid of) {
-    int axis = (int)hone_attr_int(n->attr, n->n_attr, "axis", 0), rank = of < 0 ? -1 : g->var.at[of].rank;
-    return rank < 2 ? -1 : axis < 0 ? axis + rank : axis; /* short lists of numbers are shapes: left alone */
+    int rank = of < 0 ? -1 : g->var.at[of].rank;
+    return rank < 2 ? -1 : hone_attr_axis(n->attr, n->n_attr, rank); /* short lists of numbers are shapes: left alone */
 }
 static bool begins(const hone_node *n, int at, const hone_vid *list, int count) {
     return count > 1 && n->n_in - at >= count && n->n_in > count && !memcmp(n->in + at, list, sizeof *list * (size_t)count);

@@ -87,8 +87,7 @@ static bool understand(making *m, const hone_node *n, const hone_instance **inst
     if (!good || !open) return false; /* not open: bind may fold it to numbers */
     if (*instance) return hone_instance_conditions(m->scratch, *instance, *call, *param, &m->must);
     if (n->program->runs != HONE_RUNS_VIEW || !n->n_out) return false;
-    int rank = out[0].rank, axis = (int)hone_attr_int(n->attr, n->n_attr, "axis", 0);
-    axis += axis < 0 ? rank : 0;
+    int rank = out[0].rank, axis = hone_attr_axis(n->attr, n->n_attr, rank);
     if (!strcmp(n->program->how, "concat")) { /* all dims but one are equal */
         for (int q = 0; q < n->n_in; q++)
             for (int d = 0; d < rank; d++)

@@ -103,9 +103,8 @@ static void find_parts(finding *f, int node) {
     if (n->n_part || !is_view(n, "concat") || n->out[0] < 0) return;
     hone_vid out = n->out[0];
     const hone_var *y = g->var.at + out;
-    int axis = (int)hone_attr_int(n->attr, n->n_attr, "axis", 0);
-    axis += axis < 0 ? y->rank : 0;
-    if (!is_shaped(y) || f->leaves[out] || axis < 0 || axis >= y->rank || f->depth[out] >= MAX_DEPTH) return;
+    int axis = hone_attr_axis(n->attr, n->n_attr, y->rank);
+    if (!is_shaped(y) || f->leaves[out] || axis < 0 || f->depth[out] >= MAX_DEPTH) return;
     hone_dim at = 0;
     for (int q = 0; q < n->n_in && at != HONE_DIM_UNKNOWN; q++) {
         hone_vid id = n->in[q];
@@ -208,9 +207,9 @@ hone_status hone_join_place(binder *b, level *l, hone_vid id, hone_bound_var *v,
 hone_status hone_bind_concat(binder *b, level *l, int k, hone_fact *out) {
     const hone_node *n = l->c->graph->node.at[k];
     hone_bound_var *y = l->var + n->out[0];
-    int axis = (int)hone_attr_int(n->attr, n->n_attr, "axis", 0);
+    int axis = hone_attr_axis(n->attr, n->n_attr, out[0].rank);
     y->fact = out[0];
-    axis += axis < 0 ? out[0].rank : 0;
+    if (axis < 0) return hone_fail(HONE_BAD_INPUT, "axis is none of the %d dims", out[0].rank);
     HONE_TRY(hone_bind_place(b, l, n->out[0], y));
     const hone_bound_var *room = l->room ? l->room[n->out[0]].of : NULL;
     bool here = room && room->ref.base == y->ref.base && room->ref.block == y->ref.block && room->ref.offset == y->ref.offset &&

@@ -95,8 +95,8 @@ static bool slice(viewing *v) {
     return true;
 }
 static bool split(viewing *v) {
-    int r = v->in[0]->rank, axis = (int)hone_attr_int(v->n->attr, v->n->n_attr, "axis", 0);
-    axis += axis < 0 ? r : 0;
+    int r = v->in[0]->rank, axis = hone_attr_axis(v->n->attr, v->n->n_attr, r);
+    if (axis < 0) return false;
     memcpy(v->stride, v->x->stride, sizeof *v->stride * (size_t)r);
     int64_t at = 0;
     for (int q = 0; q < v->k; q++) at += v->out[q].dim[axis];

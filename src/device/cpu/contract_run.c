@@ -47,6 +47,18 @@ static inline void few(float *to, const float *from, int64_t n) {
     for (int64_t i = 0; i + 4 <= n; i += 4) memcpy(to + i, from + i, 4 * sizeof *to);
     memcpy(to + n - 4, from + n - 4, 4 * sizeof *to);
 }
+/* A row whose window is partly outside. Pictures have two such indices, and small pictures many such rows. */
+static void edge_row(const hone_contract *d, const hone_standing *w, int64_t r, const float *row, float *to) {
+    const int64_t *at = d->at_k_a, last = d->a.n_bounded - 1;
+    if (last > 1) {
+        for (int64_t p = 0; p < d->k; p++) to[p] = hone_contract_inside(d, w, r, p) ? row[at[p]] : 0;
+        return;
+    }
+    const int64_t *y = d->at_k_a_bounded[0], *x = d->at_k_a_bounded[last], y0 = d->a.bounded[0].c + w->edge[0] + d->at_m_a_bounded[0][r],
+                  x0 = d->a.bounded[last].c + w->edge[last] + d->at_m_a_bounded[last][r];
+    const uint64_t h = (uint64_t)d->a.size[0], v = (uint64_t)d->a.size[last];
+    for (int64_t p = 0; p < d->k; p++) to[p] = ((uint64_t)(y0 + y[p]) < h) & ((uint64_t)(x0 + x[p]) < v) ? row[at[p]] : 0;
+}
 void hone_contract_pack_a(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t m, float *rows) {
     const int64_t *at = d->at_k_a;
     int64_t run = 1; /* values that lie in a row, wherever K is: the last index of K */
@@ -54,8 +66,7 @@ void hone_contract_pack_a(const hone_contract *d, const float *a, const hone_sta
     if (d->k % run) run = 1;
     for (int64_t r = m0; r < m0 + m; r++, rows += d->k) {
         const float *row = a + d->at_m_a[r];
-        if (!hone_contract_all_inside(d, w, r))
-            for (int64_t p = 0; p < d->k; p++) rows[p] = hone_contract_inside(d, w, r, p) ? row[at[p]] : 0;
+        if (!hone_contract_all_inside(d, w, r)) edge_row(d, w, r, row, rows);
         else if (run == 1)
             for (int64_t p = 0; p < d->k; p++) rows[p] = row[at[p]];
         else if (run == 3) /* the window of most networks' first layer: a pair and one */
