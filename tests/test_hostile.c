@@ -75,6 +75,13 @@ static msg far_join(void) {
     add_output(&g, "y");
     return model_of(g, 25);
 }
+/* An output of more elements than can be counted, of an op without inputs: its strides overflowed before the run refused it. */
+static msg endless_output(void) {
+    msg g = {0};
+    add_node(&g, with(node("RandomNormal", "", "y"), attr_ints("shape", "1099511627776 1099511627776 2")));
+    add_output(&g, "y");
+    return model_of(g, 25);
+}
 /* Bits seen as a wider type: four times as many bytes as there are. */
 static msg bitcast_grows(void) {
     msg g = {0};
@@ -129,6 +136,7 @@ static const struct {
 } findings[] = {
     {"nothing", nothing},
     {"far_join", far_join},
+    {"endless_output", endless_output},
     {"reshape_grows", reshape_grows},
     {"far_quotient", far_quotient},
     {"far_axis", far_axis},

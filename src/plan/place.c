@@ -90,12 +90,16 @@ static bool place_out(binder *b, const level *l, hone_vid id, hone_bound_var *v)
     return false;
 }
 hone_status hone_bind_place(binder *b, level *l, hone_vid id, hone_bound_var *v) {
+    int64_t bytes;
+    HONE_TRY(hone_bind_bytes(&v->fact, &bytes)); /* before anything multiplies its dims: an output is made by the run only */
     bool done = place_out(b, l, id, v);
     if (!done) HONE_TRY(hone_join_place(b, l, id, v, &done));
     v->at = HONE_AT_REF;
     return done ? HONE_OK : hone_bind_block(b, l, id, v);
 }
 hone_status hone_bind_place_rows(binder *b, level *l, hone_vid id, hone_bound_var *v) {
+    int64_t bytes;
+    HONE_TRY(hone_bind_bytes(&v->fact, &bytes));
     if (place_out(b, l, id, v)) return HONE_OK;
     HONE_TRY(hone_bind_block(b, l, id, v));
     hone_dense_strides(&v->fact, v->stride);
