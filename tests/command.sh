@@ -9,17 +9,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failed=0
 
-try() { # wanted exit code, text that must be printed, then the command's words
-    local code=$1 text=$2 out rc
-    shift 2
-    out=$(${HONE_RUNNER:-} "$hone" "$@" 2>&1)
-    rc=$?
-    if [ $rc != "$code" ] || [[ $out != *"$text"* ]]; then
-        echo "hone $*: exit $rc, wanted $code and '$text'. It printed:"
-        echo "$out" | head -n 20
-        failed=$((failed + 1))
-    fi
-}
+. "${0%/*}/try.sh"
 
 try 0 "usage" --help
 try 0 "hone 0." version

@@ -16,17 +16,9 @@ fail() {
 }
 quick=(--runs 4 --loads 1 --threads 1)
 
-try() { # wanted exit code, text that must be printed, then the command's words
-    local code=$1 text=$2 out rc
-    shift 2
-    out=$(${HONE_RUNNER:-} "$hone" compare "$@" 2>&1)
-    rc=$?
-    if [ $rc != "$code" ] || [[ $out != *"$text"* ]]; then
-        fail "hone compare $*: exit $rc, wanted $code and '$text'. It printed:"
-        echo "$out" | head -n 30
-    fi
-    [ -z "$(ls -A "$TMPDIR")" ] || fail "hone compare $*: left files in TMPDIR: $(ls "$TMPDIR")"
-}
+words=compare after=clean
+. "${0%/*}/try.sh"
+clean() { [ -z "$(ls -A "$TMPDIR")" ] || fail "$1: files are left in TMPDIR: $(ls "$TMPDIR")"; }
 
 try 0 "example" --help
 try 1 "is missing"

@@ -11,17 +11,7 @@ export XDG_CACHE_HOME=$folder/cache
 unset HONE_WISDOM
 failed=0
 
-try() { # wanted exit code, text that must be printed, then the command's words
-    local code=$1 text=$2 rc
-    shift 2
-    out=$(${HONE_RUNNER:-} "$hone" "$@" 2>&1)
-    rc=$?
-    if [ $rc != "$code" ] || [[ $out != *"$text"* ]]; then
-        echo "hone $*: exit $rc, wanted $code and '$text'. It printed:"
-        echo "$out" | head -n 20
-        failed=$((failed + 1))
-    fi
-}
+. "${0%/*}/try.sh"
 no() { # text that must not be printed by the last command
     if [[ $out == *"$1"* ]]; then
         echo "this should not say '$1':"
