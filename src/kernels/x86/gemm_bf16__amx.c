@@ -14,43 +14,21 @@
 #include "kernels/x86/narrow_bf16.inc"
 
 enum { NR = 32, DEEP = 32, ROWS = 16 };
-static void run(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
+/* `two` blocks of rows, or one: a constant at every call, since registers are numbers in the instruction */
+static inline __attribute__((always_inline)) void block(bool two, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b,
+                                                        float *c, ptrdiff_t c_step, bool more) {
     const ptrdiff_t a_row = a_step * 2, b_row = NR * 4, c_row = c_step * 4; /* bytes */
-    for (; m >= 2 * ROWS; m -= 2 * ROWS, a += 2 * ROWS * a_step, c += 2 * ROWS * c_step) {
-        float *low = c + ROWS * c_step;
-        if (more) {
-            _tile_loadd(0, c, c_row);
-            _tile_loadd(1, c + 16, c_row);
-            _tile_loadd(2, low, c_row);
-            _tile_loadd(3, low + 16, c_row);
-        } else {
-            _tile_zero(0);
-            _tile_zero(1);
-            _tile_zero(2);
-            _tile_zero(3);
-        }
-        for (int64_t p = 0; p < k; p += DEEP) {
-            _tile_loadd(4, b + p * NR, b_row);
-            _tile_loadd(6, a + p, a_row);
-            _tile_dpbf16ps(0, 6, 4);
-            _tile_loadd(5, b + p * NR + 32, b_row);
-            _tile_dpbf16ps(1, 6, 5);
-            _tile_loadd(7, a + ROWS * a_step + p, a_row);
-            _tile_dpbf16ps(2, 7, 4);
-            _tile_dpbf16ps(3, 7, 5);
-        }
-        _tile_stored(0, c, c_row);
-        _tile_stored(1, c + 16, c_row);
-        _tile_stored(2, low, c_row);
-        _tile_stored(3, low + 16, c_row);
-    }
-    if (!m) return;
+    float *low = c + ROWS * c_step;
     if (more) {
         _tile_loadd(0, c, c_row);
         _tile_loadd(1, c + 16, c_row);
+        if (two) _tile_loadd(2, low, c_row);
+        if (two) _tile_loadd(3, low + 16, c_row);
     } else {
         _tile_zero(0);
         _tile_zero(1);
+        if (two) _tile_zero(2);
+        if (two) _tile_zero(3);
     }
     for (int64_t p = 0; p < k; p += DEEP) {
         _tile_loadd(4, b + p * NR, b_row);
@@ -58,9 +36,19 @@ static void run(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const
         _tile_dpbf16ps(0, 6, 4);
         _tile_loadd(5, b + p * NR + 32, b_row);
         _tile_dpbf16ps(1, 6, 5);
+        if (!two) continue;
+        _tile_loadd(7, a + ROWS * a_step + p, a_row);
+        _tile_dpbf16ps(2, 7, 4);
+        _tile_dpbf16ps(3, 7, 5);
     }
     _tile_stored(0, c, c_row);
     _tile_stored(1, c + 16, c_row);
+    if (two) _tile_stored(2, low, c_row);
+    if (two) _tile_stored(3, low + 16, c_row);
+}
+static void run(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
+    for (; m >= 2 * ROWS; m -= 2 * ROWS, a += 2 * ROWS * a_step, c += 2 * ROWS * c_step) block(true, k, a, a_step, b, c, c_step, more);
+    if (m) block(false, k, a, a_step, b, c, c_step, more);
 }
 extern const hone_gemm_bf16 hone_gemm_bf16__amx;
 const hone_gemm_bf16 hone_gemm_bf16__amx = {

@@ -20,39 +20,34 @@ hone_gemm_i8_fn hone_gemm_i8_32x32__amx;
         }                                                                               \
     } while (0)
 
-void hone_gemm_i8_32x32__amx(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c, ptrdiff_t c_stride) {
+static inline __attribute__((always_inline)) void block(bool two, int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c,
+                                                        ptrdiff_t c_stride) {
     int32_t some[16 * 16];
     _tile_zero(0);
     _tile_zero(1);
-    if (m <= 16) {
-        for (int64_t p = 0; p < groups; p += DEEP / 4, a += MR * DEEP, b += NR * DEEP) {
-            _tile_loadd(4, b, NR * 4);
-            _tile_loadd(6, a, DEEP);
-            _tile_dpbsud(0, 6, 4);
-            _tile_loadd(5, b + 64, NR * 4);
-            _tile_dpbsud(1, 6, 5);
-        }
-        PUT(0, c);
-        PUT(1, c + 16);
-        return;
-    }
-    _tile_zero(2);
-    _tile_zero(3);
+    if (two) _tile_zero(2);
+    if (two) _tile_zero(3);
     for (int64_t p = 0; p < groups; p += DEEP / 4, a += MR * DEEP, b += NR * DEEP) {
         _tile_loadd(4, b, NR * 4);
         _tile_loadd(6, a, DEEP);
         _tile_dpbsud(0, 6, 4);
         _tile_loadd(5, b + 64, NR * 4);
         _tile_dpbsud(1, 6, 5);
+        if (!two) continue;
         _tile_loadd(7, a + 16 * DEEP, DEEP);
         _tile_dpbsud(2, 7, 4);
         _tile_dpbsud(3, 7, 5);
     }
     PUT(0, c);
     PUT(1, c + 16);
+    if (!two) return;
     m -= 16, c += 16 * c_stride;
     PUT(2, c);
     PUT(3, c + 16);
+}
+void hone_gemm_i8_32x32__amx(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c, ptrdiff_t c_stride) {
+    if (m > 16) block(true, m, groups, a, b, c, c_stride);
+    else block(false, m, groups, a, b, c, c_stride);
 }
 #else
 typedef int hone_gemm_i8__amx_not_here;
