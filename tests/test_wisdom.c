@@ -8,16 +8,6 @@
 
 #include <unistd.h>
 
-static hone_value *random_input(const hone_graph *g, int k) {
-    const hone_var *v = g->var.at + g->in.at[k];
-    hone_value *x;
-    assert_int_equal(hone_value_tensor(v->dtype, v->dim, v->rank, &x), HONE_OK);
-    for (int64_t q = 0; q < hone_value_count(x); q++) {
-        if (v->dtype == HONE_DTYPE_F32) ((float *)x->data)[q] = number();
-        else ((uint8_t *)x->data)[q] = (uint8_t)draw(0, 255);
-    }
-    return x;
-}
 static hone_wisdom *fresh(void) {
     hone_wisdom *w = hone_wisdom_create();
     assert_non_null(w);
@@ -111,7 +101,7 @@ static void any_choice(const char *text, int rounds) {
     const hone_graph *g = c->graph;
     hone_value *in[4] = {0}, *want[2] = {0}, *one[2] = {0}, *two[2] = {0};
     hone_problem problem[16];
-    for (int k = 0; k < g->in.n; k++) in[k] = random_input(g, k);
+    for (int k = 0; k < g->in.n; k++) in[k] = twin_input(g, k);
     twin_run(c, in, 1, true, want, NULL, text);
     int wise = 0, n = problems_of(c, in, NULL, problem, &wise);
     assert_int_equal(wise, 0);
@@ -160,7 +150,7 @@ static hone_wisdom *sample(hone_problem *problem, int *n) { /* of real problems,
         hone_compiled *c = twin_compile(graphs[k]);
         hone_value *in[4] = {0};
         int wise = 0;
-        for (int q = 0; q < c->graph->in.n; q++) in[q] = random_input(c->graph, q);
+        for (int q = 0; q < c->graph->in.n; q++) in[q] = twin_input(c->graph, q);
         *n += problems_of(c, in, NULL, problem + *n, &wise);
         for (int q = 0; q < c->graph->in.n; q++) hone_value_drop(in[q]);
         hone_compiled_destroy(c);
@@ -292,7 +282,7 @@ static void wrong_numbers(void **state) {
         hone_value *in[4] = {0}, *want[2] = {0}, *got[2] = {0};
         hone_problem problem[16];
         int wise = 0;
-        for (int q = 0; q < c->graph->in.n; q++) in[q] = random_input(c->graph, q);
+        for (int q = 0; q < c->graph->in.n; q++) in[q] = twin_input(c->graph, q);
         int n = problems_of(c, in, NULL, problem, &wise);
         run_with(c, in, 1, NULL, want, graphs[k]);
         for (size_t x = 0; x < sizeof wrong / sizeof *wrong; x++) {

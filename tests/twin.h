@@ -36,6 +36,16 @@ static hone_dtype twin_precision; /* of fast runs; NONE: f32 */
 #define SLOW 0
 #endif
 
+static inline hone_value *twin_input(const hone_graph *g, int k) { /* random: floats from -2 to 2, any bytes */
+    const hone_var *v = g->var.at + g->in.at[k];
+    hone_value *x;
+    assert_int_equal(hone_value_tensor(v->dtype, v->dim, v->rank, &x), HONE_OK);
+    for (int64_t q = 0; q < hone_value_count(x); q++) {
+        if (v->dtype == HONE_DTYPE_F32) ((float *)x->data)[q] = number();
+        else ((uint8_t *)x->data)[q] = (uint8_t)draw(0, 255);
+    }
+    return x;
+}
 static hone_compiled *twin_compile(const char *text) {
     hone_graph *g;
     hone_compiled *c = NULL;
