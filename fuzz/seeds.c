@@ -198,9 +198,9 @@ static void pictures(void) {
 
 /* ---- wisdom ------------------------------------------------------------------------------------------------------------------------ */
 static void wisdom(void) {
-    static const char *const lines[] = {"sum k m 49 n 320 k 960 batch 1 taps 1 piece 960 a 0 b 1 each 0 direct 1 window 0 : vectors 1 rows "
-                                        "49 columns 64 depth 960 tile 0 threads 2 : 9\nend 1\n",
-                                        "bytes k m 49 n 320 k 960 batch 1 taps 1 piece 960 a 0 b 1 : rows 14 columns 64 : 9\nend 1\n",
+    static const char sum[] = "sum k m 49 n 320 k 960 batch 1 taps 1 piece 960 a 0 b 1 each 0 direct 1 window 0 : vectors 1 rows "
+                              "49 columns 64 depth 960 tile 0 threads 2 : 9\nend 1\n";
+    static const char *const lines[] = {sum, "bytes k m 49 n 320 k 960 batch 1 taps 1 piece 960 a 0 b 1 : rows 14 columns 64 : 9\nend 1\n",
                                         "plane k planes 3 height 9 width 9 down 3 across 3 bytes 0 : rows 2 : 9\nend 1\n",
                                         "attention k batch 12 m 128 n 128 depth 64 width 64 : rows 32 threads 1 : 9\nend 1\n"};
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) save("wisdom", "line", lines[k], strlen(lines[k]));

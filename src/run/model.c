@@ -102,7 +102,13 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
     hone_session *s = hone_alloc(sizeof *s);
     if (!s) return hone_fail(HONE_NO_MEMORY, "no memory for a session");
     hone_exec_options e = {0};
-    if (o) e = (hone_exec_options){o->threads, o->plans, o->interpret != 0, o->profile == 2 ? 2 : o->profile != 0, o->limit_ms, NULL, o->precision};
+    if (o)
+        e = (hone_exec_options){.threads = o->threads,
+                                .plans = o->plans,
+                                .interpret = o->interpret != 0,
+                                .profile = o->profile == 2 ? 2 : o->profile != 0,
+                                .limit_ms = o->limit_ms,
+                                .precision = o->precision};
     s->model = (hone_model *)m; /* to hold it: the count is all that changes */
     atomic_flag_clear(&s->busy);
     hone_status st = e.interpret ? HONE_OK : hone_advice_open(o ? o->wisdom : NULL, &s->advice);

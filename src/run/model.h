@@ -14,7 +14,7 @@ struct hone_session {
     hone_model *model; /* held */
     hone_exec *exec;
     hone_advice advice; /* that it follows */
-    atomic_flag busy; /* a run is under way */
+    atomic_flag busy;   /* a run is under way */
 };
 hone_status hone_report_graph(const hone_graph *, hone_text *) HONE_CHECKED; /* report_graph.c */
 hone_status hone_text_give(hone_text *, char **out) HONE_CHECKED;            /* frees the buffer either way */
