@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Matrix multiplications, convolutions and recurrences as the CPU runs them, against the definition: random odd shapes, every CPU level, one
+   Matrix multiplications and convolutions as the CPU runs them, against the definition: random odd shapes, every CPU level, one
    thread and two (equal bits), constants packed ahead and not, epilogues, residuals that are the input itself. */
 #include "twin.h"
 
@@ -141,24 +141,6 @@ static void transposed_conv(void **state) {
         check(text, c * k * k);
     }
 }
-static void recurrent(void **state) {
-    (void)state;
-    static const char *const directions[] = {"forward", "reverse", "bidirectional"};
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
-        int t = draw(1, 7), b = draw(1, 3), i = draw(1, 9), h = draw(1, 40), way = draw(0, 2), d = way == 2 ? 2 : 1;
-        snprintf(text, sizeof text,
-                 "graph g (x: f32[%d, %d, %d], h0: f32[%d, %d, %d], c0: f32[%d, %d, %d]) -> y, yh, yc { w: f32[%d, %d, %d] = random(4, "
-                 "-0.4, 0.4); r: f32[%d, %d, %d] = random(5, -0.4, 0.4); b: f32[%d, %d] = random(6, -1, 1); y, yh, yc = LSTM(x, w, r, b, "
-                 "_, h0, c0) {hidden_size: %d, direction: \"%s\"}; }",
-                 t, b, i, d, b, h, d, b, h, d, 4 * h, i, d, 4 * h, h, d, 8 * h, h, directions[way]);
-        check(text, 20);
-        snprintf(text, sizeof text,
-                 "graph g (x: f32[%d, %d, %d]) -> y, yh { w: f32[%d, %d, %d] = random(4, -0.4, 0.4); r: f32[%d, %d, %d] = random(5, -0.4, "
-                 "0.4); y, yh = GRU(x, w, r) {hidden_size: %d, direction: \"%s\", linear_before_reset: %d}; }",
-                 t, b, i, d, 3 * h, i, d, 3 * h, h, h, directions[way], draw(0, 1));
-        check(text, 20);
-    }
-}
 static void one_place(void **state) { /* a window that fits once */
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
@@ -282,10 +264,9 @@ static void pictures(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pictures),   cmocka_unit_test(matmul),       cmocka_unit_test(transposed),
-                                       cmocka_unit_test(conv),       cmocka_unit_test(depthwise),    cmocka_unit_test(transposed_conv),
-                                       cmocka_unit_test(recurrent),  cmocka_unit_test(residual),     cmocka_unit_test(one_place),
-                                       cmocka_unit_test(quantized),  cmocka_unit_test(integer_conv), cmocka_unit_test(integer_matmul),
-                                       cmocka_unit_test(activations)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(pictures),     cmocka_unit_test(matmul),         cmocka_unit_test(transposed),
+                                       cmocka_unit_test(conv),         cmocka_unit_test(depthwise),      cmocka_unit_test(transposed_conv),
+                                       cmocka_unit_test(residual),     cmocka_unit_test(one_place),      cmocka_unit_test(quantized),
+                                       cmocka_unit_test(integer_conv), cmocka_unit_test(integer_matmul), cmocka_unit_test(activations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
    between guard values, and inputs in blocks of their exact size, so that a sanitizer sees a read past the end. */
 #include "base/thread.h"
 #include "kernels/activate.h"
+#include "kernels/cell.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_bf16.h"
 #include <float.h>
@@ -451,6 +452,7 @@ static double activated(int which, double x, double alpha, double beta, double *
     double y = 0;
     switch ((hone_activation)which) {
     case HONE_ACTIVATE_sigmoid: y = 1 / (1 + exp(-x)); break;
+    case HONE_ACTIVATE_tanh: y = tanh(x); break;
     case HONE_ACTIVATE_silu: y = x * (1 / (1 + exp(-alpha * x))); break;
     case HONE_ACTIVATE_hard_sigmoid: return *magnitude = 1, isnan(x) ? x : clamped;
     case HONE_ACTIVATE_hard_swish: return *magnitude = fabs(x), x * clamped;
@@ -512,6 +514,53 @@ static void test_activate(void **state) {
     }
 }
 
+/* Ends of recurrent steps against double. Gates may be anything, the state before is finite. */
+static double logistic(double x) { return 1 / (1 + exp(-x)); }
+static void is_near(const char *name, float got, double want, double bound) {
+    if (isnan(want) ? !isnan(got) : !(fabs((double)got - want) <= bound)) fail_msg("%s: %.9g where it is %.9g", name, (double)got, want);
+}
+static void test_cell(void **state) {
+    (void)state;
+    static const float special[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 1e-42f, 1e30f, -1e30f, 88.8f, -88.8f, 0.624f, -0.626f};
+    enum { GATES = 4, MOST = 70 };
+    for (const hone_cell *row = hone_cell_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int n = 1; n <= MOST; n++) {
+            float *g[GATES], *before = exact_floats((size_t)n), *c = exact_floats((size_t)n), *h = exact_floats((size_t)n);
+            for (int k = 0; k < GATES; k++) g[k] = exact_floats((size_t)n);
+            for (int j = 0; j < n; j++) {
+                for (int k = 0; k < GATES; k++)
+                    g[k][j] = n % 4 || (j + k) % 3 ? random_value() * (n % 5 ? 4 : 40) : special[(j + 5 * k + n) % (int)COUNT(special)];
+                before[j] = random_value() * 2;
+            }
+            memcpy(c, before, sizeof *c * (size_t)n);
+            row->lstm(n, g[0], g[1], g[2], g[3], n % 2 ? before : c, c, h); /* where the state was, or beside it */
+            for (int j = 0; j < n; j++) {
+                const double kept = logistic((double)g[2][j]) * (double)before[j], put = logistic((double)g[0][j]) * tanh((double)g[3][j]);
+                is_near(row->name, c[j], kept + put, 16 * FLT_EPSILON * (fabs(kept) + fabs(put)) + FLT_MIN);
+                const double want = logistic((double)g[1][j]) * tanh((double)c[j]);
+                is_near(row->name, h[j], want, 16 * FLT_EPSILON * fabs(want) + FLT_MIN);
+            }
+            for (int after = 0; after < 2; after++) {
+                row->gru(n, g[0], after ? NULL : g[1], after ? NULL : g[2], g[3], before, h);
+                for (int j = 0; j < n; j++) {
+                    const double z = logistic((double)g[0][j]), y = (after ? 1 : logistic((double)g[1][j])) * (double)g[3][j],
+                                 x = after ? 0 : (double)g[2][j], u = x + y, slack = fmin(1, 8 * FLT_EPSILON * (fabs(x) + fabs(y)));
+                    is_near(row->name, h[j], (1 - z) * tanh(u) + z * (double)before[j],
+                            slack + 16 * FLT_EPSILON * (1 + fabs((double)before[j])));
+                }
+            }
+            row->reset(n, g[1], before, h);
+            for (int j = 0; j < n; j++) {
+                const double want = logistic((double)g[1][j]) * (double)before[j];
+                is_near(row->name, h[j], want, 8 * FLT_EPSILON * fabs(want) + FLT_MIN * 4);
+            }
+            for (int k = 0; k < GATES; k++) free(g[k]);
+            free(before), free(c), free(h);
+        }
+    }
+}
+
 static void test_best(void **state) {
     (void)state;
     const hone_gemm_f32 *gemm = hone_gemm_f32_best();
@@ -534,6 +583,7 @@ int main(void) {
         cmocka_unit_test(test_gemm_bf16),
         cmocka_unit_test(test_narrow_bf16),
         cmocka_unit_test(test_activate),
+        cmocka_unit_test(test_cell),
         cmocka_unit_test(test_gemm_i8),
         cmocka_unit_test(test_interleave4),
         cmocka_unit_test(test_depthwise_f32_widths),

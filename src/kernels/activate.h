@@ -13,6 +13,7 @@
 /* name, f(x); s is the logistic function 1 / (1 + e^-x) */
 #define HONE_ACTIVATIONS(row)                                     \
     row(sigmoid)          /* s(x) */                              \
+        row(tanh)         /* tanh(x) */                           \
         row(silu)         /* x * s(alpha * x) */                  \
         row(hard_sigmoid) /* clamp(alpha * x + beta, 0, 1) */     \
         row(hard_swish)   /* x * clamp(alpha * x + beta, 0, 1) */ \

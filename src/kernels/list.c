@@ -4,6 +4,7 @@
    A row's tile is part of its function's name, so a tile changed in one place only does not link. */
 #include "base/thread.h"
 #include "kernels/activate.h"
+#include "kernels/cell.h"
 #include "kernels/epilogue.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_bf16.h"
@@ -115,6 +116,16 @@ DEPTHWISE_F32(DECLARE)
 const hone_activate hone_activate_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
+#define DECLARE(isa, cpu)                  \
+    hone_lstm_row_fn hone_lstm_row__##isa; \
+    hone_gru_row_fn hone_gru_row__##isa;   \
+    hone_reset_row_fn hone_reset_row__##isa;
+DEPTHWISE_F32(DECLARE)
+#undef DECLARE
+#define ROW(isa, cpu) {"hone_cell__" #isa, cpu, hone_lstm_row__##isa, hone_gru_row__##isa, hone_reset_row__##isa},
+const hone_cell hone_cell_list[] = {DEPTHWISE_F32(ROW){0}};
+#undef ROW
+
 /* Of each family the last row that this CPU, as masked, can run. */
 #define BEST(family)                                     \
     const family *family##_best(void) {                  \
@@ -141,3 +152,4 @@ BEST(hone_epilogue)
 BEST(hone_winograd_f32)
 BEST(hone_softmax)
 BEST(hone_activate)
+BEST(hone_cell)

@@ -117,7 +117,7 @@ bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int
         for (int q = 0; q < slots->n; q++) out->at.k[q] += s.k[q] * step;
         if (slots->over >= 0 && s.k[slots->over]) { /* t, or t - 1 with something else for step 0 */
             if (s.k[slots->over] != 1 || lo != hi) return false;
-            if (s.c == 0) continue;
+            if (s.c == 0 || (s.c == -1 && slots->begun)) continue;
             hone_affine_load none;
             if (s.c != -1 || e->c < 0 || bytes || first->tensor >= 0 || !hone_affine_of_load(c, slots, e->c, false, -1, first, &none) ||
                 none.tensor >= 0)

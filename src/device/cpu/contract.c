@@ -150,11 +150,11 @@ static void choose_blocks_int(hone_contract *d) {
         else break;
     }
 }
-/* The panel: as wide as the kernel can where it stays in L1 while rows pass, else what divides the columns and asks L2 for less a row. */
+/* The panel: as wide as the kernel can where it stays in L1 while rows pass, or only one does, else what divides the columns and asks L2 for less a row. */
 static void choose_panel(hone_contract *d) {
     const hone_gemm_f32 *kernel = d->kernel;
     int v = kernel->widths;
-    if (v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
+    if (d->m > 1 && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
         if (d->n % (3 * kernel->vector) == 0) v = 3;
         else if (d->n % (2 * kernel->vector) == 0) v = 2;
         else v = 3;
@@ -414,13 +414,14 @@ static hone_status place_rows(hone_recipe_maker *s, const hone_cpu_call *c, int 
     *fits = true;
     return HONE_OK;
 }
-hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int stage, hone_contract **out, int64_t *tiles,
+hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int stage, bool begun, hone_contract **out, int64_t *tiles,
                                size_t *scratch_bytes) {
     *out = NULL;
     if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM) return HONE_OK;
     hone_contract *d = HONE_NEW(s->arena, hone_contract);
     bool depthwise = false, fits = false;
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    d->slots.begun = begun;
     if (!analyse(s, c, stage, false, d, &depthwise)) return HONE_OK;
     d->kernel = hone_gemm_f32_best();
     choose_panel(d);

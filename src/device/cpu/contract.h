@@ -115,7 +115,7 @@ void hone_contract_half_step(hone_contract *, hone_step *);
 void hone_contract_int_fill(const hone_contract *, bool a, const uint8_t *source, void *panels);
 void hone_contract_int_step(hone_contract *, hone_step *);
 void hone_contract_int_pack_step(const hone_contract *, hone_step *);
-/* The product of one stage of a recurrence, without epilogue; *out NULL: it is none. */
-hone_status hone_contract_over(hone_recipe_maker *, const hone_cpu_call *, int stage, hone_contract **out, int64_t *tiles,
+/* The product of one stage of a recurrence, without epilogue; *out NULL: it is none. begun: whoever runs it says where rows of A are. */
+hone_status hone_contract_over(hone_recipe_maker *, const hone_cpu_call *, int stage, bool begun, hone_contract **out, int64_t *tiles,
                                size_t *scratch_bytes) HONE_CHECKED;
 #endif

@@ -151,6 +151,7 @@ static int32_t activation(matching *m, int32_t x, hone_simple *r) {
     hone_activation which = HONE_ACTIVATE_COUNT;
     int32_t of = x;
     if (is_fn(m, x, HONE_FN_sigmoid)) which = HONE_ACTIVATE_sigmoid, of = at(m, x)->a;
+    else if (is_fn(m, x, HONE_FN_tanh)) which = HONE_ACTIVATE_tanh, of = at(m, x)->a;
     else if (is_fn(m, x, HONE_FN_mul)) {
         which = gated(m, at(m, x)->a, at(m, x)->b, r, &of);
         if (which == HONE_ACTIVATE_COUNT) which = gated(m, at(m, x)->b, at(m, x)->a, r, &of);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/cpu/attention.h"
+#include "device/cpu/cell.h"
 #include "device/cpu/contract.h"
 
 hone_status hone_cpu_add(hone_recipe_maker *m, hone_part part) {
@@ -192,7 +193,7 @@ static hone_status over_stages(hone_recipe_maker *m, const hone_cpu_call *c, int
     for (int k = from; k < to; k++) {
         recurring *r = d->stage + (k - from);
         size_t b = 0;
-        HONE_TRY(hone_contract_over(m, c, k, &r->product, &r->tiles, &b));
+        HONE_TRY(hone_contract_over(m, c, k, false, &r->product, &r->tiles, &b));
         if (!r->product) {
             hone_status st = hone_cpu_tilecode(m, c, k, -1, &r->code);
             if (st == HONE_NOT_SUPPORTED) {
@@ -227,7 +228,8 @@ static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r)
         m->decision = NULL;
         if (in->stage[k].over >= 0) {
             while (end < in->n_stage && in->stage[end].over == in->stage[k].over) end++;
-            HONE_TRY(over_stages(m, c, k, end, &done));
+            HONE_TRY(hone_cpu_cell(m, c, k, end, &done));
+            if (!done) HONE_TRY(over_stages(m, c, k, end, &done));
         } else {
             HONE_TRY(hone_cpu_attention(m, c, k, &end, &done));
             if (!done) HONE_TRY(hone_cpu_contract(m, c, k, &end, &done));
