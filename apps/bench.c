@@ -224,7 +224,7 @@ static int read_precisions(const char *text, const char **out, int *n) {
         hone_dtype kind = hone_precision(p, length);
         if (!kind)
             return hone_args_wrong(
-                "--precision %.*s: Hone computes in f32 or bf16; models whose tensors are f16, bf16 or 8-bit keep them so "
+                "--precision %.*s: Hone computes in f32, bf16 or f16; models whose tensors are f16, bf16 or 8-bit keep them so "
                 "under --precision f32",
                 (int)length, p);
         if (*n == LIST_MAX) return hone_args_wrong("--precision %s: at most %d of them", text, LIST_MAX);
@@ -329,7 +329,7 @@ int hone_cmd_bench(int argc, char **argv) {
         {"--batch", "N,N", "the first dim of the inputs, where it is free, or the batch of a zoo: model; one row for each", HONE_ARG_TEXT,
          &batch, 0},
         {"--threads", "N,N", "at most so many; one row for each (0: all cores)", HONE_ARG_TEXT, &threads, 0},
-        {"--precision", "P,P", "what floats are computed in, f32 or bf16; one row for each (f32)", HONE_ARG_TEXT, &precision, 0},
+        {"--precision", "P,P", "what floats are computed in, f32, bf16 or f16; one row for each (f32)", HONE_ARG_TEXT, &precision, 0},
         {"--runs", "N", "so many runs that count (else: as many as fit the time, at least 10)", HONE_ARG_INT, &b.runs, 1},
         {"--seconds", "S", "time for the runs of a row (3); with --runs: what is reached first", HONE_ARG_NUMBER, &seconds, 0.001},
         {"--warmup", "N", "runs before those that count, after the first (else: a fifth of the time, at most half a second)", HONE_ARG_INT,

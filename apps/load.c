@@ -36,7 +36,7 @@ static bool guess(const char *folder, const char *like, char *out, size_t room) 
     return found;
 }
 hone_dtype hone_precision(const char *word, size_t length) {
-    static const hone_dtype all[] = {HONE_DTYPE_F32, HONE_DTYPE_BF16};
+    static const hone_dtype all[] = {HONE_DTYPE_F32, HONE_DTYPE_BF16, HONE_DTYPE_F16};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         const char *name = hone_dtype_name(all[k]);
         if (strlen(name) == length && !memcmp(name, word, length)) return all[k];

@@ -6,6 +6,6 @@
 
 /* hone_model_load; on failure `why` is the library's message, with a guess at the file that was meant. */
 hone_status hone_load(const char *path, hone_model **out, char *why, size_t room);
-/* What --precision may be, of so many characters: f32 or bf16; NONE where it is neither. */
+/* What --precision may be, of so many characters: f32, bf16 or f16; NONE where it is none of them. */
 hone_dtype hone_precision(const char *word, size_t length);
 #endif

@@ -46,7 +46,7 @@ static int open_model(job *j) {
     options.interpret = j->interpret;
     options.wisdom = j->wisdom;
     if (j->precision && !(options.precision = hone_precision(j->precision, strlen(j->precision))))
-        return hone_args_wrong("--precision %s: Hone computes in f32 or bf16", j->precision);
+        return hone_args_wrong("--precision %s: Hone computes in f32, bf16 or f16", j->precision);
     char why[4096];
     hone_status s = hone_load(j->path, &j->model, why, sizeof why);
     if (s) return hone_args_stopped(s, why);
@@ -173,10 +173,18 @@ static void tell_precision(const job *j) {
     int halves = 0, all = 0;
     for (const hone_json *s = r ? r->first : NULL; s; s = s->next) {
         const char *tactic = hone_json_text(s, "tactic", "");
-        halves += !strcmp(tactic, "contract bf16");
+        halves += !strncmp(tactic, "contract ", 9) && !strcmp(tactic + 9, j->precision);
         all += !strncmp(tactic, "contract", 8) || !strcmp(tactic, "winograd") || !strcmp(tactic, "attention") || !strcmp(tactic, "over");
     }
-    printf("floats  %s asked for; %d of %d steps that multiply matrices round to bf16, all else is f32\n", j->precision, halves, all);
+    printf("floats  %s asked for; %d of %d steps that multiply matrices round to it, all else is f32\n", j->precision, halves, all);
+    char *machine = NULL, family[32];
+    hone_json *m = halves && !hone_machine_report(0, &machine) ? hone_json_read(machine) : NULL;
+    const hone_json *kernels = m ? hone_json_get(m, "kernels") : NULL;
+    snprintf(family, sizeof family, "gemm_%s", j->precision);
+    for (const hone_json *k = kernels ? kernels->first : NULL; k; k = k->next)
+        if (!strcmp(hone_json_text(k, "family", ""), family)) printf("        %s\n", strrchr(hone_json_text(k, "for", "; "), ';') + 2);
+    hone_json_free(m);
+    hone_text_release(machine);
     hone_json_free(r);
     hone_text_release(report);
 }
@@ -327,7 +335,7 @@ int hone_cmd_run(int argc, char **argv) {
         {"--check", "DIR", "take DIR/input_K.pb and compare with DIR/output_K.pb; fails when they differ", HONE_ARG_TEXT, &j.check, 0},
         {"--rtol", "R", "with --check: |got - want| <= A + R * |want| (0.001)", HONE_ARG_NUMBER, &j.rtol, 0},
         {"--atol", "A", "with --check (0.00001)", HONE_ARG_NUMBER, &j.atol, 0},
-        {"--precision", "P", "what floats are computed in: f32, or bf16 for products with constant weights (f32)", HONE_ARG_TEXT,
+        {"--precision", "P", "what floats are computed in: f32; bf16 or f16 for products with constant weights (f32)", HONE_ARG_TEXT,
          &j.precision, 0},
         {"--interpret", NULL, "run by the interpreter, the slow definition of every op", HONE_ARG_FLAG, &j.interpret, 0},
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},

@@ -6,7 +6,7 @@
    busy machine the fastest says what the kernel can do. One thread. */
 #include "base/thread.h"
 #include "kernels/gemm.h"
-#include "kernels/gemm_bf16.h"
+#include "kernels/gemm_half.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,10 +187,10 @@ static void gemm(const hone_gemm_f32 *row, int vectors) {
     }
 }
 
-/* ---- the same in bf16 and on bytes, beside f32: a block of rows against a panel of B in L1 ---- */
+/* ---- the same on halves and on bytes, beside f32: a block of rows against a panel of B in L1 ---- */
 
 typedef struct {
-    const hone_gemm_bf16 *half;
+    const hone_gemm_half *half;
     const hone_gemm_i8 *bytes;
     int64_t m, k;
     const void *a, *b;
@@ -280,7 +280,7 @@ int main(void) {
     for (const hone_gemm_f32 *const *row = hone_gemm_f32_list; *row; row++)
         for (int v = 1; v <= (*row)->widths && ((*row)->cpu & ~hone_cpu()) == 0; v++) gemm(*row, v);
     const uint32_t f32 = hone_gemm_f32_best()->cpu;
-    for (const hone_gemm_bf16 *const *row = hone_gemm_bf16_list; *row; row++)
+    for (const hone_gemm_half *const *row = hone_gemm_half_list; *row; row++)
         if (((*row)->cpu & ~hone_cpu()) == 0) narrow((*row)->name, (narrow_work){.half = *row, .m = 96}, (*row)->nr, f32);
     for (const hone_gemm_i8 *row = hone_gemm_i8_list; row->name; row++)
         if ((row->cpu & ~hone_cpu()) == 0)

@@ -12,7 +12,7 @@ SMALL_BYTES=1500000
 
 hone=$1 folder=$2 small=${3:-}
 passed=0 failed=0
-HALF_RTOL=0.05 HALF_ATOL=0.05 # bf16 has 8 bits: of a whole network at most one element in ten may be further off
+declare -A HALF=([bf16]=0.05 [f16]=0.02) # both tolerances: bf16 has 8 bits, f16 11. Of a whole network at most one element in ten may be further off
 
 check() { # model file, then its data sets
     local model=$1 name set line start
@@ -32,12 +32,12 @@ check() { # model file, then its data sets
     done
 }
 
-half() { # the same in bf16: prints how far off each output is
+half() { # the same in bf16 or f16: prints how far off each output is
     local model=$1 lines line name word wrong all
     name=$(basename "$(dirname "$model")")
     if [ -n "$small" ] && [ "$(stat -c %s "$model")" -gt $SMALL_BYTES ]; then return; fi
-    case $name in *int8*) return ;; esac # whole steps of a quantization, as above, and nothing in bf16
-    lines=$(${HONE_RUNNER:-} "$hone" run "$model" --check "$2" --precision bf16 --rtol $HALF_RTOL --atol $HALF_ATOL 2>&1)
+    case $name in *int8*) return ;; esac # whole steps of a quantization, as above, and nothing in halves
+    lines=$(${HONE_RUNNER:-} "$hone" run "$model" --check "$2" --precision "$3" --rtol "${HALF[$3]}" --atol "${HALF[$3]}" 2>&1)
     grep -q '^check' <<<"$lines" || lines="check   it did not run: $lines"
     while IFS= read -r line; do
         word=FAIL
@@ -46,13 +46,15 @@ half() { # the same in bf16: prints how far off each output is
             [ $((wrong * 10)) -gt $((all + 10)) ] || word=pass
         fi
         if [ $word = pass ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
-        printf '%-4s bf16       %-26s %s\n' $word "$name" "${line#*output }"
+        printf '%-4s %-9s  %-26s %s\n' $word "$3" "$name" "${line#*output }"
     done < <(grep '^check' <<<"$lines")
 }
 
 for model in "$folder"/*/model.onnx; do
     [ -e "$model" ] && check "$model" "${model%/*}"/test_data_set_[0-9]*
-    [ -d "${model%/*}/test_data_set_0" ] && half "$model" "${model%/*}/test_data_set_0"
+    for kind in bf16 f16; do
+        [ -d "${model%/*}/test_data_set_0" ] && half "$model" "${model%/*}/test_data_set_0" $kind
+    done
 done
 for model in "$folder"/*/decoder_with_past.onnx; do
     [ -e "$model" ] && check "$model" "${model%/*}"/test_data_set_past_*

@@ -7,7 +7,7 @@
 #include "kernels/activate.h"
 #include "kernels/cell.h"
 #include "kernels/gemm.h"
-#include "kernels/gemm_bf16.h"
+#include "kernels/gemm_half.h"
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -185,37 +185,49 @@ static void test_depthwise_rows(void **state) {
     }
 }
 
-/* ---- bf16: factors of 8 bits of mantissa, whose products f32 holds exactly, so the bound is that of sums in f32 once more; numbers that are not normal may
-   count as 0, and a unit may round sums in pairs, to odd: twice the bound, and 2^-126 a term */
-static float widened(uint16_t h) {
-    const uint32_t u = (uint32_t)h << 16;
-    float x;
-    memcpy(&x, &u, sizeof x);
+/* ---- halves: the products of two bf16 or f16 are exact in f32, so the bound is that of sums in f32 once more; a bf16 that is not normal may count as 0, and a
+   unit may round sums in pairs, to odd: twice the bound, and 2^-126 a term. Where sums are f16 over a short piece of K, each adds 2^-11 of the magnitude or 2^-25
+   a term more */
+static float *widened(const hone_gemm_half *row, const uint16_t *h, size_t n) {
+    float *x = exact_floats(n);
+    hone_dtype_load_n(row->dtype, x, h, n);
     return x;
 }
-static uint16_t *exact_halves(const hone_gemm_bf16 *row, size_t n, bool tiny) { /* tiny: some that are not normal */
+static uint16_t narrowed(const hone_gemm_half *row, float x) { /* by the definition */
+    uint16_t h;
+    hone_dtype_store(row->dtype, &h, HONE_F32, (hone_scalar){.f32 = x}, false);
+    return h;
+}
+static uint16_t *exact_halves(const hone_gemm_half *row, size_t n, bool tiny) { /* tiny: some that are not normal */
     uint16_t *p = malloc(n ? n * sizeof *p : 1);
     assert_non_null(p);
-    for (size_t i = 0; i < n; i++) {
-        const float x = random_bits() % 16 || !tiny ? random_value() : random_value() * 1e-39f;
-        row->narrow(&x, p + i, 1);
-    }
+    for (size_t i = 0; i < n; i++)
+        p[i] =
+            narrowed(row, random_bits() % 16 || !tiny ? random_value() : random_value() * (row->dtype == HONE_DTYPE_F16 ? 1e-5f : 1e-39f));
     return p;
 }
-/* flags: 1 adds to sums that are there, 2 special values */
-static void gemm_bf16_case(const hone_gemm_bf16 *row, int64_t m, int64_t k, ptrdiff_t pad, int flags) {
+/* flags: 1 adds to sums that are there, 2 special values, 4 factors whose sums leave f16's range */
+static void gemm_half_case(const hone_gemm_half *row, int64_t m, int64_t k, ptrdiff_t pad, int flags) {
     const int nr = row->nr, group = row->group;
     const ptrdiff_t a_step = k + pad, c_step = nr + pad;
-    uint16_t *a = exact_halves(row, (size_t)((m - 1) * a_step + k), !(flags & 2)),
-             *b = exact_halves(row, (size_t)(k * nr), !(flags & 2)); /* infinity times what may count as 0 may be NaN */
+    const bool f16 = row->dtype == HONE_DTYPE_F16, is_short = row->sums == HONE_DTYPE_F16;
+    const size_t n_a = (size_t)((m - 1) * a_step + k), n_b = (size_t)(k * nr);
+    uint16_t *a = exact_halves(row, n_a, !(flags & 2)),
+             *b = exact_halves(row, n_b, !(flags & 2)); /* infinity times what may count as 0 may be NaN */
     float *c = exact_floats((size_t)((m + 2) * c_step)), *before = exact_floats((size_t)((m + 2) * c_step));
-    if (flags & 2 && k > 1) a[0] = 0x7f80, b[0] = 0xc000, b[group] = 0, b[2 * group] = 0x7fc1, b[3 * group + 1] = 0xff80;
+    if (flags & 2 && k > 3)
+        a[0] = narrowed(row, INFINITY), b[0] = narrowed(row, -2), b[group] = 0, b[2 * group] = narrowed(row, NAN),
+        b[3 * group + 1 % group] = narrowed(row, -INFINITY);
+    for (size_t i = 0; flags & 4 && i < n_a; i++) a[i] = narrowed(row, 256);
+    for (size_t i = 0; flags & 4 && i < n_b; i++) b[i] = narrowed(row, 200);
     if (!(flags & 1))
         for (ptrdiff_t i = 0; i < (m + 2) * c_step; i++) c[i] = NAN;
     memcpy(before, c, sizeof *c * (size_t)((m + 2) * c_step));
     if (row->begin) row->begin();
-    row->run(m, k, a, a_step, b, c + c_step, c_step, flags & 1);
+    const bool said = row->run(m, k, a, a_step, b, c + c_step, c_step, flags & 1);
     if (row->end) row->end();
+    bool finite = true;
+    float *wide_a = widened(row, a, n_a), *wide_b = widened(row, b, n_b);
     for (ptrdiff_t place = 0; place < (m + 2) * c_step; place++) {
         const ptrdiff_t i = place / c_step - 1, j = place % c_step;
         if (i < 0 || i >= m || j >= nr) {
@@ -225,53 +237,63 @@ static void gemm_bf16_case(const hone_gemm_bf16 *row, int64_t m, int64_t k, ptrd
         }
         double sum = flags & 1 ? (double)before[place] : 0, magnitude = fabs(sum);
         for (int64_t p = 0; p < k; p++) {
-            const double term = (double)widened(a[i * a_step + p]) * (double)widened(b[(p / group * nr + j) * group + p % group]);
+            const double term = (double)wide_a[i * a_step + p] * (double)wide_b[(p / group * nr + j) * group + p % group];
             sum += term, magnitude += fabs(term);
         }
-        check(row->name, c[place], sum, 2 * magnitude + (double)k * FLT_MIN / FLT_EPSILON, k + 1);
+        finite &= isfinite(c[place]) != 0;
+        if (flags & 4 && is_short && k > 1) continue; /* no number of them is right */
+        magnitude = 2 * magnitude + (double)k * FLT_MIN / FLT_EPSILON;
+        if (is_short) magnitude += (HONE_HALF_SHORT * 0x1p-11 * magnitude + (double)k * 0x1p-25) / ((double)(k + 2) * FLT_EPSILON);
+        check(row->name, c[place], sum, magnitude, k + 1);
     }
-    free(a), free(b), free(c), free(before);
+    assert_int_equal(said, !f16 || finite);
+    if (flags & 4 && k > 1) assert_int_equal(said, !is_short);
+    free(a), free(b), free(c), free(before), free(wide_a), free(wide_b);
 }
-static void test_gemm_bf16(void **state) {
+static void test_gemm_half(void **state) {
     (void)state;
-    for (const hone_gemm_bf16 *const *list = hone_gemm_bf16_list; *list; list++) {
-        const hone_gemm_bf16 *row = *list;
+    for (const hone_gemm_half *const *list = hone_gemm_half_list; *list; list++) {
+        const hone_gemm_half *row = *list;
         if (row->cpu & ~hone_cpu()) continue;
+        const int64_t most = 20 * row->deep > 200 ? 20 * row->deep : 200; /* several short sums */
         for (int64_t m = row->rows; m <= (row->rows > 8 ? 6 * row->rows : 33); m += row->rows)
-            for (int64_t k = 0; k <= 20 * row->deep; k = k * 2 + row->deep)
-                for (int flags = 0; flags < 4; flags++) gemm_bf16_case(row, m, k, (ptrdiff_t)(random_bits() % 3 * 5), flags);
+            for (int64_t k = 0; k <= most; k = k * 2 + row->deep)
+                for (int flags = 0; flags < 6; flags++) gemm_half_case(row, m, k, (ptrdiff_t)(random_bits() % 3 * 5), flags);
     }
 }
-static void test_narrow_bf16(void **state) {
+/* Every number that a half can hold, those between two of them, and what lies next to these: as the definition rounds. */
+static void test_narrow_half(void **state) {
     (void)state;
-    static const struct {
-        uint32_t from;
-        uint16_t to;
-    } known[] = {{0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x3f800000, 0x3f80}, {0x3f808000, 0x3f80} /* ties to even */,
-                 {0x3f818000, 0x3f82}, {0x3f808001, 0x3f81}, {0xbf817fff, 0xbf81}, {0x7f7fffff, 0x7f80} /* rounds to infinity */,
-                 {0x7f7f7fff, 0x7f7f}, {0x7f800000, 0x7f80}, {0xff800000, 0xff80}, {0x7f800001, 0x7fc0} /* NaN, quiet */,
-                 {0xffc12345, 0xffc1}};
-    for (const hone_gemm_bf16 *const *list = hone_gemm_bf16_list; *list; list++) {
-        const hone_gemm_bf16 *row = *list;
+    enum { EACH = 5, CODES = 1 << 16 };
+    float *x = malloc(sizeof *x * EACH * CODES);
+    uint16_t *y = malloc(sizeof *y * (EACH * CODES + 1)), *want = malloc(sizeof *want * EACH * CODES);
+    hone_dtype made = HONE_DTYPE_NONE; /* whose numbers these are: rows of a dtype stand together */
+    assert_true(x && y && want);
+    for (const hone_gemm_half *const *list = hone_gemm_half_list; *list; list++) {
+        const hone_gemm_half *row = *list;
         if (row->cpu & ~hone_cpu()) continue;
-        for (int64_t n = 0; n < 100; n++) {
-            float *x = exact_floats((size_t)n);
-            uint16_t *y = malloc(sizeof *y * (size_t)(n + 1));
-            assert_non_null(y);
-            for (int64_t i = 0; i < n; i++) memcpy(x + i, &known[(size_t)i % COUNT(known)].from, sizeof *x);
-            y[n] = 4321;
-            row->narrow(x, y, n);
-            for (int64_t i = 0; i < n; i++)
-                if (y[i] != known[(size_t)i % COUNT(known)].to)
-                    fail_msg("%s: %08x became %04x", row->name, known[(size_t)i % COUNT(known)].from, y[i]);
-            assert_int_equal(y[n], 4321);
-            free(x), free(y);
+        for (uint32_t code = 0; made != row->dtype && code < CODES; code++) {
+            const uint16_t two[] = {(uint16_t)code, (uint16_t)(code + 1)};
+            const float here = hone_dtype_load(row->dtype, two).f32, next = hone_dtype_load(row->dtype, two + 1).f32;
+            const float middle = isfinite(next) ? here + (next - here) / 2 : here * (1 + 0x1p-12f);
+            const float all[EACH] = {here, middle, nextafterf(middle, -INFINITY), nextafterf(middle, INFINITY), here * 3e5f};
+            memcpy(x + code * EACH, all, sizeof all);
+            hone_dtype_store_n(row->dtype, want + code * EACH, HONE_F32, all, EACH, false);
         }
-        const float tiny = 1e-40f; /* kept as it is, or 0 */
-        uint16_t y;
-        row->narrow(&tiny, &y, 1);
-        assert_true(y == 0 || y == 1);
+        made = row->dtype;
+        for (int64_t n = EACH * CODES, from = 0; from < EACH * CODES; from += n) {
+            n = from < 3000 ? from / 40 : EACH * CODES - from; /* few at a time, and many */
+            if (!n) n = 1;
+            y[from + n] = 4321;
+            row->narrow(x + from, y + from, n);
+            assert_int_equal(y[from + n], 4321);
+        }
+        for (uint32_t i = 0; i < EACH * CODES; i++) {
+            if (y[i] == want[i] || (fabsf(x[i]) < FLT_MIN && !(y[i] & 0x7fff))) continue; /* not normal: 0 will do */
+            fail_msg("%s: %a became %04x, not %04x", row->name, (double)x[i], y[i], want[i]);
+        }
     }
+    free(x), free(y), free(want);
 }
 
 /* 8 bits: exact, whatever the bytes are; rows of c that are not asked for stay, and nothing past the panels is read. */
@@ -580,8 +602,8 @@ int main(void) {
         cmocka_unit_test(test_best),
         cmocka_unit_test(test_gemm_f32),
         cmocka_unit_test(test_depthwise_rows),
-        cmocka_unit_test(test_gemm_bf16),
-        cmocka_unit_test(test_narrow_bf16),
+        cmocka_unit_test(test_gemm_half),
+        cmocka_unit_test(test_narrow_half),
         cmocka_unit_test(test_activate),
         cmocka_unit_test(test_cell),
         cmocka_unit_test(test_gemm_i8),

@@ -217,8 +217,9 @@ typedef struct {
        writes by default, if it is there; "": none, estimates only. A named file that cannot be read is a failure; one that is damaged, or of
        another machine or other kernels, is not used, and the report "wisdom" says why. Results differ by rounding at most. */
     const char *wisdom;
-    /* NONE or F32: floats are computed in f32. BF16: sums of products with constant weights (convolutions, matrices) round both factors to bf16
-       and add in f32, by AMX or whatever this CPU has; all else stays f32. Report "steps" says which ran so. */
+    /* NONE or F32: floats are computed in f32. BF16, F16: sums of products with constant weights (convolutions, matrices) round both factors
+       to it, by AMX or whatever this CPU has, and add in f32; f16 may add up to 32 products in f16 first. All else stays f32, and so do rows
+       whose numbers are beyond f16. Report "steps" says which ran so, hone_machine_report by which kernel. */
     hone_dtype precision;
     int reserved[9]; /* zero */
 } hone_options;

@@ -62,7 +62,7 @@ typedef struct {
     bool interpret;                   /* by the definition only */
     int threads;                      /* at least 1 */
     const struct hone_wisdom *wisdom; /* measured choices (cpu/wisdom.h), or NULL */
-    hone_dtype precision;             /* BF16: products with constant weights round their factors to it. Anything else: f32 */
+    hone_dtype precision;             /* BF16, F16: products with constant weights round their factors to it. Anything else: f32 */
 } hone_how;
 /* The CPU's steps for an instance: each stage by the best tactic that applies. tensor: one an instance's tensor; temporaries are filled in here.
    `constant(t)`: the tensor's data is known at compile and will not change, so it may be packed ahead; NULL: none is. */

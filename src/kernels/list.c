@@ -7,14 +7,15 @@
 #include "kernels/cell.h"
 #include "kernels/epilogue.h"
 #include "kernels/gemm.h"
-#include "kernels/gemm_bf16.h"
+#include "kernels/gemm_half.h"
 #include "kernels/softmax.h"
 #include "kernels/winograd.h"
 #include "kernels/x86/amx.h"
 
 #if defined(__x86_64__)
 #define GEMM_F32(ROW) ROW(base) ROW(avx2) ROW(avx512)
-#define GEMM_BF16(ROW) ROW(base) ROW(avx2) ROW(avx512) ROW(avx512bf16) ROW(amx)
+#define GEMM_BF16(ROW) ROW(bf16__base) ROW(bf16__avx2) ROW(bf16__avx512) ROW(bf16__avx512bf16) ROW(bf16__amx)
+#define GEMM_F16(ROW) ROW(f16__base) ROW(f16__avx2) ROW(f16__avx512) ROW(f16__avx512fp16)
 #define DEPTHWISE_F32(ROW)   \
     ROW(base, 0)             \
     ROW(avx2, HONE_CPU_AVX2) \
@@ -26,7 +27,8 @@
     ROW(32, 32, 64, amx, HONE_CPU_AVX512 | HONE_CPU_AMX, 0, hone_amx_begin, hone_amx_end)
 #elif defined(__aarch64__)
 #define GEMM_F32(ROW) ROW(base)
-#define GEMM_BF16(ROW) ROW(base) ROW(bf16)
+#define GEMM_BF16(ROW) ROW(bf16__base) ROW(bf16__bf16)
+#define GEMM_F16(ROW) ROW(f16__base) ROW(f16__fp16)
 #define GEMM_I8(ROW)                                        \
     ROW(4, 8, 4, base, 0, 0, NULL, NULL)                    \
     ROW(8, 12, 4, dotprod, HONE_CPU_DOTPROD, 1, NULL, NULL) \
@@ -34,7 +36,8 @@
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #else
 #define GEMM_F32(ROW) ROW(base)
-#define GEMM_BF16(ROW) ROW(base)
+#define GEMM_BF16(ROW) ROW(bf16__base)
+#define GEMM_F16(ROW) ROW(f16__base)
 #define GEMM_I8(ROW) ROW(4, 8, 4, base, 0, 0, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #endif
@@ -51,11 +54,12 @@ DEPTHWISE_F32(DECLARE)
 #define ROW(isa) &hone_gemm_f32__##isa,
 const hone_gemm_f32 *const hone_gemm_f32_list[] = {GEMM_F32(ROW) NULL};
 #undef ROW
-#define DECLARE(isa) extern const hone_gemm_bf16 hone_gemm_bf16__##isa;
+#define DECLARE(row) extern const hone_gemm_half hone_gemm_##row;
 GEMM_BF16(DECLARE)
+GEMM_F16(DECLARE)
 #undef DECLARE
-#define ROW(isa) &hone_gemm_bf16__##isa,
-const hone_gemm_bf16 *const hone_gemm_bf16_list[] = {GEMM_BF16(ROW) NULL};
+#define ROW(row) &hone_gemm_##row,
+const hone_gemm_half *const hone_gemm_half_list[] = {GEMM_BF16(ROW) GEMM_F16(ROW) NULL};
 #undef ROW
 #define DECLARE(mr, nr, deep, isa, cpu, b_signed, begin, end) hone_gemm_i8_fn hone_gemm_i8_##mr##x##nr##__##isa;
 GEMM_I8(DECLARE)
@@ -135,16 +139,21 @@ const hone_cell hone_cell_list[] = {DEPTHWISE_F32(ROW){0}};
             if ((row->cpu & ~have) == 0) best = row;     \
         return best;                                     \
     }
-#define BEST_AT(family) /* a list of pointers: the kernel's file makes the row */ \
-    const family *family##_best(void) {                                           \
-        const uint32_t have = hone_cpu();                                         \
-        const family *best = family##_list[0];                                    \
-        for (const family *const *row = family##_list; *row; row++)               \
-            if (((*row)->cpu & ~have) == 0) best = *row;                          \
-        return best;                                                              \
-    }
-BEST_AT(hone_gemm_f32)
-BEST_AT(hone_gemm_bf16)
+/* lists of pointers: the kernel's file makes the row */
+const hone_gemm_f32 *hone_gemm_f32_best(void) {
+    const uint32_t have = hone_cpu();
+    const hone_gemm_f32 *best = hone_gemm_f32_list[0];
+    for (const hone_gemm_f32 *const *row = hone_gemm_f32_list; *row; row++)
+        if (((*row)->cpu & ~have) == 0) best = *row;
+    return best;
+}
+const hone_gemm_half *hone_gemm_half_best(hone_dtype dtype) {
+    const uint32_t have = hone_cpu();
+    const hone_gemm_half *best = NULL;
+    for (const hone_gemm_half *const *row = hone_gemm_half_list; *row; row++)
+        if ((*row)->dtype == dtype && ((*row)->cpu & ~have) == 0) best = *row;
+    return best;
+}
 BEST(hone_gemm_i8)
 BEST(hone_depthwise_f32)
 BEST(hone_depthwise_rows)

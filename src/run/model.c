@@ -97,8 +97,9 @@ const hone_port *hone_model_output(const hone_model *m, int k) { return k >= 0 &
 void hone_options_default(hone_options *o) { *o = (hone_options){0}; }
 hone_status hone_session_create(const hone_model *m, const hone_options *o, hone_session **out) {
     if (!m || !out) return hone_fail(HONE_BAD_INPUT, "hone_session_create: model and out must not be NULL");
-    if (o && o->precision != HONE_DTYPE_NONE && o->precision != HONE_DTYPE_F32 && o->precision != HONE_DTYPE_BF16)
-        return hone_fail(HONE_NOT_SUPPORTED, "precision %s: a session computes in f32 or bf16", hone_dtype_name(o->precision));
+    if (o && o->precision != HONE_DTYPE_NONE && o->precision != HONE_DTYPE_F32 && o->precision != HONE_DTYPE_BF16 &&
+        o->precision != HONE_DTYPE_F16)
+        return hone_fail(HONE_NOT_SUPPORTED, "precision %s: a session computes in f32, bf16 or f16", hone_dtype_name(o->precision));
     hone_session *s = hone_alloc(sizeof *s);
     if (!s) return hone_fail(HONE_NO_MEMORY, "no memory for a session");
     hone_exec_options e = {0};

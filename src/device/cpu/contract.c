@@ -113,7 +113,7 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     const char *source = (const char *)(intptr_t)c->tensor[l->tensor].ref.offset;
     int64_t key[8 + 2 * MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) : 0),
                                       d->bytes  ? d->mr
-                                      : d->half ? -(int64_t)(d->half->deep * 16 + d->half->group)
+                                      : d->half ? -((int64_t)d->half->dtype << 16 | d->half->deep << 8 | d->half->group)
                                                 : 0,
                                       d->nr,
                                       p->a ? d->m : d->n,
@@ -496,7 +496,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     else if (!d->plane) choose_blocks(d, c->how.threads);
     const hone_choice *choice = NULL;
     s->decision = NULL;
-    if (c->how.precision != HONE_DTYPE_BF16 || !hone_contract_half_choose(d, c->how.threads)) {
+    if (!hone_contract_half_choose(d, &c->how)) {
         const hone_problem problem = problem_of(d);
         HONE_TRY(hone_cpu_decide(s, c, &problem, &choice));
         if (choice) follow(d, choice, c->how.threads);

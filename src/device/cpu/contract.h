@@ -4,7 +4,7 @@
 #define HONE_DEVICE_CPU_CONTRACT_H
 #include "device/cpu/epilogue.h"
 #include "kernels/gemm.h"
-#include "kernels/gemm_bf16.h"
+#include "kernels/gemm_half.h"
 
 enum { HONE_CONTRACT_KC = 2048 }; /* the most of K at a time */
 typedef struct {                  /* what is taken away from a factor of 8 bits */
@@ -47,8 +47,8 @@ typedef struct {
     const hone_epilogue *levels;
     uint8_t flip_a, flip_b;
     hone_zero_point zero_a, zero_b;
-    /* factors rounded to bf16 (contract_half.c); or NULL. Rows of A: so many values lie in a row, so many are inside a window together */
-    const hone_gemm_bf16 *half;
+    /* factors rounded to bf16 or f16 (contract_half.c); or NULL. Rows of A: so many values lie in a row, so many are inside a window together */
+    const hone_gemm_half *half;
     int64_t run_a, unit_a;
     int mr, nr;
     int64_t mt, nt, kc;     /* a tile, and how much of K at a time */
@@ -106,8 +106,9 @@ typedef struct {
 } hone_contract_lists;
 void hone_contract_ends(const hone_contract *, void *const *at, int64_t over, const hone_standing *, int64_t m0, int64_t m,
                         hone_gemm_part *, const hone_contract_lists *);
-/* contract_half.c: factors rounded to bf16. choose: false where it does not pay; panels of B: how many bytes, and their filling from the weights */
-bool hone_contract_half_choose(hone_contract *, int threads);
+/* contract_half.c: factors rounded to a half. choose: false where precision is none, or it does not pay; panels of B: how many bytes, and their filling from the
+   weights */
+bool hone_contract_half_choose(hone_contract *, const hone_how *);
 size_t hone_contract_half_bytes(const hone_contract *);
 void hone_contract_half_fill(const hone_contract *, const float *source, void *panels);
 void hone_contract_half_step(hone_contract *, hone_step *);

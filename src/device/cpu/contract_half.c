@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
-   contract_half: matrix multiplications whose factors are rounded to bf16, where the user asked for it and the columns are constant weights. Sums, and all that
-   follows them, stay f32.
+   contract_half: matrix multiplications whose factors are rounded to bf16 or f16, where the user asked for it and the columns are constant weights. Sums (but for
+   the short ones of some f16 kernels, kernels/gemm_half.h), and all that follows them, stay f32.
 
    Weights are rounded once, when they are packed (half the memory); rows of A once a tile, as they are copied from wherever they lie: a tile's rows are all of
    K, so a window that lies in several pieces is a plain row here. A panel's sums grow in scratch, KC values of K at a time, so that this much of the
-   panel stays in L1 while all rows pass; then the f32 kernel, with nothing left to multiply, adds them to bias and residual, clamps and stores. */
+   panel stays in L1 while all rows pass; then the f32 kernel, with nothing left to multiply, adds them to bias and residual, clamps and stores.
+
+   An f16 ends at 65504. Where a factor or a short sum is beyond it, the sums are not finite, the kernel says so, and these rows' sums with this panel are computed
+   again in f32 from unrounded factors: what is finite in f32 is finite here. Each row and panel is judged by itself, so no value depends on how work was cut. */
+#include <math.h>
 #include <string.h>
 
 #include "device/cpu/contract.h"
 
-enum { KC = 512, LIGHT_ROWS = 128 };
+enum { KC = 512, LIGHT_ROWS = 128, SLICES = 64, WIDEST = 64 /* panels to be rounded: so much of K at a time, and the most columns */ };
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
 static int64_t padded_k(const hone_contract *d) { return up(d->k, d->half->deep); }
 static int64_t row_step(const hone_contract *d) { return padded_k(d) + 32; } /* rows a power of two apart would meet in the cache */
@@ -34,9 +38,13 @@ static void measure_rows(hone_contract *d) {
             }
     d->run_a = run, d->unit_a = unit;
 }
-bool hone_contract_half_choose(hone_contract *d, int threads) {
-    const hone_gemm_bf16 *kernel = hone_gemm_bf16_best();
-    if (!d->packed_b || d->each || d->bytes || d->plane || 4 * d->n < kernel->nr || d->k < 8) return false; /* mostly padding */
+bool hone_contract_half_choose(hone_contract *d, const hone_how *how) {
+    const hone_gemm_half *kernel = hone_gemm_half_best(how->precision);
+    const int threads = how->threads;
+    if (!kernel || !d->packed_b || d->each || d->bytes || d->plane) return false;
+    const int64_t waste =
+        kernel->rows > 1 ? 4 : 2; /* columns that are computed for one that is wanted: more, and f32 is faster. Matrix instructions: 4 */
+    if (up(d->n, kernel->nr) > waste * d->n || d->k < 8) return false;
     d->half = kernel, d->packed_a = 0, d->nr = kernel->nr, d->mr = kernel->rows, d->kc = d->k;
     measure_rows(d);
     const int64_t nr = d->nr, deep = padded_k(d), step = 32;
@@ -61,7 +69,6 @@ bool hone_contract_half_choose(hone_contract *d, int threads) {
 /* ---- weights ------------------------------------------------------------------------------------------------------------------------ */
 size_t hone_contract_half_bytes(const hone_contract *d) { return sizeof(uint16_t) * (size_t)(padded_k(d) * up(d->n, d->nr) * d->batch_b); }
 void hone_contract_half_fill(const hone_contract *d, const float *source, void *dst) {
-    enum { SLICES = 64, WIDEST = 64 };
     const int64_t nr = d->nr, group = d->half->group, vector = d->kernel->vector, deep = padded_k(d);
     uint16_t *panel = dst, line[WIDEST];
     float slices[SLICES * WIDEST];
@@ -80,7 +87,7 @@ void hone_contract_half_fill(const hone_contract *d, const float *source, void *
 }
 
 /* ---- a tile ------------------------------------------------------------------------------------------------------------------------- */
-/* Rows m0 … m0+m-1 of A as bf16, zeros behind K and, up to a whole number of the kernel's rows, below. */
+/* Rows m0 … m0+m-1 of A as halves, zeros behind K and, up to a whole number of the kernel's rows, below. */
 static void narrow_rows(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t m, uint16_t *rows) {
     enum { FEW = 8, LINE = 256 };
     const int64_t *at = d->at_k_a, step = row_step(d), deep = padded_k(d);
@@ -104,6 +111,28 @@ static void narrow_rows(const hone_contract *d, const float *a, const hone_stand
     }
     for (; m % d->half->rows; m++, rows += step) memset(rows, 0, sizeof *rows * (size_t)deep);
 }
+/* Sums of rows m0 … with the panel at n0 that left f16's range, in f32. Slow, and rare. */
+static void mend(const hone_contract *d, const float *a, const float *b, const hone_standing *w, int64_t m0, int64_t m, int64_t n0,
+                 float *c, int64_t stride) {
+    const int64_t have = d->n - n0 < d->nr ? d->n - n0 : d->nr, wide = up(have, d->kernel->vector);
+    float slices[SLICES * WIDEST];
+    for (int64_t i = 0; i < m; i++) {
+        const float *row = a + d->at_m_a[m0 + i];
+        float *to = c + i * stride;
+        bool fine = true;
+        for (int64_t j = 0; j < have; j++) fine &= isfinite(to[j]) != 0;
+        if (fine) continue;
+        memset(to, 0, sizeof *to * (size_t)have);
+        for (int64_t k0 = 0; k0 < d->k; k0 += SLICES) {
+            const int64_t kc = d->k - k0 < SLICES ? d->k - k0 : SLICES;
+            hone_contract_pack_b(d, b, n0, d->nr, k0, kc, kc, slices, NULL);
+            for (int64_t p = 0; p < kc; p++) {
+                const float x = hone_contract_inside(d, w, m0 + i, k0 + p) ? row[d->at_k_a[k0 + p]] : 0;
+                for (int64_t j = 0; j < have; j++) to[j] += x * slices[p * wide + j];
+            }
+        }
+    }
+}
 /* The finished sums of a panel, n columns from n0, through the ends that the f32 kernel knows: it has nothing to multiply. */
 static void end_panel(const hone_contract *d, const hone_gemm_part *whole, const hone_contract_lists *l, int64_t m, int64_t n0, int64_t n) {
     const int64_t vector = d->kernel->vector, widest = d->kernel->widths * vector;
@@ -123,7 +152,7 @@ static void end_panel(const hone_contract *d, const hone_gemm_part *whole, const
 }
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
-    const hone_gemm_bf16 *kernel = d->half;
+    const hone_gemm_half *kernel = d->half;
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
     char *room = scratch;
@@ -137,7 +166,8 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const int64_t n0 = (down ? number / mb % nb : number % nb) * d->nt, m0 = (down ? number % mb : number / nb % mb) * d->mt;
     const int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt, whole_m = up(m, kernel->rows);
     const hone_standing w = hone_contract_stand(d, number / nb / mb);
-    narrow_rows(d, (const float *)at[d->a.tensor] + d->a.at.c + w.a, &w, m0, m, rows);
+    const float *a = (const float *)at[d->a.tensor] + d->a.at.c + w.a, *b = (const float *)at[d->b.tensor] + d->b.at.c + w.b;
+    narrow_rows(d, a, &w, m0, m, rows);
     hone_gemm_part whole = {.m = 0};
     if (d->direct) hone_contract_ends(d, at, 0, &w, m0, m, &whole, &l);
     const int64_t stride = d->direct ? nr : up(n, nr);
@@ -146,8 +176,10 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     for (int64_t j = 0; j < n; j += nr) {
         const uint16_t *panel = (const uint16_t *)at[d->packed_b] + (w.own_b * up(d->n, nr) + n0 + j) * deep;
         float *to = d->direct ? c : c + j;
+        bool fine = true;
         for (int64_t k0 = 0; k0 < deep; k0 += KC)
-            kernel->run(whole_m, deep - k0 < KC ? deep - k0 : KC, rows + k0, row_step(d), panel + k0 * nr, to, stride, k0 > 0);
+            fine = kernel->run(whole_m, deep - k0 < KC ? deep - k0 : KC, rows + k0, row_step(d), panel + k0 * nr, to, stride, k0 > 0);
+        if (!fine) mend(d, a, b, &w, m0, m, n0 + j, to, stride);
         if (d->direct) end_panel(d, &whole, &l, m, n0 + j, n - j < nr ? n - j : nr);
     }
     if (kernel->end) kernel->end();
@@ -159,7 +191,7 @@ void hone_contract_half_step(hone_contract *d, hone_step *s) {
     d->a_bytes = round64(sizeof(uint16_t) * (size_t)(tall * row_step(d)));
     d->c_bytes = round64(sizeof(float) * (size_t)(tall * (d->direct ? d->nr : d->nt)));
     d->at_bytes = round64(sizeof(float *) * (size_t)(4 * d->mt));
-    s->tactic = "contract bf16", s->tile = tile;
+    s->tactic = d->half->dtype == HONE_DTYPE_F16 ? "contract f16" : "contract bf16", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 2000000;
     s->scratch_bytes = d->a_bytes + d->c_bytes + d->at_bytes + (d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0);

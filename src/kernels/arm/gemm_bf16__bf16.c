@@ -5,18 +5,19 @@
 #include <arm_neon.h>
 
 #include "base/thread.h"
-#include "kernels/gemm_bf16.h"
+#include "kernels/gemm_half.h"
 #define VW 4
 #include "kernels/ref/vec.inc"
 
-enum { MR = 8, NR = 8, GROUP = 4 };
+#define MR 8
+#define ROWS 2
+enum { NR = 8, GROUP = 4 };
 static void narrow(const float *x, uint16_t *y, int64_t n) {
     int64_t i = 0;
     for (; i + 4 <= n; i += 4) vst1_u16(y + i, vreinterpret_u16_bf16(vcvt_bf16_f32(vld1q_f32(x + i))));
     for (; i < n; i++) vst1_lane_u16(y + i, vreinterpret_u16_bf16(vcvt_bf16_f32(vdupq_n_f32(x[i]))), 0);
 }
-/* m: 2, 4, 6 or 8 */
-INLINE void tile(int m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
+INLINE bool tile(int m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
     float32x4_t s[MR / 2][NR / 2];
     FULL for (int i = 0; i < m / 2; i++) FULL for (int j = 0; j < NR / 2; j++) {
         const float *up = c + 2 * i * c_step + 2 * j;
@@ -35,15 +36,14 @@ INLINE void tile(int m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const ui
         float *up = c + 2 * i * c_step + 2 * j;
         vst1_f32(up, vget_low_f32(s[i][j])), vst1_f32(up + c_step, vget_high_f32(s[i][j]));
     }
+    return true;
 }
-static void run(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
-    for (; m >= MR; m -= MR, a += MR * a_step, c += MR * c_step) tile(MR, k, a, a_step, b, c, c_step, more);
-    if (m == 2) tile(2, k, a, a_step, b, c, c_step, more);
-    if (m == 4) tile(4, k, a, a_step, b, c, c_step, more);
-    if (m == 6) tile(6, k, a, a_step, b, c, c_step, more);
-}
-extern const hone_gemm_bf16 hone_gemm_bf16__bf16;
-const hone_gemm_bf16 hone_gemm_bf16__bf16 = {"hone_gemm_bf16__bf16", HONE_CPU_BF16, 2, NR, GROUP, GROUP, run, narrow, NULL, NULL};
+#define TILE tile
+#define RUN run
+#include "kernels/ref/gemm_half.inc"
+extern const hone_gemm_half hone_gemm_bf16__bf16;
+const hone_gemm_half hone_gemm_bf16__bf16 = {"hone_gemm_bf16__bf16", HONE_DTYPE_BF16,       HONE_CPU_BF16, ROWS,   NR,   GROUP, GROUP,
+                                             HONE_DTYPE_F32,         "by bfmmla, sums f32", run,           narrow, NULL, NULL};
 #else
 typedef int hone_gemm_bf16__bf16_not_here;
 #endif

@@ -8,7 +8,7 @@
    Empty on other architectures. */
 #if defined(__x86_64__)
 #include "base/thread.h"
-#include "kernels/gemm_bf16.h"
+#include "kernels/gemm_half.h"
 #include "kernels/x86/amx.h"
 
 #include "kernels/x86/narrow_bf16.inc"
@@ -46,14 +46,25 @@ static inline __attribute__((always_inline)) void block(bool two, int64_t k, con
     if (two) _tile_stored(2, low, c_row);
     if (two) _tile_stored(3, low + 16, c_row);
 }
-static void run(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
+static bool run(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
     for (; m >= 2 * ROWS; m -= 2 * ROWS, a += 2 * ROWS * a_step, c += 2 * ROWS * c_step) block(true, k, a, a_step, b, c, c_step, more);
     if (m) block(false, k, a, a_step, b, c, c_step, more);
+    return true;
 }
-extern const hone_gemm_bf16 hone_gemm_bf16__amx;
-const hone_gemm_bf16 hone_gemm_bf16__amx = {
-    "hone_gemm_bf16__amx", HONE_CPU_AVX512 | HONE_CPU_AVX512BF16 | HONE_CPU_AMX, ROWS, NR, 2, DEEP, run, narrow, hone_amx_begin,
-    hone_amx_end};
+extern const hone_gemm_half hone_gemm_bf16__amx;
+const hone_gemm_half hone_gemm_bf16__amx = {"hone_gemm_bf16__amx",
+                                            HONE_DTYPE_BF16,
+                                            HONE_CPU_AVX512 | HONE_CPU_AVX512BF16 | HONE_CPU_AMX,
+                                            ROWS,
+                                            NR,
+                                            2,
+                                            DEEP,
+                                            HONE_DTYPE_F32,
+                                            "by AMX, sums f32",
+                                            run,
+                                            narrow,
+                                            hone_amx_begin,
+                                            hone_amx_end};
 #else
 typedef int hone_gemm_bf16__amx_not_here;
 #endif

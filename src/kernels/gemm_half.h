@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+   gemm_half: micro-kernels of matrix multiplication whose factors are bf16 or f16, with sums of f32. Pure arithmetic, as gemm.h: who rounds what to a half, and
+   when, belongs to the tactic that calls (device/cpu/contract_half.c).
+
+        A in rows:    a[i * a_step + p] = A[i, p]
+        panel of B:   b[(p / group * nr + j) * group + p % group] = B[p, j]      group values of K side by side, as dot-product instructions take them
+        c[i * c_step + j]  =  (more: c[i * c_step + j])  +  sum over p of A[i, p] * B[p, j],     i < m, j < nr
+
+   k is a multiple of `deep` and m of `rows`: callers pad with zeros.
+
+   bf16: products are exact in f32; sums are rounded as the machine likes (in pairs, to odd), and numbers below the smallest normal one (2^-126) may count as
+   zero. NaN and infinity are what they are in f32.
+   f16: either the same, or products are added in f16 over HONE_HALF_SHORT values of K at most, from p = 0 on, and these short sums in f32: `sums` says which. A
+   short sum errs by at most SHORT * 2^-11 of its terms' magnitudes. What is beyond 65504 is infinite, a factor or a short sum: `run` returns false where any of
+   the sums is not finite, and whoever calls computes such rows in f32. */
+#ifndef HONE_KERNELS_GEMM_HALF_H
+#define HONE_KERNELS_GEMM_HALF_H
+#include "base/dtype.h"
+
+enum { HONE_HALF_SHORT = 32 };
+/* bf16: true, whatever the sums are */
+typedef bool hone_gemm_half_fn(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step,
+                               bool more);
+/* n floats to the nearest half, ties to even; NaN stays NaN; beyond the largest: infinity */
+typedef void hone_narrow_fn(const float *x, uint16_t *y, int64_t n);
+typedef struct {
+    const char *name; /* "hone_gemm_bf16__amx" */
+    hone_dtype dtype; /* of factors: BF16 or F16 */
+    uint32_t cpu;     /* HONE_CPU_* bits it needs */
+    int rows, nr, group, deep;
+    hone_dtype sums; /* F32; or F16: short ones */
+    const char *how; /* for people: by what, and in what it adds */
+    hone_gemm_half_fn *run;
+    hone_narrow_fn *narrow;
+    void (*begin)(void), (*end)(void); /* around runs, on the same thread: what the unit needs to be set up. NULL: nothing */
+} hone_gemm_half;
+extern const hone_gemm_half *const hone_gemm_half_list[]; /* slowest first of each dtype; ends with NULL */
+const hone_gemm_half *hone_gemm_half_best(hone_dtype);    /* the last row of that dtype that this CPU (as masked) can run */
+#endif
