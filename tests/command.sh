@@ -105,8 +105,8 @@ try 0 "items/s" bench "zoo:mobilenet_v3_small?image=32" --runs 2 --batch 3 --thr
 try 0 "4096 threads were asked for" bench "$model" --runs 2 --threads 4096
 try 1 "computes in f32, bf16 or f16" bench "$model" --precision f32,f64
 try 1 "computes in f32, bf16 or f16" run "$model" --precision f8
-try 0 "bf16 asked for; . of . steps that multiply matrices round to it" run "$model" --precision bf16
-try 0 "f16 asked for; . of . steps that multiply matrices round to it" run "$model" --precision f16
+try 0 "bf16 asked for; " run "$model" --precision bf16
+try 0 "steps that multiply matrices round to it, all else is f32" run "$model" --precision f16
 try 0 " f16 " bench "$model" --runs 2 --threads 1 --precision f32,bf16,f16
 try 1 "whole numbers of at least 1" bench "$model" --batch 1,,2
 try 1 "whole numbers of at least 0" bench "$model" --threads many
