@@ -15,6 +15,7 @@
 #include "compare_child.h"
 #include "hone/tools.h"
 #include "json.h"
+#include "load.h"
 #include "term.h"
 
 extern const char hone_compare_text[]; /* compare.py */
@@ -140,7 +141,7 @@ static void run_all(job *j) {
         snprintf(folder, sizeof folder, "%s/%d", j->folder, k);
         mkdir(folder, 0700);
         hone_contest_run(&j->contest[k], j->model[k], j->runtime, &j->wish, j->script, folder);
-        hone_contest_judge(&j->contest[k], j->wish.tolerance);
+        hone_contest_judge(&j->contest[k], &j->wish);
         remove_all(folder);
         j->done = k + 1;
         if (hone_child_interrupted() || !text || (j->n == 1 && *j->contest[0].why)) continue;
@@ -191,7 +192,7 @@ static int do_job(job *j, const hone_words *operands) {
 }
 
 int hone_cmd_compare(int argc, char **argv) {
-    job j = {.wish = {.seconds = 3, .limit = 300, .tolerance = 1e-3, .starts = 3}};
+    job j = {.wish = {.seconds = 3, .limit = 300, .tolerance = -1, .starts = 3, .precision = "f32"}};
     hone_words operands = {0};
     const hone_option options[] = {
         {"--with", "NAMES", "only these, as ort,openvino,torch,mnn,ncnn,tvm; or 'none' (all that are found)", HONE_ARG_TEXT, &j.with, 0},
@@ -206,7 +207,10 @@ int hone_cmd_compare(int argc, char **argv) {
          0},
         {"--batch", "N", "the free first dim of every input; of zoo networks their option", HONE_ARG_INT, &j.wish.batch, 1},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.wish.seed, 0},
-        {"--tolerance", "R", "answers agree within R of an output's largest magnitude (0.001)", HONE_ARG_NUMBER, &j.wish.tolerance, 0},
+        {"--precision", "P", "what floats are computed in, by those that can: f32, bf16 or f16; ONNX Runtime in f32 (f32)", HONE_ARG_TEXT,
+         &j.wish.precision, 0},
+        {"--tolerance", "R", "answers agree within R of an output's largest magnitude (0.001; of halves 0.1)", HONE_ARG_NUMBER,
+         &j.wish.tolerance, 0},
         {"--limit", "S", "a runtime that does not answer for so long is cut off (300)", HONE_ARG_NUMBER, &j.wish.limit, 0.1},
         {"--zoo", NULL, "networks of the zoo by name; without names the thirteen that the documentation shows", HONE_ARG_FLAG, &j.zoo, 0},
         {"--html", "FILE", "write a page with charts", HONE_ARG_TEXT, &j.html, 0},
@@ -229,6 +233,9 @@ int hone_cmd_compare(int argc, char **argv) {
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO && j.wish.starts > HONE_STARTS_MOST) rc = hone_args_wrong("--loads: at most %d", HONE_STARTS_MOST);
     if (rc == HONE_ARGS_GO && j.json && j.markdown) rc = hone_args_wrong("--json and --markdown: one of them");
+    const hone_dtype kind = hone_precision(j.wish.precision, strlen(j.wish.precision));
+    if (rc == HONE_ARGS_GO && !kind) rc = hone_args_wrong("--precision %s: Hone computes in f32, bf16 or f16", j.wish.precision);
+    if (j.wish.tolerance < 0) j.wish.tolerance = kind == HONE_DTYPE_F32 ? 1e-3 : 0.1;
     if (rc == HONE_ARGS_GO) rc = do_job(&j, &operands);
     if (*j.folder) remove_all(j.folder);
     for (int k = 0; k < j.done; k++) hone_contest_free(&j.contest[k]);

@@ -53,6 +53,7 @@ typedef struct {
 typedef struct {
     int threads, runs, starts, batch, seed; /* runs 0: as many as fit into `seconds` */
     double seconds, limit, tolerance;
+    const char *precision; /* "f32"; bf16 or f16: ONNX Runtime stays f32, and is what all are measured against */
     hone_words inputs, shapes;
 } hone_contest_wish;
 
@@ -66,9 +67,9 @@ void hone_runtimes_find(hone_runtime *, const hone_words *pythons, const char *s
 /* One contest. `model`: a path, or "zoo:…"; files go to `folder`, which is there and empty. Failures are in contest and entries. */
 void hone_contest_run(hone_contest *, const char *model, const hone_runtime *, const hone_contest_wish *, const char *script,
                       const char *folder);
-void hone_contest_judge(hone_contest *, double tolerance); /* answers against each other; ratios; the best */
+void hone_contest_judge(hone_contest *, const hone_contest_wish *); /* answers against each other; ratios; the best */
 void hone_contest_free(hone_contest *);
-int hone_compare_worker(int argc, char **argv); /* Hone's own process of a contest: `hone --worker MODEL FEED FOLDER THREADS` */
+int hone_compare_worker(int argc, char **argv); /* Hone's own process of a contest: `hone --worker MODEL FEED FOLDER THREADS PRECISION` */
 
 typedef struct { /* all that is told */
     const hone_runtime *runtime;

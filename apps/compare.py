@@ -2,16 +2,17 @@
 """The other side of `hone compare`: one runtime in one process, driven by lines. The command carries this file and starts it; it is not meant
 to be called by hand.
 
-    compare.py find                                       which runtimes this Python has
-    compare.py convert RUNTIME MODEL FEED FOLDER THREADS  the model in the runtime's own format, into FOLDER
-    compare.py work    RUNTIME MODEL FEED FOLDER THREADS  then, line by line on standard input:
+    compare.py find                                                 which runtimes this Python has
+    compare.py convert RUNTIME MODEL FEED FOLDER THREADS PRECISION  the model in the runtime's own format, into FOLDER
+    compare.py work    RUNTIME MODEL FEED FOLDER THREADS PRECISION  then, line by line on standard input:
         run N W    W runs that do not count, then N that do     -> times T1 … TN     in nanoseconds
         out        writes the last run's outputs to FOLDER      -> wrote COUNT       out_0.npy …
         peak       the largest resident memory since the load   -> peak BYTES
         quit
 
 FEED is a folder: feed.json names inputs and outputs, input_K.npy are the numbers. Whatever cannot be done is answered with `cannot WHY`.
-Imports and conversion are not part of a runtime's load time. Everything is asked to compute in f32."""
+Imports and conversion are not part of a runtime's load time. Everything is asked to compute in PRECISION: f32, bf16 or f16. Who cannot be asked
+for it is left out; but ONNX Runtime always computes in f32, and is what halves are measured against."""
 import gc, importlib.metadata, importlib.util, json, os, re, shutil, subprocess, sys, time
 
 # name: modules that must be there, and what to install where one is not
@@ -59,14 +60,20 @@ def find(say):
 
 
 class Runtime:
+    precisions = {"f32"}  # those that it can be asked for
+
     def __init__(self, job):
         self.job = job
+        if job.precision not in self.precisions:
+            raise Cannot(f"it cannot be asked for {job.precision} here")
 
     def bring(self):
         """Imports, which are not timed."""
 
 
 class Ort(Runtime):
+    precisions = {"f32", "bf16", "f16"}  # in f32, whatever was asked: the reference
+
     def bring(self):
         import onnxruntime
 
@@ -91,6 +98,8 @@ class Ort(Runtime):
 
 
 class OpenVino(Runtime):
+    precisions = {"f32", "bf16", "f16"}
+
     def bring(self):
         import openvino
 
@@ -102,7 +111,7 @@ class OpenVino(Runtime):
         values = dict(self.job.inputs)
         ports = [(next(n for n in port.get_names() if n in values), port) for port in model.inputs]
         model.reshape({port: ov.PartialShape(list(values[name].shape)) for name, port in ports})
-        compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": self.job.threads,
+        compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": self.job.precision, "INFERENCE_NUM_THREADS": self.job.threads,
                                                           "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY"})
         self.request = compiled.create_infer_request()
         self.tensors = [ov.Tensor(values[name], shared_memory=True) for name, _ in ports]
@@ -162,6 +171,8 @@ class Torch(Runtime):
 class Mnn(Runtime):
     """By its module interface, which runs control flow too. Whole numbers are 32 bits wide there."""
 
+    precisions = {"f32", "f16"}
+
     def bring(self):
         import MNN, numpy
 
@@ -182,7 +193,7 @@ class Mnn(Runtime):
         return expr.const(value, list(value.shape), expr.NCHW, which)
 
     def load(self):
-        manager = self.mnn.nn.create_runtime_manager(({"backend": "CPU", "precision": "high", "numThread": self.job.threads},))
+        manager = self.mnn.nn.create_runtime_manager(({"backend": "CPU", "precision": "high" if self.job.precision == "f32" else "low", "numThread": self.job.threads},))
         names = [name for name, _ in self.job.inputs]
         self.net = self.mnn.nn.load_module_from_file(self.job.own("model.mnn"), names, self.job.outputs, runtime_manager=manager)
         self.values = [self.constant(value) for _, value in self.job.inputs]
@@ -196,6 +207,8 @@ class Mnn(Runtime):
 
 class Ncnn(Runtime):
     """Converted by pnnx, which says in a script of its own which axis of each input and output is the batch."""
+
+    precisions = {"f32", "bf16", "f16"}
 
     def bring(self):
         import ncnn, numpy
@@ -218,7 +231,7 @@ class Ncnn(Runtime):
         self.net = self.ncnn.Net()
         for option in ["use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_storage", "use_bf16_packed"]:
             if hasattr(self.net.opt, option):
-                setattr(self.net.opt, option, False)
+                setattr(self.net.opt, option, option.split("_")[1] == {"f16": "fp16"}.get(self.job.precision, self.job.precision))
         self.net.opt.num_threads = self.job.threads
         if self.net.load_param(self.job.own("model.ncnn.param")) or self.net.load_model(self.job.own("model.ncnn.bin")):
             with open(self.job.own("work.log"), errors="replace") as f:  # our standard error
@@ -288,10 +301,10 @@ RUNTIMES = {"ort": Ort, "openvino": OpenVino, "torch": Torch, "mnn": Mnn, "ncnn"
 
 
 class Job:
-    def __init__(self, model, feed, folder, threads):
+    def __init__(self, model, feed, folder, threads, precision):
         import numpy
 
-        self.model, self.folder, self.threads = model, folder, int(threads)
+        self.model, self.folder, self.threads, self.precision = model, folder, int(threads), precision
         with open(os.path.join(feed, "feed.json")) as f:
             told = json.load(f)
         self.inputs = [(i["name"], numpy.load(os.path.join(feed, i["file"]))) for i in told["inputs"]]

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    compare_judge: who is right, and who is fast. Right is what most say; where no more than half agree, ONNX Runtime; where it did not answer,
-   Hone. A difference is measured against the output's largest magnitude: sums in another order differ by that, not by each element's size. */
+   Hone. In half precision none of them is: there ONNX Runtime computes in f32, and its answer, not its time, is in the contest. A difference is measured against the output's largest magnitude: sums in another order differ by that, not by each element's size. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "compare.h"
 
@@ -45,7 +46,7 @@ static int count_agreeing(const hone_contest *c, int k, double tolerance) {
     return n;
 }
 
-static void find_reference(hone_contest *c, double tolerance) {
+static void find_reference(hone_contest *c, double tolerance, bool half) {
     static const int order[HONE_RUNTIMES] = {1, 2, 3, 4, 5, 6, 0}; /* ONNX Runtime first, Hone last: it is not to be its own judge */
     int lone = -1;
     for (int i = 0; i < HONE_RUNTIMES; i++) c->answers += !*c->entry[i].why;
@@ -54,7 +55,7 @@ static void find_reference(hone_contest *c, double tolerance) {
         if (n > c->agree) c->agree = n, c->reference = k;
         if (n && (k == 1 || (k == 0 && lone < 0))) lone = k;
     }
-    c->majority = 2 * c->agree > c->answers;
+    c->majority = 2 * c->agree > c->answers && !(half && !*c->entry[1].why);
     if (!c->majority && lone >= 0) c->reference = lone, c->agree = count_agreeing(c, lone, tolerance);
 }
 
@@ -76,9 +77,11 @@ static bool faster(const hone_contest *c, int a, int b) {
     return c->entry[a].slower.ratio < c->entry[b].slower.ratio;
 }
 
-void hone_contest_judge(hone_contest *c, double tolerance) {
+void hone_contest_judge(hone_contest *c, const hone_contest_wish *wish) {
+    const bool half = strcmp(wish->precision, "f32") != 0;
+    const double tolerance = wish->tolerance;
     if (*c->why) return;
-    find_reference(c, tolerance);
+    find_reference(c, tolerance, half);
     for (int k = 0; k < HONE_RUNTIMES; k++) {
         hone_entry *e = &c->entry[k];
         if (*e->why) continue;
@@ -86,7 +89,7 @@ void hone_contest_judge(hone_contest *c, double tolerance) {
         e->max_abs = d.abs, e->max_rel = d.rel;
         e->right = k == c->reference || d.rel <= tolerance;
         if (k && !*c->entry[0].why) weigh(c, e);
-        if (k && e->right && (c->best < 0 || faster(c, k, c->best))) c->best = k;
+        if (k && e->right && !(half && k == 1) && (c->best < 0 || faster(c, k, c->best))) c->best = k;
     }
 }
 

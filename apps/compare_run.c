@@ -179,8 +179,9 @@ static bool start(field *f, int k, const char *what) {
     snprintf(threads, sizeof threads, "%d", f->wish->threads);
     if (mkdir(own, 0700) && errno != EEXIST)
         return snprintf(f->child[k].why, sizeof f->child[k].why, "%.200s: %s", own, strerror(errno)), false;
-    const char *peer[] = {f->runtime[k].python, f->script, what, f->runtime[k].name, f->model, f->feed, own, threads, NULL};
-    const char *hone[] = {f->self, "compare", "--worker", f->model, f->feed, own, threads, NULL};
+    const char *peer[] = {f->runtime[k].python, f->script, what, f->runtime[k].name, f->model, f->feed, own, threads,
+                          f->wish->precision,   NULL};
+    const char *hone[] = {f->self, "compare", "--worker", f->model, f->feed, own, threads, f->wish->precision, NULL};
     return k ? hone_child_start(&f->child[k], peer, log, NULL) : hone_child_start(&f->child[k], hone, log, worker_here);
 }
 

@@ -79,16 +79,19 @@ static void tell_absent(const hone_contest *c) {
     }
 }
 
-static void tell_verdict(const hone_contest *c, double tolerance) {
+static bool half(const hone_contest_wish *w) { return strcmp(w->precision, "f32") != 0; }
+static void tell_verdict(const hone_contest *c, const hone_contest_wish *wish) {
+    const double tolerance = wish->tolerance;
     const hone_entry *best = c->best >= 0 ? &c->entry[c->best] : NULL;
     double worst = 0;
     if (c->answers > 1 && c->agree == c->answers)
         printf("answers  all %d agree within %g of the largest magnitude\n", c->answers, tolerance);
     else if (c->answers > 1)
         printf("answers  %d of %d agree within %g of the largest magnitude; right is %s\n", c->agree, c->answers, tolerance,
-               c->majority         ? "what most say"
-               : c->reference == 1 ? "ONNX Runtime, since no more than half agree"
-                                   : "Hone, since nobody else is to be asked");
+               c->majority                       ? "what most say"
+               : half(wish) && c->reference == 1 ? "ONNX Runtime, in f32"
+               : c->reference == 1               ? "ONNX Runtime, since no more than half agree"
+                                                 : "Hone, since nobody else is to be asked");
     if (best && ran(&c->entry[0]) && c->entry[0].right) {
         int verdict = hone_stats_verdict(&best->slower);
         const hone_ratio *r = &best->slower;
@@ -109,7 +112,7 @@ static void tell_verdict(const hone_contest *c, double tolerance) {
 void hone_compare_tell(const hone_comparison *a) {
     const hone_contest *c = a->contest;
     const char *bold = hone_paint(stdout, HONE_BOLD), *plain = hone_paint(stdout, HONE_PLAIN);
-    printf("%s%s%s  f32, %s, %s\n", bold, c->name, plain, threads_text(a->wish->threads), a->machine);
+    printf("%s%s%s  %s, %s, %s\n", bold, c->name, plain, a->wish->precision, threads_text(a->wish->threads), a->machine);
     if (*c->why) {
         printf("cannot be compared: %s\n", c->why);
         return;
@@ -122,7 +125,7 @@ void hone_compare_tell(const hone_comparison *a) {
     putchar('\n');
     tell_rows(c);
     tell_absent(c);
-    tell_verdict(c, a->wish->tolerance);
+    tell_verdict(c, a->wish);
 }
 
 /* ---- a row a model ---- */
@@ -147,8 +150,8 @@ void hone_compare_table(const hone_comparison *a) {
     columns[n] = 'r', head[n++] = "Hone is";
     columns[n] = 0;
     hone_table *t = hone_table_create(columns, head);
-    printf("\n%smedian ms%s  f32, %s, %s\n", hone_paint(stdout, HONE_BOLD), hone_paint(stdout, HONE_PLAIN), threads_text(a->wish->threads),
-           a->machine);
+    printf("\n%smedian ms%s  %s, %s, %s%s\n", hone_paint(stdout, HONE_BOLD), hone_paint(stdout, HONE_PLAIN), a->wish->precision,
+           threads_text(a->wish->threads), a->machine, half(a->wish) ? "; ONNX Runtime in f32" : "");
     for (int i = 0; i < a->n; i++) {
         const hone_contest *c = &a->contest[i];
         hone_table_cell(t, "%s", c->name);
@@ -209,7 +212,7 @@ static void put_table(const hone_comparison *a, int what) {
 }
 
 void hone_compare_markdown(const hone_comparison *a) {
-    printf("%s, %s, f32", a->machine, threads_text(a->wish->threads));
+    printf("%s, %s, %s%s", a->machine, threads_text(a->wish->threads), a->wish->precision, half(a->wish) ? " (ONNX Runtime f32)" : "");
     for (int k = 0; k < HONE_RUNTIMES; k++)
         if (ran_any(a, k)) printf("%s %s %s", k ? "," : ";", a->runtime[k].label, a->runtime[k].version);
     printf(". Medians of turns taken in %s.\n\n", a->wish->runs ? "equal numbers of runs" : "equal time");

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "compare.h"
+#include "load.h"
 
 typedef struct {
     hone_model *model;
@@ -53,10 +54,10 @@ static hone_status read_inputs(worker *w, const char *feed) {
     return s;
 }
 
-static hone_status open_all(worker *w, const char *model, const char *feed, int threads) {
+static hone_status open_all(worker *w, const char *model, const char *feed, int threads, const char *precision) {
     hone_options options;
     hone_options_default(&options);
-    options.threads = threads;
+    options.threads = threads, options.precision = hone_precision(precision, strlen(precision));
     forget_peak();
     long long before = memory("VmRSS:"), began = now();
     hone_status s = hone_model_load(model, &w->model);
@@ -98,12 +99,12 @@ static hone_status write_all(const worker *w) {
 }
 
 int hone_compare_worker(int argc, char **argv) {
-    enum { MODEL = 2, FEED, FOLDER, THREADS, WORDS };
+    enum { MODEL = 2, FEED, FOLDER, THREADS, PRECISION, WORDS };
     worker w = {.folder = argc == WORDS ? argv[FOLDER] : NULL};
     char line[128];
     int count, warm;
     if (!w.folder) return hone_args_wrong("--worker is for 'hone compare' itself");
-    hone_status s = open_all(&w, argv[MODEL], argv[FEED], atoi(argv[THREADS]));
+    hone_status s = open_all(&w, argv[MODEL], argv[FEED], atoi(argv[THREADS]), argv[PRECISION]);
     fflush(stdout);
     while (!s && fgets(line, sizeof line, stdin)) {
         if (sscanf(line, "run %d %d", &count, &warm) == 2) s = run(&w, count, warm);

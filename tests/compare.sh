@@ -34,6 +34,8 @@ try 1 "free first dim" "$folder/fixed.onnx" --batch 2 --with none
 try 0 "Hone" "$model" --with none "${quick[@]}"
 try 0 "f32[5,1,28,28]" "$model" --with none "${quick[@]}" --batch 5
 try 0 "f32[2,1,28,28]" "$model" --with none "${quick[@]}" --shape 2x1x28x28
+try 0 "f16, 1 thread" "$model" --with none "${quick[@]}" --precision f16
+try 1 "computes in f32, bf16 or f16" "$model" --with none --precision f8
 try 0 "seven.npy" "$model" --with none "${quick[@]}" --input "$source/examples/digits/seven.npy"
 try 0 "test_data_set_0/input_0.pb" "$source/examples/digits" --with none "${quick[@]}"
 try 0 "f32[3,3,64,64]" --zoo "squeezenet1_1?image=64" --batch 3 --with none "${quick[@]}"
@@ -54,6 +56,8 @@ seven=(--input "$source/examples/digits/seven.npy")
 
 try 0 "WRONG" "$model" "${seven[@]}" "${fake[@]}" --with ort,openvino
 try 0 "2 of 3 agree" "$model" "${seven[@]}" "${fake[@]}" --with ort,openvino
+try 0 "right is ONNX Runtime, in f32" "$model" "${seven[@]}" "${fake[@]}" --with ort,openvino --precision bf16
+try 0 "WRONG" "$model" "${seven[@]}" "${fake[@]}" --with ort,openvino --precision bf16
 try 1 "not what the others say" "$model" "${fake[@]}" --with ort # another picture: Hone and it differ, and it is the reference
 try 0 "WRONG" "$model" "${fake[@]}" --with openvino              # where there is no ONNX Runtime and no majority, Hone is
 try 0 "cut off: no answer within 3 s" "$model" "${fake[@]}" --with torch --limit 3
