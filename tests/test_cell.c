@@ -74,6 +74,32 @@ static void long_rows(void **state) { /* a state longer than the most of K at a 
     (void)state;
     for (int k = 0; k < 4 && !SLOW; k++) assert_int_equal(try_form(forms + k, 2, 1, 1, k < 3 ? 203 : 2051, 0, 0, false), 1);
 }
+/* Threads that share the weights' columns and meet after every step. */
+static int rounds_of(const char *graph, int threads) {
+    hone_compiled *c = twin_compile(graph);
+    hone_value *in[8] = {0}, *out[4] = {0};
+    hone_exec_options o = {.threads = threads};
+    hone_exec *e;
+    int n = 0;
+    for (int k = 0; k < c->graph->in.n; k++) in[k] = twin_input(c->graph, k);
+    assert_int_equal(hone_exec_create(c, &o, &e), HONE_OK);
+    assert_int_equal(hone_exec_run(e, in, out), HONE_OK);
+    for (int k = 0; k < hone_exec_last(e)->n_step; k++) n += (int)hone_exec_last(e)->step[k].rounds;
+    hone_exec_destroy(e);
+    for (int k = 0; k < 8; k++) hone_value_drop(in[k]);
+    for (int k = 0; k < 4; k++) hone_value_drop(out[k]);
+    hone_compiled_destroy(c);
+    return n;
+}
+static void shared_columns(void **state) {
+    (void)state;
+    EACH_LEVEL for (int k = 0; k < 4; k++) {
+        const int h = k == 3 ? 512 : 256, t = 3;
+        assert_int_equal(try_form(forms + k, t, draw(1, 2), 2, h, k == 1 ? 2 : 0, 0, false), 1);
+        assert_int_equal(rounds_of(text, 24), k == 2 ? 0 : t); /* what is reset must be there before it is multiplied */
+        assert_int_equal(rounds_of(text, 1), 0);
+    }
+}
 static void infinite(void **state) { /* states and inputs that are no numbers */
     (void)state;
     EACH_LEVEL for (int k = 0; k < 4; k++) {
@@ -87,6 +113,6 @@ static void infinite(void **state) { /* states and inputs that are no numbers */
 }
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(own_steps), cmocka_unit_test(lengths_and_peepholes), cmocka_unit_test(long_rows),
-                                       cmocka_unit_test(infinite)};
+                                       cmocka_unit_test(shared_columns), cmocka_unit_test(infinite)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

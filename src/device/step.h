@@ -26,6 +26,8 @@ struct hone_step {
     bool host;   /* runs through run/: control flow and host ops */
     bool serial; /* too small to wake anyone */
     int64_t tiles;
+    int64_t
+        rounds; /* its tiles so many times, all of one round before any of the next: tile k of round r has the number r * tiles + k. 0: once */
     size_t scratch_bytes; /* a thread */
     hone_tile_fn *tile;
     const void *data;    /* numbers only: steps of several plans share it */

@@ -209,10 +209,13 @@ static hone_status in_time(const hone_exec *e) {
     if (!e->until || hone_clock_ns() < e->until) return HONE_OK;
     return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms", (long long)e->options.limit_ms);
 }
-static void took(const hone_step *s, uint64_t ns) { ((hone_step *)s)->ns += ns, ((hone_step *)s)->runs++; } /* the plan is this session's */
+static void took(const hone_step *s, uint64_t ns, bool all) {
+    ((hone_step *)s)->ns += ns, ((hone_step *)s)->runs += all;
+} /* the plan is this session's */
+static int64_t rounds_of(const hone_step *s) { return s->rounds ? s->rounds : 1; }
 static uint64_t now(const hone_exec *e) { return e->options.profile == HONE_BUSY ? hone_clock_thread_ns() : hone_clock_ns(); }
 /* From the first member's begin to the last one's end: the caller may come late, when others have done it all. */
-static void took_wide(const teaming *t, const hone_step *s, int members, int turn) {
+static void took_wide(const teaming *t, const hone_step *s, int members, int turn, bool all) {
     uint64_t begun = UINT64_MAX, done = 0, busy = 0;
     for (int k = 0; k < members; k++) {
         const uint64_t ns = t->share[k].done[turn] - t->share[k].begun[turn];
@@ -220,7 +223,7 @@ static void took_wide(const teaming *t, const hone_step *s, int members, int tur
         if (t->share[k].begun[turn] < begun) begun = t->share[k].begun[turn];
         if (t->share[k].done[turn] > done) done = t->share[k].done[turn];
     }
-    took(s, t->e->options.profile == HONE_BUSY ? busy : done - begun); /* clocks of threads are their own */
+    took(s, t->e->options.profile == HONE_BUSY ? busy : done - begun, all); /* clocks of threads are their own */
 }
 static void serial_step(teaming *t, const hone_step *s, void *scratch) {
     hone_status st = in_time(t->e);
@@ -228,20 +231,20 @@ static void serial_step(teaming *t, const hone_step *s, void *scratch) {
     const uint64_t begun = timed ? now(t->e) : 0;
     if (!st && s->host) st = run_host(t->e, s);
     else
-        for (int64_t k = 0; k < s->tiles && !st; k++)
+        for (int64_t k = 0; k < s->tiles * rounds_of(s) && !st; k++)
             if (!(st = in_time(t->e))) st = s->tile(s, t->e->base, k, scratch);
     if (st) failed(t, s, st);
-    if (timed) took(s, now(t->e) - begun);
+    if (timed) took(s, now(t->e) - begun, true);
 }
 static size_t scratch_of(const hone_plan *p) { return (p->scratch_bytes + 63) / 64 * 64; } /* a thread; aligned, and no cache line shared */
-static void take(teaming *t, const hone_step *s, int from, int members, int turn, void *scratch) {
+static void take(teaming *t, const hone_step *s, int64_t round, int from, int members, int turn, void *scratch) {
     const int64_t first = s->tiles * from / members, n = s->tiles * (from + 1) / members - first;
     _Atomic int64_t *taken = &t->share[from].taken[turn];
     while (!atomic_load_explicit(&t->status, memory_order_relaxed) && atomic_load_explicit(taken, memory_order_relaxed) < n) {
         int64_t k = atomic_fetch_add_explicit(taken, 1, memory_order_relaxed);
         if (k >= n) return;
         hone_status st = in_time(t->e);
-        if (!st) st = s->tile(s, t->e->base, first + k, scratch);
+        if (!st) st = s->tile(s, t->e->base, round * s->tiles + first + k, scratch);
         if (st) failed(t, s, st);
     }
 }
@@ -262,13 +265,15 @@ static void member(void *arg, int me, int members) {
         if (alone && me == 0) atomic_store_explicit(&t->come, (unsigned)k + 1, memory_order_release);
         else if (alone) hone_wait_for(&t->come, (unsigned)k + 1);
         alone = false;
-        if (timed) t->share[me].begun[turn] = now(t->e);
-        for (int q = 0; q < members; q++) take(t, s, (me + q) % members, members, turn, scratch);
-        if (timed) t->share[me].done[turn] = now(t->e);
-        turn = !turn;
-        atomic_store_explicit(&t->share[me].taken[turn], 0, memory_order_relaxed);
-        hone_barrier_wait(&t->barrier);
-        if (timed && me == 0) took_wide(t, s, members, !turn);
+        for (int64_t round = 0, rounds = rounds_of(s); round < rounds; round++) {
+            if (timed) t->share[me].begun[turn] = now(t->e);
+            for (int q = 0; q < members; q++) take(t, s, round, (me + q) % members, members, turn, scratch);
+            if (timed) t->share[me].done[turn] = now(t->e);
+            turn = !turn;
+            atomic_store_explicit(&t->share[me].taken[turn], 0, memory_order_relaxed);
+            hone_barrier_wait(&t->barrier);
+            if (timed && me == 0) took_wide(t, s, members, !turn, round + 1 == rounds);
+        }
     }
 }
 static hone_status grow(void **at, size_t *have, size_t want) {

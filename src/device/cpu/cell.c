@@ -10,7 +10,8 @@
         r, b        weights; a bias
 
    are left. All else (peepholes, clipping, other functions, backward sequences of several lengths) stays with the stages one by one (program.c).
-   Directions never meet, and neither do rows of a batch: each has tiles of its own. */
+   Directions never meet, and neither do rows of a batch: each has tiles of its own. Threads that are left share the columns of the weights, so each keeps its part in
+   its own cache; they meet after every step, which pays where weights are large. */
 #include "device/cpu/cell.h"
 
 #include <stdio.h>
@@ -19,7 +20,7 @@
 #include "device/cpu/contract.h"
 #include "kernels/cell.h"
 
-enum { STAGES = 6, FORM = 48, BIASES = 2 };
+enum { STAGES = 6, FORM = 48, BIASES = 2, BYTES_PER_NS = 100 /* of weights in a near cache */, MEET_NS = 700, MEMBER_NS = 80 };
 typedef struct {
     int64_t c, k;
 } along; /* c + k t */
@@ -28,11 +29,11 @@ typedef struct {
     int64_t c, way, row, each;
 } walk;
 typedef struct cell cell;
-typedef struct { /* a step of some rows of one direction: pointers a row */
-    int64_t way;
+typedef struct {     /* a step of some rows of one direction: pointers a row */
+    int64_t from, n; /* columns of the state: all, or a slice */
     int rows;
     const float **x, **late, **before, **c_before, *bias[BIASES], *panels[2];
-    float **h, **c, **sums, **more, *last;
+    float **h, **c, **sums, **more;
 } moment;
 struct cell {
     void (*step)(const cell *, const moment *);
@@ -40,115 +41,132 @@ struct cell {
     hone_activate_fn *tanh;
     hone_contract *product[2];
     walk h0, c0, bias[BIASES];
-    const along *when;                             /* a direction: the step of x that step t reads */
-    int x, h, c, n_ref;                            /* c: -1 where nobody asks for it afterwards */
-    int64_t steps, ways, rows, width, gates, part; /* part: rows of a tile */
+    const along *when;                                    /* a direction: the step of x that step t reads */
+    int x, h, c, n_ref;                                   /* c: -1 where nobody asks for it afterwards */
+    int64_t steps, ways, rows, width, gates, part, slice; /* rows and columns of a tile */
 };
 
 /* ---- steps ---------------------------------------------------------------------------------------------------------------------------- */
-/* to[i] = a[i] R + residual[i] + bias */
-static void multiply(const cell *d, int which, const moment *m, const float **a, const float **residual, const float *bias, float **to) {
-    const hone_contract *p = d->product[which];
+typedef struct {
+    const float **a, **residual, *bias, *panels;
+    float **to;
+} operands; /* to[i] = a[i] R + residual[i] + bias */
+static void columns(const hone_contract *p, const operands *o, int rows, hone_gemm_part part, int64_t k0, int64_t from, int64_t to) {
     const int64_t vector = p->kernel->vector, all_n = hone_contract_columns(p);
-    const float *panels = m->panels[which];
+    for (int64_t j = from; j < to; j += p->nr) {
+        const int64_t wide = all_n - j < p->nr ? all_n - j : p->nr;
+        const int v = (int)(wide / vector), most = p->kernel->rows[v - 1], passes = (rows + most - 1) / most,
+                  mr = (rows + passes - 1) / passes;
+        part.n = (int)(p->n - j < wide ? p->n - j : wide), part.b_step = wide, part.b = o->panels + j * p->k + k0 * wide;
+        part.c_from = part.sums_from = j, part.bias_n = o->bias ? o->bias + j : NULL;
+        for (int i = 0; i < rows; i += mr) {
+            part.m = rows - i < mr ? rows - i : mr, part.a = o->a + i, part.c = o->to + i, part.sums = (const float *const *)o->to + i;
+            part.residual = o->residual ? o->residual + i : NULL;
+            p->kernel->run[v - 1](&part);
+        }
+    }
+}
+static void multiply(const cell *d, int which, const moment *m, const float **a, const float **residual, float **to) {
+    const hone_contract *p = d->product[which];
+    const operands o = {a, residual, m->bias[which], m->panels[which], to};
     hone_gemm_part part = {.taps = 1, .few = p->m <= HONE_GEMM_FEW};
     for (int64_t k0 = 0; k0 < p->k; k0 += part.k) {
         part.k = p->k - k0 < HONE_CONTRACT_KC ? p->k - k0 : HONE_CONTRACT_KC;
         part.more = k0 > 0, part.finish = k0 + part.k == p->k;
-        for (int64_t j = 0; j < p->n; j += p->nr) {
-            const int64_t wide = all_n - j < p->nr ? all_n - j : p->nr;
-            const int v = (int)(wide / vector), most = p->kernel->rows[v - 1], passes = (m->rows + most - 1) / most,
-                      mr = (m->rows + passes - 1) / passes;
-            part.n = (int)(p->n - j < wide ? p->n - j : wide), part.b_step = wide, part.b = panels + j * p->k + k0 * wide;
-            part.c_from = part.sums_from = j, part.bias_n = bias ? bias + j : NULL;
-            for (int i = 0; i < m->rows; i += mr) {
-                part.m = m->rows - i < mr ? m->rows - i : mr, part.a = a + i, part.c = to + i, part.sums = (const float *const *)to + i;
-                part.residual = residual ? residual + i : NULL;
-                p->kernel->run[v - 1](&part);
-            }
-        }
+        if (m->n == d->width) columns(p, &o, m->rows, part, k0, 0, p->n);
+        else /* a slice of each gate: whole panels */
+            for (int64_t g = m->from; g < p->n; g += d->width) columns(p, &o, m->rows, part, k0, g, g + m->n);
         for (int i = 0; i < m->rows; i++) a[i] += part.k;
     }
     for (int i = 0; i < m->rows; i++) a[i] -= p->k;
 }
 static void lstm(const cell *d, const moment *m) {
-    const int64_t n = d->width;
-    multiply(d, 0, m, m->before, m->x, NULL, m->sums);
+    const int64_t n = d->width, j = m->from;
+    multiply(d, 0, m, m->before, m->x, m->sums);
     for (int i = 0; i < m->rows; i++) {
-        const float *s = m->sums[i];
-        d->kernel->lstm(n, s, s + n, s + 2 * n, s + 3 * n, m->c_before[i], m->c[i], m->h[i]);
+        const float *s = m->sums[i] + j;
+        d->kernel->lstm(m->n, s, s + n, s + 2 * n, s + 3 * n, m->c_before[i] + j, m->c[i] + j, m->h[i] + j);
     }
 }
 static void gru(const cell *d, const moment *m) { /* the state is multiplied, then reset */
-    const int64_t n = d->width;
-    multiply(d, 0, m, m->before, m->x, m->bias[0], m->sums);
-    multiply(d, 1, m, m->before, NULL, m->bias[1], m->more);
-    for (int i = 0; i < m->rows; i++) d->kernel->gru(n, m->sums[i], m->sums[i] + n, m->late[i], m->more[i], m->before[i], m->h[i]);
+    const int64_t n = d->width, j = m->from;
+    multiply(d, 0, m, m->before, m->x, m->sums);
+    multiply(d, 1, m, m->before, NULL, m->more);
+    for (int i = 0; i < m->rows; i++) {
+        const float *s = m->sums[i] + j;
+        d->kernel->gru(m->n, s, s + n, m->late[i] + j, m->more[i] + j, m->before[i] + j, m->h[i] + j);
+    }
 }
-static void gru_reset(const cell *d, const moment *m) { /* the state is reset, then multiplied */
+static void gru_reset(const cell *d, const moment *m) { /* the state is reset, all of it, then multiplied */
     const int64_t n = d->width;
-    multiply(d, 0, m, m->before, m->x, m->bias[0], m->sums);
-    for (int i = 0; i < m->rows; i++) d->kernel->reset(n, m->sums[i] + n, m->before[i], m->sums[i] + n);
-    for (int i = 0; i < m->rows; i++) m->c[i] = m->sums[i] + n;
-    multiply(d, 1, m, (const float **)m->c, m->late, m->bias[1], m->more);
+    multiply(d, 0, m, m->before, m->x, m->sums);
+    for (int i = 0; i < m->rows; i++) {
+        m->c[i] = m->sums[i] + n;
+        d->kernel->reset(n, m->c[i], m->before[i], m->c[i]);
+    }
+    multiply(d, 1, m, (const float **)m->c, m->late, m->more);
     for (int i = 0; i < m->rows; i++) d->kernel->gru(n, m->sums[i], NULL, NULL, m->more[i], m->before[i], m->h[i]);
 }
 static void rnn(const cell *d, const moment *m) {
-    multiply(d, 0, m, m->before, m->x, NULL, m->h);
-    d->tanh(m->h, 0, m->rows, d->width, 0, 0);
+    multiply(d, 0, m, m->before, m->x, m->h);
+    d->tanh(m->h, m->from, m->rows, m->n, 0, 0);
 }
 /* The stages' forms; which of them is c, and how many gates x has. The last one is h. */
 #define GRU(x, c) "mul(E',r)", "sigmoid(" x ")", "mul(E',r)", "tanh(add(x2,mul(B1," c ")))", "add(mul(sub(1,B0),D),mul(B0,E'))"
 #define GRU_RESET(x, c) "mul(F',r)", "sigmoid(" x ")", "mul(B1,F')", "mul(C,r)", "tanh(" c ")", "add(mul(sub(1,B0),E),mul(B0,F'))"
 static const struct {
     int n, c, gates;
+    bool splits; /* columns of the state need no others of the same step */
     void (*step)(const cell *, const moment *);
     const char *stage[STAGES];
-} forms[] = {
-    {6, 4, 4, lstm, {"mul(F',r)", "add(x,A)", "sigmoid(B0)", "sigmoid(B2)", "add(mul(D,E'),mul(C,tanh(B3)))", "mul(sigmoid(B1),tanh(E))"}},
-    {5, -1, 3, gru, {GRU("add(x,A)", "C")}},
-    {5, -1, 3, gru, {GRU("add(add(x,A),b)", "add(C,b)")}},
-    {6, -1, 3, gru_reset, {GRU_RESET("add(x,A)", "add(x2,D)")}},
-    {6, -1, 3, gru_reset, {GRU_RESET("add(add(x,A),b)", "add(add(x2,D),b)")}},
-    {2, -1, 1, rnn, {"mul(B',r)", "tanh(add(x,A))"}}};
+} forms[] = {{6,
+              4,
+              4,
+              true,
+              lstm,
+              {"mul(F',r)", "add(x,A)", "sigmoid(B0)", "sigmoid(B2)", "add(mul(D,E'),mul(C,tanh(B3)))", "mul(sigmoid(B1),tanh(E))"}},
+             {5, -1, 3, true, gru, {GRU("add(x,A)", "C")}},
+             {5, -1, 3, true, gru, {GRU("add(add(x,A),b)", "add(C,b)")}},
+             {6, -1, 3, false, gru_reset, {GRU_RESET("add(x,A)", "add(x2,D)")}},
+             {6, -1, 3, false, gru_reset, {GRU_RESET("add(add(x,A),b)", "add(add(x2,D),b)")}},
+             {2, -1, 1, true, rnn, {"mul(B',r)", "tanh(add(x,A))"}}};
 #undef GRU
 #undef GRU_RESET
 
 /* ---- running -------------------------------------------------------------------------------------------------------------------------- */
 enum { LISTS = 8 };
 static size_t lists_bytes(const cell *d) { return (sizeof(float *) * LISTS * (size_t)d->part + 63) / 64 * 64; }
-static void gather(const walk *w, void *const *at, int64_t way, int64_t row, int64_t n,
-                   float *to) { /* a row of the state before all steps */
-    const float *from = w->tensor < 0 ? NULL : (const float *)at[w->tensor] + w->c + way * w->way + row * w->row;
+static float *of(const hone_step *s, void *const *base, int ref) { return (float *)(void *)hone_ref_at(s->ref[ref], base); }
+static void gather(const walk *w, const hone_step *s, void *const *base, int64_t way, int64_t row, int64_t n, float *to) {
+    const float *from = w->tensor < 0 ? NULL : of(s, base, w->tensor) + w->c + way * w->way + row * w->row;
     for (int64_t j = 0; j < n; j++) to[j] = from ? from[j * w->each] : 0;
 }
-static hone_status run(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
+static hone_status run(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const cell *d = s->data;
-    void *at[HONE_MAX_REFS];
-    for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
-    const int64_t parts = (d->rows + d->part - 1) / d->part, way = tile / parts, b0 = tile % parts * d->part, n = d->width,
-                  all = d->gates * n;
+    const int64_t n = d->width, all = d->gates * n, slices = n / d->slice, parts = (d->rows + d->part - 1) / d->part;
+    const int64_t tile = number % s->tiles, t0 = number / s->tiles, t1 = s->rounds ? t0 + 1 : d->steps; /* a step a round, or all */
+    const int64_t way = tile / slices / parts, b0 = tile / slices % parts * d->part;
     const int rows = (int)(d->rows - b0 < d->part ? d->rows - b0 : d->part);
     void **list = scratch;
     float *room = (float *)(void *)((char *)scratch + lists_bytes(d)), *zero = room, *h0 = zero + all, *c0 = h0 + rows * n,
           *sums = c0 + rows * n;
-    moment m = {.way = way, .rows = rows};
+    moment m = {.from = tile % slices * d->slice, .n = d->slice, .rows = rows};
     m.x = (void *)list, m.late = m.x + d->part, m.before = m.late + d->part, m.c_before = m.before + d->part;
     m.h = (void *)(list + 4 * d->part), m.c = m.h + d->part, m.sums = m.c + d->part, m.more = m.sums + d->part;
     for (int k = 0; k < 2 && d->product[k]; k++)
-        m.panels[k] = (const float *)at[d->product[k]->packed_b] + way * hone_contract_columns(d->product[k]) * d->product[k]->k;
+        m.panels[k] = of(s, base, d->product[k]->packed_b) + way * hone_contract_columns(d->product[k]) * d->product[k]->k;
     for (int k = 0; k < BIASES; k++)
-        if (d->bias[k].tensor >= 0) m.bias[k] = (const float *)at[d->bias[k].tensor] + d->bias[k].c + way * d->bias[k].way;
-    memset(zero, 0, sizeof *zero * (size_t)all);
+        if (d->bias[k].tensor >= 0) m.bias[k] = of(s, base, d->bias[k].tensor) + d->bias[k].c + way * d->bias[k].way;
     for (int i = 0; i < rows; i++) {
-        gather(&d->h0, at, way, b0 + i, n, h0 + i * n), gather(&d->c0, at, way, b0 + i, n, c0 + i * n);
         m.sums[i] = sums + i * all, m.more[i] = m.sums[i] + 2 * n;
+        if (t0 == 0) gather(&d->h0, s, base, way, b0 + i, n, h0 + i * n), gather(&d->c0, s, base, way, b0 + i, n, c0 + i * n);
     }
-    const int64_t apart = d->ways * d->rows; /* rows from one step to the next */
-    for (int64_t t = 0; t < d->steps; t++) {
-        const int64_t u = d->when[way].c + d->when[way].k * t, from = way * d->rows + b0;
-        const float *x = u < 0 || u >= d->steps ? NULL : (const float *)at[d->x] + (u * apart + from) * all;
-        float *h = (float *)at[d->h] + (t * apart + from) * n, *c = d->c < 0 ? NULL : (float *)at[d->c] + (t * apart + from) * n;
+    const int64_t apart = d->ways * d->rows, from = way * d->rows + b0; /* rows from one step to the next; of these */
+    for (int64_t t = t0; t < t1; t++) {
+        const int64_t u = d->when[way].c + d->when[way].k * t;
+        const float *x = u < 0 || u >= d->steps ? NULL : of(s, base, d->x) + (u * apart + from) * all;
+        float *h = of(s, base, d->h) + (t * apart + from) * n, *c = d->c < 0 ? NULL : of(s, base, d->c) + (t * apart + from) * n;
+        if (!x) memset(zero, 0, sizeof *zero * (size_t)all);
         for (int i = 0; i < rows; i++) {
             m.x[i] = x ? x + i * all : zero, m.late[i] = m.x[i] + (d->gates - 1) * n;
             m.before[i] = t ? h - apart * n + i * n : h0 + i * n, m.h[i] = h + i * n;
@@ -346,6 +364,20 @@ static hone_status products(hone_recipe_maker *m, const hone_cpu_call *c, int fr
     *fit &= columns == d->gates * d->width;
     return HONE_OK;
 }
+/* Columns of the state for each of the free threads, of all there are: whole panels of every product, equally many, where a step is worth meeting for. */
+static int64_t slice_for(const cell *d, int64_t free, int64_t threads) {
+    const double step_ns = (double)(d->gates * d->width * d->width) * sizeof(float) / BYTES_PER_NS * (double)(1 + d->part / 4);
+    int64_t best = d->width;
+    double least = 0.75 * step_ns;
+    for (int64_t k = 2; k <= free && k <= d->width; k++) {
+        const double ns = step_ns / (double)k + MEET_NS + MEMBER_NS * (double)threads; /* all members of the team meet */
+        if (d->width % k || ns >= least) continue;
+        bool whole = true;
+        for (int q = 0; q < 2 && d->product[q]; q++) whole &= d->width / k % d->product[q]->nr == 0;
+        if (whole) least = ns, best = d->width / k;
+    }
+    return best;
+}
 hone_status hone_cpu_cell(hone_recipe_maker *m, const hone_cpu_call *c, int from, int to, bool *done) {
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + from;
@@ -378,15 +410,23 @@ hone_status hone_cpu_cell(hone_recipe_maker *m, const hone_cpu_call *c, int from
         return HONE_OK;
     }
     d->step = forms[f].step, d->kernel = hone_cell_best(), d->tanh = hone_activate_best()->run[HONE_ACTIVATE_tanh];
-    d->when = r.when, d->x = r.x, d->h = s[last].tensor, d->n_ref = m->n_ref, d->h0 = r.before[last];
+    d->when = r.when, d->x = r.x, d->h = s[last].tensor, d->h0 = r.before[last];
     d->c0 = forms[f].c < 0 ? (walk){.tensor = -1} : r.before[forms[f].c];
     for (int k = 0; k < BIASES; k++) d->bias[k] = k < r.n_bias ? r.bias[k] : (walk){.tensor = -1};
-    /* rows of a batch among the threads that directions leave idle */
-    const int64_t most = (d->rows + 3) / 4, want = c->how.threads / d->ways, parts = want < 1 ? 1 : want < most ? want : most;
+    /* rows of a batch among the threads that directions leave idle; columns among those that rows leave */
+    const int64_t threads = c->how.threads, most = (d->rows + 3) / 4, want = threads / d->ways,
+                  parts = want < 1      ? 1
+                          : want < most ? want
+                                        : most;
     d->part = (d->rows + parts - 1) / parts;
-    const int64_t tiles = d->ways * ((d->rows + d->part - 1) / d->part);
+    const int64_t pieces = d->ways * ((d->rows + d->part - 1) / d->part);
+    d->slice = forms[f].splits ? slice_for(d, threads / pieces, threads) : d->width;
+    const int64_t tiles = pieces * (d->width / d->slice);
     const double work = (double)d->steps * (double)(d->ways * d->rows) * (double)(d->width * d->width * d->gates);
     hone_step step = {.tactic = "cell", .serial = tiles == 1 || work < 100000, .tiles = tiles, .tile = run, .data = d};
+    if (d->slice < d->width) step.rounds = d->steps;
+    if (d->slice < d->width && forms[f].c >= 0)
+        d->c = s[forms[f].c].tensor, own &= ~((uint64_t)1 << d->c); /* whoever comes next reads it */
     step.scratch_bytes = lists_bytes(d) + sizeof(float) * (size_t)(d->gates * d->width + d->part * d->width * (2 + d->gates));
     *done = true;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = uses & ~own, .buffer = -1});

@@ -150,14 +150,14 @@ static void choose_blocks_int(hone_contract *d) {
         else break;
     }
 }
-/* The panel: as wide as the kernel can where it stays in L1 while rows pass, or only one does. Else three vectors, where the
+/* The panel: as wide as the kernel can where it stays in L1 while rows pass, or rows pass only once. Else three vectors, where the
    tile is as high as by two and threads have panels enough to share: that the last one may be narrow matters less (Xeon, 64 x 2048 of K 512: 1.18 ms by three, 1.38
    by two; resnet50's late layers 6 to 23 % less). Else what divides the columns and asks L2 for less a row. */
 static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static void choose_panel(hone_contract *d, int threads) {
     const hone_gemm_f32 *kernel = d->kernel;
     int v = kernel->widths;
-    if (d->m > 1 && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
+    if (d->m > kernel->rows[v - 1] && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
         const bool high = kernel->rows[2] >= kernel->rows[1] && pieces(d->n, 3 * kernel->vector) >= 2 * threads;
         if (high || d->n % (3 * kernel->vector) == 0) v = 3;
         else if (d->n % (2 * kernel->vector) == 0) v = 2;
@@ -428,6 +428,8 @@ hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int
     if (!analyse(s, c, stage, false, d, &depthwise)) return HONE_OK;
     d->kernel = hone_gemm_f32_best();
     choose_panel(d, 1);
+    if (begun && d->m == 1 && d->nr > 2 * d->kernel->vector && c->how.threads >= 8)
+        d->nr = 2 * d->kernel->vector; /* more to share: one row has the same bits by any width */
     d->out = c->instance->stage[stage].tensor;
     HONE_TRY(place_rows(s, c, stage, d, &fits));
     if (!fits || !packable(c, d, false, s->n_ref) || d->over_b) return HONE_OK; /* weights known ahead: the only case worth it */
