@@ -8,6 +8,7 @@
 #include "kernels/epilogue.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_half.h"
+#include "kernels/norm.h"
 #include "kernels/softmax.h"
 #include "kernels/winograd.h"
 #include "kernels/x86/amx.h"
@@ -130,6 +131,13 @@ DEPTHWISE_F32(DECLARE)
 const hone_cell hone_cell_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
+#define DECLARE(isa, cpu) hone_norm_row_fn hone_norm_row__##isa;
+DEPTHWISE_F32(DECLARE)
+#undef DECLARE
+#define ROW(isa, cpu) {"hone_norm__" #isa, cpu, hone_norm_row__##isa},
+const hone_norm hone_norm_list[] = {DEPTHWISE_F32(ROW){0}};
+#undef ROW
+
 /* Of each family the last row that this CPU, as masked, can run. */
 #define BEST(family)                                     \
     const family *family##_best(void) {                  \
@@ -162,3 +170,4 @@ BEST(hone_winograd_f32)
 BEST(hone_softmax)
 BEST(hone_activate)
 BEST(hone_cell)
+BEST(hone_norm)

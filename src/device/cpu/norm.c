@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+   norm: rows normalized over their last index, as one step: layer norm and RMS norm, whatever op they come from. Means and variances are never stored.
+
+   The stages' values are written as text and compared with a table, as in cell.c. In the text
+
+        A, B, …   what the first, second, … of these stages makes, at the row's own indices
+        x, p      the row, at its place; a parameter by place alone
+        n, e      how many places there are; a number
+
+   Norms over several indices, of other types, or whose mean somebody else wants, are tile code. */
+#include "device/cpu/norm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/norm.h"
+
+enum { STAGES = 6, FORM = 40, PARAMETERS = 2, BLOCK = 8192 /* elements a tile, about */, SMALL = 16384 };
+static const struct {
+    int n;
+    bool centred;
+    const char *stage[STAGES];
+} forms[] = {{6, true, {"x", "div(A,n)", "mul(sub(x,B),sub(x,B))", "div(C,n)", "rsqrt(add(D,e))", "add(mul(mul(sub(x,B),E),p),p)"}},
+             {6, true, {"x", "div(A,n)", "mul(sub(x,B),sub(x,B))", "div(C,n)", "rsqrt(add(D,e))", "mul(mul(sub(x,B),E),p)"}},
+             {3, false, {"mul(x,x)", "div(A,n)", "mul(mul(x,rsqrt(add(B,e))),p)"}}};
+
+typedef struct {
+    const hone_norm *kernel;
+    int x, y, p[PARAMETERS], n_p, lead;
+    int64_t extent[HONE_MAX_RANK], by_x[HONE_MAX_RANK], by_y[HONE_MAX_RANK], rows, n, block;
+    float epsilon;
+    bool centred;
+} norm;
+static hone_status run(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
+    const norm *d = s->data;
+    const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x], base), *p[PARAMETERS] = {NULL, NULL};
+    float *y = (float *)(void *)hone_ref_at(s->ref[d->y], base);
+    (void)scratch;
+    for (int k = 0; k < d->n_p; k++) p[k] = (const float *)(const void *)hone_ref_at(s->ref[d->p[k]], base);
+    const int64_t r0 = tile * d->block, r1 = d->rows - r0 < d->block ? d->rows : r0 + d->block;
+    for (int64_t r = r0; r < r1; r++) {
+        int64_t at_x = 0, at_y = 0, rest = r;
+        for (int k = d->lead - 1; k >= 0; k--) {
+            const int64_t i = rest % d->extent[k];
+            at_x += i * d->by_x[k], at_y += i * d->by_y[k], rest /= d->extent[k];
+        }
+        d->kernel->row(d->n, x + at_x, d->centred, d->epsilon, p[0], p[1], y + at_y);
+    }
+    return HONE_OK;
+}
+
+/* ---- what it is ----------------------------------------------------------------------------------------------------------------------- */
+typedef struct {
+    const hone_cpu_call *c;
+    const hone_stage *first, *s; /* of all; the one that is written */
+    int lead, count;             /* indices of a row; stages */
+    char text[FORM];
+    int length;
+    norm *d;
+    bool known; /* epsilon */
+} reading;
+static const hone_x *at(const reading *r, int32_t x) { return r->c->instance->x + x; }
+static bool put(reading *r, const char *word) {
+    const int n = snprintf(r->text + r->length, (size_t)(FORM - r->length), "%s", word);
+    return n >= 0 && (r->length += n) < FORM;
+}
+static bool is_own(const reading *r, int32_t x, int place) { /* the stage's own index, the domain's and then the reduced one */
+    return at(r, x)->kind == HONE_X_INDEX && at(r, x)->a == r->c->instance->list[r->s->index0 + place];
+}
+static bool write_load(reading *r, const hone_x *e) {
+    const hone_instance *in = r->c->instance;
+    const hone_tensor *t = in->tensor + e->a;
+    const int32_t *sub = in->list + e->b;
+    const int64_t *stride = r->c->tensor[e->a].stride;
+    const bool wide = r->s->n_index + r->s->n_reduce > r->lead; /* it knows places */
+    if (e->flat || e->c >= 0 || t->dtype != HONE_DTYPE_F32 || e->a >= 63) return false;
+    for (int k = 0; k < r->count; k++)
+        if (r->first[k].tensor == e->a) {
+            bool fits = r->first + k < r->s && t->rank == r->lead;
+            for (int q = 0; q < r->lead && fits; q++) fits = is_own(r, sub[q], q);
+            return fits && put(r, (const char[]){(char)('A' + k), 0});
+        }
+    if (t->role == HONE_ROLE_TEMP || !wide) return false;
+    if (t->rank == r->lead + 1) {
+        for (int q = 0; q <= r->lead; q++)
+            if (!is_own(r, sub[q], q)) return false;
+        if (r->d->x >= 0 && r->d->x != e->a) return false;
+        r->d->x = e->a;
+        return put(r, "x");
+    }
+    if (t->rank != 1 || !is_own(r, sub[0], r->lead) || stride[0] != 1 || r->d->n_p == PARAMETERS) return false;
+    r->d->p[r->d->n_p++] = e->a;
+    return put(r, "p");
+}
+static bool write_x(reading *r, int32_t x) {
+    const hone_x *e = at(r, x);
+    if (e->type != HONE_F32) return false;
+    switch ((hone_xkind)e->kind) {
+    case HONE_X_LOAD: return write_load(r, e);
+    case HONE_X_CONST:
+        if (r->known) return false;
+        r->known = true, r->d->epsilon = e->k.f32;
+        return put(r, "e");
+    case HONE_X_CAST: /* the number of places, as a float */
+        return at(r, e->a)->kind == HONE_X_PARAM && !r->c->instance->param_real[at(r, e->a)->a] &&
+               r->c->param[at(r, e->a)->a].i == r->d->n && put(r, "n");
+    case HONE_X_FN:
+        if (hone_fns[e->fn].arity > 2 || !put(r, hone_fns[e->fn].name) || !put(r, "(") || !write_x(r, e->a)) return false;
+        return (hone_fns[e->fn].arity < 2 || (put(r, ",") && write_x(r, e->b))) && put(r, ")");
+    case HONE_X_INDEX:
+    case HONE_X_PARAM:
+    case HONE_X_SELECT:
+    case HONE_X_ROUND: return false;
+    }
+    return false;
+}
+static int64_t extent(const reading *r, const hone_stage *s, int place) {
+    return r->c->param[r->c->instance->index[r->c->instance->list[s->index0 + place]].extent].i;
+}
+/* Stages over the same rows; sums over one index more, the last one in a domain of one index more. */
+static bool shaped(const reading *r) {
+    for (int k = 0; k < r->count; k++) {
+        const hone_stage *s = r->first + k;
+        const bool sum = s->n_reduce == 1, last = k == r->count - 1;
+        if (!s->identity || s->how || s->over >= 0 || s->pick >= 0 || s->n_reduce > 1 || s->tensor >= 63 ||
+            s->reduce != (sum ? HONE_REDUCE_SUM : HONE_REDUCE_NONE) || s->n_index != r->lead + last || (sum && last) ||
+            r->c->instance->tensor[s->tensor].dtype != HONE_DTYPE_F32 ||
+            (!last && r->c->instance->tensor[s->tensor].role != HONE_ROLE_TEMP))
+            return false;
+        for (int q = 0; q < r->lead + (sum || last); q++)
+            if (extent(r, s, q) != extent(r, r->first, q)) return false;
+    }
+    return true;
+}
+static bool is_form(reading *r, int f) {
+    if (r->first + forms[f].n > r->c->instance->stage + r->c->instance->n_stage) return false;
+    r->count = forms[f].n, r->known = false;
+    if (!shaped(r)) return false;
+    for (int k = 0; k < r->count; k++) {
+        r->s = r->first + k, r->length = 0;
+        if (!write_x(r, r->s->value) || strcmp(r->text, forms[f].stage[k])) return false;
+    }
+    return true;
+}
+hone_status hone_cpu_norm(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
+    const hone_instance *in = c->instance;
+    const hone_stage *s = in->stage + stage;
+    norm d = {.kernel = hone_norm_best()};
+    reading r = {.c = c, .first = s, .lead = s->n_index, .d = &d};
+    if (s->reduce != HONE_REDUCE_SUM || s->n_reduce != 1 || s->n_index < 1 || s->n_index >= HONE_MAX_RANK) return HONE_OK;
+    d.lead = r.lead, d.n = extent(&r, s, r.lead), d.rows = 1;
+    int f = 0;
+    for (; f < (int)(sizeof forms / sizeof *forms); f++) {
+        d.x = -1, d.n_p = 0;
+        if (is_form(&r, f)) break;
+    }
+    if (f == (int)(sizeof forms / sizeof *forms)) return HONE_OK;
+    uint64_t own = 0, uses = 0, others = 0; /* what is made on the way is nobody else's */
+    for (int k = 0; k < in->n_stage; k++) {
+        const bool here = k >= stage && k < stage + forms[f].n;
+        *(here ? &uses : &others) |= in->stage[k].uses;
+        if (here && k < stage + forms[f].n - 1) own |= (uint64_t)1 << in->stage[k].tensor;
+    }
+    d.y = s[forms[f].n - 1].tensor, d.centred = forms[f].centred;
+    const int64_t *by_x = c->tensor[d.x].stride, *by_y = c->tensor[d.y].stride;
+    if (own & others || by_x[d.lead] != 1 || by_y[d.lead] != 1) return HONE_OK;
+    for (int k = 0; k < d.lead; k++) {
+        d.extent[k] = extent(&r, s, k), d.by_x[k] = by_x[k], d.by_y[k] = by_y[k];
+        if (__builtin_mul_overflow(d.rows, d.extent[k], &d.rows)) return HONE_OK;
+    }
+    if (d.rows < 1 || d.n < 1) return HONE_OK;
+    const int64_t fits = BLOCK / d.n > 1 ? BLOCK / d.n : 1, each = (d.rows + c->how.threads - 1) / c->how.threads;
+    d.block = fits < each ? fits : each;
+    norm *kept = hone_arena_copy(m->arena, &d, sizeof d);
+    if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    hone_step step = {.tactic = "norm", .tiles = (d.rows + d.block - 1) / d.block, .tile = run, .data = kept};
+    step.serial = step.tiles == 1 || (double)d.rows * (double)d.n < SMALL;
+    *done = true, *end = stage + forms[f].n;
+    return hone_cpu_add(m, (hone_part){.step = step, .uses = uses & ~own, .buffer = -1});
+}
