@@ -28,6 +28,7 @@ typedef struct {
     hone_dtype dtype; /* of factors: BF16 or F16 */
     uint32_t cpu;     /* HONE_CPU_* bits it needs */
     int rows, nr, group, deep;
+    int times;       /* products a second, about, times those of f32 */
     hone_dtype sums; /* F32; or F16: short ones */
     const char *how; /* for people: by what, and in what it adds */
     hone_gemm_half_fn *run;

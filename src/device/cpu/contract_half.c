@@ -38,31 +38,42 @@ static void measure_rows(hone_contract *d) {
             }
     d->run_a = run, d->unit_a = unit;
 }
+/* Nanoseconds until the last tile is done, about: rows are rounded once a tile, panels read once a tile, and what is cut more often is more evenly shared. */
+enum { TILE_NS = 300, MEET_NS = 2000, MACS_PER_NS = 4 /* a lane of f32 */, BYTES_PER_NS = 24, ENDS_PER_NS = 4 };
+static double estimate(const hone_contract *d, int64_t mt, int64_t nt, double tiles, int threads) {
+    const double rows = (double)up(mt < d->m ? mt : d->m, d->half->rows), columns = (double)nt, k = (double)padded_k(d);
+    const double rounding = rows * k / (d->run_a < 16 ? 3 : 12),
+                 products = rows * columns * k / (d->half->times * d->kernel->vector * MACS_PER_NS);
+    const double bytes = columns * k * (double)sizeof(uint16_t) / BYTES_PER_NS;
+    const double ns = TILE_NS + rounding + (products > bytes ? products : bytes) + rows * columns / ENDS_PER_NS;
+    return tiles == 1 ? ns : MEET_NS + (ceil(tiles / threads) + 0.2) * ns; /* a little for those who wait at the end */
+}
 bool hone_contract_half_choose(hone_contract *d, const hone_how *how) {
+    static const int8_t parts[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64};
     const hone_gemm_half *kernel = hone_gemm_half_best(how->precision);
-    const int threads = how->threads;
     if (!kernel || !d->packed_b || d->each || d->bytes || d->plane) return false;
-    const int64_t waste =
-        kernel->rows > 1 ? 4 : 2; /* columns that are computed for one that is wanted: more, and f32 is faster. Matrix instructions: 4 */
+    const int64_t waste = kernel->times > 2 ? 4 : 2; /* columns that are computed for one that is wanted: more, and f32 is faster */
     if (up(d->n, kernel->nr) > waste * d->n || d->k < 8) return false;
     d->half = kernel, d->packed_a = 0, d->nr = kernel->nr, d->mr = kernel->rows, d->kc = d->k;
     measure_rows(d);
     const int64_t nr = d->nr, deep = padded_k(d), step = 32;
-    const double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
     const bool light = deep * up(d->n, nr) <= 1 << 19; /* all weights stay in L2 beside the rows: to read them once more is cheap */
     int64_t most = 393216 / deep / step * step;        /* three quarters of a megabyte of A */
     if (most < step) most = step;
     if (light && most > LIGHT_ROWS) most = LIGHT_ROWS; /* then sums of a panel stay in L1 until they are finished */
-    d->nt = up(d->n, nr), d->mt = up(d->m, kernel->rows);
-    if (d->mt > most) d->mt = up((d->m + (d->m + most - 1) / most - 1) / ((d->m + most - 1) / most), step);
-    while (!d->direct && d->mt * d->nt > 131072 && d->nt > 4 * nr) d->nt = up(d->nt / 2, nr); /* sums wait in scratch */
-    const double want = threads == 1 || work < 4e6 ? 1 : work < 1e6 * 4 * threads ? work / 1e6 : 4 * threads;
-    for (int tries = 0; tries < 12; tries++) {
-        if ((double)(d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt)) >= want) break;
-        if (d->mt > 2 * step && (light || d->mt > 256 || d->nt <= 4 * nr)) d->mt = up(d->mt / 2, step);
-        else if (d->nt > 2 * nr) d->nt = up(d->nt / 2, nr);
-        else break;
-    }
+    const int64_t least = (d->m + most - 1) / most;
+    double best = INFINITY;
+    for (size_t i = 0; i < sizeof parts; i++)
+        for (size_t j = 0; j < sizeof parts; j++) {
+            int64_t mt = (d->m + least * parts[i] - 1) / (least * parts[i]), nt = up((d->n + parts[j] - 1) / parts[j], nr);
+            mt = up(mt, mt > step ? step : kernel->rows);
+            while (!d->direct && mt * nt > 131072 && nt > 4 * nr) nt = up(nt / 2, nr); /* sums wait in scratch */
+            const double tiles = (double)(d->batch * ((d->m + mt - 1) / mt) * ((d->n + nt - 1) / nt)),
+                         ns = estimate(d, mt, nt, tiles, how->threads);
+            if (ns < best) best = ns, d->mt = mt, d->nt = nt;
+            if (how->threads == 1) return true; /* nothing to share */
+            if (tiles >= 8 * how->threads) break;
+        }
     return true;
 }
 
@@ -89,7 +100,7 @@ void hone_contract_half_fill(const hone_contract *d, const float *source, void *
 /* ---- a tile ------------------------------------------------------------------------------------------------------------------------- */
 /* Rows m0 … m0+m-1 of A as halves, zeros behind K and, up to a whole number of the kernel's rows, below. */
 static void narrow_rows(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t m, uint16_t *rows) {
-    enum { FEW = 8, LINE = 256 };
+    enum { FEW = 4, LINE = 256 };
     const int64_t *at = d->at_k_a, step = row_step(d), deep = padded_k(d);
     float line[LINE];
     for (int64_t r = 0; r < m; r++, rows += step) {
@@ -193,6 +204,6 @@ void hone_contract_half_step(hone_contract *d, hone_step *s) {
     d->at_bytes = round64(sizeof(float *) * (size_t)(4 * d->mt));
     s->tactic = d->half->dtype == HONE_DTYPE_F16 ? "contract f16" : "contract bf16", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
-    s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 2000000;
+    s->serial = s->tiles == 1;
     s->scratch_bytes = d->a_bytes + d->c_bytes + d->at_bytes + (d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0);
 }
