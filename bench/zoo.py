@@ -83,4 +83,5 @@ def main():
         print(f"{b}: geometric mean {math.exp(sum(map(math.log, ratios[b])) / len(ratios[b])):.3f}x the faster peer")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -57,7 +57,7 @@ static void edge_row(const hone_contract *d, const hone_standing *w, int64_t r, 
     const int64_t *y = d->at_k_a_bounded[0], *x = d->at_k_a_bounded[last], y0 = d->a.bounded[0].c + w->edge[0] + d->at_m_a_bounded[0][r],
                   x0 = d->a.bounded[last].c + w->edge[last] + d->at_m_a_bounded[last][r];
     const uint64_t h = (uint64_t)d->a.size[0], v = (uint64_t)d->a.size[last];
-    for (int64_t p = 0; p < d->k; p++) to[p] = ((uint64_t)(y0 + y[p]) < h) & ((uint64_t)(x0 + x[p]) < v) ? row[at[p]] : 0;
+    for (int64_t p = 0; p < d->k; p++) to[p] = (((uint64_t)(y0 + y[p]) < h) & ((uint64_t)(x0 + x[p]) < v)) ? row[at[p]] : 0;
 }
 void hone_contract_pack_a(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t m, float *rows) {
     const int64_t *at = d->at_k_a;
