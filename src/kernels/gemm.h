@@ -6,6 +6,7 @@
 
         K is `taps` pieces of k values. Piece t of row i begins at a[t*a_step + i]: a matrix has one piece; a convolution over channels-last pictures has
         one a place of its window, and rows outside the picture point to zeros. So nothing is copied to make a convolution a matrix product.
+        Where rows do not lie even in pieces (few channels, channels first), `at` says where each value of K is: a[i][at[p]]; then there is one piece.
         panel of B: for each value of K a slice of n values, b_step floats apart:  b[(t*k + p)*b_step + j] = B[t*k + p, j]
 
         c[i][c_from + j]  =  sums[i][sums_from + j]  +  sum over t, p of a[t*a_step + i][p] * b[(t*k + p)*b_step + j],    i < m, j < n
@@ -21,6 +22,7 @@ typedef struct {
     int m, n; /* 1 … rows; the panel is whole vectors, of which n columns are stored: more than all vectors but one */
     int64_t taps, k;
     const float *const *a;
+    const int64_t *at;                /* or NULL: p itself. Not with few */
     ptrdiff_t a_step, a_from, b_step; /* a_from: depthwise only */
     const float *b,
         *next; /* next: what will be read later, asked for meanwhile, next_step floats further with each value of K. NULL, and step 0: nothing */

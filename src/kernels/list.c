@@ -9,6 +9,7 @@
 #include "kernels/gemm.h"
 #include "kernels/gemm_half.h"
 #include "kernels/norm.h"
+#include "kernels/pool.h"
 #include "kernels/softmax.h"
 #include "kernels/winograd.h"
 #include "kernels/x86/amx.h"
@@ -138,6 +139,13 @@ DEPTHWISE_F32(DECLARE)
 const hone_norm hone_norm_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
+#define DECLARE(isa, cpu) hone_pool_fn hone_pool_max__##isa;
+DEPTHWISE_F32(DECLARE)
+#undef DECLARE
+#define ROW(isa, cpu) {"hone_pool__" #isa, cpu, hone_pool_max__##isa},
+const hone_pool hone_pool_list[] = {DEPTHWISE_F32(ROW){0}};
+#undef ROW
+
 /* Of each family the last row that this CPU, as masked, can run. */
 #define BEST(family)                                     \
     const family *family##_best(void) {                  \
@@ -167,6 +175,7 @@ BEST(hone_depthwise_f32)
 BEST(hone_depthwise_rows)
 BEST(hone_epilogue)
 BEST(hone_winograd_f32)
+BEST(hone_pool)
 BEST(hone_softmax)
 BEST(hone_activate)
 BEST(hone_cell)

@@ -11,6 +11,7 @@
 #include "kernels/epilogue.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_half.h"
+#include "kernels/pool.h"
 #include "run/model.h"
 #include "run/peak.h"
 
@@ -90,6 +91,7 @@ static void put_kernels(hone_text *t) {
         {"gemm_f16", f16->name, "the same in f16, where it is asked for; ", f16->how},
         {"gemm_i8", hone_gemm_i8_best()->name, "8-bit matrix products and convolution", ""},
         {"depthwise_f32", hone_depthwise_f32_best()->name, "depthwise convolution", ""},
+        {"pool", hone_pool_best()->name, "the largest of a window", ""},
         {"epilogue", hone_epilogue_best()->name, "what follows a product: bias, residual, clamp, narrowing", ""},
         {"tile", vectors, "everything else that is loops over indices", ""},
     };

@@ -2,6 +2,7 @@
    affine: see affine.h. */
 #include "device/cpu/affine.h"
 
+#include <math.h>
 #include <string.h>
 
 bool hone_affine_slots(const hone_cpu_call *c, int stage, int last, hone_slots_of *out) {
@@ -91,23 +92,24 @@ bool hone_affine_inside(const hone_cpu_call *c, const hone_slots_of *slots, int3
     }
     return true;
 }
-/* Is that what a factor is outside? It adds nothing to the sum then. */
-static bool nothing(const hone_instance *in, int32_t x, bool bytes, int32_t zero) {
+/* Is that what it is outside? It adds nothing to the sum then, or is never the largest. */
+static bool nothing(const hone_instance *in, int32_t x, hone_affine_into into, int32_t zero) {
     const hone_x *e = in->x + x;
-    if (!bytes) return e->kind == HONE_X_CONST && e->k.f32 == 0;
+    if (into != HONE_AFFINE_BYTES) return e->kind == HONE_X_CONST && e->k.f32 == (into == HONE_AFFINE_MAX ? -INFINITY : 0);
     if (zero < 0) return e->kind == HONE_X_CONST && e->type == HONE_I32 && e->k.i32 == 0;
     return x == zero || (e->kind == HONE_X_LOAD && in->x[zero].kind == HONE_X_LOAD && e->a == in->x[zero].a && !in->tensor[e->a].rank);
 }
-bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int32_t x, bool bytes, int32_t zero, hone_affine_load *out,
-                         hone_affine_load *first) {
+bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int32_t x, hone_affine_into into, int32_t zero,
+                         hone_affine_load *out, hone_affine_load *first) {
     const hone_instance *in = c->instance;
     const hone_x *e = in->x + x;
-    first->tensor = -1;
+    const bool bytes = into == HONE_AFFINE_BYTES;
+    if (first) first->tensor = -1;
     if (e->kind != HONE_X_LOAD || e->flat) return false;
     hone_dtype dtype = in->tensor[e->a].dtype;
     if (bytes ? dtype != HONE_DTYPE_U8 && dtype != HONE_DTYPE_I8 : dtype != HONE_DTYPE_F32) return false;
     *out = (hone_affine_load){.tensor = e->a};
-    bool fits = e->c >= 0 && nothing(in, e->c, bytes, zero);
+    bool fits = e->c >= 0 && nothing(in, e->c, into, zero);
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
         hone_affine s;
         if (!hone_affine_expr(c, slots, in->list[e->b + k], &s)) return false;
@@ -119,8 +121,8 @@ bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int
             if (s.k[slots->over] != 1 || lo != hi) return false;
             if (s.c == 0 || (s.c == -1 && slots->begun)) continue;
             hone_affine_load none;
-            if (s.c != -1 || e->c < 0 || bytes || first->tensor >= 0 || !hone_affine_of_load(c, slots, e->c, false, -1, first, &none) ||
-                none.tensor >= 0)
+            if (s.c != -1 || e->c < 0 || into != HONE_AFFINE_SUM || first->tensor >= 0 ||
+                !hone_affine_of_load(c, slots, e->c, HONE_AFFINE_SUM, -1, first, &none) || none.tensor >= 0)
                 return false;
             continue;
         }

@@ -165,6 +165,7 @@ static void choose_panel(hone_contract *d, int threads) {
     }
     d->nr = v * kernel->vector, d->mr = kernel->rows[v - 1];
 }
+enum { STREWN_PANELS = 4, STREWN_DEPTH = 256 };
 /* f32: a tile walks its panels of B one by one, and for each all its rows of A, which should stay in L2 meanwhile. What is cut more often is more evenly shared
    by the threads, but reads its operands more often: the least estimate of the time until the last one is done. */
 enum { TILE_NS = 300, MEET_NS = 2000, MACS_PER_NS = 4 /* a lane */, BYTES_PER_NS = 32, DEPTHWISE = 4 /* times slower */ };
@@ -290,7 +291,8 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
     if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || (in->x[st->value].type != HONE_F32 && !d->bytes)) return false;
     if (!hone_affine_slots(c, stage, epilogue ? stage + 1 : stage, &d->slots) || !factors(c, st->value, &p) || p.n != 2) return false;
     for (int k = 0; k < 2; k++)
-        if (!hone_affine_of_load(c, &d->slots, p.load[k], d->bytes, p.zero[k], l + k, first + k)) return false;
+        if (!hone_affine_of_load(c, &d->slots, p.load[k], d->bytes ? HONE_AFFINE_BYTES : HONE_AFFINE_SUM, p.zero[k], l + k, first + k))
+            return false;
     const hone_slots_of *w = &d->slots;
     /* B knows the last index that is longer than 1 */
     int last = w->n_domain - 1, b = -1;
@@ -494,6 +496,9 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     d->direct = !d->bytes && !d->plane && d->alpha == 1 &&
                 (d->simple ? d->simple->run == d->simple->kernel->f32 && d->simple->lo.same && d->simple->hi.same : !d->epilogue);
     if (d->simple && d->simple->bias_n && !d->direct) return hone_fail(HONE_BUG, "a bias a column that nothing adds");
+    /* to copy rows takes about as long as to multiply them with one or two panels */
+    d->strewn = !d->bytes && !d->plane && !d->piece && !d->packed_a && d->m > HONE_GEMM_FEW && d->n <= STREWN_PANELS * d->nr &&
+                d->k <= STREWN_DEPTH;
     if (d->bytes) choose_blocks_int(d);
     else if (!d->plane) choose_blocks(d, c->how.threads);
     const hone_choice *choice = NULL;

@@ -34,8 +34,9 @@ typedef struct {
     int64_t rows, run, run_step, *at_row_b;
     int64_t *at_m_a_bounded[MAX_BOUNDED], *at_k_a_bounded[MAX_BOUNDED]; /* A's window, where A has one */
     int64_t *at_k_bounded[MAX_BOUNDED], *at_row_bounded[MAX_BOUNDED], run_bounded[MAX_BOUNDED];
-    /* rows of A as pieces of K: `taps` pieces of `piece` values that lie in a row; piece 0: they lie in no order a kernel could walk, and are copied */
+    /* rows of A as pieces of K: `taps` pieces of `piece` values that lie in a row; piece 0: they lie in no such order: found one by one where that pays (`strewn`), else copied */
     int64_t taps, piece;
+    bool strewn;
     int64_t low_k[MAX_BOUNDED],
         high_k[MAX_BOUNDED]; /* A's window: where its places begin and end, so that most rows are seen to be inside at once */
     const hone_gemm_f32 *kernel;

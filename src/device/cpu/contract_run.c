@@ -227,6 +227,22 @@ void hone_contract_ends(const hone_contract *d, void *const *at, int64_t over, c
     part->hi = hone_epilogue_number(&s->hi, s->n_batch, at, w->index, m0);
     part->clamp = part->lo != -INFINITY || part->hi != INFINITY;
 }
+/* Rows i … of a tile where they lie; or, if one of them is partly outside, all of them copied, each once a tile. */
+enum { UNSEEN, INSIDE, OUTSIDE, COPIED };
+static void strewn(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t i, int64_t k0, float *room,
+                   uint8_t *seen, const float **rows, hone_gemm_part *part) {
+    bool inside = true;
+    for (int64_t r = i; r < i + part->m; r++) {
+        if (seen[r] == UNSEEN) seen[r] = hone_contract_all_inside(d, w, m0 + r) ? INSIDE : OUTSIDE;
+        inside &= seen[r] == INSIDE;
+        rows[r - i] = a + d->at_m_a[m0 + r];
+    }
+    for (int64_t r = i; !inside && r < i + part->m; r++) {
+        if (seen[r] != COPIED) hone_contract_pack_a(d, a, w, m0 + r, 1, room + r * d->k);
+        seen[r] = COPIED, rows[r - i] = room + r * d->k + k0;
+    }
+    part->a = rows, part->at = inside ? d->at_k_a + k0 : NULL;
+}
 hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t number, int64_t over, void *scratch) {
     const float *packed_b = d->packed_b ? at[d->packed_b] : d->shared ? at[d->shared] : NULL;
     char *room = scratch;
@@ -250,9 +266,12 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
                 *b = (const float *)at[d->b.tensor] + d->b.at.c + w.b;
     const float *dense = NULL; /* A as rows of K values, one after another */
     if (d->packed_a) dense = (const float *)at[d->packed_a] + (w.own_a * d->m + m0) * d->k;
-    else if (!d->piece) hone_contract_pack_a(d, a, &w, m0, m, pa), dense = pa;
-    const int64_t piece = dense ? d->k : d->piece;
+    else if (!d->piece && !d->strewn) hone_contract_pack_a(d, a, &w, m0, m, pa), dense = pa;
+    const int64_t piece = dense || d->strewn ? d->k : d->piece;
     hone_gemm_part whole = {.a_step = d->mt, .few = d->m <= HONE_GEMM_FEW}; /* the tile; a kernel takes a few rows of a panel at a time */
+    const float *rows[HONE_GEMM_ROWS];
+    uint8_t *seen = (uint8_t *)l.a; /* strewn rows have no list */
+    if (d->strewn) memset(seen, UNSEEN, (size_t)m);
     if (d->direct) hone_contract_ends(d, at, over, &w, m0, m, &whole, &l);
     for (int64_t i = 0; d->c_bytes && i < m; i++) l.sums[i] = c + i * stride;
     for (int64_t k0 = 0; k0 < d->k;) { /* some pieces, or a part of one */
@@ -262,7 +281,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
         if (taps > (d->k - k0) / piece) taps = (d->k - k0) / piece ? (d->k - k0) / piece : 1;
         const int64_t all_k = taps * kc;
         if (!packed_b) hone_contract_pack_b(d, b, n0, n, k0, all_k, all_k, pb, line);
-        if (!dense) point(d, a, &w, m0, m, k0 / piece, taps, p0, l.a, d->mt);
+        if (!dense && !d->strewn) point(d, a, &w, m0, m, k0 / piece, taps, p0, l.a, d->mt);
         for (int64_t r = 0; dense && r < m; r++) l.a[r] = dense + r * d->k + k0;
         whole.taps = taps, whole.k = kc, whole.more = k0 > 0, whole.finish = k0 + all_k == d->k && d->direct;
         float *const *to = whole.finish ? l.c : l.sums;
@@ -285,6 +304,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
                 if (next && i) part.next = i == mr ? next : part.next + all_k * part.next_step;
                 part.m = (int)(m - i < mr ? m - i : mr), part.a = l.a + i, part.c = to + i, part.sums = (const float *const *)l.sums + i;
                 part.bias_m = whole.bias_m ? whole.bias_m + i : NULL, part.residual = whole.residual ? whole.residual + i : NULL;
+                if (d->strewn) strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);
                 run(&part);
                 if (whole.finish) hone_contract_activate(d, &part);
             }

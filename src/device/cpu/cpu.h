@@ -35,6 +35,8 @@ hone_status hone_cpu_tilecode(hone_recipe_maker *, const hone_cpu_call *, int st
 
 hone_status hone_contract_packed(const hone_cpu_call *, const hone_packed *,
                                  hone_ref *out) HONE_CHECKED; /* where its panels are, packed the first time */
+/* pool.c: the largest of a window, channels last */
+hone_status hone_cpu_pool(hone_recipe_maker *, const hone_cpu_call *, int stage, bool *done) HONE_CHECKED;
 /* contract.c: sums of products as matrix multiplications. Does stage k, and the stages up to *end that it takes in as its epilogue. */
 hone_status hone_cpu_contract(hone_recipe_maker *, const hone_cpu_call *, int stage, int *end, bool *done) HONE_CHECKED;
 #endif

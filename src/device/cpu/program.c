@@ -235,6 +235,7 @@ static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r)
             HONE_TRY(hone_cpu_attention(m, c, k, &end, &done));
             if (!done) HONE_TRY(hone_cpu_norm(m, c, k, &end, &done));
             if (!done) HONE_TRY(hone_cpu_contract(m, c, k, &end, &done));
+            if (!done) HONE_TRY(hone_cpu_pool(m, c, k, &done));
             if (!done) HONE_TRY(tile_stage(m, c, k, &done));
         }
         fast = done, k = end;

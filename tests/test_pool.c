@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+   Pools of pictures that lie channels last, against the definition and to the bit: windows that hang over, or are wholly outside, strides, dilations, one and three
+   spatial axes, NaN, infinities and both zeros; every CPU level, any number of threads. What the step must leave to others it leaves. And its kernel alone. */
+#include "kernels/pool.h"
+
+#include "twin.h"
+
+static float strange(void) {
+    static const float odd[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-42f, -1e-42f};
+    const int k = draw(0, 29);
+    return k < 7 ? odd[k] : number();
+}
+static hone_value *strange_input(const hone_graph *g, int k) {
+    hone_value *x = twin_input(g, k);
+    for (int64_t q = 0; q < hone_value_count(x); q++) ((float *)x->data)[q] = strange();
+    return x;
+}
+static char text[1024];
+/* Convolutions of one product a value (exact, whoever computes them) before and after: they make pictures lie channels last. */
+static void check(int rank, int channels, const char *dims, const char *how, int pools) {
+    static const char *const ones[] = {"1, 1", "1, 1, 1", "1, 1, 1, 1"};
+    snprintf(
+        text, sizeof text,
+        "graph g (x: f32[2, %d, %s], w: f32[%d, %s]) -> y { t = Conv(x, w) {group: %d}; p = MaxPool(t) {%s}; y = Conv(p, w) {group: %d}; }",
+        channels, dims, channels, ones[rank - 1], channels, how, channels);
+    const int met = twin_check(text, strange_input, 0, 0, "pool");
+    if (met != pools) fail_msg("%d steps are pools, not %d, in\n%s", met, pools, text);
+}
+static void windows(void **state) {
+    (void)state;
+    char dims[32], how[256];
+    EACH_LEVEL for (int round = 0; round < (SLOW ? 8 : 30); round++) {
+        const int kh = draw(1, 5), kw = draw(1, 5), channels = draw(4, 70);
+        snprintf(dims, sizeof dims, "%d, %d", draw(9, 14), draw(9, 14));
+        snprintf(how, sizeof how, "kernel_shape: [%d, %d], strides: [%d, %d], dilations: [%d, %d], pads: [%d, %d, %d, %d], ceil_mode: %d",
+                 kh, kw, draw(1, 3), draw(1, 3), draw(1, 2), draw(1, 2), draw(0, kh - 1), draw(0, kw - 1), draw(0, kh - 1), draw(0, kw - 1),
+                 draw(0, 1));
+        check(2, channels, dims, how, 1);
+    }
+}
+static void other_axes(void **state) {
+    (void)state;
+    EACH_LEVEL {
+        check(1, 9, "21", "kernel_shape: [4], strides: [3], pads: [1, 2]", 1);
+        check(3, 17, "5, 6, 7", "kernel_shape: [2, 3, 3], pads: [1, 1, 0, 1, 1, 2]", 1);
+        check(2, 5, "3, 40", "kernel_shape: [2, 32], pads: [1, 31, 1, 31], dilations: [2, 1]", 1); /* windows that are mostly outside */
+    }
+}
+static void left_alone(void **state) {
+    (void)state;
+    check(2, 3, "9, 9", "kernel_shape: [3, 3]", 0); /* few channels */
+}
+static float larger(float a, float b) { /* as fn.h has it */
+    if (a == b) return signbit(a) ? b : a;
+    return isnan(a) || a > b ? a : b;
+}
+static void kernel(void **state) {
+    (void)state;
+    for (const hone_pool *row = hone_pool_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int64_t n = 1; n < 150; n += n < 70 ? 1 : 13)
+            for (int64_t taps = 1; taps < 13; taps = taps * 2 + 1) {
+                float *x[13], *y = malloc(sizeof(float) * (size_t)(n + 1));
+                assert_non_null(y);
+                for (int64_t t = 0; t < taps; t++) {
+                    assert_non_null(x[t] = malloc(sizeof(float) * (size_t)n));
+                    for (int64_t j = 0; j < n; j++) x[t][j] = strange();
+                }
+                y[n] = 1234.5f;
+                row->max((const float *const *)x, taps, n, y);
+                if (y[n] != 1234.5f) fail_msg("%s writes past %lld columns", row->name, (long long)n);
+                for (int64_t j = 0; j < n; j++) {
+                    float want = x[0][j];
+                    for (int64_t t = 1; t < taps; t++) want = larger(want, x[t][j]);
+                    if (isnan(want) ? !isnan(y[j]) : memcmp(&want, y + j, sizeof want))
+                        fail_msg("%s: column %lld of %lld, %lld rows: %g where %g is due", row->name, (long long)j, (long long)n,
+                                 (long long)taps, (double)y[j], (double)want);
+                }
+                for (int64_t t = 0; t < taps; t++) free(x[t]);
+                free(y);
+            }
+    }
+}
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(windows), cmocka_unit_test(other_axes), cmocka_unit_test(left_alone),
+                                       cmocka_unit_test(kernel)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
