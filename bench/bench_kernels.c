@@ -205,7 +205,7 @@ static void narrow_run(void *arg) {
         if (w->half->end) w->half->end();
         return;
     }
-    if (w->bytes->begin) w->bytes->begin();
+    if (w->bytes->begin) w->bytes->begin(w->k);
     for (int64_t i = 0; i < w->m; i += w->bytes->mr)
         w->bytes->run(w->bytes->mr, w->k / 4, (const int8_t *)w->a + i * w->k, w->b, (int32_t *)(void *)w->c + i * w->bytes->nr,
                       w->bytes->nr);

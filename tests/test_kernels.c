@@ -311,7 +311,7 @@ static void gemm_i8_case(const hone_gemm_i8 *row, int m, int64_t groups, ptrdiff
     for (int64_t i = 0; i < groups * 4 * mr; i++) a[i] = random_bits() % 4 ? (int8_t)random_bits() : random_bits() % 2 ? -128 : 127;
     for (int64_t i = 0; i < groups * 4 * nr; i++) b[i] = random_bits() % 4 ? (uint8_t)random_bits() : random_bits() % 2 ? 0x80 : 0xff;
     for (ptrdiff_t i = 0; i < (mr + 2) * stride; i++) c[i] = 1234567;
-    if (row->begin) row->begin();
+    if (row->begin) row->begin(groups * 4);
     row->run(m, groups, a, b, c + stride, stride);
     if (row->end) row->end();
     for (ptrdiff_t at = 0; at < (mr + 2) * stride; at++) {

@@ -13,6 +13,8 @@
 #define HONE_KERNELS_EPILOGUE_H
 #include <stdint.h>
 
+#include "kernels/levels.h"
+
 typedef struct {
     float bias, lo, hi, scale, zero, low, high, back_zero, back_scale;
 } hone_epilogue_row;
@@ -22,8 +24,8 @@ typedef struct {
     float scale, zero, low, high;
 } hone_requantize_row;
 typedef void hone_requantize_fn(const hone_requantize_row *, const int32_t *acc, void *out, int64_t n);
-/* y[i] = (x[i] ^ over) - zero, and whole numbers in f32 as i32; y of settle may be x */
-typedef void hone_widen_fn(const uint8_t *x, uint8_t over, float zero, float *y, int64_t n);
+/* y[i] = ((x[i] ^ over) - zero) * scale, and whole numbers in f32 as i32; y of settle may be x */
+typedef void hone_widen_fn(const uint8_t *x, uint8_t over, float zero, float scale, float *y, int64_t n);
 typedef void hone_settle_fn(const float *x, int32_t *y, int64_t n);
 typedef struct {
     const char *name;
@@ -32,6 +34,7 @@ typedef struct {
     hone_requantize_fn *whole_u8, *whole_i8;
     hone_widen_fn *widen;
     hone_settle_fn *settle;
+    hone_levels_fn *levels;
 } hone_epilogue;
 extern const hone_epilogue hone_epilogue_list[]; /* slowest first; ends with a NULL name */
 const hone_epilogue *hone_epilogue_best(void);

@@ -55,13 +55,21 @@ const hone_gemm_f32 *hone_gemm_f32_best(void);          /* the last row this CPU
         a[(p / deep * mr + i) * deep + p % deep]  =  A[i, p]            b[(p / 4 * nr + j) * 4 + p % 4]  =  B[p, j]
    m rows (1 … mr) are set, nr columns each. Zero points are the caller's: they need sums of rows and columns only. */
 typedef void hone_gemm_i8_fn(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c, ptrdiff_t c_stride);
+/* Rows of A as they lie, u8, a_step bytes apart, times a panel of i8: m is a multiple of 16. Whole groups of `deep` bytes of each row are read; what is past K counts
+   as often as B says, which is 0 there. */
+typedef void hone_gemm_rows_u8_fn(int m, int64_t groups, const uint8_t *a, ptrdiff_t a_step, const uint8_t *b, int32_t *c,
+                                  ptrdiff_t c_stride);
 typedef struct {
     const char *name; /* "hone_gemm_i8_14x32__vnni" */
     uint32_t cpu;
     int mr, nr, deep;
     int b_signed; /* b holds int8_t */
     hone_gemm_i8_fn *run;
-    void (*begin)(void), (*end)(void); /* as in gemm_bf16.h */
+    hone_gemm_i8_fn *run_u;     /* the same of an A that holds uint8_t and a B that holds int8_t; NULL where b_signed */
+    hone_gemm_rows_u8_fn *rows; /* or NULL */
+    void (*begin)(int64_t k),
+        (*end)(
+            void); /* as in gemm_bf16.h. Where k is less than `deep` only the first k bytes of a row, in whole groups of four, are read */
 } hone_gemm_i8;
 extern const hone_gemm_i8 hone_gemm_i8_list[];
 const hone_gemm_i8 *hone_gemm_i8_best(void);

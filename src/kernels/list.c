@@ -22,26 +22,34 @@
     ROW(base, 0)             \
     ROW(avx2, HONE_CPU_AVX2) \
     ROW(avx512, HONE_CPU_AVX512)
-#define GEMM_I8(ROW)                                                     \
-    ROW(4, 8, 4, base, 0, 0, NULL, NULL)                                 \
-    ROW(4, 16, 4, avx2, HONE_CPU_AVX2, 0, NULL, NULL)                    \
-    ROW(14, 32, 4, vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 0, NULL, NULL) \
-    ROW(32, 32, 64, amx, HONE_CPU_AVX512 | HONE_CPU_AMX, 0, hone_amx_begin, hone_amx_end)
+#define GEMM_I8(ROW)                                                           \
+    ROW(4, 8, 4, base, 0, 0, NULL, NULL, NULL)                                 \
+    ROW(4, 16, 4, avx2, HONE_CPU_AVX2, 0, NULL, NULL, NULL)                    \
+    ROW(14, 32, 4, vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 0, NULL, NULL, NULL) \
+    ROW(32, 32, 64, amx, HONE_CPU_AVX512 | HONE_CPU_AMX, 0, hone_gemm_rows_u8__amx, hone_amx_begin_bytes, hone_amx_end)
+#define DEPTHWISE_I8(ROW)             \
+    ROW(base, 0, 1, 1, 0)             \
+    ROW(avx2, HONE_CPU_AVX2, 4, 2, 0) \
+    ROW(vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 4, 4, 0)
 #elif defined(__aarch64__)
 #define GEMM_F32(ROW) ROW(base)
 #define GEMM_BF16(ROW) ROW(bf16__base) ROW(bf16__bf16)
 #define GEMM_F16(ROW) ROW(f16__base) ROW(f16__fp16)
-#define GEMM_I8(ROW)                                        \
-    ROW(4, 8, 4, base, 0, 0, NULL, NULL)                    \
-    ROW(8, 12, 4, dotprod, HONE_CPU_DOTPROD, 1, NULL, NULL) \
-    ROW(8, 8, 8, i8mm, HONE_CPU_I8MM, 0, NULL, NULL)
+#define GEMM_I8(ROW)                                              \
+    ROW(4, 8, 4, base, 0, 0, NULL, NULL, NULL)                    \
+    ROW(8, 12, 4, dotprod, HONE_CPU_DOTPROD, 1, NULL, NULL, NULL) \
+    ROW(8, 8, 8, i8mm, HONE_CPU_I8MM, 0, NULL, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
+#define DEPTHWISE_I8(ROW) \
+    ROW(base, 0, 1, 1, 0) \
+    ROW(dotprod, HONE_CPU_DOTPROD, 4, 1, 1)
 #else
 #define GEMM_F32(ROW) ROW(base)
 #define GEMM_BF16(ROW) ROW(bf16__base)
 #define GEMM_F16(ROW) ROW(f16__base)
-#define GEMM_I8(ROW) ROW(4, 8, 4, base, 0, 0, NULL, NULL)
+#define GEMM_I8(ROW) ROW(4, 8, 4, base, 0, 0, NULL, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
+#define DEPTHWISE_I8(ROW) ROW(base, 0, 1, 1, 0)
 #endif
 
 #define DECLARE(isa) extern const hone_gemm_f32 hone_gemm_f32__##isa;
@@ -63,11 +71,23 @@ GEMM_F16(DECLARE)
 #define ROW(row) &hone_gemm_##row,
 const hone_gemm_half *const hone_gemm_half_list[] = {GEMM_BF16(ROW) GEMM_F16(ROW) NULL};
 #undef ROW
-#define DECLARE(mr, nr, deep, isa, cpu, b_signed, begin, end) hone_gemm_i8_fn hone_gemm_i8_##mr##x##nr##__##isa;
+hone_gemm_rows_u8_fn hone_gemm_rows_u8__amx;
+#define DECLARE(mr, nr, deep, isa, cpu, b_signed, rows, begin, end) \
+    hone_gemm_i8_fn hone_gemm_i8_##mr##x##nr##__##isa, hone_gemm_u8_##mr##x##nr##__##isa;
 GEMM_I8(DECLARE)
 #undef DECLARE
-#define ROW(mr, nr, deep, isa, cpu, b_signed, begin, end) \
-    {"hone_gemm_i8_" #mr "x" #nr "__" #isa, cpu, mr, nr, deep, b_signed, hone_gemm_i8_##mr##x##nr##__##isa, begin, end},
+#define ROW(mr, nr, deep, isa, cpu, b_signed, rows, begin, end) \
+    {"hone_gemm_i8_" #mr "x" #nr "__" #isa,                     \
+     cpu,                                                       \
+     mr,                                                        \
+     nr,                                                        \
+     deep,                                                      \
+     b_signed,                                                  \
+     hone_gemm_i8_##mr##x##nr##__##isa,                         \
+     b_signed ? NULL : hone_gemm_u8_##mr##x##nr##__##isa,       \
+     rows,                                                      \
+     begin,                                                     \
+     end},
 const hone_gemm_i8 hone_gemm_i8_list[] = {GEMM_I8(ROW){0}};
 #undef ROW
 #define ROW(isa, cpu) {"hone_depthwise_f32__" #isa, cpu, hone_depthwise_f32__##isa},
@@ -77,11 +97,19 @@ const hone_depthwise_f32 hone_depthwise_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 const hone_depthwise_rows hone_depthwise_rows_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
+#define DECLARE(isa, cpu, group, lanes, a_signed) hone_depthwise_i8_fn hone_depthwise_i8__##isa;
+DEPTHWISE_I8(DECLARE)
+#undef DECLARE
+#define ROW(isa, cpu, group, lanes, a_signed) {"hone_depthwise_i8__" #isa, cpu, group, lanes, a_signed, hone_depthwise_i8__##isa},
+const hone_depthwise_i8 hone_depthwise_i8_list[] = {DEPTHWISE_I8(ROW){0}};
+#undef ROW
+
 #define DECLARE(isa, cpu)                                                                                                   \
     hone_epilogue_fn hone_epilogue_f32__##isa, hone_epilogue_u8__##isa, hone_epilogue_i8__##isa, hone_epilogue_back__##isa; \
     hone_requantize_fn hone_requantize_u8__##isa, hone_requantize_i8__##isa;                                                \
     hone_widen_fn hone_widen__##isa;                                                                                        \
-    hone_settle_fn hone_settle__##isa;
+    hone_settle_fn hone_settle__##isa;                                                                                      \
+    hone_levels_fn hone_levels__##isa;
 DEPTHWISE_F32(DECLARE) /* the same levels */
 #undef DECLARE
 #define ROW(isa, cpu)                                      \
@@ -89,7 +117,8 @@ DEPTHWISE_F32(DECLARE) /* the same levels */
      hone_epilogue_f32__##isa,  hone_epilogue_u8__##isa,   \
      hone_epilogue_i8__##isa,   hone_epilogue_back__##isa, \
      hone_requantize_u8__##isa, hone_requantize_i8__##isa, \
-     hone_widen__##isa,         hone_settle__##isa},
+     hone_widen__##isa,         hone_settle__##isa,        \
+     hone_levels__##isa},
 const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
@@ -173,6 +202,7 @@ const hone_gemm_half *hone_gemm_half_best(hone_dtype dtype) {
 BEST(hone_gemm_i8)
 BEST(hone_depthwise_f32)
 BEST(hone_depthwise_rows)
+BEST(hone_depthwise_i8)
 BEST(hone_epilogue)
 BEST(hone_winograd_f32)
 BEST(hone_pool)

@@ -33,7 +33,10 @@ static bool is_view(const hone_node *n, const char *how) {
 static bool has_conv(const hone_node *n) {
     for (int k = 0; k < n->n_part; k++)
         if (has_conv(n->part[k])) return true;
-    return n->program->runs == HONE_RUNS_PROGRAM && !strcmp(n->program->name, "Conv") && !*n->program->domain;
+    static const char *const convs[] = {"Conv", "QLinearConv", "ConvInteger"};
+    bool is = false;
+    for (size_t k = 0; k < sizeof convs / sizeof *convs; k++) is |= !strcmp(n->program->name, convs[k]);
+    return is && n->program->runs == HONE_RUNS_PROGRAM && !*n->program->domain;
 }
 static bool keeps_dims(const hone_node *n) {
     const char *how = n->program->how;
@@ -42,7 +45,8 @@ static bool keeps_dims(const hone_node *n) {
                : n->program->runs == HONE_RUNS_PROGRAM;
 }
 static bool is_picture(const hone_var *v) {
-    return v->tag == HONE_TAG_TENSOR && v->dtype == HONE_DTYPE_F32 && v->rank >= 3 && v->rank <= 5;
+    const bool known = v->dtype == HONE_DTYPE_F32 || v->dtype == HONE_DTYPE_U8 || v->dtype == HONE_DTYPE_I8 || v->dtype == HONE_DTYPE_I32;
+    return v->tag == HONE_TAG_TENSOR && known && v->rank >= 3 && v->rank <= 5;
 }
 static void put_last(hone_passing *p, hone_var *v) {
     if (v->layout.kind == HONE_LAYOUT_ORDER) return;

@@ -83,6 +83,7 @@ static void fill_panels(void *arg, void *dst) {
 }
 /* Constant operands are packed once and kept with the model. The contraction knows only the ref: one serves all weights of its shape. */
 static int64_t packed_rows(const hone_contract *d, bool a) {
+    if (d->each_i8) return d->n;
     if (!d->bytes) return a ? d->m * d->batch_a : hone_contract_columns(d) * d->batch_b;
     return a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b;
 }
@@ -90,6 +91,7 @@ static int64_t packed_rows(const hone_contract *d, bool a) {
 static size_t packed_bytes(const hone_contract *d, bool a) {
     if (d->winograd) return hone_winograd_bytes(d);
     if (d->half) return hone_contract_half_bytes(d);
+    if (d->each_i8) return hone_depthwise_int_bytes(d);
     if (!d->bytes) return sizeof(float) * (size_t)(packed_rows(d, a) * d->k);
     return (size_t)packed_rows(d, a) * (size_t)((d->k + d->kernel_i8->deep - 1) / d->kernel_i8->deep * d->kernel_i8->deep +
                                                 4); /* and a sum for each row or column, after all panels */
@@ -111,8 +113,8 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     const hone_contract *d = p->of;
     const hone_affine_load *l = p->a ? &d->a : &d->b;
     const char *source = (const char *)(intptr_t)c->tensor[l->tensor].ref.offset;
-    int64_t key[8 + 2 * MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) : 0),
-                                      d->bytes  ? d->mr
+    int64_t key[9 + 2 * MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) : 0),
+                                      d->bytes  ? 4 * d->mr + 2 * d->a_signed + (d->each_i8 != NULL)
                                       : d->half ? -((int64_t)d->half->dtype << 16 | d->half->deep << 8 | d->half->group)
                                                 : 0,
                                       d->nr,
@@ -120,25 +122,43 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
                                       d->k,
                                       p->a ? d->batch_a : d->batch_b,
                                       l->at.c,
-                                      d->slots.n};
-    for (int k = 0; k < d->slots.n; k++) key[8 + 2 * k] = l->at.k[k], key[9 + 2 * k] = knows(l, k) ? d->slots.extent[k] : 0;
+                                      d->slots.n,
+                                      d->k_order};
+    for (int k = 0; k < d->slots.n; k++) key[9 + 2 * k] = l->at.k[k], key[10 + 2 * k] = knows(l, k) ? d->slots.extent[k] : 0;
     packing w = {d, p->a, source + l->at.c * (d->bytes ? 1 : (int64_t)sizeof(float))};
-    const void *panels = hone_packs_get(c->packs, source, key, 8 + 2 * d->slots.n, packed_bytes(d, p->a), fill_panels, &w);
+    const void *panels = hone_packs_get(c->packs, source, key, 9 + 2 * d->slots.n, packed_bytes(d, p->a), fill_panels, &w);
     *out = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)panels};
     return panels ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
 }
 
 /* Blocks by shape only. Bytes: a tile is mt rows by nt columns; its sums stay in L2 beside a slice of the packed operands. */
-static void choose_blocks_int(hone_contract *d) {
+static void choose_rows_int(hone_contract *d, int threads) {
+    const double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
+    int64_t rows = d->each_i8 ? 16 : 32;
+    rows = (rows + d->mr - 1) / d->mr * d->mr;
+    d->kc = d->k, d->nt = (d->n + d->nr - 1) / d->nr * d->nr;
+    /* a few tiles a thread, where the work is worth it; columns are shared where rows are too few */
+    const int64_t blocks = (d->m + rows - 1) / rows, want = threads > 1 && work > 1e6 ? (4 * threads + d->batch - 1) / d->batch : 1;
+    const int64_t parts = want < blocks ? want : blocks;
+    d->mt = (blocks + parts - 1) / parts * rows;
+    if (d->each_i8 && d->mt > 256) d->mt = 256; /* a pointer a place of the window */
+    if (d->each_i8 || parts >= threads) return;
+    const int64_t panels = d->nt / d->nr, more = (threads + parts - 1) / parts;
+    d->nt = (panels + more - 1) / more * d->nr;
+}
+static void choose_blocks_int(hone_contract *d, int threads) {
+    if (d->packed_b) {
+        choose_rows_int(d, threads);
+        return;
+    }
     int64_t whole_m = (d->m + d->mr - 1) / d->mr * d->mr, whole_n = (d->n + d->nr - 1) / d->nr * d->nr;
     d->kc = d->k;
-    d->nt = d->packed_b ? 1024 : 512;
+    d->nt = 512;
     while (d->nt > d->nr && d->nt * d->k > 1 << 19) d->nt /= 2; /* all of K at once: whole columns in L2 */
     if (d->nt > whole_n) d->nt = whole_n;
     d->nt = d->nt / d->nr * d->nr;
     if (!d->nt) d->nt = d->nr;
     d->mt = 65536 / d->nt / d->mr * d->mr;
-    if (d->packed_b && d->mt > 4 * d->mr) d->mt = 4 * d->mr;
     if (d->mt < d->mr) d->mt = d->mr;
     if (d->mt > whole_m) d->mt = whole_m;
     /* enough tiles to share, where the work is worth it */
@@ -199,7 +219,11 @@ static void choose_blocks(hone_contract *d, int threads) {
 /* The numbers that a choice is made for, and the choice: wisdom's where there is one, else what stands there already. */
 static hone_problem problem_of(const hone_contract *d) {
     hone_problem p = {.kind = d->plane ? HONE_PROBLEM_PLANE : d->bytes ? HONE_PROBLEM_BYTES : HONE_PROBLEM_SUM};
-    hone_problem_name(&p, d->plane ? d->plane->name : d->bytes ? d->kernel_i8->name : d->each ? d->each->name : d->kernel->name);
+    hone_problem_name(&p, d->plane     ? d->plane->name
+                          : d->each_i8 ? d->each_i8->name
+                          : d->bytes   ? d->kernel_i8->name
+                          : d->each    ? d->each->name
+                                       : d->kernel->name);
     if (d->plane) {
         const int64_t number[] = {d->batch, d->shape.oh, d->shape.ow, d->shape.kh, d->shape.kw, d->bytes};
         memcpy(p.number, number, sizeof number);
@@ -251,6 +275,10 @@ static bool zero_point(hone_recipe_maker *s, const hone_cpu_call *c, hone_contra
     bool moves = false;
     for (int k = 0; k < n; k++) moves |= at.k[along[k]] != 0;
     if (moves && !(out->at = hone_affine_table(s->arena, &d->slots, along, n, &at))) return false;
+    int64_t many = moves ? 1 : 0;
+    for (int k = 0; moves && k < n; k++) many *= d->slots.extent[along[k]];
+    out->in_row = true;
+    for (int64_t k = 0; k < many; k++) out->in_row &= out->at[k] == k;
     for (int k = 0; k < nb; k++) out->by_batch[k] = at.k[group_b[k]], at.k[group_b[k]] = 0;
     for (int k = 0; k < n; k++) at.k[along[k]] = 0;
     for (int k = 0; k < d->slots.n; k++)
@@ -261,19 +289,23 @@ static bool integers(hone_recipe_maker *s, const hone_cpu_call *c, hone_contract
                      int nm, const int *group_b, int nb) {
     const hone_tensor *t = c->instance->tensor;
     d->kernel_i8 = hone_gemm_i8_best(), d->levels = hone_epilogue_best();
-    d->flip_a = t[d->a.tensor].dtype == HONE_DTYPE_I8 ? 0 : 0x80;
-    d->flip_b = (t[d->b.tensor].dtype == HONE_DTYPE_I8) == !!d->kernel_i8->b_signed ? 0 : 0x80;
+    /* constant weights are mostly i8 with a zero point of 0: taken as they are, rows need no sums */
+    const bool other = d->columns_known && d->kernel_i8->run_u;
+    d->run_i8 = other ? d->kernel_i8->run_u : d->kernel_i8->run;
+    d->a_signed = d->each_i8 ? d->each_i8->a_signed : !other, d->b_signed = d->each_i8 || other || d->kernel_i8->b_signed;
+    d->flip_a = (t[d->a.tensor].dtype == HONE_DTYPE_I8) == d->a_signed ? 0 : 0x80;
+    d->flip_b = (t[d->b.tensor].dtype == HONE_DTYPE_I8) == d->b_signed ? 0 : 0x80;
     if (!zero_point(s, c, d, zero_a, group_m, nm, group_b, nb, &d->zero_a) ||
         !zero_point(s, c, d, zero_b, d->group_n, d->n_n, group_b, nb, &d->zero_b))
         return false;
-    return !d->a.n_bounded && !(d->b.n_bounded && d->zero_b.at); /* what is outside is one number */
+    return !((d->a.n_bounded || d->each_i8) && d->zero_a.at) && !(d->b.n_bounded && d->zero_b.at); /* what is outside is one number */
 }
 /* Rows: what only A knows. With constant columns several pictures count as batches instead, unless they are tiny: tables have an entry a row, and plans for
    other numbers of pictures share them. */
 static bool is_row(const hone_contract *d, int k) { return k >= d->first_m && knows(&d->a, k) && !knows(&d->b, k); }
 static int rows_from(const hone_contract *d, int from) {
     int64_t m = 1;
-    if (d->bytes || !d->columns_known) return 0;
+    if (!d->columns_known) return 0;
     for (int k = from - 1; k >= 0; k--) {
         int64_t extent = d->slots.extent[k];
         if (!knows(&d->a, k) || knows(&d->b, k)) continue;
@@ -300,7 +332,7 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
     if (last < 0) return false;
     if (knows(l, last) != knows(l + 1, last)) b = knows(l + 1, last) ? 1 : 0;
     bool each = false; /* both know it: the weights are those that are constant, the other lies in a row */
-    for (int k = 0; k < 2 && b < 0 && !d->bytes && knows(l, last) && c->constant; k++)
+    for (int k = 0; k < 2 && b < 0 && knows(l, last) && c->constant; k++)
         if (c->constant[l[k].tensor] && !l[k].n_bounded && l[1 - k].at.k[last] == 1) b = k, each = true;
     if (b < 0 || first[b].tensor >= 0 || (first[1 - b].tensor >= 0 && first[1 - b].n_bounded)) return false;
     const hone_affine_load *early = first + (1 - b);
@@ -324,12 +356,17 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
         else if (w->extent[k] > 1) group_b[nb++] = k, d->batch *= w->extent[k];
     }
     if (nb > MAX_BATCH || (each && (w->over >= 0 || d->n > HONE_CONTRACT_KC))) return false;
-    if (each) d->each = hone_depthwise_rows_best();
+    if (each && d->bytes) d->each_i8 = hone_depthwise_i8_best();
+    else if (each) d->each = hone_depthwise_rows_best();
     for (int k = w->n_domain; k < w->n; k++) { /* K in the order in which A lies */
         int q = nk++;
-        for (; q > 0 && !d->bytes && d->a.at.k[group_k[q - 1]] < d->a.at.k[k]; q--) group_k[q] = group_k[q - 1];
+        for (; q > 0 && d->a.at.k[group_k[q - 1]] < d->a.at.k[k]; q--) group_k[q] = group_k[q - 1];
         group_k[q] = k, d->k *= w->extent[k];
     }
+    for (int q = 0; q < nk; q++) d->k_order = d->k_order * MAX_SLOTS + group_k[q];
+    d->m_run = d->k_run = 1; /* the last index that is longer than 1 */
+    for (int q = 0; q < nm; q++) d->m_run = w->extent[group_m[q]] > 1 ? w->extent[group_m[q]] : d->m_run;
+    for (int q = 0; q < nk; q++) d->k_run = w->extent[group_k[q]] > 1 ? w->extent[group_k[q]] : d->k_run;
     if (d->m > (1 << 24) || d->n > (1 << 26) || d->k > (1 << 24) || d->batch > (1 << 22)) return false;
     *depthwise = !each && d->m == 1 && d->batch > 1 && d->b.n_bounded + d->n_n >= 1 && !d->a.n_bounded;
     hone_arena *a = s->arena;
@@ -357,7 +394,7 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
         if (moves || d->a.at.k[group_k[k]] != d->piece) break;
         d->piece *= w->extent[group_k[k]], d->taps /= w->extent[group_k[k]];
     }
-    if (d->each) d->piece = 1, d->taps = d->k;
+    if (each) d->piece = 1, d->taps = d->k;
     else if (d->taps > 1 && d->piece < 8) d->piece = 0;
     for (int q = 0; q < d->a.n_bounded; q++) {
         d->low_k[q] = d->high_k[q] = 0;
@@ -454,14 +491,15 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     bool epilogue = stage + 1 < c->instance->n_stage && st[1].follows, fits = true;
     if (!analyse(s, c, stage, epilogue, d, &depthwise)) return HONE_OK;
     d->kernel = hone_gemm_f32_best();
-    if (d->bytes) d->mr = d->kernel_i8->mr, d->nr = d->kernel_i8->nr;
+    if (d->each_i8) d->mr = HONE_DEPTHWISE_I8_ROWS, d->nr = (int)d->n;
+    else if (d->bytes) d->mr = d->kernel_i8->mr, d->nr = d->kernel_i8->nr;
     else choose_panel(d, c->how.threads);
     if (!epilogue) HONE_TRY(place_rows(s, c, stage, d, &fits));
     if (!fits) return HONE_OK;
     if (depthwise) {
         if (!hone_contract_depthwise(d) || (d->bytes && d->k > 256)) return HONE_OK; /* 256 * 255 * 255 < 2^24: exact in f32 */
-    } else if (d->each) {
-        if (!packable(c, d, false, s->n_ref) || d->k > HONE_CONTRACT_KC || d->k < 2) return HONE_OK;
+    } else if (d->each || d->each_i8) {
+        if (!packable(c, d, false, s->n_ref) || d->k > HONE_CONTRACT_KC || d->k < 2 || (d->each_i8 && d->batch_b != 1)) return HONE_OK;
         d->packed_b = s->n_ref;
     } else {
         double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
@@ -482,7 +520,8 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
         groups(d, group_m, &nm, group_b, &nb);
         if (c->instance->stage[stage + 1].distinct)
             d->simple = hone_epilogue_match(s->arena, c, &d->slots, stage + 1, acc, group_m, nm, group_b, nb, d->group_n[0],
-                                            !d->bytes && !d->plane && d->alpha == 1);
+                                            !d->plane && d->alpha == 1);
+        if (d->simple && d->simple->inner && (d->each_i8 || d->zero_a.at)) d->simple = NULL; /* nobody reads its bytes back there */
         if (!d->simple) {
             hone_status made = hone_cpu_tilecode(s, c, stage + 1, acc, &d->epilogue);
             if (made == HONE_NOT_SUPPORTED) return HONE_OK;
@@ -495,11 +534,13 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     }
     d->direct = !d->bytes && !d->plane && d->alpha == 1 &&
                 (d->simple ? d->simple->run == d->simple->kernel->f32 && d->simple->lo.same && d->simple->hi.same : !d->epilogue);
-    if (d->simple && d->simple->bias_n && !d->direct) return hone_fail(HONE_BUG, "a bias a column that nothing adds");
+    if (d->simple && d->simple->bias_n && !d->direct && !d->simple->whole) return hone_fail(HONE_BUG, "a bias a column that nothing adds");
     /* to copy rows takes about as long as to multiply them with one or two panels */
     d->strewn = !d->bytes && !d->plane && !d->piece && !d->packed_a && d->m > HONE_GEMM_FEW && d->n <= STREWN_PANELS * d->nr &&
                 d->k <= STREWN_DEPTH;
-    if (d->bytes) choose_blocks_int(d);
+    if (d->bytes && d->packed_b) d->outside = hone_contract_outside(s->arena, d);
+    if (d->each_i8) hone_depthwise_int_choose(d);
+    if (d->bytes) choose_blocks_int(d, c->how.threads);
     else if (!d->plane) choose_blocks(d, c->how.threads);
     const hone_choice *choice = NULL;
     s->decision = NULL;

@@ -11,6 +11,7 @@ typedef struct {                  /* what is taken away from a factor of 8 bits 
     int tensor;                   /* -1: nothing */
     bool is_signed;
     int64_t c, *at, by_batch[MAX_BATCH]; /* at: along M for A, along N for B; NULL: the same all along */
+    bool in_row;                         /* at[k] is k */
 } hone_zero_point;
 typedef struct {
     hone_slots_of slots;
@@ -45,6 +46,18 @@ typedef struct {
     /* factors of 8 bits (contract_int.c): sums in i32, each factor less its zero point. flip: over every byte of an operand, so that it is what the kernel takes */
     bool bytes;
     const hone_gemm_i8 *kernel_i8;
+    hone_gemm_i8_fn *run_i8;          /* its form for these operands, */
+    bool a_signed, b_signed;          /* which takes these */
+    int64_t m_run, k_run;             /* how long the last index of rows is, and of K */
+    int64_t stride_i8;                /* depthwise: pixels share their windows' columns, so many further each; 0: they do not */
+    bool pairs_i8;                    /* and are so small that two that follow on are taken as one */
+    const hone_depthwise_i8 *each_i8; /* both operands know N: depthwise, channels last; or NULL */
+    int64_t at_once_m, at_once_n;     /* rows and columns whose sums wait in scratch together, */
+    int64_t packed_m;                 /* and rows of A that are copied together */
+    int64_t threes_end; /* K lies in threes, and rows inside the window that begin before this one have a byte behind their last */
+    int64_t rows_apart; /* rows of A are taken as they lie, so many bytes apart; 0: they are copied */
+    uint32_t *outside;  /* a bit for each value of K of each row: it is outside A's window. NULL: there are too many, or a batch moves it */
+    int64_t k_order;    /* the order of K's indices, which packed weights have too */
     const hone_epilogue *levels;
     uint8_t flip_a, flip_b;
     hone_zero_point zero_a, zero_b;
@@ -82,6 +95,16 @@ void hone_contract_pack_b(const hone_contract *, const float *b, int64_t n0, int
                           float *panels, float *line);
 /* Columns n0 … n0+n-1 of slice k of B in a row: elements of `size` bytes, `outside` in every byte of those outside. */
 void hone_contract_gather(const hone_contract *, const void *b, int64_t k, int64_t n0, int64_t n, size_t size, int outside, void *line);
+/* Is all of B's zero point nothing, as the kernel sees it? */
+bool hone_contract_int_plain(const hone_contract *, void *const *at, const hone_standing *, int64_t n0, int64_t n);
+int32_t hone_contract_int_zero(const hone_contract *, bool a, void *const *at, const hone_standing *,
+                               int64_t k);                                                    /* as the kernel sees it */
+int hone_contract_int_outside(const hone_contract *, void *const *at, const hone_standing *); /* A's zero point as it is */
+/* contract_depthwise_int.c: the same where both operands know N */
+void hone_depthwise_int_choose(hone_contract *);
+size_t hone_depthwise_int_bytes(const hone_contract *);
+void hone_depthwise_int_fill(const hone_contract *, const uint8_t *source, void *panels);
+void hone_depthwise_int_step(hone_contract *, hone_step *);
 /* Finished rows m0 … m0+m-1, columns n0 … n0+n-1, in c (f32, or i32 with `less` to be taken away from each row first; NULL: nothing) with the given stride. */
 hone_status hone_contract_finish(const hone_contract *, void *const *at, int64_t over, const hone_standing *, int64_t m0, int64_t m,
                                  int64_t n0, int64_t n, void *c, int64_t stride, const int32_t *less, void *scratch) HONE_CHECKED;
@@ -100,6 +123,7 @@ hone_status hone_contract_tile(const hone_contract *, void *const *at, int64_t n
 /* A's window: is value k of row m inside; are all of them */
 bool hone_contract_inside(const hone_contract *, const hone_standing *, int64_t m, int64_t k);
 bool hone_contract_all_inside(const hone_contract *, const hone_standing *, int64_t m);
+uint32_t *hone_contract_outside(hone_arena *, const hone_contract *); /* d->outside, or NULL */
 /* Where a tile's rows lie and what the kernel does at their ends, where it does it itself. */
 typedef struct {
     const float **a, **residual;

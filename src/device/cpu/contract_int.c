@@ -15,49 +15,107 @@ static int32_t zero_at(const hone_zero_point *z, void *const *at, const hone_sta
     for (int q = 0; q < n_batch; q++) i += z->by_batch[q] * w->index[q];
     return z->is_signed ? ((const int8_t *)at[z->tensor])[i] : ((const uint8_t *)at[z->tensor])[i];
 }
-static int32_t moved(int32_t zero, uint8_t flip, bool is_signed) { return !flip ? zero : is_signed ? zero + 128 : zero - 128; }
+static int32_t moved(int32_t zero, uint8_t flip, bool wants_signed) { return !flip ? zero : wants_signed ? zero - 128 : zero + 128; }
+int32_t hone_contract_int_zero(const hone_contract *d, bool a, void *const *at, const hone_standing *w, int64_t k) {
+    return a ? moved(zero_at(&d->zero_a, at, w, d->n_batch, k), d->flip_a, d->a_signed)
+             : moved(zero_at(&d->zero_b, at, w, d->n_batch, k), d->flip_b, d->b_signed);
+}
+int hone_contract_int_outside(const hone_contract *d, void *const *at, const hone_standing *w) {
+    return zero_at(&d->zero_a, at, w, d->n_batch, 0);
+}
+bool hone_contract_int_plain(const hone_contract *d, void *const *at, const hone_standing *w, int64_t n0, int64_t n) {
+    const hone_zero_point *z = &d->zero_b;
+    if (!z->at) return hone_contract_int_zero(d, false, at, w, 0) == 0;
+    uint8_t any = 0;
+    if (z->tensor >= 0 && z->in_row) {
+        const uint8_t *byte = (const uint8_t *)at[z->tensor] + z->c + n0;
+        for (int q = 0; q < d->n_batch; q++) byte += z->by_batch[q] * w->index[q];
+        for (int64_t j = 0; j < n; j++) any |= byte[j] ^ d->flip_b;
+        return !any;
+    }
+    for (int64_t j = 0; j < n && !any; j++) any = hone_contract_int_zero(d, false, at, w, n0 + j) != 0;
+    return !any;
+}
 static int64_t deep_of(const hone_contract *d) { return (d->k + d->kernel_i8->deep - 1) / d->kernel_i8->deep * d->kernel_i8->deep; }
 static int64_t groups_of(const hone_contract *d) { return deep_of(d) / 4; }
 
-/* n bytes, n a multiple of 16, with `over` over each; the sum of what they are as i8. */
-static uint32_t copy(const uint8_t *from, uint8_t over, int64_t n, uint8_t *to) {
+/* The sum of n bytes, as the kernel sees them. */
+static uint32_t sum_of(const uint8_t *from, int64_t n, bool is_signed) {
     typedef uint8_t bytes __attribute__((vector_size(16)));
     typedef uint16_t pairs __attribute__((vector_size(16)));
+    const uint8_t over = is_signed ? 0x80 : 0;
     uint32_t all = 0;
-    while (n) {
-        const int64_t some = n < 2048 ? n : 2048; /* 128 times two bytes in 16 bits */
+    int64_t i = 0;
+    while (i + 16 <= n) {
+        const int64_t end = n - i < 2048 ? n : i + 2048; /* 128 times two bytes in 16 bits */
         pairs sum = {0};
-        for (int64_t i = 0; i < some; i += 16) {
+        for (; i + 16 <= end; i += 16) {
             bytes v;
             memcpy(&v, from + i, sizeof v);
             v ^= over;
-            memcpy(to + i, &v, sizeof v);
-            const pairs moved = (pairs)(v ^ 0x80);
-            sum += (moved & 255) + (moved >> 8);
+            sum += ((pairs)v & 255) + ((pairs)v >> 8);
         }
         for (int q = 0; q < 8; q++) all += sum[q];
-        all -= 128 * (uint32_t)some, n -= some, from += some, to += some;
     }
-    return all;
+    for (; i < n; i++) all += from[i] ^ over;
+    return is_signed ? all - 128 * (uint32_t)n : all;
 }
-/* Rows m0 … of A into one panel, and their sums; rows past M and slices past K are 0. */
-static void pack_a(const hone_contract *d, const uint8_t *a, int64_t m0, uint8_t *panel, int32_t *sum) {
-    const int mr = d->mr, rows = d->m - m0 < mr ? (int)(d->m - m0) : mr, deep = d->kernel_i8->deep;
-    memset(panel, 0, (size_t)(groups_of(d) * 4 * mr));
-    memset(sum, 0, sizeof *sum * (size_t)mr);
-    const int64_t *at = d->at_k_a;
-    bool dense = at[d->k - 1] - at[0] == d->k - 1 && (d->k < 2 || at[1] - at[0] == 1);
-    for (int r = 0; r < rows; r++) {
-        const uint8_t *row = a + d->at_m_a[m0 + r];
-        uint32_t all = 0;
-        int64_t p = 0;
-        for (; dense && deep % 16 == 0 && p + deep <= d->k; p += deep)
-            all += copy(row + at[0] + p, d->flip_a, deep, panel + (p / deep * mr + r) * deep);
-        for (; p < d->k; p++) {
-            const uint8_t v = row[dense ? at[0] + p : at[p]] ^ d->flip_a;
-            panel[(p / deep * mr + r) * deep + p % deep] = v, all += (uint32_t)(int8_t)v;
-        }
-        sum[r] = (int32_t)all;
+/* Row m of A, all of K in a row: where it lies, or gathered in `line`, which has room for a few bytes more. */
+static const uint8_t *row_of(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m, int outside, uint8_t *line) {
+    const uint8_t *row = a + d->at_m_a[m];
+    const int64_t *at = d->at_k_a, piece = d->piece;
+    const bool inside = d->outside ? !d->outside[m] : !d->a.n_bounded || hone_contract_all_inside(d, w, m);
+    if (inside && piece && d->taps == 1) row += at[0];
+    else if (piece) { /* a place of the window after another */
+        for (int64_t p = 0; p < d->k; p += piece)
+            if (inside || hone_contract_inside(d, w, m, p)) memcpy(line + p, row + at[p], (size_t)piece);
+            else memset(line + p, outside, (size_t)piece);
+        row = line;
+    } else {
+        if (inside && d->at_m_a[m] < d->threes_end) /* one more byte is there to be read */
+            for (int64_t p = 0; p < d->k; p += 3) memcpy(line + p, row + at[p], 4);
+        else if (inside)
+            for (int64_t p = 0; p < d->k; p++) line[p] = row[at[p]];
+        else
+            for (int64_t p = 0; p < d->k; p++)
+                line[p] = (d->outside ? d->outside[m] >> p & 1 : !hone_contract_inside(d, w, m, p)) ? (uint8_t)outside : row[at[p]];
+        row = line;
+    }
+    if (d->flip_a) {
+        for (int64_t p = 0; p < d->k; p++) line[p] = row[p] ^ d->flip_a;
+        row = line;
+    }
+    return row;
+}
+/* K bytes into row r of a panel, `deep` at a time, mr rows apart. */
+static inline void few(uint8_t *to, const uint8_t *from, int64_t n) {
+    for (; n >= 16; n -= 16, to += 16, from += 16) memcpy(to, from, 16);
+    for (; n >= 4; n -= 4, to += 4, from += 4) memcpy(to, from, 4);
+    for (; n > 0; n--) *to++ = *from++;
+}
+static void spread(const hone_contract *d, const uint8_t *row, int r, uint8_t *panel) {
+    const int64_t deep = d->kernel_i8->deep, apart = d->mr * deep;
+    int64_t p = 0;
+    panel += r * deep;
+    if (deep == 64)
+        for (; p + 64 <= d->k; p += 64, panel += apart) memcpy(panel, row + p, 64);
+    else if (deep == 8)
+        for (; p + 8 <= d->k; p += 8, panel += apart) memcpy(panel, row + p, 8);
+    else if (deep == 4)
+        for (; p + 4 <= d->k; p += 4, panel += apart) memcpy(panel, row + p, 4);
+    for (; p < d->k; p += deep, panel += apart) few(panel, row + p, d->k - p < deep ? d->k - p : deep);
+}
+/* Rows m0 … of A into panels, and their sums where these are asked for. What is past K must be 0 already. */
+static void pack_a(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m0, int64_t m, int outside, uint8_t *panels,
+                   int32_t *sum, uint8_t *line) {
+    const int64_t mr = d->mr, each = groups_of(d) * 4 * mr;
+    for (int64_t i = 0; i < m; i++) {
+        uint8_t *panel = panels + i / mr * each;
+        uint8_t *own =
+            d->k < d->kernel_i8->deep && d->packed_b ? panel + i % mr * d->kernel_i8->deep : line; /* what is past K meets zeros in B */
+        const uint8_t *row = row_of(d, a, w, m0 + i, outside, own);
+        if (row != own || own == line) spread(d, row, (int)(i % mr), panel);
+        if (sum) sum[i] = (int32_t)sum_of(row, d->k, d->a_signed);
     }
 }
 /* Columns n0 … n0+nt-1 of B into panels, all of K. line: room for four rows of nt bytes. What is past K may be anything: A is 0
@@ -89,41 +147,70 @@ static void column_sums(const hone_contract *d, const uint8_t *panel, int32_t *s
     for (int64_t k = 0; k < d->k; k++)
         for (int j = 0; j < d->nr; j++) {
             const uint8_t v = panel[(k / 4 * d->nr + j) * 4 + k % 4];
-            sum[j] = (int32_t)((uint32_t)sum[j] + (d->kernel_i8->b_signed ? (uint32_t)(int8_t)v : v));
+            sum[j] = (int32_t)((uint32_t)sum[j] + (d->b_signed ? (uint32_t)(int8_t)v : v));
         }
 }
+/* Of a constant A: rows past M are 0. */
+static void constant_rows(const hone_contract *d, const uint8_t *a, int64_t m0, uint8_t *panel, int32_t *sum) {
+    const int deep = d->kernel_i8->deep;
+    for (int64_t r = 0; r < d->mr && m0 + r < d->m; r++) {
+        uint32_t all = 0;
+        for (int64_t p = 0; p < d->k; p++) {
+            const uint8_t v = a[d->at_m_a[m0 + r] + d->at_k_a[p]] ^ d->flip_a;
+            panel[(p / deep * d->mr + r) * deep + p % deep] = v, all += d->a_signed ? (uint32_t)(int8_t)v : v;
+        }
+        sum[r] = (int32_t)all;
+    }
+}
 void hone_contract_int_fill(const hone_contract *d, bool a, const uint8_t *source, void *dst) {
+    if (d->each_i8) {
+        hone_depthwise_int_fill(d, source, dst);
+        return;
+    }
     int64_t each = groups_of(d) * 4 * (a ? d->mr : d->nr), n = a ? (d->m + d->mr - 1) / d->mr : (d->n + d->nr - 1) / d->nr;
     int64_t batches = a ? d->batch_a : d->batch_b;
     int32_t *sum = (int32_t *)(void *)((uint8_t *)dst + batches * n * each);
     uint8_t line[4 * 64];
+    if (a) memset(dst, 0, (size_t)(batches * n * (each + 4 * d->mr)));
     for (int64_t b = 0; b < batches; b++)
         for (int64_t p = 0; p < n; p++) {
             uint8_t *panel = (uint8_t *)dst + (b * n + p) * each;
             const uint8_t *own = source + hone_contract_own(d, b, a);
-            if (a) pack_a(d, own, p * d->mr, panel, sum + (b * n + p) * d->mr);
+            if (a) constant_rows(d, own, p * d->mr, panel, sum + (b * n + p) * d->mr);
             else {
                 pack_b(d, own, p * d->nr, d->nr, 0, panel, line);
+                for (int64_t k = d->k; k < deep_of(d); k++) /* rows of A that are read as they lie have something there */
+                    for (int j = 0; j < d->nr; j++) panel[(k / 4 * d->nr + j) * 4 + k % 4] = 0;
                 column_sums(d, panel, sum + (b * n + p) * d->nr);
             }
         }
 }
 /* What zero points take away, beyond what is one number a row, which comes back in `less`. */
 typedef struct {
-    const int32_t *row_sum, *column_sum; /* column_sum NULL: to be found */
+    const int32_t *row_sum,
+        *column_sum; /* of the rows and columns at hand; row_sum NULL: B's zero point takes nothing away; column_sum NULL: to be found */
     const uint8_t *panels;
 } known;
+static void rows_less(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t m, int64_t n0, int64_t n,
+                      const int32_t *row_sum, int32_t *c, int64_t stride, int32_t *less) {
+    const uint32_t zb = (uint32_t)hone_contract_int_zero(d, false, at, w, n0);
+    for (int64_t i = 0; i < m; i++) {
+        less[i] = 0;
+        if (!row_sum) continue;
+        const uint32_t za = (uint32_t)hone_contract_int_zero(d, true, at, w, m0 + i), row = (uint32_t)row_sum[i] - (uint32_t)d->k * za;
+        if (!d->zero_b.at) less[i] = (int32_t)(zb * row);
+        else
+            for (int64_t j = 0; j < n; j++)
+                c[i * stride + j] =
+                    (int32_t)((uint32_t)c[i * stride + j] - row * (uint32_t)hone_contract_int_zero(d, false, at, w, n0 + j));
+    }
+}
 static void zero_points(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t m, int64_t n0, int64_t n,
                         known s, int32_t *c, int64_t stride, int32_t *less, int32_t *room) {
-    uint32_t zb = (uint32_t)moved(zero_at(&d->zero_b, at, w, d->n_batch, n0), d->flip_b, !d->kernel_i8->b_signed);
-    bool several = d->zero_b.at != NULL;
+    rows_less(d, at, w, m0, m, n0, n, s.row_sum, c, stride, less);
     for (int64_t i = 0; i < m; i++) {
-        uint32_t za = (uint32_t)moved(zero_at(&d->zero_a, at, w, d->n_batch, m0 + i), d->flip_a, false);
-        uint32_t row = (uint32_t)s.row_sum[i] - (uint32_t)d->k * za, *sums = (uint32_t *)c + i * stride;
-        less[i] = several ? 0 : (int32_t)(zb * row);
-        if (several) /* one a column */
-            for (int64_t j = 0; j < n; j++)
-                sums[j] -= row * (uint32_t)moved(zero_at(&d->zero_b, at, w, d->n_batch, n0 + j), d->flip_b, !d->kernel_i8->b_signed);
+        const uint32_t za = (uint32_t)hone_contract_int_zero(d, true, at, w, m0 + i);
+        uint32_t *sums = (uint32_t *)c + i * stride;
         if (!za) continue;
         if (!s.column_sum) {
             for (int64_t j = 0; j < n; j += d->nr) column_sums(d, s.panels + j * groups_of(d) * 4, room + j);
@@ -137,45 +224,134 @@ static void zero_points(const hone_contract *d, void *const *at, const hone_stan
         for (int64_t j = 0; j < n; j++) sums[j] -= (uint32_t)room[j];
     }
 }
+typedef struct { /* sums of some rows and columns of a tile */
+    int64_t m0, m, n0, n;
+    const int32_t *row_sum;
+    int32_t *c;
+} chunk;
+typedef struct {
+    int64_t m0, n0; /* the tile */
+    known s;
+    const uint8_t *b;
+    const hone_levels *levels; /* or NULL */
+    int32_t *less, *column_sum;
+    uint8_t **to, *bytes; /* bytes: that are read back at once */
+    float *floats;
+    void *rest;
+} ends;
+enum { READ_AT_ONCE = 1024 };
+static hone_status finish(const hone_contract *d, void *const *at, const hone_standing *w, const chunk *k, const ends *f) {
+    const int64_t stride = (k->n + d->nr - 1) / d->nr * d->nr, m0 = f->m0 + k->m0, n0 = f->n0 + k->n0;
+    if (!f->levels) {
+        const known now = {k->row_sum, f->s.column_sum ? f->s.column_sum + k->n0 : NULL, f->b + k->n0 * groups_of(d) * 4};
+        zero_points(d, at, w, m0, k->m, n0, k->n, now, k->c, stride, f->less, f->column_sum);
+        return hone_contract_finish(d, at, 0, w, m0, k->m, n0, k->n, k->c, stride, f->less, f->rest);
+    }
+    if (k->row_sum) rows_less(d, at, w, m0, k->m, n0, k->n, k->row_sum, k->c, stride, f->less);
+    const hone_simple *s = d->simple;
+    const hone_row_number *out = &s->out;
+    uint8_t *to = s->inner ? f->bytes : (uint8_t *)at[out->tensor] + hone_epilogue_at(out, s->n_batch, w->index, m0) - out->at_m[m0] + n0;
+    for (int64_t i = 0; i < k->m; i++) f->to[i] = to + (s->inner ? i * k->n : out->at_m[m0 + i]);
+    hone_levels part = *f->levels;
+    part.bias += k->n0, part.scale += k->n0;
+    d->levels->levels(&part, k->m, k->n, k->c, stride, k->row_sum ? f->less : NULL, f->to);
+    if (!s->inner) return HONE_OK;
+    const bool one = s->one_piece && k->n == d->n; /* all rows as one */
+    const int64_t rows = one ? 1 : k->m, n = one ? k->m * k->n : k->n;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < n; j += READ_AT_ONCE)
+            hone_epilogue_read(s, at, w->index, m0 + i, n0 + j, n - j < READ_AT_ONCE ? n - j : READ_AT_ONCE, f->bytes + i * k->n + j,
+                               f->floats);
+    return HONE_OK;
+}
+/* A tile: some rows and columns, all of K. Its sums wait in scratch, so many rows and columns at once that they stay in L1. */
 static hone_status tile(const hone_step *step, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = step->data;
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(step->ref[t], base);
-    int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt, groups = groups_of(d);
-    int64_t n0 = number % nb * d->nt, m0 = number / nb % mb * d->mt, batch = number / nb / mb;
-    int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt;
-    int64_t mr = d->mr, nr = d->nr, np = (n + nr - 1) / nr, mp = (m + mr - 1) / mr, stride = np * nr;
-    int64_t all_mp = (d->m + mr - 1) / mr, all_np = (d->n + nr - 1) / nr;
+    const int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt, groups = groups_of(d);
+    const int64_t n0 = number % nb * d->nt, m0 = number / nb % mb * d->mt, batch = number / nb / mb;
+    const int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt;
+    const int64_t mr = d->mr, nr = d->nr, all_mp = (d->m + mr - 1) / mr, all_np = (d->n + nr - 1) / nr;
     const hone_standing w = hone_contract_stand(d, batch);
     char *room = scratch;
-    int32_t *c = (int32_t *)(void *)room;
-    uint8_t *pa = (uint8_t *)room + d->c_bytes, *pb = pa + d->a_bytes, *line = pb + d->b_bytes;
-    int32_t *less = (int32_t *)(void *)(line + d->line_bytes), *row_sum = less + d->mt, *column_sum = row_sum + (d->mt + mr);
-    void *rest = column_sum + (d->nt + nr);
+    int32_t *room_c = (int32_t *)(void *)room;
+    uint8_t *pa = (uint8_t *)room + d->c_bytes, *pb = pa + d->a_bytes, *line = pb + d->b_bytes, **to = (uint8_t **)(line + d->line_bytes);
+    int32_t *less = (int32_t *)(void *)(to + d->at_once_m), *row_sum = less + d->at_once_m, *column_sum = row_sum + d->packed_m,
+            *bias = column_sum + d->nt;
+    float *scale = (float *)(void *)(bias + d->nt + HONE_LEVELS_BLOCK);
+    float *floats = scale + d->nt + HONE_LEVELS_BLOCK;
+    uint8_t *bytes = (uint8_t *)(floats + 2 * READ_AT_ONCE);
+    void *rest = d->simple ? NULL : (void *)floats;
 
-    known s = {row_sum, NULL, pb};
-    const uint8_t *a = pa, *b = pb;
+    const hone_simple *sum = d->simple && d->simple->inner ? d->simple->inner : d->simple;
+    const bool plain = hone_contract_int_plain(d, at, &w, n0, n), by_row = sum && sum->by_row && !d->zero_a.at;
+    known s = {plain ? NULL : row_sum, NULL, pb};
+    const uint8_t *a = pa, *b = pb, *rows = NULL;
     if (d->packed_a) {
         const uint8_t *panels = at[d->packed_a];
         a = panels + (w.own_a * all_mp + m0 / mr) * mr * groups * 4;
         s.row_sum = (const int32_t *)(const void *)(panels + d->batch_a * all_mp * mr * groups * 4) + w.own_a * all_mp * mr + m0;
-    } else
-        for (int64_t i = 0; i < mp; i++)
-            pack_a(d, (const uint8_t *)at[d->a.tensor] + d->a.at.c + w.a, m0 + i * mr, pa + i * mr * groups * 4, row_sum + i * mr);
+    } else {
+        rows = (const uint8_t *)at[d->a.tensor] + d->a.at.c + w.a;
+        memset(pa, 0, d->a_bytes);
+    }
     if (d->packed_b || d->shared) {
         const uint8_t *panels = at[d->packed_b ? d->packed_b : d->shared];
-        s.panels = b = panels + (w.own_b * all_np + n0 / nr) * nr * groups * 4;
+        b = panels + (w.own_b * all_np + n0 / nr) * nr * groups * 4;
         if (d->packed_b)
             s.column_sum = (const int32_t *)(const void *)(panels + d->batch_b * all_np * nr * groups * 4) + w.own_b * all_np * nr + n0;
     } else pack_b(d, (const uint8_t *)at[d->b.tensor] + d->b.at.c + w.b, n0, n, zero_at(&d->zero_b, at, &w, d->n_batch, 0), pb, line);
-    if (d->kernel_i8->begin) d->kernel_i8->begin();
-    for (int64_t j = 0; j < np; j++)
-        for (int64_t i = 0; i < mp; i++)
-            d->kernel_i8->run(m - i * mr < mr ? (int)(m - i * mr) : (int)mr, groups, (const int8_t *)a + i * mr * groups * 4,
-                              b + j * nr * groups * 4, c + i * mr * stride + j * nr, stride);
+    s.panels = b;
+    hone_levels levels = {0};
+    if (by_row) {
+        const uint32_t za = (uint32_t)hone_contract_int_zero(d, true, at, &w, m0);
+        hone_epilogue_columns(sum, at, w.index, n0, n, bias, scale, &levels);
+        for (int64_t j = 0; za && !s.column_sum && j < n; j += nr) column_sums(d, b + j * groups * 4, column_sum + j);
+        const int32_t *sums = s.column_sum ? s.column_sum : column_sum;
+        for (int64_t j = 0; za && j < n; j++) bias[j] = (int32_t)((uint32_t)bias[j] - za * (uint32_t)sums[j]);
+    }
+    const ends f = {m0, n0, s, b, by_row ? &levels : NULL, less, column_sum, to, bytes, floats, rest};
+    chunk last = {0};
+    bool turn = false;
+    hone_status done = HONE_OK;
+    if (d->kernel_i8->begin) d->kernel_i8->begin(d->k);
+    const bool lie = rows && plain && d->rows_apart;
+    const int64_t read = d->k < d->kernel_i8->deep ? (d->k + 3) / 4 * 4 : 4 * groups; /* of a row */
+    int64_t packed = 0;                                                               /* rows before this one are */
+    for (int64_t i = 0, high; i < m && !done; i += high) {
+        high = m - i < d->at_once_m ? m - i : d->at_once_m;
+        const uint8_t *here = a + i * groups * 4, *direct = NULL;
+        const int64_t whole = high / 16 * 16; /* rows that may be taken as they lie: nothing past A's end is read */
+        known now = s;
+        if (lie && whole && d->at_m_a[m0 + i + whole - 1] + read <= d->at_m_a[d->m - 1] + d->k)
+            direct = rows + d->at_m_a[m0 + i] + d->at_k_a[0], high = whole;
+        else if (
+            rows &&
+            i >= packed) { /* some more than are multiplied next: what was just written is slow to come back as a matrix unit wants it */
+            const int64_t some = m - i < d->packed_m ? m - i : d->packed_m;
+            if (last.m) done = finish(d, at, &w, &last, &f), last.m = 0; /* it may need the sums of the rows before */
+            pack_a(d, rows, &w, m0 + i, some, hone_contract_int_outside(d, at, &w), pa, plain ? NULL : row_sum, line);
+            packed = i + some, a = pa - i * groups * 4, here = pa, s.row_sum = plain ? NULL : row_sum - i;
+        }
+        now.row_sum = plain ? NULL : s.row_sum + i;
+        for (int64_t j = 0; j < n && !done; j += d->at_once_n, turn = !turn) {
+            const chunk new = {i, high, j, n - j < d->at_once_n ? n - j : d->at_once_n, now.row_sum, room_c + (turn ? d->c_bytes / 8 : 0)};
+            const int64_t stride = (new.n + nr - 1) / nr * nr;
+            for (int64_t q = 0; direct && q < new.n; q += nr)
+                d->kernel_i8->rows((int)high, groups, direct, (ptrdiff_t)d->rows_apart, b + (j + q) * groups * 4, new.c + q, stride);
+            for (int64_t q = 0; !direct && q < new.n; q += nr)
+                for (int64_t p = 0; p < high; p += mr)
+                    d->run_i8(high - p < mr ? (int)(high - p) : (int)mr, groups, (const int8_t *)here + p * groups * 4,
+                              b + (j + q) * groups * 4, new.c + p *stride + q, stride);
+            /* sums that a matrix unit has just stored are slow to come back: those of the turn before are finished meanwhile */
+            if (last.m) done = finish(d, at, &w, &last, &f);
+            last = new;
+        }
+    }
+    if (last.m && !done) done = finish(d, at, &w, &last, &f);
     if (d->kernel_i8->end) d->kernel_i8->end();
-    zero_points(d, at, &w, m0, m, n0, n, s, c, stride, less, column_sum);
-    return hone_contract_finish(d, at, 0, &w, m0, m, n0, n, c, stride, less, rest);
+    return done;
 }
 /* All of B, once: a tile is some columns. Its batches are numbered by B's own indices. */
 static hone_status pack_tile(const hone_step *step, void *const *base, int64_t number, void *scratch) {
@@ -217,13 +393,13 @@ static hone_status plane(const hone_step *step, void *const *base, int64_t numbe
     /* the rows of x that it needs, as floats less their zero point; flips: a byte read as u8 is moved by 128 where it is i8 */
     int64_t top = y0 * shape.sh - shape.ph, past = (y1 - 1) * shape.sh + (shape.kh - 1) * shape.dh - shape.ph + 1;
     int64_t r0 = top > 0 ? top : 0, r1 = past < shape.h ? past : shape.h;
-    bool signed_x = (d->flip_b != 0) != !!d->kernel_i8->b_signed, signed_w = !d->flip_a;
+    bool signed_x = (d->flip_b != 0) != d->b_signed, signed_w = (d->flip_a != 0) != d->a_signed;
     uint8_t over_x = signed_x ? 0x80 : 0, over_w = signed_w ? 0x80 : 0;
     float zx = (float)(zero_at(&d->zero_b, at, &here, d->n_batch, 0) + (signed_x ? 128 : 0));
     float zw = (float)(zero_at(&d->zero_a, at, &here, d->n_batch, 0) + (signed_w ? 128 : 0));
-    if (shape.xs == shape.w && r1 > r0) d->levels->widen(x + r0 * shape.xs, over_x, zx, rows, (r1 - r0) * shape.w);
+    if (shape.xs == shape.w && r1 > r0) d->levels->widen(x + r0 * shape.xs, over_x, zx, 1, rows, (r1 - r0) * shape.w);
     else
-        for (int64_t r = r0; r < r1; r++) d->levels->widen(x + r * shape.xs, over_x, zx, rows + (r - r0) * shape.w, shape.w);
+        for (int64_t r = r0; r < r1; r++) d->levels->widen(x + r * shape.xs, over_x, zx, 1, rows + (r - r0) * shape.w, shape.w);
     for (int64_t i = 0; i < shape.kh * shape.kw; i++) taps[i] = (float)(int32_t)(w[i] ^ over_w) - zw;
     int64_t n0 = y0 * shape.ow, n = (y1 - y0) * shape.ow;
     shape.ph -= y0 * shape.sh - r0, shape.h = r1 > r0 ? r1 - r0 : 0, shape.oh = y1 - y0, shape.xs = (ptrdiff_t)shape.w;
@@ -233,6 +409,10 @@ static hone_status plane(const hone_step *step, void *const *base, int64_t numbe
 }
 static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_contract_int_step(hone_contract *d, hone_step *s) {
+    if (d->each_i8) {
+        hone_depthwise_int_step(d, s);
+        return;
+    }
     size_t epilogue = d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0;
     if (d->plane) {
         int64_t rows = (d->plane_rows - 1) * d->shape.sh + (d->shape.kh - 1) * d->shape.dh + 1;
@@ -245,14 +425,36 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
         s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + epilogue;
         return;
     }
-    int64_t np = (d->nt + d->nr - 1) / d->nr, mp = (d->mt + d->mr - 1) / d->mr, deep = groups_of(d) * 4;
-    d->c_bytes = round64(sizeof(int32_t) * (size_t)(mp * d->mr * np * d->nr));
-    d->a_bytes = d->packed_a ? 0 : round64((size_t)(mp * d->mr * deep));
+    const int64_t np = (d->nt + d->nr - 1) / d->nr, deep = groups_of(d) * 4;
+    d->at_once_m = d->mt, d->at_once_n = d->nt;
+    if (d->packed_b) { /* B is there, and rows of A are copied: a few at a time */
+        const int64_t rows = (32 + d->mr - 1) / d->mr * d->mr, columns = (192 + d->nr - 1) / d->nr * d->nr;
+        if (d->at_once_m > rows) d->at_once_m = rows;
+        if (d->simple && d->at_once_n > columns) d->at_once_n = columns;
+    }
+    const int64_t mp = (d->at_once_m + d->mr - 1) / d->mr, wide = (d->at_once_n + d->nr - 1) / d->nr * d->nr;
+    d->at_once_m = mp * d->mr, d->packed_m = d->packed_b ? 4 * d->at_once_m : d->at_once_m, d->rows_apart = 0;
+    if (d->packed_m > (d->mt + d->mr - 1) / d->mr * d->mr) d->packed_m = (d->mt + d->mr - 1) / d->mr * d->mr;
+    if (d->packed_b && d->kernel_i8->rows && !d->a_signed && !d->flip_a && !d->a.n_bounded && d->piece == d->k && d->at_once_m == 32 &&
+        d->m > 1) {
+        d->rows_apart = d->at_m_a[1] - d->at_m_a[0]; /* where rows are equally far apart */
+        for (int64_t i = 0; i < d->m; i++)
+            if (d->at_m_a[i] != d->at_m_a[0] + i * d->rows_apart || d->rows_apart < d->k) d->rows_apart = 0;
+    }
+    d->c_bytes = 2 * round64(sizeof(int32_t) * (size_t)(mp * d->mr * wide + HONE_LEVELS_BLOCK)); /* twice: in turns */
+    d->a_bytes = d->packed_a ? 0 : round64((size_t)(d->packed_m * deep));
     d->b_bytes = d->packed_b || d->shared ? 0 : round64((size_t)(np * d->nr * deep));
-    d->line_bytes = d->packed_b || d->shared ? 0 : round64(4 * (size_t)d->nt);
+    d->line_bytes = round64((size_t)d->k + 4);
+    bool threes = !d->piece && d->k % 3 == 0 && (!d->a.n_bounded || d->outside); /* the window of most networks' first layer */
+    for (int64_t p = 0; p < d->k; p++) threes &= d->at_k_a[p] == d->at_k_a[p / 3 * 3] + p % 3 && d->at_k_a[p] <= d->at_k_a[d->k - 1];
+    d->threes_end = INT64_MIN;
+    for (int64_t i = 0; threes && i < d->m; i++)
+        if (d->at_m_a[i] > d->threes_end && !(d->outside && d->outside[i])) d->threes_end = d->at_m_a[i];
     s->tactic = "contract int8", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 1500000;
     s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes +
-                       round64(sizeof(int32_t) * (size_t)(2 * d->mt + d->mr + d->nt + d->nr)) + epilogue;
+                       round64(sizeof(int32_t) * (size_t)(3 * d->at_once_m + d->packed_m + 3 * d->nt + d->nr + 2 * HONE_LEVELS_BLOCK)) +
+                       epilogue;
+    if (d->simple && d->simple->inner) s->scratch_bytes += round64(2 * READ_AT_ONCE * sizeof(float) + (size_t)(d->at_once_m * wide));
 }

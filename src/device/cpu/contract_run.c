@@ -38,6 +38,20 @@ bool hone_contract_all_inside(const hone_contract *d, const hone_standing *w, in
     }
     return true;
 }
+uint32_t *hone_contract_outside(hone_arena *arena, const hone_contract *d) {
+    const hone_standing w = {{0}, 0, 0, 0, 0, 0, 0, {0}};
+    bool moves = false;
+    for (int k = 0; k < d->n_batch; k++)
+        for (int q = 0; q < d->a.n_bounded; q++) moves |= d->by[k].edge[q] != 0;
+    if (!d->a.n_bounded || moves || d->k > 32 || d->m > 1 << 16) return NULL;
+    uint32_t *out = hone_arena_raw(arena, sizeof *out * (size_t)d->m);
+    for (int64_t m = 0; out && m < d->m; m++) {
+        out[m] = 0;
+        for (int64_t k = 0; k < d->k && !hone_contract_all_inside(d, &w, m); k++)
+            out[m] |= (uint32_t)!hone_contract_inside(d, &w, m, k) << k;
+    }
+    return out;
+}
 /* n values that lie in a row, n small: four at a time, the last four again where they overlap. */
 static inline void few(float *to, const float *from, int64_t n) {
     if (n < 4) {

@@ -14,11 +14,16 @@ typedef struct {
     const int *group_m, *group_b;
     bool columns;
     int patience;
+    /* where it is not a sum of floats that comes in: r is given, and `read` the expression that was found to be it, or -1 */
+    hone_simple *r;
+    int32_t read;
 } matching;
 
 static const hone_x *at(const matching *m, int32_t x) { return m->c->instance->x + x; }
 static bool is_fn(const matching *m, int32_t x, hone_fn fn) { return at(m, x)->kind == HONE_X_FN && at(m, x)->fn == fn; }
-static bool is_acc(const matching *m, int32_t x) { return at(m, x)->kind == HONE_X_LOAD && at(m, x)->a == m->acc; }
+static bool is_sum(const matching *m, int32_t x) { return at(m, x)->kind == HONE_X_LOAD && at(m, x)->a == m->acc; }
+static bool comes_in(matching *m, int32_t x);
+static bool is_acc(matching *m, int32_t x) { return !m->r ? is_sum(m, x) : m->read >= 0 ? x == m->read : comes_in(m, x); }
 
 /* Address of a load over M and the batch, from an affine function; N must not move it. */
 static bool placed(matching *m, const hone_affine *f, bool along_n, hone_row_number *out) {
@@ -44,8 +49,8 @@ static bool load_at(matching *m, int32_t x, bool along_n, hone_row_number *out) 
     return placed(m, &all, along_n, out);
 }
 /* One a column, whatever the row. */
-static bool column_number(matching *m, int32_t x, hone_row_number *out) {
-    if (!m->columns || !load_at(m, x, true, out) || out->dtype != HONE_DTYPE_F32) return false;
+static bool column_number(matching *m, int32_t x, hone_dtype dtype, hone_row_number *out) {
+    if (!m->columns || !load_at(m, x, true, out) || out->dtype != dtype) return false;
     hone_affine f;
     if (!hone_affine_inside(m->c, m->slots, x, &f)) return false;
     for (int k = 0; k < m->nm; k++)
@@ -181,35 +186,217 @@ static bool place_out(matching *m, hone_simple *r) {
     return placed(m, &out, true, &r->out);
 }
 /* round(f32([bias +] sum) * (a scale * a scale / a scale)) [+ zero], narrowed to 8 bits */
-static hone_simple *whole(matching *m, hone_simple *r, int32_t x) {
+static bool whole(matching *m, hone_simple *r, int32_t x) {
     hone_dtype to = r->out.dtype;
     r->whole = to == HONE_DTYPE_U8 ? r->kernel->whole_u8 : to == HONE_DTYPE_I8 ? r->kernel->whole_i8 : NULL;
-    if (!r->whole) return NULL;
+    if (!r->whole) return false;
     r->zero.k = 0;
     if (is_fn(m, x, HONE_FN_add)) {
-        if (!row_number(m, at(m, x)->b, &r->zero)) return NULL;
+        if (!row_number(m, at(m, x)->b, &r->zero)) return false;
         x = at(m, x)->a;
     }
-    if (!is_fn(m, x, HONE_FN_round) || !is_fn(m, at(m, x)->a, HONE_FN_mul)) return NULL;
+    if (!is_fn(m, x, HONE_FN_round) || !is_fn(m, at(m, x)->a, HONE_FN_mul)) return false;
     const hone_x *times = at(m, at(m, x)->a), *over = at(m, times->b);
-    if (over->kind != HONE_X_FN || over->fn != HONE_FN_div || !is_fn(m, over->a, HONE_FN_mul)) return NULL;
-    if (!row_number(m, at(m, over->a)->a, &r->scale) || !row_number(m, at(m, over->a)->b, &r->scale_b) ||
-        !row_number(m, over->b, &r->scale_y))
-        return NULL;
-    if (at(m, times->a)->kind != HONE_X_CAST || at(m, times->a)->type != HONE_F32) return NULL;
+    if (over->kind != HONE_X_FN || over->fn != HONE_FN_div || !is_fn(m, over->a, HONE_FN_mul)) return false;
+    if (!row_number(m, at(m, over->a)->a, &r->scale) || !row_number(m, over->b, &r->scale_y)) return false;
+    if (!row_number(m, at(m, over->a)->b, &r->scale_b) && !(r->scale_n = column_number(m, at(m, over->a)->b, HONE_DTYPE_F32, &r->scale_b)))
+        return false;
+    if (at(m, times->a)->kind != HONE_X_CAST || at(m, times->a)->type != HONE_F32) return false;
     x = at(m, times->a)->a;
     if (is_fn(m, x, HONE_FN_add)) {
         const hone_x *e = at(m, x);
-        int32_t bias = is_acc(m, e->a) ? e->b : e->a;
-        x = is_acc(m, e->a) ? e->a : e->b;
-        if (!load_at(m, bias, false, &r->bias) || r->bias.dtype != HONE_DTYPE_I32) return NULL;
+        int32_t bias = is_sum(m, e->a) ? e->b : e->a;
+        x = is_sum(m, e->a) ? e->a : e->b;
+        if ((!load_at(m, bias, false, &r->bias) || r->bias.dtype != HONE_DTYPE_I32) &&
+            !(r->bias_n = column_number(m, bias, HONE_DTYPE_I32, &r->bias)))
+            return false;
     } else r->bias.k = 0;
-    return is_acc(m, x) && place_out(m, r) ? r : NULL;
+    const bool zero = r->zero.tensor >= 0 ? r->zero.dtype != HONE_DTYPE_F32 : r->zero.k == 0;
+    r->by_row = m->columns && zero && r->zero.same && r->scale.same && r->scale_y.same && (r->scale_n || r->scale_b.same) &&
+                (r->bias_n || r->bias.same);
+    if ((r->bias_n || r->scale_n) && !r->by_row) return false;
+    return is_sum(m, x);
+}
+static hone_simple *fresh(matching *m, hone_dtype to) {
+    hone_simple *r = HONE_NEW(m->arena, hone_simple);
+    if (!r) return NULL;
+    r->kernel = hone_epilogue_best(), r->n_batch = m->nb;
+    r->run = to == HONE_DTYPE_F32 ? r->kernel->f32 : to == HONE_DTYPE_U8 ? r->kernel->u8 : r->kernel->i8;
+    r->bias = r->residual = r->scale = r->zero = r->lo = r->hi = r->back_zero = r->back_scale = none;
+    r->source = r->more = (hone_read_rows){none, none, none};
+    r->lo.k = -INFINITY, r->hi.k = INFINITY, r->scale.k = 1;
+    r->low = (float)hone_dtypes[to].lowest, r->high = (float)hone_dtypes[to].highest, r->out.dtype = to;
+    return r;
+}
+/* f32(q [- zero]) * scale: which q */
+static bool read_back(matching *m, int32_t x, hone_read_rows *out, int32_t *q) {
+    if (!is_fn(m, x, HONE_FN_mul)) return false;
+    const hone_x *e = at(m, x), *f = at(m, e->a);
+    if (f->kind != HONE_X_CAST || f->type != HONE_F32 || !row_number(m, e->b, &out->scale) ||
+        (out->scale.tensor >= 0 && out->scale.dtype != HONE_DTYPE_F32))
+        return false;
+    *q = f->a, out->zero = none, out->zero.k = 0;
+    if (is_fn(m, *q, HONE_FN_sub)) {
+        if (!load_at(m, at(m, *q)->b, false, &out->zero) || (out->zero.dtype != HONE_DTYPE_U8 && out->zero.dtype != HONE_DTYPE_I8))
+            return false;
+        *q = at(m, *q)->a;
+    }
+    return true;
+}
+static bool read_rows(matching *m, int32_t x, hone_read_rows *out) { /* of a tensor */
+    int32_t q;
+    return read_back(m, x, out, &q) && load_at(m, q, true, &out->at) && (out->at.dtype == HONE_DTYPE_U8 || out->at.dtype == HONE_DTYPE_I8);
+}
+/* Is x what comes in: of an element-wise stage, rows of floats or of 8 bits; of a sum of integers, its bytes read back? */
+static bool comes_in(matching *m, int32_t x) {
+    hone_simple *r = m->r;
+    const hone_x *e = at(m, x);
+    int32_t q;
+    if (m->acc < 0) {
+        r->reads = e->kind != HONE_X_LOAD;
+        if (!(r->reads ? read_rows(m, x, &r->source) : load_at(m, x, true, &r->source.at) && r->source.at.dtype == HONE_DTYPE_F32))
+            return false;
+        m->read = x;
+        return true;
+    }
+    if (!read_back(m, x, &r->source, &q) || at(m, q)->kind != HONE_X_CAST || at(m, q)->type != HONE_I32) return false;
+    q = at(m, q)->a;
+    if (!is_fn(m, q, HONE_FN_min) || !is_fn(m, at(m, q)->a, HONE_FN_max)) return false;
+    const hone_x *high = at(m, at(m, q)->b), *low = at(m, at(m, at(m, q)->a)->b);
+    if (high->kind != HONE_X_CONST || low->kind != HONE_X_CONST) return false;
+    const hone_dtype dtype = low->k.f32 == 0 ? HONE_DTYPE_U8 : HONE_DTYPE_I8;
+    if (low->k.f32 != (float)hone_dtypes[dtype].lowest || high->k.f32 != (float)hone_dtypes[dtype].highest) return false;
+    hone_simple *inner = fresh(m, dtype);
+    if (!inner || !whole(m, inner, at(m, at(m, q)->a)->a) || !inner->by_row) return false;
+    r->inner = inner, r->reads = true, r->source.at.dtype = dtype, m->read = x;
+    return true;
+}
+static bool steady(const hone_simple *r) {
+    const hone_row_number *all[] = {&r->bias,       &r->lo,          &r->hi,           &r->scale,     &r->zero,      &r->back_zero,
+                                    &r->back_scale, &r->source.zero, &r->source.scale, &r->more.zero, &r->more.scale};
+    bool same = true;
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) same &= all[k]->same;
+    return same;
+}
+/* Rows of m, n elements each, follow on in the result and in the residual. */
+static bool one_piece(const matching *m, const hone_simple *r) {
+    int64_t rows = 1, n = 1;
+    for (int k = 0; k < m->nm; k++) rows *= m->slots->extent[m->group_m[k]];
+    for (int k = m->first_n; k < m->slots->n_domain; k++) n *= m->slots->extent[k];
+    for (int64_t i = 0; i < rows; i++) {
+        if (r->out.at_m[i] != r->out.at_m[0] + i * n) return false;
+        if (r->residual.tensor >= 0 && r->residual.at_m[i] != r->residual.at_m[0] + i * n) return false;
+    }
+    return true;
+}
+/* [narrowing, perhaps read back at once | activation] [clamp] [+ residual] [+ bias] what comes in */
+static bool simple(matching *m, hone_simple *r, int32_t x) {
+    const hone_cpu_call *c = m->c;
+    const hone_instance *in = c->instance;
+    const hone_dtype to = r->out.dtype;
+    bool narrows = to != HONE_DTYPE_F32;
+    if (!narrows && m->r && is_acc(m, x)) return true;
+    if (!narrows && !m->r) x = activation(m, x, r);
+    if (!narrows && is_fn(m, x, HONE_FN_mul)) { /* quantized, and read back at once: f32(i32(clamp(…)) - zero) * scale */
+        const hone_x *e = at(m, x), *f = at(m, e->a);
+        hone_row_number scale, zero = none;
+        zero.k = 0;
+        int32_t q = -1;
+        if (f->kind == HONE_X_CAST && f->type == HONE_F32 && row_number(m, e->b, &scale)) q = f->a;
+        if (q >= 0 && is_fn(m, q, HONE_FN_sub)) {
+            if (!load_at(m, at(m, q)->b, false, &zero) || (zero.dtype != HONE_DTYPE_U8 && zero.dtype != HONE_DTYPE_I8)) return false;
+            q = at(m, q)->a;
+        }
+        if (q >= 0 && at(m, q)->kind == HONE_X_CAST && at(m, q)->type == HONE_I32 && is_fn(m, at(m, q)->a, HONE_FN_min)) {
+            const hone_x *high = at(m, at(m, q)->a), *low = at(m, high->a);
+            if (!is_fn(m, high->a, HONE_FN_max) || at(m, high->b)->kind != HONE_X_CONST || at(m, low->b)->kind != HONE_X_CONST)
+                return false;
+            r->low = at(m, low->b)->k.f32, r->high = at(m, high->b)->k.f32, r->back_scale = scale, r->back_zero = zero;
+            narrows = true, x = low->a, r->run = r->kernel->back;
+            if (r->low < -1e5f || r->high > 1e5f) return false;
+        }
+    }
+    if (narrows) { /* round(v / scale) [+ zero] */
+        if (is_fn(m, x, HONE_FN_add)) {
+            if (!row_number(m, at(m, x)->b, &r->zero)) return false;
+            x = at(m, x)->a;
+        }
+        if (!is_fn(m, x, HONE_FN_round) || !is_fn(m, at(m, x)->a, HONE_FN_div)) return false;
+        x = at(m, x)->a;
+        if (!row_number(m, at(m, x)->b, &r->scale)) return false;
+        x = at(m, x)->a;
+    }
+    bool low = false, high = false;
+    while ((!low && is_fn(m, x, HONE_FN_max)) || (!high && is_fn(m, x, HONE_FN_min))) {
+        const hone_x *e = at(m, x);
+        bool max = e->fn == HONE_FN_max, right = true;
+        hone_row_number *limit = max ? &r->lo : &r->hi;
+        if (!row_number(m, e->b, limit)) right = false;
+        if (!right && !row_number(m, e->a, limit)) return false;
+        *(max ? &low : &high) = true, x = right ? e->a : e->b;
+    }
+    /* in which order two limits apply does not matter as long as they are in order themselves */
+    if (low && high &&
+        (r->lo.tensor >= 0 || r->hi.tensor >= 0
+             ? !(c->constant && (r->lo.tensor < 0 || c->constant[r->lo.tensor]) && (r->hi.tensor < 0 || c->constant[r->hi.tensor]))
+             : r->lo.k > r->hi.k))
+        return false;
+    if (low && high && (r->lo.tensor >= 0 || r->hi.tensor >= 0)) { /* constants: look at them */
+        float v[2];
+        const hone_row_number *n[2] = {&r->lo, &r->hi};
+        for (int k = 0; k < 2; k++) {
+            v[k] = n[k]->k;
+            if (n[k]->tensor < 0) continue;
+            if (in->tensor[n[k]->tensor].rank || n[k]->dtype != HONE_DTYPE_F32 || c->tensor[n[k]->tensor].ref.base != HONE_BASE_ABSOLUTE)
+                return false; /* only single numbers are told apart when recipes are kept */
+            v[k] = *((const float *)(intptr_t)c->tensor[n[k]->tensor].ref.offset + n[k]->c);
+        }
+        if (v[0] > v[1]) return false;
+    }
+    if (is_fn(m, x, HONE_FN_add) && !is_acc(m, x)) { /* (acc + bias) + residual */
+        const hone_x *e = at(m, x);
+        hone_row_number more;
+        int32_t inner = e->a, other = e->b;
+        if (!is_fn(m, inner, HONE_FN_add) && !is_acc(m, inner)) inner = e->b, other = e->a;
+        if (is_acc(m, inner) && !row_number(m, other, &more) && !m->r && column_number(m, other, HONE_DTYPE_F32, &more)) {
+            r->bias = more, r->bias_n = true, x = inner;
+        } else if (!row_number(m, other, &more)) {
+            if (!load_at(m, other, true, &r->residual) || r->residual.dtype != HONE_DTYPE_F32) {
+                if (!m->r || !read_rows(m, other, &r->more)) return false;
+                r->residual = r->more.at, r->reads_more = true;
+            }
+            x = inner;
+            if (is_fn(m, x, HONE_FN_add)) {
+                e = at(m, x);
+                other = is_acc(m, e->a) ? e->b : e->a, inner = is_acc(m, e->a) ? e->a : e->b;
+                if (!row_number(m, other, &r->bias) && !(r->bias_n = !m->r && column_number(m, other, HONE_DTYPE_F32, &r->bias)))
+                    return false;
+                x = inner;
+            }
+        } else r->bias = more, x = inner;
+    }
+    if (!is_acc(m, x)) return false;
+    return true;
+}
+static hone_simple *found(matching *m) {
+    const hone_instance *in = m->c->instance;
+    const hone_stage *s = in->stage + m->stage;
+    const hone_dtype to = in->tensor[s->tensor].dtype;
+    const bool integers = m->acc >= 0 && in->tensor[m->acc].dtype == HONE_DTYPE_I32;
+    if (to != HONE_DTYPE_F32 && !(s->saturate && (to == HONE_DTYPE_U8 || to == HONE_DTYPE_I8))) return NULL;
+    if (at(m, s->value)->type != HONE_F32) return NULL;
+    hone_simple *r = fresh(m, to);
+    if (!r) return NULL;
+    if (integers && whole(m, r, s->value)) return place_out(m, r) ? r : NULL;
+    if (integers || m->acc < 0) m->r = r = fresh(m, to);
+    if (!r || !simple(m, r, s->value) || !place_out(m, r)) return NULL;
+    r->steady = steady(r);
+    if (m->r) r->one_piece = r->steady && one_piece(m, r);
+    /* an element-wise stage on floats alone is tile code's */
+    return m->acc < 0 && (!r->steady || (to == HONE_DTYPE_F32 && !r->reads)) ? NULL : r;
 }
 hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage, int acc, const int *group_m,
                                  int nm, const int *group_b, int nb, int first_n, bool columns) {
-    const hone_instance *in = c->instance;
-    const hone_stage *s = in->stage + stage;
     matching m = {.arena = a,
                   .c = c,
                   .slots = slots,
@@ -221,96 +408,13 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
                   .group_b = group_b,
                   .nb = nb,
                   .columns = columns,
-                  .patience = 1000};
-    hone_dtype to = in->tensor[s->tensor].dtype;
-    hone_simple *r = HONE_NEW(a, hone_simple);
-    if (!r || (to != HONE_DTYPE_F32 && !(s->saturate && (to == HONE_DTYPE_U8 || to == HONE_DTYPE_I8)))) return NULL;
-    r->kernel = hone_epilogue_best(), r->n_batch = nb;
-    r->run = to == HONE_DTYPE_F32 ? r->kernel->f32 : to == HONE_DTYPE_U8 ? r->kernel->u8 : r->kernel->i8;
-    r->bias = r->residual = r->scale = r->zero = r->lo = r->hi = r->back_zero = r->back_scale = none;
-    r->lo.k = -INFINITY, r->hi.k = INFINITY, r->scale.k = 1;
-    int32_t x = s->value;
-    r->low = (float)hone_dtypes[to].lowest, r->high = (float)hone_dtypes[to].highest, r->out.dtype = to;
-    if (at(&m, x)->type != HONE_F32) return NULL;
-    if (in->tensor[acc].dtype == HONE_DTYPE_I32) return whole(&m, r, x);
-    bool narrows = to != HONE_DTYPE_F32;
-    if (!narrows) x = activation(&m, x, r);
-    if (!narrows && is_fn(&m, x, HONE_FN_mul)) { /* quantized, and read back at once: f32(i32(clamp(…)) - zero) * scale */
-        const hone_x *e = at(&m, x), *f = at(&m, e->a);
-        hone_row_number scale, zero = none;
-        zero.k = 0;
-        int32_t q = -1;
-        if (f->kind == HONE_X_CAST && f->type == HONE_F32 && row_number(&m, e->b, &scale)) q = f->a;
-        if (q >= 0 && is_fn(&m, q, HONE_FN_sub)) {
-            if (!load_at(&m, at(&m, q)->b, false, &zero) || (zero.dtype != HONE_DTYPE_U8 && zero.dtype != HONE_DTYPE_I8)) return NULL;
-            q = at(&m, q)->a;
-        }
-        if (q >= 0 && at(&m, q)->kind == HONE_X_CAST && at(&m, q)->type == HONE_I32 && is_fn(&m, at(&m, q)->a, HONE_FN_min)) {
-            const hone_x *high = at(&m, at(&m, q)->a), *low = at(&m, high->a);
-            if (!is_fn(&m, high->a, HONE_FN_max) || at(&m, high->b)->kind != HONE_X_CONST || at(&m, low->b)->kind != HONE_X_CONST)
-                return NULL;
-            r->low = at(&m, low->b)->k.f32, r->high = at(&m, high->b)->k.f32, r->back_scale = scale, r->back_zero = zero;
-            narrows = true, x = low->a, r->run = r->kernel->back;
-            if (r->low < -1e5f || r->high > 1e5f) return NULL;
-        }
-    }
-    if (narrows) { /* round(v / scale) [+ zero] */
-        if (is_fn(&m, x, HONE_FN_add)) {
-            if (!row_number(&m, at(&m, x)->b, &r->zero)) return NULL;
-            x = at(&m, x)->a;
-        }
-        if (!is_fn(&m, x, HONE_FN_round) || !is_fn(&m, at(&m, x)->a, HONE_FN_div)) return NULL;
-        x = at(&m, x)->a;
-        if (!row_number(&m, at(&m, x)->b, &r->scale)) return NULL;
-        x = at(&m, x)->a;
-    }
-    bool low = false, high = false;
-    while ((!low && is_fn(&m, x, HONE_FN_max)) || (!high && is_fn(&m, x, HONE_FN_min))) {
-        const hone_x *e = at(&m, x);
-        bool max = e->fn == HONE_FN_max, right = true;
-        hone_row_number *limit = max ? &r->lo : &r->hi;
-        if (!row_number(&m, e->b, limit)) right = false;
-        if (!right && !row_number(&m, e->a, limit)) return NULL;
-        *(max ? &low : &high) = true, x = right ? e->a : e->b;
-    }
-    /* in which order two limits apply does not matter as long as they are in order themselves */
-    if (low && high &&
-        (r->lo.tensor >= 0 || r->hi.tensor >= 0
-             ? !(c->constant && (r->lo.tensor < 0 || c->constant[r->lo.tensor]) && (r->hi.tensor < 0 || c->constant[r->hi.tensor]))
-             : r->lo.k > r->hi.k))
-        return NULL;
-    if (low && high && (r->lo.tensor >= 0 || r->hi.tensor >= 0)) { /* constants: look at them */
-        float v[2];
-        const hone_row_number *n[2] = {&r->lo, &r->hi};
-        for (int k = 0; k < 2; k++) {
-            v[k] = n[k]->k;
-            if (n[k]->tensor < 0) continue;
-            if (in->tensor[n[k]->tensor].rank || n[k]->dtype != HONE_DTYPE_F32 || c->tensor[n[k]->tensor].ref.base != HONE_BASE_ABSOLUTE)
-                return NULL; /* only single numbers are told apart when recipes are kept */
-            v[k] = *((const float *)(intptr_t)c->tensor[n[k]->tensor].ref.offset + n[k]->c);
-        }
-        if (v[0] > v[1]) return NULL;
-    }
-    if (is_fn(&m, x, HONE_FN_add) && !is_acc(&m, x)) { /* (acc + bias) + residual */
-        const hone_x *e = at(&m, x);
-        hone_row_number more;
-        int32_t inner = e->a, other = e->b;
-        if (!is_fn(&m, inner, HONE_FN_add) && !is_acc(&m, inner)) inner = e->b, other = e->a;
-        if (is_acc(&m, inner) && !row_number(&m, other, &more) && column_number(&m, other, &more)) {
-            r->bias = more, r->bias_n = true, x = inner;
-        } else if (!row_number(&m, other, &more)) {
-            if (!load_at(&m, other, true, &r->residual) || r->residual.dtype != HONE_DTYPE_F32) return NULL;
-            x = inner;
-            if (is_fn(&m, x, HONE_FN_add)) {
-                e = at(&m, x);
-                other = is_acc(&m, e->a) ? e->b : e->a, inner = is_acc(&m, e->a) ? e->a : e->b;
-                if (!row_number(&m, other, &r->bias) && !(r->bias_n = column_number(&m, other, &r->bias))) return NULL;
-                x = inner;
-            }
-        } else r->bias = more, x = inner;
-    }
-    if (!is_acc(&m, x)) return NULL;
-    return place_out(&m, r) ? r : NULL;
+                  .patience = 1000,
+                  .read = -1};
+    return found(&m);
+}
+hone_simple *hone_epilogue_elements(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage) {
+    matching m = {.arena = a, .c = c, .slots = slots, .stage = stage, .acc = -1, .patience = 1000, .read = -1};
+    return found(&m);
 }
 int64_t hone_epilogue_at(const hone_row_number *r, int n_batch, const int64_t *batch, int64_t m) {
     int64_t k = r->c + r->at_m[m];
@@ -322,6 +426,53 @@ float hone_epilogue_number(const hone_row_number *r, int n_batch, void *const *a
     int64_t k = hone_epilogue_at(r, n_batch, batch, m);
     if (r->dtype == HONE_DTYPE_F32) return ((const float *)at[r->tensor])[k];
     return r->dtype == HONE_DTYPE_U8 ? (float)((const uint8_t *)at[r->tensor])[k] : (float)((const int8_t *)at[r->tensor])[k];
+}
+static hone_epilogue_row numbers(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m) {
+#define NUMBER(which) hone_epilogue_number(&s->which, s->n_batch, at, batch, m)
+    return (hone_epilogue_row){NUMBER(bias), NUMBER(lo), NUMBER(hi),        NUMBER(scale),     NUMBER(zero),
+                               s->low,       s->high,    NUMBER(back_zero), NUMBER(back_scale)};
+#undef NUMBER
+}
+void hone_epilogue_read(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const uint8_t *bytes,
+                        float *room) {
+    const float *acc = room, *residual = NULL;
+    const hone_read_rows *all[] = {&s->source, &s->more};
+    for (int k = 0; k < 2; k++) {
+        const hone_row_number *from = k ? &s->residual : &s->source.at;
+        const bool own = k || !bytes, is_signed = from->dtype == HONE_DTYPE_I8;
+        if (own && from->tensor < 0) continue; /* no residual */
+        const char *row =
+            own ? (const char *)at[from->tensor] + (hone_epilogue_at(from, s->n_batch, batch, m) + n0) * hone_dtypes[from->dtype].bytes
+                : (const char *)bytes;
+        if (k ? s->reads_more : s->reads) {
+            const float zero = hone_epilogue_number(&all[k]->zero, s->n_batch, at, batch, m) + (is_signed ? 128.0f : 0.0f);
+            s->kernel->widen((const uint8_t *)row, is_signed ? 0x80 : 0, zero,
+                             hone_epilogue_number(&all[k]->scale, s->n_batch, at, batch, m), room + k * n, n);
+            row = (const char *)(room + k * n);
+        }
+        *(k ? &residual : &acc) = (const float *)(const void *)row;
+    }
+    const hone_epilogue_row row = numbers(s, at, batch, m);
+    s->run(&row, acc, residual,
+           (char *)at[s->out.tensor] + (hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0) * hone_dtypes[s->out.dtype].bytes, n);
+}
+void hone_epilogue_columns(const hone_simple *s, void *const *at, const int64_t *batch, int64_t n0, int64_t n, int32_t *bias, float *scale,
+                           hone_levels *out) {
+#define NUMBER(which) hone_epilogue_number(&s->which, s->n_batch, at, batch, 0)
+    const int32_t *more =
+        s->bias.tensor < 0 ? NULL : (const int32_t *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, batch, 0);
+    const float *each = s->scale_n ? (const float *)at[s->scale_b.tensor] + hone_epilogue_at(&s->scale_b, s->n_batch, batch, 0) + n0 : NULL;
+    const float left = NUMBER(scale), right = each ? 0 : NUMBER(scale_b), over = NUMBER(scale_y), all = left * right / over;
+    const bool is_signed = s->out.dtype == HONE_DTYPE_I8;
+    const int64_t whole = (n + HONE_LEVELS_BLOCK - 1) / HONE_LEVELS_BLOCK * HONE_LEVELS_BLOCK;
+    *out = (hone_levels){bias, scale, (int32_t)NUMBER(zero) + (is_signed ? 128 : 0), is_signed ? 0x80 : 0, false, true};
+    for (int64_t j = 0; j < n; j++) {
+        bias[j] = !more ? 0 : s->bias_n ? more[n0 + j] : *more;
+        scale[j] = each ? left * each[j] / over : all;
+        out->odd |= !(scale[j] - scale[j] == 0), out->tame &= scale[j] >= -0.5f && scale[j] <= 0.5f;
+    }
+    for (int64_t j = n; j < whole; j++) bias[j] = 0, scale[j] = 0;
+#undef NUMBER
 }
 void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const void *acc,
                        int32_t less) {
@@ -335,9 +486,8 @@ void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *bat
         s->whole(&row, acc, out, n);
         return;
     }
-    hone_epilogue_row row = {NUMBER(bias), NUMBER(lo), NUMBER(hi),        NUMBER(scale),     NUMBER(zero),
-                             s->low,       s->high,    NUMBER(back_zero), NUMBER(back_scale)};
 #undef NUMBER
+    const hone_epilogue_row row = numbers(s, at, batch, m);
     const float *residual = NULL;
     if (s->residual.tensor >= 0)
         residual = (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, batch, m) + n0;

@@ -13,7 +13,10 @@ typedef struct { /* one number a row (of M, in a batch): a constant, or loaded *
     int64_t c, *at_m, by_batch[MAX_BATCH]; /* moves with each index of the batch */
     bool same;                             /* in every row and batch */
 } hone_row_number;
-typedef struct {
+typedef struct { /* rows of 8 bits, read as floats: (q - zero) * scale */
+    hone_row_number at, zero, scale;
+} hone_read_rows;
+typedef struct hone_simple {
     const hone_epilogue *kernel;
     hone_epilogue_fn *run;
     hone_row_number bias, lo, hi, scale, zero, back_zero, back_scale;
@@ -26,7 +29,21 @@ typedef struct {
     int n_batch;
     hone_requantize_fn *whole; /* of a sum of integers: round(f32(sum + bias) * (scale * scale_b / scale_y)) + zero; NULL otherwise */
     hone_row_number scale_b, scale_y;
+    bool scale_n; /* scale_b is one a column: where it begins */
+    bool by_row;  /* all of its numbers, but for columns', are the same in every row: hone_epilogue_columns */
+    /* What comes in instead of a sum: floats in a row (reads false), or 8 bits (true): a tensor's, or what `inner` makes of a sum of integers. The
+       residual may be 8 bits too. */
+    const struct hone_simple *inner;
+    bool reads, reads_more;
+    hone_read_rows source, more;
+    bool steady;    /* all of its numbers are the same in every row and batch, */
+    bool one_piece; /* and rows of the result and of the residual follow on */
 } hone_simple;
+/* What an element-wise stage makes of rows of 8 bits, or rows of 8 bits of floats, in that form: all of its domain is one row. NULL: it is another stage. */
+hone_simple *hone_epilogue_elements(hone_arena *, const hone_cpu_call *, const hone_slots_of *, int stage);
+/* Elements n0 … n0+n-1 of row m. bytes: what stands in the place of `source`; NULL: its own. room: for 2 n floats. */
+void hone_epilogue_read(const hone_simple *, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const uint8_t *bytes,
+                        float *room);
 /* `group_m`, `group_b`: slots of M and the batch; from `first_n` on they are N's. columns: a bias may be one a column. NULL: not of this form, or its
    rows do not lie in a row. */
 hone_simple *hone_epilogue_match(hone_arena *, const hone_cpu_call *, const hone_slots_of *, int stage, int acc, const int *group_m, int nm,
@@ -34,6 +51,9 @@ hone_simple *hone_epilogue_match(hone_arena *, const hone_cpu_call *, const hone
 /* Where a row's number (or row) is, in elements; and the number. */
 int64_t hone_epilogue_at(const hone_row_number *, int n_batch, const int64_t *batch, int64_t m);
 float hone_epilogue_number(const hone_row_number *, int n_batch, void *const *at, const int64_t *batch, int64_t m);
+/* Of a sum of integers: what columns n0 … n0+n-1 get, all rows alike; bias and scale have room for whole blocks of columns (levels.h). */
+void hone_epilogue_columns(const hone_simple *, void *const *at, const int64_t *batch, int64_t n0, int64_t n, int32_t *bias, float *scale,
+                           hone_levels *);
 /* less: taken away from a sum of integers first */
 void hone_epilogue_run(const hone_simple *, void *const *at, const int64_t *batch /* its indices */, int64_t m, int64_t n0, int64_t n,
                        const void *acc, int32_t less);

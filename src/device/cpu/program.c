@@ -6,6 +6,7 @@
 #include "device/cpu/cell.h"
 #include "device/cpu/contract.h"
 #include "device/cpu/norm.h"
+#include "device/cpu/rows.h"
 
 hone_status hone_cpu_add(hone_recipe_maker *m, hone_part part) {
     part.step.decision = m->decision;
@@ -236,6 +237,7 @@ static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r)
             if (!done) HONE_TRY(hone_cpu_norm(m, c, k, &end, &done));
             if (!done) HONE_TRY(hone_cpu_contract(m, c, k, &end, &done));
             if (!done) HONE_TRY(hone_cpu_pool(m, c, k, &done));
+            if (!done) HONE_TRY(hone_cpu_rows(m, c, k, &done));
             if (!done) HONE_TRY(tile_stage(m, c, k, &done));
         }
         fast = done, k = end;

@@ -9,10 +9,10 @@
 #include "kernels/ref/vec.inc"
 
 enum { MR = 8, NR = 8, DEEP = 8 };
-hone_gemm_i8_fn hone_gemm_i8_8x8__i8mm;
+hone_gemm_i8_fn hone_gemm_i8_8x8__i8mm, hone_gemm_u8_8x8__i8mm;
 
-/* pairs: two rows each; a block of sums is [column][row] */
-INLINE void tile(int pairs, int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c, ptrdiff_t c_stride) {
+/* pairs: two rows each; a block of sums is [column][row], or [row][column] where A is the unsigned one (u) */
+INLINE void tile(bool u, int pairs, int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c, ptrdiff_t c_stride) {
     int32x4_t s[MR / 2][NR / 2];
     FULL for (int i = 0; i < pairs; i++) FULL for (int j = 0; j < NR / 2; j++) s[i][j] = vdupq_n_s32(0);
     for (int64_t p = 0; p < groups; p += 2, a += MR * DEEP, b += NR * DEEP) {
@@ -23,20 +23,31 @@ INLINE void tile(int pairs, int m, int64_t groups, const int8_t *a, const uint8_
         }
         FULL for (int i = 0; i < pairs; i++) {
             const int8x16_t av = vld1q_s8(a + 2 * i * DEEP);
-            FULL for (int j = 0; j < NR / 2; j++) s[i][j] = vusmmlaq_s32(s[i][j], bv[j], av);
+            FULL for (int j = 0; j < NR / 2; j++) {
+                if (u) s[i][j] = vusmmlaq_s32(s[i][j], vreinterpretq_u8_s8(av), vreinterpretq_s8_u8(bv[j]));
+                else s[i][j] = vusmmlaq_s32(s[i][j], bv[j], av);
+            }
         }
     }
     FULL for (int i = 0; i < pairs; i++) FULL for (int j = 0; j < NR / 4; j++) {
-        const int32x4_t even = vuzp1q_s32(s[i][2 * j], s[i][2 * j + 1]), odd = vuzp2q_s32(s[i][2 * j], s[i][2 * j + 1]);
+        const int32x4_t x = s[i][2 * j], y = s[i][2 * j + 1];
+        const int32x4_t even = u ? vcombine_s32(vget_low_s32(x), vget_low_s32(y)) : vuzp1q_s32(x, y),
+                        odd = u ? vcombine_s32(vget_high_s32(x), vget_high_s32(y)) : vuzp2q_s32(x, y);
         vst1q_s32(c + 2 * i * c_stride + 4 * j, even);
         if (2 * i + 1 < m) vst1q_s32(c + (2 * i + 1) * c_stride + 4 * j, odd);
     }
 }
+INLINE void heights(bool u, int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c, ptrdiff_t c_stride) {
+    if (m <= 2) tile(u, 1, m, groups, a, b, c, c_stride);
+    else if (m <= 4) tile(u, 2, m, groups, a, b, c, c_stride);
+    else if (m <= 6) tile(u, 3, m, groups, a, b, c, c_stride);
+    else tile(u, 4, m, groups, a, b, c, c_stride);
+}
 void hone_gemm_i8_8x8__i8mm(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c, ptrdiff_t c_stride) {
-    if (m <= 2) tile(1, m, groups, a, b, c, c_stride);
-    else if (m <= 4) tile(2, m, groups, a, b, c, c_stride);
-    else if (m <= 6) tile(3, m, groups, a, b, c, c_stride);
-    else tile(4, m, groups, a, b, c, c_stride);
+    heights(false, m, groups, a, b, c, c_stride);
+}
+void hone_gemm_u8_8x8__i8mm(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c, ptrdiff_t c_stride) {
+    heights(true, m, groups, a, b, c, c_stride);
 }
 #else
 typedef int hone_gemm_i8__i8mm_not_here;

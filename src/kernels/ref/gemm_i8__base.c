@@ -7,23 +7,26 @@
 #define MR 4
 #define NR 8
 #define ISA base
+#define UNSIGNED 1
 typedef uint32_t ivec __attribute__((vector_size(16))); /* unsigned: sums wrap */
 typedef struct {
     ivec q[4];
 } bvec;
 typedef bvec avec;
 INLINE ivec zero_sums(void) { return (ivec){0}; }
-INLINE bvec load_b(const uint8_t *p) {
+INLINE uint32_t widened(uint8_t v, bool is_signed) { return is_signed ? (uint32_t)(int8_t)v : v; }
+INLINE bvec load_b(const uint8_t *p, bool u) {
     bvec v;
-    for (int q = 0; q < 4; q++) v.q[q] = (ivec){p[q], p[4 + q], p[8 + q], p[12 + q]};
+    for (int q = 0; q < 4; q++) v.q[q] = (ivec){widened(p[q], u), widened(p[4 + q], u), widened(p[8 + q], u), widened(p[12 + q], u)};
     return v;
 }
-INLINE avec load_a(const int8_t *p) {
+INLINE avec load_a(const int8_t *p, bool u) {
     avec v;
-    for (int q = 0; q < 4; q++) v.q[q] = (ivec){0} + (uint32_t)(int32_t)p[q];
+    for (int q = 0; q < 4; q++) v.q[q] = (ivec){0} + widened((uint8_t)p[q], !u);
     return v;
 }
-INLINE ivec dot(ivec s, bvec b, avec a) {
+INLINE ivec dot(ivec s, bvec b, avec a, bool u) {
+    (void)u;
     for (int q = 0; q < 4; q++) s += b.q[q] * a.q[q];
     return s;
 }

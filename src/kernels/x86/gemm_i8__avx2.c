@@ -9,23 +9,25 @@
 #define MR 4
 #define NR 16
 #define ISA avx2
+#define UNSIGNED 1
 typedef __m256i ivec;
 typedef struct {
     __m256i even, odd;
 } bvec;
 typedef bvec avec;
 INLINE ivec zero_sums(void) { return _mm256_setzero_si256(); }
-INLINE bvec load_b(const uint8_t *p) {
-    const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)p);
-    return (bvec){_mm256_and_si256(v, _mm256_set1_epi16(255)), _mm256_srli_epi16(v, 8)};
+INLINE bvec widened(__m256i v, bool is_signed) {
+    return is_signed ? (bvec){_mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8), _mm256_srai_epi16(v, 8)}
+                     : (bvec){_mm256_and_si256(v, _mm256_set1_epi16(255)), _mm256_srli_epi16(v, 8)};
 }
-INLINE avec load_a(const int8_t *p) {
+INLINE bvec load_b(const uint8_t *p, bool u) { return widened(_mm256_loadu_si256((const __m256i *)(const void *)p), u); }
+INLINE avec load_a(const int8_t *p, bool u) {
     int32_t four;
     memcpy(&four, p, 4);
-    const __m256i v = _mm256_set1_epi32(four);
-    return (avec){_mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8), _mm256_srai_epi16(v, 8)};
+    return widened(_mm256_set1_epi32(four), !u);
 }
-INLINE ivec dot(ivec s, bvec b, avec a) {
+INLINE ivec dot(ivec s, bvec b, avec a, bool u) {
+    (void)u;
     return _mm256_add_epi32(s, _mm256_add_epi32(_mm256_madd_epi16(b.even, a.even), _mm256_madd_epi16(b.odd, a.odd)));
 }
 INLINE void store_sums(int32_t *p, ivec s) { _mm256_storeu_si256((__m256i *)(void *)p, s); }

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+   contract_depthwise_int: depthwise convolutions of 8 bits over channels-last pictures: a pixel is a row, a window's place a row of channels. Exact, as
+   contract_int.c, whose words about zero points hold here too; the weights' own are nothing in most models, and take a second pass where they are not. */
+#include <string.h>
+
+#include "device/cpu/contract.h"
+
+static int64_t round_to(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
+static int64_t wide_of(const hone_contract *d) { return 16 * d->each_i8->lanes; }
+static int64_t columns_of(const hone_contract *d) { return round_to(d->n, HONE_LEVELS_BLOCK); }
+/* Groups of places: the window's columns where pixels share them, else places in a row. */
+static int64_t groups_of(const hone_contract *d) { return d->stride_i8 ? d->k_run : (d->k + d->each_i8->group - 1) / d->each_i8->group; }
+static int64_t high_of(const hone_contract *d) { return d->stride_i8 ? d->k / d->k_run : d->each_i8->group; }
+static int64_t place_of(const hone_contract *d, int64_t j) { /* of column j, among all */
+    return j / wide_of(d) * wide_of(d) + hone_depthwise_i8_place(d->each_i8->lanes, j % wide_of(d));
+}
+/* Columns of the window are shared where pixels of a row are as far apart as some of them; and so few channels that two pixels fit a block are taken in pairs. */
+void hone_depthwise_int_choose(hone_contract *d) {
+    d->stride_i8 = 0;
+    if (d->each_i8->group < 4 || d->k_run < 2 || d->k / d->k_run > 4 || d->m_run < 2 || (d->a.n_bounded && !d->outside)) return;
+    const int64_t pixel = d->at_m_a[1] - d->at_m_a[0], column = d->at_k_a[1] - d->at_k_a[0];
+    if (column <= 0 || pixel <= 0 || pixel % column || pixel / column > d->k_run) return;
+    d->stride_i8 = pixel / column, d->k_order = -1 - d->k_order; /* weights in another order */
+}
+static bool fits_twice(const hone_contract *d) { return 2 * d->n <= wide_of(d); }
+static bool in_pairs(const hone_contract *d) {
+    if (d->stride_i8 != 1 || !fits_twice(d) || d->at_k_a[1] - d->at_k_a[0] != d->n || !d->simple || !d->simple->by_row) return false;
+    const int64_t *out = d->simple->out.at_m;
+    for (int64_t i = 0; i + 1 < d->m; i++)
+        if ((i + 1) % d->m_run && out[i + 1] - out[i] != d->n) return false;
+    return true;
+}
+/* Weights as the kernel takes them, then the sum of each column. */
+size_t hone_depthwise_int_bytes(const hone_contract *d) {
+    return (size_t)(columns_of(d) * (groups_of(d) * d->each_i8->group + (int64_t)sizeof(int32_t)));
+}
+static void put(const hone_contract *d, int8_t *to, int64_t t, int64_t j, int8_t v) {
+    const int64_t group = d->each_i8->group, wide = wide_of(d), block = j / wide, groups = groups_of(d);
+    const int64_t g = d->stride_i8 ? t % d->k_run : t / group, q = d->stride_i8 ? t / d->k_run : t % group;
+    to[((block * groups + g) * wide + place_of(d, j) - block * wide) * group + q] = v;
+}
+void hone_depthwise_int_fill(const hone_contract *d, const uint8_t *source, void *panels) {
+    int32_t *sum = (int32_t *)(void *)((char *)panels + columns_of(d) * groups_of(d) * d->each_i8->group);
+    memset(panels, 0, hone_depthwise_int_bytes(d));
+    for (int64_t j = 0; j < d->n; j++)
+        for (int64_t t = 0; t < d->k; t++) {
+            const int8_t v = (int8_t)(source[d->at_row_b[j / d->run] + j % d->run * d->run_step + d->at_k_b[t]] ^ d->flip_b);
+            put(d, panels, t, j, v), sum[j] += v;
+            if (fits_twice(d)) put(d, panels, t, j + d->n, v);
+        }
+}
+/* Where each place of the window of pixels m0 …, m of them and of one row of the picture, begins, `apart` pointers a place; those past the last place are any. */
+static int64_t apart_of(const hone_contract *d) {
+    const int64_t run = d->mt < d->m_run ? d->mt : d->m_run;
+    return d->stride_i8 ? (run - 1) * d->stride_i8 + d->k_run : d->mt;
+}
+static void point(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m0, int64_t m, const uint8_t *outside,
+                  const uint8_t **at) {
+    const int64_t places = high_of(d) * (d->stride_i8 ? 1 : groups_of(d)), apart = apart_of(d), *from = d->at_m_a + m0, *k = d->at_k_a;
+    if (d->stride_i8) {
+        const int64_t columns = (m - 1) * d->stride_i8 + d->k_run, step = k[1] - k[0];
+        for (int64_t q = 0; q < places; q++) {
+            const uint8_t *place = a + from[0] + k[q * d->k_run];
+            for (int64_t c = 0; c < columns; c++) at[q * apart + c] = place + c * step;
+        }
+        for (int64_t i = 0; d->outside && i < m; i++)
+            for (uint32_t bad = d->outside[m0 + i]; bad; bad &= bad - 1) {
+                const int64_t t = __builtin_ctz(bad);
+                at[t / d->k_run * apart + i * d->stride_i8 + t % d->k_run] = outside;
+            }
+        return;
+    }
+    for (int64_t t = 0; t < places; t++) {
+        const uint8_t *place = a + k[t < d->k ? t : 0];
+        for (int64_t i = 0; i < m; i++) at[t * apart + i] = t < d->k ? place + from[i] : outside;
+    }
+    for (int64_t i = 0; d->outside && i < m; i++)
+        for (uint32_t bad = d->outside[m0 + i]; bad; bad &= bad - 1) at[__builtin_ctz(bad) * apart + i] = outside;
+    for (int64_t i = 0; d->a.n_bounded && !d->outside && i < m; i++) {
+        if (hone_contract_all_inside(d, w, m0 + i)) continue;
+        for (int64_t t = 0; t < d->k; t++)
+            if (!hone_contract_inside(d, w, m0 + i, t)) at[t * apart + i] = outside;
+    }
+}
+/* From pixel m on, at most `most`: how many have all of each row of their window inside, or none of it? */
+static int64_t whole_pixels(const hone_contract *d, int64_t m, int64_t most) {
+    const uint32_t row = ((uint32_t)1 << d->k_run) - 1;
+    for (int64_t i = 0; d->outside && i < most; i++)
+        for (int64_t t = 0; t < d->k; t += d->k_run) {
+            const uint32_t bad = d->outside[m + i] >> t & row;
+            if (bad && bad != row) return i;
+        }
+    return most;
+}
+/* Sums as they are, for whatever follows them: less what zero points take away, and as bytes where that is all. */
+static hone_status settle(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, hone_depthwise_i8_part *part,
+                          const int32_t *take, bool plain, const hone_levels *levels, int32_t *sums, int8_t *ones, void *rest) {
+    const int64_t n = d->n, columns = columns_of(d);
+    const int32_t za = hone_contract_int_zero(d, true, at, w, 0);
+    int32_t *row[HONE_DEPTHWISE_I8_ROWS], *pixels = sums + HONE_DEPTHWISE_I8_ROWS * columns;
+    for (int i = 0; i < part->m; i++) row[i] = sums + i * columns;
+    part->sums = row, part->levels = NULL;
+    d->each_i8->run(part);
+    if (!plain) { /* the sums of pixels: weights of 1 */
+        int32_t *one[HONE_DEPTHWISE_I8_ROWS];
+        for (int i = 0; i < part->m; i++) one[i] = pixels + i * columns;
+        const int8_t *weights = part->b;
+        part->sums = one, part->b = ones;
+        d->each_i8->run(part);
+        part->b = weights;
+        for (int64_t j = 0; j < n; j++) {
+            const uint32_t zb = (uint32_t)hone_contract_int_zero(d, false, at, w, j);
+            for (int i = 0; i < part->m; i++)
+                row[i][j] = (int32_t)((uint32_t)row[i][j] - zb * ((uint32_t)one[i][j] - (uint32_t)d->k * (uint32_t)za));
+        }
+    }
+    if (levels) {
+        d->levels->levels(levels, part->m, n, sums, columns, NULL, part->c);
+        return HONE_OK;
+    }
+    for (int i = 0; i < part->m; i++)
+        for (int64_t j = 0; j < n; j++) row[i][j] = (int32_t)((uint32_t)row[i][j] - (uint32_t)take[j]);
+    return hone_contract_finish(d, at, 0, w, m0, part->m, 0, n, sums, columns, NULL, rest);
+}
+static int64_t pointers_of(const hone_contract *d) { return high_of(d) * (d->stride_i8 ? 1 : groups_of(d)) * apart_of(d); }
+static hone_status tile(const hone_step *step, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = step->data;
+    void *at[64];
+    for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(step->ref[t], base);
+    const int64_t mb = (d->m + d->mt - 1) / d->mt, m0 = number % mb * d->mt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt;
+    const int64_t columns = columns_of(d), taps = groups_of(d) * d->each_i8->group, high = high_of(d);
+    const hone_standing w = hone_contract_stand(d, number / mb);
+    const int8_t *weights = at[d->packed_b];
+    const int32_t *sum = (const int32_t *)(const void *)(weights + columns * taps);
+    int32_t *bias = scratch, *take = bias + columns, *placed = take + columns, *sums = placed + 2 * columns;
+    float *scale = (float *)(void *)(sums + 2 * HONE_DEPTHWISE_I8_ROWS * columns), *placed_scale = (float *)(void *)(placed + columns);
+    const uint8_t **rows = (const uint8_t **)(void *)(scale + columns);
+    uint8_t *outside = (uint8_t *)(rows + pointers_of(d));
+    int8_t *ones = (int8_t *)(outside + columns);
+    void *rest = (char *)scratch + d->c_bytes;
+
+    const uint32_t za = (uint32_t)hone_contract_int_zero(d, true, at, &w, 0);
+    const bool plain = hone_contract_int_plain(d, at, &w, 0, d->n), bytes = d->simple && d->simple->by_row;
+    memset(outside, hone_contract_int_outside(d, at, &w), (size_t)columns);
+    for (int64_t j = 0; j < d->n; j++) take[j] = (int32_t)(za * (uint32_t)sum[j]);
+    hone_levels levels = {0};
+    if (bytes) {
+        hone_epilogue_columns(d->simple, at, w.index, 0, d->n, bias, scale, &levels);
+        for (int64_t j = 0; j < d->n; j++) bias[j] = (int32_t)((uint32_t)bias[j] - (uint32_t)take[j]);
+    }
+    const bool fast = bytes && plain && !levels.odd;
+    if (fast) {                                    /* in the kernel's order */
+        for (int64_t j = 0; j < columns; j += 4) { /* fours stay together */
+            const int64_t to = place_of(d, j);
+            memcpy(placed + to, bias + j, 4 * sizeof *bias), memcpy(placed_scale + to, scale + j, 4 * sizeof *scale);
+        }
+        for (int64_t j = 0; fits_twice(d) && j < d->n; j++) {
+            const int64_t to = place_of(d, j + d->n);
+            placed[to] = bias[j], placed_scale[to] = scale[j];
+        }
+        levels.bias = placed, levels.scale = placed_scale;
+    }
+    if (!plain) {
+        memset(ones, 0, (size_t)(columns * taps));
+        for (int64_t j = 0; j < d->n; j++)
+            for (int64_t t = 0; t < d->k; t++) put(d, ones, t, j, 1);
+    }
+    const uint8_t *pixels = (const uint8_t *)at[d->a.tensor] + d->a.at.c + w.a;
+    const bool pairs = fast && d->pairs_i8;
+    for (int64_t i = 0, run; i < m; i += run) { /* what is of one row of the picture */
+        run = d->stride_i8 && d->m_run - (m0 + i) % d->m_run < m - i ? d->m_run - (m0 + i) % d->m_run : m - i;
+        point(d, pixels, &w, m0 + i, run, outside, rows);
+        for (int64_t p = 0, step; p < run; p += step) {
+            const int64_t most = run - p < 2 * HONE_DEPTHWISE_I8_ROWS ? run - p : 2 * HONE_DEPTHWISE_I8_ROWS;
+            const int64_t two = pairs ? whole_pixels(d, m0 + i + p, most) / 2 : 0;
+            step = two ? 2 * two : pairs ? 1 : most < HONE_DEPTHWISE_I8_ROWS ? most : HONE_DEPTHWISE_I8_ROWS;
+            uint8_t *c[HONE_DEPTHWISE_I8_ROWS] = {0};
+            hone_depthwise_i8_part part = {.m = (int)(two ? two : step),
+                                           .high = (int)high,
+                                           .n = two ? 2 * d->n : d->n,
+                                           .groups = groups_of(d),
+                                           .a = rows + p * (d->stride_i8 ? d->stride_i8 : 1),
+                                           .a_pixel = (ptrdiff_t)((d->stride_i8 ? d->stride_i8 : 1) * (two ? 2 : 1)),
+                                           .a_group = (ptrdiff_t)(d->stride_i8 ? 1 : high * apart_of(d)),
+                                           .a_place = (ptrdiff_t)apart_of(d),
+                                           .flip = d->flip_a,
+                                           .b = weights,
+                                           .levels = &levels,
+                                           .c = c};
+            for (int q = 0; bytes && q < part.m; q++)
+                c[q] = (uint8_t *)at[d->simple->out.tensor] +
+                       hone_epilogue_at(&d->simple->out, d->simple->n_batch, w.index, m0 + i + p + (two ? 2 * q : q));
+            if (fast) d->each_i8->run(&part);
+            else HONE_TRY(settle(d, at, &w, m0 + i + p, &part, take, plain, bytes ? &levels : NULL, sums, ones, rest));
+        }
+    }
+    return HONE_OK;
+}
+void hone_depthwise_int_step(hone_contract *d, hone_step *s) {
+    const int64_t columns = columns_of(d), taps = groups_of(d) * d->each_i8->group;
+    d->pairs_i8 = in_pairs(d);
+    d->c_bytes = (size_t)round_to((int64_t)sizeof(int32_t) * columns * (5 + 2 * HONE_DEPTHWISE_I8_ROWS) +
+                                      (int64_t)sizeof(uint8_t *) * pointers_of(d) + columns * (1 + taps),
+                                  64);
+    s->tactic = "depthwise int8", s->tile = tile;
+    s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt);
+    s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 200000;
+    s->scratch_bytes = d->c_bytes + (d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+   levels: sums of 8-bit products as bytes again, each column with its own bias and scale.
+
+        t = f32(sum[i*step + j] - less[i] + bias[j]) * scale[j];    out[i][j] = clamp(round half even(t) + zero, 0, 255) ^ flip,     i < m, j < n
+
+   The same operations in the same order as the program's own, so the same bits; flip 0x80 and a zero point moved by 128 make it i8. Sums wrap. */
+#ifndef HONE_KERNELS_LEVELS_H
+#define HONE_KERNELS_LEVELS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HONE_LEVELS_BLOCK = 64 }; /* sums, bias and scale are read up to whole blocks of so many columns; bytes are written up to n only */
+typedef struct {
+    const int32_t *bias;
+    const float *scale;
+    int32_t zero;
+    uint8_t flip;
+    bool odd;  /* some scale is no finite number: each value is looked at; NaN becomes 0 before it is clamped */
+    bool tame; /* no scale is above 1/2: no t is beyond an i32 */
+} hone_levels;
+typedef void hone_levels_fn(const hone_levels *, int64_t m, int64_t n, const int32_t *sum, ptrdiff_t step,
+                            const int32_t *less /* or NULL */, uint8_t *const *out);
+
+/* Depthwise convolution of bytes over channels-last pictures: every column has its own window and its own weights. Places of the window come in groups of at most four,
+   which the dot-product instructions take at once:
+
+        sum[i][j]  =  sum over g < groups, q < high of (a[i*a_pixel + g*a_group + q*a_place][j] ^ flip) * b[g, q, j],     i < m, j < n
+
+   then as bytes, c[i][j], or as they are, sums[i][j]. Where a_group is 1 a group is a column of the window, and pixels that follow on share columns: a_pixel is the stride.
+   Bytes of a are u8 with flip over them, or i8 where the kernel says so; weights are i8, 0 where there is no place or column. Columns come in blocks of 16 * lanes, and
+   there in the order of hone_depthwise_i8_place: that of vectors whose 16-byte lanes are interleaved each by itself. So do the levels' bias and scale. */
+enum { HONE_DEPTHWISE_I8_ROWS = 4 };
+typedef struct {
+    int m, high; /* high: 1 … the kernel's group */
+    int64_t n, groups;
+    const uint8_t *const *a;
+    ptrdiff_t a_pixel, a_group, a_place;
+    uint8_t flip;
+    const int8_t *b;           /* b[((block * groups + g) * 16 * lanes + place) * group + q] */
+    const hone_levels *levels; /* NULL: sums */
+    uint8_t *const *c;
+    int32_t *const *sums;
+} hone_depthwise_i8_part;
+typedef void hone_depthwise_i8_fn(const hone_depthwise_i8_part *);
+typedef struct {
+    const char *name;
+    uint32_t cpu;
+    int group, lanes, a_signed;
+    hone_depthwise_i8_fn *run; /* 1 … HONE_DEPTHWISE_I8_ROWS rows */
+} hone_depthwise_i8;
+extern const hone_depthwise_i8 hone_depthwise_i8_list[]; /* slowest first; ends with a NULL name */
+const hone_depthwise_i8 *hone_depthwise_i8_best(void);
+static inline int64_t hone_depthwise_i8_place(int lanes, int64_t j) { /* of column j of a block */
+    return j % 16 / 4 * 4 * lanes + j / 16 * 4 + j % 4;
+}
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+   8 bits from first to last node: the kernels of bytes against plain loops, to the bit, and quantized networks whose pictures lie channels last against the
+   definition, on every CPU level, odd sizes and zero points. */
+#include "twin.h"
+
+#include "kernels/epilogue.h"
+#include "kernels/gemm.h"
+
+static uint8_t *exact_bytes(size_t n) { /* so many and no more, so that one too many is seen */
+    uint8_t *p = malloc(n ? n : 1);
+    assert_non_null(p);
+    for (size_t i = 0; i < n; i++) p[i] = (uint8_t)(draw(0, 3) ? draw(0, 255) : draw(0, 1) ? 0x80 : 0xff);
+    return p;
+}
+/* What levels.h says, in double and with the C library's rounding: f32 products of whole numbers, rounded once. */
+static uint8_t plain_level(const hone_levels *l, int32_t sum, int32_t less, float bias_scale, int32_t bias) {
+    const float t = (float)(int32_t)((uint32_t)sum - (uint32_t)less + (uint32_t)bias) * bias_scale;
+    double q = isnan(t) ? (double)l->flip : nearbyint((double)t) + l->zero;
+    q = q < 0 ? 0 : q > 255 ? 255 : q;
+    return (uint8_t)((uint8_t)q ^ l->flip);
+}
+static float any_scale(int kind) { /* 0: small, 1: halves to be rounded, 2: large, 3: anything */
+    static const float odd[] = {INFINITY, NAN, 0, -1e30f, 3e38f};
+    return kind == 0 ? (float)draw(1, 1000) / 1e6f : kind == 1 ? 0.5f : kind == 2 ? (float)draw(1, 1000) : odd[draw(0, 4)];
+}
+static void levels_case(const hone_epilogue *row, int m, int n, int kind, bool with_less) {
+    const int whole = (n + HONE_LEVELS_BLOCK - 1) / HONE_LEVELS_BLOCK * HONE_LEVELS_BLOCK, step = whole + 16;
+    int32_t *sum = malloc(sizeof *sum * (size_t)(m * step)), *bias = calloc((size_t)whole, sizeof *bias), less[8];
+    float *scale = calloc((size_t)whole, sizeof *scale);
+    uint8_t *out[8];
+    assert_true(sum && bias && scale);
+    const bool is_signed = draw(0, 1);
+    hone_levels l = {bias, scale, draw(0, 255), is_signed ? 0x80 : 0, kind == 3, kind < 2};
+    for (int i = 0; i < m * step; i++) sum[i] = kind == 2 || kind == 3 ? draw(-1000000000, 1000000000) * 2 : draw(-3000, 3000);
+    for (int j = 0; j < n; j++) bias[j] = draw(-500, 500), scale[j] = any_scale(kind);
+    for (int i = 0; i < m; i++) out[i] = exact_bytes((size_t)n), less[i] = with_less ? draw(-400, 400) : 0;
+    row->levels(&l, m, n, sum, step, with_less ? less : NULL, out);
+    for (int i = 0; i < m; i++) {
+        for (int j = 0; j < n; j++) {
+            const uint8_t want = plain_level(&l, sum[i * step + j], less[i], scale[j], bias[j]);
+            if (out[i][j] != want) fail_msg("%s: n %d, kind %d, row %d, column %d: %d, not %d", row->name, n, kind, i, j, out[i][j], want);
+        }
+        free(out[i]);
+    }
+    free(sum), free(bias), free(scale);
+}
+static void levels(void **state) {
+    (void)state;
+    for (const hone_epilogue *row = hone_epilogue_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int n = 1; n < 200; n += n < 70 ? 1 : 23)
+            for (int kind = 0; kind < 4; kind++) levels_case(row, draw(1, 8), n, kind, n & 1);
+    }
+}
+/* k places, `across` of them in a row of the window; stride 0: pixels share nothing */
+static void depthwise_case(const hone_depthwise_i8 *row, int m, int n, int k, int across, int stride, bool as_bytes) {
+    enum { STEP = 40 };
+    const int wide = 16 * row->lanes, blocks = (n + wide - 1) / wide, group = row->group;
+    const int groups = stride ? across : (k + group - 1) / group, high = stride ? k / across : group;
+    const int whole = (n + HONE_LEVELS_BLOCK - 1) / HONE_LEVELS_BLOCK * HONE_LEVELS_BLOCK;
+    const uint8_t flip = draw(0, 1) ? 0x80 : 0;
+    const hone_depthwise_i8_part way = {.a_pixel = stride ? stride : 1, .a_group = stride ? 1 : high * STEP, .a_place = STEP};
+    uint8_t *piece[32 * STEP] = {0}, *c[4];
+    int8_t *w = (int8_t *)exact_bytes((size_t)(n * k)), *b = calloc((size_t)(blocks * wide * groups * group), 1);
+    int32_t *bias = calloc((size_t)whole, sizeof *bias), *placed = calloc((size_t)whole, sizeof *bias), *sums[4];
+    float *scale = calloc((size_t)whole, sizeof *scale), *placed_scale = calloc((size_t)whole, sizeof *scale);
+    assert_true(b && bias && placed && scale && placed_scale);
+#define AT(i, g, q) piece[(i)*way.a_pixel + (g)*way.a_group + (q)*way.a_place]
+    for (int i = 0; i < m; i++)
+        for (int t = 0; t < groups * high; t++)
+            if (!AT(i, t / high, t % high)) AT(i, t / high, t % high) = exact_bytes((size_t)n);
+    for (int j = 0; j < n; j++) {
+        const int64_t place = hone_depthwise_i8_place(row->lanes, j % wide), to = j / wide * wide + place;
+        placed[to] = bias[j] = draw(-900, 900), placed_scale[to] = scale[j] = any_scale(draw(0, 1));
+        for (int t = 0; t < k; t++) b[((j / wide * groups + t / high) * wide + place) * group + t % high] = w[t * n + j];
+    }
+    for (int i = 0; i < m; i++) {
+        c[i] = exact_bytes((size_t)n), sums[i] = malloc(sizeof(int32_t) * (size_t)n);
+        assert_non_null(sums[i]);
+    }
+    hone_levels l = {placed, placed_scale, draw(0, 255), draw(0, 1) ? 0x80 : 0, false, draw(0, 1)};
+    hone_depthwise_i8_part part = way;
+    part.m = m, part.high = high, part.n = n, part.groups = groups, part.a = (const uint8_t *const *)piece, part.flip = flip, part.b = b;
+    part.levels = as_bytes ? &l : NULL, part.c = c, part.sums = sums;
+    row->run(&part);
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) {
+            int32_t want = 0;
+            for (int t = 0; t < k; t++) {
+                const uint8_t x = AT(i, t / high, t % high)[j] ^ flip;
+                want += (row->a_signed ? (int8_t)x : x) * w[t * n + j];
+            }
+            if (as_bytes) want = plain_level(&l, want, 0, scale[j], bias[j]);
+            const int32_t got = as_bytes ? c[i][j] : sums[i][j];
+            if (got != want)
+                fail_msg("%s: m %d, n %d, %d places, stride %d, row %d, column %d: %d, not %d", row->name, m, n, k, stride, i, j, got,
+                         want);
+        }
+#undef AT
+    for (int t = 0; t < 32 * STEP; t++) free(piece[t]);
+    for (int i = 0; i < m; i++) free(c[i]), free(sums[i]);
+    free(w), free(b), free(bias), free(placed), free(scale), free(placed_scale);
+}
+static void depthwise_rows(void **state) {
+    (void)state;
+    for (const hone_depthwise_i8 *row = hone_depthwise_i8_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int n = 1; n < 150; n += n < 20 ? 1 : 11) {
+            for (int k = 1; k <= 25; k += k < 9 ? 1 : 8) depthwise_case(row, draw(1, HONE_DEPTHWISE_I8_ROWS), n, k, 1, 0, (n + k) & 1);
+            for (int stride = 1; row->group == 4 && stride <= 3; stride++)
+                for (int across = 2; across <= 4; across++)
+                    depthwise_case(row, draw(0, 2) ? 4 : draw(1, 3), n, across * (draw(0, 1) ? 3 : draw(2, 4)), across, stride,
+                                   (n + stride) & 1);
+        }
+    }
+}
+/* A unsigned, B signed: in panels, and rows as they lie. */
+static void other_signs(void **state) {
+    (void)state;
+    for (const hone_gemm_i8 *row = hone_gemm_i8_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu() || !row->run_u) continue;
+        for (int m = 1; m <= row->mr; m++)
+            for (int64_t groups = row->deep / 4; groups < 70; groups = groups * 3 + row->deep / 4)
+                for (int lie = 0; lie < 2; lie++) {
+                    if (lie && (!row->rows || m % 16)) continue;
+                    /* what is past k is 0 in B; where that is below deep, nothing past it is read */
+                    const int64_t k = groups * 4 - (groups * 4 == row->deep ? draw(0, row->deep / 4 - 1) * 4 : 0), mr = row->mr,
+                                  nr = row->nr, deep = row->deep, apart = k + draw(0, 40), stride = nr + 3;
+                    uint8_t *a = exact_bytes((size_t)(lie ? (m - 1) * apart + k : groups * 4 * mr)),
+                            *b = exact_bytes((size_t)(groups * 4 * nr));
+                    for (int64_t p = k; p < groups * 4; p++)
+                        for (int64_t j = 0; j < nr; j++) b[(p / 4 * nr + j) * 4 + p % 4] = 0;
+                    int32_t *c = malloc(sizeof *c * (size_t)((m + 1) * stride));
+                    assert_non_null(c);
+                    for (int64_t i = 0; i < (m + 1) * stride; i++) c[i] = 1234567;
+                    if (row->begin) row->begin(k);
+                    if (lie) row->rows(m, groups, a, apart, b, c, stride);
+                    else row->run_u(m, groups, (const int8_t *)a, b, c, stride);
+                    if (row->end) row->end();
+                    for (int64_t i = 0; i <= m; i++)
+                        for (int64_t j = 0; j < stride; j++) {
+                            int32_t want = i < m && j < nr ? 0 : 1234567;
+                            for (int64_t p = 0; i < m && j < nr && p < k; p++)
+                                want += a[lie ? i * apart + p : (p / deep * mr + i) * deep + p % deep] *
+                                        (int8_t)b[(p / 4 * nr + j) * 4 + p % 4];
+                            if (c[i * stride + j] != want) fail_msg("%s: m %d, row %d, column %d", row->name, m, (int)i, (int)j);
+                        }
+                    free(a), free(b), free(c);
+                }
+    }
+}
+
+/* ---- networks ---------------------------------------------------------------------------------------------------------------------------- */
+enum { ROUNDS = SLOW ? 2 : 4 };
+static char text[8192];
+static const char *byte(int *lo, int *hi) {
+    bool is_signed = draw(0, 1);
+    *lo = is_signed ? -128 : 0, *hi = is_signed ? 127 : 255;
+    return is_signed ? "i8" : "u8";
+}
+/* One conv as text: weights, scales and zero points of its own, one or one a channel, mostly nothing. */
+static size_t layer(char *to, size_t room, const char *name, const char *x, const char *tx, const char *ty, int xz, int yz, int c, int m,
+                    int g, int kh, int kw, const char *rest) {
+    int lo, hi;
+    const char *t = byte(&lo, &hi);
+    const bool each = draw(0, 1), wild = draw(0, 2) == 0;
+    const int zero = lo < 0 ? 0 : 128;
+    char many[16] = "";
+    if (each) snprintf(many, sizeof many, "%d", m);
+    return (size_t)snprintf(
+        to, room,
+        "%sw: %s[%d, %d, %d, %d] = random(%d, %d, %d); %sws: f32[%s] = %s; %swz: %s[%s] = random(8, %d, %d); %sxs: f32[] = {0.02}; %sxz: "
+        "%s[] = {%d}; %sys: f32[] = {%g}; %syz: %s[] = {%d}; %sb: i32[%d] = random(5, -9000, 9000); | %s = QLinearConv(%s, %sxs, %sxz, "
+        "%sw, "
+        "%sws, %swz, %sys, %syz, %sb) {group: %d, %s}; ",
+        name, t, m, c / g, kh, kw, draw(1, 99), lo, hi, name, many, each ? "random(7, 0.01, 0.03)" : "{0.021}", name, t, many,
+        wild ? lo : zero, wild ? hi : zero, name, name, tx, xz, name, 0.02 * 0.02 * 4 * sqrt(1.0 * c / g * kh * kw) * 30, name, ty, yz,
+        name, m, name, x, name, name, name, name, name, name, name, name, g, rest);
+}
+static void network(void) {
+    int lo[5], hi[5], z[5], c = draw(1, 5), m = draw(1, 80), o = draw(1, 90), h = draw(5, 14), w = draw(5, 17), k = draw(1, 5),
+                            s = draw(1, 2);
+    const char *t[5];
+    for (int q = 0; q < 5; q++) t[q] = byte(lo + q, hi + q), z[q] = draw(lo[q], hi[q]);
+    char window[256], part[4][1800], *parts[4] = {part[0], part[1], part[2], part[3]};
+    snprintf(window, sizeof window, "strides: [%d, 1], pads: [1, 1, 1, 1]", s);
+    layer(part[0], sizeof part[0], "a", "x", t[0], t[1], z[0], z[1], c, m, 1, 3, 3, window);
+    snprintf(window, sizeof window, "strides: [1, %d], pads: [%d, %d, %d, %d]", s, k / 2, k / 2, k / 2, k / 2);
+    layer(part[1], sizeof part[1], "d", "a", t[1], t[2], z[1], z[2], m, m, m, k, k, window);
+    layer(part[2], sizeof part[2], "p", "d", t[2], t[3], z[2], z[3], m, o, 1, 1, 1, "pads: [0, 0, 0, 0]");
+    const int g = o % 2 ? 1 : 2;
+    snprintf(window, sizeof window, "pads: [%d, 1, 1, 0], dilations: [%d, 1]", draw(0, 2), draw(1, 2));
+    layer(part[3], sizeof part[3], "r", "e", t[4], t[3], z[4], z[3], o, o, g, 2, 2, window);
+    size_t n = (size_t)snprintf(text, sizeof text, "graph g (x: %s[%d, %d, %d, %d]) -> y, v, u { ", t[0], draw(1, 2), c, h, w);
+    for (int q = 0; q < 4; q++) n += (size_t)snprintf(text + n, sizeof text - n, "%.*s", (int)(strchr(parts[q], '|') - parts[q]), parts[q]);
+    n += (size_t)snprintf(text + n, sizeof text - n, "es: f32[] = {0.7}; ez: %s[] = {%d}; fs: f32[] = {0.05}; ", t[4], z[4]);
+    for (int q = 0; q < 3; q++) n += (size_t)snprintf(text + n, sizeof text - n, "%s", strchr(parts[q], '|') + 1);
+    /* a residual sum, quantized again; a pool; sums as they are; a join */
+    n += (size_t)snprintf(text + n, sizeof text - n,
+                          "f = DequantizeLinear(p, pys, pyz); i = Mul(f, fs); j = Add(i, f); e = QuantizeLinear(j, es, ez); %s "
+                          "q = DequantizeLinear(r, rys, ryz); v = GlobalAveragePool(q); u = ConvInteger(d, pw, dyz, pwz); "
+                          "l = Concat(e, e) {axis: 1}; y = MaxPool(l) {kernel_shape: [2, 2]}; }",
+                          strchr(parts[3], '|') + 1);
+    assert_true(n < sizeof text);
+}
+static void pictures(void **state) { /* bytes: the definition's own, to the bit; means in f32 are sums in another order */
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        network();
+        twin_check(text, twin_input, 0, 1e-5, "contract int8");
+    }
+}
+static void tactics(void **state) { /* they are met: a network of usual sizes has no other steps for its convolutions */
+    (void)state;
+    static const char *const net =
+        "graph g (x: u8[1, 16, 9, 9]) -> y { s: f32[] = {0.02}; z: u8[] = {114}; t: f32[] = {0.9}; aw: i8[96, 16, 1, 1] = random(1, -127, "
+        "127); "
+        "ws: f32[] = {0.01}; wz: i8[] = {0}; ab: i32[96] = random(2, -900, 900); dw: i8[96, 1, 3, 3] = random(3, -127, 127); pw: i8[24, "
+        "96, 1, "
+        "1] = random(4, -127, 127); a = QLinearConv(x, s, z, aw, ws, wz, t, z, ab); d = QLinearConv(a, t, z, dw, ws, wz, t, z, ab) {group: "
+        "96, "
+        "pads: [1, 1, 1, 1]}; p = QLinearConv(d, t, z, pw, ws, wz, t, z); y = Transpose(p) {perm: [0, 2, 3, 1]}; }";
+    EACH_LEVEL {
+        assert_int_equal(twin_check(net, twin_input, 0, 0, "contract int8"), 2);
+        assert_int_equal(twin_check(net, twin_input, 0, 0, "depthwise int8"), 1);
+        assert_int_equal(twin_check(net, twin_input, 0, 0, "pack"), 0);
+    }
+}
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(levels), cmocka_unit_test(depthwise_rows), cmocka_unit_test(other_signs),
+                                       cmocka_unit_test(pictures), cmocka_unit_test(tactics)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
