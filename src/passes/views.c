@@ -2,7 +2,7 @@
    views: nodes that only look at a tensor in another way, joined: Reshape and its kind, Transpose, Cast. What comes out may be an identity,
    which the identity pass takes; what lay between is dropped where nobody else reads it.
 
-   A MatMul of rows between two Reshapes needs neither. A Reshape whose shape is computed gets a constant one where the symbols say what it must be, and the arithmetic on shapes goes. */
+   One place along an axis, by Gather, is a Slice. A MatMul of rows between two Reshapes needs neither. A Reshape whose shape is computed gets a constant one where the symbols say what it must be, and the arithmetic on shapes goes. */
 #include <string.h>
 
 #include "passes/match.h"
@@ -69,6 +69,29 @@ static bool rows_of_matmul(hone_matching *m) {
     if (b < 0) return hone_match_emit(m, "MatMul", y, (const hone_vid[]){x, w}, 2, NULL, 0) >= 0;
     hone_vid sums = hone_match_emit(m, "MatMul", HONE_MATCH_NEW, (const hone_vid[]){x, w}, 2, NULL, 0);
     return hone_match_emit(m, "Add", y, (const hone_vid[]){sums, b}, 2, NULL, 0) >= 0;
+}
+
+/* ---- Gather ------------------------------------------------------------------------------------------------------------------------- */
+/* x[:, 3] as PyTorch writes it. Of floats: arithmetic on shapes is better off as it is. */
+static bool gather_one(hone_matching *m) {
+    hone_graph *g = hone_match_graph(m);
+    hone_node *root = hone_match_root(m);
+    hone_vid x = hone_match_var(m, "x"), y = root->out[0];
+    const hone_var *v = g->var.at + x;
+    const hone_value *i = g->var.at[hone_match_var(m, "i")].value;
+    if (v->dtype != HONE_DTYPE_F32 || v->rank < 1 || i->rank > 1 || hone_value_count(i) != 1) return false;
+    int64_t axis = hone_attr_int(root->attr, root->n_attr, "axis", 0), at = (int64_t)hone_value_number(i, 0);
+    axis += axis < 0 ? v->rank : 0;
+    if (axis < 0 || axis >= v->rank || !hone_dim_is_number(v->dim[axis])) return false;
+    at += at < 0 ? v->dim[axis] : 0;
+    if (at < 0 || at >= v->dim[axis]) return false; /* whoever runs it says so */
+    const int64_t past = at + 1;
+    hone_vid from = hone_match_ints(m, "from", &at, 1), to = hone_match_ints(m, "to", &past, 1),
+             along = hone_match_ints(m, "axis", &axis, 1);
+    const hone_vid in[] = {x, from, to, along};
+    if (i->rank == 1) return hone_match_emit(m, "Slice", y, in, 4, NULL, 0) >= 0;
+    hone_vid some = hone_match_emit(m, "Slice", HONE_MATCH_NEW, in, 4, NULL, 0);
+    return hone_match_emit(m, "Squeeze", y, (const hone_vid[]){some, along}, 2, NULL, 0) >= 0;
 }
 
 /* ---- Transpose ---------------------------------------------------------------------------------------------------------------------- */
@@ -140,6 +163,7 @@ static const hone_rule rules[] = {
     {"{Reshape(x, s)|Squeeze(x, s)|Squeeze(x)|Unsqueeze(x, s)|Flatten(x)}", reshape_twice},
     {"{Reshape(MatMul(r=Reshape(x, s), $w), t)|Reshape(Add(MatMul(r=Reshape(x, s), $w), $b), t)}", rows_of_matmul},
     {"{Reshape(g=Gemm(r=Reshape(x, s), $w, $b), t)|Reshape(g=Gemm(r=Reshape(x, s), $w), t)}", rows_of_matmul},
+    {"Gather(x, $i)", gather_one},
     {"Cast(c=Cast(x))", cast_twice},
 };
 hone_status hone_pass_views(hone_passing *p) { return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)); }
