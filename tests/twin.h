@@ -30,7 +30,7 @@ static hone_dtype twin_precision; /* of fast runs; NONE: f32 */
 #define EACH_LEVEL                                                                                               \
     for (size_t level = 0; level < sizeof twin_levels / sizeof *twin_levels; hone_cpu_mask(UINT32_MAX), level++) \
         if (hone_cpu_mask(twin_levels[level]), true)
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG) || defined(HONE_EMULATED)
 #define SLOW 1 /* the definition is slow, and slower here */
 #else
 #define SLOW 0
