@@ -220,7 +220,19 @@ static void tactics(void **state) { /* they are met: a network of usual sizes ha
         "1] = random(4, -127, 127); a = QLinearConv(x, s, z, aw, ws, wz, t, z, ab); d = QLinearConv(a, t, z, dw, ws, wz, t, z, ab) {group: "
         "96, "
         "pads: [1, 1, 1, 1]}; p = QLinearConv(d, t, z, pw, ws, wz, t, z); y = Transpose(p) {perm: [0, 2, 3, 1]}; }";
+    /* scales and zero points a channel; a depthwise convolution whose result the caller wants row by row */
+    static const char *const each = "graph g (x: u8[1, 16, 9, 9]) -> y { s: f32[] = {0.02}; z: u8[] = {114}; t: f32[] = {0.9}; aw: i8[40, "
+                                    "16, 3, 3] = random(1, -127, 127); "
+                                    "ws: f32[40] = random(5, 0.001, 0.01); wz: i8[40] = random(6, 0, 0); ab: i32[40] = random(2, -900, "
+                                    "900); dw: i8[40, 1, 3, 3] = random(3, "
+                                    "-127, 127); a = QLinearConv(x, s, z, aw, ws, wz, t, z, ab) {pads: [1, 1, 1, 1]}; d = QLinearConv(a, "
+                                    "t, z, dw, ws, wz, t, z, ab) {group: "
+                                    "40, pads: [1, 1, 1, 1]}; e = QLinearConv(d, t, z, dw, ws, wz, t, z, ab) {group: 40, strides: [2, 2]}; "
+                                    "y = DequantizeLinear(e, t, z); }";
     EACH_LEVEL {
+        assert_int_equal(twin_check(each, twin_input, 0, 0, "tile"), 0);
+        assert_int_equal(twin_check(each, twin_input, 0, 0, "contract int8"), 1);
+        assert_int_equal(twin_check(each, twin_input, 0, 0, "depthwise int8"), 2);
         assert_int_equal(twin_check(net, twin_input, 0, 0, "contract int8"), 2);
         assert_int_equal(twin_check(net, twin_input, 0, 0, "depthwise int8"), 1);
         assert_int_equal(twin_check(net, twin_input, 0, 0, "pack"), 0);

@@ -282,7 +282,7 @@ static bool zero_point(hone_recipe_maker *s, const hone_cpu_call *c, hone_contra
     for (int k = 0; k < nb; k++) out->by_batch[k] = at.k[group_b[k]], at.k[group_b[k]] = 0;
     for (int k = 0; k < n; k++) at.k[along[k]] = 0;
     for (int k = 0; k < d->slots.n; k++)
-        if (at.k[k]) return false;
+        if (at.k[k] && d->slots.extent[k] > 1) return false;
     return true;
 }
 static bool integers(hone_recipe_maker *s, const hone_cpu_call *c, hone_contract *d, int32_t zero_a, int32_t zero_b, const int *group_m,

@@ -79,6 +79,7 @@ typedef struct {
     const hone_depthwise_f32 *plane;
     hone_depthwise_shape shape;
     int64_t plane_rows; /* output rows a tile */
+    int64_t plane_step; /* from pixel to pixel of a row; 1 but for bytes that lie channels last */
 } hone_contract;
 
 /* Where a batch stands: its indices, offsets of operands, domain and result, and the operands' own numbers of it. */

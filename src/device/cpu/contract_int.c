@@ -397,9 +397,15 @@ static hone_status plane(const hone_step *step, void *const *base, int64_t numbe
     uint8_t over_x = signed_x ? 0x80 : 0, over_w = signed_w ? 0x80 : 0;
     float zx = (float)(zero_at(&d->zero_b, at, &here, d->n_batch, 0) + (signed_x ? 128 : 0));
     float zw = (float)(zero_at(&d->zero_a, at, &here, d->n_batch, 0) + (signed_w ? 128 : 0));
-    if (shape.xs == shape.w && r1 > r0) d->levels->widen(x + r0 * shape.xs, over_x, zx, 1, rows, (r1 - r0) * shape.w);
+    uint8_t *line = (uint8_t *)rows + d->b_bytes - d->line_bytes;
+    for (int64_t r = r0; d->plane_step > 1 && r < r1; r++) {
+        for (int64_t i = 0; i < shape.w; i++) line[i] = x[r * shape.xs + i * d->plane_step];
+        d->levels->widen(line, over_x, zx, 1, rows + (r - r0) * shape.w, shape.w);
+    }
+    if (d->plane_step == 1 && shape.xs == shape.w && r1 > r0) d->levels->widen(x + r0 * shape.xs, over_x, zx, 1, rows, (r1 - r0) * shape.w);
     else
-        for (int64_t r = r0; r < r1; r++) d->levels->widen(x + r * shape.xs, over_x, zx, 1, rows + (r - r0) * shape.w, shape.w);
+        for (int64_t r = r0; d->plane_step == 1 && r < r1; r++)
+            d->levels->widen(x + r * shape.xs, over_x, zx, 1, rows + (r - r0) * shape.w, shape.w);
     for (int64_t i = 0; i < shape.kh * shape.kw; i++) taps[i] = (float)(int32_t)(w[i] ^ over_w) - zw;
     int64_t n0 = y0 * shape.ow, n = (y1 - y0) * shape.ow;
     shape.ph -= y0 * shape.sh - r0, shape.h = r1 > r0 ? r1 - r0 : 0, shape.oh = y1 - y0, shape.xs = (ptrdiff_t)shape.w;
@@ -418,7 +424,8 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
         int64_t rows = (d->plane_rows - 1) * d->shape.sh + (d->shape.kh - 1) * d->shape.dh + 1;
         d->c_bytes = round64(sizeof(float) * (size_t)(d->plane_rows * d->shape.ow));
         d->a_bytes = round64(sizeof(float) * (size_t)(d->shape.kh * d->shape.kw));
-        d->b_bytes = round64(sizeof(float) * (size_t)((rows < d->shape.h ? rows : d->shape.h) * d->shape.w));
+        d->line_bytes = d->plane_step > 1 ? round64((size_t)d->shape.w) : 0; /* a row, where pixels do not follow on */
+        d->b_bytes = round64(sizeof(float) * (size_t)((rows < d->shape.h ? rows : d->shape.h) * d->shape.w)) + d->line_bytes;
         s->tactic = "depthwise int8", s->tile = plane;
         s->tiles = d->batch * ((d->shape.oh + d->plane_rows - 1) / d->plane_rows);
         s->serial = d->batch * d->n * d->k < 200000;

@@ -387,6 +387,7 @@ bool hone_contract_depthwise(hone_contract *d) {
                                 .dh = 1,
                                 .dw = 1};
     /* strides and pads follow from the bounded subscripts; an unbounded direction has no window to see */
+    d->plane_step = 1; /* floats: unit stride along x */
     bool seen_x = false, seen_y = oy < 0 && ky < 0;
     int64_t start = d->b.at.c, col = 0, row_pitch = 0;
     for (int q = 0; q < d->b.n_bounded; q++) {
@@ -403,11 +404,14 @@ bool hone_contract_depthwise(hone_contract *d) {
     if (!seen_x) { /* never outside along x: a window whose steps the addresses tell */
         s->sw = d->b.at.k[ox], s->dw = kx < 0 ? 1 : d->b.at.k[kx], s->pw = 0;
         if (s->sw <= 0 || s->dw <= 0) return false;
+        if (d->bytes && kx >= 0 && (s->sw % s->dw == 0 || s->dw % s->sw == 0))
+            d->plane_step = s->sw < s->dw ? s->sw : s->dw, s->sw /= d->plane_step, s->dw /= d->plane_step;
         s->w = (s->ow - 1) * s->sw + (s->kw - 1) * s->dw + 1, col = 1;
     } else {
-        if (d->b.at.k[ox] != s->sw || (kx >= 0 && d->b.at.k[kx] != s->dw)) return false; /* unit stride along x */
+        if (d->bytes && d->b.at.k[ox] > 0 && d->b.at.k[ox] % s->sw == 0) d->plane_step = d->b.at.k[ox] / s->sw;
+        if (d->b.at.k[ox] != s->sw * d->plane_step || (kx >= 0 && d->b.at.k[kx] != s->dw * d->plane_step)) return false;
         col = 1;
-        start += s->pw;
+        start += s->pw * d->plane_step;
     }
     if (col != 1) return false;
     if (!seen_y) {
