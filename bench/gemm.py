@@ -43,7 +43,7 @@ def main():
             write(made)
         for name, m, n, k in SHAPES:
             path, work = os.path.join(o.read or made, f"{m}x{n}x{k}.onnx"), 2e-9 * m * n * k
-            others = zoo.peers(path, o)
+            others, _ = zoo.peers(path, o)
             runs = max(20, min(2000, int(0.1 / (work / 100 + 5e-6))))
             got = {x: [] for x in [*builds, *others]}
             for _ in range(o.rounds):

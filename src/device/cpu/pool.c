@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_TAPS = 1024, WORK = 1 << 18 /* values a tile reads */ };
+enum { MAX_TAPS = 1024, WORK = 1 << 16 /* values a tile reads */ };
 typedef struct {
     hone_affine_load x;
     int out;
