@@ -104,7 +104,7 @@ bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int
     const hone_instance *in = c->instance;
     const hone_x *e = in->x + x;
     const bool bytes = into == HONE_AFFINE_BYTES;
-    if (first) first->tensor = -1;
+    first->tensor = -1;
     if (e->kind != HONE_X_LOAD || e->flat) return false;
     hone_dtype dtype = in->tensor[e->a].dtype;
     if (bytes ? dtype != HONE_DTYPE_U8 && dtype != HONE_DTYPE_I8 : dtype != HONE_DTYPE_F32) return false;

@@ -562,7 +562,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
             d->shared = s->n_ref++;
             if (!d->bytes) choose_blocks(d, c->how.threads);
             if (choice) follow(d, choice, c->how.threads);
-            chose(d, c->how.threads, s->decision);
+            if (s->decision) chose(d, c->how.threads, s->decision);
             hone_part pack = {.uses = (uint64_t)1 << d->b.tensor | (uint64_t)1 << d->shared, .buffer = d->shared, .bytes = bytes};
             hone_contract_pack_step(d, &pack.step);
             HONE_TRY(hone_cpu_add(s, pack));

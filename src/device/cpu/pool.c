@@ -46,10 +46,11 @@ hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     if (st->reduce != HONE_REDUCE_MAX || st->how != HONE_STORE_SET || !st->identity || in->tensor[st->tensor].dtype != HONE_DTYPE_F32)
         return HONE_OK;
     hone_slots_of slots;
+    hone_affine_load first; /* of a recurrence, which this is not */
     pool *d = HONE_NEW(m->arena, pool);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (!hone_affine_slots(c, stage, stage, &slots) || slots.n_domain < 2 ||
-        !hone_affine_of_load(c, &slots, st->value, HONE_AFFINE_MAX, -1, &d->x, NULL))
+        !hone_affine_of_load(c, &slots, st->value, HONE_AFFINE_MAX, -1, &d->x, &first))
         return HONE_OK;
     const int last = slots.n_domain - 1;
     hone_affine out = {0};
