@@ -46,7 +46,7 @@ static void find_readers(finding *f) {
         }
         for (int t = 0; loads && !view && t < in->n_tensor; t++) {
             const hone_tensor *w = in->tensor + t;
-            const hone_node *part = n->n_part ? n->part[n->fused->from[t].part] : n;
+            const hone_node *part = n->n_part && n->fused ? n->part[n->fused->from[t].part] : n;
             if (w->role == HONE_ROLE_IN && w->dense && part->in[w->operand] >= 0) f->rows[part->in[w->operand]] = true;
         }
     }
@@ -221,7 +221,7 @@ hone_status hone_bind_concat(binder *b, level *l, int k, hone_fact *out) {
         HONE_TRY(hone_bind_real(b, x));
         part.fact.dim[axis] = x->fact.dim[axis];
         part.ref.offset += at * y->stride[axis] * hone_dtypes[out[0].dtype].bytes;
-        bool there = here && h->in == n->out[0] && l->room[n->in[q]].joined && hone_dim_value(h->at, l->values) == at, empty = false;
+        bool there = here && h && h->in == n->out[0] && l->room[n->in[q]].joined && hone_dim_value(h->at, l->values) == at, empty = false;
         at += x->fact.dim[axis];
         for (int d = 0; d < x->fact.rank; d++) empty |= x->fact.dim[d] == 0;
         if (!there && !empty) HONE_TRY(hone_bind_copy(b, l, k, x, &part));

@@ -291,7 +291,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     float *y = (float *)to[d->y.tensor] + stand(d, &d->y, batch);
     const int64_t vectors = up(d->width, d->kernel->vector) / d->kernel->vector;
     const int mr = d->kernel->rows[vectors < d->kernel->widths ? vectors - 1 : d->kernel->widths - 1];
-    float z[HONE_GEMM_ROWS];
+    float z[HONE_GEMM_ROWS] = {0};
     for (int64_t i = 0; i < m; i += mr) { /* x is in L1 when it meets the values */
         const int64_t some = m - i < mr ? m - i : mr;
         for (int64_t r = i; r < i + some; r++) {
