@@ -59,7 +59,8 @@ static bool same_tensor(const hone_tensor *t, const hone_param *p, const int64_t
 
 /* Runs a code in pieces of random size, and again in one; both must give the same bytes. */
 static hone_status same_run(const hone_tilecode *code, void *const *base, int64_t over, same_block target) {
-    const int64_t n = hone_tilecode_elements(code), grain = hone_tilecode_grain(code);
+    const int64_t n = hone_tilecode_elements(code);
+    const bool whole = hone_tilecode_whole(code);
     char *scratch = hone_alloc(hone_tilecode_scratch(code) + SAME_GUARD), *before = malloc(target.bytes + 1),
          *once = malloc(target.bytes + 1);
     memset(scratch, 0xff, hone_tilecode_scratch(code) + SAME_GUARD);
@@ -70,7 +71,7 @@ static hone_status same_run(const hone_tilecode *code, void *const *base, int64_
     hone_status again = HONE_OK;
     for (int64_t first = 0; first < n && !again;) {
         int64_t m = 1 + (int64_t)(same_random() % (uint64_t)(n < 100 ? n : same_random() % 3 ? n : 50));
-        if (grain >= n || m > n - first) m = n - first;
+        if (whole || m > n - first) m = n - first;
         again = hone_tilecode_run(code, base, first, m, over, NULL, scratch);
         first += m;
     }

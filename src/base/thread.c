@@ -53,6 +53,13 @@ static bool spin_while(atomic_uint *at, unsigned value, uint64_t most_ns, bool c
     }
 }
 
+int64_t hone_share_of(int64_t n, int64_t least, int64_t most, int threads) {
+    int64_t pieces = (n + most - 1) / most;
+    if (pieces >= threads) pieces = (pieces + threads - 1) / threads * threads;
+    else if ((pieces = n / least) > threads) pieces = threads;
+    return pieces > 1 ? (n + pieces - 1) / pieces : n > 0 ? n : 1;
+}
+
 /* ---- barrier ---- */
 
 /* The phase counts in twos; its lowest bit says that somebody sleeps, so that an awake team pays no system call. */

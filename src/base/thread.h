@@ -13,6 +13,9 @@ int hone_cores(void); /* cores this process may use (affinity, cgroup quota) */
 /* Runs body on up to `threads` members (0: all cores); returns when all are back. Member 0 is the caller. Never fails: with no free
    worker the caller is alone. */
 void hone_team_run(int threads, void (*body)(void *arg, int member, int members), void *arg);
+/* Of n pieces of work, how many a thread takes at once: at least `least` (fewer are not worth a meeting), at most `most` (which stay in a cache), and so many that
+   all threads have some and are done together. Never less than 1. */
+int64_t hone_share_of(int64_t n, int64_t least, int64_t most, int threads);
 void hone_pool_shutdown(void); /* joins idle workers; tests and leak checkers. The pool starts again when needed */
 
 /* A barrier that spins (at most about a millisecond) before it sleeps. One line of cache a field; reusable at once. */

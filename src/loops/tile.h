@@ -15,11 +15,10 @@ typedef struct hone_tilecode hone_tilecode; /* read-only once made; any number o
    tile a hand-written kernel has just computed), or -1. HONE_NOT_SUPPORTED: use the interpreter. */
 hone_status hone_tilecode_make(hone_arena *, const hone_instance *, int stage, const hone_param *, const hone_place *tensor, int acc_tensor,
                                hone_tilecode **out) HONE_CHECKED;
-int64_t hone_tilecode_elements(const hone_tilecode *); /* of the domain, without reduced indices and the over index */
-/* How many elements make a good piece of work for one thread: by shape only, whole rows where they fit. Where two elements may store to
-   one place it is all of them: such a stage runs in one piece. */
-int64_t hone_tilecode_grain(const hone_tilecode *);
-size_t hone_tilecode_scratch(const hone_tilecode *); /* bytes a thread, 64-byte aligned */
+int64_t hone_tilecode_elements(const hone_tilecode *);           /* of the domain, without reduced indices and the over index */
+bool hone_tilecode_whole(const hone_tilecode *);                 /* two elements may store to one place: it must run in one piece */
+int64_t hone_tilecode_grain(const hone_tilecode *, int threads); /* elements that make a good piece of work for one of so many threads */
+size_t hone_tilecode_scratch(const hone_tilecode *);             /* bytes a thread, 64-byte aligned */
 /* Elements first … first + n - 1. base: one address a tensor of the instance (unused ones may be NULL). over: value of the over index,
    or 0. acc: n values (f32 or i32, as the
    temporary's type says), or NULL. */

@@ -102,7 +102,8 @@ struct hone_tilecode {
     size_t acc, win; /* scratch: accumulators; winners' mask (ARG) */
     int n_fixed;     /* fixed[0] is the over index; EACH: then the reduced ones */
     const int64_t *fixed_ext;
-    int64_t elements, grain;
+    int64_t elements, grain, least, unit;      /* a piece of work for one thread: at most, at least, in multiples of */
+    bool whole;                                /* elements may store to one place: all in order, by one thread */
     size_t regs, forms, fixed, spare, scratch; /* offsets of tables and a spare tile in scratch, and all of it */
 };
 #endif

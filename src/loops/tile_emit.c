@@ -443,7 +443,7 @@ void hone_tile_emit_store(maker *m, int value, int ctype, hone_dtype raw) {
     const int n_out = outside(m, NULL, -1, !st->skip, list);
     for (int k = 0; !st->identity && k < t->rank; k++) wild += hone_know_of(&m->w, hone_know_sub(&m->w, NULL, k))->kind == KNOW_VALUE;
     const bool apart = !wild && injective(m, d);
-    if (!apart) m->code->grain = m->code->elements; /* in order, so in one piece */
+    m->code->whole = !apart; /* in order, so in one piece */
     if (!wild && st->how == HONE_STORE_SET && (!n_out || !st->skip)) {
         i.form = form(m, d);
         if (i.form < 0) return;

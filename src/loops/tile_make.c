@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
+
 typedef hone_tile_maker maker;
 typedef hone_tile_reg reg;
 
@@ -304,14 +306,11 @@ static void finish(maker *m, hone_tilecode *code) {
     int64_t cost = 1;
     for (int k = 0; k < code->n_ins; k++) cost += ins[k].level == 0;
     if (code->mode != TILE_MAP && code->count > 0 && __builtin_mul_overflow(cost, code->count, &cost)) cost = INT64_MAX;
-    if (code->grain) return; /* the store decided it */
-    const int64_t row = code->out.ext[code->out.nd - 1];
-    int64_t grain = 65536 / cost, least = code->mode == TILE_EACH ? 32 : 1;
-    if (grain < least) grain = least;
-    if (row > 0 && code->box_rows && grain < code->box_rows * row) grain = code->box_rows * row;
-    if (row > 0 && grain >= row) grain = grain / row * row;
-    else if (grain > code->out.piece) grain = grain / code->out.piece * code->out.piece;
-    code->grain = grain;
+    if (code->whole) return;
+    const int64_t row = code->out.ext[code->out.nd - 1], fewest = code->mode == TILE_EACH ? 32 : 1;
+    code->grain = 65536 / cost > fewest ? 65536 / cost : fewest, code->least = 4096 / cost > fewest ? 4096 / cost : fewest;
+    code->unit = row > 0 && row < code->out.piece ? row : code->out.piece;
+    if (row > 0 && code->box_rows) code->unit = code->box_rows * row;
 }
 
 static void make(maker *m) {
@@ -410,5 +409,11 @@ hone_status hone_tilecode_make(hone_arena *arena, const hone_instance *in, int s
 }
 
 int64_t hone_tilecode_elements(const hone_tilecode *code) { return code->elements; }
-int64_t hone_tilecode_grain(const hone_tilecode *code) { return code->grain; }
+bool hone_tilecode_whole(const hone_tilecode *code) { return code->whole; }
+int64_t hone_tilecode_grain(const hone_tilecode *code, int threads) {
+    if (code->whole) return code->elements;
+    const int64_t grain = hone_share_of(code->elements, code->least, code->grain, threads), vector = code->mode == TILE_ALL ? 1 : 16;
+    const int64_t unit = code->box_rows || grain >= 4 * code->unit ? code->unit : vector; /* else whole rows would make them too unequal */
+    return (grain + unit - 1) / unit * unit;
+}
 size_t hone_tilecode_scratch(const hone_tilecode *code) { return code->scratch; }

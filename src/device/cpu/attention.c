@@ -13,8 +13,6 @@
    Indices that keys or values know are batches; those after them are rows: queries, and heads of queries that share a head of keys. A tile
    is a block of rows of one batch. Keys and values in panels are made once a batch: by the tile that has all rows of it, or by a "pack" step
    where there are several. What is not of this form stays with contractions and tile code. */
-#include "device/cpu/attention.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -371,7 +369,6 @@ static hone_status decide(hone_recipe_maker *m, const hone_cpu_call *c, attendin
 hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
     int temp[TEMPS];
     hone_slots_of w;
-    *done = false;
     if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM || !shaped(c, stage, temp)) return HONE_OK;
     attending *d = HONE_NEW(m->arena, attending);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");

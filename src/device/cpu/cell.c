@@ -12,8 +12,6 @@
    are left. All else (peepholes, clipping, other functions, backward sequences of several lengths) stays with the stages one by one (program.c).
    Directions never meet, and neither do rows of a batch: each has tiles of its own. Threads that are left share the columns of the weights, so each keeps its part in
    its own cache; they meet after every step, which pays where weights are large. */
-#include "device/cpu/cell.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -378,9 +376,10 @@ static int64_t slice_for(const cell *d, int64_t free, int64_t threads) {
     }
     return best;
 }
-hone_status hone_cpu_cell(hone_recipe_maker *m, const hone_cpu_call *c, int from, int to, bool *done) {
+hone_status hone_cpu_cell(hone_recipe_maker *m, const hone_cpu_call *c, int from, int *end, bool *done) {
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + from;
+    const int to = *end;
     reading r = {.c = c, .from = from, .n = to - from, .x = -1};
     if (r.n > STAGES || s->n_index < 4 || !shaped(&r)) return HONE_OK;
     cell *d = HONE_NEW(m->arena, cell);

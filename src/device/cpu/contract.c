@@ -482,7 +482,6 @@ hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int
     return HONE_OK;
 }
 hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int stage, int *end, bool *done) {
-    *done = false;
     if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM) return HONE_OK;
     hone_contract *d = HONE_NEW(s->arena, hone_contract);
     bool depthwise = false;
@@ -527,8 +526,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
             if (made == HONE_NOT_SUPPORTED) return HONE_OK;
             HONE_TRY(made);
             /* a store that may meet itself must run in order, in one piece */
-            if (!c->instance->stage[stage + 1].distinct && hone_tilecode_grain(d->epilogue) >= hone_tilecode_elements(d->epilogue))
-                return HONE_OK;
+            if (!c->instance->stage[stage + 1].distinct && hone_tilecode_whole(d->epilogue)) return HONE_OK;
         }
         *end = stage + 2;
     }

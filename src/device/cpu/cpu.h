@@ -35,8 +35,13 @@ hone_status hone_cpu_tilecode(hone_recipe_maker *, const hone_cpu_call *, int st
 
 hone_status hone_contract_packed(const hone_cpu_call *, const hone_packed *,
                                  hone_ref *out) HONE_CHECKED; /* where its panels are, packed the first time */
-/* pool.c: the largest of a window, channels last */
-hone_status hone_cpu_pool(hone_recipe_maker *, const hone_cpu_call *, int stage, bool *done) HONE_CHECKED;
-/* contract.c: sums of products as matrix multiplications. Does stage k, and the stages up to *end that it takes in as its epilogue. */
-hone_status hone_cpu_contract(hone_recipe_maker *, const hone_cpu_call *, int stage, int *end, bool *done) HONE_CHECKED;
+/* A tactic does stages from `stage` to *end - 1 where they are of its form; else *done stays false and nothing was added. *end comes as the next stage; for those
+   of a recurrence, which go together, as the one after them. */
+typedef hone_status hone_tactic(hone_recipe_maker *, const hone_cpu_call *, int stage, int *end, bool *done);
+hone_tactic hone_cpu_attention, /* scores, softmax and weighted sum */
+    hone_cpu_norm,              /* rows that are normalized */
+    hone_cpu_contract,          /* sums of products as matrix multiplications, with what follows them */
+    hone_cpu_pool,              /* the largest of a window, channels last */
+    hone_cpu_rows,              /* element-wise between floats and 8 bits */
+    hone_cpu_cell;              /* recurrent networks */
 #endif

@@ -8,14 +8,15 @@
         n, e      how many places there are; a number
 
    Norms over several indices, of other types, or whose mean somebody else wants, are tile code. */
-#include "device/cpu/norm.h"
+#include "kernels/norm.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/norm.h"
+#include "base/thread.h"
+#include "device/cpu/cpu.h"
 
-enum { STAGES = 6, FORM = 40, PARAMETERS = 2, BLOCK = 8192 /* elements a tile, about */, SMALL = 16384 };
+enum { STAGES = 6, FORM = 40, PARAMETERS = 2, LEAST = 4096, MOST = 16384 /* elements a tile, about */ };
 static const struct {
     int n;
     bool centred;
@@ -169,12 +170,11 @@ hone_status hone_cpu_norm(hone_recipe_maker *m, const hone_cpu_call *c, int stag
         if (__builtin_mul_overflow(d.rows, d.extent[k], &d.rows)) return HONE_OK;
     }
     if (d.rows < 1 || d.n < 1) return HONE_OK;
-    const int64_t fits = BLOCK / d.n > 1 ? BLOCK / d.n : 1, each = (d.rows + c->how.threads - 1) / c->how.threads;
-    d.block = fits < each ? fits : each;
+    d.block = hone_share_of(d.rows, LEAST / d.n + 1, MOST / d.n + 1, c->how.threads);
     norm *kept = hone_arena_copy(m->arena, &d, sizeof d);
     if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     hone_step step = {.tactic = "norm", .tiles = (d.rows + d.block - 1) / d.block, .tile = run, .data = kept};
-    step.serial = step.tiles == 1 || (double)d.rows * (double)d.n < SMALL;
+    step.serial = step.tiles == 1;
     *done = true, *end = stage + forms[f].n;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = uses & ~own, .buffer = -1});
 }

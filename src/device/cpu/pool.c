@@ -2,13 +2,15 @@
    pool: the largest value of a window, over pictures that lie channels last. Found in the program as  y[domain] = max(reduced) x[affine] else -inf,  where the
    domain's last index runs along memory in both and moves no window: so a row of channels is the largest of a few rows. What is outside is left out, which is
    what -inf comes to. Everything else runs as tile code; so do sums, which are made in a temporary of its own order. */
-#include "device/cpu/affine.h"
 #include "kernels/pool.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MAX_TAPS = 1024, WORK = 1 << 16 /* values a tile reads */ };
+#include "base/thread.h"
+#include "device/cpu/affine.h"
+
+enum { MAX_TAPS = 1024, LEAST = 1 << 13, MOST = 1 << 16 /* values a tile reads */ };
 typedef struct {
     hone_affine_load x;
     int out;
@@ -39,10 +41,10 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     }
     return HONE_OK;
 }
-hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stage, bool *done) {
+hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
     const hone_instance *in = c->instance;
     const hone_stage *st = in->stage + stage;
-    *done = false;
+    (void)end;
     if (st->reduce != HONE_REDUCE_MAX || st->how != HONE_STORE_SET || !st->identity || in->tensor[st->tensor].dtype != HONE_DTYPE_F32)
         return HONE_OK;
     hone_slots_of slots;
@@ -71,7 +73,8 @@ hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stag
         made = (d->row_edge[q] = hone_affine_table(m->arena, &slots, row, last, d->x.bounded + q)) &&
                (d->tap_edge[q] = hone_affine_table(m->arena, &slots, tap, taps, d->x.bounded + q));
     if (!made) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    d->grain = WORK / (d->n * d->taps) + 1;
+    const int64_t each = d->n * d->taps;
+    d->grain = hone_share_of(d->rows, LEAST / each + 1, MOST / each + 1, c->how.threads);
     hone_step step = {.tactic = "pool",
                       .tiles = (d->rows + d->grain - 1) / d->grain,
                       .scratch_bytes = sizeof(float *) * (size_t)d->taps,

@@ -2,11 +2,7 @@
    program: an instance's stages as CPU steps: by a hand-written kernel where one applies, else by tile code, else by the interpreter. */
 #include <string.h>
 
-#include "device/cpu/attention.h"
-#include "device/cpu/cell.h"
 #include "device/cpu/contract.h"
-#include "device/cpu/norm.h"
-#include "device/cpu/rows.h"
 
 hone_status hone_cpu_add(hone_recipe_maker *m, hone_part part) {
     part.step.decision = m->decision;
@@ -108,20 +104,17 @@ hone_status hone_cpu_tilecode(hone_recipe_maker *m, const hone_cpu_call *c, int 
     *out = made;
     return HONE_OK;
 }
-static hone_status tile_stage(hone_recipe_maker *m, const hone_cpu_call *c, int stage, bool *done) {
+static hone_status tile_stage(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
     const hone_tilecode *code;
     hone_status st = hone_cpu_tilecode(m, c, stage, -1, &code);
-    if (st == HONE_NOT_SUPPORTED) {
-        *done = false;
-        return HONE_OK;
-    }
+    (void)end;
+    if (st == HONE_NOT_SUPPORTED) return HONE_OK;
     HONE_TRY(st);
     *done = true;
     tiled *d = HONE_NEW(m->arena, tiled);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    int64_t n = hone_tilecode_elements(code), grain = hone_tilecode_grain(code);
+    int64_t n = hone_tilecode_elements(code), grain = hone_tilecode_grain(code, c->how.threads);
     if (n <= 0) return HONE_OK;
-    if (grain < 1) grain = 1;
     *d = (tiled){code, c->instance->n_tensor, n, grain};
     hone_step step = {.tactic = "tile",
                       .serial = n <= grain,
@@ -187,7 +180,8 @@ static int64_t apart(const hone_cpu_call *c, int from, int to, const recurring *
     }
     return n > 1 ? n : 1;
 }
-static hone_status over_stages(hone_recipe_maker *m, const hone_cpu_call *c, int from, int to, bool *done) {
+static hone_status over_stages(hone_recipe_maker *m, const hone_cpu_call *c, int from, int *end, bool *done) {
+    const int to = *end;
     recurrence *d = HONE_NEW(m->arena, recurrence);
     if (!d || !(d->stage = HONE_NEW_N(m->arena, recurring, to - from + 1))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     size_t scratch = 0;
@@ -198,10 +192,7 @@ static hone_status over_stages(hone_recipe_maker *m, const hone_cpu_call *c, int
         HONE_TRY(hone_contract_over(m, c, k, false, &r->product, &r->tiles, &b));
         if (!r->product) {
             hone_status st = hone_cpu_tilecode(m, c, k, -1, &r->code);
-            if (st == HONE_NOT_SUPPORTED) {
-                *done = false;
-                return HONE_OK;
-            }
+            if (st == HONE_NOT_SUPPORTED) return HONE_OK;
             HONE_TRY(st);
             b = hone_tilecode_scratch(r->code);
         }
@@ -221,26 +212,19 @@ typedef struct {
     const hone_packed *packed;
     int n, n_packed, n_ref;
 } recipe;
+static hone_tactic *const for_stages[] = {hone_cpu_attention, hone_cpu_norm, hone_cpu_contract, hone_cpu_pool, hone_cpu_rows,
+                                          tile_stage,         NULL},
+                          *const for_recurrences[] = {hone_cpu_cell, over_stages, NULL}; /* the first that applies */
 static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r) {
     const hone_instance *in = c->instance;
     bool fast = !c->how.interpret;
     for (int k = 0; k < in->n_stage && fast;) {
-        bool done = false;
+        const bool over = in->stage[k].over >= 0;
         int end = k + 1;
-        m->decision = NULL;
-        if (in->stage[k].over >= 0) {
-            while (end < in->n_stage && in->stage[end].over == in->stage[k].over) end++;
-            HONE_TRY(hone_cpu_cell(m, c, k, end, &done));
-            if (!done) HONE_TRY(over_stages(m, c, k, end, &done));
-        } else {
-            HONE_TRY(hone_cpu_attention(m, c, k, &end, &done));
-            if (!done) HONE_TRY(hone_cpu_norm(m, c, k, &end, &done));
-            if (!done) HONE_TRY(hone_cpu_contract(m, c, k, &end, &done));
-            if (!done) HONE_TRY(hone_cpu_pool(m, c, k, &done));
-            if (!done) HONE_TRY(hone_cpu_rows(m, c, k, &done));
-            if (!done) HONE_TRY(tile_stage(m, c, k, &done));
-        }
-        fast = done, k = end;
+        while (over && end < in->n_stage && in->stage[end].over == in->stage[k].over) end++;
+        fast = false, m->decision = NULL;
+        for (hone_tactic *const *t = over ? for_recurrences : for_stages; *t && !fast; t++) HONE_TRY((*t)(m, c, k, &end, &fast));
+        k = end;
     }
     if (!fast) HONE_TRY(interpret_all(m, c)); /* all of it, from the start */
     r->part = hone_arena_copy(m->arena, m->part.at, sizeof *m->part.at * (size_t)m->part.n), r->n = m->part.n, r->n_ref = m->n_ref;
@@ -264,8 +248,8 @@ static hone_status find(hone_steps *s, const hone_cpu_call *c, const recipe **ou
     for (int k = 0; k < in->n_stage; k++) sums |= in->stage[k].reduce == HONE_REDUCE_SUM;
     int n = key_of(c, sums, key);
     const void *made = NULL;
-    if (n) key[n++] = c->how.interpret ? 0 : sums ? c->how.threads : 1; /* sums are cut for so many, */
-    if (n) key[n++] = sums ? (int64_t)c->how.precision : 0;             /* and rounded so */
+    if (n) key[n++] = c->how.interpret ? 0 : c->how.threads; /* steps are cut for so many, */
+    if (n) key[n++] = sums ? (int64_t)c->how.precision : 0;  /* and sums rounded so */
     if (n) key[n++] = sums && c->how.wisdom ? (int64_t)c->how.wisdom->id : 0;
     HONE_TRY(n ? hone_shelf_get(c->shelf, key, n, make, c, &made) : make(s->arena, c, &made));
     *out = made;

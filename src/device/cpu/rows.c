@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0
    rows: element-wise stages between floats and 8 bits (quantize, dequantize, a residual sum in between) by the kernels that finish sums. All operands lie in one row, in
    the same order; whatever does not is tile code, and so is what stays in floats. */
+#include "base/thread.h"
 #include "device/cpu/epilogue.h"
-#include "device/cpu/rows.h"
 
-enum { AT_ONCE = 1024 /* what is read as floats stays in L1 */, TILE = 16 * AT_ONCE, FEWEST = 64 };
+enum { AT_ONCE = 1024 /* what is read as floats stays in L1 */, LEAST = 4 * AT_ONCE, MOST = 16 * AT_ONCE, FEWEST = 64 };
 typedef struct {
     const hone_simple *simple;
     int n_tensor;
-    int64_t elements;
+    int64_t elements, grain;
 } row;
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const row *d = s->data;
     void *at[64];
     for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(s->ref[t], base);
-    const int64_t end = (number + 1) * TILE < d->elements ? (number + 1) * TILE : d->elements;
-    for (int64_t i = number * TILE; i < end; i += AT_ONCE)
+    const int64_t from = number * d->grain, end = d->elements - from < d->grain ? d->elements : from + d->grain;
+    for (int64_t i = from; i < end; i += AT_ONCE)
         hone_epilogue_read(d->simple, at, NULL, 0, i, end - i < AT_ONCE ? end - i : AT_ONCE, NULL, scratch);
     return HONE_OK;
 }
-hone_status hone_cpu_rows(hone_recipe_maker *m, const hone_cpu_call *c, int stage, bool *done) {
+hone_status hone_cpu_rows(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
     const hone_stage *st = c->instance->stage + stage;
     hone_slots_of slots;
-    *done = false;
+    (void)end;
     if (st->reduce || st->how || !st->identity || st->over >= 0 || st->skip || !hone_affine_slots(c, stage, stage, &slots)) return HONE_OK;
     row *d = HONE_NEW(m->arena, row);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     d->n_tensor = c->instance->n_tensor, d->elements = 1;
     for (int k = 0; k < slots.n_domain; k++) d->elements *= slots.extent[k];
     if (d->elements < FEWEST || !(d->simple = hone_epilogue_elements(m->arena, c, &slots, stage))) return HONE_OK;
-    *done = true;
-    const hone_step step = {.tactic = "rows",
-                            .serial = d->elements <= TILE,
-                            .tiles = (d->elements + TILE - 1) / TILE,
-                            .scratch_bytes = 2 * AT_ONCE * sizeof(float),
-                            .tile = tile,
-                            .data = d};
+    d->grain = (hone_share_of(d->elements, LEAST, MOST, c->how.threads) + 63) / 64 * 64; /* no line of bytes for two threads */
+    hone_step step = {.tactic = "rows",
+                      .tiles = (d->elements + d->grain - 1) / d->grain,
+                      .scratch_bytes = 2 * AT_ONCE * sizeof(float),
+                      .tile = tile,
+                      .data = d};
+    step.serial = step.tiles == 1, *done = true;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = st->uses, .buffer = -1});
 }
