@@ -136,8 +136,12 @@ enum { LISTS = 8 };
 static size_t lists_bytes(const cell *d) { return (sizeof(float *) * LISTS * (size_t)d->part + 63) / 64 * 64; }
 static float *of(const hone_step *s, void *const *base, int ref) { return (float *)(void *)hone_ref_at(s->ref[ref], base); }
 static void gather(const walk *w, const hone_step *s, void *const *base, int64_t way, int64_t row, int64_t n, float *to) {
-    const float *from = w->tensor < 0 ? NULL : of(s, base, w->tensor) + w->c + way * w->way + row * w->row;
-    for (int64_t j = 0; j < n; j++) to[j] = from ? from[j * w->each] : 0;
+    if (w->tensor < 0) {
+        memset(to, 0, sizeof *to * (size_t)n);
+        return;
+    }
+    const float *from = of(s, base, w->tensor) + w->c + way * w->way + row * w->row;
+    for (int64_t j = 0; j < n; j++) to[j] = from[j * w->each];
 }
 static hone_status run(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const cell *d = s->data;
