@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix products of networks, f32: GFLOP/s of Hone, ONNX Runtime and OpenVINO (oneDNN), taking turns, and their share of the core's peak.
+"""Matrix products of networks, f32: GFLOP/s of Hone, ONNX Runtime and OpenVINO (oneDNN), taking turns run by run in one process, and their share of the peak of
+multiply-adds, measured before, between and after.
 
-usage: bench/gemm.py [--hone build/hone[,OTHER_HONE]] [--threads 1] [--rounds 5] [--peak GFLOPS] [--write FOLDER | --read FOLDER]
-The peak is what bench_kernels prints for this CPU. Needs PyPI numpy, onnxruntime; openvino where it is there; onnx unless the models are read."""
-import argparse, json, os, statistics, subprocess, sys, tempfile, time
+usage: bench/gemm.py [--library build/libhone.so[,OTHER_LIBRARY]] [--threads 1] [--seconds 2] [--write FOLDER | --read FOLDER]
+Needs PyPI numpy, onnxruntime; openvino where it is there; onnx unless the models are read."""
+import argparse, ctypes as C, os, statistics, tempfile
 
 SHAPES = [("square", 1024, 1024, 1024)]
 SHAPES += [("bert_base", 128, n, k) for n, k in [(768, 768), (3072, 768), (768, 3072)]]
@@ -23,12 +24,23 @@ def write(folder):
         save(h.make_model(g, opset_imports=[h.make_opsetid("", 17)], ir_version=8), os.path.join(folder, f"{m}x{n}x{k}.onnx"))
 
 
+def peak_of(o):
+    """What the cores can do just now, in GFLOP/s."""
+
+    class Speed(C.Structure):
+        _fields_ = [("threads", C.c_int), ("copy", C.c_double), ("f32", C.c_double)]
+
+    speed, lib = Speed(), C.CDLL(os.path.abspath(o.library.split(",")[0]))
+    if lib.hone_machine_speed(o.threads, C.byref(speed)):
+        raise SystemExit("no peak could be measured")
+    return speed.f32 * 1e-9
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("--hone", default="build/hone")
+    a.add_argument("--library", default="build/libhone.so")
     a.add_argument("--threads", type=int, default=1)
-    a.add_argument("--rounds", type=int, default=5)
-    a.add_argument("--peak", type=float, default=0)
+    a.add_argument("--seconds", type=float, default=2)
     a.add_argument("--write")
     a.add_argument("--read")
     o = a.parse_args()
@@ -37,27 +49,24 @@ def main():
     import zoo  # its peers
 
     o.precision = "f32"
-    builds = o.hone.split(",")
     with tempfile.TemporaryDirectory() as made:
         if not o.read:
             write(made)
         for name, m, n, k in SHAPES:
             path, work = os.path.join(o.read or made, f"{m}x{n}x{k}.onnx"), 2e-9 * m * n * k
-            others, _ = zoo.peers(path, o)
-            runs = max(20, min(2000, int(0.1 / (work / 100 + 5e-6))))
-            got = {x: [] for x in [*builds, *others]}
-            for _ in range(o.rounds):
-                for b in builds:
-                    text = subprocess.run([b, "bench", path, "--json", "--runs", str(runs), "--threads", str(o.threads)], capture_output=True, text=True, check=True).stdout
-                    got[b].append(json.loads(text)["median_ms"])
-                for x, run in others.items():
-                    got[x].append(statistics.median(zoo.times(run, runs)))
-            line = f"{name:10} {m:5} x {n:5} x {k:5}"
-            for x, v in got.items():
-                rate = work / statistics.median(v) * 1e3
-                line += f"   {os.path.basename(x)} {rate:7.1f}" + (f" ({rate / o.peak / o.threads:4.0%})" if o.peak else "")
-            print(line, flush=True)
+            others, feed = zoo.peers(path, o)
+            run = {**{b: zoo.in_process(b, path, feed, o) for b in o.library.split(",")}, **others}
+            got, peak = {x: [] for x in run}, [peak_of(o)]
+            for _ in range(3):
+                for x, ms in zoo.turns(run, o.seconds / 3).items():
+                    got[x] += ms
+                peak.append(peak_of(o))
+            top, line = statistics.median(peak), f"{name:10} {m:5} x {n:5} x {k:5}"
+            for x, ms in got.items():
+                rate = work / statistics.median(ms) * 1e3
+                line += f"   {os.path.basename(x)} {rate:7.1f} ({rate / top:4.0%})"
+            print(f"{line}   peak {top:.1f} ({min(peak):.1f} to {max(peak):.1f})", flush=True)
 
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-main()
+if __name__ == "__main__":
+    main()

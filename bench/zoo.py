@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hone beside ONNX Runtime and OpenVINO on networks of the zoo, taking turns: medians, and the faster peer's time over Hone's.
+"""Hone beside ONNX Runtime and OpenVINO on networks of the zoo and models in files, taking turns: medians, and the faster peer's time over Hone's.
 
 usage: bench/zoo.py [--hone build/hone[,OTHER_HONE]] [--threads 1] [--rounds 4] [--precision f32|bf16] NETWORK…
        bench/zoo.py --library build/libhone.so[,OTHER_LIBRARY] [--seconds 4] …
 Several builds of hone, separated by commas, take turns too. With --library all run in this process and take turns run by run: what disturbs one disturbs the others, on a
 busy machine the fairer way. Few threads only: each runtime's own stay awake for a while after a run. Needs PyPI numpy, onnxruntime; openvino where it is there. Networks
-are written to a temporary folder; a NETWORK with a '/' is a model's file, whose inputs are in_0.npy … beside it or random."""
+are written to a temporary folder; a NETWORK with a '/' is a model's file, whose inputs are beside it (in_0.npy …, or test_data_set_0/input_0.pb … where PyPI onnx is
+there), else random."""
 import argparse, ctypes as C, math, os, re, statistics, subprocess, tempfile, time
 
 import numpy as np
@@ -16,6 +17,10 @@ try:
     import openvino as ov
 except ImportError:
     ov = None
+try:
+    import onnx
+except ImportError:
+    onnx = None
 UNITS = {"us": 1e-3, "µs": 1e-3, "ms": 1, "s": 1e3}
 
 
@@ -31,8 +36,11 @@ def hone(binary, path, runs, o):
 
 def given(path, k):
     """A model's input where a file has it."""
-    file = os.path.join(os.path.dirname(path), f"in_{k}.npy")
-    return np.ascontiguousarray(np.load(file)) if os.path.exists(file) else None
+    folder = os.path.dirname(path)
+    file, case = os.path.join(folder, f"in_{k}.npy"), os.path.join(folder, "test_data_set_0", f"input_{k}.pb")
+    if os.path.exists(file):
+        return np.ascontiguousarray(np.load(file))
+    return np.ascontiguousarray(onnx.numpy_helper.to_array(onnx.load_tensor(case))) if onnx and os.path.exists(case) else None
 
 
 class Port(C.Structure):
