@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Matrix products of networks, f32: GFLOP/s of Hone, ONNX Runtime and OpenVINO (oneDNN), taking turns run by run in one process, and their share of the peak of
-multiply-adds, measured before, between and after.
+multiply-adds, measured before, between and after: the best run beside the best peak, because clocks change from second to second.
 
 usage: bench/gemm.py [--library build/libhone.so[,OTHER_LIBRARY]] [--threads 1] [--seconds 2] [--write FOLDER | --read FOLDER]
 Needs PyPI numpy, onnxruntime; openvino where it is there; onnx unless the models are read."""
@@ -63,9 +63,9 @@ def main():
                 peak.append(peak_of(o))
             top, line = statistics.median(peak), f"{name:10} {m:5} x {n:5} x {k:5}"
             for x, ms in got.items():
-                rate = work / statistics.median(ms) * 1e3
-                line += f"   {os.path.basename(x)} {rate:7.1f} ({rate / top:4.0%})"
-            print(f"{line}   peak {top:.1f} ({min(peak):.1f} to {max(peak):.1f})", flush=True)
+                rate, best = work / statistics.median(ms) * 1e3, work / min(ms) * 1e3
+                line += f"   {os.path.basename(x)} {rate:6.1f}, at best {best:6.1f} ({best / max(peak):4.0%})"
+            print(f"{line}   peak {top:.1f}, at best {max(peak):.1f}", flush=True)
 
 
 if __name__ == "__main__":
