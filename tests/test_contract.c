@@ -132,13 +132,29 @@ static void activations(void **state) {
 }
 static void transposed_conv(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
-        int c = draw(1, 9), m = draw(1, 9), s = draw(1, 3), k = draw(0, 1) ? s : draw(1, 4), h = draw(1, 12), w = draw(1, 17);
+    EACH_LEVEL for (int round = 0; round < 2 * ROUNDS; round++) {
+        const int rank = draw(1, 3), g = draw(0, 3) ? 1 : 2, c = g * draw(1, 9), m = draw(1, 9);
+        char size[32] = "", kernel[32] = "", shape[32] = "", stride[32] = "", low[32] = "", high[32] = "", more[32] = "", dilation[32] = "";
+        int depth = c;
+        const bool plain = draw(0, 2) == 0, dilated = !plain && draw(0, 5) == 0;
+        for (int d = 0; d < rank; d++) {
+            const int s = draw(1, 3), k = draw(0, 1) ? s : draw(1, 5), h = draw(1, rank == 3 ? 5 : 13), e = dilated ? draw(1, 2) : 1,
+                      all = (h - 1) * s + (k - 1) * e + 1, cut = plain ? 0 : draw(0, 2), p = cut < all ? cut : 0,
+                      q = !plain && p + 1 < all ? draw(0, 1) : 0;
+            depth *= k;
+            sprintf(size + strlen(size), ", %d", h), sprintf(kernel + strlen(kernel), ", %d", k);
+            sprintf(shape + strlen(shape), "%s%d", d ? ", " : "", k), sprintf(stride + strlen(stride), "%s%d", d ? ", " : "", s);
+            sprintf(low + strlen(low), "%s%d", d ? ", " : "", p), sprintf(high + strlen(high), ", %d", q);
+            sprintf(more + strlen(more), "%s%d", d ? ", " : "", !plain && s > 1 ? draw(0, 1) : 0);
+            sprintf(dilation + strlen(dilation), "%s%d", d ? ", " : "", e);
+        }
         snprintf(text, sizeof text,
-                 "graph g (x: f32[2, %d, %d, %d]) -> y { w: f32[%d, %d, %d, %d] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); v = "
-                 "ConvTranspose(x, w, b) {kernel_shape: [%d, %d], strides: [%d, %d]}; y = Relu(v); }",
-                 c, h, w, c, m, k, k, m, k, k, s, s);
-        check(text, c * k * k);
+                 "graph g (x: f32[2, %d%s]) -> y { w: f32[%d, %d%s] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); v = "
+                 "ConvTranspose(x, w, b) "
+                 "{group: %d, kernel_shape: [%s], strides: [%s], pads: [%s%s], output_padding: [%s], dilations: [%s]}; y = Relu(v); }",
+                 c, size, c, m, kernel, g * m, g, shape, stride, low, high, more, dilation);
+        const int slow = twin_check(text, twin_input, 1e-6 * depth, 1e-5, "interpret");
+        if (!dilated) assert_int_equal(slow, 0);
     }
 }
 static void one_place(void **state) { /* a window that fits once */

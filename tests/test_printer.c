@@ -266,6 +266,7 @@ static const example examples[] = {
     {"Conv", "f32[1,2,5,4,6] f32[3,2,2,2,3] f32[3]", ""},
     {"ConvTranspose", "f32[1,4,5,3] f32[4,2,3,2] f32[4]", "group=2 strides=2,3 pads=1,0,0,1 output_padding=1,0"},
     {"ConvTranspose", "f32[1,3,4] f32[3,2,3] -", "strides=2 auto_pad='SAME_LOWER'"},
+    {"ConvTranspose", "f32[1,4,5,3] f32[4,2,4,3] f32[4]", "group=2 strides=2,3 kernel_shape=4,3 pads=1,0,0,1 output_padding=1,0"},
     {"ConvInteger", "u8[1,2,5,5] i8[3,2,2,2] u8[] i8[]", ""},
     {"DeformConv", "f32[1,2,4,4] f32[3,2,2,2] f32[1,8,3,3]", "kernel_shape=2,2"},
     {"MaxPool", "f32[1,2,9,8]", "kernel_shape=3,2 strides=2,2 pads=1,0,1,1"},

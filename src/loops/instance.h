@@ -136,8 +136,9 @@ typedef union {
     hone_dim i;
     double f;
 } hone_param;
-/* In which order a stage's domain is walked, outermost first: as its target lies in memory, where no two values meet. order: n_index places of the domain. */
-void hone_stage_order(const hone_instance *, const hone_stage *, const hone_param *, const int64_t *stride, int *order);
+/* In which order a stage's domain is walked, outermost first: as its target lies in memory, where no two values meet; false: some do, or it is not known that none
+   do. order: n_index places of the domain. */
+bool hone_stage_order(const hone_instance *, const hone_stage *, const hone_param *, const int64_t *stride, int *order);
 /* Parameters of this call, and the actual shapes of the outputs. Unknown values are HONE_DIM_UNKNOWN (NaN for floats); a broken rule is an
    error that names the operand. */
 hone_status hone_instance_solve(const hone_instance *, const hone_call *, hone_param *param /* n_param */) HONE_CHECKED;

@@ -68,25 +68,35 @@ static bool moves(const hone_instance *in, const hone_stage *s, const hone_param
     default: return false;
     }
 }
-void hone_stage_order(const hone_instance *in, const hone_stage *s, const hone_param *p, const int64_t *stride, int *order) {
-    int64_t far[HONE_MAX_RANK] = {0};
-    int n = s->n_index;
+bool hone_stage_order(const hone_instance *in, const hone_stage *s, const hone_param *p, const int64_t *stride, int *order) {
+    int64_t far[HONE_MAX_RANK] = {0}, extent[HONE_MAX_RANK];
+    const int n = s->n_index;
+    int by_far[HONE_MAX_RANK];
     for (int k = 0; k < n; k++) order[k] = k;
-    if (!s->distinct || n > HONE_MAX_RANK) return;
+    if (n > HONE_MAX_RANK) return s->distinct;
     for (int d = 0; d < in->tensor[s->tensor].rank; d++) {
         if (s->sub0 < 0) far[d] = stride[d];
-        else if (!moves(in, s, p, in->list[s->sub0 + d], stride[d], far)) return;
+        else if (!moves(in, s, p, in->list[s->sub0 + d], stride[d], far)) return s->distinct;
     }
     for (int k = 0; k < n; k++) {
         int32_t id = in->list[s->index0 + k];
-        if (p[in->index[id].extent].i == 1 || (s->over >= 0 && id == s->over_index)) far[k] = INT64_MAX;
-        if (far[k] <= 0) return; /* nowhere, or backwards: as it is written */
+        by_far[k] = k, extent[k] = s->over >= 0 && id == s->over_index ? 1 : p[in->index[id].extent].i;
+        if (extent[k] == 1) far[k] = INT64_MAX;
+        if (far[k] <= 0) return s->distinct; /* nowhere, or backwards: as it is written */
     }
     for (int k = 1; k < n; k++) /* stable: what is row-major stays as it is */
-        for (int q = k; q > 0 && far[order[q - 1]] < far[order[q]]; q--) {
-            int t = order[q];
-            order[q] = order[q - 1], order[q - 1] = t;
+        for (int q = k; q > 0 && far[by_far[q - 1]] < far[by_far[q]]; q--) {
+            int t = by_far[q];
+            by_far[q] = by_far[q - 1], by_far[q - 1] = t;
         }
+    __int128 reach = 0; /* of all that move less far */
+    for (int k = n - 1; k >= 0 && !s->distinct; k--) {
+        if (extent[by_far[k]] == 1) continue;
+        if (far[by_far[k]] <= reach) return false;
+        reach += (__int128)far[by_far[k]] * (extent[by_far[k]] - 1);
+    }
+    memcpy(order, by_far, sizeof *order * (size_t)n);
+    return true;
 }
 void hone_stages_know(const hone_instance *in, hone_stage *s) {
     for (int k = 0; k < in->n_stage; k++) s[k].uses = uses(in, s + k);

@@ -19,6 +19,7 @@ static const struct {
     {"same", hone_pass_same},
     {"dead", hone_pass_dead},
     {"pad", hone_pass_pad},
+    {"stride", hone_pass_stride},
     {"affine", hone_pass_affine},
     {"norm", hone_pass_norm},
     {"activation", hone_pass_activation},

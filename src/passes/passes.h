@@ -22,6 +22,7 @@ hone_pass_fn hone_pass_same;       /* equal nodes on equal operands become one *
 hone_pass_fn hone_pass_identity;   /* Identity, Cast to the same type, Transpose in order, … */
 hone_pass_fn hone_pass_views;      /* Reshape, Transpose and Cast one after another become one; computed shapes become constants */
 hone_pass_fn hone_pass_pad;        /* zeros around pixels go into Conv and AveragePool */
+hone_pass_fn hone_pass_stride;     /* kernels of ConvTranspose become multiples of their strides */
 hone_pass_fn hone_pass_affine;     /* scales and shifts of channels, BatchNormalization too, go into weights */
 hone_pass_fn hone_pass_norm;       /* layer norm and RMS norm written out */
 hone_pass_fn hone_pass_activation; /* Gelu, HardSwish, Softmax written out */

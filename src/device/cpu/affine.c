@@ -10,7 +10,7 @@ bool hone_affine_slots(const hone_cpu_call *c, int stage, int last, hone_slots_o
     const hone_stage *s = in->stage + stage, *z = in->stage + last;
     int n = s->n_index + s->n_reduce, order[HONE_MAX_RANK];
     if (n > MAX_SLOTS || s->n_index > HONE_MAX_RANK) return false;
-    hone_stage_order(in, z, c->param, c->tensor[z->tensor].stride, order);
+    out->apart = hone_stage_order(in, z, c->param, c->tensor[z->tensor].stride, order);
     out->n_domain = s->n_index, out->n = n, out->over = -1, out->shelf = c->shelf;
     for (int k = 0; k < n; k++) {
         out->dim[k] = k < s->n_index ? order[k] : k;

@@ -517,7 +517,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
         acc = st->tensor, d->out = c->instance->stage[stage + 1].tensor;
         int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
         groups(d, group_m, &nm, group_b, &nb);
-        if (c->instance->stage[stage + 1].distinct)
+        if (d->slots.apart)
             d->simple = hone_epilogue_match(s->arena, c, &d->slots, stage + 1, acc, group_m, nm, group_b, nb, d->group_n[0],
                                             !d->plane && d->alpha == 1);
         if (d->simple && d->simple->inner && (d->each_i8 || d->zero_a.at)) d->simple = NULL; /* nobody reads its bytes back there */
@@ -526,7 +526,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
             if (made == HONE_NOT_SUPPORTED) return HONE_OK;
             HONE_TRY(made);
             /* a store that may meet itself must run in order, in one piece */
-            if (!c->instance->stage[stage + 1].distinct && hone_tilecode_whole(d->epilogue)) return HONE_OK;
+            if (!d->slots.apart && hone_tilecode_whole(d->epilogue)) return HONE_OK;
         }
         *end = stage + 2;
     }
