@@ -383,6 +383,8 @@ static void test_functions(void **state) {
         {"tanh", hone_tanh_f32, tanh, 1.5},
         {"erf", hone_erf_f32, erf, 1.5},
         {"sigmoid", hone_sigmoid_f32, sigmoid, 2},
+        {"expm1", hone_expm1_f32, expm1, 2},
+        {"log1p", hone_log1p_f32, log1p, 2},
     };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (uint64_t u = 0; u <= UINT32_MAX; u += 10007) {
