@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Layer norm and RMS norm as the CPU runs them, against the definition: as one step where the form is known, else not; odd rows, views, in place, every CPU
+   Layer norm, RMS norm and softmax as the CPU runs them, against the definition: as one step where the form is known, else not; odd rows, views, in place, every CPU
    level, one thread, two and many (equal bits), values that are no numbers. */
 #include "twin.h"
 
@@ -39,6 +39,21 @@ static void views(void **state) { /* rows that lie apart; the result is stored o
             "graph g (x: f32[%d, %d, %d]) -> y, z { g: f32[%d] = random(3, 0, 2); w: f32[%d, %d] = random(5, -1, 1); h = MatMul(x, w); y = "
             "RMSNormalization(h, g); z = Transpose(y) {perm: [2, 0, 1]}; }",
             a, b, n, n, n, n);
+        assert_int_equal(check(), 1);
+    }
+}
+static void softmax(void **state) { /* rows of one, huge numbers, rows with or of infinities, rows that are not the last index */
+    (void)state;
+    static const char *const big[] = {"1", "40", "3e38", "-3e38"};
+    EACH_LEVEL for (int round = 0; round < 2 * ROUNDS; round++) {
+        const int a = draw(1, 3), b = draw(1, 40), n = draw(0, 3) ? draw(1, 90) : draw(100, 900);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[%d, %d, %d]) -> y, z { k: f32[] = {%s}; h = Mul(x, k); t = Transpose(h) {perm: [1, 0, 2]}; y = "
+                 "Softmax(t) {axis: "
+                 "2}; z = Softmax(x) {axis: 1}; }",
+                 a, b, n, big[draw(0, 3)]);
+        assert_int_equal(check(), 1);
+        snprintf(text, sizeof text, "graph g (x: f32[%d, %d]) -> y { r = Relu(x); l = Log(r); y = Softmax(l) {axis: -1}; }", b, n);
         assert_int_equal(check(), 1);
     }
 }
@@ -88,7 +103,7 @@ static void rows(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_step), cmocka_unit_test(views), cmocka_unit_test(others),
-                                       cmocka_unit_test(rows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_step), cmocka_unit_test(views), cmocka_unit_test(softmax),
+                                       cmocka_unit_test(others), cmocka_unit_test(rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

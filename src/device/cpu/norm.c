@@ -1,37 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0
-   norm: rows normalized over their last index, as one step: layer norm and RMS norm, whatever op they come from. Means and variances are never stored.
+   norm: rows normalized over their last index, as one step: layer norm, RMS norm and softmax, whatever op they come from. What is made on the way is never stored.
 
    The stages' values are written as text and compared with a table, as in cell.c. In the text
 
-        A, B, …   what the first, second, … of these stages makes, at the row's own indices
+        A, B, …   what the first, second, … of these stages makes, at the row's own indices, and at the place where it has one
         x, p      the row, at its place; a parameter by place alone
         n, e      how many places there are; a number
 
    Norms over several indices, of other types, or whose mean somebody else wants, are tile code. */
 #include "kernels/norm.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/thread.h"
 #include "device/cpu/cpu.h"
+#include "kernels/softmax.h"
 
 enum { STAGES = 6, FORM = 40, PARAMETERS = 2, LEAST = 4096, MOST = 16384 /* elements a tile, about */ };
+typedef enum { CENTRED, SQUARES, SOFTMAX } kind;
 static const struct {
     int n;
-    bool centred;
+    kind kind;
     const char *stage[STAGES];
-} forms[] = {{6, true, {"x", "div(A,n)", "mul(sub(x,B),sub(x,B))", "div(C,n)", "rsqrt(add(D,e))", "add(mul(mul(sub(x,B),E),p),p)"}},
-             {6, true, {"x", "div(A,n)", "mul(sub(x,B),sub(x,B))", "div(C,n)", "rsqrt(add(D,e))", "mul(mul(sub(x,B),E),p)"}},
-             {3, false, {"mul(x,x)", "div(A,n)", "mul(mul(x,rsqrt(add(B,e))),p)"}}};
+} forms[] = {{6, CENTRED, {"x", "div(A,n)", "mul(sub(x,B),sub(x,B))", "div(C,n)", "rsqrt(add(D,e))", "add(mul(mul(sub(x,B),E),p),p)"}},
+             {6, CENTRED, {"x", "div(A,n)", "mul(sub(x,B),sub(x,B))", "div(C,n)", "rsqrt(add(D,e))", "mul(mul(sub(x,B),E),p)"}},
+             {3, SQUARES, {"mul(x,x)", "div(A,n)", "mul(mul(x,rsqrt(add(B,e))),p)"}},
+             {4, SOFTMAX, {"x", "exp(sub(x,A))", "B", "div(B,C)"}}};
 
 typedef struct {
     const hone_norm *kernel;
+    const hone_softmax *softmax;
     int x, y, p[PARAMETERS], n_p, lead;
     int64_t extent[HONE_MAX_RANK], by_x[HONE_MAX_RANK], by_y[HONE_MAX_RANK], rows, n, block;
     float epsilon;
-    bool centred;
+    kind kind;
 } norm;
+static void softmax(const norm *d, const float *x, float *y) {
+    if (x != y) memcpy(y, x, sizeof *y * (size_t)d->n);
+    d->softmax->times(y, d->n, 1 / d->softmax->row(y, NULL, d->n, 1, -INFINITY));
+}
 static hone_status run(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
     const norm *d = s->data;
     const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x], base), *p[PARAMETERS] = {NULL, NULL};
@@ -45,7 +54,8 @@ static hone_status run(const hone_step *s, void *const *base, int64_t tile, void
             const int64_t i = rest % d->extent[k];
             at_x += i * d->by_x[k], at_y += i * d->by_y[k], rest /= d->extent[k];
         }
-        d->kernel->row(d->n, x + at_x, d->centred, d->epsilon, p[0], p[1], y + at_y);
+        if (d->kind == SOFTMAX) softmax(d, x + at_x, y + at_y);
+        else d->kernel->row(d->n, x + at_x, d->kind == CENTRED, d->epsilon, p[0], p[1], y + at_y);
     }
     return HONE_OK;
 }
@@ -77,8 +87,8 @@ static bool write_load(reading *r, const hone_x *e) {
     if (e->flat || e->c >= 0 || t->dtype != HONE_DTYPE_F32 || e->a >= 63) return false;
     for (int k = 0; k < r->count; k++)
         if (r->first[k].tensor == e->a) {
-            bool fits = r->first + k < r->s && t->rank == r->lead;
-            for (int q = 0; q < r->lead && fits; q++) fits = is_own(r, sub[q], q);
+            bool fits = r->first + k < r->s && (t->rank == r->lead || wide);
+            for (int q = 0; q < t->rank && fits; q++) fits = is_own(r, sub[q], q);
             return fits && put(r, (const char[]){(char)('A' + k), 0});
         }
     if (t->role == HONE_ROLE_TEMP || !wide) return false;
@@ -118,17 +128,17 @@ static bool write_x(reading *r, int32_t x) {
 static int64_t extent(const reading *r, const hone_stage *s, int place) {
     return r->c->param[r->c->instance->index[r->c->instance->list[s->index0 + place]].extent].i;
 }
-/* Stages over the same rows; sums over one index more, the last one in a domain of one index more. */
-static bool shaped(const reading *r) {
+/* Stages over the same rows; those that reduce know one index more, and so do some others, the last one among them. */
+static bool shaped(const reading *r, int f) {
     for (int k = 0; k < r->count; k++) {
         const hone_stage *s = r->first + k;
-        const bool sum = s->n_reduce == 1, last = k == r->count - 1;
-        if (!s->identity || s->how || s->over >= 0 || s->pick >= 0 || s->n_reduce > 1 || s->tensor >= 63 ||
-            s->reduce != (sum ? HONE_REDUCE_SUM : HONE_REDUCE_NONE) || s->n_index != r->lead + last || (sum && last) ||
-            r->c->instance->tensor[s->tensor].dtype != HONE_DTYPE_F32 ||
+        const bool reduces = s->n_reduce == 1, last = k == r->count - 1, wide = last || (forms[f].kind == SOFTMAX && k == 1);
+        const hone_reduce reduce = !reduces ? HONE_REDUCE_NONE : forms[f].kind == SOFTMAX && k == 0 ? HONE_REDUCE_MAX : HONE_REDUCE_SUM;
+        if (!s->identity || s->how || s->over >= 0 || s->pick >= 0 || s->n_reduce > 1 || s->tensor >= 63 || s->reduce != reduce ||
+            s->n_index != r->lead + wide || (reduces && wide) || r->c->instance->tensor[s->tensor].dtype != HONE_DTYPE_F32 ||
             (!last && r->c->instance->tensor[s->tensor].role != HONE_ROLE_TEMP))
             return false;
-        for (int q = 0; q < r->lead + (sum || last); q++)
+        for (int q = 0; q < r->lead + (reduces || wide); q++)
             if (extent(r, s, q) != extent(r, r->first, q)) return false;
     }
     return true;
@@ -136,7 +146,7 @@ static bool shaped(const reading *r) {
 static bool is_form(reading *r, int f) {
     if (r->first + forms[f].n > r->c->instance->stage + r->c->instance->n_stage) return false;
     r->count = forms[f].n, r->known = false;
-    if (!shaped(r)) return false;
+    if (!shaped(r, f)) return false;
     for (int k = 0; k < r->count; k++) {
         r->s = r->first + k, r->length = 0;
         if (!write_x(r, r->s->value) || strcmp(r->text, forms[f].stage[k])) return false;
@@ -146,9 +156,10 @@ static bool is_form(reading *r, int f) {
 hone_status hone_cpu_norm(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + stage;
-    norm d = {.kernel = hone_norm_best()};
+    norm d = {.kernel = hone_norm_best(), .softmax = hone_softmax_best()};
     reading r = {.c = c, .first = s, .lead = s->n_index, .d = &d};
-    if (s->reduce != HONE_REDUCE_SUM || s->n_reduce != 1 || s->n_index < 1 || s->n_index >= HONE_MAX_RANK) return HONE_OK;
+    if ((s->reduce != HONE_REDUCE_SUM && s->reduce != HONE_REDUCE_MAX) || s->n_reduce != 1 || s->n_index < 1 || s->n_index >= HONE_MAX_RANK)
+        return HONE_OK;
     d.lead = r.lead, d.n = extent(&r, s, r.lead), d.rows = 1;
     int f = 0;
     for (; f < (int)(sizeof forms / sizeof *forms); f++) {
@@ -162,7 +173,7 @@ hone_status hone_cpu_norm(hone_recipe_maker *m, const hone_cpu_call *c, int stag
         *(here ? &uses : &others) |= in->stage[k].uses;
         if (here && k < stage + forms[f].n - 1) own |= (uint64_t)1 << in->stage[k].tensor;
     }
-    d.y = s[forms[f].n - 1].tensor, d.centred = forms[f].centred;
+    d.y = s[forms[f].n - 1].tensor, d.kind = forms[f].kind;
     const int64_t *by_x = c->tensor[d.x].stride, *by_y = c->tensor[d.y].stride;
     if (own & others || by_x[d.lead] != 1 || by_y[d.lead] != 1) return HONE_OK;
     for (int k = 0; k < d.lead; k++) {
