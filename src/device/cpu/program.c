@@ -59,7 +59,7 @@ static int key_of(const hone_cpu_call *c, bool weights, int64_t *key) {
     for (int k = 0; k < in->n_param; k++) key[n++] = c->param[k].i;
     for (int t = 0; t < in->n_tensor; t++) {
         const hone_tensor *w = in->tensor + t;
-        if (w->role == HONE_ROLE_TEMP) continue; /* row-major: parameters say it */
+        if (w->role == HONE_ROLE_TEMP) continue; /* parameters and the others say how it lies */
         memcpy(key + n, c->tensor[t].stride, sizeof *key * (size_t)w->rank), n += w->rank;
         bool known = weights && c->constant && c->constant[t] && c->tensor[t].ref.base == HONE_BASE_ABSOLUTE;
         if (weights) key[n++] = !known ? 0 : w->rank ? 1 : c->tensor[t].ref.offset;
@@ -255,23 +255,41 @@ static hone_status find(hone_steps *s, const hone_cpu_call *c, const recipe **ou
     *out = made;
     return HONE_OK;
 }
+/* A temporary lies in the arena without gaps: row-major, or, where it has the shape of a result, in the order of that one, so that what makes the result of it walks
+   both as they lie. Recurrences count on the first. False: too large. */
+static bool lay(const hone_cpu_call *c, int t, int64_t *bytes) {
+    const hone_instance *in = c->instance;
+    const hone_tensor *w = in->tensor + t;
+    const int64_t *as = NULL;
+    bool over = false;
+    for (int k = 0; k < in->n_stage; k++) over |= in->stage[k].over >= 0;
+    for (int q = 0; q < in->n_tensor && !as && !over; q++) {
+        bool same = in->tensor[q].role == HONE_ROLE_OUT && in->tensor[q].rank == w->rank;
+        for (int k = 0; k < w->rank && same; k++) same = c->param[w->dim[k]].i == c->param[in->tensor[q].dim[k]].i;
+        if (same) as = c->tensor[q].stride;
+    }
+    int order[HONE_MAX_RANK];
+    for (int k = 0; k < w->rank; k++) {
+        int q = k;
+        for (; as && q > 0 && as[order[q - 1]] < as[k]; q--) order[q] = order[q - 1];
+        order[q] = k;
+    }
+    int64_t n = 1;
+    for (int k = w->rank - 1; k >= 0; k--) {
+        c->tensor[t].stride[order[k]] = n;
+        if (__builtin_mul_overflow(n, c->param[w->dim[order[k]]].i, &n)) return false;
+    }
+    return !__builtin_mul_overflow(n, (int64_t)hone_dtypes[w->dtype].bytes, bytes);
+}
 hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
     const hone_instance *in = c->instance;
     int64_t bytes[HONE_MAX_TENSORS];
     if (in->n_tensor > HONE_MAX_TENSORS)
         return hone_fail(HONE_NOT_SUPPORTED, "%s has more than %d tensors in one program", in->program->name, HONE_MAX_TENSORS);
-    uint64_t open = 0;                       /* temporaries without a place yet */
-    for (int t = 0; t < in->n_tensor; t++) { /* they lie row-major in the arena */
-        const hone_tensor *w = in->tensor + t;
-        if (w->role != HONE_ROLE_TEMP) continue;
-        int64_t n = 1;
-        for (int k = w->rank - 1; k >= 0; k--) {
-            c->tensor[t].stride[k] = n;
-            if (__builtin_mul_overflow(n, c->param[w->dim[k]].i, &n))
-                return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", in->program->name);
-        }
-        if (__builtin_mul_overflow(n, (int64_t)hone_dtypes[w->dtype].bytes, bytes + t))
-            return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", in->program->name);
+    uint64_t open = 0; /* temporaries without a place yet */
+    for (int t = 0; t < in->n_tensor; t++) {
+        if (in->tensor[t].role != HONE_ROLE_TEMP) continue;
+        if (!lay(c, t, bytes + t)) return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", in->program->name);
         open |= (uint64_t)1 << t;
     }
     const recipe *r;
