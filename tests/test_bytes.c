@@ -52,6 +52,58 @@ static void levels(void **state) {
             for (int kind = 0; kind < 4; kind++) levels_case(row, draw(1, 8), n, kind, n & 1);
     }
 }
+/* Floats as bytes, and read back: quotients on the middle of two whole numbers and beside it, where an inverse would round the other way. */
+static float any_quotient(float scale) {
+    static const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 0, -0.0f, 1e-40f};
+    float v = ((float)draw(-300, 300) + 0.5f) * scale;
+    if (!draw(0, 9)) return odd[draw(0, 7)];
+    if (draw(0, 1)) return v * (float)draw(0, 1000) / 700;
+    for (int k = draw(-3, 3); k; k += k < 0 ? 1 : -1) v = nextafterf(v, k < 0 ? -INFINITY : INFINITY);
+    return v;
+}
+static int plain_quantum(const hone_epilogue_row *r, float acc, const float *residual) {
+    float v = acc + r->bias;
+    if (residual) v = v + *residual;
+    v = v < r->lo ? r->lo : v;
+    v = v > r->hi ? r->hi : v;
+    const float t = v / r->scale; /* rounded once: a double would be right too often */
+    const double q = isnan(v) ? 0 : isnan(t) ? NAN : nearbyint((double)t) + (double)r->zero;
+    return q < (double)r->low ? (int)r->low : q > (double)r->high ? (int)r->high : (int)q;
+}
+static void quanta_case(const hone_epilogue *row, int n, float scale, bool is_signed, bool residual, bool clamps) {
+    hone_epilogue_row r = {-0.0f,
+                           -INFINITY,
+                           INFINITY,
+                           scale,
+                           (float)draw(is_signed ? -128 : 0, is_signed ? 127 : 255),
+                           is_signed ? -128.0f : 0.0f,
+                           is_signed ? 127.0f : 255.0f,
+                           (float)draw(0, 9),
+                           0.25f};
+    if (clamps) r.bias = scale, r.lo = scale * (float)draw(-600, 100), r.hi = r.lo + scale * (float)draw(0, 600);
+    float *acc = malloc(sizeof *acc * (size_t)n), *more = malloc(sizeof *more * (size_t)n), *back = malloc(sizeof *back * (size_t)n);
+    uint8_t *out = exact_bytes((size_t)n);
+    assert_true(acc && more && back);
+    for (int i = 0; i < n; i++) acc[i] = any_quotient(scale), more[i] = back[i] = (float)draw(-2, 2) * scale;
+    (is_signed ? row->i8 : row->u8)(&r, acc, residual ? more : NULL, out, n);
+    row->back(&r, acc, residual ? back : NULL, back, n); /* in place */
+    for (int i = 0; i < n; i++) {
+        const int want = plain_quantum(&r, acc[i], residual ? more + i : NULL), got = is_signed ? (int8_t)out[i] : out[i];
+        if (got != want || back[i] != ((float)want - r.back_zero) * r.back_scale)
+            fail_msg("%s: %g by %g: %d (%g read back), not %d", row->name, (double)acc[i], (double)scale, got, (double)back[i], want);
+    }
+    free(acc), free(more), free(back), free(out);
+}
+static void quanta(void **state) {
+    (void)state;
+    static const float scales[] = {0.0186584f,     1,   0.1f,  3,         1 / 3.0f, 0x1.fffffep-1f,
+                                   0x1.000002p-3f, 255, 1e-6f, 0x1p-110f, 0x1p110f, -0.5f};
+    for (const hone_epilogue *row = hone_epilogue_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int n = 1; n < (SLOW ? 300 : 3000); n += n < 20 ? 1 : draw(1, 200))
+            for (size_t k = 0; k < sizeof scales / sizeof *scales; k++) quanta_case(row, n, scales[k], n & 1, draw(0, 1), draw(0, 1));
+    }
+}
 /* k places, `across` of them in a row of the window; stride 0: pixels share nothing */
 static void depthwise_case(const hone_depthwise_i8 *row, int m, int n, int k, int across, int stride, bool as_bytes) {
     enum { STEP = 40 };
@@ -239,7 +291,7 @@ static void tactics(void **state) { /* they are met: a network of usual sizes ha
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(levels), cmocka_unit_test(depthwise_rows), cmocka_unit_test(other_signs),
-                                       cmocka_unit_test(pictures), cmocka_unit_test(tactics)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(levels),      cmocka_unit_test(quanta),   cmocka_unit_test(depthwise_rows),
+                                       cmocka_unit_test(other_signs), cmocka_unit_test(pictures), cmocka_unit_test(tactics)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -435,7 +435,9 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
     const int64_t np = (d->nt + d->nr - 1) / d->nr, deep = groups_of(d) * 4;
     d->at_once_m = d->mt, d->at_once_n = d->nt;
     if (d->packed_b) { /* B is there, and rows of A are copied: a few at a time */
-        const int64_t rows = (32 + d->mr - 1) / d->mr * d->mr, columns = (192 + d->nr - 1) / d->nr * d->nr;
+        /* two turns' sums, and what they are made of, stay in L1; bytes that are read back want whole rows */
+        const int64_t most = d->simple && d->simple->inner ? 192 : d->nt <= 128 ? 128 : 64;
+        const int64_t rows = (32 + d->mr - 1) / d->mr * d->mr, columns = (most + d->nr - 1) / d->nr * d->nr;
         if (d->at_once_m > rows) d->at_once_m = rows;
         if (d->simple && d->at_once_n > columns) d->at_once_n = columns;
     }
