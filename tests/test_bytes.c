@@ -106,15 +106,15 @@ static void quanta(void **state) {
 }
 /* k places, `across` of them in a row of the window; stride 0: pixels share nothing */
 static void depthwise_case(const hone_depthwise_i8 *row, int m, int n, int k, int across, int stride, bool as_bytes) {
-    enum { STEP = 40 };
+    enum { STEP = 80, MOST = 20 };
     const int wide = 16 * row->lanes, blocks = (n + wide - 1) / wide, group = row->group;
     const int groups = stride ? across : (k + group - 1) / group, high = stride ? k / across : group;
     const int whole = (n + HONE_LEVELS_BLOCK - 1) / HONE_LEVELS_BLOCK * HONE_LEVELS_BLOCK;
     const uint8_t flip = draw(0, 1) ? 0x80 : 0;
     const hone_depthwise_i8_part way = {.a_pixel = stride ? stride : 1, .a_group = stride ? 1 : high * STEP, .a_place = STEP};
-    uint8_t *piece[32 * STEP] = {0}, *c[4];
+    uint8_t *piece[32 * STEP] = {0}, *c[MOST];
     int8_t *w = (int8_t *)exact_bytes((size_t)(n * k)), *b = calloc((size_t)(blocks * wide * groups * group), 1);
-    int32_t *bias = calloc((size_t)whole, sizeof *bias), *placed = calloc((size_t)whole, sizeof *bias), *sums[4];
+    int32_t *bias = calloc((size_t)whole, sizeof *bias), *placed = calloc((size_t)whole, sizeof *bias), *sums[MOST];
     float *scale = calloc((size_t)whole, sizeof *scale), *placed_scale = calloc((size_t)whole, sizeof *scale);
     assert_true(b && bias && placed && scale && placed_scale);
 #define AT(i, g, q) piece[(i)*way.a_pixel + (g)*way.a_group + (q)*way.a_place]
@@ -130,7 +130,7 @@ static void depthwise_case(const hone_depthwise_i8 *row, int m, int n, int k, in
         c[i] = exact_bytes((size_t)n), sums[i] = malloc(sizeof(int32_t) * (size_t)n);
         assert_non_null(sums[i]);
     }
-    hone_levels l = {placed, placed_scale, draw(0, 255), draw(0, 1) ? 0x80 : 0, false, draw(0, 1)};
+    hone_levels l = {placed, placed_scale, draw(0, 255), draw(0, 1) ? 0x80 : 0, false, true};
     hone_depthwise_i8_part part = way;
     part.m = m, part.high = high, part.n = n, part.groups = groups, part.a = (const uint8_t *const *)piece, part.flip = flip, part.b = b;
     part.levels = as_bytes ? &l : NULL, part.c = c, part.sums = sums;
@@ -158,10 +158,10 @@ static void depthwise_rows(void **state) {
     for (const hone_depthwise_i8 *row = hone_depthwise_i8_list; row->name; row++) {
         if (row->cpu & ~hone_cpu()) continue;
         for (int n = 1; n < 150; n += n < 20 ? 1 : 11) {
-            for (int k = 1; k <= 25; k += k < 9 ? 1 : 8) depthwise_case(row, draw(1, HONE_DEPTHWISE_I8_ROWS), n, k, 1, 0, (n + k) & 1);
+            for (int k = 1; k <= 25; k += k < 9 ? 1 : 8) depthwise_case(row, draw(1, 9), n, k, 1, 0, (n + k) & 1);
             for (int stride = 1; row->group == 4 && stride <= 3; stride++)
                 for (int across = 2; across <= 4; across++)
-                    depthwise_case(row, draw(0, 2) ? 4 : draw(1, 3), n, across * (draw(0, 1) ? 3 : draw(2, 4)), across, stride,
+                    depthwise_case(row, draw(0, 2) ? draw(4, 20) : draw(1, 3), n, across * (draw(0, 1) ? 3 : draw(2, 4)), across, stride,
                                    (n + stride) & 1);
         }
     }

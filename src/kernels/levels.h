@@ -29,10 +29,11 @@ typedef void hone_levels_fn(const hone_levels *, int64_t m, int64_t n, const int
 
    then as bytes, c[i][j], or as they are, sums[i][j]. Where a_group is 1 a group is a column of the window, and pixels that follow on share columns: a_pixel is the stride.
    Bytes of a are u8 with flip over them, or i8 where the kernel says so; weights are i8, 0 where there is no place or column. Columns come in blocks of 16 * lanes, and
-   there in the order of hone_depthwise_i8_place: that of vectors whose 16-byte lanes are interleaved each by itself. So do the levels' bias and scale. */
-enum { HONE_DEPTHWISE_I8_ROWS = 4 };
+   there in the order of hone_depthwise_i8_place: that of vectors whose 16-byte lanes are interleaved each by itself. So do the levels' bias and scale; levels must be
+   tame and not odd. */
+enum { HONE_DEPTHWISE_I8_ROWS = 4 }; /* pixels that a kernel takes together */
 typedef struct {
-    int m, high; /* high: 1 … the kernel's group */
+    int m, high; /* m: any; high: 1 … the kernel's group */
     int64_t n, groups;
     const uint8_t *const *a;
     ptrdiff_t a_pixel, a_group, a_place;
@@ -47,7 +48,7 @@ typedef struct {
     const char *name;
     uint32_t cpu;
     int group, lanes, a_signed;
-    hone_depthwise_i8_fn *run; /* 1 … HONE_DEPTHWISE_I8_ROWS rows */
+    hone_depthwise_i8_fn *run;
 } hone_depthwise_i8;
 extern const hone_depthwise_i8 hone_depthwise_i8_list[]; /* slowest first; ends with a NULL name */
 const hone_depthwise_i8 *hone_depthwise_i8_best(void);

@@ -141,7 +141,9 @@ static void choose_rows_int(hone_contract *d, int threads) {
     const int64_t blocks = (d->m + rows - 1) / rows, want = threads > 1 && work > 1e6 ? (4 * threads + d->batch - 1) / d->batch : 1;
     const int64_t parts = want < blocks ? want : blocks;
     d->mt = (blocks + parts - 1) / parts * rows;
-    if (d->each_i8 && d->mt > 256) d->mt = 256; /* a pointer a place of the window */
+    if (d->each_i8 && d->stride_i8 && d->mt > d->m_run && d->m_run <= 512)
+        d->mt = d->mt / d->m_run * d->m_run;         /* whole rows of a picture */
+    else if (d->each_i8 && d->mt > 256) d->mt = 256; /* a pointer a place of the window */
     if (d->each_i8 || parts >= threads) return;
     const int64_t panels = d->nt / d->nr, more = (threads + parts - 1) / parts;
     d->nt = (panels + more - 1) / more * d->nr;
@@ -537,7 +539,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     d->strewn = !d->bytes && !d->plane && !d->piece && !d->packed_a && d->m > HONE_GEMM_FEW && d->n <= STREWN_PANELS * d->nr &&
                 d->k <= STREWN_DEPTH;
     if (d->bytes && d->packed_b) d->outside = hone_contract_outside(s->arena, d);
-    if (d->each_i8) hone_depthwise_int_choose(d);
+    if (d->each_i8) hone_depthwise_int_choose(s->arena, d);
     if (d->bytes) choose_blocks_int(d, c->how.threads);
     else if (!d->plane) choose_blocks(d, c->how.threads);
     const hone_choice *choice = NULL;

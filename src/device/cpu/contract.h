@@ -50,7 +50,8 @@ typedef struct {
     bool a_signed, b_signed;          /* which takes these */
     int64_t m_run, k_run;             /* how long the last index of rows is, and of K */
     int64_t stride_i8;                /* depthwise: pixels share their windows' columns, so many further each; 0: they do not */
-    bool pairs_i8;                    /* and are so small that two that follow on are taken as one */
+    int64_t out_apart;                /* so far are the bytes that are made of them; 0: it varies */
+    const uint8_t *pairs_i8;          /* and are so small that two that follow on are taken as one: how many from each on may be; or NULL */
     const hone_depthwise_i8 *each_i8; /* both operands know N: depthwise, channels last; or NULL */
     int64_t at_once_m, at_once_n;     /* rows and columns whose sums wait in scratch together, */
     int64_t packed_m;                 /* and rows of A that are copied together */
@@ -102,7 +103,7 @@ int32_t hone_contract_int_zero(const hone_contract *, bool a, void *const *at, c
                                int64_t k);                                                    /* as the kernel sees it */
 int hone_contract_int_outside(const hone_contract *, void *const *at, const hone_standing *); /* A's zero point as it is */
 /* contract_depthwise_int.c: the same where both operands know N */
-void hone_depthwise_int_choose(hone_contract *);
+void hone_depthwise_int_choose(hone_arena *, hone_contract *);
 size_t hone_depthwise_int_bytes(const hone_contract *);
 void hone_depthwise_int_fill(const hone_contract *, const uint8_t *source, void *panels);
 void hone_depthwise_int_step(hone_contract *, hone_step *);

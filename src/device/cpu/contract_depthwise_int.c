@@ -15,20 +15,36 @@ static int64_t place_of(const hone_contract *d, int64_t j) { /* of column j, amo
     return j / wide_of(d) * wide_of(d) + hone_depthwise_i8_place(d->each_i8->lanes, j % wide_of(d));
 }
 /* Columns of the window are shared where pixels of a row are as far apart as some of them; and so few channels that two pixels fit a block are taken in pairs. */
-void hone_depthwise_int_choose(hone_contract *d) {
-    d->stride_i8 = 0;
+static bool fits_twice(const hone_contract *d) { return 2 * d->n <= wide_of(d); }
+/* How far apart bytes of pixels are that follow on in a row of the picture; 0: not equally. */
+static int64_t out_apart(const hone_contract *d) {
+    if (!d->simple || !d->simple->by_row) return 0;
+    const int64_t *out = d->simple->out.at_m, step = out[1] - out[0];
+    for (int64_t i = 0; i + 1 < d->m; i++)
+        if ((i + 1) % d->m_run && out[i + 1] - out[i] != step) return 0;
+    return step;
+}
+/* Has this pixel all of each row of its window inside, or none of it? */
+static bool whole_pixel(const hone_contract *d, int64_t m) {
+    const uint64_t row = ((uint64_t)1 << d->k_run) - 1, outside = d->outside ? d->outside[m] : 0;
+    for (int64_t t = 0; t < d->k; t += d->k_run)
+        if ((outside >> t & row) && (outside >> t & row) != row) return false;
+    return true;
+}
+void hone_depthwise_int_choose(hone_arena *arena, hone_contract *d) {
+    d->stride_i8 = d->out_apart = 0, d->pairs_i8 = NULL;
     if (d->each_i8->group < 4 || d->k_run < 2 || d->k / d->k_run > 4 || d->m_run < 2 || (d->a.n_bounded && !d->outside)) return;
     const int64_t pixel = d->at_m_a[1] - d->at_m_a[0], column = d->at_k_a[1] - d->at_k_a[0];
     if (column <= 0 || pixel <= 0 || pixel % column || pixel / column > d->k_run) return;
     d->stride_i8 = pixel / column, d->k_order = -1 - d->k_order; /* weights in another order */
-}
-static bool fits_twice(const hone_contract *d) { return 2 * d->n <= wide_of(d); }
-static bool in_pairs(const hone_contract *d) {
-    if (d->stride_i8 != 1 || !fits_twice(d) || d->at_k_a[1] - d->at_k_a[0] != d->n || !d->simple || !d->simple->by_row) return false;
-    const int64_t *out = d->simple->out.at_m;
-    for (int64_t i = 0; i + 1 < d->m; i++)
-        if ((i + 1) % d->m_run && out[i + 1] - out[i] != d->n) return false;
-    return true;
+    d->out_apart = out_apart(d);
+    const bool twice = d->stride_i8 == 1 && fits_twice(d) && column == d->n && d->out_apart == d->n;
+    uint8_t *pairs = twice ? hone_arena_alloc(arena, (size_t)d->m) : NULL;
+    for (int64_t m = d->m - 1, run = 0; pairs && m >= 0; m--) {
+        run = !whole_pixel(d, m) ? 0 : (m + 1) % d->m_run == 0 ? 1 : run + 1;
+        pairs[m] = (uint8_t)(run < 255 ? run : 255);
+    }
+    d->pairs_i8 = pairs;
 }
 /* Weights as the kernel takes them, then the sum of each column. */
 size_t hone_depthwise_int_bytes(const hone_contract *d) {
@@ -50,24 +66,34 @@ void hone_depthwise_int_fill(const hone_contract *d, const uint8_t *source, void
         }
 }
 /* Where each place of the window of pixels m0 …, m of them and of one row of the picture, begins, `apart` pointers a place; those past the last place are any. */
-static int64_t apart_of(const hone_contract *d) {
-    const int64_t run = d->mt < d->m_run ? d->mt : d->m_run;
-    return d->stride_i8 ? (run - 1) * d->stride_i8 + d->k_run : d->mt;
+static int64_t run_of(const hone_contract *d) { return d->stride_i8 && d->m_run < d->mt ? d->m_run : d->mt; }
+static int64_t apart_of(const hone_contract *d) { return d->stride_i8 ? (run_of(d) - 1) * d->stride_i8 + d->k_run : d->mt; }
+static void ladder(const uint8_t **at, const uint8_t *from, int64_t step, int64_t n) { /* at[c] = from + c * step */
+    typedef uintptr_t two __attribute__((vector_size(2 * sizeof(uintptr_t))));
+    two v = {(uintptr_t)from, (uintptr_t)from + (uintptr_t)step};
+    int64_t c = 0;
+    for (; c + 2 <= n; c += 2, v += 2 * (uintptr_t)step) memcpy(at + c, &v, sizeof v);
+    if (c < n) at[c] = from + c * step;
 }
 static void point(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m0, int64_t m, const uint8_t *outside,
                   const uint8_t **at) {
     const int64_t places = high_of(d) * (d->stride_i8 ? 1 : groups_of(d)), apart = apart_of(d), *from = d->at_m_a + m0, *k = d->at_k_a;
     if (d->stride_i8) {
         const int64_t columns = (m - 1) * d->stride_i8 + d->k_run, step = k[1] - k[0];
-        for (int64_t q = 0; q < places; q++) {
-            const uint8_t *place = a + from[0] + k[q * d->k_run];
-            for (int64_t c = 0; c < columns; c++) at[q * apart + c] = place + c * step;
-        }
-        for (int64_t i = 0; d->outside && i < m; i++)
-            for (uint32_t bad = d->outside[m0 + i]; bad; bad &= bad - 1) {
+        for (int64_t q = 0; q < places; q++) ladder(at + q * apart, a + from[0] + k[q * d->k_run], step, columns);
+        for (int64_t i = 0; d->outside && i < m; i++) {
+            const uint32_t *here = d->outside + m0 + i;
+            uint32_t any = 0;
+            for (int q = 0; i + 16 <= m && q < 16; q++) any |= here[q]; /* most pixels are inside */
+            if (i + 16 <= m && !any) {
+                i += 15;
+                continue;
+            }
+            for (uint32_t bad = *here; bad; bad &= bad - 1) {
                 const int64_t t = __builtin_ctz(bad);
                 at[t / d->k_run * apart + i * d->stride_i8 + t % d->k_run] = outside;
             }
+        }
         return;
     }
     for (int64_t t = 0; t < places; t++) {
@@ -81,16 +107,6 @@ static void point(const hone_contract *d, const uint8_t *a, const hone_standing 
         for (int64_t t = 0; t < d->k; t++)
             if (!hone_contract_inside(d, w, m0 + i, t)) at[t * apart + i] = outside;
     }
-}
-/* From pixel m on, at most `most`: how many have all of each row of their window inside, or none of it? */
-static int64_t whole_pixels(const hone_contract *d, int64_t m, int64_t most) {
-    const uint32_t row = ((uint32_t)1 << d->k_run) - 1;
-    for (int64_t i = 0; d->outside && i < most; i++)
-        for (int64_t t = 0; t < d->k; t += d->k_run) {
-            const uint32_t bad = d->outside[m + i] >> t & row;
-            if (bad && bad != row) return i;
-        }
-    return most;
 }
 /* Sums as they are, for whatever follows them: less what zero points take away, and as bytes where that is all. */
 static hone_status settle(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, hone_depthwise_i8_part *part,
@@ -135,7 +151,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     int32_t *bias = scratch, *take = bias + columns, *placed = take + columns, *sums = placed + 2 * columns;
     float *scale = (float *)(void *)(sums + 2 * HONE_DEPTHWISE_I8_ROWS * columns), *placed_scale = (float *)(void *)(placed + columns);
     const uint8_t **rows = (const uint8_t **)(void *)(scale + columns);
-    uint8_t *outside = (uint8_t *)(rows + pointers_of(d));
+    uint8_t **c = (uint8_t **)(void *)(rows + pointers_of(d)), *outside = (uint8_t *)(c + run_of(d));
     int8_t *ones = (int8_t *)(outside + columns);
     void *rest = (char *)scratch + d->c_bytes;
 
@@ -148,7 +164,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         hone_epilogue_columns(d->simple, at, w.index, 0, d->n, bias, scale, &levels);
         for (int64_t j = 0; j < d->n; j++) bias[j] = (int32_t)((uint32_t)bias[j] - (uint32_t)take[j]);
     }
-    const bool fast = bytes && plain && !levels.odd;
+    const bool fast = bytes && plain && !levels.odd && levels.tame;
     if (fast) {                                    /* in the kernel's order */
         for (int64_t j = 0; j < columns; j += 4) { /* fours stay together */
             const int64_t to = place_of(d, j);
@@ -166,41 +182,39 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             for (int64_t t = 0; t < d->k; t++) put(d, ones, t, j, 1);
     }
     const uint8_t *pixels = (const uint8_t *)at[d->a.tensor] + d->a.at.c + w.a;
+    const hone_row_number *out = bytes ? &d->simple->out : NULL;
+    uint8_t *to = !bytes ? NULL : (uint8_t *)at[out->tensor] + hone_epilogue_at(out, d->simple->n_batch, w.index, m0) - out->at_m[m0];
     const bool pairs = fast && d->pairs_i8;
-    for (int64_t i = 0, run; i < m; i += run) { /* what is of one row of the picture */
-        run = d->stride_i8 && d->m_run - (m0 + i) % d->m_run < m - i ? d->m_run - (m0 + i) % d->m_run : m - i;
-        point(d, pixels, &w, m0 + i, run, outside, rows);
+    for (int64_t i = m0, run; i < m0 + m; i += run) { /* what is of one row of the picture */
+        run = d->stride_i8 && d->m_run - i % d->m_run < m0 + m - i ? d->m_run - i % d->m_run : m0 + m - i;
+        point(d, pixels, &w, i, run, outside, rows);
         for (int64_t p = 0, step; p < run; p += step) {
-            const int64_t most = run - p < 2 * HONE_DEPTHWISE_I8_ROWS ? run - p : 2 * HONE_DEPTHWISE_I8_ROWS;
-            const int64_t two = pairs ? whole_pixels(d, m0 + i + p, most) / 2 : 0;
-            step = two ? 2 * two : pairs ? 1 : most < HONE_DEPTHWISE_I8_ROWS ? most : HONE_DEPTHWISE_I8_ROWS;
-            uint8_t *c[HONE_DEPTHWISE_I8_ROWS] = {0};
-            hone_depthwise_i8_part part = {.m = (int)(two ? two : step),
+            const int64_t some = !pairs ? 0 : run - p < d->pairs_i8[i + p] ? run - p : d->pairs_i8[i + p], each = some > 1 ? 2 : 1;
+            step = pairs ? (some > 1 ? some / 2 * 2 : 1) : fast || run - p < HONE_DEPTHWISE_I8_ROWS ? run - p : HONE_DEPTHWISE_I8_ROWS;
+            hone_depthwise_i8_part part = {.m = (int)(step / each),
                                            .high = (int)high,
-                                           .n = two ? 2 * d->n : d->n,
+                                           .n = each * d->n,
                                            .groups = groups_of(d),
                                            .a = rows + p * (d->stride_i8 ? d->stride_i8 : 1),
-                                           .a_pixel = (ptrdiff_t)((d->stride_i8 ? d->stride_i8 : 1) * (two ? 2 : 1)),
+                                           .a_pixel = (ptrdiff_t)((d->stride_i8 ? d->stride_i8 : 1) * each),
                                            .a_group = (ptrdiff_t)(d->stride_i8 ? 1 : high * apart_of(d)),
                                            .a_place = (ptrdiff_t)apart_of(d),
                                            .flip = d->flip_a,
                                            .b = weights,
                                            .levels = &levels,
                                            .c = c};
-            for (int q = 0; bytes && q < part.m; q++)
-                c[q] = (uint8_t *)at[d->simple->out.tensor] +
-                       hone_epilogue_at(&d->simple->out, d->simple->n_batch, w.index, m0 + i + p + (two ? 2 * q : q));
+            if (d->out_apart) ladder((const uint8_t **)c, to + out->at_m[i] + p * d->out_apart, each * d->out_apart, part.m);
+            for (int64_t q = 0; bytes && !d->out_apart && q < step; q++) c[q] = to + out->at_m[i + p + q];
             if (fast) d->each_i8->run(&part);
-            else HONE_TRY(settle(d, at, &w, m0 + i + p, &part, take, plain, bytes ? &levels : NULL, sums, ones, rest));
+            else HONE_TRY(settle(d, at, &w, i + p, &part, take, plain, bytes ? &levels : NULL, sums, ones, rest));
         }
     }
     return HONE_OK;
 }
 void hone_depthwise_int_step(hone_contract *d, hone_step *s) {
     const int64_t columns = columns_of(d), taps = groups_of(d) * d->each_i8->group;
-    d->pairs_i8 = in_pairs(d);
     d->c_bytes = (size_t)round_to((int64_t)sizeof(int32_t) * columns * (5 + 2 * HONE_DEPTHWISE_I8_ROWS) +
-                                      (int64_t)sizeof(uint8_t *) * pointers_of(d) + columns * (1 + taps),
+                                      (int64_t)sizeof(uint8_t *) * (pointers_of(d) + run_of(d)) + columns * (1 + taps),
                                   64);
     s->tactic = "depthwise int8", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt);

@@ -13,6 +13,7 @@ void hone_depthwise_i8__base(const hone_depthwise_i8_part *w) {
         const int64_t rest = w->n - j < WIDE ? w->n - j : WIDE;
         for (int i = 0; i < w->m; i++) {
             int32_t sum[WIDE] = {0};
+            if (w->levels) memcpy(sum, w->levels->bias + j, sizeof sum);
             for (int64_t g = 0; g < w->groups; g++) {
                 const uint8_t *a = w->a[i * w->a_pixel + g * w->a_group] + j;
                 uint8_t some[WIDE] = {0};
