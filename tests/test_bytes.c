@@ -201,6 +201,33 @@ static void other_signs(void **state) {
                 }
     }
 }
+/* Rows whose K lies in groups of at most four: what is behind a group's own bytes is read, and meets zeros. */
+static void strewn(void **state) {
+    (void)state;
+    for (const hone_gemm_i8 *row = hone_gemm_i8_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu() || !row->strewn) continue;
+        for (int m = 1; m <= 40; m += m < 16 ? 1 : 5)
+            for (int groups = 1; groups < 50; groups = groups * 2 + 1) {
+                const int64_t step = draw(1, 9), stride = row->nr + 3, far = 300;
+                int64_t at[50];
+                for (int g = 0; g < groups; g++) at[g] = draw(0, (int)far);
+                at[draw(0, groups - 1)] = far;
+                uint8_t *a = exact_bytes((size_t)((m - 1) * step + far + 4)), *b = exact_bytes((size_t)(groups * 4 * row->nr));
+                int32_t *c = malloc(sizeof *c * (size_t)((m + 1) * stride));
+                assert_non_null(c);
+                for (int64_t i = 0; i < (m + 1) * stride; i++) c[i] = 1234567;
+                row->strewn(m, groups, a, step, at, b, c, stride);
+                for (int64_t i = 0; i <= m; i++)
+                    for (int64_t j = 0; j < stride; j++) {
+                        int32_t want = i < m && j < row->nr ? 0 : 1234567;
+                        for (int64_t p = 0; i < m && j < row->nr && p < 4 * groups; p++)
+                            want += a[i * step + at[p / 4] + p % 4] * (int8_t)b[(p / 4 * row->nr + j) * 4 + p % 4];
+                        if (c[i * stride + j] != want) fail_msg("%s, strewn: m %d, row %d, column %d", row->name, m, (int)i, (int)j);
+                    }
+                free(a), free(b), free(c);
+            }
+    }
+}
 
 /* ---- networks ---------------------------------------------------------------------------------------------------------------------------- */
 enum { ROUNDS = SLOW ? 2 : 4 };
@@ -255,6 +282,28 @@ static void network(void) {
                           strchr(parts[3], '|') + 1);
     assert_true(n < sizeof text);
 }
+/* First layers: few channels, windows of three to seven, padded, one picture or two. */
+static void first_layer(void) {
+    int lo[2], hi[2], z[2];
+    const char *t[2];
+    for (int q = 0; q < 2; q++) t[q] = byte(lo + q, hi + q), z[q] = draw(lo[q], hi[q]);
+    if (draw(0, 2)) t[0] = "u8", z[0] = draw(0, 255);
+    const int c = draw(1, 4), k = draw(3, 7), s = draw(1, 2);
+    char window[256], part[1800];
+    snprintf(window, sizeof window, "strides: [%d, %d], pads: [%d, %d, %d, %d]", s, draw(1, 2), draw(0, 3), draw(0, 3), draw(0, 3),
+             draw(0, 3));
+    layer(part, sizeof part, "a", "x", t[0], t[1], z[0], z[1], c, draw(1, 140), 1, k, draw(2, 7), window);
+    const char *rest = strchr(part, '|') + 1;
+    snprintf(text, sizeof text, "graph g (x: %s[%d, %d, %d, %d]) -> y { %.*s %s y = MaxPool(a) {kernel_shape: [1, 1]}; }", t[0], draw(1, 2),
+             c, draw(8, 20), draw(8, 30), (int)(rest - 1 - part), part, rest);
+}
+static void first_layers(void **state) {
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        first_layer();
+        twin_check(text, twin_input, 0, 0, "contract int8");
+    }
+}
 static void pictures(void **state) { /* bytes: the definition's own, to the bit; means in f32 are sums in another order */
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
@@ -291,7 +340,8 @@ static void tactics(void **state) { /* they are met: a network of usual sizes ha
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(levels),      cmocka_unit_test(quanta),   cmocka_unit_test(depthwise_rows),
-                                       cmocka_unit_test(other_signs), cmocka_unit_test(pictures), cmocka_unit_test(tactics)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(levels),      cmocka_unit_test(quanta), cmocka_unit_test(depthwise_rows),
+                                       cmocka_unit_test(other_signs), cmocka_unit_test(strewn), cmocka_unit_test(first_layers),
+                                       cmocka_unit_test(pictures),    cmocka_unit_test(tactics)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,14 +59,19 @@ typedef void hone_gemm_i8_fn(int m, int64_t groups, const int8_t *a, const uint8
    as often as B says, which is 0 there. */
 typedef void hone_gemm_rows_u8_fn(int m, int64_t groups, const uint8_t *a, ptrdiff_t a_step, const uint8_t *b, int32_t *c,
                                   ptrdiff_t c_stride);
+/* Rows of A as they lie, u8, a_step bytes apart, whose values of K come in groups of four, each group where `at` says; any m, a panel of i8. All four bytes of a group are
+   read; those that are no values of K meet zeros in B. */
+typedef void hone_gemm_strewn_fn(int64_t m, int64_t groups, const uint8_t *a, ptrdiff_t a_step, const int64_t *at, const uint8_t *b,
+                                 int32_t *c, ptrdiff_t c_stride);
 typedef struct {
     const char *name; /* "hone_gemm_i8_14x32__vnni" */
     uint32_t cpu;
     int mr, nr, deep;
     int b_signed; /* b holds int8_t */
     hone_gemm_i8_fn *run;
-    hone_gemm_i8_fn *run_u;     /* the same of an A that holds uint8_t and a B that holds int8_t; NULL where b_signed */
-    hone_gemm_rows_u8_fn *rows; /* or NULL */
+    hone_gemm_i8_fn *run_u;      /* the same of an A that holds uint8_t and a B that holds int8_t; NULL where b_signed */
+    hone_gemm_rows_u8_fn *rows;  /* or NULL */
+    hone_gemm_strewn_fn *strewn; /* or NULL */
     void (*begin)(int64_t k),
         (*end)(
             void); /* as in gemm_bf16.h. Where k is less than `deep` only the first k bytes of a row, in whole groups of four, are read */

@@ -22,11 +22,12 @@
     ROW(base, 0)             \
     ROW(avx2, HONE_CPU_AVX2) \
     ROW(avx512, HONE_CPU_AVX512)
-#define GEMM_I8(ROW)                                                           \
-    ROW(4, 8, 4, base, 0, 0, NULL, NULL, NULL)                                 \
-    ROW(4, 16, 4, avx2, HONE_CPU_AVX2, 0, NULL, NULL, NULL)                    \
-    ROW(14, 32, 4, vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 0, NULL, NULL, NULL) \
-    ROW(32, 32, 64, amx, HONE_CPU_AVX512 | HONE_CPU_AMX, 0, hone_gemm_rows_u8__amx, hone_amx_begin_bytes, hone_amx_end)
+#define GEMM_I8(ROW)                                                                                                            \
+    ROW(4, 8, 4, base, 0, 0, NULL, base, NULL, NULL)                                                                            \
+    ROW(4, 16, 4, avx2, HONE_CPU_AVX2, 0, NULL, avx2, NULL, NULL)                                                               \
+    ROW(14, 32, 4, vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 0, NULL, vnni, NULL, NULL)                                            \
+    ROW(32, 32, 64, amx, HONE_CPU_AVX512 | HONE_CPU_VNNI | HONE_CPU_AMX, 0, hone_gemm_rows_u8__amx, vnni, hone_amx_begin_bytes, \
+        hone_amx_end)
 #define DEPTHWISE_I8(ROW)             \
     ROW(base, 0, 1, 1, 0)             \
     ROW(avx2, HONE_CPU_AVX2, 4, 2, 0) \
@@ -35,10 +36,10 @@
 #define GEMM_F32(ROW) ROW(base)
 #define GEMM_BF16(ROW) ROW(bf16__base) ROW(bf16__bf16)
 #define GEMM_F16(ROW) ROW(f16__base) ROW(f16__fp16)
-#define GEMM_I8(ROW)                                              \
-    ROW(4, 8, 4, base, 0, 0, NULL, NULL, NULL)                    \
-    ROW(8, 12, 4, dotprod, HONE_CPU_DOTPROD, 1, NULL, NULL, NULL) \
-    ROW(8, 8, 8, i8mm, HONE_CPU_I8MM, 0, NULL, NULL, NULL)
+#define GEMM_I8(ROW)                                                    \
+    ROW(4, 8, 4, base, 0, 0, NULL, base, NULL, NULL)                    \
+    ROW(8, 12, 4, dotprod, HONE_CPU_DOTPROD, 1, NULL, none, NULL, NULL) \
+    ROW(8, 8, 8, i8mm, HONE_CPU_I8MM, 0, NULL, none, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #define DEPTHWISE_I8(ROW) \
     ROW(base, 0, 1, 1, 0) \
@@ -47,7 +48,7 @@
 #define GEMM_F32(ROW) ROW(base)
 #define GEMM_BF16(ROW) ROW(bf16__base)
 #define GEMM_F16(ROW) ROW(f16__base)
-#define GEMM_I8(ROW) ROW(4, 8, 4, base, 0, 0, NULL, NULL, NULL)
+#define GEMM_I8(ROW) ROW(4, 8, 4, base, 0, 0, NULL, base, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #define DEPTHWISE_I8(ROW) ROW(base, 0, 1, 1, 0)
 #endif
@@ -72,21 +73,24 @@ GEMM_F16(DECLARE)
 const hone_gemm_half *const hone_gemm_half_list[] = {GEMM_BF16(ROW) GEMM_F16(ROW) NULL};
 #undef ROW
 hone_gemm_rows_u8_fn hone_gemm_rows_u8__amx;
-#define DECLARE(mr, nr, deep, isa, cpu, b_signed, rows, begin, end) \
+hone_gemm_strewn_fn hone_gemm_strewn__base, hone_gemm_strewn__avx2, hone_gemm_strewn__vnni;
+#define hone_gemm_strewn__none NULL
+#define DECLARE(mr, nr, deep, isa, cpu, b_signed, rows, strewn, begin, end) \
     hone_gemm_i8_fn hone_gemm_i8_##mr##x##nr##__##isa, hone_gemm_u8_##mr##x##nr##__##isa;
 GEMM_I8(DECLARE)
 #undef DECLARE
-#define ROW(mr, nr, deep, isa, cpu, b_signed, rows, begin, end) \
-    {"hone_gemm_i8_" #mr "x" #nr "__" #isa,                     \
-     cpu,                                                       \
-     mr,                                                        \
-     nr,                                                        \
-     deep,                                                      \
-     b_signed,                                                  \
-     hone_gemm_i8_##mr##x##nr##__##isa,                         \
-     b_signed ? NULL : hone_gemm_u8_##mr##x##nr##__##isa,       \
-     rows,                                                      \
-     begin,                                                     \
+#define ROW(mr, nr, deep, isa, cpu, b_signed, rows, strewn, begin, end) \
+    {"hone_gemm_i8_" #mr "x" #nr "__" #isa,                             \
+     cpu,                                                               \
+     mr,                                                                \
+     nr,                                                                \
+     deep,                                                              \
+     b_signed,                                                          \
+     hone_gemm_i8_##mr##x##nr##__##isa,                                 \
+     b_signed ? NULL : hone_gemm_u8_##mr##x##nr##__##isa,               \
+     rows,                                                              \
+     hone_gemm_strewn__##strewn,                                        \
+     begin,                                                             \
      end},
 const hone_gemm_i8 hone_gemm_i8_list[] = {GEMM_I8(ROW){0}};
 #undef ROW

@@ -93,8 +93,9 @@ static size_t packed_bytes(const hone_contract *d, bool a) {
     if (d->half) return hone_contract_half_bytes(d);
     if (d->each_i8) return hone_depthwise_int_bytes(d);
     if (!d->bytes) return sizeof(float) * (size_t)(packed_rows(d, a) * d->k);
-    return (size_t)packed_rows(d, a) * (size_t)((d->k + d->kernel_i8->deep - 1) / d->kernel_i8->deep * d->kernel_i8->deep +
-                                                4); /* and a sum for each row or column, after all panels */
+    return (size_t)packed_rows(d, a) *
+           (size_t)((hone_contract_int_depth(d) + d->kernel_i8->deep - 1) / d->kernel_i8->deep * d->kernel_i8->deep +
+                    4); /* and a sum for each row or column, after all panels */
 }
 static bool packable(const hone_cpu_call *c, const hone_contract *d, bool a, int ref) {
     const hone_affine_load *l = a ? &d->a : &d->b;
@@ -540,6 +541,8 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
                 d->k <= STREWN_DEPTH;
     if (d->bytes && d->packed_b) d->outside = hone_contract_outside(s->arena, d);
     if (d->each_i8) hone_depthwise_int_choose(s->arena, d);
+    else if (d->bytes && d->packed_b && !d->packed_a && !hone_contract_int_fours(s->arena, d))
+        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (d->bytes) choose_blocks_int(d, c->how.threads);
     else if (!d->plane) choose_blocks(d, c->how.threads);
     const hone_choice *choice = NULL;

@@ -2,6 +2,8 @@
    contract: a bound matrix multiplication. contract.c finds it in a program, contract_run.c computes it. Private to device/cpu. */
 #ifndef HONE_DEVICE_CPU_CONTRACT_H
 #define HONE_DEVICE_CPU_CONTRACT_H
+#include <string.h>
+
 #include "device/cpu/epilogue.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_half.h"
@@ -55,10 +57,15 @@ typedef struct {
     const hone_depthwise_i8 *each_i8; /* both operands know N: depthwise, channels last; or NULL */
     int64_t at_once_m, at_once_n;     /* rows and columns whose sums wait in scratch together, */
     int64_t packed_m;                 /* and rows of A that are copied together */
-    int64_t threes_end; /* K lies in threes, and rows inside the window that begin before this one have a byte behind their last */
-    int64_t rows_apart; /* rows of A are taken as they lie, so many bytes apart; 0: they are copied */
-    uint32_t *outside;  /* a bit for each value of K of each row: it is outside A's window. NULL: there are too many, or a batch moves it */
-    int64_t k_order;    /* the order of K's indices, which packed weights have too */
+    /* rows that lie in no pieces (a first layer's few channels): K in groups of at most four bytes that follow on; 0: they are not so taken */
+    int64_t fours, *four_at, *four_own; /* where each group is, and in a row that was copied; */
+    int64_t *in_fours;                  /* each value of K among them */
+    uint32_t *four_mask;                /* which bytes of a group are some */
+    const uint8_t *lies; /* how many rows from each on are read where they lie: all inside, equally apart, with bytes behind; or NULL */
+    int64_t lies_end;    /* rows that begin behind have too few bytes behind */
+    int64_t rows_apart;  /* rows of A are taken as they lie, so many bytes apart; 0: they are copied */
+    uint32_t *outside; /* a bit for each value of K of each row: it is outside A's window. NULL: there are too many, or a batch moves it */
+    int64_t k_order;   /* the order of K's indices, which packed weights have too */
     const hone_epilogue *levels;
     uint8_t flip_a, flip_b;
     hone_zero_point zero_a, zero_b;
@@ -82,6 +89,15 @@ typedef struct {
     int64_t plane_rows; /* output rows a tile */
     int64_t plane_step; /* from pixel to pixel of a row; 1 but for bytes that lie channels last */
 } hone_contract;
+
+/* at[c] = from + c * step: two at a time */
+static inline void hone_ladder(const uint8_t **at, const uint8_t *from, int64_t step, int64_t n) {
+    typedef uintptr_t two __attribute__((vector_size(2 * sizeof(uintptr_t))));
+    two v = {(uintptr_t)from, (uintptr_t)from + (uintptr_t)step};
+    int64_t c = 0;
+    for (; c + 2 <= n; c += 2, v += 2 * (uintptr_t)step) memcpy(at + c, &v, sizeof v);
+    if (c < n) at[c] = from + c * step;
+}
 
 /* Where a batch stands: its indices, offsets of operands, domain and result, and the operands' own numbers of it. */
 typedef struct {
@@ -142,6 +158,8 @@ void hone_contract_half_step(hone_contract *, hone_step *);
 /* contract_int.c: the same on 8 bits */
 void hone_contract_int_fill(const hone_contract *, bool a, const uint8_t *source, void *panels);
 void hone_contract_int_step(hone_contract *, hone_step *);
+bool hone_contract_int_fours(hone_arena *, hone_contract *); /* whether K is taken by fours; false: no memory */
+static inline int64_t hone_contract_int_depth(const hone_contract *d) { return d->fours ? 4 * d->fours : d->k; }
 void hone_contract_int_pack_step(const hone_contract *, hone_step *);
 /* The product of one stage of a recurrence, without epilogue; *out NULL: it is none. begun: whoever runs it says where rows of A are. */
 hone_status hone_contract_over(hone_recipe_maker *, const hone_cpu_call *, int stage, bool begun, hone_contract **out, int64_t *tiles,

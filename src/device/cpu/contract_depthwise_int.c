@@ -68,19 +68,12 @@ void hone_depthwise_int_fill(const hone_contract *d, const uint8_t *source, void
 /* Where each place of the window of pixels m0 …, m of them and of one row of the picture, begins, `apart` pointers a place; those past the last place are any. */
 static int64_t run_of(const hone_contract *d) { return d->stride_i8 && d->m_run < d->mt ? d->m_run : d->mt; }
 static int64_t apart_of(const hone_contract *d) { return d->stride_i8 ? (run_of(d) - 1) * d->stride_i8 + d->k_run : d->mt; }
-static void ladder(const uint8_t **at, const uint8_t *from, int64_t step, int64_t n) { /* at[c] = from + c * step */
-    typedef uintptr_t two __attribute__((vector_size(2 * sizeof(uintptr_t))));
-    two v = {(uintptr_t)from, (uintptr_t)from + (uintptr_t)step};
-    int64_t c = 0;
-    for (; c + 2 <= n; c += 2, v += 2 * (uintptr_t)step) memcpy(at + c, &v, sizeof v);
-    if (c < n) at[c] = from + c * step;
-}
 static void point(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m0, int64_t m, const uint8_t *outside,
                   const uint8_t **at) {
     const int64_t places = high_of(d) * (d->stride_i8 ? 1 : groups_of(d)), apart = apart_of(d), *from = d->at_m_a + m0, *k = d->at_k_a;
     if (d->stride_i8) {
         const int64_t columns = (m - 1) * d->stride_i8 + d->k_run, step = k[1] - k[0];
-        for (int64_t q = 0; q < places; q++) ladder(at + q * apart, a + from[0] + k[q * d->k_run], step, columns);
+        for (int64_t q = 0; q < places; q++) hone_ladder(at + q * apart, a + from[0] + k[q * d->k_run], step, columns);
         for (int64_t i = 0; d->outside && i < m; i++) {
             const uint32_t *here = d->outside + m0 + i;
             uint32_t any = 0;
@@ -203,7 +196,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                                            .b = weights,
                                            .levels = &levels,
                                            .c = c};
-            if (d->out_apart) ladder((const uint8_t **)c, to + out->at_m[i] + p * d->out_apart, each * d->out_apart, part.m);
+            if (d->out_apart) hone_ladder((const uint8_t **)c, to + out->at_m[i] + p * d->out_apart, each * d->out_apart, part.m);
             for (int64_t q = 0; bytes && !d->out_apart && q < step; q++) c[q] = to + out->at_m[i + p + q];
             if (fast) d->each_i8->run(&part);
             else HONE_TRY(settle(d, at, &w, i + p, &part, take, plain, bytes ? &levels : NULL, sums, ones, rest));

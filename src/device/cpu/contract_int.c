@@ -36,7 +36,9 @@ bool hone_contract_int_plain(const hone_contract *d, void *const *at, const hone
     for (int64_t j = 0; j < n && !any; j++) any = hone_contract_int_zero(d, false, at, w, n0 + j) != 0;
     return !any;
 }
-static int64_t deep_of(const hone_contract *d) { return (d->k + d->kernel_i8->deep - 1) / d->kernel_i8->deep * d->kernel_i8->deep; }
+static int64_t deep_of(const hone_contract *d) {
+    return (hone_contract_int_depth(d) + d->kernel_i8->deep - 1) / d->kernel_i8->deep * d->kernel_i8->deep;
+}
 static int64_t groups_of(const hone_contract *d) { return deep_of(d) / 4; }
 
 /* The sum of n bytes, as the kernel sees them. */
@@ -60,6 +62,49 @@ static uint32_t sum_of(const uint8_t *from, int64_t n, bool is_signed) {
     for (; i < n; i++) all += from[i] ^ over;
     return is_signed ? all - 128 * (uint32_t)n : all;
 }
+/* K by fours, where rows lie in no pieces: a group is what follows on in memory. Not where most of a group would be nothing. */
+static int64_t group_fours(const hone_contract *d, bool write) {
+    int64_t groups = 0, in = 0;
+    for (int64_t p = 0; p < d->k; p++) {
+        if (!p || in == 4 || d->at_k_a[p] != d->at_k_a[p - 1] + 1) groups++, in = 0;
+        if (write) {
+            if (!in) d->four_at[groups - 1] = d->at_k_a[p], d->four_own[groups - 1] = 4 * (groups - 1);
+            ((uint8_t *)(d->four_mask + groups - 1))[in] = 0xff, d->in_fours[p] = 4 * (groups - 1) + in;
+        }
+        in++;
+    }
+    return groups;
+}
+bool hone_contract_int_fours(hone_arena *arena, hone_contract *d) {
+    const int64_t groups = group_fours(d, false);
+    if (d->piece || groups * 2 > d->k || d->m < 2) return true;
+    d->four_at = HONE_NEW_N(arena, int64_t, (size_t)(2 * groups + d->k)), d->four_mask = HONE_NEW_N(arena, uint32_t, (size_t)groups);
+    if (!d->four_at || !d->four_mask) return false;
+    d->four_own = d->four_at + groups, d->in_fours = d->four_own + groups, d->fours = groups;
+    d->k_order = -1 - d->k_order; /* weights in another order */
+    group_fours(d, true);
+    bool moves = false;
+    for (int k = 0; k < d->n_batch; k++)
+        for (int q = 0; q < d->a.n_bounded; q++) moves |= d->by[k].edge[q] != 0;
+    /* the last byte that is surely there, and so the last row whose groups may be read whole */
+    const hone_standing w = {{0}, 0, 0, 0, 0, 0, 0, {0}};
+    int64_t last = INT64_MIN / 2, far = 0;
+    for (int64_t p = 0; p < d->k; p++) far = d->at_k_a[p] > far ? d->at_k_a[p] : far;
+    for (int64_t i = 0; i < d->m && !moves; i++)
+        if (d->at_m_a[i] + far > last && hone_contract_all_inside(d, &w, i)) last = d->at_m_a[i] + far;
+    d->lies_end = last;
+    for (int64_t g = 0; g < groups; g++) d->lies_end = last - d->four_at[g] - 3 < d->lies_end ? last - d->four_at[g] - 3 : d->lies_end;
+    /* a matrix unit is worth copies where columns are many */
+    if (moves || d->flip_a || d->a_signed || !d->kernel_i8->strewn || (d->kernel_i8->rows && d->n > 2 * d->nr)) return true;
+    uint8_t *lies = hone_arena_raw(arena, (size_t)d->m);
+    for (int64_t i = d->m - 1, run = 0; lies && i >= 0; i--) {
+        if (i + 1 < d->m && d->at_m_a[i + 1] - d->at_m_a[i] != d->at_m_a[1] - d->at_m_a[0]) run = 0;
+        run = d->at_m_a[i] <= d->lies_end && hone_contract_all_inside(d, &w, i) ? run + 1 : 0;
+        lies[i] = (uint8_t)(run < 255 ? run : 255);
+    }
+    d->lies = lies;
+    return lies != NULL;
+}
 /* Row m of A, all of K in a row: where it lies, or gathered in `line`, which has room for a few bytes more. */
 static const uint8_t *row_of(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m, int outside, uint8_t *line) {
     const uint8_t *row = a + d->at_m_a[m];
@@ -71,14 +116,22 @@ static const uint8_t *row_of(const hone_contract *d, const uint8_t *a, const hon
             if (inside || hone_contract_inside(d, w, m, p)) memcpy(line + p, row + at[p], (size_t)piece);
             else memset(line + p, outside, (size_t)piece);
         row = line;
+    } else if (d->fours) {
+        const bool whole = inside && d->at_m_a[m] <= d->lies_end;
+        for (int64_t g = 0; g < d->fours; g++) { /* what is no value of K is 0 */
+            uint32_t four = 0;
+            if (whole) memcpy(&four, row + d->four_at[g], 4);
+            four = (four ^ d->flip_a * 0x01010101u) & d->four_mask[g];
+            memcpy(line + 4 * g, &four, 4);
+        }
+        for (int64_t p = 0; p < d->k && !whole; p++) {
+            const bool out = !inside && (d->outside ? d->outside[m] >> p & 1 : !hone_contract_inside(d, w, m, p));
+            line[d->in_fours[p]] = (out ? (uint8_t)outside : row[at[p]]) ^ d->flip_a;
+        }
+        return line;
     } else {
-        if (inside && d->at_m_a[m] < d->threes_end) /* one more byte is there to be read */
-            for (int64_t p = 0; p < d->k; p += 3) memcpy(line + p, row + at[p], 4);
-        else if (inside)
-            for (int64_t p = 0; p < d->k; p++) line[p] = row[at[p]];
-        else
-            for (int64_t p = 0; p < d->k; p++)
-                line[p] = (d->outside ? d->outside[m] >> p & 1 : !hone_contract_inside(d, w, m, p)) ? (uint8_t)outside : row[at[p]];
+        for (int64_t p = 0; p < d->k; p++)
+            line[p] = !inside && (d->outside ? d->outside[m] >> p & 1 : !hone_contract_inside(d, w, m, p)) ? (uint8_t)outside : row[at[p]];
         row = line;
     }
     if (d->flip_a) {
@@ -94,28 +147,28 @@ static inline void few(uint8_t *to, const uint8_t *from, int64_t n) {
     for (; n > 0; n--) *to++ = *from++;
 }
 static void spread(const hone_contract *d, const uint8_t *row, int r, uint8_t *panel) {
-    const int64_t deep = d->kernel_i8->deep, apart = d->mr * deep;
+    const int64_t deep = d->kernel_i8->deep, apart = d->mr * deep, k = hone_contract_int_depth(d);
     int64_t p = 0;
     panel += r * deep;
     if (deep == 64)
-        for (; p + 64 <= d->k; p += 64, panel += apart) memcpy(panel, row + p, 64);
+        for (; p + 64 <= k; p += 64, panel += apart) memcpy(panel, row + p, 64);
     else if (deep == 8)
-        for (; p + 8 <= d->k; p += 8, panel += apart) memcpy(panel, row + p, 8);
+        for (; p + 8 <= k; p += 8, panel += apart) memcpy(panel, row + p, 8);
     else if (deep == 4)
-        for (; p + 4 <= d->k; p += 4, panel += apart) memcpy(panel, row + p, 4);
-    for (; p < d->k; p += deep, panel += apart) few(panel, row + p, d->k - p < deep ? d->k - p : deep);
+        for (; p + 4 <= k; p += 4, panel += apart) memcpy(panel, row + p, 4);
+    for (; p < k; p += deep, panel += apart) few(panel, row + p, k - p < deep ? k - p : deep);
 }
 /* Rows m0 … of A into panels, and their sums where these are asked for. What is past K must be 0 already. */
 static void pack_a(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m0, int64_t m, int outside, uint8_t *panels,
                    int32_t *sum, uint8_t *line) {
-    const int64_t mr = d->mr, each = groups_of(d) * 4 * mr;
+    const int64_t mr = d->mr, each = groups_of(d) * 4 * mr, k = hone_contract_int_depth(d);
     for (int64_t i = 0; i < m; i++) {
         uint8_t *panel = panels + i / mr * each;
         uint8_t *own =
-            d->k < d->kernel_i8->deep && d->packed_b ? panel + i % mr * d->kernel_i8->deep : line; /* what is past K meets zeros in B */
+            k < d->kernel_i8->deep && d->packed_b ? panel + i % mr * d->kernel_i8->deep : line; /* what is past K meets zeros in B */
         const uint8_t *row = row_of(d, a, w, m0 + i, outside, own);
         if (row != own || own == line) spread(d, row, (int)(i % mr), panel);
-        if (sum) sum[i] = (int32_t)sum_of(row, d->k, d->a_signed);
+        if (sum) sum[i] = (int32_t)sum_of(row, k, d->a_signed);
     }
 }
 /* Columns n0 … n0+nt-1 of B into panels, all of K. line: room for four rows of nt bytes. What is past K may be anything: A is 0
@@ -144,7 +197,7 @@ static void pack_b(const hone_contract *d, const uint8_t *b, int64_t n0, int64_t
 /* Sums of a panel's columns, as the kernel sees its bytes. */
 static void column_sums(const hone_contract *d, const uint8_t *panel, int32_t *sum) {
     memset(sum, 0, sizeof *sum * (size_t)d->nr);
-    for (int64_t k = 0; k < d->k; k++)
+    for (int64_t k = 0; k < hone_contract_int_depth(d); k++)
         for (int j = 0; j < d->nr; j++) {
             const uint8_t v = panel[(k / 4 * d->nr + j) * 4 + k % 4];
             sum[j] = (int32_t)((uint32_t)sum[j] + (d->b_signed ? (uint32_t)(int8_t)v : v));
@@ -162,6 +215,13 @@ static void constant_rows(const hone_contract *d, const uint8_t *a, int64_t m0, 
         sum[r] = (int32_t)all;
     }
 }
+/* Of a constant B by fours: what is no value of K is 0. */
+static void constant_fours(const hone_contract *d, const uint8_t *b, int64_t n0, uint8_t *panel) {
+    for (int64_t j = n0; j < n0 + d->nr && j < d->n; j++)
+        for (int64_t p = 0; p < d->k; p++)
+            panel[(d->in_fours[p] / 4 * d->nr + j - n0) * 4 + d->in_fours[p] % 4] =
+                b[d->at_row_b[j / d->run] + j % d->run * d->run_step + d->at_k_b[p]] ^ d->flip_b;
+}
 void hone_contract_int_fill(const hone_contract *d, bool a, const uint8_t *source, void *dst) {
     if (d->each_i8) {
         hone_depthwise_int_fill(d, source, dst);
@@ -171,15 +231,17 @@ void hone_contract_int_fill(const hone_contract *d, bool a, const uint8_t *sourc
     int64_t batches = a ? d->batch_a : d->batch_b;
     int32_t *sum = (int32_t *)(void *)((uint8_t *)dst + batches * n * each);
     uint8_t line[4 * 64];
-    if (a) memset(dst, 0, (size_t)(batches * n * (each + 4 * d->mr)));
+    if (a || d->fours) memset(dst, 0, (size_t)(batches * n * (each + 4 * (a ? d->mr : d->nr))));
     for (int64_t b = 0; b < batches; b++)
         for (int64_t p = 0; p < n; p++) {
             uint8_t *panel = (uint8_t *)dst + (b * n + p) * each;
             const uint8_t *own = source + hone_contract_own(d, b, a);
             if (a) constant_rows(d, own, p * d->mr, panel, sum + (b * n + p) * d->mr);
             else {
-                pack_b(d, own, p * d->nr, d->nr, 0, panel, line);
-                for (int64_t k = d->k; k < deep_of(d); k++) /* rows of A that are read as they lie have something there */
+                if (d->fours) constant_fours(d, own, p * d->nr, panel);
+                else pack_b(d, own, p * d->nr, d->nr, 0, panel, line);
+                for (int64_t k = hone_contract_int_depth(d); k < deep_of(d);
+                     k++) /* rows of A that are read as they lie have something there */
                     for (int j = 0; j < d->nr; j++) panel[(k / 4 * d->nr + j) * 4 + k % 4] = 0;
                 column_sums(d, panel, sum + (b * n + p) * d->nr);
             }
@@ -251,7 +313,9 @@ static hone_status finish(const hone_contract *d, void *const *at, const hone_st
     const hone_simple *s = d->simple;
     const hone_row_number *out = &s->out;
     uint8_t *to = s->inner ? f->bytes : (uint8_t *)at[out->tensor] + hone_epilogue_at(out, s->n_batch, w->index, m0) - out->at_m[m0] + n0;
-    for (int64_t i = 0; i < k->m; i++) f->to[i] = to + (s->inner ? i * k->n : out->at_m[m0 + i]);
+    const int64_t apart = s->inner ? k->n : d->out_apart;
+    if (apart) hone_ladder((const uint8_t **)f->to, to + (s->inner ? 0 : out->at_m[m0]), apart, k->m);
+    for (int64_t i = 0; !apart && i < k->m; i++) f->to[i] = to + out->at_m[m0 + i];
     hone_levels part = *f->levels;
     part.bias += k->n0, part.scale += k->n0;
     d->levels->levels(&part, k->m, k->n, k->c, stride, k->row_sum ? f->less : NULL, f->to);
@@ -315,16 +379,23 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     chunk last = {0};
     bool turn = false;
     hone_status done = HONE_OK;
-    if (d->kernel_i8->begin) d->kernel_i8->begin(d->k);
+    if (d->kernel_i8->begin) d->kernel_i8->begin(hone_contract_int_depth(d));
     const bool lie = rows && plain && d->rows_apart;
     const int64_t read = d->k < d->kernel_i8->deep ? (d->k + 3) / 4 * 4 : 4 * groups; /* of a row */
     int64_t packed = 0;                                                               /* rows before this one are */
     for (int64_t i = 0, high; i < m && !done; i += high) {
         high = m - i < d->at_once_m ? m - i : d->at_once_m;
-        const uint8_t *here = a + i * groups * 4, *direct = NULL;
+        const uint8_t *here = a + i * groups * 4, *direct = NULL, *strewn = NULL;
+        const bool lies = rows && plain && d->lies && d->lies[m0 + i];
         const int64_t whole = high / 16 * 16; /* rows that may be taken as they lie: nothing past A's end is read */
         known now = s;
-        if (lie && whole && d->at_m_a[m0 + i + whole - 1] + read <= d->at_m_a[d->m - 1] + d->k)
+        if (rows && plain && d->lies) { /* by fours: where rows lie, or copies of those that are partly outside */
+            const int64_t most = high, outside = hone_contract_int_outside(d, at, &w);
+            for (high = lies ? d->lies[m0 + i] : 1; !lies && high < most && !d->lies[m0 + i + high];) high++;
+            if (high > most) high = most;
+            for (int64_t r = 0; !lies && r < high; r++) row_of(d, rows, &w, m0 + i + r, (int)outside, pa + r * 4 * d->fours);
+            strewn = lies ? rows + d->at_m_a[m0 + i] : pa;
+        } else if (lie && whole && d->at_m_a[m0 + i + whole - 1] + read <= d->at_m_a[d->m - 1] + d->k)
             direct = rows + d->at_m_a[m0 + i] + d->at_k_a[0], high = whole;
         else if (
             rows &&
@@ -340,7 +411,10 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             const int64_t stride = (new.n + nr - 1) / nr * nr;
             for (int64_t q = 0; direct && q < new.n; q += nr)
                 d->kernel_i8->rows((int)high, groups, direct, (ptrdiff_t)d->rows_apart, b + (j + q) * groups * 4, new.c + q, stride);
-            for (int64_t q = 0; !direct && q < new.n; q += nr)
+            for (int64_t q = 0; strewn && q < new.n; q += nr)
+                d->kernel_i8->strewn(high, d->fours, strewn, (ptrdiff_t)(lies ? d->at_m_a[1] - d->at_m_a[0] : 4 * d->fours),
+                                     lies ? d->four_at : d->four_own, b + (j + q) * groups * 4, new.c + q, stride);
+            for (int64_t q = 0; !direct && !strewn && q < new.n; q += nr)
                 for (int64_t p = 0; p < high; p += mr)
                     d->run_i8(high - p < mr ? (int)(high - p) : (int)mr, groups, (const int8_t *)here + p * groups * 4,
                               b + (j + q) * groups * 4, new.c + p *stride + q, stride);
@@ -433,6 +507,10 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
         return;
     }
     const int64_t np = (d->nt + d->nr - 1) / d->nr, deep = groups_of(d) * 4;
+    const int64_t *out = d->simple && d->simple->by_row ? d->simple->out.at_m : NULL;
+    d->out_apart = out && d->m > 1 ? out[1] - out[0] : 0;
+    for (int64_t i = 1; out && i < d->m; i++)
+        if (out[i] - out[i - 1] != d->out_apart) d->out_apart = 0;
     d->at_once_m = d->mt, d->at_once_n = d->nt;
     if (d->packed_b) { /* B is there, and rows of A are copied: a few at a time */
         /* two turns' sums, and what they are made of, stay in L1; bytes that are read back want whole rows */
@@ -453,12 +531,7 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
     d->c_bytes = 2 * round64(sizeof(int32_t) * (size_t)(mp * d->mr * wide + HONE_LEVELS_BLOCK)); /* twice: in turns */
     d->a_bytes = d->packed_a ? 0 : round64((size_t)(d->packed_m * deep));
     d->b_bytes = d->packed_b || d->shared ? 0 : round64((size_t)(np * d->nr * deep));
-    d->line_bytes = round64((size_t)d->k + 4);
-    bool threes = !d->piece && d->k % 3 == 0 && (!d->a.n_bounded || d->outside); /* the window of most networks' first layer */
-    for (int64_t p = 0; p < d->k; p++) threes &= d->at_k_a[p] == d->at_k_a[p / 3 * 3] + p % 3 && d->at_k_a[p] <= d->at_k_a[d->k - 1];
-    d->threes_end = INT64_MIN;
-    for (int64_t i = 0; threes && i < d->m; i++)
-        if (d->at_m_a[i] > d->threes_end && !(d->outside && d->outside[i])) d->threes_end = d->at_m_a[i];
+    d->line_bytes = round64((size_t)hone_contract_int_depth(d));
     s->tactic = "contract int8", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 1500000;
