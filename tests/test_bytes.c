@@ -228,6 +228,22 @@ static void strewn(void **state) {
             }
     }
 }
+static void transpose(void **state) {
+    (void)state;
+    for (int m = 1; m < 70; m += draw(1, 9))
+        for (int n = 1; n < 70; n += draw(1, 9)) {
+            const int from_step = n + draw(0, 5), to_step = m + draw(0, 5);
+            uint8_t *from = exact_bytes((size_t)((m - 1) * from_step + n)), *to = exact_bytes((size_t)((n - 1) * to_step + m));
+            uint8_t *want = malloc((size_t)(n * to_step));
+            assert_non_null(want);
+            memcpy(want, to, (size_t)((n - 1) * to_step + m));
+            for (int i = 0; i < m; i++)
+                for (int j = 0; j < n; j++) want[j * to_step + i] = from[i * from_step + j];
+            hone_transpose_bytes(m, n, from, from_step, to, to_step);
+            assert_memory_equal(to, want, (size_t)((n - 1) * to_step + m));
+            free(from), free(to), free(want);
+        }
+}
 
 /* ---- networks ---------------------------------------------------------------------------------------------------------------------------- */
 enum { ROUNDS = SLOW ? 2 : 4 };
@@ -297,6 +313,31 @@ static void first_layer(void) {
     snprintf(text, sizeof text, "graph g (x: %s[%d, %d, %d, %d]) -> y { %.*s %s y = MaxPool(a) {kernel_shape: [1, 1]}; }", t[0], draw(1, 2),
              c, draw(8, 20), draw(8, 30), (int)(rest - 1 - part), part, rest);
 }
+/* A convolution of many channels whose ends lie channels first: both are turned around; with another before it or behind it, one end is. */
+static void ends(void) {
+    int lo[3], hi[3], z[3];
+    const char *t[3];
+    for (int q = 0; q < 3; q++) t[q] = byte(lo + q, hi + q), z[q] = draw(lo[q], hi[q]);
+    const int g = draw(1, 2), c = g * draw(8, 20), m = g * draw(8, 35), k = draw(2, 3), two = draw(0, 1);
+    char window[256], part[2][1800];
+    snprintf(window, sizeof window, "strides: [%d, %d], pads: [%d, %d, %d, %d], dilations: [1, %d]", draw(1, 2), draw(1, 2), draw(0, 2),
+             draw(0, 2), draw(0, 2), draw(0, 2), draw(1, 2));
+    layer(part[0], sizeof part[0], "a", "x", t[0], t[1], z[0], z[1], c, m, g, k, 3, window);
+    layer(part[1], sizeof part[1], "d", "a", t[1], t[2], z[1], z[2], m, draw(8, 30), 1, 3, 3, "pads: [1, 1, 1, 1]");
+    const char *rest[2] = {strchr(part[0], '|') + 1, strchr(part[1], '|') + 1};
+    snprintf(text, sizeof text, "graph g (x: %s[%d, %d, %d, %d]) -> %s { %.*s %.*s %s %s }", t[0], draw(1, 2), c, draw(7, 12), draw(7, 20),
+             two ? "d" : "a", (int)(rest[0] - 1 - part[0]), part[0], two ? (int)(rest[1] - 1 - part[1]) : 0, part[1], rest[0],
+             two ? rest[1] : "");
+}
+static void turned_ends(void **state) {
+    (void)state;
+    int met = 0;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        ends();
+        met += twin_check(text, twin_input, 0, 0, "turn");
+    }
+    assert_true(met > 6); /* some are too small */
+}
 static void first_layers(void **state) {
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
@@ -340,8 +381,9 @@ static void tactics(void **state) { /* they are met: a network of usual sizes ha
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(levels),      cmocka_unit_test(quanta), cmocka_unit_test(depthwise_rows),
-                                       cmocka_unit_test(other_signs), cmocka_unit_test(strewn), cmocka_unit_test(first_layers),
-                                       cmocka_unit_test(pictures),    cmocka_unit_test(tactics)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(levels),       cmocka_unit_test(quanta),      cmocka_unit_test(depthwise_rows),
+                                       cmocka_unit_test(other_signs),  cmocka_unit_test(strewn),      cmocka_unit_test(transpose),
+                                       cmocka_unit_test(first_layers), cmocka_unit_test(turned_ends), cmocka_unit_test(pictures),
+                                       cmocka_unit_test(tactics)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

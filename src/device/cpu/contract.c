@@ -8,6 +8,7 @@
    Operands are packed into panels (kernels/gemm.h) on the fly, constants once a model. Where B's subscripts may fall outside (a convolution's padding), packing
    writes zeros: an implicit im2col that never exists as a whole. Finished blocks go through the stage that reads t, as its epilogue. */
 #include "device/cpu/contract.h"
+#include "device/cpu/turn.h"
 #include "device/cpu/winograd.h"
 
 #include <math.h>
@@ -132,47 +133,6 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     return panels ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
 }
 
-/* Blocks by shape only. Bytes: a tile is mt rows by nt columns; its sums stay in L2 beside a slice of the packed operands. */
-static void choose_rows_int(hone_contract *d, int threads) {
-    const double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
-    int64_t rows = d->each_i8 ? 16 : 32;
-    rows = (rows + d->mr - 1) / d->mr * d->mr;
-    d->kc = d->k, d->nt = (d->n + d->nr - 1) / d->nr * d->nr;
-    /* a few tiles a thread, where the work is worth it; columns are shared where rows are too few */
-    const int64_t blocks = (d->m + rows - 1) / rows, want = threads > 1 && work > 1e6 ? (4 * threads + d->batch - 1) / d->batch : 1;
-    const int64_t parts = want < blocks ? want : blocks;
-    d->mt = (blocks + parts - 1) / parts * rows;
-    if (d->each_i8 && d->stride_i8 && d->mt > d->m_run && d->m_run <= 512)
-        d->mt = d->mt / d->m_run * d->m_run;         /* whole rows of a picture */
-    else if (d->each_i8 && d->mt > 256) d->mt = 256; /* a pointer a place of the window */
-    if (d->each_i8 || parts >= threads) return;
-    const int64_t panels = d->nt / d->nr, more = (threads + parts - 1) / parts;
-    d->nt = (panels + more - 1) / more * d->nr;
-}
-static void choose_blocks_int(hone_contract *d, int threads) {
-    if (d->packed_b) {
-        choose_rows_int(d, threads);
-        return;
-    }
-    int64_t whole_m = (d->m + d->mr - 1) / d->mr * d->mr, whole_n = (d->n + d->nr - 1) / d->nr * d->nr;
-    d->kc = d->k;
-    d->nt = 512;
-    while (d->nt > d->nr && d->nt * d->k > 1 << 19) d->nt /= 2; /* all of K at once: whole columns in L2 */
-    if (d->nt > whole_n) d->nt = whole_n;
-    d->nt = d->nt / d->nr * d->nr;
-    if (!d->nt) d->nt = d->nr;
-    d->mt = 65536 / d->nt / d->mr * d->mr;
-    if (d->mt < d->mr) d->mt = d->mr;
-    if (d->mt > whole_m) d->mt = whole_m;
-    /* enough tiles to share, where the work is worth it */
-    for (int tries = 0; tries < 8; tries++) {
-        int64_t tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
-        if (tiles >= 8 || (double)d->m * (double)d->n * (double)d->k * (double)d->batch < 2e6) break;
-        if (d->nt > 2 * d->nr && (d->nt >= d->mt || d->mt <= d->mr)) d->nt = (d->nt / 2 + d->nr - 1) / d->nr * d->nr;
-        else if (d->mt > d->mr) d->mt = (d->mt / 2 + d->mr - 1) / d->mr * d->mr;
-        else break;
-    }
-}
 /* The panel: as wide as the kernel can where it stays in L1 while rows pass, or rows pass only once. Else three vectors, where the
    tile is as high as by two and threads have panels enough to share: that the last one may be narrow matters less (Xeon, 64 x 2048 of K 512: 1.18 ms by three, 1.38
    by two; resnet50's late layers 6 to 23 % less). Else what divides the columns and asks L2 for less a row. */
@@ -484,8 +444,13 @@ hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int
     *tiles = step.tiles, *scratch_bytes = step.scratch_bytes, *out = d;
     return HONE_OK;
 }
-hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int stage, int *end, bool *done) {
-    if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM) return HONE_OK;
+/* Bytes that lie channels first, where channels last are wanted: what is read, what is made, and the call as it would be. */
+typedef struct {
+    hone_turn in, out;
+    hone_cpu_call call;
+    hone_bound tensor[HONE_MAX_TENSORS];
+} turned;
+static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const turned *turn, int stage, int *end, bool *done) {
     hone_contract *d = HONE_NEW(s->arena, hone_contract);
     bool depthwise = false;
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
@@ -524,6 +489,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
             d->simple = hone_epilogue_match(s->arena, c, &d->slots, stage + 1, acc, group_m, nm, group_b, nb, d->group_n[0],
                                             !d->plane && d->alpha == 1);
         if (d->simple && d->simple->inner && (d->each_i8 || d->zero_a.at)) d->simple = NULL; /* nobody reads its bytes back there */
+        if (turn && !(d->bytes && d->packed_b && d->piece && (turn->out.tensor < 0 || (d->simple && d->simple->by_row)))) return HONE_OK;
         if (!d->simple) {
             hone_status made = hone_cpu_tilecode(s, c, stage + 1, acc, &d->epilogue);
             if (made == HONE_NOT_SUPPORTED) return HONE_OK;
@@ -543,7 +509,7 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     if (d->each_i8) hone_depthwise_int_choose(s->arena, d);
     else if (d->bytes && d->packed_b && !d->packed_a && !hone_contract_int_fours(s->arena, d))
         return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    if (d->bytes) choose_blocks_int(d, c->how.threads);
+    if (d->bytes) hone_contract_int_blocks(d, c->how.threads);
     else if (!d->plane) choose_blocks(d, c->how.threads);
     const hone_choice *choice = NULL;
     s->decision = NULL;
@@ -557,6 +523,11 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
     if (s->decision) chose(d, c->how.threads, s->decision);
     uint64_t uses = epilogue ? (st->uses | st[1].uses) & ~((uint64_t)1 << acc) : st->uses;
     *done = true;
+    if (turn && turn->in.tensor >= 0) {
+        HONE_TRY(hone_turn_step(s, &turn->in, s->n_ref, false));
+        if (!(st[1].uses >> d->a.tensor & 1)) uses &= ~((uint64_t)1 << d->a.tensor);
+        uses |= (uint64_t)1 << s->n_ref, d->a.tensor = s->n_ref++;
+    }
     if (d->winograd) return hone_winograd_steps(s, d, uses);
     if (!d->plane && !d->packed_b && d->m > d->mt &&
         s->n_ref < HONE_MAX_REFS) { /* several blocks of rows want the same columns: pack them once */
@@ -572,8 +543,58 @@ hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int 
             uses |= (uint64_t)1 << d->shared;
         }
     }
-    d->n_ref = s->n_ref;
     hone_part part = {.step.data = d, .uses = uses, .buffer = -1};
+    if (turn && turn->out.tensor >= 0) {
+        part.uses = (uses & ~((uint64_t)1 << d->out)) | (uint64_t)1 << s->n_ref, d->simple->out.tensor = part.buffer = s->n_ref++;
+        part.bytes = turn->out.batches * turn->out.channels * turn->out.pixels;
+    }
+    d->n_ref = s->n_ref;
     hone_contract_step(d, &part.step);
-    return hone_cpu_add(s, part);
+    HONE_TRY(hone_cpu_add(s, part));
+    return part.buffer < 0 ? HONE_OK : hone_turn_step(s, &turn->out, part.buffer, true);
+}
+/* Is it a product of bytes with constant weights that would gather what it reads byte by byte, or have pixels as columns? Then it is worth to turn pictures around. */
+enum { TURN_DEPTH = 64, TURN_COLUMNS = 16 };
+static hone_status turns(const hone_cpu_call *c, int stage, turned *t, bool *any) {
+    const hone_instance *in = c->instance;
+    const hone_stage *st = in->stage + stage;
+    hone_turn out = {.tensor = -1};
+    const bool epilogue = stage + 1 < in->n_stage && st[1].follows;
+    *any = false;
+    if (in->x[st->value].type != HONE_I32 || !epilogue || !c->constant) return HONE_OK;
+    const bool result = hone_turn_able(c, st[1].tensor, &out);
+    hone_turn some;
+    bool read = false;
+    for (int k = 0; k < in->n_tensor; k++) read |= in->tensor[k].role == HONE_ROLE_IN && !c->constant[k] && hone_turn_able(c, k, &some);
+    if (!result && !read) return HONE_OK;
+    hone_recipe_maker look = {.arena = hone_arena_create()};
+    hone_contract *d = look.arena ? HONE_NEW(look.arena, hone_contract) : NULL;
+    bool depthwise = false;
+    if (d && analyse(&look, c, stage, epilogue, d, &depthwise) && !depthwise && !d->each_i8 && d->k >= TURN_DEPTH) {
+        const bool plain = !d->b.n_bounded && d->run_step == 1; /* columns that are copied as they lie */
+        const bool columns = c->constant[d->b.tensor], rows = !columns && c->constant[d->a.tensor] && !plain;
+        const int picture = columns ? d->a.tensor : d->b.tensor;
+        *t = (turned){.in.tensor = -1, .out.tensor = -1, .call = *c};
+        if ((columns ? !d->piece && d->n >= TURN_COLUMNS : rows && d->m >= TURN_COLUMNS) && !c->constant[picture]) {
+            if (hone_turn_able(c, picture, &some)) t->in = some;
+            if (result && rows) t->out = out;
+        }
+        *any = t->in.tensor >= 0 || t->out.tensor >= 0;
+    }
+    hone_arena_destroy(look.arena);
+    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    memcpy(t->tensor, c->tensor, sizeof *c->tensor * (size_t)in->n_tensor);
+    t->call.tensor = t->tensor;
+    if (*any && t->in.tensor >= 0) hone_turn_strides(c, &t->in, t->tensor[t->in.tensor].stride);
+    if (*any && t->out.tensor >= 0) hone_turn_strides(c, &t->out, t->tensor[t->out.tensor].stride);
+    return HONE_OK;
+}
+hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int stage, int *end, bool *done) {
+    *done = false;
+    if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM) return HONE_OK;
+    turned t;
+    bool any = false;
+    if (s->n_ref + 4 <= HONE_MAX_REFS) HONE_TRY(turns(c, stage, &t, &any));
+    if (any) HONE_TRY(contract(s, &t.call, &t, stage, end, done));
+    return *done ? HONE_OK : contract(s, c, NULL, stage, end, done);
 }

@@ -157,6 +157,7 @@ void hone_contract_half_fill(const hone_contract *, const float *source, void *p
 void hone_contract_half_step(hone_contract *, hone_step *);
 /* contract_int.c: the same on 8 bits */
 void hone_contract_int_fill(const hone_contract *, bool a, const uint8_t *source, void *panels);
+void hone_contract_int_blocks(hone_contract *, int threads);
 void hone_contract_int_step(hone_contract *, hone_step *);
 bool hone_contract_int_fours(hone_arena *, hone_contract *); /* whether K is taken by fours; false: no memory */
 static inline int64_t hone_contract_int_depth(const hone_contract *d) { return d->fours ? 4 * d->fours : d->k; }

@@ -487,6 +487,47 @@ static hone_status plane(const hone_step *step, void *const *base, int64_t numbe
     d->levels->settle(c, scratch, n);
     return hone_contract_finish(d, at, 0, &here, 0, 1, n0, n, scratch, n, NULL, (char *)rows + d->b_bytes);
 }
+/* Blocks by shape only. Bytes: a tile is mt rows by nt columns; its sums stay in L2 beside a slice of the packed operands. */
+static void choose_rows_int(hone_contract *d, int threads) {
+    const double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
+    int64_t rows = d->each_i8 ? 16 : 32;
+    rows = (rows + d->mr - 1) / d->mr * d->mr;
+    d->kc = d->k, d->nt = (d->n + d->nr - 1) / d->nr * d->nr;
+    /* a few tiles a thread, where the work is worth it; columns are shared where rows are too few */
+    const int64_t blocks = (d->m + rows - 1) / rows, want = threads > 1 && work > 1e6 ? (4 * threads + d->batch - 1) / d->batch : 1;
+    const int64_t parts = want < blocks ? want : blocks;
+    d->mt = (blocks + parts - 1) / parts * rows;
+    if (d->each_i8 && d->stride_i8 && d->mt > d->m_run && d->m_run <= 512)
+        d->mt = d->mt / d->m_run * d->m_run;         /* whole rows of a picture */
+    else if (d->each_i8 && d->mt > 256) d->mt = 256; /* a pointer a place of the window */
+    if (d->each_i8 || parts >= threads) return;
+    const int64_t panels = d->nt / d->nr, more = (threads + parts - 1) / parts;
+    d->nt = (panels + more - 1) / more * d->nr;
+}
+void hone_contract_int_blocks(hone_contract *d, int threads) {
+    if (d->packed_b) {
+        choose_rows_int(d, threads);
+        return;
+    }
+    int64_t whole_m = (d->m + d->mr - 1) / d->mr * d->mr, whole_n = (d->n + d->nr - 1) / d->nr * d->nr;
+    d->kc = d->k;
+    d->nt = 512;
+    while (d->nt > d->nr && d->nt * d->k > 1 << 19) d->nt /= 2; /* all of K at once: whole columns in L2 */
+    if (d->nt > whole_n) d->nt = whole_n;
+    d->nt = d->nt / d->nr * d->nr;
+    if (!d->nt) d->nt = d->nr;
+    d->mt = 65536 / d->nt / d->mr * d->mr;
+    if (d->mt < d->mr) d->mt = d->mr;
+    if (d->mt > whole_m) d->mt = whole_m;
+    /* enough tiles to share, where the work is worth it */
+    for (int tries = 0; tries < 8; tries++) {
+        int64_t tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
+        if (tiles >= 8 || (double)d->m * (double)d->n * (double)d->k * (double)d->batch < 2e6) break;
+        if (d->nt > 2 * d->nr && (d->nt >= d->mt || d->mt <= d->mr)) d->nt = (d->nt / 2 + d->nr - 1) / d->nr * d->nr;
+        else if (d->mt > d->mr) d->mt = (d->mt / 2 + d->mr - 1) / d->mr * d->mr;
+        else break;
+    }
+}
 static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_contract_int_step(hone_contract *d, hone_step *s) {
     if (d->each_i8) {
