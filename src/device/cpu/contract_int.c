@@ -162,10 +162,22 @@ static void spread(const hone_contract *d, const uint8_t *row, int r, uint8_t *p
 static void pack_a(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m0, int64_t m, int outside, uint8_t *panels,
                    int32_t *sum, uint8_t *line) {
     const int64_t mr = d->mr, each = groups_of(d) * 4 * mr, k = hone_contract_int_depth(d);
+    const int64_t deep = d->kernel_i8->deep;
+    const bool whole =
+        deep == 64 && d->piece && d->piece % 64 == 0 && d->taps > 1 && !d->flip_a && !sum; /* pieces of a window go where they belong */
     for (int64_t i = 0; i < m; i++) {
         uint8_t *panel = panels + i / mr * each;
-        uint8_t *own =
-            k < d->kernel_i8->deep && d->packed_b ? panel + i % mr * d->kernel_i8->deep : line; /* what is past K meets zeros in B */
+        if (whole) {
+            const uint8_t *row = a + d->at_m_a[m0 + i];
+            const bool inside = d->outside ? !d->outside[m0 + i] : !d->a.n_bounded || hone_contract_all_inside(d, w, m0 + i);
+            for (int64_t p = 0; p < k; p += 64) {
+                uint8_t *to = panel + i % mr * 64 + p * mr;
+                if (inside || hone_contract_inside(d, w, m0 + i, p)) memcpy(to, row + d->at_k_a[p], 64);
+                else memset(to, outside, 64);
+            }
+            continue;
+        }
+        uint8_t *own = k < deep && d->packed_b ? panel + i % mr * deep : line; /* what is past K meets zeros in B */
         const uint8_t *row = row_of(d, a, w, m0 + i, outside, own);
         if (row != own || own == line) spread(d, row, (int)(i % mr), panel);
         if (sum) sum[i] = (int32_t)sum_of(row, k, d->a_signed);
