@@ -174,7 +174,8 @@ static void tell_precision(const job *j) {
     for (const hone_json *s = r ? r->first : NULL; s; s = s->next) {
         const char *tactic = hone_json_text(s, "tactic", "");
         halves += !strncmp(tactic, "contract ", 9) && !strcmp(tactic + 9, j->precision);
-        all += !strncmp(tactic, "contract", 8) || !strcmp(tactic, "winograd") || !strcmp(tactic, "attention") || !strcmp(tactic, "over");
+        all += !strncmp(tactic, "contract", 8) || !strcmp(tactic, "winograd") || !strcmp(tactic, "planes") ||
+               !strcmp(tactic, "attention") || !strcmp(tactic, "over");
     }
     printf("floats  %s asked for; %d of %d steps that multiply matrices round to it, all else is f32\n", j->precision, halves, all);
     char *machine = NULL, family[32];

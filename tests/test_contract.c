@@ -57,6 +57,34 @@ static void conv(void **state) {
         check(text, c * kh * kw);
     }
 }
+static void few_channels(
+    void **state) { /* pixels as columns, whatever lies how: results channels last and not, groups, one way only, bands cut */
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        int g = draw(1, 2), c = g * draw(1, 4), m = g * draw(1, 8), o = draw(1, 3), kh = draw(1, 5), kw = draw(2, 7), sh = draw(1, 2),
+            sw = draw(1, 3), dh = draw(1, 2), dw = draw(1, 2), h = draw(11, 40), w = 16 * draw(3, 6) - draw(0, 3), n = draw(1, 2);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[%d, %d, %d, %d]) -> y { w: f32[%d, %d, %d, %d] = random(%d, -1, 1); b: f32[%d] = random(2, -1, 1); v: "
+                 "f32[%d, %d, 3, %d] = random(3, -1, 1); a = Conv(x, w, b) {group: %d, strides: [%d, %d], dilations: [%d, %d], pads: [%d, "
+                 "%d, %d, %d]}; e = %s(a); f = Conv(e, v) {pads: [%d, 1, %d, 2]}; y = Sigmoid(f); }",
+                 n, c, h, w, m, c / g, kh, kw, round + 9, m, o, m, kw, g, sh, sw, dh, dw, draw(0, 2), draw(0, 5), draw(0, 2), draw(0, 1),
+                 draw(0, 1) ? "Relu" : "HardSwish", 2 * draw(0, 1), draw(0, 1));
+        check(text, 3.0 * c * kh * kw * m * kw);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[%d, %d, %d]) -> y, z { w: f32[%d, %d, %d] = random(%d, -1, 1); y = Conv(x, w) {strides: [%d], pads: [%d, "
+                 "0]}; t = Transpose(y) {perm: [0, 2, 1]}; z = Relu(t); }",
+                 n, c, 12 * w, o, c, 3 * kw, round + 9, sw, draw(0, 2));
+        check(text, 3.0 * c * kw);
+    }
+    static const char *plain[] = {
+        /* which are to be found */
+        "graph g (x: f32[1, 1, 28, 28]) -> y { w: f32[8, 1, 5, 5] = random(1, -1, 1); b: f32[8] = random(2, -1, 1); "
+        "v: f32[40, 8, 1, 1] = random(3, -1, 1); a = Conv(x, w, b) {pads: [2, 2, 2, 2]}; e = Relu(a); y = Conv(e, v); }",
+        "graph g (x: f32[1, 8, 20, 48]) -> y { w: f32[1, 8, 5, 3] = random(1, -1, 1); y = Conv(x, w) {pads: [2, 1, 2, "
+        "1]}; }",
+        "graph g (x: f32[1, 1, 4000]) -> y { w: f32[1, 1, 256] = random(1, -1, 1); y = Conv(x, w) {strides: [2]}; }"};
+    for (size_t k = 0; k < sizeof plain / sizeof *plain; k++) assert_true(twin_check(plain[k], twin_input, 3e-4, 1e-5, "planes"));
+}
 static void depthwise(void **state) {
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
@@ -283,6 +311,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(pictures),     cmocka_unit_test(matmul),         cmocka_unit_test(transposed),
                                        cmocka_unit_test(conv),         cmocka_unit_test(depthwise),      cmocka_unit_test(transposed_conv),
                                        cmocka_unit_test(residual),     cmocka_unit_test(one_place),      cmocka_unit_test(quantized),
-                                       cmocka_unit_test(integer_conv), cmocka_unit_test(integer_matmul), cmocka_unit_test(activations)};
+                                       cmocka_unit_test(integer_conv), cmocka_unit_test(integer_matmul), cmocka_unit_test(activations),
+                                       cmocka_unit_test(few_channels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void check(const char *name, float got, double sum, double magnitude, int
 }
 
 /* flags: 1 adds to sums that are there, 2 special values, 4 finishes, with bias a row (8), bias a column (16), residual (32) and clamp (64) where set;
-   128: values of K lie backwards */
+   128: values of K lie backwards in A, 256: in B */
 static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64_t taps, int64_t k, int flags) {
     const int wide = vectors * row->vector, stride = wide + 3;
     const int64_t all = taps * k;
@@ -59,8 +59,8 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
         piece[0][0] = INFINITY, b[wide - 1] = 0, b[0] = -2; /* inf * 0 is NaN in the last column, -inf in the first */
         if (n > 2 && k > 1) b[wide + 1] = NAN, b[wide + 2] = -INFINITY;
     }
-    int64_t where[130];
-    for (int64_t p = 0; p < k; p++) where[p] = flags & 128 ? k - 1 - p : p;
+    int64_t where[130], slice[130];
+    for (int64_t p = 0; p < k; p++) where[p] = flags & 128 ? k - 1 - p : p, slice[p] = (flags & 256 ? k - 1 - p : p) * wide;
     for (ptrdiff_t i = 0; i < (m + 2) * stride; i++) c[i] = GUARD;
     for (int i = 0; i < m; i++) {
         at[i] = c + (m - i) * stride - 5; /* rows backwards: the kernel takes each where it is told */
@@ -73,6 +73,7 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
                                  .k = k,
                                  .a = a,
                                  .at = flags & 128 ? where : NULL,
+                                 .at_b = flags & 256 ? slice : NULL,
                                  .a_step = HONE_GEMM_ROWS,
                                  .b = b,
                                  .b_step = wide,
@@ -99,7 +100,7 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
         }
         double sum = flags & 1 ? (double)before[place] : 0, magnitude = fabs(sum);
         for (int64_t p = 0; p < all; p++) {
-            const double term = (double)a[p / k * HONE_GEMM_ROWS + i][where[p % k]] * (double)b[p * wide + j];
+            const double term = (double)a[p / k * HONE_GEMM_ROWS + i][where[p % k]] * (double)b[p / k * k * wide + slice[p % k] + j];
             sum += term, magnitude += fabs(term);
         }
         const double ends[3] = {flags & 8 ? (double)bias_m[i] : 0, flags & 16 ? (double)bias_n[j] : 0,
@@ -117,7 +118,8 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
 static void test_gemm_f32(void **state) {
     (void)state;
     static const int64_t ks[] = {1, 2, 3, 7, 33, 130};
-    static const int flags[] = {0, 1, 2, 4 + 8, 4 + 16 + 64, 4 + 32, 5 + 8 + 32 + 64, 4 + 2 + 64, 8 + 16 + 32 + 64, 128 + 4 + 16};
+    static const int flags[] = {
+        0, 1, 2, 4 + 8, 4 + 16 + 64, 4 + 32, 5 + 8 + 32 + 64, 4 + 2 + 64, 8 + 16 + 32 + 64, 128 + 4 + 16, 256, 256 + 2, 256 + 5 + 8 + 64};
     for (const hone_gemm_f32 *const *list = hone_gemm_f32_list; *list; list++) {
         const hone_gemm_f32 *row = *list;
         if (row->cpu & ~hone_cpu()) continue;
@@ -125,7 +127,7 @@ static void test_gemm_f32(void **state) {
             for (int m = 1; m <= row->rows[v - 1]; m++)
                 for (size_t k = 0; k < COUNT(ks); k++)
                     for (size_t f = 0; f < COUNT(flags); f++)
-                        for (int64_t taps = 1; taps <= (flags[f] & 128 ? 1 : 3); taps += 2)
+                        for (int64_t taps = 1; taps <= (flags[f] & (128 | 256) ? 1 : 3); taps += 2)
                             for (int less = 0; less < row->vector; less += row->vector / 2 + 1)
                                 gemm_case(row, v, m, v * row->vector - less, taps, ks[k], flags[f]);
     }

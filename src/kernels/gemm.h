@@ -23,6 +23,7 @@ typedef struct {
     int64_t taps, k;
     const float *const *a;
     const int64_t *at;                /* or NULL: p itself. Not with few */
+    const int64_t *at_b;              /* or NULL. Slice p begins at b[at_b[p]]: one piece, and nothing is asked for ahead */
     ptrdiff_t a_step, a_from, b_step; /* a_from: depthwise only */
     const float *b,
         *next; /* next: what will be read later, asked for meanwhile, next_step floats further with each value of K. NULL, and step 0: nothing */

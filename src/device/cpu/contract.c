@@ -8,6 +8,7 @@
    Operands are packed into panels (kernels/gemm.h) on the fly, constants once a model. Where B's subscripts may fall outside (a convolution's padding), packing
    writes zeros: an implicit im2col that never exists as a whole. Finished blocks go through the stage that reads t, as its epilogue. */
 #include "device/cpu/contract.h"
+#include "device/cpu/planes.h"
 #include "device/cpu/turn.h"
 #include "device/cpu/winograd.h"
 
@@ -74,6 +75,10 @@ static void fill_panels(void *arg, void *dst) {
         hone_winograd_fill(d, source, dst);
         return;
     }
+    if (d->planes && !w->a) {
+        hone_planes_fill(d, source, dst);
+        return;
+    }
     for (int64_t b = 0; w->a && b < d->batch_a; b++)
         hone_contract_pack_a(d, source + hone_contract_own(d, b, true), NULL, 0, d->m, (float *)dst + b * d->m * d->k);
     int64_t width = hone_contract_columns(d);
@@ -85,6 +90,7 @@ static void fill_panels(void *arg, void *dst) {
 /* Constant operands are packed once and kept with the model. The contraction knows only the ref: one serves all weights of its shape. */
 static int64_t packed_rows(const hone_contract *d, bool a) {
     if (d->each_i8) return d->n;
+    if (d->planes && !a) return d->n * d->batch_b;
     if (!d->bytes) return a ? d->m * d->batch_a : hone_contract_columns(d) * d->batch_b;
     return a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b;
 }
@@ -118,7 +124,7 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     int64_t key[9 + 2 * MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) : 0),
                                       d->bytes  ? 4 * d->mr + 2 * d->a_signed + (d->each_i8 != NULL)
                                       : d->half ? -((int64_t)d->half->dtype << 16 | d->half->deep << 8 | d->half->group)
-                                                : 0,
+                                                : d->planes != NULL,
                                       d->nr,
                                       p->a ? d->m : d->n,
                                       d->k,
@@ -164,6 +170,9 @@ static void choose_blocks(hone_contract *d, int threads) {
     static const int8_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
     const int64_t k = d->k < HONE_CONTRACT_KC ? d->k : HONE_CONTRACT_KC, rows = pieces(d->m, d->mr), panels = pieces(d->n, d->nr);
     int64_t most_m = 131072 / k / d->mr, most_n = d->packed_b || d->shared ? panels : 131072 / k / d->nr; /* half a megabyte of each */
+    const int64_t listed = 2048 / (d->each ? d->k : (d->piece ? d->taps : 1) + 3) /
+                           d->mr; /* rows are lists of pointers, which are to stay in L1 beside what is small */
+    if (most_m > listed && (d->each || d->n * d->k <= 8192)) most_m = listed;
     if (most_m < 4) most_m = 4;
     if (most_n < 1) most_n = 1;
     const int64_t least_m = pieces(rows, most_m), least_n = pieces(panels, most_n);
@@ -444,6 +453,16 @@ hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int
     *tiles = step.tiles, *scratch_bytes = step.scratch_bytes, *out = d;
     return HONE_OK;
 }
+/* Few channels: pixels as columns, wherever the weights are. */
+static hone_status find_planes(hone_recipe_maker *s, const hone_cpu_call *c, hone_contract *d) {
+    int pixel[MAX_SLOTS], other[MAX_SLOTS], n = 0, n_other = 0;
+    if (d->bytes || (!d->packed_b && !packable(c, d, true, s->n_ref))) return HONE_OK;
+    groups(d, pixel, &n, other, &n_other);
+    if (d->packed_b) return hone_planes_find(s, d, pixel, n, true);
+    HONE_TRY(hone_planes_find(s, d, d->group_n, d->n_n, false));
+    if (d->planes) d->packed_a = s->n_ref;
+    return HONE_OK;
+}
 /* Bytes that lie channels first, where channels last are wanted: what is read, what is made, and the call as it would be. */
 typedef struct {
     hone_turn in, out;
@@ -474,7 +493,8 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
         if (packable(c, d, false, next)) d->packed_b = next++;
         bool rows = d->bytes ? !(d->packed_b && d->m < 2 * d->mr) : !d->piece; /* a kernel that walks A as it lies needs no copy */
         if (rows && packable(c, d, true, next)) d->packed_a = next;
-        bool walks = d->run_step == 1 || d->b.n_bounded; /* B's columns lie in a row: packing is copying */
+        HONE_TRY(find_planes(s, c, d));
+        bool walks = d->run_step == 1 || d->b.n_bounded || d->planes; /* B's columns lie in a row: packing is copying */
         if (work < 512 || (d->a.n_bounded && !d->packed_b) || (d->m < 4 && !d->packed_b && !walks) ||
             (d->m == 1 && !d->packed_b && d->n < 64) || d->k < 2)
             return HONE_OK; /* packing would cost more than it saves */
@@ -513,11 +533,17 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
     else if (!d->plane) choose_blocks(d, c->how.threads);
     const hone_choice *choice = NULL;
     s->decision = NULL;
-    if (!hone_contract_half_choose(d, &c->how)) {
+    const bool half = hone_contract_half_choose(d, &c->how);
+    if (!half) {
         const hone_problem problem = problem_of(d);
         HONE_TRY(hone_cpu_decide(s, c, &problem, &choice));
         if (choice) follow(d, choice, c->how.threads);
         HONE_TRY(hone_winograd_choose(s, d, c->how.threads));
+    }
+    if (half || d->winograd || (d->packed_b && !hone_planes_pays(d))) d->planes = NULL;
+    if (d->planes) {
+        s->decision = NULL, d->packed_a = d->packed_b ? 0 : d->packed_a;
+        hone_planes_cut(d, c->how.threads);
     }
     HONE_TRY(keep_packed(s, d));
     if (s->decision) chose(d, c->how.threads, s->decision);
@@ -529,7 +555,7 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
         uses |= (uint64_t)1 << s->n_ref, d->a.tensor = s->n_ref++;
     }
     if (d->winograd) return hone_winograd_steps(s, d, uses);
-    if (!d->plane && !d->packed_b && d->m > d->mt &&
+    if (!d->plane && !d->planes && !d->packed_b && d->m > d->mt &&
         s->n_ref < HONE_MAX_REFS) { /* several blocks of rows want the same columns: pack them once */
         int64_t bytes = (int64_t)packed_bytes(d, false);
         if (bytes <= (int64_t)64 << 20) {

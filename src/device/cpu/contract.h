@@ -82,6 +82,7 @@ typedef struct {
     int n_ref;
     size_t c_bytes, a_bytes, b_bytes, line_bytes, at_bytes;
     struct hone_winograd *winograd; /* a 3x3 convolution by tiles (winograd.h); or NULL */
+    struct hone_planes *planes;     /* a convolution of few channels (planes.h); or NULL */
     int way;                        /* wisdom said which: 0 nothing, else 1 the sum itself, 2 or 4 tiles of so many results a side */
     /* depthwise */
     const hone_depthwise_f32 *plane;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/cpu/contract.h"
+#include "device/cpu/planes.h"
 
 int64_t hone_contract_own(const hone_contract *d, int64_t number, bool a) {
     int64_t at = 0;
@@ -461,6 +461,10 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
     }
     if (d->half) {
         hone_contract_half_step(d, s);
+        return;
+    }
+    if (d->planes) {
+        hone_planes_step(d, s);
         return;
     }
     size_t epilogue = d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0;

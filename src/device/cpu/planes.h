@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+   planes: contractions that are convolutions of few channels, with pixels in the lanes of a vector. Private to device/cpu. */
+#ifndef HONE_DEVICE_CPU_PLANES_H
+#define HONE_DEVICE_CPU_PLANES_H
+#include "device/cpu/contract.h"
+
+/* Sets d->planes where d is such a convolution; d is analysed. pixel, n: the slots of its pixels. turn: pixels are its rows, not its columns. */
+hone_status hone_planes_find(hone_recipe_maker *, hone_contract *d, const int *pixel, int n, bool turn) HONE_CHECKED;
+bool hone_planes_pays(const hone_contract *d);             /* where sums are turned: its ends are known */
+void hone_planes_cut(const hone_contract *d, int threads); /* into tiles */
+/* Weights as rows of K, where they are the columns: from the weights. */
+void hone_planes_fill(const hone_contract *, const float *source, float *to);
+void hone_planes_step(hone_contract *, hone_step *);
+#endif
