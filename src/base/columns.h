@@ -16,9 +16,9 @@ typedef uint32_t hone_four __attribute__((vector_size(16)));
 static inline void hone_columns(const void *source, ptrdiff_t from_step, int64_t rows, int64_t columns, void *target, ptrdiff_t to_step) {
     const uint32_t *from = source;
     uint32_t *to = target;
-    const int64_t whole_rows = rows / 4 * 4, whole = columns / 4 * 4;
-    for (int64_t j = 0; j < whole; j += 4)
-        for (int64_t i = 0; i < whole_rows; i += 4) {
+    /* the last four again where they overlap */
+    for (int64_t j = 0; j < columns && rows >= 4 && columns >= 4; j = j + 8 <= columns || j + 4 == columns ? j + 4 : columns - 4)
+        for (int64_t i = 0; i < rows; i = i + 8 <= rows || i + 4 == rows ? i + 4 : rows - 4) {
             hone_four r[4];
             for (int k = 0; k < 4; k++) memcpy(r + k, from + (i + k) * from_step + j, sizeof *r);
             const hone_four a = HONE_OF_TWO(r[0], r[1], 0, 4, 1, 5), b = HONE_OF_TWO(r[2], r[3], 0, 4, 1, 5),
@@ -27,7 +27,7 @@ static inline void hone_columns(const void *source, ptrdiff_t from_step, int64_t
             r[2] = HONE_OF_TWO(c, d, 0, 1, 4, 5), r[3] = HONE_OF_TWO(c, d, 2, 3, 6, 7);
             for (int k = 0; k < 4; k++) memcpy(to + (j + k) * to_step + i, r + k, sizeof *r);
         }
-    for (int64_t j = 0; j < columns; j++)
-        for (int64_t i = j < whole ? whole_rows : 0; i < rows; i++) to[j * to_step + i] = from[i * from_step + j];
+    for (int64_t j = 0; j < columns && (rows < 4 || columns < 4); j++)
+        for (int64_t i = 0; i < rows; i++) to[j * to_step + i] = from[i * from_step + j];
 }
 #endif

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { MOST_CHANNELS = 64, BAND = 1 << 16 /* floats of a tile's planes, about */, SPARE = 64 /* read past the last line: a panel */ };
+enum { MOST_CHANNELS = 64, BAND = 1 << 16 /* floats of a tile's planes, about */, SPARE = 16 /* read past a line, never used: a vector */ };
 typedef struct
 { /* one way of the picture: coordinate r = step * pixel + ahead * place of the window, 0 <= edge + r < size where it is inside */
     int64_t pitch, step, ahead, edge, size, reach; /* reach: of a window */
@@ -21,10 +21,10 @@ typedef struct
 typedef struct hone_planes {
     bool turn, beside; /* results are turned on their way out; pixels on their way in, since planes' lie side by side */
     way y, x;
-    int64_t channels, rows, run, many; /* many: planes, */
-    const int64_t *from, *at;          /* where each is in the picture; where each slice of K is in the planes of a tile */
-    int64_t tile_rows, tile_run;
-    int64_t phase, line, plane; /* floats */
+    int64_t channels, rows, run, many;     /* many: planes, */
+    const int64_t *from, *at;              /* where each is in the picture; where each slice of K is in the planes of a tile */
+    int64_t tile_rows, tile_run, together; /* rows whose pixels are taken as one stretch, with what lies between them */
+    int64_t phase, line, plane;            /* floats */
     int vectors;
     int64_t *own_at;                    /* at, while it is made */
     const int64_t *k_plane, *k_y, *k_x; /* of each value of K */
@@ -144,10 +144,22 @@ bool hone_planes_pays(const hone_contract *d) {
 }
 static void lay_out(hone_planes *g, int64_t k) {
     g->phase = (g->x.step * (g->tile_run - 1) + g->x.reach + g->x.step - 1) / g->x.step, g->line = g->x.step * g->phase;
-    g->plane = up((g->y.step * (g->tile_rows - 1) + g->y.reach) * g->line, 16);
+    g->plane = up((g->y.step * (g->tile_rows - 1) + g->y.reach) * g->line + SPARE, 16);
     if (g->plane / 16 % 8 == 0) g->plane += 48; /* planes a power of two apart would meet in the cache */
     for (int64_t p = 0; p < k; p++)
         g->own_at[p] = g->k_plane[p] * g->plane + g->k_y[p] * g->line + g->k_x[p] % g->x.step * g->phase + g->k_x[p] / g->x.step;
+}
+/* Rows shorter than a panel keep few sums, which waits for multiply-adds and loads; several in one stretch cost what lies between them. Bits of few channels
+   depend on the panel, so they stay row by row. */
+static int64_t join_rows(const hone_contract *d, const hone_planes *g) {
+    const int64_t vector = d->kernel->vector, nr = g->vectors * vector, short_row = up(g->run, vector) / vector;
+    if (!g->turn || g->x.step > 1 || g->y.step > 1 || g->channels <= HONE_GEMM_FEW || g->tile_run < g->run || g->run >= nr) return 1;
+    int64_t many = 1 + (4 * nr - g->run) / g->line;
+    if (many > g->tile_rows) many = g->tile_rows;
+    many = (g->tile_rows + (g->tile_rows + many - 1) / many - 1) / ((g->tile_rows + many - 1) / many);
+    const double m = (double)(g->channels < d->kernel->rows[0] ? g->channels : d->kernel->rows[0]), v = (double)short_row;
+    const double apart = m > (m + 2 * v + 1) / v ? m : (m + 2 * v + 1) / v;
+    return (double)(up((many - 1) * g->line + g->run, vector) / vector) * m < (double)(many * short_row) * apart ? many : 1;
 }
 void hone_planes_cut(const hone_contract *d, int threads) {
     hone_planes *g = d->planes;
@@ -164,6 +176,7 @@ void hone_planes_cut(const hone_contract *d, int threads) {
         else if (g->tile_run > nr) g->tile_run = up(g->tile_run / 2, nr);
         else break;
     }
+    g->together = join_rows(d, g);
 }
 void hone_planes_fill(const hone_contract *d, const float *source, float *to) {
     for (int64_t b = 0; b < d->batch_b; b++)
@@ -189,6 +202,8 @@ static void bring_pixels(const hone_planes *g, const float *x, int64_t step, int
 }
 static void bring(const hone_planes *g, const float *x, int64_t y0, int64_t rows, int64_t x0, int64_t run, float *to) {
     const int64_t lines = g->y.step * (rows - 1) + g->y.reach, wide = g->x.step * (run - 1) + g->x.reach;
+    /* what is read past a line is zeros too: some of the numbers that old ones may be take a hundred times as long to multiply */
+    memset(to, 0, sizeof *to * (size_t)(g->many * g->plane));
     const int64_t left = g->x.edge + g->x.step * x0; /* coordinate r is inside where 0 <= left + r < size */
     for (int64_t l = 0; l < lines; l++, to += g->line) {
         const int64_t y = g->y.step * y0 + l;
@@ -199,14 +214,9 @@ static void bring(const hone_planes *g, const float *x, int64_t y0, int64_t rows
             int64_t hi = g->x.size <= left + s ? 0 : (g->x.size - 1 - left - s) / g->x.step + 1;
             hi = hi < all ? hi : all, lo = lo < all ? lo : all;
             if (!inside || hi < lo) hi = lo = 0;
-            float *line = to + s * g->phase;
-            if (lo > 0 || hi < all)
-                for (int64_t c = 0; c < g->many; c++) {
-                    memset(line + c * g->plane, 0, sizeof *line * (size_t)lo);
-                    memset(line + c * g->plane + hi, 0, sizeof *line * (size_t)(all - hi));
-                }
             if (hi > lo)
-                bring_pixels(g, x + g->y.pitch * y + g->x.pitch * (g->x.step * (x0 + lo) + s), g->x.pitch * g->x.step, hi - lo, line + lo);
+                bring_pixels(g, x + g->y.pitch * y + g->x.pitch * (g->x.step * (x0 + lo) + s), g->x.pitch * g->x.step, hi - lo,
+                             to + s * g->phase + lo);
         }
     }
 }
@@ -221,7 +231,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                   rows = g->rows - y0 < g->tile_rows ? g->rows - y0 : g->tile_rows;
     const hone_standing w = hone_contract_stand(d, number / across / down);
     const hone_affine_load *load = g->turn ? &d->a : &d->b;
-    const int64_t vector = d->kernel->vector, nr = g->vectors * vector, stride = up(run, vector);
+    const int64_t vector = d->kernel->vector, nr = g->vectors * vector, stride = up((g->together - 1) * g->line + run, vector);
     const bool apart = g->turn || !d->direct; /* sums wait in scratch */
     float *sums = scratch, *band = sums + d->c_bytes / sizeof *sums;
     void *rest = (char *)scratch + d->c_bytes + d->b_bytes;
@@ -243,10 +253,10 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         if (apart) c[i] = sums + i * stride;
     }
     const int64_t *pixel = d->simple ? d->simple->out.at_m : d->at_m_out;
-    for (int64_t y = 0; y < rows; y++) {
-        const int64_t n0 = (y0 + y) * g->run + x0;
-        for (int64_t j = 0; j < run; j += nr) {
-            const int64_t wide = run - j < nr ? run - j : nr;
+    for (int64_t y = 0; y < rows; y += g->together) {
+        const int64_t n0 = (y0 + y) * g->run + x0, high = rows - y < g->together ? rows - y : g->together, all = (high - 1) * g->line + run;
+        for (int64_t j = 0; j < all; j += nr) {
+            const int64_t wide = all - j < nr ? all - j : nr;
             const int v = (int)((wide + vector - 1) / vector);
             const int64_t most = d->kernel->rows[v - 1], passes = (g->channels + most - 1) / most, mr = (g->channels + passes - 1) / passes;
             hone_gemm_part part = whole;
@@ -258,8 +268,9 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                 if (d->direct) hone_contract_activate(d, &part);
             }
         }
-        if (g->turn) hone_columns(sums, stride, g->channels, run, out + pixel[n0] - pixel[0], out_step);
-        else if (!d->direct) HONE_TRY(hone_contract_finish(d, at, 0, &w, 0, d->m, n0, run, sums, stride, NULL, rest));
+        for (int64_t q = 0; g->turn && q < high; q++)
+            hone_columns(sums + q * g->line, stride, g->channels, run, out + pixel[n0 + q * g->run] - pixel[0], out_step);
+        if (!g->turn && !d->direct) HONE_TRY(hone_contract_finish(d, at, 0, &w, 0, d->m, n0, run, sums, stride, NULL, rest));
     }
     return HONE_OK;
 }
@@ -269,7 +280,9 @@ void hone_planes_step(hone_contract *d, hone_step *s) {
     s->tactic = "planes", s->tile = tile;
     s->tiles = d->batch * ((g->rows + g->tile_rows - 1) / g->tile_rows) * ((g->run + g->tile_run - 1) / g->tile_run);
     s->serial = s->tiles == 1;
-    d->c_bytes = g->turn || !d->direct ? round64(sizeof(float) * (size_t)(g->channels * up(g->tile_run, d->kernel->vector))) : 0;
-    d->b_bytes = round64(sizeof(float) * (size_t)(g->many * g->plane + SPARE));
+    d->c_bytes = g->turn || !d->direct
+                     ? round64(sizeof(float) * (size_t)(g->channels * up((g->together - 1) * g->line + g->tile_run, d->kernel->vector)))
+                     : 0;
+    d->b_bytes = round64(sizeof(float) * (size_t)(g->many * g->plane));
     s->scratch_bytes = d->c_bytes + d->b_bytes + (d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0);
 }
