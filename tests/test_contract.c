@@ -78,8 +78,8 @@ static void few_channels(
     }
     static const char *plain[] = {
         /* which are to be found */
-        "graph g (x: f32[1, 1, 28, 28]) -> y { w: f32[8, 1, 5, 5] = random(1, -1, 1); b: f32[8] = random(2, -1, 1); "
-        "v: f32[40, 8, 1, 1] = random(3, -1, 1); a = Conv(x, w, b) {pads: [2, 2, 2, 2]}; e = Relu(a); y = Conv(e, v); }",
+        "graph g (x: f32[1, 1, 28, 28]) -> y { w: f32[3, 1, 5, 5] = random(1, -1, 1); b: f32[3] = random(2, -1, 1); "
+        "v: f32[40, 3, 1, 1] = random(3, -1, 1); a = Conv(x, w, b) {pads: [2, 2, 2, 2]}; e = Relu(a); y = Conv(e, v); }",
         "graph g (x: f32[1, 8, 20, 48]) -> y { w: f32[1, 8, 5, 3] = random(1, -1, 1); y = Conv(x, w) {pads: [2, 1, 2, "
         "1]}; }",
         "graph g (x: f32[1, 1, 4000]) -> y { w: f32[1, 1, 256] = random(1, -1, 1); y = Conv(x, w) {strides: [2]}; }"};
@@ -130,6 +130,11 @@ static void activations(void **state) {
         "h = Div(v, six); i = Add(h, k); j = Clip(i, zero, one); y = Mul(v, j);",
         "h = Mul(v, k); e = Erf(v); i = Add(e, one); y = Mul(h, i);", /* v, not v / sqrt 2 */
         "y = Sigmoid(v); z = Relu(y);",
+        "s = Sigmoid(v); t = Mul(s, v); y = Add(t, r);", /* and what may follow it */
+        "s = HardSwish(v); y = Add(r, s);",
+        "h = HardSwish(v); t = Mul(k, h); y = Add(t, six);",
+        "c = Relu(v); h = Tanh(c); y = Mul(h, six);",
+        "s = Sigmoid(v); t = Add(s, r); y = Mul(t, k);", /* not this */
     };
     enum { FOLLOW = sizeof follow / sizeof *follow };
     EACH_LEVEL for (int round = 0; round < (SLOW ? 1 : 3) * FOLLOW; round++) {
@@ -275,8 +280,8 @@ static void residual(void **state) { /* the result may lie on the residual, but 
         snprintf(text, sizeof text,
                  "graph g (i: f32[%d, %d]) -> y { e: f32[%d, %d] = random(3, -0.1, 0.1); w: f32[%d, %d] = random(4, -1, 1); b: f32[%d] = "
                  "random(5, -1, 1); o: f32[%d, 3] = random(6, -0.1, 0.1); q = Tanh(i); x = MatMul(q, e); v = MatMul(x, w); s = Add(v, b); "
-                 "a = Add(s, q); y = MatMul(a, o); }",
-                 h, c, c, k, k, c, c, c);
+                 "%s; y = MatMul(a, o); }",
+                 h, c, c, k, k, c, c, c, round % 2 ? "a = Add(s, q)" : "g = Gelu(s); a = Add(q, g)");
         check(text, k);
     }
 }

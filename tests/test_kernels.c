@@ -542,6 +542,33 @@ static void test_activate(void **state) {
     }
 }
 
+static void test_then(void **state) {
+    (void)state;
+    enum { ROWS = 3, MOST = 70, GAP = 5 };
+    for (const hone_activate *row = hone_activate_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int n = 1; n <= MOST; n++) {
+            float *x[ROWS], *y[ROWS], *more = exact_floats((size_t)(ROWS * n));
+            const float times = n % 3 ? random_value() : 1, plus = n % 5 ? random_value() : -0.0f;
+            for (int i = 0; i < ROWS; i++) {
+                x[i] = exact_floats((size_t)(n + GAP)), y[i] = exact_floats((size_t)(n + GAP));
+                x[i][GAP] = n % 7 ? x[i][GAP] : NAN;
+                memcpy(y[i], x[i], sizeof(float) * (size_t)(n + GAP));
+            }
+            row->then(y, GAP, ROWS, n, times, plus, n % 2 ? more : NULL, n);
+            for (int i = 0; i < ROWS; i++) {
+                for (int j = 0; j < GAP; j++) assert_true(y[i][j] == x[i][j]);
+                for (int j = 0; j < n; j++) {
+                    const double own = (double)x[i][GAP + j] * (double)times, other = n % 2 ? (double)more[i * n + j] : 0;
+                    check(row->name, y[i][GAP + j], own + (double)plus + other, fabs(own) + fabs((double)plus) + fabs(other), 3);
+                }
+                free(x[i]), free(y[i]);
+            }
+            free(more);
+        }
+    }
+}
+
 /* Ends of recurrent steps against double. Gates may be anything, the state before is finite. */
 static double logistic(double x) { return 1 / (1 + exp(-x)); }
 static void is_near(const char *name, float got, double want, double bound) {
@@ -611,6 +638,7 @@ int main(void) {
         cmocka_unit_test(test_gemm_half),
         cmocka_unit_test(test_narrow_half),
         cmocka_unit_test(test_activate),
+        cmocka_unit_test(test_then),
         cmocka_unit_test(test_cell),
         cmocka_unit_test(test_gemm_i8),
         cmocka_unit_test(test_interleave4),

@@ -505,9 +505,10 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
         acc = st->tensor, d->out = c->instance->stage[stage + 1].tensor;
         int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
         groups(d, group_m, &nm, group_b, &nb);
+        const bool columns = !d->plane && d->alpha == 1; /* where ends are the matrix kernel's own */
+        const bool then = columns && !d->bytes && !hone_gemm_half_best(c->how.precision) && !hone_winograd_able(d);
         if (d->slots.apart)
-            d->simple = hone_epilogue_match(s->arena, c, &d->slots, stage + 1, acc, group_m, nm, group_b, nb, d->group_n[0],
-                                            !d->plane && d->alpha == 1);
+            d->simple = hone_epilogue_match(s->arena, c, &d->slots, stage + 1, acc, group_m, nm, group_b, nb, d->group_n[0], columns, then);
         if (d->simple && d->simple->inner && (d->each_i8 || d->zero_a.at)) d->simple = NULL; /* nobody reads its bytes back there */
         if (turn && !(d->bytes && d->packed_b && d->piece && (turn->out.tensor < 0 || (d->simple && d->simple->by_row)))) return HONE_OK;
         if (!d->simple) {

@@ -134,6 +134,11 @@ static inline int64_t hone_contract_columns(const hone_contract *d) { /* N in wh
 static inline void hone_contract_activate(const hone_contract *d, const hone_gemm_part *p) {
     if (d->simple && d->simple->activate) d->simple->activate(p->c, p->c_from, p->m, p->n, d->simple->alpha, d->simple->beta);
 }
+/* What follows an activation of a kernel's rows m …, columns n0 …: the row that is added later may lie where the kernel writes, so it is kept before. */
+enum { HONE_CONTRACT_KEPT = 64 }; /* columns of a panel, at most */
+void hone_contract_keep(const hone_contract *, void *const *at, const hone_standing *, int64_t m, int64_t n0, const hone_gemm_part *,
+                        float *kept);
+void hone_contract_then(const hone_contract *, void *const *at, const hone_standing *, const hone_gemm_part *, const float *kept);
 void hone_contract_pack_step(const hone_contract *, hone_step *);
 bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one plane a batch */
 void hone_contract_step(hone_contract *, hone_step *);

@@ -241,6 +241,17 @@ void hone_contract_ends(const hone_contract *d, void *const *at, int64_t over, c
     part->hi = hone_epilogue_number(&s->hi, s->n_batch, at, w->index, m0);
     part->clamp = part->lo != -INFINITY || part->hi != INFINITY;
 }
+void hone_contract_keep(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m, int64_t n0, const hone_gemm_part *part,
+                        float *kept) {
+    const hone_row_number *row = &d->simple->later;
+    const float *from = (const float *)at[row->tensor] + hone_epilogue_at(row, d->simple->n_batch, w->index, m) - row->at_m[m] + n0;
+    for (int i = 0; i < part->m; i++) memcpy(kept + i * HONE_CONTRACT_KEPT, from + row->at_m[m + i], sizeof *kept * (size_t)part->n);
+}
+void hone_contract_then(const hone_contract *d, void *const *at, const hone_standing *w, const hone_gemm_part *part, const float *kept) {
+    const hone_simple *s = d->simple;
+    s->then(part->c, part->c_from, part->m, part->n, hone_epilogue_number(&s->times, s->n_batch, at, w->index, 0),
+            hone_epilogue_number(&s->plus, s->n_batch, at, w->index, 0), s->later.tensor < 0 ? NULL : kept, HONE_CONTRACT_KEPT);
+}
 /* Rows i … of a tile where they lie; or, if one of them is partly outside, all of them copied, each once a tile. */
 enum { UNSEEN, INSIDE, OUTSIDE, COPIED };
 static void strewn(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t i, int64_t k0, float *room,
@@ -286,6 +297,8 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     const float *rows[HONE_GEMM_ROWS];
     uint8_t *seen = (uint8_t *)l.a; /* strewn rows have no list */
     if (d->strewn) memset(seen, UNSEEN, (size_t)m);
+    const bool then = d->simple && d->simple->then, keeps = then && d->simple->later.tensor >= 0;
+    float kept[HONE_GEMM_ROWS * HONE_CONTRACT_KEPT];
     if (d->direct) hone_contract_ends(d, at, over, &w, m0, m, &whole, &l);
     for (int64_t i = 0; d->c_bytes && i < m; i++) l.sums[i] = c + i * stride;
     for (int64_t k0 = 0; k0 < d->k;) { /* some pieces, or a part of one */
@@ -319,8 +332,10 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
                 part.m = (int)(m - i < mr ? m - i : mr), part.a = l.a + i, part.c = to + i, part.sums = (const float *const *)l.sums + i;
                 part.bias_m = whole.bias_m ? whole.bias_m + i : NULL, part.residual = whole.residual ? whole.residual + i : NULL;
                 if (d->strewn) strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);
+                if (keeps && whole.finish) hone_contract_keep(d, at, &w, m0 + i, n0 + j, &part, kept);
                 run(&part);
                 if (whole.finish) hone_contract_activate(d, &part);
+                if (then && whole.finish) hone_contract_then(d, at, &w, &part, kept);
             }
         }
         k0 += all_k;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   epilogue: see epilogue.h. The expression is taken apart from its root: [activation | narrowing] [clamp] [+ residual] [+ bias] accumulator, in this
+   epilogue: see epilogue.h. The expression is taken apart from its root: [[times] activation [+ a number or a row] | narrowing] [clamp] [+ residual] [+ bias] accumulator, in this
    order of operations; any other order would round differently and is left to tile code. */
 #include "device/cpu/epilogue.h"
 
@@ -12,7 +12,7 @@ typedef struct {
     const hone_slots_of *slots;
     int stage, acc, first_n, nm, nb;
     const int *group_m, *group_b;
-    bool columns;
+    bool columns, then;
     int patience;
     /* where it is not a sum of floats that comes in: r is given, and `read` the expression that was found to be it, or -1 */
     hone_simple *r;
@@ -166,6 +166,34 @@ static int32_t activation(matching *m, int32_t x, hone_simple *r) {
     return of;
 }
 
+/* [times *] an activation [+ plus, or a row]: what that is of; x itself where it is no such thing. */
+static int32_t and_then(matching *m, int32_t x, hone_simple *r) {
+    const hone_x *e = at(m, x);
+    const bool sum = is_fn(m, x, HONE_FN_add);
+    for (int side = 0; side < (sum ? 2 : 1); side++) {
+        int32_t y = !sum ? x : side ? e->b : e->a, of;
+        r->times = r->plus = r->later = none, r->times.k = 1;
+        if (sum) {
+            const int32_t other = side ? e->a : e->b;
+            if (!(row_number(m, other, &r->plus) && r->plus.same)) {
+                r->plus = none;
+                if (!load_at(m, other, true, &r->later) || r->later.dtype != HONE_DTYPE_F32) continue;
+            }
+        }
+        if ((of = activation(m, y, r)) == y && is_fn(m, y, HONE_FN_mul))
+            for (int right = 0; right < 2 && of == y; right++) {
+                const int32_t inner = right ? at(m, y)->b : at(m, y)->a;
+                if (!row_number(m, right ? at(m, y)->a : at(m, y)->b, &r->times) || !r->times.same) continue;
+                const int32_t found = activation(m, inner, r);
+                if (found != inner) of = found;
+            }
+        if (of == y || (!sum && r->times.tensor < 0 && r->times.k == 1)) continue;
+        r->then = hone_activate_best()->then;
+        return of;
+    }
+    r->times = r->plus = r->later = none, r->activate = NULL;
+    return x;
+}
 static bool place_out(matching *m, hone_simple *r) {
     const hone_instance *in = m->c->instance;
     const hone_stage *s = in->stage + m->stage;
@@ -296,7 +324,8 @@ static bool simple(matching *m, hone_simple *r, int32_t x) {
     const hone_dtype to = r->out.dtype;
     bool narrows = to != HONE_DTYPE_F32;
     if (!narrows && m->r && is_acc(m, x)) return true;
-    if (!narrows && !m->r) x = activation(m, x, r);
+    if (!narrows && m->then) x = and_then(m, x, r);
+    if (!narrows && !m->r && !r->then) x = activation(m, x, r);
     if (!narrows && is_fn(m, x, HONE_FN_mul)) { /* quantized, and read back at once: f32(i32(clamp(…)) - zero) * scale */
         const hone_x *e = at(m, x), *f = at(m, e->a);
         hone_row_number scale, zero = none;
@@ -375,8 +404,7 @@ static bool simple(matching *m, hone_simple *r, int32_t x) {
             }
         } else r->bias = more, x = inner;
     }
-    if (!is_acc(m, x)) return false;
-    return true;
+    return is_acc(m, x) && !(r->then && !(r->lo.same && r->hi.same));
 }
 static hone_simple *found(matching *m) {
     const hone_instance *in = m->c->instance;
@@ -396,7 +424,7 @@ static hone_simple *found(matching *m) {
     return m->acc < 0 && (!r->steady || (to == HONE_DTYPE_F32 && !r->reads)) ? NULL : r;
 }
 hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage, int acc, const int *group_m,
-                                 int nm, const int *group_b, int nb, int first_n, bool columns) {
+                                 int nm, const int *group_b, int nb, int first_n, bool columns, bool then) {
     matching m = {.arena = a,
                   .c = c,
                   .slots = slots,
@@ -408,6 +436,7 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
                   .group_b = group_b,
                   .nb = nb,
                   .columns = columns,
+                  .then = then,
                   .patience = 1000,
                   .read = -1};
     return found(&m);

@@ -26,6 +26,8 @@ typedef struct hone_simple {
     bool bias_n;                /* the bias is one a column, the same in every row: where it begins. Only matrix kernels finish that */
     hone_activate_fn *activate; /* what the finished row then gets, in place; or NULL */
     float alpha, beta;          /* its numbers */
+    hone_then_fn *then;         /* and what that gets: times * it + plus + a row, later; or NULL. Only matrix kernels' rows */
+    hone_row_number times, plus, later;
     int n_batch;
     hone_requantize_fn *whole; /* of a sum of integers: round(f32(sum + bias) * (scale * scale_b / scale_y)) + zero; NULL otherwise */
     hone_row_number scale_b, scale_y;
@@ -44,10 +46,10 @@ hone_simple *hone_epilogue_elements(hone_arena *, const hone_cpu_call *, const h
 /* Elements n0 … n0+n-1 of row m. bytes: what stands in the place of `source`; NULL: its own. room: for 2 n floats. */
 void hone_epilogue_read(const hone_simple *, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const uint8_t *bytes,
                         float *room);
-/* `group_m`, `group_b`: slots of M and the batch; from `first_n` on they are N's. columns: a bias may be one a column. NULL: not of this form, or its
+/* `group_m`, `group_b`: slots of M and the batch; from `first_n` on they are N's. columns: a bias may be one a column. then: something may follow an activation. NULL: not of this form, or its
    rows do not lie in a row. */
 hone_simple *hone_epilogue_match(hone_arena *, const hone_cpu_call *, const hone_slots_of *, int stage, int acc, const int *group_m, int nm,
-                                 const int *group_b, int nb, int first_n, bool columns);
+                                 const int *group_b, int nb, int first_n, bool columns, bool then);
 /* Where a row's number (or row) is, in elements; and the number. */
 int64_t hone_epilogue_at(const hone_row_number *, int n_batch, const int64_t *batch, int64_t m);
 float hone_epilogue_number(const hone_row_number *, int n_batch, void *const *at, const int64_t *batch, int64_t m);

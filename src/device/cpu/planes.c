@@ -133,7 +133,9 @@ hone_status hone_planes_find(hone_recipe_maker *m, hone_contract *d, const int *
 bool hone_planes_pays(const hone_contract *d) {
     const hone_planes *g = d->planes;
     const hone_simple *s = d->simple;
-    if (!g || !d->direct || (s && (s->residual.tensor >= 0 || !(s->bias_n || (s->bias.tensor < 0 && s->bias.k == 0))))) return false;
+    if (!g || !d->direct ||
+        (s && (s->residual.tensor >= 0 || (s->then && s->later.tensor >= 0) || !(s->bias_n || (s->bias.tensor < 0 && s->bias.k == 0)))))
+        return false;
     const int64_t *at = s ? s->out.at_m : d->at_m_out;
     for (int64_t i = 1; i < g->run; i++)
         if (at[i] - at[0] != i * (at[1] - at[0])) return false;
@@ -239,7 +241,8 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
 
     const float *weights = (const float *)at[g->turn ? d->packed_b : d->packed_a] + (g->turn ? w.own_b : w.own_a) * g->channels * d->k;
     const float *a[MOST_CHANNELS], *residual[MOST_CHANNELS];
-    float *c[MOST_CHANNELS], bias[MOST_CHANNELS];
+    float *c[MOST_CHANNELS], bias[MOST_CHANNELS], kept[HONE_GEMM_ROWS * HONE_CONTRACT_KEPT];
+    const bool then = d->simple && d->simple->then, keeps = then && d->simple->later.tensor >= 0;
     const hone_contract_lists l = {.residual = residual, .c = c, .bias_m = bias};
     hone_gemm_part whole = {.taps = 1, .k = d->k, .at_b = g->at, .few = g->channels <= HONE_GEMM_FEW, .finish = d->direct};
     float *out = NULL;
@@ -264,8 +267,10 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             for (int64_t i = 0; i < g->channels; i += mr) {
                 part.m = (int)(g->channels - i < mr ? g->channels - i : mr), part.a = a + i, part.c = c + i;
                 part.bias_m = whole.bias_m ? whole.bias_m + i : NULL, part.residual = whole.residual ? residual + i : NULL;
+                if (keeps) hone_contract_keep(d, at, &w, i, n0 + j, &part, kept);
                 d->kernel->run[v - 1](&part);
                 if (d->direct) hone_contract_activate(d, &part);
+                if (then) hone_contract_then(d, at, &w, &part, kept);
             }
         }
         for (int64_t q = 0; g->turn && q < high; q++)
