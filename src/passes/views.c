@@ -2,7 +2,7 @@
    views: nodes that only look at a tensor in another way, joined: Reshape and its kind, Transpose, Cast. What comes out may be an identity,
    which the identity pass takes; what lay between is dropped where nobody else reads it.
 
-   One place along an axis, by Gather, is a Slice. A MatMul of rows between two Reshapes needs neither. A Reshape whose shape is computed gets a constant one where the symbols say what it must be, and the arithmetic on shapes goes. */
+   One place along an axis, by Gather, is a Slice; a stretch of it set anew, by ScatterND, is a Concat of what stands before, the new and what stands after. A MatMul of rows between two Reshapes needs neither. A Reshape whose shape is computed gets a constant one where the symbols say what it must be, and the arithmetic on shapes goes. */
 #include <string.h>
 
 #include "passes/match.h"
@@ -94,6 +94,62 @@ static bool gather_one(hone_matching *m) {
     return hone_match_emit(m, "Squeeze", y, (const hone_vid[]){some, along}, 2, NULL, 0) >= 0;
 }
 
+/* ---- ScatterND ---------------------------------------------------------------------------------------------------------------------- */
+/* x[:, :, 3:7] = u as PyTorch writes it, which lists every place: here is the stretch, where there is one along one axis and all of the others. */
+static bool stretch_of(const hone_value *i, const hone_var *x, int64_t *axis, int64_t *from, int64_t *to) {
+    enum { MOST = 1 << 22 };
+    const int64_t last = i->rank < 1 ? 0 : i->dim[i->rank - 1], many = hone_value_count(i);
+    int64_t low[HONE_MAX_RANK], extent[HONE_MAX_RANK], at[HONE_MAX_RANK] = {0}, all = 1;
+    if (last < 1 || last > x->rank || many < 1 || many > MOST) return false;
+    *axis = -1;
+    for (int64_t d = 0; d < last; d++) {
+        const int64_t size = x->dim[d], first = (int64_t)hone_value_number(i, d), end = (int64_t)hone_value_number(i, many - last + d);
+        if (!hone_dim_is_number(size)) return false;
+        low[d] = first < 0 ? first + size : first, extent[d] = (end < 0 ? end + size : end) - low[d] + 1;
+        if (low[d] < 0 || extent[d] < 1 || low[d] + extent[d] > size) return false;
+        all *= extent[d];
+        if (extent[d] == size) continue;
+        if (*axis >= 0) return false;
+        *axis = d, *from = low[d], *to = low[d] + extent[d];
+    }
+    if (*axis < 0 || all != many / last) return false;
+    for (int64_t k = 0; k < many; k += last) { /* in order, none left out */
+        for (int64_t d = 0; d < last; d++) {
+            const int64_t place = (int64_t)hone_value_number(i, k + d);
+            if ((place < 0 ? place + x->dim[d] : place) != low[d] + at[d]) return false;
+        }
+        for (int64_t d = last - 1; d >= 0 && ++at[d] == extent[d]; d--) at[d] = 0;
+    }
+    return true;
+}
+static bool scatter_stretch(hone_matching *m) {
+    hone_graph *g = hone_match_graph(m);
+    hone_node *root = hone_match_root(m);
+    const hone_vid x = hone_match_var(m, "x"), u = hone_match_var(m, "u");
+    const hone_var *v = g->var.at + x, *w = g->var.at + u;
+    int64_t axis, from, to, zero = 0;
+    if (v->dtype != HONE_DTYPE_F32 || v->rank < 1 || w->rank != v->rank ||
+        strcmp(hone_attr_text(root->attr, root->n_attr, "reduction", "none"), "none") ||
+        !stretch_of(g->var.at[hone_match_var(m, "i")].value, v, &axis, &from, &to))
+        return false;
+    const int64_t size = v->dim[axis];
+    for (int d = 0; d < v->rank; d++)
+        if (w->dim[d] != (d == axis ? to - from : v->dim[d])) return false;
+    hone_vid part[3], along = hone_match_ints(m, "axis", &axis, 1);
+    int n = 0;
+    if (from > 0)
+        part[n++] = hone_match_emit(m, "Slice", HONE_MATCH_NEW,
+                                    (const hone_vid[]){x, hone_match_ints(m, "from", &zero, 1), hone_match_ints(m, "to", &from, 1), along},
+                                    4, NULL, 0);
+    part[n++] = u;
+    if (to < size)
+        part[n++] = hone_match_emit(m, "Slice", HONE_MATCH_NEW,
+                                    (const hone_vid[]){x, hone_match_ints(m, "from", &to, 1), hone_match_ints(m, "to", &size, 1), along}, 4,
+                                    NULL, 0);
+    const hone_attr by = HONE_ATTR_I("axis", axis);
+    return hone_match_emit(m, "Concat", root->out[0], part, n, &by, 1) >= 0;
+}
+
 /* ---- Transpose ---------------------------------------------------------------------------------------------------------------------- */
 static bool order_of(const hone_node *n, int rank, int64_t *order) {
     const hone_attr *perm = hone_attr_find(n->attr, n->n_attr, "perm");
@@ -164,6 +220,7 @@ static const hone_rule rules[] = {
     {"{Reshape(MatMul(r=Reshape(x, s), $w), t)|Reshape(Add(MatMul(r=Reshape(x, s), $w), $b), t)}", rows_of_matmul},
     {"{Reshape(g=Gemm(r=Reshape(x, s), $w, $b), t)|Reshape(g=Gemm(r=Reshape(x, s), $w), t)}", rows_of_matmul},
     {"Gather(x, $i)", gather_one},
+    {"ScatterND(x, $i, u)", scatter_stretch},
     {"Cast(c=Cast(x))", cast_twice},
 };
 hone_status hone_pass_views(hone_passing *p) { return hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)); }
