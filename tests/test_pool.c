@@ -43,7 +43,19 @@ static void other_axes(void **state) {
     EACH_LEVEL {
         check(1, 9, "21", "kernel_shape: [4], strides: [3], pads: [1, 2]", 1);
         check(3, 17, "5, 6, 7", "kernel_shape: [2, 3, 3], pads: [1, 1, 0, 1, 1, 2]", 1);
+        check(2, 19, "13, 12", "kernel_shape: [9, 13], pads: [4, 6, 4, 6]", 1);                    /* large ones, in two ways */
         check(2, 5, "3, 40", "kernel_shape: [2, 32], pads: [1, 31, 1, 31], dilations: [2, 1]", 1); /* windows that are mostly outside */
+    }
+}
+static void joined(void **state) { /* pixels further apart than they are long: pooled from and into one Concat */
+    (void)state;
+    EACH_LEVEL {
+        snprintf(
+            text, sizeof text,
+            "graph g (x: f32[1, 20, 9, 11], w: f32[20, 1, 1, 1], v: f32[60, 1, 1, 1]) -> y { t = Conv(x, w) {group: 20}; p = MaxPool(t) "
+            "{kernel_shape: [5, 5], pads: [2, 2, 2, 2]}; q = MaxPool(t) {kernel_shape: [9, 9], pads: [4, 4, 4, 4]}; c = Concat(q, t, p) "
+            "{axis: 1}; y = Conv(c, v) {group: 60}; }");
+        assert_int_equal(twin_check(text, strange_input, 0, 0, "pool"), 2);
     }
 }
 static void left_alone(void **state) {
@@ -82,7 +94,7 @@ static void kernel(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(windows), cmocka_unit_test(other_axes), cmocka_unit_test(left_alone),
-                                       cmocka_unit_test(kernel)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(windows), cmocka_unit_test(other_axes), cmocka_unit_test(joined),
+                                       cmocka_unit_test(left_alone), cmocka_unit_test(kernel)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
