@@ -13,10 +13,10 @@
 #include <string.h>
 
 enum { MOST_CHANNELS = 64, BAND = 1 << 16 /* floats of a tile's planes, about */, SPARE = 16 /* read past a line, never used: a vector */ };
-typedef struct
-{ /* one way of the picture: coordinate r = step * pixel + ahead * place of the window, 0 <= edge + r < size where it is inside */
+/* One way of the picture: coordinate r = step * pixel + ahead * place of the window, 0 <= edge + r < size where it is inside. */
+typedef struct {
     int64_t pitch, step, ahead, edge, size, reach; /* reach: of a window */
-    int pixel, place;                              /* slots, or -1 */
+    int pixel, place, bound;                       /* slots, and which bound it has; or -1 */
 } way;
 typedef struct hone_planes {
     bool turn, beside; /* results are turned on their way out; pixels on their way in, since planes' lie side by side */
@@ -42,7 +42,7 @@ static bool find_way(const hone_contract *d, const hone_affine_load *x, int pixe
         if (this_way && (other_way || bound >= 0)) return false;
         if (this_way) bound = q;
     }
-    *w = (way){.pitch = 1, .step = 1, .ahead = 1, .size = INT64_MAX / 4, .reach = 1, .pixel = pixel, .place = -1};
+    *w = (way){.pitch = 1, .step = 1, .ahead = 1, .size = INT64_MAX / 4, .reach = 1, .pixel = pixel, .place = -1, .bound = -1};
     const hone_affine *f = bound < 0 ? NULL : x->bounded + bound;
     for (int k = 0; k < s->n; k++) {
         if (s->extent[k] == 1 || k == pixel) continue;
@@ -62,7 +62,7 @@ static bool find_way(const hone_contract *d, const hone_affine_load *x, int pixe
     }
     const int one = pixel >= 0 ? pixel : place;
     if (one < 0) return true; /* no such way */
-    w->place = place;
+    w->place = place, w->bound = bound;
     if (f) {
         if (f->k[one] <= 0 || x->at.k[one] % f->k[one]) return false;
         w->pitch = x->at.k[one] / f->k[one], w->edge = f->c, w->size = x->size[bound];
@@ -109,10 +109,14 @@ hone_status hone_planes_find(hone_recipe_maker *m, hone_contract *d, const int *
         else if (s->extent[q] > 1) rest[n_rest++] = q;
     }
     for (int k = n_rest - 1; k >= 0; k--) one_plane.k[rest[k]] = g.many, g.many *= s->extent[rest[k]];
-    /* all bounds are those of the two ways */
-    for (int q = 0; q < x->n_bounded; q++)
-        for (int k = 0; k < n_rest; k++)
-            if (x->bounded[q].k[rest[k]]) return HONE_OK;
+    int64_t most = 0; /* the panel whose tile has most sums: they are what hides the latency of a multiply-add */
+    for (int v = 1; v <= d->kernel->widths; v++) {
+        const int64_t rows = d->kernel->rows[v - 1], high = (channels + (channels + rows - 1) / rows - 1) / ((channels + rows - 1) / rows);
+        if (high * v > most) most = high * v, g.vectors = v;
+    }
+    if ((g.x.bound >= 0) + (g.y.bound >= 0) != x->n_bounded) return HONE_OK; /* there are others */
+    const double least = (double)g.many * (double)g.y.reach * (double)(g.x.step * g.vectors * vector + g.x.reach);
+    if (least > 8.0 * BAND) return HONE_OK; /* windows that reach far */
     hone_arena *a = m->arena;
     hone_planes *out = HONE_NEW(a, hone_planes);
     g.from = hone_affine_table(a, s, rest, n_rest, &x->at), g.k_plane = hone_affine_table(a, s, order, nk, &one_plane),
@@ -121,11 +125,6 @@ hone_status hone_planes_find(hone_recipe_maker *m, hone_contract *d, const int *
     if (!out || !g.from || !g.k_plane || !g.k_y || !g.k_x || !g.own_at) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     g.at = g.own_at, g.beside = g.many > 1;
     for (int64_t k = 0; k < g.many; k++) g.beside &= g.from[k] == k;
-    int64_t most = 0; /* the panel whose tile has most sums: they are what hides the latency of a multiply-add */
-    for (int v = 1; v <= d->kernel->widths; v++) {
-        const int64_t rows = d->kernel->rows[v - 1], high = (channels + (channels + rows - 1) / rows - 1) / ((channels + rows - 1) / rows);
-        if (high * v > most) most = high * v, g.vectors = v;
-    }
     *out = g, d->planes = out;
     return HONE_OK;
 }
