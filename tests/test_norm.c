@@ -52,9 +52,9 @@ static void softmax(void **state) { /* rows of one, huge numbers, rows with or o
                  "Softmax(t) {axis: "
                  "2}; z = Softmax(x) {axis: 1}; }",
                  a, b, n, big[draw(0, 3)]);
-        assert_int_equal(check(), 1);
+        assert_int_equal(check(), n >= 16); /* short ones are tile code */
         snprintf(text, sizeof text, "graph g (x: f32[%d, %d]) -> y { r = Relu(x); l = Log(r); y = Softmax(l) {axis: -1}; }", b, n);
-        assert_int_equal(check(), 1);
+        assert_int_equal(check(), n >= 16);
     }
 }
 static void others(void **state) { /* next to the form: tile code */
