@@ -109,13 +109,54 @@ static void rounded(void **state) {
         hone_compiled_destroy(c);
     }
 }
-/* What an f16 cannot hold makes the row be computed in f32; what a bf16 cannot, 1e38, is that far off. */
-static hone_value *special_input(const hone_graph *g, int k) {
-    static const float odd[] = {NAN, INFINITY, -INFINITY, -0.0f, 1e-40f, 1e38f, -65520, 1e6f};
+/* What lies between products of bf16 is stored so where all who read it can: in a chain of small whole numbers, which lose nothing by it, and of special values.
+   Windows of all places over whole steps of channels, several pictures, residuals, depthwise convolutions, a largest value, a result that is also an output, and a
+   reader that wants floats. */
+static hone_value *whole_input(const hone_graph *g, int k) {
     hone_value *x = input(g, k, true);
+    for (int64_t q = 0; q < hone_value_count(x); q++) ((float *)x->data)[q] = (float)draw(-2, 2);
+    return x;
+}
+static hone_value *with_odd(hone_value *x) {
+    static const float odd[] = {NAN, INFINITY, -INFINITY, -0.0f, 1e-40f, 1e38f, -65520, 1e6f};
     for (int q = 0; q < (int)(sizeof odd / sizeof *odd); q++) ((float *)x->data)[draw(0, (int)hone_value_count(x) - 1)] = odd[q];
     return x;
 }
+static hone_value *whole_odd_input(const hone_graph *g, int k) { return with_odd(whole_input(g, k)); }
+static void stored(void **state) {
+    (void)state;
+    EACH_HALF EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        const int n = draw(1, 2), c = draw(8, 20), e = level % 2 ? 32 : draw(24, 40), f = draw(half->least, 40), h = draw(5, 9),
+                  w = draw(5, 19), d = draw(1, 2);
+        snprintf(
+            text, sizeof text,
+            "graph g (x: f32[%d, %d, %d, %d]) -> y, s, m { ab: i8[%d, %d, 1, 1] = random(%d, -1, 1); bb: i8[%d, %d, 3, 3] = random(2, -1, "
+            "1); "
+            "cb: i8[%d, 1, 3, 3] = random(3, -1, 1); db: i8[%d, %d, 1, 1] = random(4, -1, 1); a = Cast(ab) {to: 1}; b = Cast(bb) {to: "
+            "1}; v = Cast(cb) {to: 1}; u = Cast(db) {to: 1}; lo: f32[] = {-3}; hi: f32[] = {6}; "
+            "e0 = Conv(x, a); e = Clip(e0, lo, hi); f0 = Conv(e, b) {pads: [%d, %d, %d, %d], dilations: [%d, %d]}; f1 = Add(f0, e); f = "
+            "Clip(f1, lo, hi); g0 = Conv(f, v) {group: %d, pads: [1, 1, 1, 1], strides: [%d, 1]}; g = Clip(g0, lo, hi); h0 = Conv(g, u); "
+            "h = Clip(h0, lo, hi); p = MaxPool(g) {kernel_shape: [2, 2]}; y = Conv(p, u); s = Sigmoid(f); a2b: i8[16, "
+            "%d, 1, 1] = random(5, -1, 1); a2 = Cast(a2b) {to: 1}; m = Conv(h, a2); }",
+            n, c, h, w, e, c, round, e, e, e, f, e, d, d, d, d, d, d, e, draw(1, 2), f);
+        twin_precision = half->dtype;
+        const int met = twin_check(text, whole_input, 1e-5, 1e-5, half->tactic), halved = twin_halved;
+        twin_check(text, whole_odd_input, 1e-5, 1e-5, NULL);
+        if (!met) fail_msg("nothing ran in %s in\n%s", hone_dtype_name(half->dtype), text);
+        snprintf(
+            text, sizeof text, /* activations, which make other numbers: each is off by 2^-9 of 6 at most */
+            "graph g (x: f32[1, %d, %d, %d]) -> y { ab: i8[%d, %d, 1, 1] = random(%d, -1, 1); cb: i8[%d, 1, 3, 3] = random(3, -1, 1); "
+            "db: i8[%d, %d, 1, 1] = random(4, -1, 1); a = Cast(ab) {to: 1}; v = Cast(cb) {to: 1}; u = Cast(db) {to: 1}; lo: f32[] = "
+            "{-3}; hi: f32[] = {6}; e0 = Conv(x, a); e1 = Clip(e0, lo, hi); e = HardSwish(e1); g0 = Conv(e, v) {group: %d, pads: [1, 1, "
+            "1, 1]}; g1 = Clip(g0, lo, hi); g = HardSwish(g1); y = Conv(g, u); }",
+            c, h, w, e, c, round, e, f, e, e);
+        twin_check(text, whole_input, 0.03 * e, 0, half->tactic);
+        twin_precision = HONE_DTYPE_NONE;
+        if ((halved > 0) != (half->dtype == HONE_DTYPE_BF16)) fail_msg("%d blocks are stored as bf16 in\n%s", halved, text);
+    }
+}
+/* What an f16 cannot hold makes the row be computed in f32; what a bf16 cannot, 1e38, is that far off. */
+static hone_value *special_input(const hone_graph *g, int k) { return with_odd(input(g, k, true)); }
 static hone_value *large_input(const hone_graph *g, int k) { /* its sums are beyond f16, it itself is not */
     hone_value *x = input(g, k, true);
     for (int64_t q = 0; q < hone_value_count(x); q++) ((float *)x->data)[q] = (float)draw(1, 16) * 2048;
@@ -153,7 +194,7 @@ static void large_weights(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul), cmocka_unit_test(pictures), cmocka_unit_test(rounded),
-                                       cmocka_unit_test(special), cmocka_unit_test(large_weights)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul),  cmocka_unit_test(pictures), cmocka_unit_test(stored),
+                                       cmocka_unit_test(rounded), cmocka_unit_test(special),  cmocka_unit_test(large_weights)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

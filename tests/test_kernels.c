@@ -133,21 +133,65 @@ static void test_gemm_f32(void **state) {
     }
 }
 
+/* The same with rows of bf16: what is read is rounded first, what is stored at the end. */
+static uint16_t *bf16_row(float *x, int64_t n) { /* and rounds x */
+    uint16_t *h = malloc(sizeof *h * (size_t)(n + 1));
+    assert_non_null(h);
+    hone_dtype_store_n(HONE_DTYPE_BF16, h, HONE_F32, x, (size_t)n, false);
+    hone_dtype_load_n(HONE_DTYPE_BF16, x, h, (size_t)n);
+    return h;
+}
+static void depthwise_halves(const hone_depthwise_rows *row, const hone_gemm_part *w) {
+    enum { MOST = 300 };
+    const int64_t n_a = w->taps * w->m;
+    const float *a[MOST], *half_a[MOST], *more[MOST], *half_more[MOST];
+    float *c[MOST], *half_c[MOST];
+    for (int64_t k = 0; k < n_a; k++) {
+        float *x = exact_floats((size_t)(w->n + w->a_from));
+        memcpy(x, w->a[k], sizeof *x * (size_t)(w->n + w->a_from));
+        half_a[k] = (const float *)(const void *)bf16_row(x, w->n + w->a_from), a[k] = x;
+    }
+    for (int i = 0; i < w->m; i++) {
+        float *x = exact_floats((size_t)w->n);
+        half_more[i] = (const float *)(const void *)bf16_row(x, w->n), more[i] = x;
+        c[i] = exact_floats((size_t)w->n), half_c[i] = calloc((size_t)w->n + 1, sizeof(uint16_t));
+        ((uint16_t *)(void *)half_c[i])[w->n] = 4321;
+    }
+    hone_gemm_part part = *w;
+    part.a = a, part.residual = w->residual ? more : NULL, part.c = c;
+    row->run(&part);
+    part.a = half_a, part.residual = w->residual ? half_more : NULL, part.c = half_c;
+    part.a_half = part.residual_half = part.c_half = true;
+    row->run(&part);
+    for (int i = 0; i < w->m; i++) {
+        const uint16_t *got = (const uint16_t *)(const void *)half_c[i];
+        for (int j = 0; j < w->n; j++) {
+            uint16_t want;
+            hone_dtype_store(HONE_DTYPE_BF16, &want, HONE_F32, (hone_scalar){.f32 = c[i][j]}, false);
+            if (got[j] != want && !(fabsf(c[i][j]) < FLT_MIN && !(got[j] & 0x7fff)) && !(isnan(c[i][j]) && (got[j] & 0x7fff) > 0x7f80))
+                fail_msg("%s: %a became %04x, not %04x", row->name, (double)c[i][j], got[j], want);
+        }
+        assert_int_equal(got[w->n], 4321);
+        free((void *)more[i]), free((void *)half_more[i]), free(c[i]), free(half_c[i]);
+    }
+    for (int64_t k = 0; k < n_a; k++) free((void *)a[k]), free((void *)half_a[k]);
+}
 /* one filter a channel: the same, but every column has its own A */
 static void test_depthwise_rows(void **state) {
     (void)state;
+    enum { MOST_ROWS = 9 };
     static const int ns[] = {1, 3, 4, 5, 8, 15, 16, 17, 31, 63, 64, 65, 97};
     for (const hone_depthwise_rows *row = hone_depthwise_rows_list; row->name; row++) {
         if (row->cpu & ~hone_cpu()) continue;
-        for (int m = 1; m <= HONE_DEPTHWISE_ROWS; m++)
+        for (int m = 1; m <= MOST_ROWS; m += m < 5 ? 1 : 4)
             for (size_t q = 0; q < COUNT(ns); q++)
-                for (int64_t taps = 1; taps < 30; taps = taps * 3)
+                for (int64_t taps = 0; taps < 30; taps = taps ? taps * 3 : 1)
                     for (int flags = 0; flags < 16; flags += 3) {
                         const int n = ns[q];
-                        float *a[30 * HONE_DEPTHWISE_ROWS], *b = exact_floats((size_t)(taps * n)), *bias = exact_floats((size_t)n), *c[4],
-                                                            *old[4];
+                        float *a[30 * MOST_ROWS], *b = exact_floats((size_t)(taps * n)), *bias = exact_floats((size_t)n), *c[MOST_ROWS],
+                                                  *old[MOST_ROWS];
                         for (int64_t k = 0; k < taps * m; k++) a[k] = exact_floats((size_t)(n + 2));
-                        if (flags & 1) a[0][2] = INFINITY, b[n - 1] = NAN;
+                        if (flags & 1 && taps) a[0][2] = INFINITY, b[n - 1] = NAN;
                         for (int i = 0; i < m; i++) {
                             c[i] = exact_floats((size_t)n + 1), old[i] = exact_floats((size_t)n + 1);
                             c[i][n] = GUARD, memcpy(old[i], c[i], sizeof(float) * (size_t)(n + 1));
@@ -171,6 +215,7 @@ static void test_depthwise_rows(void **state) {
                                                      .lo = -1,
                                                      .hi = 0.5f};
                         row->run(&part);
+                        depthwise_halves(row, &part);
                         for (int i = 0; i < m; i++) {
                             assert_memory_equal(c[i] + n, &GUARD, sizeof GUARD);
                             for (int j = 0; j < n; j++) {
@@ -265,6 +310,32 @@ static void test_gemm_half(void **state) {
         for (int64_t m = row->rows; m <= (row->rows > 8 ? 6 * row->rows : 33); m += row->rows)
             for (int64_t k = 0; k <= most; k = k * 2 + row->deep)
                 for (int flags = 0; flags < 6; flags++) gemm_half_case(row, m, k, (ptrdiff_t)(random_bits() % 3 * 5), flags);
+    }
+}
+/* Rows that a window finds among pixels: as if they had been put together, to the bit. */
+static void test_half_window(void **state) {
+    (void)state;
+    for (const hone_gemm_half *const *list = hone_gemm_half_list; *list; list++) {
+        const hone_gemm_half *row = *list;
+        if (row->cpu & ~hone_cpu() || !row->window) continue;
+        for (int64_t m = row->rows; m <= 5 * row->rows; m += row->rows)
+            for (int64_t taps = 1; taps < 10; taps++) {
+                const int64_t piece = row->deep * (1 + (int64_t)(random_bits() % 3)), k = taps * piece, c_step = row->nr + 3;
+                int64_t at[10];
+                for (int64_t t = 0; t < taps; t++) at[t] = (int64_t)(random_bits() % 40) * piece;
+                uint16_t *a = exact_halves(row, (size_t)((m + 40) * piece), false), *b = exact_halves(row, (size_t)(k * row->nr), false),
+                         *rows = exact_halves(row, (size_t)(m * k), false);
+                float *c = exact_floats((size_t)(m * c_step)), *want = exact_floats((size_t)(m * c_step));
+                memcpy(want, c, sizeof *c * (size_t)(m * c_step));
+                for (int64_t i = 0; i < m; i++)
+                    for (int64_t t = 0; t < taps; t++) memcpy(rows + i * k + t * piece, a + at[t] + i * piece, sizeof *a * (size_t)piece);
+                if (row->begin) row->begin();
+                row->run(m, k, rows, k, b, want, c_step, taps & 1);
+                row->window(m, taps, at, piece, a, piece, b, c, c_step, taps & 1);
+                if (row->end) row->end();
+                assert_memory_equal(c, want, sizeof *c * (size_t)(m * c_step));
+                free(a), free(b), free(rows), free(c), free(want);
+            }
     }
 }
 /* Every number that a half can hold, those between two of them, and what lies next to these: as the definition rounds. */
@@ -636,6 +707,7 @@ int main(void) {
         cmocka_unit_test(test_gemm_f32),
         cmocka_unit_test(test_depthwise_rows),
         cmocka_unit_test(test_gemm_half),
+        cmocka_unit_test(test_half_window),
         cmocka_unit_test(test_narrow_half),
         cmocka_unit_test(test_activate),
         cmocka_unit_test(test_then),

@@ -27,6 +27,7 @@ static const uint32_t twin_levels[] = {
     0,         HONE_CPU_NEON, HONE_CPU_AVX2, HONE_CPU_AVX2 | HONE_CPU_AVX512, ~(uint32_t)(HONE_CPU_AMX | HONE_CPU_I8MM | HONE_CPU_BF16),
     UINT32_MAX};
 static hone_dtype twin_precision;         /* of fast runs; NONE: f32 */
+static int twin_halved;                   /* blocks that the last run, of those asked for a tactic, stored as bf16 */
 static inline bool twin_level(size_t k) { /* false: to this machine it is the same as one before */
     hone_cpu_mask(UINT32_MAX);
     const uint32_t all = hone_cpu();
@@ -71,6 +72,9 @@ static int twin_run(const hone_compiled *c, hone_value **in, int threads, bool i
         if (hone_exec_run(e, in, out)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
     for (const hone_plan *p = tactic ? hone_exec_last(e) : NULL; p; p = p->next_cut)
         for (int k = 0; k < p->n_step; k++) n += !strcmp(p->step[k].tactic, tactic);
+    twin_halved = 0;
+    for (const hone_plan *p = tactic ? hone_exec_last(e) : NULL; p; p = p->next_cut)
+        for (int k = 0; k < p->n_block; k++) twin_halved += p->block[k].half;
     hone_exec_destroy(e);
     return n;
 }
@@ -96,7 +100,7 @@ static inline int twin_check(const char *text, hone_value *(*input)(const hone_g
     hone_value *in[8] = {0}, *want[4] = {0}, *one[4] = {0}, *two[4] = {0}, *many[4] = {0};
     for (int k = 0; k < g->in.n; k++) in[k] = input(g, k);
     twin_run(c, in, 1, true, want, NULL, text);
-    int met = twin_run(c, in, 1, false, one, tactic, text);
+    int met = twin_run(c, in, 1, false, one, tactic, text), halved = twin_halved;
     twin_run(c, in, 2, false, two, NULL, text);
     twin_run(c, in, 24, false, many, NULL, text);
     for (int k = 0; k < g->out.n; k++) {
@@ -107,6 +111,7 @@ static inline int twin_check(const char *text, hone_value *(*input)(const hone_g
     }
     for (int k = 0; k < g->in.n; k++) hone_value_drop(in[k]);
     hone_compiled_destroy(c);
+    twin_halved = halved;
     return met;
 }
 #endif

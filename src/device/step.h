@@ -32,6 +32,8 @@ struct hone_step {
     hone_tile_fn *tile;
     const void *data;    /* numbers only: steps of several plans share it */
     const hone_ref *ref; /* where its operands lie, one a tensor of its program, then buffers of its own; a host step keeps its own */
+    /* floats that it can read or write as bf16, a bit a ref; and those that are stored so (hone_steps_halve). They are 64 at most */
+    uint64_t halves, half;
     const struct hone_decision *decision; /* what was chosen for it (cpu/wisdom.h), or NULL: nothing to choose */
     uint64_t ns, runs;                    /* where a session profiles */
 };
@@ -39,6 +41,7 @@ typedef struct { /* a piece of the arena */
     int64_t bytes, at;
     int32_t first, last; /* steps between which it holds something */
     int32_t shares;      /* may lie on this earlier block if that one dies where this is born; -1 */
+    bool plain, half;    /* someone wants it as it is; it is floats, stored as bf16 */
     const char *name;    /* of the var that was placed here, for reports; NULL: a buffer of the step's own */
 } hone_block;
 
@@ -52,6 +55,8 @@ typedef struct hone_steps { /* a plan in the making */
 int hone_steps_block(hone_steps *, int64_t bytes);
 /* Adds a step; its refs (kept where they are, in the arena) keep their blocks alive up to it. */
 hone_status hone_steps_add(hone_steps *, hone_step, hone_ref *refs, int n) HONE_CHECKED;
+/* Blocks of floats that all steps can read and write as bf16 are stored so, in half the memory. Before memory is planned, when all steps are there. */
+void hone_steps_halve(hone_steps *);
 static inline hone_ref hone_block_ref(int block, int64_t offset) { return (hone_ref){HONE_BASE_ARENA, block, offset}; }
 
 /* One tensor of an instance as bound: where, and how it strides. Temporaries come without a ref. */

@@ -15,10 +15,28 @@ int hone_steps_block(hone_steps *s, int64_t bytes) {
 hone_status hone_steps_add(hone_steps *s, hone_step step, hone_ref *refs, int n) {
     for (int k = 0; k < n; k++) {
         if (refs[k].base != HONE_BASE_ARENA) continue;
-        s->block.at[refs[k].block].last = s->step.n;
+        s->block.at[refs[k].block].last = s->step.n, s->block.at[refs[k].block].plain = true;
         if (!hone_push(&s->patch, refs + k)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     }
     return hone_push(&s->step, step) ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+}
+
+void hone_steps_halve(hone_steps *s) {
+    for (int k = 0; k < s->step.n; k++) {
+        hone_step *w = s->step.at + k;
+        for (int t = 0; t < 64 && w->halves >> t; t++) {
+            if (!(w->halves >> t & 1) || w->ref[t].base != HONE_BASE_ARENA) continue;
+            hone_block *b = s->block.at + w->ref[t].block;
+            if (!b->plain) w->half |= (uint64_t)1 << t, b->half = true;
+        }
+    }
+    for (int k = 0; k < s->patch.n; k++)
+        if (s->patch.at[k]->block >= 0 && s->block.at[s->patch.at[k]->block].half) s->patch.at[k]->offset /= 2;
+    for (int k = 0; k < s->block.n; k++) {
+        hone_block *b = s->block.at + k;
+        if (b->half) b->bytes = (b->bytes / 2 + 63) / 64 * 64;
+        if (b->shares >= 0 && s->block.at[b->shares].half != b->half) b->shares = -1; /* elements no longer lie on each other */
+    }
 }
 
 typedef struct pack pack;

@@ -37,6 +37,7 @@ typedef struct {
     const float *bias_m, *bias_n, *const *residual;
     bool clamp;
     float lo, hi;
+    bool a_half, residual_half, c_half; /* depthwise only: these are rows of bf16, whatever the pointers say */
 } hone_gemm_part;
 typedef void hone_gemm_f32_fn(const hone_gemm_part *);
 enum { HONE_GEMM_WIDTHS = 4, HONE_GEMM_ROWS = 8 /* the most of any kernel */, HONE_GEMM_FEW = 4 /* fewer than the rows of any kernel */ };
@@ -84,12 +85,12 @@ void hone_interleave4(const uint8_t *const row[4], int64_t n, uint8_t flip, uint
 /* m rows of n bytes turned around: to[j*to_step + i] = from[i*from_step + j]. */
 void hone_transpose_bytes(int64_t m, int64_t n, const uint8_t *from, ptrdiff_t from_step, uint8_t *to, ptrdiff_t to_step);
 
-/* Depthwise, channels last: every column has its own A. c[i][c_from + j] = sums[i][sums_from + j] + sum over t of a[t*a_step + i][a_from + j] * b[t*b_step + j], then as above; any n, k is 1. */
-enum { HONE_DEPTHWISE_ROWS = 4 };
+/* Depthwise, channels last: every column has its own A. c[i][c_from + j] = sums[i][sums_from + j] + sum over t of a[t*a_step + i][a_from + j] * b[t*b_step + j], then as above; any m and n, k is 1. With no taps at all it
+   finishes sums of others. Rows of A, of the residual and of c may be bf16. */
 typedef struct {
     const char *name;
     uint32_t cpu;
-    hone_gemm_f32_fn *run; /* 1 … HONE_DEPTHWISE_ROWS rows */
+    hone_gemm_f32_fn *run;
 } hone_depthwise_rows;
 extern const hone_depthwise_rows hone_depthwise_rows_list[];
 const hone_depthwise_rows *hone_depthwise_rows_best(void);

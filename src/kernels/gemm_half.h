@@ -21,6 +21,9 @@ enum { HONE_HALF_SHORT = 32 };
 /* bf16: true, whatever the sums are */
 typedef bool hone_gemm_half_fn(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step,
                                bool more);
+/* The same of a window over pictures: K is `taps` pieces of k values, piece t of row i begins at a[at[t] + i * a_step]. So rows that share pixels are stored once. */
+typedef bool hone_gemm_half_window_fn(int64_t m, int64_t taps, const int64_t *at, int64_t k, const uint16_t *a, ptrdiff_t a_step,
+                                      const uint16_t *b, float *c, ptrdiff_t c_step, bool more);
 /* n floats to the nearest half, ties to even; NaN stays NaN; beyond the largest: infinity */
 typedef void hone_narrow_fn(const float *x, uint16_t *y, int64_t n);
 typedef struct {
@@ -33,6 +36,7 @@ typedef struct {
     const char *how; /* for people: by what, and in what it adds */
     hone_gemm_half_fn *run;
     hone_narrow_fn *narrow;
+    hone_gemm_half_window_fn *window;  /* or NULL */
     void (*begin)(void), (*end)(void); /* around runs, on the same thread: what the unit needs to be set up. NULL: nothing */
 } hone_gemm_half;
 extern const hone_gemm_half *const hone_gemm_half_list[]; /* slowest first of each dtype; ends with NULL */

@@ -22,6 +22,7 @@
     ROW(base, 0)             \
     ROW(avx2, HONE_CPU_AVX2) \
     ROW(avx512, HONE_CPU_AVX512)
+#define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW) ROW(avx512bf16, HONE_CPU_AVX512 | HONE_CPU_AVX512BF16)
 #define GEMM_I8(ROW)                                                                                                            \
     ROW(4, 8, 4, base, 0, 0, NULL, base, NULL, NULL)                                                                            \
     ROW(4, 16, 4, avx2, HONE_CPU_AVX2, 0, NULL, avx2, NULL, NULL)                                                               \
@@ -41,6 +42,7 @@
     ROW(8, 12, 4, dotprod, HONE_CPU_DOTPROD, 1, NULL, none, NULL, NULL) \
     ROW(8, 8, 8, i8mm, HONE_CPU_I8MM, 0, NULL, none, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
+#define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW)
 #define DEPTHWISE_I8(ROW) \
     ROW(base, 0, 1, 1, 0) \
     ROW(dotprod, HONE_CPU_DOTPROD, 4, 1, 1)
@@ -50,16 +52,18 @@
 #define GEMM_F16(ROW) ROW(f16__base)
 #define GEMM_I8(ROW) ROW(4, 8, 4, base, 0, 0, NULL, base, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
+#define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW)
 #define DEPTHWISE_I8(ROW) ROW(base, 0, 1, 1, 0)
 #endif
 
 #define DECLARE(isa) extern const hone_gemm_f32 hone_gemm_f32__##isa;
 GEMM_F32(DECLARE)
 #undef DECLARE
-#define DECLARE(isa, cpu)                            \
-    hone_depthwise_f32_fn hone_depthwise_f32__##isa; \
-    hone_gemm_f32_fn hone_depthwise_rows__##isa;
+#define DECLARE(isa, cpu) hone_depthwise_f32_fn hone_depthwise_f32__##isa;
 DEPTHWISE_F32(DECLARE)
+#undef DECLARE
+#define DECLARE(isa, cpu) hone_gemm_f32_fn hone_depthwise_rows__##isa;
+DEPTHWISE_ROWS(DECLARE)
 #undef DECLARE
 
 #define ROW(isa) &hone_gemm_f32__##isa,
@@ -98,7 +102,7 @@ const hone_gemm_i8 hone_gemm_i8_list[] = {GEMM_I8(ROW){0}};
 const hone_depthwise_f32 hone_depthwise_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 #define ROW(isa, cpu) {"hone_depthwise_rows__" #isa, cpu, hone_depthwise_rows__##isa},
-const hone_depthwise_rows hone_depthwise_rows_list[] = {DEPTHWISE_F32(ROW){0}};
+const hone_depthwise_rows hone_depthwise_rows_list[] = {DEPTHWISE_ROWS(ROW){0}};
 #undef ROW
 
 #define DECLARE(isa, cpu, group, lanes, a_signed) hone_depthwise_i8_fn hone_depthwise_i8__##isa;

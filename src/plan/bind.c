@@ -533,8 +533,9 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
     if (b->cut >= 0) { /* what lives on keeps its block to the end; the state is kept for the next stretch */
         for (int k = 0; k < g->var.n; k++)
             if (l->var[k].at == HONE_AT_REF && l->var[k].ref.base == HONE_BASE_ARENA && l->var[k].ref.block >= 0)
-                b->steps.block.at[l->var[k].ref.block].last = b->steps.step.n;
+                b->steps.block.at[l->var[k].ref.block].last = b->steps.step.n, b->steps.block.at[l->var[k].ref.block].plain = true;
     }
+    hone_steps_halve(&b->steps);
     p->n_step = b->steps.step.n;
     for (int k = 0; k < b->steps.block.n; k++) /* steps that were taken back may have read it */
         if (b->steps.block.at[k].last > p->n_step) b->steps.block.at[k].last = p->n_step;

@@ -463,6 +463,20 @@ static hone_status find_planes(hone_recipe_maker *s, const hone_cpu_call *c, hon
     if (d->planes) d->packed_a = s->n_ref;
     return HONE_OK;
 }
+/* What may be stored as bf16: A, and where rows are finished by a kernel of this file's, the residual and the result; each if it is nothing else as well. */
+static uint64_t halves_of(const hone_contract *d, uint64_t ends) {
+    const hone_simple *s = d->simple;
+    const int more = d->direct && s ? s->residual.tensor : -1;
+    uint64_t may = 0;
+    if (d->direct && d->out < 63) may |= (uint64_t)1 << d->out;
+    if (more >= 0 && more < 63) may |= (uint64_t)1 << more;
+    if (d->a.tensor < 63 && (d->a.tensor == more || !(ends >> d->a.tensor & 1))) may |= (uint64_t)1 << d->a.tensor;
+    if (!s) return may;
+    const hone_row_number *const number[] = {&s->bias, &s->lo, &s->hi, &s->times, &s->plus, &s->later};
+    for (int k = 0; k < (s->then ? 6 : 3); k++)
+        if (number[k]->tensor >= 0) may &= ~((uint64_t)1 << number[k]->tensor);
+    return may;
+}
 /* Bytes that lie channels first, where channels last are wanted: what is read, what is made, and the call as it would be. */
 typedef struct {
     hone_turn in, out;
@@ -534,7 +548,8 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
     else if (!d->plane) choose_blocks(d, c->how.threads);
     const hone_choice *choice = NULL;
     s->decision = NULL;
-    const bool half = hone_contract_half_choose(d, &c->how);
+    if (c->how.precision == HONE_DTYPE_BF16) d->halves = halves_of(d, epilogue ? st[1].uses : 0);
+    const bool half = hone_contract_half_choose(s->arena, d, &c->how);
     if (!half) {
         const hone_problem problem = problem_of(d);
         HONE_TRY(hone_cpu_decide(s, c, &problem, &choice));
@@ -570,6 +585,7 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
             uses |= (uint64_t)1 << d->shared;
         }
     }
+    if (d->half) HONE_TRY(hone_contract_half_before(s, c, d, &uses));
     hone_part part = {.step.data = d, .uses = uses, .buffer = -1};
     if (turn && turn->out.tensor >= 0) {
         part.uses = (uses & ~((uint64_t)1 << d->out)) | (uint64_t)1 << s->n_ref, d->simple->out.tensor = part.buffer = s->n_ref++;

@@ -72,6 +72,16 @@ typedef struct {
     /* factors rounded to bf16 or f16 (contract_half.c); or NULL. Rows of A: so many values lie in a row, so many are inside a window together */
     const hone_gemm_half *half;
     int64_t run_a, unit_a;
+    int64_t apart_a;                 /* rows are all of K in a row, so far apart, and of whole steps of the kernel; 0: they are not */
+    const hone_depthwise_rows *ends; /* what finishes rows of sums */
+    struct
+    { /* a window that moves pixel by pixel: a tile's pixels are kept once, in lines of `pitch`, and its results, `run` a line, are rows of that */
+        int64_t lines, run, pitch, high, line, rows, pixels,
+            *at; /* lines of results a tile, 0: none; lines more of pixels; see measure_window */
+    } window;
+    int rounded;     /* ref of all of A as halves, rounded by a step before; 0: none */
+    int64_t all_a;   /* how many values that are */
+    uint64_t halves; /* tensors that may be stored as bf16: A, the residual, the result */
     int mr, nr;
     int64_t mt, nt, kc;     /* a tile, and how much of K at a time */
     int packed_a, packed_b; /* refs of constant operands, A in rows (bytes: in panels), B in panels; 0: none (never the first tensor) */
@@ -142,8 +152,9 @@ void hone_contract_then(const hone_contract *, void *const *at, const hone_stand
 void hone_contract_pack_step(const hone_contract *, hone_step *);
 bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one plane a batch */
 void hone_contract_step(hone_contract *, hone_step *);
-/* Tile `number`, at step `over` of a recurrence (0 elsewhere). at: one address a ref. */
-hone_status hone_contract_tile(const hone_contract *, void *const *at, int64_t number, int64_t over, void *scratch) HONE_CHECKED;
+/* Tile `number`, at step `over` of a recurrence (0 elsewhere). at: one address a ref; half: those that are stored as bf16 (hone_step). */
+hone_status hone_contract_tile(const hone_contract *, void *const *at, uint64_t half, int64_t number, int64_t over,
+                               void *scratch) HONE_CHECKED;
 /* A's window: is value k of row m inside; are all of them */
 bool hone_contract_inside(const hone_contract *, const hone_standing *, int64_t m, int64_t k);
 bool hone_contract_all_inside(const hone_contract *, const hone_standing *, int64_t m);
@@ -153,13 +164,21 @@ typedef struct {
     const float **a, **residual;
     float **c, **sums, *bias_m; /* sums: until K is done, in scratch: what is written may lie on the residual */
 } hone_contract_lists;
+/* Element k of a tensor of floats, which may be stored as bf16. */
+static inline void *hone_contract_element(const void *at, bool half, int64_t k) { return (char *)at + (half ? 2 : 4) * k; }
+static inline void hone_contract_halves(const hone_contract *d, uint64_t half, hone_gemm_part *p) {
+    p->a_half = half >> d->a.tensor & 1, p->c_half = half >> d->out & 1;
+    p->residual_half = d->simple && d->simple->residual.tensor >= 0 && (half >> d->simple->residual.tensor & 1);
+}
 void hone_contract_ends(const hone_contract *, void *const *at, int64_t over, const hone_standing *, int64_t m0, int64_t m,
                         hone_gemm_part *, const hone_contract_lists *);
 /* contract_half.c: factors rounded to a half. choose: false where precision is none, or it does not pay; panels of B: how many bytes, and their filling from the
    weights */
-bool hone_contract_half_choose(hone_contract *, const hone_how *);
+bool hone_contract_half_choose(hone_arena *, hone_contract *, const hone_how *);
 size_t hone_contract_half_bytes(const hone_contract *);
 void hone_contract_half_fill(const hone_contract *, const float *source, void *panels);
+/* A step before, where rows of A are to be put together of short pieces: rounds all of it once. */
+hone_status hone_contract_half_before(hone_recipe_maker *, const hone_cpu_call *, hone_contract *, uint64_t *uses) HONE_CHECKED;
 void hone_contract_half_step(hone_contract *, hone_step *);
 /* contract_int.c: the same on 8 bits */
 void hone_contract_int_fill(const hone_contract *, bool a, const uint8_t *source, void *panels);

@@ -13,7 +13,14 @@
 
 #include "device/cpu/contract.h"
 
-enum { KC = 512, LIGHT_ROWS = 128, SLICES = 64, WIDEST = 64 /* panels to be rounded: so much of K at a time, and the most columns */ };
+enum {
+    KC = 256,
+    WINDOW_KC = 1024, /* of a window: pixels come from L1 */
+    LIGHT_ROWS = 128,
+    LINE = 256,
+    SLICES = 64,
+    WIDEST = 64 /* panels to be rounded: so much of K at a time, and the most columns */
+};
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
 static int64_t padded_k(const hone_contract *d) { return up(d->k, d->half->deep); }
 static int64_t row_step(const hone_contract *d) { return padded_k(d) + 32; } /* rows a power of two apart would meet in the cache */
@@ -37,6 +44,46 @@ static void measure_rows(hone_contract *d) {
                 return;
             }
     d->run_a = run, d->unit_a = unit;
+    if (run < d->k || d->a.n_bounded || d->k % d->half->deep) return;
+    d->apart_a = d->m > 1 ? d->at_m_a[1] : d->k;
+    for (int64_t i = 0; i < d->m; i++)
+        if (d->at_m_a[i] != i * d->apart_a) d->apart_a = 0;
+}
+/* A window of stride 1 over channels-last pictures: results lie line by line as pixels do, and a place of the window is so many pixels away from the first.
+   Fills all of d->window but lines; returns how many lines of results a picture has, 0: it is not of that form. */
+static int64_t measure_window(hone_arena *arena, hone_contract *d) {
+    const int64_t run = d->m_run, piece = d->piece, lines = run ? d->m / run : 0;
+    if (!d->half->window || !d->direct || d->a.n_bounded != 2 || d->taps < 2 || !piece || piece % d->half->deep || lines < 2 || d->m % run)
+        return 0;
+    for (int k = 0; k < d->n_batch; k++)
+        if (d->by[k].edge[0] || d->by[k].edge[1]) return 0;
+    const int64_t *y = d->at_m_a_bounded[0], *x = d->at_m_a_bounded[1], line = d->at_m_a[run];
+    int64_t high = 0, wide = 0, all = 1, *at = hone_arena_raw(arena, sizeof *at * (size_t)d->taps);
+    while (all < lines && y[all * run] == all) all++;
+    if (!at || lines % all) return 0;
+    for (int64_t m = 0; m < d->m; m++) {
+        const int64_t here = m / run % all, picture = m / run / all * all * run;
+        if (x[m] != m % run || y[m] != here || d->at_m_a[m] != d->at_m_a[picture] + here * line + x[m] * piece) return 0;
+    }
+    for (int64_t t = 0; t < d->taps; t++) {
+        const int64_t ky = d->at_k_a_bounded[0][t * piece], kx = d->at_k_a_bounded[1][t * piece];
+        if (ky < 0 || kx < 0 || d->at_k_a[t * piece] != ky * line + kx * piece) return 0;
+        high = ky > high ? ky : high, wide = kx > wide ? kx : wide;
+    }
+    d->window.run = run, d->window.pitch = run + wide, d->window.high = high, d->window.line = line, d->window.at = at;
+    for (int64_t t = 0; t < d->taps; t++)
+        at[t] = (d->at_k_a_bounded[0][t * piece] * d->window.pitch + d->at_k_a_bounded[1][t * piece]) * piece;
+    return all;
+}
+/* As many lines of results as there are in about `most` rows, in equal parts of a picture. */
+static void choose_lines(hone_contract *d, int64_t all, int64_t most) {
+    int64_t lines = most / d->window.run;
+    if (lines > all) lines = all;
+    while (lines > 1 && all % lines) lines--;
+    if (lines < 1 || 4 * lines * d->window.run < 3 * (d->mt < d->m ? d->mt : d->m)) return; /* that would be too little at once */
+    d->window.lines = lines, d->mt = lines * d->window.run;
+    d->window.rows = up((lines - 1) * d->window.pitch + d->window.run, d->half->rows);
+    d->window.pixels = d->window.rows + d->window.high * d->window.pitch + d->window.pitch - d->window.run;
 }
 /* Nanoseconds until the last tile is done, about: rows are rounded once a tile, panels read once a tile, and what is cut more often is more evenly shared. */
 enum { TILE_NS = 300, MEET_NS = 2000, MACS_PER_NS = 4 /* a lane of f32 */, BYTES_PER_NS = 24, ENDS_PER_NS = 4 };
@@ -48,22 +95,22 @@ static double estimate(const hone_contract *d, int64_t mt, int64_t nt, double ti
     const double ns = TILE_NS + rounding + (products > bytes ? products : bytes) + rows * columns / ENDS_PER_NS;
     return tiles == 1 ? ns : MEET_NS + (ceil(tiles / threads) + 0.2) * ns; /* a little for those who wait at the end */
 }
-bool hone_contract_half_choose(hone_contract *d, const hone_how *how) {
+bool hone_contract_half_choose(hone_arena *arena, hone_contract *d, const hone_how *how) {
     static const int8_t parts[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64};
     const hone_gemm_half *kernel = hone_gemm_half_best(how->precision);
     if (!kernel || !d->packed_b || d->each || d->bytes || d->plane) return false;
     const int64_t waste = kernel->times > 2 ? 4 : 2; /* columns that are computed for one that is wanted: more, and f32 is faster */
     if (up(d->n, kernel->nr) > waste * d->n || d->k < 8) return false;
-    d->half = kernel, d->packed_a = 0, d->nr = kernel->nr, d->mr = kernel->rows, d->kc = d->k;
+    d->half = kernel, d->ends = hone_depthwise_rows_best(), d->packed_a = 0, d->nr = kernel->nr, d->mr = kernel->rows, d->kc = d->k;
     measure_rows(d);
     const int64_t nr = d->nr, deep = padded_k(d), step = 32;
     const bool light = deep * up(d->n, nr) <= 1 << 19; /* all weights stay in L2 beside the rows: to read them once more is cheap */
-    int64_t most = 393216 / deep / step * step;        /* three quarters of a megabyte of A */
+    int64_t most = 655360 / deep / step * step;        /* one and a quarter megabytes of A */
     if (most < step) most = step;
     if (light && most > LIGHT_ROWS) most = LIGHT_ROWS; /* then sums of a panel stay in L1 until they are finished */
     const int64_t least = (d->m + most - 1) / most;
     double best = INFINITY;
-    for (size_t i = 0; i < sizeof parts; i++)
+    for (size_t i = 0; i < (how->threads == 1 ? 1 : sizeof parts); i++) /* one has nothing to share */
         for (size_t j = 0; j < sizeof parts; j++) {
             int64_t mt = (d->m + least * parts[i] - 1) / (least * parts[i]), nt = up((d->n + parts[j] - 1) / parts[j], nr);
             mt = up(mt, mt > step ? step : kernel->rows);
@@ -71,9 +118,10 @@ bool hone_contract_half_choose(hone_contract *d, const hone_how *how) {
             const double tiles = (double)(d->batch * ((d->m + mt - 1) / mt) * ((d->n + nt - 1) / nt)),
                          ns = estimate(d, mt, nt, tiles, how->threads);
             if (ns < best) best = ns, d->mt = mt, d->nt = nt;
-            if (how->threads == 1) return true; /* nothing to share */
-            if (tiles >= 8 * how->threads) break;
+            if (how->threads == 1 || tiles >= 8 * how->threads) break;
         }
+    const int64_t all = measure_window(arena, d);
+    if (all) choose_lines(d, all, light && how->threads == 1 ? 2 * LIGHT_ROWS : d->mt);
     return true;
 }
 
@@ -97,30 +145,104 @@ void hone_contract_half_fill(const hone_contract *d, const float *source, void *
             }
 }
 
+/* ---- A, all of it at once -------------------------------------------------------------------------------------------------------------- */
+enum { SHORT_RUN = 8, BEFORE = 1 << 14 /* values a tile */ };
+static hone_status round_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = s->data;
+    const int64_t from = number * BEFORE, n = d->all_a - from < BEFORE ? d->all_a - from : BEFORE;
+    (void)scratch;
+    d->half->narrow((const float *)(const void *)hone_ref_at(s->ref[d->a.tensor], base) + from,
+                    (uint16_t *)(void *)hone_ref_at(s->ref[d->rounded], base) + from, n);
+    return HONE_OK;
+}
+hone_status hone_contract_half_before(hone_recipe_maker *s, const hone_cpu_call *c, hone_contract *d, uint64_t *uses) {
+    const hone_tensor *t = c->instance->tensor + d->a.tensor;
+    const int64_t *stride = c->tensor[d->a.tensor].stride;
+    int64_t count = 1, span = 1;
+    for (int k = 0; k < t->rank; k++) {
+        const int64_t extent = c->param[t->dim[k]].i;
+        if (stride[k] < 0) return HONE_OK;
+        if (stride[k]) count *= extent, span += (extent - 1) * stride[k];
+    }
+    if (d->run_a > SHORT_RUN || d->taps < 2 || span > 2 * count || d->m * d->k * d->batch < 2 * span || s->n_ref >= HONE_MAX_REFS)
+        return HONE_OK;
+    d->rounded = s->n_ref++, d->all_a = span, d->halves &= ~((uint64_t)1 << d->a.tensor);
+    hone_part part = {.uses = (uint64_t)1 << d->a.tensor | (uint64_t)1 << d->rounded,
+                      .buffer = d->rounded,
+                      .bytes = (int64_t)sizeof(uint16_t) * (span + SHORT_RUN), /* short pieces are copied as if they were not */
+                      .step = {.tactic = "pack", .tile = round_tile, .data = d, .tiles = (span + BEFORE - 1) / BEFORE}};
+    part.step.serial = part.step.tiles == 1;
+    *uses |= (uint64_t)1 << d->rounded;
+    return hone_cpu_add(s, part);
+}
+
 /* ---- a tile ------------------------------------------------------------------------------------------------------------------------- */
-/* Rows m0 … m0+m-1 of A as halves, zeros behind K and, up to a whole number of the kernel's rows, below. */
-static void narrow_rows(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t m, uint16_t *rows) {
-    enum { FEW = 4, LINE = 256 };
+/* n values of row m, one by one, from value k0 of K on; zeros outside the window. Pictures have two indices that may be outside. */
+static void gather(const hone_contract *d, const float *a, bool half, const hone_standing *w, bool whole, int64_t m, int64_t k0, int64_t n,
+                   void *line) {
+    const int64_t *at = d->at_k_a + k0, row = d->at_m_a[m], last = d->a.n_bounded - 1;
+    const uint16_t *h = (const uint16_t *)(const void *)a + row;
+    bool in[LINE];
+    for (int64_t p = 0; !whole && p < n; p++) in[p] = true;
+    for (int64_t q = 0; !whole && q <= last; q++) {
+        const int64_t *edge = d->at_k_a_bounded[q] + k0, from = d->a.bounded[q].c + w->edge[q] + d->at_m_a_bounded[q][m];
+        for (int64_t p = 0; p < n; p++) in[p] &= (uint64_t)(from + edge[p]) < (uint64_t)d->a.size[q];
+    }
+    if (half)
+        for (int64_t p = 0; p < n; p++) ((uint16_t *)line)[p] = whole || in[p] ? h[at[p]] : 0;
+    else
+        for (int64_t p = 0; p < n; p++) ((float *)line)[p] = whole || in[p] ? a[row + at[p]] : 0;
+}
+/* Rows m0 … m0+m-1 of A as halves, zeros behind K and, up to a whole number of the kernel's rows, below. They may be halves already. */
+static void take_rows(const hone_contract *d, const float *a, bool half, const hone_standing *w, int64_t m0, int64_t m, uint16_t *rows) {
+    enum { FEW = 4 };
     const int64_t *at = d->at_k_a, step = row_step(d), deep = padded_k(d);
     float line[LINE];
     for (int64_t r = 0; r < m; r++, rows += step) {
-        const float *row = a + d->at_m_a[m0 + r];
-        const bool whole = hone_contract_all_inside(d, w, m0 + r);
+        const int64_t row = d->at_m_a[m0 + r];
+        const bool whole = !d->a.n_bounded || hone_contract_all_inside(d, w, m0 + r);
         const int64_t run = whole ? d->run_a : d->unit_a;
-        if (run < FEW)
+        if (d->rounded && whole && run > 1) { /* a copy of some more values is one instruction; what is too much is written over */
+            const uint16_t *from = (const uint16_t *)(const void *)a + row;
+            if (run > SHORT_RUN / 2)
+                for (int64_t p = 0; p < d->k; p += run) memcpy(rows + p, from + at[p], sizeof *rows * SHORT_RUN);
+            else
+                for (int64_t p = 0; p < d->k; p += run) memcpy(rows + p, from + at[p], sizeof *rows * SHORT_RUN / 2);
+        } else if (run < FEW)
             for (int64_t p = 0; p < d->k; p += LINE) {
                 const int64_t n = d->k - p < LINE ? d->k - p : LINE;
-                for (int64_t q = 0; q < n; q++) line[q] = whole || hone_contract_inside(d, w, m0 + r, p + q) ? row[at[p + q]] : 0;
-                d->half->narrow(line, rows + p, n);
+                gather(d, a, half, w, whole, m0 + r, p, n, half ? (void *)(rows + p) : line);
+                if (!half) d->half->narrow(line, rows + p, n);
             }
         else
             for (int64_t p = 0; p < d->k; p += run) {
-                if (whole || hone_contract_inside(d, w, m0 + r, p)) d->half->narrow(row + at[p], rows + p, run);
-                else memset(rows + p, 0, sizeof *rows * (size_t)run);
+                const void *from = hone_contract_element(a, half, row + at[p]);
+                if (!whole && !hone_contract_inside(d, w, m0 + r, p)) memset(rows + p, 0, sizeof *rows * (size_t)run);
+                else if (half) memcpy(rows + p, from, sizeof *rows * (size_t)run);
+                else d->half->narrow(from, rows + p, run);
             }
-        memset(rows + d->k, 0, sizeof *rows * (size_t)(deep - d->k));
+        if (deep > d->k) memset(rows + d->k, 0, sizeof *rows * (size_t)(deep - d->k));
     }
     for (; m % d->half->rows; m++, rows += step) memset(rows, 0, sizeof *rows * (size_t)deep);
+}
+/* The pixels that rows from m0 on see, line by line, zeros outside the picture and behind the last. */
+static void take_lines(const hone_contract *d, const float *a, bool half, int64_t m0, uint16_t *to) {
+    const int64_t piece = d->piece, pitch = d->window.pitch, lines = d->window.lines + d->window.high, x0 = d->a.bounded[1].c,
+                  y0 = d->a.bounded[0].c + d->at_m_a_bounded[0][m0];
+    const int64_t first = x0 < 0 ? -x0 : 0, past = d->a.size[1] - x0 < pitch ? d->a.size[1] - x0 : pitch;
+    const size_t pixel = sizeof *to * (size_t)piece;
+    for (int64_t s = 0; s < lines; s++, to += pitch * piece) {
+        if (y0 + s < 0 || y0 + s >= d->a.size[0] || first >= past) {
+            memset(to, 0, pixel * (size_t)pitch);
+            continue;
+        }
+        const void *from = hone_contract_element(a, half, d->at_m_a[m0] + s * d->window.line + first * piece);
+        memset(to, 0, pixel * (size_t)first);
+        if (half) memcpy(to + first * piece, from, pixel * (size_t)(past - first));
+        else d->half->narrow(from, to + first * piece, (past - first) * piece);
+        memset(to + past * piece, 0, pixel * (size_t)(pitch - past));
+    }
+    if (d->window.pixels > lines * pitch) memset(to, 0, pixel * (size_t)(d->window.pixels - lines * pitch));
 }
 /* Sums of rows m0 … with the panel at n0 that left f16's range, in f32. Slow, and rare. */
 static void mend(const hone_contract *d, const float *a, const float *b, const hone_standing *w, int64_t m0, int64_t m, int64_t n0,
@@ -144,22 +266,16 @@ static void mend(const hone_contract *d, const float *a, const float *b, const h
         }
     }
 }
-/* The finished sums of a panel, n columns from n0, through the ends that the f32 kernel knows: it has nothing to multiply. */
+/* The finished sums of a panel, n columns from n0, through their ends: the kernel of depthwise convolutions has no taps to add. */
 static void end_panel(const hone_contract *d, const hone_gemm_part *whole, const hone_contract_lists *l, int64_t m, int64_t n0, int64_t n) {
-    const int64_t vector = d->kernel->vector, widest = d->kernel->widths * vector;
-    for (int64_t j = 0; j < n; j += widest) {
-        const int64_t wide = n - j < widest ? n - j : widest;
-        const int v = (int)((wide + vector - 1) / vector), mr = d->kernel->rows[v - 1];
-        hone_gemm_part part = *whole;
-        part.more = part.finish = true, part.n = (int)wide, part.c_from = n0 + j, part.sums_from = j;
-        if (part.bias_n) part.bias_n += n0 + j;
-        for (int64_t i = 0; i < m; i += mr) {
-            part.m = m - i < mr ? (int)(m - i) : mr, part.c = l->c + i, part.sums = (const float *const *)l->sums + i;
-            part.bias_m = whole->bias_m ? whole->bias_m + i : NULL, part.residual = whole->residual ? whole->residual + i : NULL;
-            d->kernel->run[v - 1](&part);
-            hone_contract_activate(d, &part);
-        }
-    }
+    hone_gemm_part part = *whole;
+    const bool later = part.c_half && d->simple && d->simple->activate; /* an activation is computed on floats, where the sums are */
+    part.more = part.finish = true, part.m = (int)m, part.n = (int)n, part.c = later ? l->sums : l->c, part.c_from = later ? 0 : n0;
+    part.sums = (const float *const *)l->sums, part.c_half &= !later;
+    if (part.bias_n) part.bias_n += n0;
+    d->ends->run(&part);
+    hone_contract_activate(d, &part);
+    for (int64_t i = 0; later && i < m; i++) d->half->narrow(l->sums[i], (uint16_t *)(void *)l->c[i] + n0, n);
 }
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
@@ -167,7 +283,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
     char *room = scratch;
-    uint16_t *rows = scratch;
+    uint16_t *copy = scratch;
     float *c = (float *)(void *)(room + d->a_bytes);
     hone_contract_lists l = {.c = (float **)(void *)(room + d->a_bytes + d->c_bytes)};
     l.sums = l.c + d->mt, l.residual = (const float **)(l.sums + d->mt), l.bias_m = (float *)(l.residual + d->mt);
@@ -175,22 +291,39 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt, nr = d->nr, deep = padded_k(d);
     const bool down = d->n > d->m; /* tiles that share the larger operand's part follow one another */
     const int64_t n0 = (down ? number / mb % nb : number % nb) * d->nt, m0 = (down ? number % mb : number / nb % mb) * d->mt;
-    const int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt, whole_m = up(m, kernel->rows);
+    const int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt;
     const hone_standing w = hone_contract_stand(d, number / nb / mb);
-    const float *a = (const float *)at[d->a.tensor] + d->a.at.c + w.a, *b = (const float *)at[d->b.tensor] + d->b.at.c + w.b;
-    narrow_rows(d, a, &w, m0, m, rows);
     hone_gemm_part whole = {.m = 0};
+    hone_contract_halves(d, s->half, &whole);
+    const bool half = whole.a_half || d->rounded;
+    const float *a = hone_contract_element(at[d->rounded ? d->rounded : d->a.tensor], half, d->a.at.c + w.a);
+    /* rows that are halves and lie as the kernel wants them are left there; the last ones, too few for it, are not */
+    const int64_t window = d->window.lines, there = half && d->apart_a ? m / kernel->rows * kernel->rows : 0,
+                  others = up(m - there, kernel->rows);
+    const uint16_t *lying = hone_contract_element(a, true, d->at_m_a[m0]);
+    if (window) take_lines(d, a, half, m0, copy);
+    else take_rows(d, a, half, &w, m0 + there, m - there, copy);
     if (d->direct) hone_contract_ends(d, at, 0, &w, m0, m, &whole, &l);
     const int64_t stride = d->direct ? nr : up(n, nr);
-    for (int64_t i = 0; d->direct && i < m; i++) l.sums[i] = c + i * nr;
+    for (int64_t i = 0; d->direct && i < m; i++)
+        l.sums[i] = c + (window ? i / d->window.run * d->window.pitch + i % d->window.run : i) * nr;
     if (kernel->begin) kernel->begin();
     for (int64_t j = 0; j < n; j += nr) {
         const uint16_t *panel = (const uint16_t *)at[d->packed_b] + (w.own_b * up(d->n, nr) + n0 + j) * deep;
-        float *to = d->direct ? c : c + j;
+        float *to = d->direct ? c : c + j, *more = to + there * stride;
         bool fine = true;
-        for (int64_t k0 = 0; k0 < deep; k0 += KC)
-            fine = kernel->run(whole_m, deep - k0 < KC ? deep - k0 : KC, rows + k0, row_step(d), panel + k0 * nr, to, stride, k0 > 0);
-        if (!fine) mend(d, a, b, &w, m0, m, n0 + j, to, stride);
+        const int64_t some = d->piece < WINDOW_KC && d->piece ? WINDOW_KC / d->piece : 1; /* places of a window at once */
+        for (int64_t t = 0; window && t < d->taps; t += some)
+            kernel->window(d->window.rows, d->taps - t < some ? d->taps - t : some, d->window.at + t, d->piece, copy, d->piece,
+                           panel + t * d->piece * nr, to, stride, t > 0);
+        for (int64_t k0 = 0; !window && k0 < deep; k0 += KC) {
+            const int64_t kc = deep - k0 < KC ? deep - k0 : KC;
+            fine = !there || kernel->run(there, kc, lying + k0, d->apart_a, panel + k0 * nr, to, stride, k0 > 0);
+            if (others) fine &= kernel->run(others, kc, copy + k0, row_step(d), panel + k0 * nr, more, stride, k0 > 0);
+        }
+        if (!fine)
+            mend(d, (const float *)at[d->a.tensor] + d->a.at.c + w.a, (const float *)at[d->b.tensor] + d->b.at.c + w.b, &w, m0, m, n0 + j,
+                 to, stride);
         if (d->direct) end_panel(d, &whole, &l, m, n0 + j, n - j < nr ? n - j : nr);
     }
     if (kernel->end) kernel->end();
@@ -198,12 +331,13 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
 }
 static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_contract_half_step(hone_contract *d, hone_step *s) {
-    const int64_t tall = up(d->mt, d->half->rows);
-    d->a_bytes = round64(sizeof(uint16_t) * (size_t)(tall * row_step(d)));
+    const bool window = d->window.lines;
+    const int64_t tall = window ? d->window.rows : up(d->mt, d->half->rows);
+    d->a_bytes = round64(sizeof(uint16_t) * (size_t)(window ? d->window.pixels * d->piece : tall * row_step(d)));
     d->c_bytes = round64(sizeof(float) * (size_t)(tall * (d->direct ? d->nr : d->nt)));
     d->at_bytes = round64(sizeof(float *) * (size_t)(4 * d->mt));
     s->tactic = d->half->dtype == HONE_DTYPE_F16 ? "contract f16" : "contract bf16", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
-    s->serial = s->tiles == 1;
+    s->serial = s->tiles == 1, s->halves = d->halves;
     s->scratch_bytes = d->a_bytes + d->c_bytes + d->at_bytes + (d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0);
 }

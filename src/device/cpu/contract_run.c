@@ -202,12 +202,12 @@ hone_status hone_contract_finish(const hone_contract *d, void *const *at, int64_
 }
 /* Pieces t0 … t0+taps-1 of rows m0 …, each from its value p0 on, `apart` pointers a piece. */
 static float zeros[HONE_CONTRACT_KC]; /* what lies outside a window; never written */
-static void point(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t m, int64_t t0, int64_t taps,
-                  int64_t p0, const float **at, int64_t apart) {
+static void point(const hone_contract *d, const float *a, bool half, const hone_standing *w, int64_t m0, int64_t m, int64_t t0,
+                  int64_t taps, int64_t p0, const float **at, int64_t apart) {
     const int64_t *from = d->at_m_a + m0;
     for (int64_t t = 0; t < taps; t++) {
-        const float *place = a + d->at_k_a[(t0 + t) * d->piece] + p0;
-        for (int64_t r = 0; r < m; r++) at[t * apart + r] = place + from[r];
+        const int64_t place = d->at_k_a[(t0 + t) * d->piece] + p0;
+        for (int64_t r = 0; r < m; r++) at[t * apart + r] = hone_contract_element(a, half, place + from[r]);
     }
     for (int64_t r = 0; d->a.n_bounded && r < m; r++) {
         if (hone_contract_all_inside(d, w, m0 + r)) continue;
@@ -219,22 +219,19 @@ void hone_contract_ends(const hone_contract *d, void *const *at, int64_t over, c
                         hone_gemm_part *part, const hone_contract_lists *l) {
     const hone_simple *s = d->simple;
     float *out = at[s ? s->out.tensor : d->out];
-    if (!s) {
-        out += over * d->over_out + w->out;
-        for (int64_t i = 0; i < m; i++) l->c[i] = out + d->at_m_out[m0 + i];
-        return;
-    }
-    out += hone_epilogue_at(&s->out, s->n_batch, w->index, m0) - s->out.at_m[m0];
-    for (int64_t i = 0; i < m; i++) l->c[i] = out + s->out.at_m[m0 + i];
+    const int64_t first = s ? hone_epilogue_at(&s->out, s->n_batch, w->index, m0) - s->out.at_m[m0] : over * d->over_out + w->out;
+    const int64_t *rows = s ? s->out.at_m : d->at_m_out;
+    for (int64_t i = 0; i < m; i++) l->c[i] = hone_contract_element(out, part->c_half, first + rows[m0 + i]);
+    if (!s) return;
     if (s->bias_n) part->bias_n = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, w->index, m0);
     else if (s->bias.tensor >= 0 || s->bias.k != 0) {
         for (int64_t i = 0; i < m; i++) l->bias_m[i] = hone_epilogue_number(&s->bias, s->n_batch, at, w->index, m0 + i);
         part->bias_m = l->bias_m;
     }
     if (s->residual.tensor >= 0) {
-        const float *more =
-            (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, w->index, m0) - s->residual.at_m[m0];
-        for (int64_t i = 0; i < m; i++) l->residual[i] = more + s->residual.at_m[m0 + i];
+        const int64_t begin = hone_epilogue_at(&s->residual, s->n_batch, w->index, m0) - s->residual.at_m[m0];
+        for (int64_t i = 0; i < m; i++)
+            l->residual[i] = hone_contract_element(at[s->residual.tensor], part->residual_half, begin + s->residual.at_m[m0 + i]);
         part->residual = l->residual;
     }
     part->lo = hone_epilogue_number(&s->lo, s->n_batch, at, w->index, m0),
@@ -252,6 +249,7 @@ void hone_contract_then(const hone_contract *d, void *const *at, const hone_stan
     s->then(part->c, part->c_from, part->m, part->n, hone_epilogue_number(&s->times, s->n_batch, at, w->index, 0),
             hone_epilogue_number(&s->plus, s->n_batch, at, w->index, 0), s->later.tensor < 0 ? NULL : kept, HONE_CONTRACT_KEPT);
 }
+enum { EACH_ROWS = HONE_GEMM_ROWS }; /* of a depthwise convolution, at once */
 /* Rows i … of a tile where they lie; or, if one of them is partly outside, all of them copied, each once a tile. */
 enum { UNSEEN, INSIDE, OUTSIDE, COPIED };
 static void strewn(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t i, int64_t k0, float *room,
@@ -268,7 +266,7 @@ static void strewn(const hone_contract *d, const float *a, const hone_standing *
     }
     part->a = rows, part->at = inside ? d->at_k_a + k0 : NULL;
 }
-hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t number, int64_t over, void *scratch) {
+hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t half, int64_t number, int64_t over, void *scratch) {
     const float *packed_b = d->packed_b ? at[d->packed_b] : d->shared ? at[d->shared] : NULL;
     char *room = scratch;
     float *c = (float *)room, *pa = (float *)(room + d->c_bytes), *pb = (float *)(room + d->c_bytes + d->a_bytes),
@@ -287,13 +285,17 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
     const int64_t vector = d->kernel->vector, all_n = hone_contract_columns(d), stride = (n + vector - 1) / vector * vector;
     const hone_standing w = hone_contract_stand(d, batch);
     bool first = over == 0 && d->first_tensor >= 0;
-    const float *a = (const float *)at[first ? d->first_tensor : d->a.tensor] + (first ? d->first_at : d->a.at.c + over * d->over_a) + w.a,
+    const bool half_a = half >> d->a.tensor & 1;
+    const float *a = hone_contract_element(at[first ? d->first_tensor : d->a.tensor], half_a,
+                                           (first ? d->first_at : d->a.at.c + over * d->over_a) + w.a),
                 *b = (const float *)at[d->b.tensor] + d->b.at.c + w.b;
     const float *dense = NULL; /* A as rows of K values, one after another */
     if (d->packed_a) dense = (const float *)at[d->packed_a] + (w.own_a * d->m + m0) * d->k;
     else if (!d->piece && !d->strewn) hone_contract_pack_a(d, a, &w, m0, m, pa), dense = pa;
     const int64_t piece = dense || d->strewn ? d->k : d->piece;
     hone_gemm_part whole = {.a_step = d->mt, .few = d->m <= HONE_GEMM_FEW}; /* the tile; a kernel takes a few rows of a panel at a time */
+    hone_contract_halves(d, half, &whole);
+    const bool half_c = whole.c_half;
     const float *rows[HONE_GEMM_ROWS];
     uint8_t *seen = (uint8_t *)l.a; /* strewn rows have no list */
     if (d->strewn) memset(seen, UNSEEN, (size_t)m);
@@ -308,13 +310,14 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, int64_t 
         if (taps > (d->k - k0) / piece) taps = (d->k - k0) / piece ? (d->k - k0) / piece : 1;
         const int64_t all_k = taps * kc;
         if (!packed_b) hone_contract_pack_b(d, b, n0, n, k0, all_k, all_k, pb, line);
-        if (!dense && !d->strewn) point(d, a, &w, m0, m, k0 / piece, taps, p0, l.a, d->mt);
+        if (!dense && !d->strewn) point(d, a, half_a, &w, m0, m, k0 / piece, taps, p0, l.a, d->mt);
         for (int64_t r = 0; dense && r < m; r++) l.a[r] = dense + r * d->k + k0;
         whole.taps = taps, whole.k = kc, whole.more = k0 > 0, whole.finish = k0 + all_k == d->k && d->direct;
+        whole.c_half = half_c && whole.finish;
         float *const *to = whole.finish ? l.c : l.sums;
         for (int64_t j = 0; j < n; j += d->nr) {
             const int64_t wide = all_n - n0 - j < d->nr ? all_n - n0 - j : d->nr;
-            const int v = (int)(wide / vector), most = d->each ? HONE_DEPTHWISE_ROWS : d->kernel->rows[v - 1];
+            const int v = (int)(wide / vector), most = d->each ? EACH_ROWS : d->kernel->rows[v - 1];
             const int64_t passes = (m + most - 1) / most, mr = (m + passes - 1) / passes; /* all about as high: a low one costs as much */
             hone_gemm_part part = whole;
             part.n = (int)(n - j < wide ? n - j : wide), part.b_step = wide, part.a_from = d->each ? n0 + j : 0;
@@ -346,7 +349,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const hone_contract *d = s->data;
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
-    return hone_contract_tile(d, at, number, 0, scratch);
+    return hone_contract_tile(d, at, s->half, number, 0, scratch);
 }
 /* All of B, once: a tile is a panel. */
 static hone_status pack_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
@@ -500,6 +503,7 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
     d->at_bytes =
         round64(sizeof(float *) * (size_t)(d->mt * ((taps < d->taps ? taps : d->taps) + 4) + 1)); /* rows of A, c, sums, residual, bias */
     s->tactic = d->each ? "depthwise" : "contract", s->tile = tile;
+    if (d->each && d->direct) s->halves = d->halves & ~(d->simple && (d->simple->activate || d->simple->then) ? (uint64_t)1 << d->out : 0);
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1;
     s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes + d->at_bytes + epilogue;

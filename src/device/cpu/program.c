@@ -148,7 +148,7 @@ static hone_status recurrence_tile(const hone_step *s, void *const *base, int64_
             const int64_t all = r->code ? hone_tilecode_elements(r->code) : r->tiles, mine = all / d->apart;
             if (r->code) HONE_TRY(hone_tilecode_run(r->code, at, tile * mine, mine, t, NULL, scratch));
             else
-                for (int64_t q = tile * mine; q < (tile + 1) * mine; q++) HONE_TRY(hone_contract_tile(r->product, at, q, t, scratch));
+                for (int64_t q = tile * mine; q < (tile + 1) * mine; q++) HONE_TRY(hone_contract_tile(r->product, at, 0, q, t, scratch));
         }
     return HONE_OK;
 }
@@ -315,7 +315,10 @@ hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
             ref[p->buffer] = hone_block_ref(block, 0);
         }
         for (int t = 0; t < n_ref; t++)
-            if (p->uses >> t & 1 && ref[t].base == HONE_BASE_ARENA) s->block.at[ref[t].block].last = s->step.n;
+            if (p->uses >> t & 1 && ref[t].base == HONE_BASE_ARENA) {
+                hone_block *b = s->block.at + ref[t].block;
+                b->last = s->step.n, b->plain |= !(p->step.halves >> t & 1);
+            }
         hone_step step = p->step;
         step.node = c->node, step.of = c->of, step.ref = ref;
         if (!hone_push(&s->step, step)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");

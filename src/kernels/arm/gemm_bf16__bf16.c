@@ -43,7 +43,7 @@ INLINE bool tile(int m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const ui
 #include "kernels/ref/gemm_half.inc"
 extern const hone_gemm_half hone_gemm_bf16__bf16;
 const hone_gemm_half hone_gemm_bf16__bf16 = {"hone_gemm_bf16__bf16", HONE_DTYPE_BF16,       HONE_CPU_BF16, ROWS,   NR,   GROUP, GROUP, 3,
-                                             HONE_DTYPE_F32,         "by bfmmla, sums f32", run,           narrow, NULL, NULL};
+                                             HONE_DTYPE_F32,         "by bfmmla, sums f32", run,           narrow, NULL, NULL,  NULL};
 #else
 typedef int hone_gemm_bf16__bf16_not_here;
 #endif

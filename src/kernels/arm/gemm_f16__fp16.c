@@ -76,6 +76,7 @@ const hone_gemm_half hone_gemm_f16__fp16 = {"hone_gemm_f16__fp16",
                                             run,
                                             narrow_f16,
                                             NULL,
+                                            NULL,
                                             NULL};
 #else
 typedef int hone_gemm_f16__fp16_not_here;

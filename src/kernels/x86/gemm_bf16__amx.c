@@ -14,9 +14,11 @@
 #include "kernels/x86/narrow_bf16.inc"
 
 enum { NR = 32, DEEP = 32, ROWS = 16 };
-/* `two` blocks of rows, or one: a constant at every call, since registers are numbers in the instruction */
-static inline __attribute__((always_inline)) void block(bool two, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b,
-                                                        float *c, ptrdiff_t c_step, bool more) {
+/* `two` blocks of rows, or one: a constant at every call, since registers are numbers in the instruction. next: what will be wanted after this panel, `lines` of
+   cache to be asked for with each step */
+static inline __attribute__((always_inline)) void block(bool two, int64_t taps, const int64_t *at, int64_t k, const uint16_t *a,
+                                                        ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more,
+                                                        const char *next, int lines) {
     const ptrdiff_t a_row = a_step * 2, b_row = NR * 4, c_row = c_step * 4; /* bytes */
     float *low = c + ROWS * c_step;
     if (more) {
@@ -30,26 +32,38 @@ static inline __attribute__((always_inline)) void block(bool two, int64_t k, con
         if (two) _tile_zero(2);
         if (two) _tile_zero(3);
     }
-    for (int64_t p = 0; p < k; p += DEEP) {
-        _tile_loadd(4, b + p * NR, b_row);
-        _tile_loadd(6, a + p, a_row);
-        _tile_dpbf16ps(0, 6, 4);
-        _tile_loadd(5, b + p * NR + 32, b_row);
-        _tile_dpbf16ps(1, 6, 5);
-        if (!two) continue;
-        _tile_loadd(7, a + ROWS * a_step + p, a_row);
-        _tile_dpbf16ps(2, 7, 4);
-        _tile_dpbf16ps(3, 7, 5);
+    for (int64_t t = 0; t < taps; t++) {
+        const uint16_t *from = a + at[t];
+        for (int64_t p = 0; p < k; p += DEEP, b += DEEP * NR) {
+            _tile_loadd(4, b, b_row);
+            _tile_loadd(6, from + p, a_row);
+            for (int i = 0; i < lines; i++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
+            _tile_dpbf16ps(0, 6, 4);
+            _tile_loadd(5, b + 32, b_row);
+            _tile_dpbf16ps(1, 6, 5);
+            if (!two) continue;
+            _tile_loadd(7, from + ROWS * a_step + p, a_row);
+            _tile_dpbf16ps(2, 7, 4);
+            _tile_dpbf16ps(3, 7, 5);
+        }
     }
     _tile_stored(0, c, c_row);
     _tile_stored(1, c + 16, c_row);
     if (two) _tile_stored(2, low, c_row);
     if (two) _tile_stored(3, low + 16, c_row);
 }
-static bool run(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
-    for (; m >= 2 * ROWS; m -= 2 * ROWS, a += 2 * ROWS * a_step, c += 2 * ROWS * c_step) block(true, k, a, a_step, b, c, c_step, more);
-    if (m) block(false, k, a, a_step, b, c, c_step, more);
+static bool window(int64_t m, int64_t taps, const int64_t *at, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c,
+                   ptrdiff_t c_step, bool more) {
+    /* weights are often in no cache at all, and the next ones lie behind these: every block of rows asks for its share */
+    const int lines = (int)(DEEP / ((m + 2 * ROWS - 1) / (2 * ROWS)));
+    const char *next = (const char *)(b + taps * k * NR);
+    for (; m >= 2 * ROWS; m -= 2 * ROWS, a += 2 * ROWS * a_step, c += 2 * ROWS * c_step, next += taps * k / DEEP * lines * 64)
+        block(true, taps, at, k, a, a_step, b, c, c_step, more, next, lines);
+    if (m) block(false, taps, at, k, a, a_step, b, c, c_step, more, next, lines);
     return true;
+}
+static bool run(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
+    return window(m, 1, &(int64_t){0}, k, a, a_step, b, c, c_step, more);
 }
 extern const hone_gemm_half hone_gemm_bf16__amx;
 const hone_gemm_half hone_gemm_bf16__amx = {"hone_gemm_bf16__amx",
@@ -64,6 +78,7 @@ const hone_gemm_half hone_gemm_bf16__amx = {"hone_gemm_bf16__amx",
                                             "by AMX, sums f32",
                                             run,
                                             narrow,
+                                            window,
                                             hone_amx_begin,
                                             hone_amx_end};
 #else

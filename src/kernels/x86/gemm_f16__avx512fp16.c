@@ -62,6 +62,7 @@ const hone_gemm_half hone_gemm_f16__avx512fp16 = {"hone_gemm_f16__avx512fp16",
                                                   run,
                                                   narrow_f16,
                                                   NULL,
+                                                  NULL,
                                                   NULL};
 #else
 typedef int hone_gemm_f16__avx512fp16_not_here;
