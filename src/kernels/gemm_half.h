@@ -36,8 +36,10 @@ typedef struct {
     const char *how; /* for people: by what, and in what it adds */
     hone_gemm_half_fn *run;
     hone_narrow_fn *narrow;
-    hone_gemm_half_window_fn *window;  /* or NULL */
-    void (*begin)(void), (*end)(void); /* around runs, on the same thread: what the unit needs to be set up. NULL: nothing */
+    hone_gemm_half_window_fn *window; /* or NULL */
+    /* around runs, on the same thread: what the unit needs to be set up. NULL: nothing. Where k is less than `deep`, runs are of one step, and only the
+       first k values of a row, in whole groups, are read */
+    void (*begin)(int64_t k), (*end)(void);
 } hone_gemm_half;
 extern const hone_gemm_half *const hone_gemm_half_list[]; /* slowest first of each dtype; ends with NULL */
 const hone_gemm_half *hone_gemm_half_best(hone_dtype);    /* the last row of that dtype that this CPU (as masked) can run */

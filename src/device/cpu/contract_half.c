@@ -2,9 +2,11 @@
    contract_half: matrix multiplications whose factors are rounded to bf16 or f16, where the user asked for it and the columns are constant weights. Sums (but for
    the short ones of some f16 kernels, kernels/gemm_half.h), and all that follows them, stay f32.
 
-   Weights are rounded once, when they are packed (half the memory); rows of A once a tile, as they are copied from wherever they lie: a tile's rows are all of
-   K, so a window that lies in several pieces is a plain row here. A panel's sums grow in scratch, KC values of K at a time, so that this much of the
-   panel stays in L1 while all rows pass; then the f32 kernel, with nothing left to multiply, adds them to bias and residual, clamps and stores.
+   Weights are rounded once, when they are packed (half the memory). Rows of A are rounded once a tile, as they are copied from wherever they lie, all of K of them: a
+   window that lies in several pieces is a plain row then. They need no copy where they are stored as bf16 and lie as the kernel takes them; a window that moves
+   pixel by pixel needs its pixels only; and of short pieces all of A is rounded by a step before. A panel's sums grow in scratch, some values of K at a time, so
+   that this much of the panel stays in L1 while all rows pass; then the kernel of depthwise convolutions, with nothing left to multiply, adds them to bias and
+   residual, clamps and stores, as floats or as bf16.
 
    An f16 ends at 65504. Where a factor or a short sum is beyond it, the sums are not finite, the kernel says so, and these rows' sums with this panel are computed
    again in f32 from unrounded factors: what is finite in f32 is finite here. Each row and panel is judged by itself, so no value depends on how work was cut. */
@@ -13,15 +15,11 @@
 
 #include "device/cpu/contract.h"
 
-enum {
-    KC = 256,
-    WINDOW_KC = 1024, /* of a window: pixels come from L1 */
-    LIGHT_ROWS = 128,
-    LINE = 256,
-    SLICES = 64,
-    WIDEST = 64 /* panels to be rounded: so much of K at a time, and the most columns */
-};
+enum { WINDOW_KC = 1024 /* whose pixels come from L1 */, LIGHT_ROWS = 128, LINE = 256 };
+enum { SLICES = 64, WIDEST = 64 }; /* panels to be rounded: so much of K at a time, and the most columns */
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
+static bool tiles(const hone_contract *d) { return d->half->window; } /* by AMX: rows pass faster, and its CPUs have large caches */
+static int64_t some_k(const hone_contract *d) { return tiles(d) ? 256 : 512; }
 static int64_t padded_k(const hone_contract *d) { return up(d->k, d->half->deep); }
 static int64_t row_step(const hone_contract *d) { return padded_k(d) + 32; } /* rows a power of two apart would meet in the cache */
 
@@ -44,7 +42,8 @@ static void measure_rows(hone_contract *d) {
                 return;
             }
     d->run_a = run, d->unit_a = unit;
-    if (run < d->k || d->a.n_bounded || d->k % d->half->deep) return;
+    const bool steps = d->k % d->half->deep == 0 || (d->half->begin && d->k < d->half->deep && d->k % d->half->group == 0);
+    if (run < d->k || d->a.n_bounded || !steps) return;
     d->apart_a = d->m > 1 ? d->at_m_a[1] : d->k;
     for (int64_t i = 0; i < d->m; i++)
         if (d->at_m_a[i] != i * d->apart_a) d->apart_a = 0;
@@ -105,7 +104,7 @@ bool hone_contract_half_choose(hone_arena *arena, hone_contract *d, const hone_h
     measure_rows(d);
     const int64_t nr = d->nr, deep = padded_k(d), step = 32;
     const bool light = deep * up(d->n, nr) <= 1 << 19; /* all weights stay in L2 beside the rows: to read them once more is cheap */
-    int64_t most = 655360 / deep / step * step;        /* one and a quarter megabytes of A */
+    int64_t most = (tiles(d) ? 655360 : 393216) / deep / step * step; /* that much of A */
     if (most < step) most = step;
     if (light && most > LIGHT_ROWS) most = LIGHT_ROWS; /* then sums of a panel stay in L1 until they are finished */
     const int64_t least = (d->m + most - 1) / most;
@@ -115,10 +114,10 @@ bool hone_contract_half_choose(hone_arena *arena, hone_contract *d, const hone_h
             int64_t mt = (d->m + least * parts[i] - 1) / (least * parts[i]), nt = up((d->n + parts[j] - 1) / parts[j], nr);
             mt = up(mt, mt > step ? step : kernel->rows);
             while (!d->direct && mt * nt > 131072 && nt > 4 * nr) nt = up(nt / 2, nr); /* sums wait in scratch */
-            const double tiles = (double)(d->batch * ((d->m + mt - 1) / mt) * ((d->n + nt - 1) / nt)),
-                         ns = estimate(d, mt, nt, tiles, how->threads);
+            const double many = (double)(d->batch * ((d->m + mt - 1) / mt) * ((d->n + nt - 1) / nt)),
+                         ns = estimate(d, mt, nt, many, how->threads);
             if (ns < best) best = ns, d->mt = mt, d->nt = nt;
-            if (how->threads == 1 || tiles >= 8 * how->threads) break;
+            if (how->threads == 1 || many >= 8 * how->threads) break;
         }
     const int64_t all = measure_window(arena, d);
     if (all) choose_lines(d, all, light && how->threads == 1 ? 2 * LIGHT_ROWS : d->mt);
@@ -307,7 +306,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const int64_t stride = d->direct ? nr : up(n, nr);
     for (int64_t i = 0; d->direct && i < m; i++)
         l.sums[i] = c + (window ? i / d->window.run * d->window.pitch + i % d->window.run : i) * nr;
-    if (kernel->begin) kernel->begin();
+    if (kernel->begin) kernel->begin(d->k);
     for (int64_t j = 0; j < n; j += nr) {
         const uint16_t *panel = (const uint16_t *)at[d->packed_b] + (w.own_b * up(d->n, nr) + n0 + j) * deep;
         float *to = d->direct ? c : c + j, *more = to + there * stride;
@@ -316,8 +315,8 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         for (int64_t t = 0; window && t < d->taps; t += some)
             kernel->window(d->window.rows, d->taps - t < some ? d->taps - t : some, d->window.at + t, d->piece, copy, d->piece,
                            panel + t * d->piece * nr, to, stride, t > 0);
-        for (int64_t k0 = 0; !window && k0 < deep; k0 += KC) {
-            const int64_t kc = deep - k0 < KC ? deep - k0 : KC;
+        for (int64_t k0 = 0; !window && k0 < deep; k0 += some_k(d)) {
+            const int64_t kc = deep - k0 < some_k(d) ? deep - k0 : some_k(d);
             fine = !there || kernel->run(there, kc, lying + k0, d->apart_a, panel + k0 * nr, to, stride, k0 > 0);
             if (others) fine &= kernel->run(others, kc, copy + k0, row_step(d), panel + k0 * nr, more, stride, k0 > 0);
         }

@@ -5,7 +5,6 @@
 #define HONE_KERNELS_X86_AMX_H
 #include <stdint.h>
 
-void hone_amx_begin(void);
-void hone_amx_begin_bytes(int64_t k); /* k below 64: so many bytes a row of A (tiles 6, 7), and as many rows of groups of B (4, 5) */
+void hone_amx_begin_bytes(int64_t k); /* k of K; below 64: so many bytes a row of A (tiles 6, 7), and as many rows of groups of B (4, 5) */
 void hone_amx_end(void);
 #endif

@@ -15,7 +15,6 @@ static const tile_shape shape
     __attribute__((aligned(64))) = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
 _Static_assert(sizeof shape == 64, "as ldtilecfg reads it");
 
-void hone_amx_begin(void) { _tile_loadconfig(&shape); }
 void hone_amx_begin_bytes(int64_t k) {
     tile_shape own __attribute__((aligned(64))) = shape;
     const int groups = k > 0 && k < 64 ? (int)(k + 3) / 4 : 16;
