@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hone beside ONNX Runtime and OpenVINO on networks of the zoo and models in files, taking turns: medians, and the faster peer's time over Hone's.
 
-usage: bench/zoo.py [--hone build/hone[,OTHER_HONE]] [--threads 1] [--rounds 4] [--precision f32|bf16] NETWORK…
+usage: bench/zoo.py [--hone build/hone[,OTHER_HONE]] [--threads 1] [--rounds 4] [--precision f32|bf16|f16] NETWORK…
        bench/zoo.py --library build/libhone.so[,OTHER_LIBRARY] [--seconds 4] …
 Several builds of hone, separated by commas, take turns too. With --library all run in this process and take turns run by run: what disturbs one disturbs the others, on a
 busy machine the fairer way. Few threads only: each runtime's own stay awake for a while after a run. Needs PyPI numpy, onnxruntime; openvino where it is there. Networks
@@ -39,12 +39,17 @@ def given(path, k):
     folder = os.path.dirname(path)
     file, case = os.path.join(folder, f"in_{k}.npy"), os.path.join(folder, "test_data_set_0", f"input_{k}.pb")
     if os.path.exists(file):
-        return np.ascontiguousarray(np.load(file))
-    return np.ascontiguousarray(onnx.numpy_helper.to_array(onnx.load_tensor(case))) if onnx and os.path.exists(case) else None
+        return np.asarray(np.load(file), order="C")
+    return np.asarray(onnx.numpy_helper.to_array(onnx.load_tensor(case)), order="C") if onnx and os.path.exists(case) else None
 
 
 class Port(C.Structure):
     _fields_ = [("name", C.c_char_p), ("kind", C.c_int), ("dtype", C.c_int), ("rank", C.c_int), ("dims", C.POINTER(C.c_int64)), ("shape", C.c_char_p)]
+
+
+class Options(C.Structure):
+    _fields_ = [("threads", C.c_int), ("plans", C.c_int), ("interpret", C.c_int), ("profile", C.c_int), ("limit_ms", C.c_int64), ("wisdom", C.c_char_p),
+                ("precision", C.c_int), ("reserved", C.c_int * 9)]
 
 
 def in_process(library, path, feed, o):
@@ -56,7 +61,7 @@ def in_process(library, path, feed, o):
         if status:
             raise SystemExit(f"{path}: {lib.hone_error().decode()}")
 
-    model, session, options = pointer(), pointer(), (C.c_int * 64)()
+    model, session, options = pointer(), pointer(), Options()
     ok(lib.hone_model_load(path.encode(), C.byref(model)))
     n = lib.hone_model_inputs(model)
     values, out = (pointer * n)(), (pointer * lib.hone_model_outputs(model))()
@@ -66,9 +71,9 @@ def in_process(library, path, feed, o):
         ok(lib.hone_tensor_create(port.dtype, (C.c_int64 * max(1, data.ndim))(*data.shape), data.ndim, C.byref(value)))
         C.memmove(lib.hone_value_data(value), data.ctypes.data, data.nbytes)
         values[k] = value
-    lib.hone_options_default(options)
-    options[0] = o.threads  # the first member
-    ok(lib.hone_session_create(model, options, C.byref(session)))
+    lib.hone_options_default(C.byref(options))
+    options.threads, options.precision = o.threads, {"f32": 1, "f16": 10, "bf16": 16}[o.precision]
+    ok(lib.hone_session_create(model, C.byref(options), C.byref(session)))
     return lambda: ok(lib.hone_session_run(session, values, out))
 
 
