@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compile flags of the kernel files, one line an ISA level. Included after the files are listed; a file for another architecture is empty.
 #
-# Kernels sum within a bound, not bit for bit, so here alone contraction is on. -O3 because the register tiles need full unrolling.
-set(HONE_KERNEL_OPTIONS -ffp-contract=fast)
+# Kernels sum within a bound, not bit for bit, so here alone contraction is on: a product and the sum it stands in, no more, or the bits of a row would depend on which
+# copy of the code it meets. That is what gcc makes of "fast"; clang fuses across statements then. -O3 because the register tiles need full unrolling.
+if(CMAKE_C_COMPILER_ID MATCHES "Clang")
+  set(contract -ffp-contract=on)
+else()
+  set(contract -ffp-contract=fast)
+endif()
+set(HONE_KERNEL_OPTIONS ${contract})
 if(NOT HONE_SANITIZE)
   list(APPEND HONE_KERNEL_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O3>)
 endif()
@@ -28,7 +34,7 @@ foreach(file ${HONE_KERNEL_FILES})
   set(options ${HONE_KERNEL_OPTIONS})
   if(file MATCHES "/epilogue_") # bit for bit what the program says; selects need no-trapping-math to become vectors
     set(options -ffp-contract=off -fno-trapping-math ${HONE_KERNEL_OPTIONS})
-    list(REMOVE_ITEM options -ffp-contract=fast)
+    list(REMOVE_ITEM options ${contract})
   endif()
   set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${options};${HONE_KERNEL_FLAGS__${level}}")
 endforeach()
