@@ -75,6 +75,27 @@ static msg far_join(void) {
     add_output(&g, "y");
     return model_of(g, 25);
 }
+/* The same in a list of axes that is known at load: counting it from the end overflowed. */
+static msg far_axes(void) {
+    msg g = {0};
+    add_input(&g, "x", 1, "2 3");
+    sub(&g, 5, ints("axes", "2", (int64_t[]){INT64_MAX, INT64_MIN}, 2));
+    add_node(&g, node("ReduceSum", "x axes", "y"));
+    add_node(&g, node("Squeeze", "x axes", "z"));
+    add_output(&g, "y"), add_output(&g, "z");
+    return model_of(g, 21);
+}
+/* A host function of constants, and nobody takes what it makes: it was kept for nobody. */
+static msg no_outputs(void) {
+    msg g = {0};
+    sub(&g, 5, floats("a", "2", (float[]){1, 2}, 2));
+    add_node(&g, in_domain(node("FeatureVectorizer", "a", ""), "ai.onnx.ml"));
+    add_node(&g, node("Identity", "a", "y"));
+    add_output(&g, "y");
+    msg m = model_of(g, 21);
+    sub(&m, 8, opset("ai.onnx.ml", 3));
+    return m;
+}
 /* An output of more elements than can be counted, of an op without inputs: its strides overflowed before the run refused it. */
 static msg endless_output(void) {
     msg g = {0};
@@ -140,6 +161,8 @@ static const struct {
     {"reshape_grows", reshape_grows},
     {"far_quotient", far_quotient},
     {"far_axis", far_axis},
+    {"far_axes", far_axes},
+    {"no_outputs", no_outputs},
     {"bitcast_grows", bitcast_grows},
     {"slice_twice", slice_twice},
     {"slice_short", slice_short},

@@ -325,7 +325,7 @@ static void slots_of(builder *b, int k) {
                      .role = o->output ? HONE_ROLE_OUT : HONE_ROLE_IN,
                      .operand = k,
                      .dtype = o->output ? hone_build_type(b, o) : a->dtype};
-    if (!t.dtype) hone_build_fail(b, 0, "the type of output '%s' cannot be told", o->name);
+    if (!hone_dtype_valid(t.dtype)) hone_build_fail(b, 0, "the type of '%s' cannot be told, or there is none of that number", o->name);
     if (hone_dtypes[t.dtype].kind == HONE_KIND_COMPLEX)
         hone_build_fail(b, 0, "'%s' is %s: complex numbers are not supported", o->name, hone_dtypes[t.dtype].name);
     int rest = 0;

@@ -51,7 +51,7 @@ static int64_t find(const hone_vector *all, int v, const hone_call *c, int64_t k
     for (int64_t q = 0; q < n; q++) {
         hone_dim d = known ? known[q] : hone_vector_at(all, v, c, q).i;
         if (!hone_dim_is_number(d)) return -2;
-        if (d == k || d + r == k) return q;
+        if (d == k || (uint64_t)d + (uint64_t)r == (uint64_t)k) return q; /* any number may stand there */
     }
     return -1;
 }

@@ -226,7 +226,7 @@ bool hone_evaluate(hone_evaluating *e, const hone_graph *g, const hone_node *n, 
     hone_fact *facts = HONE_NEW_N(e->arena, hone_fact, n->n_in + n->n_out + 1);
     work w = {.e = e, .node = n, .out = out};
     w.in = HONE_NEW_N(e->arena, hone_value *, n->n_in + 1), w.fact = HONE_NEW_N(e->arena, const hone_fact *, n->n_in + 1);
-    if (!facts || !w.in || !w.fact || n->n_body || n->part) return false;
+    if (!facts || !w.in || !w.fact || n->n_body || n->part || !n->n_out) return false; /* a host function has one output at least */
     for (int k = 0; k < n->n_in; k++) {
         facts[k] = hone_fact_unknown, w.fact[k] = facts + k;
         if (n->in[k] < 0) continue;
