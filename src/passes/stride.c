@@ -28,7 +28,7 @@ static bool whole(hone_matching *m) {
                     *given = hone_attr_find(n->attr, n->n_attr, "output_shape");
     const int rank = w->rank - 2;
     int64_t dim[HONE_MAX_RANK], end[2 * HONE_MAX_RANK] = {0}, elements = 1, before = hone_value_count(w);
-    if (w->dtype != HONE_DTYPE_F32 || rank < 1 || before < 1 || n->n_attr > 14 || !stride || stride->n != rank ||
+    if (w->dtype != HONE_DTYPE_F32 || rank < 1 || before < 1 || n->n_attr > 14 || (stride && stride->n != rank) ||
         (pads && pads->n != 2 * rank) || (given && given->n) ||
         strcmp(hone_attr_text(n->attr, n->n_attr, "auto_pad", "NOTSET"), "NOTSET") != 0)
         return false;
@@ -36,7 +36,7 @@ static bool whole(hone_matching *m) {
     for (int d = 0; d < w->rank; d++) {
         dim[d] = w->dim[d];
         if (d >= 2) {
-            const int64_t s = stride->i[d - 2], k = w->dim[d];
+            const int64_t s = stride ? stride->i[d - 2] : 1, k = w->dim[d];
             if (s < 1 || s > 1 << 10 || (dilation && (dilation->n != rank || dilation->i[d - 2] != 1))) return false;
             dim[d] = (k + s - 1) / s * s, more |= dim[d] != k;
             end[d - 2] = pads ? pads->i[d - 2] : 0;

@@ -509,7 +509,7 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
         if (rows && packable(c, d, true, next)) d->packed_a = next;
         HONE_TRY(find_planes(s, c, d));
         bool walks = d->run_step == 1 || d->b.n_bounded || d->planes; /* B's columns lie in a row: packing is copying */
-        if (work < 512 || (d->a.n_bounded && !d->packed_b) || (d->m < 4 && !d->packed_b && !walks) ||
+        if (work < 512 || (d->a.n_bounded && !d->packed_b && (d->bytes || d->m < 4)) || (d->m < 4 && !d->packed_b && !walks) ||
             (d->m == 1 && !d->packed_b && d->n < 64) || d->k < 2)
             return HONE_OK; /* packing would cost more than it saves */
     }
