@@ -136,6 +136,8 @@ typedef union {
     hone_dim i;
     double f;
 } hone_param;
+/* No two places of a box of n (at most 64) indices are the same: by size, each step passes over all that the smaller ones reach. */
+bool hone_apart(const int64_t *step, const int64_t *extent, int n);
 /* In which order a stage's domain is walked, outermost first: as its target lies in memory, where no two values meet; false: some do, or it is not known that none
    do. order: n_index places of the domain. */
 bool hone_stage_order(const hone_instance *, const hone_stage *, const hone_param *, const int64_t *stride, int *order);

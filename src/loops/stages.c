@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    stages: what a finished list of stages says of itself, found once an instance so that no bind looks for it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "loops/instance.h"
@@ -68,6 +69,20 @@ static bool moves(const hone_instance *in, const hone_stage *s, const hone_param
     default: return false;
     }
 }
+bool hone_apart(const int64_t *step, const int64_t *extent, int n) {
+    uint64_t done = 0;
+    __int128 reach = 0; /* of all that move less far */
+    for (int turn = 0; turn < n; turn++) {
+        int best = -1;
+        for (int k = 0; k < n; k++)
+            if (!(done >> k & 1) && extent[k] > 1 && (best < 0 || llabs(step[k]) < llabs(step[best]))) best = k;
+        if (best < 0) return true;
+        done |= (uint64_t)1 << best;
+        if (llabs(step[best]) <= reach) return false;
+        reach += (__int128)llabs(step[best]) * (extent[best] - 1);
+    }
+    return true;
+}
 bool hone_stage_order(const hone_instance *in, const hone_stage *s, const hone_param *p, const int64_t *stride, int *order) {
     int64_t far[HONE_MAX_RANK] = {0}, extent[HONE_MAX_RANK];
     const int n = s->n_index;
@@ -89,12 +104,7 @@ bool hone_stage_order(const hone_instance *in, const hone_stage *s, const hone_p
             int t = by_far[q];
             by_far[q] = by_far[q - 1], by_far[q - 1] = t;
         }
-    __int128 reach = 0; /* of all that move less far */
-    for (int k = n - 1; k >= 0 && !s->distinct; k--) {
-        if (extent[by_far[k]] == 1) continue;
-        if (far[by_far[k]] <= reach) return false;
-        reach += (__int128)far[by_far[k]] * (extent[by_far[k]] - 1);
-    }
+    if (!s->distinct && !hone_apart(far, extent, n)) return false;
     memcpy(order, by_far, sizeof *order * (size_t)n);
     return true;
 }

@@ -387,20 +387,11 @@ static int emit(maker *m, int32_t at, int guard) { return emit_as(m, at, guard, 
 int hone_tile_emit(maker *m, int32_t x, hone_dtype raw) { return emit_as(m, x, -1, raw); }
 
 /* ---- the store ------------------------------------------------------------------------------------------------------------------- */
-/* No two elements of the domain store to one place: by size, each stride passes over all that the smaller ones reach. */
+/* No two elements of the domain store to one place. */
 static bool injective(const maker *m, const int64_t *d) {
-    bool done[HONE_SLOTS] = {false};
-    __int128 reach = 0;
-    for (int n = 0; n < m->w.stage->n_index; n++) {
-        int best = -1;
-        for (int s = 0; s < m->w.stage->n_index; s++)
-            if (!done[s] && s != m->w.over && m->w.extent[s] > 1 && (best < 0 || llabs(d[s]) < llabs(d[best]))) best = s;
-        if (best < 0) return true;
-        done[best] = true;
-        if (llabs(d[best]) <= reach) return false;
-        reach += (__int128)llabs(d[best]) * (m->w.extent[best] - 1);
-    }
-    return true;
+    int64_t extent[HONE_SLOTS];
+    for (int s = 0; s < m->w.stage->n_index; s++) extent[s] = s == m->w.over ? 1 : m->w.extent[s];
+    return hone_apart(d, extent, m->w.stage->n_index);
 }
 
 void hone_tile_emit_store(maker *m, int value, int ctype, hone_dtype raw) {
