@@ -77,9 +77,10 @@ typedef struct {
     const hone_instance *instance;
     const hone_param *param;
     hone_bound *tensor;
-    const bool *constant;     /* n_tensor, or NULL */
-    struct hone_packs *packs; /* where packed constants are kept */
-    hone_shelf *shelf;        /* where what is made of numbers alone is kept; NULL: in the plan */
+    const bool *constant;          /* n_tensor, or NULL */
+    const hone_pictures *pictures; /* or NULL */
+    struct hone_packs *packs;      /* where packed constants are kept */
+    hone_shelf *shelf;             /* where what is made of numbers alone is kept; NULL: in the plan */
     int32_t node;
     const hone_node *of;
     hone_how how;

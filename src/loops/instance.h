@@ -141,6 +141,15 @@ bool hone_apart(const int64_t *step, const int64_t *extent, int n);
 /* In which order a stage's domain is walked, outermost first: as its target lies in memory, where no two values meet; false: some do, or it is not known that none
    do. order: n_index places of the domain. */
 bool hone_stage_order(const hone_instance *, const hone_stage *, const hone_param *, const int64_t *stride, int *order);
+/* Windows that move over pictures, one after another: every stage makes picture n of what it makes of picture n of what it reads, so that the work for one of them is
+   all that is to be known (device/cpu/pictures.c). False: it is not so, or it reads no windows; no memory counts as that too. */
+typedef struct {
+    const int8_t *dim;    /* of each tensor: which of its dims counts pictures; -1: it has none */
+    const int32_t *param; /* these are all their number; */
+    const int32_t *pixel; /* these, how far a window moves */
+    int n_param, n_pixel;
+} hone_pictures;
+bool hone_instance_pictures(hone_arena *, const hone_instance *, hone_pictures *out);
 /* Parameters of this call, and the actual shapes of the outputs. Unknown values are HONE_DIM_UNKNOWN (NaN for floats); a broken rule is an
    error that names the operand. */
 hone_status hone_instance_solve(const hone_instance *, const hone_call *, hone_param *param /* n_param */) HONE_CHECKED;

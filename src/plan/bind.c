@@ -71,6 +71,7 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
                        .param = p,
                        .tensor = t,
                        .constant = constant,
+                       .pictures = f ? f->pictures : NULL,
                        .packs = l->c->packs,
                        .shelf = b->shelf,
                        .node = k,

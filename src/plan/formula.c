@@ -132,6 +132,8 @@ static bool take_tensors(const hone_compiled *c, hone_formula *f, const hone_nod
         constant[q] = hone_graph_known(g, id[q]), f->walks[q] = walks;
     }
     f->id = id, f->constant = constant, f->in_place = hone_formula_in_place(in);
+    hone_pictures pictures;
+    if (hone_instance_pictures(g->arena, in, &pictures)) f->pictures = hone_arena_copy(g->arena, &pictures, sizeof pictures);
     return true;
 }
 static bool fused(making *m, hone_formula *f, const hone_node *n, hone_status *s) {

@@ -18,10 +18,11 @@ struct hone_formula {
     const hone_param *param; /* whole ones are dims, */
     const int32_t *open;     /* and these of them are symbolic */
     int n_open;
-    const hone_vid *id;       /* the var of each tensor, -1 a temporary */
-    const bool *constant;     /* each tensor is a constant */
-    const hone_walks **walks; /* of each tensor that is none */
-    uint64_t in_place;        /* inputs that are read only where the result is stored */
+    const hone_vid *id;            /* the var of each tensor, -1 a temporary */
+    const bool *constant;          /* each tensor is a constant */
+    const hone_walks **walks;      /* of each tensor that is none */
+    uint64_t in_place;             /* inputs that are read only where the result is stored */
+    const hone_pictures *pictures; /* NULL: it is no window over pictures */
 };
 /* NULL: there is none. `instance`: where it is known, the node's own. Lives in the graph's arena. */
 const hone_formula *hone_formula_make(const hone_compiled *, hone_arena *scratch, const hone_node *, const hone_instance **instance,

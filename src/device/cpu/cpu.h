@@ -35,6 +35,12 @@ hone_status hone_cpu_tilecode(hone_recipe_maker *, const hone_cpu_call *, int st
 
 hone_status hone_contract_packed(const hone_cpu_call *, const hone_packed *,
                                  hone_ref *out) HONE_CHECKED; /* where its panels are, packed the first time */
+/* pictures.c: the same call for one picture of several, if one by one is how they are best done: then *n of them; else false. param: room for all of them. */
+bool hone_pictures_one(const hone_cpu_call *, hone_param *param, hone_cpu_call *one, int64_t *n);
+/* How many bytes each of the call's tensors is from picture to picture; 0 for those of the n_ref refs that are to be placed yet. NULL: no memory. */
+int64_t *hone_pictures_by(hone_arena *, const hone_cpu_call *, int n_ref);
+hone_status hone_pictures_all(hone_arena *, const int64_t *by, int64_t n, int n_ref,
+                              hone_step *) HONE_CHECKED; /* the step of one for all n */
 /* A tactic does stages from `stage` to *end - 1 where they are of its form; else *done stays false and nothing was added. *end comes as the next stage; for those
    of a recurrence, which go together, as the one after them. */
 typedef hone_status hone_tactic(hone_recipe_maker *, const hone_cpu_call *, int stage, int *end, bool *done);

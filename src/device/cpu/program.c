@@ -281,23 +281,49 @@ static bool lay(const hone_cpu_call *c, int t, int64_t *bytes) {
     }
     return !__builtin_mul_overflow(n, (int64_t)hone_dtypes[w->dtype].bytes, bytes);
 }
+static hone_status lay_all(const hone_cpu_call *c, int64_t *bytes, uint64_t *open) {
+    const hone_instance *in = c->instance;
+    for (int t = 0; t < in->n_tensor; t++) {
+        if (in->tensor[t].role != HONE_ROLE_TEMP) continue;
+        if (!lay(c, t, bytes + t)) return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", in->program->name);
+        *open |= (uint64_t)1 << t;
+    }
+    return HONE_OK;
+}
+/* A block for something of each picture. *by: from one to the next; NULL: there is one only. */
+static int room(hone_steps *s, int64_t bytes, int64_t pictures, int64_t *by) {
+    if (!by) return hone_steps_block(s, bytes);
+    int64_t all;
+    if (__builtin_add_overflow(bytes, 63, by) || __builtin_mul_overflow(*by -= *by % 64, pictures, &all)) return -1;
+    return hone_steps_block(s, all);
+}
+enum { MOST_BETWEEN = 64 << 20 }; /* of a buffer for all pictures: where steps of one need more, all are one product */
 hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
     const hone_instance *in = c->instance;
     int64_t bytes[HONE_MAX_TENSORS];
     if (in->n_tensor > HONE_MAX_TENSORS)
         return hone_fail(HONE_NOT_SUPPORTED, "%s has more than %d tensors in one program", in->program->name, HONE_MAX_TENSORS);
+    hone_cpu_call one; /* picture, of so many */
+    hone_param param[MAX_KEY];
+    int64_t pictures = 1, *by = NULL;
     uint64_t open = 0; /* temporaries without a place yet */
-    for (int t = 0; t < in->n_tensor; t++) {
-        if (in->tensor[t].role != HONE_ROLE_TEMP) continue;
-        if (!lay(c, t, bytes + t)) return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", in->program->name);
-        open |= (uint64_t)1 << t;
+    const recipe *r = NULL;
+    if (in->n_param <= MAX_KEY && hone_pictures_one(c, param, &one, &pictures)) {
+        HONE_TRY(lay_all(&one, bytes, &open));
+        HONE_TRY(find(s, &one, &r));
+        for (int k = 0; r && k < r->n; k++)
+            if (r->part[k].buffer >= 0 && r->part[k].bytes > MOST_BETWEEN / pictures) r = NULL;
     }
-    const recipe *r;
-    HONE_TRY(find(s, c, &r));
+    if (!r) {
+        pictures = 1;
+        HONE_TRY(lay_all(c, bytes, &open));
+        HONE_TRY(find(s, c, &r));
+    }
     int n_ref = r->n_ref;
     hone_ref *ref = HONE_NEW_N(s->arena, hone_ref, n_ref + 1);
     if (!ref) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     for (int t = 0; t < in->n_tensor; t++) ref[t] = c->tensor[t].ref;
+    if (pictures > 1 && !(by = hone_pictures_by(s->arena, c, n_ref))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     for (int k = 0; k < r->n_packed; k++) HONE_TRY(hone_contract_packed(c, r->packed + k, ref + r->packed[k].ref));
     for (int k = 0; k < r->n; k++) {
         const hone_part *p = r->part + k;
@@ -305,12 +331,12 @@ hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
         open &= ~fresh;
         for (int t = 0; t < in->n_tensor && fresh >> t; t++) {
             if (!(fresh >> t & 1)) continue;
-            int block = hone_steps_block(s, bytes[t]);
+            int block = room(s, bytes[t], pictures, by ? by + t : NULL);
             if (block < 0) return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", in->program->name);
             ref[t] = hone_block_ref(block, 0);
         }
         if (p->buffer >= 0) {
-            int block = hone_steps_block(s, p->bytes);
+            int block = room(s, p->bytes, pictures, by ? by + p->buffer : NULL);
             if (block < 0) return hone_fail(HONE_NO_MEMORY, "a buffer of %s is too large", in->program->name);
             ref[p->buffer] = hone_block_ref(block, 0);
         }
@@ -321,6 +347,7 @@ hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
             }
         hone_step step = p->step;
         step.node = c->node, step.of = c->of, step.ref = ref;
+        if (by) HONE_TRY(hone_pictures_all(s->arena, by, pictures, n_ref, &step));
         if (!hone_push(&s->step, step)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     }
     for (int t = 0; t < n_ref; t++)
