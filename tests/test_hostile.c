@@ -85,6 +85,14 @@ static msg far_axes(void) {
     add_output(&g, "y"), add_output(&g, "z");
     return model_of(g, 21);
 }
+/* An order of nothing for four dims: shapes were kept, memory was walked the other way round. */
+static msg empty_order(void) {
+    msg g = {0};
+    add_input(&g, "x", 1, "1 2 3 4");
+    add_node(&g, with(node("Transpose", "x", "y"), attr_ints("perm", "")));
+    add_output(&g, "y");
+    return model_of(g, 21);
+}
 /* A host function of constants, and nobody takes what it makes: it was kept for nobody. */
 static msg no_outputs(void) {
     msg g = {0};
@@ -162,6 +170,7 @@ static const struct {
     {"far_quotient", far_quotient},
     {"far_axis", far_axis},
     {"far_axes", far_axes},
+    {"empty_order", empty_order},
     {"no_outputs", no_outputs},
     {"bitcast_grows", bitcast_grows},
     {"slice_twice", slice_twice},

@@ -277,6 +277,7 @@ int hone_build_vector(builder *b, const hone_tree *t) {
         if (s && (s->kind == HONE_ATTR_INTS || s->kind == HONE_ATTR_FLOATS || s->kind == HONE_ATTR_STRINGS)) {
             v.kind = VEC_ATTR, v.attr = hone_build_attr_given(b, s), v.flag = s->kind == HONE_ATTR_INTS && s->s,
             v.real = s->kind == HONE_ATTR_FLOATS, v.fallback_i = s->i, v.fallback_f = s->f;
+            if (v.flag && v.attr && !v.attr->n) v.attr = NULL; /* an empty order is none */
             return add_vector(b, v);
         }
         int o = hone_build_operand(b, t->name);
