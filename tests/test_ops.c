@@ -166,6 +166,30 @@ static void wrong_use(void **state) { /* names are looked up when a model uses t
     if (!strstr(hone_error(), "here") || !strstr(hone_error(), "nowhere") || !strstr(hone_error(), "line 2")) fail_msg("%s", hone_error());
     assert_null(m);
 }
+static void too_far(void **state) { /* groups of other ranks: what is not there was read; and a rule of the row speaks first */
+    (void)state;
+    static const struct {
+        const char *name, *text, *says;
+    } cases[] = {
+        {"Far", "op test.ops.Far 1 (x[X..]: f32) -> y[O..]: f32\n  rank O.. = 3\n  O.. = X..\n  y[o..] = 0.0\n", "'x' has no dim 1 of Far"},
+        {"Farther", "op test.ops.Farther 1 (x[X.., C]: f32) -> y[O..]: f32\n  rank O.. = 2\n  O.. = X..\n  y[o..] = 0.0\n",
+         "'x' has no dim 0 of"},
+        {"Rule",
+         "op test.ops.Rule 1 (x[X..]: f32) -> y[O..]: f32\n  rank O.. = 3\n  need rank(X..) == 3, \"x has three axes\"\n  O.. = X..\n  "
+         "y[o..] = 0.0\n",
+         "x has three axes"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        assert_int_equal(add(cases[k].text), HONE_OK);
+        msg g = {0};
+        add_node(&g, in_domain(node(cases[k].name, "x", "y"), "test.ops"));
+        add_input(&g, "x", 1, "5"), add_output(&g, "y");
+        hone_model *m = NULL;
+        assert_int_not_equal(load(g, "test.ops", &m), HONE_OK);
+        if (!strstr(hone_error(), cases[k].says)) fail_msg("%s", hone_error());
+        assert_null(m);
+    }
+}
 static void no_memory(void **state) {
     (void)state;
     uint64_t before = hone_alloc_live_bytes();
@@ -240,7 +264,7 @@ static void maps(void **state) { /* a map goes in (DictVectorizer), maps come ou
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chain),     cmocka_unit_test(reductions), cmocka_unit_test(refused),
+        cmocka_unit_test(chain),     cmocka_unit_test(reductions), cmocka_unit_test(refused), cmocka_unit_test(too_far),
         cmocka_unit_test(wrong_use), cmocka_unit_test(no_memory),  cmocka_unit_test(maps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

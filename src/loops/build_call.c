@@ -302,6 +302,11 @@ void hone_build_ranks(builder *b) {
             }
         hone_build_later(b);
     }
+    for (int k = 0; k < b->lines.n; k++) { /* a rule that ranks alone break: its own words, before what follows from it goes wrong */
+        const hone_line *l = b->lines.at[k];
+        bool known = true;
+        if (l->kind == HONE_LINE_NEED && !holds(b, l->expr, &known) && known) hone_build_fail(b, 0, "%s", l->text);
+    }
 }
 
 /* ---- slots -------------------------------------------------------------------------------------------------------------------------- */

@@ -418,7 +418,12 @@ static int slot_number(builder *b, int operand, int entry, int member) {
         }
         at += n->expr && n->expr->kind == HONE_T_NAME && n->expr->group ? hone_build_rank(b, n->expr->name) : 1;
     }
-    return at + (member > 0 ? member : 0);
+    at += member > 0 ? member : 0;
+    const hone_entry *n = o->entry + entry;
+    const bool group = n->expr && n->expr->kind == HONE_T_NAME && n->expr->group;
+    if (at >= b->slots[operand].n || (group && member >= hone_build_rank(b, n->expr->name)))
+        hone_build_fail(b, 0, "'%s' has no dim %d of %s", o->name, at, b->p->name);
+    return at;
 }
 static int32_t slot_x(builder *b, int operand, int slot) {
     return hone_build_x(b, (hone_x){.kind = XS_SLOT, .type = HONE_I64, .a = operand, .b = slot, .c = -1}, true);
