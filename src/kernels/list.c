@@ -178,10 +178,13 @@ DEPTHWISE_F32(DECLARE)
 const hone_norm hone_norm_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
-#define DECLARE(isa, cpu) hone_pool_fn hone_pool_max__##isa;
+#define DECLARE(isa, cpu)                 \
+    hone_pool_fn hone_pool_max__##isa;    \
+    hone_blend_fn hone_pool_blend__##isa; \
+    hone_pick_fn hone_pool_pick__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu) {"hone_pool__" #isa, cpu, hone_pool_max__##isa},
+#define ROW(isa, cpu) {"hone_pool__" #isa, cpu, hone_pool_max__##isa, hone_pool_blend__##isa, hone_pool_pick__##isa},
 const hone_pool hone_pool_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 

@@ -184,6 +184,8 @@ typedef struct {
     int64_t stride[HONE_MAX_RANK];
 } hone_place;
 hone_status hone_interpret(const hone_instance *, const hone_param *, const hone_place *tensor) HONE_CHECKED;
+/* One expression that loads nothing, where the instance's indices (n_index of them) are these. */
+hone_scalar hone_interpret_x(const hone_instance *, const hone_param *, int64_t *index, int32_t x);
 /* Only one stage (with its over group if it has one): for comparing executors stage by stage. */
 hone_status hone_interpret_stage(const hone_instance *, const hone_param *, const hone_place *tensor, int stage,
                                  bool absolute /* sum |terms| instead */) HONE_CHECKED;

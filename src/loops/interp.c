@@ -81,6 +81,10 @@ static hone_scalar eval(run *r, int32_t x) {
     }
     return v;
 }
+hone_scalar hone_interpret_x(const hone_instance *in, const hone_param *p, int64_t *index, int32_t x) {
+    run r = {.in = in, .p = p, .i = index};
+    return eval(&r, x);
+}
 
 /* ---- stages ------------------------------------------------------------------------------------------------------------------------- */
 /* Steps the indices ids[0 … n-1] like an odometer; false when all are done. `fixed` stays. */

@@ -29,7 +29,8 @@ static bool stores_by_it(looking *w, const hone_stage *s) {
     return found == 1;
 }
 static int arguments(const hone_x *e) {
-    return e->kind == HONE_X_FN ? hone_fns[e->fn].arity : e->kind == HONE_X_SELECT ? 3 : e->kind >= HONE_X_CAST ? 1 : 0;
+    if (e->kind == HONE_X_FN) return hone_fns[e->fn].arity < 3 ? hone_fns[e->fn].arity : 3;
+    return e->kind == HONE_X_SELECT ? 3 : e->kind >= HONE_X_CAST ? 1 : 0;
 }
 static bool used_otherwise(const looking *w, const hone_x *e) {
     const int32_t arg[] = {e->a, e->b, e->c};
@@ -52,7 +53,7 @@ static void find_live(looking *w) {
     for (int x = in->n_x - 1; x >= 0; x--) {
         const hone_x *e = in->x + x;
         const int32_t arg[] = {e->a, e->b, e->c};
-        for (int k = 0; w->live[x] && k < arguments(e); k++) w->live[arg[k]] = true;
+        for (int k = 0; k < 3 && w->live[x] && k < arguments(e); k++) w->live[arg[k]] = true;
         if (!w->live[x] || e->kind != HONE_X_LOAD) continue;
         for (int k = 0; k < (e->flat ? 1 : in->tensor[e->a].rank); k++) w->live[in->list[e->b + k]] = true;
         if (e->c >= 0) w->live[e->c] = true;

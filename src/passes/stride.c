@@ -27,7 +27,7 @@ static bool whole(hone_matching *m) {
                     *dilation = hone_attr_find(n->attr, n->n_attr, "dilations"),
                     *given = hone_attr_find(n->attr, n->n_attr, "output_shape");
     const int rank = w->rank - 2;
-    int64_t dim[HONE_MAX_RANK], end[2 * HONE_MAX_RANK] = {0}, elements = 1, before = hone_value_count(w);
+    int64_t dim[HONE_MAX_RANK] = {0}, end[2 * HONE_MAX_RANK] = {0}, elements = 1, before = hone_value_count(w);
     if (w->dtype != HONE_DTYPE_F32 || rank < 1 || before < 1 || n->n_attr > 14 || (stride && stride->n != rank) ||
         (pads && pads->n != 2 * rank) || (given && given->n) ||
         strcmp(hone_attr_text(n->attr, n->n_attr, "auto_pad", "NOTSET"), "NOTSET") != 0)

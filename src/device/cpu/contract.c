@@ -470,7 +470,7 @@ static uint64_t halves_of(const hone_contract *d, uint64_t ends) {
     uint64_t may = 0;
     if (d->direct && d->out < 63) may |= (uint64_t)1 << d->out;
     if (more >= 0 && more < 63) may |= (uint64_t)1 << more;
-    if (d->a.tensor < 63 && (d->a.tensor == more || !(ends >> d->a.tensor & 1))) may |= (uint64_t)1 << d->a.tensor;
+    if (d->a.tensor >= 0 && d->a.tensor < 63 && (d->a.tensor == more || !(ends >> d->a.tensor & 1))) may |= (uint64_t)1 << d->a.tensor;
     if (!s) return may;
     const hone_row_number *const number[] = {&s->bias, &s->lo, &s->hi, &s->times, &s->plus, &s->later};
     for (int k = 0; k < (s->then ? 6 : 3); k++)

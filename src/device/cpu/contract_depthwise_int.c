@@ -196,7 +196,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                                            .b = weights,
                                            .levels = &levels,
                                            .c = c};
-            if (d->out_apart) hone_ladder((const uint8_t **)c, to + out->at_m[i] + p * d->out_apart, each * d->out_apart, part.m);
+            if (bytes && d->out_apart) hone_ladder((const uint8_t **)c, to + out->at_m[i] + p * d->out_apart, each * d->out_apart, part.m);
             for (int64_t q = 0; bytes && !d->out_apart && q < step; q++) c[q] = to + out->at_m[i + p + q];
             if (fast) d->each_i8->run(&part);
             else HONE_TRY(settle(d, at, &w, i + p, &part, take, plain, bytes ? &levels : NULL, sums, ones, rest));

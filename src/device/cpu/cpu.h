@@ -48,6 +48,7 @@ hone_tactic hone_cpu_attention, /* scores, softmax and weighted sum */
     hone_cpu_norm,              /* rows that are normalized */
     hone_cpu_contract,          /* sums of products as matrix multiplications, with what follows them */
     hone_cpu_pool,              /* the largest of a window, channels last */
+    hone_cpu_resample,          /* sums of places that indices alone decide */
     hone_cpu_rows,              /* element-wise between floats and 8 bits */
     hone_cpu_cell;              /* recurrent networks */
 #endif

@@ -495,7 +495,7 @@ void hone_epilogue_columns(const hone_simple *s, void *const *at, const int64_t 
     const bool is_signed = s->out.dtype == HONE_DTYPE_I8;
     const int64_t whole = (n + HONE_LEVELS_BLOCK - 1) / HONE_LEVELS_BLOCK * HONE_LEVELS_BLOCK;
     *out = (hone_levels){bias, scale, (int32_t)NUMBER(zero) + (is_signed ? 128 : 0), is_signed ? 0x80 : 0, false, true};
-    if (s->bias_n) memcpy(bias, more + n0, sizeof *bias * (size_t)n);
+    if (s->bias_n && more) memcpy(bias, more + n0, sizeof *bias * (size_t)n);
     for (int64_t j = 0; !s->bias_n && j < n; j++) bias[j] = more ? *more : 0;
     for (int64_t j = 0; each && j < n; j++) scale[j] = left * each[j] / over;
     for (int64_t j = 0; !each && j < n; j++) scale[j] = all;

@@ -212,8 +212,8 @@ typedef struct {
     const hone_packed *packed;
     int n, n_packed, n_ref;
 } recipe;
-static hone_tactic *const for_stages[] = {hone_cpu_attention, hone_cpu_norm, hone_cpu_contract, hone_cpu_pool, hone_cpu_rows,
-                                          tile_stage,         NULL},
+static hone_tactic *const for_stages[] = {hone_cpu_attention, hone_cpu_norm, hone_cpu_contract, hone_cpu_pool,
+                                          hone_cpu_resample,  hone_cpu_rows, tile_stage,        NULL},
                           *const for_recurrences[] = {hone_cpu_cell, over_stages, NULL}; /* the first that applies */
 static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r) {
     const hone_instance *in = c->instance;
@@ -260,18 +260,18 @@ static hone_status find(hone_steps *s, const hone_cpu_call *c, const recipe **ou
 static bool lay(const hone_cpu_call *c, int t, int64_t *bytes) {
     const hone_instance *in = c->instance;
     const hone_tensor *w = in->tensor + t;
-    const int64_t *as = NULL;
+    int as = -1;
     bool over = false;
     for (int k = 0; k < in->n_stage; k++) over |= in->stage[k].over >= 0;
-    for (int q = 0; q < in->n_tensor && !as && !over; q++) {
+    for (int q = 0; q < in->n_tensor && as < 0 && !over; q++) {
         bool same = in->tensor[q].role == HONE_ROLE_OUT && in->tensor[q].rank == w->rank;
         for (int k = 0; k < w->rank && same; k++) same = c->param[w->dim[k]].i == c->param[in->tensor[q].dim[k]].i;
-        if (same) as = c->tensor[q].stride;
+        if (same) as = q;
     }
-    int order[HONE_MAX_RANK];
+    int order[HONE_MAX_RANK] = {0};
     for (int k = 0; k < w->rank; k++) {
         int q = k;
-        for (; as && q > 0 && as[order[q - 1]] < as[k]; q--) order[q] = order[q - 1];
+        for (; as >= 0 && q > 0 && c->tensor[as].stride[order[q - 1]] < c->tensor[as].stride[k]; q--) order[q] = order[q - 1];
         order[q] = k;
     }
     int64_t n = 1;

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+   resample: values of other places, which indices alone decide, perhaps several of them weighted: Resize, mirrored Pad, any user's op of that form. In the program
+        y[domain] = sum(reduced) h[…] * x[places]      h made before of indices alone; or no sum and no h
+   Places and weights are numbers that never change, so they are tables here and not computed for every value. An index, or some that stand in one expression, is an
+   *axis* of its own: its places and weights are one small table, and a place is one of each axis.
+        rows    the last index of the domain runs along memory in both and is no axis (channels last): a row of y is a weighted sum of rows of x
+        lanes   it is an axis itself (row-major): rows of x are blended by the other axes, and the row that gives is picked from
+   What is outside, or depends on data, runs as tile code. */
+#include <string.h>
+
+#include "base/thread.h"
+#include "device/cpu/affine.h"
+#include "kernels/pool.h"
+
+enum { MAX_AXES = 6, MAX_TERMS = 12, MOST_PLACES = 1 << 16, MAX_TAPS = 256, LEAST = 1 << 13, MOST = 1 << 16 /* values a tile reads */ };
+typedef struct { /* what is to be known at each position of an axis */
+    int32_t x;
+    bool place; /* of x, in a dim of this stride and size; else a weight, */
+    bool below; /* by which is divided */
+    int64_t stride, size;
+    uint32_t slots; /* that it knows, a bit each */
+} term;
+typedef struct {
+    uint32_t slots;
+    int64_t positions, taps, *at; /* at[position * taps + tap], in elements */
+    float *weight;                /* alike */
+    bool weighted;
+} axis;
+typedef struct {
+    int x, out, n_axis, n_outer;
+    axis axis[MAX_AXES];
+    hone_affine base;                               /* what no axis says */
+    int64_t extent[MAX_SLOTS], out_step[MAX_SLOTS]; /* of the indices before the last */
+    int64_t by[MAX_AXES][MAX_SLOTS];                /* an axis' position moves so with each */
+    int64_t rows, n, taps, grain;
+    /* lanes */
+    bool lanes;
+    int64_t lo, reach, lane_taps;
+    int32_t *lane_at;
+    float *lane_weight;       /* NULL: one tap of weight 1, of which */
+    int64_t run_from, run_to; /* these follow on in memory */
+    const hone_pool *kernel;
+} resample;
+typedef struct {
+    hone_recipe_maker *m;
+    const hone_cpu_call *c;
+    hone_slots_of slots;
+    const hone_stage *made; /* what makes the weights, or NULL */
+    const hone_x *load;     /* and how they are read */
+    term term[MAX_TERMS];
+    int n_term;
+    int64_t *index;
+} finding;
+
+/* ---- finding it --------------------------------------------------------------------------------------------------------------------- */
+static int slot_of(const finding *f, int32_t index) { /* -1: none */
+    const hone_instance *in = f->c->instance;
+    for (int k = 0; f->made && k < f->made->n_index; k++) /* an index of the weights' own stage stands for what it is read by */
+        if (in->list[f->made->index0 + k] == index) index = in->x[in->list[f->load->b + k]].a;
+    for (int k = 0; k < f->slots.n; k++)
+        if (f->slots.id[k] == index) return k;
+    return -1;
+}
+static bool knows(const finding *f, int32_t x, uint32_t *slots) { /* false: it loads something, or knows what is no index here */
+    const hone_x *e = f->c->instance->x + x;
+    const int32_t arg[] = {e->a, e->b, e->c};
+    int n = 0;
+    switch (e->kind) {
+    case HONE_X_CONST:
+    case HONE_X_PARAM: return true;
+    case HONE_X_INDEX: {
+        const int k = slot_of(f, e->a);
+        if (k >= 0) *slots |= 1u << k;
+        return k >= 0;
+    }
+    case HONE_X_FN: n = hone_fns[e->fn].arity; break;
+    case HONE_X_SELECT: n = 3; break;
+    case HONE_X_CAST:
+    case HONE_X_ROUND: n = 1; break;
+    default: return false;
+    }
+    for (int k = 0; k < n; k++)
+        if (!knows(f, arg[k], slots)) return false;
+    return true;
+}
+static bool add(finding *f, term t) {
+    if (f->n_term == MAX_TERMS || !knows(f, t.x, &t.slots)) return false;
+    f->term[f->n_term++] = t;
+    return true;
+}
+static bool factors(finding *f, int32_t x, bool below) {
+    const hone_x *e = f->c->instance->x + x;
+    const bool real = e->type == HONE_F32 || e->type == HONE_F64;
+    if (e->kind == HONE_X_CAST && real && (f->c->instance->x[e->a].type == HONE_F64 || f->c->instance->x[e->a].type == HONE_F32))
+        return factors(f, e->a, below);
+    if (e->kind == HONE_X_FN && real && e->fn == HONE_FN_mul) return factors(f, e->a, below) && factors(f, e->b, below);
+    if (e->kind == HONE_X_FN && real && e->fn == HONE_FN_div) return factors(f, e->a, below) && factors(f, e->b, !below);
+    return real && add(f, (term){.x = x, .below = below});
+}
+/* Places of x: what is affine and never outside goes to `base`. */
+static bool places(finding *f, const hone_x *e, hone_affine *base) {
+    const hone_instance *in = f->c->instance;
+    if (e->kind != HONE_X_LOAD || e->flat || e->c >= 0 || in->tensor[e->a].dtype != HONE_DTYPE_F32) return false;
+    *base = (hone_affine){0};
+    for (int k = 0; k < in->tensor[e->a].rank; k++) {
+        const int64_t size = f->c->param[in->tensor[e->a].dim[k]].i, stride = f->c->tensor[e->a].stride[k];
+        const int32_t x = in->list[e->b + k];
+        hone_affine s;
+        int64_t lo = -1, hi = -1;
+        bool reduced = false;
+        if (hone_affine_expr(f->c, &f->slots, x, &s)) hone_affine_range(&f->slots, &s, &lo, &hi);
+        for (int q = f->slots.n_domain; q < f->slots.n && lo >= 0; q++) reduced |= s.k[q] != 0;
+        if (lo >= 0 && hi < size && !reduced) {
+            base->c += s.c * stride;
+            for (int q = 0; q < f->slots.n; q++) base->k[q] += s.k[q] * stride;
+        } else if (!add(f, (term){.x = x, .place = true, .stride = stride, .size = size})) return false;
+    }
+    return true;
+}
+static void set(finding *f, uint32_t slots, int from, int to,
+                int64_t number) { /* the numbered combination of some slots, the last the fastest */
+    const hone_instance *in = f->c->instance;
+    for (int k = to - 1; k >= from; k--) {
+        if (!(slots >> k & 1)) continue;
+        f->index[f->slots.id[k]] = number % f->slots.extent[k], number /= f->slots.extent[k];
+    }
+    for (int k = 0; f->made && k < f->made->n_index; k++)
+        f->index[in->list[f->made->index0 + k]] = f->index[in->x[in->list[f->load->b + k]].a];
+}
+static bool fill(finding *f, axis *a) { /* false: some place is outside, or there are too many */
+    const hone_slots_of *w = &f->slots;
+    a->positions = a->taps = 1;
+    for (int k = 0; k < w->n; k++) {
+        if (!(a->slots >> k & 1)) continue;
+        *(k < w->n_domain ? &a->positions : &a->taps) *= w->extent[k];
+        if (a->positions > MOST_PLACES || a->taps > MAX_TAPS || a->positions * a->taps > MOST_PLACES) return false;
+    }
+    a->at = HONE_NEW_N(f->m->arena, int64_t, a->positions * a->taps + 1);
+    a->weight = HONE_NEW_N(f->m->arena, float, a->positions * a->taps + 1);
+    if (!a->at || !a->weight) return false;
+    for (int64_t p = 0; p < a->positions; p++)
+        for (int64_t t = 0; t < a->taps; t++) {
+            double weight = 1;
+            set(f, a->slots, 0, w->n_domain, p), set(f, a->slots, w->n_domain, w->n, t);
+            for (int k = 0; k < f->n_term; k++) {
+                const term *q = f->term + k;
+                if (!(q->slots & a->slots)) continue;
+                const hone_scalar v = hone_interpret_x(f->c->instance, f->c->param, f->index, q->x);
+                if (q->place) {
+                    if (v.i64 < 0 || v.i64 >= q->size) return false;
+                    a->at[p * a->taps + t] += v.i64 * q->stride;
+                } else {
+                    const double number = hone_scalar_f64((hone_ctype)f->c->instance->x[q->x].type, v);
+                    weight = q->below ? weight / number : weight * number, a->weighted = true;
+                }
+            }
+            a->weight[p * a->taps + t] = (float)weight;
+        }
+    return true;
+}
+/* Terms that know an index in common are of one axis. What knows none is a factor of all: only 1 is expected. */
+static bool sort_axes(finding *f, resample *d) {
+    uint32_t reduced = 0;
+    for (int k = 0; k < f->n_term; k++) {
+        if (!f->term[k].slots) {
+            if (f->term[k].place || hone_scalar_f64((hone_ctype)f->c->instance->x[f->term[k].x].type,
+                                                    hone_interpret_x(f->c->instance, f->c->param, f->index, f->term[k].x)) != 1)
+                return false;
+            continue;
+        }
+        axis mine = {.slots = f->term[k].slots};
+        for (int q = 0; q < d->n_axis;) {
+            if (!(d->axis[q].slots & mine.slots)) {
+                q++;
+                continue;
+            }
+            mine.slots |= d->axis[q].slots, d->axis[q] = d->axis[--d->n_axis];
+            q = 0;
+        }
+        if (d->n_axis == MAX_AXES) return false;
+        d->axis[d->n_axis++] = mine;
+    }
+    for (int q = 0; q < d->n_axis; q++) reduced |= d->axis[q].slots;
+    for (int k = f->slots.n_domain; k < f->slots.n; k++)
+        if (f->slots.extent[k] > 1 && !(reduced >> k & 1)) return false;
+    d->taps = 1;
+    for (int q = 0; q < d->n_axis;) {
+        axis *a = d->axis + q;
+        if (!fill(f, a)) return false;
+        int own = 0;
+        while (!(a->slots >> own & 1)) own++;
+        bool even = a->taps == 1 && !a->weighted && a->slots == 1u << own;
+        const int64_t step = a->positions > 1 ? a->at[1] - a->at[0] : 0;
+        for (int64_t p = 0; p < a->positions && even; p++) even = a->at[p] == a->at[0] + p * step;
+        if (even) d->base.c += a->at[0], d->base.k[own] += step, *a = d->axis[--d->n_axis]; /* no axis after all */
+        else d->taps *= a->taps, q++;
+        if (d->taps > MAX_TAPS) return false;
+    }
+    return true;
+}
+/* The last axis, where it is the index along memory: its table tap by tap, from the first place on. */
+static bool find_lanes(finding *f, resample *d, int last) {
+    int own = -1;
+    for (int q = 0; q < d->n_axis; q++)
+        if (d->axis[q].slots >> last & 1) own = q;
+    if (own < 0 || d->base.k[last]) return false;
+    axis a = d->axis[own];
+    for (int k = 0; k < f->slots.n_domain; k++)
+        if (k != last && a.slots >> k & 1) return false;
+    int64_t hi = d->lo = a.at[0];
+    for (int64_t k = 0; k < a.positions * a.taps; k++) {
+        if (a.at[k] < d->lo) d->lo = a.at[k];
+        if (a.at[k] > hi) hi = a.at[k];
+    }
+    d->reach = hi - d->lo + 1, d->lane_taps = a.taps, d->lanes = true;
+    if (d->reach > 2 * a.positions * a.taps + 64) return false; /* too little of it is used */
+    d->lane_at = HONE_NEW_N(f->m->arena, int32_t, a.positions * a.taps);
+    d->lane_weight = HONE_NEW_N(f->m->arena, float, a.positions *a.taps);
+    if (!d->lane_at || !d->lane_weight) return false;
+    for (int64_t p = 0; p < a.positions; p++)
+        for (int64_t t = 0; t < a.taps; t++)
+            d->lane_at[t * a.positions + p] = (int32_t)(a.at[p * a.taps + t] - d->lo),
+                                         d->lane_weight[t * a.positions + p] = a.weight[p * a.taps + t];
+    d->axis[own] = d->axis[--d->n_axis], d->taps /= a.taps;
+    if (a.taps > 1 || a.weighted) return true;
+    d->lane_weight = NULL;
+    for (int64_t from = 0, to; from < d->n; from = to) {
+        for (to = from + 1; to < d->n && d->lane_at[to] == d->lane_at[to - 1] + 1;) to++;
+        if (to - from > d->run_to - d->run_from) d->run_from = from, d->run_to = to;
+    }
+    if (d->run_to - d->run_from < 8) d->run_to = d->run_from = 0;
+    return true;
+}
+
+/* ---- doing it ----------------------------------------------------------------------------------------------------------------------- */
+static int64_t list_rows(const resample *d, const float *x, const int64_t *position, const float **list, float *weight) {
+    int64_t many = 1;
+    list[0] = x, weight[0] = 1;
+    for (int q = 0; q < d->n_axis; q++) {
+        const axis *a = d->axis + q;
+        const int64_t *at = a->at + position[q] * a->taps;
+        const float *w = a->weight + position[q] * a->taps;
+        for (int64_t t = a->taps - 1; t >= 0; t--) /* the first copy last: it is what the others are made of */
+            for (int64_t k = 0; k < many; k++) list[t * many + k] = list[k] + at[t], weight[t * many + k] = weight[k] * w[t];
+        many *= a->taps;
+    }
+    return many;
+}
+static void pick(const resample *d, const float *row, float *y) {
+    hone_pick_fn *some = d->kernel->pick;
+    if (d->run_to == d->run_from) some(row, d->lane_at, d->lane_weight, d->lane_taps, d->n, y);
+    else {
+        some(row, d->lane_at, NULL, 1, d->run_from, y);
+        memcpy(y + d->run_from, row + d->lane_at[d->run_from], sizeof *y * (size_t)(d->run_to - d->run_from));
+        some(row, d->lane_at + d->run_to, NULL, 1, d->n - d->run_to, y + d->run_to);
+    }
+}
+static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
+    const resample *d = s->data;
+    const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x], base) + d->base.c, *list[MAX_TAPS];
+    float *y = (float *)(void *)hone_ref_at(s->ref[d->out], base), weight[MAX_TAPS];
+    const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
+    int64_t index[MAX_SLOTS], rest = from;
+    for (int k = d->n_outer - 1; k >= 0; k--) index[k] = rest % d->extent[k], rest /= d->extent[k];
+    const float *before = NULL, *first = NULL; /* the row before this one, and what it was made of */
+    for (int64_t r = from; r < to; r++) {
+        int64_t position[MAX_AXES] = {0}, at = 0, out = 0;
+        for (int k = 0; k < d->n_outer; k++) {
+            at += d->base.k[k] * index[k], out += d->out_step[k] * index[k];
+            for (int q = 0; q < d->n_axis; q++) position[q] += d->by[q][k] * index[k];
+        }
+        const int64_t many = list_rows(d, x + at + d->lo, position, list, weight);
+        if (!d->lanes) d->kernel->blend(list, weight, many, d->n, y + out);
+        else if (many == 1 && weight[0] == 1) {
+            if (before && list[0] == first) memcpy(y + out, before, sizeof *y * (size_t)d->n);
+            else pick(d, list[0], y + out);
+            first = list[0], before = y + out;
+        } else {
+            d->kernel->blend(list, weight, many, d->reach, scratch);
+            pick(d, scratch, y + out);
+        }
+        for (int k = d->n_outer - 1; k >= 0 && ++index[k] == d->extent[k]; k--) index[k] = 0;
+    }
+    return HONE_OK;
+}
+/* Is the stage only a copy of what the one before makes? */
+static bool copies(const hone_instance *in, const hone_stage *z, int32_t of) {
+    const hone_x *e = in->x + z->value;
+    if (!z->follows || z->reduce || z->how || !z->identity || z->over >= 0 || e->kind != HONE_X_LOAD || e->a != of || e->flat ||
+        e->c >= 0 || in->tensor[z->tensor].dtype != in->tensor[of].dtype || in->tensor[z->tensor].rank != in->tensor[of].rank)
+        return false;
+    for (int k = 0; k < z->n_index; k++) {
+        const hone_x *sub = in->x + in->list[e->b + k];
+        if (sub->kind != HONE_X_INDEX || sub->a != in->list[z->index0 + k]) return false;
+    }
+    return true;
+}
+static bool weights_by_index(const hone_instance *in, const hone_x *e) {
+    for (int k = 0; k < in->tensor[e->a].rank; k++)
+        if (in->x[in->list[e->b + k]].kind != HONE_X_INDEX) return false;
+    return !e->flat;
+}
+hone_status hone_cpu_resample(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
+    const hone_instance *in = c->instance;
+    const hone_stage *st = in->stage + stage;
+    finding f = {.m = m, .c = c};
+    if (in->tensor[st->tensor].role == HONE_ROLE_TEMP && !st->reduce && stage + 1 < in->n_stage && st[1].reduce == HONE_REDUCE_SUM &&
+        st[1].uses >> st->tensor & 1) { /* weights, for the stage after it alone */
+        f.made = st++;
+        for (int k = 0; k < in->n_stage; k++)
+            if (k != stage && k != stage + 1 && in->stage[k].uses >> f.made->tensor & 1) return HONE_OK;
+        if (!f.made->identity || f.made->how || f.made->over >= 0) return HONE_OK;
+    }
+    const hone_x *e = in->x + st->value;
+    if (st->how || !st->identity || st->over >= 0 || st->skip || in->tensor[st->tensor].dtype != HONE_DTYPE_F32 || e->type != HONE_F32 ||
+        (f.made ? e->kind != HONE_X_FN || e->fn != HONE_FN_mul : st->reduce))
+        return HONE_OK;
+    const hone_x *source = e;
+    if (f.made) {
+        const hone_x *a = in->x + e->a, *b = in->x + e->b;
+        const bool first = a->kind == HONE_X_LOAD && a->a == f.made->tensor;
+        f.load = first ? a : b, source = first ? b : a;
+        if (f.load->kind != HONE_X_LOAD || f.load->a != f.made->tensor || !weights_by_index(in, f.load)) return HONE_OK;
+    }
+    const int at = (int)(st - in->stage);
+    const bool copied = at + 1 < in->n_stage && copies(in, st + 1, st->tensor);
+    const hone_stage *z = copied ? st + 1 : st;
+    resample *d = HONE_NEW(m->arena, resample);
+    f.index = HONE_NEW_N(m->arena, int64_t, in->n_index + 1);
+    if (!d || !f.index) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!hone_affine_slots(c, at, copied ? at + 1 : at, &f.slots) || !f.slots.apart || !places(&f, source, &d->base) ||
+        (f.made && !factors(&f, f.made->value, false)) || !f.n_term || !sort_axes(&f, d) || (!d->n_axis && f.slots.n > f.slots.n_domain))
+        return HONE_OK;
+    int last = f.slots.n_domain - 1;
+    while (last > 0 && f.slots.extent[last] == 1) last--;
+    const int64_t *stride = c->tensor[z->tensor].stride;
+    if (last < 0 || stride[f.slots.dim[last]] != 1) return HONE_OK;
+    bool moves = false;
+    d->n = f.slots.extent[last];
+    for (int q = 0; q < d->n_axis; q++) moves |= d->axis[q].slots >> last & 1;
+    if (moves ? !find_lanes(&f, d, last) : d->base.k[last] != 1 || f.slots.extent[last] < 4) return HONE_OK;
+    d->x = source->a, d->out = z->tensor, d->n_outer = last, d->rows = 1, d->kernel = hone_pool_best();
+    for (int k = last - 1; k >= 0; k--) {
+        d->extent[k] = f.slots.extent[k], d->out_step[k] = stride[f.slots.dim[k]], d->rows *= d->extent[k];
+        for (int q = 0; q < d->n_axis; q++) {
+            if (!(d->axis[q].slots >> k & 1)) continue;
+            d->by[q][k] = 1;
+            for (int w = k + 1; w < last; w++)
+                if (d->axis[q].slots >> w & 1) d->by[q][k] *= f.slots.extent[w];
+        }
+    }
+    const int64_t each = d->lanes ? d->taps * d->reach + d->lane_taps * d->n : d->taps * d->n;
+    d->grain = hone_share_of(d->rows, LEAST / each + 1, MOST / each + 1, c->how.threads);
+    hone_step step = {.tactic = "resample",
+                      .tiles = (d->rows + d->grain - 1) / d->grain,
+                      .scratch_bytes = d->lanes ? sizeof(float) * (size_t)d->reach : 0,
+                      .tile = tile,
+                      .data = d};
+    step.serial = step.tiles == 1, *done = true, *end = at + 1 + copied;
+    return hone_cpu_add(m, (hone_part){.step = step, .uses = (uint64_t)1 << d->x | (uint64_t)1 << d->out, .buffer = -1});
+}
