@@ -57,7 +57,7 @@ check-format:
 	 [ -z "$$bad" ] || { echo "these need 'make format':" $$bad; exit 1; }
 
 lint:
-	@printf '%s\n' $(filter src/%.c apps/%.c,$(C_FILES)) | xargs -P $(JOBS) -n 1 clang-tidy --quiet -p build-clang # one a process: its va_list check remembers the last file
+	@printf '%s\n' $(filter src/%.c apps/%.c,$(C_FILES)) | xargs -P $(JOBS) -n 1 clang-tidy --quiet -p build-clang
 
 format: setup-all
 	@clang-format -i $(C_FILES)
