@@ -53,8 +53,14 @@ static void softmax(void **state) { /* rows of one, huge numbers, rows with or o
                  "2}; z = Softmax(x) {axis: 1}; }",
                  a, b, n, big[draw(0, 3)]);
         assert_int_equal(check(), n >= 16); /* short ones are tile code */
-        snprintf(text, sizeof text, "graph g (x: f32[%d, %d]) -> y { r = Relu(x); l = Log(r); y = Softmax(l) {axis: -1}; }", b, n);
-        assert_int_equal(check(), n >= 16);
+        for (int log = 0; log < 2; log++) {
+            const char *op = log ? "LogSoftmax" : "Softmax";
+            snprintf(text, sizeof text, "graph g (x: f32[%d, %d]) -> y { r = Relu(x); l = Log(r); y = %s(l) {axis: -1}; }", b, n, op);
+            assert_int_equal(check(), n >= 16);
+            snprintf(text, sizeof text, "graph g (x: f32[%d, %d]) -> y { k: f32[] = {%s}; h = Mul(x, k); y = %s(h); }", b, n,
+                     big[draw(0, 1)], op);
+            assert_int_equal(check(), n >= 16);
+        }
     }
 }
 static void others(void **state) { /* next to the form: tile code */

@@ -58,6 +58,36 @@ static void joined(void **state) { /* pixels further apart than they are long: p
         assert_int_equal(twin_check(text, strange_input, 0, 0, "pool"), 2);
     }
 }
+static void averages(void **state) { /* sums of windows, divided by a step after */
+    (void)state;
+    static const char *const how[] = {"kernel_shape: [3, 3], pads: [1, 1, 1, 1]", "kernel_shape: [2, 2], strides: [2, 2]",
+                                      "kernel_shape: [5, 7], pads: [2, 3, 2, 3], count_include_pad: 1",
+                                      "kernel_shape: [3, 2], strides: [2, 1], ceil_mode: 1"};
+    EACH_LEVEL for (int k = 0; k < 4; k++) {
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[2, %d, 13, 11], w: f32[%d, 1, 1, 1]) -> y { t = Conv(x, w) {group: %d}; p = AveragePool(t) {%s}; "
+                 "y = Conv(p, w) {group: %d}; }",
+                 17 + k, 17 + k, 17 + k, how[k], 17 + k);
+        if (twin_check(text, twin_input, 1e-5, 1e-5, "pool") != 1) fail_msg("not one step is a pool in\n%s", text);
+    }
+}
+static void row_major(void **state) { /* a pool by itself; x is what the caller has */
+    (void)state;
+    static const char *const what[] = {"MaxPool", "AveragePool"};
+    char how[256];
+    EACH_LEVEL for (int round = 0; round < (SLOW ? 12 : 60); round++) {
+        const int kh = draw(1, 5), kw = draw(1, 6), average = draw(0, 1);
+        snprintf(how, sizeof how, "kernel_shape: [%d, %d], strides: [%d, %d], dilations: [%d, %d], pads: [%d, %d, %d, %d], ceil_mode: %d",
+                 kh, kw, draw(1, 3), draw(1, 4), draw(1, 2), draw(1, 2), draw(0, kh - 1), draw(0, kw - 1), draw(0, kh - 1), draw(0, kw - 1),
+                 draw(0, 1));
+        snprintf(text, sizeof text, "graph g (x: f32[2, %d, %d, %d]) -> y { y = %s(x) {%s}; }", draw(4, 6), draw(9, 14), draw(32, 60),
+                 what[average], how);
+        const int met = twin_check(text, average ? twin_input : strange_input, average ? 1e-5 : 0, average ? 1e-5 : 0, "pool");
+        if (met != 1 && !(average && kh * kw == 1)) fail_msg("%d steps are pools in\n%s", met, text);
+    }
+    snprintf(text, sizeof text, "graph g (x: f32[2, 3, 40]) -> y { y = MaxPool(x) {kernel_shape: [4], strides: [3], pads: [1, 2]}; }");
+    assert_int_equal(twin_check(text, strange_input, 0, 0, "pool"), 1);
+}
 static void left_alone(void **state) {
     (void)state;
     check(2, 3, "9, 9", "kernel_shape: [3, 3]", 0); /* few channels */
@@ -94,7 +124,8 @@ static void kernel(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(windows), cmocka_unit_test(other_axes), cmocka_unit_test(joined),
-                                       cmocka_unit_test(left_alone), cmocka_unit_test(kernel)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(windows),  cmocka_unit_test(other_axes), cmocka_unit_test(joined),
+                                       cmocka_unit_test(averages), cmocka_unit_test(row_major),  cmocka_unit_test(left_alone),
+                                       cmocka_unit_test(kernel)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

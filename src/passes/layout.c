@@ -114,6 +114,7 @@ static void layout_graph(hone_passing *p, hone_graph *g) {
                          ? maker->fused && maker->fused->instance->n_stage == 1
                          : maker->program->runs == HONE_RUNS_PROGRAM && !maker->n_body && maker->n_out == 1 && maker->program->lines &&
                                !maker->program->lines->next && maker->program->lines->kind == HONE_LINE_STAGE;
+        plain |= is_view(maker, "concat"); /* parts are written there anyway */
         /* or in rows: storing them in another order costs the same, as long as each stays a row */
         bool in_rows =
             maker->program->runs == HONE_RUNS_PROGRAM && !maker->n_body && maker->n_out == 1 && perm && perm->i[x->rank - 1] == x->rank - 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   norm: rows normalized over their last index, as one step: layer norm, RMS norm and softmax, whatever op they come from. What is made on the way is never stored.
+   norm: rows normalized over their last index, as one step: layer norm, RMS norm, softmax and its logarithm, whatever op they come from. What is made on the way is never stored.
 
    The stages' values are written as text and compared with a table, as in cell.c. In the text
 
@@ -19,7 +19,7 @@
 #include "kernels/softmax.h"
 
 enum { STAGES = 6, FORM = 40, PARAMETERS = 2, LEAST = 4096, MOST = 16384 /* elements a tile, about */, SHORT = 16 };
-typedef enum { CENTRED, SQUARES, SOFTMAX } kind;
+typedef enum { CENTRED, SQUARES, SOFTMAX, LOG_SOFTMAX } kind;
 static const struct {
     int n;
     kind kind;
@@ -27,7 +27,8 @@ static const struct {
 } forms[] = {{6, CENTRED, {"x", "div(A,n)", "mul(sub(x,B),sub(x,B))", "div(C,n)", "rsqrt(add(D,e))", "add(mul(mul(sub(x,B),E),p),p)"}},
              {6, CENTRED, {"x", "div(A,n)", "mul(sub(x,B),sub(x,B))", "div(C,n)", "rsqrt(add(D,e))", "mul(mul(sub(x,B),E),p)"}},
              {3, SQUARES, {"mul(x,x)", "div(A,n)", "mul(mul(x,rsqrt(add(B,e))),p)"}},
-             {4, SOFTMAX, {"x", "exp(sub(x,A))", "B", "div(B,C)"}}};
+             {4, SOFTMAX, {"x", "exp(sub(x,A))", "B", "div(B,C)"}},
+             {3, LOG_SOFTMAX, {"x", "exp(sub(x,A))", "sub(sub(x,A),log(B))"}}};
 
 typedef struct {
     const hone_norm *kernel;
@@ -40,6 +41,11 @@ typedef struct {
 static void softmax(const norm *d, const float *x, float *y) {
     if (x != y) memcpy(y, x, sizeof *y * (size_t)d->n);
     d->softmax->times(y, d->n, 1 / d->softmax->row(y, NULL, d->n, 1, -INFINITY));
+}
+static void log_softmax(const norm *d, const float *x, float *y) {
+    float top;
+    const float sum = logf(d->softmax->exps(x, d->n, &top));
+    for (int64_t i = 0; i < d->n; i++) y[i] = x[i] - top - sum;
 }
 static hone_status run(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
     const norm *d = s->data;
@@ -55,6 +61,7 @@ static hone_status run(const hone_step *s, void *const *base, int64_t tile, void
             at_x += i * d->by_x[k], at_y += i * d->by_y[k], rest /= d->extent[k];
         }
         if (d->kind == SOFTMAX) softmax(d, x + at_x, y + at_y);
+        else if (d->kind == LOG_SOFTMAX) log_softmax(d, x + at_x, y + at_y);
         else d->kernel->row(d->n, x + at_x, d->kind == CENTRED, d->epsilon, p[0], p[1], y + at_y);
     }
     return HONE_OK;
@@ -133,7 +140,7 @@ static bool shaped(const reading *r, int f) {
     for (int k = 0; k < r->count; k++) {
         const hone_stage *s = r->first + k;
         const bool reduces = s->n_reduce == 1, last = k == r->count - 1, wide = last || (forms[f].kind == SOFTMAX && k == 1);
-        const hone_reduce reduce = !reduces ? HONE_REDUCE_NONE : forms[f].kind == SOFTMAX && k == 0 ? HONE_REDUCE_MAX : HONE_REDUCE_SUM;
+        const hone_reduce reduce = !reduces ? HONE_REDUCE_NONE : forms[f].kind >= SOFTMAX && k == 0 ? HONE_REDUCE_MAX : HONE_REDUCE_SUM;
         if (!s->identity || s->how || s->over >= 0 || s->pick >= 0 || s->n_reduce > 1 || s->tensor >= 63 || s->reduce != reduce ||
             s->n_index != r->lead + wide || (reduces && wide) || r->c->instance->tensor[s->tensor].dtype != HONE_DTYPE_F32 ||
             (!last && r->c->instance->tensor[s->tensor].role != HONE_ROLE_TEMP))
@@ -181,7 +188,7 @@ hone_status hone_cpu_norm(hone_recipe_maker *m, const hone_cpu_call *c, int stag
         if (__builtin_mul_overflow(d.rows, d.extent[k], &d.rows)) return HONE_OK;
     }
     if (d.rows < 1 || d.n < 1) return HONE_OK;
-    if (d.kind == SOFTMAX && d.n < SHORT)
+    if (d.kind >= SOFTMAX && d.n < SHORT)
         return HONE_OK; /* a call a row is more than tile code takes for so few (ultraface's pairs: 0.47 ms, not 0.1) */
     d.block = hone_share_of(d.rows, LEAST / d.n + 1, MOST / d.n + 1, c->how.threads);
     norm *kept = hone_arena_copy(m->arena, &d, sizeof d);

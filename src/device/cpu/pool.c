@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   pool: the largest value of a window, over pictures that lie channels last. Found in the program as  y[domain] = max(reduced) x[affine] else -inf,  where the
-   domain's last index runs along memory in both and moves no window: so a row of channels is the largest of a few rows. What is outside is left out, which is
-   what -inf comes to. Large windows go in two ways: all of a row of pixels is the largest of a few rows, in scratch, and there each window's places along the row
-   are compared: kh + kw values instead of kh * kw. Everything else runs as tile code; so do sums, which are made in a temporary of its own order. */
+   pool: the largest value of a window, or their sum, over pictures that lie channels last. Found in the program as  y[domain] = max(reduced) x[affine] else -inf,  or
+   sum and 0, where the domain's last index runs along memory in both and moves no window: so a row of channels is the largest (the sum) of a few rows. What is outside
+   is left out, which is what -inf and 0 come to. Large windows go in two ways: all of a row of pixels is the largest of a few rows, in scratch, and there each
+   window's places along the row are compared: kh + kw values instead of kh * kw. Row-major pictures go so too, a pixel being one value: places along the row are then the
+   row itself, moved. Everything else runs as tile code; so do long sums. */
 #include "kernels/pool.h"
 
 #include <math.h>
@@ -11,16 +12,17 @@
 #include "base/thread.h"
 #include "device/cpu/affine.h"
 
-enum { MAX_TAPS = 1024, LEAST = 1 << 13, MOST = 1 << 16 /* values a tile reads */ };
+enum { MAX_TAPS = 1024, MAX_SUMMED = 64, LEAST_SUMS = 8, LEAST = 1 << 13, MOST = 1 << 16 /* values a tile reads */ };
 typedef struct {
     hone_affine_load x;
     int out;
     int64_t rows, n, taps, grain;
     const int64_t *row_x, *row_out, *tap_x; /* in elements */
     const int64_t *row_edge[MAX_BOUNDED], *tap_edge[MAX_BOUNDED];
-    hone_pool_fn *max;
+    const hone_pool *kernel;
+    const float *ones; /* weights of a sum's rows; NULL: the largest is sought */
     /* two ways: rows are then rows of pixels, and taps the window's without its places along them. Place p of pixel i is at step * i + ahead * p, inside from lo up to hi */
-    bool ways;
+    bool ways, lanes; /* lanes: row-major */
     int64_t run, places, pitch, step, ahead, lo, hi, out_step;
 } pool;
 static bool inside(const pool *d, int64_t r, int64_t t) {
@@ -36,10 +38,11 @@ static int64_t list_taps(const pool *d, const float *x, int64_t r, const float *
         if (inside(d, r, t)) list[many++] = x + d->row_x[r] + d->tap_x[t];
     return many;
 }
-static void largest(const pool *d, const float **list, int64_t many, float *y) {
-    if (many) d->max(list, many, d->n, y);
+static void join(const pool *d, const float **list, int64_t many, int64_t n, float *y) {
+    if (many && d->ones) d->kernel->blend(list, d->ones, many, n, y);
+    else if (many) d->kernel->max(list, many, n, y);
     else
-        for (int64_t j = 0; j < d->n; j++) y[j] = -INFINITY;
+        for (int64_t j = 0; j < n; j++) y[j] = d->ones ? 0 : -INFINITY;
 }
 static hone_status tile_ways(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const pool *d = s->data;
@@ -51,7 +54,7 @@ static hone_status tile_ways(const hone_step *s, void *const *base, int64_t numb
         const int64_t many = list_taps(d, x, r, list);
         const int64_t pixels = !many ? 0 : d->hi - d->lo, once = d->pitch == d->n ? pixels : 1; /* they may follow on */
         for (int64_t i = 0; i < pixels; i += once) {
-            d->max(list, many, once * d->n, row + i * d->n);
+            join(d, list, many, once * d->n, row + i * d->n);
             for (int64_t t = 0; t < many; t++) list[t] += d->pitch;
         }
         for (int64_t i = 0; i < d->run; i++) {
@@ -60,10 +63,53 @@ static hone_status tile_ways(const hone_step *s, void *const *base, int64_t numb
                 const int64_t at = d->step * i + d->ahead * p;
                 if (at >= d->lo && at < d->hi) list[seen++] = row + (at - d->lo) * d->n;
             }
-            largest(d, list, seen, y + d->row_out[r] + i * d->out_step);
+            join(d, list, seen, d->n, y + d->row_out[r] + i * d->out_step);
         }
     }
     return HONE_OK;
+}
+/* Row-major: in scratch the row reaches from the first place to the last, with what adds nothing where it is outside; a window's places are the row, moved. */
+static hone_status tile_lanes(const hone_step *s, void *const *base, int64_t number, void *scratch) {
+    const pool *d = s->data;
+    const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x.tensor], base) + d->x.at.c + d->lo, **list = scratch;
+    const int64_t span = d->step * (d->run - 1) + 1, reach = span + d->ahead * (d->places - 1);
+    float *row = (float *)(void *)(list + d->taps + d->places), *all = row + reach, *y = (float *)(void *)hone_ref_at(s->ref[d->out], base);
+    const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
+    join(d, NULL, 0, reach, row);
+    for (int64_t r = from; r < to; r++) {
+        float *out = y + d->row_out[r];
+        join(d, list, list_taps(d, x, r, list), d->hi - d->lo, row + d->lo);
+        for (int64_t p = 0; p < d->places; p++) list[p] = row + d->ahead * p;
+        join(d, list, d->places, span, d->step == 1 ? out : all);
+        if (d->step == 2)
+            for (int64_t i = 0; i < d->run; i++) out[i] = all[2 * i];
+        else
+            for (int64_t i = 0; i < d->run && d->step > 2; i++) out[i] = all[d->step * i];
+    }
+    return HONE_OK;
+}
+/* Is it row-major, and the index along memory moves the window? Takes the last index of the domain and of the window out of rows and taps. */
+static bool in_lanes(pool *d, const hone_slots_of *slots, int last, int *taps) {
+    const int kx = slots->n - 1;
+    const bool moves = kx > last && d->x.at.k[kx] > 0 && d->x.at.k[kx] <= 16;
+    d->run = slots->extent[last], d->places = moves ? slots->extent[kx] : 1, d->step = d->x.at.k[last],
+    d->ahead = moves ? d->x.at.k[kx] : 1;
+    if (d->step < 1 || d->step > 16) return false;
+    const int64_t reach = d->step * (d->run - 1) + d->ahead * (d->places - 1) + 1;
+    int bound = -1;
+    d->lo = 0, d->hi = reach;
+    for (int q = 0; q < d->x.n_bounded; q++) {
+        const hone_affine *f = d->x.bounded + q;
+        if (!f->k[last] && !(moves && f->k[kx])) continue;
+        if (bound >= 0 || f->k[last] != d->step || (moves && f->k[kx] != d->ahead)) return false;
+        for (int k = 0; k < slots->n; k++)
+            if (k != last && !(moves && k == kx) && f->k[k] && slots->extent[k] > 1) return false;
+        bound = q, d->lo = f->c < 0 ? -f->c : 0, d->hi = d->x.size[q] - f->c < reach ? d->x.size[q] - f->c : reach;
+    }
+    if (d->hi <= d->lo) return false;
+    if (bound >= 0) d->x.n_bounded--, d->x.bounded[bound] = d->x.bounded[d->x.n_bounded], d->x.size[bound] = d->x.size[d->x.n_bounded];
+    if (moves) --*taps, d->taps /= d->places;
+    return d->lanes = true;
 }
 /* Does the window go two ways, and is that less work? Takes the last index of rows and of the window out of them. */
 static void two_ways(pool *d, const hone_slots_of *slots, const hone_affine *out, int rows, int taps) {
@@ -98,7 +144,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
     for (int64_t r = from; r < to; r++) {
         const int64_t many = list_taps(d, x, r, list);
-        largest(d, list, many, y + d->row_out[r]);
+        join(d, list, many, d->n, y + d->row_out[r]);
     }
     return HONE_OK;
 }
@@ -106,28 +152,37 @@ hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     const hone_instance *in = c->instance;
     const hone_stage *st = in->stage + stage;
     (void)end;
-    if (st->reduce != HONE_REDUCE_MAX || st->how != HONE_STORE_SET || !st->identity || in->tensor[st->tensor].dtype != HONE_DTYPE_F32)
+    const bool sums = st->reduce == HONE_REDUCE_SUM;
+    if ((st->reduce != HONE_REDUCE_MAX && !sums) || st->how != HONE_STORE_SET || !st->identity ||
+        in->tensor[st->tensor].dtype != HONE_DTYPE_F32)
         return HONE_OK;
     hone_slots_of slots;
     hone_affine_load first; /* of a recurrence, which this is not */
     pool *d = HONE_NEW(m->arena, pool);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (!hone_affine_slots(c, stage, stage, &slots) || slots.n_domain < 2 ||
-        !hone_affine_of_load(c, &slots, st->value, HONE_AFFINE_MAX, -1, &d->x, &first))
+        !hone_affine_of_load(c, &slots, st->value, sums ? HONE_AFFINE_SUM : HONE_AFFINE_MAX, -1, &d->x, &first))
         return HONE_OK;
     const int last = slots.n_domain - 1;
     hone_affine out = {0};
     for (int k = 0; k <= last; k++) out.k[k] = c->tensor[st->tensor].stride[slots.dim[k]];
-    if (d->x.at.k[last] != 1 || out.k[last] != 1 || slots.extent[last] < 4) return HONE_OK;
-    for (int q = 0; q < d->x.n_bounded; q++)
-        if (d->x.bounded[q].k[last]) return HONE_OK;
+    bool along = d->x.at.k[last] != 1; /* the last index moves the window */
+    for (int q = 0; q < d->x.n_bounded; q++) along |= d->x.bounded[q].k[last] != 0;
+    if (out.k[last] != 1 || slots.extent[last] < 4) return HONE_OK;
     int row[MAX_SLOTS], tap[MAX_SLOTS];
-    d->rows = d->taps = 1, d->n = slots.extent[last], d->out = st->tensor, d->max = hone_pool_best()->max;
+    d->rows = d->taps = 1, d->n = slots.extent[last], d->out = st->tensor, d->kernel = hone_pool_best();
     for (int k = 0; k < last; k++) row[k] = k, d->rows *= slots.extent[k];
     for (int k = last + 1; k < slots.n; k++) tap[k - last - 1] = k, d->taps *= slots.extent[k];
-    if (d->taps > MAX_TAPS || d->rows > 1 << 24) return HONE_OK;
-    two_ways(d, &slots, &out, last, slots.n - last - 1);
-    const int rows = last - d->ways, taps = slots.n - last - 1 - d->ways;
+    if (d->taps > MAX_TAPS || d->rows > 1 << 24 || (sums && (d->taps > MAX_SUMMED || d->rows < LEAST_SUMS))) return HONE_OK;
+    if (sums) {
+        float *ones = HONE_NEW_N(m->arena, float, d->taps);
+        for (int64_t t = 0; ones && t < d->taps; t++) ones[t] = 1;
+        if (!(d->ones = ones)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    }
+    int rows = last, taps = slots.n - last - 1;
+    if (along && !in_lanes(d, &slots, last, &taps)) return HONE_OK;
+    if (!along) two_ways(d, &slots, &out, rows, taps);
+    if (d->ways) rows--, taps--;
     bool made = (d->row_x = hone_affine_table(m->arena, &slots, row, rows, &d->x.at)) &&
                 (d->row_out = hone_affine_table(m->arena, &slots, row, rows, &out)) &&
                 (d->tap_x = hone_affine_table(m->arena, &slots, tap, taps, &d->x.at));
@@ -135,12 +190,16 @@ hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stag
         made = (d->row_edge[q] = hone_affine_table(m->arena, &slots, row, rows, d->x.bounded + q)) &&
                (d->tap_edge[q] = hone_affine_table(m->arena, &slots, tap, taps, d->x.bounded + q));
     if (!made) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    const int64_t wide = d->hi - d->lo, each = d->n * (d->ways ? d->taps * wide + d->places * d->run : d->taps);
+    const int64_t wide = d->hi - d->lo, span = d->step * (d->run - 1) + 1,
+                  each = d->lanes ? d->taps * wide + d->places * span : d->n * (d->ways ? d->taps * wide + d->places * d->run : d->taps),
+                  kept = d->lanes ? 2 * span + d->ahead * (d->places - 1) : wide * d->n + 2;
     d->grain = hone_share_of(d->rows, LEAST / each + 1, MOST / each + 1, c->how.threads);
     hone_step step = {.tactic = "pool",
                       .tiles = (d->rows + d->grain - 1) / d->grain,
-                      .scratch_bytes = sizeof(float *) * (size_t)(d->taps + d->places) + sizeof(float) * (size_t)(wide * d->n + 2),
-                      .tile = d->ways ? tile_ways : tile,
+                      .scratch_bytes = sizeof(float *) * (size_t)(d->taps + d->places) + sizeof(float) * (size_t)kept,
+                      .tile = d->lanes  ? tile_lanes
+                              : d->ways ? tile_ways
+                                        : tile,
                       .data = d};
     step.serial = step.tiles == 1, *done = true;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = st->uses, .buffer = -1});
