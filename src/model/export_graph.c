@@ -223,11 +223,13 @@ void hone_export_graph(hone_exporter *x, uint32_t field, const hone_graph *g, ho
     }
     for (int v = 0; v < g->var.n; v++) s.from[v] = -1;
     for (int k = g->n_formal; of && k < g->in.n; k++) s.from[g->in.at[k]] = of->in[of->n_in - of->n_capture + (k - g->n_formal)];
-    hone_wire_mark m = hone_wire_open(&x->w, field);
+    hone_wire_mark m = up ? hone_wire_open(&x->w, field) : hone_wire_open_wide(&x->w, field);
     put_nodes(x, &s);
     for (int k = 0; k < g->out.n && !x->status; k++) out[k] = output_name(x, &s, k);
     hone_wire_put_text(&x->w, 2, g->name[0] ? g->name : "graph"); /* a name is asked for */
+    x->placed = !up;
     put_initializers(x, &s);
+    x->placed = false;
     for (int k = 0; k < g->n_formal && !x->status; k++) put_input(x, &s, k, of);
     for (int k = 0; k < g->out.n && !x->status; k++) put_output(x, &s, k, out[k], of);
     hone_wire_close(&x->w, m);

@@ -24,6 +24,7 @@ typedef struct {
     hone_arena *arena;
     const hone_graph *root;
     const char *data_name; /* NULL: weights stand in the model */
+    bool placed;           /* where the next tensor lies in the file is known: no message around it will move it */
     hone_vec(hone_export_outside) outside;
     uint64_t outside_bytes;
     hone_vec(hone_export_shared) shared; /* sorted by value */

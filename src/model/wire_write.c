@@ -76,13 +76,27 @@ void hone_wire_put_elements(hone_wire_out *w, uint32_t field, hone_dtype t, cons
 /* ---- messages -------------------------------------------------------------------------------------------------------------------- */
 hone_wire_mark hone_wire_open(hone_wire_out *w, uint32_t field) {
     put_tag(w, field, HONE_WIRE_BYTES);
-    return (hone_wire_mark){w->n, w->piece_bytes, w->piece.n};
+    return (hone_wire_mark){w->n, w->piece_bytes, w->piece.n, false};
+}
+enum { WIDE = 5 };
+hone_wire_mark hone_wire_open_wide(hone_wire_out *w, uint32_t field) {
+    static const uint8_t later[WIDE];
+    hone_wire_mark m = hone_wire_open(w, field);
+    put(w, later, sizeof later);
+    m.wide = true;
+    return m;
 }
 
 /* What is inside moves up to make room for its length. A byte moves once for each message around it: a handful of times. */
 void hone_wire_close(hone_wire_out *w, hone_wire_mark m) {
     if (w->failed) return;
     uint8_t length[10];
+    if (m.wide) { /* leading zeros: every seven bits but the last say that more follow */
+        uint64_t inside = w->n - m.at - WIDE + (w->piece_bytes - m.piece_bytes);
+        for (int k = 0; k < WIDE; k++, inside >>= 7) w->bytes[m.at + (size_t)k] = (uint8_t)((inside & 127) | (k < WIDE - 1 ? 128 : 0));
+        w->failed |= inside != 0;
+        return;
+    }
     size_t inside = w->n - m.at, bytes = varint(length, inside + (w->piece_bytes - m.piece_bytes));
     if (!grow(w, bytes)) return;
     memmove(w->bytes + m.at + bytes, w->bytes + m.at, inside);

@@ -32,6 +32,7 @@ typedef struct {
     size_t at;
     uint64_t piece_bytes;
     int piece;
+    bool wide;
 } hone_wire_mark;
 
 void hone_wire_put_number(hone_wire_out *, uint32_t field, uint64_t);
@@ -41,6 +42,8 @@ void hone_wire_put_text(hone_wire_out *, uint32_t field, const char *);
 /* A field of bytes that are n elements, packed as files have them; they must stay where they are until sent. */
 void hone_wire_put_elements(hone_wire_out *, uint32_t field, hone_dtype, const void *, size_t n);
 hone_wire_mark hone_wire_open(hone_wire_out *, uint32_t field);
+/* Its length takes five bytes, however small: what is put inside lies at hone_wire_size from now on, if all messages around it are such. */
+hone_wire_mark hone_wire_open_wide(hone_wire_out *, uint32_t field);
 void hone_wire_close(hone_wire_out *, hone_wire_mark);
 static inline uint64_t hone_wire_size(const hone_wire_out *w) { return w->n + w->piece_bytes; }
 
