@@ -93,6 +93,18 @@ static msg empty_order(void) {
     add_output(&g, "y");
     return model_of(g, 21);
 }
+/* A window that moves further than memory reaches. */
+static msg far_strides(void) {
+    msg g = {0};
+    add_input(&g, "x", 1, "2 1 1 1");
+    for (int k = 0; k < 2; k++) {
+        msg n = with(with(node(k ? "AveragePool" : "MaxPool", "x", k ? "y" : "z"), attr_ints("kernel_shape", "1 1")),
+                     attr_ints("strides", "4611686018427387904 9223372036854775807"));
+        add_node(&g, with(with(n, attr_ints("dilations", "1 4611686018427387904")), attr_ints("pads", "-3 2 4611686018427387904 1")));
+        add_output(&g, k ? "y" : "z");
+    }
+    return model_of(g, 21);
+}
 /* A host function of constants, and nobody takes what it makes: it was kept for nobody. */
 static msg no_outputs(void) {
     msg g = {0};
@@ -171,6 +183,7 @@ static const struct {
     {"far_axis", far_axis},
     {"far_axes", far_axes},
     {"empty_order", empty_order},
+    {"far_strides", far_strides},
     {"no_outputs", no_outputs},
     {"bitcast_grows", bitcast_grows},
     {"slice_twice", slice_twice},

@@ -21,6 +21,12 @@ bool hone_affine_slots(const hone_cpu_call *c, int stage, int last, hone_slots_o
     }
     return true;
 }
+/* *to += a * b. False: there is no such place in any memory; hostile strides and pads say such numbers. */
+static bool put(int64_t *to, int64_t a, int64_t b) {
+    const int64_t far = (int64_t)1 << 48;
+    int64_t p;
+    return !__builtin_mul_overflow(a, b, &p) && !__builtin_add_overflow(*to, p, to) && *to<far && * to> - far;
+}
 /* A number that no index changes. */
 static bool number(const hone_cpu_call *c, int32_t x, int64_t *out) {
     const hone_x *e = c->instance->x + x;
@@ -30,11 +36,12 @@ static bool number(const hone_cpu_call *c, int32_t x, int64_t *out) {
     case HONE_X_PARAM: *out = c->param[e->a].i; return !c->instance->param_real[e->a];
     case HONE_X_FN:
         if (!number(c, e->a, &p) || (hone_fns[e->fn].arity > 1 && !number(c, e->b, &q))) return false;
+        *out = 0;
         switch (e->fn) {
-        case HONE_FN_add: *out = p + q; return true;
-        case HONE_FN_sub: *out = p - q; return true;
-        case HONE_FN_mul: *out = p * q; return true;
-        case HONE_FN_neg: *out = -p; return true;
+        case HONE_FN_add: return put(out, p, 1) && put(out, q, 1);
+        case HONE_FN_sub: return put(out, p, 1) && put(out, q, -1);
+        case HONE_FN_mul: return put(out, p, q);
+        case HONE_FN_neg: return put(out, p, -1);
         default: return false;
         }
     default: return false;
@@ -46,24 +53,18 @@ static bool add(const hone_cpu_call *c, const hone_slots_of *slots, int32_t x, i
     int64_t by;
     if (e->kind == HONE_X_INDEX) {
         for (int k = 0; k < slots->n; k++)
-            if (slots->id[k] == e->a) {
-                out->k[k] += times;
-                return true;
-            }
+            if (slots->id[k] == e->a) { return put(&out->k[k], times, 1); }
         return false;
     }
-    if (e->kind != HONE_X_FN) {
-        if (!number(c, x, &by)) return false;
-        out->c += times * by;
-        return true;
-    }
+    if (e->kind != HONE_X_FN) return number(c, x, &by) && put(&out->c, times, by);
+    int64_t product = 0;
     switch (e->fn) {
     case HONE_FN_add: return add(c, slots, e->a, times, out) && add(c, slots, e->b, times, out);
     case HONE_FN_sub: return add(c, slots, e->a, times, out) && add(c, slots, e->b, -times, out);
     case HONE_FN_neg: return add(c, slots, e->a, -times, out);
     case HONE_FN_mul:
-        if (number(c, e->a, &by)) return add(c, slots, e->b, times * by, out);
-        return number(c, e->b, &by) && add(c, slots, e->a, times * by, out);
+        if (number(c, e->a, &by)) return put(&product, times, by) && add(c, slots, e->b, product, out);
+        return number(c, e->b, &by) && put(&product, times, by) && add(c, slots, e->a, product, out);
     default: return false;
     }
 }
@@ -73,7 +74,16 @@ bool hone_affine_expr(const hone_cpu_call *c, const hone_slots_of *slots, int32_
 }
 void hone_affine_range(const hone_slots_of *slots, const hone_affine *a, int64_t *lo, int64_t *hi) {
     *lo = *hi = a->c;
-    for (int k = 0; k < slots->n; k++) *(a->k[k] < 0 ? lo : hi) += a->k[k] * (slots->extent[k] - 1);
+    for (int k = 0; k < slots->n; k++)
+        if (!put(a->k[k] < 0 ? lo : hi, a->k[k], slots->extent[k] - 1)) {
+            *lo = INT64_MIN, *hi = INT64_MAX;
+            return;
+        }
+}
+bool hone_affine_move(const hone_slots_of *slots, const hone_affine *by, int64_t step, hone_affine *to) {
+    bool fits = put(&to->c, by->c, step);
+    for (int q = 0; q < slots->n && fits; q++) fits = put(&to->k[q], by->k[q], step);
+    return fits;
 }
 bool hone_affine_inside(const hone_cpu_call *c, const hone_slots_of *slots, int32_t x, hone_affine *out) {
     const hone_instance *in = c->instance;
@@ -87,8 +97,7 @@ bool hone_affine_inside(const hone_cpu_call *c, const hone_slots_of *slots, int3
         if (!hone_affine_expr(c, slots, in->list[e->b + k], &s)) return false;
         hone_affine_range(slots, &s, &lo, &hi);
         if (lo < 0 || hi >= c->param[in->tensor[e->a].dim[k]].i) return false;
-        out->c += s.c * step;
-        for (int q = 0; q < slots->n; q++) out->k[q] += s.k[q] * step;
+        if (!hone_affine_move(slots, &s, step, out)) return false;
     }
     return true;
 }
@@ -115,8 +124,7 @@ bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int
         if (!hone_affine_expr(c, slots, in->list[e->b + k], &s)) return false;
         int64_t lo, hi, size = c->param[in->tensor[e->a].dim[k]].i, step = c->tensor[e->a].stride[k];
         hone_affine_range(slots, &s, &lo, &hi);
-        out->at.c += s.c * step;
-        for (int q = 0; q < slots->n; q++) out->at.k[q] += s.k[q] * step;
+        if (!hone_affine_move(slots, &s, step, &out->at)) return false;
         if (slots->over >= 0 && s.k[slots->over]) { /* t, or t - 1 with something else for step 0 */
             if (s.k[slots->over] != 1 || lo != hi) return false;
             if (s.c == 0 || (s.c == -1 && slots->begun)) continue;

@@ -35,6 +35,8 @@ bool hone_affine_of_load(const hone_cpu_call *, const hone_slots_of *, int32_t x
                          hone_affine_load *first);
 /* The offset of a load that is never outside; false: it is another kind of load. */
 bool hone_affine_inside(const hone_cpu_call *, const hone_slots_of *, int32_t x, hone_affine *out);
+/* *to += step * by. False: too far for any memory. */
+bool hone_affine_move(const hone_slots_of *, const hone_affine *by, int64_t step, hone_affine *to);
 void hone_affine_range(const hone_slots_of *, const hone_affine *, int64_t *lo, int64_t *hi);
 /* Offset of every flattened position of a group. NULL: no memory. Kept on the shelf: other numbers of batches need the same one. */
 int64_t *hone_affine_table(hone_arena *, const hone_slots_of *, const int *slot, int n, const hone_affine *);

@@ -111,8 +111,7 @@ static bool places(finding *f, const hone_x *e, hone_affine *base) {
         if (hone_affine_expr(f->c, &f->slots, x, &s)) hone_affine_range(&f->slots, &s, &lo, &hi);
         for (int q = f->slots.n_domain; q < f->slots.n && lo >= 0; q++) reduced |= s.k[q] != 0;
         if (lo >= 0 && hi < size && !reduced) {
-            base->c += s.c * stride;
-            for (int q = 0; q < f->slots.n; q++) base->k[q] += s.k[q] * stride;
+            if (!hone_affine_move(&f->slots, &s, stride, base)) return false;
         } else if (!add(f, (term){.x = x, .place = true, .stride = stride, .size = size})) return false;
     }
     return true;
