@@ -3,24 +3,39 @@
    looked for when equal nodes are one and views are joined, and views once more where patterns left some. */
 #include "passes/passes.h"
 
+/* clang-format off */
 static const struct {
     const char *name;
     hone_pass_fn *run;
 } pipeline[] = {
-    {"infer", hone_pass_infer},       {"quant", hone_pass_quant}, /* before weights are folded to f32 */
-    {"fold", hone_pass_fold},         {"dead", hone_pass_dead},
-    {"identity", hone_pass_identity}, {"infer", hone_pass_infer},
-    {"fold", hone_pass_fold},         {"views", hone_pass_views},
-    {"identity", hone_pass_identity}, {"same", hone_pass_same},
-    {"dead", hone_pass_dead},         {"pad", hone_pass_pad},
-    {"stride", hone_pass_stride},     {"affine", hone_pass_affine},
-    {"norm", hone_pass_norm},         {"activation", hone_pass_activation},
-    {"rotary", hone_pass_rotary},     {"attention", hone_pass_attention},
-    {"views", hone_pass_views},       {"identity", hone_pass_identity},
-    {"same", hone_pass_same},         {"joins", hone_pass_joins},
-    {"dead", hone_pass_dead},         {"infer", hone_pass_infer},
-    {"fuse", hone_pass_fuse},         {"layout", hone_pass_layout},
+    {"infer", hone_pass_infer},
+    {"quant", hone_pass_quant}, /* before weights are folded to f32 */
+    {"fold", hone_pass_fold},
+    {"dead", hone_pass_dead},
+    {"identity", hone_pass_identity},
+    {"infer", hone_pass_infer},
+    {"fold", hone_pass_fold},
+    {"views", hone_pass_views},
+    {"identity", hone_pass_identity},
+    {"same", hone_pass_same},
+    {"dead", hone_pass_dead},
+    {"pad", hone_pass_pad},
+    {"stride", hone_pass_stride},
+    {"affine", hone_pass_affine},
+    {"norm", hone_pass_norm},
+    {"activation", hone_pass_activation},
+    {"rotary", hone_pass_rotary},
+    {"attention", hone_pass_attention},
+    {"views", hone_pass_views},
+    {"identity", hone_pass_identity},
+    {"same", hone_pass_same},
+    {"joins", hone_pass_joins},
+    {"dead", hone_pass_dead},
+    {"infer", hone_pass_infer},
+    {"fuse", hone_pass_fuse},
+    {"layout", hone_pass_layout},
 };
+/* clang-format on */
 hone_status hone_passes_run(hone_graph *g, hone_instances *instances, hone_text *report) {
     hone_text_put(report, "[");
     for (size_t k = 0; k < sizeof pipeline / sizeof *pipeline; k++) {
