@@ -12,7 +12,15 @@
 #include "base/thread.h"
 #include "device/cpu/affine.h"
 
-enum { MAX_TAPS = 1024, MAX_SUMMED = 64, LEAST_SUMS = 8, LEAST = 1 << 13, MOST = 1 << 16 /* values a tile reads */ };
+enum {
+    MAX_ROWS = 1 << 24,
+    MAX_ROW = 1 << 24,
+    MAX_TAPS = 1024,
+    MAX_SUMMED = 64,
+    LEAST_SUMS = 8,
+    LEAST = 1 << 13,
+    MOST = 1 << 16 /* values a tile reads */
+};
 typedef struct {
     hone_affine_load x;
     int out;
@@ -88,6 +96,24 @@ static hone_status tile_lanes(const hone_step *s, void *const *base, int64_t num
     }
     return HONE_OK;
 }
+/* The bound of the index ox of a row of pixels and kx of its window's places, both moving it as d says: it becomes lo and hi, and is taken out of those asked for each row.
+   kx below 0: one place. False: bounded otherwise, or nothing is inside. */
+static bool take_bound(pool *d, const hone_slots_of *slots, int ox, int kx) {
+    const int64_t reach = d->step * (d->run - 1) + d->ahead * (d->places - 1) + 1;
+    int bound = -1;
+    d->lo = 0, d->hi = reach;
+    for (int q = 0; q < d->x.n_bounded; q++) {
+        const hone_affine *f = d->x.bounded + q;
+        if (!f->k[ox] && !(kx >= 0 && f->k[kx])) continue;
+        if (bound >= 0 || f->k[ox] != d->step || (kx >= 0 && f->k[kx] != d->ahead)) return false;
+        for (int k = 0; k < slots->n; k++)
+            if (k != ox && k != kx && f->k[k] && slots->extent[k] > 1) return false;
+        bound = q, d->lo = f->c < 0 ? -f->c : 0, d->hi = d->x.size[q] - f->c < reach ? d->x.size[q] - f->c : reach;
+    }
+    if (d->hi <= d->lo) return false;
+    if (bound >= 0) d->x.n_bounded--, d->x.bounded[bound] = d->x.bounded[d->x.n_bounded], d->x.size[bound] = d->x.size[d->x.n_bounded];
+    return true;
+}
 /* Is it row-major, and the index along memory moves the window? Takes the last index of the domain and of the window out of rows and taps. */
 static bool in_lanes(pool *d, const hone_slots_of *slots, int last, int *taps) {
     const int kx = slots->n - 1;
@@ -95,19 +121,7 @@ static bool in_lanes(pool *d, const hone_slots_of *slots, int last, int *taps) {
     d->run = slots->extent[last], d->places = moves ? slots->extent[kx] : 1, d->step = d->x.at.k[last],
     d->ahead = moves ? d->x.at.k[kx] : 1;
     if (d->step < 1 || d->step > 16) return false;
-    const int64_t reach = d->step * (d->run - 1) + d->ahead * (d->places - 1) + 1;
-    int bound = -1;
-    d->lo = 0, d->hi = reach;
-    for (int q = 0; q < d->x.n_bounded; q++) {
-        const hone_affine *f = d->x.bounded + q;
-        if (!f->k[last] && !(moves && f->k[kx])) continue;
-        if (bound >= 0 || f->k[last] != d->step || (moves && f->k[kx] != d->ahead)) return false;
-        for (int k = 0; k < slots->n; k++)
-            if (k != last && !(moves && k == kx) && f->k[k] && slots->extent[k] > 1) return false;
-        bound = q, d->lo = f->c < 0 ? -f->c : 0, d->hi = d->x.size[q] - f->c < reach ? d->x.size[q] - f->c : reach;
-    }
-    if (d->hi <= d->lo) return false;
-    if (bound >= 0) d->x.n_bounded--, d->x.bounded[bound] = d->x.bounded[d->x.n_bounded], d->x.size[bound] = d->x.size[d->x.n_bounded];
+    if (!take_bound(d, slots, last, moves ? kx : -1)) return false;
     if (moves) --*taps, d->taps /= d->places;
     return d->lanes = true;
 }
@@ -120,22 +134,12 @@ static void two_ways(pool *d, const hone_slots_of *slots, const hone_affine *out
     for (int q = 0; q < d->x.n_bounded; q++)
         if (d->x.bounded[q].k[ox] > 0) pitch = own / d->x.bounded[q].k[ox];
     if (own <= 0 || its <= 0 || pitch < d->n || own % pitch || its % pitch) return;
-    pool w = {.run = slots->extent[ox], .places = slots->extent[kx], .step = own / pitch, .ahead = its / pitch, .out_step = out->k[ox]};
-    const int64_t reach = w.step * (w.run - 1) + w.ahead * (w.places - 1) + 1, others = d->taps / w.places;
-    w.hi = reach;
-    int bound = -1;
-    for (int q = 0; q < d->x.n_bounded; q++) {
-        const hone_affine *f = d->x.bounded + q;
-        if (!f->k[ox] && !f->k[kx]) continue;
-        if (bound >= 0 || f->k[ox] != w.step || f->k[kx] != w.ahead) return;
-        for (int k = 0; k < slots->n; k++)
-            if (k != ox && k != kx && f->k[k] && slots->extent[k] > 1) return;
-        bound = q, w.lo = f->c < 0 ? -f->c : 0, w.hi = d->x.size[q] - f->c < reach ? d->x.size[q] - f->c : reach;
-    }
-    if (w.hi <= w.lo || w.ahead > 16 || 4 * (others * reach + w.places * w.run) > 3 * d->taps * w.run) return;
-    if (bound >= 0) d->x.n_bounded--, d->x.bounded[bound] = d->x.bounded[d->x.n_bounded], d->x.size[bound] = d->x.size[d->x.n_bounded];
-    d->ways = true, d->pitch = pitch, d->run = w.run, d->places = w.places, d->step = w.step, d->ahead = w.ahead, d->lo = w.lo,
-    d->hi = w.hi, d->out_step = w.out_step, d->taps = others, d->rows /= w.run;
+    pool w = *d;
+    w.ways = true, w.pitch = pitch, w.run = slots->extent[ox], w.places = slots->extent[kx], w.step = own / pitch, w.ahead = its / pitch;
+    w.out_step = out->k[ox], w.taps = d->taps / w.places, w.rows = d->rows / w.run;
+    if (w.ahead > 16 || !take_bound(&w, slots, ox, kx)) return;
+    const int64_t reach = w.step * (w.run - 1) + w.ahead * (w.places - 1) + 1;
+    if (4 * (w.taps * reach + w.places * w.run) <= 3 * d->taps * w.run) *d = w;
 }
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const pool *d = s->data;
@@ -172,8 +176,11 @@ hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     int row[MAX_SLOTS], tap[MAX_SLOTS];
     d->rows = d->taps = 1, d->n = slots.extent[last], d->out = st->tensor, d->kernel = hone_pool_best();
     for (int k = 0; k < last; k++) row[k] = k, d->rows *= slots.extent[k];
-    for (int k = last + 1; k < slots.n; k++) tap[k - last - 1] = k, d->taps *= slots.extent[k];
-    if (d->taps > MAX_TAPS || d->rows > 1 << 24 || (sums && (d->taps > MAX_SUMMED || d->rows < LEAST_SUMS))) return HONE_OK;
+    for (int k = last + 1; k < slots.n; k++) {
+        if (slots.extent[k] > MAX_TAPS / d->taps) return HONE_OK;
+        tap[k - last - 1] = k, d->taps *= slots.extent[k];
+    }
+    if (d->n > MAX_ROW || d->rows > MAX_ROWS || (sums && (d->taps > MAX_SUMMED || d->rows < LEAST_SUMS))) return HONE_OK;
     if (sums) {
         float *ones = HONE_NEW_N(m->arena, float, d->taps);
         for (int64_t t = 0; ones && t < d->taps; t++) ones[t] = 1;

@@ -12,7 +12,15 @@
 #include "device/cpu/affine.h"
 #include "kernels/pool.h"
 
-enum { MAX_AXES = 6, MAX_TERMS = 12, MOST_PLACES = 1 << 16, MAX_TAPS = 256, LEAST = 1 << 13, MOST = 1 << 16 /* values a tile reads */ };
+enum {
+    MAX_ROW = 1 << 24,
+    MAX_AXES = 6,
+    MAX_TERMS = 12,
+    MOST_PLACES = 1 << 16,
+    MAX_TAPS = 256,
+    LEAST = 1 << 13,
+    MOST = 1 << 16 /* values a tile reads */
+};
 typedef struct { /* what is to be known at each position of an axis */
     int32_t x;
     bool place; /* of x, in a dim of this stride and size; else a weight, */
@@ -335,7 +343,7 @@ hone_status hone_cpu_resample(hone_recipe_maker *m, const hone_cpu_call *c, int 
     const int64_t *stride = c->tensor[z->tensor].stride;
     if (last < 0 || stride[f.slots.dim[last]] != 1) return HONE_OK;
     bool moves = false;
-    d->n = f.slots.extent[last];
+    if ((d->n = f.slots.extent[last]) > MAX_ROW) return HONE_OK; /* products below must not overflow */
     for (int q = 0; q < d->n_axis; q++) moves |= d->axis[q].slots >> last & 1;
     if (moves ? !find_lanes(&f, d, last) : d->base.k[last] != 1 || f.slots.extent[last] < 4) return HONE_OK;
     d->x = source->a, d->out = z->tensor, d->n_outer = last, d->rows = 1, d->kernel = hone_pool_best();
