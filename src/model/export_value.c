@@ -33,18 +33,6 @@ static void put_outside(hone_exporter *x, const hone_value *v, size_t bytes) {
     hone_wire_put_number(&x->w, 14, 1);
 }
 
-/* What is put here next lies at a line of cache in the file, so that a reader may use it where it is mapped: a comment before it is as long as that needs. */
-static void put_space(hone_wire_out *w, size_t next) {
-    char spaces[2 * LINE];
-    memset(spaces, ' ', sizeof spaces);
-    const size_t short_of = (size_t)((hone_wire_size(w) + next) % LINE), space = short_of ? LINE - short_of : 0;
-    if (space) hone_wire_put_bytes(w, 12, spaces, (space < 2 ? space + LINE : space) - 2);
-}
-static size_t varint_bytes(uint64_t v) {
-    size_t n = 1;
-    for (; v > 127; v >>= 7) n++;
-    return n;
-}
 void hone_export_tensor(hone_exporter *x, uint32_t field, const char *name, const hone_value *v) {
     hone_wire_out *w = &x->w;
     size_t n = (size_t)hone_value_count(v), bytes = hone_dtype_file_bytes(v->dtype, n);
@@ -61,7 +49,7 @@ void hone_export_tensor(hone_exporter *x, uint32_t field, const char *name, cons
         bool initializer = field == 5 && name;
         if (initializer && x->data_name && bytes >= SMALL) put_outside(x, v, bytes);
         else {
-            if (aligned) put_space(w, 1 + varint_bytes(bytes)); /* the field's number and length */
+            if (aligned) hone_wire_put_space(w, 12, 9, bytes, LINE); /* a comment, so that a reader may use them where the file is mapped */
             hone_wire_put_elements(w, 9, v->dtype, v->data, n);
         }
     }

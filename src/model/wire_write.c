@@ -73,6 +73,18 @@ void hone_wire_put_elements(hone_wire_out *w, uint32_t field, hone_dtype t, cons
     else w->failed = true;
 }
 
+void hone_wire_put_space(hone_wire_out *w, uint32_t filler, uint32_t field, size_t bytes, size_t unit) {
+    static const char spaces[] = "                                                                ";
+    uint8_t ahead[20];
+    const size_t header = varint(ahead, (uint64_t)field << 3 | HONE_WIRE_BYTES) + varint(ahead + 10, bytes);
+    const size_t own = varint(ahead, (uint64_t)filler << 3 | HONE_WIRE_BYTES) + 1, past = (size_t)((hone_wire_size(w) + header) % unit);
+    if (!past) return;
+    size_t space = unit - past;
+    if (space < own) space += unit;
+    if (space - own > sizeof spaces - 1) w->failed = true;
+    else hone_wire_put_bytes(w, filler, spaces, space - own);
+}
+
 /* ---- messages -------------------------------------------------------------------------------------------------------------------- */
 hone_wire_mark hone_wire_open(hone_wire_out *w, uint32_t field) {
     put_tag(w, field, HONE_WIRE_BYTES);

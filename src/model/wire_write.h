@@ -41,6 +41,8 @@ void hone_wire_put_bytes(hone_wire_out *, uint32_t field, const void *, size_t b
 void hone_wire_put_text(hone_wire_out *, uint32_t field, const char *);
 /* A field of bytes that are n elements, packed as files have them; they must stay where they are until sent. */
 void hone_wire_put_elements(hone_wire_out *, uint32_t field, hone_dtype, const void *, size_t n);
+/* Spaces as the field `filler`, so many (none, perhaps) that the content of the bytes put next, as `field`, lies at a multiple of unit (at most 64). */
+void hone_wire_put_space(hone_wire_out *, uint32_t filler, uint32_t field, size_t bytes, size_t unit);
 hone_wire_mark hone_wire_open(hone_wire_out *, uint32_t field);
 /* Its length takes five bytes, however small: what is put inside lies at hone_wire_size from now on, if all messages around it are such. */
 hone_wire_mark hone_wire_open_wide(hone_wire_out *, uint32_t field);
