@@ -53,7 +53,7 @@ typedef struct hone_steps { /* a plan in the making */
 } hone_steps;
 /* A new block, alive from the step that is added next. -1: no memory or overflow. */
 int hone_steps_block(hone_steps *, int64_t bytes);
-/* Adds a step; its refs (kept where they are, in the arena) keep their blocks alive up to it. */
+/* Adds a step with these refs (kept where they are, in the arena); they keep their blocks alive up to it. */
 hone_status hone_steps_add(hone_steps *, hone_step, hone_ref *refs, int n) HONE_CHECKED;
 /* Blocks of floats that all steps can read and write as bf16 are stored so, in half the memory. Before memory is planned, when all steps are there. */
 void hone_steps_halve(hone_steps *);

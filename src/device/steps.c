@@ -13,6 +13,7 @@ int hone_steps_block(hone_steps *s, int64_t bytes) {
     return hone_push(&s->block, b) ? s->block.n - 1 : -1;
 }
 hone_status hone_steps_add(hone_steps *s, hone_step step, hone_ref *refs, int n) {
+    step.ref = refs;
     for (int k = 0; k < n; k++) {
         if (refs[k].base != HONE_BASE_ARENA) continue;
         s->block.at[refs[k].block].last = s->step.n, s->block.at[refs[k].block].plain = true;
