@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hone beside ONNX Runtime and OpenVINO on networks of the zoo and models in files, taking turns: medians, and the faster peer's time over Hone's.
 
-usage: bench/zoo.py [--hone build/hone[,OTHER_HONE]] [--threads 1] [--rounds 4] [--precision f32|bf16|f16] NETWORK…
+usage: bench/zoo.py [--hone build/hone[,OTHER_HONE]] [--threads 1[,2,16]] [--rounds 4] [--precision f32|bf16|f16] NETWORK…
        bench/zoo.py --library build/libhone.so[,OTHER_LIBRARY] [--seconds 4] …
 Several builds of hone, separated by commas, take turns too. With --library all run in this process and take turns run by run: what disturbs one disturbs the others, on a
 busy machine the fairer way. Few threads only: each runtime's own stay awake for a while after a run. Needs PyPI numpy, onnxruntime; openvino where it is there. Networks
@@ -120,14 +120,14 @@ def main():
     a.add_argument("--hone", default="build/hone")
     a.add_argument("--library")
     a.add_argument("--seconds", type=float, default=4)
-    a.add_argument("--threads", type=int, default=1)
+    a.add_argument("--threads", default="1")
     a.add_argument("--rounds", type=int, default=4)
     a.add_argument("--precision", default="f32")
     a.add_argument("network", nargs="+")
     o = a.parse_args()
     builds, ratios = (o.library or o.hone).split(","), {}
     with tempfile.TemporaryDirectory() as folder:
-        for name in o.network:
+        for name, o.threads in [(n, int(t)) for n in o.network for t in o.threads.split(",")]:
             path = name if "/" in name else os.path.join(folder, "model.onnx")
             if path != name:
                 subprocess.run([o.hone.split(",")[0], "zoo", name, "-o", path], check=True, stdout=subprocess.DEVNULL)
@@ -146,10 +146,10 @@ def main():
             ms = {k: statistics.median(v) for k, v in got.items()}
             best = min(ms[k] for k in others)
             for b in builds:
-                ratios.setdefault(b, []).append(best / ms[b])
-            print(f"{os.path.basename(os.path.dirname(name)) or name:20s} {o.threads} threads  " + "  ".join(f"{k} {v:.3f} ms" for k, v in ms.items()) + "  Hone is " + ", ".join(f"{ratios[b][-1]:.2f}x" for b in builds), flush=True)
-    for b in builds:
-        print(f"{b}: geometric mean {math.exp(sum(map(math.log, ratios[b])) / len(ratios[b])):.3f}x the faster peer")
+                ratios.setdefault((b, o.threads), []).append(best / ms[b])
+            print(f"{os.path.basename(os.path.dirname(name)) or name:20s} {o.threads} threads  " + "  ".join(f"{k} {v:.3f} ms" for k, v in ms.items()) + "  Hone is " + ", ".join(f"{ratios[b, o.threads][-1]:.2f}x" for b in builds), flush=True)
+    for (b, threads), all in ratios.items():
+        print(f"{b}, {threads} threads: geometric mean {math.exp(sum(map(math.log, all)) / len(all)):.3f}x the faster peer")
 
 
 if __name__ == "__main__":
