@@ -17,6 +17,7 @@
 #include "../fuzz/mutate.h"
 #include "base/thread.h"
 #include "onnx_write.h"
+#include "rows.h"
 
 enum { LONGEST_MS = 20000 }; /* for one model, on a slow and busy machine, under a sanitizer */
 
@@ -196,6 +197,7 @@ static const struct {
 };
 static void test_findings(void **state) {
     (void)state;
+    parse_rows();
     for (size_t k = 0; k < sizeof findings / sizeof *findings; k++) {
         uint64_t held = hone_alloc_live_bytes();
         attempt_msg(findings[k].make());

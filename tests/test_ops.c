@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "hone/hone.h"
 #include "onnx_write.h"
+#include "rows.h"
 
 static hone_status add(const char *text) { return hone_ops_add("mine", text, strlen(text)); }
 static hone_status load(msg graph, const char *domain, hone_model **out) { /* takes the graph */
@@ -128,6 +129,7 @@ static void refused(void **state) {
         {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\nop test.ops.A 2 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = 2\n",
          "mine:3:1: op test.ops.A is defined twice"},
     };
+    parse_rows();
     uint64_t before = hone_alloc_live_bytes();
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         assert_int_equal(add(cases[k].text), HONE_BAD_INPUT);

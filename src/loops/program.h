@@ -127,9 +127,10 @@ hone_status hone_library_create(hone_library **out) HONE_CHECKED; /* empty */
 hone_status hone_library_add(hone_library *, const char *source, const char *text, size_t bytes) HONE_CHECKED;
 void hone_library_destroy(hone_library *);
 const hone_program *hone_library_find(const hone_library *, const char *domain, const char *name); /* the newest version, or NULL */
-int hone_library_count(const hone_library *);
+bool hone_library_has(const hone_library *, const char *domain, const char *name);                 /* without parsing it */
+int hone_library_count(const hone_library *); /* of all rows, the newest library's first */
 const hone_program *hone_library_at(const hone_library *, int k);
-/* The embedded rows, parsed once a process, and what was added to them. Valid to the end of the process; later additions are seen by those
+/* The embedded rows, each parsed once a process, when it is first asked for, and what was added to them. Valid to the end of the process; later additions are seen by those
    who ask later. A failure is a bug in ops/. */
 hone_status hone_library_builtin(const hone_library **out) HONE_CHECKED;
 /* Adds a user's rows to those of the process: all of the text or none. Any thread. Rows must be programs in a domain of their own, and

@@ -184,7 +184,7 @@ void hone_canon_einsum(hone_edit *e) {
     const char *c = hone_edit_text(e, "equation", NULL);
     labels in[MAX_TERMS], out = {0};
     int terms = 0, widest = 0;
-    if (hone_library_find(e->im->library, "", "Einsum")) return;
+    if (hone_library_has(e->im->library, "", "Einsum")) return;
     n->placed = true;
     if (!c || n->in.n < 1 || n->in.n > MAX_TERMS || n->out.n != 1) c = NULL;
     while (c && terms < n->in.n) {

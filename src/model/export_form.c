@@ -256,7 +256,7 @@ void hone_export_node(hone_exporter *x, hone_export_scope *s, const hone_node *n
     hone_status st = hone_library_builtin(&rows);
     while (d < domains && strcmp(standard[d], p->domain) != 0) d++;
     if (st) hone_export_fail(x, st);
-    else if (d < domains && hone_library_find(rows, p->domain, p->name)) hone_export_node_with(x, s, n, -1, NULL);
+    else if (d < domains && hone_library_has(rows, p->domain, p->name)) hone_export_node_with(x, s, n, -1, NULL);
     else
         hone_export_fail(x,
                          hone_fail(HONE_NOT_SUPPORTED,

@@ -442,9 +442,9 @@ static void import_node(scope *s, hone_wire w) {
         if (f.number == 5 && f.type == HONE_WIRE_BYTES && ++n_attr <= MAX_ATTRS) read_attr(s, &e, hone_wire_of(&f), &bodies);
     if (n_attr > MAX_ATTRS) hone_edit_problem(&e, HONE_NOT_SUPPORTED, "has more than %d attributes", MAX_ATTRS);
     const hone_onnx_function *function = function_of(s, n.domain, n.op, overload);
-    if (function && (hone_library_find(im->library, n.domain, n.op) || hone_upgrade_knows(n.domain, n.op))) function = NULL;
+    if (function && (hone_library_has(im->library, n.domain, n.op) || hone_upgrade_knows(n.domain, n.op))) function = NULL;
     bool flex =
-        strcmp(n.domain, "ai.onnx.preview") == 0 && strcmp(n.op, "FlexAttention") == 0 && !hone_library_find(im->library, n.domain, n.op);
+        strcmp(n.domain, "ai.onnx.preview") == 0 && strcmp(n.op, "FlexAttention") == 0 && !hone_library_has(im->library, n.domain, n.op);
     if (bodies.n && !flex) import_bodies(s, &e, &bodies);
     define_outputs(s, &e, w); /* after the bodies: they cannot see what their own node makes */
     if (!n.name[0] && n.out.n && n.out.at[0] >= 0) n.name = s->g->var.at[n.out.at[0]].name;

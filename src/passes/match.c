@@ -15,8 +15,8 @@ typedef enum { PAT_OP, PAT_NAME, PAT_CONSTANT, PAT_NUMBER, PAT_EITHER } pat_kind
 typedef struct pat pat;
 struct pat {
     pat_kind kind;
-    int name; /* in the list of names, or -1 */
-    const hone_program *program;
+    int name;       /* in the list of names, or -1 */
+    const char *op; /* of ai.onnx. By name: most ops of most patterns are in no graph, and need not be parsed */
     bool either_order;
     double number;
     pat *arg[MAX_ARGS];
@@ -91,8 +91,9 @@ static pat *read_pattern(reading *r) {
     }
     char op[64] = {0};
     memcpy(op, word, n < sizeof op ? n : sizeof op - 1);
-    p->kind = PAT_OP, p->program = hone_library_find(r->library, "", op);
-    if (!p->program) r->failed = true;
+    p->kind = PAT_OP, p->op = hone_arena_text(r->arena, "%s", op);
+    r->no_memory |= !p->op;
+    if (!p->op || !hone_library_has(r->library, "", op)) r->failed = true;
     for (size_t k = 0; k < sizeof any_order / sizeof *any_order; k++) p->either_order |= !strcmp(op, any_order[k]);
     read_args(r, p, ',', ')');
     return p;
@@ -191,7 +192,7 @@ static bool solve_args(hone_matching *m, const pat *p, const hone_node *n, bool 
     return solve(m, next);
 }
 static bool solve_op(hone_matching *m, const pat *p, hone_node *n, const goal *next) {
-    if (!n || n->dead || n->part || n->program != p->program || n->n_in < p->n_arg || m->n_part == MAX_NODES) return false;
+    if (!n || n->dead || n->part || !hone_node_is(n, p->op) || n->n_in < p->n_arg || m->n_part == MAX_NODES) return false;
     for (int k = p->n_arg; k < n->n_in; k++)
         if (n->in[k] >= 0) return false;
     m->part[m->n_part++] = n;
@@ -363,7 +364,7 @@ static bool try_rule(hone_matching *m, const pat *p, const hone_rule *rule, hone
 }
 static bool may_be(const pat *p, const hone_node *n) {
     if (!p) return false;
-    if (p->kind == PAT_OP) return p->program == n->program;
+    if (p->kind == PAT_OP) return hone_node_is(n, p->op);
     for (int k = 0; k < p->n_arg; k++)
         if (may_be(p->arg[k], n)) return true;
     return false;
