@@ -54,4 +54,4 @@ hone_status hone_passes_run(hone_graph *g, hone_instances *instances, hone_text 
     hone_text_put(report, "]");
     return HONE_OK;
 }
-hone_status hone_pass_infer(hone_passing *p) { return hone_graph_infer(p->graph); }
+hone_status hone_pass_infer(hone_passing *p) { return hone_graph_infer_by(p->graph, p->instances); }

@@ -6,7 +6,7 @@
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
-enum { MAX_CONSTANT = 1 << 16 }; /* bytes: larger ones are weights, hardly ever equal */
+enum { MAX_CONSTANT = 1 << 12 }; /* bytes: larger ones are weights, hardly ever equal, and to read them takes time */
 typedef struct {
     uint64_t hash;
     int32_t item; /* node or var, + 1; 0 is free */
@@ -21,6 +21,11 @@ typedef struct {
 
 static uint64_t mix(uint64_t h, const void *data, size_t bytes) {
     const unsigned char *p = data;
+    for (; bytes >= 8; p += 8, bytes -= 8) {
+        uint64_t word;
+        memcpy(&word, p, sizeof word);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u, h ^= h >> 32;
+    }
     for (size_t k = 0; k < bytes; k++) h = (h ^ p[k]) * 1099511628211u;
     return h;
 }
