@@ -244,6 +244,25 @@ static void transpose(void **state) {
             free(from), free(to), free(want);
         }
 }
+static void transpose_floats(void **state) {
+    (void)state;
+    for (int m = 1; m < 40; m += draw(1, 3))
+        for (int n = 1; n < 40; n += draw(1, 3)) {
+            const int from_step = n + draw(0, 5), to_step = m + draw(0, 5);
+            const size_t there = (size_t)((n - 1) * to_step + m) * sizeof(float);
+            float *from = (float *)(void *)exact_bytes((size_t)((m - 1) * from_step + n) * sizeof(float)),
+                  *to = (float *)(void *)exact_bytes(there);
+            float *want = malloc(there);
+            assert_non_null(want);
+            memcpy(want, to, there);
+            for (int i = 0; i < m; i++)
+                for (int j = 0; j < n; j++)
+                    memcpy(want + j * to_step + i, from + i * from_step + j, sizeof *want); /* bits: they may be NaN */
+            hone_transpose_floats(m, n, from, from_step, to, to_step);
+            assert_memory_equal(to, want, there);
+            free(from), free(to), free(want);
+        }
+}
 
 /* ---- networks ---------------------------------------------------------------------------------------------------------------------------- */
 enum { ROUNDS = SLOW ? 2 : 4 };
@@ -381,9 +400,9 @@ static void tactics(void **state) { /* they are met: a network of usual sizes ha
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(levels),       cmocka_unit_test(quanta),      cmocka_unit_test(depthwise_rows),
-                                       cmocka_unit_test(other_signs),  cmocka_unit_test(strewn),      cmocka_unit_test(transpose),
-                                       cmocka_unit_test(first_layers), cmocka_unit_test(turned_ends), cmocka_unit_test(pictures),
-                                       cmocka_unit_test(tactics)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(levels),           cmocka_unit_test(quanta),       cmocka_unit_test(depthwise_rows),
+                                       cmocka_unit_test(other_signs),      cmocka_unit_test(strewn),       cmocka_unit_test(transpose),
+                                       cmocka_unit_test(transpose_floats), cmocka_unit_test(first_layers), cmocka_unit_test(turned_ends),
+                                       cmocka_unit_test(pictures),         cmocka_unit_test(tactics)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,8 +82,9 @@ extern const hone_gemm_i8 hone_gemm_i8_list[];
 const hone_gemm_i8 *hone_gemm_i8_best(void);
 /* Four rows of n bytes as n groups of four, each byte with `flip` over it (0x80 moves u8 to i8 and back): to[4i + q] = row[q][i] ^ flip. */
 void hone_interleave4(const uint8_t *const row[4], int64_t n, uint8_t flip, uint8_t *to);
-/* m rows of n bytes turned around: to[j*to_step + i] = from[i*from_step + j]. */
+/* m rows of n bytes, or floats, turned around: to[j*to_step + i] = from[i*from_step + j]. */
 void hone_transpose_bytes(int64_t m, int64_t n, const uint8_t *from, ptrdiff_t from_step, uint8_t *to, ptrdiff_t to_step);
+void hone_transpose_floats(int64_t m, int64_t n, const float *from, ptrdiff_t from_step, float *to, ptrdiff_t to_step);
 
 /* Depthwise, channels last: every column has its own A. c[i][c_from + j] = sums[i][sums_from + j] + sum over t of a[t*a_step + i][a_from + j] * b[t*b_step + j], then as above; any m and n, k is 1. With no taps at all it
    finishes sums of others. Rows of A, of the residual and of c may be bf16. */

@@ -141,7 +141,13 @@ void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, in
         for (int64_t p0 = 0; p0 < kc; p0 += 64) {
             const int64_t p1 = p0 + 64 < kc ? p0 + 64 : kc;
             const bool dense = at[p1 - 1] - at[p0] == p1 - 1 - p0 && (p1 - p0 < 2 || at[p0 + 1] - at[p0] == 1);
-            for (int64_t j = 0; j < width; j++) {
+            const float *first = b + d->at_row_b[n0 / d->run] + n0 % d->run * d->run_step + at[p0];
+            const bool even = dense && n0 % d->run + have <= d->run; /* columns that lie evenly */
+            for (int64_t j = 0; even && j < have; j += nr) {
+                const int64_t wide = width - j < nr ? width - j : nr, many = have - j < nr ? have - j : nr;
+                hone_transpose_floats(many, p1 - p0, first + j * d->run_step, d->run_step, panels + j * apart + p0 * wide, wide);
+            }
+            for (int64_t j = even ? have : 0; j < width; j++) {
                 const int64_t from = j / nr * nr, wide = width - from < nr ? width - from : nr;
                 float *to = panels + from * apart + j - from;
                 if (j >= have) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   transpose: bytes turned around, 16 x 16 at a time: four times every row is interleaved with the one eight further. */
+   transpose: bytes turned around, 16 x 16 at a time, and floats, 4 x 4: so many times as that has bits, every row is interleaved with the one half as many further. */
 #include <string.h>
 
 #include "kernels/gemm.h"
@@ -8,13 +8,17 @@
 typedef __m128i bytes;
 #define LOW(a, b) _mm_unpacklo_epi8(a, b)
 #define HIGH(a, b) _mm_unpackhi_epi8(a, b)
+#define LOW_F(a, b) (bytes) _mm_unpacklo_ps((__m128)(a), (__m128)(b))
+#define HIGH_F(a, b) (bytes) _mm_unpackhi_ps((__m128)(a), (__m128)(b))
 #elif defined(__ARM_NEON)
 #include <arm_neon.h>
 typedef uint8x16_t bytes;
 #define LOW(a, b) vzip1q_u8(a, b)
 #define HIGH(a, b) vzip2q_u8(a, b)
+#define LOW_F(a, b) (bytes) vzip1q_f32((float32x4_t)(a), (float32x4_t)(b))
+#define HIGH_F(a, b) (bytes) vzip2q_f32((float32x4_t)(a), (float32x4_t)(b))
 #endif
-enum { SIDE = 16 };
+enum { SIDE = 16, SIDE_F = 4 };
 #if defined(LOW)
 static void square(const uint8_t *from, ptrdiff_t from_step, uint8_t *to, ptrdiff_t to_step) {
     bytes r[SIDE], t[SIDE];
@@ -25,7 +29,20 @@ static void square(const uint8_t *from, ptrdiff_t from_step, uint8_t *to, ptrdif
     }
     for (int i = 0; i < SIDE; i++) memcpy(to + i * to_step, r + i, SIDE);
 }
+static inline void square_f(const float *from, ptrdiff_t from_step, float *to, ptrdiff_t to_step) {
+    bytes a, b, c, d;
+    memcpy(&a, from, sizeof a), memcpy(&b, from + from_step, sizeof b);
+    memcpy(&c, from + 2 * from_step, sizeof c), memcpy(&d, from + 3 * from_step, sizeof d);
+    const bytes low = LOW_F(a, c), high = HIGH_F(a, c), low2 = LOW_F(b, d), high2 = HIGH_F(b, d);
+    a = LOW_F(low, low2), b = HIGH_F(low, low2), c = LOW_F(high, high2), d = HIGH_F(high, high2);
+    memcpy(to, &a, sizeof a), memcpy(to + to_step, &b, sizeof b);
+    memcpy(to + 2 * to_step, &c, sizeof c), memcpy(to + 3 * to_step, &d, sizeof d);
+}
 #else
+static void square_f(const float *from, ptrdiff_t from_step, float *to, ptrdiff_t to_step) {
+    for (int i = 0; i < SIDE_F; i++)
+        for (int j = 0; j < SIDE_F; j++) to[j * to_step + i] = from[i * from_step + j];
+}
 static void square(const uint8_t *from, ptrdiff_t from_step, uint8_t *to, ptrdiff_t to_step) {
     for (int i = 0; i < SIDE; i++)
         for (int j = 0; j < SIDE; j++) to[j * to_step + i] = from[i * from_step + j];
@@ -40,5 +57,21 @@ void hone_transpose_bytes(int64_t m, int64_t n, const uint8_t *from, ptrdiff_t f
             else
                 for (int64_t q = 0; q < SIDE && j + q < n; q++)
                     for (int64_t p = 0; p < SIDE && i + p < m; p++) b[q * to_step + p] = a[p * from_step + q];
+        }
+}
+/* Rows of 16 values, a line of cache, at a time: what is written in pieces of four is whole before it leaves the cache. */
+void hone_transpose_floats(int64_t m, int64_t n, const float *from, ptrdiff_t from_step, float *to, ptrdiff_t to_step) {
+    enum { LINE = 16 };
+    for (int64_t i0 = 0; i0 < m; i0 += LINE)
+        for (int64_t j = 0; j < n; j += SIDE_F) {
+            const int64_t i1 = i0 + LINE < m ? i0 + LINE : m;
+            for (int64_t i = i0; i < i1; i += SIDE_F) {
+                const float *a = from + i * from_step + j;
+                float *b = to + j * to_step + i;
+                if (i + SIDE_F <= m && j + SIDE_F <= n) square_f(a, from_step, b, to_step);
+                else
+                    for (int64_t q = 0; q < SIDE_F && j + q < n; q++)
+                        for (int64_t p = 0; p < SIDE_F && i + p < m; p++) b[q * to_step + p] = a[p * from_step + q];
+            }
         }
 }
