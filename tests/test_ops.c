@@ -41,6 +41,36 @@ static void run(hone_model *m, int interpret, hone_value *const *in, hone_value 
 
 /* ---- what they do ---- */
 
+/* Numbers below the smallest normal one count as zero in sums of products, and only there: not in the steps after them, not in the caller. */
+static void subnormal(void **state) {
+    (void)state;
+    enum { N = 16 };
+    msg g = {0};
+    add_node(&g, node("MatMul", "x w", "p")), add_node(&g, node("Add", "w w", "s"));
+    add_input(&g, "x", 1, "16 16"), add_input(&g, "w", 1, "16 16"), add_output(&g, "p"), add_output(&g, "s");
+    hone_model *m = NULL;
+    if (load(g, NULL, &m)) fail_msg("%s", hone_error());
+    hone_value *in[2], *out[2] = {0};
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(hone_tensor_create(HONE_DTYPE_F32, (int64_t[]){N, N}, 2, in + k), HONE_OK);
+        for (int q = 0; q < N * N; q++) ((float *)hone_value_data(in[k]))[q] = k ? 1e-40f : 1.0f;
+    }
+    volatile float tiny = 1e-40f, once = 1;
+    run(m, 0, in, out);
+    assert_true(tiny * once == 1e-40f);
+    for (int q = 0; q < N * N; q++) {
+        const double p = hone_value_number(out[0], q);
+#if defined(__x86_64__) || defined(__aarch64__)
+        assert_true(p == 0);
+#else
+        assert_true(p == 0 || fabs(p - N * 1e-40) < 1e-42);
+#endif
+        assert_true(hone_value_number(out[1], q) == (double)(2 * tiny));
+    }
+    for (int k = 0; k < 2; k++) hone_value_free(in[k]), hone_value_free(out[k]);
+    hone_model_free(m);
+}
+
 static void chain(void **state) { /* between ops of ONNX, with an attribute, fast and interpreted */
     (void)state;
     assert_int_equal(add("op test.ops.Bend 1 (x[I..]: T, y[~I..]: T) -> z[I..]: T\n"
@@ -266,8 +296,8 @@ static void maps(void **state) { /* a map goes in (DictVectorizer), maps come ou
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chain),     cmocka_unit_test(reductions), cmocka_unit_test(refused), cmocka_unit_test(too_far),
-        cmocka_unit_test(wrong_use), cmocka_unit_test(no_memory),  cmocka_unit_test(maps),
+        cmocka_unit_test(subnormal), cmocka_unit_test(chain),     cmocka_unit_test(reductions), cmocka_unit_test(refused),
+        cmocka_unit_test(too_far),   cmocka_unit_test(wrong_use), cmocka_unit_test(no_memory),  cmocka_unit_test(maps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

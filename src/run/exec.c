@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/flush.h"
 #include "base/thread.h"
 #include "plan/bind.h"
 
@@ -254,8 +255,11 @@ static void member(void *arg, int me, int members) {
     if (me == 0) hone_barrier_init(&t->barrier, members);
     int turn = 0;
     bool alone = true; /* the caller was, since the last wide step */
+    const uint64_t mode = hone_float_mode();
+    bool flush = false;
     for (int k = 0; k < t->p->n_step; k++) {
         const hone_step *s = t->p->step + k;
+        if (s->flush != flush) flush = s->flush, hone_float_set(flush ? mode | HONE_FLUSH : mode);
         if (s->serial || members == 1) {
             if (me == 0 && !atomic_load(&t->status)) serial_step(t, s, scratch);
             alone = true;
@@ -275,6 +279,7 @@ static void member(void *arg, int me, int members) {
             if (timed && me == 0) took_wide(t, s, members, !turn, round + 1 == rounds);
         }
     }
+    if (flush) hone_float_set(mode);
 }
 static hone_status grow(void **at, size_t *have, size_t want) {
     if (*have >= want && *at) return HONE_OK;

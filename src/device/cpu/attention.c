@@ -405,8 +405,9 @@ hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int
     d->panel_bytes = d->shared ? 0 : sizeof(float) * (size_t)floats;
     if (d->few) d->panel_bytes += sizeof(float) * (size_t)((d->depth + HONE_GEMM_ROWS) * vector);
     d->panel_bytes = round64(d->panel_bytes);
-    hone_part part = {
-        .step = {.tactic = "attention", .tiles = d->batches * d->blocks, .tile = tile, .data = d}, .uses = uses, .buffer = -1};
+    hone_part part = {.step = {.tactic = "attention", .flush = true, .tiles = d->batches * d->blocks, .tile = tile, .data = d},
+                      .uses = uses,
+                      .buffer = -1};
     part.step.serial = part.step.tiles == 1 || work < 500000;
     part.step.scratch_bytes = d->score_bytes + d->list_bytes + d->panel_bytes + (d->code ? hone_tilecode_scratch(d->code) : 0);
     *done = true, *end = stage + STAGES;

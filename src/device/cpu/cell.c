@@ -426,7 +426,7 @@ hone_status hone_cpu_cell(hone_recipe_maker *m, const hone_cpu_call *c, int from
     d->slice = forms[f].splits ? slice_for(d, threads / pieces, threads) : d->width;
     const int64_t tiles = pieces * (d->width / d->slice);
     const double work = (double)d->steps * (double)(d->ways * d->rows) * (double)(d->width * d->width * d->gates);
-    hone_step step = {.tactic = "cell", .serial = tiles == 1 || work < 100000, .tiles = tiles, .tile = run, .data = d};
+    hone_step step = {.tactic = "cell", .flush = true, .serial = tiles == 1 || work < 100000, .tiles = tiles, .tile = run, .data = d};
     if (d->slice < d->width) step.rounds = d->steps;
     if (d->slice < d->width && forms[f].c >= 0)
         d->c = s[forms[f].c].tensor, own &= ~((uint64_t)1 << d->c); /* whoever comes next reads it */

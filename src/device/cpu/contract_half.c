@@ -335,7 +335,7 @@ void hone_contract_half_step(hone_contract *d, hone_step *s) {
     d->a_bytes = round64(sizeof(uint16_t) * (size_t)(window ? d->window.pixels * d->piece : tall * row_step(d)));
     d->c_bytes = round64(sizeof(float) * (size_t)(tall * (d->direct ? d->nr : d->nt)));
     d->at_bytes = round64(sizeof(float *) * (size_t)(4 * d->mt));
-    s->tactic = d->half->dtype == HONE_DTYPE_F16 ? "contract f16" : "contract bf16", s->tile = tile;
+    s->tactic = d->half->dtype == HONE_DTYPE_F16 ? "contract f16" : "contract bf16", s->flush = true, s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1, s->halves = d->halves;
     s->scratch_bytes = d->a_bytes + d->c_bytes + d->at_bytes + (d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0);

@@ -494,7 +494,7 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
     size_t epilogue = d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0;
     if (d->plane) {
         d->c_bytes = round64(sizeof(float) * (size_t)(d->plane_rows * d->shape.ow));
-        s->tactic = "depthwise", s->tile = plane;
+        s->tactic = "depthwise", s->flush = true, s->tile = plane;
         s->tiles = d->batch * ((d->shape.oh + d->plane_rows - 1) / d->plane_rows);
         s->serial = d->batch * d->n * d->k < 200000;
         s->scratch_bytes = d->c_bytes + epilogue;
@@ -508,7 +508,7 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
     int64_t taps = d->packed_a || !d->piece || d->piece > d->kc ? 1 : d->kc / d->piece;
     d->at_bytes =
         round64(sizeof(float *) * (size_t)(d->mt * ((taps < d->taps ? taps : d->taps) + 4) + 1)); /* rows of A, c, sums, residual, bias */
-    s->tactic = d->each ? "depthwise" : "contract", s->tile = tile;
+    s->tactic = d->each ? "depthwise" : "contract", s->flush = true, s->tile = tile;
     if (d->each && d->direct) s->halves = d->halves & ~(d->simple && (d->simple->activate || d->simple->then) ? (uint64_t)1 << d->out : 0);
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1;

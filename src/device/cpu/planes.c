@@ -281,7 +281,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
 static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_planes_step(hone_contract *d, hone_step *s) {
     const hone_planes *g = d->planes;
-    s->tactic = "planes", s->tile = tile;
+    s->tactic = "planes", s->flush = true, s->tile = tile;
     s->tiles = d->batch * ((g->rows + g->tile_rows - 1) / g->tile_rows) * ((g->run + g->tile_run - 1) / g->tile_run);
     s->serial = s->tiles == 1;
     d->c_bytes = g->turn || !d->direct

@@ -345,7 +345,7 @@ static hone_status step_out(const hone_step *step, void *const *base, int64_t nu
 hone_status hone_winograd_steps(hone_recipe_maker *s, hone_contract *d, uint64_t uses) {
     struct hone_winograd *w = d->winograd;
     const size_t epilogue = d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0;
-    hone_part part = {.uses = uses, .buffer = -1, .step = {.tactic = "winograd", .data = d}};
+    hone_part part = {.uses = uses, .buffer = -1, .step = {.tactic = "winograd", .flush = true, .data = d}};
     hone_step *step = &part.step;
     if (!w->steps) {
         d->n_ref = s->n_ref;
