@@ -8,6 +8,7 @@
 #include "kernels/cell.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_half.h"
+#include "kernels/lines.h"
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -233,6 +234,78 @@ static void test_depthwise_rows(void **state) {
                         for (int64_t k = 0; k < taps * m; k++) free(a[k]);
                         free(b), free(bias);
                     }
+    }
+}
+
+/* A line of a picture of `size` columns, of which the first window begins at `first`, perhaps before them; each row exact in its memory. */
+static void lines_case(const hone_lines *row, int rows, int across, int step, int ahead, int64_t results, int64_t n, int flags) {
+    const int64_t pitch = n + (flags & 1 ? 3 : 0), out = n + (flags & 2 ? 5 : 0), size = step * results + 1,
+                  first = -(int64_t)(random_bits() % 4);
+    float *x[HONE_LINES_ROWS], *k[HONE_LINES_ROWS], *c = exact_floats((size_t)(out * (results - 1) + n)),
+                                                    *old = exact_floats((size_t)(out * (results - 1) + n));
+    float *zeros = calloc((size_t)n, sizeof *zeros), *bias = exact_floats((size_t)n);
+    const float *at[HONE_LINES_ROWS];
+    for (int64_t p = 0; p < out * (results - 1) + n; p++) c[p] = p % out < n ? c[p] : GUARD;
+    memcpy(old, c, sizeof *c * (size_t)(out * (results - 1) + n));
+    for (int r = 0; r < rows; r++) {
+        x[r] = exact_floats((size_t)(pitch * (size - 1) + n)), k[r] = exact_floats((size_t)(across * n));
+        at[r] = random_bits() % 6 ? x[r] + first * pitch : NULL;
+    }
+    if (flags & 1 && rows) x[0][0] = INFINITY, k[0][n - 1] = NAN;
+    row->run(&(hone_lines_part){.results = results,
+                                .channels = n,
+                                .rows = rows,
+                                .across = across,
+                                .step = step,
+                                .ahead = ahead,
+                                .lo = -first,
+                                .hi = size - first,
+                                .row = at,
+                                .weight = (const float *const *)k,
+                                .pitch = pitch,
+                                .weight_step = n,
+                                .zeros = zeros,
+                                .to = c,
+                                .to_pitch = out,
+                                .bias = flags & 4 ? bias : NULL,
+                                .residual = flags & 2 ? c : NULL,
+                                .residual_pitch = out,
+                                .clamp = flags & 8,
+                                .least = -1,
+                                .most = 0.5f});
+    for (int64_t i = 0; i < results; i++)
+        for (int64_t j = 0; j < out && i * out + j < out * (results - 1) + n; j++) {
+            if (j >= n) {
+                assert_memory_equal(c + i * out + j, &GUARD, sizeof GUARD);
+                continue;
+            }
+            double sum = (flags & 4 ? (double)bias[j] : 0) + (flags & 2 ? (double)old[i * out + j] : 0), magnitude = 4;
+            for (int r = 0; r < rows; r++)
+                for (int q = 0; q < across; q++) {
+                    const int64_t column = first + step * i + ahead * q;
+                    const double term =
+                        (at[r] && column >= 0 && column < size ? (double)x[r][column * pitch + j] : 0.0) * (double)k[r][q * n + j];
+                    sum += term, magnitude += fabs(term);
+                }
+            if (flags & 8 && !isnan(sum)) sum = sum < -1 ? -1 : sum > 0.5 ? 0.5 : sum;
+            check(row->name, c[i * out + j], sum, magnitude, rows * across + 3);
+        }
+    for (int r = 0; r < rows; r++) free(x[r]), free(k[r]);
+    free(c), free(old), free(zeros), free(bias);
+}
+static void test_lines(void **state) {
+    (void)state;
+    static const struct {
+        int across, step, ahead;
+    } windows[] = {{3, 1, 1}, {3, 2, 1}, {5, 1, 1}, {5, 2, 1}, {2, 1, 1}, {7, 1, 1}, {3, 1, 2}, {3, 3, 1}, {4, 2, 3}};
+    static const int ns[] = {1, 3, 4, 7, 8, 15, 16, 17, 32, 33, 50, 64, 97};
+    for (const hone_lines *row = hone_lines_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (size_t k = 0; k < COUNT(windows); k++)
+            for (size_t q = 0; q < COUNT(ns); q++)
+                for (int results = 1; results < 11; results++)
+                    lines_case(row, (int)(random_bits() % 5), windows[k].across, windows[k].step, windows[k].ahead, results, ns[q],
+                               (int)(random_bits() % 16));
     }
 }
 
@@ -734,6 +807,7 @@ int main(void) {
         cmocka_unit_test(test_best),
         cmocka_unit_test(test_gemm_f32),
         cmocka_unit_test(test_depthwise_rows),
+        cmocka_unit_test(test_lines),
         cmocka_unit_test(test_gemm_half),
         cmocka_unit_test(test_half_window),
         cmocka_unit_test(test_half_short),

@@ -8,6 +8,7 @@
 #include "kernels/epilogue.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_half.h"
+#include "kernels/lines.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
 #include "kernels/softmax.h"
@@ -105,6 +106,12 @@ const hone_depthwise_f32 hone_depthwise_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 const hone_depthwise_rows hone_depthwise_rows_list[] = {DEPTHWISE_ROWS(ROW){0}};
 #undef ROW
 
+#define DECLARE(isa, cpu) hone_lines_fn hone_lines_f32__##isa;
+DEPTHWISE_F32(DECLARE)
+#undef DECLARE
+#define ROW(isa, cpu) {"hone_lines_f32__" #isa, cpu, hone_lines_f32__##isa},
+const hone_lines hone_lines_list[] = {DEPTHWISE_F32(ROW){0}};
+#undef ROW
 #define DECLARE(isa, cpu, group, lanes, a_signed) hone_depthwise_i8_fn hone_depthwise_i8__##isa;
 DEPTHWISE_I8(DECLARE)
 #undef DECLARE
@@ -217,6 +224,7 @@ BEST(hone_gemm_i8)
 BEST(hone_depthwise_f32)
 BEST(hone_depthwise_rows)
 BEST(hone_depthwise_i8)
+BEST(hone_lines)
 BEST(hone_epilogue)
 BEST(hone_winograd_f32)
 BEST(hone_pool)

@@ -79,6 +79,10 @@ static void fill_panels(void *arg, void *dst) {
         hone_planes_fill(d, source, dst);
         return;
     }
+    if (d->each) {
+        hone_lines_fill(d, source, dst);
+        return;
+    }
     for (int64_t b = 0; w->a && b < d->batch_a; b++)
         hone_contract_pack_a(d, source + hone_contract_own(d, b, true), NULL, 0, d->m, (float *)dst + b * d->m * d->k);
     int64_t width = hone_contract_columns(d);

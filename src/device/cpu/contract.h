@@ -94,6 +94,12 @@ typedef struct {
     struct hone_winograd *winograd; /* a 3x3 convolution by tiles (winograd.h); or NULL */
     struct hone_planes *planes;     /* a convolution of few channels (planes.h); or NULL */
     int way;                        /* wisdom said which: 0 nothing, else 1 the sum itself, 2 or 4 tiles of so many results a side */
+    struct {                        /* depthwise, channels last, by lines of `run` results (contract_lines.c); 0: it is not so */
+        const struct hone_lines *kernel;
+        int64_t run, pitch, out_pitch, residual_pitch;
+        int across, step, ahead;
+        int bound; /* which of A's bounds is about columns, or -1 */
+    } lines;
     /* depthwise */
     const hone_depthwise_f32 *plane;
     hone_depthwise_shape shape;
@@ -172,6 +178,11 @@ static inline void hone_contract_halves(const hone_contract *d, uint64_t half, h
 }
 void hone_contract_ends(const hone_contract *, void *const *at, int64_t over, const hone_standing *, int64_t m0, int64_t m,
                         hone_gemm_part *, const hone_contract_lists *);
+/* contract_lines.c: whether it goes by lines, when all else is chosen; a tile of it, none of whose tensors is stored as bf16 */
+void hone_lines_choose(hone_contract *);
+void hone_lines_fill(const hone_contract *, const float *source,
+                     float *panels); /* weights of any depthwise that lies channels last: rows of all channels */
+void hone_lines_tile(const hone_contract *, void *const *at, int64_t number);
 /* contract_half.c: factors rounded to a half. choose: false where precision is none, or it does not pay; panels of B: how many bytes, and their filling from the
    weights */
 bool hone_contract_half_choose(hone_arena *, hone_contract *, const hone_how *);

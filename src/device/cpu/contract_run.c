@@ -326,8 +326,10 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
             const int v = (int)(wide / vector), most = d->each ? EACH_ROWS : d->kernel->rows[v - 1];
             const int64_t passes = (m + most - 1) / most, mr = (m + passes - 1) / passes; /* all about as high: a low one costs as much */
             hone_gemm_part part = whole;
-            part.n = (int)(n - j < wide ? n - j : wide), part.b_step = wide, part.a_from = d->each ? n0 + j : 0;
-            part.b = packed_b ? packed_b + (w.own_b * all_n + n0 + j) * d->k + k0 * wide : pb + j * all_k;
+            part.n = (int)(n - j < wide ? n - j : wide), part.b_step = d->each ? all_n : wide, part.a_from = d->each ? n0 + j : 0;
+            part.b = d->each    ? packed_b + (w.own_b * d->k + k0) * all_n + n0 + j
+                     : packed_b ? packed_b + (w.own_b * all_n + n0 + j) * d->k + k0 * wide
+                                : pb + j * all_k;
             part.c_from = whole.finish ? n0 + j : j, part.sums_from = j, part.bias_n = whole.bias_n ? whole.bias_n + n0 + j : NULL;
             hone_gemm_f32_fn *run = d->each ? d->each->run : d->kernel->run[v - 1];
             const float *next = NULL; /* the panel after this one, once these rows' first pass has brought this one in */
@@ -355,6 +357,10 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const hone_contract *d = s->data;
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
+    if (d->lines.run && !s->half) {
+        hone_lines_tile(d, at, number);
+        return HONE_OK;
+    }
     return hone_contract_tile(d, at, s->half, number, 0, scratch);
 }
 /* All of B, once: a tile is a panel. */
@@ -508,6 +514,7 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
     int64_t taps = d->packed_a || !d->piece || d->piece > d->kc ? 1 : d->kc / d->piece;
     d->at_bytes =
         round64(sizeof(float *) * (size_t)(d->mt * ((taps < d->taps ? taps : d->taps) + 4) + 1)); /* rows of A, c, sums, residual, bias */
+    hone_lines_choose(d);
     s->tactic = d->each ? "depthwise" : "contract", s->flush = true, s->tile = tile;
     if (d->each && d->direct) s->halves = d->halves & ~(d->simple && (d->simple->activate || d->simple->then) ? (uint64_t)1 << d->out : 0);
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);

@@ -7,6 +7,7 @@
 
 #include "base/thread.h"
 #include "kernels/epilogue.h"
+#include "kernels/lines.h"
 #include "kernels/softmax.h"
 #include "kernels/winograd.h"
 
@@ -59,6 +60,7 @@ static uint64_t kernels(void) {
         for (int v = 0; v < g->widths; v++) h = mix(h, (uint64_t)g->rows[v]);
     }
     for (const hone_gemm_i8 *g = hone_gemm_i8_list; g->name; g++) h = mix(mix(mix_text(h, g->name), (uint64_t)g->mr), (uint64_t)g->nr);
+    for (const hone_lines *g = hone_lines_list; g->name; g++) h = mix_text(h, g->name);
     for (const hone_depthwise_rows *g = hone_depthwise_rows_list; g->name; g++) h = mix_text(h, g->name);
     for (const hone_depthwise_f32 *g = hone_depthwise_f32_list; g->name; g++) h = mix_text(h, g->name);
     for (const hone_epilogue *g = hone_epilogue_list; g->name; g++) h = mix_text(h, g->name);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+   contract_lines: depthwise convolution over channels-last pictures by lines of results (kernels/lines.h), where rows of A are pixels that lie evenly in lines, windows too, and
+   what follows is a bias a channel, a residual, a clamp, an activation. Found in the tables of a contraction (contract.c); all other depthwise is contract_run.c's. */
+#include <math.h>
+
+#include "base/thread.h"
+#include "device/cpu/contract.h"
+#include "kernels/lines.h"
+
+/* Does a table move evenly by *step along runs of `run`? */
+static bool even(const int64_t *at, int64_t n, int64_t run, int64_t *step) {
+    *step = run > 1 ? at[1] - at[0] : 0;
+    for (int64_t k = 0; k < n; k++)
+        if (at[k] != at[k - k % run] + k % run * *step) return false;
+    return true;
+}
+static bool ends_even(const hone_row_number *r, const hone_contract *d, int64_t *pitch) {
+    return r->tensor >= 0 && even(r->at_m, d->m, d->lines.run, pitch);
+}
+void hone_lines_choose(hone_contract *d) {
+    const hone_simple *s = d->simple;
+    if (!d->each || !d->direct || !d->packed_b || d->k > d->kc || d->alpha != 1 || (s && (s->then || (!s->bias_n && (s->bias.tensor >= 0 || s->bias.k != 0)))))
+        return;
+    const int64_t across = d->k_run, run = d->m_run;
+    int64_t step, ahead, along[MAX_BOUNDED], within[MAX_BOUNDED];
+    d->lines.run = run;
+    if (run < 2 || across < 2 || !even(d->at_m_a, d->m, run, &step) || !even(d->at_k_a, d->k, across, &ahead) || step < 1 || ahead < 1) goto no;
+    d->lines.bound = -1;
+    for (int q = 0; q < d->a.n_bounded; q++) { /* at most one bound is about columns; all others stay along a line */
+        if (!even(d->at_m_a_bounded[q], d->m, run, along + q) || !even(d->at_k_a_bounded[q], d->k, across, within + q)) goto no;
+        if (!along[q] && !within[q]) continue;
+        if (d->lines.bound >= 0 || along[q] < 1 || within[q] < 1) goto no;
+        d->lines.bound = q;
+    }
+    d->lines.pitch = d->lines.bound >= 0 ? step / along[d->lines.bound] : step < ahead ? step : ahead;
+    if (d->lines.pitch < d->n || step % d->lines.pitch || ahead % d->lines.pitch) goto no;
+    step /= d->lines.pitch, ahead /= d->lines.pitch;
+    if (d->lines.bound >= 0 && (step != along[d->lines.bound] || ahead != within[d->lines.bound])) goto no;
+    if (d->k / across > HONE_LINES_ROWS || 3 * step + ahead * (across - 1) + 1 > HONE_LINES_COLUMNS) goto no;
+    if (s ? !ends_even(&s->out, d, &d->lines.out_pitch) : !even(d->at_m_out, d->m, run, &d->lines.out_pitch)) goto no;
+    if (s && s->residual.tensor >= 0 && !ends_even(&s->residual, d, &d->lines.residual_pitch)) goto no;
+    d->lines.kernel = hone_lines_best();
+    d->lines.across = (int)across, d->lines.step = (int)step, d->lines.ahead = (int)ahead;
+    return;
+no:
+    d->lines.run = 0;
+}
+void hone_lines_fill(const hone_contract *d, const float *source, float *panels) {
+    const int64_t all_n = hone_contract_columns(d);
+    for (int64_t b = 0; b < d->batch_b; b++, panels += all_n * d->k)
+        for (int64_t j = 0; j < d->n; j++) {
+            const float *column = source + hone_contract_own(d, b, false) + d->at_row_b[j / d->run] + j % d->run * d->run_step;
+            for (int64_t k = 0; k < d->k; k++) panels[k * all_n + j] = column[d->at_k_b[k]];
+        }
+}
+static const float zeros[HONE_CONTRACT_KC]; /* what is outside */
+enum { CHAIN = 16 /* results that an activation takes at once */, LINES_KEPT = 32768, LEAST_CHANNELS = 256 };
+static void activate(const hone_simple *s, const hone_lines_part *l) {
+    float *row[CHAIN];
+    if (l->to_pitch == l->channels) {
+        row[0] = l->to;
+        s->activate(row, 0, 1, l->results * l->channels, s->alpha, s->beta);
+        return;
+    }
+    for (int64_t i = 0; i < l->results; i += CHAIN) {
+        const int m = (int)(l->results - i < CHAIN ? l->results - i : CHAIN);
+        for (int q = 0; q < m; q++) row[q] = l->to + (i + q) * l->to_pitch;
+        s->activate(row, 0, m, l->channels, s->alpha, s->beta);
+    }
+}
+/* Results m0 … m0+m-1, all of one line, channels from j on. */
+static void line(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t m, int64_t j, hone_lines_part l) {
+    const hone_simple *s = d->simple;
+    const int64_t all_n = hone_contract_columns(d);
+    const float *a = (const float *)at[d->a.tensor] + d->a.at.c + w->a + d->at_m_a[m0] + j, *row[HONE_LINES_ROWS], *weight[HONE_LINES_ROWS];
+    const float *b = (const float *)at[d->packed_b] + w->own_b * all_n * d->k + j;
+    for (int64_t k = 0; k < d->k; k += l.across) {
+        bool inside = true;
+        for (int q = 0; q < d->a.n_bounded && inside; q++) {
+            const int64_t i = d->a.bounded[q].c + w->edge[q] + d->at_m_a_bounded[q][m0] + d->at_k_a_bounded[q][k];
+            if (q == d->lines.bound) l.lo = -i, l.hi = d->a.size[q] - i;
+            else inside = i >= 0 && i < d->a.size[q];
+        }
+        row[l.rows] = inside ? a + d->at_k_a[k] : NULL, weight[l.rows++] = b + k * all_n;
+    }
+    l.row = row, l.weight = weight, l.weight_step = all_n, l.results = m;
+    l.to = s ? (float *)at[s->out.tensor] + hone_epilogue_at(&s->out, s->n_batch, w->index, m0) + j : (float *)at[d->out] + w->out + d->at_m_out[m0] + j;
+    if (s && s->bias_n) l.bias = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, w->index, m0) + j;
+    if (s && s->residual.tensor >= 0)
+        l.residual = (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, w->index, m0) + j;
+    d->lines.kernel->run(&l);
+    if (s && s->activate) activate(s, &l);
+}
+void hone_lines_tile(const hone_contract *d, void *const *at, int64_t number) {
+    const hone_simple *s = d->simple;
+    const int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt, run = d->lines.run;
+    const bool down = d->n > d->m; /* as in contract_run.c */
+    const int64_t n0 = (down ? number / mb % nb : number % nb) * d->nt, m0 = (down ? number % mb : number / nb % mb) * d->mt;
+    const int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, past = d->m - m0 < d->mt ? d->m : m0 + d->mt;
+    const hone_standing w = hone_contract_stand(d, number / nb / mb);
+    hone_lines_part l = {.across = d->lines.across,
+                   .step = d->lines.step,
+                   .ahead = d->lines.ahead,
+                   .pitch = d->lines.pitch,
+                   .to_pitch = d->lines.out_pitch,
+                   .residual_pitch = d->lines.residual_pitch,
+                   .zeros = zeros,
+                   .hi = INT64_MAX,
+                   .least = s ? hone_epilogue_number(&s->lo, s->n_batch, at, w.index, m0) : -INFINITY,
+                   .most = s ? hone_epilogue_number(&s->hi, s->n_batch, at, w.index, m0) : INFINITY};
+    l.clamp = l.least != -INFINITY || l.most != INFINITY;
+    /* some channels at a time, so that lines stay in L1 until all rows of windows have passed; not too few: each time a result's columns are found anew */
+    int64_t some = LINES_KEPT / (d->k / d->k_run * (run * l.step + l.across) * (int64_t)sizeof(float));
+    some = run * l.step > 40 ? n : (some < LEAST_CHANNELS ? LEAST_CHANNELS : some) / 32 * 32;
+    for (int64_t j = n0; j < n0 + n; j += some) {
+        l.channels = n0 + n - j < some ? n0 + n - j : some;
+        for (int64_t m = m0, end; m < past; m = end) {
+            end = (m / run + 1) * run < past ? (m / run + 1) * run : past;
+            line(d, at, &w, m, end - m, j, l);
+        }
+    }
+}
