@@ -248,7 +248,7 @@ static void transpose_floats(void **state) {
     (void)state;
     for (int m = 1; m < 40; m += draw(1, 3))
         for (int n = 1; n < 40; n += draw(1, 3)) {
-            const int from_step = n + draw(0, 5), to_step = m + draw(0, 5);
+            const int from_step = n + draw(0, 5), to_step = m + draw(0, 1) * draw(0, 5);
             const size_t there = (size_t)((n - 1) * to_step + m) * sizeof(float);
             float *from = (float *)(void *)exact_bytes((size_t)((m - 1) * from_step + n) * sizeof(float)),
                   *to = (float *)(void *)exact_bytes(there);

@@ -19,12 +19,14 @@ static bool ends_even(const hone_row_number *r, const hone_contract *d, int64_t 
 }
 void hone_lines_choose(hone_contract *d) {
     const hone_simple *s = d->simple;
-    if (!d->each || !d->direct || !d->packed_b || d->k > d->kc || d->alpha != 1 || (s && (s->then || (!s->bias_n && (s->bias.tensor >= 0 || s->bias.k != 0)))))
+    if (!d->each || !d->direct || !d->packed_b || d->k > d->kc || d->alpha != 1 ||
+        (s && (s->then || (!s->bias_n && (s->bias.tensor >= 0 || s->bias.k != 0)))))
         return;
     const int64_t across = d->k_run, run = d->m_run;
     int64_t step, ahead, along[MAX_BOUNDED], within[MAX_BOUNDED];
     d->lines.run = run;
-    if (run < 2 || across < 2 || !even(d->at_m_a, d->m, run, &step) || !even(d->at_k_a, d->k, across, &ahead) || step < 1 || ahead < 1) goto no;
+    if (run < 2 || across < 2 || !even(d->at_m_a, d->m, run, &step) || !even(d->at_k_a, d->k, across, &ahead) || step < 1 || ahead < 1)
+        goto no;
     d->lines.bound = -1;
     for (int q = 0; q < d->a.n_bounded; q++) { /* at most one bound is about columns; all others stay along a line */
         if (!even(d->at_m_a_bounded[q], d->m, run, along + q) || !even(d->at_k_a_bounded[q], d->k, across, within + q)) goto no;
@@ -84,7 +86,8 @@ static void line(const hone_contract *d, void *const *at, const hone_standing *w
         row[l.rows] = inside ? a + d->at_k_a[k] : NULL, weight[l.rows++] = b + k * all_n;
     }
     l.row = row, l.weight = weight, l.weight_step = all_n, l.results = m;
-    l.to = s ? (float *)at[s->out.tensor] + hone_epilogue_at(&s->out, s->n_batch, w->index, m0) + j : (float *)at[d->out] + w->out + d->at_m_out[m0] + j;
+    l.to = s ? (float *)at[s->out.tensor] + hone_epilogue_at(&s->out, s->n_batch, w->index, m0) + j
+             : (float *)at[d->out] + w->out + d->at_m_out[m0] + j;
     if (s && s->bias_n) l.bias = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, w->index, m0) + j;
     if (s && s->residual.tensor >= 0)
         l.residual = (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, w->index, m0) + j;
@@ -99,15 +102,15 @@ void hone_lines_tile(const hone_contract *d, void *const *at, int64_t number) {
     const int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, past = d->m - m0 < d->mt ? d->m : m0 + d->mt;
     const hone_standing w = hone_contract_stand(d, number / nb / mb);
     hone_lines_part l = {.across = d->lines.across,
-                   .step = d->lines.step,
-                   .ahead = d->lines.ahead,
-                   .pitch = d->lines.pitch,
-                   .to_pitch = d->lines.out_pitch,
-                   .residual_pitch = d->lines.residual_pitch,
-                   .zeros = zeros,
-                   .hi = INT64_MAX,
-                   .least = s ? hone_epilogue_number(&s->lo, s->n_batch, at, w.index, m0) : -INFINITY,
-                   .most = s ? hone_epilogue_number(&s->hi, s->n_batch, at, w.index, m0) : INFINITY};
+                         .step = d->lines.step,
+                         .ahead = d->lines.ahead,
+                         .pitch = d->lines.pitch,
+                         .to_pitch = d->lines.out_pitch,
+                         .residual_pitch = d->lines.residual_pitch,
+                         .zeros = zeros,
+                         .hi = INT64_MAX,
+                         .least = s ? hone_epilogue_number(&s->lo, s->n_batch, at, w.index, m0) : -INFINITY,
+                         .most = s ? hone_epilogue_number(&s->hi, s->n_batch, at, w.index, m0) : INFINITY};
     l.clamp = l.least != -INFINITY || l.most != INFINITY;
     /* some channels at a time, so that lines stay in L1 until all rows of windows have passed; not too few: each time a result's columns are found anew */
     int64_t some = LINES_KEPT / (d->k / d->k_run * (run * l.step + l.across) * (int64_t)sizeof(float));

@@ -59,19 +59,28 @@ void hone_transpose_bytes(int64_t m, int64_t n, const uint8_t *from, ptrdiff_t f
                     for (int64_t p = 0; p < SIDE && i + p < m; p++) b[q * to_step + p] = a[p * from_step + q];
         }
 }
-/* Rows of 16 values, a line of cache, at a time: what is written in pieces of four is whole before it leaves the cache. */
+/* 16 x 16 at a time, lines of cache on both sides; the columns of all rows before the next ones, so that what is written follows on. */
 void hone_transpose_floats(int64_t m, int64_t n, const float *from, ptrdiff_t from_step, float *to, ptrdiff_t to_step) {
     enum { LINE = 16 };
-    for (int64_t i0 = 0; i0 < m; i0 += LINE)
-        for (int64_t j = 0; j < n; j += SIDE_F) {
-            const int64_t i1 = i0 + LINE < m ? i0 + LINE : m;
-            for (int64_t i = i0; i < i1; i += SIDE_F) {
-                const float *a = from + i * from_step + j;
-                float *b = to + j * to_step + i;
-                if (i + SIDE_F <= m && j + SIDE_F <= n) square_f(a, from_step, b, to_step);
-                else
-                    for (int64_t q = 0; q < SIDE_F && j + q < n; q++)
-                        for (int64_t p = 0; p < SIDE_F && i + p < m; p++) b[q * to_step + p] = a[p * from_step + q];
-            }
+#if defined(LOW)
+    for (; m == 2 && to_step == 2 && n >= SIDE_F; n -= SIDE_F, from += SIDE_F, to += 2 * SIDE_F) { /* two rows become one */
+        bytes a, b;
+        memcpy(&a, from, sizeof a), memcpy(&b, from + from_step, sizeof b);
+        const bytes low = LOW_F(a, b), high = HIGH_F(a, b);
+        memcpy(to, &low, sizeof low), memcpy(to + SIDE_F, &high, sizeof high);
+    }
+#endif
+    for (int64_t j0 = 0; j0 < n; j0 += LINE)
+        for (int64_t i0 = 0; i0 < m; i0 += LINE) {
+            const int64_t i1 = i0 + LINE < m ? i0 + LINE : m, j1 = j0 + LINE < n ? j0 + LINE : n;
+            for (int64_t j = j0; j < j1; j += SIDE_F)
+                for (int64_t i = i0; i < i1; i += SIDE_F) {
+                    const float *a = from + i * from_step + j;
+                    float *b = to + j * to_step + i;
+                    if (i + SIDE_F <= m && j + SIDE_F <= n) square_f(a, from_step, b, to_step);
+                    else
+                        for (int64_t q = 0; q < SIDE_F && j + q < n; q++)
+                            for (int64_t p = 0; p < SIDE_F && i + p < m; p++) b[q * to_step + p] = a[p * from_step + q];
+                }
         }
 }

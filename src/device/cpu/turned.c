@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+   turned: stages that only move floats so that what lies in a row before lies in a column after (Transpose, DepthToSpace, pictures to channels last). Found in the program as
+   y[domain] = x[affine], where y runs on along one index and x along another: matrices turned around, block by block. What runs on along the same index is copied by tile code. */
+#include "base/thread.h"
+#include "device/cpu/affine.h"
+#include "kernels/gemm.h"
+
+enum { LEAST = 1 << 12, MOST = 1 << 15 /* values a tile moves */, FEWEST = 1 << 10 };
+typedef struct {
+    int x, y, n_outer;
+    int64_t first, outer, rows, columns, chunk, chunks, from_step, to_step; /* a chunk: so many columns of a matrix */
+    int64_t extent[MAX_SLOTS], by_x[MAX_SLOTS], by_y[MAX_SLOTS];
+} turned;
+static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
+    const turned *d = s->data;
+    const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x], base) + d->first;
+    float *y = (float *)(void *)hone_ref_at(s->ref[d->y], base);
+    const int64_t from = number % d->chunks * d->chunk, n = d->columns - from < d->chunk ? d->columns - from : d->chunk;
+    int64_t rest = number / d->chunks;
+    (void)scratch;
+    for (int k = d->n_outer - 1; k >= 0; k--) {
+        x += rest % d->extent[k] * d->by_x[k], y += rest % d->extent[k] * d->by_y[k];
+        rest /= d->extent[k];
+    }
+    hone_transpose_floats(d->rows, n, x + from, d->from_step, y + from * d->to_step, d->to_step);
+    return HONE_OK;
+}
+hone_status hone_cpu_turned(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
+    const hone_instance *in = c->instance;
+    const hone_stage *st = in->stage + stage;
+    const hone_x *load = in->x + st->value;
+    hone_slots_of slots;
+    hone_affine from;
+    (void)end;
+    if (st->reduce || st->how || !st->identity || st->over >= 0 || st->skip || load->kind != HONE_X_LOAD || load->flat ||
+        in->tensor[st->tensor].dtype != HONE_DTYPE_F32 || in->tensor[load->a].dtype != HONE_DTYPE_F32)
+        return HONE_OK;
+    if (!hone_affine_slots(c, stage, stage, &slots) || !slots.apart || !hone_affine_inside(c, &slots, st->value, &from)) return HONE_OK;
+    int last = slots.n_domain - 1, along = -1;
+    while (last > 0 && slots.extent[last] == 1) last--;
+    const int64_t *stride = c->tensor[st->tensor].stride;
+    if (last < 1 || stride[slots.dim[last]] != 1 || from.k[last] == 1 || !from.k[last]) return HONE_OK;
+    for (int k = 0; k < last; k++)
+        if (from.k[k] == 1 && slots.extent[k] > 1) along = k;
+    turned *d = along < 0 ? NULL : HONE_NEW(m->arena, turned);
+    if (along >= 0 && !d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d || slots.extent[last] < 2 || slots.extent[along] < 4) return HONE_OK;
+    d->x = load->a, d->y = st->tensor, d->first = from.c, d->outer = 1;
+    d->rows = slots.extent[last], d->columns = slots.extent[along], d->from_step = from.k[last], d->to_step = stride[slots.dim[along]];
+    for (int k = 0; k < last; k++) {
+        if (k == along || slots.extent[k] == 1) continue;
+        d->extent[d->n_outer] = slots.extent[k], d->by_x[d->n_outer] = from.k[k], d->by_y[d->n_outer++] = stride[slots.dim[k]];
+        d->outer *= slots.extent[k];
+    }
+    const int64_t all = d->outer * d->rows * d->columns, each = hone_share_of(all, LEAST, MOST, c->how.threads);
+    if (all < FEWEST) return HONE_OK;
+    d->chunk = (each / d->rows + 15) / 16 * 16; /* whole lines of x */
+    if (d->chunk < 16) d->chunk = 16;
+    d->chunks = (d->columns + d->chunk - 1) / d->chunk;
+    hone_step step = {.tactic = "turned", .tiles = d->outer * d->chunks, .tile = tile, .data = d};
+    step.serial = all <= each, *done = true;
+    return hone_cpu_add(m, (hone_part){.step = step, .uses = st->uses, .buffer = -1});
+}
