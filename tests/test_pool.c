@@ -109,7 +109,7 @@ static void kernel(void **state) {
                     for (int64_t j = 0; j < n; j++) x[t][j] = strange();
                 }
                 y[n] = 1234.5f;
-                row->max((const float *const *)x, taps, n, y);
+                row->max((const float *const *)x, taps, n, 1, 0, 0, y);
                 if (y[n] != 1234.5f) fail_msg("%s writes past %lld columns", row->name, (long long)n);
                 for (int64_t j = 0; j < n; j++) {
                     float want = x[0][j];

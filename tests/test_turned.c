@@ -32,8 +32,8 @@ static void blocks(void **state) { /* pixels of channels: rows that become one *
     (void)state;
     for (int round = 0; round < (SLOW ? 6 : 30); round++) {
         const int by = draw(2, 4), c = draw(1, 3), h = draw(8, 20), w = draw(17, 40);
-        snprintf(text, sizeof text, "graph g (x: f32[2, %d, %d, %d]) -> y { y = DepthToSpace(x) {blocksize: %d, mode: \"%s\"}; }", c * by * by, h, w, by,
-                 draw(0, 1) ? "CRD" : "DCR");
+        snprintf(text, sizeof text, "graph g (x: f32[2, %d, %d, %d]) -> y { y = DepthToSpace(x) {blocksize: %d, mode: \"%s\"}; }",
+                 c * by * by, h, w, by, draw(0, 1) ? "CRD" : "DCR");
         if (!twin_check(text, odd_input, 0, 0, "turned")) fail_msg("nothing was turned in\n%s", text);
     }
 }

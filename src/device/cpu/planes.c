@@ -160,7 +160,7 @@ static int64_t join_rows(const hone_contract *d, const hone_planes *g) {
     many = (g->tile_rows + (g->tile_rows + many - 1) / many - 1) / ((g->tile_rows + many - 1) / many);
     const double m = (double)(g->channels < d->kernel->rows[0] ? g->channels : d->kernel->rows[0]), v = (double)short_row;
     const double apart = m > (m + 2 * v + 1) / v ? m : (m + 2 * v + 1) / v;
-    return (double)(up((many - 1) * g->line + g->run, vector) / vector) * m < (double)(many * short_row) * apart ? many : 1;
+    return (double)(up((many - 1) * g->line + g->run, vector) / vector) * m <= (double)(many * short_row) * apart ? many : 1;
 }
 void hone_planes_cut(const hone_contract *d, int threads) {
     hone_planes *g = d->planes;

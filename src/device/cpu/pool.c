@@ -16,6 +16,7 @@ enum {
     MAX_ROWS = 1 << 24,
     MAX_ROW = 1 << 24,
     MAX_TAPS = 1024,
+    MOST_EVEN = 64,
     MAX_SUMMED = 64,
     LEAST_SUMS = 8,
     LEAST = 1 << 13,
@@ -28,6 +29,8 @@ typedef struct {
     const int64_t *row_x, *row_out, *tap_x; /* in elements */
     const int64_t *row_edge[MAX_BOUNDED], *tap_edge[MAX_BOUNDED];
     const hone_pool *kernel;
+    const uint8_t *even; /* see even_rows; or NULL */
+    ptrdiff_t even_x, even_out;
     const float *ones; /* weights of a sum's rows; NULL: the largest is sought */
     /* two ways: rows are then rows of pixels, and taps the window's without its places along them. Place p of pixel i is at step * i + ahead * p, inside from lo up to hi */
     bool ways, lanes; /* lanes: row-major */
@@ -48,7 +51,7 @@ static int64_t list_taps(const pool *d, const float *x, int64_t r, const float *
 }
 static void join(const pool *d, const float **list, int64_t many, int64_t n, float *y) {
     if (many && d->ones) d->kernel->blend(list, d->ones, many, n, y);
-    else if (many) d->kernel->max(list, many, n, y);
+    else if (many) d->kernel->max(list, many, n, 1, 0, 0, y);
     else
         for (int64_t j = 0; j < n; j++) y[j] = d->ones ? 0 : -INFINITY;
 }
@@ -146,11 +149,28 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x.tensor], base) + d->x.at.c, **list = scratch;
     float *y = (float *)(void *)hone_ref_at(s->ref[d->out], base);
     const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
-    for (int64_t r = from; r < to; r++) {
+    for (int64_t r = from, rows; r < to; r += rows) {
         const int64_t many = list_taps(d, x, r, list);
-        join(d, list, many, d->n, y + d->row_out[r]);
+        rows = d->even ? d->even[r] < to - r ? d->even[r] : to - r : 1;
+        if (rows > 1) d->kernel->max(list, many, d->n, rows, d->even_x, d->even_out, y + d->row_out[r]);
+        else join(d, list, many, d->n, y + d->row_out[r]);
     }
     return HONE_OK;
+}
+/* Short rows: the largest of so many from each on may be found in one call: all of their windows are inside, and they lie evenly. */
+static const uint8_t *even_rows(hone_arena *a, pool *d) {
+    if (d->ones || d->n > MOST_EVEN || d->rows < 2 || d->rows * d->taps > MOST) return NULL;
+    uint8_t *even = hone_arena_raw(a, (size_t)d->rows);
+    d->even_x = d->row_x[1] - d->row_x[0], d->even_out = d->row_out[1] - d->row_out[0];
+    for (int64_t r = d->rows - 1; even && r >= 0; r--) {
+        bool all = true;
+        for (int64_t t = 0; t < d->taps && all; t++) all = inside(d, r, t);
+        const bool on = all && r + 1 < d->rows && even[r + 1] < UINT8_MAX && even[r + 1] && d->row_x[r + 1] - d->row_x[r] == d->even_x &&
+                        d->row_out[r + 1] - d->row_out[r] == d->even_out;
+        even[r] = on ? (uint8_t)(even[r + 1] + 1) : all;
+    }
+    for (int64_t r = 0; even && r < d->rows; r++) even[r] += !even[r]; /* a row that hangs over is by itself */
+    return even;
 }
 hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
     const hone_instance *in = c->instance;
@@ -197,6 +217,7 @@ hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stag
         made = (d->row_edge[q] = hone_affine_table(m->arena, &slots, row, rows, d->x.bounded + q)) &&
                (d->tap_edge[q] = hone_affine_table(m->arena, &slots, tap, taps, d->x.bounded + q));
     if (!made) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!d->ways && !d->lanes) d->even = even_rows(m->arena, d);
     const int64_t wide = d->hi - d->lo, span = d->step * (d->run - 1) + 1,
                   each = d->lanes ? d->taps * wide + d->places * span : d->n * (d->ways ? d->taps * wide + d->places * d->run : d->taps),
                   kept = d->lanes ? 2 * span + d->ahead * (d->places - 1) : wide * d->n + 2;
