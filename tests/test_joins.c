@@ -65,10 +65,10 @@ static char text[8192];
 static void fire(void **state) { /* two convolutions of one picture, side by side; a third reads both */
     (void)state;
     check("graph g (x: f32[2, 8, 9, 7]) -> y { " WEIGHTS "w3: f32[4, 21, 3, 3] = random(3, -1, 1); p = Conv(a, w1); r = Relu(p); "
-          "q = Conv(a, w2) {pads: [1, 1, 1, 1]}; s = Sigmoid(q); c = Concat(r, s) {axis: 1}; y = Conv(c, w3); }",
+          "q = Conv(a, w2) {pads: [1, 1, 1, 1]}; s = LeakyRelu(q); c = Concat(r, s) {axis: 1}; y = Conv(c, w3); }",
           0);
     check("graph g (x: f32[1, 8, 9, 7]) -> y, r { " WEIGHTS "p = Conv(a, w1); r = Relu(p); " /* a part that leaves the graph */
-          "q = Conv(a, w2) {pads: [1, 1, 1, 1]}; s = Sigmoid(q); c = Concat(r, s) {axis: 1}; y = Neg(c); }",
+          "q = Conv(a, w2) {pads: [1, 1, 1, 1]}; s = LeakyRelu(q); c = Concat(r, s) {axis: 1}; y = Neg(c); }",
           1);
     check("graph g (x: f32[1, 8, 9, 7]) -> y { " WEIGHTS "p = Conv(a, w1); r = Relu(p); " /* parts that are an input and a constant */
           "k: f32[1, 2, 9, 7] = random(9, -1, 1); c = Concat(x, r, k) {axis: -3}; y = Neg(c); }",
@@ -85,7 +85,7 @@ static void twice(void **state) { /* a part that is there twice, is read elsewhe
           "z = GlobalAveragePool(p); c = Concat(m, p, q) {axis: 1}; y = Neg(c); }",
           1);
     check("graph g (x: f32[1, 8, 9, 7]) -> y, z { " WEIGHTS "p = Conv(a, w1); q = Conv(a, w2) {pads: [1, 1, 1, 1]}; "
-          "c = Concat(p, q) {axis: 1}; d = Concat(q, p) {axis: 1}; y = Neg(c); z = Sigmoid(d); }",
+          "c = Concat(p, q) {axis: 1}; d = Concat(q, p) {axis: 1}; y = Neg(c); z = LeakyRelu(d); }",
           2);
     /* a part that is added to another where it stores: both lie in one block, and neither may take the other's place */
     check("graph g (x: f32[1, 8, 9, 7]) -> y { " WEIGHTS "k: f32[5, 5, 3, 3] = random(4, -1, 1); p = Conv(a, w1); "
@@ -95,7 +95,7 @@ static void twice(void **state) { /* a part that is there twice, is read elsewhe
     check("graph g (x: f32[1, 8, 9, 7]) -> y { " WEIGHTS "p = Conv(a, w1); q = Exp(p); m = Mul(q, p); c = Concat(p, q, m, p) {axis: 1}; "
           "y = Neg(c); }",
           3);
-    check("graph g (x: f32[2, 3, 4]) -> y { p = Relu(x); q = Sigmoid(p); r = Tanh(q); c = Concat(q, r) {axis: 0}; y = Mul(c, c); }", ANY);
+    check("graph g (x: f32[2, 3, 4]) -> y { p = Relu(x); q = LeakyRelu(p); r = Elu(q); c = Concat(q, r) {axis: 0}; y = Mul(c, c); }", ANY);
 }
 static void nested(void **state) {
     (void)state;
@@ -106,11 +106,11 @@ static void nested(void **state) {
     /* every layer names all before it, as exporters write it: the first is an element-wise node behind a convolution, so a picture too */
     check("graph g (x: f32[2, 8, 9, 7]) -> y { " WEIGHTS "v: f32[3, 21, 3, 3] = random(4, -1, 1); u: f32[2, 24, 1, 1] = random(5, -1, 1); "
           "k: f32[16, 8, 1, 1] = random(6, -1, 1); b = Conv(a, k); c0 = Conv(a, w1); x1 = Concat(b, c0) {axis: 1}; "
-          "t1 = Conv(x1, v) {pads: [1, 1, 1, 1]}; c1 = Relu(t1); x2 = Concat(b, c0, c1) {axis: 1}; n2 = Sigmoid(x2); c2 = Conv(n2, u); "
+          "t1 = Conv(x1, v) {pads: [1, 1, 1, 1]}; c1 = Relu(t1); x2 = Concat(b, c0, c1) {axis: 1}; n2 = LeakyRelu(x2); c2 = Conv(n2, u); "
           "x3 = Concat(b, c0, c1, c2) {axis: 1}; y = Neg(x3); }",
           0);
     /* joins in joins along other dims */
-    check("graph g (x: f32[2, 8, 9, 7]) -> y { " WEIGHTS "p = Conv(a, w1); q = Relu(p); r = Concat(p, q) {axis: 2}; s = Sigmoid(r); "
+    check("graph g (x: f32[2, 8, 9, 7]) -> y { " WEIGHTS "p = Conv(a, w1); q = Relu(p); r = Concat(p, q) {axis: 2}; s = LeakyRelu(r); "
           "t = Concat(s, r) {axis: 3}; u = Concat(t, t) {axis: 0}; v = Neg(t); w = Concat(v, t) {axis: 1}; y = Concat(w, w) {axis: 1}; "
           "}",
           ANY);
@@ -126,18 +126,18 @@ static void axes(void **state) {
     (void)state;
     for (int axis = 0; axis < 4; axis++) {
         snprintf(text, sizeof text,
-                 "graph g (x: f32[2, 8, 9, 7]) -> y { " WEIGHTS "p = Conv(a, w1); q = Sigmoid(p); c = Concat(q, p, q) {axis: %d}; "
+                 "graph g (x: f32[2, 8, 9, 7]) -> y { " WEIGHTS "p = Conv(a, w1); q = LeakyRelu(p); c = Concat(q, p, q) {axis: %d}; "
                  "d = Concat(c, c) {axis: %d}; y = Neg(d); }",
                  axis, 3 - axis);
         check(text, ANY);
         snprintf(text, sizeof text, /* rows */
                  "graph g (x: f32[2, 3, 5, 4]) -> y { w: f32[4, 4] = random(1, -1, 1); v: f32[4, 4] = random(2, -1, 1); p = MatMul(x, w); "
-                 "q = MatMul(p, v); r = MatMul(q, w); t = Tanh(r); c = Concat(t, q, p) {axis: %d}; y = Mul(c, c); }",
+                 "q = MatMul(p, v); r = MatMul(q, w); t = Elu(r); c = Concat(t, q, p) {axis: %d}; y = Mul(c, c); }",
                  axis - 4);
         check(text, 0);
     }
     check("graph g (x: f32[3, 20]) -> y { w: f32[20, 9] = random(1, -1, 1); v: f32[20, 1] = random(2, -1, 1); p = MatMul(x, w); q = "
-          "MatMul(x, v); r = Sigmoid(q); c = Concat(r, p, r) {axis: 1}; y = Neg(c); }",
+          "MatMul(x, v); r = LeakyRelu(q); c = Concat(r, p, r) {axis: 1}; y = Neg(c); }",
           1);
     check("graph g (x: i64[4]) -> y { p = Neg(x); q = Add(x, x); c = Concat(p, q) {axis: 0}; y = Mul(c, c); }", 2); /* by tile code */
     check("graph g (x: i64[3, 4], z: i64[4, 5]) -> y { p = MatMul(x, z); q = Add(p, p); c = Concat(q, p) {axis: 1}; y = Mul(c, c); }", ANY);
@@ -145,7 +145,7 @@ static void axes(void **state) {
 static void strict_readers(void **state) { /* a part that some reader wants in rows lies by itself: one copy, as ever */
     (void)state;
     check("graph g (x: f32[6, 5, 8]) -> y, z { w: f32[8, 4] = random(1, -1, 1); v: f32[8, 4] = random(2, -1, 1); f: i64[2] = {6, -1}; "
-          "p = MatMul(x, w); q = MatMul(x, v); c = Concat(p, q) {axis: 2}; y = Neg(c); r = Reshape(p, f); z = Sigmoid(r); }",
+          "p = MatMul(x, w); q = MatMul(x, v); c = Concat(p, q) {axis: 2}; y = Neg(c); r = Reshape(p, f); z = LeakyRelu(r); }",
           1);
     check("graph g (x: f32[4, 6]) -> y, z { w: f32[6, 7] = random(1, -1, 1); v: f32[6, 5] = random(2, -1, 1); p = MatMul(x, w); "
           "q = MatMul(x, v); c = Concat(p, q) {axis: 1}; y = Neg(c); n = NonZero(p); z = Cast(n) {to: 1}; }",
@@ -174,7 +174,7 @@ static void free_dims(void **state) {
                           "x2 = Concat(b, c0, c1) {axis: 1}; y = Neg(x2); }";
     for (int k = 0; k < 4; k++) check_with(picture, (int64_t[]){draw(1, 3), draw(3, 9), draw(3, 9)}, 0);
     const char *rows = "graph g (x: f32[n, a], u: f32[a, k], z: f32[n, b], v: f32[b, m]) -> y { p = MatMul(x, u); q = MatMul(z, v); "
-                       "c = Concat(p, q, p) {axis: 1}; d = Neg(c); e = Concat(d, c) {axis: 0}; y = Sigmoid(e); }";
+                       "c = Concat(p, q, p) {axis: 1}; d = Neg(c); e = Concat(d, c) {axis: 0}; y = LeakyRelu(e); }";
     for (int k = 0; k < 4; k++) {
         int64_t n = draw(1, 5), a = draw(1, 9), b = draw(1, 9);
         check_with(rows, (int64_t[]){n, a, a, draw(1, 20), n, b, b, draw(1, 20)}, 2);
@@ -188,7 +188,7 @@ static void free_dims(void **state) {
     const char *data =
         "graph g (x: f32[a, 4], m: bool[a]) -> y { w: f32[4, 4] = random(1, -1, 1); p = MatMul(x, w); k = Compress(p, m) {axis: 0}; "
         "q = MatMul(k, w); "
-        "s = Concat(p, q, p) {axis: 0}; t = Neg(s); u = Concat(t, s) {axis: 1}; y = Sigmoid(u); }";
+        "s = Concat(p, q, p) {axis: 0}; t = Neg(s); u = Concat(t, s) {axis: 1}; y = LeakyRelu(u); }";
     for (int k = 0; k < 3; k++) {
         int64_t a = draw(1, 9);
         check_with(data, (int64_t[]){a, a}, ANY);
@@ -206,7 +206,7 @@ static void shuffle(void **state) {
             text, sizeof text,
             "graph g (x: f32[%d, 4, %d, %d]) -> y, z { w1: f32[%d, 4, 1, 1] = random(1, -1, 1); w2: f32[3, %d, 1, 1] = random(2, -1, 1); "
             "s5: i64[5] = {%d, %d, %d, %d, %d}; s4: i64[4] = {%d, %d, %d, %d}; a = Conv(x, w1); r = Reshape(a, s5); "
-            "t = Transpose(r) {perm: [0, 2, 1, 3, 4]}; b = Reshape(t, s4); y = Conv(b, w2); u = Relu(b); z = Sigmoid(u); }",
+            "t = Transpose(r) {perm: [0, 2, 1, 3, 4]}; b = Reshape(t, s4); y = Conv(b, w2); u = Relu(b); z = LeakyRelu(u); }",
             n, h, w, g * c, g * c, n, g, c, h, w, n, g * c, h, w);
         check(text, ANY);
     }
@@ -227,7 +227,7 @@ static void shuffle(void **state) {
 }
 static void branches(void **state) { /* joins inside a body, which is bound in place; parts that are captured, and what a body gives back */
     (void)state;
-    check("graph g (b: bool[], x: f32[1, 8, 9, 7]) -> y { " WEIGHTS "p = Conv(a, w1); q = Sigmoid(p); "
+    check("graph g (b: bool[], x: f32[1, 8, 9, 7]) -> y { " WEIGHTS "p = Conv(a, w1); q = LeakyRelu(p); "
           "z = If(b; p, q) {then_branch: graph t (; p: f32[1, 5, 9, 7], q: f32[1, 5, 9, 7]) -> r { m = Neg(p); n = Exp(q); "
           "c = Concat(m, p, n) {axis: 1}; r = Relu(c); }, else_branch: graph e (; p: f32[1, 5, 9, 7], q: f32[1, 5, 9, 7]) -> r { "
           "m = Exp(p); c = Concat(m, q) {axis: 1}; r = Concat(c, m) {axis: 1}; }}; "

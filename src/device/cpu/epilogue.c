@@ -325,7 +325,7 @@ static bool simple(matching *m, hone_simple *r, int32_t x) {
     bool narrows = to != HONE_DTYPE_F32;
     if (!narrows && m->r && is_acc(m, x)) return true;
     if (!narrows && m->then) x = and_then(m, x, r);
-    if (!narrows && !m->r && !r->then) x = activation(m, x, r);
+    if (!narrows && (!m->r || m->acc < 0) && !r->then) x = activation(m, x, r);
     if (!narrows && is_fn(m, x, HONE_FN_mul)) { /* quantized, and read back at once: f32(i32(clamp(…)) - zero) * scale */
         const hone_x *e = at(m, x), *f = at(m, e->a);
         hone_row_number scale, zero = none;
@@ -387,7 +387,7 @@ static bool simple(matching *m, hone_simple *r, int32_t x) {
         hone_row_number more;
         int32_t inner = e->a, other = e->b;
         if (!is_fn(m, inner, HONE_FN_add) && !is_acc(m, inner)) inner = e->b, other = e->a;
-        if (is_acc(m, inner) && !row_number(m, other, &more) && !m->r && column_number(m, other, HONE_DTYPE_F32, &more)) {
+        if (is_acc(m, inner) && !row_number(m, other, &more) && (!m->r || m->acc < 0) && column_number(m, other, HONE_DTYPE_F32, &more)) {
             r->bias = more, r->bias_n = true, x = inner;
         } else if (!row_number(m, other, &more)) {
             if (!load_at(m, other, true, &r->residual) || r->residual.dtype != HONE_DTYPE_F32) {
@@ -418,10 +418,13 @@ static hone_simple *found(matching *m) {
     if (integers && whole(m, r, s->value)) return place_out(m, r) ? r : NULL;
     if (integers || m->acc < 0) m->r = r = fresh(m, to);
     if (!r || !simple(m, r, s->value) || !place_out(m, r)) return NULL;
+    if (m->acc < 0 && r->bias_n) r->bias.same = true; /* it is read as a row */
     r->steady = steady(r);
     if (m->r) r->one_piece = r->steady && one_piece(m, r);
-    /* an element-wise stage on floats alone is tile code's */
-    return m->acc < 0 && (!r->steady || (to == HONE_DTYPE_F32 && !r->reads)) ? NULL : r;
+    if (m->acc >= 0) return r;
+    /* an element-wise stage on floats alone is tile code's, unless it is an activation; rows that are not all alike are for activations only */
+    if (!r->activate && (m->first_n || (to == HONE_DTYPE_F32 && !r->reads))) return NULL;
+    return (!m->first_n && !r->steady) || (r->bias_n && r->residual.tensor >= 0) ? NULL : r;
 }
 hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage, int acc, const int *group_m,
                                  int nm, const int *group_b, int nb, int first_n, bool columns, bool then) {
@@ -441,8 +444,20 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
                   .read = -1};
     return found(&m);
 }
-hone_simple *hone_epilogue_elements(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage) {
-    matching m = {.arena = a, .c = c, .slots = slots, .stage = stage, .acc = -1, .patience = 1000, .read = -1};
+hone_simple *hone_epilogue_elements(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage, int first_n) {
+    int rows[MAX_SLOTS];
+    for (int k = 0; k < first_n; k++) rows[k] = k;
+    matching m = {.arena = a,
+                  .c = c,
+                  .slots = slots,
+                  .stage = stage,
+                  .acc = -1,
+                  .first_n = first_n,
+                  .group_m = rows,
+                  .nm = first_n,
+                  .columns = first_n > 0,
+                  .patience = 1000,
+                  .read = -1};
     return found(&m);
 }
 int64_t hone_epilogue_at(const hone_row_number *r, int n_batch, const int64_t *batch, int64_t m) {
@@ -481,9 +496,12 @@ void hone_epilogue_read(const hone_simple *s, void *const *at, const int64_t *ba
         }
         *(k ? &residual : &acc) = (const float *)(const void *)row;
     }
-    const hone_epilogue_row row = numbers(s, at, batch, m);
-    s->run(&row, acc, residual,
-           (char *)at[s->out.tensor] + (hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0) * hone_dtypes[s->out.dtype].bytes, n);
+    hone_epilogue_row row = numbers(s, at, batch, m);
+    if (s->bias_n) row.bias = -0.0f, residual = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, batch, m) + n0;
+    char *out = (char *)at[s->out.tensor] + (hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0) * hone_dtypes[s->out.dtype].bytes;
+    s->run(&row, acc, residual, out, n);
+    float *finished = (float *)(void *)out;
+    if (s->activate) s->activate(&finished, 0, 1, n, s->alpha, s->beta);
 }
 void hone_epilogue_columns(const hone_simple *s, void *const *at, const int64_t *batch, int64_t n0, int64_t n, int32_t *bias, float *scale,
                            hone_levels *out) {

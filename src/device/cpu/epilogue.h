@@ -41,8 +41,9 @@ typedef struct hone_simple {
     bool steady;    /* all of its numbers are the same in every row and batch, */
     bool one_piece; /* and rows of the result and of the residual follow on */
 } hone_simple;
-/* What an element-wise stage makes of rows of 8 bits, or rows of 8 bits of floats, in that form: all of its domain is one row. NULL: it is another stage. */
-hone_simple *hone_epilogue_elements(hone_arena *, const hone_cpu_call *, const hone_slots_of *, int stage);
+/* What an element-wise stage makes of rows of 8 bits, or rows of 8 bits of floats, or an activation of floats, in that form. A row is all indices from first_n on; 0: all of
+   its domain. NULL: it is another stage. */
+hone_simple *hone_epilogue_elements(hone_arena *, const hone_cpu_call *, const hone_slots_of *, int stage, int first_n);
 /* Elements n0 … n0+n-1 of row m. bytes: what stands in the place of `source`; NULL: its own. room: for 2 n floats. */
 void hone_epilogue_read(const hone_simple *, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const uint8_t *bytes,
                         float *room);
