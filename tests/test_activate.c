@@ -12,14 +12,15 @@ static hone_value *odd_input(const hone_graph *g, int k) {
 static char text[1024];
 static const struct {
     const char *op, *how;
-} acts[] = {{"Sigmoid", ""}, {"Tanh", ""}, {"Gelu", ""}, {"Gelu", " {approximate: \"tanh\"}"}, {"HardSwish", ""}, {"HardSigmoid", ""}, {"Swish", ""}};
+} acts[] = {{"Sigmoid", ""},   {"Tanh", ""},        {"Gelu", ""}, {"Gelu", " {approximate: \"tanh\"}"},
+            {"HardSwish", ""}, {"HardSigmoid", ""}, {"Swish", ""}};
 static void forms(void **state) {
     (void)state;
     static const char *const form[] = {
         "graph g (x: f32[%d, %d]) -> y { y = %s(x)%s; }",
-        "graph g (x: f32[%d, %d], b: f32[%d]) -> y { s = Add(x, b); y = %s(s)%s; }",       /* a bias a column */
-        "graph g (x: f32[%d, %d], b: f32[%d, 1]) -> y { s = Add(x, b); y = %s(s)%s; }",    /* a row */
-        "graph g (x: f32[%d, %d], b: f32[%d, %d]) -> y { s = Add(b, x); y = %s(s)%s; }",   /* an element */
+        "graph g (x: f32[%d, %d], b: f32[%d]) -> y { s = Add(x, b); y = %s(s)%s; }",     /* a bias a column */
+        "graph g (x: f32[%d, %d], b: f32[%d, 1]) -> y { s = Add(x, b); y = %s(s)%s; }",  /* a row */
+        "graph g (x: f32[%d, %d], b: f32[%d, %d]) -> y { s = Add(b, x); y = %s(s)%s; }", /* an element */
     };
     EACH_LEVEL for (size_t a = 0; a < sizeof acts / sizeof *acts; a++) for (int f = 0; f < 4; f++) {
         const int m = draw(2, 40), n = draw(64, 300);

@@ -286,6 +286,18 @@ static const row rows[] = {
      {hone_pass_infer, hone_pass_identity, hone_pass_dead},
      "graph g (x: f32[2]) -> y, z, w, v { y = Identity(x); a = Relu(x); z = Identity(a); b = Neg(a); w = Identity(b); v = Identity(b); }",
      "graph g (x: f32[2]) -> y, z, w, v { y = Identity(x); z = Relu(x); w = Neg(z); v = Identity(w); }"},
+    {"sink: a Squeeze goes behind the bias and the activation",
+     {hone_pass_infer, hone_pass_sink, hone_pass_dead},
+     "graph g (x: f32[1, 3, 9, 1]) -> y { w: f32[4, 3, 3, 1] = random(1, -1, 1); b: f32[4, 1] = {1, 2, 3, 4}; a: i64[1] = {-1}; "
+     "c = Conv(x, w); s = Squeeze(c, a); d = Add(b, s); y = Relu(d); }",
+     "graph g (x: f32[1, 3, 9, 1]) -> y { w: f32[4, 3, 3, 1] = random(1, -1, 1); a: i64[1] = {-1}; spread: f32[1, 4, 1, 1] = {1, 2, 3, 4}; "
+     "c = Conv(x, w); \"d#0\" = Add(c, spread); \"y#1\" = Relu(\"d#0\"); y = Squeeze(\"y#1\", a); }"},
+    {"sink: not behind what has more dims, what others read, or what is no convolution's",
+     {hone_pass_infer, hone_pass_sink, hone_pass_dead},
+     "graph g (x: f32[1, 3, 9, 1]) -> y, z, v { w: f32[4, 3, 3, 1] = random(1, -1, 1); b: f32[2, 1, 1, 1] = {1, 2}; a: i64[1] = {3}; c = "
+     "Conv(x, w); s = Squeeze(c, a); y = Add(s, "
+     "b); d = Conv(x, w); t = Squeeze(d, a); z = Relu(t); v = Neg(d); }",
+     NULL},
     {"same: nodes, their followers, constants",
      {hone_pass_infer, hone_pass_same, hone_pass_dead},
      "graph g (x: f32[2]) -> y { p: f32[1] = {1}; q: f32[1] = {1}; a = Add(x, p); b = Add(x, q); c = Relu(a); d = Relu(b); "

@@ -21,9 +21,11 @@ static const struct {
     {"dead", hone_pass_dead},
     {"pad", hone_pass_pad},
     {"stride", hone_pass_stride},
+    {"sink", hone_pass_sink}, /* before weights take scales and shifts in */
     {"affine", hone_pass_affine},
     {"norm", hone_pass_norm},
     {"activation", hone_pass_activation},
+    {"sink", hone_pass_sink}, /* and when activations are one op each */
     {"rotary", hone_pass_rotary},
     {"attention", hone_pass_attention},
     {"views", hone_pass_views},

@@ -23,6 +23,7 @@ hone_pass_fn hone_pass_identity;   /* Identity, Cast to the same type, Transpose
 hone_pass_fn hone_pass_views;      /* Reshape, Transpose and Cast one after another become one; computed shapes become constants */
 hone_pass_fn hone_pass_pad;        /* zeros around pixels go into Conv and AveragePool */
 hone_pass_fn hone_pass_stride;     /* kernels of ConvTranspose become multiples of their strides */
+hone_pass_fn hone_pass_sink;       /* a Squeeze behind a convolution goes behind its bias and activation */
 hone_pass_fn hone_pass_affine;     /* scales and shifts of channels, BatchNormalization too, go into weights */
 hone_pass_fn hone_pass_norm;       /* layer norm and RMS norm written out */
 hone_pass_fn hone_pass_activation; /* Gelu, HardSwish, Softmax written out */
