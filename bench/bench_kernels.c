@@ -3,10 +3,11 @@
 
    The peak is measured, not looked up: a loop of nothing but multiply-adds may settle on fewer pipes than the core has, so several loop
    bodies are tried and the best of all short runs counts. Kernels are shown as the median of short runs, with slowest and fastest; on a
-   busy machine the fastest says what the kernel can do. One thread. */
+   busy machine the fastest says what the kernel can do. One thread. Also `test_kernels --bench`. */
 #include "base/thread.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_half.h"
+#include "kernels/lines.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,7 +274,54 @@ static void depthwise(const hone_depthwise_f32 *row) {
     }
 }
 
-int main(void) {
+/* ---- depthwise, channels last: a line of results ---- */
+
+typedef struct {
+    const hone_lines *row;
+    hone_lines_part part;
+} lines_work;
+static void lines_run(void *arg) {
+    const lines_work *w = arg;
+    w->row->run(&w->part);
+}
+static void lines(const hone_lines *row) {
+    static const struct {
+        int width, channels, side, step;
+    } cases[] = {{112, 32, 3, 1}, {112, 96, 3, 2}, {56, 144, 3, 1}, {28, 192, 3, 1},
+                 {14, 384, 3, 1}, {7, 960, 3, 1},  {28, 240, 5, 1}, {56, 96, 7, 1}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const int n = cases[i].channels, side = cases[i].side, step = cases[i].step, results = cases[i].width / step;
+        const size_t line = (size_t)(cases[i].width * n);
+        float *x = floats(line * (size_t)side), *k = floats((size_t)(side * side * n)), *y = floats((size_t)(results * n)),
+              *zeros = calloc((size_t)n, sizeof *zeros);
+        const float *at[8], *weight[8];
+        for (int r = 0; r < side; r++) at[r] = x + (size_t)r * line - side / 2 * n, weight[r] = k + r * side * n;
+        lines_work w = {row,
+                        {.results = results,
+                         .channels = n,
+                         .rows = side,
+                         .across = side,
+                         .step = step,
+                         .ahead = 1,
+                         .lo = side / 2,
+                         .hi = side / 2 + cases[i].width,
+                         .row = at,
+                         .weight = weight,
+                         .pitch = n,
+                         .weight_step = n,
+                         .zeros = zeros,
+                         .to = y,
+                         .to_pitch = n}};
+        char what[64];
+        snprintf(what, sizeof what, "%d x %d channels, %dx%d, stride %d", cases[i].width, n, side, side, step);
+        show(row->name, what, measure(lines_run, &w, 2.0 * side * side * results * n), peak_of(row->cpu));
+        printf("\n");
+        free(x), free(k), free(y), free(zeros);
+    }
+}
+
+int bench_kernels(void);
+int bench_kernels(void) {
     for (const hone_gemm_f32 *const *row = hone_gemm_f32_list; *row; row++)
         if (((*row)->cpu & ~hone_cpu()) == 0) peak_of((*row)->cpu);
     printf("%-30s %-32s GFLOP/s  (slowest … fastest)  of peak\n", "kernel", "work");
@@ -287,7 +335,12 @@ int main(void) {
             narrow(row->name, (narrow_work){.bytes = row, .m = (96 + row->mr - 1) / row->mr * row->mr}, row->nr, f32);
     for (const hone_depthwise_f32 *row = hone_depthwise_f32_list; row->name; row++)
         if ((row->cpu & ~hone_cpu()) == 0) depthwise(row);
+    for (const hone_lines *row = hone_lines_list; row->name; row++)
+        if ((row->cpu & ~hone_cpu()) == 0) lines(row);
     for (size_t i = 0; i < COUNT(peaks); i++)
         if ((peaks[i].cpu & ~hone_cpu()) == 0) printf("peak of multiply-adds, level %zu: %.1f GFLOP/s\n", i, peaks[i].best);
     return 0;
 }
+#ifndef HONE_TEST
+int main(void) { return bench_kernels(); }
+#endif

@@ -802,7 +802,9 @@ static void test_best(void **state) {
     assert_int_equal(hone_depthwise_f32_list[0].cpu, 0);
 }
 
-int main(void) {
+int bench_kernels(void); /* bench/bench_kernels.c */
+int main(int argc, char **argv) {
+    if (argc > 1 && !strcmp(argv[1], "--bench")) return bench_kernels();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best),
         cmocka_unit_test(test_gemm_f32),

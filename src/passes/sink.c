@@ -38,7 +38,9 @@ static bool below(hone_matching *m) {
     const hone_value *axes = hone_match_value(m, "a"), *c = hone_match_value(m, "c");
     const int rank = hone_match_graph(m)->var.at[x].rank;
     const uint32_t dropped = rank < 1 ? 0 : hone_match_axes(axes, rank);
-    if (!dropped || hone_match_uses(m, squeezed) != 1 || root->n_in > MOST_IN || !of_conv(m, x) || (c && (c->tag != HONE_TAG_TENSOR || c->dtype == HONE_DTYPE_STRING))) return false;
+    if (!dropped || hone_match_uses(m, squeezed) != 1 || root->n_in > MOST_IN || !of_conv(m, x) ||
+        (c && (c->tag != HONE_TAG_TENSOR || c->dtype == HONE_DTYPE_STRING)))
+        return false;
     hone_vid in[MOST_IN];
     for (int k = 0; k < root->n_in; k++) in[k] = root->in[k] == squeezed ? x : root->in[k];
     if (c) {
