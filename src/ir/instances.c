@@ -118,6 +118,17 @@ static met *call_at(const hone_instances *t, const int64_t *call, int n) {
         at = (at + 1) & mask;
     return t->calls.at + at;
 }
+static bool grow_calls(hone_instances *t) {
+    met *old = t->calls.at;
+    const int n = t->calls.n, size = n ? n * 2 : 128;
+    met *at = hone_alloc(sizeof *at * (size_t)size);
+    if (!at) return false; /* the old table stays as it is */
+    t->calls.at = at, t->calls.n = t->calls.room = size;
+    for (int k = 0; k < n; k++)
+        if (old[k].call) *call_at(t, old[k].call, old[k].n) = old[k];
+    hone_free(old);
+    return true;
+}
 static const hone_instance *recall(hone_instances *t, const int64_t *call, int n) {
     pthread_mutex_lock(&t->lock);
     const hone_instance *in = t->calls.n ? call_at(t, call, n)->instance : NULL;
@@ -126,8 +137,7 @@ static const hone_instance *recall(hone_instances *t, const int64_t *call, int n
 }
 /* Under the lock. What cannot be kept is worked out again. */
 static void remember(hone_instances *t, const int64_t *call, int n, const hone_instance *in) {
-    if (!t->calls.n && (t->calls.at = hone_alloc(sizeof *t->calls.at * 2 * MOST_MET))) t->calls.n = t->calls.room = 2 * MOST_MET;
-    if (!t->calls.n || t->n_met == MOST_MET) return;
+    if (t->n_met * 2 >= t->calls.n && (t->n_met == MOST_MET || !grow_calls(t))) return;
     met *m = call_at(t, call, n);
     const int64_t *copy = m->call ? NULL : hone_arena_copy(t->arena, call, sizeof *call * (size_t)n);
     if (copy) *m = (met){copy, n, in}, t->n_met++;
