@@ -170,6 +170,12 @@ static msg enormous(const char *op) {
     return model_of(g, 21);
 }
 static msg enormous_constant(void) { return enormous("ConstantOfShape"); }
+static msg enormous_contents(void) { /* an operand whose numbers count, as many as there are */
+    msg g = {0};
+    add_node(&g, node("Range", "start limit delta", "y"));
+    add_input(&g, "start", 1, "9223372036854775807"), add_input(&g, "limit", 1, "3"), add_input(&g, "delta", 1, "3"), add_output(&g, "y");
+    return model_of(g, 25);
+}
 static msg enormous_expand(void) { return enormous("Expand"); }
 static msg enormous_tile(void) { return enormous("Tile"); }
 static const struct {
@@ -192,6 +198,7 @@ static const struct {
     {"slice_far", slice_far},
     {"endless", endless},
     {"enormous_constant", enormous_constant},
+    {"enormous_contents", enormous_contents},
     {"enormous_expand", enormous_expand},
     {"enormous_tile", enormous_tile},
 };

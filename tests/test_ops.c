@@ -148,6 +148,11 @@ static void refused(void **state) {
         {"op test.ops.A 1 (x[I..] f32) -> y[I..]: f32\n  y[i..] = x[i..]\n", "mine:1:25: "},
         {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  need 1, \"open\n", "mine:2:11: a string does not end"},
         {"  hello\n", "mine:1:3: a row begins with"},
+        {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = 55555555555555555555555555555555555555555555555555555555555555e5\n",
+         "mine:2:12: a number is too long"},
+        {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = "
+         "0.00000000000000000000000000000000000000000000000000000000000000000000001\n",
+         "a number is too long"},
         {"", "there is no op in this text"},
         {"lines \n\n \nop test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n", "mine:1:6: 'lines' needs a name"},
         {"lines l\n  s[n] = x[n]\n", "there is no op in this text"},

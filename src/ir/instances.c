@@ -82,7 +82,8 @@ static int numbers_of(const hone_call *c, int64_t *to) {
         const hone_arg *a = c->arg + k;
         ADD(a->present | a->dtype << 1 | (a->rank + 1) << 16);
         if (!a->present || k >= c->program->n_in || !c->program->operand[k].contents) continue;
-        ADD(a->n_content * 4 + (a->content ? 2 : a->content_f ? 1 : 0));
+        ADD(a->n_content);
+        ADD(a->content ? 2 : a->content_f ? 1 : 0);
         for (int64_t q = 0; a->content && q < a->n_content; q++) ADD(a->content[q]);
         for (int64_t q = 0; a->content_f && !a->content && q < a->n_content; q++) {
             int64_t bits;
@@ -94,7 +95,7 @@ static int numbers_of(const hone_call *c, int64_t *to) {
         const hone_attr *a = c->attr + k;
         if (a->n > 0 && !a->i && !a->f && !a->s) return 0;
         for (const char *p = a->name; *p; p++) ADD(*p);
-        ADD(a->n * 4 + (a->i ? 1 : a->f ? 2 : 3));
+        ADD((int64_t)a->n * 4 + (a->i ? 1 : a->f ? 2 : 3));
         for (int q = 0; q < a->n && a->i; q++) ADD(a->i[q]);
         for (int q = 0; q < a->n && a->f; q++) {
             int64_t bits = 0;

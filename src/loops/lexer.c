@@ -75,7 +75,11 @@ hone_status hone_lex(hone_arena *a, hone_arena *scratch, const char *source, int
             char num[64];
             size_t n = 0;
             const char *q = p;
-            while (q < end && n < sizeof num - 1) {
+            while (q < end) {
+                if (n + 3 > sizeof num) { /* the next two, and the end */
+                    s = hone_fail(HONE_BAD_INPUT, "%s:%d:%d: a number is too long", source, line, t.column);
+                    goto done;
+                }
                 if (*q == '.' && q + 1 < end && q[1] == '.') break;
                 if (isdigit((unsigned char)*q)) num[n++] = *q++;
                 else if (*q == '.') t.real = true, num[n++] = *q++;
