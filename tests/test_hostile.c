@@ -176,6 +176,20 @@ static msg enormous_contents(void) { /* an operand whose numbers count, as many 
     add_input(&g, "start", 1, "9223372036854775807"), add_input(&g, "limit", 1, "3"), add_input(&g, "delta", 1, "3"), add_output(&g, "y");
     return model_of(g, 25);
 }
+static msg enormous_view(void) { /* strides past what can be counted */
+    msg g = {0};
+    sub(&g, 5, ints("dims", "2", (int64_t[]){INT64_C(8719250353565990913), 1}, 2));
+    add_node(&g, node("Expand", "x dims", "y"));
+    add_input(&g, "x", 1, "17"), add_output(&g, "y");
+    return model_of(g, 25);
+}
+static msg graph_attribute(void) { /* of an op that takes none */
+    msg g = {0}, body = {0};
+    add_node(&body, node("Relu", "x", "t")), add_output(&body, "t");
+    add_node(&g, with(node("Shrink", "x", "y"), attr_sub("then_branch", 5, 6, body)));
+    add_input(&g, "x", 1, "2 3"), add_output(&g, "y");
+    return model_of(g, 21);
+}
 static msg enormous_expand(void) { return enormous("Expand"); }
 static msg enormous_tile(void) { return enormous("Tile"); }
 static const struct {
@@ -199,6 +213,8 @@ static const struct {
     {"endless", endless},
     {"enormous_constant", enormous_constant},
     {"enormous_contents", enormous_contents},
+    {"enormous_view", enormous_view},
+    {"graph_attribute", graph_attribute},
     {"enormous_expand", enormous_expand},
     {"enormous_tile", enormous_tile},
 };

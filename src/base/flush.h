@@ -16,7 +16,7 @@ static inline uint64_t hone_float_mode(void) {
     return mode;
 }
 static inline void hone_float_set(uint64_t mode) { __asm__ volatile("msr fpcr, %0" : : "r"(mode) : "memory"); }
-#define HONE_FLUSH (1u << 24 | 1u << 19) /* of floats, and of halves */
+#define HONE_FLUSH (1u << 24) /* not of halves: theirs begin at 6e-5, and are no slower */
 #else
 static inline uint64_t hone_float_mode(void) { return 0; }
 static inline void hone_float_set(uint64_t mode) { (void)mode; }

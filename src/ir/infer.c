@@ -487,6 +487,7 @@ static hone_status infer_graph(hone_graph *g, const hone_inferring *w, int depth
         hone_call *c;
         hone_param *p;
         hone_status s = hone_node_infer(w, n, in, NULL, out, &i, &c, &p);
+        if (!s && n->n_body && !n->program->how) s = hone_fail(HONE_BAD_INPUT, "it has a graph as an attribute, and takes none");
         if (!s && n->n_body) s = infer_bodies(n, w, in, out, depth);
         if (s) return hone_fail_at(s, "node '%s' (%s): ", n->name, n->program->name);
         for (int q = 0; q < n->n_out; q++)

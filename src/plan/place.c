@@ -7,14 +7,17 @@ static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory
 
 void hone_dense_strides(const hone_fact *f, int64_t *stride) {
     int64_t n = 1;
-    for (int k = f->rank - 1; k >= 0; k--) stride[k] = n, n *= f->dim[k] > 0 ? f->dim[k] : 1;
+    for (int k = f->rank - 1; k >= 0; k--) { /* what is too large for any memory is refused when it is placed */
+        stride[k] = n;
+        if (f->dim[k] > 0 && __builtin_mul_overflow(n, f->dim[k], &n)) n = 0;
+    }
 }
 bool hone_bind_is_dense(const hone_bound_var *v) {
     int64_t n = 1;
     for (int k = v->fact.rank - 1; k >= 0; k--) {
         if (v->fact.dim[k] == 0) return true;
         if (v->fact.dim[k] != 1 && v->stride[k] != n) return false;
-        n *= v->fact.dim[k];
+        if (__builtin_mul_overflow(n, v->fact.dim[k], &n)) return false;
     }
     return true;
 }
