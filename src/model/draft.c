@@ -375,8 +375,9 @@ void hone_draft_place(hone_edit *e) {
     n->placed = true;
     if (!hone_import_count(e->im, 0)) return;
     const hone_program *p = hone_library_find(e->im->library, n->domain, n->op);
-    if (!p) {
-        hone_edit_problem(e, HONE_NOT_SUPPORTED, "unknown op");
+    if (!p) { /* a row that is there and cannot be had says why itself */
+        if (hone_library_has(e->im->library, n->domain, n->op)) hone_edit_problem(e, HONE_BUG, "%s", hone_fail_text());
+        else hone_edit_problem(e, HONE_NOT_SUPPORTED, "unknown op");
         return;
     }
     check_attrs(e, p);
