@@ -94,6 +94,7 @@ static int numbers_of(const hone_call *c, int64_t *to) {
     for (int k = 0; k < c->n_attr; k++) { /* a name, a letter in a number */
         const hone_attr *a = c->attr + k;
         if (a->n > 0 && !a->i && !a->f && !a->s) return 0;
+        ADD(strlen(a->name));
         for (const char *p = a->name; *p; p++) ADD(*p);
         ADD((int64_t)a->n * 4 + (a->i ? 1 : a->f ? 2 : 3));
         for (int q = 0; q < a->n && a->i; q++) ADD(a->i[q]);
