@@ -64,9 +64,6 @@ struct hone_packs {
 static void *slab_alloc(hone_packs *p, size_t bytes) {
     const size_t whole = (bytes + LINE - 1) / LINE * LINE;
     if (whole < bytes) return NULL;
-#if defined(__SANITIZE_ADDRESS__)
-    p->left = 0;
-#endif
     if (whole > p->left) {
         size_t size = atomic_load(&p->bytes) < LEAST_SLAB  ? LEAST_SLAB
                       : atomic_load(&p->bytes) < MOST_SLAB ? atomic_load(&p->bytes)

@@ -3,7 +3,6 @@
    what follows is a bias a channel, a residual, a clamp, an activation. Found in the tables of a contraction (contract.c); all other depthwise is contract_run.c's. */
 #include <math.h>
 
-#include "base/thread.h"
 #include "device/cpu/contract.h"
 #include "kernels/lines.h"
 
@@ -17,35 +16,36 @@ static bool even(const int64_t *at, int64_t n, int64_t run, int64_t *step) {
 static bool ends_even(const hone_row_number *r, const hone_contract *d, int64_t *pitch) {
     return r->tensor >= 0 && even(r->at_m, d->m, d->lines.run, pitch);
 }
-void hone_lines_choose(hone_contract *d) {
+static bool find_lines(hone_contract *d) {
     const hone_simple *s = d->simple;
     if (!d->each || !d->direct || !d->packed_b || d->k > d->kc || d->alpha != 1 ||
         (s && (s->then || (!s->bias_n && (s->bias.tensor >= 0 || s->bias.k != 0)))))
-        return;
+        return false;
     const int64_t across = d->k_run, run = d->m_run;
     int64_t step, ahead, along[MAX_BOUNDED], within[MAX_BOUNDED];
     d->lines.run = run;
     if (run < 2 || across < 2 || !even(d->at_m_a, d->m, run, &step) || !even(d->at_k_a, d->k, across, &ahead) || step < 1 || ahead < 1)
-        goto no;
+        return false;
     d->lines.bound = -1;
     for (int q = 0; q < d->a.n_bounded; q++) { /* at most one bound is about columns; all others stay along a line */
-        if (!even(d->at_m_a_bounded[q], d->m, run, along + q) || !even(d->at_k_a_bounded[q], d->k, across, within + q)) goto no;
+        if (!even(d->at_m_a_bounded[q], d->m, run, along + q) || !even(d->at_k_a_bounded[q], d->k, across, within + q)) return false;
         if (!along[q] && !within[q]) continue;
-        if (d->lines.bound >= 0 || along[q] < 1 || within[q] < 1) goto no;
+        if (d->lines.bound >= 0 || along[q] < 1 || within[q] < 1) return false;
         d->lines.bound = q;
     }
     d->lines.pitch = d->lines.bound >= 0 ? step / along[d->lines.bound] : step < ahead ? step : ahead;
-    if (d->lines.pitch < d->n || step % d->lines.pitch || ahead % d->lines.pitch) goto no;
+    if (d->lines.pitch < d->n || step % d->lines.pitch || ahead % d->lines.pitch) return false;
     step /= d->lines.pitch, ahead /= d->lines.pitch;
-    if (d->lines.bound >= 0 && (step != along[d->lines.bound] || ahead != within[d->lines.bound])) goto no;
-    if (d->k / across > HONE_LINES_ROWS || 3 * step + ahead * (across - 1) + 1 > HONE_LINES_COLUMNS) goto no;
-    if (s ? !ends_even(&s->out, d, &d->lines.out_pitch) : !even(d->at_m_out, d->m, run, &d->lines.out_pitch)) goto no;
-    if (s && s->residual.tensor >= 0 && !ends_even(&s->residual, d, &d->lines.residual_pitch)) goto no;
+    if (d->lines.bound >= 0 && (step != along[d->lines.bound] || ahead != within[d->lines.bound])) return false;
+    if (d->k / across > HONE_LINES_ROWS || 3 * step + ahead * (across - 1) + 1 > HONE_LINES_COLUMNS) return false;
+    if (s ? !ends_even(&s->out, d, &d->lines.out_pitch) : !even(d->at_m_out, d->m, run, &d->lines.out_pitch)) return false;
+    if (s && s->residual.tensor >= 0 && !ends_even(&s->residual, d, &d->lines.residual_pitch)) return false;
     d->lines.kernel = hone_lines_best();
     d->lines.across = (int)across, d->lines.step = (int)step, d->lines.ahead = (int)ahead;
-    return;
-no:
-    d->lines.run = 0;
+    return true;
+}
+void hone_lines_choose(hone_contract *d) {
+    if (!find_lines(d)) d->lines.run = 0;
 }
 void hone_lines_fill(const hone_contract *d, const float *source, float *panels) {
     const int64_t all_n = hone_contract_columns(d);
