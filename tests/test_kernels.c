@@ -91,7 +91,14 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
                                  .clamp = flags & 64,
                                  .lo = -0.5f,
                                  .hi = 0.75f};
-    row->run[vectors - 1](&part);
+    if (flags & 512) { /* the same, turned before */
+        float *turned = exact_floats((size_t)(all * HONE_GEMM_TURNED(m)));
+        row->turn(&part, turned);
+        hone_gemm_part other = part;
+        other.turned = turned, other.few = false, other.a = NULL, other.at = NULL;
+        row->run[vectors - 1](&other);
+        free(turned);
+    } else row->run[vectors - 1](&part);
     for (ptrdiff_t place = 0; place < (m + 2) * stride; place++) {
         const ptrdiff_t i = m - place / stride, j = place % stride;
         if (i < 0 || i >= m || j >= n) {
@@ -120,14 +127,15 @@ static void test_gemm_f32(void **state) {
     (void)state;
     static const int64_t ks[] = {1, 2, 3, 7, 33, 130};
     static const int flags[] = {
-        0, 1, 2, 4 + 8, 4 + 16 + 64, 4 + 32, 5 + 8 + 32 + 64, 4 + 2 + 64, 8 + 16 + 32 + 64, 128 + 4 + 16, 256, 256 + 2, 256 + 5 + 8 + 64};
+        0, 1, 2, 4 + 8, 4 + 16 + 64, 4 + 32, 5 + 8 + 32 + 64, 4 + 2 + 64, 8 + 16 + 32 + 64, 128 + 4 + 16, 256, 256 + 2, 256 + 5 + 8 + 64,
+        512, 512 + 2, 512 + 5 + 8 + 32 + 64, 512 + 128 + 4 + 16};
     for (const hone_gemm_f32 *const *list = hone_gemm_f32_list; *list; list++) {
         const hone_gemm_f32 *row = *list;
         if (row->cpu & ~hone_cpu()) continue;
         for (int v = 1; v <= row->widths; v++)
             for (int m = 1; m <= row->rows[v - 1]; m++)
                 for (size_t k = 0; k < COUNT(ks); k++)
-                    for (size_t f = 0; f < COUNT(flags); f++)
+                    for (size_t f = 0; f < COUNT(flags) && !(flags[f] & 512 && !row->turn); f++)
                         for (int64_t taps = 1; taps <= (flags[f] & (128 | 256) ? 1 : 3); taps += 2)
                             for (int less = 0; less < row->vector; less += row->vector / 2 + 1)
                                 gemm_case(row, v, m, v * row->vector - less, taps, ks[k], flags[f]);

@@ -22,6 +22,7 @@ typedef struct {
     int m, n; /* 1 … rows; the panel is whole vectors, of which n columns are stored: more than all vectors but one */
     int64_t taps, k;
     const float *const *a;
+    const float *turned;              /* or NULL. Instead of a and at: these rows as the kernel's `turn` made them. Not with few */
     const int64_t *at;                /* or NULL: p itself. Not with few */
     const int64_t *at_b;              /* or NULL. Slice p begins at b[at_b[p]]: one piece, and nothing is asked for ahead */
     ptrdiff_t a_step, a_from, b_step; /* a_from: depthwise only */
@@ -48,7 +49,11 @@ typedef struct {
     int widths;       /* panels of 1 … this many vectors */
     int rows[HONE_GEMM_WIDTHS];
     hone_gemm_f32_fn *run[HONE_GEMM_WIDTHS]; /* by vectors - 1 */
+    /* NULL, or: the kernel is faster on rows that lie value by value of K, all rows' first values, then all second ones: to[p * HONE_GEMM_TURNED(m) + i] is value p of row i, p over
+       all pieces. Turns the rows of a part, of which m, taps, k, a, a_step and at count. The same bits come out */
+    void (*turn)(const hone_gemm_part *, float *to);
 } hone_gemm_f32;
+#define HONE_GEMM_TURNED(m) (((m) + 3) / 4 * 4)
 extern const hone_gemm_f32 *const hone_gemm_f32_list[]; /* slowest first; ends with NULL */
 const hone_gemm_f32 *hone_gemm_f32_best(void);          /* the last row this CPU (as masked) can run */
 

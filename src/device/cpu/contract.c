@@ -150,7 +150,8 @@ static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static void choose_panel(hone_contract *d, int threads) {
     const hone_gemm_f32 *kernel = d->kernel;
     int v = kernel->widths;
-    if (d->m > kernel->rows[v - 1] && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
+    if (kernel->turn) v = d->n % (v * kernel->vector) == 0 ? v : 2; /* both are as fast (NEON) */
+    else if (d->m > kernel->rows[v - 1] && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
         const bool high = kernel->rows[2] >= kernel->rows[1] && pieces(d->n, 3 * kernel->vector) >= 2 * threads;
         if (high || d->n % (3 * kernel->vector) == 0) v = 3;
         else if (d->n % (2 * kernel->vector) == 0) v = 2;
@@ -172,7 +173,10 @@ static double estimate(const hone_contract *d, double rows, double columns, doub
 }
 static void choose_blocks(hone_contract *d, int threads) {
     static const int8_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
-    const int64_t k = d->k < HONE_CONTRACT_KC ? d->k : HONE_CONTRACT_KC, rows = pieces(d->m, d->mr), panels = pieces(d->n, d->nr);
+    const int64_t whole = d->piece && d->piece <= HONE_CONTRACT_KC ? d->piece : 1; /* parts of K: about equal, of whole pieces */
+    int64_t k = pieces(pieces(d->k, pieces(d->k, HONE_CONTRACT_KC)), whole) * whole;
+    if (k > HONE_CONTRACT_KC) k -= whole;
+    const int64_t rows = pieces(d->m, d->mr), panels = pieces(d->n, d->nr);
     int64_t most_m = 131072 / k / d->mr, most_n = d->packed_b || d->shared ? panels : 131072 / k / d->nr; /* half a megabyte of each */
     const int64_t listed = 2048 / (d->each ? d->k : (d->piece ? d->taps : 1) + 3) /
                            d->mr; /* rows are lists of pointers, which are to stay in L1 beside what is small */

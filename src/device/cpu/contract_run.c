@@ -255,6 +255,7 @@ void hone_contract_then(const hone_contract *d, void *const *at, const hone_stan
     s->then(part->c, part->c_from, part->m, part->n, hone_epilogue_number(&s->times, s->n_batch, at, w->index, 0),
             hone_epilogue_number(&s->plus, s->n_batch, at, w->index, 0), s->later.tensor < 0 ? NULL : kept, HONE_CONTRACT_KEPT);
 }
+enum { TURN_COLUMNS = 32 };
 enum { EACH_ROWS = HONE_GEMM_ROWS }; /* of a depthwise convolution, at once */
 /* Rows i … of a tile where they lie; or, if one of them is partly outside, all of them copied, each once a tile. */
 enum { UNSEEN, INSIDE, OUTSIDE, COPIED };
@@ -272,6 +273,11 @@ static void strewn(const hone_contract *d, const float *a, const hone_standing *
     }
     part->a = rows, part->at = inside ? d->at_k_a + k0 : NULL;
 }
+/* Rows at a time, `most` at most: all about as high, because a low tile costs as much. */
+static int64_t low_as(int64_t m, int64_t most) {
+    const int64_t passes = (m + most - 1) / most;
+    return (m + passes - 1) / passes;
+}
 hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t half, int64_t number, int64_t over, void *scratch) {
     const float *packed_b = d->packed_b ? at[d->packed_b] : d->shared ? at[d->shared] : NULL;
     char *room = scratch;
@@ -281,7 +287,8 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
     l.c = (float **)(room + d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes);
     l.sums = l.c + d->mt, l.residual = (const float **)(l.sums + d->mt), l.bias_m = (float *)(l.residual + d->mt),
     l.a = (const float **)(l.bias_m + (d->mt + 1) / 2 * 2);
-    void *rest = (char *)l.c + d->at_bytes;
+    float *turned = (float *)(void *)((char *)l.c + d->at_bytes);
+    void *rest = (char *)turned + d->turned_bytes;
     int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt;
     /* tiles that share the larger operand's part follow one another */
     const bool down = d->n > d->m;
@@ -321,10 +328,16 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
         whole.taps = taps, whole.k = kc, whole.more = k0 > 0, whole.finish = k0 + all_k == d->k && d->direct;
         whole.c_half = half_c && whole.finish;
         float *const *to = whole.finish ? l.c : l.sums;
+        for (int64_t i = 0, mr = low_as(m, d->mr); d->turned_bytes && i < m; i += mr) { /* once for all panels */
+            hone_gemm_part part = whole;
+            part.m = (int)(m - i < mr ? m - i : mr), part.a = l.a + i;
+            if (d->strewn) strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);
+            d->kernel->turn(&part, turned + i / mr * HONE_GEMM_TURNED(mr) * all_k);
+        }
         for (int64_t j = 0; j < n; j += d->nr) {
             const int64_t wide = all_n - n0 - j < d->nr ? all_n - n0 - j : d->nr;
             const int v = (int)(wide / vector), most = d->each ? EACH_ROWS : d->kernel->rows[v - 1];
-            const int64_t passes = (m + most - 1) / most, mr = (m + passes - 1) / passes; /* all about as high: a low one costs as much */
+            const int64_t mr = low_as(m, most), passes = (m + mr - 1) / mr;
             hone_gemm_part part = whole;
             part.n = (int)(n - j < wide ? n - j : wide), part.b_step = d->each ? all_n : wide, part.a_from = d->each ? n0 + j : 0;
             part.b = d->each    ? packed_b + (w.own_b * d->k + k0) * all_n + n0 + j
@@ -332,17 +345,19 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
                                 : pb + j * all_k;
             part.c_from = whole.finish ? n0 + j : j, part.sums_from = j, part.bias_n = whole.bias_n ? whole.bias_n + n0 + j : NULL;
             hone_gemm_f32_fn *run = d->each ? d->each->run : d->kernel->run[v - 1];
-            const float *next = NULL; /* the panel after this one, once these rows' first pass has brought this one in */
+            const float *next = NULL, *past = NULL; /* the panel after this one, once these rows' first pass has brought this one in */
             if (packed_b && passes > 1 && j + d->nr < all_n - n0) {
                 const int64_t after = all_n - n0 - j - d->nr < d->nr ? all_n - n0 - j - d->nr : d->nr;
                 next = packed_b + (w.own_b * all_n + n0 + j + d->nr) * d->k + k0 * after;
-                part.next_step = (after + passes - 2) / (passes - 1);
+                part.next_step = (after + passes - 2) / (passes - 1), past = next + all_k * after;
             }
             for (int64_t i = 0; i < m; i += mr) {
                 if (next && i) part.next = i == mr ? next : part.next + all_k * part.next_step;
+                if (next && part.next >= past) next = part.next = NULL, part.next_step = 0;
                 part.m = (int)(m - i < mr ? m - i : mr), part.a = l.a + i, part.c = to + i, part.sums = (const float *const *)l.sums + i;
                 part.bias_m = whole.bias_m ? whole.bias_m + i : NULL, part.residual = whole.residual ? whole.residual + i : NULL;
-                if (d->strewn) strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);
+                if (d->turned_bytes) part.turned = turned + i / mr * HONE_GEMM_TURNED(mr) * all_k;
+                else if (d->strewn) strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);
                 if (keeps && whole.finish) hone_contract_keep(d, at, &w, m0 + i, n0 + j, &part, kept);
                 run(&part);
                 if (whole.finish) hone_contract_activate(d, &part);
@@ -514,10 +529,14 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
     int64_t taps = d->packed_a || !d->piece || d->piece > d->kc ? 1 : d->kc / d->piece;
     d->at_bytes =
         round64(sizeof(float *) * (size_t)(d->mt * ((taps < d->taps ? taps : d->taps) + 4) + 1)); /* rows of A, c, sums, residual, bias */
+    /* turning rows costs as much as about a panel; a row of few is faster as it lies. Kernels that turn have all panels equally high */
+    d->turned_bytes = 0;
+    if (d->kernel->turn && !d->each && d->m > HONE_GEMM_FEW && d->nt >= TURN_COLUMNS)
+        d->turned_bytes = round64(sizeof(float) * (size_t)((d->mt + d->mr) * HONE_GEMM_TURNED(d->mr) / d->mr * (d->k < d->kc ? d->k : d->kc)));
     hone_lines_choose(d);
     s->tactic = d->each ? "depthwise" : "contract", s->flush = true, s->tile = tile;
     if (d->each && d->direct) s->halves = d->halves & ~(d->simple && (d->simple->activate || d->simple->then) ? (uint64_t)1 << d->out : 0);
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1;
-    s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes + d->at_bytes + epilogue;
+    s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes + d->at_bytes + d->turned_bytes + epilogue;
 }

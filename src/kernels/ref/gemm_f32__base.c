@@ -5,10 +5,9 @@
 #define CPU 0
 #define ROWS1 8
 #if defined(__aarch64__)
-/* 32 registers: 18 sums, 6 of A (4 values of K each), 3 of B; or 20, 5 and 4; or 16, 8 and 2 */
+/* 32 registers: 24 sums and what two steps have of A and B */
 #define ROWS2 8
-#define ROWS3 6
-#define ROWS4 5
+#define ROWS3 8
 #define LANES 1
 #else
 /* 16 registers: 12 sums, 2 of B, one of A, one for the product, which is not fused here */
