@@ -5,6 +5,8 @@
         after   Conv, ConvTranspose, Gemm; MatMul takes the scale, its Add stays an epilogue
         before  Conv; a shift only where nothing is padded, because what is padded is not shifted
 
+   A BatchNormalization that is left over becomes Mul and Add.
+
    f32 and f64 only: halves would lose what a rounded product loses. */
 #include <math.h>
 #include <string.h>
@@ -275,6 +277,32 @@ static bool scale_first(hone_matching *m) {
     return hone_match_emit(m, "Add", hone_match_root(m)->out[0], (const hone_vid[]){scaled_x, shift}, 2, NULL, 0) >= 0;
 }
 
+/* A BatchNormalization that no product took: two numbers a channel say the same as four and a root of each element. */
+static bool norm_alone(hone_matching *m) {
+    hone_graph *g = hone_match_graph(m);
+    hone_node *root = hone_match_root(m);
+    hone_vid x = root->in[0], y = root->out[0];
+    const hone_value *mean = hone_match_value(m, "m");
+    const int rank = x >= 0 ? g->var.at[x].rank : 0;
+    line l;
+    if (root->n_out != 1 || rank < 2 || rank > HONE_MAX_RANK || !is_real(mean) || !line_of(m, g, root, 1, hone_value_count(mean), &x, &l)) return false;
+    int64_t dim[HONE_MAX_RANK];
+    for (int d = 0; d < rank - 1; d++) dim[d] = d ? 1 : l.n;
+    hone_value *scale = NULL, *shift = NULL;
+    bool ok = !hone_value_tensor(mean->dtype, dim, rank - 1, &scale) && !hone_value_tensor(mean->dtype, dim, rank - 1, &shift);
+    if (!ok) hone_match_no_memory(m);
+    for (int64_t k = 0; ok && k < l.n; k++) store(scale, k, l.scale[k]), store(shift, k, l.shift[k]);
+    line_close(&l);
+    if (!ok || !all_finite(scale) || !all_finite(shift)) {
+        hone_value_drop(scale), hone_value_drop(shift);
+        return false;
+    }
+    const hone_vid by = hone_match_constant(m, "scale", scale), plus = hone_match_constant(m, "shift", shift);
+    if (by < 0 || plus < 0) return false;
+    const hone_vid scaled_x = hone_match_emit(m, "Mul", HONE_MATCH_NEW, (const hone_vid[]){x, by}, 2, NULL, 0);
+    return hone_match_emit(m, "Add", y, (const hone_vid[]){scaled_x, plus}, 2, NULL, 0) >= 0;
+}
+
 static const hone_rule rules[] = {
     {"{BatchNormalization(x, $s, $b, $m, $v)|Mul(x, $s)|Div(x, $s)|Add(x, $s)|{Sub(x, $s)|Sub($s, x)}}", after},
     {"Mul(Add(x, $b), $c)", scale_first},
@@ -287,5 +315,6 @@ hone_status hone_pass_affine(hone_passing *p) {
         last = p->changed;
         HONE_TRY(hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)));
     }
-    return HONE_OK;
+    static const hone_rule left[] = {{"BatchNormalization(x, $s, $b, $m, $v)", norm_alone}};
+    return hone_match_rules(p, left, 1);
 }

@@ -28,6 +28,7 @@ struct hone_winograd {
     int v, m;                   /* three steps: refs of the buffers between them */
     size_t v_bytes, m_bytes, sum_bytes, at_bytes;
 };
+enum { SOME_CHANNELS = 32 };
 static float zeros[HONE_CONTRACT_KC]; /* what lies outside the picture; never written */
 static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
@@ -74,7 +75,8 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
 /* ---- choosing ------------------------------------------------------------------------------------------------------------------------- */
 /* What a way costs, in multiply-adds, on one machine with AVX-512: bringing a value to its place was measured as about a dozen of them, bringing it back as
    about eight. A byte from beyond L2 was six in single layers; four chose better in whole networks, whose weights partly stay near. */
-enum { IN = 12, OUT = 8, BYTE = 4, L2_FLOATS = 262144, BLOCKS = 32 };
+enum { IN = 12, OUT = 8, L2_FLOATS = 262144, BLOCKS = 32 };
+static double byte_costs(const hone_contract *d) { return d->kernel->vector / 4.0; } /* memory is as fast for narrow vectors */
 static void cut_blocks(const hone_contract *d, struct hone_winograd *w, int threads) {
     const int64_t mr = w->mr;
     int64_t most = L2_FLOATS / (w->places * w->channels) / mr * mr;
@@ -96,7 +98,7 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     const double filters = 4 * places * c * n, between = 2 * 4 * places * tiles * (c + n);
     const double again = filters > 4.0 * L2_FLOATS ? (double)w->blocks * filters : filters;
     w->steps = between <= (32 << 20) && filters + between < again;
-    return places * tiles * (c * n + IN * c + OUT * n) + BYTE * (!w->steps                   ? again
+    return places * tiles * (c * n + IN * c + OUT * n) + byte_costs(d) * (!w->steps                   ? again
                                                                  : between > 4.0 * L2_FLOATS ? filters + between
                                                                                              : filters);
 }
@@ -113,16 +115,16 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     small = w;
     /* the sum itself reads all weights again for each of its blocks of rows, unless these follow one another */
     const int64_t rows = pieces(d->m, d->mr), blocks = d->n > d->m ? 1 : rows < BLOCKS ? rows : BLOCKS;
-    const double sum = (double)d->n * (double)d->k * ((double)d->m + BYTE * 4.0 * (double)blocks);
+    const double sum = (double)d->n * (double)d->k * ((double)d->m + byte_costs(d) * 4.0 * (double)blocks);
     const double two = cut(d, &small, 0), four = cut(d, &w, 1);
     if (d->way ? d->way == 2 : two < four) w = small;
     if (d->way ? d->way == 1 : !((two < four ? two : four) < sum)) return HONE_OK;
     if (w.steps && s->n_ref + 3 > HONE_MAX_REFS) return HONE_OK; /* filters and two buffers */
     const int64_t nr = w.nr, columns = hone_contract_columns(d);
-    w.nt = 4 * nr, w.some = 4;
+    w.nt = 4 * nr, w.some = d->kernel->turn ? w.mr : 4; /* turned tiles go together */
     if (w.steps) w.block = w.tiles, w.blocks = 1;
     else if (threads > 8) cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
-    w.apart_v = (ptrdiff_t)(pieces(w.block * w.channels, 16) * 16 + 16);
+    w.apart_v = (ptrdiff_t)(pieces(pieces(w.block, HONE_GEMM_ROWS) * HONE_GEMM_ROWS * w.channels, 16) * 16 + 16);
     w.apart_m = (ptrdiff_t)(pieces(w.block * (w.steps ? columns : nr), 16) * 16 + 16);
     w.v_bytes = sizeof(float) * (size_t)(w.places * w.apart_v), w.m_bytes = sizeof(float) * (size_t)(w.places * w.apart_m);
     const size_t pixels = (size_t)((w.steps ? w.some : w.block) * w.out * w.out);
@@ -161,22 +163,50 @@ static spot stand(const struct hone_winograd *w, int64_t tile) {
     const int64_t each = w->down * w->across, in = tile % each;
     return (spot){tile / each, in / w->across * w->out, in % w->across * w->out};
 }
-/* Tiles from t0 on to their places. */
+/* The pixels that a tile comes of. */
+static void look(const hone_contract *d, const float *a, int64_t tile, const float **pixel) {
+    const struct hone_winograd *w = d->winograd;
+    const spot s = stand(w, tile);
+    const float *from = a + d->at_m_a[s.picture * w->oh * w->ow];
+    for (int y = 0; y < w->edge; y++) {
+        const int64_t iy = s.y + y;
+        const bool in = iy >= w->pad_y && iy - w->pad_y < w->h && iy < w->oh + 2;
+        for (int x = 0; x < w->edge; x++) {
+            const int64_t ix = s.x + x;
+            pixel[y * w->edge + x] =
+                in && ix >= w->pad_x && ix - w->pad_x < w->w && ix < w->ow + 2 ? from + iy * w->pitch_y + ix * w->pitch_x : zeros;
+        }
+    }
+}
+/* Tiles from t0 on to their places; v: tile t0's. */
 static void bring(const hone_contract *d, const float *a, int64_t t0, int64_t many, float *v) {
     const struct hone_winograd *w = d->winograd;
+    const float *pixel[HONE_WINOGRAD_PLACES];
     for (int64_t t = 0; t < many; t++) {
-        const spot s = stand(w, t0 + t);
-        const float *from = a + d->at_m_a[s.picture * w->oh * w->ow], *pixel[HONE_WINOGRAD_PLACES];
-        for (int y = 0; y < w->edge; y++) {
-            const int64_t iy = s.y + y;
-            const bool in = iy >= w->pad_y && iy - w->pad_y < w->h && iy < w->oh + 2;
-            for (int x = 0; x < w->edge; x++) {
-                const int64_t ix = s.x + x;
-                pixel[y * w->edge + x] =
-                    in && ix >= w->pad_x && ix - w->pad_x < w->w && ix < w->ow + 2 ? from + iy * w->pitch_y + ix * w->pitch_x : zeros;
+        look(d, a, t0 + t, pixel);
+        w->kernel->in[w->size](pixel, w->channels, v + t * w->channels, w->apart_v);
+    }
+}
+/* The same, turned for the product (kernels/gemm.h): as many tiles as it takes at a time, a few channels of them after another, which stay in L1 between. */
+static void bring_turned(const hone_contract *d, const float *a, int64_t t0, int64_t many, float *v) {
+    const struct hone_winograd *w = d->winograd;
+    const float *pixel[HONE_GEMM_ROWS][HONE_WINOGRAD_PLACES], *row[HONE_GEMM_ROWS];
+    float some[HONE_WINOGRAD_PLACES * HONE_GEMM_ROWS * SOME_CHANNELS];
+    const int64_t c = w->channels;
+    for (int64_t t = 0; t < many; t += w->mr) {
+        hone_gemm_part part = {.m = (int)(many - t < w->mr ? many - t : w->mr), .taps = 1, .a = row};
+        for (int i = 0; i < part.m; i++) look(d, a, t0 + t + i, pixel[i]);
+        for (int64_t c0 = 0; c0 < c; c0 += part.k) {
+            part.k = c - c0 < SOME_CHANNELS ? c - c0 : SOME_CHANNELS;
+            for (int i = 0; i < part.m; i++) {
+                w->kernel->in[w->size](pixel[i], part.k, some + i * SOME_CHANNELS, HONE_GEMM_ROWS * SOME_CHANNELS);
+                for (int p = 0; p < w->places; p++) pixel[i][p] += part.k;
+            }
+            for (int p = 0; p < w->places; p++) {
+                for (int i = 0; i < part.m; i++) row[i] = some + (p * HONE_GEMM_ROWS + i) * SOME_CHANNELS;
+                d->kernel->turn(&part, v + p * w->apart_v + t * c + c0 * HONE_GEMM_TURNED(part.m));
             }
         }
-        w->kernel->in[w->size](pixel, w->channels, v + t * w->channels, w->apart_v);
     }
 }
 static const float *pixels_of(const hone_contract *d, void *const *at) { return (const float *)at[d->a.tensor] + d->a.at.c; }
@@ -245,6 +275,7 @@ static void multiply(const hone_contract *d, const float *filters, const float *
             hone_gemm_part part = {.n = (int)wide, .taps = 1, .k = c, .a = rows, .b = panel, .b_step = wide, .c = sum};
             for (int64_t i = 0; i < many; i += mr) {
                 part.m = many - i < mr ? (int)(many - i) : mr;
+                if (d->kernel->turn) part.turned = v + place * w->apart_v + i * c;
                 for (int r = 0; r < part.m; r++)
                     rows[r] = v + place * w->apart_v + (i + r) * c, sum[r] = m + place * w->apart_m + (i + r) * stride + j;
                 d->kernel->run[vectors - 1](&part);
@@ -300,7 +331,7 @@ static hone_status block(const hone_step *step, void *const *base, int64_t numbe
     const int64_t t0 = number * w->block, many = w->tiles - t0 < w->block ? w->tiles - t0 : w->block;
     float *v = scratch, *m = (float *)(void *)((char *)scratch + w->v_bytes);
     const hone_standing here = hone_contract_stand(d, 0);
-    bring(d, pixels_of(d, at), t0, many, v);
+    (d->kernel->turn ? bring_turned : bring)(d, pixels_of(d, at), t0, many, v);
     ending e = ready(d, at, &here, t0, many, (char *)scratch + w->v_bytes + w->m_bytes);
     for (int64_t n0 = 0; n0 < d->n; n0 += w->nr) {
         const int64_t n = d->n - n0 < w->nr ? d->n - n0 : w->nr;
@@ -317,7 +348,7 @@ static hone_status step_in(const hone_step *step, void *const *base, int64_t num
     void *at[HONE_MAX_REFS];
     places_of(d, step, base, at);
     const int64_t t0 = number * w->some, many = w->tiles - t0 < w->some ? w->tiles - t0 : w->some;
-    bring(d, pixels_of(d, at), t0, many, (float *)at[w->v] + t0 * w->channels);
+    (d->kernel->turn ? bring_turned : bring)(d, pixels_of(d, at), t0, many, (float *)at[w->v] + t0 * w->channels);
     return HONE_OK;
 }
 static hone_status step_multiply(const hone_step *step, void *const *base, int64_t number, void *scratch) {
