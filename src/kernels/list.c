@@ -37,7 +37,7 @@
 #elif defined(__aarch64__)
 #define GEMM_F32(ROW) ROW(base)
 #define GEMM_BF16(ROW) ROW(bf16__base) ROW(bf16__bf16)
-#define GEMM_F16(ROW) ROW(f16__base) ROW(f16__fp16)
+#define GEMM_F16(ROW) ROW(f16__base) ROW(f16__fp16) ROW(f16__fhm)
 #define GEMM_I8(ROW)                                                    \
     ROW(4, 8, 4, base, 0, 0, NULL, base, NULL, NULL)                    \
     ROW(8, 12, 4, dotprod, HONE_CPU_DOTPROD, 1, NULL, none, NULL, NULL) \
