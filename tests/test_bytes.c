@@ -181,7 +181,7 @@ static void other_signs(void **state) {
                     uint8_t *a = exact_bytes((size_t)(lie ? (m - 1) * apart + k : groups * 4 * mr)),
                             *b = exact_bytes((size_t)(groups * 4 * nr));
                     for (int64_t p = k; p < groups * 4; p++)
-                        for (int64_t j = 0; j < nr; j++) b[(p / 4 * nr + j) * 4 + p % 4] = 0;
+                        for (int64_t j = 0; j < nr; j++) b[(p / row->group * nr + j) * row->group + p % row->group] = 0;
                     int32_t *c = malloc(sizeof *c * (size_t)((m + 1) * stride));
                     assert_non_null(c);
                     for (int64_t i = 0; i < (m + 1) * stride; i++) c[i] = 1234567;
@@ -194,7 +194,7 @@ static void other_signs(void **state) {
                             int32_t want = i < m && j < nr ? 0 : 1234567;
                             for (int64_t p = 0; i < m && j < nr && p < k; p++)
                                 want += a[lie ? i * apart + p : (p / deep * mr + i) * deep + p % deep] *
-                                        (int8_t)b[(p / 4 * nr + j) * 4 + p % 4];
+                                        (int8_t)b[(p / row->group * nr + j) * row->group + p % row->group];
                             if (c[i * stride + j] != want) fail_msg("%s: m %d, row %d, column %d", row->name, m, (int)i, (int)j);
                         }
                     free(a), free(b), free(c);

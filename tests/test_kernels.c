@@ -356,7 +356,10 @@ static void gemm_half_case(const hone_gemm_half *row, int64_t m, int64_t k, ptrd
         for (ptrdiff_t i = 0; i < (m + 2) * c_step; i++) c[i] = NAN;
     memcpy(before, c, sizeof *c * (size_t)((m + 2) * c_step));
     if (row->begin) row->begin(k);
-    const bool said = row->run(m, k, a, a_step, b, c + c_step, c_step, flags & 1);
+    uint16_t *laid = calloc((size_t)(m * a_step) + 1, sizeof *laid);
+    assert_non_null(laid);
+    for (int64_t i = 0; row->lay && i < m; i += row->rows) row->lay(k, a + i * a_step, a_step, laid + i * a_step);
+    const bool said = row->run(m, k, row->lay ? laid : a, a_step, b, c + c_step, c_step, flags & 1);
     if (row->end) row->end();
     bool finite = true;
     float *wide_a = widened(row, a, n_a), *wide_b = widened(row, b, n_b);
@@ -380,7 +383,7 @@ static void gemm_half_case(const hone_gemm_half *row, int64_t m, int64_t k, ptrd
     }
     assert_int_equal(said, !f16 || finite);
     if (flags & 4 && k > 1) assert_int_equal(said, !is_short);
-    free(a), free(b), free(c), free(before), free(wide_a), free(wide_b);
+    free(a), free(b), free(c), free(before), free(wide_a), free(wide_b), free(laid);
 }
 static void test_gemm_half(void **state) {
     (void)state;
@@ -502,7 +505,7 @@ static void gemm_i8_case(const hone_gemm_i8 *row, int m, int64_t groups, ptrdiff
         if (i >= 0 && i < m && j < nr) {
             want = 0;
             for (int64_t k = 0; k < groups * 4; k++) {
-                const uint8_t v = b[(k / 4 * nr + j) * 4 + k % 4];
+                const uint8_t v = b[(k / row->group * nr + j) * row->group + k % row->group];
                 want += a[(k / deep * mr + i) * deep + k % deep] * (row->b_signed ? (int8_t)v : v);
             }
         }

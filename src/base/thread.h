@@ -39,6 +39,7 @@ enum {
     HONE_CPU_BF16 = 1 << 3,
     HONE_CPU_I8MM = 1 << 4,
     HONE_CPU_SVE = 1 << 5,
+    HONE_CPU_FHM = 1 << 6 /* products of f16 added to f32 */,
     HONE_CPU_AVX2 = 1 << 8 /* with FMA and F16C */,
     HONE_CPU_AVX512 = 1 << 9 /* F BW DQ VL */,
     HONE_CPU_VNNI = 1 << 10,

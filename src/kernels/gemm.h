@@ -58,11 +58,12 @@ extern const hone_gemm_f32 *const hone_gemm_f32_list[]; /* slowest first; ends w
 const hone_gemm_f32 *hone_gemm_f32_best(void);          /* the last row this CPU (as masked) can run */
 
 /* 8-bit factors, sums in i32 that wrap. K is padded with zeros to a multiple of `deep`, which is 4 or more, and counted in groups of four. A is signed; B is
-   signed or not, as the kernel says:
-        a[(p / deep * mr + i) * deep + p % deep]  =  A[i, p]            b[(p / 4 * nr + j) * 4 + p % 4]  =  B[p, j]
+   signed or not, as the kernel says, and lies in groups of its own, of 4 or 8:
+        a[(p / deep * mr + i) * deep + p % deep]  =  A[i, p]            b[(p / group * nr + j) * group + p % group]  =  B[p, j]
    m rows (1 … mr) are set, nr columns each. Zero points are the caller's: they need sums of rows and columns only. */
 typedef void hone_gemm_i8_fn(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c, ptrdiff_t c_stride);
-/* Rows of A as they lie, u8, a_step bytes apart, times a panel of i8: m is a multiple of 16. Whole groups of `deep` bytes of each row are read; what is past K counts
+/* (The next two: B in groups of four.)
+   Rows of A as they lie, u8, a_step bytes apart, times a panel of i8: m is a multiple of 16. Whole groups of `deep` bytes of each row are read; what is past K counts
    as often as B says, which is 0 there. */
 typedef void hone_gemm_rows_u8_fn(int m, int64_t groups, const uint8_t *a, ptrdiff_t a_step, const uint8_t *b, int32_t *c,
                                   ptrdiff_t c_stride);
@@ -73,7 +74,7 @@ typedef void hone_gemm_strewn_fn(int64_t m, int64_t groups, const uint8_t *a, pt
 typedef struct {
     const char *name; /* "hone_gemm_i8_14x32__vnni" */
     uint32_t cpu;
-    int mr, nr, deep;
+    int mr, nr, deep, group;
     int b_signed; /* b holds int8_t */
     hone_gemm_i8_fn *run;
     hone_gemm_i8_fn *run_u;      /* the same of an A that holds uint8_t and a B that holds int8_t; NULL where b_signed */

@@ -27,6 +27,7 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
   set(HONE_KERNEL_FLAGS__dotprod -march=armv8.2-a+dotprod)
   set(HONE_KERNEL_FLAGS__i8mm -march=armv8.2-a+i8mm)
   set(HONE_KERNEL_FLAGS__fp16 -march=armv8.2-a+fp16)
+  set(HONE_KERNEL_FLAGS__fhm -march=armv8.2-a+fp16+fp16fml)
   set(HONE_KERNEL_FLAGS__bf16 -march=armv8.2-a+bf16)
 endif()
 

@@ -25,10 +25,10 @@
     ROW(avx512, HONE_CPU_AVX512)
 #define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW) ROW(avx512bf16, HONE_CPU_AVX512 | HONE_CPU_AVX512BF16)
 #define GEMM_I8(ROW)                                                                                                            \
-    ROW(4, 8, 4, base, 0, 0, NULL, base, NULL, NULL)                                                                            \
-    ROW(4, 16, 4, avx2, HONE_CPU_AVX2, 0, NULL, avx2, NULL, NULL)                                                               \
-    ROW(14, 32, 4, vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 0, NULL, vnni, NULL, NULL)                                            \
-    ROW(32, 32, 64, amx, HONE_CPU_AVX512 | HONE_CPU_VNNI | HONE_CPU_AMX, 0, hone_gemm_rows_u8__amx, vnni, hone_amx_begin_bytes, \
+    ROW(4, 8, 4, 4, base, 0, 0, NULL, base, NULL, NULL)                                                                            \
+    ROW(4, 16, 4, 4, avx2, HONE_CPU_AVX2, 0, NULL, avx2, NULL, NULL)                                                               \
+    ROW(14, 32, 4, 4, vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 0, NULL, vnni, NULL, NULL)                                            \
+    ROW(32, 32, 64, 4, amx, HONE_CPU_AVX512 | HONE_CPU_VNNI | HONE_CPU_AMX, 0, hone_gemm_rows_u8__amx, vnni, hone_amx_begin_bytes, \
         hone_amx_end)
 #define DEPTHWISE_I8(ROW)             \
     ROW(base, 0, 1, 1, 0)             \
@@ -37,11 +37,11 @@
 #elif defined(__aarch64__)
 #define GEMM_F32(ROW) ROW(base)
 #define GEMM_BF16(ROW) ROW(bf16__base) ROW(bf16__bf16)
-#define GEMM_F16(ROW) ROW(f16__base) ROW(f16__fp16)
+#define GEMM_F16(ROW) ROW(f16__base) ROW(f16__fp16) ROW(f16__fhm)
 #define GEMM_I8(ROW)                                                    \
-    ROW(4, 8, 4, base, 0, 0, NULL, base, NULL, NULL)                    \
-    ROW(8, 12, 4, dotprod, HONE_CPU_DOTPROD, 1, NULL, none, NULL, NULL) \
-    ROW(8, 8, 8, i8mm, HONE_CPU_I8MM, 0, NULL, none, NULL, NULL)
+    ROW(4, 8, 4, 4, base, 0, 0, NULL, base, NULL, NULL)                    \
+    ROW(8, 12, 4, 4, dotprod, HONE_CPU_DOTPROD, 1, NULL, none, NULL, NULL) \
+    ROW(8, 8, 8, 8, i8mm, HONE_CPU_I8MM, 0, NULL, none, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW)
 #define DEPTHWISE_I8(ROW) \
@@ -51,7 +51,7 @@
 #define GEMM_F32(ROW) ROW(base)
 #define GEMM_BF16(ROW) ROW(bf16__base)
 #define GEMM_F16(ROW) ROW(f16__base)
-#define GEMM_I8(ROW) ROW(4, 8, 4, base, 0, 0, NULL, base, NULL, NULL)
+#define GEMM_I8(ROW) ROW(4, 8, 4, 4, base, 0, 0, NULL, base, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW)
 #define DEPTHWISE_I8(ROW) ROW(base, 0, 1, 1, 0)
@@ -80,16 +80,17 @@ const hone_gemm_half *const hone_gemm_half_list[] = {GEMM_BF16(ROW) GEMM_F16(ROW
 hone_gemm_rows_u8_fn hone_gemm_rows_u8__amx;
 hone_gemm_strewn_fn hone_gemm_strewn__base, hone_gemm_strewn__avx2, hone_gemm_strewn__vnni;
 #define hone_gemm_strewn__none NULL
-#define DECLARE(mr, nr, deep, isa, cpu, b_signed, rows, strewn, begin, end) \
+#define DECLARE(mr, nr, deep, group, isa, cpu, b_signed, rows, strewn, begin, end) \
     hone_gemm_i8_fn hone_gemm_i8_##mr##x##nr##__##isa, hone_gemm_u8_##mr##x##nr##__##isa;
 GEMM_I8(DECLARE)
 #undef DECLARE
-#define ROW(mr, nr, deep, isa, cpu, b_signed, rows, strewn, begin, end) \
+#define ROW(mr, nr, deep, group, isa, cpu, b_signed, rows, strewn, begin, end) \
     {"hone_gemm_i8_" #mr "x" #nr "__" #isa,                             \
      cpu,                                                               \
      mr,                                                                \
      nr,                                                                \
      deep,                                                              \
+     group,                                                             \
      b_signed,                                                          \
      hone_gemm_i8_##mr##x##nr##__##isa,                                 \
      b_signed ? NULL : hone_gemm_u8_##mr##x##nr##__##isa,               \

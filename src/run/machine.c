@@ -25,6 +25,7 @@ static const struct {
     {HONE_CPU_BF16, "bf16", "bfloat16 products"},
     {HONE_CPU_I8MM, "i8mm", "8-bit matrix products"},
     {HONE_CPU_SVE, "sve", "scalable vectors"},
+    {HONE_CPU_FHM, "fhm", "half-precision products added in single"},
     {HONE_CPU_AVX2, "avx2", "256-bit vectors, with FMA and F16C"},
     {HONE_CPU_AVX512, "avx512", "512-bit vectors: F, BW, DQ, VL"},
     {HONE_CPU_VNNI, "vnni", "8-bit dot products"},

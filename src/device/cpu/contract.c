@@ -557,12 +557,13 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
     const hone_choice *choice = NULL;
     s->decision = NULL;
     if (c->how.precision == HONE_DTYPE_BF16) d->halves = halves_of(d, epilogue ? st[1].uses : 0);
-    const bool half = hone_contract_half_choose(s->arena, d, &c->how);
-    if (!half) {
+    if (c->how.precision == HONE_DTYPE_F16) HONE_TRY(hone_winograd_choose(s, d, c->how.threads, hone_gemm_half_best(HONE_DTYPE_F16)));
+    const bool half = !d->winograd && hone_contract_half_choose(s->arena, d, &c->how);
+    if (!half && !d->winograd) {
         const hone_problem problem = problem_of(d);
         HONE_TRY(hone_cpu_decide(s, c, &problem, &choice));
         if (choice) follow(d, choice, c->how.threads);
-        HONE_TRY(hone_winograd_choose(s, d, c->how.threads));
+        HONE_TRY(hone_winograd_choose(s, d, c->how.threads, NULL));
     }
     if (half || d->winograd || (d->packed_b && !hone_planes_pays(d))) d->planes = NULL;
     if (d->planes) {

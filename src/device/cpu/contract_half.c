@@ -193,7 +193,7 @@ static void gather(const hone_contract *d, const float *a, bool half, const hone
         for (int64_t p = 0; p < n; p++) ((float *)line)[p] = whole || in[p] ? a[row + at[p]] : 0;
 }
 /* Rows m0 … m0+m-1 of A as halves, zeros behind K and, up to a whole number of the kernel's rows, below. They may be halves already. */
-static void take_rows(const hone_contract *d, const float *a, bool half, const hone_standing *w, int64_t m0, int64_t m, uint16_t *rows) {
+static void take_plain(const hone_contract *d, const float *a, bool half, const hone_standing *w, int64_t m0, int64_t m, uint16_t *rows) {
     enum { FEW = 4 };
     const int64_t *at = d->at_k_a, step = row_step(d), deep = padded_k(d);
     float line[LINE];
@@ -223,6 +223,16 @@ static void take_rows(const hone_contract *d, const float *a, bool half, const h
         if (deep > d->k) memset(rows + d->k, 0, sizeof *rows * (size_t)(deep - d->k));
     }
     for (; m % d->half->rows; m++, rows += step) memset(rows, 0, sizeof *rows * (size_t)deep);
+}
+/* The same as the kernel takes them. There is room for a block of its rows behind the last. */
+static void take_rows(const hone_contract *d, const float *a, bool half, const hone_standing *w, int64_t m0, int64_t m, uint16_t *rows) {
+    const int64_t step = row_step(d), high = d->half->rows;
+    uint16_t *block = rows + up(m, high) * step;
+    if (!d->half->lay) take_plain(d, a, half, w, m0, m, rows);
+    for (int64_t r = 0; d->half->lay && r < m; r += high) {
+        take_plain(d, a, half, w, m0 + r, m - r < high ? m - r : high, block);
+        d->half->lay(padded_k(d), block, (ptrdiff_t)step, rows + r * step);
+    }
 }
 /* The pixels that rows from m0 on see, line by line, zeros outside the picture and behind the last. */
 static void take_lines(const hone_contract *d, const float *a, bool half, int64_t m0, uint16_t *to) {
@@ -297,7 +307,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const bool half = whole.a_half || d->rounded;
     const float *a = hone_contract_element(at[d->rounded ? d->rounded : d->a.tensor], half, d->a.at.c + w.a);
     /* rows that are halves and lie as the kernel wants them are left there; the last ones, too few for it, are not */
-    const int64_t window = d->window.lines, there = half && d->apart_a ? m / kernel->rows * kernel->rows : 0,
+    const int64_t window = d->window.lines, there = half && d->apart_a && !kernel->lay ? m / kernel->rows * kernel->rows : 0,
                   others = up(m - there, kernel->rows);
     const uint16_t *lying = hone_contract_element(a, true, d->at_m_a[m0]);
     if (window) take_lines(d, a, half, m0, copy);
@@ -318,7 +328,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         for (int64_t k0 = 0; !window && k0 < deep; k0 += some_k(d)) {
             const int64_t kc = deep - k0 < some_k(d) ? deep - k0 : some_k(d);
             fine = !there || kernel->run(there, kc, lying + k0, d->apart_a, panel + k0 * nr, to, stride, k0 > 0);
-            if (others) fine &= kernel->run(others, kc, copy + k0, row_step(d), panel + k0 * nr, more, stride, k0 > 0);
+            if (others) fine &= kernel->run(others, kc, copy + (kernel->lay ? kernel->rows : 1) * k0, row_step(d), panel + k0 * nr, more, stride, k0 > 0);
         }
         if (!fine)
             mend(d, (const float *)at[d->a.tensor] + d->a.at.c + w.a, (const float *)at[d->b.tensor] + d->b.at.c + w.b, &w, m0, m, n0 + j,
@@ -332,7 +342,7 @@ static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_contract_half_step(hone_contract *d, hone_step *s) {
     const bool window = d->window.lines;
     const int64_t tall = window ? d->window.rows : up(d->mt, d->half->rows);
-    d->a_bytes = round64(sizeof(uint16_t) * (size_t)(window ? d->window.pixels * d->piece : tall * row_step(d)));
+    d->a_bytes = round64(sizeof(uint16_t) * (size_t)(window ? d->window.pixels * d->piece : (tall + (d->half->lay ? d->half->rows : 0)) * row_step(d)));
     d->c_bytes = round64(sizeof(float) * (size_t)(tall * (d->direct ? d->nr : d->nt)));
     d->at_bytes = round64(sizeof(float *) * (size_t)(4 * d->mt));
     s->tactic = d->half->dtype == HONE_DTYPE_F16 ? "contract f16" : "contract bf16", s->flush = true, s->tile = tile;

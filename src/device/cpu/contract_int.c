@@ -183,6 +183,17 @@ static void pack_a(const hone_contract *d, const uint8_t *a, const hone_standing
         if (sum) sum[i] = (int32_t)sum_of(row, k, d->a_signed);
     }
 }
+/* Two groups of four of all columns, one after another, as groups of eight. */
+static void eights(uint8_t *at, int64_t nr) {
+    uint32_t two[2 * 64];
+    memcpy(two, at, (size_t)(8 * nr));
+    for (int64_t j = 0; j < nr; j++) memcpy(at + 8 * j, two + j, 4), memcpy(at + 8 * j + 4, two + nr + j, 4);
+}
+/* Where value k of column j is in a panel of B. */
+static int64_t in_panel(const hone_contract *d, int64_t k, int64_t j) {
+    const int group = d->kernel_i8->group;
+    return (k / group * d->nr + j) * group + k % group;
+}
 /* Columns n0 … n0+nt-1 of B into panels, all of K. line: room for four rows of nt bytes. What is past K may be anything: A is 0
    there. */
 static void pack_b(const hone_contract *d, const uint8_t *b, int64_t n0, int64_t nt, int outside, uint8_t *panels, uint8_t *line) {
@@ -205,13 +216,14 @@ static void pack_b(const hone_contract *d, const uint8_t *b, int64_t n0, int64_t
             hone_interleave4(from, have - j * nr < nr ? have - j * nr : nr, d->flip_b, panels + (j * groups + p) * 4 * nr);
         }
     }
+    for (int64_t p = 0; d->kernel_i8->group == 8 && p < n_panel * groups; p += 2) eights(panels + p * 4 * nr, nr);
 }
 /* Sums of a panel's columns, as the kernel sees its bytes. */
 static void column_sums(const hone_contract *d, const uint8_t *panel, int32_t *sum) {
     memset(sum, 0, sizeof *sum * (size_t)d->nr);
     for (int64_t k = 0; k < hone_contract_int_depth(d); k++)
         for (int j = 0; j < d->nr; j++) {
-            const uint8_t v = panel[(k / 4 * d->nr + j) * 4 + k % 4];
+            const uint8_t v = panel[in_panel(d, k, j)];
             sum[j] = (int32_t)((uint32_t)sum[j] + (d->b_signed ? (uint32_t)(int8_t)v : v));
         }
 }
@@ -231,7 +243,7 @@ static void constant_rows(const hone_contract *d, const uint8_t *a, int64_t m0, 
 static void constant_fours(const hone_contract *d, const uint8_t *b, int64_t n0, uint8_t *panel) {
     for (int64_t j = n0; j < n0 + d->nr && j < d->n; j++)
         for (int64_t p = 0; p < d->k; p++)
-            panel[(d->in_fours[p] / 4 * d->nr + j - n0) * 4 + d->in_fours[p] % 4] =
+            panel[in_panel(d, d->in_fours[p], j - n0)] =
                 b[d->at_row_b[j / d->run] + j % d->run * d->run_step + d->at_k_b[p]] ^ d->flip_b;
 }
 void hone_contract_int_fill(const hone_contract *d, bool a, const uint8_t *source, void *dst) {
@@ -254,7 +266,7 @@ void hone_contract_int_fill(const hone_contract *d, bool a, const uint8_t *sourc
                 else pack_b(d, own, p * d->nr, d->nr, 0, panel, line);
                 for (int64_t k = hone_contract_int_depth(d); k < deep_of(d);
                      k++) /* rows of A that are read as they lie have something there */
-                    for (int j = 0; j < d->nr; j++) panel[(k / 4 * d->nr + j) * 4 + k % 4] = 0;
+                    for (int j = 0; j < d->nr; j++) panel[in_panel(d, k, j)] = 0;
                 column_sums(d, panel, sum + (b * n + p) * d->nr);
             }
         }

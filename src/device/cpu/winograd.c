@@ -9,7 +9,11 @@
 
    Large pictures go by blocks of tiles: v stays in L2, and m, a panel of columns at a time, too; but every block reads all filters. Small pictures have many
    channels, so that filters are what costs: then all tiles are one block, and the three parts are three steps. Filters are brought to their places once a
-   model. What follows the sum is done as contract_run.c does it. */
+   model. What follows the sum is done as contract_run.c does it.
+
+   Where f16 was asked for, v and the filters are rounded to it and the products are those of kernels/gemm_half.h; to bring pixels there and back stays f32. By tiles
+   of 4x4 that errs about five times as much as the sum itself in f16, and as much as one that is added in f16 throughout: 0.4 % of what results are (their root mean
+   square), where random pixels and weights were tried. A row of a place whose sums with a panel are beyond f16 is computed again in f32, as in contract_half.c. */
 #include "device/cpu/winograd.h"
 #include "kernels/winograd.h"
 
@@ -17,6 +21,7 @@
 
 struct hone_winograd {
     const hone_winograd_f32 *kernel;
+    const hone_gemm_half *half; /* factors of f16; or NULL */
     int size, out, edge, places, mr, nr;                                      /* of the product: its K is the channels only */
     int64_t channels, pictures, oh, ow, h, w, pad_y, pad_x, pitch_y, pitch_x; /* pitches in elements */
     int64_t down, across, tiles;                                              /* tiles: of a picture, and in all */
@@ -28,9 +33,12 @@ struct hone_winograd {
     int v, m;                   /* three steps: refs of the buffers between them */
     size_t v_bytes, m_bytes, sum_bytes, at_bytes;
 };
-enum { SOME_CHANNELS = 32 };
 static float zeros[HONE_CONTRACT_KC]; /* what lies outside the picture; never written */
 static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
+static int64_t all_columns(const hone_contract *d, const struct hone_winograd *w) { /* in whole panels, or vectors */
+    return w->half ? pieces(d->n, w->nr) * w->nr : hone_contract_columns(d);
+}
+static size_t factor_bytes(const struct hone_winograd *w) { return w->half ? sizeof(uint16_t) : sizeof(float); }
 
 /* ---- recognising ---------------------------------------------------------------------------------------------------------------------- */
 /* One way of the window: result `o` and tap `k` move alike, over a size with zeros before and behind. */
@@ -75,11 +83,14 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
 /* ---- choosing ------------------------------------------------------------------------------------------------------------------------- */
 /* What a way costs, in multiply-adds, on one machine with AVX-512: bringing a value to its place was measured as about a dozen of them, bringing it back as
    about eight. A byte from beyond L2 was six in single layers; four chose better in whole networks, whose weights partly stay near. */
-enum { IN = 12, OUT = 8, L2_FLOATS = 262144, BLOCKS = 32 };
-static double byte_costs(const hone_contract *d) { return d->kernel->vector / 4.0; } /* memory is as fast for narrow vectors */
+enum { IN = 12, OUT = 8, L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8 };
+static double byte_costs(const hone_contract *d, const struct hone_winograd *w) { /* memory is as fast for narrow vectors */
+    return w->half ? 1 : d->kernel->vector / 4.0;
+}
+static bool is_turned(const hone_contract *d, const struct hone_winograd *w) { return d->kernel->turn && !w->half; }
 static void cut_blocks(const hone_contract *d, struct hone_winograd *w, int threads) {
     const int64_t mr = w->mr;
-    int64_t most = L2_FLOATS / (w->places * w->channels) / mr * mr;
+    int64_t most = (w->half ? 2 : 1) * L2_FLOATS / (w->places * w->channels) / mr * mr;
     if (most > 8 * mr) most = 8 * mr;
     if (most < 4 * mr) most = 4 * mr;
     if (!w->ends && most > L2_FLOATS / (w->out * w->out * d->n)) most = L2_FLOATS / (w->out * w->out * d->n); /* results wait in scratch */
@@ -95,10 +106,10 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     w->down = pieces(w->oh, w->out), w->across = pieces(w->ow, w->out), w->tiles = w->pictures * w->down * w->across;
     cut_blocks(d, w, 8);
     const double c = (double)w->channels, n = (double)d->n, tiles = (double)w->tiles, places = w->places;
-    const double filters = 4 * places * c * n, between = 2 * 4 * places * tiles * (c + n);
+    const double filters = (double)factor_bytes(w) * places * c * n, between = 2 * 4 * places * tiles * (c + n);
     const double again = filters > 4.0 * L2_FLOATS ? (double)w->blocks * filters : filters;
     w->steps = between <= (32 << 20) && filters + between < again;
-    return places * tiles * (c * n + IN * c + OUT * n) + byte_costs(d) * (!w->steps                   ? again
+    return places * tiles * (c * n / (w->half ? 2 : 1) + IN * c + OUT * n) + byte_costs(d, w) * (!w->steps                   ? again
                                                                  : between > 4.0 * L2_FLOATS ? filters + between
                                                                                              : filters);
 }
@@ -107,26 +118,29 @@ bool hone_winograd_able(const hone_contract *d) {
     return recognise(d, &w);
 }
 int hone_winograd_tile(const hone_contract *d) { return d->winograd ? d->winograd->out : 0; }
-hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int threads) {
-    struct hone_winograd w = {.kernel = hone_winograd_f32_best()}, small;
+hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int threads, const hone_gemm_half *half) {
+    struct hone_winograd w = {.kernel = hone_winograd_f32_best(), .half = half}, small;
     if (!recognise(d, &w)) return HONE_OK;
+    if (half && (half->dtype != HONE_DTYPE_F16 || half->times < 2 || half->rows > 1 || half->group > 1 || half->begin || w.channels % half->deep))
+        return HONE_OK;
     w.ends = d->direct && !(d->simple && !d->simple->bias_n && (d->simple->bias.tensor >= 0 || d->simple->bias.k != 0));
     w.nr = d->kernel->widths * d->kernel->vector, w.mr = d->kernel->rows[d->kernel->widths - 1];
+    if (half) w.nr = half->nr, w.mr = HALF_ROWS;
     small = w;
     /* the sum itself reads all weights again for each of its blocks of rows, unless these follow one another */
     const int64_t rows = pieces(d->m, d->mr), blocks = d->n > d->m ? 1 : rows < BLOCKS ? rows : BLOCKS;
-    const double sum = (double)d->n * (double)d->k * ((double)d->m + byte_costs(d) * 4.0 * (double)blocks);
+    const double sum = (double)d->n * (double)d->k * ((double)d->m / (half ? 2 : 1) + byte_costs(d, &w) * 4.0 * (double)blocks);
     const double two = cut(d, &small, 0), four = cut(d, &w, 1);
     if (d->way ? d->way == 2 : two < four) w = small;
     if (d->way ? d->way == 1 : !((two < four ? two : four) < sum)) return HONE_OK;
     if (w.steps && s->n_ref + 3 > HONE_MAX_REFS) return HONE_OK; /* filters and two buffers */
-    const int64_t nr = w.nr, columns = hone_contract_columns(d);
-    w.nt = 4 * nr, w.some = d->kernel->turn ? w.mr : 4; /* turned tiles go together */
+    const int64_t nr = w.nr, columns = all_columns(d, &w);
+    w.nt = 4 * nr, w.some = is_turned(d, &w) ? w.mr : 4; /* turned tiles go together */
     if (w.steps) w.block = w.tiles, w.blocks = 1;
     else if (threads > 8) cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
     w.apart_v = (ptrdiff_t)(pieces(pieces(w.block, HONE_GEMM_ROWS) * HONE_GEMM_ROWS * w.channels, 16) * 16 + 16);
     w.apart_m = (ptrdiff_t)(pieces(w.block * (w.steps ? columns : nr), 16) * 16 + 16);
-    w.v_bytes = sizeof(float) * (size_t)(w.places * w.apart_v), w.m_bytes = sizeof(float) * (size_t)(w.places * w.apart_m);
+    w.v_bytes = factor_bytes(&w) * (size_t)(w.places * w.apart_v), w.m_bytes = sizeof(float) * (size_t)(w.places * w.apart_m);
     const size_t pixels = (size_t)((w.steps ? w.some : w.block) * w.out * w.out);
     w.sum_bytes = w.ends ? 0 : (sizeof(float) * pixels * (size_t)d->n + 63) / 64 * 64;
     w.at_bytes = 2 * sizeof(float *) * pixels;
@@ -138,19 +152,36 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
 
 /* ---- filters -------------------------------------------------------------------------------------------------------------------------- */
 size_t hone_winograd_bytes(const hone_contract *d) {
-    return sizeof(float) * (size_t)(d->winograd->places * hone_contract_columns(d) * d->winograd->channels);
+    return factor_bytes(d->winograd) * (size_t)(d->winograd->places * all_columns(d, d->winograd) * d->winograd->channels);
 }
 /* [panel][place][channel][column] */
-void hone_winograd_fill(const hone_contract *d, const float *source, float *to) {
+static void filters_of(const hone_contract *d, const float *source, int64_t c, int64_t n0, int64_t wide, float *u, ptrdiff_t apart) {
+    const int64_t have = d->n - n0 < wide ? d->n - n0 : wide;
+    float g[9][HONE_WINOGRAD_FILTERS] = {{0}};
+    for (int64_t t = 0; t < 9; t++) hone_contract_gather(d, source, t * d->winograd->channels + c, n0, have, sizeof(float), 0, g[t]);
+    hone_winograd_filters(d->winograd->size, g, (int)wide, u, apart);
+}
+static void fill_half(const hone_contract *d, const float *source, uint16_t *to) {
     const struct hone_winograd *w = d->winograd;
-    const int64_t columns = hone_contract_columns(d);
-    for (int64_t n0 = 0; n0 < columns; n0 += w->nr) {
-        const int64_t wide = columns - n0 < w->nr ? columns - n0 : w->nr, have = d->n - n0 < wide ? d->n - n0 : wide;
+    float u[HONE_WINOGRAD_PLACES * HONE_WINOGRAD_FILTERS];
+    for (int64_t n0 = 0; n0 < d->n; n0 += w->nr, to += w->places * w->channels * w->nr)
         for (int64_t c = 0; c < w->channels; c++) {
-            float g[9][HONE_WINOGRAD_FILTERS] = {{0}};
-            for (int64_t t = 0; t < 9; t++) hone_contract_gather(d, source, t * w->channels + c, n0, have, sizeof(float), 0, g[t]);
-            hone_winograd_filters(w->size, g, (int)wide, to + c * wide, (ptrdiff_t)(w->channels * wide));
+            filters_of(d, source, c, n0, w->nr, u, w->nr);
+            for (int place = 0; place < w->places; place++)
+                w->half->narrow(u + place * w->nr, to + (place * w->channels + c) * w->nr, w->nr);
         }
+}
+void hone_winograd_fill(const hone_contract *d, const float *source, void *panels) {
+    const struct hone_winograd *w = d->winograd;
+    const int64_t columns = all_columns(d, w);
+    float *to = panels;
+    if (w->half) {
+        fill_half(d, source, panels);
+        return;
+    }
+    for (int64_t n0 = 0; n0 < columns; n0 += w->nr) {
+        const int64_t wide = columns - n0 < w->nr ? columns - n0 : w->nr;
+        for (int64_t c = 0; c < w->channels; c++) filters_of(d, source, c, n0, wide, to + c * wide, (ptrdiff_t)(w->channels * wide));
         to += w->places * w->channels * wide;
     }
 }
@@ -163,7 +194,7 @@ static spot stand(const struct hone_winograd *w, int64_t tile) {
     const int64_t each = w->down * w->across, in = tile % each;
     return (spot){tile / each, in / w->across * w->out, in % w->across * w->out};
 }
-/* The pixels that a tile comes of. */
+/* The pixels that a tile sees. */
 static void look(const hone_contract *d, const float *a, int64_t tile, const float **pixel) {
     const struct hone_winograd *w = d->winograd;
     const spot s = stand(w, tile);
@@ -178,33 +209,44 @@ static void look(const hone_contract *d, const float *a, int64_t tile, const flo
         }
     }
 }
-/* Tiles from t0 on to their places; v: tile t0's. */
-static void bring(const hone_contract *d, const float *a, int64_t t0, int64_t many, float *v) {
+/* Tiles from t0 on to their places: floats or halves, v_from elements behind v. */
+enum { SOME = 64, SOME_TURNED = 32 }; /* channels */
+static void bring(const hone_contract *d, const float *a, int64_t t0, int64_t many, void *v, int64_t v_from) {
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_WINOGRAD_PLACES];
+    float some[HONE_WINOGRAD_PLACES * SOME];
     for (int64_t t = 0; t < many; t++) {
         look(d, a, t0 + t, pixel);
-        w->kernel->in[w->size](pixel, w->channels, v + t * w->channels, w->apart_v);
+        if (!w->half) w->kernel->in[w->size](pixel, w->channels, (float *)v + v_from + t * w->channels, w->apart_v);
+        for (int64_t c = 0; w->half && c < w->channels; c += SOME) {
+            const int64_t n = w->channels - c < SOME ? w->channels - c : SOME;
+            uint16_t *to = (uint16_t *)v + v_from + t * w->channels + c;
+            w->kernel->in[w->size](pixel, n, some, SOME);
+            for (int place = 0; place < w->places; place++) {
+                w->half->narrow(some + place * SOME, to + place * w->apart_v, n);
+                pixel[place] += SOME;
+            }
+        }
     }
 }
 /* The same, turned for the product (kernels/gemm.h): as many tiles as it takes at a time, a few channels of them after another, which stay in L1 between. */
-static void bring_turned(const hone_contract *d, const float *a, int64_t t0, int64_t many, float *v) {
+static void bring_turned(const hone_contract *d, const float *a, int64_t t0, int64_t many, void *v, int64_t v_from) {
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_GEMM_ROWS][HONE_WINOGRAD_PLACES], *row[HONE_GEMM_ROWS];
-    float some[HONE_WINOGRAD_PLACES * HONE_GEMM_ROWS * SOME_CHANNELS];
+    float some[HONE_WINOGRAD_PLACES * HONE_GEMM_ROWS * SOME_TURNED];
     const int64_t c = w->channels;
     for (int64_t t = 0; t < many; t += w->mr) {
         hone_gemm_part part = {.m = (int)(many - t < w->mr ? many - t : w->mr), .taps = 1, .a = row};
         for (int i = 0; i < part.m; i++) look(d, a, t0 + t + i, pixel[i]);
         for (int64_t c0 = 0; c0 < c; c0 += part.k) {
-            part.k = c - c0 < SOME_CHANNELS ? c - c0 : SOME_CHANNELS;
+            part.k = c - c0 < SOME_TURNED ? c - c0 : SOME_TURNED;
             for (int i = 0; i < part.m; i++) {
-                w->kernel->in[w->size](pixel[i], part.k, some + i * SOME_CHANNELS, HONE_GEMM_ROWS * SOME_CHANNELS);
+                w->kernel->in[w->size](pixel[i], part.k, some + i * SOME_TURNED, HONE_GEMM_ROWS * SOME_TURNED);
                 for (int p = 0; p < w->places; p++) pixel[i][p] += part.k;
             }
             for (int p = 0; p < w->places; p++) {
-                for (int i = 0; i < part.m; i++) row[i] = some + (p * HONE_GEMM_ROWS + i) * SOME_CHANNELS;
-                d->kernel->turn(&part, v + p * w->apart_v + t * c + c0 * HONE_GEMM_TURNED(part.m));
+                for (int i = 0; i < part.m; i++) row[i] = some + (p * HONE_GEMM_ROWS + i) * SOME_TURNED;
+                d->kernel->turn(&part, (float *)v + v_from + p * w->apart_v + t * c + c0 * HONE_GEMM_TURNED(part.m));
             }
         }
     }
@@ -261,11 +303,47 @@ static hone_status finish(const hone_contract *d, void *const *at, const hone_st
     }
     return HONE_OK;
 }
+/* A place's sums of tiles from t0 on with a panel, those beyond f16, in f32. Slow, and rare. */
+static void mend(const hone_contract *d, void *const *at, int64_t t0, int64_t many, int place, int64_t n0, float *m, int64_t stride) {
+    const struct hone_winograd *w = d->winograd;
+    const float *pixel[HONE_WINOGRAD_PLACES];
+    float v[HONE_WINOGRAD_PLACES], u[HONE_WINOGRAD_PLACES * HONE_WINOGRAD_FILTERS];
+    for (int64_t t = 0; t < many; t++, m += stride) {
+        bool fine = true;
+        for (int j = 0; j < w->nr; j++) fine &= isfinite(m[j]) != 0;
+        if (fine) continue;
+        for (int j = 0; j < w->nr; j++) m[j] = 0;
+        look(d, pixels_of(d, at), t0 + t, pixel);
+        for (int64_t c = 0; c < w->channels; c++) {
+            w->kernel->in[w->size](pixel, 1, v, 1);
+            filters_of(d, (const float *)at[d->b.tensor] + d->b.at.c, c, n0, w->nr, u, w->nr);
+            for (int j = 0; j < w->nr; j++) m[j] += v[place] * u[place * w->nr + j];
+            for (int k = 0; k < w->places; k++) pixel[k]++;
+        }
+    }
+}
+static void multiply_half(const hone_contract *d, void *const *at, const uint16_t *v, int64_t t0, int64_t many, int p0, int p1, int64_t n0,
+                          int64_t n, float *m, int64_t stride) {
+    const struct hone_winograd *w = d->winograd;
+    const int64_t c = w->channels;
+    for (int place = p0; place < p1; place++)
+        for (int64_t j = 0; j < n; j += w->nr) {
+            const uint16_t *panel = (const uint16_t *)at[d->packed_b] + ((n0 + j) * w->places + place * w->nr) * c;
+            float *to = m + place * w->apart_m + j;
+            if (!w->half->run(many, c, v + place * w->apart_v, (ptrdiff_t)c, panel, to, (ptrdiff_t)stride, false))
+                mend(d, at, t0, many, place, n0 + j, to, stride);
+        }
+}
 /* Places from p0 on of `many` tiles with columns n0 … n0+n-1 of the filters; m: the first of these columns, rows `stride` apart. */
-static void multiply(const hone_contract *d, const float *filters, const float *v, int64_t many, int p0, int p1, int64_t n0, int64_t n,
+static void multiply(const hone_contract *d, void *const *at, const void *factors, int64_t t0, int64_t many, int p0, int p1, int64_t n0, int64_t n,
                      float *m, int64_t stride) {
     const struct hone_winograd *w = d->winograd;
+    const float *v = factors, *filters = at[d->packed_b];
     const int64_t columns = hone_contract_columns(d), c = w->channels;
+    if (w->half) {
+        multiply_half(d, at, factors, t0, many, p0, p1, n0, n, m, stride);
+        return;
+    }
     for (int place = p0; place < p1; place++)
         for (int64_t j = 0; j < n; j += w->nr) {
             const int64_t wide = columns - n0 - j < w->nr ? columns - n0 - j : w->nr;
@@ -329,13 +407,13 @@ static hone_status block(const hone_step *step, void *const *base, int64_t numbe
     void *at[HONE_MAX_REFS];
     places_of(d, step, base, at);
     const int64_t t0 = number * w->block, many = w->tiles - t0 < w->block ? w->tiles - t0 : w->block;
-    float *v = scratch, *m = (float *)(void *)((char *)scratch + w->v_bytes);
+    float *m = (float *)(void *)((char *)scratch + w->v_bytes);
     const hone_standing here = hone_contract_stand(d, 0);
-    (d->kernel->turn ? bring_turned : bring)(d, pixels_of(d, at), t0, many, v);
+    (is_turned(d, w) ? bring_turned : bring)(d, pixels_of(d, at), t0, many, scratch, 0);
     ending e = ready(d, at, &here, t0, many, (char *)scratch + w->v_bytes + w->m_bytes);
     for (int64_t n0 = 0; n0 < d->n; n0 += w->nr) {
         const int64_t n = d->n - n0 < w->nr ? d->n - n0 : w->nr;
-        multiply(d, at[d->packed_b], v, many, 0, w->places, n0, n, m, w->nr);
+        multiply(d, at, scratch, t0, many, 0, w->places, n0, n, m, w->nr);
         bring_back(d, &e, many, n0, n, m, w->nr);
     }
     return w->ends ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
@@ -348,7 +426,7 @@ static hone_status step_in(const hone_step *step, void *const *base, int64_t num
     void *at[HONE_MAX_REFS];
     places_of(d, step, base, at);
     const int64_t t0 = number * w->some, many = w->tiles - t0 < w->some ? w->tiles - t0 : w->some;
-    (d->kernel->turn ? bring_turned : bring)(d, pixels_of(d, at), t0, many, (float *)at[w->v] + t0 * w->channels);
+    (is_turned(d, w) ? bring_turned : bring)(d, pixels_of(d, at), t0, many, at[w->v], t0 * w->channels);
     return HONE_OK;
 }
 static hone_status step_multiply(const hone_step *step, void *const *base, int64_t number, void *scratch) {
@@ -359,7 +437,7 @@ static hone_status step_multiply(const hone_step *step, void *const *base, int64
     places_of(d, step, base, at);
     const int64_t wide = pieces(d->n, w->nt), n0 = number % wide * w->nt, n = d->n - n0 < w->nt ? d->n - n0 : w->nt;
     const int place = (int)(number / wide);
-    multiply(d, at[d->packed_b], at[w->v], w->tiles, place, place + 1, n0, n, (float *)at[w->m] + n0, hone_contract_columns(d));
+    multiply(d, at, at[w->v], 0, w->tiles, place, place + 1, n0, n, (float *)at[w->m] + n0, all_columns(d, w));
     return HONE_OK;
 }
 static hone_status step_out(const hone_step *step, void *const *base, int64_t number, void *scratch) {
@@ -370,13 +448,13 @@ static hone_status step_out(const hone_step *step, void *const *base, int64_t nu
     const int64_t t0 = number * w->some, many = w->tiles - t0 < w->some ? w->tiles - t0 : w->some;
     const hone_standing here = hone_contract_stand(d, 0);
     ending e = ready(d, at, &here, t0, many, scratch);
-    bring_back(d, &e, many, 0, d->n, (const float *)at[w->m] + t0 * hone_contract_columns(d), hone_contract_columns(d));
+    bring_back(d, &e, many, 0, d->n, (const float *)at[w->m] + t0 * all_columns(d, w), all_columns(d, w));
     return w->ends ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
 }
 hone_status hone_winograd_steps(hone_recipe_maker *s, hone_contract *d, uint64_t uses) {
     struct hone_winograd *w = d->winograd;
     const size_t epilogue = d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0;
-    hone_part part = {.uses = uses, .buffer = -1, .step = {.tactic = "winograd", .flush = true, .data = d}};
+    hone_part part = {.uses = uses, .buffer = -1, .step = {.tactic = w->half ? "winograd f16" : "winograd", .flush = true, .data = d}};
     hone_step *step = &part.step;
     if (!w->steps) {
         d->n_ref = s->n_ref;
@@ -390,7 +468,7 @@ hone_status hone_winograd_steps(hone_recipe_maker *s, hone_contract *d, uint64_t
     part.uses = (uint64_t)1 << d->a.tensor | v, part.buffer = w->v, part.bytes = (int64_t)w->v_bytes;
     step->tile = step_in, step->tiles = pieces(w->tiles, w->some);
     HONE_TRY(hone_cpu_add(s, part));
-    part.uses = v | m, part.buffer = w->m, part.bytes = (int64_t)w->m_bytes;
+    part.uses = v | m | (w->half ? (uint64_t)1 << d->a.tensor : 0), part.buffer = w->m, part.bytes = (int64_t)w->m_bytes;
     step->tile = step_multiply, step->tiles = w->places * pieces(d->n, w->nt);
     HONE_TRY(hone_cpu_add(s, part));
     part.uses = uses | m, part.buffer = -1;

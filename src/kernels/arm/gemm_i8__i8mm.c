@@ -16,11 +16,8 @@ INLINE void tile(bool u, int pairs, int m, int64_t groups, const int8_t *a, cons
     int32x4_t s[MR / 2][NR / 2];
     FULL for (int i = 0; i < pairs; i++) FULL for (int j = 0; j < NR / 2; j++) s[i][j] = vdupq_n_s32(0);
     for (int64_t p = 0; p < groups; p += 2, a += MR * DEEP, b += NR * DEEP) {
-        uint8x16_t bv[NR / 2]; /* two groups of four, side by side */
-        FULL for (int j = 0; j < NR / 4; j++) {
-            const uint32x4_t low = vreinterpretq_u32_u8(vld1q_u8(b + 16 * j)), high = vreinterpretq_u32_u8(vld1q_u8(b + 4 * NR + 16 * j));
-            bv[2 * j] = vreinterpretq_u8_u32(vzip1q_u32(low, high)), bv[2 * j + 1] = vreinterpretq_u8_u32(vzip2q_u32(low, high));
-        }
+        uint8x16_t bv[NR / 2];
+        FULL for (int j = 0; j < NR / 2; j++) bv[j] = vld1q_u8(b + 2 * DEEP * j);
         FULL for (int i = 0; i < pairs; i++) {
             const int8x16_t av = vld1q_s8(a + 2 * i * DEEP);
             FULL for (int j = 0; j < NR / 2; j++) {

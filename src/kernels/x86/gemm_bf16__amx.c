@@ -81,7 +81,8 @@ const hone_gemm_half hone_gemm_bf16__amx = {"hone_gemm_bf16__amx",
                                             narrow,
                                             window,
                                             begin,
-                                            hone_amx_end};
+                                            hone_amx_end,
+                                            NULL};
 #else
 typedef int hone_gemm_bf16__amx_not_here;
 #endif

@@ -44,6 +44,7 @@ const hone_gemm_half hone_gemm_bf16__avx512bf16 = {"hone_gemm_bf16__avx512bf16",
                                                    narrow,
                                                    NULL,
                                                    NULL,
+                                                   NULL,
                                                    NULL};
 #else
 typedef int hone_gemm_bf16__avx512bf16_not_here;
