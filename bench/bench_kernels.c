@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
    bench_kernels: GFLOP/s of every kernel row that this CPU (as masked) can run, beside the peak of multiply-adds at the row's level.
 
-   The peak is measured, not looked up: a loop of nothing but multiply-adds may settle on fewer pipes than the core has, so several loop
-   bodies are tried and the best of all short runs counts. Kernels are shown as the median of short runs, with slowest and fastest; on a
+   The peak is measured, not looked up (run/peak.h); the best of all short runs counts. Kernels are shown as the median of short runs, with slowest and fastest; on a
    busy machine the fastest says what the kernel can do. One thread. Also `test_kernels --bench`. */
 #include "base/thread.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_half.h"
 #include "kernels/lines.h"
+#include "run/peak.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,71 +16,27 @@
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 enum { RUNS = 25 };
 
-static volatile float sink, opaque = 0.5f;
-
 /* ---- peak ---- */
 
-#if defined(__clang__)
-#define FULL _Pragma("clang loop unroll(full)")
-#else
-#define FULL _Pragma("GCC unroll 32")
-#endif
-
-/* n turns of `sums` independent multiply-adds of vw floats; the addend stays in a register, or is loaded. Returns the flops done. */
-#define PEAK(name, attributes, vw, sums, loaded)                                        \
-    attributes static double name(int64_t n) {                                          \
-        typedef float vec __attribute__((vector_size(vw * 4)));                         \
-        vec s[sums], y[sums];                                                           \
-        const vec x = (vec){0} + opaque;                                                \
-        FULL for (int i = 0; i < sums; i++) s[i] = y[i] = (vec){0} + (float)i + opaque; \
-        for (int64_t p = 0; p < n; p++) {                                               \
-            if (loaded) __asm__ volatile("" : : "r"(y) : "memory");                     \
-            FULL for (int i = 0; i < sums; i++) s[i] = s[i] * x + (loaded ? y[i] : x);  \
-        }                                                                               \
-        FULL for (int i = 1; i < sums; i++) s[0] += s[i];                               \
-        sink = s[0][0] + s[0][vw - 1];                                                  \
-        return 2.0 * (double)n * sums * vw;                                             \
-    }
-#define PEAKS(isa, attributes, vw)               \
-    PEAK(peak_##isa##_8, attributes, vw, 8, 0)   \
-    PEAK(peak_##isa##_10, attributes, vw, 10, 0) \
-    PEAK(peak_##isa##_12, attributes, vw, 12, 0) \
-    PEAK(peak_##isa##_16, attributes, vw, 16, 0) \
-    PEAK(peak_##isa##_20, attributes, vw, 20, 0) \
-    PEAK(peak_##isa##_24, attributes, vw, 24, 0) \
-    PEAK(peak_##isa##_12l, attributes, vw, 12, 1)
-#define BODIES(isa) \
-    { peak_##isa##_8, peak_##isa##_10, peak_##isa##_12, peak_##isa##_16, peak_##isa##_20, peak_##isa##_24, peak_##isa##_12l }
-
-PEAKS(base, , 4)
-#if defined(__x86_64__)
-PEAKS(avx2, __attribute__((target("avx2,fma"))), 8)
-PEAKS(avx512, __attribute__((target("avx512f"))), 16)
-#endif
-
-typedef struct {
+static struct {
     uint32_t cpu; /* as in the kernels' rows */
-    double (*body[7])(int64_t n);
     double best;
-} peak;
-static peak peaks[] = {
-    {0, BODIES(base), 0},
+} peaks[] = {
+    {0, 0},
 #if defined(__x86_64__)
-    {HONE_CPU_AVX2, BODIES(avx2), 0},
-    {HONE_CPU_AVX512, BODIES(avx512), 0},
+    {HONE_CPU_AVX2, 0},
+    {HONE_CPU_AVX512, 0},
 #endif
 };
 
-/* Runs the bodies once more and gives the best GFLOP/s seen so far. Called beside every kernel, so that both see the same weather. */
+/* Measures once more and gives the best GFLOP/s seen so far. Called beside every kernel, so that both see the same weather. */
 static double peak_of(uint32_t cpu) {
     for (size_t i = 0; i < COUNT(peaks); i++) {
         if (peaks[i].cpu != cpu) continue;
-        for (int run = 0; run < 3; run++)
-            for (size_t b = 0; b < COUNT(peaks[i].body); b++) {
-                const uint64_t start = hone_clock_ns();
-                const double flops = peaks[i].body[b](10000), gflops = flops / (double)(hone_clock_ns() - start);
-                if (gflops > peaks[i].best) peaks[i].best = gflops;
-            }
+        for (int run = 0; run < 3; run++) {
+            const double gflops = hone_peak_round(cpu) * 1e-9;
+            if (gflops > peaks[i].best) peaks[i].best = gflops;
+        }
         return peaks[i].best;
     }
     return 0;
