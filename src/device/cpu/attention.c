@@ -36,7 +36,7 @@ typedef struct {
     int64_t block, blocks;                                  /* rows of a tile */
     bool few, lies;                                         /* keys as rows of A: no panels of them; values as they lie: nor of them */
     float alpha, least, floor;                              /* of m, of z */
-    size_t score_bytes, list_bytes, panel_bytes;
+    size_t score_bytes, list_bytes, panel_bytes, turned_bytes;
 } attending;
 
 /* ---- what it is ----------------------------------------------------------------------------------------------------------------------- */
@@ -184,9 +184,11 @@ static inline void turn(const float *from, int64_t step, float *to, int64_t wide
     r[2] = MIX(x[2], x[3], 0, 1, 4, 5), r[3] = MIX(x[2], x[3], 2, 3, 6, 7);
     for (int k = 0; k < 4; k++) memcpy(to + k * wide, r + k, sizeof *r);
 }
+/* Columns of a panel: all that the kernel can, or what divides most heads (NEON, where both are as fast). */
+static int64_t panel_columns(const hone_gemm_f32 *g) { return (int64_t)(g->turn ? 2 : g->widths) * g->vector; }
 /* Panels of a matrix whose element (p, j) is at p * by_p + j * by_j; the last one has as many whole vectors as it needs. */
 static void panels(const hone_gemm_f32 *g, const float *from, int64_t k, int64_t n, int64_t by_p, int64_t by_j, float *to) {
-    const int64_t most = (int64_t)g->widths * g->vector;
+    const int64_t most = panel_columns(g);
     for (int64_t j0 = 0; j0 < n; j0 += most) {
         const int64_t have = n - j0 < most ? n - j0 : most, wide = up(have, g->vector);
         float *panel = to + j0 * k;
@@ -230,18 +232,22 @@ static hone_status pack_tile(const hone_step *s, void *const *base, int64_t numb
 }
 
 /* ---- the tile ------------------------------------------------------------------------------------------------------------------------- */
-/* c[i][j] = sum over p of a[i][p] b[p, j]: columns in panels, or as they lie (b_step > 0). */
+/* c[i][j] = sum over p of a[i][p] b[p, j]: columns in panels, or as they lie (b_step > 0). turned: room for rows that are to be turned; NULL: they are not. */
 static void product(const hone_gemm_f32 *g, bool few, int64_t m, int64_t n, int64_t k, const float *const *a, const float *b,
-                    int64_t b_step, float *const *c) {
-    const int64_t most = (int64_t)g->widths * g->vector;
-    for (int64_t j = 0; j < n; j += most) {
-        const int64_t have = n - j < most ? n - j : most, wide = up(have, g->vector);
-        const int v = (int)(wide / g->vector), mr = g->rows[v - 1];
-        hone_gemm_part part = {
-            .n = (int)have, .taps = 1, .k = k, .b_step = b_step ? b_step : wide, .b = b_step ? b + j : b + j * k, .c_from = j, .few = few};
-        for (int64_t i = 0; i < m; i += mr) {
-            part.m = m - i < mr ? (int)(m - i) : mr, part.a = a + i, part.c = c + i;
-            g->run[v - 1](&part);
+                    int64_t b_step, float *const *c, float *turned) {
+    const int64_t most = panel_columns(g), mr = turned ? g->rows[0] : m;
+    for (int64_t i0 = 0; i0 < m; i0 += mr) {
+        const int64_t end = m - i0 < mr ? m : i0 + mr;
+        hone_gemm_part part = {.m = (int)(end - i0), .taps = 1, .k = k, .a = a + i0, .few = few};
+        if (turned) g->turn(&part, turned), part.turned = turned;
+        for (int64_t j = 0; j < n; j += most) {
+            const int64_t have = n - j < most ? n - j : most, wide = up(have, g->vector);
+            const int v = (int)(wide / g->vector), high = g->rows[v - 1];
+            part.n = (int)have, part.b_step = b_step ? b_step : wide, part.b = b_step ? b + j : b + j * k, part.c_from = j;
+            for (int64_t i = i0; i < end; i += high) {
+                part.m = end - i < high ? (int)(end - i) : high, part.a = a + i, part.c = c + i;
+                g->run[v - 1](&part);
+            }
         }
     }
 }
@@ -272,14 +278,15 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     float *scores = (float *)(void *)room, *own = (float *)(void *)(room + d->score_bytes + d->list_bytes);
     const float **a = (const float **)(void *)(room + d->score_bytes);
     float **c = (float **)(void *)(a + d->block);
-    void *rest = room + d->score_bytes + d->list_bytes + d->panel_bytes;
+    float *turned = d->turned_bytes ? (float *)(void *)(room + d->score_bytes + d->list_bytes + d->panel_bytes) : NULL;
+    void *rest = room + d->score_bytes + d->list_bytes + d->panel_bytes + d->turned_bytes;
     const float *q = (const float *)to[d->q.tensor] + stand(d, &d->q, batch), *k = (const float *)to[d->k.tensor] + stand(d, &d->k, batch),
                 *v = (const float *)to[d->v.tensor] + stand(d, &d->v, batch);
     const float *packed = d->shared ? (const float *)to[d->shared] + batch * (key_floats(d) + value_floats(d)) : own;
     if (!d->shared) make_panels(d, k, v, own);
     for (int64_t i = 0; i < m; i++) a[i] = q + d->q.row[m0 + i], c[i] = scores + i * d->n;
     if (d->few) score_few(d, m, a, k, own + value_floats(d), scores);
-    else product(d->kernel, d->m <= HONE_GEMM_FEW, m, d->n, d->depth, a, packed, 0, c);
+    else product(d->kernel, d->m <= HONE_GEMM_FEW, m, d->n, d->depth, a, packed, 0, c, turned);
     if (d->code) { /* w takes the scores' place: its element 0 would lie so far before them */
         const int64_t first = (batch * d->m + m0) * d->n;
         to[d->w] = (void *)((uintptr_t)scores - sizeof(float) * (uintptr_t)first);
@@ -297,7 +304,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             a[r] = scores + r * d->n, c[r] = y + d->y.row[m0 + r];
         }
         product(d->kernel, d->m <= HONE_GEMM_FEW, some, d->width, d->n, a + i, d->lies ? v : packed + key_floats(d), d->lies ? d->v_t : 0,
-                c + i);
+                c + i, d->lies ? NULL : turned);
         for (int64_t r = 0; r < some; r++) /* NaN stays NaN */
             d->softmax->times(c[i + r], d->width, 1.0f / (z[r] < d->floor ? d->floor : z[r]));
     }
@@ -405,11 +412,13 @@ hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int
     d->panel_bytes = d->shared ? 0 : sizeof(float) * (size_t)floats;
     if (d->few) d->panel_bytes += sizeof(float) * (size_t)((d->depth + HONE_GEMM_ROWS) * vector);
     d->panel_bytes = round64(d->panel_bytes);
+    if (d->kernel->turn && d->m > HONE_GEMM_FEW)
+        d->turned_bytes = round64(sizeof(float) * HONE_GEMM_ROWS * (size_t)(d->n > d->depth ? d->n : d->depth));
     hone_part part = {.step = {.tactic = "attention", .flush = true, .tiles = d->batches * d->blocks, .tile = tile, .data = d},
                       .uses = uses,
                       .buffer = -1};
     part.step.serial = part.step.tiles == 1 || work < 500000;
-    part.step.scratch_bytes = d->score_bytes + d->list_bytes + d->panel_bytes + (d->code ? hone_tilecode_scratch(d->code) : 0);
+    part.step.scratch_bytes = d->score_bytes + d->list_bytes + d->panel_bytes + d->turned_bytes + (d->code ? hone_tilecode_scratch(d->code) : 0);
     *done = true, *end = stage + STAGES;
     return hone_cpu_add(m, part);
 }

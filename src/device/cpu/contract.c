@@ -150,7 +150,7 @@ static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static void choose_panel(hone_contract *d, int threads) {
     const hone_gemm_f32 *kernel = d->kernel;
     int v = kernel->widths;
-    if (kernel->turn) v = d->n % (v * kernel->vector) == 0 ? v : 2; /* both are as fast (NEON) */
+    if (kernel->turn) v = d->n % (2 * kernel->vector) && d->n % (v * kernel->vector) == 0 ? v : 2; /* both are as fast (NEON) */
     else if (d->m > kernel->rows[v - 1] && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
         const bool high = kernel->rows[2] >= kernel->rows[1] && pieces(d->n, 3 * kernel->vector) >= 2 * threads;
         if (high || d->n % (3 * kernel->vector) == 0) v = 3;
@@ -168,7 +168,7 @@ static double estimate(const hone_contract *d, double rows, double columns, doub
     const double rate = (double)(d->kernel->vector * MACS_PER_NS) / (d->each ? DEPTHWISE : 1), k = (double)d->k;
     const double ns = TILE_NS + rows * columns * k / rate + (rows + columns) * k * 4 / BYTES_PER_NS, turns = ceil(tiles / threads);
     return tiles == 1 ? ns
-                      : MEET_NS + (turns + 0.2) * ns *
+                      : MEET_NS + (turns + (threads > 1 ? 0.2 : 0)) * ns *
                                       (d->each && columns < (double)d->n ? APART : 1); /* a little for those who wait at the end */
 }
 static void choose_blocks(hone_contract *d, int threads) {
