@@ -146,12 +146,16 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
 /* The panel: as wide as the kernel can where it stays in L1 while rows pass, or rows pass only once. Else three vectors, where the
    tile is as high as by two and threads have panels enough to share: that the last one may be narrow matters less (Xeon, 64 x 2048 of K 512: 1.18 ms by three, 1.38
    by two; resnet50's late layers 6 to 23 % less). Else what divides the columns and asks L2 for less a row. */
+enum { SMALL_K = 96 };
 static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static void choose_panel(hone_contract *d, int threads) {
     const hone_gemm_f32 *kernel = d->kernel;
     int v = kernel->widths;
-    if (kernel->turn) v = d->n % (2 * kernel->vector) && d->n % (v * kernel->vector) == 0 ? v : 2; /* both are as fast (NEON) */
-    else if (d->m > kernel->rows[v - 1] && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
+    if (kernel->turn) { /* NEON: both are as fast, but few values of K pay for fewer calls */
+        const int64_t wide = v * kernel->vector, rest = d->n % wide;
+        const bool odd = rest && rest <= kernel->vector && d->n % (2 * kernel->vector) == 0;
+        v = rest == 0 && d->n % (2 * kernel->vector) ? v : d->k < SMALL_K && !odd ? v : 2;
+    } else if (d->m > kernel->rows[v - 1] && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
         const bool high = kernel->rows[2] >= kernel->rows[1] && pieces(d->n, 3 * kernel->vector) >= 2 * threads;
         if (high || d->n % (3 * kernel->vector) == 0) v = 3;
         else if (d->n % (2 * kernel->vector) == 0) v = 2;
