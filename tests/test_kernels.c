@@ -92,10 +92,14 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
                                  .lo = -0.5f,
                                  .hi = 0.75f};
     if (flags & 512) { /* the same, turned before */
-        float *turned = exact_floats((size_t)(all * HONE_GEMM_TURNED(m)));
-        row->turn(&part, turned);
+        float *turned = exact_floats((size_t)(all * 2 * HONE_GEMM_TURNED((m + 1) / 2)));
         hone_gemm_part other = part;
-        other.turned = turned, other.few = false, other.a = NULL, other.at = NULL;
+        other.turned = turned, other.few = false, other.a = NULL, other.at = NULL, other.high = (m + 1) / 2;
+        for (int i = 0; i < m; i += other.high) { /* in two blocks */
+            hone_gemm_part half = part;
+            half.a += i, half.m = m - i < other.high ? m - i : other.high;
+            row->turn(&half, turned + (i ? all * HONE_GEMM_TURNED(other.high) : 0));
+        }
         row->run[vectors - 1](&other);
         free(turned);
     } else row->run[vectors - 1](&part);

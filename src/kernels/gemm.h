@@ -19,15 +19,16 @@
 #include <stdint.h>
 
 typedef struct {
-    int m, n; /* 1 … rows; the panel is whole vectors, of which n columns are stored: more than all vectors but one */
+    int m, n; /* 1 … rows, or with turned and high any number; the panel is whole vectors, of which n columns are stored: more than all vectors but one */
     int64_t taps, k;
     const float *const *a;
-    const float *turned;              /* or NULL. Instead of a and at: these rows as the kernel's `turn` made them. Not with few */
+    const float *turned;              /* or NULL. Instead of a and at: these rows as the kernel's `turn` made them. Not with few. Of many rows, */
+    int high;                         /* `high` at a time, at most `rows`, one turned block after another. 0: one block */
     const int64_t *at;                /* or NULL: p itself. Not with few */
     const int64_t *at_b;              /* or NULL. Slice p begins at b[at_b[p]]: one piece, and nothing is asked for ahead */
     ptrdiff_t a_step, a_from, b_step; /* a_from: depthwise only */
     const float *b,
-        *next; /* next: what will be read later, asked for meanwhile, next_step floats further with each value of K. NULL, and step 0: nothing */
+        *next; /* next: what will be read later, asked for meanwhile, next_step floats further with each value of K (turned: bytes, with each four). NULL, and step 0: nothing */
     ptrdiff_t next_step;
     float *const *c; /* a pointer a row, to its column 0; this panel's are c_from further. So it is with residual */
     ptrdiff_t c_from;

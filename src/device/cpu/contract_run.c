@@ -348,13 +348,18 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
             const float *next = NULL, *past = NULL; /* the panel after this one, once these rows' first pass has brought this one in */
             if (packed_b && passes > 1 && j + d->nr < all_n - n0) {
                 const int64_t after = all_n - n0 - j - d->nr < d->nr ? all_n - n0 - j - d->nr : d->nr;
-                next = packed_b + (w.own_b * all_n + n0 + j + d->nr) * d->k + k0 * after;
-                part.next_step = (after + passes - 2) / (passes - 1), past = next + all_k * after;
+                next = packed_b + (w.own_b * all_n + n0 + j + d->nr) * d->k + k0 * after, past = next + all_k * after;
+                part.next_step = (after + passes - 2) / (passes - 1);
+                if (d->turned_bytes) part.next_step = (16 * after + passes - 1) / passes;
             }
-            for (int64_t i = 0; i < m; i += mr) {
-                if (next && i) part.next = i == mr ? next : part.next + all_k * part.next_step;
+            const int64_t at_once = d->turned_bytes && !then ? m : mr; /* what follows an activation is told a block at a time */
+            part.high = (int)mr;
+            for (int64_t i = 0; i < m; i += at_once) {
+                if (d->turned_bytes) part.next = next ? next + i / mr * ((all_k - 1) / 4) * part.next_step / 4 : NULL;
+                else if (next && i) part.next = i == mr ? next : part.next + all_k * part.next_step;
                 if (next && part.next >= past) next = part.next = NULL, part.next_step = 0;
-                part.m = (int)(m - i < mr ? m - i : mr), part.a = l.a + i, part.c = to + i, part.sums = (const float *const *)l.sums + i;
+                part.m = (int)(m - i < at_once ? m - i : at_once), part.a = l.a + i, part.c = to + i,
+                part.sums = (const float *const *)l.sums + i;
                 part.bias_m = whole.bias_m ? whole.bias_m + i : NULL, part.residual = whole.residual ? whole.residual + i : NULL;
                 if (d->turned_bytes) part.turned = turned + i / mr * HONE_GEMM_TURNED(mr) * all_k;
                 else if (d->strewn) strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);

@@ -334,6 +334,7 @@ static void multiply_half(const hone_contract *d, void *const *at, const uint16_
                 mend(d, at, t0, many, place, n0 + j, to, stride);
         }
 }
+enum { AT_ONCE = 8 * HONE_GEMM_ROWS };
 /* Places from p0 on of `many` tiles with columns n0 … n0+n-1 of the filters; m: the first of these columns, rows `stride` apart. */
 static void multiply(const hone_contract *d, void *const *at, const void *factors, int64_t t0, int64_t many, int p0, int p1, int64_t n0, int64_t n,
                      float *m, int64_t stride) {
@@ -348,12 +349,13 @@ static void multiply(const hone_contract *d, void *const *at, const void *factor
         for (int64_t j = 0; j < n; j += w->nr) {
             const int64_t wide = columns - n0 - j < w->nr ? columns - n0 - j : w->nr;
             const int vectors = (int)(wide / d->kernel->vector), mr = d->kernel->rows[vectors - 1];
-            const float *rows[HONE_GEMM_ROWS], *panel = filters + (n0 + j) * w->places * c + place * c * wide;
-            float *sum[HONE_GEMM_ROWS];
-            hone_gemm_part part = {.n = (int)wide, .taps = 1, .k = c, .a = rows, .b = panel, .b_step = wide, .c = sum};
-            for (int64_t i = 0; i < many; i += mr) {
-                part.m = many - i < mr ? (int)(many - i) : mr;
-                if (d->kernel->turn) part.turned = v + place * w->apart_v + i * c;
+            const float *rows[AT_ONCE], *panel = filters + (n0 + j) * w->places * c + place * c * wide;
+            float *sum[AT_ONCE];
+            hone_gemm_part part = {.n = (int)wide, .taps = 1, .k = c, .a = rows, .high = mr, .b = panel, .b_step = wide, .c = sum};
+            const int64_t at_once = is_turned(d, w) ? AT_ONCE : mr;
+            for (int64_t i = 0; i < many; i += at_once) {
+                part.m = many - i < at_once ? (int)(many - i) : (int)at_once;
+                if (is_turned(d, w)) part.turned = v + place * w->apart_v + i * c;
                 for (int r = 0; r < part.m; r++)
                     rows[r] = v + place * w->apart_v + (i + r) * c, sum[r] = m + place * w->apart_m + (i + r) * stride + j;
                 d->kernel->run[vectors - 1](&part);
