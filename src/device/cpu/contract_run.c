@@ -536,7 +536,7 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
         round64(sizeof(float *) * (size_t)(d->mt * ((taps < d->taps ? taps : d->taps) + 4) + 1)); /* rows of A, c, sums, residual, bias */
     /* turning rows costs as much as about a panel; a row of few is faster as it lies. Kernels that turn have all panels equally high */
     d->turned_bytes = 0;
-    if (d->kernel->turn && !d->each && d->m > HONE_GEMM_FEW && d->nt >= TURN_COLUMNS)
+    if (d->kernel->turn && !d->each && d->m > HONE_GEMM_FEW && (d->nt >= TURN_COLUMNS || d->strewn))
         d->turned_bytes = round64(sizeof(float) * (size_t)((d->mt + d->mr) * HONE_GEMM_TURNED(d->mr) / d->mr * (d->k < d->kc ? d->k : d->kc)));
     hone_lines_choose(d);
     s->tactic = d->each ? "depthwise" : "contract", s->flush = true, s->tile = tile;
