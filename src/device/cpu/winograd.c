@@ -210,7 +210,7 @@ static void look(const hone_contract *d, const float *a, int64_t tile, const flo
     }
 }
 /* Tiles from t0 on to their places: floats or halves, v_from elements behind v. */
-enum { SOME = 64, SOME_TURNED = 32 }; /* channels */
+enum { SOME = 64, SOME_TURNED = 32, SOME_APART = HONE_GEMM_ROWS * SOME_TURNED + 16 /* places on other sets of the cache */ }; /* channels */
 static void bring(const hone_contract *d, const float *a, int64_t t0, int64_t many, void *v, int64_t v_from) {
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_WINOGRAD_PLACES];
@@ -233,7 +233,7 @@ static void bring(const hone_contract *d, const float *a, int64_t t0, int64_t ma
 static void bring_turned(const hone_contract *d, const float *a, int64_t t0, int64_t many, void *v, int64_t v_from) {
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_GEMM_ROWS][HONE_WINOGRAD_PLACES], *row[HONE_GEMM_ROWS];
-    float some[HONE_WINOGRAD_PLACES * HONE_GEMM_ROWS * SOME_TURNED];
+    float some[HONE_WINOGRAD_PLACES * SOME_APART];
     const int64_t c = w->channels;
     for (int64_t t = 0; t < many; t += w->mr) {
         hone_gemm_part part = {.m = (int)(many - t < w->mr ? many - t : w->mr), .taps = 1, .a = row};
@@ -241,11 +241,11 @@ static void bring_turned(const hone_contract *d, const float *a, int64_t t0, int
         for (int64_t c0 = 0; c0 < c; c0 += part.k) {
             part.k = c - c0 < SOME_TURNED ? c - c0 : SOME_TURNED;
             for (int i = 0; i < part.m; i++) {
-                w->kernel->in[w->size](pixel[i], part.k, some + i * SOME_TURNED, HONE_GEMM_ROWS * SOME_TURNED);
+                w->kernel->in[w->size](pixel[i], part.k, some + i * SOME_TURNED, SOME_APART);
                 for (int p = 0; p < w->places; p++) pixel[i][p] += part.k;
             }
             for (int p = 0; p < w->places; p++) {
-                for (int i = 0; i < part.m; i++) row[i] = some + (p * HONE_GEMM_ROWS + i) * SOME_TURNED;
+                for (int i = 0; i < part.m; i++) row[i] = some + p * SOME_APART + i * SOME_TURNED;
                 d->kernel->turn(&part, (float *)v + v_from + p * w->apart_v + t * c + c0 * HONE_GEMM_TURNED(part.m));
             }
         }
