@@ -30,10 +30,12 @@ static void levels_case(const hone_epilogue *row, int m, int n, int kind, bool w
     uint8_t *out[8];
     assert_true(sum && bias && scale);
     const bool is_signed = draw(0, 1);
-    hone_levels l = {bias, scale, draw(0, 255), is_signed ? 0x80 : 0, kind == 3, kind < 2};
+    hone_levels l = {bias, scale, draw(0, 255), is_signed ? 0x80 : 0, kind == 3, kind < 2, false, false};
     for (int i = 0; i < m * step; i++) sum[i] = kind == 2 || kind == 3 ? draw(-1000000000, 1000000000) * 2 : draw(-3000, 3000);
     for (int j = 0; j < n; j++) bias[j] = draw(-500, 500), scale[j] = any_scale(kind);
     for (int i = 0; i < m; i++) out[i] = exact_bytes((size_t)n), less[i] = with_less ? draw(-400, 400) : 0;
+    if (draw(0, 1)) hone_levels_bound(&l, n, kind < 2 ? 3000 : 2e9);
+    if (kind < 2 && draw(0, 1)) l.small = false;
     row->levels(&l, m, n, sum, step, with_less ? less : NULL, out);
     for (int i = 0; i < m; i++) {
         for (int j = 0; j < n; j++) {
@@ -130,7 +132,8 @@ static void depthwise_case(const hone_depthwise_i8 *row, int m, int n, int k, in
         c[i] = exact_bytes((size_t)n), sums[i] = malloc(sizeof(int32_t) * (size_t)n);
         assert_non_null(sums[i]);
     }
-    hone_levels l = {placed, placed_scale, draw(0, 255), draw(0, 1) ? 0x80 : 0, false, true};
+    hone_levels l = {placed, placed_scale, draw(0, 255), draw(0, 1) ? 0x80 : 0, false, true, false, false};
+    if (draw(0, 1)) hone_levels_bound(&l, whole, 255.0 * 128 * k);
     hone_depthwise_i8_part part = way;
     part.m = m, part.high = high, part.n = n, part.groups = groups, part.a = (const uint8_t *const *)piece, part.flip = flip, part.b = b;
     part.levels = as_bytes ? &l : NULL, part.c = c, part.sums = sums;

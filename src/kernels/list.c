@@ -46,7 +46,8 @@
 #define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW)
 #define DEPTHWISE_I8(ROW) \
     ROW(base, 0, 1, 1, 0) \
-    ROW(dotprod, HONE_CPU_DOTPROD, 4, 1, 1)
+    ROW(dotprod, HONE_CPU_DOTPROD, 4, 1, 1) \
+    ROW(i8mm, HONE_CPU_I8MM, 4, 1, 0)
 #else
 #define GEMM_F32(ROW) ROW(base)
 #define GEMM_BF16(ROW) ROW(bf16__base)
