@@ -169,6 +169,37 @@ static void depthwise_rows(void **state) {
         }
     }
 }
+/* The same to bytes at once. */
+static void products_to_bytes(void **state) {
+    (void)state;
+    for (const hone_gemm_i8 *row = hone_gemm_i8_list; row->name; row++) {
+        if ((row->cpu & ~hone_cpu()) || !row->bytes) continue;
+        for (int round = 0; round < 60; round++) {
+            const int m = draw(1, 3 * row->mr), n = draw(0, 2) ? row->nr : draw(1, row->nr), k = row->deep * draw(1, 20), j0 = 8 * draw(0, 3), mr = row->mr, nr = row->nr;
+            const int panels = (m + mr - 1) / mr, deep = row->deep, group = row->group, kind = round % 3;
+            uint8_t *a = exact_bytes((size_t)(panels * mr * k)), *b = exact_bytes((size_t)(nr * k)), *out[3 * 32];
+            int32_t bias[2 * HONE_LEVELS_BLOCK] = {0};
+            float scale[2 * HONE_LEVELS_BLOCK] = {0};
+            for (int j = 0; j < n; j++) bias[j0 + j] = draw(-20000, 20000), scale[j0 + j] = kind == 2 ? any_scale(2) : any_scale(0) / 10;
+            hone_levels l = {bias, scale, draw(0, 255), draw(0, 1) ? 0x80 : 0, false, kind < 2, false, false};
+            if (draw(0, 2)) hone_levels_bound(&l, 2 * HONE_LEVELS_BLOCK, 255.0 * 128 * k);
+            for (int i = 0; i < m; i++) out[i] = (uint8_t *)malloc((size_t)(j0 + n)), assert_non_null(out[i]);
+            row->bytes(m, k / 4, a, b, &l, j0, n, out);
+            for (int i = 0; i < m; i++) {
+                for (int j = 0; j < n; j++) {
+                    int32_t sum = 0;
+                    for (int p = 0; p < k; p++)
+                        sum += a[i / mr * mr * k + (p / deep * mr + i % mr) * deep + p % deep] * (int8_t)b[(p / group * nr + j) * group + p % group];
+                    const uint8_t want = plain_level(&l, sum, 0, scale[j0 + j], bias[j0 + j]);
+                    if (out[i][j0 + j] != want)
+                        fail_msg("%s: m %d, n %d, k %d, row %d, column %d: %d, not %d", row->name, m, n, k, i, j, out[i][j0 + j], want);
+                }
+                free(out[i]);
+            }
+            free(a), free(b);
+        }
+    }
+}
 /* A unsigned, B signed: in panels, and rows as they lie. */
 static void other_signs(void **state) {
     (void)state;
@@ -403,7 +434,7 @@ static void tactics(void **state) { /* they are met: a network of usual sizes ha
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(levels),           cmocka_unit_test(quanta),       cmocka_unit_test(depthwise_rows),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(levels),           cmocka_unit_test(products_to_bytes), cmocka_unit_test(quanta),       cmocka_unit_test(depthwise_rows),
                                        cmocka_unit_test(other_signs),      cmocka_unit_test(strewn),       cmocka_unit_test(transpose),
                                        cmocka_unit_test(transpose_floats), cmocka_unit_test(first_layers), cmocka_unit_test(turned_ends),
                                        cmocka_unit_test(pictures),         cmocka_unit_test(tactics)};

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum { HONE_LEVELS_BLOCK = 64 }; /* sums, bias and scale are read up to whole blocks of so many columns; bytes are written up to n only */
-typedef struct {
+typedef struct hone_levels {
     const int32_t *bias;
     const float *scale;
     int32_t zero;

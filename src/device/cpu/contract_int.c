@@ -348,6 +348,14 @@ typedef struct {
     float *floats;
     void *rest;
 } ends;
+/* Where bytes of rows m0 … go, from column n0 on. */
+static void bytes_to(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t m, int64_t n0, uint8_t **to) {
+    const hone_simple *s = d->simple;
+    const hone_row_number *out = &s->out;
+    uint8_t *first = (uint8_t *)at[out->tensor] + hone_epilogue_at(out, s->n_batch, w->index, m0) - out->at_m[m0] + n0;
+    if (d->out_apart) hone_ladder((const uint8_t **)to, first + out->at_m[m0], d->out_apart, m);
+    for (int64_t i = 0; !d->out_apart && i < m; i++) to[i] = first + out->at_m[m0 + i];
+}
 enum { READ_AT_ONCE = 1024 };
 static hone_status finish(const hone_contract *d, void *const *at, const hone_standing *w, const chunk *k, const ends *f) {
     const int64_t stride = (k->n + d->nr - 1) / d->nr * d->nr, m0 = f->m0 + k->m0, n0 = f->n0 + k->n0;
@@ -358,11 +366,8 @@ static hone_status finish(const hone_contract *d, void *const *at, const hone_st
     }
     if (k->row_sum) rows_less(d, at, w, m0, k->m, n0, k->n, k->row_sum, k->c, stride, f->less);
     const hone_simple *s = d->simple;
-    const hone_row_number *out = &s->out;
-    uint8_t *to = s->inner ? f->bytes : (uint8_t *)at[out->tensor] + hone_epilogue_at(out, s->n_batch, w->index, m0) - out->at_m[m0] + n0;
-    const int64_t apart = s->inner ? k->n : d->out_apart;
-    if (apart) hone_ladder((const uint8_t **)f->to, to + (s->inner ? 0 : out->at_m[m0]), apart, k->m);
-    for (int64_t i = 0; !apart && i < k->m; i++) f->to[i] = to + out->at_m[m0 + i];
+    if (s->inner) hone_ladder((const uint8_t **)f->to, f->bytes, k->n, k->m);
+    else bytes_to(d, at, w, m0, k->m, n0, f->to);
     hone_levels part = *f->levels;
     part.bias += k->n0, part.scale += k->n0;
     d->levels->levels(&part, k->m, k->n, k->c, stride, k->row_sum ? f->less : NULL, f->to);
@@ -429,6 +434,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     hone_status done = HONE_OK;
     if (d->kernel_i8->begin) d->kernel_i8->begin(hone_contract_int_depth(d));
     const bool lie = rows && plain && d->rows_apart;
+    const bool whole_bytes = by_row && plain && !levels.odd && !d->simple->inner && d->kernel_i8->bytes && d->run_i8 == d->kernel_i8->run_u;
     const int64_t read = d->k < d->kernel_i8->deep ? (d->k + 3) / 4 * 4 : 4 * groups; /* of a row */
     int64_t packed = 0;                                                               /* rows before this one are */
     for (int64_t i = 0, high; i < m && !done; i += high) {
@@ -452,6 +458,11 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             if (last.m) done = finish(d, at, &w, &last, &f), last.m = 0; /* it may need the sums of the rows before */
             pack_a(d, rows, &w, m0 + i, some, hone_contract_int_outside(d, at, &w), pa, plain ? NULL : row_sum, line);
             packed = i + some, a = pa - i * groups * 4, here = pa, s.row_sum = plain ? NULL : row_sum - i;
+        }
+        if (whole_bytes) {
+            bytes_to(d, at, &w, m0 + i, high, n0, to);
+            for (int64_t q = 0; q < n; q += nr) d->kernel_i8->bytes(high, groups, here, b + q * groups * 4, &levels, q, n - q < nr ? n - q : nr, to);
+            continue;
         }
         now.row_sum = plain ? NULL : s.row_sum + i;
         for (int64_t j = 0; j < n && !done; j += d->at_once_n, turn = !turn) {
