@@ -30,10 +30,12 @@ static void levels_case(const hone_epilogue *row, int m, int n, int kind, bool w
     uint8_t *out[8];
     assert_true(sum && bias && scale);
     const bool is_signed = draw(0, 1);
-    hone_levels l = {bias, scale, draw(0, 255), is_signed ? 0x80 : 0, kind == 3, kind < 2};
+    hone_levels l = {bias, scale, draw(0, 255), is_signed ? 0x80 : 0, kind == 3, kind < 2, false, false};
     for (int i = 0; i < m * step; i++) sum[i] = kind == 2 || kind == 3 ? draw(-1000000000, 1000000000) * 2 : draw(-3000, 3000);
     for (int j = 0; j < n; j++) bias[j] = draw(-500, 500), scale[j] = any_scale(kind);
     for (int i = 0; i < m; i++) out[i] = exact_bytes((size_t)n), less[i] = with_less ? draw(-400, 400) : 0;
+    if (draw(0, 1)) hone_levels_bound(&l, n, kind < 2 ? 3000 : 2e9);
+    if (kind < 2 && draw(0, 1)) l.small = false;
     row->levels(&l, m, n, sum, step, with_less ? less : NULL, out);
     for (int i = 0; i < m; i++) {
         for (int j = 0; j < n; j++) {
@@ -130,7 +132,8 @@ static void depthwise_case(const hone_depthwise_i8 *row, int m, int n, int k, in
         c[i] = exact_bytes((size_t)n), sums[i] = malloc(sizeof(int32_t) * (size_t)n);
         assert_non_null(sums[i]);
     }
-    hone_levels l = {placed, placed_scale, draw(0, 255), draw(0, 1) ? 0x80 : 0, false, true};
+    hone_levels l = {placed, placed_scale, draw(0, 255), draw(0, 1) ? 0x80 : 0, false, true, false, false};
+    if (draw(0, 1)) hone_levels_bound(&l, whole, 255.0 * 128 * k);
     hone_depthwise_i8_part part = way;
     part.m = m, part.high = high, part.n = n, part.groups = groups, part.a = (const uint8_t *const *)piece, part.flip = flip, part.b = b;
     part.levels = as_bytes ? &l : NULL, part.c = c, part.sums = sums;
@@ -163,6 +166,37 @@ static void depthwise_rows(void **state) {
                 for (int across = 2; across <= 4; across++)
                     depthwise_case(row, draw(0, 2) ? draw(4, 20) : draw(1, 3), n, across * (draw(0, 1) ? 3 : draw(2, 4)), across, stride,
                                    (n + stride) & 1);
+        }
+    }
+}
+/* The same to bytes at once. */
+static void products_to_bytes(void **state) {
+    (void)state;
+    for (const hone_gemm_i8 *row = hone_gemm_i8_list; row->name; row++) {
+        if ((row->cpu & ~hone_cpu()) || !row->bytes) continue;
+        for (int round = 0; round < 60; round++) {
+            const int m = draw(1, 3 * row->mr), n = draw(0, 2) ? row->nr : draw(1, row->nr), k = row->deep * draw(1, 20), j0 = 8 * draw(0, 3), mr = row->mr, nr = row->nr;
+            const int panels = (m + mr - 1) / mr, deep = row->deep, group = row->group, kind = round % 3;
+            uint8_t *a = exact_bytes((size_t)(panels * mr * k)), *b = exact_bytes((size_t)(nr * k)), *out[3 * 32];
+            int32_t bias[2 * HONE_LEVELS_BLOCK] = {0};
+            float scale[2 * HONE_LEVELS_BLOCK] = {0};
+            for (int j = 0; j < n; j++) bias[j0 + j] = draw(-20000, 20000), scale[j0 + j] = kind == 2 ? any_scale(2) : any_scale(0) / 10;
+            hone_levels l = {bias, scale, draw(0, 255), draw(0, 1) ? 0x80 : 0, false, kind < 2, false, false};
+            if (draw(0, 2)) hone_levels_bound(&l, 2 * HONE_LEVELS_BLOCK, 255.0 * 128 * k);
+            for (int i = 0; i < m; i++) out[i] = (uint8_t *)malloc((size_t)(j0 + n)), assert_non_null(out[i]);
+            row->bytes(m, k / 4, a, b, &l, j0, n, out);
+            for (int i = 0; i < m; i++) {
+                for (int j = 0; j < n; j++) {
+                    int32_t sum = 0;
+                    for (int p = 0; p < k; p++)
+                        sum += a[i / mr * mr * k + (p / deep * mr + i % mr) * deep + p % deep] * (int8_t)b[(p / group * nr + j) * group + p % group];
+                    const uint8_t want = plain_level(&l, sum, 0, scale[j0 + j], bias[j0 + j]);
+                    if (out[i][j0 + j] != want)
+                        fail_msg("%s: m %d, n %d, k %d, row %d, column %d: %d, not %d", row->name, m, n, k, i, j, out[i][j0 + j], want);
+                }
+                free(out[i]);
+            }
+            free(a), free(b);
         }
     }
 }
@@ -400,7 +434,7 @@ static void tactics(void **state) { /* they are met: a network of usual sizes ha
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(levels),           cmocka_unit_test(quanta),       cmocka_unit_test(depthwise_rows),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(levels),           cmocka_unit_test(products_to_bytes), cmocka_unit_test(quanta),       cmocka_unit_test(depthwise_rows),
                                        cmocka_unit_test(other_signs),      cmocka_unit_test(strewn),       cmocka_unit_test(transpose),
                                        cmocka_unit_test(transpose_floats), cmocka_unit_test(first_layers), cmocka_unit_test(turned_ends),
                                        cmocka_unit_test(pictures),         cmocka_unit_test(tactics)};

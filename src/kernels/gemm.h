@@ -72,6 +72,11 @@ typedef void hone_gemm_rows_u8_fn(int m, int64_t groups, const uint8_t *a, ptrdi
    read; those that are no values of K meet zeros in B. */
 typedef void hone_gemm_strewn_fn(int64_t m, int64_t groups, const uint8_t *a, ptrdiff_t a_step, const int64_t *at, const uint8_t *b,
                                  int32_t *c, ptrdiff_t c_stride);
+/* The same of A that holds uint8_t and B that holds int8_t, then bytes (levels.h): any m, rows in panels of mr one after another; columns j … j+n-1, which are those of the panel,
+   n of at most nr: out[i][j + …]. Levels must not be odd, and bias and scale there for all of the panel. */
+struct hone_levels;
+typedef void hone_gemm_bytes_fn(int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const struct hone_levels *, int64_t j, int64_t n,
+                                uint8_t *const *out);
 typedef struct {
     const char *name; /* "hone_gemm_i8_14x32__vnni" */
     uint32_t cpu;
@@ -81,6 +86,7 @@ typedef struct {
     hone_gemm_i8_fn *run_u;      /* the same of an A that holds uint8_t and a B that holds int8_t; NULL where b_signed */
     hone_gemm_rows_u8_fn *rows;  /* or NULL */
     hone_gemm_strewn_fn *strewn; /* or NULL */
+    hone_gemm_bytes_fn *bytes;   /* or NULL */
     void (*begin)(int64_t k),
         (*end)(
             void); /* as in gemm_bf16.h. Where k is less than `deep` only the first k bytes of a row, in whole groups of four, are read */

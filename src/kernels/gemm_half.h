@@ -18,7 +18,7 @@
 #define HONE_KERNELS_GEMM_HALF_H
 #include "base/dtype.h"
 
-enum { HONE_HALF_SHORT = 32 };
+enum { HONE_HALF_SHORT = 64 };
 /* bf16: true, whatever the sums are */
 typedef bool hone_gemm_half_fn(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step,
                                bool more);

@@ -11,14 +11,24 @@
 #include <stdint.h>
 
 enum { HONE_LEVELS_BLOCK = 64 }; /* sums, bias and scale are read up to whole blocks of so many columns; bytes are written up to n only */
-typedef struct {
+typedef struct hone_levels {
     const int32_t *bias;
     const float *scale;
     int32_t zero;
     uint8_t flip;
     bool odd;  /* some scale is no finite number: each value is looked at; NaN becomes 0 before it is clamped */
     bool tame; /* no scale is above 1/2: no t is beyond an i32 */
+    bool mild, small; /* no t is beyond HONE_LEVELS_MILD, no sum with its bias beyond HONE_LEVELS_SMALL: conversions can be had of additions */
 } hone_levels;
+enum { HONE_LEVELS_MILD = 32000, HONE_LEVELS_SMALL = 1 << 22 };
+static inline void hone_levels_bound(hone_levels *l, int64_t n, double most) { /* the last two, where sums are at most that, up and down */
+    bool mild = true, small = true;
+    for (int64_t j = 0; j < n; j++) {
+        const double sum = most + (l->bias[j] < 0 ? -(double)l->bias[j] : (double)l->bias[j]), t = sum * (double)l->scale[j];
+        mild &= t < HONE_LEVELS_MILD && t > -HONE_LEVELS_MILD, small &= sum < HONE_LEVELS_SMALL;
+    }
+    l->mild = mild, l->small = small;
+}
 typedef void hone_levels_fn(const hone_levels *, int64_t m, int64_t n, const int32_t *sum, ptrdiff_t step,
                             const int32_t *less /* or NULL */, uint8_t *const *out);
 

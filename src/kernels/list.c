@@ -46,7 +46,8 @@
 #define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW)
 #define DEPTHWISE_I8(ROW) \
     ROW(base, 0, 1, 1, 0) \
-    ROW(dotprod, HONE_CPU_DOTPROD, 4, 1, 1)
+    ROW(dotprod, HONE_CPU_DOTPROD, 4, 1, 1) \
+    ROW(i8mm, HONE_CPU_I8MM, 4, 1, 0)
 #else
 #define GEMM_F32(ROW) ROW(base)
 #define GEMM_BF16(ROW) ROW(bf16__base)
@@ -80,6 +81,13 @@ const hone_gemm_half *const hone_gemm_half_list[] = {GEMM_BF16(ROW) GEMM_F16(ROW
 hone_gemm_rows_u8_fn hone_gemm_rows_u8__amx;
 hone_gemm_strewn_fn hone_gemm_strewn__base, hone_gemm_strewn__avx2, hone_gemm_strewn__vnni;
 #define hone_gemm_strewn__none NULL
+hone_gemm_bytes_fn hone_gemm_bytes__i8mm;
+#define BYTES_OF_base NULL
+#define BYTES_OF_avx2 NULL
+#define BYTES_OF_vnni NULL
+#define BYTES_OF_amx NULL
+#define BYTES_OF_dotprod NULL
+#define BYTES_OF_i8mm hone_gemm_bytes__i8mm
 #define DECLARE(mr, nr, deep, group, isa, cpu, b_signed, rows, strewn, begin, end) \
     hone_gemm_i8_fn hone_gemm_i8_##mr##x##nr##__##isa, hone_gemm_u8_##mr##x##nr##__##isa;
 GEMM_I8(DECLARE)
@@ -96,6 +104,7 @@ GEMM_I8(DECLARE)
      b_signed ? NULL : hone_gemm_u8_##mr##x##nr##__##isa,               \
      rows,                                                              \
      hone_gemm_strewn__##strewn,                                        \
+     BYTES_OF_##isa,                                                    \
      begin,                                                             \
      end},
 const hone_gemm_i8 hone_gemm_i8_list[] = {GEMM_I8(ROW){0}};

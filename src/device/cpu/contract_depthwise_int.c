@@ -156,6 +156,8 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     if (bytes) {
         hone_epilogue_columns(d->simple, at, w.index, 0, d->n, bias, scale, &levels);
         for (int64_t j = 0; j < d->n; j++) bias[j] = (int32_t)((uint32_t)bias[j] - (uint32_t)take[j]);
+        hone_levels_bound(&levels, d->n, 255.0 * 128 * (double)d->k);
+        levels.mild &= plain; /* other weights' sums are less something */
     }
     const bool fast = bytes && plain && !levels.odd && levels.tame;
     if (fast) {                                    /* in the kernel's order */

@@ -158,6 +158,21 @@ static void spread(const hone_contract *d, const uint8_t *row, int r, uint8_t *p
         for (; p + 4 <= k; p += 4, panel += apart) memcpy(panel, row + p, 4);
     for (; p < k; p += deep, panel += apart) few(panel, row + p, k - p < deep ? k - p : deep);
 }
+/* The same of two rows that follow on, 8 deep: a register of each at a time. */
+static void spread_two(const hone_contract *d, const uint8_t *row, const uint8_t *next, int r, uint8_t *panel) {
+    typedef uint64_t two __attribute__((vector_size(16)));
+    const int64_t apart = d->mr * 8, k = d->k;
+    int64_t p = 0;
+    panel += r * 8;
+    for (; p + 16 <= k; p += 16, panel += 2 * apart) {
+        two a, b;
+        memcpy(&a, row + p, 16), memcpy(&b, next + p, 16);
+        const two low = {a[0], b[0]}, high = {a[1], b[1]};
+        memcpy(panel, &low, 16), memcpy(panel + apart, &high, 16);
+    }
+    for (; p < k; p += 8, panel += apart)
+        for (int q = 0; q < 2; q++) few(panel + 8 * q, (q ? next : row) + p, k - p < 8 ? k - p : 8);
+}
 /* Rows m0 … of A into panels, and their sums where these are asked for. What is past K must be 0 already. */
 static void pack_a(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m0, int64_t m, int outside, uint8_t *panels,
                    int32_t *sum, uint8_t *line) {
@@ -165,6 +180,7 @@ static void pack_a(const hone_contract *d, const uint8_t *a, const hone_standing
     const int64_t deep = d->kernel_i8->deep;
     const bool whole =
         deep == 64 && d->piece && d->piece % 64 == 0 && d->taps > 1 && !d->flip_a && !sum; /* pieces of a window go where they belong */
+    const bool lies = deep == 8 && mr % 2 == 0 && d->piece == d->k && !d->a.n_bounded && !d->flip_a; /* rows that are taken as they are */
     for (int64_t i = 0; i < m; i++) {
         uint8_t *panel = panels + i / mr * each;
         if (whole) {
@@ -175,6 +191,13 @@ static void pack_a(const hone_contract *d, const uint8_t *a, const hone_standing
                 if (inside || hone_contract_inside(d, w, m0 + i, p)) memcpy(to, row + d->at_k_a[p], 64);
                 else memset(to, outside, 64);
             }
+            continue;
+        }
+        if (lies && i + 1 < m && i % 2 == 0) {
+            const uint8_t *row = a + d->at_m_a[m0 + i] + d->at_k_a[0], *next = a + d->at_m_a[m0 + i + 1] + d->at_k_a[0];
+            spread_two(d, row, next, (int)(i % mr), panel);
+            for (int q = 0; sum && q < 2; q++) sum[i + q] = (int32_t)sum_of(q ? next : row, k, d->a_signed);
+            i++;
             continue;
         }
         uint8_t *own = k < deep && d->packed_b ? panel + i % mr * deep : line; /* what is past K meets zeros in B */
@@ -325,6 +348,14 @@ typedef struct {
     float *floats;
     void *rest;
 } ends;
+/* Where bytes of rows m0 … go, from column n0 on. */
+static void bytes_to(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t m, int64_t n0, uint8_t **to) {
+    const hone_simple *s = d->simple;
+    const hone_row_number *out = &s->out;
+    uint8_t *first = (uint8_t *)at[out->tensor] + hone_epilogue_at(out, s->n_batch, w->index, m0) - out->at_m[m0] + n0;
+    if (d->out_apart) hone_ladder((const uint8_t **)to, first + out->at_m[m0], d->out_apart, m);
+    for (int64_t i = 0; !d->out_apart && i < m; i++) to[i] = first + out->at_m[m0 + i];
+}
 enum { READ_AT_ONCE = 1024 };
 static hone_status finish(const hone_contract *d, void *const *at, const hone_standing *w, const chunk *k, const ends *f) {
     const int64_t stride = (k->n + d->nr - 1) / d->nr * d->nr, m0 = f->m0 + k->m0, n0 = f->n0 + k->n0;
@@ -335,11 +366,8 @@ static hone_status finish(const hone_contract *d, void *const *at, const hone_st
     }
     if (k->row_sum) rows_less(d, at, w, m0, k->m, n0, k->n, k->row_sum, k->c, stride, f->less);
     const hone_simple *s = d->simple;
-    const hone_row_number *out = &s->out;
-    uint8_t *to = s->inner ? f->bytes : (uint8_t *)at[out->tensor] + hone_epilogue_at(out, s->n_batch, w->index, m0) - out->at_m[m0] + n0;
-    const int64_t apart = s->inner ? k->n : d->out_apart;
-    if (apart) hone_ladder((const uint8_t **)f->to, to + (s->inner ? 0 : out->at_m[m0]), apart, k->m);
-    for (int64_t i = 0; !apart && i < k->m; i++) f->to[i] = to + out->at_m[m0 + i];
+    if (s->inner) hone_ladder((const uint8_t **)f->to, f->bytes, k->n, k->m);
+    else bytes_to(d, at, w, m0, k->m, n0, f->to);
     hone_levels part = *f->levels;
     part.bias += k->n0, part.scale += k->n0;
     d->levels->levels(&part, k->m, k->n, k->c, stride, k->row_sum ? f->less : NULL, f->to);
@@ -398,6 +426,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         for (int64_t j = 0; za && !s.column_sum && j < n; j += nr) column_sums(d, b + j * groups * 4, column_sum + j);
         const int32_t *sums = s.column_sum ? s.column_sum : column_sum;
         for (int64_t j = 0; za && j < n; j++) bias[j] = (int32_t)((uint32_t)bias[j] - za * (uint32_t)sums[j]);
+        hone_levels_bound(&levels, n, 255.0 * 128 * (double)d->k);
     }
     const ends f = {m0, n0, s, b, by_row ? &levels : NULL, less, column_sum, to, bytes, floats, rest};
     chunk last = {0};
@@ -405,6 +434,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     hone_status done = HONE_OK;
     if (d->kernel_i8->begin) d->kernel_i8->begin(hone_contract_int_depth(d));
     const bool lie = rows && plain && d->rows_apart;
+    const bool whole_bytes = by_row && plain && !levels.odd && !d->simple->inner && d->kernel_i8->bytes && d->run_i8 == d->kernel_i8->run_u;
     const int64_t read = d->k < d->kernel_i8->deep ? (d->k + 3) / 4 * 4 : 4 * groups; /* of a row */
     int64_t packed = 0;                                                               /* rows before this one are */
     for (int64_t i = 0, high; i < m && !done; i += high) {
@@ -429,6 +459,11 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             pack_a(d, rows, &w, m0 + i, some, hone_contract_int_outside(d, at, &w), pa, plain ? NULL : row_sum, line);
             packed = i + some, a = pa - i * groups * 4, here = pa, s.row_sum = plain ? NULL : row_sum - i;
         }
+        if (whole_bytes) {
+            bytes_to(d, at, &w, m0 + i, high, n0, to);
+            for (int64_t q = 0; q < n; q += nr) d->kernel_i8->bytes(high, groups, here, b + q * groups * 4, &levels, q, n - q < nr ? n - q : nr, to);
+            continue;
+        }
         now.row_sum = plain ? NULL : s.row_sum + i;
         for (int64_t j = 0; j < n && !done; j += d->at_once_n, turn = !turn) {
             const chunk new = {i, high, j, n - j < d->at_once_n ? n - j : d->at_once_n, now.row_sum, room_c + (turn ? d->c_bytes / 8 : 0)};
@@ -443,8 +478,10 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                     d->run_i8(high - p < mr ? (int)(high - p) : (int)mr, groups, (const int8_t *)here + p * groups * 4,
                               b + (j + q) * groups * 4, new.c + p *stride + q, stride);
             /* sums that a matrix unit has just stored are slow to come back: those of the turn before are finished meanwhile */
+            if (!d->kernel_i8->begin) last = new;
             if (last.m) done = finish(d, at, &w, &last, &f);
             last = new;
+            if (!d->kernel_i8->begin) last.m = 0, turn = true;
         }
     }
     if (last.m && !done) done = finish(d, at, &w, &last, &f);

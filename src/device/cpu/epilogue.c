@@ -512,7 +512,7 @@ void hone_epilogue_columns(const hone_simple *s, void *const *at, const int64_t 
     const float left = NUMBER(scale), right = each ? 0 : NUMBER(scale_b), over = NUMBER(scale_y), all = left * right / over;
     const bool is_signed = s->out.dtype == HONE_DTYPE_I8;
     const int64_t whole = (n + HONE_LEVELS_BLOCK - 1) / HONE_LEVELS_BLOCK * HONE_LEVELS_BLOCK;
-    *out = (hone_levels){bias, scale, (int32_t)NUMBER(zero) + (is_signed ? 128 : 0), is_signed ? 0x80 : 0, false, true};
+    *out = (hone_levels){bias, scale, (int32_t)NUMBER(zero) + (is_signed ? 128 : 0), is_signed ? 0x80 : 0, false, true, false, false};
     if (s->bias_n && more) memcpy(bias, more + n0, sizeof *bias * (size_t)n);
     for (int64_t j = 0; !s->bias_n && j < n; j++) bias[j] = more ? *more : 0;
     for (int64_t j = 0; each && j < n; j++) scale[j] = left * each[j] / over;

@@ -12,8 +12,8 @@
    model. What follows the sum is done as contract_run.c does it.
 
    Where f16 was asked for, v and the filters are rounded to it and the products are those of kernels/gemm_half.h; to bring pixels there and back stays f32. By tiles
-   of 4x4 that errs about five times as much as the sum itself in f16, and as much as one that is added in f16 throughout: 0.4 % of what results are (their root mean
-   square), where random pixels and weights were tried. A row of a place whose sums with a panel are beyond f16 is computed again in f32, as in contract_half.c. */
+   of 4x4 that errs about five times as much as the sum itself in f16, and as much as one that is added in f16 throughout: half a percent of what results are (of their
+   root mean square, and a single one by ten times that), where random pixels and weights were tried. A row of a place whose sums with a panel are beyond f16 is computed again in f32, as in contract_half.c. */
 #include "device/cpu/winograd.h"
 #include "kernels/winograd.h"
 
