@@ -13,7 +13,7 @@ static char text[1024];
 static const struct {
     const char *op, *how;
 } acts[] = {{"Sigmoid", ""},   {"Tanh", ""},        {"Gelu", ""}, {"Gelu", " {approximate: \"tanh\"}"},
-            {"HardSwish", ""}, {"HardSigmoid", ""}, {"Swish", ""}};
+            {"HardSwish", ""}, {"HardSigmoid", ""}, {"Swish", ""}, {"LeakyRelu", ""}};
 static void forms(void **state) {
     (void)state;
     static const char *const form[] = {

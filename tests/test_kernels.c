@@ -673,6 +673,7 @@ static double activated(int which, double x, double alpha, double beta, double *
     case HONE_ACTIVATE_hard_swish: return *magnitude = fabs(x), x * clamped;
     case HONE_ACTIVATE_gelu: return *magnitude = fabs(x), 0.5 * x * (1 + erf(x * M_SQRT1_2));
     case HONE_ACTIVATE_gelu_tanh: y = x * (1 / (1 + exp(-x * (alpha + beta * x * x)))); break;
+    case HONE_ACTIVATE_leaky: y = x < 0 ? (double)(float)(alpha * x) : x; break; /* beyond the largest: infinite */
     case HONE_ACTIVATE_COUNT: break;
     }
     *magnitude = fabs(y);
@@ -729,6 +730,25 @@ static void test_activate(void **state) {
     }
 }
 
+static void test_floor(void **state) {
+    (void)state;
+    enum { ROWS = 2, MOST = 37, GAP = 3 };
+    for (const hone_activate *row = hone_activate_list; row->name; row++)
+        for (int n = 1; n <= MOST && !(row->cpu & ~hone_cpu()); n++) {
+            float *x[ROWS], *y[ROWS];
+            for (int i = 0; i < ROWS; i++) {
+                x[i] = exact_floats((size_t)(n + GAP)), y[i] = exact_floats((size_t)(n + GAP));
+                x[i][GAP] = n % 3 ? NAN : -INFINITY;
+                memcpy(y[i], x[i], sizeof(float) * (size_t)(n + GAP));
+            }
+            row->floor(y, GAP, ROWS, n, 1, -0.25f, NULL, 0);
+            for (int i = 0; i < ROWS; free(x[i]), free(y[i]), i++)
+                for (int j = 0; j < n + GAP; j++) {
+                    const float want = j >= GAP && x[i][j] < -0.25f ? -0.25f : x[i][j];
+                    if (isnan(want) ? !isnan(y[i][j]) : y[i][j] != want) fail_msg("%s: floor of %.9g is %.9g", row->name, (double)x[i][j], (double)y[i][j]);
+                }
+        }
+}
 static void test_then(void **state) {
     (void)state;
     enum { ROWS = 3, MOST = 70, GAP = 5 };
@@ -831,6 +851,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_narrow_half),
         cmocka_unit_test(test_activate),
         cmocka_unit_test(test_then),
+        cmocka_unit_test(test_floor),
         cmocka_unit_test(test_cell),
         cmocka_unit_test(test_gemm_i8),
         cmocka_unit_test(test_interleave4),

@@ -172,10 +172,10 @@ const hone_softmax hone_softmax_list[] = {DEPTHWISE_F32(ROW){0}};
 
 #define DECLARE(isa, cpu)                                                     \
     extern hone_activate_fn *const hone_activate__##isa[HONE_ACTIVATE_COUNT]; \
-    hone_then_fn hone_then__##isa;
+    hone_then_fn hone_then__##isa, hone_floor__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu) {"hone_activate__" #isa, cpu, hone_activate__##isa, hone_then__##isa},
+#define ROW(isa, cpu) {"hone_activate__" #isa, cpu, hone_activate__##isa, hone_then__##isa, hone_floor__##isa},
 const hone_activate hone_activate_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 

@@ -155,7 +155,7 @@ static void choose_panel(hone_contract *d, int threads) {
         /* NEON: two vectors are as fast as three where rows are eight at a time; else three have sums enough, and few values of K pay for fewer calls */
         const int64_t wide = v * kernel->vector, rest = d->n % wide, mr = kernel->rows[v - 1], high = pieces(d->m, pieces(d->m, mr));
         const bool odd = rest && rest <= kernel->vector && d->n % (2 * kernel->vector) == 0 && d->n < 8 * wide;
-        v = rest == 0 && d->n % (2 * kernel->vector) ? v : (d->k < SMALL_K || high < mr) && !odd ? v : 2;
+        v = !hone_contract_turns(d) ? 2 : rest == 0 && d->n % (2 * kernel->vector) ? v : (d->k < SMALL_K || high < mr) && !odd ? v : 2;
     } else if (d->m > kernel->rows[v - 1] && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
         const bool high = kernel->rows[2] >= kernel->rows[1] && pieces(d->n, 3 * kernel->vector) >= 2 * threads;
         if (high || d->n % (3 * kernel->vector) == 0) v = 3;

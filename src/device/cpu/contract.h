@@ -146,6 +146,10 @@ hone_status hone_contract_finish(const hone_contract *, void *const *at, int64_t
 static inline int64_t hone_contract_columns(const hone_contract *d) { /* N in whole vectors */
     return (d->n + d->kernel->vector - 1) / d->kernel->vector * d->kernel->vector;
 }
+/* Whether rows of A are to be turned where the kernel can (kernels/gemm.h): it costs as much as a panel or two, but makes one piece of several. */
+static inline bool hone_contract_turns(const hone_contract *d) {
+    return d->kernel->turn && d->m > HONE_GEMM_FEW && (d->n >= 32 || (d->n >= 16 && d->taps > 1) || d->strewn);
+}
 /* Rows that a kernel has just finished get the activation that follows. */
 static inline void hone_contract_activate(const hone_contract *d, const hone_gemm_part *p) {
     if (d->simple && d->simple->activate) d->simple->activate(p->c, p->c_from, p->m, p->n, d->simple->alpha, d->simple->beta);

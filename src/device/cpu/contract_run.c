@@ -255,7 +255,6 @@ void hone_contract_then(const hone_contract *d, void *const *at, const hone_stan
     s->then(part->c, part->c_from, part->m, part->n, hone_epilogue_number(&s->times, s->n_batch, at, w->index, 0),
             hone_epilogue_number(&s->plus, s->n_batch, at, w->index, 0), s->later.tensor < 0 ? NULL : kept, HONE_CONTRACT_KEPT);
 }
-enum { TURN_COLUMNS = 32 };
 enum { EACH_ROWS = HONE_GEMM_ROWS }; /* of a depthwise convolution, at once */
 /* Rows i … of a tile where they lie; or, if one of them is partly outside, all of them copied, each once a tile. */
 enum { UNSEEN, INSIDE, OUTSIDE, COPIED };
@@ -534,9 +533,9 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
     int64_t taps = d->packed_a || !d->piece || d->piece > d->kc ? 1 : d->kc / d->piece;
     d->at_bytes =
         round64(sizeof(float *) * (size_t)(d->mt * ((taps < d->taps ? taps : d->taps) + 4) + 1)); /* rows of A, c, sums, residual, bias */
-    /* turning rows costs as much as about a panel; a row of few is faster as it lies. Kernels that turn have all panels equally high */
+    /* kernels that turn have all panels equally high */
     d->turned_bytes = 0;
-    if (d->kernel->turn && !d->each && d->m > HONE_GEMM_FEW && (d->nt >= TURN_COLUMNS || d->strewn))
+    if (d->kernel->turn && !d->each && d->m > HONE_GEMM_FEW && hone_contract_turns(d))
         d->turned_bytes = round64(sizeof(float) * (size_t)((d->mt + d->mr) * HONE_GEMM_TURNED(d->mr) / d->mr * (d->k < d->kc ? d->k : d->kc)));
     hone_lines_choose(d);
     s->tactic = d->each ? "depthwise" : "contract", s->flush = true, s->tile = tile;

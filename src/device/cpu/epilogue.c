@@ -151,6 +151,15 @@ static hone_activation gated(matching *m, int32_t u, int32_t v, hone_simple *r, 
     r->alpha = 2 * k, r->beta *= 2 * k;
     return HONE_ACTIVATE_gelu_tanh;
 }
+/* u < 0 ? alpha * u : u */
+static bool is_leaky(matching *m, int32_t x, hone_simple *r, int32_t *u) {
+    const hone_x *e = at(m, x);
+    float zero;
+    int32_t v;
+    if (e->kind != HONE_X_SELECT || !is_fn(m, e->a, HONE_FN_lt) || !constant(m, at(m, e->a)->b, &zero) || zero != 0) return false;
+    *u = e->c;
+    return same(m, at(m, e->a)->a, *u) && by_constant(m, e->b, HONE_FN_mul, &r->alpha, &v) && same(m, v, *u);
+}
 /* What x is an activation of, and which; x itself: of none. */
 static int32_t activation(matching *m, int32_t x, hone_simple *r) {
     hone_activation which = HONE_ACTIVATE_COUNT;
@@ -161,14 +170,24 @@ static int32_t activation(matching *m, int32_t x, hone_simple *r) {
         which = gated(m, at(m, x)->a, at(m, x)->b, r, &of);
         if (which == HONE_ACTIVATE_COUNT) which = gated(m, at(m, x)->b, at(m, x)->a, r, &of);
     } else if (is_hard(m, x, r, &of)) which = HONE_ACTIVATE_hard_sigmoid;
+    else if (is_leaky(m, x, r, &of)) which = HONE_ACTIVATE_leaky;
     if (which == HONE_ACTIVATE_COUNT) return x;
     r->activate = hone_activate_best()->run[which];
     return of;
 }
 
-/* [times *] an activation [+ plus, or a row]: what that is of; x itself where it is no such thing. */
+/* [times *] an activation [+ plus, or a row], or an activation that a number is the least of: what that is of; x itself where it is no such thing. */
 static int32_t and_then(matching *m, int32_t x, hone_simple *r) {
     const hone_x *e = at(m, x);
+    for (int side = 0; side < 2 && is_fn(m, x, HONE_FN_max); side++) {
+        const int32_t y = side ? e->b : e->a, of = activation(m, y, r);
+        r->times = r->later = none, r->times.k = 1;
+        if (of != y && row_number(m, side ? e->a : e->b, &r->plus) && r->plus.same) {
+            r->then = hone_activate_best()->floor;
+            return of;
+        }
+        r->activate = NULL;
+    }
     const bool sum = is_fn(m, x, HONE_FN_add);
     for (int side = 0; side < (sum ? 2 : 1); side++) {
         int32_t y = !sum ? x : side ? e->b : e->a, of;
