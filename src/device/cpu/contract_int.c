@@ -357,6 +357,16 @@ static void bytes_to(const hone_contract *d, void *const *at, const hone_standin
     for (int64_t i = 0; !d->out_apart && i < m; i++) to[i] = first + out->at_m[m0 + i];
 }
 enum { READ_AT_ONCE = 1024 };
+/* Rows m0 … that are bytes, n columns from n0 on, through what reads them. */
+static void read_back(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t m, int64_t n0, int64_t n, const ends *f) {
+    const hone_simple *s = d->simple;
+    const bool one = s->one_piece && n == d->n; /* all rows as one */
+    const int64_t rows = one ? 1 : m, many = one ? m * n : n;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < many; j += READ_AT_ONCE)
+            hone_epilogue_read(s, at, w->index, m0 + i, n0 + j, many - j < READ_AT_ONCE ? many - j : READ_AT_ONCE, f->bytes + i * n + j,
+                               f->floats);
+}
 static hone_status finish(const hone_contract *d, void *const *at, const hone_standing *w, const chunk *k, const ends *f) {
     const int64_t stride = (k->n + d->nr - 1) / d->nr * d->nr, m0 = f->m0 + k->m0, n0 = f->n0 + k->n0;
     if (!f->levels) {
@@ -371,13 +381,7 @@ static hone_status finish(const hone_contract *d, void *const *at, const hone_st
     hone_levels part = *f->levels;
     part.bias += k->n0, part.scale += k->n0;
     d->levels->levels(&part, k->m, k->n, k->c, stride, k->row_sum ? f->less : NULL, f->to);
-    if (!s->inner) return HONE_OK;
-    const bool one = s->one_piece && k->n == d->n; /* all rows as one */
-    const int64_t rows = one ? 1 : k->m, n = one ? k->m * k->n : k->n;
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < n; j += READ_AT_ONCE)
-            hone_epilogue_read(s, at, w->index, m0 + i, n0 + j, n - j < READ_AT_ONCE ? n - j : READ_AT_ONCE, f->bytes + i * k->n + j,
-                               f->floats);
+    if (s->inner) read_back(d, at, w, m0, k->m, n0, k->n, f);
     return HONE_OK;
 }
 /* A tile: some rows and columns, all of K. Its sums wait in scratch, so many rows and columns at once that they stay in L1. */
@@ -434,7 +438,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     hone_status done = HONE_OK;
     if (d->kernel_i8->begin) d->kernel_i8->begin(hone_contract_int_depth(d));
     const bool lie = rows && plain && d->rows_apart;
-    const bool whole_bytes = by_row && plain && !levels.odd && !d->simple->inner && d->kernel_i8->bytes && d->run_i8 == d->kernel_i8->run_u;
+    const bool whole_bytes = by_row && plain && !levels.odd && (!d->simple->inner || n <= d->at_once_n) && d->kernel_i8->bytes && d->run_i8 == d->kernel_i8->run_u;
     const int64_t read = d->k < d->kernel_i8->deep ? (d->k + 3) / 4 * 4 : 4 * groups; /* of a row */
     int64_t packed = 0;                                                               /* rows before this one are */
     for (int64_t i = 0, high; i < m && !done; i += high) {
@@ -460,8 +464,10 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             packed = i + some, a = pa - i * groups * 4, here = pa, s.row_sum = plain ? NULL : row_sum - i;
         }
         if (whole_bytes) {
-            bytes_to(d, at, &w, m0 + i, high, n0, to);
+            if (d->simple->inner) hone_ladder((const uint8_t **)to, bytes, n, high);
+            else bytes_to(d, at, &w, m0 + i, high, n0, to);
             for (int64_t q = 0; q < n; q += nr) d->kernel_i8->bytes(high, groups, here, b + q * groups * 4, &levels, q, n - q < nr ? n - q : nr, to);
+            if (d->simple->inner) read_back(d, at, &w, m0 + i, high, n0, n, &f);
             continue;
         }
         now.row_sum = plain ? NULL : s.row_sum + i;

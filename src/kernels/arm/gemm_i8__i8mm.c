@@ -49,14 +49,18 @@ void hone_gemm_u8_8x8__i8mm(int m, int64_t groups, const int8_t *a, const uint8_
 }
 /* To bytes at once: a block of sums begins with its columns' bias, twice, and is scaled as it is; rows are told apart when they are bytes. One operation of all blocks after
    another (levels.inc says why). */
-INLINE void bytes(int pairs, bool mild, bool small, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const hone_levels *l, int64_t j0, int64_t n,
-                  uint8_t *const *out) {
+typedef struct {
+    int32_t bias[NR / 2][4];
+    float scale[NR / 2][4];
+} twice;
+INLINE void bytes(int pairs, bool mild, bool small, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const hone_levels *l, const twice *both,
+                  int64_t j0, int64_t n, uint8_t *const *out) {
     const float32x4_t magic = vdupq_n_f32(12582912.0f);
     const int16x8_t zero = vdupq_n_s16((int16_t)l->zero);
     int32x4_t s[MR / 2][NR / 2];
     FULL for (int j = 0; j < NR / 2; j++) {
-        const int32x2_t bias = vld1_s32(l->bias + j0 + 2 * j);
-        FULL for (int i = 0; i < pairs; i++) s[i][j] = vaddq_s32(vcombine_s32(bias, bias), vdupq_n_s32(small ? MILD_BITS : 0));
+        const int32x4_t bias = vld1q_s32(both->bias[j]);
+        FULL for (int i = 0; i < pairs; i++) s[i][j] = bias;
     }
     for (int64_t p = 0; p < groups; p += 2, a += MR * DEEP, b += NR * DEEP) {
         uint8x16_t av[MR / 2];
@@ -68,10 +72,7 @@ INLINE void bytes(int pairs, bool mild, bool small, int64_t m, int64_t groups, c
     float32x4_t t[MR / 2][NR / 2], scale[NR / 2];
     int16x8_t h[MR / 2][2];
     uint8x16_t v[MR / 2];
-    FULL for (int j = 0; j < NR / 2; j++) {
-        const float32x2_t two = vld1_f32(l->scale + j0 + 2 * j);
-        scale[j] = vcombine_f32(two, two);
-    }
+    FULL for (int j = 0; j < NR / 2; j++) scale[j] = vld1q_f32(both->scale[j]);
 #define EACH(count) FULL for (int i = 0; i < pairs; i++) FULL for (int j = 0; j < (count); j++)
     EACH(NR / 2) {
         t[i][j] = small ? vsubq_f32(vreinterpretq_f32_s32(s[i][j]), magic) : vcvtq_f32_s32(s[i][j]);
@@ -102,8 +103,10 @@ INLINE void bytes(int pairs, bool mild, bool small, int64_t m, int64_t groups, c
     }
 #undef EACH
     FULL for (int i = 0; i < pairs; i++) {
-        const uint16x8_t both = vreinterpretq_u16_u8(v[i]); /* two columns of a row, two of the other */
-        const uint8x8_t even = vreinterpret_u8_u16(vget_low_u16(vuzp1q_u16(both, both))), odd = vreinterpret_u8_u16(vget_low_u16(vuzp2q_u16(both, both)));
+        const uint16x8_t turns = vreinterpretq_u16_u8(v[i]); /* two columns of a row, two of the other */
+        const uint8x8_t even = vreinterpret_u8_u16(vget_low_u16(vuzp1q_u16(turns, turns))),
+                        odd = vreinterpret_u8_u16(vget_low_u16(vuzp2q_u16(turns, turns)));
+        if (2 * i >= m) break;
         if (n == NR) {
             vst1_u8(out[2 * i] + j0, even);
             if (2 * i + 1 < m) vst1_u8(out[2 * i + 1] + j0, odd);
@@ -118,13 +121,19 @@ hone_gemm_bytes_fn hone_gemm_bytes__i8mm;
 void hone_gemm_bytes__i8mm(int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const hone_levels *levels, int64_t j, int64_t n,
                            uint8_t *const *out) {
     const hone_levels own = *levels; /* which bytes that are written cannot change */
+    const bool small = own.mild && own.small && m > 6;
+    twice both;
+    for (int k = 0; k < 2 * NR; k++) {
+        both.bias[k / 4][k % 4] = (int32_t)((uint32_t)own.bias[j + k / 4 * 2 + k % 2] + (small ? MILD_BITS : 0));
+        both.scale[k / 4][k % 4] = own.scale[j + k / 4 * 2 + k % 2];
+    }
     for (; m > 0; m -= MR, out += MR, a += 4 * groups * MR) {
-        if (m <= 2) bytes(1, false, false, m, groups, a, b, &own, j, n, out);
-        else if (m <= 4) bytes(2, false, false, m, groups, a, b, &own, j, n, out);
-        else if (m <= 6) bytes(3, false, false, m, groups, a, b, &own, j, n, out);
-        else if (!own.mild) bytes(4, false, false, m, groups, a, b, &own, j, n, out);
-        else if (own.small) bytes(4, true, true, m, groups, a, b, &own, j, n, out);
-        else bytes(4, true, false, m, groups, a, b, &own, j, n, out);
+        if (small) bytes(4, true, true, m, groups, a, b, &own, &both, j, n, out);
+        else if (m <= 2) bytes(1, false, false, m, groups, a, b, &own, &both, j, n, out);
+        else if (m <= 4) bytes(2, false, false, m, groups, a, b, &own, &both, j, n, out);
+        else if (m <= 6) bytes(3, false, false, m, groups, a, b, &own, &both, j, n, out);
+        else if (own.mild) bytes(4, true, false, m, groups, a, b, &own, &both, j, n, out);
+        else bytes(4, false, false, m, groups, a, b, &own, &both, j, n, out);
     }
 }
 #else
