@@ -151,11 +151,16 @@ static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static void choose_panel(hone_contract *d, int threads) {
     const hone_gemm_f32 *kernel = d->kernel;
     int v = kernel->widths;
-    if (kernel->turn) {
-        /* NEON: two vectors are as fast as three where rows are eight at a time; else three have sums enough, and few values of K pay for fewer calls */
-        const int64_t wide = v * kernel->vector, rest = d->n % wide, mr = kernel->rows[v - 1], high = pieces(d->m, pieces(d->m, mr));
-        const bool odd = rest && rest <= kernel->vector && d->n % (2 * kernel->vector) == 0 && d->n < 8 * wide;
-        v = !hone_contract_turns(d) ? 2 : rest == 0 && d->n % (2 * kernel->vector) ? v : (d->k < SMALL_K || high < mr) && !odd ? v : 2;
+    if (kernel->turn) { /* NEON, GFLOP/s of a Neoverse-V1 by vectors: few values of K pay for fewer calls, rows that are not eight at a time want more sums */
+        static const double rates[3][3] = {{50, 79, 78.5}, {40, 66, 70}, {40, 70, 78}};
+        const int64_t mr = kernel->rows[v - 1], all = pieces(d->n, kernel->vector);
+        const double *rate = rates[d->k < SMALL_K ? 1 : pieces(d->m, pieces(d->m, mr)) < mr ? 2 : 0];
+        double best = INFINITY;
+        for (int w = 2; w <= 3 && kernel->widths == 3; w++) {
+            const double ns = (double)(all / w * w) / rate[w - 1] + (all % w ? (double)(all % w) / rate[all % w - 1] : 0);
+            if (ns < best) best = ns, v = w;
+        }
+        if (!hone_contract_turns(d)) v = 2;
     } else if (d->m > kernel->rows[v - 1] && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
         const bool high = kernel->rows[2] >= kernel->rows[1] && pieces(d->n, 3 * kernel->vector) >= 2 * threads;
         if (high || d->n % (3 * kernel->vector) == 0) v = 3;
