@@ -4,6 +4,7 @@
 
         after   Conv, ConvTranspose, Gemm; MatMul takes the scale, its Add stays an epilogue
         before  Conv; a shift only where nothing is padded, because what is padded is not shifted
+        alone   a BatchNormalization that is left: Mul and Add
 
    f32 and f64 only: halves would lose what a rounded product loses. */
 #include <math.h>
@@ -275,6 +276,35 @@ static bool scale_first(hone_matching *m) {
     return hone_match_emit(m, "Add", hone_match_root(m)->out[0], (const hone_vid[]){scaled_x, shift}, 2, NULL, 0) >= 0;
 }
 
+/* A BatchNormalization that no product takes is its line: else every value is divided by a root that is the same for a channel. */
+static bool alone(hone_matching *m) {
+    hone_graph *g = hone_match_graph(m);
+    const hone_node *root = hone_match_root(m);
+    const hone_var *y = g->var.at + root->out[0];
+    const hone_value *s = hone_match_value(m, "s");
+    hone_value *number[2] = {NULL, NULL};
+    hone_vid x;
+    line l;
+    if (y->rank < 2 || y->rank > HONE_MAX_RANK || !is_real(s) || y->dtype != s->dtype || !line_of(m, g, root, 1, hone_value_count(s), &x, &l)) return false;
+    int64_t dim[HONE_MAX_RANK] = {l.n};
+    for (int d = 1; d + 1 < y->rank; d++) dim[d] = 1;
+    bool ok = true;
+    for (int q = 0; ok && q < 2; q++) {
+        if (hone_value_tensor(y->dtype, dim, y->rank - 1, number + q)) ok = hone_match_no_memory(m);
+        for (int64_t k = 0; ok && k < l.n; k++) store(number[q], k, q ? l.shift[k] : l.scale[k]);
+        ok = ok && all_finite(number[q]);
+    }
+    line_close(&l);
+    if (!ok) {
+        hone_value_drop(number[0]), hone_value_drop(number[1]);
+        return false;
+    }
+    const hone_vid scale = hone_match_constant(m, "scale", number[0]), shift = hone_match_constant(m, "shift", number[1]);
+    const hone_vid product = hone_match_emit(m, "Mul", HONE_MATCH_NEW, (const hone_vid[]){x, scale}, 2, NULL, 0);
+    return hone_match_emit(m, "Add", root->out[0], (const hone_vid[]){product, shift}, 2, NULL, 0) >= 0;
+}
+
+static const hone_rule at_last[] = {{"BatchNormalization(x, $s, $b, $m, $v)", alone}};
 static const hone_rule rules[] = {
     {"{BatchNormalization(x, $s, $b, $m, $v)|Mul(x, $s)|Div(x, $s)|Add(x, $s)|{Sub(x, $s)|Sub($s, x)}}", after},
     {"Mul(Add(x, $b), $c)", scale_first},
@@ -287,5 +317,5 @@ hone_status hone_pass_affine(hone_passing *p) {
         last = p->changed;
         HONE_TRY(hone_match_rules(p, rules, (int)(sizeof rules / sizeof *rules)));
     }
-    return HONE_OK;
+    return hone_match_rules(p, at_last, 1);
 }
