@@ -172,10 +172,10 @@ static void choose_panel(hone_contract *d, int threads) {
 enum { STREWN_PANELS = 4, STREWN_DEPTH = 256 };
 /* f32: a tile walks its panels of B one by one, and for each all its rows of A, which should stay in L2 meanwhile. What is cut more often is more evenly shared
    by the threads, but reads its operands more often: the least estimate of the time until the last one is done. */
-enum { TILE_NS = 300, MEET_NS = 2000, MACS_PER_NS = 4 /* a lane */, BYTES_PER_NS = 32, DEPTHWISE = 4 /* times slower */ };
+enum { TILE_NS = 300, MEET_NS = 2000, BYTES_PER_NS = 32, DEPTHWISE = 4 /* times slower */ };
 static const double APART = 1.2; /* depthwise, a part of the channels: rows in pieces. 7 to 17 % in 8 layers of mobilenet_v2 */
 static double estimate(const hone_contract *d, double rows, double columns, double tiles, int threads) {
-    const double rate = (double)(d->kernel->vector * MACS_PER_NS) / (d->each ? DEPTHWISE : 1), k = (double)d->k;
+    const double rate = (double)(d->kernel->vector * hone_contract_lane(d)) / (d->each ? DEPTHWISE : 1), k = (double)d->k;
     const double ns = TILE_NS + rows * columns * k / rate + (rows + columns) * k * 4 / BYTES_PER_NS, turns = ceil(tiles / threads);
     return tiles == 1 ? ns
                       : MEET_NS + (turns + (threads > 1 ? 0.2 : 0)) * ns *

@@ -150,6 +150,8 @@ static inline int64_t hone_contract_columns(const hone_contract *d) { /* N in wh
 static inline bool hone_contract_turns(const hone_contract *d) {
     return d->kernel->turn && d->m > HONE_GEMM_FEW && (d->n >= 32 || (d->n >= 16 && d->taps > 1) || d->strewn);
 }
+/* Multiply-adds of a lane of f32 in a nanosecond, about: narrow vectors come with more units. */
+static inline int hone_contract_lane(const hone_contract *d) { return d->kernel->vector == 4 ? 8 : 4; }
 /* Rows that a kernel has just finished get the activation that follows. */
 static inline void hone_contract_activate(const hone_contract *d, const hone_gemm_part *p) {
     if (d->simple && d->simple->activate) d->simple->activate(p->c, p->c_from, p->m, p->n, d->simple->alpha, d->simple->beta);

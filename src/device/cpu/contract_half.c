@@ -85,11 +85,11 @@ static void choose_lines(hone_contract *d, int64_t all, int64_t most) {
     d->window.pixels = d->window.rows + d->window.high * d->window.pitch + d->window.pitch - d->window.run;
 }
 /* Nanoseconds until the last tile is done, about: rows are rounded once a tile, panels read once a tile, and what is cut more often is more evenly shared. */
-enum { TILE_NS = 300, MEET_NS = 2000, MACS_PER_NS = 4 /* a lane of f32 */, BYTES_PER_NS = 24, ENDS_PER_NS = 4 };
+enum { TILE_NS = 300, MEET_NS = 2000, BYTES_PER_NS = 24, ENDS_PER_NS = 4 };
 static double estimate(const hone_contract *d, int64_t mt, int64_t nt, double tiles, int threads) {
     const double rows = (double)up(mt < d->m ? mt : d->m, d->half->rows), columns = (double)nt, k = (double)padded_k(d);
-    const double rounding = rows * k / (d->run_a < 16 ? 3 : 12),
-                 products = rows * columns * k / (d->half->times * d->kernel->vector * MACS_PER_NS);
+    const double rounding = rows * k / (d->run_a < 16 ? 3 : d->kernel->vector == 4 ? 3 : 12),
+                 products = rows * columns * k / (d->half->times * d->kernel->vector * hone_contract_lane(d));
     const double bytes = columns * k * (double)sizeof(uint16_t) / BYTES_PER_NS;
     const double ns = TILE_NS + rounding + (products > bytes ? products : bytes) + rows * columns / ENDS_PER_NS;
     return tiles == 1 ? ns : MEET_NS + (ceil(tiles / threads) + 0.2) * ns; /* a little for those who wait at the end */

@@ -83,7 +83,7 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
 /* ---- choosing ------------------------------------------------------------------------------------------------------------------------- */
 /* What a way costs, in multiply-adds, on one machine with AVX-512: bringing a value to its place was measured as about a dozen of them, bringing it back as
    about eight. A byte from beyond L2 was six in single layers; four chose better in whole networks, whose weights partly stay near. */
-enum { IN = 12, OUT = 8, L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8 };
+enum { IN = 12, OUT = 8, L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8, MOST_BETWEEN = 1 << 22 /* floats */ };
 static double byte_costs(const hone_contract *d, const struct hone_winograd *w) { /* memory is as fast for narrow vectors */
     return w->half ? 1 : d->kernel->vector / 4.0;
 }
@@ -133,6 +133,8 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     const double two = cut(d, &small, 0), four = cut(d, &w, 1);
     if (d->way ? d->way == 2 : two < four) w = small;
     if (d->way ? d->way == 1 : !((two < four ? two : four) < sum)) return HONE_OK;
+    if (threads > 1 && w.blocks < 2 * threads && s->n_ref + 3 <= HONE_MAX_REFS && w.tiles * w.places < MOST_BETWEEN / (w.channels + d->n))
+        w.steps = true; /* too few blocks to share; the same bits come out */
     if (w.steps && s->n_ref + 3 > HONE_MAX_REFS) return HONE_OK; /* filters and two buffers */
     const int64_t nr = w.nr, columns = all_columns(d, &w);
     w.nt = 4 * nr, w.some = is_turned(d, &w) ? w.mr : 4; /* turned tiles go together */
