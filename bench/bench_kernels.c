@@ -243,9 +243,9 @@ static void lines_run(void *arg) {
 static void lines(const hone_lines *row) {
     static const struct {
         int width, channels, side, step;
-    } cases[] = {{112, 32, 3, 1}, {112, 96, 3, 2}, {56, 144, 3, 1}, {28, 192, 3, 1},
-                 {14, 384, 3, 1}, {7, 960, 3, 1},  {28, 240, 5, 1}, {56, 96, 7, 1},
-                 {28, 64, 3, 1},  {28, 64, 3, 2},  {14, 64, 3, 1},  {7, 64, 3, 1}, {14, 64, 5, 1}, {14, 64, 5, 2}}; /* the last six in L1 */
+    } cases[] = {{112, 32, 3, 1}, {112, 96, 3, 2}, {56, 144, 3, 1}, {28, 192, 3, 1}, {14, 384, 3, 1},
+                 {7, 960, 3, 1},  {28, 240, 5, 1}, {56, 96, 7, 1},  {28, 64, 3, 1},  {28, 64, 3, 2},
+                 {14, 64, 3, 1},  {7, 64, 3, 1},   {14, 64, 5, 1},  {14, 64, 5, 2}}; /* the last six in L1 */
     for (size_t i = 0; i < COUNT(cases); i++) {
         const int n = cases[i].channels, side = cases[i].side, step = cases[i].step, results = cases[i].width / step;
         const size_t line = (size_t)(cases[i].width * n);

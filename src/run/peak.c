@@ -58,7 +58,9 @@ __attribute__((target("avx2,fma"))) static double chains_avx2_load(float *sink) 
 #define STORE _mm512_storeu_ps
 __attribute__((target("avx512f"))) static double chains_avx512(float *sink) { CHAINS(EACH24, 24, (void)0); }
 __attribute__((target("avx512f"))) static double chains_avx512_16(float *sink) { CHAINS(EACH16, 16, (void)0); }
-__attribute__((target("avx512f"))) static double chains_avx512_load(float *sink) { CHAINS(EACH20, 20, b = *(volatile __m512 *)(sink + 16)); }
+__attribute__((target("avx512f"))) static double chains_avx512_load(float *sink) {
+    CHAINS(EACH20, 20, b = *(volatile __m512 *)(sink + 16));
+}
 static int bodies(uint32_t cpu, chains_fn **out) {
     if (cpu & HONE_CPU_AVX512) return out[0] = chains_avx512, out[1] = chains_avx512_16, out[2] = chains_avx512_load, 3;
     if (cpu & HONE_CPU_AVX2) return out[0] = chains_avx2, out[1] = chains_avx2_load, 2;
