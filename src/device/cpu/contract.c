@@ -178,14 +178,17 @@ static double estimate(const hone_contract *d, double rows, double columns, doub
     const double rate = (double)(d->kernel->vector * hone_contract_lane(d)) / (d->each ? DEPTHWISE : 1), k = (double)d->k;
     const double ns = TILE_NS + rows * columns * k / rate + (rows + columns) * k * 4 / BYTES_PER_NS, turns = ceil(tiles / threads);
     return tiles == 1 ? ns
-                      : MEET_NS + (turns + (threads > 1 ? 0.2 : 0)) * ns *
+                      : MEET_NS + (turns + (threads > 1 || !d->kernel->turn ? 0.2 : 0)) * ns *
                                       (d->each && columns < (double)d->n ? APART : 1); /* a little for those who wait at the end */
 }
 static void choose_blocks(hone_contract *d, int threads) {
     static const int8_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
-    const int64_t whole = d->piece && d->piece <= HONE_CONTRACT_KC ? d->piece : 1; /* parts of K: about equal, of whole pieces */
-    int64_t k = pieces(pieces(d->k, pieces(d->k, HONE_CONTRACT_KC)), whole) * whole;
-    if (k > HONE_CONTRACT_KC) k -= whole;
+    const int64_t whole = d->piece && d->piece <= HONE_CONTRACT_KC ? d->piece : 1;
+    int64_t k = d->k < HONE_CONTRACT_KC ? d->k : HONE_CONTRACT_KC;
+    if (d->kernel->turn) { /* parts of K: about equal, of whole pieces, because a short one pays for its sums as a long one does */
+        k = pieces(pieces(d->k, pieces(d->k, HONE_CONTRACT_KC)), whole) * whole;
+        if (k > HONE_CONTRACT_KC) k -= whole;
+    }
     const int64_t rows = pieces(d->m, d->mr), panels = pieces(d->n, d->nr);
     int64_t most_m = 131072 / k / d->mr, most_n = d->packed_b || d->shared ? panels : 131072 / k / d->nr; /* half a megabyte of each */
     const int64_t listed = 2048 / (d->each ? d->k : (d->piece ? d->taps : 1) + 3) /
