@@ -128,7 +128,7 @@ hone_status hone_planes_find(hone_recipe_maker *m, hone_contract *d, const int *
     *out = g, d->planes = out;
     return HONE_OK;
 }
-/* Multiply-adds and loads that a place of the window costs 8 pixels, here and where pixels are rows; turning costs too. */
+/* Multiply-adds and loads that a place of the window costs 8 pixels, here and where pixels are rows; turning costs too, and NEON would turn rows for one panel. */
 bool hone_planes_pays(const hone_contract *d) {
     const hone_planes *g = d->planes;
     const hone_simple *s = d->simple;
@@ -141,7 +141,7 @@ bool hone_planes_pays(const hone_contract *d) {
     const double vector = (double)d->kernel->vector, v = (double)up(d->n, d->kernel->vector) / vector, n = (double)d->n;
     const double rows = 8 * v / 2 > (8 + v + 2) / 2 ? 8 * v / 2 : (8 + v + 2) / 2;
     const double here = 8 * n / 2 / vector * ((double)up(g->run, d->kernel->vector) / (double)g->run) + 4 * n / (double)d->k;
-    return here < rows;
+    return here < rows || (d->kernel->turn && d->n <= 8);
 }
 static void lay_out(hone_planes *g, int64_t k) {
     g->phase = (g->x.step * (g->tile_run - 1) + g->x.reach + g->x.step - 1) / g->x.step, g->line = g->x.step * g->phase;
