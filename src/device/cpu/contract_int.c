@@ -466,7 +466,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         if (whole_bytes) {
             if (d->simple->inner) hone_ladder((const uint8_t **)to, bytes, n, high);
             else bytes_to(d, at, &w, m0 + i, high, n0, to);
-            for (int64_t q = 0; q < n; q += nr) d->kernel_i8->bytes(high, groups, here, b + q * groups * 4, &levels, q, n - q < nr ? n - q : nr, to);
+            d->kernel_i8->bytes(high, groups, here, b, &levels, 0, n, to);
             if (d->simple->inner) read_back(d, at, &w, m0 + i, high, n0, n, &f);
             continue;
         }
