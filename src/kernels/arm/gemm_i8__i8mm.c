@@ -48,14 +48,12 @@ void hone_gemm_u8_8x8__i8mm(int m, int64_t groups, const int8_t *a, const uint8_
     heights(true, m, groups, a, b, c, c_stride);
 }
 /* To bytes at once: a block of sums begins with its columns' bias, twice, and is scaled as it is; rows are told apart when they are bytes. One operation of all blocks after
-   another (levels.inc says why). Where there are two panels a tile is 4 rows of both: the same number of blocks, and half the stores. Whatever is no operation on a vector is
-   free beside those, so a block's bias is loaded, each time anew, and not copied. */
+   another (levels.inc says why). Where there are two panels a tile is 4 rows of both: the same number of blocks, and half the stores. */
 enum { BLOCKS = NR / 2 }; /* of a pair of rows and a panel */
 typedef struct {
     int32_t bias[2 * BLOCKS][4];
     float scale[2 * BLOCKS][4];
 } twice;
-#define LOAD(v, from) __asm__ volatile("ldr %q0, %1" : "=w"(v) : "m"(from))
 INLINE void put_row(uint8_t *to, uint8x16_t v, int panels, bool second, int64_t n) {
     if (panels == 1 && n == NR) {
         if (second) vst1q_lane_u64((uint64_t *)(void *)to, vreinterpretq_u64_u8(v), 1);
@@ -74,7 +72,7 @@ INLINE void bytes(int pairs, int panels, bool mild, bool small, bool even, int64
     const int blocks = panels * BLOCKS;
     int32x4_t s[MR / 2][2 * BLOCKS];
 #define EACH(count) FULL for (int i = 0; i < pairs; i++) FULL for (int j = 0; j < (count); j++)
-    EACH(blocks) LOAD(s[i][j], both->bias[j]);
+    EACH(blocks) LOAD_AGAIN(s[i][j], both->bias[j]);
     for (int64_t p = 0; p < groups; p += 2, a += MR * DEEP, b += NR * DEEP) {
         uint8x16_t av[MR / 2];
         int8x16_t bv[2 * BLOCKS];
