@@ -83,7 +83,7 @@ INLINE void bytes(int pairs, int panels, bool mild, bool small, bool even, int64
     float32x4_t t[MR / 2][2 * BLOCKS], scale[2 * BLOCKS];
     int16x8_t h[MR / 2][BLOCKS];
     uint8x16_t v[MR / 2][2];
-    FULL for (int j = 0; j < blocks; j++) scale[j] = vld1q_f32(both->scale[j]);
+    FULL for (int j = 0; j < blocks; j++) LOAD_AGAIN(scale[j], both->scale[j]); /* else kept, and what the products need is not */
     EACH(blocks) {
         t[i][j] = small ? vsubq_f32(vreinterpretq_f32_s32(s[i][j]), magic) : vcvtq_f32_s32(s[i][j]);
         IN_ORDER(t[i][j]);
