@@ -114,35 +114,37 @@ static void depthwise_case(const hone_depthwise_i8 *row, int m, int n, int k, in
     const int whole = (n + HONE_LEVELS_BLOCK - 1) / HONE_LEVELS_BLOCK * HONE_LEVELS_BLOCK;
     const uint8_t flip = draw(0, 1) ? 0x80 : 0;
     const hone_depthwise_i8_part way = {.a_pixel = stride ? stride : 1, .a_group = stride ? 1 : high * STEP, .a_place = STEP};
-    uint8_t *piece[32 * STEP] = {0}, *c[MOST];
+    const bool below = row->below && stride && as_bytes && high < group && draw(0, 2); /* m pixels more, of places one further */
+    uint8_t *piece[32 * STEP] = {0}, *c[2 * MOST];
     int8_t *w = (int8_t *)exact_bytes((size_t)(n * k)), *b = calloc((size_t)(blocks * wide * groups * group), 1);
     int32_t *bias = calloc((size_t)whole, sizeof *bias), *placed = calloc((size_t)whole, sizeof *bias), *sums[MOST];
     float *scale = calloc((size_t)whole, sizeof *scale), *placed_scale = calloc((size_t)whole, sizeof *scale);
     assert_true(b && bias && placed && scale && placed_scale);
 #define AT(i, g, q) piece[(i)*way.a_pixel + (g)*way.a_group + (q)*way.a_place]
     for (int i = 0; i < m; i++)
-        for (int t = 0; t < groups * high; t++)
-            if (!AT(i, t / high, t % high)) AT(i, t / high, t % high) = exact_bytes((size_t)n);
+        for (int g = 0; g < groups; g++)
+            for (int q = 0; q < high + below; q++)
+                if (!AT(i, g, q)) AT(i, g, q) = exact_bytes((size_t)n);
     for (int j = 0; j < n; j++) {
         const int64_t place = hone_depthwise_i8_place(row->lanes, j % wide), to = j / wide * wide + place;
         placed[to] = bias[j] = draw(-900, 900), placed_scale[to] = scale[j] = any_scale(draw(0, 1));
         for (int t = 0; t < k; t++) b[((j / wide * groups + t / high) * wide + place) * group + t % high] = w[t * n + j];
     }
     for (int i = 0; i < m; i++) {
-        c[i] = exact_bytes((size_t)n), sums[i] = malloc(sizeof(int32_t) * (size_t)n);
+        c[i] = exact_bytes((size_t)n), c[m + i] = exact_bytes((size_t)n), sums[i] = malloc(sizeof(int32_t) * (size_t)n);
         assert_non_null(sums[i]);
     }
     hone_levels l = {placed, placed_scale, draw(0, 255), draw(0, 1) ? 0x80 : 0, false, true, false, false};
     if (draw(0, 1)) hone_levels_bound(&l, whole, 255.0 * 128 * k);
     hone_depthwise_i8_part part = way;
     part.m = m, part.high = high, part.n = n, part.groups = groups, part.a = (const uint8_t *const *)piece, part.flip = flip, part.b = b;
-    part.levels = as_bytes ? &l : NULL, part.c = c, part.sums = sums;
+    part.levels = as_bytes ? &l : NULL, part.c = c, part.sums = sums, part.below = below ? c + m : NULL;
     row->run(&part);
-    for (int i = 0; i < m; i++)
+    for (int i = 0; i < (below ? 2 * m : m); i++)
         for (int j = 0; j < n; j++) {
             int32_t want = 0;
             for (int t = 0; t < k; t++) {
-                const uint8_t x = AT(i, t / high, t % high)[j] ^ flip;
+                const uint8_t x = AT(i % m, t / high, t % high + i / m)[j] ^ flip;
                 want += (row->a_signed ? (int8_t)x : x) * w[t * n + j];
             }
             if (as_bytes) want = plain_level(&l, want, 0, scale[j], bias[j]);
@@ -153,7 +155,7 @@ static void depthwise_case(const hone_depthwise_i8 *row, int m, int n, int k, in
         }
 #undef AT
     for (int t = 0; t < 32 * STEP; t++) free(piece[t]);
-    for (int i = 0; i < m; i++) free(c[i]), free(sums[i]);
+    for (int i = 0; i < m; i++) free(c[i]), free(c[m + i]), free(sums[i]);
     free(w), free(b), free(bias), free(placed), free(scale), free(placed_scale);
 }
 static void depthwise_rows(void **state) {

@@ -72,8 +72,8 @@ typedef void hone_gemm_rows_u8_fn(int m, int64_t groups, const uint8_t *a, ptrdi
    read; those that are no values of K meet zeros in B. */
 typedef void hone_gemm_strewn_fn(int64_t m, int64_t groups, const uint8_t *a, ptrdiff_t a_step, const int64_t *at, const uint8_t *b,
                                  int32_t *c, ptrdiff_t c_stride);
-/* The same of A that holds uint8_t and B that holds int8_t, then bytes (levels.h): any m, rows in panels of mr one after another; columns j … j+n-1, which are those of the panel,
-   n of at most nr: out[i][j + …]. Levels must not be odd, and bias and scale there for all of the panel. */
+/* The same of A that holds uint8_t and B that holds int8_t, then bytes (levels.h): any m, rows in panels of mr one after another; columns j … j+n-1, those of as
+   many panels as that takes, one after another: out[i][j + …]. Levels must not be odd, and bias and scale there for all of the panels. */
 struct hone_levels;
 typedef void hone_gemm_bytes_fn(int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const struct hone_levels *, int64_t j, int64_t n,
                                 uint8_t *const *out);

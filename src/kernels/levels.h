@@ -51,13 +51,14 @@ typedef struct {
     const int8_t *b;           /* b[((block * groups + g) * 16 * lanes + place) * group + q] */
     const hone_levels *levels; /* NULL: sums */
     uint8_t *const *c;
+    uint8_t *const *below; /* or NULL. As many pixels more, to bytes: each one's places are one further than those of its pixel above, so that a has high + 1 a group */
     int32_t *const *sums;
 } hone_depthwise_i8_part;
 typedef void hone_depthwise_i8_fn(const hone_depthwise_i8_part *);
 typedef struct {
     const char *name;
     uint32_t cpu;
-    int group, lanes, a_signed;
+    int group, lanes, a_signed, below; /* below: it takes such pixels */
     hone_depthwise_i8_fn *run;
 } hone_depthwise_i8;
 extern const hone_depthwise_i8 hone_depthwise_i8_list[]; /* slowest first; ends with a NULL name */

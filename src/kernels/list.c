@@ -31,9 +31,9 @@
     ROW(32, 32, 64, 4, amx, HONE_CPU_AVX512 | HONE_CPU_VNNI | HONE_CPU_AMX, 0, hone_gemm_rows_u8__amx, vnni, hone_amx_begin_bytes, \
         hone_amx_end)
 #define DEPTHWISE_I8(ROW)             \
-    ROW(base, 0, 1, 1, 0)             \
-    ROW(avx2, HONE_CPU_AVX2, 4, 2, 0) \
-    ROW(vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 4, 4, 0)
+    ROW(base, 0, 1, 1, 0, 0)             \
+    ROW(avx2, HONE_CPU_AVX2, 4, 2, 0, 0) \
+    ROW(vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 4, 4, 0, 0)
 #elif defined(__aarch64__)
 #define GEMM_F32(ROW) ROW(base)
 #define GEMM_BF16(ROW) ROW(bf16__base) ROW(bf16__bf16)
@@ -45,9 +45,9 @@
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW)
 #define DEPTHWISE_I8(ROW) \
-    ROW(base, 0, 1, 1, 0) \
-    ROW(dotprod, HONE_CPU_DOTPROD, 4, 1, 1) \
-    ROW(i8mm, HONE_CPU_I8MM, 4, 1, 0)
+    ROW(base, 0, 1, 1, 0, 0) \
+    ROW(dotprod, HONE_CPU_DOTPROD, 4, 1, 1, 1) \
+    ROW(i8mm, HONE_CPU_I8MM, 4, 1, 0, 1)
 #else
 #define GEMM_F32(ROW) ROW(base)
 #define GEMM_BF16(ROW) ROW(bf16__base)
@@ -55,7 +55,7 @@
 #define GEMM_I8(ROW) ROW(4, 8, 4, 4, base, 0, 0, NULL, base, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW)
-#define DEPTHWISE_I8(ROW) ROW(base, 0, 1, 1, 0)
+#define DEPTHWISE_I8(ROW) ROW(base, 0, 1, 1, 0, 0)
 #endif
 
 #define DECLARE(isa) extern const hone_gemm_f32 hone_gemm_f32__##isa;
@@ -122,10 +122,10 @@ DEPTHWISE_F32(DECLARE)
 #define ROW(isa, cpu) {"hone_lines_f32__" #isa, cpu, hone_lines_f32__##isa},
 const hone_lines hone_lines_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
-#define DECLARE(isa, cpu, group, lanes, a_signed) hone_depthwise_i8_fn hone_depthwise_i8__##isa;
+#define DECLARE(isa, cpu, group, lanes, a_signed, below) hone_depthwise_i8_fn hone_depthwise_i8__##isa;
 DEPTHWISE_I8(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu, group, lanes, a_signed) {"hone_depthwise_i8__" #isa, cpu, group, lanes, a_signed, hone_depthwise_i8__##isa},
+#define ROW(isa, cpu, group, lanes, a_signed, below) {"hone_depthwise_i8__" #isa, cpu, group, lanes, a_signed, below, hone_depthwise_i8__##isa},
 const hone_depthwise_i8 hone_depthwise_i8_list[] = {DEPTHWISE_I8(ROW){0}};
 #undef ROW
 

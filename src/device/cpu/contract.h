@@ -54,6 +54,7 @@ typedef struct {
     int64_t stride_i8;                /* depthwise: pixels share their windows' columns, so many further each; 0: they do not */
     int64_t out_apart;                /* so far are the bytes that are made of them; 0: it varies */
     const uint8_t *pairs_i8;          /* and are so small that two that follow on are taken as one: how many from each on may be; or NULL */
+    bool below_i8;                    /* and the rows of the picture share rows of the window: two rows at once */
     const hone_depthwise_i8 *each_i8; /* both operands know N: depthwise, channels last; or NULL */
     int64_t at_once_m, at_once_n;     /* rows and columns whose sums wait in scratch together, */
     int64_t packed_m;                 /* and rows of A that are copied together */

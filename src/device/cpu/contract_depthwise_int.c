@@ -31,13 +31,26 @@ static bool whole_pixel(const hone_contract *d, int64_t m) {
         if ((outside >> t & row) && (outside >> t & row) != row) return false;
     return true;
 }
+/* Are places of a pixel those of the pixel above, one row of the window further? Then the kernel may take both rows of the picture at once. */
+static bool share_rows(const hone_contract *d) {
+    const int64_t high = d->k / d->k_run, *k = d->at_k_a, down = k[d->k_run] - k[0];
+    if (!d->each_i8->below || high + 1 > d->each_i8->group) return false;
+    for (int64_t q = 1; q < high; q++)
+        if (k[q * d->k_run] - k[(q - 1) * d->k_run] != down) return false;
+    const uint32_t upper = d->outside ? ((uint32_t)1 << (d->k - d->k_run)) - 1 : 0;
+    for (int64_t i = 0; i + d->m_run < d->m; i++) {
+        if (d->at_m_a[i + d->m_run] - d->at_m_a[i] != down) return false;
+        if (d->outside && (d->outside[i + d->m_run] & upper) != d->outside[i] >> d->k_run) return false;
+    }
+    return true;
+}
 void hone_depthwise_int_choose(hone_arena *arena, hone_contract *d) {
-    d->stride_i8 = d->out_apart = 0, d->pairs_i8 = NULL;
+    d->stride_i8 = d->out_apart = 0, d->pairs_i8 = NULL, d->below_i8 = false;
     if (d->each_i8->group < 4 || d->k_run < 2 || d->k / d->k_run > 4 || d->m_run < 2 || (d->a.n_bounded && !d->outside)) return;
     const int64_t pixel = d->at_m_a[1] - d->at_m_a[0], column = d->at_k_a[1] - d->at_k_a[0];
     if (column <= 0 || pixel <= 0 || pixel % column || pixel / column > d->k_run) return;
     d->stride_i8 = pixel / column, d->k_order = -1 - d->k_order; /* weights in another order */
-    d->out_apart = out_apart(d);
+    d->out_apart = out_apart(d), d->below_i8 = d->k > d->k_run && share_rows(d);
     const bool twice = d->stride_i8 == 1 && fits_twice(d) && column == d->n && d->out_apart == d->n;
     uint8_t *pairs = twice ? hone_arena_alloc(arena, (size_t)d->m) : NULL;
     for (int64_t m = d->m - 1, run = 0; pairs && m >= 0; m--) {
@@ -131,7 +144,7 @@ static hone_status settle(const hone_contract *d, void *const *at, const hone_st
         for (int64_t j = 0; j < n; j++) row[i][j] = (int32_t)((uint32_t)row[i][j] - (uint32_t)take[j]);
     return hone_contract_finish(d, at, 0, w, m0, part->m, 0, n, sums, columns, NULL, rest);
 }
-static int64_t pointers_of(const hone_contract *d) { return high_of(d) * (d->stride_i8 ? 1 : groups_of(d)) * apart_of(d); }
+static int64_t pointers_of(const hone_contract *d) { return (high_of(d) * (d->stride_i8 ? 1 : groups_of(d)) + d->below_i8) * apart_of(d); }
 static hone_status tile(const hone_step *step, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = step->data;
     void *at[64];
@@ -144,7 +157,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     int32_t *bias = scratch, *take = bias + columns, *placed = take + columns, *sums = placed + 2 * columns;
     float *scale = (float *)(void *)(sums + 2 * HONE_DEPTHWISE_I8_ROWS * columns), *placed_scale = (float *)(void *)(placed + columns);
     const uint8_t **rows = (const uint8_t **)(void *)(scale + columns);
-    uint8_t **c = (uint8_t **)(void *)(rows + pointers_of(d)), *outside = (uint8_t *)(c + run_of(d));
+    uint8_t **c = (uint8_t **)(void *)(rows + pointers_of(d)), *outside = (uint8_t *)(c + 2 * run_of(d));
     int8_t *ones = (int8_t *)(outside + columns);
     void *rest = (char *)scratch + d->c_bytes;
 
@@ -180,11 +193,15 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     const hone_row_number *out = bytes ? &d->simple->out : NULL;
     uint8_t *to = !bytes ? NULL : (uint8_t *)at[out->tensor] + hone_epilogue_at(out, d->simple->n_batch, w.index, m0) - out->at_m[m0];
     const bool pairs = fast && d->pairs_i8;
-    for (int64_t i = m0, run; i < m0 + m; i += run) { /* what is of one row of the picture */
+    for (int64_t i = m0, run, rows_at_once; i < m0 + m; i += rows_at_once * run) { /* what is of one row of the picture, or of two */
         run = d->stride_i8 && d->m_run - i % d->m_run < m0 + m - i ? d->m_run - i % d->m_run : m0 + m - i;
+        const bool two = fast && d->below_i8 && run == d->m_run && i + 2 * run <= m0 + m;
+        rows_at_once = two ? 2 : 1;
         point(d, pixels, &w, i, run, outside, rows);
+        if (two) point(d, pixels, &w, i + run, run, outside, rows + apart_of(d)); /* most are the same */
         for (int64_t p = 0, step; p < run; p += step) {
-            const int64_t some = !pairs ? 0 : run - p < d->pairs_i8[i + p] ? run - p : d->pairs_i8[i + p], each = some > 1 ? 2 : 1;
+            const int64_t many = !pairs ? 0 : two && d->pairs_i8[i + run + p] < d->pairs_i8[i + p] ? d->pairs_i8[i + run + p] : d->pairs_i8[i + p];
+            const int64_t some = run - p < many ? run - p : many, each = some > 1 ? 2 : 1;
             step = pairs ? (some > 1 ? some / 2 * 2 : 1) : fast || run - p < HONE_DEPTHWISE_I8_ROWS ? run - p : HONE_DEPTHWISE_I8_ROWS;
             hone_depthwise_i8_part part = {.m = (int)(step / each),
                                            .high = (int)high,
@@ -198,8 +215,13 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                                            .b = weights,
                                            .levels = &levels,
                                            .c = c};
-            if (bytes && d->out_apart) hone_ladder((const uint8_t **)c, to + out->at_m[i] + p * d->out_apart, each * d->out_apart, part.m);
-            for (int64_t q = 0; bytes && !d->out_apart && q < step; q++) c[q] = to + out->at_m[i + p + q];
+            for (int64_t r = 0; bytes && r < rows_at_once; r++) {
+                uint8_t **own = c + r * part.m;
+                const int64_t first = i + r * run + p;
+                if (d->out_apart) hone_ladder((const uint8_t **)own, to + out->at_m[first], each * d->out_apart, part.m);
+                for (int64_t q = 0; !d->out_apart && q < step; q++) own[q] = to + out->at_m[first + q];
+                if (r) part.below = own;
+            }
             if (fast) d->each_i8->run(&part);
             else HONE_TRY(settle(d, at, &w, i + p, &part, take, plain, bytes ? &levels : NULL, sums, ones, rest));
         }
@@ -209,7 +231,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
 void hone_depthwise_int_step(hone_contract *d, hone_step *s) {
     const int64_t columns = columns_of(d), taps = groups_of(d) * d->each_i8->group;
     d->c_bytes = (size_t)round_to((int64_t)sizeof(int32_t) * columns * (5 + 2 * HONE_DEPTHWISE_I8_ROWS) +
-                                      (int64_t)sizeof(uint8_t *) * (pointers_of(d) + run_of(d)) + columns * (1 + taps),
+                                      (int64_t)sizeof(uint8_t *) * (pointers_of(d) + 2 * run_of(d)) + columns * (1 + taps),
                                   64);
     s->tactic = "depthwise int8", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt);

@@ -173,6 +173,14 @@ static void spread_two(const hone_contract *d, const uint8_t *row, const uint8_t
     for (; p < k; p += 8, panel += apart)
         for (int q = 0; q < 2; q++) few(panel + 8 * q, (q ? next : row) + p, k - p < 8 ? k - p : 8);
 }
+/* The same of a row by fours that lies inside the picture: what is no value of K may be anything, as it meets zeros in B. */
+static void spread_fours(const hone_contract *d, const uint8_t *row, int r, uint8_t *panel) {
+    const int64_t *at = d->four_at, apart = d->mr * 8;
+    int64_t g = 0;
+    panel += r * 8;
+    for (; g + 2 <= d->fours; g += 2, panel += apart) memcpy(panel, row + at[g], 4), memcpy(panel + 4, row + at[g + 1], 4);
+    if (g < d->fours) memcpy(panel, row + at[g], 4);
+}
 /* Rows m0 … of A into panels, and their sums where these are asked for. What is past K must be 0 already. */
 static void pack_a(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m0, int64_t m, int outside, uint8_t *panels,
                    int32_t *sum, uint8_t *line) {
@@ -181,6 +189,7 @@ static void pack_a(const hone_contract *d, const uint8_t *a, const hone_standing
     const bool whole =
         deep == 64 && d->piece && d->piece % 64 == 0 && d->taps > 1 && !d->flip_a && !sum; /* pieces of a window go where they belong */
     const bool lies = deep == 8 && mr % 2 == 0 && d->piece == d->k && !d->a.n_bounded && !d->flip_a; /* rows that are taken as they are */
+    const bool fours = deep == 8 && d->fours && d->packed_b && !d->flip_a && !sum;
     for (int64_t i = 0; i < m; i++) {
         uint8_t *panel = panels + i / mr * each;
         if (whole) {
@@ -198,6 +207,10 @@ static void pack_a(const hone_contract *d, const uint8_t *a, const hone_standing
             spread_two(d, row, next, (int)(i % mr), panel);
             for (int q = 0; sum && q < 2; q++) sum[i + q] = (int32_t)sum_of(q ? next : row, k, d->a_signed);
             i++;
+            continue;
+        }
+        if (fours && (d->outside ? !d->outside[m0 + i] : hone_contract_all_inside(d, w, m0 + i)) && d->at_m_a[m0 + i] <= d->lies_end) {
+            spread_fours(d, a + d->at_m_a[m0 + i], (int)(i % mr), panel);
             continue;
         }
         uint8_t *own = k < deep && d->packed_b ? panel + i % mr * deep : line; /* what is past K meets zeros in B */
@@ -466,7 +479,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         if (whole_bytes) {
             if (d->simple->inner) hone_ladder((const uint8_t **)to, bytes, n, high);
             else bytes_to(d, at, &w, m0 + i, high, n0, to);
-            for (int64_t q = 0; q < n; q += nr) d->kernel_i8->bytes(high, groups, here, b + q * groups * 4, &levels, q, n - q < nr ? n - q : nr, to);
+            d->kernel_i8->bytes(high, groups, here, b, &levels, 0, n, to);
             if (d->simple->inner) read_back(d, at, &w, m0 + i, high, n0, n, &f);
             continue;
         }
@@ -623,12 +636,14 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
     if (d->packed_b) { /* B is there, and rows of A are copied: a few at a time */
         /* two turns' sums, and what they are made of, stay in L1; bytes that are read back want whole rows */
         const int64_t most = d->simple && d->simple->inner ? 192 : d->nt <= 128 ? 128 : 64;
-        const int64_t rows = (32 + d->mr - 1) / d->mr * d->mr, columns = (most + d->nr - 1) / d->nr * d->nr;
+        /* that are bytes at once have no sums: what is read stays in L1, and panels of B are read less often */
+        const int64_t fit = !d->simple || !d->kernel_i8->bytes || 49152 / deep < 32 ? 32 : 49152 / deep < 128 ? 49152 / deep : 128;
+        const int64_t rows = (fit + d->mr - 1) / d->mr * d->mr, columns = (most + d->nr - 1) / d->nr * d->nr;
         if (d->at_once_m > rows) d->at_once_m = rows;
         if (d->simple && d->at_once_n > columns) d->at_once_n = columns;
     }
     const int64_t mp = (d->at_once_m + d->mr - 1) / d->mr, wide = (d->at_once_n + d->nr - 1) / d->nr * d->nr;
-    d->at_once_m = mp * d->mr, d->packed_m = d->packed_b ? 4 * d->at_once_m : d->at_once_m, d->rows_apart = 0;
+    d->at_once_m = mp * d->mr, d->packed_m = d->packed_b && d->at_once_m <= 32 ? 4 * d->at_once_m : d->at_once_m, d->rows_apart = 0;
     if (d->packed_m > (d->mt + d->mr - 1) / d->mr * d->mr) d->packed_m = (d->mt + d->mr - 1) / d->mr * d->mr;
     if (d->packed_b && d->kernel_i8->rows && !d->a_signed && !d->flip_a && !d->a.n_bounded && d->piece == d->k && d->at_once_m == 32 &&
         d->m > 1) {

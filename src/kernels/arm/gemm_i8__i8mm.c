@@ -48,93 +48,125 @@ void hone_gemm_u8_8x8__i8mm(int m, int64_t groups, const int8_t *a, const uint8_
     heights(true, m, groups, a, b, c, c_stride);
 }
 /* To bytes at once: a block of sums begins with its columns' bias, twice, and is scaled as it is; rows are told apart when they are bytes. One operation of all blocks after
-   another (levels.inc says why). */
+   another (levels.inc says why). Where there are two panels a tile is 4 rows of both: the same number of blocks, and half the stores. */
+enum { BLOCKS = NR / 2 }; /* of a pair of rows and a panel */
 typedef struct {
-    int32_t bias[NR / 2][4];
-    float scale[NR / 2][4];
+    int32_t bias[2 * BLOCKS][4];
+    float scale[2 * BLOCKS][4];
 } twice;
-INLINE void bytes(int pairs, bool mild, bool small, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const hone_levels *l, const twice *both,
-                  int64_t j0, int64_t n, uint8_t *const *out) {
-    const float32x4_t magic = vdupq_n_f32(12582912.0f);
-    const int16x8_t zero = vdupq_n_s16((int16_t)l->zero);
-    int32x4_t s[MR / 2][NR / 2];
-    FULL for (int j = 0; j < NR / 2; j++) {
-        const int32x4_t bias = vld1q_s32(both->bias[j]);
-        FULL for (int i = 0; i < pairs; i++) s[i][j] = bias;
+INLINE void put_row(uint8_t *to, uint8x16_t v, int panels, bool second, int64_t n) {
+    if (panels == 1 && n == NR) {
+        if (second) vst1q_lane_u64((uint64_t *)(void *)to, vreinterpretq_u64_u8(v), 1);
+        else vst1_u8(to, vget_low_u8(v));
+    } else if (n == 2 * NR) vst1q_u8(to, v);
+    else {
+        uint8_t some[2 * NR];
+        vst1q_u8(some, v);
+        memcpy(to, some + (second ? NR : 0), (size_t)n);
     }
+}
+/* pairs, panels, mild, small and even (the zero point is) are constants at every call; b_step: from a panel to the next */
+INLINE void bytes(int pairs, int panels, bool mild, bool small, bool even, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, int64_t b_step,
+                  const hone_levels *l, const twice *both, int64_t n, uint8_t *const *out, int64_t j0) {
+    const float32x4_t magic = vdupq_n_f32(12582912.0f), last = vdupq_n_f32(12582912.0f + (even ? (float)l->zero : 0)); /* an even one moves no tie */
+    const int blocks = panels * BLOCKS;
+    int32x4_t s[MR / 2][2 * BLOCKS];
+#define EACH(count) FULL for (int i = 0; i < pairs; i++) FULL for (int j = 0; j < (count); j++)
+    EACH(blocks) LOAD_AGAIN(s[i][j], both->bias[j]);
     for (int64_t p = 0; p < groups; p += 2, a += MR * DEEP, b += NR * DEEP) {
         uint8x16_t av[MR / 2];
-        int8x16_t bv[NR / 2];
+        int8x16_t bv[2 * BLOCKS];
         FULL for (int i = 0; i < pairs; i++) av[i] = vld1q_u8(a + 2 * i * DEEP);
-        FULL for (int j = 0; j < NR / 2; j++) bv[j] = vreinterpretq_s8_u8(vld1q_u8(b + 2 * DEEP * j));
-        FULL for (int i = 0; i < pairs; i++) FULL for (int j = 0; j < NR / 2; j++) s[i][j] = vusmmlaq_s32(s[i][j], av[i], bv[j]);
+        FULL for (int j = 0; j < blocks; j++) bv[j] = vreinterpretq_s8_u8(vld1q_u8(b + j / BLOCKS * b_step + 2 * DEEP * (j % BLOCKS)));
+        EACH(blocks) s[i][j] = vusmmlaq_s32(s[i][j], av[i], bv[j]);
     }
-    float32x4_t t[MR / 2][NR / 2], scale[NR / 2];
-    int16x8_t h[MR / 2][2];
-    uint8x16_t v[MR / 2];
-    FULL for (int j = 0; j < NR / 2; j++) scale[j] = vld1q_f32(both->scale[j]);
-#define EACH(count) FULL for (int i = 0; i < pairs; i++) FULL for (int j = 0; j < (count); j++)
-    EACH(NR / 2) {
+    float32x4_t t[MR / 2][2 * BLOCKS], scale[2 * BLOCKS];
+    int16x8_t h[MR / 2][BLOCKS];
+    uint8x16_t v[MR / 2][2];
+    FULL for (int j = 0; j < blocks; j++) LOAD_AGAIN(scale[j], both->scale[j]); /* else kept, and what the products need is not */
+    EACH(blocks) {
         t[i][j] = small ? vsubq_f32(vreinterpretq_f32_s32(s[i][j]), magic) : vcvtq_f32_s32(s[i][j]);
         IN_ORDER(t[i][j]);
     }
-    EACH(NR / 2) {
+    EACH(blocks) {
         t[i][j] = vmulq_f32(t[i][j], scale[j]);
         IN_ORDER(t[i][j]);
     }
     if (!mild) { /* beyond these it is the last byte anyway */
-        EACH(NR / 2) t[i][j] = vminq_f32(vmaxq_f32(t[i][j], vdupq_n_f32(-HONE_LEVELS_MILD)), vdupq_n_f32(HONE_LEVELS_MILD));
+        EACH(blocks) t[i][j] = vminq_f32(vmaxq_f32(t[i][j], vdupq_n_f32(-HONE_LEVELS_MILD)), vdupq_n_f32(HONE_LEVELS_MILD));
     }
-    EACH(NR / 2) {
-        t[i][j] = vaddq_f32(t[i][j], magic);
+    EACH(blocks) {
+        t[i][j] = vaddq_f32(t[i][j], last);
         IN_ORDER(t[i][j]);
     }
-    EACH(2) {
+    EACH(blocks / 2) {
         h[i][j] = vuzp1q_s16(vreinterpretq_s16_f32(t[i][2 * j]), vreinterpretq_s16_f32(t[i][2 * j + 1]));
         IN_ORDER(h[i][j]);
     }
-    EACH(2) {
-        h[i][j] = vaddq_s16(h[i][j], zero);
-        IN_ORDER(h[i][j]);
-    }
-    EACH(1) {
-        v[i] = veorq_u8(vqmovun_high_s16(vqmovun_s16(h[i][0]), h[i][1]), vdupq_n_u8(l->flip));
-        IN_ORDER(v[i]);
-    }
-#undef EACH
-    FULL for (int i = 0; i < pairs; i++) {
-        const uint16x8_t turns = vreinterpretq_u16_u8(v[i]); /* two columns of a row, two of the other */
-        const uint8x8_t even = vreinterpret_u8_u16(vget_low_u16(vuzp1q_u16(turns, turns))),
-                        odd = vreinterpret_u8_u16(vget_low_u16(vuzp2q_u16(turns, turns)));
-        if (2 * i >= m) break;
-        if (n == NR) {
-            vst1_u8(out[2 * i] + j0, even);
-            if (2 * i + 1 < m) vst1_u8(out[2 * i + 1] + j0, odd);
-        } else {
-            uint8_t some[2][NR];
-            vst1_u8(some[0], even), vst1_u8(some[1], odd);
-            for (int r = 0; r < 2 && 2 * i + r < m; r++) memcpy(out[2 * i + r] + j0, some[r], (size_t)n);
+    if (!even) {
+        EACH(blocks / 2) {
+            h[i][j] = vaddq_s16(h[i][j], vdupq_n_s16((int16_t)l->zero));
+            IN_ORDER(h[i][j]);
         }
     }
+    uint8x8_t low[MR / 2][2];
+    EACH(panels) {
+        low[i][j] = vqmovun_s16(h[i][2 * j]);
+        IN_ORDER(low[i][j]);
+    }
+    EACH(panels) {
+        v[i][j] = vqmovun_high_s16(low[i][j], h[i][2 * j + 1]);
+        IN_ORDER(v[i][j]);
+    }
+    if (l->flip) { EACH(panels) v[i][j] = veorq_u8(v[i][j], vdupq_n_u8(l->flip)); }
+#undef EACH
+    /* two columns of a row, two of the other: even and odd pairs of bytes are rows apart, of the two panels, or of this pair of rows and the next */
+    const int step = panels == 1 && pairs > 1 ? 2 : 1;
+    FULL for (int i = 0; i < pairs; i += step) {
+        const uint16x8_t x = vreinterpretq_u16_u8(v[i][0]), y = vreinterpretq_u16_u8(panels == 2 ? v[i][1] : i + 1 < pairs ? v[i + 1][0] : v[i][0]);
+        const uint8x16_t first = vreinterpretq_u8_u16(vuzp1q_u16(x, y)), next = vreinterpretq_u8_u16(vuzp2q_u16(x, y));
+        if (2 * i >= m) break;
+        put_row(out[2 * i] + j0, first, panels, false, n);
+        if (2 * i + 1 < m) put_row(out[2 * i + 1] + j0, next, panels, false, n);
+        if (step == 2 && 2 * i + 2 < m) put_row(out[2 * i + 2] + j0, first, panels, true, n);
+        if (step == 2 && 2 * i + 3 < m) put_row(out[2 * i + 3] + j0, next, panels, true, n);
+    }
+}
+/* All rows of one panel or two. */
+INLINE void down(int panels, bool mild, bool small, bool even, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const hone_levels *l, const twice *both,
+                 int64_t n, uint8_t *const *out, int64_t j) {
+    const int64_t b_step = 4 * groups * NR;
+    for (; m > 0; m -= MR, out += MR, a += 4 * groups * MR) {
+        if (m <= 2) bytes(1, panels, mild, small, even, m, groups, a, b, b_step, l, both, n, out, j);
+        else if (panels == 1) bytes(4, 1, mild, small, even, m, groups, a, b, b_step, l, both, n, out, j);
+        else {
+            bytes(2, 2, mild, small, even, m, groups, a, b, b_step, l, both, n, out, j);
+            if (m > 4) bytes(2, 2, mild, small, even, m - 4, groups, a + 4 * DEEP, b, b_step, l, both, n, out + 4, j);
+        }
+    }
+}
+INLINE void across(int panels, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const hone_levels *l, int64_t n, uint8_t *const *out, int64_t j) {
+    const bool small = l->mild && l->small, even = l->zero % 2 == 0;
+    twice both;
+    for (int k = 0; k < panels * NR; k += 4) {
+        const int32x4_t bias = vaddq_s32(vld1q_s32(l->bias + j + k), vdupq_n_s32(small ? MILD_BITS : 0));
+        const float32x4_t scale = vld1q_f32(l->scale + j + k);
+        vst1q_s32(both.bias[k / 2], vcombine_s32(vget_low_s32(bias), vget_low_s32(bias)));
+        vst1q_s32(both.bias[k / 2 + 1], vcombine_s32(vget_high_s32(bias), vget_high_s32(bias)));
+        vst1q_f32(both.scale[k / 2], vcombine_f32(vget_low_f32(scale), vget_low_f32(scale)));
+        vst1q_f32(both.scale[k / 2 + 1], vcombine_f32(vget_high_f32(scale), vget_high_f32(scale)));
+    }
+    if (!small) down(panels, false, false, false, m, groups, a, b, l, &both, n, out, j);
+    else if (n < panels * NR) down(panels, true, true, false, m, groups, a, b, l, &both, n, out, j);
+    else if (even) down(panels, true, true, true, m, groups, a, b, l, &both, panels * NR, out, j);
+    else down(panels, true, true, false, m, groups, a, b, l, &both, panels * NR, out, j);
 }
 hone_gemm_bytes_fn hone_gemm_bytes__i8mm;
 void hone_gemm_bytes__i8mm(int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const hone_levels *levels, int64_t j, int64_t n,
                            uint8_t *const *out) {
     const hone_levels own = *levels; /* which bytes that are written cannot change */
-    const bool small = own.mild && own.small && m > 6;
-    twice both;
-    for (int k = 0; k < 2 * NR; k++) {
-        both.bias[k / 4][k % 4] = (int32_t)((uint32_t)own.bias[j + k / 4 * 2 + k % 2] + (small ? MILD_BITS : 0));
-        both.scale[k / 4][k % 4] = own.scale[j + k / 4 * 2 + k % 2];
-    }
-    for (; m > 0; m -= MR, out += MR, a += 4 * groups * MR) {
-        if (small) bytes(4, true, true, m, groups, a, b, &own, &both, j, n, out);
-        else if (m <= 2) bytes(1, false, false, m, groups, a, b, &own, &both, j, n, out);
-        else if (m <= 4) bytes(2, false, false, m, groups, a, b, &own, &both, j, n, out);
-        else if (m <= 6) bytes(3, false, false, m, groups, a, b, &own, &both, j, n, out);
-        else if (own.mild) bytes(4, true, false, m, groups, a, b, &own, &both, j, n, out);
-        else bytes(4, false, false, m, groups, a, b, &own, &both, j, n, out);
-    }
+    for (; n > NR; n -= 2 * NR, j += 2 * NR, b += 8 * groups * NR) across(2, m, groups, a, b, &own, n < 2 * NR ? n : 2 * NR, out, j);
+    if (n > 0) across(1, m, groups, a, b, &own, n, out, j);
 }
 #else
 typedef int hone_gemm_i8__i8mm_not_here;
