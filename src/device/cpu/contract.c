@@ -160,7 +160,7 @@ static void choose_panel(hone_contract *d, int threads) {
             const double ns = (double)(all / w * w) / rate[w - 1] + (all % w ? (double)(all % w) / rate[all % w - 1] : 0);
             if (ns < best) best = ns, v = w;
         }
-        if (!hone_contract_turns(d)) v = 2;
+        if (!hone_contract_turns(d)) v = d->m == 1 ? 3 : 2; /* one row reads panels, and wide ones faster */
     } else if (d->m > kernel->rows[v - 1] && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
         const bool high = kernel->rows[2] >= kernel->rows[1] && pieces(d->n, 3 * kernel->vector) >= 2 * threads;
         if (high || d->n % (3 * kernel->vector) == 0) v = 3;
@@ -460,7 +460,7 @@ hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int
     if (!analyse(s, c, stage, false, d, &depthwise)) return HONE_OK;
     d->kernel = hone_gemm_f32_best();
     choose_panel(d, 1);
-    if (begun && d->m == 1 && d->nr > 2 * d->kernel->vector && c->how.threads >= 8)
+    if (begun && d->m == 1 && d->nr > 2 * d->kernel->vector && c->how.threads >= (d->kernel->turn ? 2 : 8))
         d->nr = 2 * d->kernel->vector; /* more to share: one row has the same bits by any width */
     d->out = c->instance->stage[stage].tensor;
     HONE_TRY(place_rows(s, c, stage, d, &fits));
