@@ -12,7 +12,7 @@ static hone_value *odd_input(const hone_graph *g, int k) {
 static char text[1024];
 static const struct {
     const char *op, *how;
-} acts[] = {{"Sigmoid", ""},   {"Tanh", ""},        {"Gelu", ""}, {"Gelu", " {approximate: \"tanh\"}"},
+} acts[] = {{"Sigmoid", ""},   {"Tanh", ""},        {"Gelu", ""},  {"Gelu", " {approximate: \"tanh\"}"},
             {"HardSwish", ""}, {"HardSigmoid", ""}, {"Swish", ""}, {"LeakyRelu", ""}};
 static void forms(void **state) {
     (void)state;

@@ -177,7 +177,8 @@ static void products_to_bytes(void **state) {
     for (const hone_gemm_i8 *row = hone_gemm_i8_list; row->name; row++) {
         if ((row->cpu & ~hone_cpu()) || !row->bytes) continue;
         for (int round = 0; round < 60; round++) {
-            const int m = draw(1, 3 * row->mr), n = draw(0, 2) ? row->nr * draw(1, 4) : draw(1, 4 * row->nr), k = row->deep * draw(1, 20), j0 = 8 * draw(0, 3), mr = row->mr, nr = row->nr;
+            const int m = draw(1, 3 * row->mr), n = draw(0, 2) ? row->nr * draw(1, 4) : draw(1, 4 * row->nr), k = row->deep * draw(1, 20),
+                      j0 = 8 * draw(0, 3), mr = row->mr, nr = row->nr;
             const int panels = (m + mr - 1) / mr, deep = row->deep, group = row->group, kind = round % 3;
             uint8_t *a = exact_bytes((size_t)(panels * mr * k)), *b = exact_bytes((size_t)((n + nr - 1) / nr * nr * k)), *out[3 * 32];
             int32_t bias[2 * HONE_LEVELS_BLOCK] = {0};
@@ -191,7 +192,8 @@ static void products_to_bytes(void **state) {
                 for (int j = 0; j < n; j++) {
                     int32_t sum = 0;
                     for (int p = 0; p < k; p++)
-                        sum += a[i / mr * mr * k + (p / deep * mr + i % mr) * deep + p % deep] * (int8_t)b[j / nr * nr * k + (p / group * nr + j % nr) * group + p % group];
+                        sum += a[i / mr * mr * k + (p / deep * mr + i % mr) * deep + p % deep] *
+                               (int8_t)b[j / nr * nr * k + (p / group * nr + j % nr) * group + p % group];
                     const uint8_t want = plain_level(&l, sum, 0, scale[j0 + j], bias[j0 + j]);
                     if (out[i][j0 + j] != want)
                         fail_msg("%s: m %d, n %d, k %d, row %d, column %d: %d, not %d", row->name, m, n, k, i, j, out[i][j0 + j], want);
@@ -436,9 +438,10 @@ static void tactics(void **state) { /* they are met: a network of usual sizes ha
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(levels),           cmocka_unit_test(products_to_bytes), cmocka_unit_test(quanta),       cmocka_unit_test(depthwise_rows),
-                                       cmocka_unit_test(other_signs),      cmocka_unit_test(strewn),       cmocka_unit_test(transpose),
-                                       cmocka_unit_test(transpose_floats), cmocka_unit_test(first_layers), cmocka_unit_test(turned_ends),
-                                       cmocka_unit_test(pictures),         cmocka_unit_test(tactics)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(levels),         cmocka_unit_test(products_to_bytes), cmocka_unit_test(quanta),
+        cmocka_unit_test(depthwise_rows), cmocka_unit_test(other_signs),       cmocka_unit_test(strewn),
+        cmocka_unit_test(transpose),      cmocka_unit_test(transpose_floats),  cmocka_unit_test(first_layers),
+        cmocka_unit_test(turned_ends),    cmocka_unit_test(pictures),          cmocka_unit_test(tactics)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

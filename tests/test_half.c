@@ -203,7 +203,8 @@ static void tiles(void **state) {
         const hone_gemm_half *kernel = hone_gemm_half_best(HONE_DTYPE_F16);
         snprintf(text, sizeof text,
                  "graph g (x: f32[1, %d, %d, %d]) -> y { u: f32[%d, %d, 1, 1] = random(1, -0.3, 0.3); w: f32[%d, %d, 3, 3] = random(%d, "
-                 "-%s, %s); b: f32[%d] = random(2, -1, 1); e = Conv(x, u); f = Relu(e); v = Conv(f, w, b) {pads: [1, 1, 1, 1]}; z = Relu(v); y = Transpose(z) {perm: [0, 2, 3, 1]}; }",
+                 "-%s, %s); b: f32[%d] = random(2, -1, 1); e = Conv(x, u); f = Relu(e); v = Conv(f, w, b) {pads: [1, 1, 1, 1]}; z = "
+                 "Relu(v); y = Transpose(z) {perm: [0, 2, 3, 1]}; }",
                  c, h, w, c, c, n, c, round, round == 3 ? "1e6" : "1", round == 3 ? "1e6" : "1", n);
         hone_compiled *compiled = twin_compile(text);
         hone_value *in[1] = {input(compiled->graph, 0, false)}, *want[1] = {0}, *got[1] = {0};

@@ -130,9 +130,23 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
 static void test_gemm_f32(void **state) {
     (void)state;
     static const int64_t ks[] = {1, 2, 3, 7, 33, 130};
-    static const int flags[] = {
-        0, 1, 2, 4 + 8, 4 + 16 + 64, 4 + 32, 5 + 8 + 32 + 64, 4 + 2 + 64, 8 + 16 + 32 + 64, 128 + 4 + 16, 256, 256 + 2, 256 + 5 + 8 + 64,
-        512, 512 + 2, 512 + 5 + 8 + 32 + 64, 512 + 128 + 4 + 16};
+    static const int flags[] = {0,
+                                1,
+                                2,
+                                4 + 8,
+                                4 + 16 + 64,
+                                4 + 32,
+                                5 + 8 + 32 + 64,
+                                4 + 2 + 64,
+                                8 + 16 + 32 + 64,
+                                128 + 4 + 16,
+                                256,
+                                256 + 2,
+                                256 + 5 + 8 + 64,
+                                512,
+                                512 + 2,
+                                512 + 5 + 8 + 32 + 64,
+                                512 + 128 + 4 + 16};
     for (const hone_gemm_f32 *const *list = hone_gemm_f32_list; *list; list++) {
         const hone_gemm_f32 *row = *list;
         if (row->cpu & ~hone_cpu()) continue;
@@ -745,7 +759,8 @@ static void test_floor(void **state) {
             for (int i = 0; i < ROWS; free(x[i]), free(y[i]), i++)
                 for (int j = 0; j < n + GAP; j++) {
                     const float want = j >= GAP && x[i][j] < -0.25f ? -0.25f : x[i][j];
-                    if (isnan(want) ? !isnan(y[i][j]) : y[i][j] != want) fail_msg("%s: floor of %.9g is %.9g", row->name, (double)x[i][j], (double)y[i][j]);
+                    if (isnan(want) ? !isnan(y[i][j]) : y[i][j] != want)
+                        fail_msg("%s: floor of %.9g is %.9g", row->name, (double)x[i][j], (double)y[i][j]);
                 }
         }
 }

@@ -28,7 +28,8 @@ static void strided(void **state) { /* rows of something wider, and what a norma
     EACH_LEVEL {
         const int m = draw(2, 40), n = draw(16, 40);
         snprintf(text, sizeof text,
-                 "graph g (x: f32[%d, %d], s: f32[%d], b: f32[%d]) -> y { z: i64[1] = {3}; e: i64[1] = {%d}; a: i64[1] = {1}; v = Slice(x, z, e, a); t = Mul(v, s); u = "
+                 "graph g (x: f32[%d, %d], s: f32[%d], b: f32[%d]) -> y { z: i64[1] = {3}; e: i64[1] = {%d}; a: i64[1] = {1}; v = Slice(x, "
+                 "z, e, a); t = Mul(v, s); u = "
                  "Add(t, b); y = Relu(u); }",
                  m, n + 9, n, n, n + 3);
         if (!twin_check(text, odd_input, 1e-6, 0, "scale")) fail_msg("not scaled:\n%s", text);
@@ -40,8 +41,9 @@ static void left_alone(void **state) { /* a factor a row; few columns; limits th
     assert_int_equal(twin_check(text, odd_input, 1e-6, 0, "scale"), 0);
     snprintf(text, sizeof text, "graph g (x: f32[30, 7], s: f32[7], b: f32[7]) -> y { t = Mul(x, s); u = Add(t, b); y = Relu(u); }");
     assert_int_equal(twin_check(text, odd_input, 1e-6, 0, "scale"), 0);
-    snprintf(text, sizeof text,
-             "graph g (x: f32[30, 40], s: f32[40], b: f32[40], l: f32[], h: f32[]) -> y { t = Mul(x, s); u = Add(t, b); y = Clip(u, l, h); }");
+    snprintf(
+        text, sizeof text,
+        "graph g (x: f32[30, 40], s: f32[40], b: f32[40], l: f32[], h: f32[]) -> y { t = Mul(x, s); u = Add(t, b); y = Clip(u, l, h); }");
     assert_int_equal(twin_check(text, odd_input, 1e-6, 0, "scale"), 0);
 }
 int main(void) {

@@ -60,8 +60,8 @@ static uint32_t probe(void) {
 static const struct {
     int word, bit;
     uint32_t feature;
-} bits[] = {{AT_HWCAP, 1, HONE_CPU_NEON}, {AT_HWCAP, 10, HONE_CPU_FP16},  {AT_HWCAP, 20, HONE_CPU_DOTPROD},
-            {AT_HWCAP, 22, HONE_CPU_SVE}, {AT_HWCAP, 23, HONE_CPU_FHM}, {AT_HWCAP2, 13, HONE_CPU_I8MM}, {AT_HWCAP2, 14, HONE_CPU_BF16}};
+} bits[] = {{AT_HWCAP, 1, HONE_CPU_NEON}, {AT_HWCAP, 10, HONE_CPU_FP16},  {AT_HWCAP, 20, HONE_CPU_DOTPROD}, {AT_HWCAP, 22, HONE_CPU_SVE},
+            {AT_HWCAP, 23, HONE_CPU_FHM}, {AT_HWCAP2, 13, HONE_CPU_I8MM}, {AT_HWCAP2, 14, HONE_CPU_BF16}};
 
 /* Arm's Linux prints no model name, only numbers. */
 static const struct {

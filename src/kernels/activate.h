@@ -11,13 +11,13 @@
 #include <stdint.h>
 
 /* name, f(x); s is the logistic function 1 / (1 + e^-x) */
-#define HONE_ACTIVATIONS(row)                                     \
-    row(sigmoid)          /* s(x) */                              \
-        row(tanh)         /* tanh(x) */                           \
-        row(silu)         /* x * s(alpha * x) */                  \
-        row(hard_sigmoid) /* clamp(alpha * x + beta, 0, 1) */     \
-        row(hard_swish)   /* x * clamp(alpha * x + beta, 0, 1) */ \
-        row(gelu)         /* x / 2 * (1 + erf(x / sqrt 2)) */     \
+#define HONE_ACTIVATIONS(row)                                                                           \
+    row(sigmoid)          /* s(x) */                                                                    \
+        row(tanh)         /* tanh(x) */                                                                 \
+        row(silu)         /* x * s(alpha * x) */                                                        \
+        row(hard_sigmoid) /* clamp(alpha * x + beta, 0, 1) */                                           \
+        row(hard_swish)   /* x * clamp(alpha * x + beta, 0, 1) */                                       \
+        row(gelu)         /* x / 2 * (1 + erf(x / sqrt 2)) */                                           \
         row(gelu_tanh)    /* x * s(alpha * x + beta * x^3): the tanh form, as 1 + tanh(u) is 2 s(2u) */ \
         row(leaky)        /* x < 0 ? alpha * x : x */
 typedef enum {
@@ -33,7 +33,7 @@ typedef struct {
     const char *name;
     uint32_t cpu;
     hone_activate_fn *const *run; /* by activation */
-    hone_then_fn *then, *floor; /* floor: row[i][from + j] = max(row[i][from + j], plus), and a NaN stays one */
+    hone_then_fn *then, *floor;   /* floor: row[i][from + j] = max(row[i][from + j], plus), and a NaN stays one */
 } hone_activate;
 extern const hone_activate hone_activate_list[]; /* slowest first; ends with a NULL name */
 const hone_activate *hone_activate_best(void);

@@ -19,13 +19,14 @@
 #include <stdint.h>
 
 typedef struct {
-    int m, n; /* 1 … rows, or with turned and high any number; the panel is whole vectors, of which n columns are stored: more than all vectors but one */
+    int m,
+        n; /* 1 … rows, or with turned and high any number; the panel is whole vectors, of which n columns are stored: more than all vectors but one */
     int64_t taps, k;
     const float *const *a;
-    const float *turned;              /* or NULL. Instead of a and at: these rows as the kernel's `turn` made them. Not with few. Of many rows, */
-    int high;                         /* `high` at a time, at most `rows`, one turned block after another. 0: one block */
-    const int64_t *at;                /* or NULL: p itself. Not with few */
-    const int64_t *at_b;              /* or NULL. Slice p begins at b[at_b[p]]: one piece, and nothing is asked for ahead */
+    const float *turned; /* or NULL. Instead of a and at: these rows as the kernel's `turn` made them. Not with few. Of many rows, */
+    int high;            /* `high` at a time, at most `rows`, one turned block after another. 0: one block */
+    const int64_t *at;   /* or NULL: p itself. Not with few */
+    const int64_t *at_b; /* or NULL. Slice p begins at b[at_b[p]]: one piece, and nothing is asked for ahead */
     ptrdiff_t a_step, a_from, b_step; /* a_from: depthwise only */
     const float *b,
         *next; /* next: what will be read later, asked for meanwhile, next_step floats further with each value of K (turned: bytes, with each four). NULL, and step 0: nothing */
@@ -75,8 +76,8 @@ typedef void hone_gemm_strewn_fn(int64_t m, int64_t groups, const uint8_t *a, pt
 /* The same of A that holds uint8_t and B that holds int8_t, then bytes (levels.h): any m, rows in panels of mr one after another; columns j … j+n-1, those of as
    many panels as that takes, one after another: out[i][j + …]. Levels must not be odd, and bias and scale there for all of the panels. */
 struct hone_levels;
-typedef void hone_gemm_bytes_fn(int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const struct hone_levels *, int64_t j, int64_t n,
-                                uint8_t *const *out);
+typedef void hone_gemm_bytes_fn(int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const struct hone_levels *, int64_t j,
+                                int64_t n, uint8_t *const *out);
 typedef struct {
     const char *name; /* "hone_gemm_i8_14x32__vnni" */
     uint32_t cpu;

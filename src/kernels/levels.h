@@ -18,7 +18,8 @@ typedef struct hone_levels {
     uint8_t flip;
     bool odd;  /* some scale is no finite number: each value is looked at; NaN becomes 0 before it is clamped */
     bool tame; /* no scale is above 1/2: no t is beyond an i32 */
-    bool mild, small; /* no t is beyond HONE_LEVELS_MILD, no sum with its bias beyond HONE_LEVELS_SMALL: conversions can be had of additions */
+    bool mild,
+        small; /* no t is beyond HONE_LEVELS_MILD, no sum with its bias beyond HONE_LEVELS_SMALL: conversions can be had of additions */
 } hone_levels;
 enum { HONE_LEVELS_MILD = 32000, HONE_LEVELS_SMALL = 1 << 22 };
 static inline void hone_levels_bound(hone_levels *l, int64_t n, double most) { /* the last two, where sums are at most that, up and down */
@@ -51,7 +52,8 @@ typedef struct {
     const int8_t *b;           /* b[((block * groups + g) * 16 * lanes + place) * group + q] */
     const hone_levels *levels; /* NULL: sums */
     uint8_t *const *c;
-    uint8_t *const *below; /* or NULL. As many pixels more, to bytes: each one's places are one further than those of its pixel above, so that a has high + 1 a group */
+    uint8_t *const *
+        below; /* or NULL. As many pixels more, to bytes: each one's places are one further than those of its pixel above, so that a has high + 1 a group */
     int32_t *const *sums;
 } hone_depthwise_i8_part;
 typedef void hone_depthwise_i8_fn(const hone_depthwise_i8_part *);

@@ -24,13 +24,13 @@
     ROW(avx2, HONE_CPU_AVX2) \
     ROW(avx512, HONE_CPU_AVX512)
 #define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW) ROW(avx512bf16, HONE_CPU_AVX512 | HONE_CPU_AVX512BF16)
-#define GEMM_I8(ROW)                                                                                                            \
+#define GEMM_I8(ROW)                                                                                                               \
     ROW(4, 8, 4, 4, base, 0, 0, NULL, base, NULL, NULL)                                                                            \
     ROW(4, 16, 4, 4, avx2, HONE_CPU_AVX2, 0, NULL, avx2, NULL, NULL)                                                               \
     ROW(14, 32, 4, 4, vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 0, NULL, vnni, NULL, NULL)                                            \
     ROW(32, 32, 64, 4, amx, HONE_CPU_AVX512 | HONE_CPU_VNNI | HONE_CPU_AMX, 0, hone_gemm_rows_u8__amx, vnni, hone_amx_begin_bytes, \
         hone_amx_end)
-#define DEPTHWISE_I8(ROW)             \
+#define DEPTHWISE_I8(ROW)                \
     ROW(base, 0, 1, 1, 0, 0)             \
     ROW(avx2, HONE_CPU_AVX2, 4, 2, 0, 0) \
     ROW(vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 4, 4, 0, 0)
@@ -38,14 +38,14 @@
 #define GEMM_F32(ROW) ROW(base)
 #define GEMM_BF16(ROW) ROW(bf16__base) ROW(bf16__bf16)
 #define GEMM_F16(ROW) ROW(f16__base) ROW(f16__fp16) ROW(f16__fhm)
-#define GEMM_I8(ROW)                                                    \
+#define GEMM_I8(ROW)                                                       \
     ROW(4, 8, 4, 4, base, 0, 0, NULL, base, NULL, NULL)                    \
     ROW(8, 12, 4, 4, dotprod, HONE_CPU_DOTPROD, 1, NULL, none, NULL, NULL) \
     ROW(8, 8, 8, 8, i8mm, HONE_CPU_I8MM, 0, NULL, none, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW)
-#define DEPTHWISE_I8(ROW) \
-    ROW(base, 0, 1, 1, 0, 0) \
+#define DEPTHWISE_I8(ROW)                      \
+    ROW(base, 0, 1, 1, 0, 0)                   \
     ROW(dotprod, HONE_CPU_DOTPROD, 4, 1, 1, 1) \
     ROW(i8mm, HONE_CPU_I8MM, 4, 1, 0, 1)
 #else
@@ -93,19 +93,19 @@ hone_gemm_bytes_fn hone_gemm_bytes__i8mm;
 GEMM_I8(DECLARE)
 #undef DECLARE
 #define ROW(mr, nr, deep, group, isa, cpu, b_signed, rows, strewn, begin, end) \
-    {"hone_gemm_i8_" #mr "x" #nr "__" #isa,                             \
-     cpu,                                                               \
-     mr,                                                                \
-     nr,                                                                \
-     deep,                                                              \
-     group,                                                             \
-     b_signed,                                                          \
-     hone_gemm_i8_##mr##x##nr##__##isa,                                 \
-     b_signed ? NULL : hone_gemm_u8_##mr##x##nr##__##isa,               \
-     rows,                                                              \
-     hone_gemm_strewn__##strewn,                                        \
-     BYTES_OF_##isa,                                                    \
-     begin,                                                             \
+    {"hone_gemm_i8_" #mr "x" #nr "__" #isa,                                    \
+     cpu,                                                                      \
+     mr,                                                                       \
+     nr,                                                                       \
+     deep,                                                                     \
+     group,                                                                    \
+     b_signed,                                                                 \
+     hone_gemm_i8_##mr##x##nr##__##isa,                                        \
+     b_signed ? NULL : hone_gemm_u8_##mr##x##nr##__##isa,                      \
+     rows,                                                                     \
+     hone_gemm_strewn__##strewn,                                               \
+     BYTES_OF_##isa,                                                           \
+     begin,                                                                    \
      end},
 const hone_gemm_i8 hone_gemm_i8_list[] = {GEMM_I8(ROW){0}};
 #undef ROW
@@ -125,7 +125,8 @@ const hone_lines hone_lines_list[] = {DEPTHWISE_F32(ROW){0}};
 #define DECLARE(isa, cpu, group, lanes, a_signed, below) hone_depthwise_i8_fn hone_depthwise_i8__##isa;
 DEPTHWISE_I8(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu, group, lanes, a_signed, below) {"hone_depthwise_i8__" #isa, cpu, group, lanes, a_signed, below, hone_depthwise_i8__##isa},
+#define ROW(isa, cpu, group, lanes, a_signed, below) \
+    {"hone_depthwise_i8__" #isa, cpu, group, lanes, a_signed, below, hone_depthwise_i8__##isa},
 const hone_depthwise_i8 hone_depthwise_i8_list[] = {DEPTHWISE_I8(ROW){0}};
 #undef ROW
 

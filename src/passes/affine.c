@@ -285,7 +285,8 @@ static bool norm_alone(hone_matching *m) {
     const hone_value *mean = hone_match_value(m, "m");
     const int rank = x >= 0 ? g->var.at[x].rank : 0;
     line l;
-    if (root->n_out != 1 || rank < 2 || rank > HONE_MAX_RANK || !is_real(mean) || !line_of(m, g, root, 1, hone_value_count(mean), &x, &l)) return false;
+    if (root->n_out != 1 || rank < 2 || rank > HONE_MAX_RANK || !is_real(mean) || !line_of(m, g, root, 1, hone_value_count(mean), &x, &l))
+        return false;
     int64_t dim[HONE_MAX_RANK];
     for (int d = 0; d < rank - 1; d++) dim[d] = d ? 1 : l.n;
     hone_value *scale = NULL, *shift = NULL;

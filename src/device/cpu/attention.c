@@ -418,7 +418,8 @@ hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int
                       .uses = uses,
                       .buffer = -1};
     part.step.serial = part.step.tiles == 1 || work < 500000;
-    part.step.scratch_bytes = d->score_bytes + d->list_bytes + d->panel_bytes + d->turned_bytes + (d->code ? hone_tilecode_scratch(d->code) : 0);
+    part.step.scratch_bytes =
+        d->score_bytes + d->list_bytes + d->panel_bytes + d->turned_bytes + (d->code ? hone_tilecode_scratch(d->code) : 0);
     *done = true, *end = stage + STAGES;
     return hone_cpu_add(m, part);
 }

@@ -151,7 +151,8 @@ static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static void choose_panel(hone_contract *d, int threads) {
     const hone_gemm_f32 *kernel = d->kernel;
     int v = kernel->widths;
-    if (kernel->turn) { /* NEON, GFLOP/s of a Neoverse-V1 by vectors: few values of K pay for fewer calls, rows that are not eight at a time want more sums */
+    if (kernel
+            ->turn) { /* NEON, GFLOP/s of a Neoverse-V1 by vectors: few values of K pay for fewer calls, rows that are not eight at a time want more sums */
         static const double rates[3][3] = {{50, 79, 78.5}, {40, 66, 70}, {40, 70, 78}};
         const int64_t mr = kernel->rows[v - 1], all = pieces(d->n, kernel->vector);
         const double *rate = rates[d->k < SMALL_K ? 1 : pieces(d->m, pieces(d->m, mr)) < mr ? 2 : 0];
@@ -559,8 +560,8 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
                 (d->simple ? d->simple->run == d->simple->kernel->f32 && d->simple->lo.same && d->simple->hi.same : !d->epilogue);
     if (d->simple && d->simple->bias_n && !d->direct && !d->simple->whole) return hone_fail(HONE_BUG, "a bias a column that nothing adds");
     /* to copy rows takes about as long as to multiply them with one or two panels */
-    d->strewn = !d->bytes && !d->plane && !d->piece && !d->packed_a && d->m > HONE_GEMM_FEW && (d->kernel->turn || d->n <= STREWN_PANELS * d->nr) &&
-                d->k <= STREWN_DEPTH;
+    d->strewn = !d->bytes && !d->plane && !d->piece && !d->packed_a && d->m > HONE_GEMM_FEW &&
+                (d->kernel->turn || d->n <= STREWN_PANELS * d->nr) && d->k <= STREWN_DEPTH;
     if (d->bytes && d->packed_b) d->outside = hone_contract_outside(s->arena, d);
     if (d->each_i8) hone_depthwise_int_choose(s->arena, d);
     else if (d->bytes && d->packed_b && !d->packed_a && !hone_contract_int_fours(s->arena, d))

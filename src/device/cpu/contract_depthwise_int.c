@@ -200,7 +200,9 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         point(d, pixels, &w, i, run, outside, rows);
         if (two) point(d, pixels, &w, i + run, run, outside, rows + apart_of(d)); /* most are the same */
         for (int64_t p = 0, step; p < run; p += step) {
-            const int64_t many = !pairs ? 0 : two && d->pairs_i8[i + run + p] < d->pairs_i8[i + p] ? d->pairs_i8[i + run + p] : d->pairs_i8[i + p];
+            const int64_t many = !pairs                                                 ? 0
+                                 : two && d->pairs_i8[i + run + p] < d->pairs_i8[i + p] ? d->pairs_i8[i + run + p]
+                                                                                        : d->pairs_i8[i + p];
             const int64_t some = run - p < many ? run - p : many, each = some > 1 ? 2 : 1;
             step = pairs ? (some > 1 ? some / 2 * 2 : 1) : fast || run - p < HONE_DEPTHWISE_I8_ROWS ? run - p : HONE_DEPTHWISE_I8_ROWS;
             hone_depthwise_i8_part part = {.m = (int)(step / each),

@@ -88,7 +88,10 @@ static void choose_lines(hone_contract *d, int64_t all, int64_t most) {
 enum { TILE_NS = 300, MEET_NS = 2000, BYTES_PER_NS = 24, ENDS_PER_NS = 4 };
 static double estimate(const hone_contract *d, int64_t mt, int64_t nt, double tiles, int threads) {
     const double rows = (double)up(mt < d->m ? mt : d->m, d->half->rows), columns = (double)nt, k = (double)padded_k(d);
-    const double rounding = rows * k / (d->run_a < 16 ? 3 : d->kernel->vector == 4 ? 3 : 12),
+    const double rounding = rows * k /
+                            (d->run_a < 16            ? 3
+                             : d->kernel->vector == 4 ? 3
+                                                      : 12),
                  products = rows * columns * k / (d->half->times * d->kernel->vector * hone_contract_lane(d));
     const double bytes = columns * k * (double)sizeof(uint16_t) / BYTES_PER_NS;
     const double ns = TILE_NS + rounding + (products > bytes ? products : bytes) + rows * columns / ENDS_PER_NS;
@@ -328,7 +331,9 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         for (int64_t k0 = 0; !window && k0 < deep; k0 += some_k(d)) {
             const int64_t kc = deep - k0 < some_k(d) ? deep - k0 : some_k(d);
             fine = !there || kernel->run(there, kc, lying + k0, d->apart_a, panel + k0 * nr, to, stride, k0 > 0);
-            if (others) fine &= kernel->run(others, kc, copy + (kernel->lay ? kernel->rows : 1) * k0, row_step(d), panel + k0 * nr, more, stride, k0 > 0);
+            if (others)
+                fine &= kernel->run(others, kc, copy + (kernel->lay ? kernel->rows : 1) * k0, row_step(d), panel + k0 * nr, more, stride,
+                                    k0 > 0);
         }
         if (!fine)
             mend(d, (const float *)at[d->a.tensor] + d->a.at.c + w.a, (const float *)at[d->b.tensor] + d->b.at.c + w.b, &w, m0, m, n0 + j,
@@ -342,7 +347,8 @@ static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_contract_half_step(hone_contract *d, hone_step *s) {
     const bool window = d->window.lines;
     const int64_t tall = window ? d->window.rows : up(d->mt, d->half->rows);
-    d->a_bytes = round64(sizeof(uint16_t) * (size_t)(window ? d->window.pixels * d->piece : (tall + (d->half->lay ? d->half->rows : 0)) * row_step(d)));
+    d->a_bytes = round64(sizeof(uint16_t) *
+                         (size_t)(window ? d->window.pixels * d->piece : (tall + (d->half->lay ? d->half->rows : 0)) * row_step(d)));
     d->c_bytes = round64(sizeof(float) * (size_t)(tall * (d->direct ? d->nr : d->nt)));
     d->at_bytes = round64(sizeof(float *) * (size_t)(4 * d->mt));
     s->tactic = d->half->dtype == HONE_DTYPE_F16 ? "contract f16" : "contract bf16", s->flush = true, s->tile = tile;

@@ -279,8 +279,7 @@ static void constant_rows(const hone_contract *d, const uint8_t *a, int64_t m0, 
 static void constant_fours(const hone_contract *d, const uint8_t *b, int64_t n0, uint8_t *panel) {
     for (int64_t j = n0; j < n0 + d->nr && j < d->n; j++)
         for (int64_t p = 0; p < d->k; p++)
-            panel[in_panel(d, d->in_fours[p], j - n0)] =
-                b[d->at_row_b[j / d->run] + j % d->run * d->run_step + d->at_k_b[p]] ^ d->flip_b;
+            panel[in_panel(d, d->in_fours[p], j - n0)] = b[d->at_row_b[j / d->run] + j % d->run * d->run_step + d->at_k_b[p]] ^ d->flip_b;
 }
 void hone_contract_int_fill(const hone_contract *d, bool a, const uint8_t *source, void *dst) {
     if (d->each_i8) {
@@ -371,7 +370,8 @@ static void bytes_to(const hone_contract *d, void *const *at, const hone_standin
 }
 enum { READ_AT_ONCE = 1024 };
 /* Rows m0 … that are bytes, n columns from n0 on, through what reads them. */
-static void read_back(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t m, int64_t n0, int64_t n, const ends *f) {
+static void read_back(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t m, int64_t n0, int64_t n,
+                      const ends *f) {
     const hone_simple *s = d->simple;
     const bool one = s->one_piece && n == d->n; /* all rows as one */
     const int64_t rows = one ? 1 : m, many = one ? m * n : n;
@@ -451,7 +451,8 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     hone_status done = HONE_OK;
     if (d->kernel_i8->begin) d->kernel_i8->begin(hone_contract_int_depth(d));
     const bool lie = rows && plain && d->rows_apart;
-    const bool whole_bytes = by_row && plain && !levels.odd && (!d->simple->inner || n <= d->at_once_n) && d->kernel_i8->bytes && d->run_i8 == d->kernel_i8->run_u;
+    const bool whole_bytes = by_row && plain && !levels.odd && (!d->simple->inner || n <= d->at_once_n) && d->kernel_i8->bytes &&
+                             d->run_i8 == d->kernel_i8->run_u;
     const int64_t read = d->k < d->kernel_i8->deep ? (d->k + 3) / 4 * 4 : 4 * groups; /* of a row */
     int64_t packed = 0;                                                               /* rows before this one are */
     for (int64_t i = 0, high; i < m && !done; i += high) {

@@ -536,7 +536,8 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
     /* kernels that turn have all panels equally high */
     d->turned_bytes = 0;
     if (d->kernel->turn && !d->each && d->m > HONE_GEMM_FEW && hone_contract_turns(d))
-        d->turned_bytes = round64(sizeof(float) * (size_t)((d->mt + d->mr) * HONE_GEMM_TURNED(d->mr) / d->mr * (d->k < d->kc ? d->k : d->kc)));
+        d->turned_bytes =
+            round64(sizeof(float) * (size_t)((d->mt + d->mr) * HONE_GEMM_TURNED(d->mr) / d->mr * (d->k < d->kc ? d->k : d->kc)));
     hone_lines_choose(d);
     s->tactic = d->each ? "depthwise" : "contract", s->flush = true, s->tile = tile;
     if (d->each && d->direct) s->halves = d->halves & ~(d->simple && (d->simple->activate || d->simple->then) ? (uint64_t)1 << d->out : 0);

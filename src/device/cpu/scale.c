@@ -54,7 +54,8 @@ static bool is_number(const matching *m, int32_t x) { return at(m, x)->kind == H
 static bool loads(const matching *m, int32_t x, bool columns, int *tensor, hone_affine *f) {
     const int last = m->slots->n_domain - 1;
     const hone_x *e = at(m, x);
-    if (e->kind != HONE_X_LOAD || m->c->instance->tensor[e->a].dtype != HONE_DTYPE_F32 || !hone_affine_inside(m->c, m->slots, x, f) || f->k[last] != 1)
+    if (e->kind != HONE_X_LOAD || m->c->instance->tensor[e->a].dtype != HONE_DTYPE_F32 || !hone_affine_inside(m->c, m->slots, x, f) ||
+        f->k[last] != 1)
         return false;
     for (int k = 0; k < last && columns; k++)
         if (m->slots->extent[k] > 1 && f->k[k]) return false;
@@ -105,7 +106,8 @@ hone_status hone_cpu_scale(hone_recipe_maker *m, const hone_cpu_call *c, int sta
         if (k < last) d->rows *= slots.extent[k];
     }
     const matching in = {c, &slots};
-    if (d->n < FEWEST || d->n > 1 << 24 || d->rows < 2 || d->rows > MOST_ROWS || out.k[last] != 1 || !recognise(&in, st->value, d, &x)) return HONE_OK;
+    if (d->n < FEWEST || d->n > 1 << 24 || d->rows < 2 || d->rows > MOST_ROWS || out.k[last] != 1 || !recognise(&in, st->value, d, &x))
+        return HONE_OK;
     d->kernel = hone_depthwise_rows_best();
     d->x_at = hone_affine_table(m->arena, &slots, before, last, &x), d->out_at = hone_affine_table(m->arena, &slots, before, last, &out);
     if (!d->x_at || !d->out_at) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");

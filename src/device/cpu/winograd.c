@@ -21,7 +21,7 @@
 
 struct hone_winograd {
     const hone_winograd_f32 *kernel;
-    const hone_gemm_half *half; /* factors of f16; or NULL */
+    const hone_gemm_half *half;                                               /* factors of f16; or NULL */
     int size, out, edge, places, mr, nr;                                      /* of the product: its K is the channels only */
     int64_t channels, pictures, oh, ow, h, w, pad_y, pad_x, pitch_y, pitch_x; /* pitches in elements */
     int64_t down, across, tiles;                                              /* tiles: of a picture, and in all */
@@ -109,9 +109,10 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     const double filters = (double)factor_bytes(w) * places * c * n, between = 2 * 4 * places * tiles * (c + n);
     const double again = filters > 4.0 * L2_FLOATS ? (double)w->blocks * filters : filters;
     w->steps = between <= (32 << 20) && filters + between < again;
-    return places * tiles * (c * n / (w->half ? 2 : 1) + IN * c + OUT * n) + byte_costs(d, w) * (!w->steps                   ? again
-                                                                 : between > 4.0 * L2_FLOATS ? filters + between
-                                                                                             : filters);
+    return places * tiles * (c * n / (w->half ? 2 : 1) + IN * c + OUT * n) + byte_costs(d, w) * (!w->steps ? again
+                                                                                                 : between > 4.0 * L2_FLOATS
+                                                                                                     ? filters + between
+                                                                                                     : filters);
 }
 bool hone_winograd_able(const hone_contract *d) {
     struct hone_winograd w = {0};
@@ -121,7 +122,8 @@ int hone_winograd_tile(const hone_contract *d) { return d->winograd ? d->winogra
 hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int threads, const hone_gemm_half *half) {
     struct hone_winograd w = {.kernel = hone_winograd_f32_best(), .half = half}, small;
     if (!recognise(d, &w)) return HONE_OK;
-    if (half && (half->dtype != HONE_DTYPE_F16 || half->times < 2 || half->rows > 1 || half->group > 1 || half->begin || w.channels % half->deep))
+    if (half &&
+        (half->dtype != HONE_DTYPE_F16 || half->times < 2 || half->rows > 1 || half->group > 1 || half->begin || w.channels % half->deep))
         return HONE_OK;
     w.ends = d->direct && !(d->simple && !d->simple->bias_n && (d->simple->bias.tensor >= 0 || d->simple->bias.k != 0));
     w.nr = d->kernel->widths * d->kernel->vector, w.mr = d->kernel->rows[d->kernel->widths - 1];
@@ -134,7 +136,7 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     if (d->way ? d->way == 2 : two < four) w = small;
     if (d->way ? d->way == 1 : !((two < four ? two : four) < sum)) return HONE_OK;
     if (threads > 1 && w.blocks < 2 * threads && s->n_ref + 3 <= HONE_MAX_REFS && w.tiles * w.places < MOST_BETWEEN / (w.channels + d->n))
-        w.steps = true; /* too few blocks to share; the same bits come out */
+        w.steps = true;                                          /* too few blocks to share; the same bits come out */
     if (w.steps && s->n_ref + 3 > HONE_MAX_REFS) return HONE_OK; /* filters and two buffers */
     const int64_t nr = w.nr, columns = all_columns(d, &w);
     w.nt = 4 * nr, w.some = is_turned(d, &w) ? w.mr : 4; /* turned tiles go together */
@@ -338,8 +340,8 @@ static void multiply_half(const hone_contract *d, void *const *at, const uint16_
 }
 enum { AT_ONCE = 8 * HONE_GEMM_ROWS };
 /* Places from p0 on of `many` tiles with columns n0 … n0+n-1 of the filters; m: the first of these columns, rows `stride` apart. */
-static void multiply(const hone_contract *d, void *const *at, const void *factors, int64_t t0, int64_t many, int p0, int p1, int64_t n0, int64_t n,
-                     float *m, int64_t stride) {
+static void multiply(const hone_contract *d, void *const *at, const void *factors, int64_t t0, int64_t many, int p0, int p1, int64_t n0,
+                     int64_t n, float *m, int64_t stride) {
     const struct hone_winograd *w = d->winograd;
     const float *v = factors, *filters = at[d->packed_b];
     const int64_t columns = hone_contract_columns(d), c = w->channels;

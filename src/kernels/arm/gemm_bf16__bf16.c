@@ -19,7 +19,8 @@ static void narrow(const float *x, uint16_t *y, int64_t n) {
     for (; i < n; i++) vst1_lane_u16(y + i, vreinterpret_u16_bf16(vcvt_bf16_f32(vdupq_n_f32(x[i]))), 0);
 }
 static void lay(int64_t k, const uint16_t *from, ptrdiff_t step, uint16_t *to) { /* pairs of rows, four values of each in turn */
-    for (int64_t p = 0; p < k; p += GROUP, to += 2 * GROUP) vst1_u16(to, vld1_u16(from + p)), vst1_u16(to + GROUP, vld1_u16(from + step + p));
+    for (int64_t p = 0; p < k; p += GROUP, to += 2 * GROUP)
+        vst1_u16(to, vld1_u16(from + p)), vst1_u16(to + GROUP, vld1_u16(from + step + p));
 }
 INLINE bool tile(int m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
     float32x4_t s[MR / 2][NR / 2];

@@ -66,9 +66,10 @@ INLINE void put_row(uint8_t *to, uint8x16_t v, int panels, bool second, int64_t 
     }
 }
 /* pairs, panels, mild, small and even (the zero point is) are constants at every call; b_step: from a panel to the next */
-INLINE void bytes(int pairs, int panels, bool mild, bool small, bool even, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, int64_t b_step,
-                  const hone_levels *l, const twice *both, int64_t n, uint8_t *const *out, int64_t j0) {
-    const float32x4_t magic = vdupq_n_f32(12582912.0f), last = vdupq_n_f32(12582912.0f + (even ? (float)l->zero : 0)); /* an even one moves no tie */
+INLINE void bytes(int pairs, int panels, bool mild, bool small, bool even, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b,
+                  int64_t b_step, const hone_levels *l, const twice *both, int64_t n, uint8_t *const *out, int64_t j0) {
+    const float32x4_t magic = vdupq_n_f32(12582912.0f),
+                      last = vdupq_n_f32(12582912.0f + (even ? (float)l->zero : 0)); /* an even one moves no tie */
     const int blocks = panels * BLOCKS;
     int32x4_t s[MR / 2][2 * BLOCKS];
 #define EACH(count) FULL for (int i = 0; i < pairs; i++) FULL for (int j = 0; j < (count); j++)
@@ -123,7 +124,9 @@ INLINE void bytes(int pairs, int panels, bool mild, bool small, bool even, int64
     /* two columns of a row, two of the other: even and odd pairs of bytes are rows apart, of the two panels, or of this pair of rows and the next */
     const int step = panels == 1 && pairs > 1 ? 2 : 1;
     FULL for (int i = 0; i < pairs; i += step) {
-        const uint16x8_t x = vreinterpretq_u16_u8(v[i][0]), y = vreinterpretq_u16_u8(panels == 2 ? v[i][1] : i + 1 < pairs ? v[i + 1][0] : v[i][0]);
+        const uint16x8_t x = vreinterpretq_u16_u8(v[i][0]), y = vreinterpretq_u16_u8(panels == 2     ? v[i][1]
+                                                                                     : i + 1 < pairs ? v[i + 1][0]
+                                                                                                     : v[i][0]);
         const uint8x16_t first = vreinterpretq_u8_u16(vuzp1q_u16(x, y)), next = vreinterpretq_u8_u16(vuzp2q_u16(x, y));
         if (2 * i >= m) break;
         put_row(out[2 * i] + j0, first, panels, false, n);
@@ -133,8 +136,8 @@ INLINE void bytes(int pairs, int panels, bool mild, bool small, bool even, int64
     }
 }
 /* All rows of one panel or two. */
-INLINE void down(int panels, bool mild, bool small, bool even, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const hone_levels *l, const twice *both,
-                 int64_t n, uint8_t *const *out, int64_t j) {
+INLINE void down(int panels, bool mild, bool small, bool even, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b,
+                 const hone_levels *l, const twice *both, int64_t n, uint8_t *const *out, int64_t j) {
     const int64_t b_step = 4 * groups * NR;
     for (; m > 0; m -= MR, out += MR, a += 4 * groups * MR) {
         if (m <= 2) bytes(1, panels, mild, small, even, m, groups, a, b, b_step, l, both, n, out, j);
@@ -145,7 +148,8 @@ INLINE void down(int panels, bool mild, bool small, bool even, int64_t m, int64_
         }
     }
 }
-INLINE void across(int panels, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const hone_levels *l, int64_t n, uint8_t *const *out, int64_t j) {
+INLINE void across(int panels, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const hone_levels *l, int64_t n,
+                   uint8_t *const *out, int64_t j) {
     const bool small = l->mild && l->small, even = l->zero % 2 == 0;
     twice both;
     for (int k = 0; k < panels * NR; k += 4) {

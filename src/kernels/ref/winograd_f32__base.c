@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    winograd_f32__base: the transforms of 3x3 convolutions for what every CPU of the architecture has; and that of filters, which is done once a model. */
-#if defined(__aarch64__) && !defined(__clang__) /* gcc 12 puts so much of a transform ahead that registers run out: 110 cycles a vector instead of 90 */
+#if defined(__aarch64__) && \
+    !defined(__clang__) /* gcc 12 puts so much of a transform ahead that registers run out: 110 cycles a vector instead of 90 */
 #pragma GCC optimize("no-schedule-insns")
 #endif
 #define VW 4
