@@ -163,6 +163,9 @@ enum { HONE_CONTRACT_KEPT = 64 }; /* columns of a panel, at most */
 void hone_contract_keep(const hone_contract *, void *const *at, const hone_standing *, int64_t m, int64_t n0, const hone_gemm_part *,
                         float *kept);
 void hone_contract_then(const hone_contract *, void *const *at, const hone_standing *, const hone_gemm_part *, const float *kept);
+/* contract_blocks.c: nr and mr; then mt, nt and kc, for so many threads */
+void hone_contract_panel(hone_contract *, int threads);
+void hone_contract_blocks(hone_contract *, int threads);
 void hone_contract_pack_step(const hone_contract *, hone_step *);
 bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one plane a batch */
 void hone_contract_step(hone_contract *, hone_step *);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+   contract_blocks: how wide a panel of an f32 matrix multiplication is, and how it is cut into tiles, by estimate. What was measured instead is wisdom's (wisdom.c). */
+#include <math.h>
+
+#include "device/cpu/contract.h"
+
+/* The panel: as wide as the kernel can where it stays in L1 while rows pass, or rows pass only once. Else three vectors, where the
+   tile is as high as by two and threads have panels enough to share: that the last one may be narrow matters less (Xeon, 64 x 2048 of K 512: 1.18 ms by three, 1.38
+   by two; resnet50's late layers 6 to 23 % less). Else what divides the columns and asks L2 for less a row. */
+enum { SMALL_K = 96 };
+static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
+void hone_contract_panel(hone_contract *d, int threads) {
+    const hone_gemm_f32 *kernel = d->kernel;
+    int v = kernel->widths;
+    if (kernel
+            ->turn) { /* NEON, GFLOP/s of a Neoverse-V1 by vectors: few values of K pay for fewer calls, rows that are not eight at a time want more sums */
+        static const double rates[3][3] = {{50, 79, 78.5}, {40, 66, 70}, {40, 70, 78}};
+        const int64_t mr = kernel->rows[v - 1], all = pieces(d->n, kernel->vector);
+        const double *rate = rates[d->k < SMALL_K ? 1 : pieces(d->m, pieces(d->m, mr)) < mr ? 2 : 0];
+        double best = INFINITY;
+        for (int w = 2; w <= 3 && kernel->widths == 3; w++) {
+            const double ns = (double)(all / w * w) / rate[w - 1] + (all % w ? (double)(all % w) / rate[all % w - 1] : 0);
+            if (ns < best) best = ns, v = w;
+        }
+        if (!hone_contract_turns(d)) v = d->m == 1 ? 3 : 2; /* one row reads panels, and wide ones faster */
+    } else if (d->m > kernel->rows[v - 1] && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
+        const bool high = kernel->rows[2] >= kernel->rows[1] && pieces(d->n, 3 * kernel->vector) >= 2 * threads;
+        if (high || d->n % (3 * kernel->vector) == 0) v = 3;
+        else if (d->n % (2 * kernel->vector) == 0) v = 2;
+        else v = 3;
+    }
+    d->nr = v * kernel->vector, d->mr = kernel->rows[v - 1];
+}
+/* f32: a tile walks its panels of B one by one, and for each all its rows of A, which should stay in L2 meanwhile. What is cut more often is more evenly shared
+   by the threads, but reads its operands more often: the least estimate of the time until the last one is done. */
+enum { TILE_NS = 300, MEET_NS = 2000, BYTES_PER_NS = 32, DEPTHWISE = 4 /* times slower */ };
+static const double APART = 1.2; /* depthwise, a part of the channels: rows in pieces. 7 to 17 % in 8 layers of mobilenet_v2 */
+static double estimate(const hone_contract *d, double rows, double columns, double tiles, int threads) {
+    const double rate = (double)(d->kernel->vector * hone_contract_lane(d)) / (d->each ? DEPTHWISE : 1), k = (double)d->k;
+    const double ns = TILE_NS + rows * columns * k / rate + (rows + columns) * k * 4 / BYTES_PER_NS, turns = ceil(tiles / threads);
+    return tiles == 1 ? ns
+                      : MEET_NS + (turns + (threads > 1 || !d->kernel->turn ? 0.2 : 0)) * ns *
+                                      (d->each && columns < (double)d->n ? APART : 1); /* a little for those who wait at the end */
+}
+void hone_contract_blocks(hone_contract *d, int threads) {
+    static const int8_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
+    const int64_t whole = d->piece && d->piece <= HONE_CONTRACT_KC ? d->piece : 1;
+    int64_t k = d->k < HONE_CONTRACT_KC ? d->k : HONE_CONTRACT_KC;
+    if (d->kernel->turn) { /* parts of K: about equal, of whole pieces, because a short one pays for its sums as a long one does */
+        k = pieces(pieces(d->k, pieces(d->k, HONE_CONTRACT_KC)), whole) * whole;
+        if (k > HONE_CONTRACT_KC) k -= whole;
+    }
+    const int64_t rows = pieces(d->m, d->mr), panels = pieces(d->n, d->nr);
+    int64_t most_m = 131072 / k / d->mr, most_n = d->packed_b || d->shared ? panels : 131072 / k / d->nr; /* half a megabyte of each */
+    const int64_t listed = 2048 / (d->each ? d->k : (d->piece ? d->taps : 1) + 3) /
+                           d->mr; /* rows are lists of pointers, which are to stay in L1 beside what is small */
+    if (most_m > listed && (d->each || d->n * d->k <= 8192)) most_m = listed;
+    if (most_m < 4) most_m = 4;
+    if (most_n < 1) most_n = 1;
+    const int64_t least_m = pieces(rows, most_m), least_n = pieces(panels, most_n);
+    double best = INFINITY;
+    d->kc = k;
+    for (size_t i = 0; i < sizeof parts && (i == 0 || least_m * parts[i] <= rows); i++)
+        for (size_t j = 0; j < sizeof parts && (j == 0 || least_n * parts[j] <= panels); j++) {
+            int64_t mt = pieces(rows, least_m * parts[i]) * d->mr, nt = pieces(panels, least_n * parts[j]) * d->nr;
+            if (!d->direct && mt * nt > 131072 && nt > 4 * d->nr) nt = 4 * d->nr; /* sums wait in scratch */
+            const double tiles = (double)(d->batch * pieces(d->m, mt) * pieces(d->n, nt));
+            const double ns = estimate(d, (double)(mt < d->m ? mt : d->m), (double)nt, tiles, threads);
+            if (ns < best) best = ns, d->mt = mt, d->nt = nt;
+            if (tiles >= 8 * threads) break; /* enough */
+        }
+}
