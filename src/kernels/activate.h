@@ -3,7 +3,7 @@
 
         row[i][from + j]  =  f(row[i][from + j]),     i < m, j < n
 
-   Within 4 ulp of the true value for the sigmoid's argument as f32 holds it (GELU by erf, hard: 4 ulp of |x|), but 0 where a sigmoid is below the
+   Within 4 ulp of the true value for the sigmoid's argument as f32 holds it (GELU by erf, hard: 4 ulp of |x|), but 0 or subnormal where a sigmoid is below the
    smallest normal number. Not bit for bit what the op's row says, whose functions give every CPU the same bits: these use what the CPU has. */
 #ifndef HONE_KERNELS_ACTIVATE_H
 #define HONE_KERNELS_ACTIVATE_H
