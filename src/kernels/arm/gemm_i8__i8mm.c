@@ -56,8 +56,7 @@ typedef struct {
 } twice;
 INLINE void put_row(uint8_t *to, uint8x16_t v, int panels, bool second, int64_t n) {
     if (panels == 1 && n == NR) {
-        if (second) vst1q_lane_u64((uint64_t *)(void *)to, vreinterpretq_u64_u8(v), 1);
-        else vst1_u8(to, vget_low_u8(v));
+        vst1_u8(to, second ? vget_high_u8(v) : vget_low_u8(v));
     } else if (n == 2 * NR) vst1q_u8(to, v);
     else {
         uint8_t some[2 * NR];
