@@ -170,7 +170,9 @@ static hone_problem problem_of(const hone_contract *d) {
                               !d->bytes && hone_winograd_able(d)};
     memcpy(p.number, number, (d->bytes ? 8 : 11) * sizeof *number);
     if (d->bytes) p.mr = d->mr, p.nr = d->nr;
-    else p.vector = d->kernel->vector, p.widths = d->kernel->widths, memcpy(p.rows, d->kernel->rows, sizeof p.rows);
+    else
+        p.turns = d->kernel->turn != NULL, p.vector = d->kernel->vector, p.widths = d->kernel->widths,
+        memcpy(p.rows, d->kernel->rows, sizeof p.rows);
     return p;
 }
 static void follow(hone_contract *d, const hone_choice *c, int threads) {

@@ -214,7 +214,7 @@ static void look(const hone_contract *d, const float *a, int64_t tile, const flo
     }
 }
 /* Tiles from t0 on to their places: floats or halves, v_from elements behind v. */
-enum { SOME = 64, SOME_TURNED = 32, SOME_APART = HONE_GEMM_ROWS * SOME_TURNED + 16 /* places on other sets of the cache */ }; /* channels */
+enum { SOME = 64, SOME_TURNED = 32 /* channels */, SOME_APART = HONE_GEMM_ROWS * SOME_TURNED + 16 /* places on other sets of the cache */ };
 static void bring(const hone_contract *d, const float *a, int64_t t0, int64_t many, void *v, int64_t v_from) {
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_WINOGRAD_PLACES];
@@ -359,9 +359,10 @@ static void multiply(const hone_contract *d, void *const *at, const void *factor
             const int64_t at_once = is_turned(d, w) ? AT_ONCE : mr;
             for (int64_t i = 0; i < many; i += at_once) {
                 part.m = many - i < at_once ? (int)(many - i) : (int)at_once;
-                if (is_turned(d, w)) part.turned = v + place * w->apart_v + i * c;
-                for (int r = 0; r < part.m; r++)
-                    rows[r] = v + place * w->apart_v + (i + r) * c, sum[r] = m + place * w->apart_m + (i + r) * stride + j;
+                const float *first = v + place * w->apart_v + i * c;
+                if (is_turned(d, w)) part.turned = first;
+                for (int r = 0; r < part.m && !part.turned; r++) rows[r] = first + r * c;
+                for (int r = 0; r < part.m; r++) sum[r] = m + place * w->apart_m + (i + r) * stride + j;
                 d->kernel->run[vectors - 1](&part);
             }
         }

@@ -53,6 +53,7 @@ typedef struct {
     int64_t number[HONE_PROBLEM_NUMBERS];
     /* what the kernel can do; follows from its name, so it is not compared. Panels of 1 … widths vectors; bytes: mr rows, nr columns */
     int vector, widths, rows[HONE_GEMM_WIDTHS], mr, nr;
+    bool turns; /* rows are copied for the kernel */
 } hone_problem;
 typedef struct {
     int64_t knob[HONE_CHOICE_KNOBS];
