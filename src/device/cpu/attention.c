@@ -168,22 +168,6 @@ static hone_status weigh(hone_recipe_maker *m, const hone_cpu_call *c, int k, co
 
 /* ---- panels --------------------------------------------------------------------------------------------------------------------------- */
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
-/* Four rows of four, turned. */
-typedef float four __attribute__((vector_size(16)));
-#if defined(__clang__)
-#define MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define MIX(a, b, ...) __builtin_shuffle(a, b, (int32_t __attribute__((vector_size(16)))){__VA_ARGS__})
-#endif
-static inline void turn(const float *from, int64_t step, float *to, int64_t wide) {
-    four r[4], x[4];
-    for (int k = 0; k < 4; k++) memcpy(r + k, from + k * step, sizeof *r);
-    x[0] = MIX(r[0], r[1], 0, 4, 1, 5), x[1] = MIX(r[2], r[3], 0, 4, 1, 5);
-    x[2] = MIX(r[0], r[1], 2, 6, 3, 7), x[3] = MIX(r[2], r[3], 2, 6, 3, 7);
-    r[0] = MIX(x[0], x[1], 0, 1, 4, 5), r[1] = MIX(x[0], x[1], 2, 3, 6, 7);
-    r[2] = MIX(x[2], x[3], 0, 1, 4, 5), r[3] = MIX(x[2], x[3], 2, 3, 6, 7);
-    for (int k = 0; k < 4; k++) memcpy(to + k * wide, r + k, sizeof *r);
-}
 /* Columns of a panel: all that the kernel can, or what divides most heads (NEON, where both are as fast). */
 static int64_t panel_columns(const hone_gemm_f32 *g) { return (int64_t)(g->turn ? 2 : g->widths) * g->vector; }
 /* Panels of a matrix whose element (p, j) is at p * by_p + j * by_j; the last one has as many whole vectors as it needs. */
@@ -200,15 +184,9 @@ static void panels(const hone_gemm_f32 *g, const float *from, int64_t k, int64_t
             for (; j + 16 <= have; j += 16) memcpy(panel + p * wide + j, b + p * by_p + j, 16 * sizeof *b); /* no call */
             for (; j < have; j++) panel[p * wide + j] = b[p * by_p + j];
         }
-        for (int64_t p0 = 0; p0 < k && by_j != 1; p0 += 16) { /* a line of each column at a time; what is written stays in L1 */
-            const int64_t p1 = p0 + 16 < k ? p0 + 16 : k;
-            int64_t j = 0;
-            if (by_p == 1 && p1 == p0 + 16)
-                for (; j + 4 <= have; j += 4)
-                    for (int64_t p = p0; p < p1; p += 4) turn(b + p + j * by_j, by_j, panel + p * wide + j, wide);
-            for (; j < have; j++)
-                for (int64_t p = p0; p < p1; p++) panel[p * wide + j] = b[p * by_p + j * by_j];
-        }
+        if (by_j != 1 && by_p == 1) hone_transpose_floats(have, k, b, by_j, panel, wide);
+        for (int64_t p = 0; p < k && by_j != 1 && by_p != 1; p++)
+            for (int64_t j = 0; j < have; j++) panel[p * wide + j] = b[p * by_p + j * by_j];
     }
 }
 static int64_t key_floats(const attending *d) { return d->few ? 0 : up(d->n, d->kernel->vector) * d->depth; }
