@@ -127,6 +127,43 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
     free(b), free(bias_m), free(bias_n), free(c), free(before);
 }
 
+/* Turned rows in many blocks by one call, against one block after another: the same bits, whatever ends them. */
+static void test_gemm_blocks(void **state) {
+    (void)state;
+    for (const hone_gemm_f32 *const *list = hone_gemm_f32_list; *list; list++) {
+        const hone_gemm_f32 *row = *list;
+        if (row->cpu & ~hone_cpu() || !row->turn) continue;
+        for (int round = 0; round < 600; round++) {
+            const int v = 1 + round % row->widths, high = 5 + (int)(random_bits() % 4), m = high + (int)(random_bits() % 30), wide = v * row->vector;
+            const int n = random_bits() % 4 ? wide : wide - 1, ends = (int)(random_bits() % 128);
+            const int64_t k = 1 + random_bits() % 20;
+            enum { MOST = 40, STRIDE = 20 };
+            float *turned = exact_floats((size_t)(k * (m / high + 1) * HONE_GEMM_TURNED(high))), *b = exact_floats((size_t)(k * wide));
+            float *bias_m = exact_floats((size_t)m), *bias_n = exact_floats((size_t)n), *c[2], *residual = exact_floats(MOST * STRIDE), *at[2][MOST];
+            const float *more[MOST];
+            for (int q = 0; q < 2; q++) {
+                c[q] = exact_floats(MOST * STRIDE);
+                if (q) memcpy(c[1], c[0], MOST * STRIDE * sizeof(float));
+                for (int i = 0; i < m; i++) at[q][i] = c[q] + (MOST - 1 - i) * STRIDE, more[i] = residual + i * STRIDE;
+            }
+            hone_gemm_part part = {.n = n, .taps = 1, .k = k, .b = b, .b_step = wide, .c_from = 3, .sums_from = 3, .lo = -0.5f, .high = high};
+            part.finish = ends & 1, part.clamp = ends & 2, part.hi = ends & 4 ? 0.75f : INFINITY, part.more = ends & 64 && ends & 32;
+            for (int i = 0; i < m; i += high) {
+                hone_gemm_part one = part;
+                one.m = m - i < high ? m - i : high, one.turned = turned + i / high * HONE_GEMM_TURNED(high) * k, one.c = at[0] + i;
+                one.sums = (const float *const *)at[0] + i, one.residual = ends & 8 ? more + i : NULL;
+                one.bias_n = ends & 16 ? bias_n : NULL, one.bias_m = ends & 32 ? bias_m + i : NULL;
+                row->run[v - 1](&one);
+            }
+            part.m = m, part.turned = turned, part.c = at[1], part.sums = (const float *const *)at[1];
+            part.residual = ends & 8 ? more : NULL, part.bias_n = ends & 16 ? bias_n : NULL, part.bias_m = ends & 32 ? bias_m : NULL;
+            row->run[v - 1](&part);
+            if (memcmp(c[0], c[1], MOST * STRIDE * sizeof(float)))
+                fail_msg("%s: %d vectors, m %d by %d, n %d, k %d, ends %d", row->name, v, m, high, n, (int)k, ends);
+            free(turned), free(b), free(bias_m), free(bias_n), free(c[0]), free(c[1]), free(residual);
+        }
+    }
+}
 static void test_gemm_f32(void **state) {
     (void)state;
     static const int64_t ks[] = {1, 2, 3, 7, 33, 130};
@@ -857,6 +894,7 @@ int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--bench")) return bench_kernels();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best),
+        cmocka_unit_test(test_gemm_blocks),
         cmocka_unit_test(test_gemm_f32),
         cmocka_unit_test(test_depthwise_rows),
         cmocka_unit_test(test_lines),
