@@ -255,7 +255,7 @@ void hone_contract_then(const hone_contract *d, void *const *at, const hone_stan
     s->then(part->c, part->c_from, part->m, part->n, hone_epilogue_number(&s->times, s->n_batch, at, w->index, 0),
             hone_epilogue_number(&s->plus, s->n_batch, at, w->index, 0), s->later.tensor < 0 ? NULL : kept, HONE_CONTRACT_KEPT);
 }
-enum { EACH_ROWS = HONE_GEMM_ROWS }; /* of a depthwise convolution, at once */
+enum { EACH_ROWS = HONE_GEMM_ROWS /* of a depthwise convolution, at once */, ACTIVATED = 48 /* columns */ };
 /* Rows i … of a tile where they lie; or, if one of them is partly outside, all of them copied, each once a tile. */
 enum { UNSEEN, INSIDE, OUTSIDE, COPIED };
 static void strewn(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t i, int64_t k0, float *room,
@@ -333,7 +333,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
             if (d->strewn) strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);
             d->kernel->turn(&part, turned + i / mr * HONE_GEMM_TURNED(mr) * all_k);
         }
-        for (int64_t j = 0; j < n; j += d->nr) {
+        for (int64_t j = 0, done = 0; j < n; j += d->nr) {
             const int64_t wide = all_n - n0 - j < d->nr ? all_n - n0 - j : d->nr;
             const int v = (int)(wide / vector), most = d->each ? EACH_ROWS : d->kernel->rows[v - 1];
             const int64_t mr = low_as(m, most), passes = (m + mr - 1) / mr;
@@ -364,8 +364,13 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
                 else if (d->strewn) strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);
                 if (keeps && whole.finish) hone_contract_keep(d, at, &w, m0 + i, n0 + j, &part, kept);
                 run(&part);
-                if (whole.finish) hone_contract_activate(d, &part);
+                if (whole.finish && (then || at_once < m)) hone_contract_activate(d, &part);
                 if (then && whole.finish) hone_contract_then(d, at, &w, &part, kept);
+            }
+            /* all rows of a panel at once: of several panels, because vectors side by side take an activation faster than a panel's few */
+            if (whole.finish && !then && at_once >= m && (j + d->nr >= n || j + d->nr - done >= ACTIVATED)) {
+                part.c_from = n0 + done, part.n = (int)((j + d->nr < n ? j + d->nr : n) - done), done += part.n;
+                hone_contract_activate(d, &part);
             }
         }
         k0 += all_k;
