@@ -148,16 +148,16 @@ DEPTHWISE_F32(DECLARE) /* the same levels */
 const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
-#define DECLARE(isa, cpu)                                                     \
-    hone_winograd_in_fn hone_winograd_in_2__##isa, hone_winograd_in_4__##isa; \
-    hone_winograd_out_fn hone_winograd_out_2__##isa, hone_winograd_out_4__##isa;
+#define DECLARE(isa, cpu)                                                                                \
+    hone_winograd_in_fn hone_winograd_in_2__##isa, hone_winograd_in_4__##isa, hone_winograd_in_6__##isa; \
+    hone_winograd_out_fn hone_winograd_out_2__##isa, hone_winograd_out_4__##isa, hone_winograd_out_6__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu)                                        \
-    {"hone_winograd_f32__" #isa,                             \
-     cpu,                                                    \
-     {hone_winograd_in_2__##isa, hone_winograd_in_4__##isa}, \
-     {hone_winograd_out_2__##isa, hone_winograd_out_4__##isa}},
+#define ROW(isa, cpu)                                                                   \
+    {"hone_winograd_f32__" #isa,                                                        \
+     cpu,                                                                               \
+     {hone_winograd_in_2__##isa, hone_winograd_in_4__##isa, hone_winograd_in_6__##isa}, \
+     {hone_winograd_out_2__##isa, hone_winograd_out_4__##isa, hone_winograd_out_6__##isa}},
 const hone_winograd_f32 hone_winograd_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 

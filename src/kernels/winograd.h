@@ -18,9 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HONE_WINOGRAD_SIZES = 2, HONE_WINOGRAD_PLACES = 36 /* the most */, HONE_WINOGRAD_PIXELS = 16 };
-static inline int hone_winograd_out(int size) { return size ? 4 : 2; }
-static inline int hone_winograd_places(int size) { return size ? 36 : 16; }
+enum { HONE_WINOGRAD_SIZES = 3, HONE_WINOGRAD_EDGE = 8, HONE_WINOGRAD_PLACES = HONE_WINOGRAD_EDGE * HONE_WINOGRAD_EDGE /* the most */ };
+static inline int hone_winograd_out(int size) { return 2 * size + 2; }
+static inline int hone_winograd_places(int size) { return (2 * size + 4) * (2 * size + 4); }
 
 /* v[place * apart + c], c < n, of pixel[place][c] */
 typedef void hone_winograd_in_fn(const float *const *pixel, int64_t n, float *v, ptrdiff_t apart);

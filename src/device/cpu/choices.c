@@ -20,7 +20,7 @@ static bool sum_fits(const hone_problem *p, const hone_choice *c) {
     if (!among(rows, 1, up(q[HONE_SUM_M], mr)) || (rows % mr && rows != q[HONE_SUM_M])) return false;
     if (!among(columns, nr, up(q[HONE_SUM_N], nr)) || columns % nr) return false;
     if (!among(depth, 1, least(q[HONE_SUM_K], HONE_CONTRACT_KC)) || (q[HONE_SUM_EACH] && depth != q[HONE_SUM_K])) return false;
-    if (tile && !(q[HONE_SUM_WINDOW] && (tile == 2 || tile == 4))) return false;
+    if (tile && !(q[HONE_SUM_WINDOW] && (tile == 2 || tile == 4 || tile == 6))) return false;
     if (!among(c->knob[HONE_KNOB_THREADS], 1, MOST_THREADS)) return false;
     const int64_t piece = q[HONE_SUM_PIECE], taps = piece && depth >= piece ? least(depth / piece, q[HONE_SUM_TAPS]) : 1;
     const double sums = q[HONE_SUM_DIRECT] && depth >= q[HONE_SUM_K] ? 0 : 4.0 * (double)rows * (double)columns,
@@ -78,7 +78,7 @@ static void sum_choices(offers *o) {
     const int64_t *q = p->number, whole = least(q[HONE_SUM_K], HONE_CONTRACT_KC);
     static const int64_t depths[] = {HONE_CONTRACT_KC, 1024, 512, 256};
     int64_t rows[PARTS], columns[PARTS];
-    for (int64_t tile = 2; tile <= 4 && q[HONE_SUM_WINDOW]; tile += 2) { /* these take panels and blocks of their own */
+    for (int64_t tile = 2; tile <= 6 && q[HONE_SUM_WINDOW]; tile += 2) { /* these take panels and blocks of their own */
         const int64_t v = p->widths, mr = p->rows[v - 1];
         offer(o, (hone_choice){
                      {v, least(q[HONE_SUM_M], mr), up(least(q[HONE_SUM_N], v * p->vector), v * p->vector), whole, tile, o->threads}});

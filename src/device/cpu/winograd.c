@@ -22,12 +22,12 @@
 struct hone_winograd {
     const hone_winograd_f32 *kernel;
     const hone_gemm_half *half;                                               /* factors of f16; or NULL */
-    int size, out, edge, places, mr, nr;                                      /* of the product: its K is the channels only */
+    int size, out, edge, places, mr, nr, high;                                /* of the product: its K is the channels only */
     int64_t channels, pictures, oh, ow, h, w, pad_y, pad_x, pitch_y, pitch_x; /* pitches in elements */
     int64_t down, across, tiles;                                              /* tiles: of a picture, and in all */
     bool steps;                                                               /* three steps; else all three for one block after another */
     int64_t block, blocks;                                                    /* tiles a block */
-    int64_t nt, some;           /* three steps: columns, and tiles, that a tile of the grid has */
+    int64_t nt, some;           /* columns that are multiplied, then brought back; three steps: that, and tiles, of a tile of the grid */
     ptrdiff_t apart_v, apart_m; /* places: a line more than they need, or all would fall on the same sets of the cache */
     bool ends;                  /* the kernel finishes its pixels itself */
     int v, m;                   /* three steps: refs of the buffers between them */
@@ -84,6 +84,7 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
 /* What a way costs, in multiply-adds, on one machine with AVX-512: bringing a value to its place was measured as about a dozen of them, bringing it back as
    about eight. A byte from beyond L2 was six in single layers; four chose better in whole networks, whose weights partly stay near. */
 enum { IN = 12, OUT = 8, L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8, MOST_BETWEEN = 1 << 22 /* floats */ };
+static const double CLEARLY = 1.07;
 static double byte_costs(const hone_contract *d, const struct hone_winograd *w) { /* memory is as fast for narrow vectors */
     return w->half ? 1 : d->kernel->vector / 4.0;
 }
@@ -101,6 +102,17 @@ static void cut_blocks(const hone_contract *d, struct hone_winograd *w, int thre
     if (w->block > mr) w->block = pieces(w->block, mr) * mr;
     w->blocks = pieces(w->tiles, w->block);
 }
+/* Rows that the kernel takes at a time: few at the end would leave its units waiting for sums that are not there yet, so that all may better take fewer. In rows' time: fewer than five
+   take as long as these, and to begin takes about half a row's. */
+static int rows_at_once(int64_t tiles, int mr) {
+    int best = mr;
+    double least = INFINITY;
+    for (int high = mr; high > mr / 2; high--) {
+        const double rest = (double)(tiles % high), time = (double)(tiles / high) * (high + 0.5) + (rest > 0 ? fmax(rest, 5) + 0.5 : 0);
+        if (time < least) least = time, best = high;
+    }
+    return best;
+}
 static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     w->size = size, w->out = hone_winograd_out(size), w->edge = w->out + 2, w->places = hone_winograd_places(size);
     w->down = pieces(w->oh, w->out), w->across = pieces(w->ow, w->out), w->tiles = w->pictures * w->down * w->across;
@@ -114,13 +126,18 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
                                                                                                      ? filters + between
                                                                                                      : filters);
 }
+/* Whether it is taken, so many times as fast as the best yet is estimated to be. 6x6 errs three times as much as 4x4, takes twice the memory, and was measured on ARM only: there it
+   must gain clearly, and elsewhere is not taken; nor in f16, where it errs too much. */
+static bool offered(const hone_contract *d, const struct hone_winograd *w, double gain) {
+    return w->size < 2 ? gain > 1 : is_turned(d, w) && gain > CLEARLY;
+}
 bool hone_winograd_able(const hone_contract *d) {
     struct hone_winograd w = {0};
     return recognise(d, &w);
 }
 int hone_winograd_tile(const hone_contract *d) { return d->winograd ? d->winograd->out : 0; }
 hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int threads, const hone_gemm_half *half) {
-    struct hone_winograd w = {.kernel = hone_winograd_f32_best(), .half = half}, small;
+    struct hone_winograd w = {.kernel = hone_winograd_f32_best(), .half = half}, by[HONE_WINOGRAD_SIZES];
     if (!recognise(d, &w)) return HONE_OK;
     if (half &&
         (half->dtype != HONE_DTYPE_F16 || half->times < 2 || half->rows > 1 || half->group > 1 || half->begin || w.channels % half->deep))
@@ -128,22 +145,28 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     w.ends = d->direct && !(d->simple && !d->simple->bias_n && (d->simple->bias.tensor >= 0 || d->simple->bias.k != 0));
     w.nr = d->kernel->widths * d->kernel->vector, w.mr = d->kernel->rows[d->kernel->widths - 1];
     if (half) w.nr = half->nr, w.mr = HALF_ROWS;
-    small = w;
     /* the sum itself reads all weights again for each of its blocks of rows, unless these follow one another */
     const int64_t rows = pieces(d->m, d->mr), blocks = d->n > d->m ? 1 : rows < BLOCKS ? rows : BLOCKS;
     const double sum = (double)d->n * (double)d->k * ((double)d->m / (half ? 2 : 1) + byte_costs(d, &w) * 4.0 * (double)blocks);
-    const double two = cut(d, &small, 0), four = cut(d, &w, 1);
-    if (d->way ? d->way == 2 : two < four) w = small;
-    if (d->way ? d->way == 1 : !((two < four ? two : four) < sum)) return HONE_OK;
+    double cost[HONE_WINOGRAD_SIZES];
+    int best = 0;
+    for (int k = 0; k < HONE_WINOGRAD_SIZES; k++)
+        by[k] = w, cost[k] = cut(d, by + k, k), best = offered(d, by + k, cost[best] / cost[k]) ? k : best;
+    if (d->way ? d->way == 1 : !(cost[best] < sum)) return HONE_OK;
+    w = by[d->way ? d->way / 2 - 1 : best];
     if (threads > 1 && w.blocks < 2 * threads && s->n_ref + 3 <= HONE_MAX_REFS && w.tiles * w.places < MOST_BETWEEN / (w.channels + d->n))
         w.steps = true;                                          /* too few blocks to share; the same bits come out */
     if (w.steps && s->n_ref + 3 > HONE_MAX_REFS) return HONE_OK; /* filters and two buffers */
     const int64_t nr = w.nr, columns = all_columns(d, &w);
-    w.nt = 4 * nr, w.some = is_turned(d, &w) ? w.mr : 4; /* turned tiles go together */
     if (w.steps) w.block = w.tiles, w.blocks = 1;
     else if (threads > 8) cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
-    w.apart_v = (ptrdiff_t)(pieces(pieces(w.block, HONE_GEMM_ROWS) * HONE_GEMM_ROWS * w.channels, 16) * 16 + 16);
-    w.apart_m = (ptrdiff_t)(pieces(w.block * (w.steps ? columns : nr), 16) * 16 + 16);
+    const bool turned = is_turned(d, &w);
+    w.high = turned ? rows_at_once(w.block, w.mr) : w.mr;
+    /* two panels for the same tiles in L1, unless these are few: then filters are what costs, and best read from one end to the other */
+    w.nt = w.steps ? 4 * nr : turned && w.block >= 4 * w.mr ? 2 * nr : nr, w.some = turned ? w.high : 4; /* turned tiles go together */
+    const int64_t rows_v = turned ? pieces(w.block, w.high) * HONE_GEMM_TURNED(w.high) : pieces(w.block, HONE_GEMM_ROWS) * HONE_GEMM_ROWS;
+    w.apart_v = (ptrdiff_t)(pieces(rows_v * w.channels, 16) * 16 + 16);
+    w.apart_m = (ptrdiff_t)(pieces(w.block * (w.steps ? columns : w.nt), 16) * 16 + 16);
     w.v_bytes = factor_bytes(&w) * (size_t)(w.places * w.apart_v), w.m_bytes = sizeof(float) * (size_t)(w.places * w.apart_m);
     const size_t pixels = (size_t)((w.steps ? w.some : w.block) * w.out * w.out);
     w.sum_bytes = w.ends ? 0 : (sizeof(float) * pixels * (size_t)d->n + 63) / 64 * 64;
@@ -213,8 +236,13 @@ static void look(const hone_contract *d, const float *a, int64_t tile, const flo
         }
     }
 }
+/* Where a tile begins in v; of turned ones, those that others come before in whole. */
+static int64_t tile_at(const hone_contract *d, int64_t tile) {
+    const struct hone_winograd *w = d->winograd;
+    return (is_turned(d, w) ? tile / w->high * HONE_GEMM_TURNED(w->high) : tile) * w->channels;
+}
 /* Tiles from t0 on to their places: floats or halves, v_from elements behind v. */
-enum { SOME = 64, SOME_TURNED = 32 /* channels */, SOME_APART = HONE_GEMM_ROWS * SOME_TURNED + 16 /* places on other sets of the cache */ };
+enum { SOME = 64, SOME_FLOATS = 9792 };
 static void bring(const hone_contract *d, const float *a, int64_t t0, int64_t many, void *v, int64_t v_from) {
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_WINOGRAD_PLACES];
@@ -237,20 +265,21 @@ static void bring(const hone_contract *d, const float *a, int64_t t0, int64_t ma
 static void bring_turned(const hone_contract *d, const float *a, int64_t t0, int64_t many, void *v, int64_t v_from) {
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_GEMM_ROWS][HONE_WINOGRAD_PLACES], *row[HONE_GEMM_ROWS];
-    float some[HONE_WINOGRAD_PLACES * SOME_APART];
-    const int64_t c = w->channels;
-    for (int64_t t = 0; t < many; t += w->mr) {
-        hone_gemm_part part = {.m = (int)(many - t < w->mr ? many - t : w->mr), .taps = 1, .a = row};
+    float some[SOME_FLOATS];
+    /* many places: fewer channels, so that they stay in L1 */
+    const int64_t c = w->channels, some_channels = w->places > 36 ? 16 : 32, apart = HONE_GEMM_ROWS * some_channels + 16;
+    for (int64_t t = 0; t < many; t += w->high) {
+        hone_gemm_part part = {.m = (int)(many - t < w->high ? many - t : w->high), .taps = 1, .a = row};
         for (int i = 0; i < part.m; i++) look(d, a, t0 + t + i, pixel[i]);
         for (int64_t c0 = 0; c0 < c; c0 += part.k) {
-            part.k = c - c0 < SOME_TURNED ? c - c0 : SOME_TURNED;
+            part.k = c - c0 < some_channels ? c - c0 : some_channels;
             for (int i = 0; i < part.m; i++) {
-                w->kernel->in[w->size](pixel[i], part.k, some + i * SOME_TURNED, SOME_APART);
+                w->kernel->in[w->size](pixel[i], part.k, some + i * some_channels, apart);
                 for (int p = 0; p < w->places; p++) pixel[i][p] += part.k;
             }
             for (int p = 0; p < w->places; p++) {
-                for (int i = 0; i < part.m; i++) row[i] = some + p * SOME_APART + i * SOME_TURNED;
-                d->kernel->turn(&part, (float *)v + v_from + p * w->apart_v + t * c + c0 * HONE_GEMM_TURNED(part.m));
+                for (int i = 0; i < part.m; i++) row[i] = some + p * apart + i * some_channels;
+                d->kernel->turn(&part, (float *)v + v_from + p * w->apart_v + tile_at(d, t) + c0 * HONE_GEMM_TURNED(part.m));
             }
         }
     }
@@ -338,7 +367,7 @@ static void multiply_half(const hone_contract *d, void *const *at, const uint16_
                 mend(d, at, t0, many, place, n0 + j, to, stride);
         }
 }
-enum { AT_ONCE = 8 * HONE_GEMM_ROWS };
+enum { AT_ONCE = 8 * HONE_GEMM_ROWS, LINE = 64 };
 /* Places from p0 on of `many` tiles with columns n0 … n0+n-1 of the filters; m: the first of these columns, rows `stride` apart. */
 static void multiply(const hone_contract *d, void *const *at, const void *factors, int64_t t0, int64_t many, int p0, int p1, int64_t n0,
                      int64_t n, float *m, int64_t stride) {
@@ -349,18 +378,24 @@ static void multiply(const hone_contract *d, void *const *at, const void *factor
         multiply_half(d, at, factors, t0, many, p0, p1, n0, n, m, stride);
         return;
     }
+    /* While tiles pass a panel the one that follows is asked for, a line with each four channels; where a place has all tiles, so much less that it is there by the last of them. */
+    const int64_t passes = pieces(many, w->high), ask = pieces(w->nr * 4 * (int64_t)sizeof(float), passes),
+                  step = w->steps && ask < LINE ? ask : LINE;
     for (int place = p0; place < p1; place++)
         for (int64_t j = 0; j < n; j += w->nr) {
-            const int64_t wide = columns - n0 - j < w->nr ? columns - n0 - j : w->nr;
+            const int64_t wide = columns - n0 - j < w->nr ? columns - n0 - j : w->nr,
+                          far = n0 + j + wide < columns && w->steps ? w->places : 1;
             const int vectors = (int)(wide / d->kernel->vector), mr = d->kernel->rows[vectors - 1];
             const float *rows[AT_ONCE], *panel = filters + (n0 + j) * w->places * c + place * c * wide;
             float *sum[AT_ONCE];
-            hone_gemm_part part = {.n = (int)wide, .taps = 1, .k = c, .a = rows, .high = mr, .b = panel, .b_step = wide, .c = sum};
-            const int64_t at_once = is_turned(d, w) ? AT_ONCE : mr;
+            hone_gemm_part part = {.n = (int)wide, .taps = 1, .k = c, .a = rows, .high = w->high, .b = panel, .b_step = wide, .c = sum};
+            const int64_t at_once = is_turned(d, w) ? 8 * w->high : mr;
             for (int64_t i = 0; i < many; i += at_once) {
                 part.m = many - i < at_once ? (int)(many - i) : (int)at_once;
-                const float *first = v + place * w->apart_v + i * c;
-                if (is_turned(d, w)) part.turned = first;
+                const float *first = v + place * w->apart_v + tile_at(d, i);
+                if (is_turned(d, w))
+                    part.turned = first, part.next_step = step,
+                    part.next = (const float *)(const void *)((const char *)(panel + far * c * wide) + i / w->high * (c / 4) * step);
                 for (int r = 0; r < part.m && !part.turned; r++) rows[r] = first + r * c;
                 for (int r = 0; r < part.m; r++) sum[r] = m + place * w->apart_m + (i + r) * stride + j;
                 d->kernel->run[vectors - 1](&part);
@@ -418,10 +453,10 @@ static hone_status block(const hone_step *step, void *const *base, int64_t numbe
     const hone_standing here = hone_contract_stand(d, 0);
     (is_turned(d, w) ? bring_turned : bring)(d, pixels_of(d, at), t0, many, scratch, 0);
     ending e = ready(d, at, &here, t0, many, (char *)scratch + w->v_bytes + w->m_bytes);
-    for (int64_t n0 = 0; n0 < d->n; n0 += w->nr) {
-        const int64_t n = d->n - n0 < w->nr ? d->n - n0 : w->nr;
-        multiply(d, at, scratch, t0, many, 0, w->places, n0, n, m, w->nr);
-        bring_back(d, &e, many, n0, n, m, w->nr);
+    for (int64_t n0 = 0; n0 < d->n; n0 += w->nt) {
+        const int64_t n = d->n - n0 < w->nt ? d->n - n0 : w->nt;
+        multiply(d, at, scratch, t0, many, 0, w->places, n0, n, m, w->nt);
+        bring_back(d, &e, many, n0, n, m, w->nt);
     }
     return w->ends ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
 }
@@ -433,7 +468,7 @@ static hone_status step_in(const hone_step *step, void *const *base, int64_t num
     void *at[HONE_MAX_REFS];
     places_of(d, step, base, at);
     const int64_t t0 = number * w->some, many = w->tiles - t0 < w->some ? w->tiles - t0 : w->some;
-    (is_turned(d, w) ? bring_turned : bring)(d, pixels_of(d, at), t0, many, at[w->v], t0 * w->channels);
+    (is_turned(d, w) ? bring_turned : bring)(d, pixels_of(d, at), t0, many, at[w->v], tile_at(d, t0));
     return HONE_OK;
 }
 static hone_status step_multiply(const hone_step *step, void *const *base, int64_t number, void *scratch) {

@@ -10,9 +10,10 @@
 
 void hone_winograd_filters(int size, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart) {
     /* row p: 1, p, p^2 over the product of p - q, all other points q; the last one, infinity: the highest power only */
-    static const double points[HONE_WINOGRAD_SIZES][5] = {{0, 1, -1}, {0, 0.625, -0.625, 1.5, -1.5}};
+    static const double points[HONE_WINOGRAD_SIZES][HONE_WINOGRAD_EDGE - 1] = {
+        {0, 1, -1}, {0, 0.625, -0.625, 1.5, -1.5}, {0, 0.5, -0.5, 1, -1, 2, -2}};
     const int e = hone_winograd_out(size) + 2;
-    double row[6][3] = {{0}};
+    double row[HONE_WINOGRAD_EDGE][3] = {{0}};
     for (int i = 0; i < e - 1; i++) {
         const double p = points[size][i];
         double less = 1;
