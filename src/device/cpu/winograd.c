@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   winograd: 3x3 convolutions of stride 1 over channels-last pictures, by tiles of 4x4 or 2x2 results (kernels/winograd.h), where that is faster than the sum
+   winograd: 3x3 convolutions of stride 1 over channels-last pictures, by tiles of 6x6, 4x4 or 2x2 results (kernels/winograd.h), where that is faster than the sum
    itself.
 
    Pixels are brought to their places, [place][tile][channel]; every place is one matrix product with the filters at that place; what they give,
    [place][tile][column], is brought back, finished and written:
 
-        pixels ──in──▶ v ──36 (or 16) products──▶ m ──out──▶ results
+        pixels ──in──▶ v ──64 (36, 16) products──▶ m ──out──▶ results
 
    Large pictures go by blocks of tiles: v stays in L2, and m, a panel of columns at a time, too; but every block reads all filters. Small pictures have many
    channels, so that filters are what costs: then all tiles are one block, and the three parts are three steps. Filters are brought to their places once a
@@ -82,9 +82,10 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
 
 /* ---- choosing ------------------------------------------------------------------------------------------------------------------------- */
 /* What a way costs, in multiply-adds, on one machine with AVX-512: bringing a value to its place was measured as about a dozen of them, bringing it back as
-   about eight. A byte from beyond L2 was six in single layers; four chose better in whole networks, whose weights partly stay near. */
-enum { IN = 12, OUT = 8, L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8, MOST_BETWEEN = 1 << 22 /* floats */ };
-static const double CLEARLY = 1.07;
+   about eight; of 6x6, on Neoverse-V1, it took so much longer than of 4x4. A byte from beyond L2 was six in single layers; four chose better in whole networks,
+   whose weights partly stay near. */
+enum { L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8, MOST_BETWEEN = 1 << 22 /* floats */ };
+static const struct { double in, out; } brings[HONE_WINOGRAD_SIZES] = {{12, 8}, {12, 8}, {13, 12}};
 static double byte_costs(const hone_contract *d, const struct hone_winograd *w) { /* memory is as fast for narrow vectors */
     return w->half ? 1 : d->kernel->vector / 4.0;
 }
@@ -121,15 +122,15 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     const double filters = (double)factor_bytes(w) * places * c * n, between = 2 * 4 * places * tiles * (c + n);
     const double again = filters > 4.0 * L2_FLOATS ? (double)w->blocks * filters : filters;
     w->steps = between <= (32 << 20) && filters + between < again;
-    return places * tiles * (c * n / (w->half ? 2 : 1) + IN * c + OUT * n) + byte_costs(d, w) * (!w->steps ? again
-                                                                                                 : between > 4.0 * L2_FLOATS
-                                                                                                     ? filters + between
-                                                                                                     : filters);
+    return places * tiles * (c * n / (w->half ? 2 : 1) + brings[size].in * c + brings[size].out * n) +
+           byte_costs(d, w) * (!w->steps                   ? again
+                               : between > 4.0 * L2_FLOATS ? filters + between
+                                                           : filters);
 }
-/* Whether it is taken, so many times as fast as the best yet is estimated to be. 6x6 errs three times as much as 4x4, takes twice the memory, and was measured on ARM only: there it
-   must gain clearly, and elsewhere is not taken; nor in f16, where it errs too much. */
-static bool offered(const hone_contract *d, const struct hone_winograd *w, double gain) {
-    return w->size < 2 ? gain > 1 : is_turned(d, w) && gain > CLEARLY;
+/* Whether a way is taken that is estimated to be so many times as fast as the best yet. 6x6 errs five times as much as 4x4 and takes nearly twice the memory, so it
+   must gain clearly; that was measured on ARM alone, and elsewhere it is not taken; nor in f16, where it would err too much. */
+static bool taken(const hone_contract *d, const struct hone_winograd *w, double gain) {
+    return w->size < 2 ? gain > 1 : is_turned(d, w) && gain > 1.05;
 }
 bool hone_winograd_able(const hone_contract *d) {
     struct hone_winograd w = {0};
@@ -151,7 +152,7 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     double cost[HONE_WINOGRAD_SIZES];
     int best = 0;
     for (int k = 0; k < HONE_WINOGRAD_SIZES; k++)
-        by[k] = w, cost[k] = cut(d, by + k, k), best = offered(d, by + k, cost[best] / cost[k]) ? k : best;
+        by[k] = w, cost[k] = cut(d, by + k, k), best = taken(d, by + k, cost[best] / cost[k]) ? k : best;
     if (d->way ? d->way == 1 : !(cost[best] < sum)) return HONE_OK;
     w = by[d->way ? d->way / 2 - 1 : best];
     if (threads > 1 && w.blocks < 2 * threads && s->n_ref + 3 <= HONE_MAX_REFS && w.tiles * w.places < MOST_BETWEEN / (w.channels + d->n))
@@ -175,6 +176,21 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     *kept = w, d->winograd = kept;
     return HONE_OK;
+}
+
+/* Columns of the panel that begins at n0. Where a last one would be of one vector, whose sums are too few to keep the units of a core busy, the one before gives it one of its own. */
+static bool gives(const hone_contract *d, const struct hone_winograd *w, int64_t left) {
+    return is_turned(d, w) && d->kernel->widths > 2 && left == w->nr + d->kernel->vector;
+}
+static int64_t panel_wide(const hone_contract *d, const struct hone_winograd *w, int64_t n0) {
+    const int64_t left = all_columns(d, w) - n0;
+    return left < w->nr ? left : gives(d, w, left) ? w->nr - d->kernel->vector : w->nr;
+}
+/* Where part k of the columns begins, of `nt` each, in whole panels. */
+static int64_t part_at(const hone_contract *d, const struct hone_winograd *w, int64_t k) {
+    const int64_t n0 = k * w->nt;
+    if (n0 >= d->n) return d->n;
+    return n0 && gives(d, w, all_columns(d, w) - n0 + w->nr) ? n0 - d->kernel->vector : n0;
 }
 
 /* ---- filters -------------------------------------------------------------------------------------------------------------------------- */
@@ -206,8 +222,8 @@ void hone_winograd_fill(const hone_contract *d, const float *source, void *panel
         fill_half(d, source, panels);
         return;
     }
-    for (int64_t n0 = 0; n0 < columns; n0 += w->nr) {
-        const int64_t wide = columns - n0 < w->nr ? columns - n0 : w->nr;
+    for (int64_t n0 = 0, wide; n0 < columns; n0 += wide) {
+        wide = panel_wide(d, w, n0);
         for (int64_t c = 0; c < w->channels; c++) filters_of(d, source, c, n0, wide, to + c * wide, (ptrdiff_t)(w->channels * wide));
         to += w->places * w->channels * wide;
     }
@@ -367,7 +383,35 @@ static void multiply_half(const hone_contract *d, void *const *at, const uint16_
                 mend(d, at, t0, many, place, n0 + j, to, stride);
         }
 }
-enum { AT_ONCE = 8 * HONE_GEMM_ROWS, LINE = 64 };
+enum { AT_ONCE = 8 * HONE_GEMM_ROWS, LINE = 64, FEW_PASSES = 2 };
+/* Rows that are turned: as many in a call as there are pointers for. While tiles pass a panel the one that follows is asked for, a line with each four channels; where a place has all
+   tiles, so much less that it is there by the last of them. Where tiles are few the core itself foresees panels better. */
+static void multiply_turned(const hone_contract *d, void *const *at, const float *v, int64_t many, int p0, int p1, int64_t n0, int64_t n,
+                            float *m, int64_t stride) {
+    const struct hone_winograd *w = d->winograd;
+    const float *filters = at[d->packed_b];
+    float *sum[AT_ONCE];
+    const int64_t columns = hone_contract_columns(d), c = w->channels, passes = pieces(many, w->high),
+                  at_once = AT_ONCE / w->high * w->high, ask = pieces(w->nr * 4 * (int64_t)sizeof(float), passes),
+                  step = w->steps && ask < LINE ? ask : LINE;
+    hone_gemm_part part = {.taps = 1, .k = c, .high = w->high, .c = sum};
+    int64_t filled = -1;
+    for (int place = p0; place < p1; place++)
+        for (int64_t j = 0, wide; j < n; j += wide) {
+            wide = panel_wide(d, w, n0 + j);
+            const int64_t far = n0 + j + wide < columns && w->steps ? w->places : 1;
+            const float *panel = filters + (n0 + j) * w->places * c + place * c * wide, *next = panel + far * c * wide;
+            part.n = (int)wide, part.b = panel, part.b_step = wide, part.c_from = place * w->apart_m + j;
+            for (int64_t i = 0; i < many; i += at_once) {
+                part.m = many - i < at_once ? (int)(many - i) : (int)at_once;
+                for (int r = 0; r < part.m && filled != i; r++) sum[r] = m + (i + r) * stride;
+                filled = i, part.turned = v + place * w->apart_v + tile_at(d, i);
+                if (passes > FEW_PASSES)
+                    part.next_step = step, part.next = (const float *)(const void *)((const char *)next + i / w->high * (c / 4) * step);
+                d->kernel->run[wide / d->kernel->vector - 1](&part);
+            }
+        }
+}
 /* Places from p0 on of `many` tiles with columns n0 … n0+n-1 of the filters; m: the first of these columns, rows `stride` apart. */
 static void multiply(const hone_contract *d, void *const *at, const void *factors, int64_t t0, int64_t many, int p0, int p1, int64_t n0,
                      int64_t n, float *m, int64_t stride) {
@@ -378,25 +422,20 @@ static void multiply(const hone_contract *d, void *const *at, const void *factor
         multiply_half(d, at, factors, t0, many, p0, p1, n0, n, m, stride);
         return;
     }
-    /* While tiles pass a panel the one that follows is asked for, a line with each four channels; where a place has all tiles, so much less that it is there by the last of them. */
-    const int64_t passes = pieces(many, w->high), ask = pieces(w->nr * 4 * (int64_t)sizeof(float), passes),
-                  step = w->steps && ask < LINE ? ask : LINE;
+    if (is_turned(d, w)) {
+        multiply_turned(d, at, v, many, p0, p1, n0, n, m, stride);
+        return;
+    }
     for (int place = p0; place < p1; place++)
         for (int64_t j = 0; j < n; j += w->nr) {
-            const int64_t wide = columns - n0 - j < w->nr ? columns - n0 - j : w->nr,
-                          far = n0 + j + wide < columns && w->steps ? w->places : 1;
+            const int64_t wide = columns - n0 - j < w->nr ? columns - n0 - j : w->nr;
             const int vectors = (int)(wide / d->kernel->vector), mr = d->kernel->rows[vectors - 1];
-            const float *rows[AT_ONCE], *panel = filters + (n0 + j) * w->places * c + place * c * wide;
-            float *sum[AT_ONCE];
-            hone_gemm_part part = {.n = (int)wide, .taps = 1, .k = c, .a = rows, .high = w->high, .b = panel, .b_step = wide, .c = sum};
-            const int64_t at_once = is_turned(d, w) ? 8 * w->high : mr;
-            for (int64_t i = 0; i < many; i += at_once) {
-                part.m = many - i < at_once ? (int)(many - i) : (int)at_once;
-                const float *first = v + place * w->apart_v + tile_at(d, i);
-                if (is_turned(d, w))
-                    part.turned = first, part.next_step = step,
-                    part.next = (const float *)(const void *)((const char *)(panel + far * c * wide) + i / w->high * (c / 4) * step);
-                for (int r = 0; r < part.m && !part.turned; r++) rows[r] = first + r * c;
+            const float *rows[HONE_GEMM_ROWS], *panel = filters + (n0 + j) * w->places * c + place * c * wide;
+            float *sum[HONE_GEMM_ROWS];
+            hone_gemm_part part = {.n = (int)wide, .taps = 1, .k = c, .a = rows, .b = panel, .b_step = wide, .c = sum};
+            for (int64_t i = 0; i < many; i += mr) {
+                part.m = many - i < mr ? (int)(many - i) : mr;
+                for (int r = 0; r < part.m; r++) rows[r] = v + place * w->apart_v + (i + r) * c;
                 for (int r = 0; r < part.m; r++) sum[r] = m + place * w->apart_m + (i + r) * stride + j;
                 d->kernel->run[vectors - 1](&part);
             }
@@ -453,8 +492,8 @@ static hone_status block(const hone_step *step, void *const *base, int64_t numbe
     const hone_standing here = hone_contract_stand(d, 0);
     (is_turned(d, w) ? bring_turned : bring)(d, pixels_of(d, at), t0, many, scratch, 0);
     ending e = ready(d, at, &here, t0, many, (char *)scratch + w->v_bytes + w->m_bytes);
-    for (int64_t n0 = 0; n0 < d->n; n0 += w->nt) {
-        const int64_t n = d->n - n0 < w->nt ? d->n - n0 : w->nt;
+    for (int64_t k = 0; k * w->nt < d->n; k++) {
+        const int64_t n0 = part_at(d, w, k), n = part_at(d, w, k + 1) - n0;
         multiply(d, at, scratch, t0, many, 0, w->places, n0, n, m, w->nt);
         bring_back(d, &e, many, n0, n, m, w->nt);
     }
@@ -477,7 +516,7 @@ static hone_status step_multiply(const hone_step *step, void *const *base, int64
     (void)scratch;
     void *at[HONE_MAX_REFS];
     places_of(d, step, base, at);
-    const int64_t wide = pieces(d->n, w->nt), n0 = number % wide * w->nt, n = d->n - n0 < w->nt ? d->n - n0 : w->nt;
+    const int64_t wide = pieces(d->n, w->nt), n0 = part_at(d, w, number % wide), n = part_at(d, w, number % wide + 1) - n0;
     const int place = (int)(number / wide);
     multiply(d, at, at[w->v], 0, w->tiles, place, place + 1, n0, n, (float *)at[w->m] + n0, all_columns(d, w));
     return HONE_OK;
