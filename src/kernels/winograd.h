@@ -8,8 +8,10 @@
         v = B' d B   places of pixels     u = G g G'   places of filters     m = v u, place by place, summed over channels     y = A' m A
 
    So a place is one matrix product over channels, and a tile costs (o+2)^2 products a channel instead of 9 o^2: 16 instead of 36 for o = 2, 36 instead of 144 for
-   o = 4. Errors grow with o and with the points. For o = 2 they are 0, 1, -1; for o = 4  0, 5/8, -5/8, 3/2, -3/2, which err half as much as 0, 1, -1, 2, -2
-   and whose A and B are exact in f32. Infinity and NaN in d reach all of the tile.
+   o = 4, 64 instead of 324 for o = 6. Errors grow with o and with the points. For o = 2 they are 0, 1, -1; for o = 4  0, 5/8, -5/8, 3/2, -3/2, which err half as
+   much as 0, 1, -1, 2, -2 and whose A and B are exact in f32. For o = 6  0, 1/2, -1/2, 1, -1, 2, -2: of 3571 triples a < b < c of four binary
+   digits, from 1/4 to 3.5, none erred clearly less (emulated in f32 against double, random pixels and filters: root mean square 3e-6 of that of the results for 64
+   channels, 8e-6 for 512; the best others within a tenth of that), and no other has so simple constants. Infinity and NaN in d reach all of the tile.
 
    Pixels lie channels last: a vector is of channels. */
 #ifndef HONE_KERNELS_WINOGRAD_H

@@ -258,7 +258,7 @@ static int64_t tile_at(const hone_contract *d, int64_t tile) {
     return (is_turned(d, w) ? tile / w->high * HONE_GEMM_TURNED(w->high) : tile) * w->channels;
 }
 /* Tiles from t0 on to their places: floats or halves, v_from elements behind v. */
-enum { SOME = 64, SOME_FLOATS = 9792 };
+enum { SOME = 64, SOME_TURNED = 32 /* channels */, SOME_APART = HONE_GEMM_ROWS * SOME_TURNED + 16 /* places on other sets of the cache */ };
 static void bring(const hone_contract *d, const float *a, int64_t t0, int64_t many, void *v, int64_t v_from) {
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_WINOGRAD_PLACES];
@@ -277,24 +277,23 @@ static void bring(const hone_contract *d, const float *a, int64_t t0, int64_t ma
         }
     }
 }
-/* The same, turned for the product (kernels/gemm.h): as many tiles as it takes at a time, a few channels of them after another, which stay in L1 between. */
+/* The same, turned for the product (kernels/gemm.h): as many tiles as it takes at a time, a few channels of them after another, which stay near between. */
 static void bring_turned(const hone_contract *d, const float *a, int64_t t0, int64_t many, void *v, int64_t v_from) {
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_GEMM_ROWS][HONE_WINOGRAD_PLACES], *row[HONE_GEMM_ROWS];
-    float some[SOME_FLOATS];
-    /* many places: fewer channels, so that they stay in L1 */
-    const int64_t c = w->channels, some_channels = w->places > 36 ? 16 : 32, apart = HONE_GEMM_ROWS * some_channels + 16;
+    float some[HONE_WINOGRAD_PLACES * SOME_APART];
+    const int64_t c = w->channels;
     for (int64_t t = 0; t < many; t += w->high) {
         hone_gemm_part part = {.m = (int)(many - t < w->high ? many - t : w->high), .taps = 1, .a = row};
         for (int i = 0; i < part.m; i++) look(d, a, t0 + t + i, pixel[i]);
         for (int64_t c0 = 0; c0 < c; c0 += part.k) {
-            part.k = c - c0 < some_channels ? c - c0 : some_channels;
+            part.k = c - c0 < SOME_TURNED ? c - c0 : SOME_TURNED;
             for (int i = 0; i < part.m; i++) {
-                w->kernel->in[w->size](pixel[i], part.k, some + i * some_channels, apart);
+                w->kernel->in[w->size](pixel[i], part.k, some + i * SOME_TURNED, SOME_APART);
                 for (int p = 0; p < w->places; p++) pixel[i][p] += part.k;
             }
             for (int p = 0; p < w->places; p++) {
-                for (int i = 0; i < part.m; i++) row[i] = some + p * apart + i * some_channels;
+                for (int i = 0; i < part.m; i++) row[i] = some + p * SOME_APART + i * SOME_TURNED;
                 d->kernel->turn(&part, (float *)v + v_from + p * w->apart_v + tile_at(d, t) + c0 * HONE_GEMM_TURNED(part.m));
             }
         }

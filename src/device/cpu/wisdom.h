@@ -43,7 +43,7 @@ enum {
     HONE_KNOB_ROWS,
     HONE_KNOB_COLUMNS,
     HONE_KNOB_DEPTH,
-    HONE_KNOB_TILE,   /* 0: the sum itself; 2, 4: results a side */
+    HONE_KNOB_TILE,   /* 0: the sum itself; 2, 4, 6: results a side */
     HONE_KNOB_THREADS /* that rows and columns were measured for; with others work is cut as estimated, all else holds */
 };
 enum { HONE_BYTES_ROWS, HONE_BYTES_COLUMNS };
