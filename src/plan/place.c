@@ -148,6 +148,8 @@ hone_status hone_bind_copy_apart(binder *b, const level *l, int node, const hone
     }
     if (d < 0 || row < 0 || row == d || from->fact.dim[d] > 8 || from->fact.dim[row] <= from->fact.dim[d])
         return hone_bind_copy(b, l, node, from, to);
+    if (from->fact.dtype == HONE_DTYPE_F32 && from->fact.dim[d] == 2 && to->stride[d] == 1 && to->stride[row] == 2)
+        return hone_bind_copy(b, l, node, from, to); /* two rows become one: turned.c */
     hone_bound_var x = *from, y = *to;
     int64_t bytes = hone_dtypes[x.fact.dtype].bytes;
     x.fact.dim[d] = y.fact.dim[d] = 1;

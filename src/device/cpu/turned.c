@@ -8,7 +8,8 @@
 enum { LEAST = 1 << 12, MOST = 1 << 15 /* values a tile moves */, FEWEST = 1 << 10 };
 typedef struct {
     int x, y, n_outer;
-    int64_t first, outer, rows, columns, chunk, chunks, from_step, to_step; /* a chunk: so many columns of a matrix */
+    int64_t first, outer, rows, columns, chunk, chunks, many, from_step,
+        to_step; /* a chunk: so many columns of a matrix; many: matrices a tile, if one is little */
     int64_t extent[MAX_SLOTS], by_x[MAX_SLOTS], by_y[MAX_SLOTS];
 } turned;
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
@@ -16,13 +17,21 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x], base) + d->first;
     float *y = (float *)(void *)hone_ref_at(s->ref[d->y], base);
     const int64_t from = number % d->chunks * d->chunk, n = d->columns - from < d->chunk ? d->columns - from : d->chunk;
-    int64_t rest = number / d->chunks;
+    const int64_t first = number / d->chunks * d->many, past = first + d->many < d->outer ? first + d->many : d->outer;
+    int64_t at[MAX_SLOTS], rest = first;
     (void)scratch;
     for (int k = d->n_outer - 1; k >= 0; k--) {
-        x += rest % d->extent[k] * d->by_x[k], y += rest % d->extent[k] * d->by_y[k];
-        rest /= d->extent[k];
+        at[k] = rest % d->extent[k], rest /= d->extent[k];
+        x += at[k] * d->by_x[k], y += at[k] * d->by_y[k];
     }
-    hone_transpose_floats(d->rows, n, x + from, d->from_step, y + from * d->to_step, d->to_step);
+    for (int64_t q = first; q < past; q++) {
+        hone_transpose_floats(d->rows, n, x + from, d->from_step, y + from * d->to_step, d->to_step);
+        for (int k = d->n_outer - 1; k >= 0; k--) { /* to the next one */
+            x += d->by_x[k], y += d->by_y[k];
+            if (++at[k] < d->extent[k]) break;
+            at[k] = 0, x -= d->extent[k] * d->by_x[k], y -= d->extent[k] * d->by_y[k];
+        }
+    }
     return HONE_OK;
 }
 hone_status hone_cpu_turned(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
@@ -36,19 +45,21 @@ hone_status hone_cpu_turned(hone_recipe_maker *m, const hone_cpu_call *c, int st
         in->tensor[st->tensor].dtype != HONE_DTYPE_F32 || in->tensor[load->a].dtype != HONE_DTYPE_F32)
         return HONE_OK;
     if (!hone_affine_slots(c, stage, stage, &slots) || !slots.apart || !hone_affine_inside(c, &slots, st->value, &from)) return HONE_OK;
-    int last = slots.n_domain - 1, along = -1;
-    while (last > 0 && slots.extent[last] == 1) last--;
+    int last = -1, along = -1;
     const int64_t *stride = c->tensor[st->tensor].stride;
-    if (last < 1 || stride[slots.dim[last]] != 1 || from.k[last] == 1 || !from.k[last]) return HONE_OK;
-    for (int k = 0; k < last; k++)
-        if (from.k[k] == 1 && slots.extent[k] > 1) along = k;
+    for (int k = 0; k < slots.n_domain; k++) {
+        if (slots.extent[k] == 1) continue;
+        if (stride[slots.dim[k]] == 1) last = k;
+        if (from.k[k] == 1) along = k;
+    }
+    if (last < 0 || last == along || !from.k[last]) return HONE_OK;
     turned *d = along < 0 ? NULL : HONE_NEW(m->arena, turned);
     if (along >= 0 && !d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (!d || slots.extent[last] < 2 || slots.extent[along] < 4) return HONE_OK;
     d->x = load->a, d->y = st->tensor, d->first = from.c, d->outer = 1;
     d->rows = slots.extent[last], d->columns = slots.extent[along], d->from_step = from.k[last], d->to_step = stride[slots.dim[along]];
-    for (int k = 0; k < last; k++) {
-        if (k == along || slots.extent[k] == 1) continue;
+    for (int k = 0; k < slots.n_domain; k++) {
+        if (k == along || k == last || slots.extent[k] == 1) continue;
         d->extent[d->n_outer] = slots.extent[k], d->by_x[d->n_outer] = from.k[k], d->by_y[d->n_outer++] = stride[slots.dim[k]];
         d->outer *= slots.extent[k];
     }
@@ -57,7 +68,8 @@ hone_status hone_cpu_turned(hone_recipe_maker *m, const hone_cpu_call *c, int st
     d->chunk = (each / d->rows + 15) / 16 * 16; /* whole lines of x */
     if (d->chunk < 16) d->chunk = 16;
     d->chunks = (d->columns + d->chunk - 1) / d->chunk;
-    hone_step step = {.tactic = "turned", .tiles = d->outer * d->chunks, .tile = tile, .data = d};
+    d->many = d->chunks > 1 || each <= d->rows * d->columns ? 1 : each / (d->rows * d->columns);
+    hone_step step = {.tactic = "turned", .tiles = (d->outer + d->many - 1) / d->many * d->chunks, .tile = tile, .data = d};
     step.serial = all <= each, *done = true;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = st->uses, .buffer = -1});
 }

@@ -63,11 +63,15 @@ void hone_transpose_bytes(int64_t m, int64_t n, const uint8_t *from, ptrdiff_t f
 void hone_transpose_floats(int64_t m, int64_t n, const float *from, ptrdiff_t from_step, float *to, ptrdiff_t to_step) {
     enum { LINE = 16 };
 #if defined(LOW)
-    for (; m == 2 && to_step == 2 && n >= SIDE_F; n -= SIDE_F, from += SIDE_F, to += 2 * SIDE_F) { /* two rows become one */
-        bytes a, b;
-        memcpy(&a, from, sizeof a), memcpy(&b, from + from_step, sizeof b);
-        const bytes low = LOW_F(a, b), high = HIGH_F(a, b);
-        memcpy(to, &low, sizeof low), memcpy(to + SIDE_F, &high, sizeof high);
+    if (m == 2 && to_step == 2 && n >= SIDE_F) { /* two rows become one; the last four overlap their neighbours */
+        for (int64_t j = 0; j < n; j += SIDE_F) {
+            const int64_t i = j + SIDE_F <= n ? j : n - SIDE_F;
+            bytes a, b;
+            memcpy(&a, from + i, sizeof a), memcpy(&b, from + from_step + i, sizeof b);
+            const bytes low = LOW_F(a, b), high = HIGH_F(a, b);
+            memcpy(to + 2 * i, &low, sizeof low), memcpy(to + 2 * i + SIDE_F, &high, sizeof high);
+        }
+        return;
     }
 #endif
     for (int64_t j0 = 0; j0 < n; j0 += LINE)
