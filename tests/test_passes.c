@@ -249,6 +249,8 @@ static void run_both(const char *text) {
     { hone_pass_infer, hone_pass_same, pass, hone_pass_dead }
 #define ATTENTION \
     { hone_pass_infer, hone_pass_attention, hone_pass_views, hone_pass_identity, hone_pass_dead }
+#define LOOKUP \
+    { hone_pass_infer, hone_pass_same, hone_pass_lookup, hone_pass_fold, hone_pass_dead }
 #define ROTARY \
     { hone_pass_infer, hone_pass_same, hone_pass_rotary, hone_pass_same, hone_pass_dead }
 typedef struct {

@@ -25,6 +25,8 @@ static const struct {
     {"affine", hone_pass_affine},
     {"norm", hone_pass_norm},
     {"activation", hone_pass_activation},
+    {"lookup", hone_pass_lookup}, /* which leaves activations of tables to be computed */
+    {"fold", hone_pass_fold},
     {"sink", hone_pass_sink}, /* and when activations are one op each */
     {"rotary", hone_pass_rotary},
     {"attention", hone_pass_attention},

@@ -27,6 +27,7 @@ hone_pass_fn hone_pass_sink;       /* a Squeeze behind a convolution goes behind
 hone_pass_fn hone_pass_affine;     /* scales and shifts of channels, BatchNormalization too, go into weights */
 hone_pass_fn hone_pass_norm;       /* layer norm and RMS norm written out */
 hone_pass_fn hone_pass_activation; /* Gelu, HardSwish, Softmax written out */
+hone_pass_fn hone_pass_lookup;     /* products with ones and zeros become rows of a table */
 hone_pass_fn hone_pass_rotary;     /* rotary positions written out */
 hone_pass_fn hone_pass_attention;  /* queries, keys, Softmax and values written out */
 hone_pass_fn hone_pass_joins;      /* a Concat takes what another Concat or a Split has in one piece */
