@@ -61,7 +61,7 @@ static void few_channels(
     void **state) { /* pixels as columns, whatever lies how: results channels last and not, groups, one way only, bands cut */
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
-        int g = draw(1, 2), c = g * draw(1, 4), m = g * draw(1, 8), o = draw(1, 3), kh = draw(1, 5), kw = draw(2, 7), sh = draw(1, 2),
+        int g = draw(1, 2), c = g * draw(1, 4), m = g * draw(1, draw(0, 1) ? 8 : 20), o = draw(1, 3), kh = draw(1, 5), kw = draw(2, 7), sh = draw(1, 2),
             sw = draw(1, 3), dh = draw(1, 2), dw = draw(1, 2), h = draw(11, 40), w = 16 * draw(3, 6) - draw(0, 3), n = draw(1, 2);
         snprintf(text, sizeof text,
                  "graph g (x: f32[%d, %d, %d, %d]) -> y { w: f32[%d, %d, %d, %d] = random(%d, -1, 1); b: f32[%d] = random(2, -1, 1); v: "
@@ -81,6 +81,8 @@ static void few_channels(
         "graph g (x: f32[1, 1, 28, 28]) -> y { w: f32[3, 1, 5, 5] = random(1, -1, 1); b: f32[3] = random(2, -1, 1); "
         "v: f32[40, 3, 1, 1] = random(3, -1, 1); a = Conv(x, w, b) {pads: [2, 2, 2, 2]}; e = Relu(a); y = Conv(e, v); }",
         "graph g (x: f32[1, 8, 20, 48]) -> y { w: f32[1, 8, 5, 3] = random(1, -1, 1); y = Conv(x, w) {pads: [2, 1, 2, "
+        "1]}; }",
+        "graph g (x: f32[1, 6, 20, 48]) -> y { w: f32[13, 6, 5, 3] = random(1, -1, 1); y = Conv(x, w) {pads: [2, 1, 2, "
         "1]}; }",
         "graph g (x: f32[1, 1, 4000]) -> y { w: f32[1, 1, 256] = random(1, -1, 1); y = Conv(x, w) {strides: [2]}; }"};
     for (size_t k = 0; k < sizeof plain / sizeof *plain; k++) assert_true(twin_check(plain[k], twin_input, 3e-4, 1e-5, "planes"));

@@ -9,6 +9,7 @@
 #include "kernels/gemm.h"
 #include "kernels/gemm_half.h"
 #include "kernels/lines.h"
+#include "kernels/slices.h"
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -45,7 +46,7 @@ static void check(const char *name, float got, double sum, double magnitude, int
 }
 
 /* flags: 1 adds to sums that are there, 2 special values, 4 finishes, with bias a row (8), bias a column (16), residual (32) and clamp (64) where set;
-   128: values of K lie backwards in A, 256: in B */
+   128: values of K lie backwards in A, 256: in B; 512: rows turned before, in two blocks, 1024: in one, for `slices` */
 static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64_t taps, int64_t k, int flags) {
     const int wide = vectors * row->vector, stride = wide + 3;
     const int64_t all = taps * k;
@@ -101,6 +102,13 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
             row->turn(&half, turned + (i ? all * HONE_GEMM_TURNED(other.high) : 0));
         }
         row->run[vectors - 1](&other);
+        free(turned);
+    } else if (flags & 1024) {
+        float *turned = exact_floats((size_t)(all * HONE_GEMM_TURNED(m)));
+        hone_gemm_part other = part;
+        row->turn(&part, turned);
+        other.turned = turned, other.a = NULL;
+        hone_slices_best()->run(&other);
         free(turned);
     } else row->run[vectors - 1](&part);
     for (ptrdiff_t place = 0; place < (m + 2) * stride; place++) {
@@ -183,14 +191,19 @@ static void test_gemm_f32(void **state) {
                                 512,
                                 512 + 2,
                                 512 + 5 + 8 + 32 + 64,
-                                512 + 128 + 4 + 16};
+                                512 + 128 + 4 + 16,
+                                1024 + 256,
+                                1024 + 256 + 2,
+                                1024 + 256 + 4 + 8 + 64,
+                                1024 + 256 + 4 + 16 + 32,
+                                1024 + 256 + 8 + 16 + 32 + 64};
     for (const hone_gemm_f32 *const *list = hone_gemm_f32_list; *list; list++) {
         const hone_gemm_f32 *row = *list;
         if (row->cpu & ~hone_cpu()) continue;
         for (int v = 1; v <= row->widths; v++)
             for (int m = 1; m <= row->rows[v - 1]; m++)
                 for (size_t k = 0; k < COUNT(ks); k++)
-                    for (size_t f = 0; f < COUNT(flags) && !(flags[f] & 512 && !row->turn); f++)
+                    for (size_t f = 0; f < COUNT(flags) && !(flags[f] & (512 | 1024) && !row->turn); f++)
                         for (int64_t taps = 1; taps <= (flags[f] & (128 | 256) ? 1 : 3); taps += 2)
                             for (int less = 0; less < row->vector; less += row->vector / 2 + 1)
                                 gemm_case(row, v, m, v * row->vector - less, taps, ks[k], flags[f]);

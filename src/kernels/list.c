@@ -11,6 +11,7 @@
 #include "kernels/lines.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
+#include "kernels/slices.h"
 #include "kernels/softmax.h"
 #include "kernels/winograd.h"
 #include "kernels/x86/amx.h"
@@ -122,6 +123,12 @@ DEPTHWISE_F32(DECLARE)
 #define ROW(isa, cpu) {"hone_lines_f32__" #isa, cpu, hone_lines_f32__##isa},
 const hone_lines hone_lines_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
+#if defined(__aarch64__)
+hone_gemm_f32_fn hone_slices_f32__base;
+const hone_slices hone_slices_list[] = {{"hone_slices_f32__base", 0, hone_slices_f32__base}, {0}};
+#else
+const hone_slices hone_slices_list[] = {{0}};
+#endif
 #define DECLARE(isa, cpu, group, lanes, a_signed, below) hone_depthwise_i8_fn hone_depthwise_i8__##isa;
 DEPTHWISE_I8(DECLARE)
 #undef DECLARE
@@ -231,6 +238,7 @@ const hone_gemm_half *hone_gemm_half_best(hone_dtype dtype) {
         if ((*row)->dtype == dtype && ((*row)->cpu & ~have) == 0) best = *row;
     return best;
 }
+const hone_slices *hone_slices_best(void) { return hone_slices_list[0].name ? hone_slices_list : NULL; }
 BEST(hone_gemm_i8)
 BEST(hone_depthwise_f32)
 BEST(hone_depthwise_rows)

@@ -75,8 +75,8 @@ static void fill_panels(void *arg, void *dst) {
         hone_winograd_fill(d, source, dst);
         return;
     }
-    if (d->planes && !w->a) {
-        hone_planes_fill(d, source, dst);
+    if (d->planes) {
+        hone_planes_fill(d, w->a, source, dst);
         return;
     }
     if (d->each) {
@@ -94,7 +94,7 @@ static void fill_panels(void *arg, void *dst) {
 /* Constant operands are packed once and kept with the model. The contraction knows only the ref: one serves all weights of its shape. */
 static int64_t packed_rows(const hone_contract *d, bool a) {
     if (d->each_i8) return d->n;
-    if (d->planes && !a) return d->n * d->batch_b;
+    if (d->planes) return hone_planes_rows(d) * (a ? d->batch_a : d->batch_b);
     if (!d->bytes) return a ? d->m * d->batch_a : hone_contract_columns(d) * d->batch_b;
     return a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b;
 }

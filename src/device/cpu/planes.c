@@ -9,6 +9,7 @@
    Where the result lies channels last, finished rows are turned on their way out. */
 #include "device/cpu/planes.h"
 #include "base/columns.h"
+#include "kernels/slices.h"
 
 #include <string.h>
 
@@ -26,6 +27,8 @@ typedef struct hone_planes {
     int64_t tile_rows, tile_run, together; /* rows whose pixels are taken as one stretch, with what lies between them */
     int64_t phase, line, plane;            /* floats */
     int vectors;
+    const hone_slices *slices;          /* the kernel, or NULL: gemm's */
+    int64_t high;                       /* rows that it takes at once */
     int64_t *own_at;                    /* at, while it is made */
     const int64_t *k_plane, *k_y, *k_x; /* of each value of K */
 } hone_planes;
@@ -92,7 +95,9 @@ hone_status hone_planes_find(hone_recipe_maker *m, hone_contract *d, const int *
     for (int k = 0; turn && k < d->n_batch; k++)
         for (int q = 0; q < x->n_bounded; q++)
             if (d->by[k].edge[q]) return HONE_OK;
-    hone_planes g = {.turn = turn, .channels = channels};
+    hone_planes g = {.turn = turn, .channels = channels, .slices = channels > HONE_GEMM_FEW ? hone_slices_best() : NULL};
+    const int64_t blocks = (channels + HONE_SLICES_ROWS - 1) / HONE_SLICES_ROWS;
+    g.high = (channels + blocks - 1) / blocks;
     if (!find_way(d, x, own[0], NULL, &g.x) || !find_way(d, x, own[1], &g.x, &g.y)) return HONE_OK;
     if (g.x.place < 0 && g.y.place < 0) return HONE_OK; /* no window */
     g.run = s->extent[own[0]], g.rows = own[1] < 0 ? 1 : s->extent[own[1]], g.many = 1;
@@ -141,6 +146,11 @@ bool hone_planes_pays(const hone_contract *d) {
     const double vector = (double)d->kernel->vector, v = (double)up(d->n, d->kernel->vector) / vector, n = (double)d->n;
     const double rows = 8 * v / 2 > (8 + v + 2) / 2 ? 8 * v / 2 : (8 + v + 2) / 2;
     const double here = 8 * n / 2 / vector * ((double)up(g->run, d->kernel->vector) / (double)g->run) + 4 * n / (double)d->k;
+    if (g->slices && d->n > 8) { /* vectors multiplied, or about as long, of a pixel: timed on a Neoverse-V1. Rows are turned, which takes longer where pieces are short */
+        const double k = (double)d->k, waste = (double)up(g->run, d->kernel->vector) / (double)g->run;
+        const double brought = (double)(g->many * g->x.step * g->y.step);
+        return 1.05 * k * n / vector * waste + n + 0.75 * brought < 0.97 * k * (v + (d->piece >= 16 ? 1 : 2));
+    }
     return here < rows || (d->kernel->turn && d->n <= 8);
 }
 static void lay_out(hone_planes *g, int64_t k) {
@@ -179,11 +189,25 @@ void hone_planes_cut(const hone_contract *d, int threads) {
     }
     g->together = join_rows(d, g);
 }
-void hone_planes_fill(const hone_contract *d, const float *source, float *to) {
-    for (int64_t b = 0; b < d->batch_b; b++)
-        for (int64_t j = 0; j < d->n; j++) {
-            const float *column = source + hone_contract_own(d, b, false) + d->at_row_b[j / d->run] + j % d->run * d->run_step;
-            for (int64_t p = 0; p < d->k; p++) *to++ = column[d->at_k_b[p]];
+/* Rows in blocks of `high`, the last of them perhaps lower; each value of K of a block is a whole number of vectors. */
+static int64_t block_rows(const hone_planes *g, int64_t first) {
+    return HONE_GEMM_TURNED(g->channels - first < g->high ? g->channels - first : g->high);
+}
+int64_t hone_planes_rows(const hone_contract *d) {
+    const hone_planes *g = d->planes;
+    int64_t all = 0;
+    for (int64_t i = 0; i < g->channels; i += g->high) all += block_rows(g, i);
+    return g->slices ? all : g->channels;
+}
+void hone_planes_fill(const hone_contract *d, bool a, const float *source, float *to) {
+    const hone_planes *g = d->planes;
+    memset(to, 0, sizeof *to * (size_t)((a ? d->batch_a : d->batch_b) * hone_planes_rows(d) * d->k));
+    for (int64_t b = 0; b < (a ? d->batch_a : d->batch_b); b++, to += hone_planes_rows(d) * d->k)
+        for (int64_t i = 0; i < g->channels; i++) {
+            const float *row = source + hone_contract_own(d, b, a) + (a ? d->at_m_a[i] : d->at_row_b[i / d->run] + i % d->run * d->run_step);
+            const int64_t *at = a ? d->at_k_a : d->at_k_b, first = g->slices ? i / g->high * g->high : i, wide = g->slices ? block_rows(g, first) : 1;
+            float *own = to + (g->slices ? i / g->high * HONE_GEMM_TURNED(g->high) : i) * d->k + i - first;
+            for (int64_t p = 0; p < d->k; p++) own[p * wide] = row[at[p]];
         }
 }
 
@@ -197,6 +221,8 @@ static void bring_pixels(const hone_planes *g, const float *x, int64_t step, int
     for (int64_t c = 0; c < g->many; c++, to += g->plane) {
         const float *from = x + g->from[c];
         if (step == 1) memcpy(to, from, sizeof *to * (size_t)n);
+        else if (step == 2) /* a constant, which a compiler makes vectors of */
+            for (int64_t i = 0; i < n; i++) to[i] = from[2 * i];
         else
             for (int64_t i = 0; i < n; i++) to[i] = from[i * step];
     }
@@ -238,7 +264,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     void *rest = (char *)scratch + d->c_bytes + d->b_bytes;
     bring(g, (const float *)at[load->tensor] + load->at.c + (g->turn ? w.a : w.b), y0, rows, x0, run, band);
 
-    const float *weights = (const float *)at[g->turn ? d->packed_b : d->packed_a] + (g->turn ? w.own_b : w.own_a) * g->channels * d->k;
+    const float *weights = (const float *)at[g->turn ? d->packed_b : d->packed_a] + (g->turn ? w.own_b : w.own_a) * hone_planes_rows(d) * d->k;
     const float *a[MOST_CHANNELS], *residual[MOST_CHANNELS];
     float *c[MOST_CHANNELS], bias[MOST_CHANNELS], kept[HONE_GEMM_ROWS * HONE_CONTRACT_KEPT];
     const bool then = d->simple && d->simple->then, keeps = then && d->simple->later.tensor >= 0;
@@ -260,14 +286,16 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         for (int64_t j = 0; j < all; j += nr) {
             const int64_t wide = all - j < nr ? all - j : nr;
             const int v = (int)((wide + vector - 1) / vector);
-            const int64_t most = d->kernel->rows[v - 1], passes = (g->channels + most - 1) / most, mr = (g->channels + passes - 1) / passes;
+            const int64_t most = d->kernel->rows[v - 1], passes = (g->channels + most - 1) / most,
+                          mr = g->slices ? g->high : (g->channels + passes - 1) / passes;
             hone_gemm_part part = whole;
             part.n = (int)wide, part.b = band + y * g->y.step * g->line + j, part.c_from = apart ? j : n0 + j;
             for (int64_t i = 0; i < g->channels; i += mr) {
                 part.m = (int)(g->channels - i < mr ? g->channels - i : mr), part.a = a + i, part.c = c + i;
+                if (g->slices) part.turned = weights + i / mr * HONE_GEMM_TURNED(mr) * d->k;
                 part.bias_m = whole.bias_m ? whole.bias_m + i : NULL, part.residual = whole.residual ? residual + i : NULL;
                 if (keeps) hone_contract_keep(d, at, &w, i, n0 + j, &part, kept);
-                d->kernel->run[v - 1](&part);
+                (g->slices ? g->slices->run : d->kernel->run[v - 1])(&part);
                 if (d->direct) hone_contract_activate(d, &part);
                 if (then) hone_contract_then(d, at, &w, &part, kept);
             }
