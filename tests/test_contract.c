@@ -136,6 +136,8 @@ static void activations(void **state) {
         "s = HardSwish(v); y = Add(r, s);",
         "h = HardSwish(v); t = Mul(k, h); y = Add(t, six);",
         "c = Relu(v); h = Tanh(c); y = Mul(h, six);",
+        "s = Sigmoid(v); t = Mul(s, v); y = Mul(t, r);",
+        "s = Tanh(v); y = Mul(r, s);",
         "s = Sigmoid(v); t = Add(s, r); y = Mul(t, k);", /* not this */
     };
     enum { FOLLOW = sizeof follow / sizeof *follow };

@@ -13,6 +13,7 @@
 #define HONE_KERNELS_EPILOGUE_H
 #include <stdint.h>
 
+#include "kernels/activate.h"
 #include "kernels/levels.h"
 
 typedef struct {
@@ -35,6 +36,7 @@ typedef struct {
     hone_widen_fn *widen;
     hone_settle_fn *settle;
     hone_levels_fn *levels;
+    hone_then_fn *gate; /* row[i][from + j] = row[i][from + j] * more[i * step + j]; the numbers are not read */
 } hone_epilogue;
 extern const hone_epilogue hone_epilogue_list[]; /* slowest first; ends with a NULL name */
 const hone_epilogue *hone_epilogue_best(void);

@@ -142,7 +142,8 @@ const hone_depthwise_i8 hone_depthwise_i8_list[] = {DEPTHWISE_I8(ROW){0}};
     hone_requantize_fn hone_requantize_u8__##isa, hone_requantize_i8__##isa;                                                \
     hone_widen_fn hone_widen__##isa;                                                                                        \
     hone_settle_fn hone_settle__##isa;                                                                                      \
-    hone_levels_fn hone_levels__##isa;
+    hone_levels_fn hone_levels__##isa;                                                                                      \
+    hone_then_fn hone_gate__##isa;
 DEPTHWISE_F32(DECLARE) /* the same levels */
 #undef DECLARE
 #define ROW(isa, cpu)                                      \
@@ -151,7 +152,7 @@ DEPTHWISE_F32(DECLARE) /* the same levels */
      hone_epilogue_i8__##isa,   hone_epilogue_back__##isa, \
      hone_requantize_u8__##isa, hone_requantize_i8__##isa, \
      hone_widen__##isa,         hone_settle__##isa,        \
-     hone_levels__##isa},
+     hone_levels__##isa,        hone_gate__##isa},
 const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 

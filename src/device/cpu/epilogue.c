@@ -176,7 +176,7 @@ static int32_t activation(matching *m, int32_t x, hone_simple *r) {
     return of;
 }
 
-/* [times *] an activation [+ plus, or a row], or an activation that a number is the least of: what that is of; x itself where it is no such thing. */
+/* [times *] an activation [+ plus, or a row], an activation times a row, or an activation that a number is the least of: what that is of; x itself where it is no such thing. */
 static int32_t and_then(matching *m, int32_t x, hone_simple *r) {
     const hone_x *e = at(m, x);
     for (int side = 0; side < 2 && is_fn(m, x, HONE_FN_max); side++) {
@@ -184,6 +184,15 @@ static int32_t and_then(matching *m, int32_t x, hone_simple *r) {
         r->times = r->later = none, r->times.k = 1;
         if (of != y && row_number(m, side ? e->a : e->b, &r->plus) && r->plus.same) {
             r->then = hone_activate_best()->floor;
+            return of;
+        }
+        r->activate = NULL;
+    }
+    for (int side = 0; side < 2 && is_fn(m, x, HONE_FN_mul); side++) {
+        const int32_t y = side ? e->b : e->a, of = activation(m, y, r);
+        r->times = r->plus = r->later = none, r->times.k = 1;
+        if (of != y && load_at(m, side ? e->a : e->b, true, &r->later) && r->later.dtype == HONE_DTYPE_F32) {
+            r->then = r->kernel->gate;
             return of;
         }
         r->activate = NULL;
