@@ -210,8 +210,8 @@ static hone_status pack_tile(const hone_step *s, void *const *base, int64_t numb
 }
 
 /* ---- the tile ------------------------------------------------------------------------------------------------------------------------- */
-/* c[i][j] = sum over p of a[i][p] b[p, j]: columns in panels, or as they lie (b_step > 0). turned: room for rows that are to be turned; NULL: they are not. */
-static void product(const hone_gemm_f32 *g, bool few, int64_t m, int64_t n, int64_t k, const float *const *a, const float *b,
+/* c[i][j] = sum over p < k of a[i][p] b[p, j]: columns in panels of `deep` p, or as they lie (b_step > 0). turned: room for rows that are to be turned; NULL: they are not. */
+static void product(const hone_gemm_f32 *g, bool few, int64_t m, int64_t n, int64_t k, int64_t deep, const float *const *a, const float *b,
                     int64_t b_step, float *const *c, float *turned) {
     const int64_t most = panel_columns(g), mr = turned ? g->rows[0] : m;
     for (int64_t i0 = 0; i0 < m; i0 += mr) {
@@ -221,7 +221,7 @@ static void product(const hone_gemm_f32 *g, bool few, int64_t m, int64_t n, int6
         for (int64_t j = 0; j < n; j += most) {
             const int64_t have = n - j < most ? n - j : most, wide = up(have, g->vector);
             const int v = (int)(wide / g->vector), high = g->rows[v - 1];
-            part.n = (int)have, part.b_step = b_step ? b_step : wide, part.b = b_step ? b + j : b + j * k, part.c_from = j;
+            part.n = (int)have, part.b_step = b_step ? b_step : wide, part.b = b_step ? b + j : b + j * deep, part.c_from = j;
             for (int64_t i = i0; i < end; i += high) {
                 part.m = end - i < high ? (int)(end - i) : high, part.a = a + i, part.c = c + i;
                 g->run[v - 1](&part);
@@ -247,6 +247,42 @@ static void score_few(const attending *d, int64_t m, const float *const *q, cons
             for (int i = 0; i < part.m; i++) scores[j * d->n + t + i] = sums[i * vector + j];
     }
 }
+/* The largest magnitude; NaN if there is one. */
+static float largest(const float *x, int64_t n) {
+    typedef uint32_t four __attribute__((vector_size(16)));
+    typedef uint32_t anywhere __attribute__((vector_size(16), aligned(4), may_alias));
+    four top = {0};
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const four v = *(const anywhere *)(const void *)(x + i) & 0x7fffffffu, more = (four)(v > top);
+        top = (v & more) | (top & ~more);
+    }
+    uint32_t most = 0;
+    for (int q = 0; q < 4; q++) most = top[q] > most ? top[q] : most;
+    for (; i < n; i++) {
+        uint32_t v;
+        memcpy(&v, x + i, sizeof v), v &= 0x7fffffffu;
+        most = v > most ? v : most;
+    }
+    float y;
+    memcpy(&y, &most, sizeof y);
+    return y;
+}
+/* Of a row of a mask, up to where it still lets something be seen. What it takes off 128 more from than scores can differ by has e^(w - max) = 0: no score is wanted there, and
+   no value. A mask of the past is half such, whatever number says so. */
+static int64_t seen(const float *mask, int64_t n, float scores) {
+    typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+    typedef int32_t said __attribute__((vector_size(16)));
+    typedef uint64_t two __attribute__((vector_size(16)));
+    const float limit = mask[0] - 2 * scores - 128;
+    for (; n >= 16; n -= 16) {
+        const four *v = (const four *)(const void *)(mask + n - 16);
+        const said hidden = (said)(v[0] < limit) & (said)(v[1] < limit) & (said)(v[2] < limit) & (said)(v[3] < limit);
+        if ((((two)hidden)[0] & ((two)hidden)[1]) != UINT64_MAX) break;
+    }
+    while (n > 1 && mask[n - 1] < limit) n--;
+    return n;
+}
 static hone_status tile(const hone_step *step, void *const *base, int64_t number, void *scratch) {
     const attending *d = step->data;
     void *to[HONE_MAX_REFS];
@@ -263,8 +299,13 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     const float *packed = d->shared ? (const float *)to[d->shared] + batch * (key_floats(d) + value_floats(d)) : own;
     if (!d->shared) make_panels(d, k, v, own);
     for (int64_t i = 0; i < m; i++) a[i] = q + d->q.row[m0 + i], c[i] = scores + i * d->n;
+    /* where rows are many, those that see only a part of the keys are worth telling apart; not where a value that is no number would meet a 0 */
+    float reach = INFINITY; /* of scores, by the query's */
+    if (d->mask.tensor >= 0 && !d->code && !d->few && !d->lies && largest(packed + key_floats(d), value_floats(d)) < INFINITY)
+        reach = largest(packed, key_floats(d)) * fabsf(d->alpha) * (float)d->depth;
+    const bool parts = reach < INFINITY;
     if (d->few) score_few(d, m, a, k, own + value_floats(d), scores);
-    else product(d->kernel, d->m <= HONE_GEMM_FEW, m, d->n, d->depth, a, packed, 0, c, turned);
+    else if (!parts) product(d->kernel, d->m <= HONE_GEMM_FEW, m, d->n, d->depth, d->depth, a, packed, 0, c, turned);
     if (d->code) { /* w takes the scores' place: its element 0 would lie so far before them */
         const int64_t first = (batch * d->m + m0) * d->n;
         to[d->w] = (void *)((uintptr_t)scores - sizeof(float) * (uintptr_t)first);
@@ -277,11 +318,20 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     float z[HONE_GEMM_ROWS] = {0};
     for (int64_t i = 0; i < m; i += mr) { /* x is in L1 when it meets the values */
         const int64_t some = m - i < mr ? m - i : mr;
+        int64_t own_n[HONE_GEMM_ROWS], n = parts ? 1 : d->n; /* keys that a row sees, and that one of these does */
+        for (int64_t r = 0; r < some; r++) {
+            own_n[r] = parts ? seen(mask + d->mask.row[m0 + i + r], d->n, reach * largest(a[i + r], d->depth)) : d->n;
+            n = own_n[r] > n ? own_n[r] : n;
+        }
+        const int64_t whole = up(n, panel_columns(d->kernel)); /* panels are taken as they were made */
+        if (parts) product(d->kernel, d->m <= HONE_GEMM_FEW, some, whole < d->n ? whole : d->n, d->depth, d->depth, a + i, packed, 0, c + i, turned);
         for (int64_t r = i; r < i + some; r++) {
-            z[r - i] = d->softmax->row(scores + r * d->n, mask ? mask + d->mask.row[m0 + r] : NULL, d->n, d->alpha, d->least);
+            const int64_t own_row = own_n[r - i];
+            z[r - i] = d->softmax->row(scores + r * d->n, mask ? mask + d->mask.row[m0 + r] : NULL, own_row, d->alpha, d->least);
+            if (n > own_row) memset(scores + r * d->n + own_row, 0, sizeof *scores * (size_t)(n - own_row));
             a[r] = scores + r * d->n, c[r] = y + d->y.row[m0 + r];
         }
-        product(d->kernel, d->m <= HONE_GEMM_FEW, some, d->width, d->n, a + i, d->lies ? v : packed + key_floats(d), d->lies ? d->v_t : 0,
+        product(d->kernel, d->m <= HONE_GEMM_FEW, some, d->width, n, d->n, a + i, d->lies ? v : packed + key_floats(d), d->lies ? d->v_t : 0,
                 c + i, d->lies ? NULL : turned);
         for (int64_t r = 0; r < some; r++) /* NaN stays NaN */
             d->softmax->times(c[i + r], d->width, 1.0f / (z[r] < d->floor ? d->floor : z[r]));
