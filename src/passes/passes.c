@@ -22,9 +22,9 @@ static const struct {
     {"pad", hone_pass_pad},
     {"stride", hone_pass_stride},
     {"sink", hone_pass_sink}, /* before weights take scales and shifts in */
+    {"activation", hone_pass_activation}, /* before a factor of theirs goes into the next weights */
     {"affine", hone_pass_affine},
     {"norm", hone_pass_norm},
-    {"activation", hone_pass_activation},
     {"lookup", hone_pass_lookup}, /* which leaves activations of tables to be computed */
     {"fold", hone_pass_fold},
     {"sink", hone_pass_sink}, /* and when activations are one op each */
