@@ -106,6 +106,20 @@ static void bring(const run *r, const hone_tile_ins *i, char *dst, const char *s
         hone_dtype_load_n((hone_dtype)i->dtype, dst, r->spare, (size_t)n);
     }
 }
+/* Short rows of bytes, each so much further: a call for each would take longer than what it moves. */
+#define ROWS_OF(count)                                                                               \
+    for (int64_t k = 0; k < rows; k++, to += to_step, from += from_step) memcpy(to, from, (count))
+static void short_rows(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t bytes, int64_t rows) {
+    if (bytes == 4) ROWS_OF(4);
+    else if (bytes == 8) ROWS_OF(8);
+    else if (bytes == 12)
+        for (int64_t k = 0; k < rows; k++, to += to_step, from += from_step) memcpy(to, from, 8), memcpy(to + 8, from + 8, 4);
+    else if (bytes == 16) ROWS_OF(16);
+    else if (bytes == 32) ROWS_OF(32);
+    else ROWS_OF((size_t)bytes);
+}
+#undef ROWS_OF
+enum { SHORT = 64 }; /* bytes */
 /* What is there instead of elements outside. */
 static void instead(const run *r, const hone_tile_ins *i, char *dst, int64_t pos, int64_t n) {
     if (n <= 0) return;
@@ -161,8 +175,18 @@ static void load_inside(run *r, const hone_tile_ins *i, int64_t n) {
     bool same = true; /* all stretches: the first one is repeated */
     for (int d = 0; same && d < outer; d++) same = !coef[d] || w->ext[d] == 1;
     const int64_t first = same && ext < n ? ext : n;
+    const bool brief = !i->convert && along == i->bytes && outer && ext * i->bytes <= SHORT;
     for (int64_t pos = 0; pos < first; pos += len, at = 0) {
         len = ext - at < first - pos ? ext - at : first - pos;
+        if (brief && !at && first - pos >= 2 * ext && x[outer - 1] + 1 < w->ext[outer - 1]) { /* as many as follow on; the last of them is where this goes on from */
+            const int64_t left = w->ext[outer - 1] - x[outer - 1], want = (first - pos) / ext, many = left < want ? left : want;
+            short_rows(dst + (pos << i->width), ext << i->width, src, coef[outer - 1], ext * i->bytes, many);
+            x[outer - 1] += many - 1, src += (many - 1) * coef[outer - 1], pos += (many - 1) * ext;
+            if (pos + len >= first) break;
+            if (x[outer - 1] + 1 < w->ext[outer - 1]) x[outer - 1]++, src += coef[outer - 1];
+            else next_row(w, outer, x), src = base + place(r, i->form, outer, x);
+            continue;
+        }
         bring(r, i, dst + (pos << i->width), src, len, along);
         if (pos + len >= first) break;
         if (outer && x[outer - 1] + 1 < w->ext[outer - 1]) x[outer - 1]++, src += coef[outer - 1] - along * at;
@@ -248,6 +272,19 @@ static void send(const run *r, const hone_tile_ins *i, char *dst, const char *sr
         r->ops->spread[width_of(i->bytes)](n, dst, stride, r->spare);
     }
 }
+static void store_short(const run *r, const hone_tile_ins *i, int64_t n, int inner) {
+    const hone_walk *w = r->walk;
+    const char *src = r->reg[i->a];
+    const int64_t *coef = r->code->form[i->form].coef, ext = w->ext[inner];
+    int64_t x[HONE_SLOTS + 2], j = r->x[inner], many;
+    memcpy(x, r->x, sizeof *x * (size_t)inner);
+    for (int64_t pos = 0, len; pos < n; pos += many * len, j = 0, next_row(w, inner, x)) {
+        const int64_t left = w->ext[inner - 1] - x[inner - 1];
+        len = ext - j < n - pos ? ext - j : n - pos, many = len < ext ? 1 : left < (n - pos) / ext ? left : (n - pos) / ext;
+        short_rows(r->base[i->tensor] + place(r, i->form, inner, x) + coef[inner] * j, coef[inner - 1], src + (pos << i->width), len << i->width, len * i->bytes, many);
+        x[inner - 1] += many - 1;
+    }
+}
 static void store(run *r, const hone_tile_ins *i, int64_t n) {
     char *base = r->base[i->tensor];
     const char *src = r->reg[i->a];
@@ -255,6 +292,10 @@ static void store(run *r, const hone_tile_ins *i, int64_t n) {
     const int64_t along = r->code->form[i->form].coef[inner];
     if (i->flat && !r->columns) {
         send(r, i, base + place(r, i->form, inner + 1, r->x), src, n, i->bytes);
+        return;
+    }
+    if (!i->convert && along == i->bytes && !r->columns && !r->code->streams && inner > 0 && r->walk->ext[inner] * i->bytes <= SHORT) {
+        store_short(r, i, n, inner);
         return;
     }
     EACH_ROW(r, 0, n) send(r, i, base + place(r, i->form, outer, x) + along * j, src + (pos << i->width), len, along);
