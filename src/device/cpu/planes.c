@@ -149,7 +149,7 @@ bool hone_planes_pays(const hone_contract *d) {
     if (g->slices && d->n > 8) { /* vectors multiplied, or about as long, of a pixel: timed on a Neoverse-V1. Rows are turned, which takes longer where pieces are short */
         const double k = (double)d->k, waste = (double)up(g->run, d->kernel->vector) / (double)g->run;
         const double brought = (double)(g->many * g->x.step * g->y.step);
-        return 1.05 * k * n / vector * waste + n + 0.75 * brought < 0.97 * k * (v + (d->piece >= 16 ? 1 : 2));
+        return 1.05 * k * n / vector * waste + 1.5 * n + 0.75 * brought < 0.97 * k * (v + (d->piece >= 16 ? 1 : 2));
     }
     return here < rows || (d->kernel->turn && d->n <= 8);
 }
