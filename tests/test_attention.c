@@ -140,7 +140,8 @@ static void past(void **state) {
         int i = draw(16, 70), s = i + draw(0, 30), d = draw(1, 20), e = draw(1, 40), h = draw(1, 3);
         odd = round % 8 == 7 ? 3 : 0;
         snprintf(text, sizeof text,
-                 "graph g (q: f32[1, %d, %d, %d], k: f32[1, %d, %d, %d], v: f32[1, %d, %d, %d]) -> y { f: f32[%d, %d] = random(%d, %s); one: i64[] = {%d}; m = Trilu(f, one); "
+                 "graph g (q: f32[1, %d, %d, %d], k: f32[1, %d, %d, %d], v: f32[1, %d, %d, %d]) -> y { f: f32[%d, %d] = random(%d, %s); "
+                 "one: i64[] = {%d}; m = Trilu(f, one); "
                  "y = Attention(q, k, v, m); }",
                  h, i, d, h, s, d, h, s, e, i, s, round + 3, low[round % 4], draw(0, s - i + 1));
         check(text, 1);
@@ -195,9 +196,8 @@ static void rows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forms),  cmocka_unit_test(more_forms), cmocka_unit_test(views),
-        cmocka_unit_test(blocks), cmocka_unit_test(special),    cmocka_unit_test(past),
-        cmocka_unit_test(rows),
+        cmocka_unit_test(forms),   cmocka_unit_test(more_forms), cmocka_unit_test(views), cmocka_unit_test(blocks),
+        cmocka_unit_test(special), cmocka_unit_test(past),       cmocka_unit_test(rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

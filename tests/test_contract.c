@@ -61,8 +61,9 @@ static void few_channels(
     void **state) { /* pixels as columns, whatever lies how: results channels last and not, groups, one way only, bands cut */
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
-        int g = draw(1, 2), c = g * draw(1, 4), m = g * draw(1, draw(0, 1) ? 8 : 20), o = draw(1, 3), kh = draw(1, 5), kw = draw(2, 7), sh = draw(1, 2),
-            sw = draw(1, 3), dh = draw(1, 2), dw = draw(1, 2), h = draw(11, 40), w = 16 * draw(3, 6) - draw(0, 3), n = draw(1, 2);
+        int g = draw(1, 2), c = g * draw(1, 4), m = g * draw(1, draw(0, 1) ? 8 : 20), o = draw(1, 3), kh = draw(1, 5), kw = draw(2, 7),
+            sh = draw(1, 2), sw = draw(1, 3), dh = draw(1, 2), dw = draw(1, 2), h = draw(11, 40), w = 16 * draw(3, 6) - draw(0, 3),
+            n = draw(1, 2);
         snprintf(text, sizeof text,
                  "graph g (x: f32[%d, %d, %d, %d]) -> y { w: f32[%d, %d, %d, %d] = random(%d, -1, 1); b: f32[%d] = random(2, -1, 1); v: "
                  "f32[%d, %d, 3, %d] = random(3, -1, 1); a = Conv(x, w, b) {group: %d, strides: [%d, %d], dilations: [%d, %d], pads: [%d, "

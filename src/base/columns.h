@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 typedef uint32_t hone_four __attribute__((vector_size(16)));
-typedef uint32_t hone_four_anywhere __attribute__((vector_size(16), aligned(4), may_alias)); /* not by memcpy, which gcc 12 sends through integer registers on aarch64 */
+typedef uint32_t hone_four_anywhere
+    __attribute__((vector_size(16), aligned(4), may_alias)); /* not by memcpy, which gcc 12 sends through integer registers on aarch64 */
 #if defined(__clang__)
 #define HONE_OF_TWO(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
 #else

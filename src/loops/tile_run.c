@@ -107,7 +107,7 @@ static void bring(const run *r, const hone_tile_ins *i, char *dst, const char *s
     }
 }
 /* Short rows of bytes, each so much further: a call for each would take longer than what it moves. */
-#define ROWS_OF(count)                                                                               \
+#define ROWS_OF(count) \
     for (int64_t k = 0; k < rows; k++, to += to_step, from += from_step) memcpy(to, from, (count))
 static void short_rows(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t bytes, int64_t rows) {
     if (bytes == 4) ROWS_OF(4);
@@ -178,7 +178,8 @@ static void load_inside(run *r, const hone_tile_ins *i, int64_t n) {
     const bool brief = !i->convert && along == i->bytes && outer && ext * i->bytes <= SHORT;
     for (int64_t pos = 0; pos < first; pos += len, at = 0) {
         len = ext - at < first - pos ? ext - at : first - pos;
-        if (brief && !at && first - pos >= 2 * ext && x[outer - 1] + 1 < w->ext[outer - 1]) { /* as many as follow on; the last of them is where this goes on from */
+        if (brief && !at && first - pos >= 2 * ext &&
+            x[outer - 1] + 1 < w->ext[outer - 1]) { /* as many as follow on; the last of them is where this goes on from */
             const int64_t left = w->ext[outer - 1] - x[outer - 1], want = (first - pos) / ext, many = left < want ? left : want;
             short_rows(dst + (pos << i->width), ext << i->width, src, coef[outer - 1], ext * i->bytes, many);
             x[outer - 1] += many - 1, src += (many - 1) * coef[outer - 1], pos += (many - 1) * ext;
@@ -281,7 +282,8 @@ static void store_short(const run *r, const hone_tile_ins *i, int64_t n, int inn
     for (int64_t pos = 0, len; pos < n; pos += many * len, j = 0, next_row(w, inner, x)) {
         const int64_t left = w->ext[inner - 1] - x[inner - 1];
         len = ext - j < n - pos ? ext - j : n - pos, many = len < ext ? 1 : left < (n - pos) / ext ? left : (n - pos) / ext;
-        short_rows(r->base[i->tensor] + place(r, i->form, inner, x) + coef[inner] * j, coef[inner - 1], src + (pos << i->width), len << i->width, len * i->bytes, many);
+        short_rows(r->base[i->tensor] + place(r, i->form, inner, x) + coef[inner] * j, coef[inner - 1], src + (pos << i->width),
+                   len << i->width, len * i->bytes, many);
         x[inner - 1] += many - 1;
     }
 }

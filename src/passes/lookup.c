@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   lookup: a product of ones and zeros with a constant matrix is a row of it. x == 0, 1, … n-1 as a float (or OneHot) times w becomes Gather, with rows of zeros for what
-   is none of them; and what every row of a constant table then meets alone (a bias, an activation) is done to the table. */
+   lookup: a product of ones and zeros with a constant matrix is a row of it. x == 0, 1, … n-1 as a float (or OneHot) times w becomes Gather, with
+   rows of zeros for what is none of them; and what every row of a constant table then meets alone (a bias, an activation) is done to the table. */
 #include <math.h>
 #include <string.h>
 
@@ -33,7 +33,9 @@ static hone_value *table_of(hone_matching *m, const hone_value *w, int times) {
         for (int64_t k = 0; k < count; k++) to[columns + t * count + k] = from[k] + 0.0f;
     return v;
 }
-static bool is_matrix(const hone_value *w) { return w->dtype == HONE_DTYPE_F32 && w->rank == 2 && w->dim[0] > 0 && w->dim[0] < 1 << 20 && w->dim[1] > 0; }
+static bool is_matrix(const hone_value *w) {
+    return w->dtype == HONE_DTYPE_F32 && w->rank == 2 && w->dim[0] > 0 && w->dim[0] < 1 << 20 && w->dim[1] > 0;
+}
 /* Rows x of w, low … n - 1; others are the zeros before or behind. */
 static bool rows(hone_matching *m, hone_vid x, const hone_value *w, bool wraps) {
     const hone_dtype dtype = hone_match_graph(m)->var.at[x].dtype;
@@ -45,14 +47,15 @@ static bool rows(hone_matching *m, hone_vid x, const hone_value *w, bool wraps) 
                    most = hone_match_constant(m, "most", number(dtype, n)), first = hone_match_constant(m, "first", number(dtype, 1 - low));
     const hone_vid near = hone_match_emit(m, "Clip", HONE_MATCH_NEW, (const hone_vid[]){x, least, most}, 3, NULL, 0);
     const hone_vid at = hone_match_emit(m, "Add", HONE_MATCH_NEW, (const hone_vid[]){near, first}, 2, NULL, 0);
-    return hone_match_emit(m, "Gather", hone_match_root(m)->out[0], (const hone_vid[]){from, at}, 2, (const hone_attr[]){HONE_ATTR_I("axis", 0)}, 1) >= 0;
+    return hone_match_emit(m, "Gather", hone_match_root(m)->out[0], (const hone_vid[]){from, at}, 2,
+                           (const hone_attr[]){HONE_ATTR_I("axis", 0)}, 1) >= 0;
 }
 static bool equals(hone_matching *m) {
     const hone_value *w = hone_match_value(m, "w"), *r = hone_match_value(m, "r");
     const hone_vid x = hone_match_var(m, "x");
     const hone_var *of = hone_match_graph(m)->var.at + x;
-    if (!is_matrix(w) || hone_value_count(r) != w->dim[0] || r->rank < 1 || r->dim[r->rank - 1] != w->dim[0] || of->rank < r->rank || of->rank < 2 ||
-        of->dim[of->rank - 1] != 1 || (of->dtype != HONE_DTYPE_I32 && of->dtype != HONE_DTYPE_I64))
+    if (!is_matrix(w) || hone_value_count(r) != w->dim[0] || r->rank < 1 || r->dim[r->rank - 1] != w->dim[0] || of->rank < r->rank ||
+        of->rank < 2 || of->dim[of->rank - 1] != 1 || (of->dtype != HONE_DTYPE_I32 && of->dtype != HONE_DTYPE_I64))
         return false;
     for (int64_t k = 0; k < w->dim[0]; k++)
         if (hone_value_i64(r, k) != k) return false;
@@ -66,8 +69,9 @@ static bool one_hot(hone_matching *m) {
     const int rank = hone_match_graph(m)->var.at[x].rank;
     const int64_t axis = hone_attr_int(n->attr, n->n_attr, "axis", -1);
     double depth;
-    if (!is_matrix(w) || rank < 1 || (axis != -1 && axis != rank) || !hone_match_number(hone_match_value(m, "d"), &depth) || depth != (double)w->dim[0] ||
-        v->dtype != HONE_DTYPE_F32 || hone_value_count(v) != 2 || ((const float *)v->data)[0] != 0 || ((const float *)v->data)[1] != 1)
+    if (!is_matrix(w) || rank < 1 || (axis != -1 && axis != rank) || !hone_match_number(hone_match_value(m, "d"), &depth) ||
+        depth != (double)w->dim[0] || v->dtype != HONE_DTYPE_F32 || hone_value_count(v) != 2 || ((const float *)v->data)[0] != 0 ||
+        ((const float *)v->data)[1] != 1)
         return false;
     return rows(m, x, w, true);
 }
@@ -89,7 +93,8 @@ static bool shift(hone_matching *m) {
     hone_value *v;
     if (!hone_match_spend(m, count)) return false;
     if (hone_value_tensor(HONE_DTYPE_F32, w->dim, 2, &v)) return hone_match_no_memory(m);
-    for (int64_t k = 0; k < count; k++) ((float *)v->data)[k] = ((const float *)w->data)[k] + ((const float *)b->data)[own == 1 ? 0 : k % columns];
+    for (int64_t k = 0; k < count; k++)
+        ((float *)v->data)[k] = ((const float *)w->data)[k] + ((const float *)b->data)[own == 1 ? 0 : k % columns];
     return again(m, hone_match_constant(m, "table", v));
 }
 static bool through(hone_matching *m) {

@@ -210,7 +210,8 @@ static hone_status pack_tile(const hone_step *s, void *const *base, int64_t numb
 }
 
 /* ---- the tile ------------------------------------------------------------------------------------------------------------------------- */
-/* c[i][j] = sum over p < k of a[i][p] b[p, j]: columns in panels of `deep` p, or as they lie (b_step > 0). turned: room for rows that are to be turned; NULL: they are not. */
+/* c[i][j] = sum over p < k of a[i][p] b[p, j]: columns in panels of `deep` p, or as they lie (b_step > 0). turned: room for rows that are to be
+   turned; NULL: they are not. */
 static void product(const hone_gemm_f32 *g, bool few, int64_t m, int64_t n, int64_t k, int64_t deep, const float *const *a, const float *b,
                     int64_t b_step, float *const *c, float *turned) {
     const int64_t most = panel_columns(g), mr = turned ? g->rows[0] : m;
@@ -251,10 +252,11 @@ static void score_few(const attending *d, int64_t m, const float *const *q, cons
 static float largest(const float *x, int64_t n) {
     typedef uint32_t four __attribute__((vector_size(16)));
     typedef uint32_t anywhere __attribute__((vector_size(16), aligned(4), may_alias));
+    const four bits = {0x7fffffffu, 0x7fffffffu, 0x7fffffffu, 0x7fffffffu}; /* without the sign */
     four top = {0};
     int64_t i = 0;
     for (; i + 4 <= n; i += 4) {
-        const four v = *(const anywhere *)(const void *)(x + i) & 0x7fffffffu, more = (four)(v > top);
+        const four v = *(const anywhere *)(const void *)(x + i) & bits, more = (four)(v > top);
         top = (v & more) | (top & ~more);
     }
     uint32_t most = 0;
@@ -268,16 +270,17 @@ static float largest(const float *x, int64_t n) {
     memcpy(&y, &most, sizeof y);
     return y;
 }
-/* Of a row of a mask, up to where it still lets something be seen. What it takes off 128 more from than scores can differ by has e^(w - max) = 0: no score is wanted there, and
-   no value. A mask of the past is half such, whatever number says so. */
+/* Of a row of a mask, up to where it still lets something be seen. What it takes off 128 more from than scores can differ by has e^(w - max) = 0:
+   no score is wanted there, and no value. A mask of the past is half such, whatever number says so. */
 static int64_t seen(const float *mask, int64_t n, float scores) {
     typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
     typedef int32_t said __attribute__((vector_size(16)));
     typedef uint64_t two __attribute__((vector_size(16)));
     const float limit = mask[0] - 2 * scores - 128;
+    const four all = {limit, limit, limit, limit};
     for (; n >= 16; n -= 16) {
         const four *v = (const four *)(const void *)(mask + n - 16);
-        const said hidden = (said)(v[0] < limit) & (said)(v[1] < limit) & (said)(v[2] < limit) & (said)(v[3] < limit);
+        const said hidden = (said)(v[0] < all) & (said)(v[1] < all) & (said)(v[2] < all) & (said)(v[3] < all);
         if ((((two)hidden)[0] & ((two)hidden)[1]) != UINT64_MAX) break;
     }
     while (n > 1 && mask[n - 1] < limit) n--;
@@ -324,15 +327,17 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             n = own_n[r] > n ? own_n[r] : n;
         }
         const int64_t whole = up(n, panel_columns(d->kernel)); /* panels are taken as they were made */
-        if (parts) product(d->kernel, d->m <= HONE_GEMM_FEW, some, whole < d->n ? whole : d->n, d->depth, d->depth, a + i, packed, 0, c + i, turned);
+        if (parts)
+            product(d->kernel, d->m <= HONE_GEMM_FEW, some, whole < d->n ? whole : d->n, d->depth, d->depth, a + i, packed, 0, c + i,
+                    turned);
         for (int64_t r = i; r < i + some; r++) {
             const int64_t own_row = own_n[r - i];
             z[r - i] = d->softmax->row(scores + r * d->n, mask ? mask + d->mask.row[m0 + r] : NULL, own_row, d->alpha, d->least);
             if (n > own_row) memset(scores + r * d->n + own_row, 0, sizeof *scores * (size_t)(n - own_row));
             a[r] = scores + r * d->n, c[r] = y + d->y.row[m0 + r];
         }
-        product(d->kernel, d->m <= HONE_GEMM_FEW, some, d->width, n, d->n, a + i, d->lies ? v : packed + key_floats(d), d->lies ? d->v_t : 0,
-                c + i, d->lies ? NULL : turned);
+        product(d->kernel, d->m <= HONE_GEMM_FEW, some, d->width, n, d->n, a + i, d->lies ? v : packed + key_floats(d),
+                d->lies ? d->v_t : 0, c + i, d->lies ? NULL : turned);
         for (int64_t r = 0; r < some; r++) /* NaN stays NaN */
             d->softmax->times(c[i + r], d->width, 1.0f / (z[r] < d->floor ? d->floor : z[r]));
     }

@@ -515,7 +515,7 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
         if (choice) follow(d, choice, c->how.threads);
         HONE_TRY(hone_winograd_choose(s, d, c->how.threads, NULL));
     }
-    if (half || d->winograd || (d->packed_b && !hone_planes_pays(d))) d->planes = NULL;
+    if (half || d->winograd || (d->packed_b && (choice || !hone_planes_pays(d)))) d->planes = NULL; /* what was measured is followed */
     if (d->planes) {
         s->decision = NULL, d->packed_a = d->packed_b ? 0 : d->packed_a;
         hone_planes_cut(d, c->how.threads);

@@ -176,7 +176,8 @@ static int32_t activation(matching *m, int32_t x, hone_simple *r) {
     return of;
 }
 
-/* [times *] an activation [+ plus, or a row], an activation times a row, or an activation that a number is the least of: what that is of; x itself where it is no such thing. */
+/* [times *] an activation [+ plus, or a row], an activation times a row, or an activation that a number is the least of: what that is of;
+   x itself where it is no such thing. */
 static int32_t and_then(matching *m, int32_t x, hone_simple *r) {
     const hone_x *e = at(m, x);
     for (int side = 0; side < 2 && is_fn(m, x, HONE_FN_max); side++) {

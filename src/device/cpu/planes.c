@@ -146,7 +146,8 @@ bool hone_planes_pays(const hone_contract *d) {
     const double vector = (double)d->kernel->vector, v = (double)up(d->n, d->kernel->vector) / vector, n = (double)d->n;
     const double rows = 8 * v / 2 > (8 + v + 2) / 2 ? 8 * v / 2 : (8 + v + 2) / 2;
     const double here = 8 * n / 2 / vector * ((double)up(g->run, d->kernel->vector) / (double)g->run) + 4 * n / (double)d->k;
-    if (g->slices && d->n > 8) { /* vectors multiplied, or about as long, of a pixel: timed on a Neoverse-V1. Rows are turned, which takes longer where pieces are short */
+    /* Vectors multiplied, or about as long, of a pixel: timed on a Neoverse-V1. Rows are turned, which takes longer where pieces are short. */
+    if (g->slices && d->n > 8) {
         const double k = (double)d->k, waste = (double)up(g->run, d->kernel->vector) / (double)g->run;
         const double brought = (double)(g->many * g->x.step * g->y.step);
         return 1.05 * k * n / vector * waste + 1.5 * n + 0.75 * brought < 0.97 * k * (v + (d->piece >= 16 ? 1 : 2));
@@ -204,8 +205,10 @@ void hone_planes_fill(const hone_contract *d, bool a, const float *source, float
     memset(to, 0, sizeof *to * (size_t)((a ? d->batch_a : d->batch_b) * hone_planes_rows(d) * d->k));
     for (int64_t b = 0; b < (a ? d->batch_a : d->batch_b); b++, to += hone_planes_rows(d) * d->k)
         for (int64_t i = 0; i < g->channels; i++) {
-            const float *row = source + hone_contract_own(d, b, a) + (a ? d->at_m_a[i] : d->at_row_b[i / d->run] + i % d->run * d->run_step);
-            const int64_t *at = a ? d->at_k_a : d->at_k_b, first = g->slices ? i / g->high * g->high : i, wide = g->slices ? block_rows(g, first) : 1;
+            const float *row =
+                source + hone_contract_own(d, b, a) + (a ? d->at_m_a[i] : d->at_row_b[i / d->run] + i % d->run * d->run_step);
+            const int64_t *at = a ? d->at_k_a : d->at_k_b, first = g->slices ? i / g->high * g->high : i,
+                          wide = g->slices ? block_rows(g, first) : 1;
             float *own = to + (g->slices ? i / g->high * HONE_GEMM_TURNED(g->high) : i) * d->k + i - first;
             for (int64_t p = 0; p < d->k; p++) own[p * wide] = row[at[p]];
         }
@@ -264,7 +267,8 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     void *rest = (char *)scratch + d->c_bytes + d->b_bytes;
     bring(g, (const float *)at[load->tensor] + load->at.c + (g->turn ? w.a : w.b), y0, rows, x0, run, band);
 
-    const float *weights = (const float *)at[g->turn ? d->packed_b : d->packed_a] + (g->turn ? w.own_b : w.own_a) * hone_planes_rows(d) * d->k;
+    const float *weights =
+        (const float *)at[g->turn ? d->packed_b : d->packed_a] + (g->turn ? w.own_b : w.own_a) * hone_planes_rows(d) * d->k;
     const float *a[MOST_CHANNELS], *residual[MOST_CHANNELS];
     float *c[MOST_CHANNELS], bias[MOST_CHANNELS], kept[HONE_GEMM_ROWS * HONE_CONTRACT_KEPT];
     const bool then = d->simple && d->simple->then, keeps = then && d->simple->later.tensor >= 0;
