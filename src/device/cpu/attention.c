@@ -304,7 +304,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     for (int64_t i = 0; i < m; i++) a[i] = q + d->q.row[m0 + i], c[i] = scores + i * d->n;
     /* where rows are many, those that see only a part of the keys are worth telling apart; not where a value that is no number would meet a 0 */
     float reach = INFINITY; /* of scores, by the query's */
-    if (d->mask.tensor >= 0 && !d->code && !d->few && !d->lies && largest(packed + key_floats(d), value_floats(d)) < INFINITY)
+    if (d->mask.tensor >= 0 && d->n >= 32 && !d->code && !d->few && !d->lies && largest(packed + key_floats(d), value_floats(d)) < INFINITY)
         reach = largest(packed, key_floats(d)) * fabsf(d->alpha) * (float)d->depth;
     const bool parts = reach < INFINITY;
     if (d->few) score_few(d, m, a, k, own + value_floats(d), scores);
