@@ -38,6 +38,7 @@ static bool is_matrix(const hone_value *w) {
 }
 /* Rows x of w, low … n - 1; others are the zeros before or behind. */
 static bool rows(hone_matching *m, hone_vid x, const hone_value *w, bool wraps) {
+    if (x < 0) return false; /* what was to make it is refused */
     const hone_dtype dtype = hone_match_graph(m)->var.at[x].dtype;
     const int64_t n = w->dim[0], low = wraps ? -n : 0;
     if (dtype != HONE_DTYPE_I32 && dtype != HONE_DTYPE_I64) return false;
