@@ -14,7 +14,7 @@ void hone_contract_panel(hone_contract *d, int threads) {
     int v = kernel->widths;
     /* NEON, by vectors about what a Neoverse-V1 does: few values of K pay for fewer calls, rows that are not eight at a time want more sums */
     if (kernel->turn) {
-        static const double rates[3][3] = {{50, 79, 78.5}, {40, 66, 70}, {40, 70, 78}};
+        static const double rates[3][3] = {{57, 79, 78.5}, {44, 68, 69}, {44, 71, 77}};
         const int64_t mr = kernel->rows[v - 1], all = pieces(d->n, kernel->vector);
         const double *rate = rates[d->k < SMALL_K ? 1 : pieces(d->m, pieces(d->m, mr)) < mr ? 2 : 0];
         double best = INFINITY;
