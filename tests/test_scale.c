@@ -16,8 +16,10 @@ static void forms(void **state) {
         "graph g (x: f32[%d, %d], s: f32[%d], b: f32[%d]) -> y { t = Mul(x, s); y = Add(t, b); }",
         "graph g (x: f32[%d, %d], s: f32[%d], b: f32[%d]) -> y { t = Mul(s, x); u = Add(b, t); y = Relu(u); }",
         "graph g (x: f32[3, %d, %d], s: f32[%d], b: f32[1, %d]) -> y { t = Mul(x, s); u = Add(t, b); y = Relu(u); }",
+        "graph g (x: f32[%d, %d], s: f32[%d], b: f32[%d]) -> y, z { y = Mul(x, s); z = Relu(b); }", /* no addend */
+        "graph g (x: f32[%d, %d], s: f32[%d], b: f32[%d]) -> y, z { t = Mul(s, x); y = Relu(t); z = Relu(b); }",
     };
-    EACH_LEVEL for (int f = 0; f < 3; f++) for (int round = 0; round < 6; round++) {
+    EACH_LEVEL for (int f = 0; f < 5; f++) for (int round = 0; round < 6; round++) {
         const int m = draw(2, 90), n = draw(16, 80);
         snprintf(text, sizeof text, form[f], m, n, n, n);
         if (!twin_check(text, odd_input, 1e-6, 0, "scale")) fail_msg("not scaled:\n%s", text);

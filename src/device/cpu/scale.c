@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   scale: element-wise stages  clamp(x * s + b)  whose x lies in rows and whose s and b are one a column: a normalization that no product took, before its Relu. By the kernel of depthwise
-   convolutions, whose window is then one pixel; as tile code each of its steps is a pass of its own. */
+   scale: element-wise stages  clamp(x * s + b)  whose x lies in rows and whose s and b, if there is one, are one a column: a normalization that no product took, before its Relu; the
+   last step of squeeze and excitation. By the kernel of depthwise convolutions, whose window is then one pixel; as tile code each of its steps is a pass of its own. */
 #include <math.h>
 
 #include "base/thread.h"
@@ -10,7 +10,7 @@
 enum { LEAST = 1 << 13, MOST = 1 << 16 /* values a tile */, FEWEST = 16 /* columns */, MOST_ROWS = 1 << 20, AT_ONCE = 64 };
 typedef struct {
     const hone_depthwise_rows *kernel;
-    int x, s, b, out, n_tensor;
+    int x, s, b, out, n_tensor;            /* b: or -1 */
     int64_t x_c, s_c, b_c, *x_at, *out_at; /* where each begins, and its rows */
     int64_t rows, n, grain;
     float lo, hi;
@@ -28,7 +28,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                            .a = a,
                            .c = c,
                            .b = (const float *)at[d->s] + d->s_c,
-                           .bias_n = (const float *)at[d->b] + d->b_c,
+                           .bias_n = d->b < 0 ? NULL : (const float *)at[d->b] + d->b_c,
                            .finish = true,
                            .clamp = d->lo != -INFINITY || d->hi != INFINITY,
                            .lo = d->lo,
@@ -74,10 +74,12 @@ static bool recognise(const matching *m, int32_t v, scaling *d, hone_affine *x) 
         if (*limit != (max ? -INFINITY : INFINITY)) return false;
         *limit = at(m, right ? at(m, v)->b : at(m, v)->a)->k.f32, v = right ? at(m, v)->a : at(m, v)->b;
     }
-    if (!(d->lo <= d->hi) || !is_fn(m, v, HONE_FN_add)) return false;
-    for (int side = 0; side < 2; side++) {
-        const int32_t product = side ? at(m, v)->b : at(m, v)->a, shift = side ? at(m, v)->a : at(m, v)->b;
-        if (!is_fn(m, product, HONE_FN_mul) || !loads(m, shift, true, &d->b, &b)) continue;
+    const bool sum = is_fn(m, v, HONE_FN_add);
+    if (!(d->lo <= d->hi)) return false;
+    for (int side = 0; side < (sum ? 2 : 1); side++) {
+        const int32_t product = !sum ? v : side ? at(m, v)->b : at(m, v)->a;
+        d->b = -1, b.c = 0;
+        if (!is_fn(m, product, HONE_FN_mul) || (sum && !loads(m, side ? at(m, v)->a : at(m, v)->b, true, &d->b, &b))) continue;
         for (int other = 0; other < 2; other++) {
             const int32_t rows = other ? at(m, product)->b : at(m, product)->a, scale = other ? at(m, product)->a : at(m, product)->b;
             if (!loads(m, scale, true, &d->s, &s) || !loads(m, rows, false, &d->x, x)) continue;
