@@ -142,19 +142,22 @@ static void test_gemm_blocks(void **state) {
         const hone_gemm_f32 *row = *list;
         if (row->cpu & ~hone_cpu() || !row->turn) continue;
         for (int round = 0; round < 600; round++) {
-            const int v = 1 + round % row->widths, high = 5 + (int)(random_bits() % 4), m = high + (int)(random_bits() % 30), wide = v * row->vector;
+            const int v = 1 + round % row->widths, high = 5 + (int)(random_bits() % 4), m = high + (int)(random_bits() % 30),
+                      wide = v * row->vector;
             const int n = random_bits() % 4 ? wide : wide - 1, ends = (int)(random_bits() % 128);
             const int64_t k = 1 + random_bits() % 20;
             enum { MOST = 40, STRIDE = 20 };
             float *turned = exact_floats((size_t)(k * (m / high + 1) * HONE_GEMM_TURNED(high))), *b = exact_floats((size_t)(k * wide));
-            float *bias_m = exact_floats((size_t)m), *bias_n = exact_floats((size_t)n), *c[2], *residual = exact_floats(MOST * STRIDE), *at[2][MOST];
+            float *bias_m = exact_floats((size_t)m), *bias_n = exact_floats((size_t)n), *c[2], *residual = exact_floats(MOST * STRIDE),
+                  *at[2][MOST];
             const float *more[MOST];
             for (int q = 0; q < 2; q++) {
                 c[q] = exact_floats(MOST * STRIDE);
                 if (q) memcpy(c[1], c[0], MOST * STRIDE * sizeof(float));
                 for (int i = 0; i < m; i++) at[q][i] = c[q] + (MOST - 1 - i) * STRIDE, more[i] = residual + i * STRIDE;
             }
-            hone_gemm_part part = {.n = n, .taps = 1, .k = k, .b = b, .b_step = wide, .c_from = 3, .sums_from = 3, .lo = -0.5f, .high = high};
+            hone_gemm_part part = {
+                .n = n, .taps = 1, .k = k, .b = b, .b_step = wide, .c_from = 3, .sums_from = 3, .lo = -0.5f, .high = high};
             part.finish = ends & 1, part.clamp = ends & 2, part.hi = ends & 4 ? 0.75f : INFINITY, part.more = ends & 64 && ends & 32;
             for (int i = 0; i < m; i += high) {
                 hone_gemm_part one = part;

@@ -37,15 +37,18 @@ static void blocks(void **state) { /* pixels of channels: rows that become one *
         if (!twin_check(text, odd_input, 0, 0, "turned")) fail_msg("nothing was turned in\n%s", text);
     }
 }
-static void shuffles(void **state) { /* channels of two or three groups in turns, between convolutions that keep them last: matrices of a pixel each, many a tile */
+static void shuffles(
+    void **
+        state) { /* channels of two or three groups in turns, between convolutions that keep them last: matrices of a pixel each, many a tile */
     (void)state;
     for (int round = 0; round < (SLOW ? 6 : 30); round++) {
         const int groups = draw(2, 3), c = draw(2, 40), h = draw(1, 20), w = draw(1, 20), all = groups * c;
-        snprintf(text, sizeof text,
-                 "graph g (x: f32[2, 8, %d, %d]) -> y { a: f32[%d, 8, 1, 1] = random(1, -1, 1); b: f32[9, %d, 1, 1] = random(2, -1, 1); "
-                 "apart: i64[5] = {2, %d, %d, %d, %d}; together: i64[4] = {2, %d, %d, %d}; "
-                 "p = Conv(x, a); q = Reshape(p, apart); r = Transpose(q) {perm: [0, 2, 1, 3, 4]}; s = Reshape(r, together); y = Conv(s, b); }",
-                 h, w, all, all, groups, c, h, w, all, h, w);
+        snprintf(
+            text, sizeof text,
+            "graph g (x: f32[2, 8, %d, %d]) -> y { a: f32[%d, 8, 1, 1] = random(1, -1, 1); b: f32[9, %d, 1, 1] = random(2, -1, 1); "
+            "apart: i64[5] = {2, %d, %d, %d, %d}; together: i64[4] = {2, %d, %d, %d}; "
+            "p = Conv(x, a); q = Reshape(p, apart); r = Transpose(q) {perm: [0, 2, 1, 3, 4]}; s = Reshape(r, together); y = Conv(s, b); }",
+            h, w, all, all, groups, c, h, w, all, h, w);
         twin_check(text, odd_input, 1e-4, 1e-4, NULL);
     }
 }

@@ -13,10 +13,8 @@ enum { MOST = HONE_SLICES_ROWS, WIDE = HONE_SLICES_COLUMNS / VW };
 /* One value of K; more: those of the next one are loaded. m and nv are constants at every call. */
 INLINE void step(int m, int nv, bool more, vec s[MOST][WIDE], vec a[2], vec b[WIDE], const float *next_a, const float *next_b) {
     FULL for (int j = 0; j < nv; j++) {
-        ROW_LANE(0, 0) ROW_LANE(1, 1) ROW_LANE(2, 2) ROW_LANE(3, 3)
-        if (more && j == nv - 1) FETCH(a[0], next_a);
-        ROW_LANE(4, 0) ROW_LANE(5, 1) ROW_LANE(6, 2) ROW_LANE(7, 3)
-        if (more && j == nv - 1 && m > VW) FETCH(a[1], next_a + VW);
+        ROW_LANE(0, 0) ROW_LANE(1, 1) ROW_LANE(2, 2) ROW_LANE(3, 3) if (more && j == nv - 1) FETCH(a[0], next_a);
+        ROW_LANE(4, 0) ROW_LANE(5, 1) ROW_LANE(6, 2) ROW_LANE(7, 3) if (more && j == nv - 1 && m > VW) FETCH(a[1], next_a + VW);
         if (more) FETCH(b[j], next_b + j * VW);
     }
 }
