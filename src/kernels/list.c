@@ -172,10 +172,12 @@ const hone_winograd_f32 hone_winograd_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 #define DECLARE(isa, cpu)                        \
     hone_softmax_row_fn hone_softmax_row__##isa; \
     hone_times_row_fn hone_times_row__##isa;     \
-    hone_exps_row_fn hone_exps_row__##isa;
+    hone_exps_row_fn hone_exps_row__##isa;       \
+    hone_softmax_columns_fn hone_softmax_columns__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu) {"hone_softmax__" #isa, cpu, hone_softmax_row__##isa, hone_times_row__##isa, hone_exps_row__##isa},
+#define ROW(isa, cpu) \
+    {"hone_softmax__" #isa, cpu, hone_softmax_row__##isa, hone_times_row__##isa, hone_exps_row__##isa, hone_softmax_columns__##isa},
 const hone_softmax hone_softmax_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 

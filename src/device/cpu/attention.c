@@ -35,6 +35,7 @@ typedef struct {
     int64_t k_t, k_d, v_t;                                  /* steps of keys and values */
     int64_t block, blocks;                                  /* rows of a tile */
     bool few, lies;                                         /* keys as rows of A: no panels of them; values as they lie: nor of them */
+    bool turned;                                            /* scores lie turned, as the kernel wants rows of A: see weights */
     float alpha, least, floor;                              /* of m, of z */
     size_t score_bytes, list_bytes, panel_bytes, turned_bytes;
 } attending;
@@ -170,23 +171,37 @@ static hone_status weigh(hone_recipe_maker *m, const hone_cpu_call *c, int k, co
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
 /* Columns of a panel: all that the kernel can, or what divides most heads (NEON, where both are as fast). */
 static int64_t panel_columns(const hone_gemm_f32 *g) { return (int64_t)(g->turn ? 2 : g->widths) * g->vector; }
+/* Rows that are turned together: as many as a panel has columns, so that a panel of keys is a block of turned rows too. */
+static int high_of(const hone_gemm_f32 *g) { return (int)panel_columns(g); }
+static void turn(const hone_gemm_f32 *g, int64_t m, int64_t k, const float *const *a, float *to) {
+    const int high = high_of(g);
+    for (int64_t i = 0; i < m; i += high) {
+        const hone_gemm_part part = {.m = (int)(m - i < high ? m - i : high), .taps = 1, .k = k, .a = a + i};
+        g->turn(&part, to + i * k);
+    }
+}
 /* Panels of a matrix whose element (p, j) is at p * by_p + j * by_j; the last one has as many whole vectors as it needs. */
 static void panels(const hone_gemm_f32 *g, const float *from, int64_t k, int64_t n, int64_t by_p, int64_t by_j, float *to) {
-    const int64_t most = panel_columns(g);
-    for (int64_t j0 = 0; j0 < n; j0 += most) {
+    enum { EIGHT = 8 }; /* floats, copied without a call */
+    const int64_t most = panel_columns(g), even = by_j == 1 && most % EIGHT == 0 ? n / most * most : 0;
+    /* whole panels: a row goes to all of them, so that it is read in one go, for it may come from far away */
+    for (int64_t p = 0; p < k && even; p++)
+        for (int64_t j = 0; j < even; j += EIGHT)
+            memcpy(to + j / most * most * k + p * most + j % most, from + p * by_p + j, EIGHT * sizeof *from);
+    for (int64_t j0 = even; j0 < n; j0 += most) {
         const int64_t have = n - j0 < most ? n - j0 : most, wide = up(have, g->vector);
         float *panel = to + j0 * k;
         const float *b = from + j0 * by_j;
         for (int64_t p = 0; p < k && wide > have; p++)
             for (int64_t j = have; j < wide; j++) panel[p * wide + j] = 0;
-        for (int64_t p = 0; p < k && by_j == 1; p++) {
-            int64_t j = 0;
-            for (; j + 16 <= have; j += 16) memcpy(panel + p * wide + j, b + p * by_p + j, 16 * sizeof *b); /* no call */
-            for (; j < have; j++) panel[p * wide + j] = b[p * by_p + j];
-        }
-        if (by_j != 1 && by_p == 1) hone_transpose_floats(have, k, b, by_j, panel, wide);
-        for (int64_t p = 0; p < k && by_j != 1 && by_p != 1; p++)
-            for (int64_t j = 0; j < have; j++) panel[p * wide + j] = b[p * by_p + j * by_j];
+        if (by_j != 1 && by_p == 1 && g->turn) { /* columns are rows to turn */
+            const float *column[HONE_GEMM_ROWS];
+            for (int64_t j = 0; j < have; j++) column[j] = b + j * by_j;
+            turn(g, have, k, column, panel);
+        } else if (by_j != 1 && by_p == 1) hone_transpose_floats(have, k, b, by_j, panel, wide);
+        else
+            for (int64_t p = 0; p < k; p++)
+                for (int64_t j = 0; j < have; j++) panel[p * wide + j] = b[p * by_p + j * by_j];
     }
 }
 static int64_t key_floats(const attending *d) { return d->few ? 0 : up(d->n, d->kernel->vector) * d->depth; }
@@ -210,23 +225,20 @@ static hone_status pack_tile(const hone_step *s, void *const *base, int64_t numb
 }
 
 /* ---- the tile ------------------------------------------------------------------------------------------------------------------------- */
-/* c[i][j] = sum over p < k of a[i][p] b[p, j]: columns in panels of `deep` p, or as they lie (b_step > 0). turned: room for rows that are to be
-   turned; NULL: they are not. */
+/* c[i][j] = sum over p < k of a[i][p] b[p, j]: columns in panels of `deep` p, or as they lie (b_step > 0). turned: room for all rows, which are to be
+   turned, or (a NULL) have been; NULL: they are not. */
 static void product(const hone_gemm_f32 *g, bool few, int64_t m, int64_t n, int64_t k, int64_t deep, const float *const *a, const float *b,
                     int64_t b_step, float *const *c, float *turned) {
-    const int64_t most = panel_columns(g), mr = turned ? g->rows[0] : m;
-    for (int64_t i0 = 0; i0 < m; i0 += mr) {
-        const int64_t end = m - i0 < mr ? m : i0 + mr;
-        hone_gemm_part part = {.m = (int)(end - i0), .taps = 1, .k = k, .a = a + i0, .few = few};
-        if (turned) g->turn(&part, turned), part.turned = turned;
-        for (int64_t j = 0; j < n; j += most) {
-            const int64_t have = n - j < most ? n - j : most, wide = up(have, g->vector);
-            const int v = (int)(wide / g->vector), high = g->rows[v - 1];
-            part.n = (int)have, part.b_step = b_step ? b_step : wide, part.b = b_step ? b + j : b + j * deep, part.c_from = j;
-            for (int64_t i = i0; i < end; i += high) {
-                part.m = end - i < high ? (int)(end - i) : high, part.a = a + i, part.c = c + i;
-                g->run[v - 1](&part);
-            }
+    const int64_t most = panel_columns(g);
+    hone_gemm_part part = {.taps = 1, .k = k, .few = few, .turned = turned, .high = turned ? high_of(g) : 0};
+    if (turned && a) turn(g, m, k, a, turned);
+    for (int64_t j = 0; j < n; j += most) {
+        const int64_t have = n - j < most ? n - j : most, wide = up(have, g->vector);
+        const int v = (int)(wide / g->vector), high = turned ? (int)m : g->rows[v - 1];
+        part.n = (int)have, part.b_step = b_step ? b_step : wide, part.b = b_step ? b + j : b + j * deep, part.c_from = j;
+        for (int64_t i = 0; i < m; i += high) {
+            part.m = m - i < high ? (int)(m - i) : high, part.a = a ? a + i : NULL, part.c = c + i;
+            g->run[v - 1](&part);
         }
     }
 }
@@ -286,6 +298,54 @@ static int64_t seen(const float *mask, int64_t n, float scores) {
     while (n > 1 && mask[n - 1] < limit) n--;
     return n;
 }
+/* Where rows go, and how far the scores of a query can be from 0 for each unit of it: INFINITY where nobody asks. */
+typedef struct {
+    float *y;
+    const int64_t *y_row;
+    const float *values;
+    float reach;
+} going;
+/* Weights as turned rows, and their sums. Queries are columns, a panel of them at a time, and keys are rows, which their panels are when turned:
+   so scores come out as the second product wants its rows, softmax has a query a lane, and nothing is turned in between but what tile code made
+   (code: `rows` are those). The scale is the queries': there are fewer of them than of scores. mask: of row 0, or NULL. room: a panel of queries
+   and one of the mask; c: as many as keys. Where a mask may hide keys (to->reach), the second product is done here, with as many of them as one of a panel's queries sees. */
+static void weights(const attending *d, int64_t m, const float *const *rows, const float *keys, const float *mask, const int64_t *mask_row,
+                    float *room, float **c, float *x, float *z, const going *to) {
+    const hone_gemm_f32 *g = d->kernel;
+    const int high = high_of(g);
+    const bool parts = to->reach < INFINITY;
+    const float *hide[HONE_GEMM_ROWS];
+    float *hidden = room + high * d->depth, *out[HONE_GEMM_ROWS];
+    for (int64_t i = 0, before = 0, n_before = 0; i < m; i += high) {
+        const int some = (int)(m - i < high ? m - i : high), wide = HONE_GEMM_TURNED(some);
+        int64_t n = parts ? 1 : d->n;
+        for (int r = 0; parts && r < some; r++) {
+            const int64_t own = seen(mask + mask_row[i + r], d->n, to->reach * largest(rows[i + r], d->depth));
+            n = own > n ? own : n;
+        }
+        const int64_t whole = up(n, high) < d->n ? up(n, high) : d->n; /* panels of keys are taken as they were made */
+        if (d->code) turn(g, some, d->n, rows + i, x + i * d->n);
+        else {
+            turn(g, some, d->depth, rows + i, room);
+            if (d->alpha != 1) d->softmax->times(room, wide * d->depth, d->alpha);
+            for (int64_t t = 0; t < d->n && wide != before; t++) c[t] = x + t * wide;
+            hone_gemm_part part = {
+                .m = (int)whole, .n = wide, .taps = 1, .k = d->depth, .turned = keys, .high = high, .b = room, .b_step = wide};
+            part.c = c, part.c_from = i * d->n;
+            g->run[wide / g->vector - 1](&part);
+        }
+        bool same = mask && wide == before && n == n_before; /* most masks are the same for all queries */
+        for (int r = 0; mask && r < some; r++) {
+            const float *hides = mask + mask_row[i + r];
+            same = same && hide[r] == hides, hide[r] = hides;
+        }
+        if (mask && !same) turn(g, some, n, hide, hidden);
+        d->softmax->columns(x + i * d->n, mask ? hidden : NULL, n, wide, d->least, z + i);
+        before = wide, n_before = n;
+        for (int r = 0; parts && r < some; r++) out[r] = to->y + to->y_row[i + r];
+        if (parts) product(g, false, some, d->width, n, d->n, NULL, to->values, 0, out, x + i * d->n);
+    }
+}
 static hone_status tile(const hone_step *step, void *const *base, int64_t number, void *scratch) {
     const attending *d = step->data;
     void *to[HONE_MAX_REFS];
@@ -294,7 +354,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     char *room = scratch;
     float *scores = (float *)(void *)room, *own = (float *)(void *)(room + d->score_bytes + d->list_bytes);
     const float **a = (const float **)(void *)(room + d->score_bytes);
-    float **c = (float **)(void *)(a + d->block);
+    float **c = (float **)(void *)(a + d->block), *z = (float *)(void *)(c + (d->block > d->n ? d->block : d->n));
     float *turned = d->turned_bytes ? (float *)(void *)(room + d->score_bytes + d->list_bytes + d->panel_bytes) : NULL;
     void *rest = room + d->score_bytes + d->list_bytes + d->panel_bytes + d->turned_bytes;
     const float *q = (const float *)to[d->q.tensor] + stand(d, &d->q, batch), *k = (const float *)to[d->k.tensor] + stand(d, &d->k, batch),
@@ -308,7 +368,8 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         reach = largest(packed, key_floats(d)) * fabsf(d->alpha) * (float)d->depth;
     const bool parts = reach < INFINITY;
     if (d->few) score_few(d, m, a, k, own + value_floats(d), scores);
-    else if (!parts) product(d->kernel, d->m <= HONE_GEMM_FEW, m, d->n, d->depth, d->depth, a, packed, 0, c, turned);
+    else if (d->turned ? d->code != NULL : !parts)
+        product(d->kernel, d->m <= HONE_GEMM_FEW, m, d->n, d->depth, d->depth, a, packed, 0, c, turned);
     if (d->code) { /* w takes the scores' place: its element 0 would lie so far before them */
         const int64_t first = (batch * d->m + m0) * d->n;
         to[d->w] = (void *)((uintptr_t)scores - sizeof(float) * (uintptr_t)first);
@@ -316,10 +377,16 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     }
     const float *mask = d->mask.tensor < 0 ? NULL : (const float *)to[d->mask.tensor] + stand(d, &d->mask, batch);
     float *y = (float *)to[d->y.tensor] + stand(d, &d->y, batch);
+    for (int64_t i = 0; i < m && d->turned && d->code; i++) a[i] = scores + i * d->n;
+    float *x = d->turned && d->code ? turned : scores;
+    if (d->turned)
+        weights(d, m, a, packed, mask, mask ? d->mask.row + m0 : NULL, turned, c, x, z,
+                &(going){y, d->y.row + m0, packed + key_floats(d), reach});
+    for (int64_t i = 0; i < m && d->turned; i++) c[i] = y + d->y.row[m0 + i];
+    if (d->turned && !parts) product(d->kernel, false, m, d->width, d->n, d->n, NULL, packed + key_floats(d), 0, c, x);
     const int64_t vectors = up(d->width, d->kernel->vector) / d->kernel->vector;
     const int mr = d->kernel->rows[vectors < d->kernel->widths ? vectors - 1 : d->kernel->widths - 1];
-    float z[HONE_GEMM_ROWS] = {0};
-    for (int64_t i = 0; i < m; i += mr) { /* x is in L1 when it meets the values */
+    for (int64_t i = 0; i < m && !d->turned; i += mr) { /* x is in L1 when it meets the values */
         const int64_t some = m - i < mr ? m - i : mr;
         int64_t own_n[HONE_GEMM_ROWS], n = parts ? 1 : d->n; /* keys that a row sees, and that one of these does */
         for (int64_t r = 0; r < some; r++) {
@@ -328,19 +395,18 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         }
         const int64_t whole = up(n, panel_columns(d->kernel)); /* panels are taken as they were made */
         if (parts)
-            product(d->kernel, d->m <= HONE_GEMM_FEW, some, whole < d->n ? whole : d->n, d->depth, d->depth, a + i, packed, 0, c + i,
-                    turned);
+            product(d->kernel, d->m <= HONE_GEMM_FEW, some, whole < d->n ? whole : d->n, d->depth, d->depth, a + i, packed, 0, c + i, NULL);
         for (int64_t r = i; r < i + some; r++) {
             const int64_t own_row = own_n[r - i];
-            z[r - i] = d->softmax->row(scores + r * d->n, mask ? mask + d->mask.row[m0 + r] : NULL, own_row, d->alpha, d->least);
+            z[r] = d->softmax->row(scores + r * d->n, mask ? mask + d->mask.row[m0 + r] : NULL, own_row, d->alpha, d->least);
             if (n > own_row) memset(scores + r * d->n + own_row, 0, sizeof *scores * (size_t)(n - own_row));
             a[r] = scores + r * d->n, c[r] = y + d->y.row[m0 + r];
         }
         product(d->kernel, d->m <= HONE_GEMM_FEW, some, d->width, n, d->n, a + i, d->lies ? v : packed + key_floats(d),
-                d->lies ? d->v_t : 0, c + i, d->lies ? NULL : turned);
-        for (int64_t r = 0; r < some; r++) /* NaN stays NaN */
-            d->softmax->times(c[i + r], d->width, 1.0f / (z[r] < d->floor ? d->floor : z[r]));
+                d->lies ? d->v_t : 0, c + i, NULL);
     }
+    for (int64_t r = 0; r < m; r++) /* NaN stays NaN */
+        d->softmax->times(c[r], d->width, 1.0f / (z[r] < d->floor ? d->floor : z[r]));
     return HONE_OK;
 }
 
@@ -385,6 +451,7 @@ static void choose(attending *d, int threads) {
     const double work = (double)d->batches * (double)d->m * (double)d->n * (double)(d->depth + d->width);
     d->few = d->m < 4 && (d->k_d == 1 || d->depth == 1);
     d->lies = d->m < 16 && d->width % g->vector == 0;
+    d->turned = g->turn && !d->few && !d->lies && d->m > HONE_GEMM_FEW;
     d->block = 65536 / d->n < mr ? mr : 65536 / d->n;
     const int64_t want = work < 2e6 ? 1 : threads > 4 ? 2 * threads : 8, share = (want + d->batches - 1) / d->batches;
     if (d->block > (d->m + share - 1) / share) d->block = (d->m + share - 1) / share;
@@ -440,13 +507,18 @@ hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int
         uses |= (uint64_t)1 << d->shared;
     }
     d->n_ref = m->n_ref;
-    d->score_bytes = round64(sizeof(float) * (size_t)(d->block * d->n));
-    d->list_bytes = round64(2 * sizeof(float *) * (size_t)d->block);
+    const int64_t rows = up(d->block, vector); /* turned ones are whole vectors */
+    d->score_bytes = round64(sizeof(float) * (size_t)(rows * d->n));
+    d->list_bytes = round64(sizeof(float *) * (size_t)(d->block + (d->block > d->n ? d->block : d->n)) + sizeof(float) * (size_t)rows);
     d->panel_bytes = d->shared ? 0 : sizeof(float) * (size_t)floats;
     if (d->few) d->panel_bytes += sizeof(float) * (size_t)((d->depth + HONE_GEMM_ROWS) * vector);
     d->panel_bytes = round64(d->panel_bytes);
-    if (d->kernel->turn && d->m > HONE_GEMM_FEW)
-        d->turned_bytes = round64(sizeof(float) * HONE_GEMM_ROWS * (size_t)(d->n > d->depth ? d->n : d->depth));
+    if (d->kernel->turn && d->m > HONE_GEMM_FEW) {
+        int64_t to_turn = rows * d->depth;
+        if (d->turned && d->code) to_turn = rows * (d->n > d->depth ? d->n : d->depth);
+        else if (d->turned) to_turn = high_of(d->kernel) * (d->depth + (d->mask.tensor < 0 ? 0 : d->n));
+        d->turned_bytes = round64(sizeof(float) * (size_t)to_turn);
+    }
     hone_part part = {.step = {.tactic = "attention", .flush = true, .tiles = d->batches * d->blocks, .tile = tile, .data = d},
                       .uses = uses,
                       .buffer = -1};
