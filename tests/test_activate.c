@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    Activations that stand by themselves, or behind a sum: against the definition, within a few ulp, on every CPU level and any number of threads; NaN, infinities and both
-   zeros among the numbers. What lies in no rows is left to tile code. And the kernel of rows against doubles, as far as it promises. */
+   zeros among the numbers. What lies in no rows is left to tile code. And the kernel of rows against doubles, as far as it
+   promises. */
 #include "kernels/activate.h"
 
 #include "twin.h"
@@ -59,7 +60,6 @@ static double wanted(hone_activation f, double x, double *off) {
     *off = f == HONE_ACTIVATE_gelu ? 2e-2 * fabs(y) + 1e-11 : f == HONE_ACTIVATE_gelu_tanh ? (4 + fabs(x) * x * x) * ulp(y) : 4 * ulp(y);
     if (f == HONE_ACTIVATE_gelu && *off > 0x1p-23 * fabs(x))
         *off = 0x1p-23 * fabs(x); /* 2 ulp of |x|, but a small result is right in its first digits */
-    if (f == HONE_ACTIVATE_tanh) *off = 3 * ulp(y);
     if (fabs(y) < 2 * fabs(x) * normal || fabs(y) < 2 * normal) *off += 4 * (1 + fabs(x)) * normal;
     return y;
 }
