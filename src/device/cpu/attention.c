@@ -313,7 +313,7 @@ static void weights(const attending *d, int64_t m, const float *const *rows, con
                     float *room, float **c, float *x, float *z, const going *to) {
     const hone_gemm_f32 *g = d->kernel;
     const int high = high_of(g);
-    const bool parts = to->reach < INFINITY;
+    const bool parts = mask_row && to->reach < INFINITY;
     const float *hide[HONE_GEMM_ROWS];
     float *hidden = room + high * d->depth, *out[HONE_GEMM_ROWS];
     for (int64_t i = 0, before = 0, n_before = 0; i < m; i += high) {
