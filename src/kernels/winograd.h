@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
-   winograd: 3x3 convolutions of stride 1 by tiles, with fewer products than the sum has terms. Pure arithmetic, as gemm.h: the products in between are its
+   winograd: convolutions by tiles, with fewer products than the sum has terms. Pure arithmetic, as gemm.h: the products in between are its
    matrix kernels', blocks and pointers those of the tactic that calls (device/cpu/winograd.c).
 
-   The results of a tile of o x o pixels come of (o+2) x (o+2) pixels d and the filter g. As polynomials, filter and pixels are multiplied at o + 1 points and
-   at infinity, along both ways:
+   The results of a tile of o x o pixels come of e x e pixels d, e = o + r - 1, and a filter g of r x r taps. As polynomials, filter and pixels are multiplied at
+   e - 1 points and at infinity, along both ways:
 
         v = B' d B   places of pixels     u = G g G'   places of filters     m = v u, place by place, summed over channels     y = A' m A
 
-   So a place is one matrix product over channels, and a tile costs (o+2)^2 products a channel instead of 9 o^2: 16 instead of 36 for o = 2, 36 instead of 144 for
-   o = 4, 64 instead of 324 for o = 6. Errors grow with o and with the points. For o = 2 they are 0, 1, -1; for o = 4  0, 5/8, -5/8, 3/2, -3/2, which err half as
-   much as 0, 1, -1, 2, -2 and whose A and B are exact in f32. For o = 6  0, 1/2, -1/2, 1, -1, 2, -2: of 3571 triples a < b < c of four binary
-   digits, from 1/4 to 3.5, none erred clearly less (emulated in f32 against double, random pixels and filters: root mean square 3e-6 of that of the results for 64
+   So a place is one matrix product over channels, and a tile costs e^2 products a channel instead of r^2 o^2: for 3x3 taps 16 instead of 36 (o = 2), 36 instead of 144
+   (o = 4), 64 instead of 324 (o = 6). B knows the points only: an edge e serves all filters, with as many results as r leaves. Errors grow with e and with the
+   points. For e = 4 they are 0, 1, -1; for e = 6  0, 5/8, -5/8, 3/2, -3/2, which err half as
+   much as 0, 1, -1, 2, -2 and whose A and B are exact in f32. For e = 8  0, 1/2, -1/2, 1, -1, 2, -2: of 3571 triples a < b < c of four binary
+   digits, from 1/4 to 3.5, none erred clearly less (3x3 taps emulated in f32 against double, random pixels and filters: root mean square 3e-6 of that of the results for 64
    channels, 8e-6 for 512; the best others within a tenth of that), and no other has so simple constants. Infinity and NaN in d reach all of the tile.
 
    Pixels lie channels last: a vector is of channels. */
@@ -20,9 +21,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HONE_WINOGRAD_SIZES = 3, HONE_WINOGRAD_EDGE = 8, HONE_WINOGRAD_PLACES = HONE_WINOGRAD_EDGE * HONE_WINOGRAD_EDGE /* the most */ };
-static inline int hone_winograd_out(int size) { return 2 * size + 2; }
-static inline int hone_winograd_places(int size) { return (2 * size + 4) * (2 * size + 4); }
+enum {
+    HONE_WINOGRAD_SIZES = 3,
+    HONE_WINOGRAD_EDGE = 8 /* the most */,
+    HONE_WINOGRAD_PLACES = HONE_WINOGRAD_EDGE * HONE_WINOGRAD_EDGE,
+    HONE_WINOGRAD_LEAST = 2, /* taps a side */
+    HONE_WINOGRAD_MOST = 5,
+    HONE_WINOGRAD_FILTERED = HONE_WINOGRAD_MOST - HONE_WINOGRAD_LEAST + 1
+};
+static inline int hone_winograd_edge(int size) { return 2 * size + 4; }
+static inline int hone_winograd_out(int size, int taps) { return hone_winograd_edge(size) - taps + 1; }
+static inline bool hone_winograd_has(int size, int taps) {
+    return taps >= HONE_WINOGRAD_LEAST && taps <= HONE_WINOGRAD_MOST && hone_winograd_out(size, taps) >= 2 &&
+           hone_winograd_out(size, taps) <= 6;
+}
 
 /* v[place * apart + c], c < n, of pixel[place][c] */
 typedef void hone_winograd_in_fn(const float *const *pixel, int64_t n, float *v, ptrdiff_t apart);
@@ -40,12 +52,12 @@ typedef struct {
     const char *name;
     uint32_t cpu;
     hone_winograd_in_fn *in[HONE_WINOGRAD_SIZES];
-    hone_winograd_out_fn *out[HONE_WINOGRAD_SIZES];
+    hone_winograd_out_fn *out[HONE_WINOGRAD_SIZES][HONE_WINOGRAD_FILTERED]; /* by taps - the least; NULL: not so */
 } hone_winograd_f32;
 extern const hone_winograd_f32 hone_winograd_f32_list[];
 const hone_winograd_f32 *hone_winograd_f32_best(void);
 
-/* n filters, g[3*y + x][j], to u[place * apart + j]: in double, rounded once. */
+/* n filters of taps x taps, g[taps*y + x][j], to u[place * apart + j]: in double, rounded once. */
 enum { HONE_WINOGRAD_FILTERS = 64 /* at once */ };
-void hone_winograd_filters(int size, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart);
+void hone_winograd_filters(int size, int taps, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart);
 #endif

@@ -4,6 +4,7 @@
 
 #include "device/cpu/contract.h"
 #include "device/cpu/wisdom.h"
+#include "kernels/winograd.h"
 
 enum { SCRATCH = 64 << 20 /* bytes a thread may be asked for */, MOST_THREADS = 4096 };
 static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
@@ -12,6 +13,12 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- does it fit? --------------------------------------------------------------------------------------------------------------------- */
 static bool among(int64_t n, int64_t low, int64_t high) { return n >= low && n <= high; }
+static bool tile_fits(int64_t taps, int64_t tile) { /* of so many results a side */
+    bool fits = false;
+    for (int size = 0; size < HONE_WINOGRAD_SIZES; size++)
+        fits |= hone_winograd_has(size, (int)taps) && hone_winograd_out(size, (int)taps) == tile;
+    return fits;
+}
 static bool sum_fits(const hone_problem *p, const hone_choice *c) {
     const int64_t *q = p->number, v = c->knob[HONE_KNOB_VECTORS], rows = c->knob[HONE_KNOB_ROWS], columns = c->knob[HONE_KNOB_COLUMNS],
                   depth = c->knob[HONE_KNOB_DEPTH], tile = c->knob[HONE_KNOB_TILE];
@@ -20,7 +27,7 @@ static bool sum_fits(const hone_problem *p, const hone_choice *c) {
     if (!among(rows, 1, up(q[HONE_SUM_M], mr)) || (rows % mr && rows != q[HONE_SUM_M])) return false;
     if (!among(columns, nr, up(q[HONE_SUM_N], nr)) || columns % nr) return false;
     if (!among(depth, 1, least(q[HONE_SUM_K], HONE_CONTRACT_KC)) || (q[HONE_SUM_EACH] && depth != q[HONE_SUM_K])) return false;
-    if (tile && !(q[HONE_SUM_WINDOW] && (tile == 2 || tile == 4 || tile == 6))) return false;
+    if (tile && !tile_fits(q[HONE_SUM_WINDOW], tile)) return false;
     if (!among(c->knob[HONE_KNOB_THREADS], 1, MOST_THREADS)) return false;
     const int64_t piece = q[HONE_SUM_PIECE], taps = piece && depth >= piece ? least(depth / piece, q[HONE_SUM_TAPS]) : 1;
     const double sums = q[HONE_SUM_DIRECT] && depth >= q[HONE_SUM_K] ? 0 : 4.0 * (double)rows * (double)columns,
@@ -78,8 +85,9 @@ static void sum_choices(offers *o) {
     const int64_t *q = p->number, whole = least(q[HONE_SUM_K], HONE_CONTRACT_KC);
     static const int64_t depths[] = {HONE_CONTRACT_KC, 1024, 512, 256};
     int64_t rows[PARTS], columns[PARTS];
-    for (int64_t tile = 2; tile <= 6 && q[HONE_SUM_WINDOW]; tile += 2) { /* these take panels and blocks of their own */
+    for (int64_t tile = 2; tile <= HONE_WINOGRAD_EDGE && q[HONE_SUM_WINDOW]; tile++) { /* these take panels and blocks of their own */
         const int64_t v = p->widths, mr = p->rows[v - 1];
+        if (!tile_fits(q[HONE_SUM_WINDOW], tile)) continue;
         offer(o, (hone_choice){
                      {v, least(q[HONE_SUM_M], mr), up(least(q[HONE_SUM_N], v * p->vector), v * p->vector), whole, tile, o->threads}});
     }
@@ -147,9 +155,10 @@ static double share(double tiles, int threads) { /* of the work, that the busies
     return (double)(int64_t)((tiles + threads - 1) / threads) / tiles;
 }
 static void winograd_features(const int64_t *q, int64_t tile, int threads, double *f) {
-    /* the picture's sides are not known here: a square's edge stands for them */
-    const double m = (double)q[HONE_SUM_M], places = (double)((tile + 2) * (tile + 2)), tiles = m / (double)(tile * tile),
-                 c = (double)q[HONE_SUM_PIECE], n = (double)q[HONE_SUM_N], mine = 1.0 / threads;
+    /* the picture's sides are not known here: a square's edge stands for them; nor is what phases leave out */
+    const int64_t taps = q[HONE_SUM_WINDOW], edge = tile + taps - 1;
+    const double m = (double)q[HONE_SUM_M], places = (double)(edge * edge), tiles = m / (double)(tile * tile),
+                 c = (double)q[HONE_SUM_K] / (double)(taps * taps), n = (double)q[HONE_SUM_N], mine = 1.0 / threads;
     f[F_STEP] = 2, f[F_MADDS + HONE_GEMM_WIDTHS - 1] = places * tiles * c * n * mine;
     f[F_BROUGHT] = places * tiles * (c + n) * mine, f[F_B] = 4 * places * c * n * mine, f[F_TILES] = 16;
 }

@@ -167,7 +167,7 @@ static hone_problem problem_of(const hone_contract *d) {
                               !!d->packed_b,
                               !!d->each,
                               d->direct,
-                              !d->bytes && hone_winograd_able(d)};
+                              d->bytes ? 0 : hone_winograd_able(d)};
     memcpy(p.number, number, (d->bytes ? 8 : 11) * sizeof *number);
     if (d->bytes) p.mr = d->mr, p.nr = d->nr;
     else

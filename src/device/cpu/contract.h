@@ -93,9 +93,9 @@ typedef struct {
     int n_ref;
     size_t c_bytes, a_bytes, b_bytes, line_bytes, at_bytes,
         turned_bytes;               /* of scratch; turned: 0 where the kernel takes rows as they lie */
-    struct hone_winograd *winograd; /* a 3x3 convolution by tiles (winograd.h); or NULL */
+    struct hone_winograd *winograd; /* a convolution by tiles (winograd.h); or NULL */
     struct hone_planes *planes;     /* a convolution of few channels (planes.h); or NULL */
-    int way;                        /* wisdom said which: 0 nothing, else 1 the sum itself, 2, 4 or 6 tiles of so many results a side */
+    int way;                        /* wisdom said which: 0 nothing, else 1 the sum itself, more: tiles of so many results a side */
     struct {                        /* depthwise, channels last, by lines of `run` results (contract_lines.c); 0: it is not so */
         const struct hone_lines *kernel;
         int64_t run, pitch, out_pitch, residual_pitch;

@@ -1,17 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0
-   winograd: contractions that are 3x3 convolutions over channels-last pictures, by tiles (kernels/winograd.h). Private to device/cpu. */
+   winograd: contractions that are convolutions of pictures, by tiles (kernels/winograd.h): winograd.c finds and cuts them, winograd_run.c computes them.
+   Private to device/cpu. */
 #ifndef HONE_DEVICE_CPU_WINOGRAD_H
 #define HONE_DEVICE_CPU_WINOGRAD_H
 #include "device/cpu/contract.h"
+#include "kernels/winograd.h"
 
+enum { HONE_WINOGRAD_PHASES = 4 };
+struct hone_winograd {
+    const hone_winograd_f32 *kernel;
+    const hone_gemm_half *half;                   /* factors of f16; or NULL */
+    int side, stride;                             /* of the window: taps; from result to result */
+    int size, taps, out, edge, places;            /* of a tile: which; taps of a phase; results, pixels and places */
+    int mr, nr, high;                             /* of the product: its K is channels only */
+    int phases;                                   /* pictures that are seen as one, each with filters of its own */
+    int64_t own, channels;                        /* of the picture, of each phase */
+    int64_t at_y, at_x, at_c;                     /* in K: from tap to tap, and from channel to channel */
+    int64_t pictures, oh, ow, h, w, pad_y, pad_x; /* results; pixels */
+    int64_t pitch_y, pitch_x, pitch_c;            /* from pixel to pixel, in elements */
+    struct {                                      /* few channels: phases are brought together as channels by a step before */
+        bool is;
+        int64_t h, w;
+        int ref;
+    } spread;
+    int64_t down, across, tiles; /* tiles: of a picture, and in all */
+    bool steps;                  /* three steps; else all three for one block after another */
+    int64_t block, blocks;       /* tiles a block */
+    int64_t nt, some;            /* columns that are multiplied, then brought back; three steps: that, and tiles, of a tile of the grid */
+    ptrdiff_t apart_v, apart_m;  /* places: a line more than they need, or all would fall on the same sets of the cache */
+    bool ends;                   /* the kernel finishes its pixels itself */
+    int v, m;                    /* three steps: refs of the buffers between them */
+    size_t v_bytes, m_bytes, sum_bytes, at_bytes;
+    /* phases at places: how many are at those before; which of its place's each is, -1: its filters are all zero there */
+    int16_t before[HONE_WINOGRAD_PLACES + 1];
+    int8_t slot[HONE_WINOGRAD_PHASES][HONE_WINOGRAD_PLACES];
+};
 /* Sets d->winograd where it is such a convolution and this is the faster way; d is analysed, its weights are to be packed, its epilogue is known. */
 hone_status hone_winograd_choose(hone_recipe_maker *, hone_contract *d, int threads,
                                  const hone_gemm_half *) HONE_CHECKED; /* whose products; NULL: f32 */
-bool hone_winograd_able(const hone_contract *);                        /* it is one; d as above */
+int hone_winograd_able(const hone_contract *);                         /* it is one: taps a side of its filters, else 0; d as above */
 int hone_winograd_tile(const hone_contract *);                         /* results a side of a tile; 0: not by tiles */
 /* Filters at their places, in panels: how many bytes, and their filling from the weights. */
 size_t hone_winograd_bytes(const hone_contract *);
 void hone_winograd_fill(const hone_contract *, const float *source, void *panels);
 /* Adds its steps; uses: what the contraction reads and writes. */
 hone_status hone_winograd_steps(hone_recipe_maker *, hone_contract *, uint64_t uses) HONE_CHECKED;
+
+/* Between the two files. Columns in whole panels, or vectors; of the panel that begins at n0; where part k of the columns begins, of `nt` each. */
+int64_t hone_winograd_columns(const hone_contract *);
+int64_t hone_winograd_panel(const hone_contract *, int64_t n0);
+int64_t hone_winograd_part(const hone_contract *, int64_t k);
+/* Columns n0 … of the filters of a phase's channel c at all places: u[place * apart + j], j < wide. */
+void hone_winograd_filters_of(const hone_contract *, const float *source, int phase, int64_t c, int64_t n0, int64_t wide, float *u,
+                              ptrdiff_t apart);
+static inline bool hone_winograd_turned(const hone_contract *d, const struct hone_winograd *w) { return d->kernel->turn && !w->half; }
+static inline int64_t hone_winograd_depth(const struct hone_winograd *w, int place) { /* K of a place */
+    return (w->before[place + 1] - w->before[place]) * w->channels;
+}
 #endif

@@ -33,7 +33,7 @@ enum {
     HONE_SUM_B,
     HONE_SUM_EACH,
     HONE_SUM_DIRECT,
-    HONE_SUM_WINDOW /* 3x3 by tiles is possible */
+    HONE_SUM_WINDOW /* by tiles is possible: taps a side, of a phase */
 };
 enum { HONE_PLANE_COUNT, HONE_PLANE_HEIGHT, HONE_PLANE_WIDTH, HONE_PLANE_DOWN, HONE_PLANE_ACROSS, HONE_PLANE_BYTES };
 enum { HONE_ATTEND_BATCH, HONE_ATTEND_M, HONE_ATTEND_N, HONE_ATTEND_DEPTH, HONE_ATTEND_WIDTH };
@@ -43,7 +43,7 @@ enum {
     HONE_KNOB_ROWS,
     HONE_KNOB_COLUMNS,
     HONE_KNOB_DEPTH,
-    HONE_KNOB_TILE,   /* 0: the sum itself; 2, 4, 6: results a side */
+    HONE_KNOB_TILE,   /* 0: the sum itself; results a side */
     HONE_KNOB_THREADS /* that rows and columns were measured for; with others work is cut as estimated, all else holds */
 };
 enum { HONE_BYTES_ROWS, HONE_BYTES_COLUMNS };

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0
+   winograd_run: convolutions by tiles, computed (winograd.h).
+
+   Pixels are brought to their places, [place][tile][channel]; every place is one matrix product with the filters at that place; what they give,
+   [place][tile][column], is brought back, finished and written:
+
+        pixels ──in──▶ v ──64 (36, 16) products──▶ m ──out──▶ results
+
+   Large pictures go by blocks of tiles: v stays in L2, and m, a panel of columns at a time, too; but every block reads all filters. Small pictures have many
+   channels, so that filters are what costs: then all tiles are one block, and the three parts are three steps. Filters are brought to their places once a
+   model. What follows the sum is done as contract_run.c does it. */
+#include "device/cpu/winograd.h"
+
+#include <math.h>
+
+static float zeros[HONE_CONTRACT_KC]; /* what lies outside the picture; never written */
+static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+static void places_of(const hone_contract *d, const hone_step *s, void *const *base, void **at) {
+    for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
+}
+typedef struct {
+    int64_t picture, y, x; /* of a tile: which, and its first result */
+} spot;
+static spot stand(const struct hone_winograd *w, int64_t tile) {
+    const int64_t each = w->down * w->across, in = tile % each;
+    return (spot){tile / each, in / w->across * w->out, in % w->across * w->out};
+}
+/* Where pixels lie: as a step before has spread them, or as they came. */
+typedef struct {
+    const float *at;
+    int64_t h, w, pad_y, pad_x, pitch_y, pitch_x;
+    int stride;
+} picture;
+static picture picture_of(const hone_contract *d, void *const *at, int64_t number) {
+    const struct hone_winograd *w = d->winograd;
+    if (!w->spread.is)
+        return (picture){(const float *)at[d->a.tensor] + d->a.at.c + d->at_m_a[number * w->oh * w->ow],
+                         w->h,
+                         w->w,
+                         w->pad_y,
+                         w->pad_x,
+                         w->pitch_y,
+                         w->pitch_x,
+                         w->stride};
+    const int64_t pitch = w->spread.w * w->channels;
+    return (picture){
+        (const float *)at[w->spread.ref] + number * w->spread.h * pitch, w->spread.h, w->spread.w, 0, 0, pitch, w->channels, 1};
+}
+/* The pixels of a phase that a tile sees. */
+static void look(const hone_contract *d, void *const *at, int64_t tile, int phase, const float **pixel) {
+    const struct hone_winograd *w = d->winograd;
+    const spot s = stand(w, tile);
+    const picture p = picture_of(d, at, s.picture);
+    const int64_t down = w->oh + w->taps - 1, across = w->ow + w->taps - 1; /* all that any result sees */
+    for (int y = 0; y < w->edge; y++) {
+        const int64_t iy = p.stride * (s.y + y) + phase / 2;
+        const bool in = iy >= p.pad_y && iy - p.pad_y < p.h && s.y + y < down;
+        for (int x = 0; x < w->edge; x++) {
+            const int64_t ix = p.stride * (s.x + x) + phase % 2;
+            pixel[y * w->edge + x] =
+                in && ix >= p.pad_x && ix - p.pad_x < p.w && s.x + x < across ? p.at + iy * p.pitch_y + ix * p.pitch_x : zeros;
+        }
+    }
+}
+/* Few channels: line `number` of all phases, a pixel of each beside one another. */
+static hone_status step_spread(const hone_step *step, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = step->data;
+    const struct hone_winograd *w = d->winograd;
+    void *at[HONE_MAX_REFS];
+    (void)scratch;
+    places_of(d, step, base, at);
+    const float *from = (const float *)at[d->a.tensor] + d->a.at.c + d->at_m_a[number / w->spread.h * w->oh * w->ow];
+    float *to = (float *)at[w->spread.ref] + number * w->spread.w * w->channels;
+    for (int64_t k = 0; k < w->channels; k++) {
+        const int64_t phase = k / w->own, c = k % w->own, y = w->stride * (number % w->spread.h) + phase / 2;
+        const bool in = y >= w->pad_y && y - w->pad_y < w->h;
+        const float *row = from + y * w->pitch_y + phase % 2 * w->pitch_x + c * w->pitch_c;
+        int64_t x0 = pieces(w->pad_x - phase % 2, w->stride), x1 = pieces(w->w + w->pad_x - phase % 2, w->stride); /* inside */
+        if (x0 < 0) x0 = 0;
+        if (x1 > w->spread.w) x1 = w->spread.w;
+        if (!in || x0 > x1) x0 = x1 = 0;
+        for (int64_t x = 0; x < x0; x++) to[x * w->channels + k] = 0;
+        for (int64_t x = x0; x < x1; x++) to[x * w->channels + k] = row[w->stride * x * w->pitch_x];
+        for (int64_t x = x1; x < w->spread.w; x++) to[x * w->channels + k] = 0;
+    }
+    return HONE_OK;
+}
+/* Where a tile begins in a place of v; of turned ones, those that others come before in whole. */
+static int64_t tile_at(const hone_contract *d, int place, int64_t tile) {
+    const struct hone_winograd *w = d->winograd;
+    if (!hone_winograd_turned(d, w)) return tile * w->channels;
+    return tile / w->high * HONE_GEMM_TURNED(w->high) * hone_winograd_depth(w, place);
+}
+/* Tiles from t0 on to their places: floats or halves, as tiles v0 … of v. Phases one after another. */
+enum { SOME = 64, SOME_TURNED = 32 /* channels */, SOME_APART = HONE_GEMM_ROWS * SOME_TURNED + 16 /* places on other sets of the cache */ };
+static void bring(const hone_contract *d, void *const *at, int64_t t0, int64_t many, void *v, int64_t v0) {
+    const struct hone_winograd *w = d->winograd;
+    const float *pixel[HONE_WINOGRAD_PLACES];
+    float some[HONE_WINOGRAD_PLACES * SOME];
+    for (int64_t k = 0; k < many * w->phases; k++) {
+        const int64_t t = k / w->phases, to = (v0 + t) * w->channels;
+        const int phase = (int)(k % w->phases);
+        look(d, at, t0 + t, phase, pixel);
+        if (!w->half) w->kernel->in[w->size](pixel, w->channels, (float *)v + phase * w->places * w->apart_v + to, w->apart_v);
+        for (int64_t c = 0; w->half && c < w->channels; c += SOME) {
+            const int64_t n = w->channels - c < SOME ? w->channels - c : SOME;
+            w->kernel->in[w->size](pixel, n, some, SOME);
+            for (int place = 0; place < w->places; place++) {
+                w->half->narrow(some + place * SOME, (uint16_t *)v + to + c + place * w->apart_v, n);
+                pixel[place] += SOME;
+            }
+        }
+    }
+}
+/* The same, turned for the product (kernels/gemm.h): as many tiles as it takes at a time, a few channels of them after another, which stay near between. A place's phases lie together. */
+static void bring_turned(const hone_contract *d, void *const *at, int64_t t0, int64_t many, void *v, int64_t v0) {
+    const struct hone_winograd *w = d->winograd;
+    const float *pixel[HONE_GEMM_ROWS][HONE_WINOGRAD_PLACES], *row[HONE_GEMM_ROWS];
+    float some[HONE_WINOGRAD_PLACES * SOME_APART];
+    const int64_t c = w->channels;
+    for (int64_t k = 0; k < pieces(many, w->high) * w->phases; k++) {
+        const int64_t t = k / w->phases * w->high;
+        const int phase = (int)(k % w->phases);
+        hone_gemm_part part = {.m = (int)(many - t < w->high ? many - t : w->high), .taps = 1, .a = row};
+        for (int i = 0; i < part.m; i++) look(d, at, t0 + t + i, phase, pixel[i]);
+        for (int64_t c0 = 0; c0 < c; c0 += part.k) {
+            part.k = c - c0 < SOME_TURNED ? c - c0 : SOME_TURNED;
+            for (int i = 0; i < part.m; i++) {
+                w->kernel->in[w->size](pixel[i], part.k, some + i * SOME_TURNED, SOME_APART);
+                for (int p = 0; p < w->places; p++) pixel[i][p] += part.k;
+            }
+            for (int p = 0; p < w->places; p++) {
+                const int slot = w->slot[phase][p];
+                if (slot < 0) continue;
+                for (int i = 0; i < part.m; i++) row[i] = some + p * SOME_APART + i * SOME_TURNED;
+                d->kernel->turn(&part, (float *)v + p * w->apart_v + tile_at(d, p, v0 + t) + (slot * c + c0) * HONE_GEMM_TURNED(part.m));
+            }
+        }
+    }
+}
+/* Where the results of a block go; pixel numbers as kernels count them, a tile after another. */
+static void aim(const hone_contract *d, void *const *at, const hone_standing *here, int64_t t0, int64_t many, float **to,
+                const float **residual) {
+    const struct hone_winograd *w = d->winograd;
+    const hone_simple *e = d->simple;
+    for (int64_t t = 0; t < many; t++) {
+        const spot s = stand(w, t0 + t);
+        for (int y = 0; y < w->out; y++)
+            for (int x = 0; x < w->out; x++) {
+                const int64_t k = (t * w->out + y) * w->out + x, m = (s.picture * w->oh + s.y + y) * w->ow + s.x + x;
+                to[k] = NULL, residual[k] = NULL;
+                if (s.y + y >= w->oh || s.x + x >= w->ow) continue;
+                if (!e) to[k] = (float *)at[d->out] + here->out + d->at_m_out[m];
+                else {
+                    to[k] = (float *)at[e->out.tensor] + hone_epilogue_at(&e->out, e->n_batch, here->index, m);
+                    if (e->residual.tensor >= 0)
+                        residual[k] = (const float *)at[e->residual.tensor] + hone_epilogue_at(&e->residual, e->n_batch, here->index, m);
+                }
+            }
+    }
+}
+/* Tiles of a block that lie side by side. */
+static int64_t side_by_side(const struct hone_winograd *w, int64_t tile, int64_t left) {
+    const int64_t row = w->across - tile % w->across;
+    return row < left ? row : left;
+}
+/* The same, where something else follows: rows of results one after another in scratch, as the next stage wants them. */
+static void aim_sums(const struct hone_winograd *w, int64_t t0, int64_t many, float *sums, int64_t stride, float **to) {
+    for (int64_t i = 0; i < many;) {
+        const int64_t row = side_by_side(w, t0 + i, many - i), pixels = w->out * w->out;
+        for (int64_t t = 0; t < row; t++)
+            for (int y = 0; y < w->out; y++)
+                for (int x = 0; x < w->out; x++)
+                    to[(i + t) * pixels + y * w->out + x] = sums + (i * pixels + (y * row + t) * w->out + x) * stride;
+        i += row;
+    }
+}
+static hone_status finish(const hone_contract *d, void *const *at, const hone_standing *here, int64_t t0, int64_t many, float *sums,
+                          void *scratch) {
+    const struct hone_winograd *w = d->winograd;
+    for (int64_t i = 0; i < many;) {
+        const int64_t row = side_by_side(w, t0 + i, many - i);
+        const spot s = stand(w, t0 + i);
+        const int64_t wide = w->ow - s.x < row * w->out ? w->ow - s.x : row * w->out;
+        for (int y = 0; y < w->out && s.y + y < w->oh; y++)
+            HONE_TRY(hone_contract_finish(d, at, 0, here, (s.picture * w->oh + s.y + y) * w->ow + s.x, wide, 0, d->n,
+                                          sums + (i * w->out + y * row) * w->out * d->n, d->n, NULL, scratch));
+        i += row;
+    }
+    return HONE_OK;
+}
+/* A place's sums of tiles from t0 on with a panel, those beyond f16, in f32. Slow, and rare. */
+static void mend(const hone_contract *d, void *const *at, int64_t t0, int64_t many, int place, int64_t n0, float *m, int64_t stride) {
+    const struct hone_winograd *w = d->winograd;
+    const float *pixel[HONE_WINOGRAD_PLACES];
+    float v[HONE_WINOGRAD_PLACES], u[HONE_WINOGRAD_PLACES * HONE_WINOGRAD_FILTERS];
+    for (int64_t t = 0; t < many; t++, m += stride) {
+        bool fine = true;
+        for (int j = 0; j < w->nr; j++) fine &= isfinite(m[j]) != 0;
+        if (fine) continue;
+        for (int j = 0; j < w->nr; j++) m[j] = 0;
+        look(d, at, t0 + t, 0, pixel);
+        for (int64_t c = 0; c < w->channels; c++) {
+            w->kernel->in[w->size](pixel, 1, v, 1);
+            hone_winograd_filters_of(d, (const float *)at[d->b.tensor] + d->b.at.c, 0, c, n0, w->nr, u, w->nr);
+            for (int j = 0; j < w->nr; j++) m[j] += v[place] * u[place * w->nr + j];
+            for (int k = 0; k < w->places; k++) pixel[k]++;
+        }
+    }
+}
+static void multiply_half(const hone_contract *d, void *const *at, const uint16_t *v, int64_t t0, int64_t many, int p0, int p1, int64_t n0,
+                          int64_t n, float *m, int64_t stride) {
+    const struct hone_winograd *w = d->winograd;
+    const int64_t c = w->channels;
+    for (int place = p0; place < p1; place++)
+        for (int64_t j = 0; j < n; j += w->nr) {
+            const uint16_t *panel = (const uint16_t *)at[d->packed_b] + ((n0 + j) * w->places + place * w->nr) * c;
+            float *to = m + place * w->apart_m + j;
+            if (!w->half->run(many, c, v + place * w->apart_v, (ptrdiff_t)c, panel, to, (ptrdiff_t)stride, false))
+                mend(d, at, t0, many, place, n0 + j, to, stride);
+        }
+}
+enum { AT_ONCE = 8 * HONE_GEMM_ROWS, LINE = 64, FEW_PASSES = 2 };
+/* Rows that are turned: as many in a call as there are pointers for. While tiles pass a panel the one that follows is asked for, a line with each four channels; where a place has all
+   tiles, so much less that it is there by the last of them. Where tiles are few the core itself foresees panels better. */
+static void multiply_turned(const hone_contract *d, void *const *at, const float *v, int64_t many, int p0, int p1, int64_t n0, int64_t n,
+                            float *m, int64_t stride) {
+    const struct hone_winograd *w = d->winograd;
+    const float *filters = at[d->packed_b];
+    float *sum[AT_ONCE];
+    const int64_t columns = hone_contract_columns(d), c = w->channels, passes = pieces(many, w->high),
+                  at_once = AT_ONCE / w->high * w->high, ask = pieces(w->nr * 4 * (int64_t)sizeof(float), passes),
+                  step = w->steps && ask < LINE ? ask : LINE;
+    hone_gemm_part part = {.taps = 1, .high = w->high, .c = sum};
+    int64_t filled = -1;
+    for (int place = p0; place < p1; place++)
+        for (int64_t j = 0, wide; j < n; j += wide) {
+            wide = hone_winograd_panel(d, n0 + j), part.k = hone_winograd_depth(w, place);
+            const int64_t far = n0 + j + wide < columns && w->steps ? w->before[w->places] * c : part.k;
+            const float *panel = filters + ((n0 + j) * w->before[w->places] + w->before[place] * wide) * c, *next = panel + far * wide;
+            part.n = (int)wide, part.b = panel, part.b_step = wide, part.c_from = place * w->apart_m + j;
+            for (int64_t i = 0; i < many; i += at_once) {
+                part.m = many - i < at_once ? (int)(many - i) : (int)at_once;
+                for (int r = 0; r < part.m && filled != i; r++) sum[r] = m + (i + r) * stride;
+                filled = i, part.turned = v + place * w->apart_v + tile_at(d, place, i);
+                if (passes > FEW_PASSES)
+                    part.next_step = step,
+                    part.next = (const float *)(const void *)((const char *)next + i / w->high * (part.k / 4) * step);
+                d->kernel->run[wide / d->kernel->vector - 1](&part);
+            }
+        }
+}
+/* Places from p0 on of `many` tiles with columns n0 … n0+n-1 of the filters; m: the first of these columns, rows `stride` apart. */
+static void multiply(const hone_contract *d, void *const *at, const void *factors, int64_t t0, int64_t many, int p0, int p1, int64_t n0,
+                     int64_t n, float *m, int64_t stride) {
+    const struct hone_winograd *w = d->winograd;
+    const float *v = factors, *filters = at[d->packed_b];
+    const int64_t columns = hone_contract_columns(d), c = w->channels;
+    if (w->half) {
+        multiply_half(d, at, factors, t0, many, p0, p1, n0, n, m, stride);
+        return;
+    }
+    if (hone_winograd_turned(d, w)) {
+        multiply_turned(d, at, v, many, p0, p1, n0, n, m, stride);
+        return;
+    }
+    for (int place = p0; place < p1; place++)
+        for (int64_t j = 0; j < n; j += w->nr) {
+            const int64_t wide = columns - n0 - j < w->nr ? columns - n0 - j : w->nr;
+            const int vectors = (int)(wide / d->kernel->vector), mr = d->kernel->rows[vectors - 1];
+            const float *rows[HONE_WINOGRAD_PHASES * HONE_GEMM_ROWS],
+                *panel = filters + ((n0 + j) * w->before[w->places] + w->before[place] * wide) * c;
+            float *sum[HONE_GEMM_ROWS];
+            hone_gemm_part part = {.n = (int)wide,
+                                   .taps = w->before[place + 1] - w->before[place],
+                                   .k = c,
+                                   .a = rows,
+                                   .a_step = HONE_GEMM_ROWS,
+                                   .b = panel,
+                                   .b_step = wide,
+                                   .c = sum};
+            for (int64_t i = 0; i < many; i += mr) {
+                part.m = many - i < mr ? (int)(many - i) : mr;
+                for (int phase = 0; phase < w->phases; phase++)
+                    for (int r = 0; r < part.m && w->slot[phase][place] >= 0; r++)
+                        rows[w->slot[phase][place] * HONE_GEMM_ROWS + r] = v + (phase * w->places + place) * w->apart_v + (i + r) * c;
+                for (int r = 0; r < part.m; r++) sum[r] = m + place * w->apart_m + (i + r) * stride + j;
+                d->kernel->run[vectors - 1](&part);
+            }
+        }
+}
+/* How a tile's results end, and where they go. */
+typedef struct {
+    hone_winograd_end end;
+    float **to, *sums;
+    const float **residual, *bias;
+    void *room; /* of the next stage */
+} ending;
+static ending ready(const hone_contract *d, void *const *at, const hone_standing *here, int64_t t0, int64_t many, char *room) {
+    const struct hone_winograd *w = d->winograd;
+    const hone_simple *s = d->simple;
+    const int64_t pixels = (w->steps ? w->some : w->block) * w->out * w->out;
+    ending e = {.sums = (float *)(void *)room, .to = (float **)(void *)(room + w->sum_bytes), .room = room + w->sum_bytes + w->at_bytes};
+    e.residual = (const float **)(e.to + pixels);
+    e.end.apart = w->apart_m;
+    if (!w->ends) aim_sums(w, t0, many, e.sums, d->n, e.to);
+    else aim(d, at, here, t0, many, e.to, e.residual);
+    if (!w->ends || !s) return e;
+    e.end.lo = hone_epilogue_number(&s->lo, s->n_batch, at, here->index, 0),
+    e.end.hi = hone_epilogue_number(&s->hi, s->n_batch, at, here->index, 0);
+    e.end.clamp = e.end.lo != -INFINITY || e.end.hi != INFINITY;
+    if (s->bias_n) e.bias = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, here->index, 0);
+    return e;
+}
+/* Columns n0 … n0+n-1 of tiles that `ready` knows, from m. */
+static void bring_back(const hone_contract *d, ending *e, int64_t many, int64_t n0, int64_t n, const float *m, int64_t stride) {
+    const struct hone_winograd *w = d->winograd;
+    hone_activate_fn *activate = w->ends && d->simple ? d->simple->activate : NULL;
+    const bool adds = w->ends && d->simple && d->simple->residual.tensor >= 0;
+    e->end.n = (ptrdiff_t)n, e->end.from = (ptrdiff_t)n0, e->end.bias = e->bias ? e->bias + n0 : NULL;
+    for (int64_t t = 0; t < many; t++) {
+        e->end.m = m + t * stride, e->end.y = e->to + t * w->out * w->out;
+        e->end.residual = adds ? e->residual + t * w->out * w->out : NULL;
+        w->kernel->out[w->size][w->taps - HONE_WINOGRAD_LEAST](&e->end);
+        for (int k = 0; activate && k < w->out * w->out; k++)
+            if (e->end.y[k]) activate(e->end.y + k, n0, 1, n, d->simple->alpha, d->simple->beta);
+    }
+}
+/* A block, from pixels to results. */
+static hone_status block(const hone_step *step, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = step->data;
+    const struct hone_winograd *w = d->winograd;
+    void *at[HONE_MAX_REFS];
+    places_of(d, step, base, at);
+    const int64_t t0 = number * w->block, many = w->tiles - t0 < w->block ? w->tiles - t0 : w->block;
+    float *m = (float *)(void *)((char *)scratch + w->v_bytes);
+    const hone_standing here = hone_contract_stand(d, 0);
+    (hone_winograd_turned(d, w) ? bring_turned : bring)(d, at, t0, many, scratch, 0);
+    ending e = ready(d, at, &here, t0, many, (char *)scratch + w->v_bytes + w->m_bytes);
+    for (int64_t k = 0; k * w->nt < d->n; k++) {
+        const int64_t n0 = hone_winograd_part(d, k), n = hone_winograd_part(d, k + 1) - n0;
+        multiply(d, at, scratch, t0, many, 0, w->places, n0, n, m, w->nt);
+        bring_back(d, &e, many, n0, n, m, w->nt);
+    }
+    return w->ends ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
+}
+/* The three steps. */
+static hone_status step_in(const hone_step *step, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = step->data;
+    const struct hone_winograd *w = d->winograd;
+    (void)scratch;
+    void *at[HONE_MAX_REFS];
+    places_of(d, step, base, at);
+    const int64_t t0 = number * w->some, many = w->tiles - t0 < w->some ? w->tiles - t0 : w->some;
+    (hone_winograd_turned(d, w) ? bring_turned : bring)(d, at, t0, many, at[w->v], t0);
+    return HONE_OK;
+}
+static hone_status step_multiply(const hone_step *step, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = step->data;
+    const struct hone_winograd *w = d->winograd;
+    (void)scratch;
+    void *at[HONE_MAX_REFS];
+    places_of(d, step, base, at);
+    const int64_t wide = pieces(d->n, w->nt), n0 = hone_winograd_part(d, number % wide), n = hone_winograd_part(d, number % wide + 1) - n0;
+    const int place = (int)(number / wide);
+    multiply(d, at, at[w->v], 0, w->tiles, place, place + 1, n0, n, (float *)at[w->m] + n0, hone_winograd_columns(d));
+    return HONE_OK;
+}
+static hone_status step_out(const hone_step *step, void *const *base, int64_t number, void *scratch) {
+    const hone_contract *d = step->data;
+    const struct hone_winograd *w = d->winograd;
+    void *at[HONE_MAX_REFS];
+    places_of(d, step, base, at);
+    const int64_t t0 = number * w->some, many = w->tiles - t0 < w->some ? w->tiles - t0 : w->some;
+    const hone_standing here = hone_contract_stand(d, 0);
+    ending e = ready(d, at, &here, t0, many, scratch);
+    bring_back(d, &e, many, 0, d->n, (const float *)at[w->m] + t0 * hone_winograd_columns(d), hone_winograd_columns(d));
+    return w->ends ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
+}
+hone_status hone_winograd_steps(hone_recipe_maker *s, hone_contract *d, uint64_t uses) {
+    struct hone_winograd *w = d->winograd;
+    const size_t epilogue = d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0;
+    hone_part part = {.uses = uses, .buffer = -1, .step = {.tactic = w->half ? "winograd f16" : "winograd", .flush = true, .data = d}};
+    hone_step *step = &part.step;
+    uint64_t pixels = (uint64_t)1 << d->a.tensor;
+    if (w->spread.is) {
+        w->spread.ref = s->n_ref++, d->n_ref = s->n_ref;
+        part.uses = pixels | (uint64_t)1 << w->spread.ref, part.buffer = w->spread.ref;
+        part.bytes = (int64_t)sizeof(float) * w->pictures * w->spread.h * w->spread.w * w->channels;
+        step->tile = step_spread, step->tiles = w->pictures * w->spread.h;
+        HONE_TRY(hone_cpu_add(s, part));
+        pixels = (uint64_t)1 << w->spread.ref, uses |= pixels, part.uses = uses, part.buffer = -1, part.bytes = 0;
+    }
+    if (!w->steps) {
+        d->n_ref = s->n_ref;
+        step->tile = block, step->tiles = w->blocks, step->serial = w->blocks == 1;
+        step->scratch_bytes = w->v_bytes + w->m_bytes + w->sum_bytes + w->at_bytes + epilogue;
+        return hone_cpu_add(s, part);
+    }
+    w->v = s->n_ref++, w->m = s->n_ref++, d->n_ref = s->n_ref;
+    const uint64_t v = (uint64_t)1 << w->v, m = (uint64_t)1 << w->m;
+    step->serial = (double)w->tiles * (double)w->places * (double)w->channels * (double)d->n < 200000;
+    part.uses = pixels | v, part.buffer = w->v, part.bytes = (int64_t)w->v_bytes;
+    step->tile = step_in, step->tiles = pieces(w->tiles, w->some);
+    HONE_TRY(hone_cpu_add(s, part));
+    part.uses = v | m | (w->half ? pixels : 0), part.buffer = w->m, part.bytes = (int64_t)w->m_bytes;
+    step->tile = step_multiply, step->tiles = w->places * pieces(d->n, w->nt);
+    HONE_TRY(hone_cpu_add(s, part));
+    part.uses = uses | m, part.buffer = -1;
+    step->tile = step_out, step->tiles = pieces(w->tiles, w->some), step->scratch_bytes = w->sum_bytes + w->at_bytes + epilogue;
+    return hone_cpu_add(s, part);
+}
