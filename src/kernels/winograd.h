@@ -14,6 +14,9 @@
    digits, from 1/4 to 3.5, none erred clearly less (3x3 taps emulated in f32 against double, random pixels and filters: root mean square 3e-6 of that of the results for 64
    channels, 8e-6 for 512; the best others within a tenth of that), and no other has so simple constants. Infinity and NaN in d reach all of the tile.
 
+   A window along one way has tiles of results in a line, of the eight points of e = 8: v = B' d, u = G g, y = A' m: for five taps 8 products instead of 20. Errors are those
+   of one way: root mean square 1.3e-6 of that of the results for 256 channels (emulated), less than half of those of 6x6.
+
    Pixels lie channels last: a vector is of channels. */
 #ifndef HONE_KERNELS_WINOGRAD_H
 #define HONE_KERNELS_WINOGRAD_H
@@ -53,11 +56,14 @@ typedef struct {
     uint32_t cpu;
     hone_winograd_in_fn *in[HONE_WINOGRAD_SIZES];
     hone_winograd_out_fn *out[HONE_WINOGRAD_SIZES][HONE_WINOGRAD_FILTERED]; /* by taps - the least; NULL: not so */
+    /* along one way, of the last size */
+    hone_winograd_in_fn *in_line;
+    hone_winograd_out_fn *out_line[HONE_WINOGRAD_FILTERED];
 } hone_winograd_f32;
 extern const hone_winograd_f32 hone_winograd_f32_list[];
 const hone_winograd_f32 *hone_winograd_f32_best(void);
 
-/* n filters of taps x taps, g[taps*y + x][j], to u[place * apart + j]: in double, rounded once. */
+/* n filters of taps x taps, g[taps*y + x][j], or along one way g[x][j], to u[place * apart + j]: in double, rounded once. */
 enum { HONE_WINOGRAD_FILTERS = 64 /* at once */ };
-void hone_winograd_filters(int size, int taps, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart);
+void hone_winograd_filters(int size, bool line, int taps, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart);
 #endif

@@ -13,9 +13,10 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- does it fit? --------------------------------------------------------------------------------------------------------------------- */
 static bool among(int64_t n, int64_t low, int64_t high) { return n >= low && n <= high; }
-static bool tile_fits(int64_t taps, int64_t tile) { /* of so many results a side */
+static bool tile_fits(int64_t window, int64_t tile) { /* of so many results a side */
     bool fits = false;
-    for (int size = 0; size < HONE_WINOGRAD_SIZES; size++)
+    const int64_t taps = window % HONE_SUM_LINE;
+    for (int size = window < HONE_SUM_LINE ? 0 : HONE_WINOGRAD_SIZES - 1; size < HONE_WINOGRAD_SIZES; size++)
         fits |= hone_winograd_has(size, (int)taps) && hone_winograd_out(size, (int)taps) == tile;
     return fits;
 }
@@ -156,9 +157,10 @@ static double share(double tiles, int threads) { /* of the work, that the busies
 }
 static void winograd_features(const int64_t *q, int64_t tile, int threads, double *f) {
     /* the picture's sides are not known here: a square's edge stands for them; nor is what phases leave out */
-    const int64_t taps = q[HONE_SUM_WINDOW], edge = tile + taps - 1;
-    const double m = (double)q[HONE_SUM_M], places = (double)(edge * edge), tiles = m / (double)(tile * tile),
-                 c = (double)q[HONE_SUM_K] / (double)(taps * taps), n = (double)q[HONE_SUM_N], mine = 1.0 / threads;
+    const bool line = q[HONE_SUM_WINDOW] >= HONE_SUM_LINE;
+    const int64_t taps = q[HONE_SUM_WINDOW] % HONE_SUM_LINE, edge = tile + taps - 1;
+    const double m = (double)q[HONE_SUM_M], places = (double)(line ? edge : edge * edge), tiles = m / (double)(line ? tile : tile * tile),
+                 c = (double)q[HONE_SUM_K] / (double)(line ? taps : taps * taps), n = (double)q[HONE_SUM_N], mine = 1.0 / threads;
     f[F_STEP] = 2, f[F_MADDS + HONE_GEMM_WIDTHS - 1] = places * tiles * c * n * mine;
     f[F_BROUGHT] = places * tiles * (c + n) * mine, f[F_B] = 4 * places * c * n * mine, f[F_TILES] = 16;
 }

@@ -12,10 +12,13 @@
    So 3x3 by two takes 121 products for 25 results instead of 225 (by tiles of 5x5), or 49 for 9 instead of 81. Where channels are few (a first layer's three),
    phases are brought together as channels by a step before, and nothing is left out: 7x7 of three channels by two takes 768 products for 25 results instead of 3675.
 
+   Windows along one way (samples, text, 1x3 and 1x5) go by tiles that are lines of results: of pictures one pixel high.
+
    Where f16 was asked for, v and the filters are rounded to it and the products are those of kernels/gemm_half.h; to bring pixels there and back stays f32. By tiles
    of 4x4 that errs about five times as much as the sum itself in f16, and as much as one that is added in f16 throughout: half a percent of what results are (of their
    root mean square, and a single one by ten times that), where random pixels and weights were tried. A row of a place whose sums with a panel are beyond f16 is computed again in f32, as in contract_half.c. */
 #include "device/cpu/winograd.h"
+#include "device/cpu/wisdom.h"
 
 #include <math.h>
 
@@ -53,6 +56,27 @@ static int64_t apart_in_k(const hone_contract *d, int slot) {
         if (k != slot && d->a.at.k[k] < d->a.at.k[slot]) apart *= d->slots.extent[k];
     return apart;
 }
+/* A window along the last index of the rows alone. Taken where it was measured, and where it may pay: whatever is able is refused other things. */
+enum { LINE_CHANNELS = 32, LINE_RESULTS = 16 };
+static bool one_way(const hone_contract *d, int x, struct hone_winograd *w) {
+    const hone_slots_of *s = &d->slots;
+    int tap = -1;
+    line across;
+    if (!d->kernel->turn || s->extent[x] < LINE_RESULTS || d->n < LINE_CHANNELS) return false;
+    for (int k = s->n_domain; k < s->n; k++)
+        if (s->extent[k] > 1 && d->a.at.k[k] == d->a.at.k[x]) tap = k;
+    if (tap < 0 || !way(d, x, tap, &across) || !hone_winograd_has(HONE_WINOGRAD_SIZES - 1, (int)s->extent[tap])) return false;
+    const int64_t c = d->k / s->extent[tap];
+    if (c < LINE_CHANNELS || c > HONE_CONTRACT_KC) return false;
+    for (int64_t k = 0; k < d->k; k++) /* pixels, each with its channels in a row */
+        if (d->at_k_a[k] != k / c * d->a.at.k[x] + k % c) return false;
+    for (int q = 0; q < d->a.n_bounded; q++)
+        if (!d->a.bounded[q].k[x]) return false;
+    w->line = true, w->side = w->taps = (int)s->extent[tap], w->stride = w->phases = 1, w->own = w->channels = c;
+    w->h = w->oh = 1, w->ow = s->extent[x], w->pictures = d->m / w->ow, w->w = across.size, w->pad_x = across.pad;
+    w->pitch_x = d->a.at.k[x], w->at_x = c, w->at_c = 1;
+    return true;
+}
 enum { MANY = 8 /* channels that are taken as they lie */, FEW = 16 /* those of a picture that is spread */ };
 static bool recognise(const hone_contract *d, struct hone_winograd *w) {
     const hone_slots_of *s = &d->slots;
@@ -63,6 +87,7 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
         return false;
     for (int k = 0; k < d->group_n[0]; k++)
         if (s->extent[k] > 1) at[n++] = k;
+    if (n && one_way(d, at[n - 1], w)) return true;
     if (n < 2) return false;
     const int y = at[n - 2], x = at[n - 1];
     for (int k = s->n_domain; k < s->n; k++) {
@@ -107,7 +132,7 @@ static void place_phases(struct hone_winograd *w) {
    about eight; of 6x6, on Neoverse-V1, it took so much longer than of 4x4. A byte from beyond L2 was six in single layers; four chose better in whole networks,
    whose weights partly stay near. */
 enum { L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8, MOST_BETWEEN = 1 << 22 /* floats */ };
-static const struct { double in, out; } brings[HONE_WINOGRAD_SIZES] = {{12, 8}, {12, 8}, {13, 12}};
+static const struct { double in, out; } brings[HONE_WINOGRAD_SIZES + 1] = {{12, 8}, {12, 8}, {13, 12}, {16, 10} /* lines */};
 static double byte_costs(const hone_contract *d, const struct hone_winograd *w) { /* memory is as fast for narrow vectors */
     return w->half ? 1 : d->kernel->vector / 4.0;
 }
@@ -116,7 +141,8 @@ static void cut_blocks(const hone_contract *d, struct hone_winograd *w, int thre
     int64_t most = (w->half ? 2 : 1) * L2_FLOATS / (w->before[w->places] * w->channels) / mr * mr;
     if (most > 8 * mr) most = 8 * mr;
     if (most < 4 * mr) most = 4 * mr;
-    if (!w->ends && most > L2_FLOATS / (w->out * w->out * d->n)) most = L2_FLOATS / (w->out * w->out * d->n); /* results wait in scratch */
+    if (!w->ends && most > L2_FLOATS / (w->out_y * w->out * d->n))
+        most = L2_FLOATS / (w->out_y * w->out * d->n); /* results wait in scratch */
     const int64_t share = pieces(w->tiles, threads);
     if (most > share && most > 2 * mr) most = share > 2 * mr ? share : 2 * mr;
     if (most < mr) most = mr;
@@ -136,34 +162,37 @@ static int rows_at_once(int64_t tiles, int mr) {
     return best;
 }
 static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
-    w->size = size, w->edge = hone_winograd_edge(size), w->out = hone_winograd_out(size, w->taps), w->places = w->edge * w->edge;
-    if (!hone_winograd_has(size, w->taps)) return INFINITY;
-    w->down = pieces(w->oh, w->out), w->across = pieces(w->ow, w->out), w->tiles = w->pictures * w->down * w->across;
+    w->size = size, w->edge = hone_winograd_edge(size), w->out = hone_winograd_out(size, w->taps);
+    w->out_y = w->line ? 1 : w->out, w->places = w->line ? w->edge : w->edge * w->edge;
+    if (!hone_winograd_has(size, w->taps) || (w->line && size < HONE_WINOGRAD_SIZES - 1)) return INFINITY;
+    w->down = pieces(w->oh, w->out_y), w->across = pieces(w->ow, w->out), w->tiles = w->pictures * w->down * w->across;
     place_phases(w), cut_blocks(d, w, 8);
     const double c = (double)w->channels, n = (double)d->n, tiles = (double)w->tiles, places = w->places, all = c * w->phases,
                  deep = c * w->before[w->places];
     const double filters = (double)factor_bytes(w) * deep * n, between = 2 * 4 * places * tiles * (all + n);
     const double again = filters > 4.0 * L2_FLOATS ? (double)w->blocks * filters : filters;
     w->steps = between <= (32 << 20) && filters + between < again;
-    return tiles * (deep * n / (w->half ? 2 : 1) + places * (brings[size].in * all + brings[size].out * n)) +
+    return tiles * (deep * n / (w->half ? 2 : 1) + places * (brings[w->line ? HONE_WINOGRAD_SIZES : size].in * all +
+                                                             brings[w->line ? HONE_WINOGRAD_SIZES : size].out * n)) +
            byte_costs(d, w) * (!w->steps                   ? again
                                : between > 4.0 * L2_FLOATS ? filters + between
                                                            : filters);
 }
+static const double CLEARLY = 1.05;
 /* Whether a way is taken that is estimated to be so many times as fast as the best yet. 6x6 errs five times as much as 4x4 and takes nearly twice the memory, so it
    must gain clearly; that was measured on ARM alone, and elsewhere it is not taken; nor in f16, where it would err too much. */
 static bool taken(const hone_contract *d, const struct hone_winograd *w, double gain) {
-    return w->size < 2 ? gain > 1 : hone_winograd_turned(d, w) && gain > 1.05;
+    return w->size < 2 ? gain > 1 : hone_winograd_turned(d, w) && gain > CLEARLY;
 }
 int hone_winograd_able(const hone_contract *d) {
     struct hone_winograd w = {0};
-    return recognise(d, &w) ? w.taps : 0;
+    return recognise(d, &w) ? w.taps + (w.line ? HONE_SUM_LINE : 0) : 0;
 }
 int hone_winograd_tile(const hone_contract *d) { return d->winograd ? d->winograd->out : 0; }
 hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int threads, const hone_gemm_half *half) {
     struct hone_winograd w = {.kernel = hone_winograd_f32_best(), .half = half}, by[HONE_WINOGRAD_SIZES];
     if (!recognise(d, &w)) return HONE_OK;
-    if (half && (w.phases > 1 || w.spread.is || w.taps != 3)) return HONE_OK;
+    if (half && (w.line || w.phases > 1 || w.spread.is || w.taps != 3)) return HONE_OK;
     if (half &&
         (half->dtype != HONE_DTYPE_F16 || half->times < 2 || half->rows > 1 || half->group > 1 || half->begin || w.channels % half->deep))
         return HONE_OK;
@@ -177,7 +206,7 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     int best = 0;
     for (int k = 0; k < HONE_WINOGRAD_SIZES; k++)
         by[k] = w, cost[k] = cut(d, by + k, k), best = taken(d, by + k, cost[best] / cost[k]) ? k : best;
-    if (d->way ? d->way == 1 : !(cost[best] < sum)) return HONE_OK;
+    if (d->way ? d->way == 1 : !(cost[best] * (w.line ? CLEARLY : 1) < sum)) return HONE_OK;
     w = by[d->way ? (d->way + w.taps - 1) / 2 - 2 : best];
     const int refs = s->n_ref + 3 + w.spread.is; /* filters and two buffers, or three */
     if (refs > HONE_MAX_REFS && w.spread.is) return HONE_OK;
@@ -196,7 +225,7 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     w.apart_m = (ptrdiff_t)(pieces(w.block * (w.steps ? columns : w.nt), 16) * 16 + 16);
     w.v_bytes = factor_bytes(&w) * (size_t)((turned ? 1 : w.phases) * w.places * w.apart_v),
     w.m_bytes = sizeof(float) * (size_t)(w.places * w.apart_m);
-    const size_t pixels = (size_t)((w.steps ? w.some : w.block) * w.out * w.out);
+    const size_t pixels = (size_t)((w.steps ? w.some : w.block) * w.out_y * w.out);
     w.sum_bytes = w.ends ? 0 : (sizeof(float) * pixels * (size_t)d->n + 63) / 64 * 64;
     w.at_bytes = 2 * sizeof(float *) * pixels;
     struct hone_winograd *kept = HONE_NEW(s->arena, struct hone_winograd);
@@ -232,12 +261,12 @@ void hone_winograd_filters_of(const hone_contract *d, const float *source, int p
     const int64_t have = d->n - n0 < wide ? d->n - n0 : wide;
     float g[HONE_WINOGRAD_MOST * HONE_WINOGRAD_MOST][HONE_WINOGRAD_FILTERS] = {{0}};
     if (w->spread.is) phase = (int)(c / w->own), c %= w->own;
-    for (int t = 0; t < w->taps * w->taps; t++) {
+    for (int t = 0; t < w->taps * (w->line ? 1 : w->taps); t++) {
         const int y = t / w->taps * w->stride + phase / 2, x = t % w->taps * w->stride + phase % 2;
         if (y < w->side && x < w->side)
             hone_contract_gather(d, source, y * w->at_y + x * w->at_x + c * w->at_c, n0, have, sizeof(float), 0, g[t]);
     }
-    hone_winograd_filters(w->size, w->taps, g, (int)wide, u, apart);
+    hone_winograd_filters(w->size, w->line, w->taps, g, (int)wide, u, apart);
 }
 static void fill_half(const hone_contract *d, const float *source, uint16_t *to) {
     const struct hone_winograd *w = d->winograd;

@@ -11,7 +11,8 @@ struct hone_winograd {
     const hone_winograd_f32 *kernel;
     const hone_gemm_half *half;                   /* factors of f16; or NULL */
     int side, stride;                             /* of the window: taps; from result to result */
-    int size, taps, out, edge, places;            /* of a tile: which; taps of a phase; results, pixels and places */
+    bool line;                                    /* along one way: pictures one pixel high, of tiles one result high */
+    int size, taps, out, out_y, edge, places;     /* of a tile: which; taps of a phase; results across and down, pixels across and places */
     int mr, nr, high;                             /* of the product: its K is channels only */
     int phases;                                   /* pictures that are seen as one, each with filters of its own */
     int64_t own, channels;                        /* of the picture, of each phase */
@@ -38,8 +39,8 @@ struct hone_winograd {
 /* Sets d->winograd where it is such a convolution and this is the faster way; d is analysed, its weights are to be packed, its epilogue is known. */
 hone_status hone_winograd_choose(hone_recipe_maker *, hone_contract *d, int threads,
                                  const hone_gemm_half *) HONE_CHECKED; /* whose products; NULL: f32 */
-int hone_winograd_able(const hone_contract *);                         /* it is one: taps a side of its filters, else 0; d as above */
-int hone_winograd_tile(const hone_contract *);                         /* results a side of a tile; 0: not by tiles */
+int hone_winograd_able(const hone_contract *); /* it is one: taps a side of its filters (and 16 along one way), else 0; d as above */
+int hone_winograd_tile(const hone_contract *); /* results a side of a tile; 0: not by tiles */
 /* Filters at their places, in panels: how many bytes, and their filling from the weights. */
 size_t hone_winograd_bytes(const hone_contract *);
 void hone_winograd_fill(const hone_contract *, const float *source, void *panels);

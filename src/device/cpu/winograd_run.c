@@ -24,7 +24,7 @@ typedef struct {
 } spot;
 static spot stand(const struct hone_winograd *w, int64_t tile) {
     const int64_t each = w->down * w->across, in = tile % each;
-    return (spot){tile / each, in / w->across * w->out, in % w->across * w->out};
+    return (spot){tile / each, in / w->across * w->out_y, in % w->across * w->out};
 }
 /* Where pixels lie: as a step before has spread them, or as they came. */
 typedef struct {
@@ -52,8 +52,8 @@ static void look(const hone_contract *d, void *const *at, int64_t tile, int phas
     const struct hone_winograd *w = d->winograd;
     const spot s = stand(w, tile);
     const picture p = picture_of(d, at, s.picture);
-    const int64_t down = w->oh + w->taps - 1, across = w->ow + w->taps - 1; /* all that any result sees */
-    for (int y = 0; y < w->edge; y++) {
+    const int64_t down = w->line ? 1 : w->oh + w->taps - 1, across = w->ow + w->taps - 1; /* all that any result sees */
+    for (int y = 0; y < w->places / w->edge; y++) {
         const int64_t iy = p.stride * (s.y + y) + phase / 2;
         const bool in = iy >= p.pad_y && iy - p.pad_y < p.h && s.y + y < down;
         for (int x = 0; x < w->edge; x++) {
@@ -92,6 +92,7 @@ static int64_t tile_at(const hone_contract *d, int place, int64_t tile) {
     if (!hone_winograd_turned(d, w)) return tile * w->channels;
     return tile / w->high * HONE_GEMM_TURNED(w->high) * hone_winograd_depth(w, place);
 }
+static hone_winograd_in_fn *bring_in(const struct hone_winograd *w) { return w->line ? w->kernel->in_line : w->kernel->in[w->size]; }
 /* Tiles from t0 on to their places: floats or halves, as tiles v0 … of v. Phases one after another. */
 enum { SOME = 64, SOME_TURNED = 32 /* channels */, SOME_APART = HONE_GEMM_ROWS * SOME_TURNED + 16 /* places on other sets of the cache */ };
 static void bring(const hone_contract *d, void *const *at, int64_t t0, int64_t many, void *v, int64_t v0) {
@@ -102,10 +103,10 @@ static void bring(const hone_contract *d, void *const *at, int64_t t0, int64_t m
         const int64_t t = k / w->phases, to = (v0 + t) * w->channels;
         const int phase = (int)(k % w->phases);
         look(d, at, t0 + t, phase, pixel);
-        if (!w->half) w->kernel->in[w->size](pixel, w->channels, (float *)v + phase * w->places * w->apart_v + to, w->apart_v);
+        if (!w->half) bring_in(w)(pixel, w->channels, (float *)v + phase * w->places * w->apart_v + to, w->apart_v);
         for (int64_t c = 0; w->half && c < w->channels; c += SOME) {
             const int64_t n = w->channels - c < SOME ? w->channels - c : SOME;
-            w->kernel->in[w->size](pixel, n, some, SOME);
+            bring_in(w)(pixel, n, some, SOME);
             for (int place = 0; place < w->places; place++) {
                 w->half->narrow(some + place * SOME, (uint16_t *)v + to + c + place * w->apart_v, n);
                 pixel[place] += SOME;
@@ -127,7 +128,7 @@ static void bring_turned(const hone_contract *d, void *const *at, int64_t t0, in
         for (int64_t c0 = 0; c0 < c; c0 += part.k) {
             part.k = c - c0 < SOME_TURNED ? c - c0 : SOME_TURNED;
             for (int i = 0; i < part.m; i++) {
-                w->kernel->in[w->size](pixel[i], part.k, some + i * SOME_TURNED, SOME_APART);
+                bring_in(w)(pixel[i], part.k, some + i * SOME_TURNED, SOME_APART);
                 for (int p = 0; p < w->places; p++) pixel[i][p] += part.k;
             }
             for (int p = 0; p < w->places; p++) {
@@ -146,9 +147,9 @@ static void aim(const hone_contract *d, void *const *at, const hone_standing *he
     const hone_simple *e = d->simple;
     for (int64_t t = 0; t < many; t++) {
         const spot s = stand(w, t0 + t);
-        for (int y = 0; y < w->out; y++)
+        for (int y = 0; y < w->out_y; y++)
             for (int x = 0; x < w->out; x++) {
-                const int64_t k = (t * w->out + y) * w->out + x, m = (s.picture * w->oh + s.y + y) * w->ow + s.x + x;
+                const int64_t k = (t * w->out_y + y) * w->out + x, m = (s.picture * w->oh + s.y + y) * w->ow + s.x + x;
                 to[k] = NULL, residual[k] = NULL;
                 if (s.y + y >= w->oh || s.x + x >= w->ow) continue;
                 if (!e) to[k] = (float *)at[d->out] + here->out + d->at_m_out[m];
@@ -168,9 +169,9 @@ static int64_t side_by_side(const struct hone_winograd *w, int64_t tile, int64_t
 /* The same, where something else follows: rows of results one after another in scratch, as the next stage wants them. */
 static void aim_sums(const struct hone_winograd *w, int64_t t0, int64_t many, float *sums, int64_t stride, float **to) {
     for (int64_t i = 0; i < many;) {
-        const int64_t row = side_by_side(w, t0 + i, many - i), pixels = w->out * w->out;
+        const int64_t row = side_by_side(w, t0 + i, many - i), pixels = w->out_y * w->out;
         for (int64_t t = 0; t < row; t++)
-            for (int y = 0; y < w->out; y++)
+            for (int y = 0; y < w->out_y; y++)
                 for (int x = 0; x < w->out; x++)
                     to[(i + t) * pixels + y * w->out + x] = sums + (i * pixels + (y * row + t) * w->out + x) * stride;
         i += row;
@@ -183,9 +184,9 @@ static hone_status finish(const hone_contract *d, void *const *at, const hone_st
         const int64_t row = side_by_side(w, t0 + i, many - i);
         const spot s = stand(w, t0 + i);
         const int64_t wide = w->ow - s.x < row * w->out ? w->ow - s.x : row * w->out;
-        for (int y = 0; y < w->out && s.y + y < w->oh; y++)
+        for (int y = 0; y < w->out_y && s.y + y < w->oh; y++)
             HONE_TRY(hone_contract_finish(d, at, 0, here, (s.picture * w->oh + s.y + y) * w->ow + s.x, wide, 0, d->n,
-                                          sums + (i * w->out + y * row) * w->out * d->n, d->n, NULL, scratch));
+                                          sums + (i * w->out_y + y * row) * w->out * d->n, d->n, NULL, scratch));
         i += row;
     }
     return HONE_OK;
@@ -202,7 +203,7 @@ static void mend(const hone_contract *d, void *const *at, int64_t t0, int64_t ma
         for (int j = 0; j < w->nr; j++) m[j] = 0;
         look(d, at, t0 + t, 0, pixel);
         for (int64_t c = 0; c < w->channels; c++) {
-            w->kernel->in[w->size](pixel, 1, v, 1);
+            bring_in(w)(pixel, 1, v, 1);
             hone_winograd_filters_of(d, (const float *)at[d->b.tensor] + d->b.at.c, 0, c, n0, w->nr, u, w->nr);
             for (int j = 0; j < w->nr; j++) m[j] += v[place] * u[place * w->nr + j];
             for (int k = 0; k < w->places; k++) pixel[k]++;
@@ -300,7 +301,7 @@ typedef struct {
 static ending ready(const hone_contract *d, void *const *at, const hone_standing *here, int64_t t0, int64_t many, char *room) {
     const struct hone_winograd *w = d->winograd;
     const hone_simple *s = d->simple;
-    const int64_t pixels = (w->steps ? w->some : w->block) * w->out * w->out;
+    const int64_t pixels = (w->steps ? w->some : w->block) * w->out_y * w->out;
     ending e = {.sums = (float *)(void *)room, .to = (float **)(void *)(room + w->sum_bytes), .room = room + w->sum_bytes + w->at_bytes};
     e.residual = (const float **)(e.to + pixels);
     e.end.apart = w->apart_m;
@@ -317,13 +318,14 @@ static ending ready(const hone_contract *d, void *const *at, const hone_standing
 static void bring_back(const hone_contract *d, ending *e, int64_t many, int64_t n0, int64_t n, const float *m, int64_t stride) {
     const struct hone_winograd *w = d->winograd;
     hone_activate_fn *activate = w->ends && d->simple ? d->simple->activate : NULL;
+    hone_winograd_out_fn *back = (w->line ? w->kernel->out_line : w->kernel->out[w->size])[w->taps - HONE_WINOGRAD_LEAST];
     const bool adds = w->ends && d->simple && d->simple->residual.tensor >= 0;
     e->end.n = (ptrdiff_t)n, e->end.from = (ptrdiff_t)n0, e->end.bias = e->bias ? e->bias + n0 : NULL;
     for (int64_t t = 0; t < many; t++) {
-        e->end.m = m + t * stride, e->end.y = e->to + t * w->out * w->out;
-        e->end.residual = adds ? e->residual + t * w->out * w->out : NULL;
-        w->kernel->out[w->size][w->taps - HONE_WINOGRAD_LEAST](&e->end);
-        for (int k = 0; activate && k < w->out * w->out; k++)
+        e->end.m = m + t * stride, e->end.y = e->to + t * w->out_y * w->out;
+        e->end.residual = adds ? e->residual + t * w->out_y * w->out : NULL;
+        back(&e->end);
+        for (int k = 0; activate && k < w->out_y * w->out; k++)
             if (e->end.y[k]) activate(e->end.y + k, n0, 1, n, d->simple->alpha, d->simple->beta);
     }
 }

@@ -33,7 +33,8 @@ enum {
     HONE_SUM_B,
     HONE_SUM_EACH,
     HONE_SUM_DIRECT,
-    HONE_SUM_WINDOW /* by tiles is possible: taps a side, of a phase */
+    HONE_SUM_WINDOW,   /* by tiles is possible: taps a side, of a phase; */
+    HONE_SUM_LINE = 16 /* and so much more where the window is along one way */
 };
 enum { HONE_PLANE_COUNT, HONE_PLANE_HEIGHT, HONE_PLANE_WIDTH, HONE_PLANE_DOWN, HONE_PLANE_ACROSS, HONE_PLANE_BYTES };
 enum { HONE_ATTEND_BATCH, HONE_ATTEND_M, HONE_ATTEND_N, HONE_ATTEND_DEPTH, HONE_ATTEND_WIDTH };

@@ -8,7 +8,7 @@
 #define ISA base
 #include "kernels/ref/winograd_f32.inc"
 
-void hone_winograd_filters(int size, int taps, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart) {
+void hone_winograd_filters(int size, bool line, int taps, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart) {
     /* row p: 1, p, p^2 … over the product of p - q, all other points q; the last one, infinity: the highest power only */
     static const double points[HONE_WINOGRAD_SIZES][HONE_WINOGRAD_EDGE - 1] = {
         {0, 1, -1}, {0, 0.625, -0.625, 1.5, -1.5}, {0, 0.5, -0.5, 1, -1, 2, -2}};
@@ -22,11 +22,11 @@ void hone_winograd_filters(int size, int taps, const float (*g)[HONE_WINOGRAD_FI
         for (int t = 0; t < taps; t++, power *= p) row[i][t] = power / less;
     }
     row[e - 1][taps - 1] = 1;
-    for (int y = 0; y < e; y++) {
+    for (int y = 0; y < (line ? 1 : e); y++) {
         double half[HONE_WINOGRAD_MOST][HONE_WINOGRAD_FILTERS] = {{0}}, whole[HONE_WINOGRAD_FILTERS];
         for (int k = 0; k < taps; k++)
-            for (int t = 0; t < taps; t++)
-                for (int j = 0; j < n; j++) half[k][j] += row[y][t] * (double)g[taps * t + k][j];
+            for (int t = 0; t < (line ? 1 : taps); t++)
+                for (int j = 0; j < n; j++) half[k][j] += (line ? 1 : row[y][t]) * (double)g[taps * t + k][j];
         for (int x = 0; x < e; x++) {
             for (int j = 0; j < n; j++) whole[j] = row[x][0] * half[0][j];
             for (int t = 1; t < taps; t++)
