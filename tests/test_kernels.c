@@ -135,6 +135,44 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
     free(b), free(bias_m), free(bias_n), free(c), free(before);
 }
 
+/* Several panels of few rows by one call, against one after another: the same bits. */
+static void test_gemm_panels(void **state) {
+    (void)state;
+    enum { PANELS = 3, WIDE = PANELS * 4 * 16 };
+    for (const hone_gemm_f32 *const *list = hone_gemm_f32_list; *list; list++) {
+        const hone_gemm_f32 *row = *list;
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int round = 0; round < 400; round++) {
+            const int v = 1 + round % row->widths, m = 1 + (int)(random_bits() % HONE_GEMM_FEW), wide = v * row->vector,
+                      ends = (int)(random_bits() % 16);
+            const int64_t k = 1 + random_bits() % 40;
+            float *a = exact_floats((size_t)(m * k)), *b = exact_floats((size_t)(PANELS * k * wide)),
+                  *bias = exact_floats((size_t)(PANELS * wide)), *residual = exact_floats((size_t)(m * PANELS * wide));
+            float one[HONE_GEMM_FEW][WIDE], all[HONE_GEMM_FEW][WIDE], *to[HONE_GEMM_FEW];
+            const float *rows[HONE_GEMM_FEW], *more[HONE_GEMM_FEW];
+            for (int i = 0; i < m; i++) {
+                rows[i] = a + i * k, more[i] = residual + i * PANELS * wide;
+                for (int j = 0; j < WIDE; j++) one[i][j] = all[i][j] = random_value();
+            }
+            hone_gemm_part part = {
+                .m = m, .n = wide, .taps = 1, .k = k, .a = rows, .b = b, .b_step = wide, .c = to, .few = true, .panels = PANELS};
+            part.more = ends & 1, part.sums = (const float *const *)to, part.finish = ends & 2;
+            part.bias_n = ends & 4 ? bias : NULL, part.residual = ends & 8 ? more : NULL;
+            for (int i = 0; i < m; i++) to[i] = all[i];
+            row->run[v - 1](&part);
+            for (int i = 0; i < m; i++) to[i] = one[i];
+            part.panels = 0;
+            for (int j = 0; j < PANELS; j++) {
+                part.b = b + j * k * wide, part.c_from = part.sums_from = j * wide, part.bias_n = ends & 4 ? bias + j * wide : NULL;
+                row->run[v - 1](&part);
+            }
+            if (memcmp(one, all, sizeof *one * (size_t)m))
+                fail_msg("%s: %d vectors, m %d: panels together are not panels by themselves", row->name, v, m);
+            free(a), free(b), free(bias), free(residual);
+        }
+    }
+}
+
 /* Turned rows in many blocks by one call, against one block after another: the same bits, whatever ends them. */
 static void test_gemm_blocks(void **state) {
     (void)state;
@@ -910,6 +948,7 @@ int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--bench")) return bench_kernels();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best),
+        cmocka_unit_test(test_gemm_panels),
         cmocka_unit_test(test_gemm_blocks),
         cmocka_unit_test(test_gemm_f32),
         cmocka_unit_test(test_depthwise_rows),

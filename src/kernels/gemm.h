@@ -33,7 +33,8 @@ typedef struct {
     ptrdiff_t next_step;
     float *const *c; /* a pointer a row, to its column 0; this panel's are c_from further. So it is with residual */
     ptrdiff_t c_from;
-    bool few;                 /* these are all the rows there are, at most HONE_GEMM_FEW: sums in another order, and faster */
+    bool few;       /* these are all the rows there are, at most HONE_GEMM_FEW: sums in another order, and faster. Then, of whole panels, */
+    int64_t panels; /* so many, one right behind the other. 0: one */
     bool more, finish;        /* there are sums of earlier values of K; these are the last ones */
     const float *const *sums; /* the former: a pointer a row, */
     ptrdiff_t sums_from;      /* and where this panel's begin. They may be c */
