@@ -11,6 +11,7 @@
 #include "kernels/lines.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
+#include "kernels/rotary.h"
 #include "kernels/slices.h"
 #include "kernels/softmax.h"
 #include "kernels/winograd.h"
@@ -214,6 +215,13 @@ DEPTHWISE_F32(DECLARE)
 const hone_norm hone_norm_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
+#define DECLARE(isa, cpu) hone_rotary_fn hone_rotary_halves__##isa, hone_rotary_neighbours__##isa;
+DEPTHWISE_F32(DECLARE)
+#undef DECLARE
+#define ROW(isa, cpu) {"hone_rotary__" #isa, cpu, hone_rotary_halves__##isa, hone_rotary_neighbours__##isa},
+const hone_rotary hone_rotary_list[] = {DEPTHWISE_F32(ROW){0}};
+#undef ROW
+
 #define DECLARE(isa, cpu)                 \
     hone_pool_fn hone_pool_max__##isa;    \
     hone_blend_fn hone_pool_blend__##isa; \
@@ -261,3 +269,4 @@ BEST(hone_softmax)
 BEST(hone_activate)
 BEST(hone_cell)
 BEST(hone_norm)
+BEST(hone_rotary)

@@ -46,6 +46,7 @@ hone_status hone_pictures_all(hone_arena *, const int64_t *by, int64_t n, int n_
 typedef hone_status hone_tactic(hone_recipe_maker *, const hone_cpu_call *, int stage, int *end, bool *done);
 hone_tactic hone_cpu_attention, /* scores, softmax and weighted sum */
     hone_cpu_norm,              /* rows that are normalized */
+    hone_cpu_rotary,            /* positions as rotations */
     hone_cpu_contract,          /* sums of products as matrix multiplications, with what follows them */
     hone_cpu_pool,              /* the largest of a window, channels last */
     hone_cpu_resample,          /* sums of places that indices alone decide */
