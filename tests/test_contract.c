@@ -318,11 +318,26 @@ static void pictures(void **state) {
         check(text, 1.0 * c * k * k);
     }
 }
+/* An activation of one product times another: on that one, which nobody else reads, or beside it; with and without a bias; few rows, many, K in parts. */
+static void gated(void **state) {
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < 3 * ROUNDS; round++) {
+        const int m = draw(0, 5) ? draw(1, 80) : draw(250, 300), n = draw(0, 3) ? draw(30, 130) : draw(1, 29),
+                  k = draw(0, 9) ? draw(1, 90) : 2100;
+        static const char *const act[] = {"s = Sigmoid(h); a = Mul(h, s);", "a = Gelu(h);", "a = Sigmoid(h);"};
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[%d, %d]) -> y%s { v: f32[%d, %d] = random(1, -1, 1); w: f32[%d, %d] = random(2, -1, 1); c: f32[%d] = "
+                 "random(3, "
+                 "-1, 1); u = MatMul(x, v); p = MatMul(x, w); %s %s y = Mul(a, u); }",
+                 m, k, draw(0, 1) ? ", u" : "", k, n, k, n, n, draw(0, 1) ? "h = Add(p, c);" : "h = Identity(p);", act[draw(0, 2)]);
+        check(text, 4 * k);
+    }
+}
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(pictures),     cmocka_unit_test(matmul),         cmocka_unit_test(transposed),
                                        cmocka_unit_test(conv),         cmocka_unit_test(depthwise),      cmocka_unit_test(transposed_conv),
                                        cmocka_unit_test(residual),     cmocka_unit_test(one_place),      cmocka_unit_test(quantized),
                                        cmocka_unit_test(integer_conv), cmocka_unit_test(integer_matmul), cmocka_unit_test(activations),
-                                       cmocka_unit_test(few_channels)};
+                                       cmocka_unit_test(few_channels), cmocka_unit_test(gated)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

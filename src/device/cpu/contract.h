@@ -91,8 +91,8 @@ typedef struct {
     hone_simple *simple;    /* what follows, where it is of the common form, */
     const hone_tilecode *epilogue; /* else this; both NULL: nothing follows */
     int n_ref;
-    size_t c_bytes, a_bytes, b_bytes, line_bytes, at_bytes,
-        turned_bytes;               /* of scratch; turned: 0 where the kernel takes rows as they lie */
+    size_t c_bytes, a_bytes, b_bytes, line_bytes, at_bytes, turned_bytes,
+        gate_bytes; /* of scratch; turned: 0 where the kernel takes rows as they lie; gate: 0 where nothing meets an activation of panels */
     struct hone_winograd *winograd; /* a convolution by tiles (winograd.h); or NULL */
     struct hone_planes *planes;     /* a convolution of few channels (planes.h); or NULL */
     int way;                        /* wisdom said which: 0 nothing, else 1 the sum itself, more: tiles of so many results a side */

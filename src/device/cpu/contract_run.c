@@ -255,7 +255,22 @@ void hone_contract_then(const hone_contract *d, void *const *at, const hone_stan
     s->then(part->c, part->c_from, part->m, part->n, hone_epilogue_number(&s->times, s->n_batch, at, w->index, 0),
             hone_epilogue_number(&s->plus, s->n_batch, at, w->index, 0), s->later.tensor < 0 ? NULL : kept, HONE_CONTRACT_KEPT);
 }
-enum { EACH_ROWS = HONE_GEMM_ROWS /* of a depthwise convolution, at once */, ACTIVATED = 48 /* columns */ };
+/* Activated rows, in `gates` from column 0 on, times those that are given: the result may lie on these, and then they are there already. */
+static void times_given(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, const hone_gemm_part *part,
+                        const hone_contract_lists *l, const float *gates) {
+    const hone_row_number *row = &d->simple->later;
+    const float *from = (const float *)at[row->tensor] + hone_epilogue_at(row, d->simple->n_batch, w->index, m0) - row->at_m[m0];
+    for (int i = 0; i < part->m; i++) {
+        const float *given = from + row->at_m[m0 + i] + part->c_from;
+        if (given != l->c[i] + part->c_from) memcpy(l->c[i] + part->c_from, given, sizeof *given * (size_t)part->n);
+    }
+    d->simple->then(l->c, part->c_from, part->m, part->n, 1, 0, gates, HONE_CONTRACT_KEPT);
+}
+enum {
+    EACH_ROWS = HONE_GEMM_ROWS /* of a depthwise convolution, at once */,
+    ACTIVATED = 48 /* columns */,
+    GATED = 256 /* rows, at most */
+};
 /* Rows i … of a tile where they lie; or, if one of them is partly outside, all of them copied, each once a tile. */
 enum { UNSEEN, INSIDE, OUTSIDE, COPIED };
 static void strewn(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t i, int64_t k0, float *room,
@@ -287,7 +302,8 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
     l.sums = l.c + d->mt, l.residual = (const float **)(l.sums + d->mt), l.bias_m = (float *)(l.residual + d->mt),
     l.a = (const float **)(l.bias_m + (d->mt + 1) / 2 * 2);
     float *turned = (float *)(void *)((char *)l.c + d->at_bytes);
-    void *rest = (char *)turned + d->turned_bytes;
+    float *gates = (float *)(void *)((char *)turned + d->turned_bytes), **at_gate = (float **)(void *)(gates + d->mt * HONE_CONTRACT_KEPT);
+    void *rest = (char *)gates + d->gate_bytes;
     int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt;
     /* tiles that share the larger operand's part follow one another */
     const bool down = d->n > d->m;
@@ -315,6 +331,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
     float kept[HONE_GEMM_ROWS * HONE_CONTRACT_KEPT];
     if (d->direct) hone_contract_ends(d, at, over, &w, m0, m, &whole, &l);
     for (int64_t i = 0; d->c_bytes && i < m; i++) l.sums[i] = c + i * stride;
+    for (int64_t i = 0; d->gate_bytes && i < m; i++) at_gate[i] = gates + i * HONE_CONTRACT_KEPT;
     for (int64_t k0 = 0; k0 < d->k;) { /* some pieces, or a part of one */
         int64_t p0 = k0 % piece, kc = piece - p0, taps = 1;
         if (kc > d->kc) kc = d->kc;
@@ -326,7 +343,8 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
         for (int64_t r = 0; dense && r < m; r++) l.a[r] = dense + r * d->k + k0;
         whole.taps = taps, whole.k = kc, whole.more = k0 > 0, whole.finish = k0 + all_k == d->k && d->direct;
         whole.c_half = half_c && whole.finish;
-        float *const *to = whole.finish ? l.c : l.sums;
+        const bool gated = whole.finish && d->gate_bytes;
+        float *const *to = gated ? at_gate : whole.finish ? l.c : l.sums;
         for (int64_t i = 0, mr = low_as(m, d->mr); d->turned_bytes && i < m; i += mr) { /* once for all panels */
             hone_gemm_part part = whole;
             part.m = (int)(m - i < mr ? m - i : mr), part.a = l.a + i;
@@ -342,7 +360,10 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
             part.b = d->each    ? packed_b + (w.own_b * d->k + k0) * all_n + n0 + j
                      : packed_b ? packed_b + (w.own_b * all_n + n0 + j) * d->k + k0 * wide
                                 : pb + j * all_k;
-            part.c_from = whole.finish ? n0 + j : j, part.sums_from = j, part.bias_n = whole.bias_n ? whole.bias_n + n0 + j : NULL;
+            part.c_from = gated          ? j - done
+                          : whole.finish ? n0 + j
+                                         : j,
+            part.sums_from = j, part.bias_n = whole.bias_n ? whole.bias_n + n0 + j : NULL;
             hone_gemm_f32_fn *run = d->each ? d->each->run : d->kernel->run[v - 1];
             const float *next = NULL, *past = NULL; /* the panel after this one, once these rows' first pass has brought this one in */
             if (packed_b && passes > 1 && j + d->nr < all_n - n0) {
@@ -351,7 +372,8 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
                 part.next_step = (after + passes - 2) / (passes - 1);
                 if (d->turned_bytes) part.next_step = (16 * after + passes - 1) / passes;
             }
-            const int64_t at_once = d->turned_bytes && !then ? m : mr; /* what follows an activation is told a block at a time */
+            const int64_t at_once =
+                d->turned_bytes && (!then || d->gate_bytes) ? m : mr; /* what follows an activation is told a block at a time */
             part.high = (int)mr;
             for (int64_t i = 0; i < m; i += at_once) {
                 if (d->turned_bytes) part.next = next ? next + i / mr * ((all_k - 1) / 4) * part.next_step / 4 : NULL;
@@ -362,15 +384,17 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
                 part.bias_m = whole.bias_m ? whole.bias_m + i : NULL, part.residual = whole.residual ? whole.residual + i : NULL;
                 if (d->turned_bytes) part.turned = turned + i / mr * HONE_GEMM_TURNED(mr) * all_k;
                 else if (d->strewn) strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);
-                if (keeps && whole.finish) hone_contract_keep(d, at, &w, m0 + i, n0 + j, &part, kept);
+                if (keeps && whole.finish && !gated) hone_contract_keep(d, at, &w, m0 + i, n0 + j, &part, kept);
                 run(&part);
-                if (whole.finish && (then || at_once < m)) hone_contract_activate(d, &part);
-                if (then && whole.finish) hone_contract_then(d, at, &w, &part, kept);
+                if (whole.finish && !gated && (then || at_once < m)) hone_contract_activate(d, &part);
+                if (then && whole.finish && !gated) hone_contract_then(d, at, &w, &part, kept);
             }
             /* all rows of a panel at once: of several panels, because vectors side by side take an activation faster than a panel's few */
-            if (whole.finish && !then && at_once >= m && (j + d->nr >= n || j + d->nr - done >= ACTIVATED)) {
-                part.c_from = n0 + done, part.n = (int)((j + d->nr < n ? j + d->nr : n) - done), done += part.n;
+            if (whole.finish && (!then || gated) && at_once >= m && (j + d->nr >= n || j + d->nr - done >= ACTIVATED)) {
+                part.c_from = gated ? 0 : n0 + done, part.n = (int)((j + d->nr < n ? j + d->nr : n) - done);
                 hone_contract_activate(d, &part);
+                part.c_from = n0 + done, done += part.n;
+                if (gated) times_given(d, at, &w, m0, &part, &l, gates);
             }
         }
         k0 += all_k;
@@ -543,10 +567,15 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
     if (d->kernel->turn && !d->each && d->m > HONE_GEMM_FEW && hone_contract_turns(d))
         d->turned_bytes =
             round64(sizeof(float) * (size_t)((d->mt + d->mr) * HONE_GEMM_TURNED(d->mr) / d->mr * (d->k < d->kc ? d->k : d->kc)));
+    /* an activation times a row: several panels at once too, beside the result, which may lie on that row */
+    const hone_simple *e = d->simple;
+    d->gate_bytes = 0;
+    if (d->turned_bytes && d->direct && e && e->then && e->then == e->kernel->gate && e->residual.tensor < 0 && d->mt <= GATED)
+        d->gate_bytes = round64((sizeof(float) * HONE_CONTRACT_KEPT + sizeof(float *)) * (size_t)d->mt);
     hone_lines_choose(d);
     s->tactic = d->each ? "depthwise" : "contract", s->flush = true, s->tile = tile;
     if (d->each && d->direct) s->halves = d->halves & ~(d->simple && (d->simple->activate || d->simple->then) ? (uint64_t)1 << d->out : 0);
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1;
-    s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes + d->at_bytes + d->turned_bytes + epilogue;
+    s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes + d->at_bytes + d->turned_bytes + d->gate_bytes + epilogue;
 }
