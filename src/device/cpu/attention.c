@@ -32,6 +32,7 @@ typedef struct {
     walk q, k, v, y, mask;     /* k, v: no rows; mask.tensor -1: none */
     int w, n_ref, shared, n_batch;
     int64_t extent[MAX_SLOTS], batches, m, n, depth, width; /* rows, keys; of a key, of a value */
+    int64_t period;                                         /* of the mask: so many rows later its rows come again; else m */
     int64_t k_t, k_d, v_t;                                  /* steps of keys and values */
     int64_t block, blocks;                                  /* rows of a tile */
     bool few, lies;                                         /* keys as rows of A: no panels of them; values as they lie: nor of them */
@@ -147,7 +148,7 @@ static hone_status weigh(hone_recipe_maker *m, const hone_cpu_call *c, int k, co
     const hone_x *e = fn_of(c, x, HONE_FN_add);
     hone_affine f;
     if (e) x = e->a, given = e->b;
-    d->mask.tensor = -1, d->alpha = 1;
+    d->mask.tensor = -1, d->alpha = 1, d->period = d->m;
     if ((e = fn_of(c, x, HONE_FN_mul))) {
         bool first = constant(c, e->a, &d->alpha);
         if (first || constant(c, e->b, &d->alpha)) x = first ? e->b : e->a;
@@ -157,7 +158,13 @@ static hone_status weigh(hone_recipe_maker *m, const hone_cpu_call *c, int k, co
         simple = inside(c, w, given, temp, &f) && (f.k[w->n_domain - 1] == 1 || d->n == 1);
         if (simple && !walked(m, w, d, &f, at(c, given)->a, true, &d->mask)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     }
-    if (simple) return HONE_OK;
+    if (simple) {
+        const int64_t queries = w->extent[w->n_domain - 2];
+        bool again = d->mask.tensor >= 0 && w->n_domain - 2 >= d->n_batch;
+        for (int64_t r = queries; again && r < d->m; r++) again = d->mask.row[r] == d->mask.row[r - queries];
+        if (again) d->period = queries;
+        return HONE_OK;
+    }
     d->mask.tensor = -1, d->alpha = 1;
     hone_status made = hone_cpu_tilecode(m, c, k + 1, temp[0], &d->code);
     if (made == HONE_NOT_SUPPORTED) {
@@ -265,14 +272,19 @@ static float largest(const float *x, int64_t n) {
     typedef uint32_t four __attribute__((vector_size(16)));
     typedef uint32_t anywhere __attribute__((vector_size(16), aligned(4), may_alias));
     const four bits = {0x7fffffffu, 0x7fffffffu, 0x7fffffffu, 0x7fffffffu}; /* without the sign */
-    four top = {0};
+    four top[4] = {{0}, {0}, {0}, {0}};                                     /* side by side: each waits for itself */
     int64_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        const four v = *(const anywhere *)(const void *)(x + i) & bits, more = (four)(v > top);
-        top = (v & more) | (top & ~more);
+#define LARGER(k)                                                                 \
+    {                                                                             \
+        const four v = *(const anywhere *)(const void *)(x + i + 4 * (k)) & bits; \
+        const four more = (four)(v > top[k]);                                     \
+        top[k] = (v & more) | (top[k] & ~more);                                   \
     }
+    for (; i + 16 <= n; i += 16) { LARGER(0) LARGER(1) LARGER(2) LARGER(3) }
+    for (; i + 4 <= n; i += 4) LARGER(0)
+#undef LARGER
     uint32_t most = 0;
-    for (int q = 0; q < 4; q++) most = top[q] > most ? top[q] : most;
+    for (int q = 0; q < 16; q++) most = top[q / 4][q % 4] > most ? top[q / 4][q % 4] : most;
     for (; i < n; i++) {
         uint32_t v;
         memcpy(&v, x + i, sizeof v), v &= 0x7fffffffu;
@@ -298,6 +310,46 @@ static int64_t seen(const float *mask, int64_t n, float scores) {
     while (n > 1 && mask[n - 1] < limit) n--;
     return n;
 }
+/* The same of several rows of a mask at once, in fours of keys: up to where one of them still sees something. */
+static inline __attribute__((always_inline)) int64_t seen_by_rows(const float *const *mask, int m, int64_t n, float scores) {
+    typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+    typedef int32_t said __attribute__((vector_size(16)));
+    typedef uint64_t two __attribute__((vector_size(16)));
+    four limit[HONE_GEMM_ROWS];
+    const int64_t whole = n / 4 * 4;
+    bool rest = false;
+    for (int r = 0; r < m; r++) {
+        const float least = mask[r][0] - 2 * scores - 128;
+        limit[r] = (four){least, least, least, least};
+        for (int64_t t = whole; t < n; t++) rest |= !(mask[r][t] < least);
+    }
+    if (rest) return n;
+    for (n = whole; n > 4; n -= 4) {
+        said hidden = {-1, -1, -1, -1};
+        for (int r = 0; r < m; r++) hidden &= (said)(*(const four *)(const void *)(mask[r] + n - 4) < limit[r]);
+        if ((((two)hidden)[0] & ((two)hidden)[1]) != UINT64_MAX) break;
+    }
+    return n;
+}
+static int64_t seen_by(const float *const *mask, int m, int64_t n, float scores) { /* nearly always eight: pointers in registers */
+    return m == 8 ? seen_by_rows(mask, 8, n, scores) : seen_by_rows(mask, m, n, scores);
+}
+/* How many of the first n keys, in fours, these rows of a mask let be seen as they are: all that they add there is 0. */
+static inline __attribute__((always_inline)) int64_t plain_in_rows(const float *const *mask, int m, int64_t n) {
+    typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+    typedef int32_t said __attribute__((vector_size(16)));
+    typedef uint64_t two __attribute__((vector_size(16)));
+    int64_t t = 0;
+    for (; t + 4 <= n; t += 4) {
+        said none = {-1, -1, -1, -1};
+        for (int r = 0; r < m; r++) none &= (said)(*(const four *)(const void *)(mask[r] + t) == 0);
+        if ((((two)none)[0] & ((two)none)[1]) != UINT64_MAX) break;
+    }
+    return t;
+}
+static int64_t plainly(const float *const *mask, int m, int64_t n) {
+    return m == 8 ? plain_in_rows(mask, 8, n) : plain_in_rows(mask, m, n);
+}
 /* Where rows go, and how far the scores of a query can be from 0 for each unit of it: INFINITY where nobody asks. */
 typedef struct {
     float *y;
@@ -316,31 +368,38 @@ static void weights(const attending *d, int64_t m, const float *const *rows, con
     const bool parts = mask_row && to->reach < INFINITY;
     const float *hide[HONE_GEMM_ROWS];
     float *hidden = room + high * d->depth, *out[HONE_GEMM_ROWS];
-    for (int64_t i = 0, before = 0, n_before = 0; i < m; i += high) {
+    const int64_t period = d->period % high || m % d->period ? m : d->period, heads = m / period;
+    float scores_before = -1;
+    for (int64_t block = 0, before = 0, n_before = 0, plain = 0; block < (m + high - 1) / high; block++) {
+        const int64_t i = block % heads * period + block / heads * high; /* heads that have the same mask one after another */
         const int some = (int)(m - i < high ? m - i : high), wide = HONE_GEMM_TURNED(some);
-        int64_t n = parts ? 1 : d->n;
-        for (int r = 0; parts && r < some; r++) {
-            const int64_t own = seen(mask + mask_row[i + r], d->n, to->reach * largest(rows[i + r], d->depth));
-            n = own > n ? own : n;
+        bool same = mask && wide == before; /* most masks are the same for all queries */
+        for (int r = 0; mask && r < some; r++) {
+            const float *hides = mask + mask_row[i + r];
+            same = same && hide[r] == hides, hide[r] = hides;
         }
-        const int64_t whole = up(n, high) < d->n ? up(n, high) : d->n; /* panels of keys are taken as they were made */
-        if (d->code) turn(g, some, d->n, rows + i, x + i * d->n);
+        int64_t n = d->n;
+        if (d->code) turn(g, some, n, rows + i, x + i * n);
         else {
             turn(g, some, d->depth, rows + i, room);
+            const float scores = parts ? to->reach * largest(room, wide * d->depth) : 0;
+            if (parts && same && scores <= scores_before) n = n_before;
+            else if (parts) scores_before = 2 * scores, n = seen_by(hide, some, n, scores_before);
             if (d->alpha != 1) d->softmax->times(room, wide * d->depth, d->alpha);
             for (int64_t t = 0; t < d->n && wide != before; t++) c[t] = x + t * wide;
+            const int64_t whole = up(n, high) < d->n ? up(n, high) : d->n; /* panels of keys are taken as they were made */
             hone_gemm_part part = {
                 .m = (int)whole, .n = wide, .taps = 1, .k = d->depth, .turned = keys, .high = high, .b = room, .b_step = wide};
             part.c = c, part.c_from = i * d->n;
             g->run[wide / g->vector - 1](&part);
         }
-        bool same = mask && wide == before && n == n_before; /* most masks are the same for all queries */
-        for (int r = 0; mask && r < some; r++) {
-            const float *hides = mask + mask_row[i + r];
-            same = same && hide[r] == hides, hide[r] = hides;
+        if (mask && !(same && n == n_before)) {
+            const float *from[HONE_GEMM_ROWS];
+            plain = plainly(hide, some, n);
+            for (int r = 0; r < some; r++) from[r] = hide[r] + plain;
+            if (plain < n) turn(g, some, n - plain, from, hidden);
         }
-        if (mask && !same) turn(g, some, n, hide, hidden);
-        d->softmax->columns(x + i * d->n, mask ? hidden : NULL, n, wide, d->least, z + i);
+        d->softmax->columns(x + i * d->n, mask && plain < n ? hidden : NULL, plain, n, wide, d->least, z + i);
         before = wide, n_before = n;
         for (int r = 0; parts && r < some; r++) out[r] = to->y + to->y_row[i + r];
         if (parts) product(g, false, some, d->width, n, d->n, NULL, to->values, 0, out, x + i * d->n);
