@@ -57,8 +57,8 @@ static hone_status run(const hone_step *s, void *const *base, int64_t tile, void
     for (int64_t r = r0; r < r1; r++) {
         int64_t at_x = 0, at_y = 0, rest = r;
         for (int k = d->lead - 1; k >= 0; k--) {
-            const int64_t i = rest % d->extent[k];
-            at_x += i * d->by_x[k], at_y += i * d->by_y[k], rest /= d->extent[k];
+            const int64_t i = k ? rest % d->extent[k] : rest;
+            at_x += i * d->by_x[k], at_y += i * d->by_y[k], rest = k ? rest / d->extent[k] : 0;
         }
         if (d->kind == SOFTMAX) softmax(d, x + at_x, y + at_y);
         else if (d->kind == LOG_SOFTMAX) log_softmax(d, x + at_x, y + at_y);
@@ -182,10 +182,16 @@ hone_status hone_cpu_norm(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     }
     d.y = s[forms[f].n - 1].tensor, d.kind = forms[f].kind;
     const int64_t *by_x = c->tensor[d.x].stride, *by_y = c->tensor[d.y].stride;
-    if (own & others || by_x[d.lead] != 1 || by_y[d.lead] != 1) return HONE_OK;
-    for (int k = 0; k < d.lead; k++) {
-        d.extent[k] = extent(&r, s, k), d.by_x[k] = by_x[k], d.by_y[k] = by_y[k];
-        if (__builtin_mul_overflow(d.rows, d.extent[k], &d.rows)) return HONE_OK;
+    if (own & others || by_x[r.lead] != 1 || by_y[r.lead] != 1) return HONE_OK;
+    d.lead = 0;
+    for (int k = 0; k < r.lead; k++) {
+        const int64_t many = extent(&r, s, k);
+        if (__builtin_mul_overflow(d.rows, many, &d.rows)) return HONE_OK;
+        if (many == 1 && d.lead) continue;
+        const int q = d.lead - 1; /* rows that go on evenly are one index: fewer divisions a row */
+        if (q >= 0 && (d.extent[q] == 1 || (d.by_x[q] == many * by_x[k] && d.by_y[q] == many * by_y[k]))) d.lead--, d.extent[q] *= many;
+        else d.extent[d.lead] = many;
+        d.by_x[d.lead] = by_x[k], d.by_y[d.lead++] = by_y[k];
     }
     if (d.rows < 1 || d.n < 1) return HONE_OK;
     if (d.kind >= SOFTMAX && d.n < SHORT)
