@@ -66,7 +66,8 @@ static void put_problem(hone_table *t, const char *text) {
 static void put_choice(hone_table *t, const char *text) {
     long long v, rows, columns, depth, tile;
     if (sscanf(text, "vectors %lld rows %lld columns %lld depth %lld tile %lld", &v, &rows, &columns, &depth, &tile) == 5) {
-        if (tile) hone_table_cell(t, "by tiles of %lldx%lld", tile, tile);
+        if (tile > 9) hone_table_cell(t, "by tiles of %lldx%lld", tile / 10, tile % 10); /* 24: 2x4 */
+        else if (tile) hone_table_cell(t, "by tiles of %lldx%lld", tile, tile);
         else hone_table_cell(t, "%lldx%lld, panel %lld, depth %lld", rows, columns, v, depth);
     } else if (sscanf(text, "rows %lld columns %lld", &rows, &columns) == 2) hone_table_cell(t, "%lldx%lld", rows, columns);
     else hone_table_cell(t, "%s", text);

@@ -21,62 +21,52 @@ static float *exact_floats(size_t n) { /* exactly n, so that one too many is see
 
 /* ---- the transforms ------------------------------------------------------------------------------------------------------------------ */
 typedef struct {
-    int o, e;
-    double a[6][8], b[8][8], g[8][5]; /* A' o x e, B' e x e, G e x taps */
+    int o, e, t;                /* results, pixels, taps */
+    double a[48], b[64], g[40]; /* A' o x e, B' e x e, G e x t */
 } matrices;
 /* Lagrange: at point p, 1 p p^2 … of both factors; from the products back to coefficients with the others' (x - q); transposed, since a convolution that walks a
    window is the transpose of a product of polynomials. */
-static matrices plain(int size, int taps) {
-    static const double points[HONE_WINOGRAD_SIZES][7] = {{0, 1, -1}, {0, 0.625, -0.625, 1.5, -1.5}, {0, 0.5, -0.5, 1, -1, 2, -2}};
-    matrices m = {.o = 5 + 2 * size - taps, .e = 4 + 2 * size};
+static matrices plain(int edge, int taps) {
+    static const double all[][7] = {{0, 1, -1}, {0, 0.625, -0.625, 1.5, -1.5}, {0, 0.5, -0.5, 1, -1, 2, -2}};
+    if (edge == 1) return (matrices){1, 1, 1, {1}, {1}, {1}};
+    matrices m = {.o = edge - taps + 1, .e = edge, .t = taps};
+    const double *point = all[edge / 2 - 2];
     for (int i = 0; i < m.e; i++) {
         const bool infinity = i == m.e - 1;
         double c[9] = {1}, less = 1, power = 1,
-               p = infinity ? 0 : points[size][i]; /* the polynomial with roots at the other points, and its value here */
+               p = infinity ? 0 : point[i]; /* the polynomial with roots at the other points, and its value here */
         for (int k = 0, n = 0; k < m.e - 1; k++) {
             if (k == i) continue;
-            for (int q = ++n; q >= 0; q--) c[q] = (q ? c[q - 1] : 0) - points[size][k] * c[q];
-            if (!infinity) less *= p - points[size][k];
+            for (int q = ++n; q >= 0; q--) c[q] = (q ? c[q - 1] : 0) - point[k] * c[q];
+            if (!infinity) less *= p - point[k];
         }
-        for (int q = 0; q < m.e; q++) m.b[i][q] = c[q];
-        for (int q = 0; q < m.o; q++, power *= p) m.a[q][i] = infinity ? q == m.o - 1 : power;
+        for (int q = 0; q < m.e; q++) m.b[i * m.e + q] = c[q];
+        for (int q = 0; q < m.o; q++, power *= p) m.a[q * m.e + i] = infinity ? q == m.o - 1 : power;
         power = 1;
-        for (int q = 0; q < taps; q++, power *= p) m.g[i][q] = infinity ? q == taps - 1 : power / less;
+        for (int q = 0; q < taps; q++, power *= p) m.g[i * taps + q] = infinity ? q == taps - 1 : power / less;
     }
     return m;
 }
-/* m x m' of an n x n matrix, and the sum of magnitudes; m is rows x n. Of a line: m x. */
-static void all_ways(bool line, int rows, int n, const double *m, const double *x, double *y, double *magnitude) {
-    for (int r = 0; r < rows && line; r++) {
-        y[r] = magnitude[r] = 0;
-        for (int i = 0; i < n; i++) y[r] += m[r * n + i] * x[i], magnitude[r] += fabs(m[r * n + i] * x[i]);
-    }
-    for (int r = 0; r < rows && !line; r++)
-        for (int s = 0; s < rows; s++) {
+/* down x across', of a matrix of ny x nx, and the sum of magnitudes; down is my x ny, across mx x nx. */
+static void both_ways(int my, int ny, const double *down, int mx, int nx, const double *across, const double *x, double *y,
+                      double *magnitude) {
+    for (int r = 0; r < my; r++)
+        for (int s = 0; s < mx; s++) {
             double sum = 0, size = 0;
-            for (int i = 0; i < n; i++)
-                for (int k = 0; k < n; k++) {
-                    const double term = m[r * n + i] * x[i * n + k] * m[s * n + k];
+            for (int i = 0; i < ny; i++)
+                for (int k = 0; k < nx; k++) {
+                    const double term = down[r * ny + i] * x[i * nx + k] * across[s * nx + k];
                     sum += term, size += fabs(term);
                 }
-            y[r * rows + s] = sum, magnitude[r * rows + s] = size;
+            y[r * mx + s] = sum, magnitude[r * mx + s] = size;
         }
-}
-static void flat(const matrices *m, int taps, double *a, double *b, double *g) {
-    for (int r = 0; r < m->e; r++) {
-        for (int k = 0; k < m->e; k++) b[r * m->e + k] = m->b[r][k];
-        for (int k = 0; k < taps; k++) g[r * taps + k] = m->g[r][k];
-        for (int q = 0; q < m->o; q++) a[q * m->e + r] = m->a[q][r];
-    }
 }
 static const int widths[] = {1, 3, 4, 5, 8, 9, 15, 16, 17, 31, 33, 48, 64, 70};
 static void transform(int size, int side, bool line) {
-    const matrices m = plain(size, side);
-    double a[48], b[64], g[40], x[64], y[64], magnitude[64];
-    const int places = line ? m.e : m.e * m.e, pixels = line ? m.o : m.o * m.o, window = line ? side : side * side;
-    flat(&m, side, a, b, g);
-    assert_int_equal(m.e, hone_winograd_edge(size));
-    assert_int_equal(m.o, hone_winograd_out(size, side));
+    const matrices my = plain(line ? 1 : hone_winograd_tall(size), side), mx = plain(hone_winograd_edge(size), side);
+    double x[64], y[64], magnitude[64];
+    const int places = my.e * mx.e, pixels = my.o * mx.o, window = my.t * mx.t;
+    assert_int_equal(mx.o, hone_winograd_out(size, side));
     for (const hone_winograd_f32 *row = hone_winograd_f32_list; row->name; row++)
         for (size_t q = 0; q < COUNT(widths) && !(row->cpu & ~hone_cpu()); q++) {
             const int n = widths[q];
@@ -87,7 +77,7 @@ static void transform(int size, int side, bool line) {
             (line ? row->in_line : row->in[size])((const float *const *)pixel, n, v, apart);
             for (int c = 0; c < n; c++) {
                 for (int k = 0; k < places; k++) x[k] = (double)pixel[k][c];
-                all_ways(line, m.e, m.e, b, x, y, magnitude);
+                both_ways(my.e, my.e, my.b, mx.e, mx.e, mx.b, x, y, magnitude);
                 for (int k = 0; k < places; k++)
                     if (!(fabs((double)v[k * apart + c] - y[k]) <= 6 * FLT_EPSILON * magnitude[k]))
                         fail_msg("%s: in, place %d: %g, not %g", row->name, k, (double)v[k * apart + c], y[k]);
@@ -116,7 +106,7 @@ static void transform(int size, int side, bool line) {
                 (line ? row->out_line : row->out[size])[side - HONE_WINOGRAD_LEAST](&end);
                 for (int c = 0; c < n; c++) {
                     for (int k = 0; k < places; k++) x[k] = (double)v[k * apart + c];
-                    all_ways(line, m.o, m.e, a, x, y, magnitude);
+                    both_ways(my.o, my.e, my.a, mx.o, mx.e, mx.a, x, y, magnitude);
                     for (int k = 0; k < pixels; k++) {
                         if (flags & 2) y[k] += (double)bias[c], magnitude[k] += 1;
                         if (flags & 4) y[k] += (double)more[k][1 + c], magnitude[k] += 1;
@@ -144,7 +134,7 @@ static void transform(int size, int side, bool line) {
         hone_winograd_filters(size, line, side, (const float(*)[HONE_WINOGRAD_FILTERS])taps, n, u, 70);
         for (int j = 0; j < 70; j++) {
             for (int k = 0; k < window && j < n; k++) x[k] = (double)taps[k][j];
-            all_ways(line, m.e, side, g, x, y, magnitude);
+            both_ways(my.e, my.t, my.g, mx.e, mx.t, mx.g, x, y, magnitude);
             for (int k = 0; k < places; k++)
                 assert_true(j < n ? fabs((double)u[k * 70 + j] - y[k]) <= FLT_EPSILON * magnitude[k] : u[k * 70 + j] == GUARD);
         }
@@ -152,14 +142,14 @@ static void transform(int size, int side, bool line) {
     double d[64], at[64], product[64], back[64];
     for (int k = 0; k < places; k++) d[k] = (double)random_value();
     for (int k = 0; k < window; k++) x[k] = (double)taps[k][0];
-    all_ways(line, m.e, m.e, b, d, at, magnitude), all_ways(line, m.e, side, g, x, y, magnitude);
+    both_ways(my.e, my.e, my.b, mx.e, mx.e, mx.b, d, at, magnitude), both_ways(my.e, my.t, my.g, mx.e, mx.t, mx.g, x, y, magnitude);
     for (int k = 0; k < places; k++) product[k] = at[k] * y[k];
-    all_ways(line, m.o, m.e, a, product, back, magnitude);
-    for (int r = 0; r < pixels / m.o; r++)
-        for (int s = 0; s < m.o; s++) {
+    both_ways(my.o, my.e, my.a, mx.o, mx.e, mx.a, product, back, magnitude);
+    for (int r = 0; r < my.o; r++)
+        for (int s = 0; s < mx.o; s++) {
             double sum = 0;
-            for (int k = 0; k < window; k++) sum += x[k] * d[(line ? 0 : r + k / side) * m.e + s + k % side];
-            assert_true(fabs(back[r * m.o + s] - sum) < 1e-12);
+            for (int k = 0; k < window; k++) sum += x[k] * d[(r + k / side) * mx.e + s + k % side];
+            assert_true(fabs(back[r * mx.o + s] - sum) < 1e-12);
         }
     free(u);
 }
@@ -172,9 +162,9 @@ static void transforms(void **state) {
             for (const hone_winograd_f32 *row = hone_winograd_f32_list; row->name; row++)
                 assert_int_equal(has, row->out[size][side - HONE_WINOGRAD_LEAST] != NULL);
             if (has) transform(size, side, false), many++;
-            if (has && size == HONE_WINOGRAD_SIZES - 1) transform(size, side, true), many++;
+            if (has && size == HONE_WINOGRAD_LINES) transform(size, side, true), many++;
         }
-    assert_int_equal(many, 12);
+    assert_int_equal(many, 13);
 }
 
 /* ---- convolutions -------------------------------------------------------------------------------------------------------------------- */
@@ -189,7 +179,7 @@ static int high(window w) { return w.line && !w.down ? 1 : w.side; }
 static int wide(window w) { return w.down ? 1 : w.side; }
 static int taps_of(window w) { return (w.side + w.stride - 1) / w.stride; }
 static int results(window w, int size) { /* a side of a tile, or 0 */
-    return hone_winograd_has(size, taps_of(w)) && !(w.line && size < 2) ? hone_winograd_out(size, taps_of(w)) : 0;
+    return hone_winograd_has(size, taps_of(w)) && !(w.line && size != HONE_WINOGRAD_LINES) ? hone_winograd_side(size, taps_of(w)) : 0;
 }
 /* Wisdom that has every convolution of that window go by tiles of this size, whatever an estimate says. */
 static hone_wisdom *told(const hone_compiled *c, const hone_value *in, window win, int size) {
@@ -405,7 +395,7 @@ static void special(void **state) {
     static const float values[] = {INFINITY, -INFINITY, NAN};
     EACH_LEVEL for (int k = 0; k < HONE_WINOGRAD_SIZES + (hone_gemm_f32_best()->turn ? 2 : 0); k++) {
         const window win = k < HONE_WINOGRAD_SIZES ? windows[0] : (window){k > HONE_WINOGRAD_SIZES ? 5 : 3, 1, true, false};
-        const int size = k < HONE_WINOGRAD_SIZES ? k : HONE_WINOGRAD_SIZES - 1, side = results(win, size),
+        const int size = k < HONE_WINOGRAD_SIZES ? k : HONE_WINOGRAD_LINES, side = hone_winograd_out(size, taps_of(win)),
                   pad[4] = {!win.line, 1, !win.line, 1};
         const int h = 15, w = win.line ? 21 : 17, c = 32, m = 40, py = draw(0, h - 1), px = draw(0, w - 1);
         const int shift = win.side == 5, across = w - 2 * shift; /* what the first result of a row is over, and how many there are */

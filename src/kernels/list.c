@@ -158,20 +158,22 @@ const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
 #define DECLARE(isa, cpu)                                                                                                             \
-    hone_winograd_in_fn hone_winograd_in_4__##isa, hone_winograd_in_6__##isa, hone_winograd_in_8__##isa, hone_winograd_in_1x8__##isa; \
+    hone_winograd_in_fn hone_winograd_in_4__##isa, hone_winograd_in_6__##isa, hone_winograd_in_8__##isa, hone_winograd_in_1x8__##isa, \
+        hone_winograd_in_4x6__##isa;                                                                                                  \
     hone_winograd_out_fn hone_winograd_out_4_3__##isa, hone_winograd_out_4_2__##isa, hone_winograd_out_6_5__##isa,                    \
         hone_winograd_out_6_4__##isa, hone_winograd_out_6_3__##isa, hone_winograd_out_6_2__##isa, hone_winograd_out_8_6__##isa,       \
         hone_winograd_out_8_5__##isa, hone_winograd_out_8_4__##isa, hone_winograd_out_1x8_6__##isa, hone_winograd_out_1x8_5__##isa,   \
-        hone_winograd_out_1x8_4__##isa;
+        hone_winograd_out_1x8_4__##isa, hone_winograd_out_4x6_2x4__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
 #define ROW(isa, cpu)                                                                                                           \
     {"hone_winograd_f32__" #isa,                                                                                                \
      cpu,                                                                                                                       \
-     {hone_winograd_in_4__##isa, hone_winograd_in_6__##isa, hone_winograd_in_8__##isa},                                         \
+     {hone_winograd_in_4__##isa, hone_winograd_in_6__##isa, hone_winograd_in_8__##isa, hone_winograd_in_4x6__##isa},            \
      {{hone_winograd_out_4_3__##isa, hone_winograd_out_4_2__##isa},                                                             \
       {hone_winograd_out_6_5__##isa, hone_winograd_out_6_4__##isa, hone_winograd_out_6_3__##isa, hone_winograd_out_6_2__##isa}, \
-      {NULL, hone_winograd_out_8_6__##isa, hone_winograd_out_8_5__##isa, hone_winograd_out_8_4__##isa}},                        \
+      {NULL, hone_winograd_out_8_6__##isa, hone_winograd_out_8_5__##isa, hone_winograd_out_8_4__##isa},                         \
+      {NULL, hone_winograd_out_4x6_2x4__##isa}},                                                                                \
      hone_winograd_in_1x8__##isa,                                                                                               \
      {NULL, hone_winograd_out_1x8_6__##isa, hone_winograd_out_1x8_5__##isa, hone_winograd_out_1x8_4__##isa}},
 const hone_winograd_f32 hone_winograd_f32_list[] = {DEPTHWISE_F32(ROW){0}};

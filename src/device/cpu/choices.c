@@ -16,8 +16,9 @@ static bool among(int64_t n, int64_t low, int64_t high) { return n >= low && n <
 static bool tile_fits(int64_t window, int64_t tile) { /* of so many results a side */
     bool fits = false;
     const int64_t taps = window % HONE_SUM_LINE;
-    for (int size = window < HONE_SUM_LINE ? 0 : HONE_WINOGRAD_SIZES - 1; size < HONE_WINOGRAD_SIZES; size++)
-        fits |= hone_winograd_has(size, (int)taps) && hone_winograd_out(size, (int)taps) == tile;
+    for (int size = 0; size < HONE_WINOGRAD_SIZES; size++)
+        fits |= hone_winograd_has(size, (int)taps) && hone_winograd_side(size, (int)taps) == tile &&
+                (window < HONE_SUM_LINE || size == HONE_WINOGRAD_LINES);
     return fits;
 }
 static bool sum_fits(const hone_problem *p, const hone_choice *c) {
@@ -86,7 +87,7 @@ static void sum_choices(offers *o) {
     const int64_t *q = p->number, whole = least(q[HONE_SUM_K], HONE_CONTRACT_KC);
     static const int64_t depths[] = {HONE_CONTRACT_KC, 1024, 512, 256};
     int64_t rows[PARTS], columns[PARTS];
-    for (int64_t tile = 2; tile <= HONE_WINOGRAD_EDGE && q[HONE_SUM_WINDOW]; tile++) { /* these take panels and blocks of their own */
+    for (int64_t tile = 2; tile <= 24 && q[HONE_SUM_WINDOW]; tile++) { /* these take panels and blocks of their own */
         const int64_t v = p->widths, mr = p->rows[v - 1];
         if (!tile_fits(q[HONE_SUM_WINDOW], tile)) continue;
         offer(o, (hone_choice){
@@ -158,9 +159,13 @@ static double share(double tiles, int threads) { /* of the work, that the busies
 static void winograd_features(const int64_t *q, int64_t tile, int threads, double *f) {
     /* the picture's sides are not known here: a square's edge stands for them; nor is what phases leave out */
     const bool line = q[HONE_SUM_WINDOW] >= HONE_SUM_LINE;
-    const int64_t taps = q[HONE_SUM_WINDOW] % HONE_SUM_LINE, edge = tile + taps - 1;
-    const double m = (double)q[HONE_SUM_M], places = (double)(line ? edge : edge * edge), tiles = m / (double)(line ? tile : tile * tile),
-                 c = (double)q[HONE_SUM_K] / (double)(line ? taps : taps * taps), n = (double)q[HONE_SUM_N], mine = 1.0 / threads;
+    const int64_t taps = q[HONE_SUM_WINDOW] % HONE_SUM_LINE, edge = tile + taps - 1, results = line ? tile : tile == 24 ? 8 : tile * tile;
+    const double m = (double)q[HONE_SUM_M],
+                 places = (double)(line         ? edge
+                                   : tile == 24 ? 24
+                                                : edge * edge),
+                 tiles = m / (double)results, c = (double)q[HONE_SUM_K] / (double)(line ? taps : taps * taps), n = (double)q[HONE_SUM_N],
+                 mine = 1.0 / threads;
     f[F_STEP] = 2, f[F_MADDS + HONE_GEMM_WIDTHS - 1] = places * tiles * c * n * mine;
     f[F_BROUGHT] = places * tiles * (c + n) * mine, f[F_B] = 4 * places * c * n * mine, f[F_TILES] = 16;
 }

@@ -65,7 +65,7 @@ static bool one_way(const hone_contract *d, int x, struct hone_winograd *w) {
     if (!d->kernel->turn || s->extent[x] < LINE_RESULTS || d->n < LINE_CHANNELS) return false;
     for (int k = s->n_domain; k < s->n; k++)
         if (s->extent[k] > 1 && d->a.at.k[k] == d->a.at.k[x]) tap = k;
-    if (tap < 0 || !way(d, x, tap, &across) || !hone_winograd_has(HONE_WINOGRAD_SIZES - 1, (int)s->extent[tap])) return false;
+    if (tap < 0 || !way(d, x, tap, &across) || !hone_winograd_has(HONE_WINOGRAD_LINES, (int)s->extent[tap])) return false;
     const int64_t c = d->k / s->extent[tap];
     if (c < LINE_CHANNELS || c > HONE_CONTRACT_KC) return false;
     for (int64_t k = 0; k < d->k; k++) /* pixels, each with its channels in a row */
@@ -120,7 +120,8 @@ static void place_phases(struct hone_winograd *w) {
     for (int place = 0; place < w->places; place++) {
         int8_t many = 0;
         for (int phase = 0; phase < w->phases; phase++) {
-            const bool none = lacks && ((phase / 2 && place / w->edge == w->edge - 1) || (phase % 2 && place % w->edge == w->edge - 1));
+            const bool none =
+                lacks && ((phase / 2 && place / w->edge == w->places / w->edge - 1) || (phase % 2 && place % w->edge == w->edge - 1));
             w->slot[phase][place] = none ? -1 : many++;
         }
         w->before[place + 1] = (int16_t)(w->before[place] + many);
@@ -132,7 +133,7 @@ static void place_phases(struct hone_winograd *w) {
    about eight; of 6x6, on Neoverse-V1, it took so much longer than of 4x4. A byte from beyond L2 was six in single layers; four chose better in whole networks,
    whose weights partly stay near. */
 enum { L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8, MOST_BETWEEN = 1 << 22 /* floats */ };
-static const struct { double in, out; } brings[HONE_WINOGRAD_SIZES + 1] = {{12, 8}, {12, 8}, {13, 12}, {16, 10} /* lines */};
+static const struct { double in, out; } brings[HONE_WINOGRAD_SIZES + 1] = {{12, 8}, {12, 8}, {13, 12}, {12, 8}, {16, 10} /* lines */};
 static double byte_costs(const hone_contract *d, const struct hone_winograd *w) { /* memory is as fast for narrow vectors */
     return w->half ? 1 : d->kernel->vector / 4.0;
 }
@@ -152,19 +153,19 @@ static void cut_blocks(const hone_contract *d, struct hone_winograd *w, int thre
 }
 /* Rows that the kernel takes at a time: few at the end would leave its units waiting for sums that are not there yet, so that all may better take fewer. In rows' time: fewer than five
    take as long as these, and to begin takes about half a row's. */
-static int rows_at_once(int64_t tiles, int mr) {
+static int rows_at_once(int64_t tiles, int mr, double *rows) {
     int best = mr;
-    double least = INFINITY;
+    *rows = INFINITY;
     for (int high = mr; high > mr / 2; high--) {
         const double rest = (double)(tiles % high), time = (double)(tiles / high) * (high + 0.5) + (rest > 0 ? fmax(rest, 5) + 0.5 : 0);
-        if (time < least) least = time, best = high;
+        if (time < *rows) *rows = time, best = high;
     }
     return best;
 }
 static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     w->size = size, w->edge = hone_winograd_edge(size), w->out = hone_winograd_out(size, w->taps);
-    w->out_y = w->line ? 1 : w->out, w->places = w->line ? w->edge : w->edge * w->edge;
-    if (!hone_winograd_has(size, w->taps) || (w->line && size < HONE_WINOGRAD_SIZES - 1)) return INFINITY;
+    w->out_y = w->line ? 1 : hone_winograd_tall(size) - w->taps + 1, w->places = w->edge * (w->line ? 1 : hone_winograd_tall(size));
+    if (!hone_winograd_has(size, w->taps) || (w->line && size != HONE_WINOGRAD_LINES)) return INFINITY;
     w->down = pieces(w->oh, w->out_y), w->across = pieces(w->ow, w->out), w->tiles = w->pictures * w->down * w->across;
     place_phases(w), cut_blocks(d, w, 8);
     const double c = (double)w->channels, n = (double)d->n, tiles = (double)w->tiles, places = w->places, all = c * w->phases,
@@ -172,7 +173,9 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     const double filters = (double)factor_bytes(w) * deep * n, between = 2 * 4 * places * tiles * (all + n);
     const double again = filters > 4.0 * L2_FLOATS ? (double)w->blocks * filters : filters;
     w->steps = between <= (32 << 20) && filters + between < again;
-    return tiles * (deep * n / (w->half ? 2 : 1) + places * (brings[w->line ? HONE_WINOGRAD_SIZES : size].in * all +
+    double rows = tiles;
+    if (hone_winograd_turned(d, w)) rows_at_once(w->tiles, w->mr, &rows), rows *= w->mr / (w->mr + 0.5); /* of a whole block of them */
+    return rows * deep * n / (w->half ? 2 : 1) + tiles * (places * (brings[w->line ? HONE_WINOGRAD_SIZES : size].in * all +
                                                              brings[w->line ? HONE_WINOGRAD_SIZES : size].out * n)) +
            byte_costs(d, w) * (!w->steps                   ? again
                                : between > 4.0 * L2_FLOATS ? filters + between
@@ -182,13 +185,13 @@ static const double CLEARLY = 1.05;
 /* Whether a way is taken that is estimated to be so many times as fast as the best yet. 6x6 errs five times as much as 4x4 and takes nearly twice the memory, so it
    must gain clearly; that was measured on ARM alone, and elsewhere it is not taken; nor in f16, where it would err too much. */
 static bool taken(const hone_contract *d, const struct hone_winograd *w, double gain) {
-    return w->size < 2 ? gain > 1 : hone_winograd_turned(d, w) && gain > CLEARLY;
+    return w->size != 2 ? gain > 1 : hone_winograd_turned(d, w) && gain > CLEARLY;
 }
 int hone_winograd_able(const hone_contract *d) {
     struct hone_winograd w = {0};
     return recognise(d, &w) ? w.taps + (w.line ? HONE_SUM_LINE : 0) : 0;
 }
-int hone_winograd_tile(const hone_contract *d) { return d->winograd ? d->winograd->out : 0; }
+int hone_winograd_tile(const hone_contract *d) { return d->winograd ? hone_winograd_side(d->winograd->size, d->winograd->taps) : 0; }
 hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int threads, const hone_gemm_half *half) {
     struct hone_winograd w = {.kernel = hone_winograd_f32_best(), .half = half}, by[HONE_WINOGRAD_SIZES];
     if (!recognise(d, &w)) return HONE_OK;
@@ -207,7 +210,9 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     for (int k = 0; k < HONE_WINOGRAD_SIZES; k++)
         by[k] = w, cost[k] = cut(d, by + k, k), best = taken(d, by + k, cost[best] / cost[k]) ? k : best;
     if (d->way ? d->way == 1 : !(cost[best] * (w.line ? CLEARLY : 1) < sum)) return HONE_OK;
-    w = by[d->way ? (d->way + w.taps - 1) / 2 - 2 : best];
+    for (int k = 0; d->way && k < HONE_WINOGRAD_SIZES; k++)
+        if (hone_winograd_has(k, w.taps) && hone_winograd_side(k, w.taps) == d->way) best = k;
+    w = by[best];
     const int refs = s->n_ref + 3 + w.spread.is; /* filters and two buffers, or three */
     if (refs > HONE_MAX_REFS && w.spread.is) return HONE_OK;
     if (threads > 1 && w.blocks < 2 * threads && refs <= HONE_MAX_REFS && w.tiles * w.places < MOST_BETWEEN / (w.channels + d->n))
@@ -217,7 +222,8 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     if (w.steps) w.block = w.tiles, w.blocks = 1;
     else if (threads > 8) cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
     const bool turned = hone_winograd_turned(d, &w);
-    w.high = turned ? rows_at_once(w.block, w.mr) : w.mr;
+    double rows_time;
+    w.high = turned ? rows_at_once(w.block, w.mr, &rows_time) : w.mr;
     /* two panels for the same tiles in L1, unless these are few: then filters are what costs, and best read from one end to the other */
     w.nt = w.steps ? 4 * nr : turned && w.block >= 4 * w.mr ? 2 * nr : nr, w.some = turned ? w.high : 4; /* turned tiles go together */
     const int64_t rows_v = turned ? pieces(w.block, w.high) * HONE_GEMM_TURNED(w.high) : pieces(w.block, HONE_GEMM_ROWS) * HONE_GEMM_ROWS;
