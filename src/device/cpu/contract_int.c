@@ -451,8 +451,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     hone_status done = HONE_OK;
     if (d->kernel_i8->begin) d->kernel_i8->begin(hone_contract_int_depth(d));
     const bool lie = rows && plain && d->rows_apart;
-    const bool whole_bytes = by_row && plain && !levels.odd && (!d->simple->inner || n <= d->at_once_n) && d->kernel_i8->bytes &&
-                             d->run_i8 == d->kernel_i8->run_u;
+    const bool whole_bytes = by_row && plain && !levels.odd && d->kernel_i8->bytes && d->run_i8 == d->kernel_i8->run_u;
     const int64_t read = d->k < d->kernel_i8->deep ? (d->k + 3) / 4 * 4 : 4 * groups; /* of a row */
     int64_t packed = 0;                                                               /* rows before this one are */
     for (int64_t i = 0, high; i < m && !done; i += high) {
@@ -478,10 +477,18 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             packed = i + some, a = pa - i * groups * 4, here = pa, s.row_sum = plain ? NULL : row_sum - i;
         }
         if (whole_bytes) {
-            if (d->simple->inner) hone_ladder((const uint8_t **)to, bytes, n, high);
-            else bytes_to(d, at, &w, m0 + i, high, n0, to);
-            d->kernel_i8->bytes(high, groups, here, b, &levels, 0, n, to);
-            if (d->simple->inner) read_back(d, at, &w, m0 + i, high, n0, n, &f);
+            if (!d->simple->inner) {
+                bytes_to(d, at, &w, m0 + i, high, n0, to);
+                d->kernel_i8->bytes(high, groups, here, b, &levels, 0, n, to);
+            }
+            for (int64_t j = 0; d->simple->inner && j < n; j += d->at_once_n) {
+                const int64_t some = n - j < d->at_once_n ? n - j : d->at_once_n;
+                hone_levels part = levels;
+                part.bias += j, part.scale += j;
+                hone_ladder((const uint8_t **)to, bytes, some, high);
+                d->kernel_i8->bytes(high, groups, here, b + j * groups * 4, &part, 0, some, to);
+                read_back(d, at, &w, m0 + i, high, n0 + j, some, &f);
+            }
             continue;
         }
         now.row_sum = plain ? NULL : s.row_sum + i;

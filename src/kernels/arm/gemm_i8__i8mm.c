@@ -48,12 +48,14 @@ void hone_gemm_u8_8x8__i8mm(int m, int64_t groups, const int8_t *a, const uint8_
     heights(true, m, groups, a, b, c, c_stride);
 }
 /* To bytes at once: a block of sums begins with its columns' bias, twice, and is scaled as it is; rows are told apart when they are bytes. One operation of all blocks after
-   another (levels.inc says why). Where there are two panels a tile is 4 rows of both: the same number of blocks, and half the stores. */
+   another (levels.inc says why). Two panels are taken as one after another, and their bytes stored together. */
 enum { BLOCKS = NR / 2 }; /* of a pair of rows and a panel */
 typedef struct {
     int32_t bias[2 * BLOCKS][4];
     float scale[2 * BLOCKS][4];
 } twice;
+/* As they are written, and where: gcc would load all first, and the queue before the units fills with products that wait. */
+#define MULTIPLY(s, x, y) __asm__ volatile("usmmla %0.4s, %1.16b, %2.16b" : "+w"(s) : "w"(x), "w"(y))
 INLINE void put_row(uint8_t *to, uint8x16_t v, int panels, bool second, int64_t n) {
     if (panels == 1 && n == NR) {
         vst1_u8(to, second ? vget_high_u8(v) : vget_low_u8(v));
@@ -64,26 +66,16 @@ INLINE void put_row(uint8_t *to, uint8x16_t v, int panels, bool second, int64_t 
         memcpy(to, some + (second ? NR : 0), (size_t)n);
     }
 }
-/* pairs, panels, mild, small and even (the zero point is) are constants at every call; b_step: from a panel to the next */
-INLINE void bytes(int pairs, int panels, bool mild, bool small, bool even, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b,
-                  int64_t b_step, const hone_levels *l, const twice *both, int64_t n, uint8_t *const *out, int64_t j0) {
+/* Blocks of sums as bytes. pairs, panels, mild, small and even (the zero point is) are constants at every call. */
+#define EACH(count) FULL for (int i = 0; i < pairs; i++) FULL for (int j = 0; j < (count); j++)
+INLINE void narrow(int pairs, int panels, bool mild, bool small, bool even, const hone_levels *l, const twice *both, int first,
+                   int32x4_t s[MR / 2][2 * BLOCKS], uint8x16_t v[MR / 2][2]) {
     const float32x4_t magic = vdupq_n_f32(12582912.0f),
                       last = vdupq_n_f32(12582912.0f + (even ? (float)l->zero : 0)); /* an even one moves no tie */
     const int blocks = panels * BLOCKS;
-    int32x4_t s[MR / 2][2 * BLOCKS];
-#define EACH(count) FULL for (int i = 0; i < pairs; i++) FULL for (int j = 0; j < (count); j++)
-    EACH(blocks) LOAD_AGAIN(s[i][j], both->bias[j]);
-    for (int64_t p = 0; p < groups; p += 2, a += MR * DEEP, b += NR * DEEP) {
-        uint8x16_t av[MR / 2];
-        int8x16_t bv[2 * BLOCKS];
-        FULL for (int i = 0; i < pairs; i++) av[i] = vld1q_u8(a + 2 * i * DEEP);
-        FULL for (int j = 0; j < blocks; j++) bv[j] = vreinterpretq_s8_u8(vld1q_u8(b + j / BLOCKS * b_step + 2 * DEEP * (j % BLOCKS)));
-        EACH(blocks) s[i][j] = vusmmlaq_s32(s[i][j], av[i], bv[j]);
-    }
     float32x4_t t[MR / 2][2 * BLOCKS], scale[2 * BLOCKS];
     int16x8_t h[MR / 2][BLOCKS];
-    uint8x16_t v[MR / 2][2];
-    FULL for (int j = 0; j < blocks; j++) LOAD_AGAIN(scale[j], both->scale[j]); /* else kept, and what the products need is not */
+    FULL for (int j = 0; j < blocks; j++) LOAD_AGAIN(scale[j], both->scale[first + j]); /* else kept, and what the products need is not */
     EACH(blocks) {
         t[i][j] = small ? vsubq_f32(vreinterpretq_f32_s32(s[i][j]), magic) : vcvtq_f32_s32(s[i][j]);
         IN_ORDER(t[i][j]);
@@ -119,36 +111,75 @@ INLINE void bytes(int pairs, int panels, bool mild, bool small, bool even, int64
         IN_ORDER(v[i][j]);
     }
     if (l->flip) { EACH(panels) v[i][j] = veorq_u8(v[i][j], vdupq_n_u8(l->flip)); }
-#undef EACH
-    /* two columns of a row, two of the other: even and odd pairs of bytes are rows apart, of the two panels, or of this pair of rows and the next */
-    const int step = panels == 1 && pairs > 1 ? 2 : 1;
-    FULL for (int i = 0; i < pairs; i += step) {
-        const uint16x8_t x = vreinterpretq_u16_u8(v[i][0]), y = vreinterpretq_u16_u8(panels == 2     ? v[i][1]
-                                                                                     : i + 1 < pairs ? v[i + 1][0]
-                                                                                                     : v[i][0]);
-        const uint8x16_t first = vreinterpretq_u8_u16(vuzp1q_u16(x, y)), next = vreinterpretq_u8_u16(vuzp2q_u16(x, y));
-        if (2 * i >= m) break;
-        put_row(out[2 * i] + j0, first, panels, false, n);
-        if (2 * i + 1 < m) put_row(out[2 * i + 1] + j0, next, panels, false, n);
-        if (step == 2 && 2 * i + 2 < m) put_row(out[2 * i + 2] + j0, first, panels, true, n);
-        if (step == 2 && 2 * i + 3 < m) put_row(out[2 * i + 3] + j0, next, panels, true, n);
-    }
 }
+/* Two columns of a row, two of the other: even and odd pairs of bytes are rows apart. */
+INLINE void put_rows(uint8x16_t first, uint8x16_t second, int panels, bool upper, int64_t m, int64_t n, uint8_t *const *out, int64_t j) {
+    const uint16x8_t x = vreinterpretq_u16_u8(first), y = vreinterpretq_u16_u8(second);
+    if (m > 0) put_row(out[0] + j, vreinterpretq_u8_u16(vuzp1q_u16(x, y)), panels, upper, n);
+    if (m > 1) put_row(out[1] + j, vreinterpretq_u8_u16(vuzp2q_u16(x, y)), panels, upper, n);
+}
+/* A few rows; b_step: from a panel to the next */
+INLINE void few(int pairs, int panels, bool mild, bool small, bool even, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b,
+                int64_t b_step, const hone_levels *l, const twice *both, int64_t n, uint8_t *const *out, int64_t j0) {
+    const int blocks = panels * BLOCKS;
+    int32x4_t s[MR / 2][2 * BLOCKS];
+    uint8x16_t v[MR / 2][2];
+    EACH(blocks) LOAD_AGAIN(s[i][j], both->bias[j]);
+    for (int64_t p = 0; p < groups; p += 2, a += MR * DEEP, b += NR * DEEP) {
+        uint8x16_t av[MR / 2];
+        int8x16_t bv[2 * BLOCKS];
+        FULL for (int i = 0; i < pairs; i++) av[i] = vld1q_u8(a + 2 * i * DEEP);
+        FULL for (int j = 0; j < blocks; j++) bv[j] = vreinterpretq_s8_u8(vld1q_u8(b + j / BLOCKS * b_step + 2 * DEEP * (j % BLOCKS)));
+        EACH(blocks) s[i][j] = vusmmlaq_s32(s[i][j], av[i], bv[j]);
+    }
+    narrow(pairs, panels, mild, small, even, l, both, 0, s, v);
+    FULL for (int i = 0; i < pairs; i++) put_rows(v[i][0], v[i][panels - 1], panels, false, m - 2 * i, n, out + 2 * i, j0);
+}
+/* All rows of a panel of A by one of B: eight loads for sixteen products, each as soon as what it replaces is used. */
+INLINE void whole(bool mild, bool small, bool even, int64_t groups, const uint8_t *a, const uint8_t *b, const hone_levels *l,
+                  const twice *both, int first, uint8x16_t v[MR / 2]) {
+    enum { pairs = MR / 2 };
+    int32x4_t s[MR / 2][2 * BLOCKS];
+    uint8x16_t av[MR / 2], bv[BLOCKS], bytes[MR / 2][2];
+    FULL for (int i = 0; i < pairs; i++) LOAD_AGAIN(av[i], *(const uint8x16_t *)(const void *)(a + 2 * i * DEEP));
+    FULL for (int j = 0; j < BLOCKS; j++) LOAD_AGAIN(bv[j], *(const uint8x16_t *)(const void *)(b + 2 * j * DEEP));
+    FULL for (int i = 0; i < pairs; i++) FULL for (int j = 0; j < BLOCKS; j++) LOAD_AGAIN(s[i][j], both->bias[first + j]);
+    for (int64_t p = 2; p < groups; p += 2) {
+        a += MR * DEEP, b += NR * DEEP;
+        FULL for (int j = 0; j < BLOCKS; j++) {
+            FULL for (int i = 0; i < pairs; i++) MULTIPLY(s[i][j], av[i], bv[j]);
+            LOAD_AGAIN(bv[j], *(const uint8x16_t *)(const void *)(b + 2 * j * DEEP));
+        }
+        FULL for (int i = 0; i < pairs; i++) LOAD_AGAIN(av[i], *(const uint8x16_t *)(const void *)(a + 2 * i * DEEP));
+    }
+    FULL for (int j = 0; j < BLOCKS; j++) FULL for (int i = 0; i < pairs; i++) MULTIPLY(s[i][j], av[i], bv[j]);
+    narrow(pairs, 1, mild, small, even, l, both, first, s, bytes);
+    FULL for (int i = 0; i < pairs; i++) v[i] = bytes[i][0];
+}
+#undef EACH
 /* All rows of one panel or two. */
 INLINE void down(int panels, bool mild, bool small, bool even, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b,
-                 const hone_levels *l, const twice *both, int64_t n, uint8_t *const *out, int64_t j) {
-    const int64_t b_step = 4 * groups * NR;
+                 const hone_levels *l, const twice *both, const uint8_t *next, int64_t n, uint8_t *const *out, int64_t j) {
+    const int64_t b_step = 4 * groups * NR, all = next && b_step >= 1024 ? 2 * b_step : 0, share = all / ((m + MR - 1) / MR) + 64;
+    int64_t asked = 0; /* of the next panels, which may be far: some while each rows are multiplied */
     for (; m > 0; m -= MR, out += MR, a += 4 * groups * MR) {
-        if (m <= 2) bytes(1, panels, mild, small, even, m, groups, a, b, b_step, l, both, n, out, j);
-        else if (panels == 1) bytes(4, 1, mild, small, even, m, groups, a, b, b_step, l, both, n, out, j);
+        for (const int64_t end = asked + share < all ? asked + share : all; asked < end; asked += 64) __builtin_prefetch(next + asked);
+        if (m >= MR) {
+            uint8x16_t v[2][MR / 2];
+            FULL for (int k = 0; k < panels; k++) whole(mild, small, even, groups, a, b + k * b_step, l, both, k * BLOCKS, v[k]);
+            FULL for (int i = 0; i < MR; i += 2) { /* of one panel two pairs of rows are put apart at once */
+                if (panels == 2) put_rows(v[0][i / 2], v[1][i / 2], 2, false, 2, n, out + i, j);
+                else put_rows(v[0][i / 4 * 2], v[0][i / 4 * 2 + 1], 1, i % 4 != 0, 2, n, out + i, j);
+            }
+        } else if (m <= 2) few(1, panels, mild, small, even, m, groups, a, b, b_step, l, both, n, out, j);
         else {
-            bytes(2, 2, mild, small, even, m, groups, a, b, b_step, l, both, n, out, j);
-            if (m > 4) bytes(2, 2, mild, small, even, m - 4, groups, a + 4 * DEEP, b, b_step, l, both, n, out + 4, j);
+            few(2, panels, mild, small, even, m, groups, a, b, b_step, l, both, n, out, j);
+            if (m > 4) few(2, panels, mild, small, even, m - 4, groups, a + 4 * DEEP, b, b_step, l, both, n, out + 4, j);
         }
     }
 }
-INLINE void across(int panels, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const hone_levels *l, int64_t n,
-                   uint8_t *const *out, int64_t j) {
+INLINE void across(int panels, int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const uint8_t *next, const hone_levels *l,
+                   int64_t n, uint8_t *const *out, int64_t j) {
     const bool small = l->mild && l->small, even = l->zero % 2 == 0;
     twice both;
     for (int k = 0; k < panels * NR; k += 4) {
@@ -159,17 +190,19 @@ INLINE void across(int panels, int64_t m, int64_t groups, const uint8_t *a, cons
         vst1q_f32(both.scale[k / 2], vcombine_f32(vget_low_f32(scale), vget_low_f32(scale)));
         vst1q_f32(both.scale[k / 2 + 1], vcombine_f32(vget_high_f32(scale), vget_high_f32(scale)));
     }
-    if (!small) down(panels, false, false, false, m, groups, a, b, l, &both, n, out, j);
-    else if (n < panels * NR) down(panels, true, true, false, m, groups, a, b, l, &both, n, out, j);
-    else if (even) down(panels, true, true, true, m, groups, a, b, l, &both, panels * NR, out, j);
-    else down(panels, true, true, false, m, groups, a, b, l, &both, panels * NR, out, j);
+    if (!l->mild) down(panels, false, false, false, m, groups, a, b, l, &both, next, n, out, j);
+    else if (!small) down(panels, true, false, false, m, groups, a, b, l, &both, next, n, out, j);
+    else if (n < panels * NR) down(panels, true, true, false, m, groups, a, b, l, &both, next, n, out, j);
+    else if (even) down(panels, true, true, true, m, groups, a, b, l, &both, next, panels * NR, out, j);
+    else down(panels, true, true, false, m, groups, a, b, l, &both, next, panels * NR, out, j);
 }
 hone_gemm_bytes_fn hone_gemm_bytes__i8mm;
 void hone_gemm_bytes__i8mm(int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const hone_levels *levels, int64_t j, int64_t n,
                            uint8_t *const *out) {
     const hone_levels own = *levels; /* which bytes that are written cannot change */
-    for (; n > NR; n -= 2 * NR, j += 2 * NR, b += 8 * groups * NR) across(2, m, groups, a, b, &own, n < 2 * NR ? n : 2 * NR, out, j);
-    if (n > 0) across(1, m, groups, a, b, &own, n, out, j);
+    for (; n > NR; n -= 2 * NR, j += 2 * NR, b += 8 * groups * NR)
+        across(2, m, groups, a, b, n > 3 * NR ? b + 8 * groups * NR : NULL, &own, n < 2 * NR ? n : 2 * NR, out, j);
+    if (n > 0) across(1, m, groups, a, b, NULL, &own, n, out, j);
 }
 #else
 typedef int hone_gemm_i8__i8mm_not_here;
