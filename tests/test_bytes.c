@@ -108,7 +108,7 @@ static void quanta(void **state) {
 }
 /* k places, `across` of them in a row of the window; stride 0: pixels share nothing */
 static void depthwise_case(const hone_depthwise_i8 *row, int m, int n, int k, int across, int stride, bool as_bytes) {
-    enum { STEP = 80, MOST = 20 };
+    enum { STEP = 240, MOST = 70 };
     const int wide = 16 * row->lanes, blocks = (n + wide - 1) / wide, group = row->group;
     const int groups = stride ? across : (k + group - 1) / group, high = stride ? k / across : group;
     const int whole = (n + HONE_LEVELS_BLOCK - 1) / HONE_LEVELS_BLOCK * HONE_LEVELS_BLOCK;
@@ -166,8 +166,11 @@ static void depthwise_rows(void **state) {
             for (int k = 1; k <= 25; k += k < 9 ? 1 : 8) depthwise_case(row, draw(1, 9), n, k, 1, 0, (n + k) & 1);
             for (int stride = 1; row->group == 4 && stride <= 3; stride++)
                 for (int across = 2; across <= 4; across++)
-                    depthwise_case(row, draw(0, 2) ? draw(4, 20) : draw(1, 3), n, across * (draw(0, 1) ? 3 : draw(2, 4)), across, stride,
-                                   (n + stride) & 1);
+                    depthwise_case(row,
+                                   draw(0, 3)   ? draw(4, 20)
+                                   : draw(0, 1) ? draw(1, 3)
+                                                : draw(30, 70),
+                                   n, across * (draw(0, 1) ? 3 : draw(2, 4)), across, stride, (n + stride) & 1);
         }
     }
 }
