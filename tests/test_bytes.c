@@ -412,6 +412,37 @@ static void pictures(void **state) { /* bytes: the definition's own, to the bit;
         twin_check(text, twin_input, 0, 1e-5, "contract int8");
     }
 }
+/* A convolution's bytes read back, and with them what was before it, of bytes too: their sum, quantized again and, or not, wanted as it is. */
+static void sum_of_bytes(int m, bool wanted) {
+    int lo[4], hi[4], z[4];
+    const char *t[4];
+    for (int q = 0; q < 4; q++) t[q] = byte(lo + q, hi + q), z[q] = draw(lo[q], hi[q]);
+    const int c = draw(1, 40);
+    char part[3][1800];
+    layer(part[0], sizeof part[0], "a", "x", t[0], t[1], z[0], z[1], c, m, 1, 1, 1, "pads: [0, 0, 0, 0]");
+    layer(part[1], sizeof part[1], "p", "a", t[1], t[2], z[1], z[2], m, m, 1, 1, 1, "pads: [0, 0, 0, 0]");
+    layer(part[2], sizeof part[2], "r", "e", t[3], t[0], z[3], z[0], m, draw(1, 40), 1, 1, 1, "pads: [0, 0, 0, 0]");
+    size_t n = (size_t)snprintf(text, sizeof text, "graph g (x: %s[%d, %d, %d, %d]) -> r%s { ", t[0], draw(1, 2), c, draw(3, 9), draw(3, 9),
+                                wanted ? ", j" : "");
+    for (int q = 0; q < 3; q++) n += (size_t)snprintf(text + n, sizeof text - n, "%.*s", (int)(strchr(part[q], '|') - part[q]), part[q]);
+    n += (size_t)snprintf(text + n, sizeof text - n,
+                          "es: f32[] = {%g}; ez: %s[] = {%d}; %s %s f = DequantizeLinear(a, ays, ayz); h = DequantizeLinear(p, pys, pyz); "
+                          "j = Add(%s); e = QuantizeLinear(j, es, ez); %s }",
+                          draw(1, 9) * 0.1, t[3], z[3], strchr(part[0], '|') + 1, strchr(part[1], '|') + 1, draw(0, 1) ? "f, h" : "h, f",
+                          strchr(part[2], '|') + 1);
+    assert_true(n < sizeof text);
+}
+static void sums_of_bytes(void **state) {
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        sum_of_bytes(draw(1, 260), round % 2); /* more columns than are read back at once */
+        twin_check(text, twin_input, 0, 0, "contract int8");
+    }
+    EACH_LEVEL { /* one step a convolution */
+        sum_of_bytes(64, false);
+        assert_int_equal(twin_check(text, twin_input, 0, 0, "rows"), 0);
+    }
+}
 static void tactics(void **state) { /* they are met: a network of usual sizes has no other steps for its convolutions */
     (void)state;
     static const char *const net =
@@ -445,6 +476,7 @@ int main(void) {
         cmocka_unit_test(levels),         cmocka_unit_test(products_to_bytes), cmocka_unit_test(quanta),
         cmocka_unit_test(depthwise_rows), cmocka_unit_test(other_signs),       cmocka_unit_test(strewn),
         cmocka_unit_test(transpose),      cmocka_unit_test(transpose_floats),  cmocka_unit_test(first_layers),
-        cmocka_unit_test(turned_ends),    cmocka_unit_test(pictures),          cmocka_unit_test(tactics)};
+        cmocka_unit_test(turned_ends),    cmocka_unit_test(pictures),          cmocka_unit_test(sums_of_bytes),
+        cmocka_unit_test(tactics)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@ typedef struct {
     const hone_instance **instance; /* one a node; NULL: cannot take part */
     hone_arena *scratch;
     int *use0, *use; /* readers of each var: use[use0[v] … use0[v + 1]) are node numbers */
+    int *made;       /* the node that makes each var, plus 1; 0: none that can take part */
     uint8_t *is_output, *taken;
     done *done; /* layers that are alike share what was made, and so do their steps at bind */
 } fusing;
@@ -58,7 +59,8 @@ static bool index_uses(fusing *f) {
     hone_graph *g = f->g;
     f->use0 = HONE_NEW_N(f->scratch, int, g->var.n + 2);
     f->is_output = HONE_NEW_N(f->scratch, uint8_t, g->var.n + 1);
-    if (!f->use0 || !f->is_output) return false;
+    f->made = HONE_NEW_N(f->scratch, int, g->var.n + 1);
+    if (!f->use0 || !f->is_output || !f->made) return false;
     int total = 0;
     for (int pass = 0; pass < 2; pass++) {
         int *fill = pass ? HONE_NEW_N(f->scratch, int, g->var.n + 1) : NULL;
@@ -106,6 +108,26 @@ static bool may_join(const fusing *f, const int *group, int n, int node) {
         any = true;
     }
     return any;
+}
+/* Does this node only widen, element by element (bytes made floats), what it reads? */
+static bool widens(const fusing *f, int node) {
+    const hone_node *c = f->g->node.at[node];
+    if (!f->instance[node] || !c->n_in || c->in[0] < 0 || c->program->operand[0].contents || !hone_fuse_can_follow(f->instance[node], 0))
+        return false;
+    return hone_dtypes[f->g->var.at[c->in[0]].dtype].bytes < hone_dtypes[f->g->var.at[c->out[0]].dtype].bytes;
+}
+/* A node that widens for `reader` alone: it comes along, and what it reads is read as it is. -1: none. */
+static int widened_for(const fusing *f, const int *group, int n, int reader) {
+    const hone_node *c = f->g->node.at[reader];
+    for (int q = 0; q < c->n_in; q++) {
+        const hone_vid v = c->in[q];
+        if (v < 0 || maker(f, group, n, c, q) >= 0 || f->is_output[v] || f->use0[v + 1] - f->use0[v] != 1 || !f->made[v]) continue;
+        const int w = f->made[v] - 1;
+        if (w < reader && !f->taken[w] && widens(f, w) && !c->program->operand[q].contents &&
+            hone_fuse_can_follow(f->instance[reader], q) && same_shape(f->g, v, f->g->node.at[group[0]]->out[0]))
+            return w;
+    }
+    return -1;
 }
 /* Does nothing but the last of the first n members' results leave the group? */
 static bool closed(const fusing *f, const int *group, int n) {
@@ -193,8 +215,11 @@ static hone_status fuse_graph(hone_passing *p, hone_graph *g) {
     f.taken = HONE_NEW_N(f.scratch, uint8_t, g->node.n + 1);
     if (!f.instance || !f.taken || !index_uses(&f)) s = no_memory();
     if (!s) s = find_instances(&f);
-    for (int k = 0; k < g->node.n && !s; k++) {
-        if (f.taken[k] || !f.instance[k] || !hone_fuse_can_begin(f.instance[k])) continue;
+    for (int k = 0; k < g->node.n && !s; k++)
+        if (f.instance[k]) f.made[g->node.at[k]->out[0]] = k + 1;
+    for (int turn = 0; turn < 2 * g->node.n && !s; turn++) { /* what only widens begins none that a sum could have */
+        const int k = turn % g->node.n;
+        if (f.taken[k] || !f.instance[k] || !hone_fuse_can_begin(f.instance[k]) || widens(&f, k) != (turn >= g->node.n)) continue;
         int group[MAX_PARTS] = {k}, n = 1, best = 1;
         /* readers of members, in order, as long as they fit */
         for (bool more = true; more && n < MAX_PARTS && !hone_fuse_must_end(f.instance[group[n - 1]]);) {
@@ -207,6 +232,8 @@ static hone_status fuse_graph(hone_passing *p, hone_graph *g) {
                         may_join(&f, group, n, f.use[u]))
                         next = f.use[u];
             }
+            const int along = next >= 0 && n + 2 <= MAX_PARTS ? widened_for(&f, group, n, next) : -1;
+            if (along >= 0) group[n++] = along;
             if (next >= 0) group[n++] = next, more = true;
             if (more && closed(&f, group, n)) best = n;
         }
