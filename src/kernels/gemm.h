@@ -25,6 +25,7 @@ typedef struct {
     const float *const *a;
     const float *turned; /* or NULL. Instead of a and at: these rows as the kernel's `turn` made them. Not with few. Of many rows, */
     int high;            /* `high` at a time, at most `rows`, one turned block after another. 0: one block */
+    int panels;          /* with few, and whole panels, but neither at nor at_b: so many, one right behind the other. 0: one */
     const int64_t *at;   /* or NULL: p itself. Not with few */
     const int64_t *at_b; /* or NULL. Slice p begins at b[at_b[p]]: one piece, and nothing is asked for ahead */
     ptrdiff_t a_step, a_from, b_step; /* a_from: depthwise only */
@@ -33,8 +34,7 @@ typedef struct {
     ptrdiff_t next_step;
     float *const *c; /* a pointer a row, to its column 0; this panel's are c_from further. So it is with residual */
     ptrdiff_t c_from;
-    bool few;       /* these are all the rows there are, at most HONE_GEMM_FEW: sums in another order, and faster. Then, of whole panels, */
-    int64_t panels; /* so many, one right behind the other. 0: one */
+    bool few;                 /* these are all the rows there are, at most HONE_GEMM_FEW: sums in another order, and faster */
     bool more, finish;        /* there are sums of earlier values of K; these are the last ones */
     const float *const *sums; /* the former: a pointer a row, */
     ptrdiff_t sums_from;      /* and where this panel's begin. They may be c */
