@@ -11,6 +11,7 @@
 #include "device/cpu/planes.h"
 #include "device/cpu/turn.h"
 #include "device/cpu/winograd.h"
+#include "device/cpu/wisdom.h"
 
 #include <math.h>
 #include <string.h>
@@ -478,7 +479,8 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
         int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
         groups(d, group_m, &nm, group_b, &nb);
         const bool columns = !d->plane && d->alpha == 1; /* where ends are the matrix kernel's own */
-        const bool then = columns && !d->bytes && !hone_gemm_half_best(c->how.precision) && !hone_winograd_able(d);
+        const int able = hone_winograd_able(d);          /* what follows an activation of a square tile is tile code */
+        const bool then = columns && !d->bytes && !hone_gemm_half_best(c->how.precision) && (!able || able >= HONE_SUM_LINE);
         if (d->slots.apart)
             d->simple = hone_epilogue_match(s->arena, c, &d->slots, stage + 1, acc, group_m, nm, group_b, nb, d->group_n[0], columns, then);
         if (d->simple && d->simple->inner && (d->each_i8 || d->zero_a.at)) d->simple = NULL; /* nobody reads its bytes back there */

@@ -12,7 +12,7 @@
    So 3x3 by two takes 121 products for 25 results instead of 225 (by tiles of 5x5), or 49 for 9 instead of 81. Where channels are few (a first layer's three),
    phases are brought together as channels by a step before, and nothing is left out: 7x7 of three channels by two takes 768 products for 25 results instead of 3675.
 
-   Windows along one way (samples, text, 1x3 and 1x5) go by tiles that are lines of results: of pictures one pixel high.
+   Windows along one way (samples, text, 1x3 and 1x5) go by tiles that are lines of results, across or down.
 
    Where f16 was asked for, v and the filters are rounded to it and the products are those of kernels/gemm_half.h; to bring pixels there and back stays f32. By tiles
    of 4x4 that errs about five times as much as the sum itself in f16, and as much as one that is added in f16 throughout: half a percent of what results are (of their
@@ -56,25 +56,29 @@ static int64_t apart_in_k(const hone_contract *d, int slot) {
         if (k != slot && d->a.at.k[k] < d->a.at.k[slot]) apart *= d->slots.extent[k];
     return apart;
 }
-/* A window along the last index of the rows alone. Taken where it was measured, and where it may pay: whatever is able is refused other things. */
-enum { LINE_CHANNELS = 32, LINE_RESULTS = 16 };
-static bool one_way(const hone_contract *d, int x, struct hone_winograd *w) {
+/* A window along one index of the rows, y or behind it x; where x is none, the one pixel that a line of results is across. Taken where it was measured, and where it may pay. */
+enum { LINE_CHANNELS = 32, LINE_RESULTS = 8 };
+static bool one_way(const hone_contract *d, int y, int x, bool down, struct hone_winograd *w) {
     const hone_slots_of *s = &d->slots;
+    const int o = down ? y : x;
     int tap = -1;
-    line across;
-    if (!d->kernel->turn || s->extent[x] < LINE_RESULTS || d->n < LINE_CHANNELS) return false;
+    line along;
+    if (!d->kernel->turn || s->extent[o] < LINE_RESULTS || d->n < LINE_CHANNELS ||
+        (d->simple && d->simple->then && d->simple->later.tensor >= 0))
+        return false;
     for (int k = s->n_domain; k < s->n; k++)
-        if (s->extent[k] > 1 && d->a.at.k[k] == d->a.at.k[x]) tap = k;
-    if (tap < 0 || !way(d, x, tap, &across) || !hone_winograd_has(HONE_WINOGRAD_LINES, (int)s->extent[tap])) return false;
+        if (s->extent[k] > 1 && d->a.at.k[k] == d->a.at.k[o]) tap = k;
+    if (tap < 0 || !way(d, o, tap, &along) || !hone_winograd_has(HONE_WINOGRAD_LINES, (int)s->extent[tap])) return false;
     const int64_t c = d->k / s->extent[tap];
     if (c < LINE_CHANNELS || c > HONE_CONTRACT_KC) return false;
     for (int64_t k = 0; k < d->k; k++) /* pixels, each with its channels in a row */
-        if (d->at_k_a[k] != k / c * d->a.at.k[x] + k % c) return false;
+        if (d->at_k_a[k] != k / c * d->a.at.k[o] + k % c) return false;
     for (int q = 0; q < d->a.n_bounded; q++)
-        if (!d->a.bounded[q].k[x]) return false;
-    w->line = true, w->side = w->taps = (int)s->extent[tap], w->stride = w->phases = 1, w->own = w->channels = c;
-    w->h = w->oh = 1, w->ow = s->extent[x], w->pictures = d->m / w->ow, w->w = across.size, w->pad_x = across.pad;
-    w->pitch_x = d->a.at.k[x], w->at_x = c, w->at_c = 1;
+        if (!d->a.bounded[q].k[o]) return false;
+    w->line = true, w->is_down = down, w->side = w->taps = (int)s->extent[tap], w->stride = w->phases = 1, w->own = w->channels = c;
+    w->oh = down ? s->extent[y] : 1, w->ow = s->extent[x], w->pictures = d->m / (w->oh * w->ow);
+    w->h = down ? along.size : 1, w->w = down ? w->ow : along.size, w->pad_y = down ? along.pad : 0, w->pad_x = down ? 0 : along.pad;
+    w->pitch_y = down ? d->a.at.k[y] : 0, w->pitch_x = d->a.at.k[x], w->at_x = c, w->at_c = 1;
     return true;
 }
 enum { MANY = 8 /* channels that are taken as they lie */, FEW = 16 /* those of a picture that is spread */ };
@@ -87,7 +91,7 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
         return false;
     for (int k = 0; k < d->group_n[0]; k++)
         if (s->extent[k] > 1) at[n++] = k;
-    if (n && one_way(d, at[n - 1], w)) return true;
+    if ((n && one_way(d, -1, at[n - 1], false, w)) || (n > 1 && one_way(d, at[n - 2], at[n - 1], true, w))) return true;
     if (n < 2) return false;
     const int y = at[n - 2], x = at[n - 1];
     for (int k = s->n_domain; k < s->n; k++) {
@@ -166,6 +170,7 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     w->size = size, w->edge = hone_winograd_edge(size), w->out = hone_winograd_out(size, w->taps);
     w->out_y = w->line ? 1 : hone_winograd_tall(size) - w->taps + 1, w->places = w->edge * (w->line ? 1 : hone_winograd_tall(size));
     if (!hone_winograd_has(size, w->taps) || (w->line && size != HONE_WINOGRAD_LINES)) return INFINITY;
+    if (w->is_down) w->out_y = w->out, w->out = w->edge = 1;
     w->down = pieces(w->oh, w->out_y), w->across = pieces(w->ow, w->out), w->tiles = w->pictures * w->down * w->across;
     place_phases(w), cut_blocks(d, w, 8);
     const double c = (double)w->channels, n = (double)d->n, tiles = (double)w->tiles, places = w->places, all = c * w->phases,
@@ -175,8 +180,9 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     w->steps = between <= (32 << 20) && filters + between < again;
     double rows = tiles;
     if (hone_winograd_turned(d, w)) rows_at_once(w->tiles, w->mr, &rows), rows *= w->mr / (w->mr + 0.5); /* of a whole block of them */
-    return rows * deep * n / (w->half ? 2 : 1) + tiles * (places * (brings[w->line ? HONE_WINOGRAD_SIZES : size].in * all +
-                                                             brings[w->line ? HONE_WINOGRAD_SIZES : size].out * n)) +
+    return rows * deep * n / (w->half ? 2 : 1) +
+           tiles *
+               (places * (brings[w->line ? HONE_WINOGRAD_SIZES : size].in * all + brings[w->line ? HONE_WINOGRAD_SIZES : size].out * n)) +
            byte_costs(d, w) * (!w->steps                   ? again
                                : between > 4.0 * L2_FLOATS ? filters + between
                                                            : filters);

@@ -11,7 +11,7 @@ struct hone_winograd {
     const hone_winograd_f32 *kernel;
     const hone_gemm_half *half;                   /* factors of f16; or NULL */
     int side, stride;                             /* of the window: taps; from result to result */
-    bool line;                                    /* along one way: pictures one pixel high, of tiles one result high */
+    bool line, is_down;                           /* along one way: tiles are one result high, or wide */
     int size, taps, out, out_y, edge, places;     /* of a tile: which; taps of a phase; results across and down, pixels across and places */
     int mr, nr, high;                             /* of the product: its K is channels only */
     int phases;                                   /* pictures that are seen as one, each with filters of its own */

@@ -52,7 +52,8 @@ static void look(const hone_contract *d, void *const *at, int64_t tile, int phas
     const struct hone_winograd *w = d->winograd;
     const spot s = stand(w, tile);
     const picture p = picture_of(d, at, s.picture);
-    const int64_t down = w->line ? 1 : w->oh + w->taps - 1, across = w->ow + w->taps - 1; /* all that any result sees */
+    const int64_t down = w->oh + (w->line && !w->is_down ? 0 : w->taps - 1),
+                  across = w->ow + (w->is_down ? 0 : w->taps - 1); /* all that any result sees */
     for (int y = 0; y < w->places / w->edge; y++) {
         const int64_t iy = p.stride * (s.y + y) + phase / 2;
         const bool in = iy >= p.pad_y && iy - p.pad_y < p.h && s.y + y < down;
@@ -296,7 +297,8 @@ typedef struct {
     hone_winograd_end end;
     float **to, *sums;
     const float **residual, *bias;
-    void *room; /* of the next stage */
+    float times, plus; /* what an activation then gets */
+    void *room;        /* of the next stage */
 } ending;
 static ending ready(const hone_contract *d, void *const *at, const hone_standing *here, int64_t t0, int64_t many, char *room) {
     const struct hone_winograd *w = d->winograd;
@@ -311,6 +313,9 @@ static ending ready(const hone_contract *d, void *const *at, const hone_standing
     e.end.lo = hone_epilogue_number(&s->lo, s->n_batch, at, here->index, 0),
     e.end.hi = hone_epilogue_number(&s->hi, s->n_batch, at, here->index, 0);
     e.end.clamp = e.end.lo != -INFINITY || e.end.hi != INFINITY;
+    if (s->then)
+        e.times = hone_epilogue_number(&s->times, s->n_batch, at, here->index, 0),
+        e.plus = hone_epilogue_number(&s->plus, s->n_batch, at, here->index, 0);
     if (s->bias_n) e.bias = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, here->index, 0);
     return e;
 }
@@ -325,8 +330,11 @@ static void bring_back(const hone_contract *d, ending *e, int64_t many, int64_t 
         e->end.m = m + t * stride, e->end.y = e->to + t * w->out_y * w->out;
         e->end.residual = adds ? e->residual + t * w->out_y * w->out : NULL;
         back(&e->end);
-        for (int k = 0; activate && k < w->out_y * w->out; k++)
-            if (e->end.y[k]) activate(e->end.y + k, n0, 1, n, d->simple->alpha, d->simple->beta);
+        for (int k = 0; activate && k < w->out_y * w->out; k++) {
+            if (!e->end.y[k]) continue;
+            activate(e->end.y + k, n0, 1, n, d->simple->alpha, d->simple->beta);
+            if (d->simple->then) d->simple->then(e->end.y + k, n0, 1, n, e->times, e->plus, NULL, 0);
+        }
     }
 }
 /* A block, from pixels to results. */
