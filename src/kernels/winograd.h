@@ -70,7 +70,13 @@ typedef struct {
 extern const hone_winograd_f32 hone_winograd_f32_list[];
 const hone_winograd_f32 *hone_winograd_f32_best(void);
 
+/* G, down and across, in double. */
+typedef struct {
+    int down, across, taps;
+    double y[HONE_WINOGRAD_EDGE][HONE_WINOGRAD_MOST], x[HONE_WINOGRAD_EDGE][HONE_WINOGRAD_MOST];
+} hone_winograd_g;
+hone_winograd_g hone_winograd_g_of(int size, bool line, int taps);
 /* n filters of taps x taps, g[taps*y + x][j], or along one way g[x][j], to u[place * apart + j]: in double, rounded once. */
 enum { HONE_WINOGRAD_FILTERS = 64 /* at once */ };
-void hone_winograd_filters(int size, bool line, int taps, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart);
+void hone_winograd_filters(const hone_winograd_g *, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart);
 #endif

@@ -105,6 +105,7 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
         return false;
     for (int q = 0; q < d->a.n_bounded; q++) /* no other window */
         if (!d->a.bounded[q].k[y] && !d->a.bounded[q].k[x]) return false;
+    if (down.stride > 1 && !d->kernel->turn) return false; /* with AVX-512 it lost: resnet50 on 16 threads took a sixth longer */
     w->side = (int)s->extent[ky], w->stride = down.stride, w->taps = (int)pieces(w->side, w->stride);
     w->own = w->channels = s->extent[c], w->phases = w->stride * w->stride;
     w->pitch_y = d->a.at.k[ky], w->pitch_x = d->a.at.k[kx], w->pitch_c = d->a.at.k[c];
@@ -191,7 +192,9 @@ static const double CLEARLY = 1.05;
 /* Whether a way is taken that is estimated to be so many times as fast as the best yet. 6x6 errs five times as much as 4x4 and takes nearly twice the memory, so it
    must gain clearly; that was measured on ARM alone, and elsewhere it is not taken; nor in f16, where it would err too much. */
 static bool taken(const hone_contract *d, const struct hone_winograd *w, double gain) {
-    return w->size != 2 ? gain > 1 : hone_winograd_turned(d, w) && gain > CLEARLY;
+    return w->size < 2                     ? gain > 1
+           : w->size == HONE_WINOGRAD_FLAT ? hone_winograd_turned(d, w) && gain > 1
+                                           : hone_winograd_turned(d, w) && gain > CLEARLY;
 }
 int hone_winograd_able(const hone_contract *d) {
     struct hone_winograd w = {0};
@@ -242,6 +245,7 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     w.at_bytes = 2 * sizeof(float *) * pixels;
     struct hone_winograd *kept = HONE_NEW(s->arena, struct hone_winograd);
     if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    w.g = hone_winograd_g_of(w.size, w.line, w.taps);
     *kept = w, d->winograd = kept;
     return HONE_OK;
 }
@@ -278,7 +282,7 @@ void hone_winograd_filters_of(const hone_contract *d, const float *source, int p
         if (y < w->side && x < w->side)
             hone_contract_gather(d, source, y * w->at_y + x * w->at_x + c * w->at_c, n0, have, sizeof(float), 0, g[t]);
     }
-    hone_winograd_filters(w->size, w->line, w->taps, g, (int)wide, u, apart);
+    hone_winograd_filters(&w->g, g, (int)wide, u, apart);
 }
 static void fill_half(const hone_contract *d, const float *source, uint16_t *to) {
     const struct hone_winograd *w = d->winograd;

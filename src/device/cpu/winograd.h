@@ -32,6 +32,7 @@ struct hone_winograd {
     bool ends;                   /* the kernel finishes its pixels itself */
     int v, m;                    /* three steps: refs of the buffers between them */
     size_t v_bytes, m_bytes, sum_bytes, at_bytes;
+    hone_winograd_g g;
     /* phases at places: how many are at those before; which of its place's each is, -1: its filters are all zero there */
     int16_t before[HONE_WINOGRAD_PLACES + 1];
     int8_t slot[HONE_WINOGRAD_PHASES][HONE_WINOGRAD_PLACES];

@@ -20,21 +20,43 @@ static void points_of(int edge, int taps, double row[HONE_WINOGRAD_EDGE][HONE_WI
     }
     for (int t = 0; t < taps; t++) row[edge - 1][t] = t == taps - 1;
 }
-void hone_winograd_filters(int size, bool line, int taps, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart) {
-    const int down = line ? 1 : hone_winograd_tall(size), across = hone_winograd_edge(size);
-    double row_y[HONE_WINOGRAD_EDGE][HONE_WINOGRAD_MOST] = {{1}}, row[HONE_WINOGRAD_EDGE][HONE_WINOGRAD_MOST];
-    if (!line) points_of(down, taps, row_y);
-    points_of(across, taps, row);
-    for (int y = 0; y < down; y++) {
-        double half[HONE_WINOGRAD_MOST][HONE_WINOGRAD_FILTERS] = {{0}}, whole[HONE_WINOGRAD_FILTERS];
+hone_winograd_g hone_winograd_g_of(int size, bool line, int taps) {
+    hone_winograd_g g = {.down = line ? 1 : hone_winograd_tall(size), .across = hone_winograd_edge(size), .taps = taps, .y = {{1}}};
+    if (!line) points_of(g.down, taps, g.y);
+    points_of(g.across, taps, g.x);
+    return g;
+}
+/* `taps` is a constant at every call. */
+INLINE void filters(int taps, const hone_winograd_g *w, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart) {
+    double half[HONE_WINOGRAD_MOST][HONE_WINOGRAD_FILTERS];
+    for (int y = 0; y < w->down; y++) {
+        const double *down = w->y[y];
         for (int k = 0; k < taps; k++)
-            for (int t = 0; t < (line ? 1 : taps); t++)
-                for (int j = 0; j < n; j++) half[k][j] += row_y[y][t] * (double)g[taps * t + k][j];
-        for (int x = 0; x < across; x++) {
-            for (int j = 0; j < n; j++) whole[j] = row[x][0] * half[0][j];
-            for (int t = 1; t < taps; t++)
-                for (int j = 0; j < n; j++) whole[j] += row[x][t] * half[t][j];
-            for (int j = 0; j < n; j++) u[(y * across + x) * apart + j] = (float)whole[j];
-        }
+            for (int j = 0; j < n; j++) {
+                double sum = down[0] * (double)g[k][j];
+                FULL for (int t = 1; t < taps; t++) sum += down[t] * (double)g[taps * t + k][j];
+                half[k][j] = sum;
+            }
+        for (int x = 0; x < w->across; x++)
+            for (int j = 0; j < n; j++) {
+                double sum = w->x[x][0] * half[0][j];
+                FULL for (int t = 1; t < taps; t++) sum += w->x[x][t] * half[t][j];
+                u[(y * w->across + x) * apart + j] = (float)sum;
+            }
     }
+}
+static void filters_line(const hone_winograd_g *w, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart) {
+    for (int x = 0; x < w->across; x++)
+        for (int j = 0; j < n; j++) {
+            double sum = 0;
+            for (int t = 0; t < w->taps; t++) sum += w->x[x][t] * (double)g[t][j];
+            u[x * apart + j] = (float)sum;
+        }
+}
+void hone_winograd_filters(const hone_winograd_g *w, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart) {
+    if (w->down == 1) filters_line(w, g, n, u, apart);
+    else if (w->taps == 3) filters(3, w, g, n, u, apart);
+    else if (w->taps == 2) filters(2, w, g, n, u, apart);
+    else if (w->taps == 4) filters(4, w, g, n, u, apart);
+    else filters(5, w, g, n, u, apart);
 }
