@@ -23,9 +23,6 @@
 #include <math.h>
 
 static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
-int64_t hone_winograd_columns(const hone_contract *d) {
-    return d->winograd->half ? pieces(d->n, d->winograd->nr) * d->winograd->nr : hone_contract_columns(d);
-}
 static size_t factor_bytes(const struct hone_winograd *w) { return w->half ? sizeof(uint16_t) : sizeof(float); }
 
 /* ---- recognising ---------------------------------------------------------------------------------------------------------------------- */
@@ -227,7 +224,7 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     if (threads > 1 && w.blocks < 2 * threads && refs <= HONE_MAX_REFS && w.tiles * w.places < MOST_BETWEEN / (w.channels + d->n))
         w.steps = true; /* too few blocks to share; the same bits come out */
     if (w.steps && refs > HONE_MAX_REFS) return HONE_OK;
-    const int64_t nr = w.nr, columns = half ? pieces(d->n, nr) * nr : hone_contract_columns(d);
+    const int64_t nr = w.nr, columns = w.columns = half ? pieces(d->n, nr) * nr : hone_contract_columns(d);
     if (w.steps) w.block = w.tiles, w.blocks = 1;
     else if (threads > 8) cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
     const bool turned = hone_winograd_turned(d, &w);
@@ -250,26 +247,17 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     return HONE_OK;
 }
 
-/* Columns of the panel that begins at n0. Where a last one would be of one vector, whose sums are too few to keep the units of a core busy, the one before gives it one of its own. */
-static bool gives(const hone_contract *d, const struct hone_winograd *w, int64_t left) {
-    return hone_winograd_turned(d, w) && d->kernel->widths > 2 && left == w->nr + d->kernel->vector;
-}
-int64_t hone_winograd_panel(const hone_contract *d, int64_t n0) {
-    const struct hone_winograd *w = d->winograd;
-    const int64_t left = hone_winograd_columns(d) - n0;
-    return left < w->nr ? left : gives(d, w, left) ? w->nr - d->kernel->vector : w->nr;
-}
 int64_t hone_winograd_part(const hone_contract *d, int64_t k) {
     const struct hone_winograd *w = d->winograd;
     const int64_t n0 = k * w->nt;
     if (n0 >= d->n) return d->n;
-    return n0 && gives(d, w, hone_winograd_columns(d) - n0 + w->nr) ? n0 - d->kernel->vector : n0;
+    return n0 && hone_winograd_gives(d, w, w->columns - n0 + w->nr) ? n0 - d->kernel->vector : n0;
 }
 
 /* ---- filters -------------------------------------------------------------------------------------------------------------------------- */
 size_t hone_winograd_bytes(const hone_contract *d) {
     const struct hone_winograd *w = d->winograd;
-    return factor_bytes(w) * (size_t)(w->before[w->places] * w->channels * hone_winograd_columns(d));
+    return factor_bytes(w) * (size_t)(w->before[w->places] * w->channels * d->winograd->columns);
 }
 void hone_winograd_filters_of(const hone_contract *d, const float *source, int phase, int64_t c, int64_t n0, int64_t wide, float *u,
                               ptrdiff_t apart) {
@@ -297,14 +285,14 @@ static void fill_half(const hone_contract *d, const float *source, uint16_t *to)
 /* [panel][place][phase][channel][column] */
 void hone_winograd_fill(const hone_contract *d, const float *source, void *panels) {
     const struct hone_winograd *w = d->winograd;
-    const int64_t columns = hone_winograd_columns(d);
+    const int64_t columns = d->winograd->columns;
     float *to = panels, u[HONE_WINOGRAD_PLACES * HONE_WINOGRAD_FILTERS];
     if (w->half) {
         fill_half(d, source, panels);
         return;
     }
     for (int64_t n0 = 0, wide; n0 < columns; n0 += wide) {
-        wide = hone_winograd_panel(d, n0);
+        wide = hone_winograd_panel(d, w, n0);
         for (int64_t c = 0; c < w->channels && w->phases == 1; c++)
             hone_winograd_filters_of(d, source, 0, c, n0, wide, to + c * wide, (ptrdiff_t)(w->channels * wide));
         for (int64_t c = 0; c < w->channels * w->phases && w->phases > 1; c++) {

@@ -27,6 +27,7 @@ struct hone_winograd {
     int64_t down, across, tiles; /* tiles: of a picture, and in all */
     bool steps;                  /* three steps; else all three for one block after another */
     int64_t block, blocks;       /* tiles a block */
+    int64_t columns;             /* in whole panels, or vectors */
     int64_t nt, some;            /* columns that are multiplied, then brought back; three steps: that, and tiles, of a tile of the grid */
     ptrdiff_t apart_v, apart_m;  /* places: a line more than they need, or all would fall on the same sets of the cache */
     bool ends;                   /* the kernel finishes its pixels itself */
@@ -48,14 +49,20 @@ void hone_winograd_fill(const hone_contract *, const float *source, void *panels
 /* Adds its steps; uses: what the contraction reads and writes. */
 hone_status hone_winograd_steps(hone_recipe_maker *, hone_contract *, uint64_t uses) HONE_CHECKED;
 
-/* Between the two files. Columns in whole panels, or vectors; of the panel that begins at n0; where part k of the columns begins, of `nt` each. */
-int64_t hone_winograd_columns(const hone_contract *);
-int64_t hone_winograd_panel(const hone_contract *, int64_t n0);
+/* Between the two files. Where part k of the columns begins, of `nt` each. */
 int64_t hone_winograd_part(const hone_contract *, int64_t k);
 /* Columns n0 … of the filters of a phase's channel c at all places: u[place * apart + j], j < wide. */
 void hone_winograd_filters_of(const hone_contract *, const float *source, int phase, int64_t c, int64_t n0, int64_t wide, float *u,
                               ptrdiff_t apart);
 static inline bool hone_winograd_turned(const hone_contract *d, const struct hone_winograd *w) { return d->kernel->turn && !w->half; }
+/* Columns of the panel that begins at n0. Where a last one would be of one vector, whose sums are too few to keep the units of a core busy, the one before gives it one of its own. */
+static inline bool hone_winograd_gives(const hone_contract *d, const struct hone_winograd *w, int64_t left) {
+    return hone_winograd_turned(d, w) && d->kernel->widths > 2 && left == w->nr + d->kernel->vector;
+}
+static inline int64_t hone_winograd_panel(const hone_contract *d, const struct hone_winograd *w, int64_t n0) {
+    const int64_t left = w->columns - n0;
+    return left < w->nr ? left : hone_winograd_gives(d, w, left) ? w->nr - d->kernel->vector : w->nr;
+}
 static inline int64_t hone_winograd_depth(const struct hone_winograd *w, int place) { /* K of a place */
     return (w->before[place + 1] - w->before[place]) * w->channels;
 }

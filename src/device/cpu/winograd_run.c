@@ -87,12 +87,8 @@ static hone_status step_spread(const hone_step *step, void *const *base, int64_t
     }
     return HONE_OK;
 }
-/* Where a tile begins in a place of v; of turned ones, those that others come before in whole. */
-static int64_t tile_at(const hone_contract *d, int place, int64_t tile) {
-    const struct hone_winograd *w = d->winograd;
-    if (!hone_winograd_turned(d, w)) return tile * w->channels;
-    return tile / w->high * HONE_GEMM_TURNED(w->high) * hone_winograd_depth(w, place);
-}
+/* Where a turned tile that others come before in whole begins in a place of v: so many times K further. */
+static int64_t turned_at(const struct hone_winograd *w, int64_t tile) { return tile / w->high * HONE_GEMM_TURNED(w->high); }
 static hone_winograd_in_fn *bring_in(const struct hone_winograd *w) { return w->line ? w->kernel->in_line : w->kernel->in[w->size]; }
 /* Tiles from t0 on to their places: floats or halves, as tiles v0 … of v. Phases one after another. */
 enum { SOME = 64, SOME_TURNED = 32 /* channels */, SOME_APART = HONE_GEMM_ROWS * SOME_TURNED + 16 /* places on other sets of the cache */ };
@@ -124,6 +120,7 @@ static void bring_turned(const hone_contract *d, void *const *at, int64_t t0, in
     for (int64_t k = 0; k < pieces(many, w->high) * w->phases; k++) {
         const int64_t t = k / w->phases * w->high;
         const int phase = (int)(k % w->phases);
+        const int64_t before = turned_at(w, v0 + t);
         hone_gemm_part part = {.m = (int)(many - t < w->high ? many - t : w->high), .taps = 1, .a = row};
         for (int i = 0; i < part.m; i++) look(d, at, t0 + t + i, phase, pixel[i]);
         for (int64_t c0 = 0; c0 < c; c0 += part.k) {
@@ -136,7 +133,8 @@ static void bring_turned(const hone_contract *d, void *const *at, int64_t t0, in
                 const int slot = w->slot[phase][p];
                 if (slot < 0) continue;
                 for (int i = 0; i < part.m; i++) row[i] = some + p * SOME_APART + i * SOME_TURNED;
-                d->kernel->turn(&part, (float *)v + p * w->apart_v + tile_at(d, p, v0 + t) + (slot * c + c0) * HONE_GEMM_TURNED(part.m));
+                d->kernel->turn(&part, (float *)v + p * w->apart_v + before * hone_winograd_depth(w, p) +
+                                           (slot * c + c0) * HONE_GEMM_TURNED(part.m));
             }
         }
     }
@@ -238,14 +236,14 @@ static void multiply_turned(const hone_contract *d, void *const *at, const float
     int64_t filled = -1;
     for (int place = p0; place < p1; place++)
         for (int64_t j = 0, wide; j < n; j += wide) {
-            wide = hone_winograd_panel(d, n0 + j), part.k = hone_winograd_depth(w, place);
+            wide = hone_winograd_panel(d, w, n0 + j), part.k = hone_winograd_depth(w, place);
             const int64_t far = n0 + j + wide < columns && w->steps ? w->before[w->places] * c : part.k;
             const float *panel = filters + ((n0 + j) * w->before[w->places] + w->before[place] * wide) * c, *next = panel + far * wide;
             part.n = (int)wide, part.b = panel, part.b_step = wide, part.c_from = place * w->apart_m + j;
             for (int64_t i = 0; i < many; i += at_once) {
                 part.m = many - i < at_once ? (int)(many - i) : (int)at_once;
                 for (int r = 0; r < part.m && filled != i; r++) sum[r] = m + (i + r) * stride;
-                filled = i, part.turned = v + place * w->apart_v + tile_at(d, place, i);
+                filled = i, part.turned = v + place * w->apart_v + turned_at(w, i) * part.k;
                 if (passes > FEW_PASSES)
                     part.next_step = step,
                     part.next = (const float *)(const void *)((const char *)next + i / w->high * (part.k / 4) * step);
@@ -374,7 +372,7 @@ static hone_status step_multiply(const hone_step *step, void *const *base, int64
     places_of(d, step, base, at);
     const int64_t wide = pieces(d->n, w->nt), n0 = hone_winograd_part(d, number % wide), n = hone_winograd_part(d, number % wide + 1) - n0;
     const int place = (int)(number / wide);
-    multiply(d, at, at[w->v], 0, w->tiles, place, place + 1, n0, n, (float *)at[w->m] + n0, hone_winograd_columns(d));
+    multiply(d, at, at[w->v], 0, w->tiles, place, place + 1, n0, n, (float *)at[w->m] + n0, d->winograd->columns);
     return HONE_OK;
 }
 static hone_status step_out(const hone_step *step, void *const *base, int64_t number, void *scratch) {
@@ -385,7 +383,7 @@ static hone_status step_out(const hone_step *step, void *const *base, int64_t nu
     const int64_t t0 = number * w->some, many = w->tiles - t0 < w->some ? w->tiles - t0 : w->some;
     const hone_standing here = hone_contract_stand(d, 0);
     ending e = ready(d, at, &here, t0, many, scratch);
-    bring_back(d, &e, many, 0, d->n, (const float *)at[w->m] + t0 * hone_winograd_columns(d), hone_winograd_columns(d));
+    bring_back(d, &e, many, 0, d->n, (const float *)at[w->m] + t0 * d->winograd->columns, d->winograd->columns);
     return w->ends ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
 }
 hone_status hone_winograd_steps(hone_recipe_maker *s, hone_contract *d, uint64_t uses) {
