@@ -33,7 +33,7 @@ static void forms(void **state) {
     static const char *const given[] = {"", "h: f32[%d, %d, %d, %d]", "h: f32[%d, %d, %d, %d]", "a: bool[%d, %d, %d, %d]", "", ""};
     static const char *const attr[] = {
         "", "", ", is_causal: 1", ", softcap: 1.5", ", is_causal: 1, softcap: 3.0", ", left_window_size: 5, right_window_size: 2"};
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int b = draw(1, 2), h = draw(1, 3), gr = draw(1, 3), i = draw(1, 30), s = draw(1, 60), d = draw(1, 40), e = draw(1, 70);
         for (int form = 0; form < 6; form++) {
             char mask[100];
@@ -54,7 +54,7 @@ static void forms(void **state) {
 /* A mask that is shorter than the keys; keys and values with a past; what must be left alone: lengths, wanted scores, other types. */
 static void more_forms(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int h = draw(1, 3), i = draw(1, 20), s = draw(4, 30), d = draw(2, 40), e = draw(1, 70), p = draw(1, 20);
         snprintf(text, sizeof text,
                  "graph g (q: f32[1, %d, %d, %d], k: f32[1, %d, %d, %d], v: f32[1, %d, %d, %d], h: f32[%d, %d]) -> y { y = Attention(q, k, "
@@ -84,7 +84,7 @@ static void more_forms(void **state) {
 /* Operands that are views: heads split off a row of all of them, keys that lie turned, results written between those of other heads. */
 static void views(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int h = draw(1, 4), i = draw(1, 40), s = draw(1, 40), d = draw(1, 40), e = draw(1, 40);
         snprintf(text, sizeof text,
                  "graph g (q: f32[2, %d, %d, %d], k: f32[2, %d, %d, %d], v: f32[2, %d, %d, %d], h: f32[2, 1, 1, %d]) -> y { c: f32[] = "
@@ -106,7 +106,7 @@ static void views(void **state) {
 static void blocks(void **state) {
     (void)state;
     static const int size[][4] = {{1, 150, 530, 33}, {2, 70, 1300, 16}, {1, 9, 12000, 4}, {3, 131, 64, 64}};
-    EACH_LEVEL for (int k = 0; k < 4; k++) {
+    EACH_F32_LEVEL for (int k = 0; k < 4; k++) {
         if (SLOW && k != 1) continue;
         int h = size[k][0], i = size[k][1], s = size[k][2], d = size[k][3];
         snprintf(text, sizeof text,
@@ -119,7 +119,7 @@ static void blocks(void **state) {
 /* Rows where all is hidden are 0; NaN spreads as far as it does by the definition. */
 static void special(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int i = draw(1, 20), s = draw(1, 40), d = draw(1, 20), e = draw(1, 40);
         hide = draw(0, 1) ? 100 : 90, odd = round % 2 ? 100 : 0;
         for (int form = 0; form < 2; form++) {
@@ -136,7 +136,7 @@ static void special(void **state) {
 static void past(void **state) {
     (void)state;
     static const char *const low[] = {"-2e9, -1e9", "-3e38, -1e38", "-200, -100", "-3, -1"};
-    EACH_LEVEL for (int round = 0; round < 4 * ROUNDS; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < 4 * ROUNDS; round++) {
         int i = draw(16, 70), s = i + draw(0, 30), d = draw(1, 20), e = draw(1, 40), h = draw(1, 3);
         odd = round % 8 == 7 ? 3 : 0;
         snprintf(text, sizeof text,

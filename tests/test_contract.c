@@ -12,7 +12,7 @@ static char text[4096];
 
 static void matmul(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int m = draw(1, 70), n = draw(1, 90), k = draw(1, 600), b = draw(1, 3);
         bool packed = draw(0, 1);
         if (packed)
@@ -30,7 +30,7 @@ static void matmul(void **state) {
 }
 static void transposed(void **state) { /* keys of attention, Gemm's flags */
     (void)state;
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int h = draw(1, 3), i = draw(1, 40), t = draw(1, 40), d = draw(1, 70);
         snprintf(text, sizeof text,
                  "graph g (q: f32[%d, %d, %d], k: f32[%d, %d, %d]) -> y { t = Transpose(k) {perm: [0, 2, 1]}; s = MatMul(q, t); y = "
@@ -46,7 +46,7 @@ static void transposed(void **state) { /* keys of attention, Gemm's flags */
 }
 static void conv(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int g = draw(1, 3), c = g * draw(1, 9), m = g * draw(1, 20), kh = draw(1, 4), kw = draw(1, 5), sh = draw(1, 2), sw = draw(1, 3),
             dh = draw(1, 2), dw = draw(1, 2), h = draw(9, 20), w = draw(11, 33), n = draw(1, 2);
         snprintf(
@@ -60,7 +60,7 @@ static void conv(void **state) {
 static void few_channels(
     void **state) { /* pixels as columns, whatever lies how: results channels last and not, groups, one way only, bands cut */
     (void)state;
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int g = draw(1, 2), c = g * draw(1, 4), m = g * draw(1, draw(0, 1) ? 8 : 20), o = draw(1, 3), kh = draw(1, 5), kw = draw(2, 7),
             sh = draw(1, 2), sw = draw(1, 3), dh = draw(1, 2), dw = draw(1, 2), h = draw(11, 40), w = 16 * draw(3, 6) - draw(0, 3),
             n = draw(1, 2);
@@ -90,7 +90,7 @@ static void few_channels(
 }
 static void depthwise(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int c = draw(2, 9), kh = draw(1, 5), kw = draw(1, 5), s = draw(1, 2), h = draw(6, 24), w = draw(6, 70), one = draw(0, 2);
         if (!one)
             snprintf(text, sizeof text,
@@ -142,7 +142,7 @@ static void activations(void **state) {
         "s = Sigmoid(v); t = Add(s, r); y = Mul(t, k);", /* not this */
     };
     enum { FOLLOW = sizeof follow / sizeof *follow };
-    EACH_LEVEL for (int round = 0; round < (SLOW ? 1 : 3) * FOLLOW; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < (SLOW ? 1 : 3) * FOLLOW; round++) {
         const int kind = draw(0, 3),
                   c = kind == 2   ? draw(20, 40)
                       : kind == 3 ? draw(16, 40)
@@ -170,7 +170,7 @@ static void activations(void **state) {
 }
 static void transposed_conv(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < 2 * ROUNDS; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < 2 * ROUNDS; round++) {
         const int rank = draw(1, 3), g = draw(0, 3) ? 1 : 2, c = g * draw(1, 9), m = draw(1, 9);
         char size[32] = "", kernel[32] = "", shape[32] = "", stride[32] = "", low[32] = "", high[32] = "", more[32] = "", dilation[32] = "";
         int depth = c;
@@ -198,7 +198,7 @@ static void transposed_conv(void **state) {
 }
 static void one_place(void **state) { /* a window that fits once */
     (void)state;
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int c = draw(1, 30), m = draw(2, 60), k = draw(1, 5), pad = draw(0, 2);
         snprintf(text, sizeof text,
                  "graph g (x: f32[%d, %d, %d]) -> y { w: f32[%d, %d, %d] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); v = Conv(x, w, "
@@ -294,7 +294,7 @@ static void residual(void **state) { /* the result may lie on the residual, but 
 /* What lies channels last between its first and its last node: windows, groups, one filter a channel, pools, joins, gates, residuals. */
 static void pictures(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int n = draw(1, 2), c = draw(1, 5), g = draw(1, 2), m = g * draw(1, 40), h = draw(5, 19), w = draw(5, 23), k = draw(1, 5),
             d = draw(1, 2), o = draw(1, 90), s = draw(1, 2);
         snprintf(
@@ -321,7 +321,7 @@ static void pictures(void **state) {
 /* An activation of one product times another: on that one, which nobody else reads, or beside it; with and without a bias; few rows, many, K in parts. */
 static void gated(void **state) {
     (void)state;
-    EACH_LEVEL for (int round = 0; round < 3 * ROUNDS; round++) {
+    EACH_F32_LEVEL for (int round = 0; round < 3 * ROUNDS; round++) {
         const int m = draw(0, 5) ? draw(1, 80) : draw(250, 300), n = draw(0, 3) ? draw(30, 130) : draw(1, 29),
                   k = draw(0, 9) ? draw(1, 90) : 2100;
         static const char *const act[] = {"s = Sigmoid(h); a = Mul(h, s);", "a = Gelu(h);", "a = Sigmoid(h);"};

@@ -36,7 +36,7 @@ static void check_exact(double depth) {
 }
 static void matmul(void **state) {
     (void)state;
-    EACH_HALF EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_HALF EACH_LEVEL_OF(hone_gemm_half_best(half->dtype)) for (int round = 0; round < ROUNDS; round++) {
         int m = draw(1, round ? 50 : 15), n = draw(half->least, half->least + 40), k = round ? draw(8, 150) : draw(513, 530),
             b = draw(1, 2); /* more than goes at once */
         snprintf(text, sizeof text,
@@ -55,7 +55,7 @@ static void matmul(void **state) {
 }
 static void pictures(void **state) { /* windows, edges, groups, strides, several pictures, ends of all kinds */
     (void)state;
-    EACH_HALF EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_HALF EACH_LEVEL_OF(hone_gemm_half_best(half->dtype)) for (int round = 0; round < ROUNDS; round++) {
         int g = draw(1, 2), c = g * draw(1, 20), m = g * draw(half->least, half->least + 12), kh = draw(1, 4), kw = draw(1, 5),
             h = draw(5, 11), w = draw(5, 15), n = draw(1, 2), dh = draw(1, 2), k = c / g * kh * kw, e = draw(half->least, half->least + 8);
         if (k < 8) continue;
@@ -79,7 +79,7 @@ static void pictures(void **state) { /* windows, edges, groups, strides, several
 /* Any numbers: within what rounding both factors allows, and not the numbers of f32. */
 static void rounded(void **state) {
     (void)state;
-    EACH_HALF EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_HALF EACH_LEVEL_OF(hone_gemm_half_best(half->dtype)) for (int round = 0; round < ROUNDS; round++) {
         int m = draw(1, 30), n = draw(32, 90), k = draw(8, 200);
         const hone_gemm_half *kernel = hone_gemm_half_best(half->dtype);
         const double share =
@@ -125,7 +125,7 @@ static hone_value *with_odd(hone_value *x) {
 static hone_value *whole_odd_input(const hone_graph *g, int k) { return with_odd(whole_input(g, k)); }
 static void stored(void **state) {
     (void)state;
-    EACH_HALF EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_HALF EACH_LEVEL_OF(hone_gemm_half_best(half->dtype)) for (int round = 0; round < ROUNDS; round++) {
         const int n = draw(1, 2), c = draw(8, 20), e = level % 2 ? 32 : draw(24, 40), f = draw(half->least, 40), h = draw(5, 9),
                   w = draw(5, 19), d = half->dtype == HONE_DTYPE_F16 ? 2 : draw(1, 2); /* 1 in f16 goes by tiles, which round */
         snprintf(
@@ -164,7 +164,7 @@ static hone_value *large_input(const hone_graph *g, int k) { /* its sums are bey
 }
 static void special(void **state) {
     (void)state;
-    EACH_HALF EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_HALF EACH_LEVEL_OF(hone_gemm_half_best(half->dtype)) for (int round = 0; round < ROUNDS; round++) {
         int m = draw(3, 20), n = draw(32, 70), k = round ? draw(8, 60) : draw(513, 530);
         snprintf(
             text, sizeof text,
@@ -184,7 +184,7 @@ static void special(void **state) {
 static void large_weights(void **state) {
     (void)state;
     half = halves + 1;
-    EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
+    EACH_LEVEL_OF(hone_gemm_half_best(half->dtype)) for (int round = 0; round < ROUNDS; round++) {
         int m = draw(1, 40), n = draw(32, 70), k = draw(8, 100);
         snprintf(text, sizeof text, "graph g (x: f32[%d, %d]) -> y { w: f32[%d, %d] = random(%d, -1e6, 1e6); y = MatMul(x, w); }", m, k, k,
                  n, round);
@@ -198,8 +198,8 @@ static void large_weights(void **state) {
 static void tiles(void **state) {
     (void)state;
     half = halves + 1;
-    EACH_LEVEL for (int round = 0; round < 4; round++) {
-        const int c = 8 * draw(4, 8), n = draw(40, 70), h = round % 2 ? draw(5, 8) : draw(17, 21), w = h + draw(0, 3);
+    EACH_LEVEL_OF(hone_gemm_half_best(half->dtype)) for (int round = 0; round < 4; round += SLOW ? 3 : 1) {
+        const int c = 8 * draw(4, 6), n = draw(40, 55), h = round % 2 ? draw(5, 8) : draw(17, 18), w = h + draw(0, 3);
         const hone_gemm_half *kernel = hone_gemm_half_best(HONE_DTYPE_F16);
         snprintf(text, sizeof text,
                  "graph g (x: f32[1, %d, %d, %d]) -> y { u: f32[%d, %d, 1, 1] = random(1, -0.3, 0.3); w: f32[%d, %d, 3, 3] = random(%d, "

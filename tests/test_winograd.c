@@ -19,17 +19,6 @@ static float *exact_floats(size_t n) { /* exactly n, so that one too many is see
     return p;
 }
 
-/* Levels that have the same f32 kernels compute the same: one of them is enough. */
-static const hone_gemm_f32 *before;
-static bool differs(void) {
-    const bool is = hone_gemm_f32_best() != before;
-    before = hone_gemm_f32_best();
-    return is;
-}
-#define EACH_F32_LEVEL \
-    before = NULL;     \
-    EACH_LEVEL if (differs())
-
 /* ---- the transforms ------------------------------------------------------------------------------------------------------------------ */
 typedef struct {
     int o, e, t;                /* results, pixels, taps */

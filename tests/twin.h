@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/thread.h"
+#include "kernels/gemm.h"
 #include "plan/plan.h"
 #include "run/exec.h"
 
@@ -39,6 +40,21 @@ static inline bool twin_level(size_t k) { /* false: to this machine it is the sa
 #define EACH_LEVEL                                                                                               \
     for (size_t level = 0; level < sizeof twin_levels / sizeof *twin_levels; hone_cpu_mask(UINT32_MAX), level++) \
         if (twin_level(level))
+/* Only those whose kernel of this kind is another than at the one before: to the others nothing is new. */
+static const void *twin_before;
+static inline size_t twin_first(void) {
+    twin_before = NULL;
+    return 0;
+}
+static inline bool twin_other(const void *kernel) {
+    const bool is = kernel != twin_before;
+    twin_before = kernel;
+    return is;
+}
+#define EACH_LEVEL_OF(kernel)                                                                                               \
+    for (size_t level = twin_first(); level < sizeof twin_levels / sizeof *twin_levels; hone_cpu_mask(UINT32_MAX), level++) \
+        if (twin_level(level) && twin_other(kernel))
+#define EACH_F32_LEVEL EACH_LEVEL_OF(hone_gemm_f32_best())
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG) || defined(HONE_EMULATED)
 #define SLOW 1 /* the definition is slow, and slower here */
 #else
