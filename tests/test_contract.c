@@ -168,6 +168,18 @@ static void activations(void **state) {
         check(text, k);
     }
 }
+/* Few rows, and a last panel narrower than the others: a kernel takes more rows of it at a time, and each column is activated once. */
+static void rows_and_panels(void **state) {
+    (void)state;
+    EACH_F32_LEVEL for (int m = 1; m <= 17; m++) {
+        const int k = draw(8, 40), vectors = draw(1, 13), n = 8 * vectors + draw(0, 1) * draw(1, 7);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[%d, %d]) -> y { w: f32[%d, %d] = random(%d, -0.2, 0.2); b: f32[%d] = random(2, -1, 1); u = MatMul(x, w); "
+                 "v = Add(u, b); y = HardSigmoid(v) {alpha: 0.3, beta: 0.25}; }",
+                 m, k, k, n, m, n);
+        check(text, k);
+    }
+}
 static void transposed_conv(void **state) {
     (void)state;
     EACH_F32_LEVEL for (int round = 0; round < 2 * ROUNDS; round++) {
@@ -334,10 +346,20 @@ static void gated(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pictures),     cmocka_unit_test(matmul),         cmocka_unit_test(transposed),
-                                       cmocka_unit_test(conv),         cmocka_unit_test(depthwise),      cmocka_unit_test(transposed_conv),
-                                       cmocka_unit_test(residual),     cmocka_unit_test(one_place),      cmocka_unit_test(quantized),
-                                       cmocka_unit_test(integer_conv), cmocka_unit_test(integer_matmul), cmocka_unit_test(activations),
-                                       cmocka_unit_test(few_channels), cmocka_unit_test(gated)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(pictures),
+                                       cmocka_unit_test(matmul),
+                                       cmocka_unit_test(transposed),
+                                       cmocka_unit_test(conv),
+                                       cmocka_unit_test(depthwise),
+                                       cmocka_unit_test(transposed_conv),
+                                       cmocka_unit_test(residual),
+                                       cmocka_unit_test(one_place),
+                                       cmocka_unit_test(quantized),
+                                       cmocka_unit_test(integer_conv),
+                                       cmocka_unit_test(integer_matmul),
+                                       cmocka_unit_test(activations),
+                                       cmocka_unit_test(rows_and_panels),
+                                       cmocka_unit_test(few_channels),
+                                       cmocka_unit_test(gated)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

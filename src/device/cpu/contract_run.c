@@ -390,7 +390,8 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
                 if (then && whole.finish && !gated) hone_contract_then(d, at, &w, &part, kept);
             }
             /* all rows of a panel at once: of several panels, because vectors side by side take an activation faster than a panel's few */
-            if (whole.finish && (!then || gated) && at_once >= m && (j + d->nr >= n || j + d->nr - done >= ACTIVATED)) {
+            if (at_once < m) done = j + d->nr; /* activated as they came; a narrower panel behind may take all rows at once */
+            else if (whole.finish && (!then || gated) && (j + d->nr >= n || j + d->nr - done >= ACTIVATED)) {
                 part.c_from = gated ? 0 : n0 + done, part.n = (int)((j + d->nr < n ? j + d->nr : n) - done);
                 hone_contract_activate(d, &part);
                 part.c_from = n0 + done, done += part.n;
