@@ -78,7 +78,11 @@ static bool one_way(const hone_contract *d, int y, int x, bool down, struct hone
     w->pitch_y = down ? d->a.at.k[y] : 0, w->pitch_x = d->a.at.k[x], w->at_x = c, w->at_c = 1;
     return true;
 }
-enum { MANY = 8 /* channels that are taken as they lie */, FEW = 16 /* those of a picture that is spread */ };
+enum {
+    MANY = 8 /* channels that are taken as they lie */,
+    FEW = 16 /* those of a picture that is spread, */,
+    MOST_SPREAD = 1 << 23 /* and its floats */
+};
 static bool recognise(const hone_contract *d, struct hone_winograd *w) {
     const hone_slots_of *s = &d->slots;
     int at[MAX_SLOTS], n = 0, ky = -1, kx = -1, c = -1;
@@ -113,7 +117,7 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
     w->h = down.size, w->w = across.size, w->pad_y = down.pad, w->pad_x = across.pad;
     w->at_y = apart_in_k(d, ky), w->at_x = apart_in_k(d, kx), w->at_c = apart_in_k(d, c);
     if (w->spread.is) w->channels *= w->phases, w->phases = 1, w->spread.h = w->oh + w->taps - 1, w->spread.w = w->ow + w->taps - 1;
-    return true;
+    return !w->spread.is || (double)w->pictures * (double)w->spread.h * (double)w->spread.w * (double)w->channels <= MOST_SPREAD;
 }
 /* Which phases a place has. One of odd rows or columns that lacks the last tap has no filters at infinity. */
 static void place_phases(struct hone_winograd *w) {
