@@ -208,6 +208,16 @@ void hone_contract_int_blocks(hone_contract *, int threads);
 void hone_contract_int_step(hone_contract *, hone_step *);
 bool hone_contract_int_fours(hone_arena *, hone_contract *); /* whether K is taken by fours; false: no memory */
 static inline int64_t hone_contract_int_depth(const hone_contract *d) { return d->fours ? 4 * d->fours : d->k; }
+static inline int64_t hone_contract_int_deep(const hone_contract *d) { /* of whole steps of the kernel */
+    return (hone_contract_int_depth(d) + d->kernel_i8->deep - 1) / d->kernel_i8->deep * d->kernel_i8->deep;
+}
+static inline int64_t hone_contract_int_groups(const hone_contract *d) { return hone_contract_int_deep(d) / 4; }
+/* contract_int_pack.c: row m of A in one piece, where it lies or in `line`; rows of A and columns of B in panels; sums of a panel's columns */
+const uint8_t *hone_contract_int_row(const hone_contract *, const uint8_t *a, const hone_standing *, int64_t m, int outside, uint8_t *line);
+void hone_contract_int_pack_a(const hone_contract *, const uint8_t *a, const hone_standing *, int64_t m0, int64_t m, int outside,
+                              uint8_t *panels, int32_t *sum, uint8_t *line);
+void hone_contract_int_pack_b(const hone_contract *, const uint8_t *b, int64_t n0, int64_t nt, int outside, uint8_t *panels, uint8_t *line);
+void hone_contract_int_column_sums(const hone_contract *, const uint8_t *panel, int32_t *sum);
 void hone_contract_int_pack_step(const hone_contract *, hone_step *);
 /* The product of one stage of a recurrence, without epilogue; *out NULL: it is none. begun: whoever runs it says where rows of A are. */
 hone_status hone_contract_over(hone_recipe_maker *, const hone_cpu_call *, int stage, bool begun, hone_contract **out, int64_t *tiles,

@@ -36,276 +36,6 @@ bool hone_contract_int_plain(const hone_contract *d, void *const *at, const hone
     for (int64_t j = 0; j < n && !any; j++) any = hone_contract_int_zero(d, false, at, w, n0 + j) != 0;
     return !any;
 }
-static int64_t deep_of(const hone_contract *d) {
-    return (hone_contract_int_depth(d) + d->kernel_i8->deep - 1) / d->kernel_i8->deep * d->kernel_i8->deep;
-}
-static int64_t groups_of(const hone_contract *d) { return deep_of(d) / 4; }
-
-/* The sum of n bytes, as the kernel sees them. */
-static uint32_t sum_of(const uint8_t *from, int64_t n, bool is_signed) {
-    typedef uint8_t bytes __attribute__((vector_size(16)));
-    typedef uint16_t pairs __attribute__((vector_size(16)));
-    const uint8_t over = is_signed ? 0x80 : 0;
-    uint32_t all = 0;
-    int64_t i = 0;
-    while (i + 16 <= n) {
-        const int64_t end = n - i < 2048 ? n : i + 2048; /* 128 times two bytes in 16 bits */
-        pairs sum = {0};
-        for (; i + 16 <= end; i += 16) {
-            bytes v;
-            memcpy(&v, from + i, sizeof v);
-            v ^= over;
-            sum += ((pairs)v & 255) + ((pairs)v >> 8);
-        }
-        for (int q = 0; q < 8; q++) all += sum[q];
-    }
-    for (; i < n; i++) all += from[i] ^ over;
-    return is_signed ? all - 128 * (uint32_t)n : all;
-}
-/* K by fours, where rows lie in no pieces: a group is what follows on in memory. Not where most of a group would be nothing. */
-static int64_t group_fours(const hone_contract *d, bool write) {
-    int64_t groups = 0, in = 0;
-    for (int64_t p = 0; p < d->k; p++) {
-        if (!p || in == 4 || d->at_k_a[p] != d->at_k_a[p - 1] + 1) groups++, in = 0;
-        if (write) {
-            if (!in) d->four_at[groups - 1] = d->at_k_a[p], d->four_own[groups - 1] = 4 * (groups - 1);
-            ((uint8_t *)(d->four_mask + groups - 1))[in] = 0xff, d->in_fours[p] = 4 * (groups - 1) + in;
-        }
-        in++;
-    }
-    return groups;
-}
-bool hone_contract_int_fours(hone_arena *arena, hone_contract *d) {
-    const int64_t groups = group_fours(d, false);
-    if (d->piece || groups * 2 > d->k || d->m < 2) return true;
-    d->four_at = HONE_NEW_N(arena, int64_t, (size_t)(2 * groups + d->k)), d->four_mask = HONE_NEW_N(arena, uint32_t, (size_t)groups);
-    if (!d->four_at || !d->four_mask) return false;
-    d->four_own = d->four_at + groups, d->in_fours = d->four_own + groups, d->fours = groups;
-    d->k_order = -1 - d->k_order; /* weights in another order */
-    group_fours(d, true);
-    bool moves = false;
-    for (int k = 0; k < d->n_batch; k++)
-        for (int q = 0; q < d->a.n_bounded; q++) moves |= d->by[k].edge[q] != 0;
-    /* the last byte that is surely there, and so the last row whose groups may be read whole */
-    const hone_standing w = {{0}, 0, 0, 0, 0, 0, 0, {0}};
-    int64_t last = INT64_MIN / 2, far = 0;
-    for (int64_t p = 0; p < d->k; p++) far = d->at_k_a[p] > far ? d->at_k_a[p] : far;
-    for (int64_t i = 0; i < d->m && !moves; i++)
-        if (d->at_m_a[i] + far > last && hone_contract_all_inside(d, &w, i)) last = d->at_m_a[i] + far;
-    d->lies_end = last;
-    for (int64_t g = 0; g < groups; g++) d->lies_end = last - d->four_at[g] - 3 < d->lies_end ? last - d->four_at[g] - 3 : d->lies_end;
-    /* a matrix unit is worth copies where columns are many */
-    if (moves || d->flip_a || d->a_signed || !d->kernel_i8->strewn || (d->kernel_i8->rows && d->n > 2 * d->nr)) return true;
-    uint8_t *lies = hone_arena_raw(arena, (size_t)d->m);
-    for (int64_t i = d->m - 1, run = 0; lies && i >= 0; i--) {
-        if (i + 1 < d->m && d->at_m_a[i + 1] - d->at_m_a[i] != d->at_m_a[1] - d->at_m_a[0]) run = 0;
-        run = d->at_m_a[i] <= d->lies_end && hone_contract_all_inside(d, &w, i) ? run + 1 : 0;
-        lies[i] = (uint8_t)(run < 255 ? run : 255);
-    }
-    d->lies = lies;
-    return lies != NULL;
-}
-/* Row m of A, all of K in a row: where it lies, or gathered in `line`, which has room for a few bytes more. */
-static const uint8_t *row_of(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m, int outside, uint8_t *line) {
-    const uint8_t *row = a + d->at_m_a[m];
-    const int64_t *at = d->at_k_a, piece = d->piece;
-    const bool inside = d->outside ? !d->outside[m] : !d->a.n_bounded || hone_contract_all_inside(d, w, m);
-    if (inside && piece && d->taps == 1) row += at[0];
-    else if (piece) { /* a place of the window after another */
-        for (int64_t p = 0; p < d->k; p += piece)
-            if (inside || hone_contract_inside(d, w, m, p)) memcpy(line + p, row + at[p], (size_t)piece);
-            else memset(line + p, outside, (size_t)piece);
-        row = line;
-    } else if (d->fours) {
-        const bool whole = inside && d->at_m_a[m] <= d->lies_end;
-        for (int64_t g = 0; g < d->fours; g++) { /* what is no value of K is 0 */
-            uint32_t four = 0;
-            if (whole) memcpy(&four, row + d->four_at[g], 4);
-            four = (four ^ d->flip_a * 0x01010101u) & d->four_mask[g];
-            memcpy(line + 4 * g, &four, 4);
-        }
-        for (int64_t p = 0; p < d->k && !whole; p++) {
-            const bool out = !inside && (d->outside ? d->outside[m] >> p & 1 : !hone_contract_inside(d, w, m, p));
-            line[d->in_fours[p]] = (out ? (uint8_t)outside : row[at[p]]) ^ d->flip_a;
-        }
-        return line;
-    } else {
-        for (int64_t p = 0; p < d->k; p++)
-            line[p] = !inside && (d->outside ? d->outside[m] >> p & 1 : !hone_contract_inside(d, w, m, p)) ? (uint8_t)outside : row[at[p]];
-        row = line;
-    }
-    if (d->flip_a) {
-        for (int64_t p = 0; p < d->k; p++) line[p] = row[p] ^ d->flip_a;
-        row = line;
-    }
-    return row;
-}
-/* K bytes into row r of a panel, `deep` at a time, mr rows apart. */
-static inline void few(uint8_t *to, const uint8_t *from, int64_t n) {
-    for (; n >= 16; n -= 16, to += 16, from += 16) memcpy(to, from, 16);
-    for (; n >= 4; n -= 4, to += 4, from += 4) memcpy(to, from, 4);
-    for (; n > 0; n--) *to++ = *from++;
-}
-static void spread(const hone_contract *d, const uint8_t *row, int r, uint8_t *panel) {
-    const int64_t deep = d->kernel_i8->deep, apart = d->mr * deep, k = hone_contract_int_depth(d);
-    int64_t p = 0;
-    panel += r * deep;
-    if (deep == 64)
-        for (; p + 64 <= k; p += 64, panel += apart) memcpy(panel, row + p, 64);
-    else if (deep == 8)
-        for (; p + 8 <= k; p += 8, panel += apart) memcpy(panel, row + p, 8);
-    else if (deep == 4)
-        for (; p + 4 <= k; p += 4, panel += apart) memcpy(panel, row + p, 4);
-    for (; p < k; p += deep, panel += apart) few(panel, row + p, k - p < deep ? k - p : deep);
-}
-/* The same of two rows that follow on, 8 deep: a register of each at a time. */
-static void spread_two(const hone_contract *d, const uint8_t *row, const uint8_t *next, int r, uint8_t *panel) {
-    typedef uint64_t two __attribute__((vector_size(16)));
-    const int64_t apart = d->mr * 8, k = d->k;
-    int64_t p = 0;
-    panel += r * 8;
-    for (; p + 16 <= k; p += 16, panel += 2 * apart) {
-        two a, b;
-        memcpy(&a, row + p, 16), memcpy(&b, next + p, 16);
-        const two low = {a[0], b[0]}, high = {a[1], b[1]};
-        memcpy(panel, &low, 16), memcpy(panel + apart, &high, 16);
-    }
-    for (; p < k; p += 8, panel += apart)
-        for (int q = 0; q < 2; q++) few(panel + 8 * q, (q ? next : row) + p, k - p < 8 ? k - p : 8);
-}
-/* The same of a row by fours that lies inside the picture: what is no value of K may be anything, as it meets zeros in B. */
-static void spread_fours(const hone_contract *d, const uint8_t *row, int r, uint8_t *panel) {
-    const int64_t *at = d->four_at, apart = d->mr * 8;
-    int64_t g = 0;
-    panel += r * 8;
-    for (; g + 2 <= d->fours; g += 2, panel += apart) memcpy(panel, row + at[g], 4), memcpy(panel + 4, row + at[g + 1], 4);
-    if (g < d->fours) memcpy(panel, row + at[g], 4);
-}
-/* Rows m0 … of A into panels, and their sums where these are asked for. What is past K must be 0 already. */
-static void pack_a(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m0, int64_t m, int outside, uint8_t *panels,
-                   int32_t *sum, uint8_t *line) {
-    const int64_t mr = d->mr, each = groups_of(d) * 4 * mr, k = hone_contract_int_depth(d);
-    const int64_t deep = d->kernel_i8->deep;
-    const bool whole =
-        deep == 64 && d->piece && d->piece % 64 == 0 && d->taps > 1 && !d->flip_a && !sum; /* pieces of a window go where they belong */
-    const bool lies = deep == 8 && mr % 2 == 0 && d->piece == d->k && !d->a.n_bounded && !d->flip_a; /* rows that are taken as they are */
-    const bool fours = deep == 8 && d->fours && d->packed_b && !d->flip_a && !sum;
-    for (int64_t i = 0; i < m; i++) {
-        uint8_t *panel = panels + i / mr * each;
-        if (whole) {
-            const uint8_t *row = a + d->at_m_a[m0 + i];
-            const bool inside = d->outside ? !d->outside[m0 + i] : !d->a.n_bounded || hone_contract_all_inside(d, w, m0 + i);
-            for (int64_t p = 0; p < k; p += 64) {
-                uint8_t *to = panel + i % mr * 64 + p * mr;
-                if (inside || hone_contract_inside(d, w, m0 + i, p)) memcpy(to, row + d->at_k_a[p], 64);
-                else memset(to, outside, 64);
-            }
-            continue;
-        }
-        if (lies && i + 1 < m && i % 2 == 0) {
-            const uint8_t *row = a + d->at_m_a[m0 + i] + d->at_k_a[0], *next = a + d->at_m_a[m0 + i + 1] + d->at_k_a[0];
-            spread_two(d, row, next, (int)(i % mr), panel);
-            for (int q = 0; sum && q < 2; q++) sum[i + q] = (int32_t)sum_of(q ? next : row, k, d->a_signed);
-            i++;
-            continue;
-        }
-        if (fours && (d->outside ? !d->outside[m0 + i] : hone_contract_all_inside(d, w, m0 + i)) && d->at_m_a[m0 + i] <= d->lies_end) {
-            spread_fours(d, a + d->at_m_a[m0 + i], (int)(i % mr), panel);
-            continue;
-        }
-        uint8_t *own = k < deep && d->packed_b ? panel + i % mr * deep : line; /* what is past K meets zeros in B */
-        const uint8_t *row = row_of(d, a, w, m0 + i, outside, own);
-        if (row != own || own == line) spread(d, row, (int)(i % mr), panel);
-        if (sum) sum[i] = (int32_t)sum_of(row, k, d->a_signed);
-    }
-}
-/* Two groups of four of all columns, one after another, as groups of eight. */
-static void eights(uint8_t *at, int64_t nr) {
-    uint32_t two[2 * 64];
-    memcpy(two, at, (size_t)(8 * nr));
-    for (int64_t j = 0; j < nr; j++) memcpy(at + 8 * j, two + j, 4), memcpy(at + 8 * j + 4, two + nr + j, 4);
-}
-/* Where value k of column j is in a panel of B. */
-static int64_t in_panel(const hone_contract *d, int64_t k, int64_t j) {
-    const int group = d->kernel_i8->group;
-    return (k / group * d->nr + j) * group + k % group;
-}
-/* Columns n0 … n0+nt-1 of B into panels, all of K. line: room for four rows of nt bytes. What is past K may be anything: A is 0
-   there. */
-static void pack_b(const hone_contract *d, const uint8_t *b, int64_t n0, int64_t nt, int outside, uint8_t *panels, uint8_t *line) {
-    int64_t nr = d->nr, groups = groups_of(d), have = d->n - n0 < nt ? d->n - n0 : nt, n_panel = (nt + nr - 1) / nr;
-    bool plain = !d->b.n_bounded && d->run_step == 1 && d->rows == 1;
-    if (n_panel * nr > have) /* the columns that are not there */
-        memset(panels + (n_panel - 1) * groups * 4 * nr, 0, (size_t)(groups * 4 * nr));
-    for (int64_t p = 0; p < (d->k + 3) / 4; p++) {
-        const uint8_t *row[4];
-        for (int q = 0; q < 4; q++) {
-            int64_t k = 4 * p + q < d->k ? 4 * p + q : d->k - 1;
-            if (plain) row[q] = b + d->at_k_b[k] + n0;
-            else {
-                row[q] = line + q * nt;
-                hone_contract_gather(d, b, k, n0, have, 1, outside, line + q * nt);
-            }
-        }
-        for (int64_t j = 0; j < n_panel; j++) {
-            const uint8_t *from[4] = {row[0] + j * nr, row[1] + j * nr, row[2] + j * nr, row[3] + j * nr};
-            hone_interleave4(from, have - j * nr < nr ? have - j * nr : nr, d->flip_b, panels + (j * groups + p) * 4 * nr);
-        }
-    }
-    for (int64_t p = 0; d->kernel_i8->group == 8 && p < n_panel * groups; p += 2) eights(panels + p * 4 * nr, nr);
-}
-/* Sums of a panel's columns, as the kernel sees its bytes. */
-static void column_sums(const hone_contract *d, const uint8_t *panel, int32_t *sum) {
-    memset(sum, 0, sizeof *sum * (size_t)d->nr);
-    for (int64_t k = 0; k < hone_contract_int_depth(d); k++)
-        for (int j = 0; j < d->nr; j++) {
-            const uint8_t v = panel[in_panel(d, k, j)];
-            sum[j] = (int32_t)((uint32_t)sum[j] + (d->b_signed ? (uint32_t)(int8_t)v : v));
-        }
-}
-/* Of a constant A: rows past M are 0. */
-static void constant_rows(const hone_contract *d, const uint8_t *a, int64_t m0, uint8_t *panel, int32_t *sum) {
-    const int deep = d->kernel_i8->deep;
-    for (int64_t r = 0; r < d->mr && m0 + r < d->m; r++) {
-        uint32_t all = 0;
-        for (int64_t p = 0; p < d->k; p++) {
-            const uint8_t v = a[d->at_m_a[m0 + r] + d->at_k_a[p]] ^ d->flip_a;
-            panel[(p / deep * d->mr + r) * deep + p % deep] = v, all += d->a_signed ? (uint32_t)(int8_t)v : v;
-        }
-        sum[r] = (int32_t)all;
-    }
-}
-/* Of a constant B by fours: what is no value of K is 0. */
-static void constant_fours(const hone_contract *d, const uint8_t *b, int64_t n0, uint8_t *panel) {
-    for (int64_t j = n0; j < n0 + d->nr && j < d->n; j++)
-        for (int64_t p = 0; p < d->k; p++)
-            panel[in_panel(d, d->in_fours[p], j - n0)] = b[d->at_row_b[j / d->run] + j % d->run * d->run_step + d->at_k_b[p]] ^ d->flip_b;
-}
-void hone_contract_int_fill(const hone_contract *d, bool a, const uint8_t *source, void *dst) {
-    if (d->each_i8) {
-        hone_depthwise_int_fill(d, source, dst);
-        return;
-    }
-    int64_t each = groups_of(d) * 4 * (a ? d->mr : d->nr), n = a ? (d->m + d->mr - 1) / d->mr : (d->n + d->nr - 1) / d->nr;
-    int64_t batches = a ? d->batch_a : d->batch_b;
-    int32_t *sum = (int32_t *)(void *)((uint8_t *)dst + batches * n * each);
-    uint8_t line[4 * 64];
-    if (a || d->fours) memset(dst, 0, (size_t)(batches * n * (each + 4 * (a ? d->mr : d->nr))));
-    for (int64_t b = 0; b < batches; b++)
-        for (int64_t p = 0; p < n; p++) {
-            uint8_t *panel = (uint8_t *)dst + (b * n + p) * each;
-            const uint8_t *own = source + hone_contract_own(d, b, a);
-            if (a) constant_rows(d, own, p * d->mr, panel, sum + (b * n + p) * d->mr);
-            else {
-                if (d->fours) constant_fours(d, own, p * d->nr, panel);
-                else pack_b(d, own, p * d->nr, d->nr, 0, panel, line);
-                for (int64_t k = hone_contract_int_depth(d); k < deep_of(d);
-                     k++) /* rows of A that are read as they lie have something there */
-                    for (int j = 0; j < d->nr; j++) panel[in_panel(d, k, j)] = 0;
-                column_sums(d, panel, sum + (b * n + p) * d->nr);
-            }
-        }
-}
 /* What zero points take away, beyond what is one number a row, which comes back in `less`. */
 typedef struct {
     const int32_t *row_sum,
@@ -334,7 +64,8 @@ static void zero_points(const hone_contract *d, void *const *at, const hone_stan
         uint32_t *sums = (uint32_t *)c + i * stride;
         if (!za) continue;
         if (!s.column_sum) {
-            for (int64_t j = 0; j < n; j += d->nr) column_sums(d, s.panels + j * groups_of(d) * 4, room + j);
+            for (int64_t j = 0; j < n; j += d->nr)
+                hone_contract_int_column_sums(d, s.panels + j * hone_contract_int_groups(d) * 4, room + j);
             s.column_sum = room;
         }
         if (d->zero_a.at) {
@@ -383,7 +114,7 @@ static void read_back(const hone_contract *d, void *const *at, const hone_standi
 static hone_status finish(const hone_contract *d, void *const *at, const hone_standing *w, const chunk *k, const ends *f) {
     const int64_t stride = (k->n + d->nr - 1) / d->nr * d->nr, m0 = f->m0 + k->m0, n0 = f->n0 + k->n0;
     if (!f->levels) {
-        const known now = {k->row_sum, f->s.column_sum ? f->s.column_sum + k->n0 : NULL, f->b + k->n0 * groups_of(d) * 4};
+        const known now = {k->row_sum, f->s.column_sum ? f->s.column_sum + k->n0 : NULL, f->b + k->n0 * hone_contract_int_groups(d) * 4};
         zero_points(d, at, w, m0, k->m, n0, k->n, now, k->c, stride, f->less, f->column_sum);
         return hone_contract_finish(d, at, 0, w, m0, k->m, n0, k->n, k->c, stride, f->less, f->rest);
     }
@@ -402,7 +133,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     const hone_contract *d = step->data;
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(step->ref[t], base);
-    const int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt, groups = groups_of(d);
+    const int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt, groups = hone_contract_int_groups(d);
     const int64_t n0 = number % nb * d->nt, m0 = number / nb % mb * d->mt, batch = number / nb / mb;
     const int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt;
     const int64_t mr = d->mr, nr = d->nr, all_mp = (d->m + mr - 1) / mr, all_np = (d->n + nr - 1) / nr;
@@ -434,13 +165,15 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         b = panels + (w.own_b * all_np + n0 / nr) * nr * groups * 4;
         if (d->packed_b)
             s.column_sum = (const int32_t *)(const void *)(panels + d->batch_b * all_np * nr * groups * 4) + w.own_b * all_np * nr + n0;
-    } else pack_b(d, (const uint8_t *)at[d->b.tensor] + d->b.at.c + w.b, n0, n, zero_at(&d->zero_b, at, &w, d->n_batch, 0), pb, line);
+    } else
+        hone_contract_int_pack_b(d, (const uint8_t *)at[d->b.tensor] + d->b.at.c + w.b, n0, n, zero_at(&d->zero_b, at, &w, d->n_batch, 0),
+                                 pb, line);
     s.panels = b;
     hone_levels levels = {0};
     if (by_row) {
         const uint32_t za = (uint32_t)hone_contract_int_zero(d, true, at, &w, m0);
         hone_epilogue_columns(sum, at, w.index, n0, n, bias, scale, &levels);
-        for (int64_t j = 0; za && !s.column_sum && j < n; j += nr) column_sums(d, b + j * groups * 4, column_sum + j);
+        for (int64_t j = 0; za && !s.column_sum && j < n; j += nr) hone_contract_int_column_sums(d, b + j * groups * 4, column_sum + j);
         const int32_t *sums = s.column_sum ? s.column_sum : column_sum;
         for (int64_t j = 0; za && j < n; j++) bias[j] = (int32_t)((uint32_t)bias[j] - za * (uint32_t)sums[j]);
         hone_levels_bound(&levels, n, 255.0 * 128 * (double)d->k);
@@ -464,7 +197,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             const int64_t most = high, outside = hone_contract_int_outside(d, at, &w);
             for (high = lies ? d->lies[m0 + i] : 1; !lies && high < most && !d->lies[m0 + i + high];) high++;
             if (high > most) high = most;
-            for (int64_t r = 0; !lies && r < high; r++) row_of(d, rows, &w, m0 + i + r, (int)outside, pa + r * 4 * d->fours);
+            for (int64_t r = 0; !lies && r < high; r++) hone_contract_int_row(d, rows, &w, m0 + i + r, (int)outside, pa + r * 4 * d->fours);
             strewn = lies ? rows + d->at_m_a[m0 + i] : pa;
         } else if (lie && whole && d->at_m_a[m0 + i + whole - 1] + read <= d->at_m_a[d->m - 1] + d->k)
             direct = rows + d->at_m_a[m0 + i] + d->at_k_a[0], high = whole;
@@ -473,7 +206,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             i >= packed) { /* some more than are multiplied next: what was just written is slow to come back as a matrix unit wants it */
             const int64_t some = m - i < d->packed_m ? m - i : d->packed_m;
             if (last.m) done = finish(d, at, &w, &last, &f), last.m = 0; /* it may need the sums of the rows before */
-            pack_a(d, rows, &w, m0 + i, some, hone_contract_int_outside(d, at, &w), pa, plain ? NULL : row_sum, line);
+            hone_contract_int_pack_a(d, rows, &w, m0 + i, some, hone_contract_int_outside(d, at, &w), pa, plain ? NULL : row_sum, line);
             packed = i + some, a = pa - i * groups * 4, here = pa, s.row_sum = plain ? NULL : row_sum - i;
         }
         if (whole_bytes) {
@@ -530,8 +263,9 @@ static hone_status pack_tile(const hone_step *step, void *const *base, int64_t n
         outside = zero_at(&d->zero_b, at, &w, d->n_batch, 0);
     }
     const uint8_t *b = (const uint8_t *)hone_ref_at(step->ref[d->b.tensor], base) + d->b.at.c + hone_contract_own(d, batch, false);
-    uint8_t *to = (uint8_t *)hone_ref_at(step->ref[d->shared], base) + (batch * all_np + n0 / d->nr) * d->nr * groups_of(d) * 4;
-    pack_b(d, b, n0, n, outside, to, scratch);
+    uint8_t *to =
+        (uint8_t *)hone_ref_at(step->ref[d->shared], base) + (batch * all_np + n0 / d->nr) * d->nr * hone_contract_int_groups(d) * 4;
+    hone_contract_int_pack_b(d, b, n0, n, outside, to, scratch);
     return HONE_OK;
 }
 void hone_contract_int_pack_step(const hone_contract *d, hone_step *s) {
@@ -635,7 +369,7 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
         s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + epilogue;
         return;
     }
-    const int64_t np = (d->nt + d->nr - 1) / d->nr, deep = groups_of(d) * 4;
+    const int64_t np = (d->nt + d->nr - 1) / d->nr, deep = hone_contract_int_groups(d) * 4;
     const int64_t *out = d->simple && d->simple->by_row ? d->simple->out.at_m : NULL;
     d->out_apart = out && d->m > 1 ? out[1] - out[0] : 0;
     for (int64_t i = 1; out && i < d->m; i++)
