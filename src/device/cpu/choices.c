@@ -13,13 +13,13 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- does it fit? --------------------------------------------------------------------------------------------------------------------- */
 static bool among(int64_t n, int64_t low, int64_t high) { return n >= low && n <= high; }
-static bool tile_fits(int64_t window, int64_t tile) { /* of so many results a side */
-    bool fits = false;
-    const int64_t taps = window % HONE_SUM_LINE;
+static int size_of(int64_t window, int64_t tile) { /* of the tiles that a choice calls so; -1: the window has none */
+    const int taps = (int)(window % HONE_SUM_LINE);
     for (int size = 0; size < HONE_WINOGRAD_SIZES; size++)
-        fits |= hone_winograd_has(size, (int)taps) && hone_winograd_side(size, (int)taps) == tile &&
-                (window < HONE_SUM_LINE || size == HONE_WINOGRAD_LINES);
-    return fits;
+        if (hone_winograd_has(size, taps) && hone_winograd_side(size, taps) == tile &&
+            (window < HONE_SUM_LINE || size == HONE_WINOGRAD_LINES))
+            return size;
+    return -1;
 }
 static bool sum_fits(const hone_problem *p, const hone_choice *c) {
     const int64_t *q = p->number, v = c->knob[HONE_KNOB_VECTORS], rows = c->knob[HONE_KNOB_ROWS], columns = c->knob[HONE_KNOB_COLUMNS],
@@ -29,7 +29,7 @@ static bool sum_fits(const hone_problem *p, const hone_choice *c) {
     if (!among(rows, 1, up(q[HONE_SUM_M], mr)) || (rows % mr && rows != q[HONE_SUM_M])) return false;
     if (!among(columns, nr, up(q[HONE_SUM_N], nr)) || columns % nr) return false;
     if (!among(depth, 1, least(q[HONE_SUM_K], HONE_CONTRACT_KC)) || (q[HONE_SUM_EACH] && depth != q[HONE_SUM_K])) return false;
-    if (tile && !tile_fits(q[HONE_SUM_WINDOW], tile)) return false;
+    if (tile && size_of(q[HONE_SUM_WINDOW], tile) < 0) return false;
     if (!among(c->knob[HONE_KNOB_THREADS], 1, MOST_THREADS)) return false;
     const int64_t piece = q[HONE_SUM_PIECE], taps = piece && depth >= piece ? least(depth / piece, q[HONE_SUM_TAPS]) : 1;
     const double sums = q[HONE_SUM_DIRECT] && depth >= q[HONE_SUM_K] ? 0 : 4.0 * (double)rows * (double)columns,
@@ -87,9 +87,9 @@ static void sum_choices(offers *o) {
     const int64_t *q = p->number, whole = least(q[HONE_SUM_K], HONE_CONTRACT_KC);
     static const int64_t depths[] = {HONE_CONTRACT_KC, 1024, 512, 256};
     int64_t rows[PARTS], columns[PARTS];
-    for (int64_t tile = 2; tile <= 24 && q[HONE_SUM_WINDOW]; tile++) { /* these take panels and blocks of their own */
-        const int64_t v = p->widths, mr = p->rows[v - 1];
-        if (!tile_fits(q[HONE_SUM_WINDOW], tile)) continue;
+    for (int size = 0; size < HONE_WINOGRAD_SIZES; size++) { /* these take panels and blocks of their own */
+        const int64_t v = p->widths, mr = p->rows[v - 1], tile = hone_winograd_side(size, (int)(q[HONE_SUM_WINDOW] % HONE_SUM_LINE));
+        if (size_of(q[HONE_SUM_WINDOW], tile) != size) continue;
         offer(o, (hone_choice){
                      {v, least(q[HONE_SUM_M], mr), up(least(q[HONE_SUM_N], v * p->vector), v * p->vector), whole, tile, o->threads}});
     }
@@ -159,13 +159,10 @@ static double share(double tiles, int threads) { /* of the work, that the busies
 static void winograd_features(const int64_t *q, int64_t tile, int threads, double *f) {
     /* the picture's sides are not known here: a square's edge stands for them; nor is what phases leave out */
     const bool line = q[HONE_SUM_WINDOW] >= HONE_SUM_LINE;
-    const int64_t taps = q[HONE_SUM_WINDOW] % HONE_SUM_LINE, edge = tile + taps - 1, results = line ? tile : tile == 24 ? 8 : tile * tile;
-    const double m = (double)q[HONE_SUM_M],
-                 places = (double)(line         ? edge
-                                   : tile == 24 ? 24
-                                                : edge * edge),
-                 tiles = m / (double)results, c = (double)q[HONE_SUM_K] / (double)(line ? taps : taps * taps), n = (double)q[HONE_SUM_N],
-                 mine = 1.0 / threads;
+    const int size = size_of(q[HONE_SUM_WINDOW], tile), taps = (int)(q[HONE_SUM_WINDOW] % HONE_SUM_LINE);
+    const int tall = line ? 1 : hone_winograd_tall(size), high = line ? 1 : tall - taps + 1;
+    const double m = (double)q[HONE_SUM_M], places = tall * hone_winograd_edge(size), tiles = m / (high * hone_winograd_out(size, taps)),
+                 c = (double)q[HONE_SUM_K] / (double)(line ? taps : taps * taps), n = (double)q[HONE_SUM_N], mine = 1.0 / threads;
     f[F_STEP] = 2, f[F_MADDS + HONE_GEMM_WIDTHS - 1] = places * tiles * c * n * mine;
     f[F_BROUGHT] = places * tiles * (c + n) * mine, f[F_B] = 4 * places * c * n * mine, f[F_TILES] = 16;
 }

@@ -81,7 +81,8 @@ static bool one_way(const hone_contract *d, int y, int x, bool down, struct hone
 enum {
     MANY = 8 /* channels that are taken as they lie */,
     FEW = 16 /* those of a picture that is spread, */,
-    MOST_SPREAD = 1 << 23 /* and its floats */
+    MOST_SPREAD = 1 << 23 /* and its floats */,
+    MOST_SIDE = 2 * HONE_WINOGRAD_MOST
 };
 static bool recognise(const hone_contract *d, struct hone_winograd *w) {
     const hone_slots_of *s = &d->slots;
@@ -111,7 +112,7 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
     w->own = w->channels = s->extent[c], w->phases = w->stride * w->stride;
     w->pitch_y = d->a.at.k[ky], w->pitch_x = d->a.at.k[kx], w->pitch_c = d->a.at.k[c];
     w->spread.is = w->pitch_c != 1 || w->own < MANY;
-    if (s->extent[ky] > HONE_WINOGRAD_MOST * 2 || w->taps < HONE_WINOGRAD_LEAST || w->taps > HONE_WINOGRAD_MOST) return false;
+    if (s->extent[ky] > MOST_SIDE || w->taps < HONE_WINOGRAD_LEAST || w->taps > HONE_WINOGRAD_MOST) return false;
     if (w->spread.is ? w->stride == 1 || w->own > FEW : w->own > HONE_CONTRACT_KC) return false;
     w->oh = s->extent[y], w->ow = s->extent[x], w->pictures = d->m / (w->oh * w->ow);
     w->h = down.size, w->w = across.size, w->pad_y = down.pad, w->pad_x = across.pad;
@@ -138,8 +139,8 @@ static void place_phases(struct hone_winograd *w) {
 /* What a way costs, in multiply-adds, on one machine with AVX-512: bringing a value to its place was measured as about a dozen of them, bringing it back as
    about eight; of 6x6, on Neoverse-V1, it took so much longer than of 4x4. A byte from beyond L2 was six in single layers; four chose better in whole networks,
    whose weights partly stay near. */
-enum { L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8, MOST_BETWEEN = 1 << 22 /* floats */ };
-static const struct { double in, out; } brings[HONE_WINOGRAD_SIZES + 1] = {{12, 8}, {12, 8}, {13, 12}, {12, 8}, {16, 10} /* lines */};
+enum { L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8, MOST_BETWEEN = 1 << 22 /* floats */, IN = 0, OUT };
+static const double brings[HONE_WINOGRAD_SIZES + 1][2] = {{12, 8}, {12, 8}, {13, 12}, {12, 8}, {16, 10} /* lines */};
 static double byte_costs(const hone_contract *d, const struct hone_winograd *w) { /* memory is as fast for narrow vectors */
     return w->half ? 1 : d->kernel->vector / 4.0;
 }
@@ -159,13 +160,14 @@ static void cut_blocks(const hone_contract *d, struct hone_winograd *w, int thre
 }
 /* Rows that the kernel takes at a time: few at the end would leave its units waiting for sums that are not there yet, so that all may better take fewer. In rows' time: fewer than five
    take as long as these, and to begin takes about half a row's. */
-static int rows_at_once(int64_t tiles, int mr, double *rows) {
+static double rows_time(int64_t tiles, int high) {
+    const double rest = (double)(tiles % high);
+    return (double)(tiles / high) * (high + 0.5) + (rest > 0 ? fmax(rest, 5) + 0.5 : 0);
+}
+static int rows_at_once(int64_t tiles, int mr) {
     int best = mr;
-    *rows = INFINITY;
-    for (int high = mr; high > mr / 2; high--) {
-        const double rest = (double)(tiles % high), time = (double)(tiles / high) * (high + 0.5) + (rest > 0 ? fmax(rest, 5) + 0.5 : 0);
-        if (time < *rows) *rows = time, best = high;
-    }
+    for (int high = mr - 1; high > mr / 2; high--)
+        if (rows_time(tiles, high) < rows_time(tiles, best)) best = high;
     return best;
 }
 static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
@@ -181,10 +183,10 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     const double again = filters > 4.0 * L2_FLOATS ? (double)w->blocks * filters : filters;
     w->steps = between <= (32 << 20) && filters + between < again;
     double rows = tiles;
-    if (hone_winograd_turned(d, w)) rows_at_once(w->tiles, w->mr, &rows), rows *= w->mr / (w->mr + 0.5); /* of a whole block of them */
-    return rows * deep * n / (w->half ? 2 : 1) +
-           tiles *
-               (places * (brings[w->line ? HONE_WINOGRAD_SIZES : size].in * all + brings[w->line ? HONE_WINOGRAD_SIZES : size].out * n)) +
+    if (hone_winograd_turned(d, w))
+        rows = rows_time(w->tiles, rows_at_once(w->tiles, w->mr)) * w->mr / (w->mr + 0.5); /* of a whole block */
+    const double *bring = brings[w->line ? HONE_WINOGRAD_SIZES : size];
+    return rows * deep * n / (w->half ? 2 : 1) + tiles * places * (bring[IN] * all + bring[OUT] * n) +
            byte_costs(d, w) * (!w->steps                   ? again
                                : between > 4.0 * L2_FLOATS ? filters + between
                                                            : filters);
@@ -232,14 +234,13 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     if (w.steps) w.block = w.tiles, w.blocks = 1;
     else if (threads > 8) cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
     const bool turned = hone_winograd_turned(d, &w);
-    double rows_time;
-    w.high = turned ? rows_at_once(w.block, w.mr, &rows_time) : w.mr;
+    w.high = turned ? rows_at_once(w.block, w.mr) : w.mr;
     /* two panels for the same tiles in L1, unless these are few: then filters are what costs, and best read from one end to the other */
     w.nt = w.steps ? 4 * nr : turned && w.block >= 4 * w.mr ? 2 * nr : nr, w.some = turned ? w.high : 4; /* turned tiles go together */
     const int64_t rows_v = turned ? pieces(w.block, w.high) * HONE_GEMM_TURNED(w.high) : pieces(w.block, HONE_GEMM_ROWS) * HONE_GEMM_ROWS;
-    w.apart_v = (ptrdiff_t)(pieces(rows_v * w.channels * (turned ? w.phases : 1), 16) * 16 + 16);
+    w.apart_v = (ptrdiff_t)(pieces(rows_v * w.channels * w.phases, 16) * 16 + 16);
     w.apart_m = (ptrdiff_t)(pieces(w.block * (w.steps ? columns : w.nt), 16) * 16 + 16);
-    w.v_bytes = factor_bytes(&w) * (size_t)((turned ? 1 : w.phases) * w.places * w.apart_v),
+    w.v_bytes = factor_bytes(&w) * (size_t)(w.places * w.apart_v);
     w.m_bytes = sizeof(float) * (size_t)(w.places * w.apart_m);
     const size_t pixels = (size_t)((w.steps ? w.some : w.block) * w.out_y * w.out);
     w.sum_bytes = w.ends ? 0 : (sizeof(float) * pixels * (size_t)d->n + 63) / 64 * 64;
@@ -261,7 +262,7 @@ int64_t hone_winograd_part(const hone_contract *d, int64_t k) {
 /* ---- filters -------------------------------------------------------------------------------------------------------------------------- */
 size_t hone_winograd_bytes(const hone_contract *d) {
     const struct hone_winograd *w = d->winograd;
-    return factor_bytes(w) * (size_t)(w->before[w->places] * w->channels * d->winograd->columns);
+    return factor_bytes(w) * (size_t)(w->before[w->places] * w->channels * w->columns);
 }
 void hone_winograd_filters_of(const hone_contract *d, const float *source, int phase, int64_t c, int64_t n0, int64_t wide, float *u,
                               ptrdiff_t apart) {
@@ -289,13 +290,12 @@ static void fill_half(const hone_contract *d, const float *source, uint16_t *to)
 /* [panel][place][phase][channel][column] */
 void hone_winograd_fill(const hone_contract *d, const float *source, void *panels) {
     const struct hone_winograd *w = d->winograd;
-    const int64_t columns = d->winograd->columns;
     float *to = panels, u[HONE_WINOGRAD_PLACES * HONE_WINOGRAD_FILTERS];
     if (w->half) {
         fill_half(d, source, panels);
         return;
     }
-    for (int64_t n0 = 0, wide; n0 < columns; n0 += wide) {
+    for (int64_t n0 = 0, wide; n0 < w->columns; n0 += wide) {
         wide = hone_winograd_panel(d, w, n0);
         for (int64_t c = 0; c < w->channels && w->phases == 1; c++)
             hone_winograd_filters_of(d, source, 0, c, n0, wide, to + c * wide, (ptrdiff_t)(w->channels * wide));

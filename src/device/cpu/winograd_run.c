@@ -90,17 +90,16 @@ static hone_status step_spread(const hone_step *step, void *const *base, int64_t
 /* Where a turned tile that others come before in whole begins in a place of v: so many times K further. */
 static int64_t turned_at(const struct hone_winograd *w, int64_t tile) { return tile / w->high * HONE_GEMM_TURNED(w->high); }
 static hone_winograd_in_fn *bring_in(const struct hone_winograd *w) { return w->line ? w->kernel->in_line : w->kernel->in[w->size]; }
-/* Tiles from t0 on to their places: floats or halves, as tiles v0 … of v. Phases one after another. */
+/* Tiles from t0 on to their places: floats or halves, as tiles v0 … of v. Of one phase: others are turned. */
 enum { SOME = 64, SOME_TURNED = 32 /* channels */, SOME_APART = HONE_GEMM_ROWS * SOME_TURNED + 16 /* places on other sets of the cache */ };
 static void bring(const hone_contract *d, void *const *at, int64_t t0, int64_t many, void *v, int64_t v0) {
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_WINOGRAD_PLACES];
     float some[HONE_WINOGRAD_PLACES * SOME];
-    for (int64_t k = 0; k < many * w->phases; k++) {
-        const int64_t t = k / w->phases, to = (v0 + t) * w->channels;
-        const int phase = (int)(k % w->phases);
-        look(d, at, t0 + t, phase, pixel);
-        if (!w->half) bring_in(w)(pixel, w->channels, (float *)v + phase * w->places * w->apart_v + to, w->apart_v);
+    for (int64_t t = 0; t < many; t++) {
+        const int64_t to = (v0 + t) * w->channels;
+        look(d, at, t0 + t, 0, pixel);
+        if (!w->half) bring_in(w)(pixel, w->channels, (float *)v + to, w->apart_v);
         for (int64_t c = 0; w->half && c < w->channels; c += SOME) {
             const int64_t n = w->channels - c < SOME ? w->channels - c : SOME;
             bring_in(w)(pixel, n, some, SOME);
@@ -229,15 +228,14 @@ static void multiply_turned(const hone_contract *d, void *const *at, const float
     const struct hone_winograd *w = d->winograd;
     const float *filters = at[d->packed_b];
     float *sum[AT_ONCE];
-    const int64_t columns = hone_contract_columns(d), c = w->channels, passes = pieces(many, w->high),
-                  at_once = AT_ONCE / w->high * w->high, ask = pieces(w->nr * 4 * (int64_t)sizeof(float), passes),
-                  step = w->steps && ask < LINE ? ask : LINE;
+    const int64_t c = w->channels, passes = pieces(many, w->high), at_once = AT_ONCE / w->high * w->high,
+                  ask = pieces(w->nr * 4 * (int64_t)sizeof(float), passes), step = w->steps && ask < LINE ? ask : LINE;
     hone_gemm_part part = {.taps = 1, .high = w->high, .c = sum};
     int64_t filled = -1;
     for (int place = p0; place < p1; place++)
         for (int64_t j = 0, wide; j < n; j += wide) {
             wide = hone_winograd_panel(d, w, n0 + j), part.k = hone_winograd_depth(w, place);
-            const int64_t far = n0 + j + wide < columns && w->steps ? w->before[w->places] * c : part.k;
+            const int64_t far = n0 + j + wide < w->columns && w->steps ? w->before[w->places] * c : part.k;
             const float *panel = filters + ((n0 + j) * w->before[w->places] + w->before[place] * wide) * c, *next = panel + far * wide;
             part.n = (int)wide, part.b = panel, part.b_step = wide, part.c_from = place * w->apart_m + j;
             for (int64_t i = 0; i < many; i += at_once) {
@@ -256,7 +254,7 @@ static void multiply(const hone_contract *d, void *const *at, const void *factor
                      int64_t n, float *m, int64_t stride) {
     const struct hone_winograd *w = d->winograd;
     const float *v = factors, *filters = at[d->packed_b];
-    const int64_t columns = hone_contract_columns(d), c = w->channels;
+    const int64_t c = w->channels;
     if (w->half) {
         multiply_half(d, at, factors, t0, many, p0, p1, n0, n, m, stride);
         return;
@@ -267,25 +265,15 @@ static void multiply(const hone_contract *d, void *const *at, const void *factor
     }
     for (int place = p0; place < p1; place++)
         for (int64_t j = 0; j < n; j += w->nr) {
-            const int64_t wide = columns - n0 - j < w->nr ? columns - n0 - j : w->nr;
+            const int64_t wide = hone_winograd_panel(d, w, n0 + j);
             const int vectors = (int)(wide / d->kernel->vector), mr = d->kernel->rows[vectors - 1];
-            const float *rows[HONE_WINOGRAD_PHASES * HONE_GEMM_ROWS],
-                *panel = filters + ((n0 + j) * w->before[w->places] + w->before[place] * wide) * c;
+            const float *rows[HONE_GEMM_ROWS], *panel = filters + ((n0 + j) * w->places + place * wide) * c;
             float *sum[HONE_GEMM_ROWS];
-            hone_gemm_part part = {.n = (int)wide,
-                                   .taps = w->before[place + 1] - w->before[place],
-                                   .k = c,
-                                   .a = rows,
-                                   .a_step = HONE_GEMM_ROWS,
-                                   .b = panel,
-                                   .b_step = wide,
-                                   .c = sum};
+            hone_gemm_part part = {.n = (int)wide, .taps = 1, .k = c, .a = rows, .b = panel, .b_step = wide, .c = sum};
             for (int64_t i = 0; i < many; i += mr) {
                 part.m = many - i < mr ? (int)(many - i) : mr;
-                for (int phase = 0; phase < w->phases; phase++)
-                    for (int r = 0; r < part.m && w->slot[phase][place] >= 0; r++)
-                        rows[w->slot[phase][place] * HONE_GEMM_ROWS + r] = v + (phase * w->places + place) * w->apart_v + (i + r) * c;
-                for (int r = 0; r < part.m; r++) sum[r] = m + place * w->apart_m + (i + r) * stride + j;
+                for (int r = 0; r < part.m; r++)
+                    rows[r] = v + place * w->apart_v + (i + r) * c, sum[r] = m + place * w->apart_m + (i + r) * stride + j;
                 d->kernel->run[vectors - 1](&part);
             }
         }
@@ -372,7 +360,7 @@ static hone_status step_multiply(const hone_step *step, void *const *base, int64
     places_of(d, step, base, at);
     const int64_t wide = pieces(d->n, w->nt), n0 = hone_winograd_part(d, number % wide), n = hone_winograd_part(d, number % wide + 1) - n0;
     const int place = (int)(number / wide);
-    multiply(d, at, at[w->v], 0, w->tiles, place, place + 1, n0, n, (float *)at[w->m] + n0, d->winograd->columns);
+    multiply(d, at, at[w->v], 0, w->tiles, place, place + 1, n0, n, (float *)at[w->m] + n0, w->columns);
     return HONE_OK;
 }
 static hone_status step_out(const hone_step *step, void *const *base, int64_t number, void *scratch) {
@@ -383,7 +371,7 @@ static hone_status step_out(const hone_step *step, void *const *base, int64_t nu
     const int64_t t0 = number * w->some, many = w->tiles - t0 < w->some ? w->tiles - t0 : w->some;
     const hone_standing here = hone_contract_stand(d, 0);
     ending e = ready(d, at, &here, t0, many, scratch);
-    bring_back(d, &e, many, 0, d->n, (const float *)at[w->m] + t0 * d->winograd->columns, d->winograd->columns);
+    bring_back(d, &e, many, 0, d->n, (const float *)at[w->m] + t0 * w->columns, w->columns);
     return w->ends ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
 }
 hone_status hone_winograd_steps(hone_recipe_maker *s, hone_contract *d, uint64_t uses) {
