@@ -228,7 +228,7 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     const int refs = s->n_ref + 3 + w.spread.is; /* filters and two buffers, or three */
     if (refs > HONE_MAX_REFS && w.spread.is) return HONE_OK;
     if (threads > 1 && w.blocks < 2 * threads && refs <= HONE_MAX_REFS && w.tiles * w.places < MOST_BETWEEN / (w.channels + d->n))
-        w.steps = true; /* too few blocks to share; the same bits come out */
+        w.panels = !w.steps && w.blocks == 1, w.steps = true; /* too few blocks to share; the same bits come out */
     if (w.steps && refs > HONE_MAX_REFS) return HONE_OK;
     const int64_t nr = w.nr, columns = w.columns = half ? pieces(d->n, nr) * nr : hone_contract_columns(d);
     if (w.steps) w.block = w.tiles, w.blocks = 1;
@@ -236,7 +236,10 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     const bool turned = hone_winograd_turned(d, &w);
     w.high = turned ? rows_at_once(w.block, w.mr) : w.mr;
     /* two panels for the same tiles in L1, unless these are few: then filters are what costs, and best read from one end to the other */
-    w.nt = w.steps ? 4 * nr : turned && w.block >= 4 * w.mr ? 2 * nr : nr, w.some = turned ? w.high : 4; /* turned tiles go together */
+    w.nt = w.steps && !w.panels            ? 4 * nr
+           : turned && w.block >= 4 * w.mr ? 2 * nr
+                                           : nr,
+    w.some = turned ? w.high : 4; /* turned tiles go together */
     const int64_t rows_v = turned ? pieces(w.block, w.high) * HONE_GEMM_TURNED(w.high) : pieces(w.block, HONE_GEMM_ROWS) * HONE_GEMM_ROWS;
     w.apart_v = (ptrdiff_t)(pieces(rows_v * w.channels * w.phases, 16) * 16 + 16);
     w.apart_m = (ptrdiff_t)(pieces(w.block * (w.steps ? columns : w.nt), 16) * 16 + 16);

@@ -235,7 +235,7 @@ static void multiply_turned(const hone_contract *d, void *const *at, const float
     for (int place = p0; place < p1; place++)
         for (int64_t j = 0, wide; j < n; j += wide) {
             wide = hone_winograd_panel(d, w, n0 + j), part.k = hone_winograd_depth(w, place);
-            const int64_t far = n0 + j + wide < w->columns && w->steps ? w->before[w->places] * c : part.k;
+            const int64_t far = n0 + j + wide < w->columns && w->steps && !w->panels ? w->before[w->places] * c : part.k;
             const float *panel = filters + ((n0 + j) * w->before[w->places] + w->before[place] * wide) * c, *next = panel + far * wide;
             part.n = (int)wide, part.b = panel, part.b_step = wide, part.c_from = place * w->apart_m + j;
             for (int64_t i = 0; i < many; i += at_once) {
@@ -358,8 +358,9 @@ static hone_status step_multiply(const hone_step *step, void *const *base, int64
     (void)scratch;
     void *at[HONE_MAX_REFS];
     places_of(d, step, base, at);
-    const int64_t wide = pieces(d->n, w->nt), n0 = hone_winograd_part(d, number % wide), n = hone_winograd_part(d, number % wide + 1) - n0;
-    const int place = (int)(number / wide);
+    const int64_t wide = pieces(d->n, w->nt), part = w->panels ? number / w->places : number % wide;
+    const int64_t n0 = hone_winograd_part(d, part), n = hone_winograd_part(d, part + 1) - n0;
+    const int place = (int)(w->panels ? number % w->places : number / wide);
     multiply(d, at, at[w->v], 0, w->tiles, place, place + 1, n0, n, (float *)at[w->m] + n0, w->columns);
     return HONE_OK;
 }
