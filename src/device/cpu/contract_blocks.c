@@ -33,14 +33,23 @@ void hone_contract_panel(hone_contract *d, int threads) {
 }
 /* f32: a tile walks its panels of B one by one, and for each all its rows of A, which should stay in L2 meanwhile. What is cut more often is more evenly shared
    by the threads, but reads its operands more often: the least estimate of the time until the last one is done. */
-enum { TILE_NS = 300, MEET_NS = 2000, BYTES_PER_NS = 32, DEPTHWISE = 4 /* times slower */ };
+enum {
+    TILE_NS = 300,
+    MEET_NS = 2000,
+    BYTES_PER_NS = 32,
+    TURNED_PER_NS = 8 /* bytes of rows that every tile turns */,
+    DEPTHWISE = 4 /* times slower */
+};
 static const double APART = 1.2; /* depthwise, a part of the channels: rows in pieces. 7 to 17 % in 8 layers of mobilenet_v2 */
 static double estimate(const hone_contract *d, double rows, double columns, double tiles, int threads) {
     const double rate = (double)(d->kernel->vector * hone_contract_lane(d)) / (d->each ? DEPTHWISE : 1), k = (double)d->k;
-    const double ns = TILE_NS + rows * columns * k / rate + (rows + columns) * k * 4 / BYTES_PER_NS, turns = ceil(tiles / threads);
+    const double row = (double)(hone_contract_turns(d) && !d->each ? TURNED_PER_NS : BYTES_PER_NS);
+    const double ns = TILE_NS + rows * columns * k / rate + (rows / row + columns / BYTES_PER_NS) * k * 4, turns = ceil(tiles / threads);
     return tiles == 1 ? ns
-                      : MEET_NS + (turns + (threads > 1 || !d->kernel->turn ? 0.2 : 0)) * ns *
-                                      (d->each && columns < (double)d->n ? APART : 1); /* a little for those who wait at the end */
+                      : MEET_NS + (turns + (!d->kernel->turn ? 0.2
+                                            : threads > 1    ? 0.05
+                                                             : 0)) *
+                                      ns * (d->each && columns < (double)d->n ? APART : 1); /* a little for those who wait at the end */
 }
 void hone_contract_blocks(hone_contract *d, int threads) {
     static const int8_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};

@@ -144,6 +144,21 @@ static const double brings[HONE_WINOGRAD_SIZES + 1][2] = {{12, 8}, {12, 8}, {13,
 static double byte_costs(const hone_contract *d, const struct hone_winograd *w) { /* memory is as fast for narrow vectors */
     return w->half ? 1 : d->kernel->vector / 4.0;
 }
+/* Rows that the kernel takes at a time: few at the end would leave its units waiting for sums that are not there yet, so that all may better take fewer. In rows' time: fewer than five
+   take as long as these, and to begin takes about half a row's. */
+static double rows_time(int64_t tiles, int high) {
+    const double rest = (double)(tiles % high);
+    return (double)(tiles / high) * (high + 0.5) + (rest > 0 ? fmax(rest, 5) + 0.5 : 0);
+}
+static int rows_at_once(int64_t tiles, int mr) {
+    int best = mr;
+    for (int high = mr - 1; high > mr / 2; high--)
+        if (rows_time(tiles, high) < rows_time(tiles, best)) best = high;
+    return best;
+}
+static double filters_of(const hone_contract *d, const struct hone_winograd *w) { /* bytes */
+    return (double)factor_bytes(w) * (double)w->channels * w->before[w->places] * (double)d->n;
+}
 static void cut_blocks(const hone_contract *d, struct hone_winograd *w, int threads) {
     const int64_t mr = w->mr;
     int64_t most = (w->half ? 2 : 1) * L2_FLOATS / (w->before[w->places] * w->channels) / mr * mr;
@@ -158,17 +173,15 @@ static void cut_blocks(const hone_contract *d, struct hone_winograd *w, int thre
     if (w->block > mr) w->block = pieces(w->block, mr) * mr;
     w->blocks = pieces(w->tiles, w->block);
 }
-/* Rows that the kernel takes at a time: few at the end would leave its units waiting for sums that are not there yet, so that all may better take fewer. In rows' time: fewer than five
-   take as long as these, and to begin takes about half a row's. */
-static double rows_time(int64_t tiles, int high) {
-    const double rest = (double)(tiles % high);
-    return (double)(tiles / high) * (high + 0.5) + (rest > 0 ? fmax(rest, 5) + 0.5 : 0);
-}
-static int rows_at_once(int64_t tiles, int mr) {
-    int best = mr;
-    for (int high = mr - 1; high > mr / 2; high--)
-        if (rows_time(tiles, high) < rows_time(tiles, best)) best = high;
-    return best;
+/* The same, so that so many threads are done soonest. A block more reads filters once more: two rows' time, or so. */
+static void share_blocks(struct hone_winograd *w, int threads) {
+    const int64_t most = w->block;
+    double best = INFINITY;
+    for (int64_t blocks = pieces(w->tiles, most), end = blocks + 2 * threads; blocks <= end; blocks++) {
+        const int64_t block = pieces(w->tiles, blocks), many = pieces(w->tiles, block);
+        const double time = (double)pieces(many, threads) * (rows_time(block, rows_at_once(block, w->mr)) + 2);
+        if (time < best) best = time, w->block = block, w->blocks = many;
+    }
 }
 static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     w->size = size, w->edge = hone_winograd_edge(size), w->out = hone_winograd_out(size, w->taps);
@@ -179,7 +192,7 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     place_phases(w), cut_blocks(d, w, 8);
     const double c = (double)w->channels, n = (double)d->n, tiles = (double)w->tiles, places = w->places, all = c * w->phases,
                  deep = c * w->before[w->places];
-    const double filters = (double)factor_bytes(w) * deep * n, between = 2 * 4 * places * tiles * (all + n);
+    const double filters = filters_of(d, w), between = 2 * 4 * places * tiles * (all + n);
     const double again = filters > 4.0 * L2_FLOATS ? (double)w->blocks * filters : filters;
     w->steps = between <= (32 << 20) && filters + between < again;
     double rows = tiles;
@@ -227,13 +240,16 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     w = by[best];
     const int refs = s->n_ref + 3 + w.spread.is; /* filters and two buffers, or three */
     if (refs > HONE_MAX_REFS && w.spread.is) return HONE_OK;
-    if (threads > 1 && w.blocks < 2 * threads && refs <= HONE_MAX_REFS && w.tiles * w.places < MOST_BETWEEN / (w.channels + d->n))
+    const bool few =
+        hone_winograd_turned(d, &w) && filters_of(d, &w) <= 4.0 * L2_FLOATS ? w.tiles < threads * w.mr : w.blocks < 2 * threads;
+    if (threads > 1 && few && refs <= HONE_MAX_REFS && w.tiles * w.places < MOST_BETWEEN / (w.channels + d->n))
         w.panels = !w.steps && w.blocks == 1, w.steps = true; /* too few blocks to share; the same bits come out */
     if (w.steps && refs > HONE_MAX_REFS) return HONE_OK;
     const int64_t nr = w.nr, columns = w.columns = half ? pieces(d->n, nr) * nr : hone_contract_columns(d);
     if (w.steps) w.block = w.tiles, w.blocks = 1;
     else if (threads > 8) cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
     const bool turned = hone_winograd_turned(d, &w);
+    if (threads > 1 && turned && !w.steps) share_blocks(&w, threads);
     w.high = turned ? rows_at_once(w.block, w.mr) : w.mr;
     /* two panels for the same tiles in L1, unless these are few: then filters are what costs, and best read from one end to the other */
     w.nt = w.steps && !w.panels            ? 4 * nr
@@ -241,6 +257,7 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
                                            : nr,
     w.some = turned ? w.high : 4; /* turned tiles go together */
     const int64_t rows_v = turned ? pieces(w.block, w.high) * HONE_GEMM_TURNED(w.high) : pieces(w.block, HONE_GEMM_ROWS) * HONE_GEMM_ROWS;
+    w.each = w.panels ? (int)pieces(w.places, pieces(4 * threads, pieces(d->n, w.nt))) : 1;
     w.apart_v = (ptrdiff_t)(pieces(rows_v * w.channels * w.phases, 16) * 16 + 16);
     w.apart_m = (ptrdiff_t)(pieces(w.block * (w.steps ? columns : w.nt), 16) * 16 + 16);
     w.v_bytes = factor_bytes(&w) * (size_t)(w.places * w.apart_v);

@@ -27,6 +27,7 @@ struct hone_winograd {
     int64_t down, across, tiles; /* tiles: of a picture, and in all */
     bool steps;                  /* three steps; else all three for one block after another */
     bool panels;                 /* three steps, by panels of filters, whose places follow one another; else by places, for all panels */
+    int each;                    /* three steps: places of a tile of the grid */
     int64_t block, blocks;       /* tiles a block */
     int64_t columns;             /* in whole panels, or vectors */
     int64_t nt, some;            /* columns that are multiplied, then brought back; three steps: that, and tiles, of a tile of the grid */

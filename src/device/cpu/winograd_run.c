@@ -358,10 +358,10 @@ static hone_status step_multiply(const hone_step *step, void *const *base, int64
     (void)scratch;
     void *at[HONE_MAX_REFS];
     places_of(d, step, base, at);
-    const int64_t wide = pieces(d->n, w->nt), part = w->panels ? number / w->places : number % wide;
+    const int64_t wide = pieces(d->n, w->nt), groups = pieces(w->places, w->each), part = w->panels ? number / groups : number % wide;
     const int64_t n0 = hone_winograd_part(d, part), n = hone_winograd_part(d, part + 1) - n0;
-    const int place = (int)(w->panels ? number % w->places : number / wide);
-    multiply(d, at, at[w->v], 0, w->tiles, place, place + 1, n0, n, (float *)at[w->m] + n0, w->columns);
+    const int p0 = (int)(w->panels ? number % groups : number / wide) * w->each, p1 = p0 + w->each < w->places ? p0 + w->each : w->places;
+    multiply(d, at, at[w->v], 0, w->tiles, p0, p1, n0, n, (float *)at[w->m] + n0, w->columns);
     return HONE_OK;
 }
 static hone_status step_out(const hone_step *step, void *const *base, int64_t number, void *scratch) {
@@ -402,7 +402,7 @@ hone_status hone_winograd_steps(hone_recipe_maker *s, hone_contract *d, uint64_t
     step->tile = step_in, step->tiles = pieces(w->tiles, w->some);
     HONE_TRY(hone_cpu_add(s, part));
     part.uses = v | m | (w->half ? pixels : 0), part.buffer = w->m, part.bytes = (int64_t)w->m_bytes;
-    step->tile = step_multiply, step->tiles = w->places * pieces(d->n, w->nt);
+    step->tile = step_multiply, step->tiles = pieces(w->places, w->each) * pieces(d->n, w->nt);
     HONE_TRY(hone_cpu_add(s, part));
     part.uses = uses | m, part.buffer = -1;
     step->tile = step_out, step->tiles = pieces(w->tiles, w->some), step->scratch_bytes = w->sum_bytes + w->at_bytes + epilogue;
