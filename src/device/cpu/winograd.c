@@ -247,7 +247,7 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     if (w.steps && refs > HONE_MAX_REFS) return HONE_OK;
     const int64_t nr = w.nr, columns = w.columns = half ? pieces(d->n, nr) * nr : hone_contract_columns(d);
     if (w.steps) w.block = w.tiles, w.blocks = 1;
-    else if (threads > 8) cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
+    else cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
     const bool turned = hone_winograd_turned(d, &w);
     if (threads > 1 && turned && !w.steps) share_blocks(&w, threads);
     w.high = turned ? rows_at_once(w.block, w.mr) : w.mr;
