@@ -7,6 +7,7 @@
         batch  the rest of the domain          K  the reduced ones
    Operands are packed into panels (kernels/gemm.h) on the fly, constants once a model. Where B's subscripts may fall outside (a convolution's padding), packing
    writes zeros: an implicit im2col that never exists as a whole. Finished blocks go through the stage that reads t, as its epilogue. */
+#include "base/file.h"
 #include "device/cpu/contract.h"
 #include "device/cpu/planes.h"
 #include "device/cpu/turn.h"
@@ -87,10 +88,15 @@ static void fill_panels(void *arg, void *dst) {
     for (int64_t b = 0; w->a && b < d->batch_a; b++)
         hone_contract_pack_a(d, source + hone_contract_own(d, b, true), NULL, 0, d->m, (float *)dst + b * d->m * d->k);
     int64_t width = hone_contract_columns(d);
+    const bool apart = d->run_step == d->k &&
+                       d->run == d->n; /* columns one after another: a mapped file's pages need not stay until the last one is read */
     for (int64_t b = 0; !w->a && b < d->batch_b; b++)
-        for (int64_t n0 = 0; n0 < d->n; n0 += d->nr)
-            hone_contract_pack_b(d, source + hone_contract_own(d, b, false), n0, d->nr, 0, d->k, d->k,
-                                 (float *)dst + (b * width + n0) * d->k, NULL);
+        for (int64_t n0 = 0; n0 < d->n; n0 += d->nr) {
+            const float *from = source + hone_contract_own(d, b, false);
+            hone_contract_pack_b(d, from, n0, d->nr, 0, d->k, d->k, (float *)dst + (b * width + n0) * d->k, NULL);
+            const int64_t read = (int64_t)sizeof(float) * (d->n - n0 < d->nr ? d->n - n0 : d->nr) * d->k;
+            if (apart && read > 1 << 16) hone_file_forget(from + n0 * d->k, (size_t)read);
+        }
 }
 /* Constant operands are packed once and kept with the model. The contraction knows only the ref: one serves all weights of its shape. */
 static int64_t packed_rows(const hone_contract *d, bool a) {
