@@ -79,7 +79,7 @@ static void others(void **state) { /* next to the form: tile code */
         assert_int_equal(check(), 0);
     }
 }
-/* The kernel in double; y beside x, and on it. */
+/* The kernel in double, some rows at once; y beside x, and on it. */
 static void rows(void **state) {
     (void)state;
     for (const hone_norm *row = hone_norm_list; row->name; row++) {
@@ -87,22 +87,29 @@ static void rows(void **state) {
         for (int n = 1; n < 150; n++)
             for (int how = 0; how < 8; how++) {
                 const bool centred = how & 1, shifted = how & 2;
-                float *x = malloc(sizeof *x * (size_t)n), *y = malloc(sizeof *y * (size_t)n), *g = malloc(sizeof *g * (size_t)n),
-                      *b = malloc(sizeof *b * (size_t)n);
-                double sum = 0, square = 0;
-                for (int i = 0; i < n; i++) x[i] = number() + (float)(n % 3), g[i] = number(), b[i] = number();
+                const int m = draw(1, 9), step = n + draw(0, 3);
+                const size_t all = (size_t)(m * step);
+                float *x = malloc(sizeof *x * all), *y = malloc(sizeof *y * all), *g = malloc(sizeof *g * (size_t)n),
+                      *b = malloc(sizeof *b * (size_t)n), *copy = malloc(sizeof *x * all);
+                for (size_t i = 0; i < all; i++) x[i] = number() + (float)(n % 3);
+                for (int i = 0; i < n; i++) g[i] = number(), b[i] = number();
                 if (n % 7 == 0) x[n / 2] = n % 2 ? INFINITY : NAN;
-                for (int i = 0; i < n; i++) sum += (double)x[i];
-                const double m = centred ? sum / n : 0;
-                for (int i = 0; i < n; i++) square += ((double)x[i] - m) * ((double)x[i] - m);
-                const double by = 1 / sqrt(square / n + 0.01);
-                float *to = how & 4 ? x : y, *copy = malloc(sizeof *x * (size_t)n);
-                memcpy(copy, x, sizeof *x * (size_t)n);
-                row->row(n, x, centred, 0.01f, g, shifted ? b : NULL, to);
-                for (int i = 0; i < n; i++) {
-                    const double want = ((double)copy[i] - m) * by * (double)g[i] + (shifted ? (double)b[i] : 0);
-                    if (isnan(want) ? !isnan(to[i]) : !(fabs((double)to[i] - want) <= 2e-5))
-                        fail_msg("%s: %g, not %g", row->name, (double)to[i], want);
+                memcpy(copy, x, sizeof *x * all);
+                float *to = how & 4 ? x : y;
+                row->rows(m, n, x, step, centred, 0.01f, g, shifted ? b : NULL, to, step);
+                for (int r = 0; r < m; r++) {
+                    const float *from = copy + r * step;
+                    double sum = 0, square = 0;
+                    for (int i = 0; i < n; i++) sum += (double)from[i];
+                    const double mean = centred ? sum / n : 0;
+                    for (int i = 0; i < n; i++) square += ((double)from[i] - mean) * ((double)from[i] - mean);
+                    const double by = 1 / sqrt(square / n + 0.01);
+                    for (int i = 0; i < n; i++) {
+                        const double want = ((double)from[i] - mean) * by * (double)g[i] + (shifted ? (double)b[i] : 0);
+                        const float got = to[r * step + i];
+                        if (isnan(want) ? !isnan(got) : !(fabs((double)got - want) <= 2e-5))
+                            fail_msg("%s: %g, not %g", row->name, (double)got, want);
+                    }
                 }
                 free(x), free(y), free(g), free(b), free(copy);
             }

@@ -210,10 +210,10 @@ DEPTHWISE_F32(DECLARE)
 const hone_cell hone_cell_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
-#define DECLARE(isa, cpu) hone_norm_row_fn hone_norm_row__##isa;
+#define DECLARE(isa, cpu) hone_norm_rows_fn hone_norm_rows__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu) {"hone_norm__" #isa, cpu, hone_norm_row__##isa},
+#define ROW(isa, cpu) {"hone_norm__" #isa, cpu, hone_norm_rows__##isa},
 const hone_norm hone_norm_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 

@@ -54,15 +54,19 @@ static hone_status run(const hone_step *s, void *const *base, int64_t tile, void
     (void)scratch;
     for (int k = 0; k < d->n_p; k++) p[k] = (const float *)(const void *)hone_ref_at(s->ref[d->p[k]], base);
     const int64_t r0 = tile * d->block, r1 = d->rows - r0 < d->block ? d->rows : r0 + d->block;
-    for (int64_t r = r0; r < r1; r++) {
+    const int last = d->lead - 1;
+    for (int64_t r = r0, some = 1; r < r1; r += some) {
         int64_t at_x = 0, at_y = 0, rest = r;
-        for (int k = d->lead - 1; k >= 0; k--) {
+        for (int k = last; k >= 0; k--) {
             const int64_t i = k ? rest % d->extent[k] : rest;
             at_x += i * d->by_x[k], at_y += i * d->by_y[k], rest = k ? rest / d->extent[k] : 0;
         }
-        if (d->kind == SOFTMAX) softmax(d, x + at_x, y + at_y);
-        else if (d->kind == LOG_SOFTMAX) log_softmax(d, x + at_x, y + at_y);
-        else d->kernel->row(d->n, x + at_x, d->kind == CENTRED, d->epsilon, p[0], p[1], y + at_y);
+        if (d->kind < SOFTMAX) { /* rows that go on evenly at once */
+            some = d->extent[last] - r % d->extent[last];
+            if (some > r1 - r) some = r1 - r;
+            d->kernel->rows(some, d->n, x + at_x, d->by_x[last], d->kind == CENTRED, d->epsilon, p[0], p[1], y + at_y, d->by_y[last]);
+        } else if (d->kind == SOFTMAX) softmax(d, x + at_x, y + at_y);
+        else log_softmax(d, x + at_x, y + at_y);
     }
     return HONE_OK;
 }
