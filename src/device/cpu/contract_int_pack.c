@@ -122,28 +122,43 @@ static void spread(const hone_contract *d, const uint8_t *row, int r, uint8_t *p
         for (; p + 4 <= k; p += 4, panel += apart) memcpy(panel, row + p, 4);
     for (; p < k; p += deep, panel += apart) few(panel, row + p, k - p < deep ? k - p : deep);
 }
-/* The same of two rows that follow on, 8 deep: a register of each at a time. */
-static void spread_two(const hone_contract *d, const uint8_t *row, const uint8_t *next, int r, uint8_t *panel) {
+/* A whole panel of rows that lie in a row each, eight rows and 8 deep: two rows are a register, of 16 values of each a register is loaded. */
+enum { PANEL = 8 };
+#if defined(__clang__)
+#define BESIDE(a, b, i, j) __builtin_shufflevector(a, b, i, j)
+#else
+#define BESIDE(a, b, i, j) __builtin_shuffle(a, b, (two){i, j})
+#endif
+static void spread_panel(const uint8_t *const row[PANEL], int64_t k, uint8_t *panel) {
     typedef uint64_t two __attribute__((vector_size(16)));
-    const int64_t apart = d->mr * 8, k = d->k;
     int64_t p = 0;
-    panel += r * 8;
-    for (; p + 16 <= k; p += 16, panel += 2 * apart) {
-        two a, b;
-        memcpy(&a, row + p, 16), memcpy(&b, next + p, 16);
-        const two low = {a[0], b[0]}, high = {a[1], b[1]};
-        memcpy(panel, &low, 16), memcpy(panel + apart, &high, 16);
-    }
-    for (; p < k; p += 8, panel += apart)
-        for (int q = 0; q < 2; q++) few(panel + 8 * q, (q ? next : row) + p, k - p < 8 ? k - p : 8);
+    for (; p + 16 <= k; p += 16, panel += 16 * PANEL)
+        for (int r = 0; r < PANEL; r += 2) {
+            two a, b;
+            memcpy(&a, row[r] + p, 16), memcpy(&b, row[r + 1] + p, 16);
+            const two low = BESIDE(a, b, 0, 2), high = BESIDE(a, b, 1, 3);
+            memcpy(panel + 8 * r, &low, 16), memcpy(panel + 8 * (r + PANEL), &high, 16);
+        }
+    for (; p + 8 <= k; p += 8, panel += 8 * PANEL)
+        for (int r = 0; r < PANEL; r++) memcpy(panel + 8 * r, row[r] + p, 8);
+    for (int r = 0; p < k && r < PANEL; r++) few(panel + 8 * r, row[r] + p, k - p);
 }
-/* The same of a row by fours that lies inside the picture: what is no value of K may be anything, as it meets zeros in B. */
-static void spread_fours(const hone_contract *d, const uint8_t *row, int r, uint8_t *panel) {
-    const int64_t *at = d->four_at, apart = d->mr * 8;
-    int64_t g = 0;
-    panel += r * 8;
-    for (; g + 2 <= d->fours; g += 2, panel += apart) memcpy(panel, row + at[g], 4), memcpy(panel + 4, row + at[g + 1], 4);
-    if (g < d->fours) memcpy(panel, row + at[g], 4);
+#undef BESIDE
+/* The same of rows by fours, `apart` bytes from one to the next, that lie inside the picture: what is no value of K may be anything, as it meets zeros in B. */
+static inline void spread_fours(const hone_contract *d, const uint8_t *row, ptrdiff_t apart, int rows, uint8_t *panel) {
+    for (int64_t g = 0; g < d->fours; g += 2, panel += 8 * d->mr) {
+        const uint8_t *low = row + d->four_at[g], *high = g + 1 < d->fours ? row + d->four_at[g + 1] : low;
+        for (int r = 0; r < rows; r++) memcpy(panel + 8 * r, low + r * apart, 4), memcpy(panel + 8 * r + 4, high + r * apart, 4);
+    }
+}
+/* Does row m lie inside the picture, its groups of four and what they read too? And so many rows, equally far apart? */
+static bool taken_whole(const hone_contract *d, const hone_standing *w, int64_t m) {
+    return (d->outside ? !d->outside[m] : hone_contract_all_inside(d, w, m)) && d->at_m_a[m] <= d->lies_end;
+}
+static bool evenly(const hone_contract *d, const hone_standing *w, int64_t m) {
+    for (int r = 1; r < PANEL; r++)
+        if (d->at_m_a[m + r] - d->at_m_a[m + r - 1] != d->at_m_a[m + 1] - d->at_m_a[m] || !taken_whole(d, w, m + r)) return false;
+    return true;
 }
 /* Rows m0 … of A into panels, and their sums where these are asked for. What is past K must be 0 already. */
 void hone_contract_int_pack_a(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m0, int64_t m, int outside,
@@ -152,8 +167,9 @@ void hone_contract_int_pack_a(const hone_contract *d, const uint8_t *a, const ho
     const int64_t deep = d->kernel_i8->deep;
     const bool whole =
         deep == 64 && d->piece && d->piece % 64 == 0 && d->taps > 1 && !d->flip_a && !sum; /* pieces of a window go where they belong */
-    const bool lies = deep == 8 && mr % 2 == 0 && d->piece == d->k && !d->a.n_bounded && !d->flip_a; /* rows that are taken as they are */
-    const bool fours = deep == 8 && d->fours && d->packed_b && !d->flip_a && !sum;
+    const bool eight = deep == 8 && mr == PANEL && !d->flip_a;
+    const bool lies = eight && d->piece == d->k && !d->a.n_bounded,
+               fours = eight && d->fours && d->packed_b && !sum; /* rows that are taken as they are */
     for (int64_t i = 0; i < m; i++) {
         uint8_t *panel = panels + i / mr * each;
         if (whole) {
@@ -166,15 +182,19 @@ void hone_contract_int_pack_a(const hone_contract *d, const uint8_t *a, const ho
             }
             continue;
         }
-        if (lies && i + 1 < m && i % 2 == 0) {
-            const uint8_t *row = a + d->at_m_a[m0 + i] + d->at_k_a[0], *next = a + d->at_m_a[m0 + i + 1] + d->at_k_a[0];
-            spread_two(d, row, next, (int)(i % mr), panel);
-            for (int q = 0; sum && q < 2; q++) sum[i + q] = (int32_t)sum_of(q ? next : row, k, d->a_signed);
-            i++;
+        if (lies && i % PANEL == 0 && i + PANEL <= m) {
+            const uint8_t *row[PANEL];
+            for (int r = 0; r < PANEL; r++) row[r] = a + d->at_m_a[m0 + i + r] + d->at_k_a[0];
+            spread_panel(row, k, panel);
+            for (int r = 0; sum && r < PANEL; r++) sum[i + r] = (int32_t)sum_of(row[r], k, d->a_signed);
+            i += PANEL - 1;
             continue;
         }
-        if (fours && (d->outside ? !d->outside[m0 + i] : hone_contract_all_inside(d, w, m0 + i)) && d->at_m_a[m0 + i] <= d->lies_end) {
-            spread_fours(d, a + d->at_m_a[m0 + i], (int)(i % mr), panel);
+        if (fours && taken_whole(d, w, m0 + i)) {
+            const uint8_t *row = a + d->at_m_a[m0 + i];
+            const bool all = i % PANEL == 0 && i + PANEL <= m && evenly(d, w, m0 + i);
+            if (all) spread_fours(d, row, (ptrdiff_t)(d->at_m_a[m0 + i + 1] - d->at_m_a[m0 + i]), PANEL, panel), i += PANEL - 1;
+            else spread_fours(d, row, 0, 1, panel + i % mr * 8);
             continue;
         }
         uint8_t *own = k < deep && d->packed_b ? panel + i % mr * deep : line; /* what is past K meets zeros in B */
