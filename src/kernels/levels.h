@@ -23,12 +23,12 @@ typedef struct hone_levels {
 } hone_levels;
 enum { HONE_LEVELS_MILD = 32000, HONE_LEVELS_SMALL = 1 << 22 };
 static inline void hone_levels_bound(hone_levels *l, int64_t n, double most) { /* the last two, where sums are at most that, up and down */
-    bool mild = true, small = true;
+    int wild = 0, large = 0; /* no branches, and floats: bounds are short of what they stand for by more than these are off */
     for (int64_t j = 0; j < n; j++) {
-        const double sum = most + (l->bias[j] < 0 ? -(double)l->bias[j] : (double)l->bias[j]), t = sum * (double)l->scale[j];
-        mild &= t < HONE_LEVELS_MILD && t > -HONE_LEVELS_MILD, small &= sum < HONE_LEVELS_SMALL;
+        const float sum = (float)most + __builtin_fabsf((float)l->bias[j]), t = sum * __builtin_fabsf(l->scale[j]);
+        wild |= !(t < HONE_LEVELS_MILD), large |= !(sum < HONE_LEVELS_SMALL - 8);
     }
-    l->mild = mild, l->small = small;
+    l->mild = !wild, l->small = !large;
 }
 typedef void hone_levels_fn(const hone_levels *, int64_t m, int64_t n, const int32_t *sum, ptrdiff_t step,
                             const int32_t *less /* or NULL */, uint8_t *const *out);

@@ -78,15 +78,16 @@ void hone_depthwise_int_fill(const hone_contract *d, const uint8_t *source, void
             if (fits_twice(d)) put(d, panels, t, j + d->n, v);
         }
 }
-/* Where each place of the window of pixels m0 …, m of them and of one row of the picture, begins, `apart` pointers a place; those past the last place are any. */
+/* Where each place of the window of pixels m0 …, m of them and of one row of the picture, begins, `apart` pointers a place; those past the last place are any. With shared
+   columns only those of rows of the window from `first` on. */
 static int64_t run_of(const hone_contract *d) { return d->stride_i8 && d->m_run < d->mt ? d->m_run : d->mt; }
 static int64_t apart_of(const hone_contract *d) { return d->stride_i8 ? (run_of(d) - 1) * d->stride_i8 + d->k_run : d->mt; }
 static void point(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m0, int64_t m, const uint8_t *outside,
-                  const uint8_t **at) {
+                  int64_t first, const uint8_t **at) {
     const int64_t places = high_of(d) * (d->stride_i8 ? 1 : groups_of(d)), apart = apart_of(d), *from = d->at_m_a + m0, *k = d->at_k_a;
     if (d->stride_i8) {
         const int64_t columns = (m - 1) * d->stride_i8 + d->k_run, step = k[1] - k[0];
-        for (int64_t q = 0; q < places; q++) hone_ladder(at + q * apart, a + from[0] + k[q * d->k_run], step, columns);
+        for (int64_t q = first; q < places; q++) hone_ladder(at + q * apart, a + from[0] + k[q * d->k_run], step, columns);
         for (int64_t i = 0; d->outside && i < m; i++) {
             const uint32_t *here = d->outside + m0 + i;
             uint32_t any = 0;
@@ -95,7 +96,7 @@ static void point(const hone_contract *d, const uint8_t *a, const hone_standing 
                 i += 15;
                 continue;
             }
-            for (uint32_t bad = *here; bad; bad &= bad - 1) {
+            for (uint32_t bad = *here >> first * d->k_run << first * d->k_run; bad; bad &= bad - 1) {
                 const int64_t t = __builtin_ctz(bad);
                 at[t / d->k_run * apart + i * d->stride_i8 + t % d->k_run] = outside;
             }
@@ -173,11 +174,13 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         levels.mild &= plain; /* other weights' sums are less something */
     }
     const bool fast = bytes && plain && !levels.odd && levels.tame;
-    if (fast) {                                    /* in the kernel's order */
-        for (int64_t j = 0; j < columns; j += 4) { /* fours stay together */
+    if (fast) {                                                             /* in the kernel's order */
+        for (int64_t j = 0; d->each_i8->lanes > 1 && j < columns; j += 4) { /* fours stay together */
             const int64_t to = place_of(d, j);
             memcpy(placed + to, bias + j, 4 * sizeof *bias), memcpy(placed_scale + to, scale + j, 4 * sizeof *scale);
         }
+        if (d->each_i8->lanes == 1) /* every one stays where it is */
+            memcpy(placed, bias, (size_t)columns * sizeof *bias), memcpy(placed_scale, scale, (size_t)columns * sizeof *scale);
         for (int64_t j = 0; fits_twice(d) && j < d->n; j++) {
             const int64_t to = place_of(d, j + d->n);
             placed[to] = bias[j], placed_scale[to] = scale[j];
@@ -197,8 +200,8 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         run = d->stride_i8 && d->m_run - i % d->m_run < m0 + m - i ? d->m_run - i % d->m_run : m0 + m - i;
         const bool two = fast && d->below_i8 && run == d->m_run && i + 2 * run <= m0 + m;
         rows_at_once = two ? 2 : 1;
-        point(d, pixels, &w, i, run, outside, rows);
-        if (two) point(d, pixels, &w, i + run, run, outside, rows + apart_of(d)); /* most are the same */
+        point(d, pixels, &w, i, run, outside, 0, rows);
+        if (two) point(d, pixels, &w, i + run, run, outside, high - 1, rows + apart_of(d)); /* the others are the same */
         for (int64_t p = 0, step; p < run; p += step) {
             const int64_t many = !pairs                                                 ? 0
                                  : two && d->pairs_i8[i + run + p] < d->pairs_i8[i + p] ? d->pairs_i8[i + run + p]
