@@ -141,6 +141,41 @@ static void threads_agree(void **state) {
     hone_compiled_destroy(c);
 }
 
+/* A mask and a table's rows that the shape alone decides are there when the first run begins; rows past the table's end are refused as ever. */
+static void once(void **state) {
+    (void)state;
+    hone_compiled *c = compile("graph once opset 18 (x: f32[n, 6]) -> y, m {\n"
+                               "  zero: i64[] = {0};\n  one: i64[] = {1};\n  a0: i64[1] = {0};\n  a1: i64[1] = {1};\n"
+                               "  on: f32[] = {0};\n  off: f32[] = {-9};\n  w: f32[20, 6] = random(3, -1, 1);\n"
+                               "  sh = Shape(x);\n  n = Gather(sh, zero);\n  i = Range(zero, n, one);\n"
+                               "  r = Unsqueeze(i, a0);\n  q = Unsqueeze(i, a1);\n  p = LessOrEqual(r, q);\n"
+                               "  k = Where(p, on, off);\n  t = Gather(w, i);\n  m = Neg(k);\n"
+                               "  h = Mul(x, t);\n  y = MatMul(k, h);\n"
+                               "}\n");
+    hone_exec *fast = executor(c, 1, 4, false), *slow = executor(c, 1, 4, true);
+    for (int64_t n = 1; n <= 21; n++) {
+        hone_value *in[1] = {TENSOR(F32, n, 6)}, *a[2] = {0}, *b[2] = {0};
+        if (n > 20) {
+            assert_int_not_equal(hone_exec_run(fast, in, a), HONE_OK);
+            hone_value_drop(in[0]);
+            break;
+        }
+        run(slow, in, b);
+        for (int again = 0; again < 2; again++) {
+            run(fast, in, a);
+            for (int k = 0; k < 2; k++) assert_near(a[k], b[k]);
+        }
+        for (int k = 0; k < hone_exec_last(fast)->n_step; k++) {
+            const char *op = hone_exec_last(fast)->step[k].of->program->name;
+            assert_true(strcmp(op, "Where") && strcmp(op, "LessOrEqual") && strcmp(op, "Gather"));
+        }
+        for (int k = 0; k < 2; k++) hone_value_drop(a[k]), hone_value_drop(b[k]);
+        hone_value_drop(in[0]);
+    }
+    hone_exec_destroy(fast), hone_exec_destroy(slow);
+    hone_compiled_destroy(c);
+}
+
 /* ---- shapes that are computed --------------------------------------------------------------------------------------------------------- */
 static const char computed[] =
     "graph computed opset 18 (x: f32[n], c: bool[]) -> y, s, z {\n"
@@ -343,7 +378,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_shapes), cmocka_unit_test(no_allocation), cmocka_unit_test(threads_agree),   cmocka_unit_test(cuts),
         cmocka_unit_test(refused),       cmocka_unit_test(conditions),    cmocka_unit_test(memory_runs_out), cmocka_unit_test(stories),
-        cmocka_unit_test(detector),
+        cmocka_unit_test(detector),      cmocka_unit_test(once),
     };
     return cmocka_run_group_tests_name("bind", tests, NULL, NULL);
 }

@@ -77,8 +77,9 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
                        .node = k,
                        .of = n,
                        .how = b->how};
-    int before = b->steps.step.n;
+    int before = b->steps.step.n, patches = b->steps.patch.n;
     HONE_TRY(hone_cpu_bind(&b->steps, &c));
+    HONE_TRY(hone_bind_once(b, l, in, t, id, before, patches));
     if (b->steps.step.n != before + 1 || b->how.interpret) return HONE_OK;
     int out = in->stage[in->n_stage - 1].tensor;
     if (id[out] < 0 || t[out].ref.base != HONE_BASE_ARENA) return HONE_OK;

@@ -46,6 +46,7 @@ typedef struct {
     int cut; /* node where the plan ends, -1 */
     hone_vid wanted[MAX_WANTED];
     int n_wanted;
+    int64_t once_bytes; /* of the plan's own, for what was computed already (once.c) */
 } binder;
 
 /* ---- place.c -------------------------------------------------------------------------------------------------------------------------- */
@@ -69,4 +70,7 @@ hone_status hone_bind_copy(binder *, const level *, int node, const hone_bound_v
 hone_status hone_bind_copy_apart(binder *, const level *, int node, const hone_bound_var *from, const hone_bound_var *to) HONE_CHECKED;
 /* A dense copy in its stead, where it is not dense. */
 hone_status hone_bind_dense(binder *, const level *, int node, hone_bound_var *) HONE_CHECKED;
+/* once.c: where the steps of a node, from step0 and patch0 on, read constants only, they are run and taken back. */
+hone_status hone_bind_once(binder *, const level *, const hone_instance *, hone_bound *t, const hone_vid *id, int step0,
+                           int patch0) HONE_CHECKED;
 #endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+   once: what constants and shapes alone decide (masks of the past, tables of positions) is computed when a plan is made, not in every run of it.
+
+   The node's steps are there; they run here and now, their blocks memory of the plan's own, and are taken back. Results are those of the steps, to the bit. */
+#include "plan/join.h"
+
+enum { MOST = 1 << 22 /* bytes a plan */ };
+
+static bool decided(const binder *b, const level *l, const hone_instance *in, const hone_bound *t, const hone_vid *id, int step0) {
+    if (b->how.interpret || step0 == b->steps.step.n) return false;
+    for (int q = 0; q < in->n_tensor; q++) {
+        if (id[q] < 0) continue;
+        if (in->tensor[q].role == HONE_ROLE_IN && t[q].ref.base != HONE_BASE_ABSOLUTE) return false;
+        if (in->tensor[q].role == HONE_ROLE_OUT && (t[q].ref.base != HONE_BASE_ARENA || (l->c->home && l->c->home[id[q]].in >= 0)))
+            return false;
+    }
+    for (int k = step0; k < b->steps.step.n; k++)
+        if (b->steps.step.at[k].host || b->steps.step.at[k].flush) return false;
+    return true;
+}
+static hone_status run(const binder *b, int step0) {
+    for (int k = step0; k < b->steps.step.n; k++) {
+        const hone_step *s = b->steps.step.at + k;
+        void *const base[HONE_BASE_FIRST] = {NULL}, *scratch = hone_alloc(s->scratch_bytes);
+        hone_status done = scratch ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
+        for (int64_t i = 0; i < s->tiles * (s->rounds > 1 ? s->rounds : 1) && !done; i++) done = s->tile(s, base, i, scratch);
+        hone_free(scratch);
+        HONE_TRY(done);
+    }
+    return HONE_OK;
+}
+hone_status hone_bind_once(binder *b, const level *l, const hone_instance *in, hone_bound *t, const hone_vid *id, int step0, int patch0) {
+    if (!decided(b, l, in, t, id, step0)) return HONE_OK;
+    const int n = b->steps.patch.n - patch0;
+    hone_ref **patch = b->steps.patch.at + patch0, *was = HONE_NEW_N(b->scratch, hone_ref, n + 1);
+    if (!was) return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
+    int64_t bytes = b->once_bytes;
+    for (int k = 0; k < n; k++) { /* a block as often as it is named: more than there is, and no list of blocks */
+        was[k] = *patch[k];
+        bytes += b->steps.block.at[was[k].block].bytes;
+        if (bytes > MOST) return HONE_OK;
+    }
+    for (int k = 0; k < n; k++) {
+        int first = 0;
+        while (was[first].block != was[k].block) first++;
+        char *at = first < k ? (char *)(intptr_t)(patch[first]->offset - was[first].offset)
+                             : hone_arena_alloc(b->steps.arena, (size_t)b->steps.block.at[was[k].block].bytes + 1);
+        if (!at) return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
+        *patch[k] = (hone_ref){HONE_BASE_ABSOLUTE, -1, was[k].offset + (int64_t)(intptr_t)at};
+    }
+    hone_status done = run(b, step0);
+    for (int q = 0; q < in->n_tensor && !done; q++)
+        for (int k = 0; k < n && id[q] >= 0 && in->tensor[q].role == HONE_ROLE_OUT; k++)
+            if (was[k].block == t[q].ref.block && was[k].offset == t[q].ref.offset) {
+                l->var[id[q]].ref = t[q].ref = *patch[k];
+                break;
+            }
+    for (int k = 0; k < n; k++) {
+        if (!done) b->steps.block.at[was[k].block].bytes = 0;
+        else *patch[k] = was[k]; /* an index that is outside: so says the run */
+    }
+    if (!done) b->steps.step.n = step0, b->steps.patch.n = patch0, b->once_bytes = bytes;
+    return HONE_OK;
+}
