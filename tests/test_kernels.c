@@ -173,7 +173,7 @@ static void test_gemm_panels(void **state) {
     }
 }
 
-/* Turned rows in many blocks by one call, against one block after another: the same bits, whatever ends them. */
+/* Rows in many blocks by one call, turned or as they lie, against one block after another: the same bits, whatever ends them. */
 static void test_gemm_blocks(void **state) {
     (void)state;
     for (const hone_gemm_f32 *const *list = hone_gemm_f32_list; *list; list++) {
@@ -188,7 +188,9 @@ static void test_gemm_blocks(void **state) {
             float *turned = exact_floats((size_t)(k * (m / high + 1) * HONE_GEMM_TURNED(high))), *b = exact_floats((size_t)(k * wide));
             float *bias_m = exact_floats((size_t)m), *bias_n = exact_floats((size_t)n), *c[2], *residual = exact_floats(MOST * STRIDE),
                   *at[2][MOST];
-            const float *more[MOST];
+            const float *more[MOST], *lie[MOST]; /* rows of A: the last first, or one after another */
+            const bool turns = random_bits() % 2, dense = random_bits() % 2;
+            for (int i = 0; i < m; i++) lie[i] = turned + (dense ? i : m - 1 - i) * k;
             for (int q = 0; q < 2; q++) {
                 c[q] = exact_floats(MOST * STRIDE);
                 if (q) memcpy(c[1], c[0], MOST * STRIDE * sizeof(float));
@@ -199,12 +201,13 @@ static void test_gemm_blocks(void **state) {
             part.finish = ends & 1, part.clamp = ends & 2, part.hi = ends & 4 ? 0.75f : INFINITY, part.more = ends & 64 && ends & 32;
             for (int i = 0; i < m; i += high) {
                 hone_gemm_part one = part;
-                one.m = m - i < high ? m - i : high, one.turned = turned + i / high * HONE_GEMM_TURNED(high) * k, one.c = at[0] + i;
+                one.m = m - i < high ? m - i : high, one.c = at[0] + i, one.a = lie + i;
+                if (turns) one.turned = turned + i / high * HONE_GEMM_TURNED(high) * k;
                 one.sums = (const float *const *)at[0] + i, one.residual = ends & 8 ? more + i : NULL;
                 one.bias_n = ends & 16 ? bias_n : NULL, one.bias_m = ends & 32 ? bias_m + i : NULL;
                 row->run[v - 1](&one);
             }
-            part.m = m, part.turned = turned, part.c = at[1], part.sums = (const float *const *)at[1];
+            part.m = m, part.turned = turns ? turned : NULL, part.a = lie, part.c = at[1], part.sums = (const float *const *)at[1];
             part.residual = ends & 8 ? more : NULL, part.bias_n = ends & 16 ? bias_n : NULL, part.bias_m = ends & 32 ? bias_m : NULL;
             row->run[v - 1](&part);
             if (memcmp(c[0], c[1], MOST * STRIDE * sizeof(float)))

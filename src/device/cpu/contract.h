@@ -148,9 +148,12 @@ hone_status hone_contract_finish(const hone_contract *, void *const *at, int64_t
 static inline int64_t hone_contract_columns(const hone_contract *d) { /* N in whole vectors */
     return (d->n + d->kernel->vector - 1) / d->kernel->vector * d->kernel->vector;
 }
-/* Whether rows of A are to be turned where the kernel can (kernels/gemm.h): it costs as much as a panel or two, but makes one piece of several. */
+/* Whether rows of A are to be turned where the kernel can (kernels/gemm.h): it costs as much as a panel or two, but makes one piece of several. Rows of one piece are
+   as fast as they lie where columns are few. */
+enum { HONE_CONTRACT_LIE = 64 /* columns, at most */ };
 static inline bool hone_contract_turns(const hone_contract *d) {
-    return d->kernel->turn && d->m > HONE_GEMM_FEW && (d->n >= 32 || (d->n >= 16 && d->taps > 1) || d->strewn);
+    const int64_t least = d->taps > 1 ? 16 : d->piece == d->k && d->k <= HONE_CONTRACT_KC && d->m >= 64 ? HONE_CONTRACT_LIE + 1 : 32;
+    return d->kernel->turn && d->m > HONE_GEMM_FEW && (d->n >= least || d->strewn);
 }
 /* Multiply-adds of a lane of f32 in a nanosecond, about: narrow vectors come with more units. */
 static inline int hone_contract_lane(const hone_contract *d) { return d->kernel->vector == 4 ? 8 : 4; }

@@ -327,6 +327,8 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
     const float *rows[HONE_GEMM_ROWS];
     uint8_t *seen = (uint8_t *)l.a; /* strewn rows have no list */
     if (d->strewn) memset(seen, UNSEEN, (size_t)m);
+    const bool blocks =
+        d->turned_bytes || (d->kernel->turn && !d->each && !d->strewn && !whole.few); /* kernels that turn take rows by blocks */
     const bool then = d->simple && d->simple->then, keeps = then && d->simple->later.tensor >= 0;
     float kept[HONE_GEMM_ROWS * HONE_CONTRACT_KEPT];
     if (d->direct) hone_contract_ends(d, at, over, &w, m0, m, &whole, &l);
@@ -372,9 +374,9 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
                 part.next_step = (after + passes - 2) / (passes - 1);
                 if (d->turned_bytes) part.next_step = (16 * after + passes - 1) / passes;
             }
-            const int64_t at_once =
-                d->turned_bytes && (!then || d->gate_bytes) ? m : mr; /* what follows an activation is told a block at a time */
+            const int64_t at_once = blocks && (!then || d->gate_bytes) ? m : mr; /* what follows an activation is told a block at a time */
             part.high = (int)mr;
+            if (at_once > mr && !d->turned_bytes) next = NULL, part.next_step = 0;
             for (int64_t i = 0; i < m; i += at_once) {
                 if (d->turned_bytes) part.next = next ? next + i / mr * ((all_k - 1) / 4) * part.next_step / 4 : NULL;
                 else if (next && i) part.next = i == mr ? next : part.next + all_k * part.next_step;
