@@ -249,12 +249,16 @@ static void lines(const hone_lines *row) {
     for (size_t i = 0; i < COUNT(cases); i++) {
         const int n = cases[i].channels, side = cases[i].side, step = cases[i].step, results = cases[i].width / step;
         const size_t line = (size_t)(cases[i].width * n);
-        float *x = floats(line * (size_t)side), *k = floats((size_t)(side * side * n)), *y = floats((size_t)(results * n)),
+        float *x = floats(line * (size_t)(side + step)), *k = floats((size_t)(side * side * n)), *y = floats((size_t)(2 * results * n)),
               *zeros = calloc((size_t)n, sizeof *zeros);
-        const float *at[8], *weight[8];
-        for (int r = 0; r < side; r++) at[r] = x + (size_t)r * line - side / 2 * n, weight[r] = k + r * side * n;
+        const float *at[9], *weight[8];
+        for (int r = 0; r < side; r++) weight[r] = k + r * side * n;
+        for (int r = 0; r < side + step; r++) at[r] = x + (size_t)r * line - side / 2 * n;
         lines_work w = {row,
-                        {.results = results,
+                        {.lines = 2,
+                         .down = step,
+                         .to_down = results * n,
+                         .results = results,
                          .channels = n,
                          .rows = side,
                          .across = side,
@@ -271,7 +275,7 @@ static void lines(const hone_lines *row) {
                          .to_pitch = n}};
         char what[64];
         snprintf(what, sizeof what, "%d x %d channels, %dx%d, stride %d", cases[i].width, n, side, side, step);
-        show(row->name, what, measure(lines_run, &w, 2.0 * side * side * results * n), peak_of(row->cpu));
+        show(row->name, what, measure(lines_run, &w, 2 * 2.0 * side * side * results * n), peak_of(row->cpu));
         printf("\n");
         free(x), free(k), free(y), free(zeros);
     }

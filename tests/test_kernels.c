@@ -361,16 +361,18 @@ static void test_depthwise_rows(void **state) {
 static void lines_case(const hone_lines *row, int rows, int across, int step, int ahead, int64_t results, int64_t n, int flags) {
     const int64_t pitch = n + (flags & 1 ? 3 : 0), out = n + (flags & 2 ? 5 : 0), size = step * results + 1,
                   first = -(int64_t)(random_bits() % 4);
-    float *x[HONE_LINES_ROWS], *k[HONE_LINES_ROWS], *c = exact_floats((size_t)(out * (results - 1) + n)),
-                                                    *old = exact_floats((size_t)(out * (results - 1) + n));
+    const int lines = flags & 16 ? 2 : 1, down = 1 + (int)(random_bits() % 2), all = rows + (lines - 1) * down;
+    const int64_t line = out * results + 2, many = line * (lines - 1) + out * (results - 1) + n;
+    float *x[HONE_LINES_ROWS], *k[HONE_LINES_ROWS], *c = exact_floats((size_t)many), *old = exact_floats((size_t)many);
     float *zeros = calloc((size_t)n, sizeof *zeros), *bias = exact_floats((size_t)n);
     const float *at[HONE_LINES_ROWS];
-    for (int64_t p = 0; p < out * (results - 1) + n; p++) c[p] = p % out < n ? c[p] : GUARD;
-    memcpy(old, c, sizeof *c * (size_t)(out * (results - 1) + n));
-    for (int r = 0; r < rows; r++) {
-        x[r] = exact_floats((size_t)(pitch * (size - 1) + n)), k[r] = exact_floats((size_t)(across * n));
+    for (int64_t p = 0; p < many; p++) c[p] = p % line < out * results && p % line % out < n ? c[p] : GUARD;
+    memcpy(old, c, sizeof *c * (size_t)many);
+    for (int r = 0; r < all; r++) {
+        x[r] = exact_floats((size_t)(pitch * (size - 1) + n));
         at[r] = random_bits() % 6 ? x[r] + first * pitch : NULL;
     }
+    for (int r = 0; r < rows; r++) k[r] = exact_floats((size_t)(across * n));
     if (flags & 1 && rows) x[0][0] = INFINITY, k[0][n - 1] = NAN;
     row->run(&(hone_lines_part){.results = results,
                                 .channels = n,
@@ -378,6 +380,8 @@ static void lines_case(const hone_lines *row, int rows, int across, int step, in
                                 .across = across,
                                 .step = step,
                                 .ahead = ahead,
+                                .lines = lines,
+                                .down = down,
                                 .lo = -first,
                                 .hi = size - first,
                                 .row = at,
@@ -387,30 +391,37 @@ static void lines_case(const hone_lines *row, int rows, int across, int step, in
                                 .zeros = zeros,
                                 .to = c,
                                 .to_pitch = out,
+                                .to_down = line,
                                 .bias = flags & 4 ? bias : NULL,
                                 .residual = flags & 2 ? c : NULL,
                                 .residual_pitch = out,
+                                .residual_down = line,
                                 .clamp = flags & 8,
                                 .least = -1,
                                 .most = 0.5f});
-    for (int64_t i = 0; i < results; i++)
-        for (int64_t j = 0; j < out && i * out + j < out * (results - 1) + n; j++) {
-            if (j >= n) {
-                assert_memory_equal(c + i * out + j, &GUARD, sizeof GUARD);
-                continue;
-            }
-            double sum = (flags & 4 ? (double)bias[j] : 0) + (flags & 2 ? (double)old[i * out + j] : 0), magnitude = 4;
-            for (int r = 0; r < rows; r++)
-                for (int q = 0; q < across; q++) {
-                    const int64_t column = first + step * i + ahead * q;
-                    const double term =
-                        (at[r] && column >= 0 && column < size ? (double)x[r][column * pitch + j] : 0.0) * (double)k[r][q * n + j];
-                    sum += term, magnitude += fabs(term);
-                }
-            if (flags & 8 && !isnan(sum)) sum = sum < -1 ? -1 : sum > 0.5 ? 0.5 : sum;
-            check(row->name, c[i * out + j], sum, magnitude, rows * across + 3);
+    for (int64_t p = 0; p < many; p++) {
+        const int64_t l = p / line, i = p % line / out, j = p % line % out;
+        if (i >= results || j >= n) {
+            assert_memory_equal(c + p, &GUARD, sizeof GUARD);
+            continue;
         }
-    for (int r = 0; r < rows; r++) free(x[r]), free(k[r]);
+        double sum = (flags & 4 ? (double)bias[j] : 0) + (flags & 2 ? (double)old[p] : 0), magnitude = 4;
+        bool either = false; /* a weight that is no number meets what is outside */
+        for (int r = 0; r < rows; r++)
+            for (int q = 0; q < across; q++) {
+                const int64_t column = first + step * i + ahead * q;
+                const int from = (int)l * down + r;
+                const double weight = (double)k[r][q * n + j];
+                if (at[from] && column >= 0 && column < size) {
+                    const double term = (double)x[from][column * pitch + j] * weight;
+                    sum += term, magnitude += fabs(term);
+                } else either |= isnan(weight);
+            }
+        if (flags & 8 && !isnan(sum)) sum = sum < -1 ? -1 : sum > 0.5 ? 0.5 : sum;
+        if (!either || !isnan(c[p])) check(row->name, c[p], sum, magnitude, rows * across + 3);
+    }
+    for (int r = 0; r < all; r++) free(x[r]);
+    for (int r = 0; r < rows; r++) free(k[r]);
     free(c), free(old), free(zeros), free(bias);
 }
 static void test_lines(void **state) {
@@ -423,9 +434,9 @@ static void test_lines(void **state) {
         if (row->cpu & ~hone_cpu()) continue;
         for (size_t k = 0; k < COUNT(windows); k++)
             for (size_t q = 0; q < COUNT(ns); q++)
-                for (int results = 1; results < 11; results++)
+                for (int results = 1; results < 19; results++)
                     lines_case(row, (int)(random_bits() % 5), windows[k].across, windows[k].step, windows[k].ahead, results, ns[q],
-                               (int)(random_bits() % 16));
+                               (int)(random_bits() % 32));
     }
 }
 

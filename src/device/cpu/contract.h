@@ -101,6 +101,7 @@ typedef struct {
         int64_t run, pitch, out_pitch, residual_pitch;
         int across, step, ahead;
         int bound; /* which of A's bounds is about columns, or -1 */
+        int down;  /* rows of the picture from a line to the next, 0: they do not lie evenly */
     } lines;
     /* depthwise */
     const hone_depthwise_f32 *plane;

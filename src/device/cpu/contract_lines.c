@@ -16,6 +16,26 @@ static bool even(const int64_t *at, int64_t n, int64_t run, int64_t *step) {
 static bool ends_even(const hone_row_number *r, const hone_contract *d, int64_t *pitch) {
     return r->tensor >= 0 && even(r->at_m, d->m, d->lines.run, pitch);
 }
+/* Is a line of results so many rows of the picture below the one before it, whose first result is m? Then both may be asked for at once. */
+static bool follows(const hone_contract *d, int64_t m, int64_t down) {
+    const int64_t below = m + d->lines.run, next = d->k_run;
+    bool same = d->at_m_a[below] - d->at_m_a[m] == down * d->at_k_a[next];
+    for (int q = 0; q < d->a.n_bounded; q++)
+        same &= d->at_m_a_bounded[q][below] - d->at_m_a_bounded[q][m] == down * d->at_k_a_bounded[q][next];
+    return same;
+}
+/* How many rows that is, where rows of windows lie evenly; the first line is asked. */
+static int64_t find_down(const hone_contract *d) {
+    const int64_t next = d->k_run, run = d->lines.run;
+    if (d->k <= next || d->m < 2 * run) return 0;
+    const int64_t row = d->at_k_a[next], line = d->at_m_a[run] - d->at_m_a[0];
+    bool same = row > 0 && line > 0 && line % row == 0 && line / row < HONE_LINES_ROWS;
+    for (int64_t k = next; k < d->k && same; k += next) {
+        same = d->at_k_a[k] == k / next * row;
+        for (int q = 0; q < d->a.n_bounded; q++) same &= d->at_k_a_bounded[q][k] == k / next * d->at_k_a_bounded[q][next];
+    }
+    return same && follows(d, 0, line / row) ? line / row : 0;
+}
 static bool find_lines(hone_contract *d) {
     const hone_simple *s = d->simple;
     if (!d->each || !d->direct || !d->packed_b || d->k > d->kc || d->alpha != 1 ||
@@ -41,11 +61,13 @@ static bool find_lines(hone_contract *d) {
     if (s ? !ends_even(&s->out, d, &d->lines.out_pitch) : !even(d->at_m_out, d->m, run, &d->lines.out_pitch)) return false;
     if (s && s->residual.tensor >= 0 && !ends_even(&s->residual, d, &d->lines.residual_pitch)) return false;
     d->lines.kernel = hone_lines_best();
-    d->lines.across = (int)across, d->lines.step = (int)step, d->lines.ahead = (int)ahead;
+    d->lines.across = (int)across, d->lines.step = (int)step, d->lines.ahead = (int)ahead, d->lines.down = (int)find_down(d);
     return true;
 }
 void hone_lines_choose(hone_contract *d) {
     if (!find_lines(d)) d->lines.run = 0;
+    const int64_t some = HONE_LINES_MANY * d->lines.run; /* a tile is whole lines, as many as a kernel takes at once */
+    if (d->lines.run && d->lines.down && d->mt < d->m && d->mt >= some) d->mt = d->mt / some * some;
 }
 void hone_lines_fill(const hone_contract *d, const float *source, float *panels) {
     const int64_t all_n = hone_contract_columns(d);
@@ -56,7 +78,7 @@ void hone_lines_fill(const hone_contract *d, const float *source, float *panels)
         }
 }
 static const float zeros[HONE_CONTRACT_KC]; /* what is outside */
-enum { CHAIN = 16 /* results that an activation takes at once */, LINES_KEPT = 32768, LEAST_CHANNELS = 256 };
+enum { CHAIN = 16 /* results that an activation takes at once */, LINES_KEPT = 32768, LEAST_CHANNELS = 64 };
 static void activate(const hone_simple *s, const hone_lines_part *l) {
     float *row[CHAIN];
     if (l->to_pitch == l->channels) {
@@ -70,29 +92,36 @@ static void activate(const hone_simple *s, const hone_lines_part *l) {
         s->activate(row, 0, m, l->channels, s->alpha, s->beta);
     }
 }
-/* Results m0 … m0+m-1, all of one line, channels from j on. */
+/* Results m0 … m0+m-1, all of one line, and as many of the line below where l says two; channels from j on. */
 static void line(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t m, int64_t j, hone_lines_part l) {
     const hone_simple *s = d->simple;
-    const int64_t all_n = hone_contract_columns(d);
-    const float *a = (const float *)at[d->a.tensor] + d->a.at.c + w->a + d->at_m_a[m0] + j, *row[HONE_LINES_ROWS], *weight[HONE_LINES_ROWS];
+    const int64_t all_n = hone_contract_columns(d), below = l.lines > 1 ? m0 + d->lines.run : m0, rows = d->k / l.across;
+    const float *a = (const float *)at[d->a.tensor] + d->a.at.c + w->a + j, *row[HONE_LINES_MANY * HONE_LINES_ROWS],
+                *weight[HONE_LINES_ROWS];
     const float *b = (const float *)at[d->packed_b] + w->own_b * all_n * d->k + j;
-    for (int64_t k = 0; k < d->k; k += l.across) {
+    for (int64_t r = 0; r < rows + (l.lines - 1) * l.down; r++) {
+        const int64_t k = (r < rows ? r : r - l.down) * l.across, first = r < rows ? m0 : below;
         bool inside = true;
         for (int q = 0; q < d->a.n_bounded && inside; q++) {
-            const int64_t i = d->a.bounded[q].c + w->edge[q] + d->at_m_a_bounded[q][m0] + d->at_k_a_bounded[q][k];
+            const int64_t i = d->a.bounded[q].c + w->edge[q] + d->at_m_a_bounded[q][first] + d->at_k_a_bounded[q][k];
             if (q == d->lines.bound) l.lo = -i, l.hi = d->a.size[q] - i;
             else inside = i >= 0 && i < d->a.size[q];
         }
-        row[l.rows] = inside ? a + d->at_k_a[k] : NULL, weight[l.rows++] = b + k * all_n;
+        row[r] = inside ? a + d->at_m_a[first] + d->at_k_a[k] : NULL;
+        if (r < rows) weight[r] = b + k * all_n;
     }
-    l.row = row, l.weight = weight, l.weight_step = all_n, l.results = m;
-    l.to = s ? (float *)at[s->out.tensor] + hone_epilogue_at(&s->out, s->n_batch, w->index, m0) + j
-             : (float *)at[d->out] + w->out + d->at_m_out[m0] + j;
-    if (s && s->bias_n) l.bias = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, w->index, m0) + j;
-    if (s && s->residual.tensor >= 0)
-        l.residual = (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, w->index, m0) + j;
+    l.row = row, l.weight = weight, l.rows = (int)rows, l.weight_step = all_n, l.results = m;
+#define AT(number, r) hone_epilogue_at(&(number), s->n_batch, w->index, r)
+    l.to = s ? (float *)at[s->out.tensor] + AT(s->out, m0) + j : (float *)at[d->out] + w->out + d->at_m_out[m0] + j;
+    l.to_down = s ? AT(s->out, below) - AT(s->out, m0) : d->at_m_out[below] - d->at_m_out[m0];
+    if (s && s->bias_n) l.bias = (const float *)at[s->bias.tensor] + AT(s->bias, m0) + j;
+    if (s && s->residual.tensor >= 0) {
+        l.residual = (const float *)at[s->residual.tensor] + AT(s->residual, m0) + j;
+        l.residual_down = AT(s->residual, below) - AT(s->residual, m0);
+    }
+#undef AT
     d->lines.kernel->run(&l);
-    if (s && s->activate) activate(s, &l);
+    for (int k = 0; s && s->activate && k < l.lines; k++, l.to += l.to_down) activate(s, &l);
 }
 void hone_lines_tile(const hone_contract *d, void *const *at, int64_t number) {
     const hone_simple *s = d->simple;
@@ -104,6 +133,7 @@ void hone_lines_tile(const hone_contract *d, void *const *at, int64_t number) {
     hone_lines_part l = {.across = d->lines.across,
                          .step = d->lines.step,
                          .ahead = d->lines.ahead,
+                         .down = d->lines.down,
                          .pitch = d->lines.pitch,
                          .to_pitch = d->lines.out_pitch,
                          .residual_pitch = d->lines.residual_pitch,
@@ -117,8 +147,9 @@ void hone_lines_tile(const hone_contract *d, void *const *at, int64_t number) {
     some = run * l.step > 40 ? n : (some < LEAST_CHANNELS ? LEAST_CHANNELS : some) / 32 * 32;
     for (int64_t j = n0; j < n0 + n; j += some) {
         l.channels = n0 + n - j < some ? n0 + n - j : some;
-        for (int64_t m = m0, end; m < past; m = end) {
+        for (int64_t m = m0, end; m < past; m = end + (l.lines - 1) * run) {
             end = (m / run + 1) * run < past ? (m / run + 1) * run : past;
+            l.lines = l.down && end - m == run && end + run <= past && follows(d, m, l.down) ? 2 : 1;
             line(d, at, &w, m, end - m, j, l);
         }
     }
