@@ -123,9 +123,49 @@ static void kernel(void **state) {
             }
     }
 }
+/* Sums of many rows: whole pictures, and matrices down their columns. */
+static void long_sums(void **state) {
+    (void)state;
+    EACH_LEVEL for (int round = 0; round < (SLOW ? 4 : 12); round++) {
+        const int channels = draw(16, 90), h = draw(4, 33), w = draw(4, 33);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[%d, %d, %d, %d], w: f32[%d, 1, 1, 1]) -> y { t = Conv(x, w) {group: %d}; p = GlobalAveragePool(t); y = "
+                 "Conv(p, w) {group: %d}; }",
+                 draw(1, 3), channels, h, w, channels, channels, channels);
+        const int met = twin_check(text, twin_input, 1e-4, 1e-5, "sums");
+        if (met != 1) fail_msg("%d steps are sums, not 1, in\n%s", met, text);
+        snprintf(text, sizeof text, "graph g (x: f32[%d, %d]) -> y { a: i64[1] = {0}; y = ReduceSum(x, a); }", draw(16, 1100),
+                 draw(16, 200));
+        assert_int_equal(twin_check(text, twin_input, 1e-3, 1e-5, "sums"), 1);
+    }
+}
+static void kernel_add(void **state) {
+    (void)state;
+    for (const hone_pool *row = hone_pool_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int64_t n = 1; n < 90; n += n < 70 ? 1 : 13)
+            for (int64_t rows = 0; rows < 14; rows++) {
+                const int64_t step = n + draw(0, 3), all = rows ? (rows - 1) * step + n : 0;
+                float *x = malloc(sizeof *x * (size_t)(all + !all)), *y = malloc(sizeof *y * (size_t)(n + 1));
+                assert_true(x && y);
+                for (int64_t k = 0; k < all; k++) x[k] = (float)draw(-1000, 1000); /* whole numbers: every order has the same sum */
+                for (int64_t j = 0; j <= n; j++) y[j] = (float)j;
+                row->add(x, rows, (ptrdiff_t)step, n, y);
+                if (y[n] != (float)n) fail_msg("%s writes past %lld columns", row->name, (long long)n);
+                for (int64_t j = 0; j < n; j++) {
+                    float want = (float)j;
+                    for (int64_t t = 0; t < rows; t++) want += x[t * step + j];
+                    if (y[j] != want)
+                        fail_msg("%s: column %lld of %lld, %lld rows: %g where %g is due", row->name, (long long)j, (long long)n,
+                                 (long long)rows, (double)y[j], (double)want);
+                }
+                free(x), free(y);
+            }
+    }
+}
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(windows),  cmocka_unit_test(other_axes), cmocka_unit_test(joined),
-                                       cmocka_unit_test(averages), cmocka_unit_test(row_major),  cmocka_unit_test(left_alone),
-                                       cmocka_unit_test(kernel)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(long_sums),  cmocka_unit_test(kernel_add), cmocka_unit_test(windows),
+                                       cmocka_unit_test(other_axes), cmocka_unit_test(joined),     cmocka_unit_test(averages),
+                                       cmocka_unit_test(row_major),  cmocka_unit_test(left_alone), cmocka_unit_test(kernel)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   pool: one row of several, column by column: the largest; a weighted sum; and the sum of some places of one row. Pure arithmetic: which rows, and where windows hang
+   pool: one row of several, column by column: the largest; a weighted sum; the sum of many; and the sum of some places of one row. Pure arithmetic: which rows, and where windows hang
    over, is the caller's (device/cpu/pool.c, resample.c). Taps are more than none.
 
         max    y[i*y_step + j] = max over t < taps of x[t][i*step + j],    j < n, i < many,    as the language's max: a NaN wins, and 0 is larger than -0
         blend  y[j] = sum over t < taps of w[t] * x[t][j]
-        pick   y[j] = sum over t < taps of w[t * n + j] * x[at[t * n + j]];    w NULL: of one tap, as it is */
+        pick   y[j] = sum over t < taps of w[t * n + j] * x[at[t * n + j]];    w NULL: of one tap, as it is
+        add    y[j] += sum over t < rows of x[t * step + j] */
 #ifndef HONE_KERNELS_POOL_H
 #define HONE_KERNELS_POOL_H
 #include <stddef.h>
@@ -12,6 +13,7 @@
 
 typedef void hone_pool_fn(const float *const *x, int64_t taps, int64_t n, int64_t many, ptrdiff_t step, ptrdiff_t y_step, float *y);
 typedef void hone_blend_fn(const float *const *x, const float *w, int64_t taps, int64_t n, float *y);
+typedef void hone_add_fn(const float *x, int64_t rows, ptrdiff_t step, int64_t n, float *y);
 typedef void hone_pick_fn(const float *x, const int32_t *at, const float *w, int64_t taps, int64_t n, float *y);
 typedef struct {
     const char *name;
@@ -19,6 +21,7 @@ typedef struct {
     hone_pool_fn *max;
     hone_blend_fn *blend;
     hone_pick_fn *pick;
+    hone_add_fn *add;
 } hone_pool;
 extern const hone_pool hone_pool_list[]; /* slowest first; ends with a NULL name */
 const hone_pool *hone_pool_best(void);

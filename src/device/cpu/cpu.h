@@ -49,6 +49,7 @@ hone_tactic hone_cpu_attention, /* scores, softmax and weighted sum */
     hone_cpu_rotary,            /* positions as rotations */
     hone_cpu_contract,          /* sums of products as matrix multiplications, with what follows them */
     hone_cpu_pool,              /* the largest of a window, channels last */
+    hone_cpu_sums,              /* long sums of rows */
     hone_cpu_resample,          /* sums of places that indices alone decide */
     hone_cpu_rows,              /* element-wise between floats and 8 bits */
     hone_cpu_scale,             /* a factor and an addend a column */
