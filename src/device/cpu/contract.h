@@ -153,7 +153,11 @@ static inline int64_t hone_contract_columns(const hone_contract *d) { /* N in wh
    as fast as they lie where columns are few. */
 enum { HONE_CONTRACT_LIE = 64 /* columns, at most */ };
 static inline bool hone_contract_turns(const hone_contract *d) {
-    const int64_t least = d->taps > 1 ? 16 : d->piece == d->k && d->k <= HONE_CONTRACT_KC && d->m >= 64 ? HONE_CONTRACT_LIE + 1 : 32;
+    const bool whole = d->k % d->kernel->vector == 0 &&
+                       d->n % (2 * d->kernel->vector) == 0; /* or what is over takes longer than to turn (58 of K 58: a tenth) */
+    const int64_t least = d->taps > 1                                                           ? 16
+                          : d->piece == d->k && d->k <= HONE_CONTRACT_KC && d->m >= 64 && whole ? HONE_CONTRACT_LIE + 1
+                                                                                                : 32;
     return d->kernel->turn && d->m > HONE_GEMM_FEW && (d->n >= least || d->strewn);
 }
 /* Multiply-adds of a lane of f32 in a nanosecond, about: narrow vectors come with more units. */
