@@ -157,7 +157,7 @@ static void once(void **state) {
         hone_value *in[1] = {TENSOR(F32, n, 6)}, *a[2] = {0}, *b[2] = {0};
         if (n > 20) {
             assert_int_not_equal(hone_exec_run(fast, in, a), HONE_OK);
-            hone_value_drop(in[0]);
+            hone_value_drop(in[0]), hone_value_drop(a[0]), hone_value_drop(a[1]); /* what was made before it failed */
             break;
         }
         run(slow, in, b);
