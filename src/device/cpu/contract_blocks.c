@@ -45,11 +45,8 @@ static double estimate(const hone_contract *d, double rows, double columns, doub
     const double rate = (double)(d->kernel->vector * hone_contract_lane(d)) / (d->each ? DEPTHWISE : 1), k = (double)d->k;
     const double row = (double)(hone_contract_turns(d) && !d->each ? TURNED_PER_NS : BYTES_PER_NS);
     const double ns = TILE_NS + rows * columns * k / rate + (rows / row + columns / BYTES_PER_NS) * k * 4, turns = ceil(tiles / threads);
-    return tiles == 1 ? ns
-                      : MEET_NS + (turns + (!d->kernel->turn ? 0.2
-                                            : threads > 1    ? 0.05
-                                                             : 0)) *
-                                      ns * (d->each && columns < (double)d->n ? APART : 1); /* a little for those who wait at the end */
+    const double waits = !d->kernel->turn ? 0.2 : threads > 1 ? 0.05 : 0; /* at the end, for who is last */
+    return tiles == 1 ? ns : MEET_NS + (turns + waits) * ns * (d->each && columns < (double)d->n ? APART : 1);
 }
 void hone_contract_blocks(hone_contract *d, int threads) {
     static const int8_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};

@@ -139,8 +139,8 @@ static void place_phases(struct hone_winograd *w) {
 /* What a way costs, in multiply-adds, on one machine with AVX-512: bringing a value to its place was measured as about a dozen of them, bringing it back as
    about eight; of 6x6, on Neoverse-V1, it took so much longer than of 4x4. A byte from beyond L2 was six in single layers; four chose better in whole networks,
    whose weights partly stay near. */
-enum { L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8, MOST_BETWEEN = 1 << 22 /* floats */, IN = 0, OUT };
-static const double brings[HONE_WINOGRAD_SIZES + 1][2] = {{12, 8}, {12, 8}, {13, 12}, {12, 8}, {16, 10} /* lines */};
+enum { L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8, MOST_BETWEEN = 1 << 22 /* floats */ };
+static const struct bring { double in, out; } brings[HONE_WINOGRAD_SIZES + 1] = {{12, 8}, {12, 8}, {13, 12}, {12, 8}, {16, 10} /* lines */};
 static double byte_costs(const hone_contract *d, const struct hone_winograd *w) { /* memory is as fast for narrow vectors */
     return w->half ? 1 : d->kernel->vector / 4.0;
 }
@@ -198,8 +198,8 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     double rows = tiles;
     if (hone_winograd_turned(d, w))
         rows = rows_time(w->tiles, rows_at_once(w->tiles, w->mr)) * w->mr / (w->mr + 0.5); /* of a whole block */
-    const double *bring = brings[w->line ? HONE_WINOGRAD_SIZES : size];
-    return rows * deep * n / (w->half ? 2 : 1) + tiles * places * (bring[IN] * all + bring[OUT] * n) +
+    const struct bring *bring = brings + (w->line ? HONE_WINOGRAD_SIZES : size);
+    return rows * deep * n / (w->half ? 2 : 1) + tiles * places * (bring->in * all + bring->out * n) +
            byte_costs(d, w) * (!w->steps                   ? again
                                : between > 4.0 * L2_FLOATS ? filters + between
                                                            : filters);
@@ -240,16 +240,17 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     w = by[best];
     const int refs = s->n_ref + 3 + w.spread.is; /* filters and two buffers, or three */
     if (refs > HONE_MAX_REFS && w.spread.is) return HONE_OK;
-    const bool few =
-        hone_winograd_turned(d, &w) && filters_of(d, &w) <= 4.0 * L2_FLOATS ? w.tiles < threads * w.mr : w.blocks < 2 * threads;
+    const bool turned = hone_winograd_turned(d, &w);
+    const bool few = turned && filters_of(d, &w) <= 4.0 * L2_FLOATS ? w.tiles < threads * w.mr : w.blocks < 2 * threads;
     if (threads > 1 && few && refs <= HONE_MAX_REFS && w.tiles * w.places < MOST_BETWEEN / (w.channels + d->n))
         w.panels = !w.steps && w.blocks == 1, w.steps = true; /* too few blocks to share; the same bits come out */
     if (w.steps && refs > HONE_MAX_REFS) return HONE_OK;
     const int64_t nr = w.nr, columns = w.columns = half ? pieces(d->n, nr) * nr : hone_contract_columns(d);
     if (w.steps) w.block = w.tiles, w.blocks = 1;
-    else cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
-    const bool turned = hone_winograd_turned(d, &w);
-    if (threads > 1 && turned && !w.steps) share_blocks(&w, threads);
+    else {
+        cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
+        if (threads > 1 && turned) share_blocks(&w, threads);
+    }
     w.high = turned ? rows_at_once(w.block, w.mr) : w.mr;
     /* two panels for the same tiles in L1, unless these are few: then filters are what costs, and best read from one end to the other */
     w.nt = w.steps && !w.panels            ? 4 * nr
