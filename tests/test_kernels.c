@@ -118,7 +118,7 @@ static void test_gemm_panels(void **state) {
                 for (int j = 0; j < WIDE; j++) one[i][j] = all[i][j] = random_value();
             }
             hone_gemm_part part = {
-                .m = m, .n = wide, .taps = 1, .k = k, .a = rows, .b = b, .b_step = wide, .c = to, .few = true, .panels = PANELS};
+                .m = m, .n = wide, .taps = 1, .k = k, .a = rows, .b = b, .b_step = wide, .c = to, .few = true, .panels = PANELS, .b_apart = k * wide};
             part.more = ends & 1, part.sums = (const float *const *)to, part.finish = ends & 2;
             part.bias_n = ends & 4 ? bias : NULL, part.residual = ends & 8 ? more : NULL;
             for (int i = 0; i < m; i++) to[i] = all[i];

@@ -25,10 +25,10 @@ typedef struct {
     const float *const *a;
     const float *turned; /* or NULL. Instead of a and at: these rows as the kernel's `turn` made them. Not with few */
     int high; /* kernels with `turn`, not with few: of many rows so many at a time, at most `rows`, turned ones one block after another. 0: one block */
-    int panels;                       /* with few, and whole panels, but neither at nor at_b: so many, one right behind the other. 0: one */
+    int panels;                       /* with few, and whole panels, but neither at nor at_b: so many, b_apart floats from one to the next. 0: one */
     const int64_t *at;                /* or NULL: p itself. Not with few */
     const int64_t *at_b;              /* or NULL. Slice p begins at b[at_b[p]]: one piece, and nothing is asked for ahead */
-    ptrdiff_t a_step, a_from, b_step; /* a_from: depthwise only */
+    ptrdiff_t a_step, a_from, b_step, b_apart; /* a_from: depthwise only */
     const float *b,
         *next; /* next: what will be read later, asked for meanwhile, next_step floats further with each value of K (turned: bytes, with each four). NULL, and step 0: nothing */
     ptrdiff_t next_step;

@@ -330,6 +330,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
     const bool blocks =
         d->turned_bytes || (d->kernel->turn && !d->each && !d->strewn && !whole.few); /* kernels that turn take rows by blocks */
     const bool then = d->simple && d->simple->then, keeps = then && d->simple->later.tensor >= 0;
+    const bool beside = whole.few && packed_b && !d->each && !d->strewn && (!then || d->gate_bytes);
     float kept[HONE_GEMM_ROWS * HONE_CONTRACT_KEPT];
     if (d->direct) hone_contract_ends(d, at, over, &w, m0, m, &whole, &l);
     for (int64_t i = 0; d->c_bytes && i < m; i++) l.sums[i] = c + i * stride;
@@ -353,7 +354,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
             if (d->strewn) strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);
             d->kernel->turn(&part, turned + i / mr * HONE_GEMM_TURNED(mr) * all_k);
         }
-        for (int64_t j = 0, done = 0; j < n; j += d->nr) {
+        for (int64_t j = 0, done = 0, took; j < n; j += took) {
             const int64_t wide = all_n - n0 - j < d->nr ? all_n - n0 - j : d->nr;
             const int v = (int)(wide / vector), most = d->each ? EACH_ROWS : d->kernel->rows[v - 1];
             const int64_t mr = low_as(m, most), passes = (m + mr - 1) / mr;
@@ -362,6 +363,11 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
             part.b = d->each    ? packed_b + (w.own_b * d->k + k0) * all_n + n0 + j
                      : packed_b ? packed_b + (w.own_b * all_n + n0 + j) * d->k + k0 * wide
                                 : pb + j * all_k;
+            if (beside && wide == d->nr) { /* whole panels side by side; gates have room for some */
+                const int64_t room_for = gated && n - done > HONE_CONTRACT_KEPT ? HONE_CONTRACT_KEPT + done - j : n - j;
+                part.panels = (int)(room_for / d->nr), part.b_apart = wide * d->k;
+            }
+            took = (part.panels > 1 ? part.panels : 1) * d->nr;
             part.c_from = gated          ? j - done
                           : whole.finish ? n0 + j
                                          : j,
@@ -392,9 +398,9 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
                 if (then && whole.finish && !gated) hone_contract_then(d, at, &w, &part, kept);
             }
             /* all rows of a panel at once: of several panels, because vectors side by side take an activation faster than a panel's few */
-            if (at_once < m) done = j + d->nr; /* activated as they came; a narrower panel behind may take all rows at once */
-            else if (whole.finish && (!then || gated) && (j + d->nr >= n || j + d->nr - done >= ACTIVATED)) {
-                part.c_from = gated ? 0 : n0 + done, part.n = (int)((j + d->nr < n ? j + d->nr : n) - done);
+            if (at_once < m) done = j + took; /* activated as they came; a narrower panel behind may take all rows at once */
+            else if (whole.finish && (!then || gated) && (j + took >= n || j + took - done >= ACTIVATED)) {
+                part.c_from = gated ? 0 : n0 + done, part.n = (int)((j + took < n ? j + took : n) - done);
                 hone_contract_activate(d, &part);
                 part.c_from = n0 + done, done += part.n;
                 if (gated) times_given(d, at, &w, m0, &part, &l, gates);
