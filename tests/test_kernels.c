@@ -98,6 +98,26 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
     free(b), free(bias_m), free(bias_n), free(c), free(before);
 }
 
+/* Rows that are scaled while they are turned; NaN stays. */
+static void test_gemm_ahead(void **state) {
+    (void)state;
+    for (const hone_gemm_f32 *const *list = hone_gemm_f32_list; *list; list++)
+        for (int round = 0; round < 600 && (*list)->turn && !((*list)->cpu & ~hone_cpu()); round++) {
+            const int m = 1 + round % 8, high = HONE_GEMM_TURNED(m), k = 1 + (int)(random_bits() % 40), ends = round / 8 % 4;
+            float *scale = exact_floats((size_t)k), *shift = exact_floats((size_t)k), *to = exact_floats((size_t)(high * k)), *rows[8];
+            for (int i = 0; i < m; i++) rows[i] = exact_floats((size_t)k), rows[i][random_bits() % (uint32_t)k] = i ? NAN : INFINITY;
+            const hone_gemm_ahead ahead = {scale, ends & 1 ? shift : NULL, ends ? -0.25f : -INFINITY, ends & 2 ? 0.5f : INFINITY};
+            (*list)->turn(&(hone_gemm_part){.m = m, .taps = 1, .k = k, .a = (const float *const *)rows, .ahead = &ahead}, to);
+            for (int i = 0; i < m; i++)
+                for (int p = 0; p < k; p++) {
+                    const double term = (double)rows[i][p] * (double)scale[p], more = ends & 1 ? (double)shift[p] : 0, sum = term + more;
+                    const double want = sum < (double)ahead.lo ? (double)ahead.lo : sum > (double)ahead.hi ? (double)ahead.hi : sum;
+                    check((*list)->name, to[p * high + i], want, isinf(term) ? 1 : fabs(term) + fabs(more), 2);
+                }
+            for (int i = 0; i < m; i++) free(rows[i]);
+            free(scale), free(shift), free(to);
+        }
+}
 /* Several panels of few rows by one call, against one after another: the same bits. */
 static void test_gemm_panels(void **state) {
     (void)state;
@@ -117,8 +137,17 @@ static void test_gemm_panels(void **state) {
                 rows[i] = a + i * k, more[i] = residual + i * PANELS * wide;
                 for (int j = 0; j < WIDE; j++) one[i][j] = all[i][j] = random_value();
             }
-            hone_gemm_part part = {
-                .m = m, .n = wide, .taps = 1, .k = k, .a = rows, .b = b, .b_step = wide, .c = to, .few = true, .panels = PANELS, .b_apart = k * wide};
+            hone_gemm_part part = {.m = m,
+                                   .n = wide,
+                                   .taps = 1,
+                                   .k = k,
+                                   .a = rows,
+                                   .b = b,
+                                   .b_step = wide,
+                                   .c = to,
+                                   .few = true,
+                                   .panels = PANELS,
+                                   .b_apart = k * wide};
             part.more = ends & 1, part.sums = (const float *const *)to, part.finish = ends & 2;
             part.bias_n = ends & 4 ? bias : NULL, part.residual = ends & 8 ? more : NULL;
             for (int i = 0; i < m; i++) to[i] = all[i];
@@ -619,11 +648,11 @@ int bench_kernels(void); /* bench/bench_kernels.c */
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--bench")) return bench_kernels();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_best),       cmocka_unit_test(test_gemm_panels), cmocka_unit_test(test_gemm_blocks),
-        cmocka_unit_test(test_gemm_f32),   cmocka_unit_test(test_gemm_half),   cmocka_unit_test(test_half_window),
-        cmocka_unit_test(test_half_short), cmocka_unit_test(test_narrow_half), cmocka_unit_test(test_activate),
-        cmocka_unit_test(test_then),       cmocka_unit_test(test_floor),       cmocka_unit_test(test_cell),
-        cmocka_unit_test(test_gemm_i8),    cmocka_unit_test(test_interleave4),
+        cmocka_unit_test(test_best),        cmocka_unit_test(test_gemm_panels), cmocka_unit_test(test_gemm_ahead),
+        cmocka_unit_test(test_gemm_blocks), cmocka_unit_test(test_gemm_f32),    cmocka_unit_test(test_gemm_half),
+        cmocka_unit_test(test_half_window), cmocka_unit_test(test_half_short),  cmocka_unit_test(test_narrow_half),
+        cmocka_unit_test(test_activate),    cmocka_unit_test(test_then),        cmocka_unit_test(test_floor),
+        cmocka_unit_test(test_cell),        cmocka_unit_test(test_gemm_i8),     cmocka_unit_test(test_interleave4),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,8 @@ typedef struct hone_steps { /* a plan in the making */
 int hone_steps_block(hone_steps *, int64_t bytes);
 /* Adds a step with these refs (kept where they are, in the arena); they keep their blocks alive up to it. */
 hone_status hone_steps_add(hone_steps *, hone_step, hone_ref *refs, int n) HONE_CHECKED;
+/* Rows that one step scales by column for the product that is the next one alone: that one does it, and the step goes. Before memory is planned. */
+hone_status hone_cpu_ahead(hone_steps *) HONE_CHECKED;
 /* Blocks of floats that all steps can read and write as bf16 are stored so, in half the memory. Before memory is planned, when all steps are there. */
 void hone_steps_halve(hone_steps *);
 static inline hone_ref hone_block_ref(int block, int64_t offset) { return (hone_ref){HONE_BASE_ARENA, block, offset}; }

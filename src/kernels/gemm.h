@@ -18,6 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+typedef struct { /* value p of each row is first clamp(value * scale[p] + shift[p]); shift NULL: nothing is added */
+    const float *scale, *shift;
+    float lo, hi;
+} hone_gemm_ahead;
 typedef struct {
     int m,
         n; /* 1 … rows, or with high any number; the panel is whole vectors, of which n columns are stored: more than all vectors but one */
@@ -25,9 +29,10 @@ typedef struct {
     const float *const *a;
     const float *turned; /* or NULL. Instead of a and at: these rows as the kernel's `turn` made them. Not with few */
     int high; /* kernels with `turn`, not with few: of many rows so many at a time, at most `rows`, turned ones one block after another. 0: one block */
-    int panels;                       /* with few, and whole panels, but neither at nor at_b: so many, b_apart floats from one to the next. 0: one */
-    const int64_t *at;                /* or NULL: p itself. Not with few */
-    const int64_t *at_b;              /* or NULL. Slice p begins at b[at_b[p]]: one piece, and nothing is asked for ahead */
+    int panels; /* with few, and whole panels, but neither at nor at_b: so many, b_apart floats from one to the next. 0: one */
+    const hone_gemm_ahead *ahead;              /* or NULL. Only while rows are turned, of one piece, without at */
+    const int64_t *at;                         /* or NULL: p itself. Not with few */
+    const int64_t *at_b;                       /* or NULL. Slice p begins at b[at_b[p]]: one piece, and nothing is asked for ahead */
     ptrdiff_t a_step, a_from, b_step, b_apart; /* a_from: depthwise only */
     const float *b,
         *next; /* next: what will be read later, asked for meanwhile, next_step floats further with each value of K (turned: bytes, with each four). NULL, and step 0: nothing */
@@ -53,7 +58,7 @@ typedef struct {
     int rows[HONE_GEMM_WIDTHS];
     hone_gemm_f32_fn *run[HONE_GEMM_WIDTHS]; /* by vectors - 1 */
     /* NULL, or: the kernel is faster on rows that lie value by value of K, all rows' first values, then all second ones: to[p * HONE_GEMM_TURNED(m) + i] is value p of row i, p over
-       all pieces. Turns the rows of a part, of which m, taps, k, a, a_step and at count. The same bits come out */
+       all pieces. Turns the rows of a part, of which m, taps, k, a, a_step, at and ahead count. The same bits come out */
     void (*turn)(const hone_gemm_part *, float *to);
 } hone_gemm_f32;
 #define HONE_GEMM_TURNED(m) (((m) + 3) / 4 * 4)

@@ -537,10 +537,9 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
             if (l->var[k].at == HONE_AT_REF && l->var[k].ref.base == HONE_BASE_ARENA && l->var[k].ref.block >= 0)
                 b->steps.block.at[l->var[k].ref.block].last = b->steps.step.n, b->steps.block.at[l->var[k].ref.block].plain = true;
     }
+    HONE_TRY(hone_cpu_ahead(&b->steps));
     hone_steps_halve(&b->steps);
     p->n_step = b->steps.step.n;
-    for (int k = 0; k < b->steps.block.n; k++) /* steps that were taken back may have read it */
-        if (b->steps.block.at[k].last > p->n_step) b->steps.block.at[k].last = p->n_step;
     p->arena_bytes = hone_memory_plan(b->scratch, b->steps.block.at, b->steps.block.n, p->n_step, &p->lower_bound_bytes, &p->sum_bytes);
     if (p->arena_bytes < 0) return no_memory();
     for (int k = 0; k < b->steps.patch.n; k++) {

@@ -57,7 +57,8 @@ static void columns(const hone_contract *p, const operands *o, int rows, hone_ge
                   mr = (rows + passes - 1) / passes;
         part.panels = part.few ? (int)(((to < p->n ? to : p->n) - j) / p->nr) : 0; /* whole ones together */
         next = j + (part.panels > 1 ? part.panels : 1) * p->nr;
-        part.n = (int)(p->n - j < wide ? p->n - j : wide), part.b_step = wide, part.b_apart = wide * p->k, part.b = o->panels + j * p->k + k0 * wide;
+        part.n = (int)(p->n - j < wide ? p->n - j : wide), part.b_step = wide, part.b_apart = wide * p->k,
+        part.b = o->panels + j * p->k + k0 * wide;
         part.c_from = part.sums_from = j, part.bias_n = o->bias ? o->bias + j : NULL;
         for (int i = 0; i < rows; i += mr) {
             part.m = rows - i < mr ? rows - i : mr, part.a = o->a + i, part.c = o->to + i, part.sums = (const float *const *)o->to + i;

@@ -93,6 +93,12 @@ typedef struct {
     int n_ref;
     size_t c_bytes, a_bytes, b_bytes, line_bytes, at_bytes, turned_bytes,
         gate_bytes; /* of scratch; turned: 0 where the kernel takes rows as they lie; gate: 0 where nothing meets an activation of panels */
+    struct {        /* rows of A are scaled by value of K while they are turned (ahead.c) */
+        bool is;
+        int s, b; /* refs; b: or -1 */
+        int64_t s_c, b_c;
+        float lo, hi;
+    } ahead;
     struct hone_winograd *winograd; /* a convolution by tiles (winograd.h); or NULL */
     struct hone_planes *planes;     /* a convolution of few channels (planes.h); or NULL */
     int way;                        /* wisdom said which: 0 nothing, else 1 the sum itself, more: tiles of so many results a side */
@@ -177,6 +183,7 @@ void hone_contract_blocks(hone_contract *, int threads);
 void hone_contract_pack_step(const hone_contract *, hone_step *);
 bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one plane a batch */
 void hone_contract_step(hone_contract *, hone_step *);
+const hone_contract *hone_contract_plain(const hone_step *); /* that of a step of contract_run.c's own; NULL: it is another step */
 /* Tile `number`, at step `over` of a recurrence (0 elsewhere). at: one address a ref; half: those that are stored as bf16 (hone_step). */
 hone_status hone_contract_tile(const hone_contract *, void *const *at, uint64_t half, int64_t number, int64_t over,
                                void *scratch) HONE_CHECKED;

@@ -292,6 +292,11 @@ static int64_t low_as(int64_t m, int64_t most) {
     const int64_t passes = (m + most - 1) / most;
     return (m + passes - 1) / passes;
 }
+static hone_gemm_ahead scaled_by(const hone_contract *d, void *const *at, int64_t k0) {
+    if (!d->ahead.is) return (hone_gemm_ahead){0};
+    return (hone_gemm_ahead){(const float *)at[d->ahead.s] + d->ahead.s_c + k0,
+                             d->ahead.b < 0 ? NULL : (const float *)at[d->ahead.b] + d->ahead.b_c + k0, d->ahead.lo, d->ahead.hi};
+}
 hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t half, int64_t number, int64_t over, void *scratch) {
     const float *packed_b = d->packed_b ? at[d->packed_b] : d->shared ? at[d->shared] : NULL;
     char *room = scratch;
@@ -348,10 +353,12 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
         whole.c_half = half_c && whole.finish;
         const bool gated = whole.finish && d->gate_bytes;
         float *const *to = gated ? at_gate : whole.finish ? l.c : l.sums;
+        const hone_gemm_ahead ahead = scaled_by(d, at, k0);
         for (int64_t i = 0, mr = low_as(m, d->mr); d->turned_bytes && i < m; i += mr) { /* once for all panels */
             hone_gemm_part part = whole;
             part.m = (int)(m - i < mr ? m - i : mr), part.a = l.a + i;
             if (d->strewn) strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);
+            if (d->ahead.is) part.ahead = &ahead;
             d->kernel->turn(&part, turned + i / mr * HONE_GEMM_TURNED(mr) * all_k);
         }
         for (int64_t j = 0, done = 0, took; j < n; j += took) {
@@ -420,6 +427,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     }
     return hone_contract_tile(d, at, s->half, number, 0, scratch);
 }
+const hone_contract *hone_contract_plain(const hone_step *s) { return s->tile == tile ? s->data : NULL; }
 /* All of B, once: a tile is a panel. */
 static hone_status pack_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;

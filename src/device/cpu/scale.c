@@ -5,17 +5,11 @@
 
 #include "base/thread.h"
 #include "device/cpu/affine.h"
-#include "kernels/gemm.h"
+#include "device/cpu/scale.h"
 
 enum { LEAST = 1 << 13, MOST = 1 << 16 /* values a tile */, FEWEST = 16 /* columns */, MOST_ROWS = 1 << 20, AT_ONCE = 64 };
-typedef struct {
-    const hone_depthwise_rows *kernel;
-    int x, s, b, out, n_tensor;            /* b: or -1 */
-    int64_t x_c, s_c, b_c, *x_at, *out_at; /* where each begins, and its rows */
-    int64_t rows, n, grain;
-    float lo, hi;
-} scaling;
-static hone_status tile(const hone_step *step, void *const *base, int64_t number, void *scratch) {
+typedef hone_scaling scaling;
+hone_status hone_scale_tile(const hone_step *step, void *const *base, int64_t number, void *scratch) {
     const scaling *d = step->data;
     (void)scratch;
     void *at[64];
@@ -114,7 +108,7 @@ hone_status hone_cpu_scale(hone_recipe_maker *m, const hone_cpu_call *c, int sta
     d->x_at = hone_affine_table(m->arena, &slots, before, last, &x), d->out_at = hone_affine_table(m->arena, &slots, before, last, &out);
     if (!d->x_at || !d->out_at) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     d->grain = (hone_share_of(d->rows * d->n, LEAST, MOST, c->how.threads) + d->n - 1) / d->n;
-    hone_step step = {.tactic = "scale", .tiles = (d->rows + d->grain - 1) / d->grain, .tile = tile, .data = d};
+    hone_step step = {.tactic = "scale", .tiles = (d->rows + d->grain - 1) / d->grain, .tile = hone_scale_tile, .data = d};
     step.serial = step.tiles == 1, *done = true;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = st->uses, .buffer = -1});
 }

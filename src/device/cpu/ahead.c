@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+   ahead: a product whose rows the step before scales by column (a normalization and its Relu, what squeeze and excitation gives a channel) scales them itself while it turns
+   them (kernels/gemm.h), where each value is in a register anyway. Nobody else may read what that step makes: it is then never stored. */
+#include "device/cpu/contract.h"
+#include "device/cpu/scale.h"
+
+enum { MOST_REFS = 64 };
+static int64_t floats(hone_ref from, hone_ref to) { return (to.offset - from.offset) / (int64_t)sizeof(float); }
+/* Does step k + 1 read what step k scales, by rows of one piece, and nobody else? */
+static bool fits(const hone_steps *s, int k, const hone_scaling *x, const hone_contract *d) {
+    const hone_step *from = s->step.at + k, *to = from + 1;
+    if (!d->kernel->turn || !d->turned_bytes || !d->packed_b || d->packed_a || d->each || d->strewn || d->piece != d->k || d->k != x->n || d->batch != 1 ||
+        d->a.n_bounded || d->first_tensor >= 0 || d->m <= HONE_GEMM_FEW || d->ahead.is || d->n_ref + 3 > MOST_REFS)
+        return false;
+    const hone_ref made = from->ref[x->out], read = to->ref[d->a.tensor];
+    if (made.base != HONE_BASE_ARENA || read.base != HONE_BASE_ARENA || made.block != read.block) return false;
+    const hone_block *b = s->block.at + made.block;
+    if (b->first != k || b->last != k + 1 || from->ref[x->x].block == made.block) return false;
+    for (int q = 0; q < d->n_ref; q++)
+        if (q != d->a.tensor && to->ref[q].base == HONE_BASE_ARENA && to->ref[q].block == made.block) return false;
+    return true;
+}
+/* Where the rows of the product begin in what is scaled; NULL: they are not its rows, or no memory. */
+static int64_t *rows_of(hone_arena *a, const hone_scaling *x, const hone_contract *d, hone_ref made, hone_ref read) {
+    int64_t *at = hone_arena_raw(a, sizeof *at * (size_t)d->m);
+    for (int64_t m = 0; at && m < d->m; m++) {
+        const int64_t place = floats(made, read) + d->a.at.c + d->at_m_a[m], row = place / x->n;
+        if (place < 0 || place % x->n || row >= x->rows || x->out_at[row] != place) return NULL;
+        at[m] = x->x_at[row];
+    }
+    return at;
+}
+static hone_status join(hone_steps *s, int k, bool *done) {
+    const hone_step *from = s->step.at + k;
+    hone_step *to = s->step.at + k + 1;
+    const hone_contract *was = k + 1 < s->step.n ? hone_contract_plain(to) : NULL;
+    const hone_scaling *x = from->data;
+    if (from->tile != hone_scale_tile || !was || !fits(s, k, x, was)) return HONE_OK;
+    const hone_ref made = from->ref[x->out];
+    int64_t *rows = rows_of(s->arena, x, was, made, to->ref[was->a.tensor]);
+    if (!rows) return HONE_OK;
+    const int n = was->n_ref, own[] = {x->x, x->s, x->b};
+    hone_contract *d = hone_arena_copy(s->arena, was, sizeof *was);
+    hone_ref *ref = hone_arena_raw(s->arena, sizeof *ref * (size_t)(n + 3));
+    if (!d || !ref) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    memcpy(ref, to->ref, sizeof *ref * (size_t)n);
+    for (int q = 0; q < 3; q++) ref[n + q] = from->ref[own[q] < 0 ? x->s : own[q]];
+    ref[was->a.tensor] = ref[n];
+    for (int q = 0; q < n + 3; q++) {
+        if (ref[q].base != HONE_BASE_ARENA) continue;
+        hone_block *b = s->block.at + ref[q].block;
+        b->plain = true, b->last = b->last > k + 1 ? b->last : k + 1;
+        if (!hone_push(&s->patch, ref + q)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    }
+    for (int q = 0; q < s->block.n; q++)
+        if (s->block.at[q].shares == made.block) s->block.at[q].shares = -1;
+    s->block.at[made.block].bytes = 0;
+    d->n_ref = n + 3, d->a.tensor = n, d->a.at.c = x->x_c, d->at_m_a = rows;
+    d->ahead.is = true, d->ahead.s = n + 1, d->ahead.b = x->b < 0 ? -1 : n + 2;
+    d->ahead.s_c = x->s_c, d->ahead.b_c = x->b_c, d->ahead.lo = x->lo, d->ahead.hi = x->hi;
+    to->ref = ref, to->data = d;
+    hone_contract_step(d, to);
+    *done = true;
+    return HONE_OK;
+}
+hone_status hone_cpu_ahead(hone_steps *s) {
+    int n = 0, *now = hone_arena_raw(s->arena, sizeof *now * (size_t)(s->step.n + 1)); /* a step's number, when some are gone */
+    if (!now) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    for (int k = 0; k < s->step.n; k++) {
+        bool gone = false;
+        HONE_TRY(join(s, k, &gone));
+        now[k] = n;
+        if (!gone) s->step.at[n++] = s->step.at[k];
+    }
+    now[s->step.n] = n;
+    for (int q = 0; q < s->block.n; q++) { /* steps that were taken back may have read it last */
+        hone_block *b = s->block.at + q;
+        b->first = now[b->first < s->step.n ? b->first : s->step.n], b->last = now[b->last < s->step.n ? b->last : s->step.n];
+    }
+    s->step.n = n;
+    return HONE_OK;
+}
