@@ -5,10 +5,8 @@
    unused rest of a block is forbidden too: an overrun inside an arena is found as on the heap. */
 #include "base/mem.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define WATCHED 1
@@ -84,16 +82,6 @@ void hone_arena_reset(hone_arena *a) {
     a->blocks = NULL;
 }
 
-/* All pages of a block at once, where the system can: asked for one by one, as they are touched, they take four times as long. */
-static void bring_pages(void *p, size_t bytes) {
-#ifdef MADV_POPULATE_WRITE
-    const uintptr_t from = ((uintptr_t)p + 4095) & ~(uintptr_t)4095, to = ((uintptr_t)p + bytes) & ~(uintptr_t)4095;
-    const int before = errno;
-    if (to > from && madvise((void *)from, to - from, MADV_POPULATE_WRITE)) errno = before;
-#else
-    (void)p, (void)bytes;
-#endif
-}
 void *hone_arena_raw(hone_arena *a, size_t bytes) {
     if (bytes > PTRDIFF_MAX - HEAD - GAP - 16) return NULL;
     size_t need = ((bytes ? bytes : 1) + GAP + 15) & ~(size_t)15;
@@ -105,7 +93,7 @@ void *hone_arena_raw(hone_arena *a, size_t bytes) {
         if (room < need) room = need;
         block *fresh = hone_alloc_raw(HEAD + room);
         if (!fresh) return NULL;
-        if (room >= SEVERAL_PAGES && room <= LARGEST) bring_pages(fresh, HEAD + room);
+        if (room >= SEVERAL_PAGES && room <= LARGEST) hone_bring_pages(fresh, HEAD + room);
         *fresh = (block){.next = b, .room = room};
         FORBID(bytes_of(fresh), room);
         a->blocks = b = fresh;

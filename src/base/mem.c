@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "base/mem.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,15 @@ static void *get(size_t bytes, bool zero) {
     return p;
 }
 
+void hone_bring_pages(void *p, size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+    const uintptr_t from = ((uintptr_t)p + 4095) & ~(uintptr_t)4095, to = ((uintptr_t)p + bytes) & ~(uintptr_t)4095;
+    const int before = errno;
+    if (to > from && madvise((void *)from, to - from, MADV_POPULATE_WRITE)) errno = before;
+#else
+    (void)p, (void)bytes;
+#endif
+}
 void *hone_alloc(size_t bytes) { return get(bytes, true); }
 void *hone_alloc_raw(size_t bytes) { return get(bytes, false); }
 

@@ -120,6 +120,7 @@ const void *hone_packs_get(hone_packs *p, const void *source, const int64_t *key
         q->bytes = bytes;
         if (!q->key || !q->data) q = NULL;
         else {
+            if (bytes > 1 << 16) hone_bring_pages(q->data, bytes);
             fill(arg, q->data), q->next = *slot, *slot = q, atomic_fetch_add(&p->bytes, bytes);
             if (bytes > 1 << 16) hone_file_forget(source, bytes); /* mapped weights are read once, here */
         }
