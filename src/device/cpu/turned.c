@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
    turned: stages that only move floats so that what lies in a row before lies in a column after (Transpose, DepthToSpace, pictures to channels last). Found in the program as
-   y[domain] = x[affine], where y runs on along one index and x along another: matrices turned around, block by block. What runs on along the same index is copied by tile code. */
+   y[domain] = x[affine], where y runs on along one index and x along another: matrices turned around, block by block. Where both run on along the same one (parts of a Concat), rows
+   are copied. */
+#include <string.h>
+
 #include "base/thread.h"
 #include "device/cpu/affine.h"
 #include "kernels/gemm.h"
 
-enum { LEAST = 1 << 12, MOST = 1 << 15 /* values a tile moves */, FEWEST = 1 << 10 };
+enum { LEAST = 1 << 12, MOST = 1 << 15 /* values a tile moves */, FEWEST = 1 << 10, SHORTEST = 16 };
 typedef struct {
     int x, y, n_outer;
     int64_t first, outer, rows, columns, chunk, chunks, many, from_step,
@@ -25,7 +28,8 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         x += at[k] * d->by_x[k], y += at[k] * d->by_y[k];
     }
     for (int64_t q = first; q < past; q++) {
-        hone_transpose_floats(d->rows, n, x + from, d->from_step, y + from * d->to_step, d->to_step);
+        if (d->rows == 1) memcpy(y + from, x + from, sizeof *y * (size_t)n);
+        else hone_transpose_floats(d->rows, n, x + from, d->from_step, y + from * d->to_step, d->to_step);
         for (int k = d->n_outer - 1; k >= 0; k--) { /* to the next one */
             x += d->by_x[k], y += d->by_y[k];
             if (++at[k] < d->extent[k]) break;
@@ -52,12 +56,13 @@ hone_status hone_cpu_turned(hone_recipe_maker *m, const hone_cpu_call *c, int st
         if (stride[slots.dim[k]] == 1) last = k;
         if (from.k[k] == 1) along = k;
     }
-    if (last < 0 || last == along || !from.k[last]) return HONE_OK;
-    turned *d = along < 0 ? NULL : HONE_NEW(m->arena, turned);
-    if (along >= 0 && !d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    if (!d || slots.extent[last] < 2 || slots.extent[along] < 4) return HONE_OK;
+    const bool same = last == along; /* rows stay rows, somewhere else */
+    if (last < 0 || along < 0 || slots.extent[last] < (same ? SHORTEST : 2) || slots.extent[along] < 4 || !from.k[last]) return HONE_OK;
+    turned *d = HONE_NEW(m->arena, turned);
+    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     d->x = load->a, d->y = st->tensor, d->first = from.c, d->outer = 1;
-    d->rows = slots.extent[last], d->columns = slots.extent[along], d->from_step = from.k[last], d->to_step = stride[slots.dim[along]];
+    d->rows = same ? 1 : slots.extent[last], d->columns = slots.extent[along], d->from_step = from.k[last];
+    d->to_step = stride[slots.dim[along]];
     for (int k = 0; k < slots.n_domain; k++) {
         if (k == along || k == last || slots.extent[k] == 1) continue;
         d->extent[d->n_outer] = slots.extent[k], d->by_x[d->n_outer] = from.k[k], d->by_y[d->n_outer++] = stride[slots.dim[k]];

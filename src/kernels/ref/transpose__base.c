@@ -38,6 +38,12 @@ static inline void square_f(const float *from, ptrdiff_t from_step, float *to, p
     memcpy(to, &a, sizeof a), memcpy(to + to_step, &b, sizeof b);
     memcpy(to + 2 * to_step, &c, sizeof c), memcpy(to + 3 * to_step, &d, sizeof d);
 }
+static inline void mix(const float *x, const float *y, float *to) {
+    bytes a, b;
+    memcpy(&a, x, sizeof a), memcpy(&b, y, sizeof b);
+    const bytes low = LOW_F(a, b), high = HIGH_F(a, b);
+    memcpy(to, &low, sizeof low), memcpy(to + SIDE_F, &high, sizeof high);
+}
 #else
 static void square_f(const float *from, ptrdiff_t from_step, float *to, ptrdiff_t to_step) {
     for (int i = 0; i < SIDE_F; i++)
@@ -64,12 +70,12 @@ void hone_transpose_floats(int64_t m, int64_t n, const float *from, ptrdiff_t fr
     enum { LINE = 16 };
 #if defined(LOW)
     if (m == 2 && to_step == 2 && n >= SIDE_F) { /* two rows become one; the last four overlap their neighbours */
-        for (int64_t j = 0; j < n; j += SIDE_F) {
+        int64_t j = 0;
+        for (; j + 4 * SIDE_F <= n; j += 4 * SIDE_F)
+            for (int k = 0; k < 4; k++) mix(from + j + k * SIDE_F, from + from_step + j + k * SIDE_F, to + 2 * (j + k * SIDE_F));
+        for (; j < n; j += SIDE_F) {
             const int64_t i = j + SIDE_F <= n ? j : n - SIDE_F;
-            bytes a, b;
-            memcpy(&a, from + i, sizeof a), memcpy(&b, from + from_step + i, sizeof b);
-            const bytes low = LOW_F(a, b), high = HIGH_F(a, b);
-            memcpy(to + 2 * i, &low, sizeof low), memcpy(to + 2 * i + SIDE_F, &high, sizeof high);
+            mix(from + i, from + from_step + i, to + 2 * i);
         }
         return;
     }
