@@ -277,7 +277,7 @@ static void strewn(const hone_contract *d, const float *a, const hone_standing *
                    uint8_t *seen, const float **rows, hone_gemm_part *part) {
     bool inside = true;
     for (int64_t r = i; r < i + part->m; r++) {
-        if (seen[r] == UNSEEN) seen[r] = hone_contract_all_inside(d, w, m0 + r) ? INSIDE : OUTSIDE;
+        if (seen[r] == UNSEEN) seen[r] = (d->outside ? !d->outside[m0 + r] : hone_contract_all_inside(d, w, m0 + r)) ? INSIDE : OUTSIDE;
         inside &= seen[r] == INSIDE;
         rows[r - i] = a + d->at_m_a[m0 + r];
     }
