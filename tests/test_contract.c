@@ -370,6 +370,22 @@ static void scaled(void **state) {
             assert_int_equal(step, other || !hone_gemm_f32_best()->turn); /* limits that are inputs are tile code's */
     }
 }
+/* The same where what is scaled is also added to the result, which would like to lie on it: but others' rows are still to be read there. */
+static void scaled_residual(void **state) {
+    (void)state;
+    EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
+        const int c = round ? 4 * draw(17, 60) : 512, h = round ? draw(8, 14) : 16;
+        snprintf(
+            text, sizeof text,
+            "graph g (x: f32[1, 3, %d, %d]) -> y { wa: f32[%d, 3, 1, 1] = random(1, -1, 1); wo: f32[%d, %d, 1, 1] = random(3, -0.1, 0.1); "
+            "s: "
+            "f32[1, %d, 1, 1] = random(4, -1, 1); t: f32[1, %d, 1, 1] = random(5, -1, 1); wq: f32[5, %d, 3, 3] = random(6, -0.1, 0.1); a = "
+            "Conv(x, wa); e = HardSwish(a); i = Mul(e, s); j = Add(i, t); r = Relu(j); u = Conv(r, wo); v = Add(u, e); y = Conv(v, wq) "
+            "{pads: [1, 1, 1, 1]}; }",
+            h, h, c, c, c, c, c, c);
+        check(text, c * 9);
+    }
+}
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(scaled),
                                        cmocka_unit_test(pictures),
@@ -386,6 +402,7 @@ int main(void) {
                                        cmocka_unit_test(activations),
                                        cmocka_unit_test(rows_and_panels),
                                        cmocka_unit_test(few_channels),
-                                       cmocka_unit_test(gated)};
+                                       cmocka_unit_test(gated),
+                                       cmocka_unit_test(scaled_residual)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,9 +14,8 @@
 
 void *hone_alloc(size_t bytes);     /* 64-byte aligned, zeroed; NULL when there is none. hone_alloc(0) is a valid pointer */
 void *hone_alloc_raw(size_t bytes); /* the same, not zeroed: for big tensors */
-void hone_bring_pages(
-    void *p,
-    size_t bytes); /* all of a block's pages at once, where the system can: one by one, as they are touched, takes four times as long */
+/* All of a block's pages at once, where the system can: one by one, as they are touched, takes four times as long. */
+void hone_bring_pages(void *p, size_t bytes);
 void *hone_realloc(void *p, size_t old_bytes, size_t bytes);
 void hone_free(void *p);                   /* NULL is fine */
 uint64_t hone_alloc_calls(void);           /* calls since the process began, all threads */

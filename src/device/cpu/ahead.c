@@ -20,15 +20,14 @@ static bool fits(const hone_steps *s, int k, const hone_scaling *x, const hone_c
         if (q != d->a.tensor && to->ref[q].base == HONE_BASE_ARENA && to->ref[q].block == made.block) return false;
     return true;
 }
-/* Where the rows of the product begin in what is scaled; NULL: they are not its rows, or no memory. */
-static int64_t *rows_of(hone_arena *a, const hone_scaling *x, const hone_contract *d, hone_ref made, hone_ref read) {
-    int64_t *at = hone_arena_raw(a, sizeof *at * (size_t)d->m);
-    for (int64_t m = 0; at && m < d->m; m++) {
+/* Where the rows of the product begin in what is scaled; false: they are not its rows. */
+static bool find_rows(const hone_scaling *x, const hone_contract *d, hone_ref made, hone_ref read, int64_t *at) {
+    for (int64_t m = 0; m < d->m; m++) {
         const int64_t place = floats(made, read) + d->a.at.c + d->at_m_a[m], row = place / x->n;
-        if (place < 0 || place % x->n || row >= x->rows || x->out_at[row] != place) return NULL;
+        if (place < 0 || place % x->n || row >= x->rows || x->out_at[row] != place) return false;
         at[m] = x->x_at[row];
     }
-    return at;
+    return true;
 }
 static hone_status join(hone_steps *s, int k, bool *done) {
     const hone_step *from = s->step.at + k;
@@ -37,12 +36,12 @@ static hone_status join(hone_steps *s, int k, bool *done) {
     const hone_scaling *x = from->data;
     if (from->tile != hone_scale_tile || !was || !fits(s, k, x, was)) return HONE_OK;
     const hone_ref made = from->ref[x->out];
-    int64_t *rows = rows_of(s->arena, x, was, made, to->ref[was->a.tensor]);
-    if (!rows) return HONE_OK;
     const int n = was->n_ref, own[] = {x->x, x->s, x->b};
+    int64_t *rows = hone_arena_raw(s->arena, sizeof *rows * (size_t)was->m);
     hone_contract *d = hone_arena_copy(s->arena, was, sizeof *was);
     hone_ref *ref = hone_arena_raw(s->arena, sizeof *ref * (size_t)(n + 3));
-    if (!d || !ref) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!rows || !d || !ref) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!find_rows(x, was, made, to->ref[was->a.tensor], rows)) return HONE_OK;
     memcpy(ref, to->ref, sizeof *ref * (size_t)n);
     for (int q = 0; q < 3; q++) ref[n + q] = from->ref[own[q] < 0 ? x->s : own[q]];
     ref[was->a.tensor] = ref[n];
@@ -52,8 +51,11 @@ static hone_status join(hone_steps *s, int k, bool *done) {
         b->plain = true, b->last = b->last > k + 1 ? b->last : k + 1;
         if (!hone_push(&s->patch, ref + q)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     }
-    for (int q = 0; q < s->block.n; q++)
-        if (s->block.at[q].shares == made.block) s->block.at[q].shares = -1;
+    for (int q = 0; q < s->block.n;
+         q++) { /* what the product makes must not lie on what it reads now: rows are read by every tile of columns */
+        hone_block *b = s->block.at + q;
+        if (b->shares == made.block || (b->shares >= 0 && b->first == k + 1 && b->shares == ref[n].block)) b->shares = -1;
+    }
     s->block.at[made.block].bytes = 0;
     d->n_ref = n + 3, d->a.tensor = n, d->a.at.c = x->x_c, d->at_m_a = rows;
     d->ahead.is = true, d->ahead.s = n + 1, d->ahead.b = x->b < 0 ? -1 : n + 2;
