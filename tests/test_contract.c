@@ -219,15 +219,17 @@ static void one_place(void **state) { /* a window that fits once */
         check(text, c * k);
     }
 }
-static void quantized(void **state) { /* narrowed at the end of the sum, and read back at once */
+static void quantized(
+    void **
+        state) { /* narrowed at the end of the sum, and read back at once; whole numbers, whose sums are exact: else one may round to another byte */
     (void)state;
     EACH_LEVEL for (int round = 0; round < ROUNDS; round++) {
         int c = draw(2, 9), m = draw(1, 30), h = draw(3, 12), w = draw(3, 40), depthwise = draw(0, 1);
         bool byte = draw(0, 1);
         snprintf(text, sizeof text,
-                 "graph g (x: f32[1, %d, %d, %d]) -> y { w: f32[%d, %d, 3, 3] = random(4, -1, 1); b: f32[%d] = random(6, -1, 1); s: f32[] "
-                 "= {0.12371}; z: %s[] = {%d}; v = Conv(x, w, b) {group: %d, pads: [1, 1, 1, 1]}; r = Relu(v); q = QuantizeLinear(r, s, "
-                 "z); y = DequantizeLinear(q, s, z); }",
+                 "graph g (x: f32[1, %d, %d, %d]) -> y { i: i8[%d, %d, 3, 3] = random(4, -3, 3); b: f32[%d] = random(6, -1, 1); s: f32[] "
+                 "= {0.12371}; z: %s[] = {%d}; w = Cast(i) {to: f32}; a = Round(x); v = Conv(a, w, b) {group: %d, pads: [1, 1, 1, 1]}; r = "
+                 "Relu(v); q = QuantizeLinear(r, s, z); y = DequantizeLinear(q, s, z); }",
                  c, h, w, depthwise ? c : m, depthwise ? 1 : c, depthwise ? c : m, byte ? "u8" : "i8", byte ? 121 : -3, depthwise ? c : 1);
         check(text, 10);
     }
