@@ -537,6 +537,11 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
             if (l->var[k].at == HONE_AT_REF && l->var[k].ref.base == HONE_BASE_ARENA && l->var[k].ref.block >= 0)
                 b->steps.block.at[l->var[k].ref.block].last = b->steps.step.n, b->steps.block.at[l->var[k].ref.block].plain = true;
     }
+    for (int k = 0; k < b->steps.block.n; k++) { /* steps that were taken back may have made or read it */
+        hone_block *w = b->steps.block.at + k;
+        if (w->first > b->steps.step.n) w->first = b->steps.step.n;
+        if (w->last > b->steps.step.n) w->last = b->steps.step.n;
+    }
     HONE_TRY(hone_cpu_ahead(&b->steps));
     hone_steps_halve(&b->steps);
     p->n_step = b->steps.step.n;

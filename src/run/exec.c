@@ -376,10 +376,9 @@ static hone_status read_wanted(hone_exec *e, const hone_plan *p, hone_fact *fact
 }
 static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
     const hone_graph *g = e->c->graph;
-    if (e->arena[p->depth].bytes < (size_t)p->arena_bytes || !e->arena[p->depth].at) {
-        HONE_TRY(grow(&e->arena[p->depth].at, &e->arena[p->depth].bytes, (size_t)p->arena_bytes));
-        hone_bring_pages(e->arena[p->depth].at, (size_t)p->arena_bytes);
-    }
+    const size_t had = e->arena[p->depth].bytes;
+    HONE_TRY(grow(&e->arena[p->depth].at, &e->arena[p->depth].bytes, (size_t)p->arena_bytes));
+    if (e->arena[p->depth].bytes > had) hone_bring_pages(e->arena[p->depth].at, (size_t)p->arena_bytes);
     if (p->n_base > e->n_base) {
         void **base = hone_realloc(e->base, sizeof *base * (size_t)e->n_base, sizeof *base * (size_t)p->n_base);
         if (!base) return no_memory();

@@ -75,10 +75,7 @@ hone_status hone_cpu_ahead(hone_steps *s) {
         if (!gone) s->step.at[n++] = s->step.at[k];
     }
     now[s->step.n] = n;
-    for (int q = 0; q < s->block.n; q++) { /* steps that were taken back may have read it last */
-        hone_block *b = s->block.at + q;
-        b->first = now[b->first < s->step.n ? b->first : s->step.n], b->last = now[b->last < s->step.n ? b->last : s->step.n];
-    }
+    for (int q = 0; q < s->block.n; q++) s->block.at[q].first = now[s->block.at[q].first], s->block.at[q].last = now[s->block.at[q].last];
     s->step.n = n;
     return HONE_OK;
 }
