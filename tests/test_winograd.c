@@ -23,14 +23,23 @@ static float *exact_floats(size_t n) { /* exactly n, so that one too many is see
 typedef struct {
     int o, e, t;                /* results, pixels, taps */
     double a[48], b[64], g[40]; /* A' o x e, B' e x e, G e x t */
+    int place[8];               /* which of all they are */
 } matrices;
 /* Lagrange: at point p, 1 p p^2 … of both factors; from the products back to coefficients with the others' (x - q); transposed, since a convolution that walks a
    window is the transpose of a product of polynomials. */
-static matrices plain(int edge, int taps) {
+/* Without some pairs: of the other points, but for filters as before; what those miss is the pixels' factor. */
+static matrices plain(int edge, int taps, int pairs) {
     static const double all[][7] = {{0, 1, -1}, {0, 0.625, -0.625, 1.5, -1.5}, {0, 0.5, -0.5, 1, -1, 2, -2}};
-    if (edge == 1) return (matrices){1, 1, 1, {1}, {1}, {1}};
-    matrices m = {.o = edge - taps + 1, .e = edge, .t = taps};
-    const double *point = all[edge / 2 - 2];
+    if (edge == 1) return (matrices){1, 1, 1, {1}, {1}, {1}, {0}};
+    matrices m = {.e = 0, .t = taps};
+    double point[8], without[8];
+    int n_without = 0;
+    for (int i = 0; i < edge; i++) {
+        if (hone_winograd_lacks(pairs, i)) without[n_without++] = all[edge / 2 - 2][i];
+        else point[m.e] = i < edge - 1 ? all[edge / 2 - 2][i] : 0, m.place[m.e++] = i;
+    }
+    m.o = m.e - taps + 1;
+    assert_int_equal(n_without, 2 * pairs);
     for (int i = 0; i < m.e; i++) {
         const bool infinity = i == m.e - 1;
         double c[9] = {1}, less = 1, power = 1,
@@ -40,10 +49,12 @@ static matrices plain(int edge, int taps) {
             for (int q = ++n; q >= 0; q--) c[q] = (q ? c[q - 1] : 0) - point[k] * c[q];
             if (!infinity) less *= p - point[k];
         }
-        for (int q = 0; q < m.e; q++) m.b[i * m.e + q] = c[q];
+        double factor = 1;
+        for (int q = 0; q < n_without && !infinity; q++) factor *= p - without[q];
+        for (int q = 0; q < m.e; q++) m.b[i * m.e + q] = factor * c[q];
         for (int q = 0; q < m.o; q++, power *= p) m.a[q * m.e + i] = infinity ? q == m.o - 1 : power;
         power = 1;
-        for (int q = 0; q < taps; q++, power *= p) m.g[i * taps + q] = infinity ? q == taps - 1 : power / less;
+        for (int q = 0; q < taps; q++, power *= p) m.g[i * taps + q] = infinity ? q == taps - 1 : power / less / factor;
     }
     return m;
 }
@@ -62,57 +73,67 @@ static void both_ways(int my, int ny, const double *down, int mx, int nx, const 
         }
 }
 static const int widths[] = {1, 3, 4, 5, 8, 9, 15, 16, 17, 31, 33, 48, 64, 70};
-static void transform(int size, int side, bool line) {
-    const matrices my = plain(line ? 1 : hone_winograd_tall(size), side), mx = plain(hone_winograd_edge(size), side);
+static void transform(int size, int side, bool line, hone_winograd_less less) {
+    const int all = hone_winograd_edge(size), tall = line ? 1 : hone_winograd_tall(size), results = hone_winograd_out(size, side);
+    const matrices my = plain(tall, side, less.y), mx = plain(all, side, less.x);
     double x[64], y[64], magnitude[64];
     const int places = my.e * mx.e, pixels = my.o * mx.o, window = my.t * mx.t;
-    assert_int_equal(mx.o, hone_winograd_out(size, side));
+    assert_true(mx.o == results - 2 * less.x && (less.y || line || my.o == tall - side + 1));
     for (const hone_winograd_f32 *row = hone_winograd_f32_list; row->name; row++)
         for (size_t q = 0; q < COUNT(widths) && !(row->cpu & ~hone_cpu()); q++) {
             const int n = widths[q];
             const ptrdiff_t apart = n + 3;
-            float *pixel[64], *v = exact_floats((size_t)(places * apart));
-            for (int k = 0; k < places; k++) pixel[k] = exact_floats((size_t)n);
-            for (ptrdiff_t k = 0; k < places * apart; k++) v[k] = GUARD;
-            (line ? row->in_line : row->in[size])((const float *const *)pixel, n, v, apart);
+            const float *pixel[64] = {NULL};
+            float *own[64], *v = exact_floats((size_t)(tall * all * apart));
+            /* where a pixel, a place and a result lie among all of them */
+#define PIXEL(k) ((k) / mx.e * all + (k) % mx.e)
+#define PLACE(k) (my.place[(k) / mx.e] * all + mx.place[(k) % mx.e])
+#define RESULT(k) ((k) / mx.o * results + (k) % mx.o)
+            for (int k = 0; k < places; k++) pixel[PIXEL(k)] = own[k] = exact_floats((size_t)n);
+            for (ptrdiff_t k = 0; k < tall * all * apart; k++) v[k] = GUARD;
+            (line ? row->in_line : row->in[size])(pixel, n, v, apart, less);
             for (int c = 0; c < n; c++) {
-                for (int k = 0; k < places; k++) x[k] = (double)pixel[k][c];
+                for (int k = 0; k < places; k++) x[k] = (double)own[k][c];
                 both_ways(my.e, my.e, my.b, mx.e, mx.e, mx.b, x, y, magnitude);
-                for (int k = 0; k < places; k++)
-                    if (!(fabs((double)v[k * apart + c] - y[k]) <= 6 * FLT_EPSILON * magnitude[k]))
-                        fail_msg("%s: in, place %d: %g, not %g", row->name, k, (double)v[k * apart + c], y[k]);
+                for (int k = 0; k < places; k++) {
+                    float *at = v + PLACE(k) * apart + c;
+                    if (!(fabs((double)*at - y[k]) <= 6 * FLT_EPSILON * magnitude[k]))
+                        fail_msg("%s: in, place %d: %g, not %g", row->name, k, (double)*at, y[k]);
+                    *at = GUARD;
+                }
             }
-            for (int k = 0; k < places; k++)
-                for (ptrdiff_t c = n; c < apart; c++) assert_true(v[k * apart + c] == GUARD);
+            for (ptrdiff_t k = 0; k < tall * all * apart; k++) assert_true(v[k] == GUARD); /* nothing else was written */
             /* and back, each with its own end */
             for (int flags = 0; flags < 16; flags++) {
-                float *to[36], *give[36], *more[36], *bias = exact_floats((size_t)n);
-                free(v), v = exact_floats((size_t)(places * apart - 3));
+                float *to[36], *give[36] = {NULL}, *more[36], *bias = exact_floats((size_t)n);
+                const float *add[36] = {NULL};
+                free(v), v = exact_floats((size_t)(tall * all * apart - 3));
                 for (int k = 0; k < pixels; k++) {
-                    to[k] = exact_floats((size_t)n + 2), more[k] = exact_floats((size_t)n + 1);
+                    to[k] = exact_floats((size_t)n + 2), add[RESULT(k)] = more[k] = exact_floats((size_t)n + 1);
                     for (int c = 0; c < n + 2; c++) to[k][c] = GUARD;
-                    give[k] = flags & 1 && draw(0, 2) == 0 ? NULL : to[k];
+                    give[RESULT(k)] = flags & 1 && draw(0, 2) == 0 ? NULL : to[k];
                 }
                 const hone_winograd_end end = {.m = v,
                                                .apart = apart,
                                                .n = n,
+                                               .less = less,
                                                .y = give,
                                                .from = 1,
                                                .bias = flags & 2 ? bias : NULL,
-                                               .residual = flags & 4 ? (const float *const *)more : NULL,
+                                               .residual = flags & 4 ? add : NULL,
                                                .clamp = flags & 8,
                                                .lo = -0.5f,
                                                .hi = 0.75f};
                 (line ? row->out_line : row->out[size])[side - HONE_WINOGRAD_LEAST](&end);
                 for (int c = 0; c < n; c++) {
-                    for (int k = 0; k < places; k++) x[k] = (double)v[k * apart + c];
+                    for (int k = 0; k < places; k++) x[k] = (double)v[PLACE(k) * apart + c];
                     both_ways(my.o, my.e, my.a, mx.o, mx.e, mx.a, x, y, magnitude);
                     for (int k = 0; k < pixels; k++) {
                         if (flags & 2) y[k] += (double)bias[c], magnitude[k] += 1;
                         if (flags & 4) y[k] += (double)more[k][1 + c], magnitude[k] += 1;
                         if (flags & 8) y[k] = y[k] < -0.5 ? -0.5 : y[k] > 0.75 ? 0.75 : y[k];
                         const double got = (double)to[k][1 + c];
-                        if (give[k] ? !(fabs(got - y[k]) <= 6 * FLT_EPSILON * magnitude[k]) : to[k][1 + c] != GUARD)
+                        if (give[RESULT(k)] ? !(fabs(got - y[k]) <= 6 * FLT_EPSILON * magnitude[k]) : to[k][1 + c] != GUARD)
                             fail_msg("%s: out, pixel %d: %g, not %g", row->name, k, got, y[k]);
                     }
                 }
@@ -122,14 +143,14 @@ static void transform(int size, int side, bool line) {
                 }
                 free(bias);
             }
-            for (int k = 0; k < places; k++) free(pixel[k]);
+            for (int k = 0; k < places; k++) free(own[k]);
             free(v);
         }
     /* filters, and that the three matrices belong together */
     float taps[25][HONE_WINOGRAD_FILTERS], *u = exact_floats((size_t)places * 70);
     for (int k = 0; k < window; k++)
         for (int j = 0; j < HONE_WINOGRAD_FILTERS; j++) taps[k][j] = random_value();
-    for (int n = 1; n <= HONE_WINOGRAD_FILTERS; n += 21) {
+    for (int n = 1; n <= HONE_WINOGRAD_FILTERS && !less.y && !less.x; n += 21) {
         for (int k = 0; k < places * 70; k++) u[k] = GUARD;
         const hone_winograd_g of = hone_winograd_g_of(size, line, side);
         hone_winograd_filters(&of, (const float(*)[HONE_WINOGRAD_FILTERS])taps, n, u, 70);
@@ -162,10 +183,15 @@ static void transforms(void **state) {
             const bool has = hone_winograd_has(size, side);
             for (const hone_winograd_f32 *row = hone_winograd_f32_list; row->name; row++)
                 assert_int_equal(has, row->out[size][side - HONE_WINOGRAD_LEAST] != NULL);
-            if (has) transform(size, side, false), many++;
-            if (has && size == HONE_WINOGRAD_LINES) transform(size, side, true), many++;
+            const int o = hone_winograd_out(size, side), edge = hone_winograd_edge(size);
+            for (int y = 0; has && y <= HONE_WINOGRAD_PAIRS; y++)
+                for (int x = 0; x <= HONE_WINOGRAD_PAIRS; x++) /* that are left out, where so many can be */
+                    if ((!y && !x) || (size != HONE_WINOGRAD_FLAT && hone_winograd_spare(edge, o, o - 2 * y) == y &&
+                                       hone_winograd_spare(edge, o, o - 2 * x) == x))
+                        transform(size, side, false, (hone_winograd_less){y, x}), many++;
+            if (has && size == HONE_WINOGRAD_LINES) transform(size, side, true, (hone_winograd_less){0, 0}), many++;
         }
-    assert_int_equal(many, 13);
+    assert_int_equal(many, 33);
 }
 
 /* ---- convolutions -------------------------------------------------------------------------------------------------------------------- */
@@ -296,9 +322,22 @@ static void convolutions(void **state) {
     (void)state;
     int seen[HONE_WINOGRAD_SIZES + 1][4] = {{0}}, how[HONE_WINOGRAD_SIZES + 1], alone[HONE_WINOGRAD_SIZES + 1];
     EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
-        const bool deep = round == ROUNDS - 1, wide = !round; /* few pixels, many channels: three steps */
-        const int n = draw(0, 3) ? 1 : 2, h = deep ? 18 : draw(wide ? 9 : 3, 11), w = deep ? 19 : draw(wide ? 9 : 3, 13);
-        const int c = deep ? 131 : draw(wide ? 36 : 8, 70), m = deep ? 148 : round == 1 ? 52 : draw(wide ? 40 : 4, 90);
+        const bool deep = round == ROUNDS - 1, wide = !round,
+                   large = round == 2; /* few pixels, many channels: three steps; tiles of all kinds in batches */
+        const int n = large || !draw(0, 3) ? 2 : 1,
+                  h = deep    ? 18
+                      : large ? draw(25, 34)
+                              : draw(wide ? 9 : 3, 11),
+                  w = deep    ? 19
+                      : large ? draw(25, 34)
+                              : draw(wide ? 9 : 3, 13);
+        const int c = deep    ? 131
+                      : large ? draw(8, 20)
+                              : draw(wide ? 36 : 8, 70),
+                  m = deep         ? 148
+                      : round == 1 ? 52
+                      : large      ? draw(8, 30)
+                                   : draw(wide ? 40 : 4, 90);
         const int pad[4] = {draw(0, 2), draw(0, 2), draw(0, 2), draw(0, 2)};
         convolution(windows[0], n, h, w, c, m, pad, after[(round + (int)level) % (int)COUNT(after)], draw(0, 3), !deep, how, alone);
         for (int size = 0; size <= HONE_WINOGRAD_SIZES; size++)

@@ -14,6 +14,9 @@
    digits, from 1/4 to 3.5, none erred clearly less (3x3 taps emulated in f32 against double, random pixels and filters: root mean square 3e-6 of that of the results for 64
    channels, 8e-6 for 512; the best others within a tenth of that), and no other has so simple constants. Infinity and NaN in d reach all of the tile.
 
+   Of these points ±1 alone serve tiles that are smaller by four results, ±1/2 and ±2 those smaller by two; of e = 6 ±5/8. Filters at a point are the same for all of them, but for a factor,
+   which is the pixels' then: (p^2 - q^2) for each pair ±q that is left out. They err less than whole tiles (8 to 6 places 1.1e-6, to 4 3e-7; 6 to 4 4e-7; as above, 64 channels).
+
    Tiles need not be square: where filters are what costs, 2x4 results are 24 places, between the 16 of 2x2 and the 36 of 4x4.
    A window along one way has tiles of results in a line, of the eight points of e = 8: v = B' d, u = G g, y = A' m: for five taps 8 products instead of 20. Errors are those
    of one way: root mean square 1.3e-6 of that of the results for 256 channels (emulated), less than half of those of 6x6.
@@ -46,11 +49,27 @@ static inline bool hone_winograd_has(int size, int taps) {
            hone_winograd_out(size, taps) <= 6;
 }
 
-/* v[place * apart + c], c < n, of pixel[place][c] */
-typedef void hone_winograd_in_fn(const float *const *pixel, int64_t n, float *v, ptrdiff_t apart);
+/* A tile of fewer results, which a picture's last ones may be, needs fewer points. Of 6x6 and 8x8 places some pairs p, -p are left out, down and across: the others are places of the
+   same filters, and only B knows. Two pixels and results less for each pair. */
+typedef struct {
+    int y, x; /* pairs */
+} hone_winograd_less;
+enum { HONE_WINOGRAD_PAIRS = 2 /* the most that are left out */ };
+static inline bool hone_winograd_lacks(int pairs, int place) { /* of a line */
+    return pairs == 1 ? place == 3 || place == 4 : pairs == 2 && place && place != 3 && place != 4 && place != 7;
+}
+/* How many are not needed for so many results of a line of o, with `edge` places. */
+static inline int hone_winograd_spare(int edge, int o, int64_t results) {
+    int pairs = 0;
+    while (o - 2 * (pairs + 1) >= results && o - 2 * (pairs + 1) >= 2 && edge - 2 * (pairs + 1) >= 4) pairs++;
+    return pairs;
+}
+/* v[place * apart + c], c < n, of pixel[place][c]; of a tile that lacks some, of the first ones of its lines */
+typedef void hone_winograd_in_fn(const float *const *pixel, int64_t n, float *v, ptrdiff_t apart, hone_winograd_less);
 typedef struct {
     const float *m; /* m[place * apart + j], j < n */
     ptrdiff_t apart, n;
+    hone_winograd_less less;
     float *const *y; /* y[pixel][from + j]; NULL: outside the picture, not written */
     ptrdiff_t from;
     const float *bias, *const *residual; /* as in gemm.h, where given: + bias[j] + residual[pixel][from + j], then the clamp */

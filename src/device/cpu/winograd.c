@@ -139,22 +139,100 @@ static void place_phases(struct hone_winograd *w) {
 /* What a way costs, in multiply-adds, on one machine with AVX-512: bringing a value to its place was measured as about a dozen of them, bringing it back as
    about eight; of 6x6, on Neoverse-V1, it took so much longer than of 4x4. A byte from beyond L2 was six in single layers; four chose better in whole networks,
    whose weights partly stay near. */
-enum { L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8, MOST_BETWEEN = 1 << 22 /* floats */ };
+enum { NEAR = 16 /* channels */, L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8, MOST_BETWEEN = 1 << 22 /* floats */ };
 static const struct bring { double in, out; } brings[HONE_WINOGRAD_SIZES + 1] = {{12, 8}, {12, 8}, {13, 12}, {12, 8}, {16, 10} /* lines */};
 static double byte_costs(const hone_contract *d, const struct hone_winograd *w) { /* memory is as fast for narrow vectors */
     return w->half ? 1 : d->kernel->vector / 4.0;
 }
-/* Rows that the kernel takes at a time: few at the end would leave its units waiting for sums that are not there yet, so that all may better take fewer. In rows' time: fewer than five
-   take as long as these, and to begin takes about half a row's. */
+/* Rows that the kernel takes at a time: few at the end leave its units waiting for sums that are not there yet, so that all may better take fewer. In rows' time, of three vectors (Neoverse-V1,
+   K of 128): */
 static double rows_time(int64_t tiles, int high) {
-    const double rest = (double)(tiles % high);
-    return (double)(tiles / high) * (high + 0.5) + (rest > 0 ? fmax(rest, 5) + 0.5 : 0);
+    static const double few[] = {0, 3, 3.5, 4.1, 4.9};
+    const int64_t rest = tiles % high;
+    return (double)(tiles / high) * (high + 0.6) + (rest < (int64_t)(sizeof few / sizeof *few) ? few[rest] : (double)rest + 0.6);
 }
 static int rows_at_once(int64_t tiles, int mr) {
     int best = mr;
-    for (int high = mr - 1; high > mr / 2; high--)
+    for (int high = mr - 1; high > mr / 2 && pieces(tiles, high) == pieces(tiles, mr); high--)
         if (rows_time(tiles, high) < rows_time(tiles, best)) best = high;
     return best;
+}
+/* Last tiles that lack places: a picture's, or 0. */
+static int64_t lacking(const struct hone_winograd *w, int place) {
+    const int64_t down = hone_winograd_lacks(w->less.y, place / w->edge) ? w->across : 0,
+                  across = hone_winograd_lacks(w->less.x, place % w->edge) ? w->down : 0;
+    return down + across - (down && across);
+}
+/* Whole tiles of a block that go by themselves: all that fill the kernel's rows, or less, where those with others among them then fill them better. many: of each kind. */
+static int64_t even_of(const struct hone_winograd *w, const int64_t many[HONE_WINOGRAD_KINDS]) {
+    const int64_t most = many[0] / w->high * w->high, all = many[0] + many[1] + many[2] + many[3];
+    int64_t best = most;
+    double least = INFINITY;
+    for (int64_t even = most; even == most || (even >= 0 && all - even <= HONE_WINOGRAD_BATCH); even -= w->high) {
+        double time = rows_time(even, w->high) * w->places;
+        for (int place = 0; place < w->places; place++) {
+            int64_t have = many[0] - even;
+            for (int kind = 1; kind < HONE_WINOGRAD_KINDS; kind++) have += kind & w->kind[place] ? 0 : many[kind];
+            time += rows_time(have, rows_at_once(have, w->mr));
+        }
+        time += 0.02 * w->places * (double)(all - even > w->high ? all - even : 0); /* they stay less near */
+        if (time < least) least = time, best = even;
+    }
+    return best;
+}
+static int kind_of(hone_winograd_less l) { return (l.y > 0) + 2 * (l.x > 0); }
+static hone_winograd_batch make_batch(const struct hone_winograd *w, int64_t t0, int64_t first, int64_t n, int64_t before) {
+    hone_winograd_batch b = {.first = first, .before = before, .n = (int)n};
+    for (int kind = 0; kind < HONE_WINOGRAD_KINDS; kind++) {
+        int have = 0;
+        for (int i = 0; i < n; i++)
+            if (!(kind_of(hone_winograd_less_of(w, t0 + w->order[t0 + first + i])) & kind)) b.have[kind].which[have++] = (int8_t)i;
+        b.have[kind].n = have, b.have[kind].high = rows_at_once(have, w->mr);
+    }
+    return b;
+}
+/* The blocks of a picture whose last tiles lack places. */
+static hone_status put_in_order(hone_arena *arena, struct hone_winograd *w) {
+    if (!w->less.y && !w->less.x) return HONE_OK;
+    const int64_t most = w->blocks * (pieces(w->block, HONE_WINOGRAD_BATCH) + 1);
+    int32_t *order = HONE_NEW_N(arena, int32_t, w->tiles);
+    struct hone_winograd_cut *cut = HONE_NEW_N(arena, struct hone_winograd_cut, w->blocks);
+    hone_winograd_batch *batch = HONE_NEW_N(arena, hone_winograd_batch, most);
+    if (!order || !cut || !batch) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    w->order = order, w->cut = cut, w->batch = batch;
+    for (int place = 0; place < w->places; place++)
+        w->kind[place] = (int8_t)(hone_winograd_lacks(w->less.y, place / w->edge) + 2 * hone_winograd_lacks(w->less.x, place % w->edge));
+    for (int64_t t0 = 0; t0 < w->tiles; t0 += w->block, cut++) {
+        const int64_t all = w->tiles - t0 < w->block ? w->tiles - t0 : w->block;
+        int64_t n = t0, many[HONE_WINOGRAD_KINDS] = {0};
+        for (int kind = 0; kind < HONE_WINOGRAD_KINDS; kind++) /* whole ones, then as few kinds in a batch as can be */
+            for (int64_t t = 0; t < all; t++)
+                if (kind_of(hone_winograd_less_of(w, t0 + t)) == kind) order[n++] = (int32_t)t, many[kind]++;
+        const int64_t even = many[0] == all ? all : even_of(w, many), left = all - even, batches = pieces(left, HONE_WINOGRAD_BATCH),
+                      before = pieces(even, w->high) * HONE_GEMM_TURNED(w->high);
+        *cut = (struct hone_winograd_cut){(int32_t)even, (int32_t)batches, (int32_t)(batch - w->batch)};
+        for (int64_t k = 0, each = batches ? pieces(left, batches) : 0; k < batches; k++)
+            *batch++ =
+                make_batch(w, t0, even + k * each, left - k * each < each ? left - k * each : each, before + k * HONE_WINOGRAD_BATCH);
+    }
+    return HONE_OK;
+}
+/* Rows that v has for a place: of the block that has most. */
+static int64_t rows_of(const struct hone_winograd *w, int place, bool turned) {
+    int64_t most = 0;
+    if (!turned) return pieces(w->block, HONE_GEMM_ROWS) * HONE_GEMM_ROWS;
+    if (!w->cut) return pieces(w->block, w->high) * HONE_GEMM_TURNED(w->high);
+    for (int64_t k = 0; k < w->blocks; k++) {
+        const struct hone_winograd_cut *cut = w->cut + k;
+        int64_t rows = pieces(cut->even, w->high) * HONE_GEMM_TURNED(w->high);
+        if (cut->batches) {
+            const hone_winograd_batch *last = w->batch + cut->first + cut->batches - 1;
+            const int n = last->have[w->kind[place]].n, high = last->have[w->kind[place]].high;
+            rows = last->before + n / high * HONE_GEMM_TURNED(high) + HONE_GEMM_TURNED(n % high);
+        }
+        most = rows > most ? rows : most;
+    }
+    return most;
 }
 static double filters_of(const hone_contract *d, const struct hone_winograd *w) { /* bytes */
     return (double)factor_bytes(w) * (double)w->channels * w->before[w->places] * (double)d->n;
@@ -183,6 +261,7 @@ static void share_blocks(struct hone_winograd *w, int threads) {
         if (time < best) best = time, w->block = block, w->blocks = many;
     }
 }
+static const double ORDERED = 1.05; /* more calls, of fewer rows */
 static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     w->size = size, w->edge = hone_winograd_edge(size), w->out = hone_winograd_out(size, w->taps);
     w->out_y = w->line ? 1 : hone_winograd_tall(size) - w->taps + 1, w->places = w->edge * (w->line ? 1 : hone_winograd_tall(size));
@@ -190,16 +269,29 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     if (w->is_down) w->out_y = w->out, w->out = w->edge = 1;
     w->down = pieces(w->oh, w->out_y), w->across = pieces(w->ow, w->out), w->tiles = w->pictures * w->down * w->across;
     place_phases(w), cut_blocks(d, w, 8);
+    if (hone_winograd_turned(d, w) && !w->line && size != HONE_WINOGRAD_FLAT)
+        w->less = (hone_winograd_less){hone_winograd_spare(w->edge, w->out_y, w->oh - (w->down - 1) * w->out_y),
+                                       hone_winograd_spare(w->edge, w->out, w->ow - (w->across - 1) * w->out)};
+    int64_t spared = 0; /* products of a picture: those of few would not pay for an order of their own */
+    for (int place = 0; place < w->places; place++) spared += lacking(w, place);
+    if (spared < w->down * w->across * w->places / 25) w->less = (hone_winograd_less){0, 0};
     const double c = (double)w->channels, n = (double)d->n, tiles = (double)w->tiles, places = w->places, all = c * w->phases,
                  deep = c * w->before[w->places];
     const double filters = filters_of(d, w), between = 2 * 4 * places * tiles * (all + n);
     const double again = filters > 4.0 * L2_FLOATS ? (double)w->blocks * filters : filters;
     w->steps = between <= (32 << 20) && filters + between < again;
-    double rows = tiles;
-    if (hone_winograd_turned(d, w))
-        rows = rows_time(w->tiles, rows_at_once(w->tiles, w->mr)) * w->mr / (w->mr + 0.5); /* of a whole block */
+    double rows = tiles * deep; /* times their K */
+    if (hone_winograd_turned(d, w)) {
+        rows = 0;
+        for (int place = 0; place < w->places; place++) {
+            const int64_t have = w->tiles - w->pictures * lacking(w, place);
+            rows += rows_time(have, rows_at_once(have, w->mr)) * w->mr / (w->mr + 0.6) /* of a whole block */ *
+                    (double)hone_winograd_depth(w, place);
+        }
+        if (w->less.y || w->less.x) rows *= ORDERED;
+    }
     const struct bring *bring = brings + (w->line ? HONE_WINOGRAD_SIZES : size);
-    return rows * deep * n / (w->half ? 2 : 1) + tiles * places * (bring->in * all + bring->out * n) +
+    return rows * n / (w->half ? 2 : 1) + tiles * places * (bring->in * all + bring->out * n) +
            byte_costs(d, w) * (!w->steps                   ? again
                                : between > 4.0 * L2_FLOATS ? filters + between
                                                            : filters);
@@ -245,23 +337,28 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     if (threads > 1 && few && refs <= HONE_MAX_REFS && w.tiles * w.places < MOST_BETWEEN / (w.channels + d->n))
         w.panels = !w.steps && w.blocks == 1, w.steps = true; /* too few blocks to share; the same bits come out */
     if (w.steps && refs > HONE_MAX_REFS) return HONE_OK;
+    w.by_place = turned && w.steps && !w.panels;
     const int64_t nr = w.nr, columns = w.columns = half ? pieces(d->n, nr) * nr : hone_contract_columns(d);
     if (w.steps) w.block = w.tiles, w.blocks = 1;
     else {
         cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
         if (threads > 1 && turned) share_blocks(&w, threads);
     }
-    w.high = turned ? rows_at_once(w.block, w.mr) : w.mr;
+    w.high = turned && !w.less.y && !w.less.x ? rows_at_once(w.block, w.mr) : w.mr;
+    HONE_TRY(put_in_order(s->arena, &w));
     /* two panels for the same tiles in L1, unless these are few: then filters are what costs, and best read from one end to the other */
     w.nt = w.steps && !w.panels            ? 4 * nr
            : turned && w.block >= 4 * w.mr ? 2 * nr
                                            : nr,
     w.some = turned ? w.high : 4; /* turned tiles go together */
-    const int64_t rows_v = turned ? pieces(w.block, w.high) * HONE_GEMM_TURNED(w.high) : pieces(w.block, HONE_GEMM_ROWS) * HONE_GEMM_ROWS;
+    for (int place = 0; place < w.places; place++)
+        w.v_at[place + 1] = w.v_at[place] + (ptrdiff_t)(pieces(rows_of(&w, place, turned) * hone_winograd_depth(&w, place), 16) * 16 + 16);
+    if (turned)
+        w.near_apart = (w.order ? HONE_WINOGRAD_BATCH * NEAR : HONE_GEMM_ROWS * 2 * NEAR) + 16; /* places on other sets of the cache */
+    w.near_bytes = sizeof(float) * (size_t)(w.places * w.near_apart);
     w.each = w.panels ? (int)pieces(w.places, pieces(4 * threads, pieces(d->n, w.nt))) : 1;
-    w.apart_v = (ptrdiff_t)(pieces(rows_v * w.channels * w.phases, 16) * 16 + 16);
     w.apart_m = (ptrdiff_t)(pieces(w.block * (w.steps ? columns : w.nt), 16) * 16 + 16);
-    w.v_bytes = factor_bytes(&w) * (size_t)(w.places * w.apart_v);
+    w.v_bytes = factor_bytes(&w) * (size_t)w.v_at[w.places];
     w.m_bytes = sizeof(float) * (size_t)(w.places * w.apart_m);
     const size_t pixels = (size_t)((w.steps ? w.some : w.block) * w.out_y * w.out);
     w.sum_bytes = w.ends ? 0 : (sizeof(float) * pixels * (size_t)d->n + 63) / 64 * 64;
@@ -308,7 +405,7 @@ static void fill_half(const hone_contract *d, const float *source, uint16_t *to)
                 w->half->narrow(u + place * w->nr, to + (place * w->channels + c) * w->nr, w->nr);
         }
 }
-/* [panel][place][phase][channel][column] */
+/* [panel][place][phase][channel][column], or places first */
 void hone_winograd_fill(const hone_contract *d, const float *source, void *panels) {
     const struct hone_winograd *w = d->winograd;
     float *to = panels, u[HONE_WINOGRAD_PLACES * HONE_WINOGRAD_FILTERS];
@@ -318,18 +415,18 @@ void hone_winograd_fill(const hone_contract *d, const float *source, void *panel
     }
     for (int64_t n0 = 0, wide; n0 < w->columns; n0 += wide) {
         wide = hone_winograd_panel(d, w, n0);
+        const ptrdiff_t apart = (ptrdiff_t)(hone_winograd_filters_at(w, 1, n0, wide) - hone_winograd_filters_at(w, 0, n0, wide));
         for (int64_t c = 0; c < w->channels && w->phases == 1; c++)
-            hone_winograd_filters_of(d, source, 0, c, n0, wide, to + c * wide, (ptrdiff_t)(w->channels * wide));
+            hone_winograd_filters_of(d, source, 0, c, n0, wide, to + hone_winograd_filters_at(w, 0, n0, wide) + c * wide, apart);
         for (int64_t c = 0; c < w->channels * w->phases && w->phases > 1; c++) {
             const int phase = (int)(c / w->channels);
             hone_winograd_filters_of(d, source, phase, c % w->channels, n0, wide, u, (ptrdiff_t)wide);
             for (int place = 0; place < w->places; place++) {
                 const int slot = w->slot[phase][place];
                 if (slot >= 0)
-                    memcpy(to + ((w->before[place] + slot) * w->channels + c % w->channels) * wide, u + place * wide,
-                           sizeof(float) * (size_t)wide);
+                    memcpy(to + hone_winograd_filters_at(w, place, n0, wide) + (slot * w->channels + c % w->channels) * wide,
+                           u + place * wide, sizeof(float) * (size_t)wide);
             }
         }
-        to += w->before[w->places] * w->channels * wide;
     }
 }

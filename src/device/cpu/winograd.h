@@ -7,6 +7,17 @@
 #include "kernels/winograd.h"
 
 enum { HONE_WINOGRAD_PHASES = 4 };
+/* Turned tiles, as the product takes them. The first of a block are whole and go by `high`; the others go in batches, and each place takes as many at a time as suits those that have it:
+   by kinds of places, which the last tiles down (1) lack, or across (2). Tiles are counted in the block's order. */
+enum { HONE_WINOGRAD_BATCH = 32, HONE_WINOGRAD_KINDS = 4 };
+typedef struct {
+    int64_t first, before; /* turned ones that come before */
+    int n;
+    struct {
+        int n, high;
+        int8_t which[HONE_WINOGRAD_BATCH];
+    } have[HONE_WINOGRAD_KINDS];
+} hone_winograd_batch;
 struct hone_winograd {
     const hone_winograd_f32 *kernel;
     const hone_gemm_half *half;                   /* factors of f16; or NULL */
@@ -25,16 +36,27 @@ struct hone_winograd {
         int ref;
     } spread;
     int64_t down, across, tiles; /* tiles: of a picture, and in all */
-    bool steps;                  /* three steps; else all three for one block after another */
-    bool panels;                 /* three steps, by panels of filters, whose places follow one another; else by places, for all panels */
-    int each;                    /* three steps: places of a tile of the grid */
-    int64_t block, blocks;       /* tiles a block */
-    int64_t columns;             /* in whole panels, or vectors */
-    int64_t nt, some;            /* columns that are multiplied, then brought back; three steps: that, and tiles, of a tile of the grid */
-    ptrdiff_t apart_v, apart_m;  /* places: a line more than they need, or all would fall on the same sets of the cache */
-    bool ends;                   /* the kernel finishes its pixels itself */
-    int v, m;                    /* three steps: refs of the buffers between them */
-    size_t v_bytes, m_bytes, sum_bytes, at_bytes;
+    /* the last ones down and across have fewer results, and lack places (kernels/winograd.h). Then the tiles of a block, one block after another, are in order: whole ones first */
+    hone_winograd_less less;
+    const int32_t *order;
+    int8_t kind[HONE_WINOGRAD_PLACES];
+    const struct hone_winograd_cut {
+        int32_t even, batches, first; /* of a block: whole ones that go by themselves, batches, which */
+    } * cut;
+    const hone_winograd_batch *batch;
+    bool steps;            /* three steps; else all three for one block after another */
+    bool panels;           /* three steps, by panels of filters, whose places follow one another; else by places, for all panels */
+    bool by_place;         /* filters lie place by place, else panel by panel: as they are read */
+    int each;              /* three steps: places of a tile of the grid */
+    int64_t block, blocks; /* tiles a block */
+    int64_t columns;       /* in whole panels, or vectors */
+    int64_t nt, some;      /* columns that are multiplied, then brought back; three steps: that, and tiles, of a tile of the grid */
+    ptrdiff_t v_at[HONE_WINOGRAD_PLACES + 1],
+        apart_m; /* places: a line more than they need, or all would fall on the same sets of the cache */
+    bool ends;   /* the kernel finishes its pixels itself */
+    int v, m;    /* three steps: refs of the buffers between them */
+    size_t near_bytes, v_bytes, m_bytes, sum_bytes, at_bytes; /* near: of tiles that are turned, a few channels */
+    ptrdiff_t near_apart;
     hone_winograd_g g;
     /* phases at places: how many are at those before; which of its place's each is, -1: its filters are all zero there */
     int16_t before[HONE_WINOGRAD_PLACES + 1];
@@ -56,6 +78,10 @@ int64_t hone_winograd_part(const hone_contract *, int64_t k);
 /* Columns n0 … of the filters of a phase's channel c at all places: u[place * apart + j], j < wide. */
 void hone_winograd_filters_of(const hone_contract *, const float *source, int phase, int64_t c, int64_t n0, int64_t wide, float *u,
                               ptrdiff_t apart);
+static inline hone_winograd_less hone_winograd_less_of(const struct hone_winograd *w, int64_t tile) {
+    const bool down = tile / w->across % w->down == w->down - 1, across = tile % w->across == w->across - 1;
+    return (hone_winograd_less){down ? w->less.y : 0, across ? w->less.x : 0};
+}
 static inline bool hone_winograd_turned(const hone_contract *d, const struct hone_winograd *w) { return d->kernel->turn && !w->half; }
 /* Columns of the panel that begins at n0. Where a last one would be of one vector, whose sums are too few to keep the units of a core busy, the one before gives it one of its own. */
 static inline bool hone_winograd_gives(const hone_contract *d, const struct hone_winograd *w, int64_t left) {
@@ -67,5 +93,10 @@ static inline int64_t hone_winograd_panel(const hone_contract *d, const struct h
 }
 static inline int64_t hone_winograd_depth(const struct hone_winograd *w, int place) { /* K of a place */
     return (w->before[place + 1] - w->before[place]) * w->channels;
+}
+/* Where the filters of a place begin, in the panel of `wide` columns from n0 on. */
+static inline int64_t hone_winograd_filters_at(const struct hone_winograd *w, int place, int64_t n0, int64_t wide) {
+    return w->by_place ? w->before[place] * w->channels * w->columns + n0 * hone_winograd_depth(w, place)
+                       : (n0 * w->before[w->places] + w->before[place] * wide) * w->channels;
 }
 #endif

@@ -87,11 +87,10 @@ static hone_status step_spread(const hone_step *step, void *const *base, int64_t
     }
     return HONE_OK;
 }
-/* Where a turned tile that others come before in whole begins in a place of v: so many times K further. */
-static int64_t turned_at(const struct hone_winograd *w, int64_t tile) { return tile / w->high * HONE_GEMM_TURNED(w->high); }
 static hone_winograd_in_fn *bring_in(const struct hone_winograd *w) { return w->line ? w->kernel->in_line : w->kernel->in[w->size]; }
 /* Tiles from t0 on to their places: floats or halves, as tiles v0 … of v. Of one phase: others are turned. */
-enum { SOME = 64, SOME_TURNED = 32 /* channels */, SOME_APART = HONE_GEMM_ROWS * SOME_TURNED + 16 /* places on other sets of the cache */ };
+enum { SOME = 64 /* channels */, MOST_NEAR = 32 /* of tiles that are turned */ };
+static const hone_winograd_less whole = {0, 0};
 static void bring(const hone_contract *d, void *const *at, int64_t t0, int64_t many, void *v, int64_t v0) {
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_WINOGRAD_PLACES];
@@ -99,41 +98,56 @@ static void bring(const hone_contract *d, void *const *at, int64_t t0, int64_t m
     for (int64_t t = 0; t < many; t++) {
         const int64_t to = (v0 + t) * w->channels;
         look(d, at, t0 + t, 0, pixel);
-        if (!w->half) bring_in(w)(pixel, w->channels, (float *)v + to, w->apart_v);
+        if (!w->half) bring_in(w)(pixel, w->channels, (float *)v + to, w->v_at[1], whole);
         for (int64_t c = 0; w->half && c < w->channels; c += SOME) {
             const int64_t n = w->channels - c < SOME ? w->channels - c : SOME;
-            bring_in(w)(pixel, n, some, SOME);
+            bring_in(w)(pixel, n, some, SOME, whole);
             for (int place = 0; place < w->places; place++) {
-                w->half->narrow(some + place * SOME, (uint16_t *)v + to + c + place * w->apart_v, n);
+                w->half->narrow(some + place * SOME, (uint16_t *)v + to + c + w->v_at[place], n);
                 pixel[place] += SOME;
             }
         }
     }
 }
-/* The same, turned for the product (kernels/gemm.h): as many tiles as it takes at a time, a few channels of them after another, which stay near between. A place's phases lie together. */
-static void bring_turned(const hone_contract *d, void *const *at, int64_t t0, int64_t many, void *v, int64_t v0) {
+/* How a block's turned tiles go (winograd.h). */
+static struct hone_winograd_cut cut_of(const struct hone_winograd *w, int64_t t0, int64_t many) {
+    return w->cut ? w->cut[t0 / w->block] : (struct hone_winograd_cut){(int32_t)many, 0, 0};
+}
+static int64_t turned_parts(const struct hone_winograd *w, struct hone_winograd_cut cut) { return pieces(cut.even, w->high) + cut.batches; }
+static int64_t tile_at(const struct hone_winograd *w, int64_t t0, int64_t k) { return w->order ? w->order[t0 + k] : k; }
+/* The same, turned for the product (kernels/gemm.h), part by part: a few channels after another, which stay near between. A place's phases lie together. */
+static void bring_turned(const hone_contract *d, void *const *at, int64_t t0, int64_t many, int64_t number, float *v, float *some) {
     const struct hone_winograd *w = d->winograd;
-    const float *pixel[HONE_GEMM_ROWS][HONE_WINOGRAD_PLACES], *row[HONE_GEMM_ROWS];
-    float some[HONE_WINOGRAD_PLACES * SOME_APART];
-    const int64_t c = w->channels;
-    for (int64_t k = 0; k < pieces(many, w->high) * w->phases; k++) {
-        const int64_t t = k / w->phases * w->high;
-        const int phase = (int)(k % w->phases);
-        const int64_t before = turned_at(w, v0 + t);
-        hone_gemm_part part = {.m = (int)(many - t < w->high ? many - t : w->high), .taps = 1, .a = row};
-        for (int i = 0; i < part.m; i++) look(d, at, t0 + t + i, phase, pixel[i]);
+    const float *pixel[HONE_WINOGRAD_BATCH][HONE_WINOGRAD_PLACES], *row[HONE_GEMM_ROWS];
+    const struct hone_winograd_cut cut = cut_of(w, t0, many);
+    const int64_t c = w->channels, groups = pieces(cut.even, w->high), from = number * w->high;
+    const hone_winograd_batch *b = number < groups ? NULL : w->batch + cut.first + (number - groups);
+    const int64_t first = b ? b->first : from,
+                  n = b                           ? b->n
+                      : cut.even - from < w->high ? cut.even - from
+                                                  : w->high,
+                  before = b ? b->before : number * HONE_GEMM_TURNED(w->high), deepest = (w->near_apart - 16) / n,
+                  most = deepest < MOST_NEAR ? deepest / 8 * 8 : MOST_NEAR;
+    hone_winograd_less less[HONE_WINOGRAD_BATCH] = {{0, 0}};
+    for (int i = 0; b && i < n; i++) less[i] = hone_winograd_less_of(w, t0 + tile_at(w, t0, first + i));
+    for (int phase = 0; phase < w->phases; phase++) {
+        for (int i = 0; i < n; i++) look(d, at, t0 + tile_at(w, t0, first + i), phase, pixel[i]);
+        hone_gemm_part part = {.taps = 1, .a = row};
         for (int64_t c0 = 0; c0 < c; c0 += part.k) {
-            part.k = c - c0 < SOME_TURNED ? c - c0 : SOME_TURNED;
-            for (int i = 0; i < part.m; i++) {
-                bring_in(w)(pixel[i], part.k, some + i * SOME_TURNED, SOME_APART);
+            part.k = c - c0 < most ? c - c0 : most;
+            for (int i = 0; i < n; i++) {
+                bring_in(w)(pixel[i], part.k, some + i * most, w->near_apart, less[i]);
                 for (int p = 0; p < w->places; p++) pixel[i][p] += part.k;
             }
             for (int p = 0; p < w->places; p++) {
-                const int slot = w->slot[phase][p];
-                if (slot < 0) continue;
-                for (int i = 0; i < part.m; i++) row[i] = some + p * SOME_APART + i * SOME_TURNED;
-                d->kernel->turn(&part, (float *)v + p * w->apart_v + before * hone_winograd_depth(w, p) +
-                                           (slot * c + c0) * HONE_GEMM_TURNED(part.m));
+                const int slot = w->slot[phase][p], have = b ? b->have[w->kind[p]].n : (int)n, high = b ? b->have[w->kind[p]].high : have;
+                const int64_t deep = hone_winograd_depth(w, p);
+                float *to = v + w->v_at[p] + before * deep;
+                for (int i = 0; slot >= 0 && i < have; i += part.m, to += HONE_GEMM_TURNED(high) * deep) {
+                    part.m = have - i < high ? have - i : high;
+                    for (int r = 0; r < part.m; r++) row[r] = some + p * w->near_apart + (b ? b->have[w->kind[p]].which[i + r] : r) * most;
+                    d->kernel->turn(&part, to + (slot * c + c0) * HONE_GEMM_TURNED(part.m));
+                }
             }
         }
     }
@@ -201,7 +215,7 @@ static void mend(const hone_contract *d, void *const *at, int64_t t0, int64_t ma
         for (int j = 0; j < w->nr; j++) m[j] = 0;
         look(d, at, t0 + t, 0, pixel);
         for (int64_t c = 0; c < w->channels; c++) {
-            bring_in(w)(pixel, 1, v, 1);
+            bring_in(w)(pixel, 1, v, 1, whole);
             hone_winograd_filters_of(d, (const float *)at[d->b.tensor] + d->b.at.c, 0, c, n0, w->nr, u, w->nr);
             for (int j = 0; j < w->nr; j++) m[j] += v[place] * u[place * w->nr + j];
             for (int k = 0; k < w->places; k++) pixel[k]++;
@@ -216,36 +230,53 @@ static void multiply_half(const hone_contract *d, void *const *at, const uint16_
         for (int64_t j = 0; j < n; j += w->nr) {
             const uint16_t *panel = (const uint16_t *)at[d->packed_b] + ((n0 + j) * w->places + place * w->nr) * c;
             float *to = m + place * w->apart_m + j;
-            if (!w->half->run(many, c, v + place * w->apart_v, (ptrdiff_t)c, panel, to, (ptrdiff_t)stride, false))
+            if (!w->half->run(many, c, v + w->v_at[place], (ptrdiff_t)c, panel, to, (ptrdiff_t)stride, false))
                 mend(d, at, t0, many, place, n0 + j, to, stride);
         }
 }
-enum { AT_ONCE = 8 * HONE_GEMM_ROWS, LINE = 64, FEW_PASSES = 2 };
-/* Rows that are turned: as many in a call as there are pointers for. While tiles pass a panel the one that follows is asked for, a line with each four channels; where a place has all
-   tiles, so much less that it is there by the last of them. Where tiles are few the core itself foresees panels better. */
-static void multiply_turned(const hone_contract *d, void *const *at, const float *v, int64_t many, int p0, int p1, int64_t n0, int64_t n,
-                            float *m, int64_t stride) {
+enum { AT_ONCE = 32 * HONE_GEMM_ROWS, LINE = 64, FEW_PASSES = 2, SHORT = 128 /* channels */ };
+/* Rows that are turned, in calls: of those that go by themselves as many as there are pointers for, of the others a batch. While tiles pass a panel the one that follows is asked for, a line
+   with each four channels; where a place has all tiles, so much less that it is there by the last of them. Where tiles are few and panels long the core itself foresees them better. */
+static void multiply_turned(const hone_contract *d, void *const *at, const float *v, int64_t t0, int64_t many, int p0, int p1, int64_t n0,
+                            int64_t n, float *m, int64_t stride) {
     const struct hone_winograd *w = d->winograd;
     const float *filters = at[d->packed_b];
-    float *sum[AT_ONCE];
-    const int64_t c = w->channels, passes = pieces(many, w->high), at_once = AT_ONCE / w->high * w->high,
-                  ask = pieces(w->nr * 4 * (int64_t)sizeof(float), passes), step = w->steps && ask < LINE ? ask : LINE;
-    hone_gemm_part part = {.taps = 1, .high = w->high, .c = sum};
-    int64_t filled = -1;
+    const struct hone_winograd_cut cut = cut_of(w, t0, many);
+    const hone_winograd_batch *batch = cut.batches ? w->batch + cut.first : NULL;
+    const int64_t at_once = AT_ONCE / w->high * w->high;
+    float *sums[AT_ONCE], *others[HONE_WINOGRAD_KINDS][HONE_WINOGRAD_BATCH];
+    int64_t filled = -1, aimed[HONE_WINOGRAD_KINDS] = {-1, -1, -1, -1}, passes[HONE_WINOGRAD_KINDS];
+    for (int kind = 0; kind < HONE_WINOGRAD_KINDS; kind++) {
+        passes[kind] = pieces(cut.even, w->high);
+        for (int k = 0; k < cut.batches; k++) passes[kind] += pieces(batch[k].have[kind].n, batch[k].have[kind].high);
+    }
+    hone_gemm_part part = {.taps = 1};
     for (int place = p0; place < p1; place++)
         for (int64_t j = 0, wide; j < n; j += wide) {
             wide = hone_winograd_panel(d, w, n0 + j), part.k = hone_winograd_depth(w, place);
-            const int64_t far = n0 + j + wide < w->columns && w->steps && !w->panels ? w->before[w->places] * c : part.k;
-            const float *panel = filters + ((n0 + j) * w->before[w->places] + w->before[place] * wide) * c, *next = panel + far * wide;
-            part.n = (int)wide, part.b = panel, part.b_step = wide, part.c_from = place * w->apart_m + j;
-            for (int64_t i = 0; i < many; i += at_once) {
-                part.m = many - i < at_once ? (int)(many - i) : (int)at_once;
-                for (int r = 0; r < part.m && filled != i; r++) sum[r] = m + (i + r) * stride;
-                filled = i, part.turned = v + place * w->apart_v + turned_at(w, i) * part.k;
-                if (passes > FEW_PASSES)
-                    part.next_step = step,
-                    part.next = (const float *)(const void *)((const char *)next + i / w->high * (part.k / 4) * step);
-                d->kernel->run[wide / d->kernel->vector - 1](&part);
+            const int kind = w->kind[place];
+            const int64_t ask = w->nr * 4 * (int64_t)sizeof(float) / (passes[kind] + !passes[kind]) + 1,
+                          line = w->steps && ask < LINE ? ask : LINE;
+            const float *panel = filters + hone_winograd_filters_at(w, place, n0 + j, wide),
+                        *next = panel + part.k * wide /* as they are read */, *const rows = v + w->v_at[place];
+            const bool asks = passes[kind] > FEW_PASSES || (passes[kind] > 1 && part.k <= SHORT);
+            part.n = (int)wide, part.b = panel, part.b_step = wide, part.c_from = place * w->apart_m + j, part.next_step = asks ? line : 0;
+            for (int64_t i = 0, k = 0, passed = 0; i < cut.even || k < cut.batches; passed += pieces(part.m, part.high)) {
+                if (i < cut.even) {
+                    part.m = (int)(cut.even - i < at_once ? cut.even - i : at_once), part.high = w->high, part.c = sums;
+                    part.turned = rows + i / w->high * HONE_GEMM_TURNED(w->high) * part.k;
+                    for (int r = 0; r < part.m && filled != i; r++) sums[r] = m + tile_at(w, t0, i + r) * stride;
+                    filled = i, i += at_once;
+                } else {
+                    const hone_winograd_batch *b = batch + k;
+                    part.m = b->have[kind].n, part.high = b->have[kind].high, part.c = others[kind],
+                    part.turned = rows + b->before * part.k;
+                    for (int r = 0; r < part.m && aimed[kind] != k; r++)
+                        others[kind][r] = m + tile_at(w, t0, b->first + b->have[kind].which[r]) * stride;
+                    aimed[kind] = k++;
+                }
+                if (asks) part.next = (const float *)(const void *)((const char *)next + passed * (part.k / 4) * line);
+                if (part.m) d->kernel->run[wide / d->kernel->vector - 1](&part);
             }
         }
 }
@@ -260,7 +291,7 @@ static void multiply(const hone_contract *d, void *const *at, const void *factor
         return;
     }
     if (hone_winograd_turned(d, w)) {
-        multiply_turned(d, at, v, many, p0, p1, n0, n, m, stride);
+        multiply_turned(d, at, v, t0, many, p0, p1, n0, n, m, stride);
         return;
     }
     for (int place = p0; place < p1; place++)
@@ -273,7 +304,7 @@ static void multiply(const hone_contract *d, void *const *at, const void *factor
             for (int64_t i = 0; i < many; i += mr) {
                 part.m = many - i < mr ? (int)(many - i) : mr;
                 for (int r = 0; r < part.m; r++)
-                    rows[r] = v + place * w->apart_v + (i + r) * c, sum[r] = m + place * w->apart_m + (i + r) * stride + j;
+                    rows[r] = v + w->v_at[place] + (i + r) * c, sum[r] = m + place * w->apart_m + (i + r) * stride + j;
                 d->kernel->run[vectors - 1](&part);
             }
         }
@@ -306,14 +337,15 @@ static ending ready(const hone_contract *d, void *const *at, const hone_standing
     return e;
 }
 /* Columns n0 … n0+n-1 of tiles that `ready` knows, from m. */
-static void bring_back(const hone_contract *d, ending *e, int64_t many, int64_t n0, int64_t n, const float *m, int64_t stride) {
+static void bring_back(const hone_contract *d, ending *e, int64_t t0, int64_t many, int64_t n0, int64_t n, const float *m, int64_t stride) {
     const struct hone_winograd *w = d->winograd;
     hone_activate_fn *activate = w->ends && d->simple ? d->simple->activate : NULL;
     hone_winograd_out_fn *back = (w->line ? w->kernel->out_line : w->kernel->out[w->size])[w->taps - HONE_WINOGRAD_LEAST];
     const bool adds = w->ends && d->simple && d->simple->residual.tensor >= 0;
     e->end.n = (ptrdiff_t)n, e->end.from = (ptrdiff_t)n0, e->end.bias = e->bias ? e->bias + n0 : NULL;
     for (int64_t t = 0; t < many; t++) {
-        e->end.m = m + t * stride, e->end.y = e->to + t * w->out_y * w->out;
+        e->end.m = m + t * stride, e->end.y = e->to + t * w->out_y * w->out,
+        e->end.less = w->order ? hone_winograd_less_of(w, t0 + t) : whole;
         e->end.residual = adds ? e->residual + t * w->out_y * w->out : NULL;
         back(&e->end);
         for (int k = 0; activate && k < w->out_y * w->out; k++) {
@@ -330,14 +362,16 @@ static hone_status block(const hone_step *step, void *const *base, int64_t numbe
     void *at[HONE_MAX_REFS];
     places_of(d, step, base, at);
     const int64_t t0 = number * w->block, many = w->tiles - t0 < w->block ? w->tiles - t0 : w->block;
-    float *m = (float *)(void *)((char *)scratch + w->v_bytes);
+    float *some = scratch, *v = some + w->places * w->near_apart, *m = (float *)(void *)((char *)v + w->v_bytes);
     const hone_standing here = hone_contract_stand(d, 0);
-    (hone_winograd_turned(d, w) ? bring_turned : bring)(d, at, t0, many, scratch, 0);
-    ending e = ready(d, at, &here, t0, many, (char *)scratch + w->v_bytes + w->m_bytes);
+    if (hone_winograd_turned(d, w)) {
+        for (int64_t k = 0; k < turned_parts(w, cut_of(w, t0, many)); k++) bring_turned(d, at, t0, many, k, v, some);
+    } else bring(d, at, t0, many, v, 0);
+    ending e = ready(d, at, &here, t0, many, (char *)m + w->m_bytes);
     for (int64_t k = 0; k * w->nt < d->n; k++) {
         const int64_t n0 = hone_winograd_part(d, k), n = hone_winograd_part(d, k + 1) - n0;
-        multiply(d, at, scratch, t0, many, 0, w->places, n0, n, m, w->nt);
-        bring_back(d, &e, many, n0, n, m, w->nt);
+        multiply(d, at, v, t0, many, 0, w->places, n0, n, m, w->nt);
+        bring_back(d, &e, t0, many, n0, n, m, w->nt);
     }
     return w->ends ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
 }
@@ -345,11 +379,11 @@ static hone_status block(const hone_step *step, void *const *base, int64_t numbe
 static hone_status step_in(const hone_step *step, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = step->data;
     const struct hone_winograd *w = d->winograd;
-    (void)scratch;
     void *at[HONE_MAX_REFS];
     places_of(d, step, base, at);
     const int64_t t0 = number * w->some, many = w->tiles - t0 < w->some ? w->tiles - t0 : w->some;
-    (hone_winograd_turned(d, w) ? bring_turned : bring)(d, at, t0, many, at[w->v], t0);
+    if (hone_winograd_turned(d, w)) bring_turned(d, at, 0, w->tiles, number, at[w->v], scratch);
+    else bring(d, at, t0, many, at[w->v], t0);
     return HONE_OK;
 }
 static hone_status step_multiply(const hone_step *step, void *const *base, int64_t number, void *scratch) {
@@ -372,7 +406,7 @@ static hone_status step_out(const hone_step *step, void *const *base, int64_t nu
     const int64_t t0 = number * w->some, many = w->tiles - t0 < w->some ? w->tiles - t0 : w->some;
     const hone_standing here = hone_contract_stand(d, 0);
     ending e = ready(d, at, &here, t0, many, scratch);
-    bring_back(d, &e, many, 0, d->n, (const float *)at[w->m] + t0 * w->columns, w->columns);
+    bring_back(d, &e, t0, many, 0, d->n, (const float *)at[w->m] + t0 * w->columns, w->columns);
     return w->ends ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
 }
 hone_status hone_winograd_steps(hone_recipe_maker *s, hone_contract *d, uint64_t uses) {
@@ -392,17 +426,18 @@ hone_status hone_winograd_steps(hone_recipe_maker *s, hone_contract *d, uint64_t
     if (!w->steps) {
         d->n_ref = s->n_ref;
         step->tile = block, step->tiles = w->blocks, step->serial = w->blocks == 1;
-        step->scratch_bytes = w->v_bytes + w->m_bytes + w->sum_bytes + w->at_bytes + epilogue;
+        step->scratch_bytes = w->near_bytes + w->v_bytes + w->m_bytes + w->sum_bytes + w->at_bytes + epilogue;
         return hone_cpu_add(s, part);
     }
     w->v = s->n_ref++, w->m = s->n_ref++, d->n_ref = s->n_ref;
     const uint64_t v = (uint64_t)1 << w->v, m = (uint64_t)1 << w->m;
     step->serial = (double)w->tiles * (double)w->places * (double)w->channels * (double)d->n < 200000;
     part.uses = pixels | v, part.buffer = w->v, part.bytes = (int64_t)w->v_bytes;
-    step->tile = step_in, step->tiles = pieces(w->tiles, w->some);
+    step->tile = step_in, step->scratch_bytes = w->near_bytes;
+    step->tiles = hone_winograd_turned(d, w) ? turned_parts(w, cut_of(w, 0, w->tiles)) : pieces(w->tiles, w->some);
     HONE_TRY(hone_cpu_add(s, part));
     part.uses = v | m | (w->half ? pixels : 0), part.buffer = w->m, part.bytes = (int64_t)w->m_bytes;
-    step->tile = step_multiply, step->tiles = pieces(w->places, w->each) * pieces(d->n, w->nt);
+    step->tile = step_multiply, step->scratch_bytes = 0, step->tiles = pieces(w->places, w->each) * pieces(d->n, w->nt);
     HONE_TRY(hone_cpu_add(s, part));
     part.uses = uses | m, part.buffer = -1;
     step->tile = step_out, step->tiles = pieces(w->tiles, w->some), step->scratch_bytes = w->sum_bytes + w->at_bytes + epilogue;
