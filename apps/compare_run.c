@@ -377,8 +377,10 @@ void hone_contest_run(hone_contest *c, const char *model, const hone_runtime *ru
     if (prepare(&f, model)) {
         for (int k = 1; k < HONE_RUNTIMES; k++)
             if (!*c->entry[k].why) convert(&f, k);
-        for (int s = 0; s < wish->starts; s++) /* in turn here too */
-            for (int k = 0; k < HONE_RUNTIMES; k++) {
+        /* in turn here too, and another one first each time: who comes first gets memory that the machine has to find, the others what that one left */
+        for (int s = 0; s < wish->starts; s++)
+            for (int i = 0; i < HONE_RUNTIMES; i++) {
+                const int k = (i + s) % HONE_RUNTIMES;
                 if (*c->entry[k].why || hone_child_interrupted()) continue;
                 bool last = s + 1 == wish->starts, ok = begin(&f, k) && (!last || settle(&f, k));
                 if (ok && last) hone_child_stop(&f.child[k]);
