@@ -279,7 +279,10 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
                  deep = c * w->before[w->places];
     const double filters = filters_of(d, w), between = 2 * 4 * places * tiles * (all + n);
     const double again = filters > 4.0 * L2_FLOATS ? (double)w->blocks * filters : filters;
-    w->steps = between <= (32 << 20) && filters + between < again;
+    /* one block whose v is too large to stay in L2 beside filters that pass goes place by place too, if v and m together may stay: 14x14 pixels of 256 channels take a twentieth less */
+    const double v = 4 * places * tiles * all, m = 4 * places * tiles * n;
+    const bool parts = hone_winograd_turned(d, w) && w->blocks == 1 && v > 1.5 * L2_FLOATS && v + m < 5 * L2_FLOATS;
+    w->steps = between <= (32 << 20) && (parts || filters + between < again);
     double rows = tiles * deep; /* times their K */
     if (hone_winograd_turned(d, w)) {
         rows = 0;
