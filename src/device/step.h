@@ -94,9 +94,19 @@ hone_status hone_cpu_bind(hone_steps *, const hone_cpu_call *) HONE_CHECKED;
 typedef struct hone_packs hone_packs;
 hone_packs *hone_packs_create(void);
 void hone_packs_destroy(hone_packs *);
-/* The packed form, made by `fill(arg, dst)` the first time. key: n numbers that say all about the packing. NULL: no memory. */
-const void *hone_packs_get(hone_packs *, const void *source, const int64_t *key, int n, size_t bytes, void (*fill)(void *arg, void *dst),
-                           void *arg);
+/* The packed form: where it will be. key: n numbers that say all about the packing. The first time `fill(arg, dst, part, parts)` is noted, which hone_packs_fill calls for each of
+   its parts, on any thread; arg is copied, and what it points to must live until then. NULL: no memory. */
+typedef struct {
+    const void *source;
+    size_t source_bytes, bytes;
+    int parts;
+    void (*fill)(const void *arg, void *dst, int part, int parts);
+    const void *arg;
+    size_t arg_bytes;
+} hone_packing;
+const void *hone_packs_get(hone_packs *, const int64_t *key, int n, const hone_packing *);
+/* All that was noted is filled when it returns, by whomever. Whoever has asked for one calls it before one is read, and before anything goes that an arg points to. */
+void hone_packs_fill(hone_packs *, int threads);
 size_t hone_packs_bytes(const hone_packs *);
 void hone_packs_empty(hone_packs *); /* forgets all; no plan may be left that reads them */
 #endif

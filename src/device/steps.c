@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/thread.h"
 #include "device/step.h"
 
 int hone_steps_block(hone_steps *s, int64_t bytes) {
@@ -42,18 +43,19 @@ void hone_steps_halve(hone_steps *s) {
 
 typedef struct pack pack;
 struct pack {
-    const void *source;
+    hone_packing of;
     const int64_t *key;
     int n;
     void *data;
-    size_t bytes;
-    pack *next;
+    atomic_int left;   /* parts to fill */
+    pack *next, *then; /* of its slot; of those to fill */
 };
 /* They lie in slabs, the larger the more there are: large fresh blocks come in large pages that are zero already, and a fault for every 4 KB is half the time of packing.
    Under a sanitizer each has a slab of its own, so that it sees the first byte past the end. */
 enum { LEAST_SLAB = 1 << 22, MOST_SLAB = 1 << 23, LINE = 64 };
 struct hone_packs {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock, filling;
+    pack *first, **last; /* to fill, in the order in which they were asked for */
     hone_arena *arena;
     pack *slot[256];
     hone_vec(void *) slab;
@@ -90,13 +92,14 @@ hone_packs *hone_packs_create(void) {
         hone_free(p);
         return NULL;
     }
-    pthread_mutex_init(&p->lock, NULL);
+    pthread_mutex_init(&p->lock, NULL), pthread_mutex_init(&p->filling, NULL);
+    p->last = &p->first;
     return p;
 }
 void hone_packs_empty(hone_packs *p) {
     for (int k = 0; k < p->slab.n; k++) hone_free(p->slab.at[k]);
     hone_vec_free(&p->slab);
-    p->left = 0;
+    p->left = 0, p->first = NULL, p->last = &p->first;
     memset(p->slot, 0, sizeof p->slot);
     hone_arena_reset(p->arena);
     atomic_store(&p->bytes, 0);
@@ -104,28 +107,66 @@ void hone_packs_empty(hone_packs *p) {
 void hone_packs_destroy(hone_packs *p) {
     if (!p) return;
     hone_packs_empty(p);
-    pthread_mutex_destroy(&p->lock);
+    pthread_mutex_destroy(&p->lock), pthread_mutex_destroy(&p->filling);
     hone_arena_destroy(p->arena);
     hone_free(p);
 }
-const void *hone_packs_get(hone_packs *p, const void *source, const int64_t *key, int n, size_t bytes, void (*fill)(void *, void *),
-                           void *arg) {
-    uint64_t h = (uint64_t)(uintptr_t)source >> 4;
+static pack *note(hone_packs *p, const int64_t *key, int n, const hone_packing *of) {
+    pack *q = HONE_NEW(p->arena, pack);
+    if (!q) return NULL;
+    q->of = *of, q->n = n, atomic_init(&q->left, of->parts);
+    q->key = hone_arena_copy(p->arena, key, sizeof *key * (size_t)n), q->of.arg = hone_arena_copy(p->arena, of->arg, of->arg_bytes);
+    if (!q->key || !q->of.arg || !(q->data = slab_alloc(p, of->bytes))) return NULL;
+    *p->last = q, p->last = &q->then;
+    atomic_fetch_add(&p->bytes, of->bytes);
+    return q;
+}
+const void *hone_packs_get(hone_packs *p, const int64_t *key, int n, const hone_packing *of) {
+    uint64_t h = (uint64_t)(uintptr_t)of->source >> 4;
     for (int k = 0; k < n; k++) h = (h ^ (uint64_t)key[k]) * 0x9e3779b97f4a7c15u;
     pthread_mutex_lock(&p->lock);
     pack **slot = p->slot + (h >> 56), *q = *slot;
-    while (q && (q->source != source || q->n != n || memcmp(q->key, key, sizeof *key * (size_t)n))) q = q->next;
-    if (!q && (q = HONE_NEW(p->arena, pack))) {
-        q->source = source, q->key = hone_arena_copy(p->arena, key, sizeof *key * (size_t)n), q->n = n, q->data = slab_alloc(p, bytes),
-        q->bytes = bytes;
-        if (!q->key || !q->data) q = NULL;
-        else {
-            if (bytes > 1 << 16) hone_bring_pages(q->data, bytes);
-            fill(arg, q->data), q->next = *slot, *slot = q, atomic_fetch_add(&p->bytes, bytes);
-            if (bytes > 1 << 16) hone_file_forget(source, bytes); /* mapped weights are read once, here */
-        }
-    }
+    while (q && (q->of.source != of->source || q->n != n || memcmp(q->key, key, sizeof *key * (size_t)n))) q = q->next;
+    if (!q && (q = note(p, key, n, of))) q->next = *slot, *slot = q;
     pthread_mutex_unlock(&p->lock);
     return q ? q->data : NULL;
+}
+/* What a team fills: each takes the next part that nobody has. */
+typedef struct {
+    pthread_mutex_t lock;
+    pack *at;
+    int part;
+} queue;
+enum { MANY_BYTES = 1 << 16 };
+static void fill_parts(void *arg, int member, int members) {
+    queue *all = arg;
+    (void)member, (void)members;
+    for (;;) {
+        pthread_mutex_lock(&all->lock);
+        pack *q = all->at;
+        const int part = all->part++;
+        if (q && all->part == q->of.parts) all->at = q->then, all->part = 0;
+        pthread_mutex_unlock(&all->lock);
+        if (!q) return;
+        const size_t from = q->of.bytes / (size_t)q->of.parts * (size_t)part,
+                     to = part + 1 < q->of.parts ? q->of.bytes / (size_t)q->of.parts * (size_t)(part + 1) : q->of.bytes;
+        if (q->of.bytes > MANY_BYTES) hone_bring_pages((char *)q->data + from, to - from);
+        q->of.fill(q->of.arg, q->data, part, q->of.parts);
+        if (atomic_fetch_sub(&q->left, 1) == 1 && q->of.bytes > MANY_BYTES)
+            hone_file_forget(q->of.source, q->of.source_bytes); /* mapped weights are read once, here */
+    }
+}
+void hone_packs_fill(hone_packs *p, int threads) {
+    enum { WORTH = 1 << 20 }; /* bytes, for others to wake up */
+    size_t bytes = 0;
+    pthread_mutex_lock(&p->filling); /* of two who asked for the same one the second waits */
+    pthread_mutex_lock(&p->lock);
+    queue all = {.lock = PTHREAD_MUTEX_INITIALIZER, .at = p->first};
+    p->first = NULL, p->last = &p->first;
+    pthread_mutex_unlock(&p->lock);
+    for (const pack *q = all.at; q; q = q->then) bytes += q->of.bytes;
+    if (all.at) hone_team_run(bytes < WORTH ? 1 : threads, fill_parts, &all);
+    pthread_mutex_destroy(&all.lock);
+    pthread_mutex_unlock(&p->filling);
 }
 size_t hone_packs_bytes(const hone_packs *p) { return atomic_load(&p->bytes); }

@@ -631,6 +631,7 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
     }
     if (!s) s = bind_nodes(&b, &l, from);
     if (!s) s = finish(&b, &l, p);
+    hone_packs_fill(c->packs, how.threads); /* whatever came of it: what they are made by goes with the plan */
 done:
     if (b.scratch) {
         b.steps.step.n = b.steps.block.n = b.steps.patch.n = 0;

@@ -61,7 +61,8 @@ typedef struct {
     bool a;
     const void *source;
 } packing;
-static void fill_panels(void *arg, void *dst) {
+/* Of panels of f32 a part is a run of them; all else is one part. */
+static void fill_panels(const void *arg, void *dst, int part, int parts) {
     const packing *w = arg;
     const hone_contract *d = w->d;
     if (d->bytes) {
@@ -74,7 +75,7 @@ static void fill_panels(void *arg, void *dst) {
         return;
     }
     if (d->winograd) {
-        hone_winograd_fill(d, source, dst);
+        hone_winograd_fill(d, source, dst, part, parts);
         return;
     }
     if (d->planes) {
@@ -90,13 +91,14 @@ static void fill_panels(void *arg, void *dst) {
     int64_t width = hone_contract_columns(d);
     const bool apart = d->run_step == d->k &&
                        d->run == d->n; /* columns one after another: a mapped file's pages need not stay until the last one is read */
-    for (int64_t b = 0; !w->a && b < d->batch_b; b++)
-        for (int64_t n0 = 0; n0 < d->n; n0 += d->nr) {
-            const float *from = source + hone_contract_own(d, b, false);
-            hone_contract_pack_b(d, from, n0, d->nr, 0, d->k, d->k, (float *)dst + (b * width + n0) * d->k, NULL);
-            const int64_t read = (int64_t)sizeof(float) * (d->n - n0 < d->nr ? d->n - n0 : d->nr) * d->k;
-            if (apart && read > 1 << 16) hone_file_forget(from + n0 * d->k, (size_t)read);
-        }
+    const int64_t panels = (d->n + d->nr - 1) / d->nr, all = w->a ? 0 : d->batch_b * panels;
+    for (int64_t q = all * part / parts; q < all * (part + 1) / parts; q++) {
+        const int64_t b = q / panels, n0 = q % panels * d->nr;
+        const float *from = source + hone_contract_own(d, b, false);
+        hone_contract_pack_b(d, from, n0, d->nr, 0, d->k, d->k, (float *)dst + (b * width + n0) * d->k, NULL);
+        const int64_t read = (int64_t)sizeof(float) * (d->n - n0 < d->nr ? d->n - n0 : d->nr) * d->k;
+        if (apart && read > 1 << 16) hone_file_forget(from + n0 * d->k, (size_t)read);
+    }
 }
 /* Constant operands are packed once and kept with the model. The contraction knows only the ref: one serves all weights of its shape. */
 static int64_t packed_rows(const hone_contract *d, bool a) {
@@ -104,6 +106,17 @@ static int64_t packed_rows(const hone_contract *d, bool a) {
     if (d->planes) return hone_planes_rows(d) * (a ? d->batch_a : d->batch_b);
     if (!d->bytes) return a ? d->m * d->batch_a : hone_contract_columns(d) * d->batch_b;
     return a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b;
+}
+/* How many parts are filled by themselves. */
+static int packed_parts(const hone_contract *d, bool a, size_t bytes) {
+    enum { PART = 1 << 19 /* bytes */, MOST = 64 };
+    const bool one = a || d->bytes || d->half || d->planes || d->each || (d->winograd && d->winograd->half);
+    const int64_t panels = (d->n + d->nr - 1) / d->nr * (d->winograd ? 1 : d->batch_b),
+                  most = one             ? 1
+                         : panels < MOST ? panels
+                                         : MOST,
+                  parts = (int64_t)(bytes / PART);
+    return (int)(parts < 1 ? 1 : parts < most ? parts : most);
 }
 /* Of an operand in panels, all batches. */
 static size_t packed_bytes(const hone_contract *d, bool a) {
@@ -145,7 +158,10 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
                                       d->k_order};
     for (int k = 0; k < d->slots.n; k++) key[9 + 2 * k] = l->at.k[k], key[10 + 2 * k] = knows(l, k) ? d->slots.extent[k] : 0;
     packing w = {d, p->a, source + l->at.c * (d->bytes ? 1 : (int64_t)sizeof(float))};
-    const void *panels = hone_packs_get(c->packs, source, key, 9 + 2 * d->slots.n, packed_bytes(d, p->a), fill_panels, &w);
+    hone_packing of = {.source = source, .bytes = packed_bytes(d, p->a), .fill = fill_panels, .arg = &w, .arg_bytes = sizeof w};
+    of.source_bytes = (size_t)((p->a ? d->m * d->batch_a : d->n * d->batch_b) * d->k) * (d->bytes ? 1 : sizeof(float));
+    of.parts = packed_parts(d, p->a, of.bytes);
+    const void *panels = hone_packs_get(c->packs, key, 9 + 2 * d->slots.n, &of);
     *out = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)panels};
     return panels ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
 }

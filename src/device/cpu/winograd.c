@@ -409,15 +409,17 @@ static void fill_half(const hone_contract *d, const float *source, uint16_t *to)
         }
 }
 /* [panel][place][phase][channel][column], or places first */
-void hone_winograd_fill(const hone_contract *d, const float *source, void *panels) {
+void hone_winograd_fill(const hone_contract *d, const float *source, void *panels, int part, int parts) {
     const struct hone_winograd *w = d->winograd;
     float *to = panels, u[HONE_WINOGRAD_PLACES * HONE_WINOGRAD_FILTERS];
     if (w->half) {
         fill_half(d, source, panels);
         return;
     }
-    for (int64_t n0 = 0, wide; n0 < w->columns; n0 += wide) {
+    const int64_t first = w->columns * part / parts, end = w->columns * (part + 1) / parts; /* panels that begin there */
+    for (int64_t n0 = 0, wide; n0 < end; n0 += wide) {
         wide = hone_winograd_panel(d, w, n0);
+        if (n0 < first) continue;
         const ptrdiff_t apart = (ptrdiff_t)(hone_winograd_filters_at(w, 1, n0, wide) - hone_winograd_filters_at(w, 0, n0, wide));
         for (int64_t c = 0; c < w->channels && w->phases == 1; c++)
             hone_winograd_filters_of(d, source, 0, c, n0, wide, to + hone_winograd_filters_at(w, 0, n0, wide) + c * wide, apart);

@@ -69,7 +69,7 @@ int hone_winograd_able(const hone_contract *); /* it is one: taps a side of its 
 int hone_winograd_tile(const hone_contract *); /* results a side of a tile; 0: not by tiles */
 /* Filters at their places, in panels: how many bytes, and their filling from the weights. */
 size_t hone_winograd_bytes(const hone_contract *);
-void hone_winograd_fill(const hone_contract *, const float *source, void *panels);
+void hone_winograd_fill(const hone_contract *, const float *source, void *panels, int part, int parts); /* parts 1 in f16 */
 /* Adds its steps; uses: what the contraction reads and writes. */
 hone_status hone_winograd_steps(hone_recipe_maker *, hone_contract *, uint64_t uses) HONE_CHECKED;
 
