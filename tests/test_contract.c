@@ -388,23 +388,33 @@ static void scaled_residual(void **state) {
         check(text, c * 9);
     }
 }
+/* Weights so large that threads share their packing: the first who binds has many, or is alone. */
+static void large_weights(void **state) {
+    (void)state;
+    snprintf(text, sizeof text,
+             "graph g (x: f32[2, 3, 700], p: f32[1, 96, 9, 9]) -> y, z { w: f32[2, 700, 603] = random(1, -1, 1); k: f32[148, 96, 3, 3] = "
+             "random(2, -1, 1); y = MatMul(x, w); z = Conv(p, k); }");
+    EACH_F32_LEVEL {
+        hone_compiled *c = twin_compile(text), *again = twin_compile(text);
+        hone_value *in[2], *want[2] = {0}, *one[2] = {0}, *many[2] = {0};
+        for (int k = 0; k < 2; k++) in[k] = twin_input(c->graph, k);
+        twin_run(c, in, 24, false, many, NULL, text), twin_run(again, in, 1, false, one, NULL, text),
+            twin_run(c, in, 1, true, want, NULL, text);
+        for (int k = 0; k < 2; k++) {
+            twin_same_bits(one[k], many[k], "packed by one thread and by many", text);
+            twin_close(many[k], want[k], 2e-3, 0, text);
+            hone_value_drop(in[k]), hone_value_drop(want[k]), hone_value_drop(one[k]), hone_value_drop(many[k]);
+        }
+        hone_compiled_destroy(c), hone_compiled_destroy(again);
+    }
+}
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(scaled),
-                                       cmocka_unit_test(pictures),
-                                       cmocka_unit_test(matmul),
-                                       cmocka_unit_test(transposed),
-                                       cmocka_unit_test(conv),
-                                       cmocka_unit_test(depthwise),
-                                       cmocka_unit_test(transposed_conv),
-                                       cmocka_unit_test(residual),
-                                       cmocka_unit_test(one_place),
-                                       cmocka_unit_test(quantized),
-                                       cmocka_unit_test(integer_conv),
-                                       cmocka_unit_test(integer_matmul),
-                                       cmocka_unit_test(activations),
-                                       cmocka_unit_test(rows_and_panels),
-                                       cmocka_unit_test(few_channels),
-                                       cmocka_unit_test(gated),
-                                       cmocka_unit_test(scaled_residual)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scaled),         cmocka_unit_test(large_weights),   cmocka_unit_test(pictures),
+        cmocka_unit_test(matmul),         cmocka_unit_test(transposed),      cmocka_unit_test(conv),
+        cmocka_unit_test(depthwise),      cmocka_unit_test(transposed_conv), cmocka_unit_test(residual),
+        cmocka_unit_test(one_place),      cmocka_unit_test(quantized),       cmocka_unit_test(integer_conv),
+        cmocka_unit_test(integer_matmul), cmocka_unit_test(activations),     cmocka_unit_test(rows_and_panels),
+        cmocka_unit_test(few_channels),   cmocka_unit_test(gated),           cmocka_unit_test(scaled_residual)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
