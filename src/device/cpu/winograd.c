@@ -389,14 +389,44 @@ void hone_winograd_filters_of(const hone_contract *d, const float *source, int p
                               ptrdiff_t apart) {
     const struct hone_winograd *w = d->winograd;
     const int64_t have = d->n - n0 < wide ? d->n - n0 : wide;
-    float g[HONE_WINOGRAD_MOST * HONE_WINOGRAD_MOST][HONE_WINOGRAD_FILTERS] = {{0}};
+    float g[HONE_WINOGRAD_MOST * HONE_WINOGRAD_MOST][HONE_WINOGRAD_FILTERS];
     if (w->spread.is) phase = (int)(c / w->own), c %= w->own;
     for (int t = 0; t < w->taps * (w->line ? 1 : w->taps); t++) {
         const int y = t / w->taps * w->stride + phase / 2, x = t % w->taps * w->stride + phase % 2;
-        if (y < w->side && x < w->side)
-            hone_contract_gather(d, source, y * w->at_y + x * w->at_x + c * w->at_c, n0, have, sizeof(float), 0, g[t]);
+        const int64_t there = y < w->side && x < w->side ? have : 0;
+        if (there) hone_contract_gather(d, source, y * w->at_y + x * w->at_x + c * w->at_c, n0, have, sizeof(float), 0, g[t]);
+        memset(g[t] + there, 0, sizeof(float) * (size_t)(wide - there));
     }
     hone_winograd_filters(&w->g, g, (int)wide, u, apart);
+}
+/* Most weights lie filter by filter, tap by tap: then some channels of a panel's columns are turned at once. */
+static bool by_taps(const hone_contract *d) {
+    const struct hone_winograd *w = d->winograd;
+    if (w->phases > 1 || w->stride > 1 || w->line || w->spread.is || d->b.n_bounded || d->run_step < 2) return false;
+    for (int64_t c = 0; c < w->channels; c++)
+        for (int t = 0; t < w->taps * w->taps; t++)
+            if (d->at_k_b[t / w->taps * w->at_y + t % w->taps * w->at_x + c * w->at_c] != d->at_k_b[0] + c * w->taps * w->taps + t)
+                return false;
+    return true;
+}
+/* Filters of a panel, of all channels. */
+static void fill_panel(const hone_contract *d, const float *source, bool turns, int64_t n0, int64_t wide, float *to, ptrdiff_t apart) {
+    const struct hone_winograd *w = d->winograd;
+    enum { FEW = 64 }; /* taps */
+    const int64_t have = d->n - n0 < wide ? d->n - n0 : wide, taps = w->taps * w->taps, some = FEW / taps;
+    float g[FEW][HONE_WINOGRAD_FILTERS];
+    if (!turns || n0 % d->run + have > d->run) {
+        for (int64_t c = 0; c < w->channels; c++) hone_winograd_filters_of(d, source, 0, c, n0, wide, to + c * wide, apart);
+        return;
+    }
+    const float *from = source + d->at_row_b[n0 / d->run] + n0 % d->run * d->run_step + d->at_k_b[0];
+    if (have < wide) memset(g, 0, sizeof g);
+    for (int64_t c = 0; c < w->channels; c += some) {
+        const int64_t many = w->channels - c < some ? w->channels - c : some;
+        hone_transpose_floats(have, many * taps, from + c * taps, d->run_step, g[0], HONE_WINOGRAD_FILTERS);
+        for (int64_t k = 0; k < many; k++)
+            hone_winograd_filters(&w->g, (const float(*)[HONE_WINOGRAD_FILTERS])g + k * taps, (int)wide, to + (c + k) * wide, apart);
+    }
 }
 static void fill_half(const hone_contract *d, const float *source, uint16_t *to) {
     const struct hone_winograd *w = d->winograd;
@@ -417,12 +447,12 @@ void hone_winograd_fill(const hone_contract *d, const float *source, void *panel
         return;
     }
     const int64_t first = w->columns * part / parts, end = w->columns * (part + 1) / parts; /* panels that begin there */
+    const bool turns = by_taps(d);
     for (int64_t n0 = 0, wide; n0 < end; n0 += wide) {
         wide = hone_winograd_panel(d, w, n0);
         if (n0 < first) continue;
         const ptrdiff_t apart = (ptrdiff_t)(hone_winograd_filters_at(w, 1, n0, wide) - hone_winograd_filters_at(w, 0, n0, wide));
-        for (int64_t c = 0; c < w->channels && w->phases == 1; c++)
-            hone_winograd_filters_of(d, source, 0, c, n0, wide, to + hone_winograd_filters_at(w, 0, n0, wide) + c * wide, apart);
+        if (w->phases == 1) fill_panel(d, source, turns, n0, wide, to + hone_winograd_filters_at(w, 0, n0, wide), apart);
         for (int64_t c = 0; c < w->channels * w->phases && w->phases > 1; c++) {
             const int phase = (int)(c / w->channels);
             hone_winograd_filters_of(d, source, phase, c % w->channels, n0, wide, u, (ptrdiff_t)wide);

@@ -120,14 +120,13 @@ static void bring_turned(const hone_contract *d, void *const *at, int64_t t0, in
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_WINOGRAD_BATCH][HONE_WINOGRAD_PLACES], *row[HONE_GEMM_ROWS];
     const struct hone_winograd_cut cut = cut_of(w, t0, many);
-    const int64_t c = w->channels, groups = pieces(cut.even, w->high), from = number * w->high;
+    const int64_t c = w->channels, groups = pieces(cut.even, w->high), from = number * w->high, left = cut.even - from;
     const hone_winograd_batch *b = number < groups ? NULL : w->batch + cut.first + (number - groups);
-    const int64_t first = b ? b->first : from,
-                  n = b                           ? b->n
-                      : cut.even - from < w->high ? cut.even - from
-                                                  : w->high,
-                  before = b ? b->before : number * HONE_GEMM_TURNED(w->high), deepest = (w->near_apart - 16) / n,
-                  most = deepest < MOST_NEAR ? deepest / 8 * 8 : MOST_NEAR;
+    const int64_t first = b ? b->first : from, before = b ? b->before : number * HONE_GEMM_TURNED(w->high);
+    const int64_t n = b                ? b->n
+                      : left < w->high ? left
+                                       : w->high,
+                  deepest = (w->near_apart - 16) / n, most = deepest < MOST_NEAR ? deepest / 8 * 8 : MOST_NEAR;
     hone_winograd_less less[HONE_WINOGRAD_BATCH] = {{0, 0}};
     for (int i = 0; b && i < n; i++) less[i] = hone_winograd_less_of(w, t0 + tile_at(w, t0, first + i));
     for (int phase = 0; phase < w->phases; phase++) {
@@ -275,7 +274,7 @@ static void multiply_turned(const hone_contract *d, void *const *at, const float
                         others[kind][r] = m + tile_at(w, t0, b->first + b->have[kind].which[r]) * stride;
                     aimed[kind] = k++;
                 }
-                if (asks) part.next = (const float *)(const void *)((const char *)next + passed * (part.k / 4) * line);
+                part.next = asks ? (const float *)(const void *)((const char *)next + passed * (part.k / 4) * line) : NULL;
                 if (part.m) d->kernel->run[wide / d->kernel->vector - 1](&part);
             }
         }

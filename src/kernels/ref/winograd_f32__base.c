@@ -26,24 +26,44 @@ hone_winograd_g hone_winograd_g_of(int size, bool line, int taps) {
     points_of(g.across, taps, g.x);
     return g;
 }
-/* `taps` is a constant at every call. */
-INLINE void filters(int taps, const hone_winograd_g *w, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart) {
-    double half[HONE_WINOGRAD_MOST][HONE_WINOGRAD_FILTERS];
-    for (int y = 0; y < w->down; y++) {
-        const double *down = w->y[y];
-        for (int k = 0; k < taps; k++)
-            for (int j = 0; j < n; j++) {
-                double sum = down[0] * (double)g[k][j];
-                FULL for (int t = 1; t < taps; t++) sum += down[t] * (double)g[taps * t + k][j];
-                half[k][j] = sum;
-            }
-        for (int x = 0; x < w->across; x++)
-            for (int j = 0; j < n; j++) {
-                double sum = w->x[x][0] * half[0][j];
-                FULL for (int t = 1; t < taps; t++) sum += w->x[x][t] * half[t][j];
-                u[(y * w->across + x) * apart + j] = (float)sum;
-            }
+/* One way of some filters, so many side by side: point 0 sees the first tap only, infinity the last one, and p and -p differ in the sign of odd ones. taps and edge: constants at
+   every call. */
+enum { FOUR = 4 };
+typedef double numbers[FOUR];
+INLINE void along(int taps, int edge, const double row[HONE_WINOGRAD_EDGE][HONE_WINOGRAD_MOST], const numbers *g, numbers *u) {
+    FULL for (int j = 0; j < FOUR; j++) u[0][j] = row[0][0] * g[0][j], u[edge - 1][j] = g[taps - 1][j];
+    FULL for (int i = 1; i + 1 < edge; i += 2) FULL for (int j = 0; j < FOUR; j++) {
+        double even = row[i][0] * g[0][j], odd = row[i][1] * g[1][j];
+        if (taps > 2) even += row[i][2] * g[2][j];
+        if (taps > 3) odd += row[i][3] * g[3][j];
+        if (taps > 4) even += row[i][4] * g[4][j];
+        u[i][j] = even + odd, u[i + 1][j] = even - odd;
     }
+}
+INLINE void filters(int taps, int down, int across, const hone_winograd_g *w, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u,
+                    ptrdiff_t apart) {
+    for (int j0 = 0; j0 < n; j0 += FOUR) {
+        const int some = n - j0 < FOUR ? n - j0 : FOUR;
+        numbers half[HONE_WINOGRAD_EDGE][HONE_WINOGRAD_MOST], in[HONE_WINOGRAD_MOST], out[HONE_WINOGRAD_EDGE];
+        for (int k = 0; k < taps; k++) {
+            for (int t = 0; t < taps; t++)
+                for (int j = 0; j < FOUR; j++) in[t][j] = j < some ? (double)g[taps * t + k][j0 + j] : 0;
+            along(taps, down, w->y, in, out);
+            for (int y = 0; y < down; y++)
+                for (int j = 0; j < FOUR; j++) half[y][k][j] = out[y][j];
+        }
+        for (int y = 0; y < down; y++) {
+            along(taps, across, w->x, half[y], out);
+            for (int x = 0; x < across; x++)
+                for (int j = 0; j < some; j++) u[(y * across + x) * apart + j0 + j] = (float)out[x][j];
+        }
+    }
+}
+INLINE void filters_of(int taps, const hone_winograd_g *w, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart) {
+    if (w->down == 8) filters(taps, 8, 8, w, g, n, u, apart);
+    else if (w->down == 6) filters(taps, 6, 6, w, g, n, u, apart);
+    else if (w->across == 6) filters(taps, 4, 6, w, g, n, u, apart);
+    else filters(taps, 4, 4, w, g, n, u, apart);
 }
 static void filters_line(const hone_winograd_g *w, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart) {
     for (int x = 0; x < w->across; x++)
@@ -55,8 +75,8 @@ static void filters_line(const hone_winograd_g *w, const float (*g)[HONE_WINOGRA
 }
 void hone_winograd_filters(const hone_winograd_g *w, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart) {
     if (w->down == 1) filters_line(w, g, n, u, apart);
-    else if (w->taps == 3) filters(3, w, g, n, u, apart);
-    else if (w->taps == 2) filters(2, w, g, n, u, apart);
-    else if (w->taps == 4) filters(4, w, g, n, u, apart);
-    else filters(5, w, g, n, u, apart);
+    else if (w->taps == 3) filters_of(3, w, g, n, u, apart);
+    else if (w->taps == 2) filters_of(2, w, g, n, u, apart);
+    else if (w->taps == 4) filters_of(4, w, g, n, u, apart);
+    else filters_of(5, w, g, n, u, apart);
 }
