@@ -8,6 +8,8 @@
 #define ISA base
 #include "kernels/ref/winograd_f32.inc"
 
+#include <string.h>
+
 /* row p: 1, p, p^2 … over the product of p - q, all other points q; the last one, infinity: the highest power only */
 static void points_of(int edge, int taps, double row[HONE_WINOGRAD_EDGE][HONE_WINOGRAD_MOST]) {
     static const double all[][HONE_WINOGRAD_EDGE - 1] = {{0, 1, -1}, {0, 0.625, -0.625, 1.5, -1.5}, {0, 0.5, -0.5, 1, -1, 2, -2}};
@@ -26,36 +28,41 @@ hone_winograd_g hone_winograd_g_of(int size, bool line, int taps) {
     points_of(g.across, taps, g.x);
     return g;
 }
-/* One way of some filters, so many side by side: point 0 sees the first tap only, infinity the last one, and p and -p differ in the sign of odd ones. taps and edge: constants at
-   every call. */
+/* One way of four filters: point 0 sees the first tap only, infinity the last one, and p and -p differ in the sign of odd ones. taps and edge: constants at every call. */
 enum { FOUR = 4 };
-typedef double numbers[FOUR];
+typedef double numbers __attribute__((vector_size(FOUR * 8)));
+typedef float floats __attribute__((vector_size(FOUR * 4)));
 INLINE void along(int taps, int edge, const double row[HONE_WINOGRAD_EDGE][HONE_WINOGRAD_MOST], const numbers *g, numbers *u) {
-    FULL for (int j = 0; j < FOUR; j++) u[0][j] = row[0][0] * g[0][j], u[edge - 1][j] = g[taps - 1][j];
-    FULL for (int i = 1; i + 1 < edge; i += 2) FULL for (int j = 0; j < FOUR; j++) {
-        double even = row[i][0] * g[0][j], odd = row[i][1] * g[1][j];
-        if (taps > 2) even += row[i][2] * g[2][j];
-        if (taps > 3) odd += row[i][3] * g[3][j];
-        if (taps > 4) even += row[i][4] * g[4][j];
-        u[i][j] = even + odd, u[i + 1][j] = even - odd;
+    u[0] = row[0][0] * g[0], u[edge - 1] = g[taps - 1];
+    FULL for (int i = 1; i + 1 < edge; i += 2) {
+        numbers even = row[i][0] * g[0], odd = row[i][1] * g[1];
+        if (taps > 2) even += row[i][2] * g[2];
+        if (taps > 3) odd += row[i][3] * g[3];
+        if (taps > 4) even += row[i][4] * g[4];
+        u[i] = even + odd, u[i + 1] = even - odd;
     }
 }
 INLINE void filters(int taps, int down, int across, const hone_winograd_g *w, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u,
                     ptrdiff_t apart) {
-    for (int j0 = 0; j0 < n; j0 += FOUR) {
-        const int some = n - j0 < FOUR ? n - j0 : FOUR;
+    for (int j = 0; j < n; j += FOUR) { /* columns behind the last one are there, and come to nothing */
+        const size_t bytes = sizeof(float) * (size_t)(n - j < FOUR ? n - j : FOUR);
         numbers half[HONE_WINOGRAD_EDGE][HONE_WINOGRAD_MOST], in[HONE_WINOGRAD_MOST], out[HONE_WINOGRAD_EDGE];
-        for (int k = 0; k < taps; k++) {
-            for (int t = 0; t < taps; t++)
-                for (int j = 0; j < FOUR; j++) in[t][j] = j < some ? (double)g[taps * t + k][j0 + j] : 0;
+        FULL for (int k = 0; k < taps; k++) {
+            FULL for (int t = 0; t < taps; t++) {
+                floats x;
+                memcpy(&x, g[taps * t + k] + j, sizeof x);
+                in[t] = __builtin_convertvector(x, numbers);
+            }
             along(taps, down, w->y, in, out);
-            for (int y = 0; y < down; y++)
-                for (int j = 0; j < FOUR; j++) half[y][k][j] = out[y][j];
+            FULL for (int y = 0; y < down; y++) half[y][k] = out[y];
         }
         for (int y = 0; y < down; y++) {
             along(taps, across, w->x, half[y], out);
-            for (int x = 0; x < across; x++)
-                for (int j = 0; j < some; j++) u[(y * across + x) * apart + j0 + j] = (float)out[x][j];
+            FULL for (int x = 0; x < across; x++) {
+                const floats v = __builtin_convertvector(out[x], floats);
+                if (bytes == sizeof v) memcpy(u + (y * across + x) * apart + j, &v, sizeof v);
+                else memcpy(u + (y * across + x) * apart + j, &v, bytes);
+            }
         }
     }
 }
