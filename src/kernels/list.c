@@ -166,9 +166,15 @@ const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
         hone_winograd_out_1x8_4__##isa, hone_winograd_out_4x6_2x4__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
+#if defined(__aarch64__)
+enum { LACKS = 1 }; /* where rows are turned: nobody else has any use for it */
+#else
+enum { LACKS = 0 };
+#endif
 #define ROW(isa, cpu)                                                                                                           \
     {"hone_winograd_f32__" #isa,                                                                                                \
      cpu,                                                                                                                       \
+     LACKS,                                                                                                                     \
      {hone_winograd_in_4__##isa, hone_winograd_in_6__##isa, hone_winograd_in_8__##isa, hone_winograd_in_4x6__##isa},            \
      {{hone_winograd_out_4_3__##isa, hone_winograd_out_4_2__##isa},                                                             \
       {hone_winograd_out_6_5__##isa, hone_winograd_out_6_4__##isa, hone_winograd_out_6_3__##isa, hone_winograd_out_6_2__##isa}, \

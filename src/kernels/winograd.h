@@ -54,7 +54,6 @@ static inline bool hone_winograd_has(int size, int taps) {
 typedef struct {
     int y, x; /* pairs */
 } hone_winograd_less;
-enum { HONE_WINOGRAD_PAIRS = 2 /* the most that are left out */ };
 static inline bool hone_winograd_lacks(int pairs, int place) { /* of a line */
     return pairs == 1 ? place == 3 || place == 4 : pairs == 2 && place && place != 3 && place != 4 && place != 7;
 }
@@ -80,6 +79,7 @@ typedef void hone_winograd_out_fn(const hone_winograd_end *);
 typedef struct {
     const char *name;
     uint32_t cpu;
+    bool lacks; /* takes tiles that lack some; else hone_winograd_less is not looked at */
     hone_winograd_in_fn *in[HONE_WINOGRAD_SIZES];
     hone_winograd_out_fn *out[HONE_WINOGRAD_SIZES][HONE_WINOGRAD_FILTERED]; /* by taps - the least; NULL: not so */
     /* along one way */

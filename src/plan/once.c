@@ -48,7 +48,7 @@ hone_status hone_bind_once(binder *b, const level *l, const hone_instance *in, h
         if (!at) return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
         *patch[k] = (hone_ref){HONE_BASE_ABSOLUTE, -1, was[k].offset + (int64_t)(intptr_t)at};
     }
-    hone_packs_fill(l->c->packs, 1);
+    hone_packs_fill(l->c->packs, b->how.threads);
     hone_status done = run(b, step0);
     for (int q = 0; q < in->n_tensor && !done; q++)
         for (int k = 0; k < n && id[q] >= 0 && in->tensor[q].role == HONE_ROLE_OUT; k++)

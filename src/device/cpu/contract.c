@@ -7,7 +7,6 @@
         batch  the rest of the domain          K  the reduced ones
    Operands are packed into panels (kernels/gemm.h) on the fly, constants once a model. Where B's subscripts may fall outside (a convolution's padding), packing
    writes zeros: an implicit im2col that never exists as a whole. Finished blocks go through the stage that reads t, as its epilogue. */
-#include "base/file.h"
 #include "device/cpu/contract.h"
 #include "device/cpu/planes.h"
 #include "device/cpu/turn.h"
@@ -51,121 +50,6 @@ static bool factors(const hone_cpu_call *c, int32_t x, product *p) {
     }
     return false;
 }
-static bool knows(const hone_affine_load *l, int slot) {
-    bool is = l->at.k[slot] != 0;
-    for (int k = 0; k < l->n_bounded; k++) is |= l->bounded[k].k[slot] != 0;
-    return is;
-}
-typedef struct {
-    const hone_contract *d;
-    bool a;
-    const void *source;
-} packing;
-/* Of panels of f32 a part is a run of them; all else is one part. */
-static void fill_panels(const void *arg, void *dst, int part, int parts) {
-    const packing *w = arg;
-    const hone_contract *d = w->d;
-    if (d->bytes) {
-        hone_contract_int_fill(d, w->a, w->source, dst);
-        return;
-    }
-    const float *source = w->source;
-    if (d->half) {
-        hone_contract_half_fill(d, source, dst);
-        return;
-    }
-    if (d->winograd) {
-        hone_winograd_fill(d, source, dst, part, parts);
-        return;
-    }
-    if (d->planes) {
-        hone_planes_fill(d, w->a, source, dst);
-        return;
-    }
-    if (d->each) {
-        hone_lines_fill(d, source, dst);
-        return;
-    }
-    for (int64_t b = 0; w->a && b < d->batch_a; b++)
-        hone_contract_pack_a(d, source + hone_contract_own(d, b, true), NULL, 0, d->m, (float *)dst + b * d->m * d->k);
-    int64_t width = hone_contract_columns(d);
-    const bool apart = d->run_step == d->k &&
-                       d->run == d->n; /* columns one after another: a mapped file's pages need not stay until the last one is read */
-    const int64_t panels = (d->n + d->nr - 1) / d->nr, all = w->a ? 0 : d->batch_b * panels;
-    for (int64_t q = all * part / parts; q < all * (part + 1) / parts; q++) {
-        const int64_t b = q / panels, n0 = q % panels * d->nr;
-        const float *from = source + hone_contract_own(d, b, false);
-        hone_contract_pack_b(d, from, n0, d->nr, 0, d->k, d->k, (float *)dst + (b * width + n0) * d->k, NULL);
-        const int64_t read = (int64_t)sizeof(float) * (d->n - n0 < d->nr ? d->n - n0 : d->nr) * d->k;
-        if (apart && read > 1 << 16) hone_file_forget(from + n0 * d->k, (size_t)read);
-    }
-}
-/* Constant operands are packed once and kept with the model. The contraction knows only the ref: one serves all weights of its shape. */
-static int64_t packed_rows(const hone_contract *d, bool a) {
-    if (d->each_i8) return d->n;
-    if (d->planes) return hone_planes_rows(d) * (a ? d->batch_a : d->batch_b);
-    if (!d->bytes) return a ? d->m * d->batch_a : hone_contract_columns(d) * d->batch_b;
-    return a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b;
-}
-/* How many parts are filled by themselves. */
-static int packed_parts(const hone_contract *d, bool a, size_t bytes) {
-    enum { PART = 1 << 19 /* bytes */, MOST = 64 };
-    const bool one = a || d->bytes || d->half || d->planes || d->each || (d->winograd && d->winograd->half);
-    const int64_t panels = (d->n + d->nr - 1) / d->nr * (d->winograd ? 1 : d->batch_b),
-                  most = one             ? 1
-                         : panels < MOST ? panels
-                                         : MOST,
-                  parts = (int64_t)(bytes / PART);
-    return (int)(parts < 1 ? 1 : parts < most ? parts : most);
-}
-/* Of an operand in panels, all batches. */
-static size_t packed_bytes(const hone_contract *d, bool a) {
-    if (d->winograd) return hone_winograd_bytes(d);
-    if (d->half) return hone_contract_half_bytes(d);
-    if (d->each_i8) return hone_depthwise_int_bytes(d);
-    if (!d->bytes) return sizeof(float) * (size_t)(packed_rows(d, a) * d->k);
-    return (size_t)packed_rows(d, a) *
-           (size_t)((hone_contract_int_depth(d) + d->kernel_i8->deep - 1) / d->kernel_i8->deep * d->kernel_i8->deep +
-                    4); /* and a sum for each row or column, after all panels */
-}
-static bool packable(const hone_cpu_call *c, const hone_contract *d, bool a, int ref) {
-    const hone_affine_load *l = a ? &d->a : &d->b;
-    return c->constant && c->constant[l->tensor] && c->tensor[l->tensor].ref.base == HONE_BASE_ABSOLUTE && !l->n_bounded && c->packs &&
-           ref < HONE_MAX_REFS && packed_rows(d, a) <= ((int64_t)1 << 40) / (d->k + 1);
-}
-static hone_status keep_packed(hone_recipe_maker *s, const hone_contract *d) {
-    if (d->packed_a && !hone_push(&s->packed, ((hone_packed){d, true, d->packed_a})))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    if (d->packed_b && !hone_push(&s->packed, ((hone_packed){d, false, d->packed_b})))
-        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    s->n_ref += !!d->packed_a + !!d->packed_b;
-    return HONE_OK;
-}
-hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, hone_ref *out) {
-    const hone_contract *d = p->of;
-    const hone_affine_load *l = p->a ? &d->a : &d->b;
-    const char *source = (const char *)(intptr_t)c->tensor[l->tensor].ref.offset;
-    int64_t key[9 + 2 * MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) + 2 * d->winograd->by_place : 0),
-                                      d->bytes  ? 4 * d->mr + 2 * d->a_signed + (d->each_i8 != NULL)
-                                      : d->half ? -((int64_t)d->half->dtype << 16 | d->half->deep << 8 | d->half->group)
-                                                : d->planes != NULL,
-                                      d->nr,
-                                      p->a ? d->m : d->n,
-                                      d->k,
-                                      p->a ? d->batch_a : d->batch_b,
-                                      l->at.c,
-                                      d->slots.n,
-                                      d->k_order};
-    for (int k = 0; k < d->slots.n; k++) key[9 + 2 * k] = l->at.k[k], key[10 + 2 * k] = knows(l, k) ? d->slots.extent[k] : 0;
-    packing w = {d, p->a, source + l->at.c * (d->bytes ? 1 : (int64_t)sizeof(float))};
-    hone_packing of = {.source = source, .bytes = packed_bytes(d, p->a), .fill = fill_panels, .arg = &w, .arg_bytes = sizeof w};
-    of.source_bytes = (size_t)((p->a ? d->m * d->batch_a : d->n * d->batch_b) * d->k) * (d->bytes ? 1 : sizeof(float));
-    of.parts = packed_parts(d, p->a, of.bytes);
-    const void *panels = hone_packs_get(c->packs, key, 9 + 2 * d->slots.n, &of);
-    *out = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)panels};
-    return panels ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
-}
-
 enum { STREWN_PANELS = 4, STREWN_DEPTH = 256 };
 /* The numbers that a choice is made for, and the choice: wisdom's where there is one, else what stands there already. */
 static hone_problem problem_of(const hone_contract *d) {
@@ -255,13 +139,15 @@ static bool integers(hone_recipe_maker *s, const hone_cpu_call *c, hone_contract
 }
 /* Rows: what only A knows. With constant columns several pictures count as batches instead, unless they are tiny: tables have an entry a row, and plans for
    other numbers of pictures share them. */
-static bool is_row(const hone_contract *d, int k) { return k >= d->first_m && knows(&d->a, k) && !knows(&d->b, k); }
+static bool is_row(const hone_contract *d, int k) {
+    return k >= d->first_m && hone_contract_knows(&d->a, k) && !hone_contract_knows(&d->b, k);
+}
 static int rows_from(const hone_contract *d, int from) {
     int64_t m = 1;
     if (!d->columns_known) return 0;
     for (int k = from - 1; k >= 0; k--) {
         int64_t extent = d->slots.extent[k];
-        if (!knows(&d->a, k) || knows(&d->b, k)) continue;
+        if (!hone_contract_knows(&d->a, k) || hone_contract_knows(&d->b, k)) continue;
         if (extent > 1 && m >= 32 && (d->slots.dim[k] == 0 || m * extent > 1 << 16)) return k + 1; /* dim 0: the pictures */
         m *= extent;
     }
@@ -283,9 +169,9 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
     int last = w->n_domain - 1, b = -1;
     while (last > 0 && w->extent[last] == 1) last--;
     if (last < 0) return false;
-    if (knows(l, last) != knows(l + 1, last)) b = knows(l + 1, last) ? 1 : 0;
+    if (hone_contract_knows(l, last) != hone_contract_knows(l + 1, last)) b = hone_contract_knows(l + 1, last) ? 1 : 0;
     bool each = false; /* both know it: the weights are those that are constant, the other lies in a row */
-    for (int k = 0; k < 2 && b < 0 && knows(l, last) && c->constant; k++)
+    for (int k = 0; k < 2 && b < 0 && hone_contract_knows(l, last) && c->constant; k++)
         if (c->constant[l[k].tensor] && !l[k].n_bounded && l[1 - k].at.k[last] == 1) b = k, each = true;
     if (b < 0 || first[b].tensor >= 0 || (first[1 - b].tensor >= 0 && first[1 - b].n_bounded)) return false;
     const hone_affine_load *early = first + (1 - b);
@@ -298,7 +184,9 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
         for (int k = 0; k < w->n; k++)
             if (k != w->over && w->extent[k] > 1 && early->at.k[k] != d->a.at.k[k]) return false;
     int from = last;
-    while (from > 0 && !each && (w->extent[from - 1] == 1 || (knows(&d->b, from - 1) && !knows(&d->a, from - 1)))) from--;
+    while (from > 0 && !each &&
+           (w->extent[from - 1] == 1 || (hone_contract_knows(&d->b, from - 1) && !hone_contract_knows(&d->a, from - 1))))
+        from--;
     while (from < last && w->extent[from] == 1) from++;
     int group_m[MAX_SLOTS], group_b[MAX_SLOTS], group_k[MAX_SLOTS], nm = 0, nb = 0, nk = 0;
     d->n_n = 0, d->m = d->n = d->k = d->batch = 1;
@@ -336,8 +224,8 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
     for (int k = nb - 1; k >= 0; k--) {
         int q = group_b[k];
         d->batch_extent[k] = w->extent[q], d->by[k].a = d->a.at.k[q], d->by[k].b = d->b.at.k[q], d->by[k].domain = flat.k[q];
-        if (knows(&d->a, q)) d->by[k].radix_a = d->batch_a, d->batch_a *= w->extent[q];
-        if (knows(&d->b, q)) d->by[k].radix_b = d->batch_b, d->batch_b *= w->extent[q];
+        if (hone_contract_knows(&d->a, q)) d->by[k].radix_a = d->batch_a, d->batch_a *= w->extent[q];
+        if (hone_contract_knows(&d->b, q)) d->by[k].radix_b = d->batch_b, d->batch_b *= w->extent[q];
     }
     d->piece = 1, d->taps = d->k;
     for (int k = nk - 1; k >= 0; k--) {
@@ -424,9 +312,10 @@ hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int
         d->nr = 2 * d->kernel->vector; /* more to share: one row has the same bits by any width */
     d->out = c->instance->stage[stage].tensor;
     HONE_TRY(place_rows(s, c, stage, d, &fits));
-    if (!fits || !packable(c, d, false, s->n_ref) || d->over_b) return HONE_OK; /* weights known ahead: the only case worth it */
+    if (!fits || !hone_contract_packable(c, d, false, s->n_ref) || d->over_b)
+        return HONE_OK; /* weights known ahead: the only case worth it */
     d->packed_b = s->n_ref;
-    HONE_TRY(keep_packed(s, d));
+    HONE_TRY(hone_contract_keep_packed(s, d));
     d->direct = d->alpha == 1;
     hone_contract_blocks(d, 1); /* pieces of a recurrence are too short to share */
     hone_step step = {0};
@@ -437,7 +326,7 @@ hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int
 /* Few channels: pixels as columns, wherever the weights are. */
 static hone_status find_planes(hone_recipe_maker *s, const hone_cpu_call *c, hone_contract *d) {
     int pixel[MAX_SLOTS], other[MAX_SLOTS], n = 0, n_other = 0;
-    if (d->bytes || (!d->packed_b && !packable(c, d, true, s->n_ref))) return HONE_OK;
+    if (d->bytes || (!d->packed_b && !hone_contract_packable(c, d, true, s->n_ref))) return HONE_OK;
     groups(d, pixel, &n, other, &n_other);
     if (d->packed_b) return hone_planes_find(s, d, pixel, n, true);
     HONE_TRY(hone_planes_find(s, d, d->group_n, d->n_n, false));
@@ -480,14 +369,15 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
     if (depthwise) {
         if (!hone_contract_depthwise(d) || (d->bytes && d->k > 256)) return HONE_OK; /* 256 * 255 * 255 < 2^24: exact in f32 */
     } else if (d->each || d->each_i8) {
-        if (!packable(c, d, false, s->n_ref) || d->k > HONE_CONTRACT_KC || d->k < 2 || (d->each_i8 && d->batch_b != 1)) return HONE_OK;
+        if (!hone_contract_packable(c, d, false, s->n_ref) || d->k > HONE_CONTRACT_KC || d->k < 2 || (d->each_i8 && d->batch_b != 1))
+            return HONE_OK;
         d->packed_b = s->n_ref;
     } else {
         double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
         int next = s->n_ref;
-        if (packable(c, d, false, next)) d->packed_b = next++;
+        if (hone_contract_packable(c, d, false, next)) d->packed_b = next++;
         bool rows = d->bytes ? !(d->packed_b && d->m < 2 * d->mr) : !d->piece; /* a kernel that walks A as it lies needs no copy */
-        if (rows && packable(c, d, true, next)) d->packed_a = next;
+        if (rows && hone_contract_packable(c, d, true, next)) d->packed_a = next;
         HONE_TRY(find_planes(s, c, d));
         bool walks = d->run_step == 1 || d->b.n_bounded || d->planes; /* B's columns lie in a row: packing is copying */
         if (work < 512 || (d->a.n_bounded && !d->packed_b && (d->bytes || d->m < 4)) || (d->m < 4 && !d->packed_b && !walks) ||
@@ -544,7 +434,7 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
         s->decision = NULL, d->packed_a = d->packed_b ? 0 : d->packed_a;
         hone_planes_cut(d, c->how.threads);
     }
-    HONE_TRY(keep_packed(s, d));
+    HONE_TRY(hone_contract_keep_packed(s, d));
     if (s->decision) chose(d, c->how.threads, s->decision);
     uint64_t uses = epilogue ? (st->uses | st[1].uses) & ~((uint64_t)1 << acc) : st->uses;
     *done = true;
@@ -556,7 +446,7 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
     if (d->winograd) return hone_winograd_steps(s, d, uses);
     if (!d->plane && !d->planes && !d->packed_b && d->m > d->mt &&
         s->n_ref < HONE_MAX_REFS) { /* several blocks of rows want the same columns: pack them once */
-        int64_t bytes = (int64_t)packed_bytes(d, false);
+        int64_t bytes = (int64_t)hone_contract_packed_bytes(d, false);
         if (bytes <= (int64_t)64 << 20) {
             d->shared = s->n_ref++;
             if (!d->bytes) hone_contract_blocks(d, c->how.threads);

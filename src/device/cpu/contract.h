@@ -133,6 +133,11 @@ hone_standing hone_contract_stand(const hone_contract *, int64_t batch);
 int64_t hone_contract_own(const hone_contract *, int64_t number, bool a); /* where an operand's own batch begins */
 /* Rows m0 … m0+m-1 of A, all of K, one after another. The standing says where A's window is; NULL where it has none. */
 void hone_contract_pack_a(const hone_contract *, const float *a, const hone_standing *, int64_t m0, int64_t m, float *rows);
+/* contract_pack.c: does a load know an index? May an operand be packed ahead, as this ref? Its packed operands are noted in the recipe. */
+bool hone_contract_knows(const hone_affine_load *, int slot);
+bool hone_contract_packable(const hone_cpu_call *, const hone_contract *, bool a, int ref);
+size_t hone_contract_packed_bytes(const hone_contract *, bool a); /* of an operand in panels, all batches */
+hone_status hone_contract_keep_packed(hone_recipe_maker *, const hone_contract *) HONE_CHECKED;
 /* columns n0 … n0+nt-1 into panels of nr, the last one of as many whole vectors as it needs; panels are `apart` slices of nr apart, and kc of them are written
    from the first. line: room for nt values, or NULL for one panel. */
 void hone_contract_pack_b(const hone_contract *, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart,

@@ -139,7 +139,7 @@ static void place_phases(struct hone_winograd *w) {
 /* What a way costs, in multiply-adds, on one machine with AVX-512: bringing a value to its place was measured as about a dozen of them, bringing it back as
    about eight; of 6x6, on Neoverse-V1, it took so much longer than of 4x4. A byte from beyond L2 was six in single layers; four chose better in whole networks,
    whose weights partly stay near. */
-enum { NEAR = 16 /* channels */, L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8, MOST_BETWEEN = 1 << 22 /* floats */ };
+enum { L2_FLOATS = 262144, BLOCKS = 32, HALF_ROWS = 8, MOST_BETWEEN = 1 << 22 /* floats */ };
 static const struct bring { double in, out; } brings[HONE_WINOGRAD_SIZES + 1] = {{12, 8}, {12, 8}, {13, 12}, {12, 8}, {16, 10} /* lines */};
 static double byte_costs(const hone_contract *d, const struct hone_winograd *w) { /* memory is as fast for narrow vectors */
     return w->half ? 1 : d->kernel->vector / 4.0;
@@ -269,7 +269,7 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     if (w->is_down) w->out_y = w->out, w->out = w->edge = 1;
     w->down = pieces(w->oh, w->out_y), w->across = pieces(w->ow, w->out), w->tiles = w->pictures * w->down * w->across;
     place_phases(w), cut_blocks(d, w, 8);
-    if (hone_winograd_turned(d, w) && !w->line && size != HONE_WINOGRAD_FLAT)
+    if (w->kernel->lacks && hone_winograd_turned(d, w) && !w->line && size != HONE_WINOGRAD_FLAT)
         w->less = (hone_winograd_less){hone_winograd_spare(w->edge, w->out_y, w->oh - (w->down - 1) * w->out_y),
                                        hone_winograd_spare(w->edge, w->out, w->ow - (w->across - 1) * w->out)};
     int64_t spared = 0; /* products of a picture: those of few would not pay for an order of their own */
@@ -279,7 +279,7 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
                  deep = c * w->before[w->places];
     const double filters = filters_of(d, w), between = 2 * 4 * places * tiles * (all + n);
     const double again = filters > 4.0 * L2_FLOATS ? (double)w->blocks * filters : filters;
-    /* one block whose v is too large to stay in L2 beside filters that pass goes place by place too, if v and m together may stay: 14x14 pixels of 256 channels take a twentieth less */
+    /* one block whose v is too large to stay in L2 beside filters that pass goes place by place too, if v and m together may stay: 14x14 pixels of 256 channels take 3 % less */
     const double v = 4 * places * tiles * all, m = 4 * places * tiles * n;
     const bool parts = hone_winograd_turned(d, w) && w->blocks == 1 && v > 1.5 * L2_FLOATS && v + m < 5 * L2_FLOATS;
     w->steps = between <= (32 << 20) && (parts || filters + between < again);
@@ -357,7 +357,7 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     for (int place = 0; place < w.places; place++)
         w.v_at[place + 1] = w.v_at[place] + (ptrdiff_t)(pieces(rows_of(&w, place, turned) * hone_winograd_depth(&w, place), 16) * 16 + 16);
     if (turned)
-        w.near_apart = (w.order ? HONE_WINOGRAD_BATCH * NEAR : HONE_GEMM_ROWS * 2 * NEAR) + 16; /* places on other sets of the cache */
+        w.near = (w.order ? 2 * HONE_WINOGRAD_BATCH : 4 * HONE_GEMM_ROWS) * 8, w.near_apart = w.near + 16; /* on other sets of the cache */
     w.near_bytes = sizeof(float) * (size_t)(w.places * w.near_apart);
     w.each = w.panels ? (int)pieces(w.places, pieces(4 * threads, pieces(d->n, w.nt))) : 1;
     w.apart_m = (ptrdiff_t)(pieces(w.block * (w.steps ? columns : w.nt), 16) * 16 + 16);

@@ -56,7 +56,7 @@ struct hone_winograd {
     bool ends;   /* the kernel finishes its pixels itself */
     int v, m;    /* three steps: refs of the buffers between them */
     size_t near_bytes, v_bytes, m_bytes, sum_bytes, at_bytes; /* near: of tiles that are turned, a few channels */
-    ptrdiff_t near_apart;
+    ptrdiff_t near, near_apart;                               /* floats of a place, and from one to the next */
     hone_winograd_g g;
     /* phases at places: how many are at those before; which of its place's each is, -1: its filters are all zero there */
     int16_t before[HONE_WINOGRAD_PLACES + 1];

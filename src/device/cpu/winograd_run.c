@@ -343,8 +343,7 @@ static void bring_back(const hone_contract *d, ending *e, int64_t t0, int64_t ma
     const bool adds = w->ends && d->simple && d->simple->residual.tensor >= 0;
     e->end.n = (ptrdiff_t)n, e->end.from = (ptrdiff_t)n0, e->end.bias = e->bias ? e->bias + n0 : NULL;
     for (int64_t t = 0; t < many; t++) {
-        e->end.m = m + t * stride, e->end.y = e->to + t * w->out_y * w->out,
-        e->end.less = w->order ? hone_winograd_less_of(w, t0 + t) : whole;
+        e->end.m = m + t * stride, e->end.y = e->to + t * w->out_y * w->out, e->end.less = hone_winograd_less_of(w, t0 + t);
         e->end.residual = adds ? e->residual + t * w->out_y * w->out : NULL;
         back(&e->end);
         for (int k = 0; activate && k < w->out_y * w->out; k++) {
@@ -380,9 +379,9 @@ static hone_status step_in(const hone_step *step, void *const *base, int64_t num
     const struct hone_winograd *w = d->winograd;
     void *at[HONE_MAX_REFS];
     places_of(d, step, base, at);
-    const int64_t t0 = number * w->some, many = w->tiles - t0 < w->some ? w->tiles - t0 : w->some;
+    const int64_t t0 = number * w->some;
     if (hone_winograd_turned(d, w)) bring_turned(d, at, 0, w->tiles, number, at[w->v], scratch);
-    else bring(d, at, t0, many, at[w->v], t0);
+    else bring(d, at, t0, w->tiles - t0 < w->some ? w->tiles - t0 : w->some, at[w->v], t0);
     return HONE_OK;
 }
 static hone_status step_multiply(const hone_step *step, void *const *base, int64_t number, void *scratch) {

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+   contract_pack: constant operands of contractions in panels: which can be, how large they are, and their filling, part by part. Packed once and kept with the model; the contraction
+   knows only the ref, so that one serves all weights of its shape. What the panels of each kind are is that kind's business. */
+#include "base/file.h"
+#include "device/cpu/contract.h"
+#include "device/cpu/planes.h"
+#include "device/cpu/winograd.h"
+
+#include <string.h>
+
+bool hone_contract_knows(const hone_affine_load *l, int slot) {
+    bool is = l->at.k[slot] != 0;
+    for (int k = 0; k < l->n_bounded; k++) is |= l->bounded[k].k[slot] != 0;
+    return is;
+}
+typedef struct {
+    const hone_contract *d;
+    bool a;
+    const void *source;
+} packing;
+/* Of panels of f32 a part is a run of them; all else is one part. */
+static void fill_panels(const void *arg, void *dst, int part, int parts) {
+    const packing *w = arg;
+    const hone_contract *d = w->d;
+    if (d->bytes) {
+        hone_contract_int_fill(d, w->a, w->source, dst);
+        return;
+    }
+    const float *source = w->source;
+    if (d->half) {
+        hone_contract_half_fill(d, source, dst);
+        return;
+    }
+    if (d->winograd) {
+        hone_winograd_fill(d, source, dst, part, parts);
+        return;
+    }
+    if (d->planes) {
+        hone_planes_fill(d, w->a, source, dst);
+        return;
+    }
+    if (d->each) {
+        hone_lines_fill(d, source, dst);
+        return;
+    }
+    for (int64_t b = 0; w->a && b < d->batch_a; b++)
+        hone_contract_pack_a(d, source + hone_contract_own(d, b, true), NULL, 0, d->m, (float *)dst + b * d->m * d->k);
+    int64_t width = hone_contract_columns(d);
+    const bool apart = d->run_step == d->k &&
+                       d->run == d->n; /* columns one after another: a mapped file's pages need not stay until the last one is read */
+    const int64_t panels = (d->n + d->nr - 1) / d->nr, all = w->a ? 0 : d->batch_b * panels;
+    for (int64_t q = all * part / parts; q < all * (part + 1) / parts; q++) {
+        const int64_t b = q / panels, n0 = q % panels * d->nr;
+        const float *from = source + hone_contract_own(d, b, false);
+        hone_contract_pack_b(d, from, n0, d->nr, 0, d->k, d->k, (float *)dst + (b * width + n0) * d->k, NULL);
+        const int64_t read = (int64_t)sizeof(float) * (d->n - n0 < d->nr ? d->n - n0 : d->nr) * d->k;
+        if (apart && read > 1 << 16) hone_file_forget(from + n0 * d->k, (size_t)read);
+    }
+}
+static int64_t packed_rows(const hone_contract *d, bool a) {
+    if (d->each_i8) return d->n;
+    if (d->planes) return hone_planes_rows(d) * (a ? d->batch_a : d->batch_b);
+    if (!d->bytes) return a ? d->m * d->batch_a : hone_contract_columns(d) * d->batch_b;
+    return a ? (d->m + d->mr - 1) / d->mr * d->mr * d->batch_a : (d->n + d->nr - 1) / d->nr * d->nr * d->batch_b;
+}
+/* How many parts are filled by themselves. */
+static int packed_parts(const hone_contract *d, bool a, size_t bytes) {
+    enum { PART = 1 << 19 /* bytes */, MOST = 64 };
+    const bool one = a || d->bytes || d->half || d->planes || d->each || (d->winograd && d->winograd->half);
+    const int64_t panels = (d->n + d->nr - 1) / d->nr * (d->winograd ? 1 : d->batch_b),
+                  most = one             ? 1
+                         : panels < MOST ? panels
+                                         : MOST,
+                  parts = (int64_t)(bytes / PART);
+    return (int)(parts < 1 ? 1 : parts < most ? parts : most);
+}
+/* Of an operand in panels, all batches. */
+size_t hone_contract_packed_bytes(const hone_contract *d, bool a) {
+    if (d->winograd) return hone_winograd_bytes(d);
+    if (d->half) return hone_contract_half_bytes(d);
+    if (d->each_i8) return hone_depthwise_int_bytes(d);
+    if (!d->bytes) return sizeof(float) * (size_t)(packed_rows(d, a) * d->k);
+    return (size_t)packed_rows(d, a) *
+           (size_t)((hone_contract_int_depth(d) + d->kernel_i8->deep - 1) / d->kernel_i8->deep * d->kernel_i8->deep +
+                    4); /* and a sum for each row or column, after all panels */
+}
+bool hone_contract_packable(const hone_cpu_call *c, const hone_contract *d, bool a, int ref) {
+    const hone_affine_load *l = a ? &d->a : &d->b;
+    return c->constant && c->constant[l->tensor] && c->tensor[l->tensor].ref.base == HONE_BASE_ABSOLUTE && !l->n_bounded && c->packs &&
+           ref < HONE_MAX_REFS && packed_rows(d, a) <= ((int64_t)1 << 40) / (d->k + 1);
+}
+hone_status hone_contract_keep_packed(hone_recipe_maker *s, const hone_contract *d) {
+    if (d->packed_a && !hone_push(&s->packed, ((hone_packed){d, true, d->packed_a})))
+        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (d->packed_b && !hone_push(&s->packed, ((hone_packed){d, false, d->packed_b})))
+        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    s->n_ref += !!d->packed_a + !!d->packed_b;
+    return HONE_OK;
+}
+hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, hone_ref *out) {
+    const hone_contract *d = p->of;
+    const hone_affine_load *l = p->a ? &d->a : &d->b;
+    const char *source = (const char *)(intptr_t)c->tensor[l->tensor].ref.offset;
+    int64_t key[9 + 2 * MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) + 2 * d->winograd->by_place : 0),
+                                      d->bytes  ? 4 * d->mr + 2 * d->a_signed + (d->each_i8 != NULL)
+                                      : d->half ? -((int64_t)d->half->dtype << 16 | d->half->deep << 8 | d->half->group)
+                                                : d->planes != NULL,
+                                      d->nr,
+                                      p->a ? d->m : d->n,
+                                      d->k,
+                                      p->a ? d->batch_a : d->batch_b,
+                                      l->at.c,
+                                      d->slots.n,
+                                      d->k_order};
+    for (int k = 0; k < d->slots.n; k++) key[9 + 2 * k] = l->at.k[k], key[10 + 2 * k] = hone_contract_knows(l, k) ? d->slots.extent[k] : 0;
+    packing w = {d, p->a, source + l->at.c * (d->bytes ? 1 : (int64_t)sizeof(float))};
+    hone_packing of = {
+        .source = source, .bytes = hone_contract_packed_bytes(d, p->a), .fill = fill_panels, .arg = &w, .arg_bytes = sizeof w};
+    of.source_bytes = (size_t)((p->a ? d->m * d->batch_a : d->n * d->batch_b) * d->k) * (d->bytes ? 1 : sizeof(float));
+    of.parts = packed_parts(d, p->a, of.bytes);
+    const void *panels = hone_packs_get(c->packs, key, 9 + 2 * d->slots.n, &of);
+    *out = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)panels};
+    return panels ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
+}
