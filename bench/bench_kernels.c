@@ -7,6 +7,7 @@
 #include "kernels/gemm.h"
 #include "kernels/gemm_half.h"
 #include "kernels/lines.h"
+#include "kernels/winograd.h"
 #include "run/peak.h"
 #include <stdbool.h>
 #include <stdio.h>
@@ -281,6 +282,45 @@ static void lines(const hone_lines *row) {
     }
 }
 
+/* ---- convolutions by tiles: to places and back, in L1; and filters to theirs ---- */
+
+enum { WINOGRAD_CHANNELS = 32, WINOGRAD_APART = 272, WINOGRAD_COLUMNS = 12 };
+typedef struct {
+    const hone_winograd_f32 *row;
+    int size;
+    const float *pixel[HONE_WINOGRAD_PLACES];
+    float *v, *result[HONE_WINOGRAD_PLACES];
+    hone_winograd_g g;
+    float taps[9][HONE_WINOGRAD_FILTERS];
+} winograd_work;
+static void winograd_in(void *arg) {
+    const winograd_work *w = arg;
+    w->row->in[w->size](w->pixel, WINOGRAD_CHANNELS, w->v, WINOGRAD_APART, (hone_winograd_less){0, 0});
+}
+static void winograd_out(void *arg) {
+    const winograd_work *w = arg;
+    w->row->out[w->size][3 - HONE_WINOGRAD_LEAST](
+        &(hone_winograd_end){.m = w->v, .apart = WINOGRAD_APART, .n = WINOGRAD_CHANNELS, .y = w->result, .clamp = true, .hi = 6});
+}
+static void winograd_filters(void *arg) {
+    const winograd_work *w = arg;
+    hone_winograd_filters(&w->g, (const float(*)[HONE_WINOGRAD_FILTERS])w->taps, WINOGRAD_COLUMNS, w->v, WINOGRAD_APART);
+}
+static void winograd(const hone_winograd_f32 *row) {
+    float *pixels = floats((size_t)HONE_WINOGRAD_PLACES * WINOGRAD_CHANNELS), *v = floats((size_t)HONE_WINOGRAD_PLACES * WINOGRAD_APART);
+    for (int size = 0; size < HONE_WINOGRAD_SIZES; size++) {
+        winograd_work w = {.row = row, .size = size, .v = v, .g = hone_winograd_g_of(size, false, 3)};
+        for (int k = 0; k < HONE_WINOGRAD_PLACES; k++) w.pixel[k] = w.result[k] = pixels + k * WINOGRAD_CHANNELS;
+        /* a thousandth of a "GFLOP/s" is a vector, or a filter, a microsecond */
+        const figure in = measure(winograd_in, &w, 1e3 * WINOGRAD_CHANNELS / 4),
+                     out = measure(winograd_out, &w, 1e3 * WINOGRAD_CHANNELS / 4),
+                     of = measure(winograd_filters, &w, 1e3 * WINOGRAD_COLUMNS);
+        printf("%-30s %dx%d places: four channels there %.1f ns, back %.1f; a filter %.1f\n", row->name, hone_winograd_tall(size),
+               hone_winograd_edge(size), 1e3 / in.median, 1e3 / out.median, 1e3 / of.median);
+    }
+    free(pixels), free(v);
+}
+
 int bench_kernels(void);
 int bench_kernels(void) {
     for (const hone_gemm_f32 *const *row = hone_gemm_f32_list; *row; row++)
@@ -298,6 +338,8 @@ int bench_kernels(void) {
         if ((row->cpu & ~hone_cpu()) == 0) depthwise(row);
     for (const hone_lines *row = hone_lines_list; row->name; row++)
         if ((row->cpu & ~hone_cpu()) == 0) lines(row);
+    for (const hone_winograd_f32 *row = hone_winograd_f32_list; row->name; row++)
+        if ((row->cpu & ~hone_cpu()) == 0) winograd(row);
     for (size_t i = 0; i < COUNT(peaks); i++)
         if ((peaks[i].cpu & ~hone_cpu()) == 0) printf("peak of multiply-adds, level %zu: %.1f GFLOP/s\n", i, peaks[i].best);
     return 0;
