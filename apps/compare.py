@@ -4,7 +4,8 @@ to be called by hand.
 
     compare.py find                                                 which runtimes this Python has
     compare.py convert RUNTIME MODEL FEED FOLDER THREADS PRECISION  the model in the runtime's own format, into FOLDER
-    compare.py work    RUNTIME MODEL FEED FOLDER THREADS PRECISION  then, line by line on standard input:
+    compare.py work    RUNTIME MODEL FEED FOLDER THREADS PRECISION  says `here`; then, line by line on standard input:
+        load       first of all                                 -> ready load_ns=T before=BYTES
         run N W    W runs that do not count, then N that do     -> times T1 … TN     in nanoseconds
         out        writes the last run's outputs to FOLDER      -> wrote COUNT       out_0.npy …
         peak       the largest resident memory since the load   -> peak BYTES
@@ -344,6 +345,9 @@ def write(runtime, folder):
 def work(runtime, job, say):
     runtime.bring()
     gc.collect()
+    say("here")
+    if sys.stdin.readline().strip() != "load":
+        return
     forget_peak()
     before, began = memory("VmRSS"), now()
     runtime.load()

@@ -104,6 +104,9 @@ int hone_compare_worker(int argc, char **argv) {
     char line[128];
     int count, warm;
     if (!w.folder) return hone_args_wrong("--worker is for 'hone compare' itself");
+    puts("here");
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin)) return 0;
     hone_status s = open_all(&w, argv[MODEL], argv[FEED], atoi(argv[THREADS]), argv[PRECISION]);
     fflush(stdout);
     while (!s && fgets(line, sizeof line, stdin)) {

@@ -40,6 +40,9 @@ def work(name, folder):
     if name == "tvm":
         return say("cannot there is no such op")
     print("runtimes print things", file=sys.stderr)
+    say("here")
+    if sys.stdin.readline() != "load\n":
+        return
     say("ready load_ns=1500000 before=1000000")
     for line in sys.stdin:
         word, *rest = line.split()

@@ -167,6 +167,7 @@ static hone_tree *primary(parser *p) {
             } else {
                 p->t++;
                 t = tree(p, HONE_T_CALL), t->name = nm, t->group = group;
+                p->p->random |= !strcmp(nm, "uniform") || !strcmp(nm, "normal");
                 list(p, t, ")", item);
                 if (!strcmp(nm, "flat") && t->n_arg == 1 && t->arg[0]->kind == HONE_T_NAME && is(p, "[")) { /* flat(x)[e] */
                     p->t++;

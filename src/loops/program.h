@@ -114,6 +114,7 @@ typedef struct hone_program {
     hone_type_var *type;
     int n_type;
     hone_line *lines;
+    bool random;      /* draws random numbers, under some condition at least */
     const char *text; /* the row as written, for `explain` */
     size_t text_bytes;
     int line;

@@ -49,7 +49,7 @@ static bool worth(const folding *f, const hone_graph *g, const hone_node *n, int
         if (v->tag != HONE_TAG_TENSOR || bytes > most_bytes) return false;
         out += bytes > 0 ? bytes : 0;
     }
-    if (hone_program_random(n->program)) return false;
+    if (n->program->random) return false;
     *freed = in;
     bool view = n->program->runs == HONE_RUNS_VIEW, spread = view && !strcmp(n->program->how, "expand") && out > most_spread && out > in;
     return !spread && out - in <= most_growth - f->growth;

@@ -41,13 +41,17 @@ static const struct {
 };
 /* clang-format on */
 hone_status hone_passes_run(hone_graph *g, hone_instances *instances, hone_text *report) {
+    bool news = true, bodies = false; /* since shapes were inferred; bodies do not tell what they learn from each other */
+    for (int k = 0; k < g->node.n; k++) bodies |= g->node.at[k]->n_body > 0;
     hone_text_put(report, "[");
     for (size_t k = 0; k < sizeof pipeline / sizeof *pipeline; k++) {
         hone_passing p = {.graph = g, .instances = instances};
+        const bool infers = pipeline[k].run == hone_pass_infer;
         int before = g->node.n;
-        hone_status s = pipeline[k].run(&p);
+        hone_status s = infers && !news && !bodies ? HONE_OK : pipeline[k].run(&p);
         if (s) return s;
         hone_graph_index(g);
+        news = infers ? false : news || p.changed;
 #ifndef NDEBUG
         HONE_TRY(hone_graph_verify(g));
 #endif

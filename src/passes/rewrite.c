@@ -63,21 +63,6 @@ void hone_renames_close(hone_renames *r) {
     hone_free(r->is_output);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------------------------- */
-static bool tree_random(const hone_tree *t) {
-    if (!t) return false;
-    if (t->kind == HONE_T_CALL && (!strcmp(t->name, "uniform") || !strcmp(t->name, "normal"))) return true;
-    for (int k = 0; k < t->n_arg; k++)
-        if (tree_random(t->arg[k])) return true;
-    return tree_random(t->body) || tree_random(t->other);
-}
-static bool lines_random(const hone_line *l) {
-    for (; l; l = l->next)
-        if (tree_random(l->expr) || lines_random(l->block) || lines_random(l->other)) return true;
-    return false;
-}
-bool hone_program_random(const hone_program *p) { return lines_random(p->lines); }
-
 /* ---- constants -------------------------------------------------------------------------------------------------------------------- */
 void hone_var_fix(hone_var *v, hone_value *take) {
     hone_value_drop(v->value);

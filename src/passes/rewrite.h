@@ -18,7 +18,6 @@ hone_vid hone_renames_now(hone_renames *, hone_vid);  /* what this var is by now
 bool hone_rename(hone_renames *, hone_vid y, hone_vid x);
 void hone_renames_close(hone_renames *); /* rewrites the operands of all nodes */
 
-bool hone_program_random(const hone_program *); /* draws random numbers, under some condition at least */
 /* A constant's var from a value; takes the reference. */
 void hone_var_fix(hone_var *, hone_value *take);
 #endif

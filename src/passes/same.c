@@ -94,7 +94,7 @@ static bool join(matching *m, hone_node *first, int number, hone_node *n) {
     return true;
 }
 static bool takes_part(const hone_node *n) {
-    return !n->dead && !n->n_body && !n->part && n->program->runs != HONE_RUNS_CONTROL && !hone_program_random(n->program);
+    return !n->dead && !n->n_body && !n->part && n->program->runs != HONE_RUNS_CONTROL && !n->program->random;
 }
 
 static void match_constants(matching *m) {
