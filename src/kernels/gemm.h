@@ -58,7 +58,8 @@ typedef struct {
     int rows[HONE_GEMM_WIDTHS];
     hone_gemm_f32_fn *run[HONE_GEMM_WIDTHS]; /* by vectors - 1 */
     /* NULL, or: the kernel is faster on rows that lie value by value of K, all rows' first values, then all second ones: to[p * HONE_GEMM_TURNED(m) + i] is value p of row i, p over
-       all pieces. Turns the rows of a part, of which m, taps, k, a, a_step, at and ahead count. The same bits come out */
+       all pieces. Turns the rows of a part, of which m, high, taps, k, a, a_step, at and ahead count; with `at` of one
+       block. The same bits come out */
     void (*turn)(const hone_gemm_part *, float *to);
 } hone_gemm_f32;
 #define HONE_GEMM_TURNED(m) (((m) + 3) / 4 * 4)

@@ -181,11 +181,7 @@ static int64_t panel_columns(const hone_gemm_f32 *g) { return (int64_t)(g->turn 
 /* Rows that are turned together: as many as a panel has columns, so that a panel of keys is a block of turned rows too. */
 static int high_of(const hone_gemm_f32 *g) { return (int)panel_columns(g); }
 static void turn(const hone_gemm_f32 *g, int64_t m, int64_t k, const float *const *a, float *to) {
-    const int high = high_of(g);
-    for (int64_t i = 0; i < m; i += high) {
-        const hone_gemm_part part = {.m = (int)(m - i < high ? m - i : high), .taps = 1, .k = k, .a = a + i};
-        g->turn(&part, to + i * k);
-    }
+    g->turn(&(hone_gemm_part){.m = (int)m, .high = high_of(g), .taps = 1, .k = k, .a = a}, to);
 }
 /* Panels of a matrix whose element (p, j) is at p * by_p + j * by_j; the last one has as many whole vectors as it needs. */
 static void panels(const hone_gemm_f32 *g, const float *from, int64_t k, int64_t n, int64_t by_p, int64_t by_j, float *to) {

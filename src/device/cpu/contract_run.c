@@ -354,12 +354,16 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
         const bool gated = whole.finish && d->gate_bytes;
         float *const *to = gated ? at_gate : whole.finish ? l.c : l.sums;
         const hone_gemm_ahead ahead = scaled_by(d, at, k0);
-        for (int64_t i = 0, mr = low_as(m, d->mr); d->turned_bytes && i < m; i += mr) { /* once for all panels */
+        if (d->turned_bytes) { /* once for all panels */
+            const int64_t mr = low_as(m, d->mr);
             hone_gemm_part part = whole;
-            part.m = (int)(m - i < mr ? m - i : mr), part.a = l.a + i;
-            if (d->strewn) strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);
-            if (d->ahead.is) part.ahead = &ahead;
-            d->kernel->turn(&part, turned + i / mr * HONE_GEMM_TURNED(mr) * all_k);
+            part.m = (int)m, part.high = (int)mr, part.a = l.a, part.ahead = d->ahead.is ? &ahead : NULL;
+            if (!d->strewn) d->kernel->turn(&part, turned);
+            for (int64_t i = 0; d->strewn && i < m; i += mr) {
+                part.m = (int)(m - i < mr ? m - i : mr);
+                strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);
+                d->kernel->turn(&part, turned + i / mr * HONE_GEMM_TURNED(mr) * all_k);
+            }
         }
         for (int64_t j = 0, done = 0, took; j < n; j += took) {
             const int64_t wide = all_n - n0 - j < d->nr ? all_n - n0 - j : d->nr;
