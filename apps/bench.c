@@ -88,7 +88,7 @@ static int measure(const hone_bench *b, hone_bench_result *r, hone_progress *bar
     for (double spent = 0; !rc && !enough(b, &r->times, spent);) {
         int before = r->times.n, left = b->runs ? b->runs - before : 0;
         rc = hone_worker_run(&w, left, b->runs ? SLICE_MS : fmin(SLICE_MS, b->seconds * 1000), &r->times);
-        for (int i = before; i < r->times.n; i++) spent += r->times.ms[i];
+        for (int i = before; i < r->times.n; i++) spent += r->times.ms[i] + r->row.pause_ms;
         double share = b->runs ? (double)r->times.n / b->runs : spent / (b->seconds * 1000);
         hone_progress_show(bar, k * STEPS + (int)(fmin(share, 1) * STEPS), b->n * STEPS, r->row.model);
     }
@@ -334,6 +334,7 @@ int hone_cmd_bench(int argc, char **argv) {
         {"--seconds", "S", "time for the runs of a row (3); with --runs: what is reached first", HONE_ARG_NUMBER, &seconds, 0.001},
         {"--warmup", "N", "runs before those that count, after the first (else: a fifth of the time, at most half a second)", HONE_ARG_INT,
          &b.warmup, 0},
+        {"--pause", "MS", "wait so long before each run, as requests do that come now and then (0)", HONE_ARG_NUMBER, &row.pause_ms, 0},
         {"--input", "[NAME=]FILE", "a .npy, .pb or .bin file or a picture for an input (else: random numbers)", HONE_ARG_LIST, &row.inputs,
          0},
         {"--shape", "[NAME=]DIMS", "dims of a random or .bin input, as 1x3x224x224; free dims are 1 when not given", HONE_ARG_LIST,

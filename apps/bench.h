@@ -18,6 +18,7 @@ typedef struct { /* one row: what is measured */
     int threads; /* 0: all cores */
     const char *precision;
     int seed;
+    double pause_ms;           /* before each run */
     hone_words inputs, shapes; /* borrowed words */
 } hone_bench_row;
 

@@ -140,13 +140,14 @@ static void tell_one(const hone_bench *b) {
     const hone_bench_result *r = b->result;
     const hone_stats *s = &r->stats;
     printf("model       %s, %s, %d thread%s", r->row.model, r->row.precision, r->row.threads, r->row.threads == 1 ? "" : "s");
+    if (r->row.pause_ms > 0) printf(", %g ms before each run", r->row.pause_ms);
     if (r->row.batch) printf(", batch %d", r->row.batch);
     printf(", cpu%s%s\n", *b->cpu ? ": " : "", b->cpu);
     tell_inputs(r);
     printf("latency     %s%s%s median, %s p90, %s p99, spread %s  (%d run%s in %s, after %d to warm up)\n", hone_paint(stdout, HONE_BOLD),
            hone_text_ms(s->median), hone_paint(stdout, HONE_PLAIN), hone_text_ms(s->p90), hone_text_ms(s->p99), text_percent(s->spread),
            s->n, s->n == 1 ? "" : "s", hone_text_ms(s->sum), r->warmup);
-    printf("throughput  %s %s/s\n", text_rate(per_second(r)), r->row.batch ? "items" : "runs");
+    if (!(r->row.pause_ms > 0)) printf("throughput  %s %s/s\n", text_rate(per_second(r)), r->row.batch ? "items" : "runs");
     printf("load        %s, then %s for the first run, with planning\n", hone_text_ms(r->load_ms), hone_text_ms(r->first_ms));
     printf("memory      %s peak, of a process that does only this\n", hone_text_bytes(r->peak_bytes));
     tell_roofline(r);
@@ -277,6 +278,7 @@ static void put_result(FILE *to, const hone_bench *b, const hone_bench_result *r
     fprintf(to, ", \"device\": \"cpu\"");
     hone_json_member_text(to, "cpu", b->cpu);
     hone_json_member_text(to, "precision", r->row.precision);
+    hone_json_member_number(to, "pause_ms", r->row.pause_ms);
     fprintf(to, ", \"threads\": %d", r->row.threads);
     hone_json_member_number(to, "batch", r->row.batch ? r->row.batch : NAN);
     if (r->failed) {

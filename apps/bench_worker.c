@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -221,7 +222,10 @@ static int answer_run(work *w, int runs, double limit_ms, hone_times *times) {
     int rc = 0;
     double began = hone_clock_ms(), ms;
     times->n = 0;
+    const double pause = w->row->pause_ms * 1e-3;
+    const struct timespec wait = {(time_t)pause, (long)(fmod(pause, 1) * 1e9)};
     do {
+        if (pause > 0) nanosleep(&wait, NULL);
         if ((rc = run_once(w, &ms))) return rc;
         hone_times_add(times, ms);
     } while ((!runs || times->n < runs) && (limit_ms <= 0 || hone_clock_ms() - began < limit_ms));
@@ -276,6 +280,7 @@ int hone_worker_main(int argc, char **argv) {
         {"--input", "[NAME=]FILE", "", HONE_ARG_LIST, &row.inputs, 0},
         {"--shape", "[NAME=]DIMS", "", HONE_ARG_LIST, &row.shapes, 0},
         {"--seed", "N", "", HONE_ARG_INT, &row.seed, 0},
+        {"--pause", "MS", "", HONE_ARG_NUMBER, &row.pause_ms, 0},
         {"--threads", "N", "", HONE_ARG_INT, &row.threads, 0},
         {"--batch", "N", "", HONE_ARG_INT, &row.batch, 0},
         {"--precision", "P", "", HONE_ARG_TEXT, &row.precision, 0},
@@ -297,6 +302,7 @@ static void put_word(FILE *to, const char *word) {
 }
 void hone_bench_words(FILE *to, const hone_bench_row *row) {
     fprintf(to, "[\"--threads=%d\", \"--seed=%d\", \"--batch=%d\"", row->threads, row->seed, row->batch);
+    if (row->pause_ms > 0) fprintf(to, ", \"--pause=%.9g\"", row->pause_ms); /* programs of before do not know it */
     for (int k = 0; k < row->inputs.n; k++) put_word(to, "--input"), put_word(to, row->inputs.at[k]);
     for (int k = 0; k < row->shapes.n; k++) put_word(to, "--shape"), put_word(to, row->shapes.at[k]);
     put_word(to, "--precision"), put_word(to, row->precision);

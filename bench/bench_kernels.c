@@ -321,6 +321,33 @@ static void winograd(const hone_winograd_f32 *row) {
     free(pixels), free(v);
 }
 
+/* Rows that come from beyond L2, to where they stay in L1 or L2 */
+enum { TURNED_AT_ONCE = 64, TURNED_FLOATS = 800000 };
+typedef struct {
+    const hone_gemm_f32 *row;
+    const float **a;
+    int64_t m, k;
+    float *to;
+} turn_work;
+static void turn(void *arg) {
+    const turn_work *w = arg;
+    for (int64_t i = 0; i < w->m; i += TURNED_AT_ONCE)
+        w->row->turn(&(hone_gemm_part){.m = TURNED_AT_ONCE, .high = 8, .taps = 1, .k = w->k, .a = w->a + i}, w->to);
+}
+static void turns(const hone_gemm_f32 *row) {
+    for (int64_t k = 32; k <= 256 && row->turn; k *= 2) {
+        turn_work w = {
+            .row = row, .m = TURNED_FLOATS / k / TURNED_AT_ONCE * TURNED_AT_ONCE, .k = k, .to = floats((size_t)(TURNED_AT_ONCE * k))};
+        float *rows = floats((size_t)(w.m * k));
+        w.a = malloc(sizeof *w.a * (size_t)w.m);
+        if (!w.a) abort();
+        for (int64_t i = 0; i < w.m; i++) w.a[i] = rows + i * k;
+        const figure f = measure(turn, &w, (double)(w.m * k) * sizeof(float));
+        printf("%-30s rows of %d turned: %.1f GB/s (%.1f … %.1f)\n", row->name, (int)k, f.median, f.low, f.high);
+        free(rows), free(w.a), free(w.to);
+    }
+}
+
 int bench_kernels(void);
 int bench_kernels(void) {
     for (const hone_gemm_f32 *const *row = hone_gemm_f32_list; *row; row++)
@@ -328,6 +355,8 @@ int bench_kernels(void) {
     printf("%-30s %-32s GFLOP/s  (slowest … fastest)  of peak\n", "kernel", "work");
     for (const hone_gemm_f32 *const *row = hone_gemm_f32_list; *row; row++)
         for (int v = 1; v <= (*row)->widths && ((*row)->cpu & ~hone_cpu()) == 0; v++) gemm(*row, v);
+    for (const hone_gemm_f32 *const *row = hone_gemm_f32_list; *row; row++)
+        if (((*row)->cpu & ~hone_cpu()) == 0) turns(*row);
     const uint32_t f32 = hone_gemm_f32_best()->cpu;
     for (const hone_gemm_half *const *row = hone_gemm_half_list; *row; row++)
         if (((*row)->cpu & ~hone_cpu()) == 0) narrow((*row)->name, (narrow_work){.half = *row, .m = 96}, (*row)->nr, f32);

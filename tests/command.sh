@@ -98,6 +98,8 @@ try 0 "example" bench --help
 try 1 "is missing" bench
 try 1 "did you mean '--threads'" bench "$model" --thread 1
 try 0 "p99" bench "$model" --runs 30 --threads 1
+try 0 "2.5 ms before each run" bench "$model" --runs 3 --threads 2 --pause 2.5
+try 1 "at least 0" bench "$model" --pause -1
 try 0 "too short: 3 runs" bench "$model" --runs 3 --warmup 0
 try 0 "f32[5,1,28,28]" bench "$model" --runs 2 --batch 5
 try 0 "seven.npy" bench "$model" --runs 2 --input "image=$source/examples/digits/seven.npy"
