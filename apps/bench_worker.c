@@ -222,7 +222,7 @@ static int answer_run(work *w, int runs, double limit_ms, hone_times *times) {
     int rc = 0;
     double began = hone_clock_ms(), ms;
     times->n = 0;
-    const double pause = w->row->pause_ms * 1e-3;
+    const double pause = fmin(w->row->pause_ms * 1e-3, 3600);
     const struct timespec wait = {(time_t)pause, (long)(fmod(pause, 1) * 1e9)};
     do {
         if (pause > 0) nanosleep(&wait, NULL);

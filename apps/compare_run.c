@@ -2,6 +2,7 @@
    compare_run: one contest. The inputs are written once, for all; every runtime loads and runs them in a process of its own; then they take
    turns, a few runs each, in many rounds, and whoever is not at work is stopped. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,7 +221,9 @@ static void bring_memory(const field *f) {
     size_t bytes = (size_t)(stat(f->model, &st) ? 0 : st.st_size) * 4 + ((size_t)128 << 20);
     if (pages > 0 && page > 0 && bytes > (size_t)pages * (size_t)page / 2) bytes = (size_t)pages * (size_t)page / 2;
     const pid_t pid = fork();
-    if (!pid) {
+    if (!pid) { /* where a container has less than the machine says, this is who goes */
+        const int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+        if (score >= 0 && write(score, "1000", 4) < 0) _exit(1);
         char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (p == MAP_FAILED) _exit(1);
         madvise(p, bytes, MADV_HUGEPAGE);

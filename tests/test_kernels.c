@@ -59,10 +59,11 @@ static void gemm_case(const hone_gemm_f32 *row, int vectors, int m, int n, int64
         float *turned = exact_floats((size_t)(all * 2 * HONE_GEMM_TURNED((m + 1) / 2)));
         hone_gemm_part other = part;
         other.turned = turned, other.few = false, other.a = NULL, other.at = NULL, other.high = (m + 1) / 2;
-        for (int i = 0; i < m; i += other.high) { /* in two blocks */
-            hone_gemm_part half = part;
-            half.a += i, half.m = m - i < other.high ? m - i : other.high;
-            row->turn(&half, turned + (i ? all * HONE_GEMM_TURNED(other.high) : 0));
+        const int call = !part.at && n % 2 ? m : other.high; /* two blocks, at once or one after another */
+        for (int i = 0; i < m; i += call) {
+            hone_gemm_part some = part;
+            some.a += i, some.m = m - i < call ? m - i : call, some.high = other.high;
+            row->turn(&some, turned + (i ? all * HONE_GEMM_TURNED(other.high) : 0));
         }
         row->run[vectors - 1](&other);
         free(turned);
