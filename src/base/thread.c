@@ -104,8 +104,6 @@ typedef struct worker {
     team *team;
     int member;
     pthread_t thread;
-    bool moved;          /* kept off its caller's core until it runs; */
-    cpu_set_t home;      /* then these are its cores again */
     struct worker *next; /* in the free list */
 } worker;
 
@@ -126,22 +124,7 @@ static void after_fork(void) {
     pool.busy = in_team;
 }
 
-/* Of these cores all but the one this thread is on. False: there would be none. */
-static bool elsewhere(cpu_set_t *cores) {
-    const int here = sched_getcpu();
-    if (here < 0 || here >= CPU_SETSIZE || !CPU_ISSET(here, cores)) return false;
-    CPU_CLR(here, cores);
-    return CPU_COUNT(cores) > 0;
-}
-/* A thread that is woken often begins on the core of the one that wakes it, and stays there for milliseconds though another is idle: one first run in five took as long with two threads as
-   with one, and a run after a pause twice as long. So a sleeper is told to keep off that core, and takes it back itself. That costs a microsecond each; where cores are many an idle one is found without. */
-enum { FEW_CORES = 8 };
 static void send(worker *w, unsigned order) {
-    if (hone_cores() <= FEW_CORES && atomic_load_explicit(&w->go, memory_order_acquire) == ASLEEP && !w->moved) {
-        cpu_set_t cores;
-        if (!pthread_getaffinity_np(w->thread, sizeof w->home, &w->home) && (cores = w->home, elsewhere(&cores)))
-            w->moved = !pthread_setaffinity_np(w->thread, sizeof cores, &cores);
-    }
     if (atomic_exchange_explicit(&w->go, order, memory_order_acq_rel) == ASLEEP) wake(&w->go, 1);
 }
 
@@ -153,7 +136,6 @@ static void *live(void *self) {
         if (!spin_while(&w->go, IDLE, SPIN_IDLE_NS, false) && atomic_compare_exchange_strong(&w->go, &idle, ASLEEP))
             while (atomic_load_explicit(&w->go, memory_order_acquire) == ASLEEP) sleep_while(&w->go, ASLEEP);
         if (atomic_load_explicit(&w->go, memory_order_acquire) == QUIT) return NULL;
-        if (w->moved) pthread_setaffinity_np(pthread_self(), sizeof w->home, &w->home), w->moved = false;
         team *t = w->team;
         t->body(t->arg, w->member, t->members);
         /* Be free before the caller knows it: its next team then finds the same workers. */
@@ -173,16 +155,9 @@ static worker *hire(void) {
     if (!w) return NULL;
     sigset_t all, before;
     sigfillset(&all); /* the program's signals are for the program's threads */
-    pthread_attr_t how;
-    cpu_set_t cores;
-    pthread_attr_init(&how);
-    if (!pthread_getaffinity_np(pthread_self(), sizeof w->home, &w->home) && (cores = w->home, elsewhere(&cores)))
-        w->moved = !pthread_attr_setaffinity_np(&how, sizeof cores, &cores);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&w->thread, &how, live, w);
-    if (failed && w->moved) w->moved = false, failed = pthread_create(&w->thread, NULL, live, w);
+    int failed = pthread_create(&w->thread, NULL, live, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&how);
     if (failed) hone_free(w), w = NULL;
     else pool.workers++;
     return w;
