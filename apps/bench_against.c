@@ -136,6 +136,8 @@ static void note_differences(const hone_bench *b, const hone_json *base, hone_be
     snprintf(number, sizeof number, "%d", (int)hone_json_number(base, "threads", 0));
     if ((int)hone_json_number(base, "threads", 0) != r->row.threads) note(r, "threads", number);
     if (strcmp(precision, r->row.precision) != 0) note(r, "precision", precision);
+    snprintf(number, sizeof number, "%g ms", hone_json_number(base, "pause_ms", 0));
+    if (hone_json_number(base, "pause_ms", 0) != r->row.pause_ms) note(r, "pause", number);
     const char *level = getenv("HONE_CPU"), *was = hone_json_text(hone_json_get(base, "made_by"), "level", "");
     if (strcmp(was, level ? level : "") != 0) note(r, "HONE_CPU", *was ? was : "not set");
     if (strcmp(cpu, b->cpu) != 0) note(r, "another machine,", cpu);

@@ -216,9 +216,10 @@ static bool ask_runs(field *f, int k, int count, int warm, double *out) {
 /* A virtual machine may give free memory back to its host within seconds, and to get it again takes as long as a load itself (0.7 ms a MB, 0.03 where it is there).
    Whoever loads first would pay for all. So just before each load a process touches more than any runtime takes, and ends. */
 static void bring_memory(const field *f) {
+    enum { WEIGHTS = 4, BESIDES = 64 << 20 }; /* copies of the weights, and all else: no runtime here takes as much */
     struct stat st;
     const long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    size_t bytes = (size_t)(stat(f->model, &st) ? 0 : st.st_size) * 4 + ((size_t)128 << 20);
+    size_t bytes = (size_t)(stat(f->model, &st) ? 0 : st.st_size) * WEIGHTS + BESIDES;
     if (pages > 0 && page > 0 && bytes > (size_t)pages * (size_t)page / 2) bytes = (size_t)pages * (size_t)page / 2;
     const pid_t pid = fork();
     if (!pid) { /* where a container has less than the machine says, this is who goes */

@@ -128,6 +128,7 @@ made_up 1. 0 >"$folder/zero.json"
 if [ -z "${HONE_RUNNER:-}" ]; then # not under an emulator, whose own times these would be
     try 0 "faster" bench "$model" --runs 30 --threads 1 --against "$folder/slow.json"
     try 0 "not in turn" bench "$model" --runs 30 --threads 1 --against "$folder/slow.json"
+    try 0 "not the same there: pause 0 ms" bench "$model" --runs 3 --threads 1 --pause 0.1 --against "$folder/slow.json"
     try 3 "slower" bench "$model" --runs 30 --threads 1 --against "$folder/fast.json"
     try 0 "no significant difference" bench "$model" --runs 3 --threads 1 --against "$folder/fast.json" # too few to tell
     try 1 "not a result" bench "$model" --runs 30 --against "$folder/zero.json"

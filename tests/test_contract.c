@@ -336,8 +336,8 @@ static void pictures(void **state) {
 static void gated(void **state) {
     (void)state;
     EACH_F32_LEVEL for (int round = 0; round < 3 * ROUNDS; round++) {
-        const int m = draw(0, 5) ? draw(1, 80) : draw(250, 300), n = draw(0, 3) ? draw(30, 130) : draw(1, 29),
-                  k = draw(0, 9) ? draw(1, 90) : 2100;
+        const int k = draw(0, 9) ? draw(1, 90) : 2100, m = draw(0, 5) || k > 90 ? draw(1, 80) : draw(250, 300),
+                  n = draw(0, 3) ? draw(30, 130) : draw(1, 29);
         static const char *const act[] = {"s = Sigmoid(h); a = Mul(h, s);", "a = Gelu(h);", "a = Sigmoid(h);"};
         snprintf(text, sizeof text,
                  "graph g (x: f32[%d, %d]) -> y%s { v: f32[%d, %d] = random(1, -1, 1); w: f32[%d, %d] = random(2, -1, 1); c: f32[%d] = "
@@ -376,7 +376,7 @@ static void scaled(void **state) {
 static void scaled_residual(void **state) {
     (void)state;
     EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
-        const int c = round ? 4 * draw(17, 60) : 512, h = round ? draw(8, 14) : 16;
+        const int c = round ? 4 * draw(17, 40) : 512, h = round ? draw(5, 9) : 8;
         snprintf(
             text, sizeof text,
             "graph g (x: f32[1, 3, %d, %d]) -> y { wa: f32[%d, 3, 1, 1] = random(1, -1, 1); wo: f32[%d, %d, 1, 1] = random(3, -0.1, 0.1); "

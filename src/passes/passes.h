@@ -7,7 +7,7 @@
 typedef struct {
     hone_graph *graph;
     hone_instances *instances;
-    int changed;   /* out: how many things the pass did */
+    int changed;   /* out: how many things the pass did; shapes are inferred again only after passes that say they did something */
     int64_t spent; /* elements of weights that it computed anew */
 } hone_passing;
 typedef hone_status hone_pass_fn(hone_passing *);

@@ -367,7 +367,7 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
     if (!epilogue) HONE_TRY(place_rows(s, c, stage, d, &fits));
     if (!fits) return HONE_OK;
     if (depthwise) {
-        if (!hone_contract_depthwise(d) || (d->bytes && d->k > 256)) return HONE_OK; /* 256 * 255 * 255 < 2^24: exact in f32 */
+        if (!hone_contract_plane(d) || (d->bytes && d->k > 256)) return HONE_OK; /* 256 * 255 * 255 < 2^24: exact in f32 */
     } else if (d->each || d->each_i8) {
         if (!hone_contract_packable(c, d, false, s->n_ref) || d->k > HONE_CONTRACT_KC || d->k < 2 || (d->each_i8 && d->batch_b != 1))
             return HONE_OK;

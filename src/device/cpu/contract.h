@@ -186,8 +186,11 @@ void hone_contract_then(const hone_contract *, void *const *at, const hone_stand
 void hone_contract_panel(hone_contract *, int threads);
 void hone_contract_blocks(hone_contract *, int threads);
 void hone_contract_pack_step(const hone_contract *, hone_step *);
-bool hone_contract_depthwise(hone_contract *); /* fills shape; false: not one plane a batch */
 void hone_contract_step(hone_contract *, hone_step *);
+/* contract_plane.c */
+bool hone_contract_plane(hone_contract *); /* fills shape; false: not one plane a batch */
+void hone_contract_plane_step(hone_contract *, hone_step *);
+/* contract_run.c */
 const hone_contract *hone_contract_plain(const hone_step *); /* that of a step of contract_run.c's own; NULL: it is another step */
 /* Tile `number`, at step `over` of a recurrence (0 elsewhere). at: one address a ref; half: those that are stored as bf16 (hone_step). */
 hone_status hone_contract_tile(const hone_contract *, void *const *at, uint64_t half, int64_t number, int64_t over,

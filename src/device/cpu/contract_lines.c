@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    contract_lines: depthwise convolution over channels-last pictures by lines of results (kernels/lines.h), where rows of A are pixels that lie evenly in lines, windows too, and
-   what follows is a bias a channel, a residual, a clamp, an activation. Found in the tables of a contraction (contract.c); all other depthwise is contract_run.c's. */
+   what follows is a bias a channel, a residual, a clamp, an activation. Found in the tables of a contraction (contract.c); all other depthwise is contract_run.c's and contract_plane.c's. */
 #include <math.h>
 
 #include "device/cpu/contract.h"
