@@ -68,7 +68,7 @@ static void rows(void **state) {
     enum { M = 9, N = 131, GUARD = 4 };
     static const hone_activation f[] = {HONE_ACTIVATE_sigmoid, HONE_ACTIVATE_tanh, HONE_ACTIVATE_silu, HONE_ACTIVATE_gelu,
                                         HONE_ACTIVATE_gelu_tanh};
-    static float x[M][N + 2 * GUARD], was[M][N + 2 * GUARD];
+    static float x[M][N + 2 * GUARD], was[M][N + 2 * GUARD], gates[M][N];
     for (const hone_activate *level = hone_activate_list; level->name; level++) {
         if (level->cpu & ~hone_cpu()) continue;
         for (size_t k = 0; k < sizeof f / sizeof *f; k++)
@@ -94,6 +94,17 @@ static void rows(void **state) {
                         if (!(fabs(got - want) <= off))
                             fail_msg("%s: function %d of %.9g is %.9g, not %.9g", level->name, (int)f[k], from, got, want);
                     }
+                /* of other rows, times what is there: the same values, and one product more */
+                for (int i = 0; i < M; i++) {
+                    for (int j = 0; j < N; j++) gates[i][j] = was[i][j + GUARD];
+                    for (int j = 0; j < N + 2 * GUARD; j++) was[i][j] = i < m && j >= GUARD && j < n + GUARD ? x[i][j] * 3 : 3, x[i][j] = 3;
+                }
+                level->gate[f[k]](row, GUARD, m, n, 1, 0.05f, gates[0], N);
+                for (int i = 0; i < M; i++)
+                    for (int j = 0; j < N + 2 * GUARD; j++)
+                        if (fabsf(x[i][j] - was[i][j]) > 2e-7f * fabsf(was[i][j]))
+                            fail_msg("%s: 3 times function %d is %.9g, not %.9g", level->name, (int)f[k], (double)x[i][j],
+                                     (double)was[i][j]);
             }
     }
 }

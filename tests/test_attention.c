@@ -191,6 +191,21 @@ static void rows(void **state) {
         assert_true(isnan(level->row(bad, NULL, 20, 1, -3e38f)) && isnan(bad[7]));
         level->times(bad + 8, 11, 3);
         assert_true(isnan(bad[7]) && bad[19] != 3 * bad[18]);
+        for (int m = 1; m <= 21; m++) /* divided by sums, which have a least; a NaN stays in its row */
+            for (int n = 0; n <= 19; n++) {
+                float wide[21][20], *at[21], z[22];
+                for (int i = 0; i < 21; i++) {
+                    at[i] = wide[i], z[i] = i == 5 ? NAN : i == 3 ? 0 : (float)i + 1;
+                    for (int j = 0; j < 20; j++) wide[i][j] = (float)(8 * i + j);
+                }
+                level->over(at, m, n, z, 0.5f);
+                for (int i = 0; i < 21; i++)
+                    for (int j = 0; j < 20; j++) {
+                        const double from = 8 * i + j, want = i >= m || j >= n ? from : i == 3 ? from * 2 : from / (i + 1);
+                        if (i == 5 && i < m && j < n) assert_true(isnan(wide[i][j]));
+                        else assert_true(fabs((double)wide[i][j] - want) <= 1.2e-7 * want);
+                    }
+            }
     }
 }
 /* Rows that lie turned, any number of them: against those that do not. A mask, of all places or the last of them, rows where all is hidden, a NaN; nothing else is touched. */

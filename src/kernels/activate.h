@@ -27,13 +27,16 @@ typedef enum {
         HONE_ACTIVATE_COUNT
 } hone_activation;
 typedef void hone_activate_fn(float *const *row, ptrdiff_t from, int m, int64_t n, float alpha, float beta);
+/* The function of other rows times what is there: row[i][from + j] = row[i][from + j] * f(of[i * step + j]) */
+typedef void hone_gate_fn(float *const *row, ptrdiff_t from, int m, int64_t n, float alpha, float beta, const float *of, ptrdiff_t step);
 /* What may follow: row[i][from + j] = row[i][from + j] * times + plus + more[i * step + j]. more NULL: nothing more. */
 typedef void hone_then_fn(float *const *row, ptrdiff_t from, int m, int64_t n, float times, float plus, const float *more, ptrdiff_t step);
 typedef struct {
     const char *name;
     uint32_t cpu;
-    hone_activate_fn *const *run; /* by activation */
-    hone_then_fn *then, *floor;   /* floor: row[i][from + j] = max(row[i][from + j], plus), and a NaN stays one */
+    hone_activate_fn *const *run; /* by activation, and so are gates */
+    hone_gate_fn *const *gate;
+    hone_then_fn *then, *floor; /* floor: row[i][from + j] = max(row[i][from + j], plus), and a NaN stays one */
 } hone_activate;
 extern const hone_activate hone_activate_list[]; /* slowest first; ends with a NULL name */
 const hone_activate *hone_activate_best(void);

@@ -185,24 +185,27 @@ enum { LACKS = 0 };
 const hone_winograd_f32 hone_winograd_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
-#define DECLARE(isa, cpu)                        \
-    hone_softmax_row_fn hone_softmax_row__##isa; \
-    hone_times_row_fn hone_times_row__##isa;     \
-    hone_exps_row_fn hone_exps_row__##isa;       \
-    hone_softmax_columns_fn hone_softmax_columns__##isa;
+#define DECLARE(isa, cpu)                                \
+    hone_softmax_row_fn hone_softmax_row__##isa;         \
+    hone_times_row_fn hone_times_row__##isa;             \
+    hone_exps_row_fn hone_exps_row__##isa;               \
+    hone_softmax_columns_fn hone_softmax_columns__##isa; \
+    hone_softmax_over_fn hone_softmax_over__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu) \
-    {"hone_softmax__" #isa, cpu, hone_softmax_row__##isa, hone_times_row__##isa, hone_exps_row__##isa, hone_softmax_columns__##isa},
+#define ROW(isa, cpu)                                                                                                                 \
+    {"hone_softmax__" #isa,   cpu, hone_softmax_row__##isa, hone_times_row__##isa, hone_exps_row__##isa, hone_softmax_columns__##isa, \
+     hone_softmax_over__##isa},
 const hone_softmax hone_softmax_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
 #define DECLARE(isa, cpu)                                                     \
     extern hone_activate_fn *const hone_activate__##isa[HONE_ACTIVATE_COUNT]; \
+    extern hone_gate_fn *const hone_gates__##isa[HONE_ACTIVATE_COUNT];        \
     hone_then_fn hone_then__##isa, hone_floor__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu) {"hone_activate__" #isa, cpu, hone_activate__##isa, hone_then__##isa, hone_floor__##isa},
+#define ROW(isa, cpu) {"hone_activate__" #isa, cpu, hone_activate__##isa, hone_gates__##isa, hone_then__##isa, hone_floor__##isa},
 const hone_activate hone_activate_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 

@@ -460,8 +460,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         product(d->kernel, d->m <= HONE_GEMM_FEW, some, d->width, n, d->n, a + i, d->lies ? v : packed + key_floats(d),
                 d->lies ? d->v_t : 0, c + i, NULL);
     }
-    for (int64_t r = 0; r < m; r++) /* NaN stays NaN */
-        d->softmax->times(c[r], d->width, 1.0f / (z[r] < d->floor ? d->floor : z[r]));
+    d->softmax->over(c, m, d->width, z, d->floor);
     return HONE_OK;
 }
 

@@ -255,7 +255,7 @@ void hone_contract_then(const hone_contract *d, void *const *at, const hone_stan
     s->then(part->c, part->c_from, part->m, part->n, hone_epilogue_number(&s->times, s->n_batch, at, w->index, 0),
             hone_epilogue_number(&s->plus, s->n_batch, at, w->index, 0), s->later.tensor < 0 ? NULL : kept, HONE_CONTRACT_KEPT);
 }
-/* Activated rows, in `gates` from column 0 on, times those that are given: the result may lie on these, and then they are there already. */
+/* What is given times the activation of rows that are in `gates` from column 0 on: the result may lie on what is given, and then that is there already. */
 static void times_given(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, const hone_gemm_part *part,
                         const hone_contract_lists *l, const float *gates) {
     const hone_row_number *row = &d->simple->later;
@@ -264,7 +264,7 @@ static void times_given(const hone_contract *d, void *const *at, const hone_stan
         const float *given = from + row->at_m[m0 + i] + part->c_from;
         if (given != l->c[i] + part->c_from) memcpy(l->c[i] + part->c_from, given, sizeof *given * (size_t)part->n);
     }
-    d->simple->then(l->c, part->c_from, part->m, part->n, 1, 0, gates, HONE_CONTRACT_KEPT);
+    d->simple->gate(l->c, part->c_from, part->m, part->n, d->simple->alpha, d->simple->beta, gates, HONE_CONTRACT_KEPT);
 }
 enum {
     EACH_ROWS = HONE_GEMM_ROWS /* of a depthwise convolution, at once */,
@@ -411,10 +411,9 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
             /* all rows of a panel at once: of several panels, because vectors side by side take an activation faster than a panel's few */
             if (at_once < m) done = j + took; /* activated as they came; a narrower panel behind may take all rows at once */
             else if (whole.finish && (!then || gated) && (j + took >= n || j + took - done >= ACTIVATED)) {
-                part.c_from = gated ? 0 : n0 + done, part.n = (int)((j + took < n ? j + took : n) - done);
-                hone_contract_activate(d, &part);
-                part.c_from = n0 + done, done += part.n;
+                part.c_from = n0 + done, part.n = (int)((j + took < n ? j + took : n) - done), done += part.n;
                 if (gated) times_given(d, at, &w, m0, &part, &l, gates);
+                else hone_contract_activate(d, &part);
             }
         }
         k0 += all_k;

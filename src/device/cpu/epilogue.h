@@ -25,6 +25,7 @@ typedef struct hone_simple {
     hone_row_number out;
     bool bias_n;                /* the bias is one a column, the same in every row: where it begins. Only matrix kernels finish that */
     hone_activate_fn *activate; /* what the finished row then gets, in place; or NULL */
+    hone_gate_fn *gate;         /* the same, of other rows and times this one */
     float alpha, beta;          /* its numbers */
     hone_then_fn *then;         /* and what that gets: times * it + plus + a row, later; or NULL. Only matrix kernels' rows */
     hone_row_number times, plus, later;
