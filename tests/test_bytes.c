@@ -106,6 +106,47 @@ static void quanta(void **state) {
             for (size_t k = 0; k < sizeof scales / sizeof *scales; k++) quanta_case(row, n, scales[k], n & 1, draw(0, 1), draw(0, 1));
     }
 }
+/* Two rows, seen as floats, joined in one pass: the bits of widening them and then joining, in place too. Kinds: whether the second is bytes, whether the result is. */
+static void joint_case(const hone_epilogue *row, int n, int kind, float scale, bool is_signed) {
+    const bool more = kind & 1, to_bytes = kind & 2;
+    const float zero = draw(0, 19) ? (float)draw(-128, 255) : 0.5f;
+    hone_epilogue_row r = {
+        -0.0f, draw(0, 9) ? -INFINITY : 0, INFINITY, scale, (float)draw(0, 100), is_signed ? -128 : 0, is_signed ? 127 : 255, 0, 0};
+    uint8_t *x = exact_bytes((size_t)n), *y = exact_bytes((size_t)n);
+    const hone_seen_row a = {x, draw(0, 1) ? 0x80 : 0, zero, scale * (draw(0, 9) ? (float)draw(1, 300) / 100 : 1e6f), NULL};
+    const size_t size = to_bytes ? 1 : sizeof(float);
+    float *acc = malloc(sizeof *acc * (size_t)n), *residual = malloc(sizeof *acc * (size_t)n), *z = malloc(sizeof *z * (size_t)n);
+    char *want = malloc(size * (size_t)n), *got = malloc(size * (size_t)n);
+    assert_true(acc && residual && z && want && got);
+    for (int i = 0; i < n; i++) z[i] = draw(0, 60) ? (float)draw(-900, 900) * 0.5f * scale : any_quotient(scale);
+    const hone_seen_row b = {more ? y : NULL, draw(0, 1) ? 0x80 : 0, (float)draw(0, 255), scale * 0.5f, z};
+    row->widen(x, a.over, a.zero, a.scale, acc, n);
+    if (more) row->widen(y, b.over, b.zero, b.scale, residual, n);
+    else memcpy(residual, z, sizeof *z * (size_t)n);
+    hone_epilogue_fn *run = !to_bytes ? row->f32 : is_signed ? row->i8 : row->u8;
+    run(&r, acc, residual, want, n);
+    hone_joint_fn *joint = to_bytes ? row->joint_bytes : row->joint_f32;
+    memset(got, 7, size * (size_t)n);
+    if (joint(&r, &a, &b, got, n)) {
+        if (memcmp(want, got, size * (size_t)n))
+            fail_msg("%s: %d joined, kind %d, scale %g: another result", row->name, n, kind, (double)scale);
+        if (more == to_bytes) { /* onto the second */
+            void *on = more ? (void *)y : (void *)z;
+            assert_true(joint(&r, &a, &b, on, n) && !memcmp(want, on, size * (size_t)n));
+        }
+    } else
+        for (size_t i = 0; i < size * (size_t)n; i++) assert_int_equal(got[i], 7);
+    free(x), free(y), free(acc), free(residual), free(z), free(want), free(got);
+}
+static void joints(void **state) {
+    (void)state;
+    static const float scales[] = {0.017f, 1, 3e-20f, 0, NAN, -1};
+    for (const hone_epilogue *row = hone_epilogue_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int n = 1; n < (SLOW ? 200 : 700); n += n < 40 ? 1 : draw(1, 60))
+            for (int k = 0; k < 24; k++) joint_case(row, n, k % 4, scales[k / 4], n & 1);
+    }
+}
 /* k places, `across` of them in a row of the window; stride 0: pixels share nothing */
 static void depthwise_case(const hone_depthwise_i8 *row, int m, int n, int k, int across, int stride, bool as_bytes) {
     enum { STEP = 240, MOST = 70 };
@@ -472,11 +513,12 @@ static void tactics(void **state) { /* they are met: a network of usual sizes ha
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels),         cmocka_unit_test(products_to_bytes), cmocka_unit_test(quanta),
-        cmocka_unit_test(depthwise_rows), cmocka_unit_test(other_signs),       cmocka_unit_test(strewn),
-        cmocka_unit_test(transpose),      cmocka_unit_test(transpose_floats),  cmocka_unit_test(first_layers),
-        cmocka_unit_test(turned_ends),    cmocka_unit_test(pictures),          cmocka_unit_test(sums_of_bytes),
-        cmocka_unit_test(tactics)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(levels),       cmocka_unit_test(products_to_bytes),
+                                       cmocka_unit_test(quanta),       cmocka_unit_test(depthwise_rows),
+                                       cmocka_unit_test(other_signs),  cmocka_unit_test(strewn),
+                                       cmocka_unit_test(transpose),    cmocka_unit_test(transpose_floats),
+                                       cmocka_unit_test(first_layers), cmocka_unit_test(turned_ends),
+                                       cmocka_unit_test(pictures),     cmocka_unit_test(sums_of_bytes),
+                                       cmocka_unit_test(tactics),      cmocka_unit_test(joints)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

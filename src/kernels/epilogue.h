@@ -28,10 +28,21 @@ typedef void hone_requantize_fn(const hone_requantize_row *, const int32_t *acc,
 /* y[i] = ((x[i] ^ over) - zero) * scale, and whole numbers in f32 as i32; y of settle may be x */
 typedef void hone_widen_fn(const uint8_t *x, uint8_t over, float zero, float scale, float *y, int64_t n);
 typedef void hone_settle_fn(const float *x, int32_t *y, int64_t n);
+/* A row of bytes, seen as floats by widen; or, where bytes is NULL, floats. */
+typedef struct {
+    const uint8_t *bytes;
+    uint8_t over;
+    float zero, scale;
+    const float *floats;
+} hone_seen_row;
+/* acc and residual so seen, nothing in between: out as f32, u8 or i8 make it of them, the bias is not read. False, and nothing was written: not these numbers, or not this CPU.
+   out may lie on the residual, element on element. */
+typedef bool hone_joint_fn(const hone_epilogue_row *, const hone_seen_row *acc, const hone_seen_row *residual, void *out, int64_t n);
 typedef struct {
     const char *name;
     uint32_t cpu;
     hone_epilogue_fn *f32, *u8, *i8, *back;
+    hone_joint_fn *joint_f32, *joint_bytes; /* bytes: u8, or i8 where low is below 0 */
     hone_requantize_fn *whole_u8, *whole_i8;
     hone_widen_fn *widen;
     hone_settle_fn *settle;

@@ -141,6 +141,7 @@ const hone_depthwise_i8 hone_depthwise_i8_list[] = {DEPTHWISE_I8(ROW){0}};
 #define DECLARE(isa, cpu)                                                                                                   \
     hone_epilogue_fn hone_epilogue_f32__##isa, hone_epilogue_u8__##isa, hone_epilogue_i8__##isa, hone_epilogue_back__##isa; \
     hone_requantize_fn hone_requantize_u8__##isa, hone_requantize_i8__##isa;                                                \
+    hone_joint_fn hone_joint_f32__##isa, hone_joint_bytes__##isa;                                                           \
     hone_widen_fn hone_widen__##isa;                                                                                        \
     hone_settle_fn hone_settle__##isa;                                                                                      \
     hone_levels_fn hone_levels__##isa;                                                                                      \
@@ -151,6 +152,7 @@ DEPTHWISE_F32(DECLARE) /* the same levels */
     {"hone_epilogue__" #isa,    cpu,                       \
      hone_epilogue_f32__##isa,  hone_epilogue_u8__##isa,   \
      hone_epilogue_i8__##isa,   hone_epilogue_back__##isa, \
+     hone_joint_f32__##isa,     hone_joint_bytes__##isa,   \
      hone_requantize_u8__##isa, hone_requantize_i8__##isa, \
      hone_widen__##isa,         hone_settle__##isa,        \
      hone_levels__##isa,        hone_gate__##isa},

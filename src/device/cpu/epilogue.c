@@ -508,8 +508,8 @@ static hone_epilogue_row numbers(const hone_simple *s, void *const *at, const in
 }
 void hone_epilogue_read(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const uint8_t *bytes,
                         float *room) {
-    const float *acc = room, *residual = NULL;
     const hone_read_rows *all[] = {&s->source, &s->more};
+    hone_seen_row seen[2] = {0};
     for (int k = 0; k < 2; k++) {
         const hone_row_number *from = k ? &s->residual : &s->source.at;
         const bool own = k || !bytes, is_signed = from->dtype == HONE_DTYPE_I8;
@@ -517,18 +517,28 @@ void hone_epilogue_read(const hone_simple *s, void *const *at, const int64_t *ba
         const char *row =
             own ? (const char *)at[from->tensor] + (hone_epilogue_at(from, s->n_batch, batch, m) + n0) * hone_dtypes[from->dtype].bytes
                 : (const char *)bytes;
-        if (k ? s->reads_more : s->reads) {
-            const float zero = hone_epilogue_number(&all[k]->zero, s->n_batch, at, batch, m) + (is_signed ? 128.0f : 0.0f);
-            s->kernel->widen((const uint8_t *)row, is_signed ? 0x80 : 0, zero,
-                             hone_epilogue_number(&all[k]->scale, s->n_batch, at, batch, m), room + k * n, n);
-            row = (const char *)(room + k * n);
-        }
-        *(k ? &residual : &acc) = (const float *)(const void *)row;
+        if (k ? s->reads_more : s->reads)
+            seen[k] = (hone_seen_row){(const uint8_t *)row, is_signed ? 0x80 : 0,
+                                      hone_epilogue_number(&all[k]->zero, s->n_batch, at, batch, m) + (is_signed ? 128.0f : 0.0f),
+                                      hone_epilogue_number(&all[k]->scale, s->n_batch, at, batch, m), NULL};
+        else seen[k].floats = (const float *)(const void *)row;
     }
     hone_epilogue_row row = numbers(s, at, batch, m);
-    if (s->bias_n) row.bias = -0.0f, residual = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, batch, m) + n0;
+    if (s->bias_n)
+        row.bias = -0.0f,
+        seen[1] = (hone_seen_row){.floats = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, batch, m) + n0};
     char *out = (char *)at[s->out.tensor] + (hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0) * hone_dtypes[s->out.dtype].bytes;
-    s->run(&row, acc, residual, out, n);
+    const bool nothing = row.bias == 0 && signbit(row.bias), two = seen[1].bytes || seen[1].floats;
+    hone_joint_fn *joint = !nothing || !two            ? NULL
+                           : s->run == s->kernel->f32  ? s->kernel->joint_f32
+                           : s->run != s->kernel->back ? s->kernel->joint_bytes
+                                                       : NULL;
+    if (!joint || !joint(&row, seen, seen + 1, out, n)) {
+        for (int k = 0; k < 2; k++)
+            if (seen[k].bytes)
+                s->kernel->widen(seen[k].bytes, seen[k].over, seen[k].zero, seen[k].scale, room + k * n, n), seen[k].floats = room + k * n;
+        s->run(&row, seen[0].floats, seen[1].floats, out, n);
+    }
     float *finished = (float *)(void *)out;
     if (s->activate) s->activate(&finished, 0, 1, n, s->alpha, s->beta);
 }
