@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,6 +33,19 @@ static inline void relax(void) {
 static void sleep_while(atomic_uint *at, unsigned value) { syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0); }
 static void wake(atomic_uint *at, int sleepers) { syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0); }
 
+/* Another process is busy on a core that we sent a worker to (see send): who yields there comes back late. It then sleeps as soon as it can, and all are left where the system
+   wakes them for a tenth of a second, and twice as long each time that this was too short. */
+enum { LATE_NS = 1000000 };
+static const uint64_t LEFT_NS = 100000000, LEFT_MOST_NS = 16000000000, RECENT_NS = 1000000000;
+static _Atomic uint64_t left_until, left_for;
+static _Thread_local bool sent_here, late; /* this thread was, since it last slept; it came back late */
+static void meet_others(uint64_t now) {
+    const uint64_t until = atomic_load(&left_until), last = atomic_load(&left_for);
+    if (now < until) return;
+    const uint64_t again = now - until < RECENT_NS && last ? (2 * last < LEFT_MOST_NS ? 2 * last : LEFT_MOST_NS) : LEFT_NS;
+    atomic_store(&left_for, again), atomic_store(&left_until, now + again);
+}
+
 /* Spins until *at differs from `value`, at most so long; false: time is up. With `crowded` (more threads than cores) the one we wait for may need our core, so
    give up almost at once. Inside a team somebody works for us meanwhile and going to sleep costs more than it saves: a sleeper is back some 50 us later, and its
    waker is held up by each. */
@@ -49,7 +63,11 @@ static bool spin_while(atomic_uint *at, unsigned value, uint64_t most_ns, bool c
         else if (now - begun >= most_ns) return false;
         /* On a loaded machine two members may share a core. Yielding lets the late one run: 4 us a barrier instead of 23 with another
            process on one of 2 cores (Xeon, Linux 6). */
-        if (now - begun > ALONE_NS) sched_yield();
+        if (now - begun > ALONE_NS) {
+            sched_yield();
+            uint64_t back = hone_clock_ns();
+            if (sent_here && back - now > LATE_NS) late = true, meet_others(back);
+        }
     }
 }
 
@@ -104,6 +122,9 @@ typedef struct worker {
     team *team;
     int member;
     pthread_t thread;
+    bool moved;          /* kept off its caller's core until it runs; */
+    cpu_set_t home;      /* then these are its cores again */
+    uint64_t sent;       /* when it was told to run */
     struct worker *next; /* in the free list */
 } worker;
 
@@ -124,7 +145,34 @@ static void after_fork(void) {
     pool.busy = in_team;
 }
 
+/* A thread that is woken often begins on the core of the one that wakes it, and stays there for milliseconds though another is idle: one first run in five took as long with two threads as
+   with one, and a run after a pause twice as long. So a sleeper is told to keep off that core, and takes it back itself. That costs a microsecond each; where cores are many an idle
+   one is found without. Where another process is busy on the other cores the system knows better, and who is sent there finds out: it begins late, or loses its core meanwhile. */
+enum { FEW_CORES = 8 };
+typedef struct {
+    uint64_t clock, own; /* time, and this thread's */
+    long lost;           /* how often its core was taken from it */
+} moment;
+static moment moment_now(void) {
+    struct rusage u = {0};
+    getrusage(RUSAGE_THREAD, &u);
+    return (moment){hone_clock_ns(), hone_clock_thread_ns(), u.ru_nivcsw};
+}
+/* Its cores, now `home`, but for the one that this thread is on, where it should keep off that. */
+static bool elsewhere(worker *w, pthread_t as, cpu_set_t *cores) {
+    const int here = sched_getcpu();
+    w->sent = hone_clock_ns();
+    if (hone_cores() > FEW_CORES || w->sent < atomic_load(&left_until) || pthread_getaffinity_np(as, sizeof w->home, &w->home))
+        return false;
+    *cores = w->home;
+    if (here < 0 || here >= CPU_SETSIZE || !CPU_ISSET(here, cores)) return false;
+    CPU_CLR(here, cores);
+    return CPU_COUNT(cores) > 0;
+}
 static void send(worker *w, unsigned order) {
+    cpu_set_t cores;
+    if (atomic_load_explicit(&w->go, memory_order_acquire) == ASLEEP && !w->moved && elsewhere(w, w->thread, &cores))
+        w->moved = !pthread_setaffinity_np(w->thread, sizeof cores, &cores);
     if (atomic_exchange_explicit(&w->go, order, memory_order_acq_rel) == ASLEEP) wake(&w->go, 1);
 }
 
@@ -133,11 +181,20 @@ static void *live(void *self) {
     in_team = true; /* what it runs is always part of a team, and counted there */
     for (;;) {
         unsigned idle = IDLE;
-        if (!spin_while(&w->go, IDLE, SPIN_IDLE_NS, false) && atomic_compare_exchange_strong(&w->go, &idle, ASLEEP))
-            while (atomic_load_explicit(&w->go, memory_order_acquire) == ASLEEP) sleep_while(&w->go, ASLEEP);
+        if ((late || !spin_while(&w->go, IDLE, SPIN_IDLE_NS, false)) && atomic_compare_exchange_strong(&w->go, &idle, ASLEEP))
+            while (atomic_load_explicit(&w->go, memory_order_acquire) == ASLEEP) sent_here = false, sleep_while(&w->go, ASLEEP);
+        late = false;
         if (atomic_load_explicit(&w->go, memory_order_acquire) == QUIT) return NULL;
+        const bool moved = w->moved;
+        if (moved) pthread_setaffinity_np(pthread_self(), sizeof w->home, &w->home), w->moved = false, sent_here = true;
+        const moment begun = moved ? moment_now() : (moment){0};
         team *t = w->team;
         t->body(t->arg, w->member, t->members);
+        if (moved) {
+            const moment done = moment_now();
+            const bool lost = done.lost > begun.lost && done.clock - begun.clock > done.own - begun.own + LATE_NS;
+            if (lost || begun.clock > w->sent + LATE_NS) meet_others(done.clock);
+        }
         /* Be free before the caller knows it: its next team then finds the same workers. */
         atomic_store_explicit(&w->go, IDLE, memory_order_relaxed);
         pthread_mutex_lock(&pool.lock);
@@ -155,9 +212,15 @@ static worker *hire(void) {
     if (!w) return NULL;
     sigset_t all, before;
     sigfillset(&all); /* the program's signals are for the program's threads */
+    pthread_attr_t how;
+    cpu_set_t cores;
+    pthread_attr_init(&how);
+    if (elsewhere(w, pthread_self(), &cores)) w->moved = !pthread_attr_setaffinity_np(&how, sizeof cores, &cores);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&w->thread, NULL, live, w);
+    int failed = pthread_create(&w->thread, &how, live, w);
+    if (failed && w->moved) w->moved = false, failed = pthread_create(&w->thread, NULL, live, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&how);
     if (failed) hone_free(w), w = NULL;
     else pool.workers++;
     return w;
