@@ -76,6 +76,37 @@ static void pictures(void **state) { /* windows, edges, groups, strides, several
         check_exact(9 * e);
     }
 }
+/* Windows over few channels, as networks begin: from a copy of the picture where the kernel takes that. A value that is no number spoils what sees it and nothing else. */
+static hone_value *spoiled_input(const hone_graph *g, int k) {
+    hone_value *x = input(g, k, true);
+    const int64_t n = hone_value_count(x);
+    ((float *)x->data)[draw(0, (int)n - 1)] = NAN, ((float *)x->data)[draw(0, (int)n - 1)] = INFINITY;
+    return x;
+}
+static void stems(void **state) {
+    (void)state;
+    half = halves;
+    EACH_LEVEL_OF(hone_gemm_half_best(half->dtype)) for (int round = 0; round < 6 * ROUNDS; round++) {
+        const hone_gemm_half *kernel = hone_gemm_half_best(half->dtype);
+        const int c = round ? draw(1, 5) : 3, kh = round ? draw(2, 5) : 7, kw = round ? draw(2, 8) : 7,
+                  m = draw(half->least, half->least + 30), h = draw(kh + 2, 24), w = draw(kw + 2, 70), s = draw(1, 3), last = draw(0, 1),
+                  k = c * kh * kw, wide = kw * ((c + 1) / 2 * 2), deep = (wide + kernel->deep - 1) / kernel->deep * kernel->deep;
+        if (k < 8) continue;
+        const bool many = (m + kernel->nr - 1) / kernel->nr * kernel->nr <= (kernel->times > 2 ? 4 : 2) * m; /* else it stays f32 */
+        const bool fits = many && kernel->window && deep == (kernel->begin ? kernel->deep : wide) && kh * deep <= 12 * k;
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[1, %d, %d, %d]) -> y { wb: bf16[%d, %d, %d, %d] = random(%d, -1, 1); b: f32[%d] = random(2, -1, 1); w = "
+                 "Cast(wb) {to: 1}; %s v = Conv(%s, w, b) {strides: [%d, %d], pads: [%d, %d, %d, %d]}; r = Relu(v); y = MaxPool(r) "
+                 "{kernel_shape: [1, 1]}; }",
+                 c, h, w, m, c, kh, kw, round + 9, m,
+                 last ? "t = Transpose(x) {perm: [0, 1, 3, 2]}; u = Transpose(t) {perm: [0, 1, 3, 2]};" : "", last ? "u" : "x", s,
+                 draw(1, 2), draw(0, kh - 1), draw(0, kw - 1), draw(0, 2), draw(0, 3));
+        twin_precision = half->dtype;
+        const int met = twin_check(text, round % 3 ? exact_input : spoiled_input, 1e-6 * k, 1e-5, "pixels");
+        twin_precision = HONE_DTYPE_NONE;
+        if ((met > 0) != fits) fail_msg("%s: %d copies by %s in\n%s", fits ? "a stem" : "no stem", met, kernel->name, text);
+    }
+}
 /* Any numbers: within what rounding both factors allows, and not the numbers of f32. */
 static void rounded(void **state) {
     (void)state;
@@ -227,8 +258,8 @@ static void tiles(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul),  cmocka_unit_test(pictures), cmocka_unit_test(stored),
-                                       cmocka_unit_test(rounded), cmocka_unit_test(special),  cmocka_unit_test(large_weights),
-                                       cmocka_unit_test(tiles)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul),        cmocka_unit_test(stems),   cmocka_unit_test(pictures),
+                                       cmocka_unit_test(stored),        cmocka_unit_test(rounded), cmocka_unit_test(special),
+                                       cmocka_unit_test(large_weights), cmocka_unit_test(tiles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

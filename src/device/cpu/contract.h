@@ -15,6 +15,7 @@ typedef struct {                  /* what is taken away from a factor of 8 bits 
     int64_t c, *at, by_batch[MAX_BATCH]; /* at: along M for A, along N for B; NULL: the same all along */
     bool in_row;                         /* at[k] is k */
 } hone_zero_point;
+enum { HONE_STEM_CHANNELS = 8 };
 typedef struct {
     hone_slots_of slots;
     hone_affine_load a, b;
@@ -80,6 +81,16 @@ typedef struct {
         int64_t lines, run, pitch, high, line, rows, pixels,
             *at; /* lines of results a tile, 0: none; lines more of pixels; see measure_window */
     } window;
+    struct { /* few channels (contract_stem.c): rows are `taps` runs of `wide` values of a copy of A in bf16, of lines of `pitch` values */
+        int64_t lines; /* of results a tile; 0: it is not so */
+        int64_t run, tall, right,
+            down; /* results of a line, and the kernel's rows for them; pixels from one to the next, lines from a line to the next */
+        int64_t taps, wide, deep, *at;   /* deep: of K in panels; at: where taps begin, from a row's first */
+        int64_t pitch, height, channels; /* of the copy: values a line, lines, values a pixel, of which these are A's: */
+        int64_t own, first[HONE_STEM_CHANNELS], line, pixel; /* where they begin, and how far apart lines and pixels are */
+        int64_t y0, x0, high, across;                        /* the copy's first line and pixel are these of A, which has so many */
+        int64_t *place;                                      /* of a value of K, in a panel */
+    } stem;
     int rounded;     /* ref of all of A as halves, rounded by a step before; 0: none */
     int64_t all_a;   /* how many values that are */
     uint64_t halves; /* tensors that may be stored as bf16: A, the residual, the result */
@@ -223,6 +234,9 @@ bool hone_contract_half_choose(hone_arena *, hone_contract *, const hone_how *);
 size_t hone_contract_half_bytes(const hone_contract *);
 void hone_contract_half_fill(const hone_contract *, const float *source, void *panels);
 /* A step before, where rows of A are to be put together of short pieces: rounds all of it once. */
+/* contract_stem.c: is it one, with all that it needs (bf16, after the kernel is chosen)? The step that makes its copy. */
+bool hone_stem_choose(hone_arena *, hone_contract *);
+void hone_stem_copy(hone_contract *, hone_part *);
 hone_status hone_contract_half_before(hone_recipe_maker *, const hone_cpu_call *, hone_contract *, uint64_t *uses) HONE_CHECKED;
 void hone_contract_half_step(hone_contract *, hone_step *);
 /* contract_int.c: the same on 8 bits */

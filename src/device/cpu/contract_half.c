@@ -4,7 +4,7 @@
 
    Weights are rounded once, when they are packed (half the memory). Rows of A are rounded once a tile, as they are copied from wherever they lie, all of K of them: a
    window that lies in several pieces is a plain row then. They need no copy where they are stored as bf16 and lie as the kernel takes them; a window that moves
-   pixel by pixel needs its pixels only; and of short pieces all of A is rounded by a step before. A panel's sums grow in scratch, some values of K at a time, so
+   pixel by pixel needs its pixels only; of short pieces all of A is rounded by a step before, and of few channels it is copied (contract_stem.c). A panel's sums grow in scratch, some values of K at a time, so
    that this much of the panel stays in L1 while all rows pass; then the kernel of depthwise convolutions, with nothing left to multiply, adds them to bias and
    residual, clamps and stores, as floats or as bf16.
 
@@ -18,9 +18,9 @@
 enum { WINDOW_KC = 1024 /* whose pixels come from L1 */, LIGHT_ROWS = 128, LINE = 256 };
 enum { SLICES = 64, WIDEST = 64 }; /* panels to be rounded: so much of K at a time, and the most columns */
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
-static bool tiles(const hone_contract *d) { return d->half->window; } /* by AMX: rows pass faster, and its CPUs have large caches */
+static bool tiles(const hone_contract *d) { return d->half->begin; } /* by AMX: rows pass faster, and its CPUs have large caches */
 static int64_t some_k(const hone_contract *d) { return tiles(d) ? 256 : 512; }
-static int64_t padded_k(const hone_contract *d) { return up(d->k, d->half->deep); }
+static int64_t padded_k(const hone_contract *d) { return d->stem.lines ? d->stem.deep : up(d->k, d->half->deep); }
 static int64_t row_step(const hone_contract *d) { return padded_k(d) + 32; } /* rows a power of two apart would meet in the cache */
 
 /* How rows of A lie: values in a row wherever K is, and those that are inside a window or outside it together. */
@@ -105,6 +105,7 @@ bool hone_contract_half_choose(hone_arena *arena, hone_contract *d, const hone_h
     if (up(d->n, kernel->nr) > waste * d->n || d->k < 8) return false;
     d->half = kernel, d->ends = hone_depthwise_rows_best(), d->packed_a = 0, d->nr = kernel->nr, d->mr = kernel->rows, d->kc = d->k;
     measure_rows(d);
+    if (hone_stem_choose(arena, d)) return true;
     const int64_t nr = d->nr, deep = padded_k(d), step = 32;
     const bool light = deep * up(d->n, nr) <= 1 << 19; /* all weights stay in L2 beside the rows: to read them once more is cheap */
     int64_t most = (tiles(d) ? 655360 : 393216) / deep / step * step; /* that much of A */
@@ -141,7 +142,8 @@ void hone_contract_half_fill(const hone_contract *d, const float *source, void *
                 hone_contract_pack_b(d, source + hone_contract_own(d, b, false), n0, nr, k0, kc, kc, slices, NULL);
                 for (int64_t p = 0; p < kc; p++) {
                     d->half->narrow(slices + p * wide, line, have);
-                    uint16_t *to = panel + (k0 + p) / group * group * nr + (k0 + p) % group;
+                    const int64_t place = d->stem.lines ? d->stem.place[k0 + p] : k0 + p;
+                    uint16_t *to = panel + place / group * group * nr + place % group;
                     for (int64_t j = 0; j < have; j++) to[j * group] = line[j];
                 }
             }
@@ -163,17 +165,18 @@ hone_status hone_contract_half_before(hone_recipe_maker *s, const hone_cpu_call 
     int64_t count = 1, span = 1;
     for (int k = 0; k < t->rank; k++) {
         const int64_t extent = c->param[t->dim[k]].i;
-        if (stride[k] < 0) return HONE_OK;
+        if (stride[k] < 0 && !d->stem.lines) return HONE_OK;
         if (stride[k]) count *= extent, span += (extent - 1) * stride[k];
     }
-    if (d->run_a > SHORT_RUN || d->taps < 2 || span > 2 * count || d->m * d->k * d->batch < 2 * span || s->n_ref >= HONE_MAX_REFS)
-        return HONE_OK;
+    const bool worth = d->run_a <= SHORT_RUN && d->taps > 1 && span <= 2 * count && d->m * d->k * d->batch >= 2 * span;
+    if (s->n_ref >= HONE_MAX_REFS || (!worth && !d->stem.lines)) return HONE_OK;
     d->rounded = s->n_ref++, d->all_a = span, d->halves &= ~((uint64_t)1 << d->a.tensor);
     hone_part part = {.uses = (uint64_t)1 << d->a.tensor | (uint64_t)1 << d->rounded,
                       .buffer = d->rounded,
                       .bytes = (int64_t)sizeof(uint16_t) * (span + SHORT_RUN), /* short pieces are copied as if they were not */
                       .step = {.tactic = "pack", .tile = round_tile, .data = d, .tiles = (span + BEFORE - 1) / BEFORE}};
     part.step.serial = part.step.tiles == 1;
+    if (d->stem.lines) hone_stem_copy(d, &part);
     *uses |= (uint64_t)1 << d->rounded;
     return hone_cpu_add(s, part);
 }
@@ -310,16 +313,19 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const bool half = whole.a_half || d->rounded;
     const float *a = hone_contract_element(at[d->rounded ? d->rounded : d->a.tensor], half, d->a.at.c + w.a);
     /* rows that are halves and lie as the kernel wants them are left there; the last ones, too few for it, are not */
-    const int64_t window = d->window.lines, there = half && d->apart_a && !kernel->lay ? m / kernel->rows * kernel->rows : 0,
-                  others = up(m - there, kernel->rows);
+    const int64_t window = d->window.lines, stem = d->stem.lines,
+                  there = half && d->apart_a && !kernel->lay ? m / kernel->rows * kernel->rows : 0, others = up(m - there, kernel->rows);
     const uint16_t *lying = hone_contract_element(a, true, d->at_m_a[m0]);
     if (window) take_lines(d, a, half, m0, copy);
-    else take_rows(d, a, half, &w, m0 + there, m - there, copy);
+    else if (!stem) take_rows(d, a, half, &w, m0 + there, m - there, copy);
     if (d->direct) hone_contract_ends(d, at, 0, &w, m0, m, &whole, &l);
     const int64_t stride = d->direct ? nr : up(n, nr);
     for (int64_t i = 0; d->direct && i < m; i++)
-        l.sums[i] = c + (window ? i / d->window.run * d->window.pitch + i % d->window.run : i) * nr;
-    if (kernel->begin) kernel->begin(d->k);
+        l.sums[i] = c + (window ? i / d->window.run * d->window.pitch + i % d->window.run
+                         : stem ? i / d->stem.run * d->stem.tall + i % d->stem.run
+                                : i) *
+                            nr;
+    if (kernel->begin) kernel->begin(stem ? d->stem.wide : d->k);
     for (int64_t j = 0; j < n; j += nr) {
         const uint16_t *panel = (const uint16_t *)at[d->packed_b] + (w.own_b * up(d->n, nr) + n0 + j) * deep;
         float *to = d->direct ? c : c + j, *more = to + there * stride;
@@ -328,7 +334,11 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         for (int64_t t = 0; window && t < d->taps; t += some)
             kernel->window(d->window.rows, d->taps - t < some ? d->taps - t : some, d->window.at + t, d->piece, copy, d->piece,
                            panel + t * d->piece * nr, to, stride, t > 0);
-        for (int64_t k0 = 0; !window && k0 < deep; k0 += some_k(d)) {
+        for (int64_t y = 0; stem && y < m / d->stem.run; y++)
+            kernel->window(d->stem.tall, d->stem.taps, d->stem.at, d->stem.wide,
+                           (const uint16_t *)at[d->rounded] + (m0 / d->stem.run + y) * d->stem.down * d->stem.pitch,
+                           (ptrdiff_t)(d->stem.right * d->stem.channels), panel, to + y * d->stem.tall * stride, stride, false);
+        for (int64_t k0 = 0; !window && !stem && k0 < deep; k0 += some_k(d)) {
             const int64_t kc = deep - k0 < some_k(d) ? deep - k0 : some_k(d);
             fine = !there || kernel->run(there, kc, lying + k0, d->apart_a, panel + k0 * nr, to, stride, k0 > 0);
             if (others)
@@ -346,9 +356,10 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
 static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_contract_half_step(hone_contract *d, hone_step *s) {
     const bool window = d->window.lines;
-    const int64_t tall = window ? d->window.rows : up(d->mt, d->half->rows);
-    d->a_bytes = round64(sizeof(uint16_t) *
-                         (size_t)(window ? d->window.pixels * d->piece : (tall + (d->half->lay ? d->half->rows : 0)) * row_step(d)));
+    const int64_t tall = window ? d->window.rows : d->stem.lines ? d->stem.lines * d->stem.tall : up(d->mt, d->half->rows);
+    d->a_bytes = round64(sizeof(uint16_t) * (size_t)(window          ? d->window.pixels * d->piece
+                                                     : d->stem.lines ? 0
+                                                                     : (tall + (d->half->lay ? d->half->rows : 0)) * row_step(d)));
     d->c_bytes = round64(sizeof(float) * (size_t)(tall * (d->direct ? d->nr : d->nt)));
     d->at_bytes = round64(sizeof(float *) * (size_t)(4 * d->mt));
     s->tactic = d->half->dtype == HONE_DTYPE_F16 ? "contract f16" : "contract bf16", s->flush = true, s->tile = tile;
