@@ -233,10 +233,10 @@ void hone_lines_tile(const hone_contract *, void *const *at, int64_t number);
 bool hone_contract_half_choose(hone_arena *, hone_contract *, const hone_how *);
 size_t hone_contract_half_bytes(const hone_contract *);
 void hone_contract_half_fill(const hone_contract *, const float *source, void *panels);
-/* A step before, where rows of A are to be put together of short pieces: rounds all of it once. */
 /* contract_stem.c: is it one, with all that it needs (bf16, after the kernel is chosen)? The step that makes its copy. */
 bool hone_stem_choose(hone_arena *, hone_contract *);
 void hone_stem_copy(hone_contract *, hone_part *);
+/* A step before, where rows of A are to be put together of short pieces: rounds all of it once, or makes a stem's copy. */
 hone_status hone_contract_half_before(hone_recipe_maker *, const hone_cpu_call *, hone_contract *, uint64_t *uses) HONE_CHECKED;
 void hone_contract_half_step(hone_contract *, hone_step *);
 /* contract_int.c: the same on 8 bits */

@@ -7,7 +7,7 @@
 
 #include "device/cpu/contract.h"
 
-enum { ROWS = 128 /* of a tile, about */, WASTE = 12, COPIED = 1 << 14 /* values a tile of the copy, about */, SOME = 256 };
+enum { ROWS = 128 /* of a tile, about */, WASTE = 12, COPIED = 1 << 13 /* values a tile of the copy, about */, SOME = 256 };
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
 
 /* How far apart A's lines and pixels are, and its channels, if it has some: by the steps of K's indices, the widest first. */
@@ -77,6 +77,8 @@ bool hone_stem_choose(hone_arena *arena, hone_contract *d) {
     d->stem.taps = most.y + 1;
     const int64_t deep = up(d->stem.wide, h->deep), columns = (d->stem.run - 1) * d->stem.right + most.x + 1;
     d->stem.pitch = columns * d->stem.channels, d->stem.height = (all - 1) * d->stem.down + most.y + 1;
+    if (columns * d->stem.pixel > 2 * d->stem.line || (channel && d->stem.height * d->stem.line > 2 * channel))
+        return false; /* lines within lines: it lies otherwise, channels last for one */
     d->stem.y0 = d->stem.x0 = 0, d->stem.high = d->stem.height, d->stem.across = columns;
     if ((h->begin ? d->stem.wide > h->deep : d->stem.wide != deep) || d->stem.taps * deep > WASTE * d->k || !edges(d, channel))
         return false;
@@ -97,13 +99,14 @@ bool hone_stem_choose(hone_arena *arena, hone_contract *d) {
 /* ---- the copy ---------------------------------------------------------------------------------------------------------------------------- */
 static void pixels(const hone_contract *d, const float *from, int64_t n, uint16_t *to) {
     const int64_t wide = d->stem.channels;
-    uint16_t plane[HONE_STEM_CHANNELS][SOME] = {{0}};
+    uint16_t plane[HONE_STEM_CHANNELS][SOME];
     float line[SOME];
     for (int64_t c = 0; c < d->stem.own; c++) {
         const float *own = from + d->stem.first[c];
         for (int64_t i = 0; d->stem.pixel != 1 && i < n; i++) line[i] = own[i * d->stem.pixel];
         d->half->narrow(d->stem.pixel != 1 ? line : own, plane[c], n);
     }
+    for (int64_t c = d->stem.own; c < wide; c++) memset(plane[c], 0, sizeof *plane[c] * (size_t)n);
     if (wide == 4) { /* nearly always: a pixel is a word */
         for (int64_t i = 0; i < n; i++) {
             const uint64_t v =
