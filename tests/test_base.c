@@ -578,6 +578,25 @@ static void count_body(void *arg, int member, int members) {
     atomic_fetch_sub(&inside, 1);
 }
 
+/* Workers are kept off their caller's core while they are woken; when they run, their cores are those of the process again. */
+static void cores_body(void *arg, int member, int members) {
+    cpu_set_t mine;
+    (void)member, (void)members;
+    if (sched_getaffinity(0, sizeof mine, &mine) || !CPU_EQUAL(&mine, (const cpu_set_t *)arg)) atomic_fetch_add(&most, 1);
+}
+static void test_cores(void **state) {
+    (void)state;
+    cpu_set_t all;
+    if (sched_getaffinity(0, sizeof all, &all)) skip();
+    atomic_store(&most, 0);
+    for (int i = 0; i < 20; i++) {
+        hone_team_run(0, cores_body, &all);
+        if (i % 4 == 0) nanosleep(&(struct timespec){0, 2000000}, NULL); /* they sleep */
+        if (i == 10) hone_pool_shutdown();
+    }
+    assert_int_equal(atomic_load(&most), 0);
+}
+
 static void test_teams(void **state) {
     (void)state;
     int wrong[3] = {0};
@@ -587,6 +606,7 @@ static void test_teams(void **state) {
     for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&thread[i], NULL, many_teams, &wrong[i]), 0);
     for (int i = 0; i < 3; i++) pthread_join(thread[i], NULL);
     for (int i = 0; i < 3; i++) assert_int_equal(wrong[i], 0);
+    atomic_store(&most, 0);
     for (int i = 0; i < 200; i++) hone_team_run(0, count_body, &most);
     assert_int_equal(inside, 0);
     assert_true(most >= 1 && most <= hone_cores());
@@ -626,6 +646,6 @@ int main(void) {
         cmocka_unit_test(test_dim_numbers), cmocka_unit_test(test_dim_forms), cmocka_unit_test(test_dim_random),
         cmocka_unit_test(test_dim_large),   cmocka_unit_test(test_values),    cmocka_unit_test(test_value_strings),
         cmocka_unit_test(test_value_depth), cmocka_unit_test(test_files),     cmocka_unit_test(test_barrier),
-        cmocka_unit_test(test_teams),       cmocka_unit_test(test_cpu)};
+        cmocka_unit_test(test_cores),       cmocka_unit_test(test_teams),     cmocka_unit_test(test_cpu)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,8 +35,8 @@ typedef struct {
     const char *name;
     uint32_t cpu;
     hone_activate_fn *const *run; /* by activation, and so are gates */
-    hone_gate_fn *const *gate;
-    hone_then_fn *then, *floor; /* floor: row[i][from + j] = max(row[i][from + j], plus), and a NaN stays one */
+    hone_gate_fn *const *gate;    /* NULL but for NEON, whose products leave rows for it (device/cpu/contract_run.c) */
+    hone_then_fn *then, *floor;   /* floor: row[i][from + j] = max(row[i][from + j], plus), and a NaN stays one */
 } hone_activate;
 extern const hone_activate hone_activate_list[]; /* slowest first; ends with a NULL name */
 const hone_activate *hone_activate_best(void);

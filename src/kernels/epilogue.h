@@ -35,14 +35,14 @@ typedef struct {
     float zero, scale;
     const float *floats;
 } hone_seen_row;
-/* acc and residual so seen, nothing in between: out as f32, u8 or i8 make it of them, the bias is not read. False, and nothing was written: not these numbers, or not this CPU.
+/* acc and residual so seen, nothing in between: out as f32, u8 or i8 make it of them, the bias is not read. False, and nothing was written: not these numbers.
    out may lie on the residual, element on element. */
 typedef bool hone_joint_fn(const hone_epilogue_row *, const hone_seen_row *acc, const hone_seen_row *residual, void *out, int64_t n);
 typedef struct {
     const char *name;
     uint32_t cpu;
     hone_epilogue_fn *f32, *u8, *i8, *back;
-    hone_joint_fn *joint_f32, *joint_bytes; /* bytes: u8, or i8 where low is below 0 */
+    hone_joint_fn *joint_f32, *joint_bytes; /* bytes: u8, or i8 where low is below 0. NULL but for NEON */
     hone_requantize_fn *whole_u8, *whole_i8;
     hone_widen_fn *widen;
     hone_settle_fn *settle;

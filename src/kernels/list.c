@@ -17,6 +17,11 @@
 #include "kernels/winograd.h"
 #include "kernels/x86/amx.h"
 
+#if defined(__aarch64__) /* what only its steps ask for */
+#define NEON_ONLY(what) what
+#else
+#define NEON_ONLY(what) 0
+#endif
 #if defined(__x86_64__)
 #define GEMM_F32(ROW) ROW(base) ROW(avx2) ROW(avx512)
 #define GEMM_BF16(ROW) ROW(bf16__base) ROW(bf16__avx2) ROW(bf16__avx512) ROW(bf16__avx512bf16) ROW(bf16__amx)
@@ -148,14 +153,21 @@ const hone_depthwise_i8 hone_depthwise_i8_list[] = {DEPTHWISE_I8(ROW){0}};
     hone_then_fn hone_gate__##isa;
 DEPTHWISE_F32(DECLARE) /* the same levels */
 #undef DECLARE
-#define ROW(isa, cpu)                                      \
-    {"hone_epilogue__" #isa,    cpu,                       \
-     hone_epilogue_f32__##isa,  hone_epilogue_u8__##isa,   \
-     hone_epilogue_i8__##isa,   hone_epilogue_back__##isa, \
-     hone_joint_f32__##isa,     hone_joint_bytes__##isa,   \
-     hone_requantize_u8__##isa, hone_requantize_i8__##isa, \
-     hone_widen__##isa,         hone_settle__##isa,        \
-     hone_levels__##isa,        hone_gate__##isa},
+#define ROW(isa, cpu)                    \
+    {"hone_epilogue__" #isa,             \
+     cpu,                                \
+     hone_epilogue_f32__##isa,           \
+     hone_epilogue_u8__##isa,            \
+     hone_epilogue_i8__##isa,            \
+     hone_epilogue_back__##isa,          \
+     NEON_ONLY(hone_joint_f32__##isa),   \
+     NEON_ONLY(hone_joint_bytes__##isa), \
+     hone_requantize_u8__##isa,          \
+     hone_requantize_i8__##isa,          \
+     hone_widen__##isa,                  \
+     hone_settle__##isa,                 \
+     hone_levels__##isa,                 \
+     hone_gate__##isa},
 const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
@@ -168,15 +180,10 @@ const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
         hone_winograd_out_1x8_4__##isa, hone_winograd_out_4x6_2x4__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#if defined(__aarch64__)
-enum { LACKS = 1 }; /* where rows are turned: nobody else has any use for it */
-#else
-enum { LACKS = 0 };
-#endif
 #define ROW(isa, cpu)                                                                                                           \
     {"hone_winograd_f32__" #isa,                                                                                                \
      cpu,                                                                                                                       \
-     LACKS,                                                                                                                     \
+     NEON_ONLY(1),                                                                                                              \
      {hone_winograd_in_4__##isa, hone_winograd_in_6__##isa, hone_winograd_in_8__##isa, hone_winograd_in_4x6__##isa},            \
      {{hone_winograd_out_4_3__##isa, hone_winograd_out_4_2__##isa},                                                             \
       {hone_winograd_out_6_5__##isa, hone_winograd_out_6_4__##isa, hone_winograd_out_6_3__##isa, hone_winograd_out_6_2__##isa}, \
@@ -207,7 +214,8 @@ const hone_softmax hone_softmax_list[] = {DEPTHWISE_F32(ROW){0}};
     hone_then_fn hone_then__##isa, hone_floor__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu) {"hone_activate__" #isa, cpu, hone_activate__##isa, hone_gates__##isa, hone_then__##isa, hone_floor__##isa},
+#define ROW(isa, cpu) \
+    {"hone_activate__" #isa, cpu, hone_activate__##isa, NEON_ONLY(hone_gates__##isa), hone_then__##isa, hone_floor__##isa},
 const hone_activate hone_activate_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 

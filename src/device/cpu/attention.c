@@ -175,7 +175,6 @@ static hone_status weigh(hone_recipe_maker *m, const hone_cpu_call *c, int k, co
 }
 
 /* ---- panels --------------------------------------------------------------------------------------------------------------------------- */
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
 /* Columns of a panel: all that the kernel can, or what divides most heads (NEON, where both are as fast). */
 static int64_t panel_columns(const hone_gemm_f32 *g) { return (int64_t)(g->turn ? 2 : g->widths) * g->vector; }
 /* Rows that are turned together: as many as a panel has columns, so that a panel of keys is a block of turned rows too. */
@@ -192,7 +191,7 @@ static void panels(const hone_gemm_f32 *g, const float *from, int64_t k, int64_t
         for (int64_t j = 0; j < even; j += EIGHT)
             memcpy(to + j / most * most * k + p * most + j % most, from + p * by_p + j, EIGHT * sizeof *from);
     for (int64_t j0 = even; j0 < n; j0 += most) {
-        const int64_t have = n - j0 < most ? n - j0 : most, wide = up(have, g->vector);
+        const int64_t have = n - j0 < most ? n - j0 : most, wide = hone_up(have, g->vector);
         float *panel = to + j0 * k;
         const float *b = from + j0 * by_j;
         for (int64_t p = 0; p < k && wide > have; p++)
@@ -207,8 +206,8 @@ static void panels(const hone_gemm_f32 *g, const float *from, int64_t k, int64_t
                 for (int64_t j = 0; j < have; j++) panel[p * wide + j] = b[p * by_p + j * by_j];
     }
 }
-static int64_t key_floats(const attending *d) { return d->few ? 0 : up(d->n, d->kernel->vector) * d->depth; }
-static int64_t value_floats(const attending *d) { return d->lies ? 0 : up(d->width, d->kernel->vector) * d->n; }
+static int64_t key_floats(const attending *d) { return d->few ? 0 : hone_up(d->n, d->kernel->vector) * d->depth; }
+static int64_t value_floats(const attending *d) { return d->lies ? 0 : hone_up(d->width, d->kernel->vector) * d->n; }
 static int64_t stand(const attending *d, const walk *w, int64_t batch) {
     int64_t to = w->c;
     for (int k = d->n_batch - 1; k >= 0; k--) to += batch % d->extent[k] * w->batch[k], batch /= d->extent[k];
@@ -236,7 +235,7 @@ static void product(const hone_gemm_f32 *g, bool few, int64_t m, int64_t n, int6
     hone_gemm_part part = {.taps = 1, .k = k, .few = few, .turned = turned, .high = turned ? high_of(g) : 0};
     if (turned && a) turn(g, m, k, a, turned);
     for (int64_t j = 0; j < n; j += most) {
-        const int64_t have = n - j < most ? n - j : most, wide = up(have, g->vector);
+        const int64_t have = n - j < most ? n - j : most, wide = hone_up(have, g->vector);
         const int v = (int)(wide / g->vector), high = turned ? (int)m : g->rows[v - 1];
         part.n = (int)have, part.b_step = b_step ? b_step : wide, part.b = b_step ? b + j : b + j * deep, part.c_from = j;
         for (int64_t i = 0; i < m; i += high) {
@@ -383,7 +382,7 @@ static void weights(const attending *d, int64_t m, const float *const *rows, con
             else if (parts) scores_before = 2 * scores, n = seen_by(hide, some, n, scores_before);
             if (d->alpha != 1) d->softmax->times(room, wide * d->depth, d->alpha);
             for (int64_t t = 0; t < d->n && wide != before; t++) c[t] = x + t * wide;
-            const int64_t whole = up(n, high) < d->n ? up(n, high) : d->n; /* panels of keys are taken as they were made */
+            const int64_t whole = hone_up(n, high) < d->n ? hone_up(n, high) : d->n; /* panels of keys are taken as they were made */
             hone_gemm_part part = {
                 .m = (int)whole, .n = wide, .taps = 1, .k = d->depth, .turned = keys, .high = high, .b = room, .b_step = wide};
             part.c = c, part.c_from = i * d->n;
@@ -439,7 +438,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                 &(going){y, d->y.row + m0, packed + key_floats(d), reach});
     for (int64_t i = 0; i < m && d->turned; i++) c[i] = y + d->y.row[m0 + i];
     if (d->turned && !parts) product(d->kernel, false, m, d->width, d->n, d->n, NULL, packed + key_floats(d), 0, c, x);
-    const int64_t vectors = up(d->width, d->kernel->vector) / d->kernel->vector;
+    const int64_t vectors = hone_up(d->width, d->kernel->vector) / d->kernel->vector;
     const int mr = d->kernel->rows[vectors < d->kernel->widths ? vectors - 1 : d->kernel->widths - 1];
     for (int64_t i = 0; i < m && !d->turned; i += mr) { /* x is in L1 when it meets the values */
         const int64_t some = m - i < mr ? m - i : mr;
@@ -448,7 +447,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             own_n[r] = parts ? seen(mask + d->mask.row[m0 + i + r], d->n, reach * largest(a[i + r], d->depth)) : d->n;
             n = own_n[r] > n ? own_n[r] : n;
         }
-        const int64_t whole = up(n, panel_columns(d->kernel)); /* panels are taken as they were made */
+        const int64_t whole = hone_up(n, panel_columns(d->kernel)); /* panels are taken as they were made */
         if (parts)
             product(d->kernel, d->m <= HONE_GEMM_FEW, some, whole < d->n ? whole : d->n, d->depth, d->depth, a + i, packed, 0, c + i, NULL);
         for (int64_t r = i; r < i + some; r++) {
@@ -465,7 +464,6 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
 }
 
 /* ---- the choice ----------------------------------------------------------------------------------------------------------------------- */
-static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 static bool loads(hone_recipe_maker *m, const hone_cpu_call *c, int k, const int *temp, attending *d, hone_slots_of *w) {
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + k;
@@ -509,7 +507,7 @@ static void choose(attending *d, int threads) {
     d->block = 65536 / d->n < mr ? mr : 65536 / d->n;
     const int64_t want = work < 2e6 ? 1 : threads > 4 ? 2 * threads : 8, share = (want + d->batches - 1) / d->batches;
     if (d->block > (d->m + share - 1) / share) d->block = (d->m + share - 1) / share;
-    d->block = up(d->block, mr);
+    d->block = hone_up(d->block, mr);
     if (d->block > d->m) d->block = d->m;
     d->blocks = (d->m + d->block - 1) / d->block;
 }
@@ -561,17 +559,17 @@ hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int
         uses |= (uint64_t)1 << d->shared;
     }
     d->n_ref = m->n_ref;
-    const int64_t rows = up(d->block, vector); /* turned ones are whole vectors */
-    d->score_bytes = round64(sizeof(float) * (size_t)(rows * d->n));
-    d->list_bytes = round64(sizeof(float *) * (size_t)(d->block + (d->block > d->n ? d->block : d->n)) + sizeof(float) * (size_t)rows);
+    const int64_t rows = hone_up(d->block, vector); /* turned ones are whole vectors */
+    d->score_bytes = hone_up64(sizeof(float) * (size_t)(rows * d->n));
+    d->list_bytes = hone_up64(sizeof(float *) * (size_t)(d->block + (d->block > d->n ? d->block : d->n)) + sizeof(float) * (size_t)rows);
     d->panel_bytes = d->shared ? 0 : sizeof(float) * (size_t)floats;
     if (d->few) d->panel_bytes += sizeof(float) * (size_t)((d->depth + HONE_GEMM_ROWS) * vector);
-    d->panel_bytes = round64(d->panel_bytes);
+    d->panel_bytes = hone_up64(d->panel_bytes);
     if (d->kernel->turn && d->m > HONE_GEMM_FEW) {
         int64_t to_turn = rows * d->depth;
         if (d->turned && d->code) to_turn = rows * (d->n > d->depth ? d->n : d->depth);
         else if (d->turned) to_turn = high_of(d->kernel) * (d->depth + (d->mask.tensor < 0 ? 0 : d->n));
-        d->turned_bytes = round64(sizeof(float) * (size_t)to_turn);
+        d->turned_bytes = hone_up64(sizeof(float) * (size_t)to_turn);
     }
     hone_part part = {.step = {.tactic = "attention", .flush = true, .tiles = d->batches * d->blocks, .tile = tile, .data = d},
                       .uses = uses,

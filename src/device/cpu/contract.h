@@ -15,7 +15,6 @@ typedef struct {                  /* what is taken away from a factor of 8 bits 
     int64_t c, *at, by_batch[MAX_BATCH]; /* at: along M for A, along N for B; NULL: the same all along */
     bool in_row;                         /* at[k] is k */
 } hone_zero_point;
-enum { HONE_STEM_CHANNELS = 8 };
 typedef struct {
     hone_slots_of slots;
     hone_affine_load a, b;
@@ -85,11 +84,11 @@ typedef struct {
         int64_t lines; /* of results a tile; 0: it is not so */
         int64_t run, tall, right,
             down; /* results of a line, and the kernel's rows for them; pixels from one to the next, lines from a line to the next */
-        int64_t taps, wide, deep, *at;   /* deep: of K in panels; at: where taps begin, from a row's first */
-        int64_t pitch, height, channels; /* of the copy: values a line, lines, values a pixel, of which these are A's: */
-        int64_t own, first[HONE_STEM_CHANNELS], line, pixel; /* where they begin, and how far apart lines and pixels are */
-        int64_t y0, x0, high, across;                        /* the copy's first line and pixel are these of A, which has so many */
-        int64_t *place;                                      /* of a value of K, in a panel */
+        int64_t taps, wide, deep, *at;     /* deep: of K in panels; at: where taps begin, from a row's first */
+        int64_t pitch, height, channels;   /* of the copy: values a line, lines, values a pixel, of which these are A's: */
+        int64_t own, channel, line, pixel; /* how far apart its channels, lines and pixels are */
+        int64_t y0, x0, high, across;      /* the copy's first line and pixel are these of A, which has so many */
+        int64_t *place;                    /* of a value of K, in a panel */
     } stem;
     int rounded;     /* ref of all of A as halves, rounded by a step before; 0: none */
     int64_t all_a;   /* how many values that are */

@@ -5,9 +5,8 @@
 
 #include "device/cpu/contract.h"
 
-static int64_t round_to(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
 static int64_t wide_of(const hone_contract *d) { return 16 * d->each_i8->lanes; }
-static int64_t columns_of(const hone_contract *d) { return round_to(d->n, HONE_LEVELS_BLOCK); }
+static int64_t columns_of(const hone_contract *d) { return hone_up(d->n, HONE_LEVELS_BLOCK); }
 /* Groups of places: the window's columns where pixels share them, else places in a row. */
 static int64_t groups_of(const hone_contract *d) { return d->stride_i8 ? d->k_run : (d->k + d->each_i8->group - 1) / d->each_i8->group; }
 static int64_t high_of(const hone_contract *d) { return d->stride_i8 ? d->k / d->k_run : d->each_i8->group; }
@@ -235,9 +234,9 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
 }
 void hone_depthwise_int_step(hone_contract *d, hone_step *s) {
     const int64_t columns = columns_of(d), taps = groups_of(d) * d->each_i8->group;
-    d->c_bytes = (size_t)round_to((int64_t)sizeof(int32_t) * columns * (5 + 2 * HONE_DEPTHWISE_I8_ROWS) +
-                                      (int64_t)sizeof(uint8_t *) * (pointers_of(d) + 2 * run_of(d)) + columns * (1 + taps),
-                                  64);
+    d->c_bytes = (size_t)hone_up((int64_t)sizeof(int32_t) * columns * (5 + 2 * HONE_DEPTHWISE_I8_ROWS) +
+                                     (int64_t)sizeof(uint8_t *) * (pointers_of(d) + 2 * run_of(d)) + columns * (1 + taps),
+                                 64);
     s->tactic = "depthwise int8", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt);
     s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 200000;

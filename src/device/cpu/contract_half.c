@@ -17,10 +17,9 @@
 
 enum { WINDOW_KC = 1024 /* whose pixels come from L1 */, LIGHT_ROWS = 128, LINE = 256 };
 enum { SLICES = 64, WIDEST = 64 }; /* panels to be rounded: so much of K at a time, and the most columns */
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
 static bool tiles(const hone_contract *d) { return d->half->begin; } /* by AMX: rows pass faster, and its CPUs have large caches */
 static int64_t some_k(const hone_contract *d) { return tiles(d) ? 256 : 512; }
-static int64_t padded_k(const hone_contract *d) { return d->stem.lines ? d->stem.deep : up(d->k, d->half->deep); }
+static int64_t padded_k(const hone_contract *d) { return d->stem.lines ? d->stem.deep : hone_up(d->k, d->half->deep); }
 static int64_t row_step(const hone_contract *d) { return padded_k(d) + 32; } /* rows a power of two apart would meet in the cache */
 
 /* How rows of A lie: values in a row wherever K is, and those that are inside a window or outside it together. */
@@ -81,13 +80,13 @@ static void choose_lines(hone_contract *d, int64_t all, int64_t most) {
     while (lines > 1 && all % lines) lines--;
     if (lines < 1 || 4 * lines * d->window.run < 3 * (d->mt < d->m ? d->mt : d->m)) return; /* that would be too little at once */
     d->window.lines = lines, d->mt = lines * d->window.run;
-    d->window.rows = up((lines - 1) * d->window.pitch + d->window.run, d->half->rows);
+    d->window.rows = hone_up((lines - 1) * d->window.pitch + d->window.run, d->half->rows);
     d->window.pixels = d->window.rows + d->window.high * d->window.pitch + d->window.pitch - d->window.run;
 }
 /* Nanoseconds until the last tile is done, about: rows are rounded once a tile, panels read once a tile, and what is cut more often is more evenly shared. */
 enum { TILE_NS = 300, MEET_NS = 2000, BYTES_PER_NS = 24, ENDS_PER_NS = 4 };
 static double estimate(const hone_contract *d, int64_t mt, int64_t nt, double tiles, int threads) {
-    const double rows = (double)up(mt < d->m ? mt : d->m, d->half->rows), columns = (double)nt, k = (double)padded_k(d);
+    const double rows = (double)hone_up(mt < d->m ? mt : d->m, d->half->rows), columns = (double)nt, k = (double)padded_k(d);
     const double rounding = rows * k /
                             (d->run_a < 16            ? 3
                              : d->kernel->vector == 4 ? 3
@@ -102,12 +101,12 @@ bool hone_contract_half_choose(hone_arena *arena, hone_contract *d, const hone_h
     const hone_gemm_half *kernel = hone_gemm_half_best(how->precision);
     if (!kernel || !d->packed_b || d->each || d->bytes || d->plane) return false;
     const int64_t waste = kernel->times > 2 ? 4 : 2; /* columns that are computed for one that is wanted: more, and f32 is faster */
-    if (up(d->n, kernel->nr) > waste * d->n || d->k < 8) return false;
+    if (hone_up(d->n, kernel->nr) > waste * d->n || d->k < 8) return false;
     d->half = kernel, d->ends = hone_depthwise_rows_best(), d->packed_a = 0, d->nr = kernel->nr, d->mr = kernel->rows, d->kc = d->k;
     measure_rows(d);
     if (hone_stem_choose(arena, d)) return true;
     const int64_t nr = d->nr, deep = padded_k(d), step = 32;
-    const bool light = deep * up(d->n, nr) <= 1 << 19; /* all weights stay in L2 beside the rows: to read them once more is cheap */
+    const bool light = deep * hone_up(d->n, nr) <= 1 << 19; /* all weights stay in L2 beside the rows: to read them once more is cheap */
     int64_t most = (tiles(d) ? 655360 : 393216) / deep / step * step; /* that much of A */
     if (most < step) most = step;
     if (light && most > LIGHT_ROWS) most = LIGHT_ROWS; /* then sums of a panel stay in L1 until they are finished */
@@ -115,9 +114,9 @@ bool hone_contract_half_choose(hone_arena *arena, hone_contract *d, const hone_h
     double best = INFINITY;
     for (size_t i = 0; i < (how->threads == 1 ? 1 : sizeof parts); i++) /* one has nothing to share */
         for (size_t j = 0; j < sizeof parts; j++) {
-            int64_t mt = (d->m + least * parts[i] - 1) / (least * parts[i]), nt = up((d->n + parts[j] - 1) / parts[j], nr);
-            mt = up(mt, mt > step ? step : kernel->rows);
-            while (!d->direct && mt * nt > 131072 && nt > 4 * nr) nt = up(nt / 2, nr); /* sums wait in scratch */
+            int64_t mt = (d->m + least * parts[i] - 1) / (least * parts[i]), nt = hone_up((d->n + parts[j] - 1) / parts[j], nr);
+            mt = hone_up(mt, mt > step ? step : kernel->rows);
+            while (!d->direct && mt * nt > 131072 && nt > 4 * nr) nt = hone_up(nt / 2, nr); /* sums wait in scratch */
             const double many = (double)(d->batch * ((d->m + mt - 1) / mt) * ((d->n + nt - 1) / nt)),
                          ns = estimate(d, mt, nt, many, how->threads);
             if (ns < best) best = ns, d->mt = mt, d->nt = nt;
@@ -129,7 +128,9 @@ bool hone_contract_half_choose(hone_arena *arena, hone_contract *d, const hone_h
 }
 
 /* ---- weights ------------------------------------------------------------------------------------------------------------------------ */
-size_t hone_contract_half_bytes(const hone_contract *d) { return sizeof(uint16_t) * (size_t)(padded_k(d) * up(d->n, d->nr) * d->batch_b); }
+size_t hone_contract_half_bytes(const hone_contract *d) {
+    return sizeof(uint16_t) * (size_t)(padded_k(d) * hone_up(d->n, d->nr) * d->batch_b);
+}
 void hone_contract_half_fill(const hone_contract *d, const float *source, void *dst) {
     const int64_t nr = d->nr, group = d->half->group, vector = d->kernel->vector, deep = padded_k(d);
     uint16_t *panel = dst, line[WIDEST];
@@ -138,7 +139,8 @@ void hone_contract_half_fill(const hone_contract *d, const float *source, void *
     for (int64_t b = 0; b < d->batch_b; b++)
         for (int64_t n0 = 0; n0 < d->n; n0 += nr, panel += deep * nr)
             for (int64_t k0 = 0; k0 < d->k; k0 += SLICES) {
-                const int64_t kc = d->k - k0 < SLICES ? d->k - k0 : SLICES, have = d->n - n0 < nr ? d->n - n0 : nr, wide = up(have, vector);
+                const int64_t kc = d->k - k0 < SLICES ? d->k - k0 : SLICES, have = d->n - n0 < nr ? d->n - n0 : nr,
+                              wide = hone_up(have, vector);
                 hone_contract_pack_b(d, source + hone_contract_own(d, b, false), n0, nr, k0, kc, kc, slices, NULL);
                 for (int64_t p = 0; p < kc; p++) {
                     d->half->narrow(slices + p * wide, line, have);
@@ -233,7 +235,7 @@ static void take_plain(const hone_contract *d, const float *a, bool half, const 
 /* The same as the kernel takes them. There is room for a block of its rows behind the last. */
 static void take_rows(const hone_contract *d, const float *a, bool half, const hone_standing *w, int64_t m0, int64_t m, uint16_t *rows) {
     const int64_t step = row_step(d), high = d->half->rows;
-    uint16_t *block = rows + up(m, high) * step;
+    uint16_t *block = rows + hone_up(m, high) * step;
     if (!d->half->lay) take_plain(d, a, half, w, m0, m, rows);
     for (int64_t r = 0; d->half->lay && r < m; r += high) {
         take_plain(d, a, half, w, m0 + r, m - r < high ? m - r : high, block);
@@ -262,7 +264,7 @@ static void take_lines(const hone_contract *d, const float *a, bool half, int64_
 /* Sums of rows m0 … with the panel at n0 that left f16's range, in f32. Slow, and rare. */
 static void mend(const hone_contract *d, const float *a, const float *b, const hone_standing *w, int64_t m0, int64_t m, int64_t n0,
                  float *c, int64_t stride) {
-    const int64_t have = d->n - n0 < d->nr ? d->n - n0 : d->nr, wide = up(have, d->kernel->vector);
+    const int64_t have = d->n - n0 < d->nr ? d->n - n0 : d->nr, wide = hone_up(have, d->kernel->vector);
     float slices[SLICES * WIDEST];
     for (int64_t i = 0; i < m; i++) {
         const float *row = a + d->at_m_a[m0 + i];
@@ -314,12 +316,13 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const float *a = hone_contract_element(at[d->rounded ? d->rounded : d->a.tensor], half, d->a.at.c + w.a);
     /* rows that are halves and lie as the kernel wants them are left there; the last ones, too few for it, are not */
     const int64_t window = d->window.lines, stem = d->stem.lines,
-                  there = half && d->apart_a && !kernel->lay ? m / kernel->rows * kernel->rows : 0, others = up(m - there, kernel->rows);
+                  there = half && d->apart_a && !kernel->lay ? m / kernel->rows * kernel->rows : 0,
+                  others = hone_up(m - there, kernel->rows);
     const uint16_t *lying = hone_contract_element(a, true, d->at_m_a[m0]);
     if (window) take_lines(d, a, half, m0, copy);
     else if (!stem) take_rows(d, a, half, &w, m0 + there, m - there, copy);
     if (d->direct) hone_contract_ends(d, at, 0, &w, m0, m, &whole, &l);
-    const int64_t stride = d->direct ? nr : up(n, nr);
+    const int64_t stride = d->direct ? nr : hone_up(n, nr);
     for (int64_t i = 0; d->direct && i < m; i++)
         l.sums[i] = c + (window ? i / d->window.run * d->window.pitch + i % d->window.run
                          : stem ? i / d->stem.run * d->stem.tall + i % d->stem.run
@@ -327,7 +330,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
                             nr;
     if (kernel->begin) kernel->begin(stem ? d->stem.wide : d->k);
     for (int64_t j = 0; j < n; j += nr) {
-        const uint16_t *panel = (const uint16_t *)at[d->packed_b] + (w.own_b * up(d->n, nr) + n0 + j) * deep;
+        const uint16_t *panel = (const uint16_t *)at[d->packed_b] + (w.own_b * hone_up(d->n, nr) + n0 + j) * deep;
         float *to = d->direct ? c : c + j, *more = to + there * stride;
         bool fine = true;
         const int64_t some = d->piece < WINDOW_KC && d->piece ? WINDOW_KC / d->piece : 1; /* places of a window at once */
@@ -353,15 +356,14 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     if (kernel->end) kernel->end();
     return d->direct ? HONE_OK : hone_contract_finish(d, at, 0, &w, m0, m, n0, n, c, stride, NULL, rest);
 }
-static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_contract_half_step(hone_contract *d, hone_step *s) {
     const bool window = d->window.lines;
-    const int64_t tall = window ? d->window.rows : d->stem.lines ? d->stem.lines * d->stem.tall : up(d->mt, d->half->rows);
-    d->a_bytes = round64(sizeof(uint16_t) * (size_t)(window          ? d->window.pixels * d->piece
-                                                     : d->stem.lines ? 0
-                                                                     : (tall + (d->half->lay ? d->half->rows : 0)) * row_step(d)));
-    d->c_bytes = round64(sizeof(float) * (size_t)(tall * (d->direct ? d->nr : d->nt)));
-    d->at_bytes = round64(sizeof(float *) * (size_t)(4 * d->mt));
+    const int64_t tall = window ? d->window.rows : d->stem.lines ? d->stem.lines * d->stem.tall : hone_up(d->mt, d->half->rows);
+    d->a_bytes = hone_up64(sizeof(uint16_t) * (size_t)(window          ? d->window.pixels * d->piece
+                                                       : d->stem.lines ? 0
+                                                                       : (tall + (d->half->lay ? d->half->rows : 0)) * row_step(d)));
+    d->c_bytes = hone_up64(sizeof(float) * (size_t)(tall * (d->direct ? d->nr : d->nt)));
+    d->at_bytes = hone_up64(sizeof(float *) * (size_t)(4 * d->mt));
     s->tactic = d->half->dtype == HONE_DTYPE_F16 ? "contract f16" : "contract bf16", s->flush = true, s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1, s->halves = d->halves;

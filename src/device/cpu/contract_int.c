@@ -350,7 +350,6 @@ void hone_contract_int_blocks(hone_contract *d, int threads) {
         else break;
     }
 }
-static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_contract_int_step(hone_contract *d, hone_step *s) {
     if (d->each_i8) {
         hone_depthwise_int_step(d, s);
@@ -359,10 +358,10 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
     size_t epilogue = d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0;
     if (d->plane) {
         int64_t rows = (d->plane_rows - 1) * d->shape.sh + (d->shape.kh - 1) * d->shape.dh + 1;
-        d->c_bytes = round64(sizeof(float) * (size_t)(d->plane_rows * d->shape.ow));
-        d->a_bytes = round64(sizeof(float) * (size_t)(d->shape.kh * d->shape.kw));
-        d->line_bytes = d->plane_step > 1 ? round64((size_t)d->shape.w) : 0; /* a row, where pixels do not follow on */
-        d->b_bytes = round64(sizeof(float) * (size_t)((rows < d->shape.h ? rows : d->shape.h) * d->shape.w)) + d->line_bytes;
+        d->c_bytes = hone_up64(sizeof(float) * (size_t)(d->plane_rows * d->shape.ow));
+        d->a_bytes = hone_up64(sizeof(float) * (size_t)(d->shape.kh * d->shape.kw));
+        d->line_bytes = d->plane_step > 1 ? hone_up64((size_t)d->shape.w) : 0; /* a row, where pixels do not follow on */
+        d->b_bytes = hone_up64(sizeof(float) * (size_t)((rows < d->shape.h ? rows : d->shape.h) * d->shape.w)) + d->line_bytes;
         s->tactic = "depthwise int8", s->tile = plane;
         s->tiles = d->batch * ((d->shape.oh + d->plane_rows - 1) / d->plane_rows);
         s->serial = d->batch * d->n * d->k < 200000;
@@ -393,15 +392,15 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
         for (int64_t i = 0; i < d->m; i++)
             if (d->at_m_a[i] != d->at_m_a[0] + i * d->rows_apart || d->rows_apart < d->k) d->rows_apart = 0;
     }
-    d->c_bytes = 2 * round64(sizeof(int32_t) * (size_t)(mp * d->mr * wide + HONE_LEVELS_BLOCK)); /* twice: in turns */
-    d->a_bytes = d->packed_a ? 0 : round64((size_t)(d->packed_m * deep));
-    d->b_bytes = d->packed_b || d->shared ? 0 : round64((size_t)(np * d->nr * deep));
-    d->line_bytes = round64((size_t)hone_contract_int_depth(d));
+    d->c_bytes = 2 * hone_up64(sizeof(int32_t) * (size_t)(mp * d->mr * wide + HONE_LEVELS_BLOCK)); /* twice: in turns */
+    d->a_bytes = d->packed_a ? 0 : hone_up64((size_t)(d->packed_m * deep));
+    d->b_bytes = d->packed_b || d->shared ? 0 : hone_up64((size_t)(np * d->nr * deep));
+    d->line_bytes = hone_up64((size_t)hone_contract_int_depth(d));
     s->tactic = "contract int8", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 1500000;
     s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes +
-                       round64(sizeof(int32_t) * (size_t)(3 * d->at_once_m + d->packed_m + 3 * d->nt + d->nr + 2 * HONE_LEVELS_BLOCK)) +
+                       hone_up64(sizeof(int32_t) * (size_t)(3 * d->at_once_m + d->packed_m + 3 * d->nt + d->nr + 2 * HONE_LEVELS_BLOCK)) +
                        epilogue;
-    if (d->simple && d->simple->inner) s->scratch_bytes += round64(2 * READ_AT_ONCE * sizeof(float) + (size_t)(d->at_once_m * wide));
+    if (d->simple && d->simple->inner) s->scratch_bytes += hone_up64(2 * READ_AT_ONCE * sizeof(float) + (size_t)(d->at_once_m * wide));
 }

@@ -38,7 +38,7 @@ bool hone_contract_plane(hone_contract *d) {
     /* strides and pads follow from the bounded subscripts; an unbounded direction has no window to see */
     d->plane_step = 1; /* floats: unit stride along x */
     bool seen_x = false, seen_y = oy < 0 && ky < 0;
-    int64_t start = d->b.at.c, col = 0, row_pitch = 0;
+    int64_t start = d->b.at.c, row_pitch = 0;
     for (int q = 0; q < d->b.n_bounded; q++) {
         const hone_affine *f = d->b.bounded + q;
         bool x = f->k[ox] != 0, y = (oy >= 0 && f->k[oy] != 0) || (ky >= 0 && f->k[ky] != 0 && !x);
@@ -55,14 +55,12 @@ bool hone_contract_plane(hone_contract *d) {
         if (s->sw <= 0 || s->dw <= 0) return false;
         if (d->bytes && kx >= 0 && (s->sw % s->dw == 0 || s->dw % s->sw == 0))
             d->plane_step = s->sw < s->dw ? s->sw : s->dw, s->sw /= d->plane_step, s->dw /= d->plane_step;
-        s->w = (s->ow - 1) * s->sw + (s->kw - 1) * s->dw + 1, col = 1;
+        s->w = (s->ow - 1) * s->sw + (s->kw - 1) * s->dw + 1;
     } else {
         if (d->bytes && d->b.at.k[ox] > 0 && d->b.at.k[ox] % s->sw == 0) d->plane_step = d->b.at.k[ox] / s->sw;
         if (d->b.at.k[ox] != s->sw * d->plane_step || (kx >= 0 && d->b.at.k[kx] != s->dw * d->plane_step)) return false;
-        col = 1;
         start += s->pw * d->plane_step;
     }
-    if (col != 1) return false;
     if (!seen_y) {
         int64_t by = oy >= 0 ? d->b.at.k[oy] : 0, bk = ky >= 0 ? d->b.at.k[ky] : 0,
                 g = by && bk ? (by % bk == 0   ? bk
@@ -103,7 +101,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     return hone_contract_finish(d, at, 0, &here, 0, 1, n0, n, c, n, NULL, (char *)scratch + d->c_bytes);
 }
 void hone_contract_plane_step(hone_contract *d, hone_step *s) {
-    d->c_bytes = (sizeof(float) * (size_t)(d->plane_rows * d->shape.ow) + 63) / 64 * 64;
+    d->c_bytes = hone_up64(sizeof(float) * (size_t)(d->plane_rows * d->shape.ow));
     s->tactic = "depthwise", s->flush = true, s->tile = tile;
     s->tiles = d->batch * ((d->shape.oh + d->plane_rows - 1) / d->plane_rows);
     s->serial = d->batch * d->n * d->k < 200000;

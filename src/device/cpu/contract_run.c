@@ -451,7 +451,6 @@ void hone_contract_pack_step(const hone_contract *d, hone_step *s) {
     s->scratch_bytes = sizeof(float) * (size_t)d->nr;
 }
 
-static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_contract_step(hone_contract *d, hone_step *s) {
     if (d->bytes) {
         hone_contract_int_step(d, s);
@@ -471,23 +470,23 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
         return;
     }
     const int64_t vector = d->kernel->vector, wide = (d->nt + vector - 1) / vector * vector;
-    d->c_bytes = d->direct && d->k <= d->kc ? 0 : round64(sizeof(float) * (size_t)(d->mt * wide));
-    d->a_bytes = d->packed_a || d->piece ? 0 : round64(sizeof(float) * (size_t)(d->mt * d->k));
-    d->b_bytes = d->packed_b || d->shared ? 0 : round64(sizeof(float) * (size_t)(wide * d->kc));
-    d->line_bytes = d->packed_b || d->shared ? 0 : round64(sizeof(float) * (size_t)wide);
+    d->c_bytes = d->direct && d->k <= d->kc ? 0 : hone_up64(sizeof(float) * (size_t)(d->mt * wide));
+    d->a_bytes = d->packed_a || d->piece ? 0 : hone_up64(sizeof(float) * (size_t)(d->mt * d->k));
+    d->b_bytes = d->packed_b || d->shared ? 0 : hone_up64(sizeof(float) * (size_t)(wide * d->kc));
+    d->line_bytes = d->packed_b || d->shared ? 0 : hone_up64(sizeof(float) * (size_t)wide);
     int64_t taps = d->packed_a || !d->piece || d->piece > d->kc ? 1 : d->kc / d->piece;
     d->at_bytes =
-        round64(sizeof(float *) * (size_t)(d->mt * ((taps < d->taps ? taps : d->taps) + 4) + 1)); /* rows of A, c, sums, residual, bias */
+        hone_up64(sizeof(float *) * (size_t)(d->mt * ((taps < d->taps ? taps : d->taps) + 4) + 1)); /* rows of A, c, sums, residual, bias */
     /* kernels that turn have all panels equally high */
     d->turned_bytes = 0;
     if (d->kernel->turn && !d->each && d->m > HONE_GEMM_FEW && hone_contract_turns(d))
         d->turned_bytes =
-            round64(sizeof(float) * (size_t)((d->mt + d->mr) * HONE_GEMM_TURNED(d->mr) / d->mr * (d->k < d->kc ? d->k : d->kc)));
+            hone_up64(sizeof(float) * (size_t)((d->mt + d->mr) * HONE_GEMM_TURNED(d->mr) / d->mr * (d->k < d->kc ? d->k : d->kc)));
     /* an activation times a row: several panels at once too, beside the result, which may lie on that row */
     const hone_simple *e = d->simple;
     d->gate_bytes = 0;
     if (d->turned_bytes && d->direct && e && e->then && e->then == e->kernel->gate && e->residual.tensor < 0 && d->mt <= GATED)
-        d->gate_bytes = round64((sizeof(float) * HONE_CONTRACT_KEPT + sizeof(float *)) * (size_t)d->mt);
+        d->gate_bytes = hone_up64((sizeof(float) * HONE_CONTRACT_KEPT + sizeof(float *)) * (size_t)d->mt);
     hone_lines_choose(d);
     s->tactic = d->each ? "depthwise" : "contract", s->flush = true, s->tile = tile;
     if (d->each && d->direct) s->halves = d->halves & ~(d->simple && (d->simple->activate || d->simple->then) ? (uint64_t)1 << d->out : 0);

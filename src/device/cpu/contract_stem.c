@@ -7,11 +7,16 @@
 
 #include "device/cpu/contract.h"
 
-enum { ROWS = 128 /* of a tile, about */, WASTE = 12, COPIED = 1 << 13 /* values a tile of the copy, about */, SOME = 256 };
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
+enum {
+    CHANNELS = 8 /* at most */,
+    ROWS = 128 /* of a tile, about */,
+    WASTE = 12,
+    COPIED = 1 << 13 /* values a tile of the copy, about */,
+    SOME = 256
+};
 
 /* How far apart A's lines and pixels are, and its channels, if it has some: by the steps of K's indices, the widest first. */
-static bool steps(hone_contract *d, int64_t *channel) {
+static bool steps(hone_contract *d) {
     int64_t step[3] = {0}, n = 0;
     for (int k = d->slots.n_domain; k < d->slots.n; k++) {
         if (d->slots.extent[k] < 2) continue;
@@ -21,18 +26,18 @@ static bool steps(hone_contract *d, int64_t *channel) {
         step[q] = d->a.at.k[k];
     }
     if (n < 2) return false;
-    *channel = n == 3 ? step[0] : 0, d->stem.line = step[n - 2], d->stem.pixel = step[n - 1];
+    d->stem.channel = n == 3 ? step[0] : 0, d->stem.line = step[n - 2], d->stem.pixel = step[n - 1];
     return true;
 }
 typedef struct {
     int64_t y, x, c;
 } spot;
-static spot spot_of(const hone_contract *d, int64_t channel, int64_t k) {
-    const int64_t at = d->at_k_a[k], c = channel ? at / channel : 0, rest = at - c * channel;
+static spot spot_of(const hone_contract *d, int64_t k) {
+    const int64_t at = d->at_k_a[k], c = d->stem.channel ? at / d->stem.channel : 0, rest = at - c * d->stem.channel;
     return (spot){rest / d->stem.line, rest % d->stem.line / d->stem.pixel, c};
 }
 /* Results lie line by line, equally far apart in the picture, and so do lines; places are so many lines of so many pixels of so many channels, each once. */
-static bool even(hone_contract *d, int64_t channel, spot *most) {
+static bool even(hone_contract *d, spot *most) {
     const int64_t run = d->m_run, right = d->at_m_a[1], down = d->at_m_a[run];
     if (right <= 0 || down <= 0 || right % d->stem.pixel || down % d->stem.line) return false;
     d->stem.run = run, d->stem.right = right / d->stem.pixel, d->stem.down = down / d->stem.line;
@@ -40,21 +45,21 @@ static bool even(hone_contract *d, int64_t channel, spot *most) {
         if (d->at_m_a[m] != m / run * down + m % run * right) return false;
     *most = (spot){0};
     for (int64_t k = 0; k < d->k; k++) {
-        const spot s = spot_of(d, channel, k);
-        if (d->at_k_a[k] != s.y * d->stem.line + s.x * d->stem.pixel + s.c * channel) return false;
+        const spot s = spot_of(d, k);
+        if (d->at_k_a[k] != s.y * d->stem.line + s.x * d->stem.pixel + s.c * d->stem.channel) return false;
         most->y = s.y > most->y ? s.y : most->y, most->x = s.x > most->x ? s.x : most->x, most->c = s.c > most->c ? s.c : most->c;
     }
-    return most->c < HONE_STEM_CHANNELS && (most->y + 1) * (most->x + 1) * (most->c + 1) == d->k;
+    return most->c < CHANNELS && (most->y + 1) * (most->x + 1) * (most->c + 1) == d->k;
 }
 /* What may be outside: lines, pixels, both or neither. */
-static bool edges(hone_contract *d, int64_t channel) {
+static bool edges(hone_contract *d) {
     for (int q = 0; q < d->a.n_bounded; q++) {
         bool is_y = true, is_x = true;
         for (int64_t m = 0; m < d->m; m++)
             is_y &= d->at_m_a_bounded[q][m] == m / d->stem.run * d->stem.down,
                 is_x &= d->at_m_a_bounded[q][m] == m % d->stem.run * d->stem.right;
         for (int64_t k = 0; k < d->k; k++) {
-            const spot s = spot_of(d, channel, k);
+            const spot s = spot_of(d, k);
             is_y &= d->at_k_a_bounded[q][k] == s.y, is_x &= d->at_k_a_bounded[q][k] == s.x;
         }
         if (is_y == is_x) return false;
@@ -65,44 +70,41 @@ static bool edges(hone_contract *d, int64_t channel) {
 }
 bool hone_stem_choose(hone_arena *arena, hone_contract *d) {
     const hone_gemm_half *h = d->half;
-    int64_t channel;
     spot most;
     d->stem.lines = 0;
     if (!h->window || h->dtype != HONE_DTYPE_BF16 || !d->direct || d->batch != 1 || d->first_tensor >= 0 || d->m_run < 2 ||
         d->m % d->m_run || d->m / d->m_run < 2 || d->packed_b + 4 > HONE_MAX_REFS /* the copy's, and those of turned tensors */ ||
-        !steps(d, &channel) || !even(d, channel, &most))
+        !steps(d) || !even(d, &most))
         return false;
     const int64_t all = d->m / d->m_run;
-    d->stem.own = most.c + 1, d->stem.channels = up(d->stem.own, 2), d->stem.wide = (most.x + 1) * d->stem.channels,
+    d->stem.own = most.c + 1, d->stem.channels = hone_up(d->stem.own, 2), d->stem.wide = (most.x + 1) * d->stem.channels,
     d->stem.taps = most.y + 1;
-    const int64_t deep = up(d->stem.wide, h->deep), columns = (d->stem.run - 1) * d->stem.right + most.x + 1;
+    const int64_t deep = hone_up(d->stem.wide, h->deep), columns = (d->stem.run - 1) * d->stem.right + most.x + 1;
     d->stem.pitch = columns * d->stem.channels, d->stem.height = (all - 1) * d->stem.down + most.y + 1;
-    if (columns * d->stem.pixel > 2 * d->stem.line || (channel && d->stem.height * d->stem.line > 2 * channel))
+    if (columns * d->stem.pixel > 2 * d->stem.line || (d->stem.channel && d->stem.height * d->stem.line > 2 * d->stem.channel))
         return false; /* lines within lines: it lies otherwise, channels last for one */
     d->stem.y0 = d->stem.x0 = 0, d->stem.high = d->stem.height, d->stem.across = columns;
-    if ((h->begin ? d->stem.wide > h->deep : d->stem.wide != deep) || d->stem.taps * deep > WASTE * d->k || !edges(d, channel))
-        return false;
+    if ((h->begin ? d->stem.wide > h->deep : d->stem.wide != deep) || d->stem.taps * deep > WASTE * d->k || !edges(d)) return false;
     int64_t *at = hone_arena_raw(arena, sizeof *at * (size_t)d->stem.taps), *place = hone_arena_raw(arena, sizeof *place * (size_t)d->k);
     if (!at || !place) return false; /* there is another way */
     for (int64_t t = 0; t < d->stem.taps; t++) at[t] = t * d->stem.pitch;
     for (int64_t k = 0; k < d->k; k++) {
-        const spot s = spot_of(d, channel, k);
+        const spot s = spot_of(d, k);
         place[k] = s.y * deep + s.x * d->stem.channels + s.c;
     }
-    for (int64_t c = 0; c < d->stem.own; c++) d->stem.first[c] = c * channel;
-    d->stem.at = at, d->stem.place = place, d->stem.deep = d->stem.taps * deep, d->stem.tall = up(d->stem.run, h->rows);
+    d->stem.at = at, d->stem.place = place, d->stem.deep = d->stem.taps * deep, d->stem.tall = hone_up(d->stem.run, h->rows);
     d->stem.lines = ROWS / d->stem.run < 1 ? 1 : ROWS / d->stem.run < all ? ROWS / d->stem.run : all;
-    d->mt = d->stem.lines * d->stem.run, d->nt = up(d->n, d->nr);
+    d->mt = d->stem.lines * d->stem.run, d->nt = hone_up(d->n, d->nr);
     return true;
 }
 
 /* ---- the copy ---------------------------------------------------------------------------------------------------------------------------- */
 static void pixels(const hone_contract *d, const float *from, int64_t n, uint16_t *to) {
     const int64_t wide = d->stem.channels;
-    uint16_t plane[HONE_STEM_CHANNELS][SOME];
+    uint16_t plane[CHANNELS][SOME];
     float line[SOME];
     for (int64_t c = 0; c < d->stem.own; c++) {
-        const float *own = from + d->stem.first[c];
+        const float *own = from + c * d->stem.channel;
         for (int64_t i = 0; d->stem.pixel != 1 && i < n; i++) line[i] = own[i * d->stem.pixel];
         d->half->narrow(d->stem.pixel != 1 ? line : own, plane[c], n);
     }

@@ -6,6 +6,10 @@
 #include "device/step.h"
 #include "loops/tile.h"
 
+/* To the next multiple; of 64, a cache line, for room in scratch. */
+static inline int64_t hone_up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
+static inline size_t hone_up64(size_t n) { return (n + 63) / 64 * 64; }
+
 enum { HONE_MAX_TENSORS = 60, HONE_MAX_REFS = 64 }; /* of a program; with the buffers of its steps */
 /* A recipe: the steps of an instance at given numbers, without node and refs. Made once, bound to places in each plan. */
 typedef struct {

@@ -172,7 +172,7 @@ static int32_t activation(matching *m, int32_t x, hone_simple *r) {
     } else if (is_hard(m, x, r, &of)) which = HONE_ACTIVATE_hard_sigmoid;
     else if (is_leaky(m, x, r, &of)) which = HONE_ACTIVATE_leaky;
     if (which == HONE_ACTIVATE_COUNT) return x;
-    r->activate = hone_activate_best()->run[which], r->gate = hone_activate_best()->gate[which];
+    r->activate = hone_activate_best()->run[which], r->gate = hone_activate_best()->gate ? hone_activate_best()->gate[which] : NULL;
     return of;
 }
 

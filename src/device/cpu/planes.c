@@ -80,7 +80,6 @@ static bool find_way(const hone_contract *d, const hone_affine_load *x, int pixe
         if (f->k[k] && s->extent[k] > 1 && x->at.k[k] != f->k[k] * w->pitch) return false;
     return w->step > 0 && w->ahead > 0 && w->step <= 16;
 }
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
 hone_status hone_planes_find(hone_recipe_maker *m, hone_contract *d, const int *pixel, int n, bool turn) {
     const hone_slots_of *s = &d->slots;
     const hone_affine_load *x = turn ? &d->a : &d->b, *weights = turn ? &d->b : &d->a;
@@ -102,7 +101,7 @@ hone_status hone_planes_find(hone_recipe_maker *m, hone_contract *d, const int *
     if (g.x.place < 0 && g.y.place < 0) return HONE_OK; /* no window */
     g.run = s->extent[own[0]], g.rows = own[1] < 0 ? 1 : s->extent[own[1]], g.many = 1;
     const int64_t vector = d->kernel->vector;
-    if (g.run * 4 < up(g.run, vector) * 3) return HONE_OK; /* much of the last vector would be empty */
+    if (g.run * 4 < hone_up(g.run, vector) * 3) return HONE_OK; /* much of the last vector would be empty */
     int nk = s->n - s->n_domain;
     int64_t word = d->k_order;
     for (int k = nk - 1; k >= 0; k--) order[k] = (int)(word % MAX_SLOTS), word /= MAX_SLOTS;
@@ -143,12 +142,12 @@ bool hone_planes_pays(const hone_contract *d) {
     const int64_t *at = s ? s->out.at_m : d->at_m_out;
     for (int64_t i = 1; i < g->run; i++)
         if (at[i] - at[0] != i * (at[1] - at[0])) return false;
-    const double vector = (double)d->kernel->vector, v = (double)up(d->n, d->kernel->vector) / vector, n = (double)d->n;
+    const double vector = (double)d->kernel->vector, v = (double)hone_up(d->n, d->kernel->vector) / vector, n = (double)d->n;
     const double rows = 8 * v / 2 > (8 + v + 2) / 2 ? 8 * v / 2 : (8 + v + 2) / 2;
-    const double here = 8 * n / 2 / vector * ((double)up(g->run, d->kernel->vector) / (double)g->run) + 4 * n / (double)d->k;
+    const double here = 8 * n / 2 / vector * ((double)hone_up(g->run, d->kernel->vector) / (double)g->run) + 4 * n / (double)d->k;
     /* Vectors multiplied, or about as long, of a pixel: timed on a Neoverse-V1. Rows are turned, which takes longer where pieces are short. */
     if (g->slices && d->n > 8) {
-        const double k = (double)d->k, waste = (double)up(g->run, d->kernel->vector) / (double)g->run;
+        const double k = (double)d->k, waste = (double)hone_up(g->run, d->kernel->vector) / (double)g->run;
         const double brought = (double)(g->many * g->x.step * g->y.step);
         return 1.05 * k * n / vector * waste + 1.5 * n + 0.75 * brought < 0.97 * k * (v + (d->piece >= 16 ? 1 : 2));
     }
@@ -156,7 +155,7 @@ bool hone_planes_pays(const hone_contract *d) {
 }
 static void lay_out(hone_planes *g, int64_t k) {
     g->phase = (g->x.step * (g->tile_run - 1) + g->x.reach + g->x.step - 1) / g->x.step, g->line = g->x.step * g->phase;
-    g->plane = up((g->y.step * (g->tile_rows - 1) + g->y.reach) * g->line + SPARE, 16);
+    g->plane = hone_up((g->y.step * (g->tile_rows - 1) + g->y.reach) * g->line + SPARE, 16);
     if (g->plane / 16 % 8 == 0) g->plane += 48; /* planes a power of two apart would meet in the cache */
     for (int64_t p = 0; p < k; p++)
         g->own_at[p] = g->k_plane[p] * g->plane + g->k_y[p] * g->line + g->k_x[p] % g->x.step * g->phase + g->k_x[p] / g->x.step;
@@ -164,14 +163,14 @@ static void lay_out(hone_planes *g, int64_t k) {
 /* Rows shorter than a panel keep few sums, which waits for multiply-adds and loads; several in one stretch cost what lies between them. Bits of few channels
    depend on the panel, so they stay row by row. */
 static int64_t join_rows(const hone_contract *d, const hone_planes *g) {
-    const int64_t vector = d->kernel->vector, nr = g->vectors * vector, short_row = up(g->run, vector) / vector;
+    const int64_t vector = d->kernel->vector, nr = g->vectors * vector, short_row = hone_up(g->run, vector) / vector;
     if (!g->turn || g->x.step > 1 || g->y.step > 1 || g->channels <= HONE_GEMM_FEW || g->tile_run < g->run || g->run >= nr) return 1;
     int64_t many = 1 + (4 * nr - g->run) / g->line;
     if (many > g->tile_rows) many = g->tile_rows;
     many = (g->tile_rows + (g->tile_rows + many - 1) / many - 1) / ((g->tile_rows + many - 1) / many);
     const double m = (double)(g->channels < d->kernel->rows[0] ? g->channels : d->kernel->rows[0]), v = (double)short_row;
     const double apart = m > (m + 2 * v + 1) / v ? m : (m + 2 * v + 1) / v;
-    return (double)(up((many - 1) * g->line + g->run, vector) / vector) * m <= (double)(many * short_row) * apart ? many : 1;
+    return (double)(hone_up((many - 1) * g->line + g->run, vector) / vector) * m <= (double)(many * short_row) * apart ? many : 1;
 }
 void hone_planes_cut(const hone_contract *d, int threads) {
     hone_planes *g = d->planes;
@@ -185,7 +184,7 @@ void hone_planes_cut(const hone_contract *d, int threads) {
         if (!large && !few) break;
         /* rows first; they share what a window reaches over */
         if (g->tile_rows > 1 && (g->tile_rows > g->y.reach || g->tile_run <= nr)) g->tile_rows = (g->tile_rows + 1) / 2;
-        else if (g->tile_run > nr) g->tile_run = up(g->tile_run / 2, nr);
+        else if (g->tile_run > nr) g->tile_run = hone_up(g->tile_run / 2, nr);
         else break;
     }
     g->together = join_rows(d, g);
@@ -261,7 +260,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                   rows = g->rows - y0 < g->tile_rows ? g->rows - y0 : g->tile_rows;
     const hone_standing w = hone_contract_stand(d, number / across / down);
     const hone_affine_load *load = g->turn ? &d->a : &d->b;
-    const int64_t vector = d->kernel->vector, nr = g->vectors * vector, stride = up((g->together - 1) * g->line + run, vector);
+    const int64_t vector = d->kernel->vector, nr = g->vectors * vector, stride = hone_up((g->together - 1) * g->line + run, vector);
     const bool apart = g->turn || !d->direct; /* sums wait in scratch */
     float *sums = scratch, *band = sums + d->c_bytes / sizeof *sums;
     void *rest = (char *)scratch + d->c_bytes + d->b_bytes;
@@ -310,15 +309,15 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     }
     return HONE_OK;
 }
-static size_t round64(size_t n) { return (n + 63) / 64 * 64; }
 void hone_planes_step(hone_contract *d, hone_step *s) {
     const hone_planes *g = d->planes;
     s->tactic = "planes", s->flush = true, s->tile = tile;
     s->tiles = d->batch * ((g->rows + g->tile_rows - 1) / g->tile_rows) * ((g->run + g->tile_run - 1) / g->tile_run);
     s->serial = s->tiles == 1;
-    d->c_bytes = g->turn || !d->direct
-                     ? round64(sizeof(float) * (size_t)(g->channels * up((g->together - 1) * g->line + g->tile_run, d->kernel->vector)))
-                     : 0;
-    d->b_bytes = round64(sizeof(float) * (size_t)(g->many * g->plane));
+    d->c_bytes =
+        g->turn || !d->direct
+            ? hone_up64(sizeof(float) * (size_t)(g->channels * hone_up((g->together - 1) * g->line + g->tile_run, d->kernel->vector)))
+            : 0;
+    d->b_bytes = hone_up64(sizeof(float) * (size_t)(g->many * g->plane));
     s->scratch_bytes = d->c_bytes + d->b_bytes + (d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0);
 }
