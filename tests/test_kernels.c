@@ -115,8 +115,15 @@ static void test_gemm_ahead(void **state) {
                     const double want = sum < (double)ahead.lo ? (double)ahead.lo : sum > (double)ahead.hi ? (double)ahead.hi : sum;
                     check((*list)->name, to[p * high + i], want, isinf(term) ? 1 : fabs(term) + fabs(more), 2);
                 }
+            float *flat = exact_floats((size_t)(m * k)); /* the same of rows that stay as they lie */
+            (*list)->turn(&(hone_gemm_part){.m = m, .k = k, .a = (const float *const *)rows, .ahead = &ahead, .flat = true}, flat);
+            for (int i = 0; i < m; i++)
+                for (int p = 0; p < k; p++)
+                    if (memcmp(flat + i * k + p, to + p * high + i, sizeof *to))
+                        fail_msg("%s: row %d, value %d: %a and %a, k %d, ends %d", (*list)->name, i, p, (double)flat[i * k + p],
+                                 (double)to[p * high + i], k, ends);
             for (int i = 0; i < m; i++) free(rows[i]);
-            free(scale), free(shift), free(to);
+            free(scale), free(shift), free(to), free(flat);
         }
 }
 /* Several panels of few rows by one call, against one after another: the same bits. */
@@ -166,23 +173,25 @@ static void test_gemm_panels(void **state) {
     }
 }
 
-/* Rows in many blocks by one call, turned or as they lie, against one block after another: the same bits, whatever ends them. */
+/* Rows in many blocks by one call, turned or as they lie, and then several panels of them, against one block after another: the same bits, whatever ends them. */
 static void test_gemm_blocks(void **state) {
     (void)state;
     for (const hone_gemm_f32 *const *list = hone_gemm_f32_list; *list; list++) {
         const hone_gemm_f32 *row = *list;
         if (row->cpu & ~hone_cpu() || !row->turn) continue;
         for (int round = 0; round < 600; round++) {
-            const int v = 1 + round % row->widths, high = 5 + (int)(random_bits() % 4), m = high + (int)(random_bits() % 30),
-                      wide = v * row->vector;
-            const int n = random_bits() % 4 ? wide : wide - 1, ends = (int)(random_bits() % 128);
-            const int64_t k = 1 + random_bits() % 20;
-            enum { MOST = 40, STRIDE = 20 };
-            float *turned = exact_floats((size_t)(k * (m / high + 1) * HONE_GEMM_TURNED(high))), *b = exact_floats((size_t)(k * wide));
-            float *bias_m = exact_floats((size_t)m), *bias_n = exact_floats((size_t)n), *c[2], *residual = exact_floats(MOST * STRIDE),
-                  *at[2][MOST];
-            const float *more[MOST], *lie[MOST]; /* rows of A: the last first, or one after another */
             const bool turns = random_bits() % 2, dense = random_bits() % 2;
+            const int v = 1 + round % row->widths, most = turns ? row->rows[v - 1] : row->lie[v - 1],
+                      high = most - (int)(random_bits() % 4) % most, m = high + (int)(random_bits() % 30), wide = v * row->vector;
+            const int n = random_bits() % 4 ? wide : wide - 1, ends = (int)(random_bits() % 128);
+            const int panels = !turns && n == wide ? 1 + (int)(random_bits() % 3) : 1;
+            const int64_t k = 1 + random_bits() % 20;
+            enum { MOST = 40, STRIDE = 52 };
+            float *turned = exact_floats((size_t)(k * (m / high + 1) * HONE_GEMM_TURNED(high))),
+                  *b = exact_floats((size_t)(k * wide * panels));
+            float *bias_m = exact_floats((size_t)m), *bias_n = exact_floats((size_t)(n * panels)), *c[2],
+                  *residual = exact_floats(MOST * STRIDE), *at[2][MOST];
+            const float *more[MOST], *lie[MOST]; /* rows of A: the last first, or one after another */
             for (int i = 0; i < m; i++) lie[i] = turned + (dense ? i : m - 1 - i) * k;
             for (int q = 0; q < 2; q++) {
                 c[q] = exact_floats(MOST * STRIDE);
@@ -192,16 +201,20 @@ static void test_gemm_blocks(void **state) {
             hone_gemm_part part = {
                 .n = n, .taps = 1, .k = k, .b = b, .b_step = wide, .c_from = 3, .sums_from = 3, .lo = -0.5f, .high = high};
             part.finish = ends & 1, part.clamp = ends & 2, part.hi = ends & 4 ? 0.75f : INFINITY, part.more = ends & 64 && ends & 32;
-            for (int i = 0; i < m; i += high) {
+            for (int each = 0; each < panels * ((m + high - 1) / high); each++) {
+                const int i = each / panels * high, q = each % panels;
                 hone_gemm_part one = part;
                 one.m = m - i < high ? m - i : high, one.c = at[0] + i, one.a = lie + i;
+                one.b += q * wide * k, one.c_from += q * wide, one.sums_from += q * wide;
                 if (turns) one.turned = turned + i / high * HONE_GEMM_TURNED(high) * k;
                 one.sums = (const float *const *)at[0] + i, one.residual = ends & 8 ? more + i : NULL;
-                one.bias_n = ends & 16 ? bias_n : NULL, one.bias_m = ends & 32 ? bias_m + i : NULL;
+                one.bias_n = ends & 16 ? bias_n + q * wide : NULL, one.bias_m = ends & 32 ? bias_m + i : NULL;
                 row->run[v - 1](&one);
             }
             part.m = m, part.turned = turns ? turned : NULL, part.a = lie, part.c = at[1], part.sums = (const float *const *)at[1];
             part.residual = ends & 8 ? more : NULL, part.bias_n = ends & 16 ? bias_n : NULL, part.bias_m = ends & 32 ? bias_m : NULL;
+            part.panels = panels > 1 ? panels : 0, part.b_apart = wide * k;
+            if (random_bits() % 2) part.next = b, part.next_step = 32; /* asks for what is there */
             row->run[v - 1](&part);
             if (memcmp(c[0], c[1], MOST * STRIDE * sizeof(float)))
                 fail_msg("%s: %d vectors, m %d by %d, n %d, k %d, ends %d", row->name, v, m, high, n, (int)k, ends);
@@ -240,10 +253,12 @@ static void test_gemm_f32(void **state) {
         for (int v = 1; v <= row->widths; v++)
             for (int m = 1; m <= row->rows[v - 1]; m++)
                 for (size_t k = 0; k < COUNT(ks); k++)
-                    for (size_t f = 0; f < COUNT(flags) && !(flags[f] & (512 | 1024) && !row->turn); f++)
+                    for (size_t f = 0; f < COUNT(flags) && !(flags[f] & (512 | 1024) && !row->turn); f++) {
+                        if (flags[f] & 1024 && v > hone_gemm_wide(row)) continue; /* slices are for panels of turned rows */
                         for (int64_t taps = 1; taps <= (flags[f] & (128 | 256) ? 1 : 3); taps += 2)
                             for (int less = 0; less < row->vector; less += row->vector / 2 + 1)
                                 gemm_case(row, v, m, v * row->vector - less, taps, ks[k], flags[f]);
+                    }
     }
 }
 

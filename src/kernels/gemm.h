@@ -29,13 +29,14 @@ typedef struct {
     const float *const *a;
     const float *turned; /* or NULL. Instead of a and at: these rows as the kernel's `turn` made them. Not with few */
     int high; /* kernels with `turn`, not with few: of many rows so many at a time, at most `rows`, turned ones one block after another. 0: one block */
-    int panels; /* with few, and whole panels, but neither at nor at_b: so many, b_apart floats from one to the next. 0: one */
-    const hone_gemm_ahead *ahead;              /* or NULL. Only while rows are turned, of one piece, without at */
+    int panels; /* with few or high, and whole panels, but neither at nor at_b: so many, b_apart floats from one to the next. 0: one */
+    const hone_gemm_ahead *ahead;              /* or NULL. Only while rows are turned, of one piece, without at; */
+    bool flat;                                 /* or copied by the same function as they lie, one after another */
     const int64_t *at;                         /* or NULL: p itself. Not with few */
     const int64_t *at_b;                       /* or NULL. Slice p begins at b[at_b[p]]: one piece, and nothing is asked for ahead */
     ptrdiff_t a_step, a_from, b_step, b_apart; /* a_from: depthwise only */
     const float *b,
-        *next; /* next: what will be read later, asked for meanwhile, next_step floats further with each value of K (turned: bytes, with each four). NULL, and step 0: nothing */
+        *next; /* next: what will be read later, asked for meanwhile, next_step floats further with each value of K (high: bytes, with each four). NULL, and step 0: nothing */
     ptrdiff_t next_step;
     float *const *c; /* a pointer a row, to its column 0; this panel's are c_from further. So it is with residual */
     ptrdiff_t c_from;
@@ -51,18 +52,20 @@ typedef struct {
 typedef void hone_gemm_f32_fn(const hone_gemm_part *);
 enum { HONE_GEMM_WIDTHS = 4, HONE_GEMM_ROWS = 8 /* the most of any kernel */, HONE_GEMM_FEW = 4 /* fewer than the rows of any kernel */ };
 typedef struct {
-    const char *name; /* "hone_gemm_f32__avx2" */
-    uint32_t cpu;     /* HONE_CPU_* bits it needs */
-    int vector;       /* floats */
-    int widths;       /* panels of 1 … this many vectors */
-    int rows[HONE_GEMM_WIDTHS];
-    hone_gemm_f32_fn *run[HONE_GEMM_WIDTHS]; /* by vectors - 1 */
+    const char *name;                                  /* "hone_gemm_f32__avx2" */
+    uint32_t cpu;                                      /* HONE_CPU_* bits it needs */
+    int vector;                                        /* floats */
+    int widths;                                        /* panels of 1 … this many vectors */
+    int rows[HONE_GEMM_WIDTHS], lie[HONE_GEMM_WIDTHS]; /* at a time; as they lie, where kernels with `turn` take fewer of those */
+    hone_gemm_f32_fn *run[HONE_GEMM_WIDTHS];           /* by vectors - 1 */
     /* NULL, or: the kernel is faster on rows that lie value by value of K, all rows' first values, then all second ones: to[p * HONE_GEMM_TURNED(m) + i] is value p of row i, p over
        all pieces. Turns the rows of a part, of which m, high, taps, k, a, a_step, at and ahead count; with `at` of one
        block. The same bits come out */
     void (*turn)(const hone_gemm_part *, float *to);
 } hone_gemm_f32;
 #define HONE_GEMM_TURNED(m) (((m) + 3) / 4 * 4)
+/* The widest panel, in vectors, that rows are turned for where they can be: wider ones have few of them, and are fast as rows lie. */
+static inline int hone_gemm_wide(const hone_gemm_f32 *g) { return g->turn && g->widths > 3 ? 3 : g->widths; }
 extern const hone_gemm_f32 *const hone_gemm_f32_list[]; /* slowest first; ends with NULL */
 const hone_gemm_f32 *hone_gemm_f32_best(void);          /* the last row this CPU (as masked) can run */
 

@@ -9,8 +9,8 @@ static int64_t floats(hone_ref from, hone_ref to) { return (to.offset - from.off
 /* Does step k + 1 read what step k scales, by rows of one piece, and nobody else? */
 static bool fits(const hone_steps *s, int k, const hone_scaling *x, const hone_contract *d) {
     const hone_step *from = s->step.at + k, *to = from + 1;
-    if (!d->kernel->turn || !d->turned_bytes || !d->packed_b || d->packed_a || d->each || d->strewn || d->piece != d->k || d->k != x->n ||
-        d->batch != 1 || d->a.n_bounded || d->first_tensor >= 0 || d->m <= HONE_GEMM_FEW || d->ahead.is || d->n_ref + 3 > MOST_REFS)
+    if (!d->blocks || !d->packed_b || d->packed_a || d->each || d->strewn || d->piece != d->k || d->k != x->n || d->batch != 1 ||
+        d->a.n_bounded || d->first_tensor >= 0 || d->m <= HONE_GEMM_FEW || d->ahead.is || d->n_ref + 3 > MOST_REFS)
         return false;
     const hone_ref made = from->ref[x->out], read = to->ref[d->a.tensor];
     if (made.base != HONE_BASE_ARENA || read.base != HONE_BASE_ARENA || made.block != read.block) return false;

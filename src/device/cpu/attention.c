@@ -439,7 +439,8 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     for (int64_t i = 0; i < m && d->turned; i++) c[i] = y + d->y.row[m0 + i];
     if (d->turned && !parts) product(d->kernel, false, m, d->width, d->n, d->n, NULL, packed + key_floats(d), 0, c, x);
     const int64_t vectors = hone_up(d->width, d->kernel->vector) / d->kernel->vector;
-    const int mr = d->kernel->rows[vectors < d->kernel->widths ? vectors - 1 : d->kernel->widths - 1];
+    const int widest = (int)(panel_columns(d->kernel) / d->kernel->vector),
+              mr = d->kernel->rows[vectors < widest ? vectors - 1 : widest - 1];
     for (int64_t i = 0; i < m && !d->turned; i += mr) { /* x is in L1 when it meets the values */
         const int64_t some = m - i < mr ? m - i : mr;
         int64_t own_n[HONE_GEMM_ROWS], n = parts ? 1 : d->n; /* keys that a row sees, and that one of these does */
@@ -499,7 +500,7 @@ static bool loads(hone_recipe_maker *m, const hone_cpu_call *c, int k, const int
 /* Blocks of rows: a quarter of a megabyte of scores, and enough tiles to share. */
 static void choose(attending *d, int threads) {
     const hone_gemm_f32 *g = d->kernel;
-    const int64_t mr = g->rows[g->widths - 1];
+    const int64_t mr = g->rows[hone_gemm_wide(g) - 1];
     const double work = (double)d->batches * (double)d->m * (double)d->n * (double)(d->depth + d->width);
     d->few = d->m < 4 && (d->k_d == 1 || d->depth == 1);
     d->lies = d->m < 16 && d->width % g->vector == 0;

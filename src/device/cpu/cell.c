@@ -53,7 +53,7 @@ static void columns(const hone_contract *p, const operands *o, int rows, hone_ge
     const int64_t vector = p->kernel->vector, all_n = hone_contract_columns(p);
     for (int64_t j = from, next; j < to; j = next) {
         const int64_t wide = all_n - j < p->nr ? all_n - j : p->nr;
-        const int v = (int)(wide / vector), most = p->kernel->rows[v - 1], passes = (rows + most - 1) / most,
+        const int v = (int)(wide / vector), most = p->kernel->lie[v - 1], passes = (rows + most - 1) / most,
                   mr = (rows + passes - 1) / passes;
         part.panels = part.few ? (int)(((to < p->n ? to : p->n) - j) / p->nr) : 0; /* whole ones together */
         next = j + (part.panels > 1 ? part.panels : 1) * p->nr;

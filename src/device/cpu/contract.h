@@ -95,6 +95,8 @@ typedef struct {
     uint64_t halves; /* tensors that may be stored as bf16: A, the residual, the result */
     int mr, nr;
     int64_t mt, nt, kc;     /* a tile, and how much of K at a time */
+    bool blocks;            /* the kernel takes rows by blocks, many at a call; */
+    int64_t band;           /* so many rows of a tile meet all panels before others do */
     int packed_a, packed_b; /* refs of constant operands, A in rows (bytes: in panels), B in panels; 0: none (never the first tensor) */
     int shared;             /* ref of B as a step before has packed it once, for all blocks of rows; 0: none */
     int out;                /* tensor that is written */
@@ -103,7 +105,7 @@ typedef struct {
     int n_ref;
     size_t c_bytes, a_bytes, b_bytes, line_bytes, at_bytes, turned_bytes,
         gate_bytes; /* of scratch; turned: 0 where the kernel takes rows as they lie; gate: 0 where nothing meets an activation of panels */
-    struct {        /* rows of A are scaled by value of K while they are turned (ahead.c) */
+    struct {        /* rows of A are scaled by value of K while they are turned, or copied (ahead.c) */
         bool is;
         int s, b; /* refs; b: or -1 */
         int64_t s_c, b_c;
@@ -170,16 +172,17 @@ hone_status hone_contract_finish(const hone_contract *, void *const *at, int64_t
 static inline int64_t hone_contract_columns(const hone_contract *d) { /* N in whole vectors */
     return (d->n + d->kernel->vector - 1) / d->kernel->vector * d->kernel->vector;
 }
-/* Whether rows of A are to be turned where the kernel can (kernels/gemm.h): it costs as much as a panel or two, but makes one piece of several. Rows of one piece are
-   as fast as they lie where columns are few. */
-enum { HONE_CONTRACT_LIE = 64 /* columns, at most */ };
+/* Whether rows of A are to be turned where the kernel can (kernels/gemm.h): it costs as much as a panel or two, but makes one piece of several. The widest panels are
+   for rows as they lie. */
 static inline bool hone_contract_turns(const hone_contract *d) {
-    const bool whole = d->k % d->kernel->vector == 0 &&
-                       d->n % (2 * d->kernel->vector) == 0; /* or what is over takes longer than to turn (58 of K 58: a tenth) */
-    const int64_t least = d->taps > 1                                                           ? 16
-                          : d->piece == d->k && d->k <= HONE_CONTRACT_KC && d->m >= 64 && whole ? HONE_CONTRACT_LIE + 1
-                                                                                                : 32;
-    return d->kernel->turn && d->m > HONE_GEMM_FEW && (d->n >= least || d->strewn);
+    const bool wide = d->nr > hone_gemm_wide(d->kernel) * d->kernel->vector;
+    return d->kernel->turn && d->m > HONE_GEMM_FEW && !wide && (d->n >= (d->taps > 1 ? 16 : 32) || d->strewn);
+}
+/* Rows as they lie that stay in L1 while all panels pass, which then come from L2: less than rows would, where there are enough of them. Else all of a tile. */
+static inline int64_t hone_contract_band(const hone_contract *d) {
+    enum { ROWS_L1 = 20480 };
+    const int64_t k = d->k < d->kc ? d->k : d->kc, rows = ROWS_L1 / (4 * k) / d->mr * d->mr;
+    return rows >= 4 * d->mr && rows < d->mt ? rows : d->mt;
 }
 /* Multiply-adds of a lane of f32 in a nanosecond, about: narrow vectors come with more units. */
 static inline int hone_contract_lane(const hone_contract *d) { return d->kernel->vector == 4 ? 8 : 4; }

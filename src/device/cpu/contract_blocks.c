@@ -4,26 +4,37 @@
 
 #include "device/cpu/contract.h"
 
+static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
+/* NEON: nanoseconds for all columns of a value of A, by panels of w vectors, at about what a Neoverse-V1 does in GFLOP/s by so many */
+static double passing(const hone_contract *d, int w, const double *rate) {
+    const int64_t all = pieces(d->n, d->kernel->vector), rest = all % w;
+    return 2.0 * (double)d->kernel->vector * ((double)(all - rest) / rate[w - 1] + (rest ? (double)rest / rate[rest - 1] : 0));
+}
+/* Turned rows: few values of K pay for fewer calls, rows that are not eight at a time want more sums. Rows as they lie, by four vectors, where they are of one piece and so short that
+   they stay in L1 while all weights pass (3136 x 64 of K 64: 65 to 73 GFLOP/s). Nobody asks for weights there, so they are waited for. */
+static int neon_panel(const hone_contract *d) {
+    enum { SMALL_K = 96, SHORT = 256 };
+    static const double rates[3][3] = {{57, 79, 78.5}, {44, 70, 71}, {44, 71, 77}}, lying[4] = {38, 72, 74, 79}, TURN_NS = 0.1,
+                        BYTES_PER_NS = 24, NEAR = 32768;
+    const int64_t mr = d->kernel->rows[2], vector = d->kernel->vector;
+    const double *rate = rates[d->k < SMALL_K ? 1 : pieces(d->m, pieces(d->m, mr)) < mr ? 2 : 0], m = (double)d->m;
+    if (d->m <= HONE_GEMM_FEW) return d->m == 1 ? 3 : 2; /* one row reads panels, and wide ones faster */
+    const int v = passing(d, 2, rate) < passing(d, 3, rate) ? 2 : 3;
+    const bool turns = hone_contract_turns(d),
+               may = d->taps == 1 && d->piece == d->k && d->k <= SHORT && d->k % vector == 0 && d->n % vector == 0;
+    const double far = 4.0 * (double)d->n - NEAR / (double)d->k, lie = m * passing(d, 4, lying) + (far > 0 ? far / BYTES_PER_NS : 0),
+                 turn = m * (passing(d, v, rate) + TURN_NS);
+    return may && (!turns || lie < turn) ? 4 : turns ? v : 2;
+}
 /* The panel: as wide as the kernel can where it stays in L1 while rows pass, or rows pass only once. Else three vectors, where the
    tile is as high as by two and threads have panels enough to share: that the last one may be narrow matters less (Xeon, 64 x 2048 of K 512: 1.18 ms by three, 1.38
    by two; resnet50's late layers 6 to 23 % less). Else what divides the columns and asks L2 for less a row. */
-enum { SMALL_K = 96 };
-static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
 void hone_contract_panel(hone_contract *d, int threads) {
     const hone_gemm_f32 *kernel = d->kernel;
     int v = kernel->widths;
-    /* NEON, by vectors about what a Neoverse-V1 does: few values of K pay for fewer calls, rows that are not eight at a time want more sums */
-    if (kernel->turn) {
-        static const double rates[3][3] = {{57, 79, 78.5}, {44, 68, 69}, {44, 71, 77}};
-        const int64_t mr = kernel->rows[v - 1], all = pieces(d->n, kernel->vector);
-        const double *rate = rates[d->k < SMALL_K ? 1 : pieces(d->m, pieces(d->m, mr)) < mr ? 2 : 0];
-        double best = INFINITY;
-        for (int w = 2; w <= 3 && kernel->widths == 3; w++) {
-            const double ns = (double)(all / w * w) / rate[w - 1] + (all % w ? (double)(all % w) / rate[all % w - 1] : 0);
-            if (ns < best) best = ns, v = w;
-        }
-        if (!hone_contract_turns(d)) v = d->m == 1 ? 3 : 2; /* one row reads panels, and wide ones faster */
-    } else if (d->m > kernel->rows[v - 1] && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
+    d->nr = 0;
+    if (kernel->turn) v = neon_panel(d);
+    else if (d->m > kernel->rows[v - 1] && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
         const bool high = kernel->rows[2] >= kernel->rows[1] && pieces(d->n, 3 * kernel->vector) >= 2 * threads;
         if (high || d->n % (3 * kernel->vector) == 0) v = 3;
         else if (d->n % (2 * kernel->vector) == 0) v = 2;

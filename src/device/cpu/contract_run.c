@@ -297,8 +297,104 @@ static hone_gemm_ahead scaled_by(const hone_contract *d, void *const *at, int64_
     return (hone_gemm_ahead){(const float *)at[d->ahead.s] + d->ahead.s_c + k0,
                              d->ahead.b < 0 ? NULL : (const float *)at[d->ahead.b] + d->ahead.b_c + k0, d->ahead.lo, d->ahead.hi};
 }
+/* Some rows of a tile, or all, and a part of K: what the panels of B meet. */
+typedef struct {
+    const hone_contract *d;
+    void *const *at;
+    const hone_standing *w;
+    const float *a, *b, *packed_b; /* packed_b: of all columns; or NULL, then b has the tile's */
+    hone_gemm_part whole;
+    hone_contract_lists l;
+    float *const *to, *turned, *gates, *copied; /* to: where sums go now */
+    uint8_t *seen;                              /* strewn rows */
+    int64_t m0, m, n0, n, k0, all_k;
+    bool gated;
+} band;
+/* What is asked for while rows pass this panel: the panel after it, once their first pass has brought this one in; past: where that ends. Of rows as they lie, by the first panel,
+   the next band: who asks for what is near waits for it as long as who does not, and has asked (panels here: 2 % slower). */
+static const float *ahead_of(const band *x, int64_t j, int64_t passes, ptrdiff_t *step, const float **past) {
+    const hone_contract *d = x->d;
+    const int64_t left = hone_contract_columns(d) - x->n0 - j - d->nr, wide = left < d->nr ? left : d->nr, k = x->all_k;
+    *past = NULL;
+    if (d->blocks && !x->turned) {
+        const float *const *a = x->l.a;
+        if (j || x->m <= d->mr || a[1] - a[0] != k) return NULL;
+        *step = 16 * d->mr;
+        return a[0] + (d->band < d->mt ? x->m : d->mr) * k;
+    }
+    if (!x->packed_b || passes < 2 || left <= 0) return NULL;
+    const float *next = x->packed_b + (x->w->own_b * hone_contract_columns(d) + x->n0 + j + d->nr) * d->k + x->k0 * wide;
+    *past = next + k * wide, *step = d->blocks ? (16 * wide + passes - 1) / passes : (wide + passes - 2) / (passes - 1);
+    return next;
+}
+static void multiply(const band *x) {
+    const hone_contract *d = x->d;
+    const hone_gemm_part *whole = &x->whole;
+    const int64_t vector = d->kernel->vector, all_n = hone_contract_columns(d), m = x->m, n = x->n, n0 = x->n0, all_k = x->all_k;
+    const bool then = d->simple && d->simple->then, keeps = then && d->simple->later.tensor >= 0;
+    const bool whole_rows = d->blocks && (!then || d->gate_bytes),
+               lie = d->blocks && !x->turned; /* what follows an activation is told a block at a time */
+    const bool beside = whole->few && x->packed_b && !d->each && !d->strewn && (!then || d->gate_bytes);
+    const float *rows[HONE_GEMM_ROWS];
+    float kept[HONE_GEMM_ROWS * HONE_CONTRACT_KEPT];
+    for (int64_t j = 0, done = 0, took; j < n; j += took) {
+        const int64_t wide = all_n - n0 - j < d->nr ? all_n - n0 - j : d->nr;
+        const int v = (int)(wide / vector), most = d->each ? EACH_ROWS : x->turned ? d->mr : d->kernel->lie[v - 1];
+        const int64_t mr = low_as(m, most), passes = (m + mr - 1) / mr;
+        hone_gemm_part part = *whole;
+        part.n = (int)(n - j < wide ? n - j : wide), part.b_step = d->each ? all_n : wide, part.a_from = d->each ? n0 + j : 0;
+        part.b = d->each       ? x->packed_b + (x->w->own_b * d->k + x->k0) * all_n + n0 + j
+                 : x->packed_b ? x->packed_b + (x->w->own_b * all_n + n0 + j) * d->k + x->k0 * wide
+                               : x->b + j * all_k;
+        if (beside && wide == d->nr) { /* whole panels side by side; gates have room for some */
+            const int64_t room_for = x->gated && n - done > HONE_CONTRACT_KEPT ? HONE_CONTRACT_KEPT + done - j : n - j;
+            part.panels = (int)(room_for / d->nr), part.b_apart = wide * d->k;
+        }
+        const int64_t at_once = whole_rows ? m : mr;
+        if (lie && whole_rows && wide == d->nr) { /* one after another, until they are activated */
+            const int64_t until = (d->simple && d->simple->activate) || x->gated ? (done + ACTIVATED - j + d->nr - 1) / d->nr : n,
+                          all = (n - j) / d->nr;
+            part.panels = (int)(until < all ? until : all), part.b_apart = x->packed_b ? wide * d->k : wide * all_k;
+        }
+        took = (part.panels > 1 ? part.panels : 1) * d->nr;
+        part.c_from = x->gated ? j - done : whole->finish ? n0 + j : j;
+        part.sums_from = j, part.bias_n = whole->bias_n ? whole->bias_n + n0 + j : NULL;
+        hone_gemm_f32_fn *run = d->each ? d->each->run : d->kernel->run[v - 1];
+        const float *past, *next = ahead_of(x, j, passes, &part.next_step, &past);
+        part.high = (int)mr;
+        for (int64_t i = 0; i < m; i += at_once) {
+            if (d->blocks) part.next = next ? next + i / mr * ((all_k - 1) / 4) * part.next_step / 4 : NULL;
+            else if (next && i) part.next = i == mr ? next : part.next + all_k * part.next_step;
+            if (past && part.next >= past) next = part.next = NULL, part.next_step = 0;
+            part.m = (int)(m - i < at_once ? m - i : at_once), part.a = x->l.a + i, part.c = x->to + i,
+            part.sums = (const float *const *)x->l.sums + i;
+            part.bias_m = whole->bias_m ? whole->bias_m + i : NULL, part.residual = whole->residual ? whole->residual + i : NULL;
+            if (x->turned) part.turned = x->turned + i / mr * HONE_GEMM_TURNED(mr) * all_k;
+            else if (d->strewn) strewn(d, x->a, x->w, x->m0, i, x->k0, x->copied, x->seen, rows, &part);
+            if (keeps && whole->finish && !x->gated) hone_contract_keep(d, x->at, x->w, x->m0 + i, n0 + j, &part, kept);
+            run(&part);
+            if (whole->finish && !x->gated && (then || at_once < m)) hone_contract_activate(d, &part);
+            if (then && whole->finish && !x->gated) hone_contract_then(d, x->at, x->w, &part, kept);
+        }
+        /* all rows of a panel at once: of several panels, because vectors side by side take an activation faster than a panel's few */
+        if (at_once < m) done = j + took; /* activated as they came; a narrower panel behind may take all rows at once */
+        else if (whole->finish && (!then || x->gated) && (j + took >= n || j + took - done >= ACTIVATED)) {
+            part.c_from = n0 + done, part.n = (int)((j + took < n ? j + took : n) - done), done += part.n;
+            if (x->gated) times_given(d, x->at, x->w, x->m0, &part, &x->l, x->gates);
+            else hone_contract_activate(d, &part);
+        }
+    }
+}
+/* Rows from `first` on, `m` of them */
+static band some_rows(const band *all, int64_t first, int64_t m) {
+    band x = *all;
+    x.m0 += first, x.m = m, x.l.a += first, x.l.residual += first, x.l.c += first, x.l.sums += first;
+    x.to += all->gated ? 0 : first; /* gates are made and met band by band */
+    if (x.whole.bias_m) x.whole.bias_m += first;
+    if (x.whole.residual) x.whole.residual += first;
+    return x;
+}
 hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t half, int64_t number, int64_t over, void *scratch) {
-    const float *packed_b = d->packed_b ? at[d->packed_b] : d->shared ? at[d->shared] : NULL;
     char *room = scratch;
     float *c = (float *)room, *pa = (float *)(room + d->c_bytes), *pb = (float *)(room + d->c_bytes + d->a_bytes),
           *line = (float *)(room + d->c_bytes + d->a_bytes + d->b_bytes);
@@ -315,7 +411,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
     int64_t n0 = (down ? number / mb % nb : number % nb) * d->nt, m0 = (down ? number % mb : number / nb % mb) * d->mt,
             batch = number / nb / mb;
     int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt;
-    const int64_t vector = d->kernel->vector, all_n = hone_contract_columns(d), stride = (n + vector - 1) / vector * vector;
+    const int64_t vector = d->kernel->vector, stride = (n + vector - 1) / vector * vector;
     const hone_standing w = hone_contract_stand(d, batch);
     bool first = over == 0 && d->first_tensor >= 0;
     const bool half_a = half >> d->a.tensor & 1;
@@ -326,97 +422,59 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
     if (d->packed_a) dense = (const float *)at[d->packed_a] + (w.own_a * d->m + m0) * d->k;
     else if (!d->piece && !d->strewn) hone_contract_pack_a(d, a, &w, m0, m, pa), dense = pa;
     const int64_t piece = dense || d->strewn ? d->k : d->piece;
-    hone_gemm_part whole = {.a_step = d->mt, .few = d->m <= HONE_GEMM_FEW}; /* the tile; a kernel takes a few rows of a panel at a time */
-    hone_contract_halves(d, half, &whole);
-    const bool half_c = whole.c_half;
-    const float *rows[HONE_GEMM_ROWS];
-    uint8_t *seen = (uint8_t *)l.a; /* strewn rows have no list */
-    if (d->strewn) memset(seen, UNSEEN, (size_t)m);
-    const bool blocks =
-        d->turned_bytes || (d->kernel->turn && !d->each && !d->strewn && !whole.few); /* kernels that turn take rows by blocks */
-    const bool then = d->simple && d->simple->then, keeps = then && d->simple->later.tensor >= 0;
-    const bool beside = whole.few && packed_b && !d->each && !d->strewn && (!then || d->gate_bytes);
-    float kept[HONE_GEMM_ROWS * HONE_CONTRACT_KEPT];
-    if (d->direct) hone_contract_ends(d, at, over, &w, m0, m, &whole, &l);
+    band x = {.d = d,
+              .at = at,
+              .w = &w,
+              .a = a,
+              .b = pb,
+              .l = l,
+              .turned = d->turned_bytes && hone_contract_turns(d) ? turned : NULL,
+              .gates = gates,
+              .copied = pa};
+    x.packed_b = d->packed_b ? at[d->packed_b] : d->shared ? at[d->shared] : NULL, x.seen = (uint8_t *)l.a; /* strewn rows have no list */
+    x.m0 = m0, x.m = m, x.n0 = n0, x.n = n, x.whole = (hone_gemm_part){.a_step = d->mt, .few = d->m <= HONE_GEMM_FEW};
+    hone_gemm_part *whole = &x.whole; /* the tile; a kernel takes a few rows of a panel at a time */
+    hone_contract_halves(d, half, whole);
+    const bool half_c = whole->c_half;
+    if (d->strewn) memset(x.seen, UNSEEN, (size_t)m);
+    if (d->direct) hone_contract_ends(d, at, over, &w, m0, m, whole, &l);
     for (int64_t i = 0; d->c_bytes && i < m; i++) l.sums[i] = c + i * stride;
     for (int64_t i = 0; d->gate_bytes && i < m; i++) at_gate[i] = gates + i * HONE_CONTRACT_KEPT;
-    for (int64_t k0 = 0; k0 < d->k;) { /* some pieces, or a part of one */
+    for (int64_t k0 = 0; k0 < d->k; k0 += x.all_k) { /* some pieces, or a part of one */
         int64_t p0 = k0 % piece, kc = piece - p0, taps = 1;
         if (kc > d->kc) kc = d->kc;
         if (piece <= d->kc) taps = d->kc / piece;
         if (taps > (d->k - k0) / piece) taps = (d->k - k0) / piece ? (d->k - k0) / piece : 1;
         const int64_t all_k = taps * kc;
-        if (!packed_b) hone_contract_pack_b(d, b, n0, n, k0, all_k, all_k, pb, line);
+        if (!x.packed_b) hone_contract_pack_b(d, b, n0, n, k0, all_k, all_k, pb, line);
         if (!dense && !d->strewn) point(d, a, half_a, &w, m0, m, k0 / piece, taps, p0, l.a, d->mt);
         for (int64_t r = 0; dense && r < m; r++) l.a[r] = dense + r * d->k + k0;
-        whole.taps = taps, whole.k = kc, whole.more = k0 > 0, whole.finish = k0 + all_k == d->k && d->direct;
-        whole.c_half = half_c && whole.finish;
-        const bool gated = whole.finish && d->gate_bytes;
-        float *const *to = gated ? at_gate : whole.finish ? l.c : l.sums;
+        whole->taps = taps, whole->k = kc, whole->more = k0 > 0, whole->finish = k0 + all_k == d->k && d->direct;
+        whole->c_half = half_c && whole->finish;
+        x.k0 = k0, x.all_k = all_k, x.gated = whole->finish && d->gate_bytes;
+        x.to = x.gated ? at_gate : whole->finish ? l.c : l.sums;
         const hone_gemm_ahead ahead = scaled_by(d, at, k0);
-        if (d->turned_bytes) { /* once for all panels */
+        if (x.turned) { /* once for all panels */
             const int64_t mr = low_as(m, d->mr);
-            hone_gemm_part part = whole;
+            const float *rows[HONE_GEMM_ROWS];
+            hone_gemm_part part = *whole;
             part.m = (int)m, part.high = (int)mr, part.a = l.a, part.ahead = d->ahead.is ? &ahead : NULL;
             if (!d->strewn) d->kernel->turn(&part, turned);
             for (int64_t i = 0; d->strewn && i < m; i += mr) {
                 part.m = (int)(m - i < mr ? m - i : mr);
-                strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);
+                strewn(d, a, &w, m0, i, k0, pa, x.seen, rows, &part);
                 d->kernel->turn(&part, turned + i / mr * HONE_GEMM_TURNED(mr) * all_k);
             }
         }
-        for (int64_t j = 0, done = 0, took; j < n; j += took) {
-            const int64_t wide = all_n - n0 - j < d->nr ? all_n - n0 - j : d->nr;
-            const int v = (int)(wide / vector), most = d->each ? EACH_ROWS : d->kernel->rows[v - 1];
-            const int64_t mr = low_as(m, most), passes = (m + mr - 1) / mr;
-            hone_gemm_part part = whole;
-            part.n = (int)(n - j < wide ? n - j : wide), part.b_step = d->each ? all_n : wide, part.a_from = d->each ? n0 + j : 0;
-            part.b = d->each    ? packed_b + (w.own_b * d->k + k0) * all_n + n0 + j
-                     : packed_b ? packed_b + (w.own_b * all_n + n0 + j) * d->k + k0 * wide
-                                : pb + j * all_k;
-            if (beside && wide == d->nr) { /* whole panels side by side; gates have room for some */
-                const int64_t room_for = gated && n - done > HONE_CONTRACT_KEPT ? HONE_CONTRACT_KEPT + done - j : n - j;
-                part.panels = (int)(room_for / d->nr), part.b_apart = wide * d->k;
+        for (int64_t i = 0; i < m; i += d->band) {
+            const band some = some_rows(&x, i, m - i < d->band ? m - i : d->band);
+            if (d->ahead.is && !x.turned) {
+                hone_gemm_part part = {.m = (int)some.m, .k = kc, .a = some.l.a, .ahead = &ahead, .flat = true};
+                d->kernel->turn(&part, turned);
+                for (int64_t r = 0; r < some.m; r++) some.l.a[r] = turned + r * kc;
             }
-            took = (part.panels > 1 ? part.panels : 1) * d->nr;
-            part.c_from = gated          ? j - done
-                          : whole.finish ? n0 + j
-                                         : j,
-            part.sums_from = j, part.bias_n = whole.bias_n ? whole.bias_n + n0 + j : NULL;
-            hone_gemm_f32_fn *run = d->each ? d->each->run : d->kernel->run[v - 1];
-            const float *next = NULL, *past = NULL; /* the panel after this one, once these rows' first pass has brought this one in */
-            if (packed_b && passes > 1 && j + d->nr < all_n - n0) {
-                const int64_t after = all_n - n0 - j - d->nr < d->nr ? all_n - n0 - j - d->nr : d->nr;
-                next = packed_b + (w.own_b * all_n + n0 + j + d->nr) * d->k + k0 * after, past = next + all_k * after;
-                part.next_step = (after + passes - 2) / (passes - 1);
-                if (d->turned_bytes) part.next_step = (16 * after + passes - 1) / passes;
-            }
-            const int64_t at_once = blocks && (!then || d->gate_bytes) ? m : mr; /* what follows an activation is told a block at a time */
-            part.high = (int)mr;
-            if (at_once > mr && !d->turned_bytes) next = NULL, part.next_step = 0;
-            for (int64_t i = 0; i < m; i += at_once) {
-                if (d->turned_bytes) part.next = next ? next + i / mr * ((all_k - 1) / 4) * part.next_step / 4 : NULL;
-                else if (next && i) part.next = i == mr ? next : part.next + all_k * part.next_step;
-                if (next && part.next >= past) next = part.next = NULL, part.next_step = 0;
-                part.m = (int)(m - i < at_once ? m - i : at_once), part.a = l.a + i, part.c = to + i,
-                part.sums = (const float *const *)l.sums + i;
-                part.bias_m = whole.bias_m ? whole.bias_m + i : NULL, part.residual = whole.residual ? whole.residual + i : NULL;
-                if (d->turned_bytes) part.turned = turned + i / mr * HONE_GEMM_TURNED(mr) * all_k;
-                else if (d->strewn) strewn(d, a, &w, m0, i, k0, pa, seen, rows, &part);
-                if (keeps && whole.finish && !gated) hone_contract_keep(d, at, &w, m0 + i, n0 + j, &part, kept);
-                run(&part);
-                if (whole.finish && !gated && (then || at_once < m)) hone_contract_activate(d, &part);
-                if (then && whole.finish && !gated) hone_contract_then(d, at, &w, &part, kept);
-            }
-            /* all rows of a panel at once: of several panels, because vectors side by side take an activation faster than a panel's few */
-            if (at_once < m) done = j + took; /* activated as they came; a narrower panel behind may take all rows at once */
-            else if (whole.finish && (!then || gated) && (j + took >= n || j + took - done >= ACTIVATED)) {
-                part.c_from = n0 + done, part.n = (int)((j + took < n ? j + took : n) - done), done += part.n;
-                if (gated) times_given(d, at, &w, m0, &part, &l, gates);
-                else hone_contract_activate(d, &part);
-            }
+            multiply(&some);
         }
-        k0 += all_k;
     }
     return d->direct ? HONE_OK : hone_contract_finish(d, at, over, &w, m0, m, n0, n, c, stride, NULL, rest);
 }
@@ -479,13 +537,17 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
         hone_up64(sizeof(float *) * (size_t)(d->mt * ((taps < d->taps ? taps : d->taps) + 4) + 1)); /* rows of A, c, sums, residual, bias */
     /* kernels that turn have all panels equally high */
     d->turned_bytes = 0;
-    if (d->kernel->turn && !d->each && d->m > HONE_GEMM_FEW && hone_contract_turns(d))
+    const bool turns = d->kernel->turn && !d->each && d->m > HONE_GEMM_FEW && hone_contract_turns(d);
+    d->blocks = turns || (d->kernel->turn && !d->each && !d->strewn && d->m > HONE_GEMM_FEW);
+    d->band = d->blocks && !turns ? hone_contract_band(d) : d->mt;
+    if (d->ahead.is && !turns) d->turned_bytes = hone_up64(sizeof(float) * (size_t)(d->band * (d->k < d->kc ? d->k : d->kc)));
+    if (turns)
         d->turned_bytes =
             hone_up64(sizeof(float) * (size_t)((d->mt + d->mr) * HONE_GEMM_TURNED(d->mr) / d->mr * (d->k < d->kc ? d->k : d->kc)));
     /* an activation times a row: several panels at once too, beside the result, which may lie on that row */
     const hone_simple *e = d->simple;
     d->gate_bytes = 0;
-    if (d->turned_bytes && d->direct && e && e->then && e->then == e->kernel->gate && e->residual.tensor < 0 && d->mt <= GATED)
+    if (d->blocks && d->direct && e && e->then && e->then == e->kernel->gate && e->residual.tensor < 0 && d->mt <= GATED)
         d->gate_bytes = hone_up64((sizeof(float) * HONE_CONTRACT_KEPT + sizeof(float *)) * (size_t)d->mt);
     hone_lines_choose(d);
     s->tactic = d->each ? "depthwise" : "contract", s->flush = true, s->tile = tile;

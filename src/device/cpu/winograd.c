@@ -89,7 +89,7 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
     int at[MAX_SLOTS], n = 0, ky = -1, kx = -1, c = -1;
     line down = {0}, across = {0}, some;
     if (d->bytes || d->each || d->plane || !d->packed_b || d->packed_a || d->batch != 1 || d->first_tensor >= 0 || s->over >= 0 ||
-        d->kernel->widths * d->kernel->vector > HONE_WINOGRAD_FILTERS)
+        hone_gemm_wide(d->kernel) * d->kernel->vector > HONE_WINOGRAD_FILTERS)
         return false;
     for (int k = 0; k < d->group_n[0]; k++)
         if (s->extent[k] > 1) at[n++] = k;
@@ -320,7 +320,7 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
         (half->dtype != HONE_DTYPE_F16 || half->times < 2 || half->rows > 1 || half->group > 1 || half->begin || w.channels % half->deep))
         return HONE_OK;
     w.ends = d->direct && !(d->simple && !d->simple->bias_n && (d->simple->bias.tensor >= 0 || d->simple->bias.k != 0));
-    w.nr = d->kernel->widths * d->kernel->vector, w.mr = d->kernel->rows[d->kernel->widths - 1];
+    w.nr = hone_gemm_wide(d->kernel) * d->kernel->vector, w.mr = d->kernel->rows[hone_gemm_wide(d->kernel) - 1];
     if (half) w.nr = half->nr, w.mr = HALF_ROWS;
     /* the sum itself reads all weights again for each of its blocks of rows, unless these follow one another */
     const int64_t rows = pieces(d->m, d->mr), blocks = d->n > d->m ? 1 : rows < BLOCKS ? rows : BLOCKS;

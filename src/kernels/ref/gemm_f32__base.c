@@ -5,9 +5,11 @@
 #define CPU 0
 #define ROWS1 8
 #if defined(__aarch64__)
-/* 32 registers: 24 sums and what two steps have of A and B */
+/* 32 registers: turned rows have 24 sums and what two steps have of A and B. By four vectors rows are taken as they lie. */
 #define ROWS2 8
 #define ROWS3 8
+#define LIE3 6
+#define ROWS4 5
 #define LANES 1
 #else
 /* 16 registers: 12 sums, 2 of B, one of A, one for the product, which is not fused here */
