@@ -36,7 +36,7 @@ typedef struct {
     const int64_t *at_b;                       /* or NULL. Slice p begins at b[at_b[p]]: one piece, and nothing is asked for ahead */
     ptrdiff_t a_step, a_from, b_step, b_apart; /* a_from: depthwise only */
     const float *b,
-        *next; /* next: what will be read later, asked for meanwhile, next_step floats further with each value of K (high: bytes, with each four). NULL, and step 0: nothing */
+        *next; /* next: what will be read later, asked for meanwhile, next_step floats further with each value of K (high: bytes, with each four; by the first of several panels). NULL, and step 0: nothing */
     ptrdiff_t next_step;
     float *const *c; /* a pointer a row, to its column 0; this panel's are c_from further. So it is with residual */
     ptrdiff_t c_from;

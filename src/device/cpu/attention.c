@@ -368,8 +368,8 @@ static void weights(const attending *d, int64_t m, const float *const *rows, con
     for (int64_t block = 0, before = 0, n_before = 0, plain = 0; block < (m + high - 1) / high; block++) {
         const int64_t i = block % heads * period + block / heads * high; /* heads that have the same mask one after another */
         const int some = (int)(m - i < high ? m - i : high), wide = HONE_GEMM_TURNED(some);
-        bool same = mask && wide == before; /* most masks are the same for all queries */
-        for (int r = 0; mask && r < some; r++) {
+        bool same = mask && wide == before;                                  /* most masks are the same for all queries, */
+        for (int r = 0; mask && r < some && !(same && block % heads); r++) { /* and heads' are */
             const float *hides = mask + mask_row[i + r];
             same = same && hide[r] == hides, hide[r] = hides;
         }
@@ -415,7 +415,8 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                 *v = (const float *)to[d->v.tensor] + stand(d, &d->v, batch);
     const float *packed = d->shared ? (const float *)to[d->shared] + batch * (key_floats(d) + value_floats(d)) : own;
     if (!d->shared) make_panels(d, k, v, own);
-    for (int64_t i = 0; i < m; i++) a[i] = q + d->q.row[m0 + i], c[i] = scores + i * d->n;
+    for (int64_t i = 0; i < m; i++) a[i] = q + d->q.row[m0 + i];
+    for (int64_t i = 0; i < m && !(d->turned && !d->code); i++) c[i] = scores + i * d->n;
     /* where rows are many, those that see only a part of the keys are worth telling apart; not where a value that is no number would meet a 0 */
     float reach = INFINITY; /* of scores, by the query's */
     if (d->mask.tensor >= 0 && d->n >= 32 && !d->code && !d->few && !d->lies && largest(packed + key_floats(d), value_floats(d)) < INFINITY)
