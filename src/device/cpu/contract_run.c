@@ -385,14 +385,11 @@ static void multiply(const band *x) {
         }
     }
 }
-/* Rows from `first` on, `m` of them */
-static band some_rows(const band *all, int64_t first, int64_t m) {
-    band x = *all;
-    x.m0 += first, x.m = m, x.l.a += first, x.l.residual += first, x.l.c += first, x.l.sums += first;
-    x.to += all->gated ? 0 : first; /* gates are made and met band by band */
-    if (x.whole.bias_m) x.whole.bias_m += first;
-    if (x.whole.residual) x.whole.residual += first;
-    return x;
+static void go_on(band *x, int64_t rows) {
+    x->m0 += rows, x->l.a += rows, x->l.residual += rows, x->l.c += rows, x->l.sums += rows;
+    x->to += x->gated ? 0 : rows; /* gates are made and met band by band */
+    if (x->whole.bias_m) x->whole.bias_m += rows;
+    if (x->whole.residual) x->whole.residual += rows;
 }
 hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t half, int64_t number, int64_t over, void *scratch) {
     char *room = scratch;
@@ -466,8 +463,9 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
                 d->kernel->turn(&part, turned + i / mr * HONE_GEMM_TURNED(mr) * all_k);
             }
         }
-        for (int64_t i = 0; i < m; i += d->band) {
-            const band some = some_rows(&x, i, m - i < d->band ? m - i : d->band);
+        band some = x;
+        for (int64_t left = m; left > 0; left -= some.m, go_on(&some, some.m)) {
+            some.m = left < d->band ? left : d->band;
             if (d->ahead.is && !x.turned) {
                 hone_gemm_part part = {.m = (int)some.m, .k = kc, .a = some.l.a, .ahead = &ahead, .flat = true};
                 d->kernel->turn(&part, turned);
