@@ -332,8 +332,8 @@ static void multiply(const band *x) {
     const hone_gemm_part *whole = &x->whole;
     const int64_t vector = d->kernel->vector, all_n = hone_contract_columns(d), m = x->m, n = x->n, n0 = x->n0, all_k = x->all_k;
     const bool then = d->simple && d->simple->then, keeps = then && d->simple->later.tensor >= 0;
-    const bool whole_rows = d->blocks && (!then || d->gate_bytes),
-               lie = d->blocks && !x->turned; /* what follows an activation is told a block at a time */
+    const bool whole_rows = d->blocks && (!then || d->gate_bytes); /* what follows an activation is told a block at a time */
+    const bool lie = d->blocks && !x->turned;
     const bool beside = whole->few && x->packed_b && !d->each && !d->strewn && (!then || d->gate_bytes);
     const float *rows[HONE_GEMM_ROWS];
     float kept[HONE_GEMM_ROWS * HONE_CONTRACT_KEPT];
