@@ -145,6 +145,39 @@ static void gemm(const hone_gemm_f32 *row, int vectors) {
     }
 }
 
+/* Many rows as they lie, all in L1 */
+enum { LIE_ROWS = 40, LIE_K = 64 };
+static void lie_run(void *arg) {
+    const gemm_work *w = arg;
+    const float *a[LIE_ROWS];
+    float *c[LIE_ROWS];
+    for (int i = 0; i < LIE_ROWS; i++) a[i] = w->a + i * w->k, c[i] = w->c + i * w->panels * w->vectors * w->row->vector;
+    const int wide = w->vectors * w->row->vector;
+    const hone_gemm_part part = {.m = LIE_ROWS,
+                                 .n = wide,
+                                 .taps = 1,
+                                 .k = w->k,
+                                 .a = a,
+                                 .b = w->b,
+                                 .b_step = wide,
+                                 .c = c,
+                                 .high = w->row->lie[w->vectors - 1],
+                                 .panels = (int)w->panels,
+                                 .b_apart = w->k * wide};
+    w->row->run[w->vectors - 1](&part);
+}
+static void lies(const hone_gemm_f32 *row, int vectors) {
+    const int wide = vectors * row->vector;
+    const int64_t panels = 48 / wide;
+    float *a = floats(LIE_ROWS * LIE_K), *b = floats((size_t)(panels * LIE_K * wide)), *c = floats((size_t)(LIE_ROWS * panels * wide));
+    gemm_work w = {row, vectors, LIE_ROWS, LIE_K, panels, a, b, c};
+    char what[64];
+    snprintf(what, sizeof what, "%dx%d of %d rows, k %d, lie", row->lie[vectors - 1], wide, LIE_ROWS, LIE_K);
+    show(row->name, what, measure(lie_run, &w, 2.0 * LIE_ROWS * LIE_K * wide * (double)panels), peak_of(row->cpu));
+    printf("\n");
+    free(a), free(b), free(c);
+}
+
 /* ---- the same on halves and on bytes, beside f32: a block of rows against a panel of B in L1 ---- */
 
 typedef struct {
@@ -356,7 +389,10 @@ int bench_kernels(void) {
     for (const hone_gemm_f32 *const *row = hone_gemm_f32_list; *row; row++)
         for (int v = 1; v <= (*row)->widths && ((*row)->cpu & ~hone_cpu()) == 0; v++) gemm(*row, v);
     for (const hone_gemm_f32 *const *row = hone_gemm_f32_list; *row; row++)
-        if (((*row)->cpu & ~hone_cpu()) == 0) turns(*row);
+        if (((*row)->cpu & ~hone_cpu()) == 0) {
+            turns(*row);
+            for (int v = 1; v <= (*row)->widths && (*row)->turn; v++) lies(*row, v);
+        }
     const uint32_t f32 = hone_gemm_f32_best()->cpu;
     for (const hone_gemm_half *const *row = hone_gemm_half_list; *row; row++)
         if (((*row)->cpu & ~hone_cpu()) == 0) narrow((*row)->name, (narrow_work){.half = *row, .m = 96}, (*row)->nr, f32);

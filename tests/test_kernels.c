@@ -180,9 +180,10 @@ static void test_gemm_blocks(void **state) {
         const hone_gemm_f32 *row = *list;
         if (row->cpu & ~hone_cpu() || !row->turn) continue;
         for (int round = 0; round < 600; round++) {
-            const bool turns = random_bits() % 2, dense = random_bits() % 2;
-            const int v = 1 + round % row->widths, most = turns ? row->rows[v - 1] : row->lie[v - 1],
-                      high = most - (int)(random_bits() % 4) % most, m = high + (int)(random_bits() % 30), wide = v * row->vector;
+            const int v = 1 + round % row->widths;
+            const bool turns = v <= row->wide && random_bits() % 2, dense = random_bits() % 2;
+            const int most = turns ? row->rows[v - 1] : row->lie[v - 1], high = most - (int)(random_bits() % 4) % most,
+                      m = high + (int)(random_bits() % 30), wide = v * row->vector;
             const int n = random_bits() % 4 ? wide : wide - 1, ends = (int)(random_bits() % 128);
             const int panels = !turns && n == wide ? 1 + (int)(random_bits() % 3) : 1;
             const int64_t k = 1 + random_bits() % 20;
@@ -254,7 +255,7 @@ static void test_gemm_f32(void **state) {
             for (int m = 1; m <= row->rows[v - 1]; m++)
                 for (size_t k = 0; k < COUNT(ks); k++)
                     for (size_t f = 0; f < COUNT(flags) && !(flags[f] & (512 | 1024) && !row->turn); f++) {
-                        if (flags[f] & 1024 && v > hone_gemm_wide(row)) continue; /* slices are for panels of turned rows */
+                        if (flags[f] & (512 | 1024) && v > row->wide) continue; /* not for turned rows */
                         for (int64_t taps = 1; taps <= (flags[f] & (128 | 256) ? 1 : 3); taps += 2)
                             for (int less = 0; less < row->vector; less += row->vector / 2 + 1)
                                 gemm_case(row, v, m, v * row->vector - less, taps, ks[k], flags[f]);

@@ -27,7 +27,8 @@ typedef struct {
         n; /* 1 … rows, or with high any number; the panel is whole vectors, of which n columns are stored: more than all vectors but one */
     int64_t taps, k;
     const float *const *a;
-    const float *turned; /* or NULL. Instead of a and at: these rows as the kernel's `turn` made them. Not with few */
+    const float
+        *turned; /* or NULL. Instead of a and at: these rows as the kernel's `turn` made them. Not with few, nor panels wider than `wide` */
     int high; /* kernels with `turn`, not with few: of many rows so many at a time, at most `rows`, turned ones one block after another. 0: one block */
     int panels; /* with few or high, and whole panels, but neither at nor at_b: so many, b_apart floats from one to the next. 0: one */
     const hone_gemm_ahead *ahead;              /* or NULL. Only while rows are turned, of one piece, without at; */
@@ -52,10 +53,10 @@ typedef struct {
 typedef void hone_gemm_f32_fn(const hone_gemm_part *);
 enum { HONE_GEMM_WIDTHS = 4, HONE_GEMM_ROWS = 8 /* the most of any kernel */, HONE_GEMM_FEW = 4 /* fewer than the rows of any kernel */ };
 typedef struct {
-    const char *name;                                  /* "hone_gemm_f32__avx2" */
-    uint32_t cpu;                                      /* HONE_CPU_* bits it needs */
-    int vector;                                        /* floats */
-    int widths;                                        /* panels of 1 … this many vectors */
+    const char *name; /* "hone_gemm_f32__avx2" */
+    uint32_t cpu;     /* HONE_CPU_* bits it needs */
+    int vector;       /* floats */
+    int widths, wide; /* panels of 1 … this many vectors; turned rows, and who asks for as many columns as there are, take up to `wide` */
     int rows[HONE_GEMM_WIDTHS], lie[HONE_GEMM_WIDTHS]; /* at a time; as they lie, where kernels with `turn` take fewer of those */
     hone_gemm_f32_fn *run[HONE_GEMM_WIDTHS];           /* by vectors - 1 */
     /* NULL, or: the kernel is faster on rows that lie value by value of K, all rows' first values, then all second ones: to[p * HONE_GEMM_TURNED(m) + i] is value p of row i, p over
@@ -64,8 +65,6 @@ typedef struct {
     void (*turn)(const hone_gemm_part *, float *to);
 } hone_gemm_f32;
 #define HONE_GEMM_TURNED(m) (((m) + 3) / 4 * 4)
-/* The widest panel, in vectors, that rows are turned for where they can be: wider ones have few of them, and are fast as rows lie. */
-static inline int hone_gemm_wide(const hone_gemm_f32 *g) { return g->turn && g->widths > 3 ? 3 : g->widths; }
 extern const hone_gemm_f32 *const hone_gemm_f32_list[]; /* slowest first; ends with NULL */
 const hone_gemm_f32 *hone_gemm_f32_best(void);          /* the last row this CPU (as masked) can run */
 

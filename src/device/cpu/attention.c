@@ -501,7 +501,7 @@ static bool loads(hone_recipe_maker *m, const hone_cpu_call *c, int k, const int
 /* Blocks of rows: a quarter of a megabyte of scores, and enough tiles to share. */
 static void choose(attending *d, int threads) {
     const hone_gemm_f32 *g = d->kernel;
-    const int64_t mr = g->rows[hone_gemm_wide(g) - 1];
+    const int64_t mr = g->rows[g->wide - 1];
     const double work = (double)d->batches * (double)d->m * (double)d->n * (double)(d->depth + d->width);
     d->few = d->m < 4 && (d->k_d == 1 || d->depth == 1);
     d->lies = d->m < 16 && d->width % g->vector == 0;

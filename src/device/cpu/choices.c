@@ -7,8 +7,6 @@
 #include "kernels/winograd.h"
 
 enum { SCRATCH = 64 << 20 /* bytes a thread may be asked for */, MOST_THREADS = 4096 };
-static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
-static int64_t up(int64_t n, int64_t by) { return pieces(n, by) * by; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- does it fit? --------------------------------------------------------------------------------------------------------------------- */
@@ -26,8 +24,8 @@ static bool sum_fits(const hone_problem *p, const hone_choice *c) {
                   depth = c->knob[HONE_KNOB_DEPTH], tile = c->knob[HONE_KNOB_TILE];
     if (!among(v, 1, p->widths)) return false;
     const int64_t nr = v * p->vector, mr = p->rows[v - 1];
-    if (!among(rows, 1, up(q[HONE_SUM_M], mr)) || (rows % mr && rows != q[HONE_SUM_M])) return false;
-    if (!among(columns, nr, up(q[HONE_SUM_N], nr)) || columns % nr) return false;
+    if (!among(rows, 1, hone_up(q[HONE_SUM_M], mr)) || (rows % mr && rows != q[HONE_SUM_M])) return false;
+    if (!among(columns, nr, hone_up(q[HONE_SUM_N], nr)) || columns % nr) return false;
     if (!among(depth, 1, least(q[HONE_SUM_K], HONE_CONTRACT_KC)) || (q[HONE_SUM_EACH] && depth != q[HONE_SUM_K])) return false;
     if (tile && size_of(q[HONE_SUM_WINDOW], tile) < 0) return false;
     if (!among(c->knob[HONE_KNOB_THREADS], 1, MOST_THREADS)) return false;
@@ -40,8 +38,8 @@ static bool sum_fits(const hone_problem *p, const hone_choice *c) {
 }
 static bool bytes_fit(const hone_problem *p, const hone_choice *c) {
     const int64_t *q = p->number, rows = c->knob[HONE_BYTES_ROWS], columns = c->knob[HONE_BYTES_COLUMNS];
-    if (!among(rows, p->mr, up(q[HONE_SUM_M], p->mr)) || rows % p->mr) return false;
-    if (!among(columns, p->nr, up(q[HONE_SUM_N], p->nr)) || columns % p->nr) return false;
+    if (!among(rows, p->mr, hone_up(q[HONE_SUM_M], p->mr)) || rows % p->mr) return false;
+    if (!among(columns, p->nr, hone_up(q[HONE_SUM_N], p->nr)) || columns % p->nr) return false;
     return 4.0 * (double)rows * (double)columns + (double)(q[HONE_SUM_A] ? 0 : rows) * (double)(q[HONE_SUM_K] + 4) +
                (double)(q[HONE_SUM_B] ? 0 : columns) * (double)(q[HONE_SUM_K] + 8) <=
            SCRATCH;
@@ -69,7 +67,7 @@ enum { PARTS = sizeof parts / sizeof *parts, TILES = 1024 /* no more are worth h
 static int sizes(int64_t n, int64_t by, int64_t *out) {
     int many = 0;
     for (int k = 0; k < PARTS; k++) {
-        const int64_t size = up(pieces(n, parts[k]), by);
+        const int64_t size = hone_up(hone_pieces(n, parts[k]), by);
         if (!many || size < out[many - 1]) out[many++] = size;
     }
     return many;
@@ -91,7 +89,7 @@ static void sum_choices(offers *o) {
         const int64_t v = p->widths, mr = p->rows[v - 1], tile = hone_winograd_side(size, (int)(q[HONE_SUM_WINDOW] % HONE_SUM_LINE));
         if (size_of(q[HONE_SUM_WINDOW], tile) != size) continue;
         offer(o, (hone_choice){
-                     {v, least(q[HONE_SUM_M], mr), up(least(q[HONE_SUM_N], v * p->vector), v * p->vector), whole, tile, o->threads}});
+                     {v, least(q[HONE_SUM_M], mr), hone_up(least(q[HONE_SUM_N], v * p->vector), v * p->vector), whole, tile, o->threads}});
     }
     for (int64_t v = p->widths; v >= 1; v--) {
         if (v > 1 && q[HONE_SUM_N] <= (v - 1) * p->vector) continue; /* the panel would be wider than all columns */
@@ -100,7 +98,7 @@ static void sum_choices(offers *o) {
             if (d && (depths[d] >= whole || q[HONE_SUM_EACH])) continue;
             for (int i = 0; i < nm; i++)
                 for (int j = 0; j < nn; j++) {
-                    const int64_t tiles = q[HONE_SUM_BATCH] * pieces(q[HONE_SUM_M], rows[i]) * pieces(q[HONE_SUM_N], columns[j]);
+                    const int64_t tiles = q[HONE_SUM_BATCH] * hone_pieces(q[HONE_SUM_M], rows[i]) * hone_pieces(q[HONE_SUM_N], columns[j]);
                     if (tiles <= TILES || (!i && !j))
                         offer(o, (hone_choice){{v, rows[i], columns[j], least(whole, depths[d]), 0, o->threads}});
                 }
@@ -118,7 +116,7 @@ int hone_choices(const hone_problem *p, int threads, hone_choice *out, int most)
         nm = sizes(q[HONE_SUM_M], p->mr, rows), nn = sizes(q[HONE_SUM_N], p->nr, columns);
         for (int i = 0; i < nm; i++)
             for (int j = 0; j < nn; j++)
-                if (q[HONE_SUM_BATCH] * pieces(q[HONE_SUM_M], rows[i]) * pieces(q[HONE_SUM_N], columns[j]) <= TILES || (!i && !j))
+                if (q[HONE_SUM_BATCH] * hone_pieces(q[HONE_SUM_M], rows[i]) * hone_pieces(q[HONE_SUM_N], columns[j]) <= TILES || (!i && !j))
                     offer(&o, (hone_choice){{rows[i], columns[j]}});
         break;
     case HONE_PROBLEM_PLANE:
@@ -128,7 +126,7 @@ int hone_choices(const hone_problem *p, int threads, hone_choice *out, int most)
     case HONE_PROBLEM_ATTENTION:
         nm = sizes(q[HONE_ATTEND_M], 1, rows);
         for (int i = 0; i < nm; i++) {
-            const int64_t mr = p->rows[p->widths - 1], block = least(q[HONE_ATTEND_M], up(rows[i], mr));
+            const int64_t mr = p->rows[p->widths - 1], block = least(q[HONE_ATTEND_M], hone_up(rows[i], mr));
             if (!o.n || o.out[o.n - 1].knob[0] != block) offer(&o, (hone_choice){{block, threads}});
         }
         break;
@@ -171,14 +169,14 @@ void hone_choice_features(const hone_problem *p, const hone_choice *c, int threa
     memset(f, 0, sizeof *f * HONE_FEATURES);
     f[F_STEP] = 1;
     if (p->kind == HONE_PROBLEM_PLANE) {
-        const double tiles = (double)q[HONE_PLANE_COUNT] * (double)pieces(q[HONE_PLANE_HEIGHT], c->knob[0]),
+        const double tiles = (double)q[HONE_PLANE_COUNT] * (double)hone_pieces(q[HONE_PLANE_HEIGHT], c->knob[0]),
                      work = (double)q[HONE_PLANE_COUNT] * (double)(q[HONE_PLANE_HEIGHT] * q[HONE_PLANE_WIDTH]);
         f[F_OTHER] = work * (double)(q[HONE_PLANE_DOWN] * q[HONE_PLANE_ACROSS]) * share(tiles, threads), f[F_TILES] = tiles / threads;
         f[F_SUMS] = 4 * (double)c->knob[0] * (double)q[HONE_PLANE_WIDTH] * share(tiles, threads) * tiles;
         return;
     }
     if (p->kind == HONE_PROBLEM_ATTENTION) {
-        const double tiles = (double)q[HONE_ATTEND_BATCH] * (double)pieces(q[HONE_ATTEND_M], c->knob[0]), mine = share(tiles, threads);
+        const double tiles = (double)q[HONE_ATTEND_BATCH] * (double)hone_pieces(q[HONE_ATTEND_M], c->knob[0]), mine = share(tiles, threads);
         const double scores = (double)q[HONE_ATTEND_BATCH] * (double)q[HONE_ATTEND_M] * (double)q[HONE_ATTEND_N];
         f[F_OTHER] = scores * (double)(q[HONE_ATTEND_DEPTH] + q[HONE_ATTEND_WIDTH]) * mine, f[F_TILES] = tiles / threads;
         f[F_B] = 4 * (double)(q[HONE_ATTEND_DEPTH] + q[HONE_ATTEND_WIDTH]) * (double)q[HONE_ATTEND_N] * tiles * mine;
@@ -194,20 +192,22 @@ void hone_choice_features(const hone_problem *p, const hone_choice *c, int threa
                   rows = sum ? c->knob[HONE_KNOB_ROWS] : c->knob[HONE_BYTES_ROWS],
                   columns = sum ? c->knob[HONE_KNOB_COLUMNS] : c->knob[HONE_BYTES_COLUMNS],
                   depth = sum ? c->knob[HONE_KNOB_DEPTH] : q[HONE_SUM_K];
-    const int64_t tm = pieces(q[HONE_SUM_M], rows), tn = pieces(q[HONE_SUM_N], columns);
+    const int64_t tm = hone_pieces(q[HONE_SUM_M], rows), tn = hone_pieces(q[HONE_SUM_N], columns);
     const double batch = (double)q[HONE_SUM_BATCH], k = (double)q[HONE_SUM_K], m = (double)q[HONE_SUM_M], n = (double)q[HONE_SUM_N],
                  tiles = batch * (double)tm * (double)tn, mine = share(tiles, threads);
     /* rows and panels that are not full cost as if they were; the last panel has as many vectors as it needs */
-    const double padded = batch * (double)up(q[HONE_SUM_M], mr) * (double)(sum ? up(q[HONE_SUM_N], p->vector) : up(q[HONE_SUM_N], nr)) * k;
+    const double padded =
+        batch * (double)hone_up(q[HONE_SUM_M], mr) * (double)(sum ? hone_up(q[HONE_SUM_N], p->vector) : hone_up(q[HONE_SUM_N], nr)) * k;
     const bool each = sum && q[HONE_SUM_EACH];
     f[each || !sum ? F_OTHER : F_MADDS + v - 1] = padded * mine;
     f[F_A] = (double)rows * (double)least(depth, q[HONE_SUM_K]) > 1 << 18
-                 ? 4 * batch * m * k * (double)pieces(columns, nr) * (double)tn * mine
+                 ? 4 * batch * m * k * (double)hone_pieces(columns, nr) * (double)tn * mine
                  : 4 * batch * m * k * (double)tn * mine;
     f[F_B] = 4 * batch * n * k * (double)tm * mine;
-    f[F_SUMS] = sum && q[HONE_SUM_DIRECT] && depth >= q[HONE_SUM_K] ? 0 : 4 * batch * m * n * (double)pieces(q[HONE_SUM_K], depth) * mine;
-    f[F_CALLS] =
-        batch * (double)pieces(q[HONE_SUM_M], mr) * (double)pieces(q[HONE_SUM_N], nr) * (double)pieces(q[HONE_SUM_K], depth) * mine;
+    f[F_SUMS] =
+        sum && q[HONE_SUM_DIRECT] && depth >= q[HONE_SUM_K] ? 0 : 4 * batch * m * n * (double)hone_pieces(q[HONE_SUM_K], depth) * mine;
+    f[F_CALLS] = batch * (double)hone_pieces(q[HONE_SUM_M], mr) * (double)hone_pieces(q[HONE_SUM_N], nr) *
+                 (double)hone_pieces(q[HONE_SUM_K], depth) * mine;
     f[F_TILES] = tiles / threads;
     if (!q[HONE_SUM_B]) f[F_MOVED] = batch * n * k * (tm > 1 ? 1.0 / threads : mine); /* once a tile, or once by a step before */
 }

@@ -175,7 +175,7 @@ static inline int64_t hone_contract_columns(const hone_contract *d) { /* N in wh
 /* Whether rows of A are to be turned where the kernel can (kernels/gemm.h): it costs as much as a panel or two, but makes one piece of several. The widest panels are
    for rows as they lie. */
 static inline bool hone_contract_turns(const hone_contract *d) {
-    const bool wide = d->nr > hone_gemm_wide(d->kernel) * d->kernel->vector;
+    const bool wide = d->nr > d->kernel->wide * d->kernel->vector;
     return d->kernel->turn && d->m > HONE_GEMM_FEW && !wide && (d->n >= (d->taps > 1 ? 16 : 32) || d->strewn);
 }
 /* Rows as they lie that stay in L1 while all panels pass, which then come from L2: less than rows would, where there are enough of them. Else all of a tile. */

@@ -318,7 +318,7 @@ static const float *ahead_of(const band *x, int64_t j, int64_t passes, ptrdiff_t
     *past = NULL;
     if (d->blocks && !x->turned) {
         const float *const *a = x->l.a;
-        if (j || x->m <= d->mr || a[1] - a[0] != k) return NULL;
+        if (j || x->m <= d->mr || a[1] - a[0] != k || d->ahead.is) return NULL;
         *step = 16 * d->mr;
         return a[0] + (d->band < d->mt ? x->m : d->mr) * k;
     }

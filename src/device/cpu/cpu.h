@@ -7,7 +7,8 @@
 #include "loops/tile.h"
 
 /* To the next multiple; of 64, a cache line, for room in scratch. */
-static inline int64_t hone_up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
+static inline int64_t hone_pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
+static inline int64_t hone_up(int64_t n, int64_t by) { return hone_pieces(n, by) * by; }
 static inline size_t hone_up64(size_t n) { return (n + 63) / 64 * 64; }
 
 enum { HONE_MAX_TENSORS = 60, HONE_MAX_REFS = 64 }; /* of a program; with the buffers of its steps */

@@ -114,7 +114,7 @@ hone_status hone_planes_find(hone_recipe_maker *m, hone_contract *d, const int *
     }
     for (int k = n_rest - 1; k >= 0; k--) one_plane.k[rest[k]] = g.many, g.many *= s->extent[rest[k]];
     int64_t most = 0; /* the panel whose tile has most sums: they are what hides the latency of a multiply-add */
-    for (int v = 1; v <= hone_gemm_wide(d->kernel); v++) {
+    for (int v = 1; v <= d->kernel->wide; v++) {
         const int64_t rows = d->kernel->rows[v - 1], high = (channels + (channels + rows - 1) / rows - 1) / ((channels + rows - 1) / rows);
         if (high * v > most) most = high * v, g.vectors = v;
     }

@@ -22,7 +22,6 @@
 
 #include <math.h>
 
-static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static size_t factor_bytes(const struct hone_winograd *w) { return w->half ? sizeof(uint16_t) : sizeof(float); }
 
 /* ---- recognising ---------------------------------------------------------------------------------------------------------------------- */
@@ -89,7 +88,7 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
     int at[MAX_SLOTS], n = 0, ky = -1, kx = -1, c = -1;
     line down = {0}, across = {0}, some;
     if (d->bytes || d->each || d->plane || !d->packed_b || d->packed_a || d->batch != 1 || d->first_tensor >= 0 || s->over >= 0 ||
-        hone_gemm_wide(d->kernel) * d->kernel->vector > HONE_WINOGRAD_FILTERS)
+        d->kernel->wide * d->kernel->vector > HONE_WINOGRAD_FILTERS)
         return false;
     for (int k = 0; k < d->group_n[0]; k++)
         if (s->extent[k] > 1) at[n++] = k;
@@ -108,7 +107,7 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
     for (int q = 0; q < d->a.n_bounded; q++) /* no other window */
         if (!d->a.bounded[q].k[y] && !d->a.bounded[q].k[x]) return false;
     if (down.stride > 1 && !d->kernel->turn) return false; /* with AVX-512 it lost: resnet50 on 16 threads took a sixth longer */
-    w->side = (int)s->extent[ky], w->stride = down.stride, w->taps = (int)pieces(w->side, w->stride);
+    w->side = (int)s->extent[ky], w->stride = down.stride, w->taps = (int)hone_pieces(w->side, w->stride);
     w->own = w->channels = s->extent[c], w->phases = w->stride * w->stride;
     w->pitch_y = d->a.at.k[ky], w->pitch_x = d->a.at.k[kx], w->pitch_c = d->a.at.k[c];
     w->spread.is = w->pitch_c != 1 || w->own < MANY;
@@ -153,7 +152,7 @@ static double rows_time(int64_t tiles, int high) {
 }
 static int rows_at_once(int64_t tiles, int mr) {
     int best = mr;
-    for (int high = mr - 1; high > mr / 2 && pieces(tiles, high) == pieces(tiles, mr); high--)
+    for (int high = mr - 1; high > mr / 2 && hone_pieces(tiles, high) == hone_pieces(tiles, mr); high--)
         if (rows_time(tiles, high) < rows_time(tiles, best)) best = high;
     return best;
 }
@@ -194,7 +193,7 @@ static hone_winograd_batch make_batch(const struct hone_winograd *w, int64_t t0,
 /* The blocks of a picture whose last tiles lack places. */
 static hone_status put_in_order(hone_arena *arena, struct hone_winograd *w) {
     if (!w->less.y && !w->less.x) return HONE_OK;
-    const int64_t most = w->blocks * (pieces(w->block, HONE_WINOGRAD_BATCH) + 1);
+    const int64_t most = w->blocks * (hone_pieces(w->block, HONE_WINOGRAD_BATCH) + 1);
     int32_t *order = HONE_NEW_N(arena, int32_t, w->tiles);
     struct hone_winograd_cut *cut = HONE_NEW_N(arena, struct hone_winograd_cut, w->blocks);
     hone_winograd_batch *batch = HONE_NEW_N(arena, hone_winograd_batch, most);
@@ -208,10 +207,10 @@ static hone_status put_in_order(hone_arena *arena, struct hone_winograd *w) {
         for (int kind = 0; kind < HONE_WINOGRAD_KINDS; kind++) /* whole ones, then as few kinds in a batch as can be */
             for (int64_t t = 0; t < all; t++)
                 if (kind_of(hone_winograd_less_of(w, t0 + t)) == kind) order[n++] = (int32_t)t, many[kind]++;
-        const int64_t even = many[0] == all ? all : even_of(w, many), left = all - even, batches = pieces(left, HONE_WINOGRAD_BATCH),
-                      before = pieces(even, w->high) * HONE_GEMM_TURNED(w->high);
+        const int64_t even = many[0] == all ? all : even_of(w, many), left = all - even, batches = hone_pieces(left, HONE_WINOGRAD_BATCH),
+                      before = hone_pieces(even, w->high) * HONE_GEMM_TURNED(w->high);
         *cut = (struct hone_winograd_cut){(int32_t)even, (int32_t)batches, (int32_t)(batch - w->batch)};
-        for (int64_t k = 0, each = batches ? pieces(left, batches) : 0; k < batches; k++)
+        for (int64_t k = 0, each = batches ? hone_pieces(left, batches) : 0; k < batches; k++)
             *batch++ =
                 make_batch(w, t0, even + k * each, left - k * each < each ? left - k * each : each, before + k * HONE_WINOGRAD_BATCH);
     }
@@ -220,11 +219,11 @@ static hone_status put_in_order(hone_arena *arena, struct hone_winograd *w) {
 /* Rows that v has for a place: of the block that has most. */
 static int64_t rows_of(const struct hone_winograd *w, int place, bool turned) {
     int64_t most = 0;
-    if (!turned) return pieces(w->block, HONE_GEMM_ROWS) * HONE_GEMM_ROWS;
-    if (!w->cut) return pieces(w->block, w->high) * HONE_GEMM_TURNED(w->high);
+    if (!turned) return hone_pieces(w->block, HONE_GEMM_ROWS) * HONE_GEMM_ROWS;
+    if (!w->cut) return hone_pieces(w->block, w->high) * HONE_GEMM_TURNED(w->high);
     for (int64_t k = 0; k < w->blocks; k++) {
         const struct hone_winograd_cut *cut = w->cut + k;
-        int64_t rows = pieces(cut->even, w->high) * HONE_GEMM_TURNED(w->high);
+        int64_t rows = hone_pieces(cut->even, w->high) * HONE_GEMM_TURNED(w->high);
         if (cut->batches) {
             const hone_winograd_batch *last = w->batch + cut->first + cut->batches - 1;
             const int n = last->have[w->kind[place]].n, high = last->have[w->kind[place]].high;
@@ -244,20 +243,20 @@ static void cut_blocks(const hone_contract *d, struct hone_winograd *w, int thre
     if (most < 4 * mr) most = 4 * mr;
     if (!w->ends && most > L2_FLOATS / (w->out_y * w->out * d->n))
         most = L2_FLOATS / (w->out_y * w->out * d->n); /* results wait in scratch */
-    const int64_t share = pieces(w->tiles, threads);
+    const int64_t share = hone_pieces(w->tiles, threads);
     if (most > share && most > 2 * mr) most = share > 2 * mr ? share : 2 * mr;
     if (most < mr) most = mr;
-    w->block = pieces(w->tiles, pieces(w->tiles, most));
-    if (w->block > mr) w->block = pieces(w->block, mr) * mr;
-    w->blocks = pieces(w->tiles, w->block);
+    w->block = hone_pieces(w->tiles, hone_pieces(w->tiles, most));
+    if (w->block > mr) w->block = hone_pieces(w->block, mr) * mr;
+    w->blocks = hone_pieces(w->tiles, w->block);
 }
 /* The same, so that so many threads are done soonest. A block more reads filters once more: two rows' time, or so. */
 static void share_blocks(struct hone_winograd *w, int threads) {
     const int64_t most = w->block;
     double best = INFINITY;
-    for (int64_t blocks = pieces(w->tiles, most), end = blocks + 2 * threads; blocks <= end; blocks++) {
-        const int64_t block = pieces(w->tiles, blocks), many = pieces(w->tiles, block);
-        const double time = (double)pieces(many, threads) * (rows_time(block, rows_at_once(block, w->mr)) + 2);
+    for (int64_t blocks = hone_pieces(w->tiles, most), end = blocks + 2 * threads; blocks <= end; blocks++) {
+        const int64_t block = hone_pieces(w->tiles, blocks), many = hone_pieces(w->tiles, block);
+        const double time = (double)hone_pieces(many, threads) * (rows_time(block, rows_at_once(block, w->mr)) + 2);
         if (time < best) best = time, w->block = block, w->blocks = many;
     }
 }
@@ -267,7 +266,7 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     w->out_y = w->line ? 1 : hone_winograd_tall(size) - w->taps + 1, w->places = w->edge * (w->line ? 1 : hone_winograd_tall(size));
     if (!hone_winograd_has(size, w->taps) || (w->line && size != HONE_WINOGRAD_LINES)) return INFINITY;
     if (w->is_down) w->out_y = w->out, w->out = w->edge = 1;
-    w->down = pieces(w->oh, w->out_y), w->across = pieces(w->ow, w->out), w->tiles = w->pictures * w->down * w->across;
+    w->down = hone_pieces(w->oh, w->out_y), w->across = hone_pieces(w->ow, w->out), w->tiles = w->pictures * w->down * w->across;
     place_phases(w), cut_blocks(d, w, 8);
     if (w->kernel->lacks && hone_winograd_turned(d, w) && !w->line && size != HONE_WINOGRAD_FLAT)
         w->less = (hone_winograd_less){hone_winograd_spare(w->edge, w->out_y, w->oh - (w->down - 1) * w->out_y),
@@ -320,10 +319,10 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
         (half->dtype != HONE_DTYPE_F16 || half->times < 2 || half->rows > 1 || half->group > 1 || half->begin || w.channels % half->deep))
         return HONE_OK;
     w.ends = d->direct && !(d->simple && !d->simple->bias_n && (d->simple->bias.tensor >= 0 || d->simple->bias.k != 0));
-    w.nr = hone_gemm_wide(d->kernel) * d->kernel->vector, w.mr = d->kernel->rows[hone_gemm_wide(d->kernel) - 1];
+    w.nr = d->kernel->wide * d->kernel->vector, w.mr = d->kernel->rows[d->kernel->wide - 1];
     if (half) w.nr = half->nr, w.mr = HALF_ROWS;
     /* the sum itself reads all weights again for each of its blocks of rows, unless these follow one another */
-    const int64_t rows = pieces(d->m, d->mr), blocks = d->n > d->m ? 1 : rows < BLOCKS ? rows : BLOCKS;
+    const int64_t rows = hone_pieces(d->m, d->mr), blocks = d->n > d->m ? 1 : rows < BLOCKS ? rows : BLOCKS;
     const double sum = (double)d->n * (double)d->k * ((double)d->m / (half ? 2 : 1) + byte_costs(d, &w) * 4.0 * (double)blocks);
     double cost[HONE_WINOGRAD_SIZES];
     int best = 0;
@@ -341,7 +340,7 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
         w.panels = !w.steps && w.blocks == 1, w.steps = true; /* too few blocks to share; the same bits come out */
     if (w.steps && refs > HONE_MAX_REFS) return HONE_OK;
     w.by_place = turned && w.steps && !w.panels;
-    const int64_t nr = w.nr, columns = w.columns = half ? pieces(d->n, nr) * nr : hone_contract_columns(d);
+    const int64_t nr = w.nr, columns = w.columns = half ? hone_pieces(d->n, nr) * nr : hone_contract_columns(d);
     if (w.steps) w.block = w.tiles, w.blocks = 1;
     else {
         cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
@@ -355,12 +354,13 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
                                            : nr,
     w.some = turned ? w.high : 4; /* turned tiles go together */
     for (int place = 0; place < w.places; place++)
-        w.v_at[place + 1] = w.v_at[place] + (ptrdiff_t)(pieces(rows_of(&w, place, turned) * hone_winograd_depth(&w, place), 16) * 16 + 16);
+        w.v_at[place + 1] =
+            w.v_at[place] + (ptrdiff_t)(hone_pieces(rows_of(&w, place, turned) * hone_winograd_depth(&w, place), 16) * 16 + 16);
     if (turned)
         w.near = (w.order ? 2 * HONE_WINOGRAD_BATCH : 4 * HONE_GEMM_ROWS) * 8, w.near_apart = w.near + 16; /* on other sets of the cache */
     w.near_bytes = sizeof(float) * (size_t)(w.places * w.near_apart);
-    w.each = w.panels ? (int)pieces(w.places, pieces(4 * threads, pieces(d->n, w.nt))) : 1;
-    w.apart_m = (ptrdiff_t)(pieces(w.block * (w.steps ? columns : w.nt), 16) * 16 + 16);
+    w.each = w.panels ? (int)hone_pieces(w.places, hone_pieces(4 * threads, hone_pieces(d->n, w.nt))) : 1;
+    w.apart_m = (ptrdiff_t)(hone_pieces(w.block * (w.steps ? columns : w.nt), 16) * 16 + 16);
     w.v_bytes = factor_bytes(&w) * (size_t)w.v_at[w.places];
     w.m_bytes = sizeof(float) * (size_t)(w.places * w.apart_m);
     const size_t pixels = (size_t)((w.steps ? w.some : w.block) * w.out_y * w.out);

@@ -85,7 +85,7 @@ static inline hone_winograd_less hone_winograd_less_of(const struct hone_winogra
 static inline bool hone_winograd_turned(const hone_contract *d, const struct hone_winograd *w) { return d->kernel->turn && !w->half; }
 /* Columns of the panel that begins at n0. Where a last one would be of one vector, whose sums are too few to keep the units of a core busy, the one before gives it one of its own. */
 static inline bool hone_winograd_gives(const hone_contract *d, const struct hone_winograd *w, int64_t left) {
-    return hone_winograd_turned(d, w) && hone_gemm_wide(d->kernel) > 2 && left == w->nr + d->kernel->vector;
+    return hone_winograd_turned(d, w) && d->kernel->wide > 2 && left == w->nr + d->kernel->vector;
 }
 static inline int64_t hone_winograd_panel(const hone_contract *d, const struct hone_winograd *w, int64_t n0) {
     const int64_t left = w->columns - n0;

@@ -14,7 +14,6 @@
 #include <math.h>
 
 static float zeros[HONE_CONTRACT_KC]; /* what lies outside the picture; never written */
-static int64_t pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 static void places_of(const hone_contract *d, const hone_step *s, void *const *base, void **at) {
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
@@ -77,7 +76,7 @@ static hone_status step_spread(const hone_step *step, void *const *base, int64_t
         const int64_t phase = k / w->own, c = k % w->own, y = w->stride * (number % w->spread.h) + phase / 2;
         const bool in = y >= w->pad_y && y - w->pad_y < w->h;
         const float *row = from + y * w->pitch_y + phase % 2 * w->pitch_x + c * w->pitch_c;
-        int64_t x0 = pieces(w->pad_x - phase % 2, w->stride), x1 = pieces(w->w + w->pad_x - phase % 2, w->stride); /* inside */
+        int64_t x0 = hone_pieces(w->pad_x - phase % 2, w->stride), x1 = hone_pieces(w->w + w->pad_x - phase % 2, w->stride); /* inside */
         if (x0 < 0) x0 = 0;
         if (x1 > w->spread.w) x1 = w->spread.w;
         if (!in || x0 > x1) x0 = x1 = 0;
@@ -113,14 +112,16 @@ static void bring(const hone_contract *d, void *const *at, int64_t t0, int64_t m
 static struct hone_winograd_cut cut_of(const struct hone_winograd *w, int64_t t0, int64_t many) {
     return w->cut ? w->cut[t0 / w->block] : (struct hone_winograd_cut){(int32_t)many, 0, 0};
 }
-static int64_t turned_parts(const struct hone_winograd *w, struct hone_winograd_cut cut) { return pieces(cut.even, w->high) + cut.batches; }
+static int64_t turned_parts(const struct hone_winograd *w, struct hone_winograd_cut cut) {
+    return hone_pieces(cut.even, w->high) + cut.batches;
+}
 static int64_t tile_at(const struct hone_winograd *w, int64_t t0, int64_t k) { return w->order ? w->order[t0 + k] : k; }
 /* The same, turned for the product (kernels/gemm.h), part by part: a few channels after another, which stay near between. A place's phases lie together. */
 static void bring_turned(const hone_contract *d, void *const *at, int64_t t0, int64_t many, int64_t number, float *v, float *some) {
     const struct hone_winograd *w = d->winograd;
     const float *pixel[HONE_WINOGRAD_BATCH][HONE_WINOGRAD_PLACES], *row[HONE_GEMM_ROWS];
     const struct hone_winograd_cut cut = cut_of(w, t0, many);
-    const int64_t c = w->channels, groups = pieces(cut.even, w->high), from = number * w->high, left = cut.even - from;
+    const int64_t c = w->channels, groups = hone_pieces(cut.even, w->high), from = number * w->high, left = cut.even - from;
     const hone_winograd_batch *b = number < groups ? NULL : w->batch + cut.first + (number - groups);
     const int64_t first = b ? b->first : from, before = b ? b->before : number * HONE_GEMM_TURNED(w->high);
     const int64_t n = b                ? b->n
@@ -246,8 +247,8 @@ static void multiply_turned(const hone_contract *d, void *const *at, const float
     float *sums[AT_ONCE], *others[HONE_WINOGRAD_KINDS][HONE_WINOGRAD_BATCH];
     int64_t filled = -1, aimed[HONE_WINOGRAD_KINDS] = {-1, -1, -1, -1}, passes[HONE_WINOGRAD_KINDS];
     for (int kind = 0; kind < HONE_WINOGRAD_KINDS; kind++) {
-        passes[kind] = pieces(cut.even, w->high);
-        for (int k = 0; k < cut.batches; k++) passes[kind] += pieces(batch[k].have[kind].n, batch[k].have[kind].high);
+        passes[kind] = hone_pieces(cut.even, w->high);
+        for (int k = 0; k < cut.batches; k++) passes[kind] += hone_pieces(batch[k].have[kind].n, batch[k].have[kind].high);
     }
     hone_gemm_part part = {.taps = 1};
     for (int place = p0; place < p1; place++)
@@ -260,7 +261,7 @@ static void multiply_turned(const hone_contract *d, void *const *at, const float
                         *next = panel + part.k * wide /* as they are read */, *const rows = v + w->v_at[place];
             const bool asks = passes[kind] > FEW_PASSES || (passes[kind] > 1 && part.k <= SHORT);
             part.n = (int)wide, part.b = panel, part.b_step = wide, part.c_from = place * w->apart_m + j, part.next_step = asks ? line : 0;
-            for (int64_t i = 0, k = 0, passed = 0; i < cut.even || k < cut.batches; passed += pieces(part.m, part.high)) {
+            for (int64_t i = 0, k = 0, passed = 0; i < cut.even || k < cut.batches; passed += hone_pieces(part.m, part.high)) {
                 if (i < cut.even) {
                     part.m = (int)(cut.even - i < at_once ? cut.even - i : at_once), part.high = w->high, part.c = sums;
                     part.turned = rows + i / w->high * HONE_GEMM_TURNED(w->high) * part.k;
@@ -390,7 +391,8 @@ static hone_status step_multiply(const hone_step *step, void *const *base, int64
     (void)scratch;
     void *at[HONE_MAX_REFS];
     places_of(d, step, base, at);
-    const int64_t wide = pieces(d->n, w->nt), groups = pieces(w->places, w->each), part = w->panels ? number / groups : number % wide;
+    const int64_t wide = hone_pieces(d->n, w->nt), groups = hone_pieces(w->places, w->each),
+                  part = w->panels ? number / groups : number % wide;
     const int64_t n0 = hone_winograd_part(d, part), n = hone_winograd_part(d, part + 1) - n0;
     const int p0 = (int)(w->panels ? number % groups : number / wide) * w->each, p1 = p0 + w->each < w->places ? p0 + w->each : w->places;
     multiply(d, at, at[w->v], 0, w->tiles, p0, p1, n0, n, (float *)at[w->m] + n0, w->columns);
@@ -432,12 +434,12 @@ hone_status hone_winograd_steps(hone_recipe_maker *s, hone_contract *d, uint64_t
     step->serial = (double)w->tiles * (double)w->places * (double)w->channels * (double)d->n < 200000;
     part.uses = pixels | v, part.buffer = w->v, part.bytes = (int64_t)w->v_bytes;
     step->tile = step_in, step->scratch_bytes = w->near_bytes;
-    step->tiles = hone_winograd_turned(d, w) ? turned_parts(w, cut_of(w, 0, w->tiles)) : pieces(w->tiles, w->some);
+    step->tiles = hone_winograd_turned(d, w) ? turned_parts(w, cut_of(w, 0, w->tiles)) : hone_pieces(w->tiles, w->some);
     HONE_TRY(hone_cpu_add(s, part));
     part.uses = v | m | (w->half ? pixels : 0), part.buffer = w->m, part.bytes = (int64_t)w->m_bytes;
-    step->tile = step_multiply, step->scratch_bytes = 0, step->tiles = pieces(w->places, w->each) * pieces(d->n, w->nt);
+    step->tile = step_multiply, step->scratch_bytes = 0, step->tiles = hone_pieces(w->places, w->each) * hone_pieces(d->n, w->nt);
     HONE_TRY(hone_cpu_add(s, part));
     part.uses = uses | m, part.buffer = -1;
-    step->tile = step_out, step->tiles = pieces(w->tiles, w->some), step->scratch_bytes = w->sum_bytes + w->at_bytes + epilogue;
+    step->tile = step_out, step->tiles = hone_pieces(w->tiles, w->some), step->scratch_bytes = w->sum_bytes + w->at_bytes + epilogue;
     return hone_cpu_add(s, part);
 }

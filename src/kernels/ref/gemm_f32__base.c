@@ -10,6 +10,7 @@
 #define ROWS3 8
 #define LIE3 6
 #define ROWS4 5
+#define WIDEST 3
 #define LANES 1
 #else
 /* 16 registers: 12 sums, 2 of B, one of A, one for the product, which is not fused here */
