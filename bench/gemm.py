@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix products of networks, f32: GFLOP/s of Hone, ONNX Runtime and OpenVINO (oneDNN), taking turns run by run in one process, and their share of the peak of
-multiply-adds, measured before, between and after: the best run beside the best peak, because clocks change from second to second.
+"""Matrix products of networks, f32: GFLOP/s of Hone, ONNX Runtime and OpenVINO (oneDNN), taking turns in one process, five runs a turn (the first finds its
+code out of the caches, which costs as much as 15 us, whoever it is), and their share of the peak of multiply-adds, measured before, between and after: the best run
+beside the best peak, because clocks change from second to second.
 
 usage: bench/gemm.py [--library build/libhone.so[,OTHER_LIBRARY]] [--threads 1] [--seconds 2] [--write FOLDER | --read FOLDER]
 Needs PyPI numpy, onnxruntime; openvino where it is there; onnx unless the models are read."""
@@ -58,7 +59,7 @@ def main():
             run = {**{b: zoo.in_process(b, path, feed, o) for b in o.library.split(",")}, **others}
             got, peak = {x: [] for x in run}, [peak_of(o)]
             for _ in range(3):
-                for x, ms in zoo.turns(run, o.seconds / 3).items():
+                for x, ms in zoo.turns(run, o.seconds / 3, 5).items():
                     got[x] += ms
                 peak.append(peak_of(o))
             top, line = statistics.median(peak), f"{name:10} {m:5} x {n:5} x {k:5}"

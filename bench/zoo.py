@@ -104,14 +104,14 @@ def times(run, n):
     return out
 
 
-def turns(run, seconds):
-    """Medians of runs that take turns."""
+def turns(run, seconds, at_once=1):
+    """Times of runs that take turns, so many of one at once."""
     got, end = {k: [] for k in run}, time.perf_counter() + seconds
     for k in run:
         run[k]()
     while time.perf_counter() < end or len(got[k]) < 5:
         for k in run:
-            got[k] += times(run[k], 1)
+            got[k] += times(run[k], at_once)
     return got
 
 

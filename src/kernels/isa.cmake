@@ -43,8 +43,5 @@ foreach(file ${HONE_KERNEL_FILES})
   if(file MATCHES "/((lines|slices|depthwise|gemm)_f32|depthwise_i8)" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$" AND NOT CMAKE_C_COMPILER_ID MATCHES "Clang") # sums and their factors fill the registers; gcc 12 loads all columns first, and spills
     list(APPEND options -fno-schedule-insns)
   endif()
-  if(file MATCHES "/gemm_f32" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$") # where its loops begin decides over a thirtieth: gemm_f32.inc
-    list(APPEND options -falign-loops=32)
-  endif()
   set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${options};${HONE_KERNEL_FLAGS__${level}}")
 endforeach()
