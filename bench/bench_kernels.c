@@ -119,7 +119,7 @@ static void gemm_run(void *arg) {
 
 static void gemm(const hone_gemm_f32 *row, int vectors) {
     const int64_t k = 256;
-    const int mr = row->rows[vectors - 1], wide = vectors * row->vector;
+    const int mr = row->lie[vectors - 1], wide = vectors * row->vector; /* rows as they lie */
     /* bytes of B: in L1, in L2, in memory; rows */
     const struct {
         const char *where;
