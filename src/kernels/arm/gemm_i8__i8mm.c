@@ -141,16 +141,17 @@ INLINE void whole(bool mild, bool small, bool even, int64_t groups, const uint8_
     enum { pairs = MR / 2 };
     int32x4_t s[MR / 2][2 * BLOCKS];
     uint8x16_t av[MR / 2], bv[BLOCKS], bytes[MR / 2][2];
-    FULL for (int i = 0; i < pairs; i += 2) LOAD_TWO(av[i], av[i + 1], a, 2 * i * DEEP);
-    FULL for (int j = 0; j < BLOCKS; j += 2) LOAD_TWO(bv[j], bv[j + 1], b, 2 * j * DEEP);
-    FULL for (int i = 0; i < pairs; i++) FULL for (int j = 0; j < BLOCKS; j += 2) LOAD_TWO(s[i][j], s[i][j + 1], both->bias[first], 16 * j);
+    _Static_assert(MR / 2 == 4 && BLOCKS == 4, "fours");
+    LOAD_FOUR(av, a);
+    LOAD_FOUR(bv, b);
+    FULL for (int i = 0; i < pairs; i++) LOAD_FOUR(s[i], both->bias[first]);
     for (int64_t p = 2; p < groups; p += 2) {
         a += MR * DEEP, b += NR * DEEP;
         FULL for (int j = 0; j < BLOCKS; j++) {
             FULL for (int i = 0; i < pairs; i++) MULTIPLY(s[i][j], av[i], bv[j]);
             LOAD_AGAIN(bv[j], *(const uint8x16_t *)(const void *)(b + 2 * j * DEEP));
         }
-        FULL for (int i = 0; i < pairs; i += 2) LOAD_TWO(av[i], av[i + 1], a, 2 * i * DEEP);
+        LOAD_FOUR(av, a);
     }
     FULL for (int j = 0; j < BLOCKS; j++) FULL for (int i = 0; i < pairs; i++) MULTIPLY(s[i][j], av[i], bv[j]);
     narrow(pairs, 1, mild, small, even, l, both, first, s, bytes);
