@@ -18,7 +18,7 @@
 enum { WINDOW_KC = 1024 /* whose pixels come from L1 */, LIGHT_ROWS = 128, LINE = 256 };
 enum { SLICES = 64, WIDEST = 64 }; /* panels to be rounded: so much of K at a time, and the most columns */
 static bool tiles(const hone_contract *d) { return d->half->begin; } /* by AMX: rows pass faster, and its CPUs have large caches */
-static int64_t some_k(const hone_contract *d) { return tiles(d) ? 256 : 512; }
+static int64_t some_k(const hone_contract *d) { return tiles(d) ? 256 : d->half->nr < 16 ? 1024 : 512; } /* the panel's part stays in L1 */
 static int64_t padded_k(const hone_contract *d) { return d->stem.lines ? d->stem.deep : hone_up(d->k, d->half->deep); }
 static int64_t row_step(const hone_contract *d) { return padded_k(d) + 32; } /* rows a power of two apart would meet in the cache */
 
@@ -107,7 +107,7 @@ bool hone_contract_half_choose(hone_arena *arena, hone_contract *d, const hone_h
     if (hone_stem_choose(arena, d)) return true;
     const int64_t nr = d->nr, deep = padded_k(d), step = 32;
     const bool light = deep * hone_up(d->n, nr) <= 1 << 19; /* all weights stay in L2 beside the rows: to read them once more is cheap */
-    int64_t most = (tiles(d) ? 655360 : 393216) / deep / step * step; /* that much of A */
+    int64_t most = (tiles(d) ? 655360 : d->half->nr < 16 ? 262144 : 393216) / deep / step * step; /* that much of A */
     if (most < step) most = step;
     if (light && most > LIGHT_ROWS) most = LIGHT_ROWS; /* then sums of a panel stay in L1 until they are finished */
     const int64_t least = (d->m + most - 1) / most;
