@@ -339,7 +339,8 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
                            panel + t * d->piece * nr, to, stride, t > 0);
         for (int64_t y = 0; stem && y < m / d->stem.run; y++)
             kernel->window(d->stem.tall, d->stem.taps, d->stem.at, d->stem.wide,
-                           (const uint16_t *)at[d->rounded] + (m0 / d->stem.run + y) * d->stem.down * d->stem.pitch,
+                           (const uint16_t *)(const void *)hone_ref_at(s->ref[d->rounded], base) +
+                               (m0 / d->stem.run + y) * d->stem.down * d->stem.pitch,
                            (ptrdiff_t)(d->stem.right * d->stem.channels), panel, to + y * d->stem.tall * stride, stride, false);
         for (int64_t k0 = 0; !window && !stem && k0 < deep; k0 += some_k(d)) {
             const int64_t kc = deep - k0 < some_k(d) ? deep - k0 : some_k(d);

@@ -45,7 +45,7 @@ INLINE bool tile(int m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const ui
         FULL for (int i = 0; i < m / 2; i++) pair[i] = a + 2 * i * a_step;
         FULL for (int j = 0; j < NR / 2; j++) FETCH(bv[j], b + 8 * j);
         FULL for (int i = 0; i < m / 2; i++) FETCH(av[i], pair[i]);
-        for (int64_t left = k / GROUP - 1; left; next += 2 * GROUP * m) {
+        for (int64_t left = k / GROUP - 1; left; next += 2 * GROUP * m) { /* NOLINT(bugprone-infinite-loop): it is counted by ADVANCE */
             ADVANCE(at, GROUP * ROWS * sizeof *a);
             ADVANCE(b, GROUP * NR * sizeof *b);
             ADVANCE(left, -1);
