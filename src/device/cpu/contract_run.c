@@ -380,7 +380,7 @@ static void multiply(const band *x) {
         if (at_once < m) done = j + took; /* activated as they came; a narrower panel behind may take all rows at once */
         else if (whole->finish && (!then || x->gated) && (j + took >= n || j + took - done >= ACTIVATED)) {
             part.c_from = n0 + done, part.n = (int)((j + took < n ? j + took : n) - done), done += part.n;
-            if (x->gated) times_given(d, x->at, x->w, x->m0, &part, &x->l, x->gates);
+            if (x->gated && d->simple) times_given(d, x->at, x->w, x->m0, &part, &x->l, x->gates);
             else hone_contract_activate(d, &part);
         }
     }
