@@ -6,6 +6,7 @@
 #include <arm_neon.h>
 
 #include "base/thread.h"
+#include "kernels/arm/ordered.h"
 #include "kernels/gemm_half.h"
 #define VW 4
 #include "kernels/ref/vec.inc"
@@ -24,9 +25,7 @@ static void lay(int64_t k, const uint16_t *from, ptrdiff_t step, uint16_t *to) {
 }
 /* Each register is loaded again right behind its last use, and what is no product stands at the begin of a step: gcc's order, all loads first, has 229 GFLOP/s where this has 242
    (96 rows of K 512; 258 where rows are in L1, too). Why places matter on a Neoverse-V1: gemm_f32.inc. */
-#define FETCH(v, p) __asm__ volatile("ldr %q0, %1" : "=w"(v) : "m"(*(const uint16x8_t *)(const void *)(p)))
 #define TIMES(s, a, b) __asm__ volatile("bfmmla %0.4s, %1.8h, %2.8h" : "+w"(s) : "w"(a), "w"(b))
-#define ADVANCE(x, by) __asm__ volatile("add %0, %0, %1" : "+r"(x) : "i"(by))
 INLINE bool tile(int m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
     float32x4_t s[MR / 2][NR / 2]; /* [row][column] of two each: side by side they are four columns of a row, and of the other */
 #define BESIDE(f, x, y) vreinterpretq_f32_f64(f(vreinterpretq_f64_f32(x), vreinterpretq_f64_f32(y)))
@@ -54,7 +53,7 @@ INLINE bool tile(int m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const ui
                     TIMES(s[i][j], av[i], bv[j]);
                     if (j == NR / 2 - 1) FETCH(av[i], (const char *)pair[i] + at);
                 }
-                if (j == 0) __asm__ volatile("prfm pldl1keep, [%0]" : : "r"(next));
+                if (j == 0) ASK(next, 0);
                 FETCH(bv[j], b + 8 * j);
             }
         }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
    slices_f32, NEON: 24 sums, 3 registers of pixels, 2 of weights, each loaded again behind its last use (gemm_f32.inc says why). Empty on other architectures. */
 #if defined(__aarch64__)
+#include "kernels/arm/ordered.h"
 #include "kernels/slices.h"
 #define VW 4
 #include "kernels/ref/vec.inc"
 
 enum { MOST = HONE_SLICES_ROWS, WIDE = HONE_SLICES_COLUMNS / VW };
-#define FETCH(v, p) __asm__ volatile("ldr %q0, %1" : "=w"(v) : "m"(*(const vec_anywhere *)(const void *)(p)))
-#define TIMES(s, b, a, q) __asm__ volatile("fmla %0.4s, %1.4s, %2.s[" #q "]" : "+w"(s) : "w"(b), "w"(a))
 #define ROW_LANE(i, q) \
-    if ((i) < m) TIMES(s[i][j], b[j], a[(i) / VW], q);
+    if ((i) < m) TIMES_LANE(s[i][j], b[j], a[(i) / VW], q);
 /* One value of K; more: those of the next one are loaded. m and nv are constants at every call. */
 INLINE void step(int m, int nv, bool more, vec s[MOST][WIDE], vec a[2], vec b[WIDE], const float *next_a, const float *next_b) {
     FULL for (int j = 0; j < nv; j++) {

@@ -14,8 +14,8 @@
 #include "kernels/x86/narrow_bf16.inc"
 
 enum { NR = 32, DEEP = 32, ROWS = 16 };
-/* A quarter of what is two steps further in B, to be in L1 then. A core that has its cache and its unit for itself does not need it; one that shares them with a neighbour multiplies 32 to 45 %
-   more so (550 to 750 GFLOP/s, where a quiet one has 1800 either way), and less than half of that is won where all is asked for at one place. */
+/* A quarter of what is two steps further in B, to be in L1 then. A core that has its cache and its unit for itself does not need it; beside a neighbour that uses them networks take 4 to 13 %
+   less so, and with 16 threads up to 6 % (bench/RESULTS.md). All at one place it wins less than half of that. */
 static inline __attribute__((always_inline)) void ask(const uint16_t *b, int quarter) {
     const char *from = (const char *)(b + 2 * DEEP * NR) + quarter * 512;
     for (int i = 0; i < 512; i += 64) _mm_prefetch(from + i, _MM_HINT_T0);
