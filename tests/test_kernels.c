@@ -304,7 +304,8 @@ static void gemm_half_case(const hone_gemm_half *row, int64_t m, int64_t k, ptrd
     if (row->begin) row->begin(k);
     uint16_t *laid = calloc((size_t)(m * a_step) + 1, sizeof *laid);
     assert_non_null(laid);
-    for (int64_t i = 0; row->lay && i < m; i += row->rows) row->lay(k, a + i * a_step, a_step, laid + i * a_step);
+    for (int64_t i = 0, high; row->lay && i < m; i += high)
+        high = hone_gemm_half_high(row->high, row->rows, m - i), row->lay(high, k, a + i * a_step, a_step, laid + i * k);
     const bool said = row->run(m, k, row->lay ? laid : a, a_step, b, c + c_step, c_step, flags & 1);
     if (row->end) row->end();
     bool finite = true;
@@ -338,7 +339,7 @@ static void test_gemm_half(void **state) {
         if (row->cpu & ~hone_cpu()) continue;
         const int64_t most = 20 * row->deep > 200 ? 20 * row->deep : 200; /* several short sums */
         for (int64_t m = row->rows; m <= (row->rows > 8 ? 6 * row->rows : 33); m += row->rows)
-            for (int64_t k = 0; k <= most; k = k * 2 + row->deep)
+            for (int64_t k = row->deep; k <= most; k = k * 2 + row->deep)
                 for (int flags = 0; flags < 6; flags++) gemm_half_case(row, m, k, (ptrdiff_t)(random_bits() % 3 * 5), flags);
     }
 }
@@ -395,6 +396,33 @@ static void test_half_window(void **state) {
                 free(a), free(b), free(rows), free(c), free(want);
             }
     }
+}
+/* Rows that a kernel finishes itself: as if they had been finished afterwards, to the bit, and nothing else is written. Odd m: its last row is none. */
+static void half_finish_case(const hone_gemm_half *row, int64_t m, int64_t k, unsigned how) {
+    enum { WIDE = 48, FROM = 11 };
+    const int64_t tall = (m + row->rows - 1) / row->rows * row->rows;
+    uint16_t *a = exact_halves(row, (size_t)(tall * k), false), *b = exact_halves(row, (size_t)(k * row->nr), false);
+    float *sums = exact_floats((size_t)(tall * row->nr)), *bias = exact_floats((size_t)row->nr), *residual = exact_floats((size_t)m * WIDE);
+    float *c = calloc((size_t)m * WIDE, sizeof *c), *want = calloc((size_t)m * WIDE, sizeof *c), *to[64], *expected[64], *earlier[64];
+    const float *more[64];
+    assert_true(c && want && m <= 64);
+    hone_gemm_part ends = {.m = (int)m, .n = row->nr, .c = to, .c_from = FROM, .more = true, .finish = true, .lo = -0.5f, .hi = 0.75f};
+    ends.bias_n = how & 1 ? bias : NULL, ends.residual = how & 2 ? more : NULL, ends.clamp = how & 4;
+    ends.residual_half = how & 8, ends.c_half = how & 16, ends.sums = (const float *const *)earlier;
+    for (int64_t i = 0; i < m; i++)
+        to[i] = c + i * WIDE, expected[i] = want + i * WIDE, more[i] = residual + i * WIDE, earlier[i] = sums + i * row->nr;
+    for (int64_t i = 0; how & 8 && i < m; i++) row->narrow(residual + i * WIDE, (uint16_t *)(void *)(residual + i * WIDE), WIDE);
+    row->finish(tall, k, a, b, sums, row->nr, how & 32, &ends);
+    row->run(tall, k, a, k, b, sums, row->nr, how & 32);
+    ends.c = expected, hone_depthwise_rows_list[0].run(&ends);
+    if (memcmp(c, want, sizeof *c * (size_t)m * WIDE)) fail_msg("%s: %d rows, k %d, ends %u differ", row->name, (int)m, (int)k, how);
+    free(a), free(b), free(sums), free(bias), free(residual), free(c), free(want);
+}
+static void test_half_finish(void **state) {
+    (void)state;
+    for (const hone_gemm_half *const *list = hone_gemm_half_list; *list; list++)
+        for (int64_t m = 1; !((*list)->cpu & ~hone_cpu()) && (*list)->finish && m < 34; m++)
+            for (unsigned how = 0; how < 64; how++) half_finish_case(*list, m, (*list)->deep * (1 + (int64_t)(random_bits() % 9)), how);
 }
 /* Every number that a half can hold, those between two of them, and what lies next to these: as the definition rounds. */
 static void test_narrow_half(void **state) {
@@ -667,7 +695,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best),        cmocka_unit_test(test_gemm_panels), cmocka_unit_test(test_gemm_ahead),
         cmocka_unit_test(test_gemm_blocks), cmocka_unit_test(test_gemm_f32),    cmocka_unit_test(test_gemm_half),
-        cmocka_unit_test(test_half_window), cmocka_unit_test(test_half_short),  cmocka_unit_test(test_narrow_half),
+        cmocka_unit_test(test_half_window), cmocka_unit_test(test_half_finish), cmocka_unit_test(test_half_short),  cmocka_unit_test(test_narrow_half),
         cmocka_unit_test(test_activate),    cmocka_unit_test(test_then),        cmocka_unit_test(test_floor),
         cmocka_unit_test(test_cell),        cmocka_unit_test(test_gemm_i8),     cmocka_unit_test(test_interleave4),
     };

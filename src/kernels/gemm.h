@@ -22,7 +22,7 @@ typedef struct { /* value p of each row is first clamp(value * scale[p] + shift[
     const float *scale, *shift;
     float lo, hi;
 } hone_gemm_ahead;
-typedef struct {
+typedef struct hone_gemm_part {
     int m,
         n; /* 1 … rows, or with high any number; the panel is whole vectors, of which n columns are stored: more than all vectors but one */
     int64_t taps, k;

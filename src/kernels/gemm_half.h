@@ -6,8 +6,8 @@
         panel of B:   b[(p / group * nr + j) * group + p % group] = B[p, j]      group values of K side by side, as dot-product instructions take them
         c[i * c_step + j]  =  (more: c[i * c_step + j])  +  sum over p of A[i, p] * B[p, j],     i < m, j < nr
 
-   k is a multiple of `deep` and m of `rows`: callers pad with zeros. Where a kernel has `lay`, rows of A do not lie as they are but in blocks of `rows`, as that
-   brings them there:    a[i / rows * rows * a_step + (p / deep * rows + i % rows) * deep + p % deep] = A[i, p]
+   k is a multiple of `deep` and m of `rows`, neither is 0: callers pad with zeros. Where a kernel has `lay`, rows of A do not lie as they are but in blocks, one after another,
+   each of as many of the rows that are left as hone_gemm_half_high says and as `lay` brings it there; a_step then says nothing.
 
    bf16: products are exact in f32; sums are rounded as the machine likes (in pairs, to odd), and numbers below the smallest normal one (2^-126) may count as
    zero. NaN and infinity are what they are in f32.
@@ -27,8 +27,13 @@ typedef bool hone_gemm_half_window_fn(int64_t m, int64_t taps, const int64_t *at
                                       const uint16_t *b, float *c, ptrdiff_t c_step, bool more);
 /* n floats to the nearest half, ties to even; NaN stays NaN; beyond the largest: infinity */
 typedef void hone_narrow_fn(const float *x, uint16_t *y, int64_t n);
-/* `rows` rows of k values, `step` apart, to a block */
-typedef void hone_lay_fn(int64_t k, const uint16_t *from, ptrdiff_t step, uint16_t *to);
+/* m rows of k values, `step` apart, to a block of m * k */
+typedef void hone_lay_fn(int64_t m, int64_t k, const uint16_t *from, ptrdiff_t step, uint16_t *to);
+/* As a run, the last one over K (c: sums of those before, where there are more), which finishes its rows itself: to ends->c, with bias_n, residual and clamp, as gemm.h has it. ends->m: how many
+   rows there are; m is the next multiple of `rows`. */
+struct hone_gemm_part;
+typedef void hone_gemm_half_finish_fn(int64_t m, int64_t k, const uint16_t *a, const uint16_t *b, float *c, ptrdiff_t c_step, bool more,
+                                      const struct hone_gemm_part *ends);
 typedef struct {
     const char *name; /* "hone_gemm_bf16__amx" */
     hone_dtype dtype; /* of factors: BF16 or F16 */
@@ -43,8 +48,15 @@ typedef struct {
     /* around runs, on the same thread: what the unit needs to be set up. NULL: nothing. Where k is less than `deep`, runs are of one step, and only the
        first k values of a row, in whole groups, are read */
     void (*begin)(int64_t k), (*end)(void);
-    hone_lay_fn *lay; /* or NULL: rows as they are */
+    int high;                         /* with lay: the most rows of a block */
+    hone_lay_fn *lay;                 /* or NULL: rows as they are */
+    hone_gemm_half_finish_fn *finish; /* or NULL. Only with lay */
 } hone_gemm_half;
+/* The next block's rows, of m that are left: few cost as much as many, so all are about as high. */
+static inline int64_t hone_gemm_half_high(int64_t most, int64_t rows, int64_t m) {
+    const int64_t passes = (m + most - 1) / most;
+    return (m / rows + passes - 1) / passes * rows;
+}
 extern const hone_gemm_half *const hone_gemm_half_list[]; /* slowest first of each dtype; ends with NULL */
 const hone_gemm_half *hone_gemm_half_best(hone_dtype);    /* the last row of that dtype that this CPU (as masked) can run */
 #endif

@@ -105,7 +105,7 @@ bool hone_contract_half_choose(hone_arena *arena, hone_contract *d, const hone_h
     d->half = kernel, d->ends = hone_depthwise_rows_best(), d->packed_a = 0, d->nr = kernel->nr, d->mr = kernel->rows, d->kc = d->k;
     measure_rows(d);
     if (hone_stem_choose(arena, d)) return true;
-    const int64_t nr = d->nr, deep = padded_k(d), step = 32;
+    const int64_t nr = d->nr, deep = padded_k(d), step = kernel->lay ? kernel->high : 32;
     const bool light = deep * hone_up(d->n, nr) <= 1 << 19; /* all weights stay in L2 beside the rows: to read them once more is cheap */
     int64_t most = (tiles(d) ? 655360 : d->half->nr < 16 ? 262144 : 393216) / deep / step * step; /* that much of A */
     if (most < step) most = step;
@@ -234,12 +234,16 @@ static void take_plain(const hone_contract *d, const float *a, bool half, const 
 }
 /* The same as the kernel takes them. There is room for a block of its rows behind the last. */
 static void take_rows(const hone_contract *d, const float *a, bool half, const hone_standing *w, int64_t m0, int64_t m, uint16_t *rows) {
-    const int64_t step = row_step(d), high = d->half->rows;
-    uint16_t *block = rows + hone_up(m, high) * step;
+    const int64_t step = row_step(d), deep = padded_k(d), all = hone_up(m, d->half->rows);
+    uint16_t *block = rows + all * step;
     if (!d->half->lay) take_plain(d, a, half, w, m0, m, rows);
-    for (int64_t r = 0; d->half->lay && r < m; r += high) {
+    for (int64_t r = 0, high; d->half->lay && r < m; r += high) {
+        high = hone_gemm_half_high(d->half->high, d->half->rows, all - r);
         take_plain(d, a, half, w, m0 + r, m - r < high ? m - r : high, block);
-        d->half->lay(padded_k(d), block, (ptrdiff_t)step, rows + r * step);
+        for (int64_t k0 = 0, kc; k0 < deep; k0 += kc) { /* parts of K lie one after another */
+            kc = deep - k0 < some_k(d) ? deep - k0 : some_k(d);
+            d->half->lay(high, kc, block + k0, (ptrdiff_t)step, rows + all * k0 + r * kc);
+        }
     }
 }
 /* The pixels that rows from m0 on see, line by line, zeros outside the picture and behind the last. */
@@ -283,16 +287,15 @@ static void mend(const hone_contract *d, const float *a, const float *b, const h
         }
     }
 }
-/* The finished sums of a panel, n columns from n0, through their ends: the kernel of depthwise convolutions has no taps to add. */
-static void end_panel(const hone_contract *d, const hone_gemm_part *whole, const hone_contract_lists *l, int64_t m, int64_t n0, int64_t n) {
+/* How the sums of a panel end, m rows and n columns from n0. An activation is computed on floats, where the sums are: `later` they are rounded. */
+static bool later(const hone_contract *d, const hone_gemm_part *whole) { return whole->c_half && d->simple && d->simple->activate; }
+static hone_gemm_part ends_of(const hone_contract *d, const hone_gemm_part *whole, const hone_contract_lists *l, int64_t m, int64_t n0,
+                              int64_t n) {
     hone_gemm_part part = *whole;
-    const bool later = part.c_half && d->simple && d->simple->activate; /* an activation is computed on floats, where the sums are */
-    part.more = part.finish = true, part.m = (int)m, part.n = (int)n, part.c = later ? l->sums : l->c, part.c_from = later ? 0 : n0;
-    part.sums = (const float *const *)l->sums, part.c_half &= !later;
+    part.more = part.finish = true, part.m = (int)m, part.n = (int)n, part.sums = (const float *const *)l->sums;
+    part.c = later(d, whole) ? l->sums : l->c, part.c_from = later(d, whole) ? 0 : n0, part.c_half &= !later(d, whole);
     if (part.bias_n) part.bias_n += n0;
-    d->ends->run(&part);
-    hone_contract_activate(d, &part);
-    for (int64_t i = 0; later && i < m; i++) d->half->narrow(l->sums[i], (uint16_t *)(void *)l->c[i] + n0, n);
+    return part;
 }
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
@@ -333,6 +336,8 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         const uint16_t *panel = (const uint16_t *)at[d->packed_b] + (w.own_b * hone_up(d->n, nr) + n0 + j) * deep;
         float *to = d->direct ? c : c + j, *more = to + there * stride;
         bool fine = true;
+        const hone_gemm_part ends = ends_of(d, &whole, &l, m, n0 + j, n - j < nr ? n - j : nr);
+        const bool finished = d->direct && kernel->finish && ends.n == nr && !ends.bias_m; /* by the kernel */
         const int64_t some = d->piece < WINDOW_KC && d->piece ? WINDOW_KC / d->piece : 1; /* places of a window at once */
         for (int64_t t = 0; window && t < d->taps; t += some)
             kernel->window(d->window.rows, d->taps - t < some ? d->taps - t : some, d->window.at + t, d->piece, copy, d->piece,
@@ -345,14 +350,17 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         for (int64_t k0 = 0; !window && !stem && k0 < deep; k0 += some_k(d)) {
             const int64_t kc = deep - k0 < some_k(d) ? deep - k0 : some_k(d);
             fine = !there || kernel->run(there, kc, lying + k0, d->apart_a, panel + k0 * nr, to, stride, k0 > 0);
-            if (others)
-                fine &= kernel->run(others, kc, copy + (kernel->lay ? kernel->rows : 1) * k0, row_step(d), panel + k0 * nr, more, stride,
-                                    k0 > 0);
+            const uint16_t *rows = copy + (kernel->lay ? others : 1) * k0;
+            if (k0 + kc == deep && finished) kernel->finish(others, kc, rows, panel + k0 * nr, to, stride, k0 > 0, &ends);
+            else if (others) fine &= kernel->run(others, kc, rows, row_step(d), panel + k0 * nr, more, stride, k0 > 0);
         }
         if (!fine)
             mend(d, (const float *)at[d->a.tensor] + d->a.at.c + w.a, (const float *)at[d->b.tensor] + d->b.at.c + w.b, &w, m0, m, n0 + j,
                  to, stride);
-        if (d->direct) end_panel(d, &whole, &l, m, n0 + j, n - j < nr ? n - j : nr);
+        if (!d->direct) continue;
+        if (!finished) d->ends->run(&ends); /* the kernel of depthwise convolutions, which has no taps to add */
+        hone_contract_activate(d, &ends);
+        for (int64_t i = 0; later(d, &whole) && i < m; i++) kernel->narrow(l.sums[i], (uint16_t *)(void *)l.c[i] + n0 + j, ends.n);
     }
     if (kernel->end) kernel->end();
     return d->direct ? HONE_OK : hone_contract_finish(d, at, 0, &w, m0, m, n0, n, c, stride, NULL, rest);
@@ -362,7 +370,7 @@ void hone_contract_half_step(hone_contract *d, hone_step *s) {
     const int64_t tall = window ? d->window.rows : d->stem.lines ? d->stem.lines * d->stem.tall : hone_up(d->mt, d->half->rows);
     d->a_bytes = hone_up64(sizeof(uint16_t) * (size_t)(window          ? d->window.pixels * d->piece
                                                        : d->stem.lines ? 0
-                                                                       : (tall + (d->half->lay ? d->half->rows : 0)) * row_step(d)));
+                                                                       : (tall + d->half->high) * row_step(d)));
     d->c_bytes = hone_up64(sizeof(float) * (size_t)(tall * (d->direct ? d->nr : d->nt)));
     d->at_bytes = hone_up64(sizeof(float *) * (size_t)(4 * d->mt));
     s->tactic = d->half->dtype == HONE_DTYPE_F16 ? "contract f16" : "contract bf16", s->flush = true, s->tile = tile;
