@@ -5,6 +5,7 @@
 
 enum { ROUNDS = SLOW ? 1 : 3 };
 static char text[4096];
+static double slack; /* of rounded factors */
 static const char *const directions[] = {"forward", "reverse", "bidirectional"};
 typedef struct {
     const char *op;
@@ -51,7 +52,7 @@ static int try_form(const form *f, int t, int b, int i, int h, int way, int lens
         in, wanted[outputs == 3 && !lstm ? 0 : outputs], d, f->gates * h, i, d, f->gates * h, h, numbers, before, lstm ? ", yc" : "", f->op,
         bias ? "b" : "_", lens ? "lens" : "_", state, peep ? ", p" : "", h, directions[way], f->attributes);
     for (char *c; !first && !peep && (c = strstr(text, ", _)"));) memmove(c, c + 3, strlen(c + 3) + 1); /* no trailing gaps */
-    return twin_check(text, twin_input, 2e-5 + 5e-8 * h, 1e-5, "cell");                                 /* a long sum rounds more */
+    return twin_check(text, twin_input, slack + 2e-5 + 5e-8 * h, 1e-5, "cell");                         /* a long sum rounds more */
 }
 static void own_steps(void **state) {
     (void)state;
@@ -73,6 +74,14 @@ static void lengths_and_peepholes(void **state) {
 static void long_rows(void **state) { /* a state longer than the most of K at a time, and columns that are no whole vectors */
     (void)state;
     for (int k = 0; k < 4 && !SLOW; k++) assert_int_equal(try_form(forms + k, 2, 1, 1, k < 3 ? 203 : 2051, 0, 0, false), 1);
+}
+/* Weights and states rounded to bf16, where it is asked for and pays: whole panels of whole steps, one row and several. States are below 1, weights below 0.4. */
+static void in_halves(void **state) {
+    (void)state;
+    twin_precision = HONE_DTYPE_BF16, slack = 0.06;
+    EACH_LEVEL for (int k = 0; k < 4; k++) for (int b = 1; b < 40; b += draw(1, 20))
+        assert_int_equal(try_form(forms + k, draw(1, 4), b, draw(1, 9), 32 * draw(1, 3), draw(0, 2), 0, false), 1);
+    twin_precision = HONE_DTYPE_NONE, slack = 0;
 }
 /* Threads that share the weights' columns and meet after every step. */
 static int rounds_of(const char *graph, int threads) {
@@ -113,6 +122,7 @@ static void infinite(void **state) { /* states and inputs that are no numbers */
 }
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(own_steps), cmocka_unit_test(lengths_and_peepholes), cmocka_unit_test(long_rows),
-                                       cmocka_unit_test(shared_columns), cmocka_unit_test(infinite)};
+                                       cmocka_unit_test(shared_columns), cmocka_unit_test(infinite),
+                                       cmocka_unit_test(in_halves)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,8 +30,10 @@ typedef struct cell cell;
 typedef struct {     /* a step of some rows of one direction: pointers a row */
     int64_t from, n; /* columns of the state: all, or a slice */
     int rows;
-    const float **x, **late, **before, **c_before, *bias[BIASES], *panels[2];
-    float **h, **c, **sums, **more;
+    const float **x, **late, **before, **c_before, *bias[BIASES];
+    const void *panels[2];
+    float **h, **c, **sums, **more, **wide; /* wide: products by halves, before what is added to them */
+    uint16_t *halves;                       /* rows to be multiplied; behind them there is as much room again */
 } moment;
 struct cell {
     void (*step)(const cell *, const moment *);
@@ -67,8 +69,35 @@ static void columns(const hone_contract *p, const operands *o, int rows, hone_ge
         }
     }
 }
+/* The same by halves, where those are asked for: rows are rounded, and their sums end as those of a convolution do. */
+static int64_t tall(const hone_contract *p, int64_t rows) { return hone_up(rows, p->half->rows); }
+static void multiply_halves(const cell *d, int which, const moment *m, const float **a, const float **residual, float **to) {
+    const hone_contract *p = d->product[which];
+    const hone_gemm_half *h = p->half;
+    const int64_t k = p->k, rows = tall(p, m->rows), step = d->gates * d->width;
+    uint16_t *plain = m->halves, *laid = plain + rows * k;
+    for (int i = 0; i < m->rows; i++) h->narrow(a[i], plain + i * k, k);
+    memset(plain + m->rows * k, 0, sizeof *plain * (size_t)((rows - m->rows) * k));
+    for (int64_t i = 0, high; h->lay && i < rows; i += high)
+        high = hone_gemm_half_high(h->high, h->rows, rows - i), h->lay(high, k, plain + i * k, k, laid + i * k);
+    if (h->begin) h->begin(k);
+    for (int64_t g = m->from; g < p->n; g += d->width)
+        for (int64_t j = g; j < g + m->n; j += p->nr)
+            h->run(rows, k, h->lay ? laid : plain, k, (const uint16_t *)m->panels[which] + j * k, m->wide[0] + j, step, false);
+    if (h->end) h->end();
+    for (int64_t g = m->from; g < p->n; g += d->width) {
+        hone_gemm_part ends = {.m = m->rows, .n = (int)m->n, .c = to, .c_from = g, .more = true, .finish = true};
+        ends.sums = (const float *const *)m->wide, ends.sums_from = g, ends.residual = residual;
+        ends.bias_n = m->bias[which] ? m->bias[which] + g : NULL;
+        p->ends->run(&ends);
+    }
+}
 static void multiply(const cell *d, int which, const moment *m, const float **a, const float **residual, float **to) {
     const hone_contract *p = d->product[which];
+    if (p->half) {
+        multiply_halves(d, which, m, a, residual, to);
+        return;
+    }
     const operands o = {a, residual, m->bias[which], m->panels[which], to};
     hone_gemm_part part = {.taps = 1, .few = p->m <= HONE_GEMM_FEW};
     for (int64_t k0 = 0; k0 < p->k; k0 += part.k) {
@@ -135,8 +164,13 @@ static const struct {
 #undef GRU_RESET
 
 /* ---- running -------------------------------------------------------------------------------------------------------------------------- */
-enum { LISTS = 8 };
+enum { LISTS = 9 };
 static size_t lists_bytes(const cell *d) { return (sizeof(float *) * LISTS * (size_t)d->part + 63) / 64 * 64; }
+static size_t floats_bytes(const cell *d) { return hone_up64(sizeof(float) * (size_t)(d->gates * d->width + d->part * d->width * (2 + d->gates))); }
+static size_t halves_bytes(const cell *d) { /* sums of as many rows as the kernel takes, and the rows, twice */
+    const hone_contract *p = d->product[0];
+    return p->half ? (size_t)tall(p, d->part) * (sizeof(float) * (size_t)(d->gates * d->width) + 2 * sizeof(uint16_t) * (size_t)p->k) : 0;
+}
 static float *of(const hone_step *s, void *const *base, int ref) { return (float *)(void *)hone_ref_at(s->ref[ref], base); }
 static void gather(const walk *w, const hone_step *s, void *const *base, int64_t way, int64_t row, int64_t n, float *to) {
     if (w->tensor < 0) {
@@ -157,13 +191,17 @@ static hone_status run(const hone_step *s, void *const *base, int64_t number, vo
           *sums = c0 + rows * n;
     moment m = {.from = tile % slices * d->slice, .n = d->slice, .rows = rows};
     m.x = (void *)list, m.late = m.x + d->part, m.before = m.late + d->part, m.c_before = m.before + d->part;
-    m.h = (void *)(list + 4 * d->part), m.c = m.h + d->part, m.sums = m.c + d->part, m.more = m.sums + d->part;
+    m.h = (void *)(list + 4 * d->part), m.c = m.h + d->part, m.sums = m.c + d->part, m.more = m.sums + d->part,
+    m.wide = m.more + d->part;
+    float *wide = (float *)(void *)((char *)scratch + lists_bytes(d) + floats_bytes(d));
+    if (d->product[0]->half) m.halves = (uint16_t *)(void *)(wide + tall(d->product[0], d->part) * all);
     for (int k = 0; k < 2 && d->product[k]; k++)
-        m.panels[k] = of(s, base, d->product[k]->packed_b) + way * hone_contract_columns(d->product[k]) * d->product[k]->k;
+        m.panels[k] = hone_contract_element(of(s, base, d->product[k]->packed_b), d->product[k]->half,
+                                            way * hone_contract_columns(d->product[k]) * d->product[k]->k);
     for (int k = 0; k < BIASES; k++)
         if (d->bias[k].tensor >= 0) m.bias[k] = of(s, base, d->bias[k].tensor) + d->bias[k].c + way * d->bias[k].way;
     for (int i = 0; i < rows; i++) {
-        m.sums[i] = sums + i * all, m.more[i] = m.sums[i] + 2 * n;
+        m.sums[i] = sums + i * all, m.more[i] = m.sums[i] + 2 * n, m.wide[i] = wide + i * all;
         if (t0 == 0) gather(&d->h0, s, base, way, b0 + i, n, h0 + i * n), gather(&d->c0, s, base, way, b0 + i, n, c0 + i * n);
     }
     const int64_t apart = d->ways * d->rows, from = way * d->rows + b0; /* rows from one step to the next; of these */
@@ -367,6 +405,10 @@ static hone_status products(hone_recipe_maker *m, const hone_cpu_call *c, int fr
         if (*fit) columns += p->n, d->product[made++] = p;
     }
     *fit &= columns == d->gates * d->width;
+    /* where halves are faster than floats: panels of whole gates, K of whole steps */
+    const hone_gemm_half *h = c->how.precision == HONE_DTYPE_BF16 ? hone_gemm_half_best(HONE_DTYPE_BF16) : NULL;
+    for (int k = 0; k < made && *fit && h && h->times > 1 && d->width % h->nr == 0 && d->width % h->deep == 0; k++)
+        d->product[k]->half = h, d->product[k]->nr = h->nr, d->product[k]->ends = hone_depthwise_rows_best();
     return HONE_OK;
 }
 /* Columns of the state for each of the free threads, of all there are: whole panels of every product, equally many, where a step is worth meeting for. */
@@ -433,7 +475,7 @@ hone_status hone_cpu_cell(hone_recipe_maker *m, const hone_cpu_call *c, int from
     if (d->slice < d->width) step.rounds = d->steps;
     if (d->slice < d->width && forms[f].c >= 0)
         d->c = s[forms[f].c].tensor, own &= ~((uint64_t)1 << d->c); /* whoever comes next reads it */
-    step.scratch_bytes = lists_bytes(d) + sizeof(float) * (size_t)(d->gates * d->width + d->part * d->width * (2 + d->gates));
+    step.scratch_bytes = lists_bytes(d) + floats_bytes(d) + halves_bytes(d);
     *done = true;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = uses & ~own, .buffer = -1});
 }

@@ -62,17 +62,21 @@ static inline __attribute__((always_inline)) void block(bool two, int64_t taps, 
     if (two) _tile_stored(3, low + 16, c_row);
 }
 static bool window(int64_t m, int64_t taps, const int64_t *at, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c,
-                   ptrdiff_t c_step, bool more) {
+                   ptrdiff_t c_step, bool more, hone_half_ready *ready) {
     /* weights are often in no cache at all, and the next ones lie behind these: every block of rows asks for its share */
     const int lines = (int)(DEEP / ((m + 2 * ROWS - 1) / (2 * ROWS)));
     const char *next = (const char *)(b + taps * k * NR);
-    for (; m >= 2 * ROWS; m -= 2 * ROWS, a += 2 * ROWS * a_step, c += 2 * ROWS * c_step, next += taps * k / DEEP * lines * 64)
-        block(true, taps, at, k, a, a_step, b, c, c_step, more, next, lines);
-    if (m) block(false, taps, at, k, a, a_step, b, c, c_step, more, next, lines);
+    int64_t i = 0;
+    for (; i + 2 * ROWS <= m; i += 2 * ROWS, next += taps * k / DEEP * lines * 64) {
+        block(true, taps, at, k, a + i * a_step, a_step, b, c + i * c_step, c_step, more, next, lines);
+        if (ready && i) ready->tell(ready, i); /* not of these rows yet: their sums are still on the way, and the unit is busy with them meanwhile */
+    }
+    if (i < m) block(false, taps, at, k, a + i * a_step, a_step, b, c + i * c_step, c_step, more, next, lines);
+    if (ready) ready->tell(ready, m);
     return true;
 }
 static bool run(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
-    return window(m, 1, &(int64_t){0}, k, a, a_step, b, c, c_step, more);
+    return window(m, 1, &(int64_t){0}, k, a, a_step, b, c, c_step, more, NULL);
 }
 static void begin(int64_t k) { hone_amx_begin_bytes(k < DEEP ? 2 * k : 2 * DEEP); }
 extern const hone_gemm_half hone_gemm_bf16__amx;
