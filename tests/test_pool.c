@@ -123,6 +123,47 @@ static void kernel(void **state) {
             }
     }
 }
+static void kernel_bf16(void **state) { /* every pair of numbers that bf16 has, and rows of all lengths, to the bit */
+    (void)state;
+    for (const hone_pool *row = hone_pool_list; row->name; row++) {
+        if (row->cpu & ~hone_cpu()) continue;
+        for (int64_t n = 1; n < 300; n += n < 70 ? 1 : 13)
+            for (int64_t taps = 1; taps < 13; taps = taps * 2 + 1) {
+                enum { MANY = 3 };
+                const int64_t apart = n + draw(0, 3);
+                uint16_t *x[13], *y = malloc(sizeof *y * (size_t)(MANY * apart + 1));
+                assert_non_null(y);
+                for (int64_t t = 0; t < taps; t++) {
+                    assert_non_null(x[t] = malloc(sizeof **x * (size_t)((MANY - 1) * apart + n)));
+                    for (int64_t j = 0; j < (MANY - 1) * apart + n; j++) {
+                        const float v = strange();
+                        uint32_t bits;
+                        memcpy(&bits, &v, sizeof bits);
+                        x[t][j] = draw(0, 3) ? (uint16_t)(bits >> 16) : (uint16_t)draw(0, 65535); /* a negative NaN, too */
+                    }
+                }
+                memset(y, 0x77, sizeof *y * (size_t)(MANY * apart + 1));
+                row->max_bf16((const uint16_t *const *)x, taps, n, MANY, apart, apart, y);
+                for (int64_t j = 0; j <= MANY * apart; j++) {
+                    if (j == MANY * apart || j % apart >= n) {
+                        assert_int_equal(y[j], 0x7777);
+                        continue;
+                    }
+                    float want = 0;
+                    for (int64_t t = 0; t < taps; t++) {
+                        const float v = hone_dtype_load(HONE_DTYPE_BF16, x[t] + j).f32;
+                        want = t ? larger(want, v) : v;
+                    }
+                    const float is = hone_dtype_load(HONE_DTYPE_BF16, y + j).f32;
+                    if (isnan(want) ? !isnan(is) : memcmp(&want, &is, sizeof want))
+                        fail_msg("%s: column %lld of %lld, %lld rows: %g where %g is due", row->name, (long long)j, (long long)n,
+                                 (long long)taps, (double)is, (double)want);
+                }
+                for (int64_t t = 0; t < taps; t++) free(x[t]);
+                free(y);
+            }
+    }
+}
 /* Sums of many rows: whole pictures, and matrices down their columns. */
 static void long_sums(void **state) {
     (void)state;
@@ -166,6 +207,7 @@ static void kernel_add(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(long_sums),  cmocka_unit_test(kernel_add), cmocka_unit_test(windows),
                                        cmocka_unit_test(other_axes), cmocka_unit_test(joined),     cmocka_unit_test(averages),
-                                       cmocka_unit_test(row_major),  cmocka_unit_test(left_alone), cmocka_unit_test(kernel)};
+                                       cmocka_unit_test(row_major),  cmocka_unit_test(left_alone), cmocka_unit_test(kernel),
+                                       cmocka_unit_test(kernel_bf16)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

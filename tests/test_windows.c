@@ -177,6 +177,56 @@ static void lines_case(const hone_lines *row, int rows, int across, int step, in
     for (int r = 0; r < rows; r++) free(k[r]);
     free(c), free(old), free(zeros), free(bias);
 }
+/* Rows, results and residual as bf16: what the same kernel makes of the same numbers as floats, rounded, to the bit. flags: 1 results too, 2 a residual, 4 it too, 8 a clamp */
+static void lines_half_case(const hone_lines *row, int across, int step, int64_t results, int64_t n, int flags) {
+    enum { ROWS = 3, GUARDS = 7 };
+    const int64_t size = step * (results - 1) + across - 1, pitch = n + 3, all = results * n;
+    float *wide[ROWS], *k[ROWS], *zeros = calloc((size_t)n, sizeof *zeros), *bias = exact_floats((size_t)n),
+                                 *want = exact_floats((size_t)all), *more = exact_floats((size_t)all);
+    uint16_t *narrow[ROWS], *half_more = malloc(sizeof *half_more * (size_t)all), *half = malloc(sizeof *half * (size_t)(2 * all + GUARDS));
+    assert_true(zeros && half && half_more);
+    for (int r = 0; r < ROWS; r++) {
+        wide[r] = exact_floats((size_t)(pitch * size)), k[r] = exact_floats((size_t)(across * n));
+        assert_non_null(narrow[r] = malloc(sizeof **narrow * (size_t)(pitch * size)));
+        hone_dtype_store_n(HONE_DTYPE_BF16, narrow[r], HONE_F32, wide[r], pitch * size, false);
+        hone_dtype_load_n(HONE_DTYPE_BF16, wide[r], narrow[r], (size_t)(pitch * size));
+    }
+    hone_dtype_store_n(HONE_DTYPE_BF16, half_more, HONE_F32, more, all, false);
+    hone_dtype_load_n(HONE_DTYPE_BF16, more, half_more, (size_t)all);
+    memset(half, 0x5a, sizeof *half * (size_t)(2 * all + GUARDS));
+    hone_lines_part w = {.results = results, .channels = n, .rows = ROWS, .across = across, .step = step, .ahead = 1, .lines = 1};
+    w.lo = 1, w.hi = size + 1, w.pitch = pitch, w.weight_step = n, w.zeros = zeros, w.bias = bias, w.to_pitch = w.residual_pitch = n;
+    w.weight = (const float *const *)k, w.clamp = flags & 8, w.least = -1, w.most = 0.5f;
+    const float *at[ROWS] = {wide[0] - pitch, NULL, wide[2] - pitch};
+    w.row = at, w.to = want, w.residual = flags & 2 ? more : NULL;
+    row->run(&w);
+    for (int r = 0; r < ROWS; r += 2) at[r] = (const float *)(const void *)(narrow[r] - pitch);
+    w.row_half = true, w.to_half = flags & 1, w.residual_half = flags & 4, w.to = (float *)(void *)half;
+    if (flags & 6) w.residual = flags & 4 ? (const float *)(const void *)half_more : more;
+    if (flags & 2) row->run(&w);
+    else w.residual = NULL, row->run(&w);
+    const int64_t last = flags & 1 ? all : 2 * all; /* of halves that were to be written */
+    if (flags & 1) {
+        uint16_t *rounded = malloc(sizeof *rounded * (size_t)all);
+        assert_non_null(rounded);
+        hone_dtype_store_n(HONE_DTYPE_BF16, rounded, HONE_F32, want, all, false);
+        assert_memory_equal(half, rounded, sizeof *half * (size_t)all);
+        free(rounded);
+    } else assert_memory_equal(half, want, sizeof *want * (size_t)all);
+    for (int64_t p = last; p < 2 * all + GUARDS; p++) assert_int_equal(half[p], 0x5a5a);
+    for (int r = 0; r < ROWS; r++) free(wide[r]), free(narrow[r]), free(k[r]);
+    free(zeros), free(bias), free(want), free(more), free(half_more), free(half);
+}
+static void test_lines_halves(void **state) {
+    (void)state;
+    static const int ns[] = {1, 3, 8, 15, 16, 17, 32, 50, 97};
+    for (const hone_lines *row = hone_lines_list; row->name; row++)
+        for (int across = 2; !(row->cpu & ~hone_cpu()) && row->halves && across < 6; across++)
+            for (int step = 1; step < 4; step++)
+                for (size_t q = 0; q < COUNT(ns); q++)
+                    for (int results = 2; results < 12; results++)
+                        lines_half_case(row, across, step, results, ns[q], (int)(random_bits() % 16));
+}
 static void test_lines(void **state) {
     (void)state;
     static const struct {
@@ -314,7 +364,7 @@ static void test_depthwise_f32_extremes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_depthwise_rows),         cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_depthwise_rows),         cmocka_unit_test(test_lines), cmocka_unit_test(test_lines_halves),
         cmocka_unit_test(test_depthwise_f32_widths),   cmocka_unit_test(test_depthwise_f32_geometry),
         cmocka_unit_test(test_depthwise_f32_extremes),
     };

@@ -22,14 +22,9 @@ enum { HONE_HALF_SHORT = 64 };
 /* bf16: true, whatever the sums are */
 typedef bool hone_gemm_half_fn(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step,
                                bool more);
-/* Is told of rows while a kernel works on: all below `rows` are done. Vectors finish them while a unit of tiles makes others. */
-typedef struct hone_half_ready {
-    void (*tell)(struct hone_half_ready *, int64_t rows);
-} hone_half_ready;
-/* The same of a window over pictures: K is `taps` pieces of k values, piece t of row i begins at a[at[t] + i * a_step]. So rows that share pixels are stored once.
-   ready: or NULL. */
+/* The same of a window over pictures: K is `taps` pieces of k values, piece t of row i begins at a[at[t] + i * a_step]. So rows that share pixels are stored once. */
 typedef bool hone_gemm_half_window_fn(int64_t m, int64_t taps, const int64_t *at, int64_t k, const uint16_t *a, ptrdiff_t a_step,
-                                      const uint16_t *b, float *c, ptrdiff_t c_step, bool more, hone_half_ready *ready);
+                                      const uint16_t *b, float *c, ptrdiff_t c_step, bool more);
 /* n floats to the nearest half, ties to even; NaN stays NaN; beyond the largest: infinity */
 typedef void hone_narrow_fn(const float *x, uint16_t *y, int64_t n);
 /* m rows of k values, `step` apart, to a block of m * k */

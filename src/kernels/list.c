@@ -50,7 +50,7 @@
     ROW(8, 12, 4, 4, dotprod, HONE_CPU_DOTPROD, 1, NULL, none, NULL, NULL) \
     ROW(8, 8, 8, 8, i8mm, HONE_CPU_I8MM, 0, NULL, none, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
-#define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW)
+#define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW) ROW(bf16, HONE_CPU_BF16)
 #define DEPTHWISE_I8(ROW)                      \
     ROW(base, 0, 1, 1, 0, 0)                   \
     ROW(dotprod, HONE_CPU_DOTPROD, 4, 1, 1, 1) \
@@ -123,11 +123,22 @@ const hone_depthwise_f32 hone_depthwise_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 const hone_depthwise_rows hone_depthwise_rows_list[] = {DEPTHWISE_ROWS(ROW){0}};
 #undef ROW
 
-#define DECLARE(isa, cpu) hone_lines_fn hone_lines_f32__##isa;
-DEPTHWISE_F32(DECLARE)
+#if defined(__aarch64__)
+#define LINES(ROW) ROW(base, 0, false)
+#elif defined(__x86_64__)
+#define LINES(ROW)                  \
+    ROW(base, 0, true)              \
+    ROW(avx2, HONE_CPU_AVX2, true)  \
+    ROW(avx512, HONE_CPU_AVX512, true) \
+    ROW(avx512bf16, HONE_CPU_AVX512 | HONE_CPU_AVX512BF16, true)
+#else
+#define LINES(ROW) ROW(base, 0, true)
+#endif
+#define DECLARE(isa, cpu, halves) hone_lines_fn hone_lines_f32__##isa;
+LINES(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu) {"hone_lines_f32__" #isa, cpu, hone_lines_f32__##isa},
-const hone_lines hone_lines_list[] = {DEPTHWISE_F32(ROW){0}};
+#define ROW(isa, cpu, halves) {"hone_lines_f32__" #isa, cpu, halves, hone_lines_f32__##isa},
+const hone_lines hone_lines_list[] = {LINES(ROW){0}};
 #undef ROW
 #if defined(__aarch64__)
 hone_gemm_f32_fn hone_slices_f32__base;
@@ -245,12 +256,13 @@ const hone_rotary hone_rotary_list[] = {DEPTHWISE_F32(ROW){0}};
 
 #define DECLARE(isa, cpu)                 \
     hone_pool_fn hone_pool_max__##isa;    \
+    hone_pool_bf16_fn hone_pool_max_bf16__##isa; \
     hone_blend_fn hone_pool_blend__##isa; \
     hone_pick_fn hone_pool_pick__##isa;   \
     hone_add_fn hone_pool_add__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu) {"hone_pool__" #isa, cpu, hone_pool_max__##isa, hone_pool_blend__##isa, hone_pool_pick__##isa, hone_pool_add__##isa},
+#define ROW(isa, cpu) {"hone_pool__" #isa, cpu, hone_pool_max__##isa, hone_pool_max_bf16__##isa, hone_pool_blend__##isa, hone_pool_pick__##isa, hone_pool_add__##isa},
 const hone_pool hone_pool_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 

@@ -70,11 +70,12 @@ static void columns(const hone_contract *p, const operands *o, int rows, hone_ge
     }
 }
 /* The same by halves, where those are asked for: rows are rounded, and their sums end as those of a convolution do. */
+static int64_t wide_step(const cell *d) { return d->gates * d->width + 16; } /* rows a power of two apart would meet in the cache */
 static int64_t tall(const hone_contract *p, int64_t rows) { return hone_up(rows, p->half->rows); }
 static void multiply_halves(const cell *d, int which, const moment *m, const float **a, const float **residual, float **to) {
     const hone_contract *p = d->product[which];
     const hone_gemm_half *h = p->half;
-    const int64_t k = p->k, rows = tall(p, m->rows), step = d->gates * d->width;
+    const int64_t k = p->k, rows = tall(p, m->rows), step = wide_step(d);
     uint16_t *plain = m->halves, *laid = plain + rows * k;
     for (int i = 0; i < m->rows; i++) h->narrow(a[i], plain + i * k, k);
     memset(plain + m->rows * k, 0, sizeof *plain * (size_t)((rows - m->rows) * k));
@@ -169,7 +170,7 @@ static size_t lists_bytes(const cell *d) { return (sizeof(float *) * LISTS * (si
 static size_t floats_bytes(const cell *d) { return hone_up64(sizeof(float) * (size_t)(d->gates * d->width + d->part * d->width * (2 + d->gates))); }
 static size_t halves_bytes(const cell *d) { /* sums of as many rows as the kernel takes, and the rows, twice */
     const hone_contract *p = d->product[0];
-    return p->half ? (size_t)tall(p, d->part) * (sizeof(float) * (size_t)(d->gates * d->width) + 2 * sizeof(uint16_t) * (size_t)p->k) : 0;
+    return p->half ? (size_t)tall(p, d->part) * (sizeof(float) * (size_t)wide_step(d) + 2 * sizeof(uint16_t) * (size_t)p->k) : 0;
 }
 static float *of(const hone_step *s, void *const *base, int ref) { return (float *)(void *)hone_ref_at(s->ref[ref], base); }
 static void gather(const walk *w, const hone_step *s, void *const *base, int64_t way, int64_t row, int64_t n, float *to) {
@@ -194,14 +195,14 @@ static hone_status run(const hone_step *s, void *const *base, int64_t number, vo
     m.h = (void *)(list + 4 * d->part), m.c = m.h + d->part, m.sums = m.c + d->part, m.more = m.sums + d->part,
     m.wide = m.more + d->part;
     float *wide = (float *)(void *)((char *)scratch + lists_bytes(d) + floats_bytes(d));
-    if (d->product[0]->half) m.halves = (uint16_t *)(void *)(wide + tall(d->product[0], d->part) * all);
+    if (d->product[0]->half) m.halves = (uint16_t *)(void *)(wide + tall(d->product[0], d->part) * wide_step(d));
     for (int k = 0; k < 2 && d->product[k]; k++)
         m.panels[k] = hone_contract_element(of(s, base, d->product[k]->packed_b), d->product[k]->half,
                                             way * hone_contract_columns(d->product[k]) * d->product[k]->k);
     for (int k = 0; k < BIASES; k++)
         if (d->bias[k].tensor >= 0) m.bias[k] = of(s, base, d->bias[k].tensor) + d->bias[k].c + way * d->bias[k].way;
     for (int i = 0; i < rows; i++) {
-        m.sums[i] = sums + i * all, m.more[i] = m.sums[i] + 2 * n, m.wide[i] = wide + i * all;
+        m.sums[i] = sums + i * all, m.more[i] = m.sums[i] + 2 * n, m.wide[i] = wide + i * wide_step(d);
         if (t0 == 0) gather(&d->h0, s, base, way, b0 + i, n, h0 + i * n), gather(&d->c0, s, base, way, b0 + i, n, c0 + i * n);
     }
     const int64_t apart = d->ways * d->rows, from = way * d->rows + b0; /* rows from one step to the next; of these */

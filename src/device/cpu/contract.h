@@ -225,11 +225,12 @@ static inline void hone_contract_halves(const hone_contract *d, uint64_t half, h
 }
 void hone_contract_ends(const hone_contract *, void *const *at, int64_t over, const hone_standing *, int64_t m0, int64_t m,
                         hone_gemm_part *, const hone_contract_lists *);
-/* contract_lines.c: whether it goes by lines, when all else is chosen; a tile of it, none of whose tensors is stored as bf16 */
+/* contract_lines.c: whether it goes by lines, when all else is chosen; and where these tensors are stored as bf16; a tile of it */
 void hone_lines_choose(hone_contract *);
+bool hone_lines_takes(const hone_contract *, uint64_t half);
 void hone_lines_fill(const hone_contract *, const float *source,
                      float *panels); /* weights of any depthwise that lies channels last: rows of all channels */
-void hone_lines_tile(const hone_contract *, void *const *at, int64_t number);
+void hone_lines_tile(const hone_contract *, void *const *at, uint64_t half, int64_t number);
 /* contract_half.c: factors rounded to a half. choose: false where precision is none, or it does not pay; panels of B: how many bytes, and their filling from the
    weights */
 bool hone_contract_half_choose(hone_arena *, hone_contract *, const hone_how *);

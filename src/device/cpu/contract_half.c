@@ -297,27 +297,6 @@ static hone_gemm_part ends_of(const hone_contract *d, const hone_gemm_part *whol
     if (part.bias_n) part.bias_n += n0;
     return part;
 }
-/* Rows of sums through their ends, some at a time: `run` of every `pitch` rows of scratch are results, the first of these is number `first`. */
-typedef struct {
-    hone_half_ready ready;
-    const hone_contract *d;
-    const hone_gemm_part *ends;
-    float *const *to; /* where halves belong whose activation is computed before; or NULL */
-    int64_t pitch, run, first, done, n0;
-} ending;
-static void end_rows(hone_half_ready *ready, int64_t rows) {
-    ending *e = (ending *)(void *)ready;
-    const int64_t in_line = rows % e->pitch, all = e->first + rows / e->pitch * e->run + (in_line < e->run ? in_line : e->run),
-                  past = all < e->ends->m ? all : e->ends->m, i = e->done;
-    if (past <= i) return;
-    hone_gemm_part part = *e->ends;
-    part.m = (int)(past - i), part.c += i, part.sums += i, e->done = past;
-    if (part.bias_m) part.bias_m += i;
-    if (part.residual) part.residual += i;
-    e->d->ends->run(&part); /* the kernel of depthwise convolutions, which has no taps to add */
-    hone_contract_activate(e->d, &part);
-    for (int r = 0; e->to && r < part.m; r++) e->d->half->narrow(part.sums[r], (uint16_t *)(void *)e->to[i + r] + e->n0, part.n);
-}
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
     const hone_gemm_half *kernel = d->half;
@@ -347,11 +326,9 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     else if (!stem) take_rows(d, a, half, &w, m0 + there, m - there, copy);
     if (d->direct) hone_contract_ends(d, at, 0, &w, m0, m, &whole, &l);
     const int64_t stride = d->direct ? nr : hone_up(n, nr);
-    for (int64_t i = 0; d->direct && i < m; i++)
-        l.sums[i] = c + (window ? i / d->window.run * d->window.pitch + i % d->window.run
-                         : stem ? i / d->stem.run * d->stem.tall + i % d->stem.run
-                                : i) *
-                            nr;
+    const int64_t run = window ? d->window.run : stem ? d->stem.run : m, pitch = window ? d->window.pitch : stem ? d->stem.tall : m;
+    for (int64_t y = 0, i = 0; d->direct && i < m; y++) /* results are so many of so many rows of sums */
+        for (int64_t x = 0; x < run && i < m; x++) l.sums[i++] = c + (y * pitch + x) * nr;
     if (kernel->begin) kernel->begin(stem ? d->stem.wide : d->k);
     for (int64_t j = 0; j < n; j += nr) {
         const uint16_t *panel = (const uint16_t *)at[d->packed_b] + (w.own_b * hone_up(d->n, nr) + n0 + j) * deep;
@@ -360,41 +337,28 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         const hone_gemm_part ends = ends_of(d, &whole, &l, m, n0 + j, n - j < nr ? n - j : nr);
         const bool finished = d->direct && kernel->finish && ends.n == nr && !ends.bias_m; /* by the kernel */
         const int64_t some = d->piece < WINDOW_KC && d->piece ? WINDOW_KC / d->piece : 1; /* places of a window at once */
-        ending e = {{end_rows}, d, &ends, later(d, &whole) ? l.c : NULL, 1, 1, 0, 0, n0 + j};
-        hone_half_ready *ready = d->direct && kernel->window ? &e.ready : NULL;
-        if (window) e.pitch = d->window.pitch, e.run = d->window.run;
-        if (stem) e.pitch = d->stem.tall, e.run = d->stem.run;
         for (int64_t t = 0; window && t < d->taps; t += some)
             kernel->window(d->window.rows, d->taps - t < some ? d->taps - t : some, d->window.at + t, d->piece, copy, d->piece,
-                           panel + t * d->piece * nr, to, stride, t > 0, t + some < d->taps ? NULL : ready);
-        for (int64_t y = 0; stem && y < m / d->stem.run; y++, e.first += d->stem.run)
+                           panel + t * d->piece * nr, to, stride, t > 0);
+        for (int64_t y = 0; stem && y < m / d->stem.run; y++)
             kernel->window(d->stem.tall, d->stem.taps, d->stem.at, d->stem.wide,
                            (const uint16_t *)(const void *)hone_ref_at(s->ref[d->rounded], base) +
                                (m0 / d->stem.run + y) * d->stem.down * d->stem.pitch,
-                           (ptrdiff_t)(d->stem.right * d->stem.channels), panel, to + y * d->stem.tall * stride, stride, false, ready);
-        for (int64_t k0 = 0, kc; !window && !stem && k0 < deep; k0 += kc) {
-            kc = deep - k0 < some_k(d) ? deep - k0 : some_k(d);
-            const bool last = k0 + kc == deep;
-            const uint16_t *b = panel + k0 * nr, *rows = copy + (kernel->lay ? others : 1) * k0;
-            if (kernel->window) { /* as one of a single place, since it says which rows are done */
-                e.first = 0;
-                if (there) kernel->window(there, 1, &(int64_t){0}, kc, lying + k0, d->apart_a, b, to, stride, k0 > 0, last ? ready : NULL);
-                e.first = there;
-                if (others)
-                    kernel->window(others, 1, &(int64_t){0}, kc, rows, row_step(d), b, more, stride, k0 > 0, last ? ready : NULL);
-            } else if (last && finished) kernel->finish(others, kc, rows, b, to, stride, k0 > 0, &ends);
-            else {
-                fine = !there || kernel->run(there, kc, lying + k0, d->apart_a, b, to, stride, k0 > 0);
-                fine &= !others || kernel->run(others, kc, rows, row_step(d), b, more, stride, k0 > 0);
-            }
+                           (ptrdiff_t)(d->stem.right * d->stem.channels), panel, to + y * d->stem.tall * stride, stride, false);
+        for (int64_t k0 = 0; !window && !stem && k0 < deep; k0 += some_k(d)) {
+            const int64_t kc = deep - k0 < some_k(d) ? deep - k0 : some_k(d);
+            fine = !there || kernel->run(there, kc, lying + k0, d->apart_a, panel + k0 * nr, to, stride, k0 > 0);
+            const uint16_t *rows = copy + (kernel->lay ? others : 1) * k0;
+            if (k0 + kc == deep && finished) kernel->finish(others, kc, rows, panel + k0 * nr, to, stride, k0 > 0, &ends);
+            else if (others) fine &= kernel->run(others, kc, rows, row_step(d), panel + k0 * nr, more, stride, k0 > 0);
         }
         if (!fine)
             mend(d, (const float *)at[d->a.tensor] + d->a.at.c + w.a, (const float *)at[d->b.tensor] + d->b.at.c + w.b, &w, m0, m, n0 + j,
                  to, stride);
-        if (finished) hone_contract_activate(d, &ends);
-        if (finished && e.to)
-            for (int64_t i = 0; i < m; i++) kernel->narrow(l.sums[i], (uint16_t *)(void *)l.c[i] + n0 + j, ends.n);
-        else if (d->direct && !finished && !ready) end_rows(&e.ready, m);
+        if (!d->direct) continue;
+        if (!finished) d->ends->run(&ends); /* the kernel of depthwise convolutions, which has no taps to add */
+        hone_contract_activate(d, &ends);
+        for (int64_t i = 0; later(d, &whole) && i < m; i++) kernel->narrow(l.sums[i], (uint16_t *)(void *)l.c[i] + n0 + j, ends.n);
     }
     if (kernel->end) kernel->end();
     return d->direct ? HONE_OK : hone_contract_finish(d, at, 0, &w, m0, m, n0, n, c, stride, NULL, rest);

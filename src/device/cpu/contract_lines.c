@@ -77,6 +77,11 @@ void hone_lines_fill(const hone_contract *d, const float *source, float *panels)
             for (int64_t k = 0; k < d->k; k++) panels[k * all_n + j] = column[d->at_k_b[k]];
         }
 }
+bool hone_lines_takes(const hone_contract *d, uint64_t half) {
+    hone_gemm_part is;
+    hone_contract_halves(d, half, &is);
+    return !half || (d->lines.kernel->halves && is.a_half);
+}
 static const float zeros[HONE_CONTRACT_KC]; /* what is outside */
 enum { CHAIN = 16 /* results that an activation takes at once */, LINES_KEPT = 32768, LEAST_CHANNELS = 64 };
 static void activate(const hone_simple *s, const hone_lines_part *l) {
@@ -96,7 +101,7 @@ static void activate(const hone_simple *s, const hone_lines_part *l) {
 static void line(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t m, int64_t j, hone_lines_part l) {
     const hone_simple *s = d->simple;
     const int64_t all_n = hone_contract_columns(d), below = l.lines > 1 ? m0 + d->lines.run : m0, rows = d->k / l.across;
-    const float *a = (const float *)at[d->a.tensor] + d->a.at.c + w->a + j, *row[HONE_LINES_MANY * HONE_LINES_ROWS],
+    const float *a = hone_contract_element(at[d->a.tensor], l.row_half, d->a.at.c + w->a + j), *row[HONE_LINES_MANY * HONE_LINES_ROWS],
                 *weight[HONE_LINES_ROWS];
     const float *b = (const float *)at[d->packed_b] + w->own_b * all_n * d->k + j;
     for (int64_t r = 0; r < rows + (l.lines - 1) * l.down; r++) {
@@ -107,23 +112,23 @@ static void line(const hone_contract *d, void *const *at, const hone_standing *w
             if (q == d->lines.bound) l.lo = -i, l.hi = d->a.size[q] - i;
             else inside = i >= 0 && i < d->a.size[q];
         }
-        row[r] = inside ? a + d->at_m_a[first] + d->at_k_a[k] : NULL;
+        row[r] = inside ? hone_contract_element(a, l.row_half, d->at_m_a[first] + d->at_k_a[k]) : NULL;
         if (r < rows) weight[r] = b + k * all_n;
     }
     l.row = row, l.weight = weight, l.rows = (int)rows, l.weight_step = all_n, l.results = m;
 #define AT(number, r) hone_epilogue_at(&(number), s->n_batch, w->index, r)
-    l.to = s ? (float *)at[s->out.tensor] + AT(s->out, m0) + j : (float *)at[d->out] + w->out + d->at_m_out[m0] + j;
+    l.to = hone_contract_element(at[s ? s->out.tensor : d->out], l.to_half, (s ? AT(s->out, m0) : w->out + d->at_m_out[m0]) + j);
     l.to_down = s ? AT(s->out, below) - AT(s->out, m0) : d->at_m_out[below] - d->at_m_out[m0];
     if (s && s->bias_n) l.bias = (const float *)at[s->bias.tensor] + AT(s->bias, m0) + j;
     if (s && s->residual.tensor >= 0) {
-        l.residual = (const float *)at[s->residual.tensor] + AT(s->residual, m0) + j;
+        l.residual = hone_contract_element(at[s->residual.tensor], l.residual_half, AT(s->residual, m0) + j);
         l.residual_down = AT(s->residual, below) - AT(s->residual, m0);
     }
 #undef AT
     d->lines.kernel->run(&l);
     for (int k = 0; s && s->activate && k < l.lines; k++, l.to += l.to_down) activate(s, &l);
 }
-void hone_lines_tile(const hone_contract *d, void *const *at, int64_t number) {
+void hone_lines_tile(const hone_contract *d, void *const *at, uint64_t half, int64_t number) {
     const hone_simple *s = d->simple;
     const int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt, run = d->lines.run;
     const bool down = d->n > d->m; /* as in contract_run.c */
@@ -142,6 +147,9 @@ void hone_lines_tile(const hone_contract *d, void *const *at, int64_t number) {
                          .least = s ? hone_epilogue_number(&s->lo, s->n_batch, at, w.index, m0) : -INFINITY,
                          .most = s ? hone_epilogue_number(&s->hi, s->n_batch, at, w.index, m0) : INFINITY};
     l.clamp = l.least != -INFINITY || l.most != INFINITY;
+    hone_gemm_part is;
+    hone_contract_halves(d, half, &is);
+    l.row_half = is.a_half, l.to_half = is.c_half, l.residual_half = is.residual_half;
     /* some channels at a time, so that lines stay in L1 until all rows of windows have passed; not too few: each time a result's columns are found anew */
     int64_t some = LINES_KEPT / (d->k / d->k_run * (run * l.step + l.across) * (int64_t)sizeof(float));
     some = run * l.step > 40 ? n : (some < LEAST_CHANNELS ? LEAST_CHANNELS : some) / 32 * 32;

@@ -480,8 +480,8 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const hone_contract *d = s->data;
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
-    if (d->lines.run && !s->half) {
-        hone_lines_tile(d, at, number);
+    if (d->lines.run && hone_lines_takes(d, s->half)) {
+        hone_lines_tile(d, at, s->half, number);
         return HONE_OK;
     }
     return hone_contract_tile(d, at, s->half, number, 0, scratch);

@@ -11,6 +11,7 @@
 
 #include "base/thread.h"
 #include "device/cpu/affine.h"
+#include "kernels/gemm_half.h"
 
 enum {
     MAX_ROWS = 1 << 24,
@@ -31,6 +32,7 @@ typedef struct {
     const hone_pool *kernel;
     const uint8_t *even; /* see even_rows; or NULL */
     ptrdiff_t even_x, even_out;
+    hone_narrow_fn *narrow;
     const float *ones; /* weights of a sum's rows; NULL: the largest is sought */
     /* two ways: rows are then rows of pixels, and taps the window's without its places along them. Place p of pixel i is at step * i + ahead * p, inside from lo up to hi */
     bool ways, lanes; /* lanes: row-major */
@@ -144,16 +146,42 @@ static void two_ways(pool *d, const hone_slots_of *slots, const hone_affine *out
     const int64_t reach = w.step * (w.run - 1) + w.ahead * (w.places - 1) + 1;
     if (4 * (w.taps * reach + w.places * w.run) <= 3 * d->taps * w.run) *d = w;
 }
+/* A row of tensors of which one or both are stored as bf16. */
+typedef struct {
+    bool x, y;
+} stored;
+static void join_halves(const pool *d, stored is, const void *list, int64_t many, void *y, float *room) {
+    uint16_t *half = is.y ? y : (uint16_t *)(void *)room;
+    if (!is.x) {
+        join(d, (const float **)(uintptr_t)list, many, d->n, room);
+        d->narrow(room, half, d->n);
+        return;
+    }
+    if (many) d->kernel->max_bf16(list, many, d->n, 1, 0, 0, half);
+    for (int64_t j = 0; j < d->n && !many; j++) half[j] = 0xff80; /* -infinity */
+    for (int64_t j = 0; j < d->n && !is.y; j++) {
+        const uint32_t bits = (uint32_t)half[j] << 16;
+        memcpy((float *)y + j, &bits, sizeof bits);
+    }
+}
+static void *element(const void *base, bool half, int64_t k) { return (char *)(uintptr_t)base + (half ? 2 * k : 4 * k); }
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const pool *d = s->data;
-    const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x.tensor], base) + d->x.at.c, **list = scratch;
-    float *y = (float *)(void *)hone_ref_at(s->ref[d->out], base);
+    const stored is = {s->half >> d->x.tensor & 1, s->half >> d->out & 1};
+    const void *x = element(hone_ref_at(s->ref[d->x.tensor], base), is.x, d->x.at.c), **list = scratch;
+    void *y = hone_ref_at(s->ref[d->out], base);
+    float *room = (float *)(void *)(list + d->taps);
     const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
     for (int64_t r = from, rows; r < to; r += rows) {
-        const int64_t many = list_taps(d, x, r, list);
-        rows = d->even ? d->even[r] < to - r ? d->even[r] : to - r : 1;
-        if (rows > 1) d->kernel->max(list, many, d->n, rows, d->even_x, d->even_out, y + d->row_out[r]);
-        else join(d, list, many, d->n, y + d->row_out[r]);
+        int64_t many = 0;
+        for (int64_t t = 0; t < d->taps; t++)
+            if (inside(d, r, t)) list[many++] = element(x, is.x, d->row_x[r] + d->tap_x[t]);
+        void *out = element(y, is.y, d->row_out[r]);
+        rows = d->even && is.x == is.y ? d->even[r] < to - r ? d->even[r] : to - r : 1;
+        if (is.x && is.y && rows > 1) d->kernel->max_bf16((const uint16_t **)list, many, d->n, rows, d->even_x, d->even_out, out);
+        else if (is.x || is.y) join_halves(d, is, list, many, out, room);
+        else if (rows > 1) d->kernel->max((const float **)list, many, d->n, rows, d->even_x, d->even_out, out);
+        else join(d, (const float **)list, many, d->n, out);
     }
     return HONE_OK;
 }
@@ -220,7 +248,7 @@ hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     if (!d->ways && !d->lanes) d->even = even_rows(m->arena, d);
     const int64_t wide = d->hi - d->lo, span = d->step * (d->run - 1) + 1,
                   each = d->lanes ? d->taps * wide + d->places * span : d->n * (d->ways ? d->taps * wide + d->places * d->run : d->taps),
-                  kept = d->lanes ? 2 * span + d->ahead * (d->places - 1) : wide * d->n + 2;
+                  kept = d->lanes ? 2 * span + d->ahead * (d->places - 1) : wide * d->n + 2 + d->n;
     d->grain = hone_share_of(d->rows, LEAST / each + 1, MOST / each + 1, c->how.threads);
     hone_step step = {.tactic = "pool",
                       .tiles = (d->rows + d->grain - 1) / d->grain,
@@ -230,5 +258,8 @@ hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stag
                                         : tile,
                       .data = d};
     step.serial = step.tiles == 1, *done = true;
+    const hone_gemm_half *half = hone_gemm_half_best(HONE_DTYPE_BF16); /* the largest of numbers that are rounded is the largest, rounded */
+    if (c->how.precision == HONE_DTYPE_BF16 && half && !sums && !d->ways && !d->lanes && d->x.tensor != d->out)
+        step.halves = (uint64_t)1 << d->x.tensor | (uint64_t)1 << d->out, d->narrow = half->narrow;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = st->uses, .buffer = -1});
 }

@@ -9,13 +9,15 @@
 
 enum { LEAST = 1 << 13, MOST = 1 << 16 /* values a tile */, FEWEST = 16 /* columns */, MOST_ROWS = 1 << 20, AT_ONCE = 64 };
 typedef hone_scaling scaling;
+static void *element(void *base, bool half, int64_t k) { return (char *)base + (half ? 2 * k : 4 * k); }
 hone_status hone_scale_tile(const hone_step *step, void *const *base, int64_t number, void *scratch) {
     const scaling *d = step->data;
     (void)scratch;
     void *at[64];
     for (int t = 0; t < d->n_tensor; t++) at[t] = hone_ref_at(step->ref[t], base);
-    const float *a[AT_ONCE], *x = (const float *)at[d->x] + d->x_c;
-    float *c[AT_ONCE], *out = at[d->out];
+    const bool x_half = step->half >> d->x & 1, out_half = step->half >> d->out & 1;
+    const float *a[AT_ONCE];
+    float *c[AT_ONCE];
     hone_gemm_part part = {.n = (int)d->n,
                            .taps = 1,
                            .k = 1,
@@ -26,11 +28,14 @@ hone_status hone_scale_tile(const hone_step *step, void *const *base, int64_t nu
                            .finish = true,
                            .clamp = d->lo != -INFINITY || d->hi != INFINITY,
                            .lo = d->lo,
-                           .hi = d->hi};
+                           .hi = d->hi,
+                           .a_half = x_half,
+                           .c_half = out_half};
     const int64_t end = d->rows - number * d->grain < d->grain ? d->rows : (number + 1) * d->grain;
     for (int64_t r = number * d->grain; r < end; r += part.m) {
         part.m = end - r < AT_ONCE ? (int)(end - r) : AT_ONCE;
-        for (int i = 0; i < part.m; i++) a[i] = x + d->x_at[r + i], c[i] = out + d->out_at[r + i];
+        for (int i = 0; i < part.m; i++)
+            a[i] = element(at[d->x], x_half, d->x_c + d->x_at[r + i]), c[i] = element(at[d->out], out_half, d->out_at[r + i]);
         d->kernel->run(&part);
     }
     return HONE_OK;
@@ -110,5 +115,7 @@ hone_status hone_cpu_scale(hone_recipe_maker *m, const hone_cpu_call *c, int sta
     d->grain = (hone_share_of(d->rows * d->n, LEAST, MOST, c->how.threads) + d->n - 1) / d->n;
     hone_step step = {.tactic = "scale", .tiles = (d->rows + d->grain - 1) / d->grain, .tile = hone_scale_tile, .data = d};
     step.serial = step.tiles == 1, *done = true;
+    if (c->how.precision == HONE_DTYPE_BF16 && d->x != d->s && d->x != d->b)
+        step.halves = (uint64_t)1 << d->x | (uint64_t)1 << d->out;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = st->uses, .buffer = -1});
 }

@@ -13,16 +13,17 @@
 
 #include "kernels/x86/narrow_bf16.inc"
 
-enum { NR = 32, DEEP = 32, ROWS = 16 };
+enum { NR = 32, DEEP = 32, ROWS = 16, FAR = 192 /* of K: 12 KB */ };
 /* A quarter of what is two steps further in B, to be in L1 then. A core that has its cache and its unit for itself does not need it; beside a neighbour that uses them networks take 4 to 13 %
-   less so, and with 16 threads up to 6 % (bench/RESULTS.md). All at one place it wins less than half of that. */
+   less so, and with 16 threads up to 6 % (bench/RESULTS.md). All at one place it wins less than half of that. It is for panels that L1 does not keep (`far`); one that few rows meet once
+   comes faster without. */
 static inline __attribute__((always_inline)) void ask(const uint16_t *b, int quarter) {
     const char *from = (const char *)(b + 2 * DEEP * NR) + quarter * 512;
     for (int i = 0; i < 512; i += 64) _mm_prefetch(from + i, _MM_HINT_T0);
 }
-/* `two` blocks of rows, or one: a constant at every call, since registers are numbers in the instruction. next: what will be wanted after this panel, `lines` of
+/* `two` blocks of rows, or one: constants at every call, as is `far`, since registers are numbers in the instruction. next: what will be wanted after this panel, `lines` of
    cache to be asked for with each step */
-static inline __attribute__((always_inline)) void block(bool two, int64_t taps, const int64_t *at, int64_t k, const uint16_t *a,
+static inline __attribute__((always_inline)) void block(bool two, bool far, int64_t taps, const int64_t *at, int64_t k, const uint16_t *a,
                                                         ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more,
                                                         const char *next, int lines) {
     const ptrdiff_t a_row = a_step * 2, b_row = NR * 4, c_row = c_step * 4; /* bytes */
@@ -43,16 +44,16 @@ static inline __attribute__((always_inline)) void block(bool two, int64_t taps, 
         for (int64_t p = 0; p < k; p += DEEP, b += DEEP * NR) {
             _tile_loadd(4, b, b_row);
             _tile_loadd(6, from + p, a_row);
-            ask(b, 0);
+            if (far) ask(b, 0);
             _tile_dpbf16ps(0, 6, 4);
             _tile_loadd(5, b + 32, b_row);
-            ask(b, 1);
+            if (far) ask(b, 1);
             _tile_dpbf16ps(1, 6, 5);
             for (int i = 0; i < lines; i++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
             if (two) _tile_loadd(7, from + ROWS * a_step + p, a_row);
-            ask(b, 2);
+            if (far) ask(b, 2);
             if (two) _tile_dpbf16ps(2, 7, 4);
-            ask(b, 3);
+            if (far) ask(b, 3);
             if (two) _tile_dpbf16ps(3, 7, 5);
         }
     }
@@ -62,21 +63,18 @@ static inline __attribute__((always_inline)) void block(bool two, int64_t taps, 
     if (two) _tile_stored(3, low + 16, c_row);
 }
 static bool window(int64_t m, int64_t taps, const int64_t *at, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c,
-                   ptrdiff_t c_step, bool more, hone_half_ready *ready) {
+                   ptrdiff_t c_step, bool more) {
     /* weights are often in no cache at all, and the next ones lie behind these: every block of rows asks for its share */
-    const int lines = (int)(DEEP / ((m + 2 * ROWS - 1) / (2 * ROWS)));
+    const int lines = m > ROWS ? (int)(DEEP / ((m + 2 * ROWS - 1) / (2 * ROWS))) : 0;
     const char *next = (const char *)(b + taps * k * NR);
-    int64_t i = 0;
-    for (; i + 2 * ROWS <= m; i += 2 * ROWS, next += taps * k / DEEP * lines * 64) {
-        block(true, taps, at, k, a + i * a_step, a_step, b, c + i * c_step, c_step, more, next, lines);
-        if (ready && i) ready->tell(ready, i); /* not of these rows yet: their sums are still on the way, and the unit is busy with them meanwhile */
-    }
-    if (i < m) block(false, taps, at, k, a + i * a_step, a_step, b, c + i * c_step, c_step, more, next, lines);
-    if (ready) ready->tell(ready, m);
+    for (; m >= 2 * ROWS; m -= 2 * ROWS, a += 2 * ROWS * a_step, c += 2 * ROWS * c_step, next += taps * k / DEEP * lines * 64)
+        if (taps * k >= FAR) block(true, true, taps, at, k, a, a_step, b, c, c_step, more, next, lines);
+        else block(true, false, taps, at, k, a, a_step, b, c, c_step, more, next, lines);
+    if (m) block(false, false, taps, at, k, a, a_step, b, c, c_step, more, next, lines);
     return true;
 }
 static bool run(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
-    return window(m, 1, &(int64_t){0}, k, a, a_step, b, c, c_step, more, NULL);
+    return window(m, 1, &(int64_t){0}, k, a, a_step, b, c, c_step, more);
 }
 static void begin(int64_t k) { hone_amx_begin_bytes(k < DEEP ? 2 * k : 2 * DEEP); }
 extern const hone_gemm_half hone_gemm_bf16__amx;
