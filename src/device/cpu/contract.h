@@ -75,10 +75,10 @@ typedef struct {
     int64_t run_a, unit_a;
     int64_t apart_a;                 /* rows are all of K in a row, so far apart, and of whole steps of the kernel; 0: they are not */
     const hone_depthwise_rows *ends; /* what finishes rows of sums */
-    struct
-    { /* a window that moves pixel by pixel: a tile's pixels are kept once, in lines of `pitch`, and its results, `run` a line, are rows of that */
-        int64_t lines, run, pitch, high, line, rows, pixels,
-            *at; /* lines of results a tile, 0: none; lines more of pixels; see measure_window */
+    struct { /* a window that moves pixel by pixel (contract_window.c): a tile's pixels are kept once, in lines of `pitch`, and its results, `run` a line, are rows of that */
+        int64_t lines, run, pitch, high, line; /* lines of results a tile, 0: it is not so; of pixels so many more, so far apart in A */
+        int64_t rows, pixels;                  /* the kernel's rows of a tile, and pixels that these see */
+        int64_t slice, slices, deep, *at;      /* channels lie in slices; of K in panels; where its parts, a slice at a place of the window, begin */
     } window;
     struct { /* few channels (contract_stem.c): rows are `taps` runs of `wide` values of a copy of A in bf16, of lines of `pitch` values */
         int64_t lines; /* of results a tile; 0: it is not so */
@@ -88,8 +88,8 @@ typedef struct {
         int64_t pitch, height, channels;   /* of the copy: values a line, lines, values a pixel, of which these are A's: */
         int64_t own, channel, line, pixel; /* how far apart its channels, lines and pixels are */
         int64_t y0, x0, high, across;      /* the copy's first line and pixel are these of A, which has so many */
-        int64_t *place;                    /* of a value of K, in a panel */
     } stem;
+    int64_t *place;  /* of a value of K, in a panel; NULL: its own */
     int rounded;     /* ref of all of A as halves, rounded by a step before; 0: none */
     int64_t all_a;   /* how many values that are */
     uint64_t halves; /* tensors that may be stored as bf16: A, the residual, the result */
@@ -239,6 +239,9 @@ void hone_contract_half_fill(const hone_contract *, const float *source, void *p
 /* contract_stem.c: is it one, with all that it needs (bf16, after the kernel is chosen)? The step that makes its copy. */
 bool hone_stem_choose(hone_arena *, hone_contract *);
 void hone_stem_copy(hone_contract *, hone_part *);
+/* contract_window.c: is it one, by about so many rows? The pixels that rows from m0 on see. */
+void hone_window_choose(hone_arena *, hone_contract *, int64_t most);
+void hone_window_take(const hone_contract *, const float *a, bool half, int64_t m0, uint16_t *to);
 /* A step before, where rows of A are to be put together of short pieces: rounds all of it once, or makes a stem's copy. */
 hone_status hone_contract_half_before(hone_recipe_maker *, const hone_cpu_call *, hone_contract *, uint64_t *uses) HONE_CHECKED;
 void hone_contract_half_step(hone_contract *, hone_step *);

@@ -15,11 +15,15 @@
 
 #include "device/cpu/contract.h"
 
-enum { WINDOW_KC = 1024 /* whose pixels come from L1 */, LIGHT_ROWS = 128, LINE = 256 };
+enum { LIGHT_ROWS = 128, LINE = 256 };
 enum { SLICES = 64, WIDEST = 64 }; /* panels to be rounded: so much of K at a time, and the most columns */
 static bool tiles(const hone_contract *d) { return d->half->begin; } /* by AMX: rows pass faster, and its CPUs have large caches */
-static int64_t some_k(const hone_contract *d) { return tiles(d) ? 256 : d->half->nr < 16 ? 1024 : 512; } /* the panel's part stays in L1 */
-static int64_t padded_k(const hone_contract *d) { return d->stem.lines ? d->stem.deep : hone_up(d->k, d->half->deep); }
+static int64_t some_k(const hone_contract *d) { /* the panel's part stays in L1, if it is wanted twice */
+    return tiles(d) && d->m <= d->half->rows ? INT64_MAX : tiles(d) ? 256 : d->half->nr < 16 ? 1024 : 512;
+}
+static int64_t padded_k(const hone_contract *d) {
+    return d->stem.lines ? d->stem.deep : d->window.lines ? d->window.deep : hone_up(d->k, d->half->deep);
+}
 static int64_t row_step(const hone_contract *d) { return padded_k(d) + 32; } /* rows a power of two apart would meet in the cache */
 
 /* How rows of A lie: values in a row wherever K is, and those that are inside a window or outside it together. */
@@ -46,42 +50,6 @@ static void measure_rows(hone_contract *d) {
     d->apart_a = d->m > 1 ? d->at_m_a[1] : d->k;
     for (int64_t i = 0; i < d->m; i++)
         if (d->at_m_a[i] != i * d->apart_a) d->apart_a = 0;
-}
-/* A window of stride 1 over channels-last pictures: results lie line by line as pixels do, and a place of the window is so many pixels away from the first.
-   Fills all of d->window but lines; returns how many lines of results a picture has, 0: it is not of that form. */
-static int64_t measure_window(hone_arena *arena, hone_contract *d) {
-    const int64_t run = d->m_run, piece = d->piece, lines = run ? d->m / run : 0;
-    if (!d->half->window || !d->direct || d->a.n_bounded != 2 || d->taps < 2 || !piece || piece % d->half->deep || lines < 2 || d->m % run)
-        return 0;
-    for (int k = 0; k < d->n_batch; k++)
-        if (d->by[k].edge[0] || d->by[k].edge[1]) return 0;
-    const int64_t *y = d->at_m_a_bounded[0], *x = d->at_m_a_bounded[1], line = d->at_m_a[run];
-    int64_t high = 0, wide = 0, all = 1, *at = hone_arena_raw(arena, sizeof *at * (size_t)d->taps);
-    while (all < lines && y[all * run] == all) all++;
-    if (!at || lines % all) return 0;
-    for (int64_t m = 0; m < d->m; m++) {
-        const int64_t here = m / run % all, picture = m / run / all * all * run;
-        if (x[m] != m % run || y[m] != here || d->at_m_a[m] != d->at_m_a[picture] + here * line + x[m] * piece) return 0;
-    }
-    for (int64_t t = 0; t < d->taps; t++) {
-        const int64_t ky = d->at_k_a_bounded[0][t * piece], kx = d->at_k_a_bounded[1][t * piece];
-        if (ky < 0 || kx < 0 || d->at_k_a[t * piece] != ky * line + kx * piece) return 0;
-        high = ky > high ? ky : high, wide = kx > wide ? kx : wide;
-    }
-    d->window.run = run, d->window.pitch = run + wide, d->window.high = high, d->window.line = line, d->window.at = at;
-    for (int64_t t = 0; t < d->taps; t++)
-        at[t] = (d->at_k_a_bounded[0][t * piece] * d->window.pitch + d->at_k_a_bounded[1][t * piece]) * piece;
-    return all;
-}
-/* As many lines of results as there are in about `most` rows, in equal parts of a picture. */
-static void choose_lines(hone_contract *d, int64_t all, int64_t most) {
-    int64_t lines = most / d->window.run;
-    if (lines > all) lines = all;
-    while (lines > 1 && all % lines) lines--;
-    if (lines < 1 || 4 * lines * d->window.run < 3 * (d->mt < d->m ? d->mt : d->m)) return; /* that would be too little at once */
-    d->window.lines = lines, d->mt = lines * d->window.run;
-    d->window.rows = hone_up((lines - 1) * d->window.pitch + d->window.run, d->half->rows);
-    d->window.pixels = d->window.rows + d->window.high * d->window.pitch + d->window.pitch - d->window.run;
 }
 /* Nanoseconds until the last tile is done, about: rows are rounded once a tile, panels read once a tile, and what is cut more often is more evenly shared. */
 enum { TILE_NS = 300, MEET_NS = 2000, BYTES_PER_NS = 24, ENDS_PER_NS = 4 };
@@ -122,8 +90,7 @@ bool hone_contract_half_choose(hone_arena *arena, hone_contract *d, const hone_h
             if (ns < best) best = ns, d->mt = mt, d->nt = nt;
             if (how->threads == 1 || many >= 8 * how->threads) break;
         }
-    const int64_t all = measure_window(arena, d);
-    if (all) choose_lines(d, all, light && how->threads == 1 ? 2 * LIGHT_ROWS : d->mt);
+    hone_window_choose(arena, d, light && how->threads == 1 ? 2 * LIGHT_ROWS : d->mt);
     return true;
 }
 
@@ -144,7 +111,7 @@ void hone_contract_half_fill(const hone_contract *d, const float *source, void *
                 hone_contract_pack_b(d, source + hone_contract_own(d, b, false), n0, nr, k0, kc, kc, slices, NULL);
                 for (int64_t p = 0; p < kc; p++) {
                     d->half->narrow(slices + p * wide, line, have);
-                    const int64_t place = d->stem.lines ? d->stem.place[k0 + p] : k0 + p;
+                    const int64_t place = d->place ? d->place[k0 + p] : k0 + p;
                     uint16_t *to = panel + place / group * group * nr + place % group;
                     for (int64_t j = 0; j < have; j++) to[j * group] = line[j];
                 }
@@ -246,25 +213,6 @@ static void take_rows(const hone_contract *d, const float *a, bool half, const h
         }
     }
 }
-/* The pixels that rows from m0 on see, line by line, zeros outside the picture and behind the last. */
-static void take_lines(const hone_contract *d, const float *a, bool half, int64_t m0, uint16_t *to) {
-    const int64_t piece = d->piece, pitch = d->window.pitch, lines = d->window.lines + d->window.high, x0 = d->a.bounded[1].c,
-                  y0 = d->a.bounded[0].c + d->at_m_a_bounded[0][m0];
-    const int64_t first = x0 < 0 ? -x0 : 0, past = d->a.size[1] - x0 < pitch ? d->a.size[1] - x0 : pitch;
-    const size_t pixel = sizeof *to * (size_t)piece;
-    for (int64_t s = 0; s < lines; s++, to += pitch * piece) {
-        if (y0 + s < 0 || y0 + s >= d->a.size[0] || first >= past) {
-            memset(to, 0, pixel * (size_t)pitch);
-            continue;
-        }
-        const void *from = hone_contract_element(a, half, d->at_m_a[m0] + s * d->window.line + first * piece);
-        memset(to, 0, pixel * (size_t)first);
-        if (half) memcpy(to + first * piece, from, pixel * (size_t)(past - first));
-        else d->half->narrow(from, to + first * piece, (past - first) * piece);
-        memset(to + past * piece, 0, pixel * (size_t)(pitch - past));
-    }
-    if (d->window.pixels > lines * pitch) memset(to, 0, pixel * (size_t)(d->window.pixels - lines * pitch));
-}
 /* Sums of rows m0 … with the panel at n0 that left f16's range, in f32. Slow, and rare. */
 static void mend(const hone_contract *d, const float *a, const float *b, const hone_standing *w, int64_t m0, int64_t m, int64_t n0,
                  float *c, int64_t stride) {
@@ -322,7 +270,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
                   there = half && d->apart_a && !kernel->lay ? m / kernel->rows * kernel->rows : 0,
                   others = hone_up(m - there, kernel->rows);
     const uint16_t *lying = hone_contract_element(a, true, d->at_m_a[m0]);
-    if (window) take_lines(d, a, half, m0, copy);
+    if (window) hone_window_take(d, a, half, m0, copy);
     else if (!stem) take_rows(d, a, half, &w, m0 + there, m - there, copy);
     if (d->direct) hone_contract_ends(d, at, 0, &w, m0, m, &whole, &l);
     const int64_t stride = d->direct ? nr : hone_up(n, nr);
@@ -336,17 +284,15 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         bool fine = true;
         const hone_gemm_part ends = ends_of(d, &whole, &l, m, n0 + j, n - j < nr ? n - j : nr);
         const bool finished = d->direct && kernel->finish && ends.n == nr && !ends.bias_m; /* by the kernel */
-        const int64_t some = d->piece < WINDOW_KC && d->piece ? WINDOW_KC / d->piece : 1; /* places of a window at once */
-        for (int64_t t = 0; window && t < d->taps; t += some)
-            kernel->window(d->window.rows, d->taps - t < some ? d->taps - t : some, d->window.at + t, d->piece, copy, d->piece,
-                           panel + t * d->piece * nr, to, stride, t > 0);
+        if (window) /* all of K, whose pixels come from L1: to go on with sums takes more than to bring the panel for each block of rows */
+            kernel->window(d->window.rows, d->taps * d->window.slices, d->window.at, d->window.slice, copy, d->window.slice, panel, to, stride, false);
         for (int64_t y = 0; stem && y < m / d->stem.run; y++)
             kernel->window(d->stem.tall, d->stem.taps, d->stem.at, d->stem.wide,
                            (const uint16_t *)(const void *)hone_ref_at(s->ref[d->rounded], base) +
                                (m0 / d->stem.run + y) * d->stem.down * d->stem.pitch,
                            (ptrdiff_t)(d->stem.right * d->stem.channels), panel, to + y * d->stem.tall * stride, stride, false);
-        for (int64_t k0 = 0; !window && !stem && k0 < deep; k0 += some_k(d)) {
-            const int64_t kc = deep - k0 < some_k(d) ? deep - k0 : some_k(d);
+        for (int64_t k0 = 0, kc; !window && !stem && k0 < deep; k0 += kc) {
+            kc = deep - k0 < some_k(d) ? deep - k0 : some_k(d);
             fine = !there || kernel->run(there, kc, lying + k0, d->apart_a, panel + k0 * nr, to, stride, k0 > 0);
             const uint16_t *rows = copy + (kernel->lay ? others : 1) * k0;
             if (k0 + kc == deep && finished) kernel->finish(others, kc, rows, panel + k0 * nr, to, stride, k0 > 0, &ends);
@@ -366,7 +312,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
 void hone_contract_half_step(hone_contract *d, hone_step *s) {
     const bool window = d->window.lines;
     const int64_t tall = window ? d->window.rows : d->stem.lines ? d->stem.lines * d->stem.tall : hone_up(d->mt, d->half->rows);
-    d->a_bytes = hone_up64(sizeof(uint16_t) * (size_t)(window          ? d->window.pixels * d->piece
+    d->a_bytes = hone_up64(sizeof(uint16_t) * (size_t)(window          ? d->window.pixels * d->window.slices * d->window.slice
                                                        : d->stem.lines ? 0
                                                                        : (tall + d->half->high) * row_step(d)));
     d->c_bytes = hone_up64(sizeof(float) * (size_t)(tall * (d->direct ? d->nr : d->nt)));

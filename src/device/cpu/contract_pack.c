@@ -104,7 +104,7 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     int64_t key[9 + 2 * MAX_SLOTS] = {
         p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) + 2 * d->winograd->by_place : 0),
         d->bytes  ? 4 * d->mr + 2 * d->a_signed + (d->each_i8 != NULL)
-        : d->half ? -((int64_t)(d->stem.lines > 0) << 24 | (int64_t)d->half->dtype << 16 | d->half->deep << 8 | d->half->group)
+        : d->half ? -((int64_t)(d->stem.lines > 0) << 24 | (int64_t)(d->window.lines > 0) << 25 | (int64_t)d->half->dtype << 16 | d->half->deep << 8 | d->half->group)
                   : d->planes != NULL,
         d->nr,
         p->a ? d->m : d->n,

@@ -92,7 +92,7 @@ bool hone_stem_choose(hone_arena *arena, hone_contract *d) {
         const spot s = spot_of(d, k);
         place[k] = s.y * deep + s.x * d->stem.channels + s.c;
     }
-    d->stem.at = at, d->stem.place = place, d->stem.deep = d->stem.taps * deep, d->stem.tall = hone_up(d->stem.run, h->rows);
+    d->stem.at = at, d->place = place, d->stem.deep = d->stem.taps * deep, d->stem.tall = hone_up(d->stem.run, h->rows);
     d->stem.lines = ROWS / d->stem.run < 1 ? 1 : ROWS / d->stem.run < all ? ROWS / d->stem.run : all;
     d->mt = d->stem.lines * d->stem.run, d->nt = hone_up(d->n, d->nr);
     return true;

@@ -13,7 +13,7 @@
 
 #include "kernels/x86/narrow_bf16.inc"
 
-enum { NR = 32, DEEP = 32, ROWS = 16, FAR = 192 /* of K: 12 KB */ };
+enum { NR = 32, DEEP = 32, ROWS = 16, FAR = 192 /* of K: 12 KB */, LONG = 1024, SOON = 256 };
 /* A quarter of what is two steps further in B, to be in L1 then. A core that has its cache and its unit for itself does not need it; beside a neighbour that uses them networks take 4 to 13 %
    less so, and with 16 threads up to 6 % (bench/RESULTS.md). All at one place it wins less than half of that. It is for panels that L1 does not keep (`far`); one that few rows meet once
    comes faster without. */
@@ -64,9 +64,11 @@ static inline __attribute__((always_inline)) void block(bool two, bool far, int6
 }
 static bool window(int64_t m, int64_t taps, const int64_t *at, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c,
                    ptrdiff_t c_step, bool more) {
-    /* weights are often in no cache at all, and the next ones lie behind these: every block of rows asks for its share */
-    const int lines = m > ROWS ? (int)(DEEP / ((m + 2 * ROWS - 1) / (2 * ROWS))) : 0;
-    const char *next = (const char *)(b + taps * k * NR);
+    /* weights are often in no cache at all. What comes after a panel lies behind it: every block of rows asks for its share. A single block reads all of its own from there, unless it is
+       short: a recurrence's weights stay in L2, and asking for them takes a quarter more. */
+    const bool one = m <= ROWS;
+    const int lines = one ? (taps * k > LONG ? DEEP : 0) : (int)(DEEP / ((m + 2 * ROWS - 1) / (2 * ROWS)));
+    const char *next = (const char *)(b + (one ? SOON : taps * k) * NR);
     for (; m >= 2 * ROWS; m -= 2 * ROWS, a += 2 * ROWS * a_step, c += 2 * ROWS * c_step, next += taps * k / DEEP * lines * 64)
         if (taps * k >= FAR) block(true, true, taps, at, k, a, a_step, b, c, c_step, more, next, lines);
         else block(true, false, taps, at, k, a, a_step, b, c, c_step, more, next, lines);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+   contract_window: a window of stride 1 over pictures that lie channels last, in bf16. A tile's pixels are copied once, so that its results are rows of that copy: lines of pixels follow
+   on, zeros around them, and a place of the window is so many pixels away from the first. For AMX channels go by slices of 32, all pixels of one before those of the next, and K goes slice
+   by slice, in each of them place by place: a tile of A is 16 lines of cache in a row, and those of one slice serve all places of the window from L1. Otherwise every step would bring both factors from
+   L2, whose 48 bytes a cycle are less than the unit takes. Which contractions are so, and the copy; contract_half.c multiplies. */
+#include <string.h>
+
+#include "device/cpu/contract.h"
+
+enum { LINE = 256 /* values rounded at once */ };
+
+/* Fills what the form says of d->window; returns how many lines of results a picture has, 0: it is not of that form. */
+static int64_t measure(hone_contract *d) {
+    const int64_t run = d->m_run, piece = d->piece, lines = run ? d->m / run : 0, slice = d->half->begin ? d->half->deep : piece;
+    if (!d->half->window || !d->direct || d->a.n_bounded != 2 || d->taps < 2 || !piece || lines < 2 || d->m % run ||
+        slice % d->half->deep || hone_up(piece, slice) > 2 * piece)
+        return 0;
+    for (int k = 0; k < d->n_batch; k++)
+        if (d->by[k].edge[0] || d->by[k].edge[1]) return 0;
+    const int64_t *y = d->at_m_a_bounded[0], *x = d->at_m_a_bounded[1], line = d->at_m_a[run];
+    int64_t high = 0, wide = 0, all = 1;
+    while (all < lines && y[all * run] == all) all++;
+    if (lines % all) return 0;
+    for (int64_t m = 0; m < d->m; m++) {
+        const int64_t here = m / run % all, picture = m / run / all * all * run;
+        if (x[m] != m % run || y[m] != here || d->at_m_a[m] != d->at_m_a[picture] + here * line + x[m] * piece) return 0;
+    }
+    for (int64_t t = 0; t < d->taps; t++) {
+        const int64_t ky = d->at_k_a_bounded[0][t * piece], kx = d->at_k_a_bounded[1][t * piece];
+        if (ky < 0 || kx < 0 || d->at_k_a[t * piece] != ky * line + kx * piece) return 0;
+        high = ky > high ? ky : high, wide = kx > wide ? kx : wide;
+    }
+    d->window.run = run, d->window.pitch = run + wide, d->window.high = high, d->window.line = line;
+    d->window.slice = slice, d->window.slices = hone_up(piece, slice) / slice;
+    return all;
+}
+void hone_window_choose(hone_arena *arena, hone_contract *d, int64_t most) {
+    const int64_t all = measure(d), piece = d->piece, slice = d->window.slice;
+    d->window.lines = 0;
+    if (!all) return;
+    /* as many lines of results as there are in about `most` rows, in equal parts of a picture */
+    int64_t lines = most / d->window.run;
+    if (lines > all) lines = all;
+    while (lines > 1 && all % lines) lines--;
+    if (lines < 1 || 4 * lines * d->window.run < 3 * (d->mt < d->m ? d->mt : d->m)) return; /* that would be too little at once */
+    const int64_t rows = hone_up((lines - 1) * d->window.pitch + d->window.run, d->half->rows),
+                  pixels = rows + d->window.high * d->window.pitch + d->window.pitch - d->window.run, parts = d->taps * d->window.slices;
+    int64_t *at = hone_arena_raw(arena, sizeof *at * (size_t)parts), *place = hone_arena_raw(arena, sizeof *place * (size_t)d->k);
+    if (!at || !place) return; /* there is another way */
+    for (int64_t t = 0; t < parts; t++) {
+        const int64_t k = t % d->taps * piece, pixel = d->at_k_a_bounded[0][k] * d->window.pitch + d->at_k_a_bounded[1][k];
+        at[t] = (t / d->taps * pixels + pixel) * slice;
+    }
+    for (int64_t k = 0; k < d->k; k++) place[k] = (k % piece / slice * d->taps + k / piece) * slice + k % piece % slice;
+    d->window.lines = lines, d->mt = lines * d->window.run, d->window.rows = rows, d->window.pixels = pixels;
+    d->window.at = at, d->window.deep = parts * slice, d->place = place;
+}
+
+/* ---- the copy ---------------------------------------------------------------------------------------------------------------------------- */
+/* n pixels of halves, one after another, to their slices; what a last slice has more is zeros. */
+static void deal(const hone_contract *d, const uint16_t *from, int64_t n, uint16_t *to) {
+    enum { MOST = 32 };
+    const int64_t piece = d->piece, slice = d->window.slice, apart = d->window.pixels * slice;
+    if (slice == piece) {
+        memcpy(to, from, sizeof *to * (size_t)(n * piece));
+        return;
+    }
+    for (int64_t c = 0; c < piece; c += slice, to += apart) {
+        const int64_t have = piece - c < slice ? piece - c : slice;
+        if (have == MOST && slice == MOST) /* a line of cache, without a call */
+            for (int64_t i = 0; i < n; i++) memcpy(to + i * MOST, from + i * piece + c, sizeof *to * MOST);
+        else
+            for (int64_t i = 0; i < n; i++) {
+                memcpy(to + i * slice, from + i * piece + c, sizeof *to * (size_t)have);
+                memset(to + i * slice + have, 0, sizeof *to * (size_t)(slice - have));
+            }
+    }
+}
+static void clear(const hone_contract *d, int64_t n, uint16_t *to) { /* n pixels */
+    for (int64_t s = 0; s < d->window.slices; s++)
+        memset(to + s * d->window.pixels * d->window.slice, 0, sizeof *to * (size_t)(n * d->window.slice));
+}
+void hone_window_take(const hone_contract *d, const float *a, bool half, int64_t m0, uint16_t *to) {
+    const int64_t piece = d->piece, slice = d->window.slice, pitch = d->window.pitch, lines = d->window.lines + d->window.high,
+                  x0 = d->a.bounded[1].c, y0 = d->a.bounded[0].c + d->at_m_a_bounded[0][m0], some = LINE / piece < 1 ? 1 : LINE / piece;
+    const int64_t first = x0 < 0 ? -x0 : 0, past = d->a.size[1] - x0 < pitch ? d->a.size[1] - x0 : pitch;
+    uint16_t rounded[LINE];
+    for (int64_t s = 0; s < lines; s++, to += pitch * slice) {
+        if (y0 + s < 0 || y0 + s >= d->a.size[0] || first >= past) {
+            clear(d, pitch, to);
+            continue;
+        }
+        const void *from = hone_contract_element(a, half, d->at_m_a[m0] + s * d->window.line + first * piece);
+        clear(d, first, to), clear(d, pitch - past, to + past * slice);
+        if (half) deal(d, from, past - first, to + first * slice);
+        else if (slice == piece) d->half->narrow(from, to + first * slice, (past - first) * piece);
+        else if (piece <= LINE)
+            for (int64_t x = first, n; x < past; x += n) {
+                n = past - x < some ? past - x : some;
+                d->half->narrow((const float *)from + (x - first) * piece, rounded, n * piece);
+                deal(d, rounded, n, to + x * slice);
+            }
+        else
+            for (int64_t x = first; x < past; x++)
+                for (int64_t c = 0; c < piece; c += slice) {
+                    const int64_t have = piece - c < slice ? piece - c : slice;
+                    uint16_t *pixel = to + c * d->window.pixels + x * slice;
+                    d->half->narrow((const float *)from + (x - first) * piece + c, pixel, have);
+                    memset(pixel + have, 0, sizeof *pixel * (size_t)(slice - have));
+                }
+    }
+    clear(d, d->window.pixels - lines * pitch, to);
+}
