@@ -15,7 +15,7 @@
 
 #include "device/cpu/contract.h"
 
-enum { LIGHT_ROWS = 128, LINE = 256 };
+enum { LIGHT_ROWS = 128, WINDOW_ROWS = 512 /* whose pixels and sums stay in L2 */, LINE = 256 };
 enum { SLICES = 64, WIDEST = 64 }; /* panels to be rounded: so much of K at a time, and the most columns */
 static bool tiles(const hone_contract *d) { return d->half->begin; } /* by AMX: rows pass faster, and its CPUs have large caches */
 static int64_t some_k(const hone_contract *d) { /* the panel's part stays in L1, if it is wanted twice */
@@ -90,7 +90,7 @@ bool hone_contract_half_choose(hone_arena *arena, hone_contract *d, const hone_h
             if (ns < best) best = ns, d->mt = mt, d->nt = nt;
             if (how->threads == 1 || many >= 8 * how->threads) break;
         }
-    hone_window_choose(arena, d, light && how->threads == 1 ? 2 * LIGHT_ROWS : d->mt);
+    hone_window_choose(arena, d, how->threads == 1 ? WINDOW_ROWS : d->mt);
     return true;
 }
 
@@ -235,16 +235,6 @@ static void mend(const hone_contract *d, const float *a, const float *b, const h
         }
     }
 }
-/* How the sums of a panel end, m rows and n columns from n0. An activation is computed on floats, where the sums are: `later` they are rounded. */
-static bool later(const hone_contract *d, const hone_gemm_part *whole) { return whole->c_half && d->simple && d->simple->activate; }
-static hone_gemm_part ends_of(const hone_contract *d, const hone_gemm_part *whole, const hone_contract_lists *l, int64_t m, int64_t n0,
-                              int64_t n) {
-    hone_gemm_part part = *whole;
-    part.more = part.finish = true, part.m = (int)m, part.n = (int)n, part.sums = (const float *const *)l->sums;
-    part.c = later(d, whole) ? l->sums : l->c, part.c_from = later(d, whole) ? 0 : n0, part.c_half &= !later(d, whole);
-    if (part.bias_n) part.bias_n += n0;
-    return part;
-}
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
     const hone_gemm_half *kernel = d->half;
@@ -273,6 +263,11 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     if (window) hone_window_take(d, a, half, m0, copy);
     else if (!stem) take_rows(d, a, half, &w, m0 + there, m - there, copy);
     if (d->direct) hone_contract_ends(d, at, 0, &w, m0, m, &whole, &l);
+    /* how sums of a panel end; an activation is computed on floats, where the sums are, and they are rounded later */
+    hone_gemm_part ends = whole;
+    const bool later = whole.c_half && d->simple && d->simple->activate;
+    ends.more = ends.finish = true, ends.m = (int)m, ends.sums = (const float *const *)l.sums;
+    ends.c = later ? l.sums : l.c, ends.c_half &= !later;
     const int64_t stride = d->direct ? nr : hone_up(n, nr);
     const int64_t run = window ? d->window.run : stem ? d->stem.run : m, pitch = window ? d->window.pitch : stem ? d->stem.tall : m;
     for (int64_t y = 0, i = 0; d->direct && i < m; y++) /* results are so many of so many rows of sums */
@@ -282,7 +277,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         const uint16_t *panel = (const uint16_t *)at[d->packed_b] + (w.own_b * hone_up(d->n, nr) + n0 + j) * deep;
         float *to = d->direct ? c : c + j, *more = to + there * stride;
         bool fine = true;
-        const hone_gemm_part ends = ends_of(d, &whole, &l, m, n0 + j, n - j < nr ? n - j : nr);
+        ends.n = (int)(n - j < nr ? n - j : nr), ends.c_from = later ? 0 : n0 + j, ends.bias_n = whole.bias_n ? whole.bias_n + n0 + j : NULL;
         const bool finished = d->direct && kernel->finish && ends.n == nr && !ends.bias_m; /* by the kernel */
         if (window) /* all of K, whose pixels come from L1: to go on with sums takes more than to bring the panel for each block of rows */
             kernel->window(d->window.rows, d->taps * d->window.slices, d->window.at, d->window.slice, copy, d->window.slice, panel, to, stride, false);
@@ -304,7 +299,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         if (!d->direct) continue;
         if (!finished) d->ends->run(&ends); /* the kernel of depthwise convolutions, which has no taps to add */
         hone_contract_activate(d, &ends);
-        for (int64_t i = 0; later(d, &whole) && i < m; i++) kernel->narrow(l.sums[i], (uint16_t *)(void *)l.c[i] + n0 + j, ends.n);
+        for (int64_t i = 0; later && i < m; i++) kernel->narrow(l.sums[i], (uint16_t *)(void *)l.c[i] + n0 + j, ends.n);
     }
     if (kernel->end) kernel->end();
     return d->direct ? HONE_OK : hone_contract_finish(d, at, 0, &w, m0, m, n0, n, c, stride, NULL, rest);
