@@ -191,7 +191,7 @@ typedef struct {
 static void narrow_run(void *arg) {
     const narrow_work *w = arg;
     if (w->half) {
-        if (w->half->begin) w->half->begin(w->k);
+        if (w->half->begin) w->half->begin(w->m, w->k);
         w->half->run(w->m, w->k, w->a, w->k, w->b, w->c, w->half->nr, true);
         if (w->half->end) w->half->end();
         return;

@@ -76,6 +76,25 @@ static void pictures(void **state) { /* windows, edges, groups, strides, several
         check_exact(9 * e);
     }
 }
+/* Windows that move pixel by pixel, over channels that are whole steps of a kernel, some more, and many; pictures of a few pixels, and larger than a tile. */
+static hone_value *spoiled_input(const hone_graph *g, int k);
+static void windows(void **state) {
+    (void)state;
+    static const int channels[] = {16, 40, 64, 272};
+    EACH_HALF EACH_LEVEL_OF(hone_gemm_half_best(half->dtype)) for (int round = 0; round < 7; round++) {
+        const int c = channels[round % 4], first = half->least, h = round < 4 ? draw(2, 5) : draw(9, 14),
+                  w = round < 4 ? draw(2, 5) : draw(20, 45), kh = draw(1, 3), kw = draw(2, 3), n = draw(1, 2);
+        snprintf(text, sizeof text,
+                 "graph g (x: f32[%d, %d, %d, %d]) -> y { ub: %s[%d, %d, 1, 1] = random(7, -1, 1); wb: %s[40, %d, %d, %d] = random(%d, -1, "
+                 "1); b: f32[40] = random(2, -1, 1); u = Cast(ub) {to: 1}; w = Cast(wb) {to: 1}; e = Conv(x, u); f = Sign(e); y = Conv(f, "
+                 "w, b) {pads: [%d, %d, %d, %d]}; }",
+                 n, first, h, w, half->weights, c, first, half->weights, c, kh, kw, round, draw(0, 2), draw(0, 2), draw(0, 2), draw(0, 2));
+        twin_precision = half->dtype;
+        const int met = twin_check(text, round % 2 ? exact_input : spoiled_input, 1e-6 * 9 * c, 1e-5, half->tactic);
+        twin_precision = HONE_DTYPE_NONE;
+        if (!met && half->dtype == HONE_DTYPE_BF16) fail_msg("nothing ran in %s in\n%s", hone_dtype_name(half->dtype), text);
+    }
+}
 /* Windows over few channels, as networks begin: from a copy of the picture where the kernel takes that. A value that is no number spoils what sees it and nothing else. */
 static hone_value *spoiled_input(const hone_graph *g, int k) {
     hone_value *x = input(g, k, true);
@@ -259,7 +278,7 @@ static void tiles(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul),        cmocka_unit_test(stems),   cmocka_unit_test(pictures),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul),        cmocka_unit_test(windows), cmocka_unit_test(stems),   cmocka_unit_test(pictures),
                                        cmocka_unit_test(stored),        cmocka_unit_test(rounded), cmocka_unit_test(special),
                                        cmocka_unit_test(large_weights), cmocka_unit_test(tiles)};
     return cmocka_run_group_tests(tests, NULL, NULL);

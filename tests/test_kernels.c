@@ -301,7 +301,7 @@ static void gemm_half_case(const hone_gemm_half *row, int64_t m, int64_t k, ptrd
     if (!(flags & 1))
         for (ptrdiff_t i = 0; i < (m + 2) * c_step; i++) c[i] = NAN;
     memcpy(before, c, sizeof *c * (size_t)((m + 2) * c_step));
-    if (row->begin) row->begin(k);
+    if (row->begin) row->begin(m, k);
     uint16_t *laid = calloc((size_t)(m * a_step) + 1, sizeof *laid);
     assert_non_null(laid);
     for (int64_t i = 0, high; row->lay && i < m; i += high)
@@ -360,14 +360,33 @@ static void test_half_short(void **state) {
                 for (int64_t p = k; p < deep; p++) a[i * deep + p] = 0;
             }
             memset(b + k * row->nr, 0, sizeof *b * (size_t)((deep - k) * row->nr));
-            row->begin(deep);
+            row->begin(m, deep);
             row->run(m, deep, a, deep, b, want, row->nr, false);
             row->end();
-            row->begin(k);
+            row->begin(m, k);
             row->run(m, deep, rows, k, b, c, row->nr, false);
             row->end();
             for (int64_t i = 0; i < m * row->nr; i++) check(row->name, c[i], (double)want[i], fabs((double)want[i]) + (double)k, k);
             free(a), free(b), free(rows), free(c), free(want);
+        }
+    }
+}
+/* Fewer rows than the unit takes: others are neither read nor written. */
+static void test_half_few_rows(void **state) {
+    (void)state;
+    for (const hone_gemm_half *const *list = hone_gemm_half_list; *list; list++) {
+        const hone_gemm_half *row = *list;
+        for (int64_t m = 1; !(row->cpu & ~hone_cpu()) && row->begin && m < row->rows; m++) {
+            const int64_t k = row->deep * (1 + (int64_t)(random_bits() % 4)), tall = row->rows;
+            uint16_t *a = exact_halves(row, (size_t)(m * k), false), *b = exact_halves(row, (size_t)(k * row->nr), false),
+                     *all = calloc((size_t)(tall * k), sizeof *all);
+            float *c = exact_floats((size_t)(m * row->nr)), *want = exact_floats((size_t)(tall * row->nr));
+            assert_non_null(all);
+            memcpy(all, a, sizeof *a * (size_t)(m * k));
+            row->begin(tall, k), row->run(tall, k, all, k, b, want, row->nr, false), row->end();
+            row->begin(m, k), row->run(tall, k, a, k, b, c, row->nr, false), row->end();
+            assert_memory_equal(c, want, sizeof *c * (size_t)(m * row->nr));
+            free(a), free(b), free(all), free(c), free(want);
         }
     }
 }
@@ -388,7 +407,7 @@ static void test_half_window(void **state) {
                 memcpy(want, c, sizeof *c * (size_t)(m * c_step));
                 for (int64_t i = 0; i < m; i++)
                     for (int64_t t = 0; t < taps; t++) memcpy(rows + i * k + t * piece, a + at[t] + i * piece, sizeof *a * (size_t)piece);
-                if (row->begin) row->begin(k);
+                if (row->begin) row->begin(m, k);
                 row->run(m, k, rows, k, b, want, c_step, taps & 1);
                 row->window(m, taps, at, piece, a, piece, b, c, c_step, taps & 1);
                 if (row->end) row->end();
@@ -695,7 +714,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best),        cmocka_unit_test(test_gemm_panels), cmocka_unit_test(test_gemm_ahead),
         cmocka_unit_test(test_gemm_blocks), cmocka_unit_test(test_gemm_f32),    cmocka_unit_test(test_gemm_half),
-        cmocka_unit_test(test_half_window), cmocka_unit_test(test_half_finish), cmocka_unit_test(test_half_short),  cmocka_unit_test(test_narrow_half),
+        cmocka_unit_test(test_half_window), cmocka_unit_test(test_half_finish), cmocka_unit_test(test_half_few_rows), cmocka_unit_test(test_half_short),  cmocka_unit_test(test_narrow_half),
         cmocka_unit_test(test_activate),    cmocka_unit_test(test_then),        cmocka_unit_test(test_floor),
         cmocka_unit_test(test_cell),        cmocka_unit_test(test_gemm_i8),     cmocka_unit_test(test_interleave4),
     };

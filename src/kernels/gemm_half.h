@@ -46,8 +46,8 @@ typedef struct {
     hone_narrow_fn *narrow;
     hone_gemm_half_window_fn *window; /* or NULL */
     /* around runs, on the same thread: what the unit needs to be set up. NULL: nothing. Where k is less than `deep`, runs are of one step, and only the
-       first k values of a row, in whole groups, are read */
-    void (*begin)(int64_t k), (*end)(void);
+       first k values of a row, in whole groups, are read. Where m is less than `rows`, runs are of that many rows, and only the first m are read and written */
+    void (*begin)(int64_t m, int64_t k), (*end)(void);
     int high;                         /* with lay: the most rows of a block */
     hone_lay_fn *lay;                 /* or NULL: rows as they are */
     hone_gemm_half_finish_fn *finish; /* or NULL. Only with lay */

@@ -81,7 +81,7 @@ static void multiply_halves(const cell *d, int which, const moment *m, const flo
     memset(plain + m->rows * k, 0, sizeof *plain * (size_t)((rows - m->rows) * k));
     for (int64_t i = 0, high; h->lay && i < rows; i += high)
         high = hone_gemm_half_high(h->high, h->rows, rows - i), h->lay(high, k, plain + i * k, k, laid + i * k);
-    if (h->begin) h->begin(k);
+    if (h->begin) h->begin(m->rows, k);
     for (int64_t g = m->from; g < p->n; g += d->width)
         for (int64_t j = g; j < g + m->n; j += p->nr)
             h->run(rows, k, h->lay ? laid : plain, k, (const uint16_t *)m->panels[which] + j * k, m->wide[0] + j, step, false);

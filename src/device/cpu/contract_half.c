@@ -272,7 +272,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const int64_t run = window ? d->window.run : stem ? d->stem.run : m, pitch = window ? d->window.pitch : stem ? d->stem.tall : m;
     for (int64_t y = 0, i = 0; d->direct && i < m; y++) /* results are so many of so many rows of sums */
         for (int64_t x = 0; x < run && i < m; x++) l.sums[i++] = c + (y * pitch + x) * nr;
-    if (kernel->begin) kernel->begin(stem ? d->stem.wide : d->k);
+    if (kernel->begin) kernel->begin(stem || window ? kernel->rows : m, stem ? d->stem.wide : d->k);
     for (int64_t j = 0; j < n; j += nr) {
         const uint16_t *panel = (const uint16_t *)at[d->packed_b] + (w.own_b * hone_up(d->n, nr) + n0 + j) * deep;
         float *to = d->direct ? c : c + j, *more = to + there * stride;

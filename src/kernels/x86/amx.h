@@ -6,5 +6,6 @@
 #include <stdint.h>
 
 void hone_amx_begin_bytes(int64_t k); /* k of K; below 64: so many bytes a row of A (tiles 6, 7), and as many rows of groups of B (4, 5) */
+void hone_amx_begin_rows(int64_t rows, int64_t k); /* the same; below 16 rows: A (6, 7) and sums (0 to 3) have only so many */
 void hone_amx_end(void);
 #endif

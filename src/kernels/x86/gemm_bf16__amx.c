@@ -78,7 +78,7 @@ static bool window(int64_t m, int64_t taps, const int64_t *at, int64_t k, const 
 static bool run(int64_t m, int64_t k, const uint16_t *a, ptrdiff_t a_step, const uint16_t *b, float *c, ptrdiff_t c_step, bool more) {
     return window(m, 1, &(int64_t){0}, k, a, a_step, b, c, c_step, more);
 }
-static void begin(int64_t k) { hone_amx_begin_bytes(k < DEEP ? 2 * k : 2 * DEEP); }
+static void begin(int64_t m, int64_t k) { hone_amx_begin_rows(m, k < DEEP ? 2 * k : 2 * DEEP); }
 extern const hone_gemm_half hone_gemm_bf16__amx;
 const hone_gemm_half hone_gemm_bf16__amx = {"hone_gemm_bf16__amx",
                                             HONE_DTYPE_BF16,
