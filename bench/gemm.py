@@ -4,7 +4,8 @@
 code out of the caches, which costs as much as 15 us, whoever it is), and their share of the peak of multiply-adds, measured before, between and after: the best run
 beside the best peak, because clocks change from second to second.
 
-usage: bench/gemm.py [--library build/libhone.so[,OTHER_LIBRARY]] [--threads 1] [--seconds 2] [--write FOLDER | --read FOLDER]
+usage: bench/gemm.py [--library build/libhone.so[,OTHER_LIBRARY]] [--threads 1] [--seconds 2] [--and bf16,f16] [--write FOLDER | --read FOLDER]
+--and: Hone in these precisions too, in the same turns, and how many times its f32 that is.
 Needs PyPI numpy, onnxruntime; openvino where it is there; onnx unless the models are read."""
 import argparse, ctypes as C, os, statistics, tempfile
 
@@ -42,6 +43,7 @@ def main():
     a.add_argument("--library", default="build/libhone.so")
     a.add_argument("--threads", type=int, default=1)
     a.add_argument("--seconds", type=float, default=2)
+    a.add_argument("--and", dest="more", default="")
     a.add_argument("--write")
     a.add_argument("--read")
     o = a.parse_args()
@@ -56,7 +58,11 @@ def main():
         for name, m, n, k in SHAPES:
             path, work = os.path.join(o.read or made, f"{m}x{n}x{k}.onnx"), 2e-9 * m * n * k
             others, feed = zoo.peers(path, o)
-            run = {**{b: zoo.in_process(b, path, feed, o) for b in o.library.split(",")}, **others}
+            run = {b: zoo.in_process(b, path, feed, o) for b in o.library.split(",")}
+            for b in list(run):
+                for precision in filter(None, o.more.split(",")):
+                    run[f"{b} {precision}"] = zoo.in_process(b, path, feed, argparse.Namespace(threads=o.threads, precision=precision))
+            run.update(others)
             got, peak = {x: [] for x in run}, [peak_of(o)]
             for _ in range(3):
                 for x, ms in zoo.turns(run, o.seconds / 3, 5).items():
@@ -66,6 +72,8 @@ def main():
             for x, ms in got.items():
                 rate, best = work / statistics.median(ms) * 1e3, work / min(ms) * 1e3
                 line += f"   {os.path.basename(x)} {rate:6.1f}, at best {best:6.1f} ({best / max(peak):4.0%})"
+                if " " in x and x.split(" ")[0] in got:
+                    line += f" {statistics.median(got[x.split(' ')[0]]) / statistics.median(ms):.2f} times f32"
             print(f"{line}   peak {top:.1f}, at best {max(peak):.1f}", flush=True)
 
 
