@@ -121,8 +121,8 @@ static void infinite(void **state) { /* states and inputs that are no numbers */
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(own_steps), cmocka_unit_test(lengths_and_peepholes), cmocka_unit_test(long_rows),
-                                       cmocka_unit_test(shared_columns), cmocka_unit_test(infinite),
-                                       cmocka_unit_test(in_halves)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(own_steps), cmocka_unit_test(lengths_and_peepholes),
+                                       cmocka_unit_test(long_rows), cmocka_unit_test(shared_columns),
+                                       cmocka_unit_test(infinite),  cmocka_unit_test(in_halves)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -278,8 +278,8 @@ static void tiles(void **state) {
     }
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul),        cmocka_unit_test(windows), cmocka_unit_test(stems),   cmocka_unit_test(pictures),
-                                       cmocka_unit_test(stored),        cmocka_unit_test(rounded), cmocka_unit_test(special),
-                                       cmocka_unit_test(large_weights), cmocka_unit_test(tiles)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(matmul),   cmocka_unit_test(windows),       cmocka_unit_test(stems),
+                                       cmocka_unit_test(pictures), cmocka_unit_test(stored),        cmocka_unit_test(rounded),
+                                       cmocka_unit_test(special),  cmocka_unit_test(large_weights), cmocka_unit_test(tiles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

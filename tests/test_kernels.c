@@ -714,9 +714,10 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best),        cmocka_unit_test(test_gemm_panels), cmocka_unit_test(test_gemm_ahead),
         cmocka_unit_test(test_gemm_blocks), cmocka_unit_test(test_gemm_f32),    cmocka_unit_test(test_gemm_half),
-        cmocka_unit_test(test_half_window), cmocka_unit_test(test_half_finish), cmocka_unit_test(test_half_few_rows), cmocka_unit_test(test_half_short),  cmocka_unit_test(test_narrow_half),
-        cmocka_unit_test(test_activate),    cmocka_unit_test(test_then),        cmocka_unit_test(test_floor),
-        cmocka_unit_test(test_cell),        cmocka_unit_test(test_gemm_i8),     cmocka_unit_test(test_interleave4),
+        cmocka_unit_test(test_half_window), cmocka_unit_test(test_half_finish), cmocka_unit_test(test_half_few_rows),
+        cmocka_unit_test(test_half_short),  cmocka_unit_test(test_narrow_half), cmocka_unit_test(test_activate),
+        cmocka_unit_test(test_then),        cmocka_unit_test(test_floor),       cmocka_unit_test(test_cell),
+        cmocka_unit_test(test_gemm_i8),     cmocka_unit_test(test_interleave4),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -364,9 +364,9 @@ static void test_depthwise_f32_extremes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_depthwise_rows),         cmocka_unit_test(test_lines), cmocka_unit_test(test_lines_halves),
-        cmocka_unit_test(test_depthwise_f32_widths),   cmocka_unit_test(test_depthwise_f32_geometry),
-        cmocka_unit_test(test_depthwise_f32_extremes),
+        cmocka_unit_test(test_depthwise_rows),         cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_lines_halves),           cmocka_unit_test(test_depthwise_f32_widths),
+        cmocka_unit_test(test_depthwise_f32_geometry), cmocka_unit_test(test_depthwise_f32_extremes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,8 @@ typedef struct {
     ptrdiff_t to_pitch, residual_pitch, to_down, residual_down;
     bool clamp;
     float least, most;
-    bool row_half, to_half, residual_half; /* these are bf16, whatever the pointers say: for kernels with `halves`, and results only where rows are */
+    bool row_half, to_half,
+        residual_half; /* these are bf16, whatever the pointers say: for kernels with `halves`, and results only where rows are */
 } hone_lines_part;
 typedef void hone_lines_fn(const hone_lines_part *);
 typedef struct hone_lines {

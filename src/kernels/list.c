@@ -126,9 +126,9 @@ const hone_depthwise_rows hone_depthwise_rows_list[] = {DEPTHWISE_ROWS(ROW){0}};
 #if defined(__aarch64__)
 #define LINES(ROW) ROW(base, 0, false)
 #elif defined(__x86_64__)
-#define LINES(ROW)                  \
-    ROW(base, 0, true)              \
-    ROW(avx2, HONE_CPU_AVX2, true)  \
+#define LINES(ROW)                     \
+    ROW(base, 0, true)                 \
+    ROW(avx2, HONE_CPU_AVX2, true)     \
     ROW(avx512, HONE_CPU_AVX512, true) \
     ROW(avx512bf16, HONE_CPU_AVX512 | HONE_CPU_AVX512BF16, true)
 #else
@@ -254,15 +254,17 @@ DEPTHWISE_F32(DECLARE)
 const hone_rotary hone_rotary_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
-#define DECLARE(isa, cpu)                 \
-    hone_pool_fn hone_pool_max__##isa;    \
+#define DECLARE(isa, cpu)                        \
+    hone_pool_fn hone_pool_max__##isa;           \
     hone_pool_bf16_fn hone_pool_max_bf16__##isa; \
-    hone_blend_fn hone_pool_blend__##isa; \
-    hone_pick_fn hone_pool_pick__##isa;   \
+    hone_blend_fn hone_pool_blend__##isa;        \
+    hone_pick_fn hone_pool_pick__##isa;          \
     hone_add_fn hone_pool_add__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu) {"hone_pool__" #isa, cpu, hone_pool_max__##isa, hone_pool_max_bf16__##isa, hone_pool_blend__##isa, hone_pool_pick__##isa, hone_pool_add__##isa},
+#define ROW(isa, cpu)                                                                                                          \
+    {"hone_pool__" #isa,  cpu, hone_pool_max__##isa, hone_pool_max_bf16__##isa, hone_pool_blend__##isa, hone_pool_pick__##isa, \
+     hone_pool_add__##isa},
 const hone_pool hone_pool_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 

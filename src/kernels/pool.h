@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 typedef void hone_pool_fn(const float *const *x, int64_t taps, int64_t n, int64_t many, ptrdiff_t step, ptrdiff_t y_step, float *y);
-typedef void hone_pool_bf16_fn(const uint16_t *const *x, int64_t taps, int64_t n, int64_t many, ptrdiff_t step, ptrdiff_t y_step, uint16_t *y);
+typedef void hone_pool_bf16_fn(const uint16_t *const *x, int64_t taps, int64_t n, int64_t many, ptrdiff_t step, ptrdiff_t y_step,
+                               uint16_t *y);
 typedef void hone_blend_fn(const float *const *x, const float *w, int64_t taps, int64_t n, float *y);
 typedef void hone_add_fn(const float *x, int64_t rows, ptrdiff_t step, int64_t n, float *y);
 typedef void hone_pick_fn(const float *x, const int32_t *at, const float *w, int64_t taps, int64_t n, float *y);

@@ -167,7 +167,9 @@ static const struct {
 /* ---- running -------------------------------------------------------------------------------------------------------------------------- */
 enum { LISTS = 9 };
 static size_t lists_bytes(const cell *d) { return (sizeof(float *) * LISTS * (size_t)d->part + 63) / 64 * 64; }
-static size_t floats_bytes(const cell *d) { return hone_up64(sizeof(float) * (size_t)(d->gates * d->width + d->part * d->width * (2 + d->gates))); }
+static size_t floats_bytes(const cell *d) {
+    return hone_up64(sizeof(float) * (size_t)(d->gates * d->width + d->part * d->width * (2 + d->gates)));
+}
 static size_t halves_bytes(const cell *d) { /* sums of as many rows as the kernel takes, and the rows, twice */
     const hone_contract *p = d->product[0];
     return p->half ? (size_t)tall(p, d->part) * (sizeof(float) * (size_t)wide_step(d) + 2 * sizeof(uint16_t) * (size_t)p->k) : 0;
@@ -192,8 +194,7 @@ static hone_status run(const hone_step *s, void *const *base, int64_t number, vo
           *sums = c0 + rows * n;
     moment m = {.from = tile % slices * d->slice, .n = d->slice, .rows = rows};
     m.x = (void *)list, m.late = m.x + d->part, m.before = m.late + d->part, m.c_before = m.before + d->part;
-    m.h = (void *)(list + 4 * d->part), m.c = m.h + d->part, m.sums = m.c + d->part, m.more = m.sums + d->part,
-    m.wide = m.more + d->part;
+    m.h = (void *)(list + 4 * d->part), m.c = m.h + d->part, m.sums = m.c + d->part, m.more = m.sums + d->part, m.wide = m.more + d->part;
     float *wide = (float *)(void *)((char *)scratch + lists_bytes(d) + floats_bytes(d));
     if (d->product[0]->half) m.halves = (uint16_t *)(void *)(wide + tall(d->product[0], d->part) * wide_step(d));
     for (int k = 0; k < 2 && d->product[k]; k++)

@@ -75,10 +75,12 @@ typedef struct {
     int64_t run_a, unit_a;
     int64_t apart_a;                 /* rows are all of K in a row, so far apart, and of whole steps of the kernel; 0: they are not */
     const hone_depthwise_rows *ends; /* what finishes rows of sums */
-    struct { /* a window that moves pixel by pixel (contract_window.c): a tile's pixels are kept once, in lines of `pitch`, and its results, `run` a line, are rows of that */
+    struct
+    { /* a window that moves pixel by pixel (contract_window.c): a tile's pixels are kept once, in lines of `pitch`, and its results, `run` a line, are rows of that */
         int64_t lines, run, pitch, high, line; /* lines of results a tile, 0: it is not so; of pixels so many more, so far apart in A */
         int64_t rows, pixels;                  /* the kernel's rows of a tile, and pixels that these see */
-        int64_t slice, slices, deep, *at;      /* channels lie in slices; of K in panels; where its parts, a slice at a place of the window, begin */
+        int64_t slice, slices, deep,
+            *at; /* channels lie in slices; of K in panels; where its parts, a slice at a place of the window, begin */
     } window;
     struct { /* few channels (contract_stem.c): rows are `taps` runs of `wide` values of a copy of A in bf16, of lines of `pitch` values */
         int64_t lines; /* of results a tile; 0: it is not so */

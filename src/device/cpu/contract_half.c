@@ -18,7 +18,7 @@
 enum { LIGHT_ROWS = 128, WINDOW_ROWS = 512 /* whose pixels and sums stay in L2 */, LINE = 256 };
 enum { SLICES = 64, WIDEST = 64 }; /* panels to be rounded: so much of K at a time, and the most columns */
 static bool tiles(const hone_contract *d) { return d->half->begin; } /* by AMX: rows pass faster, and its CPUs have large caches */
-static int64_t some_k(const hone_contract *d) { /* the panel's part stays in L1, if it is wanted twice */
+static int64_t some_k(const hone_contract *d) {                      /* the panel's part stays in L1, if it is wanted twice */
     return tiles(d) && d->m <= d->half->rows ? INT64_MAX : tiles(d) ? 256 : d->half->nr < 16 ? 1024 : 512;
 }
 static int64_t padded_k(const hone_contract *d) {
@@ -277,10 +277,12 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
         const uint16_t *panel = (const uint16_t *)at[d->packed_b] + (w.own_b * hone_up(d->n, nr) + n0 + j) * deep;
         float *to = d->direct ? c : c + j, *more = to + there * stride;
         bool fine = true;
-        ends.n = (int)(n - j < nr ? n - j : nr), ends.c_from = later ? 0 : n0 + j, ends.bias_n = whole.bias_n ? whole.bias_n + n0 + j : NULL;
+        ends.n = (int)(n - j < nr ? n - j : nr), ends.c_from = later ? 0 : n0 + j,
+        ends.bias_n = whole.bias_n ? whole.bias_n + n0 + j : NULL;
         const bool finished = d->direct && kernel->finish && ends.n == nr && !ends.bias_m; /* by the kernel */
         if (window) /* all of K, whose pixels come from L1: to go on with sums takes more than to bring the panel for each block of rows */
-            kernel->window(d->window.rows, d->taps * d->window.slices, d->window.at, d->window.slice, copy, d->window.slice, panel, to, stride, false);
+            kernel->window(d->window.rows, d->taps * d->window.slices, d->window.at, d->window.slice, copy, d->window.slice, panel, to,
+                           stride, false);
         for (int64_t y = 0; stem && y < m / d->stem.run; y++)
             kernel->window(d->stem.tall, d->stem.taps, d->stem.at, d->stem.wide,
                            (const uint16_t *)(const void *)hone_ref_at(s->ref[d->rounded], base) +

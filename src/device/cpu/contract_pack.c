@@ -101,18 +101,18 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     const hone_contract *d = p->of;
     const hone_affine_load *l = p->a ? &d->a : &d->b;
     const char *source = (const char *)(intptr_t)c->tensor[l->tensor].ref.offset;
-    int64_t key[9 + 2 * MAX_SLOTS] = {
-        p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) + 2 * d->winograd->by_place : 0),
-        d->bytes  ? 4 * d->mr + 2 * d->a_signed + (d->each_i8 != NULL)
-        : d->half ? -((int64_t)(d->stem.lines > 0) << 24 | (int64_t)(d->window.lines > 0) << 25 | (int64_t)d->half->dtype << 16 | d->half->deep << 8 | d->half->group)
-                  : d->planes != NULL,
-        d->nr,
-        p->a ? d->m : d->n,
-        d->k,
-        p->a ? d->batch_a : d->batch_b,
-        l->at.c,
-        d->slots.n,
-        d->k_order};
+    int64_t key[9 + 2 * MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) + 2 * d->winograd->by_place : 0),
+                                      d->bytes  ? 4 * d->mr + 2 * d->a_signed + (d->each_i8 != NULL)
+                                      : d->half ? -((int64_t)(d->stem.lines > 0) << 24 | (int64_t)(d->window.lines > 0) << 25 |
+                                                    (int64_t)d->half->dtype << 16 | d->half->deep << 8 | d->half->group)
+                                                : d->planes != NULL,
+                                      d->nr,
+                                      p->a ? d->m : d->n,
+                                      d->k,
+                                      p->a ? d->batch_a : d->batch_b,
+                                      l->at.c,
+                                      d->slots.n,
+                                      d->k_order};
     for (int k = 0; k < d->slots.n; k++) key[9 + 2 * k] = l->at.k[k], key[10 + 2 * k] = hone_contract_knows(l, k) ? d->slots.extent[k] : 0;
     packing w = {d, p->a, source + l->at.c * (d->bytes ? 1 : (int64_t)sizeof(float))};
     hone_packing of = {

@@ -115,7 +115,6 @@ hone_status hone_cpu_scale(hone_recipe_maker *m, const hone_cpu_call *c, int sta
     d->grain = (hone_share_of(d->rows * d->n, LEAST, MOST, c->how.threads) + d->n - 1) / d->n;
     hone_step step = {.tactic = "scale", .tiles = (d->rows + d->grain - 1) / d->grain, .tile = hone_scale_tile, .data = d};
     step.serial = step.tiles == 1, *done = true;
-    if (c->how.precision == HONE_DTYPE_BF16 && d->x != d->s && d->x != d->b)
-        step.halves = (uint64_t)1 << d->x | (uint64_t)1 << d->out;
+    if (c->how.precision == HONE_DTYPE_BF16 && d->x != d->s && d->x != d->b) step.halves = (uint64_t)1 << d->x | (uint64_t)1 << d->out;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = st->uses, .buffer = -1});
 }

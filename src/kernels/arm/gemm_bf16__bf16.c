@@ -48,12 +48,12 @@ INLINE void finish_row(vec s[2], const hone_gemm_part *w, int64_t i) {
         s[0] = at_most(at_least(s[0], lo), hi), s[1] = at_most(at_least(s[1], lo), hi);
     }
     if (w->c_half)
-        vst1q_u16((uint16_t *)(void *)c + from,
-                  (uint16x8_t)vcvtq_high_bf16_f32(vcvtq_low_bf16_f32((float32x4_t)s[0]), (float32x4_t)s[1]));
+        vst1q_u16((uint16_t *)(void *)c + from, (uint16x8_t)vcvtq_high_bf16_f32(vcvtq_low_bf16_f32((float32x4_t)s[0]), (float32x4_t)s[1]));
     else store(c + from, s[0]), store(c + from + VW, s[1]);
 }
-/* Each register is loaded again right behind its last use (loads: the step after this one has them): gcc's order, all loads first, is 6 % slower. */
-INLINE void step(int m, bool loads, float32x4_t s[MR / 2][NR / 2], uint16x8_t av[MR / 2], uint16x8_t bv[NR / 2], const uint16_t *a, const uint16_t *b) {
+/* Each register is loaded again right behind its last use (loads: for the step after this one), as in gemm_f32.inc, which says why. */
+INLINE void step(int m, bool loads, float32x4_t s[MR / 2][NR / 2], uint16x8_t av[MR / 2], uint16x8_t bv[NR / 2], const uint16_t *a,
+                 const uint16_t *b) {
     FULL for (int j = 0; j < NR / 2; j++) {
         FULL for (int i = 0; i < m / 2; i++) {
             TIMES(s[i][j], av[i], bv[j]);
@@ -62,7 +62,8 @@ INLINE void step(int m, bool loads, float32x4_t s[MR / 2][NR / 2], uint16x8_t av
         if (loads) FETCH(bv[j], b + 8 * j);
     }
 }
-INLINE void tile(int m, int64_t k, const uint16_t *a, const uint16_t *b, float *c, ptrdiff_t c_step, bool more, const hone_gemm_part *ends, int64_t row) {
+INLINE void tile(int m, int64_t k, const uint16_t *a, const uint16_t *b, float *c, ptrdiff_t c_step, bool more, const hone_gemm_part *ends,
+                 int64_t row) {
     float32x4_t s[MR / 2][NR / 2]; /* [row][column] of two each: side by side they are four columns of a row, and of the other */
     FULL for (int i = 0; i < m / 2; i++) FULL for (int j = 0; j < NR / 2; j += 2) {
         const float *up = c + 2 * i * c_step + 2 * j;
@@ -83,8 +84,8 @@ INLINE void tile(int m, int64_t k, const uint16_t *a, const uint16_t *b, float *
     step(m, false, s, av, bv, a, b);
     FULL for (int i = 0; i < m / 2; i++) {
         vec up[2], down[2];
-        FULL for (int j = 0; j < 2; j++)
-            up[j] = BESIDE(vzip1q_f64, s[i][2 * j], s[i][2 * j + 1]), down[j] = BESIDE(vzip2q_f64, s[i][2 * j], s[i][2 * j + 1]);
+        FULL for (int j = 0; j < 2; j++) up[j] = BESIDE(vzip1q_f64, s[i][2 * j], s[i][2 * j + 1]),
+                                         down[j] = BESIDE(vzip2q_f64, s[i][2 * j], s[i][2 * j + 1]);
         if (ends) {
             finish_row(up, ends, row + 2 * i);
             if (row + 2 * i + 1 < ends->m) finish_row(down, ends, row + 2 * i + 1);
@@ -92,7 +93,8 @@ INLINE void tile(int m, int64_t k, const uint16_t *a, const uint16_t *b, float *
             FULL for (int j = 0; j < 2; j++) store(c + 2 * i * c_step + j * VW, up[j]), store(c + (2 * i + 1) * c_step + j * VW, down[j]);
     }
 }
-INLINE void blocks(int64_t m, int64_t k, const uint16_t *a, const uint16_t *b, float *c, ptrdiff_t c_step, bool more, const hone_gemm_part *ends) {
+INLINE void blocks(int64_t m, int64_t k, const uint16_t *a, const uint16_t *b, float *c, ptrdiff_t c_step, bool more,
+                   const hone_gemm_part *ends) {
 #define CASE(i) \
     case i: tile(i, k, a, b, c, c_step, more, ends, row); break;
     for (int64_t row = 0, high; row < m; row += high, a += high * k, c += high * c_step) {
@@ -118,8 +120,24 @@ static void finish(int64_t m, int64_t k, const uint16_t *a, const uint16_t *b, f
     blocks(m, k, a, b, c, c_step, more, &own);
 }
 extern const hone_gemm_half hone_gemm_bf16__bf16;
-const hone_gemm_half hone_gemm_bf16__bf16 = {"hone_gemm_bf16__bf16", HONE_DTYPE_BF16,       HONE_CPU_BF16, ROWS,   NR,   GROUP, GROUP, 3,
-                                             HONE_DTYPE_F32,         "by bfmmla, sums f32", run,           narrow, NULL, NULL,  NULL,  MR, lay, finish};
+const hone_gemm_half hone_gemm_bf16__bf16 = {"hone_gemm_bf16__bf16",
+                                             HONE_DTYPE_BF16,
+                                             HONE_CPU_BF16,
+                                             ROWS,
+                                             NR,
+                                             GROUP,
+                                             GROUP,
+                                             3,
+                                             HONE_DTYPE_F32,
+                                             "by bfmmla, sums f32",
+                                             run,
+                                             narrow,
+                                             NULL,
+                                             NULL,
+                                             NULL,
+                                             MR,
+                                             lay,
+                                             finish};
 #else
 typedef int hone_gemm_bf16__bf16_not_here;
 #endif

@@ -95,7 +95,9 @@ const hone_gemm_half hone_gemm_bf16__amx = {"hone_gemm_bf16__amx",
                                             window,
                                             begin,
                                             hone_amx_end,
-                                            0, NULL, NULL};
+                                            0,
+                                            NULL,
+                                            NULL};
 #else
 typedef int hone_gemm_bf16__amx_not_here;
 #endif

@@ -45,7 +45,9 @@ const hone_gemm_half hone_gemm_bf16__avx512bf16 = {"hone_gemm_bf16__avx512bf16",
                                                    NULL,
                                                    NULL,
                                                    NULL,
-                                                   0, NULL, NULL};
+                                                   0,
+                                                   NULL,
+                                                   NULL};
 #else
 typedef int hone_gemm_bf16__avx512bf16_not_here;
 #endif

@@ -64,7 +64,9 @@ const hone_gemm_half hone_gemm_f16__avx512fp16 = {"hone_gemm_f16__avx512fp16",
                                                   NULL,
                                                   NULL,
                                                   NULL,
-                                                  0, NULL, NULL};
+                                                  0,
+                                                  NULL,
+                                                  NULL};
 #else
 typedef int hone_gemm_f16__avx512fp16_not_here;
 #endif
