@@ -195,6 +195,21 @@ static void stored(void **state) {
         twin_check(text, whole_odd_input, 1e-5, 1e-5, NULL);
         if (!met) fail_msg("nothing ran in %s in\n%s", hone_dtype_name(half->dtype), text);
         snprintf(
+            text,
+            sizeof text, /* pools and a scale between products, a pool of bf16 that others read as floats, and one of floats for a product */
+            "graph g (x: f32[%d, %d, %d, %d]) -> y, z, q, v { ab: i8[%d, %d, 1, 1] = random(%d, -1, 1); db: i8[%d, %d, 1, 1] = random(4, "
+            "-1, 1); sb: i8[1, %d, 1, 1] = random(5, -1, 1); tb: i8[1, %d, 1, 1] = random(6, -1, 1); cb: i8[%d, %d, 1, 1] = random(8, -1, "
+            "1); a = "
+            "Cast(ab) {to: 1}; b = Cast(cb) {to: 1}; u = Cast(db) {to: 1}; s = Cast(sb) {to: 1}; t = Cast(tb) {to: 1}; lo: f32[] = {-3}; "
+            "hi: f32[] = {6}; e0 = Conv(x, a); e = Clip(e0, lo, "
+            "hi); m0 = Mul(e, s); m1 = Add(m0, t); m = Relu(m1); y = Conv(m, u); p = MaxPool(e) {kernel_shape: [3, 3], pads: [1, 1, 1, 1], "
+            "strides: [%d, 1]}; v = Conv(p, u); o = MaxPool(e) {kernel_shape: [2, 2]}; z = Sigmoid(o); g0 = Conv(x, b); g1 = Clip(g0, lo, "
+            "hi); f = Floor(g1); k = MaxPool(f) "
+            "{kernel_shape: [2, 3]}; q = Conv(k, u); }",
+            n, c, h, w, e, c, round, f, e, e, e, e, c, draw(1, 2));
+        twin_check(text, whole_input, 1e-5, 1e-5, half->tactic);
+        twin_check(text, whole_odd_input, 1e-5, 1e-5, NULL);
+        snprintf(
             text, sizeof text, /* activations, which make other numbers: each is off by 2^-9 of 6 at most */
             "graph g (x: f32[1, %d, %d, %d]) -> y { ab: i8[%d, %d, 1, 1] = random(%d, -1, 1); cb: i8[%d, 1, 3, 3] = random(3, -1, 1); "
             "db: i8[%d, %d, 1, 1] = random(4, -1, 1); a = Cast(ab) {to: 1}; v = Cast(cb) {to: 1}; u = Cast(db) {to: 1}; lo: f32[] = "
