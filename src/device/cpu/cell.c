@@ -198,8 +198,8 @@ static hone_status run(const hone_step *s, void *const *base, int64_t number, vo
     float *wide = (float *)(void *)((char *)scratch + lists_bytes(d) + floats_bytes(d));
     if (d->product[0]->half) m.halves = (uint16_t *)(void *)(wide + tall(d->product[0], d->part) * wide_step(d));
     for (int k = 0; k < 2 && d->product[k]; k++)
-        m.panels[k] = hone_contract_element(of(s, base, d->product[k]->packed_b), d->product[k]->half,
-                                            way * hone_contract_columns(d->product[k]) * d->product[k]->k);
+        m.panels[k] = hone_element(of(s, base, d->product[k]->packed_b), d->product[k]->half,
+                                   way * hone_contract_columns(d->product[k]) * d->product[k]->k);
     for (int k = 0; k < BIASES; k++)
         if (d->bias[k].tensor >= 0) m.bias[k] = of(s, base, d->bias[k].tensor) + d->bias[k].c + way * d->bias[k].way;
     for (int i = 0; i < rows; i++) {

@@ -219,8 +219,6 @@ typedef struct {
     const float **a, **residual;
     float **c, **sums, *bias_m; /* sums: until K is done, in scratch: what is written may lie on the residual */
 } hone_contract_lists;
-/* Element k of a tensor of floats, which may be stored as bf16. */
-static inline void *hone_contract_element(const void *at, bool half, int64_t k) { return (char *)at + (half ? 2 * k : 4 * k); }
 static inline void hone_contract_halves(const hone_contract *d, uint64_t half, hone_gemm_part *p) {
     p->a_half = half >> d->a.tensor & 1, p->c_half = half >> d->out & 1;
     p->residual_half = d->simple && d->simple->residual.tensor >= 0 && (half >> d->simple->residual.tensor & 1);

@@ -190,7 +190,7 @@ static void take_plain(const hone_contract *d, const float *a, bool half, const 
             }
         else
             for (int64_t p = 0; p < d->k; p += run) {
-                const void *from = hone_contract_element(a, half, row + at[p]);
+                const void *from = hone_element(a, half, row + at[p]);
                 if (!whole && !hone_contract_inside(d, w, m0 + r, p)) memset(rows + p, 0, sizeof *rows * (size_t)run);
                 else if (half) memcpy(rows + p, from, sizeof *rows * (size_t)run);
                 else d->half->narrow(from, rows + p, run);
@@ -254,12 +254,12 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     hone_gemm_part whole = {.m = 0};
     hone_contract_halves(d, s->half, &whole);
     const bool half = whole.a_half || d->rounded;
-    const float *a = hone_contract_element(at[d->rounded ? d->rounded : d->a.tensor], half, d->a.at.c + w.a);
+    const float *a = hone_element(at[d->rounded ? d->rounded : d->a.tensor], half, d->a.at.c + w.a);
     /* rows that are halves and lie as the kernel wants them are left there; the last ones, too few for it, are not */
     const int64_t window = d->window.lines, stem = d->stem.lines,
                   there = half && d->apart_a && !kernel->lay ? m / kernel->rows * kernel->rows : 0,
                   others = hone_up(m - there, kernel->rows);
-    const uint16_t *lying = hone_contract_element(a, true, d->at_m_a[m0]);
+    const uint16_t *lying = hone_element(a, true, d->at_m_a[m0]);
     if (window) hone_window_take(d, a, half, m0, copy);
     else if (!stem) take_rows(d, a, half, &w, m0 + there, m - there, copy);
     if (d->direct) hone_contract_ends(d, at, 0, &w, m0, m, &whole, &l);

@@ -101,7 +101,7 @@ static void activate(const hone_simple *s, const hone_lines_part *l) {
 static void line(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t m, int64_t j, hone_lines_part l) {
     const hone_simple *s = d->simple;
     const int64_t all_n = hone_contract_columns(d), below = l.lines > 1 ? m0 + d->lines.run : m0, rows = d->k / l.across;
-    const float *a = hone_contract_element(at[d->a.tensor], l.row_half, d->a.at.c + w->a + j), *row[HONE_LINES_MANY * HONE_LINES_ROWS],
+    const float *a = hone_element(at[d->a.tensor], l.row_half, d->a.at.c + w->a + j), *row[HONE_LINES_MANY * HONE_LINES_ROWS],
                 *weight[HONE_LINES_ROWS];
     const float *b = (const float *)at[d->packed_b] + w->own_b * all_n * d->k + j;
     for (int64_t r = 0; r < rows + (l.lines - 1) * l.down; r++) {
@@ -112,16 +112,16 @@ static void line(const hone_contract *d, void *const *at, const hone_standing *w
             if (q == d->lines.bound) l.lo = -i, l.hi = d->a.size[q] - i;
             else inside = i >= 0 && i < d->a.size[q];
         }
-        row[r] = inside ? hone_contract_element(a, l.row_half, d->at_m_a[first] + d->at_k_a[k]) : NULL;
+        row[r] = inside ? hone_element(a, l.row_half, d->at_m_a[first] + d->at_k_a[k]) : NULL;
         if (r < rows) weight[r] = b + k * all_n;
     }
     l.row = row, l.weight = weight, l.rows = (int)rows, l.weight_step = all_n, l.results = m;
 #define AT(number, r) hone_epilogue_at(&(number), s->n_batch, w->index, r)
-    l.to = hone_contract_element(at[s ? s->out.tensor : d->out], l.to_half, (s ? AT(s->out, m0) : w->out + d->at_m_out[m0]) + j);
+    l.to = hone_element(at[s ? s->out.tensor : d->out], l.to_half, (s ? AT(s->out, m0) : w->out + d->at_m_out[m0]) + j);
     l.to_down = s ? AT(s->out, below) - AT(s->out, m0) : d->at_m_out[below] - d->at_m_out[m0];
     if (s && s->bias_n) l.bias = (const float *)at[s->bias.tensor] + AT(s->bias, m0) + j;
     if (s && s->residual.tensor >= 0) {
-        l.residual = hone_contract_element(at[s->residual.tensor], l.residual_half, AT(s->residual, m0) + j);
+        l.residual = hone_element(at[s->residual.tensor], l.residual_half, AT(s->residual, m0) + j);
         l.residual_down = AT(s->residual, below) - AT(s->residual, m0);
     }
 #undef AT

@@ -213,7 +213,7 @@ static void point(const hone_contract *d, const float *a, bool half, const hone_
     const int64_t *from = d->at_m_a + m0;
     for (int64_t t = 0; t < taps; t++) {
         const int64_t place = d->at_k_a[(t0 + t) * d->piece] + p0;
-        for (int64_t r = 0; r < m; r++) at[t * apart + r] = hone_contract_element(a, half, place + from[r]);
+        for (int64_t r = 0; r < m; r++) at[t * apart + r] = hone_element(a, half, place + from[r]);
     }
     for (int64_t r = 0; d->a.n_bounded && r < m; r++) {
         if (hone_contract_all_inside(d, w, m0 + r)) continue;
@@ -227,7 +227,7 @@ void hone_contract_ends(const hone_contract *d, void *const *at, int64_t over, c
     float *out = at[s ? s->out.tensor : d->out];
     const int64_t first = s ? hone_epilogue_at(&s->out, s->n_batch, w->index, m0) - s->out.at_m[m0] : over * d->over_out + w->out;
     const int64_t *rows = s ? s->out.at_m : d->at_m_out;
-    for (int64_t i = 0; i < m; i++) l->c[i] = hone_contract_element(out, part->c_half, first + rows[m0 + i]);
+    for (int64_t i = 0; i < m; i++) l->c[i] = hone_element(out, part->c_half, first + rows[m0 + i]);
     if (!s) return;
     if (s->bias_n) part->bias_n = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, w->index, m0);
     else if (s->bias.tensor >= 0 || s->bias.k != 0) {
@@ -237,7 +237,7 @@ void hone_contract_ends(const hone_contract *d, void *const *at, int64_t over, c
     if (s->residual.tensor >= 0) {
         const int64_t begin = hone_epilogue_at(&s->residual, s->n_batch, w->index, m0) - s->residual.at_m[m0];
         for (int64_t i = 0; i < m; i++)
-            l->residual[i] = hone_contract_element(at[s->residual.tensor], part->residual_half, begin + s->residual.at_m[m0 + i]);
+            l->residual[i] = hone_element(at[s->residual.tensor], part->residual_half, begin + s->residual.at_m[m0 + i]);
         part->residual = l->residual;
     }
     part->lo = hone_epilogue_number(&s->lo, s->n_batch, at, w->index, m0),
@@ -412,8 +412,8 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
     const hone_standing w = hone_contract_stand(d, batch);
     bool first = over == 0 && d->first_tensor >= 0;
     const bool half_a = half >> d->a.tensor & 1;
-    const float *a = hone_contract_element(at[first ? d->first_tensor : d->a.tensor], half_a,
-                                           (first ? d->first_at : d->a.at.c + over * d->over_a) + w.a),
+    const float *a = hone_element(at[first ? d->first_tensor : d->a.tensor], half_a,
+                                  (first ? d->first_at : d->a.at.c + over * d->over_a) + w.a),
                 *b = (const float *)at[d->b.tensor] + d->b.at.c + w.b;
     const float *dense = NULL; /* A as rows of K values, one after another */
     if (d->packed_a) dense = (const float *)at[d->packed_a] + (w.own_a * d->m + m0) * d->k;

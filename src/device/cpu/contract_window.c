@@ -90,7 +90,7 @@ void hone_window_take(const hone_contract *d, const float *a, bool half, int64_t
             clear(d, pitch, to);
             continue;
         }
-        const void *from = hone_contract_element(a, half, d->at_m_a[m0] + s * d->window.line + first * piece);
+        const void *from = hone_element(a, half, d->at_m_a[m0] + s * d->window.line + first * piece);
         clear(d, first, to), clear(d, pitch - past, to + past * slice);
         if (half) deal(d, from, past - first, to + first * slice);
         else if (slice == piece) d->half->narrow(from, to + first * slice, (past - first) * piece);

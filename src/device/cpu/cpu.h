@@ -11,6 +11,9 @@ static inline int64_t hone_pieces(int64_t n, int64_t by) { return (n + by - 1) /
 static inline int64_t hone_up(int64_t n, int64_t by) { return hone_pieces(n, by) * by; }
 static inline size_t hone_up64(size_t n) { return (n + 63) / 64 * 64; }
 
+/* Element k of a tensor of floats, which may be stored as bf16. */
+static inline void *hone_element(const void *at, bool half, int64_t k) { return (char *)at + (half ? 2 * k : 4 * k); }
+
 enum { HONE_MAX_TENSORS = 60, HONE_MAX_REFS = 64 }; /* of a program; with the buffers of its steps */
 /* A recipe: the steps of an instance at given numbers, without node and refs. Made once, bound to places in each plan. */
 typedef struct {

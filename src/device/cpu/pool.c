@@ -164,19 +164,18 @@ static void join_halves(const pool *d, stored is, const void *list, int64_t many
         memcpy((float *)y + j, &bits, sizeof bits);
     }
 }
-static void *element(const void *base, bool half, int64_t k) { return (char *)(uintptr_t)base + (half ? 2 * k : 4 * k); }
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const pool *d = s->data;
     const stored is = {s->half >> d->x.tensor & 1, s->half >> d->out & 1};
-    const void *x = element(hone_ref_at(s->ref[d->x.tensor], base), is.x, d->x.at.c), **list = scratch;
+    const void *x = hone_element(hone_ref_at(s->ref[d->x.tensor], base), is.x, d->x.at.c), **list = scratch;
     void *y = hone_ref_at(s->ref[d->out], base);
     float *room = (float *)(void *)(list + d->taps);
     const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
     for (int64_t r = from, rows; r < to; r += rows) {
         int64_t many = 0;
         for (int64_t t = 0; t < d->taps; t++)
-            if (inside(d, r, t)) list[many++] = element(x, is.x, d->row_x[r] + d->tap_x[t]);
-        void *out = element(y, is.y, d->row_out[r]);
+            if (inside(d, r, t)) list[many++] = hone_element(x, is.x, d->row_x[r] + d->tap_x[t]);
+        void *out = hone_element(y, is.y, d->row_out[r]);
         rows = d->even && is.x == is.y ? d->even[r] < to - r ? d->even[r] : to - r : 1;
         if (is.x && is.y && rows > 1) d->kernel->max_bf16((const uint16_t **)list, many, d->n, rows, d->even_x, d->even_out, out);
         else if (is.x || is.y) join_halves(d, is, list, many, out, room);

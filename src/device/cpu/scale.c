@@ -9,7 +9,6 @@
 
 enum { LEAST = 1 << 13, MOST = 1 << 16 /* values a tile */, FEWEST = 16 /* columns */, MOST_ROWS = 1 << 20, AT_ONCE = 64 };
 typedef hone_scaling scaling;
-static void *element(void *base, bool half, int64_t k) { return (char *)base + (half ? 2 * k : 4 * k); }
 hone_status hone_scale_tile(const hone_step *step, void *const *base, int64_t number, void *scratch) {
     const scaling *d = step->data;
     (void)scratch;
@@ -35,7 +34,7 @@ hone_status hone_scale_tile(const hone_step *step, void *const *base, int64_t nu
     for (int64_t r = number * d->grain; r < end; r += part.m) {
         part.m = end - r < AT_ONCE ? (int)(end - r) : AT_ONCE;
         for (int i = 0; i < part.m; i++)
-            a[i] = element(at[d->x], x_half, d->x_c + d->x_at[r + i]), c[i] = element(at[d->out], out_half, d->out_at[r + i]);
+            a[i] = hone_element(at[d->x], x_half, d->x_c + d->x_at[r + i]), c[i] = hone_element(at[d->out], out_half, d->out_at[r + i]);
         d->kernel->run(&part);
     }
     return HONE_OK;
