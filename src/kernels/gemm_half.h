@@ -45,6 +45,7 @@ typedef struct {
     hone_gemm_half_fn *run;
     hone_narrow_fn *narrow;
     hone_gemm_half_window_fn *window; /* or NULL */
+    int slice;                        /* with window: channels that pieces of a picture best have, a multiple of deep */
     /* around runs, on the same thread: what the unit needs to be set up. NULL: nothing. Where k is less than `deep`, runs are of one step, and only the
        first k values of a row, in whole groups, are read. Where m is less than `rows`, runs are of that many rows, and only the first m are read and written */
     void (*begin)(int64_t m, int64_t k), (*end)(void);

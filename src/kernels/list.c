@@ -31,6 +31,11 @@
     ROW(avx2, HONE_CPU_AVX2) \
     ROW(avx512, HONE_CPU_AVX512)
 #define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW) ROW(avx512bf16, HONE_CPU_AVX512 | HONE_CPU_AVX512BF16)
+#define LINES(ROW)                     \
+    ROW(base, 0, true)                 \
+    ROW(avx2, HONE_CPU_AVX2, true)     \
+    ROW(avx512, HONE_CPU_AVX512, true) \
+    ROW(avx512bf16, HONE_CPU_AVX512 | HONE_CPU_AVX512BF16, true)
 #define GEMM_I8(ROW)                                                                                                               \
     ROW(4, 8, 4, 4, base, 0, 0, NULL, base, NULL, NULL)                                                                            \
     ROW(4, 16, 4, 4, avx2, HONE_CPU_AVX2, 0, NULL, avx2, NULL, NULL)                                                               \
@@ -51,6 +56,7 @@
     ROW(8, 8, 8, 8, i8mm, HONE_CPU_I8MM, 0, NULL, none, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW) ROW(bf16, HONE_CPU_BF16)
+#define LINES(ROW) ROW(base, 0, false)
 #define DEPTHWISE_I8(ROW)                      \
     ROW(base, 0, 1, 1, 0, 0)                   \
     ROW(dotprod, HONE_CPU_DOTPROD, 4, 1, 1, 1) \
@@ -62,6 +68,7 @@
 #define GEMM_I8(ROW) ROW(4, 8, 4, 4, base, 0, 0, NULL, base, NULL, NULL)
 #define DEPTHWISE_F32(ROW) ROW(base, 0)
 #define DEPTHWISE_ROWS(ROW) DEPTHWISE_F32(ROW)
+#define LINES(ROW) ROW(base, 0, true)
 #define DEPTHWISE_I8(ROW) ROW(base, 0, 1, 1, 0, 0)
 #endif
 
@@ -123,17 +130,6 @@ const hone_depthwise_f32 hone_depthwise_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 const hone_depthwise_rows hone_depthwise_rows_list[] = {DEPTHWISE_ROWS(ROW){0}};
 #undef ROW
 
-#if defined(__aarch64__)
-#define LINES(ROW) ROW(base, 0, false)
-#elif defined(__x86_64__)
-#define LINES(ROW)                     \
-    ROW(base, 0, true)                 \
-    ROW(avx2, HONE_CPU_AVX2, true)     \
-    ROW(avx512, HONE_CPU_AVX512, true) \
-    ROW(avx512bf16, HONE_CPU_AVX512 | HONE_CPU_AVX512BF16, true)
-#else
-#define LINES(ROW) ROW(base, 0, true)
-#endif
 #define DECLARE(isa, cpu, halves) hone_lines_fn hone_lines_f32__##isa;
 LINES(DECLARE)
 #undef DECLARE

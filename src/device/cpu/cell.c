@@ -69,9 +69,9 @@ static void columns(const hone_contract *p, const operands *o, int rows, hone_ge
         }
     }
 }
-/* The same by halves, where those are asked for: rows are rounded, and their sums end as those of a convolution do. */
 static int64_t wide_step(const cell *d) { return d->gates * d->width + 16; } /* rows a power of two apart would meet in the cache */
 static int64_t tall(const hone_contract *p, int64_t rows) { return hone_up(rows, p->half->rows); }
+/* The same by halves, where those are asked for: rows are rounded, and their sums end as those of a convolution do. */
 static void multiply_halves(const cell *d, int which, const moment *m, const float **a, const float **residual, float **to) {
     const hone_contract *p = d->product[which];
     const hone_gemm_half *h = p->half;

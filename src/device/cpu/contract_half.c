@@ -4,9 +4,9 @@
 
    Weights are rounded once, when they are packed (half the memory). Rows of A are rounded once a tile, as they are copied from wherever they lie, all of K of them: a
    window that lies in several pieces is a plain row then. They need no copy where they are stored as bf16 and lie as the kernel takes them; a window that moves
-   pixel by pixel needs its pixels only; of short pieces all of A is rounded by a step before, and of few channels it is copied (contract_stem.c). A panel's sums grow in scratch, some values of K at a time, so
+   pixel by pixel needs its pixels only (contract_window.c); of short pieces all of A is rounded by a step before, and of few channels it is copied (contract_stem.c). A panel's sums grow in scratch, some values of K at a time, so
    that this much of the panel stays in L1 while all rows pass; then the kernel of depthwise convolutions, with nothing left to multiply, adds them to bias and
-   residual, clamps and stores, as floats or as bf16.
+   residual, clamps and stores, as floats or as bf16, unless the kernel finishes its rows itself.
 
    An f16 ends at 65504. Where a factor or a short sum is beyond it, the sums are not finite, the kernel says so, and these rows' sums with this panel are computed
    again in f32 from unrounded factors: what is finite in f32 is finite here. Each row and panel is judged by itself, so no value depends on how work was cut. */

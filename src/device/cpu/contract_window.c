@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
    contract_window: a window of stride 1 over pictures that lie channels last, in bf16. A tile's pixels are copied once, so that its results are rows of that copy: lines of pixels follow
-   on, zeros around them, and a place of the window is so many pixels away from the first. For AMX channels go by slices of 32, all pixels of one before those of the next, and K goes slice
+   on, zeros around them, and a place of the window is so many pixels away from the first. Channels go by slices, of 32 for AMX, all pixels of one before those of the next, and K goes slice
    by slice, in each of them place by place: a tile of A is 16 lines of cache in a row, and those of one slice serve all places of the window from L1. Otherwise every step would bring both factors from
    L2, whose 48 bytes a cycle are less than the unit takes. Which contractions are so, and the copy; contract_half.c multiplies. */
 #include <string.h>
 
 #include "device/cpu/contract.h"
 
-enum { LINE = 256 /* values rounded at once */ };
-
 /* Fills what the form says of d->window; returns how many lines of results a picture has, 0: it is not of that form. */
 static int64_t measure(hone_contract *d) {
-    const int64_t run = d->m_run, piece = d->piece, lines = run ? d->m / run : 0, slice = d->half->begin ? d->half->deep : piece;
+    const int64_t run = d->m_run, piece = d->piece, lines = run ? d->m / run : 0, slice = d->half->slice;
     if (!d->half->window || !d->direct || d->a.n_bounded != 2 || d->taps < 2 || !piece || lines < 2 || d->m % run ||
-        slice % d->half->deep || hone_up(piece, slice) > 2 * piece)
+        hone_up(piece, slice) > 2 * piece)
         return 0;
     for (int k = 0; k < d->n_batch; k++)
         if (d->by[k].edge[0] || d->by[k].edge[1]) return 0;
@@ -57,23 +55,22 @@ void hone_window_choose(hone_arena *arena, hone_contract *d, int64_t most) {
 }
 
 /* ---- the copy ---------------------------------------------------------------------------------------------------------------------------- */
-/* n pixels of halves, one after another, to their slices; what a last slice has more is zeros. */
-static void deal(const hone_contract *d, const uint16_t *from, int64_t n, uint16_t *to) {
+/* n pixels, one after another, to their slices; what a last slice has more is zeros. */
+static void deal(const hone_contract *d, const void *from, bool half, int64_t n, uint16_t *to) {
     enum { MOST = 32 };
-    const int64_t piece = d->piece, slice = d->window.slice, apart = d->window.pixels * slice;
-    if (slice == piece) {
-        memcpy(to, from, sizeof *to * (size_t)(n * piece));
-        return;
-    }
-    for (int64_t c = 0; c < piece; c += slice, to += apart) {
+    const int64_t piece = d->piece, slice = d->window.slice;
+    for (int64_t c = 0; c < piece; c += slice, to += d->window.pixels * slice) {
         const int64_t have = piece - c < slice ? piece - c : slice;
-        if (have == MOST && slice == MOST) /* a line of cache, without a call */
-            for (int64_t i = 0; i < n; i++) memcpy(to + i * MOST, from + i * piece + c, sizeof *to * MOST);
-        else
-            for (int64_t i = 0; i < n; i++) {
-                memcpy(to + i * slice, from + i * piece + c, sizeof *to * (size_t)have);
-                memset(to + i * slice + have, 0, sizeof *to * (size_t)(slice - have));
-            }
+        if (half && have == MOST && slice == MOST) { /* a line of cache, without a call */
+            for (int64_t i = 0; i < n; i++) memcpy(to + i * MOST, (const uint16_t *)from + i * piece + c, sizeof *to * MOST);
+            continue;
+        }
+        for (int64_t i = 0; i < n; i++) {
+            const void *pixel = hone_element(from, half, i * piece + c);
+            if (half) memcpy(to + i * slice, pixel, sizeof *to * (size_t)have);
+            else d->half->narrow(pixel, to + i * slice, have);
+            memset(to + i * slice + have, 0, sizeof *to * (size_t)(slice - have));
+        }
     }
 }
 static void clear(const hone_contract *d, int64_t n, uint16_t *to) { /* n pixels */
@@ -82,32 +79,15 @@ static void clear(const hone_contract *d, int64_t n, uint16_t *to) { /* n pixels
 }
 void hone_window_take(const hone_contract *d, const float *a, bool half, int64_t m0, uint16_t *to) {
     const int64_t piece = d->piece, slice = d->window.slice, pitch = d->window.pitch, lines = d->window.lines + d->window.high,
-                  x0 = d->a.bounded[1].c, y0 = d->a.bounded[0].c + d->at_m_a_bounded[0][m0], some = LINE / piece < 1 ? 1 : LINE / piece;
+                  x0 = d->a.bounded[1].c, y0 = d->a.bounded[0].c + d->at_m_a_bounded[0][m0];
     const int64_t first = x0 < 0 ? -x0 : 0, past = d->a.size[1] - x0 < pitch ? d->a.size[1] - x0 : pitch;
-    uint16_t rounded[LINE];
     for (int64_t s = 0; s < lines; s++, to += pitch * slice) {
         if (y0 + s < 0 || y0 + s >= d->a.size[0] || first >= past) {
             clear(d, pitch, to);
             continue;
         }
-        const void *from = hone_element(a, half, d->at_m_a[m0] + s * d->window.line + first * piece);
         clear(d, first, to), clear(d, pitch - past, to + past * slice);
-        if (half) deal(d, from, past - first, to + first * slice);
-        else if (slice == piece) d->half->narrow(from, to + first * slice, (past - first) * piece);
-        else if (piece <= LINE)
-            for (int64_t x = first, n; x < past; x += n) {
-                n = past - x < some ? past - x : some;
-                d->half->narrow((const float *)from + (x - first) * piece, rounded, n * piece);
-                deal(d, rounded, n, to + x * slice);
-            }
-        else
-            for (int64_t x = first; x < past; x++)
-                for (int64_t c = 0; c < piece; c += slice) {
-                    const int64_t have = piece - c < slice ? piece - c : slice;
-                    uint16_t *pixel = to + c * d->window.pixels + x * slice;
-                    d->half->narrow((const float *)from + (x - first) * piece + c, pixel, have);
-                    memset(pixel + have, 0, sizeof *pixel * (size_t)(slice - have));
-                }
+        deal(d, hone_element(a, half, d->at_m_a[m0] + s * d->window.line + first * piece), half, past - first, to + first * slice);
     }
     clear(d, d->window.pixels - lines * pitch, to);
 }

@@ -45,10 +45,10 @@ static bool inside(const pool *d, int64_t r, int64_t t) {
     }
     return true;
 }
-static int64_t list_taps(const pool *d, const float *x, int64_t r, const float **list) {
+static int64_t list_taps(const pool *d, const void *x, bool half, int64_t r, const void **list) {
     int64_t many = 0;
     for (int64_t t = 0; t < d->taps; t++)
-        if (inside(d, r, t)) list[many++] = x + d->row_x[r] + d->tap_x[t];
+        if (inside(d, r, t)) list[many++] = hone_element(x, half, d->row_x[r] + d->tap_x[t]);
     return many;
 }
 static void join(const pool *d, const float **list, int64_t many, int64_t n, float *y) {
@@ -64,7 +64,7 @@ static hone_status tile_ways(const hone_step *s, void *const *base, int64_t numb
     const float **list = (const float **)(void *)(row + ((d->hi - d->lo) * d->n + 1) / 2 * 2);
     const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
     for (int64_t r = from; r < to; r++) {
-        const int64_t many = list_taps(d, x, r, list);
+        const int64_t many = list_taps(d, x, false, r, (const void **)list);
         const int64_t pixels = !many ? 0 : d->hi - d->lo, once = d->pitch == d->n ? pixels : 1; /* they may follow on */
         for (int64_t i = 0; i < pixels; i += once) {
             join(d, list, many, once * d->n, row + i * d->n);
@@ -91,7 +91,7 @@ static hone_status tile_lanes(const hone_step *s, void *const *base, int64_t num
     join(d, NULL, 0, reach, row);
     for (int64_t r = from; r < to; r++) {
         float *out = y + d->row_out[r];
-        join(d, list, list_taps(d, x, r, list), d->hi - d->lo, row + d->lo);
+        join(d, list, list_taps(d, x, false, r, (const void **)list), d->hi - d->lo, row + d->lo);
         for (int64_t p = 0; p < d->places; p++) list[p] = row + d->ahead * p;
         join(d, list, d->places, span, d->step == 1 ? out : all);
         if (d->step == 2)
@@ -172,9 +172,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     float *room = (float *)(void *)(list + d->taps);
     const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
     for (int64_t r = from, rows; r < to; r += rows) {
-        int64_t many = 0;
-        for (int64_t t = 0; t < d->taps; t++)
-            if (inside(d, r, t)) list[many++] = hone_element(x, is.x, d->row_x[r] + d->tap_x[t]);
+        const int64_t many = list_taps(d, x, is.x, r, list);
         void *out = hone_element(y, is.y, d->row_out[r]);
         rows = d->even && is.x == is.y ? d->even[r] < to - r ? d->even[r] : to - r : 1;
         if (is.x && is.y && rows > 1) d->kernel->max_bf16((const uint16_t **)list, many, d->n, rows, d->even_x, d->even_out, out);

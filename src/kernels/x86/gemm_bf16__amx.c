@@ -13,7 +13,14 @@
 
 #include "kernels/x86/narrow_bf16.inc"
 
-enum { NR = 32, DEEP = 32, ROWS = 16, FAR = 192 /* of K: 12 KB */, LONG = 1024, SOON = 256 };
+enum {
+    NR = 32,
+    DEEP = 32,
+    ROWS = 16,
+    FAR = 192 /* of K: 12 KB */,
+    LONG = 1024 /* no recurrence's, whose weights stay near */,
+    SOON = 256 /* 16 KB ahead */
+};
 /* A quarter of what is two steps further in B, to be in L1 then. A core that has its cache and its unit for itself does not need it; beside a neighbour that uses them networks take 4 to 13 %
    less so, and with 16 threads up to 6 % (bench/RESULTS.md). All at one place it wins less than half of that. It is for panels that L1 does not keep (`far`); one that few rows meet once
    comes faster without. */
@@ -93,6 +100,7 @@ const hone_gemm_half hone_gemm_bf16__amx = {"hone_gemm_bf16__amx",
                                             run,
                                             narrow,
                                             window,
+                                            DEEP,
                                             begin,
                                             hone_amx_end,
                                             0,
