@@ -408,7 +408,6 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
     }
     d->direct = !d->bytes && !d->plane && d->alpha == 1 &&
                 (d->simple ? d->simple->run == d->simple->kernel->f32 && d->simple->lo.same && d->simple->hi.same : !d->epilogue);
-    if (d->simple && d->simple->bias_n && !d->direct && !d->simple->whole) return hone_fail(HONE_BUG, "a bias a column that nothing adds");
     /* to copy rows takes about as long as to multiply them with one or two panels */
     d->strewn = !d->bytes && !d->plane && !d->piece && !d->packed_a && d->m > HONE_GEMM_FEW &&
                 (d->kernel->turn || d->n <= STREWN_PANELS * d->nr) && d->k <= STREWN_DEPTH;

@@ -562,7 +562,7 @@ void hone_epilogue_columns(const hone_simple *s, void *const *at, const int64_t 
     for (int64_t j = n; j < whole; j++) bias[j] = 0, scale[j] = 0;
 #undef NUMBER
 }
-void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const void *acc,
+void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, void *acc,
                        int32_t less) {
 #define NUMBER(which) hone_epilogue_number(&s->which, s->n_batch, at, batch, m)
     int64_t to = hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0;
@@ -575,10 +575,16 @@ void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *bat
         return;
     }
 #undef NUMBER
-    const hone_epilogue_row row = numbers(s, at, batch, m);
+    hone_epilogue_row row = numbers(s, at, batch, m);
     const float *residual = NULL;
     if (s->residual.tensor >= 0)
         residual = (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, batch, m) + n0;
+    if (s->bias_n) { /* one a column: it takes the residual's place, or is added to the sums first where that is taken */
+        const float *bias = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, batch, m) + n0;
+        row.bias = -0.0f;
+        for (int64_t j = 0; residual && j < n; j++) ((float *)acc)[j] += bias[j];
+        if (!residual) residual = bias;
+    }
     s->run(&row, acc, residual, out, n);
     if (s->activate) s->activate((float *const *)&out, 0, 1, n, s->alpha, s->beta);
 }

@@ -23,7 +23,7 @@ typedef struct hone_simple {
     float low, high;          /* of the 8-bit type */
     hone_row_number residual; /* tensor -1: none; else where its row begins */
     hone_row_number out;
-    bool bias_n;                /* the bias is one a column, the same in every row: where it begins. Only matrix kernels finish that */
+    bool bias_n;                /* the bias is one a column, the same in every row: where it begins */
     hone_activate_fn *activate; /* what the finished row then gets, in place; or NULL */
     hone_gate_fn *gate;         /* the same, of other rows and times this one */
     float alpha, beta;          /* its numbers */
@@ -58,7 +58,7 @@ float hone_epilogue_number(const hone_row_number *, int n_batch, void *const *at
 /* Of a sum of integers: what columns n0 … n0+n-1 get, all rows alike; bias and scale have room for whole blocks of columns (levels.h). */
 void hone_epilogue_columns(const hone_simple *, void *const *at, const int64_t *batch, int64_t n0, int64_t n, int32_t *bias, float *scale,
                            hone_levels *);
-/* less: taken away from a sum of integers first */
+/* less: taken away from a sum of integers first. acc is scratch, and may be written. */
 void hone_epilogue_run(const hone_simple *, void *const *at, const int64_t *batch /* its indices */, int64_t m, int64_t n0, int64_t n,
-                       const void *acc, int32_t less);
+                       void *acc, int32_t less);
 #endif
