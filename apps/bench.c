@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "hone/tools.h"
 #include "load.h"
+#include "output.h"
 #include "term.h"
 
 /* SLICE_MS: the worker is asked for so much at once, so that a bar can move; RUNS_MIN: less says nothing of a tail, so a slow model may take
@@ -282,19 +283,18 @@ static int make_rows(hone_bench *b, const hone_bench_row *shared, const hone_wor
 
 /* The file appears whole or not at all. Tried before measuring, with nothing in it: to find out afterwards would be late. */
 static int save(const hone_bench *b, bool trial) {
-    size_t room = strlen(b->save) + 8;
-    char *part = hone_must_alloc(room);
-    snprintf(part, room, "%s.part", b->save);
-    FILE *f = fopen(part, "w");
-    if (f && !trial) hone_bench_json(b, f);
-    bool good = f && !ferror(f);
-    if (f && fclose(f)) good = false;
-    if (good && !trial && rename(part, b->save)) good = false;
-    int rc = good ? 0 : hone_args_wrong("--save %s: %s", b->save, strerror(errno));
-    if (f && (trial || !good)) unlink(part);
-    free(part);
-    if (good && !trial && !b->json) printf("saved       %s\n", b->save);
+    hone_output o;
+    int rc = hone_output_begin("--save", b->save, &o);
+    if (rc) return rc;
+    if (!trial) hone_bench_json(b, o.to);
+    rc = hone_output_end(&o, !trial);
+    if (!rc && !trial && !b->json) printf("saved       %s\n", b->save);
     return rc;
+}
+/* What was measured from, and what it is compared with, are not written over; a result that is replaced by a newer one may be. */
+static int may_save(const hone_bench *b, const hone_words *models, const hone_bench_row *row, const char *wisdom) {
+    int rc = hone_output_check("--save", b->save, models, &row->inputs);
+    return rc || !wisdom ? rc : hone_output_check("--save", b->save, NULL, &(hone_words){&wisdom, 1});
 }
 
 static int bench(hone_bench *b, const hone_json *base) {
@@ -373,6 +373,7 @@ int hone_cmd_bench(int argc, char **argv) {
                                                        : read_machine(&b, &machine);
         if (!rc) rc = make_rows(&b, &row, &operands, batch, threads, precision);
         if (!rc && b.against) rc = hone_base_read(b.against, &base);
+        if (!rc && b.save) rc = may_save(&b, &operands, &row, wisdom);
         if (!rc && b.save) rc = save(&b, true);
         if (!rc) rc = bench(&b, base);
     }

@@ -16,6 +16,7 @@
 #include "hone/tools.h"
 #include "json.h"
 #include "load.h"
+#include "output.h"
 #include "term.h"
 
 extern const char hone_compare_text[]; /* compare.py */
@@ -175,6 +176,7 @@ static int do_job(job *j, const hone_words *operands) {
     hone_runtimes_list(j->runtime);
     int rc = hone_runtimes_choose(j->runtime, j->with);
     if (!rc) rc = list_models(j, operands);
+    if (!rc && j->html) rc = hone_output_check("--html", j->html, &(hone_words){(const char **)j->model, j->n}, &j->wish.inputs);
     if (!rc) rc = make_folder(j);
     if (rc) return rc;
     hone_child_catch();

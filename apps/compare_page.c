@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
    compare_page: a comparison as JSON, and as a page: compare.html, which the build puts into the program, with that JSON in it. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compare.h"
 #include "json.h"
+#include "output.h"
 #include "term.h"
 
 extern const char hone_compare_page_text[]; /* compare.html */
@@ -104,19 +104,21 @@ int hone_compare_page(const hone_comparison *a, const char *file) {
     const char *split = strstr(hone_compare_page_text, marker);
     char *json = NULL;
     size_t bytes = 0;
-    FILE *memory = open_memstream(&json, &bytes), *to = split && memory ? fopen(file, "we") : NULL;
+    hone_output o;
+    int rc = split ? hone_output_begin("--html", file, &o) : hone_args_wrong("--html %s: the page has no place for data", file);
+    if (rc) return rc;
+    FILE *memory = open_memstream(&json, &bytes);
     if (memory) hone_compare_json(memory, a), fclose(memory);
-    if (!to) return free(json), hone_args_wrong("--html %s: the file cannot be written: %s", file, strerror(errno));
-    fwrite(hone_compare_page_text, 1, (size_t)(split - hone_compare_page_text), to);
+    fwrite(hone_compare_page_text, 1, (size_t)(split - hone_compare_page_text), o.to);
     for (const char *p = json; p && *p; p++) { /* no "</script>" may stand in it, and "<" only ever stands in texts */
-        if (*p == '<') fputs("\\u003c", to);
-        else fputc(*p, to);
+        if (*p == '<') fputs("\\u003c", o.to);
+        else fputc(*p, o.to);
     }
-    fputs(split + strlen(marker), to);
-    long size = ftell(to);
-    int lost = ferror(to) | fclose(to);
+    fputs(split + strlen(marker), o.to);
+    long size = ftell(o.to);
+    rc = hone_output_end(&o, json != NULL);
+    if (!json) rc = hone_args_wrong("no memory for a page");
     free(json);
-    if (lost) return remove(file), hone_args_wrong("--html %s: the file could not be written; is the disk full?", file);
-    fprintf(stderr, "%s is written, %s; open it in a browser\n", file, hone_text_bytes((double)size));
-    return 0;
+    if (!rc) fprintf(stderr, "%s is written, %s; open it in a browser\n", file, hone_text_bytes((double)size));
+    return rc;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
    html: the page of `hone inspect --html`: page.html, which the build puts into the program, with the model's reports in it. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "args.h"
 #include "inspect.h"
+#include "output.h"
 #include "term.h"
 
 extern const char hone_page_text[]; /* page.html */
@@ -113,15 +113,16 @@ static hone_status put_data(FILE *to, const hone_model *m, const char *path, con
 
 int hone_write_page(const hone_model *m, const char *path, const hone_planned *p, const char *plan_json, const char *file) {
     const char *split = strstr(hone_page_text, marker);
-    FILE *to = split ? fopen(file, "we") : NULL;
-    if (!to) return hone_args_wrong("--html %s: the file cannot be written: %s", file, strerror(errno));
-    fwrite(hone_page_text, 1, (size_t)(split - hone_page_text), to);
-    hone_status s = put_data(to, m, path, p, plan_json);
-    fputs(split + strlen(marker), to);
-    long bytes = ftell(to);
-    int lost = ferror(to) | fclose(to);
-    if (s) return remove(file), hone_args_failed(s);
-    if (lost) return remove(file), hone_args_wrong("--html %s: the file could not be written; is the disk full?", file);
-    printf("%s is written, %s; open it in a browser\n", file, hone_text_bytes((double)bytes));
-    return 0;
+    hone_output o;
+    if (!split) return hone_args_wrong("--html %s: the page has no place for data: a bug of Hone's, please report it", file) + 1;
+    int rc = hone_output_begin("--html", file, &o);
+    if (rc) return rc;
+    fwrite(hone_page_text, 1, (size_t)(split - hone_page_text), o.to);
+    hone_status s = put_data(o.to, m, path, p, plan_json);
+    fputs(split + strlen(marker), o.to);
+    long bytes = ftell(o.to);
+    rc = hone_output_end(&o, !s);
+    if (s) return hone_args_failed(s);
+    if (!rc) printf("%s is written, %s; open it in a browser\n", file, hone_text_bytes((double)bytes));
+    return rc;
 }

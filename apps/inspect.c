@@ -10,6 +10,7 @@
 #include "args.h"
 #include "commands.h"
 #include "load.h"
+#include "output.h"
 #include "table.h"
 #include "term.h"
 
@@ -167,8 +168,10 @@ static int inspect(const char *path, const wish *w) {
     hone_planned p = {0};
     char *plan = NULL;
     char why[4096];
+    int rc = w->html ? hone_output_check("--html", w->html, &(hone_words){&path, 1}, NULL) : 0;
+    if (rc) return rc;
     hone_status s = hone_load(path, &m, why, sizeof why);
-    int rc = s ? hone_args_stopped(s, why) : 0;
+    rc = s ? hone_args_stopped(s, why) : 0;
     if (!rc && !w->dot) rc = hone_plan_for(m, &w->dims, &p, &plan);
     if (!rc && w->html) rc = hone_write_page(m, path, &p, plan, w->html);
     else if (!rc && w->json) rc = tell_json(m, w, &p, plan);

@@ -14,6 +14,7 @@
 #include "json.h"
 #include "load.h"
 #include "labels.h"
+#include "output.h"
 #include "show.h"
 #include "term.h"
 
@@ -92,22 +93,38 @@ static int run_all(job *j) {
 
 static double median(const job *j) { return j->runs > 1 ? (j->ms[(j->runs - 1) / 2] + j->ms[j->runs / 2]) / 2 : j->first_ms; }
 
+/* Whether an output may be written there: not over the model nor over anything that was read. */
+static int may_save(const job *j, const char *path) {
+    const char *others[] = {j->labels_path ? j->labels_path : "", j->wisdom ? j->wisdom : ""};
+    int rc = hone_output_check("--save", path, &(hone_words){(const char **)&j->path, 1}, &j->inputs);
+    if (!rc) rc = hone_output_check("--save", path, NULL, &(hone_words){others, 2});
+    for (int k = 0; k < j->n_in + j->n_out && j->check && !rc; k++) {
+        char *file = hone_must_alloc(strlen(j->check) + 40);
+        sprintf(file, "%s/%sput_%d.pb", j->check, k < j->n_in ? "in" : "out", k < j->n_in ? k : k - j->n_in);
+        rc = hone_output_check("--save", path, NULL, &(hone_words){(const char **)&file, 1});
+        free(file);
+    }
+    return rc;
+}
+
 static int save_all(const job *j) {
     if (mkdir(j->save, 0777) && errno != EEXIST) return hone_args_wrong("--save %s: %s", j->save, strerror(errno));
     size_t room = strlen(j->save) + 64;
     char *path = hone_must_alloc(room);
     hone_status s = HONE_OK;
-    for (int k = 0; k < j->n_out && !s; k++) {
+    int rc = 0;
+    for (int k = 0; k < j->n_out && !s && !rc; k++) {
         bool list = hone_value_kind_of(j->out[k]) != HONE_VALUE_TENSOR;
-        for (int i = 0; i < (list ? hone_value_items(j->out[k]) : 1) && !s; i++) {
+        for (int i = 0; i < (list ? hone_value_items(j->out[k]) : 1) && !s && !rc; i++) {
             if (list) snprintf(path, room, "%s/output_%d_%d.npy", j->save, k, i);
             else snprintf(path, room, "%s/output_%d.npy", j->save, k);
+            if ((rc = may_save(j, path))) break;
             s = hone_value_write(list ? hone_value_item(j->out[k], i) : j->out[k], path);
             if (!s && !j->json) printf("saved   %s\n", path);
         }
     }
     free(path);
-    return s ? hone_args_failed(s) : 0;
+    return s ? hone_args_failed(s) : rc;
 }
 
 static int compare_all(job *j) {

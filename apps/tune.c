@@ -11,6 +11,7 @@
 #include "hone/tools.h"
 #include "json.h"
 #include "load.h"
+#include "output.h"
 #include "table.h"
 #include "term.h"
 
@@ -132,14 +133,27 @@ static void tell(const job *j, const hone_json *r) {
     if (*note) printf("note      %s\n", note);
 }
 
+/* FILE and FILE.trials are written. */
+static int may_write(const job *j) {
+    const hone_words model = {(const char **)&j->path, 1};
+    char *trials = hone_must_alloc(strlen(j->file) + sizeof ".trials");
+    sprintf(trials, "%s.trials", j->file);
+    int rc = hone_output_check("-o", j->file, &model, &j->inputs);
+    if (!rc) rc = hone_output_check("-o", trials, &model, &j->inputs);
+    free(trials);
+    return rc;
+}
+
 static int do_job(job *j) {
     char why[4096], *report = NULL;
+    int rc = j->file ? may_write(j) : 0;
+    if (rc) return rc;
     hone_status s = hone_load(j->path, &j->model, why, sizeof why);
     if (s) return hone_args_stopped(s, why);
     j->n_in = hone_model_inputs(j->model);
     j->fed = hone_must_alloc(sizeof *j->fed * (size_t)j->n_in);
     j->in = hone_must_alloc(sizeof *j->in * (size_t)j->n_in);
-    int rc = hone_feed(j->model, &(hone_feed_wish){&j->inputs, &j->shapes, j->seed, NULL}, j->fed);
+    rc = hone_feed(j->model, &(hone_feed_wish){&j->inputs, &j->shapes, j->seed, NULL}, j->fed);
     if (rc) return rc;
     for (int k = 0; k < j->n_in; k++) j->in[k] = j->fed[k].value;
     hone_progress_begin(&j->bar);

@@ -339,6 +339,21 @@ static void beside(void **state) { /* weights in a file of their own */
     /* Not over what it is read from. */
     assert_int_equal(hone_graph_export_file(back, in_folder("w.onnx"), NULL), HONE_BAD_INPUT);
     assert_int_equal(hone_graph_export_file(back, in_folder("w.data"), NULL), HONE_BAD_INPUT);
+    /* Nor does any other command, under whatever name; what is not there, and what is not read, is fine. */
+    assert_int_equal(symlink("w.data", in_folder("soft")), 0);
+    char own[512];
+    snprintf(own, sizeof own, "%s", in_folder("w.onnx"));
+    assert_int_equal(link(own, in_folder("hard")), 0);
+    assert_int_equal(hone_file_write(in_folder("other"), "x", 1), HONE_OK);
+    static const struct {
+        const char *name;
+        hone_status want;
+    } outputs[] = {{"w.onnx", HONE_BAD_INPUT},   {"w.data", HONE_BAD_INPUT}, {"soft", HONE_BAD_INPUT}, {"hard", HONE_BAD_INPUT},
+                   {"./w.data", HONE_BAD_INPUT}, {"other", HONE_OK},         {"none", HONE_OK}};
+    for (size_t k = 0; k < sizeof outputs / sizeof *outputs; k++)
+        assert_int_equal(hone_not_source(own, in_folder(outputs[k].name)), outputs[k].want);
+    assert_int_equal(hone_not_source("zoo:resnet18", own), HONE_OK);
+    assert_int_equal(hone_not_source("none.onnx", own), HONE_OK);
     same_answers(g, back, "data beside");
     free(model.at), free(data.at);
     wipe(folder);

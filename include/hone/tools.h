@@ -37,6 +37,9 @@ typedef struct {
 HONE_API hone_status hone_model_plan(const hone_model *, const hone_shape *in, char **out);
 /* The graph of a file as imported, before any pass: a list of graphs, the model's first, then bodies, as the model topic "graph" has it. */
 HONE_API hone_status hone_file_graph(const char *path, char **out);
+/* Whether a file may be written by a program that uses a model: fails, BAD_INPUT, where `path` is the model's own file or one of those that
+   its external data lie in, under whatever name or link. In: `model`, a path (or zoo:…), which need not be loaded. */
+HONE_API hone_status hone_not_source(const char *model, const char *path);
 /* The machine: cpu (name, architecture, cores, levels, caches), memory, kernels (the one chosen of each family), gpu. measure 1: also measured, a
    copy and multiply-adds on one thread and on all, in about a second; noisy where others use the machine. */
 HONE_API hone_status hone_machine_report(int measure, char **out);

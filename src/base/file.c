@@ -140,6 +140,11 @@ hone_status hone_file_write(const char *path, const void *data, size_t bytes) {
     return hone_file_end(&f, true);
 }
 
+bool hone_file_same(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 char *hone_path_beside(hone_arena *a, const char *path, const char *name) {
     if (!name[0] || name[0] == '/') return NULL;
     for (const char *part = name; part; part = strchr(part, '/')) {

@@ -15,6 +15,7 @@ void hone_file_close(hone_file *);
 /* Bytes of any mapped file that nobody will read soon: the pages wholly inside are given back, and come again from the file when they are
    read. Bytes that are not of a mapped file stay as they are. Any thread. */
 void hone_file_forget(const void *at, size_t bytes);
+bool hone_file_same(const char *a, const char *b); /* both are there and are one file, by whatever names and links */
 hone_status hone_file_write(const char *path, const void *data, size_t bytes) HONE_CHECKED; /* whole or not at all: temp + rename */
 /* The same piece by piece, for what is too large to hold: begin, put …, end. Nothing is at `path` until the end; a failed one is
    dropped by hone_file_end too, whose status is then the first failure's. */

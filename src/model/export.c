@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "model/export_write.h"
@@ -160,16 +159,10 @@ hone_status hone_graph_export(const hone_graph *g, const hone_export_to *to, hon
 }
 
 /* ---- to files -------------------------------------------------------------------------------------------------------------------- */
-static bool same_file(const char *a, const char *b) {
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-/* The graph may point into the files that it was read from. */
-static hone_status not_the_source(const hone_graph *g, const char *path) {
+hone_status hone_graph_not_source(const hone_graph *g, const char *path) {
     const hone_onnx_files *files = g->keep_free == hone_onnx_files_free ? g->keep : NULL;
-    bool same = files && files->beside && same_file(path, files->beside);
-    for (int k = 0; files && k < files->name.n && !same; k++) same = same_file(path, files->name.at[k]);
+    bool same = files && files->beside && hone_file_same(path, files->beside);
+    for (int k = 0; files && k < files->name.n && !same; k++) same = hone_file_same(path, files->name.at[k]);
     return same ? hone_fail(HONE_BAD_INPUT, "cannot write '%s': the model is read from that file; choose another name", path) : HONE_OK;
 }
 
@@ -196,8 +189,8 @@ hone_status hone_graph_export_file(const hone_graph *g, const char *path, hone_e
     late_file model = {.path = path}, weights = {.path = data.text};
     const char *slash = strrchr(data.text, '/');
     hone_export_to to = {{put_late, &model}, {put_late, &weights}, slash ? slash + 1 : data.text, 0};
-    hone_status s = not_the_source(g, path);
-    if (!s) s = not_the_source(g, data.text);
+    hone_status s = hone_graph_not_source(g, path);
+    if (!s) s = hone_graph_not_source(g, data.text);
     if (!s) s = hone_graph_export(g, &to, out);
     if (weights.begun) { /* first, so that no model is there without its data */
         hone_status end = hone_file_end(&weights.file, !s);

@@ -30,4 +30,6 @@ typedef struct {
 hone_status hone_graph_export(const hone_graph *, const hone_export_to *, hone_exported *out_or_null) HONE_CHECKED;
 /* To a file, whole or not at all; above 2 GB the weights go to PATH.data beside it. Never onto a file that the graph was read from. */
 hone_status hone_graph_export_file(const hone_graph *, const char *path, hone_exported *out_or_null) HONE_CHECKED;
+/* Fails where `path` is the model's file or one of its external data, links included: the graph may point into them. */
+hone_status hone_graph_not_source(const hone_graph *, const char *path) HONE_CHECKED;
 #endif
