@@ -337,8 +337,8 @@ int hone_cmd_bench(int argc, char **argv) {
         {"--pause", "MS", "wait so long before each run, as requests do that come now and then (0)", HONE_ARG_NUMBER, &row.pause_ms, 0},
         {"--input", "[NAME=]FILE", "a .npy, .pb or .bin file or a picture for an input (else: random numbers)", HONE_ARG_LIST, &row.inputs,
          0},
-        {"--shape", "[NAME=]DIMS", "dims of a random or .bin input, as 1x3x224x224; free dims are 1 when not given", HONE_ARG_LIST,
-         &row.shapes, 0},
+        {"--shape", "[NAME=]DIMS", "dims of a random or .bin input, as 1x3x224x224", HONE_ARG_LIST, &row.shapes, 0},
+        {"--dim", "NAME=SIZE", "a free dim of the inputs, as in seq=128; others are guessed", HONE_ARG_LIST, &row.dims, 0},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &row.seed, 0},
         {"--wisdom", "FILE", "choices that hone tune measured (else: $HONE_WISDOM, or where it writes by default; '' for none)",
          HONE_ARG_TEXT, &wisdom, 0},
@@ -380,6 +380,6 @@ int hone_cmd_bench(int argc, char **argv) {
     for (int k = 0; k < b.n; k++) free(b.result[k].times.ms), hone_json_free(b.result[k].hello);
     free(b.result);
     hone_json_free(machine), hone_json_free(base);
-    hone_words_free(&row.inputs), hone_words_free(&row.shapes), hone_words_free(&operands);
+    hone_words_free(&row.inputs), hone_words_free(&row.shapes), hone_words_free(&row.dims), hone_words_free(&operands);
     return rc;
 }

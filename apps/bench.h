@@ -18,8 +18,8 @@ typedef struct { /* one row: what is measured */
     int threads; /* 0: all cores */
     const char *precision;
     int seed;
-    double pause_ms;           /* before each run */
-    hone_words inputs, shapes; /* borrowed words */
+    double pause_ms;                 /* before each run */
+    hone_words inputs, shapes, dims; /* borrowed words */
 } hone_bench_row;
 
 typedef struct {

@@ -32,7 +32,7 @@ static void warn_small(hone_bench_result *r) {
     for (const hone_json *i = inputs ? inputs->first : NULL; i; i = i->next) {
         const hone_json *small = hone_json_get(i, "small");
         if (!small || small->type != HONE_JSON_TRUE) continue;
-        hone_bench_warn(r, "free dims were taken as 1, so input '%.40s' is %.60s: is that what is used? --shape says others",
+        hone_bench_warn(r, "free dims are guesses, so input '%.40s' is %.60s: is that what is used? --dim NAME=SIZE says others",
                         hone_json_text(i, "name", ""), hone_json_text(i, "type", ""));
         return;
     }

@@ -44,6 +44,7 @@ typedef struct {
     hone_value **in, **out;
     int n_in, n_out;
     double load_ms, first_ms;
+    hone_feed_wish wish;
 } work;
 
 /* The zoo makes a network for a batch; other models leave the first dim open. */
@@ -117,7 +118,7 @@ static int set_batch(work *w, const hone_feed_wish *first) {
         words++;
     }
     hone_words shapes = {at, words};
-    hone_feed_wish again = {first->inputs, &shapes, first->seed, first->picture};
+    hone_feed_wish again = {.inputs = first->inputs, .shapes = &shapes, .seed = first->seed, .picture = first->picture};
     hone_fed *before = w->fed;
     w->fed = hone_must_alloc(sizeof *w->fed * (size_t)w->n_in);
     if (!rc) rc = hone_feed(w->model, &again, w->fed);
@@ -139,11 +140,7 @@ static int run_once(work *w, double *ms) {
     hone_status s = hone_session_run(w->session, w->in, w->out);
     *ms = hone_clock_ms() - began;
     if (!s) return 0;
-    bool guessed = false;
-    for (int k = 0; k < w->n_in; k++) guessed |= w->fed[k].guessed;
-    if (guessed && s == HONE_BAD_INPUT)
-        return hone_args_wrong("%s (free dims of the inputs were taken as 1: say others with --shape NAME=DIMS)", hone_error());
-    return hone_args_failed(s);
+    return hone_feed_failed(&w->wish, s);
 }
 
 /* The most memory this process ever held, files it mapped included. */
@@ -182,7 +179,7 @@ static void put_plan(const work *w) {
     free(in);
 }
 
-/* Free dims became 1, and not only the first, which is the batch of most models. */
+/* Free dims were guessed, and not only the first, which is the batch of most models. */
 static bool is_small(const hone_fed *fed, const hone_port *port) {
     bool small = false;
     for (int d = 1; fed->guessed && d < port->rank; d++) small |= port->dims[d] < 0;
@@ -252,16 +249,25 @@ static int answer(work *w, const char *line, hone_times *times) {
     return 0;
 }
 
+/* With other guesses, where the first cannot be planned. */
+static int first_run(work *w) {
+    int rc = w->row->batch ? set_batch(w, &w->wish) : 0;
+    for (int k = 0; k < w->n_in && !rc; k++) w->in[k] = w->fed[k].value;
+    double began = hone_clock_ms();
+    hone_status s = rc ? HONE_OK : hone_session_run(w->session, w->in, w->out);
+    w->first_ms = hone_clock_ms() - began;
+    if (rc || !s) return rc;
+    return hone_feed_again(w->model, &w->wish, s, w->fed) ? first_run(w) : hone_feed_failed(&w->wish, s);
+}
+
 static int serve(const hone_bench_row *row, FILE *from, FILE *to) {
     work w = {.row = row, .to = to};
-    hone_feed_wish wish = {&row->inputs, &row->shapes, row->seed, NULL};
     hone_times times = {0};
     char line[128];
+    w.wish = (hone_feed_wish){.inputs = &row->inputs, .shapes = &row->shapes, .seed = row->seed, .dims = &row->dims};
     int rc = open_model(&w);
-    if (!rc) rc = hone_feed(w.model, &wish, w.fed);
-    if (!rc && row->batch) rc = set_batch(&w, &wish);
-    for (int k = 0; k < w.n_in && !rc; k++) w.in[k] = w.fed[k].value;
-    if (!rc) rc = run_once(&w, &w.first_ms);
+    if (!rc) rc = hone_feed(w.model, &w.wish, w.fed);
+    if (!rc) rc = first_run(&w);
     if (!rc) put_hello(&w);
     while (!rc && !fflush(to) && fgets(line, sizeof line, from) && strcmp(line, "quit\n") != 0) rc = answer(&w, line, &times);
     for (int k = 0; k < w.n_out && w.out; k++) hone_value_free(w.out[k]);
@@ -279,6 +285,7 @@ int hone_worker_main(int argc, char **argv) {
     const hone_option options[] = {
         {"--input", "[NAME=]FILE", "", HONE_ARG_LIST, &row.inputs, 0},
         {"--shape", "[NAME=]DIMS", "", HONE_ARG_LIST, &row.shapes, 0},
+        {"--dim", "NAME=SIZE", "", HONE_ARG_LIST, &row.dims, 0},
         {"--seed", "N", "", HONE_ARG_INT, &row.seed, 0},
         {"--pause", "MS", "", HONE_ARG_NUMBER, &row.pause_ms, 0},
         {"--threads", "N", "", HONE_ARG_INT, &row.threads, 0},
@@ -292,7 +299,7 @@ int hone_worker_main(int argc, char **argv) {
         row.model = operands.at[0];
         rc = serve(&row, stdin, stdout);
     }
-    hone_words_free(&row.inputs), hone_words_free(&row.shapes), hone_words_free(&operands);
+    hone_words_free(&row.inputs), hone_words_free(&row.shapes), hone_words_free(&row.dims), hone_words_free(&operands);
     return rc;
 }
 
@@ -305,6 +312,7 @@ void hone_bench_words(FILE *to, const hone_bench_row *row) {
     if (row->pause_ms > 0) fprintf(to, ", \"--pause=%.9g\"", row->pause_ms); /* programs of before do not know it */
     for (int k = 0; k < row->inputs.n; k++) put_word(to, "--input"), put_word(to, row->inputs.at[k]);
     for (int k = 0; k < row->shapes.n; k++) put_word(to, "--shape"), put_word(to, row->shapes.at[k]);
+    for (int k = 0; k < row->dims.n; k++) put_word(to, "--dim"), put_word(to, row->dims.at[k]);
     put_word(to, "--precision"), put_word(to, row->precision);
     put_word(to, "--"), put_word(to, row->model);
     fputc(']', to);

@@ -85,8 +85,8 @@ static int list_models(job *j, const hone_words *operands) {
             if (j->n == before) return hone_args_wrong("'%s' holds no model.onnx", word);
         } else add_model(j, "", word);
     }
-    if (j->n > 1 && (j->wish.inputs.n || j->wish.shapes.n))
-        return hone_args_wrong("--input and --shape are for one model, and these are %d", j->n);
+    if (j->n > 1 && (j->wish.inputs.n || j->wish.shapes.n || j->wish.dims.n))
+        return hone_args_wrong("--input, --shape and --dim are for one model, and these are %d", j->n);
     return 0;
 }
 
@@ -205,8 +205,8 @@ int hone_cmd_compare(int argc, char **argv) {
         {"--loads", "N", "processes of each for load and first run, of which the median counts (3)", HONE_ARG_INT, &j.wish.starts, 1},
         {"--input", "[NAME=]FILE", "a file for an input (else: test_data_set_0 beside the model, or random numbers)", HONE_ARG_LIST,
          &j.wish.inputs, 0},
-        {"--shape", "[NAME=]DIMS", "dims of a random input, as 1x3x224x224; free dims are 1 when not given", HONE_ARG_LIST, &j.wish.shapes,
-         0},
+        {"--shape", "[NAME=]DIMS", "dims of a random input, as 1x3x224x224", HONE_ARG_LIST, &j.wish.shapes, 0},
+        {"--dim", "NAME=SIZE", "a free dim of the inputs, as in seq=128; others are guessed", HONE_ARG_LIST, &j.wish.dims, 0},
         {"--batch", "N", "the free first dim of every input; of zoo networks their option", HONE_ARG_INT, &j.wish.batch, 1},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.wish.seed, 0},
         {"--precision", "P", "what floats are computed in, by those that can: f32, bf16 or f16; ONNX Runtime in f32 (f32)", HONE_ARG_TEXT,
@@ -243,6 +243,7 @@ int hone_cmd_compare(int argc, char **argv) {
     for (int k = 0; k < j.done; k++) hone_contest_free(&j.contest[k]);
     for (int k = 0; k < j.n; k++) free(j.model[k]);
     free(j.contest), free(j.model);
-    hone_words_free(&j.pythons), hone_words_free(&j.wish.inputs), hone_words_free(&j.wish.shapes), hone_words_free(&operands);
+    hone_words_free(&j.pythons), hone_words_free(&j.wish.inputs), hone_words_free(&j.wish.shapes), hone_words_free(&j.wish.dims),
+        hone_words_free(&operands);
     return rc;
 }

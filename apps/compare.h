@@ -54,7 +54,7 @@ typedef struct {
     int threads, runs, starts, batch, seed; /* runs 0: as many as fit into `seconds` */
     double seconds, limit, tolerance;
     const char *precision; /* "f32"; bf16 or f16: ONNX Runtime stays f32, and is what all are measured against */
-    hone_words inputs, shapes;
+    hone_words inputs, shapes, dims;
 } hone_contest_wish;
 
 /* The table of runtimes. Hone is the first, and always wanted. */

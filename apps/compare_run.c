@@ -13,6 +13,7 @@
 
 #include "compare.h"
 #include "compare_child.h"
+#include "dims.h"
 #include "feed.h"
 #include "hone/zoo.h"
 #include "json.h"
@@ -49,21 +50,21 @@ static hone_status write_zoo(field *f, const char *spec) {
     return s;
 }
 
-/* --batch of a file: the first dim of every input, where it is free. `words` are to be freed one by one. */
-static int batch_shapes(const hone_model *m, int batch, hone_words *words) {
+/* --batch of a file: the first dim of every input, where it is free, as --dim would say it. `words` are to be freed one by one. */
+static int batch_dims(const hone_model *m, const hone_contest_wish *w, hone_words *words) {
     int found = 0;
-    words->at = hone_must_alloc(sizeof *words->at * (size_t)(hone_model_inputs(m) + 1));
-    for (int k = 0; k < hone_model_inputs(m); k++) {
+    words->at = hone_must_alloc(sizeof *words->at * (size_t)(hone_model_inputs(m) + w->dims.n + 1));
+    for (int k = 0; k < w->dims.n; k++) words->at[words->n++] = strdup(w->dims.at[k]);
+    for (int k = 0; k < hone_model_inputs(m) && w->batch; k++) {
         const hone_port *p = hone_model_input(m, k);
         if (p->kind != HONE_VALUE_TENSOR || p->rank < 1 || p->dims[0] >= 0) continue;
-        size_t room = strlen(p->name) + 24 * (size_t)(p->rank + 1), n;
-        char *word = hone_must_alloc(room);
-        n = (size_t)snprintf(word, room, "%s=%d", p->name, batch);
-        for (int i = 1; i < p->rank; i++) n += (size_t)snprintf(word + n, room - n, "x%lld", p->dims[i] < 0 ? 1LL : (long long)p->dims[i]);
+        char name[HONE_DIM_NAME], *word = hone_must_alloc(HONE_DIM_NAME + 16);
+        hone_dim_name(p, 0, name);
+        snprintf(word, HONE_DIM_NAME + 16, "%s=%d", name, w->batch);
         words->at[words->n++] = word;
         found++;
     }
-    return found ? 0 : hone_args_wrong("--batch %d: no input of the model has a free first dim", batch);
+    return found || !w->batch ? 0 : hone_args_wrong("--batch %d: no input of the model has a free first dim", w->batch);
 }
 
 /* Files that were asked for, else the test data beside the model, else random numbers. */
@@ -72,13 +73,19 @@ static int make_inputs(field *f, const hone_model *m, bool zoo, hone_fed *fed) {
     char data[PATH];
     const char *slash = strrchr(f->model, '/');
     snprintf(data, sizeof data, "%.*stest_data_set_0", slash ? (int)(slash + 1 - f->model) : 0, f->model);
-    if (!zoo && !w->inputs.n && !w->shapes.n && !w->batch && access(data, R_OK | X_OK) == 0) return hone_feed_set(m, data, fed);
-    hone_words shapes = {0};
-    int rc = w->batch && !zoo ? batch_shapes(m, w->batch, &shapes) : 0;
-    hone_feed_wish wish = {&w->inputs, shapes.n ? &shapes : &w->shapes, w->seed, &(hone_picture_wish){0}};
+    if (!zoo && !w->inputs.n && !w->shapes.n && !w->dims.n && !w->batch && access(data, R_OK | X_OK) == 0)
+        return hone_feed_set(m, data, fed);
+    hone_words dims = {0};
+    int rc = zoo ? 0 : batch_dims(m, w, &dims);
+    hone_feed_wish wish = {.inputs = &w->inputs,
+                           .shapes = &w->shapes,
+                           .seed = w->seed,
+                           .picture = &(hone_picture_wish){0},
+                           .dims = zoo ? &w->dims : &dims,
+                           .plan = true};
     if (!rc) rc = hone_feed(m, &wish, fed);
-    for (int k = 0; k < shapes.n; k++) free((char *)shapes.at[k]);
-    hone_words_free(&shapes);
+    for (int k = 0; k < dims.n; k++) free((char *)dims.at[k]);
+    hone_words_free(&dims);
     return rc;
 }
 

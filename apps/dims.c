@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   dims: names are read off the ports' shapes ("f32[batch, 3, 224, 224]"). A dim without a name ("?") can be called by input and place:
-   "image.2". Guesses are 1, and, where the model cannot be planned so (a convolution that finds its input too small), some usual sizes. */
+   dims: names are read off the ports' shapes ("f32[batch, 3, 224, 224]"). A dim without a name is called by input and place:
+   "image.2". */
 #include "dims.h"
 
 #include <ctype.h>
@@ -8,17 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANK_MAX = 16, NAME = 64, FREE_MAX = 256 };
+enum { RANK_MAX = 16, NAME = HONE_DIM_NAME, FREE_MAX = 256 };
 static const int64_t sizes[] = {1, 16, 64, 224, 640};
 
 typedef struct {
     char name[NAME];
     int64_t value; /* -1: not given */
+    bool said;     /* by --dim */
+    bool batch;    /* the first dim of an input, or called so: rarely what makes an input too small, so its guess stays 1 */
+    bool used;     /* by an input that no file or --shape gives: a guess of it is one */
 } free_dim;
-typedef struct {
+struct hone_dims_known {
     free_dim at[FREE_MAX];
     int n;
-} free_dims;
+    int64_t otherwise;       /* what is guessed */
+    struct {                 /* one an input */
+        const int64_t *dims; /* its shape, where it is given */
+        int rank;
+        const char *name;
+        bool known, scalar; /* scalar: the rank is not known, and guessed */
+    } * input;
+    int n_input;
+};
 
 /* The text of dim d of a shape; "" where there is none. */
 static void dim_text(const hone_port *p, int d, char *out) {
@@ -30,34 +41,43 @@ static void dim_text(const hone_port *p, int d, char *out) {
     }
     snprintf(out, NAME, "%.*s", (int)strcspn(at, ",]"), at);
 }
-/* What a free dim is called: its symbol, or input.place where it has none. */
-static void dim_name(const hone_port *p, int d, char *out) {
+void hone_dim_name(const hone_port *p, int d, char out[NAME]) {
     dim_text(p, d, out);
-    if (!*out || !strcmp(out, "?")) snprintf(out, NAME, "%.48s.%d", p->name, d);
+    bool made_up =
+        out[0] == '_' && out[1] && strspn(out + 1, "0123456789") == strlen(out + 1); /* what the library calls a dim without a name */
+    if (!*out || !strcmp(out, "?") || made_up) snprintf(out, NAME, "%.48s.%d", p->name, d);
 }
-static free_dim *find(free_dims *f, const char *name) {
+static free_dim *find(const hone_dims_known *f, const char *name) {
     for (int k = 0; k < f->n; k++)
-        if (!strcmp(f->at[k].name, name)) return f->at + k;
+        if (!strcmp(f->at[k].name, name)) return (free_dim *)f->at + k;
     return NULL;
 }
-static void gather(const hone_model *m, free_dims *f) {
+static bool is_free(const hone_port *p, int d) { return p->kind == HONE_VALUE_TENSOR && d < p->rank && d < RANK_MAX && p->dims[d] < 0; }
+static void gather(const hone_model *m, hone_dims_known *f) {
     for (int k = 0; k < hone_model_inputs(m); k++) {
         const hone_port *p = hone_model_input(m, k);
-        for (int d = 0; p->kind == HONE_VALUE_TENSOR && d < p->rank && d < RANK_MAX; d++) {
+        f->input[k].name = p->name;
+        f->input[k].scalar = p->kind == HONE_VALUE_TENSOR && p->rank < 0;
+        for (int d = 0; d < p->rank; d++) {
             char name[NAME];
-            if (p->dims[d] >= 0) continue;
-            dim_name(p, d, name);
-            if (find(f, name) || f->n == FREE_MAX) continue;
-            f->at[f->n].value = -1;
-            memcpy(f->at[f->n++].name, name, NAME);
+            if (!is_free(p, d)) continue;
+            hone_dim_name(p, d, name);
+            free_dim *one = find(f, name);
+            if (!one && f->n == FREE_MAX) continue;
+            if (!one) {
+                one = f->at + f->n++;
+                *one = (free_dim){.value = -1, .batch = strstr(name, "batch") != NULL, .used = true};
+                memcpy(one->name, name, NAME);
+            }
+            one->batch |= d == 0;
         }
     }
 }
-static int take(free_dims *f, const hone_words *words) {
+static int take(hone_dims_known *f, const hone_words *words) {
     const char *names[FREE_MAX];
     for (int k = 0; k < f->n; k++) names[k] = f->at[k].name;
     for (int k = 0; k < words->n; k++) {
-        char name[NAME], *end;
+        char name[HONE_DIM_NAME], *end;
         int length = 0;
         const char *text = hone_args_after(words->at[k], &length);
         if (!text || !isdigit((unsigned char)*text))
@@ -72,43 +92,117 @@ static int take(free_dims *f, const hone_words *words) {
             return hone_args_wrong("--dim %s: the model has no free dim '%s'; did you mean '%s'?", words->at[k], name,
                                    near ? near : names[0]);
         }
-        d->value = value;
+        d->value = value, d->said = true;
     }
     return 0;
 }
-static hone_status plan(const hone_model *m, free_dims *f, int64_t otherwise, char **out) {
-    int n = hone_model_inputs(m);
+hone_dims_known *hone_dims_read(const hone_model *m, const hone_words *words) {
+    hone_dims_known *f = hone_must_alloc(sizeof *f);
+    f->n_input = hone_model_inputs(m);
+    f->input = hone_must_alloc(sizeof *f->input * (size_t)(f->n_input + 1));
+    f->otherwise = 1;
+    gather(m, f);
+    if (!words || !take(f, words)) return f;
+    hone_dims_free(f);
+    return NULL;
+}
+void hone_dims_free(hone_dims_known *f) {
+    if (f) free(f->input);
+    free(f);
+}
+/* Dims that only inputs of known shape have are not guessed. */
+static void note_used(hone_dims_known *f, const hone_model *m) {
+    for (int k = 0; k < f->n; k++) f->at[k].used = false;
+    for (int k = 0; k < f->n_input; k++) {
+        const hone_port *p = hone_model_input(m, k);
+        for (int d = 0; d < p->rank && !f->input[k].known; d++) {
+            char name[NAME];
+            hone_dim_name(p, d, name);
+            free_dim *one = is_free(p, d) ? find(f, name) : NULL;
+            if (one) one->used = true;
+        }
+    }
+}
+int hone_dims_fix(hone_dims_known *f, const hone_port *p, const int64_t *dims, int rank, const char *by) {
+    for (int k = 0; k < f->n_input; k++)
+        if (!strcmp(f->input[k].name, p->name)) f->input[k].known = true, f->input[k].dims = dims, f->input[k].rank = rank;
+    for (int d = 0; d < rank; d++) {
+        char name[NAME];
+        if (!is_free(p, d)) continue;
+        hone_dim_name(p, d, name);
+        free_dim *one = find(f, name);
+        if (!one) continue;
+        if (one->said && one->value != dims[d])
+            return hone_args_wrong("--dim %s=%lld: %s says that it is %lld", name, (long long)one->value, by, (long long)dims[d]);
+        one->value = dims[d];
+    }
+    return 0;
+}
+int64_t hone_dims_size(const hone_dims_known *f, const hone_port *p, int d, bool *guessed) {
+    char name[NAME];
+    if (p->dims[d] >= 0) return p->dims[d];
+    hone_dim_name(p, d, name);
+    const free_dim *one = find(f, name);
+    if (one && one->value >= 0) return one->value;
+    if (guessed) *guessed = true;
+    return one && one->batch ? 1 : f->otherwise;
+}
+static hone_status plan(const hone_model *m, const hone_dims_known *f, char **out) {
+    int n = f->n_input;
     hone_shape *in = hone_must_alloc(sizeof *in * (size_t)(n + 1));
     int64_t *dims = hone_must_alloc(sizeof *dims * RANK_MAX * (size_t)(n + 1));
     for (int k = 0; k < n; k++) {
         const hone_port *p = hone_model_input(m, k);
-        in[k] = (hone_shape){dims + (size_t)RANK_MAX * (size_t)k, p->kind == HONE_VALUE_TENSOR && p->rank >= 0 ? p->rank : -1};
-        if (p->kind == HONE_VALUE_TENSOR && p->rank < 0) in[k].rank = 0; /* not known: a scalar is as good a guess as any */
-        for (int d = 0; d < in[k].rank && d < RANK_MAX; d++) {
-            char name[NAME];
-            dim_name(p, d, name);
-            const free_dim *mine = p->dims[d] < 0 ? find(f, name) : NULL;
-            bool batch = d == 0 || strstr(name, "batch"); /* the first is rarely what makes an input too small */
-            dims[(size_t)RANK_MAX * (size_t)k + (size_t)d] = p->dims[d] >= 0            ? p->dims[d]
-                                                             : mine && mine->value >= 0 ? mine->value
-                                                             : batch                    ? 1
-                                                                                        : otherwise;
-        }
+        int64_t *at = dims + (size_t)RANK_MAX * (size_t)k;
+        in[k] = (hone_shape){at, p->kind == HONE_VALUE_TENSOR && p->rank >= 0 ? p->rank : -1};
+        if (f->input[k].scalar) in[k].rank = 0; /* not known: a scalar is as good a guess as any */
+        if (f->input[k].known) in[k] = (hone_shape){f->input[k].dims, f->input[k].rank};
+        else
+            for (int d = 0; d < in[k].rank && d < RANK_MAX; d++) at[d] = hone_dims_size(f, p, d, NULL);
     }
     hone_status s = hone_model_plan(m, in, out);
     free(in);
     free(dims);
     return s;
 }
-static bool is_first(const hone_model *m, const char *name) { /* as plan() has it: "batch" */
-    for (int k = 0; k < hone_model_inputs(m); k++) {
-        const hone_port *p = hone_model_input(m, k);
-        char own[NAME] = "";
-        if (p->kind == HONE_VALUE_TENSOR && p->rank > 0 && p->dims[0] < 0) dim_name(p, 0, own);
-        if (!strcmp(own, name)) return true;
+/* The first failure is told: 1 is the rule. */
+static hone_status try_sizes(hone_dims_known *f, const hone_model *m, char **text, char *why, size_t room) {
+    hone_status s = HONE_OK;
+    bool open = false;
+    for (int k = 0; k < f->n; k++) open |= f->at[k].value < 0 && !f->at[k].batch;
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        f->otherwise = sizes[k];
+        hone_status now = plan(m, f, text);
+        if (!k && now) s = now, snprintf(why, room, "%s", hone_error());
+        if (!now) s = HONE_OK, why[0] = 0;
+        if (!now || !open || now == HONE_NO_MEMORY || now == HONE_BUG) break;
     }
-    return strstr(name, "batch") != NULL;
+    if (s) f->otherwise = 1;
+    return s;
 }
+void hone_dims_try(hone_dims_known *f, const hone_model *m) {
+    char *text = NULL, why[512];
+    if (!try_sizes(f, m, &text, why, sizeof why)) hone_text_release(text);
+    note_used(f, m);
+}
+static void list(const hone_dims_known *f, bool given, char *out, size_t room) {
+    size_t n = 0;
+    out[0] = 0;
+    for (int k = 0; k < f->n && n + 1 < room; k++) {
+        const free_dim *d = f->at + k;
+        if ((d->value >= 0) != given || (!given && !d->used)) continue;
+        n += (size_t)snprintf(out + n, room - n, "%s%s = %lld", n ? ", " : "", d->name,
+                              (long long)(given      ? d->value
+                                          : d->batch ? 1
+                                                     : f->otherwise));
+    }
+    for (int k = 0; k < f->n_input && n + 1 < room && !given; k++)
+        if (f->input[k].scalar && !f->input[k].known)
+            n += (size_t)snprintf(out + n, room - n, "%s%.48s = scalar", n ? ", " : "", f->input[k].name);
+}
+void hone_dims_guesses(const hone_dims_known *f, char *out, size_t room) { list(f, false, out, room); }
+bool hone_dims_other(const hone_dims_known *f) { return f->otherwise != 1; }
+
 static bool is_partial(const hone_json *plan) {
     const hone_json *whole = hone_json_get(plan, "whole"), *steps = hone_json_get(plan, "steps");
     bool control = false;
@@ -117,39 +211,20 @@ static bool is_partial(const hone_json *plan) {
     return control || !whole || whole->type != HONE_JSON_TRUE;
 }
 int hone_plan_for(const hone_model *m, const hone_words *dims, hone_planned *out, char **json) {
-    free_dims *f = hone_must_alloc(sizeof *f);
     char *text = NULL;
-    int64_t taken = 1;
     *out = (hone_planned){0};
-    gather(m, f);
-    int rc = take(f, dims);
-    hone_status s = HONE_OK;
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes && !rc; k++) {
-        taken = sizes[k];
-        hone_status now = plan(m, f, taken, &text);
-        if (!k && now)
-            s = now, snprintf(out->why, sizeof out->why, "%s", hone_error()); /* the first failure is told: 1 is what run takes */
-        if (!now) s = HONE_OK, out->why[0] = 0;
-        if (!now || now == HONE_NO_MEMORY || now == HONE_BUG) break;
-    }
-    if (s) taken = 1;
-    for (int k = 0; k < f->n && !rc; k++) {
-        bool given = f->at[k].value >= 0;
-        char *to = given ? out->given : out->guessed;
-        size_t n = strlen(to), room = sizeof out->given - n;
-        snprintf(to + n, room, "%s%s = %lld", n ? ", " : "", f->at[k].name,
-                 (long long)(given                        ? f->at[k].value
-                             : is_first(m, f->at[k].name) ? 1
-                                                          : taken));
-    }
-    free(f);
-    out->status = s;
-    if (!rc && !s && !(out->plan = hone_json_read(text)))
+    hone_dims_known *f = hone_dims_read(m, dims);
+    if (!f) return 1;
+    hone_status s = out->status = try_sizes(f, m, &text, out->why, sizeof out->why);
+    list(f, true, out->given, sizeof out->given);
+    list(f, false, out->guessed, sizeof out->guessed);
+    hone_dims_free(f);
+    if (!s && !(out->plan = hone_json_read(text)))
         out->status = HONE_BUG, snprintf(out->why, sizeof out->why, "the plan's report cannot be read");
     out->partial = out->plan && is_partial(out->plan);
-    if (json && !rc && out->plan) *json = text;
+    if (json && out->plan) *json = text;
     else hone_text_release(text);
-    return rc;
+    return 0;
 }
 void hone_planned_free(hone_planned *p) {
     hone_json_free(p->plan);

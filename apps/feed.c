@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   feed: the inputs of a run. Whatever the user did not say is chosen here and told: free dims are 1, numbers are drawn from a seed. */
+   feed: the inputs of a run. Whatever the user did not say is chosen here and told: the sizes of free dims (dims.h), numbers drawn from a seed. */
 #include "feed.h"
 
 #include <math.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dims.h"
 #include "picture.h"
 
 enum { RANK_MAX = 16 };
@@ -67,20 +68,25 @@ static bool fits(const hone_port *port, const shape *s) {
     return true;
 }
 
-/* Free dims become 1, and `told` says so. */
-static int settle_shape(const hone_port *port, shape *s, char *told, size_t room) {
+/* Free dims get the size that was given or guessed, and `told` says what was guessed. */
+static int settle_shape(const hone_port *port, const hone_dims_known *dims, shape *s, char *told, size_t room) {
     if (s->given && !fits(port, s))
         return hone_args_wrong("input '%s' is %s: --shape must keep its rank and its fixed dims", port->name, port->shape);
     if (s->given) return 0;
-    if (port->rank < 0 || port->rank > RANK_MAX)
-        return hone_args_wrong("input '%s' has no declared rank; say it: --shape %s=1x3x224x224", port->name, port->name);
-    int open = 0;
-    s->rank = port->rank;
-    for (int i = 0; i < port->rank; i++) {
-        s->dim[i] = port->dims[i] < 0 ? 1 : port->dims[i];
-        open += port->dims[i] < 0;
+    if (port->rank > RANK_MAX) return hone_args_wrong("input '%s' has more than %d dims", port->name, RANK_MAX);
+    size_t n = 0;
+    s->rank = port->rank < 0 ? 0 : port->rank;
+    for (int i = 0; i < s->rank; i++) {
+        bool guessed = false;
+        char name[HONE_DIM_NAME];
+        s->dim[i] = hone_dims_size(dims, port, i, &guessed);
+        if (!guessed || n + 1 >= room) continue;
+        hone_dim_name(port, i, name);
+        n += (size_t)snprintf(told + n, room - n, "%s%s = %lld", n ? ", " : "; ", name, (long long)s->dim[i]);
     }
-    if (open) snprintf(told, room, "; %d free dim%s of %s taken as 1", open, open > 1 ? "s" : "", port->shape);
+    if (port->rank < 0) snprintf(told, room, "; it has no declared rank, and a scalar");
+    n = strlen(told);
+    if (n) snprintf(told + n, room - n, strchr(told, ',') && port->rank >= 0 ? " are guesses" : " is a guess");
     return 0;
 }
 
@@ -168,7 +174,7 @@ static void fill(hone_value *v, uint64_t state) {
     }
 }
 
-static int feed_random(const hone_port *port, shape *s, int k, int seed, hone_fed *out) {
+static int feed_random(const hone_port *port, const hone_dims_known *dims, shape *s, int k, int seed, hone_fed *out) {
     char told[128] = "";
     if (port->kind == HONE_VALUE_OPTIONAL) {
         snprintf(out->from, sizeof out->from, "left out");
@@ -176,7 +182,7 @@ static int feed_random(const hone_port *port, shape *s, int k, int seed, hone_fe
     }
     if (port->kind != HONE_VALUE_TENSOR)
         return hone_args_wrong("input '%s' is %s: give it as --input %s=FILE.pb", port->name, port->shape, port->name);
-    int rc = settle_shape(port, s, told, sizeof told);
+    int rc = settle_shape(port, dims, s, told, sizeof told);
     if (rc) return rc;
     hone_status status = hone_tensor_create(port->dtype, s->dim, s->rank, &out->value);
     if (status) return hone_args_failed(status);
@@ -229,13 +235,13 @@ static int feed_bytes(const char *path, hone_fed *out) {
     return good ? 0 : hone_args_wrong("%s: the file cannot be read", path);
 }
 
-static int feed_file(const hone_port *port, shape *s, const char *path, hone_fed *out) {
+static int feed_file(const hone_port *port, const hone_dims_known *dims, shape *s, const char *path, hone_fed *out) {
     char told[128] = "";
     bool raw = ends_in(path, ".bin");
     if (!is_tensor_file(path) && access(path, F_OK) == 0)
         return hone_args_wrong("%s: neither a tensor (.npy, .pb, .bin) nor a picture (PNG, JPEG, WebP, BMP, PNM, TIFF)", path);
     if (raw) {
-        int rc = settle_shape(port, s, told, sizeof told);
+        int rc = settle_shape(port, dims, s, told, sizeof told);
         if (rc) return rc;
     }
     hone_status status =
@@ -271,8 +277,39 @@ static int add_file(const hone_port *port, hone_words *files, const char *path) 
     return 0;
 }
 
-int hone_feed(const hone_model *m, const hone_feed_wish *wish, hone_fed *out) {
+/* What is given comes first: its dims are those of the others, too. */
+static int feed_all(const hone_model *m, hone_feed_wish *wish, hone_dims_known *dims, shape *shapes, const hone_words *files,
+                    hone_fed *out) {
     int n = hone_model_inputs(m), rc = 0, pictures = 0;
+    for (int late = 0; late < 2 && !rc; late++) {
+        for (int k = 0; k < n && !rc; k++) {
+            const hone_port *port = hone_model_input(m, k);
+            bool picture = files[k].n && is_picture(files[k].at[0]), raw = files[k].n && ends_in(files[k].at[0], ".bin");
+            bool given = shapes[k].given || (files[k].n && !raw);
+            if (given == (late == 1)) continue;
+            pictures += picture;
+            rc = picture      ? feed_pictures(port, &files[k], wish->picture, &out[k])
+                 : files[k].n ? feed_file(port, dims, &shapes[k], files[k].at[0], &out[k])
+                              : feed_random(port, dims, &shapes[k], k, wish->seed, &out[k]);
+            const hone_value *v = out[k].value;
+            if (rc || late || !v || hone_value_kind_of(v) != HONE_VALUE_TENSOR) continue;
+            rc = hone_dims_fix(dims, port, hone_value_dims(v), hone_value_rank(v), files[k].n ? files[k].at[0] : "--shape");
+        }
+        if (!rc && !late && wish->plan) hone_dims_try(dims, m);
+    }
+    if (!rc && !pictures && hone_picture_wished(wish->picture))
+        rc = hone_args_wrong("--resize, --crop, --mean, --std and --order are for pictures, and no input is one: --input photo.jpg");
+    wish->guessed[0] = 0;
+    for (int k = 0; k < n; k++)
+        if (out[k].guessed) hone_dims_guesses(dims, wish->guessed, sizeof wish->guessed);
+    wish->other = hone_dims_other(dims);
+    return rc;
+}
+
+int hone_feed(const hone_model *m, hone_feed_wish *wish, hone_fed *out) {
+    int n = hone_model_inputs(m), rc = 0;
+    hone_dims_known *dims = hone_dims_read(m, wish->dims);
+    if (!dims) return 1;
     shape *shapes = hone_must_alloc(sizeof *shapes * (size_t)n);
     hone_words *files = hone_must_alloc(sizeof *files * (size_t)n);
     const char *rest;
@@ -287,20 +324,40 @@ int hone_feed(const hone_model *m, const hone_feed_wish *wish, hone_fed *out) {
         int k = pick_file(m, wish->inputs->at[i], files, &rest);
         rc = k < 0 || add_file(hone_model_input(m, k), &files[k], rest);
     }
-    for (int k = 0; k < n && !rc; k++) {
-        const hone_port *port = hone_model_input(m, k);
-        bool picture = files[k].n && is_picture(files[k].at[0]);
-        pictures += picture;
-        rc = picture      ? feed_pictures(port, &files[k], wish->picture, &out[k])
-             : files[k].n ? feed_file(port, &shapes[k], files[k].at[0], &out[k])
-                          : feed_random(port, &shapes[k], k, wish->seed, &out[k]);
-    }
-    if (!rc && !pictures && hone_picture_wished(wish->picture))
-        rc = hone_args_wrong("--resize, --crop, --mean, --std and --order are for pictures, and no input is one: --input photo.jpg");
+    if (!rc) rc = feed_all(m, wish, dims, shapes, files, out);
     for (int k = 0; k < n; k++) hone_words_free(&files[k]);
+    hone_dims_free(dims);
     free(shapes);
     free(files);
     return rc;
+}
+
+bool hone_feed_again(const hone_model *m, hone_feed_wish *wish, hone_status s, hone_fed *fed) {
+    if (s == HONE_NO_MEMORY || s == HONE_BUG || wish->plan || !*wish->guessed) return false;
+    int n = hone_model_inputs(m);
+    hone_feed_wish again = *wish;
+    hone_fed *next = hone_must_alloc(sizeof *next * (size_t)n);
+    snprintf(wish->why, sizeof wish->why, "%s", hone_error());
+    again.plan = true;
+    bool other = !hone_feed(m, &again, next) && again.other;
+    if (other) {
+        for (int k = 0; k < n; k++) {
+            hone_value_free(fed[k].value), hone_value_free(fed[k].source);
+            fed[k] = next[k];
+            next[k] = (hone_fed){0};
+        }
+        *wish = again;
+    }
+    hone_feed_free(next, n);
+    wish->plan = true;
+    return other;
+}
+
+int hone_feed_failed(const hone_feed_wish *wish, hone_status s) {
+    const char *why = *wish->why ? wish->why : hone_error();
+    if (s != HONE_BAD_INPUT || !*wish->guessed) return hone_args_stopped(s, why);
+    return hone_args_wrong("%s (%s %s: --dim NAME=SIZE or --shape NAME=DIMS says otherwise)", why, wish->guessed,
+                           strchr(wish->guessed, ',') ? "are guesses" : "is a guess");
 }
 
 int hone_feed_read(const char *folder, const char *word, int k, hone_value_kind kind, hone_value **out) {

@@ -10,8 +10,8 @@
 typedef struct {
     hone_value *value;  /* NULL: an optional input left out */
     hone_value *source; /* owner of the bytes when `value` is a view of them, else NULL */
-    bool guessed;       /* free dims were taken as 1 */
-    char from[512];     /* "three.npy", "random from -1 to 1, seed 0; 1 free dim of f32[batch, 8] taken as 1" */
+    bool guessed;       /* free dims were guessed */
+    char from[512];     /* "three.npy", "random from -1 to 1, seed 0; batch = 1 is a guess" */
 } hone_fed;
 
 typedef struct {
@@ -19,9 +19,19 @@ typedef struct {
     const hone_words *shapes; /* NAME=1x3x224x224, or 1x3x224x224 where there is one input */
     int seed;
     const hone_picture_wish *picture; /* or NULL */
+    const hone_words *dims;           /* batch=8, or NULL */
+    /* Free dims that nobody gave are 1. True: and where the model cannot be planned so, other sizes (dims.h), for which it has to be planned. */
+    bool plan;
+    char guessed[256]; /* out: "batch = 1, seq = 16"; "" where nothing was guessed */
+    bool other;        /* out: a guess is not 1 */
+    char why[1024];    /* kept by hone_feed_again: what was wrong with the run before */
 } hone_feed_wish;
 /* One hone_fed an input; free with hone_feed_free even after a failure. 0, or the exit code: one line was said. */
-int hone_feed(const hone_model *, const hone_feed_wish *, hone_fed *out);
+int hone_feed(const hone_model *, hone_feed_wish *, hone_fed *out);
+/* After a run that failed: feeds once more, with guesses that can be planned. True: they are others than before, and a run may be tried again. */
+bool hone_feed_again(const hone_model *, hone_feed_wish *, hone_status, hone_fed *);
+/* The line of a run that failed; where dims were guessed it says so. Returns the exit code. */
+int hone_feed_failed(const hone_feed_wish *, hone_status);
 /* FOLDER/input_K.pb; a missing file is an optional input left out. */
 int hone_feed_set(const hone_model *, const char *folder, hone_fed *out);
 /* FOLDER/WORD_K.pb as that kind of value; *out stays NULL where there is no such file. */

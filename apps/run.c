@@ -24,8 +24,9 @@ typedef struct {
     int seed, threads, runs, top;
     double rtol, atol;
     bool interpret, json, picture;
-    hone_words inputs, shapes;
+    hone_words inputs, shapes, dims;
     hone_picture_wish wish;
+    hone_feed_wish feed;
 
     hone_model *model;
     hone_session *session;
@@ -74,13 +75,15 @@ static int run_all(job *j) {
         double began = hone_clock_ms();
         hone_status s = hone_session_run(j->session, j->in, j->out);
         double took = hone_clock_ms() - began;
+        if (s && r < 0 && hone_feed_again(j->model, &j->feed, s, j->fed)) {
+            for (int k = 0; k < j->n_in; k++) j->in[k] = j->fed[k].value;
+            began = hone_clock_ms();
+            s = hone_session_run(j->session, j->in, j->out);
+            took = hone_clock_ms() - began;
+        }
         if (s) {
-            bool guessed = false;
-            for (int k = 0; k < j->n_in; k++) guessed |= j->fed[k].guessed;
             hone_progress_end(&bar);
-            if (guessed && s == HONE_BAD_INPUT)
-                return hone_args_wrong("%s (free dims of the inputs were taken as 1: say others with --shape NAME=DIMS)", hone_error());
-            return hone_args_failed(s);
+            return hone_feed_failed(&j->feed, s);
         }
         if (r < 0) j->first_ms = took;
         else j->ms[r] = took;
@@ -305,7 +308,8 @@ static int do_job(job *j) {
     char *memory = NULL, *wisdom = NULL;
     if (!rc) rc = open_model(j);
     if (!rc && j->check) rc = hone_feed_set(j->model, j->check, j->fed);
-    if (!rc && !j->check) rc = hone_feed(j->model, &(hone_feed_wish){&j->inputs, &j->shapes, j->seed, &j->wish}, j->fed);
+    j->feed = (hone_feed_wish){.inputs = &j->inputs, .shapes = &j->shapes, .seed = j->seed, .picture = &j->wish, .dims = &j->dims};
+    if (!rc && !j->check) rc = hone_feed(j->model, &j->feed, j->fed);
     if (!rc) rc = run_all(j);
     if (!rc && j->check) rc = compare_all(j);
     if (rc) return rc;
@@ -339,8 +343,8 @@ int hone_cmd_run(int argc, char **argv) {
          HONE_ARG_TEXT, &j.wish.mean, 0},
         {"--std", "S", "pictures: numbers to divide by, as --mean's", HONE_ARG_TEXT, &j.wish.std, 0},
         {"--order", "rgb|bgr", "pictures: order of the channels (rgb)", HONE_ARG_TEXT, &j.wish.order, 0},
-        {"--shape", "[NAME=]DIMS", "dims of a random or .bin input, as 1x3x224x224; free dims are 1 when not given", HONE_ARG_LIST,
-         &j.shapes, 0},
+        {"--shape", "[NAME=]DIMS", "dims of a random or .bin input, as 1x3x224x224", HONE_ARG_LIST, &j.shapes, 0},
+        {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST, &j.dims, 0},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.seed, 0},
         {"--threads", "N", "at most so many (0: all cores)", HONE_ARG_INT, &j.threads, 0},
         {"--wisdom", "FILE", "choices that hone tune measured (else: $HONE_WISDOM, or where it writes by default; '' for none)",
@@ -371,8 +375,8 @@ int hone_cmd_run(int argc, char **argv) {
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO) {
         j.path = operands.at[0];
-        rc = j.check && (j.inputs.n || j.shapes.n || hone_picture_wished(&j.wish))
-                 ? hone_args_wrong("--check brings its own inputs: leave --input, --shape and what is for pictures away")
+        rc = j.check && (j.inputs.n || j.shapes.n || j.dims.n || hone_picture_wished(&j.wish))
+                 ? hone_args_wrong("--check brings its own inputs: leave --input, --shape, --dim and what is for pictures away")
                  : do_job(&j);
     }
     for (int k = 0; k < j.n_out && j.out; k++) hone_value_free(j.out[k]);
@@ -383,6 +387,7 @@ int hone_cmd_run(int argc, char **argv) {
     hone_labels_free(&j.labels);
     hone_words_free(&j.inputs);
     hone_words_free(&j.shapes);
+    hone_words_free(&j.dims);
     hone_words_free(&operands);
     return rc;
 }

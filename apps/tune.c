@@ -19,7 +19,7 @@ typedef struct {
     const char *path, *budget, *file;
     int seed, threads;
     bool json, all;
-    hone_words inputs, shapes;
+    hone_words inputs, shapes, dims;
     hone_model *model;
     hone_fed *fed;
     hone_value **in;
@@ -153,18 +153,17 @@ static int do_job(job *j) {
     j->n_in = hone_model_inputs(j->model);
     j->fed = hone_must_alloc(sizeof *j->fed * (size_t)j->n_in);
     j->in = hone_must_alloc(sizeof *j->in * (size_t)j->n_in);
-    rc = hone_feed(j->model, &(hone_feed_wish){&j->inputs, &j->shapes, j->seed, NULL}, j->fed);
+    hone_feed_wish wish = {.inputs = &j->inputs, .shapes = &j->shapes, .seed = j->seed, .dims = &j->dims};
+    rc = hone_feed(j->model, &wish, j->fed);
     if (rc) return rc;
-    for (int k = 0; k < j->n_in; k++) j->in[k] = j->fed[k].value;
-    hone_progress_begin(&j->bar);
-    s = hone_tune(j->model, j->in,
-                  &(hone_tuning){.seconds = j->seconds, .threads = j->threads, .file = j->file, .progress = show, .arg = j}, &report);
-    hone_progress_end(&j->bar);
-    bool guessed = false;
-    for (int k = 0; k < j->n_in; k++) guessed |= j->fed[k].guessed;
-    if (s == HONE_BAD_INPUT && guessed)
-        return hone_args_wrong("%s (free dims of the inputs were taken as 1: say others with --shape NAME=DIMS)", hone_error());
-    if (s) return hone_args_failed(s);
+    do {
+        for (int k = 0; k < j->n_in; k++) j->in[k] = j->fed[k].value;
+        hone_progress_begin(&j->bar);
+        s = hone_tune(j->model, j->in,
+                      &(hone_tuning){.seconds = j->seconds, .threads = j->threads, .file = j->file, .progress = show, .arg = j}, &report);
+        hone_progress_end(&j->bar);
+    } while (s && hone_feed_again(j->model, &wish, s, j->fed));
+    if (s) return hone_feed_failed(&wish, s);
     if (j->json) {
         printf("%s\n", report);
     } else {
@@ -188,6 +187,7 @@ int hone_cmd_tune(int argc, char **argv) {
         {"--threads", "N", "measure on at most so many (0: all cores)", HONE_ARG_INT, &j.threads, 0},
         {"--input", "[NAME=]FILE", "a .npy, .pb or .bin file or a picture for an input, by name or in order", HONE_ARG_LIST, &j.inputs, 0},
         {"--shape", "[NAME=]DIMS", "dims of a random or .bin input; wisdom is for these", HONE_ARG_LIST, &j.shapes, 0},
+        {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST, &j.dims, 0},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.seed, 0},
         {"--all", NULL, "list problems that stay as estimated, too", HONE_ARG_FLAG, &j.all, 0},
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},
@@ -212,6 +212,6 @@ int hone_cmd_tune(int argc, char **argv) {
     if (j.fed) hone_feed_free(j.fed, j.n_in);
     hone_model_free(j.model);
     free(j.in);
-    hone_words_free(&operands), hone_words_free(&j.inputs), hone_words_free(&j.shapes);
+    hone_words_free(&operands), hone_words_free(&j.inputs), hone_words_free(&j.shapes), hone_words_free(&j.dims);
     return rc;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# No command writes over what it reads, under any name:  outputs.sh HONE SOURCE_DIR
+# No command writes over what it reads, under any name:  outputs.sh HONE SOURCE_DIR WRITE_MODELS
 set -u
 hone=$1 source=$2
 folder=$(mktemp -d)
@@ -37,6 +37,14 @@ try 1 "choose another name" compare "$model" --with none --input "$input" --html
 try 1 "choose another name" tune "$model" --budget 10ms --input "$input" -o "$input"
 cp "$input" "$folder/out/output_0.npy.own" && mv "$folder/out/output_0.npy.own" "$folder/out/output_0.npy"
 try 1 "choose another name" run "$model" --input "$folder/out/output_0.npy" --save "$folder/out"
+
+# Data that lies beside a model is its own.
+"$3" "$folder" && cp "$folder/w.data" "$folder/copy"
+unset after
+try 1 "choose another name" inspect "$folder/external.onnx" --html "$folder/w.data"
+try 1 "choose another name" bench "$folder/external.onnx" --runs 2 --save "$folder/w.data"
+try 1 "choose another name" compare "$folder/external.onnx" --with none --html "$folder/w.data"
+cmp -s "$folder/w.data" "$folder/copy" || { echo "external data was written over"; failed=$((failed + 1)); }
 
 # What is not read may be written, through a link too; nothing is left beside it; a device is not replaced.
 echo old >"$folder/page.html"
