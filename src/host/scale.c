@@ -21,9 +21,12 @@ hone_status hone_host_scaler(const hone_host_call *c) {
     HONE_TRY(per_column(c, "offset", offset.n, columns));
     HONE_TRY(per_column(c, "scale", scale.n, columns));
     HONE_TRY(hone_host_out(c, 0, HONE_DTYPE_F32, x->dim, x->rank, &y));
+    bool wide = x->dtype == HONE_DTYPE_F64; /* else in floats: what follows may compare with a split that lies very near */
     for (int64_t k = 0, n = hone_value_count(x); k < n; k++) {
         int64_t j = k % columns;
-        ((float *)y->data)[k] = (float)((hone_score_number(x, k) - offset.f[offset.n == 1 ? 0 : j]) * scale.f[scale.n == 1 ? 0 : j]);
+        float by = (float)scale.f[scale.n == 1 ? 0 : j], less = (float)offset.f[offset.n == 1 ? 0 : j];
+        double v = hone_score_number(x, k);
+        ((float *)y->data)[k] = wide ? (float)((v - less) * by) : ((float)v - less) * by;
     }
     return HONE_OK;
 }

@@ -65,7 +65,8 @@ void hone_forest_ask(const hone_forest *f, const hone_value *x, int64_t row, int
     for (int k = 0; k < f->root.n; k++) {
         const hone_tree_node *n = f->node.at + f->root.at[k];
         while (n->mode != HONE_TREE_LEAF) n = f->node.at + (takes(f, n, hone_score_number(x, row * columns + n->feature)) ? n->yes : n->no);
-        for (int64_t w = n->yes; w < n->no; w++) {
+        const int64_t end = f->targets == 1 && n->no > n->yes ? n->yes + 1 : n->no; /* converters repeat a lone target's weight */
+        for (int64_t w = n->yes; w < end; w++) {
             hone_tree_weight v = f->weight.at[w];
             double *to = score + v.target;
             if (f->how < 2 || !seen[v.target]) *to += v.weight;
@@ -76,8 +77,9 @@ void hone_forest_ask(const hone_forest *f, const hone_value *x, int64_t row, int
     for (int64_t t = 0; t < f->targets && f->how == 0 && f->root.n; t++) score[t] /= f->root.n;
 }
 
-/* What every row's scores start from; 0 where the model does not say. */
-static hone_status base_values(const hone_host_call *c, int64_t targets, double *out) {
+/* What every row's scores start from. Models often have fewer than they have targets; then what ONNX Runtime does: of two classes one alone
+   is for both, of more classes the first have theirs, and a regressor's are left out. */
+static hone_status base_values(const hone_host_call *c, int64_t targets, bool classes, double *out) {
     const hone_attr *tensor = hone_call_attr(c, "base_values_as_tensor");
     const hone_value *v = tensor && tensor->kind == HONE_ATTR_TENSOR ? tensor->tensor[0] : NULL;
     hone_attr a;
@@ -87,10 +89,9 @@ static hone_status base_values(const hone_host_call *c, int64_t targets, double 
         return hone_call_fail(c, HONE_BAD_INPUT, "base_values_as_tensor must hold floats");
     if (n > targets)
         return hone_call_fail(c, HONE_BAD_INPUT, "there are %lld base values for %lld targets", (long long)n, (long long)targets);
-    for (int64_t k = 0; k < targets && n; k++) { /* one alone is for all */
-        int64_t at = n == 1 ? 0 : k;
-        out[k] = at >= n ? 0 : v ? hone_value_f64(v, at) : a.f[at];
-    }
+    bool all = n == 1 && classes && targets <= 2;
+    for (int64_t k = 0; k < targets && (all || classes || n == targets); k++)
+        out[k] = k >= n && !all ? 0 : v ? hone_value_f64(v, all ? 0 : k) : a.f[all ? 0 : k];
     return HONE_OK;
 }
 
@@ -101,7 +102,7 @@ typedef struct {
     bool *seen;
 } asked; /* score has room for 2 more than there are targets */
 
-static hone_status open_asked(const hone_host_call *c, const hone_forest *f, asked *a) {
+static hone_status open_asked(const hone_host_call *c, const hone_forest *f, bool classes, asked *a) {
     *a = (asked){0};
     HONE_TRY(hone_score_rows(c, &a->x, &a->rows, &a->columns));
     if (f->features > a->columns)
@@ -112,14 +113,14 @@ static hone_status open_asked(const hone_host_call *c, const hone_forest *f, ask
         return hone_call_no_memory(c);
     a->base = a->score + f->targets + 2;
     a->seen = (bool *)(a->base + f->targets + 2);
-    hone_status s = base_values(c, f->targets, a->base);
+    hone_status s = base_values(c, f->targets, classes, a->base);
     if (s) hone_free(a->score);
     return s;
 }
 
 static hone_status regress(const hone_host_call *c, const hone_forest *f, hone_score_kind kind, hone_dtype t) {
     asked a;
-    HONE_TRY(open_asked(c, f, &a));
+    HONE_TRY(open_asked(c, f, false, &a));
     hone_value *y;
     hone_status s = hone_host_out(c, 0, t ? t : a.x->dtype, (int64_t[]){a.rows, f->targets}, 2, &y);
     for (int64_t r = 0; r < a.rows && !s && f->targets; r++) {
@@ -161,13 +162,16 @@ hone_status hone_host_tree_ensemble_regressor(const hone_host_call *c) {
     return s;
 }
 
-/* Where all weights go to one class of at most two, its score s stands for both: 1 - s and s, or -s and s where a transform follows. */
+/* Where all weights go to one class of at most two, its score s stands for both: 1 - s and s, or -s and s where a transform follows or a
+   weight is below 0. */
 static hone_status classify(const hone_host_call *c, const hone_forest *f, const hone_labels *l, hone_score_kind kind) {
     bool binary = l->n <= 2;
     for (int k = 1; k < f->weight.n && binary; k++) binary = f->weight.at[k].target == f->weight.at[0].target;
+    bool signs = kind != HONE_SCORE_NONE && kind != HONE_SCORE_PROBIT;
+    for (int k = 0; k < f->weight.n; k++) signs |= f->weight.at[k].weight < 0;
     int64_t only = f->weight.n ? f->weight.at[0].target : 0, width = binary ? 2 : f->targets;
     asked a;
-    HONE_TRY(open_asked(c, f, &a));
+    HONE_TRY(open_asked(c, f, true, &a));
     hone_value *labels = NULL, *y = NULL;
     hone_status s = hone_call_wants(c, 0) ? hone_labels_out(c, l, a.rows, &labels) : HONE_OK;
     if (!s && hone_call_wants(c, 1)) s = hone_host_out(c, 1, HONE_DTYPE_F32, (int64_t[]){a.rows, width}, 2, &y);
@@ -177,7 +181,7 @@ static hone_status classify(const hone_host_call *c, const hone_forest *f, const
         if (binary) {
             double v = a.score[only];
             a.score[1] = v;
-            a.score[0] = kind == HONE_SCORE_NONE || kind == HONE_SCORE_PROBIT ? 1 - v : -v;
+            a.score[0] = signs ? -v : 1 - v;
         }
         hone_score_apply(kind, a.score, width);
         int64_t best = 0;

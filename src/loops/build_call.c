@@ -218,15 +218,17 @@ static bool find_ranks(builder *b) {
         if (l->kind == HONE_LINE_RANK && hone_build_rank(b, l->name) < 0) {
             double v = 0;
             if (!decided(b, l->expr, &v)) continue;
-            if (v < 0) { /* counts from the end of the operand that holds the group */
-                for (int o = 0; o < b->p->n_in && v < 0; o++)
-                    for (int e = 0; e < b->p->operand[o].n_entry; e++)
-                        if (is_group(b->p->operand[o].entry + e) && !strcmp(b->p->operand[o].entry[e].expr->name, l->name) &&
-                            b->call->arg[o].present && b->call->arg[o].rank >= 0) {
-                            v += b->call->arg[o].rank;
-                            break;
-                        }
-            }
+            bool open = false;
+            for (int o = 0; o < b->p->n_in && v < 0 && !open; o++) /* counts from the end of the operand that holds the group */
+                for (int e = 0; e < b->p->operand[o].n_entry; e++) {
+                    if (!is_group(b->p->operand[o].entry + e) || strcmp(b->p->operand[o].entry[e].expr->name, l->name) ||
+                        !b->call->arg[o].present)
+                        continue;
+                    if (b->call->arg[o].rank < 0) open = true;
+                    else v += b->call->arg[o].rank;
+                    break;
+                }
+            if (open) continue; /* the operand's rank is not known yet */
             set_rank(b, l->name, v >= -1 && v <= HONE_MAX_RANK ? (int)v : v > 0 ? HONE_MAX_RANK + 1 : -1, l->line); /* hostile attributes */
         }
         if (l->kind == HONE_LINE_DIM && l->group && hone_build_rank(b, l->name) < 0) {

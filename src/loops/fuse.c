@@ -160,6 +160,13 @@ static int32_t rounded(fuser *f, int32_t x, hone_dtype dtype, bool saturate) {
                                .c = -1});
         return push_x(f, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)to, .a = x, .b = -1, .c = -1});
     }
+    if (hone_dtypes[dtype].kind == HONE_KIND_BOOL && have != to) /* 0.25 is true; a cast to an integer would say 0 */
+        return push_x(f, (hone_x){.kind = HONE_X_FN,
+                                  .type = HONE_I32,
+                                  .fn = HONE_FN_ne,
+                                  .a = x,
+                                  .b = push_x(f, (hone_x){.kind = HONE_X_CONST, .type = (uint8_t)have}),
+                                  .c = -1});
     if (have != to) x = push_x(f, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)to, .a = x, .b = -1, .c = -1});
     if (hone_dtypes[dtype].bytes == hone_ctype_bytes[to]) return x;
     return push_x(f, (hone_x){.kind = HONE_X_ROUND, .type = (uint8_t)to, .fn = (uint16_t)dtype, .a = x, .b = -1, .c = -1});

@@ -400,6 +400,20 @@ static hone_status read_keys(hone_wire w, hone_value **out) {
     return s;
 }
 
+/* Values of a map that are all scalars of one type become a vector: what ZipMap makes and DictVectorizer takes. */
+static hone_status scalars_to_vector(hone_value **list) {
+    hone_value *const *item = (*list)->item, *v = NULL;
+    int64_t n = (*list)->n_item;
+    for (int64_t k = 0; k < n; k++)
+        if (item[k]->tag != HONE_TAG_TENSOR || item[k]->rank || item[k]->dtype != item[0]->dtype || item[k]->strings) return HONE_OK;
+    if (!n) return HONE_OK;
+    HONE_TRY(hone_value_tensor(item[0]->dtype, &n, 1, &v));
+    for (int64_t k = 0; k < n; k++) memcpy((char *)v->data + (size_t)k * item[k]->bytes, item[k]->data, item[k]->bytes);
+    hone_value_drop(*list);
+    *list = v;
+    return HONE_OK;
+}
+
 static hone_status read_map(hone_wire w, int depth, hone_value **out) {
     hone_field f, values = {.type = HONE_WIRE_BYTES};
     for (hone_wire c = w; hone_wire_next(&c, &f);)
@@ -408,6 +422,7 @@ static hone_status read_map(hone_wire w, int depth, hone_value **out) {
     hone_status s = read_keys(w, pair);
     if (!s) s = read_list(hone_wire_of(&values), HONE_TAG_SEQUENCE, depth + 1, pair + 1);
     if (!s && pair[1]->n_item != hone_value_count(pair[0])) s = hone_fail(HONE_BAD_INPUT, "a map does not have as many keys as values");
+    if (!s) s = scalars_to_vector(pair + 1);
     if (!s) s = hone_value_list(HONE_TAG_MAP, pair, 2, out);
     hone_value_drop(pair[0]);
     hone_value_drop(pair[1]);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+   Classic models as converters write them: the forms that ONNX's own cases do not have, run as whole graphs, and maps as test data has them. */
+#include "hone/tools.h"
+#include "model/onnx.h"
+#include "twin.h"
+
+static hone_value *floats(int rank, const int64_t *dims, const float *at) {
+    hone_value *v;
+    assert_int_equal(hone_value_tensor(HONE_DTYPE_F32, dims, rank, &v), HONE_OK);
+    memcpy(v->data, at, v->bytes);
+    return v;
+}
+#define FLOATS(rows, columns, ...) floats(2, (int64_t[]){rows, columns}, (float[]){__VA_ARGS__})
+#define LINE(...) floats(1, (int64_t[]){sizeof((float[]){__VA_ARGS__}) / 4}, (float[]){__VA_ARGS__})
+
+/* Output k of a graph with one input, by the definition and fast: these numbers. Takes x. */
+static void gives(const char *text, hone_value *x, int k, const double *want, int64_t n, const char *shape) {
+    hone_compiled *c = twin_compile(text);
+    for (int how = 0; how < 3; how++) {
+        hone_value *out[4] = {0};
+        twin_run(c, &x, how == 2 ? 2 : 1, how == 0, out, NULL, text);
+        hone_text got = {0};
+        hone_value_describe(out[k], &got);
+        if (strcmp(got.text, shape) != 0) fail_msg("got %s, want %s, in\n%s", got.text, shape, text);
+        hone_text_free(&got);
+        assert_int_equal(hone_value_count(out[k]), n);
+        for (int64_t q = 0; q < n; q++)
+            if (!(fabs(hone_value_number(out[k], q) - want[q]) <= 1e-6 * (1 + fabs(want[q]))) &&
+                !(isnan(hone_value_number(out[k], q)) && isnan(want[q])))
+                fail_msg("element %d: got %.9g, want %.9g, in\n%s", (int)q, hone_value_number(out[k], q), want[q], text);
+        for (int q = 0; q < c->graph->out.n; q++) hone_value_drop(out[q]);
+    }
+    hone_value_drop(x);
+    hone_compiled_destroy(c);
+}
+#define GIVES(text, x, k, shape, ...) \
+    gives(text, x, k, (double[]){__VA_ARGS__}, (int64_t)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), shape)
+
+/* ---- indices, ranks, truth ----------------------------------------------------------------------------------------------------------- */
+static void features(void **state) { /* indices of any shape, a scalar too; a vector of features gives one row */
+    (void)state;
+    GIVES("graph g (x: f32[2, 3]) -> y { k: i64[] = {2}; y = ai.onnx.ml.ArrayFeatureExtractor(x, k); }", FLOATS(2, 3, 1, 2, 3, 4, 5, 6), 0,
+          "f32[2,1]", 3, 6);
+    GIVES("graph g (x: f32[2, 3]) -> y { k: i64[2, 1] = {2, 0}; y = ai.onnx.ml.ArrayFeatureExtractor(x, k); }",
+          FLOATS(2, 3, 1, 2, 3, 4, 5, 6), 0, "f32[2,2]", 3, 1, 6, 4);
+    GIVES("graph g (x: f32[2, 3]) -> y { c: f32[3] = {10, 20, 30}; k = ArgMax(x) {axis: 1}; y = ai.onnx.ml.ArrayFeatureExtractor(c, k); }",
+          FLOATS(2, 3, 1, 2, 3, 6, 5, 4), 0, "f32[1,2]", 30, 10);
+    hone_compiled *c = twin_compile("graph g (x: f32[2, 3], k: i64[1]) -> y { y = ai.onnx.ml.ArrayFeatureExtractor(x, k); }");
+    hone_value *in[2] = {FLOATS(2, 3, 1, 2, 3, 4, 5, 6)}, *out = NULL;
+    assert_int_equal(hone_value_tensor(HONE_DTYPE_I64, (int64_t[]){1}, 1, in + 1), HONE_OK);
+    ((int64_t *)in[1]->data)[0] = 3;
+    hone_exec *e;
+    assert_int_equal(hone_exec_create(c, &(hone_exec_options){.threads = 1}, &e), HONE_OK);
+    assert_int_not_equal(hone_exec_run(e, in, &out), HONE_OK); /* past the last feature */
+    hone_exec_destroy(e);
+    hone_value_drop(in[0]), hone_value_drop(in[1]);
+    hone_compiled_destroy(c);
+}
+static void open_rank(void **state) { /* what a Scan stacks has a rank that only the run knows; the axis counts from its end */
+    (void)state;
+    GIVES("graph g (x: f32[2, 3]) -> v, i { k: i64[1] = {2}; s0: f32[2, 3] = {0, 0, 0, 0, 0, 0}; s, t = Scan(s0, x) {num_scan_inputs: 1, "
+          "body: graph b (n: f32, r: f32) -> m, o { m = Identity(n); d = Sub(n, r); a: i64[1] = {1}; o = ReduceSumSquare(d, a) {keepdims: 0}; }}; "
+          "u = Transpose(t) {perm: [1, 0]}; v, i = TopK(u, k) {largest: 0}; }",
+          FLOATS(2, 3, 1, 2, 3, 0, 1, 1), 0, "f32[2,2]", 2, 14, 2, 14);
+}
+static void truth(void **state) { /* what is not 0 is true, in the middle of fused nodes too */
+    (void)state;
+    const char *text = "graph g (x: f32[5]) -> y { b = Cast(x) {to: bool}; n = Not(b); m = Cast(n) {to: f32}; y = Add(x, m); }";
+    GIVES(text, LINE(0, 0.25f, -0.5f, 1, NAN), 0, "f32[5]", 1, 0.25, -0.5, 1, NAN);
+}
+
+/* ---- trees --------------------------------------------------------------------------------------------------------------------------- */
+#define STUMP /* x[0] <= 1 ? node 1 : node 2 */                                                                       \
+    "nodes_treeids: [0, 0, 0], nodes_nodeids: [0, 1, 2], nodes_featureids: [0, 0, 0], nodes_truenodeids: [1, 0, 0], " \
+    "nodes_falsenodeids: [2, 0, 0], nodes_modes: [\"BRANCH_LEQ\", \"LEAF\", \"LEAF\"], nodes_values: [1.0, 0.0, 0.0], "
+static void leaves(void **state) {
+    (void)state;
+    /* skl2onnx's decision_leaf: the weight of a lone target, once a class */
+    GIVES("graph g (x: f32[2, 1]) -> y { y = ai.onnx.ml.TreeEnsembleRegressor(x) {" STUMP
+          "target_treeids: [0, 0, 0, 0, 0, 0], target_nodeids: [1, 1, 1, 2, 2, 2], target_ids: [0, 0, 0, 0, 0, 0], "
+          "target_weights: [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]}; }",
+          FLOATS(2, 1, 0, 3), 0, "f32[2,1]", 1, 2);
+    /* base values that are not one a target are a regressor's mistake and left out */
+    GIVES("graph g (x: f32[2, 1]) -> y { y = ai.onnx.ml.TreeEnsembleRegressor(x) {" STUMP "n_targets: 2, base_values: [100.0], "
+          "target_treeids: [0, 0, 0, 0], target_nodeids: [1, 1, 2, 2], target_ids: [0, 1, 0, 1], target_weights: [1.0, 2.0, 3.0, 4.0]}; }",
+          FLOATS(2, 1, 0, 3), 0, "f32[2,2]", 1, 2, 3, 4);
+    /* two classes by one score: 1 - s and s; -s and s where a weight is negative */
+    GIVES("graph g (x: f32[2, 1]) -> l, y { l, y = ai.onnx.ml.TreeEnsembleClassifier(x) {" STUMP "class_treeids: [0, 0], "
+          "class_nodeids: [1, 2], class_ids: [0, 0], class_weights: [0.25, 0.75], classlabels_int64s: [5, 7]}; }",
+          FLOATS(2, 1, 0, 3), 1, "f32[2,2]", 0.75, 0.25, 0.25, 0.75);
+    GIVES("graph g (x: f32[2, 1]) -> l, y { l, y = ai.onnx.ml.TreeEnsembleClassifier(x) {" STUMP "class_treeids: [0, 0], "
+          "class_nodeids: [1, 2], class_ids: [0, 0], class_weights: [-0.25, 0.75], base_values: [0.5], classlabels_int64s: [5, 7]}; }",
+          FLOATS(2, 1, 0, 3), 1, "f32[2,2]", -0.25, 0.25, -1.25, 1.25);
+}
+static void scaler(void **state) { /* in floats: 0.1f - 0.3f rounds before it is multiplied */
+    (void)state;
+    volatile float x = 0.1f, offset = 0.3f, scale = 3.7f;
+    float d = x - offset, want = d * scale;
+    GIVES("graph g (x: f32[1, 1]) -> y { y = ai.onnx.ml.Scaler(x) {offset: [0.3], scale: [3.7]}; }", FLOATS(1, 1, 0.1f), 0, "f32[1,1]",
+          want);
+}
+
+/* ---- maps ---------------------------------------------------------------------------------------------------------------------------- */
+static void put_float(uint8_t *at, float v) { memcpy(at, &v, 4); }
+static void maps(void **state) { /* a file's map of scalars is one of a vector, and has no order */
+    (void)state;
+    uint8_t scalar[] = {0x1a, 8, 0x10, 1, 0x4a, 4, 0, 0, 0, 0}; /* in a sequence, field 3: a tensor, data_type 1, raw_data */
+    uint8_t file[64] = {0x10, 7, 0x18, 5, 0x18, 9, 0x2a, 22, 0x10, 1};
+    size_t n = 10;
+    for (int k = 0; k < 2; k++) {
+        put_float(scalar + 6, k ? 2.5f : 1.5f);
+        memcpy(file + n, scalar, sizeof scalar);
+        n += sizeof scalar;
+    }
+    hone_value *read = NULL, *keys, *values, *map;
+    if (hone_onnx_read_value(file, n, HONE_TAG_MAP, &read)) fail_msg("%s", hone_fail_text());
+    assert_int_equal(read->item[1]->tag, HONE_TAG_TENSOR);
+    assert_int_equal(hone_value_count(read->item[1]), 2);
+    assert_int_equal(hone_value_tensor(HONE_DTYPE_I64, (int64_t[]){2}, 1, &keys), HONE_OK);
+    ((int64_t *)keys->data)[0] = 9, ((int64_t *)keys->data)[1] = 5;
+    values = LINE(2.5f, 1.5f);
+    assert_int_equal(hone_value_list(HONE_TAG_MAP, (hone_value *[]){keys, values}, 2, &map), HONE_OK);
+    hone_difference d;
+    hone_compare(map, read, 0, 0, &d);
+    if (!d.ok) fail_msg("%s", d.why);
+    ((float *)values->data)[0] = 3;
+    hone_compare(map, read, 0, 0, &d);
+    assert_false(d.ok);
+    ((float *)values->data)[0] = 2.5f, ((int64_t *)keys->data)[0] = 8;
+    hone_compare(map, read, 0, 0, &d);
+    assert_false(d.ok);
+    hone_value_drop(read), hone_value_drop(keys), hone_value_drop(values), hone_value_drop(map);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(features), cmocka_unit_test(open_rank), cmocka_unit_test(truth),
+                                       cmocka_unit_test(leaves),   cmocka_unit_test(scaler),    cmocka_unit_test(maps)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
