@@ -45,6 +45,7 @@ test-all: setup-all test
 	@scripts/cross.sh $(OTHER) build-cross $(JOBS)
 	@if command -v python3 >/dev/null; then python3 scripts/compare_ort.py build/hone ../shared/models; else echo "compare with ONNX Runtime: skipped (no python3)"; fi
 	@if command -v python3 >/dev/null; then python3 scripts/compare_export.py build/hone ../shared/models; else echo "exported models in ONNX Runtime: skipped (no python3)"; fi
+	@if command -v python3 >/dev/null; then python3 scripts/compare_contrib.py build/hone; else echo "com.microsoft beside ONNX Runtime: skipped (no python3)"; fi
 	@if command -v python3 >/dev/null; then python3 scripts/compare_zoo.py build/hone; else echo "the zoo beside ONNX Runtime: skipped (no python3)"; fi
 	@if command -v python3 >/dev/null; then python3 scripts/compare_bits.py build/hone; else echo "weights of few bits beside ONNX Runtime: skipped (no python3)"; fi
 	@$(MAKE) --no-print-directory check-format lint

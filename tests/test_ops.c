@@ -158,7 +158,7 @@ static void refused(void **state) {
         {"lines l\n  s[n] = x[n]\n", "there is no op in this text"},
         {"op Mine 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n", "mine:1:1: op Mine is in ONNX's domain"},
         {"op ai.onnx.ml.Mine 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n", "is in ONNX's domain"},
-        {"op com.microsoft.Gelu 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n", "is there already, with other text"},
+        {"op com.microsoft.FusedMatMul 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\n", "is there already, with other text"},
         {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32, z[I..]: f32\n  y[i..] = x[i..]\n", "has an output that no line stores"},
         {"op test.ops.Mine 1 (x: any) -> y: any\n  host identity\n", "must be a program"},
         {"op test.ops.A 1 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = x[i..]\nop test.ops.A 2 (x[I..]: f32) -> y[I..]: f32\n  y[i..] = 2\n",

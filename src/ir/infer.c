@@ -471,28 +471,38 @@ static hone_status infer_bodies(hone_node *n, const hone_inferring *w, const hon
     }
     return HONE_OK;
 }
+static hone_status infer_one(hone_graph *g, hone_node *n, const hone_inferring *w, int depth) {
+    hone_fact *facts = HONE_NEW_N(w->arena, hone_fact, n->n_in + n->n_out + 1);
+    const hone_fact **in = HONE_NEW_N(w->arena, const hone_fact *, n->n_in + 1);
+    if (!facts || !in) return no_memory();
+    for (int q = 0; q < n->n_in; q++) {
+        facts[q] = n->in[q] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[q]);
+        in[q] = facts + q;
+    }
+    hone_fact *out = facts + n->n_in;
+    const hone_instance *i;
+    hone_call *c;
+    hone_param *p;
+    hone_status s = hone_node_infer(w, n, in, NULL, out, &i, &c, &p);
+    if (!s && n->n_body && !n->program->how) s = hone_fail(HONE_BAD_INPUT, "it has a graph as an attribute, and takes none");
+    if (!s && n->n_body) s = infer_bodies(n, w, in, out, depth);
+    if (s) return hone_fail_at(s, "node '%s' (%s): ", n->name, n->program->name);
+    for (int q = 0; q < n->n_out; q++)
+        if (n->out[q] >= 0) set_var(g->var.at + n->out[q], out + q);
+    return HONE_OK;
+}
 static hone_status infer_graph(hone_graph *g, const hone_inferring *w, int depth) {
     if (depth > 40) return hone_fail(HONE_BAD_INPUT, "bodies are nested too deeply");
     for (int k = 0; k < g->node.n; k++) {
-        hone_node *n = g->node.at[k];
-        hone_fact *facts = HONE_NEW_N(w->arena, hone_fact, n->n_in + n->n_out + 1);
-        const hone_fact **in = HONE_NEW_N(w->arena, const hone_fact *, n->n_in + 1);
-        if (!facts || !in) return no_memory();
-        for (int q = 0; q < n->n_in; q++) {
-            facts[q] = n->in[q] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[q]);
-            in[q] = facts + q;
-        }
-        hone_fact *out = facts + n->n_in;
-        const hone_instance *i;
-        hone_call *c;
-        hone_param *p;
-        hone_status s = hone_node_infer(w, n, in, NULL, out, &i, &c, &p);
-        if (!s && n->n_body && !n->program->how) s = hone_fail(HONE_BAD_INPUT, "it has a graph as an attribute, and takes none");
-        if (!s && n->n_body) s = infer_bodies(n, w, in, out, depth);
-        if (s) return hone_fail_at(s, "node '%s' (%s): ", n->name, n->program->name);
-        for (int q = 0; q < n->n_out; q++)
-            if (n->out[q] >= 0) set_var(g->var.at + n->out[q], out + q);
+        hone_status s = infer_one(g, g->node.at[k], w, depth);
+        if (s) return s;
     }
+    return HONE_OK;
+}
+hone_status hone_graph_infer_from(hone_graph *g, hone_instances *all, int from) {
+    hone_inferring w = {g->arena, g->dims, all, NULL};
+    for (int k = from; k < g->node.n; k++)
+        if (infer_one(g, g->node.at[k], &w, 0) == HONE_NO_MEMORY) return HONE_NO_MEMORY;
     return HONE_OK;
 }
 hone_status hone_graph_infer_by(hone_graph *g, hone_instances *all) {

@@ -37,6 +37,8 @@ typedef struct {
 } hone_inferring;
 
 hone_status hone_graph_infer_by(hone_graph *, hone_instances *) HONE_CHECKED; /* hone_graph_infer (graph.h) with instances that are kept */
+/* The nodes from number `from` on, while a graph is being built. What contradicts a row is left unknown: whoever infers the whole graph says so. */
+hone_status hone_graph_infer_from(hone_graph *, hone_instances *, int from) HONE_CHECKED;
 /* The call of a node: attributes, and its operands' facts in the row's order. Lives in the arena. NULL out facts: all wanted ones of the node. */
 hone_status hone_node_call(const hone_inferring *, const hone_node *, const hone_fact *const *in, hone_call **out) HONE_CHECKED;
 /* Facts of the outputs (n_out). *instance: NULL where there is none, or not yet. Unknown stays unknown; what contradicts the row is an error.

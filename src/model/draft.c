@@ -184,8 +184,17 @@ hone_vid hone_edit_node(hone_edit *e, const char *op, hone_vid out, const hone_v
 }
 
 /* ---- what is known --------------------------------------------------------------------------------------------------------------- */
+/* Nodes that came since this was asked last are inferred. In a body the formal inputs are unknown, so little comes of it. */
+static void infer_so_far(const hone_edit *e) {
+    hone_import *im = e->im;
+    if (!im->instances) im->instances = hone_instances_create();
+    if (!im->instances || hone_graph_infer_from(e->g, im->instances, e->g->inferred)) hone_import_no_memory(im);
+    e->g->inferred = e->g->node.n;
+}
+
 hone_dtype hone_edit_dtype(const hone_edit *e, hone_vid v) {
     const hone_var *var = hone_var_of(e->g, v);
+    if (var && var->tag == HONE_TAG_TENSOR && var->dtype == HONE_DTYPE_NONE && e->g->inferred < e->g->node.n) infer_so_far(e);
     return var && var->tag == HONE_TAG_TENSOR ? var->dtype : HONE_DTYPE_NONE;
 }
 
@@ -274,7 +283,13 @@ static int rank_from(const hone_edit *e, hone_vid v, int steps) {
     return -1;
 }
 
-int hone_edit_rank(const hone_edit *e, hone_vid v) { return rank_from(e, v, 0); }
+int hone_edit_rank(const hone_edit *e, hone_vid v) {
+    int rank = rank_from(e, v, 0);
+    const hone_var *var = hone_var_of(e->g, v);
+    if (rank >= 0 || !var || var->tag != HONE_TAG_TENSOR) return rank;
+    if (e->g->inferred < e->g->node.n) infer_so_far(e);
+    return var->rank;
+}
 
 /* ---- the row --------------------------------------------------------------------------------------------------------------------- */
 static const hone_attr_spec *spec_of(const hone_program *p, const char *name) {

@@ -7,7 +7,7 @@
    up-converter may carry on, the import fails at its end. */
 #ifndef HONE_MODEL_DRAFT_H
 #define HONE_MODEL_DRAFT_H
-#include "ir/graph.h"
+#include "ir/infer.h"
 #include "model/tensor.h"
 
 enum { HONE_NEWEST = INT32_MAX };
@@ -23,6 +23,7 @@ typedef struct hone_import { /* one load */
     int64_t n_node; /* read and made so far, functions inlined: bounded, for functions of functions grow without end */
     uint64_t inlined_bytes, inlined_limit; /* of file, read again for each call */
     int serial;                            /* of inlined calls */
+    hone_instances *instances;             /* of what was inferred on the way, or NULL */
     hone_vec(hone_value *) loose;          /* held for the load only: tensors of attributes */
 } hone_import;
 

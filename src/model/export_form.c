@@ -179,39 +179,6 @@ static void constant_of_shape(hone_exporter *x, hone_export_scope *s, const hone
     put(x, s, n, "ConstantOfShape", shape, NULL, y, &(hone_attr){.name = "value", .kind = HONE_ATTR_TENSOR, .n = 1, .tensor = list});
 }
 
-static void gelu(hone_exporter *x, hone_export_scope *s, const hone_node *n, bool tanh) {
-    const char *in = hone_export_name(x, s, n->in[0]), *out = hone_export_name(x, s, n->out[0]);
-    hone_string word = {4, "tanh"};
-    hone_attr how = {.name = "approximate", .kind = HONE_ATTR_STRING, .n = 1, .s = &word};
-    if (n->n_in > 1 && n->in[1] >= 0) in = put(x, s, n, "Add", in, hone_export_name(x, s, n->in[1]), NULL, NULL);
-    put(x, s, n, "Gelu", in, NULL, out, tanh ? &how : NULL);
-}
-static void exact_gelu(hone_exporter *x, hone_export_scope *s, const hone_node *n) { gelu(x, s, n, false); }
-static void fast_gelu(hone_exporter *x, hone_export_scope *s, const hone_node *n) { gelu(x, s, n, true); }
-
-/* x * sigmoid(alpha * x) */
-static void quick_gelu(hone_exporter *x, hone_export_scope *s, const hone_node *n) {
-    const char *in = hone_export_name(x, s, n->in[0]), *out = hone_export_name(x, s, n->out[0]);
-    hone_dtype t = s->g->var.at[n->in[0]].dtype;
-    float alpha = (float)hone_attr_float(n->attr, n->n_attr, "alpha", 1.702);
-    uint8_t room[8] = {0};
-    hone_value number = {
-        .tag = HONE_TAG_TENSOR, .dtype = t ? t : HONE_DTYPE_F32, .data = room, .bytes = hone_dtypes[t ? t : HONE_DTYPE_F32].bytes};
-    hone_value *list[] = {&number};
-    hone_dtype_store(number.dtype, room, HONE_F32, (hone_scalar){.f32 = alpha}, true);
-    uint8_t *kept = hone_arena_copy(x->arena, room, sizeof room); /* lies still until it is sent */
-    if (!kept) {
-        hone_export_no_memory(x);
-        return;
-    }
-    number.data = kept;
-    const char *a =
-        put(x, s, n, "Constant", NULL, NULL, NULL, &(hone_attr){.name = "value", .kind = HONE_ATTR_TENSOR, .n = 1, .tensor = list});
-    if (!t) a = put(x, s, n, "CastLike", a, in, NULL, NULL);
-    const char *gate = put(x, s, n, "Sigmoid", put(x, s, n, "Mul", in, a, NULL, NULL), NULL, NULL, NULL);
-    put(x, s, n, "Mul", in, gate, out, NULL);
-}
-
 /* A mask of one row for all queries is repeated for each: the specification lets it be broadcast, ONNX Runtime 1.31 does not. */
 static void attention(hone_exporter *x, hone_export_scope *s, const hone_node *n) {
     const hone_var *q = s->g->var.at + n->in[0], *mask = n->n_in > 3 && n->in[3] >= 0 ? s->g->var.at + n->in[3] : NULL;
@@ -237,12 +204,9 @@ static const struct {
 } forms[] = {
     {"", "Attention", attention},
     {"", "ConstantOfShape", constant_of_shape},
-    {"com.microsoft", "Gelu", exact_gelu},
-    {"com.microsoft", "BiasGelu", exact_gelu},
-    {"com.microsoft", "FastGelu", fast_gelu},
-    {"com.microsoft", "QuickGelu", quick_gelu},
 };
-static const char *const standard[] = {"", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"};
+/* com.microsoft: what import left in it is written as it was, and ONNX Runtime reads it. */
+static const char *const standard[] = {"", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft"};
 
 void hone_export_node(hone_exporter *x, hone_export_scope *s, const hone_node *n) {
     const hone_program *p = n->program;

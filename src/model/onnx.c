@@ -15,6 +15,7 @@ static void finish(hone_onnx_model *m) {
     hone_vec_free(&m->opsets);
     for (int k = 0; k < m->im.loose.n; k++) hone_value_drop(m->im.loose.at[k]);
     hone_vec_free(&m->im.loose);
+    if (m->im.instances) hone_instances_destroy(m->im.instances);
     hone_text_free(&m->im.problems);
     if (m->im.scratch) hone_arena_destroy(m->im.scratch);
 }

@@ -94,11 +94,13 @@ static bool is_op(int row, const char *domain, const char *op) {
 
 void hone_upgrade(hone_edit *e) {
     hone_draft *n = e->node;
+    hone_contrib(e);
     for (int k = 0; k < ROWS && !n->placed; k++)
         if ((!table[k].below || n->version < table[k].below) && is_op(k, n->domain, n->op)) table[k].apply(e);
 }
 
 bool hone_upgrade_knows(const char *domain, const char *op) {
+    if (hone_contrib_knows(domain, op)) return true;
     for (int k = 0; k < ROWS; k++)
         if (is_op(k, domain, op)) return true;
     return false;

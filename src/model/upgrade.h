@@ -20,6 +20,9 @@ hone_upgrade_fn hone_canon_chain, hone_canon_fill, hone_canon_mvn, hone_canon_sp
 hone_upgrade_fn hone_canon_einsum;
 /* gradient.c: likewise */
 hone_upgrade_fn hone_canon_gradient;
+/* canon_contrib.c: ops of com.microsoft in terms of ONNX's; those it does not know are left alone */
+hone_upgrade_fn hone_contrib;
+bool hone_contrib_knows(const char *domain, const char *op);
 /* flex.c: FlexAttention. `modify` writes the body of that name out, applied to x, and returns its result; x where there is no such body. */
 typedef hone_vid hone_onnx_modify(void *context, const char *body, hone_vid x);
 void hone_onnx_flex_attention(hone_edit *, hone_onnx_modify *, void *context);

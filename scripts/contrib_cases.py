@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of com.microsoft's ops for compare_contrib.py: random data, optional inputs there and not there, odd sizes. One function a family of ops, a
+generator of Case. Sizes are small: the point is the form, not the work."""
+import dataclasses
+import itertools
+
+
+@dataclasses.dataclass
+class Case:
+    op: str
+    inputs: list  # arrays; None: left out
+    attrs: dict = dataclasses.field(default_factory=dict)
+    outputs: tuple = (1,)  # which are wanted
+    constant: frozenset = frozenset()  # inputs that are initializers
+    tolerance: str = "float"
+    domain: str = "com.microsoft"
+    symbolic: bool = False  # dims of the graph's inputs have names, not numbers
+    opset: int = 20
+
+
+class Maker:
+    def __init__(self, numpy, seed):
+        self.np, self.rng = numpy, numpy.random.default_rng(seed)
+
+    def f(self, *shape, scale=1.0, dtype="float32"):
+        return (self.rng.standard_normal(shape) * scale).astype(dtype)
+
+    def ints(self, low, high, *shape, dtype="int32"):
+        return self.np.asarray(self.rng.integers(low, high, shape), dtype=dtype)
+
+    def some(self, value):  # there, or left out
+        return value if self.rng.integers(2) else None
+
+    def flip(self):
+        return bool(self.rng.integers(2))
+
+
+def optional(n):
+    """Every combination of n things that are there or not."""
+    return itertools.product((True, False), repeat=n)
+
+
+def fused(m):
+    for activation, params in (("", None), ("Relu", None), ("Tanh", None), ("Sigmoid", None), ("HardSwish", None), ("LeakyRelu", [0.1]), ("Clip", [-0.5, 0.7]), ("HardSigmoid", [0.3, 0.4])):
+        for bias, add in optional(2):
+            group = int(m.rng.integers(1, 3))
+            attrs = {"group": group, "strides": [1, 2], "pads": [1, 0, 1, 1], "kernel_shape": [3, 2]}
+            attrs |= {"activation": activation} if activation else {}
+            attrs |= {"activation_params": params} if params else {}
+            x, w = m.f(2, 4, 7, 6), m.f(6, 4 // group, 3, 2)
+            yield Case("FusedConv", [x, w, m.f(6) if bias else None, m.f(2, 6, 7, 3) if add else None], attrs, constant={1, 2} if m.flip() else {}, symbolic=m.flip())
+            if activation in ("", "Relu"):
+                yield Case("NhwcFusedConv", [m.np.ascontiguousarray(x.transpose(0, 2, 3, 1)), w, m.f(6) if bias else None], attrs)
+    for activation, params in (("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("LeakyRelu", {"activation_alpha": 0.2}), ("Elu", {"activation_alpha": 0.7}), ("HardSigmoid", {"activation_alpha": 0.3, "activation_beta": 0.4}), ("Softplus", {}), ("Softsign", {}), ("ThresholdedRelu", {"activation_alpha": 0.5})):
+        for ta, tb in optional(2):
+            a, b = m.f(*((5, 3) if ta else (3, 5))), m.f(*((7, 5) if tb else (5, 7)))
+            c = [None, m.f(7), m.f(3, 1), m.f(3, 7)][m.rng.integers(4)]
+            yield Case("FusedGemm", [a, b, c], {"activation": activation, "alpha": 0.5, "beta": 1.5, "transA": int(ta), "transB": int(tb), **params}, constant={1, 2} if m.flip() else {}, symbolic=m.flip())
+    for op in ("FusedMatMul", "TransposeMatMul"):
+        for ta, tb, stack in itertools.product((0, 1), (0, 1), (0, 1, 2)):
+            batch = [(), (2,), (2, 3)][stack]
+            a, b = m.f(*batch, *((4, 3) if ta else (3, 4))), m.f(*batch, *((5, 4) if tb else (4, 5)))
+            yield Case(op, [a, b], {"alpha": 0.25 if m.flip() else 1.0, "transA": ta, "transB": tb}, symbolic=m.flip(), constant={1} if m.flip() else {})
+    yield Case("FusedMatMul", [m.f(2, 3, 4).astype("float64"), m.f(2, 4, 5).astype("float64")], {"alpha": 0.25})
+    yield Case("FusedMatMul", [m.f(4), m.f(4, 5)], {"alpha": 0.25, "transA": 1})
+    for ba, bb, ta, tb in itertools.product((0, 1), repeat=4):  # batch dims [2, 3], m = 4, k = 5, n = 6
+        a, b = ((5, 4) if ta else (4, 5)), ((6, 5) if tb else (5, 6))
+        a = (a[0], 2, 3, a[1]) if ba else (2, 3, *a)
+        b = (b[0], 2, 3, b[1]) if bb else (2, 3, *b)
+        yield Case("FusedMatMul", [m.f(*a), m.f(*b)], {"alpha": 2.0, "transA": ta, "transB": tb, "transBatchA": ba, "transBatchB": bb})
+
+
+def activations(m):
+    for dtype, tolerance in (("float32", "float"), ("float16", "half")):
+        for shape in ((3, 5, 8), (1, 7), (2, 3, 4, 33)):
+            x, k = m.f(*shape, scale=2, dtype=dtype), shape[-1]
+            yield Case("Gelu", [x], tolerance=tolerance, symbolic=m.flip())
+            yield Case("BiasGelu", [x, m.f(k, dtype=dtype)], tolerance=tolerance, constant={1} if m.flip() else {})
+            yield Case("FastGelu", [x, m.some(m.f(k, dtype=dtype))], tolerance=tolerance, symbolic=m.flip())
+            yield Case("QuickGelu", [x], {"alpha": float(m.rng.choice([1.0, 1.5]))} if m.flip() else {}, tolerance=tolerance)
+    for axis, shape, bias in ((1, (4, 6), (1, 6)), (3, (2, 3, 4, 5), (1, 1, 4, 5)), (3, (2, 3, 4, 5), (2, 1, 1, 5)), (3, (2, 3, 4, 5), (2, 1, 4, 5))):
+        yield Case("BiasSoftmax", [m.f(*shape), m.f(*bias)], {"axis": axis, "is_inner_broadcast": int(bias[0] != 1)})
+    yield Case("BiasAdd", [m.f(2, 3, 320), m.f(320), m.f(2, 3, 320)])
+    yield Case("BiasSplitGelu", [m.f(2, 3, 2560), m.f(2560)])
+    yield Case("GemmFastGelu", [m.f(2, 3, 4), m.f(4, 5), m.f(5)])
+    for residual, ratio in optional(2):
+        yield Case("BiasDropout", [m.f(2, 3, 4), m.f(4), m.f(2, 3, 4) if residual else None, m.np.float32(0.5) if ratio else None])
+
+
+def norms(m):
+    for dtype, tolerance in (("float32", "float"), ("float16", "half")):
+        for beta, bias, total in optional(3):
+            b, s, h = 2, int(m.rng.integers(1, 6)), int(m.rng.choice([4, 7, 32]))
+            skip = m.f(*[(b, s, h), (1, s, h), (s, h)][m.rng.integers(3)], dtype=dtype)
+            x, g = m.f(b, s, h, dtype=dtype), m.f(h, dtype=dtype)
+            more = {"epsilon": 1e-5} if m.flip() else {}
+            yield Case("SkipLayerNormalization", [x, skip, g, m.f(h, dtype=dtype) if beta else None, m.f(h, dtype=dtype) if bias else None], more, (1, 0, 0, 1) if total else (1,), constant={2, 3, 4}, tolerance=tolerance, symbolic=m.flip())
+            yield Case("SkipSimplifiedLayerNormalization", [x, skip, g, m.f(h, dtype=dtype) if bias else None], more, (1, 0, 0, 1) if total else (1,), tolerance=tolerance, symbolic=m.flip())
+        for axis, extra in ((-1, 0), (-1, 1), (1, 0), (1, 1), (0, 0)):
+            x = m.f(3, 4, 5, dtype=dtype)
+            yield Case("SimplifiedLayerNormalization", [x, m.f(*x.shape[axis:], dtype=dtype)], {"axis": axis, "epsilon": 1e-6}, (1, 1) if extra else (1,), domain="", tolerance=tolerance)
+    for last, act in optional(2):
+        x = m.f(2, 3, 5, 8) if last else m.f(2, 8, 3, 5)
+        attrs = {"groups": 4, "activation": int(act), "channels_last": int(last)}
+        yield Case("GroupNorm", [x, m.f(8), m.f(8)], attrs)
+        for skip in ((2, 8), x.shape):
+            yield Case("SkipGroupNorm", [x, m.f(8), m.f(8), m.f(*skip), m.some(m.f(8))], attrs, (1, 1))
+    for segment, mask, at, total in optional(4):
+        b, s, h = 2, int(m.rng.integers(1, 8)), 8
+        ids = m.ints(0, 11, b, s)
+        inputs = [ids, m.ints(0, 2, b, s) if segment else None, m.f(11, h), m.f(9, h), m.f(2, h) if segment else None, m.f(h), m.f(h), m.ints(0, 2, b, s) if mask else None, m.ints(0, 9, *((b, s) if m.flip() else (1, s))) if at else None]
+        yield Case("EmbedLayerNormalization", inputs, {"epsilon": 1e-5} if m.flip() else {}, (1, 1, 1) if total else (1, 1), constant={2, 3, 4, 5, 6} if m.flip() else {}, symbolic=m.flip())
+
+
+FAMILIES = (fused, activations, norms)
+
+
+def cases(numpy, seed):
+    for number, family in enumerate(FAMILIES):
+        yield from family(Maker(numpy, seed + number))

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+   canon_contrib: which op of com.microsoft is said how. A row has the op's inputs and attributes: what a model writes beyond them is refused by
+   name, so the functions only see what they know. */
+#include "model/canon_contrib.h"
+
+static const char ms[] = "com.microsoft";
+static const struct {
+    const char *domain, *op;
+    int min, max, outputs; /* inputs: the first `min` are there, at most `max` are; at most so many outputs */
+    const char *attrs;     /* words it may have */
+    hone_upgrade_fn *apply;
+} table[] = {
+    {ms, "FusedConv", 2, 4, 1, "activation activation_params auto_pad dilations group kernel_shape pads strides", hone_contrib_fused_conv},
+    {ms, "NhwcFusedConv", 2, 4, 1, "activation activation_params auto_pad dilations group kernel_shape pads strides",
+     hone_contrib_fused_conv},
+    {ms, "NhwcConv", 2, 3, 1, "auto_pad dilations group kernel_shape pads strides", hone_contrib_fused_conv},
+    {ms, "FusedGemm", 2, 3, 1, "activation activation_alpha activation_beta activation_gamma alpha beta transA transB",
+     hone_contrib_fused_gemm},
+    {ms, "FusedMatMul", 2, 2, 1, "alpha transA transB transBatchA transBatchB", hone_contrib_fused_matmul},
+    {ms, "FusedMatMulActivation", 2, 2, 1,
+     "activation activation_alpha activation_beta activation_gamma activation_axis alpha transA transB transBatchA transBatchB",
+     hone_contrib_fused_matmul},
+    {ms, "TransposeMatMul", 2, 2, 1, "alpha transA transB transBatchA transBatchB", hone_contrib_fused_matmul},
+    {ms, "GemmFastGelu", 2, 3, 1, "", hone_contrib_gemm_fast_gelu},
+    {ms, "Gelu", 1, 1, 1, "", hone_contrib_gelu},
+    {ms, "BiasGelu", 2, 2, 1, "", hone_contrib_gelu},
+    {ms, "FastGelu", 1, 2, 1, "", hone_contrib_fast_gelu},
+    {ms, "QuickGelu", 1, 1, 1, "alpha", hone_contrib_quick_gelu},
+    {ms, "BiasAdd", 3, 3, 1, "", hone_contrib_bias_add},
+    {ms, "BiasSplitGelu", 2, 2, 1, "", hone_contrib_bias_split_gelu},
+    {ms, "BiasDropout", 2, 5, 2, "seed", hone_contrib_bias_dropout},
+    {ms, "BiasSoftmax", 2, 2, 1, "axis is_inner_broadcast", hone_contrib_bias_softmax},
+    {"", "SimplifiedLayerNormalization", 2, 2, 2, "axis epsilon stash_type", hone_contrib_simplified_norm},
+    {ms, "SimplifiedLayerNormalization", 2, 2, 2, "axis epsilon stash_type", hone_contrib_simplified_norm},
+    {ms, "SkipLayerNormalization", 3, 5, 4, "epsilon", hone_contrib_skip_norm},
+    {ms, "SkipSimplifiedLayerNormalization", 3, 4, 4, "epsilon", hone_contrib_skip_simplified_norm},
+    {ms, "GroupNorm", 3, 3, 1, "activation channels_last epsilon groups", hone_contrib_group_norm},
+    {ms, "SkipGroupNorm", 4, 5, 2, "activation channels_last epsilon groups", hone_contrib_skip_group_norm},
+    {ms, "EmbedLayerNormalization", 7, 9, 3, "epsilon mask_index_type", hone_contrib_embed_norm},
+};
+enum { ROWS = sizeof table / sizeof *table };
+
+static int row_of(const char *domain, const char *op) {
+    int k = 0;
+    while (k < ROWS && (strcmp(table[k].op, op) != 0 || strcmp(table[k].domain, domain) != 0)) k++;
+    return k;
+}
+
+static bool lists(const char *words, const char *word) {
+    size_t n = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)) != NULL; at += n)
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0)) return true;
+    return false;
+}
+
+static bool in_order(hone_edit *e, int row) {
+    const hone_draft *n = e->node;
+    int n_in = n->in.n, n_out = n->out.n;
+    while (n_in && n->in.at[n_in - 1] < 0) n_in--;
+    while (n_out && n->out.at[n_out - 1] < 0) n_out--;
+    bool good = n_in >= table[row].min && n_in <= table[row].max && n_out <= table[row].outputs && hone_draft_out(n, 0) >= 0;
+    if (!good)
+        hone_edit_problem(e, HONE_BAD_INPUT, "it has %d inputs and %d outputs; %d to %d and at most %d are expected", n_in, n_out,
+                          table[row].min, table[row].max, table[row].outputs);
+    for (int k = 0; k < n->attr.n; k++)
+        if (!lists(table[row].attrs, n->attr.at[k].name))
+            hone_edit_problem(e, HONE_NOT_SUPPORTED, "unknown attribute '%.60s'", n->attr.at[k].name), good = false;
+    return good;
+}
+
+bool hone_contrib_knows(const char *domain, const char *op) { return row_of(domain, op) < ROWS; }
+
+void hone_contrib(hone_edit *e) {
+    int row = row_of(e->node->domain, e->node->op);
+    if (row == ROWS) return;
+    if (in_order(e, row)) table[row].apply(e);
+    else e->node->placed = true; /* the problem is noted */
+}
+
+/* ---- activations by name ----------------------------------------------------------------------------------------------------------- */
+hone_vid hone_contrib_activate(hone_edit *e, const char *name, const double *param, int n, hone_vid x, hone_vid out) {
+    static const struct {
+        const char *op, *param[2];
+    } known[] = {
+        {"Relu", {0}},
+        {"Tanh", {0}},
+        {"Sigmoid", {0}},
+        {"Softplus", {0}},
+        {"Softsign", {0}},
+        {"HardSwish", {0}},
+        {"Gelu", {0}},
+        {"LeakyRelu", {"alpha"}},
+        {"Elu", {"alpha"}},
+        {"Celu", {"alpha"}},
+        {"ThresholdedRelu", {"alpha"}},
+        {"HardSigmoid", {"alpha", "beta"}},
+        {"Selu", {"alpha", "gamma"}},
+    };
+    if (strcmp(name, "Clip") == 0 && n == 2)
+        return HONE_NODE_AS(e, "Clip", out, x, hone_edit_like(e, param[0], x), hone_edit_like(e, param[1], x));
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        if (strcmp(name, known[k].op) != 0) continue;
+        hone_attr attr[2];
+        int m = 0;
+        for (; m < 2 && m < n && known[k].param[m]; m++) attr[m] = hone_contrib_float(e, known[k].param[m], param[m]);
+        return hone_edit_node(e, name, out, HONE_IN(x), attr, m);
+    }
+    hone_edit_problem(e, HONE_NOT_SUPPORTED, "activation '%.40s' is not known", name);
+    return out;
+}

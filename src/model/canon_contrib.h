@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+   canon_contrib: ops of com.microsoft, which ONNX Runtime's optimizers and quantizers write, said in ONNX's own ops. canon_contrib.c has the table
+   that names them; the files beside it are one family each. An op that no row below serves has a row of its own in ops/contrib*.hop, or none:
+   then the model is refused and the op named. */
+#ifndef HONE_MODEL_CANON_CONTRIB_H
+#define HONE_MODEL_CANON_CONTRIB_H
+#include <string.h>
+
+#include "model/upgrade.h"
+
+/* canon_contrib_fused.c: products with something behind them, activations, biases */
+hone_upgrade_fn hone_contrib_fused_conv, hone_contrib_fused_gemm, hone_contrib_fused_matmul, hone_contrib_gelu, hone_contrib_fast_gelu,
+    hone_contrib_quick_gelu, hone_contrib_bias_add, hone_contrib_bias_split_gelu, hone_contrib_bias_dropout, hone_contrib_bias_softmax,
+    hone_contrib_gemm_fast_gelu;
+/* canon_contrib_norm.c */
+hone_upgrade_fn hone_contrib_simplified_norm, hone_contrib_skip_norm, hone_contrib_skip_simplified_norm, hone_contrib_group_norm,
+    hone_contrib_skip_group_norm, hone_contrib_embed_norm;
+
+/* ---- writing nodes --------------------------------------------------------------------------------------------------------------- */
+#define HONE_NODE(e, op, ...) hone_edit_node(e, op, -1, HONE_IN(__VA_ARGS__), HONE_PLAIN)
+#define HONE_NODE_AS(e, op, out, ...) hone_edit_node(e, op, out, HONE_IN(__VA_ARGS__), HONE_PLAIN)
+
+static inline hone_attr hone_contrib_float(hone_edit *e, const char *name, double v) {
+    hone_attr a = hone_attr_of_floats(e->im, name, &v, 1);
+    a.kind = HONE_ATTR_FLOAT;
+    return a;
+}
+/* x where it is there, else 0: x is whatever `like` is. */
+static inline hone_vid hone_contrib_add(hone_edit *e, hone_vid a, hone_vid b) { return b < 0 ? a : a < 0 ? b : HONE_NODE(e, "Add", a, b); }
+static inline hone_vid hone_contrib_transpose(hone_edit *e, hone_vid x, hone_vid out, const int64_t *perm, int n) {
+    return hone_edit_node(e, "Transpose", out, HONE_IN(x), HONE_WITH(hone_attr_of_ints(e->im, "perm", perm, n)));
+}
+/* The draft becomes an op of ONNX in its newest form, with the inputs and attributes it has. */
+static inline void hone_contrib_becomes(hone_edit *e, const char *op) {
+    e->node->domain = "", e->node->op = op, e->node->version = HONE_NEWEST;
+}
+/* Its first output is a new var, which is returned; what was wanted there goes to *wanted. The draft is placed. */
+static inline hone_vid hone_contrib_place_before(hone_edit *e, hone_vid *wanted) {
+    *wanted = e->node->out.at[0];
+    hone_vid made = e->node->out.at[0] = hone_edit_var(e);
+    hone_draft_place(e);
+    return made;
+}
+/* An activation by name: `param` has up to n numbers for it. out -1: a new var. */
+hone_vid hone_contrib_activate(hone_edit *, const char *name, const double *param, int n, hone_vid x, hone_vid out);
+#endif
