@@ -4,11 +4,11 @@
 
 #include "device/cpu/contract.h"
 
-/* The sum of n bytes, as the kernel sees them. */
-static uint32_t sum_of(const uint8_t *from, int64_t n, bool is_signed) {
+/* The sum of n bytes, flip over each, as the kernel sees them. */
+static uint32_t sum_of(const uint8_t *from, int64_t n, uint8_t flip, bool is_signed) {
     typedef uint8_t bytes __attribute__((vector_size(16)));
     typedef uint16_t pairs __attribute__((vector_size(16)));
-    const uint8_t over = is_signed ? 0x80 : 0;
+    const uint8_t over = (is_signed ? 0x80 : 0) ^ flip;
     uint32_t all = 0;
     int64_t i = 0;
     while (i + 16 <= n) {
@@ -122,30 +122,100 @@ static void spread(const hone_contract *d, const uint8_t *row, int r, uint8_t *p
         for (; p + 4 <= k; p += 4, panel += apart) memcpy(panel, row + p, 4);
     for (; p < k; p += deep, panel += apart) few(panel, row + p, k - p < deep ? k - p : deep);
 }
-/* A whole panel of rows that lie in a row each, eight rows and 8 deep: two rows are a register, of 16 values of each a register is loaded. */
-enum { PANEL = 8 };
+/* A panel of rows, n bytes of each that lie in a row, flip over them. n: whole steps of the kernel, or the last of K. */
+enum { PANEL = 8, MOST_ROWS = 32 /* of any kernel's panel */ };
+typedef uint64_t two __attribute__((vector_size(16)));
+typedef uint32_t words __attribute__((vector_size(16)));
 #if defined(__clang__)
 #define BESIDE(a, b, i, j) __builtin_shufflevector(a, b, i, j)
+#define BESIDE4(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
 #else
 #define BESIDE(a, b, i, j) __builtin_shuffle(a, b, (two){i, j})
+#define BESIDE4(a, b, i, j, k, l) __builtin_shuffle(a, b, (words){i, j, k, l})
 #endif
-static void spread_panel(const uint8_t *const row[PANEL], int64_t k, uint8_t *panel) {
-    typedef uint64_t two __attribute__((vector_size(16)));
+static inline void flipped(uint8_t *to, const uint8_t *from, int64_t n, uint8_t flip) { /* a few */
+    uint64_t v = 0;
+    few((uint8_t *)&v, from, n);
+    v ^= flip * 0x0101010101010101u;
+    few(to, (const uint8_t *)&v, n);
+}
+/* Eight rows, 8 deep: two rows are a register, of 16 values of each a register is loaded. */
+static void spread_eights(const uint8_t *const *row, int64_t n, uint8_t flip, uint8_t *panel) {
+    const uint64_t over = flip * 0x0101010101010101u;
     int64_t p = 0;
-    for (; p + 16 <= k; p += 16, panel += 16 * PANEL)
+    for (; p + 16 <= n; p += 16, panel += 16 * PANEL)
         for (int r = 0; r < PANEL; r += 2) {
             two a, b;
             memcpy(&a, row[r] + p, 16), memcpy(&b, row[r + 1] + p, 16);
-            const two low = BESIDE(a, b, 0, 2), high = BESIDE(a, b, 1, 3);
+            const two low = BESIDE(a, b, 0, 2) ^ over, high = BESIDE(a, b, 1, 3) ^ over;
             memcpy(panel + 8 * r, &low, 16), memcpy(panel + 8 * (r + PANEL), &high, 16);
         }
-    for (; p + 8 <= k; p += 8, panel += 8 * PANEL)
-        for (int r = 0; r < PANEL; r++) memcpy(panel + 8 * r, row[r] + p, 8);
-    for (int r = 0; p < k && r < PANEL; r++) few(panel + 8 * r, row[r] + p, k - p);
+    for (; p < n; p += 8, panel += 8 * PANEL)
+        for (int r = 0; r < PANEL; r++) flipped(panel + 8 * r, row[r] + p, n - p < 8 ? n - p : 8, flip);
+}
+/* Rows 4 deep, four at a time: 16 values of each are transposed as words of four. */
+static void spread_words(const uint8_t *const *row, int rows, int64_t n, uint8_t flip, uint8_t *panel) {
+    const uint32_t over = flip * 0x01010101u;
+    const int64_t apart = 4 * rows, whole = n / 16 * 16;
+    for (int r = 0; r + 4 <= rows; r += 4) {
+        uint8_t *to = panel + 4 * r;
+        for (int64_t p = 0; p < whole; p += 16, to += 4 * apart) {
+            words a, b, c, d;
+            memcpy(&a, row[r] + p, 16), memcpy(&b, row[r + 1] + p, 16), memcpy(&c, row[r + 2] + p, 16), memcpy(&d, row[r + 3] + p, 16);
+            a ^= over, b ^= over, c ^= over, d ^= over;
+            const words ab = BESIDE4(a, b, 0, 4, 1, 5), cd = BESIDE4(c, d, 0, 4, 1, 5), ef = BESIDE4(a, b, 2, 6, 3, 7),
+                        gh = BESIDE4(c, d, 2, 6, 3, 7);
+            const words out[4] = {BESIDE4(ab, cd, 0, 1, 4, 5), BESIDE4(ab, cd, 2, 3, 6, 7), BESIDE4(ef, gh, 0, 1, 4, 5),
+                                  BESIDE4(ef, gh, 2, 3, 6, 7)};
+            for (int q = 0; q < 4; q++) memcpy(to + q * apart, out + q, 16);
+        }
+    }
+    for (int r = 0; r < rows; r++)
+        for (int64_t p = r < rows / 4 * 4 ? whole : 0; p < n; p += 4)
+            flipped(panel + p / 4 * apart + 4 * r, row[r] + p, n - p < 4 ? n - p : 4, flip);
 }
 #undef BESIDE
+#undef BESIDE4
+/* Whether rows go into panels piece by piece, from where they lie. */
+static bool by_pieces(const hone_contract *d) {
+    const int deep = d->kernel_i8->deep;
+    return d->piece && (d->taps == 1 || d->piece % deep == 0) && d->mr <= MOST_ROWS && (deep == 4 || (deep == 8 && d->mr == PANEL));
+}
+/* Rows m0 … of a panel, and their sums. What is outside is read from `beyond`. Rows past the last are copies of it, which nobody reads. */
+static void pack_pieces(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m0, int64_t m, const uint8_t *beyond,
+                        uint8_t *panel, int32_t *sum) {
+    const uint8_t *row[MOST_ROWS], *from[MOST_ROWS];
+    bool inside[MOST_ROWS], all = true;
+    uint32_t sums[MOST_ROWS] = {0};
+    const int mr = (int)d->mr;
+    for (int r = 0; r < mr; r++) {
+        const int64_t i = m0 + (r < m ? r : m - 1);
+        row[r] = a + d->at_m_a[i];
+        inside[r] = d->outside ? !d->outside[i] : !d->a.n_bounded || hone_contract_all_inside(d, w, i), all &= inside[r];
+    }
+    for (int64_t p = 0; p < d->k; p += d->piece, panel += d->piece * mr) {
+        for (int r = 0; r < mr; r++) from[r] = row[r] + d->at_k_a[p];
+        for (int r = 0; !all && r < mr; r++)
+            if (!inside[r] && !hone_contract_inside(d, w, m0 + (r < m ? r : m - 1), p)) from[r] = beyond;
+        if (d->kernel_i8->deep == 4) spread_words(from, mr, d->piece, d->flip_a, panel);
+        else spread_eights(from, d->piece, d->flip_a, panel);
+        for (int r = 0; sum && r < m && r < mr; r++) sums[r] += sum_of(from[r], d->piece, d->flip_a, d->a_signed);
+    }
+    for (int r = 0; sum && r < m && r < mr; r++) sum[r] = (int32_t)sums[r];
+}
 /* The same of rows by fours, `apart` bytes from one to the next, that lie inside the picture: what is no value of K may be anything, as it meets zeros in B. */
 static inline void spread_fours(const hone_contract *d, const uint8_t *row, ptrdiff_t apart, int rows, uint8_t *panel) {
+    if (d->kernel_i8->deep == 4) {
+        const uint32_t over = d->flip_a * 0x01010101u;
+        for (int64_t g = 0; g < d->fours; g++, panel += 4 * d->mr)
+            for (int r = 0; r < rows; r++) {
+                uint32_t four;
+                memcpy(&four, row + d->four_at[g] + r * apart, 4);
+                four ^= over;
+                memcpy(panel + 4 * r, &four, 4);
+            }
+        return;
+    }
     for (int64_t g = 0; g < d->fours; g += 2, panel += 8 * d->mr) {
         const uint8_t *low = row + d->four_at[g], *high = g + 1 < d->fours ? row + d->four_at[g + 1] : low;
         for (int r = 0; r < rows; r++) memcpy(panel + 8 * r, low + r * apart, 4), memcpy(panel + 8 * r + 4, high + r * apart, 4);
@@ -167,9 +237,14 @@ void hone_contract_int_pack_a(const hone_contract *d, const uint8_t *a, const ho
     const int64_t deep = d->kernel_i8->deep;
     const bool whole =
         deep == 64 && d->piece && d->piece % 64 == 0 && d->taps > 1 && !d->flip_a && !sum; /* pieces of a window go where they belong */
-    const bool eight = deep == 8 && mr == PANEL && !d->flip_a;
-    const bool lies = eight && d->piece == d->k && !d->a.n_bounded,
-               fours = eight && d->fours && d->packed_b && !sum; /* rows that are taken as they are */
+    if (by_pieces(d)) {
+        if (d->a.n_bounded) memset(line, outside, (size_t)d->piece);
+        for (int64_t i = 0; i < m; i += mr, panels += each)
+            pack_pieces(d, a, w, m0 + i, m - i < mr ? m - i : mr, line, panels, sum ? sum + i : NULL);
+        return;
+    }
+    const bool fours =
+        mr == PANEL && (deep == 4 || (deep == 8 && !d->flip_a)) && d->fours && d->packed_b && !sum; /* rows that are taken as they are */
     for (int64_t i = 0; i < m; i++) {
         uint8_t *panel = panels + i / mr * each;
         if (whole) {
@@ -182,25 +257,17 @@ void hone_contract_int_pack_a(const hone_contract *d, const uint8_t *a, const ho
             }
             continue;
         }
-        if (lies && i % PANEL == 0 && i + PANEL <= m) {
-            const uint8_t *row[PANEL];
-            for (int r = 0; r < PANEL; r++) row[r] = a + d->at_m_a[m0 + i + r] + d->at_k_a[0];
-            spread_panel(row, k, panel);
-            for (int r = 0; sum && r < PANEL; r++) sum[i + r] = (int32_t)sum_of(row[r], k, d->a_signed);
-            i += PANEL - 1;
-            continue;
-        }
         if (fours && taken_whole(d, w, m0 + i)) {
             const uint8_t *row = a + d->at_m_a[m0 + i];
             const bool all = i % PANEL == 0 && i + PANEL <= m && evenly(d, w, m0 + i);
             if (all) spread_fours(d, row, (ptrdiff_t)(d->at_m_a[m0 + i + 1] - d->at_m_a[m0 + i]), PANEL, panel), i += PANEL - 1;
-            else spread_fours(d, row, 0, 1, panel + i % mr * 8);
+            else spread_fours(d, row, 0, 1, panel + i % mr * deep);
             continue;
         }
         uint8_t *own = k < deep && d->packed_b ? panel + i % mr * deep : line; /* what is past K meets zeros in B */
         const uint8_t *row = hone_contract_int_row(d, a, w, m0 + i, outside, own);
         if (row != own || own == line) spread(d, row, (int)(i % mr), panel);
-        if (sum) sum[i] = (int32_t)sum_of(row, k, d->a_signed);
+        if (sum) sum[i] = (int32_t)sum_of(row, k, 0, d->a_signed);
     }
 }
 /* Two groups of four of all columns, one after another, as groups of eight. */
