@@ -126,7 +126,7 @@ static hone_status infer_concat(const hone_inferring *w, const hone_node *n, con
         }
         if (in[k]->rank < 0) continue;
         if (rank >= 0 && in[k]->rank != rank)
-            return hone_fail(HONE_BAD_INPUT, "input %d has %d dims, the ones before %d", k, in[k]->rank, rank);
+            return hone_fail(HONE_BAD_INPUT, "input %d has %d dims, the ones before have %d", k, in[k]->rank, rank);
         rank = in[k]->rank;
     }
     if (rank < 0) return HONE_OK;
@@ -148,7 +148,8 @@ static hone_status infer_concat(const hone_inferring *w, const hone_node *n, con
                 continue;
             }
             if (hone_dim_is_number(*o) && hone_dim_is_number(v) && *o != v)
-                return hone_fail(HONE_BAD_INPUT, "input %d: dim %d is %lld, the ones before have %lld", k, d, (long long)v, (long long)*o);
+                return hone_fail(HONE_BAD_INPUT, "input %d cannot be joined along axis %d: its dim %d is %lld, the ones before have %lld",
+                                 k, axis, d, (long long)v, (long long)*o);
             if (!hone_dim_is_number(*o) && v != HONE_DIM_UNKNOWN) *o = v;
         }
         const hone_dim *c;
@@ -172,7 +173,8 @@ static hone_status infer_split(const hone_inferring *w, const hone_node *n, cons
     int axis, rank = in[0]->rank;
     for (int k = 0; k < n->n_out; k++) out[k].dtype = in[0]->dtype;
     if (rank < 0) return HONE_OK;
-    if (!axis_of(n, rank, 0, &axis)) return hone_fail(HONE_BAD_INPUT, "axis is outside of %d dims", rank);
+    if (!axis_of(n, rank, 0, &axis))
+        return hone_fail(HONE_BAD_INPUT, "axis %lld is outside of %d dims", (long long)hone_attr_int(n->attr, n->n_attr, "axis", 0), rank);
     bool given = n->n_in > 1 && n->in[1] >= 0;
     const hone_dim *sizes = NULL, *data = NULL;
     int64_t count = 0, numbers = 0, parts = hone_attr_int(n->attr, n->n_attr, "num_outputs", n->n_out);
@@ -189,13 +191,15 @@ static hone_status infer_split(const hone_inferring *w, const hone_node *n, cons
                                      : hone_dim_max(w->dims, hone_dim_sub(w->dims, total, used), 0);
         if (!given && hone_dim_is_symbolic(total)) d = k + 1 < parts ? chunk : hone_dim_sub(w->dims, total, used);
         out[k].dim[axis] = d;
-        if (hone_dim_is_number(d) && d < 0) return hone_fail(HONE_BAD_INPUT, "part %d of 'split' is %lld", k, (long long)d);
+        if (hone_dim_is_number(d) && d < 0)
+            return hone_fail(HONE_BAD_INPUT, "part %d of 'split' is %lld; it cannot be below 0", k, (long long)d);
         if (whole && hone_dim_is_number(used) && hone_dim_is_number(d) && used + d <= numbers)
             out[k].contents = data + used, out[k].n_content = (int)d;
         used = hone_dim_add(w->dims, used, d);
     }
     if (hone_dim_is_number(used) && hone_dim_is_number(total) && used != total)
-        return hone_fail(HONE_BAD_INPUT, "the parts add up to %lld, dim %d is %lld", (long long)used, axis, (long long)total);
+        return hone_fail(HONE_BAD_INPUT, "the parts of 'split' add up to %lld, and dim %d is %lld", (long long)used, axis,
+                         (long long)total);
     return HONE_OK;
 }
 static const struct {
@@ -382,7 +386,7 @@ hone_status hone_node_infer(const hone_inferring *w, const hone_node *n, const h
         for (int d = 0; d < v->out[k].rank; d++) {
             hone_dim dim = out[k].dim[d] = v->out[k].dim[d];
             if (hone_dim_is_number(dim) && dim < 0)
-                return hone_fail(HONE_BAD_INPUT, "output %d would have dim %d of %lld", k, d, (long long)dim);
+                return hone_fail(HONE_BAD_INPUT, "dim %d of output %d would be %lld", d, k, (long long)dim);
         }
     }
     bool fresh = p->runs != HONE_RUNS_HOST;

@@ -57,6 +57,10 @@ typedef struct {
     bool tilde;
     const char *text;
 } hone_check;
+/* broken.c: the messages of rules that are broken */
+hone_status hone_broken_need(const hone_call *, const char *text);
+hone_status hone_broken_size(const hone_call *, const hone_check *, int axis, int64_t actual, int64_t want);
+void hone_broken_ranks(const hone_call *, hone_text *); /* "a has 0 dims, b 2" */
 struct hone_solver {
     const hone_x *x;
     const int32_t *list;

@@ -144,7 +144,14 @@ int hone_build_rank(builder *b, const char *group) {
     return -1;
 }
 static void set_rank(builder *b, const char *group, int rank, int line) {
-    if (rank < 0 || rank > HONE_MAX_RANK) hone_build_fail(b, line, "%s.. would have %d dims", group, rank);
+    if (rank < 0 || rank > HONE_MAX_RANK) {
+        hone_text t = {0};
+        char ranks[128];
+        hone_broken_ranks(b->call, &t);
+        snprintf(ranks, sizeof ranks, "%s", t.text ? t.text : "");
+        hone_text_free(&t);
+        hone_build_fail(b, line, "%s: too %s for %s, %s.. would have %d", ranks, rank < 0 ? "few" : "many", b->p->name, group, rank);
+    }
     group_rank g = {group, rank};
     if (!hone_push(&b->ranks, g)) hone_build_memory(b);
 }
@@ -259,7 +266,12 @@ static bool find_ranks(builder *b) {
         if (open < 0 || two) continue;
         const hone_entry *n = o->entry + open;
         if (n->tilde) continue; /* below */
-        if (left < 0) hone_build_fail(b, 0, "input '%s' has %d dims, too few for %s", o->name, a->rank, b->p->name);
+        if (left < 0) {
+            const hone_attr *axis = hone_attr_find(b->call->attr, b->call->n_attr, "axis");
+            if (axis && axis->kind == HONE_ATTR_INT)
+                hone_build_fail(b, 0, "axis %lld is outside of '%s', which has %d dims", (long long)axis->i[0], o->name, a->rank);
+            hone_build_fail(b, 0, "input '%s' has %d dims, too few for %s", o->name, a->rank, b->p->name);
+        }
         set_rank(b, n->expr->name, left, b->p->line);
     }
     if (b->ranks.n > before) return true;
@@ -307,7 +319,10 @@ void hone_build_ranks(builder *b) {
     for (int k = 0; k < b->lines.n; k++) { /* a rule that ranks alone break: its own words, before what follows from it goes wrong */
         const hone_line *l = b->lines.at[k];
         bool known = true;
-        if (l->kind == HONE_LINE_NEED && !holds(b, l->expr, &known) && known) hone_build_fail(b, 0, "%s", l->text);
+        if (l->kind == HONE_LINE_NEED && !holds(b, l->expr, &known) && known) {
+            b->status = hone_broken_need(b->call, l->text);
+            longjmp(b->fail, 1);
+        }
     }
 }
 
@@ -395,6 +410,15 @@ static void slots_of(builder *b, int k) {
     if (!hone_push(&b->tensor, t)) hone_build_memory(b);
     b->operand_tensor[k] = b->tensor.n - 1;
 }
+/* For messages: "K", "G * C" */
+static const char *name_of_size(builder *b, const hone_tree *t) {
+    if (t->kind == HONE_T_NAME) return t->name;
+    if (t->kind != HONE_T_TUPLE || t->n_arg != 2 || t->arg[0]->kind != HONE_T_NAME || t->arg[1]->kind != HONE_T_NAME)
+        return "by the others";
+    const char *text = hone_arena_text(b->arena, "%s * %s", t->arg[0]->name, t->arg[1]->name);
+    if (!text) hone_build_memory(b);
+    return text;
+}
 static void size_of(builder *b, int k, int e, int m, hone_slot *slot, int number) {
     const hone_operand *o = b->p->operand + k;
     const hone_entry *n = o->entry + e;
@@ -412,10 +436,7 @@ static void size_of(builder *b, int k, int e, int m, hone_slot *slot, int number
         size = size < 0 ? x : hone_build_fn(b, HONE_FN_mul, size, x, -1);
     }
     if (!o->output && size >= 0 && n->expr) {
-        hone_check c = {k, number, size, slot->tilde,
-                        n->expr->kind == HONE_T_NAME    ? n->expr->name
-                        : n->expr->kind == HONE_T_TUPLE ? "(…)"
-                                                        : "…"};
+        hone_check c = {k, number, size, slot->tilde, name_of_size(b, n->expr)};
         if (!hone_push(&b->check, c)) hone_build_memory(b);
     }
 }

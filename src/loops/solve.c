@@ -129,7 +129,8 @@ hone_number hone_vector_at(const hone_vector *all, int v, const hone_call *c, in
 }
 
 /* ---- slots -------------------------------------------------------------------------------------------------------------------------- */
-/* The actual axis of a slot that a vector names; -1 missing, -2 not known yet. `rank`: how many actual dims there are. */
+enum { OUTSIDE = 127 }; /* no such axis, whatever the rank */
+/* The actual axis of a slot that a vector names; -1 missing, -2 not known yet, OUTSIDE. `rank`: how many actual dims there are. */
 static int named_axis(const hone_solver *s, const hone_call *c, const hone_slot *slot, int rank) {
     int64_t n = hone_vector_length(s->vector, slot->at, c);
     if (n < 0) return -2;
@@ -138,7 +139,7 @@ static int named_axis(const hone_solver *s, const hone_call *c, const hone_slot 
     if (n == 0) return slot->nth >= 0 ? slot->nth : -1 - slot->nth; /* all of them, or none */
     if (slot->nth >= 0) {
         hone_dim d = hone_vector_at(s->vector, slot->at, c, slot->nth).i;
-        return !hone_dim_is_number(d) ? -2 : (int)(d < 0 ? d + rank : d);
+        return !hone_dim_is_number(d) ? -2 : d < -rank || d >= rank ? OUTSIDE : (int)(d < 0 ? d + rank : d);
     }
     int rest = -1 - slot->nth;
     for (int a = 0; a < rank; a++) {
@@ -291,8 +292,9 @@ static hone_status check_axes(const hone_instance *in, const hone_call *c) { /* 
             int axis = slot_axis(s, c, slot, c->arg[k].rank);
             if (axis == -2) continue;
             if (axis < 0 || axis >= c->arg[k].rank)
-                return hone_fail(HONE_BAD_INPUT, "an axis is outside of '%s', which has %d dims", in->program->operand[k].name,
-                                 c->arg[k].rank);
+                return hone_fail(HONE_BAD_INPUT, "axis %lld is outside of '%s', which has %d dims",
+                                 (long long)(slot->nth >= 0 ? hone_vector_at(s->vector, slot->at, c, slot->nth).i : axis),
+                                 in->program->operand[k].name, c->arg[k].rank);
             if (met >> axis & 1) return hone_fail(HONE_BAD_INPUT, "axis %d of '%s' is named twice", axis, in->program->operand[k].name);
             met |= 1u << axis;
         }
@@ -314,9 +316,7 @@ hone_status hone_instance_solve(const hone_instance *in, const hone_call *c, hon
         const hone_check *q = s->check + k;
         hone_dim actual = slot_dim(s, c, q->operand, q->slot), want = eval(&v, q->size).i;
         if (!hone_dim_is_number(actual) || !hone_dim_is_number(want) || actual == want || (q->tilde && actual == 1)) continue;
-        return hone_fail(HONE_BAD_INPUT, "input '%s': dim %d is %lld, %s is %lld", in->program->operand[q->operand].name,
-                         slot_axis(s, c, s->slots[q->operand].slot + q->slot, c->arg[q->operand].rank), (long long)actual, q->text,
-                         (long long)want);
+        return hone_broken_size(c, q, slot_axis(s, c, s->slots[q->operand].slot + q->slot, c->arg[q->operand].rank), actual, want);
     }
     for (int k = 0; k < in->program->n_in; k++) { /* an operand of rank 0 also takes one element */
         const hone_arg *a = c->arg + k;
@@ -328,12 +328,12 @@ hone_status hone_instance_solve(const hone_instance *in, const hone_call *c, hon
     }
     for (int k = 0; k < s->n_need; k++) {
         hone_number n = eval(&v, s->need[k].x);
-        if (!n.real && n.i == 0) return hone_fail(HONE_BAD_INPUT, "%s", s->need[k].text);
+        if (!n.real && n.i == 0) return hone_broken_need(c, s->need[k].text);
     }
     for (int k = 0; k < in->n_index; k++) {
         hone_dim d = p[in->index[k].extent].i;
         if (hone_dim_is_number(d) && d < 0)
-            return hone_fail(HONE_BAD_INPUT, "an extent of %s is %lld; it cannot be below 0", in->program->name, (long long)d);
+            return hone_fail(HONE_BAD_INPUT, "a dim of the result of %s would be %lld", in->program->name, (long long)d);
     }
     return HONE_OK;
 }
