@@ -27,9 +27,18 @@ static bool clamps(const hone_instance *in, const hone_stage *s) {
     return (d->kind == HONE_KIND_INT || d->kind == HONE_KIND_UINT) && d->bytes <= 2 && d->ctype == HONE_I32 &&
            in->x[s->value].type == HONE_F32 && !s->reduce;
 }
+/* A table of what becomes of bytes, which is fast by itself only. */
+static bool looks_up(const hone_instance *in) {
+    if (in->n_stage != 1 || in->stage[0].reduce || hone_dtypes[in->tensor[in->stage[0].tensor].dtype].bytes != 1) return false;
+    const hone_x *e = in->x + in->stage[0].value;
+    if (e->kind != HONE_X_LOAD || in->tensor[e->a].rank != 1 || e->flat) return false;
+    const hone_x *at = in->x + in->list[e->b];
+    while (at->kind == HONE_X_CAST) at = in->x + at->a;
+    return at->kind == HONE_X_FN && at->fn == HONE_FN_band;
+}
 bool hone_fuse_can_begin(const hone_instance *in) {
     int t;
-    if (!out_slots(in, &t) || !in->n_stage) return false;
+    if (!out_slots(in, &t) || !in->n_stage || looks_up(in)) return false;
     const hone_stage *s = in->stage + in->n_stage - 1;
     for (int k = 0; k < in->n_stage - 1; k++)
         if (in->stage[k].tensor == t) return false;
@@ -49,7 +58,7 @@ static bool maps(const hone_instance *in, int *out) { /* one stage, element by e
 }
 bool hone_fuse_can_follow(const hone_instance *in, int operand) {
     int out;
-    if (!maps(in, &out)) return false;
+    if (!maps(in, &out) || looks_up(in)) return false;
     const hone_stage *s = in->stage;
     bool read = false;
     for (int x = 0; x < in->n_x; x++) {

@@ -204,6 +204,8 @@ static const struct {
 } forms[] = {
     {"", "Attention", attention},
     {"", "ConstantOfShape", constant_of_shape},
+    {"hone", "QLinearMatMul", hone_export_quant_matmul},
+    {"hone", "Table", hone_export_table},
 };
 /* com.microsoft: what import left in it is written as it was, and ONNX Runtime reads it. */
 static const char *const standard[] = {"", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft"};

@@ -86,6 +86,10 @@ void hone_export_node(hone_exporter *, hone_export_scope *, const hone_node *); 
 void hone_export_need(hone_exporter *, const hone_onnx_node *, uint32_t dtypes, int since); /* raises the opset to what the node needs */
 int hone_export_ir_version(int opset);
 
+/* ---- export_quant.c -------------------------------------------------------------------------------------------------------------- */
+void hone_export_quant_matmul(hone_exporter *, hone_export_scope *, const hone_node *); /* hone.QLinearMatMul */
+void hone_export_table(hone_exporter *, hone_export_scope *, const hone_node *);        /* hone.Table */
+
 static inline void hone_export_fail(hone_exporter *x, hone_status s) { /* the first one stays */
     if (!x->status) x->status = s;
 }

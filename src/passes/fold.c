@@ -17,6 +17,7 @@ typedef struct {
     hone_evaluating eval;
     const hone_program *identity;
     int64_t growth;
+    bool keeps; /* quantized numbers as they are */
 } folding;
 typedef hone_vec(hone_node *) nodes;
 
@@ -36,6 +37,7 @@ static int64_t bytes_of_var(const hone_var *v) { /* -1: not known */
 static bool worth(const folding *f, const hone_graph *g, const hone_node *n, int64_t *freed) {
     int64_t in = 0, out = 0;
     if (n->part || n->n_body || n->program->runs == HONE_RUNS_CONTROL) return false;
+    if (f->keeps && !*n->program->domain && !strcmp(n->program->name, "DequantizeLinear")) return false;
     for (int k = 0; k < n->n_in; k++) {
         if (n->in[k] < 0) continue;
         const hone_value *v = g->var.at[n->in[k]].value;
@@ -217,11 +219,11 @@ static hone_status fold_graph(folding *f, hone_graph *g) {
     g->node.at = done.at, g->node.n = done.n, g->node.room = done.room;
     return HONE_OK;
 }
-hone_status hone_pass_fold(hone_passing *p) {
+static hone_status fold(hone_passing *p, bool keeps) {
     const hone_library *library;
     HONE_TRY(hone_library_builtin(&library));
     hone_graph_index(p->graph);
-    folding f = {.pass = p, .identity = hone_library_find(library, "", "Identity")};
+    folding f = {.pass = p, .keeps = keeps, .identity = hone_library_find(library, "", "Identity")};
     f.eval = (hone_evaluating){.instances = p->instances, .work = all_work, .most_work = most_work, .most_bytes = most_bytes};
     f.eval.arena = hone_arena_create();
     hone_status s = f.eval.arena ? HONE_OK : no_memory();
@@ -231,3 +233,5 @@ hone_status hone_pass_fold(hone_passing *p) {
     if (!s) hone_graph_compact(p->graph);
     return s;
 }
+hone_status hone_pass_fold(hone_passing *p) { return fold(p, false); }
+hone_status hone_pass_settle(hone_passing *p) { return fold(p, true); }

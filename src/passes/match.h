@@ -32,7 +32,8 @@ int hone_match_uses(const hone_matching *, hone_vid);                        /* 
 bool hone_match_number(const hone_value *, double *out);                     /* a constant of one element */
 
 /* ---- what takes its place ---------------------------------------------------------------------------------------------------------- */
-/* Any number of nodes, in order; -1 and later calls do nothing where one is refused. `out`: the root's result, or HONE_MATCH_NEW. */
+/* Any number of nodes, in order; -1 and later calls do nothing where one is refused. `out`: the root's result, or HONE_MATCH_NEW. An op
+   of ai.onnx, or "hone.X". */
 enum { HONE_MATCH_NEW = -2 };
 hone_vid hone_match_emit(hone_matching *, const char *op, hone_vid out, const hone_vid *in, int n_in, const hone_attr *, int n_attr);
 hone_vid hone_match_constant(hone_matching *, const char *name, hone_value *take); /* NULL gives -1 */

@@ -9,7 +9,11 @@ static const struct {
     hone_pass_fn *run;
 } pipeline[] = {
     {"infer", hone_pass_infer},
+    {"settle", hone_pass_settle}, /* scales and weights that the model computes */
+    {"moves", hone_pass_moves},
+    {"settle", hone_pass_settle}, /* weights that were turned around */
     {"quant", hone_pass_quant}, /* before weights are folded to f32 */
+    {"table", hone_pass_table},
     {"fold", hone_pass_fold},
     {"dead", hone_pass_dead},
     {"identity", hone_pass_identity},

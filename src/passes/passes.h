@@ -16,7 +16,10 @@ hone_status hone_passes_run(hone_graph *, hone_instances *, hone_text *report) H
 
 hone_pass_fn hone_pass_infer;      /* shapes, types and small contents */
 hone_pass_fn hone_pass_fold;       /* what depends on constants alone is computed now */
-hone_pass_fn hone_pass_quant;      /* quantized in, quantized out: integer ops */
+hone_pass_fn hone_pass_settle;     /* likewise, but what is quantized stays so: its readers may want it so */
+hone_pass_fn hone_pass_moves;      /* what is quantized moves as bytes */
+hone_pass_fn hone_pass_quant;      /* products of what is quantized: integer ops */
+hone_pass_fn hone_pass_table;      /* element-wise chains from bytes to bytes become tables */
 hone_pass_fn hone_pass_dead;       /* what nobody reads goes */
 hone_pass_fn hone_pass_same;       /* equal nodes on equal operands become one */
 hone_pass_fn hone_pass_identity;   /* Identity, Cast to the same type, Transpose in order, … */

@@ -60,6 +60,7 @@ hone_tactic hone_cpu_attention, /* scores, softmax and weighted sum */
     hone_cpu_sums,              /* long sums of rows */
     hone_cpu_resample,          /* sums of places that indices alone decide */
     hone_cpu_rows,              /* element-wise between floats and 8 bits */
+    hone_cpu_table,             /* what becomes of bytes, looked up */
     hone_cpu_scale,             /* a factor and an addend a column */
     hone_cpu_turned,            /* floats that are only moved, rows to columns */
     hone_cpu_cell;              /* recurrent networks */
