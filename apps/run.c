@@ -110,6 +110,15 @@ static int may_save(const job *j, const char *path) {
     return rc;
 }
 
+/* NumPy's files hold numbers: strings and maps are written as ONNX's test data has them. */
+static bool is_numbers(const hone_value *v) {
+    bool good = true;
+    if (hone_value_kind_of(v) == HONE_VALUE_TENSOR) return hone_value_dtype(v) != HONE_DTYPE_STRING;
+    for (int k = 0; k < hone_value_items(v) && good; k++)
+        good = hone_value_kind_of(hone_value_item(v, k)) == HONE_VALUE_TENSOR && is_numbers(hone_value_item(v, k));
+    return good && hone_value_kind_of(v) != HONE_VALUE_MAP;
+}
+
 static int save_all(const job *j) {
     if (mkdir(j->save, 0777) && errno != EEXIST) return hone_args_wrong("--save %s: %s", j->save, strerror(errno));
     size_t room = strlen(j->save) + 64;
@@ -117,10 +126,10 @@ static int save_all(const job *j) {
     hone_status s = HONE_OK;
     int rc = 0;
     for (int k = 0; k < j->n_out && !s && !rc; k++) {
-        bool list = hone_value_kind_of(j->out[k]) != HONE_VALUE_TENSOR;
+        bool numbers = is_numbers(j->out[k]), list = numbers && hone_value_kind_of(j->out[k]) != HONE_VALUE_TENSOR;
         for (int i = 0; i < (list ? hone_value_items(j->out[k]) : 1) && !s && !rc; i++) {
             if (list) snprintf(path, room, "%s/output_%d_%d.npy", j->save, k, i);
-            else snprintf(path, room, "%s/output_%d.npy", j->save, k);
+            else snprintf(path, room, "%s/output_%d.%s", j->save, k, numbers ? "npy" : "pb");
             if ((rc = may_save(j, path))) break;
             s = hone_value_write(list ? hone_value_item(j->out[k], i) : j->out[k], path);
             if (!s && !j->json) printf("saved   %s\n", path);
@@ -353,7 +362,7 @@ int hone_cmd_run(int argc, char **argv) {
         {"--top", "K", "print the K largest elements of each row of the outputs", HONE_ARG_INT, &j.top, 1},
         {"--labels", "FILE", "names for --top: a line each, or a JSON list or dict", HONE_ARG_TEXT, &j.labels_path, 0},
         {"--picture", NULL, "draw an input that is one small picture", HONE_ARG_FLAG, &j.picture, 0},
-        {"--save", "DIR", "write the outputs to DIR/output_K.npy", HONE_ARG_TEXT, &j.save, 0},
+        {"--save", "DIR", "write the outputs to DIR/output_K.npy (strings and maps: .pb)", HONE_ARG_TEXT, &j.save, 0},
         {"--check", "DIR", "take DIR/input_K.pb and compare with DIR/output_K.pb; fails when they differ", HONE_ARG_TEXT, &j.check, 0},
         {"--rtol", "R", "with --check: |got - want| <= A + R * |want| (0.001)", HONE_ARG_NUMBER, &j.rtol, 0},
         {"--atol", "A", "with --check (0.00001)", HONE_ARG_NUMBER, &j.atol, 0},

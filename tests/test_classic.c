@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    Classic models as converters write them: the forms that ONNX's own cases do not have, run as whole graphs, and maps as test data has them. */
+#include "hone/hone.h"
 #include "hone/tools.h"
+#include "host/regex.h"
 #include "model/onnx.h"
 #include "twin.h"
 
@@ -59,7 +61,8 @@ static void features(void **state) { /* indices of any shape, a scalar too; a ve
 static void open_rank(void **state) { /* what a Scan stacks has a rank that only the run knows; the axis counts from its end */
     (void)state;
     GIVES("graph g (x: f32[2, 3]) -> v, i { k: i64[1] = {2}; s0: f32[2, 3] = {0, 0, 0, 0, 0, 0}; s, t = Scan(s0, x) {num_scan_inputs: 1, "
-          "body: graph b (n: f32, r: f32) -> m, o { m = Identity(n); d = Sub(n, r); a: i64[1] = {1}; o = ReduceSumSquare(d, a) {keepdims: 0}; }}; "
+          "body: graph b (n: f32, r: f32) -> m, o { m = Identity(n); d = Sub(n, r); a: i64[1] = {1}; o = ReduceSumSquare(d, a) {keepdims: "
+          "0}; }}; "
           "u = Transpose(t) {perm: [1, 0]}; v, i = TopK(u, k) {largest: 0}; }",
           FLOATS(2, 3, 1, 2, 3, 0, 1, 1), 0, "f32[2,2]", 2, 14, 2, 14);
 }
@@ -132,8 +135,162 @@ static void maps(void **state) { /* a file's map of scalars is one of a vector, 
     hone_value_drop(read), hone_value_drop(keys), hone_value_drop(values), hone_value_drop(map);
 }
 
+/* A value of every kind comes back from its file as it was. */
+typedef struct {
+    uint8_t at[1024];
+    size_t n;
+} bytes;
+static hone_status put(void *to, const void *data, size_t n) {
+    bytes *b = to;
+    assert_true(b->n + n <= sizeof b->at);
+    if (n) memcpy(b->at + b->n, data, n);
+    b->n += n;
+    return HONE_OK;
+}
+static void there_and_back(hone_value *v) { /* takes it */
+    bytes file = {.n = 0};
+    hone_value *back = NULL;
+    assert_int_equal(hone_onnx_write_value(v, &(hone_sink){put, &file}), HONE_OK);
+    if (hone_onnx_read_value(file.at, file.n, v->tag, &back)) fail_msg("%s", hone_fail_text());
+    hone_difference d;
+    hone_compare(back, v, 0, 0, &d);
+    if (!d.ok) fail_msg("%s", d.why);
+    hone_value_drop(back), hone_value_drop(v);
+}
+static hone_value *words(int rank, const int64_t *dims, const char *const *at) {
+    hone_value *v;
+    assert_int_equal(hone_value_tensor(HONE_DTYPE_STRING, dims, rank, &v), HONE_OK);
+    v->strings = hone_strings_create();
+    for (int64_t k = 0; k < hone_value_count(v); k++)
+        ((const hone_string **)v->data)[k] = hone_strings_add(v->strings, at[k], (int64_t)strlen(at[k]));
+    return v;
+}
+static hone_value *list(hone_tag tag, hone_value *a, hone_value *b) { /* takes both */
+    hone_value *v;
+    assert_int_equal(hone_value_list(tag, (hone_value *[]){a, b}, b ? 2 : a ? 1 : 0, &v), HONE_OK);
+    hone_value_drop(a), hone_value_drop(b);
+    return v;
+}
+static void files(void **state) {
+    (void)state;
+    there_and_back(FLOATS(2, 3, 1, 2, 3, 4, 5, INFINITY));
+    there_and_back(floats(0, NULL, (float[]){7}));
+    there_and_back(floats(2, (int64_t[]){0, 3}, (float[]){0}));
+    there_and_back(words(2, (int64_t[]){1, 2},
+                         (const char *const[]){"", "Gr\xc3\xb6\xc3\x9f"
+                                                   "e"}));
+    there_and_back(list(HONE_TAG_SEQUENCE, NULL, NULL));
+    there_and_back(list(HONE_TAG_OPTIONAL, LINE(1, 2), NULL));
+    there_and_back(list(HONE_TAG_SEQUENCE, LINE(1, 2), FLOATS(1, 1, 3)));
+    hone_value *keys = words(1, (int64_t[]){2}, (const char *const[]){"ant", "bee"});
+    there_and_back(list(HONE_TAG_SEQUENCE, list(HONE_TAG_MAP, keys, LINE(0.25f, 0.75f)), NULL));
+    keys = words(1, (int64_t[]){2}, (const char *const[]){"ant", "bee"});
+    there_and_back(list(HONE_TAG_MAP, keys, list(HONE_TAG_SEQUENCE, LINE(1, 2), LINE(3))));
+}
+
+/* ---- text ---------------------------------------------------------------------------------------------------------------------------- */
+static void finding(void **state) { /* the leftmost, of these the longest; ^ and \\b see what stands before */
+    (void)state;
+    static const struct {
+        const char *pattern, *text;
+        int from, at, length; /* at -1: nothing */
+    } rows[] = {{"[a-z]+", "12 abc de", 0, 3, 3},
+                {"[a-z]+", "12 abc de", 4, 4, 2},
+                {"a|ab|abcd", "xabcde", 0, 1, 4},
+                {"a*", "baa", 0, 0, 0},
+                {"a*", "baa", 1, 1, 2},
+                {"b", "aaa", 0, -1, 0},
+                {"^a", "aa", 1, -1, 0},
+                {"\\bb", "ab b", 1, 3, 1},
+                {"xyz|y", "xy", 0, 1, 1},
+                {"(ab)+c|b", "ababab", 0, 1, 1},
+                {"a$", "aa", 0, 1, 1},
+                {"", "", 0, 0, 0},
+                {"\xc3\xa9+", "caf\xc3\xa9\xc3\xa9", 0, 3, 4},
+                {"a+?", "aaa", 0, 0, 3},
+                {"x", "x", 2, -1, 0}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        hone_regex *r;
+        size_t at = 99, length = 99;
+        assert_int_equal(hone_regex_create(rows[k].pattern, strlen(rows[k].pattern), &r), HONE_OK);
+        bool found = hone_regex_find(r, rows[k].text, strlen(rows[k].text), (size_t)rows[k].from, &at, &length);
+        if (found != (rows[k].at >= 0) || (found && ((int)at != rows[k].at || (int)length != rows[k].length)))
+            fail_msg("/%s/ in \"%s\" from %d: %s at %d, %d long", rows[k].pattern, rows[k].text, rows[k].from,
+                     found ? "found" : "not found", (int)at, (int)length);
+        hone_regex_destroy(r);
+    }
+}
+/* All elements of the output, each followed by '|'. */
+static void says(const char *text, const char *shape, const char *want, const char *const *in, int n) {
+    hone_compiled *c = twin_compile(text);
+    hone_value *x = words(1, (int64_t[]){n}, in), *y = NULL;
+    twin_run(c, &x, 1, false, &y, NULL, text);
+    hone_text got = {0};
+    hone_value_describe(y, &got);
+    assert_string_equal(got.text, shape);
+    hone_text_free(&got);
+    for (int64_t k = 0; k < hone_value_count(y); k++) {
+        const hone_string *s = hone_value_string(y, k);
+        hone_text_put(&got, "%.*s|", (int)s->bytes, s->text);
+    }
+    assert_string_equal(got.text ? got.text : "", want);
+    hone_text_free(&got);
+    hone_value_drop(x), hone_value_drop(y);
+    hone_compiled_destroy(c);
+}
+#define SAYS(text, shape, want, ...) \
+    says(text, shape, want, (const char *const[]){__VA_ARGS__}, (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)))
+#define TOKENS(attributes) "graph g (x: string[n]) -> y { y = com.microsoft.Tokenizer(x) {pad_value: \"#\", " attributes "}; }"
+static void tokens(void **state) {
+    (void)state;
+    SAYS(TOKENS("mark: 0, mincharnum: 1, tokenexp: \"[a-z0-9]+\""), "string[3,3]", "ab|c1|d|#|#|#|e|#|#|", "ab, c1!d", "??", "e");
+    SAYS(TOKENS("mark: 1, mincharnum: 2, tokenexp: \"[a-z]+\""), "string[2,3]", "\2|ab|\3|\2|\3|#|", "ab c", "d");
+    SAYS(TOKENS("mark: 0, mincharnum: 1, tokenexp: \".\""), "string[2,3]", "a|\xc3\xa9|b|#|#|#|",
+         "a\xc3\xa9"
+         "b",
+         "");
+    SAYS(TOKENS("mark: 0, mincharnum: 1, separators: [\"\"]"), "string[1,2]", "a|b|", "ab");
+    SAYS(TOKENS("mark: 0, mincharnum: 1, separators: [\" \", \"[.,]+\"]"), "string[2,3]", "a|b|c|#|#|#|", "a b,.c", " .");
+    SAYS(TOKENS("mark: 1, mincharnum: 1, tokenexp: \"[a-z]+\""), "string[1,0]", "", "12");
+    hone_graph *g;
+    hone_compiled *c;
+    const char *bad = TOKENS("mark: 0, mincharnum: 0, tokenexp: \"a(\"");
+    assert_int_equal(hone_graph_parse(bad, strlen(bad), &g), HONE_OK);
+    assert_int_equal(hone_compile(g, &c), HONE_OK);
+    hone_exec *e;
+    hone_value *x = words(1, (int64_t[]){1}, (const char *const[]){"a"}), *y = NULL;
+    assert_int_equal(hone_exec_create(c, &(hone_exec_options){.threads = 1}, &e), HONE_OK);
+    assert_int_equal(hone_exec_run(e, &x, &y), HONE_BAD_INPUT);
+    assert_non_null(strstr(hone_fail_text(), "mincharnum"));
+    hone_exec_destroy(e);
+    hone_value_drop(x);
+    hone_compiled_destroy(c);
+}
+static void hashes(void **state) { /* of ONNX Runtime */
+    (void)state;
+    const char *text = "graph g (x: string[n]) -> y { h = com.microsoft.MurmurHash3(x) {positive: 0}; y = Cast(h) {to: f32}; }";
+    hone_value *x = words(1, (int64_t[]){5}, (const char *const[]){"", "a", "ab", "abcd", "a longer word"});
+    GIVES(text, x, 0, "f32[5]", 0, 1009084864, -1681926272, 1139632000, 1258525056);
+    GIVES("graph g (x: f32[2]) -> y { h = com.microsoft.MurmurHash3(x) {seed: 7}; y = Cast(h) {to: f32}; }", LINE(1, -2), 0, "f32[2]",
+          3095100160, 4287096576);
+}
+static void distances(void **state) {
+    (void)state;
+    const char *end = "b: f32[3, 2] = {0, 0, 1, 1, -1, 0.5}; y = com.microsoft.CDist(x, b) {metric: \"%s\"}; }";
+    char text[256];
+    for (int root = 0; root < 2; root++) {
+        size_t n = (size_t)snprintf(text, sizeof text, "graph g (x: f32[2, 2]) -> y { ");
+        snprintf(text + n, sizeof text - n, end, root ? "euclidean" : "sqeuclidean");
+        double want[] = {0, 2, 1.25, 5, 1, 6.25};
+        for (int k = 0; k < 6 && root; k++) want[k] = sqrt(want[k]);
+        gives(text, FLOATS(2, 2, 0, 0, 1, 2), 0, want, 6, "f32[2,3]");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(features), cmocka_unit_test(open_rank), cmocka_unit_test(truth),
-                                       cmocka_unit_test(leaves),   cmocka_unit_test(scaler),    cmocka_unit_test(maps)};
+                                       cmocka_unit_test(leaves),   cmocka_unit_test(scaler),    cmocka_unit_test(maps),
+                                       cmocka_unit_test(files),    cmocka_unit_test(finding),   cmocka_unit_test(tokens),
+                                       cmocka_unit_test(hashes),   cmocka_unit_test(distances)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

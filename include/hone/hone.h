@@ -139,11 +139,12 @@ HONE_API const char *hone_value_text(const hone_value *, int64_t k, size_t *byte
 /* Sets element k of a string tensor that hone_tensor_create made; the text is copied. Fails: BAD_INPUT where there is no such element. */
 HONE_API hone_status hone_value_set_text(hone_value *, int64_t k, const char *text, size_t bytes);
 
-/* Reads a file: .npy (type and shape by its header), .pb (ONNX's TensorProto, SequenceProto or OptionalProto, by `kind`), or .bin (raw
+/* Reads a file: .npy (type and shape by its header), .pb (ONNX's TensorProto, SequenceProto, OptionalProto or MapProto, by `kind`), or .bin (raw
    little-endian elements, as `dtype` and `dims` say; for the others NONE and NULL). Fails: IO, or BAD_INPUT for contents that are wrong. */
 HONE_API hone_status hone_value_read(const char *path, hone_value_kind kind, hone_dtype, const int64_t *dims, int rank, hone_value **out);
 
-/* Writes a numeric tensor, .npy or .bin by the ending of the path: the whole file, or nothing. */
+/* Writes a value, by the ending of the path, as what hone_value_read reads: .npy or .bin a numeric tensor, .pb any value. The whole file, or
+   nothing. */
 HONE_API hone_status hone_value_write(const hone_value *, const char *path);
 
 /* ---- tensors of other libraries: DLPack --------------------------------------------------------------------------------------------- */

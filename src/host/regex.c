@@ -24,8 +24,9 @@ typedef struct {
 struct hone_regex {
     hone_vec(code) prog;
     hone_vec(range) ranges;
-    int *now, *next, *stack; /* thread lists and work list, as long as prog */
-    uint32_t *mark, tick;    /* threads already in the list being made */
+    int *now, *next, *stack;    /* thread lists and work list, as long as prog */
+    uint32_t *mark, tick;       /* threads already in the list being made */
+    size_t *since, *next_since; /* where the threads of now and next began: for finding */
 };
 
 /* ---- parsing ------------------------------------------------------------------------------------------------------------------------- */
@@ -320,7 +321,9 @@ hone_status hone_regex_create(const char *pattern, size_t bytes, hone_regex **ou
         r->next = hone_alloc(sizeof(int) * n);
         r->stack = hone_alloc(sizeof(int) * n * 2);
         r->mark = hone_alloc(sizeof(uint32_t) * n);
-        if (!r->now || !r->next || !r->stack || !r->mark) fail(&p, HONE_NO_MEMORY, "out of memory");
+        r->since = hone_alloc(sizeof(size_t) * n);
+        r->next_since = hone_alloc(sizeof(size_t) * n);
+        if (!r->now || !r->next || !r->stack || !r->mark || !r->since || !r->next_since) fail(&p, HONE_NO_MEMORY, "out of memory");
     }
     if (p.status) {
         hone_regex_destroy(r);
@@ -338,6 +341,8 @@ void hone_regex_destroy(hone_regex *r) {
     hone_free(r->next);
     hone_free(r->stack);
     hone_free(r->mark);
+    hone_free(r->since);
+    hone_free(r->next_since);
     hone_free(r);
 }
 
@@ -410,4 +415,39 @@ bool hone_regex_matches(hone_regex *r, const char *text, size_t bytes) {
         n = m;
     }
     return matched && at == end;
+}
+
+/* Threads stand in the order in which they began, so that of two in the same place the one that began first stays. */
+bool hone_regex_find(hone_regex *r, const char *text, size_t bytes, size_t from, size_t *at, size_t *length) {
+    if (!text) text = "";
+    const char *p = text + from, *end = text + bytes;
+    bool found = false;
+    int n = 0;
+    if (from > bytes) return false;
+    new_list(r);
+    for (;;) {
+        size_t here = (size_t)(p - text);
+        if (!found) { /* another one may begin here: it has its place after those that began before */
+            int first = n;
+            if (add(r, r->now, &n, 0, p, text, end)) found = true, *at = here, *length = 0;
+            for (int k = first; k < n; k++) r->since[k] = here;
+        }
+        if (p >= end || (found && !n)) return found;
+        uint32_t c;
+        p += hone_utf8_read(p, end, &c);
+        int m = 0;
+        new_list(r);
+        for (int k = 0; k < n && (!found || r->since[k] <= *at); k++) {
+            if (!accepts(r, r->prog.at + r->now[k], c)) continue;
+            int first = m;
+            if (add(r, r->next, &m, r->now[k] + 1, p, text, end))
+                found = true, *at = r->since[k], *length = (size_t)(p - text) - r->since[k];
+            for (int i = first; i < m; i++) r->next_since[i] = r->since[k];
+        }
+        int *swap = r->now;
+        r->now = r->next, r->next = swap;
+        size_t *other = r->since;
+        r->since = r->next_since, r->next_since = other;
+        n = m;
+    }
 }

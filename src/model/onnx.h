@@ -9,7 +9,7 @@
    - What is wrong with a model is gathered: one message, a line a problem, up to 50. */
 #ifndef HONE_MODEL_ONNX_H
 #define HONE_MODEL_ONNX_H
-#include "ir/graph.h"
+#include "model/export.h"
 
 enum { HONE_ONNX_MAX_OPSET = 28, HONE_ONNX_MAX_DEPTH = 32 /* bodies in bodies, functions in functions */ };
 
@@ -19,4 +19,6 @@ hone_status hone_onnx_load_memory(const void *data, size_t bytes, const char *fo
                                   hone_graph **out) HONE_CHECKED;
 /* One value of a .pb file: a TensorProto, SequenceProto, OptionalProto or MapProto, by tag. The value owns its data. */
 hone_status hone_onnx_read_value(const void *data, size_t bytes, hone_tag, hone_value **out) HONE_CHECKED;
+/* The same message, written (value_write.c). */
+hone_status hone_onnx_write_value(const hone_value *, const hone_sink *) HONE_CHECKED;
 #endif

@@ -141,11 +141,21 @@ static hone_status write_bin(const hone_value *v, const char *path) {
     return s;
 }
 
+static hone_status put_bytes(void *file, const void *data, size_t bytes) { return hone_file_put(file, data, bytes); }
+static hone_status write_pb(const hone_value *v, const char *path) {
+    hone_file_out file;
+    HONE_TRY(hone_file_begin(path, &file));
+    hone_status s = hone_onnx_write_value(v, &(hone_sink){put_bytes, &file}), end = hone_file_end(&file, !s);
+    return s ? s : end;
+}
+
 hone_status hone_value_write(const hone_value *v, const char *path) {
     if (!v || !path) return hone_fail(HONE_BAD_INPUT, "hone_value_write: value and path must not be NULL");
     hone_status s;
     if (ends_in(path, ".bin")) {
         s = write_bin(v, path);
+    } else if (ends_in(path, ".pb")) {
+        s = write_pb(v, path);
     } else if (ends_in(path, ".npy")) {
         void *data = NULL;
         size_t bytes = 0;
@@ -153,7 +163,7 @@ hone_status hone_value_write(const hone_value *v, const char *path) {
         if (!s) s = hone_file_write(path, data, bytes);
         hone_free(data);
     } else {
-        s = hone_fail(HONE_BAD_INPUT, "the name must end in .npy or .bin");
+        s = hone_fail(HONE_BAD_INPUT, "the name must end in .npy, .pb or .bin");
     }
     return s ? hone_fail_at(s, "%s: ", path) : HONE_OK;
 }
