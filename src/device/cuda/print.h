@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+   print: the source of a CUDA kernel: the words all kernels use, the numbers of this one, its family's text (src/kernels/cuda). Says nothing
+   about which numbers are good, and compiles nothing. */
+#ifndef HONE_DEVICE_CUDA_PRINT_H
+#define HONE_DEVICE_CUDA_PRINT_H
+#include "base/mem.h"
+#include "kernels/cuda/args.h"
+
+typedef enum { HONE_CUDA_F16 = 1, HONE_CUDA_BF16, HONE_CUDA_F32, HONE_CUDA_S8, HONE_CUDA_S32 } hone_cuda_type; /* F32 as a factor: tf32 */
+typedef enum {                                                                                                 /* of rows */
+               HONE_CUDA_SOFTMAX = 1,
+               HONE_CUDA_LOG_SOFTMAX,
+               HONE_CUDA_LAYER_NORM,
+               HONE_CUDA_RMS_NORM,
+               HONE_CUDA_ROW_SUM,
+               HONE_CUDA_ROW_MEAN,
+               HONE_CUDA_ROW_MAX
+} hone_cuda_row_kind;
+
+/* One number or expression that a family's text wants: its name there, and what it is. */
+typedef struct {
+    const char *name;
+    int number;
+    const char *text; /* of an expression; then number is not looked at */
+} hone_cuda_fill;
+
+/* Families: "rows", "move", "contract_mma", "contract_wgmma". Every name that the family wants must be given, and no other. */
+hone_status hone_cuda_print(hone_text *out, const char *family, const hone_cuda_fill *fill, int n);
+#endif

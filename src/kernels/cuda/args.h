@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+   args: what each family of CUDA kernels takes, one struct by value. The same text stands before the kernel's and in C, so that both sides
+   agree on every byte; addresses are 64-bit numbers. Sizes are in elements unless the name says bytes. */
+#ifndef HONE_KERNELS_CUDA_ARGS_H
+#define HONE_KERNELS_CUDA_ARGS_H
+typedef struct { /* a row of x makes a row of y, or one number */
+    unsigned long long x, y, weight, bias, other;
+    long long rows, pitch_x, pitch_y, pitch_other;
+    int columns;
+    float epsilon;
+} hone_cuda_rows;
+typedef struct { /* y[i][j][k] = x at i, j, k by these strides; y is dense */
+    unsigned long long x, y;
+    long long extent[3], stride_x[3];
+} hone_cuda_move;
+typedef struct { /* C[b][m][n] = A[b][m][k] * B[b][n][k]: both factors have k as their last dim */
+    unsigned long long a, b, c, bias, residual, workspace, counters;
+    long long batch_a, batch_b, batch_c, batch_residual; /* elements from one batch to the next */
+    long long pitch_a, pitch_b, pitch_c, pitch_residual; /* elements from one row to the next */
+    int m, n, k, batches, splits;
+    float alpha;
+} hone_cuda_contract;
+typedef struct {
+    unsigned long long word[16];
+} hone_cuda_tensor_map __attribute__((aligned(64)));
+typedef struct { /* the same product where tiles come by the copy engine */
+    hone_cuda_tensor_map map_a, map_b, map_c;
+    hone_cuda_contract p;
+} hone_cuda_contract_tma;
+typedef struct { /* a window over channels-last pixels; w is [ky][kx][c] for depthwise */
+    unsigned long long x, w, y, bias, residual;
+    int batch, height, width, channels, out_height, out_width, kernel_y, kernel_x, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
+} hone_cuda_window;
+typedef struct { /* softmax(q kᵀ scale + mask) v by heads; strides in elements: batch, head, token */
+    unsigned long long q, k, v, y, mask, lengths, workspace, counters;
+    long long stride_q[3], stride_k[3], stride_v[3], stride_y[3], stride_mask[3]; /* the mask's: batch, head, query */
+    int batches, heads, kv_heads, queries, keys, head_size, splits;
+    float scale;
+} hone_cuda_attention;
+#endif

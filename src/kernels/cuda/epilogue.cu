@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+   epilogue: what happens to the sums of a product before they are stored, and how operands are told apart by type. Stands before the text of
+   every contraction.
+
+   Filled in by the printer: IN_TYPE (of both factors), OUT_TYPE, EPILOGUE(v): an expression of the sum v, a float (an int's value where
+   factors are 8 bits), that may use batch, m, n, bias, residual and a->…; */
+#define F16_TYPE 1
+#define BF16_TYPE 2
+#define F32_TYPE 3
+#define S8_TYPE 4
+#define S32_TYPE 5
+
+#if IN_TYPE == F32_TYPE
+enum { IN_BYTES = 4 };
+typedef float in_store;
+#define MMA mma_tf32
+#elif IN_TYPE == S8_TYPE
+enum { IN_BYTES = 1 };
+typedef i8 in_store;
+#define MMA mma_s8
+#else
+enum { IN_BYTES = 2 };
+typedef u16 in_store;
+#if IN_TYPE == F16_TYPE
+#define MMA mma_f16
+#else
+#define MMA mma_bf16
+#endif
+#endif
+#if IN_TYPE == S8_TYPE
+typedef int sum_type;
+#else
+typedef float sum_type;
+#endif
+#if OUT_TYPE == F16_TYPE
+typedef u16 out_store;
+#define OUT_F32(v) f16_f32(v)
+#elif OUT_TYPE == BF16_TYPE
+typedef u16 out_store;
+#define OUT_F32(v) bf16_f32(v)
+#elif OUT_TYPE == S8_TYPE
+typedef i8 out_store;
+#define OUT_F32(v) ((float)(v))
+#elif OUT_TYPE == S32_TYPE
+typedef int out_store;
+#define OUT_F32(v) ((float)(v))
+#else
+typedef float out_store;
+#define OUT_F32(v) (v)
+#endif
+enum { OUT_BYTES = sizeof(out_store) };
+
+DEVICE out_store narrow(float v) {
+#if OUT_TYPE == F16_TYPE
+    return f32_f16(v);
+#elif OUT_TYPE == BF16_TYPE
+    return f32_bf16(v);
+#elif OUT_TYPE == S8_TYPE
+    v = v > 127.0f ? 127.0f : v;
+    return (i8)rintf(v < -128.0f ? -128.0f : v);
+#else
+    return (out_store)v;
+#endif
+}
+DEVICE float bias_of(const hone_cuda_contract *a, int n) { return ((const float *)a->bias)[n]; }
+DEVICE float residual_of(const hone_cuda_contract *a, int batch, int m, int n) {
+    return OUT_F32(((const out_store *)a->residual)[batch * a->batch_residual + (i64)m * a->pitch_residual + n]);
+}
+#define bias bias_of(a, n)
+#define residual residual_of(a, batch, m, n)
+DEVICE out_store finish(const hone_cuda_contract *a, sum_type sum, int batch, int m, int n) {
+    (void)a, (void)batch, (void)m, (void)n;
+#if OUT_TYPE == S32_TYPE /* integers leave as they are: a float would lose some */
+    return sum;
+#else
+    const float v = (float)sum;
+    return narrow(EPILOGUE(v));
+#endif
+}
+#undef bias
+#undef residual
+
+/* Tiles in an order in which neighbours share rows and columns in L2: GROUP rows of tiles at a time, column by column. */
+enum { GROUP = 8 };
+DEVICE void tile_of(int t, int tiles_m, int tiles_n, int *tm, int *tn) {
+    const int group = t / (GROUP * tiles_n), first = group * GROUP, high = tiles_m - first < GROUP ? tiles_m - first : GROUP;
+    const int within = t - group * GROUP * tiles_n;
+    *tm = first + within % high, *tn = within / high;
+}

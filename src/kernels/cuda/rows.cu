@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+   rows: layer norm, RMS norm, softmax, log-softmax and reductions along rows of memory, with an element-wise program before and after.
+
+   A row is read once and kept in registers: THREADS_A_ROW threads hold VECTORS vectors of WIDTH elements each. Rows that are longer than that
+   (LONG) are read twice, the second time mostly from L2. Statistics are in f32; the variance is of differences from the mean.
+
+   Filled in by the printer: KIND, X and Y (element types: f16, bf16, f32), WIDTH, VECTORS, THREADS_A_ROW, ROWS_A_BLOCK, LONG,
+   BEFORE(v) and AFTER(v): expressions of v that may use row, column and a->… */
+#define THREADS (THREADS_A_ROW * ROWS_A_BLOCK)
+
+#define F16_TYPE 1
+#define BF16_TYPE 2
+#define F32_TYPE 3
+
+#if IN_TYPE == F32_TYPE
+typedef float in_store;
+#define IN_F32(v) (v)
+#else
+typedef u16 in_store;
+#if IN_TYPE == F16_TYPE
+#define IN_F32(v) f16_f32(v)
+#else
+#define IN_F32(v) bf16_f32(v)
+#endif
+#endif
+#if OUT_TYPE == F32_TYPE
+typedef float out_store;
+#define F32_OUT(v) (v)
+#else
+typedef u16 out_store;
+#if OUT_TYPE == F16_TYPE
+#define F32_OUT(v) f32_f16(v)
+#else
+#define F32_OUT(v) f32_bf16(v)
+#endif
+#endif
+
+typedef union ALIGNED16 {
+    in_store element[WIDTH];
+    u32x4 all;
+    u64 two;
+    u32 one;
+} in_vector;
+typedef union ALIGNED16 {
+    out_store element[WIDTH];
+    u32x4 all[(WIDTH * sizeof(out_store) + 15) / 16];
+    u64 two;
+    u32 one;
+} out_vector;
+
+DEVICE in_vector load_vector(const in_store *p) {
+    in_vector v;
+    if (WIDTH * sizeof(in_store) == 16) v.all = load16_once(p);
+    else if (WIDTH * sizeof(in_store) == 8) v.two = *(const u64 *)p;
+    else if (WIDTH * sizeof(in_store) == 4) v.one = *(const u32 *)p;
+    else v.element[0] = *p;
+    return v;
+}
+DEVICE void store_vector(out_store *p, const out_vector *v) {
+    if (WIDTH * sizeof(out_store) >= 16) {
+        UNROLL for (int k = 0; k < (int)(WIDTH * sizeof(out_store) / 16); k++) store16((char *)p + 16 * k, v->all[k]);
+    } else if (WIDTH * sizeof(out_store) == 8) *(u64 *)p = v->two;
+    else if (WIDTH * sizeof(out_store) == 4) *(u32 *)p = v->one;
+    else *p = v->element[0];
+}
+
+/* Over the threads of a row; all of them get the result. The order depends on THREADS_A_ROW only. */
+DEVICE float combine(float a, float b, bool largest) { return largest ? (a > b || a != a ? a : b) : a + b; }
+DEVICE float over_row(float v, bool largest) {
+    UNROLL for (int step = (THREADS_A_ROW < 32 ? THREADS_A_ROW : 32) / 2; step > 0; step /= 2) v = combine(v, shuffle_xor(v, step), largest);
+    if (THREADS_A_ROW > 32) {
+        float *part = (float *)hone_shared + THREAD / THREADS_A_ROW * 32;
+        const int warps = THREADS_A_ROW / 32, warp = THREAD % THREADS_A_ROW / 32;
+        sync_block(); /* what the last reduction left has been read */
+        if (THREAD % 32 == 0) part[warp] = v;
+        sync_block();
+        v = part[0];
+        UNROLL for (int k = 1; k < warps; k++) v = combine(v, part[k], largest);
+    }
+    return v;
+}
+
+#define SOFTMAX 1
+#define LOG_SOFTMAX 2
+#define LAYER_NORM 3
+#define RMS_NORM 4
+#define ROW_SUM 5
+#define ROW_MEAN 6
+#define ROW_MAX 7
+#define LOWEST BITS_F32(0xff800000u)
+
+DEVICE float other_at(const hone_cuda_rows *a, i64 row, int column) { return IN_F32(((const in_store *)a->other)[row * a->pitch_other + column]); }
+DEVICE float weight_at(const hone_cuda_rows *a, int column) { return a->weight ? IN_F32(((const in_store *)a->weight)[column]) : 1.0f; }
+DEVICE float bias_at(const hone_cuda_rows *a, int column) { return a->bias ? IN_F32(((const in_store *)a->bias)[column]) : 0.0f; }
+DEVICE float before_at(const hone_cuda_rows *a, float v, i64 row, int column) {
+    (void)a, (void)row, (void)column;
+    return BEFORE(v);
+}
+DEVICE float after_at(const hone_cuda_rows *a, float v, i64 row, int column) {
+    (void)a, (void)row, (void)column;
+    return AFTER(v);
+}
+
+KERNEL(hone_rows, hone_cuda_rows, THREADS, 1) {
+    const i64 row = (i64)BLOCK_X * ROWS_A_BLOCK + THREAD / THREADS_A_ROW;
+    const int lane = THREAD % THREADS_A_ROW, columns = a->columns;
+    const bool mine = row < a->rows; /* a block's last rows may not be there; their threads still meet the others */
+    const in_store *x = (const in_store *)a->x + (mine ? row : 0) * a->pitch_x;
+    out_store *y = (out_store *)a->y + (mine ? row : 0) * a->pitch_y;
+    const int passes = LONG ? (columns + THREADS_A_ROW * VECTORS * WIDTH - 1) / (THREADS_A_ROW * VECTORS * WIDTH) : 1;
+    float v[VECTORS * WIDTH], first = KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == ROW_MAX ? LOWEST : 0, second = 0;
+    launch_next();
+    wait_previous();
+
+/* The row's values of pass p into v; columns that are not there are `none`. */
+#define READ(p, none)                                                                                      \
+    UNROLL for (int q = 0; q < VECTORS; q++) {                                                             \
+        const int c0 = (((p) * VECTORS + q) * THREADS_A_ROW + lane) * WIDTH;                               \
+        in_vector piece;                                                                                   \
+        if (c0 < columns) piece = load_vector(x + c0);                                                     \
+        UNROLL for (int e = 0; e < WIDTH; e++)                                                             \
+            v[q * WIDTH + e] = c0 < columns ? before_at(a, IN_F32(piece.element[e]), row, c0 + e) : (none); \
+    }
+#define EACH for (int e = 0; e < VECTORS * WIDTH; e++)
+#define THERE(p) ((((p) * VECTORS + e / WIDTH) * THREADS_A_ROW + lane) * WIDTH < columns)
+
+    if (!mine) { /* the same number of meetings, nothing else */
+        if (THREADS_A_ROW > 32) {
+            over_row(0, false);
+            if (KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == LAYER_NORM) over_row(0, false);
+        }
+        return;
+    }
+    /* first: the largest, the sum, or the sum of squares */
+    for (int p = 0; p < passes; p++) {
+        READ(p, KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == ROW_MAX ? LOWEST : 0.0f)
+        UNROLL EACH first = KIND == RMS_NORM ? first + v[e] * v[e] : combine(first, v[e], KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == ROW_MAX);
+    }
+    first = over_row(first, KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == ROW_MAX);
+    if (KIND == LAYER_NORM || KIND == ROW_MEAN) first /= (float)columns;
+    if (KIND == RMS_NORM) second = rsqrt_fast(first / (float)columns + a->epsilon);
+    if (KIND == ROW_SUM || KIND == ROW_MEAN || KIND == ROW_MAX) {
+        if (lane == 0) *y = F32_OUT(after_at(a, first, row, 0));
+        return;
+    }
+    /* second: the sum of exponentials, or of squared differences */
+    if (KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == LAYER_NORM) {
+        for (int p = 0; p < passes; p++) {
+            if (LONG) READ(p, KIND == LAYER_NORM ? first : LOWEST)
+            UNROLL EACH {
+                if (KIND == LAYER_NORM) second += THERE(p) ? (v[e] - first) * (v[e] - first) : 0.0f;
+                else {
+                    const float power = exp2_fast((v[e] - first) * 1.4426950408889634f);
+                    second += THERE(p) ? power : 0.0f;
+                    if (KIND == SOFTMAX && !LONG) v[e] = power;
+                }
+            }
+        }
+        second = over_row(second, false);
+        if (KIND == LAYER_NORM) second = rsqrt_fast(second / (float)columns + a->epsilon);
+        if (KIND == SOFTMAX) second = 1.0f / second;
+        if (KIND == LOG_SOFTMAX) second = logf(second);
+    }
+    for (int p = 0; p < passes; p++) {
+        if (LONG) READ(p, 0.0f)
+        UNROLL for (int q = 0; q < VECTORS; q++) {
+            const int c0 = ((p * VECTORS + q) * THREADS_A_ROW + lane) * WIDTH;
+            if (c0 >= columns) continue;
+            out_vector piece;
+            UNROLL for (int e = 0; e < WIDTH; e++) {
+                float r = v[q * WIDTH + e];
+                if (KIND == SOFTMAX) r = (LONG ? exp2_fast((r - first) * 1.4426950408889634f) : r) * second;
+                if (KIND == LOG_SOFTMAX) r = r - first - second;
+                if (KIND == LAYER_NORM) r = (r - first) * second * weight_at(a, c0 + e) + bias_at(a, c0 + e);
+                if (KIND == RMS_NORM) r = r * second * weight_at(a, c0 + e);
+                piece.element[e] = F32_OUT(after_at(a, r, row, c0 + e));
+            }
+            store_vector(y + c0, &piece);
+        }
+    }
+}

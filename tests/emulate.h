@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0
+   emulate: CUDA kernels on the CPU, for tests. Stands before the printed text of a kernel instead of NVRTC's built-in words and is compiled
+   by the system's C compiler; hone_emulate then runs the kernel block by block, every thread a fiber of its own.
+
+   It is unkind on purpose: threads take turns in an order that changes, shared memory begins as noise, asynchronous copies happen as late as
+   their waits allow, a tile of the copy engine arrives some turns after it was asked for. A kernel that forgot a barrier gives a wrong answer
+   here; one that waits for what nobody does is reported as a deadlock. What it does not show: bank conflicts, memory ordering between
+   blocks, alignment of instructions' addresses beyond what is checked below, registers. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#define HONE_EMULATE 1
+#define DEVICE static inline __attribute__((unused))
+#define UNROLL
+#define ALIGNED16 __attribute__((aligned(16)))
+#define KERNEL(name, type, threads, blocks)                          \
+    static void name##_body(const type *a);                          \
+    const int name##_threads = threads;                              \
+    void name(const void *args) { name##_body((const type *)args); } \
+    static void name##_body(const type *a)
+typedef void emulated_kernel(const void *);
+
+enum { EMU_THREADS = 1024, EMU_STACK = 64 * 1024, EMU_SHARED = 232448, EMU_COPIES = 512, EMU_BARRIERS = 16 };
+typedef struct {
+    uint32_t to;
+    const void *from;
+    int bytes, size, group;
+} emu_copy;
+typedef struct {
+    ucontext_t context;
+    int done, group, n_copies, first_copy;
+    emu_copy copy[EMU_COPIES];
+} emu_thread;
+typedef struct { /* a tile that the copy engine has yet to bring */
+    const void *map;
+    uint32_t to, barrier;
+    int at[6], window, turns; /* window: at is channel, x, y, n, and the tap's x and y */
+} emu_tile;
+typedef struct {
+    int arrived, generation;
+} emu_meeting;
+static struct {
+    emu_thread *thread;
+    char *stacks;
+    ucontext_t scheduler;
+    int threads, now, block[3], grid[3];
+    emu_meeting barrier[EMU_BARRIERS], warp[EMU_THREADS / 32], group[EMU_THREADS / 128];
+    uint32_t slot[EMU_THREADS][12];
+    const void *pointer[EMU_THREADS];
+    emu_tile tile[64];
+    int n_tiles;
+    long progress;
+    uint32_t noise;
+    const char *trouble;
+} emu;
+static _Alignas(1024) char hone_shared[EMU_SHARED];
+
+#define THREAD (emu.now)
+#define BLOCK_X (emu.block[0])
+#define BLOCK_Y (emu.block[1])
+#define BLOCK_Z (emu.block[2])
+#define GRID_X (emu.grid[0])
+#define GRID_Z (emu.grid[2])
+
+static inline void emu_yield(void) {
+    int me = emu.now;
+    swapcontext(&emu.thread[me].context, &emu.scheduler);
+    emu.now = me;
+}
+static inline void emu_wrong(const char *what) {
+    if (!emu.trouble) emu.trouble = what;
+}
+static inline void emu_meet(emu_meeting *m, int count) {
+    int generation = m->generation;
+    emu.progress++;
+    if (++m->arrived == count) m->arrived = 0, m->generation++;
+    else
+        while (m->generation == generation && !emu.trouble) emu_yield();
+}
+static inline uint32_t F32_BITS(float f) {
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    return u;
+}
+static inline float BITS_F32(uint32_t u) {
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
+typedef struct ALIGNED16 {
+    uint32_t x, y, z, w;
+} u32x4;
+static inline uint32_t shared_at(const void *p) { return (uint32_t)((const char *)p - hone_shared); }
+static inline void *emu_at(uint32_t at, uint32_t bytes, uint32_t align) {
+    if (at % align) emu_wrong("an address in shared memory is not aligned");
+    if (at + bytes > EMU_SHARED) emu_wrong("an address is outside of shared memory"), at = 0;
+    return hone_shared + at;
+}
+
+/* ---- halves ---- */
+static inline float f16_f32(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023;
+    if (exponent == 31) return BITS_F32(sign | 0x7f800000u | fraction << 13);
+    if (exponent) return BITS_F32(sign | (exponent + 112) << 23 | fraction << 13);
+    return (sign ? -1.0f : 1.0f) * (float)fraction * 0x1p-24f;
+}
+static inline uint16_t f32_f16(float f) {
+    uint32_t u = F32_BITS(f), sign = u >> 16 & 0x8000;
+    float a = fabsf(f);
+    if (isnan(f)) return 0x7fff;
+    if (a >= 65520.0f) return (uint16_t)(sign | 0x7c00);
+    if (a < 0x1p-14f) return (uint16_t)(sign | (uint32_t)nearbyintf(a * 0x1p24f));
+    uint32_t r = (u & 0x7fffffffu) - (112u << 23);
+    r += 0xfff + (r >> 13 & 1);
+    return (uint16_t)(sign | r >> 13);
+}
+static inline uint32_t f32_f16x2(float low, float high) { return f32_f16(low) | (uint32_t)f32_f16(high) << 16; }
+static inline float bf16_f32(uint16_t h) { return BITS_F32((uint32_t)h << 16); }
+static inline uint16_t f32_bf16(float f) {
+    uint32_t u = F32_BITS(f);
+    if (isnan(f)) return 0x7fff;
+    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+static inline uint32_t f32_bf16x2(float low, float high) { return f32_bf16(low) | (uint32_t)f32_bf16(high) << 16; }
+static inline float exp2_fast(float x) { return exp2f(x); }
+static inline float rsqrt_fast(float x) { return 1.0f / sqrtf(x); }
+
+/* ---- barriers and shuffles ---- */
+static inline void sync_block(void) { emu_meet(&emu.barrier[0], emu.threads); }
+static inline void sync_some(int id, int threads) { emu_meet(&emu.barrier[id], threads); }
+static inline void sync_warp(void) { emu_meet(&emu.warp[emu.now / 32], 32); }
+static inline uint32_t shuffle_from(uint32_t v, int lane) {
+    emu.slot[emu.now][0] = v;
+    sync_warp();
+    uint32_t r = emu.slot[emu.now / 32 * 32 + lane][0];
+    sync_warp();
+    return r;
+}
+static inline float shuffle_xor(float v, int mask) { return BITS_F32(shuffle_from(F32_BITS(v), emu.now % 32 ^ mask)); }
+
+/* ---- memory ---- */
+static inline u32x4 load16(const void *p) {
+    if ((uintptr_t)p % 16) emu_wrong("16 bytes are loaded from an address that is not aligned");
+    return *(const u32x4 *)p;
+}
+static inline u32x4 load16_once(const void *p) { return load16(p); }
+static inline void store16(void *p, u32x4 v) {
+    if ((uintptr_t)p % 16) emu_wrong("16 bytes are stored to an address that is not aligned");
+    *(u32x4 *)p = v;
+}
+static inline uint32_t atomic_count(uint32_t *p) { return (*p)++; }
+static inline void fence_gpu(void) {}
+static inline void launch_next(void) {}
+static inline void wait_previous(void) {}
+static inline u32x4 shared_load16(uint32_t at) { return *(const u32x4 *)emu_at(at, 16, 16); }
+static inline void shared_store16(uint32_t at, u32x4 v) { *(u32x4 *)emu_at(at, 16, 16) = v; }
+static inline void shared_store2(uint32_t at, uint16_t v) { *(uint16_t *)emu_at(at, 2, 2) = v; }
+static inline void shared_store8(uint32_t at, uint64_t v) { *(uint64_t *)emu_at(at, 8, 8) = v; }
+static inline void shared_store4(uint32_t at, uint32_t v) { *(uint32_t *)emu_at(at, 4, 4) = v; }
+
+/* ---- asynchronous copies: done when they must be, not before ---- */
+static inline void emu_copy_async(uint32_t to, const void *from, int bytes, int size) {
+    emu_thread *t = &emu.thread[emu.now];
+    if (bytes && (uintptr_t)from % (uintptr_t)size) emu_wrong("an asynchronous copy's source is not aligned");
+    if (t->n_copies == EMU_COPIES) {
+        memmove(t->copy, t->copy + t->first_copy, sizeof *t->copy * (size_t)(t->n_copies - t->first_copy));
+        t->n_copies -= t->first_copy, t->first_copy = 0;
+    }
+    if (t->n_copies == EMU_COPIES) emu_wrong("too many asynchronous copies wait");
+    else t->copy[t->n_copies++] = (emu_copy){to, from, bytes, size, t->group};
+}
+static inline void copy16(uint32_t to, const void *from, int bytes) { emu_copy_async(to, from, bytes, 16); }
+static inline void copy4(uint32_t to, const void *from, int bytes) { emu_copy_async(to, from, bytes, 4); }
+static inline void copy_commit(void) { emu.thread[emu.now].group++; }
+static inline void copy_wait(int n) {
+    emu_thread *t = &emu.thread[emu.now];
+    for (; t->first_copy < t->n_copies && t->copy[t->first_copy].group < t->group - n; t->first_copy++) {
+        const emu_copy *c = &t->copy[t->first_copy];
+        char *to = emu_at(c->to, (uint32_t)c->size, (uint32_t)c->size);
+        memset(to, 0, (size_t)c->size);
+        if (c->bytes) memcpy(to, c->from, (size_t)c->bytes);
+    }
+    emu.progress++;
+}
+
+/* ---- warps' matrix unit ---- */
+static inline void emu_matrix_load(uint32_t r[4], uint32_t at, int across) {
+    const int base = emu.now / 32 * 32, lane = emu.now % 32;
+    emu.slot[emu.now][0] = at;
+    sync_warp();
+    for (int k = 0; k < 4; k++) {
+        uint16_t half[2];
+        for (int e = 0; e < 2; e++) {
+            const int row = across ? 2 * (lane % 4) + e : lane / 4, column = across ? lane / 4 : 2 * (lane % 4) + e;
+            memcpy(&half[e], (char *)emu_at(emu.slot[base + 8 * k + row][0], 16, 16) + 2 * column, 2);
+        }
+        r[k] = half[0] | (uint32_t)half[1] << 16;
+    }
+    sync_warp();
+}
+static inline void matrix_load(uint32_t r[4], uint32_t at) { emu_matrix_load(r, at, 0); }
+static inline void matrix_load_across(uint32_t r[4], uint32_t at) { emu_matrix_load(r, at, 1); }
+/* What element e of a 32-bit register is as a number: 16-bit floats two a register, tf32 one, 8 bits four. */
+enum { EMU_F16, EMU_BF16, EMU_TF32, EMU_S8 };
+static inline double emu_element(uint32_t r, int e, int type) {
+    switch (type) {
+    case EMU_F16: return f16_f32((uint16_t)(r >> 16 * e));
+    case EMU_BF16: return bf16_f32((uint16_t)(r >> 16 * e));
+    case EMU_TF32: return BITS_F32(r & 0xffffe000u);
+    default: return (int8_t)(r >> 8 * e);
+    }
+}
+static inline void emu_mma(double c[4], const uint32_t a[4], const uint32_t b[2], int type) {
+    const int base = emu.now / 32 * 32, lane = emu.now % 32, per = type == EMU_TF32 ? 1 : type == EMU_S8 ? 4 : 2;
+    for (int k = 0; k < 4; k++) emu.slot[emu.now][k] = a[k];
+    emu.slot[emu.now][4] = b[0], emu.slot[emu.now][5] = b[1];
+    sync_warp();
+    for (int i = 0; i < 4; i++) /* row lane/4 (+8), column 2 (lane%4) (+1) */
+        for (int half = 0; half < 2; half++)
+            for (int t = 0; t < 4; t++)
+                for (int e = 0; e < per; e++) {
+                    const uint32_t left = emu.slot[base + lane / 4 * 4 + t][(i >= 2) + 2 * half];
+                    const uint32_t right = emu.slot[base + (2 * (lane % 4) + i % 2) * 4 + t][4 + half];
+                    c[i] += emu_element(left, e, type) * emu_element(right, e, type);
+                }
+    sync_warp();
+}
+static inline void emu_mma_float(float c[4], const uint32_t a[4], const uint32_t b[2], int type) {
+    double sum[4] = {c[0], c[1], c[2], c[3]};
+    emu_mma(sum, a, b, type);
+    for (int i = 0; i < 4; i++) c[i] = (float)sum[i];
+}
+static inline void mma_f16(float c[4], const uint32_t a[4], const uint32_t b[2]) { emu_mma_float(c, a, b, EMU_F16); }
+static inline void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2]) { emu_mma_float(c, a, b, EMU_BF16); }
+static inline void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]) { emu_mma_float(c, a, b, EMU_TF32); }
+static inline void mma_s8(int c[4], const uint32_t a[4], const uint32_t b[2]) {
+    double sum[4] = {c[0], c[1], c[2], c[3]};
+    emu_mma(sum, a, b, EMU_S8);
+    for (int i = 0; i < 4; i++) c[i] = (int)sum[i];
+}
+
+/* ---- barriers in shared memory: one word each ---- */
+typedef struct {
+    int16_t left, arrivals;
+    int32_t bytes_phase;
+} emu_mbarrier; /* bytes_phase: bytes that must come, times two, and the phase */
+static inline void emu_barrier_turn(emu_mbarrier *b) {
+    if (b->left || b->bytes_phase >> 1) return;
+    b->left = b->arrivals, b->bytes_phase ^= 1, emu.progress++;
+}
+static inline void barrier_init(uint32_t at, int arrivals) {
+    *(emu_mbarrier *)emu_at(at, 8, 8) = (emu_mbarrier){(int16_t)arrivals, (int16_t)arrivals, 0};
+}
+static inline void barrier_fence(void) {}
+static inline void emu_barrier_change(uint32_t at, int arrivals, int bytes) {
+    emu_mbarrier *b = emu_at(at, 8, 8);
+    if (arrivals > b->left) emu_wrong("more arrive at a barrier than it was made for");
+    b->left = (int16_t)(b->left - arrivals), b->bytes_phase += 2 * bytes, emu.progress++;
+    emu_barrier_turn(b);
+}
+static inline void barrier_arrive(uint32_t at) { emu_barrier_change(at, 1, 0); }
+static inline void barrier_expect(uint32_t at, uint32_t bytes) { emu_barrier_change(at, 1, (int)bytes); }
+static inline void barrier_wait(uint32_t at, uint32_t parity) {
+    const emu_mbarrier *b = emu_at(at, 8, 8);
+    while ((uint32_t)(b->bytes_phase & 1) == parity && !emu.trouble) emu_yield();
+}
+
+/* ---- the copy engine. The test fills a tensor map with this. ---- */
+typedef struct {
+    uint64_t base, dim[4], stride[3]; /* strides in bytes, of dims 1 and on */
+    uint32_t box[3], element, swizzled;
+    int32_t low[2], high[2], step[2]; /* of windows, x and y: where the first and the last begin, how far apart; box is channels, pixels */
+} emu_map;
+_Static_assert(sizeof(emu_map) <= 128, "a tensor map");
+static inline void emu_tile_move(const emu_map *m, uint32_t shared, const int at[3], int store) {
+    const uint32_t row = m->box[0] * m->element;
+    for (uint32_t z = 0; z < m->box[2]; z++)
+        for (uint32_t y = 0; y < m->box[1]; y++)
+            for (uint32_t x = 0; x < m->box[0]; x++) {
+                uint32_t o = (z * m->box[1] + y) * row + x * m->element;
+                if (m->swizzled) o ^= (o >> 7 & 7) << 4;
+                char *s = emu_at(shared + o, m->element, m->element);
+                const int64_t i = at[0] + (int64_t)x, j = at[1] + (int64_t)y, k = at[2] + (int64_t)z;
+                const int inside = i >= 0 && j >= 0 && k >= 0 && i < (int64_t)m->dim[0] && j < (int64_t)m->dim[1] && k < (int64_t)m->dim[2];
+                char *g = (char *)(uintptr_t)m->base + i * m->element + j * (int64_t)m->stride[0] + k * (int64_t)m->stride[1];
+                if (store && inside) memcpy(g, s, m->element);
+                if (!store && inside) memcpy(s, g, m->element);
+                if (!store && !inside) memset(s, 0, m->element);
+            }
+}
+static inline void emu_window_move(const emu_map *m, uint32_t shared, const int at[6]) {
+    int x = at[1], y = at[2], n = at[3];
+    for (uint32_t p = 0; p < m->box[1]; p++) {
+        for (uint32_t c = 0; c < m->box[0]; c++) {
+            uint32_t o = p * m->box[0] * m->element + c * m->element;
+            if (m->swizzled) o ^= (o >> 7 & 7) << 4;
+            char *s = emu_at(shared + o, m->element, m->element);
+            const int64_t i = at[0] + (int64_t)c, u = x + at[4], v = y + at[5];
+            const int inside =
+                i < (int64_t)m->dim[0] && u >= 0 && u < (int64_t)m->dim[1] && v >= 0 && v < (int64_t)m->dim[2] && n < (int64_t)m->dim[3];
+            if (inside)
+                memcpy(s,
+                       (char *)(uintptr_t)m->base + i * m->element + u * (int64_t)m->stride[0] + v * (int64_t)m->stride[1] +
+                           n * (int64_t)m->stride[2],
+                       m->element);
+            else memset(s, 0, m->element);
+        }
+        if ((x += m->step[0]) > (int)m->dim[1] - 1 + m->high[0]) {
+            x = m->low[0];
+            if ((y += m->step[1]) > (int)m->dim[2] - 1 + m->high[1]) y = m->low[1], n++;
+        }
+    }
+}
+static inline void emu_ask(emu_tile tile) {
+    if (tile.to % 128) emu_wrong("a tile's address in shared memory is not aligned");
+    if (emu.n_tiles == 64) {
+        emu_wrong("too many tiles are under way");
+        return;
+    }
+    emu.noise = emu.noise * 1664525u + 1013904223u;
+    tile.turns = (int)(emu.noise >> 30) + 1;
+    emu.tile[emu.n_tiles++] = tile;
+    emu.progress++;
+}
+static inline void tile_load(uint32_t to, const void *map, uint32_t barrier, int c0, int c1, int c2) {
+    emu_ask((emu_tile){map, to, barrier, {c0, c1, c2}, 0, 0});
+}
+static inline void window_load(uint32_t to, const void *map, uint32_t barrier, int c0, int x, int y, int n, int tap_x, int tap_y) {
+    emu_ask((emu_tile){map, to, barrier, {c0, x, y, n, tap_x, tap_y}, 1, 0});
+}
+static inline void emu_tiles_arrive(void) {
+    for (int k = 0; k < emu.n_tiles;) {
+        if (--emu.tile[k].turns > 0) {
+            k++;
+            continue;
+        }
+        emu_map m;
+        memcpy(&m, emu.tile[k].map, sizeof m);
+        if (emu.tile[k].window) emu_window_move(&m, emu.tile[k].to, emu.tile[k].at);
+        else emu_tile_move(&m, emu.tile[k].to, emu.tile[k].at, 0);
+        emu_barrier_change(emu.tile[k].barrier, 0, -(int)(m.box[0] * m.box[1] * m.box[2] * m.element));
+        emu.tile[k] = emu.tile[--emu.n_tiles];
+    }
+}
+static inline void tile_store(const void *map, uint32_t from, int c0, int c1, int c2) {
+    emu_map m;
+    memcpy(&m, map, sizeof m);
+    emu_tile_move(&m, from, (int[]){c0, c1, c2}, 1);
+}
+static inline void store_commit(void) {}
+static inline void store_wait(void) {}
+static inline void store_wait_all(void) {}
+static inline void fence_proxy(void) {}
+
+/* ---- warpgroups' matrix unit: D[64][n] += A[64][32 bytes] B[n][32 bytes], both by descriptors, rows of 128 bytes swizzled ---- */
+static inline uint32_t emu_operand(uint64_t descriptor, int row, int byte) {
+    const uint32_t start = (uint32_t)(descriptor & 0x3fff) << 4, group = (uint32_t)(descriptor >> 32 & 0x3fff) << 4;
+    uint32_t at = start + (uint32_t)(row / 8) * group + (uint32_t)(row % 8) * 128 + (uint32_t)byte, word;
+    if (descriptor >> 62 != 1) emu_wrong("a matrix descriptor without the 128-byte swizzle");
+    at ^= (at >> 7 & 7) << 4;
+    memcpy(&word, emu_at(at, 4, 4), 4);
+    return word;
+}
+static inline void emu_wgmma(void *accumulator, uint64_t a, uint64_t b, int n, int add, int type) {
+    static double left[64][32], right[256][32];
+    const int group = emu.now / 128, per = type == EMU_TF32 ? 1 : type == EMU_S8 ? 4 : 2, k = 8 * per;
+    emu_meeting *m = &emu.group[group];
+    emu.pointer[emu.now] = accumulator;
+    if (m->arrived == 127) { /* the last to come does all of it */
+        for (int i = 0; i < 64 + n; i++)
+            for (int w = 0; w < 8; w++) {
+                const uint32_t word = i < 64 ? emu_operand(a, i, 4 * w) : emu_operand(b, i - 64, 4 * w);
+                for (int e = 0; e < per; e++) *(i < 64 ? &left[i][w * per + e] : &right[i - 64][w * per + e]) = emu_element(word, e, type);
+            }
+        for (int t = 0; t < 128; t++)
+            for (int j = 0; j < n / 2; j++) {
+                const int row = t / 32 * 16 + t % 32 / 4 + (j & 2) * 4, column = j / 4 * 8 + t % 4 * 2 + (j & 1);
+                void *at = (char *)(uintptr_t)emu.pointer[group * 128 + t] + 4 * j;
+                double sum = !add ? 0 : type == EMU_S8 ? *(int *)at : *(float *)at;
+                for (int q = 0; q < k; q++) sum += left[row][q] * right[column][q];
+                if (type == EMU_S8) *(int *)at = (int)sum;
+                else *(float *)at = (float)sum;
+            }
+    }
+    emu_meet(m, 128);
+}
+static inline void wgmma_fence(void) {}
+static inline void wgmma_commit(void) {}
+#define wgmma_wait(n) ((void)(n))
+#define registers_more(n) ((void)(n))
+#define registers_less(n) ((void)(n))
+
+/* ---- running ---- */
+static emulated_kernel *emu_kernel;
+static const void *emu_args;
+static void emu_start(void) {
+    emu_kernel(emu_args);
+    emu.thread[emu.now].done = 1, emu.progress++;
+}
+/* NULL, or what went wrong. */
+const char *hone_emulate(emulated_kernel *kernel, const void *args, const int grid[3], int threads, uint32_t seed);
+const char *hone_emulate(emulated_kernel *kernel, const void *args, const int grid[3], int threads, uint32_t seed) {
+    emu_thread *thread = calloc((size_t)threads, sizeof *thread);
+    char *stacks = malloc((size_t)threads * EMU_STACK);
+    if (!thread || !stacks) return "no memory";
+    memset(&emu, 0, sizeof emu);
+    emu.thread = thread, emu.stacks = stacks, emu.threads = threads, emu.noise = seed, emu_kernel = kernel, emu_args = args;
+    memcpy(emu.grid, grid, sizeof emu.grid);
+    const int blocks = grid[0] * grid[1] * grid[2];
+    for (int b = 0; b < blocks && !emu.trouble; b++) {
+        emu.block[0] = b % grid[0], emu.block[1] = b / grid[0] % grid[1], emu.block[2] = b / grid[0] / grid[1];
+        memset(hone_shared, 0xfb, sizeof hone_shared); /* not a number, in all floats */
+        memset(emu.barrier, 0, sizeof emu.barrier);
+        for (int t = 0; t < threads; t++) {
+            emu_thread *f = &thread[t];
+            f->done = f->group = f->n_copies = f->first_copy = 0;
+            getcontext(&f->context);
+            f->context.uc_stack.ss_sp = stacks + (size_t)t * EMU_STACK, f->context.uc_stack.ss_size = EMU_STACK;
+            f->context.uc_link = &emu.scheduler;
+            makecontext(&f->context, emu_start, 0);
+        }
+        for (int left = threads, idle = 0; left && !emu.trouble;) {
+            const long before = emu.progress;
+            emu.noise = emu.noise * 1664525u + 1013904223u;
+            const int warps = (threads + 31) / 32, first = (int)(emu.noise >> 8) % warps, down = emu.noise >> 31;
+            left = 0;
+            for (int w = 0; w < warps; w++)
+                for (int lane = 0; lane < 32; lane++) {
+                    emu.now = (w + first) % warps * 32 + (down ? 31 - lane : lane);
+                    if (emu.now >= threads || thread[emu.now].done) continue;
+                    swapcontext(&emu.scheduler, &thread[emu.now].context);
+                    left += !thread[emu.now].done;
+                }
+            emu_tiles_arrive();
+            idle = emu.progress == before && !emu.n_tiles ? idle + 1 : 0;
+            if (idle > 3) emu_wrong("deadlock: every thread waits");
+        }
+        if (emu.n_tiles && !emu.trouble) emu_wrong("a block ends before its tiles arrived");
+    }
+    free(thread), free(stacks);
+    return emu.trouble;
+}

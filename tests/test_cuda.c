@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0
+   CUDA kernels without a GPU: the text that NVRTC would compile is compiled for the CPU (emulate.h), run thread by thread, and compared with
+   plain loops in double. Sizes around the edges of tiles, every type, infinities and NaN, operands that end where their page ends. */
+#include <dlfcn.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/dtype.h"
+#include "device/cuda/nvrtc.h"
+#include "device/cuda/print.h"
+
+typedef const char *emulate_fn(void (*)(const void *), const void *, const int grid[3], int threads, uint32_t seed);
+typedef struct {
+    char *text; /* equal texts are compiled once */
+    emulate_fn *emulate;
+    void (*kernel)(const void *);
+    int threads;
+} emulated;
+static char folder[64];
+static emulated kernels[100];
+static int made;
+static bool works;
+
+static int by_nvrtc_count;
+static int set_up(void **state) {
+    (void)state;
+    const char *t = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.40s/hone-cuda-XXXXXX", t ? t : "/tmp");
+    if (!mkdtemp(folder)) return -1;
+    char command[256], path[80]; /* what the system's compiler makes may be for another machine than this test: then all is skipped */
+    snprintf(command, sizeof command, "echo 'int probe;' | cc -x c -shared -fPIC -o %s/probe.so - > /dev/null 2>&1", folder);
+    snprintf(path, sizeof path, "%s/probe.so", folder);
+    void *probe = system(command) ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+#ifdef __SANITIZE_ADDRESS__ /* what is emulated is not instrumented: once is enough */
+    works = false;
+#else
+    works = probe != NULL;
+#endif
+    if (probe) dlclose(probe);
+    return 0;
+}
+static int tear_down(void **state) {
+    (void)state;
+    for (int k = 0; k < made; k++) hone_free(kernels[k].text);
+    if (by_nvrtc_count) print_message("%d compilations by NVRTC\n", by_nvrtc_count);
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) ? -1 : 0;
+}
+/* With HONE_TEST_NVRTC=1, where NVRTC is: every kernel that is run here also compiles for the architectures it is meant for. */
+static void by_nvrtc(const char *source, const char *family) {
+    static const char *const archs[] = {"sm_90a", "sm_80", "sm_100a"};
+    if (!getenv("HONE_TEST_NVRTC")) return;
+    for (int k = 0; k < (strstr(family, "wgmma") ? 1 : 3); k++) { /* wgmma is sm_90a's alone */
+        void *cubin = NULL;
+        size_t bytes = 0;
+        if (hone_nvrtc_compile(source, family, archs[k], &cubin, &bytes)) fail_msg("%s", hone_fail_text());
+        assert_true(bytes > 1000 && !memcmp(cubin, "\177ELF", 4));
+        hone_free(cubin), by_nvrtc_count++;
+    }
+}
+static emulated compile(const char *family, const char *name, const hone_cuda_fill *fill, int n) {
+    hone_text text = {0};
+    if (hone_cuda_print(&text, family, fill, n)) fail_msg("%s", hone_fail_text());
+    char path[128], command[1024];
+    for (int k = 0; k < made; k++)
+        if (!strcmp(kernels[k].text, text.text)) {
+            hone_text_free(&text);
+            return kernels[k];
+        }
+    by_nvrtc(text.text, family);
+    snprintf(path, sizeof path, "%s/k%d.c", folder, made);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, "#include \"%s/tests/emulate.h\"\n%s", getenv("HONE_SOURCE_DIR") ? getenv("HONE_SOURCE_DIR") : "..", text.text);
+    assert_int_equal(fclose(f), 0);
+    snprintf(command, sizeof command,
+             "cc -O1 -std=gnu11 -Wall -Wno-unused -Wno-uninitialized -Wno-maybe-uninitialized -Werror -shared -fPIC -o %s/k%d.so %s -lm > "
+             "%s/log 2>&1 || "
+             "{ head -20 %s/log; false; }",
+             folder, made, path, folder, folder);
+    if (system(command)) fail_msg("%s: the kernel does not compile", family);
+    snprintf(path, sizeof path, "%s/k%d.so", folder, made);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    emulated e = {.text = text.text};
+    if (!library) fail_msg("%s", dlerror());
+    char symbol[64];
+    snprintf(symbol, sizeof symbol, "%s_threads", name);
+    *(void **)&e.emulate = dlsym(library, "hone_emulate");
+    *(void **)&e.kernel = dlsym(library, name);
+    const int *threads = dlsym(library, symbol);
+    assert_true(e.emulate && e.kernel && threads);
+    e.threads = *threads;
+    assert_true(made < 100);
+    return kernels[made++] = e;
+}
+static void run(const emulated *e, const void *args, int x, int y, int z) {
+    static uint32_t seed = 1;
+    const char *wrong = e->emulate(e->kernel, args, (int[]){x, y, z}, e->threads, seed++);
+    if (wrong) fail_msg("%s", wrong);
+}
+
+/* ---- operands whose last byte is the last of a page: what reads or writes past them stops the test ---- */
+typedef struct {
+    char *map, *at;
+    size_t bytes, pages;
+} operand;
+static operand hold(size_t bytes, int align) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page * page;
+    operand o = {.bytes = bytes, .pages = pages + page};
+    o.map = mmap(NULL, o.pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(o.map != MAP_FAILED);
+    assert_int_equal(mprotect(o.map + pages, page, PROT_NONE), 0);
+    o.at = o.map + (pages - bytes) / (size_t)align * (size_t)align;
+    memset(o.at, 0xfb, bytes);
+    return o;
+}
+static void drop(operand *o) { munmap(o->map, o->pages); }
+static uint64_t address(const operand *o) { return (uint64_t)(uintptr_t)o->at; }
+
+static uint64_t state_ = 88172645463325252u;
+static double draw(void) { /* -1 to 1 */
+    state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
+    return (double)(int64_t)state_ * 0x1p-63;
+}
+static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4, [HONE_CUDA_S8] = 1, [HONE_CUDA_S32] = 4};
+static const hone_dtype dtype_of[] = {[HONE_CUDA_F16] = HONE_DTYPE_F16,
+                                      [HONE_CUDA_BF16] = HONE_DTYPE_BF16,
+                                      [HONE_CUDA_F32] = HONE_DTYPE_F32,
+                                      [HONE_CUDA_S8] = HONE_DTYPE_I8,
+                                      [HONE_CUDA_S32] = HONE_DTYPE_I32};
+static double get(const void *p, int type, int64_t k) {
+    const hone_dtype t = dtype_of[type];
+    return hone_scalar_f64(hone_dtypes[t].ctype, hone_dtype_load(t, (const char *)p + k * bytes_of[type]));
+}
+static void set(void *p, int type, int64_t k, double v) {
+    hone_dtype_store(dtype_of[type], (char *)p + k * bytes_of[type], HONE_F64, (hone_scalar){.f64 = v}, type >= HONE_CUDA_S8);
+}
+static void fill_with(operand *o, int type) {
+    for (int64_t k = 0; k < (int64_t)(o->bytes / (size_t)bytes_of[type]); k++)
+        set(o->at, type, k, type == HONE_CUDA_S8 ? rint(draw() * 127) : draw());
+}
+static bool near_enough(double got, double want, double scale, double tolerance) {
+    if (isnan(want)) return isnan(got);
+    if (isinf(want)) return got == want;
+    return fabs(got - want) <= tolerance * scale;
+}
+static const double digits[] = {
+    [HONE_CUDA_F16] = 1e-3, [HONE_CUDA_BF16] = 8e-3, [HONE_CUDA_F32] = 2e-6, [HONE_CUDA_S8] = 0.51, [HONE_CUDA_S32] = 0};
+
+/* ---- rows ---- */
+static void row_definition(int kind, const double *x, int n, double epsilon, const double *weight, const double *bias, double *y) {
+    double sum = 0, squares = 0, largest = -INFINITY, powers = 0, spread = 0;
+    bool nan = false;
+    for (int k = 0; k < n; k++) sum += x[k], squares += x[k] * x[k], largest = fmax(largest, x[k]), nan |= isnan(x[k]);
+    if (nan) largest = NAN;
+    for (int k = 0; k < n; k++) powers += exp(x[k] - largest), spread += (x[k] - sum / n) * (x[k] - sum / n);
+    if (kind == HONE_CUDA_ROW_SUM) *y = sum;
+    if (kind == HONE_CUDA_ROW_MEAN) *y = sum / n;
+    if (kind == HONE_CUDA_ROW_MAX) *y = largest;
+    for (int k = 0; k < n && kind < HONE_CUDA_ROW_SUM; k++)
+        y[k] = kind == HONE_CUDA_SOFTMAX       ? exp(x[k] - largest) / powers
+               : kind == HONE_CUDA_LOG_SOFTMAX ? x[k] - largest - log(powers)
+               : kind == HONE_CUDA_LAYER_NORM  ? (x[k] - sum / n) / sqrt(spread / n + epsilon) * weight[k] + bias[k]
+                                               : x[k] / sqrt(squares / n + epsilon) * weight[k];
+}
+static void rows_of(int kind, int in, int out, int width, int vectors, int threads, int at_once, int is_long, int rows, int columns,
+                    double odd) {
+    const hone_cuda_fill fill[] = {{"KIND", kind, NULL},
+                                   {"IN_TYPE", in, NULL},
+                                   {"OUT_TYPE", out, NULL},
+                                   {"WIDTH", width, NULL},
+                                   {"VECTORS", vectors, NULL},
+                                   {"THREADS_A_ROW", threads, NULL},
+                                   {"ROWS_A_BLOCK", at_once, NULL},
+                                   {"LONG", is_long, NULL},
+                                   {"BEFORE", 0, "v + other_at(a, row, column)"},
+                                   {"AFTER", 0, "v * 2.0f"}};
+    const emulated e = compile("rows", "hone_rows", fill, 10);
+    const int wide = kind < HONE_CUDA_ROW_SUM ? columns : 1, ib = bytes_of[in], ob = bytes_of[out];
+    operand x = hold((size_t)(rows * columns * ib), 16), other = hold(x.bytes, 16), y = hold((size_t)(rows * wide * ob), 16),
+            weight = hold((size_t)(columns * ib), 16), bias = hold((size_t)(columns * ib), 16);
+    fill_with(&x, in), fill_with(&other, in), fill_with(&weight, in), fill_with(&bias, in);
+    if (odd != 0) set(x.at, in, columns / 2, odd);
+    const hone_cuda_rows args = {address(&x), address(&y), address(&weight), address(&bias), address(&other), rows, columns,
+                                 wide,        columns,     columns,          1e-5f};
+    run(&e, &args, (rows + at_once - 1) / at_once, 1, 1);
+    double *row = malloc(sizeof *row * (size_t)columns * 4), *w = row + columns, *b = w + columns, *want = b + columns;
+    for (int r = 0; r < rows; r++) {
+        for (int k = 0; k < columns; k++)
+            row[k] = get(x.at, in, r * columns + k) + get(other.at, in, r * columns + k), w[k] = get(weight.at, in, k),
+            b[k] = get(bias.at, in, k);
+        row_definition(kind, row, columns, 1e-5, w, b, want);
+        for (int k = 0; k < wide; k++) {
+            const double got = get(y.at, out, r * wide + k);
+            if (!near_enough(got, 2 * want[k], kind >= HONE_CUDA_ROW_SUM ? columns : fmax(1, fabs(2 * want[k])), digits[out] + 3e-6))
+                fail_msg("kind %d, type %d, %d x %d, width %d: [%d][%d] is %g, not %g", kind, in, rows, columns, width, r, k, got,
+                         2 * want[k]);
+        }
+    }
+    free(row), drop(&x), drop(&other), drop(&y), drop(&weight), drop(&bias);
+}
+static void rows(void **state) {
+    (void)state;
+    if (!works) skip();
+    for (int kind = HONE_CUDA_SOFTMAX; kind <= HONE_CUDA_ROW_MAX; kind++) {
+        rows_of(kind, HONE_CUDA_F16, HONE_CUDA_F16, 8, 3, 32, 4, 0, 5, 712, 0);
+        rows_of(kind, HONE_CUDA_F32, HONE_CUDA_F32, 4, 1, 64, 2, 1, 3, 1100, 0); /* more than the registers hold */
+    }
+    rows_of(HONE_CUDA_LAYER_NORM, HONE_CUDA_F16, HONE_CUDA_F32, 8, 1, 128, 1, 0, 2, 1016, 0);
+    rows_of(HONE_CUDA_SOFTMAX, HONE_CUDA_BF16, HONE_CUDA_BF16, 1, 4, 32, 2, 0, 3, 101, 0); /* rows at odd places */
+    rows_of(HONE_CUDA_LAYER_NORM, HONE_CUDA_F16, HONE_CUDA_F16, 2, 4, 16, 2, 0, 4, 126, 0);
+    for (int kind = HONE_CUDA_SOFTMAX; kind <= HONE_CUDA_ROW_MAX; kind++) {
+        rows_of(kind, HONE_CUDA_F32, HONE_CUDA_F32, 4, 1, 64, 2, 1, 3, 100, NAN);
+        if (kind != HONE_CUDA_RMS_NORM) rows_of(kind, HONE_CUDA_F32, HONE_CUDA_F32, 4, 1, 64, 2, 1, 3, 100, -INFINITY);
+    }
+}
+
+/* ---- movement ---- */
+static void move_of(int bytes, int turn, int64_t i, int64_t j, int64_t k, int misplaced) {
+    const hone_cuda_fill fill[] = {{"BYTES", bytes, NULL}, {"TURN", turn, NULL}};
+    const emulated e = compile("move", "hone_move", fill, 2);
+    const int64_t n = i * j * k;
+    operand x = hold((size_t)((n + misplaced) * bytes), 16), y = hold((size_t)(n * bytes), 16);
+    for (size_t b = 0; b < x.bytes; b++) x.at[b] = (char)(b * 131 >> 3);
+    hone_cuda_move args = {address(&x) + (uint64_t)(misplaced * bytes), address(&y), {i, j, k}, {j * k, turn ? 1 : k, turn ? j : 1}};
+    const int64_t tile = 128 / bytes > 32 ? 128 / bytes : 32;
+    if (turn) run(&e, &args, (int)((j + tile - 1) / tile), (int)((k + tile - 1) / tile), 2);
+    else run(&e, &args, 3, 1, 1);
+    for (int64_t p = 0; p < n; p++) {
+        const int64_t c = p % k, b = p / k % j, a = p / k / j;
+        const int64_t from = misplaced + a * args.stride_x[0] + b * args.stride_x[1] + c * args.stride_x[2];
+        if (memcmp(y.at + p * bytes, x.at + from * bytes, (size_t)bytes))
+            fail_msg("%d bytes, turn %d: element %lld is wrong", bytes, turn, (long long)p);
+    }
+    drop(&x), drop(&y);
+}
+static void movement(void **state) {
+    (void)state;
+    if (!works) skip();
+    for (int bytes = 1; bytes <= 8; bytes *= 2)
+        for (int turn = 0; turn < 2; turn++)
+            move_of(bytes, turn, 3, 70, 67, 0), move_of(bytes, turn, 2, 64, 96, 0), move_of(bytes, turn, 1, 33, 130, 1);
+}
+
+/* ---- contractions ---- */
+typedef struct {
+    int in, out, m, n, k, batches, splits;
+    bool shared_b, odd_pitch; /* one B for all batches; rows at places that are not aligned */
+    const char *epilogue;
+} product;
+typedef struct {
+    operand a, b, c, bias, residual, workspace, counters;
+    hone_cuda_contract args;
+} product_data;
+static product_data product_make(const product *p, int tile_m, int tile_n, int align) {
+    const int64_t pad = p->odd_pitch ? 1 : 0, pa = (p->k + (align - 1)) / align * align + pad, pc = p->n + pad;
+    product_data d;
+    const int64_t tiles = (int64_t)((p->m + tile_m - 1) / tile_m) * ((p->n + tile_n - 1) / tile_n) * p->batches;
+    d.a = hold((size_t)(p->batches * p->m * pa * bytes_of[p->in]), 16);
+    d.b = hold((size_t)((p->shared_b ? 1 : p->batches) * p->n * pa * bytes_of[p->in]), 16);
+    d.c = hold((size_t)(p->batches * p->m * pc * bytes_of[p->out]), 16);
+    d.bias = hold((size_t)(4 * p->n), 4), d.residual = hold(d.c.bytes, 16);
+    d.workspace = hold((size_t)(tiles * p->splits * tile_m * tile_n * 4), 16), d.counters = hold((size_t)(tiles * 16), 16);
+    memset(d.counters.at, 0, d.counters.bytes);
+    fill_with(&d.a, p->in), fill_with(&d.b, p->in), fill_with(&d.bias, HONE_CUDA_F32), fill_with(&d.residual, p->out);
+    d.args = (hone_cuda_contract){.a = address(&d.a),
+                                  .b = address(&d.b),
+                                  .c = address(&d.c),
+                                  .bias = address(&d.bias),
+                                  .residual = address(&d.residual),
+                                  .workspace = address(&d.workspace),
+                                  .counters = address(&d.counters),
+                                  .batch_a = p->m * pa,
+                                  .batch_b = p->shared_b ? 0 : p->n * pa,
+                                  .batch_c = p->m * pc,
+                                  .batch_residual = p->m * pc,
+                                  .pitch_a = pa,
+                                  .pitch_b = pa,
+                                  .pitch_c = pc,
+                                  .pitch_residual = pc,
+                                  .m = p->m,
+                                  .n = p->n,
+                                  .k = p->k,
+                                  .batches = p->batches,
+                                  .splits = p->splits,
+                                  .alpha = 0.5f};
+    return d;
+}
+static double rounded(double v, int type) { /* what the matrix unit keeps of a factor */
+    float f = (float)v;
+    uint32_t u;
+    memcpy(&u, &f, 4), u &= 0xffffe000u, memcpy(&f, &u, 4);
+    return type == HONE_CUDA_F32 ? f : v;
+}
+static double product_end(const product *p, const product_data *d, double sum, int b, int m, int n) {
+    if (p->out == HONE_CUDA_S32) return sum;
+    double v = sum * 0.5 * (p->in == HONE_CUDA_S8 ? 1e-3 : 1);
+    if (strstr(p->epilogue, "bias")) v += get(d->bias.at, HONE_CUDA_F32, n);
+    if (strstr(p->epilogue, "residual")) v += get(d->residual.at, p->out, b * d->args.batch_residual + m * d->args.pitch_residual + n);
+    return strstr(p->epilogue, "fmaxf") ? fmax(v, 0) : v;
+}
+static void product_check(const product *p, const product_data *d, const char *what) {
+    for (int b = 0; b < p->batches; b++)
+        for (int m = 0; m < p->m; m++)
+            for (int n = 0; n < p->n; n++) {
+                double sum = 0, size = 0;
+                for (int k = 0; k < p->k; k++) {
+                    const double left = rounded(get(d->a.at, p->in, b * d->args.batch_a + m * d->args.pitch_a + k), p->in);
+                    const double term = left * rounded(get(d->b.at, p->in, b * d->args.batch_b + n * d->args.pitch_b + k), p->in);
+                    sum += term, size += fabs(term);
+                }
+                const double got = get(d->c.at, p->out, b * d->args.batch_c + m * d->args.pitch_c + n),
+                             want = product_end(p, d, sum, b, m, n);
+                const double clamped = p->out == HONE_CUDA_S8 ? fmin(127, fmax(-128, want)) : want;
+                if (!near_enough(got, clamped, p->out == HONE_CUDA_S8 ? 1 : fmax(1, fabs(want)) + (p->in == HONE_CUDA_S8 ? 0 : 1e-3 * size),
+                                 digits[p->out] + 1e-6))
+                    fail_msg("%s, %d x %d x %d, types %d %d: [%d][%d][%d] is %g, not %g", what, p->m, p->n, p->k, p->in, p->out, b, m, n,
+                             got, clamped);
+            }
+}
+static void product_drop(product_data *d) {
+    drop(&d->a), drop(&d->b), drop(&d->c), drop(&d->bias), drop(&d->residual), drop(&d->workspace), drop(&d->counters);
+}
+static void mma(product p, int tile_m, int tile_n, int warps_m, int warps_n, int stages, int piece) {
+    const hone_cuda_fill fill[] = {{"IN_TYPE", p.in, NULL},  {"OUT_TYPE", p.out, NULL},  {"TILE_M", tile_m, NULL},
+                                   {"TILE_N", tile_n, NULL}, {"WARPS_M", warps_m, NULL}, {"WARPS_N", warps_n, NULL},
+                                   {"STAGES", stages, NULL}, {"PIECE", piece, NULL},     {"SPLIT", p.splits > 1, NULL},
+                                   {"WINDOW", 0, NULL},      {"EPILOGUE", 0, p.epilogue}};
+    const emulated e = compile("contract_mma", "hone_contract", fill, 11);
+    product_data d = product_make(&p, tile_m, tile_n, piece == 16 ? 16 / bytes_of[p.in] : piece == 4 ? 4 / bytes_of[p.in] : 1);
+    for (int again = 0; again < 1 + (p.splits > 1); again++) { /* counters are left as they were found */
+        run(&e, &d.args, ((p.m + tile_m - 1) / tile_m) * ((p.n + tile_n - 1) / tile_n), 1, p.batches * p.splits);
+        product_check(&p, &d, "mma");
+    }
+    product_drop(&d);
+}
+#define PLAIN "v * a->alpha"
+#define FULL "fmaxf(v * a->alpha + bias + residual, 0.0f)"
+#define BYTES_ "v * a->alpha * 1e-3f + bias"
+static void contract_mma(void **state) {
+    (void)state;
+    if (!works) skip();
+    mma((product){HONE_CUDA_F16, HONE_CUDA_F16, 70, 50, 136, 2, 1, true, false, FULL}, 64, 32, 2, 1, 3, 16);
+    mma((product){HONE_CUDA_BF16, HONE_CUDA_F32, 65, 33, 72, 1, 1, false, false, PLAIN}, 64, 64, 2, 2, 2, 16);
+    mma((product){HONE_CUDA_F32, HONE_CUDA_F32, 40, 40, 100, 2, 1, false, false, FULL}, 32, 32, 1, 2, 3, 16);
+    mma((product){HONE_CUDA_S8, HONE_CUDA_S8, 33, 47, 200, 1, 1, false, false, BYTES_}, 32, 32, 1, 2, 3, 16);
+    mma((product){HONE_CUDA_S8, HONE_CUDA_S32, 17, 20, 160, 1, 1, false, false, PLAIN}, 32, 16, 2, 1, 3, 16);
+    mma((product){HONE_CUDA_F16, HONE_CUDA_F16, 37, 45, 67, 1, 1, false, true, FULL}, 32, 32, 1, 2, 3, 2);
+    mma((product){HONE_CUDA_F16, HONE_CUDA_F16, 37, 45, 66, 1, 1, false, false, FULL}, 32, 32, 1, 2, 3, 4);
+    mma((product){HONE_CUDA_F16, HONE_CUDA_F16, 1, 1, 1, 1, 1, false, false, FULL}, 32, 32, 1, 2, 3, 16);
+    mma((product){HONE_CUDA_F16, HONE_CUDA_F16, 33, 40, 640, 2, 3, false, false, FULL}, 32, 32, 1, 2, 3, 16);
+}
+/* What the driver would encode: as emulate.h reads it. */
+typedef struct {
+    uint64_t base, dim[4], stride[3];
+    uint32_t box[3], element, swizzled;
+    int32_t low[2], high[2], step[2];
+} map;
+static hone_cuda_tensor_map tensor_map(uint64_t base, int type, int64_t d0, int64_t d1, int64_t d2, int64_t s1, int64_t s2, int b0, int b1,
+                                       int b2) {
+    const uint64_t e = (uint64_t)bytes_of[type];
+    const map m = {.base = base,
+                   .dim = {(uint64_t)d0, (uint64_t)d1, (uint64_t)d2, 1},
+                   .stride = {(uint64_t)s1 * e, (uint64_t)s2 * e, 0},
+                   .box = {(uint32_t)b0, (uint32_t)b1, (uint32_t)b2},
+                   .element = (uint32_t)e,
+                   .swizzled = 1};
+    hone_cuda_tensor_map t = {{0}};
+    memcpy(&t, &m, sizeof m);
+    return t;
+}
+static void wgmma(product p, int consumers, int tile_n, int stages, int blocks, int store) {
+    const hone_cuda_fill fill[] = {{"IN_TYPE", p.in, NULL},  {"OUT_TYPE", p.out, NULL}, {"CONSUMERS", consumers, NULL},
+                                   {"TILE_N", tile_n, NULL}, {"STAGES", stages, NULL},  {"SPLIT", p.splits > 1, NULL},
+                                   {"WINDOW", 0, NULL},      {"STORE", store, NULL},    {"EPILOGUE", 0, p.epilogue}};
+    const emulated e = compile("contract_wgmma", "hone_contract", fill, 9);
+    product_data d = product_make(&p, 64 * consumers, tile_n, 16 / bytes_of[p.in]);
+    const int step = 128 / bytes_of[p.in];
+    hone_cuda_contract_tma args = {.p = d.args};
+    args.map_a = tensor_map(d.args.a, p.in, p.k, p.m, p.batches, d.args.pitch_a, d.args.batch_a, step, 64 * consumers, 1);
+    args.map_b = tensor_map(d.args.b, p.in, p.k, p.n, p.shared_b ? 1 : p.batches, d.args.pitch_b, d.args.batch_b, step, tile_n, 1);
+    args.map_c = tensor_map(d.args.c, p.out, p.n, p.m, p.batches, d.args.pitch_c, d.args.batch_c, 128 / bytes_of[p.out], 64, 1);
+    for (int again = 0; again < 1 + (p.splits > 1); again++) {
+        run(&e, &args, blocks, 1, 1);
+        product_check(&p, &d, "wgmma");
+    }
+    product_drop(&d);
+}
+static void contract_wgmma(void **state) {
+    (void)state;
+    if (!works) skip();
+    wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 130, 96, 136, 2, 1, true, false, FULL}, 2, 64, 3, 3, 1);
+    wgmma((product){HONE_CUDA_BF16, HONE_CUDA_F32, 65, 33, 200, 1, 1, false, false, PLAIN}, 1, 32, 4, 1, 0);
+    wgmma((product){HONE_CUDA_F32, HONE_CUDA_F32, 64, 72, 100, 1, 1, false, false, FULL}, 1, 48, 2, 2, 1);
+    wgmma((product){HONE_CUDA_S8, HONE_CUDA_S8, 70, 48, 400, 1, 1, false, false, BYTES_}, 1, 64, 2, 2, 1);
+    wgmma((product){HONE_CUDA_S8, HONE_CUDA_S32, 70, 48, 160, 1, 1, false, false, PLAIN}, 1, 32, 2, 2, 1);
+    wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 129, 40, 640, 2, 3, false, false, FULL}, 2, 48, 3, 5, 0);
+    wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 1, 8, 8, 1, 1, false, false, FULL}, 1, 16, 2, 1, 1);
+}
+
+/* ---- convolutions ---- */
+typedef struct {
+    int batch, height, width, channels, outputs, kernel, stride, pad, dilation;
+} image;
+static void window_of(image g, int which) { /* 0: warps, pieces of 16 bytes; 1: warps, element by element; 2: warpgroups */
+    const int high = (g.height + 2 * g.pad - (g.kernel - 1) * g.dilation - 1) / g.stride + 1,
+              wide = (g.width + 2 * g.pad - (g.kernel - 1) * g.dilation - 1) / g.stride + 1;
+    const int k = g.kernel * g.kernel * g.channels, m = g.batch * high * wide, tile_m = which == 2 ? 64 : 32, tile_n = 32;
+    const hone_cuda_fill warps[] = {{"IN_TYPE", HONE_CUDA_F16, NULL},
+                                    {"OUT_TYPE", HONE_CUDA_F16, NULL},
+                                    {"TILE_M", tile_m, NULL},
+                                    {"TILE_N", tile_n, NULL},
+                                    {"WARPS_M", 1, NULL},
+                                    {"WARPS_N", 2, NULL},
+                                    {"STAGES", 3, NULL},
+                                    {"PIECE", which ? 2 : 16, NULL},
+                                    {"SPLIT", 0, NULL},
+                                    {"WINDOW", 1, NULL},
+                                    {"EPILOGUE", 0, "fmaxf(v + bias, 0.0f)"}};
+    const hone_cuda_fill groups[] = {{"IN_TYPE", HONE_CUDA_F16, NULL},
+                                     {"OUT_TYPE", HONE_CUDA_F16, NULL},
+                                     {"CONSUMERS", 1, NULL},
+                                     {"TILE_N", tile_n, NULL},
+                                     {"STAGES", 3, NULL},
+                                     {"SPLIT", 0, NULL},
+                                     {"WINDOW", 1, NULL},
+                                     {"STORE", 1, NULL},
+                                     {"EPILOGUE", 0, "fmaxf(v + bias, 0.0f)"}};
+    const emulated e =
+        which == 2 ? compile("contract_wgmma", "hone_contract", groups, 9) : compile("contract_mma", "hone_contract", warps, 11);
+    operand x = hold((size_t)(g.batch * g.height * g.width * g.channels * 2), 16), w = hold((size_t)(g.outputs * k * 2), 16),
+            y = hold((size_t)(m * g.outputs * 2), 16), bias = hold((size_t)(g.outputs * 4), 4);
+    fill_with(&x, HONE_CUDA_F16), fill_with(&w, HONE_CUDA_F16), fill_with(&bias, HONE_CUDA_F32);
+    const hone_cuda_contract p = {.a = address(&x),
+                                  .b = address(&w),
+                                  .c = address(&y),
+                                  .bias = address(&bias),
+                                  .pitch_b = k,
+                                  .pitch_c = g.outputs,
+                                  .m = m,
+                                  .n = g.outputs,
+                                  .k = k,
+                                  .batches = 1,
+                                  .splits = 1,
+                                  .alpha = 1};
+    const hone_cuda_window window = {.batch = g.batch,
+                                     .height = g.height,
+                                     .width = g.width,
+                                     .channels = g.channels,
+                                     .out_height = high,
+                                     .out_width = wide,
+                                     .kernel_y = g.kernel,
+                                     .kernel_x = g.kernel,
+                                     .stride_y = g.stride,
+                                     .stride_x = g.stride,
+                                     .pad_y = g.pad,
+                                     .pad_x = g.pad,
+                                     .dilation_y = g.dilation,
+                                     .dilation_x = g.dilation};
+    if (which < 2) {
+        struct {
+            hone_cuda_contract p;
+            hone_cuda_window w;
+        } args = {p, window};
+        run(&e, &args, ((m + tile_m - 1) / tile_m) * ((g.outputs + tile_n - 1) / tile_n), 1, 1);
+    } else {
+        struct {
+            hone_cuda_contract_tma t;
+            hone_cuda_window w;
+        } args = {.t.p = p, .w = window};
+        const int reach = (g.kernel - 1) * g.dilation;
+        const uint64_t c = (uint64_t)g.channels * 2;
+        const map im2col = {.base = p.a,
+                            .dim = {(uint64_t)g.channels, (uint64_t)g.width, (uint64_t)g.height, (uint64_t)g.batch},
+                            .stride = {c, c * (uint64_t)g.width, c * (uint64_t)g.width * (uint64_t)g.height},
+                            .box = {64, 64, 1},
+                            .element = 2,
+                            .swizzled = 1,
+                            .low = {-g.pad, -g.pad},
+                            .high = {g.pad - reach, g.pad - reach},
+                            .step = {g.stride, g.stride}};
+        memcpy(&args.t.map_a, &im2col, sizeof im2col);
+        args.t.map_b = tensor_map(p.b, HONE_CUDA_F16, g.channels, g.kernel * g.kernel, g.outputs, g.channels, k, 64, 1, tile_n);
+        args.t.map_c = tensor_map(p.c, HONE_CUDA_F16, g.outputs, m, 1, g.outputs, 0, 64, 64, 1);
+        run(&e, &args, 2, 1, 1);
+    }
+    for (int i = 0; i < m; i++)
+        for (int o = 0; o < g.outputs; o++) {
+            double sum = get(bias.at, HONE_CUDA_F32, o);
+            for (int t = 0; t < g.kernel * g.kernel; t++) {
+                const int v = i / wide % high * g.stride - g.pad + t / g.kernel * g.dilation,
+                          u = i % wide * g.stride - g.pad + t % g.kernel * g.dilation;
+                if (v < 0 || v >= g.height || u < 0 || u >= g.width) continue;
+                for (int c = 0; c < g.channels; c++)
+                    sum += get(x.at, HONE_CUDA_F16, (((int64_t)(i / wide / high) * g.height + v) * g.width + u) * g.channels + c) *
+                           get(w.at, HONE_CUDA_F16, ((int64_t)o * g.kernel * g.kernel + t) * g.channels + c);
+            }
+            const double got = get(y.at, HONE_CUDA_F16, (int64_t)i * g.outputs + o), want = fmax(sum, 0);
+            if (!near_enough(got, want, fmax(1, want), 2e-3))
+                fail_msg("window %d: pixel %d, channel %d is %g, not %g", which, i, o, got, want);
+        }
+    drop(&x), drop(&w), drop(&y), drop(&bias);
+}
+static void windows(void **state) {
+    (void)state;
+    if (!works) skip();
+    window_of((image){2, 9, 7, 16, 40, 3, 1, 1, 1}, 0);
+    window_of((image){1, 12, 11, 8, 24, 3, 2, 1, 1}, 0);
+    window_of((image){2, 13, 11, 3, 24, 5, 2, 2, 1}, 1);
+    window_of((image){2, 9, 7, 72, 40, 3, 1, 1, 1}, 2);
+    window_of((image){1, 12, 11, 64, 32, 3, 2, 1, 1}, 2);
+    window_of((image){3, 8, 8, 16, 16, 3, 1, 2, 2}, 2);
+}
+
+static void unknown(void **state) {
+    (void)state;
+    hone_text t = {0};
+    assert_int_equal(hone_cuda_print(&t, "nothing", NULL, 0), HONE_BAD_INPUT);
+    assert_non_null(strstr(hone_fail_text(), "'nothing'"));
+    assert_int_equal(hone_cuda_print(&t, "move", &(hone_cuda_fill){"BYTES", 2, NULL}, 1), HONE_BAD_INPUT);
+    assert_non_null(strstr(hone_fail_text(), "wants TURN"));
+    hone_text_free(&t);
+}
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(unknown),      cmocka_unit_test(rows),           cmocka_unit_test(movement),
+                                       cmocka_unit_test(contract_mma), cmocka_unit_test(contract_wgmma), cmocka_unit_test(windows)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
