@@ -19,6 +19,7 @@ static const struct {
     {"identity", hone_pass_identity},
     {"infer", hone_pass_infer},
     {"fold", hone_pass_fold},
+    {"half", hone_pass_half}, /* before patterns, which then see f32 */
     {"views", hone_pass_views},
     {"identity", hone_pass_identity},
     {"same", hone_pass_same},
