@@ -37,7 +37,9 @@ def written(case, number, folder, onnx, ort, numpy):
         feeds[names[-1]] = value
     outs = [f"y{k}" if wanted else "" for k, wanted in enumerate(case.outputs)]
     node = helper.make_node(case.op, names, outs, domain=case.domain, **case.attrs)
-    graph = helper.make_graph([node], "case", inputs, [helper.make_empty_tensor_value_info(y) for y in outs if y], constants)
+    typed = lambda k: helper.make_tensor_value_info(outs[k], helper.np_dtype_to_tensor_dtype(numpy.dtype(case.types[k])), None)
+    results = [typed(k) if k in case.types else helper.make_empty_tensor_value_info(y) for k, y in enumerate(outs) if y]
+    graph = helper.make_graph([node], "case", inputs, results, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", case.opset), helper.make_opsetid("com.microsoft", 1)], ir_version=10)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL

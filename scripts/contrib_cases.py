@@ -16,6 +16,7 @@ class Case:
     domain: str = "com.microsoft"
     symbolic: bool = False  # dims of the graph's inputs have names, not numbers
     opset: int = 20
+    types: dict = dataclasses.field(default_factory=dict)  # of outputs whose type ONNX Runtime does not find by itself: number to dtype
 
 
 class Maker:
@@ -27,6 +28,12 @@ class Maker:
 
     def ints(self, low, high, *shape, dtype="int32"):
         return self.np.asarray(self.rng.integers(low, high, shape), dtype=dtype)
+
+    def mask(self, *shape):
+        """Ones and zeros; the first key of every row is seen: where all are hidden, large numbers cancel, and only noise is left to compare."""
+        mask = self.ints(0, 2, *shape)
+        mask[..., 0] = 1
+        return mask
 
     def some(self, value):  # there, or left out
         return value if self.rng.integers(2) else None
@@ -112,7 +119,75 @@ def norms(m):
         yield Case("EmbedLayerNormalization", inputs, {"epsilon": 1e-5} if m.flip() else {}, (1, 1, 1) if total else (1, 1), constant={2, 3, 4, 5, 6} if m.flip() else {}, symbolic=m.flip())
 
 
-FAMILIES = (fused, activations, norms)
+def attention(m):
+    for mask, past, added, causal in itertools.product(("", "b", "2b", "bt", "bst"), (0, 3), (0, 1), (0, 1)):
+        b, s, heads, d, x = 2, int(m.rng.integers(1, 6)), 2, 8, 12
+        hidden, total = heads * d, s + past
+        masks = {"": None, "b": m.ints(1, total + 1, b), "2b": m.np.concatenate([m.ints(total // 2 + 1, total + 1, b), m.ints(0, total // 2 + 1, b)]), "bt": m.mask(b, total), "bst": m.mask(b, s, total)}
+        inputs = [m.f(b, s, x), m.f(x, 3 * hidden, scale=0.3), m.f(3 * hidden), masks[mask], m.f(2, b, heads, past, d) if past else None, m.f(*[(b, heads, s, total), (1, heads, s, total), (b, 1, s, total), (1, 1, s, total)][m.rng.integers(4)]) if added else None]
+        attrs = {"num_heads": heads, "unidirectional": causal} | ({"scale": 0.2} if m.flip() else {}) | ({"mask_filter_value": -1000.0} if m.flip() else {})
+        yield Case("Attention", inputs, attrs, (1, 1) if past else (1,), constant={1, 2} if m.flip() else {}, symbolic=m.flip())
+    yield Case("Attention", [m.f(2, 5, 12), m.f(12, 16 + 16 + 24), m.f(56), None], {"num_heads": 2, "qkv_hidden_sizes": [16, 16, 24]}, symbolic=True)
+    for bias, mask, added, past, causal in itertools.product((0, 1), ("", "b", "bt", "bst"), (0, 1), (0, 3), (0, 1)):
+        b, s, heads, d, e = 2, int(m.rng.integers(1, 6)), 2, 8, int(m.rng.choice([8, 12])) if not past else 8
+        length = s if causal or past else int(m.rng.integers(1, 7))
+        total = length + past
+        masks = {"": None, "b": m.ints(1, total + 1, b), "bt": m.mask(b, total), "bst": m.mask(b, s, total)}
+        inputs = [m.f(b, s, heads * d), m.f(b, length, heads * d), m.f(b, length, heads * e), m.f(heads * (2 * d + e)) if bias else None, masks[mask]]
+        inputs += [m.f(*[(b, heads, s, total), (1, heads, s, total), (b, 1, s, total), (1, 1, s, total)][m.rng.integers(4)]) if added else None]
+        inputs += [m.f(b, heads, past, d), m.f(b, heads, past, e)] if past else []
+        outputs = ((1, 1, 1, 1) if m.flip() and not causal else (1, 1, 1)) if past else (1,)
+        yield Case("MultiHeadAttention", inputs, {"num_heads": heads, "unidirectional": causal} | ({"scale": 0.2} if m.flip() else {}), outputs, constant={3} if m.flip() else {}, symbolic=m.flip(), types={3: "float32"})
+    for bias in (0, 1):
+        yield Case("MultiHeadAttention", [m.f(2, 3, 16), m.f(2, 2, 5, 8), m.f(2, 2, 5, 8), m.f(48) if bias else None], {"num_heads": 2})
+    yield Case("MultiHeadAttention", [m.f(2, 5, 2, 3, 8)], {"num_heads": 2})
+    yield Case("MultiHeadAttention", [m.f(2, 3, 16), m.f(2, 5, 2, 2, 8)], {"num_heads": 2})
+
+
+def rotary(m):
+    for dtype, tolerance in (("float32", "float"), ("float16", "half")):
+        for rank, inter, part, one in itertools.product((3, 4), (0, 1), (0, 1), (0, 1)):
+            b, heads, s, d = 2, 3, int(m.rng.integers(1, 6)), 16
+            x = m.f(b, heads, s, d, dtype=dtype) if rank == 4 else m.f(b, s, heads * d, dtype=dtype)
+            at = m.ints(0, 4, 1, dtype="int64") if one else m.ints(0, 10, b, s, dtype="int64")
+            width = 8 if part else d
+            attrs = {"interleaved": inter} | ({"rotary_embedding_dim": width, "num_heads": heads} if part else {})
+            yield Case("RotaryEmbedding", [x, at, m.f(10, width // 2, dtype=dtype), m.f(10, width // 2, dtype=dtype)], attrs, tolerance=tolerance, constant={2, 3} if m.flip() else {}, symbolic=m.flip())
+
+
+def group_query(m):
+    def one(dtype, b, s, past, room, packed=0, heads=4, of_keys=2, d=16, turn=0, at=0, bias=0, sink=0, qk=0, lens=None, const_total=True, **attrs):
+        """`past` keys in a cache of `room` (0: none is given), s new ones."""
+        total = past + s
+        q, k, v = m.f(b, s, heads * d, dtype=dtype), m.f(b, s, of_keys * d, dtype=dtype), m.f(b, s, of_keys * d, dtype=dtype)
+        q, k, v = (m.np.concatenate([q, k, v], -1), None, None) if packed else (q, k, v)
+        cache = [m.f(b, of_keys, room, d, dtype=dtype) if room is not None else None for _ in range(2)]
+        lens = m.np.full(b, total - 1, "int32") if lens is None else m.np.asarray(lens, "int32")
+        tables = [m.f(32, d // 2 if turn == 1 else 8, dtype=dtype) for _ in range(2)] if turn else [None, None]
+        places = m.np.tile(m.np.arange(past, total, dtype="int64"), (b, 1)) if at else None
+        inputs = [q, k, v, *cache, lens, m.np.asarray(total if const_total else [total], "int32"), *tables, places, m.f(*[(1, 1, s, total), (b, heads, s, total)][m.rng.integers(2)], dtype=dtype) if bias else None, m.f(heads, dtype=dtype) if sink else None]
+        attrs = {"num_heads": heads, "kv_num_heads": of_keys, **({"do_rotary": 1} if turn else {}), **({"qk_output": qk} if qk else {}), **attrs}
+        return Case("GroupQueryAttention", inputs, attrs, (1, 1, 1, 1) if qk else (1, 1, 1), constant={6, 7, 8} if m.flip() else {7, 8}, tolerance="half" if dtype == "float16" else "float", symbolic=m.flip())
+
+    for dtype in ("float32", "float16"):
+        for packed, turn in itertools.product((0, 1), (0, 1)):
+            yield one(dtype, 2, 5, 0, None, packed, turn=turn)  # a prompt without a cache
+            yield one(dtype, 2, 5, 0, 0, packed, turn=turn)  # with an empty one
+            yield one(dtype, 2, 5, 0, 12, packed, turn=turn)  # with one that has room
+            yield one(dtype, 3, 1, 6, 6, packed, turn=turn)  # one more token: the cache grows
+            yield one(dtype, 3, 1, 6, 12, packed, turn=turn)  # or has room
+            yield one(dtype, 1, 4, 6, 6, packed, turn=turn)  # several more
+            yield one(dtype, 2, 5, 0, None, packed, turn=turn, lens=[4, 2])  # prompts of several lengths
+            yield one(dtype, 2, 1, 6, 12, packed, turn=turn, lens=[6, 3])
+    for more in ({"scale": 0.3}, {"softcap": 2.0}, {"local_window_size": 3}, {"smooth_softmax": 1}, {"sink": 1}, {"bias": 1}, {"qk": 1}, {"qk": 2}, {"turn": 2}, {"turn": 1, "at": 1}, {"turn": 1, "rotary_interleaved": 1}, {"causal": 0}, {"softcap": 1.5, "bias": 1, "sink": 1, "local_window_size": 4, "turn": 1}):
+        yield one("float32", 2, 6, 0, 8, **more)
+        yield one("float32", 2, 1, 7, 7, **more)
+        yield one("float32", 1, 3, 5, 10, const_total=False, **more)
+    yield one("float32", 2, 1, 7, 9, heads=6, of_keys=1)
+    yield one("float32", 2, 4, 0, 0, heads=3, of_keys=3, d=8)
+
+
+FAMILIES = (fused, activations, norms, attention, rotary, group_query)
 
 
 def cases(numpy, seed):

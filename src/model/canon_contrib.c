@@ -36,6 +36,16 @@ static const struct {
     {ms, "SkipSimplifiedLayerNormalization", 3, 4, 4, "epsilon", hone_contrib_skip_simplified_norm},
     {ms, "GroupNorm", 3, 3, 1, "activation channels_last epsilon groups", hone_contrib_group_norm},
     {ms, "SkipGroupNorm", 4, 5, 2, "activation channels_last epsilon groups", hone_contrib_skip_group_norm},
+    {ms, "Attention", 2, 7, 2,
+     "do_rotary mask_filter_value num_heads past_present_share_buffer qkv_hidden_sizes rotary_embedding_dim scale unidirectional",
+     hone_contrib_attention},
+    {ms, "MultiHeadAttention", 1, 10, 4, "mask_filter_value num_heads scale unidirectional", hone_contrib_multi_head},
+    {ms, "RotaryEmbedding", 4, 4, 1, "interleaved is_packed_batching num_heads rotary_embedding_dim scale", hone_contrib_rotary},
+    {ms, "GroupQueryAttention", 7, 16, 4,
+     "causal do_rotary k_quant_type kv_cache_bit_width kv_num_heads local_window_size num_heads qk_norm_epsilon qk_output "
+     "rotary_interleaved scale "
+     "sliding_window_cache smooth_softmax softcap v_quant_type",
+     hone_contrib_group_query},
     {ms, "EmbedLayerNormalization", 7, 9, 3, "epsilon mask_index_type", hone_contrib_embed_norm},
 };
 enum { ROWS = sizeof table / sizeof *table };
@@ -107,4 +117,27 @@ hone_vid hone_contrib_activate(hone_edit *e, const char *name, const double *par
     }
     hone_edit_problem(e, HONE_NOT_SUPPORTED, "activation '%.40s' is not known", name);
     return out;
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------------------------- */
+void hone_contrib_node(hone_edit *e, const char *domain, const char *op, const hone_vid *out, int n_out, const hone_vid *in, int n_in,
+                       const hone_attr *attr, int n_attr) {
+    hone_draft n = {.domain = domain, .op = op, .name = e->node->name, .version = HONE_NEWEST};
+    bool good = true;
+    for (int k = 0; good && k < n_out; k++) good = hone_push(&n.out, out[k]);
+    for (int k = 0; good && k < n_in; k++) good = hone_push(&n.in, in[k]);
+    for (int k = 0; good && k < n_attr; k++) good = hone_push(&n.attr, attr[k]);
+    if (good) hone_draft_place(&(hone_edit){e->im, e->g, &n});
+    else hone_import_no_memory(e->im);
+    hone_draft_free(&n);
+}
+
+static const int64_t heads_first[] = {0, 2, 1, 3};
+hone_vid hone_contrib_split_heads(hone_edit *e, hone_vid x, int64_t heads) {
+    hone_vid shape = hone_edit_i64s(e, (const int64_t[]){0, 0, heads, -1}, 4);
+    return hone_contrib_transpose(e, HONE_NODE(e, "Reshape", x, shape), -1, heads_first, 4);
+}
+hone_vid hone_contrib_join_heads(hone_edit *e, hone_vid x, hone_vid out) {
+    hone_vid shape = hone_edit_i64s(e, (const int64_t[]){0, 0, -1}, 3);
+    return HONE_NODE_AS(e, "Reshape", out, hone_contrib_transpose(e, x, -1, heads_first, 4), shape);
 }

@@ -15,6 +15,8 @@ hone_upgrade_fn hone_contrib_fused_conv, hone_contrib_fused_gemm, hone_contrib_f
 /* canon_contrib_norm.c */
 hone_upgrade_fn hone_contrib_simplified_norm, hone_contrib_skip_norm, hone_contrib_skip_simplified_norm, hone_contrib_group_norm,
     hone_contrib_skip_group_norm, hone_contrib_embed_norm;
+/* canon_contrib_attention.c, canon_contrib_group.c: heads in the last dim, masks of several forms, caches */
+hone_upgrade_fn hone_contrib_attention, hone_contrib_multi_head, hone_contrib_rotary, hone_contrib_group_query;
 
 /* ---- writing nodes --------------------------------------------------------------------------------------------------------------- */
 #define HONE_NODE(e, op, ...) hone_edit_node(e, op, -1, HONE_IN(__VA_ARGS__), HONE_PLAIN)
@@ -30,6 +32,33 @@ static inline hone_vid hone_contrib_add(hone_edit *e, hone_vid a, hone_vid b) { 
 static inline hone_vid hone_contrib_transpose(hone_edit *e, hone_vid x, hone_vid out, const int64_t *perm, int n) {
     return hone_edit_node(e, "Transpose", out, HONE_IN(x), HONE_WITH(hone_attr_of_ints(e->im, "perm", perm, n)));
 }
+static inline hone_vid hone_contrib_cast(hone_edit *e, hone_vid x, hone_dtype to) {
+    return hone_edit_node(e, "Cast", -1, HONE_IN(x), HONE_WITH(hone_attr_of_int(e->im, "to", to)));
+}
+/* One dim of x, as a vector of one number. */
+static inline hone_vid hone_contrib_dim(hone_edit *e, hone_vid x, int64_t dim) {
+    return hone_edit_node(e, "Shape", -1, HONE_IN(x),
+                          HONE_WITH(hone_attr_of_int(e->im, "start", dim), hone_attr_of_int(e->im, "end", dim + 1)));
+}
+/* x from `from` to before `to` along its last dim (-1) or another; both are vectors of one number. */
+static inline hone_vid hone_contrib_slice(hone_edit *e, hone_vid x, hone_vid from, hone_vid to, int64_t axis) {
+    return HONE_NODE(e, "Slice", x, from, to, hone_edit_i64s(e, &axis, 1));
+}
+static inline hone_vid hone_contrib_number(hone_edit *e, int64_t v) { return hone_edit_i64s(e, &v, 1); } /* a vector of one */
+/* 0, 1, … below `end`, a vector of one i64 */
+static inline hone_vid hone_contrib_range(hone_edit *e, hone_vid end) {
+    return HONE_NODE(e, "Range", hone_edit_i64(e, 0), HONE_NODE(e, "Squeeze", end), hone_edit_i64(e, 1));
+}
+static inline hone_vid hone_contrib_unsqueeze(hone_edit *e, hone_vid x, const int64_t *axes, int n) {
+    return HONE_NODE(e, "Unsqueeze", x, hone_edit_i64s(e, axes, n));
+}
+/* A node with several outputs; those that are -1 are not wanted. `domain` "" is ONNX's. */
+void hone_contrib_node(hone_edit *, const char *domain, const char *op, const hone_vid *out, int n_out, const hone_vid *in, int n_in,
+                       const hone_attr *attr, int n_attr);
+/* [B, S, heads * D] → [B, heads, S, D], and back */
+hone_vid hone_contrib_split_heads(hone_edit *, hone_vid x, int64_t heads);
+hone_vid hone_contrib_join_heads(hone_edit *, hone_vid x, hone_vid out);
+
 /* The draft becomes an op of ONNX in its newest form, with the inputs and attributes it has. */
 static inline void hone_contrib_becomes(hone_edit *e, const char *op) {
     e->node->domain = "", e->node->op = op, e->node->version = HONE_NEWEST;

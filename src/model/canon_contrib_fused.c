@@ -128,34 +128,22 @@ void hone_contrib_bias_add(hone_edit *e) {
 /* x + bias in two halves: left * Gelu(right) */
 void hone_contrib_bias_split_gelu(hone_edit *e) {
     hone_draft *n = e->node;
-    hone_draft split = {.domain = "", .op = "Split", .name = n->name, .version = HONE_NEWEST};
-    hone_edit inner = {e->im, e->g, &split};
     hone_vid half[] = {hone_edit_var(e), hone_edit_var(e)};
     n->placed = true;
-    if (hone_push(&split.in, HONE_NODE(e, "Add", n->in.at[0], n->in.at[1])) && hone_push(&split.out, half[0]) &&
-        hone_push(&split.out, half[1])) {
-        hone_edit_set(&inner, hone_attr_of_int(e->im, "axis", -1));
-        hone_draft_place(&inner);
-    } else {
-        hone_import_no_memory(e->im);
-    }
-    hone_draft_free(&split);
+    hone_contrib_node(e, "", "Split", half, 2, HONE_IN(HONE_NODE(e, "Add", n->in.at[0], n->in.at[1])),
+                      HONE_WITH(hone_attr_of_int(e->im, "axis", -1)));
     HONE_NODE_AS(e, "Mul", n->out.at[0], half[0], HONE_NODE(e, "Gelu", half[1]));
 }
 
 /* (x, bias, residual, ratio, training): models are run here, so Dropout drops nothing unless it is told to train. */
 void hone_contrib_bias_dropout(hone_edit *e) {
-    hone_draft *n = e->node, drop = {.domain = "", .op = "Dropout", .name = n->name, .version = HONE_NEWEST};
-    hone_edit inner = {e->im, e->g, &drop};
-    hone_vid residual = hone_draft_in(n, 2), y = residual < 0 ? n->out.at[0] : hone_edit_var(e);
-    bool good = hone_push(&drop.in, HONE_NODE(e, "Add", n->in.at[0], n->in.at[1])) && hone_push(&drop.in, hone_draft_in(n, 3)) &&
-                hone_push(&drop.in, hone_draft_in(n, 4)) && hone_push(&drop.out, y) && hone_push(&drop.out, hone_draft_out(n, 1));
+    hone_draft *n = e->node;
+    hone_vid residual = hone_draft_in(n, 2), out[] = {residual < 0 ? n->out.at[0] : hone_edit_var(e), hone_draft_out(n, 1)};
+    const hone_attr *seed = hone_edit_attr(e, "seed");
     n->placed = true;
-    if (good && hone_edit_attr(e, "seed")) good = hone_push(&drop.attr, *hone_edit_attr(e, "seed"));
-    if (good) hone_draft_place(&inner);
-    else hone_import_no_memory(e->im);
-    hone_draft_free(&drop);
-    if (residual >= 0) HONE_NODE_AS(e, "Add", n->out.at[0], y, residual);
+    hone_contrib_node(e, "", "Dropout", out, 2,
+                      HONE_IN(HONE_NODE(e, "Add", n->in.at[0], n->in.at[1]), hone_draft_in(n, 3), hone_draft_in(n, 4)), seed, seed != NULL);
+    if (residual >= 0) HONE_NODE_AS(e, "Add", n->out.at[0], out[0], residual);
 }
 
 /* Dims from `axis` on are normalized together, as Softmax did before version 13. The bias has the data's rank, or dims of 1 are put in front of it:

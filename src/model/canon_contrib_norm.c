@@ -2,21 +2,11 @@
    canon_contrib_norm: norms that carry the sums before them, written as Add and the norm of ONNX, which the norm kernels serve. */
 #include "model/canon_contrib.h"
 
-/* A norm of several outputs in the place of the draft: `y`, `mean`, `inv` may be -1. */
 static void layer_norm(hone_edit *e, hone_vid x, hone_vid gamma, hone_vid beta, double epsilon, int64_t axis, hone_vid y, hone_vid mean,
                        hone_vid inv) {
-    hone_draft norm = {.domain = "", .op = "LayerNormalization", .name = e->node->name, .version = HONE_NEWEST};
-    hone_edit inner = {e->im, e->g, &norm};
-    bool good = hone_push(&norm.in, x) && hone_push(&norm.in, gamma) && hone_push(&norm.in, beta) && hone_push(&norm.out, y) &&
-                hone_push(&norm.out, mean) && hone_push(&norm.out, inv);
-    if (good) {
-        hone_edit_set(&inner, hone_contrib_float(e, "epsilon", epsilon));
-        hone_edit_set(&inner, hone_attr_of_int(e->im, "axis", axis));
-        hone_draft_place(&inner);
-    } else {
-        hone_import_no_memory(e->im);
-    }
-    hone_draft_free(&norm);
+    const hone_vid out[] = {y, mean, inv};
+    hone_contrib_node(e, "", "LayerNormalization", out, 3, HONE_IN(x, gamma, beta),
+                      HONE_WITH(hone_contrib_float(e, "epsilon", epsilon), hone_attr_of_int(e->im, "axis", axis)));
 }
 
 /* One over the root of the mean square: what RMSNormalization has inside and does not hand out. */
@@ -29,7 +19,7 @@ static void inverse_rms(hone_edit *e, hone_vid x, double epsilon, int64_t axis, 
         return;
     }
     for (int64_t k = axis; k < rank; k++) axes[n++] = k;
-    hone_vid f = hone_edit_node(e, "Cast", -1, HONE_IN(x), HONE_WITH(hone_attr_of_int(e->im, "to", HONE_DTYPE_F32)));
+    hone_vid f = hone_contrib_cast(e, x, HONE_DTYPE_F32);
     hone_vid v = HONE_NODE(e, "ReduceMean", HONE_NODE(e, "Mul", f, f), hone_edit_i64s(e, axes, (int)n));
     v = HONE_NODE(e, "Sqrt", HONE_NODE(e, "Add", v, hone_edit_scalar(e, HONE_DTYPE_F32, epsilon)));
     HONE_NODE_AS(e, "Reciprocal", out, v);
@@ -137,6 +127,6 @@ void hone_contrib_embed_norm(hone_edit *e) {
     hone_vid counted;
     if (mask >= 0) counted = HONE_NODE(e, "Equal", mask, hone_edit_like(e, 1, mask));
     else counted = HONE_NODE(e, "Less", ids, ids); /* nowhere: no mask, none counted */
-    counted = hone_edit_node(e, "Cast", -1, HONE_IN(counted), HONE_WITH(hone_attr_of_int(e->im, "to", HONE_DTYPE_I32)));
+    counted = hone_contrib_cast(e, counted, HONE_DTYPE_I32);
     hone_edit_node(e, "ReduceSum", count, HONE_IN(counted, one), HONE_WITH(hone_attr_of_int(e->im, "keepdims", 0)));
 }

@@ -198,6 +198,36 @@ static void attention(hone_exporter *x, hone_export_scope *s, const hone_node *n
     hone_export_node_with(x, s, n, 3, put(x, s, n, "Expand", hone_export_name(x, s, n->in[3]), to, NULL, NULL));
 }
 
+/* Heads joined for GroupQueryAttention, which wants them so, and split again behind it. */
+static const char *with_heads(hone_exporter *x, hone_export_scope *s, const hone_node *n, const char *in, int64_t heads, const char *out) {
+    static const int64_t order[] = {0, 2, 1, 3}, join[] = {0, 0, -1};
+    const int64_t split[] = {0, 0, heads, -1};
+    const hone_attr perm = {.name = "perm", .kind = HONE_ATTR_INTS, .n = 4, .i = order};
+    const hone_attr shape = {.name = "value_ints", .kind = HONE_ATTR_INTS, .n = heads ? 4 : 3, .i = heads ? split : join};
+    const char *to = put(x, s, n, "Constant", NULL, NULL, NULL, &shape);
+    if (heads) return put(x, s, n, "Transpose", put(x, s, n, "Reshape", in, to, NULL, NULL), NULL, out, &perm);
+    return put(x, s, n, "Reshape", put(x, s, n, "Transpose", in, NULL, NULL, &perm), to, out, NULL);
+}
+static void cached_attention(hone_exporter *x, hone_export_scope *s, const hone_node *n) {
+    enum { BIAS = 10, SINK = 11, INPUTS = 12, OUTPUTS = 4 }; /* of GroupQueryAttention; the row has these two behind the rest */
+    const char *in[INPUTS], *out[OUTPUTS];
+    for (int k = 0; k < INPUTS; k++) {
+        int own = k < 7 ? k : k < BIAS ? -1 : k - 3;
+        in[k] = own >= 0 && own < n->n_in && n->in[own] >= 0 ? hone_export_name(x, s, n->in[own]) : "";
+        if (k < 3) in[k] = with_heads(x, s, n, in[k], 0, NULL);
+    }
+    for (int k = 0; k < OUTPUTS; k++) out[k] = k < n->n_out && n->out[k] >= 0 ? hone_export_name(x, s, n->out[k]) : "";
+    const char *y = out[0];
+    int n_in = INPUTS, n_out = OUTPUTS;
+    out[0] = hone_export_fresh(x, n->name);
+    while (!in[n_in - 1][0]) n_in--;
+    while (!out[n_out - 1][0]) n_out--;
+    hone_onnx_node node = {"com.microsoft", "GroupQueryAttention", n->name, in, out, n_in, n_out, n->attr, n->n_attr, NULL};
+    hone_export_need(x, &node, 0, 1);
+    hone_export_put_node(x, s, &node);
+    with_heads(x, s, n, out[0], hone_attr_int(n->attr, n->n_attr, "num_heads", 1), y);
+}
+
 static const struct {
     const char *domain, *op;
     void (*write)(hone_exporter *, hone_export_scope *, const hone_node *);
@@ -206,6 +236,7 @@ static const struct {
     {"", "ConstantOfShape", constant_of_shape},
     {"hone", "QLinearMatMul", hone_export_quant_matmul},
     {"hone", "Table", hone_export_table},
+    {"hone", "CachedAttention", cached_attention},
 };
 /* com.microsoft: what import left in it is written as it was, and ONNX Runtime reads it. */
 static const char *const standard[] = {"", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft"};
