@@ -27,8 +27,7 @@ static bool clamps(const hone_instance *in, const hone_stage *s) {
     return (d->kind == HONE_KIND_INT || d->kind == HONE_KIND_UINT) && d->bytes <= 2 && d->ctype == HONE_I32 &&
            in->x[s->value].type == HONE_F32 && !s->reduce;
 }
-/* A table of what becomes of bytes, which is fast by itself only. */
-static bool looks_up(const hone_instance *in) {
+bool hone_fuse_looks_up(const hone_instance *in) {
     if (in->n_stage != 1 || in->stage[0].reduce || hone_dtypes[in->tensor[in->stage[0].tensor].dtype].bytes != 1) return false;
     const hone_x *e = in->x + in->stage[0].value;
     if (e->kind != HONE_X_LOAD || in->tensor[e->a].rank != 1 || e->flat) return false;
@@ -38,7 +37,7 @@ static bool looks_up(const hone_instance *in) {
 }
 bool hone_fuse_can_begin(const hone_instance *in) {
     int t;
-    if (!out_slots(in, &t) || !in->n_stage || looks_up(in)) return false;
+    if (!out_slots(in, &t) || !in->n_stage || hone_fuse_looks_up(in)) return false;
     const hone_stage *s = in->stage + in->n_stage - 1;
     for (int k = 0; k < in->n_stage - 1; k++)
         if (in->stage[k].tensor == t) return false;
@@ -58,7 +57,7 @@ static bool maps(const hone_instance *in, int *out) { /* one stage, element by e
 }
 bool hone_fuse_can_follow(const hone_instance *in, int operand) {
     int out;
-    if (!maps(in, &out) || looks_up(in)) return false;
+    if (!maps(in, &out)) return false;
     const hone_stage *s = in->stage;
     bool read = false;
     for (int x = 0; x < in->n_x; x++) {
@@ -74,7 +73,11 @@ bool hone_fuse_can_follow(const hone_instance *in, int operand) {
     return read;
 }
 bool hone_fuse_must_end(const hone_instance *in) {
-    return in->n_stage && in->stage[in->n_stage - 1].saturate && !clamps(in, in->stage + in->n_stage - 1);
+    return (in->n_stage && in->stage[in->n_stage - 1].saturate && !clamps(in, in->stage + in->n_stage - 1)) || hone_fuse_looks_up(in);
+}
+bool hone_fuse_sums_bytes(const hone_instance *in) {
+    if (in->n_stage != 2 || in->stage[0].reduce != HONE_REDUCE_SUM || in->x[in->stage[0].value].type != HONE_I32) return false;
+    return in->stage[1].follows && hone_dtypes[in->tensor[in->stage[1].tensor].dtype].bytes == 1;
 }
 
 typedef struct {

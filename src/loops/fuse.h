@@ -24,7 +24,9 @@ typedef struct hone_fused {
 } hone_fused;
 bool hone_fuse_can_begin(const hone_instance *);               /* ends in one plain store of its only output */
 bool hone_fuse_can_follow(const hone_instance *, int operand); /* element-wise, and reads this operand at its own index */
-bool hone_fuse_must_end(const hone_instance *);                /* a saturating store: nothing may follow */
+bool hone_fuse_must_end(const hone_instance *);                /* a saturating store, or a table: nothing may follow */
+bool hone_fuse_looks_up(const hone_instance *);                /* a table of what becomes of bytes: fast by itself, or right behind */
+bool hone_fuse_sums_bytes(const hone_instance *);              /* a sum of integers that is stored as bytes */
 /* *out NULL: they do not fit together. */
 hone_status hone_fuse(hone_arena *, const hone_fuse_part *, int n, hone_fused **out) HONE_CHECKED;
 #endif

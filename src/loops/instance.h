@@ -186,6 +186,9 @@ typedef struct {
 hone_status hone_interpret(const hone_instance *, const hone_param *, const hone_place *tensor) HONE_CHECKED;
 /* One expression that loads nothing, where the instance's indices (n_index of them) are these. */
 hone_scalar hone_interpret_x(const hone_instance *, const hone_param *, int64_t *index, int32_t x);
+/* What an element-wise stage stores where the expressions that are marked have this value, and all indices are 0. */
+hone_status hone_interpret_given(const hone_instance *, const hone_param *, const hone_place *tensor, int stage,
+                                 const bool *given /* n_x */, hone_scalar value, void *to) HONE_CHECKED;
 /* Only one stage (with its over group if it has one): for comparing executors stage by stage. */
 hone_status hone_interpret_stage(const hone_instance *, const hone_param *, const hone_place *tensor, int stage,
                                  bool absolute /* sum |terms| instead */) HONE_CHECKED;

@@ -12,6 +12,8 @@ typedef struct {
     const hone_place *at;
     int64_t *i; /* value of each index */
     bool absolute;
+    const bool *given; /* of each expression, or NULL: it has the value that was given */
+    hone_scalar value;
     hone_status status;
 } run;
 
@@ -46,6 +48,7 @@ static void outside(run *r, int t, int n, const int64_t *sub) {
 static hone_scalar eval(run *r, int32_t x) {
     const hone_x *e = r->in->x + x;
     hone_scalar v = {.u64 = 0};
+    if (r->given && r->given[x]) return r->value;
     switch (e->kind) {
     case HONE_X_CONST: return e->k;
     case HONE_X_INDEX: v.i64 = r->i[e->a]; return v;
@@ -84,6 +87,18 @@ static hone_scalar eval(run *r, int32_t x) {
 hone_scalar hone_interpret_x(const hone_instance *in, const hone_param *p, int64_t *index, int32_t x) {
     run r = {.in = in, .p = p, .i = index};
     return eval(&r, x);
+}
+hone_status hone_interpret_given(const hone_instance *in, const hone_param *p, const hone_place *tensor, int stage, const bool *given,
+                                 hone_scalar value, void *to) {
+    const hone_stage *s = in->stage + stage;
+    run r = {.in = in, .p = p, .at = tensor, .given = given, .value = value};
+    r.i = hone_alloc(sizeof *r.i * (size_t)(in->n_index + 1));
+    if (!r.i) return hone_fail(HONE_NO_MEMORY, "no memory for the interpreter");
+    for (int k = 0; k < in->n_index; k++) r.i[k] = 0;
+    const hone_scalar v = eval(&r, s->value);
+    if (!r.status) hone_dtype_store(in->tensor[s->tensor].dtype, to, (hone_ctype)in->x[s->value].type, v, s->saturate);
+    hone_free(r.i);
+    return r.status;
 }
 
 /* ---- stages ------------------------------------------------------------------------------------------------------------------------- */

@@ -101,6 +101,7 @@ static bool may_join(const fusing *f, const int *group, int n, int node) {
     const hone_node *c = f->g->node.at[node];
     const hone_instance *in = f->instance[node];
     if (!in || f->taken[node] || !same_shape(f->g, c->out[0], f->g->node.at[group[0]]->out[0])) return false;
+    if (hone_fuse_looks_up(in) && !(n == 1 && hone_fuse_sums_bytes(f->instance[group[0]]))) return false;
     bool any = false;
     for (int q = 0; q < c->n_in; q++) {
         if (c->in[q] < 0 || maker(f, group, n, c, q) < 0) continue;

@@ -138,6 +138,7 @@ static hone_status settle(const hone_contract *d, void *const *at, const hone_st
     }
     if (levels) {
         d->levels->levels(levels, part->m, n, sums, columns, NULL, part->c);
+        if (d->simple->table) hone_table_rows(d->simple->table, part->c, part->m, n);
         return HONE_OK;
     }
     for (int i = 0; i < part->m; i++)
@@ -226,8 +227,10 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                 for (int64_t q = 0; !d->out_apart && q < step; q++) own[q] = to + out->at_m[first + q];
                 if (r) part.below = own;
             }
-            if (fast) d->each_i8->run(&part);
-            else HONE_TRY(settle(d, at, &w, i + p, &part, take, plain, bytes ? &levels : NULL, sums, ones, rest));
+            if (fast) {
+                d->each_i8->run(&part);
+                if (d->simple->table) hone_table_rows(d->simple->table, c, rows_at_once * part.m, part.n);
+            } else HONE_TRY(settle(d, at, &w, i + p, &part, take, plain, bytes ? &levels : NULL, sums, ones, rest));
         }
     }
     return HONE_OK;

@@ -126,6 +126,7 @@ static hone_status finish(const hone_contract *d, void *const *at, const hone_st
     part.bias += k->n0, part.scale += k->n0;
     d->levels->levels(&part, k->m, k->n, k->c, stride, k->row_sum ? f->less : NULL, f->to);
     if (s->inner) read_back(d, at, w, m0, k->m, n0, k->n, f);
+    else if (s->table) hone_table_rows(s->table, f->to, k->m, k->n);
     return HONE_OK;
 }
 /* A tile: some rows and columns, all of K. Its sums wait in scratch, so many rows and columns at once that they stay in L1. */
@@ -213,6 +214,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             if (!d->simple->inner) {
                 bytes_to(d, at, &w, m0 + i, high, n0, to);
                 d->kernel_i8->bytes(high, groups, here, b, &levels, 0, n, to);
+                if (d->simple->table) hone_table_rows(d->simple->table, to, high, n);
             }
             for (int64_t j = 0; d->simple->inner && j < n; j += d->at_once_n) {
                 const int64_t some = n - j < d->at_once_n ? n - j : d->at_once_n;

@@ -41,6 +41,8 @@ hone_status hone_cpu_decide(hone_recipe_maker *, const hone_cpu_call *, const ho
 hone_status hone_cpu_tilecode(hone_recipe_maker *, const hone_cpu_call *, int stage, int acc_tensor,
                               const hone_tilecode **out) HONE_CHECKED;
 
+/* Whether a tensor is one number, or as many as there are bytes: of such constants a recipe knows which they are, and may have looked at them. */
+bool hone_cpu_known(const hone_cpu_call *, int tensor);
 hone_status hone_contract_packed(const hone_cpu_call *, const hone_packed *,
                                  hone_ref *out) HONE_CHECKED; /* where its panels are, packed the first time */
 /* pictures.c: the same call for one picture of several, if one by one is how they are best done: then *n of them; else false. param: room for all of them. */
@@ -59,8 +61,8 @@ hone_tactic hone_cpu_attention, /* scores, softmax and weighted sum */
     hone_cpu_pool,              /* the largest of a window, channels last */
     hone_cpu_sums,              /* long sums of rows */
     hone_cpu_resample,          /* sums of places that indices alone decide */
+    hone_cpu_table,             /* a function of one byte */
     hone_cpu_rows,              /* element-wise between floats and 8 bits */
-    hone_cpu_table,             /* what becomes of bytes, looked up */
     hone_cpu_scale,             /* a factor and an addend a column */
     hone_cpu_turned,            /* floats that are only moved, rows to columns */
     hone_cpu_cell;              /* recurrent networks */

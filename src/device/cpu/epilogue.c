@@ -17,6 +17,9 @@ typedef struct {
     /* where it is not a sum of floats that comes in: r is given, and `read` the expression that was found to be it, or -1 */
     hone_simple *r;
     int32_t read;
+    const hone_simple *narrow; /* what makes bytes of a sum of integers, */
+    int32_t narrows;           /* and the expression that it is */
+    bool narrow_signed;
 } matching;
 
 static const hone_x *at(const matching *m, int32_t x) { return m->c->instance->x + x; }
@@ -304,6 +307,18 @@ static bool read_rows(matching *m, int32_t x, hone_read_rows *out) { /* of a ten
     int32_t q;
     return read_back(m, x, out, &q) && load_at(m, q, true, &out->at) && (out->at.dtype == HONE_DTYPE_U8 || out->at.dtype == HONE_DTYPE_I8);
 }
+/* i32(a sum of integers as 8 bits): what makes these; NULL: it is something else. */
+static hone_simple *narrowed(matching *m, int32_t q) {
+    if (at(m, q)->kind != HONE_X_CAST || at(m, q)->type != HONE_I32) return NULL;
+    q = at(m, q)->a;
+    if (!is_fn(m, q, HONE_FN_min) || !is_fn(m, at(m, q)->a, HONE_FN_max)) return NULL;
+    const hone_x *high = at(m, at(m, q)->b), *low = at(m, at(m, at(m, q)->a)->b);
+    if (high->kind != HONE_X_CONST || low->kind != HONE_X_CONST) return NULL;
+    const hone_dtype dtype = low->k.f32 == 0 ? HONE_DTYPE_U8 : HONE_DTYPE_I8;
+    if (low->k.f32 != (float)hone_dtypes[dtype].lowest || high->k.f32 != (float)hone_dtypes[dtype].highest) return NULL;
+    hone_simple *inner = fresh(m, dtype);
+    return inner && whole(m, inner, at(m, at(m, q)->a)->a) ? inner : NULL;
+}
 /* Is x what comes in: of an element-wise stage, rows of floats or of 8 bits; of a sum of integers, its bytes read back? */
 static bool comes_in(matching *m, int32_t x) {
     hone_simple *r = m->r;
@@ -316,17 +331,30 @@ static bool comes_in(matching *m, int32_t x) {
         m->read = x;
         return true;
     }
-    if (!read_back(m, x, &r->source, &q) || at(m, q)->kind != HONE_X_CAST || at(m, q)->type != HONE_I32) return false;
-    q = at(m, q)->a;
-    if (!is_fn(m, q, HONE_FN_min) || !is_fn(m, at(m, q)->a, HONE_FN_max)) return false;
-    const hone_x *high = at(m, at(m, q)->b), *low = at(m, at(m, at(m, q)->a)->b);
-    if (high->kind != HONE_X_CONST || low->kind != HONE_X_CONST) return false;
-    const hone_dtype dtype = low->k.f32 == 0 ? HONE_DTYPE_U8 : HONE_DTYPE_I8;
-    if (low->k.f32 != (float)hone_dtypes[dtype].lowest || high->k.f32 != (float)hone_dtypes[dtype].highest) return false;
-    hone_simple *inner = fresh(m, dtype);
-    if (!inner || !whole(m, inner, at(m, at(m, q)->a)->a) || !inner->by_row) return false;
-    r->inner = inner, r->reads = true, r->source.at.dtype = dtype, m->read = x;
+    hone_simple *inner = read_back(m, x, &r->source, &q) ? narrowed(m, q) : NULL;
+    if (!inner || !inner->by_row) return false;
+    r->inner = inner, r->reads = true, r->source.at.dtype = inner->out.dtype, m->read = x;
     return true;
+}
+/* Of a sum of integers: all that is made of its bytes and of constants is a look-up. */
+static bool is_narrowed(void *of, int32_t x) {
+    matching *m = of;
+    if (m->narrow) return x == m->narrows || (at(m, x)->kind == HONE_X_CAST && same(m, x, m->narrows));
+    if (at(m, x)->kind != HONE_X_CAST) return false;
+    m->narrow = narrowed(m, x), m->narrows = x;
+    m->narrow_signed = m->narrow && m->narrow->out.dtype == HONE_DTYPE_I8;
+    return m->narrow != NULL;
+}
+static hone_simple *looked_up(matching *m, hone_dtype to) {
+    const hone_table *t = hone_table_make(m->arena, m->c, m->slots, m->stage, is_narrowed, m, &m->narrow_signed);
+    hone_simple *r = !t || (to == HONE_DTYPE_F32 && !m->narrow->by_row) ? NULL
+                     : to == HONE_DTYPE_F32                             ? fresh(m, to)
+                                                                        : hone_arena_copy(m->arena, m->narrow, sizeof *r);
+    if (!r || !place_out(m, r)) return NULL;
+    r->table = t;
+    if (to == HONE_DTYPE_F32) r->inner = m->narrow, r->reads = true, r->source.at.dtype = m->narrow->out.dtype;
+    else r->out.dtype = m->narrow->out.dtype;
+    return r;
 }
 static bool steady(const hone_simple *r) {
     const hone_row_number *all[] = {&r->bias,       &r->lo,          &r->hi,           &r->scale,     &r->zero,      &r->back_zero,
@@ -445,8 +473,12 @@ static hone_simple *found(matching *m) {
     hone_simple *r = fresh(m, to);
     if (!r) return NULL;
     if (integers && whole(m, r, s->value)) return place_out(m, r) ? r : NULL;
+    if (integers && to != HONE_DTYPE_F32) {
+        hone_simple *look = looked_up(m, to);
+        if (look) return look;
+    }
     if (integers || m->acc < 0) m->r = r = fresh(m, to);
-    if (!r || !simple(m, r, s->value) || !place_out(m, r)) return NULL;
+    if (!r || !simple(m, r, s->value) || !place_out(m, r)) return integers && to == HONE_DTYPE_F32 ? looked_up(m, to) : NULL;
     if (m->acc < 0 && r->bias_n) r->bias.same = true; /* it is read as a row */
     r->steady = steady(r);
     if (m->r) r->one_piece = r->steady && one_piece(m, r);
@@ -508,6 +540,10 @@ static hone_epilogue_row numbers(const hone_simple *s, void *const *at, const in
 }
 void hone_epilogue_read(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const uint8_t *bytes,
                         float *room) {
+    if (s->table) {
+        hone_table_floats(s->table->floats, bytes, (float *)at[s->out.tensor] + hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0, n);
+        return;
+    }
     const hone_read_rows *all[] = {&s->source, &s->more};
     hone_seen_row seen[2] = {0};
     for (int k = 0; k < 2; k++) {
@@ -572,6 +608,7 @@ void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *bat
         hone_requantize_row row = {(int32_t)((uint32_t)bias - (uint32_t)less), NUMBER(scale) * NUMBER(scale_b) / NUMBER(scale_y),
                                    NUMBER(zero), s->low, s->high};
         s->whole(&row, acc, out, n);
+        if (s->table) hone_table_bytes(s->table->bytes, out, out, n);
         return;
     }
 #undef NUMBER

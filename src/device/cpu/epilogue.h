@@ -3,6 +3,7 @@
 #ifndef HONE_DEVICE_CPU_EPILOGUE_H
 #define HONE_DEVICE_CPU_EPILOGUE_H
 #include "device/cpu/affine.h"
+#include "device/cpu/table.h"
 #include "kernels/activate.h"
 #include "kernels/epilogue.h"
 
@@ -39,6 +40,8 @@ typedef struct hone_simple {
     const struct hone_simple *inner;
     bool reads, reads_more;
     hone_read_rows source, more;
+    const hone_table
+        *table;     /* what its bytes, those of `whole` or of `inner`, become at last; or NULL. The result's dtype is that of the former */
     bool steady;    /* all of its numbers are the same in every row and batch, */
     bool one_piece; /* and rows of the result and of the residual follow on */
 } hone_simple;

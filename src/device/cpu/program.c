@@ -49,7 +49,14 @@ static hone_status interpret_all(hone_recipe_maker *m, const hone_cpu_call *c) {
 }
 
 /* ---- keys ----------------------------------------------------------------------------------------------------------------------------- */
-/* All that steps follow from: the instance, its parameters, strides and, where weights may be packed, which are constant; of a single number it may be looked at. 0: it is not to be kept. */
+bool hone_cpu_known(const hone_cpu_call *c, int tensor) {
+    const hone_tensor *w = c->instance->tensor + tensor;
+    bool single = true;
+    for (int k = 0; k < w->rank; k++) single &= c->param[w->dim[k]].i == 1;
+    return single || (w->rank == 1 && c->param[w->dim[0]].i == 256 && c->tensor[tensor].stride[0] == 1);
+}
+/* All that steps follow from: the instance, its parameters, strides and, where weights may be packed or bytes looked up, which are constant; of a single number it may be
+   looked at. 0: it is not to be kept. */
 enum { MAX_KEY = 512 };
 static int key_of(const hone_cpu_call *c, bool weights, int64_t *key) {
     const hone_instance *in = c->instance;
@@ -62,7 +69,7 @@ static int key_of(const hone_cpu_call *c, bool weights, int64_t *key) {
         if (w->role == HONE_ROLE_TEMP) continue; /* parameters and the others say how it lies */
         memcpy(key + n, c->tensor[t].stride, sizeof *key * (size_t)w->rank), n += w->rank;
         bool known = weights && c->constant && c->constant[t] && c->tensor[t].ref.base == HONE_BASE_ABSOLUTE;
-        if (weights) key[n++] = !known ? 0 : w->rank ? 1 : c->tensor[t].ref.offset;
+        if (weights) key[n++] = !known ? 0 : hone_cpu_known(c, t) ? c->tensor[t].ref.offset : 1;
     }
     return n;
 }
@@ -213,8 +220,8 @@ typedef struct {
     int n, n_packed, n_ref;
 } recipe;
 static hone_tactic *const for_stages[] =
-    {hone_cpu_attention, hone_cpu_norm,  hone_cpu_rotary, hone_cpu_contract, hone_cpu_pool, hone_cpu_sums, hone_cpu_resample,
-     hone_cpu_rows,      hone_cpu_table, hone_cpu_scale,  hone_cpu_turned,   tile_stage,    NULL},
+    {hone_cpu_attention, hone_cpu_norm, hone_cpu_rotary, hone_cpu_contract, hone_cpu_pool, hone_cpu_sums, hone_cpu_resample,
+     hone_cpu_table,     hone_cpu_rows, hone_cpu_scale,  hone_cpu_turned,   tile_stage,    NULL},
                           *const for_recurrences[] = {hone_cpu_cell, over_stages, NULL}; /* the first that applies */
 static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r) {
     const hone_instance *in = c->instance;
@@ -245,9 +252,10 @@ static hone_status make(hone_arena *a, const void *call, const void **out) {
 static hone_status find(hone_steps *s, const hone_cpu_call *c, const recipe **out) {
     const hone_instance *in = c->instance;
     int64_t key[MAX_KEY];
-    bool sums = false;
+    bool sums = false, bytes = false;
     for (int k = 0; k < in->n_stage; k++) sums |= in->stage[k].reduce == HONE_REDUCE_SUM;
-    int n = key_of(c, sums, key);
+    for (int t = 0; t < in->n_tensor; t++) bytes |= in->tensor[t].dtype == HONE_DTYPE_U8 || in->tensor[t].dtype == HONE_DTYPE_I8;
+    int n = key_of(c, sums || bytes, key);
     const void *made = NULL;
     if (n) key[n++] = c->how.interpret ? 0 : c->how.threads; /* steps are cut for so many, */
     if (n) key[n++] = sums ? (int64_t)c->how.precision : 0;  /* and sums rounded so */

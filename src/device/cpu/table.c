@@ -1,61 +1,157 @@
 /* SPDX-License-Identifier: Apache-2.0
-   table: element-wise stages that look up what becomes of each byte, in a table of 256. Bytes and results lie in one piece, in the same order; whatever does not is
-   tile code. */
-#include "base/thread.h"
-#include "device/cpu/affine.h"
+   table: see table.h; and the tactic "table": element-wise stages from one tensor of 8 bits to 8 bits or floats. What reads other tensors is "rows" or tile code. */
+#include <string.h>
 
-enum { LEAST = 1 << 14, MOST = 1 << 18, ENTRIES = 256 };
+#include "base/thread.h"
+#include "device/cpu/table.h"
+
 typedef struct {
-    int n_tensor, x, table, out;
-    int64_t x_c, elements, grain;
-} lookup;
+    const hone_cpu_call *c;
+    const hone_slots_of *slots;
+    hone_table_is *is;
+    void *of;
+    bool *given; /* of each expression: it is the byte */
+    int patience, met;
+} walking;
+static bool only(walking *w, int32_t x);
+/* A constant that is the same at all indices, or a small one that a byte picks from. */
+static bool steady(walking *w, int32_t x) {
+    const hone_cpu_call *c = w->c;
+    const hone_x *e = c->instance->x + x;
+    const int t = e->a;
+    hone_affine at;
+    if (!c->constant || !c->constant[t] || c->tensor[t].ref.base != HONE_BASE_ABSOLUTE || !hone_cpu_known(c, t)) return false;
+    if (!hone_affine_inside(c, w->slots, x, &at))
+        return !e->flat && e->c < 0 && c->instance->tensor[t].rank == 1 && only(w, c->instance->list[e->b]);
+    for (int k = 0; k < w->slots->n; k++)
+        if (at.k[k] && w->slots->extent[k] > 1) return false;
+    return true;
+}
+static bool only(walking *w, int32_t x) {
+    const hone_x *e = w->c->instance->x + x;
+    if (w->given[x]) return true;
+    if (w->patience-- <= 0) return false;
+    if (w->is(w->of, x)) return w->given[x] = true, w->met++, true;
+    switch ((hone_xkind)e->kind) {
+    case HONE_X_CONST:
+    case HONE_X_PARAM: return true;
+    case HONE_X_LOAD: return steady(w, x);
+    case HONE_X_FN: return only(w, e->a) && (hone_fns[e->fn].arity < 2 || only(w, e->b)) && (hone_fns[e->fn].arity < 3 || only(w, e->c));
+    case HONE_X_SELECT: return only(w, e->a) && only(w, e->b) && only(w, e->c);
+    case HONE_X_CAST:
+    case HONE_X_ROUND: return only(w, e->a);
+    default: return false;
+    }
+}
+enum { PATIENCE = 400 }; /* parts of a value, those that are used twice counted twice, as often as it is computed */
+const hone_table *hone_table_make(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage, hone_table_is *is, void *of,
+                                  const bool *is_signed) {
+    const hone_instance *in = c->instance;
+    const hone_stage *s = in->stage + stage;
+    const hone_dtype to = in->tensor[s->tensor].dtype;
+    if (s->reduce || s->how || s->pick >= 0 || (to != HONE_DTYPE_U8 && to != HONE_DTYPE_I8 && to != HONE_DTYPE_F32)) return NULL;
+    hone_table *t = HONE_NEW(a, hone_table);
+    bool *given = t ? HONE_NEW_N(a, bool, in->n_x + 1) : NULL;
+    walking w = {c, slots, is, of, given, PATIENCE, 0};
+    if (!given || !only(&w, s->value) || !w.met || given[s->value]) return NULL;
+    hone_place place[HONE_MAX_TENSORS];
+    for (int k = 0; k < in->n_tensor; k++) {
+        memcpy(place[k].stride, c->tensor[k].stride, sizeof place[k].stride);
+        place[k].at = c->tensor[k].ref.base == HONE_BASE_ABSOLUTE ? (void *)(intptr_t)c->tensor[k].ref.offset : NULL;
+    }
+    for (int k = 0; k < 256; k++) {
+        const hone_scalar v = {.i32 = *is_signed ? (int8_t)k : k};
+        void *at = to == HONE_DTYPE_F32 ? (void *)(t->floats + k) : (void *)(t->bytes + k);
+        if (hone_interpret_given(in, c->param, place, stage, given, v, at)) return NULL;
+    }
+    return t;
+}
+void hone_table_rows(const hone_table *t, uint8_t *const *row, int64_t m, int64_t n) {
+    for (int64_t i = 0, many; i < m; i += many) {
+        for (many = 1; i + many < m && row[i + many] == row[i] + many * n;) many++; /* rows that follow on are one */
+        hone_table_bytes(t->bytes, row[i], row[i], many * n);
+    }
+}
+
+/* ---- the tactic ------------------------------------------------------------------------------------------------------------------------ */
+enum { FEWEST = 64, LEAST = 1 << 13, MOST = 1 << 15 };
+typedef struct {
+    const hone_table *table;
+    bool floats;
+    int in, out, n_tensor, n; /* n: indices of rows, outermost first */
+    int64_t rows, run, grain; /* a row has so many elements, a tile so many rows, or elements where there is one row */
+    int64_t in_c, out_c, extent[MAX_SLOTS], in_k[MAX_SLOTS], out_k[MAX_SLOTS];
+} looked;
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
-    const lookup *d = s->data;
+    const looked *d = s->data;
+    const uint8_t *x = (const uint8_t *)hone_ref_at(s->ref[d->in], base) + d->in_c;
+    char *y = hone_ref_at(s->ref[d->out], base);
+    const int64_t all = d->rows > 1 ? d->rows : d->run, from = number * d->grain, end = all - from < d->grain ? all : from + d->grain;
+    const int64_t first = d->rows > 1 ? 0 : from, n = d->rows > 1 ? d->run : end - from;
     (void)scratch;
-    const uint8_t *x = (const uint8_t *)hone_ref_at(s->ref[d->x], base) + d->x_c, *t = (const uint8_t *)hone_ref_at(s->ref[d->table], base);
-    uint8_t *y = (uint8_t *)hone_ref_at(s->ref[d->out], base);
-    const int64_t end = d->elements - number * d->grain < d->grain ? d->elements : (number + 1) * d->grain;
-    for (int64_t i = number * d->grain; i < end; i++) y[i] = t[x[i]];
+    for (int64_t r = d->rows > 1 ? from : 0; r < (d->rows > 1 ? end : 1); r++) {
+        int64_t in = first, out = d->out_c + first, rest = r;
+        for (int k = d->n - 1; k >= 0; k--)
+            in += rest % d->extent[k] * d->in_k[k], out += rest % d->extent[k] * d->out_k[k], rest /= d->extent[k];
+        if (d->floats) hone_table_floats(d->table->floats, x + in, (float *)(void *)y + out, n);
+        else hone_table_bytes(d->table->bytes, x + in, (uint8_t *)y + out, n);
+    }
     return HONE_OK;
 }
-/* t[x[…] & 255]: which load is x; -1: it is something else */
-static int32_t byte_of(const hone_cpu_call *c, int32_t value, int *table) {
-    const hone_instance *in = c->instance;
-    const hone_x *e = in->x + value;
-    if (e->kind != HONE_X_LOAD || e->flat || in->tensor[e->a].rank != 1 || c->param[in->tensor[e->a].dim[0]].i != ENTRIES ||
-        c->tensor[e->a].stride[0] != 1)
-        return -1;
-    *table = e->a;
-    int32_t at = in->list[e->b];
-    while (in->x[at].kind == HONE_X_CAST) at = in->x[at].a;
-    if (in->x[at].kind != HONE_X_FN || in->x[at].fn != HONE_FN_band) return -1;
-    const hone_x *mask = in->x + in->x[at].b;
-    if (mask->kind != HONE_X_CONST || (mask->type == HONE_I32 ? mask->k.i32 : mask->type == HONE_I64 ? mask->k.i64 : 0) != ENTRIES - 1)
-        return -1;
-    at = in->x[at].a;
-    while (in->x[at].kind == HONE_X_CAST) at = in->x[at].a;
-    return in->x[at].kind == HONE_X_LOAD && hone_dtypes[in->tensor[in->x[at].a].dtype].bytes == 1 ? at : -1;
+typedef struct {
+    const hone_cpu_call *c;
+    const hone_slots_of *slots;
+    int tensor; /* that was met first; -1 */
+    bool is_signed;
+    hone_affine at;
+} reading;
+static bool is_byte(void *of, int32_t x) { /* the same element of the same tensor, which is no constant */
+    reading *r = of;
+    const hone_x *e = r->c->instance->x + x;
+    hone_affine at;
+    if (e->kind != HONE_X_LOAD || (r->tensor >= 0 && r->tensor != e->a) || (r->c->constant && r->c->constant[e->a])) return false;
+    const hone_dtype dtype = r->c->instance->tensor[e->a].dtype;
+    if ((dtype != HONE_DTYPE_U8 && dtype != HONE_DTYPE_I8) || !hone_affine_inside(r->c, r->slots, x, &at)) return false;
+    if (r->tensor >= 0) return !memcmp(&at, &r->at, sizeof at);
+    r->tensor = e->a, r->is_signed = dtype == HONE_DTYPE_I8, r->at = at;
+    return true;
+}
+/* Bytes that are only scaled to floats are widened faster than looked up. */
+static bool is_plain(const hone_cpu_call *c, const hone_stage *s) {
+    const hone_x *e = c->instance->x + s->value;
+    if (c->instance->tensor[s->tensor].dtype != HONE_DTYPE_F32) return false;
+    if (e->kind == HONE_X_FN && e->fn == HONE_FN_mul) e = c->instance->x + e->a;
+    return e->kind == HONE_X_CAST || e->kind == HONE_X_LOAD;
 }
 hone_status hone_cpu_table(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
     const hone_stage *st = c->instance->stage + stage;
     hone_slots_of slots;
-    hone_affine x;
     (void)end;
-    if (st->reduce || st->how || !st->identity || st->over >= 0 || st->skip || c->instance->n_tensor > 64 ||
-        hone_dtypes[c->instance->tensor[st->tensor].dtype].bytes != 1 || st->saturate)
+    if (st->reduce || st->how || !st->identity || st->over >= 0 || st->skip || !hone_affine_slots(c, stage, stage, &slots) ||
+        !slots.apart || is_plain(c, st))
         return HONE_OK;
-    lookup d = {.n_tensor = c->instance->n_tensor, .out = st->tensor, .elements = 1};
-    const int32_t from = byte_of(c, st->value, &d.table);
-    if (from < 0 || !hone_affine_slots(c, stage, stage, &slots) || !hone_affine_inside(c, &slots, from, &x)) return HONE_OK;
-    for (int k = slots.n_domain - 1; k >= 0; k--) {
-        if (slots.extent[k] > 1 && (x.k[k] != d.elements || c->tensor[st->tensor].stride[slots.dim[k]] != d.elements)) return HONE_OK;
-        d.elements *= slots.extent[k];
+    looked *d = HONE_NEW(m->arena, looked);
+    if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    reading r = {.c = c, .slots = &slots, .tensor = -1};
+    int64_t all = 1;
+    for (int k = 0; k < slots.n_domain; k++) all *= slots.extent[k];
+    if (all < FEWEST || !(d->table = hone_table_make(m->arena, c, &slots, stage, is_byte, &r, &r.is_signed))) return HONE_OK;
+    d->in = r.tensor, d->out = st->tensor, d->n_tensor = c->instance->n_tensor, d->in_c = r.at.c, d->run = 1;
+    d->floats = c->instance->tensor[st->tensor].dtype == HONE_DTYPE_F32;
+    const int64_t *stride = c->tensor[st->tensor].stride;
+    int last = slots.n_domain - 1; /* the inner indices that follow on in both are a row */
+    for (; last >= 0; last--) {
+        if (slots.extent[last] == 1) continue;
+        if (stride[slots.dim[last]] != d->run || r.at.k[last] != d->run) break;
+        d->run *= slots.extent[last];
     }
-    d.x = c->instance->x[from].a, d.x_c = x.c;
-    d.grain = (hone_share_of(d.elements, LEAST, MOST, c->how.threads) + 63) / 64 * 64; /* no line for two threads */
-    const lookup *kept = hone_arena_copy(m->arena, &d, sizeof d);
-    if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    hone_step step = {.tactic = "table", .tiles = (d.elements + d.grain - 1) / d.grain, .tile = tile, .data = kept};
-    step.serial = step.tiles <= 1, *done = true;
+    for (int k = 0; k <= last; k++)
+        if (slots.extent[k] > 1) d->extent[d->n] = slots.extent[k], d->in_k[d->n] = r.at.k[k], d->out_k[d->n++] = stride[slots.dim[k]];
+    d->rows = all / d->run;
+    if (d->rows > 1 && d->run < FEWEST / 4) return HONE_OK;                      /* rows too short to be worth it */
+    d->grain = (hone_share_of(all, LEAST, MOST, c->how.threads) + 63) / 64 * 64; /* no line of bytes for two threads */
+    if (d->rows > 1) d->grain = (d->grain + d->run - 1) / d->run;
+    hone_step step = {.tactic = "table", .tiles = ((d->rows > 1 ? d->rows : d->run) + d->grain - 1) / d->grain, .tile = tile, .data = d};
+    step.serial = step.tiles == 1, *done = true;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = st->uses, .buffer = -1});
 }
