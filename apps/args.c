@@ -28,16 +28,18 @@ int hone_args_wrong(const char *format, ...) {
     fflush(stdout);
     fprintf(stderr, "%shone %s:%s ", hone_paint(stderr, HONE_RED), command, hone_paint(stderr, HONE_PLAIN));
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    hone_printv(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
     return 1;
 }
 
 int hone_args_stopped(hone_status s, const char *why) {
-    if (s != HONE_BUG) return hone_args_wrong("%s", why);
-    hone_args_wrong("%s. This is a bug of Hone's, please report it with the model and the command", why);
-    return 2;
+    fflush(stdout); /* a model's problems are a line each */
+    fprintf(stderr, "%shone %s:%s ", hone_paint(stderr, HONE_RED), command, hone_paint(stderr, HONE_PLAIN));
+    hone_print_lines(stderr, why);
+    fputs(s == HONE_BUG ? ". This is a bug of Hone's, please report it with the model and the command\n" : "\n", stderr);
+    return s == HONE_BUG ? 2 : 1;
 }
 int hone_args_failed(hone_status s) { return hone_args_stopped(s, hone_error()); }
 

@@ -288,7 +288,7 @@ static int save(const hone_bench *b, bool trial) {
     if (rc) return rc;
     if (!trial) hone_bench_json(b, o.to);
     rc = hone_output_end(&o, !trial);
-    if (!rc && !trial && !b->json) printf("saved       %s\n", b->save);
+    if (!rc && !trial && !b->json) hone_print(stdout, "saved       %s\n", b->save);
     return rc;
 }
 /* What was measured from, and what it is compared with, are not written over; a result that is replaced by a newer one may be. */

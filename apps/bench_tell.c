@@ -103,9 +103,9 @@ static void tell_inputs(const hone_bench_result *r) {
     const hone_json *inputs = hone_json_get(r->hello, "inputs");
     int shown = 0;
     for (const hone_json *i = inputs ? inputs->first : NULL; i && shown < MOST; i = i->next, shown++)
-        printf("input       %s  %s  %s%s%s\n", hone_json_text(i, "name", ""), hone_json_text(i, "type", ""), hone_paint(stdout, HONE_DIM),
-               hone_json_text(i, "from", ""), hone_paint(stdout, HONE_PLAIN));
-    if (inputs && inputs->n > shown) printf("            and %d more\n", inputs->n - shown);
+        hone_print(stdout, "input       %s  %s  %s%s%s\n", hone_json_text(i, "name", ""), hone_json_text(i, "type", ""),
+                   hone_paint(stdout, HONE_DIM), hone_json_text(i, "from", ""), hone_paint(stdout, HONE_PLAIN));
+    if (inputs && inputs->n > shown) hone_print(stdout, "            and %d more\n", inputs->n - shown);
 }
 
 static void tell_roofline(const hone_bench_result *r) {
@@ -113,11 +113,11 @@ static void tell_roofline(const hone_bench_result *r) {
     double share = hone_bench_share(r, &memory), s = r->stats.median / 1000;
     if (!isfinite(share)) printf("roofline    not known: the work of this model depends on its numbers\n");
     else if (memory)
-        printf("roofline    %s of what memory allows: %s/s of %s/s, measured just now; nothing keeps %s of parameters near\n",
-               text_percent(share), hone_text_bytes(r->bytes / s), hone_text_bytes(r->peak_bytes_per_s), hone_text_bytes(r->bytes));
+        hone_print(stdout, "roofline    %s of what memory allows: %s/s of %s/s, measured just now; nothing keeps %s of parameters near\n",
+                   text_percent(share), hone_text_bytes(r->bytes / s), hone_text_bytes(r->peak_bytes_per_s), hone_text_bytes(r->bytes));
     else
-        printf("roofline    %s of what arithmetic allows: %s/s of %s/s (f32 multiply-add, measured just now)\n", text_percent(share),
-               hone_text_flops(r->flops / s), hone_text_flops(r->peak_flops_per_s));
+        hone_print(stdout, "roofline    %s of what arithmetic allows: %s/s of %s/s (f32 multiply-add, measured just now)\n",
+                   text_percent(share), hone_text_flops(r->flops / s), hone_text_flops(r->peak_flops_per_s));
 }
 
 static hone_colour verdict_colour(int verdict) { return verdict > 0 ? HONE_GREEN : verdict < 0 ? HONE_RED : HONE_PLAIN; }
@@ -125,37 +125,39 @@ static hone_colour verdict_colour(int verdict) { return verdict > 0 ? HONE_GREEN
 static void tell_against(const hone_bench *b, const hone_bench_result *r, const char *indent) {
     const hone_ratio *q = &r->against.ratio;
     if (!r->against.there) return;
-    printf("%s%s%s%s, %.3f x as fast as %s (95 %% interval %.3f x to %.3f x); %s there\n", indent,
-           hone_paint(stdout, verdict_colour(r->against.verdict)), verdicts[r->against.verdict + 1], hone_paint(stdout, HONE_PLAIN),
-           q->ratio, b->against, q->low, q->high, hone_text_ms(r->against.base_ms));
-    printf("%*s", (int)strlen(indent), "");
+    hone_print(stdout, "%s%s%s%s, %.3f x as fast as %s (95 %% interval %.3f x to %.3f x); %s there\n", indent,
+               hone_paint(stdout, verdict_colour(r->against.verdict)), verdicts[r->against.verdict + 1], hone_paint(stdout, HONE_PLAIN),
+               q->ratio, b->against, q->low, q->high, hone_text_ms(r->against.base_ms));
+    hone_print(stdout, "%*s", (int)strlen(indent), "");
     if (r->against.pairs)
-        printf("from %d rounds in turn with the program that made it, in %d pair%s of processes\n", r->against.rounds, r->against.pairs,
-               r->against.pairs == 1 ? "" : "s");
-    else printf("from its stored times, not in turn: what changed on the machine since counts as difference (%s)\n", r->against.why);
-    if (*r->against.note) printf("%*snot the same there: %s\n", (int)strlen(indent), "", r->against.note);
+        hone_print(stdout, "from %d rounds in turn with the program that made it, in %d pair%s of processes\n", r->against.rounds,
+                   r->against.pairs, r->against.pairs == 1 ? "" : "s");
+    else
+        hone_print(stdout, "from its stored times, not in turn: what changed on the machine since counts as difference (%s)\n",
+                   r->against.why);
+    if (*r->against.note) hone_print(stdout, "%*snot the same there: %s\n", (int)strlen(indent), "", r->against.note);
 }
 
 static void tell_one(const hone_bench *b) {
     const hone_bench_result *r = b->result;
     const hone_stats *s = &r->stats;
-    printf("model       %s, %s, %d thread%s", r->row.model, r->row.precision, r->row.threads, r->row.threads == 1 ? "" : "s");
-    if (r->row.pause_ms > 0) printf(", %g ms before each run", r->row.pause_ms);
-    if (r->row.batch) printf(", batch %d", r->row.batch);
-    printf(", cpu%s%s\n", *b->cpu ? ": " : "", b->cpu);
+    hone_print(stdout, "model       %s, %s, %d thread%s", r->row.model, r->row.precision, r->row.threads, r->row.threads == 1 ? "" : "s");
+    if (r->row.pause_ms > 0) hone_print(stdout, ", %g ms before each run", r->row.pause_ms);
+    if (r->row.batch) hone_print(stdout, ", batch %d", r->row.batch);
+    hone_print(stdout, ", cpu%s%s\n", *b->cpu ? ": " : "", b->cpu);
     tell_inputs(r);
-    printf("latency     %s%s%s median, %s p90, %s p99, spread %s  (%d run%s in %s, after %d to warm up)\n", hone_paint(stdout, HONE_BOLD),
-           hone_text_ms(s->median), hone_paint(stdout, HONE_PLAIN), hone_text_ms(s->p90), hone_text_ms(s->p99), text_percent(s->spread),
-           s->n, s->n == 1 ? "" : "s", hone_text_ms(s->sum), r->warmup);
-    if (!(r->row.pause_ms > 0)) printf("throughput  %s %s/s\n", text_rate(per_second(r)), r->row.batch ? "items" : "runs");
-    printf("load        %s, then %s for the first run, with planning\n", hone_text_ms(r->load_ms), hone_text_ms(r->first_ms));
-    printf("memory      %s peak, of a process that does only this\n", hone_text_bytes(r->peak_bytes));
+    hone_print(stdout, "latency     %s%s%s median, %s p90, %s p99, spread %s  (%d run%s in %s, after %d to warm up)\n",
+               hone_paint(stdout, HONE_BOLD), hone_text_ms(s->median), hone_paint(stdout, HONE_PLAIN), hone_text_ms(s->p90),
+               hone_text_ms(s->p99), text_percent(s->spread), s->n, s->n == 1 ? "" : "s", hone_text_ms(s->sum), r->warmup);
+    if (!(r->row.pause_ms > 0)) hone_print(stdout, "throughput  %s %s/s\n", text_rate(per_second(r)), r->row.batch ? "items" : "runs");
+    hone_print(stdout, "load        %s, then %s for the first run, with planning\n", hone_text_ms(r->load_ms), hone_text_ms(r->first_ms));
+    hone_print(stdout, "memory      %s peak, of a process that does only this\n", hone_text_bytes(r->peak_bytes));
     tell_roofline(r);
     tell_against(b, r, "against     ");
     char wisdom[512];
-    if (hone_wisdom_words(hone_json_get(r->hello, "wisdom"), wisdom, sizeof wisdom)) printf("wisdom      %s\n", wisdom);
+    if (hone_wisdom_words(hone_json_get(r->hello, "wisdom"), wisdom, sizeof wisdom)) hone_print(stdout, "wisdom      %s\n", wisdom);
     for (int k = 0; k < r->warnings; k++)
-        printf("%swarning%s     %s\n", hone_paint(stdout, HONE_RED), hone_paint(stdout, HONE_PLAIN), r->warning[k]);
+        hone_print(stdout, "%swarning%s     %s\n", hone_paint(stdout, HONE_RED), hone_paint(stdout, HONE_PLAIN), r->warning[k]);
 }
 
 static void tell_name(const hone_bench_result *r, char *out, size_t room) {
@@ -168,7 +170,7 @@ static void tell_sweep(const hone_bench *b) {
     static const char *const head[] = {"model",  "batch",      "threads", "precision", "median", "p90",     "p99",
                                        "spread", "throughput", "load",    "first",     "memory", "roofline"};
     hone_table *t = hone_table_create("lrrlrrrrrrrrr", head);
-    printf("cpu         %s; each row in a process of its own\n\n", *b->cpu ? b->cpu : "unnamed");
+    hone_print(stdout, "cpu         %s; each row in a process of its own\n\n", *b->cpu ? b->cpu : "unnamed");
     for (const hone_bench_result *r = b->result; r < b->result + b->n; r++) {
         bool memory;
         hone_table_cell(t, "%s", r->row.model);
@@ -195,10 +197,10 @@ static void tell_sweep(const hone_bench *b) {
     for (const hone_bench_result *r = b->result; r < b->result + b->n; r++) {
         char name[256];
         tell_name(r, name, sizeof name);
-        if (r->against.there || r->warnings) printf("\n%s\n", name);
+        if (r->against.there || r->warnings) hone_print(stdout, "\n%s\n", name);
         tell_against(b, r, "  ");
         for (int k = 0; k < r->warnings; k++)
-            printf("  %swarning%s  %s\n", hone_paint(stdout, HONE_RED), hone_paint(stdout, HONE_PLAIN), r->warning[k]);
+            hone_print(stdout, "  %swarning%s  %s\n", hone_paint(stdout, HONE_RED), hone_paint(stdout, HONE_PLAIN), r->warning[k]);
     }
 }
 

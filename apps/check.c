@@ -65,7 +65,7 @@ static int problems(const char *text, bool json) {
             printf(n ? ", " : "");
             hone_json_put_text(stdout, line, length);
         } else {
-            printf("  %.*s\n", (int)length, line);
+            hone_print(stdout, "  %.*s\n", (int)length, line);
         }
         line += length + (line[length] == '\n');
     }
@@ -104,16 +104,17 @@ static void tell_plan(const hone_planned *p) {
     const hone_json *whole = hone_json_get(p->plan, "whole"), *waits = hone_json_get(p->plan, "waits_for");
     const char *dim = hone_paint(stdout, HONE_DIM), *plain = hone_paint(stdout, HONE_PLAIN);
     if (*p->given || *p->guessed) {
-        printf("for     %s", p->given);
-        if (*p->guessed) printf("%s%s  %s(guessed; --dim NAME=SIZE says otherwise)%s", *p->given ? ", " : "", p->guessed, dim, plain);
+        hone_print(stdout, "for     %s", p->given);
+        if (*p->guessed)
+            hone_print(stdout, "%s%s  %s(guessed; --dim NAME=SIZE says otherwise)%s", *p->given ? ", " : "", p->guessed, dim, plain);
         printf("\n");
     }
-    printf("where   cpu: %d node%s in %d step%s: ", a.nodes, a.nodes == 1 ? "" : "s", a.steps, a.steps == 1 ? "" : "s");
+    hone_print(stdout, "where   cpu: %d node%s in %d step%s: ", a.nodes, a.nodes == 1 ? "" : "s", a.steps, a.steps == 1 ? "" : "s");
     const way order[] = {KERNEL, TILE, HOST, NO_STEP};
     for (int k = 0, told = 0; k < WAYS; k++)
-        if (a.count[order[k]]) printf("%s%d %s", told++ ? ", " : "", a.count[order[k]], ways[order[k]].text);
+        if (a.count[order[k]]) hone_print(stdout, "%s%d %s", told++ ? ", " : "", a.count[order[k]], ways[order[k]].text);
     printf("\n");
-    printf("memory  %s%s at the peak: ", p->partial ? "at least " : "", hone_text_bytes(a.memory));
+    hone_print(stdout, "memory  %s%s at the peak: ", p->partial ? "at least " : "", hone_text_bytes(a.memory));
     const struct {
         const char *key, *text;
     } parts[] = {{"parameter_bytes", "parameters"}, {"packed_bytes", "packed parameters"},
@@ -121,7 +122,7 @@ static void tell_plan(const hone_planned *p) {
                  {"input_bytes", "inputs"},         {"output_bytes", "outputs"}};
     for (size_t k = 0, told = 0; k < sizeof parts / sizeof *parts; k++) {
         double bytes = hone_json_number(p->plan, parts[k].key, 0);
-        if (bytes > 0) printf("%s%s %s", told++ ? ", " : "", hone_text_bytes(bytes), parts[k].text);
+        if (bytes > 0) hone_print(stdout, "%s%s %s", told++ ? ", " : "", hone_text_bytes(bytes), parts[k].text);
     }
     printf("\n");
     if (!p->partial) return;
@@ -129,8 +130,9 @@ static void tell_plan(const hone_planned *p) {
         printf("note    bodies of Loop, Scan and If are planned when they run, and are not counted here\n");
         return;
     }
-    printf("note    that is up to node '%s': shapes after it depend on the numbers of '%s', and are planned when those are there\n",
-           hone_json_text(p->plan, "cut_at", "?"), waits && waits->first && waits->first->text ? waits->first->text : "?");
+    hone_print(stdout,
+               "note    that is up to node '%s': shapes after it depend on the numbers of '%s', and are planned when those are there\n",
+               hone_json_text(p->plan, "cut_at", "?"), waits && waits->first && waits->first->text ? waits->first->text : "?");
 }
 
 static int check(const char *path, const hone_words *dims, bool json) {
@@ -145,8 +147,10 @@ static int check(const char *path, const hone_words *dims, bool json) {
     char planned[1200];
     if (!s && !p.plan) {
         s = p.status;
-        snprintf(planned, sizeof planned, "%s%s%s%s", p.why, *p.guessed ? " (with " : "", p.guessed,
-                 *p.guessed ? ", which is a guess: --dim NAME=SIZE says otherwise)" : "");
+        char guessed[sizeof p.guessed * 2];
+        hone_text_visible(guessed, sizeof guessed, p.guessed, strlen(p.guessed), 0);
+        snprintf(planned, sizeof planned, "%s%s%s%s", p.why, *guessed ? " (with " : "", guessed,
+                 *guessed ? ", which is a guess: --dim NAME=SIZE says otherwise)" : "");
         wrong = planned;
     }
     double need = p.plan ? sum_up(p.plan).memory : 0, have = need > 0 ? machine_memory() : 0;
@@ -161,13 +165,13 @@ static int check(const char *path, const hone_words *dims, bool json) {
     if (json) {
         tell_json(path, wrong, &p);
     } else if (wrong) {
-        printf("%s%s cannot run:%s\n", hone_paint(stdout, HONE_RED), path, hone_paint(stdout, HONE_PLAIN));
+        hone_print(stdout, "%s%s cannot run:%s\n", hone_paint(stdout, HONE_RED), path, hone_paint(stdout, HONE_PLAIN));
         int n = problems(wrong, false);
         hone_args_wrong("%d problem%s", n, n == 1 ? "" : "s");
     } else {
-        printf("%s%s can run%s: %d input%s, %d output%s\n", hone_paint(stdout, HONE_GREEN), path, hone_paint(stdout, HONE_PLAIN),
-               hone_model_inputs(model), hone_model_inputs(model) == 1 ? "" : "s", hone_model_outputs(model),
-               hone_model_outputs(model) == 1 ? "" : "s");
+        hone_print(stdout, "%s%s can run%s: %d input%s, %d output%s\n", hone_paint(stdout, HONE_GREEN), path,
+                   hone_paint(stdout, HONE_PLAIN), hone_model_inputs(model), hone_model_inputs(model) == 1 ? "" : "s",
+                   hone_model_outputs(model), hone_model_outputs(model) == 1 ? "" : "s");
         tell_plan(&p);
     }
 done:

@@ -110,9 +110,10 @@ static hone_status write_inputs(field *f, const hone_model *m, const hone_fed *f
     bool more = false;
     for (int k = 0; k < c->n_in && !s; k++) {
         const char *name = hone_model_input(m, k)->name;
-        fprintf(lines, "%s%s  ", k ? "\n" : "", name);
+        if (k) fputc('\n', lines);
+        hone_print(lines, "%s  ", name);
         hone_show_type(lines, fed[k].value);
-        fprintf(lines, "  %s", fed[k].from);
+        hone_print(lines, "  %s", fed[k].from);
         if (!fed[k].value) continue;
         if (hone_value_kind_of(fed[k].value) != HONE_VALUE_TENSOR || !hone_value_data(fed[k].value)) {
             snprintf(c->why, sizeof c->why, "input '%.100s' is no tensor of numbers: others cannot be given it", name);

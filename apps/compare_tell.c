@@ -74,8 +74,8 @@ static void tell_absent(const hone_contest *c) {
     for (int k = 0; k < HONE_RUNTIMES; k++) {
         const hone_entry *e = &c->entry[k];
         if (!ran(e) && e->runtime->wanted)
-            printf("%s%-*s  no figures: %s%s\n", hone_paint(stdout, HONE_DIM), (int)width, e->runtime->label, e->why,
-                   hone_paint(stdout, HONE_PLAIN));
+            hone_print(stdout, "%s%-*s  no figures: %s%s\n", hone_paint(stdout, HONE_DIM), (int)width, e->runtime->label, e->why,
+                       hone_paint(stdout, HONE_PLAIN));
     }
 }
 
@@ -85,41 +85,43 @@ static void tell_verdict(const hone_contest *c, const hone_contest_wish *wish) {
     const hone_entry *best = c->best >= 0 ? &c->entry[c->best] : NULL;
     double worst = 0;
     if (c->answers > 1 && c->agree == c->answers)
-        printf("answers  all %d agree within %g of the largest magnitude\n", c->answers, tolerance);
+        hone_print(stdout, "answers  all %d agree within %g of the largest magnitude\n", c->answers, tolerance);
     else if (c->answers > 1)
-        printf("answers  %d of %d agree within %g of the largest magnitude; right is %s\n", c->agree, c->answers, tolerance,
-               c->majority                       ? "what most say"
-               : half(wish) && c->reference == 1 ? "ONNX Runtime, in f32"
-               : c->reference == 1               ? "ONNX Runtime, since no more than half agree"
-                                                 : "Hone, since nobody else is to be asked");
+        hone_print(stdout, "answers  %d of %d agree within %g of the largest magnitude; right is %s\n", c->agree, c->answers, tolerance,
+                   c->majority                       ? "what most say"
+                   : half(wish) && c->reference == 1 ? "ONNX Runtime, in f32"
+                   : c->reference == 1               ? "ONNX Runtime, since no more than half agree"
+                                                     : "Hone, since nobody else is to be asked");
     if (best && ran(&c->entry[0]) && c->entry[0].right) {
         int verdict = hone_stats_verdict(&best->slower);
         const hone_ratio *r = &best->slower;
         printf("speed    ");
         if (verdict)
-            printf("%sHone is %.2f × as fast as %s%s, the fastest of the others", hone_paint(stdout, verdict > 0 ? HONE_GREEN : HONE_RED),
-                   r->ratio, best->runtime->label, hone_paint(stdout, HONE_PLAIN));
-        else printf("no clear difference between Hone and %s, the fastest of the others", best->runtime->label);
-        printf(" (%.2f to %.2f, with 95 %% certainty)\n", r->low, r->high);
+            hone_print(stdout, "%sHone is %.2f × as fast as %s%s, the fastest of the others",
+                       hone_paint(stdout, verdict > 0 ? HONE_GREEN : HONE_RED), r->ratio, best->runtime->label,
+                       hone_paint(stdout, HONE_PLAIN));
+        else hone_print(stdout, "no clear difference between Hone and %s, the fastest of the others", best->runtime->label);
+        hone_print(stdout, " (%.2f to %.2f, with 95 %% certainty)\n", r->low, r->high);
     }
     for (int k = 0; k < HONE_RUNTIMES; k++)
         if (ran(&c->entry[k]) && c->entry[k].stats.spread > worst) worst = c->entry[k].stats.spread;
     if (worst > NOISY)
-        printf("noise    times vary by up to %.0f %%: the machine was busy, or runs were too short; --seconds makes them longer\n",
-               worst * 100);
+        hone_print(stdout,
+                   "noise    times vary by up to %.0f %%: the machine was busy, or runs were too short; --seconds makes them longer\n",
+                   worst * 100);
 }
 
 void hone_compare_tell(const hone_comparison *a) {
     const hone_contest *c = a->contest;
     const char *bold = hone_paint(stdout, HONE_BOLD), *plain = hone_paint(stdout, HONE_PLAIN);
-    printf("%s%s%s  %s, %s, %s\n", bold, c->name, plain, a->wish->precision, threads_text(a->wish->threads), a->machine);
+    hone_print(stdout, "%s%s%s  %s, %s, %s\n", bold, c->name, plain, a->wish->precision, threads_text(a->wish->threads), a->machine);
     if (*c->why) {
-        printf("cannot be compared: %s\n", c->why);
+        hone_print(stdout, "cannot be compared: %s\n", c->why);
         return;
     }
     for (const char *line = c->inputs; *line;) {
         size_t n = strcspn(line, "\n");
-        printf("input  %.*s\n", (int)n, line);
+        hone_print(stdout, "input  %.*s\n", (int)n, line);
         line += n + (line[n] != 0);
     }
     putchar('\n');
@@ -150,8 +152,8 @@ void hone_compare_table(const hone_comparison *a) {
     columns[n] = 'r', head[n++] = "Hone is";
     columns[n] = 0;
     hone_table *t = hone_table_create(columns, head);
-    printf("\n%smedian ms%s  %s, %s, %s%s\n", hone_paint(stdout, HONE_BOLD), hone_paint(stdout, HONE_PLAIN), a->wish->precision,
-           threads_text(a->wish->threads), a->machine, half(a->wish) ? "; ONNX Runtime in f32" : "");
+    hone_print(stdout, "\n%smedian ms%s  %s, %s, %s%s\n", hone_paint(stdout, HONE_BOLD), hone_paint(stdout, HONE_PLAIN), a->wish->precision,
+               threads_text(a->wish->threads), a->machine, half(a->wish) ? "; ONNX Runtime in f32" : "");
     for (int i = 0; i < a->n; i++) {
         const hone_contest *c = &a->contest[i];
         hone_table_cell(t, "%s", c->name);
@@ -165,7 +167,7 @@ void hone_compare_table(const hone_comparison *a) {
     }
     hone_table_print(t, stdout, "");
     double mean = hone_compare_mean(a, &counted);
-    if (counted) printf("\nHone is %.2f × as fast as the best of the others: geometric mean of %d\n", mean, counted);
+    if (counted) hone_print(stdout, "\nHone is %.2f × as fast as the best of the others: geometric mean of %d\n", mean, counted);
 }
 
 /* ---- markdown ---- */
@@ -180,16 +182,16 @@ static void put_table(const hone_comparison *a, int what) {
                                        "MB at the peak, less what was there before the load"};
     int counted;
     double mean = hone_compare_mean(a, &counted);
-    printf("| %s |", unit[what]);
+    hone_print(stdout, "| %s |", unit[what]);
     for (int k = 0; k < HONE_RUNTIMES; k++)
-        if (ran_any(a, k)) printf(" %s |", a->runtime[k].label);
+        if (ran_any(a, k)) hone_print(stdout, " %s |", a->runtime[k].label);
     printf(what ? "\n|---|" : " best of the others | Hone is |\n|---|");
     for (int k = 0; k < HONE_RUNTIMES; k++)
         if (ran_any(a, k)) printf("---:|");
     printf(what ? "\n" : "---|---:|\n");
     for (int i = 0; i < a->n; i++) {
         const hone_contest *c = &a->contest[i];
-        printf("| %s |", strncmp(c->name, "zoo:", 4) ? c->name : c->name + 4);
+        hone_print(stdout, "| %s |", strncmp(c->name, "zoo:", 4) ? c->name : c->name + 4);
         for (int k = 0; k < HONE_RUNTIMES; k++) {
             const hone_entry *e = &c->entry[k];
             double v = figure(e, what);
@@ -199,33 +201,35 @@ static void put_table(const hone_comparison *a, int what) {
             else printf(k == 0 ? " **%.*f** |" : " %.*f |", v < 1 ? 3 : v < 10 ? 2 : v < 100 ? 1 : 0, v);
         }
         if (!what)
-            printf(" %s | %s |", c->best >= 0 ? c->entry[c->best].runtime->label : "–",
-                   has_best(c) ? times_text(&c->entry[c->best].slower) : "–");
+            hone_print(stdout, " %s | %s |", c->best >= 0 ? c->entry[c->best].runtime->label : "–",
+                       has_best(c) ? times_text(&c->entry[c->best].slower) : "–");
         putchar('\n');
     }
     if (!what && counted) {
-        printf("| geometric mean of %d |", counted);
+        hone_print(stdout, "| geometric mean of %d |", counted);
         for (int k = 0; k < HONE_RUNTIMES; k++)
             if (ran_any(a, k)) printf(" |");
-        printf(" | **%.2f ×** |\n", mean);
+        hone_print(stdout, " | **%.2f ×** |\n", mean);
     }
 }
 
 void hone_compare_markdown(const hone_comparison *a) {
-    printf("%s, %s, %s%s", a->machine, threads_text(a->wish->threads), a->wish->precision, half(a->wish) ? " (ONNX Runtime f32)" : "");
+    hone_print(stdout, "%s, %s, %s%s", a->machine, threads_text(a->wish->threads), a->wish->precision,
+               half(a->wish) ? " (ONNX Runtime f32)" : "");
     for (int k = 0; k < HONE_RUNTIMES; k++)
-        if (ran_any(a, k)) printf("%s %s %s", k ? "," : ";", a->runtime[k].label, a->runtime[k].version);
-    printf(". Medians of turns taken in %s.\n\n", a->wish->runs ? "equal numbers of runs" : "equal time");
+        if (ran_any(a, k)) hone_print(stdout, "%s %s %s", k ? "," : ";", a->runtime[k].label, a->runtime[k].version);
+    hone_print(stdout, ". Medians of turns taken in %s.\n\n", a->wish->runs ? "equal numbers of runs" : "equal time");
     for (int what = 0; what < 3; what++) {
         put_table(a, what);
         putchar('\n');
     }
     for (int i = 0; i < a->n; i++) {
         const hone_contest *c = &a->contest[i];
-        if (*c->why) printf("- %s cannot be compared: %s\n", c->name, c->why);
+        if (*c->why) hone_print(stdout, "- %s cannot be compared: %s\n", c->name, c->why);
         for (int k = 0; k < HONE_RUNTIMES && !*c->why; k++)
-            if (!ran(&c->entry[k]) && ran_any(a, k)) printf("- %s has no %s: %s\n", c->entry[k].runtime->label, c->name, c->entry[k].why);
+            if (!ran(&c->entry[k]) && ran_any(a, k))
+                hone_print(stdout, "- %s has no %s: %s\n", c->entry[k].runtime->label, c->name, c->entry[k].why);
             else if (ran(&c->entry[k]) && !c->entry[k].right)
-                printf("- %s is wrong on %s: %s\n", c->entry[k].runtime->label, c->name, error_text(c, k));
+                hone_print(stdout, "- %s is wrong on %s: %s\n", c->entry[k].runtime->label, c->name, error_text(c, k));
     }
 }

@@ -83,10 +83,10 @@ static int compile(const char *from, const char *to, bool json) {
             printf(", \"format\": \"%s\", \"nodes_before\": %.0f, \"nodes\": %.0f, \"bytes\": %.0f, \"data_bytes\": %.0f}\n",
                    formats[format].what, was, now, bytes, more);
         } else {
-            printf("%s%s%s  %s, %s\n", hone_paint(stdout, HONE_BOLD), to, hone_paint(stdout, HONE_PLAIN), formats[format].what,
-                   hone_text_bytes(bytes));
-            if (fresh) printf("data    %s, %s\n", data, hone_text_bytes(more));
-            printf("nodes   %.0f, of %.0f in %s\n", now, was, from);
+            hone_print(stdout, "%s%s%s  %s, %s\n", hone_paint(stdout, HONE_BOLD), to, hone_paint(stdout, HONE_PLAIN), formats[format].what,
+                       hone_text_bytes(bytes));
+            if (fresh) hone_print(stdout, "data    %s, %s\n", data, hone_text_bytes(more));
+            hone_print(stdout, "nodes   %.0f, of %.0f in %s\n", now, was, from);
         }
     }
     free(data);

@@ -173,9 +173,9 @@ static void tell_text(const job *j, const int *count) {
     if (!j->quiet) tell_table(j);
     for (int k = 0; k < j->n; k++)
         if (j->result[k].passed == 0 || (j->result[k].passed < 0 && !j->quiet))
-            printf("%s%s%s: %s%s\n", hone_paint(stdout, j->result[k].passed ? HONE_DIM : HONE_RED), case_name(j->folder[k]),
-                   hone_paint(stdout, HONE_PLAIN), j->result[k].passed ? "skipped: " : "", j->result[k].why);
-    printf("%d passed, %d failed, %d skipped\n", count[2], count[1], count[0]);
+            hone_print(stdout, "%s%s%s: %s%s\n", hone_paint(stdout, j->result[k].passed ? HONE_DIM : HONE_RED), case_name(j->folder[k]),
+                       hone_paint(stdout, HONE_PLAIN), j->result[k].passed ? "skipped: " : "", j->result[k].why);
+    hone_print(stdout, "%d passed, %d failed, %d skipped\n", count[2], count[1], count[0]);
 }
 
 static void tell_json(const job *j, const int *count) {

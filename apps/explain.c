@@ -9,6 +9,7 @@
 #include "hone/hone.h"
 #include "json.h"
 #include "load.h"
+#include "term.h"
 
 /* There is no such node: is there one with a name like it? */
 static int no_node(const hone_model *m, const char *node, const char *path) {
@@ -39,7 +40,7 @@ static int explain(const char *path, const char *node, bool c, bool json) {
         printf(", \"text\": ");
         hone_json_put_text(stdout, text, strlen(text));
         printf("}\n");
-    } else if (!rc) fputs(text, stdout);
+    } else if (!rc) hone_print_lines(stdout, text);
     hone_text_release(text);
     hone_model_free(model);
     return rc;

@@ -123,6 +123,6 @@ int hone_write_page(const hone_model *m, const char *path, const hone_planned *p
     long bytes = ftell(o.to);
     rc = hone_output_end(&o, !s);
     if (s) return hone_args_failed(s);
-    if (!rc) printf("%s is written, %s; open it in a browser\n", file, hone_text_bytes((double)bytes));
+    if (!rc) hone_print(stdout, "%s is written, %s; open it in a browser\n", file, hone_text_bytes((double)bytes));
     return rc;
 }

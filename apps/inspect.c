@@ -34,7 +34,7 @@ static void tell_ports(const hone_model *m) {
 }
 /* "batch = 8, seq = 1 (guessed)" */
 static void tell_dims(const hone_planned *p) {
-    printf("%s%s%s%s", p->given, *p->given && *p->guessed ? ", " : "", p->guessed, *p->guessed ? " (guessed)" : "");
+    hone_print(stdout, "%s%s%s%s", p->given, *p->given && *p->guessed ? ", " : "", p->guessed, *p->guessed ? " (guessed)" : "");
 }
 static void tell_work(const hone_json *summary, const hone_planned *p) {
     const hone_json *known = hone_json_get(p->plan ? p->plan : summary, p->plan ? "known" : "flops_known");
@@ -44,7 +44,7 @@ static void tell_work(const hone_json *summary, const hone_planned *p) {
         printf("work        depends on the input's dims\n");
         return;
     }
-    printf("work        %s%s a run", sure ? "" : "at least ", hone_text_flops(flops));
+    hone_print(stdout, "work        %s%s a run", sure ? "" : "at least ", hone_text_flops(flops));
     if (p->plan && (*p->given || *p->guessed)) printf(" with "), tell_dims(p);
     printf("\n");
 }
@@ -52,19 +52,20 @@ static void tell_summary(const hone_model *m, const hone_json *r, const hone_pla
     const char *name = hone_json_text(r, "name", "");
     double before = hone_json_number(r, "nodes_before", NAN);
     const hone_json *ops = hone_json_get(r, "ops");
-    if (*name) printf("%s%s%s\n", hone_paint(stdout, HONE_BOLD), name, hone_paint(stdout, HONE_PLAIN));
+    if (*name) hone_print(stdout, "%s%s%s\n", hone_paint(stdout, HONE_BOLD), name, hone_paint(stdout, HONE_PLAIN));
     tell_ports(m);
-    printf("opset       %.0f\n", hone_json_number(r, "opset", 0));
-    printf("nodes       %.0f", hone_json_number(r, "nodes", 0));
-    if (isfinite(before)) printf(", of %.0f before the passes", before);
-    printf("\nparameters  %s, %s\n", hone_text_count(hone_json_number(r, "parameters", 0)),
-           hone_text_bytes(hone_json_number(r, "parameter_bytes", 0)));
+    hone_print(stdout, "opset       %.0f\n", hone_json_number(r, "opset", 0));
+    hone_print(stdout, "nodes       %.0f", hone_json_number(r, "nodes", 0));
+    if (isfinite(before)) hone_print(stdout, ", of %.0f before the passes", before);
+    hone_print(stdout, "\nparameters  %s, %s\n", hone_text_count(hone_json_number(r, "parameters", 0)),
+               hone_text_bytes(hone_json_number(r, "parameter_bytes", 0)));
     tell_work(r, p);
-    if (p->plan) printf("memory      %s for tensors at the peak\n", hone_text_bytes(hone_json_number(p->plan, "arena_bytes", 0)));
+    if (p->plan)
+        hone_print(stdout, "memory      %s for tensors at the peak\n", hone_text_bytes(hone_json_number(p->plan, "arena_bytes", 0)));
     int k = 0;
     for (const hone_json *op = ops ? ops->first : NULL; op; op = op->next, k++) {
         printf("%s", k % OPS_A_LINE ? ", " : k ? ",\n            " : "ops         ");
-        printf("%s %.0f", hone_json_text(op, "op", "?"), hone_json_number(op, "count", 0));
+        hone_print(stdout, "%s %.0f", hone_json_text(op, "op", "?"), hone_json_number(op, "count", 0));
     }
     if (k) putchar('\n');
 }
@@ -87,11 +88,11 @@ static void tell_passes(const hone_json *r) {
         before = nodes;
     }
     hone_table_print(t, stdout, "");
-    if (idle) printf("%d of %d passes found nothing to do\n", idle, r->n);
+    if (idle) hone_print(stdout, "%d of %d passes found nothing to do\n", idle, r->n);
 }
 static void tell_text(const hone_json *r) {
     const char *text = r->type == HONE_JSON_TEXT ? r->text : "";
-    fputs(text, stdout);
+    hone_print_lines(stdout, text);
     if (*text && text[strlen(text) - 1] != '\n') putchar('\n');
 }
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hone/tools.h"
+
 enum { DEPTH_MAX = 64 };
 typedef struct {
     const char *at;
@@ -165,27 +167,20 @@ const char *hone_json_text(const hone_json *v, const char *key, const char *othe
 
 /* ---- writing ---- */
 
-/* Bytes of the UTF-8 sequence at p, 0 when it is none. */
-static int sequence(const unsigned char *p, size_t left) {
-    int n = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
-    if (!n || (size_t)n > left) return 0;
-    for (int i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80) return 0;
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-        return 0;
-    return n;
-}
-
 void hone_json_put_text(FILE *to, const char *text, size_t bytes) {
-    const unsigned char *p = (const unsigned char *)text;
     fputc('"', to);
-    for (size_t k = 0; k < bytes;) {
-        int n = sequence(p + k, bytes - k);
-        if (p[k] == '"' || p[k] == '\\') fprintf(to, "\\%c", p[k]);
-        else if (p[k] < 0x20 || p[k] == 0x7f) fprintf(to, "\\u%04x", p[k]);
-        else if (n) fwrite(p + k, 1, (size_t)n, to);
-        else fputs("\xef\xbf\xbd", to);
-        k += n ? (size_t)n : 1;
+    for (size_t k = 0, n; k < bytes; k += n) {
+        char shown[16];
+        const unsigned char lead = (unsigned char)text[k];
+        const size_t most = lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+        n = 1;
+        while (n < most && k + n < bytes && ((unsigned char)text[k + n] & 0xc0) == 0x80) n++;
+        size_t seen = hone_text_visible(shown, sizeof shown, text + k, n, 0);
+        if (text[k] == '"' || text[k] == '\\') fprintf(to, "\\%c", text[k]);
+        else if (seen == n) fwrite(text + k, 1, n, to);
+        else if ((unsigned char)text[k] < 0x80) fprintf(to, "\\u%04x", (unsigned char)text[k]);
+        else if (shown[1] == 'u' && seen == 6) fputs(shown, to); /* a character that a terminal would obey */
+        else fputs("\\ufffd", to), n = 1;
     }
     fputc('"', to);
 }

@@ -36,22 +36,22 @@ static void draw(const double *used, int n, double most, int peak) {
         if (k == peak) mark = (first + last) / 2;
     }
     for (int row = HEIGHT - 1; row >= 0; row--) {
-        if (row == HEIGHT - 1) printf("%9s ┤%s", hone_text_bytes(most), colour);
-        else if (row == HEIGHT / 2 - 1) printf("%9s ┤%s", hone_text_bytes(most / 2), colour);
-        else printf("%9s │%s", "", colour);
+        if (row == HEIGHT - 1) hone_print(stdout, "%9s ┤%s", hone_text_bytes(most), colour);
+        else if (row == HEIGHT / 2 - 1) hone_print(stdout, "%9s ┤%s", hone_text_bytes(most / 2), colour);
+        else hone_print(stdout, "%9s │%s", "", colour);
         for (int c = 0; c < columns; c++) {
             int level = (int)(column[c] / most * HEIGHT * 8 + 0.5) - row * 8;
             if (level < 1 && row == 0 && column[c] > 0) level = 1; /* little is not nothing */
             fputs(eighth[level < 0 ? 0 : level > 8 ? 8 : level], stdout);
         }
-        printf("%s\n", plain);
+        hone_print(stdout, "%s\n", plain);
     }
-    printf("%9s └", "0 B");
+    hone_print(stdout, "%9s └", "0 B");
     for (int c = 0; c < columns; c++) fputs("─", stdout);
-    printf("\n%9s  %*s%s▲%s\n", "step", mark, "", red, plain);
+    hone_print(stdout, "\n%9s  %*s%s▲%s\n", "step", mark, "", red, plain);
     char last[24];
     snprintf(last, sizeof last, "%d", n - 1);
-    printf("%9s  0%*s\n", "", columns - 1 > 0 ? columns - 1 : 0, n > 1 ? last : "");
+    hone_print(stdout, "%9s  0%*s\n", "", columns - 1 > 0 ? columns - 1 : 0, n > 1 ? last : "");
 }
 static void tell_peak(const hone_json *blocks, int peak) {
     static const char *const head[] = {"bytes", "tensor", "steps"};
@@ -70,7 +70,7 @@ static void tell_peak(const hone_json *blocks, int peak) {
         hone_table_cell(t, "%.0f to %.0f", hone_json_number(alive[k], "first", 0), hone_json_number(alive[k], "last", 0));
     }
     hone_table_print(t, stdout, "");
-    if (n > LISTED) printf("… and %d smaller ones\n", n - LISTED);
+    if (n > LISTED) hone_print(stdout, "… and %d smaller ones\n", n - LISTED);
     free(alive);
 }
 void hone_show_memory(const hone_planned *p) {
@@ -83,17 +83,17 @@ void hone_show_memory(const hone_planned *p) {
         if (u->number > most) most = u->number, peak = k;
     }
     double arena = hone_json_number(p->plan, "arena_bytes", 0), lower = hone_json_number(p->plan, "lower_bound_bytes", 0);
-    printf("%smemory for tensors%s  %s in %d step%s; no plan can need less than %s; all side by side are %s\n",
-           hone_paint(stdout, HONE_BOLD), hone_paint(stdout, HONE_PLAIN), hone_text_bytes(arena), n, n == 1 ? "" : "s",
-           hone_text_bytes(lower), hone_text_bytes(hone_json_number(p->plan, "sum_bytes", 0)));
+    hone_print(stdout, "%smemory for tensors%s  %s in %d step%s; no plan can need less than %s; all side by side are %s\n",
+               hone_paint(stdout, HONE_BOLD), hone_paint(stdout, HONE_PLAIN), hone_text_bytes(arena), n, n == 1 ? "" : "s",
+               hone_text_bytes(lower), hone_text_bytes(hone_json_number(p->plan, "sum_bytes", 0)));
     if (whole && whole->type != HONE_JSON_TRUE)
-        printf("up to node '%s': shapes after it depend on computed numbers, and are planned when those are there\n",
-               hone_json_text(p->plan, "cut_at", "?"));
+        hone_print(stdout, "up to node '%s': shapes after it depend on computed numbers, and are planned when those are there\n",
+                   hone_json_text(p->plan, "cut_at", "?"));
     if (most > 0) {
         const hone_json *s = at(steps, peak);
         draw(value, n, most, peak);
-        printf("the peak, %s, is at step %d: %s '%s'. It holds\n", hone_text_bytes(most), peak, hone_json_text(s, "op", ""),
-               hone_json_text(s, "node", ""));
+        hone_print(stdout, "the peak, %s, is at step %d: %s '%s'. It holds\n", hone_text_bytes(most), peak, hone_json_text(s, "op", ""),
+                   hone_json_text(s, "node", ""));
         tell_peak(hone_json_get(p->plan, "blocks"), peak);
     }
     free(value);

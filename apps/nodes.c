@@ -123,10 +123,12 @@ void hone_show_nodes(const hone_json *graphs, const hone_planned *planned, const
 
 /* ---- Graphviz ---- */
 
-static void put_dot(const char *text) { /* inside quotes */
-    for (; *text; text++) {
+static void put_dot(const char *name) { /* inside quotes */
+    char shown[512];
+    hone_text_visible(shown, sizeof shown, name, strlen(name), 0);
+    for (const char *text = shown; *text; text++) {
         if (*text == '"' || *text == '\\') putchar('\\');
-        putchar((unsigned char)*text < 0x20 ? ' ' : *text);
+        putchar(*text);
     }
 }
 static void port(const hone_drawn *d, const hone_json *ids, const char *word) {

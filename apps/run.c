@@ -132,7 +132,7 @@ static int save_all(const job *j) {
             else snprintf(path, room, "%s/output_%d.%s", j->save, k, numbers ? "npy" : "pb");
             if ((rc = may_save(j, path))) break;
             s = hone_value_write(list ? hone_value_item(j->out[k], i) : j->out[k], path);
-            if (!s && !j->json) printf("saved   %s\n", path);
+            if (!s && !j->json) hone_print(stdout, "saved   %s\n", path);
         }
     }
     free(path);
@@ -170,15 +170,15 @@ static int name_width(const job *j) {
 static void tell_values(const job *j) {
     int width = name_width(j);
     for (int k = 0; k < j->n_in; k++) {
-        printf("input   %-*s  ", width, hone_model_input(j->model, k)->name);
+        hone_print(stdout, "input   %-*s  ", width, hone_model_input(j->model, k)->name);
         hone_show_type(stdout, j->fed[k].value);
-        printf("  %s%s%s\n", hone_paint(stdout, HONE_DIM), j->fed[k].from, hone_paint(stdout, HONE_PLAIN));
+        hone_print(stdout, "  %s%s%s\n", hone_paint(stdout, HONE_DIM), j->fed[k].from, hone_paint(stdout, HONE_PLAIN));
         if (j->picture) hone_show_picture(stdout, "        ", j->fed[k].value);
     }
     for (int k = 0; k < j->n_out; k++) {
-        printf("output  %-*s  %s", width, hone_model_output(j->model, k)->name, hone_paint(stdout, HONE_BOLD));
+        hone_print(stdout, "output  %-*s  %s", width, hone_model_output(j->model, k)->name, hone_paint(stdout, HONE_BOLD));
         hone_show_type(stdout, j->out[k]);
-        printf("%s\n", hone_paint(stdout, HONE_PLAIN));
+        hone_print(stdout, "%s\n", hone_paint(stdout, HONE_PLAIN));
         if (!j->top) hone_show_value(stdout, "        ", j->out[k]);
         else hone_show_top(stdout, "        ", j->out[k], j->top, j->labels.at, j->labels.n);
     }
@@ -188,10 +188,10 @@ static void tell_time(const job *j) {
     char threads[32] = "all cores", by[32] = "";
     if (j->threads) snprintf(threads, sizeof threads, "%d thread%s", j->threads, j->threads > 1 ? "s" : "");
     if (j->interpret) snprintf(by, sizeof by, ", interpreted");
-    if (j->runs == 1) printf("time    %s  the first run, with planning; %s%s\n", hone_text_ms(j->first_ms), threads, by);
+    if (j->runs == 1) hone_print(stdout, "time    %s  the first run, with planning; %s%s\n", hone_text_ms(j->first_ms), threads, by);
     else
-        printf("time    %s  median of %d runs (%s to %s); the first, with planning, took %s; %s%s\n", hone_text_ms(median(j)), j->runs,
-               hone_text_ms(j->ms[0]), hone_text_ms(j->ms[j->runs - 1]), hone_text_ms(j->first_ms), threads, by);
+        hone_print(stdout, "time    %s  median of %d runs (%s to %s); the first, with planning, took %s; %s%s\n", hone_text_ms(median(j)),
+                   j->runs, hone_text_ms(j->ms[0]), hone_text_ms(j->ms[j->runs - 1]), hone_text_ms(j->first_ms), threads, by);
 }
 
 /* How much of it was computed in what was asked for: never more than that, and it may be less. */
@@ -206,13 +206,15 @@ static void tell_precision(const job *j) {
         all += !strncmp(tactic, "contract", 8) || !strcmp(tactic, "winograd") || !strcmp(tactic, "planes") ||
                !strcmp(tactic, "attention") || !strcmp(tactic, "over");
     }
-    printf("floats  %s asked for; %d of %d steps that multiply matrices round to it, all else is f32\n", j->precision, halves, all);
+    hone_print(stdout, "floats  %s asked for; %d of %d steps that multiply matrices round to it, all else is f32\n", j->precision, halves,
+               all);
     char *machine = NULL, family[32];
     hone_json *m = halves && !hone_machine_report(0, &machine) ? hone_json_read(machine) : NULL;
     const hone_json *kernels = m ? hone_json_get(m, "kernels") : NULL;
     snprintf(family, sizeof family, "gemm_%s", j->precision);
     for (const hone_json *k = kernels ? kernels->first : NULL; k; k = k->next)
-        if (!strcmp(hone_json_text(k, "family", ""), family)) printf("        %s\n", strrchr(hone_json_text(k, "for", "; "), ';') + 2);
+        if (!strcmp(hone_json_text(k, "family", ""), family))
+            hone_print(stdout, "        %s\n", strrchr(hone_json_text(k, "for", "; "), ';') + 2);
     hone_json_free(m);
     hone_text_release(machine);
     hone_json_free(r);
@@ -224,9 +226,9 @@ static void tell_memory(const char *report) {
     double arena = hone_json_number(r, "arena_bytes", NAN), sum = hone_json_number(r, "sum_bytes", NAN),
            bound = hone_json_number(r, "lower_bound_bytes", NAN);
     if (isfinite(arena)) {
-        printf("memory  %s peak for tensors", hone_text_bytes(arena));
-        if (isfinite(sum)) printf("; all of them side by side are %s", hone_text_bytes(sum));
-        if (isfinite(bound)) printf("; no plan can need less than %s", hone_text_bytes(bound));
+        hone_print(stdout, "memory  %s peak for tensors", hone_text_bytes(arena));
+        if (isfinite(sum)) hone_print(stdout, "; all of them side by side are %s", hone_text_bytes(sum));
+        if (isfinite(bound)) hone_print(stdout, "; no plan can need less than %s", hone_text_bytes(bound));
         putchar('\n');
     }
     hone_json_free(r);
@@ -235,7 +237,7 @@ static void tell_memory(const char *report) {
 static void tell_wisdom(const char *report) {
     hone_json *r = report ? hone_json_read(report) : NULL;
     char text[512];
-    if (hone_wisdom_words(r, text, sizeof text)) printf("wisdom  %s\n", text);
+    if (hone_wisdom_words(r, text, sizeof text)) hone_print(stdout, "wisdom  %s\n", text);
     hone_json_free(r);
 }
 
@@ -243,9 +245,9 @@ static void tell_check(const job *j) {
     for (int k = 0; k < j->n_out; k++) {
         const hone_difference *d = &j->difference[k];
         if (!j->compared[k]) continue;
-        printf("check   %s%s%s  output '%s': max abs %.3g, max rel %.3g, %lld of %lld elements out of tolerance\n",
-               hone_paint(stdout, d->ok ? HONE_GREEN : HONE_RED), d->ok ? "pass" : "FAIL", hone_paint(stdout, HONE_PLAIN),
-               hone_model_output(j->model, k)->name, d->max_abs, d->max_rel, (long long)d->wrong, (long long)d->elements);
+        hone_print(stdout, "check   %s%s%s  output '%s': max abs %.3g, max rel %.3g, %lld of %lld elements out of tolerance\n",
+                   hone_paint(stdout, d->ok ? HONE_GREEN : HONE_RED), d->ok ? "pass" : "FAIL", hone_paint(stdout, HONE_PLAIN),
+                   hone_model_output(j->model, k)->name, d->max_abs, d->max_rel, (long long)d->wrong, (long long)d->elements);
     }
 }
 

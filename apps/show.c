@@ -8,6 +8,7 @@
 
 #include "args.h"
 #include "json.h"
+#include "term.h"
 
 enum { FIRST = 8 /* elements printed */, PICTURE_MIN = 8, PICTURE_MAX = 96 /* rows and columns */ };
 static const char *const kinds[] = {
@@ -111,7 +112,7 @@ void hone_show_top(FILE *to, const char *indent, const hone_value *v, int k, cha
         fprintf(to, "%stop", indent);
         for (int i = 0; i < k && i < width; i++) {
             int64_t best = take_best(v, taken, row, width);
-            if (best % width < n_labels && labels[best % width][0]) fprintf(to, "  %s", labels[best % width]);
+            if (best % width < n_labels && labels[best % width][0]) hone_print(to, "  %s", labels[best % width]);
             else fprintf(to, "  %lld", (long long)(best % width));
             fprintf(to, " (%.4g)", hone_value_number(v, best));
         }

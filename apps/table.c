@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "hone/tools.h"
 #include "term.h"
 
 struct hone_table {
@@ -36,10 +37,13 @@ void hone_table_cell(hone_table *t, const char *format, ...) {
     va_start(args, format);
     int bytes = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    char *text = hone_must_alloc((size_t)bytes + 1);
+    size_t room = (size_t)bytes * 6 + 1; /* as an escape is long */
+    char *raw = hone_must_alloc((size_t)bytes + 1), *text = hone_must_alloc(room);
     va_start(args, format);
-    vsnprintf(text, (size_t)bytes + 1, format, args);
+    vsnprintf(raw, (size_t)bytes + 1, format, args);
     va_end(args);
+    hone_text_visible(text, room, raw, (size_t)bytes, 0);
+    free(raw);
     t->cell[t->n++] = text;
 }
 

@@ -4,14 +4,78 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "hone/tools.h"
+
+static const char codes[][8] = {
+    [HONE_PLAIN] = "\033[0m", [HONE_BOLD] = "\033[1m", [HONE_DIM] = "\033[2m", [HONE_RED] = "\033[31m", [HONE_GREEN] = "\033[32m"};
 const char *hone_paint(FILE *to, hone_colour c) {
-    static const char *const codes[] = {
-        [HONE_PLAIN] = "\033[0m", [HONE_BOLD] = "\033[1m", [HONE_DIM] = "\033[2m", [HONE_RED] = "\033[31m", [HONE_GREEN] = "\033[32m"};
     const char *no = getenv("NO_COLOR");
     return isatty(fileno(to)) && !(no && *no) ? codes[c] : "";
+}
+
+/* ---- text out of models ---- */
+
+static bool is_paint(const char *s) { return s >= codes[0] && s < codes[0] + sizeof codes; }
+static void put_text(FILE *to, const char *s, int width, int precision, bool left, bool lines) {
+    if (is_paint(s)) {
+        fputs(s, to);
+        return;
+    }
+    size_t n = precision < 0 ? strlen(s) : strnlen(s, (size_t)precision), room = n * 6 + 1;
+    char small[512], *text = room <= sizeof small ? small : malloc(room);
+    if (!text) text = small, room = sizeof small;
+    size_t shown = hone_text_visible(text, room, s, n, lines);
+    int pad = width > (int)shown ? width - (int)shown : 0;
+    fprintf(to, "%*s%s%*s", left ? 0 : pad, "", text, left ? pad : 0, "");
+    if (text != small) free(text);
+}
+void hone_print_lines(FILE *to, const char *text) { put_text(to, text, 0, -1, false, true); }
+
+void hone_printv(FILE *to, const char *f, va_list args) {
+    while (*f) {
+        size_t plain = strcspn(f, "%"), n = 1;
+        fwrite(f, 1, plain, to);
+        f += plain;
+        if (!*f) break;
+        int width = 0, precision = -1, longs = 0;
+        char spec[32];
+        n += strspn(f + n, "-+ #0");
+        bool left = memchr(f, '-', n) != NULL;
+        size_t flags = n;
+        if (f[n] == '*') width = va_arg(args, int), n++;
+        else
+            for (; f[n] >= '0' && f[n] <= '9'; n++) width = width * 10 + (f[n] - '0');
+        if (f[n] == '.' && f[n + 1] == '*') precision = va_arg(args, int), n += 2;
+        else if (f[n] == '.')
+            for (n++, precision = 0; f[n] >= '0' && f[n] <= '9'; n++) precision = precision * 10 + (f[n] - '0');
+        for (; f[n] == 'l' || f[n] == 'z'; n++) longs += f[n] == 'z' ? 2 : 1;
+        char kind = f[n++];
+        snprintf(spec, sizeof spec, "%.*s*.*%s%c", (int)(flags < 8 ? flags : 8), f, longs ? "ll" : "", kind);
+        f += n;
+        switch (kind) {
+        case '%': fputc('%', to); break;
+        case 's': put_text(to, va_arg(args, const char *), width, precision, left, false); break;
+        case 'c': fputc(va_arg(args, int), to); break;
+        case 'd':
+        case 'i':
+        case 'u':
+        case 'x':
+            if (longs) fprintf(to, spec, width, precision, longs == 1 ? (long long)va_arg(args, long) : va_arg(args, long long));
+            else fprintf(to, spec, width, precision, va_arg(args, int));
+            break;
+        default: fprintf(to, spec, width, precision, va_arg(args, double)); break;
+        }
+    }
+}
+void hone_print(FILE *to, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    hone_printv(to, format, args);
+    va_end(args);
 }
 
 double hone_clock_ms(void) {
@@ -32,7 +96,8 @@ void hone_progress_show(hone_progress *p, int done, int all, const char *what) {
     p->shown = true;
     fprintf(stderr, "\r[");
     for (int i = 0; i < WIDTH; i++) fputc((int64_t)i * all < (int64_t)done * WIDTH ? '#' : ' ', stderr);
-    fprintf(stderr, "] %d of %d  %.40s\033[K", done, all, what);
+    hone_print(stderr, "] %d of %d  %.40s", done, all, what);
+    fputs("\033[K", stderr);
     fflush(stderr);
 }
 

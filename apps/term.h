@@ -2,12 +2,19 @@
    term: colours, a progress bar and numbers with units. Colours and the bar only where a person looks (a terminal, and NO_COLOR not set). */
 #ifndef HONE_APPS_TERM_H
 #define HONE_APPS_TERM_H
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
 typedef enum { HONE_PLAIN, HONE_BOLD, HONE_DIM, HONE_RED, HONE_GREEN } hone_colour;
 const char *hone_paint(FILE *, hone_colour); /* the sequence that switches it on, or "" */
+
+/* printf for people: texts (%s) out of models and files are shown as hone_text_visible has them, so that none of them reaches the terminal as a
+   command or breaks a line; what hone_paint gives stays. %d %i %u %c %x with l, ll, z and every float are there. */
+void hone_print(FILE *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void hone_printv(FILE *, const char *format, va_list);
+void hone_print_lines(FILE *, const char *text); /* a text of many lines: only its line ends stay */
 
 /* A bar on stderr, drawn from the second second on, so that what is quick shows none. */
 typedef struct {

@@ -104,8 +104,8 @@ static void tell_problems(const job *j, const hone_json *r) {
         if (nowhere) fclose(nowhere);
     }
     if (same)
-        printf("problems  %d of %d stay as estimated: nothing was clearly faster%s\n", same, all ? all->n : 0,
-               shown ? "" : "; --all lists them");
+        hone_print(stdout, "problems  %d of %d stay as estimated: nothing was clearly faster%s\n", same, all ? all->n : 0,
+                   shown ? "" : "; --all lists them");
 }
 static void tell(const job *j, const hone_json *r) {
     const hone_json *model = hone_json_get(r, "model"), *complete = hone_json_get(r, "complete"), *kept = hone_json_get(r, "kept");
@@ -116,21 +116,21 @@ static void tell(const job *j, const hone_json *r) {
     for (const hone_json *p = problems ? problems->first : NULL; p; p = p->next)
         was += hone_json_number(hone_json_get(p, "estimate"), "ns", 0), now += hone_json_number(hone_json_get(p, "best"), "ns", 0);
     if (was > 0)
-        printf("together  %s instead of %s, %.1f %% less; the least that each step took\n", hone_text_ms(now * 1e-6),
-               hone_text_ms(was * 1e-6), 100 * (1 - now / was));
-    printf("tried     %.0f of %.0f choices in %.0f rounds, %.1f s", hone_json_number(r, "tried", 0), hone_json_number(r, "candidates", 0),
-           hone_json_number(r, "rounds", 0), hone_json_number(r, "seconds", 0));
-    if (resumed > 0) printf("; %.0f of them by earlier calls", resumed);
+        hone_print(stdout, "together  %s instead of %s, %.1f %% less; the least that each step took\n", hone_text_ms(now * 1e-6),
+                   hone_text_ms(was * 1e-6), 100 * (1 - now / was));
+    hone_print(stdout, "tried     %.0f of %.0f choices in %.0f rounds, %.1f s", hone_json_number(r, "tried", 0),
+               hone_json_number(r, "candidates", 0), hone_json_number(r, "rounds", 0), hone_json_number(r, "seconds", 0));
+    if (resumed > 0) hone_print(stdout, "; %.0f of them by earlier calls", resumed);
     printf(complete && complete->type == HONE_JSON_TRUE ? "; no other is worth trying\n" : "; another call goes on\n");
-    printf("model     %s%s%s instead of %s, %.1f %% %s, medians of %.0f runs each, in turns, %.0f threads; least %s and %s\n",
-           hone_paint(stdout, HONE_BOLD), hone_text_ms(hone_json_number(model, "after_ms", NAN)), hone_paint(stdout, HONE_PLAIN),
-           hone_text_ms(hone_json_number(model, "before_ms", NAN)), fabs(100 * gain), gain >= 0 ? "less" : "more",
-           hone_json_number(model, "runs", 0), hone_json_number(r, "threads", 0),
-           hone_text_ms(hone_json_number(model, "after_min_ms", NAN)), hone_text_ms(hone_json_number(model, "before_min_ms", NAN)));
+    hone_print(stdout, "model     %s%s%s instead of %s, %.1f %% %s, medians of %.0f runs each, in turns, %.0f threads; least %s and %s\n",
+               hone_paint(stdout, HONE_BOLD), hone_text_ms(hone_json_number(model, "after_ms", NAN)), hone_paint(stdout, HONE_PLAIN),
+               hone_text_ms(hone_json_number(model, "before_ms", NAN)), fabs(100 * gain), gain >= 0 ? "less" : "more",
+               hone_json_number(model, "runs", 0), hone_json_number(r, "threads", 0),
+               hone_text_ms(hone_json_number(model, "after_min_ms", NAN)), hone_text_ms(hone_json_number(model, "before_min_ms", NAN)));
     if (kept && kept->type == HONE_JSON_TRUE)
-        printf("wisdom    %s  %.0f choices of this model\n", hone_json_text(r, "file", ""), hone_json_number(r, "choices", 0));
-    else printf("wisdom    not written: the model was not faster with it. %s stays as it was\n", hone_json_text(r, "file", ""));
-    if (*note) printf("note      %s\n", note);
+        hone_print(stdout, "wisdom    %s  %.0f choices of this model\n", hone_json_text(r, "file", ""), hone_json_number(r, "choices", 0));
+    else hone_print(stdout, "wisdom    not written: the model was not faster with it. %s stays as it was\n", hone_json_text(r, "file", ""));
+    if (*note) hone_print(stdout, "note      %s\n", note);
 }
 
 /* FILE and FILE.trials are written. */
@@ -169,7 +169,7 @@ static int do_job(job *j) {
     } else {
         hone_json *r = hone_json_read(report);
         for (int k = 0; k < j->n_in; k++)
-            if (j->fed[k].guessed) printf("input     %s  %s\n", hone_model_input(j->model, k)->name, j->fed[k].from);
+            if (j->fed[k].guessed) hone_print(stdout, "input     %s  %s\n", hone_model_input(j->model, k)->name, j->fed[k].from);
         tell(j, r);
         hone_json_free(r);
     }

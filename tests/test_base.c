@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "base/value.h"
+#include "base/visible.h"
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
 static uint64_t draw(void) { /* xorshift* */
@@ -35,9 +36,9 @@ static int64_t draw_to(int64_t n) { return (int64_t)(draw() >> 1) % n; }
 static void test_status(void **state) {
     (void)state;
     assert_int_equal(hone_fail(HONE_BAD_INPUT, "bad %s\n%d", "name", 3), HONE_BAD_INPUT);
-    assert_string_equal(hone_error(), "bad name 3");
+    assert_string_equal(hone_error(), "bad name\\n3");
     assert_int_equal(hone_fail_at(HONE_IO, "node '%s': ", "a"), HONE_IO);
-    assert_string_equal(hone_fail_text(), "node 'a': bad name 3");
+    assert_string_equal(hone_fail_text(), "node 'a': bad name\\n3");
     char *text = malloc(3000);
     memset(text, 'x', 2999);
     text[2999] = 0;
@@ -147,6 +148,13 @@ static void test_text(void **state) {
     assert_int_equal(t.n, strlen(t.text));
     assert_memory_equal(t.text + t.n - 8, "498,499,", 8);
     hone_text_free(&t);
+    char shown[64];
+    static const char evil[] = "a\x1b[2J\n\xc2\x9b\xff\xe2\x80\xae é";
+    hone_visible(shown, sizeof shown, evil, sizeof evil - 1, false);
+    assert_string_equal(shown, "a\\x1b[2J\\n\\u009b\\xff\\u202e é");
+    assert_int_equal(hone_visible(shown, 5, evil, sizeof evil - 1, true), 1); /* no half of an escape */
+    assert_string_equal(shown, "a");
+    assert_int_equal(hone_visible(shown, 3, "\n\n\n", 3, true), 2);
     hone_text_json(&t, "a\"\\\n\t\x01\x7f é\xff\xc3\xed\xa0\x80\xf0\x9f\x98\x80");
     assert_string_equal(t.text, "\"a\\\"\\\\\\n\\t\\u0001\\u007f é\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\xf0\x9f\x98\x80\"");
     hone_text_free(&t);

@@ -48,6 +48,34 @@ static void external(void) {
     save("w.data", data);
 }
 
+/* Names that a terminal would obey: clear the screen, a line of their own, a C1 control, no UTF-8, right to left. */
+#define EVIL                          \
+    "a\x1b[2Jb\nfake: fine\r\xc2\x9b" \
+    "31m\xff\xe2\x80\xae"
+static msg named(msg n) {
+    text(&n, 3, EVIL);
+    return n;
+}
+static void evil(const char *name, const char *op, const char *reads, const char *dims) {
+    msg g = {0}, v = {0}, t = {0}, tt = {0}, shape = {0}, d = {0}, n = {0};
+    text(&d, 2, EVIL);
+    sub(&shape, 1, d);
+    for (const char *c = dims; *c; c++) {
+        msg one = {0};
+        number(&one, 1, *c - '0');
+        sub(&shape, 1, one);
+    }
+    number(&tt, 1, 1), sub(&tt, 2, shape), sub(&t, 1, tt), text(&v, 1, EVIL), sub(&v, 2, t);
+    sub(&g, 11, v);
+    sub(&g, 5, ints("s", "2", (int64_t[]){5, 3}, 2));
+    text(&g, 2, EVIL);
+    text(&n, 1, reads), text(&n, 4, op), text(&n, 2, EVIL "y");
+    if (!strcmp(op, "Reshape")) text(&n, 1, "s");
+    add_node(&g, named(n));
+    sub(&g, 12, value_info(EVIL "y", 1, NULL));
+    save(name, model_of(g, 18));
+}
+
 int main(int argc, char **argv) {
     if (argc != 2) return fprintf(stderr, "write_models FOLDER\n"), 1;
     folder = argv[1];
@@ -55,5 +83,9 @@ int main(int argc, char **argv) {
     picture("nameless.onnx", "? 1 ? ?");
     pair();
     external();
+    evil("evil.onnx", "Relu", EVIL, "4");
+    evil("evil_op.onnx", EVIL, EVIL, "4");
+    evil("evil_reads.onnx", "Relu", EVIL "z", "4");
+    evil("evil_shape.onnx", "Reshape", EVIL, "4");
     return 0;
 }

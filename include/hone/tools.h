@@ -53,6 +53,11 @@ typedef struct {
 } hone_speed;
 HONE_API hone_status hone_machine_speed(int threads, hone_speed *out);
 
+/* A name or text out of a model, so that it can be shown on a terminal: control characters, marks that turn the direction of text and bytes that
+   are no UTF-8 are written as \n, \x1b, \u202e; all else stays. hone_error() is so already; names of ports and strings of tensors are as they
+   stand in the model. Out: a copy, cut to `room` bytes, that ends in a zero; the bytes written, without that zero. lines 1: line ends stay. */
+HONE_API size_t hone_text_visible(char *out, size_t room, const char *text, size_t bytes, int lines);
+
 /* ---- tuning ----------------------------------------------------------------------------------------------------------------------------- */
 /* Measures, with these inputs on this machine, the choices there are for each distinct problem of a model (panel widths, blocks, ways to
    convolve), and writes the best as wisdom (hone_options): beside it, in FILE.trials, all that was measured, with which a later call goes on

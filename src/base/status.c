@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
    status: the calling thread's last message. Not a log: one line (a model's problems: a line each), replaced by the next failure.
 
-   Messages quote names out of hostile files, so control characters become blanks: whatever was put in, one line comes out. */
+   Messages quote names out of hostile files, so what a terminal would obey is escaped (visible.h): whatever was put in, one line comes out. */
 #include "base/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/visible.h"
+
 enum { LIMIT = 1024, LINES_LIMIT = 12 * LIMIT };
 static _Thread_local char message[LINES_LIMIT];
 
 /* Formats into a buffer of its own first: the arguments may point into the message. */
 static void format_line(char out[LIMIT], const char *format, va_list args) {
-    if (vsnprintf(out, LIMIT, format, args) < 0) out[0] = 0;
-    for (char *c = out; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
+    char raw[LIMIT];
+    if (vsnprintf(raw, LIMIT, format, args) < 0) raw[0] = 0;
+    hone_visible(out, LIMIT, raw, strlen(raw), false);
 }
 
 hone_status(hone_fail)(hone_status s, const char *format, ...) {
@@ -43,10 +45,7 @@ hone_status(hone_fail_at)(hone_status s, const char *format, ...) {
 }
 
 hone_status hone_fail_lines(hone_status s, const char *text) {
-    size_t n = 0;
-    for (; text[n] && n < LINES_LIMIT - 1; n++)
-        message[n] = text[n] == '\n' || ((unsigned char)text[n] >= ' ' && text[n] != 127) ? text[n] : ' ';
-    message[n] = 0;
+    hone_visible(message, LINES_LIMIT, text, strlen(text), true);
     return s;
 }
 

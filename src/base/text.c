@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/visible.h"
+
 static bool make_room(hone_text *t, size_t more) {
     size_t need;
     if (t->failed) return false;
@@ -52,36 +54,18 @@ void hone_text_put(hone_text *t, const char *format, ...) {
     va_end(args);
 }
 
-/* Bytes of the well-formed UTF-8 sequence at s, 0 when it is not one (overlong forms and surrogates are not). */
-static int utf8_bytes(const unsigned char *s) {
-    static const struct {
-        unsigned char first, last, low, high;
-        int bytes;
-    } rows[] = {{0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
-                {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
-    if (s[0] < 0x80) return 1;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (s[0] < rows[i].first || s[0] > rows[i].last) continue;
-        if (s[1] < rows[i].low || s[1] > rows[i].high) return 0;
-        for (int k = 2; k < rows[i].bytes; k++)
-            if ((s[k] & 0xc0) != 0x80) return 0;
-        return rows[i].bytes;
-    }
-    return 0;
-}
-
-/* Names come from hostile files: what is not UTF-8 becomes U+FFFD, so that a report is always valid JSON. */
+/* Names come from hostile files: what is not UTF-8 becomes U+FFFD, so that a report is always valid JSON; what a terminal would obey is escaped. */
 void hone_text_json(hone_text *t, const char *string) {
     put_bytes(t, "\"", 1);
-    for (const unsigned char *s = (const unsigned char *)(string ? string : ""); *s;) {
-        int n = utf8_bytes(s);
-        if (n == 0) put_bytes(t, "\\ufffd", 6), n = 1;
+    for (const char *s = string ? string : "", *end = s + strlen(s); s < end;) {
+        hone_character c = hone_character_at(s, (size_t)(end - s));
+        if (c.code == UINT32_MAX) put_bytes(t, "\\ufffd", 6);
         else if (*s == '"' || *s == '\\') hone_text_put(t, "\\%c", *s);
         else if (*s == '\n') put_bytes(t, "\\n", 2);
         else if (*s == '\t') put_bytes(t, "\\t", 2);
-        else if (*s < ' ' || *s == 127) hone_text_put(t, "\\u%04x", *s);
-        else put_bytes(t, (const char *)s, (size_t)n);
-        s += n;
+        else if (!c.shown) hone_text_put(t, "\\u%04x", (unsigned)c.code);
+        else put_bytes(t, s, (size_t)c.bytes);
+        s += c.bytes;
     }
     put_bytes(t, "\"", 1);
 }

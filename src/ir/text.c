@@ -12,6 +12,7 @@
    operands is captured. Types of results are comments: infer.c finds them again. A size that is an expression prints as `?` for the same
    reason. A fused group prints its parts in [ ]; read back, they are nodes of their own. A large constant prints a digest of its bytes and
    its range, and parses back to other data of that range. */
+#include "base/visible.h"
 #include "ir/graph.h"
 
 #include <math.h>
@@ -24,12 +25,13 @@ enum { MAX_PRINTED = 64, INDENT = 2 };
 /* ---- words ------------------------------------------------------------------------------------------------------------------------ */
 static void put_string(hone_text *t, const char *s, int64_t n) {
     hone_text_put(t, "\"");
-    for (int64_t k = 0; k < n; k++) {
-        unsigned char c = (unsigned char)s[k];
-        if (c == '"' || c == '\\') hone_text_put(t, "\\%c", c);
-        else if (c == '\n') hone_text_put(t, "\\n");
-        else if (c < ' ' || c == 127) hone_text_put(t, "\\x%02x", c);
-        else hone_text_put(t, "%c", c);
+    for (int64_t k = 0; k < n;) {
+        hone_character c = hone_character_at(s + k, (size_t)(n - k));
+        if (s[k] == '"' || s[k] == '\\') hone_text_put(t, "\\%c", s[k]);
+        else if (s[k] == '\n') hone_text_put(t, "\\n");
+        else
+            for (int j = 0; j < c.bytes; j++) hone_text_put(t, c.shown ? "%c" : "\\x%02x", (unsigned char)s[k + j]);
+        k += c.bytes;
     }
     hone_text_put(t, "\"");
 }

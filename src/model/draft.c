@@ -5,14 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/visible.h"
+
 enum { MAX_PROBLEMS = 50, MAX_NODES = 1 << 19, RANK_STEPS = 64 };
 
 /* ---- problems -------------------------------------------------------------------------------------------------------------------- */
 static void note(hone_import *im, hone_status s, const char *line) {
     if (im->worst != HONE_NO_MEMORY && (s != HONE_NOT_SUPPORTED || !im->worst)) im->worst = s;
     if (im->n_problem++ < MAX_PROBLEMS) {
-        hone_text_put(&im->problems, "%s", im->problems.n ? "\n" : "");
-        for (; *line; line++) hone_text_put(&im->problems, "%c", (unsigned char)*line < ' ' || *line == 127 ? ' ' : *line);
+        char shown[1024];
+        hone_visible(shown, sizeof shown, line, strlen(line), false);
+        hone_text_put(&im->problems, "%s%s", im->problems.n ? "\n" : "", shown);
     }
     if (im->n_problem == MAX_PROBLEMS + 1) hone_text_put(&im->problems, "\n… and more");
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/visible.h"
 #include "loops/fuse.h"
 #include "run/model.h"
 
@@ -192,11 +193,14 @@ hone_status hone_model_explain(const hone_model *m, const char *node, int c, cha
                          "there is no node '%s'; give a name, or a number from 0 to %d ('hone inspect MODEL --nodes' lists them)", node,
                          g->node.n - 1);
     hone_text t = {0};
-    if (n->n_part) hone_text_put(&t, "node '%s': %d nodes in one\n", n->name, n->n_part);
-    else hone_text_put(&t, "node '%s'\n", n->name);
-    for (int k = 0; k < n->n_part; k++)
-        hone_text_put(&t, "\n# part %d: '%s'\n%.*s\n", k, n->part[k]->name, (int)n->part[k]->program->text_bytes,
-                      n->part[k]->program->text);
+    char shown[256];
+    hone_visible(shown, sizeof shown, n->name, strlen(n->name), false);
+    if (n->n_part) hone_text_put(&t, "node '%s': %d nodes in one\n", shown, n->n_part);
+    else hone_text_put(&t, "node '%s'\n", shown);
+    for (int k = 0; k < n->n_part; k++) {
+        hone_visible(shown, sizeof shown, n->part[k]->name, strlen(n->part[k]->name), false);
+        hone_text_put(&t, "\n# part %d: '%s'\n%.*s\n", k, shown, (int)n->part[k]->program->text_bytes, n->part[k]->program->text);
+    }
     if (!n->n_part) hone_text_put(&t, "\n%.*s\n", (int)n->program->text_bytes, n->program->text);
     hone_arena *a = hone_arena_create();
     hone_fact *facts = a ? HONE_NEW_N(a, hone_fact, n->n_in + n->n_out + 1) : NULL;
