@@ -33,8 +33,9 @@ from artifacts_nets import NETS  # noqa: E402
 
 # The nets that most recipes are tried on, and the wider circles
 FIRST = "resnet18 mobilenet_v3_small googlenet regnet vit swin unet minilm".split()
-TIMED = [n for n in NETS if n.endswith(("_224", "_128"))]
-BERTS = "bert minilm bert_classifier distilbert roberta electra albert mpnet".split()
+TIMED = [n for n in NETS if n.endswith(("_224", "_128", "_1024"))]
+QTIMED = [n for n in TIMED if not n.endswith("_1024")]
+BERTS = "bert minilm bert_classic bert_classifier distilbert roberta electra albert mpnet".split()
 DECODERS = "gpt2 gpt_neox opt llama mistral qwen2 qwen3 phi gemma".split()
 OTHERS = "t5 bart whisper clip wav2vec2 hf_vit".split()
 PICTURES = [n for n in list(NETS)[: list(NETS).index("mlp")] if n not in TIMED]
@@ -51,7 +52,7 @@ GROUPS = {
     ],
     "qdq": [
         ("qdq-s8s8", "quant", "quantize_static QDQ", FIRST + SOME + BERTS + RNNS, tools.static, {}),
-        ("qdq-u8s8-pc", "quant", "quantize_static QDQ", FIRST + SOME + TIMED + TEXT, tools.static, {"activation": "QUInt8", "per_channel": True, "prepare": True}),
+        ("qdq-u8s8-pc", "quant", "quantize_static QDQ", FIRST + SOME + QTIMED + TEXT, tools.static, {"activation": "QUInt8", "per_channel": True, "prepare": True}),
         ("qdq-u8u8", "quant", "quantize_static QDQ", FIRST + SOME, tools.static, {"activation": "QUInt8", "weight": "QUInt8", "prepare": True}),
         ("qdq-s8s8-pc-plain", "quant", "quantize_static QDQ", FIRST, tools.static, {"per_channel": True}),
         ("qdq-u8s8-symmetric", "quant", "quantize_static QDQ", FIRST, tools.static, {"activation": "QInt8", "prepare": True, "extra": {"ActivationSymmetric": True, "QuantizeBias": True}}),
@@ -69,17 +70,17 @@ GROUPS = {
     ],
     "qoperator": [
         ("qop-u8u8", "quant", "quantize_static QOperator", FIRST + SOME, tools.static, {"format": "QOperator", "activation": "QUInt8", "weight": "QUInt8", "prepare": True}),
-        ("qop-u8s8-pc", "quant", "quantize_static QOperator", FIRST + TIMED, tools.static, {"format": "QOperator", "activation": "QUInt8", "per_channel": True, "prepare": True}),
+        ("qop-u8s8-pc", "quant", "quantize_static QOperator", FIRST + QTIMED, tools.static, {"format": "QOperator", "activation": "QUInt8", "per_channel": True, "prepare": True}),
         ("qop-s8s8", "quant", "quantize_static QOperator", FIRST + BERTS[:2], tools.static, {"format": "QOperator", "prepare": True}),
         ("qop-s8s8-plain", "quant", "quantize_static QOperator", FIRST, tools.static, {"format": "QOperator"}),
     ],
     "dynamic": [
-        ("dyn-s8", "quant", "quantize_dynamic", FIRST + TEXT + RNNS + ["minilm_128", "vit_224"], tools.dynamic, {}),
+        ("dyn-s8", "quant", "quantize_dynamic", FIRST + TEXT + RNNS + ["minilm_128", "classic_128", "vit_224"], tools.dynamic, {}),
         ("dyn-u8", "quant", "quantize_dynamic", FIRST + ["bert", "gpt2", "t5", "mlp"] + RNNS, tools.dynamic, {"weight": "QUInt8"}),
-        ("dyn-s8-pc", "quant", "quantize_dynamic", ["minilm", "bert", "vit", "swin", "gpt2", "lstm", "mixer", "minilm_128"], tools.dynamic, {"per_channel": True, "reduce_range": True}),
+        ("dyn-s8-pc", "quant", "quantize_dynamic", ["minilm", "bert", "vit", "swin", "gpt2", "lstm", "mixer", "minilm_128", "classic_128"], tools.dynamic, {"per_channel": True, "reduce_range": True}),
     ],
     "half": [
-        ("f16", "half", "onnxruntime.transformers float16", FIRST + TEXT + ["yolo", "super", "dcgan", "lstm", "gru", "mobilenet_v2_224", "resnet18_224", "minilm_128", "vit_224"], tools.float16, {}),
+        ("f16", "half", "onnxruntime.transformers float16", FIRST + TEXT + ["yolo", "super", "dcgan", "lstm", "gru", "mobilenet_v2_224", "resnet18_224", "minilm_128", "classic_128", "vit_224"], tools.float16, {}),
         ("f16-io", "half", "onnxruntime.transformers float16", FIRST + ["bert", "gpt2", "llama"], tools.float16, {"keep_io_types": True}),
         ("f16-cc", "half", "onnxconverter_common float16", FIRST + ["bert", "gpt2", "llama", "whisper"], tools.float16_common, {}),
         ("f16-mixed", "half", "onnxconverter_common mixed", ["resnet18", "bert", "mlp"], tools.float16_mixed, {}),
@@ -145,6 +146,7 @@ def main():
         print(f"{len(wanted)} models of {len({c[1] for c in wanted})} networks")
         return 0
     logging.disable(logging.CRITICAL)
+    o.folder = o.folder.resolve()
     o.folder.mkdir(parents=True, exist_ok=True)
     list_of_refused = o.folder / "refused.txt"
     refused = dict(line.split("\t", 1) for line in list_of_refused.read_text().splitlines()) if list_of_refused.exists() else {}
@@ -170,6 +172,9 @@ def main():
             refused.pop(name, None)
             made += 1
             print(f"made   {name:40} {time.time() - started:5.1f} s" + "".join(f"  ONNX Runtime refuses ({k}): {v}" for k, v in about["refused"].items()), flush=True)
+        except FileNotFoundError as missing:  # a model that this one is made from: another call may make it
+            shutil.rmtree(draft, ignore_errors=True)
+            print(f"waits  {name:40} {missing}", flush=True)
         except Exception as error:
             shutil.rmtree(draft, ignore_errors=True)
             refused[name] = tools.one_line(error)

@@ -292,7 +292,53 @@ def bert(kind="Bert", layers=2, dim=64, heads=4, vocabulary=300, length=24, batc
     return make
 
 
-def decoder(kind, length=16, layers=2, **options):
+class Classic(nn.Module):
+    """An encoder written as BERT was first published, which is what fusions of attention look for."""
+
+    def __init__(self, dim=64, heads=4, layers=2, vocabulary=300, longest=64):
+        super().__init__()
+        self.heads = heads
+        self.words, self.places, self.kinds = nn.Embedding(vocabulary, dim), nn.Embedding(longest, dim), nn.Embedding(2, dim)
+        self.first = nn.LayerNorm(dim)
+        linear = lambda a, b: nn.ModuleList([nn.Linear(a, b) for _ in range(layers)])
+        norm = lambda: nn.ModuleList([nn.LayerNorm(dim) for _ in range(layers)])
+        self.q, self.k, self.v, self.o = linear(dim, dim), linear(dim, dim), linear(dim, dim), linear(dim, dim)
+        self.up, self.down, self.norm1, self.norm2 = linear(dim, 4 * dim), linear(4 * dim, dim), norm(), norm()
+        self.register_buffer("position_ids", torch.arange(longest).expand(1, -1))
+
+    def split(self, x):
+        return x.view(x.size()[:-1] + (self.heads, x.size(-1) // self.heads)).permute(0, 2, 1, 3)
+
+    def attend(self, k, x, hidden):
+        q, key, v = (self.split(f[k](x)) for f in (self.q, self.k, self.v))
+        scores = torch.matmul(q, key.transpose(-1, -2)) / (q.size(-1) ** 0.5) + hidden
+        mixed = torch.matmul(nn.functional.softmax(scores, dim=-1), v).permute(0, 2, 1, 3).contiguous()
+        return self.o[k](mixed.view(mixed.size()[:-2] + (x.size(-1),)))
+
+    def forward(self, input_ids, attention_mask, token_type_ids):
+        hidden = (1.0 - attention_mask.unsqueeze(1).unsqueeze(2).to(torch.float32)) * -10000.0
+        x = self.first(self.words(input_ids) + self.places(self.position_ids[:, : input_ids.size(1)]) + self.kinds(token_type_ids))
+        for k in range(len(self.q)):
+            x = self.norm1[k](self.attend(k, x, hidden) + x)
+            x = self.norm2[k](self.down[k](F.gelu(self.up[k](x))) + x)
+        return x
+
+
+def classic(length=24, batch=2, vocabulary=300, **options):
+    def make():
+        net = Classic(vocabulary=vocabulary, longest=2 * length, **options)
+        kinds = (torch.arange(length) > length // 2).long().expand(batch, length).contiguous()
+        inputs = {"input_ids": tokens(vocabulary, length, batch), "attention_mask": mask(length, batch), "token_type_ids": kinds}
+        with torch.no_grad():
+            for p in net.parameters():
+                if p.dim() > 1:
+                    p.mul_(1.5)
+        return net, inputs
+
+    return make
+
+
+def decoder(kind, length=16, layers=2, batch=2, **options):
     """A causal language model, without its cache."""
 
     def make():
@@ -302,7 +348,7 @@ def decoder(kind, length=16, layers=2, **options):
         sizes = dict(zip(names, (64, layers, 4)))
         config = getattr(T, kind + "Config")(vocab_size=300, **{**sizes, **SMALL, **options})
         net = getattr(T, {"GPT2": "GPT2LMHeadModel"}.get(kind, kind + "ForCausalLM"))(config)
-        inputs = {"input_ids": tokens(300, length, 2), "attention_mask": torch.ones(2, length, dtype=torch.int64)}
+        inputs = {"input_ids": tokens(300, length, batch), "attention_mask": torch.ones(batch, length, dtype=torch.int64)}
         return Only(net, ["input_ids", "attention_mask"], ["logits"], use_cache=False), inputs
 
     return make
@@ -428,6 +474,7 @@ NETS = {
     "bert": bert(),
     "minilm": bert(layers=2, dim=384, heads=12, vocabulary=1000, length=32, batch=1),
     "bert_classifier": bert(task="ForSequenceClassification", num_labels=4),
+    "bert_classic": classic(),
     "distilbert": bert("DistilBert"),
     "roberta": bert("Roberta", task="ForMaskedLM"),
     "electra": bert("Electra", embedding_size=32),
@@ -464,6 +511,9 @@ NETS = {
     "efficientnet_b0_224": torchvision_net("efficientnet_b0", 224, num_classes=1000),
     "vit_224": vit(224, 6, 192, 3, 16, 1000),
     "unet_128": of(UNet, image=image(3, 128)),
+    "decode_1024": decoder("Llama", length=1, batch=1, hidden_size=1024, num_attention_heads=16, num_key_value_heads=4, intermediate_size=2816),
+    "prompt_1024": decoder("Llama", length=128, batch=1, hidden_size=1024, num_attention_heads=16, num_key_value_heads=4, intermediate_size=2816),
+    "classic_128": classic(128, 1, 5000, dim=384, heads=12, layers=6),
     "minilm_128": bert(layers=6, dim=384, heads=12, vocabulary=30522, length=128, batch=1),
 }
 
