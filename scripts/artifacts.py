@@ -8,6 +8,7 @@ of others (artifacts_tools.py). Hone takes no part. FOLDER/NET.RECIPE/ gets
     test_data_set_0/            input_K.pb, and output_K.pb: ONNX Runtime's answer with its optimizations off
     optimized/output_K.pb       its answer with them on
     float/output_K.pb           the answer of the f32 network it was made from
+    own/output_K.pb             of halves that torch exported: torch's own answer in halves
     case.json                   net, recipe, group, tool, kind (float, half, quant), and what ONNX Runtime refused
 What is there already is kept. --only takes words: a group, a net, a recipe or NET.RECIPE; all of one kind may match. What a tool or ONNX
 Runtime cannot make goes, with the reason, into FOLDER/refused.txt.
@@ -123,7 +124,7 @@ def finish(folder, job, about):
             tools.store(folder / where, "output", answers[where])
         except Exception as error:  # of any kind: the runtime has no common one
             told[where] = tools.one_line(error)
-    if not answers and "bf16" not in about["recipe"]:  # bf16 has the f32 network to be judged by
+    if not answers and "bf16" not in about["recipe"]:  # of bf16 torch has an answer
         raise RuntimeError(f"ONNX Runtime: {told['optimized']}")
     if about["recipe"] != "torchscript":
         tools.store(folder / "float", "output", job.float_answer())

@@ -12,6 +12,7 @@ import tempfile
 import numpy
 import onnx
 import onnx.numpy_helper
+import onnx.version_converter
 import onnxruntime
 import torch
 
@@ -169,6 +170,10 @@ def exported(job, out, dynamo=False, dtype=None, opset=None):
     if dtype:
         module = copy.deepcopy(module).to(getattr(torch, dtype))
         inputs = {k: v.to(getattr(torch, dtype)) if v.is_floating_point() else v for k, v in inputs.items()}
+        with torch.no_grad():
+            result = module(*inputs.values())
+        several = result if isinstance(result, tuple) else (result,)
+        store(out.parent / "own", "output", {f"output_{k}": v.float().numpy() for k, v in enumerate(several)})
     with torch.no_grad():
         if dynamo:
             torch.onnx.export(module, tuple(inputs.values()), str(out), dynamo=True, opset_version=opset or 20, external_data=False, verbose=False, **names)
@@ -318,6 +323,8 @@ def nbits(job, out, of=None, algorithm="Default", bits=4, block=32, symmetric=Fa
     else:
         config = getattr(q, algorithm + "WeightOnlyQuantConfig")(quant_format=form)
     source = onnx.load(str(of or job.base()))
+    if format == "QDQ":  # 4-bit tensors came with opset 21
+        source = onnx.version_converter.convert_version(source, 21)
     if half:
         from onnxruntime.transformers.float16 import convert_float_to_float16
 
@@ -351,9 +358,9 @@ NBITS = [
     ("nbits-4-qdq", "quant", BLOCKS, LANGUAGE, nbits, {"format": "QDQ"}),
     ("nbits-4-qdq-symmetric", "quant", BLOCKS, ["minilm", "llama"], nbits, {"format": "QDQ", "symmetric": True, "block": 16}),
     ("nbits-hqq", "quant", BLOCKS, ["minilm", "llama", "gpt2"], nbits, {"algorithm": "HQQ", "block": 64}),
-    ("nbits-rtn", "quant", BLOCKS, ["minilm", "llama", "gpt2"], nbits, {"algorithm": "RTN"}),
-    ("nbits-kquant", "quant", BLOCKS, ["minilm", "llama"], nbits, {"algorithm": "KQuant"}),
-    ("nbits-gptq", "quant", BLOCKS, ["minilm", "llama"], nbits, {"algorithm": "GPTQ"}),
+    ("nbits-rtn", "quant", BLOCKS, ["minilm", "gpt2"], nbits, {"algorithm": "RTN"}),
+    ("nbits-kquant", "quant", BLOCKS, ["minilm", "gpt2"], nbits, {"algorithm": "KQuant"}),
+    ("nbits-gptq", "quant", BLOCKS, ["minilm", "gpt2"], nbits, {"algorithm": "GPTQ"}),
     ("bnb-nf4", "quant", "MatMulBnb4Quantizer", ["minilm", "llama", "gpt2"], bnb4, {}),
     ("bnb-fp4", "quant", "MatMulBnb4Quantizer", ["minilm", "llama"], bnb4, {"kind": 0, "block": 32}),
 ]
