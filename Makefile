@@ -8,6 +8,7 @@
 #   make bench | install [PREFIX=/usr/local] | format | clean
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 300
+NETS ?= build-artifacts/nets # what scripts/artifacts.py made, if it did
 CLASSIC ?= build-artifacts/classic # what scripts/artifacts_classic.py made, if it did
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS) --test-dir
@@ -50,6 +51,8 @@ test-all: setup-all test
 	@if command -v python3 >/dev/null; then python3 scripts/compare_zoo.py build/hone; else echo "the zoo beside ONNX Runtime: skipped (no python3)"; fi
 	@if command -v python3 >/dev/null; then python3 scripts/compare_bits.py build/hone; else echo "weights of few bits beside ONNX Runtime: skipped (no python3)"; fi
 	@if command -v python3 >/dev/null; then python3 scripts/compare_classic.py build/hone $(CLASSIC); else echo "classic models: skipped (no python3)"; fi
+	@if command -v python3 >/dev/null; then python3 scripts/compare_artifacts.py build/hone $(NETS); else echo "models that tools made: skipped (no python3)"; fi
+	@if command -v python3 >/dev/null; then python3 scripts/compare_artifacts.py build/hone $(NETS) --nodes; else echo "their nodes: skipped (no python3)"; fi
 	@$(MAKE) --no-print-directory check-format lint
 
 fuzz: setup-fuzz
