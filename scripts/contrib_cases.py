@@ -187,7 +187,102 @@ def group_query(m):
     yield one("float32", 2, 4, 0, 0, heads=3, of_keys=3, d=8)
 
 
-FAMILIES = (fused, activations, norms, attention, rotary, group_query)
+def quantized(m):
+    def data(signed, *shape):
+        return m.ints(-128, 128, *shape, dtype="int8") if signed else m.ints(0, 256, *shape, dtype="uint8")
+
+    def params(signed, zero=True, scale=None):
+        """A scale and a zero point, or none."""
+        s = m.np.asarray(scale or float(m.rng.uniform(0.01, 0.1)), "float32")
+        return [s, m.np.asarray(m.rng.integers(-20, 20) if signed else m.rng.integers(100, 150), "int8" if signed else "uint8") if zero else None]
+
+    for signed, zero, const in optional(3):
+        fixed = lambda *k: set(k) if const else set()  # noqa: E731
+        for a, b in (((2, 3, 5), (2, 3, 5)), ((4, 1, 6), (5, 1)), ((7,), (3, 7)), ((2, 8, 3, 3), (8, 1, 1)), ((33,), ())):
+            for op in ("QLinearAdd", "QLinearMul"):
+                inputs = [data(signed, *a), *params(signed, zero), data(signed, *b), *params(signed, zero), *params(signed, zero, 0.2)]
+                yield Case(op, inputs, tolerance="byte", constant=fixed(1, 2, 4, 5, 6, 7) if not m.flip() else fixed(), symbolic=m.flip())
+        x, p = data(signed, 2, 3, 9), params(signed, zero)
+        yield Case("QLinearLeakyRelu", [x, *p, *params(signed, zero)], {"alpha": 0.3} if m.flip() else {}, tolerance="byte", constant=fixed(1, 2, 3, 4))
+        yield Case("QLinearSigmoid", [x, *p, *params(signed, zero, 1 / 256)], tolerance="byte", constant=fixed(1, 2, 3, 4), symbolic=m.flip())
+        for axis, opset in ((-1, 13), (1, 13), (2, 13), (1, 12), (2, 12)):
+            yield Case("QLinearSoftmax", [x, *p, *params(signed, True, 1 / 256)], {"axis": axis, "opset": opset}, tolerance="byte", constant=fixed(1, 2, 3, 4))
+        y = data(signed, 2, 5, 9)
+        yield Case("QLinearConcat", [*params(signed), x, *params(signed), y, *params(signed), x, *params(signed)], {"axis": 1}, tolerance="byte", constant={0, 1, 3, 4, 6, 7, 9, 10})
+        cond = m.ints(0, 2, 2, 3, 1).astype(bool)
+        yield Case("QLinearWhere", [cond, x, *params(signed), data(signed, 3, 9), *params(signed), *params(signed, True, 0.15)], tolerance="byte", constant={2, 3, 5, 6, 7, 8})
+        for axes, keep in (([1], 1), ([0, 2], 0), ([-1], 1)):
+            yield Case("QLinearReduceMean", [x, *p, *params(signed, zero)], {"axes": axes, "keepdims": keep}, tolerance="byte", constant=fixed(1, 2, 3, 4))
+        for last in (0, 1):
+            pic = data(signed, 2, 7, 6, 5) if last else data(signed, 2, 5, 7, 6)
+            yield Case("QLinearGlobalAveragePool", [pic, *params(signed), *params(signed)], {"channels_last": last}, tolerance="byte", constant=fixed(1, 2, 3, 4))
+            for include in (0, 1):
+                attrs = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1], "count_include_pad": include, "channels_last": last}
+                yield Case("QLinearAveragePool", [pic, *params(signed), *params(signed)], attrs, tolerance="byte", constant=fixed(1, 2, 3, 4), symbolic=m.flip())
+            if last:
+                yield Case("NhwcMaxPool", [pic], {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}, tolerance="byte", symbolic=m.flip())
+    for signed, per, bias, out in optional(4):
+        for ta, tb in optional(2):
+            a, b = data(signed, *((6, 5) if ta else (5, 6))), data(True, *((9, 6) if tb else (6, 9)))
+            bs = m.np.asarray(m.rng.uniform(0.01, 0.1, 9) if per else 0.05, "float32")
+            bz = m.np.zeros(9, "int8") if per else m.np.asarray(3, "int8")
+            c = [m.ints(-999, 999, 9), m.ints(-999, 999, 5, 9), m.ints(-999, 999, 1, 9)][m.rng.integers(3)] if bias else None
+            tail = params(signed, True, 0.5) if out else []
+            attrs = {"transA": int(ta), "transB": int(tb)} | ({"alpha": 0.5} if m.flip() else {})
+            yield Case("QGemm", [a, *params(signed), b, bs, bz, c, *tail], attrs, tolerance="byte" if out else "float", constant={1, 2, 3, 4, 5, 6, 7, 8} if m.flip() else {})
+    for signed, weights, per, zero, bias in optional(5):
+        a, b, n = data(signed, 2, 5, 6), data(weights, 6, 9), 9
+        bs = m.np.asarray(m.rng.uniform(0.01, 0.1, n) if per else 0.05, "float32")
+        bz = (data(weights, n) if per else data(weights)) if zero else None
+        const = {1, 3, 5, 6} if m.flip() else {}
+        yield Case("MatMulIntegerToFloat", [a, b, m.np.asarray(0.03, "float32"), bs, params(signed)[1] if zero else None, bz, m.f(n) if bias else None], constant=const, symbolic=m.flip())
+        yield Case("DynamicQuantizeMatMul", [m.f(2, 5, 6), b, bs, bz, m.f(n) if bias else None], constant={1, 2, 3, 4} if m.flip() else {}, symbolic=m.flip(), tolerance="dynamic")
+        xs, ws = m.np.asarray(0.02, "float32"), m.np.asarray(m.rng.uniform(0.001, 0.01, 48) if per else 0.005, "float32")
+        wz = (m.np.full(48, 3, "int8" if weights else "uint8") if per else data(weights)) if zero else None
+        past = m.f(2, 2, 2, 3, 8) if bias else None
+        mask = [None, m.mask(2, 4 + (3 if bias else 0)), m.ints(1, 5, 2)][m.rng.integers(3)]
+        inputs = [data(False, 2, 4, 12), data(weights, 12, 48), m.f(48), xs, ws, mask, params(False)[1] if zero else None, wz, past]
+        yield Case("QAttention", inputs, {"num_heads": 2, "unidirectional": int(m.flip())}, (1, 1) if bias else (1,), constant={1, 2, 4, 7} if m.flip() else {})
+    for per, both, h0, lens, signed in optional(5):
+        d, k, h, t, b = 2 if both else 1, 5, 8, 4, 3
+        scale = lambda: m.np.asarray(m.rng.uniform(0.002, 0.006, (d, 4 * h) if per else d), "float32")  # noqa: E731
+        zero = lambda: m.np.zeros((d, 4 * h) if per else d, "int8" if signed else "uint8") + (0 if signed else 128)  # noqa: E731
+        kind = "int8" if signed else "uint8"
+        inputs = [m.f(t, b, k), data(signed, d, k, 4 * h), data(signed, d, h, 4 * h), m.f(d, 8 * h), m.ints(1, t + 1, b) if lens else None]
+        inputs += [m.f(d, b, h), m.f(d, b, h)] if h0 else [None, None]
+        inputs += [m.f(d, 3 * h, scale=0.1) if m.flip() else None, scale(), zero().astype(kind), scale(), zero().astype(kind)]
+        yield Case("DynamicQuantizeLSTM", inputs, {"hidden_size": h, "direction": "bidirectional" if both else "forward"}, (1, 1, 1), constant={1, 2, 3, 7, 8, 9, 10, 11}, tolerance="dynamic")
+    for signed, per in optional(2):
+        x = m.f(4, 6, 3)
+        s = m.np.asarray(m.rng.uniform(0.01, 0.1, 6) if per else 0.05, "float32")
+        z = (data(signed, 6) if per else data(signed)) if not m.flip() else None
+        attrs = {"axis": 1} if per else {}
+        yield Case("QuantizeLinear", [x, s, z], attrs, tolerance="byte")
+        yield Case("DequantizeLinear", [data(signed, 4, 6, 3), s, z], attrs)
+        yield Case("QuantizeLinear", [x, s, m.np.zeros(s.shape, "int16" if signed else "uint16")], attrs, tolerance="byte")
+        yield Case("DequantizeLinear", [m.ints(-999, 999, 4, 6, 3, dtype="int16"), s, None], attrs)
+    for signed, bias, last, groups in optional(4):
+        group = 2 if groups else 1
+        x = data(False, 2, 7, 6, 4) if last else data(False, 2, 4, 7, 6)
+        w = data(signed, 6, 4 // group, 3, 2)
+        ws, wz = m.np.asarray(m.rng.uniform(0.01, 0.05, 6), "float32"), m.np.zeros(6, "int8" if signed else "uint8") + (0 if signed else 128)
+        inputs = [x, *params(False), w, ws, wz.astype("int8" if signed else "uint8"), *params(False, True, 0.4), m.ints(-999, 999, 6) if bias else None]
+        yield Case("QLinearConv", inputs, {"channels_last": int(last), "group": group, "kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "strides": [2, 1]}, tolerance="byte", constant=set(range(1, 9)), symbolic=m.flip())
+    for segment, mask in optional(2):
+        b, s, h = 2, 5, 8
+        table = lambda *shape: data(False, *shape)  # noqa: E731
+        inputs = [m.ints(0, 11, b, s), m.ints(0, 2, b, s) if segment else None, table(11, h), table(9, h), table(2, h) if segment else None, table(h), table(h), m.mask(b, s) if mask else None]
+        pairs = [params(False) for _ in range(5)]
+        pairs[2] = pairs[2] if segment else [None, None]
+        inputs += [p[0] for p in pairs] + [p[1] for p in pairs]
+        yield Case("QEmbedLayerNormalization", inputs, {}, (1, 1), constant={2, 3, 4, 5, 6, *range(8, 18)})
+    yield Case("MatMulInteger16", [m.ints(-99, 99, 3, 4, dtype="int16"), m.ints(-99, 99, 4, 5, dtype="int16")], tolerance="byte")
+    for zero in (0, 1):
+        yield Case("MulInteger", [data(False, 3, 4), params(False)[1] if zero else None, data(False, 4), params(False)[1] if zero else None], tolerance="byte")
+    yield Case("ReduceSumInteger", [data(False, 3, 4)], {"axes": [1], "keepdims": 1}, tolerance="byte")
+
+
+FAMILIES = (fused, activations, norms, attention, rotary, group_query, quantized)
 
 
 def cases(numpy, seed):

@@ -6,7 +6,7 @@
 static const char ms[] = "com.microsoft";
 static const struct {
     const char *domain, *op;
-    int min, max, outputs; /* inputs: the first `min` are there, at most `max` are; at most so many outputs */
+    int min, max, outputs; /* how many inputs, those left out in between counted; at most so many outputs */
     const char *attrs;     /* words it may have */
     hone_upgrade_fn *apply;
 } table[] = {
@@ -47,6 +47,32 @@ static const struct {
      "sliding_window_cache smooth_softmax softcap v_quant_type",
      hone_contrib_group_query},
     {ms, "EmbedLayerNormalization", 7, 9, 3, "epsilon mask_index_type", hone_contrib_embed_norm},
+    {ms, "QLinearAdd", 7, 8, 1, "", hone_contrib_q_binary},
+    {ms, "QLinearMul", 7, 8, 1, "", hone_contrib_q_binary},
+    {ms, "QLinearLeakyRelu", 4, 5, 1, "alpha", hone_contrib_q_leaky_relu},
+    {ms, "QLinearSigmoid", 4, 5, 1, "", hone_contrib_q_sigmoid},
+    {ms, "QLinearSoftmax", 4, 5, 1, "axis opset", hone_contrib_q_softmax},
+    {ms, "QLinearConcat", 4, 65536, 1, "axis", hone_contrib_q_concat},
+    {ms, "QLinearWhere", 8, 9, 1, "", hone_contrib_q_where},
+    {ms, "QLinearReduceMean", 4, 5, 1, "axes keepdims", hone_contrib_q_mean},
+    {ms, "QLinearAveragePool", 4, 5, 1, "auto_pad ceil_mode channels_last count_include_pad kernel_shape pads strides",
+     hone_contrib_q_pool},
+    {ms, "QLinearGlobalAveragePool", 4, 5, 1, "channels_last", hone_contrib_q_pool},
+    {ms, "NhwcMaxPool", 1, 1, 1, "auto_pad ceil_mode dilations kernel_shape pads strides", hone_contrib_nhwc_max_pool},
+    {ms, "QLinearConv", 8, 9, 1, "auto_pad channels_last dilations group kernel_shape pads strides", hone_contrib_q_conv},
+    {ms, "QuantizeLinear", 2, 3, 1, "axis", hone_contrib_q_linear},
+    {ms, "DequantizeLinear", 2, 3, 1, "axis", hone_contrib_q_linear},
+    {ms, "MatMulIntegerToFloat", 4, 7, 1, "", hone_contrib_matmul_to_float},
+    {ms, "DynamicQuantizeMatMul", 3, 5, 1, "", hone_contrib_dynamic_matmul},
+    {ms, "QGemm", 6, 9, 1, "alpha transA transB", hone_contrib_q_gemm},
+    {ms, "QAttention", 5, 9, 2, "do_rotary mask_filter_value num_heads past_present_share_buffer scale unidirectional",
+     hone_contrib_q_attention},
+    {ms, "DynamicQuantizeLSTM", 11, 12, 3, "activation_alpha activation_beta activations clip direction hidden_size input_forget",
+     hone_contrib_dynamic_lstm},
+    {ms, "QEmbedLayerNormalization", 18, 18, 2, "epsilon", hone_contrib_q_embed_norm},
+    {ms, "MatMulInteger16", 2, 2, 1, "", hone_contrib_matmul_integer16},
+    {ms, "MulInteger", 3, 4, 1, "", hone_contrib_mul_integer},
+    {ms, "ReduceSumInteger", 1, 1, 1, "axes keepdims", hone_contrib_sum_integer},
 };
 enum { ROWS = sizeof table / sizeof *table };
 

@@ -17,6 +17,13 @@ hone_upgrade_fn hone_contrib_simplified_norm, hone_contrib_skip_norm, hone_contr
     hone_contrib_skip_group_norm, hone_contrib_embed_norm;
 /* canon_contrib_attention.c, canon_contrib_group.c: heads in the last dim, masks of several forms, caches */
 hone_upgrade_fn hone_contrib_attention, hone_contrib_multi_head, hone_contrib_rotary, hone_contrib_group_query;
+/* canon_contrib_quant.c: bytes with a scale, made floats, computed and made bytes again */
+hone_upgrade_fn hone_contrib_q_binary, hone_contrib_q_leaky_relu, hone_contrib_q_sigmoid, hone_contrib_q_where, hone_contrib_q_concat,
+    hone_contrib_q_softmax, hone_contrib_q_mean, hone_contrib_q_pool, hone_contrib_q_conv, hone_contrib_q_linear,
+    hone_contrib_nhwc_max_pool;
+/* canon_contrib_integer.c: sums of products of bytes */
+hone_upgrade_fn hone_contrib_matmul_to_float, hone_contrib_dynamic_matmul, hone_contrib_q_gemm, hone_contrib_q_attention,
+    hone_contrib_dynamic_lstm, hone_contrib_q_embed_norm, hone_contrib_matmul_integer16, hone_contrib_mul_integer, hone_contrib_sum_integer;
 
 /* ---- writing nodes --------------------------------------------------------------------------------------------------------------- */
 #define HONE_NODE(e, op, ...) hone_edit_node(e, op, -1, HONE_IN(__VA_ARGS__), HONE_PLAIN)
@@ -58,6 +65,17 @@ void hone_contrib_node(hone_edit *, const char *domain, const char *op, const ho
 /* [B, S, heads * D] → [B, heads, S, D], and back */
 hone_vid hone_contrib_split_heads(hone_edit *, hone_vid x, int64_t heads);
 hone_vid hone_contrib_join_heads(hone_edit *, hone_vid x, hone_vid out);
+
+/* x - zero, times scale; and back to bytes: of the type of zero, or where that is -1 of `like` */
+hone_vid hone_contrib_dequantize(hone_edit *, hone_vid x, hone_vid scale, hone_vid zero);
+void hone_contrib_quantize(hone_edit *, hone_vid v, hone_vid scale, hone_vid zero, hone_vid like, hone_vid out);
+/* Attention behind its projections [B, S, q and k and v side by side], to the draft's outputs; -1: no mask, past, nothing added */
+void hone_contrib_attention_of(hone_edit *, hone_vid projected, hone_vid mask, hone_vid past, hone_vid added);
+/* Over the last dim; `mean` and `inverse` (of the deviation) may be -1. */
+void hone_contrib_layer_norm(hone_edit *, hone_vid x, hone_vid gamma, hone_vid beta, double epsilon, hone_vid y, hone_vid mean,
+                             hone_vid inverse);
+/* How many places of each row of a mask are 1, as i32; 0 where there is no mask */
+void hone_contrib_count_mask(hone_edit *, hone_vid ids, hone_vid mask, hone_vid out);
 
 /* The draft becomes an op of ONNX in its newest form, with the inputs and attributes it has. */
 static inline void hone_contrib_becomes(hone_edit *e, const char *op) {

@@ -66,39 +66,48 @@ static hone_vid half_of(hone_edit *e, hone_vid past, int64_t k) {
     return hone_edit_node(e, "Gather", -1, HONE_IN(past, hone_edit_i64(e, k)), HONE_WITH(hone_attr_of_int(e->im, "axis", 0)));
 }
 
-/* (x, weights, bias, mask, past, added, past length): q, k, v side by side in one product */
-void hone_contrib_attention(hone_edit *e) {
-    hone_draft *n = e->node;
+/* q, k, v side by side in the last dim */
+void hone_contrib_attention_of(hone_edit *e, hone_vid projected, hone_vid mask, hone_vid past, hone_vid added) {
+    const hone_draft *n = e->node;
     const hone_attr *sizes = hone_edit_attr(e, "qkv_hidden_sizes");
     int64_t heads = heads_of(e);
-    hone_vid part[] = {hone_edit_var(e), hone_edit_var(e), hone_edit_var(e)}, x = n->in.at[0], past = hone_draft_in(n, 4),
-             present = hone_draft_out(n, 1);
-    n->placed = true;
+    hone_vid part[] = {hone_edit_var(e), hone_edit_var(e), hone_edit_var(e)}, present = hone_draft_out(n, 1);
     if (heads <= 0) return;
-    if (hone_edit_int(e, "do_rotary", 0) || hone_edit_int(e, "past_present_share_buffer", 0) || hone_draft_in(n, 6) >= 0) {
-        hone_edit_problem(e, HONE_NOT_SUPPORTED, "do_rotary, past_present_share_buffer and past_sequence_length are not supported");
+    if (hone_edit_int(e, "do_rotary", 0) || hone_edit_int(e, "past_present_share_buffer", 0)) {
+        hone_edit_problem(e, HONE_NOT_SUPPORTED, "do_rotary and past_present_share_buffer are not supported");
         return;
     }
-    hone_vid all = hone_contrib_add(e, HONE_NODE(e, "MatMul", x, n->in.at[1]), hone_draft_in(n, 2));
     hone_vid cut = sizes && sizes->kind == HONE_ATTR_INTS && sizes->n == 3 ? hone_edit_i64s(e, sizes->i, 3) : -1;
-    hone_contrib_node(e, "", "Split", part, 3, HONE_IN(all, cut), HONE_WITH(hone_attr_of_int(e->im, "axis", -1)));
+    hone_contrib_node(e, "", "Split", part, 3, HONE_IN(projected, cut), HONE_WITH(hone_attr_of_int(e->im, "axis", -1)));
     attention a = {.past_k = -1, .past_v = -1, .present_k = -1, .present_v = -1, .scores = -1, .y = n->out.at[0]};
     a.q = hone_contrib_split_heads(e, part[0], heads);
     a.k = hone_contrib_split_heads(e, part[1], heads);
     a.v = hone_contrib_split_heads(e, part[2], heads);
-    hone_vid total = hone_contrib_dim(e, x, 1);
+    hone_vid total = hone_contrib_dim(e, projected, 1);
     if (past >= 0) {
         a.past_k = half_of(e, past, 0), a.past_v = half_of(e, past, 1);
         total = HONE_NODE(e, "Add", total, hone_contrib_dim(e, past, 3));
     }
     if (present >= 0) a.present_k = hone_edit_var(e), a.present_v = hone_edit_var(e);
-    a.mask = hone_contrib_add(e, added_mask(e, hone_draft_in(n, 3), x, total), hone_draft_in(n, 5));
+    a.mask = hone_contrib_add(e, added_mask(e, mask, projected, total), added);
     attend(e, &a);
     if (present < 0) return;
     static const int64_t first[] = {0};
     hone_edit_node(e, "Concat", present,
                    HONE_IN(hone_contrib_unsqueeze(e, a.present_k, first, 1), hone_contrib_unsqueeze(e, a.present_v, first, 1)),
                    HONE_WITH(hone_attr_of_int(e->im, "axis", 0)));
+}
+
+/* (x, weights, bias, mask, past, added, past length) */
+void hone_contrib_attention(hone_edit *e) {
+    hone_draft *n = e->node;
+    n->placed = true;
+    if (hone_draft_in(n, 6) >= 0) {
+        hone_edit_problem(e, HONE_NOT_SUPPORTED, "past_sequence_length is not supported");
+        return;
+    }
+    hone_vid all = hone_contrib_add(e, HONE_NODE(e, "MatMul", n->in.at[0], n->in.at[1]), hone_draft_in(n, 2));
+    hone_contrib_attention_of(e, all, hone_draft_in(n, 3), hone_draft_in(n, 4), hone_draft_in(n, 5));
 }
 
 /* ---- MultiHeadAttention -------------------------------------------------------------------------------------------------------------- */

@@ -2,11 +2,11 @@
    canon_contrib_norm: norms that carry the sums before them, written as Add and the norm of ONNX, which the norm kernels serve. */
 #include "model/canon_contrib.h"
 
-static void layer_norm(hone_edit *e, hone_vid x, hone_vid gamma, hone_vid beta, double epsilon, int64_t axis, hone_vid y, hone_vid mean,
-                       hone_vid inv) {
-    const hone_vid out[] = {y, mean, inv};
+void hone_contrib_layer_norm(hone_edit *e, hone_vid x, hone_vid gamma, hone_vid beta, double epsilon, hone_vid y, hone_vid mean,
+                             hone_vid inverse) {
+    const hone_vid out[] = {y, mean, inverse};
     hone_contrib_node(e, "", "LayerNormalization", out, 3, HONE_IN(x, gamma, beta),
-                      HONE_WITH(hone_contrib_float(e, "epsilon", epsilon), hone_attr_of_int(e->im, "axis", axis)));
+                      HONE_WITH(hone_contrib_float(e, "epsilon", epsilon), hone_attr_of_int(e->im, "axis", -1)));
 }
 
 /* One over the root of the mean square: what RMSNormalization has inside and does not hand out. */
@@ -50,8 +50,8 @@ static hone_vid summed(hone_edit *e, hone_vid bias) {
 void hone_contrib_skip_norm(hone_edit *e) {
     hone_draft *n = e->node;
     n->placed = true;
-    layer_norm(e, summed(e, hone_draft_in(n, 4)), n->in.at[2], hone_draft_in(n, 3), hone_edit_float(e, "epsilon", 1e-12), -1, n->out.at[0],
-               hone_draft_out(n, 1), hone_draft_out(n, 2));
+    hone_contrib_layer_norm(e, summed(e, hone_draft_in(n, 4)), n->in.at[2], hone_draft_in(n, 3), hone_edit_float(e, "epsilon", 1e-12),
+                            n->out.at[0], hone_draft_out(n, 1), hone_draft_out(n, 2));
 }
 
 /* (x, skip, gamma, bias) → y, mean, 1 / root mean square, the sum */
@@ -108,8 +108,7 @@ void hone_contrib_embed_norm(hone_edit *e) {
     hone_draft *n = e->node;
     hone_vid ids = n->in.at[0], segments = hone_draft_in(n, 1), at = hone_draft_in(n, 8), mask = hone_draft_in(n, 7);
     hone_vid count = hone_draft_out(n, 1), y = n->out.at[0], sum = hone_draft_out(n, 2);
-    hone_vid words = HONE_NODE(e, "Gather", n->in.at[2], ids), zero = hone_edit_i64s(e, &(int64_t){0}, 1),
-             one = hone_edit_i64s(e, &(int64_t){1}, 1);
+    hone_vid words = HONE_NODE(e, "Gather", n->in.at[2], ids), zero = hone_edit_i64s(e, &(int64_t){0}, 1);
     hone_vid places;
     n->placed = true;
     if (at >= 0) { /* chosen rows of the table */
@@ -122,11 +121,13 @@ void hone_contrib_embed_norm(hone_edit *e) {
     bool more = segments >= 0 && hone_draft_in(n, 4) >= 0;
     hone_vid x = HONE_NODE_AS(e, "Add", more ? -1 : sum, words, places);
     if (more) x = HONE_NODE_AS(e, "Add", sum, x, HONE_NODE(e, "Gather", n->in.at[4], segments));
-    layer_norm(e, x, n->in.at[5], n->in.at[6], hone_edit_float(e, "epsilon", 1e-12), -1, y, -1, -1);
-    if (count < 0) return;
-    hone_vid counted;
-    if (mask >= 0) counted = HONE_NODE(e, "Equal", mask, hone_edit_like(e, 1, mask));
-    else counted = HONE_NODE(e, "Less", ids, ids); /* nowhere: no mask, none counted */
-    counted = hone_contrib_cast(e, counted, HONE_DTYPE_I32);
-    hone_edit_node(e, "ReduceSum", count, HONE_IN(counted, one), HONE_WITH(hone_attr_of_int(e->im, "keepdims", 0)));
+    hone_contrib_layer_norm(e, x, n->in.at[5], n->in.at[6], hone_edit_float(e, "epsilon", 1e-12), y, -1, -1);
+    hone_contrib_count_mask(e, ids, mask, count);
+}
+
+void hone_contrib_count_mask(hone_edit *e, hone_vid ids, hone_vid mask, hone_vid out) {
+    if (out < 0) return;
+    hone_vid counted = mask >= 0 ? HONE_NODE(e, "Equal", mask, hone_edit_like(e, 1, mask)) : HONE_NODE(e, "Less", ids, ids); /* nowhere */
+    hone_edit_node(e, "ReduceSum", out, HONE_IN(hone_contrib_cast(e, counted, HONE_DTYPE_I32), hone_contrib_number(e, 1)),
+                   HONE_WITH(hone_attr_of_int(e->im, "keepdims", 0)));
 }
