@@ -37,7 +37,10 @@ static int64_t bytes_of_var(const hone_var *v) { /* -1: not known */
 static bool worth(const folding *f, const hone_graph *g, const hone_node *n, int64_t *freed) {
     int64_t in = 0, out = 0;
     if (n->part || n->n_body || n->program->runs == HONE_RUNS_CONTROL) return false;
-    if (f->keeps && !*n->program->domain && !strcmp(n->program->name, "DequantizeLinear")) return false;
+    if (f->keeps && !*n->program->domain && !strcmp(n->program->name, "DequantizeLinear")) { /* but a number is a number */
+        const hone_value *q = g->var.at[n->in[0]].value;
+        if (!q || q->tag != HONE_TAG_TENSOR || hone_value_count(q) != 1) return false;
+    }
     for (int k = 0; k < n->n_in; k++) {
         if (n->in[k] < 0) continue;
         const hone_value *v = g->var.at[n->in[k]].value;

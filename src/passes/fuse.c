@@ -97,11 +97,27 @@ static int maker(const fusing *f, const int *group, int n, const hone_node *c, i
         if (f->g->node.at[group[k]]->out[0] == c->in[q]) return k;
     return -1;
 }
+/* Does it round what it computed to 8 bits? */
+static bool rounds(const fusing *f, int node) {
+    const hone_instance *in = f->instance[node];
+    if (hone_fuse_looks_up(in)) return true;
+    return in->n_stage && in->stage[in->n_stage - 1].saturate && hone_dtypes[f->g->var.at[f->g->node.at[node]->out[0]].dtype].bytes == 1;
+}
+/* A product of bytes that rounds its own sums is fast with a residual, and rounding once more, behind it; or alone. */
+static bool is_product(const fusing *f, int node) { return f->instance[node]->n_stage > 1 && rounds(f, node); }
+static bool behind_product(const hone_node *n) {
+    static const char *const ops[] = {"DequantizeLinear", "QuantizeLinear", "Add", "Relu", "Clip"};
+    bool is = false;
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) is |= !strcmp(n->program->name, ops[k]);
+    return is && !*n->program->domain;
+}
 static bool may_join(const fusing *f, const int *group, int n, int node) {
     const hone_node *c = f->g->node.at[node];
     const hone_instance *in = f->instance[node];
     if (!in || f->taken[node] || !same_shape(f->g, c->out[0], f->g->node.at[group[0]]->out[0])) return false;
     if (hone_fuse_looks_up(in) && !(n == 1 && hone_fuse_sums_bytes(f->instance[group[0]]))) return false;
+    if (is_product(f, group[0]) && !behind_product(c) && !hone_fuse_looks_up(in)) return false;
+    if (rounds(f, node) && f->instance[group[0]]->n_stage > 2) return false; /* norms and their kind have kernels for floats */
     bool any = false;
     for (int q = 0; q < c->n_in; q++) {
         if (c->in[q] < 0 || maker(f, group, n, c, q) < 0) continue;
@@ -129,6 +145,17 @@ static int widened_for(const fusing *f, const int *group, int n, int reader) {
             return w;
     }
     return -1;
+}
+/* Which turn a node begins a group in: what widens in the second, what works on that, element by element, in the third. */
+static uint8_t order_of(const fusing *f, const uint8_t *order, int node) {
+    const hone_node *c = f->g->node.at[node];
+    if (widens(f, node)) return 1;
+    for (int q = 0; q < c->n_in; q++) {
+        const int from = c->in[q] < 0 ? 0 : f->made[c->in[q]];
+        if (!from || !order[from - 1] || c->program->operand[q].contents || !hone_fuse_can_follow(f->instance[node], q)) continue;
+        if (f->use0[c->in[q] + 1] - f->use0[c->in[q]] == 1 && same_shape(f->g, c->in[q], c->out[0])) return 2;
+    }
+    return 0;
 }
 /* Does nothing but the last of the first n members' results leave the group? */
 static bool closed(const fusing *f, const int *group, int n) {
@@ -218,12 +245,18 @@ static hone_status fuse_graph(hone_passing *p, hone_graph *g) {
     if (!s) s = find_instances(&f);
     for (int k = 0; k < g->node.n && !s; k++)
         if (f.instance[k]) f.made[g->node.at[k]->out[0]] = k + 1;
-    for (int turn = 0; turn < 2 * g->node.n && !s; turn++) { /* what only widens begins none that a sum could have */
+    /* what only widens begins none that a sum could have, but does before whoever reads it, and whoever reads that */
+    uint8_t *order = HONE_NEW_N(f.scratch, uint8_t, g->node.n + 1);
+    if (!order && !s) s = no_memory();
+    for (int k = 0; k < g->node.n && !s; k++) order[k] = f.instance[k] ? order_of(&f, order, k) : 0;
+    for (int turn = 0; turn < 3 * g->node.n && !s; turn++) {
         const int k = turn % g->node.n;
-        if (f.taken[k] || !f.instance[k] || !hone_fuse_can_begin(f.instance[k]) || widens(&f, k) != (turn >= g->node.n)) continue;
+        if (f.taken[k] || !f.instance[k] || !hone_fuse_can_begin(f.instance[k]) || order[k] != turn / g->node.n) continue;
         int group[MAX_PARTS] = {k}, n = 1, best = 1;
-        /* readers of members, in order, as long as they fit */
+        const bool product = is_product(&f, k);
         for (bool more = true; more && n < MAX_PARTS && !hone_fuse_must_end(f.instance[group[n - 1]]);) {
+            if (n > 1 && rounds(&f, group[n - 1]))
+                break; /* what reads bytes begins anew: as one step more it is fast, inside this one it would be tile code */
             int next = -1;
             more = false;
             for (int m = 0; m < n; m++) {
@@ -236,7 +269,8 @@ static hone_status fuse_graph(hone_passing *p, hone_graph *g) {
             const int along = next >= 0 && n + 2 <= MAX_PARTS ? widened_for(&f, group, n, next) : -1;
             if (along >= 0) group[n++] = along;
             if (next >= 0) group[n++] = next, more = true;
-            if (more && closed(&f, group, n)) best = n;
+            if (more && closed(&f, group, n) && (!product || rounds(&f, group[n - 1]) || f.is_output[g->node.at[group[n - 1]]->out[0]]))
+                best = n;
         }
         if (best > 1) s = fuse_group(&f, group, best);
     }

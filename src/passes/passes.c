@@ -41,6 +41,7 @@ static const struct {
     {"joins", hone_pass_joins},
     {"dead", hone_pass_dead},
     {"infer", hone_pass_infer},
+    {"widen", hone_pass_widen},
     {"fuse", hone_pass_fuse},
     {"layout", hone_pass_layout},
 };

@@ -36,5 +36,6 @@ hone_pass_fn hone_pass_rotary;     /* rotary positions written out */
 hone_pass_fn hone_pass_attention;  /* queries, keys, Softmax and values written out */
 hone_pass_fn hone_pass_joins;      /* a Concat takes what another Concat or a Split has in one piece */
 hone_pass_fn hone_pass_layout;     /* vars that are only turned around are stored turned around */
+hone_pass_fn hone_pass_widen;      /* every element-wise reader of a DequantizeLinear has its own */
 hone_pass_fn hone_pass_fuse;       /* element-wise chains and epilogues become one node */
 #endif
