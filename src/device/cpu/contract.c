@@ -395,7 +395,7 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
         const bool then = columns && !d->bytes && !hone_gemm_half_best(c->how.precision) && (!able || able >= HONE_SUM_LINE);
         if (d->slots.apart)
             d->simple = hone_epilogue_match(s->arena, c, &d->slots, stage + 1, acc, group_m, nm, group_b, nb, d->group_n[0], columns, then);
-        if (d->simple && d->simple->inner && (d->each_i8 || d->zero_a.at)) d->simple = NULL; /* nobody reads its bytes back there */
+        if (d->simple && d->simple->inner && d->zero_a.at) d->simple = NULL; /* nobody reads its bytes back there */
         if (turn && !(d->bytes && d->packed_b && d->piece && (turn->out.tensor < 0 || (d->simple && d->simple->by_row)))) return HONE_OK;
         if (!d->simple) {
             hone_status made = hone_cpu_tilecode(s, c, stage + 1, acc, &d->epilogue);

@@ -138,12 +138,21 @@ static hone_status settle(const hone_contract *d, void *const *at, const hone_st
     }
     if (levels) {
         d->levels->levels(levels, part->m, n, sums, columns, NULL, part->c);
-        if (d->simple->table) hone_table_rows(d->simple->table, part->c, part->m, n);
+        if (!d->simple->inner && d->simple->table) hone_table_rows(d->simple->table, part->c, part->m, n);
         return HONE_OK;
     }
     for (int i = 0; i < part->m; i++)
         for (int64_t j = 0; j < n; j++) row[i][j] = (int32_t)((uint32_t)row[i][j] - (uint32_t)take[j]);
     return hone_contract_finish(d, at, 0, w, m0, part->m, 0, n, sums, columns, NULL, rest);
+}
+/* Pixels whose bytes are read back at once, in scratch: through a residual and what else follows, or a table of floats. */
+enum { READ_PIXELS = 16, READ_AT_ONCE = 1024 };
+static void read_back(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t m, const uint8_t *bytes,
+                      float *floats) {
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < d->n; j += READ_AT_ONCE)
+            hone_epilogue_read(d->simple, at, w->index, m0 + i, j, d->n - j < READ_AT_ONCE ? d->n - j : READ_AT_ONCE, bytes + i * d->n + j,
+                               floats);
 }
 static int64_t pointers_of(const hone_contract *d) { return (high_of(d) * (d->stride_i8 ? 1 : groups_of(d)) + d->below_i8) * apart_of(d); }
 static hone_status tile(const hone_step *step, void *const *base, int64_t number, void *scratch) {
@@ -162,13 +171,17 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     int8_t *ones = (int8_t *)(outside + columns);
     void *rest = (char *)scratch + d->c_bytes;
 
+    const hone_simple *inner = d->simple ? d->simple->inner : NULL, *ends = inner ? inner : d->simple;
+    float *floats = rest;
+    uint8_t *read = (uint8_t *)(floats + 2 * READ_AT_ONCE);
+
     const uint32_t za = (uint32_t)hone_contract_int_zero(d, true, at, &w, 0);
-    const bool plain = hone_contract_int_plain(d, at, &w, 0, d->n), bytes = d->simple && d->simple->by_row;
+    const bool plain = hone_contract_int_plain(d, at, &w, 0, d->n), bytes = ends && ends->by_row;
     memset(outside, hone_contract_int_outside(d, at, &w), (size_t)columns);
     for (int64_t j = 0; j < d->n; j++) take[j] = (int32_t)(za * (uint32_t)sum[j]);
     hone_levels levels = {0};
     if (bytes) {
-        hone_epilogue_columns(d->simple, at, w.index, 0, d->n, bias, scale, &levels);
+        hone_epilogue_columns(ends, at, w.index, 0, d->n, bias, scale, &levels);
         for (int64_t j = 0; j < d->n; j++) bias[j] = (int32_t)((uint32_t)bias[j] - (uint32_t)take[j]);
         hone_levels_bound(&levels, d->n, 255.0 * 128 * (double)d->k);
         levels.mild &= plain; /* other weights' sums are less something */
@@ -194,11 +207,12 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     }
     const uint8_t *pixels = (const uint8_t *)at[d->a.tensor] + d->a.at.c + w.a;
     const hone_row_number *out = bytes ? &d->simple->out : NULL;
-    uint8_t *to = !bytes ? NULL : (uint8_t *)at[out->tensor] + hone_epilogue_at(out, d->simple->n_batch, w.index, m0) - out->at_m[m0];
+    uint8_t *to =
+        !bytes || inner ? NULL : (uint8_t *)at[out->tensor] + hone_epilogue_at(out, d->simple->n_batch, w.index, m0) - out->at_m[m0];
     const bool pairs = fast && d->pairs_i8;
     for (int64_t i = m0, run, rows_at_once; i < m0 + m; i += rows_at_once * run) { /* what is of one row of the picture, or of two */
         run = d->stride_i8 && d->m_run - i % d->m_run < m0 + m - i ? d->m_run - i % d->m_run : m0 + m - i;
-        const bool two = fast && d->below_i8 && run == d->m_run && i + 2 * run <= m0 + m;
+        const bool two = fast && !inner && d->below_i8 && run == d->m_run && i + 2 * run <= m0 + m;
         rows_at_once = two ? 2 : 1;
         point(d, pixels, &w, i, run, outside, 0, rows);
         if (two) point(d, pixels, &w, i + run, run, outside, high - 1, rows + apart_of(d)); /* the others are the same */
@@ -208,6 +222,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                                                                                         : d->pairs_i8[i + p];
             const int64_t some = run - p < many ? run - p : many, each = some > 1 ? 2 : 1;
             step = pairs ? (some > 1 ? some / 2 * 2 : 1) : fast || run - p < HONE_DEPTHWISE_I8_ROWS ? run - p : HONE_DEPTHWISE_I8_ROWS;
+            if (inner && step > READ_PIXELS) step = READ_PIXELS;
             hone_depthwise_i8_part part = {.m = (int)(step / each),
                                            .high = (int)high,
                                            .n = each * d->n,
@@ -223,14 +238,16 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             for (int64_t r = 0; bytes && r < rows_at_once; r++) {
                 uint8_t **own = c + r * part.m;
                 const int64_t first = i + r * run + p;
-                if (d->out_apart) hone_ladder((const uint8_t **)own, to + out->at_m[first], each * d->out_apart, part.m);
-                for (int64_t q = 0; !d->out_apart && q < step; q++) own[q] = to + out->at_m[first + q];
+                if (inner) hone_ladder((const uint8_t **)own, read, d->n, part.m);
+                else if (d->out_apart) hone_ladder((const uint8_t **)own, to + out->at_m[first], each * d->out_apart, part.m);
+                for (int64_t q = 0; !inner && !d->out_apart && q < step; q++) own[q] = to + out->at_m[first + q];
                 if (r) part.below = own;
             }
             if (fast) {
                 d->each_i8->run(&part);
-                if (d->simple->table) hone_table_rows(d->simple->table, c, rows_at_once * part.m, part.n);
+                if (!inner && d->simple->table) hone_table_rows(d->simple->table, c, rows_at_once * part.m, part.n);
             } else HONE_TRY(settle(d, at, &w, i + p, &part, take, plain, bytes ? &levels : NULL, sums, ones, rest));
+            if (inner) read_back(d, at, &w, i + p, step, read, floats);
         }
     }
     return HONE_OK;
@@ -244,4 +261,5 @@ void hone_depthwise_int_step(hone_contract *d, hone_step *s) {
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt);
     s->serial = s->tiles == 1 || d->batch * d->m * d->n * d->k < 200000;
     s->scratch_bytes = d->c_bytes + (d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0);
+    if (d->simple && d->simple->inner) s->scratch_bytes += 2 * READ_AT_ONCE * sizeof(float) + (size_t)(READ_PIXELS * d->n);
 }

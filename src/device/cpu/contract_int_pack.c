@@ -281,6 +281,25 @@ static int64_t in_panel(const hone_contract *d, int64_t k, int64_t j) {
     const int group = d->kernel_i8->group;
     return (k / group * d->nr + j) * group + k % group;
 }
+/* Keys of attention: a column's values of K lie in a row, so that it is a row of a panel of A. */
+static bool k_follows(const hone_contract *d) {
+    if (d->b.n_bounded || (d->kernel_i8->group == 8 && d->nr != PANEL)) return false;
+    for (int64_t k = 1; k < d->k; k++)
+        if (d->at_k_b[k] != d->at_k_b[0] + k) return false;
+    return d->k > 1 && d->nr <= MOST_ROWS;
+}
+static void pack_columns(const hone_contract *d, const uint8_t *b, int64_t n0, int64_t n, uint8_t *panels) {
+    const int64_t nr = d->nr, each = hone_contract_int_groups(d) * 4 * nr;
+    const uint8_t *column[MOST_ROWS];
+    for (int64_t j = 0; j < n; j += nr, panels += each) {
+        for (int64_t q = 0; q < nr; q++) {
+            const int64_t c = n0 + (j + q < n ? j + q : n - 1); /* columns past the last are copies of it */
+            column[q] = b + d->at_row_b[c / d->run] + c % d->run * d->run_step + d->at_k_b[0];
+        }
+        if (d->kernel_i8->group == 8) spread_eights(column, d->k, d->flip_b, panels);
+        else spread_words(column, (int)nr, d->k, d->flip_b, panels);
+    }
+}
 /* Columns n0 … n0+nt-1 of B into panels, all of K. line: room for four rows of nt bytes. What is past K may be anything: A is 0
    there. */
 void hone_contract_int_pack_b(const hone_contract *d, const uint8_t *b, int64_t n0, int64_t nt, int outside, uint8_t *panels,
@@ -289,6 +308,10 @@ void hone_contract_int_pack_b(const hone_contract *d, const uint8_t *b, int64_t 
     bool plain = !d->b.n_bounded && d->run_step == 1 && d->rows == 1;
     if (n_panel * nr > have) /* the columns that are not there */
         memset(panels + (n_panel - 1) * groups * 4 * nr, 0, (size_t)(groups * 4 * nr));
+    if (k_follows(d)) { /* columns whose values of K lie in a row: words of four are moved */
+        pack_columns(d, b, n0, have, panels);
+        return;
+    }
     for (int64_t p = 0; p < (d->k + 3) / 4; p++) {
         const uint8_t *row[4];
         for (int q = 0; q < 4; q++) {

@@ -468,6 +468,8 @@ static hone_simple *found(matching *m) {
     const hone_stage *s = in->stage + m->stage;
     const hone_dtype to = in->tensor[s->tensor].dtype;
     const bool integers = m->acc >= 0 && in->tensor[m->acc].dtype == HONE_DTYPE_I32;
+    const bool bytes = to == HONE_DTYPE_U8 || to == HONE_DTYPE_I8;
+    if (integers && bytes && at(m, s->value)->type != HONE_F32) return looked_up(m, to); /* out of a table of the model's own */
     if (to != HONE_DTYPE_F32 && !(s->saturate && (to == HONE_DTYPE_U8 || to == HONE_DTYPE_I8))) return NULL;
     if (at(m, s->value)->type != HONE_F32) return NULL;
     hone_simple *r = fresh(m, to);
