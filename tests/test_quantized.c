@@ -89,7 +89,35 @@ static void convolutions(void **state) {
         twin_check(text, twin_input, 2.01, 1e-5, NULL); /* a quantum or two of the sums before */
     }
 }
+/* Quantization by what an activation turns out to be: least and largest values, of any sign, zeros of both, and NaN. */
+static int special;
+static hone_value *extremes_input(const hone_graph *g, int k) {
+    hone_value *x = twin_input(g, k);
+    float *v = x->data;
+    const int64_t n = hone_value_count(x);
+    static const float odd[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-40f};
+    for (int64_t q = 0; special == 1 && q < n; q++) v[q] = draw(0, 1) ? 0.0f : -0.0f;
+    for (int64_t q = 0; special == 2 && q < n; q++) v[q] = fabsf(v[q]);
+    if (special == 3) v[draw(0, (int)n - 1)] = odd[draw(0, 5)];
+    return x;
+}
+static void dynamic(void **state) {
+    (void)state;
+    int met = 0;
+    EACH_LEVEL for (int round = 0; round < 3 * ROUNDS; round++) {
+        const int m = draw(1, 40), k = draw(2, 90), n = draw(1, 100);
+        special = round % 4;
+        snprintf(
+            text, sizeof text,
+            "graph g (x: f32[%d, %d]) -> y, a, b { w: i8[%d, %d] = random(1, -127, 127); wz: i8[] = {0}; ws: f32[] = {0.01}; c: f32[%d] = "
+            "random(2, -1, 1); q, s, z = DynamicQuantizeLinear(x); v = MatMulInteger(q, w, z, wz); f = Cast(v) {to: f32}; t = Mul(s, ws); "
+            "u = Mul(f, t); y = Add(u, c); a = ReduceMax(x) {keepdims: 0}; b = ReduceMin(x) {keepdims: 1}; }",
+            m, k, k, n, n);
+        met += twin_check(text, extremes_input, 0, 0, "extreme");
+    }
+    assert_true(met > 20);
+}
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(products), cmocka_unit_test(convolutions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(products), cmocka_unit_test(convolutions), cmocka_unit_test(dynamic)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,6 +61,7 @@ hone_tactic hone_cpu_attention, /* scores, softmax and weighted sum */
     hone_cpu_pool,              /* the largest of a window, channels last */
     hone_cpu_sums,              /* long sums of rows */
     hone_cpu_resample,          /* sums of places that indices alone decide */
+    hone_cpu_extreme,           /* the largest or least of all values */
     hone_cpu_table,             /* a function of one byte */
     hone_cpu_rows,              /* element-wise between floats and 8 bits */
     hone_cpu_scale,             /* a factor and an addend a column */
