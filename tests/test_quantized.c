@@ -107,12 +107,17 @@ static void dynamic(void **state) {
     EACH_LEVEL for (int round = 0; round < 3 * ROUNDS; round++) {
         const int m = draw(1, 40), k = draw(2, 90), n = draw(1, 100);
         special = round % 4;
+        static const char *const ends[] = {"y = Mul(f, t); ", "u = Mul(f, t); y = Add(u, c); ",
+                                           "u = Mul(t, f); o = Add(c, u); y = Add(o, r); ", "u = Mul(t, f); y = Add(r, u); "};
+        char many[16] = "";
+        if (draw(0, 1)) snprintf(many, sizeof many, "%d", n);
         snprintf(
             text, sizeof text,
-            "graph g (x: f32[%d, %d]) -> y, a, b { w: i8[%d, %d] = random(1, -127, 127); wz: i8[] = {0}; ws: f32[] = {0.01}; c: f32[%d] = "
-            "random(2, -1, 1); q, s, z = DynamicQuantizeLinear(x); v = MatMulInteger(q, w, z, wz); f = Cast(v) {to: f32}; t = Mul(s, ws); "
-            "u = Mul(f, t); y = Add(u, c); a = ReduceMax(x) {keepdims: 0}; b = ReduceMin(x) {keepdims: 1}; }",
-            m, k, k, n, n);
+            "graph g (x: f32[%d, %d], r: f32[%d, %d]) -> y, a, b { w: i8[%d, %d] = random(1, -127, 127); wz: i8[%s] = random(4, 0, %d); "
+            "ws: f32[%s] = random(3, 0.01, 0.02); c: f32[%d] = random(2, -1, 1); q, s, z = DynamicQuantizeLinear(x); "
+            "v = MatMulInteger(q, w, z, wz); f = Cast(v) {to: f32}; t = Mul(s, ws); %s a = ReduceMax(x) {keepdims: 0}; "
+            "b = ReduceMin(x) {keepdims: 1}; }",
+            m, k, m, n, k, n, many, draw(0, 1) ? 3 : 0, many, n, ends[draw(0, 3)]);
         met += twin_check(text, extremes_input, 0, 0, "extreme");
     }
     assert_true(met > 20);

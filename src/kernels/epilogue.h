@@ -25,6 +25,9 @@ typedef struct {
     float scale, zero, low, high;
 } hone_requantize_row;
 typedef void hone_requantize_fn(const hone_requantize_row *, const int32_t *acc, void *out, int64_t n);
+/* Sums of integers as floats: out[i] = f32(acc[i] - less) * (scale, or each[i]), then + bias[i], then + residual[i]; NULL: none of these. Out may be the residual. */
+typedef void hone_scaled_fn(const int32_t *acc, int32_t less, float scale, const float *each, const float *bias, const float *residual,
+                            float *out, int64_t n);
 /* y[i] = ((x[i] ^ over) - zero) * scale, and whole numbers in f32 as i32; y of settle may be x */
 typedef void hone_widen_fn(const uint8_t *x, uint8_t over, float zero, float scale, float *y, int64_t n);
 typedef void hone_settle_fn(const float *x, int32_t *y, int64_t n);
@@ -46,6 +49,7 @@ typedef struct {
     hone_requantize_fn *whole_u8, *whole_i8;
     hone_widen_fn *widen;
     hone_settle_fn *settle;
+    hone_scaled_fn *scaled;
     hone_levels_fn *levels;
     hone_then_fn *gate; /* row[i][from + j] = row[i][from + j] * more[i * step + j]; the numbers are not read */
 } hone_epilogue;

@@ -156,6 +156,7 @@ const hone_depthwise_i8 hone_depthwise_i8_list[] = {DEPTHWISE_I8(ROW){0}};
     hone_joint_fn hone_joint_f32__##isa, hone_joint_bytes__##isa;                                                           \
     hone_widen_fn hone_widen__##isa;                                                                                        \
     hone_settle_fn hone_settle__##isa;                                                                                      \
+    hone_scaled_fn hone_scaled__##isa;                                                                                      \
     hone_levels_fn hone_levels__##isa;                                                                                      \
     hone_then_fn hone_gate__##isa;
 DEPTHWISE_F32(DECLARE) /* the same levels */
@@ -173,6 +174,7 @@ DEPTHWISE_F32(DECLARE) /* the same levels */
      hone_requantize_i8__##isa,          \
      hone_widen__##isa,                  \
      hone_settle__##isa,                 \
+     hone_scaled__##isa,                 \
      hone_levels__##isa,                 \
      hone_gate__##isa},
 const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};

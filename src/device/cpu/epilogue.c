@@ -277,6 +277,29 @@ static bool whole(matching *m, hone_simple *r, int32_t x) {
     if ((r->bias_n || r->scale_n) && !r->by_row) return false;
     return is_sum(m, x);
 }
+/* [a row, or a number a column +] [a number a column +] f32(sum) * a scale, in floats: products of dynamic quantization */
+static bool scaled(matching *m, hone_simple *r, int32_t x) {
+    int32_t more[2];
+    int n = 0;
+    for (; n < 2 && is_fn(m, x, HONE_FN_add); n++) {
+        const hone_x *e = at(m, x);
+        const bool left = at(m, e->a)->kind != HONE_X_LOAD;
+        more[n] = left ? e->b : e->a, x = left ? e->a : e->b;
+    }
+    if (!is_fn(m, x, HONE_FN_mul)) return false;
+    const hone_x *e = at(m, x);
+    const bool left = at(m, e->a)->kind == HONE_X_CAST;
+    const hone_x *sum = at(m, left ? e->a : e->b);
+    const int32_t scale = left ? e->b : e->a;
+    if (sum->kind != HONE_X_CAST || sum->type != HONE_F32 || !is_sum(m, sum->a)) return false;
+    if (!row_number(m, scale, &r->scale) && !(r->scale_n = column_number(m, scale, HONE_DTYPE_F32, &r->scale_b))) return false;
+    for (int k = n - 1; k >= 0; k--) { /* in the order in which they are added */
+        if (!r->bias_n && r->residual.tensor < 0 && column_number(m, more[k], HONE_DTYPE_F32, &r->bias)) r->bias_n = true;
+        else if (r->residual.tensor >= 0 || !load_at(m, more[k], true, &r->residual) || r->residual.dtype != HONE_DTYPE_F32) return false;
+    }
+    r->scaled = r->kernel->scaled;
+    return true;
+}
 static hone_simple *fresh(matching *m, hone_dtype to) {
     hone_simple *r = HONE_NEW(m->arena, hone_simple);
     if (!r) return NULL;
@@ -479,6 +502,7 @@ static hone_simple *found(matching *m) {
         hone_simple *look = looked_up(m, to);
         if (look) return look;
     }
+    if (integers && to == HONE_DTYPE_F32 && scaled(m, r, s->value)) return place_out(m, r) ? r : NULL;
     if (integers || m->acc < 0) m->r = r = fresh(m, to);
     if (!r || !simple(m, r, s->value) || !place_out(m, r)) return integers && to == HONE_DTYPE_F32 ? looked_up(m, to) : NULL;
     if (m->acc < 0 && r->bias_n) r->bias.same = true; /* it is read as a row */
@@ -614,10 +638,17 @@ void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *bat
         return;
     }
 #undef NUMBER
-    hone_epilogue_row row = numbers(s, at, batch, m);
     const float *residual = NULL;
     if (s->residual.tensor >= 0)
         residual = (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, batch, m) + n0;
+    if (s->scaled) {
+#define COLUMNS(which) ((const float *)at[s->which.tensor] + hone_epilogue_at(&s->which, s->n_batch, batch, m) + n0)
+        const float scale = s->scale_n ? 1 : hone_epilogue_number(&s->scale, s->n_batch, at, batch, m);
+        s->scaled(acc, less, scale, s->scale_n ? COLUMNS(scale_b) : NULL, s->bias_n ? COLUMNS(bias) : NULL, residual, out, n);
+#undef COLUMNS
+        return;
+    }
+    hone_epilogue_row row = numbers(s, at, batch, m);
     if (s->bias_n) { /* one a column: it takes the residual's place, or is added to the sums first where that is taken */
         const float *bias = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, batch, m) + n0;
         row.bias = -0.0f;

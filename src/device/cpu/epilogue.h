@@ -32,6 +32,8 @@ typedef struct hone_simple {
     hone_row_number times, plus, later;
     int n_batch;
     hone_requantize_fn *whole; /* of a sum of integers: round(f32(sum + bias) * (scale * scale_b / scale_y)) + zero; NULL otherwise */
+    hone_scaled_fn
+        *scaled; /* of a sum of integers: f32(sum) * (scale, or scale_b where scale_n) [+ bias a column] [+ residual]; NULL otherwise */
     hone_row_number scale_b, scale_y;
     bool scale_n; /* scale_b is one a column: where it begins */
     bool by_row;  /* all of its numbers, but for columns', are the same in every row: hone_epilogue_columns */
