@@ -282,7 +282,48 @@ def quantized(m):
     yield Case("ReduceSumInteger", [data(False, 3, 4)], {"axes": [1], "keepdims": 1}, tolerance="byte")
 
 
-FAMILIES = (fused, activations, norms, attention, rotary, group_query, quantized)
+def decoder(m):
+    for bias, mask, added in optional(3):
+        b, heads, d, past, room = 2, 2, 8, 5, 9
+        cache = m.f(b, heads, room, d), m.f(b, heads, room, d)
+        for c in cache:
+            c[:, :, past:] = 0  # what is behind the past is nobody's
+        one = lambda: m.f(b, 1, heads * d)  # noqa: E731
+        inputs = [one(), one(), one(), m.mask(b, past + 1) if mask else None, m.f(1, heads, 1, past + 1) if added else None, *cache, m.np.asarray([past], "int32"), None, None, m.f(3 * heads * d) if bias else None]
+        yield Case("DecoderMaskedMultiHeadAttention", inputs, {"num_heads": heads, "past_present_share_buffer": 1}, (1, 1, 1), constant={7} if m.flip() else {})
+        cross = [one(), m.f(b, heads, 6, d), m.f(b, heads, 6, d), m.mask(b, 6) if mask else None] + [None] * 6 + ([m.f(3 * heads * d)] if bias else [])
+        yield Case("DecoderMaskedMultiHeadAttention", cross, {"num_heads": heads})
+
+
+def others(m):
+    x = m.f(2, 3, 4)
+    for axis in (0, 1, -1, 3):
+        yield Case("ExpandDims", [x, m.np.asarray(axis, "int32")], constant={1})
+    for upper, k in optional(2):
+        yield Case("Trilu", [m.f(2, 4, 5), m.np.asarray(1, "int64") if k else None], {"upper": int(upper)})
+    for mode in ("constant", "reflect", "edge"):
+        yield Case("Pad", [x, m.np.asarray([0, 1, 1, 1, 0, 2], "int64"), m.np.asarray([0.5], "float32") if mode == "constant" else None], {"mode": mode}, constant={1})
+    for delta in (0, 1):
+        yield Case("Range", [m.np.asarray(1.5, "float32"), m.np.asarray(7.0, "float32"), m.np.asarray(0.75, "float32") if delta else None])
+    yield Case("GatherND", [x, m.ints(0, 2, 5, 2, dtype="int64")])
+    yield Case("Unique", [m.ints(0, 5, 17).astype("float32")], {}, (1, 1, 1))
+    for mode, pad, align in itertools.product(("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection"), (0, 1)):
+        yield Case("GridSample", [m.f(2, 3, 5, 4), m.f(2, 3, 6, 2, scale=0.7)], {"mode": mode, "padding_mode": pad, "align_corners": align})
+    for bias in (0, 1):
+        yield Case("ConvTransposeWithDynamicPads", [m.f(1, 2, 5, 4), m.f(2, 3, 3, 3), m.np.asarray([1, 0, 1, 1], "int64"), m.f(3) if bias else None], {"strides": [2, 2], "kernel_shape": [3, 3]}, constant={2})
+    yield Case("GatedAdd", [x, m.f(2, 3, 4), m.f(2, 3, 1)])
+    old = {"domain": "", "opset": 9}
+    yield Case("Affine", [x], {"alpha": 2.0, "beta": 0.5}, **old)
+    yield Case("Scale", [x], {"scale": 2.0}, **old)
+    yield Case("ParametricSoftplus", [x], {"alpha": 2.0, "beta": 0.5}, **old)
+    yield Case("ScaledTanh", [x], {"alpha": 2.0, "beta": 0.5}, **old)
+    yield Case("ImageScaler", [m.f(2, 3, 4, 5)], {"scale": 2.0, "bias": [0.1, 0.2, 0.3]}, **old)
+    yield Case("Crop", [m.f(2, 3, 7, 8)], {"border": [1, 2, 3, 1]}, **old)
+    yield Case("Crop", [m.f(2, 3, 7, 8)], {"border": [1, 2, 0, 0], "scale": [3, 4]}, **old)
+    yield Case("DynamicSlice", [x, m.np.asarray([1, 0], "int64"), m.np.asarray([3, 2], "int64"), m.np.asarray([1, 2], "int64")], {}, constant={1, 2, 3}, **old)
+
+
+FAMILIES = (fused, activations, norms, attention, rotary, group_query, quantized, decoder, others)
 
 
 def cases(numpy, seed):

@@ -210,6 +210,18 @@ static const struct {
      HEADS("q", "q4", "4") HEADS("k", "k4", "2")
          HEADS("v", "v4", "2") "Attention q4,k4,v4,,pk,pv -> o,y1,y2 is_causal=1 softcap=2.0 left_window_size=3;" JOIN("o", "y0"),
      3, 1e-4},
+    {"q f32 2 1 16; k f32 2 1 16; v f32 2 1 16; pk f32 2 2 6 8; pv f32 2 2 6 8", "Constant -> l8 value_ints=6:; Cast l8 -> l to=6;",
+     "M.DecoderMaskedMultiHeadAttention q,k,v,,,pk,pv,l -> y0,y1,y2 num_heads=2 past_present_share_buffer=1",
+     HEADS("q", "q4", "2") HEADS("k", "k4", "2") HEADS("v", "v4", "2") "Attention q4,k4,v4,,pk,pv -> o,y1,y2;" JOIN("o", "y0"), 3, 1e-4},
+    /* others */
+    {"x f32 2 3 5 4; g f32 2 3 6 2", "Constant -> a value_int=1;",
+     "M.ExpandDims x,a -> y0; M.Trilu x -> y1 upper=0; M.GridSample x,g -> y2 mode='bicubic'",
+     "Unsqueeze x,a -> y0; Trilu x -> y1 upper=0; GridSample x,g -> y2 mode='cubic'", 3, 1e-5},
+    {"x f32 2 3 7 8",
+     "Constant -> h value_float=0.5; Constant -> w value_float=2.0; Constant -> st value_ints=2:1; Constant -> en value_ints=6:5; Constant "
+     "-> ax value_ints=2:3;",
+     "Affine x -> a alpha=2.0 beta=0.5; Scale a -> y0 scale=0.5; ScaledTanh x -> y1 alpha=2.0 beta=0.5; Crop x -> y2 border=1:2:3:1",
+     "Mul x,w -> m; Add m,h -> a; Mul a,h -> y0; Mul x,h -> t; Tanh t -> u; Mul u,w -> y1; Slice x,st,en,ax -> y2", 3, 1e-5},
     /* bytes */
     {"a u8 2 3 5; b u8 3 1", SCALES,
      "M.QLinearAdd a,s,z,b,t,z,r,z -> c; M.QLinearMul a,s,z,b,t,z,r,z -> d; Cast c -> y0 to=1; Cast d -> y1 to=1",

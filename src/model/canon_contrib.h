@@ -24,6 +24,11 @@ hone_upgrade_fn hone_contrib_q_binary, hone_contrib_q_leaky_relu, hone_contrib_q
 /* canon_contrib_integer.c: sums of products of bytes */
 hone_upgrade_fn hone_contrib_matmul_to_float, hone_contrib_dynamic_matmul, hone_contrib_q_gemm, hone_contrib_q_attention,
     hone_contrib_dynamic_lstm, hone_contrib_q_embed_norm, hone_contrib_matmul_integer16, hone_contrib_mul_integer, hone_contrib_sum_integer;
+/* canon_contrib_misc.c: ops that ONNX got later, and those of its first years */
+hone_upgrade_fn hone_contrib_renamed, hone_contrib_grid_sample, hone_contrib_range_op, hone_contrib_dynamic_slice, hone_contrib_expand_dims,
+    hone_contrib_unique, hone_contrib_conv_transpose, hone_contrib_affine, hone_contrib_scale, hone_contrib_parametric_softplus,
+    hone_contrib_scaled_tanh, hone_contrib_image_scaler, hone_contrib_crop, hone_contrib_gated_add;
+hone_upgrade_fn hone_contrib_decoder_masked; /* canon_contrib_group.c */
 
 /* ---- writing nodes --------------------------------------------------------------------------------------------------------------- */
 #define HONE_NODE(e, op, ...) hone_edit_node(e, op, -1, HONE_IN(__VA_ARGS__), HONE_PLAIN)
@@ -71,6 +76,8 @@ hone_vid hone_contrib_dequantize(hone_edit *, hone_vid x, hone_vid scale, hone_v
 void hone_contrib_quantize(hone_edit *, hone_vid v, hone_vid scale, hone_vid zero, hone_vid like, hone_vid out);
 /* Attention behind its projections [B, S, q and k and v side by side], to the draft's outputs; -1: no mask, past, nothing added */
 void hone_contrib_attention_of(hone_edit *, hone_vid projected, hone_vid mask, hone_vid past, hone_vid added);
+/* A padding mask of any form as numbers to add to scores, in the type of x; `total`: how many keys, a vector of one. -1: there is none */
+hone_vid hone_contrib_added_mask(hone_edit *, hone_vid mask, hone_vid x, hone_vid total);
 /* Over the last dim; `mean` and `inverse` (of the deviation) may be -1. */
 void hone_contrib_layer_norm(hone_edit *, hone_vid x, hone_vid gamma, hone_vid beta, double epsilon, hone_vid y, hone_vid mean,
                              hone_vid inverse);

@@ -24,7 +24,7 @@ static hone_vid seen_by_ends(hone_edit *e, hone_vid ends, hone_vid x, hone_vid t
 }
 
 /* A mask of keys as something to add to scores [B, heads, S, T]. `total`: T, as a vector of one number. -1: there is none, or a problem is noted. */
-static hone_vid added_mask(hone_edit *e, hone_vid mask, hone_vid x, hone_vid total) {
+hone_vid hone_contrib_added_mask(hone_edit *e, hone_vid mask, hone_vid x, hone_vid total) {
     static const int64_t for_keys[] = {1, 2}, for_pairs[] = {1};
     int rank = mask < 0 ? 0 : hone_edit_rank(e, mask);
     if (mask < 0) return -1;
@@ -89,7 +89,7 @@ void hone_contrib_attention_of(hone_edit *e, hone_vid projected, hone_vid mask, 
         total = HONE_NODE(e, "Add", total, hone_contrib_dim(e, past, 3));
     }
     if (present >= 0) a.present_k = hone_edit_var(e), a.present_v = hone_edit_var(e);
-    a.mask = hone_contrib_add(e, added_mask(e, mask, projected, total), added);
+    a.mask = hone_contrib_add(e, hone_contrib_added_mask(e, mask, projected, total), added);
     attend(e, &a);
     if (present < 0) return;
     static const int64_t first[] = {0};
@@ -152,7 +152,7 @@ void hone_contrib_multi_head(hone_edit *e) {
     a.v = packed ? unpacked(e, q, 2) : pairs ? unpacked(e, k, 1) : split ? v : hone_contrib_split_heads(e, v, heads);
     hone_vid total = hone_contrib_dim(e, a.k, 2);
     if (a.past_k >= 0) total = HONE_NODE(e, "Add", total, hone_contrib_dim(e, a.past_k, 2));
-    a.mask = hone_contrib_add(e, added_mask(e, hone_draft_in(n, 4), a.q, total), hone_draft_in(n, 5));
+    a.mask = hone_contrib_add(e, hone_contrib_added_mask(e, hone_draft_in(n, 4), a.q, total), hone_draft_in(n, 5));
     attend(e, &a);
 }
 

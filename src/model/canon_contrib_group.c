@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   canon_contrib_group: GroupQueryAttention. Its operands are taken apart here (packed heads, norms of heads, rotary positions); what is left, the cache and
+   canon_contrib_group: GroupQueryAttention and DecoderMaskedMultiHeadAttention. Their operands are taken apart here (packed heads, norms of heads, rotary positions); what is left, the cache and
    the attention itself, is the row hone.CachedAttention in ops/contrib_attention.hop. Caches of bytes and caches that forget are not here. */
 #include "model/canon_contrib.h"
 
@@ -95,5 +95,53 @@ void hone_contrib_group_query(hone_edit *e) {
                            hone_draft_in(n, SINK)};
     const hone_vid out[] = {made, hone_draft_out(n, 1), hone_draft_out(n, 2), hone_draft_out(n, 3)};
     hone_contrib_node(e, "hone", "CachedAttention", out, 4, in, 9, attr, n_attr);
+    hone_contrib_join_heads(e, made, n->out.at[0]);
+}
+
+/* ---- DecoderMaskedMultiHeadAttention --------------------------------------------------------------------------------------------------- */
+/* One query a batch: against keys and values of an encoder, which is MultiHeadAttention; or behind a cache with room for more, whose length is an input. */
+void hone_contrib_decoder_masked(hone_edit *e) {
+    enum { D_QUERY, D_KEY, D_VALUE, D_MASK, D_ADDED, D_PAST_KEY, D_PAST_VALUE, D_LENGTH, D_WIDTH, D_BEAMS, D_BIAS };
+    hone_draft *n = e->node;
+    int64_t heads = hone_edit_int(e, "num_heads", 0);
+    const hone_vid bias = hone_draft_in(n, D_BIAS), mask = hone_draft_in(n, D_MASK), added = hone_draft_in(n, D_ADDED),
+                   key = hone_draft_in(n, D_KEY);
+    const hone_vid value = hone_draft_in(n, D_VALUE), past = hone_draft_in(n, D_PAST_KEY), past_value = hone_draft_in(n, D_PAST_VALUE);
+    const hone_vid length = hone_draft_in(n, D_LENGTH);
+    if (hone_draft_in(n, D_BEAMS) >= 0 || hone_draft_out(n, 3) >= 0 || key < 0 || value < 0 || heads <= 0) {
+        hone_edit_problem(e, HONE_NOT_SUPPORTED, "cache_indirection, output 'qk', a packed query or no heads");
+        n->placed = true;
+        return;
+    }
+    if (past < 0) {
+        hone_edit_set_in(e, 3, bias);
+        hone_edit_set_in(e, 4, mask);
+        hone_edit_set_in(e, 5, added);
+        n->in.n = 6;
+        hone_contrib_multi_head(e);
+        return;
+    }
+    n->placed = true;
+    if (length < 0) {
+        hone_edit_problem(e, HONE_NOT_SUPPORTED, "a past without past_sequence_length");
+        return;
+    }
+    hone_vid part[3] = {n->in.at[D_QUERY], key, value}, made = hone_edit_var(e), from = hone_contrib_number(e, 0);
+    for (int k = 0; k < 3; k++) { /* the bias has a part for each */
+        if (bias >= 0) {
+            hone_vid to = k == 2 ? hone_contrib_number(e, INT64_MAX) : HONE_NODE(e, "Add", from, hone_contrib_dim(e, part[k], 2));
+            part[k] = HONE_NODE(e, "Add", part[k], hone_contrib_slice(e, bias, from, to, 0));
+            from = to;
+        }
+        part[k] = hone_contrib_split_heads(e, part[k], heads);
+    }
+    hone_vid before = HONE_NODE(e, "Reshape", length, hone_contrib_number(e, 1)), one = hone_edit_scalar(e, HONE_DTYPE_I32, 1);
+    hone_vid total = HONE_NODE(e, "Add", before, one), lens = HONE_NODE(e, "Expand", before, hone_contrib_dim(e, part[0], 0));
+    hone_vid scores = hone_contrib_add(e, hone_contrib_added_mask(e, mask, part[0], hone_contrib_cast(e, total, HONE_DTYPE_I64)), added);
+    const hone_vid in[] = {part[0], part[1], part[2], past, past_value, lens, total, scores, -1};
+    const hone_vid out[] = {made, hone_draft_out(n, 1), hone_draft_out(n, 2)};
+    hone_attr attr[] = {hone_attr_of_int(e->im, "num_heads", heads), hone_attr_of_int(e->im, "kv_num_heads", heads),
+                        hone_contrib_float(e, "scale", hone_edit_float(e, "scale", 0))};
+    hone_contrib_node(e, "hone", "CachedAttention", out, 3, in, 9, attr, 3);
     hone_contrib_join_heads(e, made, n->out.at[0]);
 }
