@@ -3,6 +3,7 @@
 #include "hone/hone.h"
 #include "hone/tools.h"
 #include "host/regex.h"
+#include "host/tree_walk.h"
 #include "model/onnx.h"
 #include "twin.h"
 
@@ -94,6 +95,105 @@ static void leaves(void **state) {
     GIVES("graph g (x: f32[2, 1]) -> l, y { l, y = ai.onnx.ml.TreeEnsembleClassifier(x) {" STUMP "class_treeids: [0, 0], "
           "class_nodeids: [1, 2], class_ids: [0, 0], class_weights: [-0.25, 0.75], base_values: [0.5], classlabels_int64s: [5, 7]}; }",
           FLOATS(2, 1, 0, 3), 1, "f32[2,2]", -0.25, 0.25, -1.25, 1.25);
+}
+/* Walks of eight beside the definition, to the bit: every order, NaN, infinities, splits that x hits and such that no float is. */
+static int64_t grow(hone_forest *f, int deep, int features) {
+    static const double splits[] = {0, -0.0, 0.5, -1, 0.1, 1e300, -1e300, 1e-42, INFINITY, 3};
+    const int64_t at = f->node.n;
+    hone_tree_node n = {.mode = HONE_TREE_LEAF, .yes = f->weight.n};
+    if (!deep || draw(0, 4) == 0) {
+        for (int k = draw(f->targets == 1 ? 1 : 0, 3); k > 0; k--)
+            assert_true(hone_push(&f->weight, ((hone_tree_weight){(double)draw(-99, 99) / 7, draw(0, (int)f->targets - 1)})));
+        n.no = f->weight.n;
+        assert_true(hone_push(&f->node, n));
+        return at;
+    }
+    assert_true(hone_push(&f->node, n));
+    n = (hone_tree_node){.mode = (uint8_t)draw(HONE_TREE_LEQ, HONE_TREE_GT), .missing = draw(0, 1) != 0, .feature = draw(0, features - 1)};
+    n.split = splits[draw(0, (int)(sizeof splits / sizeof *splits) - 1)];
+    n.yes = grow(f, deep - 1, features);
+    n.no = grow(f, deep - 1, features);
+    f->node.at[at] = n;
+    return at;
+}
+static void walks(void **state) {
+    (void)state;
+    static const float numbers[] = {0, -0.0f, 0.5f, -1, 0.1f, 1e-42f, 3, -2.5f, INFINITY, -INFINITY, 1, NAN};
+    hone_node node = {.name = "n"};
+    const hone_host_call call = {.node = &node};
+    for (int round = 0; round < 300; round++) {
+        enum { F = 5, MOST = 21, TARGETS = 3 };
+        hone_forest f = {.targets = draw(1, TARGETS), .how = draw(0, 1)};
+        const int rows = draw(0, MOST), kinds = round % 2 ? 12 : 8; /* without NaN and infinity, or with them */
+        for (int k = draw(0, 19); k > 0; k--) {
+            int64_t root = grow(&f, draw(0, 6), F);
+            assert_true(hone_push(&f.root, root));
+        }
+        assert_int_equal(hone_forest_check(&call, &f), HONE_OK);
+        for (int wide = 0; wide < 2; wide++) {
+            hone_value *x;
+            assert_int_equal(hone_value_tensor(wide ? HONE_DTYPE_F64 : HONE_DTYPE_F32, (int64_t[]){rows, F}, 2, &x), HONE_OK);
+            for (int k = 0; k < rows * F; k++) {
+                float v = numbers[draw(0, kinds - 1)];
+                if (wide) ((double *)x->data)[k] = v;
+                else ((float *)x->data)[k] = v;
+            }
+            hone_walk w;
+            assert_int_equal(hone_walk_create(&call, &f, wide, &w), HONE_OK);
+            assert_true(w.nodes || !f.root.n);
+            double got[MOST * TARGETS] = {0};
+            if (w.nodes) hone_walk_rows(&w, x->data, F, rows, got);
+            for (int r = 0; r < rows && w.nodes; r++) {
+                double want[TARGETS];
+                bool seen[TARGETS];
+                hone_forest_ask(&f, x, r, F, want, seen);
+                for (int64_t t = 0; t < f.targets; t++) {
+                    double sum = got[r * f.targets + t];
+                    if (f.how == 0) sum /= f.root.n;
+                    if (memcmp(&sum, want + t, sizeof sum) && sum != want[t])
+                        fail_msg("round %d, row %d of %d, target %d: %g, not %g", round, r, rows, (int)t, sum, want[t]);
+                }
+            }
+            hone_walk_free(&w);
+            hone_value_drop(x);
+        }
+        hone_forest_free(&f);
+    }
+    hone_forest f = {.targets = 1, .how = 1}; /* == is no order: asked row by row */
+    assert_true(hone_push(&f.node, ((hone_tree_node){.mode = HONE_TREE_EQ, .yes = 1, .no = 1})));
+    assert_true(hone_push(&f.node, ((hone_tree_node){.mode = HONE_TREE_LEAF})));
+    assert_true(hone_push(&f.root, 0));
+    hone_walk w;
+    assert_int_equal(hone_walk_create(&call, &f, false, &w), HONE_OK);
+    assert_int_equal(w.nodes, 0);
+    hone_walk_free(&w);
+    hone_forest_free(&f);
+    for (int64_t fail = 0;; fail++) { /* allocations fail in turn */
+        hone_forest g = {.targets = 2, .how = 1};
+        for (int k = 0; k < 3; k++) {
+            int64_t root = grow(&g, 3, 2);
+            assert_true(hone_push(&g.root, root));
+        }
+        uint64_t before = hone_alloc_live_bytes();
+        hone_alloc_fail_after(fail);
+        hone_status s = hone_walk_create(&call, &g, false, &w);
+        hone_alloc_fail_after(-1);
+        if (!s) hone_walk_free(&w);
+        assert_int_equal(hone_alloc_live_bytes(), before);
+        hone_forest_free(&g);
+        if (!s) break;
+        assert_int_equal(s, HONE_NO_MEMORY);
+    }
+}
+/* Many rows on many threads, between steps that are wide themselves; the second run finds the trees read. */
+static void spread(void **state) {
+    (void)state;
+    draw_state = 99;
+    twin_check("graph g (x: f32[30001, 3]) -> y, l, p { a = Abs(x); y = ai.onnx.ml.TreeEnsembleRegressor(a) {" STUMP
+               "target_treeids: [0, 0], target_nodeids: [1, 2], target_ids: [0, 0], target_weights: [1.0, 2.5]}; b = Neg(x); "
+               "l, q = ai.onnx.ml.TreeEnsembleClassifier(b) {" STUMP "class_treeids: [0, 0], class_nodeids: [1, 2], class_ids: [0, 0], "
+               "class_weights: [-0.25, 0.75], post_transform: \"LOGISTIC\", classlabels_int64s: [5, 7]}; p = Abs(q); }",
+               twin_input, 0, 0, NULL);
 }
 static void scaler(void **state) { /* in floats: 0.1f - 0.3f rounds before it is multiplied */
     (void)state;
@@ -289,8 +389,9 @@ static void distances(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(features), cmocka_unit_test(open_rank), cmocka_unit_test(truth),
-                                       cmocka_unit_test(leaves),   cmocka_unit_test(scaler),    cmocka_unit_test(maps),
-                                       cmocka_unit_test(files),    cmocka_unit_test(finding),   cmocka_unit_test(tokens),
-                                       cmocka_unit_test(hashes),   cmocka_unit_test(distances)};
+                                       cmocka_unit_test(leaves),   cmocka_unit_test(walks),     cmocka_unit_test(spread),
+                                       cmocka_unit_test(scaler),   cmocka_unit_test(maps),      cmocka_unit_test(files),
+                                       cmocka_unit_test(finding),  cmocka_unit_test(tokens),    cmocka_unit_test(hashes),
+                                       cmocka_unit_test(distances)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

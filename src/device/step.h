@@ -23,9 +23,10 @@ struct hone_step {
     const char *tactic; /* "contract", "tile", "interpret", "host", … for reports */
     int32_t node;       /* of the graph being bound; for messages */
     const hone_node *of;
-    bool host;   /* runs through run/: control flow and host ops */
-    bool serial; /* too small to wake anyone */
-    bool flush;  /* sums of products: subnormal numbers count as zero (base/flush.h) */
+    bool host;    /* runs through run/: control flow and host ops */
+    bool spreads; /* a host step that asks for other threads itself */
+    bool serial;  /* too small to wake anyone */
+    bool flush;   /* sums of products: subnormal numbers count as zero (base/flush.h) */
     int64_t tiles;
     int64_t
         rounds; /* its tiles so many times, all of one round before any of the next: tile k of round r has the number r * tiles + k. 0: once */

@@ -190,3 +190,10 @@ int64_t hone_call_source(const hone_value *v, const int64_t *dims, int rank, int
     }
     return place;
 }
+
+hone_host_kept *hone_call_keep_made(const hone_host_call *c, hone_host_kept *take) {
+    hone_host_kept *there = NULL;
+    if (!c->kept || atomic_compare_exchange_strong(c->kept, &there, take)) return take;
+    take->destroy(take);
+    return there;
+}

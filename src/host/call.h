@@ -4,6 +4,7 @@
    Not for other rooms: they know host.h only. */
 #ifndef HONE_HOST_CALL_H
 #define HONE_HOST_CALL_H
+#include <stdatomic.h>
 #include <string.h>
 
 #include "host/host.h"
@@ -60,6 +61,23 @@ hone_status hone_call_pass(const hone_host_call *, int k, const hone_value *) HO
 void hone_call_pool(hone_value *tensor, hone_strings *pool);
 /* Copies n string handles, their text into the call's own pool: for strings that come from several pools. */
 hone_status hone_call_copy_strings(const hone_host_call *, void *to, const void *from, int64_t n) HONE_CHECKED;
+
+/* ---- what is kept, and threads --------------------------------------------------------------------------------------------------------- */
+/* What an earlier call kept; NULL: nothing. */
+static inline hone_host_kept *hone_call_kept(const hone_host_call *c) {
+    return c->kept ? atomic_load_explicit(c->kept, memory_order_acquire) : NULL;
+}
+/* Keeps it for later calls and returns what is kept now: another thread may have been first, then `take` is destroyed. Where nothing can be
+   kept `take` comes back, and the caller destroys it: hone_call_done. */
+hone_host_kept *hone_call_keep_made(const hone_host_call *, hone_host_kept *take);
+static inline void hone_call_done(const hone_host_call *c, hone_host_kept *k) {
+    if (!c->kept && k) k->destroy(k);
+}
+static inline void hone_call_spread(const hone_host_call *c, int64_t n, void (*piece)(void *arg, int64_t k), void *arg) {
+    if (c->spread && n > 1) c->spread(c, n, piece, arg);
+    else
+        for (int64_t k = 0; k < n; k++) piece(arg, k);
+}
 
 /* ---- shapes -------------------------------------------------------------------------------------------------------------------------- */
 hone_status hone_call_axis(const hone_host_call *, int64_t axis, int rank, int *out) HONE_CHECKED; /* below 0 counts from the end */

@@ -9,8 +9,10 @@
 static const struct {
     const char *name;
     hone_host_fn *run;
+    bool spreads;
 } functions[] = {
-#define HONE_HOST(name) {#name, hone_host_##name},
+#define HONE_HOST(name) {#name, hone_host_##name, false},
+#define HONE_HOST_SPREAD(name) {#name, hone_host_##name, true},
 #include "host/functions.def"
 #undef HONE_HOST
 };
@@ -19,6 +21,12 @@ hone_host_fn *hone_host_find(const char *name) {
     for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
         if (!strcmp(functions[k].name, name)) return functions[k].run;
     return NULL;
+}
+
+bool hone_host_spreads(hone_host_fn *f) {
+    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
+        if (functions[k].run == f) return functions[k].spreads;
+    return false;
 }
 
 hone_status hone_host_out(const hone_host_call *c, int k, hone_dtype t, const int64_t *dims, int rank, hone_value **out) {

@@ -288,7 +288,14 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
             h->out[q].kind = HONE_OPERAND_SLOT, h->out[q].slot = v->slot;
         }
     }
-    hone_step step = {.tactic = n->n_body ? "control" : "host", .node = k, .of = n, .host = true, .serial = true, .tiles = 1, .data = h};
+    hone_step step = {.tactic = n->n_body ? "control" : "host",
+                      .node = k,
+                      .of = n,
+                      .host = true,
+                      .spreads = hone_host_spreads(h->host),
+                      .serial = true,
+                      .tiles = 1,
+                      .data = h};
     return hone_steps_add(&b->steps, step, refs, n->n_in + n->n_out);
 }
 static hone_status bind_nodes(binder *b, level *l, int from);

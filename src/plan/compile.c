@@ -111,13 +111,14 @@ static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int dep
     c->formula = hone_arena_alloc(g->arena, sizeof *c->formula * (size_t)(n + 1));
     c->host = hone_arena_alloc(g->arena, sizeof *c->host * (size_t)(n + 1));
     c->body = hone_arena_alloc(g->arena, sizeof *c->body * (size_t)(n + 1));
+    c->kept = hone_arena_alloc(g->arena, sizeof *c->kept * (size_t)(n + 1));
     c->content_input = hone_arena_alloc(g->arena, (size_t)g->in.n + 1);
     if (!outer) c->bench = hone_arena_alloc(g->arena, sizeof *c->bench);
     c->copies = hone_arena_alloc(g->arena, sizeof *c->copies * HONE_DTYPE_COUNT * (HONE_MAX_RANK + 1));
     const hone_library *lib;
     HONE_TRY(hone_library_builtin(&lib));
     if (!(c->identity = hone_library_find(lib, "", "Identity"))) return hone_fail(HONE_BUG, "there is no Identity in ops/");
-    if (!c->instance || !c->formula || !c->bench || !c->copies || !c->host || !c->body || !c->content_input) return no_memory();
+    if (!c->instance || !c->formula || !c->bench || !c->copies || !c->host || !c->kept || !c->body || !c->content_input) return no_memory();
     find_contents(c);
     HONE_TRY(find_instances(c));
     HONE_TRY(find_begin(c));
@@ -165,8 +166,17 @@ hone_status hone_compile(hone_graph *g, hone_compiled **out) {
     *out = c;
     return HONE_OK;
 }
+static void drop_kept(hone_compiled *c) { /* a compiling that failed may have left some of it undone */
+    for (int k = 0; k < c->graph->node.n && c->kept && c->body; k++) {
+        hone_host_kept *kept = atomic_load(c->kept + k);
+        if (kept) kept->destroy(kept);
+        for (int b = 0; c->body[k] && b < c->graph->node.at[k]->n_body; b++)
+            if (c->body[k][b]) drop_kept(c->body[k][b]);
+    }
+}
 void hone_compiled_destroy(hone_compiled *c) {
     if (!c) return;
+    drop_kept(c);
     hone_text_free(&c->passes);
     if (c->bench) hone_bench_destroy(atomic_load(c->bench));
     hone_shelves_destroy(c->shelves);

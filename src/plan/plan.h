@@ -33,6 +33,7 @@ struct hone_compiled {
     const hone_program *identity;           /* what copies are, */
     _Atomic(const hone_instance *) *copies; /* by dtype and rank, or NULL: not made yet */
     hone_host_fn **host;                    /* one a node: HOST and CONTROL ops */
+    _Atomic(hone_host_kept *) *kept;        /* one a node: what its host function keeps */
     hone_compiled ***body;                  /* one a node: its bodies, or NULL */
     const uint8_t *begin;                   /* one a var: where it is when bind begins (hone_whereabouts) */
     struct hone_bound_var *constant;        /* those that are there already, in order */

@@ -108,6 +108,23 @@ static hone_status run_body(const hone_host_call *call, int b, hone_value *const
     e->until = h->exec->until;
     return hone_exec_run(e, in, out);
 }
+/* Pieces of a host function's work, taken in turn by whoever is free. */
+typedef struct {
+    void (*piece)(void *arg, int64_t k);
+    void *arg;
+    int64_t n;
+    _Atomic int64_t taken;
+} pieces;
+static void take_pieces(void *arg, int me, int members) {
+    pieces *p = arg;
+    (void)me, (void)members;
+    for (int64_t k; (k = atomic_fetch_add_explicit(&p->taken, 1, memory_order_relaxed)) < p->n;) p->piece(p->arg, k);
+}
+static int threads_of(const hone_exec *e);
+static void spread(const hone_host_call *call, int64_t n, void (*piece)(void *arg, int64_t k), void *arg) {
+    pieces p = {.piece = piece, .arg = arg, .n = n};
+    hone_team_run(n < call->threads ? (int)n : call->threads, take_pieces, &p);
+}
 static hone_status run_host(hone_exec *e, const hone_step *step) {
     const hone_host_step *h = step->data;
     const hone_node *n = h->node;
@@ -152,7 +169,15 @@ static hone_status run_host(hone_exec *e, const hone_step *step) {
     }
     if (!s && !e->strings && !(e->strings = hone_strings_create())) s = no_memory();
     if (!s) {
-        hosting w = {.call = {.node = n, .in = in, .out = out, .out_dtype = types, .strings = e->strings, .run_body = run_body},
+        hosting w = {.call = {.node = n,
+                              .in = in,
+                              .out = out,
+                              .out_dtype = types,
+                              .strings = e->strings,
+                              .run_body = run_body,
+                              .spread = spread,
+                              .threads = e->options.profile == 1 ? 1 : threads_of(e),
+                              .kept = h->compiled->kept + h->number},
                      .exec = e,
                      .step = h};
         w.call.run = &w;
@@ -190,6 +215,7 @@ typedef struct {
 typedef struct {
     hone_exec *e;
     const hone_plan *p;
+    int from, to; /* these steps of it */
     share *share;
     hone_barrier barrier;
     atomic_int status;
@@ -257,7 +283,7 @@ static void member(void *arg, int me, int members) {
     bool alone = true; /* the caller was, since the last wide step */
     const uint64_t mode = hone_float_mode();
     bool flush = false;
-    for (int k = 0; k < t->p->n_step; k++) {
+    for (int k = t->from; k < t->to; k++) {
         const hone_step *s = t->p->step + k;
         if (s->flush != flush) flush = s->flush, hone_float_set(flush ? mode | HONE_FLUSH : mode);
         if (s->serial || members == 1) {
@@ -290,6 +316,21 @@ static hone_status grow(void **at, size_t *have, size_t want) {
     return HONE_OK;
 }
 static int threads_of(const hone_exec *e) { return e->options.threads > 0 ? e->options.threads : hone_cores(); }
+/* Steps from..to with one team; alone where none of them is wide. */
+static hone_status run_range(hone_exec *e, const hone_plan *p, int from, int to, share *shares, int threads) {
+    bool wide = false;
+    for (int k = from; k < to && !wide; k++) wide = !p->step[k].serial;
+    if (!wide) threads = 1;
+    for (int k = 0; k < threads; k++) atomic_init(&shares[k].taken[0], 0), atomic_init(&shares[k].taken[1], 0);
+    teaming t = {.e = e, .p = p, .from = from, .to = to, .share = shares};
+    pthread_mutex_init(&t.lock, NULL);
+    if (threads == 1) member(&t, 0, 1);
+    else hone_team_run(threads, member, &t);
+    pthread_mutex_destroy(&t.lock);
+    hone_status s = (hone_status)atomic_load(&t.status);
+    return s ? hone_fail(s, "%s", t.message) : HONE_OK;
+}
+/* A host step that spreads its work over threads stands between two teams: while it runs all threads are free. */
 static hone_status run_steps(hone_exec *e, const hone_plan *p) {
     int threads = threads_of(e);
     bool wide = false;
@@ -298,14 +339,14 @@ static hone_status run_steps(hone_exec *e, const hone_plan *p) {
     if (threads > MAX_THREADS) threads = MAX_THREADS;
     HONE_TRY(grow(&e->scratch.at, &e->scratch.bytes, (scratch_of(p) + sizeof(share)) * (size_t)threads));
     share *shares = (share *)((char *)e->scratch.at + scratch_of(p) * (size_t)threads);
-    for (int k = 0; k < threads; k++) atomic_init(&shares[k].taken[0], 0), atomic_init(&shares[k].taken[1], 0);
-    teaming t = {.e = e, .p = p, .share = shares};
-    pthread_mutex_init(&t.lock, NULL);
-    if (threads == 1) member(&t, 0, 1);
-    else hone_team_run(threads, member, &t);
-    pthread_mutex_destroy(&t.lock);
-    hone_status s = (hone_status)atomic_load(&t.status);
-    return s ? hone_fail(s, "%s", t.message) : HONE_OK;
+    for (int from = 0; from < p->n_step;) {
+        int to = from;
+        while (to < p->n_step && !(threads > 1 && p->step[to].spreads)) to++;
+        if (to == from) to++;
+        HONE_TRY(run_range(e, p, from, to, shares, threads));
+        from = to;
+    }
+    return HONE_OK;
 }
 
 /* ---- plans -------------------------------------------------------------------------------------------------------------------------- */
