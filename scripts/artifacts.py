@@ -30,6 +30,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 warnings.simplefilter("ignore")
 
 import artifacts_tools as tools  # noqa: E402
+import onnx  # noqa: E402
 from artifacts_nets import NETS  # noqa: E402
 
 # The nets that most recipes are tried on, and the wider circles
@@ -126,6 +127,8 @@ def finish(folder, job, about):
             told[where] = tools.one_line(error)
     if not answers and "bf16" not in about["recipe"]:  # of bf16 torch has an answer
         raise RuntimeError(f"ONNX Runtime: {told['optimized']}")
+    if not answers:
+        onnx.checker.check_model(str(model), full_check=True)
     if about["recipe"] != "torchscript":
         tools.store(folder / "float", "output", job.float_answer())
     about["refused"] = told
