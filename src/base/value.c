@@ -131,7 +131,15 @@ void hone_value_drop(hone_value *v) {
     hone_free(v->item);
     if (v->free_data) v->free_data(v->owner ? v->owner : v->data);
     hone_strings_drop(v->strings);
+    if (v->from) {
+        hone_value_drop(v->from->q), hone_value_drop(v->from->scale), hone_value_drop(v->from->zero);
+        hone_free(v->from);
+    }
     hone_free(v);
+}
+void hone_value_note(hone_value *v, hone_value *q, hone_value *scale, hone_value *zero, int64_t axis, int64_t block_size) {
+    if (v->from || !(v->from = hone_alloc(sizeof *v->from))) return;
+    *v->from = (hone_quantized){hone_value_hold(q), hone_value_hold(scale), zero ? hone_value_hold(zero) : NULL, axis, block_size};
 }
 
 static hone_status copy_strings(const hone_value *from, hone_value *to) {

@@ -38,8 +38,15 @@ struct hone_value {
     hone_strings *strings;     /* owner of a string tensor's elements; may be NULL when there is none */
     struct hone_value **item;  /* sequence: its members; optional: 0 or 1; map: keys then values, two tensors (or a sequence) */
     int n_item;
+    struct hone_quantized *from; /* a constant that was dequantized: what of; NULL: nothing, or it is not known */
 };
 typedef struct hone_value hone_value;
+typedef struct hone_quantized {   /* DequantizeLinear's operands and attributes, so that export can write it again */
+    hone_value *q, *scale, *zero; /* held; zero may be NULL */
+    int64_t axis, block_size;
+} hone_quantized;
+/* Notes what a tensor was dequantized from. Where there is no memory for it, nothing is noted. */
+void hone_value_note(hone_value *, hone_value *q, hone_value *scale, hone_value *zero, int64_t axis, int64_t block_size);
 
 hone_status hone_value_tensor(hone_dtype, const int64_t *dims, int rank, hone_value **out); /* allocates; contents zero (strings: empty) */
 hone_status hone_value_view(hone_dtype, const int64_t *dims, int rank, const void *data, hone_value **out); /* borrows data */

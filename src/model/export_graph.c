@@ -181,6 +181,10 @@ static void put_nodes(hone_exporter *x, hone_export_scope *s) {
     for (int v = 0; v < g->var.n && !x->status; v++)
         if (g->var.at[v].value && g->var.at[v].tag != HONE_TAG_TENSOR)
             hone_export_list(x, s, hone_export_name(x, s, v), g->var.at[v].value);
+    for (int v = 0; v < g->var.n && !x->status; v++) {
+        const hone_value *c = g->var.at[v].value;
+        if (c && c->from && !shared_of(x, c) && g->var.at[v].uses) hone_export_quantized(x, s, v);
+    }
     for (int k = 0; k < g->node.n && !x->status; k++) {
         const hone_node *n = g->node.at[k];
         if (n->dead) continue;
@@ -195,7 +199,12 @@ static void put_initializers(hone_exporter *x, const hone_export_scope *s) {
         const hone_var *var = g->var.at + v;
         const hone_export_shared *e = s->up ? NULL : shared_of(x, var->value);
         bool once = e && e->used && strcmp(e->name, var->name) == 0;
-        if (var->value && var->tag == HONE_TAG_TENSOR && (once || s->used[v]))
+        const char *const *q = s->quantized[v];
+        if (q) {
+            const hone_quantized *from = var->value->from;
+            const hone_value *value[] = {from->q, from->scale, from->zero};
+            for (int k = 0; k < 3 && q[k]; k++) hone_export_tensor(x, 5, q[k], value[k]);
+        } else if (var->value && var->tag == HONE_TAG_TENSOR && (once || s->used[v]))
             hone_export_tensor(x, 5, once ? e->name : s->name[v], var->value);
     }
     for (int k = 0; !s->up && k < x->hoisted.n && !x->status; k++) {
@@ -216,8 +225,9 @@ void hone_export_graph(hone_exporter *x, uint32_t field, const hone_graph *g, ho
     s.name = HONE_NEW_N(x->arena, const char *, n);
     s.from = HONE_NEW_N(x->arena, hone_vid, n);
     s.used = HONE_NEW_N(x->arena, bool, n);
+    s.quantized = HONE_NEW_N(x->arena, const char **, n);
     const char **out = HONE_NEW_N(x->arena, const char *, g->out.n + 1);
-    if (!s.name || !s.from || !s.used || !out) {
+    if (!s.name || !s.from || !s.used || !s.quantized || !out) {
         hone_export_no_memory(x);
         return;
     }

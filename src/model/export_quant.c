@@ -58,3 +58,32 @@ void hone_export_table(hone_exporter *x, hone_export_scope *s, const hone_node *
     const char *in[] = {hone_export_name(x, s, n->in[1]), put(x, s, n, "Cast", &byte, 1, NULL, &to)};
     put(x, s, n, "Gather", in, 2, hone_export_name(x, s, n->out[0]), NULL);
 }
+/* Its operands are written with the other constants. */
+void hone_export_quantized(hone_exporter *x, hone_export_scope *s, hone_vid v) {
+    const hone_quantized *from = s->g->var.at[v].value->from;
+    const hone_value *value[] = {from->q, from->scale, from->zero};
+    const char *base = s->g->var.at[v].name, **in = HONE_NEW_N(x->arena, const char *, MOST_IN), *out = hone_export_name(x, s, v);
+    if (!in) {
+        hone_export_no_memory(x);
+        return;
+    }
+    uint32_t dtypes = 0;
+    int n = 0;
+    for (; n < MOST_IN && value[n]; n++) in[n] = hone_export_fresh(x, base), dtypes |= 1u << value[n]->dtype;
+    const hone_attr attr[] = {{.name = "axis", .kind = HONE_ATTR_INT, .n = 1, .i = &from->axis},
+                              {.name = "block_size", .kind = HONE_ATTR_INT, .n = 1, .i = &from->block_size}};
+    const bool one = hone_value_count(from->scale) == 1 && !from->block_size;
+    hone_onnx_node node = {.op = "DequantizeLinear",
+                           .name = base,
+                           .in = in,
+                           .n_in = n,
+                           .out = &out,
+                           .n_out = 1,
+                           .attr = attr,
+                           .n_attr = one                ? 0
+                                     : from->block_size ? 2
+                                                        : 1};
+    hone_export_need(x, &node, dtypes, 21);
+    hone_export_put_node(x, s, &node);
+    s->quantized[v] = in;
+}

@@ -52,9 +52,10 @@ typedef struct hone_export_scope hone_export_scope;
 struct hone_export_scope {
     const hone_graph *g;
     hone_export_scope *up;
-    const char **name; /* of each var here, once it was asked for */
-    hone_vid *from;    /* a capture: the var outside */
-    bool *used;        /* a constant that was read */
+    const char **name;       /* of each var here, once it was asked for */
+    hone_vid *from;          /* a capture: the var outside */
+    bool *used;              /* a constant that was read */
+    const char ***quantized; /* a constant that is written as DequantizeLinear of these: q, scale, zero point (or NULL) */
 };
 
 /* ---- export_graph.c -------------------------------------------------------------------------------------------------------------- */
@@ -88,7 +89,9 @@ int hone_export_ir_version(int opset);
 
 /* ---- export_quant.c -------------------------------------------------------------------------------------------------------------- */
 void hone_export_quant_matmul(hone_exporter *, hone_export_scope *, const hone_node *); /* hone.QLinearMatMul */
-void hone_export_table(hone_exporter *, hone_export_scope *, const hone_node *);        /* hone.Table */
+void hone_export_quantized(hone_exporter *, hone_export_scope *,
+                           hone_vid); /* a constant that was dequantized: the node that does it again */
+void hone_export_table(hone_exporter *, hone_export_scope *, const hone_node *); /* hone.Table */
 
 static inline void hone_export_fail(hone_exporter *x, hone_status s) { /* the first one stays */
     if (!x->status) x->status = s;

@@ -33,11 +33,12 @@ static int64_t bytes_of_var(const hone_var *v) { /* -1: not known */
     if (!hone_count_of(dim, v->rank, &n) || n > INT64_MAX / 16) return -1;
     return n * hone_dtypes[v->dtype].bytes;
 }
+static bool dequantizes(const hone_node *n) { return !*n->program->domain && !strcmp(n->program->name, "DequantizeLinear"); }
 /* Whether its results may become constants: known inputs, no chance, and not much larger than what they replace. */
 static bool worth(const folding *f, const hone_graph *g, const hone_node *n, int64_t *freed) {
     int64_t in = 0, out = 0;
     if (n->part || n->n_body || n->program->runs == HONE_RUNS_CONTROL) return false;
-    if (f->keeps && !*n->program->domain && !strcmp(n->program->name, "DequantizeLinear")) { /* but a number is a number */
+    if (f->keeps && dequantizes(n)) { /* but a number is a number */
         const hone_value *q = g->var.at[n->in[0]].value;
         if (!q || q->tag != HONE_TAG_TENSOR || hone_value_count(q) != 1) return false;
     }
@@ -57,7 +58,7 @@ static bool worth(const folding *f, const hone_graph *g, const hone_node *n, int
     if (n->program->random) return false;
     *freed = in;
     bool view = n->program->runs == HONE_RUNS_VIEW, spread = view && !strcmp(n->program->how, "expand") && out > most_spread && out > in;
-    return !spread && out - in <= most_growth - f->growth;
+    return !spread && (dequantizes(n) || out - in <= most_growth - f->growth); /* weights once, not in every run */
 }
 /* Numbers that infer.c found out, though not all inputs are constants (the shape of an input). */
 static bool settle(folding *f, hone_graph *g, hone_node *n) {
@@ -84,6 +85,14 @@ static bool settle(folding *f, hone_graph *g, hone_node *n) {
     }
     return ok;
 }
+/* Weights are computed with as floats, but a file keeps them as they were. */
+static void note(const hone_graph *g, const hone_node *n, hone_value *made) {
+    enum { FEW = 16 };
+    if (!dequantizes(n) || hone_value_count(made) < FEW || hone_attr_find(n->attr, n->n_attr, "output_dtype")) return;
+    hone_value *zero = n->n_in > 2 && n->in[2] >= 0 ? g->var.at[n->in[2]].value : NULL;
+    hone_value_note(made, g->var.at[n->in[0]].value, g->var.at[n->in[1]].value, zero, hone_attr_int(n->attr, n->n_attr, "axis", 1),
+                    hone_attr_int(n->attr, n->n_attr, "block_size", 0));
+}
 static bool compute(folding *f, hone_graph *g, hone_node *n) {
     int64_t freed, growth = 0;
     if (!worth(f, g, n, &freed)) return false;
@@ -91,12 +100,12 @@ static bool compute(folding *f, hone_graph *g, hone_node *n) {
     if (!out || !hone_evaluate(&f->eval, g, n, out)) return false;
     for (int k = 0; k < n->n_out; k++) growth += out[k] ? (int64_t)out[k]->bytes : 0;
     growth = growth > freed ? growth - freed : 0;
-    bool fits = growth <= most_growth - f->growth; /* sizes were perhaps not known before */
+    bool fits = dequantizes(n) || growth <= most_growth - f->growth; /* sizes were perhaps not known before */
     for (int k = 0; k < n->n_out; k++) {
-        if (out[k] && fits) hone_var_fix(g->var.at + n->out[k], out[k]);
+        if (out[k] && fits) note(g, n, out[k]), hone_var_fix(g->var.at + n->out[k], out[k]);
         else hone_value_drop(out[k]);
     }
-    f->growth += fits ? growth : 0;
+    f->growth += fits && !dequantizes(n) ? growth : 0;
     return fits;
 }
 
