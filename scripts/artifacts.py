@@ -30,7 +30,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 warnings.simplefilter("ignore")
 
 import artifacts_tools as tools  # noqa: E402
-import onnx  # noqa: E402
 from artifacts_nets import NETS  # noqa: E402
 
 # The nets that most recipes are tried on, and the wider circles
@@ -81,13 +80,13 @@ GROUPS = {
         ("dyn-u8", "quant", "quantize_dynamic", FIRST + ["bert", "gpt2", "t5", "mlp"] + RNNS, tools.dynamic, {"weight": "QUInt8"}),
         ("dyn-s8-pc", "quant", "quantize_dynamic", ["minilm", "bert", "vit", "swin", "gpt2", "lstm", "mixer", "minilm_128", "classic_128"], tools.dynamic, {"per_channel": True, "reduce_range": True}),
     ],
-    "half": [
+    "half": [  # swin in bf16: torch writes a Cast to complex numbers there, which is no model
         ("f16", "half", "onnxruntime.transformers float16", FIRST + TEXT + ["yolo", "super", "dcgan", "lstm", "gru", "mobilenet_v2_224", "resnet18_224", "minilm_128", "classic_128", "vit_224"], tools.float16, {}),
         ("f16-io", "half", "onnxruntime.transformers float16", FIRST + ["bert", "gpt2", "llama"], tools.float16, {"keep_io_types": True}),
         ("f16-cc", "half", "onnxconverter_common float16", FIRST + ["bert", "gpt2", "llama", "whisper"], tools.float16_common, {}),
         ("f16-mixed", "half", "onnxconverter_common mixed", ["resnet18", "bert", "mlp"], tools.float16_mixed, {}),
         ("f16-torch", "half", "torch.onnx of halves", FIRST + ["bert", "gpt2", "llama"], tools.exported, {"dtype": "float16"}),
-        ("bf16-torch", "half", "torch.onnx of halves", FIRST + ["bert", "gpt2", "llama"], tools.exported, {"dtype": "bfloat16"}),
+        ("bf16-torch", "half", "torch.onnx of halves", [n for n in FIRST if n != "swin"] + ["bert", "gpt2", "llama"], tools.exported, {"dtype": "bfloat16"}),
     ],
     "ort": [
         ("ort-basic", "float", "ONNX Runtime's optimizer", FIRST + ["bert", "gpt2", "yolo", "lstm"], tools.optimized, {"level": "BASIC"}),
@@ -127,8 +126,6 @@ def finish(folder, job, about):
             told[where] = tools.one_line(error)
     if not answers and "bf16" not in about["recipe"]:  # of bf16 torch has an answer
         raise RuntimeError(f"ONNX Runtime: {told['optimized']}")
-    if not answers:
-        onnx.checker.check_model(str(model), full_check=True)
     if about["recipe"] != "torchscript":
         tools.store(folder / "float", "output", job.float_answer())
     about["refused"] = told
