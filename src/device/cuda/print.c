@@ -5,7 +5,8 @@
 #include <string.h>
 
 extern const char hone_cuda_words_text[], hone_cuda_epilogue_text[], hone_cuda_rows_text[], hone_cuda_move_text[],
-    hone_cuda_contract_mma_text[], hone_cuda_contract_wgmma_text[];
+    hone_cuda_contract_mma_text[], hone_cuda_contract_wgmma_text[], hone_cuda_attention_text[], hone_cuda_window_text[],
+    hone_cuda_few_rows_text[];
 
 typedef struct {
     const char *name, *text, *wants; /* wants: names with a space behind each; (v) marks an expression of v */
@@ -16,6 +17,9 @@ static const family families[] = {
     {"move", hone_cuda_move_text, "BYTES TURN ", false, false},
     {"contract_mma", hone_cuda_contract_mma_text, "IN_TYPE OUT_TYPE TILE_M TILE_N WARPS_M WARPS_N STAGES PIECE SPLIT WINDOW EPILOGUE(v) ",
      true, false},
+    {"few_rows", hone_cuda_few_rows_text, "IN_TYPE OUT_TYPE ROWS WARPS UNROLLED EPILOGUE(v) ", true, false},
+    {"attention", hone_cuda_attention_text, "IN_TYPE HEAD WARPS CAUSAL MASK SPLIT ALIGNED ", false, false},
+    {"window", hone_cuda_window_text, "KIND IN_TYPE WIDTH STRIP KERNEL_Y KERNEL_X STRIDE EPILOGUE(v) ", false, false},
     {"contract_wgmma", hone_cuda_contract_wgmma_text, "IN_TYPE OUT_TYPE CONSUMERS TILE_N STAGES SPLIT WINDOW STORE EPILOGUE(v) ", true,
      true},
 };

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+   CUDA kernels without a GPU, continued: attention, depthwise windows and pools, products of few rows. */
+#include "cuda.h"
+
+/* ---- attention ---- */
+typedef struct {
+    int type, batches, heads, kv_heads, queries, keys, head_size, warps, causal, mask, splits;
+    bool lengths;
+} heads;
+static void attention_of(heads g) {
+    const bool aligned = g.head_size % 8 == 0;
+    const hone_cuda_fill fill[] = {{"IN_TYPE", g.type, NULL}, {"HEAD", (g.head_size + 15) / 16 * 16, NULL},
+                                   {"WARPS", g.warps, NULL},  {"CAUSAL", g.causal, NULL},
+                                   {"MASK", g.mask, NULL},    {"SPLIT", g.splits > 1, NULL},
+                                   {"ALIGNED", aligned, NULL}};
+    const emulated e = compile("attention", "hone_attention", fill, 7);
+    const int64_t d = g.head_size, group = g.heads / g.kv_heads, rows = g.queries * group,
+                  blocks = (rows + 16 * g.warps - 1) / (16 * g.warps);
+    operand q = hold((size_t)(g.batches * g.queries * g.heads * d * 2), 16),
+            k = hold((size_t)(g.batches * g.keys * g.kv_heads * d * 2), 16), v = hold(k.bytes, 16), y = hold(q.bytes, 16),
+            mask = hold((size_t)(g.queries * g.keys * 4), 4), lengths = hold((size_t)(g.batches * 4), 4);
+    operand workspace = hold((size_t)(g.batches * g.kv_heads * blocks * g.splits * 32 * g.warps * ((d + 15) / 16 * 8 + 4) * 4), 16),
+            counters = hold((size_t)(g.batches * g.kv_heads * blocks * 4), 4);
+    memset(counters.at, 0, counters.bytes);
+    fill_with(&q, g.type), fill_with(&k, g.type), fill_with(&v, g.type), fill_with(&mask, HONE_CUDA_F32);
+    for (int b = 0; b < g.batches; b++) ((int *)lengths.at)[b] = g.keys - 3 * b - 1;
+    if (g.mask) ((float *)mask.at)[1] = -INFINITY;
+    const hone_cuda_attention args = {.q = address(&q),
+                                      .k = address(&k),
+                                      .v = address(&v),
+                                      .y = address(&y),
+                                      .mask = address(&mask),
+                                      .lengths = g.lengths ? address(&lengths) : 0,
+                                      .workspace = address(&workspace),
+                                      .counters = address(&counters),
+                                      .stride_q = {g.queries * g.heads * d, d, g.heads * d},
+                                      .stride_k = {g.keys * g.kv_heads * d, d, g.kv_heads * d},
+                                      .stride_v = {g.keys * g.kv_heads * d, d, g.kv_heads * d},
+                                      .stride_y = {g.queries * g.heads * d, d, g.heads * d},
+                                      .stride_mask = {0, 0, g.keys},
+                                      .batches = g.batches,
+                                      .heads = g.heads,
+                                      .kv_heads = g.kv_heads,
+                                      .queries = g.queries,
+                                      .keys = g.keys,
+                                      .head_size = g.head_size,
+                                      .splits = g.splits,
+                                      .scale = 1.5f};
+    double *score = malloc(sizeof *score * (size_t)g.keys);
+    for (int again = 0; again < 1 + (g.splits > 1); again++) {
+        run(&e, &args, (int)blocks, g.kv_heads, g.batches * g.splits);
+        for (int b = 0; b < g.batches; b++)
+            for (int h = 0; h < g.heads; h++)
+                for (int i = 0; i < g.queries; i++) {
+                    const int seen = g.lengths ? ((int *)lengths.at)[b] : g.keys,
+                              last = g.causal && i + seen - g.queries + 1 < seen ? i + seen - g.queries + 1 : seen;
+                    double largest = -INFINITY, total = 0;
+                    for (int j = 0; j < last; j++) {
+                        score[j] = 0;
+                        for (int64_t c = 0; c < d; c++)
+                            score[j] += get(q.at, g.type, b * args.stride_q[0] + h * d + i * args.stride_q[2] + c) *
+                                        get(k.at, g.type, b * args.stride_k[0] + h / group * d + j * args.stride_k[2] + c);
+                        score[j] = score[j] * 1.5 + (g.mask ? get(mask.at, HONE_CUDA_F32, (int64_t)i * g.keys + j) : 0);
+                        largest = fmax(largest, score[j]);
+                    }
+                    for (int j = 0; j < last; j++) total += score[j] = exp(score[j] - largest);
+                    for (int64_t c = 0; c < d; c++) {
+                        double want = 0;
+                        for (int j = 0; j < last; j++)
+                            want += score[j] / total * get(v.at, g.type, b * args.stride_v[0] + h / group * d + j * args.stride_v[2] + c);
+                        if (last <= 0) want = NAN;
+                        const double got = get(y.at, g.type, b * args.stride_y[0] + h * d + i * args.stride_y[2] + c);
+                        if (!near_enough(got, want, 1, 2 * digits[g.type]))
+                            fail_msg("batch %d head %d query %d [%d] of %d x %d is %g, not %g", b, h, i, (int)c, g.queries, g.keys, got,
+                                     want);
+                    }
+                }
+    }
+    free(score), drop(&q), drop(&k), drop(&v), drop(&y), drop(&mask), drop(&lengths), drop(&workspace), drop(&counters);
+}
+static void attention(void **state) {
+    (void)state;
+    if (!works) skip();
+    attention_of((heads){HONE_CUDA_F16, 2, 2, 2, 70, 130, 64, 4, 0, 0, 1, false});
+    attention_of((heads){HONE_CUDA_F16, 1, 4, 2, 33, 65, 40, 2, 0, 1, 1, false});
+    attention_of((heads){HONE_CUDA_BF16, 2, 2, 1, 66, 66, 80, 4, 1, 0, 1, false});
+    attention_of((heads){HONE_CUDA_F16, 1, 2, 1, 9, 150, 128, 2, 1, 1, 1, true});
+    attention_of((heads){HONE_CUDA_F16, 2, 8, 2, 1, 300, 64, 1, 0, 0, 3, true}); /* decode */
+    attention_of((heads){HONE_CUDA_F16, 1, 1, 1, 5, 20, 21, 1, 0, 0, 1, false}); /* rows at odd places */
+    attention_of((heads){HONE_CUDA_F16, 2, 1, 1, 20, 3, 16, 2, 1, 0, 2, true});  /* queries before any key */
+}
+
+/* ---- windows ---- */
+typedef struct {
+    int batch, height, width, channels, kernel, stride, pad, dilation;
+} image;
+static void window_of(int kind, int type, int width, int strip, image g) {
+    const bool plain = kind != HONE_CUDA_DEPTHWISE;
+    const hone_cuda_fill fill[] = {{"KIND", kind, NULL},         {"IN_TYPE", type, NULL},
+                                   {"WIDTH", width, NULL},       {"STRIP", strip, NULL},
+                                   {"KERNEL_Y", g.kernel, NULL}, {"KERNEL_X", g.kernel, NULL},
+                                   {"STRIDE", g.stride, NULL},   {"EPILOGUE", 0, plain ? "v" : "fmaxf(v + bias + residual, 0.0f)"}};
+    const emulated e = compile("window", "hone_window", fill, 8);
+    const int high = (g.height + 2 * g.pad - (g.kernel - 1) * g.dilation - 1) / g.stride + 1,
+              wide = (g.width + 2 * g.pad - (g.kernel - 1) * g.dilation - 1) / g.stride + 1;
+    const size_t b = (size_t)bytes_of[type];
+    operand x = hold((size_t)(g.batch * g.height * g.width * g.channels) * b, 16),
+            w = hold((size_t)(g.kernel * g.kernel * g.channels) * b, 16), y = hold((size_t)(g.batch * high * wide * g.channels) * b, 16),
+            r = hold(y.bytes, 16), bias = hold((size_t)(g.channels * 4), 4);
+    fill_with(&x, type), fill_with(&w, type), fill_with(&r, type), fill_with(&bias, HONE_CUDA_F32);
+    if (kind == HONE_CUDA_LARGEST) set(x.at, type, g.channels + 1, NAN), set(x.at, type, 0, -INFINITY);
+    const hone_cuda_window args = {.x = address(&x),
+                                   .w = address(&w),
+                                   .y = address(&y),
+                                   .bias = address(&bias),
+                                   .residual = plain ? 0 : address(&r),
+                                   .batch = g.batch,
+                                   .height = g.height,
+                                   .width = g.width,
+                                   .channels = g.channels,
+                                   .out_height = high,
+                                   .out_width = wide,
+                                   .kernel_y = g.kernel,
+                                   .kernel_x = g.kernel,
+                                   .stride_y = g.stride,
+                                   .stride_x = g.stride,
+                                   .pad_y = g.pad,
+                                   .pad_x = g.pad,
+                                   .dilation_y = g.dilation,
+                                   .dilation_x = g.dilation};
+    const int64_t threads = (int64_t)g.batch * high * ((wide + strip - 1) / strip) * (g.channels / width);
+    run(&e, &args, (int)((threads + 255) / 256), 1, 1);
+    for (int64_t p = 0; p < (int64_t)g.batch * high * wide * g.channels; p++) {
+        const int c = (int)(p % g.channels), u = (int)(p / g.channels % wide), v = (int)(p / g.channels / wide % high),
+                  n = (int)(p / g.channels / wide / high);
+        double sum = kind == HONE_CUDA_LARGEST ? -INFINITY : 0;
+        int there = 0;
+        for (int t = 0; t < g.kernel * g.kernel; t++) {
+            const int py = v * g.stride - g.pad + t / g.kernel * g.dilation, px = u * g.stride - g.pad + t % g.kernel * g.dilation;
+            if (py < 0 || py >= g.height || px < 0 || px >= g.width) continue;
+            const double f = get(x.at, type, (((int64_t)n * g.height + py) * g.width + px) * g.channels + c);
+            there++;
+            if (kind == HONE_CUDA_DEPTHWISE) sum += f * get(w.at, type, (int64_t)t * g.channels + c);
+            else if (kind == HONE_CUDA_LARGEST) sum = isnan(f) || isnan(sum) ? NAN : fmax(sum, f);
+            else sum += f;
+        }
+        if (kind == HONE_CUDA_AVERAGE) sum /= there;
+        if (kind == HONE_CUDA_AVERAGE_ALL) sum /= g.kernel * g.kernel;
+        if (!plain) sum = fmax(sum + get(bias.at, HONE_CUDA_F32, c) + get(r.at, type, p), 0);
+        const double got = get(y.at, type, p);
+        if (!near_enough(got, sum, fmax(1, fabs(sum)), digits[type] + 1e-6))
+            fail_msg("kind %d, type %d: element %lld is %g, not %g", kind, type, (long long)p, got, sum);
+    }
+    drop(&x), drop(&w), drop(&y), drop(&r), drop(&bias);
+}
+static void windows(void **state) {
+    (void)state;
+    if (!works) skip();
+    window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_F16, 8, 4, (image){2, 9, 11, 24, 3, 1, 1, 1});
+    window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_F16, 8, 2, (image){1, 14, 13, 16, 5, 2, 2, 1});
+    window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_F32, 1, 3, (image){1, 8, 7, 5, 3, 1, 2, 2});
+    window_of(HONE_CUDA_LARGEST, HONE_CUDA_BF16, 2, 2, (image){2, 9, 9, 6, 3, 2, 1, 1});
+    window_of(HONE_CUDA_AVERAGE, HONE_CUDA_F16, 4, 2, (image){1, 7, 8, 12, 3, 1, 1, 1});
+    window_of(HONE_CUDA_AVERAGE_ALL, HONE_CUDA_F32, 4, 1, (image){1, 7, 8, 12, 2, 2, 1, 1});
+}
+
+/* ---- few rows ---- */
+static void few_of(int in, int out, int rows, int m, int n, int k) {
+    const hone_cuda_fill fill[] = {{"IN_TYPE", in, NULL}, {"OUT_TYPE", out, NULL}, {"ROWS", rows, NULL},
+                                   {"WARPS", 4, NULL},    {"UNROLLED", 2, NULL},   {"EPILOGUE", 0, "v * a->alpha + bias"}};
+    const emulated e = compile("few_rows", "hone_few_rows", fill, 6);
+    operand a = hold((size_t)(m * k * bytes_of[in]), 16), b = hold((size_t)(n * k * bytes_of[in]), 16),
+            c = hold((size_t)(m * n * bytes_of[out]), 16), bias = hold((size_t)(n * 4), 4);
+    fill_with(&a, in), fill_with(&b, in), fill_with(&bias, HONE_CUDA_F32);
+    const hone_cuda_contract args = {.a = address(&a),
+                                     .b = address(&b),
+                                     .c = address(&c),
+                                     .bias = address(&bias),
+                                     .pitch_a = k,
+                                     .pitch_b = k,
+                                     .pitch_c = n,
+                                     .m = m,
+                                     .n = n,
+                                     .k = k,
+                                     .batches = 1,
+                                     .splits = 1,
+                                     .alpha = 0.25f};
+    run(&e, &args, (n + 3) / 4, 1, 1);
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) {
+            double sum = 0;
+            for (int q = 0; q < k; q++) sum += get(a.at, in, i * k + q) * get(b.at, in, j * k + q);
+            const double want = sum * 0.25 + get(bias.at, HONE_CUDA_F32, j), got = get(c.at, out, i * n + j);
+            if (!near_enough(got, want, fmax(1, fabs(want)), digits[out] + 1e-5))
+                fail_msg("few rows: [%d][%d] is %g, not %g", i, j, got, want);
+        }
+    drop(&a), drop(&b), drop(&c), drop(&bias);
+}
+static void few_rows(void **state) {
+    (void)state;
+    if (!works) skip();
+    few_of(HONE_CUDA_F16, HONE_CUDA_F16, 1, 1, 37, 1000);
+    few_of(HONE_CUDA_BF16, HONE_CUDA_F32, 8, 5, 20, 264);
+    few_of(HONE_CUDA_F32, HONE_CUDA_F32, 4, 3, 9, 516);
+}
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(attention), cmocka_unit_test(windows), cmocka_unit_test(few_rows)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
