@@ -84,11 +84,12 @@ static void windows(void **state) {
     EACH_HALF EACH_LEVEL_OF(hone_gemm_half_best(half->dtype)) for (int round = SLOW ? 5 : 0; round < 7; round++) {
         const int c = channels[SLOW ? draw(0, 2) : round % 4], first = half->least, h = SLOW || round < 4 ? draw(2, 5) : draw(9, 14),
                   w = SLOW || round < 4 ? draw(2, 5) : draw(20, 45), kh = draw(1, 3), kw = draw(2, 3), n = draw(1, 2);
+        const int top = draw(kh > h, 2), left = draw(kw > w, 2); /* the kernel has a place in the picture */
         snprintf(text, sizeof text,
                  "graph g (x: f32[%d, %d, %d, %d]) -> y { ub: %s[%d, %d, 1, 1] = random(7, -1, 1); wb: %s[40, %d, %d, %d] = random(%d, -1, "
                  "1); b: f32[40] = random(2, -1, 1); u = Cast(ub) {to: 1}; w = Cast(wb) {to: 1}; e = Conv(x, u); f = Sign(e); y = Conv(f, "
                  "w, b) {pads: [%d, %d, %d, %d]}; }",
-                 n, first, h, w, half->weights, c, first, half->weights, c, kh, kw, round, draw(0, 2), draw(0, 2), draw(0, 2), draw(0, 2));
+                 n, first, h, w, half->weights, c, first, half->weights, c, kh, kw, round, top, left, draw(0, 2), draw(0, 2));
         twin_precision = half->dtype;
         const int met = twin_check(text, round % 2 ? exact_input : spoiled_input, 1e-6 * 9 * c, 1e-5, half->tactic);
         twin_precision = HONE_DTYPE_NONE;
