@@ -4,6 +4,7 @@
    A row's tile is part of its function's name, so a tile changed in one place only does not link. */
 #include "base/thread.h"
 #include "kernels/activate.h"
+#include "kernels/bits.h"
 #include "kernels/cell.h"
 #include "kernels/epilogue.h"
 #include "kernels/gemm.h"
@@ -266,6 +267,26 @@ DEPTHWISE_F32(DECLARE)
 const hone_pool hone_pool_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
+#define DECLARE(isa)                             \
+    hone_bits_fn hone_bits_rows__##isa;          \
+    hone_bits_unpack_fn hone_bits_unpack__##isa; \
+    hone_bits_quantize_fn hone_bits_quantize__##isa;
+#define ROW(isa, cpu, one) {"hone_bits__" #isa, cpu, hone_bits_rows__##isa, one, hone_bits_unpack__##isa, hone_bits_quantize__##isa},
+DECLARE(base)
+#if defined(__x86_64__)
+DECLARE(avx2)
+DECLARE(vnni)
+const hone_bits hone_bits_list[] = {ROW(base, 0, NULL) ROW(avx2, HONE_CPU_AVX2, NULL) ROW(vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, NULL){0}};
+#elif defined(__aarch64__)
+DECLARE(dotprod)
+hone_bits_fn hone_bits_one__dotprod;
+const hone_bits hone_bits_list[] = {ROW(base, 0, NULL) ROW(dotprod, HONE_CPU_DOTPROD, hone_bits_one__dotprod){0}};
+#else
+const hone_bits hone_bits_list[] = {ROW(base, 0, NULL){0}};
+#endif
+#undef DECLARE
+#undef ROW
+
 /* Of each family the last row that this CPU, as masked, can run. */
 #define BEST(family)                                     \
     const family *family##_best(void) {                  \
@@ -304,3 +325,4 @@ BEST(hone_activate)
 BEST(hone_cell)
 BEST(hone_norm)
 BEST(hone_rotary)
+BEST(hone_bits)

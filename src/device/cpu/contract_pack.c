@@ -90,9 +90,9 @@ bool hone_contract_packable(const hone_cpu_call *c, const hone_contract *d, bool
            ref < HONE_MAX_REFS && packed_rows(d, a) <= ((int64_t)1 << 40) / (d->k + 1);
 }
 hone_status hone_contract_keep_packed(hone_recipe_maker *s, const hone_contract *d) {
-    if (d->packed_a && !hone_push(&s->packed, ((hone_packed){d, true, d->packed_a})))
+    if (d->packed_a && !hone_push(&s->packed, ((hone_packed){.of = d, .a = true, .ref = d->packed_a})))
         return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    if (d->packed_b && !hone_push(&s->packed, ((hone_packed){d, false, d->packed_b})))
+    if (d->packed_b && !hone_push(&s->packed, ((hone_packed){.of = d, .ref = d->packed_b})))
         return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     s->n_ref += !!d->packed_a + !!d->packed_b;
     return HONE_OK;

@@ -22,11 +22,13 @@ typedef struct {
     int buffer;    /* number of a ref that is a new buffer from this step on, or -1 */
     int64_t bytes; /* … of so many */
 } hone_part;
-typedef struct {
-    const void *of; /* a contraction */
+typedef struct hone_packed hone_packed;
+struct hone_packed { /* a ref that is a constant operand in panels, whatever its numbers are */
+    const void *of;  /* a contraction, or what `get` knows */
     bool a;
     int ref;
-} hone_packed; /* a ref that is a constant operand in panels, whatever its numbers are */
+    hone_status (*get)(const hone_cpu_call *, const hone_packed *, hone_ref *out); /* NULL: hone_contract_packed */
+};
 typedef struct {
     hone_arena *arena; /* of the recipe */
     hone_vec(hone_part) part;
@@ -57,6 +59,7 @@ typedef hone_status hone_tactic(hone_recipe_maker *, const hone_cpu_call *, int 
 hone_tactic hone_cpu_attention, /* scores, softmax and weighted sum */
     hone_cpu_norm,              /* rows that are normalized */
     hone_cpu_rotary,            /* positions as rotations */
+    hone_cpu_bits,              /* products with weights of few bits in blocks */
     hone_cpu_contract,          /* sums of products as matrix multiplications, with what follows them */
     hone_cpu_pool,              /* the largest of a window, channels last */
     hone_cpu_sums,              /* long sums of rows */

@@ -219,10 +219,9 @@ typedef struct {
     const hone_packed *packed;
     int n, n_packed, n_ref;
 } recipe;
-static hone_tactic *const for_stages[] = {hone_cpu_attention, hone_cpu_norm, hone_cpu_rotary,   hone_cpu_contract,
-                                          hone_cpu_pool,      hone_cpu_sums, hone_cpu_resample, hone_cpu_extreme,
-                                          hone_cpu_table,     hone_cpu_rows, hone_cpu_scale,    hone_cpu_turned,
-                                          tile_stage,         NULL},
+static hone_tactic *const for_stages[] = {hone_cpu_attention, hone_cpu_norm,  hone_cpu_rotary,   hone_cpu_bits,    hone_cpu_contract,
+                                          hone_cpu_pool,      hone_cpu_sums,  hone_cpu_resample, hone_cpu_extreme, hone_cpu_table,
+                                          hone_cpu_rows,      hone_cpu_scale, hone_cpu_turned,   tile_stage,       NULL},
                           *const for_recurrences[] = {hone_cpu_cell, over_stages, NULL}; /* the first that applies */
 static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r) {
     const hone_instance *in = c->instance;
@@ -334,7 +333,8 @@ hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
     if (!ref) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     for (int t = 0; t < in->n_tensor; t++) ref[t] = c->tensor[t].ref;
     if (pictures > 1 && !(by = hone_pictures_by(s->arena, c, n_ref))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    for (int k = 0; k < r->n_packed; k++) HONE_TRY(hone_contract_packed(c, r->packed + k, ref + r->packed[k].ref));
+    for (int k = 0; k < r->n_packed; k++)
+        HONE_TRY((r->packed[k].get ? r->packed[k].get : hone_contract_packed)(c, r->packed + k, ref + r->packed[k].ref));
     for (int k = 0; k < r->n; k++) {
         const hone_part *p = r->part + k;
         uint64_t fresh = open & p->uses; /* a block from the first step that touches it */

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+   bits: rows of A times weights of 2, 4 or 8 bits in blocks along K, each block of a column with its own scale and zero point. Rows are quantized to 8 bits, a scale a block:
+
+        c[r][j]  +=  sum over blocks g of  a_scale[r][g] * scale[g][j] * (sum over k in g of a[r][k] * b[k][j]  -  zero[g][j] * sum over k in g of a[r][k])
+
+   Inner sums are whole numbers, exact; blocks are added in order. A panel is 16 columns. Its weights are units of 64 bytes, four bytes a column, that hold 32 / bits values of K:
+   value 4*f + i of a unit is field f (lowest bits first) of byte i of its column. 8 bits are stored less 128, and so are their zero points. */
+#ifndef HONE_KERNELS_BITS_H
+#define HONE_KERNELS_BITS_H
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    HONE_BITS_COLUMNS = 16, /* of a panel */
+    HONE_BITS_ROWS = 4,     /* that a call takes */
+    HONE_BITS_UNIT = 64,    /* bytes: 4 for each column */
+    HONE_BITS_MOST_BLOCK = 256
+};
+typedef struct {
+    int m;                 /* rows, 1 … HONE_BITS_ROWS */
+    int64_t block, blocks; /* values of K in a block, a multiple of 16; how many blocks */
+    const int8_t *b;       /* 8-bit units; of `one` 4-bit units */
+    ptrdiff_t b_step;      /* bytes from block to block */
+    const float *scale;    /* 16 a block, */
+    ptrdiff_t scale_step;  /* so many floats apart */
+    const int8_t *zero;    /* [blocks][16]; NULL: all are `all` */
+    int all;
+    const int8_t *a[HONE_BITS_ROWS];
+    const float *a_scale[HONE_BITS_ROWS];
+    const int32_t
+        *a_sum[HONE_BITS_ROWS]; /* of each block; `one`: two a block, of values in upper halves of bytes and of those in lower ones */
+    const int32_t
+        *start; /* `one`, where all zero points are 8: 4 numbers a block from which sums of upper values begin, then 4 of lower ones */
+    float *c[HONE_BITS_ROWS]; /* 16 each */
+} hone_bits_part;
+typedef void hone_bits_fn(const hone_bits_part *);
+/* Blocks of units of 2 or 4 bits, so many bytes apart, as units of 8 without gaps. flip: over every byte first. */
+typedef void hone_bits_unpack_fn(int bits, int64_t blocks, int64_t units, ptrdiff_t step, uint8_t flip, const uint8_t *from, int8_t *to);
+/* n values as 8 bits: q[k] = round half even(a[k] / scale), the largest magnitude as 127, and the sum of q. What is left (a[k] - q[k] * scale) is written to `rest`, if given.
+   False: some value is not finite, or all are too small for a scale. Zeros have scale 0. */
+typedef int hone_bits_quantize_fn(const float *a, int64_t n, int8_t *q, float *scale, int32_t *sum, float *rest);
+
+/* `one`: a row times 4-bit weights as they are packed, whose bytes x = 16 h + l have their top bit flipped, with two operations less than taking h and l apart:
+        16 (h * u + l * v)  =  x * u  +  16 * l * (v - u / 16)
+   so the value that meets l is rounded less a sixteenth of the one that meets h (`couple`), by the same half step at most. A's block is less fine by 127 / 119. */
+enum { HONE_BITS_COUPLED = 119 };
+typedef struct {
+    const char *name;
+    uint32_t cpu;
+    hone_bits_fn *rows, *one; /* one: or NULL */
+    hone_bits_unpack_fn *unpack;
+    hone_bits_quantize_fn *quantize;
+} hone_bits;
+extern const hone_bits hone_bits_list[]; /* slowest first; ends with a NULL name */
+const hone_bits *hone_bits_best(void);
+/* The coupled form of n values (a multiple of 8), sums[2] and start[8] as `one` wants them; returns as quantize does. Not for a vector unit: a row's K is little beside its weights. */
+int hone_bits_couple(const float *a, int64_t n, int8_t *q, float *scale, int32_t *sums, int32_t *start);
+/* Sums of upper values begin at the bits of 1.5 * 2^19, those of lower ones at 1.5 * 2^23: read as floats they are these numbers plus a sixteenth of the sum, and the sum. */
+#define HONE_BITS_UPPER 0x49400000
+#define HONE_BITS_LOWER 0x4b400000
+#endif
