@@ -377,7 +377,9 @@ static void unknown(void **state) {
     assert_non_null(strstr(hone_fail_text(), "wants TURN"));
     hone_text_free(&t);
 }
-int main(void) {
+int main(int n, char **arg) {
+    int major, minor;
+    if (n > 1 && !strcmp(arg[1], "--nvrtc")) return hone_nvrtc_version(&major, &minor) != HONE_OK; /* is it on this machine? */
     const struct CMUnitTest tests[] = {cmocka_unit_test(unknown),      cmocka_unit_test(rows),           cmocka_unit_test(movement),
                                        cmocka_unit_test(contract_mma), cmocka_unit_test(contract_wgmma), cmocka_unit_test(windows)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
