@@ -55,6 +55,7 @@ static void tell_summary(const hone_model *m, const hone_json *r, const hone_pla
     if (*name) hone_print(stdout, "%s%s%s\n", hone_paint(stdout, HONE_BOLD), name, hone_paint(stdout, HONE_PLAIN));
     tell_ports(m);
     hone_print(stdout, "opset       %.0f\n", hone_json_number(r, "opset", 0));
+    if (hone_json_get(r, "arithmetic")) hone_print(stdout, "arithmetic  f32 between tensors of f16 or bf16\n");
     hone_print(stdout, "nodes       %.0f", hone_json_number(r, "nodes", 0));
     if (isfinite(before)) hone_print(stdout, ", of %.0f before the passes", before);
     hone_print(stdout, "\nparameters  %s, %s\n", hone_text_count(hone_json_number(r, "parameters", 0)),

@@ -174,7 +174,7 @@ def main():
     a.add_argument("--forms", default=",".join(FORMS))
     a.add_argument("--precision", default="f32")
     a.add_argument("--peer", action="store_true")
-    o = a.parse_args()
+    o = a.parse_intermixed_args()
     warnings.simplefilter("ignore")
     ratios, forms = [], o.forms.split(",")
     for net in o.net or NETS:

@@ -68,6 +68,7 @@ struct hone_graph {
     hone_vec(hone_vid) in, out;
     int n_formal; /* body: inputs that the op gives; the rest are captures. Outermost: = in.n */
     int opset;    /* as imported, for reports */
+    bool mixed;   /* outermost: constants of f16 and bf16 may stand where f32 is meant (passes/half.c) */
     int inferred; /* while it is imported: so many nodes were inferred already */
     struct {
         int32_t *at;

@@ -60,7 +60,8 @@ hone_status hone_node_call(const hone_inferring *w, const hone_node *n, const ho
     hone_call *c = HONE_NEW(w->arena, hone_call);
     hone_arg *arg = HONE_NEW_N(w->arena, hone_arg, p->n_in + p->n_out + 1);
     if (!c || !arg) return no_memory();
-    *c = (hone_call){.program = p, .attr = n->attr, .n_attr = n->n_attr, .arg = arg, .dims = w->dims};
+    *c = (hone_call){
+        .program = p, .attr = n->attr, .n_attr = n->n_attr, .arg = arg, .dims = w->dims, .mixed = hone_instances_mixed(w->instances)};
     for (int k = 0; k < p->n_in; k++) {
         arg[k].rank = -1, arg[k].n_content = -1;
         if (k >= n->n_in - n->n_capture || n->in[k] < 0) continue;

@@ -26,6 +26,9 @@ typedef struct hone_instances hone_instances;
 hone_instances *hone_instances_create(void); /* NULL: no memory */
 void hone_instances_destroy(hone_instances *);
 hone_status hone_instances_get(hone_instances *, const hone_call *, const hone_instance **out) HONE_CHECKED; /* *out NULL: not yet */
+/* From now on a constant of f16 or bf16 may stand where the others of its type are f32: it is widened as it is loaded (passes/half.c). */
+void hone_instances_mix(hone_instances *);
+bool hone_instances_mixed(const hone_instances *);
 hone_arena *hone_instances_lock(hone_instances *); /* the arena they live in, locked: for whoever makes one in another way (fusion) */
 void hone_instances_unlock(hone_instances *);
 

@@ -24,7 +24,10 @@ struct hone_instances {
     hone_vec(kept) table; /* open hash; key NULL is free */
     hone_vec(met) calls;  /* so too */
     int n, n_met;
+    bool mixed; /* set while one thread has them */
 };
+void hone_instances_mix(hone_instances *t) { t->mixed = true; }
+bool hone_instances_mixed(const hone_instances *t) { return t && t->mixed; }
 hone_instances *hone_instances_create(void) {
     hone_instances *t = hone_alloc(sizeof *t);
     if (!t || !(t->arena = hone_arena_create())) {

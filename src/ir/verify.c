@@ -44,6 +44,7 @@ static hone_status verify_var(const hone_graph *g, hone_vid id) {
 }
 
 /* ---- a node and its row ---------------------------------------------------------------------------------------------------------- */
+static bool is_half(hone_dtype t) { return t == HONE_DTYPE_F16 || t == HONE_DTYPE_BF16; }
 static hone_status verify_type(const hone_graph *g, const hone_node *n, const hone_operand *o, hone_vid id, hone_dtype *bound) {
     const hone_program *p = n->program;
     const hone_var *v = g->var.at + id;
@@ -67,6 +68,13 @@ static hone_status verify_type(const hone_graph *g, const hone_node *n, const ho
         if (!(p->type[t].allowed >> v->dtype & 1))
             return hone_fail(HONE_BAD_INPUT, "graph '%s', node '%s' (%s): %s '%s' is %s, which the op does not take", g->name, n->name,
                              p->name, o->name, v->name, hone_dtypes[v->dtype].name);
+        const hone_graph *top = g;
+        while (top->outer) top = top->outer;
+        const bool f32 = bound[t] == HONE_DTYPE_F32 || v->dtype == HONE_DTYPE_F32;
+        if (top->mixed && f32 && (is_half(bound[t]) || is_half(v->dtype))) {
+            bound[t] = HONE_DTYPE_F32;
+            continue;
+        }
         if (bound[t] != HONE_DTYPE_NONE && bound[t] != v->dtype)
             return hone_fail(HONE_BAD_INPUT, "graph '%s', node '%s' (%s): %s '%s' is %s, others of its type are %s", g->name, n->name,
                              p->name, o->name, v->name, hone_dtypes[v->dtype].name, hone_dtypes[bound[t]].name);

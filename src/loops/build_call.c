@@ -39,17 +39,20 @@ const hone_attr *hone_build_attr_given(const builder *b, const hone_attr_spec *s
 }
 
 /* ---- types -------------------------------------------------------------------------------------------------------------------------- */
+static bool is_half(hone_dtype t) { return t == HONE_DTYPE_F16 || t == HONE_DTYPE_BF16; }
 /* The dtype of variable `name` from the present inputs; false when two disagree. */
 static bool input_type(const hone_call *c, const char *name, hone_dtype *out, int *other) {
     *out = HONE_DTYPE_NONE;
     for (int k = 0; k < c->program->n_in; k++) {
         const hone_operand *o = c->program->operand + k;
         if (o->of != HONE_OF_VAR || strcmp(o->type, name) || !c->arg[k].present || !c->arg[k].dtype) continue;
-        if (*out && *out != c->arg[k].dtype) {
+        const hone_dtype t = c->arg[k].dtype;
+        if (c->mixed && *out == HONE_DTYPE_F32 && is_half(t)) continue;
+        if (*out && *out != t && !(c->mixed && t == HONE_DTYPE_F32 && is_half(*out))) {
             *other = k;
             return false;
         }
-        *out = c->arg[k].dtype;
+        *out = t;
     }
     return true;
 }

@@ -26,6 +26,7 @@ typedef struct {
     int n_attr;
     const hone_arg *arg; /* program->n_in inputs, then program->n_out outputs */
     hone_dims *dims;     /* NULL when all are numbers */
+    bool mixed;          /* f16 and bf16 may stand where others of the same type are f32 */
 } hone_call;
 
 /* ---- functions ------------------------------------------------------------------------------------------------------------------- */

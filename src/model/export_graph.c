@@ -116,6 +116,25 @@ static int outputs_of(const hone_export_scope *s, const hone_node *n) {
     return all > last ? all : last;
 }
 
+/* A constant of halves among operands of f32 (passes/half.c): a Cast says so in the file, and the constant stays as small as it is. */
+static bool stands_for_f32(const hone_export_scope *s, const hone_node *n, int k) {
+    const hone_program *p = n->program;
+    const hone_dtype t = n->in[k] >= 0 ? s->g->var.at[n->in[k]].dtype : HONE_DTYPE_NONE;
+    if (k >= p->n_in || p->operand[k].of != HONE_OF_VAR || (t != HONE_DTYPE_F16 && t != HONE_DTYPE_BF16)) return false;
+    for (int q = 0; q < n->n_in && q < p->n_in; q++)
+        if (n->in[q] >= 0 && p->operand[q].of == HONE_OF_VAR && !strcmp(p->operand[q].type, p->operand[k].type) &&
+            s->g->var.at[n->in[q]].dtype == HONE_DTYPE_F32)
+            return true;
+    return false;
+}
+static const char *widened(hone_exporter *x, hone_export_scope *s, const hone_node *n, const char *from) {
+    const char *to = hone_export_fresh(x, from);
+    const hone_attr attr = {.name = "to", .kind = HONE_ATTR_TYPE, .n = 1, .i = (const int64_t[]){HONE_DTYPE_F32}};
+    hone_onnx_node cast = {.op = "Cast", .name = n->name, .in = &from, .n_in = 1, .out = &to, .n_out = 1, .attr = &attr, .n_attr = 1};
+    hone_export_need(x, &cast, 0, 0);
+    hone_export_put_node(x, s, &cast);
+    return to;
+}
 void hone_export_node_with(hone_exporter *x, hone_export_scope *s, const hone_node *n, int other, const char *name) {
     const hone_program *p = n->program;
     int n_in = n->n_in - n->n_capture, n_out = outputs_of(s, n);
@@ -128,6 +147,7 @@ void hone_export_node_with(hone_exporter *x, hone_export_scope *s, const hone_no
     }
     for (int k = 0; k < n_in; k++) {
         in[k] = k == other ? name : hone_export_name(x, s, n->in[k]);
+        if (k != other && stands_for_f32(s, n, k)) in[k] = widened(x, s, n, in[k]);
         if (n->in[k] >= 0) dtypes |= 1u << s->g->var.at[n->in[k]].dtype;
     }
     for (int k = 0; k < n_out; k++) {

@@ -96,6 +96,7 @@ static bool line_of(hone_matching *m, const hone_graph *g, const hone_node *n, i
 typedef struct {
     hone_node *node;
     const hone_value *weights, *bias; /* bias NULL: none */
+    hone_dtype dtype;                 /* of what is made of them: weights may be halves where the result is f32 (half.c) */
     int64_t outs, ins;                /* channels of the result, of the operand; ins 0: not asked for */
     int64_t groups;
     bool in_first; /* weights are [in, out, …] */
@@ -110,7 +111,10 @@ static bool product_of(const hone_matching *m, hone_graph *g, hone_node *n, prod
     if (!(conv || back || gemm || mat) || n->n_in < 2 || n->in[1] < 0 || n->out[0] < 0) return false;
     *p = (product){.node = n, .weights = g->var.at[n->in[1]].value, .groups = 1, .beta = 1, .takes_shift = !mat};
     const hone_var *y = g->var.at + n->out[0];
-    if (!is_real(p->weights) || y->rank < 1 || y->dtype != p->weights->dtype) return false;
+    p->dtype = y->dtype;
+    const bool halves = y->dtype == HONE_DTYPE_F32 && p->weights && p->weights->tag == HONE_TAG_TENSOR &&
+                        (p->weights->dtype == HONE_DTYPE_F16 || p->weights->dtype == HONE_DTYPE_BF16);
+    if (y->rank < 1 || !(halves || (is_real(p->weights) && y->dtype == p->weights->dtype))) return false;
     if (hone_match_uses(m, n->in[1]) > 1 && p->weights->bytes > MOST_SHARED) return false;
     bool has_bias = n->n_in > 2 && n->in[2] >= 0;
     if (has_bias && !is_real(p->bias = g->var.at[n->in[2]].value)) return false;
@@ -137,12 +141,12 @@ static hone_value *scaled(hone_matching *m, const product *p, const line *l, boo
     int64_t inner = 1, per_group = dim[0] / p->groups;
     hone_value *v = NULL;
     for (int d = 2; d < p->weights->rank; d++) inner *= dim[d];
-    if (hone_value_tensor(p->weights->dtype, dim, p->weights->rank, &v)) return hone_match_no_memory(m), NULL;
+    if (hone_value_tensor(p->dtype, dim, p->weights->rank, &v)) return hone_match_no_memory(m), NULL;
     for (int64_t a = 0, k = 0; a < dim[0]; a++)
         for (int64_t b = 0; b < dim[1]; b++) {
             int64_t of_second = a / per_group * dim[1] + b; /* the channel that the second dim counts, over all groups */
             double by = l->scale[outs == p->in_first ? of_second : a];
-            if (v->dtype == HONE_DTYPE_F32) /* weights are large */
+            if (p->weights->dtype == HONE_DTYPE_F32) /* weights are large */
                 for (int64_t e = 0; e < inner; e++, k++) ((float *)v->data)[k] = (float)(((const float *)p->weights->data)[k] * by);
             else
                 for (int64_t e = 0; e < inner; e++, k++) store(v, k, hone_value_f64(p->weights, k) * by);
@@ -151,7 +155,7 @@ static hone_value *scaled(hone_matching *m, const product *p, const line *l, boo
 }
 static hone_value *new_bias(hone_matching *m, const product *p, const double *value) {
     hone_value *v = NULL;
-    if (hone_value_tensor(p->weights->dtype, &p->outs, 1, &v)) return hone_match_no_memory(m), NULL;
+    if (hone_value_tensor(p->dtype, &p->outs, 1, &v)) return hone_match_no_memory(m), NULL;
     for (int64_t k = 0; k < p->outs; k++) store(v, k, value[k]);
     return v;
 }

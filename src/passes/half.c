@@ -8,6 +8,7 @@
    - decisions: what makes integers or bools of halves (comparisons, ArgMax, IsInf, Cast, QuantizeLinear, …), bits (BitCast), sizes (Range), chance, host ops, bodies;
    - what leads to a truncation (Floor, Round, Mod, Cast to an integer) element by element: log(16)/log(2) is 4 in halves, and 3.999 in f32 with the halves' log(2);
    - what is only looked up in a large table: rows of it are widened, not the table;
+   - large constant factors of products: MatMul(x: f32, w: f16) is allowed from here on, and w is widened while it is packed;
    - a Cast to halves that nothing but Casts back read: that is a rounding which somebody wants.
 
    A mask is large and negative so that nothing is left of what it is added to; f16 has no number so large but it also has few digits: 5 - 65504 is -65504. In f32 it is -65499,
@@ -19,7 +20,10 @@
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
-enum { TABLE = 1 << 16 }; /* elements from which on a table is not widened for a few rows of it */
+enum {
+    TABLE = 1 << 16,
+    FACTOR = 1 << 13
+}; /* elements from which on a table is not widened for a few rows of it, nor a factor before it is packed */
 typedef hone_vec(hone_node *) nodes;
 typedef struct {
     hone_passing *pass;
@@ -93,6 +97,29 @@ static bool table(const widening *w, const hone_node *n) {
     const hone_value *v = !*n->program->domain && !strcmp(n->program->name, "Gather") ? w->graph->var.at[n->in[0]].value : NULL;
     return v && hone_value_count(v) >= TABLE;
 }
+/* A constant, or one seen another way, that is so large that it stays as it is. */
+static bool large(const widening *w, hone_vid v) {
+    const hone_graph *g = w->graph;
+    for (int deep = 0; deep < 8 && v >= 0 && v < w->n && w->half[v]; deep++) {
+        const hone_var *x = g->var.at + v;
+        if (x->value) return hone_value_count(x->value) >= FACTOR;
+        const hone_node *n = x->producer >= 0 ? g->node.at[x->producer] : NULL;
+        if (!n || n->program->runs != HONE_RUNS_VIEW || runs(n, "concat") || runs(n, "split") || runs(n, "bitcast")) return false;
+        v = n->in[0];
+    }
+    return false;
+}
+/* Factors of sums of products: kernels widen them while they pack them. */
+static bool packed(const hone_node *n, int k) {
+    static const struct {
+        const char *op;
+        int first, last;
+    } factors[] = {{"MatMul", 0, 1}, {"Gemm", 0, 1}, {"Conv", 1, 1}, {"LSTM", 1, 2}, {"GRU", 1, 2}, {"RNN", 1, 2}};
+    for (size_t q = 0; q < sizeof factors / sizeof *factors; q++)
+        if (!*n->program->domain && !strcmp(n->program->name, factors[q].op))
+            return k >= factors[q].first && k <= factors[q].last && hone_attr_int(n->attr, n->n_attr, "group", 1) == 1;
+    return false;
+}
 /* A cache that comes in as halves and goes out longer: what is new is rounded, what is there is not read twice. */
 static bool cache(const widening *w, const hone_node *n) {
     bool old = false;
@@ -104,6 +131,7 @@ static hone_status allowed(const widening *w, hone_arena *a, const hone_node *n,
     if (n->n_body || n->part || n->program->random || n->program->runs == HONE_RUNS_HOST || n->program->runs == HONE_RUNS_CONTROL)
         return HONE_OK;
     if (truncates(w, n) || listed(n, others) || table(w, n) || cache(w, n)) return HONE_OK;
+    if (n->program->runs == HONE_RUNS_VIEW && n->n_out == 1 && large(w, n->out[0])) return HONE_OK; /* its readers take it as it is */
     if (n->program == w->cast) { /* there and back, with nothing in between, is a rounding that somebody wants */
         *yes = w->half[n->in[0]] || w->computed[n->out[0]];
         return HONE_OK;
@@ -231,6 +259,16 @@ static bool put_cast(widening *w, hone_vid from, hone_vid to, hone_dtype t) {
     w->graph->node.n--; /* it stands in `done` */
     return hone_node_attrs(w->graph, n, &attr, 1) && hone_push(&w->done, n);
 }
+/* Numbers that formulas are known by: a constant that is one of them as far as its type goes is that one. */
+static const double known[] = {1.4142135623730951, 0.7071067811865476, 0.7978845608028654, 0.044715, 0.16666666666666666, 1.702};
+static float unrounded(hone_dtype t, float v) {
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        uint16_t half = 0;
+        hone_dtype_store(t, &half, HONE_F64, (hone_scalar){.f64 = known[k]}, false);
+        if (hone_dtype_load(t, &half).f32 == v) return (float)known[k];
+    }
+    return v;
+}
 static hone_vid wide_constant(widening *w, hone_vid v, bool mask) {
     const hone_value *from = w->graph->var.at[v].value;
     hone_value *to = NULL;
@@ -238,6 +276,7 @@ static hone_vid wide_constant(widening *w, hone_vid v, bool mask) {
     const int64_t n = hone_value_count(from);
     float *at = to->data;
     hone_dtype_load_n(from->dtype, at, from->data, (size_t)n);
+    if (n == 1) *at = unrounded(from->dtype, *at);
     for (int64_t k = 0; mask && k < n; k++)
         if (at[k] <= (float)mask_from && at[k] >= -65504) at[k] = -FLT_MAX;
     return hone_graph_const(w->graph, w->graph->var.at[v].name, to);
@@ -260,8 +299,13 @@ static bool widen(widening *w, hone_node *n) {
     hone_vid leaves[2][64];
     const hone_vid was = n->out[0];
     int n_leave = 0;
-    for (int k = 0; k < n->n_in; k++)
-        if (n->in[k] >= 0 && n->in[k] < w->n && w->half[n->in[k]] && (n->in[k] = in_f32(w, n->in[k])) < 0) return false;
+    bool said = false; /* something else says that the node is f32 */
+    for (int k = 0; k < n->n_in; k++) said |= n->in[k] >= 0 && is_float(g->var.at[n->in[k]].dtype) && !(packed(n, k) && large(w, n->in[k]));
+    for (int k = 0; k < n->n_in; k++) {
+        const hone_vid v = n->in[k];
+        if (v < 0 || !w->half[v] || (said && packed(n, k) && large(w, v))) continue;
+        if ((n->in[k] = in_f32(w, v)) < 0) return false;
+    }
     for (int k = 0; k < n->n_out; k++) {
         const hone_vid y = n->out[k];
         if (y < 0 || !w->half[y]) continue;
@@ -334,6 +378,10 @@ static hone_status widen_graph(hone_passing *p, hone_graph *g, const hone_progra
     if (!any) return HONE_OK;
     widening w = {.pass = p, .graph = g, .cast = cast};
     hone_arena *a = hone_arena_create();
+    hone_graph *top = g;
+    while (top->outer) top = top->outer;
+    top->mixed = true;
+    hone_instances_mix(p->instances);
     hone_status s = a && open(&w) ? choose(&w, a) : no_memory();
     if (!s) find_masks(&w);
     if (!s && !rewrite(&w)) s = no_memory();

@@ -69,7 +69,7 @@ static void summary(const hone_model *m, hone_text *t) {
     hone_counts c = hone_graph_counts(g, NULL);
     hone_text_put(t, "{\"name\": ");
     hone_text_json(t, g->name ? g->name : "");
-    hone_text_put(t, ", \"opset\": %d, \"inputs\": ", g->opset);
+    hone_text_put(t, ", \"opset\": %d, %s\"inputs\": ", g->opset, g->mixed ? "\"arithmetic\": \"f32\", " : "");
     put_list(g, g->in.at, g->in.n, t);
     hone_text_put(t, ", \"outputs\": ");
     put_list(g, g->out.at, g->out.n, t);

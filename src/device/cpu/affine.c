@@ -116,7 +116,9 @@ bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int
     first->tensor = -1;
     if (e->kind != HONE_X_LOAD || e->flat) return false;
     hone_dtype dtype = in->tensor[e->a].dtype;
-    if (bytes ? dtype != HONE_DTYPE_U8 && dtype != HONE_DTYPE_I8 : dtype != HONE_DTYPE_F32) return false;
+    const bool half =
+        into == HONE_AFFINE_FACTOR && c->constant && c->constant[e->a] && (dtype == HONE_DTYPE_F16 || dtype == HONE_DTYPE_BF16);
+    if (bytes ? dtype != HONE_DTYPE_U8 && dtype != HONE_DTYPE_I8 : dtype != HONE_DTYPE_F32 && !half) return false;
     *out = (hone_affine_load){.tensor = e->a};
     bool fits = e->c >= 0 && nothing(in, e->c, into, zero);
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
@@ -129,7 +131,7 @@ bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int
             if (s.k[slots->over] != 1 || lo != hi) return false;
             if (s.c == 0 || (s.c == -1 && slots->begun)) continue;
             hone_affine_load none;
-            if (s.c != -1 || e->c < 0 || into != HONE_AFFINE_SUM || first->tensor >= 0 ||
+            if (s.c != -1 || e->c < 0 || (into != HONE_AFFINE_SUM && into != HONE_AFFINE_FACTOR) || first->tensor >= 0 ||
                 !hone_affine_of_load(c, slots, e->c, HONE_AFFINE_SUM, -1, first, &none) || none.tensor >= 0)
                 return false;
             continue;

@@ -30,7 +30,12 @@ bool hone_affine_slots(const hone_cpu_call *, int stage, int last, hone_slots_of
 bool hone_affine_expr(const hone_cpu_call *, const hone_slots_of *, int32_t x, hone_affine *out);
 /* A load with affine subscripts that goes into a sum: of f32, 0 outside if it can be outside; or of 8 bits, outside what `zero` (-1: 0) is; or into a largest
    value: of f32, -inf outside. In a recurrence, h[t - 1] else h0 is two loads: `first` is what step 0 reads (tensor -1: the same). */
-typedef enum { HONE_AFFINE_SUM, HONE_AFFINE_BYTES, HONE_AFFINE_MAX } hone_affine_into;
+typedef enum {
+    HONE_AFFINE_SUM,
+    HONE_AFFINE_BYTES,
+    HONE_AFFINE_MAX,
+    HONE_AFFINE_FACTOR /* SUM; constants may be f16 or bf16 */
+} hone_affine_into;
 bool hone_affine_of_load(const hone_cpu_call *, const hone_slots_of *, int32_t x, hone_affine_into, int32_t zero, hone_affine_load *out,
                          hone_affine_load *first);
 /* The offset of a load that is never outside; false: it is another kind of load. */

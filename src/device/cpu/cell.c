@@ -315,9 +315,10 @@ static bool write_load(reading *r, const hone_x *e) {
     char word[4] = "?";
     bool fixed = false;
     int64_t number = 0;
-    if (e->flat || t->rank < 3 || t->dtype != HONE_DTYPE_F32) return false;
+    if (e->flat || t->rank < 3) return false;
+    if (t->role == HONE_ROLE_IN && r->s->n_reduce) return put(r, "r"); /* contract.c looks at it: weights may be halves */
+    if (t->dtype != HONE_DTYPE_F32) return false;
     if (t->role == HONE_ROLE_IN) {
-        if (r->s->n_reduce) return put(r, "r"); /* contract.c looks at it */
         if (t->rank != 3 || r->n_bias == BIASES || !is_index(r, sub[0], own(r, 1)) || !gate(r, sub[1], &fixed, &number) ||
             !is_index(r, sub[2], last))
             return false;

@@ -162,7 +162,7 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
     if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || (in->x[st->value].type != HONE_F32 && !d->bytes)) return false;
     if (!hone_affine_slots(c, stage, epilogue ? stage + 1 : stage, &d->slots) || !factors(c, st->value, &p) || p.n != 2) return false;
     for (int k = 0; k < 2; k++)
-        if (!hone_affine_of_load(c, &d->slots, p.load[k], d->bytes ? HONE_AFFINE_BYTES : HONE_AFFINE_SUM, p.zero[k], l + k, first + k))
+        if (!hone_affine_of_load(c, &d->slots, p.load[k], d->bytes ? HONE_AFFINE_BYTES : HONE_AFFINE_FACTOR, p.zero[k], l + k, first + k))
             return false;
     const hone_slots_of *w = &d->slots;
     /* B knows the last index that is longer than 1 */
@@ -176,6 +176,10 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
     if (b < 0 || first[b].tensor >= 0 || (first[1 - b].tensor >= 0 && first[1 - b].n_bounded)) return false;
     const hone_affine_load *early = first + (1 - b);
     d->columns_known = c->constant && c->constant[l[b].tensor];
+    for (int k = 0; k < 2; k++) { /* a factor of halves must be packed, which widens it */
+        const hone_dtype t = in->tensor[l[k].tensor].dtype;
+        if (t == HONE_DTYPE_F16 || t == HONE_DTYPE_BF16) *(k == b ? &d->stored_b : &d->stored_a) = t;
+    }
     d->a = l[1 - b], d->b = l[b], d->first_tensor = early->tensor, d->first_at = early->at.c, d->alpha = (float)p.alpha;
     if (d->bytes && w->over >= 0) return false;
     if (w->over >= 0)
@@ -312,7 +316,7 @@ hone_status hone_contract_over(hone_recipe_maker *s, const hone_cpu_call *c, int
         d->nr = 2 * d->kernel->vector; /* more to share: one row has the same bits by any width */
     d->out = c->instance->stage[stage].tensor;
     HONE_TRY(place_rows(s, c, stage, d, &fits));
-    if (!fits || !hone_contract_packable(c, d, false, s->n_ref) || d->over_b)
+    if (!fits || !hone_contract_packable(c, d, false, s->n_ref) || d->over_b || d->stored_a)
         return HONE_OK; /* weights known ahead: the only case worth it */
     d->packed_b = s->n_ref;
     HONE_TRY(hone_contract_keep_packed(s, d));
@@ -367,7 +371,8 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
     if (!epilogue) HONE_TRY(place_rows(s, c, stage, d, &fits));
     if (!fits) return HONE_OK;
     if (depthwise) {
-        if (!hone_contract_plane(d) || (d->bytes && d->k > 256)) return HONE_OK; /* 256 * 255 * 255 < 2^24: exact in f32 */
+        if (d->stored_a || d->stored_b || !hone_contract_plane(d) || (d->bytes && d->k > 256))
+            return HONE_OK; /* 256 * 255 * 255 < 2^24: exact in f32 */
     } else if (d->each || d->each_i8) {
         if (!hone_contract_packable(c, d, false, s->n_ref) || d->k > HONE_CONTRACT_KC || d->k < 2 || (d->each_i8 && d->batch_b != 1))
             return HONE_OK;
@@ -376,13 +381,16 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
         double work = (double)d->m * (double)d->n * (double)d->k * (double)d->batch;
         int next = s->n_ref;
         if (hone_contract_packable(c, d, false, next)) d->packed_b = next++;
-        bool rows = d->bytes ? !(d->packed_b && d->m < 2 * d->mr) : !d->piece; /* a kernel that walks A as it lies needs no copy */
+        bool rows =
+            d->bytes ? !(d->packed_b && d->m < 2 * d->mr) : !d->piece || d->stored_a; /* a kernel that walks A as it lies needs no copy */
         if (rows && hone_contract_packable(c, d, true, next)) d->packed_a = next;
         HONE_TRY(find_planes(s, c, d));
         bool walks = d->run_step == 1 || d->b.n_bounded || d->planes; /* B's columns lie in a row: packing is copying */
         if (work < 512 || (d->a.n_bounded && !d->packed_b && (d->bytes || d->m < 4)) || (d->m < 4 && !d->packed_b && !walks) ||
             (d->m == 1 && !d->packed_b && d->n < 64) || d->k < 2)
             return HONE_OK; /* packing would cost more than it saves */
+        if ((d->stored_a && (!d->packed_a || d->packed_b)) || (d->stored_b && !d->packed_b))
+            return HONE_OK; /* tile code widens them, too */
     }
     d->out = st->tensor;
     int acc = -1;

@@ -21,6 +21,7 @@ typedef struct {
     int first_tensor; /* in a recurrence: what step 0 reads instead of A, and from where; -1: nothing else */
     int64_t first_at;
     int64_t over_a, over_b, over_out; /* how addresses move with the over index */
+    hone_dtype stored_a, stored_b;    /* constants that are f16 or bf16 until they are packed; 0: f32 */
     float alpha;
     int64_t m, n, k, batch;
     int group_n[MAX_SLOTS], n_n, first_m; /* slots of N; rows begin at this one */
@@ -146,7 +147,7 @@ typedef struct {
 hone_standing hone_contract_stand(const hone_contract *, int64_t batch);
 int64_t hone_contract_own(const hone_contract *, int64_t number, bool a); /* where an operand's own batch begins */
 /* Rows m0 … m0+m-1 of A, all of K, one after another. The standing says where A's window is; NULL where it has none. */
-void hone_contract_pack_a(const hone_contract *, const float *a, const hone_standing *, int64_t m0, int64_t m, float *rows);
+void hone_contract_pack_a(const hone_contract *, const void *a, const hone_standing *, int64_t m0, int64_t m, float *rows);
 /* contract_pack.c: does a load know an index? May an operand be packed ahead, as this ref? Its packed operands are noted in the recipe. */
 bool hone_contract_knows(const hone_affine_load *, int slot);
 bool hone_contract_packable(const hone_cpu_call *, const hone_contract *, bool a, int ref);
@@ -154,7 +155,11 @@ size_t hone_contract_packed_bytes(const hone_contract *, bool a); /* of an opera
 hone_status hone_contract_keep_packed(hone_recipe_maker *, const hone_contract *) HONE_CHECKED;
 /* columns n0 … n0+nt-1 into panels of nr, the last one of as many whole vectors as it needs; panels are `apart` slices of nr apart, and kc of them are written
    from the first. line: room for nt values, or NULL for one panel. */
-void hone_contract_pack_b(const hone_contract *, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart,
+/* Element k of a constant that is f32 (0) or halves. */
+static inline float hone_contract_widened(hone_dtype stored, const void *at, int64_t k) {
+    return stored ? hone_dtype_load(stored, hone_element(at, true, k)).f32 : ((const float *)at)[k];
+}
+void hone_contract_pack_b(const hone_contract *, const void *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart,
                           float *panels, float *line);
 /* Columns n0 … n0+n-1 of slice k of B in a row: elements of `size` bytes, `outside` in every byte of those outside. */
 void hone_contract_gather(const hone_contract *, const void *b, int64_t k, int64_t n0, int64_t n, size_t size, int outside, void *line);
@@ -228,14 +233,14 @@ void hone_contract_ends(const hone_contract *, void *const *at, int64_t over, co
 /* contract_lines.c: whether it goes by lines, when all else is chosen; and where these tensors are stored as bf16; a tile of it */
 void hone_lines_choose(hone_contract *);
 bool hone_lines_takes(const hone_contract *, uint64_t half);
-void hone_lines_fill(const hone_contract *, const float *source,
+void hone_lines_fill(const hone_contract *, const void *source,
                      float *panels); /* weights of any depthwise that lies channels last: rows of all channels */
 void hone_lines_tile(const hone_contract *, void *const *at, uint64_t half, int64_t number);
 /* contract_half.c: factors rounded to a half. choose: false where precision is none, or it does not pay; panels of B: how many bytes, and their filling from the
    weights */
 bool hone_contract_half_choose(hone_arena *, hone_contract *, const hone_how *);
 size_t hone_contract_half_bytes(const hone_contract *);
-void hone_contract_half_fill(const hone_contract *, const float *source, void *panels);
+void hone_contract_half_fill(const hone_contract *, const void *source, void *panels);
 /* contract_stem.c: is it one, with all that it needs (bf16, after the kernel is chosen)? The step that makes its copy. */
 bool hone_stem_choose(hone_arena *, hone_contract *);
 void hone_stem_copy(hone_contract *, hone_part *);

@@ -98,7 +98,7 @@ bool hone_contract_half_choose(hone_arena *arena, hone_contract *d, const hone_h
 size_t hone_contract_half_bytes(const hone_contract *d) {
     return sizeof(uint16_t) * (size_t)(padded_k(d) * hone_up(d->n, d->nr) * d->batch_b);
 }
-void hone_contract_half_fill(const hone_contract *d, const float *source, void *dst) {
+void hone_contract_half_fill(const hone_contract *d, const void *source, void *dst) {
     const int64_t nr = d->nr, group = d->half->group, vector = d->kernel->vector, deep = padded_k(d);
     uint16_t *panel = dst, line[WIDEST];
     float slices[SLICES * WIDEST];
@@ -108,7 +108,8 @@ void hone_contract_half_fill(const hone_contract *d, const float *source, void *
             for (int64_t k0 = 0; k0 < d->k; k0 += SLICES) {
                 const int64_t kc = d->k - k0 < SLICES ? d->k - k0 : SLICES, have = d->n - n0 < nr ? d->n - n0 : nr,
                               wide = hone_up(have, vector);
-                hone_contract_pack_b(d, source + hone_contract_own(d, b, false), n0, nr, k0, kc, kc, slices, NULL);
+                hone_contract_pack_b(d, hone_element(source, d->stored_b, hone_contract_own(d, b, false)), n0, nr, k0, kc, kc, slices,
+                                     NULL);
                 for (int64_t p = 0; p < kc; p++) {
                     d->half->narrow(slices + p * wide, line, have);
                     const int64_t place = d->place ? d->place[k0 + p] : k0 + p;
@@ -214,8 +215,8 @@ static void take_rows(const hone_contract *d, const float *a, bool half, const h
     }
 }
 /* Sums of rows m0 … with the panel at n0 that left f16's range, in f32. Slow, and rare. */
-static void mend(const hone_contract *d, const float *a, const float *b, const hone_standing *w, int64_t m0, int64_t m, int64_t n0,
-                 float *c, int64_t stride) {
+static void mend(const hone_contract *d, const float *a, const void *b, const hone_standing *w, int64_t m0, int64_t m, int64_t n0, float *c,
+                 int64_t stride) {
     const int64_t have = d->n - n0 < d->nr ? d->n - n0 : d->nr, wide = hone_up(have, d->kernel->vector);
     float slices[SLICES * WIDEST];
     for (int64_t i = 0; i < m; i++) {
@@ -296,8 +297,8 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
             else if (others) fine &= kernel->run(others, kc, rows, row_step(d), panel + k0 * nr, more, stride, k0 > 0);
         }
         if (!fine)
-            mend(d, (const float *)at[d->a.tensor] + d->a.at.c + w.a, (const float *)at[d->b.tensor] + d->b.at.c + w.b, &w, m0, m, n0 + j,
-                 to, stride);
+            mend(d, (const float *)at[d->a.tensor] + d->a.at.c + w.a, hone_element(at[d->b.tensor], d->stored_b, d->b.at.c + w.b), &w, m0,
+                 m, n0 + j, to, stride);
         if (!d->direct) continue;
         if (!finished) d->ends->run(&ends); /* the kernel of depthwise convolutions, which has no taps to add */
         hone_contract_activate(d, &ends);

@@ -69,12 +69,12 @@ void hone_lines_choose(hone_contract *d) {
     const int64_t some = HONE_LINES_MANY * d->lines.run; /* a tile is whole lines, as many as a kernel takes at once */
     if (d->lines.run && d->lines.down && d->mt < d->m && d->mt >= some) d->mt = d->mt / some * some;
 }
-void hone_lines_fill(const hone_contract *d, const float *source, float *panels) {
+void hone_lines_fill(const hone_contract *d, const void *source, float *panels) {
     const int64_t all_n = hone_contract_columns(d);
     for (int64_t b = 0; b < d->batch_b; b++, panels += all_n * d->k)
         for (int64_t j = 0; j < d->n; j++) {
-            const float *column = source + hone_contract_own(d, b, false) + d->at_row_b[j / d->run] + j % d->run * d->run_step;
-            for (int64_t k = 0; k < d->k; k++) panels[k * all_n + j] = column[d->at_k_b[k]];
+            const int64_t column = hone_contract_own(d, b, false) + d->at_row_b[j / d->run] + j % d->run * d->run_step;
+            for (int64_t k = 0; k < d->k; k++) panels[k * all_n + j] = hone_contract_widened(d->stored_b, source, column + d->at_k_b[k]);
         }
 }
 bool hone_lines_takes(const hone_contract *d, uint64_t half) {

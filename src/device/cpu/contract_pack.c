@@ -22,11 +22,11 @@ typedef struct {
 static void fill_panels(const void *arg, void *dst, int part, int parts) {
     const packing *w = arg;
     const hone_contract *d = w->d;
+    const void *source = w->source; /* f32, f16 or bf16: what fills panels widens it */
     if (d->bytes) {
-        hone_contract_int_fill(d, w->a, w->source, dst);
+        hone_contract_int_fill(d, w->a, source, dst);
         return;
     }
-    const float *source = w->source;
     if (d->half) {
         hone_contract_half_fill(d, source, dst);
         return;
@@ -44,17 +44,18 @@ static void fill_panels(const void *arg, void *dst, int part, int parts) {
         return;
     }
     for (int64_t b = 0; w->a && b < d->batch_a; b++)
-        hone_contract_pack_a(d, source + hone_contract_own(d, b, true), NULL, 0, d->m, (float *)dst + b * d->m * d->k);
+        hone_contract_pack_a(d, hone_element(source, d->stored_a, hone_contract_own(d, b, true)), NULL, 0, d->m,
+                             (float *)dst + b * d->m * d->k);
     int64_t width = hone_contract_columns(d);
     const bool apart = d->run_step == d->k &&
                        d->run == d->n; /* columns one after another: a mapped file's pages need not stay until the last one is read */
     const int64_t panels = (d->n + d->nr - 1) / d->nr, all = w->a ? 0 : d->batch_b * panels;
     for (int64_t q = all * part / parts; q < all * (part + 1) / parts; q++) {
         const int64_t b = q / panels, n0 = q % panels * d->nr;
-        const float *from = source + hone_contract_own(d, b, false);
+        const void *from = hone_element(source, d->stored_b, hone_contract_own(d, b, false));
         hone_contract_pack_b(d, from, n0, d->nr, 0, d->k, d->k, (float *)dst + (b * width + n0) * d->k, NULL);
-        const int64_t read = (int64_t)sizeof(float) * (d->n - n0 < d->nr ? d->n - n0 : d->nr) * d->k;
-        if (apart && read > 1 << 16) hone_file_forget(from + n0 * d->k, (size_t)read);
+        const int64_t read = (d->stored_b ? 2 : 4) * (d->n - n0 < d->nr ? d->n - n0 : d->nr) * d->k;
+        if (apart && read > 1 << 16) hone_file_forget(hone_element(from, d->stored_b, n0 * d->k), (size_t)read);
     }
 }
 static int64_t packed_rows(const hone_contract *d, bool a) {
@@ -101,25 +102,27 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     const hone_contract *d = p->of;
     const hone_affine_load *l = p->a ? &d->a : &d->b;
     const char *source = (const char *)(intptr_t)c->tensor[l->tensor].ref.offset;
-    int64_t key[9 + 2 * MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) + 2 * d->winograd->by_place : 0),
-                                      d->bytes  ? 4 * d->mr + 2 * d->a_signed + (d->each_i8 != NULL)
-                                      : d->half ? -((int64_t)(d->stem.lines > 0) << 24 | (int64_t)(d->window.lines > 0) << 25 |
-                                                    (int64_t)d->half->dtype << 16 | d->half->deep << 8 | d->half->group)
-                                                : d->planes != NULL,
-                                      d->nr,
-                                      p->a ? d->m : d->n,
-                                      d->k,
-                                      p->a ? d->batch_a : d->batch_b,
-                                      l->at.c,
-                                      d->slots.n,
-                                      d->k_order};
-    for (int k = 0; k < d->slots.n; k++) key[9 + 2 * k] = l->at.k[k], key[10 + 2 * k] = hone_contract_knows(l, k) ? d->slots.extent[k] : 0;
-    packing w = {d, p->a, source + l->at.c * (d->bytes ? 1 : (int64_t)sizeof(float))};
+    int64_t key[10 + 2 * MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) + 2 * d->winograd->by_place : 0),
+                                       p->a ? d->stored_a : d->stored_b,
+                                       d->bytes  ? 4 * d->mr + 2 * d->a_signed + (d->each_i8 != NULL)
+                                       : d->half ? -((int64_t)(d->stem.lines > 0) << 24 | (int64_t)(d->window.lines > 0) << 25 |
+                                                     (int64_t)d->half->dtype << 16 | d->half->deep << 8 | d->half->group)
+                                                 : d->planes != NULL,
+                                       d->nr,
+                                       p->a ? d->m : d->n,
+                                       d->k,
+                                       p->a ? d->batch_a : d->batch_b,
+                                       l->at.c,
+                                       d->slots.n,
+                                       d->k_order};
+    for (int k = 0; k < d->slots.n; k++) key[10 + 2 * k] = l->at.k[k], key[11 + 2 * k] = hone_contract_knows(l, k) ? d->slots.extent[k] : 0;
+    const int64_t size = d->bytes ? 1 : (p->a ? d->stored_a : d->stored_b) ? 2 : 4;
+    packing w = {d, p->a, source + l->at.c * size};
     hone_packing of = {
         .source = source, .bytes = hone_contract_packed_bytes(d, p->a), .fill = fill_panels, .arg = &w, .arg_bytes = sizeof w};
-    of.source_bytes = (size_t)((p->a ? d->m * d->batch_a : d->n * d->batch_b) * d->k) * (d->bytes ? 1 : sizeof(float));
+    of.source_bytes = (size_t)((p->a ? d->m * d->batch_a : d->n * d->batch_b) * d->k * size);
     of.parts = packed_parts(d, p->a, of.bytes);
-    const void *panels = hone_packs_get(c->packs, key, 9 + 2 * d->slots.n, &of);
+    const void *panels = hone_packs_get(c->packs, key, 10 + 2 * d->slots.n, &of);
     *out = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)panels};
     return panels ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
 }

@@ -73,8 +73,12 @@ static void edge_row(const hone_contract *d, const hone_standing *w, int64_t r, 
     const uint64_t h = (uint64_t)d->a.size[0], v = (uint64_t)d->a.size[last];
     for (int64_t p = 0; p < d->k; p++) to[p] = (((uint64_t)(y0 + y[p]) < h) & ((uint64_t)(x0 + x[p]) < v)) ? row[at[p]] : 0;
 }
-void hone_contract_pack_a(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t m, float *rows) {
+void hone_contract_pack_a(const hone_contract *d, const void *from_a, const hone_standing *w, int64_t m0, int64_t m, float *rows) {
     const int64_t *at = d->at_k_a;
+    const float *a = from_a;
+    for (int64_t r = m0; d->stored_a && r < m0 + m; r++, rows += d->k)
+        for (int64_t p = 0; p < d->k; p++) rows[p] = hone_contract_widened(d->stored_a, from_a, d->at_m_a[r] + at[p]);
+    if (d->stored_a) return;
     int64_t run = 1; /* values that lie in a row, wherever K is: the last index of K */
     while (run < d->k && at[run] == run) run++;
     if (d->k % run) run = 1;
@@ -123,6 +127,8 @@ void hone_contract_gather(const hone_contract *d, const void *b, int64_t k, int6
             if (step == 1) memcpy(line + (int64_t)size * (lo - at), src + (int64_t)size * lo, size * (size_t)(hi - lo));
             else if (size == 1)
                 for (int64_t i = lo; i < hi; i++) line[i - at] = src[i * step];
+            else if (size == 2)
+                for (int64_t i = lo; i < hi; i++) ((uint16_t *)(void *)line)[i - at] = ((const uint16_t *)(const void *)src)[i * step];
             else
                 for (int64_t i = lo; i < hi; i++) ((float *)(void *)line)[i - at] = ((const float *)(const void *)src)[i * step];
             edge(line + (int64_t)size * (hi - at), at + len - hi, size, outside);
@@ -130,8 +136,42 @@ void hone_contract_gather(const hone_contract *d, const void *b, int64_t k, int6
         line += (int64_t)size * len, n -= len, at = 0, row++;
     }
 }
-void hone_contract_pack_b(const hone_contract *d, const float *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart,
+/* A panel of constants that are halves: widened a column's values of K at a time, or a slice at a time, whichever lies in a row. */
+static void pack_halves(const hone_contract *d, const void *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, float *panel) {
+    enum { SOME = 64, MOST = 128 /* columns of a panel */ };
+    const int64_t have = d->n - n0 < nt ? d->n - n0 : nt, vector = d->kernel->vector, wide = (have + vector - 1) / vector * vector;
+    const int64_t *at = d->at_k_b + k0;
+    float room[SOME * 16];
+    uint16_t line[MOST];
+    for (int64_t p = 0; p < kc && d->run_step == 1; p++) {
+        hone_contract_gather(d, b, k0 + p, n0, have, sizeof *line, 0, line);
+        hone_dtype_load_n(d->stored_b, panel + p * wide, line, (size_t)have);
+        for (int64_t j = have; j < wide; j++) panel[p * wide + j] = 0;
+    }
+    for (int64_t p0 = 0; p0 < kc && d->run_step != 1; p0 += SOME) {
+        const int64_t many = kc - p0 < SOME ? kc - p0 : SOME;
+        const bool dense = at[p0 + many - 1] - at[p0] == many - 1 && (many < 2 || at[p0 + 1] - at[p0] == 1);
+        for (int64_t j0 = 0; j0 < wide; j0 += 16) {
+            const int64_t columns = wide - j0 < 16 ? wide - j0 : 16;
+            for (int64_t j = 0; j < columns; j++) {
+                const int64_t column = n0 + j0 + j, from = d->at_row_b[column / d->run] + column % d->run * d->run_step;
+                float *to = room + j * SOME;
+                if (j0 + j >= have) memset(to, 0, sizeof room / 16);
+                else if (dense) hone_dtype_load_n(d->stored_b, to, hone_element(b, true, from + at[p0]), (size_t)many);
+                else
+                    for (int64_t p = 0; p < many; p++) to[p] = hone_contract_widened(d->stored_b, b, from + at[p0 + p]);
+            }
+            hone_transpose_floats(columns, many, room, SOME, panel + p0 * wide + j0, wide);
+        }
+    }
+}
+void hone_contract_pack_b(const hone_contract *d, const void *from_b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart,
                           float *panels, float *line) {
+    if (d->stored_b) { /* always one panel */
+        pack_halves(d, from_b, n0, nt, k0, kc, panels);
+        return;
+    }
+    const float *b = from_b;
     const int64_t nr = d->nr, have = d->n - n0 < nt ? d->n - n0 : nt, vector = d->kernel->vector;
     const int64_t width = (have + vector - 1) / vector * vector, n_panel = (width + nr - 1) / nr;
     float small[128];

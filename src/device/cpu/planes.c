@@ -199,17 +199,16 @@ int64_t hone_planes_rows(const hone_contract *d) {
     for (int64_t i = 0; i < g->channels; i += g->high) all += block_rows(g, i);
     return g->slices ? all : g->channels;
 }
-void hone_planes_fill(const hone_contract *d, bool a, const float *source, float *to) {
+void hone_planes_fill(const hone_contract *d, bool a, const void *source, float *to) {
     const hone_planes *g = d->planes;
     memset(to, 0, sizeof *to * (size_t)((a ? d->batch_a : d->batch_b) * hone_planes_rows(d) * d->k));
     for (int64_t b = 0; b < (a ? d->batch_a : d->batch_b); b++, to += hone_planes_rows(d) * d->k)
         for (int64_t i = 0; i < g->channels; i++) {
-            const float *row =
-                source + hone_contract_own(d, b, a) + (a ? d->at_m_a[i] : d->at_row_b[i / d->run] + i % d->run * d->run_step);
+            const int64_t row = hone_contract_own(d, b, a) + (a ? d->at_m_a[i] : d->at_row_b[i / d->run] + i % d->run * d->run_step);
             const int64_t *at = a ? d->at_k_a : d->at_k_b, first = g->slices ? i / g->high * g->high : i,
                           wide = g->slices ? block_rows(g, first) : 1;
             float *own = to + (g->slices ? i / g->high * HONE_GEMM_TURNED(g->high) : i) * d->k + i - first;
-            for (int64_t p = 0; p < d->k; p++) own[p * wide] = row[at[p]];
+            for (int64_t p = 0; p < d->k; p++) own[p * wide] = hone_contract_widened(a ? d->stored_a : d->stored_b, source, row + at[p]);
         }
 }
 

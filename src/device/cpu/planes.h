@@ -9,7 +9,7 @@ hone_status hone_planes_find(hone_recipe_maker *, hone_contract *d, const int *p
 bool hone_planes_pays(const hone_contract *d);             /* where sums are turned: its ends are known */
 void hone_planes_cut(const hone_contract *d, int threads); /* into tiles */
 /* Weights as rows of K, or turned, as its kernel takes them; a: they are the operand A. How many rows that is in all, of one batch. */
-void hone_planes_fill(const hone_contract *, bool a, const float *source, float *to);
+void hone_planes_fill(const hone_contract *, bool a, const void *source, float *to);
 int64_t hone_planes_rows(const hone_contract *);
 void hone_planes_step(hone_contract *, hone_step *);
 #endif

@@ -385,7 +385,7 @@ size_t hone_winograd_bytes(const hone_contract *d) {
     const struct hone_winograd *w = d->winograd;
     return factor_bytes(w) * (size_t)(w->before[w->places] * w->channels * w->columns);
 }
-void hone_winograd_filters_of(const hone_contract *d, const float *source, int phase, int64_t c, int64_t n0, int64_t wide, float *u,
+void hone_winograd_filters_of(const hone_contract *d, const void *source, int phase, int64_t c, int64_t n0, int64_t wide, float *u,
                               ptrdiff_t apart) {
     const struct hone_winograd *w = d->winograd;
     const int64_t have = d->n - n0 < wide ? d->n - n0 : wide;
@@ -394,7 +394,11 @@ void hone_winograd_filters_of(const hone_contract *d, const float *source, int p
     for (int t = 0; t < w->taps * (w->line ? 1 : w->taps); t++) {
         const int y = t / w->taps * w->stride + phase / 2, x = t % w->taps * w->stride + phase % 2;
         const int64_t there = y < w->side && x < w->side ? have : 0;
-        if (there) hone_contract_gather(d, source, y * w->at_y + x * w->at_x + c * w->at_c, n0, have, sizeof(float), 0, g[t]);
+        uint16_t line[HONE_WINOGRAD_FILTERS];
+        const size_t size = d->stored_b ? sizeof *line : sizeof(float);
+        if (there)
+            hone_contract_gather(d, source, y * w->at_y + x * w->at_x + c * w->at_c, n0, have, size, 0, d->stored_b ? (void *)line : g[t]);
+        if (there && d->stored_b) hone_dtype_load_n(d->stored_b, g[t], line, (size_t)have);
         memset(g[t] + there, 0, sizeof(float) * (size_t)(wide - there));
     }
     hone_winograd_filters(&w->g, g, (int)wide, u, apart);
@@ -410,7 +414,7 @@ static bool by_taps(const hone_contract *d) {
     return true;
 }
 /* Filters of a panel, of all channels. */
-static void fill_panel(const hone_contract *d, const float *source, bool turns, int64_t n0, int64_t wide, float *to, ptrdiff_t apart) {
+static void fill_panel(const hone_contract *d, const void *source, bool turns, int64_t n0, int64_t wide, float *to, ptrdiff_t apart) {
     const struct hone_winograd *w = d->winograd;
     enum { FEW = 64 }; /* taps */
     const int64_t have = d->n - n0 < wide ? d->n - n0 : wide, taps = w->taps * w->taps, some = FEW / taps;
@@ -419,16 +423,21 @@ static void fill_panel(const hone_contract *d, const float *source, bool turns, 
         for (int64_t c = 0; c < w->channels; c++) hone_winograd_filters_of(d, source, 0, c, n0, wide, to + c * wide, apart);
         return;
     }
-    const float *from = source + d->at_row_b[n0 / d->run] + n0 % d->run * d->run_step + d->at_k_b[0];
+    const int64_t from = d->at_row_b[n0 / d->run] + n0 % d->run * d->run_step + d->at_k_b[0];
+    float wide_room[HONE_WINOGRAD_FILTERS * FEW]; /* of halves: a column's taps after another's */
     if (have < wide) memset(g, 0, sizeof g);
     for (int64_t c = 0; c < w->channels; c += some) {
         const int64_t many = w->channels - c < some ? w->channels - c : some;
-        hone_transpose_floats(have, many * taps, from + c * taps, d->run_step, g[0], HONE_WINOGRAD_FILTERS);
+        for (int64_t j = 0; d->stored_b && j < have; j++)
+            hone_dtype_load_n(d->stored_b, wide_room + j * FEW, hone_element(source, true, from + c * taps + j * d->run_step),
+                              (size_t)(many * taps));
+        hone_transpose_floats(have, many * taps, d->stored_b ? wide_room : (const float *)source + from + c * taps,
+                              d->stored_b ? FEW : d->run_step, g[0], HONE_WINOGRAD_FILTERS);
         for (int64_t k = 0; k < many; k++)
             hone_winograd_filters(&w->g, (const float(*)[HONE_WINOGRAD_FILTERS])g + k * taps, (int)wide, to + (c + k) * wide, apart);
     }
 }
-static void fill_half(const hone_contract *d, const float *source, uint16_t *to) {
+static void fill_half(const hone_contract *d, const void *source, uint16_t *to) {
     const struct hone_winograd *w = d->winograd;
     float u[HONE_WINOGRAD_PLACES * HONE_WINOGRAD_FILTERS];
     for (int64_t n0 = 0; n0 < d->n; n0 += w->nr, to += w->places * w->channels * w->nr)
@@ -439,7 +448,7 @@ static void fill_half(const hone_contract *d, const float *source, uint16_t *to)
         }
 }
 /* [panel][place][phase][channel][column], or places first */
-void hone_winograd_fill(const hone_contract *d, const float *source, void *panels, int part, int parts) {
+void hone_winograd_fill(const hone_contract *d, const void *source, void *panels, int part, int parts) {
     const struct hone_winograd *w = d->winograd;
     float *to = panels, u[HONE_WINOGRAD_PLACES * HONE_WINOGRAD_FILTERS];
     if (w->half) {

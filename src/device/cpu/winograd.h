@@ -69,14 +69,14 @@ int hone_winograd_able(const hone_contract *); /* it is one: taps a side of its 
 int hone_winograd_tile(const hone_contract *); /* results a side of a tile; 0: not by tiles */
 /* Filters at their places, in panels: how many bytes, and their filling from the weights. */
 size_t hone_winograd_bytes(const hone_contract *);
-void hone_winograd_fill(const hone_contract *, const float *source, void *panels, int part, int parts); /* parts 1 in f16 */
+void hone_winograd_fill(const hone_contract *, const void *source, void *panels, int part, int parts); /* parts 1 in f16 */
 /* Adds its steps; uses: what the contraction reads and writes. */
 hone_status hone_winograd_steps(hone_recipe_maker *, hone_contract *, uint64_t uses) HONE_CHECKED;
 
 /* Between the two files. Where part k of the columns begins, of `nt` each. */
 int64_t hone_winograd_part(const hone_contract *, int64_t k);
 /* Columns n0 … of the filters of a phase's channel c at all places: u[place * apart + j], j < wide. */
-void hone_winograd_filters_of(const hone_contract *, const float *source, int phase, int64_t c, int64_t n0, int64_t wide, float *u,
+void hone_winograd_filters_of(const hone_contract *, const void *source, int phase, int64_t c, int64_t n0, int64_t wide, float *u,
                               ptrdiff_t apart);
 static inline hone_winograd_less hone_winograd_less_of(const struct hone_winograd *w, int64_t tile) {
     const bool down = tile / w->across % w->down == w->down - 1, across = tile % w->across == w->across - 1;

@@ -216,7 +216,7 @@ static void mend(const hone_contract *d, void *const *at, int64_t t0, int64_t ma
         look(d, at, t0 + t, 0, pixel);
         for (int64_t c = 0; c < w->channels; c++) {
             bring_in(w)(pixel, 1, v, 1, whole);
-            hone_winograd_filters_of(d, (const float *)at[d->b.tensor] + d->b.at.c, 0, c, n0, w->nr, u, w->nr);
+            hone_winograd_filters_of(d, hone_element(at[d->b.tensor], d->stored_b, d->b.at.c), 0, c, n0, w->nr, u, w->nr);
             for (int j = 0; j < w->nr; j++) m[j] += v[place] * u[place * w->nr + j];
             for (int k = 0; k < w->places; k++) pixel[k]++;
         }
