@@ -123,8 +123,9 @@ static bool packed(const hone_node *n, int k) {
 /* A cache that comes in as halves and goes out longer: what is new is rounded, what is there is not read twice. */
 static bool cache(const widening *w, const hone_node *n) {
     bool old = false;
-    for (int k = 0; runs(n, "concat") && k < n->n_in; k++) old |= w->half[n->in[k]] && w->graph->var.at[n->in[k]].producer < 0;
-    return old && w->is_output[n->out[0]];
+    for (int k = 0; runs(n, "concat") && k < n->n_in; k++)
+        old |= n->in[k] >= 0 && w->half[n->in[k]] && w->graph->var.at[n->in[k]].producer < 0;
+    return old && n->out[0] >= 0 && w->is_output[n->out[0]];
 }
 static hone_status allowed(const widening *w, hone_arena *a, const hone_node *n, bool *yes) {
     *yes = false;
@@ -296,9 +297,8 @@ static hone_vid in_half(widening *w, hone_vid v) {
 }
 static bool widen(widening *w, hone_node *n) {
     hone_graph *g = w->graph;
-    hone_vid leaves[2][64];
-    const hone_vid was = n->out[0];
-    int n_leave = 0;
+    const hone_vid *was = hone_arena_copy(g->arena, n->out, sizeof *was * (size_t)n->n_out);
+    if (!was) return false;
     bool said = false; /* something else says that the node is f32 */
     for (int k = 0; k < n->n_in; k++) said |= n->in[k] >= 0 && is_float(g->var.at[n->in[k]].dtype) && !(packed(n, k) && large(w, n->in[k]));
     for (int k = 0; k < n->n_in; k++) {
@@ -313,15 +313,13 @@ static bool widen(widening *w, hone_node *n) {
             g->var.at[y].dtype = HONE_DTYPE_F32, w->wide[y] = y, w->narrow[y] = -1;
             continue;
         }
-        if (n_leave == 64 || (n->out[k] = like(g, y, HONE_DTYPE_F32)) < 0) return false;
-        w->wide[y] = n->out[k];
-        leaves[0][n_leave] = n->out[k], leaves[1][n_leave++] = y;
+        if ((w->wide[y] = n->out[k] = like(g, y, HONE_DTYPE_F32)) < 0) return false;
     }
     const hone_attr attr = {.name = "to", .kind = HONE_ATTR_TYPE, .n = 1, .i = (const int64_t[]){HONE_DTYPE_F32}};
-    if (n->program == w->cast && w->half[was] && !hone_node_attrs(g, n, &attr, 1)) return false;
+    if (n->program == w->cast && was[0] >= 0 && w->half[was[0]] && !hone_node_attrs(g, n, &attr, 1)) return false;
     if (!hone_push(&w->done, n)) return false;
-    for (int k = 0; k < n_leave; k++)
-        if (!put_cast(w, leaves[0][k], leaves[1][k], w->half[leaves[1][k]])) return false;
+    for (int k = 0; k < n->n_out; k++)
+        if (n->out[k] != was[k] && !put_cast(w, n->out[k], was[k], w->half[was[k]])) return false;
     return true;
 }
 
@@ -401,4 +399,39 @@ hone_status hone_pass_half(hone_passing *p) {
     if (!cast) return hone_fail(HONE_BUG, "the library has no Cast");
     hone_graph_index(p->graph);
     return widen_graph(p, p->graph, cast);
+}
+
+/* ---- weights that are cast ------------------------------------------------------------------------------------------------------------ */
+/* MatMul(x, Cast(w: f16)) takes w as it is, before folding would make an f32 of it; so it is in what `hone compile` writes of such models. */
+static bool is_stored(const hone_graph *g, const hone_node *n, int k, const hone_program *cast, hone_vid *from) {
+    const hone_vid v = n->in[k];
+    const hone_node *maker = v >= 0 && packed(n, k) && g->var.at[v].producer >= 0 ? g->node.at[g->var.at[v].producer] : NULL;
+    if (!maker || maker->program != cast || g->var.at[v].dtype != HONE_DTYPE_F32) return false;
+    const hone_value *x = g->var.at[maker->in[0]].value;
+    *from = maker->in[0];
+    return x && x->tag == HONE_TAG_TENSOR && is_half(x->dtype) && hone_value_count(x) >= FACTOR;
+}
+static void take_stored(hone_passing *p, hone_graph *g, const hone_program *cast, bool *any) {
+    for (int q = 0; q < g->node.n; q++) {
+        hone_node *n = g->node.at[q];
+        for (int b = 0; b < n->n_body; b++) take_stored(p, n->body[b], cast, any);
+        hone_vid from = -1;
+        bool said = false; /* something else says that the node is f32 */
+        for (int k = 0; k < n->n_in && k < 2; k++)
+            said |= n->in[k] >= 0 && g->var.at[n->in[k]].dtype == HONE_DTYPE_F32 && !is_stored(g, n, k, cast, &from);
+        for (int k = 0; said && k < n->n_in && k < 3; k++)
+            if (is_stored(g, n, k, cast, &from)) n->in[k] = from, *any = true, p->changed++;
+    }
+}
+hone_status hone_pass_stored(hone_passing *p) {
+    const hone_library *library;
+    HONE_TRY(hone_library_builtin(&library));
+    const hone_program *cast = hone_library_find(library, "", "Cast");
+    bool any = false;
+    hone_graph_index(p->graph);
+    take_stored(p, p->graph, cast, &any);
+    if (!any) return HONE_OK;
+    p->graph->mixed = true;
+    hone_instances_mix(p->instances);
+    return HONE_OK;
 }

@@ -9,6 +9,7 @@ static const struct {
     hone_pass_fn *run;
 } pipeline[] = {
     {"infer", hone_pass_infer},
+    {"stored", hone_pass_stored},
     {"settle", hone_pass_settle}, /* scales and weights that the model computes */
     {"moves", hone_pass_moves},
     {"settle", hone_pass_settle}, /* weights that were turned around */

@@ -20,6 +20,7 @@ hone_pass_fn hone_pass_settle;     /* likewise, but what is quantized stays so: 
 hone_pass_fn hone_pass_moves;      /* what is quantized moves as bytes */
 hone_pass_fn hone_pass_quant;      /* products of what is quantized: integer ops */
 hone_pass_fn hone_pass_table;      /* element-wise chains from bytes to bytes become tables */
+hone_pass_fn hone_pass_stored;     /* weights of f16 and bf16 that are cast to f32 are taken as they are */
 hone_pass_fn hone_pass_half;       /* f16 and bf16 between nodes become f32 */
 hone_pass_fn hone_pass_dead;       /* what nobody reads goes */
 hone_pass_fn hone_pass_same;       /* equal nodes on equal operands become one */
