@@ -47,6 +47,7 @@ test-all: setup-all test
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=45
 	@scripts/cross.sh $(OTHER) build-cross $(JOBS)
 	@if command -v python3 >/dev/null; then python3 scripts/compare_ort.py build/hone ../shared/models; else echo "compare with ONNX Runtime: skipped (no python3)"; fi
+	@if command -v python3 >/dev/null; then python3 scripts/probe_import.py build/hone; else echo "what importers forgive: skipped (no python3)"; fi
 	@if command -v python3 >/dev/null; then python3 scripts/compare_export.py build/hone ../shared/models; else echo "exported models in ONNX Runtime: skipped (no python3)"; fi
 	@if command -v python3 >/dev/null; then python3 scripts/compare_contrib.py build/hone; else echo "com.microsoft beside ONNX Runtime: skipped (no python3)"; fi
 	@if command -v python3 >/dev/null; then python3 scripts/compare_zoo.py build/hone; else echo "the zoo beside ONNX Runtime: skipped (no python3)"; fi

@@ -76,7 +76,26 @@ static void tell_text(const char *key, const char *text) {
     printf(", \"%s\": ", key);
     hone_json_put_text(stdout, text, strlen(text));
 }
-static void tell_json(const char *path, const char *wrong, const hone_planned *p) {
+/* What was wrong with the file and did not matter. */
+static void tell_forgiven(const hone_model *m, bool json) {
+    char *text = NULL;
+    hone_json *r = m && !hone_model_report(m, "summary", &text) ? hone_json_read(text) : NULL;
+    const hone_json *list = hone_json_get(r, "forgiven");
+    if (json) printf(", \"forgiven\": [");
+    for (const hone_json *one = list ? list->first : NULL; one; one = one->next) {
+        if (!json) {
+            hone_print(stdout, "forgave %s\n", one->text ? one->text : "");
+            continue;
+        }
+        if (one != list->first) printf(", ");
+        hone_json_put_text(stdout, one->text, strlen(one->text));
+    }
+    if (json) printf("]");
+    hone_json_free(r);
+    hone_text_release(text);
+}
+
+static void tell_json(const char *path, const char *wrong, const hone_planned *p, const hone_model *m) {
     static const char *const copied[] = {"arena_bytes",   "lower_bound_bytes", "parameter_bytes", "packed_bytes",
                                          "scratch_bytes", "input_bytes",       "output_bytes",    "flops"};
     printf("{\"model\": ");
@@ -84,6 +103,7 @@ static void tell_json(const char *path, const char *wrong, const hone_planned *p
     printf(", \"ok\": %s, \"problems\": [", wrong ? "false" : "true");
     if (wrong) problems(wrong, true);
     printf("]");
+    tell_forgiven(m, true);
     if (p->plan) {
         account a = sum_up(p->plan);
         const hone_json *whole = hone_json_get(p->plan, "whole");
@@ -163,7 +183,7 @@ static int check(const char *path, const hone_words *dims, bool json) {
     }
     rc = !wrong ? 0 : s == HONE_BUG ? 2 : 1;
     if (json) {
-        tell_json(path, wrong, &p);
+        tell_json(path, wrong, &p, model);
     } else if (wrong) {
         hone_print(stdout, "%s%s cannot run:%s\n", hone_paint(stdout, HONE_RED), path, hone_paint(stdout, HONE_PLAIN));
         int n = problems(wrong, false);
@@ -172,6 +192,7 @@ static int check(const char *path, const hone_words *dims, bool json) {
         hone_print(stdout, "%s%s can run%s: %d input%s, %d output%s\n", hone_paint(stdout, HONE_GREEN), path,
                    hone_paint(stdout, HONE_PLAIN), hone_model_inputs(model), hone_model_inputs(model) == 1 ? "" : "s",
                    hone_model_outputs(model), hone_model_outputs(model) == 1 ? "" : "s");
+        tell_forgiven(model, false);
         tell_plan(&p);
     }
 done:

@@ -337,12 +337,17 @@ static void test_problems(void **state) {
     for (const char *c = t; *c; c++) lines += *c == '\n';
     assert_int_equal(lines, 6);
     g = (msg){0};
-    for (int k = 0; k < 500; k++) add_node(&g, node("NoSuchOp", "", "-"));
+    for (int k = 0; k < 500; k++) {
+        char out[16];
+        snprintf(out, sizeof out, "t%d", k);
+        add_node(&g, node("NoSuchOp", "", out));
+    }
     t = refused(model_of(g, 13));
     for (lines = 1; *t; t++) lines += *t == '\n';
     assert_true(lines <= 51);
     g = (msg){0};
-    assert_non_null(strstr(refused(model_of(g, 29)), "opset 29"));
+    hone_graph *newer = load(model_of(g, 29)); /* read as the newest that is known, with a note: test_forgive.c */
+    hone_graph_destroy(newer);
     g = (msg){0};
     add_input(&g, "x", 1, "2");
     add_input(&g, "x", 1, "2");

@@ -128,7 +128,12 @@ hone_status hone_onnx_read_attr(hone_import *im, hone_wire w, hone_onnx_attr *ou
     if (p.ref.bytes) out->ref = hone_wire_text(im->scratch, &p.ref);
     if (!out->attr.name || (p.ref.bytes && !out->ref)) s = HONE_NO_MEMORY, out->attr.name = "";
     else if (s == HONE_BAD_INPUT) hone_fail(s, "is damaged");
-    else if (!s && !out->ref && (p.type ? p.type : guess_type(&p)) == GRAPH) {
+    out->untyped = !p.type && !out->ref;
+    if (s) {
+        free_parts(&p);
+        return s;
+    }
+    if (!s && !out->ref && (p.type ? p.type : guess_type(&p)) == GRAPH) {
         out->attr.kind = HONE_ATTR_BODY;
         out->graph = p.one[6];
         if (!p.one[6].data) s = hone_fail(HONE_BAD_INPUT, "has no graph");

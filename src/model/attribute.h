@@ -7,6 +7,7 @@
 typedef struct {
     hone_attr attr; /* kind HONE_ATTR_BODY: its graph is below, not read yet */
     hone_field graph;
+    bool untyped;    /* its type had to be told by what it holds */
     const char *ref; /* in a function: the attribute of the call that this one stands for; NULL: none */
 } hone_onnx_attr;
 /* On failure a message that goes behind "attribute 'x' " (HONE_NO_MEMORY: none); the name is set. All lives as long as the load. */

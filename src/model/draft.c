@@ -29,6 +29,26 @@ void hone_import_problem(hone_import *im, hone_status s, const char *format, ...
     note(im, s, line);
 }
 
+/* Is the line among those of the text? */
+static bool has_line(const hone_text *t, const char *line) {
+    const size_t n = strlen(line);
+    for (const char *at = t->text; at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+        if (strncmp(at, line, n) == 0 && (at[n] == '\n' || !at[n])) return true;
+    return false;
+}
+
+void hone_import_forgive(hone_import *im, const char *format, ...) {
+    char line[512], shown[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    hone_visible(shown, sizeof shown, line, strlen(line), false);
+    if (im->n_forgiven > MAX_PROBLEMS || has_line(&im->forgiven, shown)) return;
+    im->n_forgiven++;
+    hone_text_put(&im->forgiven, "%s%s", im->forgiven.n ? "\n" : "", im->n_forgiven > MAX_PROBLEMS ? "… and more" : shown);
+}
+
 void hone_import_no_memory(hone_import *im) {
     if (im->worst != HONE_NO_MEMORY) note(im, HONE_NO_MEMORY, "no memory to import the model");
 }

@@ -19,6 +19,8 @@ typedef struct hone_import { /* one load */
     hone_onnx_files *files;
     hone_text problems; /* a line each */
     int n_problem;
+    hone_text forgiven; /* what was wrong and did not matter, a line each, none twice */
+    int n_forgiven;
     hone_status worst;
     int64_t n_node; /* read and made so far, functions inlined: bounded, for functions of functions grow without end */
     uint64_t inlined_bytes, inlined_limit; /* of file, read again for each call */
@@ -45,6 +47,7 @@ typedef struct {
 
 void hone_import_problem(hone_import *, hone_status, const char *format, ...) HONE_PRINTF(3, 4);
 void hone_import_no_memory(hone_import *);
+void hone_import_forgive(hone_import *, const char *format, ...) HONE_PRINTF(2, 3);
 bool hone_import_count(hone_import *, size_t inlined_bytes); /* one node more; false: stop */
 bool hone_import_stop(const hone_import *);                  /* there is enough to report, or too much to import */
 /* A problem of the node at hand: the line starts with its name, op, domain and version. */

@@ -17,6 +17,7 @@ static void finish(hone_onnx_model *m) {
     hone_vec_free(&m->im.loose);
     if (m->im.instances) hone_instances_destroy(m->im.instances);
     hone_text_free(&m->im.problems);
+    hone_text_free(&m->im.forgiven);
     if (m->im.scratch) hone_arena_destroy(m->im.scratch);
 }
 
@@ -37,6 +38,8 @@ static hone_status load(hone_onnx_files *files, const hone_library *library, hon
     g->keep_free = hone_onnx_files_free;
     hone_onnx_import(&m, (hone_wire){files->model.data, files->model.data + files->model.bytes, false});
     s = m.im.worst;
+    if (!s && m.im.forgiven.n && !(g->forgiven = hone_arena_text(g->arena, "%s", m.im.forgiven.text)))
+        hone_import_no_memory(&m.im), s = m.im.worst;
     if (s) hone_fail_lines(s, m.im.problems.text ? m.im.problems.text : "no memory to import the model");
     finish(&m);
     if (!s) {

@@ -4,6 +4,7 @@
    - The file is read in place from a mapping that the graph keeps; constants point into it where the data is aligned.
    - Every node comes out in the newest form of its op (upgrade.h), functions inlined, Constant nodes as constants, bodies closed. A
      constant that a body uses from outside becomes a constant of the body too (the bytes are shared), everything else a capture.
+   - What has one sensible meaning is forgiven, and noted in the graph: nodes in any order, opsets missing or too new (docs/07).
    - An initializer that is also listed as an input is a default that a caller could override: here it is a constant, not an input.
    - Dims of graph inputs: a name is a symbol of the model, a missing dim or 0 (some exporters write it for "any") a symbol of its own.
    - What is wrong with a model is gathered: one message, a line a problem, up to 50. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    report: what models and sessions tell about themselves, as JSON, one document a topic. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,7 +70,16 @@ static void summary(const hone_model *m, hone_text *t) {
     hone_counts c = hone_graph_counts(g, NULL);
     hone_text_put(t, "{\"name\": ");
     hone_text_json(t, g->name ? g->name : "");
-    hone_text_put(t, ", \"opset\": %d, %s\"inputs\": ", g->opset, g->mixed ? "\"arithmetic\": \"f32\", " : "");
+    hone_text_put(t, ", \"opset\": %d, %s\"forgiven\": [", g->opset, g->mixed ? "\"arithmetic\": \"f32\", " : "");
+    for (const char *line = g->forgiven; line && *line;) { /* a line each */
+        char one[1024];
+        const size_t n = strcspn(line, "\n");
+        snprintf(one, sizeof one, "%.*s", (int)n, line);
+        if (line != g->forgiven) hone_text_put(t, ", ");
+        hone_text_json(t, one);
+        line += n + (line[n] != 0);
+    }
+    hone_text_put(t, "], \"inputs\": ");
     put_list(g, g->in.at, g->in.n, t);
     hone_text_put(t, ", \"outputs\": ");
     put_list(g, g->out.at, g->out.n, t);
