@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs every fuzzer of BUILD for SECONDS each, one after the other:  run.sh BUILD SECONDS [NAME…]
 # An input may take a minute by the clock: other work may hold the machine.
+# FUZZ_MODELS names folders: the small models below them, as other tools left them, are seeds too.
 # What it learned stays in BUILD/corpus and is where the next run begins; a finding stops it and stays in BUILD/found.
 set -eu
 build=${1:?usage: run.sh BUILD SECONDS [NAME...]} seconds=${2:?usage: run.sh BUILD SECONDS [NAME...]}
@@ -9,7 +10,7 @@ shift 2
 [ $# -gt 0 ] || set -- $(cd "$build/fuzz" && ls fuzz_* | grep -v '\.' | sed 's/^fuzz_//')
 export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 mkdir -p "$build/found"
-"$build/fuzz/seeds" "$build/seeds"
+"$build/fuzz/seeds" "$build/seeds" ${FUZZ_MODELS:-}
 for name; do
     mkdir -p "$build/corpus/$name"
     log=$build/found/$name.log

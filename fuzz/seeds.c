@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
-   seeds: what the fuzzers begin with:  seeds FOLDER  writes FOLDER/model, FOLDER/ops, FOLDER/graph, FOLDER/image and FOLDER/wisdom.
+   seeds: what the fuzzers begin with:  seeds FOLDER [MODELS…]  writes FOLDER/model, FOLDER/ops, FOLDER/graph, FOLDER/image and FOLDER/wisdom.
+   MODELS are folders; every small .onnx file below them is a seed too, as whatever tool left it.
 
    Models: one of a single node for each op row, at three ranks, and some written by hand (bodies, functions, sparse tensors, lists).
    Op texts: each row of the library. Graph texts: the models that load, as text. Pictures: a tiny one in each format. Wisdom: a line of
    each kind, without the head, which the fuzzer puts before it. */
+#define _GNU_SOURCE
+#include <ftw.h>
 #include <sys/stat.h>
 
 #include "../tests/onnx_write.h"
@@ -206,11 +209,26 @@ static void wisdom(void) {
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) save("wisdom", "line", lines[k], strlen(lines[k]));
 }
 
+/* ---- models of other tools --------------------------------------------------------------------------------------------------------- */
+enum { SMALL = 48 << 10, MOST = 2000 }; /* bytes of a file, files: what is longer is changed too rarely where it matters */
+static int found;
+static int one_file(const char *path, const struct stat *st, int type, struct FTW *where) {
+    const char *name = path + where->base, *dot = strrchr(name, '.');
+    hone_file f;
+    if (type != FTW_F || !dot || strcmp(dot, ".onnx") != 0 || st->st_size > SMALL || found == MOST || hone_file_open(path, &f)) return 0;
+    msg m = {0};
+    put(&m, f.data, f.bytes);
+    hone_file_close(&f);
+    found++;
+    save_model("tool", m);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     static const char *const kinds[] = {"model", "ops", "graph", "image", "wisdom"};
     const hone_library *library;
     char path[512];
-    if (argc != 2) return fprintf(stderr, "usage: seeds FOLDER\n"), 1;
+    if (argc < 2) return fprintf(stderr, "usage: seeds FOLDER [MODELS...]\n"), 1;
     folder = argv[1];
     mkdir(folder, 0777);
     for (int k = 0; k < 5; k++) snprintf(path, sizeof path, "%s/%s", folder, kinds[k]), mkdir(path, 0777);
@@ -223,5 +241,7 @@ int main(int argc, char **argv) {
     for (size_t k = 0; k < sizeof hand / sizeof *hand; k++) save_model(hand[k].name, hand[k].make());
     pictures();
     wisdom();
+    for (int k = 2; k < argc; k++) nftw(argv[k], one_file, 16, FTW_PHYS);
+    if (argc > 2) printf("%d models of other tools are seeds\n", found);
     return 0;
 }
