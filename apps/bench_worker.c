@@ -64,7 +64,7 @@ static int open_model(work *w) {
     if (w->row->precision) options.precision = hone_precision(w->row->precision, strlen(w->row->precision));
     char why[4096], *name = model_name(w->row);
     double began = hone_clock_ms();
-    hone_status s = hone_load(name, &w->model, why, sizeof why);
+    hone_status s = hone_load_for(name, &w->row->inputs, &w->model, why, sizeof why);
     if (!s && (s = hone_session_create(w->model, &options, &w->session))) snprintf(why, sizeof why, "%s", hone_error());
     w->load_ms = hone_clock_ms() - began;
     free(name);

@@ -151,7 +151,7 @@ static bool prepare(field *f, const char *model) {
     char why[4096];
     if (zoo && write_zoo(f, model)) return snprintf(c->why, sizeof c->why, "%s", hone_error()), false;
     if (!zoo && !realpath(model, f->model)) snprintf(f->model, sizeof f->model, "%s", model); /* loading says what is wrong */
-    hone_status s = hone_load(f->model, &m, why, sizeof why);
+    hone_status s = hone_load_for(f->model, &f->wish->inputs, &m, why, sizeof why);
     if (s) return snprintf(c->why, sizeof c->why, "%.*s", (int)strcspn(why, "\n"), why), false;
     c->n_in = hone_model_inputs(m), c->n_out = hone_model_outputs(m);
     c->output = hone_must_alloc(sizeof *c->output * (size_t)(c->n_out + 1));

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "args.h"
+#include "hone/tools.h"
 
 enum { MOST = 512, PATH = 1024 };
 
@@ -58,4 +59,27 @@ hone_status hone_load(const char *path, hone_model **out, char *why, size_t room
     else if (!there && strlen(name) < 64 && guess(folder, name, meant, sizeof meant))
         snprintf(why, room, "there is no file '%s'; did you mean '%s'?", path, meant);
     return s;
+}
+
+hone_status hone_load_for(const char *path, const hone_words *inputs, hone_model **out, char *why, size_t room) {
+    hone_status s = hone_load(path, out, why, room);
+    if (s || !inputs->n || !strncmp(path, "zoo:", 4)) return s;
+    char **names = hone_must_alloc(sizeof *names * (size_t)inputs->n);
+    int n = 0, length = 0;
+    for (int k = 0; k < inputs->n; k++) {
+        bool known = !hone_args_after(inputs->at[k], &length);
+        for (int i = 0; i < hone_model_inputs(*out) && !known; i++) {
+            const char *name = hone_model_input(*out, i)->name;
+            known = strlen(name) == (size_t)length && !memcmp(name, inputs->at[k], (size_t)length);
+        }
+        if (!known && (names[n] = strndup(inputs->at[k], (size_t)length))) n++;
+    }
+    hone_model *open = NULL;
+    if (n && !hone_model_load_open(path, (const char *const *)names, n, &open)) { /* else the option's own message says what is wrong */
+        hone_model_free(*out);
+        *out = open;
+    }
+    for (int k = 0; k < n; k++) free(names[k]);
+    free(names);
+    return HONE_OK;
 }

@@ -2,10 +2,13 @@
    load: a model by the path that a user typed, and what to do where there is none; what it is to be computed in. */
 #ifndef HONE_APPS_LOAD_H
 #define HONE_APPS_LOAD_H
+#include "args.h"
 #include "hone/hone.h"
 
 /* hone_model_load; on failure `why` is the library's message, with a guess at the file that was meant. */
 hone_status hone_load(const char *path, hone_model **out, char *why, size_t room);
+/* The same for --input NAME=FILE: an initializer that the model lists as an input too, and that is named there, becomes an input. */
+hone_status hone_load_for(const char *path, const hone_words *inputs, hone_model **out, char *why, size_t room);
 /* What --precision may be, of so many characters: f32, bf16 or f16; NONE where it is none of them. */
 hone_dtype hone_precision(const char *word, size_t length);
 #endif

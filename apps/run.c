@@ -50,7 +50,7 @@ static int open_model(job *j) {
     if (j->precision && !(options.precision = hone_precision(j->precision, strlen(j->precision))))
         return hone_args_wrong("--precision %s: Hone computes in f32, bf16 or f16", j->precision);
     char why[4096];
-    hone_status s = hone_load(j->path, &j->model, why, sizeof why);
+    hone_status s = hone_load_for(j->path, &j->inputs, &j->model, why, sizeof why);
     if (s) return hone_args_stopped(s, why);
     if ((s = hone_session_create(j->model, &options, &j->session))) return hone_args_failed(s);
     j->n_in = hone_model_inputs(j->model);

@@ -148,7 +148,7 @@ static int do_job(job *j) {
     char why[4096], *report = NULL;
     int rc = j->file ? may_write(j) : 0;
     if (rc) return rc;
-    hone_status s = hone_load(j->path, &j->model, why, sizeof why);
+    hone_status s = hone_load_for(j->path, &j->inputs, &j->model, why, sizeof why);
     if (s) return hone_args_stopped(s, why);
     j->n_in = hone_model_inputs(j->model);
     j->fed = hone_must_alloc(sizeof *j->fed * (size_t)j->n_in);

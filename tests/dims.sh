@@ -41,5 +41,13 @@ try 1 "is a guess: --dim NAME=SIZE" check "$model" --dim h=2 --dim w=2
 try 0 "f32[3,4]" run "$folder/pair.onnx" --shape a=3x4 --save "$folder"
 try 0 "f32[3,4]" run "$folder/pair.onnx" --input "b=$folder/output_0.npy"
 try 1 "says that it is 3" run "$folder/pair.onnx" --input "b=$folder/output_0.npy" --dim n=5
+# An initializer that is an input too is a default: the model runs without a value for it, and with one.
+model=$folder/default.onnx
+cp "$folder/w.data" "$folder/x.bin"
+try 0 "values 3 6" run "$model" --input "x=$folder/x.bin"
+try 0 "values 72 704" run "$model" --input "x=$folder/x.bin" --input "w=$folder/seven.bin"
+try 0 "w  f32[2]" compare "$model" --with none --seconds 0.02 --loads 1 --input "w=$folder/seven.bin"
+try 0 "f32[2]" bench "$model" --runs 2 --threads 1 --input "w=$folder/seven.bin"
+try 1 "no input 'v'" run "$model" --input "v=$folder/seven.bin"
 echo "$failed failed"
 [ "$failed" = 0 ]

@@ -34,6 +34,16 @@ static void pair(void) {
     add_output(&g, "y");
     save("pair.onnx", model_of(g, 18));
 }
+/* w is a default: an initializer that is an input, too. */
+static void default_input(void) {
+    msg g = {0};
+    add_input(&g, "x", 1, "2"), add_input(&g, "w", 1, "2");
+    sub(&g, 5, floats("w", "2", (float[]){1, 2}, 2)), sub(&g, 5, floats("v", "2", (float[]){1, 2}, 2));
+    add_node(&g, node("Sum", "x w v", "y"));
+    add_output(&g, "y");
+    save("default.onnx", model_of(g, 18));
+    save("seven.bin", (msg){memcpy(malloc(8), (float[]){70, 700}, 8), 8, 8});
+}
 static void external(void) {
     msg t = tensor_head("w", 1, "2"), g = {0}, e = {0}, data = {0};
     text(&e, 1, "location"), text(&e, 2, "w.data");
@@ -83,6 +93,7 @@ int main(int argc, char **argv) {
     picture("nameless.onnx", "? 1 ? ?");
     pair();
     external();
+    default_input();
     evil("evil.onnx", "Relu", EVIL, "4");
     evil("evil_op.onnx", EVIL, EVIL, "4");
     evil("evil_reads.onnx", "Relu", EVIL "z", "4");

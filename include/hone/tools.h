@@ -24,6 +24,10 @@ typedef struct {
 } hone_case;
 HONE_API void hone_conformance_case(const char *folder, double rtol, double atol, const hone_options *, hone_case *out);
 
+/* hone_model_load with some defaults left open. An initializer that the file lists as an input too is a default, and a constant otherwise; the `n` named here
+   are inputs of the model, in the file's order, and must be given at each run. Fails, BAD_INPUT, for a name that is not listed as an input. */
+HONE_API hone_status hone_model_load_open(const char *path, const char *const *names, int n, hone_model **out);
+
 /* ---- more reports, as JSON; free *out with hone_text_release -------------------------------------------------------------------------- */
 typedef struct {
     const int64_t *dims;

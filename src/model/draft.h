@@ -17,6 +17,8 @@ typedef struct hone_import { /* one load */
     hone_graph *root;
     hone_arena *scratch;
     hone_onnx_files *files;
+    const char *const *open; /* defaults that are to be inputs, by name */
+    int n_open;
     hone_text problems; /* a line each */
     int n_problem;
     hone_text forgiven; /* what was wrong and did not matter, a line each, none twice */

@@ -59,6 +59,14 @@ static void read_type(hone_scope *s, hone_wire w, hone_vid id, bool shaped, int 
 }
 
 /* ---- graphs ---------------------------------------------------------------------------------------------------------------------- */
+/* Is it one of the defaults that a caller wants to give? */
+static bool is_open(hone_scope *s, const hone_field *name) {
+    const hone_import *im = &s->m->im;
+    for (int k = 0; k < im->n_open; k++)
+        if (strlen(im->open[k]) == name->bytes && name->bytes && memcmp(im->open[k], name->data, name->bytes) == 0) return true;
+    return false;
+}
+
 void hone_import_initializer(hone_scope *s, const hone_field *f, bool sparse) {
     hone_import *im = &s->m->im;
     hone_wire w = hone_wire_of(f);
@@ -67,6 +75,7 @@ void hone_import_initializer(hone_scope *s, const hone_field *f, bool sparse) {
         hone_field values = hone_onnx_name_field(w, 1);
         name = hone_onnx_name_field(hone_wire_of(&values), 8);
     }
+    if (!s->up && is_open(s, &name)) return;
     hone_value *v;
     hone_status st = (sparse ? hone_onnx_sparse : hone_onnx_tensor)(w, im->files, &v);
     if (st) {
@@ -126,6 +135,9 @@ bool hone_import_graph(hone_scope *s, hone_wire w) {
         if ((f.number == 5 || f.number == 15) && f.type == HONE_WIRE_BYTES) hone_import_initializer(s, &f, f.number == 15);
     for (hone_wire c = w; hone_wire_next(&c, &f);)
         if (f.number == 11 && f.type == HONE_WIRE_BYTES) import_input(s, &f);
+    for (int k = 0; !s->up && k < im->n_open; k++)
+        if (hone_graph_find(s->g, im->open[k]) < 0)
+            hone_import_problem(im, HONE_BAD_INPUT, "'%.100s' is not listed as an input: no value can be given for it", im->open[k]);
     hone_import_nodes(s, w, 1);
     for (hone_wire c = w; !hone_import_stop(im) && hone_wire_next(&c, &f);) {
         if (f.number != 12 || f.type != HONE_WIRE_BYTES) continue;

@@ -22,8 +22,10 @@ static void finish(hone_onnx_model *m) {
 }
 
 /* Takes `files`, whatever happens. */
-static hone_status load(hone_onnx_files *files, const hone_library *library, hone_graph **out) {
+static hone_status load(hone_onnx_files *files, const char *const *open, int n_open, const hone_library *library, hone_graph **out) {
     hone_onnx_model m = {.im = {.library = library,
+                                .open = open,
+                                .n_open = n_open,
                                 .files = files,
                                 .scratch = hone_arena_create(),
                                 .inlined_limit = (256u << 20) + 16 * (uint64_t)files->model.bytes}};
@@ -63,6 +65,10 @@ static hone_onnx_files *files_create(const char *beside) {
 }
 
 hone_status hone_onnx_load(const char *path, const hone_library *library, hone_graph **out) {
+    return hone_onnx_load_open(path, NULL, 0, library, out);
+}
+
+hone_status hone_onnx_load_open(const char *path, const char *const *names, int n, const hone_library *library, hone_graph **out) {
     hone_onnx_files *files = files_create(path);
     if (!files) return hone_fail(HONE_NO_MEMORY, "no memory to load '%s'", path);
     hone_status s = hone_file_open(path, &files->model);
@@ -71,7 +77,7 @@ hone_status hone_onnx_load(const char *path, const hone_library *library, hone_g
         hone_onnx_files_free(files);
         return s;
     }
-    s = load(files, library, out);
+    s = load(files, names, n, library, out);
     if (!s) hone_file_forget(files->model.data, files->model.bytes); /* what was copied is twice in memory, what was not comes again */
     return s ? hone_fail_at(s, "%s: ", path) : HONE_OK;
 }
@@ -87,5 +93,5 @@ hone_status hone_onnx_load_memory(const void *data, size_t bytes, const char *fo
         return hone_fail(HONE_NO_MEMORY, "no memory to load a model of %zu bytes", bytes);
     }
     if (bytes) memcpy(copy, data, bytes), files->model = (hone_file){copy, bytes, false};
-    return load(files, library, out);
+    return load(files, NULL, 0, library, out);
 }

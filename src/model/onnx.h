@@ -15,6 +15,8 @@
 enum { HONE_ONNX_MAX_OPSET = 28, HONE_ONNX_MAX_DEPTH = 32 /* bodies in bodies, functions in functions */ };
 
 hone_status hone_onnx_load(const char *path, const hone_library *, hone_graph **out) HONE_CHECKED;
+/* The same with some defaults left open: initializers that are listed as inputs too, and named here, are inputs. */
+hone_status hone_onnx_load_open(const char *path, const char *const *names, int n, const hone_library *, hone_graph **out) HONE_CHECKED;
 /* The bytes are copied. External data is looked for in `folder`; NULL: a model that needs some is refused. */
 hone_status hone_onnx_load_memory(const void *data, size_t bytes, const char *folder_or_null, const hone_library *,
                                   hone_graph **out) HONE_CHECKED;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "hone/tools.h"
 #include "model/onnx.h"
 #include "zoo/zoo.h"
 
@@ -66,13 +67,14 @@ static hone_status wrap(hone_graph *g, hone_model **out) {
     *out = m;
     return HONE_OK;
 }
-hone_status hone_model_load(const char *path, hone_model **out) {
+hone_status hone_model_load(const char *path, hone_model **out) { return hone_model_load_open(path, NULL, 0, out); }
+hone_status hone_model_load_open(const char *path, const char *const *names, int n, hone_model **out) {
     const hone_library *lib;
     hone_graph *g;
-    if (!path || !out) return hone_fail(HONE_BAD_INPUT, "hone_model_load: path and out must not be NULL");
+    if (!path || !out || (n && !names)) return hone_fail(HONE_BAD_INPUT, "hone_model_load: path, names and out must not be NULL");
     HONE_TRY(hone_library_builtin(&lib));
     bool zoo = !strncmp(path, HONE_ZOO_PREFIX, strlen(HONE_ZOO_PREFIX)); /* not a file: a network that we make */
-    HONE_TRY(zoo ? hone_zoo_graph(path, lib, &g) : hone_onnx_load(path, lib, &g));
+    HONE_TRY(zoo ? hone_zoo_graph(path, lib, &g) : hone_onnx_load_open(path, names, n, lib, &g));
     return wrap(g, out);
 }
 hone_status hone_model_load_memory(const void *data, size_t bytes, hone_model **out) {
