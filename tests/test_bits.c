@@ -199,7 +199,7 @@ static void nodes(void **state) {
                     const node_row r = {bits,
                                         block,
                                         k,
-                                        draw(1, SLOW ? 20 : 70),
+                                        draw(2, SLOW ? 20 : 70), /* a single column is left to tile code */
                                         draw(0, 2) ? draw(1, 9) : 1,
                                         level,
                                         zeros[z],

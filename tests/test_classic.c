@@ -10,7 +10,7 @@
 static hone_value *floats(int rank, const int64_t *dims, const float *at) {
     hone_value *v;
     assert_int_equal(hone_value_tensor(HONE_DTYPE_F32, dims, rank, &v), HONE_OK);
-    memcpy(v->data, at, v->bytes);
+    if (v->bytes) memcpy(v->data, at, v->bytes);
     return v;
 }
 #define FLOATS(rows, columns, ...) floats(2, (int64_t[]){rows, columns}, (float[]){__VA_ARGS__})

@@ -154,10 +154,14 @@ static void pack_halves(const hone_contract *d, const void *b, int64_t n0, int64
         for (int64_t j0 = 0; j0 < wide; j0 += 16) {
             const int64_t columns = wide - j0 < 16 ? wide - j0 : 16;
             for (int64_t j = 0; j < columns; j++) {
-                const int64_t column = n0 + j0 + j, from = d->at_row_b[column / d->run] + column % d->run * d->run_step;
+                const int64_t column = n0 + j0 + j;
                 float *to = room + j * SOME;
-                if (j0 + j >= have) memset(to, 0, sizeof room / 16);
-                else if (dense) hone_dtype_load_n(d->stored_b, to, hone_element(b, true, from + at[p0]), (size_t)many);
+                if (j0 + j >= have) {
+                    memset(to, 0, sizeof room / 16);
+                    continue;
+                }
+                const int64_t from = d->at_row_b[column / d->run] + column % d->run * d->run_step;
+                if (dense) hone_dtype_load_n(d->stored_b, to, hone_element(b, true, from + at[p0]), (size_t)many);
                 else
                     for (int64_t p = 0; p < many; p++) to[p] = hone_contract_widened(d->stored_b, b, from + at[p0 + p]);
             }
