@@ -56,7 +56,7 @@ static void features(void **state) { /* indices of any shape, a scalar too; a ve
     assert_int_equal(hone_exec_create(c, &(hone_exec_options){.threads = 1}, &e), HONE_OK);
     assert_int_not_equal(hone_exec_run(e, in, &out), HONE_OK); /* past the last feature */
     hone_exec_destroy(e);
-    hone_value_drop(in[0]), hone_value_drop(in[1]);
+    hone_value_drop(in[0]), hone_value_drop(in[1]), hone_value_drop(out); /* out: made before it failed */
     hone_compiled_destroy(c);
 }
 static void open_rank(void **state) { /* what a Scan stacks has a rank that only the run knows; the axis counts from its end */

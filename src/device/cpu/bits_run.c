@@ -126,30 +126,33 @@ static const float *row_of(const hone_bits_product *d, const char *a, int64_t ro
     memset(line + d->k, 0, sizeof *line * (size_t)(hone_bits_deep(d) - d->k));
     return line;
 }
-static void quantize_row(const hone_bits_product *d, const float *a, char *to, float *rest) {
+/* False: a block has an infinity, NaN, or nothing but tiny numbers. */
+static bool quantize_blocks(const hone_bits_product *d, const float *a, char *to, float *rest) {
     const int64_t deep = hone_bits_deep(d);
     int8_t *q = (int8_t *)to;
     float *scale = (float *)(void *)(to + d->at_scale);
-    int32_t *sum = (int32_t *)(void *)(to + d->at_sum), *start = (int32_t *)(void *)(to + d->at_start),
-            *flag = (int32_t *)(void *)(to + d->at_flag);
-    *flag = 0;
+    int32_t *sum = (int32_t *)(void *)(to + d->at_sum), *start = (int32_t *)(void *)(to + d->at_start);
     for (int64_t g = 0; g < d->blocks; g++) {
         const float *v = a + g * d->block;
         int8_t *to_q = q + g * d->block;
-        if (d->coupled) *flag |= !hone_bits_couple(v, d->block, to_q, scale + g, sum + 2 * g, start + 8 * g);
+        if (d->coupled && !hone_bits_couple(v, d->block, to_q, scale + g, sum + 2 * g, start + 8 * g)) return false;
         for (int k = 0; k < d->digits && !d->coupled; k++, to_q += deep) {
             float *left = k + 1 < d->digits ? rest : NULL;
             const int64_t at = k * d->blocks + g;
             if (d->kernel->quantize(v, d->block, to_q, scale + at, sum + at, left)) v = rest;
-            else if (k == 0) {
-                *flag = 1;
-                return;
-            } else { /* nothing that counts was left */
-                memset(to_q, 0, (size_t)d->block), scale[at] = 0, sum[at] = 0;
+            else if (k == 0) return false;
+            else {
+                memset(to_q, 0, (size_t)d->block), scale[at] = 0, sum[at] = 0; /* nothing that counts was left */
                 if (left) memset(left, 0, sizeof *left * (size_t)d->block), v = rest;
             }
         }
     }
+    return true;
+}
+static void quantize_row(const hone_bits_product *d, const float *a, char *to, float *rest) {
+    const bool fits = quantize_blocks(d, a, to, rest);
+    if (!fits) memset(to, 0, (size_t)d->at_flag); /* kernels pass over zeros; the row is summed one by one */
+    *(int32_t *)(void *)(to + d->at_flag) = !fits;
 }
 static hone_status quantize_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_bits_product *d = s->data;

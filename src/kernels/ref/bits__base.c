@@ -14,9 +14,8 @@ void hone_bits_rows__base(const hone_bits_part *p) {
             for (int64_t k = 0; k < p->block; k += 4, b += 4 * N, a += 4)
                 for (int j = 0; j < N; j++) sum[j] += b[4 * j] * a[0] + b[4 * j + 1] * a[1] + b[4 * j + 2] * a[2] + b[4 * j + 3] * a[3];
             for (int j = 0; j < N; j++) {
-                /* may wrap: a row that is summed one by one instead leaves noise in its sums, and its results are not used */
-                const uint32_t less = (uint32_t)(p->zero ? p->zero[g * N + j] : p->all) * (uint32_t)p->a_sum[r][g];
-                p->c[r][j] += (float)(int32_t)((uint32_t)sum[j] - less) * (p->a_scale[r][g] * p->scale[g * p->scale_step + j]);
+                const int32_t less = (p->zero ? p->zero[g * N + j] : p->all) * p->a_sum[r][g];
+                p->c[r][j] += (float)(sum[j] - less) * (p->a_scale[r][g] * p->scale[g * p->scale_step + j]);
             }
         }
     }
