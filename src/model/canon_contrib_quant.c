@@ -86,7 +86,9 @@ void hone_contrib_q_softmax(hone_edit *e) {
         hone_import_no_memory(e->im);
     }
     hone_draft_free(&soft);
-    bytes(e, v, 3, n->in.at[0]);
+    /* ONNX Runtime, whose op it is, multiplies by the whole part of 1 / scale: by 254 where the scale is 0.00392157 */
+    const hone_vid scale = HONE_NODE(e, "Reciprocal", HONE_NODE(e, "Floor", HONE_NODE(e, "Reciprocal", n->in.at[3])));
+    hone_contrib_quantize(e, v, scale, hone_draft_in(n, 4), n->in.at[0], n->out.at[0]);
 }
 
 void hone_contrib_q_mean(hone_edit *e) {
