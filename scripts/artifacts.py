@@ -14,7 +14,7 @@ What is there already is kept. --only takes words: a group, a net, a recipe or N
 Runtime cannot make goes, with the reason, into FOLDER/refused.txt.
 
 A venv for it:  python3 -m venv V && V/bin/pip install torch torchvision transformers timm onnx onnxruntime onnxscript onnxconverter-common
-onnxslim onnxsim sympy neural-compressor"""
+onnxslim onnxsim sympy neural-compressor torchao"""
 import argparse
 import json
 import logging
