@@ -256,13 +256,18 @@ const hone_rotary hone_rotary_list[] = {DEPTHWISE_F32(ROW){0}};
 #define DECLARE(isa, cpu)                        \
     hone_pool_fn hone_pool_max__##isa;           \
     hone_pool_bf16_fn hone_pool_max_bf16__##isa; \
+    hone_pool_bytes_fn hone_pool_max_u8__##isa;  \
+    hone_pool_bytes_fn hone_pool_max_i8__##isa;  \
     hone_blend_fn hone_pool_blend__##isa;        \
     hone_pick_fn hone_pool_pick__##isa;          \
     hone_add_fn hone_pool_add__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu)                                                                                                          \
-    {"hone_pool__" #isa,  cpu, hone_pool_max__##isa, hone_pool_max_bf16__##isa, hone_pool_blend__##isa, hone_pool_pick__##isa, \
+#define ROW(isa, cpu)                                    \
+    {"hone_pool__" #isa,      cpu,                       \
+     hone_pool_max__##isa,    hone_pool_max_bf16__##isa, \
+     hone_pool_max_u8__##isa, hone_pool_max_i8__##isa,   \
+     hone_pool_blend__##isa,  hone_pool_pick__##isa,     \
      hone_pool_add__##isa},
 const hone_pool hone_pool_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW

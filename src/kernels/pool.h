@@ -4,6 +4,7 @@
 
         max    y[i*y_step + j] = max over t < taps of x[t][i*step + j],    j < n, i < many,    as the language's max: a NaN wins, and 0 is larger than -0
         max_bf16  the same of bf16
+        max_u8, max_i8  the same of bytes
         blend  y[j] = sum over t < taps of w[t] * x[t][j]
         pick   y[j] = sum over t < taps of w[t * n + j] * x[at[t * n + j]];    w NULL: of one tap, as it is
         add    y[j] += sum over t < rows of x[t * step + j] */
@@ -15,6 +16,8 @@
 typedef void hone_pool_fn(const float *const *x, int64_t taps, int64_t n, int64_t many, ptrdiff_t step, ptrdiff_t y_step, float *y);
 typedef void hone_pool_bf16_fn(const uint16_t *const *x, int64_t taps, int64_t n, int64_t many, ptrdiff_t step, ptrdiff_t y_step,
                                uint16_t *y);
+typedef void hone_pool_bytes_fn(const uint8_t *const *x, int64_t taps, int64_t n, int64_t many, ptrdiff_t step, ptrdiff_t y_step,
+                                uint8_t *y);
 typedef void hone_blend_fn(const float *const *x, const float *w, int64_t taps, int64_t n, float *y);
 typedef void hone_add_fn(const float *x, int64_t rows, ptrdiff_t step, int64_t n, float *y);
 typedef void hone_pick_fn(const float *x, const int32_t *at, const float *w, int64_t taps, int64_t n, float *y);
@@ -23,6 +26,7 @@ typedef struct {
     uint32_t cpu;
     hone_pool_fn *max;
     hone_pool_bf16_fn *max_bf16;
+    hone_pool_bytes_fn *max_u8, *max_i8;
     hone_blend_fn *blend;
     hone_pick_fn *pick;
     hone_add_fn *add;

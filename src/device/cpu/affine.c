@@ -102,8 +102,10 @@ bool hone_affine_inside(const hone_cpu_call *c, const hone_slots_of *slots, int3
     return true;
 }
 /* Is that what it is outside? It adds nothing to the sum then, or is never the largest. */
-static bool nothing(const hone_instance *in, int32_t x, hone_affine_into into, int32_t zero) {
+static bool nothing(const hone_instance *in, int32_t x, hone_dtype dtype, hone_affine_into into, int32_t zero) {
     const hone_x *e = in->x + x;
+    if (into == HONE_AFFINE_MAX && dtype != HONE_DTYPE_F32)
+        return e->kind == HONE_X_CONST && e->type == HONE_I32 && e->k.i32 == (dtype == HONE_DTYPE_I8 ? INT8_MIN : 0);
     if (into != HONE_AFFINE_BYTES) return e->kind == HONE_X_CONST && e->k.f32 == (into == HONE_AFFINE_MAX ? -INFINITY : 0);
     if (zero < 0) return e->kind == HONE_X_CONST && e->type == HONE_I32 && e->k.i32 == 0;
     return x == zero || (e->kind == HONE_X_LOAD && in->x[zero].kind == HONE_X_LOAD && e->a == in->x[zero].a && !in->tensor[e->a].rank);
@@ -118,9 +120,10 @@ bool hone_affine_of_load(const hone_cpu_call *c, const hone_slots_of *slots, int
     hone_dtype dtype = in->tensor[e->a].dtype;
     const bool half =
         into == HONE_AFFINE_FACTOR && c->constant && c->constant[e->a] && (dtype == HONE_DTYPE_F16 || dtype == HONE_DTYPE_BF16);
-    if (bytes ? dtype != HONE_DTYPE_U8 && dtype != HONE_DTYPE_I8 : dtype != HONE_DTYPE_F32 && !half) return false;
+    const bool is_byte = dtype == HONE_DTYPE_U8 || dtype == HONE_DTYPE_I8;
+    if (bytes ? !is_byte : dtype != HONE_DTYPE_F32 && !half && !(into == HONE_AFFINE_MAX && is_byte)) return false;
     *out = (hone_affine_load){.tensor = e->a};
-    bool fits = e->c >= 0 && nothing(in, e->c, into, zero);
+    bool fits = e->c >= 0 && nothing(in, e->c, dtype, into, zero);
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
         hone_affine s;
         if (!hone_affine_expr(c, slots, in->list[e->b + k], &s)) return false;

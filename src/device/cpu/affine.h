@@ -29,7 +29,7 @@ typedef struct {
 bool hone_affine_slots(const hone_cpu_call *, int stage, int last, hone_slots_of *out);
 bool hone_affine_expr(const hone_cpu_call *, const hone_slots_of *, int32_t x, hone_affine *out);
 /* A load with affine subscripts that goes into a sum: of f32, 0 outside if it can be outside; or of 8 bits, outside what `zero` (-1: 0) is; or into a largest
-   value: of f32, -inf outside. In a recurrence, h[t - 1] else h0 is two loads: `first` is what step 0 reads (tensor -1: the same). */
+   value: of f32, -inf outside, or of 8 bits, the least of its type outside. In a recurrence, h[t - 1] else h0 is two loads: `first` is what step 0 reads (tensor -1: the same). */
 typedef enum {
     HONE_AFFINE_SUM,
     HONE_AFFINE_BYTES,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   pool: the largest value of a window, or their sum, over pictures that lie channels last. Found in the program as  y[domain] = max(reduced) x[affine] else -inf,  or
-   sum and 0, where the domain's last index runs along memory in both and moves no window: so a row of channels is the largest (the sum) of a few rows. What is outside
+   pool: the largest value of a window (of floats or of bytes), or their sum, over pictures that lie channels last. Found in the program as  y[domain] = max(reduced) x[affine]
+   else -inf (of bytes the least of their type),  or sum and 0, where the domain's last index runs along memory in both and moves no window: so a row of channels is the largest (the sum) of a few rows. What is outside
    is left out, which is what -inf and 0 come to. Large windows go in two ways: all of a row of pixels is the largest of a few rows, in scratch, and there each
    window's places along the row are compared: kh + kw values instead of kh * kw. Row-major pictures go so too, a pixel being one value: places along the row are then the
    row itself, moved. Everything else runs as tile code; so do long sums. */
@@ -30,7 +30,9 @@ typedef struct {
     const int64_t *row_x, *row_out, *tap_x; /* in elements */
     const int64_t *row_edge[MAX_BOUNDED], *tap_edge[MAX_BOUNDED];
     const hone_pool *kernel;
-    const uint8_t *even; /* see even_rows; or NULL */
+    hone_pool_bytes_fn *bytes; /* of bytes; NULL: of floats */
+    int lowest, size;          /* the least byte of the type; bytes of an element */
+    const uint8_t *even;       /* see even_rows; or NULL */
     ptrdiff_t even_x, even_out;
     hone_narrow_fn *narrow;
     const float *ones; /* weights of a sum's rows; NULL: the largest is sought */
@@ -45,59 +47,75 @@ static bool inside(const pool *d, int64_t r, int64_t t) {
     }
     return true;
 }
-static int64_t list_taps(const pool *d, const void *x, bool half, int64_t r, const void **list) {
+static int64_t list_taps(const pool *d, const char *x, int size, int64_t r, const char **list) {
     int64_t many = 0;
     for (int64_t t = 0; t < d->taps; t++)
-        if (inside(d, r, t)) list[many++] = hone_element(x, half, d->row_x[r] + d->tap_x[t]);
+        if (inside(d, r, t)) list[many++] = x + (d->row_x[r] + d->tap_x[t]) * size;
     return many;
 }
-static void join(const pool *d, const float **list, int64_t many, int64_t n, float *y) {
-    if (many && d->ones) d->kernel->blend(list, d->ones, many, n, y);
-    else if (many) d->kernel->max(list, many, n, 1, 0, 0, y);
+/* One row of so many in the list; of none what adds nothing. */
+static void join(const pool *d, const char **list, int64_t many, int64_t n, char *y) {
+    const void *rows = list;
+    float *out = (float *)(void *)y;
+    if (many && d->bytes) d->bytes(rows, many, n, 1, 0, 0, (uint8_t *)y);
+    else if (many && d->ones) d->kernel->blend(rows, d->ones, many, n, out);
+    else if (many) d->kernel->max(rows, many, n, 1, 0, 0, out);
+    else if (d->bytes) memset(y, d->lowest, (size_t)n);
     else
-        for (int64_t j = 0; j < n; j++) y[j] = d->ones ? 0 : -INFINITY;
+        for (int64_t j = 0; j < n; j++) out[j] = d->ones ? 0 : -INFINITY;
 }
 static hone_status tile_ways(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const pool *d = s->data;
-    const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x.tensor], base) + d->x.at.c + d->lo * d->pitch;
-    float *row = scratch, *y = (float *)(void *)hone_ref_at(s->ref[d->out], base);
-    const float **list = (const float **)(void *)(row + ((d->hi - d->lo) * d->n + 1) / 2 * 2);
+    const int size = d->size;
+    const char *x = (const char *)hone_ref_at(s->ref[d->x.tensor], base) + (d->x.at.c + d->lo * d->pitch) * size, **list = scratch;
+    char *row = (char *)(list + d->taps + d->places), *y = hone_ref_at(s->ref[d->out], base);
     const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
     for (int64_t r = from; r < to; r++) {
-        const int64_t many = list_taps(d, x, false, r, (const void **)list);
+        const int64_t many = list_taps(d, x, size, r, list);
         const int64_t pixels = !many ? 0 : d->hi - d->lo, once = d->pitch == d->n ? pixels : 1; /* they may follow on */
         for (int64_t i = 0; i < pixels; i += once) {
-            join(d, list, many, once * d->n, row + i * d->n);
-            for (int64_t t = 0; t < many; t++) list[t] += d->pitch;
+            join(d, list, many, once * d->n, row + i * d->n * size);
+            for (int64_t t = 0; t < many; t++) list[t] += d->pitch * size;
         }
         for (int64_t i = 0; i < d->run; i++) {
             int64_t seen = 0;
             for (int64_t p = 0; p < d->places && many; p++) {
                 const int64_t at = d->step * i + d->ahead * p;
-                if (at >= d->lo && at < d->hi) list[seen++] = row + (at - d->lo) * d->n;
+                if (at >= d->lo && at < d->hi) list[seen++] = row + (at - d->lo) * d->n * size;
             }
-            join(d, list, seen, d->n, y + d->row_out[r] + i * d->out_step);
+            join(d, list, seen, d->n, y + (d->row_out[r] + i * d->out_step) * size);
         }
     }
     return HONE_OK;
 }
+/* One of so many values. */
+static void every(const pool *d, const char *all, char *y) {
+    const float *f = (const float *)(const void *)all;
+    float *out = (float *)(void *)y;
+    if (d->bytes && d->step == 2)
+        for (int64_t i = 0; i < d->run; i++) y[i] = all[2 * i];
+    else if (d->bytes)
+        for (int64_t i = 0; i < d->run; i++) y[i] = all[d->step * i];
+    else if (d->step == 2)
+        for (int64_t i = 0; i < d->run; i++) out[i] = f[2 * i];
+    else
+        for (int64_t i = 0; i < d->run; i++) out[i] = f[d->step * i];
+}
 /* Row-major: in scratch the row reaches from the first place to the last, with what adds nothing where it is outside; a window's places are the row, moved. */
 static hone_status tile_lanes(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const pool *d = s->data;
-    const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x.tensor], base) + d->x.at.c + d->lo, **list = scratch;
+    const int size = d->size;
+    const char *x = (const char *)hone_ref_at(s->ref[d->x.tensor], base) + (d->x.at.c + d->lo) * size, **list = scratch;
     const int64_t span = d->step * (d->run - 1) + 1, reach = span + d->ahead * (d->places - 1);
-    float *row = (float *)(void *)(list + d->taps + d->places), *all = row + reach, *y = (float *)(void *)hone_ref_at(s->ref[d->out], base);
+    char *row = (char *)(list + d->taps + d->places), *all = row + reach * size, *y = hone_ref_at(s->ref[d->out], base);
     const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
     join(d, NULL, 0, reach, row);
     for (int64_t r = from; r < to; r++) {
-        float *out = y + d->row_out[r];
-        join(d, list, list_taps(d, x, false, r, (const void **)list), d->hi - d->lo, row + d->lo);
-        for (int64_t p = 0; p < d->places; p++) list[p] = row + d->ahead * p;
+        char *out = y + d->row_out[r] * size;
+        join(d, list, list_taps(d, x, size, r, list), d->hi - d->lo, row + d->lo * size);
+        for (int64_t p = 0; p < d->places; p++) list[p] = row + d->ahead * p * size;
         join(d, list, d->places, span, d->step == 1 ? out : all);
-        if (d->step == 2)
-            for (int64_t i = 0; i < d->run; i++) out[i] = all[2 * i];
-        else
-            for (int64_t i = 0; i < d->run && d->step > 2; i++) out[i] = all[d->step * i];
+        if (d->step > 1) every(d, all, out);
     }
     return HONE_OK;
 }
@@ -150,35 +168,39 @@ static void two_ways(pool *d, const hone_slots_of *slots, const hone_affine *out
 typedef struct {
     bool x, y;
 } stored;
-static void join_halves(const pool *d, stored is, const void *list, int64_t many, void *y, float *room) {
-    uint16_t *half = is.y ? y : (uint16_t *)(void *)room;
+static void join_halves(const pool *d, stored is, const char **list, int64_t many, char *y, float *room) {
+    const void *rows = list;
+    uint16_t *half = is.y ? (uint16_t *)(void *)y : (uint16_t *)(void *)room;
     if (!is.x) {
-        join(d, (const float **)(uintptr_t)list, many, d->n, room);
+        join(d, list, many, d->n, (char *)room);
         d->narrow(room, half, d->n);
         return;
     }
-    if (many) d->kernel->max_bf16(list, many, d->n, 1, 0, 0, half);
+    if (many) d->kernel->max_bf16(rows, many, d->n, 1, 0, 0, half);
     for (int64_t j = 0; j < d->n && !many; j++) half[j] = 0xff80; /* -infinity */
     for (int64_t j = 0; j < d->n && !is.y; j++) {
         const uint32_t bits = (uint32_t)half[j] << 16;
-        memcpy((float *)y + j, &bits, sizeof bits);
+        memcpy(y + (size_t)j * sizeof bits, &bits, sizeof bits);
     }
 }
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const pool *d = s->data;
     const stored is = {s->half >> d->x.tensor & 1, s->half >> d->out & 1};
-    const void *x = hone_element(hone_ref_at(s->ref[d->x.tensor], base), is.x, d->x.at.c), **list = scratch;
-    void *y = hone_ref_at(s->ref[d->out], base);
+    const int size = is.x ? 2 : d->size, out_size = is.y ? 2 : d->size;
+    const char *x = (const char *)hone_ref_at(s->ref[d->x.tensor], base) + d->x.at.c * size, **list = scratch;
+    const void *listed = list;
+    char *y = hone_ref_at(s->ref[d->out], base);
     float *room = (float *)(void *)(list + d->taps);
     const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
     for (int64_t r = from, rows; r < to; r += rows) {
-        const int64_t many = list_taps(d, x, is.x, r, list);
-        void *out = hone_element(y, is.y, d->row_out[r]);
+        const int64_t many = list_taps(d, x, size, r, list);
+        void *out = y + d->row_out[r] * out_size;
         rows = d->even && is.x == is.y ? d->even[r] < to - r ? d->even[r] : to - r : 1;
-        if (is.x && is.y && rows > 1) d->kernel->max_bf16((const uint16_t **)list, many, d->n, rows, d->even_x, d->even_out, out);
+        if (rows > 1 && d->bytes) d->bytes(listed, many, d->n, rows, d->even_x, d->even_out, out);
+        else if (is.x && is.y && rows > 1) d->kernel->max_bf16(listed, many, d->n, rows, d->even_x, d->even_out, out);
         else if (is.x || is.y) join_halves(d, is, list, many, out, room);
-        else if (rows > 1) d->kernel->max((const float **)list, many, d->n, rows, d->even_x, d->even_out, out);
-        else join(d, (const float **)list, many, d->n, out);
+        else if (rows > 1) d->kernel->max(listed, many, d->n, rows, d->even_x, d->even_out, out);
+        else join(d, list, many, d->n, out);
     }
     return HONE_OK;
 }
@@ -202,15 +224,18 @@ hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     const hone_stage *st = in->stage + stage;
     (void)end;
     const bool sums = st->reduce == HONE_REDUCE_SUM;
+    const hone_dtype dtype = in->tensor[st->tensor].dtype;
+    const bool bytes = dtype == HONE_DTYPE_U8 || dtype == HONE_DTYPE_I8;
     if ((st->reduce != HONE_REDUCE_MAX && !sums) || st->how != HONE_STORE_SET || !st->identity ||
-        in->tensor[st->tensor].dtype != HONE_DTYPE_F32)
+        !(dtype == HONE_DTYPE_F32 || (bytes && !sums)))
         return HONE_OK;
     hone_slots_of slots;
     hone_affine_load first; /* of a recurrence, which this is not */
     pool *d = HONE_NEW(m->arena, pool);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (!hone_affine_slots(c, stage, stage, &slots) || slots.n_domain < 2 ||
-        !hone_affine_of_load(c, &slots, st->value, sums ? HONE_AFFINE_SUM : HONE_AFFINE_MAX, -1, &d->x, &first))
+        !hone_affine_of_load(c, &slots, st->value, sums ? HONE_AFFINE_SUM : HONE_AFFINE_MAX, -1, &d->x, &first) ||
+        in->tensor[d->x.tensor].dtype != dtype)
         return HONE_OK;
     const int last = slots.n_domain - 1;
     hone_affine out = {0};
@@ -219,7 +244,8 @@ hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     for (int q = 0; q < d->x.n_bounded; q++) along |= d->x.bounded[q].k[last] != 0;
     if (out.k[last] != 1 || slots.extent[last] < 4) return HONE_OK;
     int row[MAX_SLOTS], tap[MAX_SLOTS];
-    d->rows = d->taps = 1, d->n = slots.extent[last], d->out = st->tensor, d->kernel = hone_pool_best();
+    d->rows = d->taps = 1, d->n = slots.extent[last], d->out = st->tensor, d->kernel = hone_pool_best(), d->size = bytes ? 1 : 4;
+    if (bytes) d->bytes = dtype == HONE_DTYPE_I8 ? d->kernel->max_i8 : d->kernel->max_u8, d->lowest = dtype == HONE_DTYPE_I8 ? INT8_MIN : 0;
     for (int k = 0; k < last; k++) row[k] = k, d->rows *= slots.extent[k];
     for (int k = last + 1; k < slots.n; k++) {
         if (slots.extent[k] > MAX_TAPS / d->taps) return HONE_OK;
@@ -249,14 +275,14 @@ hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     d->grain = hone_share_of(d->rows, LEAST / each + 1, MOST / each + 1, c->how.threads);
     hone_step step = {.tactic = "pool",
                       .tiles = (d->rows + d->grain - 1) / d->grain,
-                      .scratch_bytes = sizeof(float *) * (size_t)(d->taps + d->places) + sizeof(float) * (size_t)kept,
+                      .scratch_bytes = sizeof(float *) * (size_t)(d->taps + d->places) + (size_t)(d->size * kept),
                       .tile = d->lanes  ? tile_lanes
                               : d->ways ? tile_ways
                                         : tile,
                       .data = d};
     step.serial = step.tiles == 1, *done = true;
     const hone_gemm_half *half = hone_gemm_half_best(HONE_DTYPE_BF16); /* the largest of numbers that are rounded is the largest, rounded */
-    if (c->how.precision == HONE_DTYPE_BF16 && half && !sums && !d->ways && !d->lanes && d->x.tensor != d->out)
+    if (c->how.precision == HONE_DTYPE_BF16 && half && !sums && !bytes && !d->ways && !d->lanes && d->x.tensor != d->out)
         step.halves = (uint64_t)1 << d->x.tensor | (uint64_t)1 << d->out, d->narrow = half->narrow;
     return hone_cpu_add(m, (hone_part){.step = step, .uses = st->uses, .buffer = -1});
 }
