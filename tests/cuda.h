@@ -159,4 +159,23 @@ static inline bool near_enough(double got, double want, double scale, double tol
 }
 static const double digits[] = {
     [HONE_CUDA_F16] = 1e-3, [HONE_CUDA_BF16] = 8e-3, [HONE_CUDA_F32] = 2e-6, [HONE_CUDA_S8] = 0.51, [HONE_CUDA_S32] = 0};
+
+/* ---- tensor maps: what the driver would encode, as emulate.h reads it. Strides in elements, of dims 1 and on ---- */
+typedef struct {
+    uint64_t base, stride[4];
+    uint32_t dim[5], box[5], element, swizzled;
+    int32_t low[2], high[2], step[2];
+} map;
+static inline hone_cuda_tensor_map tensor_map5(uint64_t base, int type, const int64_t dim[5], const int64_t stride[4], const int box[5]) {
+    map m = {.base = base, .element = (uint32_t)bytes_of[type], .swizzled = 1};
+    for (int k = 0; k < 5; k++) m.dim[k] = (uint32_t)dim[k], m.box[k] = (uint32_t)box[k];
+    for (int k = 0; k < 4; k++) m.stride[k] = (uint64_t)stride[k] * m.element;
+    hone_cuda_tensor_map t = {{0}};
+    memcpy(&t, &m, sizeof m);
+    return t;
+}
+static inline hone_cuda_tensor_map tensor_map(uint64_t base, int type, int64_t d0, int64_t d1, int64_t d2, int64_t s1, int64_t s2, int b0,
+                                              int b1, int b2) {
+    return tensor_map5(base, type, (int64_t[]){d0, d1, d2, 1, 1}, (int64_t[]){s1, s2, 0, 0}, (int[]){b0, b1, b2, 1, 1});
+}
 #endif

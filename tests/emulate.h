@@ -34,17 +34,24 @@ typedef struct {
 } emu_copy;
 typedef struct {
     ucontext_t context;
-    int done, group, n_copies, first_copy;
+    int done, group, n_copies, first_copy, issued, committed; /* the last two: of wgmma */
     emu_copy copy[EMU_COPIES];
 } emu_thread;
 typedef struct { /* a tile that the copy engine has yet to bring */
     const void *map;
     uint32_t to, barrier;
-    int at[6], window, turns; /* window: at is channel, x, y, n, and the tap's x and y */
+    int at[6], window, turns; /* window: at is channel, x, y, n, and the tap's x and y; else coordinates, as many as the map has */
 } emu_tile;
 typedef struct {
     int arrived, generation;
 } emu_meeting;
+typedef struct { /* one wgmma of a warpgroup, until it is waited for */
+    void *sum[128];
+    const uint32_t *left[128]; /* registers of A, or NULL */
+    uint64_t a, b;
+    int n, add, type, group;
+} emu_product;
+enum { EMU_PRODUCTS = 128 };
 static struct {
     emu_thread *thread;
     char *stacks;
@@ -52,7 +59,8 @@ static struct {
     int threads, now, block[3], grid[3];
     emu_meeting barrier[EMU_BARRIERS], warp[EMU_THREADS / 32], group[EMU_THREADS / 128];
     uint32_t slot[EMU_THREADS][12];
-    const void *pointer[EMU_THREADS];
+    emu_product product[EMU_THREADS / 128][EMU_PRODUCTS];
+    int products_done[EMU_THREADS / 128];
     emu_tile tile[64];
     int n_tiles;
     long progress;
@@ -134,6 +142,10 @@ static inline float rsqrt_fast(float x) { return 1.0f / sqrtf(x); }
 /* ---- barriers and shuffles ---- */
 static inline void sync_block(void) { emu_meet(&emu.barrier[0], emu.threads); }
 static inline void sync_some(int id, int threads) { emu_meet(&emu.barrier[id], threads); }
+static inline void arrive_some(int id, int threads) {
+    emu.progress++;
+    if (++emu.barrier[id].arrived == threads) emu.barrier[id].arrived = 0, emu.barrier[id].generation++;
+}
 static inline void sync_warp(void) { emu_meet(&emu.warp[emu.now / 32], 32); }
 static inline uint32_t shuffle_from(uint32_t v, int lane) {
     emu.slot[emu.now][0] = v;
@@ -273,26 +285,29 @@ static inline void barrier_wait(uint32_t at, uint32_t parity) {
 
 /* ---- the copy engine. The test fills a tensor map with this. ---- */
 typedef struct {
-    uint64_t base, dim[4], stride[3]; /* strides in bytes, of dims 1 and on */
-    uint32_t box[3], element, swizzled;
+    uint64_t base, stride[4]; /* strides in bytes, of dims 1 and on */
+    uint32_t dim[5], box[5], element, swizzled;
     int32_t low[2], high[2], step[2]; /* of windows, x and y: where the first and the last begin, how far apart; box is channels, pixels */
 } emu_map;
 _Static_assert(sizeof(emu_map) <= 128, "a tensor map");
-static inline void emu_tile_move(const emu_map *m, uint32_t shared, const int at[3], int store) {
-    const uint32_t row = m->box[0] * m->element;
-    for (uint32_t z = 0; z < m->box[2]; z++)
-        for (uint32_t y = 0; y < m->box[1]; y++)
-            for (uint32_t x = 0; x < m->box[0]; x++) {
-                uint32_t o = (z * m->box[1] + y) * row + x * m->element;
-                if (m->swizzled) o ^= (o >> 7 & 7) << 4;
-                char *s = emu_at(shared + o, m->element, m->element);
-                const int64_t i = at[0] + (int64_t)x, j = at[1] + (int64_t)y, k = at[2] + (int64_t)z;
-                const int inside = i >= 0 && j >= 0 && k >= 0 && i < (int64_t)m->dim[0] && j < (int64_t)m->dim[1] && k < (int64_t)m->dim[2];
-                char *g = (char *)(uintptr_t)m->base + i * m->element + j * (int64_t)m->stride[0] + k * (int64_t)m->stride[1];
-                if (store && inside) memcpy(g, s, m->element);
-                if (!store && inside) memcpy(s, g, m->element);
-                if (!store && !inside) memset(s, 0, m->element);
-            }
+static inline uint32_t emu_box_bytes(const emu_map *m) { return m->box[0] * m->box[1] * m->box[2] * m->box[3] * m->box[4] * m->element; }
+static inline void emu_tile_move(const emu_map *m, uint32_t shared, const int at[5], int store) {
+    for (uint32_t o = 0; o < emu_box_bytes(m); o += m->element) { /* box by box element, dim 0 fastest */
+        uint32_t rest = o / m->element, to = o;
+        int64_t from = 0;
+        int inside = 1;
+        for (int d = 0; d < 5; d++) {
+            const int64_t i = at[d] + (int64_t)(rest % m->box[d]);
+            inside &= i >= 0 && i < (int64_t)m->dim[d], rest /= m->box[d];
+            from += i * (d ? (int64_t)m->stride[d - 1] : (int64_t)m->element);
+        }
+        if (m->swizzled) to = (shared + to) ^ ((shared + to) >> 7 & 7) << 4;
+        else to += shared;
+        char *s = emu_at(to, m->element, m->element), *g = (char *)(uintptr_t)m->base + from;
+        if (store && inside) memcpy(g, s, m->element);
+        if (!store && inside) memcpy(s, g, m->element);
+        if (!store && !inside) memset(s, 0, m->element);
+    }
 }
 static inline void emu_window_move(const emu_map *m, uint32_t shared, const int at[6]) {
     int x = at[1], y = at[2], n = at[3];
@@ -331,6 +346,12 @@ static inline void emu_ask(emu_tile tile) {
 static inline void tile_load(uint32_t to, const void *map, uint32_t barrier, int c0, int c1, int c2) {
     emu_ask((emu_tile){map, to, barrier, {c0, c1, c2}, 0, 0});
 }
+static inline void tile_load4(uint32_t to, const void *map, uint32_t barrier, int c0, int c1, int c2, int c3) {
+    emu_ask((emu_tile){map, to, barrier, {c0, c1, c2, c3}, 0, 0});
+}
+static inline void tile_load5(uint32_t to, const void *map, uint32_t barrier, int c0, int c1, int c2, int c3, int c4) {
+    emu_ask((emu_tile){map, to, barrier, {c0, c1, c2, c3, c4}, 0, 0});
+}
 static inline void window_load(uint32_t to, const void *map, uint32_t barrier, int c0, int x, int y, int n, int tap_x, int tap_y) {
     emu_ask((emu_tile){map, to, barrier, {c0, x, y, n, tap_x, tap_y}, 1, 0});
 }
@@ -344,55 +365,84 @@ static inline void emu_tiles_arrive(void) {
         memcpy(&m, emu.tile[k].map, sizeof m);
         if (emu.tile[k].window) emu_window_move(&m, emu.tile[k].to, emu.tile[k].at);
         else emu_tile_move(&m, emu.tile[k].to, emu.tile[k].at, 0);
-        emu_barrier_change(emu.tile[k].barrier, 0, -(int)(m.box[0] * m.box[1] * m.box[2] * m.element));
+        emu_barrier_change(emu.tile[k].barrier, 0, -(int)emu_box_bytes(&m));
         emu.tile[k] = emu.tile[--emu.n_tiles];
     }
 }
-static inline void tile_store(const void *map, uint32_t from, int c0, int c1, int c2) {
+static inline void tile_store5(const void *map, uint32_t from, int c0, int c1, int c2, int c3, int c4) {
     emu_map m;
     memcpy(&m, map, sizeof m);
-    emu_tile_move(&m, from, (int[]){c0, c1, c2}, 1);
+    emu_tile_move(&m, from, (int[]){c0, c1, c2, c3, c4}, 1);
 }
+static inline void tile_store(const void *map, uint32_t from, int c0, int c1, int c2) { tile_store5(map, from, c0, c1, c2, 0, 0); }
 static inline void store_commit(void) {}
 static inline void store_wait(void) {}
 static inline void store_wait_all(void) {}
 static inline void fence_proxy(void) {}
 
-/* ---- warpgroups' matrix unit: D[64][n] += A[64][32 bytes] B[n][32 bytes], both by descriptors, rows of 128 bytes swizzled ---- */
-static inline uint32_t emu_operand(uint64_t descriptor, int row, int byte) {
-    const uint32_t start = (uint32_t)(descriptor & 0x3fff) << 4, group = (uint32_t)(descriptor >> 32 & 0x3fff) << 4;
-    uint32_t at = start + (uint32_t)(row / 8) * group + (uint32_t)(row % 8) * 128 + (uint32_t)byte, word;
+/* ---- warpgroups' matrix unit: D[64][n] += A[64][32 bytes] B[n][32 bytes], by descriptors, rows of 128 bytes swizzled; or A from registers and B
+   as B[k][n], panels of 64 columns, swizzled. Nothing is read or written before its wait, and then all of it ---- */
+static inline uint32_t emu_swizzled(uint64_t descriptor, uint32_t at) {
+    const uint32_t all = (uint32_t)(descriptor & 0x3fff) * 16 + at;
     if (descriptor >> 62 != 1) emu_wrong("a matrix descriptor without the 128-byte swizzle");
-    at ^= (at >> 7 & 7) << 4;
-    memcpy(&word, emu_at(at, 4, 4), 4);
+    return all ^ (all >> 7 & 7) << 4;
+}
+static inline uint32_t emu_operand(uint64_t descriptor, int row, int byte) {
+    const uint32_t group = (uint32_t)(descriptor >> 32 & 0x3fff) << 4;
+    uint32_t word;
+    memcpy(&word, emu_at(emu_swizzled(descriptor, (uint32_t)(row / 8) * group + (uint32_t)(row % 8) * 128 + (uint32_t)byte), 4, 4), 4);
     return word;
 }
-static inline void emu_wgmma(void *accumulator, uint64_t a, uint64_t b, int n, int add, int type) {
+static inline uint32_t emu_operand_across(uint64_t descriptor, int k, int n) {
+    const uint32_t panel = (uint32_t)(descriptor >> 16 & 0x3fff) << 4, group = (uint32_t)(descriptor >> 32 & 0x3fff) << 4;
+    const uint32_t at = (uint32_t)(n / 64) * panel + (uint32_t)(k / 8) * group + (uint32_t)(k % 8) * 128 + (uint32_t)(n % 64) * 2;
+    uint16_t half;
+    memcpy(&half, emu_at(emu_swizzled(descriptor, at), 2, 2), 2);
+    return half;
+}
+static inline void emu_multiply(const emu_product *p) {
     static double left[64][32], right[256][32];
-    const int group = emu.now / 128, per = type == EMU_TF32 ? 1 : type == EMU_S8 ? 4 : 2, k = 8 * per;
-    emu_meeting *m = &emu.group[group];
-    emu.pointer[emu.now] = accumulator;
-    if (m->arrived == 127) { /* the last to come does all of it */
-        for (int i = 0; i < 64 + n; i++)
-            for (int w = 0; w < 8; w++) {
-                const uint32_t word = i < 64 ? emu_operand(a, i, 4 * w) : emu_operand(b, i - 64, 4 * w);
-                for (int e = 0; e < per; e++) *(i < 64 ? &left[i][w * per + e] : &right[i - 64][w * per + e]) = emu_element(word, e, type);
-            }
-        for (int t = 0; t < 128; t++)
-            for (int j = 0; j < n / 2; j++) {
-                const int row = t / 32 * 16 + t % 32 / 4 + (j & 2) * 4, column = j / 4 * 8 + t % 4 * 2 + (j & 1);
-                void *at = (char *)(uintptr_t)emu.pointer[group * 128 + t] + 4 * j;
-                double sum = !add ? 0 : type == EMU_S8 ? *(int *)at : *(float *)at;
-                for (int q = 0; q < k; q++) sum += left[row][q] * right[column][q];
-                if (type == EMU_S8) *(int *)at = (int)sum;
-                else *(float *)at = (float)sum;
-            }
-    }
-    emu_meet(m, 128);
+    const int type = p->type, per = type == EMU_TF32 ? 1 : type == EMU_S8 ? 4 : 2, k = 8 * per;
+    for (int i = 0; i < 64 + p->n; i++)
+        for (int w = 0; w < 8; w++) {
+            uint32_t word;
+            if (i >= 64 && p->left[0]) word = emu_operand_across(p->b, 2 * w, i - 64) | emu_operand_across(p->b, 2 * w + 1, i - 64) << 16;
+            else if (i >= 64) word = emu_operand(p->b, i - 64, 4 * w);
+            else if (p->left[0]) word = p->left[i / 16 * 32 + i % 8 * 4 + w % 4][i / 8 % 2 + w / 4 * 2];
+            else word = emu_operand(p->a, i, 4 * w);
+            for (int e = 0; e < per; e++) *(i < 64 ? &left[i][w * per + e] : &right[i - 64][w * per + e]) = emu_element(word, e, type);
+        }
+    for (int t = 0; t < 128; t++)
+        for (int j = 0; j < p->n / 2; j++) {
+            const int row = t / 32 * 16 + t % 32 / 4 + (j & 2) * 4, column = j / 4 * 8 + t % 4 * 2 + (j & 1);
+            void *at = (char *)p->sum[t] + 4 * j;
+            double sum = !p->add ? 0 : type == EMU_S8 ? *(int *)at : *(float *)at;
+            for (int q = 0; q < k; q++) sum += left[row][q] * right[column][q];
+            if (type == EMU_S8) *(int *)at = (int)sum;
+            else *(float *)at = (float)sum;
+        }
+}
+static inline void emu_wgmma(void *sum, uint64_t a, const uint32_t *registers, uint64_t b, int n, int add, int type) {
+    emu_thread *t = &emu.thread[emu.now];
+    const int group = emu.now / 128;
+    if (t->issued - emu.products_done[group] >= EMU_PRODUCTS) emu_wrong("too many products are under way");
+    emu_product *p = &emu.product[group][t->issued++ % EMU_PRODUCTS];
+    p->sum[emu.now % 128] = sum, p->left[emu.now % 128] = registers;
+    p->a = a, p->b = b, p->n = n, p->add = add, p->type = type, p->group = t->committed;
 }
 static inline void wgmma_fence(void) {}
-static inline void wgmma_commit(void) {}
-#define wgmma_wait(n) ((void)(n))
+static inline void wgmma_commit(void) { emu.thread[emu.now].committed++; }
+static inline void wgmma_wait(int n) { /* all but the last n groups are done by the last of the warpgroup to come here */
+    const emu_thread *t = &emu.thread[emu.now];
+    const int group = emu.now / 128;
+    emu_meeting *m = &emu.group[group];
+    int *done = &emu.products_done[group];
+    if (m->arrived == 127)
+        for (; *done < t->issued && emu.product[group][*done % EMU_PRODUCTS].group < t->committed - n; ++*done)
+            emu_multiply(&emu.product[group][*done % EMU_PRODUCTS]);
+    emu_meet(m, 128);
+}
+#define KNOWN(v) ((void)0)
 #define registers_more(n) ((void)(n))
 #define registers_less(n) ((void)(n))
 
@@ -416,10 +466,10 @@ const char *hone_emulate(emulated_kernel *kernel, const void *args, const int gr
     for (int b = 0; b < blocks && !emu.trouble; b++) {
         emu.block[0] = b % grid[0], emu.block[1] = b / grid[0] % grid[1], emu.block[2] = b / grid[0] / grid[1];
         memset(hone_shared, 0xfb, sizeof hone_shared); /* not a number, in all floats */
-        memset(emu.barrier, 0, sizeof emu.barrier);
+        memset(emu.barrier, 0, sizeof emu.barrier), memset(emu.products_done, 0, sizeof emu.products_done);
         for (int t = 0; t < threads; t++) {
             emu_thread *f = &thread[t];
-            f->done = f->group = f->n_copies = f->first_copy = 0;
+            f->done = f->group = f->n_copies = f->first_copy = f->issued = f->committed = 0;
             getcontext(&f->context);
             f->context.uc_stack.ss_sp = stacks + (size_t)t * EMU_STACK, f->context.uc_stack.ss_size = EMU_STACK;
             f->context.uc_link = &emu.scheduler;

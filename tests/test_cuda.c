@@ -206,25 +206,6 @@ static void contract_mma(void **state) {
     mma((product){HONE_CUDA_F16, HONE_CUDA_F16, 1, 1, 1, 1, 1, false, false, FULL}, 32, 32, 1, 2, 3, 16);
     mma((product){HONE_CUDA_F16, HONE_CUDA_F16, 33, 40, 640, 2, 3, false, false, FULL}, 32, 32, 1, 2, 3, 16);
 }
-/* What the driver would encode: as emulate.h reads it. */
-typedef struct {
-    uint64_t base, dim[4], stride[3];
-    uint32_t box[3], element, swizzled;
-    int32_t low[2], high[2], step[2];
-} map;
-static hone_cuda_tensor_map tensor_map(uint64_t base, int type, int64_t d0, int64_t d1, int64_t d2, int64_t s1, int64_t s2, int b0, int b1,
-                                       int b2) {
-    const uint64_t e = (uint64_t)bytes_of[type];
-    const map m = {.base = base,
-                   .dim = {(uint64_t)d0, (uint64_t)d1, (uint64_t)d2, 1},
-                   .stride = {(uint64_t)s1 * e, (uint64_t)s2 * e, 0},
-                   .box = {(uint32_t)b0, (uint32_t)b1, (uint32_t)b2},
-                   .element = (uint32_t)e,
-                   .swizzled = 1};
-    hone_cuda_tensor_map t = {{0}};
-    memcpy(&t, &m, sizeof m);
-    return t;
-}
 static void wgmma(product p, int consumers, int tile_n, int stages, int blocks, int store) {
     const hone_cuda_fill fill[] = {{"IN_TYPE", p.in, NULL},  {"OUT_TYPE", p.out, NULL}, {"CONSUMERS", consumers, NULL},
                                    {"TILE_N", tile_n, NULL}, {"STAGES", stages, NULL},  {"SPLIT", p.splits > 1, NULL},
@@ -327,9 +308,9 @@ static void window_of(image g, int which) { /* 0: warps, pieces of 16 bytes; 1: 
         const int reach = (g.kernel - 1) * g.dilation;
         const uint64_t c = (uint64_t)g.channels * 2;
         const map im2col = {.base = p.a,
-                            .dim = {(uint64_t)g.channels, (uint64_t)g.width, (uint64_t)g.height, (uint64_t)g.batch},
                             .stride = {c, c * (uint64_t)g.width, c * (uint64_t)g.width * (uint64_t)g.height},
-                            .box = {64, 64, 1},
+                            .dim = {(uint32_t)g.channels, (uint32_t)g.width, (uint32_t)g.height, (uint32_t)g.batch, 1},
+                            .box = {64, 64, 1, 1, 1},
                             .element = 2,
                             .swizzled = 1,
                             .low = {-g.pad, -g.pad},

@@ -7,13 +7,21 @@ typedef struct {
     int type, batches, heads, kv_heads, queries, keys, head_size, warps, causal, mask, splits;
     bool lengths;
 } heads;
-static void attention_of(heads g) {
+typedef struct {
+    int consumers, block_k, stages, blocks; /* of warpgroups; 0 consumers: by warps */
+} groups;
+static void attention_by(heads g, groups u) {
     const bool aligned = g.head_size % 8 == 0;
     const hone_cuda_fill fill[] = {{"IN_TYPE", g.type, NULL}, {"HEAD", (g.head_size + 15) / 16 * 16, NULL},
                                    {"WARPS", g.warps, NULL},  {"CAUSAL", g.causal, NULL},
                                    {"MASK", g.mask, NULL},    {"SPLIT", g.splits > 1, NULL},
                                    {"ALIGNED", aligned, NULL}};
-    const emulated e = compile("attention", "hone_attention", fill, 7);
+    const hone_cuda_fill fill_groups[] = {{"IN_TYPE", g.type, NULL},       {"HEAD", (g.head_size + 15) / 16 * 16, NULL},
+                                          {"BLOCK_K", u.block_k, NULL},    {"CONSUMERS", u.consumers, NULL},
+                                          {"STAGES", u.stages, NULL},      {"CAUSAL", g.causal, NULL},
+                                          {"TURNS", u.consumers > 1, NULL}};
+    const emulated e =
+        u.consumers ? compile("attention_wgmma", "hone_attention", fill_groups, 7) : compile("attention", "hone_attention", fill, 7);
     const int64_t d = g.head_size, group = g.heads / g.kv_heads, rows = g.queries * group,
                   blocks = (rows + 16 * g.warps - 1) / (16 * g.warps);
     operand q = hold((size_t)(g.batches * g.queries * g.heads * d * 2), 16),
@@ -25,6 +33,11 @@ static void attention_of(heads g) {
     fill_with(&q, g.type), fill_with(&k, g.type), fill_with(&v, g.type), fill_with(&mask, HONE_CUDA_F32);
     for (int b = 0; b < g.batches; b++) ((int *)lengths.at)[b] = g.keys - 3 * b - 1;
     if (g.mask) ((float *)mask.at)[1] = -INFINITY;
+    for (int b = 0; b < g.batches && g.lengths; b++) /* what is behind the length may be anything */
+        for (int64_t j = ((int *)lengths.at)[b]; j < g.keys; j++)
+            for (int64_t c = 0; c < g.kv_heads * d; c++)
+                set(k.at, g.type, (b * g.keys + j) * g.kv_heads * d + c, NAN),
+                    set(v.at, g.type, (b * g.keys + j) * g.kv_heads * d + c, NAN);
     const hone_cuda_attention args = {.q = address(&q),
                                       .k = address(&k),
                                       .v = address(&v),
@@ -46,9 +59,20 @@ static void attention_of(heads g) {
                                       .head_size = g.head_size,
                                       .splits = g.splits,
                                       .scale = 1.5f};
+    hone_cuda_attention_tma tma = {.p = args, .section = 3};
+    if (u.consumers) {
+        const int64_t dims[] = {d, group, g.queries, g.kv_heads, g.batches}, steps[] = {d, g.heads * d, group * d, g.queries * g.heads * d},
+                      keys[] = {d, g.keys, g.kv_heads, g.batches, 1}, key_steps[] = {g.kv_heads * d, d, g.keys * g.kv_heads * d, 0};
+        const int box[] = {64, (int)group, 64 / (int)group, 1, 1}, key_box[] = {64, u.block_k, 1, 1, 1};
+        tma.map_q = tensor_map5(args.q, g.type, dims, steps, box), tma.map_y = tensor_map5(args.y, g.type, dims, steps, box);
+        tma.map_k = tensor_map5(args.k, g.type, keys, key_steps, key_box),
+        tma.map_v = tensor_map5(args.v, g.type, keys, key_steps, key_box);
+    }
     double *score = malloc(sizeof *score * (size_t)g.keys);
-    for (int again = 0; again < 1 + (g.splits > 1); again++) {
-        run(&e, &args, (int)blocks, g.kv_heads, g.batches * g.splits);
+    for (int again = 0; again < 1 + (g.splits > 1 || u.consumers > 1); again++) {
+        if (u.consumers) run(&e, &tma, u.blocks, 1, 1);
+        else run(&e, &args, (int)blocks, g.kv_heads, g.batches * g.splits);
+        assert_int_equal(((uint32_t *)counters.at)[0], 0);
         for (int b = 0; b < g.batches; b++)
             for (int h = 0; h < g.heads; h++)
                 for (int i = 0; i < g.queries; i++) {
@@ -78,6 +102,7 @@ static void attention_of(heads g) {
     }
     free(score), drop(&q), drop(&k), drop(&v), drop(&y), drop(&mask), drop(&lengths), drop(&workspace), drop(&counters);
 }
+static void attention_of(heads g) { attention_by(g, (groups){0}); }
 static void attention(void **state) {
     (void)state;
     if (!works) skip();
@@ -88,6 +113,17 @@ static void attention(void **state) {
     attention_of((heads){HONE_CUDA_F16, 2, 8, 2, 1, 300, 64, 1, 0, 0, 3, true}); /* decode */
     attention_of((heads){HONE_CUDA_F16, 1, 1, 1, 5, 20, 21, 1, 0, 0, 1, false}); /* rows at odd places */
     attention_of((heads){HONE_CUDA_F16, 2, 1, 1, 20, 3, 16, 2, 1, 0, 2, true});  /* queries before any key */
+}
+
+static void attention_groups(void **state) {
+    (void)state;
+    if (!works) skip();
+    attention_by((heads){HONE_CUDA_F16, 1, 2, 2, 130, 150, 64, 1, 0, 0, 1, false}, (groups){2, 64, 2, 2});
+    attention_by((heads){HONE_CUDA_F16, 2, 2, 1, 70, 100, 128, 1, 1, 0, 1, false}, (groups){2, 48, 2, 1}); /* grouped, causal */
+    attention_by((heads){HONE_CUDA_BF16, 1, 6, 2, 50, 90, 80, 1, 1, 0, 1, true}, (groups){1, 32, 3, 3}); /* three heads a group: 63 rows */
+    attention_by((heads){HONE_CUDA_F16, 3, 1, 1, 200, 70, 64, 1, 1, 0, 1, true}, (groups){3, 64, 2, 2}); /* queries before any key */
+    attention_by((heads){HONE_CUDA_F16, 1, 1, 1, 5, 1, 256, 1, 0, 0, 1, false}, (groups){1, 80, 2, 1});
+    attention_by((heads){HONE_CUDA_F16, 4, 1, 1, 3, 4, 16, 1, 0, 0, 1, true}, (groups){1, 16, 2, 2}); /* a length of 0, and less */
 }
 
 /* ---- windows ---- */
@@ -204,6 +240,7 @@ static void few_rows(void **state) {
     few_of(HONE_CUDA_F32, HONE_CUDA_F32, 4, 3, 9, 516);
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(attention), cmocka_unit_test(windows), cmocka_unit_test(few_rows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(attention), cmocka_unit_test(attention_groups), cmocka_unit_test(windows),
+                                       cmocka_unit_test(few_rows)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

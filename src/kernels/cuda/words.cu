@@ -75,6 +75,7 @@ DEVICE float rsqrt_fast(float x) { return rsqrtf(x); }
 /* ---- barriers and shuffles; all threads of a warp take part ---- */
 DEVICE void sync_block(void) { asm volatile("bar.sync 0;" ::: "memory"); }
 DEVICE void sync_some(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+DEVICE void arrive_some(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); } /* without waiting */
 DEVICE void sync_warp(void) { __syncwarp(); }
 DEVICE float shuffle_xor(float v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE u32 shuffle_from(u32 v, int lane) { return __shfl_sync(0xffffffffu, v, lane); }
@@ -182,6 +183,16 @@ DEVICE void tile_load(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int 
                  "l"((u64)map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2)
                  : "memory");
 }
+DEVICE void tile_load4(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int c0, int c1, int c2, int c3) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+                 "l"((u64)map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+                 : "memory");
+}
+DEVICE void tile_load5(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int c0, int c1, int c2, int c3, int c4) {
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(to),
+                 "l"((u64)map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+                 : "memory");
+}
 /* Rows of A as windows see them: `pixels` of the map from (x, y, n) on, moved by one tap; c0: the first channel. */
 DEVICE void window_load(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int c0, int x, int y, int n, int tap_x, int tap_y) {
     asm volatile(
@@ -195,6 +206,11 @@ DEVICE void tile_store(const hone_cuda_tensor_map *map, u32 from, int c0, int c1
                  "r"(c1), "r"(c2)
                  : "memory");
 }
+DEVICE void tile_store5(const hone_cuda_tensor_map *map, u32 from, int c0, int c1, int c2, int c3, int c4) {
+    asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"((u64)map), "r"(from), "r"(c0),
+                 "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+                 : "memory");
+}
 DEVICE void store_commit(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 DEVICE void store_wait(void) { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); } /* shared memory may be written again */
 DEVICE void store_wait_all(void) { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); } /* all of it is in memory */
@@ -204,6 +220,7 @@ DEVICE void fence_proxy(void) { asm volatile("fence.proxy.async.shared::cta;" ::
 DEVICE void wgmma_fence(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 #define wgmma_wait(n) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(n) : "memory")
+#define KNOWN(v) asm volatile("" : "+f"(v)::"memory") /* a sum in v is there from here on: nothing that reads it moves before the wait above */
 #define registers_more(n) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(n))
 #define registers_less(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n))
 #endif

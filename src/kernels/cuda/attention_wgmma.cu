@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+   attention_wgmma: softmax(scale Q Kᵀ) V on the matrix unit of warpgroups, for sm_90a, tiles by the copy engine. What attention.cu computes, less
+   the additive mask and the split over keys; for scale > 0, and rows of Q, K, V and y that are aligned to 16 bytes.
+
+   A block stays for many tiles of rows and takes its next one from a counter, the longest first, so that causal tiles of all lengths end
+   together. Its first warpgroup only asks for tiles. CONSUMERS others have 64 rows each: scores S = Q Kᵀ come from shared memory, become weights
+   in registers, and from there multiply V; the registers of a sum are laid out as those of a left factor, so nothing moves. While the softmax
+   of one tile of keys is computed, the scores of the next are multiplied, and warpgroups take turns (TURNS): one multiplies while another
+   has its softmax. Tiles of keys go from the last to the first, because only the last ones are masked.
+
+   A row is a query of one of the heads that share their keys and values. A warpgroup has QUERIES = 64 / group queries of all of them; where the
+   group does not divide 64, its last rows are empty.
+
+   Filled in by the printer: IN_TYPE (f16, bf16), HEAD (head size rounded up to 16, up to 256), BLOCK_K (keys of a tile, a multiple of 16), CONSUMERS
+   (1 to 3), STAGES (tiles of K, and of V, that are under way), CAUSAL, TURNS, and the functions wgmma_scores and wgmma_values. */
+#define F16_TYPE 1
+#if IN_TYPE == F16_TYPE
+#define TWO f32_f16x2
+#else
+#define TWO f32_bf16x2
+#endif
+enum {
+    THREADS = 128 * (CONSUMERS + 1),
+    ROW = 128,                 /* bytes of a row of a panel, swizzled */
+    PANELS = (HEAD + 63) / 64, /* of 64 columns */
+    PANEL_Q = 64 * ROW,
+    PANEL_K = BLOCK_K * ROW,
+    TILE_Q = PANELS * PANEL_Q, /* of one warpgroup */
+    TILE_K = PANELS * PANEL_K,
+    K_AT = CONSUMERS * TILE_Q,
+    V_AT = K_AT + STAGES * TILE_K,
+    OUT_AT = V_AT + STAGES * TILE_K, /* one panel a warpgroup */
+    SLOTS_AT = OUT_AT + CONSUMERS * PANEL_Q,
+    BARRIERS_AT = SLOTS_AT + CONSUMERS * 16,
+    SHARED_BYTES = BARRIERS_AT + 8 * (2 * CONSUMERS + 4 * STAGES)
+};
+#define LOWEST BITS_F32(0xff800000u)
+#define P (&a->p)
+#define UNIFORM(v) ((int)shuffle_from((u32)(v), 0)) /* equal in all threads of a warp, and the compiler knows it */
+#define GROUP_OF(a) ((a)->p.heads / (a)->p.kv_heads)
+
+/* Barriers: Q is full, Q is empty (a warpgroup), K is full, K is empty, V is full, V is empty (a stage). */
+#define Q_FULL(c) (barriers + 8 * (u32)(c))
+#define Q_EMPTY(c) (barriers + 8 * (u32)(CONSUMERS + (c)))
+#define K_FULL(s) (barriers + 8 * (u32)(2 * CONSUMERS + (s)))
+#define K_EMPTY(s) (barriers + 8 * (u32)(2 * CONSUMERS + STAGES + (s)))
+#define V_FULL(s) (barriers + 8 * (u32)(2 * CONSUMERS + 2 * STAGES + (s)))
+#define V_EMPTY(s) (barriers + 8 * (u32)(2 * CONSUMERS + 3 * STAGES + (s)))
+
+/* Which rows: QUERIES queries a warpgroup from `query` on, of one batch and one head of K and V; `keys` of them are there. */
+typedef struct { int query, head, batch, keys; } work;
+typedef struct { int stage; u32 turn; } ring; /* a stage, and how often all stages were used, odd or even */
+DEVICE u32x4 four(int x, int y, int z, int w) {
+    u32x4 v;
+    v.x = (u32)x, v.y = (u32)y, v.z = (u32)z, v.w = (u32)w;
+    return v;
+}
+DEVICE void next(ring *r) {
+    if (++r->stage == STAGES) r->stage = 0, r->turn ^= 1;
+}
+DEVICE int tiles_of(const hone_cuda_attention_tma *a, const work *w) { /* of keys that any row of the block sees */
+    const int queries = 64 / GROUP_OF(a) * CONSUMERS;
+    int last = w->keys;
+    if (CAUSAL) {
+        const int end = w->query + queries < P->queries ? w->query + queries : P->queries, seen = end + w->keys - P->queries;
+        last = seen < 0 ? 0 : seen < last ? seen : last;
+    }
+    return (last + BLOCK_K - 1) / BLOCK_K;
+}
+DEVICE work work_of(const hone_cuda_attention_tma *a, int t) {
+    const int queries = 64 / GROUP_OF(a) * CONSUMERS, tiles = (P->queries + queries - 1) / queries, heads = P->batches * P->kv_heads;
+    const int first = t / (a->section * tiles) * a->section, size = heads - first < a->section ? heads - first : a->section;
+    const int within = t - first * tiles, head = first + within % size, tile = CAUSAL ? tiles - 1 - within / size : within / size;
+    work w = {tile * queries, head % P->kv_heads, head / P->kv_heads, P->keys};
+    if (P->lengths) {
+        const int length = ((const int *)P->lengths)[w.batch];
+        w.keys = length < 0 ? 0 : length < w.keys ? length : w.keys;
+    }
+    return w;
+}
+
+/* One thread asks for all tiles of this block, in the order in which they are needed. */
+DEVICE void bring(const hone_cuda_attention_tma *a, u32 shared, u32 barriers) {
+    const int group = GROUP_OF(a), queries = 64 / group, tiles_q = (P->queries + queries * CONSUMERS - 1) / (queries * CONSUMERS);
+    const int works = P->batches * P->kv_heads * tiles_q;
+    ring k = {0, 0}, v = {0, 0};
+    u32 turn = 0;
+    int t = BLOCK_X;
+    while (t < works) {
+        const work w = work_of(a, t);
+        const int tiles = tiles_of(a, &w);
+#define BRING(what, at, r, n)                                                                                                              \
+    barrier_wait(what##_EMPTY(r.stage), r.turn ^ 1);                                                                                       \
+    barrier_expect(what##_FULL(r.stage), TILE_K);                                                                                          \
+    UNROLL for (int p = 0; p < PANELS; p++)                                                                                                \
+        tile_load4(shared + at + (u32)(r.stage * TILE_K + p * PANEL_K), &a->map_##r, what##_FULL(r.stage), p * 64, (n) * BLOCK_K, w.head, w.batch); \
+    next(&r);
+        if (tiles) { BRING(K, K_AT, k, tiles - 1) }
+        UNROLL for (int c = 0; c < CONSUMERS; c++) {
+            barrier_wait(Q_EMPTY(c), turn ^ 1);
+            shared_store16(shared + SLOTS_AT + 16 * c, four(w.query, w.head, w.batch, w.keys));
+            barrier_expect(Q_FULL(c), (u32)(PANELS * ROW * queries * group));
+            UNROLL for (int p = 0; p < PANELS; p++)
+                tile_load5(shared + (u32)(c * TILE_Q + p * PANEL_Q), &a->map_q, Q_FULL(c), p * 64, 0, w.query + c * queries, w.head, w.batch);
+        }
+        turn ^= 1;
+        for (int n = tiles - 1; n >= 0; n--) {
+            if (n > 0) { BRING(K, K_AT, k, n - 1) }
+            BRING(V, V_AT, v, n)
+        }
+        const u32 count = atomic_count((u32 *)P->counters);
+        if (count == (u32)works - 1) *(u32 *)P->counters = 0; /* the last of all blocks to ask: ready for the next run */
+        t = GRID_X + (int)count;
+    }
+    UNROLL for (int c = 0; c < CONSUMERS; c++) { /* there is no more */
+        barrier_wait(Q_EMPTY(c), turn ^ 1);
+        shared_store16(shared + SLOTS_AT + 16 * c, four(0, 0, -1, 0));
+        barrier_arrive(Q_FULL(c));
+    }
+}
+
+/* Scores become weights; `less` is what sums so far shrink by. Keys from end[h] on are not seen by row h. */
+DEVICE void weigh(float score[BLOCK_K / 2], float largest[2], float total[2], float less[2], float scale, bool edge, int key, const int end[2]) {
+    float base[2];
+    if (edge) {
+        UNROLL for (int j = 0; j < BLOCK_K / 2; j++)
+            if (key + j / 4 * 8 + j % 2 >= end[j / 2 % 2]) score[j] = LOWEST;
+    }
+    UNROLL for (int h = 0; h < 2; h++) {
+        float most = largest[h];
+        UNROLL for (int j = 0; j < BLOCK_K / 8; j++) most = fmaxf(most, fmaxf(score[j * 4 + h * 2], score[j * 4 + h * 2 + 1]));
+        most = fmaxf(most, shuffle_xor(most, 1));
+        most = fmaxf(most, shuffle_xor(most, 2));
+        base[h] = most == LOWEST ? 0.0f : most * scale; /* a row that has seen nothing yet */
+        less[h] = exp2_fast(fmaf(largest[h], scale, -base[h]));
+        largest[h] = most, total[h] *= less[h];
+    }
+    UNROLL for (int j = 0; j < BLOCK_K / 2; j++) {
+        score[j] = exp2_fast(fmaf(score[j], scale, -base[j / 2 % 2]));
+        total[j / 2 % 2] += score[j];
+    }
+}
+
+DEVICE u64 operand(u32 at, u32 leading) { /* rows of 128 bytes, swizzled; 8 rows are 1024 bytes */
+    return (u64)((at & 0x3ffffu) >> 4) | (u64)(leading >> 4) << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
+}
+#define SCORES(at)                                                                                                                 \
+    wgmma_fence();                                                                                                                 \
+    UNROLL for (int i = 0; i < HEAD / 16; i++)                                                                                     \
+        wgmma_scores(score, operand(mine + (u32)(i / 4 * PANEL_Q + i % 4 * 32), 16), operand((at) + (u32)(i / 4 * PANEL_K + i % 4 * 32), 16), i > 0); \
+    wgmma_commit();
+#define VALUES(at)                                                                                                                 \
+    wgmma_fence();                                                                                                                 \
+    UNROLL for (int i = 0; i < BLOCK_K / 16; i++) wgmma_values(out, weight + 4 * i, operand((at) + (u32)(i * 16 * ROW), PANEL_K), 1); \
+    wgmma_commit();
+#define NARROW                                                                                                                     \
+    UNROLL for (int j = 0; j < BLOCK_K / 4; j++) weight[j] = TWO(score[2 * j], score[2 * j + 1]);
+
+/* 64 rows through all tiles of keys. */
+DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int c, u32 shared, u32 barriers, ring *k, ring *v) {
+    const int t = THREAD % 128, lane = t % 32, group = GROUP_OF(a), queries = 64 / group, tiles = tiles_of(a, w);
+    const int first = w->query + c * queries, behind = w->keys - P->queries, row = t / 32 * 16 + lane / 4;
+    const u32 mine = shared + (u32)(c * TILE_Q), panel = shared + OUT_AT + (u32)(c * PANEL_Q);
+    const float scale = P->scale * 1.4426950408889634f; /* powers of 2 instead of e */
+    const bool one = t == 0;
+    int end[2] = {w->keys, w->keys}, all = w->keys; /* keys before `all` are seen by every row */
+    if (CAUSAL) {
+        UNROLL for (int h = 0; h < 2; h++) {
+            const int seen = first + (row + 8 * h) / group + behind + 1;
+            end[h] = seen < end[h] ? seen : end[h];
+        }
+        all = first + behind + 1 < all ? first + behind + 1 : all;
+    }
+    float out[HEAD / 2], score[BLOCK_K / 2], largest[2] = {LOWEST, LOWEST}, total[2] = {0, 0}, less[2];
+    u32 weight[BLOCK_K / 4];
+    UNROLL for (int j = 0; j < HEAD / 2; j++) out[j] = 0;
+    if (tiles) {
+        barrier_wait(K_FULL(k->stage), k->turn);
+        SCORES(shared + K_AT + (u32)(k->stage * TILE_K))
+        wgmma_wait(0);
+        UNROLL for (int j = 0; j < BLOCK_K / 2; j++) KNOWN(score[j]);
+        if (one) barrier_arrive(K_EMPTY(k->stage));
+        next(k);
+        weigh(score, largest, total, less, scale, tiles * BLOCK_K > all, (tiles - 1) * BLOCK_K + lane % 4 * 2, end);
+        NARROW
+        if (w->keys < P->keys && tiles * BLOCK_K > w->keys) { /* values behind the length may be anything, and 0 times anything must be 0 */
+            barrier_wait(V_FULL(v->stage), v->turn);
+            const int from = w->keys - (tiles - 1) * BLOCK_K;
+            for (int i = t; i < (BLOCK_K - from) * 8; i += 128)
+                UNROLL for (int p = 0; p < PANELS; p++)
+                    shared_store16(shared + V_AT + (u32)(v->stage * TILE_K + p * PANEL_K + from * ROW + i * 16), four(0, 0, 0, 0));
+            fence_proxy();
+            sync_some(1 + c, 128);
+        }
+        for (int n = tiles - 2; n >= 0; n--) {
+            barrier_wait(K_FULL(k->stage), k->turn);
+            if (TURNS && CONSUMERS > 1) sync_some(1 + CONSUMERS + c, 256);
+            SCORES(shared + K_AT + (u32)(k->stage * TILE_K))
+            barrier_wait(V_FULL(v->stage), v->turn);
+            VALUES(shared + V_AT + (u32)(v->stage * TILE_K))
+            if (TURNS && CONSUMERS > 1) arrive_some(1 + CONSUMERS + (c + 1) % CONSUMERS, 256);
+            wgmma_wait(1);
+            UNROLL for (int j = 0; j < BLOCK_K / 2; j++) KNOWN(score[j]);
+            if (one) barrier_arrive(K_EMPTY(k->stage));
+            next(k);
+            weigh(score, largest, total, less, scale, (n + 1) * BLOCK_K > all, n * BLOCK_K + lane % 4 * 2, end);
+            wgmma_wait(0);
+            UNROLL for (int j = 0; j < HEAD / 2; j++) KNOWN(out[j]);
+            if (one) barrier_arrive(V_EMPTY(v->stage));
+            next(v);
+            UNROLL for (int j = 0; j < HEAD / 2; j++) out[j] *= less[j / 2 % 2];
+            NARROW
+        }
+    }
+    if (one) barrier_arrive(Q_EMPTY(c));
+    if (tiles) {
+        barrier_wait(V_FULL(v->stage), v->turn);
+        VALUES(shared + V_AT + (u32)(v->stage * TILE_K))
+        wgmma_wait(0);
+        UNROLL for (int j = 0; j < HEAD / 2; j++) KNOWN(out[j]);
+        if (one) barrier_arrive(V_EMPTY(v->stage));
+        next(v);
+    }
+    UNROLL for (int h = 0; h < 2; h++) {
+        total[h] += shuffle_xor(total[h], 1);
+        total[h] += shuffle_xor(total[h], 2);
+        total[h] = 1.0f / total[h];
+    }
+    /* out by way of one panel in shared memory; the copy engine leaves out what is not there */
+    UNROLL for (int p = 0; p < PANELS; p++) {
+        if (one) store_wait(); /* what left from here before has been read */
+        sync_some(1 + c, 128);
+        UNROLL for (int j = p * 8; j < p * 8 + 8 && j < HEAD / 8; j++)
+            UNROLL for (int h = 0; h < 2; h++)
+                shared_store4(panel + swizzle((u32)((row + 8 * h) * ROW + j % 8 * 16 + lane % 4 * 4)),
+                              TWO(out[j * 4 + h * 2] * total[h], out[j * 4 + h * 2 + 1] * total[h]));
+        fence_proxy();
+        sync_some(1 + c, 128);
+        if (one) tile_store5(&a->map_y, panel, p * 64, 0, first, w->head, w->batch), store_commit();
+    }
+}
+
+KERNEL(hone_attention, hone_cuda_attention_tma, THREADS, 1) {
+    const u32 shared = shared_at(hone_shared), barriers = shared + BARRIERS_AT;
+    const int c = UNIFORM(THREAD / 128) - 1;
+    if (THREAD == 0) {
+        UNROLL for (int i = 0; i < CONSUMERS; i++) barrier_init(Q_FULL(i), 1), barrier_init(Q_EMPTY(i), 1);
+        UNROLL for (int s = 0; s < STAGES; s++) {
+            barrier_init(K_FULL(s), 1), barrier_init(K_EMPTY(s), CONSUMERS);
+            barrier_init(V_FULL(s), 1), barrier_init(V_EMPTY(s), CONSUMERS);
+        }
+        barrier_fence();
+    }
+    sync_block();
+    launch_next();
+    wait_previous();
+    if (c < 0) {
+        if (CONSUMERS == 2) registers_less(32);
+        if (CONSUMERS == 3) registers_less(32);
+        if (THREAD == 0) bring(a, shared, barriers);
+    } else {
+        if (CONSUMERS == 2) registers_more(240);
+        if (CONSUMERS == 3) registers_more(160);
+        ring k = {0, 0}, v = {0, 0};
+        if (TURNS && CONSUMERS > 1 && c == CONSUMERS - 1) arrive_some(1 + CONSUMERS, 256); /* the first one begins */
+        for (u32 turn = 0;; turn ^= 1) {
+            barrier_wait(Q_FULL(c), turn);
+            const u32x4 slot = shared_load16(shared + SLOTS_AT + 16 * c);
+            const work w = {UNIFORM(slot.x), UNIFORM(slot.y), UNIFORM(slot.z), UNIFORM(slot.w)};
+            if (w.batch < 0) break;
+            attend(a, &w, c, shared, barriers, &k, &v);
+        }
+        if (THREAD % 128 == 0) store_wait_all();
+    }
+}
