@@ -2,17 +2,19 @@
    step: what a plan is made of. Here and not in plan/, because devices make steps.
 
    A step is a grid of tiles: `tile(step, base, i, scratch)` may run on any thread, in any order; the split depends on the shape only, so runs repeat bit for
-   bit. A host step runs on the calling thread between barriers. Every operand is a ref: a base, set each run, and an offset in bytes. */
+   bit. A host step runs on the calling thread between barriers. Every operand is a ref: a base, set each run, and an offset in bytes. No step holds an address.
+
+   Bases are one table a run. Those from 0 on are the run's; those below 0 are the model's constants, numbered from -1 down, then their packed forms. */
 #ifndef HONE_DEVICE_STEP_H
 #define HONE_DEVICE_STEP_H
 #include "base/shelf.h"
+#include "device/packs.h"
 #include "host/host.h"
 #include "loops/instance.h"
 
-enum { HONE_BASE_ABSOLUTE /* constants: the offset is the address */, HONE_BASE_ARENA, HONE_BASE_FIRST /* + inputs, outputs, slots */ };
 typedef struct {
     int32_t base;
-    int32_t block;  /* arena: number of the block it lies in; its place is added when memory is planned. -1 otherwise */
+    int32_t block;  /* arena: number of the block it lies in, whose place is added when memory is planned. -1 otherwise */
     int64_t offset; /* bytes */
 } hone_ref;
 static inline char *hone_ref_at(hone_ref r, void *const *base) { return (char *)base[r.base] + r.offset; }
@@ -90,24 +92,4 @@ typedef struct {
     hone_how how;
 } hone_cpu_call;
 hone_status hone_cpu_bind(hone_steps *, const hone_cpu_call *) HONE_CHECKED;
-
-/* Packed weights: one cache a compiled model, keyed by (address, packing). Thread-safe. */
-typedef struct hone_packs hone_packs;
-hone_packs *hone_packs_create(void);
-void hone_packs_destroy(hone_packs *);
-/* The packed form: where it will be. key: n numbers that say all about the packing. The first time `fill(arg, dst, part, parts)` is noted, which hone_packs_fill calls for each of
-   its parts, on any thread; arg is copied, and what it points to must live until then. NULL: no memory. */
-typedef struct {
-    const void *source;
-    size_t source_bytes, bytes;
-    int parts;
-    void (*fill)(const void *arg, void *dst, int part, int parts);
-    const void *arg;
-    size_t arg_bytes;
-} hone_packing;
-const void *hone_packs_get(hone_packs *, const int64_t *key, int n, const hone_packing *);
-/* All that was noted is filled when it returns, by whomever. Whoever has asked for one calls it before one is read, and before anything goes that an arg points to. */
-void hone_packs_fill(hone_packs *, int threads);
-size_t hone_packs_bytes(const hone_packs *);
-void hone_packs_empty(hone_packs *); /* forgets all; no plan may be left that reads them */
 #endif

@@ -72,7 +72,7 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
                        .tensor = t,
                        .constant = constant,
                        .pictures = f ? f->pictures : NULL,
-                       .packs = l->c->packs,
+                       .packs = b->packs,
                        .shelf = b->shelf,
                        .node = k,
                        .of = n,
@@ -253,14 +253,14 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
     if (!h || !all || !refs) return no_memory();
     *h = (hone_host_step){.compiled = l->c, .node = n, .number = k, .host = l->c->host[k], .in = all, .out = all + n->n_in, .ref = refs};
     for (int q = 0; q < n->n_in; q++) {
-        refs[q].base = HONE_BASE_ABSOLUTE;
+        refs[q].base = HONE_BASE_NONE;
         if (n->in[q] < 0) {
             all[q].kind = HONE_OPERAND_ABSENT;
             continue;
         }
         hone_bound_var *v = l->var + n->in[q];
         HONE_TRY(hone_bind_dense(b, l, k, v));
-        if (v->at == HONE_AT_SLOT || (v->slot >= 0 && v->ref.base >= HONE_BASE_FIRST + b->n_in + b->n_out))
+        if (v->at == HONE_AT_SLOT || (v->slot >= 0 && v->ref.base >= hone_slot_base(b, 0)))
             all[q] = (hone_host_operand){.kind = HONE_OPERAND_SLOT, .slot = v->slot};
         else if (v->at == HONE_AT_REF) {
             all[q] = (hone_host_operand){.kind = HONE_OPERAND_TENSOR, .fact = v->fact}, refs[q] = v->ref;
@@ -272,7 +272,7 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
         } else return hone_fail(HONE_BUG, "input %d was never computed", q);
     }
     for (int q = 0; q < n->n_out; q++) {
-        refs[n->n_in + q].base = HONE_BASE_ABSOLUTE;
+        refs[n->n_in + q].base = HONE_BASE_NONE;
         h->out[q].fact = out[q];
         if (n->out[q] < 0) {
             h->out[q].kind = HONE_OPERAND_ABSENT;
@@ -524,8 +524,7 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
         }
         p->out[k].fact = v->fact;
         p->out[k].fact.value = NULL, p->out[k].fact.contents = NULL;
-        if (v->at == HONE_AT_SLOT ||
-            (v->slot >= 0 && v->ref.base >= HONE_BASE_FIRST + b->n_in + b->n_out && hone_bind_is_dense(v) && v->ref.offset == 0)) {
+        if (v->at == HONE_AT_SLOT || (v->slot >= 0 && v->ref.base >= hone_slot_base(b, 0) && hone_bind_is_dense(v) && v->ref.offset == 0)) {
             p->out[k].how = HONE_OUT_SLOT, p->out[k].slot = v->slot;
             continue;
         }
@@ -559,6 +558,7 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
         if (r->block >= 0) r->offset += b->steps.block.at[r->block].at, r->block = -1;
     }
     if (b->cut >= 0) {
+        p->arena_slot = b->n_slot++, p->own_slot = b->n_slot++;
         p->cut_node = b->cut, p->n_wanted = b->n_wanted;
         p->wanted = hone_arena_copy(p->arena, b->wanted, sizeof *b->wanted * (size_t)b->n_wanted);
         p->var = hone_arena_copy(p->arena, l->var, sizeof *l->var * (size_t)g->var.n);
@@ -569,11 +569,11 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
             if (v->fact.contents &&
                 !(v->fact.contents = hone_arena_copy(p->arena, v->fact.contents, sizeof(hone_dim) * (size_t)v->fact.n_content)))
                 return no_memory();
-            if (v->at == HONE_AT_REF && v->ref.base == HONE_BASE_ARENA) {
-                if (v->ref.block >= 0) v->ref.offset += b->steps.block.at[v->ref.block].at;
-                v->ref.base = HONE_BASE_FIRST + b->n_in + b->n_out + ARENA_SLOT(p->depth),
-                v->ref.block = -1; /* the next stretch has an arena of its own */
-            }
+            if (v->at != HONE_AT_REF) continue; /* the next stretch has memory of its own: this one's is a slot's to it */
+            if (v->ref.base == HONE_BASE_PLAN) v->ref.base = hone_slot_base(b, p->own_slot);
+            if (v->ref.base != HONE_BASE_ARENA) continue;
+            if (v->ref.block >= 0) v->ref.offset += b->steps.block.at[v->ref.block].at;
+            v->ref.base = hone_slot_base(b, p->arena_slot), v->ref.block = -1;
         }
     }
     p->step = hone_arena_copy(p->arena, b->steps.step.at, sizeof *p->step * (size_t)p->n_step);
@@ -582,16 +582,20 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
     if (!p->step || !p->block) return no_memory();
     for (int k = 0; k < p->n_step; k++)
         if (p->step[k].scratch_bytes > p->scratch_bytes) p->scratch_bytes = (p->step[k].scratch_bytes + 63) / 64 * 64;
-    p->n_slot = b->n_slot, p->n_base = HONE_BASE_FIRST + b->n_in + b->n_out + b->n_slot;
+    p->n_slot = b->n_slot, p->n_base = hone_slot_base(b, b->n_slot), p->n_constant = hone_packs_count(b->packs);
+    p->own_bytes = b->own.n;
+    if (p->own_bytes && !(p->own = hone_alloc_raw((size_t)p->own_bytes))) return no_memory();
+    if (p->own_bytes) memcpy(p->own, b->own.at, (size_t)p->own_bytes);
     return HONE_OK;
 }
+enum { MOST_KEPT = 1 << 16 }; /* bytes of a plan's own memory, for the next bind */
 hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, hone_how how,
                       hone_plan **out) {
     const hone_graph *g = c->graph;
     if (after && after->depth + 1 >= MAX_CUTS)
         return hone_fail(HONE_NOT_SUPPORTED, "more than %d shapes depend on computed data", MAX_CUTS);
     hone_plan *p = hone_alloc(sizeof *p);
-    binder b = {.how = how, .cut = -1, .after = after, .n_in = g->in.n, .n_out = g->out.n};
+    binder b = {.how = how, .cut = -1, .after = after, .packs = c->packs, .n_in = g->in.n, .n_out = g->out.n};
     hone_status s = HONE_OK;
     hone_bench *bench = atomic_exchange(c->bench, NULL);
     if (!bench) bench = hone_alloc(sizeof *bench);
@@ -599,11 +603,11 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
         s = no_memory();
         goto done;
     }
-    b.steps = bench->steps, b.scratch = bench->scratch;
-    p->cut_node = -1, p->depth = after ? after->depth + 1 : 0;
+    b.steps = bench->steps, b.scratch = bench->scratch, b.own = bench->own;
+    p->cut_node = p->arena_slot = p->own_slot = -1, p->before = after, p->depth = after ? after->depth + 1 : 0;
     b.steps.arena = p->arena, b.shelf = p->shelf = hone_shelves_hold(c->shelves);
-    /* slots: inputs that are no plain tensors, arenas of earlier stretches, then what host ops make */
-    b.n_slot = after ? after->n_slot : g->in.n + MAX_CUTS;
+    /* slots: inputs that are no plain tensors, then what host ops make, and the memory of earlier stretches */
+    b.n_slot = after ? after->n_slot : g->in.n;
     level l = {.c = c, .top = true};
     int64_t *values = hone_arena_raw(b.scratch, sizeof *values * (size_t)(hone_dims_count(g->dims) + 1));
     l.var = hone_arena_raw(b.scratch, sizeof *l.var * (size_t)(g->var.n + 1)), l.values = values;
@@ -630,7 +634,7 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
             if (v->at == HONE_AT_SLOT) {
                 v->fact = wanted[k];
                 if (hone_fact_shaped(&v->fact)) {
-                    v->at = HONE_AT_REF, v->ref = (hone_ref){HONE_BASE_FIRST + b.n_in + b.n_out + v->slot, -1, 0};
+                    v->at = HONE_AT_REF, v->ref = (hone_ref){hone_slot_base(&b, v->slot), -1, 0};
                     hone_dense_strides(&v->fact, v->stride);
                 }
             } else v->fact.value = wanted[k].value, v->fact.contents = NULL;
@@ -641,8 +645,9 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
     hone_packs_fill(c->packs, how.threads); /* whatever came of it: what they are made by goes with the plan */
 done:
     if (b.scratch) {
-        b.steps.step.n = b.steps.block.n = b.steps.patch.n = 0;
-        bench->steps = b.steps;
+        b.steps.step.n = b.steps.block.n = b.steps.patch.n = b.own.n = 0;
+        if (b.own.room > MOST_KEPT) hone_vec_free(&b.own);
+        bench->steps = b.steps, bench->own = b.own;
         hone_arena_reset(b.scratch);
     }
     hone_bench_destroy(atomic_exchange(c->bench, bench));
@@ -655,6 +660,7 @@ void hone_bench_destroy(hone_bench *w) {
     hone_vec_free(&w->steps.step);
     hone_vec_free(&w->steps.block);
     hone_vec_free(&w->steps.patch);
+    hone_vec_free(&w->own);
     hone_arena_destroy(w->scratch);
     hone_free(w);
 }
@@ -663,6 +669,7 @@ void hone_plan_destroy(hone_plan *p) {
         hone_plan *next = p->sibling;
         hone_plan_destroy(p->next_cut);
         hone_free(p->key);
+        hone_free(p->own);
         hone_arena_destroy(p->arena);
         hone_shelf_drop(p->shelf);
         hone_free(p);

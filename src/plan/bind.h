@@ -5,7 +5,6 @@
 #include "plan/plan.h"
 
 enum { MAX_WANTED = 64, MAX_CUTS = 256 };
-#define ARENA_SLOT(depth) (b->n_in + (depth)) /* slot whose base is the arena of that stretch */
 
 typedef enum { HONE_OPERAND_ABSENT, HONE_OPERAND_TENSOR, HONE_OPERAND_SLOT, HONE_OPERAND_INPUT, HONE_OPERAND_CONST } hone_operand_kind;
 typedef struct {
@@ -39,6 +38,8 @@ typedef struct {
     hone_steps steps;
     hone_arena *scratch;
     hone_shelf *shelf;
+    hone_packs *packs; /* of the model that is bound: branches in place use it too */
+    hone_own own;
     const hone_plan *after;
     hone_how how;
     bool *out_taken;
@@ -46,7 +47,7 @@ typedef struct {
     int cut; /* node where the plan ends, -1 */
     hone_vid wanted[MAX_WANTED];
     int n_wanted;
-    int64_t once_bytes; /* of the plan's own, for what was computed already (once.c) */
+    int64_t once_bytes; /* of own, for what was computed already (once.c) */
 } binder;
 
 /* ---- place.c -------------------------------------------------------------------------------------------------------------------------- */
@@ -56,6 +57,11 @@ hone_status hone_bind_bytes(const hone_fact *, int64_t *out) HONE_CHECKED;
 hone_status hone_bind_see(binder *, const level *, hone_vid) HONE_CHECKED;
 /* Is a bound var just what compile said of it? */
 bool hone_bind_as_compiled(const level *, hone_vid);
+static inline int32_t hone_slot_base(const binder *b, int slot) { return HONE_BASE_FIRST + b->n_in + b->n_out + slot; }
+/* Room in the plan's own memory, zeroed: its offset; -1: no memory. */
+int64_t hone_bind_own(binder *, int64_t bytes);
+/* Is the ref's memory known while the plan is made, and will it not change? */
+bool hone_bind_is_known(const binder *, hone_ref);
 /* Bytes for a var that is only numbers so far. */
 hone_status hone_bind_real(binder *, hone_bound_var *) HONE_CHECKED;
 /* A new block in the var's layout; id -1: row-major. */

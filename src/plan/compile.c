@@ -86,7 +86,11 @@ static hone_status find_begin(hone_compiled *c) {
                               .at = HONE_AT_REF,
                               .as_compiled = k->tag == HONE_TAG_TENSOR,
                               .slot = -1,
-                              .ref = {HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)k->data}};
+                              .ref = {hone_base_constant(c->constants->n), -1, 0}};
+        if (!hone_push(c->constants, ((hone_constant){k->data, k->bytes}))) {
+            hone_free(met);
+            return no_memory();
+        }
         if (k->tag == HONE_TAG_TENSOR) hone_dense_strides(&w->fact, w->stride);
         w++;
     }
@@ -106,7 +110,9 @@ static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int dep
     int n = g->node.n;
     if (depth > 40) return hone_fail(HONE_BAD_INPUT, "bodies are nested too deeply");
     c->outer = outer;
-    if (outer) c->instances = outer->instances, c->packs = outer->packs, c->shelves = outer->shelves, c->bench = outer->bench;
+    if (outer)
+        c->instances = outer->instances, c->constants = outer->constants, c->packs = outer->packs, c->shelves = outer->shelves,
+        c->bench = outer->bench;
     c->instance = hone_arena_alloc(g->arena, sizeof *c->instance * (size_t)(n + 1));
     c->formula = hone_arena_alloc(g->arena, sizeof *c->formula * (size_t)(n + 1));
     c->host = hone_arena_alloc(g->arena, sizeof *c->host * (size_t)(n + 1));
@@ -155,7 +161,8 @@ hone_status hone_compile(hone_graph *g, hone_compiled **out) {
     }
     c->graph = g, c->nodes_before = count_nodes(g);
     hone_status s = HONE_OK;
-    if (!(c->instances = hone_instances_create()) || !(c->packs = hone_packs_create()) || !(c->shelves = hone_shelves_create()))
+    if (!(c->instances = hone_instances_create()) || !(c->constants = hone_alloc(sizeof *c->constants)) ||
+        !(c->packs = hone_packs_create(c->constants)) || !(c->shelves = hone_shelves_create()))
         s = no_memory();
     if (!s) s = hone_passes_run(g, c->instances, &c->passes);
     if (!s) s = compile_graph(c, NULL, 0);
@@ -181,6 +188,8 @@ void hone_compiled_destroy(hone_compiled *c) {
     if (c->bench) hone_bench_destroy(atomic_load(c->bench));
     hone_shelves_destroy(c->shelves);
     hone_packs_destroy(c->packs);
+    if (c->constants) hone_vec_free(c->constants);
+    hone_free(c->constants);
     hone_instances_destroy(c->instances);
     hone_graph_destroy(c->graph);
     hone_free(c);

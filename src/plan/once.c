@@ -10,7 +10,7 @@ static bool decided(const binder *b, const level *l, const hone_instance *in, co
     if (b->how.interpret || step0 == b->steps.step.n) return false;
     for (int q = 0; q < in->n_tensor; q++) {
         if (id[q] < 0) continue;
-        if (in->tensor[q].role == HONE_ROLE_IN && t[q].ref.base != HONE_BASE_ABSOLUTE) return false;
+        if (in->tensor[q].role == HONE_ROLE_IN && !hone_bind_is_known(b, t[q].ref)) return false;
         if (in->tensor[q].role == HONE_ROLE_OUT && (t[q].ref.base != HONE_BASE_ARENA || (l->c->home && l->c->home[id[q]].in >= 0)))
             return false;
     }
@@ -18,11 +18,22 @@ static bool decided(const binder *b, const level *l, const hone_instance *in, co
         if (b->steps.step.at[k].host || b->steps.step.at[k].flush) return false;
     return true;
 }
+/* The bases of what is known while a plan is made. NULL: no memory. */
+static void *const *bases(const binder *b) {
+    const int constants = hone_packs_count(b->packs), all = constants + hone_slot_base(b, b->n_slot);
+    void **base = HONE_NEW_N(b->scratch, void *, all);
+    if (!base) return NULL;
+    base += constants, base[HONE_BASE_PLAN] = b->own.at;
+    hone_packs_bases(b->packs, 0, constants, base);
+    for (const hone_plan *p = b->after; p; p = p->before) base[hone_slot_base(b, p->own_slot)] = p->own;
+    return base;
+}
 static hone_status run(const binder *b, int step0) {
+    void *const *base = bases(b);
     for (int k = step0; k < b->steps.step.n; k++) {
         const hone_step *s = b->steps.step.at + k;
-        void *const base[HONE_BASE_FIRST] = {NULL}, *scratch = hone_alloc(s->scratch_bytes);
-        hone_status done = scratch ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
+        void *scratch = hone_alloc(s->scratch_bytes);
+        hone_status done = scratch && base ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
         for (int64_t i = 0; i < s->tiles * (s->rounds > 1 ? s->rounds : 1) && !done; i++) done = s->tile(s, base, i, scratch);
         hone_free(scratch);
         HONE_TRY(done);
@@ -31,6 +42,7 @@ static hone_status run(const binder *b, int step0) {
 }
 hone_status hone_bind_once(binder *b, const level *l, const hone_instance *in, hone_bound *t, const hone_vid *id, int step0, int patch0) {
     if (!decided(b, l, in, t, id, step0)) return HONE_OK;
+    const int own0 = b->own.n;
     const int n = b->steps.patch.n - patch0;
     hone_ref **patch = b->steps.patch.at + patch0, *was = HONE_NEW_N(b->scratch, hone_ref, n + 1);
     if (!was) return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
@@ -43,12 +55,11 @@ hone_status hone_bind_once(binder *b, const level *l, const hone_instance *in, h
     for (int k = 0; k < n; k++) {
         int first = 0;
         while (was[first].block != was[k].block) first++;
-        char *at = first < k ? (char *)(intptr_t)(patch[first]->offset - was[first].offset)
-                             : hone_arena_alloc(b->steps.arena, (size_t)b->steps.block.at[was[k].block].bytes + 1);
-        if (!at) return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
-        *patch[k] = (hone_ref){HONE_BASE_ABSOLUTE, -1, was[k].offset + (int64_t)(intptr_t)at};
+        const int64_t at = first < k ? patch[first]->offset - was[first].offset : hone_bind_own(b, b->steps.block.at[was[k].block].bytes);
+        if (at < 0) return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
+        *patch[k] = (hone_ref){HONE_BASE_PLAN, -1, was[k].offset + at};
     }
-    hone_packs_fill(l->c->packs, b->how.threads);
+    hone_packs_fill(b->packs, b->how.threads);
     hone_status done = run(b, step0);
     for (int q = 0; q < in->n_tensor && !done; q++)
         for (int k = 0; k < n && id[q] >= 0 && in->tensor[q].role == HONE_ROLE_OUT; k++)
@@ -58,7 +69,7 @@ hone_status hone_bind_once(binder *b, const level *l, const hone_instance *in, h
             }
     for (int k = 0; k < n; k++) {
         if (!done) b->steps.block.at[was[k].block].bytes = 0;
-        else *patch[k] = was[k]; /* an index that is outside: so says the run */
+        else *patch[k] = was[k], b->own.n = own0; /* an index that is outside: so says the run */
     }
     if (!done) b->steps.step.n = step0, b->steps.patch.n = patch0, b->once_bytes = bytes;
     return HONE_OK;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    place: where vars lie while a plan is made: in the caller's tensors, in blocks of the arena, in the room of a join; and copies from one place to another.
    What a node becomes is bind.c's. */
+#include <string.h>
+
 #include "plan/join.h"
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan"); }
@@ -52,14 +54,28 @@ bool hone_bind_as_compiled(const level *l, hone_vid id) {
         if (v->n_content != f->n_content || hone_dim_value(v->contents[k], l->values) != f->contents[k]) return false;
     return true;
 }
+int64_t hone_bind_own(binder *b, int64_t bytes) {
+    const int64_t at = b->own.n;
+    if (bytes < 0 || bytes > INT32_MAX / 2 - at) return -1;
+    const int n = (int)((at + bytes + 63) / 64 * 64);
+    if (!hone_vec_grow((void **)&b->own.at, &b->own.room, n, 1)) return -1;
+    memset(b->own.at + at, 0, (size_t)(n - at)), b->own.n = n;
+    return at;
+}
+bool hone_bind_is_known(const binder *b, hone_ref r) {
+    if (hone_base_is_constant(r.base) || r.base == HONE_BASE_PLAN) return true;
+    for (const hone_plan *p = b->after; p; p = p->before)
+        if (r.base == hone_slot_base(b, p->own_slot)) return true;
+    return false;
+}
 hone_status hone_bind_real(binder *b, hone_bound_var *v) {
     if (v->at != HONE_AT_CONTENTS) return HONE_OK;
     size_t item = hone_dtypes[v->fact.dtype].bytes;
-    char *data = hone_arena_alloc(b->steps.arena, item * (size_t)(v->fact.n_content + 1));
-    if (!data) return no_memory();
+    int64_t at = hone_bind_own(b, (int64_t)item * v->fact.n_content);
+    if (at < 0) return no_memory();
     for (int k = 0; k < v->fact.n_content; k++)
-        hone_dtype_store(v->fact.dtype, data + item * (size_t)k, HONE_I64, (hone_scalar){.i64 = v->fact.contents[k]}, false);
-    v->at = HONE_AT_REF, v->ref = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)data};
+        hone_dtype_store(v->fact.dtype, b->own.at + at + item * (size_t)k, HONE_I64, (hone_scalar){.i64 = v->fact.contents[k]}, false);
+    v->at = HONE_AT_REF, v->ref = (hone_ref){HONE_BASE_PLAN, -1, at};
     hone_dense_strides(&v->fact, v->stride);
     return HONE_OK;
 }
@@ -131,7 +147,7 @@ hone_status hone_bind_copy(binder *b, const level *l, int node, const hone_bound
                        .tensor = t,
                        .node = node,
                        .of = node >= 0 ? l->c->graph->node.at[node] : NULL,
-                       .packs = l->c->packs,
+                       .packs = b->packs,
                        .shelf = b->shelf,
                        .how = b->how};
     int before = b->steps.step.n;

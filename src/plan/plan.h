@@ -13,15 +13,18 @@
 
 typedef struct hone_formula hone_formula; /* formula.h */
 typedef struct hone_home hone_home;       /* join.h */
+typedef hone_vec(char) hone_own;          /* bytes that a plan computes for itself while it is made */
 typedef struct {                          /* what a bind works with: the same memory for one after another */
     hone_arena *scratch;
     hone_steps steps;
+    hone_own own;
 } hone_bench;
 typedef struct hone_compiled hone_compiled;
 struct hone_compiled {
     hone_graph *graph;    /* owned by the outermost */
-    hone_compiled *outer; /* of a body: who owns graph, instances, packs, shelves and bench */
+    hone_compiled *outer; /* of a body: who owns graph, instances, constants, packs, shelves and bench */
     hone_instances *instances;
+    hone_constants *constants; /* of the outermost and all its bodies */
     hone_packs *packs;
     hone_shelves *shelves;
     _Atomic(hone_bench *) *bench;   /* of the last bind, for the next one; or NULL */
@@ -72,9 +75,14 @@ struct hone_plan { /* one stretch between cuts; immutable once made */
     int n_block;
     int64_t arena_bytes, sum_bytes, lower_bound_bytes;
     size_t scratch_bytes;
-    int n_base;
-    int n_slot; /* values this run needs room for, so far */
-    int depth;  /* 0 the first stretch, 1 after one cut … */
+    void *own; /* HONE_BASE_PLAN: what was computed when the plan was made */
+    int64_t own_bytes;
+    int n_constant;           /* bases below 0 that a run needs, */
+    int n_base;               /* and from 0 on */
+    int n_slot;               /* values this run needs room for, so far */
+    int depth;                /* 0 the first stretch, 1 after one cut … */
+    const hone_plan *before;  /* the stretch that this one continues, or NULL */
+    int arena_slot, own_slot; /* a cut: slots whose bases are this stretch's arena and `own` for those after it; else -1 */
     /* outputs: graph output k is */
     struct {
         enum { HONE_OUT_WRITTEN /* in the caller's or a new tensor, base HONE_BASE_FIRST + n_in + k */, HONE_OUT_SLOT, HONE_OUT_LATER } how;

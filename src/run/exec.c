@@ -30,8 +30,8 @@ struct hone_exec {
         size_t bytes;
     } scratch;
     hone_value **slot;
-    void **base;
-    int n_slot, n_base;
+    void **base; /* bases from 0 on; those of constants lie before it */
+    int n_slot, n_base, n_constant;
     hone_vec(int64_t) key;
     hone_fact *input;         /* facts of this run's inputs */
     hone_strings *strings;    /* made in this run */
@@ -64,7 +64,7 @@ void hone_exec_destroy(hone_exec *e) {
     hone_vec_free(&e->children);
     hone_free(e->scratch.at);
     hone_free(e->slot);
-    hone_free(e->base);
+    if (e->base) hone_free(e->base - e->n_constant);
     hone_free(e->input);
     hone_vec_free(&e->key);
     hone_strings_drop(e->strings);
@@ -415,25 +415,35 @@ static hone_status read_wanted(hone_exec *e, const hone_plan *p, hone_fact *fact
     }
     return HONE_OK;
 }
+/* Room for all bases of a plan, and the constants' there. */
+static hone_status grow_bases(hone_exec *e, const hone_plan *p) {
+    if (p->n_base <= e->n_base && p->n_constant <= e->n_constant) return HONE_OK;
+    const int n_base = p->n_base > e->n_base ? p->n_base : e->n_base,
+              n_constant = p->n_constant > e->n_constant ? p->n_constant : e->n_constant;
+    void **base = hone_alloc(sizeof *base * ((size_t)n_base + (size_t)n_constant));
+    if (!base) return no_memory();
+    base += n_constant;
+    hone_packs_bases(e->c->packs, 0, n_constant, base);
+    if (e->base) memcpy(base, e->base, sizeof *base * (size_t)e->n_base), hone_free(e->base - e->n_constant);
+    e->base = base, e->n_base = n_base, e->n_constant = n_constant;
+    return HONE_OK;
+}
 static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
     const hone_graph *g = e->c->graph;
     const size_t had = e->arena[p->depth].bytes;
     HONE_TRY(grow(&e->arena[p->depth].at, &e->arena[p->depth].bytes, (size_t)p->arena_bytes));
     if (e->arena[p->depth].bytes > had) hone_bring_pages(e->arena[p->depth].at, (size_t)p->arena_bytes);
-    if (p->n_base > e->n_base) {
-        void **base = hone_realloc(e->base, sizeof *base * (size_t)e->n_base, sizeof *base * (size_t)p->n_base);
-        if (!base) return no_memory();
-        memset(base + e->n_base, 0, sizeof *base * (size_t)(p->n_base - e->n_base));
-        e->base = base, e->n_base = p->n_base;
-    }
+    HONE_TRY(grow_bases(e, p));
     if (p->n_slot > e->n_slot) {
         hone_value **slot = hone_realloc(e->slot, sizeof *slot * (size_t)e->n_slot, sizeof *slot * (size_t)p->n_slot);
         if (!slot) return no_memory();
         memset(slot + e->n_slot, 0, sizeof *slot * (size_t)(p->n_slot - e->n_slot));
         e->slot = slot, e->n_slot = p->n_slot;
     }
-    e->base[HONE_BASE_ARENA] = e->arena[p->depth].at;
-    e->base[HONE_BASE_FIRST + g->in.n + g->out.n + g->in.n + p->depth] = e->arena[p->depth].at; /* ARENA_SLOT */
+    const int first_slot = HONE_BASE_FIRST + g->in.n + g->out.n;
+    e->base[HONE_BASE_ARENA] = e->arena[p->depth].at, e->base[HONE_BASE_PLAN] = p->own;
+    if (p->arena_slot >= 0) e->base[first_slot + p->arena_slot] = e->arena[p->depth].at;
+    if (p->own_slot >= 0) e->base[first_slot + p->own_slot] = p->own;
     for (int k = 0; k < g->in.n; k++) e->base[HONE_BASE_FIRST + k] = e->in[k] ? e->in[k]->data : NULL;
     for (int k = 0; k < g->out.n; k++) {
         if (p->out[k].how != HONE_OUT_WRITTEN) continue;

@@ -478,7 +478,7 @@ hone_status hone_tune(const hone_model *m, hone_value *const *in, const hone_tun
                .state = 88172645463325252u};
     t.seconds = t.wish->seconds > 0 ? t.wish->seconds : 30;
     t.options.threads = t.wish->threads > 0 && t.wish->threads < hone_cores() ? t.wish->threads : hone_cores();
-    t.arena = hone_arena_create(), t.trying = hone_wisdom_create(), t.model.packs = hone_packs_create();
+    t.arena = hone_arena_create(), t.trying = hone_wisdom_create(), t.model.packs = hone_packs_create(t.model.constants);
     t.out = hone_alloc(sizeof *t.out * (size_t)(t.n_out + 1));
     if (t.wish->file) hone_text_put(&path, "%s", t.wish->file);
     else hone_advice_path(&path);

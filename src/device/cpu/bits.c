@@ -20,7 +20,7 @@ static int32_t without_casts(const hone_instance *in, int32_t x) {
     return x;
 }
 static bool is(const hone_instance *in, int32_t x, hone_fn fn) { return in->x[x].kind == HONE_X_FN && in->x[x].fn == fn; }
-static bool constant(const hone_cpu_call *c, int t) { return c->constant && c->constant[t] && c->tensor[t].ref.base == HONE_BASE_ABSOLUTE; }
+static bool constant(const hone_cpu_call *c, int t) { return hone_cpu_constant(c, t) != NULL; }
 static bool whole(const hone_instance *in, int32_t x, int64_t *out) {
     const hone_x *e = in->x + x;
     *out = e->type == HONE_I32 ? e->k.i32 : e->k.i64;

@@ -92,8 +92,7 @@ static void fill(const void *arg, void *dst, int part, int parts) {
 static hone_status packed(const hone_cpu_call *c, const hone_packed *p, hone_ref *out) {
     enum { PART = 1 << 18 };
     const hone_bits_product *d = p->of;
-    const packing w = {d, (const uint8_t *)(intptr_t)c->tensor[d->b].ref.offset, (const char *)(intptr_t)c->tensor[d->scales].ref.offset,
-                       d->zero < 0 ? NULL : (const char *)(intptr_t)c->tensor[d->zero].ref.offset};
+    const packing w = {d, hone_cpu_constant(c, d->b), hone_cpu_constant(c, d->scales), d->zero < 0 ? NULL : hone_cpu_constant(c, d->zero)};
     const int64_t key[] = {-26,
                            d->bits,
                            d->block,
@@ -113,9 +112,8 @@ static hone_status packed(const hone_cpu_call *c, const hone_packed *p, hone_ref
                              .fill = fill,
                              .arg = &w,
                              .arg_bytes = sizeof w};
-    const void *at = hone_packs_get(c->packs, key, sizeof key / sizeof *key, &of);
-    *out = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)at};
-    return at ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
+    *out = (hone_ref){hone_packs_get(c->packs, key, sizeof key / sizeof *key, &of), -1, 0};
+    return out->base ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
 }
 
 /* ---- rows of A ---------------------------------------------------------------------------------------------------------------------- */

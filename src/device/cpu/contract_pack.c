@@ -87,8 +87,7 @@ size_t hone_contract_packed_bytes(const hone_contract *d, bool a) {
 }
 bool hone_contract_packable(const hone_cpu_call *c, const hone_contract *d, bool a, int ref) {
     const hone_affine_load *l = a ? &d->a : &d->b;
-    return c->constant && c->constant[l->tensor] && c->tensor[l->tensor].ref.base == HONE_BASE_ABSOLUTE && !l->n_bounded && c->packs &&
-           ref < HONE_MAX_REFS && packed_rows(d, a) <= ((int64_t)1 << 40) / (d->k + 1);
+    return hone_cpu_constant(c, l->tensor) && !l->n_bounded && ref < HONE_MAX_REFS && packed_rows(d, a) <= ((int64_t)1 << 40) / (d->k + 1);
 }
 hone_status hone_contract_keep_packed(hone_recipe_maker *s, const hone_contract *d) {
     if (d->packed_a && !hone_push(&s->packed, ((hone_packed){.of = d, .a = true, .ref = d->packed_a})))
@@ -101,7 +100,7 @@ hone_status hone_contract_keep_packed(hone_recipe_maker *s, const hone_contract 
 hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, hone_ref *out) {
     const hone_contract *d = p->of;
     const hone_affine_load *l = p->a ? &d->a : &d->b;
-    const char *source = (const char *)(intptr_t)c->tensor[l->tensor].ref.offset;
+    const char *source = hone_cpu_constant(c, l->tensor);
     int64_t key[10 + 2 * MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) + 2 * d->winograd->by_place : 0),
                                        p->a ? d->stored_a : d->stored_b,
                                        d->bytes  ? 4 * d->mr + 2 * d->a_signed + (d->each_i8 != NULL)
@@ -122,7 +121,6 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
         .source = source, .bytes = hone_contract_packed_bytes(d, p->a), .fill = fill_panels, .arg = &w, .arg_bytes = sizeof w};
     of.source_bytes = (size_t)((p->a ? d->m * d->batch_a : d->n * d->batch_b) * d->k * size);
     of.parts = packed_parts(d, p->a, of.bytes);
-    const void *panels = hone_packs_get(c->packs, key, 10 + 2 * d->slots.n, &of);
-    *out = (hone_ref){HONE_BASE_ABSOLUTE, -1, (int64_t)(intptr_t)panels};
-    return panels ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
+    *out = (hone_ref){hone_packs_get(c->packs, key, 10 + 2 * d->slots.n, &of), -1, 0};
+    return out->base ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to pack weights");
 }

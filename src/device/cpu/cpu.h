@@ -45,6 +45,12 @@ hone_status hone_cpu_tilecode(hone_recipe_maker *, const hone_cpu_call *, int st
 
 /* Whether a tensor is one number, or as many as there are bytes: of such constants a recipe knows which they are, and may have looked at them. */
 bool hone_cpu_known(const hone_cpu_call *, int tensor);
+/* Where the numbers of a tensor are that is a constant of the model; NULL: it is none. */
+static inline const void *hone_cpu_constant(const hone_cpu_call *c, int tensor) {
+    const hone_ref r = c->tensor[tensor].ref;
+    if (!c->packs || !c->constant || !c->constant[tensor] || !hone_base_is_constant(r.base)) return NULL;
+    return (const char *)hone_packs_constant(c->packs, r.base) + r.offset;
+}
 hone_status hone_contract_packed(const hone_cpu_call *, const hone_packed *,
                                  hone_ref *out) HONE_CHECKED; /* where its panels are, packed the first time */
 /* pictures.c: the same call for one picture of several, if one by one is how they are best done: then *n of them; else false. param: room for all of them. */

@@ -456,9 +456,10 @@ static bool simple(matching *m, hone_simple *r, int32_t x) {
         for (int k = 0; k < 2; k++) {
             v[k] = n[k]->k;
             if (n[k]->tensor < 0) continue;
-            if (in->tensor[n[k]->tensor].rank || n[k]->dtype != HONE_DTYPE_F32 || c->tensor[n[k]->tensor].ref.base != HONE_BASE_ABSOLUTE)
+            const float *at = hone_cpu_constant(c, n[k]->tensor);
+            if (in->tensor[n[k]->tensor].rank || n[k]->dtype != HONE_DTYPE_F32 || !at)
                 return false; /* only single numbers are told apart when recipes are kept */
-            v[k] = *((const float *)(intptr_t)c->tensor[n[k]->tensor].ref.offset + n[k]->c);
+            v[k] = at[n[k]->c];
         }
         if (v[0] > v[1]) return false;
     }

@@ -68,8 +68,8 @@ static int key_of(const hone_cpu_call *c, bool weights, int64_t *key) {
         const hone_tensor *w = in->tensor + t;
         if (w->role == HONE_ROLE_TEMP) continue; /* parameters and the others say how it lies */
         memcpy(key + n, c->tensor[t].stride, sizeof *key * (size_t)w->rank), n += w->rank;
-        bool known = weights && c->constant && c->constant[t] && c->tensor[t].ref.base == HONE_BASE_ABSOLUTE;
-        if (weights) key[n++] = !known ? 0 : hone_cpu_known(c, t) ? c->tensor[t].ref.offset : 1;
+        bool known = weights && hone_cpu_constant(c, t);
+        if (weights) key[n++] = !known ? 0 : hone_cpu_known(c, t) ? (int64_t)(intptr_t)hone_cpu_constant(c, t) : 1;
     }
     return n;
 }

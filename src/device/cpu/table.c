@@ -20,7 +20,7 @@ static bool steady(walking *w, int32_t x) {
     const hone_x *e = c->instance->x + x;
     const int t = e->a;
     hone_affine at;
-    if (!c->constant || !c->constant[t] || c->tensor[t].ref.base != HONE_BASE_ABSOLUTE || !hone_cpu_known(c, t)) return false;
+    if (!hone_cpu_constant(c, t) || !hone_cpu_known(c, t)) return false;
     if (!hone_affine_inside(c, w->slots, x, &at))
         return !e->flat && e->c < 0 && c->instance->tensor[t].rank == 1 && only(w, c->instance->list[e->b]);
     for (int k = 0; k < w->slots->n; k++)
@@ -57,7 +57,7 @@ const hone_table *hone_table_make(hone_arena *a, const hone_cpu_call *c, const h
     hone_place place[HONE_MAX_TENSORS];
     for (int k = 0; k < in->n_tensor; k++) {
         memcpy(place[k].stride, c->tensor[k].stride, sizeof place[k].stride);
-        place[k].at = c->tensor[k].ref.base == HONE_BASE_ABSOLUTE ? (void *)(intptr_t)c->tensor[k].ref.offset : NULL;
+        place[k].at = (void *)hone_cpu_constant(c, k);
     }
     for (int k = 0; k < 256; k++) {
         const hone_scalar v = {.i32 = *is_signed ? (int8_t)k : k};
