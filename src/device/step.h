@@ -8,6 +8,7 @@
 #ifndef HONE_DEVICE_STEP_H
 #define HONE_DEVICE_STEP_H
 #include "base/shelf.h"
+#include "device/box.h"
 #include "device/packs.h"
 #include "host/host.h"
 #include "loops/instance.h"
@@ -18,6 +19,16 @@ typedef struct {
     int64_t offset; /* bytes */
 } hone_ref;
 static inline char *hone_ref_at(hone_ref r, void *const *base) { return (char *)base[r.base] + r.offset; }
+
+typedef struct {            /* what a step does to its refs, of which there are at most 64: a bit each */
+    uint64_t reads, writes; /* what was there before it, what it makes */
+    const hone_box *box;    /* how much of each */
+    int n_ref;
+} hone_access;
+typedef struct { /* the same so many times, each of the refs by so many bytes further on */
+    int64_t n;
+    const int64_t *by;
+} hone_copies;
 
 typedef struct hone_step hone_step;
 typedef hone_status hone_tile_fn(const hone_step *, void *const *base, int64_t tile, void *scratch);
@@ -34,8 +45,11 @@ struct hone_step {
         rounds; /* its tiles so many times, all of one round before any of the next: tile k of round r has the number r * tiles + k. 0: once */
     size_t scratch_bytes; /* a thread */
     hone_tile_fn *tile;
-    const void *data;    /* numbers only: steps of several plans share it */
-    const hone_ref *ref; /* where its operands lie, one a tensor of its program, then buffers of its own; a host step keeps its own */
+    const void *data;          /* numbers only: steps of several plans share it */
+    const hone_ref *ref;       /* where its operands lie, one a tensor of its program, then buffers of its own; a host step keeps its own */
+    const hone_access *access; /* what it does to them; NULL: a host step, whose operands say it */
+    const hone_copies *copies; /* or NULL: once */
+    uint64_t in_place;         /* refs that it reads only where it writes the same element: the result may lie on them */
     /* floats that it can read or write as bf16, a bit a ref; and those that are stored so (hone_steps_halve). They are 64 at most */
     uint64_t halves, half;
     const struct hone_decision *decision; /* what was chosen for it (cpu/wisdom.h), or NULL: nothing to choose */

@@ -81,10 +81,11 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
     HONE_TRY(hone_cpu_bind(&b->steps, &c));
     HONE_TRY(hone_bind_once(b, l, in, t, id, before, patches));
     if (b->steps.step.n != before + 1 || b->how.interpret) return HONE_OK;
+    const uint64_t in_place = f ? f->in_place : hone_formula_in_place(in);
+    b->steps.step.at[before].in_place = in_place;
     int out = in->stage[in->n_stage - 1].tensor;
     if (id[out] < 0 || t[out].ref.base != HONE_BASE_ARENA) return HONE_OK;
     hone_block *mine = b->steps.block.at + t[out].ref.block;
-    uint64_t in_place = f ? f->in_place : hone_formula_in_place(in);
     for (int q = 0; q < in->n_tensor && mine->shares < 0; q++) {
         if (id[q] < 0 || in->tensor[q].role != HONE_ROLE_IN || t[q].ref.base != HONE_BASE_ARENA) continue;
         if (t[q].ref.block == t[out].ref.block) continue; /* both are parts of one join */

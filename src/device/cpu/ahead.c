@@ -40,11 +40,15 @@ static hone_status join(hone_steps *s, int k, bool *done) {
     int64_t *rows = hone_arena_raw(s->arena, sizeof *rows * (size_t)was->m);
     hone_contract *d = hone_arena_copy(s->arena, was, sizeof *was);
     hone_ref *ref = hone_arena_raw(s->arena, sizeof *ref * (size_t)(n + 3));
-    if (!rows || !d || !ref) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    hone_box *box = hone_arena_raw(s->arena, sizeof *box * (size_t)(n + 3));
+    hone_access *access = HONE_NEW(s->arena, hone_access);
+    const hone_access *was_access = to->access;
+    if (!rows || !d || !ref || !box || !access) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (!find_rows(x, was, made, to->ref[was->a.tensor], rows)) return HONE_OK;
-    memcpy(ref, to->ref, sizeof *ref * (size_t)n);
-    for (int q = 0; q < 3; q++) ref[n + q] = from->ref[own[q] < 0 ? x->s : own[q]];
-    ref[was->a.tensor] = ref[n];
+    memcpy(ref, to->ref, sizeof *ref * (size_t)n), memcpy(box, to->access->box, sizeof *box * (size_t)n);
+    for (int q = 0; q < 3; q++)
+        ref[n + q] = from->ref[own[q] < 0 ? x->s : own[q]], box[n + q] = from->access->box[own[q] < 0 ? x->s : own[q]];
+    ref[was->a.tensor] = ref[n], box[was->a.tensor] = box[n];
     for (int q = 0; q < n + 3; q++) {
         if (ref[q].base != HONE_BASE_ARENA) continue;
         hone_block *b = s->block.at + ref[q].block;
@@ -60,7 +64,8 @@ static hone_status join(hone_steps *s, int k, bool *done) {
     d->n_ref = n + 3, d->a.tensor = n, d->a.at.c = x->x_c, d->at_m_a = rows;
     d->ahead.is = true, d->ahead.s = n + 1, d->ahead.b = x->b < 0 ? -1 : n + 2;
     d->ahead.s_c = x->s_c, d->ahead.b_c = x->b_c, d->ahead.lo = x->lo, d->ahead.hi = x->hi;
-    to->ref = ref, to->data = d;
+    to->ref = ref, to->data = d, to->access = access;
+    *access = (hone_access){was_access->reads | (uint64_t)7 << n, was_access->writes, box, n + 3};
     hone_contract_step(d, to);
     *done = true;
     return HONE_OK;

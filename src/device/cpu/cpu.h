@@ -18,9 +18,10 @@ enum { HONE_MAX_TENSORS = 60, HONE_MAX_REFS = 64 }; /* of a program; with the bu
 /* A recipe: the steps of an instance at given numbers, without node and refs. Made once, bound to places in each plan. */
 typedef struct {
     hone_step step;
-    uint64_t uses; /* refs it touches, a bit each */
+    uint64_t uses; /* refs it touches, a bit each; which of them it reads and writes is seen from the stages that it does (program.c) */
     int buffer;    /* number of a ref that is a new buffer from this step on, or -1 */
     int64_t bytes; /* … of so many */
+    hone_access *access; /* the step's, in the making */
 } hone_part;
 typedef struct hone_packed hone_packed;
 struct hone_packed { /* a ref that is a constant operand in panels, whatever its numbers are */

@@ -37,7 +37,7 @@ typedef struct {
     hone_tile_fn *tile;
     const void *data;
     int64_t tiles;
-    const int64_t *by;
+    hone_copies copies;
     int n_ref;
 } repeated;
 static hone_status repeat(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
@@ -45,7 +45,7 @@ static hone_status repeat(const hone_step *s, void *const *base, int64_t tile, v
     const int64_t picture = tile / d->tiles;
     hone_ref ref[HONE_MAX_REFS];
     memcpy(ref, s->ref, sizeof *ref * (size_t)d->n_ref);
-    for (int t = 0; t < d->n_ref; t++) ref[t].offset += (d->by[t] * picture) >> (s->half >> t & 1);
+    for (int t = 0; t < d->n_ref; t++) ref[t].offset += (d->copies.by[t] * picture) >> (s->half >> t & 1);
     hone_step one = *s;
     one.ref = ref, one.data = d->data, one.tiles = d->tiles;
     return d->tile(&one, base, tile - picture * d->tiles, scratch);
@@ -61,7 +61,7 @@ int64_t *hone_pictures_by(hone_arena *a, const hone_cpu_call *c, int n_ref) {
 hone_status hone_pictures_all(hone_arena *a, const int64_t *by, int64_t n, int n_ref, hone_step *s) {
     repeated *d = HONE_NEW(a, repeated);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    *d = (repeated){s->tile, s->data, s->tiles, by, n_ref};
-    s->tile = repeat, s->data = d, s->tiles *= n, s->serial = s->serial && n < 4;
+    *d = (repeated){s->tile, s->data, s->tiles, {n, by}, n_ref};
+    s->tile = repeat, s->data = d, s->copies = &d->copies, s->tiles *= n, s->serial = s->serial && n < 4;
     return HONE_OK;
 }

@@ -17,6 +17,7 @@ hone_status hone_cpu_decide(hone_recipe_maker *m, const hone_cpu_call *c, const 
 }
 
 /* ---- the definition ------------------------------------------------------------------------------------------------------------------- */
+static const uint64_t EVERYTHING = ~(uint64_t)0; /* refs: all tensors, and no buffer */
 typedef struct {
     const hone_instance *in;
     const hone_param *param;
@@ -45,7 +46,7 @@ static hone_status interpret_all(hone_recipe_maker *m, const hone_cpu_call *c) {
                       .tile = interpret_tile,
                       .data = d};
     m->part.n = m->packed.n = 0, m->decision = NULL;
-    return hone_cpu_add(m, (hone_part){.step = step, .uses = ~(uint64_t)0, .buffer = -1});
+    return hone_cpu_add(m, (hone_part){.step = step, .uses = EVERYTHING, .buffer = -1});
 }
 
 /* ---- keys ----------------------------------------------------------------------------------------------------------------------------- */
@@ -68,8 +69,8 @@ static int key_of(const hone_cpu_call *c, bool weights, int64_t *key) {
         const hone_tensor *w = in->tensor + t;
         if (w->role == HONE_ROLE_TEMP) continue; /* parameters and the others say how it lies */
         memcpy(key + n, c->tensor[t].stride, sizeof *key * (size_t)w->rank), n += w->rank;
-        bool known = weights && hone_cpu_constant(c, t);
-        if (weights) key[n++] = !known ? 0 : hone_cpu_known(c, t) ? (int64_t)(intptr_t)hone_cpu_constant(c, t) : 1;
+        const void *known = weights ? hone_cpu_constant(c, t) : NULL;
+        if (weights) key[n++] = !known ? 0 : hone_cpu_known(c, t) ? (int64_t)(intptr_t)known : 1;
     }
     return n;
 }
@@ -213,6 +214,51 @@ static hone_status over_stages(hone_recipe_maker *m, const hone_cpu_call *c, int
     return hone_cpu_add(m, (hone_part){.step = step, .uses = uses, .buffer = -1});
 }
 
+/* ---- what steps read and write ------------------------------------------------------------------------------------------------------- */
+/* Parts from part0 on do stages from … to - 1. What one of these makes is not read from outside by the others; a stage that stores only here and there, or adds, leaves
+   the rest of its target as it was: it reads it. Buffers are written by the part that brings them, and read by those after it. */
+static hone_status state_access(hone_recipe_maker *m, const hone_instance *in, int from, int to, int part0, int packed0) {
+    uint64_t made = 0, reads = 0, packed = 0, all = 0;
+    for (int k = from; k < to; k++) all |= (uint64_t)1 << in->stage[k].tensor;
+    for (int k = from; k < to; k++) {
+        const hone_stage *s = in->stage + k;
+        const uint64_t target = (uint64_t)1 << s->tensor;
+        reads |= s->uses & ~target & ~(s->over >= 0 ? all : made);
+        if (s->how != HONE_STORE_SET || !s->distinct || s->skip) reads |= target & ~made;
+        made |= target;
+    }
+    const uint64_t tensors = ((uint64_t)1 << in->n_tensor) - 1;
+    for (int k = packed0; k < m->packed.n; k++) packed |= (uint64_t)1 << m->packed.at[k].ref;
+    for (int k = part0; k < m->part.n; k++) {
+        hone_part *p = m->part.at + k;
+        hone_access *a = HONE_NEW(m->arena, hone_access);
+        if (!a) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        const uint64_t buffer = p->buffer < 0 ? 0 : (uint64_t)1 << p->buffer;
+        a->writes = (p->uses & made & tensors) | buffer;
+        a->reads = (p->uses & reads & tensors) | packed;
+        if (p->uses != EVERYTHING) a->reads |= p->uses & ~tensors & ~buffer;
+        p->access = a, p->step.access = a;
+    }
+    return HONE_OK;
+}
+/* How much of each ref: tensors as they lie, buffers and packed forms as a whole. */
+static hone_status state_boxes(hone_recipe_maker *m, const hone_cpu_call *c) {
+    const hone_instance *in = c->instance;
+    hone_box *box = HONE_NEW_N(m->arena, hone_box, m->n_ref + 1);
+    bool good = box != NULL;
+    for (int t = 0; t < in->n_tensor && good; t++) {
+        int64_t extent[HONE_MAX_RANK];
+        for (int k = 0; k < in->tensor[t].rank; k++) extent[k] = c->param[in->tensor[t].dim[k]].i;
+        good = hone_box_make(m->arena, extent, c->tensor[t].stride, in->tensor[t].rank, (int64_t)hone_dtypes[in->tensor[t].dtype].bytes,
+                             box + t);
+    }
+    for (int k = 0; k < m->part.n && good; k++)
+        if (m->part.at[k].buffer >= 0) box[m->part.at[k].buffer] = (hone_box){.bytes = m->part.at[k].bytes};
+    for (int k = 0; k < m->packed.n && good; k++) box[m->packed.at[k].ref] = (hone_box){.bytes = HONE_BOX_WHOLE};
+    for (int k = 0; k < m->part.n && good; k++) m->part.at[k].access->box = box, m->part.at[k].access->n_ref = m->n_ref;
+    return good ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+}
+
 /* ---- everything ----------------------------------------------------------------------------------------------------------------------- */
 typedef struct {
     const hone_part *part;
@@ -231,11 +277,17 @@ static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r)
         const bool over = in->stage[k].over >= 0;
         int end = k + 1;
         while (over && end < in->n_stage && in->stage[end].over == in->stage[k].over) end++;
+        const int part0 = m->part.n, packed0 = m->packed.n;
         fast = false, m->decision = NULL;
         for (hone_tactic *const *t = over ? for_recurrences : for_stages; *t && !fast; t++) HONE_TRY((*t)(m, c, k, &end, &fast));
+        if (fast) HONE_TRY(state_access(m, in, k, end, part0, packed0));
         k = end;
     }
-    if (!fast) HONE_TRY(interpret_all(m, c)); /* all of it, from the start */
+    if (!fast) {
+        HONE_TRY(interpret_all(m, c)); /* all of it, from the start */
+        HONE_TRY(state_access(m, in, 0, in->n_stage, 0, 0));
+    }
+    HONE_TRY(state_boxes(m, c));
     r->part = hone_arena_copy(m->arena, m->part.at, sizeof *m->part.at * (size_t)m->part.n), r->n = m->part.n, r->n_ref = m->n_ref;
     r->packed = hone_arena_copy(m->arena, m->packed.at, sizeof *m->packed.at * (size_t)m->packed.n), r->n_packed = m->packed.n;
     return r->part && r->packed ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
