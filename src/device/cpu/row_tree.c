@@ -214,10 +214,9 @@ static bool limit_of(const matching *m, int32_t x, number *out) {
     if (!one_number(m, x, out)) return false;
     const int t = out->tensor;
     if (t < 0) return true;
-    if (out->dtype != HONE_DTYPE_F32 || m->c->instance->tensor[t].rank || !m->c->constant || !m->c->constant[t] ||
-        m->c->tensor[t].ref.base != HONE_BASE_ABSOLUTE)
-        return false;
-    *out = (number){.tensor = -1, .k = *((const float *)(intptr_t)m->c->tensor[t].ref.offset + out->c)};
+    const float *k = hone_cpu_constant(m->c, t);
+    if (out->dtype != HONE_DTYPE_F32 || m->c->instance->tensor[t].rank || !k) return false;
+    *out = (number){.tensor = -1, .k = k[out->c]};
     return true;
 }
 static bool clamped(matching *m, int32_t x) {
