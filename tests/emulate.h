@@ -171,6 +171,7 @@ static inline void fence_gpu(void) {}
 static inline void launch_next(void) {}
 static inline void wait_previous(void) {}
 static inline u32x4 shared_load16(uint32_t at) { return *(const u32x4 *)emu_at(at, 16, 16); }
+static inline uint32_t shared_load4(uint32_t at) { return *(const uint32_t *)emu_at(at, 4, 4); }
 static inline void shared_store16(uint32_t at, u32x4 v) { *(u32x4 *)emu_at(at, 16, 16) = v; }
 static inline void shared_store2(uint32_t at, uint16_t v) { *(uint16_t *)emu_at(at, 2, 2) = v; }
 static inline void shared_store8(uint32_t at, uint64_t v) { *(uint64_t *)emu_at(at, 8, 8) = v; }

@@ -6,7 +6,7 @@
 
 extern const char hone_cuda_words_text[], hone_cuda_epilogue_text[], hone_cuda_rows_text[], hone_cuda_move_text[],
     hone_cuda_contract_mma_text[], hone_cuda_contract_wgmma_text[], hone_cuda_attention_text[], hone_cuda_attention_wgmma_text[],
-    hone_cuda_window_text[], hone_cuda_few_rows_text[];
+    hone_cuda_window_text[], hone_cuda_few_rows_text[], hone_cuda_first_layer_text[];
 
 typedef struct {
     const char *name, *text, *wants; /* wants: names with a space behind each; (v) marks an expression of v */
@@ -24,6 +24,8 @@ static const family families[] = {
     {"window", hone_cuda_window_text, "KIND IN_TYPE WIDTH STRIP KERNEL_Y KERNEL_X STRIDE EPILOGUE(v) ", false, NO_WGMMA},
     {"contract_wgmma", hone_cuda_contract_wgmma_text, "IN_TYPE OUT_TYPE CONSUMERS TILE_N STAGES SPLIT WINDOW STORE EPILOGUE(v) ", true,
      OF_PRODUCT},
+    {"first_layer", hone_cuda_first_layer_text, "IN_TYPE OUT_TYPE CHANNELS KERNEL_Y KERNEL_X STRIDE TILE_Y BLOCKS_M TILE_N EPILOGUE(v) ",
+     true, NO_WGMMA},
     {"attention_wgmma", hone_cuda_attention_wgmma_text, "IN_TYPE HEAD BLOCK_K CONSUMERS STAGES CAUSAL TURNS ", false, OF_ATTENTION},
 };
 
