@@ -52,7 +52,7 @@ static void rows(void **state) { /* and nothing is written beside the sums */
             const int blocks = draw(1, SLOW ? 2 : 8);
             hone_bits_part p = {
                 .m = m, .block = block, .blocks = blocks, .b = w->b, .b_step = block * N, .scale = w->scale, .scale_step = N};
-            p.zero = draw(0, 3) ? w->zero : NULL, p.all = draw(0, 1) * 8;
+            p.zero = draw(0, 3) ? w->zero : NULL;
             for (int k = 0; k < blocks * block * N; k++) w->b[k] = (int8_t)(draw(0, 9) ? draw(-128, 127) : -128);
             for (int k = 0; k < blocks * N; k++) w->scale[k] = random_float(1), w->zero[k] = (int8_t)draw(-128, 127);
             for (int r = 0; r < m; r++) {
@@ -71,7 +71,7 @@ static void rows(void **state) { /* and nothing is written beside the sums */
                     for (int g = 0; g < blocks; g++) {
                         int64_t sum = 0;
                         for (int k = g * block; k < (g + 1) * block; k++)
-                            sum += w->a[r][k] * ((int64_t)w->b[k / 4 * 4 * N + 4 * j + k % 4] - (p.zero ? w->zero[g * N + j] : p.all));
+                            sum += w->a[r][k] * ((int64_t)w->b[k / 4 * 4 * N + 4 * j + k % 4] - (p.zero ? w->zero[g * N + j] : 0));
                         const double by = (double)w->a_scale[r][g] * (double)w->scale[g * N + j];
                         want += by * (double)sum, size += fabs(by * (double)sum);
                     }
@@ -132,23 +132,98 @@ static void one(void **state) { /* 4 bits as they are packed: what the coupled r
         }
     free(w), free(a);
 }
+static void fours(void **state) { /* four rows of many, which stand in turn */
+    (void)state;
+    room *w = malloc(sizeof *w);
+    float *sums = malloc(sizeof *sums * (4 * N + 1));
+    assert_true(w && sums);
+    EACH_LEVEL_OF(hone_bits_best())
+    for (int block = 16; block <= 256 && hone_bits_best()->four; block *= 2)
+        for (int shifts = 0; shifts < 2; shifts++)
+            for (int most = 0; most < 2; most++) { /* most: numbers at their limits */
+                const int blocks = draw(1, SLOW ? 2 : 8), gap = draw(0, 1) * 64;
+                float by[8 * 4], less[8 * 4], shift[8 * N];
+                int8_t *a = w->a[0]; /* [K / 4][4 rows][4] */
+                for (int k = 0; k < 4 * blocks * block; k++) a[k] = (int8_t)(most ? (k & 1 ? 127 : -127) : draw(-127, 127));
+                for (int k = 0; k < blocks * block * N; k++) w->b[k] = (int8_t)(most ? (k & 1 ? 127 : -128) : draw(-128, 127));
+                for (int k = 0; k < blocks * N; k++) w->scale[k] = random_float(1), shift[k] = random_float(3);
+                for (int k = 0; k < blocks * 4; k++) by[k] = random_float(1), less[k] = random_float(100);
+                for (int k = 0; k < 4 * N + 1; k++) sums[k] = (float)k;
+                const hone_bits_four p = {.block = block,
+                                          .blocks = gap ? 1 : blocks,
+                                          .a = a,
+                                          .a_scale = by,
+                                          .a_shift = less,
+                                          .b = w->b,
+                                          .b_step = block * N + gap,
+                                          .scale = w->scale,
+                                          .scale_step = N,
+                                          .shift = shifts ? shift : NULL,
+                                          .c = sums};
+                hone_bits_best()->four(&p);
+                assert_true(sums[4 * N] == 4 * N);
+                for (int r = 0; r < 4; r++)
+                    for (int j = 0; j < N; j++) {
+                        double want = r * N + j, size = want;
+                        for (int g = 0; g < p.blocks; g++) {
+                            int64_t sum = 0;
+                            for (int k = g * block; k < (g + 1) * block; k++)
+                                sum += a[(k / 4 * 4 + r) * 4 + k % 4] * (int64_t)w->b[k / 4 * 4 * N + 4 * j + k % 4];
+                            const double v = (double)by[4 * g + r] * (double)w->scale[g * N + j] * (double)sum,
+                                         off = shifts ? (double)less[4 * g + r] * (double)shift[g * N + j] : 0;
+                            want += v - off, size += fabs(v) + fabs(off);
+                        }
+                        assert_true(fabs((double)sums[r * N + j] - want) <= 2e-6 * size);
+                    }
+            }
+    free(w), free(sums);
+}
+static void floats(void **state) { /* units of 8 bits as floats, four columns to each place */
+    (void)state;
+    EACH_LEVEL_OF(hone_bits_best())
+    for (int block = 16; block <= 64; block += 16)
+        for (int how = 0; how < 4; how++) {
+            enum { STEP = 7 };
+            int8_t b[64 * N], zero[N];
+            float scale[N], shift[N], out[4][64 * STEP], *to[4];
+            for (int k = 0; k < block * N; k++) b[k] = (int8_t)draw(-128, 127);
+            for (int j = 0; j < N; j++) scale[j] = random_float(1), shift[j] = random_float(10), zero[j] = (int8_t)draw(-128, 127);
+            for (int q = 0; q < 4; q++) {
+                to[q] = out[q];
+                for (int k = 0; k < 64 * STEP; k++) out[q][k] = 99;
+            }
+            hone_bits_best()->floats(block, b, scale, how & 1 ? zero : NULL, how & 2 ? shift : NULL, to,
+                                     (ptrdiff_t[]){STEP, STEP, STEP, STEP});
+            for (int q = 0; q < 4; q++)
+                for (int k = 0; k < 64; k++)
+                    for (int i = 0; i < STEP; i++) {
+                        const int j = 4 * q + i, there = i < 4 && k < block;
+                        const int v = there ? b[k / 4 * 4 * N + 4 * j + k % 4] - (how & 1 ? zero[j] : 0) : 0;
+                        const double want = !there ? 99 : (double)v * (double)scale[j] - (how & 2 ? (double)shift[j] : 0);
+                        assert_true(fabs((double)out[q][k * STEP + i] - want) <= 1e-7 * (256 + 10));
+                    }
+        }
+}
 static void unpacks(void **state) {
     (void)state;
     EACH_LEVEL_OF(hone_bits_best())
-    for (int bits = 2; bits <= 4; bits += 2) {
-        enum { UNITS = 5 };
-        uint8_t from[UNITS * HONE_BITS_UNIT], flip = bits == 4 ? 0x80 : 0;
-        int8_t to[UNITS * HONE_BITS_UNIT * 4 + 1];
-        for (size_t k = 0; k < sizeof from; k++) from[k] = (uint8_t)draw(0, 255);
-        to[UNITS * HONE_BITS_UNIT * 8 / bits] = 99;
-        hone_bits_best()->unpack(bits, UNITS, 1, HONE_BITS_UNIT, flip, from, to);
-        assert_int_equal(to[UNITS * HONE_BITS_UNIT * 8 / bits], 99);
-        for (int u = 0; u < UNITS; u++)
-            for (int f = 0; f < 8 / bits; f++)
-                for (int i = 0; i < HONE_BITS_UNIT; i++)
-                    assert_int_equal(to[(u * 8 / bits + f) * HONE_BITS_UNIT + i],
-                                     (from[u * HONE_BITS_UNIT + i] ^ flip) >> f * bits & ((1 << bits) - 1));
-    }
+    for (int bits = 2; bits <= 4; bits += 2)
+        for (int zeros = 0; zeros < 2; zeros++) {
+            enum { UNITS = 5 };
+            uint8_t from[UNITS * HONE_BITS_UNIT], flip = bits == 4 ? 0x80 : 0;
+            int8_t to[UNITS * HONE_BITS_UNIT * 4 + 1], zero[UNITS * N];
+            for (size_t k = 0; k < sizeof from; k++) from[k] = (uint8_t)draw(0, 255);
+            for (size_t k = 0; k < sizeof zero; k++) zero[k] = (int8_t)draw(0, (1 << bits) - 1);
+            to[UNITS * HONE_BITS_UNIT * 8 / bits] = 99;
+            hone_bits_best()->unpack(bits, UNITS, 1, HONE_BITS_UNIT, flip, zeros ? zero : NULL, 5, from, to);
+            assert_int_equal(to[UNITS * HONE_BITS_UNIT * 8 / bits], 99);
+            for (int u = 0; u < UNITS; u++)
+                for (int f = 0; f < 8 / bits; f++)
+                    for (int i = 0; i < HONE_BITS_UNIT; i++)
+                        assert_int_equal(to[(u * 8 / bits + f) * HONE_BITS_UNIT + i],
+                                         ((from[u * HONE_BITS_UNIT + i] ^ flip) >> f * bits & ((1 << bits) - 1)) -
+                                             (zeros ? zero[u * N + i / 4] : 5));
+        }
 }
 
 /* ---- nodes ---- */
@@ -214,6 +289,14 @@ static void nodes(void **state) {
     check(
         &(node_row){4, 32, 2080, 20, SLOW ? 3 : 131, 4, "u8", "f32", "y = Identity(v);"}); /* several pieces of K, several tiles of rows */
     check(&(node_row){8, 32, 1056, 20, SLOW ? 3 : 131, 0, "u8", "f32", "y = Identity(v);"});
+    for (int bits = 2; bits <= 8; bits *= 2) /* many rows: in fours of 8 bits, and as floats; panels that end anywhere, pieces of K */
+        for (int z = 0; z < 3; z++)
+            for (int level = 0; level <= 4; level += 4) {
+                const int block = 16 << draw(0, 4), k = draw(0, 1) ? draw(1, 2 * block) : draw(513, SLOW ? 600 : 800);
+                check(&(node_row){bits, block, k, draw(2, SLOW ? 30 : 60), draw(5, SLOW ? 14 : 40), level, zeros[z], "f32",
+                                  "y = Identity(v);"});
+            }
+    check(&(node_row){4, 16, 40, 50, SLOW ? 13 : 270, 0, "u8", "f32", "y = Identity(v);"}); /* two tiles of rows */
 }
 static void halves(void **state) {
     (void)state;
@@ -221,8 +304,17 @@ static void halves(void **state) {
     for (int t = 0; t < 2; t++)
         for (int bits = 2; bits <= 8; bits *= 2)
             for (int z = 0; z < 3; z++) {
-                const node_row r = {
-                    bits, 32, 70, 21, draw(1, 5), draw(0, 1) * 4, z == 0 ? "" : z == 1 ? "u8" : types[t], types[t], "y = Identity(v);"};
+                const node_row r = {bits,
+                                    32,
+                                    70,
+                                    21,
+                                    draw(0, 1) ? draw(1, 5) : draw(6, 19),
+                                    draw(0, 1) * 4,
+                                    z == 0   ? ""
+                                    : z == 1 ? "u8"
+                                             : types[t],
+                                    types[t],
+                                    "y = Identity(v);"};
                 char text[1024];
                 make(&r, text, sizeof text);
                 const double most = 0.1 * (double)(1 << bits);
@@ -247,7 +339,7 @@ static hone_value *odd_input(const hone_graph *g, int k) { /* a row of each kind
 static void odd(void **state) {
     (void)state;
     for (int bits = 2; bits <= 8; bits *= 2)
-        for (int m = 1; m <= 7; m += 6)
+        for (int m = 1; m <= 19; m += 6)
             for (int level = 0; level <= 4; level += 4)
                 for (int again = 0; again < (m == 1 ? 6 : 1); again++) {
                     const node_row r = {bits, 32, 90, 19, m, level, again & 1 ? "u8" : "", "f32", "y = Identity(v);"};
@@ -272,8 +364,8 @@ static void others(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(quantizes), cmocka_unit_test(rows),  cmocka_unit_test(one),
-                                       cmocka_unit_test(unpacks),   cmocka_unit_test(nodes), cmocka_unit_test(halves),
-                                       cmocka_unit_test(odd),       cmocka_unit_test(others)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantizes), cmocka_unit_test(rows),  cmocka_unit_test(one),    cmocka_unit_test(fours), cmocka_unit_test(floats),
+        cmocka_unit_test(unpacks),   cmocka_unit_test(nodes), cmocka_unit_test(halves), cmocka_unit_test(odd),   cmocka_unit_test(others)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,8 +23,7 @@ typedef struct {
     ptrdiff_t b_step;      /* bytes from block to block */
     const float *scale;    /* 16 a block, */
     ptrdiff_t scale_step;  /* so many floats apart */
-    const int8_t *zero;    /* [blocks][16]; NULL: all are `all` */
-    int all;
+    const int8_t *zero;    /* [blocks][16]; NULL: all are 0 */
     const int8_t *a[HONE_BITS_ROWS];
     const float *a_scale[HONE_BITS_ROWS];
     const int32_t
@@ -34,8 +33,26 @@ typedef struct {
     float *c[HONE_BITS_ROWS]; /* 16 each */
 } hone_bits_part;
 typedef void hone_bits_fn(const hone_bits_part *);
-/* Blocks of units of 2 or 4 bits, so many bytes apart, as units of 8 without gaps. flip: over every byte first. */
-typedef void hone_bits_unpack_fn(int bits, int64_t blocks, int64_t units, ptrdiff_t step, uint8_t flip, const uint8_t *from, int8_t *to);
+/* Many rows: four of them times a panel, whose weights have no zero points any more, or whose zero points times scales are `shift`. */
+typedef struct {
+    int64_t block, blocks;
+    const int8_t *a;      /* four values of K of each of the rows in turn */
+    const float *a_scale; /* 4 a block */
+    const float *a_shift; /* with shift: a_scale times the sum of the row's values, 4 a block */
+    const int8_t *b;      /* 8-bit units, */
+    ptrdiff_t b_step;     /* so many bytes from block to block */
+    const float *scale;   /* 16 a block, */
+    ptrdiff_t scale_step; /* so many floats apart */
+    const float *shift;   /* [blocks][16] or NULL */
+    float *c;             /* [4][16], added to */
+} hone_bits_four;
+typedef void hone_bits_four_fn(const hone_bits_four *);
+/* Blocks of units of 2 or 4 bits, so many bytes apart, as units of 8 without gaps, less zero points: `zero` has 16 a block, or all are `all`. flip: over every byte first. */
+typedef void hone_bits_unpack_fn(int bits, int64_t blocks, int64_t units, ptrdiff_t step, uint8_t flip, const int8_t *zero, int all,
+                                 const uint8_t *from, int8_t *to);
+/* A block of 8-bit units as floats, (weight - zero[j]) * scale[j] - shift[j]; zero and shift where given. Columns 4q … 4q+3 of value k go to to[q] + k * step[q]. */
+typedef void hone_bits_floats_fn(int64_t block, const int8_t *from, const float *scale, const int8_t *zero, const float *shift,
+                                 float *const to[HONE_BITS_COLUMNS / 4], const ptrdiff_t step[HONE_BITS_COLUMNS / 4]);
 /* n values as 8 bits: q[k] = round half even(a[k] / scale), the largest magnitude as 127, and the sum of q. What is left (a[k] - q[k] * scale) is written to `rest`, if given.
    False: some value is not finite, or all are too small for a scale. Zeros have scale 0. */
 typedef int hone_bits_quantize_fn(const float *a, int64_t n, int8_t *q, float *scale, int32_t *sum, float *rest);
@@ -48,8 +65,10 @@ typedef struct {
     const char *name;
     uint32_t cpu;
     hone_bits_fn *rows, *one; /* one: or NULL */
+    hone_bits_four_fn *four;  /* or NULL: `rows` takes many rows, too */
     hone_bits_unpack_fn *unpack;
     hone_bits_quantize_fn *quantize;
+    hone_bits_floats_fn *floats;
 } hone_bits;
 extern const hone_bits hone_bits_list[]; /* slowest first; ends with a NULL name */
 const hone_bits *hone_bits_best(void);

@@ -272,22 +272,28 @@ DEPTHWISE_F32(DECLARE)
 const hone_pool hone_pool_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
-#define DECLARE(isa)                             \
-    hone_bits_fn hone_bits_rows__##isa;          \
-    hone_bits_unpack_fn hone_bits_unpack__##isa; \
-    hone_bits_quantize_fn hone_bits_quantize__##isa;
-#define ROW(isa, cpu, one) {"hone_bits__" #isa, cpu, hone_bits_rows__##isa, one, hone_bits_unpack__##isa, hone_bits_quantize__##isa},
+#define DECLARE(isa)                                 \
+    hone_bits_fn hone_bits_rows__##isa;              \
+    hone_bits_unpack_fn hone_bits_unpack__##isa;     \
+    hone_bits_quantize_fn hone_bits_quantize__##isa; \
+    hone_bits_floats_fn hone_bits_floats__##isa;
+#define ROW(isa, cpu, one, four)                                                                                        \
+    {"hone_bits__" #isa,     cpu, hone_bits_rows__##isa, one, four, hone_bits_unpack__##isa, hone_bits_quantize__##isa, \
+     hone_bits_floats__##isa},
 DECLARE(base)
 #if defined(__x86_64__)
 DECLARE(avx2)
 DECLARE(vnni)
-const hone_bits hone_bits_list[] = {ROW(base, 0, NULL) ROW(avx2, HONE_CPU_AVX2, NULL) ROW(vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, NULL){0}};
+const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL) ROW(avx2, HONE_CPU_AVX2, NULL, NULL)
+                                        ROW(vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, NULL, NULL){0}};
 #elif defined(__aarch64__)
 DECLARE(dotprod)
 hone_bits_fn hone_bits_one__dotprod;
-const hone_bits hone_bits_list[] = {ROW(base, 0, NULL) ROW(dotprod, HONE_CPU_DOTPROD, hone_bits_one__dotprod){0}};
+hone_bits_four_fn hone_bits_four__dotprod;
+const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL)
+                                        ROW(dotprod, HONE_CPU_DOTPROD, hone_bits_one__dotprod, hone_bits_four__dotprod){0}};
 #else
-const hone_bits hone_bits_list[] = {ROW(base, 0, NULL){0}};
+const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL){0}};
 #endif
 #undef DECLARE
 #undef ROW

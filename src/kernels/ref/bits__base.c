@@ -14,7 +14,7 @@ void hone_bits_rows__base(const hone_bits_part *p) {
             for (int64_t k = 0; k < p->block; k += 4, b += 4 * N, a += 4)
                 for (int j = 0; j < N; j++) sum[j] += b[4 * j] * a[0] + b[4 * j + 1] * a[1] + b[4 * j + 2] * a[2] + b[4 * j + 3] * a[3];
             for (int j = 0; j < N; j++) {
-                const int32_t less = (p->zero ? p->zero[g * N + j] : p->all) * p->a_sum[r][g];
+                const int32_t less = (p->zero ? p->zero[g * N + j] : 0) * p->a_sum[r][g];
                 p->c[r][j] += (float)(sum[j] - less) * (p->a_scale[r][g] * p->scale[g * p->scale_step + j]);
             }
         }

@@ -14,8 +14,7 @@ static inline __attribute__((always_inline)) void rows(const hone_bits_part *p, 
         const int8_t *b = p->b + g * p->b_step;
         __m256i sum[HONE_BITS_ROWS][2];
         for (int q = 0; q < 2; q++) {
-            const __m128i own =
-                p->zero ? _mm_loadl_epi64((const __m128i *)(const void *)(p->zero + g * N + 8 * q)) : _mm_set1_epi8((char)p->all);
+            const __m128i own = p->zero ? _mm_loadl_epi64((const __m128i *)(const void *)(p->zero + g * N + 8 * q)) : _mm_setzero_si128();
             const __m256i z = _mm256_cvtepi8_epi32(own);
             for (int r = 0; r < m; r++) sum[r][q] = _mm256_mullo_epi32(z, _mm256_set1_epi32(-p->a_sum[r][g]));
         }

@@ -12,7 +12,7 @@ static inline __attribute__((always_inline)) void rows(const hone_bits_part *p, 
     const __m512i flip = _mm512_set1_epi8((char)0x80);
     for (int64_t g = 0; g < p->blocks; g++) {
         const int8_t *b = p->b + g * p->b_step;
-        const __m128i own = p->zero ? _mm_loadu_si128((const __m128i *)(const void *)(p->zero + g * N)) : _mm_set1_epi8((char)p->all);
+        const __m128i own = p->zero ? _mm_loadu_si128((const __m128i *)(const void *)(p->zero + g * N)) : _mm_setzero_si128();
         const __m512i z = _mm512_add_epi32(_mm512_cvtepi8_epi32(own), _mm512_set1_epi32(128));
         __m512i sum[HONE_BITS_ROWS];
         for (int r = 0; r < m; r++) sum[r] = _mm512_mullo_epi32(z, _mm512_set1_epi32(-p->a_sum[r][g]));
