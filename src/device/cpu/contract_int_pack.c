@@ -329,14 +329,37 @@ void hone_contract_int_pack_b(const hone_contract *d, const uint8_t *b, int64_t 
     }
     for (int64_t p = 0; d->kernel_i8->group == 8 && p < n_panel * groups; p += 2) eights(panels + p * 4 * nr, nr);
 }
-/* Sums of a panel's columns, as the kernel sees its bytes. */
+/* Sums of a panel's columns, as the kernel sees its bytes: four columns' words at a time, two bytes of each in 16 bits. Bytes past K, which may be anything, are masked. */
 void hone_contract_int_column_sums(const hone_contract *d, const uint8_t *panel, int32_t *sum) {
+    const int64_t group = d->kernel_i8->group, depth = hone_contract_int_depth(d), steps = (depth + group - 1) / group,
+                  apart = d->nr * group;
+    const uint32_t over = d->b_signed ? 0x80808080u : 0, half = group / 4;
     memset(sum, 0, sizeof *sum * (size_t)d->nr);
-    for (int64_t k = 0; k < hone_contract_int_depth(d); k++)
-        for (int j = 0; j < d->nr; j++) {
-            const uint8_t v = panel[in_panel(d, k, j)];
-            sum[j] = (int32_t)((uint32_t)sum[j] + (d->b_signed ? (uint32_t)(int8_t)v : v));
+    for (int64_t at = 0; at < apart; at += 16) {
+        uint32_t all[4] = {0};
+        for (int64_t p = 0; p < steps;) {
+            const int64_t end = steps - p < 128 ? steps : p + 128; /* 128 times two bytes in 16 bits */
+            words pairs = {0};
+            for (; p < end; p++) {
+                words v;
+                memcpy(&v, panel + p * apart + at, sizeof v);
+                v ^= over;
+                if ((p + 1) * group > depth) { /* the last one */
+                    uint8_t byte[16];
+                    memcpy(byte, &v, sizeof v);
+                    for (int q = 0; q < 16; q++) byte[q] = p * group + (at + q) % group < depth ? byte[q] : 0;
+                    memcpy(&v, byte, sizeof v);
+                }
+                pairs += (v & 0x00ff00ffu) + (v >> 8 & 0x00ff00ffu);
+            }
+            for (int q = 0; q < 4; q++) all[q] += (pairs[q] & 0xffff) + (pairs[q] >> 16);
         }
+        for (uint32_t q = 0; q < 4; q++) {
+            int32_t *to = sum + ((uint32_t)at / 4 + q) / half;
+            *to = (int32_t)((uint32_t)*to + all[q]);
+        }
+    }
+    for (int j = 0; d->b_signed && j < d->nr; j++) sum[j] = (int32_t)((uint32_t)sum[j] - 128 * (uint32_t)depth);
 }
 /* Of a constant A: rows past M are 0. */
 static void constant_rows(const hone_contract *d, const uint8_t *a, int64_t m0, uint8_t *panel, int32_t *sum) {
