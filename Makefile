@@ -41,7 +41,7 @@ test: setup-test
 test-all: setup-all test
 	$(call build,build-clang,-DCMAKE_C_COMPILER=clang)
 	@$(CTEST) build-clang
-	@if build/tests/test_cuda --nvrtc; then HONE_SOURCE_DIR=. HONE_TEST_NVRTC=1 build/tests/test_cuda && HONE_SOURCE_DIR=. HONE_TEST_NVRTC=1 build/tests/test_cuda_attention && HONE_SOURCE_DIR=. HONE_TEST_NVRTC=1 build/tests/test_cuda_images; else echo "CUDA kernels by NVRTC: skipped (PyPI's nvidia-cuda-nvrtc is not here)"; fi
+	@if build/tests/test_cuda --nvrtc; then for t in test_cuda test_cuda_attention test_cuda_images test_cuda_ladder; do HONE_SOURCE_DIR=. HONE_TEST_NVRTC=1 build/tests/$$t || exit 1; done; else echo "CUDA kernels by NVRTC: skipped (PyPI's nvidia-cuda-nvrtc is not here)"; fi
 	$(call build,build-tsan,-DCMAKE_BUILD_TYPE=Debug -DHONE_SANITIZE=thread)
 	@$(CTEST) build-tsan -R '^test_(threads|base|bind)$$'
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=45

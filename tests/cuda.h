@@ -71,9 +71,7 @@ static inline void by_nvrtc(const char *source, const char *family) {
         hone_free(cubin), by_nvrtc_count++;
     }
 }
-static inline emulated compile(const char *family, const char *name, const hone_cuda_fill *fill, int n) {
-    hone_text text = {0};
-    if (hone_cuda_print(&text, family, fill, n)) fail_msg("%s", hone_fail_text());
+static inline emulated compile_text(hone_text text, const char *family, const char *name) { /* takes the text */
     char path[128], command[1024];
     for (int k = 0; k < made; k++)
         if (!strcmp(kernels[k].text, text.text)) {
@@ -105,6 +103,11 @@ static inline emulated compile(const char *family, const char *name, const hone_
     e.threads = *threads;
     assert_true(made < 100);
     return kernels[made++] = e;
+}
+static inline emulated compile(const char *family, const char *name, const hone_cuda_fill *fill, int n) {
+    hone_text text = {0};
+    if (hone_cuda_print(&text, family, fill, n)) fail_msg("%s", hone_fail_text());
+    return compile_text(text, family, name);
 }
 static inline void run(const emulated *e, const void *args, int x, int y, int z) {
     static uint32_t seed = 1;
