@@ -42,14 +42,15 @@ DEVICE void fill(u32 to, const in_store *from, int left) {
 typedef struct { hone_cuda_contract p; hone_cuda_window w; } contract_args;
 #define P (&a->p)
 #define W (&a->w)
-/* A row is the window of one output pixel; column k of it is (tap, channel). Pieces of 16 bytes stay within a tap where the channels allow it. */
+/* A row is the window of one output pixel; column k of it is (tap, channel). Pieces of 16 bytes stay within a tap where the channels allow it.
+   Of a grouped convolution a batch is one group: w.channels and p.n are a group's, pixels have the channels of all, batch_c and batch_residual are p.n
+   (a group's outputs stand beside the next one's), and biases are those of all groups. */
 typedef struct { const in_store *image; int y, x; bool there; } row_start;
 DEVICE row_start start_row(const contract_args *a, int batch, int m) {
     row_start r;
     const int pixels = W->out_height * W->out_width, at = m % pixels;
-    (void)batch;
     r.there = m < P->m;
-    r.image = (const in_store *)P->a + (i64)(r.there ? m / pixels : 0) * W->height * W->width * W->channels;
+    r.image = (const in_store *)P->a + ((i64)(r.there ? m / pixels : 0) * W->height * W->width * P->batches + batch) * W->channels;
     r.y = at / W->out_width * W->stride_y - W->pad_y, r.x = at % W->out_width * W->stride_x - W->pad_x;
     return r;
 }
@@ -57,7 +58,7 @@ DEVICE const in_store *pixel(const contract_args *a, const row_start *r, int k, 
     const int tap = k / W->channels, y = r->y + tap / W->kernel_x * W->dilation_y, x = r->x + tap % W->kernel_x * W->dilation_x;
     *channel = k - tap * W->channels;
     if (!r->there || k >= P->k || y < 0 || y >= W->height || x < 0 || x >= W->width) return 0;
-    return r->image + ((i64)y * W->width + x) * W->channels + *channel;
+    return r->image + ((i64)y * W->width + x) * P->batches * W->channels + *channel;
 }
 DEVICE void fill_row(const contract_args *a, const row_start *r, u32 to, int k, int last) {
     int channel;
@@ -94,6 +95,11 @@ KERNEL(hone_contract, contract_args, THREADS, 1) {
     const int lane = THREAD % 32, warp = THREAD / 32, warp_m = warp % WARPS_M, warp_n = warp / WARPS_M;
     const int tiles_m = (P->m + TILE_M - 1) / TILE_M, tiles_n = (P->n + TILE_N - 1) / TILE_N;
     const int batch = BLOCK_Z / P->splits, split = BLOCK_Z % P->splits;
+#if WINDOW
+    contract_args group = *a;
+    group.p.bias += (u64)batch * (u64)P->n * 4;
+    a = &group;
+#endif
     int tm, tn;
     tile_of(BLOCK_X, tiles_m, tiles_n, &tm, &tn);
     const int m0 = tm * TILE_M, n0 = tn * TILE_N;
