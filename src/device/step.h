@@ -15,9 +15,11 @@
 
 typedef struct {
     int32_t base;
-    int32_t block;  /* arena: number of the block it lies in, whose place is added when memory is planned. -1 otherwise */
+    int32_t
+        block; /* arena: number of the block it lies in, whose place is added when memory is planned: then it is hone_block_placed. -1 otherwise */
     int64_t offset; /* bytes */
 } hone_ref;
+static inline int32_t hone_block_placed(int32_t block) { return -2 - block; }
 static inline char *hone_ref_at(hone_ref r, void *const *base) { return (char *)base[r.base] + r.offset; }
 
 typedef struct {            /* what a step does to its refs, of which there are at most 64: a bit each */
@@ -57,6 +59,7 @@ struct hone_step {
 };
 typedef struct { /* a piece of the arena */
     int64_t bytes, at;
+    int64_t exact;       /* bytes that are used of it */
     int32_t first, last; /* steps between which it holds something */
     int32_t shares;      /* may lie on this earlier block if that one dies where this is born; -1 */
     bool plain, half;    /* someone wants it as it is; it is floats, stored as bf16 */

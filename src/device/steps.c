@@ -4,7 +4,7 @@
 
 int hone_steps_block(hone_steps *s, int64_t bytes) {
     if (bytes < 0 || bytes > INT64_MAX / 4) return -1;
-    hone_block b = {.bytes = (bytes + 63) / 64 * 64, .first = s->step.n, .last = s->step.n, .shares = -1};
+    hone_block b = {.bytes = (bytes + 63) / 64 * 64, .exact = bytes, .first = s->step.n, .last = s->step.n, .shares = -1};
     return hone_push(&s->block, b) ? s->block.n - 1 : -1;
 }
 hone_status hone_steps_add(hone_steps *s, hone_step step, hone_ref *refs, int n) {
@@ -30,7 +30,7 @@ void hone_steps_halve(hone_steps *s) {
         if (s->patch.at[k]->block >= 0 && s->block.at[s->patch.at[k]->block].half) s->patch.at[k]->offset /= 2;
     for (int k = 0; k < s->block.n; k++) {
         hone_block *b = s->block.at + k;
-        if (b->half) b->bytes = (b->bytes / 2 + 63) / 64 * 64;
+        if (b->half) b->bytes = (b->bytes / 2 + 63) / 64 * 64, b->exact /= 2;
         if (b->shares >= 0 && s->block.at[b->shares].half != b->half) b->shares = -1; /* elements no longer lie on each other */
     }
 }

@@ -5,6 +5,7 @@
 #include "loops/fuse.h"
 #include "plan/formula.h"
 #include "plan/join.h"
+#include "plan/verify.h"
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan"); }
 
@@ -503,6 +504,13 @@ static void take_values(const hone_compiled *c, const hone_fact *input, int64_t 
     }
     hone_dims_eval(g->dims, values);
 }
+/* Blocks are placed: so is what lies in them. */
+static void settle(const binder *b, const hone_plan *p, hone_ref *r) {
+    if (r->base != HONE_BASE_ARENA || r->block < 0) return;
+    if (p->guard_slot < 0) r->offset += b->steps.block.at[r->block].at;
+    else r->base = hone_slot_base(b, p->guard_slot + r->block);
+    r->block = hone_block_placed(r->block);
+}
 static hone_status finish(binder *b, level *l, hone_plan *p) {
     hone_graph *g = l->c->graph;
     for (int k = 0; k < g->out.n; k++) HONE_TRY(hone_bind_see(b, l, g->out.at[k]));
@@ -554,10 +562,8 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
     p->n_step = b->steps.step.n;
     p->arena_bytes = hone_memory_plan(b->scratch, b->steps.block.at, b->steps.block.n, p->n_step, &p->lower_bound_bytes, &p->sum_bytes);
     if (p->arena_bytes < 0) return no_memory();
-    for (int k = 0; k < b->steps.patch.n; k++) {
-        hone_ref *r = b->steps.patch.at[k];
-        if (r->block >= 0) r->offset += b->steps.block.at[r->block].at, r->block = -1;
-    }
+    if (hone_guard_wanted()) p->arena_bytes = 0, p->guard_slot = b->n_slot, b->n_slot += b->steps.block.n;
+    for (int k = 0; k < b->steps.patch.n; k++) settle(b, p, b->steps.patch.at[k]);
     if (b->cut >= 0) {
         p->arena_slot = b->n_slot++, p->own_slot = b->n_slot++;
         p->cut_node = b->cut, p->n_wanted = b->n_wanted;
@@ -572,9 +578,8 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
                 return no_memory();
             if (v->at != HONE_AT_REF) continue; /* the next stretch has memory of its own: this one's is a slot's to it */
             if (v->ref.base == HONE_BASE_PLAN) v->ref.base = hone_slot_base(b, p->own_slot);
-            if (v->ref.base != HONE_BASE_ARENA) continue;
-            if (v->ref.block >= 0) v->ref.offset += b->steps.block.at[v->ref.block].at;
-            v->ref.base = hone_slot_base(b, p->arena_slot), v->ref.block = -1;
+            settle(b, p, &v->ref);
+            if (v->ref.base == HONE_BASE_ARENA) v->ref.base = hone_slot_base(b, p->arena_slot);
         }
     }
     p->step = hone_arena_copy(p->arena, b->steps.step.at, sizeof *p->step * (size_t)p->n_step);
@@ -605,7 +610,7 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
         goto done;
     }
     b.steps = bench->steps, b.scratch = bench->scratch, b.own = bench->own;
-    p->cut_node = p->arena_slot = p->own_slot = -1, p->before = after, p->depth = after ? after->depth + 1 : 0;
+    p->cut_node = p->arena_slot = p->own_slot = p->guard_slot = -1, p->before = after, p->depth = after ? after->depth + 1 : 0;
     b.steps.arena = p->arena, b.shelf = p->shelf = hone_shelves_hold(c->shelves);
     /* slots: inputs that are no plain tensors, then what host ops make, and the memory of earlier stretches */
     b.n_slot = after ? after->n_slot : g->in.n;
@@ -643,6 +648,7 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
     }
     if (!s) s = bind_nodes(&b, &l, from);
     if (!s) s = finish(&b, &l, p);
+    if (!s && hone_verify_wanted()) s = hone_plan_verify(c, input, p);
     hone_packs_fill(c->packs, how.threads); /* whatever came of it: what they are made by goes with the plan */
 done:
     if (b.scratch) {

@@ -71,8 +71,9 @@ struct hone_plan { /* one stretch between cuts; immutable once made */
     hone_shelf *shelf; /* what steps share with those of other plans */
     hone_step *step;
     int n_step;
-    const hone_block *block; /* how the arena is used, for reports */
+    const hone_block *block; /* how the arena is used */
     int n_block;
+    int guard_slot; /* -1; or, in guard mode, there is no arena: each block has a slot of its own, from this one on */
     int64_t arena_bytes, sum_bytes, lower_bound_bytes;
     size_t scratch_bytes;
     void *own; /* HONE_BASE_PLAN: what was computed when the plan was made */

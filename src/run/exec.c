@@ -9,6 +9,7 @@
 #include "base/flush.h"
 #include "base/thread.h"
 #include "plan/bind.h"
+#include "plan/verify.h"
 
 typedef struct {
     const hone_compiled *body;
@@ -32,6 +33,7 @@ struct hone_exec {
     hone_value **slot;
     void **base; /* bases from 0 on; those of constants lie before it */
     int n_slot, n_base, n_constant;
+    hone_vec(void *) guard; /* by slot; guard mode */
     hone_vec(int64_t) key;
     hone_fact *input;         /* facts of this run's inputs */
     hone_strings *strings;    /* made in this run */
@@ -66,6 +68,8 @@ void hone_exec_destroy(hone_exec *e) {
     hone_free(e->slot);
     if (e->base) hone_free(e->base - e->n_constant);
     hone_free(e->input);
+    for (int k = 0; k < e->guard.n; k++) hone_free(e->guard.at[k]);
+    hone_vec_free(&e->guard);
     hone_vec_free(&e->key);
     hone_strings_drop(e->strings);
     hone_free(e);
@@ -428,6 +432,19 @@ static hone_status grow_bases(hone_exec *e, const hone_plan *p) {
     e->base = base, e->n_base = n_base, e->n_constant = n_constant;
     return HONE_OK;
 }
+/* Guard mode: an allocation for every block, made anew for every run. */
+static hone_status guard_blocks(hone_exec *e, const hone_plan *p) {
+    void **base = e->base + HONE_BASE_FIRST + e->c->graph->in.n + e->c->graph->out.n + p->guard_slot;
+    while (e->guard.n < p->guard_slot + p->n_block)
+        if (!hone_push(&e->guard, NULL)) return no_memory();
+    for (int k = 0; k < p->n_block; k++) {
+        void **at = e->guard.at + p->guard_slot + k;
+        hone_free(*at);
+        if (!(*at = base[k] = hone_alloc_raw((size_t)p->block[k].exact))) return no_memory();
+        memset(*at, HONE_GUARD_FILL, (size_t)p->block[k].exact);
+    }
+    return HONE_OK;
+}
 static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
     const hone_graph *g = e->c->graph;
     const size_t had = e->arena[p->depth].bytes;
@@ -442,6 +459,7 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
     }
     const int first_slot = HONE_BASE_FIRST + g->in.n + g->out.n;
     e->base[HONE_BASE_ARENA] = e->arena[p->depth].at, e->base[HONE_BASE_PLAN] = p->own;
+    if (p->guard_slot >= 0) HONE_TRY(guard_blocks(e, p));
     if (p->arena_slot >= 0) e->base[first_slot + p->arena_slot] = e->arena[p->depth].at;
     if (p->own_slot >= 0) e->base[first_slot + p->own_slot] = p->own;
     for (int k = 0; k < g->in.n; k++) e->base[HONE_BASE_FIRST + k] = e->in[k] ? e->in[k]->data : NULL;

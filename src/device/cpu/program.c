@@ -215,16 +215,17 @@ static hone_status over_stages(hone_recipe_maker *m, const hone_cpu_call *c, int
 }
 
 /* ---- what steps read and write ------------------------------------------------------------------------------------------------------- */
-/* Parts from part0 on do stages from … to - 1. What one of these makes is not read from outside by the others; a stage that stores only here and there, or adds, leaves
-   the rest of its target as it was: it reads it. Buffers are written by the part that brings them, and read by those after it. */
+/* Parts from part0 on do stages from … to - 1. What one of these makes is not read from outside by the others; a stage that stores only here and there, or adds to what
+   an earlier stage made, leaves the rest of that as it was: it reads it. Buffers are written by the part that brings them, and read by those after it. */
 static hone_status state_access(hone_recipe_maker *m, const hone_instance *in, int from, int to, int part0, int packed0) {
-    uint64_t made = 0, reads = 0, packed = 0, all = 0;
+    uint64_t made = 0, reads = 0, packed = 0, all = 0, before = 0;
     for (int k = from; k < to; k++) all |= (uint64_t)1 << in->stage[k].tensor;
+    for (int k = 0; k < from; k++) before |= (uint64_t)1 << in->stage[k].tensor;
     for (int k = from; k < to; k++) {
         const hone_stage *s = in->stage + k;
         const uint64_t target = (uint64_t)1 << s->tensor;
         reads |= s->uses & ~target & ~(s->over >= 0 ? all : made);
-        if (s->how != HONE_STORE_SET || !s->distinct || s->skip) reads |= target & ~made;
+        if (s->how != HONE_STORE_SET || !s->identity) reads |= target & before & ~made;
         made |= target;
     }
     const uint64_t tensors = ((uint64_t)1 << in->n_tensor) - 1;
