@@ -132,51 +132,69 @@ static void one(void **state) { /* 4 bits as they are packed: what the coupled r
         }
     free(w), free(a);
 }
-static void fours(void **state) { /* four rows of many, which stand in turn */
-    (void)state;
-    room *w = malloc(sizeof *w);
-    float *sums = malloc(sizeof *sums * (4 * N + 1));
-    assert_true(w && sums);
-    EACH_LEVEL_OF(hone_bits_best())
-    for (int block = 16; block <= 256 && hone_bits_best()->four; block *= 2)
-        for (int shifts = 0; shifts < 2; shifts++)
-            for (int most = 0; most < 2; most++) { /* most: numbers at their limits */
-                const int blocks = draw(1, SLOW ? 2 : 8), gap = draw(0, 1) * 64;
-                float by[8 * 4], less[8 * 4], shift[8 * N];
-                int8_t *a = w->a[0]; /* [K / 4][4 rows][4] */
-                for (int k = 0; k < 4 * blocks * block; k++) a[k] = (int8_t)(most ? (k & 1 ? 127 : -127) : draw(-127, 127));
-                for (int k = 0; k < blocks * block * N; k++) w->b[k] = (int8_t)(most ? (k & 1 ? 127 : -128) : draw(-128, 127));
-                for (int k = 0; k < blocks * N; k++) w->scale[k] = random_float(1), shift[k] = random_float(3);
-                for (int k = 0; k < blocks * 4; k++) by[k] = random_float(1), less[k] = random_float(100);
-                for (int k = 0; k < 4 * N + 1; k++) sums[k] = (float)k;
-                const hone_bits_four p = {.block = block,
-                                          .blocks = gap ? 1 : blocks,
-                                          .a = a,
-                                          .a_scale = by,
-                                          .a_shift = less,
-                                          .b = w->b,
-                                          .b_step = block * N + gap,
-                                          .scale = w->scale,
-                                          .scale_step = N,
-                                          .shift = shifts ? shift : NULL,
-                                          .c = sums};
-                hone_bits_best()->four(&p);
-                assert_true(sums[4 * N] == 4 * N);
-                for (int r = 0; r < 4; r++)
-                    for (int j = 0; j < N; j++) {
-                        double want = r * N + j, size = want;
-                        for (int g = 0; g < p.blocks; g++) {
-                            int64_t sum = 0;
-                            for (int k = g * block; k < (g + 1) * block; k++)
-                                sum += a[(k / 4 * 4 + r) * 4 + k % 4] * (int64_t)w->b[k / 4 * 4 * N + 4 * j + k % 4];
-                            const double v = (double)by[4 * g + r] * (double)w->scale[g * N + j] * (double)sum,
-                                         off = shifts ? (double)less[4 * g + r] * (double)shift[g * N + j] : 0;
-                            want += v - off, size += fabs(v) + fabs(off);
-                        }
-                        assert_true(fabs((double)sums[r * N + j] - want) <= 2e-6 * size);
-                    }
+typedef struct {
+    int8_t a[(8 * 256 + 4) * HONE_BITS_HIGH + 16], b[8 * (256 * N + 64)];
+    float scale[8 * N], shift[8 * N], by[8 * HONE_BITS_HIGH + 4], less[8 * HONE_BITS_HIGH + 4], c[HONE_BITS_HIGH * N + 1];
+    int32_t start[8 * HONE_BITS_HIGH * 4];
+} band;
+static int weight_of(const band *w, const hone_bits_many *p, int g, int k, int j) {
+    const int8_t *b = w->b + g * p->b_step;
+    if (!p->packed) return b[k / 4 * 4 * N + 4 * j + k % 4];
+    const int x = (uint8_t)b[k / 8 * 4 * N + 4 * j + k % 4] ^ 0x80;
+    return (k % 8 < 4 ? x & 15 : x >> 4) - 8;
+}
+static void check_band(band *w, int high, bool packed, int block, bool shifts, bool most) { /* most: numbers at their limits */
+    const int blocks = draw(1, SLOW ? 2 : 8), bytes = block * N / (packed ? 2 : 1), gap = draw(0, 1) * 64;
+    for (int k = 0; k < high * blocks * block; k++) w->a[k] = (int8_t)(most ? (k & 1 ? 127 : -127) : draw(-127, 127));
+    for (int k = 0; k < blocks * (bytes + gap); k++) w->b[k] = (int8_t)(most ? (k & 1 ? 127 : -128) : draw(-128, 127));
+    for (int k = 0; k < blocks * N; k++) w->scale[k] = random_float(1), w->shift[k] = random_float(3);
+    for (int k = 0; k < blocks * high; k++) {
+        w->by[k] = random_float(1), w->less[k] = random_float(100);
+        int lower = 0;
+        for (int i = 0; i < block; i++) lower += i % 8 < 4 ? w->a[((k / high * block + i) / 4 * high + k % high) * 4 + i % 4] : 0;
+        for (int i = 0; i < 4; i++) w->start[4 * k + i] = HONE_BITS_LOWER - 8 * lower;
+    }
+    for (int k = 0; k < high * N + 1; k++) w->c[k] = (float)k;
+    const hone_bits_many p = {.high = high,
+                              .packed = packed,
+                              .block = block,
+                              .blocks = blocks,
+                              .a = w->a,
+                              .a_scale = w->by,
+                              .a_shift = w->less,
+                              .a_start = w->start,
+                              .b = w->b,
+                              .b_step = bytes + gap,
+                              .scale = w->scale,
+                              .scale_step = N,
+                              .shift = shifts ? w->shift : NULL,
+                              .c = w->c};
+    hone_bits_best()->many(&p);
+    assert_true(w->c[high * N] == (float)(high * N));
+    for (int r = 0; r < high; r++)
+        for (int j = 0; j < N; j++) {
+            double want = r * N + j, size = want;
+            for (int g = 0; g < blocks; g++) {
+                int64_t sum = 0;
+                for (int k = 0; k < block; k++)
+                    sum += w->a[((g * block + k) / 4 * high + r) * 4 + k % 4] * (int64_t)weight_of(w, &p, g, k, j);
+                const double v = (double)w->by[high * g + r] * (double)w->scale[g * N + j] * (double)sum,
+                             off = shifts ? (double)w->less[high * g + r] * (double)w->shift[g * N + j] : 0;
+                want += v - off, size += fabs(v) + fabs(off);
             }
-    free(w), free(sums);
+            assert_true(fabs((double)w->c[r * N + j] - want) <= 2e-6 * size);
+        }
+}
+static void bands(void **state) { /* several rows, which stand in turn, times bytes or 4 bits as they are packed */
+    (void)state;
+    const int heights[] = {2, 3, 4};
+    band *w = malloc(sizeof *w);
+    assert_non_null(w);
+    memset(w, 0, sizeof *w);
+    EACH_LEVEL_OF(hone_bits_best())
+    for (int block = 16; block <= 256 && hone_bits_best()->many; block *= 2)
+        for (int kind = 0; kind < 24; kind++) check_band(w, heights[kind / 8], kind & 1, block, kind & 2, kind & 4);
+    free(w);
 }
 static void floats(void **state) { /* units of 8 bits as floats, four columns to each place */
     (void)state;
@@ -289,11 +307,12 @@ static void nodes(void **state) {
     check(
         &(node_row){4, 32, 2080, 20, SLOW ? 3 : 131, 4, "u8", "f32", "y = Identity(v);"}); /* several pieces of K, several tiles of rows */
     check(&(node_row){8, 32, 1056, 20, SLOW ? 3 : 131, 0, "u8", "f32", "y = Identity(v);"});
-    for (int bits = 2; bits <= 8; bits *= 2) /* many rows: in fours of 8 bits, and as floats; panels that end anywhere, pieces of K */
+    for (int bits = 2; bits <= 8; bits *= 2) /* several rows: in bands of 8 bits, and as floats; panels that end anywhere, pieces of K */
         for (int z = 0; z < 3; z++)
             for (int level = 0; level <= 4; level += 4) {
                 const int block = 16 << draw(0, 4), k = draw(0, 1) ? draw(1, 2 * block) : draw(513, SLOW ? 600 : 800);
-                check(&(node_row){bits, block, k, draw(2, SLOW ? 30 : 60), draw(5, SLOW ? 14 : 40), level, zeros[z], "f32",
+                check(&(node_row){bits, block, k, draw(2, SLOW ? 30 : 60),
+                                  draw(0, 1) ? draw(2, SLOW ? 14 : 20) : draw(SLOW ? 2 : 28, SLOW ? 14 : 40), level, zeros[z], "f32",
                                   "y = Identity(v);"});
             }
     check(&(node_row){4, 16, 40, 50, SLOW ? 13 : 270, 0, "u8", "f32", "y = Identity(v);"}); /* two tiles of rows */
@@ -365,7 +384,7 @@ static void others(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantizes), cmocka_unit_test(rows),  cmocka_unit_test(one),    cmocka_unit_test(fours), cmocka_unit_test(floats),
+        cmocka_unit_test(quantizes), cmocka_unit_test(rows),  cmocka_unit_test(one),    cmocka_unit_test(bands), cmocka_unit_test(floats),
         cmocka_unit_test(unpacks),   cmocka_unit_test(nodes), cmocka_unit_test(halves), cmocka_unit_test(odd),   cmocka_unit_test(others)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

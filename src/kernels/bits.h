@@ -7,6 +7,7 @@
    value 4*f + i of a unit is field f (lowest bits first) of byte i of its column. 8 bits are stored less 128, and so are their zero points. */
 #ifndef HONE_KERNELS_BITS_H
 #define HONE_KERNELS_BITS_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,7 +15,8 @@ enum {
     HONE_BITS_COLUMNS = 16, /* of a panel */
     HONE_BITS_ROWS = 4,     /* that a call takes */
     HONE_BITS_UNIT = 64,    /* bytes: 4 for each column */
-    HONE_BITS_MOST_BLOCK = 256
+    HONE_BITS_MOST_BLOCK = 256,
+    HONE_BITS_HIGH = 4 /* rows that `many` takes at most */
 };
 typedef struct {
     int m;                 /* rows, 1 … HONE_BITS_ROWS */
@@ -33,20 +35,24 @@ typedef struct {
     float *c[HONE_BITS_ROWS]; /* 16 each */
 } hone_bits_part;
 typedef void hone_bits_fn(const hone_bits_part *);
-/* Many rows: four of them times a panel, whose weights have no zero points any more, or whose zero points times scales are `shift`. */
+/* Several rows: `high` of them, which stand in turn, times a panel. Its weights are 8-bit units without zero points, or with `packed` 4-bit units whose bytes have their top bit flipped and whose
+   zero points are 8; other zero points, less that 8, times scales are `shift`. */
 typedef struct {
+    int high; /* rows: 2, 3 or 4 */
+    bool packed;
     int64_t block, blocks;
-    const int8_t *a;      /* four values of K of each of the rows in turn */
-    const float *a_scale; /* 4 a block */
-    const float *a_shift; /* with shift: a_scale times the sum of the row's values, 4 a block */
-    const int8_t *b;      /* 8-bit units, */
-    ptrdiff_t b_step;     /* so many bytes from block to block */
+    const int8_t *a;        /* four values of K of each of the rows in turn; 12 bytes behind the last may be read */
+    const float *a_scale;   /* one a row, for each block in turn; so are the next two. Four of the last ones are read, too */
+    const float *a_shift;   /* with shift: a_scale times the sum of the row's values */
+    const int32_t *a_start; /* with packed: four times the same, HONE_BITS_LOWER - 8 * the sum of values that meet lower halves of bytes */
+    const int8_t *b;
+    ptrdiff_t b_step;     /* bytes from block to block */
     const float *scale;   /* 16 a block, */
     ptrdiff_t scale_step; /* so many floats apart */
     const float *shift;   /* [blocks][16] or NULL */
-    float *c;             /* [4][16], added to */
-} hone_bits_four;
-typedef void hone_bits_four_fn(const hone_bits_four *);
+    float *c;             /* [high][16], added to */
+} hone_bits_many;
+typedef void hone_bits_many_fn(const hone_bits_many *);
 /* Blocks of units of 2 or 4 bits, so many bytes apart, as units of 8 without gaps, less zero points: `zero` has 16 a block, or all are `all`. flip: over every byte first. */
 typedef void hone_bits_unpack_fn(int bits, int64_t blocks, int64_t units, ptrdiff_t step, uint8_t flip, const int8_t *zero, int all,
                                  const uint8_t *from, int8_t *to);
@@ -65,7 +71,7 @@ typedef struct {
     const char *name;
     uint32_t cpu;
     hone_bits_fn *rows, *one; /* one: or NULL */
-    hone_bits_four_fn *four;  /* or NULL: `rows` takes many rows, too */
+    hone_bits_many_fn *many;  /* or NULL: `rows` takes many rows, too */
     hone_bits_unpack_fn *unpack;
     hone_bits_quantize_fn *quantize;
     hone_bits_floats_fn *floats;

@@ -277,8 +277,8 @@ const hone_pool hone_pool_list[] = {DEPTHWISE_F32(ROW){0}};
     hone_bits_unpack_fn hone_bits_unpack__##isa;     \
     hone_bits_quantize_fn hone_bits_quantize__##isa; \
     hone_bits_floats_fn hone_bits_floats__##isa;
-#define ROW(isa, cpu, one, four)                                                                                        \
-    {"hone_bits__" #isa,     cpu, hone_bits_rows__##isa, one, four, hone_bits_unpack__##isa, hone_bits_quantize__##isa, \
+#define ROW(isa, cpu, one, many)                                                                                        \
+    {"hone_bits__" #isa,     cpu, hone_bits_rows__##isa, one, many, hone_bits_unpack__##isa, hone_bits_quantize__##isa, \
      hone_bits_floats__##isa},
 DECLARE(base)
 #if defined(__x86_64__)
@@ -289,9 +289,9 @@ const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL) ROW(avx2, HONE_CPU_
 #elif defined(__aarch64__)
 DECLARE(dotprod)
 hone_bits_fn hone_bits_one__dotprod;
-hone_bits_four_fn hone_bits_four__dotprod;
+hone_bits_many_fn hone_bits_many__dotprod;
 const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL)
-                                        ROW(dotprod, HONE_CPU_DOTPROD, hone_bits_one__dotprod, hone_bits_four__dotprod){0}};
+                                        ROW(dotprod, HONE_CPU_DOTPROD, hone_bits_one__dotprod, hone_bits_many__dotprod){0}};
 #else
 const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL){0}};
 #endif

@@ -17,16 +17,19 @@ typedef struct {
     int64_t first_a;
     int digits; /* A as so many rows of 8 bits, each what the ones before it left: 1 where A may be rounded, else 3, which is as fine as f32 beside a block's largest value */
     bool coupled;     /* one row by the kernel that takes 4 bits as they are packed */
-    bool many;        /* rows in fours (bits_many.c) */
+    bool many;        /* several rows at a time (bits_many.c) */
     int packed, rows; /* refs: panels of weights; quantized rows */
     int64_t panels, per_tile, rows_at_once, row_tiles;
     /* bytes: of a block's weights, with its scales behind them; of all blocks of a panel; of the panel, with zero points; of a quantized row, and where its parts begin */
     int64_t block_bytes, step, stream_bytes, panel_bytes, row_bytes, at_scale, at_sum, at_start, at_flag;
-    int64_t four_bytes, four_scale, four_shift, four_flag; /* of four quantized rows */
-    int64_t grain;                                         /* rows a tile quantizes, or turns */
+    int64_t grain; /* rows a tile quantizes, or turns */
+    /* several rows at a time: how many; whether by weights as they are packed; bytes of so many quantized rows, and where their parts begin; where all rows' flags begin */
+    int high;
+    bool as_packed;
+    int64_t band_bytes, band_scale, band_shift, band_start, flags;
     /* as floats: */
-    const hone_gemm_f32 *gemm;                   /* NULL: not so */
-    int high, columns, across;                   /* rows at a time; columns of its panels; columns made floats at a time */
+    const hone_gemm_f32 *gemm; /* NULL: not so */
+    int columns, across;       /* columns of its panels, which take `high` rows at a time; columns made floats at a time */
     int64_t pieces, piece, turned_rows, at_once; /* of K; values in one; rows of all of A as they are turned; rows of a tile */
 } hone_bits_product;
 static inline int64_t hone_bits_deep(const hone_bits_product *d) { return d->blocks * d->block; } /* K in whole blocks */

@@ -7,7 +7,8 @@
 
 enum {
     N = HONE_BITS_COLUMNS,
-    LEAST_ROWS = 12, /* fewer are as fast as digits of 8 bits, and their weights are not made floats for so little */
+    LEAST_ROWS = 12,  /* fewer are as fast as digits of 8 bits, and their weights are not made floats for so little; */
+    LEAST_BANDS = 28, /* where those have kernels for bands */
     MOST_ROWS = 256,
     PIECE = 512, /* values of K at a time, whole blocks: with 12 columns 24 KB */
     QUAD = 4,
@@ -19,10 +20,10 @@ static int64_t least_common(int64_t a, int64_t b) {
     return x;
 }
 bool hone_bits_float_sizes(hone_bits_product *d, int threads) {
-    if (d->m < LEAST_ROWS || d->a_dtype != HONE_DTYPE_F32 || d->out_dtype != HONE_DTYPE_F32) return false;
-    d->gemm = hone_gemm_f32_best();
-    d->columns = d->gemm->wide * d->gemm->vector, d->across = (int)least_common(d->columns, N);
-    const int64_t most = d->gemm->rows[d->gemm->wide - 1];
+    if (d->m < (d->kernel->many ? LEAST_BANDS : LEAST_ROWS) || d->a_dtype != HONE_DTYPE_F32 || d->out_dtype != HONE_DTYPE_F32) return false;
+    const hone_gemm_f32 *gemm = hone_gemm_f32_best();
+    d->columns = gemm->wide * gemm->vector, d->across = (int)least_common(d->columns, N), d->gemm = gemm;
+    const int64_t most = gemm->rows[gemm->wide - 1];
     d->at_once = d->m < MOST_ROWS ? d->m : MOST_ROWS;
     if (threads > 1 && hone_pieces(d->n, d->across) < 2 * threads) d->at_once = hone_pieces(d->at_once, threads);
     d->high = (int)hone_pieces(d->at_once, hone_pieces(d->at_once, most)); /* all about as high: a low block costs as much */
@@ -30,7 +31,7 @@ bool hone_bits_float_sizes(hone_bits_product *d, int threads) {
     d->turned_rows = hone_pieces(d->m, d->high) * HONE_GEMM_TURNED(d->high);
     d->piece = PIECE / d->block * d->block, d->pieces = hone_pieces(d->k, d->piece);
     d->grain = hone_up(SHARE / d->piece > 1 ? SHARE / d->piece : 1, d->high);
-    return d->across <= 64 * N;
+    return true;
 }
 static int64_t of_piece(const hone_bits_product *d, int64_t p) { return d->k - p * d->piece < d->piece ? d->k - p * d->piece : d->piece; }
 

@@ -31,9 +31,10 @@ void hone_bits_sizes(hone_bits_product *d, int threads) {
     const int64_t most = hone_pieces(d->panels, threads > 1 ? 4 * threads : 1);
     d->per_tile = most < TILE_COLUMNS / N ? most : TILE_COLUMNS / N;
     d->grain = SHARE / deep > 1 ? SHARE / deep : 1;
-    d->many = d->kernel->four && d->digits < 3 && d->m * d->digits > HONE_BITS_ROWS;
+    const bool floats = d->digits == 3 && hone_bits_float_sizes(d, threads);
+    d->many =
+        !floats && d->kernel->many && d->m * d->digits > (d->bits == 8 ? HONE_BITS_ROWS : 1); /* a few rows read bytes once by `rows` */
     if (d->many) hone_bits_many_sizes(d);
-    else if (d->digits == 3 && !hone_bits_float_sizes(d, threads)) d->gemm = NULL;
 }
 
 /* ---- rows of A ---------------------------------------------------------------------------------------------------------------------- */

@@ -98,48 +98,87 @@ void hone_bits_rows__dotprod(const hone_bits_part *p) {
     else ROWS(1)
 }
 
-/* ---- four rows of many ------------------------------------------------------------------------------------------------------------ */
-/* Eight columns at a time: 8 sums of whole numbers and 8 of floats stay in registers over all blocks, so that a block ends with three operations for four sums and touches no memory.
-   Four values of K of the four rows are one load. */
-/* Lines of assembly, which the compiler leaves where they are: sums in turn, none waits for its last product. */
-#define DOT(r, q) __asm__ volatile("sdot %0.4s, %1.16b, %2.4b[" #r "]" : "+w"(sum[r][q]) : "w"(w##q), "w"(x));
-#define DOTS(i)                                                                                                    \
-    {                                                                                                              \
-        const int8x16_t x = vld1q_s8(a + 16 * (i)), w0 = vld1q_s8(b + 64 * (i)), w1 = vld1q_s8(b + 64 * (i) + 16); \
-        DOT(0, 0) DOT(1, 0) DOT(2, 0) DOT(3, 0) DOT(0, 1) DOT(1, 1) DOT(2, 1) DOT(3, 1)                            \
+/* ---- several rows ------------------------------------------------------------------------------------------------------------------ */
+/* Eight columns at a time: up to 8 sums of whole numbers and 8 of floats stay in registers over all blocks, so that a block ends with three operations for four sums and touches no memory.
+   Four values of K of four rows are one load. Lines of assembly, which the compiler leaves where they are: sums in turn, none waits for its last product, and loads a step before their use,
+   over the ends of blocks, too: products that wait for a load fill the queue before the vector units. */
+ALWAYS int8x16_t bytes_at(const int8_t *at) {
+    int8x16_t v;
+    __asm__ volatile("ldr %q0, %1" : "=w"(v) : "m"(*(const int8_t(*)[16])at));
+    return v;
+}
+#define DOT(r, q, w, x) \
+    if (high > (r)) __asm__ volatile("sdot %0.4s, %1.16b, %2.4b[" #r "]" : "+w"(sum[r][q]) : "w"(w), "w"(x));
+#define DOTS(w0, w1, x) \
+    DOT(0, 0, w0, x) DOT(1, 0, w0, x) DOT(2, 0, w0, x) DOT(3, 0, w0, x) DOT(0, 1, w1, x) DOT(1, 1, w1, x) DOT(2, 1, w1, x) DOT(3, 1, w1, x)
+typedef struct { /* what was loaded: four values of K of all rows and eight columns; 4 bits have eight values */
+    int8x16_t x[2], b[2];
+} step;
+ALWAYS step load_step(const int8_t *a, const int8_t *b, const int high, const bool packed) {
+    step s;
+    s.b[0] = bytes_at(b), s.x[0] = bytes_at(a), s.b[1] = bytes_at(b + 16);
+    s.x[1] = packed ? bytes_at(a + 4 * high) : s.x[0];
+    return s;
+}
+#define DO_STEP(s)                                                                                                 \
+    if (packed) {                                                                                                  \
+        DOTS(vandq_s8(s.b[0], fifteen), vandq_s8(s.b[1], fifteen), s.x[0])                                         \
+        DOTS(vshrq_n_s8(s.b[0], 4), vshrq_n_s8(s.b[1], 4), s.x[1]) /* less 8, for the flipped bit is their sign */ \
+    } else {                                                                                                       \
+        DOTS(s.b[0], s.b[1], s.x[0])                                                                               \
     }
-#define END(r)                                                                                                                            \
-    for (int q = 0; q < 2; q++) {                                                                                                         \
-        const float32x4_t v = vsubq_f32(vreinterpretq_f32_s32(sum[r][q]), whole);                                                         \
-        c[r][q] = vfmaq_f32(c[r][q], v, vmulq_laneq_f32(scale[q], by, r));                                                                \
-        if (shifts) c[r][q] = vfmsq_laneq_f32(c[r][q], vld1q_f32(p->shift + g * N + 8 * half + 4 * q), vld1q_f32(p->a_shift + 4 * g), r); \
-    }
-ALWAYS void four(const hone_bits_four *p, const int64_t block, const int shifts) {
-    enum { N = HONE_BITS_COLUMNS };
+#define END(r)                                \
+    for (int q = 0; q < 2 && high > (r); q++) \
+        c[r][q] = vfmaq_f32(c[r][q], vsubq_f32(vreinterpretq_f32_s32(sum[r][q]), whole), vmulq_laneq_f32(scale[q], by, r));
+#define SHIFT(r) \
+    for (int q = 0; q < 2 && high > (r); q++) c[r][q] = vfmsq_laneq_f32(c[r][q], shift[q], less, r);
+ALWAYS void several(const hone_bits_many *p, const int high, const bool packed) {
+    enum { N = HONE_BITS_COLUMNS, UNIT = HONE_BITS_UNIT };
     static const int32_t begin[4] = {HONE_BITS_LOWER, HONE_BITS_LOWER, HONE_BITS_LOWER, HONE_BITS_LOWER};
-    const float32x4_t whole = vdupq_n_f32(12582912.0F);
+    const int8x16_t fifteen = vdupq_n_s8(15);
+    const int64_t pairs = p->block / (packed ? 16 : 8), b_step = p->b_step;
+    const ptrdiff_t a_unit = (packed ? 8 : 4) * high;
     for (int half = 0; half < 2; half++) {
-        const int8_t *a = p->a;
-        const float *a_scale = p->a_scale, *b_scale = p->scale + 8 * half;
+        const float *b_scale = p->scale + 8 * half, *a_scale = p->a_scale;
+        const int8_t *a = p->a, *block = p->b + 32 * half;
         float *to = p->c + 8 * half;
-        float32x4_t c[4][2];
-        for (int r = 0; r < 4; r++) c[r][0] = vld1q_f32(to + r * N), c[r][1] = vld1q_f32(to + r * N + 4);
-        for (int64_t g = 0; g < p->blocks; g++, a_scale += 4, b_scale += p->scale_step) {
-            const int8_t *b = p->b + g * p->b_step + 32 * half;
-            int32x4_t sum[4][2];
-            for (int r = 0; r < 4; r++) sum[r][0] = numbers(begin), sum[r][1] = numbers(begin);
-            for (int64_t k = 0; k < block; k += 16, a += 64, b += 256) { DOTS(0) DOTS(1) DOTS(2) DOTS(3) }
-            const float32x4_t by = vld1q_f32(a_scale), scale[2] = {vld1q_f32(b_scale), vld1q_f32(b_scale + 4)};
-            END(0) END(1) END(2) END(3)
+        float32x4_t c[HONE_BITS_HIGH][2];
+        for (int r = 0; r < high; r++) c[r][0] = vld1q_f32(to + r * N), c[r][1] = vld1q_f32(to + r * N + 4);
+        step even = load_step(a, block, high, packed), odd;
+        for (int64_t g = 0; g < p->blocks; g++, b_scale += p->scale_step, a_scale += high) {
+            const int8_t *b = block;
+            if (g + 1 < p->blocks) block += b_step; /* the last one asks for itself again */
+            int32x4_t sum[HONE_BITS_HIGH][2];
+            for (int r = 0; r < high; r++)
+                for (int q = 0; q < 2; q++) sum[r][q] = numbers(packed ? p->a_start + (g * high + r) * 4 : begin);
+            for (int64_t k = pairs; k > 0; k--) {
+                odd = load_step(a + a_unit, b + UNIT, high, packed);
+                DO_STEP(even)
+                a += 2 * a_unit, b = k > 1 ? b + 2 * UNIT : block;
+                even = load_step(k > 1 || g + 1 < p->blocks ? a : p->a, b, high, packed);
+                DO_STEP(odd)
+            }
+            const float32x4_t whole = vdupq_n_f32(12582912.0F), scale[2] = {vld1q_f32(b_scale), vld1q_f32(b_scale + 4)},
+                              by = vld1q_f32(a_scale);
+            END(0) END(1) END(2) END(3) if (p->shift) {
+                const float *of = p->shift + g * N + 8 * half;
+                const float32x4_t shift[2] = {vld1q_f32(of), vld1q_f32(of + 4)}, less = vld1q_f32(p->a_shift + g * high);
+                SHIFT(0) SHIFT(1) SHIFT(2) SHIFT(3)
+            }
         }
-        for (int r = 0; r < 4; r++) vst1q_f32(to + r * N, c[r][0]), vst1q_f32(to + r * N + 4, c[r][1]);
+        for (int r = 0; r < high; r++) vst1q_f32(to + r * N, c[r][0]), vst1q_f32(to + r * N + 4, c[r][1]);
     }
 }
-hone_bits_four_fn hone_bits_four__dotprod;
-void hone_bits_four__dotprod(const hone_bits_four *p) {
-    if (p->shift) four(p, p->block, 1);
-    else if (p->block == 32) four(p, 32, 0);
-    else four(p, p->block, 0);
+hone_bits_many_fn hone_bits_many__dotprod;
+void hone_bits_many__dotprod(const hone_bits_many *p) {
+    switch (p->high * 2 + p->packed) {
+    case 4: several(p, 2, false); break;
+    case 5: several(p, 2, true); break;
+    case 6: several(p, 3, false); break;
+    case 7: several(p, 3, true); break;
+    case 8: several(p, 4, false); break;
+    case 9: several(p, 4, true); break;
+    }
 }
 
 /* ---- one row, of 4 bits ------------------------------------------------------------------------------------------------------------ */
@@ -150,7 +189,7 @@ void hone_bits_four__dotprod(const hone_bits_four *p) {
     }
 #define UNIT(v, i, o) NIBBLES(0, v, i, o) NIBBLES(1, v, i, o) NIBBLES(2, v, i, o) NIBBLES(3, v, i, o)
 ALWAYS void one(const hone_bits_part *p, const int zeros) {
-    enum { N = HONE_BITS_COLUMNS, AHEAD = 1024 };
+    enum { N = HONE_BITS_COLUMNS, AHEAD = 2048 };
     static const int32_t begin[8] = {HONE_BITS_UPPER, HONE_BITS_UPPER, HONE_BITS_UPPER, HONE_BITS_UPPER,
                                      HONE_BITS_LOWER, HONE_BITS_LOWER, HONE_BITS_LOWER, HONE_BITS_LOWER};
     const int8_t *b = p->b, *a = p->a[0];
@@ -180,6 +219,7 @@ ALWAYS void one(const hone_bits_part *p, const int zeros) {
             const int8x16_t v = vld1q_s8(a);
             UNIT(v, 0, 0) UNIT(v, 2, 64)
         }
+        __builtin_prefetch(b + AHEAD);
         const float32x4_t s = vld1q_dup_f32(p->a_scale[0] + g);
         const float *scale = p->scale + g * p->scale_step;
         for (int q = 0; q < 4; q++, scale += 4) /* the sum of lower values, less both numbers, plus the other sum: each step exact */
