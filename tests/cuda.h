@@ -67,6 +67,7 @@ static inline void by_nvrtc(const char *source, const char *family) {
         void *cubin = NULL;
         size_t bytes = 0;
         if (hone_nvrtc_compile(source, family, archs[k], &cubin, &bytes)) fail_msg("%s", hone_fail_text());
+        if (*hone_nvrtc_remark()) fail_msg("%s for %s: %s", family, archs[k], hone_nvrtc_remark());
         assert_true(bytes > 1000 && !memcmp(cubin, "\177ELF", 4));
         hone_free(cubin), by_nvrtc_count++;
     }

@@ -60,7 +60,7 @@ static struct {
     emu_meeting barrier[EMU_BARRIERS], warp[EMU_THREADS / 32], group[EMU_THREADS / 128];
     uint32_t slot[EMU_THREADS][12];
     emu_product product[EMU_THREADS / 128][EMU_PRODUCTS];
-    int products_done[EMU_THREADS / 128];
+    int products_done[EMU_THREADS / 128], registers[EMU_THREADS / 128];
     emu_tile tile[64];
     int n_tiles;
     long progress;
@@ -444,8 +444,18 @@ static inline void wgmma_wait(int n) { /* all but the last n groups are done by 
     emu_meet(m, 128);
 }
 #define KNOWN(v) ((void)0)
-#define registers_more(n) ((void)(n))
-#define registers_less(n) ((void)(n))
+static inline void before_wait(float v, uint32_t at) {
+    if (v < 0) emu_wrong("a store that must never happen"), (void)at;
+}
+/* Registers move between warpgroups within what the block was launched with: who asks for more than the others gave away waits for ever. */
+static inline void registers_more(int n) { emu.registers[emu.now / 128] = n; }
+static inline void registers_less(int n) { emu.registers[emu.now / 128] = n; }
+static inline void emu_registers_check(void) {
+    const int groups = emu.threads / 128, each = 65536 / emu.threads / 8 * 8 < 255 ? 65536 / emu.threads / 8 * 8 : 255;
+    int all = 0, moved = 0;
+    for (int g = 0; g < groups; g++) all += emu.registers[g] ? emu.registers[g] : each, moved |= emu.registers[g];
+    if (moved && all > groups * each) emu_wrong("warpgroups ask for more registers than the block has");
+}
 
 /* ---- running ---- */
 static emulated_kernel *emu_kernel;
@@ -492,6 +502,7 @@ const char *hone_emulate(emulated_kernel *kernel, const void *args, const int gr
             idle = emu.progress == before && !emu.n_tiles ? idle + 1 : 0;
             if (idle > 3) emu_wrong("deadlock: every thread waits");
         }
+        emu_registers_check();
         if (emu.n_tiles && !emu.trouble) emu_wrong("a block ends before its tiles arrived");
     }
     free(thread), free(stacks);

@@ -90,6 +90,15 @@ static hone_status refused(program p, const char *name, const char *arch, int co
     hone_free(log);
     return s;
 }
+static _Thread_local char remark[300];
+const char *hone_nvrtc_remark(void) { return remark; }
+static void look_for_remark(program p) {
+    size_t n = 0;
+    char *log = !nvrtc.log_size(p, &n) && n ? hone_alloc(n + 1) : NULL;
+    const char *found = log && !nvrtc.log(p, log) ? strstr(log, "Potential Performance Loss") : NULL;
+    snprintf(remark, sizeof remark, "%.*s", found ? (int)strcspn(found, "\n") : 0, found ? found : "");
+    hone_free(log);
+}
 hone_status hone_nvrtc_compile(const char *source, const char *name, const char *arch, void **cubin, size_t *bytes) {
     HONE_TRY(there());
     char option[64];
@@ -100,6 +109,7 @@ hone_status hone_nvrtc_compile(const char *source, const char *name, const char 
     if (nvrtc.create(&p, source, name, 0, NULL, NULL)) return hone_fail(HONE_NO_MEMORY, "no memory to compile the CUDA kernel '%s'", name);
     const int code = nvrtc.compile(p, 2, options);
     hone_status s = code ? refused(p, name, arch, code) : HONE_OK;
+    look_for_remark(p);
     if (!s && (nvrtc.cubin_size(p, bytes) || !(*cubin = hone_alloc_raw(*bytes)) || nvrtc.cubin(p, *cubin)))
         s = hone_fail(HONE_NO_MEMORY, "no memory for the machine code of the CUDA kernel '%s'", name);
     if (s) hone_free(*cubin), *cubin = NULL;

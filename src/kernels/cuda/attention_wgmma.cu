@@ -204,6 +204,7 @@ DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int c, u32 s
             if (one) barrier_arrive(K_EMPTY(k->stage));
             next(k);
             weigh(score, largest, total, less, scale, (n + 1) * BLOCK_K > all, n * BLOCK_K + lane % 4 * 2, end);
+            before_wait(total[0] + total[1], panel); /* all weights are computed while values are multiplied, not after it */
             wgmma_wait(0);
             UNROLL for (int j = 0; j < HEAD / 2; j++) KNOWN(out[j]);
             if (one) barrier_arrive(V_EMPTY(v->stage));
@@ -255,11 +256,11 @@ KERNEL(hone_attention, hone_cuda_attention_tma, THREADS, 1) {
     launch_next();
     wait_previous();
     if (c < 0) {
-        if (CONSUMERS == 2) registers_less(32);
+        if (CONSUMERS == 2) registers_less(40);
         if (CONSUMERS == 3) registers_less(32);
         if (THREAD == 0) bring(a, shared, barriers);
     } else {
-        if (CONSUMERS == 2) registers_more(240);
+        if (CONSUMERS == 2) registers_more(232);
         if (CONSUMERS == 3) registers_more(160);
         ring k = {0, 0}, v = {0, 0};
         if (TURNS && CONSUMERS > 1 && c == CONSUMERS - 1) arrive_some(1 + CONSUMERS, 256); /* the first one begins */

@@ -226,6 +226,10 @@ DEVICE void wgmma_fence(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "me
 DEVICE void wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 #define wgmma_wait(n) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(n) : "memory")
 #define KNOWN(v) asm volatile("" : "+f"(v)::"memory") /* a sum in v is there from here on: nothing that reads it moves before the wait above */
+/* What makes v stays before the wait below, which the compiler moves up otherwise: a store that never happens, as v is not below 0. */
+DEVICE void before_wait(float v, u32 at) {
+    asm volatile("{ .reg .pred p; setp.lt.f32 p, %0, 0f00000000; @p st.shared.f32 [%1], %0; }" ::"f"(v), "r"(at) : "memory");
+}
 #define registers_more(n) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(n))
 #define registers_less(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n))
 #endif
