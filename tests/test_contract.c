@@ -376,7 +376,7 @@ static void scaled(void **state) {
 static void scaled_residual(void **state) {
     (void)state;
     EACH_F32_LEVEL for (int round = 0; round < ROUNDS; round++) {
-        const int c = round ? 4 * draw(17, 40) : 512, h = round ? draw(5, 9) : 8;
+        const int c = round ? 4 * draw(17, 40) : 512, h = round ? draw(5, 9) : 3;
         snprintf(
             text, sizeof text,
             "graph g (x: f32[1, 3, %d, %d]) -> y { wa: f32[%d, 3, 1, 1] = random(1, -1, 1); wo: f32[%d, %d, 1, 1] = random(3, -0.1, 0.1); "

@@ -82,8 +82,8 @@ static void windows(void **state) {
     (void)state;
     static const int channels[] = {16, 40, 64, 272};
     EACH_HALF EACH_LEVEL_OF(hone_gemm_half_best(half->dtype)) for (int round = SLOW ? 5 : 0; round < 7; round++) {
-        const int c = channels[SLOW ? draw(0, 2) : round % 4], first = half->least, h = SLOW || round < 4 ? draw(2, 5) : draw(9, 14),
-                  w = SLOW || round < 4 ? draw(2, 5) : draw(20, 45), kh = draw(1, 3), kw = draw(2, 3), n = draw(1, 2);
+        const int c = channels[SLOW ? draw(0, 2) : round % 4], first = half->least, h = SLOW || round < 4 ? draw(2, 5) : draw(7, 9),
+                  w = SLOW || round < 4 ? draw(2, 5) : draw(17, 21), kh = draw(1, 3), kw = draw(2, 3), n = draw(1, 2);
         const int top = draw(kh > h, 2), left = draw(kw > w, 2); /* the kernel has a place in the picture */
         snprintf(text, sizeof text,
                  "graph g (x: f32[%d, %d, %d, %d]) -> y { ub: %s[%d, %d, 1, 1] = random(7, -1, 1); wb: %s[40, %d, %d, %d] = random(%d, -1, "

@@ -268,7 +268,7 @@ static void mistakes_are_told(void **state) {
         {"zoo:llama?dim=100&heads=8", "dim=100 must be an even multiple of heads=8"},
         {"zoo:llama?heads=8&kv=3", "heads=8 must be a multiple of kv=3"},
         {"zoo:whisper?heads=7", "dim=384 must be a multiple of heads=7"},
-        {"zoo:llama?layers=128&dim=16384&hidden=65536", "the weights would be above 8 GB"},
+        {"zoo:llama?dim=16384&vocab=262144", "the weights would be above 8 GB"},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         hone_model *m = NULL;

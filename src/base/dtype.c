@@ -152,7 +152,13 @@ hone_scalar hone_dtype_load(hone_dtype t, const void *at) {
     hone_scalar v = {.u64 = 0};
     const hone_dtype_row *r = &hone_dtypes[t];
     uint64_t raw = 0;
-    if (r->bytes <= 8) memcpy(&raw, at, r->bytes); /* little endian, as both our machines are */
+    switch (r->bytes) { /* little endian, as both our machines are; sizes that the compiler knows need no call */
+    case 1: memcpy(&raw, at, 1); break;
+    case 2: memcpy(&raw, at, 2); break;
+    case 4: memcpy(&raw, at, 4); break;
+    case 8: memcpy(&raw, at, 8); break;
+    default: break;
+    }
     if (r->kind == HONE_KIND_BOOL) v.i32 = raw != 0;
     else if (r->kind == HONE_KIND_FLOAT && hone_smalls[t].bias) v.f32 = widen(t, r->bits < 8 ? raw & 15 : (uint32_t)raw);
     else if (r->kind == HONE_KIND_INT || r->kind == HONE_KIND_UINT) {

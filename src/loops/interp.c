@@ -19,21 +19,19 @@ typedef struct {
 
 static int64_t extent(const run *r, int32_t index) { return r->p[r->in->index[index].extent].i; }
 static hone_scalar eval(run *r, int32_t x);
+static int64_t place(run *r, int32_t x) { /* subscripts are indices, mostly: no need to ask further */
+    const hone_x *e = r->in->x + x;
+    return e->kind == HONE_X_INDEX && !r->given ? r->i[e->a] : eval(r, x).i64;
+}
 
 /* Address of element (subs) of tensor t, or NULL when outside. */
-static char *address(run *r, int t, bool flat, const int64_t *sub) {
+static char *address(const run *r, int t, const int64_t *sub) {
     const hone_tensor *w = r->in->tensor + t;
     int64_t at = 0;
-    if (flat) { /* dense: one row-major position */
-        int64_t n = 1;
-        for (int k = 0; k < w->rank; k++) n *= r->p[w->dim[k]].i;
-        if (sub[0] < 0 || sub[0] >= n) return NULL;
-        at = sub[0];
-    } else
-        for (int k = 0; k < w->rank; k++) {
-            if (sub[k] < 0 || sub[k] >= r->p[w->dim[k]].i) return NULL;
-            at += sub[k] * r->at[t].stride[k];
-        }
+    for (int k = 0; k < w->rank; k++) {
+        if (sub[k] < 0 || sub[k] >= r->p[w->dim[k]].i) return NULL;
+        at += sub[k] * r->at[t].stride[k];
+    }
     return (char *)r->at[t].at + at * hone_dtypes[w->dtype].bytes;
 }
 static void outside(run *r, int t, int n, const int64_t *sub) {
@@ -44,6 +42,48 @@ static void outside(run *r, int t, int n, const int64_t *sub) {
         if (sub[k] < 0 || sub[k] >= r->p[w->dim[k]].i) bad = k;
     r->status = hone_fail(HONE_BAD_INPUT, "index %lld is outside of '%s', whose dim %d is %lld", (long long)sub[bad], w->name, bad,
                           (long long)(w->rank ? r->p[w->dim[bad]].i : 1));
+}
+/* What has arrays on its stack stays out of eval, which calls itself for every leaf: a sanitizer marks such arrays at each call. */
+#define OUTLINED static __attribute__((noinline))
+OUTLINED hone_scalar load_outside(run *r, const hone_x *e) {
+    if (e->c >= 0) return eval(r, e->c);
+    int64_t sub[HONE_MAX_RANK] = {0};
+    const int n = e->flat ? 1 : r->in->tensor[e->a].rank;
+    for (int k = 0; k < n; k++) sub[k] = place(r, r->in->list[e->b + k]);
+    outside(r, e->a, n, sub);
+    return (hone_scalar){.u64 = 0};
+}
+OUTLINED hone_scalar load(run *r, const hone_x *e) {
+    const hone_tensor *w = r->in->tensor + e->a;
+    const hone_place *from = r->at + e->a;
+    const int32_t *list = r->in->list + e->b;
+    int64_t at = 0;
+    bool inside = true;
+    if (e->flat) { /* dense: one row-major position */
+        int64_t n = 1;
+        for (int k = 0; k < w->rank; k++) n *= r->p[w->dim[k]].i;
+        at = place(r, list[0]);
+        inside = at >= 0 && at < n;
+    } else
+        for (int k = 0; k < w->rank; k++) {
+            const int64_t s = place(r, list[k]);
+            if (s < 0 || s >= r->p[w->dim[k]].i) inside = false;
+            else at += s * from->stride[k];
+        }
+    return inside ? hone_dtype_load(w->dtype, (const char *)from->at + at * hone_dtypes[w->dtype].bytes) : load_outside(r, e);
+}
+OUTLINED hone_scalar call(run *r, const hone_x *e) {
+    hone_scalar a[3];
+    const int n = hone_fns[e->fn].arity;
+    a[0] = eval(r, e->a);
+    if (n > 1) a[1] = eval(r, e->b);
+    if (n > 2) a[2] = eval(r, e->c);
+    return hone_fn_eval((hone_fn)e->fn, (hone_ctype)r->in->x[e->a].type, a);
+}
+OUTLINED hone_scalar rounded(run *r, const hone_x *e) {
+    uint64_t room[2] = {0};
+    hone_dtype_store((hone_dtype)e->fn, room, (hone_ctype)e->type, eval(r, e->a), false);
+    return hone_dtype_load((hone_dtype)e->fn, room);
 }
 static hone_scalar eval(run *r, int32_t x) {
     const hone_x *e = r->in->x + x;
@@ -56,31 +96,11 @@ static hone_scalar eval(run *r, int32_t x) {
         if (r->in->param_real[e->a]) v.f64 = r->p[e->a].f;
         else v.i64 = r->p[e->a].i;
         return v;
-    case HONE_X_LOAD: {
-        int64_t sub[HONE_MAX_RANK] = {0};
-        int n = e->flat ? 1 : r->in->tensor[e->a].rank;
-        for (int k = 0; k < n; k++) sub[k] = eval(r, r->in->list[e->b + k]).i64;
-        const char *at = address(r, e->a, e->flat, sub);
-        if (at) return hone_dtype_load(r->in->tensor[e->a].dtype, at);
-        if (e->c >= 0) return eval(r, e->c);
-        outside(r, e->a, n, sub);
-        return v;
-    }
-    case HONE_X_FN: {
-        hone_scalar a[3] = {{0}};
-        int n = hone_fns[e->fn].arity;
-        a[0] = eval(r, e->a);
-        if (n > 1) a[1] = eval(r, e->b);
-        if (n > 2) a[2] = eval(r, e->c);
-        return hone_fn_eval((hone_fn)e->fn, (hone_ctype)r->in->x[e->a].type, a);
-    }
+    case HONE_X_LOAD: return load(r, e);
+    case HONE_X_FN: return call(r, e);
     case HONE_X_SELECT: return eval(r, eval(r, e->a).i32 ? e->b : e->c);
     case HONE_X_CAST: return hone_ctype_cast((hone_ctype)e->type, (hone_ctype)r->in->x[e->a].type, eval(r, e->a));
-    case HONE_X_ROUND: {
-        uint64_t room[2] = {0};
-        hone_dtype_store((hone_dtype)e->fn, room, (hone_ctype)e->type, eval(r, e->a), false);
-        return hone_dtype_load((hone_dtype)e->fn, room);
-    }
+    case HONE_X_ROUND: return rounded(r, e);
     }
     return v;
 }
@@ -180,7 +200,7 @@ static void one_stage(run *r, const hone_stage *s) { /* the over index, if any, 
         hone_ctype c = (hone_ctype)r->in->x[s->pick >= 0 ? s->pick : s->value].type;
         int64_t sub[HONE_MAX_RANK] = {0};
         for (int k = 0; k < w->rank; k++) sub[k] = s->identity ? r->i[ids[k]] : eval(r, r->in->list[s->sub0 + k]).i64;
-        char *at = address(r, s->tensor, false, sub);
+        char *at = address(r, s->tensor, sub);
         if (!at) {
             if (!s->skip) outside(r, s->tensor, w->rank, sub);
         } else {
