@@ -52,7 +52,7 @@ test-all: setup-all test
 	@if command -v python3 >/dev/null; then python3 scripts/compare_contrib.py build/hone; else echo "com.microsoft beside ONNX Runtime: skipped (no python3)"; fi
 	@if command -v python3 >/dev/null; then python3 scripts/compare_zoo.py build/hone; else echo "the zoo beside ONNX Runtime: skipped (no python3)"; fi
 	@if command -v python3 >/dev/null; then python3 scripts/compare_bits.py build/hone; else echo "weights of few bits beside ONNX Runtime: skipped (no python3)"; fi
-	@if command -v python3 >/dev/null; then python3 scripts/compare_classic.py build/hone $(CLASSIC); else echo "classic models: skipped (no python3)"; fi
+	@if command -v python3 >/dev/null; then python3 scripts/compare_artifacts.py build/hone $(CLASSIC); else echo "classic models: skipped (no python3)"; fi
 	@if command -v python3 >/dev/null; then python3 scripts/compare_artifacts.py build/hone $(NETS); else echo "models that tools made: skipped (no python3)"; fi
 	@if command -v python3 >/dev/null; then python3 scripts/compare_artifacts.py build/hone $(NETS) --nodes; else echo "their nodes: skipped (no python3)"; fi
 	@$(MAKE) --no-print-directory check-format lint

@@ -4,7 +4,7 @@
 
 Trains small models with fixed seeds, converts them (skl2onnx, onnxmltools, CatBoost's own writer) and stores each as ONNX's tests are:
 FOLDER/NAME/model.onnx and FOLDER/NAME/test_data_set_0/{input,output}_K.pb, the outputs being ONNX Runtime's. What is there already is
-left alone. NAME begins with the tool. Nothing of this is needed to build or to test; compare_classic.py reads what it leaves."""
+left alone. NAME begins with the tool. Nothing of this is needed to build or to test; compare_artifacts.py reads what it leaves."""
 import argparse
 import pathlib
 import shutil

@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hone beside ONNX Runtime on models that other tools made:  compare_artifacts.py HONE FOLDER [--only WORD…] [--nodes] [--json FILE]
 
-FOLDER is what artifacts.py filled. Each model is run on the inputs beside it. Differences are of the largest magnitude of an output:
+FOLDER is what artifacts.py or artifacts_classic.py filled. Each model is run on the inputs beside it. Differences are of the largest magnitude
+of an output:
   float   within 1e-3 of ONNX Runtime's answer, with its optimizations or without
   quant   within 5e-2 of the nearer of both, and of outputs [rows, classes] the same largest class as one of both. A network that its tool
           quantized to noise cannot be judged so: where ONNX Runtime's answer is further than half of the largest magnitude from the f32
           network's, or its two answers further than 5e-2 from each other, a disagreement is counted as "noise", not as agreeing
   half    within 1e-3 of either; or as near to the f32 network as ONNX Runtime comes (at most 1.5 times as far), or torch with the
           module that it exported (ONNX Runtime cannot run bf16)
+  classic floats within 1e-3; types, labels, other integers and strings equal, except in a row whose two best scores are the same but for
+          rounding (artifacts_values.py)
 --nodes takes the quantized models apart: each op, with the DequantizeLinear before and the QuantizeLinear after it, is fed ONNX Runtime's own
 numbers and must be within one quantum of its answer, integers of 32 bits to the bit, floats within 1e-3 (artifacts_nodes.py).
 Says so and succeeds where the packages or the folder are not on this machine."""
@@ -24,10 +27,14 @@ import tempfile
 FLOAT, QUANT, NEAR = 1e-3, 5e-2, 1.5
 
 
+def files(folder, kind):
+    """kind_0.pb … of a folder"""
+    return sorted(folder.glob(f"{kind}_*.pb"), key=lambda f: int(f.stem.split("_")[1]))
+
+
 def tensors(folder, kind):
-    """kind_0.pb … of a folder; None where there are none."""
-    files = sorted(folder.glob(f"{kind}_*.pb"), key=lambda f: int(f.stem.split("_")[1])) if folder.is_dir() else []
-    return [onnx.numpy_helper.to_array(onnx.load_tensor(str(f))) for f in files] or None
+    """What is in them; None where there are none."""
+    return [onnx.numpy_helper.to_array(onnx.load_tensor(str(f))) for f in files(folder, kind)] or None
 
 
 def first_line(run):
@@ -37,8 +44,8 @@ def first_line(run):
     return lines[0] + (f" (and {len(lines) - 1} more)" if len(lines) > 1 else "")
 
 
-def run_hone(hone, model, inputs, count):
-    """(outputs, None) or (None, the error line)"""
+def run_hone(hone, model, inputs, count, read=None):
+    """(outputs, None) or (None, the error line). read: of what is no tensor of numbers, gives output k from the folder."""
     with tempfile.TemporaryDirectory() as folder:
         command = [hone, "run", str(model), "--save", folder, "--threads", "1"]
         for f in inputs:
@@ -49,7 +56,8 @@ def run_hone(hone, model, inputs, count):
             return None, "more than 120 s"
         if run.returncode:
             return None, first_line(run)
-        return [halves(numpy.load(pathlib.Path(folder, f"output_{k}.npy"))) for k in range(count)], None
+        read = read or (lambda folder, k: halves(numpy.load(folder / f"output_{k}.npy")))
+        return [read(pathlib.Path(folder), k) for k in range(count)], None
 
 
 def halves(value):
@@ -110,13 +118,24 @@ def judge(kind, got, off, on, own, true):
 
 def check(hone, folder, about):
     """One model: (ran, error, what is wrong or None)"""
+    if about["kind"] == "classic":
+        return check_classic(hone, folder)
     off, on, own, true = (tensors(folder / where, "output") for where in ("test_data_set_0", "optimized", "own", "float"))
-    inputs = sorted((folder / "test_data_set_0").glob("input_*.pb"), key=lambda f: int(f.stem.split("_")[1]))
+    inputs = files(folder / "test_data_set_0", "input")
     got, error = run_hone(hone, folder / "model.onnx", inputs, len(off or on or true))
     if error:
         return False, None, error
     about["noise"] = about["kind"] == "quant" and bool(is_noise(off, on, true))
     return True, *judge(about["kind"], got, off, on, own, true)
+
+
+def check_classic(hone, folder):
+    """The same of a model whose outputs may be labels, maps and lists; there is no error to tell of those."""
+    kinds = [slot.type.WhichOneof("value") for slot in onnx.load(str(folder / "model.onnx")).graph.output]
+    data = folder / "test_data_set_0"
+    want = [artifacts_values.read(data / f"output_{k}.pb", kind) for k, kind in enumerate(kinds)]
+    got, error = run_hone(hone, folder / "model.onnx", files(data, "input"), len(kinds), lambda where, k: artifacts_values.saved(where, k, kinds[k]))
+    return (False, None, error) if error else (True, None, artifacts_values.differ(got, want, FLOAT))
 
 
 def check_nodes(hone, folder, about):
@@ -151,7 +170,7 @@ def tell(results, names):
     print(f"\n{'tool':36} {'models':>7} {'run':>5} {'agree':>6} {'noise':>6}")
     for tool, (count, ran, agree, odd) in sorted(tools.items(), key=lambda t: (t[0] == "all", t[0])):
         print(f"{tool:36} {count:7} {ran:5} {agree:6} {odd:6}")
-    print(f"ONNX Runtime {onnxruntime.__version__}; {len({a['net'] for a, _ in results})} networks")
+    print(f"ONNX Runtime {onnxruntime.__version__}; {len({a['net'] for a, _ in results})} networks or classic models")
     return sum(not about.get("noise") for about, _ in failures)
 
 
@@ -163,13 +182,15 @@ def main():
     a.add_argument("--nodes", action="store_true")
     a.add_argument("--json", help="writes every model's result")
     o = a.parse_args()
-    found = sorted(o.folder.glob("*/case.json"))
+    found = sorted(o.folder.glob("*/model.onnx"))
     if not found or not pathlib.Path(o.hone).exists():
-        print("models that tools made: skipped (none; scripts/artifacts.py makes them)" if not found else f"models that tools made: skipped (no {o.hone})")
+        print(f"models that tools made: skipped (none in {o.folder}; scripts/artifacts.py and artifacts_classic.py make them)" if not found else f"models that tools made: skipped (no {o.hone})")
         return 0
     results = []
     for path in found:
-        about = json.loads(path.read_text())
+        case, name = path.with_name("case.json"), path.parent.name
+        about = (json.loads(case.read_text()) if case.exists() else
+                 {"net": name, "recipe": "classic", "group": "classic", "tool": name.split("-")[0], "kind": "classic"})
         words = {about["net"], about["recipe"], about["group"], about["kind"], path.parent.name}
         if not words.issuperset(o.only) or (o.nodes and about["kind"] != "quant"):
             continue
@@ -191,6 +212,8 @@ try:
     import onnx
     import onnx.numpy_helper
     import onnxruntime
+
+    import artifacts_values
 except ImportError as missing:
     print(f"models that tools made: skipped ({missing})")
     sys.exit(0)
