@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 SEED = 7
+NOT_EXPORTED = {"QMoE"}  # no standard nodes say the same
 CLASSES = {  # what a case's outputs are held to: rtol, atol
     "float": ("1e-3", "1e-4"),
     "half": ("1e-2", "1e-2"),
@@ -116,7 +117,7 @@ def main():
                     counts[op_of(place)][("defined " if more else "") + ("passed" if good else "failed")] += 1
                     if not good:
                         failures.append(f"{place.name}{' by its definition' if more else ''}: {bad[place.name]}")
-            for op in sorted({op_of(p) for p in (folder / kind).iterdir()}):
+            for op in sorted({op_of(p) for p in (folder / kind).iterdir()} - NOT_EXPORTED):
                 first = min((folder / kind).glob(f"{op}_*"), key=lambda p: int(p.name.rsplit("_", 1)[1]))
                 error = exported(hone, first, onnx, ort, numpy)
                 counts[op]["exported" if error is None else "not exported"] += 1

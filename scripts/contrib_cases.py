@@ -323,7 +323,37 @@ def others(m):
     yield Case("DynamicSlice", [x, m.np.asarray([1, 0], "int64"), m.np.asarray([3, 2], "int64"), m.np.asarray([1, 2], "int64")], {}, constant={1, 2, 3}, **old)
 
 
-FAMILIES = (fused, activations, norms, attention, rotary, group_query, quantized, decoder, others)
+def packed_weights(m, experts, n, k, bits, block, zero):
+    """Weights [experts, n, k] of few bits, their scales and zero points (or None), as QMoE has them."""
+    np, per, blocks = m.np, 8 // bits, k // block if block else 1
+    pack = lambda v: np.stack([sum(v[..., i + j] << bits * j for j in range(per) if i + j < v.shape[-1]) for i in range(0, v.shape[-1], per)], -1).astype("uint8")  # noqa: E731
+    scales = (m.rng.random((experts, n, blocks) if block else (experts, n)) * 0.2 / (1 << bits) + 0.01).astype("float32")
+    zeros = pack(m.rng.integers(0, 1 << bits, (experts, n, blocks) if block else (experts, n))) if zero else None
+    return pack(m.rng.integers(0, 1 << bits, (experts, n, k))), scales, zeros
+
+
+def mixtures(m):
+    """ONNX Runtime's CPU has no fc3 and of swiglu only the interleaved form: the others are compared with what they are made of in tests/test_contrib.c."""
+    for number, (activation, bias, normalize) in enumerate(itertools.product(("relu", "silu", "gelu", "identity", "swiglu"), (0, 1), (0, 1))):
+        experts, hidden, inner = 5, 32, 48
+        fused = 2 if activation == "swiglu" else 1
+        x = m.f(7, hidden) if number % 3 else m.f(2, 3, hidden)
+        router = m.f(7 if number % 3 else 6, experts)
+        attrs = {"k": 1 + number % 4, "activation_type": activation, "normalize_routing_weights": normalize}
+        if fused == 2:
+            attrs |= {"swiglu_fusion": 1} | ({"activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 1.5} if bias else {})
+        biases = [m.f(experts, fused * inner), m.f(experts, hidden)] if bias else [None, None]
+        symbolic = m.flip()
+        yield Case("MoE", [x, router, m.f(experts, fused * inner, hidden, scale=0.2), biases[0], m.f(experts, hidden, inner, scale=0.2), biases[1]], attrs, constant={2, 3, 4, 5} if m.flip() else {}, symbolic=symbolic)
+        for bits, block, zero in ((2, 16, 1), (4, 0, 0), (4, 0, 1), (4, 16, 1), (4, 32 if inner % 32 == 0 else 16, 0), (8, 0, 1), (8, 16, 0)):
+            w1, s1, z1 = packed_weights(m, experts, fused * inner, hidden, bits, block, zero)
+            w2, s2, z2 = packed_weights(m, experts, hidden, inner, bits, block, zero)
+            more = {"expert_weight_bits": bits} | ({"block_size": block} if block else {})
+            weights = m.np.abs(m.f(*router.shape)) + 0.1 if number % 4 == 0 else None
+            yield Case("QMoE", [x, router, w1, s1, biases[0], w2, s2, biases[1], None, None, None, z1, z2, None, weights], attrs | more, constant={2, 3, 5, 6, 11, 12} if m.flip() and (bits, block) != (8, 16) else {}, symbolic=symbolic)  # constant 8-bit blocks: ONNX Runtime rounds x, too
+
+
+FAMILIES = (fused, activations, norms, attention, rotary, group_query, quantized, decoder, others, mixtures)
 
 
 def cases(numpy, seed):

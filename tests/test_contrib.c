@@ -132,6 +132,10 @@ static void run(const char *inputs, const char *nodes, const char *more, int n_o
 #define SCALES                                                                                                                             \
     "Constant -> s value_float=0.05; Constant -> t value_float=0.07; Constant -> r value_float=0.1; Constant -> n value_int=5; Cast n -> " \
     "z to=2; Cast n -> v to=3;"
+#define ALL_EXPERTS(w, h) "Einsum x," w " -> " h " equation='tj,eij->tei';"
+#define MIXED "Softmax r -> p0; Constant -> last value_ints=-1:; Unsqueeze p0,last -> p; Einsum a,v -> o equation='tei,eji->tej';"
+#define SUMMED "Constant -> mid value_ints=1:; ReduceSum s,mid -> y0 keepdims=0;"
+#define NUMBER(name, v) "Constant -> " name " value_float=" v ";"
 #define HEADS(x, y, n) \
     "Constant -> sh" y " value_ints=0:0:" n ":-1; Reshape " x ",sh" y " -> rs" y "; Transpose rs" y " -> " y " perm=0:2:1:3;"
 #define JOIN(x, y) "Constant -> jn" y " value_ints=0:0:-1; Transpose " x " -> tr" y " perm=0:2:1:3; Reshape tr" y ",jn" y " -> " y ";"
@@ -210,6 +214,29 @@ static const struct {
      HEADS("q", "q4", "4") HEADS("k", "k4", "2")
          HEADS("v", "v4", "2") "Attention q4,k4,v4,,pk,pv -> o,y1,y2 is_causal=1 softcap=2.0 left_window_size=3;" JOIN("o", "y0"),
      3, 1e-4},
+    /* mixtures of all experts there are: every form, those too that ONNX Runtime's CPU refuses */
+    {"x f32 5 4; r f32 5 3; w f32 3 6 4; b f32 3 6; v f32 3 4 6; c f32 3 4", "", "M.MoE x,r,w,b,v,c -> y0 k=3 activation_type='silu'",
+     ALL_EXPERTS("w", "h") "Add h,b -> i; Sigmoid i -> j; Mul i,j -> a;" MIXED "Add o,c -> q; Mul q,p -> s;" SUMMED, 1, 1e-4},
+    {"x f32 5 4; r f32 5 3; w f32 3 6 4; v f32 3 4 6; u f32 3 6 4; d f32 3 6", "",
+     "M.MoE x,r,w,,v,,u,d -> y0 k=3 activation_type='swiglu' activation_alpha=1.5 activation_beta=0.25 swiglu_limit=0.5",
+     ALL_EXPERTS("w", "h") ALL_EXPERTS("u", "l") NUMBER("half", "0.5") NUMBER("low", "-0.5") NUMBER("a2", "1.5")
+         NUMBER("b2", "0.25") "Min h,half -> g; Mul g,a2 -> g1; Sigmoid g1 -> g2;"
+                              "Mul g,g2 -> g3; Add l,d -> l1; Clip l1,low,half -> l2; Add l2,b2 -> l3; Mul g3,l3 -> a;" MIXED
+                              "Mul o,p -> s;" SUMMED,
+     1, 1e-4},
+    {"x f32 5 4; r f32 5 3; w f32 3 12 4; v f32 3 4 6", "",
+     "M.MoE x,r,w,,v -> y0 k=3 activation_type='swiglu' swiglu_fusion=2 normalize_routing_weights=1",
+     ALL_EXPERTS("w", "h") "Split h -> g,l axis=-1 num_outputs=2; Sigmoid g -> g2; Mul g,g2 -> g3; Mul g3,l -> a;" MIXED
+                           "Mul o,p -> s;" SUMMED,
+     1, 1e-4},
+    {"x f32 2 3 4; r f32 6 3; w8 u8 3 6 4; t f32 3 6; v8 u8 3 4 6; k f32 3 4; c f32 3 4", "",
+     "M.QMoE x,r,w8,t,,v8,k,c -> y6 k=3 expert_weight_bits=8 activation_type='gelu'; Constant -> six value_ints=6:4; Reshape y6,six -> y0",
+     NUMBER("z",
+            "128.0") "Constant -> one value_ints=-1:; Constant -> all value_ints=6:4; Reshape x,all -> x6;"
+                     "Cast w8 -> w1 to=1; Sub w1,z -> w2; Unsqueeze t,one -> t1; Mul w2,t1 -> w; Cast v8 -> v1 to=1; Sub v1,z -> v2;"
+                     "Unsqueeze k,one -> k1; Mul v2,k1 -> v; Einsum x6,w -> h equation='tj,eij->tei'; Gelu h -> a approximate='tanh';" MIXED
+                     "Add o,c -> q; Mul q,p -> s;" SUMMED,
+     1, 1e-1},
     {"q f32 2 1 16; k f32 2 1 16; v f32 2 1 16; pk f32 2 2 6 8; pv f32 2 2 6 8", "Constant -> l8 value_ints=6:; Cast l8 -> l to=6;",
      "M.DecoderMaskedMultiHeadAttention q,k,v,,,pk,pv,l -> y0,y1,y2 num_heads=2 past_present_share_buffer=1",
      HEADS("q", "q4", "2") HEADS("k", "k4", "2") HEADS("v", "v4", "2") "Attention q4,k4,v4,,pk,pv -> o,y1,y2;" JOIN("o", "y0"), 3, 1e-4},
@@ -355,6 +382,12 @@ static void refused(void **state) {
          "a quantized cache"},
         {"q f32 2 5 16; l i32 2; t i32", "M.GroupQueryAttention q,,,,,l,t -> y0 num_heads=2 kv_num_heads=1 do_rotary=1",
          "needs cos_cache and sin_cache"},
+        {"x f32 5 4; r f32 5 3; w f32 3 6 4; v f32 3 4 6", "M.MoE x,r,w,,v -> y0 use_sparse_mixer=1", "use_sparse_mixer"},
+        {"x f32 5 4; r f32 5 3; w f32 3 6 4; v f32 3 4 6", "M.MoE x,r,w,,v -> y0 activation_type='swiglu'", "without fc3"},
+        {"x f32 5 4; r f32 5 3; w f32 3 6 4; v f32 3 4 6", "M.MoE x,r,w,,v,,w -> y0", "where the activation has no use for them"},
+        {"x f32 5 4; r f32 5 3; w f32 3 6 4; v f32 3 4 6", "M.MoE x,r,w,,v -> y0 activation_type='odd'", "an activation_type other than"},
+        {"x f32 5 4; r f32 5 3; w u8 3 6 2; s f32 3 6; v u8 3 4 3; t f32 3 4", "M.QMoE x,r,w,s,,v,t -> y0 quant_type='fp4'", "quant_type"},
+        {"x f32 5 4; r f32 5 3; w u8 3 6 3; s f32 3 6; v u8 3 4 3; t f32 3 4", "M.QMoE x,r,w,s,,v,t -> y0", "as many values as the input"},
         {"s f32; z u8; x u8 2", "M.QLinearConcat s,z,x,s -> y0 axis=0", "inputs come in threes"},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {

@@ -73,6 +73,14 @@ static const struct {
     {ms, "MatMulInteger16", 2, 2, 1, "", hone_contrib_matmul_integer16},
     {ms, "MulInteger", 3, 4, 1, "", hone_contrib_mul_integer},
     {ms, "ReduceSumInteger", 1, 1, 1, "axes keepdims", hone_contrib_sum_integer},
+    {ms, "MoE", 5, 8, 1,
+     "activation_alpha activation_beta activation_type k normalize_routing_weights swiglu_fusion swiglu_limit use_sparse_mixer",
+     hone_contrib_moe},
+    {ms, "QMoE", 7, 15, 1,
+     "accuracy_level activation_alpha activation_beta activation_type block_size expert_weight_bits fc1_expert_weight_bits "
+     "fc2_expert_weight_bits fc3_expert_weight_bits k normalize_routing_weights quant_type swiglu_fusion swiglu_limit use_sparse_mixer "
+     "weights_prepacked",
+     hone_contrib_q_moe},
     {ms, "Trilu", 1, 2, 1, "upper", hone_contrib_renamed},
     {ms, "GatherND", 2, 2, 1, "", hone_contrib_renamed},
     {ms, "Pad", 2, 3, 1, "mode", hone_contrib_renamed},

@@ -24,6 +24,7 @@ hone_upgrade_fn hone_contrib_q_binary, hone_contrib_q_leaky_relu, hone_contrib_q
 /* canon_contrib_integer.c: sums of products of bytes */
 hone_upgrade_fn hone_contrib_matmul_to_float, hone_contrib_dynamic_matmul, hone_contrib_q_gemm, hone_contrib_q_attention,
     hone_contrib_dynamic_lstm, hone_contrib_q_embed_norm, hone_contrib_matmul_integer16, hone_contrib_mul_integer, hone_contrib_sum_integer;
+hone_upgrade_fn hone_contrib_moe, hone_contrib_q_moe; /* canon_contrib_experts.c: tokens through the experts that a router picks */
 /* canon_contrib_misc.c: ops that ONNX got later, and those of its first years */
 hone_upgrade_fn hone_contrib_renamed, hone_contrib_grid_sample, hone_contrib_range_op, hone_contrib_dynamic_slice, hone_contrib_expand_dims,
     hone_contrib_unique, hone_contrib_conv_transpose, hone_contrib_affine, hone_contrib_scale, hone_contrib_parametric_softplus,

@@ -228,6 +228,16 @@ static void cached_attention(hone_exporter *x, hone_export_scope *s, const hone_
     with_heads(x, s, n, out[0], hone_attr_int(n->attr, n->n_attr, "num_heads", 1), y);
 }
 
+/* Weights that tokens pick: gathered, a matrix each, times their row as a column. */
+static void experts(hone_exporter *x, hone_export_scope *s, const hone_node *n) {
+    static const int64_t last[] = {-1};
+    const hone_attr axes = {.name = "value_ints", .kind = HONE_ATTR_INTS, .n = 1, .i = last};
+    const char *at = put(x, s, n, "Constant", NULL, NULL, NULL, &axes);
+    const char *picked = put(x, s, n, "Gather", hone_export_name(x, s, n->in[1]), hone_export_name(x, s, n->in[2]), NULL, NULL);
+    const char *column = put(x, s, n, "Unsqueeze", hone_export_name(x, s, n->in[0]), at, NULL, NULL);
+    put(x, s, n, "Squeeze", put(x, s, n, "MatMul", picked, column, NULL, NULL), at, hone_export_name(x, s, n->out[0]), NULL);
+}
+
 static const struct {
     const char *domain, *op;
     void (*write)(hone_exporter *, hone_export_scope *, const hone_node *);
@@ -237,6 +247,7 @@ static const struct {
     {"hone", "QLinearMatMul", hone_export_quant_matmul},
     {"hone", "Table", hone_export_table},
     {"hone", "CachedAttention", cached_attention},
+    {"hone", "Experts", experts},
 };
 /* com.microsoft: what import left in it is written as it was, and ONNX Runtime reads it. */
 static const char *const standard[] = {"", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft"};
