@@ -508,12 +508,14 @@ static void gemm_i8_case(const hone_gemm_i8 *row, int m, int64_t groups, ptrdiff
 }
 static void test_gemm_i8(void **state) {
     (void)state;
-    for (const hone_gemm_i8 *row = hone_gemm_i8_list; row->name; row++) {
-        if (row->cpu & ~hone_cpu()) continue;
-        for (int m = 1; m <= row->mr; m++)
-            for (int64_t groups = 0; groups < 70; groups = groups * 3 + row->deep / 4)
-                for (ptrdiff_t pad = 0; pad < 8; pad += 3) gemm_i8_case(row, m, groups, pad);
-    }
+    const hone_gemm_i8 *const lists[] = {hone_gemm_i8_list, hone_gemm_i8_taps_list};
+    for (int k = 0; k < 2; k++)
+        for (const hone_gemm_i8 *row = lists[k]; row->name; row++) {
+            if (row->cpu & ~hone_cpu()) continue;
+            for (int m = 1; m <= row->mr; m++)
+                for (int64_t groups = 0; groups < 70; groups = groups * 3 + row->deep / 4)
+                    for (ptrdiff_t pad = 0; pad < 8; pad += 3) gemm_i8_case(row, m, groups, pad);
+        }
 }
 static void test_interleave4(void **state) {
     (void)state;

@@ -87,6 +87,17 @@ typedef void hone_gemm_strewn_fn(int64_t m, int64_t groups, const uint8_t *a, pt
 struct hone_levels;
 typedef void hone_gemm_bytes_fn(int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const struct hone_levels *, int64_t j,
                                 int64_t n, uint8_t *const *out);
+/* Rows of A as they lie: each is `taps` pieces (at most 32) of `piece` bytes, a multiple of four; piece t of row i is at a + row[i] + at[t], or, where bit t of outside[i] is
+   set, at `beyond`. Times a panel of B, of which n columns are wanted: c[i * c_stride + j], rounded up to whole vectors. Any m. */
+typedef struct {
+    int64_t m, taps, piece;
+    const uint8_t *a;
+    const int64_t *row, *at;
+    const uint32_t *outside; /* or NULL */
+    const uint8_t *beyond;
+    uint8_t flip; /* over every byte */
+} hone_gemm_taps;
+typedef void hone_gemm_taps_fn(const hone_gemm_taps *, const uint8_t *b, int n, int32_t *c, ptrdiff_t c_stride);
 typedef struct {
     const char *name; /* "hone_gemm_i8_14x32__vnni" */
     uint32_t cpu;
@@ -100,9 +111,13 @@ typedef struct {
     void (*begin)(int64_t k),
         (*end)(
             void); /* as in gemm_bf16.h. Where k is less than `deep` only the first k bytes of a row, in whole groups of four, are read */
+    hone_gemm_taps_fn *taps; /* or NULL */
 } hone_gemm_i8;
 extern const hone_gemm_i8 hone_gemm_i8_list[];
 const hone_gemm_i8 *hone_gemm_i8_best(void);
+/* Kernels with `taps`, for few columns: to pack rows takes longer there than to multiply them. */
+extern const hone_gemm_i8 hone_gemm_i8_taps_list[];
+const hone_gemm_i8 *hone_gemm_i8_taps_best(void); /* NULL: none, or the best of the others needs none */
 /* Four rows of n bytes as n groups of four, each byte with `flip` over it (0x80 moves u8 to i8 and back): to[4i + q] = row[q][i] ^ flip. */
 void hone_interleave4(const uint8_t *const row[4], int64_t n, uint8_t flip, uint8_t *to);
 /* m rows of n bytes, or floats, turned around: to[j*to_step + i] = from[i*from_step + j]. */

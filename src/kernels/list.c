@@ -121,9 +121,19 @@ GEMM_I8(DECLARE)
      hone_gemm_strewn__##strewn,                                               \
      BYTES_OF_##isa,                                                           \
      begin,                                                                    \
-     end},
+     end,                                                                      \
+     NULL},
 const hone_gemm_i8 hone_gemm_i8_list[] = {GEMM_I8(ROW){0}};
 #undef ROW
+#if defined(__aarch64__)
+hone_gemm_i8_fn hone_gemm_i8_4x16__dotprod;
+hone_gemm_taps_fn hone_gemm_taps__dotprod;
+const hone_gemm_i8 hone_gemm_i8_taps_list[] = {{"hone_gemm_i8_4x16__dotprod", HONE_CPU_DOTPROD, 4, 16, 4, 4, 1, hone_gemm_i8_4x16__dotprod,
+                                                NULL, NULL, NULL, NULL, NULL, NULL, hone_gemm_taps__dotprod},
+                                               {0}};
+#else
+const hone_gemm_i8 hone_gemm_i8_taps_list[] = {{0}};
+#endif
 #define ROW(isa, cpu) {"hone_depthwise_f32__" #isa, cpu, hone_depthwise_f32__##isa},
 const hone_depthwise_f32 hone_depthwise_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
@@ -324,6 +334,11 @@ const hone_gemm_half *hone_gemm_half_best(hone_dtype dtype) {
 }
 const hone_slices *hone_slices_best(void) { return hone_slices_list[0].name ? hone_slices_list : NULL; }
 BEST(hone_gemm_i8)
+const hone_gemm_i8 *hone_gemm_i8_taps_best(void) {
+    const uint32_t have = hone_cpu();
+    const hone_gemm_i8 *row = hone_gemm_i8_taps_list;
+    return row->name && !(row->cpu & ~have) && !hone_gemm_i8_best()->bytes ? row : NULL;
+}
 BEST(hone_depthwise_f32)
 BEST(hone_depthwise_rows)
 BEST(hone_depthwise_i8)

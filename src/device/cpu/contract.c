@@ -421,7 +421,7 @@ static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const 
                 (d->kernel->turn || d->n <= STREWN_PANELS * d->nr) && d->k <= STREWN_DEPTH;
     if ((d->bytes && d->packed_b) || d->strewn) d->outside = hone_contract_outside(s->arena, d);
     if (d->each_i8) hone_depthwise_int_choose(s->arena, d);
-    else if (d->bytes && d->packed_b && !d->packed_a && !hone_contract_int_fours(s->arena, d))
+    else if (d->bytes && d->packed_b && !d->packed_a && !(hone_contract_int_fours(s->arena, d) && hone_contract_int_taps(s->arena, d)))
         return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (d->bytes) hone_contract_int_blocks(d, c->how.threads);
     else if (!d->plane) hone_contract_blocks(d, c->how.threads);

@@ -63,9 +63,11 @@ typedef struct {
     int64_t fours, *four_at, *four_own; /* where each group is, and in a row that was copied; */
     int64_t *in_fours;                  /* each value of K among them */
     uint32_t *four_mask;                /* which bytes of a group are some */
-    const uint8_t *lies; /* how many rows from each on are read where they lie: all inside, equally apart, with bytes behind; or NULL */
-    int64_t lies_end;    /* rows that begin behind have too few bytes behind */
-    int64_t rows_apart;  /* rows of A are taken as they lie, so many bytes apart; 0: they are copied */
+    const uint8_t *lies;   /* how many rows from each on are read where they lie: all inside, equally apart, with bytes behind; or NULL */
+    int64_t lies_end;      /* rows that begin behind have too few bytes behind */
+    int64_t rows_apart;    /* rows of A are taken as they lie, so many bytes apart; 0: they are copied */
+    const int64_t *tap_at; /* rows are multiplied where they lie (contract_int_taps.c): where their pieces begin; NULL: they are not */
+    const uint32_t *tap_outside; /* of each row a bit for each piece that is outside; NULL: none ever is */
     uint32_t *outside; /* a bit for each value of K of each row: it is outside A's window. NULL: there are too many, or a batch moves it */
     int64_t k_order;   /* the order of K's indices, which packed weights have too */
     const hone_epilogue *levels;
@@ -260,6 +262,10 @@ static inline int64_t hone_contract_int_deep(const hone_contract *d) { /* of who
     return (hone_contract_int_depth(d) + d->kernel_i8->deep - 1) / d->kernel_i8->deep * d->kernel_i8->deep;
 }
 static inline int64_t hone_contract_int_groups(const hone_contract *d) { return hone_contract_int_deep(d) / 4; }
+/* contract_int_taps.c: whether rows are multiplied where they lie (false: no memory), and their product with n columns */
+bool hone_contract_int_taps(hone_arena *, hone_contract *);
+void hone_contract_int_taps_run(const hone_contract *, const uint8_t *a, int64_t m0, int64_t m, const uint8_t *beyond, const uint8_t *b,
+                                int64_t n, int32_t *c, ptrdiff_t stride);
 /* contract_int_pack.c: row m of A in one piece, where it lies or in `line`; rows of A and columns of B in panels; sums of a panel's columns */
 const uint8_t *hone_contract_int_row(const hone_contract *, const uint8_t *a, const hone_standing *, int64_t m, int outside, uint8_t *line);
 void hone_contract_int_pack_a(const hone_contract *, const uint8_t *a, const hone_standing *, int64_t m0, int64_t m, int outside,

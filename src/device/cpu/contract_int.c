@@ -188,13 +188,16 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     const bool whole_bytes = by_row && plain && !levels.odd && d->kernel_i8->bytes && d->run_i8 == d->kernel_i8->run_u;
     const int64_t read = d->k < d->kernel_i8->deep ? (d->k + 3) / 4 * 4 : 4 * groups; /* of a row */
     int64_t packed = 0;                                                               /* rows before this one are */
+    const bool taps = rows && plain && d->tap_at;
+    if (taps) memset(line, hone_contract_int_outside(d, at, &w), (size_t)d->piece);
     for (int64_t i = 0, high; i < m && !done; i += high) {
         high = m - i < d->at_once_m ? m - i : d->at_once_m;
         const uint8_t *here = a + i * groups * 4, *direct = NULL, *strewn = NULL;
         const bool lies = rows && plain && d->lies && d->lies[m0 + i];
         const int64_t whole = high / 16 * 16; /* rows that may be taken as they lie: nothing past A's end is read */
         known now = s;
-        if (rows && plain && d->lies) { /* by fours: where rows lie, or copies of those that are partly outside */
+        if (taps) now.row_sum = NULL;        /* rows are found by their pieces */
+        else if (rows && plain && d->lies) { /* by fours: where rows lie, or copies of those that are partly outside */
             const int64_t most = high, outside = hone_contract_int_outside(d, at, &w);
             for (high = lies ? d->lies[m0 + i] : 1; !lies && high < most && !d->lies[m0 + i + high];) high++;
             if (high > most) high = most;
@@ -230,12 +233,13 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         for (int64_t j = 0; j < n && !done; j += d->at_once_n, turn = !turn) {
             const chunk new = {i, high, j, n - j < d->at_once_n ? n - j : d->at_once_n, now.row_sum, room_c + (turn ? d->c_bytes / 8 : 0)};
             const int64_t stride = (new.n + nr - 1) / nr * nr;
+            if (taps) hone_contract_int_taps_run(d, rows, m0 + i, high, line, b + j * groups * 4, new.n, new.c, stride);
             for (int64_t q = 0; direct && q < new.n; q += nr)
                 d->kernel_i8->rows((int)high, groups, direct, (ptrdiff_t)d->rows_apart, b + (j + q) * groups * 4, new.c + q, stride);
             for (int64_t q = 0; strewn && q < new.n; q += nr)
                 d->kernel_i8->strewn(high, d->fours, strewn, (ptrdiff_t)(lies ? d->at_m_a[1] - d->at_m_a[0] : 4 * d->fours),
                                      lies ? d->four_at : d->four_own, b + (j + q) * groups * 4, new.c + q, stride);
-            for (int64_t q = 0; !direct && !strewn && q < new.n; q += nr)
+            for (int64_t q = 0; !direct && !strewn && !taps && q < new.n; q += nr)
                 for (int64_t p = 0; p < high; p += mr)
                     d->run_i8(high - p < mr ? (int)(high - p) : (int)mr, groups, (const int8_t *)here + p * groups * 4,
                               b + (j + q) * groups * 4, new.c + p *stride + q, stride);
@@ -383,6 +387,7 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
         const int64_t fit = !d->simple || !d->kernel_i8->bytes || 49152 / deep < 32 ? 32 : 49152 / deep < 128 ? 49152 / deep : 128;
         const int64_t rows = (fit + d->mr - 1) / d->mr * d->mr, columns = (most + d->nr - 1) / d->nr * d->nr;
         if (d->at_once_m > rows) d->at_once_m = rows;
+        if (d->tap_at && d->mt >= 64) d->at_once_m = 64; /* a panel stays in L1 while rows pass */
         if (d->simple && d->at_once_n > columns) d->at_once_n = columns;
     }
     const int64_t mp = (d->at_once_m + d->mr - 1) / d->mr, wide = (d->at_once_n + d->nr - 1) / d->nr * d->nr;
