@@ -368,6 +368,61 @@ static void odd(void **state) {
                     EACH_LEVEL_OF(hone_bits_best()) twin_check(text, odd_input, 1, level ? 0.5 : 1e-5, "bits");
                 }
 }
+/* ---- weights that a DequantizeLinear makes floats ---- */
+typedef struct {
+    const char *type, *op, *zero; /* zero: there is one */
+    int block, k, n, m;           /* block 0: a scale a column; -1: one for all */
+} pair_row;
+static void pair_text(const pair_row *r, char *text, size_t room_of) {
+    const bool by_n = strcmp(r->op, "MatMul") != 0; /* weights [N, K] */
+    const int high = r->type[0] == 'u' ? (1 << (r->type[1] - '0')) - 1 : (1 << (r->type[1] - '1')) - 1,
+              low = r->type[0] == 'u' ? 0 : -high - 1;
+    const int blocks = r->block > 0 ? (r->k + r->block - 1) / r->block : 0;
+    char scale[64], zero[128] = "", how[64] = "", root[192];
+    if (blocks) snprintf(scale, sizeof scale, "[%d, %d]", by_n ? r->n : blocks, by_n ? blocks : r->n);
+    else snprintf(scale, sizeof scale, r->block ? "[]" : "[%d]", r->n);
+    if (*r->zero) snprintf(zero, sizeof zero, "z: %s%s = random(3, %d, %d); ", r->type, scale, low, high);
+    if (blocks) snprintf(how, sizeof how, "{axis: %d, block_size: %d}", by_n, r->block);
+    else snprintf(how, sizeof how, "{axis: %d}", !by_n);
+    snprintf(root, sizeof root,
+             !strcmp(r->op, "MatMul") ? "y = MatMul(x, d);"
+             : !strcmp(r->op, "Gemm") ? "c: f32[%d] = random(4, -1, 1); y = Gemm(x, d, c) {transB: 1};"
+                                      : "t = Transpose(d) {perm: [1, 0]}; y = MatMul(x, t);",
+             r->n);
+    snprintf(text, room_of,
+             "graph g (x: f32[%d, %d]) -> y { w: %s[%d, %d] = random(1, %d, %d); s: f32%s = random(2, -0.1, 0.1); %sd = "
+             "DequantizeLinear(w, s%s) %s; %s }",
+             r->m, r->k, r->type, by_n ? r->n : r->k, by_n ? r->k : r->n, low, high, scale, zero, *r->zero ? ", z" : "", how, root);
+}
+static void pairs(void **state) {
+    (void)state;
+    const pair_row rows_of[] = {
+        {"u4", "MatMul", "z", 32, 1030, 1024, 2}, {"i4", "MatMul", "", 64, 1024, 1024, 1},  {"i4", "Transpose", "z", 16, 1024, 1025, 1},
+        {"u4", "Gemm", "", 128, 1100, 1000, 1},   {"u2", "MatMul", "z", 16, 1040, 1024, 1}, {"i8", "MatMul", "z", 32, 1024, 1030, 1},
+        {"u8", "Gemm", "z", 256, 1024, 1024, 1},  {"i4", "MatMul", "z", 0, 1050, 1000, 2},  {"u4", "Gemm", "z", 0, 1024, 1024, 1},
+        {"i4", "MatMul", "", -1, 1024, 1024, 1},
+    };
+    for (size_t k = 0; k < sizeof rows_of / sizeof *rows_of; k += SLOW ? 3 : 1) {
+        char text[1024];
+        pair_text(rows_of + k, text, sizeof text);
+        const double most = 0.1 * (rows_of[k].type[1] == '8' ? 256 : rows_of[k].type[1] == '4' ? 30 : 6);
+        if (twin_check(text, twin_input, most * 1e-5 * 32, 1e-5, "bits") != 1) fail_msg("not by its kernels: %s", text);
+    }
+    const char *const texts[] = {
+        /* small; read twice; 8 bits a column; blocks along N; a Transpose that is none */
+        "graph g (x: f32[3, 64]) -> y { w: u4[64, 64] = random(1, 0, 15); s: f32[2, 64] = random(2, -0.1, 0.1); "
+        "d = DequantizeLinear(w, s) {axis: 0, block_size: 32}; y = MatMul(x, d); }",
+        "graph g (x: f32[1, 1024]) -> y { w: u4[1024, 1024] = random(1, 0, 15); s: f32[32, 1024] = random(2, -0.1, 0.1); "
+        "d = DequantizeLinear(w, s) {axis: 0, block_size: 32}; u = MatMul(x, d); y = MatMul(u, d); }",
+        "graph g (x: f32[1, 1024]) -> y { w: i8[1024, 1024] = random(1, -128, 127); s: f32[1024] = random(2, -0.1, 0.1); "
+        "d = DequantizeLinear(w, s) {axis: 1}; y = MatMul(x, d); }",
+        "graph g (x: f32[1, 1024]) -> y { w: u4[1024, 1024] = random(1, 0, 15); s: f32[1024, 32] = random(2, -0.1, 0.1); "
+        "d = DequantizeLinear(w, s) {axis: 1, block_size: 32}; y = MatMul(x, d); }",
+        "graph g (x: f32[1, 1024]) -> y { w: u4[1024, 1024] = random(1, 0, 15); s: f32[1024, 32] = random(2, -0.1, 0.1); "
+        "d = DequantizeLinear(w, s) {axis: 1, block_size: 32}; t = Transpose(d) {perm: [0, 1]}; y = MatMul(x, t); }"};
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k += SLOW ? 4 : 1)
+        assert_int_equal(twin_check(texts[k], twin_input, 1e-1, 1e-3, "bits"), 0);
+}
 /* What is not of that form is left to tile code: with g_idx, with blocks above 256, with weights that are computed. */
 static void others(void **state) {
     (void)state;
@@ -383,8 +438,9 @@ static void others(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantizes), cmocka_unit_test(rows),  cmocka_unit_test(one),    cmocka_unit_test(bands), cmocka_unit_test(floats),
-        cmocka_unit_test(unpacks),   cmocka_unit_test(nodes), cmocka_unit_test(halves), cmocka_unit_test(odd),   cmocka_unit_test(others)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(quantizes), cmocka_unit_test(rows),   cmocka_unit_test(one),
+                                       cmocka_unit_test(bands),     cmocka_unit_test(floats), cmocka_unit_test(unpacks),
+                                       cmocka_unit_test(nodes),     cmocka_unit_test(halves), cmocka_unit_test(odd),
+                                       cmocka_unit_test(pairs),     cmocka_unit_test(others)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

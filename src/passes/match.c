@@ -326,9 +326,12 @@ static bool infer_emitted(hone_matching *m, const hone_node *n) {
     return true;
 }
 static const hone_program *row_of(const hone_library *l, const char *op) {
-    static const char inner[] = "hone."; /* rows that only passes write */
-    const bool own = !strncmp(op, inner, sizeof inner - 1);
-    return hone_library_find(l, own ? "hone" : "", own ? op + sizeof inner - 1 : op);
+    static const char *const domains[] = {"hone", "com.microsoft"}; /* rows that only passes write; what import leaves as it is */
+    for (size_t k = 0; k < sizeof domains / sizeof *domains; k++) {
+        const size_t n = strlen(domains[k]);
+        if (!strncmp(op, domains[k], n) && op[n] == '.') return hone_library_find(l, domains[k], op + n + 1);
+    }
+    return hone_library_find(l, "", op);
 }
 hone_vid hone_match_emit(hone_matching *m, const char *op, hone_vid out, const hone_vid *in, int n_in, const hone_attr *attr, int n_attr) {
     const hone_program *p = row_of(m->names->library, op);

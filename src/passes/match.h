@@ -33,7 +33,7 @@ bool hone_match_number(const hone_value *, double *out);                     /* 
 
 /* ---- what takes its place ---------------------------------------------------------------------------------------------------------- */
 /* Any number of nodes, in order; -1 and later calls do nothing where one is refused. `out`: the root's result, or HONE_MATCH_NEW. An op
-   of ai.onnx, or "hone.X". */
+   of ai.onnx, "hone.X" or "com.microsoft.X". */
 enum { HONE_MATCH_NEW = -2 };
 hone_vid hone_match_emit(hone_matching *, const char *op, hone_vid out, const hone_vid *in, int n_in, const hone_attr *, int n_attr);
 hone_vid hone_match_constant(hone_matching *, const char *name, hone_value *take); /* NULL gives -1 */

@@ -14,6 +14,7 @@ static const struct {
     {"moves", hone_pass_moves},
     {"settle", hone_pass_settle}, /* weights that were turned around */
     {"quant", hone_pass_quant}, /* before weights are folded to f32 */
+    {"blocks", hone_pass_blocks}, /* likewise, and where nothing else is quantized */
     {"table", hone_pass_table},
     {"fold", hone_pass_fold},
     {"dead", hone_pass_dead},

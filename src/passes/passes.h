@@ -19,6 +19,7 @@ hone_pass_fn hone_pass_fold;       /* what depends on constants alone is compute
 hone_pass_fn hone_pass_settle;     /* likewise, but what is quantized stays so: its readers may want it so */
 hone_pass_fn hone_pass_moves;      /* what is quantized moves as bytes */
 hone_pass_fn hone_pass_quant;      /* products of what is quantized: integer ops */
+hone_pass_fn hone_pass_blocks;     /* products with weights of few bits: MatMulNBits */
 hone_pass_fn hone_pass_table;      /* element-wise chains from bytes to bytes become tables */
 hone_pass_fn hone_pass_stored;     /* weights of f16 and bf16 that are cast to f32 are taken as they are */
 hone_pass_fn hone_pass_half;       /* f16 and bf16 between nodes become f32 */
