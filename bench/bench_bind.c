@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
             for (int d = 0; d < in[k].rank; d++)
                 if (!hone_dim_is_number(g->var.at[g->in.at[k]].dim[d])) in[k].dim[d] = 1 + r;
         uint64_t t = hone_clock_ns();
-        if (hone_bind(c, in, NULL, NULL, (hone_how){false, hone_cores(), NULL, HONE_DTYPE_F32}, &p)) {
+        if (hone_bind(c, in, NULL, NULL, (hone_how){.threads = hone_cores()}, &p)) {
             fprintf(stderr, "%s\n", hone_error());
             return 1;
         }

@@ -36,7 +36,7 @@ static void check_with(const char *text, const int64_t *free, int copies) {
         if (!c->content_input[k]) fact[k].value = NULL;
     }
     hone_plan *p = NULL;
-    if (hone_bind(c, fact, NULL, NULL, (hone_how){false, 2, NULL, HONE_DTYPE_F32}, &p)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
+    if (hone_bind(c, fact, NULL, NULL, (hone_how){.threads = 2}, &p)) fail_msg("%s\nin\n%s", hone_fail_text(), text);
     int steps, n = count_copies(p, &steps);
     if (copies != ANY && n != copies) fail_msg("%d of %d steps copy, not %d, in\n%s", n, steps, copies, text);
     if (p->arena_bytes > p->lower_bound_bytes + p->lower_bound_bytes / 10 + 4096)

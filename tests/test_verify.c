@@ -33,7 +33,7 @@ static hone_fact floats(int64_t rows, int64_t columns) {
     f.tag = HONE_TAG_TENSOR, f.dtype = HONE_DTYPE_F32, f.rank = columns ? 2 : 1, f.dim[0] = rows, f.dim[1] = columns;
     return f;
 }
-static const hone_how how = {false, 2, NULL, HONE_DTYPE_F32};
+static const hone_how how = {.threads = 2};
 static hone_plan *bind(const hone_compiled *c, const hone_fact *in, const hone_plan *after, const hone_fact *wanted) {
     hone_plan *p = NULL;
     if (hone_bind(c, in, after, wanted, how, &p)) fail_msg("%s", hone_fail_text());

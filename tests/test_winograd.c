@@ -3,7 +3,7 @@
    the definition, on every CPU level, by blocks and by three steps, one thread and two (equal bits); how far it errs; what infinity and NaN do. */
 #include <float.h>
 
-#include "device/cpu/wisdom.h"
+#include "device/wisdom.h"
 #include "kernels/gemm.h"
 #include "kernels/winograd.h"
 
@@ -217,7 +217,7 @@ static hone_wisdom *told(const hone_compiled *c, const hone_value *in, window wi
     hone_wisdom *w = hone_wisdom_create();
     hone_plan *p = NULL;
     assert_non_null(w);
-    assert_int_equal(hone_bind(c, &fact, NULL, NULL, (hone_how){false, 1, NULL, HONE_DTYPE_F32}, &p), HONE_OK);
+    assert_int_equal(hone_bind(c, &fact, NULL, NULL, (hone_how){.threads = 1}, &p), HONE_OK);
     for (int k = 0; k < p->n_step; k++) {
         const hone_decision *d = p->step[k].decision;
         if (!d || d->problem.kind != HONE_PROBLEM_SUM ||
@@ -236,7 +236,7 @@ static int by_tiles(const hone_compiled *c, const hone_value *in, const hone_wis
     hone_fact fact = hone_fact_of_value(in);
     hone_plan *p = NULL;
     int n = 0;
-    assert_int_equal(hone_bind(c, &fact, NULL, NULL, (hone_how){false, threads, wisdom, HONE_DTYPE_F32}, &p), HONE_OK);
+    assert_int_equal(hone_bind(c, &fact, NULL, NULL, (hone_how){.threads = threads, .wisdom = wisdom}, &p), HONE_OK);
     for (int k = 0; k < p->n_step; k++) n += !strcmp(p->step[k].tactic, "winograd");
     hone_plan_destroy(p);
     return n;

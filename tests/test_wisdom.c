@@ -2,7 +2,7 @@
    Wisdom: what is printed is read back; what is damaged, foreign or does not fit is not used; and whatever fits, however odd, gives the definition's answers. */
 #include "twin.h"
 
-#include "device/cpu/wisdom.h"
+#include "device/wisdom.h"
 #include "run/advice.h"
 #include "run/cost.h"
 

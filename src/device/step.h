@@ -76,37 +76,7 @@ typedef struct hone_steps { /* a plan in the making */
 int hone_steps_block(hone_steps *, int64_t bytes);
 /* Adds a step with these refs (kept where they are, in the arena); they keep their blocks alive up to it. */
 hone_status hone_steps_add(hone_steps *, hone_step, hone_ref *refs, int n) HONE_CHECKED;
-/* Rows that one step scales by column for the product that is the next one alone: that one does it, and the step goes. Before memory is planned. */
-hone_status hone_cpu_ahead(hone_steps *) HONE_CHECKED;
 /* Blocks of floats that all steps can read and write as bf16 are stored so, in half the memory. Before memory is planned, when all steps are there. */
 void hone_steps_halve(hone_steps *);
 static inline hone_ref hone_block_ref(int block, int64_t offset) { return (hone_ref){HONE_BASE_ARENA, block, offset}; }
-
-/* One tensor of an instance as bound: where, and how it strides. Temporaries come without a ref. */
-typedef struct {
-    hone_ref ref;
-    int64_t stride[HONE_MAX_RANK];
-} hone_bound;
-/* How a plan will be run. Threads decide how work is cut, never what comes out; precision decides what it is rounded to on the way. */
-typedef struct {
-    bool interpret;                   /* by the definition only */
-    int threads;                      /* at least 1 */
-    const struct hone_wisdom *wisdom; /* measured choices (cpu/wisdom.h), or NULL */
-    hone_dtype precision;             /* BF16, F16: products with constant weights round their factors to it. Anything else: f32 */
-} hone_how;
-/* The CPU's steps for an instance: each stage by the best tactic that applies. tensor: one an instance's tensor; temporaries are filled in here.
-   `constant(t)`: the tensor's data is known at compile and will not change, so it may be packed ahead; NULL: none is. */
-typedef struct {
-    const hone_instance *instance;
-    const hone_param *param;
-    hone_bound *tensor;
-    const bool *constant;          /* n_tensor, or NULL */
-    const hone_pictures *pictures; /* or NULL */
-    struct hone_packs *packs;      /* where packed constants are kept */
-    hone_shelf *shelf;             /* where what is made of numbers alone is kept; NULL: in the plan */
-    int32_t node;
-    const hone_node *of;
-    hone_how how;
-} hone_cpu_call;
-hone_status hone_cpu_bind(hone_steps *, const hone_cpu_call *) HONE_CHECKED;
 #endif

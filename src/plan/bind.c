@@ -68,18 +68,18 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
     if (!f && !known) return no_memory();
     for (int q = 0; q < in->n_tensor && !f; q++) known[q] = id[q] >= 0 && hone_graph_known(l->c->graph, id[q]);
     const bool *constant = f ? f->constant : known;
-    hone_cpu_call c = {.instance = in,
-                       .param = p,
-                       .tensor = t,
-                       .constant = constant,
-                       .pictures = f ? f->pictures : NULL,
-                       .packs = b->packs,
-                       .shelf = b->shelf,
-                       .node = k,
-                       .of = n,
-                       .how = b->how};
+    hone_device_call c = {.instance = in,
+                          .param = p,
+                          .tensor = t,
+                          .constant = constant,
+                          .pictures = f ? f->pictures : NULL,
+                          .packs = b->packs,
+                          .shelf = b->shelf,
+                          .node = k,
+                          .of = n,
+                          .how = b->how};
     int before = b->steps.step.n, patches = b->steps.patch.n;
-    HONE_TRY(hone_cpu_bind(&b->steps, &c));
+    HONE_TRY(b->device->bind(&b->steps, &c));
     HONE_TRY(hone_bind_once(b, l, in, t, id, before, patches));
     if (b->steps.step.n != before + 1 || b->how.interpret) return HONE_OK;
     const uint64_t in_place = f ? f->in_place : hone_formula_in_place(in);
@@ -557,8 +557,7 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
         if (w->first > b->steps.step.n) w->first = b->steps.step.n;
         if (w->last > b->steps.step.n) w->last = b->steps.step.n;
     }
-    HONE_TRY(hone_cpu_ahead(&b->steps));
-    hone_steps_halve(&b->steps);
+    HONE_TRY(b->device->join(&b->steps));
     p->n_step = b->steps.step.n;
     p->arena_bytes = hone_memory_plan(b->scratch, b->steps.block.at, b->steps.block.n, p->n_step, &p->lower_bound_bytes, &p->sum_bytes);
     if (p->arena_bytes < 0) return no_memory();
@@ -601,7 +600,13 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
     if (after && after->depth + 1 >= MAX_CUTS)
         return hone_fail(HONE_NOT_SUPPORTED, "more than %d shapes depend on computed data", MAX_CUTS);
     hone_plan *p = hone_alloc(sizeof *p);
-    binder b = {.how = how, .cut = -1, .after = after, .packs = c->packs, .n_in = g->in.n, .n_out = g->out.n};
+    binder b = {.how = how,
+                .cut = -1,
+                .after = after,
+                .packs = c->packs,
+                .device = how.device ? how.device : hone_devices(0),
+                .n_in = g->in.n,
+                .n_out = g->out.n};
     hone_status s = HONE_OK;
     hone_bench *bench = atomic_exchange(c->bench, NULL);
     if (!bench) bench = hone_alloc(sizeof *bench);

@@ -42,6 +42,7 @@ typedef struct {
     hone_own own;
     const hone_plan *after;
     hone_how how;
+    const hone_device *device;
     bool *out_taken;
     int n_in, n_out, n_slot, inlined;
     int cut; /* node where the plan ends, -1 */

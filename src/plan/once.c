@@ -29,16 +29,15 @@ static void *const *bases(const binder *b) {
     return base;
 }
 static hone_status run(const binder *b, int step0) {
-    void *const *base = bases(b);
-    for (int k = step0; k < b->steps.step.n; k++) {
-        const hone_step *s = b->steps.step.at + k;
-        void *scratch = hone_alloc(s->scratch_bytes);
-        hone_status done = scratch && base ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
-        for (int64_t i = 0; i < s->tiles * (s->rounds > 1 ? s->rounds : 1) && !done; i++) done = s->tile(s, base, i, scratch);
-        hone_free(scratch);
-        HONE_TRY(done);
-    }
-    return HONE_OK;
+    hone_segment all = {.step = b->steps.step.at + step0, .n = b->steps.step.n - step0, .base = bases(b), .threads = 1};
+    hone_queue *q = NULL;
+    if (!all.base) return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
+    for (int k = 0; k < all.n; k++)
+        if (all.step[k].scratch_bytes > all.scratch_bytes) all.scratch_bytes = all.step[k].scratch_bytes;
+    HONE_TRY(b->device->open(&q));
+    hone_status s = b->device->run(q, &all);
+    b->device->close(q);
+    return s;
 }
 hone_status hone_bind_once(binder *b, const level *l, const hone_instance *in, hone_bound *t, const hone_vid *id, int step0, int patch0) {
     if (!decided(b, l, in, t, id, step0)) return HONE_OK;

@@ -142,16 +142,16 @@ hone_status hone_bind_copy(binder *b, const level *l, int node, const hone_bound
         t[k].ref = v->ref;
         hone_instance_strides(in, &call, p, k, v->fact.dim, v->stride, t[k].stride);
     }
-    hone_cpu_call c = {.instance = in,
-                       .param = p,
-                       .tensor = t,
-                       .node = node,
-                       .of = node >= 0 ? l->c->graph->node.at[node] : NULL,
-                       .packs = b->packs,
-                       .shelf = b->shelf,
-                       .how = b->how};
+    hone_device_call c = {.instance = in,
+                          .param = p,
+                          .tensor = t,
+                          .node = node,
+                          .of = node >= 0 ? l->c->graph->node.at[node] : NULL,
+                          .packs = b->packs,
+                          .shelf = b->shelf,
+                          .how = b->how};
     int before = b->steps.step.n;
-    HONE_TRY(hone_cpu_bind(&b->steps, &c));
+    HONE_TRY(b->device->bind(&b->steps, &c));
     for (int k = before; k < b->steps.step.n; k++) b->steps.step.at[k].tactic = "copy";
     return HONE_OK;
 }

@@ -8,7 +8,7 @@
 #define HONE_PLAN_PLAN_H
 #include <stdatomic.h>
 
-#include "device/step.h"
+#include "device/device.h"
 #include "ir/infer.h"
 
 typedef struct hone_formula hone_formula; /* formula.h */

@@ -2,7 +2,7 @@
    advice: wisdom as files: which one a session uses, and why not. */
 #ifndef HONE_RUN_ADVICE_H
 #define HONE_RUN_ADVICE_H
-#include "device/cpu/wisdom.h"
+#include "device/wisdom.h"
 
 typedef struct {
     hone_wisdom *wisdom; /* NULL: none */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   cost: how long a choice will take, as a weighted sum of its features (device/cpu/wisdom.h). The weights are fitted to what was measured, by least squares of
+   cost: how long a choice will take, as a weighted sum of its features (device/wisdom.h). The weights are fitted to what was measured, by least squares of
    relative errors; where little was measured they stay near those that nobody measured. Used to say what to measure next, never to decide. */
 #ifndef HONE_RUN_COST_H
 #define HONE_RUN_COST_H
-#include "device/cpu/wisdom.h"
+#include "device/wisdom.h"
 
 typedef struct {
     double square[HONE_FEATURES][HONE_FEATURES], right[HONE_FEATURES]; /* the normal equations, so far */

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   exec: see exec.h. The team enters a plan once a run: its members take tiles of each wide step and meet at a barrier; runs of small steps and host steps
-   belong to the calling thread. */
+   exec: see exec.h. Steps are the device's to run (device/device.h); host steps come back here. */
 #include "run/exec.h"
 
-#include <pthread.h>
 #include <string.h>
 
-#include "base/flush.h"
 #include "base/thread.h"
 #include "plan/bind.h"
 #include "plan/verify.h"
@@ -26,10 +23,8 @@ struct hone_exec {
         void *at;
         size_t bytes;
     } arena[MAX_CUTS];
-    struct {
-        void *at;
-        size_t bytes;
-    } scratch;
+    const hone_device *device;
+    hone_queue *queue;
     hone_value **slot;
     void **base; /* bases from 0 on; those of constants lie before it */
     int n_slot, n_base, n_constant;
@@ -42,20 +37,17 @@ struct hone_exec {
     uint64_t until; /* the clock at which this run must be over; 0: whenever. A body has its outermost run's */
 };
 
-enum { MAX_THREADS = 256 };
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a run"); }
 
 hone_status hone_exec_create(const hone_compiled *c, const hone_exec_options *o, hone_exec **out) {
     hone_exec *e = hone_alloc(sizeof *e);
     if (!e) return no_memory();
-    e->c = c, e->options = *o;
+    e->c = c, e->options = *o, e->device = hone_devices(0);
     e->input = hone_alloc(sizeof *e->input * (size_t)(c->graph->in.n + 1));
-    if (!e->input) {
-        hone_exec_destroy(e);
-        return no_memory();
-    }
-    *out = e;
-    return HONE_OK;
+    hone_status s = e->input ? e->device->open(&e->queue) : no_memory();
+    if (s) hone_exec_destroy(e);
+    else *out = e;
+    return s;
 }
 void hone_exec_destroy(hone_exec *e) {
     if (!e) return;
@@ -64,7 +56,7 @@ void hone_exec_destroy(hone_exec *e) {
     for (int k = 0; k < e->n_slot; k++) hone_value_drop(e->slot[k]);
     for (int k = 0; k < e->children.n; k++) hone_exec_destroy(e->children.at[k].exec);
     hone_vec_free(&e->children);
-    hone_free(e->scratch.at);
+    if (e->device) e->device->close(e->queue);
     hone_free(e->slot);
     if (e->base) hone_free(e->base - e->n_constant);
     hone_free(e->input);
@@ -129,7 +121,8 @@ static void spread(const hone_host_call *call, int64_t n, void (*piece)(void *ar
     pieces p = {.piece = piece, .arg = arg, .n = n};
     hone_team_run(n < call->threads ? (int)n : call->threads, take_pieces, &p);
 }
-static hone_status run_host(hone_exec *e, const hone_step *step) {
+static hone_status run_host(void *arg, const hone_step *step) {
+    hone_exec *e = arg;
     const hone_host_step *h = step->data;
     const hone_node *n = h->node;
     hone_value *stack[32], **all = stack;
@@ -209,108 +202,7 @@ static hone_status run_host(hone_exec *e, const hone_step *step) {
     return s;
 }
 
-/* ---- the team ----------------------------------------------------------------------------------------------------------------------- */
-/* Each member has a share of a wide step's tiles, the same part of every step: what it wrote lies in its own cache for the next one. Who is done takes from the
-   others. `taken` is there twice, because the next step's is set to 0 while the last one's is still read. */
-typedef struct {
-    _Alignas(64) _Atomic int64_t taken[2];
-    uint64_t begun[2], done[2]; /* where steps are timed: the clock, before and after */
-} share;
-typedef struct {
-    hone_exec *e;
-    const hone_plan *p;
-    int from, to; /* these steps of it */
-    share *share;
-    hone_barrier barrier;
-    atomic_int status;
-    atomic_uint come; /* the wide step that the caller has come to, + 1 */
-    pthread_mutex_t lock;
-    char message[512];
-} teaming;
-static void failed(teaming *t, const hone_step *s, hone_status st) {
-    hone_status full = s->of ? hone_fail_at(st, "node '%s' (%s): ", s->of->name, s->of->program->name) : st;
-    pthread_mutex_lock(&t->lock);
-    if (!atomic_load(&t->status)) {
-        strncpy(t->message, hone_fail_text(), sizeof t->message - 1);
-        atomic_store(&t->status, (int)full);
-    }
-    pthread_mutex_unlock(&t->lock);
-}
-static hone_status in_time(const hone_exec *e) {
-    if (!e->until || hone_clock_ns() < e->until) return HONE_OK;
-    return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms", (long long)e->options.limit_ms);
-}
-static void took(const hone_step *s, uint64_t ns, bool all) {
-    ((hone_step *)s)->ns += ns, ((hone_step *)s)->runs += all;
-} /* the plan is this session's */
-static int64_t rounds_of(const hone_step *s) { return s->rounds ? s->rounds : 1; }
-static uint64_t now(const hone_exec *e) { return e->options.profile == HONE_BUSY ? hone_clock_thread_ns() : hone_clock_ns(); }
-/* From the first member's begin to the last one's end: the caller may come late, when others have done it all. */
-static void took_wide(const teaming *t, const hone_step *s, int members, int turn, bool all) {
-    uint64_t begun = UINT64_MAX, done = 0, busy = 0;
-    for (int k = 0; k < members; k++) {
-        const uint64_t ns = t->share[k].done[turn] - t->share[k].begun[turn];
-        if (ns > busy) busy = ns;
-        if (t->share[k].begun[turn] < begun) begun = t->share[k].begun[turn];
-        if (t->share[k].done[turn] > done) done = t->share[k].done[turn];
-    }
-    took(s, t->e->options.profile == HONE_BUSY ? busy : done - begun, all); /* clocks of threads are their own */
-}
-static void serial_step(teaming *t, const hone_step *s, void *scratch) {
-    hone_status st = in_time(t->e);
-    const bool timed = t->e->options.profile != 0;
-    const uint64_t begun = timed ? now(t->e) : 0;
-    if (!st && s->host) st = run_host(t->e, s);
-    else
-        for (int64_t k = 0; k < s->tiles * rounds_of(s) && !st; k++)
-            if (!(st = in_time(t->e))) st = s->tile(s, t->e->base, k, scratch);
-    if (st) failed(t, s, st);
-    if (timed) took(s, now(t->e) - begun, true);
-}
-static size_t scratch_of(const hone_plan *p) { return (p->scratch_bytes + 63) / 64 * 64; } /* a thread; aligned, and no cache line shared */
-static void take(teaming *t, const hone_step *s, int64_t round, int from, int members, int turn, void *scratch) {
-    const int64_t first = s->tiles * from / members, n = s->tiles * (from + 1) / members - first;
-    _Atomic int64_t *taken = &t->share[from].taken[turn];
-    while (!atomic_load_explicit(&t->status, memory_order_relaxed) && atomic_load_explicit(taken, memory_order_relaxed) < n) {
-        int64_t k = atomic_fetch_add_explicit(taken, 1, memory_order_relaxed);
-        if (k >= n) return;
-        hone_status st = in_time(t->e);
-        if (!st) st = s->tile(s, t->e->base, round * s->tiles + first + k, scratch);
-        if (st) failed(t, s, st);
-    }
-}
-static void member(void *arg, int me, int members) {
-    teaming *t = arg;
-    char *scratch = (char *)t->e->scratch.at + (size_t)me * scratch_of(t->p);
-    if (me == 0) hone_barrier_init(&t->barrier, members);
-    int turn = 0;
-    bool alone = true; /* the caller was, since the last wide step */
-    const uint64_t mode = hone_float_mode();
-    bool flush = false;
-    for (int k = t->from; k < t->to; k++) {
-        const hone_step *s = t->p->step + k;
-        if (s->flush != flush) flush = s->flush, hone_float_set(flush ? mode | HONE_FLUSH : mode);
-        if (s->serial || members == 1) {
-            if (me == 0 && !atomic_load(&t->status)) serial_step(t, s, scratch);
-            alone = true;
-            continue; /* the others run ahead to the next wide step and wait there */
-        }
-        const bool timed = t->e->options.profile != 0;
-        if (alone && me == 0) atomic_store_explicit(&t->come, (unsigned)k + 1, memory_order_release);
-        else if (alone) hone_wait_for(&t->come, (unsigned)k + 1);
-        alone = false;
-        for (int64_t round = 0, rounds = rounds_of(s); round < rounds; round++) {
-            if (timed) t->share[me].begun[turn] = now(t->e);
-            for (int q = 0; q < members; q++) take(t, s, round, (me + q) % members, members, turn, scratch);
-            if (timed) t->share[me].done[turn] = now(t->e);
-            turn = !turn;
-            atomic_store_explicit(&t->share[me].taken[turn], 0, memory_order_relaxed);
-            hone_barrier_wait(&t->barrier);
-            if (timed && me == 0) took_wide(t, s, members, !turn, round + 1 == rounds);
-        }
-    }
-    if (flush) hone_float_set(mode);
-}
+/* ---- memory and plans ------------------------------------------------------------------------------------------------------------- */
 static hone_status grow(void **at, size_t *have, size_t want) {
     if (*have >= want && *at) return HONE_OK;
     hone_free(*at);
@@ -320,40 +212,6 @@ static hone_status grow(void **at, size_t *have, size_t want) {
     return HONE_OK;
 }
 static int threads_of(const hone_exec *e) { return e->options.threads > 0 ? e->options.threads : hone_cores(); }
-/* Steps from..to with one team; alone where none of them is wide. */
-static hone_status run_range(hone_exec *e, const hone_plan *p, int from, int to, share *shares, int threads) {
-    bool wide = false;
-    for (int k = from; k < to && !wide; k++) wide = !p->step[k].serial;
-    if (!wide) threads = 1;
-    for (int k = 0; k < threads; k++) atomic_init(&shares[k].taken[0], 0), atomic_init(&shares[k].taken[1], 0);
-    teaming t = {.e = e, .p = p, .from = from, .to = to, .share = shares};
-    pthread_mutex_init(&t.lock, NULL);
-    if (threads == 1) member(&t, 0, 1);
-    else hone_team_run(threads, member, &t);
-    pthread_mutex_destroy(&t.lock);
-    hone_status s = (hone_status)atomic_load(&t.status);
-    return s ? hone_fail(s, "%s", t.message) : HONE_OK;
-}
-/* A host step that spreads its work over threads stands between two teams: while it runs all threads are free. */
-static hone_status run_steps(hone_exec *e, const hone_plan *p) {
-    int threads = threads_of(e);
-    bool wide = false;
-    for (int k = 0; k < p->n_step && !wide; k++) wide = !p->step[k].serial;
-    if (!wide || e->options.profile == 1) threads = 1;
-    if (threads > MAX_THREADS) threads = MAX_THREADS;
-    HONE_TRY(grow(&e->scratch.at, &e->scratch.bytes, (scratch_of(p) + sizeof(share)) * (size_t)threads));
-    share *shares = (share *)((char *)e->scratch.at + scratch_of(p) * (size_t)threads);
-    for (int from = 0; from < p->n_step;) {
-        int to = from;
-        while (to < p->n_step && !(threads > 1 && p->step[to].spreads)) to++;
-        if (to == from) to++;
-        HONE_TRY(run_range(e, p, from, to, shares, threads));
-        from = to;
-    }
-    return HONE_OK;
-}
-
-/* ---- plans -------------------------------------------------------------------------------------------------------------------------- */
 static bool same_key(const hone_plan *p, const int64_t *key, int n) {
     const int64_t *k = (const int64_t *)(const void *)p->key;
     return k[0] == n && (!n || !memcmp(k + 1, key, sizeof *key * (size_t)n));
@@ -481,7 +339,17 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
         }
         e->base[HONE_BASE_FIRST + g->in.n + k] = out[k]->data;
     }
-    HONE_TRY(run_steps(e, p));
+    const hone_segment all = {.step = p->step,
+                              .n = p->n_step,
+                              .base = e->base,
+                              .scratch_bytes = p->scratch_bytes,
+                              .threads = threads_of(e),
+                              .profile = e->options.profile,
+                              .until = e->until,
+                              .limit_ms = e->options.limit_ms,
+                              .host = run_host,
+                              .arg = e};
+    HONE_TRY(e->device->run(e->queue, &all));
     for (int k = 0; k < g->out.n; k++) {
         if (p->out[k].how != HONE_OUT_SLOT) continue;
         hone_value *v = p->out[k].slot < g->in.n ? e->in[p->out[k].slot] : e->slot[p->out[k].slot];
@@ -550,7 +418,7 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
     uint64_t until = e->until;
     e->in = in;
     if (!until && e->options.limit_ms > 0) e->until = hone_clock_ns() + (uint64_t)e->options.limit_ms * 1000000u;
-    const hone_how how = {e->options.interpret, threads_of(e), e->options.wisdom, e->options.precision};
+    const hone_how how = {e->options.interpret, threads_of(e), e->options.wisdom, e->options.precision, e->device};
     int most = e->options.plans > 0 ? e->options.plans : 64;
     hone_value **mine = out;
     hone_plan *p = find(&e->plans, e->key.at, e->key.n);

@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 
 typedef struct hone_exec hone_exec;
-enum { HONE_BUSY = 3 };
+enum { HONE_BUSY = HONE_PROFILE_BUSY };
 typedef struct {
     int threads, plans;
     bool interpret;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   machine: what there is to run on, as JSON: the CPU with its levels, caches and memory, which kernel of each family is chosen here, and, on
+   machine: what there is to run on, as JSON: the CPU with its levels, caches and memory, what its device says of itself (which kernel of each family is chosen here), and, on
    request, two measured figures. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +8,6 @@
 
 #include "base/thread.h"
 #include "hone/tools.h"
-#include "kernels/epilogue.h"
-#include "kernels/gemm.h"
-#include "kernels/gemm_half.h"
-#include "kernels/pool.h"
 #include "run/model.h"
 #include "run/peak.h"
 
@@ -80,28 +76,6 @@ static long long meminfo(const char *key) {
     if (f) fclose(f);
     return kb * 1024;
 }
-static void put_kernels(hone_text *t) {
-    const uint32_t have = hone_cpu();
-    const char *vectors = have & HONE_CPU_AVX512 ? "avx512" : have & HONE_CPU_AVX2 ? "avx2" : "base";
-    const hone_gemm_half *bf16 = hone_gemm_half_best(HONE_DTYPE_BF16), *f16 = hone_gemm_half_best(HONE_DTYPE_F16);
-    const struct {
-        const char *family, *kernel, *what, *how;
-    } rows[] = {
-        {"gemm_f32", hone_gemm_f32_best()->name, "matrix products, convolution, recurrent products", ""},
-        {"gemm_bf16", bf16->name, "the same in bf16, where it is asked for; ", bf16->how},
-        {"gemm_f16", f16->name, "the same in f16, where it is asked for; ", f16->how},
-        {"gemm_i8", hone_gemm_i8_best()->name, "8-bit matrix products and convolution", ""},
-        {"depthwise_f32", hone_depthwise_f32_best()->name, "depthwise convolution", ""},
-        {"pool", hone_pool_best()->name, "the largest of a window", ""},
-        {"epilogue", hone_epilogue_best()->name, "what follows a product: bias, residual, clamp, narrowing", ""},
-        {"tile", vectors, "everything else that is loops over indices", ""},
-    };
-    hone_text_put(t, ", \"kernels\": [");
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-        hone_text_put(t, "%s{\"family\": \"%s\", \"kernel\": \"%s\", \"for\": \"%s%s\"}", k ? ", " : "", rows[k].family, rows[k].kernel,
-                      rows[k].what, rows[k].how);
-    hone_text_put(t, "]");
-}
 static void put_peak(const char *key, const hone_peak *p, hone_text *t) {
     hone_text_put(t, "\"%s\": {\"threads\": %d, \"copy_bytes_per_s\": %.0f, \"f32_flops_per_s\": %.0f}", key, p->threads,
                   p->copy_bytes_per_s, p->f32_flops_per_s);
@@ -138,7 +112,7 @@ hone_status hone_machine_report(int measure, char **out) {
     hone_text_put(&t, "]");
     put_caches(&t);
     hone_text_put(&t, "}, \"memory\": {\"bytes\": %lld, \"available_bytes\": %lld}", meminfo("MemTotal"), meminfo("MemAvailable"));
-    put_kernels(&t);
+    hone_devices(0)->describe(&t);
     if (measure) {
         hone_peak one = hone_peak_measure(1);
         hone_text_put(&t, ", \"measured\": {");

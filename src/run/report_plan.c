@@ -129,7 +129,9 @@ hone_status hone_model_plan(const hone_model *m, const hone_shape *in, char **ou
     hone_advice advice = {0};
     hone_status s = facts ? facts_of(m, in, facts) : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (!s) s = hone_advice_open(NULL, &advice);
-    if (!s) s = hone_bind(m->compiled, facts, NULL, NULL, (hone_how){false, hone_cores(), advice.wisdom, HONE_DTYPE_F32}, &p);
+    if (!s)
+        s = hone_bind(m->compiled, facts, NULL, NULL,
+                      (hone_how){.threads = hone_cores(), .wisdom = advice.wisdom, .precision = HONE_DTYPE_F32}, &p);
     int64_t *values = s ? NULL : values_of(g, facts);
     if (!s && !values) s = hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (!s) put_plan(m, facts, p, values, &t);

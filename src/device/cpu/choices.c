@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "device/cpu/contract.h"
-#include "device/cpu/wisdom.h"
+#include "device/wisdom.h"
 #include "kernels/winograd.h"
+
+_Static_assert((int)HONE_PROBLEM_WIDTHS == (int)HONE_GEMM_WIDTHS, "problems carry what kernels of floats can do");
 
 enum { SCRATCH = 64 << 20 /* bytes a thread may be asked for */, MOST_THREADS = 4096 };
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -11,7 +11,7 @@
 #include "device/cpu/planes.h"
 #include "device/cpu/turn.h"
 #include "device/cpu/winograd.h"
-#include "device/cpu/wisdom.h"
+#include "device/wisdom.h"
 
 #include <math.h>
 #include <string.h>

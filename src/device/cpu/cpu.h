@@ -2,9 +2,15 @@
    cpu: what the CPU's tactics share. Private to device/cpu. */
 #ifndef HONE_DEVICE_CPU_CPU_H
 #define HONE_DEVICE_CPU_CPU_H
-#include "device/cpu/wisdom.h"
-#include "device/step.h"
+#include "device/wisdom.h"
+#include "device/device.h"
 #include "loops/tile.h"
+
+typedef hone_device_call hone_cpu_call;
+hone_status hone_cpu_bind(hone_steps *, const hone_cpu_call *) HONE_CHECKED;
+void hone_cpu_describe(hone_text *);
+/* Rows that one step scales by column for the product that is the next one alone: that one does it, and the step goes. Before memory is planned. */
+hone_status hone_cpu_ahead(hone_steps *) HONE_CHECKED;
 
 /* To the next multiple; of 64, a cache line, for room in scratch. */
 static inline int64_t hone_pieces(int64_t n, int64_t by) { return (n + by - 1) / by; }

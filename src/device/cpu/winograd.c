@@ -18,7 +18,7 @@
    of 4x4 that errs about five times as much as the sum itself in f16, and as much as one that is added in f16 throughout: half a percent of what results are (of their
    root mean square, and a single one by ten times that), where random pixels and weights were tried. A row of a place whose sums with a panel are beyond f16 is computed again in f32, as in contract_half.c. */
 #include "device/cpu/winograd.h"
-#include "device/cpu/wisdom.h"
+#include "device/wisdom.h"
 
 #include <math.h>
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
    wisdom: see wisdom.h. The text is hostile: every word is looked for in a table, every number is checked, and nothing is used before its end was seen. */
-#include "device/cpu/wisdom.h"
+#include "device/wisdom.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/thread.h"
 #include "kernels/epilogue.h"
+#include "kernels/gemm.h"
 #include "kernels/lines.h"
 #include "kernels/softmax.h"
 #include "kernels/winograd.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   wisdom: measured choices for one machine, as text. Parsing, printing and looking up; choices.c knows which choices there are, run/tune.c measures them.
+   wisdom: measured choices for one machine, as text. Parsing, printing and looking up are cpu/wisdom.c's; cpu/choices.c knows which choices there are, run/tune.c measures
+   them. Kinds and knobs are the CPU's: there is no other device that has any yet.
 
    A *problem* is what a step computes, by its numbers: two layers of equal numbers are one problem. A *choice* is the numbers that a tactic is free to choose
    for it. A line of the text is a problem, its choice, and how long that took:
@@ -14,13 +15,12 @@
 
    A text that is damaged, or of another CPU, level or list of kernels, is refused as a whole. A choice that does not fit its problem is never used: whoever asks
    gets nothing, and estimates. */
-#ifndef HONE_DEVICE_CPU_WISDOM_H
-#define HONE_DEVICE_CPU_WISDOM_H
+#ifndef HONE_DEVICE_WISDOM_H
+#define HONE_DEVICE_WISDOM_H
 #include "base/mem.h"
-#include "kernels/gemm.h"
 
 typedef enum { HONE_PROBLEM_SUM, HONE_PROBLEM_BYTES, HONE_PROBLEM_PLANE, HONE_PROBLEM_ATTENTION, HONE_PROBLEM_KINDS } hone_problem_kind;
-enum { HONE_PROBLEM_NUMBERS = 12, HONE_CHOICE_KNOBS = 6, HONE_PROBLEM_NAME = 48 };
+enum { HONE_PROBLEM_NUMBERS = 12, HONE_CHOICE_KNOBS = 6, HONE_PROBLEM_NAME = 48, HONE_PROBLEM_WIDTHS = 4 };
 /* Numbers by kind, in the order in which they are printed. Flags are 0 or 1. */
 enum {
     HONE_SUM_M,
@@ -53,7 +53,7 @@ typedef struct {
     char kernel[HONE_PROBLEM_NAME];
     int64_t number[HONE_PROBLEM_NUMBERS];
     /* what the kernel can do; follows from its name, so it is not compared. Panels of 1 … widths vectors; bytes: mr rows, nr columns */
-    int vector, widths, rows[HONE_GEMM_WIDTHS], mr, nr;
+    int vector, widths, rows[HONE_PROBLEM_WIDTHS], mr, nr;
     bool turns; /* rows are copied for the kernel */
 } hone_problem;
 typedef struct {
