@@ -67,7 +67,7 @@ static bool compile(const char *text, const char *stem, void **library) {
     fputs(text, f);
     if (fclose(f)) return false;
     snprintf(command, sizeof command,
-             "cc -O1 -std=c11 -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC -o %s/%s.so %s -lm > %s/%s.log 2>&1", batch.folder,
+             "cc -O0 -std=c11 -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC -o %s/%s.so %s -lm > %s/%s.log 2>&1", batch.folder,
              stem, path, batch.folder, stem);
     if (system(command)) return false;
     snprintf(path, sizeof path, "%s/%s.so", batch.folder, stem);
