@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bind: concrete inference over the finished graph, and steps. Runs no pass. A node whose shape depends on data not yet computed cuts the plan. */
+   bind: concrete inference over the finished graph, and steps, node by node. Runs no pass. A node whose shape depends on data not yet computed cuts the plan. Where
+   a plan begins and how it is finished is stretch.c's. */
 #include <string.h>
 
 #include "loops/fuse.h"
 #include "plan/formula.h"
 #include "plan/join.h"
-#include "plan/verify.h"
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan"); }
 
@@ -300,8 +300,7 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
                       .data = h};
     return hone_steps_add(&b->steps, step, refs, n->n_in + n->n_out);
 }
-static hone_status bind_nodes(binder *b, level *l, int from);
-static void begin(level *l) {
+void hone_bind_begin(level *l) {
     const hone_compiled *c = l->c;
     const hone_bound_var *constant = c->constant;
     l->whole = true;
@@ -334,7 +333,7 @@ static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond
                    .values = l->values,
                    .empty = l->empty};
     if (!inner.var) return no_memory();
-    begin(&inner);
+    hone_bind_begin(&inner);
     for (int q = body->graph->n_formal; q < body->graph->in.n; q++) {
         hone_bound_var *w = inner.var + body->graph->in.at[q];
         *w = l->var[n->in[n->n_in - n->n_capture + q - body->graph->n_formal]];
@@ -342,7 +341,7 @@ static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond
     }
     int steps = b->steps.step.n, blocks = b->steps.block.n, patches = b->steps.patch.n, slots = b->n_slot;
     b->inlined++;
-    hone_status s = bind_nodes(b, &inner, 0);
+    hone_status s = hone_bind_nodes(b, &inner, 0);
     b->inlined--;
     if (s) return s;
     if (b->cut >= 0) { /* cannot be cut in the middle of a branch: the branch runs as a whole, as a host step */
@@ -459,7 +458,7 @@ static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, con
         }
     return bind_program(b, l, k, n, instance, call, param, out);
 }
-static hone_status bind_nodes(binder *b, level *l, int from) {
+hone_status hone_bind_nodes(binder *b, level *l, int from) {
     for (int k = from; k < l->c->graph->node.n; k++) {
         hone_node *n = l->c->graph->node.at[k];
         const hone_formula *f = l->c->formula[k];
@@ -475,216 +474,4 @@ static hone_status bind_nodes(binder *b, level *l, int from) {
         if (b->cut >= 0) return HONE_OK;
     }
     return HONE_OK;
-}
-
-/* ---- the plan ----------------------------------------------------------------------------------------------------------------------- */
-static void take_inputs(level *l, const hone_fact *input) {
-    const hone_graph *g = l->c->graph;
-    for (int k = 0; k < g->in.n; k++) {
-        hone_bound_var *w = l->var + g->in.at[k];
-        w->fact = input[k];
-        if (hone_fact_shaped(input + k)) {
-            w->at = HONE_AT_REF, w->ref = (hone_ref){HONE_BASE_FIRST + k, -1, 0};
-            hone_dense_strides(&w->fact, w->stride);
-        } else w->at = HONE_AT_SLOT, w->slot = k; /* the first slots are the inputs */
-        w->as_compiled = hone_bind_as_compiled(l, g->in.at[k]);
-    }
-}
-static void take_values(const hone_compiled *c, const hone_fact *input, int64_t *values) { /* what the symbols of the input dims are */
-    const hone_graph *g = c->graph;
-    int n = hone_dims_count(g->dims);
-    for (int k = 0; k < n; k++) values[k] = HONE_DIM_UNKNOWN;
-    for (int k = 0; k < g->in.n; k++) {
-        const hone_var *v = g->var.at + g->in.at[k];
-        for (int d = 0; d < v->rank && v->rank == input[k].rank; d++)
-            if (hone_dim_is_symbolic(v->dim[d])) {
-                int h = (int)(v->dim[d] - HONE_DIM_BAND);
-                if (h < n && hone_dim_handle_op(g->dims, h) == HONE_DIM_SYMBOL) values[h] = input[k].dim[d];
-            }
-    }
-    hone_dims_eval(g->dims, values);
-}
-/* Blocks are placed: so is what lies in them. */
-static void settle(const binder *b, const hone_plan *p, hone_ref *r) {
-    if (r->base != HONE_BASE_ARENA || r->block < 0) return;
-    if (p->guard_slot < 0) r->offset += b->steps.block.at[r->block].at;
-    else r->base = hone_slot_base(b, p->guard_slot + r->block);
-    r->block = hone_block_placed(r->block);
-}
-static hone_status finish(binder *b, level *l, hone_plan *p) {
-    hone_graph *g = l->c->graph;
-    for (int k = 0; k < g->out.n; k++) HONE_TRY(hone_bind_see(b, l, g->out.at[k]));
-    for (int k = 0; b->cut >= 0 && k < g->var.n; k++) HONE_TRY(hone_bind_see(b, l, k));
-    for (int k = 0; b->cut >= 0 && k < b->n_wanted; k++)
-        HONE_TRY(hone_bind_dense(b, l, -1, l->var + b->wanted[k])); /* it will be read as a value */
-    p->out = hone_arena_alloc(p->arena, sizeof *p->out * (size_t)(g->out.n + 1));
-    if (!p->out) return no_memory();
-    for (int k = 0; k < g->out.n; k++) {
-        hone_bound_var *v = l->var + g->out.at[k];
-        if (b->cut >= 0 && v->at == HONE_AT_NOWHERE) {
-            p->out[k].how = HONE_OUT_LATER;
-            continue;
-        }
-        if (v->at == HONE_AT_NOWHERE) return hone_fail(HONE_BAD_INPUT, "output '%s' is never computed", g->var.at[g->out.at[k]].name);
-        bool mine = v->at == HONE_AT_REF && v->ref.base == HONE_BASE_FIRST + b->n_in + k && v->ref.offset == 0 && hone_bind_is_dense(v);
-        if (b->cut >= 0 && !mine) {
-            p->out[k].how = HONE_OUT_LATER;
-            continue;
-        }
-        p->out[k].fact = v->fact;
-        p->out[k].fact.value = NULL, p->out[k].fact.contents = NULL;
-        if (v->at == HONE_AT_SLOT || (v->slot >= 0 && v->ref.base >= hone_slot_base(b, 0) && hone_bind_is_dense(v) && v->ref.offset == 0)) {
-            p->out[k].how = HONE_OUT_SLOT, p->out[k].slot = v->slot;
-            continue;
-        }
-        p->out[k].how = HONE_OUT_WRITTEN;
-        if (mine) continue;
-        HONE_TRY(hone_bind_real(b, v));
-        hone_bound_var to = *v;
-        to.ref = (hone_ref){HONE_BASE_FIRST + b->n_in + k, -1, 0};
-        hone_dense_strides(&to.fact, to.stride);
-        int64_t bytes = 0;
-        HONE_TRY(hone_bind_bytes(&v->fact, &bytes));
-        if (bytes) HONE_TRY(hone_bind_copy(b, l, -1, v, &to));
-    }
-    if (b->cut >= 0) { /* what lives on keeps its block to the end; the state is kept for the next stretch */
-        for (int k = 0; k < g->var.n; k++)
-            if (l->var[k].at == HONE_AT_REF && l->var[k].ref.base == HONE_BASE_ARENA && l->var[k].ref.block >= 0)
-                b->steps.block.at[l->var[k].ref.block].last = b->steps.step.n, b->steps.block.at[l->var[k].ref.block].plain = true;
-    }
-    for (int k = 0; k < b->steps.block.n; k++) { /* steps that were taken back may have made or read it */
-        hone_block *w = b->steps.block.at + k;
-        if (w->first > b->steps.step.n) w->first = b->steps.step.n;
-        if (w->last > b->steps.step.n) w->last = b->steps.step.n;
-    }
-    HONE_TRY(b->device->join(&b->steps));
-    p->n_step = b->steps.step.n;
-    p->arena_bytes = hone_memory_plan(b->scratch, b->steps.block.at, b->steps.block.n, p->n_step, &p->lower_bound_bytes, &p->sum_bytes);
-    if (p->arena_bytes < 0) return no_memory();
-    if (hone_guard_wanted()) p->arena_bytes = 0, p->guard_slot = b->n_slot, b->n_slot += b->steps.block.n;
-    for (int k = 0; k < b->steps.patch.n; k++) settle(b, p, b->steps.patch.at[k]);
-    if (b->cut >= 0) {
-        p->arena_slot = b->n_slot++, p->own_slot = b->n_slot++;
-        p->cut_node = b->cut, p->n_wanted = b->n_wanted;
-        p->wanted = hone_arena_copy(p->arena, b->wanted, sizeof *b->wanted * (size_t)b->n_wanted);
-        p->var = hone_arena_copy(p->arena, l->var, sizeof *l->var * (size_t)g->var.n);
-        if (!p->wanted || !p->var) return no_memory();
-        for (int k = 0; k < g->var.n; k++) {
-            hone_bound_var *v = p->var + k;
-            if (!g->var.at[k].value) v->fact.value = NULL;
-            if (v->fact.contents &&
-                !(v->fact.contents = hone_arena_copy(p->arena, v->fact.contents, sizeof(hone_dim) * (size_t)v->fact.n_content)))
-                return no_memory();
-            if (v->at != HONE_AT_REF) continue; /* the next stretch has memory of its own: this one's is a slot's to it */
-            if (v->ref.base == HONE_BASE_PLAN) v->ref.base = hone_slot_base(b, p->own_slot);
-            settle(b, p, &v->ref);
-            if (v->ref.base == HONE_BASE_ARENA) v->ref.base = hone_slot_base(b, p->arena_slot);
-        }
-    }
-    p->step = hone_arena_copy(p->arena, b->steps.step.at, sizeof *p->step * (size_t)p->n_step);
-    p->n_block = b->steps.block.n;
-    p->block = hone_arena_copy(p->arena, b->steps.block.at, sizeof *p->block * (size_t)p->n_block);
-    if (!p->step || !p->block) return no_memory();
-    for (int k = 0; k < p->n_step; k++)
-        if (p->step[k].scratch_bytes > p->scratch_bytes) p->scratch_bytes = (p->step[k].scratch_bytes + 63) / 64 * 64;
-    p->n_slot = b->n_slot, p->n_base = hone_slot_base(b, b->n_slot), p->n_constant = hone_packs_count(b->packs);
-    p->own_bytes = b->own.n;
-    if (p->own_bytes && !(p->own = hone_alloc_raw((size_t)p->own_bytes))) return no_memory();
-    if (p->own_bytes) memcpy(p->own, b->own.at, (size_t)p->own_bytes);
-    return HONE_OK;
-}
-enum { MOST_KEPT = 1 << 16 }; /* bytes of a plan's own memory, for the next bind */
-hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, hone_how how,
-                      hone_plan **out) {
-    const hone_graph *g = c->graph;
-    if (after && after->depth + 1 >= MAX_CUTS)
-        return hone_fail(HONE_NOT_SUPPORTED, "more than %d shapes depend on computed data", MAX_CUTS);
-    hone_plan *p = hone_alloc(sizeof *p);
-    binder b = {.how = how,
-                .cut = -1,
-                .after = after,
-                .packs = c->packs,
-                .device = how.device ? how.device : hone_devices(0),
-                .n_in = g->in.n,
-                .n_out = g->out.n};
-    hone_status s = HONE_OK;
-    hone_bench *bench = atomic_exchange(c->bench, NULL);
-    if (!bench) bench = hone_alloc(sizeof *bench);
-    if (!p || !bench || !(p->arena = hone_arena_create()) || (!bench->scratch && !(bench->scratch = hone_arena_create()))) {
-        s = no_memory();
-        goto done;
-    }
-    b.steps = bench->steps, b.scratch = bench->scratch, b.own = bench->own;
-    p->cut_node = p->arena_slot = p->own_slot = p->guard_slot = -1, p->before = after, p->depth = after ? after->depth + 1 : 0;
-    b.steps.arena = p->arena, b.shelf = p->shelf = hone_shelves_hold(c->shelves);
-    /* slots: inputs that are no plain tensors, then what host ops make, and the memory of earlier stretches */
-    b.n_slot = after ? after->n_slot : g->in.n;
-    level l = {.c = c, .top = true};
-    int64_t *values = hone_arena_raw(b.scratch, sizeof *values * (size_t)(hone_dims_count(g->dims) + 1));
-    l.var = hone_arena_raw(b.scratch, sizeof *l.var * (size_t)(g->var.n + 1)), l.values = values;
-    b.out_taken = hone_arena_alloc(b.scratch, (size_t)g->out.n + 1);
-    if (!l.var || !l.values || !b.out_taken) {
-        s = no_memory();
-        goto done;
-    }
-    take_values(c, input, values);
-    for (int k = 0; k < g->in.n; k++)
-        for (int d = 0; d < input[k].rank; d++) l.empty |= input[k].dim[d] == 0;
-    int from = 0;
-    begin(&l);
-    if (!after) take_inputs(&l, input);
-    else {
-        from = after->cut_node;
-        memcpy(l.var, after->var, sizeof *l.var * (size_t)g->var.n);
-        for (int k = 0; k < g->in.n; k++)
-            if (!l.var[g->in.at[k]].fact.value) l.var[g->in.at[k]].fact.value = input[k].value;
-        for (int k = 0; k < g->out.n; k++) b.out_taken[k] = after->out[k].how != HONE_OUT_LATER;
-        for (int k = 0; k < after->n_wanted; k++) {
-            hone_bound_var *v = l.var + after->wanted[k];
-            v->as_compiled = false; /* more is known now */
-            if (v->at == HONE_AT_SLOT) {
-                v->fact = wanted[k];
-                if (hone_fact_shaped(&v->fact)) {
-                    v->at = HONE_AT_REF, v->ref = (hone_ref){hone_slot_base(&b, v->slot), -1, 0};
-                    hone_dense_strides(&v->fact, v->stride);
-                }
-            } else v->fact.value = wanted[k].value, v->fact.contents = NULL;
-        }
-    }
-    if (!s) s = bind_nodes(&b, &l, from);
-    if (!s) s = finish(&b, &l, p);
-    if (!s && hone_verify_wanted()) s = hone_plan_verify(c, input, p);
-    hone_packs_fill(c->packs, how.threads); /* whatever came of it: what they are made by goes with the plan */
-done:
-    if (b.scratch) {
-        b.steps.step.n = b.steps.block.n = b.steps.patch.n = b.own.n = 0;
-        if (b.own.room > MOST_KEPT) hone_vec_free(&b.own);
-        bench->steps = b.steps, bench->own = b.own;
-        hone_arena_reset(b.scratch);
-    }
-    hone_bench_destroy(atomic_exchange(c->bench, bench));
-    if (s) hone_plan_destroy(p);
-    else *out = p;
-    return s;
-}
-void hone_bench_destroy(hone_bench *w) {
-    if (!w) return;
-    hone_vec_free(&w->steps.step);
-    hone_vec_free(&w->steps.block);
-    hone_vec_free(&w->steps.patch);
-    hone_vec_free(&w->own);
-    hone_arena_destroy(w->scratch);
-    hone_free(w);
-}
-void hone_plan_destroy(hone_plan *p) {
-    while (p) {
-        hone_plan *next = p->sibling;
-        hone_plan_destroy(p->next_cut);
-        hone_free(p->key);
-        hone_free(p->own);
-        hone_arena_destroy(p->arena);
-        hone_shelf_drop(p->shelf);
-        hone_free(p);
-        p = next;
-    }
 }

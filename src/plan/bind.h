@@ -51,6 +51,12 @@ typedef struct {
     int64_t once_bytes; /* of own, for what was computed already (once.c) */
 } binder;
 
+/* ---- bind.c --------------------------------------------------------------------------------------------------------------------------- */
+/* Vars as they are before any node is bound: constants are there, numbers that the dims say are known. */
+void hone_bind_begin(level *);
+/* All nodes from this one on, until one cuts the plan. */
+hone_status hone_bind_nodes(binder *, level *, int from) HONE_CHECKED;
+
 /* ---- place.c -------------------------------------------------------------------------------------------------------------------------- */
 bool hone_bind_is_dense(const hone_bound_var *);
 hone_status hone_bind_bytes(const hone_fact *, int64_t *out) HONE_CHECKED;
