@@ -87,6 +87,8 @@ typedef void hone_gemm_strewn_fn(int64_t m, int64_t groups, const uint8_t *a, pt
 struct hone_levels;
 typedef void hone_gemm_bytes_fn(int64_t m, int64_t groups, const uint8_t *a, const uint8_t *b, const struct hone_levels *, int64_t j,
                                 int64_t n, uint8_t *const *out);
+/* The same of a panel of which only the first n columns are wanted, rounded up to whole vectors: a last one. */
+typedef void hone_gemm_i8_some_fn(int m, int64_t groups, const int8_t *a, const uint8_t *b, int n, int32_t *c, ptrdiff_t c_stride);
 /* Rows of A as they lie: each is `taps` pieces (at most 32) of `piece` bytes, a multiple of four; piece t of row i is at a + row[i] + at[t], or, where bit t of outside[i] is
    set, at `beyond`. Times a panel of B, of which n columns are wanted: c[i * c_stride + j], rounded up to whole vectors. Any m. */
 typedef struct {
@@ -111,7 +113,8 @@ typedef struct {
     void (*begin)(int64_t k),
         (*end)(
             void); /* as in gemm_bf16.h. Where k is less than `deep` only the first k bytes of a row, in whole groups of four, are read */
-    hone_gemm_taps_fn *taps; /* or NULL */
+    hone_gemm_taps_fn *taps;    /* or NULL */
+    hone_gemm_i8_some_fn *some; /* or NULL */
 } hone_gemm_i8;
 extern const hone_gemm_i8 hone_gemm_i8_list[];
 const hone_gemm_i8 *hone_gemm_i8_best(void);

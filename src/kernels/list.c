@@ -97,6 +97,13 @@ hone_gemm_rows_u8_fn hone_gemm_rows_u8__amx;
 hone_gemm_strewn_fn hone_gemm_strewn__base, hone_gemm_strewn__avx2, hone_gemm_strewn__vnni;
 #define hone_gemm_strewn__none NULL
 hone_gemm_bytes_fn hone_gemm_bytes__i8mm;
+hone_gemm_i8_some_fn hone_gemm_some__dotprod;
+#define SOME_OF_base NULL
+#define SOME_OF_avx2 NULL
+#define SOME_OF_vnni NULL
+#define SOME_OF_amx NULL
+#define SOME_OF_dotprod hone_gemm_some__dotprod
+#define SOME_OF_i8mm NULL
 #define BYTES_OF_base NULL
 #define BYTES_OF_avx2 NULL
 #define BYTES_OF_vnni NULL
@@ -122,14 +129,15 @@ GEMM_I8(DECLARE)
      BYTES_OF_##isa,                                                           \
      begin,                                                                    \
      end,                                                                      \
-     NULL},
+     NULL,                                                                     \
+     SOME_OF_##isa},
 const hone_gemm_i8 hone_gemm_i8_list[] = {GEMM_I8(ROW){0}};
 #undef ROW
 #if defined(__aarch64__)
 hone_gemm_i8_fn hone_gemm_i8_4x16__dotprod;
 hone_gemm_taps_fn hone_gemm_taps__dotprod;
 const hone_gemm_i8 hone_gemm_i8_taps_list[] = {{"hone_gemm_i8_4x16__dotprod", HONE_CPU_DOTPROD, 4, 16, 4, 4, 1, hone_gemm_i8_4x16__dotprod,
-                                                NULL, NULL, NULL, NULL, NULL, NULL, hone_gemm_taps__dotprod},
+                                                NULL, NULL, NULL, NULL, NULL, NULL, hone_gemm_taps__dotprod, NULL},
                                                {0}};
 #else
 const hone_gemm_i8 hone_gemm_i8_taps_list[] = {{0}};

@@ -63,7 +63,9 @@ typedef struct {
     int64_t fours, *four_at, *four_own; /* where each group is, and in a row that was copied; */
     int64_t *in_fours;                  /* each value of K among them */
     uint32_t *four_mask;                /* which bytes of a group are some */
-    const uint8_t *lies;   /* how many rows from each on are read where they lie: all inside, equally apart, with bytes behind; or NULL */
+    const uint8_t *lies; /* how many rows from each on are read where they lie: all inside, equally apart, with bytes behind; or NULL */
+    const uint8_t
+        *four_whole;       /* of each row: all of its groups are inside, and behind them as many bytes as are read; NULL: a batch decides */
     int64_t lies_end;      /* rows that begin behind have too few bytes behind */
     int64_t rows_apart;    /* rows of A are taken as they lie, so many bytes apart; 0: they are copied */
     const int64_t *tap_at; /* rows are multiplied where they lie (contract_int_taps.c): where their pieces begin; NULL: they are not */

@@ -240,9 +240,14 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
                 d->kernel_i8->strewn(high, d->fours, strewn, (ptrdiff_t)(lies ? d->at_m_a[1] - d->at_m_a[0] : 4 * d->fours),
                                      lies ? d->four_at : d->four_own, b + (j + q) * groups * 4, new.c + q, stride);
             for (int64_t q = 0; !direct && !strewn && !taps && q < new.n; q += nr)
-                for (int64_t p = 0; p < high; p += mr)
-                    d->run_i8(high - p < mr ? (int)(high - p) : (int)mr, groups, (const int8_t *)here + p * groups * 4,
-                              b + (j + q) * groups * 4, new.c + p *stride + q, stride);
+                for (int64_t p = 0; p < high; p += mr) {
+                    const int tall = high - p < mr ? (int)(high - p) : (int)mr;
+                    const int8_t *from = (const int8_t *)here + p * groups * 4;
+                    int32_t *sums = new.c + p *stride + q;
+                    if (new.n - q < nr && d->kernel_i8->some)
+                        d->kernel_i8->some(tall, groups, from, b + (j + q) * groups * 4, (int)(new.n - q), sums, stride);
+                    else d->run_i8(tall, groups, from, b + (j + q) * groups * 4, sums, stride);
+                }
             /* sums that a matrix unit has just stored are slow to come back: those of the turn before are finished meanwhile */
             if (!d->kernel_i8->begin) last = new;
             if (last.m) done = finish(d, at, &w, &last, &f);

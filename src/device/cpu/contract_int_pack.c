@@ -57,6 +57,10 @@ bool hone_contract_int_fours(hone_arena *arena, hone_contract *d) {
         if (d->at_m_a[i] + far > last && hone_contract_all_inside(d, &w, i)) last = d->at_m_a[i] + far;
     d->lies_end = last;
     for (int64_t g = 0; g < groups; g++) d->lies_end = last - d->four_at[g] - 3 < d->lies_end ? last - d->four_at[g] - 3 : d->lies_end;
+    uint8_t *whole = moves ? NULL : hone_arena_raw(arena, (size_t)d->m);
+    if (!moves && !whole) return false;
+    for (int64_t i = 0; i < d->m && whole; i++) whole[i] = d->at_m_a[i] <= d->lies_end && hone_contract_all_inside(d, &w, i);
+    d->four_whole = whole;
     /* a matrix unit is worth copies where columns are many */
     if (moves || d->flip_a || d->a_signed || !d->kernel_i8->strewn || (d->kernel_i8->rows && d->n > 2 * d->nr)) return true;
     uint8_t *lies = hone_arena_raw(arena, (size_t)d->m);
@@ -88,8 +92,12 @@ const uint8_t *hone_contract_int_row(const hone_contract *d, const uint8_t *a, c
             four = (four ^ d->flip_a * 0x01010101u) & d->four_mask[g];
             memcpy(line + 4 * g, &four, 4);
         }
+        int64_t from[MAX_BOUNDED];
+        for (int q = 0; q < d->a.n_bounded; q++) from[q] = d->a.bounded[q].c + w->edge[q] + d->at_m_a_bounded[q][m];
         for (int64_t p = 0; p < d->k && !whole; p++) {
-            const bool out = !inside && (d->outside ? d->outside[m] >> p & 1 : !hone_contract_inside(d, w, m, p));
+            bool out = false;
+            for (int q = 0; q < d->a.n_bounded && !inside; q++)
+                out |= (uint64_t)(from[q] + d->at_k_a_bounded[q][p]) >= (uint64_t)d->a.size[q];
             line[d->in_fours[p]] = (out ? (uint8_t)outside : row[at[p]]) ^ d->flip_a;
         }
         return line;
@@ -223,6 +231,7 @@ static inline void spread_fours(const hone_contract *d, const uint8_t *row, ptrd
 }
 /* Does row m lie inside the picture, its groups of four and what they read too? And so many rows, equally far apart? */
 static bool taken_whole(const hone_contract *d, const hone_standing *w, int64_t m) {
+    if (d->four_whole) return d->four_whole[m];
     return (d->outside ? !d->outside[m] : hone_contract_all_inside(d, w, m)) && d->at_m_a[m] <= d->lies_end;
 }
 static bool evenly(const hone_contract *d, const hone_standing *w, int64_t m) {

@@ -3,8 +3,8 @@
    as long as to multiply them. Pieces outside of the picture are read from a row of zero points. */
 #include "device/cpu/contract.h"
 
-/* More columns pay for packed rows (Neoverse-N1: 64 are equal); fewer bytes a piece are not worth a load. */
-enum { MOST_COLUMNS = 48, LEAST_PIECE = 8, MOST_TAPS = 32 };
+/* More columns pay for packed rows (Neoverse-N1: resnet18 loses by 48, and gains nothing by 96); fewer bytes a piece are not worth a load. */
+enum { MOST_COLUMNS = 64, LEAST_PIECE = 8, MOST_TAPS = 32 };
 
 bool hone_contract_int_taps(hone_arena *arena, hone_contract *d) {
     const hone_gemm_i8 *kernel = hone_gemm_i8_taps_best();
