@@ -377,8 +377,8 @@ static inline void tile_store5(const void *map, uint32_t from, int c0, int c1, i
 }
 static inline void tile_store(const void *map, uint32_t from, int c0, int c1, int c2) { tile_store5(map, from, c0, c1, c2, 0, 0); }
 static inline void store_commit(void) {}
-static inline void store_wait(void) {}
-static inline void store_wait_all(void) {}
+#define store_wait(n) ((void)0)
+static inline void map_prefetch(const void *map) { (void)map; }
 static inline void fence_proxy(void) {}
 
 /* ---- warpgroups' matrix unit: D[64][n] += A[64][32 bytes] B[n][32 bytes], by descriptors, rows of 128 bytes swizzled; or A from registers and B

@@ -79,8 +79,8 @@ static void move_of(int bytes, int turn, int64_t i, int64_t j, int64_t k, int mi
     operand x = hold((size_t)((n + misplaced) * bytes), 16), y = hold((size_t)(n * bytes), 16);
     for (size_t b = 0; b < x.bytes; b++) x.at[b] = (char)(b * 131 >> 3);
     hone_cuda_move args = {address(&x) + (uint64_t)(misplaced * bytes), address(&y), {i, j, k}, {j * k, turn ? 1 : k, turn ? j : 1}};
-    const int64_t tile = 128 / bytes > 32 ? 128 / bytes : 32;
-    if (turn) run(&e, &args, (int)((j + tile - 1) / tile), (int)((k + tile - 1) / tile), 2);
+    const int64_t tile = 128 / bytes;
+    if (turn) run(&e, &args, (int)((j + tile - 1) / tile), (int)((k + 127) / 128), 2);
     else run(&e, &args, 3, 1, 1);
     for (int64_t p = 0; p < n; p++) {
         const int64_t c = p % k, b = p / k % j, a = p / k / j;
@@ -95,7 +95,8 @@ static void movement(void **state) {
     if (!works) skip();
     for (int bytes = 1; bytes <= 8; bytes *= 2)
         for (int turn = 0; turn < 2; turn++)
-            move_of(bytes, turn, 3, 70, 67, 0), move_of(bytes, turn, 2, 64, 96, 0), move_of(bytes, turn, 1, 33, 130, 1);
+            move_of(bytes, turn, 3, 70, 67, 0), move_of(bytes, turn, 2, 64, 96, 0), move_of(bytes, turn, 1, 33, 130, 1),
+                move_of(bytes, turn, 1, 144, 256, 0);
 }
 
 /* ---- contractions ---- */
@@ -208,9 +209,10 @@ static void contract_mma(void **state) {
 }
 static void wgmma(product p, int consumers, int tile_n, int stages, int blocks, int store) {
     const hone_cuda_fill fill[] = {{"IN_TYPE", p.in, NULL},  {"OUT_TYPE", p.out, NULL}, {"CONSUMERS", consumers, NULL},
-                                   {"TILE_N", tile_n, NULL}, {"STAGES", stages, NULL},  {"SPLIT", p.splits > 1, NULL},
-                                   {"WINDOW", 0, NULL},      {"STORE", store, NULL},    {"EPILOGUE", 0, p.epilogue}};
-    const emulated e = compile("contract_wgmma", "hone_contract", fill, 9);
+                                   {"TILE_N", tile_n, NULL}, {"STAGES", stages, NULL},  {"CLUSTER", 1, NULL},
+                                   {"SPLIT", p.splits > 1, NULL}, {"WINDOW", 0, NULL},      {"STORE", store && tile_n * bytes_of[p.out] % 128 == 0, NULL},
+                                   {"CONSTANT_B", p.batches == 1, NULL}, {"EPILOGUE", 0, p.epilogue}};
+    const emulated e = compile("contract_wgmma", "hone_contract", fill, 11);
     product_data d = product_make(&p, 64 * consumers, tile_n, 16 / bytes_of[p.in]);
     const int step = 128 / bytes_of[p.in];
     hone_cuda_contract_tma args = {.p = d.args};
@@ -259,12 +261,14 @@ static void window_of(image g, int which) { /* 0: warps, pieces of 16 bytes; 1: 
                                      {"CONSUMERS", 1, NULL},
                                      {"TILE_N", tile_n, NULL},
                                      {"STAGES", 3, NULL},
+                                     {"CLUSTER", 1, NULL},
                                      {"SPLIT", 0, NULL},
                                      {"WINDOW", 1, NULL},
-                                     {"STORE", 1, NULL},
+                                     {"STORE", tile_n % 64 == 0, NULL},
+                                     {"CONSTANT_B", 1, NULL},
                                      {"EPILOGUE", 0, "fmaxf(v + bias, 0.0f)"}};
     const emulated e =
-        which == 2 ? compile("contract_wgmma", "hone_contract", groups, 9) : compile("contract_mma", "hone_contract", warps, 11);
+        which == 2 ? compile("contract_wgmma", "hone_contract", groups, 11) : compile("contract_mma", "hone_contract", warps, 11);
     operand x = hold((size_t)(g.batch * g.height * g.width * g.channels * 2), 16), w = hold((size_t)(g.outputs * k * 2), 16),
             y = hold((size_t)(m * g.outputs * 2), 16), bias = hold((size_t)(g.outputs * 4), 4);
     fill_with(&x, HONE_CUDA_F16), fill_with(&w, HONE_CUDA_F16), fill_with(&bias, HONE_CUDA_F32);

@@ -21,8 +21,8 @@ static const family families[] = {
      true, NO_WGMMA},
     {"few_rows", hone_cuda_few_rows_text, "IN_TYPE OUT_TYPE ROWS WARPS UNROLLED EPILOGUE(v) ", true, NO_WGMMA},
     {"attention", hone_cuda_attention_text, "IN_TYPE HEAD WARPS CAUSAL MASK SPLIT ALIGNED ", false, NO_WGMMA},
-    {"window", hone_cuda_window_text, "KIND IN_TYPE WIDTH STRIP KERNEL_Y KERNEL_X STRIDE EPILOGUE(v) ", false, NO_WGMMA},
-    {"contract_wgmma", hone_cuda_contract_wgmma_text, "IN_TYPE OUT_TYPE CONSUMERS TILE_N STAGES SPLIT WINDOW STORE EPILOGUE(v) ", true,
+    {"window", hone_cuda_window_text, "KIND IN_TYPE WIDTH STRIP LINES KERNEL_Y KERNEL_X STRIDE DILATION EPILOGUE(v) ", false, NO_WGMMA},
+    {"contract_wgmma", hone_cuda_contract_wgmma_text, "IN_TYPE OUT_TYPE CONSUMERS TILE_N STAGES CLUSTER SPLIT WINDOW STORE CONSTANT_B EPILOGUE(v) ", true,
      OF_PRODUCT},
     {"first_layer", hone_cuda_first_layer_text, "IN_TYPE OUT_TYPE CHANNELS KERNEL_Y KERNEL_X STRIDE TILE_Y BLOCKS_M TILE_N EPILOGUE(v) ",
      true, NO_WGMMA},
@@ -74,6 +74,9 @@ hone_status hone_cuda_print(hone_text *out, const char *name, const hone_cuda_fi
         if (!strncmp(w, "IN_TYPE ", 8)) type = one->number;
         if (!strncmp(w, "TILE_N ", 7) || !strncmp(w, "BLOCK_K ", 8)) width = one->number;
         if (!strncmp(w, "HEAD ", 5)) head = one->number;
+        if (f->epilogue && one->text)
+            hone_text_put(out, "#define USES_BIAS %d\n#define USES_RESIDUAL %d\n", strstr(one->text, "bias") != NULL,
+                          strstr(one->text, "residual") != NULL);
     }
     if (wanted != n) return hone_fail(HONE_BAD_INPUT, "the CUDA family '%s' was given %d fills and wants %d", name, n, wanted);
     if (f->wgmma && (type < HONE_CUDA_F16 || type > (f->wgmma == OF_PRODUCT ? HONE_CUDA_S8 : HONE_CUDA_BF16) || width % 16 || width < 16 ||

@@ -186,9 +186,9 @@ KERNEL(hone_contract, contract_args, THREADS, 1) {
     UNROLL for (int i = 0; i < BLOCKS_M; i++)
         UNROLL for (int j = 0; j < BLOCKS_N; j++)
             UNROLL for (int e = 0; e < 4; e++) {
-                const int r = row_in + i * 16 + e / 2 * 8, c = column_in + j * 8 + e % 2;
-                if (m0 + r < P->m && n0 + c < P->n)
-                    *(out_store *)(hone_shared + r * OUT_PITCH + c * OUT_BYTES) = finish(P, sum[i][j][e], batch, m0 + r, n0 + c);
+                const int r = row_in + i * 16 + e / 2 * 8, c = column_in + j * 8 + e % 2, m = m0 + r, n = n0 + c;
+                *(out_store *)(hone_shared + r * OUT_PITCH + c * OUT_BYTES) =
+                    finish(P, sum[i][j][e], bias_at(P, n), residual_at(P, batch, m, n), batch, m, n);
             }
     sync_block();
     out_store *c = (out_store *)P->c + batch * P->batch_c;

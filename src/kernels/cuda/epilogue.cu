@@ -3,7 +3,7 @@
    every contraction.
 
    Filled in by the printer: IN_TYPE (of both factors), OUT_TYPE, EPILOGUE(v): an expression of the sum v, a float (an int's value where
-   factors are 8 bits), that may use batch, m, n, bias, residual and a->…; */
+   factors are 8 bits), that may use batch, m, n, bias, residual and a->…; USES_BIAS, USES_RESIDUAL: whether it does. */
 #define F16_TYPE 1
 #define BF16_TYPE 2
 #define F32_TYPE 3
@@ -62,14 +62,18 @@ DEVICE out_store narrow(float v) {
     return (out_store)v;
 #endif
 }
-DEVICE float bias_of(const hone_cuda_contract *a, int n) { return ((const float *)a->bias)[n]; }
-DEVICE float residual_of(const hone_cuda_contract *a, int batch, int m, int n) {
+/* What an epilogue reads beside the sum, for places that may lie behind the matrix's edge: their value is not stored. */
+DEVICE float bias_at(const hone_cuda_contract *a, int n) {
+    if (!USES_BIAS) return 0;
+    return ((const float *)a->bias)[n < a->n ? n : a->n - 1];
+}
+DEVICE float residual_at(const hone_cuda_contract *a, int batch, int m, int n) {
+    if (!USES_RESIDUAL) return 0;
+    m = m < a->m ? m : a->m - 1, n = n < a->n ? n : a->n - 1;
     return OUT_F32(((const out_store *)a->residual)[batch * a->batch_residual + (i64)m * a->pitch_residual + n]);
 }
-#define bias bias_of(a, n)
-#define residual residual_of(a, batch, m, n)
-DEVICE out_store finish(const hone_cuda_contract *a, sum_type sum, int batch, int m, int n) {
-    (void)a, (void)batch, (void)m, (void)n;
+DEVICE out_store finish(const hone_cuda_contract *a, sum_type sum, float bias, float residual, int batch, int m, int n) {
+    (void)a, (void)batch, (void)m, (void)n, (void)bias, (void)residual;
 #if OUT_TYPE == S32_TYPE /* integers leave as they are: a float would lose some */
     return sum;
 #else
@@ -77,8 +81,6 @@ DEVICE out_store finish(const hone_cuda_contract *a, sum_type sum, int batch, in
     return narrow(EPILOGUE(v));
 #endif
 }
-#undef bias
-#undef residual
 
 /* Tiles in an order in which neighbours share rows and columns in L2: GROUP rows of tiles at a time, column by column. */
 enum { GROUP = 8 };

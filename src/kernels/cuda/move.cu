@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   move: tensors brought into another order. y's last dim is contiguous; in x another dim may be. Where that is so, a block reads a square
+   move: tensors brought into another order. y's last dim is contiguous; in x another dim may be. Where that is so, a block reads a tile
    along x's contiguous dim, turns it in shared memory and writes it along y's: both sides are whole lines. Where x's last dim is contiguous too,
    it is a copy of rows. Elements are only moved, so their type is a size.
 
@@ -13,46 +13,62 @@ typedef u32 element;
 #else
 typedef u64 element;
 #endif
+enum { PER = 16 / BYTES }; /* elements of a 16-byte piece */
 
 #if TURN
-enum { SIDE = 32, LANES = 4 / BYTES > 0 ? 4 / BYTES : 1, TILE = SIDE * LANES, PITCH = TILE + LANES }; /* a row of a tile is 32 words */
-typedef union { element one[LANES]; u32 word; } lanes; /* moved as one word, or two */
+/* A tile is TILE_K rows of 128 bytes along j. Its pieces of 16 bytes are swapped by the row, so that PER rows of one column meet different
+   banks. A thread reads a word (WORD elements of j) of PER rows and has whole pieces of y's rows. */
+enum { TILE_J = 128 / BYTES, TILE_K = 128, WORD = BYTES < 4 ? 4 / BYTES : 1, WORDS = TILE_J / WORD };
+DEVICE u32 place(int k, int byte) { return (u32)(k * 128) + ((u32)byte ^ (u32)(k / PER % 8 * 16)); }
 
-/* A tile of TILE x TILE elements: 256 threads, each word of a row by one lane. */
 KERNEL(hone_move, hone_cuda_move, 256, 4) {
-    element *tile = (element *)hone_shared; /* [j of x][k of x]: read along j */
-    const int lane = THREAD % SIDE, first = THREAD / SIDE;
-    const i64 j0 = (i64)BLOCK_X * TILE, k0 = (i64)BLOCK_Y * TILE;
+    const i64 j0 = (i64)BLOCK_X * TILE_J, k0 = (i64)BLOCK_Y * TILE_K;
+    const u32 shared = shared_at(hone_shared);
     launch_next();
     wait_previous();
     for (i64 i = BLOCK_Z; i < a->extent[0]; i += GRID_Z) {
-        const element *x = (const element *)a->x + i * a->stride_x[0];
-        element *y = (element *)a->y + i * a->extent[1] * a->extent[2];
-        UNROLL for (int r = first; r < TILE; r += 8) {
-            const i64 k = k0 + r, j = j0 + lane * LANES;
-            lanes v;
-            const element *from = x + k * a->stride_x[2] + j;
-            const bool whole = k < a->extent[2] && j + LANES <= a->extent[1] && (u64)from % (LANES * BYTES) == 0;
-            if (whole) {
-                v = *(const lanes *)from;
-            } else {
-                UNROLL for (int e = 0; e < LANES; e++) v.one[e] = k < a->extent[2] && j + e < a->extent[1] ? from[e] : 0;
+        const element *x = (const element *)a->x + i * a->stride_x[0] + k0 * a->stride_x[2] + j0;
+        element *y = (element *)a->y + i * a->extent[1] * a->extent[2] + k0;
+        const bool whole_x = ((u64)x | (u64)(a->stride_x[2] * BYTES)) % 16 == 0 && j0 + TILE_J <= a->extent[1] && k0 + TILE_K <= a->extent[2];
+        if (whole_x) {
+            u32x4 v[4]; /* all asked for before the first is needed */
+            UNROLL for (int q = 0; q < 4; q++) {
+                const int p = THREAD + q * 256;
+                v[q] = load16_once(x + p / 8 * a->stride_x[2] + p % 8 * PER);
             }
-            ((lanes *)(tile + r * PITCH))[lane] = v; /* a row is whole words */
+            UNROLL for (int q = 0; q < 4; q++) {
+                const int p = THREAD + q * 256;
+                shared_store16(shared + place(p / 8, p % 8 * 16), v[q]);
+            }
+        } else { /* element by element, neighbours by neighbouring threads */
+            for (int p = THREAD; p < TILE_K * TILE_J; p += 256) {
+                const int k = p / TILE_J, j = p % TILE_J;
+                if (k0 + k < a->extent[2] && j0 + j < a->extent[1]) *(element *)(hone_shared + place(k, j * BYTES)) = x[k * a->stride_x[2] + j];
+            }
         }
         sync_block();
-        UNROLL for (int r = first; r < TILE; r += 8) {
-            const i64 j = j0 + r, k = k0 + lane * LANES;
-            if (j < a->extent[1]) {
-                lanes v;
-                element *to = y + j * a->extent[2] + k;
-                UNROLL for (int e = 0; e < LANES; e++) v.one[e] = tile[(lane * LANES + e) * PITCH + r];
-                if (k + LANES <= a->extent[2] && (u64)to % (LANES * BYTES) == 0) {
-                    *(lanes *)to = v;
-                } else {
-                    UNROLL for (int e = 0; e < LANES; e++)
-                        if (k + e < a->extent[2]) to[e] = v.one[e];
+        const bool whole_y = ((u64)y | (u64)(a->extent[2] * BYTES)) % 16 == 0 && k0 + TILE_K <= a->extent[2];
+        if (whole_y) {
+            UNROLL for (int q = 0; q < 4 / WORD + (4 / WORD == 0); q++) {
+                const int p = THREAD + q * 256, group = p % (TILE_K / PER), word = p / (TILE_K / PER); /* group: of PER rows */
+                if (word >= WORDS) continue;
+                union { element one[WORD]; u32 bits; u64 long_bits; } from[PER];
+                UNROLL for (int r = 0; r < PER; r++) {
+                    const char *at = hone_shared + place(group * PER + r, word * WORD * BYTES);
+                    if (BYTES == 8) from[r].long_bits = *(const u64 *)at;
+                    else from[r].bits = *(const u32 *)at;
                 }
+                UNROLL for (int e = 0; e < WORD; e++) {
+                    union ALIGNED16 { element one[PER]; u32x4 all; } to;
+                    const i64 j = word * WORD + e;
+                    UNROLL for (int r = 0; r < PER; r++) to.one[r] = from[r].one[e];
+                    if (j0 + j < a->extent[1]) store16(y + (j0 + j) * a->extent[2] + group * PER, to.all);
+                }
+            }
+        } else {
+            for (int p = THREAD; p < TILE_K * TILE_J; p += 256) {
+                const int k = p % TILE_K, j = p / TILE_K;
+                if (k0 + k < a->extent[2] && j0 + j < a->extent[1]) y[(j0 + j) * a->extent[2] + k] = *(const element *)(hone_shared + place(k, j * BYTES));
             }
         }
         sync_block();
@@ -61,17 +77,29 @@ KERNEL(hone_move, hone_cuda_move, 256, 4) {
 #else
 /* Rows of y, k contiguous on both sides: 16 bytes a thread where both are aligned, else element by element. */
 KERNEL(hone_move, hone_cuda_move, 256, 4) {
-    const int per = 16 / BYTES;
-    const i64 pieces = (a->extent[2] + per - 1) / per, all = a->extent[0] * a->extent[1] * pieces;
+    const i64 pieces = (a->extent[2] + PER - 1) / PER, all = a->extent[0] * a->extent[1] * pieces;
+    const bool dense = a->stride_x[1] == a->extent[2] && a->stride_x[0] == a->extent[1] * a->extent[2] && ((a->x | a->y) | (u64)(a->extent[2] * BYTES)) % 16 == 0;
     launch_next();
     wait_previous();
+    if (dense) { /* one row: no division */
+        const u32x4 *from = (const u32x4 *)a->x;
+        u32x4 *to = (u32x4 *)a->y;
+        for (i64 n = (i64)BLOCK_X * 1024 + THREAD; n < all; n += (i64)GRID_X * 1024) {
+            u32x4 v[4];
+            UNROLL for (int q = 0; q < 4; q++)
+                if (n + q * 256 < all) v[q] = load16_once(from + n + q * 256);
+            UNROLL for (int q = 0; q < 4; q++)
+                if (n + q * 256 < all) store16(to + n + q * 256, v[q]);
+        }
+        return;
+    }
     for (i64 n = (i64)BLOCK_X * 256 + THREAD; n < all; n += (i64)GRID_X * 256) {
-        const i64 k = n % pieces * per, j = n / pieces % a->extent[1], i = n / pieces / a->extent[1];
+        const i64 k = n % pieces * PER, j = n / pieces % a->extent[1], i = n / pieces / a->extent[1];
         const element *from = (const element *)a->x + i * a->stride_x[0] + j * a->stride_x[1] + k;
         element *to = (element *)a->y + (i * a->extent[1] + j) * a->extent[2] + k;
-        if (k + per <= a->extent[2] && ((u64)from | (u64)to) % 16 == 0) store16(to, load16_once(from));
+        if (k + PER <= a->extent[2] && ((u64)from | (u64)to) % 16 == 0) store16(to, load16_once(from));
         else
-            for (int e = 0; e < per && k + e < a->extent[2]; e++) to[e] = from[e];
+            for (int e = 0; e < PER && k + e < a->extent[2]; e++) to[e] = from[e];
     }
 }
 #endif

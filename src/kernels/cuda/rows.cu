@@ -15,12 +15,15 @@
 #if IN_TYPE == F32_TYPE
 typedef float in_store;
 #define IN_F32(v) (v)
+#define IN_STORE(v) (v)
 #else
 typedef u16 in_store;
 #if IN_TYPE == F16_TYPE
 #define IN_F32(v) f16_f32(v)
+#define IN_STORE(v) f32_f16(v)
 #else
 #define IN_F32(v) bf16_f32(v)
+#define IN_STORE(v) f32_bf16(v)
 #endif
 #endif
 #if OUT_TYPE == F32_TYPE
@@ -90,8 +93,17 @@ DEVICE float over_row(float v, bool largest) {
 #define LOWEST BITS_F32(0xff800000u)
 
 DEVICE float other_at(const hone_cuda_rows *a, i64 row, int column) { return IN_F32(((const in_store *)a->other)[row * a->pitch_other + column]); }
-DEVICE float weight_at(const hone_cuda_rows *a, int column) { return a->weight ? IN_F32(((const in_store *)a->weight)[column]) : 1.0f; }
-DEVICE float bias_at(const hone_cuda_rows *a, int column) { return a->bias ? IN_F32(((const in_store *)a->bias)[column]) : 0.0f; }
+DEVICE in_vector constant_vector(u64 base, int column, float none) { /* of weight or bias; kept in L1, all rows read it */
+    in_vector v;
+    const in_store *p = (const in_store *)base + column;
+    if (!base) {
+        UNROLL for (int e = 0; e < WIDTH; e++) v.element[e] = IN_STORE(none);
+    } else if (WIDTH * sizeof(in_store) == 16) v.all = load16(p);
+    else if (WIDTH * sizeof(in_store) == 8) v.two = *(const u64 *)p;
+    else if (WIDTH * sizeof(in_store) == 4) v.one = *(const u32 *)p;
+    else v.element[0] = *p;
+    return v;
+}
 DEVICE float before_at(const hone_cuda_rows *a, float v, i64 row, int column) {
     (void)a, (void)row, (void)column;
     return BEFORE(v);
@@ -167,12 +179,15 @@ KERNEL(hone_rows, hone_cuda_rows, THREADS, 1) {
             const int c0 = ((p * VECTORS + q) * THREADS_A_ROW + lane) * WIDTH;
             if (c0 >= columns) continue;
             out_vector piece;
+            in_vector weight, bias;
+            if (KIND == LAYER_NORM || KIND == RMS_NORM) weight = constant_vector(a->weight, c0, 1.0f);
+            if (KIND == LAYER_NORM) bias = constant_vector(a->bias, c0, 0.0f);
             UNROLL for (int e = 0; e < WIDTH; e++) {
                 float r = v[q * WIDTH + e];
                 if (KIND == SOFTMAX) r = (LONG ? exp2_fast((r - first) * 1.4426950408889634f) : r) * second;
                 if (KIND == LOG_SOFTMAX) r = r - first - second;
-                if (KIND == LAYER_NORM) r = (r - first) * second * weight_at(a, c0 + e) + bias_at(a, c0 + e);
-                if (KIND == RMS_NORM) r = r * second * weight_at(a, c0 + e);
+                if (KIND == LAYER_NORM) r = fmaf((r - first) * second, IN_F32(weight.element[e]), IN_F32(bias.element[e]));
+                if (KIND == RMS_NORM) r = r * second * IN_F32(weight.element[e]);
                 piece.element[e] = F32_OUT(after_at(a, r, row, c0 + e));
             }
             store_vector(y + c0, &piece);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   window: depthwise convolution and pooling over channels-last pixels. A thread has WIDTH neighbouring channels of STRIP outputs of a line:
-   what two windows share is read once. Taps outside of the image are zeros, or are left out (pools).
+   window: depthwise convolution and pooling over channels-last pixels. A thread has WIDTH neighbouring channels of LINES x STRIP outputs: what
+   their windows share is read and widened once. Taps outside of the image are zeros, or are left out (pools).
 
    Filled in by the printer: KIND (1 depthwise, 2 largest, 3 average of what is there, 4 average over all taps), IN_TYPE (f16, bf16, f32), WIDTH,
-   STRIP, KERNEL_Y, KERNEL_X, STRIDE, EPILOGUE(v): an expression of v that may use bias, residual. Dilation is the args'. */
+   STRIP, LINES, KERNEL_Y, KERNEL_X, STRIDE, DILATION (of both dims), EPILOGUE(v): an expression of v that may use bias, residual.
+   Grid: x over strips and channels of a line, y over lines, z over images. */
 #define F16_TYPE 1
 #define BF16_TYPE 2
 #define DEPTHWISE 1
@@ -23,6 +24,11 @@ typedef float store;
 #define TO_F32(v) (v)
 #define FROM_F32(v) (v)
 #endif
+enum {
+    THREADS = 128,
+    COLUMNS = (STRIP - 1) * STRIDE + (KERNEL_X - 1) * DILATION + 1, /* of the image, that a thread's windows see */
+    ROWS = (LINES - 1) * STRIDE + (KERNEL_Y - 1) * DILATION + 1
+};
 typedef union ALIGNED16 { store one[WIDTH]; u32x4 all; u64 two; u32 word; } piece;
 DEVICE piece load_piece(const store *p) {
     piece v;
@@ -43,53 +49,69 @@ DEVICE float end(float v, float bias, float residual) {
     return EPILOGUE(v);
 }
 
-KERNEL(hone_window, hone_cuda_window, 256, 1) {
-    const int pieces = a->channels / WIDTH, strips = (a->out_width + STRIP - 1) / STRIP;
-    const i64 all = (i64)a->batch * a->out_height * strips * pieces, id = (i64)BLOCK_X * 256 + THREAD;
+KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
+    const u32 pieces = (u32)(a->channels / WIDTH), strips = (u32)((a->out_width + STRIP - 1) / STRIP), id = (u32)(BLOCK_X * THREADS + THREAD);
+    const u32 strip = id / pieces;
+    const int channel = (int)(id - strip * pieces) * WIDTH, line0 = BLOCK_Y * LINES, n = BLOCK_Z;
+    const int x0 = (int)strip * STRIP * STRIDE - a->pad_x, y0 = line0 * STRIDE - a->pad_y;
+    piece w[KERNEL_Y * KERNEL_X];
+    float bias[WIDTH];
     launch_next();
+    if (strip >= strips) return;
+    if (KIND == DEPTHWISE) { /* constants: read before the kernel ahead has ended */
+        UNROLL for (int t = 0; t < KERNEL_Y * KERNEL_X; t++) w[t] = load_piece((const store *)a->w + (i64)t * a->channels + channel);
+    }
+    UNROLL for (int e = 0; e < WIDTH; e++) bias[e] = a->bias ? ((const float *)a->bias)[channel + e] : 0.0f;
     wait_previous();
-    if (id >= all) return;
-    const int channel = (int)(id % pieces) * WIDTH, strip = (int)(id / pieces % strips), line = (int)(id / pieces / strips % a->out_height);
-    const int n = (int)(id / pieces / strips / a->out_height), x0 = strip * STRIP * STRIDE - a->pad_x, y0 = line * STRIDE - a->pad_y;
-    float sum[STRIP][WIDTH];
-    int there[STRIP];
-    UNROLL for (int s = 0; s < STRIP; s++) {
-        there[s] = 0;
-        UNROLL for (int e = 0; e < WIDTH; e++) sum[s][e] = KIND == LARGEST ? BITS_F32(0xff800000u) : 0.0f;
-    }
-    UNROLL for (int ky = 0; ky < KERNEL_Y; ky++) {
-        const int y = y0 + ky * a->dilation_y;
+    float sum[LINES][STRIP][WIDTH];
+    UNROLL for (int l = 0; l < LINES; l++)
+        UNROLL for (int s = 0; s < STRIP; s++)
+            UNROLL for (int e = 0; e < WIDTH; e++) sum[l][s][e] = KIND == LARGEST ? BITS_F32(0xff800000u) : 0.0f;
+    const bool inside = x0 >= 0 && x0 + COLUMNS <= a->width;
+    UNROLL for (int r = 0; r < ROWS; r++) {
+        const int y = y0 + r;
         if (y < 0 || y >= a->height) continue;
-        const store *row = (const store *)a->x + ((i64)n * a->height + y) * a->width * a->channels + channel;
-        UNROLL for (int kx = 0; kx < KERNEL_X; kx++) {
-            piece w;
-            if (KIND == DEPTHWISE) w = load_piece((const store *)a->w + (i64)(ky * KERNEL_X + kx) * a->channels + channel);
-            UNROLL for (int s = 0; s < STRIP; s++) {
-                const int x = x0 + s * STRIDE + kx * a->dilation_x;
-                if (x < 0 || x >= a->width) continue;
-                const piece v = load_piece(row + (i64)x * a->channels); /* neighbours read it again, from L1 */
-                there[s]++;
-                UNROLL for (int e = 0; e < WIDTH; e++) {
-                    const float f = TO_F32(v.one[e]);
-                    if (KIND == DEPTHWISE) sum[s][e] = fmaf(f, TO_F32(w.one[e]), sum[s][e]);
-                    else if (KIND == LARGEST) sum[s][e] = f > sum[s][e] || f != f ? f : sum[s][e];
-                    else sum[s][e] += f;
-                }
+        bool used = false; /* known when compiled */
+        UNROLL for (int l = 0; l < LINES; l++)
+            used |= r >= l * STRIDE && (r - l * STRIDE) % DILATION == 0 && (r - l * STRIDE) / DILATION < KERNEL_Y;
+        if (!used) continue;
+        const store *row = (const store *)a->x + (((i64)n * a->height + y) * a->width + x0) * a->channels + channel;
+        piece in[COLUMNS];
+        UNROLL for (int c = 0; c < COLUMNS; c++) {
+            if (inside || (x0 + c >= 0 && x0 + c < a->width)) in[c] = load_piece(row + (i64)c * a->channels);
+            else
+                UNROLL for (int e = 0; e < WIDTH; e++) in[c].one[e] = KIND == LARGEST ? FROM_F32(BITS_F32(0xff800000u)) : (store)0;
+        }
+        UNROLL for (int c = 0; c < COLUMNS; c++)
+            UNROLL for (int e = 0; e < WIDTH; e++) {
+                const float f = TO_F32(in[c].one[e]);
+                UNROLL for (int l = 0; l < LINES; l++)
+                    UNROLL for (int s = 0; s < STRIP; s++) {
+                        const int dy = r - l * STRIDE, dx = c - s * STRIDE;
+                        if (dy < 0 || dx < 0 || dy % DILATION || dx % DILATION || dy / DILATION >= KERNEL_Y || dx / DILATION >= KERNEL_X) continue;
+                        if (KIND == DEPTHWISE) sum[l][s][e] = fmaf(f, TO_F32(w[dy / DILATION * KERNEL_X + dx / DILATION].one[e]), sum[l][s][e]);
+                        else if (KIND == LARGEST) sum[l][s][e] = f > sum[l][s][e] || f != f ? f : sum[l][s][e];
+                        else sum[l][s][e] += f;
+                    }
             }
-        }
     }
-    UNROLL for (int s = 0; s < STRIP; s++) {
-        const int x = strip * STRIP + s;
-        if (x >= a->out_width) continue;
-        const i64 at = (((i64)n * a->out_height + line) * a->out_width + x) * a->channels + channel;
-        piece out, before;
-        if (a->residual) before = load_piece((const store *)a->residual + at);
-        UNROLL for (int e = 0; e < WIDTH; e++) {
-            float v = sum[s][e];
-            if (KIND == AVERAGE) v /= (float)there[s];
-            if (KIND == AVERAGE_ALL) v /= (float)(KERNEL_Y * KERNEL_X);
-            out.one[e] = FROM_F32(end(v, a->bias ? ((const float *)a->bias)[channel + e] : 0.0f, a->residual ? TO_F32(before.one[e]) : 0.0f));
+    UNROLL for (int l = 0; l < LINES; l++)
+        UNROLL for (int s = 0; s < STRIP; s++) {
+            const int x = (int)strip * STRIP + s, line = line0 + l;
+            if (x >= a->out_width || line >= a->out_height) continue;
+            const i64 at = (((i64)n * a->out_height + line) * a->out_width + x) * a->channels + channel;
+            piece out, before;
+            float part = 1;
+            if (KIND == AVERAGE_ALL) part = 1.0f / (float)(KERNEL_Y * KERNEL_X);
+            if (KIND == AVERAGE) { /* taps that are there: rows times columns */
+                int rows = 0, columns = 0;
+                UNROLL for (int k = 0; k < KERNEL_Y; k++) rows += y0 + l * STRIDE + k * DILATION >= 0 && y0 + l * STRIDE + k * DILATION < a->height;
+                UNROLL for (int k = 0; k < KERNEL_X; k++) columns += x0 + s * STRIDE + k * DILATION >= 0 && x0 + s * STRIDE + k * DILATION < a->width;
+                part = 1.0f / (float)(rows * columns);
+            }
+            if (a->residual) before = load_piece((const store *)a->residual + at);
+            UNROLL for (int e = 0; e < WIDTH; e++)
+                out.one[e] = FROM_F32(end(sum[l][s][e] * part, bias[e], a->residual ? TO_F32(before.one[e]) : 0.0f));
+            store_piece((store *)a->y + at, &out);
         }
-        store_piece((store *)a->y + at, &out);
-    }
 }

@@ -169,6 +169,12 @@ DEVICE void barrier_fence(void) { asm volatile("fence.mbarrier_init.release.clus
 DEVICE void barrier_arrive(u32 at) {
     asm volatile("{ .reg .b64 s; mbarrier.arrive.shared::cta.b64 s, [%0]; }" ::"r"(at) : "memory");
 }
+DEVICE void barrier_arrive_at(u32 at, int rank) { /* at the same place in another block of the cluster */
+    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }" ::"r"(at),
+                 "r"(rank)
+                 : "memory");
+}
+DEVICE void sync_cluster(void) { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
 DEVICE void barrier_expect(u32 at, u32 bytes) { /* arrives, and says how many bytes must come before the barrier opens */
     asm volatile("{ .reg .b64 s; mbarrier.arrive.expect_tx.shared::cta.b64 s, [%0], %1; }" ::"r"(at), "r"(bytes) : "memory");
 }
@@ -198,6 +204,15 @@ DEVICE void tile_load5(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int
                  "l"((u64)map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
                  : "memory");
 }
+DEVICE void map_prefetch(const hone_cuda_tensor_map *map) { asm volatile("prefetch.tensormap [%0];" ::"l"((u64)map) : "memory"); }
+/* The same into all blocks of the cluster that the mask names, at the same place, told to each one's own barrier there. */
+DEVICE void tile_load_all(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int c0, int c1, int c2, int mask) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(
+            to),
+        "l"((u64)map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "h"((u16)mask)
+        : "memory");
+}
 /* Rows of A as windows see them: `pixels` of the map from (x, y, n) on, moved by one tap; c0: the first channel. */
 DEVICE void window_load(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int c0, int x, int y, int n, int tap_x, int tap_y) {
     asm volatile(
@@ -217,8 +232,7 @@ DEVICE void tile_store5(const hone_cuda_tensor_map *map, u32 from, int c0, int c
                  : "memory");
 }
 DEVICE void store_commit(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-DEVICE void store_wait(void) { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); } /* shared memory may be written again */
-DEVICE void store_wait_all(void) { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); } /* all of it is in memory */
+#define store_wait(n) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(n) : "memory") /* all but the last n have been read from shared memory */
 DEVICE void fence_proxy(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); } /* plain stores before, copy engine after */
 
 /* ---- warpgroups' matrix unit (sm_90a); wgmma itself is printed for its width ---- */

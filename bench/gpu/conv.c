@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+   conv: convolutions with bias and ReLU against cuDNN's bare ones, depthwise and pools, NHWC. */
+#include "harness.h"
+
+typedef struct {
+    int batch, channels, size, outputs, kernel, stride, pad, dilation;
+} image;
+#define EPILOGUE "fmaxf(v + bias, 0.0f)"
+typedef struct {
+    tensor x, w, y, bias;
+    hone_cuda_window win;
+    hone_cuda_product p;
+} operands;
+static operands operands_of(bench *b, const image *g, int type, bool depthwise) {
+    const int out = (g->size + 2 * g->pad - (g->kernel - 1) * g->dilation - 1) / g->stride + 1;
+    const size_t taps = (size_t)(g->kernel * g->kernel), k = taps * (size_t)(depthwise ? 1 : g->channels);
+    operands o = {.x = tensor_random(b, type, (size_t)g->batch * (size_t)g->size * (size_t)g->size * (size_t)g->channels, 1),
+                  .w = tensor_random(b, type, (size_t)g->outputs * k, 0.3),
+                  .y = tensor_poison(b, type, (size_t)g->batch * (size_t)out * (size_t)out * (size_t)g->outputs),
+                  .bias = tensor_random(b, HONE_CUDA_F32, (size_t)g->outputs, 1)};
+    o.win = (hone_cuda_window){.x = o.x.at, .w = o.w.at, .y = o.y.at, .bias = o.bias.at, .batch = g->batch, .height = g->size, .width = g->size, .channels = g->channels, .out_height = out,
+                               .out_width = out, .kernel_y = g->kernel, .kernel_x = g->kernel, .stride_y = g->stride, .stride_x = g->stride, .pad_y = g->pad, .pad_x = g->pad,
+                               .dilation_y = g->dilation, .dilation_x = g->dilation};
+    o.p = (hone_cuda_product){.in = (hone_cuda_type)type, .out = (hone_cuda_type)type, .epilogue = EPILOGUE, .constant_b = true,
+                              .p = {.a = o.x.at, .b = o.w.at, .c = o.y.at, .bias = o.bias.at, .workspace = b->workspace, .counters = b->counters, .pitch_a = g->channels,
+                                    .pitch_b = (long long)k, .pitch_c = g->outputs, .m = g->batch * out * out, .n = g->outputs, .k = (int)k, .batches = 1, .splits = 1, .alpha = 1}};
+    return o; /* p.window is set by those who hold the operands in place: see window_of */
+}
+/* A 1x1 window that moves by one pixel is a plain product. */
+static void window_of(operands *o) {
+    const bool plain = o->win.kernel_x == 1 && o->win.kernel_y == 1 && o->win.stride_x == 1 && o->win.stride_y == 1 && !o->win.pad_x && !o->win.pad_y;
+    o->p.window = plain ? NULL : &o->win;
+}
+static void operands_free(bench *b, operands *o) { tensor_free(b, &o->x), tensor_free(b, &o->w), tensor_free(b, &o->y), tensor_free(b, &o->bias); }
+/* kind: 0 convolution, else hone_cuda_window_kind */
+static reference reference_of(const image *g, const operands *o, int kind) {
+    const hone_cuda_window *w = &o->win;
+    const size_t all = (size_t)w->batch * (size_t)w->out_height * (size_t)w->out_width * (size_t)g->outputs, channels = (size_t)g->channels;
+    const int taps = w->kernel_y * w->kernel_x;
+    reference r = reference_make(all, (double)all * taps * (kind ? 1 : g->channels) < 1e8 ? all : 1000);
+    double *image_ = tensor_doubles(&o->x), *factor = tensor_doubles(&o->w);
+    for (size_t q = 0; q < r.n; q++) {
+        const size_t c = r.at[q] % (size_t)g->outputs, at = r.at[q] / (size_t)g->outputs, n = at / (size_t)w->out_width / (size_t)w->out_height;
+        const int x0 = (int)(at % (size_t)w->out_width) * w->stride_x - w->pad_x, y0 = (int)(at / (size_t)w->out_width % (size_t)w->out_height) * w->stride_y - w->pad_y;
+        double sum = 0, size = 0, largest = -INFINITY;
+        int there = 0;
+        for (int tap = 0; tap < taps; tap++) {
+            const int y = y0 + tap / w->kernel_x * w->dilation_y, x = x0 + tap % w->kernel_x * w->dilation_x;
+            if (y < 0 || y >= w->height || x < 0 || x >= w->width) continue;
+            const double *pixel = image_ + ((n * (size_t)w->height + (size_t)y) * (size_t)w->width + (size_t)x) * channels;
+            there++;
+            if (kind) {
+                const double v = pixel[c], f = kind == HONE_CUDA_DEPTHWISE ? factor[(size_t)tap * channels + c] : 1;
+                sum += v * f, size += fabs(v * f), largest = fmax(largest, v);
+            } else {
+                const double *f = factor + (c * (size_t)taps + (size_t)tap) * channels;
+                for (size_t e = 0; e < channels; e++) sum += pixel[e] * f[e], size += fabs(pixel[e] * f[e]);
+            }
+        }
+        r.want[q] = kind <= HONE_CUDA_DEPTHWISE ? fmax(sum + tensor_get(&o->bias, c), 0) : kind == HONE_CUDA_LARGEST ? largest : sum / there, r.size[q] = size;
+    }
+    free(image_), free(factor);
+    return r;
+}
+static bool check(bench *b, const image *g, operands *o, const char *way, const reference *r) {
+    char what[200];
+    snprintf(what, sizeof what, "conv %s b%d c%d %d o%d k%d s%d p%d d%d", way, g->batch, g->channels, g->size, g->outputs, g->kernel, g->stride, g->pad, g->dilation);
+    if (hone_cuda_wait(b->g)) stop("%s: %s", what, hone_fail_text());
+    return reference_check(b, r, &o->y, what);
+}
+static void check_once(bench *b, const image *g, operands *o, int kind, const char *way) {
+    reference r = reference_of(g, o, kind);
+    check(b, g, o, way, &r);
+    reference_free(&r);
+}
+static void every_way(bench *b, const image *g, int type) {
+    static hone_cuda_way ways[600];
+    operands o = operands_of(b, g, type, false);
+    window_of(&o);
+    const int n = hone_cuda_ways(&o.p, &b->gpu, ways, 600);
+    reference r = {0};
+    if (!b->collect) r = reference_of(g, &o, 0);
+    for (int k = 0; k < n; k++) {
+        prepared p;
+        char text[96];
+        if (ways[k].splits > 2 && ways[k].splits != 6) continue;
+        if (!prepare(b, &o.p, &ways[k], &p)) continue;
+        OK(hone_cuda_set(b->g, o.y.at, 0xfb, o.y.bytes));
+        OK(launch_prepared(b, &p));
+        hone_cuda_way_text(&ways[k], text, sizeof text);
+        check(b, g, &o, text, &r);
+    }
+    reference_free(&r);
+    operands_free(b, &o);
+}
+
+/* ---- depthwise and pools ---- */
+typedef struct {
+    const hone_cuda_kernel *kernel;
+    hone_cuda_launch_shape launch;
+    hone_cuda_window args;
+} window_ready;
+static bool window_prepare(bench *b, const operands *o, int kind, int type, int width, int strip, int lines, window_ready *r) {
+    const hone_cuda_window *w = &o->win;
+    const hone_cuda_fill fill[] = {{"KIND", kind, NULL}, {"IN_TYPE", type, NULL}, {"WIDTH", width, NULL}, {"STRIP", strip, NULL}, {"LINES", lines, NULL}, {"DILATION", w->dilation_x, NULL}, {"KERNEL_Y", w->kernel_y, NULL}, {"KERNEL_X", w->kernel_x, NULL},
+                                   {"STRIDE", w->stride_x, NULL}, {"EPILOGUE", 0, kind == HONE_CUDA_DEPTHWISE ? EPILOGUE : "v"}};
+    hone_text text = {0};
+    OK(hone_cuda_print(&text, "window", fill, 10));
+    r->kernel = kernel_of(b, text.text, "hone_window", 0);
+    hone_text_free(&text);
+    const int across = (w->out_width + strip - 1) / strip * (w->channels / width);
+    r->launch = (hone_cuda_launch_shape){.grid = {(across + 127) / 128, (w->out_height + lines - 1) / lines, w->batch}, .threads = 128};
+    r->args = *w;
+    return r->kernel != NULL;
+}
+static hone_status window_once(bench *b, void *what) {
+    const window_ready *r = what;
+    return hone_cuda_launch(b->g, r->kernel, &r->launch, &r->args);
+}
+static void windows_check(bench *b, const image *g, int kind, int type, int width, int strip, int lines) {
+    operands o = operands_of(b, g, type, true);
+    window_ready r;
+    char text[48];
+    snprintf(text, sizeof text, "window width %d strip %d", width, strip);
+    if (window_prepare(b, &o, kind, type, width, strip, lines, &r)) {
+        OK(window_once(b, &r));
+        check_once(b, g, &o, kind, text);
+    }
+    operands_free(b, &o);
+}
+static double depthwise(bench *b, int batch, int channels, int size, int stride) {
+    const image g = {batch, channels, size, channels, 3, stride, 1, 1};
+    operands o = operands_of(b, &g, HONE_CUDA_F16, true);
+    double best_us = 0, ratio = 0;
+    window_ready best = {0};
+    char what[64], way[64] = "", spec[64];
+    static const int widths[] = {2, 4, 8}, strips[] = {1, 2, 4, 7}, many[] = {1, 2, 4};
+    for (size_t q = 0; q < 36; q++) {
+        window_ready r;
+        const int width = widths[q % 3], strip = strips[q / 3 % 4], lines = many[q / 12];
+        if (channels % width || width * strip * lines > 64 || !window_prepare(b, &o, HONE_CUDA_DEPTHWISE, HONE_CUDA_F16, width, strip, lines, &r)) continue;
+        contender c = contender_of(b, "hone", window_once, &r);
+        in_turns(b, &c, 1, 3);
+        fprintf(b->csv, "depthwise,%d,%d,%d,%d,%d,%d,%d,%.3f\n", batch, channels, size, stride, width, strip, lines, middle(&c));
+        if (best_us == 0 || middle(&c) < best_us) best_us = middle(&c), best = r, snprintf(way, sizeof way, "width %d strip %d lines %d", width, strip, lines);
+        contender_free(b, &c);
+    }
+    if (best_us > 0) {
+        snprintf(spec, sizeof spec, "%d %d %d %d", batch, channels, size, stride);
+        contender c[2] = {contender_of(b, "hone", window_once, &best), contender_torch(b, "depthwise", spec)};
+        in_turns(b, c, 2, 11);
+        check_once(b, &g, &o, HONE_CUDA_DEPTHWISE, way);
+        snprintf(what, sizeof what, "3x3/%d b%d c%d %d", stride, batch, channels, size);
+        ratio = tell(b, "depthwise", what, way, c, 2, 0, (double)(o.x.bytes + o.y.bytes + o.w.bytes));
+        contender_free(b, &c[0]);
+    }
+    operands_free(b, &o);
+    return ratio;
+}
+
+static const image page[] = {{1, 3, 224, 64, 7, 2, 3, 1},   {1, 64, 56, 64, 1, 1, 0, 1},    {1, 64, 56, 64, 3, 1, 1, 1},   {1, 64, 56, 256, 1, 1, 0, 1},  {1, 256, 56, 64, 1, 1, 0, 1},
+                             {1, 256, 56, 128, 1, 1, 0, 1}, {1, 128, 56, 128, 3, 2, 1, 1},  {1, 128, 28, 512, 1, 1, 0, 1}, {1, 512, 28, 128, 1, 1, 0, 1}, {1, 128, 28, 128, 3, 1, 1, 1},
+                             {1, 256, 14, 256, 3, 1, 1, 1}, {1, 256, 14, 1024, 1, 1, 0, 1}, {1, 1024, 14, 256, 1, 1, 0, 1}, {1, 512, 7, 512, 3, 1, 1, 1},  {1, 512, 7, 2048, 1, 1, 0, 1},
+                             {1, 2048, 7, 512, 1, 1, 0, 1}};
+static double one(bench *b, const image *g) {
+    operands o = operands_of(b, g, HONE_CUDA_F16, false);
+    window_of(&o);
+    prepared p;
+    double ratio = 0;
+    char what[64], text[96], spec[64];
+    hone_cuda_way way = hone_cuda_best_way(&o.p, &b->gpu);
+    if (prepare(b, &o.p, &way, &p)) {
+        snprintf(spec, sizeof spec, "%d %d %d %d %d %d %d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->stride, g->pad);
+        contender c[2] = {contender_of(b, "hone", launch_prepared, &p), contender_torch(b, "conv", spec)};
+        in_turns(b, c, 2, 11);
+        hone_cuda_way_text(&way, text, sizeof text);
+        check_once(b, g, &o, 0, text);
+        snprintf(what, sizeof what, "b%d c%d %d -> %d, %dx%d/%d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->kernel, g->stride);
+        ratio = tell(b, "conv", what, text, c, 2, 2.0 * o.p.p.m * o.p.p.n * o.p.p.k, (double)(o.x.bytes + o.w.bytes + o.y.bytes));
+        contender_free(b, &c[0]);
+    }
+    operands_free(b, &o);
+    return ratio;
+}
+void bench_conv(bench *b) {
+    if (b->check) {
+        static const image images[] = {{2, 16, 9, 40, 3, 1, 1, 1}, {1, 72, 13, 130, 3, 2, 1, 1}, {2, 3, 15, 24, 5, 2, 2, 1}, {3, 64, 8, 72, 3, 1, 2, 2}, {1, 128, 7, 64, 1, 2, 0, 1}, {5, 64, 11, 64, 3, 1, 1, 1}};
+        for (size_t k = 0; k < sizeof images / sizeof *images; k++) every_way(b, &images[k], HONE_CUDA_F16);
+        every_way(b, &images[1], HONE_CUDA_BF16);
+        static const image small[] = {{2, 16, 9, 16, 3, 1, 1, 1}, {1, 24, 14, 24, 3, 2, 1, 1}, {1, 8, 12, 8, 5, 1, 4, 2}};
+        for (size_t k = 0; k < 3; k++)
+            for (int kind = HONE_CUDA_DEPTHWISE; kind <= HONE_CUDA_AVERAGE; kind++)
+                for (int width = 1; width <= 8; width *= 2) windows_check(b, &small[k], kind, HONE_CUDA_F16, width, 1 + width % 3, 1 + width / 2 % 2);
+    }
+    if (b->time) {
+        mean first = {.text = "conv f16 b1"}, many = {.text = "conv f16 b32"}, deep[2] = {{.text = "depthwise b1"}, {.text = "depthwise b32"}};
+        for (size_t k = 0; k < sizeof page / sizeof *page; k++) mean_add(&first, one(b, &page[k]));
+        for (size_t k = 0; k < sizeof page / sizeof *page; k++) {
+            image g = page[k];
+            g.batch = 32;
+            mean_add(&many, one(b, &g));
+        }
+        static const int shapes[][3] = {{32, 112, 1}, {96, 112, 2}, {144, 56, 1}, {192, 28, 1}, {384, 14, 1}, {576, 14, 1}, {960, 7, 1}};
+        for (int batch = 0; batch < 2; batch++)
+            for (size_t k = 0; k < 7; k++) mean_add(&deep[batch], depthwise(b, batch ? 32 : 1, shapes[k][0], shapes[k][1], shapes[k][2]));
+        if (!b->collect) mean_tell(b, &first, "1.0"), mean_tell(b, &many, "1.0"), mean_tell(b, &deep[0], "1.2"), mean_tell(b, &deep[1], "1.2");
+    }
+    if (b->search)
+        for (size_t k = 0; k < 2 * sizeof page / sizeof *page; k++) {
+            image g = page[k / 2];
+            g.batch = k % 2 ? 32 : 1;
+            operands o = operands_of(b, &g, HONE_CUDA_F16, false);
+            window_of(&o);
+            search_ways(b, "conv", &o.p, true);
+            operands_free(b, &o);
+        }
+}

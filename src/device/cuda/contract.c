@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/cuda/contract.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const hone_cuda_contract_names[] = {
+    [HONE_CUDA_BY_WGMMA] = "hone_contract", [HONE_CUDA_BY_MMA] = "hone_contract", [HONE_CUDA_BY_ROWS] = "hone_few_rows"};
+static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4, [HONE_CUDA_S8] = 1, [HONE_CUDA_S32] = 4};
+
+static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
+static bool aligned(hone_cuda_address at, long long pitch, long long batch, int bytes, int to) {
+    return at % (unsigned)to == 0 && pitch * bytes % to == 0 && batch * bytes % to == 0;
+}
+static bool inputs_aligned(const hone_cuda_product *p, int to) { /* rows of both factors begin at multiples of `to` bytes */
+    const int bytes = bytes_of[p->in];
+    if (p->window) /* pieces stay within a pixel */
+        return p->p.a % (unsigned)to == 0 && p->p.b % (unsigned)to == 0 && p->window->channels * bytes % to == 0 && p->p.pitch_b * bytes % to == 0;
+    return aligned(p->p.a, p->p.pitch_a, p->p.batch_a, bytes, to) && aligned(p->p.b, p->p.pitch_b, p->p.batch_b, bytes, to);
+}
+static bool output_aligned(const hone_cuda_product *p) { return aligned(p->p.c, p->p.pitch_c, p->p.batch_c, bytes_of[p->out], 16); }
+static int steps_of(const hone_cuda_product *p, const hone_cuda_way *way) { /* of 128 bytes of K */
+    const int step = 128 / bytes_of[p->in];
+    if (way->unit == HONE_CUDA_BY_WGMMA && p->window)
+        return p->window->kernel_y * p->window->kernel_x * (int)rounds(p->window->channels, step);
+    return (int)rounds(p->p.k, step);
+}
+static long long tiles_of(const hone_cuda_product *p, const hone_cuda_way *way) {
+    const int cluster = way->cluster > 1 ? way->cluster : 1;
+    return rounds(p->p.m, way->tile_m * cluster) * cluster * rounds(p->p.n, way->tile_n) * p->p.batches;
+}
+static int shared_of(const hone_cuda_product *p, const hone_cuda_way *way) {
+    const int stage = 128 * (way->tile_m + way->tile_n), out = bytes_of[p->out];
+    if (way->unit == HONE_CUDA_BY_ROWS) return 0;
+    if (way->unit == HONE_CUDA_BY_MMA) {
+        const int staged = way->tile_m * (way->tile_n * out + 16);
+        return way->stages * stage > staged ? way->stages * stage : staged;
+    }
+    const int panels = (int)rounds(way->tile_n, 128 / out);
+    return way->stages * stage + way->tile_m * 128 * (panels < 2 ? panels : 2) + 16 * way->stages + 16;
+}
+
+/* ---- ways ---- */
+int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_cuda_way *way, int most) {
+    static const int widths[] = {16, 32, 48, 64, 96, 128, 192, 256};
+    static const struct {
+        int m, n, warps_m, warps_n;
+    } tiles[] = {{32, 32, 1, 2}, {64, 32, 2, 1}, {32, 64, 1, 2}, {64, 64, 2, 2}, {128, 64, 4, 2}, {64, 128, 2, 4}, {128, 128, 2, 4}};
+    int n = 0;
+    const bool matrix = p->in != HONE_CUDA_S8 || p->out == HONE_CUDA_S8 || p->out == HONE_CUDA_S32 || p->out == HONE_CUDA_F32 || p->out == HONE_CUDA_F16;
+    const bool engine = gpu->major == 9 && inputs_aligned(p, 16) && matrix;
+    for (size_t k = 0; k < sizeof widths / sizeof *widths && engine; k++) {
+        if (k && widths[k - 1] >= p->p.n) break; /* a narrower tile holds all columns */
+        for (int tile_m = 64; tile_m <= 128; tile_m *= 2)
+            for (int cluster = 1; cluster <= 2; cluster++) {
+                hone_cuda_way w = {HONE_CUDA_BY_WGMMA, tile_m, widths[k], 2, 1, cluster, 0, 0};
+                if ((tile_m == 128 && p->p.m <= 64) || (cluster == 2 && (p->p.m <= tile_m || tile_m == 64))) continue;
+                const int steps = steps_of(p, &w);
+                /* as many stages as fit: alone on a multiprocessor, or two blocks on one where tiles are small */
+                const int limit = shared_of(p, &(hone_cuda_way){HONE_CUDA_BY_WGMMA, tile_m, widths[k], 4, 1, 1, 0, 0}) <= 113 * 1024 ? 113 * 1024
+                                                                                                                               : gpu->shared_bytes;
+                while (w.stages < 8 && shared_of(p, &(hone_cuda_way){w.unit, tile_m, w.tile_n, w.stages + 1, 1, cluster, 0, 0}) <= limit)
+                    w.stages++;
+                if (shared_of(p, &w) > gpu->shared_bytes) continue;
+                const long long blocks = tiles_of(p, &w);
+                for (int splits = 1; splits <= 16 && splits * 2 <= (steps > 1 ? steps : 2); splits += splits < 4 ? 1 : splits < 8 ? 2 : 4) {
+                    if (splits > 1 && (blocks * splits > 3 * gpu->sms || cluster > 1)) break;
+                    w.splits = splits;
+                    if (n < most) way[n++] = w;
+                }
+            }
+    }
+    const int to = inputs_aligned(p, 16) ? 16 : inputs_aligned(p, 4) ? 4 : bytes_of[p->in];
+    if (to == 16 && !p->window && p->p.m <= 8 && p->in != HONE_CUDA_S8 && p->p.k % (16 / bytes_of[p->in]) == 0)
+        for (int columns = 1; columns <= 8; columns *= 2)
+            if (n < most) way[n++] = (hone_cuda_way){HONE_CUDA_BY_ROWS, p->p.m, columns, 4, 1, 1, 0, 0};
+    for (size_t k = 0; k < sizeof tiles / sizeof *tiles; k++) {
+        hone_cuda_way w = {HONE_CUDA_BY_MMA, tiles[k].m, tiles[k].n, 4, 1, 1, tiles[k].warps_m, tiles[k].warps_n};
+        if (shared_of(p, &w) > gpu->shared_bytes) w.stages = 3;
+        const int steps = steps_of(p, &w);
+        const long long blocks = tiles_of(p, &w);
+        for (int splits = 1; splits <= 16 && splits * 2 <= (steps > 1 ? steps : 2); splits += splits < 4 ? 1 : splits < 8 ? 2 : 4) {
+            if (splits > 1 && blocks * splits > 4 * gpu->sms) break;
+            w.splits = splits;
+            if (n < most) way[n++] = w;
+        }
+    }
+    return n;
+}
+int hone_cuda_way_text(const hone_cuda_way *w, char *to, size_t bytes) {
+    static const char *const names[] = {"wgmma", "mma", "rows"};
+    return snprintf(to, bytes, "%s %dx%d stages %d splits %d cluster %d", names[w->unit], w->tile_m, w->tile_n, w->stages, w->splits, w->cluster);
+}
+
+/* ---- cost: a guess of microseconds from counts of work, whose rates were measured (bench/gpu) ---- */
+double hone_cuda_cost(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *w) {
+    const double blocks = (double)tiles_of(p, w) * w->splits, sms = gpu->sms;
+    if (w->unit == HONE_CUDA_BY_ROWS) {
+        const double bytes = (double)p->p.n * p->p.k * bytes_of[p->in];
+        return 2.0 + bytes / 3.0e6 * (1 + 0.06 * p->p.m) + (w->tile_n == 4 ? 0 : 0.1);
+    }
+    const double steps = rounds(steps_of(p, w), w->splits), waves = (double)rounds((long long)blocks, gpu->sms);
+    const double resident = blocks < sms ? blocks : sms;
+    const bool mma = w->unit == HONE_CUDA_BY_MMA;
+    const double rate = mma ? 2.6e6 : 5.2e6; /* 2 x multiply-adds a microsecond and multiprocessor, in steps of 64 halves */
+    double step = 2.0 * 64 * w->tile_m * w->tile_n / rate * (mma && w->tile_m * w->tile_n < 8192 ? 1.5 : 1);
+    const double bytes = 128.0 * (w->tile_m + w->tile_n / (w->cluster > 1 ? 2 : 1)), wire = bytes / (5.5e6 / sms > 60e3 ? 60e3 : 5.5e6 / resident);
+    if (wire > step) step = wire;
+    if (step < 0.06) step = 0.06;
+    double t = 1.8 + waves * (0.9 + steps * step + (double)w->tile_m * w->tile_n * (mma ? 4e-5 : 2.5e-5));
+    if (w->splits > 1) t += 1.0 + blocks * w->tile_m * w->tile_n * 8 / 3.0e6 / 1.0;
+    return t;
+}
+hone_cuda_way hone_cuda_best_way(const hone_cuda_product *p, const hone_cuda_facts *gpu) {
+    hone_cuda_way ways[400];
+    const int n = hone_cuda_ways(p, gpu, ways, 400);
+    int best = 0;
+    double least = 0;
+    for (int k = 0; k < n; k++) {
+        const double cost = hone_cuda_cost(p, gpu, &ways[k]);
+        if (!k || cost < least) best = k, least = cost;
+    }
+    return ways[best];
+}
+
+/* ---- printing and launching ---- */
+hone_status hone_cuda_contract_print(hone_text *out, const hone_cuda_product *p, const hone_cuda_way *w) {
+    const int piece = inputs_aligned(p, 16) ? 16 : inputs_aligned(p, 4) ? 4 : bytes_of[p->in], window = p->window != NULL, split = w->splits > 1;
+    if (w->unit == HONE_CUDA_BY_WGMMA) {
+        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL},      {"OUT_TYPE", (int)p->out, NULL}, {"CONSUMERS", w->tile_m / 64, NULL},
+                                       {"TILE_N", w->tile_n, NULL},        {"STAGES", w->stages, NULL},     {"CLUSTER", w->cluster, NULL},
+                                       {"SPLIT", split, NULL},             {"WINDOW", window, NULL},        {"STORE", output_aligned(p) && w->tile_n * bytes_of[p->out] % 128 == 0, NULL},
+                                       {"CONSTANT_B", p->constant_b, NULL}, {"EPILOGUE", 0, p->epilogue}};
+        return hone_cuda_print(out, "contract_wgmma", fill, 11);
+    }
+    if (w->unit == HONE_CUDA_BY_MMA) {
+        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL},  {"OUT_TYPE", (int)p->out, NULL}, {"TILE_M", w->tile_m, NULL},
+                                       {"TILE_N", w->tile_n, NULL},    {"WARPS_M", w->warps_m, NULL},   {"WARPS_N", w->warps_n, NULL},
+                                       {"STAGES", w->stages, NULL},    {"PIECE", piece, NULL},          {"SPLIT", split, NULL},
+                                       {"WINDOW", window, NULL},       {"EPILOGUE", 0, p->epilogue}};
+        return hone_cuda_print(out, "contract_mma", fill, 11);
+    }
+    const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL}, {"OUT_TYPE", (int)p->out, NULL},     {"ROWS", w->tile_m, NULL},
+                                   {"WARPS", w->tile_n, NULL},    {"UNROLLED", w->stages, NULL}, {"EPILOGUE", 0, p->epilogue}};
+    return hone_cuda_print(out, "few_rows", fill, 6);
+}
+hone_cuda_launch_shape hone_cuda_contract_launch(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *w) {
+    const long long tiles = tiles_of(p, w);
+    hone_cuda_launch_shape s = {.shared_bytes = shared_of(p, w), .cluster = w->cluster};
+    if (w->unit == HONE_CUDA_BY_WGMMA) { /* blocks stay for many tiles */
+        const int a_sm = s.shared_bytes <= 113 * 1024 && w->tile_m == 64 ? 2 : 1;
+        const long long most = (long long)gpu->sms * a_sm / w->cluster * w->cluster;
+        s.grid[0] = (int)(tiles * w->splits < most ? tiles * w->splits : most), s.grid[1] = s.grid[2] = 1;
+        s.threads = 128 * (w->tile_m / 64 + 1);
+    } else if (w->unit == HONE_CUDA_BY_MMA) {
+        s.grid[0] = (int)(tiles / p->p.batches), s.grid[1] = 1, s.grid[2] = p->p.batches * w->splits;
+        s.threads = 32 * w->warps_m * w->warps_n;
+    } else {
+        s.grid[0] = (int)rounds(p->p.n, w->tile_n), s.grid[1] = 1, s.grid[2] = p->p.batches;
+        s.threads = 32 * w->tile_n;
+    }
+    return s;
+}
+void hone_cuda_contract_room(const hone_cuda_product *p, const hone_cuda_way *w, size_t *workspace, size_t *counters) {
+    const long long tiles = w->splits > 1 ? tiles_of(p, w) : 0;
+    *workspace = (size_t)(tiles * w->splits * w->tile_m * w->tile_n * 4);
+    *counters = (size_t)(tiles * 4 * (w->unit == HONE_CUDA_BY_WGMMA ? w->tile_m / 64 : 1));
+}
+hone_status hone_cuda_contract_fill(hone_cuda *g, const hone_cuda_product *p, const hone_cuda_way *w, hone_cuda_contract_args *args) {
+    hone_cuda_contract c = p->p;
+    const long long ib = bytes_of[p->in], ob = bytes_of[p->out];
+    memset(args, 0, sizeof *args);
+    c.splits = w->splits;
+    if (w->unit != HONE_CUDA_BY_WGMMA) {
+        if (p->window) args->window.p = c, args->window.w = *p->window;
+        else args->plain = c;
+        return HONE_OK;
+    }
+    hone_cuda_contract_tma *t = p->window ? &args->window_tiles.t : &args->tiles;
+    const int step = 128 / (int)ib, rows_b = w->tile_n / w->cluster;
+    t->p = c;
+    if (p->window) {
+        const hone_cuda_window *x = p->window;
+        const long long taps = x->kernel_y * x->kernel_x;
+        args->window_tiles.w = *x;
+        hone_cuda_window at = *x;
+        at.x = c.a;
+        HONE_TRY(hone_cuda_im2col(g, &t->map_a, p->in, &at, step, w->tile_m));
+        HONE_TRY(hone_cuda_tiled(g, &t->map_b, p->in, c.b, (const long long[]){x->channels, taps, c.n},
+                                 (const long long[]){x->channels * ib, c.pitch_b * ib}, (const int[]){step, 1, rows_b}));
+    } else {
+        const long long batches_a = c.batch_a ? c.batches : 1, batches_b = c.batch_b ? c.batches : 1;
+        HONE_TRY(hone_cuda_tiled(g, &t->map_a, p->in, c.a, (const long long[]){c.k, c.m, batches_a},
+                                 (const long long[]){c.pitch_a * ib, (c.batch_a ? c.batch_a : c.pitch_a) * ib}, (const int[]){step, w->tile_m, 1}));
+        HONE_TRY(hone_cuda_tiled(g, &t->map_b, p->in, c.b, (const long long[]){c.k, c.n, batches_b},
+                                 (const long long[]){c.pitch_b * ib, (c.batch_b ? c.batch_b : c.pitch_b) * ib}, (const int[]){step, rows_b, 1}));
+    }
+    if (output_aligned(p))
+        HONE_TRY(hone_cuda_tiled(g, &t->map_c, p->out, c.c, (const long long[]){c.n, c.m, c.batches},
+                                 (const long long[]){c.pitch_c * ob, (c.batch_c ? c.batch_c : c.pitch_c) * ob}, (const int[]){128 / (int)ob, 64, 1}));
+    return HONE_OK;
+}

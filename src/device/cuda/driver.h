@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+   driver: one NVIDIA GPU through the CUDA driver, which is opened at run time: memory, modules, launches, graphs, events, tensor maps. No header
+   or library of the toolkit is needed to build. Knows nothing about what kernels compute. */
+#ifndef HONE_DEVICE_CUDA_DRIVER_H
+#define HONE_DEVICE_CUDA_DRIVER_H
+#include "base/mem.h"
+#include "kernels/cuda/args.h"
+
+typedef struct hone_cuda hone_cuda;
+typedef struct {
+    char name[96], arch[16]; /* "sm_90a": what NVRTC is asked for */
+    int major, minor, sms, shared_bytes, l2_bytes;
+    size_t memory_bytes;
+} hone_cuda_facts;
+typedef struct {
+    void *module, *function;
+    int registers, local_bytes, threads; /* as compiled; local: spilled to memory */
+} hone_cuda_kernel;
+typedef struct {
+    int grid[3], threads, shared_bytes, cluster; /* cluster: blocks along x that share tiles; 0 or 1: none */
+} hone_cuda_launch_shape;
+typedef unsigned long long hone_cuda_address;
+
+hone_status hone_cuda_open(int ordinal, hone_cuda **out); /* HONE_NOT_SUPPORTED where there is no driver or no such GPU */
+void hone_cuda_close(hone_cuda *g);
+const hone_cuda_facts *hone_cuda_facts_of(const hone_cuda *g);
+
+hone_status hone_cuda_memory(hone_cuda *g, size_t bytes, hone_cuda_address *out);
+void hone_cuda_memory_free(hone_cuda *g, hone_cuda_address at);
+hone_status hone_cuda_copy_in(hone_cuda *g, hone_cuda_address to, const void *from, size_t bytes); /* both wait */
+hone_status hone_cuda_copy_out(hone_cuda *g, void *to, hone_cuda_address from, size_t bytes);
+hone_status hone_cuda_copy(hone_cuda *g, hone_cuda_address to, hone_cuda_address from, size_t bytes); /* in the stream */
+hone_status hone_cuda_set(hone_cuda *g, hone_cuda_address at, unsigned char value, size_t bytes);    /* in the stream */
+
+hone_status hone_cuda_load(hone_cuda *g, const void *cubin, const char *name, int shared_bytes, hone_cuda_kernel *out);
+void hone_cuda_unload(hone_cuda *g, hone_cuda_kernel *kernel);
+/* In the stream. The kernel may start while the one before it ends: it waits for that one's results itself (wait_previous). */
+hone_status hone_cuda_launch(hone_cuda *g, const hone_cuda_kernel *kernel, const hone_cuda_launch_shape *shape, const void *args);
+hone_status hone_cuda_wait(hone_cuda *g); /* for all that was asked of the stream; tells what went wrong in it */
+void *hone_cuda_stream(hone_cuda *g);     /* for other libraries */
+
+hone_status hone_cuda_record(hone_cuda *g); /* what comes now is not run but recorded … */
+hone_status hone_cuda_recorded(hone_cuda *g, void **graph);
+hone_status hone_cuda_replay(hone_cuda *g, void *graph); /* … and run by this */
+void hone_cuda_graph_free(hone_cuda *g, void *graph);
+hone_status hone_cuda_mark(hone_cuda *g, int which);            /* 0: begin, 1: end of what is timed, in the stream */
+hone_status hone_cuda_marked(hone_cuda *g, double *seconds);    /* waits for mark 1; from mark 0 to it */
+
+/* Tensor maps for the copy engine. type: hone_cuda_type; sizes in elements, strides in bytes; boxes swizzled by 128 bytes. */
+hone_status hone_cuda_tiled(hone_cuda *g, hone_cuda_tensor_map *map, int type, hone_cuda_address at, const long long extent[3],
+                            const long long stride_bytes[2], const int box[3]);
+/* Windows over channels-last pixels: tiles of `pixels` windows and `channels` of their channels. */
+hone_status hone_cuda_im2col(hone_cuda *g, hone_cuda_tensor_map *map, int type, const hone_cuda_window *w, int channels, int pixels);
+#endif
