@@ -161,6 +161,7 @@ static inline u32x4 load16(const void *p) {
     if ((uintptr_t)p % 16) emu_wrong("16 bytes are loaded from an address that is not aligned");
     return *(const u32x4 *)p;
 }
+static inline u32x4 load16_l2(const void *p) { return *(const u32x4 *)p; }
 static inline u32x4 load16_once(const void *p) { return load16(p); }
 static inline void store16(void *p, u32x4 v) {
     if ((uintptr_t)p % 16) emu_wrong("16 bytes are stored to an address that is not aligned");

@@ -28,10 +28,11 @@ static void rows_of(int kind, int in, int out, int width, int vectors, int threa
                                    {"VECTORS", vectors, NULL},
                                    {"THREADS_A_ROW", threads, NULL},
                                    {"ROWS_A_BLOCK", at_once, NULL},
+                                   {"BLOCKS", 1, NULL},
                                    {"LONG", is_long, NULL},
                                    {"BEFORE", 0, "v + other_at(a, row, column)"},
                                    {"AFTER", 0, "v * 2.0f"}};
-    const emulated e = compile("rows", "hone_rows", fill, 10);
+    const emulated e = compile("rows", "hone_rows", fill, 11);
     const int wide = kind < HONE_CUDA_ROW_SUM ? columns : 1, ib = bytes_of[in], ob = bytes_of[out];
     operand x = hold((size_t)(rows * columns * ib), 16), other = hold(x.bytes, 16), y = hold((size_t)(rows * wide * ob), 16),
             weight = hold((size_t)(columns * ib), 16), bias = hold((size_t)(columns * ib), 16);
@@ -209,10 +210,10 @@ static void contract_mma(void **state) {
 }
 static void wgmma(product p, int consumers, int tile_n, int stages, int blocks, int store) {
     const hone_cuda_fill fill[] = {{"IN_TYPE", p.in, NULL},  {"OUT_TYPE", p.out, NULL}, {"CONSUMERS", consumers, NULL},
-                                   {"TILE_N", tile_n, NULL}, {"STAGES", stages, NULL},  {"CLUSTER", 1, NULL},
+                                   {"TILE_N", tile_n, NULL}, {"STAGES", stages, NULL},  {"CLUSTER", 1, NULL},      {"BLOCKS", 1, NULL},
                                    {"SPLIT", p.splits > 1, NULL}, {"WINDOW", 0, NULL},      {"STORE", store && tile_n * bytes_of[p.out] % 128 == 0, NULL},
                                    {"CONSTANT_B", p.batches == 1, NULL}, {"EPILOGUE", 0, p.epilogue}};
-    const emulated e = compile("contract_wgmma", "hone_contract", fill, 11);
+    const emulated e = compile("contract_wgmma", "hone_contract", fill, 12);
     product_data d = product_make(&p, 64 * consumers, tile_n, 16 / bytes_of[p.in]);
     const int step = 128 / bytes_of[p.in];
     hone_cuda_contract_tma args = {.p = d.args};
@@ -262,13 +263,14 @@ static void window_of(image g, int which) { /* 0: warps, pieces of 16 bytes; 1: 
                                      {"TILE_N", tile_n, NULL},
                                      {"STAGES", 3, NULL},
                                      {"CLUSTER", 1, NULL},
+                                     {"BLOCKS", 1, NULL},
                                      {"SPLIT", 0, NULL},
                                      {"WINDOW", 1, NULL},
                                      {"STORE", tile_n % 64 == 0, NULL},
                                      {"CONSTANT_B", 1, NULL},
                                      {"EPILOGUE", 0, "fmaxf(v + bias, 0.0f)"}};
     const emulated e =
-        which == 2 ? compile("contract_wgmma", "hone_contract", groups, 11) : compile("contract_mma", "hone_contract", warps, 11);
+        which == 2 ? compile("contract_wgmma", "hone_contract", groups, 12) : compile("contract_mma", "hone_contract", warps, 11);
     operand x = hold((size_t)(g.batch * g.height * g.width * g.channels * 2), 16), w = hold((size_t)(g.outputs * k * 2), 16),
             y = hold((size_t)(m * g.outputs * 2), 16), bias = hold((size_t)(g.outputs * 4), 4);
     fill_with(&x, HONE_CUDA_F16), fill_with(&w, HONE_CUDA_F16), fill_with(&bias, HONE_CUDA_F32);

@@ -142,9 +142,9 @@ static void window_of(int kind, int type, int width, int strip, int lines, image
               wide = (g.width + 2 * g.pad - (g.kernel - 1) * g.dilation - 1) / g.stride + 1;
     const size_t b = (size_t)bytes_of[type];
     operand x = hold((size_t)(g.batch * g.height * g.width * g.channels) * b, 16),
-            w = hold((size_t)(g.kernel * g.kernel * g.channels) * b, 16), y = hold((size_t)(g.batch * high * wide * g.channels) * b, 16),
+            w = hold((size_t)(g.kernel * g.kernel * g.channels) * 4, 16), y = hold((size_t)(g.batch * high * wide * g.channels) * b, 16),
             r = hold(y.bytes, 16), bias = hold((size_t)(g.channels * 4), 4);
-    fill_with(&x, type), fill_with(&w, type), fill_with(&r, type), fill_with(&bias, HONE_CUDA_F32);
+    fill_with(&x, type), fill_with(&w, HONE_CUDA_F32), fill_with(&r, type), fill_with(&bias, HONE_CUDA_F32);
     if (kind == HONE_CUDA_LARGEST) set(x.at, type, g.channels + 1, NAN), set(x.at, type, 0, -INFINITY);
     const hone_cuda_window args = {.x = address(&x),
                                    .w = address(&w),
@@ -177,7 +177,7 @@ static void window_of(int kind, int type, int width, int strip, int lines, image
             if (py < 0 || py >= g.height || px < 0 || px >= g.width) continue;
             const double f = get(x.at, type, (((int64_t)n * g.height + py) * g.width + px) * g.channels + c);
             there++;
-            if (kind == HONE_CUDA_DEPTHWISE) sum += f * get(w.at, type, (int64_t)t * g.channels + c);
+            if (kind == HONE_CUDA_DEPTHWISE) sum += f * get(w.at, HONE_CUDA_F32, (int64_t)t * g.channels + c);
             else if (kind == HONE_CUDA_LARGEST) sum = isnan(f) || isnan(sum) ? NAN : fmax(sum, f);
             else sum += f;
         }
@@ -204,8 +204,9 @@ static void windows(void **state) {
 /* ---- few rows ---- */
 static void few_of(int in, int out, int rows, int m, int n, int k) {
     const hone_cuda_fill fill[] = {{"IN_TYPE", in, NULL}, {"OUT_TYPE", out, NULL}, {"ROWS", rows, NULL},
-                                   {"WARPS", 4, NULL},    {"UNROLLED", 2, NULL},   {"EPILOGUE", 0, "v * a->alpha + bias"}};
-    const emulated e = compile("few_rows", "hone_few_rows", fill, 6);
+                                   {"WARPS", 4, NULL},    {"UNROLLED", 2, NULL},   {"CONSTANT_B", m % 2, NULL},
+                                   {"EPILOGUE", 0, "v * a->alpha + bias"}};
+    const emulated e = compile("few_rows", "hone_few_rows", fill, 7);
     operand a = hold((size_t)(m * k * bytes_of[in]), 16), b = hold((size_t)(n * k * bytes_of[in]), 16),
             c = hold((size_t)(m * n * bytes_of[out]), 16), bias = hold((size_t)(n * 4), 4);
     fill_with(&a, in), fill_with(&b, in), fill_with(&bias, HONE_CUDA_F32);

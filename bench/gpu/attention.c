@@ -11,13 +11,18 @@ typedef struct {
     hone_cuda_attention args;
 } operands;
 typedef struct {
-    int warps, splits;
+    int warps, splits;                        /* by warps; or */
+    int consumers, block_k, stages, section;  /* by warpgroups */
 } way;
 typedef struct {
     const hone_cuda_kernel *kernel;
     hone_cuda_launch_shape launch;
-    hone_cuda_attention args;
+    hone_cuda_attention_tma args;
+    bool groups;
 } ready;
+static int way_text(const way *w, char *to, size_t bytes) {
+    return w->consumers ? snprintf(to, bytes, "wgmma %d x 64 rows, %d keys, %d stages", w->consumers, w->block_k, w->stages) : snprintf(to, bytes, "mma %d x 16 rows, splits %d", w->warps, w->splits);
+}
 
 static operands operands_of(bench *b, const heads *g) { /* [batch][head][token][head size], as the peers take it */
     const size_t d = (size_t)g->head_size, nq = (size_t)g->batches * (size_t)g->heads * (size_t)g->queries * d, nk = (size_t)g->batches * (size_t)g->kv_heads * (size_t)g->keys * d;
@@ -50,12 +55,38 @@ static bool prepare_warps(bench *b, const heads *g, const operands *o, way w, re
     r->kernel = kernel_of(b, text.text, "hone_attention", shared);
     hone_text_free(&text);
     r->launch = (hone_cuda_launch_shape){.grid = {blocks, g->kv_heads, g->batches * w.splits}, .threads = 32 * w.warps, .shared_bytes = shared};
-    r->args = o->args, r->args.splits = w.splits;
+    r->args.p = o->args, r->args.p.splits = w.splits, r->groups = false;
     return r->kernel != NULL;
 }
+static bool prepare_groups(bench *b, const heads *g, const operands *o, way w, ready *r) {
+    const int head = (g->head_size + 15) / 16 * 16, panels = (head + 63) / 64, group = g->heads / g->kv_heads, queries = group > 64 ? 0 : 64 / group;
+    if (g->mask || g->head_size % 8 || !queries || b->gpu.major != 9) return false;
+    const int shared = w.consumers * panels * 64 * 128 + 2 * w.stages * panels * w.block_k * 128 + w.consumers * 64 * 128 + 16 * w.consumers + 8 * (2 * w.consumers + 4 * w.stages);
+    const hone_cuda_fill fill[] = {{"IN_TYPE", g->type, NULL}, {"HEAD", head, NULL}, {"BLOCK_K", w.block_k, NULL}, {"CONSUMERS", w.consumers, NULL}, {"STAGES", w.stages, NULL}, {"CAUSAL", g->causal, NULL},
+                                   {"TURNS", w.consumers > 1, NULL}};
+    hone_text text = {0};
+    if (shared > b->gpu.shared_bytes) return false;
+    OK(hone_cuda_print(&text, "attention_wgmma", fill, 7));
+    r->kernel = kernel_of(b, text.text, "hone_attention", shared);
+    hone_text_free(&text);
+    if (!r->kernel) return false;
+    const int tiles = (g->queries + queries * w.consumers - 1) / (queries * w.consumers) * g->batches * g->kv_heads;
+    const int fit = (b->gpu.shared_bytes + 1024) / (shared + 1024), by_registers = 65536 / ((r->kernel->registers + 7) / 8 * 8 * 128 * (w.consumers + 1)), many = b->gpu.sms * (fit < by_registers ? fit : by_registers);
+    r->launch = (hone_cuda_launch_shape){.grid = {tiles < many ? tiles : many, 1, 1}, .threads = 128 * (w.consumers + 1), .shared_bytes = shared};
+    r->args.p = o->args, r->args.section = w.section, r->groups = true;
+    const hone_cuda_attention *p = &o->args;
+    const long long dims[] = {g->head_size, group, g->queries, g->kv_heads, g->batches}, keys[] = {g->head_size, g->keys, g->kv_heads, g->batches};
+    const int box[] = {64, group, queries, 1, 1}, key_box[] = {64, w.block_k, 1, 1};
+#define STEPS(s) (const long long[]){s[1] * 2, s[2] * 2, s[1] * group * 2, s[0] * 2}
+    OK(hone_cuda_tiled(b->g, &r->args.map_q, g->type, 5, p->q, dims, STEPS(p->stride_q), box)), OK(hone_cuda_tiled(b->g, &r->args.map_y, g->type, 5, p->y, dims, STEPS(p->stride_y), box));
+    OK(hone_cuda_tiled(b->g, &r->args.map_k, g->type, 4, p->k, keys, (const long long[]){p->stride_k[2] * 2, p->stride_k[1] * 2, p->stride_k[0] * 2}, key_box));
+    OK(hone_cuda_tiled(b->g, &r->args.map_v, g->type, 4, p->v, keys, (const long long[]){p->stride_v[2] * 2, p->stride_v[1] * 2, p->stride_v[0] * 2}, key_box));
+    return true;
+}
+static bool prepare_way(bench *b, const heads *g, const operands *o, way w, ready *r) { return w.consumers ? prepare_groups(b, g, o, w, r) : prepare_warps(b, g, o, w, r); }
 static hone_status once(bench *b, void *what) {
     const ready *r = what;
-    return hone_cuda_launch(b->g, r->kernel, &r->launch, &r->args);
+    return hone_cuda_launch(b->g, r->kernel, &r->launch, r->groups ? (const void *)&r->args : &r->args.p);
 }
 static reference reference_of(const heads *g, const operands *o) {
     const size_t group = (size_t)(g->heads / g->kv_heads), d = (size_t)g->head_size, rows = (size_t)g->batches * (size_t)g->heads * (size_t)g->queries;
@@ -90,15 +121,15 @@ static bool check(bench *b, const heads *g, operands *o, const char *text, const
     return reference_check(b, r, &o->y, what);
 }
 static void every_way(bench *b, heads g) {
-    static const way ways[] = {{1, 1}, {2, 1}, {4, 1}, {8, 1}, {1, 3}, {4, 2}};
+    static const way ways[] = {{.warps = 1, .splits = 1}, {.warps = 2, .splits = 1}, {.warps = 4, .splits = 1}, {.warps = 8, .splits = 1}, {.warps = 1, .splits = 3}, {.warps = 4, .splits = 2}, {0, 1, 1, 64, 2, 2}, {0, 1, 2, 128, 2, 8}, {0, 1, 2, 64, 3, 3}, {0, 1, 3, 64, 2, 1}};
     operands o = operands_of(b, &g);
     reference reference_ = {0};
     if (!b->collect) reference_ = reference_of(&g, &o);
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
         ready r;
         char text[48];
-        if (!prepare_warps(b, &g, &o, ways[k], &r)) continue;
-        snprintf(text, sizeof text, "warps %d splits %d", ways[k].warps, ways[k].splits);
+        if (!prepare_way(b, &g, &o, ways[k], &r)) continue;
+        way_text(&ways[k], text, sizeof text);
         OK(hone_cuda_set(b->g, o.y.at, 0xfb, o.y.bytes));
         OK(once(b, &r));
         check(b, &g, &o, text, &reference_);
@@ -111,19 +142,22 @@ static double one(bench *b, heads g) {
     double least = 0, ratio = 0;
     ready best = {0};
     char text[64] = "", what[80], spec[64];
-    static const int warps[] = {1, 2, 4, 8}, splits[] = {1, 2, 4, 8, 16, 32};
-    for (size_t i = 0; i < 4; i++)
-        for (size_t j = 0; j < 6; j++) {
-            ready r;
-            const long long blocks = (long long)g.batches * g.kv_heads * ((g.queries * (g.heads / g.kv_heads) + 16 * warps[i] - 1) / (16 * warps[i]));
-            if (splits[j] > 1 && (blocks * splits[j] > 1200 || splits[j] * 64 > g.keys)) continue;
-            if (!prepare_warps(b, &g, &o, (way){warps[i], splits[j]}, &r)) continue;
-            contender c = contender_of(b, "hone", once, &r);
-            in_turns(b, &c, 1, 3);
-            if (b->csv) fprintf(b->csv, "attention,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", g.batches, g.heads, g.kv_heads, g.queries, g.keys, g.head_size, g.causal, warps[i], splits[j], middle(&c));
-            if (least == 0 || middle(&c) < least) least = middle(&c), best = r, snprintf(text, sizeof text, "mma warps %d splits %d", warps[i], splits[j]);
-            contender_free(b, &c);
-        }
+    static const way ways[] = {{.warps = 1, .splits = 1}, {.warps = 2, .splits = 1}, {.warps = 4, .splits = 1}, {.warps = 8, .splits = 1}, {.warps = 1, .splits = 4}, {.warps = 1, .splits = 8}, {.warps = 1, .splits = 16}, {.warps = 1, .splits = 32}, {.warps = 4, .splits = 2}, {.warps = 4, .splits = 4}, {.warps = 4, .splits = 8}, {0, 1, 1, 64, 2, 16}, {0, 1, 1, 128, 2, 16}, {0, 1, 2, 64, 3, 16}, {0, 1, 2, 96, 2, 16}, {0, 1, 2, 128, 2, 16},
+                               {0, 1, 2, 176, 2, 16}, {0, 1, 3, 64, 3, 16}, {0, 1, 3, 80, 2, 16}, {0, 1, 3, 112, 2, 16}, {0, 1, 3, 128, 2, 16}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        const way w = ways[i];
+        ready r;
+        if (w.splits * 64 > g.keys && w.splits > 1) continue;
+        if (w.warps && (double)g.batches * g.heads * g.queries * g.keys > 1e9) continue; /* too slow to try */
+        if (!prepare_way(b, &g, &o, w, &r)) continue;
+        contender c = contender_of(b, "hone", once, &r);
+        in_turns(b, &c, 1, 3);
+        char one[64];
+        way_text(&w, one, sizeof one);
+        fprintf(b->csv, "attention,%d,%d,%d,%d,%d,%d,%d,%s,%.3f\n", g.batches, g.heads, g.kv_heads, g.queries, g.keys, g.head_size, g.causal, one, middle(&c));
+        if (least == 0 || middle(&c) < least) least = middle(&c), best = r, snprintf(text, sizeof text, "%s", one);
+        contender_free(b, &c);
+    }
     if (least > 0) {
         snprintf(spec, sizeof spec, "%d %d %d %d %d %d %d", g.batches, g.heads, g.kv_heads, g.queries, g.keys, g.head_size, g.causal);
         contender c[3] = {contender_of(b, "hone", once, &best), contender_torch(b, "cudnn", spec), contender_torch(b, "flash", spec)};

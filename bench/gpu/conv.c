@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    conv: convolutions with bias and ReLU against cuDNN's bare ones, depthwise and pools, NHWC. */
+#include "device/cuda/pack.h"
 #include "harness.h"
 
 typedef struct {
@@ -15,7 +16,7 @@ static operands operands_of(bench *b, const image *g, int type, bool depthwise) 
     const int out = (g->size + 2 * g->pad - (g->kernel - 1) * g->dilation - 1) / g->stride + 1;
     const size_t taps = (size_t)(g->kernel * g->kernel), k = taps * (size_t)(depthwise ? 1 : g->channels);
     operands o = {.x = tensor_random(b, type, (size_t)g->batch * (size_t)g->size * (size_t)g->size * (size_t)g->channels, 1),
-                  .w = tensor_random(b, type, (size_t)g->outputs * k, 0.3),
+                  .w = tensor_random(b, depthwise ? HONE_CUDA_F32 : type, (size_t)g->outputs * k, 0.3),
                   .y = tensor_poison(b, type, (size_t)g->batch * (size_t)out * (size_t)out * (size_t)g->outputs),
                   .bias = tensor_random(b, HONE_CUDA_F32, (size_t)g->outputs, 1)};
     o.win = (hone_cuda_window){.x = o.x.at, .w = o.w.at, .y = o.y.at, .bias = o.bias.at, .batch = g->batch, .height = g->size, .width = g->size, .channels = g->channels, .out_height = out,
@@ -94,6 +95,83 @@ static void every_way(bench *b, const image *g, int type) {
     operands_free(b, &o);
 }
 
+/* ---- the first layer: images of few channels ---- */
+typedef struct {
+    const hone_cuda_kernel *kernel;
+    hone_cuda_launch_shape launch;
+    struct {
+        hone_cuda_contract p;
+        hone_cuda_window w;
+    } args;
+} first_ready;
+typedef struct {
+    int tile_y, blocks_m, tile_n;
+} first_way;
+static bool first_prepare(bench *b, const operands *o, int type, const tensor *packed, first_way w, first_ready *r) {
+    const hone_cuda_window *x = &o->win;
+    const int warps = w.tile_y / w.blocks_m, line = (x->kernel_x + 1) / 2, pieces = (x->kernel_y * line + 1) / 2 * 2, patch_y = (w.tile_y - 1) * x->stride_y + x->kernel_y,
+              patch_x = (15 * x->stride_x + 2 * line + 1) / 2 * 2, shared = w.tile_n * (pieces + 1) * 16 + patch_y * patch_x * 8 + warps * 16 * (w.tile_n * type_bytes(type) + 16);
+    const hone_cuda_fill fill[] = {{"IN_TYPE", type, NULL}, {"OUT_TYPE", type, NULL}, {"CHANNELS", x->channels, NULL}, {"KERNEL_Y", x->kernel_y, NULL}, {"KERNEL_X", x->kernel_x, NULL}, {"STRIDE", x->stride_x, NULL},
+                                   {"TILE_Y", w.tile_y, NULL}, {"BLOCKS_M", w.blocks_m, NULL}, {"TILE_N", w.tile_n, NULL}, {"EPILOGUE", 0, EPILOGUE}};
+    hone_text text = {0};
+    if (shared > b->gpu.shared_bytes) return false;
+    OK(hone_cuda_print(&text, "first_layer", fill, 10));
+    r->kernel = kernel_of(b, text.text, "hone_first_layer", shared);
+    hone_text_free(&text);
+    if (!r->kernel) return false;
+    const int fit = (b->gpu.shared_bytes + 1024) / (shared + 1024), by_registers = 65536 / ((r->kernel->registers + 7) / 8 * 8 * 32 * warps), blocks = b->gpu.sms * (fit < by_registers ? fit : by_registers),
+              columns = (o->p.p.n + w.tile_n - 1) / w.tile_n, tiles = (x->out_width + 15) / 16 * ((x->out_height + w.tile_y - 1) / w.tile_y) * x->batch;
+    r->launch = (hone_cuda_launch_shape){.grid = {tiles < blocks / columns ? tiles : blocks / columns, columns, 1}, .threads = 32 * warps, .shared_bytes = shared};
+    r->args.p = o->p.p, r->args.w = *x, r->args.p.b = packed->at;
+    return true;
+}
+static hone_status first_once(bench *b, void *what) {
+    const first_ready *r = what;
+    return hone_cuda_launch(b->g, r->kernel, &r->launch, &r->args);
+}
+static tensor first_pack(bench *b, const image *g, const operands *o) {
+    const size_t k = (size_t)g->kernel, c = (size_t)g->channels, n = (size_t)g->outputs, one = hone_cuda_pack_first_layer(NULL, n, k, k, c, NULL);
+    tensor packed = tensor_zero(b, HONE_CUDA_F16, n * one);
+    if (!b->collect) hone_cuda_pack_first_layer(o->w.host, n, k, k, c, packed.host), tensor_send(b, &packed);
+    return packed;
+}
+static const first_way first_ways[] = {{4, 1, 64}, {8, 1, 64}, {8, 2, 64}, {16, 2, 64}, {16, 4, 64}, {8, 2, 32}, {4, 1, 32}, {4, 1, 16}};
+static double first_layer(bench *b, const image *g, bool timed) {
+    operands o = operands_of(b, g, HONE_CUDA_F16, false);
+    tensor packed = first_pack(b, g, &o);
+    reference wanted = {0};
+    first_ready best = {0};
+    double least = 0, ratio = 0;
+    char way[64] = "", what[64], spec[64];
+    if (!b->collect) wanted = reference_of(g, &o, 0);
+    for (size_t k = 0; k < sizeof first_ways / sizeof *first_ways; k++) {
+        first_ready r;
+        if (!first_prepare(b, &o, HONE_CUDA_F16, &packed, first_ways[k], &r)) continue;
+        char text[64];
+        snprintf(text, sizeof text, "first layer %d lines, %d a warp, %d wide", first_ways[k].tile_y, first_ways[k].blocks_m, first_ways[k].tile_n);
+        OK(hone_cuda_set(b->g, o.y.at, 0xfb, o.y.bytes));
+        OK(first_once(b, &r));
+        check(b, g, &o, text, &wanted);
+        if (!timed) continue;
+        contender c = contender_of(b, "hone", first_once, &r);
+        in_turns(b, &c, 1, 3);
+        fprintf(b->csv, "first,%d,%s,%.3f\n", g->batch, text, middle(&c));
+        if (least == 0 || middle(&c) < least) least = middle(&c), best = r, snprintf(way, sizeof way, "%s", text);
+        contender_free(b, &c);
+    }
+    if (least > 0) {
+        snprintf(spec, sizeof spec, "%d %d %d %d %d %d %d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->stride, g->pad);
+        contender c[2] = {contender_of(b, "hone", first_once, &best), contender_torch(b, "conv", spec)};
+        in_turns(b, c, 2, 11);
+        snprintf(what, sizeof what, "b%d c%d %d -> %d, %dx%d/%d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->kernel, g->stride);
+        ratio = tell(b, "conv", what, way, c, 2, 2.0 * o.p.p.m * o.p.p.n * o.p.p.k, (double)(o.x.bytes + o.w.bytes + o.y.bytes));
+        contender_free(b, &c[0]);
+    }
+    reference_free(&wanted), tensor_free(b, &packed);
+    operands_free(b, &o);
+    return ratio;
+}
+
 /* ---- depthwise and pools ---- */
 typedef struct {
     const hone_cuda_kernel *kernel;
@@ -163,6 +241,7 @@ static const image page[] = {{1, 3, 224, 64, 7, 2, 3, 1},   {1, 64, 56, 64, 1, 1
                              {1, 256, 14, 256, 3, 1, 1, 1}, {1, 256, 14, 1024, 1, 1, 0, 1}, {1, 1024, 14, 256, 1, 1, 0, 1}, {1, 512, 7, 512, 3, 1, 1, 1},  {1, 512, 7, 2048, 1, 1, 0, 1},
                              {1, 2048, 7, 512, 1, 1, 0, 1}};
 static double one(bench *b, const image *g) {
+    if (g->channels <= 4) return first_layer(b, g, true);
     operands o = operands_of(b, g, HONE_CUDA_F16, false);
     window_of(&o);
     prepared p;
@@ -187,6 +266,8 @@ void bench_conv(bench *b) {
         static const image images[] = {{2, 16, 9, 40, 3, 1, 1, 1}, {1, 72, 13, 130, 3, 2, 1, 1}, {2, 3, 15, 24, 5, 2, 2, 1}, {3, 64, 8, 72, 3, 1, 2, 2}, {1, 128, 7, 64, 1, 2, 0, 1}, {5, 64, 11, 64, 3, 1, 1, 1}};
         for (size_t k = 0; k < sizeof images / sizeof *images; k++) every_way(b, &images[k], HONE_CUDA_F16);
         every_way(b, &images[1], HONE_CUDA_BF16);
+        static const image firsts[] = {{2, 3, 37, 40, 7, 2, 3, 1}, {1, 4, 33, 64, 3, 1, 1, 1}, {3, 1, 28, 24, 5, 1, 2, 1}, {1, 3, 50, 100, 3, 2, 1, 1}};
+        for (size_t k = 0; k < sizeof firsts / sizeof *firsts; k++) first_layer(b, &firsts[k], false);
         static const image small[] = {{2, 16, 9, 16, 3, 1, 1, 1}, {1, 24, 14, 24, 3, 2, 1, 1}, {1, 8, 12, 8, 5, 1, 4, 2}};
         for (size_t k = 0; k < 3; k++)
             for (int kind = HONE_CUDA_DEPTHWISE; kind <= HONE_CUDA_AVERAGE; kind++)
@@ -209,6 +290,7 @@ void bench_conv(bench *b) {
         for (size_t k = 0; k < 2 * sizeof page / sizeof *page; k++) {
             image g = page[k / 2];
             g.batch = k % 2 ? 32 : 1;
+            if (g.channels <= 4) continue;
             operands o = operands_of(b, &g, HONE_CUDA_F16, false);
             window_of(&o);
             search_ways(b, "conv", &o.p, true);

@@ -3,7 +3,7 @@
 #include "harness.h"
 
 typedef struct {
-    int kind, in, out, width, vectors, threads, at_once, is_long;
+    int kind, in, out, width, vectors, threads, at_once, is_long, blocks;
 } way;
 typedef struct {
     const hone_cuda_kernel *kernel;
@@ -17,9 +17,9 @@ static const char *const kinds[] = {"", "softmax", "log_softmax", "layer_norm", 
 
 static bool prepare_rows(bench *b, const operands *o, way w, int rows, int columns, ready *r) {
     const hone_cuda_fill fill[] = {{"KIND", w.kind, NULL}, {"IN_TYPE", w.in, NULL}, {"OUT_TYPE", w.out, NULL}, {"WIDTH", w.width, NULL}, {"VECTORS", w.vectors, NULL}, {"THREADS_A_ROW", w.threads, NULL},
-                                   {"ROWS_A_BLOCK", w.at_once, NULL}, {"LONG", w.is_long, NULL}, {"BEFORE", 0, "v"}, {"AFTER", 0, "v"}};
+                                   {"ROWS_A_BLOCK", w.at_once, NULL}, {"BLOCKS", w.blocks, NULL}, {"LONG", w.is_long, NULL}, {"BEFORE", 0, "v"}, {"AFTER", 0, "v"}};
     hone_text text = {0};
-    OK(hone_cuda_print(&text, "rows", fill, 10));
+    OK(hone_cuda_print(&text, "rows", fill, 11));
     const int shared = w.threads > 32 ? 128 * w.at_once : 0;
     r->kernel = kernel_of(b, text.text, "hone_rows", shared);
     hone_text_free(&text);
@@ -85,7 +85,9 @@ static double one(bench *b, int kind, int rows, int columns) {
         for (int at_once = 1; at_once == 1 || at_once * threads[k] <= 256; at_once *= 2) {
             const int vectors = (columns + 8 * threads[k] - 1) / (8 * threads[k]);
             if (vectors > 8 || at_once * threads[k] < 64) continue;
-            const way w = {kind, HONE_CUDA_F16, HONE_CUDA_F16, 8, vectors, threads[k], at_once, 0};
+            /* registers: a vector is four, the rest about 26 */
+            const int registers = 26 + 4 * vectors, fit = 65536 / ((registers + 7) / 8 * 8) / (threads[k] * at_once), all = 2048 / (threads[k] * at_once);
+            const way w = {kind, HONE_CUDA_F16, HONE_CUDA_F16, 8, vectors, threads[k], at_once, 0, fit < 1 ? 1 : fit < all ? fit : all};
             ready r;
             if (!prepare_rows(b, &o, w, rows, columns, &r)) continue;
             contender c = contender_of(b, "hone", once, &r);
@@ -112,10 +114,10 @@ void bench_rows(bench *b) {
     enum { F16 = HONE_CUDA_F16, BF16 = HONE_CUDA_BF16, F32 = HONE_CUDA_F32 };
     if (b->check)
         for (int kind = HONE_CUDA_SOFTMAX; kind <= HONE_CUDA_ROW_MAX; kind++) {
-            try_rows(b, (way){kind, F16, F16, 8, 3, 32, 4, 0}, 5, 712, 0), try_rows(b, (way){kind, F32, F32, 4, 1, 64, 2, 1}, 3, 1100, 0);
-            try_rows(b, (way){kind, F16, F32, 8, 1, 128, 1, 0}, 2, 1016, 0), try_rows(b, (way){kind, BF16, BF16, 1, 4, 32, 2, 0}, 3, 101, 0), try_rows(b, (way){kind, F16, F16, 2, 4, 16, 2, 0}, 4, 126, 0);
-            try_rows(b, (way){kind, F32, F32, 4, 1, 64, 2, 1}, 3, 100, NAN);
-            if (kind != HONE_CUDA_RMS_NORM) try_rows(b, (way){kind, F32, F32, 4, 1, 64, 2, 1}, 3, 100, -INFINITY);
+            try_rows(b, (way){kind, F16, F16, 8, 3, 32, 4, 0, 1}, 5, 712, 0), try_rows(b, (way){kind, F32, F32, 4, 1, 64, 2, 1, 1}, 3, 1100, 0);
+            try_rows(b, (way){kind, F16, F32, 8, 1, 128, 1, 0, 1}, 2, 1016, 0), try_rows(b, (way){kind, BF16, BF16, 1, 4, 32, 2, 0, 1}, 3, 101, 0), try_rows(b, (way){kind, F16, F16, 2, 4, 16, 2, 0, 1}, 4, 126, 0);
+            try_rows(b, (way){kind, F32, F32, 4, 1, 64, 2, 1, 1}, 3, 100, NAN);
+            if (kind != HONE_CUDA_RMS_NORM) try_rows(b, (way){kind, F32, F32, 4, 1, 64, 2, 1, 1}, 3, 100, -INFINITY);
         }
     if (b->time) {
         static const int shapes[][2] = {{128, 768}, {512, 768}, {4096, 768}, {16384, 768}, {16384, 3072}, {65536, 1024}, {8192, 8192}};

@@ -52,19 +52,18 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
     for (size_t k = 0; k < sizeof widths / sizeof *widths && engine; k++) {
         if (k && widths[k - 1] >= p->p.n) break; /* a narrower tile holds all columns */
         for (int tile_m = 64; tile_m <= 128; tile_m *= 2)
-            for (int cluster = 1; cluster <= 2; cluster++) {
-                hone_cuda_way w = {HONE_CUDA_BY_WGMMA, tile_m, widths[k], 2, 1, cluster, 0, 0};
-                if ((tile_m == 128 && p->p.m <= 64) || (cluster == 2 && (p->p.m <= tile_m || tile_m == 64))) continue;
+            for (int q = 0; q < 4; q++) { /* in a pair; alone on a multiprocessor; two, three of them */
+                const int blocks = q < 2 ? 1 : q, room = (gpu->shared_bytes + 1024) / blocks - 1024;
+                hone_cuda_way w = {HONE_CUDA_BY_WGMMA, tile_m, widths[k], 2, 1, q ? 1 : 2, blocks, 0, 0}, more = w;
+                if (tile_m == 128 && (p->p.m <= 64 || blocks > 1)) continue;
+                if (w.cluster == 2 && (p->p.m <= tile_m || tile_m == 64 || widths[k] < 128)) continue;
+                if (blocks > 1 && widths[k] > (blocks == 2 ? 128 : 64)) continue; /* registers */
+                for (more.stages = 3; more.stages <= 8 && shared_of(p, &more) <= room; more.stages++) w = more;
+                if (shared_of(p, &w) > room) continue;
                 const int steps = steps_of(p, &w);
-                /* as many stages as fit: alone on a multiprocessor, or two blocks on one where tiles are small */
-                const int limit = shared_of(p, &(hone_cuda_way){HONE_CUDA_BY_WGMMA, tile_m, widths[k], 4, 1, 1, 0, 0}) <= 113 * 1024 ? 113 * 1024
-                                                                                                                               : gpu->shared_bytes;
-                while (w.stages < 8 && shared_of(p, &(hone_cuda_way){w.unit, tile_m, w.tile_n, w.stages + 1, 1, cluster, 0, 0}) <= limit)
-                    w.stages++;
-                if (shared_of(p, &w) > gpu->shared_bytes) continue;
-                const long long blocks = tiles_of(p, &w);
-                for (int splits = 1; splits <= 16 && splits * 2 <= (steps > 1 ? steps : 2); splits += splits < 4 ? 1 : splits < 8 ? 2 : 4) {
-                    if (splits > 1 && (blocks * splits > 3 * gpu->sms || cluster > 1)) break;
+                const long long tiles = tiles_of(p, &w);
+                for (int splits = 1; splits <= 16 && splits <= steps; splits += splits < 4 ? 1 : splits < 8 ? 2 : 4) {
+                    if (splits > 1 && (tiles * splits > 2 * gpu->sms * blocks || w.cluster > 1 || steps / splits < 2)) break;
                     w.splits = splits;
                     if (n < most) way[n++] = w;
                 }
@@ -73,9 +72,10 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
     const int to = inputs_aligned(p, 16) ? 16 : inputs_aligned(p, 4) ? 4 : bytes_of[p->in];
     if (to == 16 && !p->window && p->p.m <= 8 && p->in != HONE_CUDA_S8 && p->p.k % (16 / bytes_of[p->in]) == 0)
         for (int columns = 1; columns <= 8; columns *= 2)
-            if (n < most) way[n++] = (hone_cuda_way){HONE_CUDA_BY_ROWS, p->p.m, columns, 4, 1, 1, 0, 0};
+            for (int pieces = 4; pieces <= (p->p.m == 1 ? 16 : 8); pieces *= 2)
+                if (n < most) way[n++] = (hone_cuda_way){HONE_CUDA_BY_ROWS, p->p.m, columns, pieces, 1, 1, 1, 0, 0};
     for (size_t k = 0; k < sizeof tiles / sizeof *tiles; k++) {
-        hone_cuda_way w = {HONE_CUDA_BY_MMA, tiles[k].m, tiles[k].n, 4, 1, 1, tiles[k].warps_m, tiles[k].warps_n};
+        hone_cuda_way w = {HONE_CUDA_BY_MMA, tiles[k].m, tiles[k].n, 4, 1, 1, 1, tiles[k].warps_m, tiles[k].warps_n};
         if (shared_of(p, &w) > gpu->shared_bytes) w.stages = 3;
         const int steps = steps_of(p, &w);
         const long long blocks = tiles_of(p, &w);
@@ -89,7 +89,7 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
 }
 int hone_cuda_way_text(const hone_cuda_way *w, char *to, size_t bytes) {
     static const char *const names[] = {"wgmma", "mma", "rows"};
-    return snprintf(to, bytes, "%s %dx%d stages %d splits %d cluster %d", names[w->unit], w->tile_m, w->tile_n, w->stages, w->splits, w->cluster);
+    return snprintf(to, bytes, "%s %dx%d stages %d splits %d%s, %d", names[w->unit], w->tile_m, w->tile_n, w->stages, w->splits, w->cluster > 1 ? " pairs" : "", w->blocks);
 }
 
 /* ---- cost: a guess of microseconds from counts of work, whose rates were measured (bench/gpu) ---- */
@@ -128,10 +128,10 @@ hone_status hone_cuda_contract_print(hone_text *out, const hone_cuda_product *p,
     const int piece = inputs_aligned(p, 16) ? 16 : inputs_aligned(p, 4) ? 4 : bytes_of[p->in], window = p->window != NULL, split = w->splits > 1;
     if (w->unit == HONE_CUDA_BY_WGMMA) {
         const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL},      {"OUT_TYPE", (int)p->out, NULL}, {"CONSUMERS", w->tile_m / 64, NULL},
-                                       {"TILE_N", w->tile_n, NULL},        {"STAGES", w->stages, NULL},     {"CLUSTER", w->cluster, NULL},
+                                       {"TILE_N", w->tile_n, NULL},        {"STAGES", w->stages, NULL},     {"CLUSTER", w->cluster, NULL}, {"BLOCKS", w->blocks, NULL},
                                        {"SPLIT", split, NULL},             {"WINDOW", window, NULL},        {"STORE", output_aligned(p) && w->tile_n * bytes_of[p->out] % 128 == 0, NULL},
                                        {"CONSTANT_B", p->constant_b, NULL}, {"EPILOGUE", 0, p->epilogue}};
-        return hone_cuda_print(out, "contract_wgmma", fill, 11);
+        return hone_cuda_print(out, "contract_wgmma", fill, 12);
     }
     if (w->unit == HONE_CUDA_BY_MMA) {
         const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL},  {"OUT_TYPE", (int)p->out, NULL}, {"TILE_M", w->tile_m, NULL},
@@ -141,15 +141,14 @@ hone_status hone_cuda_contract_print(hone_text *out, const hone_cuda_product *p,
         return hone_cuda_print(out, "contract_mma", fill, 11);
     }
     const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL}, {"OUT_TYPE", (int)p->out, NULL},     {"ROWS", w->tile_m, NULL},
-                                   {"WARPS", w->tile_n, NULL},    {"UNROLLED", w->stages, NULL}, {"EPILOGUE", 0, p->epilogue}};
-    return hone_cuda_print(out, "few_rows", fill, 6);
+                                   {"WARPS", w->tile_n, NULL},    {"UNROLLED", w->stages, NULL}, {"CONSTANT_B", p->constant_b, NULL}, {"EPILOGUE", 0, p->epilogue}};
+    return hone_cuda_print(out, "few_rows", fill, 7);
 }
 hone_cuda_launch_shape hone_cuda_contract_launch(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *w) {
     const long long tiles = tiles_of(p, w);
     hone_cuda_launch_shape s = {.shared_bytes = shared_of(p, w), .cluster = w->cluster};
     if (w->unit == HONE_CUDA_BY_WGMMA) { /* blocks stay for many tiles */
-        const int a_sm = s.shared_bytes <= 113 * 1024 && w->tile_m == 64 ? 2 : 1;
-        const long long most = (long long)gpu->sms * a_sm / w->cluster * w->cluster;
+        const long long most = (long long)gpu->sms * w->blocks / w->cluster * w->cluster;
         s.grid[0] = (int)(tiles * w->splits < most ? tiles * w->splits : most), s.grid[1] = s.grid[2] = 1;
         s.threads = 128 * (w->tile_m / 64 + 1);
     } else if (w->unit == HONE_CUDA_BY_MMA) {
@@ -186,17 +185,17 @@ hone_status hone_cuda_contract_fill(hone_cuda *g, const hone_cuda_product *p, co
         hone_cuda_window at = *x;
         at.x = c.a;
         HONE_TRY(hone_cuda_im2col(g, &t->map_a, p->in, &at, step, w->tile_m));
-        HONE_TRY(hone_cuda_tiled(g, &t->map_b, p->in, c.b, (const long long[]){x->channels, taps, c.n},
+        HONE_TRY(hone_cuda_tiled(g, &t->map_b, p->in, 3, c.b, (const long long[]){x->channels, taps, c.n},
                                  (const long long[]){x->channels * ib, c.pitch_b * ib}, (const int[]){step, 1, rows_b}));
     } else {
         const long long batches_a = c.batch_a ? c.batches : 1, batches_b = c.batch_b ? c.batches : 1;
-        HONE_TRY(hone_cuda_tiled(g, &t->map_a, p->in, c.a, (const long long[]){c.k, c.m, batches_a},
+        HONE_TRY(hone_cuda_tiled(g, &t->map_a, p->in, 3, c.a, (const long long[]){c.k, c.m, batches_a},
                                  (const long long[]){c.pitch_a * ib, (c.batch_a ? c.batch_a : c.pitch_a) * ib}, (const int[]){step, w->tile_m, 1}));
-        HONE_TRY(hone_cuda_tiled(g, &t->map_b, p->in, c.b, (const long long[]){c.k, c.n, batches_b},
+        HONE_TRY(hone_cuda_tiled(g, &t->map_b, p->in, 3, c.b, (const long long[]){c.k, c.n, batches_b},
                                  (const long long[]){c.pitch_b * ib, (c.batch_b ? c.batch_b : c.pitch_b) * ib}, (const int[]){step, rows_b, 1}));
     }
     if (output_aligned(p))
-        HONE_TRY(hone_cuda_tiled(g, &t->map_c, p->out, c.c, (const long long[]){c.n, c.m, c.batches},
+        HONE_TRY(hone_cuda_tiled(g, &t->map_c, p->out, 3, c.c, (const long long[]){c.n, c.m, c.batches},
                                  (const long long[]){c.pitch_c * ob, (c.batch_c ? c.batch_c : c.pitch_c) * ob}, (const int[]){128 / (int)ob, 64, 1}));
     return HONE_OK;
 }

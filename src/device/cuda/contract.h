@@ -17,7 +17,7 @@ typedef struct { /* what is to be computed; addresses and pitches too, because a
 typedef enum { HONE_CUDA_BY_WGMMA, HONE_CUDA_BY_MMA, HONE_CUDA_BY_ROWS } hone_cuda_unit;
 typedef struct {
     hone_cuda_unit unit;
-    int tile_m, tile_n, stages, splits, cluster; /* by rows: tile_m is the rows of A, tile_n the columns of a block */
+    int tile_m, tile_n, stages, splits, cluster, blocks; /* by rows: tile_m is the rows of A, tile_n the columns of a block; blocks: of them on a multiprocessor */
     int warps_m, warps_n;                        /* by mma */
 } hone_cuda_way;
 

@@ -51,6 +51,7 @@ enum { ATTRIBUTE_CLUSTER = 4, ATTRIBUTE_DEPENDENT = 6 };
     X(function_attribute, "cuFuncGetAttribute", (int *, int, void *))                                                     \
     X(function_set, "cuFuncSetAttribute", (void *, int, int))                                                             \
     X(launch, "cuLaunchKernelEx", (const launch_config *, void *, void **, void **))                                      \
+    X(clusters, "cuOccupancyMaxActiveClusters", (int *, void *, const launch_config *))                                   \
     X(stream, "cuStreamCreate", (void **, unsigned))                                                                      \
     X(stream_destroy, "cuStreamDestroy_v2", (void *))                                                                     \
     X(stream_wait, "cuStreamSynchronize", (void *))                                                                       \
@@ -188,10 +189,10 @@ void hone_cuda_unload(hone_cuda *g, hone_cuda_kernel *kernel) {
     if (kernel->module) cu.module_unload(kernel->module);
     *kernel = (hone_cuda_kernel){0};
 }
-hone_status hone_cuda_launch(hone_cuda *g, const hone_cuda_kernel *kernel, const hone_cuda_launch_shape *shape, const void *args) {
-    struct attribute attributes[2] = {{.id = ATTRIBUTE_DEPENDENT, .value.flag = 1}, {.id = ATTRIBUTE_CLUSTER, .value.cluster = {0, 1, 1}}};
+static launch_config config_of(const hone_cuda *g, const hone_cuda_launch_shape *shape, struct attribute attributes[2]) {
     const bool clustered = shape->cluster > 1;
-    if (clustered) attributes[1].value.cluster[0] = (unsigned)shape->cluster;
+    attributes[0] = (struct attribute){.id = ATTRIBUTE_DEPENDENT, .value.flag = 1};
+    attributes[1] = (struct attribute){.id = ATTRIBUTE_CLUSTER, .value.cluster = {(unsigned)shape->cluster, 1, 1}};
     launch_config c = {.block = {(unsigned)shape->threads, 1, 1},
                        .shared_bytes = (unsigned)shape->shared_bytes,
                        .stream = g->stream,
@@ -199,11 +200,21 @@ hone_status hone_cuda_launch(hone_cuda *g, const hone_cuda_kernel *kernel, const
                        .n_attributes = clustered ? 2 : 1};
     for (int k = 0; k < 3; k++) c.grid[k] = (unsigned)shape->grid[k];
     if (g->facts.major < 9) c.attributes = NULL, c.n_attributes = 0;
+    return c;
+}
+hone_status hone_cuda_launch(hone_cuda *g, const hone_cuda_kernel *kernel, const hone_cuda_launch_shape *shape, const void *args) {
+    struct attribute attributes[2];
+    const launch_config c = config_of(g, shape, attributes);
     union {
         const void *given;
         void *taken; /* the driver only reads */
     } arguments = {.given = args};
     return told(cu.launch(&c, kernel->function, &arguments.taken, NULL), "launch");
+}
+hone_status hone_cuda_clusters(hone_cuda *g, const hone_cuda_kernel *kernel, const hone_cuda_launch_shape *shape, int *out) {
+    struct attribute attributes[2];
+    const launch_config c = config_of(g, shape, attributes);
+    return told(cu.clusters(out, kernel->function, &c), "clusters");
 }
 hone_status hone_cuda_wait(hone_cuda *g) { return told(cu.stream_wait(g->stream), "a kernel"); }
 
@@ -236,15 +247,15 @@ static const struct {
     int type, bytes;
 } elements[] = {[HONE_CUDA_F16] = {6, 2}, [HONE_CUDA_BF16] = {9, 2}, [HONE_CUDA_F32] = {7, 4}, [HONE_CUDA_S8] = {0, 1}, [HONE_CUDA_S32] = {3, 4}};
 enum { SWIZZLE_128 = 3, PROMOTE_256 = 3 };
-hone_status hone_cuda_tiled(hone_cuda *g, hone_cuda_tensor_map *map, int type, hone_cuda_address at, const long long extent[3],
-                            const long long stride_bytes[2], const int box[3]) {
-    unsigned long long extents[3], strides[2];
-    unsigned boxes[3];
+hone_status hone_cuda_tiled(hone_cuda *g, hone_cuda_tensor_map *map, int type, int rank, hone_cuda_address at, const long long *extent,
+                            const long long *stride_bytes, const int *box) {
+    unsigned long long extents[5], strides[4];
+    unsigned boxes[5];
     (void)g;
-    for (int k = 0; k < 3; k++) extents[k] = (unsigned long long)extent[k], boxes[k] = (unsigned)box[k];
-    for (int k = 0; k < 2; k++) strides[k] = (unsigned long long)stride_bytes[k];
-    return told(cu.tiled(map, elements[type].type, 3, (void *)(uintptr_t)at, extents, strides, boxes, (const unsigned[]){1, 1, 1}, 0, SWIZZLE_128,
-                         PROMOTE_256, 0),
+    for (int k = 0; k < rank; k++) extents[k] = (unsigned long long)extent[k], boxes[k] = (unsigned)box[k];
+    for (int k = 0; k < rank - 1; k++) strides[k] = (unsigned long long)stride_bytes[k];
+    return told(cu.tiled(map, elements[type].type, (unsigned)rank, (void *)(uintptr_t)at, extents, strides, boxes, (const unsigned[]){1, 1, 1, 1, 1}, 0,
+                         SWIZZLE_128, PROMOTE_256, 0),
                 "a tensor map");
 }
 hone_status hone_cuda_im2col(hone_cuda *g, hone_cuda_tensor_map *map, int type, const hone_cuda_window *w, int channels, int pixels) {

@@ -36,6 +36,8 @@ hone_status hone_cuda_load(hone_cuda *g, const void *cubin, const char *name, in
 void hone_cuda_unload(hone_cuda *g, hone_cuda_kernel *kernel);
 /* In the stream. The kernel may start while the one before it ends: it waits for that one's results itself (wait_previous). */
 hone_status hone_cuda_launch(hone_cuda *g, const hone_cuda_kernel *kernel, const hone_cuda_launch_shape *shape, const void *args);
+/* How many clusters of this shape the GPU holds at a time: some of its parts have an odd number of multiprocessors. */
+hone_status hone_cuda_clusters(hone_cuda *g, const hone_cuda_kernel *kernel, const hone_cuda_launch_shape *shape, int *out);
 hone_status hone_cuda_wait(hone_cuda *g); /* for all that was asked of the stream; tells what went wrong in it */
 void *hone_cuda_stream(hone_cuda *g);     /* for other libraries */
 
@@ -46,9 +48,10 @@ void hone_cuda_graph_free(hone_cuda *g, void *graph);
 hone_status hone_cuda_mark(hone_cuda *g, int which);            /* 0: begin, 1: end of what is timed, in the stream */
 hone_status hone_cuda_marked(hone_cuda *g, double *seconds);    /* waits for mark 1; from mark 0 to it */
 
-/* Tensor maps for the copy engine. type: hone_cuda_type; sizes in elements, strides in bytes; boxes swizzled by 128 bytes. */
-hone_status hone_cuda_tiled(hone_cuda *g, hone_cuda_tensor_map *map, int type, hone_cuda_address at, const long long extent[3],
-                            const long long stride_bytes[2], const int box[3]);
+/* Tensor maps for the copy engine. type: hone_cuda_type; rank 3 to 5; sizes in elements, strides of all dims but the first in bytes; boxes
+   swizzled by 128 bytes. */
+hone_status hone_cuda_tiled(hone_cuda *g, hone_cuda_tensor_map *map, int type, int rank, hone_cuda_address at, const long long *extent,
+                            const long long *stride_bytes, const int *box);
 /* Windows over channels-last pixels: tiles of `pixels` windows and `channels` of their channels. */
 hone_status hone_cuda_im2col(hone_cuda *g, hone_cuda_tensor_map *map, int type, const hone_cuda_window *w, int channels, int pixels);
 #endif

@@ -27,7 +27,7 @@ typedef struct { /* the same product where tiles come by the copy engine */
     hone_cuda_tensor_map map_a, map_b, map_c;
     hone_cuda_contract p;
 } hone_cuda_contract_tma;
-typedef struct { /* a window over channels-last pixels; w is [ky][kx][c] for depthwise */
+typedef struct { /* a window over channels-last pixels; w is f32 [ky][kx][c] for depthwise */
     unsigned long long x, w, y, bias, residual;
     int batch, height, width, channels, out_height, out_width, kernel_y, kernel_x, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
 } hone_cuda_window;

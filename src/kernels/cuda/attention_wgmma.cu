@@ -229,7 +229,7 @@ DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int c, u32 s
     }
     /* out by way of one panel in shared memory; the copy engine leaves out what is not there */
     UNROLL for (int p = 0; p < PANELS; p++) {
-        if (one) store_wait(); /* what left from here before has been read */
+        if (one) store_wait(0); /* what left from here before has been read */
         sync_some(1 + c, 128);
         UNROLL for (int j = p * 8; j < p * 8 + 8 && j < HEAD / 8; j++)
             UNROLL for (int h = 0; h < 2; h++)
@@ -271,6 +271,6 @@ KERNEL(hone_attention, hone_cuda_attention_tma, THREADS, 1) {
             if (w.batch < 0) break;
             attend(a, &w, c, shared, barriers, &k, &v);
         }
-        if (THREAD % 128 == 0) store_wait_all();
+        if (THREAD % 128 == 0) store_wait(0);
     }
 }

@@ -159,10 +159,15 @@ KERNEL(hone_contract, contract_args, THREADS, 1) {
 #if SPLIT
     if (P->splits > 1) {
         const i64 tiles = (i64)tiles_m * tiles_n, tile = batch * tiles + BLOCK_X;
-        sum_type *part = (sum_type *)P->workspace + tile * P->splits * (TILE_M * TILE_N);
+        typedef union ALIGNED16 { sum_type one[4]; u32x4 all; } four_sums;
+        enum { PART = BLOCKS_M * BLOCKS_N * THREADS };
+        four_sums *part = (four_sums *)P->workspace + tile * P->splits * PART + THREAD;
         UNROLL for (int i = 0; i < BLOCKS_M; i++)
-            UNROLL for (int j = 0; j < BLOCKS_N; j++)
-                UNROLL for (int e = 0; e < 4; e++) part[(i64)split * (TILE_M * TILE_N) + ((i * BLOCKS_N + j) * 4 + e) * THREADS + THREAD] = sum[i][j][e];
+            UNROLL for (int j = 0; j < BLOCKS_N; j++) {
+                four_sums v;
+                UNROLL for (int e = 0; e < 4; e++) v.one[e] = sum[i][j][e];
+                store16(part + (i64)split * PART + (i * BLOCKS_N + j) * THREADS, v.all);
+            }
         fence_gpu();
         sync_block();
         if (THREAD == 0) *(u32 *)hone_shared = atomic_count((u32 *)P->counters + tile);
@@ -173,12 +178,14 @@ KERNEL(hone_contract, contract_args, THREADS, 1) {
         fence_gpu();
         UNROLL for (int i = 0; i < BLOCKS_M; i++)
             UNROLL for (int j = 0; j < BLOCKS_N; j++)
-                UNROLL for (int e = 0; e < 4; e++) {
-                    sum_type all = 0;
-                    for (int s = 0; s < P->splits; s++)
-                        all += ((const volatile sum_type *)part)[(i64)s * (TILE_M * TILE_N) + ((i * BLOCKS_N + j) * 4 + e) * THREADS + THREAD];
-                    sum[i][j][e] = all;
-                }
+                UNROLL for (int e = 0; e < 4; e++) sum[i][j][e] = 0;
+        for (int s = 0; s < P->splits; s++)
+            UNROLL for (int i = 0; i < BLOCKS_M; i++) {
+                four_sums v[BLOCKS_N]; /* all asked for before the first is added */
+                UNROLL for (int j = 0; j < BLOCKS_N; j++) v[j].all = load16_l2(part + (i64)s * PART + (i * BLOCKS_N + j) * THREADS);
+                UNROLL for (int j = 0; j < BLOCKS_N; j++)
+                    UNROLL for (int e = 0; e < 4; e++) sum[i][j][e] += v[j].one[e];
+            }
         sync_block();
     }
 #endif

@@ -10,7 +10,8 @@
    With CLUSTER 2, two blocks take tiles below each other, and each brings half of the B tile for both: B comes from L2 once for two. A stage is
    then empty when both blocks have read it.
 
-   Filled in by the printer: CONSUMERS (multiplying warpgroups), TILE_N (a multiple of 16, up to 256), STAGES, CLUSTER (1 or 2), SPLIT, WINDOW,
+   Filled in by the printer: CONSUMERS (multiplying warpgroups), TILE_N (a multiple of 16, up to 256), STAGES, CLUSTER (1 or 2), BLOCKS (of them on
+   a multiprocessor), SPLIT, WINDOW,
    STORE (1: C is aligned and a tile's rows are whole panels, the copy engine writes it), CONSTANT_B (1: no kernel before this one writes B), what
    epilogue.cu takes, and the function wgmma for TILE_N. A part of K is never empty: splits are at most the steps. */
 enum {
@@ -214,30 +215,39 @@ DEVICE void leave(const contract_args *a, const work *w, sum_type sum[TILE_N / 2
 
 #if SPLIT
 /* Sums of one part of K to the workspace; true for the last to come, whose sums are then those of all parts, added in their order. */
+typedef union ALIGNED16 { sum_type one[4]; u32x4 all; } four_sums;
 DEVICE bool gather(const contract_args *a, const work *w, int t, sum_type sum[TILE_N / 2], int group, u32 flag) {
     const int id = t / P->splits * CLUSTER + BLOCK_X % CLUSTER, thread = THREAD - 128;
-    enum { TILE = TILE_M * TILE_N, STRIDE = 128 * CONSUMERS };
-    sum_type *part = (sum_type *)P->workspace + (i64)id * P->splits * TILE;
-    UNROLL for (int j = 0; j < TILE_N / 2; j++) part[(i64)w->split * TILE + j * STRIDE + thread] = sum[j];
+    enum { FOURS = TILE_N / 8, STRIDE = 128 * CONSUMERS, PART = FOURS * STRIDE, BATCH = FOURS < 8 ? FOURS : 8 };
+    four_sums *part = (four_sums *)P->workspace + (i64)id * P->splits * PART + thread;
+    UNROLL for (int j = 0; j < FOURS; j++) {
+        four_sums v;
+        UNROLL for (int e = 0; e < 4; e++) v.one[e] = sum[j * 4 + e];
+        store16(part + (i64)w->split * PART + j * STRIDE, v.all);
+    }
     fence_gpu();
     sync_some(1 + group, 128);
     u32 *count = (u32 *)P->counters + (i64)id * CONSUMERS + group, *told = (u32 *)(hone_shared + (flag - shared_at(hone_shared))) + group;
     if (THREAD % 128 == 0) *told = atomic_count(count);
     sync_some(1 + group, 128);
-    const bool last = *(const volatile u32 *)told == (u32)P->splits - 1;
-    if (last) {
-        fence_gpu();
-        UNROLL for (int j = 0; j < TILE_N / 2; j++) {
-            sum[j] = 0;
-            for (int s = 0; s < P->splits; s++) sum[j] += ((const volatile sum_type *)part)[(i64)s * TILE + j * STRIDE + thread];
+    if (*(const volatile u32 *)told != (u32)P->splits - 1) return false;
+    fence_gpu();
+    UNROLL for (int j = 0; j < TILE_N / 2; j++) sum[j] = 0;
+    for (int s = 0; s < P->splits; s++)
+        UNROLL for (int j0 = 0; j0 < FOURS; j0 += BATCH) { /* many asked for before the first is added */
+            four_sums v[BATCH];
+            UNROLL for (int j = 0; j < BATCH; j++) 
+                if (j0 + j < FOURS) v[j].all = load16_l2(part + (i64)s * PART + (j0 + j) * STRIDE);
+            UNROLL for (int j = 0; j < BATCH; j++)
+                UNROLL for (int e = 0; e < 4; e++)
+                    if (j0 + j < FOURS) sum[(j0 + j) * 4 + e] += v[j].one[e];
         }
-        if (THREAD % 128 == 0) *count = 0; /* ready for the next run */
-    }
-    return last;
+    if (THREAD % 128 == 0) *count = 0; /* ready for the next run */
+    return true;
 }
 #endif
 
-KERNEL(hone_contract, contract_args, THREADS, 1) {
+KERNEL(hone_contract, contract_args, THREADS, BLOCKS) {
     const u32 shared = shared_at(hone_shared), full = shared + BARRIERS_AT, empty = full + 8 * STAGES;
     const int group = THREAD / 128 - 1;
     if (THREAD == 0) {

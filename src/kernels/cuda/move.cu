@@ -22,37 +22,46 @@ enum { TILE_J = 128 / BYTES, TILE_K = 128, WORD = BYTES < 4 ? 4 / BYTES : 1, WOR
 DEVICE u32 place(int k, int byte) { return (u32)(k * 128) + ((u32)byte ^ (u32)(k / PER % 8 * 16)); }
 
 KERNEL(hone_move, hone_cuda_move, 256, 4) {
-    const i64 j0 = (i64)BLOCK_X * TILE_J, k0 = (i64)BLOCK_Y * TILE_K;
+    const i64 j0 = (i64)BLOCK_X * TILE_J, k0 = (i64)BLOCK_Y * TILE_K, pitch_x = a->stride_x[2], pitch_y = a->extent[2];
+    const int wide = a->extent[1] - j0 < TILE_J ? (int)(a->extent[1] - j0) : TILE_J, high = a->extent[2] - k0 < TILE_K ? (int)(a->extent[2] - k0) : TILE_K;
     const u32 shared = shared_at(hone_shared);
     launch_next();
     wait_previous();
     for (i64 i = BLOCK_Z; i < a->extent[0]; i += GRID_Z) {
-        const element *x = (const element *)a->x + i * a->stride_x[0] + k0 * a->stride_x[2] + j0;
-        element *y = (element *)a->y + i * a->extent[1] * a->extent[2] + k0;
-        const bool whole_x = ((u64)x | (u64)(a->stride_x[2] * BYTES)) % 16 == 0 && j0 + TILE_J <= a->extent[1] && k0 + TILE_K <= a->extent[2];
-        if (whole_x) {
-            u32x4 v[4]; /* all asked for before the first is needed */
+        const element *x = (const element *)a->x + i * a->stride_x[0] + k0 * pitch_x + j0;
+        element *y = (element *)a->y + i * a->extent[1] * pitch_y + j0 * pitch_y + k0;
+        if (((u64)x | (u64)(pitch_x * BYTES)) % 16 == 0) { /* pieces; the last of a row may be part of one */
+            const int j = THREAD % 8 * PER;
+            union ALIGNED16 { element one[PER]; u32x4 all; } v[4]; /* all asked for before the first is needed */
             UNROLL for (int q = 0; q < 4; q++) {
-                const int p = THREAD + q * 256;
-                v[q] = load16_once(x + p / 8 * a->stride_x[2] + p % 8 * PER);
+                const int k = THREAD / 8 + q * 32;
+                const element *from = x + k * pitch_x + j;
+                if (k < high && j + PER <= wide) v[q].all = load16_once(from);
+                else
+                    UNROLL for (int e = 0; e < PER; e++) v[q].one[e] = k < high && j + e < wide ? from[e] : 0;
             }
-            UNROLL for (int q = 0; q < 4; q++) {
-                const int p = THREAD + q * 256;
-                shared_store16(shared + place(p / 8, p % 8 * 16), v[q]);
-            }
+            UNROLL for (int q = 0; q < 4; q++) shared_store16(shared + place(THREAD / 8 + q * 32, j * BYTES), v[q].all);
         } else { /* element by element, neighbours by neighbouring threads */
-            for (int p = THREAD; p < TILE_K * TILE_J; p += 256) {
-                const int k = p / TILE_J, j = p % TILE_J;
-                if (k0 + k < a->extent[2] && j0 + j < a->extent[1]) *(element *)(hone_shared + place(k, j * BYTES)) = x[k * a->stride_x[2] + j];
+            enum { ROUND = 8 };
+            for (int p = THREAD; p < TILE_K * TILE_J; p += 256 * ROUND) {
+                element v[ROUND];
+                UNROLL for (int q = 0; q < ROUND; q++) {
+                    const int k = (p + q * 256) / TILE_J, j = (p + q * 256) % TILE_J;
+                    if (k < high && j < wide) v[q] = x[k * pitch_x + j];
+                }
+                UNROLL for (int q = 0; q < ROUND; q++) {
+                    const int k = (p + q * 256) / TILE_J, j = (p + q * 256) % TILE_J;
+                    if (k < high && j < wide) *(element *)(hone_shared + place(k, j * BYTES)) = v[q];
+                }
             }
         }
         sync_block();
-        const bool whole_y = ((u64)y | (u64)(a->extent[2] * BYTES)) % 16 == 0 && k0 + TILE_K <= a->extent[2];
-        if (whole_y) {
-            UNROLL for (int q = 0; q < 4 / WORD + (4 / WORD == 0); q++) {
-                const int p = THREAD + q * 256, group = p % (TILE_K / PER), word = p / (TILE_K / PER); /* group: of PER rows */
-                if (word >= WORDS) continue;
+        if (((u64)y | (u64)(pitch_y * BYTES)) % 16 == 0) {
+            /* lanes: 8 groups of PER rows by 4 words: every lane another bank, and 128 bytes of a row of y in one store */
+            UNROLL for (int q = 0; q < 4 / WORD; q++) {
+                const int warp = THREAD / 32 + q * 8, group = warp % (TILE_K / PER / 8) * 8 + THREAD % 8, word = warp / (TILE_K / PER / 8) * 4 + THREAD % 32 / 8;
                 union { element one[WORD]; u32 bits; u64 long_bits; } from[PER];
+                if (group * PER >= high) continue;
                 UNROLL for (int r = 0; r < PER; r++) {
                     const char *at = hone_shared + place(group * PER + r, word * WORD * BYTES);
                     if (BYTES == 8) from[r].long_bits = *(const u64 *)at;
@@ -60,15 +69,15 @@ KERNEL(hone_move, hone_cuda_move, 256, 4) {
                 }
                 UNROLL for (int e = 0; e < WORD; e++) {
                     union ALIGNED16 { element one[PER]; u32x4 all; } to;
-                    const i64 j = word * WORD + e;
+                    const int j = word * WORD + e;
                     UNROLL for (int r = 0; r < PER; r++) to.one[r] = from[r].one[e];
-                    if (j0 + j < a->extent[1]) store16(y + (j0 + j) * a->extent[2] + group * PER, to.all);
+                    if (j < wide) store16(y + j * pitch_y + group * PER, to.all); /* whole: pitch_y is a multiple of PER */
                 }
             }
         } else {
             for (int p = THREAD; p < TILE_K * TILE_J; p += 256) {
                 const int k = p % TILE_K, j = p / TILE_K;
-                if (k0 + k < a->extent[2] && j0 + j < a->extent[1]) y[(j0 + j) * a->extent[2] + k] = *(const element *)(hone_shared + place(k, j * BYTES));
+                if (k < high && j < wide) y[j * pitch_y + k] = *(const element *)(hone_shared + place(k, j * BYTES));
             }
         }
         sync_block();

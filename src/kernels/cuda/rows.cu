@@ -4,7 +4,8 @@
    A row is read once and kept in registers: THREADS_A_ROW threads hold VECTORS vectors of WIDTH elements each. Rows that are longer than that
    (LONG) are read twice, the second time mostly from L2. Statistics are in f32; the variance is of differences from the mean.
 
-   Filled in by the printer: KIND, X and Y (element types: f16, bf16, f32), WIDTH, VECTORS, THREADS_A_ROW, ROWS_A_BLOCK, LONG,
+   Filled in by the printer: KIND, X and Y (element types: f16, bf16, f32), WIDTH, VECTORS, THREADS_A_ROW, ROWS_A_BLOCK, BLOCKS (of
+   them on a multiprocessor at least), LONG,
    BEFORE(v) and AFTER(v): expressions of v that may use row, column and a->… */
 #define THREADS (THREADS_A_ROW * ROWS_A_BLOCK)
 
@@ -91,6 +92,8 @@ DEVICE float over_row(float v, bool largest) {
 #define ROW_MEAN 6
 #define ROW_MAX 7
 #define LOWEST BITS_F32(0xff800000u)
+#define LARGEST (KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == ROW_MAX)
+#define LOG2_E 1.4426950408889634f
 
 DEVICE float other_at(const hone_cuda_rows *a, i64 row, int column) { return IN_F32(((const in_store *)a->other)[row * a->pitch_other + column]); }
 DEVICE in_vector constant_vector(u64 base, int column, float none) { /* of weight or bias; kept in L1, all rows read it */
@@ -113,28 +116,31 @@ DEVICE float after_at(const hone_cuda_rows *a, float v, i64 row, int column) {
     return AFTER(v);
 }
 
-KERNEL(hone_rows, hone_cuda_rows, THREADS, 1) {
+KERNEL(hone_rows, hone_cuda_rows, THREADS, BLOCKS) {
     const i64 row = (i64)BLOCK_X * ROWS_A_BLOCK + THREAD / THREADS_A_ROW;
     const int lane = THREAD % THREADS_A_ROW, columns = a->columns;
     const bool mine = row < a->rows; /* a block's last rows may not be there; their threads still meet the others */
     const in_store *x = (const in_store *)a->x + (mine ? row : 0) * a->pitch_x;
     out_store *y = (out_store *)a->y + (mine ? row : 0) * a->pitch_y;
     const int passes = LONG ? (columns + THREADS_A_ROW * VECTORS * WIDTH - 1) / (THREADS_A_ROW * VECTORS * WIDTH) : 1;
-    float v[VECTORS * WIDTH], first = KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == ROW_MAX ? LOWEST : 0, second = 0;
+    float first = LARGEST ? LOWEST : 0, second = 0;
+    in_vector v[VECTORS]; /* as they are stored: half the registers, so more rows are under way */
     launch_next();
     wait_previous();
 
-/* The row's values of pass p into v; columns that are not there are `none`. */
-#define READ(p, none)                                                                                      \
-    UNROLL for (int q = 0; q < VECTORS; q++) {                                                             \
-        const int c0 = (((p) * VECTORS + q) * THREADS_A_ROW + lane) * WIDTH;                               \
-        in_vector piece;                                                                                   \
-        if (c0 < columns) piece = load_vector(x + c0);                                                     \
-        UNROLL for (int e = 0; e < WIDTH; e++)                                                             \
-            v[q * WIDTH + e] = c0 < columns ? before_at(a, IN_F32(piece.element[e]), row, c0 + e) : (none); \
-    }
-#define EACH for (int e = 0; e < VECTORS * WIDTH; e++)
-#define THERE(p) ((((p) * VECTORS + e / WIDTH) * THREADS_A_ROW + lane) * WIDTH < columns)
+#define COLUMN(p, q) ((((p) * VECTORS + (q)) * THREADS_A_ROW + lane) * WIDTH)
+#define READ(p)                                                            \
+    UNROLL for (int q = 0; q < VECTORS; q++)                               \
+        if (COLUMN(p, q) < columns) v[q] = load_vector(x + COLUMN(p, q));
+/* statement, for every element f of pass p that is there */
+#define EACH(p, statement)                                                                             \
+    UNROLL for (int q = 0; q < VECTORS; q++)                                                           \
+        if (COLUMN(p, q) < columns) {                                                                  \
+            UNROLL for (int e = 0; e < WIDTH; e++) {                                                   \
+                const float f = before_at(a, IN_F32(v[q].element[e]), row, COLUMN(p, q) + e);          \
+                statement;                                                                             \
+            }                                                                                          \
+        }
 
     if (!mine) { /* the same number of meetings, nothing else */
         if (THREADS_A_ROW > 32) {
@@ -145,10 +151,10 @@ KERNEL(hone_rows, hone_cuda_rows, THREADS, 1) {
     }
     /* first: the largest, the sum, or the sum of squares */
     for (int p = 0; p < passes; p++) {
-        READ(p, KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == ROW_MAX ? LOWEST : 0.0f)
-        UNROLL EACH first = KIND == RMS_NORM ? first + v[e] * v[e] : combine(first, v[e], KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == ROW_MAX);
+        READ(p)
+        EACH(p, first = KIND == RMS_NORM ? first + f * f : combine(first, f, LARGEST))
     }
-    first = over_row(first, KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == ROW_MAX);
+    first = over_row(first, LARGEST);
     if (KIND == LAYER_NORM || KIND == ROW_MEAN) first /= (float)columns;
     if (KIND == RMS_NORM) second = rsqrt_fast(first / (float)columns + a->epsilon);
     if (KIND == ROW_SUM || KIND == ROW_MEAN || KIND == ROW_MAX) {
@@ -158,15 +164,8 @@ KERNEL(hone_rows, hone_cuda_rows, THREADS, 1) {
     /* second: the sum of exponentials, or of squared differences */
     if (KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == LAYER_NORM) {
         for (int p = 0; p < passes; p++) {
-            if (LONG) READ(p, KIND == LAYER_NORM ? first : LOWEST)
-            UNROLL EACH {
-                if (KIND == LAYER_NORM) second += THERE(p) ? (v[e] - first) * (v[e] - first) : 0.0f;
-                else {
-                    const float power = exp2_fast((v[e] - first) * 1.4426950408889634f);
-                    second += THERE(p) ? power : 0.0f;
-                    if (KIND == SOFTMAX && !LONG) v[e] = power;
-                }
-            }
+            if (LONG) READ(p)
+            EACH(p, second += KIND == LAYER_NORM ? (f - first) * (f - first) : exp2_fast((f - first) * LOG2_E))
         }
         second = over_row(second, false);
         if (KIND == LAYER_NORM) second = rsqrt_fast(second / (float)columns + a->epsilon);
@@ -174,17 +173,17 @@ KERNEL(hone_rows, hone_cuda_rows, THREADS, 1) {
         if (KIND == LOG_SOFTMAX) second = logf(second);
     }
     for (int p = 0; p < passes; p++) {
-        if (LONG) READ(p, 0.0f)
+        if (LONG) READ(p)
         UNROLL for (int q = 0; q < VECTORS; q++) {
-            const int c0 = ((p * VECTORS + q) * THREADS_A_ROW + lane) * WIDTH;
+            const int c0 = COLUMN(p, q);
             if (c0 >= columns) continue;
             out_vector piece;
             in_vector weight, bias;
             if (KIND == LAYER_NORM || KIND == RMS_NORM) weight = constant_vector(a->weight, c0, 1.0f);
             if (KIND == LAYER_NORM) bias = constant_vector(a->bias, c0, 0.0f);
             UNROLL for (int e = 0; e < WIDTH; e++) {
-                float r = v[q * WIDTH + e];
-                if (KIND == SOFTMAX) r = (LONG ? exp2_fast((r - first) * 1.4426950408889634f) : r) * second;
+                float r = before_at(a, IN_F32(v[q].element[e]), row, c0 + e);
+                if (KIND == SOFTMAX) r = exp2_fast((r - first) * LOG2_E) * second;
                 if (KIND == LOG_SOFTMAX) r = r - first - second;
                 if (KIND == LAYER_NORM) r = fmaf((r - first) * second, IN_F32(weight.element[e]), IN_F32(bias.element[e]));
                 if (KIND == RMS_NORM) r = r * second * IN_F32(weight.element[e]);

@@ -4,7 +4,7 @@
 
    Filled in by the printer: KIND (1 depthwise, 2 largest, 3 average of what is there, 4 average over all taps), IN_TYPE (f16, bf16, f32), WIDTH,
    STRIP, LINES, KERNEL_Y, KERNEL_X, STRIDE, DILATION (of both dims), EPILOGUE(v): an expression of v that may use bias, residual.
-   Grid: x over strips and channels of a line, y over lines, z over images. */
+   Weights are f32, whatever the pixels are: widened once, when they are packed. Grid: x over strips and channels of a line, y over lines, z over images. */
 #define F16_TYPE 1
 #define BF16_TYPE 2
 #define DEPTHWISE 1
@@ -29,6 +29,7 @@ enum {
     COLUMNS = (STRIP - 1) * STRIDE + (KERNEL_X - 1) * DILATION + 1, /* of the image, that a thread's windows see */
     ROWS = (LINES - 1) * STRIDE + (KERNEL_Y - 1) * DILATION + 1
 };
+#define IS_TAP(d, kernel) ((d) >= 0 && (d) % DILATION == 0 && (d) / DILATION < (kernel))
 typedef union ALIGNED16 { store one[WIDTH]; u32x4 all; u64 two; u32 word; } piece;
 DEVICE piece load_piece(const store *p) {
     piece v;
@@ -54,47 +55,45 @@ KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
     const u32 strip = id / pieces;
     const int channel = (int)(id - strip * pieces) * WIDTH, line0 = BLOCK_Y * LINES, n = BLOCK_Z;
     const int x0 = (int)strip * STRIP * STRIDE - a->pad_x, y0 = line0 * STRIDE - a->pad_y;
-    piece w[KERNEL_Y * KERNEL_X];
     float bias[WIDTH];
     launch_next();
     if (strip >= strips) return;
-    if (KIND == DEPTHWISE) { /* constants: read before the kernel ahead has ended */
-        UNROLL for (int t = 0; t < KERNEL_Y * KERNEL_X; t++) w[t] = load_piece((const store *)a->w + (i64)t * a->channels + channel);
-    }
     UNROLL for (int e = 0; e < WIDTH; e++) bias[e] = a->bias ? ((const float *)a->bias)[channel + e] : 0.0f;
+    const float *weights = (const float *)a->w + channel;
     wait_previous();
+    /* all pixels are asked for before the first is needed */
+    piece in[ROWS][COLUMNS];
+    const store *corner = (const store *)a->x + (((i64)n * a->height + y0) * a->width + x0) * a->channels + channel;
+    const int line_pitch = a->width * a->channels;
+    UNROLL for (int r = 0; r < ROWS; r++)
+        UNROLL for (int c = 0; c < COLUMNS; c++) {
+            bool used = false; /* known when compiled: with gaps between taps some pixels are nobody's */
+            UNROLL for (int l = 0; l < LINES; l++)
+                UNROLL for (int s = 0; s < STRIP; s++) used |= IS_TAP(r - l * STRIDE, KERNEL_Y) && IS_TAP(c - s * STRIDE, KERNEL_X);
+            if (!used) continue;
+            if ((u32)(y0 + r) < (u32)a->height && (u32)(x0 + c) < (u32)a->width) in[r][c] = load_piece(corner + (i64)r * line_pitch + c * a->channels);
+            else
+                UNROLL for (int e = 0; e < WIDTH; e++) in[r][c].one[e] = KIND == LARGEST ? FROM_F32(BITS_F32(0xff800000u)) : (store)0;
+        }
     float sum[LINES][STRIP][WIDTH];
     UNROLL for (int l = 0; l < LINES; l++)
         UNROLL for (int s = 0; s < STRIP; s++)
             UNROLL for (int e = 0; e < WIDTH; e++) sum[l][s][e] = KIND == LARGEST ? BITS_F32(0xff800000u) : 0.0f;
-    const bool inside = x0 >= 0 && x0 + COLUMNS <= a->width;
-    UNROLL for (int r = 0; r < ROWS; r++) {
-        const int y = y0 + r;
-        if (y < 0 || y >= a->height) continue;
-        bool used = false; /* known when compiled */
-        UNROLL for (int l = 0; l < LINES; l++)
-            used |= r >= l * STRIDE && (r - l * STRIDE) % DILATION == 0 && (r - l * STRIDE) / DILATION < KERNEL_Y;
-        if (!used) continue;
-        const store *row = (const store *)a->x + (((i64)n * a->height + y) * a->width + x0) * a->channels + channel;
-        piece in[COLUMNS];
-        UNROLL for (int c = 0; c < COLUMNS; c++) {
-            if (inside || (x0 + c >= 0 && x0 + c < a->width)) in[c] = load_piece(row + (i64)c * a->channels);
-            else
-                UNROLL for (int e = 0; e < WIDTH; e++) in[c].one[e] = KIND == LARGEST ? FROM_F32(BITS_F32(0xff800000u)) : (store)0;
-        }
-        UNROLL for (int c = 0; c < COLUMNS; c++)
-            UNROLL for (int e = 0; e < WIDTH; e++) {
-                const float f = TO_F32(in[c].one[e]);
-                UNROLL for (int l = 0; l < LINES; l++)
-                    UNROLL for (int s = 0; s < STRIP; s++) {
-                        const int dy = r - l * STRIDE, dx = c - s * STRIDE;
-                        if (dy < 0 || dx < 0 || dy % DILATION || dx % DILATION || dy / DILATION >= KERNEL_Y || dx / DILATION >= KERNEL_X) continue;
-                        if (KIND == DEPTHWISE) sum[l][s][e] = fmaf(f, TO_F32(w[dy / DILATION * KERNEL_X + dx / DILATION].one[e]), sum[l][s][e]);
+    UNROLL for (int ky = 0; ky < KERNEL_Y; ky++)
+        UNROLL for (int kx = 0; kx < KERNEL_X; kx++) {
+            float w[WIDTH];
+            if (KIND == DEPTHWISE) {
+                UNROLL for (int e = 0; e < WIDTH; e++) w[e] = weights[(ky * KERNEL_X + kx) * a->channels + e];
+            }
+            UNROLL for (int l = 0; l < LINES; l++)
+                UNROLL for (int s = 0; s < STRIP; s++)
+                    UNROLL for (int e = 0; e < WIDTH; e++) {
+                        const float f = TO_F32(in[l * STRIDE + ky * DILATION][s * STRIDE + kx * DILATION].one[e]);
+                        if (KIND == DEPTHWISE) sum[l][s][e] = fmaf(f, w[e], sum[l][s][e]);
                         else if (KIND == LARGEST) sum[l][s][e] = f > sum[l][s][e] || f != f ? f : sum[l][s][e];
                         else sum[l][s][e] += f;
                     }
-            }
-    }
+        }
     UNROLL for (int l = 0; l < LINES; l++)
         UNROLL for (int s = 0; s < STRIP; s++) {
             const int x = (int)strip * STRIP + s, line = line0 + l;

@@ -87,6 +87,11 @@ DEVICE u32x4 load16_once(const void *p) { /* read by nobody else: not kept in L1
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
     return v;
 }
+DEVICE u32x4 load16_l2(const void *p) { /* what another block may have written */
+    u32x4 v;
+    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+    return v;
+}
 DEVICE void store16(void *p, u32x4 v) { *(u32x4 *)p = v; }
 DEVICE u32 atomic_count(u32 *p) { /* counts 1 up; what was there before; orders what this block wrote before it */
     u32 was;
