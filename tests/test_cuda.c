@@ -80,9 +80,7 @@ static void move_of(int bytes, int turn, int64_t i, int64_t j, int64_t k, int mi
     operand x = hold((size_t)((n + misplaced) * bytes), 16), y = hold((size_t)(n * bytes), 16);
     for (size_t b = 0; b < x.bytes; b++) x.at[b] = (char)(b * 131 >> 3);
     hone_cuda_move args = {address(&x) + (uint64_t)(misplaced * bytes), address(&y), {i, j, k}, {j * k, turn ? 1 : k, turn ? j : 1}};
-    const int64_t tile = 128 / bytes;
-    if (turn) run(&e, &args, (int)((j + tile - 1) / tile), (int)((k + 127) / 128), 2);
-    else run(&e, &args, 3, 1, 1);
+    run(&e, &args, 3, 1, 1);
     for (int64_t p = 0; p < n; p++) {
         const int64_t c = p % k, b = p / k % j, a = p / k / j;
         const int64_t from = misplaced + a * args.stride_x[0] + b * args.stride_x[1] + c * args.stride_x[2];

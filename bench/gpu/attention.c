@@ -71,7 +71,7 @@ static bool prepare_groups(bench *b, const heads *g, const operands *o, way w, r
     hone_text_free(&text);
     if (!r->kernel) return false;
     const int tiles = (g->queries + queries * w.consumers - 1) / (queries * w.consumers) * g->batches * g->kv_heads;
-    const int fit = (b->gpu.shared_bytes + 1024) / (shared + 1024), by_registers = 65536 / ((r->kernel->registers + 7) / 8 * 8 * 128 * (w.consumers + 1)), many = b->gpu.sms * (fit < by_registers ? fit : by_registers);
+    const int fit = (b->gpu.shared_bytes + 1024) / (shared + 1024), by_registers = 65536 / ((r->kernel->registers + 7) / 8 * 8 * 128 * (w.consumers + 1)), many = b->gpu.sms * (w.consumers > 1 ? 1 : fit < by_registers ? fit : by_registers);
     r->launch = (hone_cuda_launch_shape){.grid = {tiles < many ? tiles : many, 1, 1}, .threads = 128 * (w.consumers + 1), .shared_bytes = shared};
     r->args.p = o->args, r->args.section = w.section, r->groups = true;
     const hone_cuda_attention *p = &o->args;
@@ -142,8 +142,9 @@ static double one(bench *b, heads g) {
     double least = 0, ratio = 0;
     ready best = {0};
     char text[64] = "", what[80], spec[64];
-    static const way ways[] = {{.warps = 1, .splits = 1}, {.warps = 2, .splits = 1}, {.warps = 4, .splits = 1}, {.warps = 8, .splits = 1}, {.warps = 1, .splits = 4}, {.warps = 1, .splits = 8}, {.warps = 1, .splits = 16}, {.warps = 1, .splits = 32}, {.warps = 4, .splits = 2}, {.warps = 4, .splits = 4}, {.warps = 4, .splits = 8}, {0, 1, 1, 64, 2, 16}, {0, 1, 1, 128, 2, 16}, {0, 1, 2, 64, 3, 16}, {0, 1, 2, 96, 2, 16}, {0, 1, 2, 128, 2, 16},
-                               {0, 1, 2, 176, 2, 16}, {0, 1, 3, 64, 3, 16}, {0, 1, 3, 80, 2, 16}, {0, 1, 3, 112, 2, 16}, {0, 1, 3, 128, 2, 16}};
+    static const way ways[] = {{.warps = 1, .splits = 1}, {.warps = 2, .splits = 1}, {.warps = 4, .splits = 1}, {.warps = 8, .splits = 1}, {.warps = 1, .splits = 4}, {.warps = 1, .splits = 8}, {.warps = 1, .splits = 16},
+                               {.warps = 1, .splits = 32}, {.warps = 4, .splits = 2}, {.warps = 4, .splits = 8}, {0, 1, 1, 64, 2, 8}, {0, 1, 1, 128, 2, 8}, {0, 1, 2, 64, 2, 8}, {0, 1, 2, 128, 2, 8}, {0, 1, 2, 160, 2, 8},
+                               {0, 1, 2, 176, 2, 8}, {0, 1, 2, 192, 2, 64}, {0, 1, 3, 64, 2, 64}, {0, 1, 3, 128, 2, 8}, {0, 1, 3, 128, 2, 64}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         const way w = ways[i];
         ready r;

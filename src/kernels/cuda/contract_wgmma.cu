@@ -220,8 +220,10 @@ DEVICE bool gather(const contract_args *a, const work *w, int t, sum_type sum[TI
     const int id = t / P->splits * CLUSTER + BLOCK_X % CLUSTER, thread = THREAD - 128;
     enum { FOURS = TILE_N / 8, STRIDE = 128 * CONSUMERS, PART = FOURS * STRIDE, BATCH = FOURS < 8 ? FOURS : 8 };
     four_sums *part = (four_sums *)P->workspace + (i64)id * P->splits * PART + thread;
+    const bool there = w->m0 + group * 64 + thread % 128 / 32 * 16 + thread % 32 / 4 < P->m; /* of few rows most threads have none */
     UNROLL for (int j = 0; j < FOURS; j++) {
         four_sums v;
+        if (!there) continue;
         UNROLL for (int e = 0; e < 4; e++) v.one[e] = sum[j * 4 + e];
         store16(part + (i64)w->split * PART + j * STRIDE, v.all);
     }
@@ -233,7 +235,7 @@ DEVICE bool gather(const contract_args *a, const work *w, int t, sum_type sum[TI
     if (*(const volatile u32 *)told != (u32)P->splits - 1) return false;
     fence_gpu();
     UNROLL for (int j = 0; j < TILE_N / 2; j++) sum[j] = 0;
-    for (int s = 0; s < P->splits; s++)
+    for (int s = 0; s < P->splits && there; s++)
         UNROLL for (int j0 = 0; j0 < FOURS; j0 += BATCH) { /* many asked for before the first is added */
             four_sums v[BATCH];
             UNROLL for (int j = 0; j < BATCH; j++) 

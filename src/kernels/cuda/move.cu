@@ -3,7 +3,8 @@
    along x's contiguous dim, turns it in shared memory and writes it along y's: both sides are whole lines. Where x's last dim is contiguous too,
    it is a copy of rows. Elements are only moved, so their type is a size.
 
-   Filled in by the printer: BYTES (1, 2, 4 or 8 an element), TURN (1: y's last dim is k, x's contiguous one is j). */
+   Filled in by the printer: BYTES (1, 2, 4 or 8 an element), TURN (1: y's last dim is k, x's contiguous one is j; shared memory:
+   two tiles of 16 KB). */
 #if BYTES == 1
 typedef u8 element;
 #elif BYTES == 2
@@ -18,69 +19,95 @@ enum { PER = 16 / BYTES }; /* elements of a 16-byte piece */
 #if TURN
 /* A tile is TILE_K rows of 128 bytes along j. Its pieces of 16 bytes are swapped by the row, so that PER rows of one column meet different
    banks. A thread reads a word (WORD elements of j) of PER rows and has whole pieces of y's rows. */
-enum { TILE_J = 128 / BYTES, TILE_K = 128, WORD = BYTES < 4 ? 4 / BYTES : 1, WORDS = TILE_J / WORD };
+enum { TILE_J = 128 / BYTES, TILE_K = 128, WORD = BYTES < 4 ? 4 / BYTES : 1, TILE_BYTES = TILE_K * 128 };
 DEVICE u32 place(int k, int byte) { return (u32)(k * 128) + ((u32)byte ^ (u32)(k / PER % 8 * 16)); }
 
-KERNEL(hone_move, hone_cuda_move, 256, 4) {
-    const i64 j0 = (i64)BLOCK_X * TILE_J, k0 = (i64)BLOCK_Y * TILE_K, pitch_x = a->stride_x[2], pitch_y = a->extent[2];
-    const int wide = a->extent[1] - j0 < TILE_J ? (int)(a->extent[1] - j0) : TILE_J, high = a->extent[2] - k0 < TILE_K ? (int)(a->extent[2] - k0) : TILE_K;
+typedef struct { const element *x; element *y; int wide, high; } tile; /* where it begins, how much of it is there */
+DEVICE tile tile_at(const hone_cuda_move *a, i64 t) {
+    const i64 tiles_j = (a->extent[1] + TILE_J - 1) / TILE_J, tiles_k = (a->extent[2] + TILE_K - 1) / TILE_K;
+    const i64 j0 = t % tiles_j * TILE_J, k0 = t / tiles_j % tiles_k * TILE_K, i = t / tiles_j / tiles_k;
+    tile r;
+    r.x = (const element *)a->x + i * a->stride_x[0] + k0 * a->stride_x[2] + j0;
+    r.y = (element *)a->y + (i * a->extent[1] + j0) * a->extent[2] + k0;
+    r.wide = a->extent[1] - j0 < TILE_J ? (int)(a->extent[1] - j0) : TILE_J;
+    r.high = a->extent[2] - k0 < TILE_K ? (int)(a->extent[2] - k0) : TILE_K;
+    return r;
+}
+DEVICE void bring(const hone_cuda_move *a, const tile *t, u32 to) {
+    const i64 pitch = a->stride_x[2];
+    if (((u64)t->x | (u64)(pitch * BYTES)) % 16 == 0) { /* pieces; the last of a row may be part of one */
+        const int j = THREAD % 8 * PER, left = t->wide - j;
+        const element *from = t->x + (THREAD / 8) * pitch + j;
+        UNROLL for (int q = 0; q < TILE_K / 32; q++) {
+            const int k = THREAD / 8 + q * 32;
+            if (k < t->high && left > 0) copy16(to + place(k, j * BYTES), from, left >= PER ? 16 : left * BYTES);
+            from += 32 * pitch;
+        }
+    } else { /* element by element, neighbours by neighbouring threads */
+        enum { ROUND = 8 };
+        for (int p = THREAD; p < TILE_K * TILE_J; p += 256 * ROUND) {
+            element v[ROUND];
+            UNROLL for (int q = 0; q < ROUND; q++) {
+                const int k = (p + q * 256) / TILE_J, j = (p + q * 256) % TILE_J;
+                if (k < t->high && j < t->wide) v[q] = t->x[k * pitch + j];
+            }
+            UNROLL for (int q = 0; q < ROUND; q++) {
+                const int k = (p + q * 256) / TILE_J, j = (p + q * 256) % TILE_J;
+                if (k < t->high && j < t->wide) *(element *)(hone_shared + (to - shared_at(hone_shared)) + place(k, j * BYTES)) = v[q];
+            }
+        }
+    }
+    copy_commit();
+}
+DEVICE void leave(const hone_cuda_move *a, const tile *t, u32 from_at) {
+    const i64 pitch = a->extent[2];
+    const char *shared = hone_shared + (from_at - shared_at(hone_shared));
+    if (((u64)t->y | (u64)(pitch * BYTES)) % 16 == 0) {
+        /* lanes: 8 groups of PER rows by 4 words: every lane another bank, and 128 bytes of a row of y in one store */
+        UNROLL for (int q = 0; q < 4 / WORD; q++) {
+            const int warp = THREAD / 32 + q * 8, group = warp % (TILE_K / PER / 8) * 8 + THREAD % 8, word = warp / (TILE_K / PER / 8) * 4 + THREAD % 32 / 8;
+            union { element one[WORD]; u32 bits; u64 long_bits; } from[PER];
+            if (group * PER >= t->high || word * WORD >= t->wide) continue;
+            UNROLL for (int r = 0; r < PER; r++) {
+                const char *at = shared + place(group * PER + r, word * WORD * BYTES);
+                if (BYTES == 8) from[r].long_bits = *(const u64 *)at;
+                else from[r].bits = *(const u32 *)at;
+            }
+            element *to = t->y + word * WORD * pitch + group * PER;
+            UNROLL for (int e = 0; e < WORD; e++) {
+                union ALIGNED16 { element one[PER]; u32x4 all; } v;
+                UNROLL for (int r = 0; r < PER; r++) v.one[r] = from[r].one[e];
+                if (word * WORD + e < t->wide) store16(to, v.all); /* whole: the pitch is a multiple of PER */
+                to += pitch;
+            }
+        }
+    } else {
+        for (int p = THREAD; p < TILE_K * TILE_J; p += 256) {
+            const int k = p % TILE_K, j = p / TILE_K;
+            if (k < t->high && j < t->wide) t->y[j * pitch + k] = *(const element *)(shared + place(k, j * BYTES));
+        }
+    }
+}
+
+/* A block stays for many tiles: the next one comes while this one leaves. */
+KERNEL(hone_move, hone_cuda_move, 256, 6) {
+    const i64 tiles = (a->extent[1] + TILE_J - 1) / TILE_J * ((a->extent[2] + TILE_K - 1) / TILE_K) * a->extent[0];
     const u32 shared = shared_at(hone_shared);
     launch_next();
     wait_previous();
-    for (i64 i = BLOCK_Z; i < a->extent[0]; i += GRID_Z) {
-        const element *x = (const element *)a->x + i * a->stride_x[0] + k0 * pitch_x + j0;
-        element *y = (element *)a->y + i * a->extent[1] * pitch_y + j0 * pitch_y + k0;
-        if (((u64)x | (u64)(pitch_x * BYTES)) % 16 == 0) { /* pieces; the last of a row may be part of one */
-            const int j = THREAD % 8 * PER;
-            union ALIGNED16 { element one[PER]; u32x4 all; } v[4]; /* all asked for before the first is needed */
-            UNROLL for (int q = 0; q < 4; q++) {
-                const int k = THREAD / 8 + q * 32;
-                const element *from = x + k * pitch_x + j;
-                if (k < high && j + PER <= wide) v[q].all = load16_once(from);
-                else
-                    UNROLL for (int e = 0; e < PER; e++) v[q].one[e] = k < high && j + e < wide ? from[e] : 0;
-            }
-            UNROLL for (int q = 0; q < 4; q++) shared_store16(shared + place(THREAD / 8 + q * 32, j * BYTES), v[q].all);
-        } else { /* element by element, neighbours by neighbouring threads */
-            enum { ROUND = 8 };
-            for (int p = THREAD; p < TILE_K * TILE_J; p += 256 * ROUND) {
-                element v[ROUND];
-                UNROLL for (int q = 0; q < ROUND; q++) {
-                    const int k = (p + q * 256) / TILE_J, j = (p + q * 256) % TILE_J;
-                    if (k < high && j < wide) v[q] = x[k * pitch_x + j];
-                }
-                UNROLL for (int q = 0; q < ROUND; q++) {
-                    const int k = (p + q * 256) / TILE_J, j = (p + q * 256) % TILE_J;
-                    if (k < high && j < wide) *(element *)(hone_shared + place(k, j * BYTES)) = v[q];
-                }
-            }
-        }
+    i64 t = BLOCK_X;
+    if (t >= tiles) return;
+    tile now = tile_at(a, t);
+    bring(a, &now, shared);
+    for (int turn = 0; t < tiles; turn ^= 1, t += GRID_X) {
+        tile next = now;
+        if (t + GRID_X < tiles) next = tile_at(a, t + GRID_X), bring(a, &next, shared + (u32)(turn ^ 1) * TILE_BYTES);
+        else copy_commit();
+        copy_wait(1);
         sync_block();
-        if (((u64)y | (u64)(pitch_y * BYTES)) % 16 == 0) {
-            /* lanes: 8 groups of PER rows by 4 words: every lane another bank, and 128 bytes of a row of y in one store */
-            UNROLL for (int q = 0; q < 4 / WORD; q++) {
-                const int warp = THREAD / 32 + q * 8, group = warp % (TILE_K / PER / 8) * 8 + THREAD % 8, word = warp / (TILE_K / PER / 8) * 4 + THREAD % 32 / 8;
-                union { element one[WORD]; u32 bits; u64 long_bits; } from[PER];
-                if (group * PER >= high) continue;
-                UNROLL for (int r = 0; r < PER; r++) {
-                    const char *at = hone_shared + place(group * PER + r, word * WORD * BYTES);
-                    if (BYTES == 8) from[r].long_bits = *(const u64 *)at;
-                    else from[r].bits = *(const u32 *)at;
-                }
-                UNROLL for (int e = 0; e < WORD; e++) {
-                    union ALIGNED16 { element one[PER]; u32x4 all; } to;
-                    const int j = word * WORD + e;
-                    UNROLL for (int r = 0; r < PER; r++) to.one[r] = from[r].one[e];
-                    if (j < wide) store16(y + j * pitch_y + group * PER, to.all); /* whole: pitch_y is a multiple of PER */
-                }
-            }
-        } else {
-            for (int p = THREAD; p < TILE_K * TILE_J; p += 256) {
-                const int k = p % TILE_K, j = p / TILE_K;
-                if (k < high && j < wide) y[j * pitch_y + k] = *(const element *)(hone_shared + place(k, j * BYTES));
-            }
-        }
-        sync_block();
+        leave(a, &now, shared + (u32)turn * TILE_BYTES);
+        sync_block(); /* the tile after the next may come here */
+        now = next;
     }
 }
 #else

@@ -175,7 +175,7 @@ DEVICE void barrier_arrive(u32 at) {
     asm volatile("{ .reg .b64 s; mbarrier.arrive.shared::cta.b64 s, [%0]; }" ::"r"(at) : "memory");
 }
 DEVICE void barrier_arrive_at(u32 at, int rank) { /* at the same place in another block of the cluster */
-    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }" ::"r"(at),
+    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(at),
                  "r"(rank)
                  : "memory");
 }
