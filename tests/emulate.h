@@ -444,6 +444,7 @@ static inline void wgmma_wait(int n) { /* all but the last n groups are done by 
             emu_multiply(&emu.product[group][*done % EMU_PRODUCTS]);
     emu_meet(m, 128);
 }
+#define AGAIN(i) ((void)(i))
 #define KNOWN(v) ((void)0)
 static inline void before_wait(float v, uint32_t at) {
     if (v < 0) emu_wrong("a store that must never happen"), (void)at;

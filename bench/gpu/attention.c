@@ -13,6 +13,7 @@ typedef struct {
 typedef struct {
     int warps, splits;                        /* by warps; or */
     int consumers, block_k, stages, section;  /* by warpgroups */
+    bool free;                                /* they do not take turns */
 } way;
 typedef struct {
     const hone_cuda_kernel *kernel;
@@ -21,7 +22,7 @@ typedef struct {
     bool groups;
 } ready;
 static int way_text(const way *w, char *to, size_t bytes) {
-    return w->consumers ? snprintf(to, bytes, "wgmma %d x 64 rows, %d keys, %d stages", w->consumers, w->block_k, w->stages) : snprintf(to, bytes, "mma %d x 16 rows, splits %d", w->warps, w->splits);
+    return w->consumers ? snprintf(to, bytes, "wgmma %d x 64 rows, %d keys, %d stages%s", w->consumers, w->block_k, w->stages, w->free ? ", no turns" : "") : snprintf(to, bytes, "mma %d x 16 rows, splits %d", w->warps, w->splits);
 }
 
 static operands operands_of(bench *b, const heads *g) { /* [batch][head][token][head size], as the peers take it */
@@ -63,7 +64,7 @@ static bool prepare_groups(bench *b, const heads *g, const operands *o, way w, r
     if (g->mask || g->head_size % 8 || !queries || b->gpu.major != 9) return false;
     const int shared = w.consumers * panels * 64 * 128 + 2 * w.stages * panels * w.block_k * 128 + w.consumers * 64 * 128 + 16 * w.consumers + 8 * (2 * w.consumers + 4 * w.stages);
     const hone_cuda_fill fill[] = {{"IN_TYPE", g->type, NULL}, {"HEAD", head, NULL}, {"BLOCK_K", w.block_k, NULL}, {"CONSUMERS", w.consumers, NULL}, {"STAGES", w.stages, NULL}, {"CAUSAL", g->causal, NULL},
-                                   {"TURNS", w.consumers > 1, NULL}};
+                                   {"TURNS", w.consumers > 1 && !w.free, NULL}};
     hone_text text = {0};
     if (shared > b->gpu.shared_bytes) return false;
     OK(hone_cuda_print(&text, "attention_wgmma", fill, 7));
@@ -121,7 +122,7 @@ static bool check(bench *b, const heads *g, operands *o, const char *text, const
     return reference_check(b, r, &o->y, what);
 }
 static void every_way(bench *b, heads g) {
-    static const way ways[] = {{.warps = 1, .splits = 1}, {.warps = 2, .splits = 1}, {.warps = 4, .splits = 1}, {.warps = 8, .splits = 1}, {.warps = 1, .splits = 3}, {.warps = 4, .splits = 2}, {0, 1, 1, 64, 2, 2}, {0, 1, 2, 128, 2, 8}, {0, 1, 2, 64, 3, 3}, {0, 1, 3, 64, 2, 1}};
+    static const way ways[] = {{.warps = 1, .splits = 1}, {.warps = 2, .splits = 1}, {.warps = 4, .splits = 1}, {.warps = 8, .splits = 1}, {.warps = 1, .splits = 3}, {.warps = 4, .splits = 2}, {0, 1, 1, 64, 2, 2, false}, {0, 1, 2, 128, 2, 8, false}, {0, 1, 2, 64, 3, 3, false}, {0, 1, 3, 64, 2, 1, false}};
     operands o = operands_of(b, &g);
     reference reference_ = {0};
     if (!b->collect) reference_ = reference_of(&g, &o);
@@ -143,8 +144,8 @@ static double one(bench *b, heads g) {
     ready best = {0};
     char text[64] = "", what[80], spec[64];
     static const way ways[] = {{.warps = 1, .splits = 1}, {.warps = 2, .splits = 1}, {.warps = 4, .splits = 1}, {.warps = 8, .splits = 1}, {.warps = 1, .splits = 4}, {.warps = 1, .splits = 8}, {.warps = 1, .splits = 16},
-                               {.warps = 1, .splits = 32}, {.warps = 4, .splits = 2}, {.warps = 4, .splits = 8}, {0, 1, 1, 64, 2, 8}, {0, 1, 1, 128, 2, 8}, {0, 1, 2, 64, 2, 8}, {0, 1, 2, 128, 2, 8}, {0, 1, 2, 160, 2, 8},
-                               {0, 1, 2, 176, 2, 8}, {0, 1, 2, 192, 2, 64}, {0, 1, 3, 64, 2, 64}, {0, 1, 3, 128, 2, 8}, {0, 1, 3, 128, 2, 64}};
+                               {.warps = 1, .splits = 32}, {.warps = 4, .splits = 2}, {.warps = 4, .splits = 8}, {0, 1, 1, 64, 2, 8, false}, {0, 1, 1, 128, 2, 8, false}, {0, 1, 2, 64, 2, 8, false}, {0, 1, 2, 128, 2, 8, false}, {0, 1, 2, 160, 2, 8, false},
+                               {0, 1, 2, 176, 2, 8, false}, {0, 1, 2, 192, 2, 64, false}, {0, 1, 3, 64, 2, 64, false}, {0, 1, 3, 128, 2, 8, false}, {0, 1, 3, 128, 2, 64, false}, {0, 1, 2, 128, 2, 64, true}, {0, 1, 2, 192, 2, 64, true}, {0, 1, 3, 128, 2, 64, true}, {0, 1, 3, 64, 3, 64, true}, {0, 1, 3, 128, 3, 64, true}, {0, 1, 2, 128, 2, 8, true}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         const way w = ways[i];
         ready r;

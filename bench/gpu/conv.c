@@ -84,7 +84,7 @@ static void every_way(bench *b, const image *g, int type) {
     for (int k = 0; k < n; k++) {
         prepared p;
         char text[96];
-        if (ways[k].splits > 2 && ways[k].splits != 6) continue;
+        if ((ways[k].splits > 2 && ways[k].splits != 6) || k % b->every) continue;
         if (!prepare(b, &o.p, &ways[k], &p)) continue;
         OK(hone_cuda_set(b->g, o.y.at, 0xfb, o.y.bytes));
         OK(launch_prepared(b, &p));

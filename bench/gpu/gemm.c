@@ -78,7 +78,7 @@ static void every_way(bench *b, const shape *s) {
     if (!b->collect && s->in == HONE_CUDA_F32) exact = reference_of(s, &o, false);
     for (int k = 0; k < n; k++) {
         prepared p;
-        if (ways[k].splits > 2 && ways[k].splits != 6) continue;
+        if ((ways[k].splits > 2 && ways[k].splits != 6) || k % b->every) continue;
         if (!prepare(b, &o.p, &ways[k], &p)) continue;
         for (int again = 0; again < (ways[k].splits > 1 ? 2 : 1); again++) {
             OK(hone_cuda_set(b->g, o.c.at, 0xfb, o.c.bytes));

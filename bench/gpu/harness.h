@@ -21,6 +21,7 @@ typedef struct {
     hone_cuda_facts gpu;
     bool collect;         /* only say which kernels will be needed */
     bool check, time, search;
+    int every; /* of the ways that are checked; 1: all */
     const char *arch;     /* what kernels are compiled for; not the GPU's own when sm_80 code is tried */
     double copy_rate;     /* bytes a second, read + written, measured */
     FILE *table, *csv;

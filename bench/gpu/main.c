@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    gpu: Hone's CUDA kernels checked and timed on the GPU at hand, one table on standard output. See bench/gpu/README.md.
-   Usage: gpu [--check] [--time] [--search] [--arch sm_80] [--out FOLDER] [--dry] [family …]
+   Usage: gpu [--check] [--time] [--search] [--every N] [--arch sm_80] [--out FOLDER] [--dry] [family …]
+   --every N checks each Nth way of a product only: for tools under which all of them take too long.
    --dry needs no GPU: every kernel that would be used on an H200 is only compiled. */
 #include "harness.h"
 
@@ -24,7 +25,7 @@ int main(int n, char **arg) {
         void (*run)(bench *);
     } families[] = {{"move", bench_move}, {"rows", bench_rows}, {"gemm", bench_gemm}, {"conv", bench_conv}, {"attention", bench_attention}, {"ladder", bench_ladder}};
     enum { FAMILIES = sizeof families / sizeof *families };
-    bench b = {.table = stdout};
+    bench b = {.table = stdout, .every = 1};
     bool wanted[FAMILIES] = {false}, any = false, dry = false;
     const char *out = ".";
     char path[300];
@@ -35,12 +36,13 @@ int main(int n, char **arg) {
         else if (!strcmp(arg[k], "--time")) b.time = true;
         else if (!strcmp(arg[k], "--search")) b.search = true;
         else if (!strcmp(arg[k], "--dry")) dry = true;
+        else if (!strcmp(arg[k], "--every") && k + 1 < n) b.every = atoi(arg[++k]) > 0 ? atoi(arg[k]) : 1;
         else if (!strcmp(arg[k], "--arch") && k + 1 < n) b.arch = arg[++k];
         else if (!strcmp(arg[k], "--out") && k + 1 < n) out = arg[++k];
         else known = false;
         for (int f = 0; f < FAMILIES && !known; f++)
             if (!strcmp(arg[k], families[f].name)) wanted[f] = any = known = true;
-        if (!known) stop("'%s' is not known: gpu [--check] [--time] [--search] [--arch sm_80] [--out FOLDER] [--dry] [move] [rows] [gemm] [conv] [attention] [ladder]", arg[k]);
+        if (!known) stop("'%s' is not known: gpu [--check] [--time] [--search] [--every N] [--arch sm_80] [--out FOLDER] [--dry] [move] [rows] [gemm] [conv] [attention] [ladder]", arg[k]);
     }
     if (!b.check && !b.time && !b.search) b.check = b.time = true;
     if (!dry) OK(hone_cuda_open(0, &b.g));

@@ -150,7 +150,7 @@ static void move(bench *b, int bytes, int turn, long long i, long long j, long l
     hone_text_free(&text);
     r.args = (hone_cuda_move){x.at + (size_t)(misplaced * bytes), y.at, {i, j, k}, {j * k, turn ? 1 : k, turn ? j : 1}};
     const long long many = (long long)((n * (size_t)bytes / 16 + 1023) / 1024);
-    r.launch = turn ? (hone_cuda_launch_shape){.grid = {b->gpu.sms * 6, 1, 1}, .threads = 256, .shared_bytes = shared}
+    r.launch = turn ? (hone_cuda_launch_shape){.grid = {b->gpu.sms * 4, 1, 1}, .threads = 256, .shared_bytes = shared}
                     : (hone_cuda_launch_shape){.grid = {(int)(many < 1 ? 1 : many < 132 * 32 ? many : 132 * 32), 1, 1}, .threads = 256};
     if (r.kernel) {
         char what[96];

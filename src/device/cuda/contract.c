@@ -92,23 +92,51 @@ int hone_cuda_way_text(const hone_cuda_way *w, char *to, size_t bytes) {
     return snprintf(to, bytes, "%s %dx%d stages %d splits %d%s, %d", names[w->unit], w->tile_m, w->tile_n, w->stages, w->splits, w->cluster > 1 ? " pairs" : "", w->blocks);
 }
 
-/* ---- cost: a guess of microseconds from counts of work, whose rates were measured (bench/gpu) ---- */
+/* ---- cost: microseconds from counts of work. The rates were fitted to all ways of 68 shapes as an H200 runs them (bench/gpu --search);
+   others are told apart by their multiprocessors only. ---- */
+static const struct {
+    double launch, fill, epilogue, epilogue_element;      /* by wgmma: a kernel, its first tiles, a tile's end, an element of it */
+    double rate, narrow, step, step_wide, under_way;      /* millions of operations a microsecond; what a step takes at least */
+    double l2, memory, pair;                              /* millions of bytes a microsecond, of all multiprocessors; a cluster's price */
+    double mma_launch, mma_fill, mma_rate, mma_step, mma_element;
+    double split, split_element;                          /* sums of parts joined; thousand elements of one */
+    double rows, rows_memory, rows_each;                  /* by rows */
+} fitted = {2.276, 0.4925, 0.3194, 1.224e-5, 3.524, 0.4136, 0.1031, 0.2295, 0.8595, 7.0, 10.23, 0.8334, 1.61, 0.8295, 2.273, 0.4635, 7.664e-5, 0.559, 0.04568, 2.425, 6.112, 0.13};
+
+static double least_of(double a, double b) { return a < b ? a : b; }
+static double most_of(double a, double b) { return a > b ? a : b; }
+static double cost_wgmma(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *w) {
+    const double all = (double)tiles_of(p, w) * w->splits, slots = (double)gpu->sms * w->blocks, waves = (double)rounds((long long)all, (long long)slots);
+    const double sharing = least_of(w->blocks, (double)rounds((long long)all, gpu->sms)), steps = (double)rounds(steps_of(p, w), w->splits);
+    const double operations = 128e-6 * w->tile_m * sharing / fitted.rate;
+    double step = operations * w->tile_n;
+    if (w->tile_n < 64) step = most_of(step, operations * 64 * fitted.narrow);
+    step = most_of(step, 128e-6 * (least_of(w->tile_m, p->p.m) + least_of(w->tile_n, p->p.n) / w->cluster) * least_of(all, slots) / fitted.l2);
+    step = most_of(step, fitted.step * (1 + fitted.step_wide * w->tile_n / 64));
+    step = most_of(step, fitted.under_way / w->stages);
+    const double end = fitted.epilogue + fitted.epilogue_element * w->tile_m * w->tile_n * sharing * (w->tile_n * bytes_of[p->out] % 128 ? 1.3 : 1);
+    const double pixels = p->window ? (double)p->p.m * p->window->channels * p->window->stride_x * p->window->stride_x : (double)p->p.m * p->p.k;
+    const double floor_ = (pixels + (double)p->p.n * p->p.k + (double)p->p.m * p->p.n) * bytes_of[p->in] * 1e-6 / fitted.memory;
+    return most_of(fitted.launch + fitted.fill + waves * (steps * step + end), fitted.launch + floor_) + (w->cluster > 1 ? fitted.pair : 0);
+}
+static double cost_mma(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *w) {
+    const int fit = 220 * 1024 / ((w->tile_m + w->tile_n) * 128 * w->stages), blocks = fit < 1 ? 1 : fit > 4 ? 4 : fit;
+    const double all = (double)tiles_of(p, w) * w->splits, slots = (double)gpu->sms * blocks, waves = (double)rounds((long long)all, (long long)slots);
+    const double sharing = least_of(blocks, (double)rounds((long long)all, gpu->sms)), steps = (double)rounds(steps_of(p, w), w->splits);
+    double step = most_of(128e-6 * w->tile_m * w->tile_n * sharing / fitted.mma_rate, fitted.mma_step);
+    step = most_of(step, 128e-6 * (w->tile_m + w->tile_n) * least_of(all, slots) / fitted.l2);
+    const double t = fitted.mma_launch + fitted.mma_fill + waves * (steps * step + fitted.mma_element * w->tile_m * w->tile_n * sharing);
+    return inputs_aligned(p, 16) ? t : 8 * t; /* element by element */
+}
 double hone_cuda_cost(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *w) {
-    const double blocks = (double)tiles_of(p, w) * w->splits, sms = gpu->sms;
-    if (w->unit == HONE_CUDA_BY_ROWS) {
-        const double bytes = (double)p->p.n * p->p.k * bytes_of[p->in];
-        return 2.0 + bytes / 3.0e6 * (1 + 0.06 * p->p.m) + (w->tile_n == 4 ? 0 : 0.1);
+    if (w->unit == HONE_CUDA_BY_ROWS)
+        return fitted.rows + (double)p->p.n * p->p.k * bytes_of[p->in] * 1e-6 / fitted.rows_memory * (1 + fitted.rows_each * (p->p.m - 1)) +
+               (w->tile_n == 8 ? 0 : 0.2) + (w->stages == 8 ? 0 : 0.1);
+    double t = w->unit == HONE_CUDA_BY_WGMMA ? cost_wgmma(p, gpu, w) : cost_mma(p, gpu, w);
+    if (w->splits > 1) {
+        const double rows = least_of(w->tile_m, p->p.m), all = (double)tiles_of(p, w) * w->splits;
+        t += fitted.split + fitted.split_element * 1e-3 * w->splits * rows * w->tile_n + all * rows * w->tile_n * 4e-6 / fitted.l2;
     }
-    const double steps = rounds(steps_of(p, w), w->splits), waves = (double)rounds((long long)blocks, gpu->sms);
-    const double resident = blocks < sms ? blocks : sms;
-    const bool mma = w->unit == HONE_CUDA_BY_MMA;
-    const double rate = mma ? 2.6e6 : 5.2e6; /* 2 x multiply-adds a microsecond and multiprocessor, in steps of 64 halves */
-    double step = 2.0 * 64 * w->tile_m * w->tile_n / rate * (mma && w->tile_m * w->tile_n < 8192 ? 1.5 : 1);
-    const double bytes = 128.0 * (w->tile_m + w->tile_n / (w->cluster > 1 ? 2 : 1)), wire = bytes / (5.5e6 / sms > 60e3 ? 60e3 : 5.5e6 / resident);
-    if (wire > step) step = wire;
-    if (step < 0.06) step = 0.06;
-    double t = 1.8 + waves * (0.9 + steps * step + (double)w->tile_m * w->tile_n * (mma ? 4e-5 : 2.5e-5));
-    if (w->splits > 1) t += 1.0 + blocks * w->tile_m * w->tile_n * 8 / 3.0e6 / 1.0;
     return t;
 }
 hone_cuda_way hone_cuda_best_way(const hone_cuda_product *p, const hone_cuda_facts *gpu) {

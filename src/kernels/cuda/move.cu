@@ -34,18 +34,20 @@ DEVICE tile tile_at(const hone_cuda_move *a, i64 t) {
     return r;
 }
 DEVICE void bring(const hone_cuda_move *a, const tile *t, u32 to) {
+    int thread = THREAD;
+    AGAIN(thread);
     const i64 pitch = a->stride_x[2];
     if (((u64)t->x | (u64)(pitch * BYTES)) % 16 == 0) { /* pieces; the last of a row may be part of one */
-        const int j = THREAD % 8 * PER, left = t->wide - j;
-        const element *from = t->x + (THREAD / 8) * pitch + j;
+        const int j = thread % 8 * PER, left = t->wide - j;
+        const element *from = t->x + (thread / 8) * pitch + j;
         UNROLL for (int q = 0; q < TILE_K / 32; q++) {
-            const int k = THREAD / 8 + q * 32;
+            const int k = thread / 8 + q * 32;
             if (k < t->high && left > 0) copy16(to + place(k, j * BYTES), from, left >= PER ? 16 : left * BYTES);
             from += 32 * pitch;
         }
     } else { /* element by element, neighbours by neighbouring threads */
         enum { ROUND = 8 };
-        for (int p = THREAD; p < TILE_K * TILE_J; p += 256 * ROUND) {
+        for (int p = thread; p < TILE_K * TILE_J; p += 256 * ROUND) {
             element v[ROUND];
             UNROLL for (int q = 0; q < ROUND; q++) {
                 const int k = (p + q * 256) / TILE_J, j = (p + q * 256) % TILE_J;
@@ -60,12 +62,14 @@ DEVICE void bring(const hone_cuda_move *a, const tile *t, u32 to) {
     copy_commit();
 }
 DEVICE void leave(const hone_cuda_move *a, const tile *t, u32 from_at) {
+    int thread = THREAD;
+    AGAIN(thread);
     const i64 pitch = a->extent[2];
     const char *shared = hone_shared + (from_at - shared_at(hone_shared));
     if (((u64)t->y | (u64)(pitch * BYTES)) % 16 == 0) {
         /* lanes: 8 groups of PER rows by 4 words: every lane another bank, and 128 bytes of a row of y in one store */
         UNROLL for (int q = 0; q < 4 / WORD; q++) {
-            const int warp = THREAD / 32 + q * 8, group = warp % (TILE_K / PER / 8) * 8 + THREAD % 8, word = warp / (TILE_K / PER / 8) * 4 + THREAD % 32 / 8;
+            const int warp = thread / 32 + q * 8, group = warp % (TILE_K / PER / 8) * 8 + thread % 8, word = warp / (TILE_K / PER / 8) * 4 + thread % 32 / 8;
             union { element one[WORD]; u32 bits; u64 long_bits; } from[PER];
             if (group * PER >= t->high || word * WORD >= t->wide) continue;
             UNROLL for (int r = 0; r < PER; r++) {
@@ -82,7 +86,7 @@ DEVICE void leave(const hone_cuda_move *a, const tile *t, u32 from_at) {
             }
         }
     } else {
-        for (int p = THREAD; p < TILE_K * TILE_J; p += 256) {
+        for (int p = thread; p < TILE_K * TILE_J; p += 256) {
             const int k = p % TILE_K, j = p / TILE_K;
             if (k < t->high && j < t->wide) t->y[j * pitch + k] = *(const element *)(shared + place(k, j * BYTES));
         }
@@ -90,7 +94,7 @@ DEVICE void leave(const hone_cuda_move *a, const tile *t, u32 from_at) {
 }
 
 /* A block stays for many tiles: the next one comes while this one leaves. */
-KERNEL(hone_move, hone_cuda_move, 256, 6) {
+KERNEL(hone_move, hone_cuda_move, 256, 4) {
     const i64 tiles = (a->extent[1] + TILE_J - 1) / TILE_J * ((a->extent[2] + TILE_K - 1) / TILE_K) * a->extent[0];
     const u32 shared = shared_at(hone_shared);
     launch_next();

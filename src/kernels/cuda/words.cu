@@ -244,6 +244,7 @@ DEVICE void fence_proxy(void) { asm volatile("fence.proxy.async.shared::cta;" ::
 DEVICE void wgmma_fence(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 #define wgmma_wait(n) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(n) : "memory")
+#define AGAIN(i) asm volatile("" : "+r"(i)) /* what follows from the int i is computed here, not kept in registers from before a loop */
 #define KNOWN(v) asm volatile("" : "+f"(v)::"memory") /* a sum in v is there from here on: nothing that reads it moves before the wait above */
 /* What makes v stays before the wait below, which the compiler moves up otherwise: a store that never happens, as v is not below 0. */
 DEVICE void before_wait(float v, u32 at) {
