@@ -2,6 +2,7 @@
    CUDA kernels without a GPU: the text that NVRTC would compile is compiled for the CPU (emulate.h), run thread by thread, and compared with
    plain loops in double. Sizes around the edges of tiles, every type, infinities and NaN, operands that end where their page ends. */
 #include "cuda.h"
+#include "device/cuda/contract.h"
 
 /* ---- rows ---- */
 static void row_definition(int kind, const double *x, int n, double epsilon, const double *weight, const double *bias, double *y) {
@@ -207,10 +208,18 @@ static void contract_mma(void **state) {
     mma((product){HONE_CUDA_F16, HONE_CUDA_F16, 33, 40, 640, 2, 3, false, false, FULL}, 32, 32, 1, 2, 3, 16);
 }
 static void wgmma(product p, int consumers, int tile_n, int stages, int blocks, int store) {
-    const hone_cuda_fill fill[] = {{"IN_TYPE", p.in, NULL},  {"OUT_TYPE", p.out, NULL}, {"CONSUMERS", consumers, NULL},
-                                   {"TILE_N", tile_n, NULL}, {"STAGES", stages, NULL},  {"CLUSTER", 1, NULL},      {"BLOCKS", 1, NULL},
-                                   {"SPLIT", p.splits > 1, NULL}, {"WINDOW", 0, NULL},      {"STORE", store && tile_n * bytes_of[p.out] % 128 == 0, NULL},
-                                   {"CONSTANT_B", p.batches == 1, NULL}, {"EPILOGUE", 0, p.epilogue}};
+    const hone_cuda_fill fill[] = {{"IN_TYPE", p.in, NULL},
+                                   {"OUT_TYPE", p.out, NULL},
+                                   {"CONSUMERS", consumers, NULL},
+                                   {"TILE_N", tile_n, NULL},
+                                   {"STAGES", stages, NULL},
+                                   {"CLUSTER", 1, NULL},
+                                   {"BLOCKS", 1, NULL},
+                                   {"SPLIT", p.splits > 1, NULL},
+                                   {"WINDOW", 0, NULL},
+                                   {"STORE", store && tile_n * bytes_of[p.out] % 128 == 0, NULL},
+                                   {"CONSTANT_B", p.batches == 1, NULL},
+                                   {"EPILOGUE", 0, p.epilogue}};
     const emulated e = compile("contract_wgmma", "hone_contract", fill, 12);
     product_data d = product_make(&p, 64 * consumers, tile_n, 16 / bytes_of[p.in]);
     const int step = 128 / bytes_of[p.in];
@@ -362,10 +371,59 @@ static void unknown(void **state) {
     assert_non_null(strstr(hone_fail_text(), "wants TURN"));
     hone_text_free(&t);
 }
+static void driver(void **state) { /* a machine without a GPU is told apart, not a crash */
+    (void)state;
+    hone_cuda *g = NULL;
+    assert_int_equal(hone_cuda_open(100, &g), HONE_NOT_SUPPORTED);
+    assert_null(g);
+    if (hone_cuda_open(0, &g)) assert_true(strstr(hone_fail_text(), "libcuda") || strstr(hone_fail_text(), "GPU"));
+    hone_cuda_close(g);
+}
+static void ways(void **state) { /* every product has a way, every way fits the GPU, and the choice is one of them */
+    (void)state;
+    const hone_cuda_facts gpus[] = {{.arch = "sm_90a", .major = 9, .sms = 132, .shared_bytes = 227 << 10},
+                                    {.arch = "sm_80", .major = 8, .sms = 108, .shared_bytes = 163 << 10}};
+    for (int k = 0; k < 400; k++) {
+        hone_cuda_way all[600];
+        const int m = 1 + (int)(fabs(draw()) * (k % 3 ? 300 : 9000)), n = 1 + (int)(fabs(draw()) * 5000),
+                  depth = 1 + (int)(fabs(draw()) * 5000);
+        hone_cuda_product p = {.in = k % 4 == 3 ? HONE_CUDA_S8 : (hone_cuda_type)(1 + k % 4),
+                               .out = k % 4 == 3 ? HONE_CUDA_S32 : (hone_cuda_type)(1 + k % 4),
+                               .epilogue = "v",
+                               .p = {.a = k % 5 ? 256 : 257,
+                                     .b = 512,
+                                     .c = 1024,
+                                     .pitch_a = depth,
+                                     .pitch_b = depth,
+                                     .pitch_c = n,
+                                     .m = m,
+                                     .n = n,
+                                     .k = depth,
+                                     .batches = 1,
+                                     .splits = 1}};
+        const hone_cuda_facts *gpu = &gpus[k % 2];
+        const int count = hone_cuda_ways(&p, gpu, all, 600);
+        assert_in_range(count, 1, 599);
+        const hone_cuda_way best = hone_cuda_best_way(&p, gpu);
+        int found = 0;
+        for (int w = 0; w < count; w++) {
+            const hone_cuda_launch_shape shape = hone_cuda_contract_launch(&p, gpu, &all[w]);
+            const int step = 128 / bytes_of[p.in];
+            assert_in_range(shape.shared_bytes, 0, gpu->shared_bytes);
+            assert_in_range(shape.threads, 32, 1024);
+            assert_true(shape.grid[0] > 0 && shape.grid[1] > 0 && shape.grid[2] > 0 && shape.grid[2] < 65536);
+            assert_true(all[w].splits <= (depth + step - 1) / step || all[w].splits == 1);
+            assert_true(hone_cuda_cost(&p, gpu, &all[w]) > 0 && hone_cuda_cost(&p, gpu, &all[w]) >= hone_cuda_cost(&p, gpu, &best));
+            found += !memcmp(&all[w], &best, sizeof best);
+        }
+        assert_int_equal(found, 1);
+    }
+}
 int main(int n, char **arg) {
     int major, minor;
     if (n > 1 && !strcmp(arg[1], "--nvrtc")) return hone_nvrtc_version(&major, &minor) != HONE_OK; /* is it on this machine? */
-    const struct CMUnitTest tests[] = {cmocka_unit_test(unknown),      cmocka_unit_test(rows),           cmocka_unit_test(movement),
-                                       cmocka_unit_test(contract_mma), cmocka_unit_test(contract_wgmma), cmocka_unit_test(windows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(driver),         cmocka_unit_test(ways),     cmocka_unit_test(unknown),
+                                       cmocka_unit_test(rows),           cmocka_unit_test(movement), cmocka_unit_test(contract_mma),
+                                       cmocka_unit_test(contract_wgmma), cmocka_unit_test(windows)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

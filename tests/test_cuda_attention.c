@@ -203,8 +203,12 @@ static void windows(void **state) {
 
 /* ---- few rows ---- */
 static void few_of(int in, int out, int rows, int m, int n, int k) {
-    const hone_cuda_fill fill[] = {{"IN_TYPE", in, NULL}, {"OUT_TYPE", out, NULL}, {"ROWS", rows, NULL},
-                                   {"WARPS", 4, NULL},    {"UNROLLED", 2, NULL},   {"CONSTANT_B", m % 2, NULL},
+    const hone_cuda_fill fill[] = {{"IN_TYPE", in, NULL},
+                                   {"OUT_TYPE", out, NULL},
+                                   {"ROWS", rows, NULL},
+                                   {"WARPS", 4, NULL},
+                                   {"UNROLLED", 2, NULL},
+                                   {"CONSTANT_B", m % 2, NULL},
                                    {"EPILOGUE", 0, "v * a->alpha + bias"}};
     const emulated e = compile("few_rows", "hone_few_rows", fill, 7);
     operand a = hold((size_t)(m * k * bytes_of[in]), 16), b = hold((size_t)(n * k * bytes_of[in]), 16),

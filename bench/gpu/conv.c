@@ -19,20 +19,54 @@ static operands operands_of(bench *b, const image *g, int type, bool depthwise) 
                   .w = tensor_random(b, depthwise ? HONE_CUDA_F32 : type, (size_t)g->outputs * k, 0.3),
                   .y = tensor_poison(b, type, (size_t)g->batch * (size_t)out * (size_t)out * (size_t)g->outputs),
                   .bias = tensor_random(b, HONE_CUDA_F32, (size_t)g->outputs, 1)};
-    o.win = (hone_cuda_window){.x = o.x.at, .w = o.w.at, .y = o.y.at, .bias = o.bias.at, .batch = g->batch, .height = g->size, .width = g->size, .channels = g->channels, .out_height = out,
-                               .out_width = out, .kernel_y = g->kernel, .kernel_x = g->kernel, .stride_y = g->stride, .stride_x = g->stride, .pad_y = g->pad, .pad_x = g->pad,
-                               .dilation_y = g->dilation, .dilation_x = g->dilation};
-    o.p = (hone_cuda_product){.in = (hone_cuda_type)type, .out = (hone_cuda_type)type, .epilogue = EPILOGUE, .constant_b = true,
-                              .p = {.a = o.x.at, .b = o.w.at, .c = o.y.at, .bias = o.bias.at, .workspace = b->workspace, .counters = b->counters, .pitch_a = g->channels,
-                                    .pitch_b = (long long)k, .pitch_c = g->outputs, .m = g->batch * out * out, .n = g->outputs, .k = (int)k, .batches = 1, .splits = 1, .alpha = 1}};
+    o.win = (hone_cuda_window){.x = o.x.at,
+                               .w = o.w.at,
+                               .y = o.y.at,
+                               .bias = o.bias.at,
+                               .batch = g->batch,
+                               .height = g->size,
+                               .width = g->size,
+                               .channels = g->channels,
+                               .out_height = out,
+                               .out_width = out,
+                               .kernel_y = g->kernel,
+                               .kernel_x = g->kernel,
+                               .stride_y = g->stride,
+                               .stride_x = g->stride,
+                               .pad_y = g->pad,
+                               .pad_x = g->pad,
+                               .dilation_y = g->dilation,
+                               .dilation_x = g->dilation};
+    o.p = (hone_cuda_product){.in = (hone_cuda_type)type,
+                              .out = (hone_cuda_type)type,
+                              .epilogue = EPILOGUE,
+                              .constant_b = true,
+                              .p = {.a = o.x.at,
+                                    .b = o.w.at,
+                                    .c = o.y.at,
+                                    .bias = o.bias.at,
+                                    .workspace = b->workspace,
+                                    .counters = b->counters,
+                                    .pitch_a = g->channels,
+                                    .pitch_b = (long long)k,
+                                    .pitch_c = g->outputs,
+                                    .m = g->batch * out * out,
+                                    .n = g->outputs,
+                                    .k = (int)k,
+                                    .batches = 1,
+                                    .splits = 1,
+                                    .alpha = 1}};
     return o; /* p.window is set by those who hold the operands in place: see window_of */
 }
 /* A 1x1 window that moves by one pixel is a plain product. */
 static void window_of(operands *o) {
-    const bool plain = o->win.kernel_x == 1 && o->win.kernel_y == 1 && o->win.stride_x == 1 && o->win.stride_y == 1 && !o->win.pad_x && !o->win.pad_y;
+    const bool plain =
+        o->win.kernel_x == 1 && o->win.kernel_y == 1 && o->win.stride_x == 1 && o->win.stride_y == 1 && !o->win.pad_x && !o->win.pad_y;
     o->p.window = plain ? NULL : &o->win;
 }
-static void operands_free(bench *b, operands *o) { tensor_free(b, &o->x), tensor_free(b, &o->w), tensor_free(b, &o->y), tensor_free(b, &o->bias); }
+static void operands_free(bench *b, operands *o) {
+    tensor_free(b, &o->x), tensor_free(b, &o->w), tensor_free(b, &o->y), tensor_free(b, &o->bias);
+}
 /* kind: 0 convolution, else hone_cuda_window_kind */
 static reference reference_of(const image *g, const operands *o, int kind) {
     const hone_cuda_window *w = &o->win;
@@ -41,8 +75,10 @@ static reference reference_of(const image *g, const operands *o, int kind) {
     reference r = reference_make(all, (double)all * taps * (kind ? 1 : g->channels) < 1e8 ? all : 1000);
     double *image_ = tensor_doubles(&o->x), *factor = tensor_doubles(&o->w);
     for (size_t q = 0; q < r.n; q++) {
-        const size_t c = r.at[q] % (size_t)g->outputs, at = r.at[q] / (size_t)g->outputs, n = at / (size_t)w->out_width / (size_t)w->out_height;
-        const int x0 = (int)(at % (size_t)w->out_width) * w->stride_x - w->pad_x, y0 = (int)(at / (size_t)w->out_width % (size_t)w->out_height) * w->stride_y - w->pad_y;
+        const size_t c = r.at[q] % (size_t)g->outputs, at = r.at[q] / (size_t)g->outputs,
+                     n = at / (size_t)w->out_width / (size_t)w->out_height;
+        const int x0 = (int)(at % (size_t)w->out_width) * w->stride_x - w->pad_x,
+                  y0 = (int)(at / (size_t)w->out_width % (size_t)w->out_height) * w->stride_y - w->pad_y;
         double sum = 0, size = 0, largest = -INFINITY;
         int there = 0;
         for (int tap = 0; tap < taps; tap++) {
@@ -58,14 +94,18 @@ static reference reference_of(const image *g, const operands *o, int kind) {
                 for (size_t e = 0; e < channels; e++) sum += pixel[e] * f[e], size += fabs(pixel[e] * f[e]);
             }
         }
-        r.want[q] = kind <= HONE_CUDA_DEPTHWISE ? fmax(sum + tensor_get(&o->bias, c), 0) : kind == HONE_CUDA_LARGEST ? largest : sum / there, r.size[q] = size;
+        r.want[q] = kind <= HONE_CUDA_DEPTHWISE ? fmax(sum + tensor_get(&o->bias, c), 0)
+                    : kind == HONE_CUDA_LARGEST ? largest
+                                                : sum / there,
+        r.size[q] = size;
     }
     free(image_), free(factor);
     return r;
 }
 static bool check(bench *b, const image *g, operands *o, const char *way, const reference *r) {
     char what[200];
-    snprintf(what, sizeof what, "conv %s b%d c%d %d o%d k%d s%d p%d d%d", way, g->batch, g->channels, g->size, g->outputs, g->kernel, g->stride, g->pad, g->dilation);
+    snprintf(what, sizeof what, "conv %s b%d c%d %d o%d k%d s%d p%d d%d", way, g->batch, g->channels, g->size, g->outputs, g->kernel,
+             g->stride, g->pad, g->dilation);
     if (hone_cuda_wait(b->g)) stop("%s: %s", what, hone_fail_text());
     return reference_check(b, r, &o->y, what);
 }
@@ -109,19 +149,25 @@ typedef struct {
 } first_way;
 static bool first_prepare(bench *b, const operands *o, int type, const tensor *packed, first_way w, first_ready *r) {
     const hone_cuda_window *x = &o->win;
-    const int warps = w.tile_y / w.blocks_m, line = (x->kernel_x + 1) / 2, pieces = (x->kernel_y * line + 1) / 2 * 2, patch_y = (w.tile_y - 1) * x->stride_y + x->kernel_y,
-              patch_x = (15 * x->stride_x + 2 * line + 1) / 2 * 2, shared = w.tile_n * (pieces + 1) * 16 + patch_y * patch_x * 8 + warps * 16 * (w.tile_n * type_bytes(type) + 16);
-    const hone_cuda_fill fill[] = {{"IN_TYPE", type, NULL}, {"OUT_TYPE", type, NULL}, {"CHANNELS", x->channels, NULL}, {"KERNEL_Y", x->kernel_y, NULL}, {"KERNEL_X", x->kernel_x, NULL}, {"STRIDE", x->stride_x, NULL},
-                                   {"TILE_Y", w.tile_y, NULL}, {"BLOCKS_M", w.blocks_m, NULL}, {"TILE_N", w.tile_n, NULL}, {"EPILOGUE", 0, EPILOGUE}};
+    const int warps = w.tile_y / w.blocks_m, line = (x->kernel_x + 1) / 2, pieces = (x->kernel_y * line + 1) / 2 * 2,
+              patch_y = (w.tile_y - 1) * x->stride_y + x->kernel_y, patch_x = (15 * x->stride_x + 2 * line + 1) / 2 * 2,
+              shared = w.tile_n * (pieces + 1) * 16 + patch_y * patch_x * 8 + warps * 16 * (w.tile_n * type_bytes(type) + 16);
+    const hone_cuda_fill fill[] = {{"IN_TYPE", type, NULL},         {"OUT_TYPE", type, NULL},        {"CHANNELS", x->channels, NULL},
+                                   {"KERNEL_Y", x->kernel_y, NULL}, {"KERNEL_X", x->kernel_x, NULL}, {"STRIDE", x->stride_x, NULL},
+                                   {"TILE_Y", w.tile_y, NULL},      {"BLOCKS_M", w.blocks_m, NULL},  {"TILE_N", w.tile_n, NULL},
+                                   {"EPILOGUE", 0, EPILOGUE}};
     hone_text text = {0};
     if (shared > b->gpu.shared_bytes) return false;
     OK(hone_cuda_print(&text, "first_layer", fill, 10));
     r->kernel = kernel_of(b, text.text, "hone_first_layer", shared);
     hone_text_free(&text);
     if (!r->kernel) return false;
-    const int fit = (b->gpu.shared_bytes + 1024) / (shared + 1024), by_registers = 65536 / ((r->kernel->registers + 7) / 8 * 8 * 32 * warps), blocks = b->gpu.sms * (fit < by_registers ? fit : by_registers),
-              columns = (o->p.p.n + w.tile_n - 1) / w.tile_n, tiles = (x->out_width + 15) / 16 * ((x->out_height + w.tile_y - 1) / w.tile_y) * x->batch;
-    r->launch = (hone_cuda_launch_shape){.grid = {tiles < blocks / columns ? tiles : blocks / columns, columns, 1}, .threads = 32 * warps, .shared_bytes = shared};
+    const int fit = (b->gpu.shared_bytes + 1024) / (shared + 1024),
+              by_registers = 65536 / ((r->kernel->registers + 7) / 8 * 8 * 32 * warps),
+              blocks = b->gpu.sms * (fit < by_registers ? fit : by_registers), columns = (o->p.p.n + w.tile_n - 1) / w.tile_n,
+              tiles = (x->out_width + 15) / 16 * ((x->out_height + w.tile_y - 1) / w.tile_y) * x->batch;
+    r->launch = (hone_cuda_launch_shape){
+        .grid = {tiles < blocks / columns ? tiles : blocks / columns, columns, 1}, .threads = 32 * warps, .shared_bytes = shared};
     r->args.p = o->p.p, r->args.w = *x, r->args.p.b = packed->at;
     return true;
 }
@@ -130,7 +176,8 @@ static hone_status first_once(bench *b, void *what) {
     return hone_cuda_launch(b->g, r->kernel, &r->launch, &r->args);
 }
 static tensor first_pack(bench *b, const image *g, const operands *o) {
-    const size_t k = (size_t)g->kernel, c = (size_t)g->channels, n = (size_t)g->outputs, one = hone_cuda_pack_first_layer(NULL, n, k, k, c, NULL);
+    const size_t k = (size_t)g->kernel, c = (size_t)g->channels, n = (size_t)g->outputs,
+                 one = hone_cuda_pack_first_layer(NULL, n, k, k, c, NULL);
     tensor packed = tensor_zero(b, HONE_CUDA_F16, n * one);
     if (!b->collect) hone_cuda_pack_first_layer(o->w.host, n, k, k, c, packed.host), tensor_send(b, &packed);
     return packed;
@@ -148,7 +195,8 @@ static double first_layer(bench *b, const image *g, bool timed) {
         first_ready r;
         if (!first_prepare(b, &o, HONE_CUDA_F16, &packed, first_ways[k], &r)) continue;
         char text[64];
-        snprintf(text, sizeof text, "first layer %d lines, %d a warp, %d wide", first_ways[k].tile_y, first_ways[k].blocks_m, first_ways[k].tile_n);
+        snprintf(text, sizeof text, "first layer %d lines, %d a warp, %d wide", first_ways[k].tile_y, first_ways[k].blocks_m,
+                 first_ways[k].tile_n);
         OK(hone_cuda_set(b->g, o.y.at, 0xfb, o.y.bytes));
         OK(first_once(b, &r));
         check(b, g, &o, text, &wanted);
@@ -163,7 +211,8 @@ static double first_layer(bench *b, const image *g, bool timed) {
         snprintf(spec, sizeof spec, "%d %d %d %d %d %d %d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->stride, g->pad);
         contender c[2] = {contender_of(b, "hone", first_once, &best), contender_torch(b, "conv", spec)};
         in_turns(b, c, 2, 11);
-        snprintf(what, sizeof what, "b%d c%d %d -> %d, %dx%d/%d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->kernel, g->stride);
+        snprintf(what, sizeof what, "b%d c%d %d -> %d, %dx%d/%d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->kernel,
+                 g->stride);
         ratio = tell(b, "conv", what, way, c, 2, 2.0 * o.p.p.m * o.p.p.n * o.p.p.k, (double)(o.x.bytes + o.w.bytes + o.y.bytes));
         contender_free(b, &c[0]);
     }
@@ -180,8 +229,16 @@ typedef struct {
 } window_ready;
 static bool window_prepare(bench *b, const operands *o, int kind, int type, int width, int strip, int lines, window_ready *r) {
     const hone_cuda_window *w = &o->win;
-    const hone_cuda_fill fill[] = {{"KIND", kind, NULL}, {"IN_TYPE", type, NULL}, {"WIDTH", width, NULL}, {"STRIP", strip, NULL}, {"LINES", lines, NULL}, {"DILATION", w->dilation_x, NULL}, {"KERNEL_Y", w->kernel_y, NULL}, {"KERNEL_X", w->kernel_x, NULL},
-                                   {"STRIDE", w->stride_x, NULL}, {"EPILOGUE", 0, kind == HONE_CUDA_DEPTHWISE ? EPILOGUE : "v"}};
+    const hone_cuda_fill fill[] = {{"KIND", kind, NULL},
+                                   {"IN_TYPE", type, NULL},
+                                   {"WIDTH", width, NULL},
+                                   {"STRIP", strip, NULL},
+                                   {"LINES", lines, NULL},
+                                   {"DILATION", w->dilation_x, NULL},
+                                   {"KERNEL_Y", w->kernel_y, NULL},
+                                   {"KERNEL_X", w->kernel_x, NULL},
+                                   {"STRIDE", w->stride_x, NULL},
+                                   {"EPILOGUE", 0, kind == HONE_CUDA_DEPTHWISE ? EPILOGUE : "v"}};
     hone_text text = {0};
     OK(hone_cuda_print(&text, "window", fill, 10));
     r->kernel = kernel_of(b, text.text, "hone_window", 0);
@@ -216,11 +273,14 @@ static double depthwise(bench *b, int batch, int channels, int size, int stride)
     for (size_t q = 0; q < 36; q++) {
         window_ready r;
         const int width = widths[q % 3], strip = strips[q / 3 % 4], lines = many[q / 12];
-        if (channels % width || width * strip * lines > 64 || !window_prepare(b, &o, HONE_CUDA_DEPTHWISE, HONE_CUDA_F16, width, strip, lines, &r)) continue;
+        if (channels % width || width * strip * lines > 64 ||
+            !window_prepare(b, &o, HONE_CUDA_DEPTHWISE, HONE_CUDA_F16, width, strip, lines, &r))
+            continue;
         contender c = contender_of(b, "hone", window_once, &r);
         in_turns(b, &c, 1, 3);
         fprintf(b->csv, "depthwise,%d,%d,%d,%d,%d,%d,%d,%.3f\n", batch, channels, size, stride, width, strip, lines, middle(&c));
-        if (best_us == 0 || middle(&c) < best_us) best_us = middle(&c), best = r, snprintf(way, sizeof way, "width %d strip %d lines %d", width, strip, lines);
+        if (best_us == 0 || middle(&c) < best_us)
+            best_us = middle(&c), best = r, snprintf(way, sizeof way, "width %d strip %d lines %d", width, strip, lines);
         contender_free(b, &c);
     }
     if (best_us > 0) {
@@ -236,10 +296,11 @@ static double depthwise(bench *b, int batch, int channels, int size, int stride)
     return ratio;
 }
 
-static const image page[] = {{1, 3, 224, 64, 7, 2, 3, 1},   {1, 64, 56, 64, 1, 1, 0, 1},    {1, 64, 56, 64, 3, 1, 1, 1},   {1, 64, 56, 256, 1, 1, 0, 1},  {1, 256, 56, 64, 1, 1, 0, 1},
-                             {1, 256, 56, 128, 1, 1, 0, 1}, {1, 128, 56, 128, 3, 2, 1, 1},  {1, 128, 28, 512, 1, 1, 0, 1}, {1, 512, 28, 128, 1, 1, 0, 1}, {1, 128, 28, 128, 3, 1, 1, 1},
-                             {1, 256, 14, 256, 3, 1, 1, 1}, {1, 256, 14, 1024, 1, 1, 0, 1}, {1, 1024, 14, 256, 1, 1, 0, 1}, {1, 512, 7, 512, 3, 1, 1, 1},  {1, 512, 7, 2048, 1, 1, 0, 1},
-                             {1, 2048, 7, 512, 1, 1, 0, 1}};
+static const image page[] = {
+    {1, 3, 224, 64, 7, 2, 3, 1},    {1, 64, 56, 64, 1, 1, 0, 1},   {1, 64, 56, 64, 3, 1, 1, 1},   {1, 64, 56, 256, 1, 1, 0, 1},
+    {1, 256, 56, 64, 1, 1, 0, 1},   {1, 256, 56, 128, 1, 1, 0, 1}, {1, 128, 56, 128, 3, 2, 1, 1}, {1, 128, 28, 512, 1, 1, 0, 1},
+    {1, 512, 28, 128, 1, 1, 0, 1},  {1, 128, 28, 128, 3, 1, 1, 1}, {1, 256, 14, 256, 3, 1, 1, 1}, {1, 256, 14, 1024, 1, 1, 0, 1},
+    {1, 1024, 14, 256, 1, 1, 0, 1}, {1, 512, 7, 512, 3, 1, 1, 1},  {1, 512, 7, 2048, 1, 1, 0, 1}, {1, 2048, 7, 512, 1, 1, 0, 1}};
 static double one(bench *b, const image *g) {
     if (g->channels <= 4) return first_layer(b, g, true);
     operands o = operands_of(b, g, HONE_CUDA_F16, false);
@@ -254,7 +315,8 @@ static double one(bench *b, const image *g) {
         in_turns(b, c, 2, 11);
         hone_cuda_way_text(&way, text, sizeof text);
         check_once(b, g, &o, 0, text);
-        snprintf(what, sizeof what, "b%d c%d %d -> %d, %dx%d/%d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->kernel, g->stride);
+        snprintf(what, sizeof what, "b%d c%d %d -> %d, %dx%d/%d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->kernel,
+                 g->stride);
         ratio = tell(b, "conv", what, text, c, 2, 2.0 * o.p.p.m * o.p.p.n * o.p.p.k, (double)(o.x.bytes + o.w.bytes + o.y.bytes));
         contender_free(b, &c[0]);
     }
@@ -263,18 +325,22 @@ static double one(bench *b, const image *g) {
 }
 void bench_conv(bench *b) {
     if (b->check) {
-        static const image images[] = {{2, 16, 9, 40, 3, 1, 1, 1}, {1, 72, 13, 130, 3, 2, 1, 1}, {2, 3, 15, 24, 5, 2, 2, 1}, {3, 64, 8, 72, 3, 1, 2, 2}, {1, 128, 7, 64, 1, 2, 0, 1}, {5, 64, 11, 64, 3, 1, 1, 1}};
+        static const image images[] = {{2, 16, 9, 40, 3, 1, 1, 1}, {1, 72, 13, 130, 3, 2, 1, 1}, {2, 3, 15, 24, 5, 2, 2, 1},
+                                       {3, 64, 8, 72, 3, 1, 2, 2}, {1, 128, 7, 64, 1, 2, 0, 1},  {5, 64, 11, 64, 3, 1, 1, 1}};
         for (size_t k = 0; k < sizeof images / sizeof *images; k++) every_way(b, &images[k], HONE_CUDA_F16);
         every_way(b, &images[1], HONE_CUDA_BF16);
-        static const image firsts[] = {{2, 3, 37, 40, 7, 2, 3, 1}, {1, 4, 33, 64, 3, 1, 1, 1}, {3, 1, 28, 24, 5, 1, 2, 1}, {1, 3, 50, 100, 3, 2, 1, 1}};
+        static const image firsts[] = {
+            {2, 3, 37, 40, 7, 2, 3, 1}, {1, 4, 33, 64, 3, 1, 1, 1}, {3, 1, 28, 24, 5, 1, 2, 1}, {1, 3, 50, 100, 3, 2, 1, 1}};
         for (size_t k = 0; k < sizeof firsts / sizeof *firsts; k++) first_layer(b, &firsts[k], false);
         static const image small[] = {{2, 16, 9, 16, 3, 1, 1, 1}, {1, 24, 14, 24, 3, 2, 1, 1}, {1, 8, 12, 8, 5, 1, 4, 2}};
         for (size_t k = 0; k < 3; k++)
             for (int kind = HONE_CUDA_DEPTHWISE; kind <= HONE_CUDA_AVERAGE; kind++)
-                for (int width = 1; width <= 8; width *= 2) windows_check(b, &small[k], kind, HONE_CUDA_F16, width, 1 + width % 3, 1 + width / 2 % 2);
+                for (int width = 1; width <= 8; width *= 2)
+                    windows_check(b, &small[k], kind, HONE_CUDA_F16, width, 1 + width % 3, 1 + width / 2 % 2);
     }
     if (b->time) {
-        mean first = {.text = "conv f16 b1"}, many = {.text = "conv f16 b32"}, deep[2] = {{.text = "depthwise b1"}, {.text = "depthwise b32"}};
+        mean first = {.text = "conv f16 b1"}, many = {.text = "conv f16 b32"},
+             deep[2] = {{.text = "depthwise b1"}, {.text = "depthwise b32"}};
         for (size_t k = 0; k < sizeof page / sizeof *page; k++) mean_add(&first, one(b, &page[k]));
         for (size_t k = 0; k < sizeof page / sizeof *page; k++) {
             image g = page[k];
@@ -284,7 +350,8 @@ void bench_conv(bench *b) {
         static const int shapes[][3] = {{32, 112, 1}, {96, 112, 2}, {144, 56, 1}, {192, 28, 1}, {384, 14, 1}, {576, 14, 1}, {960, 7, 1}};
         for (int batch = 0; batch < 2; batch++)
             for (size_t k = 0; k < 7; k++) mean_add(&deep[batch], depthwise(b, batch ? 32 : 1, shapes[k][0], shapes[k][1], shapes[k][2]));
-        if (!b->collect) mean_tell(b, &first, "1.0"), mean_tell(b, &many, "1.0"), mean_tell(b, &deep[0], "1.2"), mean_tell(b, &deep[1], "1.2");
+        if (!b->collect)
+            mean_tell(b, &first, "1.0"), mean_tell(b, &many, "1.0"), mean_tell(b, &deep[0], "1.2"), mean_tell(b, &deep[1], "1.2");
     }
     if (b->search)
         for (size_t k = 0; k < 2 * sizeof page / sizeof *page; k++) {

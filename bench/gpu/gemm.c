@@ -14,15 +14,38 @@ typedef struct {
 } operands;
 
 static operands operands_of(bench *b, const shape *s) {
-    const size_t pad = s->odd ? 1 : 0, pitch = (size_t)s->k + pad, pc = (size_t)s->n + pad, z = (size_t)s->batches, m = (size_t)s->m, n = (size_t)s->n;
-    operands o = {.a = tensor_random(b, s->in, z * m * pitch, 1), .b = tensor_random(b, s->in, z * n * pitch, 1), .c = tensor_poison(b, s->out, z * m * pc),
-                  .bias = tensor_random(b, HONE_CUDA_F32, n, 1), .residual = tensor_random(b, s->out, z * m * pc, 1)};
-    o.p = (hone_cuda_product){.in = (hone_cuda_type)s->in, .out = (hone_cuda_type)s->out, .epilogue = s->epilogue, .constant_b = true,
-                              .p = {.a = o.a.at, .b = o.b.at, .c = o.c.at, .bias = o.bias.at, .residual = o.residual.at, .workspace = b->workspace,
-                                    .counters = b->counters, .batch_a = s->batches > 1 ? (long long)(m * pitch) : 0, .batch_b = s->batches > 1 ? (long long)(n * pitch) : 0,
-                                    .batch_c = s->batches > 1 ? (long long)(m * pc) : 0, .batch_residual = s->batches > 1 ? (long long)(m * pc) : 0,
-                                    .pitch_a = (long long)pitch, .pitch_b = (long long)pitch, .pitch_c = (long long)pc, .pitch_residual = (long long)pc,
-                                    .m = s->m, .n = s->n, .k = s->k, .batches = s->batches, .splits = 1, .alpha = 0.5f}};
+    const size_t pad = s->odd ? 1 : 0, pitch = (size_t)s->k + pad, pc = (size_t)s->n + pad, z = (size_t)s->batches, m = (size_t)s->m,
+                 n = (size_t)s->n;
+    operands o = {.a = tensor_random(b, s->in, z * m * pitch, 1),
+                  .b = tensor_random(b, s->in, z * n * pitch, 1),
+                  .c = tensor_poison(b, s->out, z * m * pc),
+                  .bias = tensor_random(b, HONE_CUDA_F32, n, 1),
+                  .residual = tensor_random(b, s->out, z * m * pc, 1)};
+    o.p = (hone_cuda_product){.in = (hone_cuda_type)s->in,
+                              .out = (hone_cuda_type)s->out,
+                              .epilogue = s->epilogue,
+                              .constant_b = true,
+                              .p = {.a = o.a.at,
+                                    .b = o.b.at,
+                                    .c = o.c.at,
+                                    .bias = o.bias.at,
+                                    .residual = o.residual.at,
+                                    .workspace = b->workspace,
+                                    .counters = b->counters,
+                                    .batch_a = s->batches > 1 ? (long long)(m * pitch) : 0,
+                                    .batch_b = s->batches > 1 ? (long long)(n * pitch) : 0,
+                                    .batch_c = s->batches > 1 ? (long long)(m * pc) : 0,
+                                    .batch_residual = s->batches > 1 ? (long long)(m * pc) : 0,
+                                    .pitch_a = (long long)pitch,
+                                    .pitch_b = (long long)pitch,
+                                    .pitch_c = (long long)pc,
+                                    .pitch_residual = (long long)pc,
+                                    .m = s->m,
+                                    .n = s->n,
+                                    .k = s->k,
+                                    .batches = s->batches,
+                                    .splits = 1,
+                                    .alpha = 0.5f}};
     return o;
 }
 static void operands_free(bench *b, operands *o) {
@@ -47,7 +70,8 @@ static reference reference_of(const shape *s, const operands *o, bool tf32) {
     }
     for (size_t q = 0; q < r.n; q++) {
         const size_t i = r.at[q], n = i % (size_t)s->n, m = i / (size_t)s->n % (size_t)s->m, z = i / (size_t)s->n / (size_t)s->m;
-        const double *left = x + z * (size_t)p->batch_a + m * (size_t)p->pitch_a, *right_ = y + z * (size_t)p->batch_b + n * (size_t)p->pitch_b;
+        const double *left = x + z * (size_t)p->batch_a + m * (size_t)p->pitch_a,
+                     *right_ = y + z * (size_t)p->batch_b + n * (size_t)p->pitch_b;
         const size_t at = z * (size_t)p->batch_c + m * (size_t)p->pitch_c + n;
         double want = 0, size = 0;
         for (size_t k = 0; k < (size_t)s->k; k++) want += left[k] * right_[k], size += fabs(left[k] * right_[k]);
@@ -65,7 +89,8 @@ static reference reference_of(const shape *s, const operands *o, bool tf32) {
 static bool check(bench *b, const shape *s, operands *o, const hone_cuda_way *way, const reference *r) {
     char text[96], what[220];
     hone_cuda_way_text(way, text, sizeof text);
-    snprintf(what, sizeof what, "gemm %s types %d %d, %dx%dx%d, batches %d, odd %d", text, s->in, s->out, s->m, s->n, s->k, s->batches, s->odd);
+    snprintf(what, sizeof what, "gemm %s types %d %d, %dx%dx%d, batches %d, odd %d", text, s->in, s->out, s->m, s->n, s->k, s->batches,
+             s->odd);
     if (hone_cuda_wait(b->g)) stop("%s: %s", what, hone_fail_text());
     return reference_check(b, r, &o->c, what);
 }
@@ -94,11 +119,12 @@ static void every_way(bench *b, const shape *s) {
 #define BYTES "v * a->alpha * 1e-3f + bias"
 static void checks(bench *b) {
     enum { F16 = HONE_CUDA_F16, BF16 = HONE_CUDA_BF16, F32 = HONE_CUDA_F32, S8 = HONE_CUDA_S8, S32 = HONE_CUDA_S32 };
-    static const shape shapes[] = {{F16, F16, 1, 1, 8, 1, FULL, 0},      {F16, F16, 130, 200, 136, 1, FULL, 0}, {F16, F16, 257, 264, 520, 2, FULL, 0},
-                                   {F16, F16, 65, 48, 1032, 1, FULL, 0}, {F16, F16, 3, 129, 264, 1, FULL, 0},   {F16, F16, 37, 45, 67, 1, FULL, 1},
-                                   {F16, F16, 150, 31, 66, 1, FULL, 0},  {BF16, F32, 129, 72, 264, 1, PLAIN, 0}, {BF16, BF16, 255, 120, 200, 3, FULL, 0},
-                                   {F32, F32, 140, 136, 260, 1, FULL, 0}, {F32, F32, 5, 68, 132, 1, FULL, 0},    {S8, S8, 133, 144, 400, 1, BYTES, 0},
-                                   {S8, S32, 70, 260, 528, 2, PLAIN, 0}, {F16, F16, 384, 512, 2048, 1, FULL, 0}};
+    static const shape shapes[] = {
+        {F16, F16, 1, 1, 8, 1, FULL, 0},       {F16, F16, 130, 200, 136, 1, FULL, 0},  {F16, F16, 257, 264, 520, 2, FULL, 0},
+        {F16, F16, 65, 48, 1032, 1, FULL, 0},  {F16, F16, 3, 129, 264, 1, FULL, 0},    {F16, F16, 37, 45, 67, 1, FULL, 1},
+        {F16, F16, 150, 31, 66, 1, FULL, 0},   {BF16, F32, 129, 72, 264, 1, PLAIN, 0}, {BF16, BF16, 255, 120, 200, 3, FULL, 0},
+        {F32, F32, 140, 136, 260, 1, FULL, 0}, {F32, F32, 5, 68, 132, 1, FULL, 0},     {S8, S8, 133, 144, 400, 1, BYTES, 0},
+        {S8, S32, 70, 260, 528, 2, PLAIN, 0},  {F16, F16, 384, 512, 2048, 1, FULL, 0}};
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) every_way(b, &shapes[k]);
     if (b->collect) return;
     static const shape special = {F16, F16, 130, 72, 200, 1, PLAIN, 0};
@@ -122,11 +148,13 @@ static void checks(bench *b) {
 
 static const struct {
     int m, n, k;
-} page[] = {{128, 768, 768},    {128, 2304, 768},  {128, 3072, 768},   {128, 768, 3072},  {512, 768, 768},    {512, 2304, 768},   {512, 3072, 768},
-            {512, 768, 3072},   {197, 768, 768},   {197, 3072, 768},   {197, 768, 3072},  {4096, 768, 768},   {4096, 3072, 768},  {4096, 768, 3072},
-            {16384, 768, 768},  {16384, 3072, 768}, {16384, 768, 3072}},
-  few[] = {{1, 1000, 2048}, {32, 1000, 2048}, {1, 4096, 4096}, {2, 4096, 4096}, {4, 4096, 4096}, {8, 4096, 4096}, {16, 4096, 4096}, {32, 4096, 4096}, {64, 4096, 4096}, {1, 11008, 4096}},
-  unseen[] = {{300, 1000, 1000}, {1024, 1024, 1024}, {2048, 512, 2048}, {77, 640, 640}, {1000, 5000, 300}, {256, 4096, 1024}, {3136, 256, 64}, {784, 512, 128}, {49, 2048, 512}, {12, 11008, 4096}};
+} page[] = {{128, 768, 768},   {128, 2304, 768},  {128, 3072, 768},  {128, 768, 3072},   {512, 768, 768},   {512, 2304, 768},
+            {512, 3072, 768},  {512, 768, 3072},  {197, 768, 768},   {197, 3072, 768},   {197, 768, 3072},  {4096, 768, 768},
+            {4096, 3072, 768}, {4096, 768, 3072}, {16384, 768, 768}, {16384, 3072, 768}, {16384, 768, 3072}},
+  few[] = {{1, 1000, 2048}, {32, 1000, 2048}, {1, 4096, 4096},  {2, 4096, 4096},  {4, 4096, 4096},
+           {8, 4096, 4096}, {16, 4096, 4096}, {32, 4096, 4096}, {64, 4096, 4096}, {1, 11008, 4096}},
+  unseen[] = {{300, 1000, 1000}, {1024, 1024, 1024}, {2048, 512, 2048}, {77, 640, 640},  {1000, 5000, 300},
+              {256, 4096, 1024}, {3136, 256, 64},    {784, 512, 128},   {49, 2048, 512}, {12, 11008, 4096}};
 static double one(bench *b, int in, int out, int m, int n, int k, int rounds) {
     const shape s = {in, out, m, n, k, 1, PLAIN, false};
     operands o = operands_of(b, &s);
@@ -146,7 +174,8 @@ static double one(bench *b, int in, int out, int m, int n, int k, int rounds) {
         reference_free(&r);
         snprintf(what, sizeof what, "%s %d x %d x %d", (const char *[]){"", "f16", "bf16", "tf32", "int8"}[in], m, n, k);
         hone_cuda_way_text(&way, way_text, sizeof way_text);
-        ratio = tell(b, "gemm", what, way_text, c, 2, 2.0 * m * n * k, (double)type_bytes(in) * ((double)m * k + (double)n * k) + (double)type_bytes(out) * m * n);
+        ratio = tell(b, "gemm", what, way_text, c, 2, 2.0 * m * n * k,
+                     (double)type_bytes(in) * ((double)m * k + (double)n * k) + (double)type_bytes(out) * m * n);
         contender_free(b, &c[0]), contender_free(b, &c[1]);
     }
     operands_free(b, &o);
@@ -162,8 +191,10 @@ void bench_gemm(bench *b) {
     enum { F16 = HONE_CUDA_F16, BF16 = HONE_CUDA_BF16, F32 = HONE_CUDA_F32, S8 = HONE_CUDA_S8, S32 = HONE_CUDA_S32 };
     if (b->check) checks(b);
     if (b->time) {
-        mean f16 = {.text = "gemm f16, transformer shapes"}, bf16 = {.text = "gemm bf16, transformer shapes"}, rows = {.text = "gemm f16, few rows"};
-        one(b, F16, F16, 4096, 4096, 4096, 15), one(b, BF16, BF16, 4096, 4096, 4096, 15), one(b, F32, F32, 4096, 4096, 4096, 15), one(b, S8, S32, 4096, 4096, 4096, 15);
+        mean f16 = {.text = "gemm f16, transformer shapes"}, bf16 = {.text = "gemm bf16, transformer shapes"},
+             rows = {.text = "gemm f16, few rows"};
+        one(b, F16, F16, 4096, 4096, 4096, 15), one(b, BF16, BF16, 4096, 4096, 4096, 15), one(b, F32, F32, 4096, 4096, 4096, 15),
+            one(b, S8, S32, 4096, 4096, 4096, 15);
         for (size_t k = 0; k < sizeof page / sizeof *page; k++) mean_add(&f16, one(b, F16, F16, page[k].m, page[k].n, page[k].k, 11));
         for (size_t k = 0; k < sizeof page / sizeof *page; k++) mean_add(&bf16, one(b, BF16, BF16, page[k].m, page[k].n, page[k].k, 11));
         for (size_t k = 0; k < sizeof few / sizeof *few; k++) mean_add(&rows, one(b, F16, F16, few[k].m, few[k].n, few[k].k, 11));

@@ -77,7 +77,8 @@ const hone_cuda_kernel *kernel_of(bench *b, const char *text, const char *name, 
         OK(hone_cuda_load(b->g, cubin, name, shared_bytes, &e->kernel));
         e->shared_bytes = shared_bytes;
         free(cubin);
-        if (e->kernel.local_bytes) fprintf(stderr, "gpu: note: %s (%s) spills %d bytes, %d registers\n", name, path, e->kernel.local_bytes, e->kernel.registers);
+        if (e->kernel.local_bytes)
+            fprintf(stderr, "gpu: note: %s (%s) spills %d bytes, %d registers\n", name, path, e->kernel.local_bytes, e->kernel.registers);
     }
     return &e->kernel;
 }
@@ -142,7 +143,11 @@ void compile_all(bench *b) {
 }
 
 /* ---- operands ---- */
-static const hone_dtype dtype_of[] = {[HONE_CUDA_F16] = HONE_DTYPE_F16, [HONE_CUDA_BF16] = HONE_DTYPE_BF16, [HONE_CUDA_F32] = HONE_DTYPE_F32, [HONE_CUDA_S8] = HONE_DTYPE_I8, [HONE_CUDA_S32] = HONE_DTYPE_I32};
+static const hone_dtype dtype_of[] = {[HONE_CUDA_F16] = HONE_DTYPE_F16,
+                                      [HONE_CUDA_BF16] = HONE_DTYPE_BF16,
+                                      [HONE_CUDA_F32] = HONE_DTYPE_F32,
+                                      [HONE_CUDA_S8] = HONE_DTYPE_I8,
+                                      [HONE_CUDA_S32] = HONE_DTYPE_I32};
 int type_bytes(int type) { return (int[]){0, 2, 2, 4, 1, 4}[type]; }
 uint64_t dice(void) {
     static uint64_t s = 88172645463325252u;
@@ -154,7 +159,8 @@ double tensor_get(const tensor *t, size_t k) {
     return hone_scalar_f64(hone_dtypes[d].ctype, hone_dtype_load(d, (const char *)t->host + k * (size_t)type_bytes(t->type)));
 }
 void tensor_put(tensor *t, size_t k, double v) {
-    hone_dtype_store(dtype_of[t->type], (char *)t->host + k * (size_t)type_bytes(t->type), HONE_F64, (hone_scalar){.f64 = v}, t->type >= HONE_CUDA_S8);
+    hone_dtype_store(dtype_of[t->type], (char *)t->host + k * (size_t)type_bytes(t->type), HONE_F64, (hone_scalar){.f64 = v},
+                     t->type >= HONE_CUDA_S8);
 }
 static tensor tensor_make(bench *b, int type, size_t n) {
     tensor t = {.bytes = n * (size_t)type_bytes(type), .type = type};
@@ -175,11 +181,13 @@ tensor tensor_random(bench *b, int type, size_t n, double scale) {
     if (b->collect) return t;
     enum { VALUES = 4096 };
     tensor few = {.type = type, .host = malloc((size_t)VALUES * 4)};
-    for (size_t k = 0; k < VALUES; k++) tensor_put(&few, k, type >= HONE_CUDA_S8 ? (double)(dice() % 255) - 127 : ((double)k / (VALUES / 2) - 1) * scale);
+    for (size_t k = 0; k < VALUES; k++)
+        tensor_put(&few, k, type >= HONE_CUDA_S8 ? (double)(dice() % 255) - 127 : ((double)k / (VALUES / 2) - 1) * scale);
     const size_t e = (size_t)type_bytes(type);
     for (size_t k = 0; k < n; k += 4) { /* four draws from one throw */
         const uint64_t r = dice();
-        for (size_t q = 0; q < 4 && k + q < n; q++) memcpy((char *)t.host + (k + q) * e, (char *)few.host + (r >> (13 * q) & (VALUES - 1)) * e, e);
+        for (size_t q = 0; q < 4 && k + q < n; q++)
+            memcpy((char *)t.host + (k + q) * e, (char *)few.host + (r >> (13 * q) & (VALUES - 1)) * e, e);
     }
     free(few.host);
     tensor_send(b, &t);
@@ -243,10 +251,13 @@ bool reference_check(bench *b, const reference *r, tensor *out, const char *what
     return true;
 }
 bool right(int type, double got, double want, double size) {
-    static const double digits[] = {[HONE_CUDA_F16] = 1e-3, [HONE_CUDA_BF16] = 8e-3, [HONE_CUDA_F32] = 2e-6, [HONE_CUDA_S8] = 0.51, [HONE_CUDA_S32] = 0};
+    static const double digits[] = {
+        [HONE_CUDA_F16] = 1e-3, [HONE_CUDA_BF16] = 8e-3, [HONE_CUDA_F32] = 2e-6, [HONE_CUDA_S8] = 0.51, [HONE_CUDA_S32] = 0};
     if (isnan(want)) return isnan(got);
     if (isinf(want)) return got == want;
-    return fabs(got - want) <= (type == HONE_CUDA_S8 ? 0.51 : type == HONE_CUDA_S32 ? 0 : digits[type] * fmax(0.05, fabs(want)) + 2e-6 * size);
+    return fabs(got - want) <= (type == HONE_CUDA_S8    ? 0.51
+                                : type == HONE_CUDA_S32 ? 0
+                                                        : digits[type] * fmax(0.05, fabs(want)) + 2e-6 * size);
 }
 
 /* ---- time ---- */
@@ -318,7 +329,9 @@ void in_turns(bench *b, contender *c, int n, int rounds) {
             if (c[k].n < 64) c[k].us[c[k].n++] = us;
         }
 }
-static int by_size(const void *x, const void *y) { return (*(const double *)x > *(const double *)y) - (*(const double *)x < *(const double *)y); }
+static int by_size(const void *x, const void *y) {
+    return (*(const double *)x > *(const double *)y) - (*(const double *)x < *(const double *)y);
+}
 static double at_share(const contender *c, double share) {
     double s[64];
     memcpy(s, c->us, sizeof *s * (size_t)c->n);
@@ -346,12 +359,14 @@ double tell(bench *b, const char *family, const char *what, const char *way, con
     for (int k = 1; k < n; k++)
         if (c[k].name[0]) {
             const double us = middle(&c[k]);
-            snprintf(peers + strlen(peers), sizeof peers - strlen(peers), "%s%s %.2f ±%.0f%%", peers[0] ? ", " : "", c[k].name, us, 50 * spread(&c[k]));
+            snprintf(peers + strlen(peers), sizeof peers - strlen(peers), "%s%s %.2f ±%.0f%%", peers[0] ? ", " : "", c[k].name, us,
+                     50 * spread(&c[k]));
             if (best == 0 || us < best) best = us;
         }
     const double us = middle(&c[0]), ratio = best / us;
-    fprintf(b->table, "| %s | %s | %s | %.2f ±%.0f%% | %s | %.3f | %.0f TF/s, %.0f%% | %.0f GB/s, %.0f%% |\n", family, what, way, us, 50 * spread(&c[0]), peers,
-            ratio, flops / us * 1e-6, flops / us / 989.5e6 * 100, bytes / us * 1e-3, bytes / us * 1e6 / b->copy_rate * 100);
+    fprintf(b->table, "| %s | %s | %s | %.2f ±%.0f%% | %s | %.3f | %.0f TF/s, %.0f%% | %.0f GB/s, %.0f%% |\n", family, what, way, us,
+            50 * spread(&c[0]), peers, ratio, flops / us * 1e-6, flops / us / 989.5e6 * 100, bytes / us * 1e-3,
+            bytes / us * 1e6 / b->copy_rate * 100);
     fflush(b->table);
     return ratio;
 }

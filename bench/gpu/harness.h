@@ -19,11 +19,11 @@ enum { CALLS = 20 }; /* in a graph */
 typedef struct {
     hone_cuda *g;
     hone_cuda_facts gpu;
-    bool collect;         /* only say which kernels will be needed */
+    bool collect; /* only say which kernels will be needed */
     bool check, time, search;
-    int every; /* of the ways that are checked; 1: all */
-    const char *arch;     /* what kernels are compiled for; not the GPU's own when sm_80 code is tried */
-    double copy_rate;     /* bytes a second, read + written, measured */
+    int every;        /* of the ways that are checked; 1: all */
+    const char *arch; /* what kernels are compiled for; not the GPU's own when sm_80 code is tried */
+    double copy_rate; /* bytes a second, read + written, measured */
     FILE *table, *csv;
     int wrong, checked;
     hone_cuda_address workspace, counters; /* for split sums: ROOM and COUNTERS bytes, counters 0 */
@@ -78,8 +78,8 @@ typedef hone_status call(bench *b, void *what);
 contender contender_of(bench *b, const char *name, call *once, void *what);
 contender contender_torch(bench *b, const char *name, const char *spec); /* name[0] = 0 where there is no such peer */
 void in_turns(bench *b, contender *c, int n, int rounds);
-double middle(const contender *c);           /* median, microseconds a call */
-double spread(const contender *c);           /* (p90 - p10) / median */
+double middle(const contender *c); /* median, microseconds a call */
+double spread(const contender *c); /* (p90 - p10) / median */
 void contender_free(bench *b, contender *c);
 
 /* ---- what is reported ---- */
@@ -99,7 +99,8 @@ typedef struct {
     hone_cuda_launch_shape launch;
     hone_cuda_contract_args args;
 } prepared;
-bool prepare(bench *b, const hone_cuda_product *p, const hone_cuda_way *way, prepared *out); /* false while collecting, or where the workspace is too small */
+bool prepare(bench *b, const hone_cuda_product *p, const hone_cuda_way *way,
+             prepared *out); /* false while collecting, or where the workspace is too small */
 hone_status launch_prepared(bench *b, void *what);
 /* All ways timed, into the table of searches; the cost function's choice beside the best. */
 void search_ways(bench *b, const char *what, const hone_cuda_product *p, bool seen);
@@ -116,6 +117,6 @@ void bench_ladder(bench *b);
 typedef struct cublas cublas;
 cublas *cublas_open(void); /* NULL: not there */
 /* C[m][n] = A[m][k] B[n][k] by the best of the library's own suggestions, timed here; false where it has none. */
-bool cublas_contender(bench *b, cublas *l, int type_in, int type_out, int m, int n, int k, hone_cuda_address a, hone_cuda_address w, hone_cuda_address c,
-                      contender *out);
+bool cublas_contender(bench *b, cublas *l, int type_in, int type_out, int m, int n, int k, hone_cuda_address a, hone_cuda_address w,
+                      hone_cuda_address c, contender *out);
 #endif

@@ -26,16 +26,29 @@ static void climb(bench *b, const char *path, const char *name) {
     if (!f) stop("%s cannot be read", path);
     hone_text_put(&text, "%s", hone_cuda_words_text);
     for (bool first = true; fgets(line, sizeof line, f); first = false) {
-        if (first && sscanf(line, "// tile %d %d threads %d shared %d box %d %d %d", &tile_m, &tile_n, &s.launch.threads, &s.launch.shared_bytes, &box_k, &box_a, &box_b) < 4)
+        if (first && sscanf(line, "// tile %d %d threads %d shared %d box %d %d %d", &tile_m, &tile_n, &s.launch.threads,
+                            &s.launch.shared_bytes, &box_k, &box_a, &box_b) < 4)
             stop("%s does not begin with what it needs", path);
         hone_text_put(&text, "%s", line);
     }
     fclose(f);
     s.kernel = kernel_of(b, text.text, "hone_ladder", s.launch.shared_bytes);
     hone_text_free(&text);
-    tensor x = tensor_random(b, HONE_CUDA_F16, (size_t)SIDE * SIDE, 1), w = tensor_random(b, HONE_CUDA_F16, (size_t)SIDE * SIDE, 1), y = tensor_poison(b, HONE_CUDA_F16, (size_t)SIDE * SIDE);
+    tensor x = tensor_random(b, HONE_CUDA_F16, (size_t)SIDE * SIDE, 1), w = tensor_random(b, HONE_CUDA_F16, (size_t)SIDE * SIDE, 1),
+           y = tensor_poison(b, HONE_CUDA_F16, (size_t)SIDE * SIDE);
     if (s.kernel) {
-        s.args.p = (hone_cuda_contract){.a = x.at, .b = w.at, .c = y.at, .pitch_a = SIDE, .pitch_b = SIDE, .pitch_c = SIDE, .m = SIDE, .n = SIDE, .k = SIDE, .batches = 1, .splits = 1, .alpha = 1};
+        s.args.p = (hone_cuda_contract){.a = x.at,
+                                        .b = w.at,
+                                        .c = y.at,
+                                        .pitch_a = SIDE,
+                                        .pitch_b = SIDE,
+                                        .pitch_c = SIDE,
+                                        .m = SIDE,
+                                        .n = SIDE,
+                                        .k = SIDE,
+                                        .batches = 1,
+                                        .splits = 1,
+                                        .alpha = 1};
         s.launch.grid[0] = SIDE / tile_n, s.launch.grid[1] = SIDE / tile_m, s.launch.grid[2] = 1, s.tiles = box_k > 0;
         const long long extent[] = {SIDE, SIDE, 1}, strides[] = {SIDE * 2, (long long)SIDE * SIDE * 2};
         if (s.tiles) {

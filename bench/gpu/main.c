@@ -23,7 +23,8 @@ int main(int n, char **arg) {
     static const struct {
         const char *name;
         void (*run)(bench *);
-    } families[] = {{"move", bench_move}, {"rows", bench_rows}, {"gemm", bench_gemm}, {"conv", bench_conv}, {"attention", bench_attention}, {"ladder", bench_ladder}};
+    } families[] = {{"move", bench_move}, {"rows", bench_rows},           {"gemm", bench_gemm},
+                    {"conv", bench_conv}, {"attention", bench_attention}, {"ladder", bench_ladder}};
     enum { FAMILIES = sizeof families / sizeof *families };
     bench b = {.table = stdout, .every = 1};
     bool wanted[FAMILIES] = {false}, any = false, dry = false;
@@ -42,14 +43,22 @@ int main(int n, char **arg) {
         else known = false;
         for (int f = 0; f < FAMILIES && !known; f++)
             if (!strcmp(arg[k], families[f].name)) wanted[f] = any = known = true;
-        if (!known) stop("'%s' is not known: gpu [--check] [--time] [--search] [--every N] [--arch sm_80] [--out FOLDER] [--dry] [move] [rows] [gemm] [conv] [attention] [ladder]", arg[k]);
+        if (!known)
+            stop("'%s' is not known: gpu [--check] [--time] [--search] [--every N] [--arch sm_80] [--out FOLDER] [--dry] [move] [rows] "
+                 "[gemm] [conv] [attention] [ladder]",
+                 arg[k]);
     }
     if (!b.check && !b.time && !b.search) b.check = b.time = true;
     if (!dry) OK(hone_cuda_open(0, &b.g));
     b.gpu = dry ? (hone_cuda_facts){.arch = "sm_90a", .major = 9, .sms = 132, .shared_bytes = 227 << 10} : *hone_cuda_facts_of(b.g);
     if (!b.arch) b.arch = b.gpu.arch;
-    if (!strcmp(b.arch, "sm_80")) b.gpu.major = 8, b.gpu.minor = 0; /* the older GPU's kernels, on this one */
-    if (!dry) OK(hone_cuda_memory(b.g, ROOM, &b.workspace)), OK(hone_cuda_memory(b.g, COUNTERS, &b.counters)), OK(hone_cuda_set(b.g, b.counters, 0, COUNTERS));
+    if (!strcmp(b.arch, "sm_80")) { /* the older GPU's kernels on this one: as PTX, because machine code is its own generation's only */
+        b.gpu.major = 8, b.gpu.minor = 0;
+        if (!dry) b.arch = "compute_80";
+    }
+    if (!dry)
+        OK(hone_cuda_memory(b.g, ROOM, &b.workspace)), OK(hone_cuda_memory(b.g, COUNTERS, &b.counters)),
+            OK(hone_cuda_set(b.g, b.counters, 0, COUNTERS));
     if (!dry) measure_copy(&b);
     snprintf(path, sizeof path, "%s/gpu.csv", out);
     if (!(b.csv = fopen(path, "a"))) stop("%s cannot be written", path);
@@ -59,7 +68,9 @@ int main(int n, char **arg) {
     compile_all(&b);
     if (dry) return b.wrong != 0;
     b.collect = false;
-    fprintf(b.table, "%s, %d multiprocessors, kernels for %s, copy %.0f GB/s\n\n| family | what | way | Hone, us | peers, us | peer / Hone | matrix unit, of 989 TF/s | memory, of the copy rate |\n|---|---|---|---:|---|---:|---:|---:|\n",
+    fprintf(b.table,
+            "%s, %d multiprocessors, kernels for %s, copy %.0f GB/s\n\n| family | what | way | Hone, us | peers, us | peer / Hone | matrix "
+            "unit, of 989 TF/s | memory, of the copy rate |\n|---|---|---|---:|---|---:|---:|---:|\n",
             b.gpu.name, b.gpu.sms, b.arch, b.copy_rate * 1e-9);
     for (int f = 0; f < FAMILIES; f++)
         if (!any || wanted[f]) families[f].run(&b);

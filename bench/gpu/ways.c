@@ -40,8 +40,9 @@ void search_ways(bench *b, const char *what, const hone_cuda_product *p, bool se
         in_turns(b, &c, 1, 3);
         const double us = middle(&c);
         const hone_cuda_window *w = p->window;
-        fprintf(b->csv, "%s,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.3f,%.3f,%d\n", what, (int)p->in, (int)p->out, p->p.m, p->p.n, p->p.k, w ? w->kernel_x : 0, w ? w->stride_x : 0,
-                w ? w->channels : 0, w ? w->width : 0, (int)ways[q].unit, ways[q].tile_m, ways[q].tile_n, ways[q].stages, ways[q].splits, ways[q].cluster, ways[q].blocks, us, cost, seen);
+        fprintf(b->csv, "%s,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.3f,%.3f,%d\n", what, (int)p->in, (int)p->out, p->p.m, p->p.n,
+                p->p.k, w ? w->kernel_x : 0, w ? w->stride_x : 0, w ? w->channels : 0, w ? w->width : 0, (int)ways[q].unit, ways[q].tile_m,
+                ways[q].tile_n, ways[q].stages, ways[q].splits, ways[q].cluster, ways[q].blocks, us, cost, seen);
         if (least == 0 || us < least) least = us, best = q;
         if (!memcmp(&ways[q], &chosen, sizeof chosen)) mine = us;
         contender_free(b, &c);
@@ -49,6 +50,7 @@ void search_ways(bench *b, const char *what, const hone_cuda_product *p, bool se
     if (b->collect) return;
     char first[96], second[96];
     hone_cuda_way_text(&ways[best], first, sizeof first), hone_cuda_way_text(&chosen, second, sizeof second);
-    fprintf(b->table, "search %s %d x %d x %d: best %.2f us %s; chosen %.2f us (%.2f) %s\n", what, p->p.m, p->p.n, p->p.k, least, first, mine, mine > 0 ? least / mine : 0, second);
+    fprintf(b->table, "search %s %d x %d x %d: best %.2f us %s; chosen %.2f us (%.2f) %s\n", what, p->p.m, p->p.n, p->p.k, least, first,
+            mine, mine > 0 ? least / mine : 0, second);
     fflush(b->csv), fflush(b->table);
 }

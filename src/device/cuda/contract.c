@@ -15,7 +15,8 @@ static bool aligned(hone_cuda_address at, long long pitch, long long batch, int 
 static bool inputs_aligned(const hone_cuda_product *p, int to) { /* rows of both factors begin at multiples of `to` bytes */
     const int bytes = bytes_of[p->in];
     if (p->window) /* pieces stay within a pixel */
-        return p->p.a % (unsigned)to == 0 && p->p.b % (unsigned)to == 0 && p->window->channels * bytes % to == 0 && p->p.pitch_b * bytes % to == 0;
+        return p->p.a % (unsigned)to == 0 && p->p.b % (unsigned)to == 0 && p->window->channels * bytes % to == 0 &&
+               p->p.pitch_b * bytes % to == 0;
     return aligned(p->p.a, p->p.pitch_a, p->p.batch_a, bytes, to) && aligned(p->p.b, p->p.pitch_b, p->p.batch_b, bytes, to);
 }
 static bool output_aligned(const hone_cuda_product *p) { return aligned(p->p.c, p->p.pitch_c, p->p.batch_c, bytes_of[p->out], 16); }
@@ -47,7 +48,8 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
         int m, n, warps_m, warps_n;
     } tiles[] = {{32, 32, 1, 2}, {64, 32, 2, 1}, {32, 64, 1, 2}, {64, 64, 2, 2}, {128, 64, 4, 2}, {64, 128, 2, 4}, {128, 128, 2, 4}};
     int n = 0;
-    const bool matrix = p->in != HONE_CUDA_S8 || p->out == HONE_CUDA_S8 || p->out == HONE_CUDA_S32 || p->out == HONE_CUDA_F32 || p->out == HONE_CUDA_F16;
+    const bool matrix =
+        p->in != HONE_CUDA_S8 || p->out == HONE_CUDA_S8 || p->out == HONE_CUDA_S32 || p->out == HONE_CUDA_F32 || p->out == HONE_CUDA_F16;
     const bool engine = gpu->major == 9 && inputs_aligned(p, 16) && matrix;
     for (size_t k = 0; k < sizeof widths / sizeof *widths && engine; k++) {
         if (k && widths[k - 1] >= p->p.n) break; /* a narrower tile holds all columns */
@@ -89,39 +91,46 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
 }
 int hone_cuda_way_text(const hone_cuda_way *w, char *to, size_t bytes) {
     static const char *const names[] = {"wgmma", "mma", "rows"};
-    return snprintf(to, bytes, "%s %dx%d stages %d splits %d%s, %d", names[w->unit], w->tile_m, w->tile_n, w->stages, w->splits, w->cluster > 1 ? " pairs" : "", w->blocks);
+    return snprintf(to, bytes, "%s %dx%d stages %d splits %d%s, %d", names[w->unit], w->tile_m, w->tile_n, w->stages, w->splits,
+                    w->cluster > 1 ? " pairs" : "", w->blocks);
 }
 
 /* ---- cost: microseconds from counts of work. The rates were fitted to all ways of 68 shapes as an H200 runs them (bench/gpu --search);
    others are told apart by their multiprocessors only. ---- */
 static const struct {
-    double launch, fill, epilogue, epilogue_element;      /* by wgmma: a kernel, its first tiles, a tile's end, an element of it */
-    double rate, narrow, step, step_wide, under_way;      /* millions of operations a microsecond; what a step takes at least */
-    double l2, memory, pair;                              /* millions of bytes a microsecond, of all multiprocessors; a cluster's price */
+    double launch, fill, epilogue, epilogue_element; /* by wgmma: a kernel, its first tiles, a tile's end, an element of it */
+    double rate, narrow, step, step_wide, under_way; /* millions of operations a microsecond; what a step takes at least */
+    double l2, memory, pair;                         /* millions of bytes a microsecond, of all multiprocessors; a cluster's price */
     double mma_launch, mma_fill, mma_rate, mma_step, mma_element;
-    double split, split_element;                          /* sums of parts joined; thousand elements of one */
-    double rows, rows_memory, rows_each;                  /* by rows */
-} fitted = {2.276, 0.4925, 0.3194, 1.224e-5, 3.524, 0.4136, 0.1031, 0.2295, 0.8595, 7.0, 10.23, 0.8334, 1.61, 0.8295, 2.273, 0.4635, 7.664e-5, 0.559, 0.04568, 2.425, 6.112, 0.13};
+    double split, split_element;         /* sums of parts joined; thousand elements of one */
+    double rows, rows_memory, rows_each; /* by rows */
+} fitted = {2.276,  0.4925, 0.3194, 1.224e-5, 3.524,  0.4136,   0.1031, 0.2295,  0.8595, 7.0,   10.23,
+            0.8334, 1.61,   0.8295, 2.273,    0.4635, 7.664e-5, 0.559,  0.04568, 2.425,  6.112, 0.13};
 
 static double least_of(double a, double b) { return a < b ? a : b; }
 static double most_of(double a, double b) { return a > b ? a : b; }
 static double cost_wgmma(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *w) {
-    const double all = (double)tiles_of(p, w) * w->splits, slots = (double)gpu->sms * w->blocks, waves = (double)rounds((long long)all, (long long)slots);
+    const double all = (double)tiles_of(p, w) * w->splits, slots = (double)gpu->sms * w->blocks,
+                 waves = (double)rounds((long long)all, (long long)slots);
     const double sharing = least_of(w->blocks, (double)rounds((long long)all, gpu->sms)), steps = (double)rounds(steps_of(p, w), w->splits);
     const double operations = 128e-6 * w->tile_m * sharing / fitted.rate;
     double step = operations * w->tile_n;
     if (w->tile_n < 64) step = most_of(step, operations * 64 * fitted.narrow);
-    step = most_of(step, 128e-6 * (least_of(w->tile_m, p->p.m) + least_of(w->tile_n, p->p.n) / w->cluster) * least_of(all, slots) / fitted.l2);
+    step =
+        most_of(step, 128e-6 * (least_of(w->tile_m, p->p.m) + least_of(w->tile_n, p->p.n) / w->cluster) * least_of(all, slots) / fitted.l2);
     step = most_of(step, fitted.step * (1 + fitted.step_wide * w->tile_n / 64));
     step = most_of(step, fitted.under_way / w->stages);
-    const double end = fitted.epilogue + fitted.epilogue_element * w->tile_m * w->tile_n * sharing * (w->tile_n * bytes_of[p->out] % 128 ? 1.3 : 1);
-    const double pixels = p->window ? (double)p->p.m * p->window->channels * p->window->stride_x * p->window->stride_x : (double)p->p.m * p->p.k;
+    const double end =
+        fitted.epilogue + fitted.epilogue_element * w->tile_m * w->tile_n * sharing * (w->tile_n * bytes_of[p->out] % 128 ? 1.3 : 1);
+    const double pixels =
+        p->window ? (double)p->p.m * p->window->channels * p->window->stride_x * p->window->stride_x : (double)p->p.m * p->p.k;
     const double floor_ = (pixels + (double)p->p.n * p->p.k + (double)p->p.m * p->p.n) * bytes_of[p->in] * 1e-6 / fitted.memory;
     return most_of(fitted.launch + fitted.fill + waves * (steps * step + end), fitted.launch + floor_) + (w->cluster > 1 ? fitted.pair : 0);
 }
 static double cost_mma(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *w) {
     const int fit = 220 * 1024 / ((w->tile_m + w->tile_n) * 128 * w->stages), blocks = fit < 1 ? 1 : fit > 4 ? 4 : fit;
-    const double all = (double)tiles_of(p, w) * w->splits, slots = (double)gpu->sms * blocks, waves = (double)rounds((long long)all, (long long)slots);
+    const double all = (double)tiles_of(p, w) * w->splits, slots = (double)gpu->sms * blocks,
+                 waves = (double)rounds((long long)all, (long long)slots);
     const double sharing = least_of(blocks, (double)rounds((long long)all, gpu->sms)), steps = (double)rounds(steps_of(p, w), w->splits);
     double step = most_of(128e-6 * w->tile_m * w->tile_n * sharing / fitted.mma_rate, fitted.mma_step);
     step = most_of(step, 128e-6 * (w->tile_m + w->tile_n) * least_of(all, slots) / fitted.l2);
@@ -153,23 +162,35 @@ hone_cuda_way hone_cuda_best_way(const hone_cuda_product *p, const hone_cuda_fac
 
 /* ---- printing and launching ---- */
 hone_status hone_cuda_contract_print(hone_text *out, const hone_cuda_product *p, const hone_cuda_way *w) {
-    const int piece = inputs_aligned(p, 16) ? 16 : inputs_aligned(p, 4) ? 4 : bytes_of[p->in], window = p->window != NULL, split = w->splits > 1;
+    const int piece = inputs_aligned(p, 16)  ? 16
+                      : inputs_aligned(p, 4) ? 4
+                                             : bytes_of[p->in],
+              window = p->window != NULL, split = w->splits > 1;
     if (w->unit == HONE_CUDA_BY_WGMMA) {
-        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL},      {"OUT_TYPE", (int)p->out, NULL}, {"CONSUMERS", w->tile_m / 64, NULL},
-                                       {"TILE_N", w->tile_n, NULL},        {"STAGES", w->stages, NULL},     {"CLUSTER", w->cluster, NULL}, {"BLOCKS", w->blocks, NULL},
-                                       {"SPLIT", split, NULL},             {"WINDOW", window, NULL},        {"STORE", output_aligned(p) && w->tile_n * bytes_of[p->out] % 128 == 0, NULL},
-                                       {"CONSTANT_B", p->constant_b, NULL}, {"EPILOGUE", 0, p->epilogue}};
+        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL},
+                                       {"OUT_TYPE", (int)p->out, NULL},
+                                       {"CONSUMERS", w->tile_m / 64, NULL},
+                                       {"TILE_N", w->tile_n, NULL},
+                                       {"STAGES", w->stages, NULL},
+                                       {"CLUSTER", w->cluster, NULL},
+                                       {"BLOCKS", w->blocks, NULL},
+                                       {"SPLIT", split, NULL},
+                                       {"WINDOW", window, NULL},
+                                       {"STORE", output_aligned(p) && w->tile_n * bytes_of[p->out] % 128 == 0, NULL},
+                                       {"CONSTANT_B", p->constant_b, NULL},
+                                       {"EPILOGUE", 0, p->epilogue}};
         return hone_cuda_print(out, "contract_wgmma", fill, 12);
     }
     if (w->unit == HONE_CUDA_BY_MMA) {
-        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL},  {"OUT_TYPE", (int)p->out, NULL}, {"TILE_M", w->tile_m, NULL},
-                                       {"TILE_N", w->tile_n, NULL},    {"WARPS_M", w->warps_m, NULL},   {"WARPS_N", w->warps_n, NULL},
-                                       {"STAGES", w->stages, NULL},    {"PIECE", piece, NULL},          {"SPLIT", split, NULL},
-                                       {"WINDOW", window, NULL},       {"EPILOGUE", 0, p->epilogue}};
+        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL}, {"OUT_TYPE", (int)p->out, NULL}, {"TILE_M", w->tile_m, NULL},
+                                       {"TILE_N", w->tile_n, NULL},   {"WARPS_M", w->warps_m, NULL},   {"WARPS_N", w->warps_n, NULL},
+                                       {"STAGES", w->stages, NULL},   {"PIECE", piece, NULL},          {"SPLIT", split, NULL},
+                                       {"WINDOW", window, NULL},      {"EPILOGUE", 0, p->epilogue}};
         return hone_cuda_print(out, "contract_mma", fill, 11);
     }
-    const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL}, {"OUT_TYPE", (int)p->out, NULL},     {"ROWS", w->tile_m, NULL},
-                                   {"WARPS", w->tile_n, NULL},    {"UNROLLED", w->stages, NULL}, {"CONSTANT_B", p->constant_b, NULL}, {"EPILOGUE", 0, p->epilogue}};
+    const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL}, {"OUT_TYPE", (int)p->out, NULL}, {"ROWS", w->tile_m, NULL},
+                                   {"WARPS", w->tile_n, NULL},    {"UNROLLED", w->stages, NULL},   {"CONSTANT_B", p->constant_b, NULL},
+                                   {"EPILOGUE", 0, p->epilogue}};
     return hone_cuda_print(out, "few_rows", fill, 7);
 }
 hone_cuda_launch_shape hone_cuda_contract_launch(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *w) {
@@ -218,12 +239,15 @@ hone_status hone_cuda_contract_fill(hone_cuda *g, const hone_cuda_product *p, co
     } else {
         const long long batches_a = c.batch_a ? c.batches : 1, batches_b = c.batch_b ? c.batches : 1;
         HONE_TRY(hone_cuda_tiled(g, &t->map_a, p->in, 3, c.a, (const long long[]){c.k, c.m, batches_a},
-                                 (const long long[]){c.pitch_a * ib, (c.batch_a ? c.batch_a : c.pitch_a) * ib}, (const int[]){step, w->tile_m, 1}));
+                                 (const long long[]){c.pitch_a * ib, (c.batch_a ? c.batch_a : c.pitch_a) * ib},
+                                 (const int[]){step, w->tile_m, 1}));
         HONE_TRY(hone_cuda_tiled(g, &t->map_b, p->in, 3, c.b, (const long long[]){c.k, c.n, batches_b},
-                                 (const long long[]){c.pitch_b * ib, (c.batch_b ? c.batch_b : c.pitch_b) * ib}, (const int[]){step, rows_b, 1}));
+                                 (const long long[]){c.pitch_b * ib, (c.batch_b ? c.batch_b : c.pitch_b) * ib},
+                                 (const int[]){step, rows_b, 1}));
     }
     if (output_aligned(p))
         HONE_TRY(hone_cuda_tiled(g, &t->map_c, p->out, 3, c.c, (const long long[]){c.n, c.m, c.batches},
-                                 (const long long[]){c.pitch_c * ob, (c.batch_c ? c.batch_c : c.pitch_c) * ob}, (const int[]){128 / (int)ob, 64, 1}));
+                                 (const long long[]){c.pitch_c * ob, (c.batch_c ? c.batch_c : c.pitch_c) * ob},
+                                 (const int[]){128 / (int)ob, 64, 1}));
     return HONE_OK;
 }

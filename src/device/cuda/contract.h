@@ -17,15 +17,16 @@ typedef struct { /* what is to be computed; addresses and pitches too, because a
 typedef enum { HONE_CUDA_BY_WGMMA, HONE_CUDA_BY_MMA, HONE_CUDA_BY_ROWS } hone_cuda_unit;
 typedef struct {
     hone_cuda_unit unit;
-    int tile_m, tile_n, stages, splits, cluster, blocks; /* by rows: tile_m is the rows of A, tile_n the columns of a block; blocks: of them on a multiprocessor */
-    int warps_m, warps_n;                        /* by mma */
+    int tile_m, tile_n, stages, splits, cluster,
+        blocks;           /* by rows: tile_m is the rows of A, tile_n the columns of a block; blocks: of them on a multiprocessor */
+    int warps_m, warps_n; /* by mma */
 } hone_cuda_way;
 
 /* All ways that can compute p on this GPU, at most `most` of them. There is always one. */
 int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_cuda_way *way, int most);
 double hone_cuda_cost(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *way); /* microseconds, about */
-hone_cuda_way hone_cuda_best_way(const hone_cuda_product *p, const hone_cuda_facts *gpu);               /* the cheapest */
-int hone_cuda_way_text(const hone_cuda_way *way, char *to, size_t bytes);                               /* for people */
+hone_cuda_way hone_cuda_best_way(const hone_cuda_product *p, const hone_cuda_facts *gpu);                /* the cheapest */
+int hone_cuda_way_text(const hone_cuda_way *way, char *to, size_t bytes);                                /* for people */
 
 extern const char *const hone_cuda_contract_names[]; /* the kernel's name in its module, by unit */
 hone_status hone_cuda_contract_print(hone_text *out, const hone_cuda_product *p, const hone_cuda_way *way);

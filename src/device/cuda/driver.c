@@ -28,49 +28,50 @@ _Static_assert(sizeof(hone_cuda_tensor_map) == 128, "CUtensorMap");
 enum { ATTRIBUTE_CLUSTER = 4, ATTRIBUTE_DEPENDENT = 6 };
 
 /* name in struct, name in the library, arguments */
-#define FUNCTIONS(X)                                                                                                      \
-    X(init, "cuInit", (unsigned))                                                                                         \
-    X(error_text, "cuGetErrorString", (int, const char **))                                                               \
-    X(count, "cuDeviceGetCount", (int *))                                                                                 \
-    X(device, "cuDeviceGet", (int *, int))                                                                                \
-    X(device_name, "cuDeviceGetName", (char *, int, int))                                                                 \
-    X(device_memory, "cuDeviceTotalMem_v2", (size_t *, int))                                                              \
-    X(device_attribute, "cuDeviceGetAttribute", (int *, int, int))                                                        \
-    X(context, "cuDevicePrimaryCtxRetain", (void **, int))                                                                \
-    X(context_release, "cuDevicePrimaryCtxRelease_v2", (int))                                                             \
-    X(context_set, "cuCtxSetCurrent", (void *))                                                                           \
-    X(alloc, "cuMemAlloc_v2", (hone_cuda_address *, size_t))                                                              \
-    X(release, "cuMemFree_v2", (hone_cuda_address))                                                                       \
-    X(copy_in, "cuMemcpyHtoD_v2", (hone_cuda_address, const void *, size_t))                                              \
-    X(copy_out, "cuMemcpyDtoH_v2", (void *, hone_cuda_address, size_t))                                                   \
-    X(copy, "cuMemcpyDtoDAsync_v2", (hone_cuda_address, hone_cuda_address, size_t, void *))                               \
-    X(fill, "cuMemsetD8Async", (hone_cuda_address, unsigned char, size_t, void *))                                        \
-    X(module, "cuModuleLoadData", (void **, const void *))                                                                \
-    X(module_unload, "cuModuleUnload", (void *))                                                                          \
-    X(function, "cuModuleGetFunction", (void **, void *, const char *))                                                   \
-    X(function_attribute, "cuFuncGetAttribute", (int *, int, void *))                                                     \
-    X(function_set, "cuFuncSetAttribute", (void *, int, int))                                                             \
-    X(launch, "cuLaunchKernelEx", (const launch_config *, void *, void **, void **))                                      \
-    X(clusters, "cuOccupancyMaxActiveClusters", (int *, void *, const launch_config *))                                   \
-    X(stream, "cuStreamCreate", (void **, unsigned))                                                                      \
-    X(stream_destroy, "cuStreamDestroy_v2", (void *))                                                                     \
-    X(stream_wait, "cuStreamSynchronize", (void *))                                                                       \
-    X(capture, "cuStreamBeginCapture_v2", (void *, int))                                                                  \
-    X(capture_end, "cuStreamEndCapture", (void *, void **))                                                               \
-    X(instantiate, "cuGraphInstantiateWithFlags", (void **, void *, unsigned long long))                                  \
-    X(graph_launch, "cuGraphLaunch", (void *, void *))                                                                    \
-    X(graph_destroy, "cuGraphDestroy", (void *))                                                                          \
-    X(exec_destroy, "cuGraphExecDestroy", (void *))                                                                       \
-    X(event, "cuEventCreate", (void **, unsigned))                                                                        \
-    X(event_destroy, "cuEventDestroy_v2", (void *))                                                                       \
-    X(event_record, "cuEventRecord", (void *, void *))                                                                    \
-    X(event_wait, "cuEventSynchronize", (void *))                                                                         \
-    X(event_time, "cuEventElapsedTime", (float *, void *, void *))                                                        \
-    X(tiled, "cuTensorMapEncodeTiled",                                                                                    \
-      (void *, int, unsigned, void *, const unsigned long long *, const unsigned long long *, const unsigned *, const unsigned *, int, int, int, int)) \
-    X(im2col, "cuTensorMapEncodeIm2col",                                                                                  \
-      (void *, int, unsigned, void *, const unsigned long long *, const unsigned long long *, const int *, const int *, unsigned, unsigned, \
-       const unsigned *, int, int, int, int))
+#define FUNCTIONS(X)                                                                                                                   \
+    X(init, "cuInit", (unsigned))                                                                                                      \
+    X(error_text, "cuGetErrorString", (int, const char **))                                                                            \
+    X(count, "cuDeviceGetCount", (int *))                                                                                              \
+    X(device, "cuDeviceGet", (int *, int))                                                                                             \
+    X(device_name, "cuDeviceGetName", (char *, int, int))                                                                              \
+    X(device_memory, "cuDeviceTotalMem_v2", (size_t *, int))                                                                           \
+    X(device_attribute, "cuDeviceGetAttribute", (int *, int, int))                                                                     \
+    X(context, "cuDevicePrimaryCtxRetain", (void **, int))                                                                             \
+    X(context_release, "cuDevicePrimaryCtxRelease_v2", (int))                                                                          \
+    X(context_set, "cuCtxSetCurrent", (void *))                                                                                        \
+    X(alloc, "cuMemAlloc_v2", (hone_cuda_address *, size_t))                                                                           \
+    X(release, "cuMemFree_v2", (hone_cuda_address))                                                                                    \
+    X(copy_in, "cuMemcpyHtoD_v2", (hone_cuda_address, const void *, size_t))                                                           \
+    X(copy_out, "cuMemcpyDtoH_v2", (void *, hone_cuda_address, size_t))                                                                \
+    X(copy, "cuMemcpyDtoDAsync_v2", (hone_cuda_address, hone_cuda_address, size_t, void *))                                            \
+    X(fill, "cuMemsetD8Async", (hone_cuda_address, unsigned char, size_t, void *))                                                     \
+    X(module, "cuModuleLoadData", (void **, const void *))                                                                             \
+    X(module_unload, "cuModuleUnload", (void *))                                                                                       \
+    X(function, "cuModuleGetFunction", (void **, void *, const char *))                                                                \
+    X(function_attribute, "cuFuncGetAttribute", (int *, int, void *))                                                                  \
+    X(function_set, "cuFuncSetAttribute", (void *, int, int))                                                                          \
+    X(launch, "cuLaunchKernelEx", (const launch_config *, void *, void **, void **))                                                   \
+    X(clusters, "cuOccupancyMaxActiveClusters", (int *, void *, const launch_config *))                                                \
+    X(stream, "cuStreamCreate", (void **, unsigned))                                                                                   \
+    X(stream_destroy, "cuStreamDestroy_v2", (void *))                                                                                  \
+    X(stream_wait, "cuStreamSynchronize", (void *))                                                                                    \
+    X(capture, "cuStreamBeginCapture_v2", (void *, int))                                                                               \
+    X(capture_end, "cuStreamEndCapture", (void *, void **))                                                                            \
+    X(instantiate, "cuGraphInstantiateWithFlags", (void **, void *, unsigned long long))                                               \
+    X(graph_launch, "cuGraphLaunch", (void *, void *))                                                                                 \
+    X(graph_destroy, "cuGraphDestroy", (void *))                                                                                       \
+    X(exec_destroy, "cuGraphExecDestroy", (void *))                                                                                    \
+    X(event, "cuEventCreate", (void **, unsigned))                                                                                     \
+    X(event_destroy, "cuEventDestroy_v2", (void *))                                                                                    \
+    X(event_record, "cuEventRecord", (void *, void *))                                                                                 \
+    X(event_wait, "cuEventSynchronize", (void *))                                                                                      \
+    X(event_time, "cuEventElapsedTime", (float *, void *, void *))                                                                     \
+    X(tiled, "cuTensorMapEncodeTiled",                                                                                                 \
+      (void *, int, unsigned, void *, const unsigned long long *, const unsigned long long *, const unsigned *, const unsigned *, int, \
+       int, int, int))                                                                                                                 \
+    X(im2col, "cuTensorMapEncodeIm2col",                                                                                               \
+      (void *, int, unsigned, void *, const unsigned long long *, const unsigned long long *, const int *, const int *, unsigned,      \
+       unsigned, const unsigned *, int, int, int, int))
 static struct {
 #define X(field, name, arguments) int(*field) arguments;
     FUNCTIONS(X)
@@ -81,11 +82,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void find(void) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     missing = library ? NULL : "libcuda.so.1";
-#define X(field, name, arguments)                                          \
-    if (library) {                                                         \
-        void *symbol = dlsym(library, name);                               \
-        memcpy(&cu.field, &symbol, sizeof symbol);                         \
-        if (!symbol && !missing) missing = name;                           \
+#define X(field, name, arguments)                  \
+    if (library) {                                 \
+        void *symbol = dlsym(library, name);       \
+        memcpy(&cu.field, &symbol, sizeof symbol); \
+        if (!symbol && !missing) missing = name;   \
     }
     FUNCTIONS(X)
 #undef X
@@ -245,7 +246,8 @@ hone_status hone_cuda_marked(hone_cuda *g, double *seconds) {
 /* ---- tensor maps ---- */
 static const struct {
     int type, bytes;
-} elements[] = {[HONE_CUDA_F16] = {6, 2}, [HONE_CUDA_BF16] = {9, 2}, [HONE_CUDA_F32] = {7, 4}, [HONE_CUDA_S8] = {0, 1}, [HONE_CUDA_S32] = {3, 4}};
+} elements[] = {
+    [HONE_CUDA_F16] = {6, 2}, [HONE_CUDA_BF16] = {9, 2}, [HONE_CUDA_F32] = {7, 4}, [HONE_CUDA_S8] = {0, 1}, [HONE_CUDA_S32] = {3, 4}};
 enum { SWIZZLE_128 = 3, PROMOTE_256 = 3 };
 hone_status hone_cuda_tiled(hone_cuda *g, hone_cuda_tensor_map *map, int type, int rank, hone_cuda_address at, const long long *extent,
                             const long long *stride_bytes, const int *box) {
@@ -254,8 +256,8 @@ hone_status hone_cuda_tiled(hone_cuda *g, hone_cuda_tensor_map *map, int type, i
     (void)g;
     for (int k = 0; k < rank; k++) extents[k] = (unsigned long long)extent[k], boxes[k] = (unsigned)box[k];
     for (int k = 0; k < rank - 1; k++) strides[k] = (unsigned long long)stride_bytes[k];
-    return told(cu.tiled(map, elements[type].type, (unsigned)rank, (void *)(uintptr_t)at, extents, strides, boxes, (const unsigned[]){1, 1, 1, 1, 1}, 0,
-                         SWIZZLE_128, PROMOTE_256, 0),
+    return told(cu.tiled(map, elements[type].type, (unsigned)rank, (void *)(uintptr_t)at, extents, strides, boxes,
+                         (const unsigned[]){1, 1, 1, 1, 1}, 0, SWIZZLE_128, PROMOTE_256, 0),
                 "a tensor map");
 }
 hone_status hone_cuda_im2col(hone_cuda *g, hone_cuda_tensor_map *map, int type, const hone_cuda_window *w, int channels, int pixels) {
@@ -263,10 +265,11 @@ hone_status hone_cuda_im2col(hone_cuda *g, hone_cuda_tensor_map *map, int type, 
     const unsigned long long extents[4] = {c, (unsigned long long)w->width, (unsigned long long)w->height, (unsigned long long)w->batch};
     const unsigned long long strides[3] = {c * bytes, c * bytes * extents[1], c * bytes * extents[1] * extents[2]};
     const int low[2] = {-w->pad_x, -w->pad_y}; /* where the first window begins, and the last, from the image's last pixel */
-    const int high[2] = {(w->out_width - 1) * w->stride_x - w->pad_x - (w->width - 1), (w->out_height - 1) * w->stride_y - w->pad_y - (w->height - 1)};
+    const int high[2] = {(w->out_width - 1) * w->stride_x - w->pad_x - (w->width - 1),
+                         (w->out_height - 1) * w->stride_y - w->pad_y - (w->height - 1)};
     const unsigned steps[4] = {1, (unsigned)w->stride_x, (unsigned)w->stride_y, 1};
     (void)g;
-    return told(cu.im2col(map, elements[type].type, 4, (void *)(uintptr_t)w->x, extents, strides, low, high, (unsigned)channels, (unsigned)pixels,
-                          steps, 0, SWIZZLE_128, PROMOTE_256, 0),
+    return told(cu.im2col(map, elements[type].type, 4, (void *)(uintptr_t)w->x, extents, strides, low, high, (unsigned)channels,
+                          (unsigned)pixels, steps, 0, SWIZZLE_128, PROMOTE_256, 0),
                 "a tensor map of windows");
 }

@@ -30,7 +30,7 @@ void hone_cuda_memory_free(hone_cuda *g, hone_cuda_address at);
 hone_status hone_cuda_copy_in(hone_cuda *g, hone_cuda_address to, const void *from, size_t bytes); /* both wait */
 hone_status hone_cuda_copy_out(hone_cuda *g, void *to, hone_cuda_address from, size_t bytes);
 hone_status hone_cuda_copy(hone_cuda *g, hone_cuda_address to, hone_cuda_address from, size_t bytes); /* in the stream */
-hone_status hone_cuda_set(hone_cuda *g, hone_cuda_address at, unsigned char value, size_t bytes);    /* in the stream */
+hone_status hone_cuda_set(hone_cuda *g, hone_cuda_address at, unsigned char value, size_t bytes);     /* in the stream */
 
 hone_status hone_cuda_load(hone_cuda *g, const void *cubin, const char *name, int shared_bytes, hone_cuda_kernel *out);
 void hone_cuda_unload(hone_cuda *g, hone_cuda_kernel *kernel);
@@ -45,8 +45,8 @@ hone_status hone_cuda_record(hone_cuda *g); /* what comes now is not run but rec
 hone_status hone_cuda_recorded(hone_cuda *g, void **graph);
 hone_status hone_cuda_replay(hone_cuda *g, void *graph); /* … and run by this */
 void hone_cuda_graph_free(hone_cuda *g, void *graph);
-hone_status hone_cuda_mark(hone_cuda *g, int which);            /* 0: begin, 1: end of what is timed, in the stream */
-hone_status hone_cuda_marked(hone_cuda *g, double *seconds);    /* waits for mark 1; from mark 0 to it */
+hone_status hone_cuda_mark(hone_cuda *g, int which);         /* 0: begin, 1: end of what is timed, in the stream */
+hone_status hone_cuda_marked(hone_cuda *g, double *seconds); /* waits for mark 1; from mark 0 to it */
 
 /* Tensor maps for the copy engine. type: hone_cuda_type; rank 3 to 5; sizes in elements, strides of all dims but the first in bytes; boxes
    swizzled by 128 bytes. */

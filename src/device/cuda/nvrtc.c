@@ -16,6 +16,8 @@ static struct {
     int (*destroy)(program *);
     int (*cubin_size)(program, size_t *);
     int (*cubin)(program, char *);
+    int (*ptx_size)(program, size_t *);
+    int (*ptx)(program, char *);
     int (*log_size)(program, size_t *);
     int (*log)(program, char *);
     const char *(*error)(int);
@@ -60,6 +62,8 @@ static void find(void) {
                   {&nvrtc.destroy, "nvrtcDestroyProgram"},
                   {&nvrtc.cubin_size, "nvrtcGetCUBINSize"},
                   {&nvrtc.cubin, "nvrtcGetCUBIN"},
+                  {&nvrtc.ptx_size, "nvrtcGetPTXSize"},
+                  {&nvrtc.ptx, "nvrtcGetPTX"},
                   {&nvrtc.log_size, "nvrtcGetProgramLogSize"},
                   {&nvrtc.log, "nvrtcGetProgramLog"},
                   {&nvrtc.error, "nvrtcGetErrorString"}};
@@ -110,7 +114,9 @@ hone_status hone_nvrtc_compile(const char *source, const char *name, const char 
     const int code = nvrtc.compile(p, 2, options);
     hone_status s = code ? refused(p, name, arch, code) : HONE_OK;
     look_for_remark(p);
-    if (!s && (nvrtc.cubin_size(p, bytes) || !(*cubin = hone_alloc_raw(*bytes)) || nvrtc.cubin(p, *cubin)))
+    const bool text = !strncmp(arch, "compute_", 8); /* PTX, which the driver compiles for the GPU at hand */
+    if (!s && ((text ? nvrtc.ptx_size : nvrtc.cubin_size)(p, bytes) || !(*cubin = hone_alloc_raw(*bytes)) ||
+               (text ? nvrtc.ptx : nvrtc.cubin)(p, *cubin)))
         s = hone_fail(HONE_NO_MEMORY, "no memory for the machine code of the CUDA kernel '%s'", name);
     if (s) hone_free(*cubin), *cubin = NULL;
     nvrtc.destroy(&p);
