@@ -42,7 +42,7 @@ static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory
 hone_status hone_exec_create(const hone_compiled *c, const hone_exec_options *o, hone_exec **out) {
     hone_exec *e = hone_alloc(sizeof *e);
     if (!e) return no_memory();
-    e->c = c, e->options = *o, e->device = hone_devices(0);
+    e->c = c, e->options = *o, e->device = o->device ? o->device : hone_devices(0);
     e->input = hone_alloc(sizeof *e->input * (size_t)(c->graph->in.n + 1));
     hone_status s = e->input ? e->device->open(&e->queue) : no_memory();
     if (s) hone_exec_destroy(e);
