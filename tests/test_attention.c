@@ -244,10 +244,39 @@ static void columns(void **state) {
     }
 }
 
+/* Caches: new keys and values behind as many as a batch has, which may be any number. */
+static int longest;
+static hone_value *cache_input(const hone_graph *g, int k) {
+    hone_value *x = NULL;
+    const hone_var *v = g->var.at + g->in.at[k];
+    if (v->dtype != HONE_DTYPE_I32) return twin_input(g, k);
+    assert_int_equal(hone_value_tensor(v->dtype, v->dim, v->rank, &x), HONE_OK);
+    for (int64_t q = 0; q < hone_value_count(x); q++)
+        ((int32_t *)x->data)[q] = draw(0, 9) ? draw(-3, longest + 3) : draw(0, 1) ? INT32_MAX : INT32_MIN;
+    return x;
+}
+static void caches(void **state) {
+    (void)state;
+    for (int turn = 0; turn < (SLOW ? 12 : 60); turn++) {
+        const int past_of = draw(1, 40), news = draw(1, 4), heads = draw(1, 3), each = draw(1, 3), d = draw(1, 3) * draw(1, 5) + 1;
+        const int all = draw(0, 1) ? past_of + news : past_of - draw(0, past_of < 5 ? past_of - 1 : 4);
+        char text[1024];
+        longest = past_of + news;
+        snprintf(
+            text, sizeof text,
+            "graph g (q: f32[2, %d, %d, %d], k: f32[2, %d, %d, %d], v: f32[2, %d, %d, %d], pk: f32[2, %d, %d, %d], pv: f32[2, %d, %d, %d], "
+            "l: i32[2]) -> y, a, b { t: i32[] = {%d}; y, a, b = hone.CachedAttention(q, k, v, pk, pv, l, t) {num_heads: %d, kv_num_heads: "
+            "%d}; }",
+            heads * each, news, d, heads, news, d, heads, news, d, heads, past_of, d, heads, past_of, d, all, heads * each, heads);
+        if (twin_check(text, cache_input, 1e-4, 1e-4, "splice") != 2) fail_msg("not by its step: %s", text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forms),   cmocka_unit_test(more_forms), cmocka_unit_test(views), cmocka_unit_test(blocks),
-        cmocka_unit_test(special), cmocka_unit_test(past),       cmocka_unit_test(rows),  cmocka_unit_test(columns),
+        cmocka_unit_test(caches), cmocka_unit_test(forms),  cmocka_unit_test(more_forms),
+        cmocka_unit_test(views),  cmocka_unit_test(blocks), cmocka_unit_test(special),
+        cmocka_unit_test(past),   cmocka_unit_test(rows),   cmocka_unit_test(columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

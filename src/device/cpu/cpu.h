@@ -82,6 +82,7 @@ hone_tactic hone_cpu_attention, /* scores, softmax and weighted sum */
     hone_cpu_rows,              /* element-wise between floats and 8 bits */
     hone_cpu_row_tree,          /* the same of operands that are broadcast, or rounded twice */
     hone_cpu_scale,             /* a factor and an addend a column */
+    hone_cpu_splice,            /* rows of one tensor, then of another */
     hone_cpu_turned,            /* floats that are only moved, rows to columns */
     hone_cpu_cell;              /* recurrent networks */
 #endif

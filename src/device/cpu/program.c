@@ -266,10 +266,23 @@ typedef struct {
     const hone_packed *packed;
     int n, n_packed, n_ref;
 } recipe;
-static hone_tactic *const for_stages[] = {hone_cpu_attention, hone_cpu_norm,   hone_cpu_rotary, hone_cpu_bits,
-                                          hone_cpu_contract,  hone_cpu_pool,   hone_cpu_sums,   hone_cpu_resample,
-                                          hone_cpu_extreme,   hone_cpu_table,  hone_cpu_rows,   hone_cpu_row_tree,
-                                          hone_cpu_scale,     hone_cpu_turned, tile_stage,      NULL},
+static hone_tactic *const for_stages[] = {hone_cpu_attention,
+                                          hone_cpu_norm,
+                                          hone_cpu_rotary,
+                                          hone_cpu_bits,
+                                          hone_cpu_contract,
+                                          hone_cpu_pool,
+                                          hone_cpu_sums,
+                                          hone_cpu_resample,
+                                          hone_cpu_extreme,
+                                          hone_cpu_table,
+                                          hone_cpu_rows,
+                                          hone_cpu_row_tree,
+                                          hone_cpu_scale,
+                                          hone_cpu_splice,
+                                          hone_cpu_turned,
+                                          tile_stage,
+                                          NULL},
                           *const for_recurrences[] = {hone_cpu_cell, over_stages, NULL}; /* the first that applies */
 static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r) {
     const hone_instance *in = c->instance;
