@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cpu/wisdom.h"
+#include "device/wisdom.h"
+#include "kernels/gemm.h"
 
 static void use(const hone_wisdom *w) {
     hone_text t = {0};
