@@ -10,7 +10,7 @@ shift 2
 [ $# -gt 0 ] || set -- $(cd "$build/fuzz" && ls fuzz_* | grep -v '\.' | sed 's/^fuzz_//')
 export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 leaks=1
-[ "$(uname -m)" != aarch64 ] || leaks=0 # looking for them takes seconds an input there; tests/leaks.c counts at the end
+[ "$(uname -m)" != aarch64 ] || leaks=0 # looking for them takes seconds an input there; they are the tests' and x86-64's to find
 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=$leaks
 mkdir -p "$build/found"
 "$build/fuzz/seeds" "$build/seeds" ${FUZZ_MODELS:-}
