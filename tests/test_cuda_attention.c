@@ -202,7 +202,7 @@ static void windows(void **state) {
 }
 
 /* ---- few rows ---- */
-static void few_of(int in, int out, int rows, int m, int n, int k) {
+static void few_of(int in, int out, int rows, int m, int n, int k, bool matrix) {
     const hone_cuda_fill fill[] = {{"IN_TYPE", in, NULL},
                                    {"OUT_TYPE", out, NULL},
                                    {"ROWS", rows, NULL},
@@ -210,7 +210,10 @@ static void few_of(int in, int out, int rows, int m, int n, int k) {
                                    {"UNROLLED", 2, NULL},
                                    {"CONSTANT_B", m % 2, NULL},
                                    {"EPILOGUE", 0, "v * a->alpha + bias"}};
-    const emulated e = compile("few_rows", "hone_few_rows", fill, 7);
+    const hone_cuda_fill columns[] = {{"IN_TYPE", in, NULL},  {"OUT_TYPE", out, NULL},   {"ROWS8", rows / 8, NULL},
+                                      {"WARPS", 3, NULL},     {"UNROLLED", 2, NULL},     {"CONSTANT_B", m % 2, NULL},
+                                      {"EPILOGUE", 0, "v * a->alpha + bias"}};
+    const emulated e = matrix ? compile("few_rows_mma", "hone_few_rows", columns, 7) : compile("few_rows", "hone_few_rows", fill, 7);
     operand a = hold((size_t)(m * k * bytes_of[in]), 16), b = hold((size_t)(n * k * bytes_of[in]), 16),
             c = hold((size_t)(m * n * bytes_of[out]), 16), bias = hold((size_t)(n * 4), 4);
     fill_with(&a, in), fill_with(&b, in), fill_with(&bias, HONE_CUDA_F32);
@@ -227,7 +230,7 @@ static void few_of(int in, int out, int rows, int m, int n, int k) {
                                      .batches = 1,
                                      .splits = 1,
                                      .alpha = 0.25f};
-    run(&e, &args, (n + 3) / 4, 1, 1);
+    run(&e, &args, matrix ? (n + 15) / 16 : (n + 3) / 4, 1, 1);
     for (int i = 0; i < m; i++)
         for (int j = 0; j < n; j++) {
             double sum = 0;
@@ -241,9 +244,13 @@ static void few_of(int in, int out, int rows, int m, int n, int k) {
 static void few_rows(void **state) {
     (void)state;
     if (!works) skip();
-    few_of(HONE_CUDA_F16, HONE_CUDA_F16, 1, 1, 37, 1000);
-    few_of(HONE_CUDA_BF16, HONE_CUDA_F32, 8, 5, 20, 264);
-    few_of(HONE_CUDA_F32, HONE_CUDA_F32, 4, 3, 9, 516);
+    few_of(HONE_CUDA_F16, HONE_CUDA_F16, 1, 1, 37, 1000, false);
+    few_of(HONE_CUDA_F16, HONE_CUDA_F16, 8, 1, 37, 1000, true);
+    few_of(HONE_CUDA_F16, HONE_CUDA_F32, 16, 13, 56, 72, true);
+    few_of(HONE_CUDA_BF16, HONE_CUDA_BF16, 24, 18, 16, 776, true);
+    few_of(HONE_CUDA_F16, HONE_CUDA_F16, 8, 8, 5, 8, true);
+    few_of(HONE_CUDA_BF16, HONE_CUDA_F32, 8, 5, 20, 264, false);
+    few_of(HONE_CUDA_F32, HONE_CUDA_F32, 4, 3, 9, 516, false);
 }
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(attention), cmocka_unit_test(attention_groups), cmocka_unit_test(windows),

@@ -5,7 +5,7 @@
 #include <string.h>
 
 const char *const hone_cuda_contract_names[] = {
-    [HONE_CUDA_BY_WGMMA] = "hone_contract", [HONE_CUDA_BY_MMA] = "hone_contract", [HONE_CUDA_BY_ROWS] = "hone_few_rows"};
+    [HONE_CUDA_BY_WGMMA] = "hone_contract", [HONE_CUDA_BY_MMA] = "hone_contract", [HONE_CUDA_BY_ROWS] = "hone_few_rows", [HONE_CUDA_BY_COLUMNS] = "hone_few_rows"};
 static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4, [HONE_CUDA_S8] = 1, [HONE_CUDA_S32] = 4};
 
 static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
@@ -33,6 +33,7 @@ static long long tiles_of(const hone_cuda_product *p, const hone_cuda_way *way) 
 static int shared_of(const hone_cuda_product *p, const hone_cuda_way *way) {
     const int stage = 128 * (way->tile_m + way->tile_n), out = bytes_of[p->out];
     if (way->unit == HONE_CUDA_BY_ROWS) return 0;
+    if (way->unit == HONE_CUDA_BY_COLUMNS) return way->warps_m * way->tile_m * 16 * 4; /* sums of its warps */
     if (way->unit == HONE_CUDA_BY_MMA) {
         const int staged = way->tile_m * (way->tile_n * out + 16);
         return way->stages * stage > staged ? way->stages * stage : staged;
@@ -72,6 +73,10 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
             }
     }
     const int to = inputs_aligned(p, 16) ? 16 : inputs_aligned(p, 4) ? 4 : bytes_of[p->in];
+    if (to == 16 && !p->window && p->p.m <= 32 && p->p.k % (16 / bytes_of[p->in]) == 0)
+        for (int warps = 4; warps <= 16; warps *= 2)
+            for (int steps = 2; steps <= 8; steps *= 2)
+                if (n < most) way[n++] = (hone_cuda_way){HONE_CUDA_BY_COLUMNS, (p->p.m + 7) / 8 * 8, 16, steps, 1, 1, 1, warps, 1};
     if (to == 16 && !p->window && p->p.m <= 8 && p->in != HONE_CUDA_S8 && p->p.k % (16 / bytes_of[p->in]) == 0)
         for (int columns = 1; columns <= 8; columns *= 2)
             for (int pieces = 4; pieces <= (p->p.m == 1 ? 16 : 8); pieces *= 2)
@@ -90,7 +95,7 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
     return n;
 }
 int hone_cuda_way_text(const hone_cuda_way *w, char *to, size_t bytes) {
-    static const char *const names[] = {"wgmma", "mma", "rows"};
+    static const char *const names[] = {"wgmma", "mma", "rows", "columns"};
     return snprintf(to, bytes, "%s %dx%d stages %d splits %d%s, %d", names[w->unit], w->tile_m, w->tile_n, w->stages, w->splits,
                     w->cluster > 1 ? " pairs" : "", w->blocks);
 }
@@ -141,6 +146,10 @@ double hone_cuda_cost(const hone_cuda_product *p, const hone_cuda_facts *gpu, co
     if (w->unit == HONE_CUDA_BY_ROWS)
         return fitted.rows + (double)p->p.n * p->p.k * bytes_of[p->in] * 1e-6 / fitted.rows_memory * (1 + fitted.rows_each * (p->p.m - 1)) +
                (w->tile_n == 8 ? 0 : 0.2) + (w->stages == 8 ? 0 : 0.1);
+    if (w->unit == HONE_CUDA_BY_COLUMNS) {
+        const double bytes = (double)p->p.n * p->p.k * bytes_of[p->in] * 1e-6, again = bytes / 16 * p->p.m; /* A is read for every 16 columns */
+        return fitted.rows + most_of(bytes / fitted.rows_memory, again / fitted.l2) + (w->warps_m == 8 ? 0 : 0.1) + (w->stages == 4 ? 0 : 0.1);
+    }
     double t = w->unit == HONE_CUDA_BY_WGMMA ? cost_wgmma(p, gpu, w) : cost_mma(p, gpu, w);
     if (w->splits > 1) {
         const double rows = least_of(w->tile_m, p->p.m), all = (double)tiles_of(p, w) * w->splits;
@@ -188,6 +197,12 @@ hone_status hone_cuda_contract_print(hone_text *out, const hone_cuda_product *p,
                                        {"WINDOW", window, NULL},      {"EPILOGUE", 0, p->epilogue}};
         return hone_cuda_print(out, "contract_mma", fill, 11);
     }
+    if (w->unit == HONE_CUDA_BY_COLUMNS) {
+        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL},   {"OUT_TYPE", (int)p->out, NULL}, {"ROWS8", w->tile_m / 8, NULL},
+                                       {"WARPS", w->warps_m, NULL},     {"UNROLLED", w->stages, NULL},   {"CONSTANT_B", p->constant_b, NULL},
+                                       {"EPILOGUE", 0, p->epilogue}};
+        return hone_cuda_print(out, "few_rows_mma", fill, 7);
+    }
     const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL}, {"OUT_TYPE", (int)p->out, NULL}, {"ROWS", w->tile_m, NULL},
                                    {"WARPS", w->tile_n, NULL},    {"UNROLLED", w->stages, NULL},   {"CONSTANT_B", p->constant_b, NULL},
                                    {"EPILOGUE", 0, p->epilogue}};
@@ -205,7 +220,7 @@ hone_cuda_launch_shape hone_cuda_contract_launch(const hone_cuda_product *p, con
         s.threads = 32 * w->warps_m * w->warps_n;
     } else {
         s.grid[0] = (int)rounds(p->p.n, w->tile_n), s.grid[1] = 1, s.grid[2] = p->p.batches;
-        s.threads = 32 * w->tile_n;
+        s.threads = 32 * (w->unit == HONE_CUDA_BY_COLUMNS ? w->warps_m : w->tile_n);
     }
     return s;
 }

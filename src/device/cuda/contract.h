@@ -14,11 +14,11 @@ typedef struct { /* what is to be computed; addresses and pitches too, because a
     bool constant_b;                /* weights: no kernel writes them, so they are read before the kernel ahead has ended */
 } hone_cuda_product;
 
-typedef enum { HONE_CUDA_BY_WGMMA, HONE_CUDA_BY_MMA, HONE_CUDA_BY_ROWS } hone_cuda_unit;
+typedef enum { HONE_CUDA_BY_WGMMA, HONE_CUDA_BY_MMA, HONE_CUDA_BY_ROWS, HONE_CUDA_BY_COLUMNS } hone_cuda_unit;
 typedef struct {
     hone_cuda_unit unit;
     int tile_m, tile_n, stages, splits, cluster,
-        blocks;           /* by rows: tile_m is the rows of A, tile_n the columns of a block; blocks: of them on a multiprocessor */
+        blocks;           /* by rows: tile_m is the rows of A, tile_n the columns of a block; by columns: 16 of them by tile_m rows a block; blocks: of them on a multiprocessor */
     int warps_m, warps_n; /* by mma */
 } hone_cuda_way;
 

@@ -6,7 +6,7 @@
 
 extern const char hone_cuda_words_text[], hone_cuda_epilogue_text[], hone_cuda_rows_text[], hone_cuda_move_text[],
     hone_cuda_contract_mma_text[], hone_cuda_contract_wgmma_text[], hone_cuda_attention_text[], hone_cuda_attention_wgmma_text[],
-    hone_cuda_window_text[], hone_cuda_few_rows_text[], hone_cuda_first_layer_text[];
+    hone_cuda_window_text[], hone_cuda_few_rows_text[], hone_cuda_few_rows_mma_text[], hone_cuda_first_layer_text[];
 
 typedef struct {
     const char *name, *text, *wants; /* wants: names with a space behind each; (v) marks an expression of v */
@@ -19,6 +19,7 @@ static const family families[] = {
     {"move", hone_cuda_move_text, "BYTES TURN ", false, NO_WGMMA},
     {"contract_mma", hone_cuda_contract_mma_text, "IN_TYPE OUT_TYPE TILE_M TILE_N WARPS_M WARPS_N STAGES PIECE SPLIT WINDOW EPILOGUE(v) ",
      true, NO_WGMMA},
+    {"few_rows_mma", hone_cuda_few_rows_mma_text, "IN_TYPE OUT_TYPE ROWS8 WARPS UNROLLED CONSTANT_B EPILOGUE(v) ", true, NO_WGMMA},
     {"few_rows", hone_cuda_few_rows_text, "IN_TYPE OUT_TYPE ROWS WARPS UNROLLED CONSTANT_B EPILOGUE(v) ", true, NO_WGMMA},
     {"attention", hone_cuda_attention_text, "IN_TYPE HEAD WARPS CAUSAL MASK SPLIT ALIGNED ", false, NO_WGMMA},
     {"window", hone_cuda_window_text, "KIND IN_TYPE WIDTH STRIP LINES KERNEL_Y KERNEL_X STRIDE DILATION EPILOGUE(v) ", false, NO_WGMMA},
