@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const hone_cuda_contract_names[] = {
-    [HONE_CUDA_BY_WGMMA] = "hone_contract", [HONE_CUDA_BY_MMA] = "hone_contract", [HONE_CUDA_BY_ROWS] = "hone_few_rows", [HONE_CUDA_BY_COLUMNS] = "hone_few_rows"};
+const char *const hone_cuda_contract_names[] = {[HONE_CUDA_BY_WGMMA] = "hone_contract",
+                                                [HONE_CUDA_BY_MMA] = "hone_contract",
+                                                [HONE_CUDA_BY_ROWS] = "hone_few_rows",
+                                                [HONE_CUDA_BY_COLUMNS] = "hone_few_rows"};
 static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4, [HONE_CUDA_S8] = 1, [HONE_CUDA_S32] = 4};
 
 static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
@@ -107,10 +109,11 @@ static const struct {
     double rate, narrow, step, step_wide, under_way; /* millions of operations a microsecond; what a step takes at least */
     double l2, memory, pair;                         /* millions of bytes a microsecond, of all multiprocessors; a cluster's price */
     double mma_launch, mma_fill, mma_rate, mma_step, mma_element;
-    double split, split_element;         /* sums of parts joined; thousand elements of one */
-    double rows, rows_memory, rows_each; /* by rows */
-} fitted = {2.276,  0.4925, 0.3194, 1.224e-5, 3.524,  0.4136,   0.1031, 0.2295,  0.8595, 7.0,   10.23,
-            0.8334, 1.61,   0.8295, 2.273,    0.4635, 7.664e-5, 0.559,  0.04568, 2.425,  6.112, 0.13};
+    double split, split_element;                                  /* sums of parts joined; thousand elements of one */
+    double rows, rows_memory, rows_each;                          /* by rows */
+    double columns, columns_memory, columns_each, l2_holds, read; /* by columns; both: megabytes that stay in L2, from memory */
+} fitted = {2.276, 0.4925, 0.3194,   1.224e-5, 3.524,   0.4136, 0.1031, 0.2295, 0.8595, 7.0, 10.23, 0.8334, 1.61, 0.8295,
+            2.273, 0.4635, 7.664e-5, 0.559,    0.04568, 2.425,  6.112,  0.13,   2.1,    8.4, 0.055, 40.0,   3.95};
 
 static double least_of(double a, double b) { return a < b ? a : b; }
 static double most_of(double a, double b) { return a > b ? a : b; }
@@ -143,12 +146,16 @@ static double cost_mma(const hone_cuda_product *p, const hone_cuda_facts *gpu, c
     return inputs_aligned(p, 16) ? t : 8 * t; /* element by element */
 }
 double hone_cuda_cost(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *w) {
-    if (w->unit == HONE_CUDA_BY_ROWS)
-        return fitted.rows + (double)p->p.n * p->p.k * bytes_of[p->in] * 1e-6 / fitted.rows_memory * (1 + fitted.rows_each * (p->p.m - 1)) +
-               (w->tile_n == 8 ? 0 : 0.2) + (w->stages == 8 ? 0 : 0.1);
-    if (w->unit == HONE_CUDA_BY_COLUMNS) {
-        const double bytes = (double)p->p.n * p->p.k * bytes_of[p->in] * 1e-6, again = bytes / 16 * p->p.m; /* A is read for every 16 columns */
-        return fitted.rows + most_of(bytes / fitted.rows_memory, again / fitted.l2) + (w->warps_m == 8 ? 0 : 0.1) + (w->stages == 4 ? 0 : 0.1);
+    if (w->unit == HONE_CUDA_BY_ROWS || w->unit == HONE_CUDA_BY_COLUMNS) { /* B from memory, or from L2 where it has been read before */
+        const double bytes = (double)p->p.n * p->p.k * bytes_of[p->in] * 1e-6,
+                     from_memory = bytes > fitted.l2_holds ? bytes / fitted.read : 0;
+        if (w->unit == HONE_CUDA_BY_ROWS)
+            return fitted.rows + most_of(from_memory, bytes / fitted.rows_memory * (1 + fitted.rows_each * (p->p.m - 1))) +
+                   (w->tile_n == 8 ? 0 : 0.2) + (w->stages == 8 ? 0 : 0.1);
+        const bool few = p->p.n <= 16 * gpu->sms; /* blocks: then each must have more under way */
+        const int warps = !few && p->p.m <= 8 ? 16 : 8, steps = few ? 8 : p->p.m <= 8 ? 2 : 4;
+        return fitted.columns + most_of(from_memory, bytes / fitted.columns_memory * (1 + fitted.columns_each * p->p.m)) +
+               (w->warps_m == warps ? 0 : 0.4) + (w->stages == steps ? 0 : 0.4);
     }
     double t = w->unit == HONE_CUDA_BY_WGMMA ? cost_wgmma(p, gpu, w) : cost_mma(p, gpu, w);
     if (w->splits > 1) {
@@ -198,8 +205,8 @@ hone_status hone_cuda_contract_print(hone_text *out, const hone_cuda_product *p,
         return hone_cuda_print(out, "contract_mma", fill, 11);
     }
     if (w->unit == HONE_CUDA_BY_COLUMNS) {
-        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL},   {"OUT_TYPE", (int)p->out, NULL}, {"ROWS8", w->tile_m / 8, NULL},
-                                       {"WARPS", w->warps_m, NULL},     {"UNROLLED", w->stages, NULL},   {"CONSTANT_B", p->constant_b, NULL},
+        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL}, {"OUT_TYPE", (int)p->out, NULL}, {"ROWS8", w->tile_m / 8, NULL},
+                                       {"WARPS", w->warps_m, NULL},   {"UNROLLED", w->stages, NULL},   {"CONSTANT_B", p->constant_b, NULL},
                                        {"EPILOGUE", 0, p->epilogue}};
         return hone_cuda_print(out, "few_rows_mma", fill, 7);
     }

@@ -269,6 +269,7 @@ KERNEL(hone_attention, hone_cuda_attention_tma, THREADS, 1) {
             const u32x4 slot = shared_load16(shared + SLOTS_AT + 16 * c);
             const work w = {UNIFORM(slot.x), UNIFORM(slot.y), UNIFORM(slot.z), UNIFORM(slot.w)};
             if (w.batch < 0) break;
+            sync_some(1 + c, 128); /* all have read the slot: where there is no key nothing else holds back the next work */
             attend(a, &w, c, shared, barriers, &k, &v);
         }
         if (THREAD % 128 == 0) store_wait(0);
