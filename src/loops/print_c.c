@@ -395,8 +395,8 @@ static void close_block(printer *p, block *b) {
     hone_text_free(&b->text);
     p->n_temp = b->n_temp;
 }
-static int loops(printer *p, const int32_t *ids, int n,
-                 int32_t fixed) { /* nested heads; the last opens a brace; returns how deep it went */
+/* Nested heads; the last opens a brace; returns how deep it went. The first one asks all extents: around an empty loop it may not turn 2^62 times. */
+static int loops(printer *p, const int32_t *ids, int n, int32_t fixed) {
     int made = 0;
     for (int k = 0; k < n; k++) {
         if (ids[k] == fixed) continue;
@@ -404,7 +404,10 @@ static int loops(printer *p, const int32_t *ids, int n,
         line(p);
         bool last = true;
         for (int q = k + 1; q < n; q++) last &= ids[q] == fixed;
-        hone_text_put(p->out, "for (int64_t %s = 0; %s < %s; %s++)%s\n", i, i, param(p, p->in->index[ids[k]].extent), i, last ? " {" : "");
+        hone_text_put(p->out, "for (int64_t %s = 0; %s < %s", i, i, param(p, p->in->index[ids[k]].extent));
+        for (int q = k + 1; q < n && !made; q++)
+            if (ids[q] != fixed) hone_text_put(p->out, " && 0 < %s", param(p, p->in->index[ids[q]].extent));
+        hone_text_put(p->out, "; %s++)%s\n", i, last ? " {" : "");
         p->depth++, made++;
     }
     if (!made) {
