@@ -190,6 +190,17 @@ static msg graph_attribute(void) { /* of an op that takes none */
     add_input(&g, "x", 1, "2 3"), add_output(&g, "y");
     return model_of(g, 21);
 }
+/* Softmax of version 1 asks for the rank of what an op without a name made: all nodes before it are inferred, the one that lacks its input too. */
+static msg missing_inputs(const char *op) {
+    msg g = {0};
+    add_node(&g, node(op, "", "a"));
+    add_node(&g, node("", "", "b"));
+    add_node(&g, node("Softmax", "b", "y"));
+    add_output(&g, "y");
+    return model_of(g, 1);
+}
+static msg missing_view_input(void) { return missing_inputs("Shape"); }
+static msg missing_kind_input(void) { return missing_inputs("Identity"); }
 static msg enormous_expand(void) { return enormous("Expand"); }
 static msg enormous_tile(void) { return enormous("Tile"); }
 static const struct {
@@ -215,6 +226,8 @@ static const struct {
     {"enormous_contents", enormous_contents},
     {"enormous_view", enormous_view},
     {"graph_attribute", graph_attribute},
+    {"missing_view_input", missing_view_input},
+    {"missing_kind_input", missing_kind_input},
     {"enormous_expand", enormous_expand},
     {"enormous_tile", enormous_tile},
 };

@@ -347,10 +347,10 @@ static void facts_of_kinds(const hone_node *n, const hone_fact *const *in, hone_
     }
     if (!strcmp(p->name, "Identity") && in[0]->tag != HONE_TAG_TENSOR) out[0] = *in[0];
 }
-static bool lacks_input(const hone_node *n, const hone_fact *const *in) { /* of a model that was found wrong and is looked at further */
+static bool lacks_input(const hone_node *n) { /* import asks before the verifier has seen the node */
     const hone_program *p = n->program;
     for (int k = 0; k < p->n_in; k++)
-        if (!p->operand[k].optional && !p->operand[k].variadic && (k >= n->n_in || !in[k])) return true;
+        if (!p->operand[k].optional && !p->operand[k].variadic && k >= n->n_in - n->n_capture) return true;
     return false;
 }
 hone_status hone_node_infer(const hone_inferring *w, const hone_node *n, const hone_fact *const *in, const hone_instance *known,
@@ -358,7 +358,7 @@ hone_status hone_node_infer(const hone_inferring *w, const hone_node *n, const h
     const hone_program *p = n->program;
     *instance = NULL, *call = NULL, *param = NULL;
     for (int k = 0; k < n->n_out; k++) out[k] = hone_fact_unknown;
-    if (lacks_input(n, in)) return HONE_OK;
+    if (lacks_input(n)) return HONE_OK;
     facts_of_kinds(n, in, out);
     for (size_t k = 0; k < sizeof rules / sizeof *rules; k++)
         if (p->runs == HONE_RUNS_VIEW && !strcmp(p->how, rules[k].how)) return rules[k].infer(w, n, in, out);
