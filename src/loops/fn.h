@@ -9,12 +9,51 @@
    without it must give the same bits. */
 #ifndef HONE_LOOPS_FN_H
 #define HONE_LOOPS_FN_H
-#if defined(__OPENCL_VERSION__)
+#if defined(__OPENCL_VERSION__) /* its functions take any float type under one name */
+typedef char int8_t;
+typedef uchar uint8_t;
+typedef short int16_t;
+typedef ushort uint16_t;
 typedef int int32_t;
 typedef uint uint32_t;
 typedef long int64_t;
 typedef ulong uint64_t;
 #define HONE_INLINE static inline
+#define fabsf fabs
+#define truncf trunc
+#define fmodf fmod
+#define powf pow
+#define atan2f atan2
+#define fmaf fma
+#define copysignf copysign
+#define floorf floor
+#define ceilf ceil
+#define rintf rint
+#define sqrtf sqrt
+#define log2f log2
+#define sinf sin
+#define cosf cos
+#define tanf tan
+#define asinf asin
+#define acosf acos
+#define atanf atan
+#define sinhf sinh
+#define coshf cosh
+#define asinhf asinh
+#define acoshf acosh
+#define atanhf atanh
+#elif defined(__CUDACC_RTC__) || defined(HONE_KERNEL) /* has no header but knows the functions */
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#define INFINITY __builtin_huge_valf()
+#define NAN __builtin_nanf("")
+#define HONE_INLINE static __device__ inline
 #else
 #include <math.h>
 #include <stdint.h>
@@ -24,6 +63,25 @@ typedef ulong uint64_t;
 #else
 #define HONE_INLINE static inline
 #endif
+#endif
+#if !defined(INT32_MAX)
+#define INT8_MIN (-128)
+#define INT8_MAX 127
+#define UINT8_MAX 255
+#define INT16_MIN (-32768)
+#define INT16_MAX 32767
+#define UINT16_MAX 65535
+#define INT32_MAX 2147483647
+#define INT32_MIN (-INT32_MAX - 1)
+#define UINT32_MAX 4294967295u
+#define INT64_MAX ((int64_t)0x7fffffffffffffff)
+#define INT64_MIN (-INT64_MAX - 1)
+#define UINT64_MAX ((uint64_t)0xffffffffffffffffu)
+#endif
+#if defined(HONE_NO_F64) /* a device without it: what takes or gives a double is left out */
+#define HONE_IF_F64(text)
+#else
+#define HONE_IF_F64(text) text
 #endif
 
 /* Both arms may be any one type; a printer may put loads in them: only the taken one is evaluated. */
@@ -44,6 +102,7 @@ HONE_INLINE float hone_from_bits_f32(uint32_t u) {
     HONE_SAME_BITS(x, u);
     return x;
 }
+#if !defined(HONE_NO_F64)
 HONE_INLINE uint64_t hone_bits_f64(double x) {
     uint64_t u;
     HONE_SAME_BITS(u, x);
@@ -54,27 +113,28 @@ HONE_INLINE double hone_from_bits_f64(uint64_t u) {
     HONE_SAME_BITS(x, u);
     return x;
 }
+#endif
 #undef HONE_SAME_BITS
 
 /* ---- casts: float → int truncates and saturates, NaN gives 0; integers wrap ------------------------------------------------------- */
 #define HONE_CAST(from, F, to, T) \
     HONE_INLINE T hone_cast_##from##_##to(F x) { return (T)x; }
 HONE_CAST(f32, float, f32, float)
-HONE_CAST(f32, float, f64, double)
-HONE_CAST(f64, double, f32, float)
-HONE_CAST(f64, double, f64, double)
+HONE_IF_F64(HONE_CAST(f32, float, f64, double))
+HONE_IF_F64(HONE_CAST(f64, double, f32, float))
+HONE_IF_F64(HONE_CAST(f64, double, f64, double))
 HONE_CAST(i32, int32_t, f32, float)
-HONE_CAST(i32, int32_t, f64, double)
+HONE_IF_F64(HONE_CAST(i32, int32_t, f64, double))
 HONE_CAST(i32, int32_t, i32, int32_t)
 HONE_CAST(i32, int32_t, i64, int64_t)
 HONE_CAST(i32, int32_t, u64, uint64_t)
 HONE_CAST(i64, int64_t, f32, float)
-HONE_CAST(i64, int64_t, f64, double)
+HONE_IF_F64(HONE_CAST(i64, int64_t, f64, double))
 HONE_CAST(i64, int64_t, i32, int32_t)
 HONE_CAST(i64, int64_t, i64, int64_t)
 HONE_CAST(i64, int64_t, u64, uint64_t)
 HONE_CAST(u64, uint64_t, f32, float)
-HONE_CAST(u64, uint64_t, f64, double)
+HONE_IF_F64(HONE_CAST(u64, uint64_t, f64, double))
 HONE_CAST(u64, uint64_t, i32, int32_t)
 HONE_CAST(u64, uint64_t, i64, int64_t)
 HONE_CAST(u64, uint64_t, u64, uint64_t)
@@ -92,18 +152,18 @@ HONE_CAST(u64, uint64_t, u64, uint64_t)
 HONE_CAST(f32, float, i32, int32_t, -0x1p31f, 0x1.fffffep30f, 0x1p31f, INT32_MAX)
 HONE_CAST(f32, float, i64, int64_t, -0x1p63f, 0x1.fffffep62f, 0x1p63f, INT64_MAX)
 HONE_CAST(f32, float, u64, uint64_t, 0.0f, 0x1.fffffep63f, 0x1p64f, UINT64_MAX)
-HONE_CAST(f64, double, i32, int32_t, -0x1p31, 0x1.fffffffcp30, 0x1p31, INT32_MAX)
-HONE_CAST(f64, double, i64, int64_t, -0x1p63, 0x1.fffffffffffffp62, 0x1p63, INT64_MAX)
-HONE_CAST(f64, double, u64, uint64_t, 0.0, 0x1.fffffffffffffp63, 0x1p64, UINT64_MAX)
+HONE_IF_F64(HONE_CAST(f64, double, i32, int32_t, -0x1p31, 0x1.fffffffcp30, 0x1p31, INT32_MAX))
+HONE_IF_F64(HONE_CAST(f64, double, i64, int64_t, -0x1p63, 0x1.fffffffffffffp62, 0x1p63, INT64_MAX))
+HONE_IF_F64(HONE_CAST(f64, double, u64, uint64_t, 0.0, 0x1.fffffffffffffp63, 0x1p64, UINT64_MAX))
 #undef HONE_CAST
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------------------------ */
 #define HONE_F1(name, expr32, expr64)                               \
     HONE_INLINE float hone_##name##_f32(float a) { return expr32; } \
-    HONE_INLINE double hone_##name##_f64(double a) { return expr64; }
+    HONE_IF_F64(HONE_INLINE double hone_##name##_f64(double a) { return expr64; })
 #define HONE_F2(name, expr32, expr64)                                        \
     HONE_INLINE float hone_##name##_f32(float a, float b) { return expr32; } \
-    HONE_INLINE double hone_##name##_f64(double a, double b) { return expr64; }
+    HONE_IF_F64(HONE_INLINE double hone_##name##_f64(double a, double b) { return expr64; })
 /* U is the unsigned type of the same width: there overflow wraps. */
 #define HONE_I1(name, expr)                              \
     HONE_INLINE int32_t hone_##name##_i32(int32_t a) {   \
@@ -170,10 +230,12 @@ HONE_INLINE float hone_mod_f32(float a, float b) {
     const float r = fmodf(a, b);
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
+#if !defined(HONE_NO_F64)
 HONE_INLINE double hone_mod_f64(double a, double b) {
     const double r = fmod(a, b);
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
+#endif
 /* Integers. By 0 it is 0; by -1 it is the negation, which wraps where the machine's division would trap. */
 #define HONE_DIVIDE(t, T)                                                                               \
     HONE_INLINE T hone_quot_##t(T a, T b) { return b == 0 ? 0 : b == (T)-1 ? hone_neg_##t(a) : a / b; } \
@@ -196,7 +258,9 @@ HONE_INLINE uint64_t hone_mod_u64(uint64_t a, uint64_t b) { return hone_rem_u64(
 
 /* Squares and cubes are what models mostly ask for: a product is as exact as powf and has no call. */
 HONE_INLINE float hone_pow_f32(float a, float b) { return b == 2 ? a * a : b == 3 ? a * a * a : powf(a, b); }
+#if !defined(HONE_NO_F64)
 HONE_INLINE double hone_pow_f64(double a, double b) { return b == 2 ? a * a : b == 3 ? a * a * a : pow(a, b); }
+#endif
 HONE_INLINE uint64_t hone_pow_u64(uint64_t a, uint64_t b) {
     uint64_t r = 1;
     for (; b; b >>= 1, a *= a) r *= b & 1 ? a : 1;
@@ -211,7 +275,9 @@ HONE_INLINE int32_t hone_pow_i32(int32_t a, int32_t b) { return (int32_t)hone_po
 
 HONE_F2(atan2, atan2f(a, b), atan2(a, b))
 HONE_INLINE float hone_fma_f32(float a, float b, float c) { return fmaf(a, b, c); }
+#if !defined(HONE_NO_F64)
 HONE_INLINE double hone_fma_f64(double a, double b, double c) { return fma(a, b, c); }
+#endif
 
 /* ---- f32 polynomials ------------------------------------------------------------------------------------------------------------- */
 /* e^x = 2^n (1 + q), |ln(1 + q)| <= ln2/2, for |x| <= 104; returns n + 1.5*2^23: adding that number is what rounds to n. n ln2 is exact in
@@ -315,6 +381,7 @@ HONE_INLINE float hone_log1p_f32(float x) {
     const float u = 1.0f + x, c = (x - (u - 1.0f)) / u, l = hone_log_f32(u);
     return u > 0 && u < (float)INFINITY ? copysignf(l + c, x) : l;
 }
+#if !defined(HONE_NO_F64)
 HONE_INLINE double hone_expm1_f64(double a) { return expm1(a); }
 HONE_INLINE double hone_log1p_f64(double a) { return log1p(a); }
 HONE_INLINE double hone_exp_f64(double a) { return exp(a); }
@@ -325,6 +392,7 @@ HONE_INLINE double hone_sigmoid_f64(double a) {
     const double e = exp(-fabs(a));
     return (a < 0 ? e : 1.0) / (1.0 + e);
 }
+#endif
 
 /* ---- the other functions of one float -------------------------------------------------------------------------------------------- */
 HONE_F1(floor, floorf(a), floor(a))
@@ -347,11 +415,11 @@ HONE_F1(acosh, acoshf(a), acosh(a))
 HONE_F1(atanh, atanhf(a), atanh(a))
 
 /* ---- comparisons, logic, bits ---------------------------------------------------------------------------------------------------- */
-#define HONE_COMPARE(name, op)                                                     \
-    HONE_INLINE int32_t hone_##name##_f32(float a, float b) { return a op b; }     \
-    HONE_INLINE int32_t hone_##name##_f64(double a, double b) { return a op b; }   \
-    HONE_INLINE int32_t hone_##name##_i32(int32_t a, int32_t b) { return a op b; } \
-    HONE_INLINE int32_t hone_##name##_i64(int64_t a, int64_t b) { return a op b; } \
+#define HONE_COMPARE(name, op)                                                                \
+    HONE_INLINE int32_t hone_##name##_f32(float a, float b) { return a op b; }                \
+    HONE_IF_F64(HONE_INLINE int32_t hone_##name##_f64(double a, double b) { return a op b; }) \
+    HONE_INLINE int32_t hone_##name##_i32(int32_t a, int32_t b) { return a op b; }            \
+    HONE_INLINE int32_t hone_##name##_i64(int64_t a, int64_t b) { return a op b; }            \
     HONE_INLINE int32_t hone_##name##_u64(uint64_t a, uint64_t b) { return a op b; }
 HONE_COMPARE(lt, <)
 HONE_COMPARE(le, <=)
@@ -362,9 +430,13 @@ HONE_INLINE int32_t hone_and_i32(int32_t a, int32_t b) { return (a != 0) & (b !=
 HONE_INLINE int32_t hone_or_i32(int32_t a, int32_t b) { return (a != 0) | (b != 0); }
 HONE_INLINE int32_t hone_not_i32(int32_t a) { return a == 0; }
 HONE_INLINE int32_t hone_isnan_f32(float a) { return a != a; }
+#if !defined(HONE_NO_F64)
 HONE_INLINE int32_t hone_isnan_f64(double a) { return a != a; }
+#endif
 HONE_INLINE int32_t hone_isinf_f32(float a) { return fabsf(a) == (float)INFINITY; }
+#if !defined(HONE_NO_F64)
 HONE_INLINE int32_t hone_isinf_f64(double a) { return fabs(a) == (double)INFINITY; }
+#endif
 HONE_I2(band, (U)a &(U)b)
 HONE_I2(bor, (U)a | (U)b)
 HONE_I2(bxor, (U)a ^ (U)b)
@@ -403,4 +475,5 @@ HONE_INLINE float hone_normal_i64(int64_t seed, int64_t n) {
     const float u = ((float)(uint32_t)(z >> 32) + 0.5f) * 0x1p-32f, turn = (float)(uint32_t)(z >> 8 & 0xffffffu) * 0x1p-24f;
     return sqrtf(-2.0f * hone_log_f32(u)) * cosf(0x1.921fb6p2f * turn);
 }
+#undef HONE_IF_F64
 #endif
