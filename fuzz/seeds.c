@@ -187,16 +187,13 @@ static void save_image(const char *name, msg m) { /* takes m */
     free(m.at);
 }
 static void pictures(void) {
-    static const int png[][3] = {{8, 0, 0}, {1, 0, 0}, {16, 0, 0}, {8, 2, 0}, {16, 2, 1}, {4, 3, 0}, {8, 3, 1}, {8, 4, 0}, {8, 6, 1}};
     static const int bmp[] = {1, 4, 8, 16, 24, 32};
     static const char *const pnm[] = {
         "P1\n3 2\n1 0 1 0 1 0\n", "P2 3 2 255 1 2 3 4 5 6\n", "P3 1 1 9 1 2 3\n", "P4 9 2\n", "P5 4 2 255\n", "P6 2 2 255\n",
         "P6 2 2 65535\n"};
-    for (size_t k = 0; k < sizeof png / sizeof *png; k++) save_image("png", seed_png(png[k][0], png[k][1], png[k][2]));
     for (size_t k = 0; k < sizeof bmp / sizeof *bmp; k++) save_image("bmp", seed_bmp(bmp[k]));
     for (size_t k = 0; k < sizeof pnm / sizeof *pnm; k++) save_image("pnm", seed_pnm(pnm[k], 24));
-    save_image("tiff", seed_tiff(1)), save_image("tiff", seed_tiff(32773));
-    for (int k = 0; k < 4; k++) save_image("jpeg", seed_jpeg(k & 1 ? 3 : 1, k >> 1));
+    for (int k = 0; k < IMAGE_FILES; k++) save_image("file", seed_file(k));
 }
 
 /* ---- wisdom ------------------------------------------------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 # Silent when nothing is missing. Debian and Ubuntu only; elsewhere it names the programs and stops.
 set -u
 build="cc:gcc c++:g++ /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build"
+pictures="jpeglib.h:libjpeg-dev png.h:libpng-dev webp/decode.h:libwebp-dev tiffio.h:libtiff-dev openjpeg-2.[45]/openjpeg.h:libopenjp2-7-dev"
 test="$build /usr/include/cmocka.h:libcmocka-dev"
 case $(uname -m) in
 aarch64) cross="x86_64-linux-gnu-gcc:gcc-x86-64-linux-gnu /usr/x86_64-linux-gnu/include/stdio.h:libc6-dev-amd64-cross qemu-x86_64:qemu-user" ;;
@@ -32,22 +33,32 @@ for pair in $wanted; do
     *) command -v "$thing" >/dev/null 2>&1 || missing="$missing ${pair#*:}" ;;
     esac
 done
-[ -n "$missing" ] || exit 0
+wished= # without one its pictures are refused, by name, and all else works: no reason to stop
+for pair in $pictures; do
+    set -- "$1" /usr/include/${pair%:*} /usr/include/*/${pair%:*}
+    [ -e "$2" ] || [ -e "$3" ] || wished="$wished ${pair#*:}"
+done
+[ -n "$missing$wished" ] || exit 0
 
 fail() {
-    echo "setup: missing:$missing. $1" >&2
-    exit 1
+    if [ -n "$missing" ]; then
+        echo "setup: missing:$missing. $1" >&2
+        exit 1
+    fi
+    echo "setup: not there:$wished. Pictures of that kind will be refused. $1"
+    exit 0
 }
 command -v apt-get >/dev/null 2>&1 || fail "This is not Debian or Ubuntu: install these, then run make again."
 sudo=
 if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null 2>&1 || fail "Become root and run: apt-get install$missing"
+    command -v sudo >/dev/null 2>&1 || fail "Become root and run: apt-get install$missing$wished"
     sudo="sudo"
 fi
-echo "setup: installing$missing"
+echo "setup: installing$missing$wished"
 log=$(mktemp)
 $sudo apt-get -qq update >"$log" 2>&1 || true # one dead source must not stop the others
-if $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends $missing >>"$log" 2>&1; then
+install() { $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends "$@" >>"$log" 2>&1; }
+if install $missing $wished || { [ -n "$missing" ] && install $missing; }; then
     rm -f "$log"
     case "$missing " in *" clang "*) "$0" "$1" ;; esac # once more: now clang can say which runtime it wants
 else

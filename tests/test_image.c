@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Pictures: every kind of file that the encoders here can write, read back; the same JPEG in all its forms, by digests of what libjpeg-turbo
-   gives; files cut short and flipped in every place; allocations that fail; limits; and what a model gets of a picture. */
+   Pictures: PNG, BMP, PNM and TIFF of every kind that the encoders here can write, read back; files of Pillow's in the formats that libraries read for us; files cut
+   short and flipped in every place; allocations that fail; limits; and what a model gets of a picture. A format whose library is not here is skipped, and said. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +14,8 @@
 #include "base/mem.h"
 #include "hone/image.h"
 #include "image/resize.h"
-#include "jpeg_make.h"
-#include "webp_make.h"
+#include "image_files.h"
+#include "image_make.h"
 
 static const int sizes[][2] = {{1, 1}, {2, 9}, {7, 5}, {16, 16}, {45, 37}};
 enum { SIZES = 5 };
@@ -33,6 +33,17 @@ static uint64_t digest(const void *p, size_t n) { /* FNV-1a */
 }
 static uint64_t digest_of(hone_value *v) { return digest(hone_value_data(v), hone_value_bytes(v)); }
 
+/* A library that is not here: said, and the format is skipped. */
+static bool absent(bytes b) {
+    hone_value *v = NULL;
+    if (hone_image_decode(b.at, b.n, HONE_IMAGE_RGB, &v) != HONE_NOT_SUPPORTED || !strstr(hone_error(), "install ")) {
+        hone_value_free(v);
+        return false;
+    }
+    print_message("SKIPPED: %s\n", hone_error());
+    return true;
+}
+
 /* ---- formats without loss: pixels are what was drawn ---- */
 
 typedef void want_fn(int x, int y, int bits, unsigned rgb[3]);
@@ -40,6 +51,9 @@ static void want_gray(int x, int y, int bits, unsigned rgb[3]) { rgb[0] = rgb[1]
 static void want_inverse(int x, int y, int bits, unsigned rgb[3]) { rgb[0] = rgb[1] = rgb[2] = 255 - drawn8(x, y, 0, bits); }
 static void want_rgb(int x, int y, int bits, unsigned rgb[3]) {
     for (int c = 0; c < 3; c++) rgb[c] = drawn8(x, y, c, bits);
+}
+static void want_rounded(int x, int y, int bits, unsigned rgb[3]) { /* as libtiff: not the upper 8 bits */
+    for (int c = 0; c < 3; c++) rgb[c] = (drawn(x, y, c, 16) + 128) / 257;
 }
 static void want_palette(int x, int y, int bits, unsigned rgb[3]) {
     unsigned v = drawn(x, y, 0, bits);
@@ -68,6 +82,12 @@ static void same(bytes b, int w, int h, int bits, want_fn *want, const char *wha
     hone_value_free(v);
 }
 
+static void skip_if_absent(bytes probe) {
+    bool is = absent(probe);
+    free(probe.at);
+    if (is) skip();
+}
+
 static void test_png(void **state) {
     static const struct {
         int colour, depth;
@@ -75,6 +95,7 @@ static void test_png(void **state) {
     } kinds[] = {{0, 1, want_gray},    {0, 2, want_gray}, {0, 4, want_gray},    {0, 8, want_gray},    {0, 16, want_gray},
                  {2, 8, want_rgb},     {2, 16, want_rgb}, {3, 1, want_palette}, {3, 2, want_palette}, {3, 4, want_palette},
                  {3, 8, want_palette}, {4, 8, want_gray}, {4, 16, want_gray},   {6, 8, want_rgb},     {6, 16, want_rgb}};
+    skip_if_absent(make_png(1, 1, 0, 8, false, STORED));
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (int s = 0; s < SIZES; s++)
             for (int i = 0; i < 2; i++)
@@ -111,13 +132,15 @@ static void test_pnm(void **state) {
 
 static const int packings[] = {1, 5, 8, 32773};
 static void test_tiff(void **state) {
+    skip_if_absent(make_tiff(9, 7, &(tiff_kind){1, 8, 1, 1, 1, 0, false, false}));
     for (int s = 0; s < SIZES; s++)
         for (int k = 0; k < 4 * 2 * 2 * 2; k++) {
-            int w = sizes[s][0], h = sizes[s][1], packing = packings[k % 4], tile = k / 4 % 2 * 16, predictor = k / 8 % 2 ? 2 : 1;
+            int w = sizes[s][0], h = sizes[s][1], packing = packings[k % 4], tile = k / 4 % 2 * 16,
+                predictor = k / 8 % 2 && (packing == 5 || packing == 8) ? 2 : 1; /* others have none */
             bool big = k / 16;
             for (int planes = 0; planes < 2; planes++) {
                 same(make_tiff(w, h, &(tiff_kind){2, 8, 3, packing, predictor, tile, big, planes}), w, h, 8, want_rgb, "TIFF of RGB");
-                same(make_tiff(w, h, &(tiff_kind){2, 16, 4, packing, predictor, tile, big, planes}), w, h, 16, want_rgb,
+                same(make_tiff(w, h, &(tiff_kind){2, 16, 4, packing, predictor, tile, big, planes}), w, h, 16, want_rounded,
                      "TIFF of RGBA, 16 bits");
             }
             same(make_tiff(w, h, &(tiff_kind){1, 8, 1, packing, predictor, tile, big, false}), w, h, 8, want_gray, "TIFF of gray");
@@ -129,130 +152,71 @@ static void test_tiff(void **state) {
         }
 }
 
-/* ---- JPEG ---- */
+/* ---- files of Pillow's ---- */
 
-/* All three parts sampled alike, or not; what libjpeg-turbo 3.2 gives for each, all coefficients drawn or ten. */
-static const struct {
-    int h[3], v[3];
-    uint64_t digest[2];
-} samplings[] = {
-    {{1, 1, 1}, {1, 1, 1}, {0xba46b88df9fec94fu, 0xf43b17279841222du}}, {{2, 1, 1}, {1, 1, 1}, {0x95de97738a2102c2u, 0xa343463c50cbc675u}},
-    {{2, 1, 1}, {2, 1, 1}, {0x1c13c002fe94cf55u, 0x086df4d118adf84au}}, {{1, 1, 1}, {2, 1, 1}, {0xef87baeb047bd0f6u, 0x1eb4d79c99fbc8bbu}},
-    {{4, 1, 1}, {1, 1, 1}, {0xd54ac914048f986bu, 0x5dcfdf68305771f3u}}, {{2, 2, 1}, {2, 1, 2}, {0x15e76cc926e72991u, 0x47620dce1477b347u}}};
-enum { SAMPLINGS = sizeof samplings / sizeof *samplings };
-
-static jpeg_kind jpeg_of(int s, int w, int h, int keep) {
-    jpeg_kind j = {.width = w, .height = h, .parts = 3, .adobe = -1, .keep = keep};
-    memcpy(j.h, samplings[s].h, sizeof samplings[s].h);
-    memcpy(j.v, samplings[s].v, sizeof samplings[s].v);
-    return j;
+static bytes file_of(int k) {
+    bytes b = {0};
+    for (const char *p = image_files[k].hex; *p; p += 2) {
+        unsigned v;
+        sscanf(p, "%2x", &v);
+        put8(&b, v);
+    }
+    return b;
 }
 
-static void test_jpeg(void **state) {
-    for (int s = 0; s < SAMPLINGS; s++)
-        for (int full = 0; full < 2; full++)
-            for (int form = 0; form < 6; form++) { /* the same picture in six forms */
-                jpeg_kind j = jpeg_of(s, 45, 37, full ? 64 : 10);
-                j.progressive = form & 1, j.apart = form == 4, j.restart = form >= 2 ? 3 : 0;
-                hone_value *v = decode(make_jpeg(&j), HONE_IMAGE_RGB);
-                if (digest_of(v) != samplings[s].digest[full])
-                    fail_msg("sampling %d, form %d: digest 0x%016llx", s, form, (unsigned long long)digest_of(v));
-                hone_value_free(v);
-            }
-    for (int s = 0; s < SAMPLINGS; s++)
-        for (int k = 0; k < SIZES; k++) { /* odd sizes: baseline and progressive agree */
-            jpeg_kind j = jpeg_of(s, sizes[k][0], sizes[k][1], 64);
-            hone_value *a = decode(make_jpeg(&j), HONE_IMAGE_RGB);
-            j.progressive = true;
-            hone_value *b = decode(make_jpeg(&j), HONE_IMAGE_RGB);
-            assert_memory_equal(hone_value_data(a), hone_value_data(b), hone_value_bytes(a));
-            hone_value_free(a), hone_value_free(b);
+static void test_files(void **state) {
+    for (int k = 0; k < IMAGE_FILES; k++) {
+        bytes b = file_of(k);
+        if (absent(b)) {
+            free(b.at);
+            continue;
         }
-}
-
-/* Gray, against an inverse DCT in double: at most one off. */
-static void test_jpeg_transform(void **state) {
-    jpeg_kind j = {.width = 40, .height = 24, .parts = 1, .h = {1}, .v = {1}, .adobe = -1, .keep = 64};
-    hone_value *v = decode(make_jpeg(&j), HONE_IMAGE_GRAY);
-    const uint8_t *p = hone_value_data(v);
-    for (int y = 0; y < 24; y++)
-        for (int x = 0; x < 40; x++) {
-            double sum = 0;
-            for (int k = 0; k < 64; k++) {
-                int i = jpeg_order[k] % 8, o = jpeg_order[k] / 8;
-                double scale = (i ? 1 : sqrt(0.5)) * (o ? 1 : sqrt(0.5)) / 4;
-                sum += scale * jpeg_coefficient(&j, 0, x / 8, y / 8, k) * jpeg_step(k) * cos((2 * (x % 8) + 1) * i * M_PI / 16) *
-                       cos((2 * (y % 8) + 1) * o * M_PI / 16);
-            }
-            double want = fmin(fmax(sum + 128, 0), 255);
-            if (fabs(p[y * 40 + x] - want) > 1) fail_msg("pixel %d,%d has %d, not %g", x, y, p[y * 40 + x], want);
-        }
-    hone_value_free(v);
+        hone_value *v = decode(b, HONE_IMAGE_RGB);
+        const uint8_t *p = hone_value_data(v);
+        assert_true(hone_value_dims(v)[0] == FILE_HEIGHT && hone_value_dims(v)[1] == FILE_WIDTH);
+        double off = 0;
+        for (int i = 0; i < FILE_WIDTH * FILE_HEIGHT * 3; i++)
+            off += abs(p[i] - image_file_pixel(i / 3 % FILE_WIDTH, i / 3 / FILE_WIDTH, i % 3));
+        if (!image_files[k].digest && off / (FILE_WIDTH * FILE_HEIGHT * 3) > 12)
+            fail_msg("%s: %g a sample", image_files[k].what, off / (FILE_WIDTH * FILE_HEIGHT * 3));
+        if (image_files[k].digest && digest_of(v) != image_files[k].digest)
+            fail_msg("%s: digest 0x%016llx", image_files[k].what, (unsigned long long)digest_of(v));
+        hone_value_free(v);
+    }
 }
 
 static void test_orders(void **state) {
-    jpeg_kind j = jpeg_of(2, 33, 21, 20);
-    hone_value *rgb = decode(make_jpeg(&j), HONE_IMAGE_RGB), *bgr = decode(make_jpeg(&j), HONE_IMAGE_BGR),
-               *gray = decode(make_jpeg(&j), HONE_IMAGE_GRAY);
+    enum { N = FILE_WIDTH * FILE_HEIGHT };
+    bytes file = make_bmp(FILE_WIDTH, FILE_HEIGHT, 24, 0, false), again = make_bmp(FILE_WIDTH, FILE_HEIGHT, 24, 0, false),
+          third = make_bmp(FILE_WIDTH, FILE_HEIGHT, 24, 0, false);
+    hone_value *rgb = decode(file, HONE_IMAGE_RGB), *bgr = decode(again, HONE_IMAGE_BGR), *gray = decode(third, HONE_IMAGE_GRAY);
     const uint8_t *a = hone_value_data(rgb), *b = hone_value_data(bgr), *g = hone_value_data(gray);
     assert_int_equal(hone_value_dims(gray)[2], 1);
-    for (int k = 0; k < 33 * 21; k++) {
+    for (int k = 0; k < N; k++) {
         assert_int_equal(a[3 * k], b[3 * k + 2]);
         assert_int_equal(a[3 * k + 1], b[3 * k + 1]);
         assert_true(fabs(0.299 * a[3 * k] + 0.587 * a[3 * k + 1] + 0.114 * a[3 * k + 2] - g[k]) < 0.51);
     }
     hone_value_free(rgb), hone_value_free(bgr), hone_value_free(gray);
-    jpeg_kind ink = {.width = 33, .height = 21, .parts = 4, .h = {1, 1, 1, 1}, .v = {1, 1, 1, 1}, .adobe = 2, .keep = 20};
-    hone_value *v = decode(make_jpeg(&ink), HONE_IMAGE_RGB); /* YCCK, as Pillow converts it */
-    if (digest_of(v) != 0x3f1371ec154c387du) fail_msg("YCCK: digest 0x%016llx", (unsigned long long)digest_of(v));
-    hone_value_free(v);
-}
-
-/* Lossless in six kinds; lossy with 32 kinds of header. Digests of what libwebp 1.6 gives. */
-static void test_webp(void **state) {
-    static const uint64_t lossless[6] = {0x63bcbba63faef4eau, 0x209d88b46668c2e2u, 0xc08d92ecda5e5970u,
-                                         0x2827be6543d4a774u, 0xca06b9c2944e0058u, 0xa446566ca6758238u};
-    uint64_t all = 0;
-    for (int k = 0; k < 6; k++) {
-        hone_value *v = decode(make_lossless(45, 37, k), HONE_IMAGE_RGB);
-        if (digest_of(v) != lossless[k]) fail_msg("lossless %d: digest 0x%016llx", k, (unsigned long long)digest_of(v));
-        hone_value_free(v);
-    }
-    for (int k = 0; k < 32; k++) {
-        hone_value *v = decode(make_lossy(45, 37, k, (uint32_t)k * 77 + 1), HONE_IMAGE_RGB);
-        all = all * 31 + digest_of(v);
-        hone_value_free(v);
-    }
-    if (all != 0x526da68e5f3b3870u) fail_msg("lossy: 0x%016llx", (unsigned long long)all);
 }
 
 /* ---- hostile files ---- */
 
 /* One small file of each kind; {NULL} behind the last. */
 static bytes sample_file(int k) {
-    jpeg_kind j = jpeg_of(2, 19, 13, 24);
-    j.progressive = k == 1, j.restart = k == 2 ? 1 : 0, j.apart = k == 2;
     switch (k) {
-    case 0:
-    case 1:
-    case 2: return make_jpeg(&j);
-    case 3: return make_png(11, 9, 6, 8, true, DYNAMIC);
-    case 4: return make_png(13, 8, 3, 4, false, FIXED);
-    case 5: return make_png(5, 4, 0, 16, false, STORED);
-    case 6: return make_bmp(9, 7, 8, 1, false);
-    case 7: return make_bmp(9, 7, 4, 2, false);
-    case 8: return make_bmp(9, 7, 16, 3, true);
-    case 9: return make_pnm(9, 7, 3, 8);
-    case 10: return make_pnm(9, 7, 4, 1);
-    case 11: return make_tiff(20, 18, &(tiff_kind){2, 8, 3, 5, 2, 16, false, false});
-    case 12: return make_tiff(9, 7, &(tiff_kind){3, 4, 1, 32773, 1, 0, true, false});
-    case 13: return make_tiff(9, 7, &(tiff_kind){2, 16, 3, 8, 2, 0, false, true});
-    case 14: return make_lossless(9, 7, 0);
-    case 15: return make_lossless(12, 9, 1);
-    case 16: return make_lossless(9, 7, 3);
-    case 17: return make_lossy(9, 9, 20, 1);
-    case 18: return make_lossy(17, 3, 1, 5);
-    default: return (bytes){0};
+    case 0: return make_png(11, 9, 6, 8, true, DYNAMIC);
+    case 1: return make_png(13, 8, 3, 4, false, FIXED);
+    case 2: return make_png(5, 4, 0, 16, false, STORED);
+    case 3: return make_bmp(9, 7, 8, 1, false);
+    case 4: return make_bmp(9, 7, 4, 2, false);
+    case 5: return make_bmp(9, 7, 16, 3, true);
+    case 6: return make_pnm(9, 7, 3, 8);
+    case 7: return make_pnm(9, 7, 4, 1);
+    case 8: return make_tiff(20, 18, &(tiff_kind){2, 8, 3, 5, 2, 16, false, false});
+    case 9: return make_tiff(9, 7, &(tiff_kind){3, 4, 1, 32773, 1, 0, true, false});
+    case 10: return make_tiff(9, 7, &(tiff_kind){2, 16, 3, 8, 2, 0, false, true});
+    default: return k - 11 < IMAGE_FILES ? file_of(k - 11) : (bytes){0};
     }
 }
 
@@ -272,7 +236,7 @@ static bool try_bytes(const uint8_t *p, size_t n) {
 static void test_cut(void **state) {
     bytes b;
     for (int k = 0; (b = sample_file(k)).at; k++) {
-        assert_true(try_bytes(b.at, b.n));
+        if (!absent(b)) assert_true(try_bytes(b.at, b.n));
         for (size_t n = 0; n < b.n; n++)
             if (try_bytes(b.at, n) && n < b.n / 2) fail_msg("file %d: %zu of %zu bytes make a picture", k, n, b.n);
         free(b.at);
@@ -284,7 +248,7 @@ static void test_flipped(void **state) {
     uint32_t seed = 1;
     uint64_t live = hone_alloc_live_bytes();
     for (int k = 0; (b = sample_file(k)).at; k++) {
-        bool png = k >= 3 && k <= 5;
+        bool png = k <= 2;
         uint8_t *copy = malloc(b.n);
         for (size_t bit = 0; bit<b.n * 8; bit += b.n> 1000 ? 7 : 1) { /* every bit alone; of long files some */
             memcpy(copy, b.at, b.n);
@@ -336,13 +300,15 @@ static void test_limits(void **state) {
         assert_int_not_equal(hone_image_decode(big.at, big.n, HONE_IMAGE_RGB, &v), HONE_OK);
     }
     free(big.at);
-    jpeg_kind j = jpeg_of(0, 16, 16, 10);
-    bytes wide = make_jpeg(&j);
+    bytes wide = file_of(2);
+    assert_non_null(strstr(image_files[2].what, "JPEG"));
     for (size_t k = 0; k < wide.n; k++)
         if (wide.at[k] == 0xff && wide.at[k + 1] == 0xc0)
             memset(wide.at + k + 5, 0x2d, 4); /* 11565 x 11565: allowed, but not in so few bytes */
-    assert_int_equal(hone_image_decode(wide.at, wide.n, HONE_IMAGE_RGB, &v), HONE_BAD_INPUT);
-    assert_non_null(strstr(hone_error(), "cut short"));
+    if (!absent(wide)) {
+        assert_int_equal(hone_image_decode(wide.at, wide.n, HONE_IMAGE_RGB, &v), HONE_BAD_INPUT);
+        assert_non_null(strstr(hone_error(), "cut short: too few"));
+    }
     free(wide.at);
     assert_int_equal(hone_image_decode("P5 99999 1 255\nabc", 18, HONE_IMAGE_RGB, &v), HONE_BAD_INPUT);
     assert_int_equal(hone_image_decode("GIF89a", 6, HONE_IMAGE_RGB, &v), HONE_NOT_SUPPORTED);
@@ -484,7 +450,8 @@ static void test_photographs(void **state) {
     for (size_t k = 0; shared && k < sizeof photos / sizeof *photos; k++) {
         hone_value *v = NULL;
         snprintf(path, sizeof path, "%s/data/images/%s", shared, photos[k].name);
-        if (hone_image_read(path, HONE_IMAGE_RGB, &v) == HONE_IO) continue;
+        hone_status s = hone_image_read(path, HONE_IMAGE_RGB, &v);
+        if (s == HONE_IO || (s == HONE_NOT_SUPPORTED && strstr(hone_error(), "install "))) continue;
         assert_non_null(v);
         if (digest_of(v) != photos[k].digest) fail_msg("%s: digest 0x%016llx", photos[k].name, (unsigned long long)digest_of(v));
         hone_value_free(v);
@@ -498,12 +465,10 @@ static void test_photographs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_png),         cmocka_unit_test(test_bmp),       cmocka_unit_test(test_pnm),
-        cmocka_unit_test(test_tiff),        cmocka_unit_test(test_jpeg),      cmocka_unit_test(test_jpeg_transform),
-        cmocka_unit_test(test_orders),      cmocka_unit_test(test_webp),      cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_flipped),     cmocka_unit_test(test_no_memory), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_resize),      cmocka_unit_test(test_recipes),   cmocka_unit_test(test_prepare),
-        cmocka_unit_test(test_photographs),
+        cmocka_unit_test(test_png),       cmocka_unit_test(test_bmp),         cmocka_unit_test(test_pnm),    cmocka_unit_test(test_tiff),
+        cmocka_unit_test(test_files),     cmocka_unit_test(test_orders),      cmocka_unit_test(test_cut),    cmocka_unit_test(test_flipped),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_limits),      cmocka_unit_test(test_resize), cmocka_unit_test(test_recipes),
+        cmocka_unit_test(test_prepare),   cmocka_unit_test(test_photographs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

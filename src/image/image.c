@@ -25,8 +25,8 @@ static const format formats[] = {
     {"TIFF", "II*\0", "xxxx", hone_tiff_read},
     {"TIFF", "MM\0*", "xxxx", hone_tiff_read},
     {"WebP", "RIFF    WEBP", "xxxx    xxxx", hone_webp_read},
-    {"JPEG 2000", "\0\0\0\x0cjP  \r\n\x87\n", "xxxxxxxxxxxx", NULL},
-    {"JPEG 2000", "\xff\x4f\xff\x51", "xxxx", NULL},
+    {"JPEG 2000", "\0\0\0\x0cjP  \r\n\x87\n", "xxxxxxxxxxxx", hone_jpeg2000_read},
+    {"JPEG 2000", "\xff\x4f\xff\x51", "xxxx", hone_jpeg2000_read},
     {"GIF", "GIF8", "xxxx", NULL},
     {"AVIF or HEIF", "    ftyp", "    xxxx", NULL},
 };
@@ -69,7 +69,7 @@ hone_status hone_pixels_read(const uint8_t *data, size_t bytes, hone_pixels *out
     const format *f = find(data, bytes);
     if (!f)
         return hone_fail(HONE_BAD_INPUT,
-                         "no picture: the first bytes are those of no format that is known (PNG, JPEG, WebP, BMP, PNM, TIFF)");
+                         "no picture: the first bytes are those of no format that is known (PNG, JPEG, JPEG 2000, WebP, BMP, PNM, TIFF)");
     if (!f->read) return hone_fail(HONE_NOT_SUPPORTED, "a %s picture; convert it to PNG or JPEG", f->name);
     hone_pixels made = {0};
     hone_status s = f->read(data, bytes, &made);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   image: pictures in. Bytes of a file → rows of 8-bit pixels, by decoders of our own. One file a format; each format is a row of the table
-   in image.c. What comes out here has as many channels as the file has; include/hone/image.h is the door for others.
+   image: pictures in. Bytes of a file → rows of 8-bit pixels, by the libraries that everybody uses (library.h); BMP and PNM, which have none, by ourselves. One file a
+   format; each format is a row of the table in image.c. include/hone/image.h is the door for others.
 
-   Files are hostile. A decoder reads only inside the bytes it was given, makes no picture above HONE_IMAGE_SIDE or HONE_IMAGE_PIXELS, and asks
-   before it allocates whether so short a file can hold so large a picture, where the format lets it know. */
+   Files are hostile. No picture above HONE_IMAGE_SIDE or HONE_IMAGE_PIXELS is made, and before anything is allocated it is asked whether so short a file can hold so large
+   a picture, where the format lets one know. */
 #ifndef HONE_IMAGE_IMAGE_H
 #define HONE_IMAGE_IMAGE_H
 #include "base/mem.h"
@@ -29,7 +29,7 @@ void hone_pixels_convert(const hone_pixels *, hone_image_order, uint8_t *to);
 
 /* ---- the formats; each is called with bytes that begin as its own do ---- */
 typedef hone_status hone_pixels_reader(const uint8_t *data, size_t bytes, hone_pixels *out);
-hone_pixels_reader hone_png_read, hone_jpeg_read, hone_bmp_read, hone_pnm_read, hone_tiff_read, hone_webp_read;
+hone_pixels_reader hone_png_read, hone_jpeg_read, hone_bmp_read, hone_pnm_read, hone_tiff_read, hone_webp_read, hone_jpeg2000_read;
 
 /* Numbers inside files. The caller has checked that the bytes are there. */
 static inline uint32_t hone_be16(const uint8_t *p) { return (uint32_t)p[0] << 8 | p[1]; }
