@@ -27,7 +27,8 @@ struct hone_queue {
     size_t bytes;
 };
 static int opened, closed, bound, joined, segments;
-static hone_status open_queue(hone_queue **out) {
+static hone_status open_queue(const hone_device *d, int number, hone_queue **out) {
+    (void)d, (void)number;
     *out = hone_alloc(sizeof **out);
     opened += *out != NULL;
     return *out ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a session");
@@ -88,8 +89,21 @@ static hone_status join_nothing(hone_steps *s) {
     return HONE_OK;
 }
 static void describe(hone_text *t) { hone_text_put(t, ", \"kernels\": []"); }
-static const hone_device by_lot = {"lot", describe, bind_as_cpu, join_as_cpu, open_queue, close_queue, run_segment},
-                         definition = {"definition", describe, bind_definition, join_nothing, open_queue, close_queue, run_segment};
+static const hone_device by_lot = {.name = "lot",
+                                   .describe = describe,
+                                   .bind = bind_as_cpu,
+                                   .join = join_as_cpu,
+                                   .open = open_queue,
+                                   .close = close_queue,
+                                   .run = run_segment},
+                         definition = {.name = "definition",
+                                       .describe = describe,
+                                       .bind = bind_definition,
+                                       .join = join_nothing,
+                                       .open = open_queue,
+                                       .close = close_queue,
+                                       .run = run_segment};
+static const hone_units lots = {.unit = {{&by_lot, 0}}, .n = 1}, definitions = {.unit = {{&definition, 0}}, .n = 1};
 
 /* ---- models --------------------------------------------------------------------------------------------------------------------------- */
 static const struct {
@@ -156,12 +170,12 @@ static void same_bits(void **state) {
             hone_value *a[MOST_OUTPUTS] = {0}, *b[MOST_OUTPUTS] = {0};
             run(c, (hone_exec_options){.threads = threads}, x, a);
             if (threads == 1) assert_int_equal(opened, 0); /* that was the first row */
-            run(c, (hone_exec_options){.threads = threads, .device = &by_lot}, x, b);
+            run(c, (hone_exec_options){.threads = threads, .units = &lots}, x, b);
             same(a, b, c->graph->out.n);
         }
         hone_value *a[MOST_OUTPUTS] = {0}, *b[MOST_OUTPUTS] = {0};
         run(c, (hone_exec_options){.threads = 1, .interpret = true}, x, a);
-        run(c, (hone_exec_options){.threads = 1, .device = &definition}, x, b);
+        run(c, (hone_exec_options){.threads = 1, .units = &definitions}, x, b);
         same(a, b, c->graph->out.n);
         assert_true(opened >= 3 && opened == closed && bound > 0 && joined > 0 && segments >= 6);
         hone_value_drop(x);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
    device: the table of a device: how steps are made for it, and how it runs them. plan/ and run/ know a device by this table only; what is below (cpu/ …) is its own.
 
-   A plan's steps go to the device as segments: steps one after another, which it runs in its own way, the CPU by a team of threads that enters a segment once. A host step
-   belongs to whoever runs the segment (run/): the device calls it back in its turn. What a session needs to run segments one after another (scratch; later a stream, a
-   workspace, captured graphs) is its queue. */
+   A plan's steps go to devices as segments: steps one after another on one device, which it runs in its own way, the CPU by a team of threads that enters a segment once. A
+   host step belongs to whoever runs the segment (run/): the CPU calls it back in its turn, no other device is given one. What a session needs to run segments one after
+   another (scratch, a stream, a workspace, captured graphs) is its queue.
+
+   A device has the host's memory, or memory of its own: then its bases are handles that only it can read, plans keep blocks there, and copies stand at the borders. */
 #ifndef HONE_DEVICE_DEVICE_H
 #define HONE_DEVICE_DEVICE_H
 #include "device/step.h"
@@ -19,7 +21,7 @@ typedef struct {
     int threads;                      /* at least 1 */
     const struct hone_wisdom *wisdom; /* measured choices (wisdom.h), or NULL */
     hone_dtype precision;             /* BF16, F16: products with constant weights round their factors to it. Anything else: f32 */
-    const struct hone_device *device; /* NULL: the first of hone_devices */
+    const struct hone_units *units;   /* the devices, and what goes where; NULL: the CPU alone */
 } hone_how;
 /* An instance whose tensors have places. tensor: one an instance's tensor; temporaries are filled in by the device.
    `constant(t)`: the tensor's data is known at compile and will not change, so it may be packed ahead; NULL: none is. */
@@ -34,6 +36,7 @@ typedef struct {
     int32_t node;
     const hone_node *of;
     hone_how how;
+    const struct hone_unit *unit; /* the device that it is bound to; NULL: the CPU */
 } hone_device_call;
 
 enum { HONE_PROFILE_ALONE = 1, HONE_PROFILE_ALL, HONE_PROFILE_BUSY };
@@ -48,22 +51,70 @@ typedef struct {     /* some steps of a plan, one after another */
     int64_t limit_ms;
     hone_status (*host)(void *arg, const hone_step *); /* runs a host step; NULL: there is none */
     void *arg;
+    const void *sealed; /* what seal made of these steps, or NULL */
 } hone_segment;
 
 typedef struct hone_queue hone_queue; /* a device's own: what a session runs with */
 typedef struct hone_device hone_device;
+typedef struct {      /* what plans must know of a device's memory; 0: as the host's */
+    size_t alignment; /* of a block in an allocation, a power of 2; 0: 64 */
+    size_t largest;   /* bytes of one allocation; 0: what there is */
+} hone_target;
 struct hone_device {
     const char *name;              /* "cpu" */
     void (*describe)(hone_text *); /* what runs here, as members of a JSON object that follow others: , "kernels": … */
+    /* How many of them there are, by number from 0 on; NULL: one. */
+    int (*count)(const hone_device *);
+    void (*target)(const hone_device *, int number, hone_target *out); /* NULL: all 0 */
+    /* Why it cannot run this, in a few words that live for ever; NULL: it can. NULL: it can run all. Copies (Identity) it must be able to run. */
+    const char *(*refuses)(const hone_device *, const hone_instance *);
     /* The steps of an instance, each stage by the best tactic that applies. */
     hone_status (*bind)(hone_steps *, const hone_device_call *);
-    /* All steps of a plan are there and no memory is placed yet: what they can still do for one another. */
+    /* All steps of a plan are there and no memory is placed yet: what they can still do for one another. Steps of other devices may stand between its own. NULL: nothing. */
     hone_status (*join)(hone_steps *);
-    hone_status (*open)(hone_queue **out);
+    /* Memory is placed: what of a segment's steps follows from that (arguments of kernels), into the plan's arena; run gets it as `sealed`. NULL: nothing. */
+    hone_status (*seal)(hone_arena *, const hone_step *, int n, const void **sealed);
+    hone_status (*open)(const hone_device *, int number, hone_queue **out);
     void (*close)(hone_queue *); /* NULL is fine */
-    /* Runs a segment to its end; the first message of a step that fails, with its node. */
+    /* Runs a segment to its end; the first message of a step that fails, with its node. Where there is `wait` it may come back as soon as all is under way. */
     hone_status (*run)(hone_queue *, const hone_segment *);
+
+    /* ---- memory of its own: all of these, or none: it has the host's --------------------------------------------------------------------- */
+    /* A handle is what bases of its segments are. It need be no address: steps name a byte by handle and offset. */
+    hone_status (*alloc)(const hone_device *, int number, size_t bytes, void **handle);
+    void (*free)(const hone_device *, int number, void *handle); /* nothing that is under way may touch it */
+    /* In the order of what the queue was given. copy_in comes back when `from` may change again, copy_out when all bytes are there. */
+    hone_status (*copy_in)(hone_queue *, void *to, int64_t at, const void *from, size_t bytes);
+    hone_status (*copy_out)(hone_queue *, void *to, void *from, int64_t at, size_t bytes);
+    /* From one of them to another, after all that both queues were given so far and before all that they are given next. NULL: through the host. */
+    hone_status (*copy_peer)(hone_queue *to_queue, void *to, int64_t at, hone_queue *from_queue, void *from, int64_t from_at, size_t bytes);
+    /* All that the queue was given is done, also what failed: the first message, which it then forgets. */
+    hone_status (*wait)(hone_queue *);
 };
 const hone_device *hone_devices(int k);                /* those that there are, the CPU first; NULL: no more */
 const hone_device *hone_device_find(const char *name); /* NULL: there is none of that name */
+/* One row more, which lives for ever. Fails for a name that is taken or none, and for a row that lacks functions. */
+hone_status hone_devices_add(const hone_device *) HONE_CHECKED;
+
+/* ---- the devices of a session ------------------------------------------------------------------------------------------------------------ */
+typedef struct hone_unit { /* one device */
+    const hone_device *row;
+    int number;
+} hone_unit;
+typedef struct {
+    const char *nodes; /* a pattern for nodes' names, as of a shell: layer4.* */
+    int unit;
+} hone_placing;
+enum { HONE_MOST_UNITS = 8 };
+/* A space is a memory: 0 is the host's, k that of unit k. A unit that has the host's memory is in space 0. */
+typedef struct hone_units {
+    hone_unit unit[HONE_MOST_UNITS]; /* the first has the host's memory, and runs what only the host can */
+    int n;
+    int rest;                 /* the unit of nodes that no pattern names */
+    const hone_placing *rule; /* the last that fits decides */
+    int n_rule;
+} hone_units;
+extern const hone_units hone_units_cpu; /* the CPU alone */
+static inline int hone_unit_space(const hone_units *u, int unit) { return u->unit[unit].row->alloc ? unit : 0; }
+int hone_units_place(const hone_units *, const char *node); /* the unit of a node */
 #endif

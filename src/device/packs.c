@@ -120,6 +120,13 @@ void hone_packs_bases(hone_packs *p, int from, int to, void **base) {
     }
     pthread_mutex_unlock(&p->lock);
 }
+void *hone_packs_at(hone_packs *p, int32_t base) {
+    const int k = hone_base_constant(base), packed = k - p->constants->n;
+    pthread_mutex_lock(&p->lock);
+    void *at = packed < 0 ? (void *)p->constants->at[k].at : packed < p->all.n ? p->all.at[packed]->data : NULL;
+    pthread_mutex_unlock(&p->lock);
+    return at;
+}
 const void *hone_packs_constant(const hone_packs *p, int32_t base) { return p->constants->at[hone_base_constant(base)].at; }
 size_t hone_packs_size(hone_packs *p, int32_t base) {
     const int k = hone_base_constant(base), packed = k - p->constants->n;

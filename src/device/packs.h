@@ -43,6 +43,7 @@ void hone_packs_empty(hone_packs *); /* forgets all packed forms; no plan may be
 int hone_packs_count(hone_packs *);  /* constants and packed forms so far: their bases are -1 … -count */
 /* Where numbers from … to - 1 lie, into base[-1 - number]. */
 void hone_packs_bases(hone_packs *, int from, int to, void **base);
+void *hone_packs_at(hone_packs *, int32_t base); /* one of them */
 /* Where a constant lies, for who looks at its numbers or packs them. */
 const void *hone_packs_constant(const hone_packs *, int32_t base);
 size_t hone_packs_size(hone_packs *, int32_t base); /* bytes behind a base */

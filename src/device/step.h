@@ -42,6 +42,7 @@ struct hone_step {
     bool spreads; /* a host step that asks for other threads itself */
     bool serial;  /* too small to wake anyone */
     bool flush;   /* sums of products: subnormal numbers count as zero (base/flush.h) */
+    uint8_t unit; /* of the session's devices, the one that runs it; HONE_UNIT_COPY */
     int64_t tiles;
     int64_t
         rounds; /* its tiles so many times, all of one round before any of the next: tile k of round r has the number r * tiles + k. 0: once */
@@ -57,12 +58,19 @@ struct hone_step {
     const struct hone_decision *decision; /* what was chosen for it (cpu/wisdom.h), or NULL: nothing to choose */
     uint64_t ns, runs;                    /* where a session profiles */
 };
-typedef struct { /* a piece of the arena */
+/* A step that brings bytes from one memory to another, ref 0 to ref 1, is nobody's: whoever runs segments does it. */
+enum { HONE_UNIT_COPY = 255 };
+typedef struct {
+    int from, to; /* spaces */
+    int64_t bytes;
+} hone_transfer;
+typedef struct { /* a piece of an arena */
     int64_t bytes, at;
     int64_t exact;       /* bytes that are used of it */
     int32_t first, last; /* steps between which it holds something */
     int32_t shares;      /* may lie on this earlier block if that one dies where this is born; -1 */
     bool plain, half;    /* someone wants it as it is; it is floats, stored as bf16 */
+    uint8_t space;       /* whose memory (hone_units) */
     const char *name;    /* of the var that was placed here, for reports; NULL: a buffer of the step's own */
 } hone_block;
 
@@ -71,6 +79,7 @@ typedef struct hone_steps { /* a plan in the making */
     hone_vec(hone_step) step;
     hone_vec(hone_block) block;
     hone_vec(hone_ref *) patch;
+    uint8_t space; /* of new blocks */
 } hone_steps;
 /* A new block, alive from the step that is added next. -1: no memory or overflow. */
 int hone_steps_block(hone_steps *, int64_t bytes);

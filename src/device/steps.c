@@ -4,7 +4,8 @@
 
 int hone_steps_block(hone_steps *s, int64_t bytes) {
     if (bytes < 0 || bytes > INT64_MAX / 4) return -1;
-    hone_block b = {.bytes = (bytes + 63) / 64 * 64, .exact = bytes, .first = s->step.n, .last = s->step.n, .shares = -1};
+    hone_block b = {
+        .bytes = (bytes + 63) / 64 * 64, .exact = bytes, .first = s->step.n, .last = s->step.n, .shares = -1, .space = s->space};
     return hone_push(&s->block, b) ? s->block.n - 1 : -1;
 }
 hone_status hone_steps_add(hone_steps *s, hone_step step, hone_ref *refs, int n) {

@@ -31,6 +31,9 @@ static hone_status bind_view(binder *b, level *l, int k, const hone_node *n, con
     hone_bound_var *x = l->var + n->in[0];
     HONE_TRY(hone_bind_real(b, x));
     if (x->at != HONE_AT_REF) return HONE_OK;
+    HONE_TRY(hone_bind_choose(b, l, n, NULL, out));
+    const int space = hone_bind_space(b, x->ref);
+    if (space >= 0) hone_bind_on(b, space); /* where it is, what is seen of it is too */
     if (n->program->runs == HONE_RUNS_VIEW && !strcmp(n->program->how, "bitcast")) HONE_TRY(hone_bind_dense(b, l, k, x));
     for (int q = 0; q < n->n_out; q++) {
         if (n->out[q] < 0) continue;
@@ -77,10 +80,12 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
                           .shelf = b->shelf,
                           .node = k,
                           .of = n,
-                          .how = b->how};
+                          .how = b->how,
+                          .unit = b->units->unit + b->unit};
     int before = b->steps.step.n, patches = b->steps.patch.n;
-    HONE_TRY(b->device->bind(&b->steps, &c));
-    HONE_TRY(hone_bind_once(b, l, in, t, id, before, patches));
+    HONE_TRY(c.unit->row->bind(&b->steps, &c));
+    if (!b->unit) HONE_TRY(hone_bind_once(b, l, in, t, id, before, patches));
+    for (int q = before; b->unit && q < b->steps.step.n; q++) b->steps.step.at[q].unit = (uint8_t)b->unit;
     if (b->steps.step.n != before + 1 || b->how.interpret) return HONE_OK;
     const uint64_t in_place = f ? f->in_place : hone_formula_in_place(in);
     b->steps.step.at[before].in_place = in_place;
@@ -108,6 +113,7 @@ static hone_status bind_program(binder *b, level *l, int k, const hone_node *n, 
     hone_bound *t = HONE_NEW_N(b->scratch, hone_bound, in->n_tensor + 1);
     hone_vid *id = HONE_NEW_N(b->scratch, hone_vid, in->n_tensor + 1);
     if (!t || !id) return no_memory();
+    HONE_TRY(hone_bind_choose(b, l, n, in, out));
     for (int pass = 0; pass < 2; pass++) /* inputs first: making one dense adds a step */
         for (int q = 0; q < in->n_tensor; q++) {
             const hone_tensor *w = in->tensor + q;
@@ -117,8 +123,11 @@ static hone_status bind_program(binder *b, level *l, int k, const hone_node *n, 
             if (w->role == HONE_ROLE_OUT) {
                 v->fact = out[w->operand - n->program->n_in];
                 HONE_TRY(w->dense ? hone_bind_place_rows(b, l, id[q], v) : hone_bind_place(b, l, id[q], v));
-            } else HONE_TRY(w->dense ? hone_bind_dense(b, l, k, v) : hone_bind_real(b, v));
-            t[q].ref = v->ref;
+                t[q].ref = v->ref;
+            } else {
+                HONE_TRY(w->dense ? hone_bind_dense(b, l, k, v) : hone_bind_real(b, v));
+                HONE_TRY(hone_bind_bring(b, l, k, id[q], &t[q].ref));
+            }
             hone_instance_strides(in, call, p, q, v->fact.dim, v->stride, t[q].stride);
         }
     return bind_steps(b, l, k, n, in, p, t, id, NULL);
@@ -161,6 +170,11 @@ static hone_status bind_fused(binder *b, level *l, int k, const hone_node *f, bo
         for (int d = 0; d < first->rank; d++)
             if (first->rank != other->rank || first->dim[d] != other->dim[d]) return HONE_OK;
     }
+    hone_fact *made = HONE_NEW_N(b->scratch, hone_fact, f->n_out + 1);
+    if (!made) return no_memory();
+    for (int q = 0; q < f->n_out; q++)
+        if (f->out[q] >= 0) made[q] = l->var[f->out[q]].fact;
+    HONE_TRY(hone_bind_choose(b, l, f, all, made));
     for (int pass = 0; pass < 2; pass++)
         for (int q = 0; q < all->n_tensor; q++) {
             const hone_tensor *w = all->tensor + q;
@@ -168,9 +182,13 @@ static hone_status bind_fused(binder *b, level *l, int k, const hone_node *f, bo
             id[q] = w->role == HONE_ROLE_IN ? n->in[w->operand] : w->role == HONE_ROLE_OUT ? n->out[0] : -1;
             if (id[q] < 0 || (w->role == HONE_ROLE_OUT) != (pass == 1)) continue;
             hone_bound_var *v = l->var + id[q];
-            if (w->role == HONE_ROLE_OUT) HONE_TRY(hone_bind_place(b, l, id[q], v));
-            else HONE_TRY(w->dense ? hone_bind_dense(b, l, k, v) : hone_bind_real(b, v));
-            t[q].ref = v->ref;
+            if (w->role == HONE_ROLE_OUT) {
+                HONE_TRY(hone_bind_place(b, l, id[q], v));
+                t[q].ref = v->ref;
+            } else {
+                HONE_TRY(w->dense ? hone_bind_dense(b, l, k, v) : hone_bind_real(b, v));
+                HONE_TRY(hone_bind_bring(b, l, k, id[q], &t[q].ref));
+            }
             int part = u->from[q].part;
             hone_instance_strides(u->part[part], call[part], p + u->param0[part], u->from[q].tensor, v->fact.dim, v->stride, t[q].stride);
         }
@@ -223,6 +241,7 @@ static hone_status bind_formula(binder *b, level *l, int k, const hone_node *n, 
     if (!*done) {
         hone_bound *t = HONE_NEW_N(b->scratch, hone_bound, all->n_tensor + 1);
         if (!t) return no_memory();
+        HONE_TRY(hone_bind_choose(b, l, n, all, out));
         for (int pass = 0; pass < 2; pass++) /* inputs first: making one dense adds a step */
             for (int q = 0; q < all->n_tensor; q++) {
                 const hone_tensor *w = all->tensor + q;
@@ -233,11 +252,12 @@ static hone_status bind_formula(binder *b, level *l, int k, const hone_node *n, 
                     while (n->out[o] != f->id[q]) o++;
                     v->fact = out[o];
                     HONE_TRY(w->dense ? hone_bind_place_rows(b, l, f->id[q], v) : hone_bind_place(b, l, f->id[q], v));
+                    t[q].ref = v->ref;
                 } else {
                     HONE_TRY(hone_bind_see(b, l, f->id[q]));
                     HONE_TRY(w->dense ? hone_bind_dense(b, l, k, v) : hone_bind_real(b, v));
+                    HONE_TRY(hone_bind_bring(b, l, k, f->id[q], &t[q].ref));
                 }
-                t[q].ref = v->ref;
                 hone_walks_strides(f->walks[q], w, p, v->fact.dim, v->stride, t[q].stride);
             }
         HONE_TRY(bind_steps(b, l, k, n, all, p, t, f->id, f));
@@ -253,6 +273,7 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
     hone_host_operand *all = HONE_NEW_N(b->steps.arena, hone_host_operand, n->n_in + n->n_out + 1);
     hone_ref *refs = HONE_NEW_N(b->steps.arena, hone_ref, n->n_in + n->n_out + 1);
     if (!h || !all || !refs) return no_memory();
+    hone_bind_on(b, 0);
     *h = (hone_host_step){.compiled = l->c, .node = n, .number = k, .host = l->c->host[k], .in = all, .out = all + n->n_in, .ref = refs};
     for (int q = 0; q < n->n_in; q++) {
         refs[q].base = HONE_BASE_NONE;
@@ -265,7 +286,8 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
         if (v->at == HONE_AT_SLOT || (v->slot >= 0 && v->ref.base >= hone_slot_base(b, 0)))
             all[q] = (hone_host_operand){.kind = HONE_OPERAND_SLOT, .slot = v->slot};
         else if (v->at == HONE_AT_REF) {
-            all[q] = (hone_host_operand){.kind = HONE_OPERAND_TENSOR, .fact = v->fact}, refs[q] = v->ref;
+            all[q] = (hone_host_operand){.kind = HONE_OPERAND_TENSOR, .fact = v->fact};
+            HONE_TRY(hone_bind_bring(b, l, k, n->in[q], refs + q));
             int in = v->ref.base - HONE_BASE_FIRST;
             if (in >= 0 && in < b->n_in && l->top && v->ref.offset == 0 && l->c->graph->in.at[in] == n->in[q])
                 all[q].kind = HONE_OPERAND_INPUT, all[q].slot = in;

@@ -29,10 +29,11 @@ struct level { /* a graph being bound: the outermost, or a branch bound in place
     level *outer;
     bool top;
     hone_bound_var *var;
-    const int64_t *values; /* of the dims table */
-    bool whole;            /* all that quiet nodes ask for are numbers */
-    bool empty;            /* an input has no elements: expressions divide by dims as if they were not 0, so nothing goes by formula */
-    hone_room *room;       /* one a var, or NULL: none yet (join.c) */
+    const int64_t *values;    /* of the dims table */
+    bool whole;               /* all that quiet nodes ask for are numbers */
+    bool empty;               /* an input has no elements: expressions divide by dims as if they were not 0, so nothing goes by formula */
+    hone_room *room;          /* one a var, or NULL: none yet (join.c) */
+    struct hone_there *there; /* what was brought to other spaces, newest first (space.c) */
 };
 typedef struct {
     hone_steps steps;
@@ -42,7 +43,9 @@ typedef struct {
     hone_own own;
     const hone_plan *after;
     hone_how how;
-    const hone_device *device;
+    const hone_units *units;
+    int unit; /* of the node being bound */
+    hone_vec(hone_refusal) refused;
     bool *out_taken;
     int n_in, n_out, n_slot, inlined;
     int cut; /* node where the plan ends, -1 */
@@ -83,6 +86,22 @@ hone_status hone_bind_copy(binder *, const level *, int node, const hone_bound_v
 hone_status hone_bind_copy_apart(binder *, const level *, int node, const hone_bound_var *from, const hone_bound_var *to) HONE_CHECKED;
 /* A dense copy in its stead, where it is not dense. */
 hone_status hone_bind_dense(binder *, const level *, int node, hone_bound_var *) HONE_CHECKED;
+/* ---- space.c: which device a node goes to, and values that are wanted in another memory ------------------------------------------------ */
+/* Where a ref's memory is: a space; -1: in all that want it (constants, what was computed when plans were made). */
+int hone_bind_space(const binder *, hone_ref);
+/* Nodes are bound to this unit from now on, and new blocks lie in its space. */
+void hone_bind_on(binder *, int unit);
+/* The unit of a node: as it was placed, but for what the device refuses, strings, and small results of constants, which are computed while the plan is made. instance:
+   NULL, a view. */
+hone_status hone_bind_choose(binder *, const level *, const hone_node *, const hone_instance *, const hone_fact *out) HONE_CHECKED;
+/* Where a var lies in the memory of the unit that is bound: it is copied there, once, where it must be. May make the var dense. */
+hone_status hone_bind_bring(binder *, level *, int node, hone_vid, hone_ref *out) HONE_CHECKED;
+/* Bytes without gaps, from one memory to another. */
+hone_status hone_bind_transfer(binder *, int node, const hone_node *, hone_ref from, hone_ref to, int64_t bytes) HONE_CHECKED;
+/* All steps are there, their refs settled: segments, and what they need of constants. */
+hone_status hone_bind_segments(const binder *, hone_plan *) HONE_CHECKED;
+/* The space behind a base of a finished plan; -1 as above. first_slot: the base of slot 0. */
+int hone_plan_space(const hone_plan *, int first_slot, int32_t base);
 /* once.c: where the steps of a node, from step0 and patch0 on, read constants only, they are run and taken back. */
 hone_status hone_bind_once(binder *, const level *, const hone_instance *, hone_bound *t, const hone_vid *id, int step0,
                            int patch0) HONE_CHECKED;

@@ -2,6 +2,7 @@
    compile: from an imported graph to one that can be bound, once a model. */
 #include <string.h>
 
+#include "device/resident.h"
 #include "passes/passes.h"
 #include "plan/formula.h"
 #include "plan/join.h"
@@ -111,8 +112,8 @@ static hone_status compile_graph(hone_compiled *c, hone_compiled *outer, int dep
     if (depth > 40) return hone_fail(HONE_BAD_INPUT, "bodies are nested too deeply");
     c->outer = outer;
     if (outer)
-        c->instances = outer->instances, c->constants = outer->constants, c->packs = outer->packs, c->shelves = outer->shelves,
-        c->bench = outer->bench;
+        c->instances = outer->instances, c->constants = outer->constants, c->packs = outer->packs, c->residents = outer->residents,
+        c->shelves = outer->shelves, c->bench = outer->bench;
     c->instance = hone_arena_alloc(g->arena, sizeof *c->instance * (size_t)(n + 1));
     c->formula = hone_arena_alloc(g->arena, sizeof *c->formula * (size_t)(n + 1));
     c->host = hone_arena_alloc(g->arena, sizeof *c->host * (size_t)(n + 1));
@@ -162,7 +163,7 @@ hone_status hone_compile(hone_graph *g, hone_compiled **out) {
     c->graph = g, c->nodes_before = count_nodes(g);
     hone_status s = HONE_OK;
     if (!(c->instances = hone_instances_create()) || !(c->constants = hone_alloc(sizeof *c->constants)) ||
-        !(c->packs = hone_packs_create(c->constants)) || !(c->shelves = hone_shelves_create()))
+        !(c->packs = hone_packs_create(c->constants)) || !(c->residents = hone_residents_create()) || !(c->shelves = hone_shelves_create()))
         s = no_memory();
     if (!s) s = hone_passes_run(g, c->instances, &c->passes);
     if (!s) s = compile_graph(c, NULL, 0);
@@ -187,6 +188,7 @@ void hone_compiled_destroy(hone_compiled *c) {
     hone_text_free(&c->passes);
     if (c->bench) hone_bench_destroy(atomic_load(c->bench));
     hone_shelves_destroy(c->shelves);
+    hone_residents_destroy(c->residents);
     hone_packs_destroy(c->packs);
     if (c->constants) hone_vec_free(c->constants);
     hone_free(c->constants);

@@ -167,8 +167,12 @@ static hone_status make_room(binder *b, const level *l, hone_vid id) {
     int64_t n;
     if (!hone_count_of(of->fact.dim, of->fact.rank, &n)) return HONE_OK;
     bool inside = false;
+    const int was = b->unit;
+    if (b->units->n > 1)
+        hone_bind_on(b, hone_units_place(b->units, l->c->graph->node.at[v->producer]->name)); /* where the Concat will be */
     HONE_TRY(lie_in_home(b, l, id, of, &inside));
     if (!inside) HONE_TRY(hone_bind_block(b, l, id, of));
+    hone_bind_on(b, was);
     r->of = of, r->joined = inside;
     return HONE_OK;
 }
@@ -179,7 +183,9 @@ static hone_status lie_in_home(binder *b, const level *l, hone_vid id, hone_boun
     HONE_TRY(make_room(b, l, h->in));
     const hone_bound_var *in = l->room[h->in].of;
     int64_t at = hone_dim_value(h->at, l->values);
-    if (!in || in->fact.rank != v->fact.rank || in->fact.dtype != v->fact.dtype || !hone_dim_is_number(at) || at < 0) return HONE_OK;
+    if (!in || hone_bind_space(b, in->ref) != b->steps.space || in->fact.rank != v->fact.rank || in->fact.dtype != v->fact.dtype ||
+        !hone_dim_is_number(at) || at < 0)
+        return HONE_OK;
     for (int d = 0; d < v->fact.rank; d++) {
         int64_t most = in->fact.dim[d], mine = v->fact.dim[d];
         if (d == h->axis ? mine < 1 || mine > most || at > most - mine : mine != most) return HONE_OK;
@@ -195,7 +201,7 @@ hone_status hone_join_place(binder *b, level *l, hone_vid id, hone_bound_var *v,
     if (!l->room && !(l->room = HONE_NEW_N(b->scratch, hone_room, l->c->graph->var.n)))
         return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
     hone_room *r = l->room + id;
-    if (r->of && same_dims(&r->of->fact, &v->fact)) {
+    if (r->of && same_dims(&r->of->fact, &v->fact) && hone_bind_space(b, r->of->ref) == b->steps.space) {
         v->ref = r->of->ref, memcpy(v->stride, r->of->stride, sizeof v->stride);
         *done = true;
         return HONE_OK;
@@ -210,6 +216,7 @@ hone_status hone_bind_concat(binder *b, level *l, int k, hone_fact *out) {
     int axis = hone_attr_axis(n->attr, n->n_attr, out[0].rank);
     y->fact = out[0];
     if (axis < 0) return hone_fail(HONE_BAD_INPUT, "axis is none of the %d dims", out[0].rank);
+    HONE_TRY(hone_bind_choose(b, l, n, NULL, out));
     HONE_TRY(hone_bind_place(b, l, n->out[0], y));
     const hone_bound_var *room = l->room ? l->room[n->out[0]].of : NULL;
     bool here = room && room->ref.base == y->ref.base && room->ref.block == y->ref.block && room->ref.offset == y->ref.offset &&
@@ -224,7 +231,12 @@ hone_status hone_bind_concat(binder *b, level *l, int k, hone_fact *out) {
         bool there = here && h && h->in == n->out[0] && l->room[n->in[q]].joined && hone_dim_value(h->at, l->values) == at, empty = false;
         at += x->fact.dim[axis];
         for (int d = 0; d < x->fact.rank; d++) empty |= x->fact.dim[d] == 0;
-        if (!there && !empty) HONE_TRY(hone_bind_copy(b, l, k, x, &part));
+        if (there || empty) continue;
+        hone_ref from;
+        HONE_TRY(hone_bind_bring(b, l, k, n->in[q], &from));
+        hone_bound_var here_now = *x;
+        here_now.ref = from;
+        HONE_TRY(hone_bind_copy(b, l, k, &here_now, &part));
     }
     return HONE_OK;
 }

@@ -71,7 +71,8 @@ static int by_birth(const void *p, const void *q) {
     const life *a = p, *b = q;
     return a->first != b->first ? by(b->first, a->first, a, b) : by(a->bytes, b->bytes, a, b);
 }
-int64_t hone_memory_plan(hone_arena *scratch, hone_block *block, int n, int n_step, int64_t *lower, int64_t *sum) {
+int64_t hone_memory_plan(hone_arena *scratch, hone_block *block, int n, int n_step, int space, int64_t align, int64_t *lower,
+                         int64_t *sum) {
     *lower = *sum = 0;
     if (!n) return 0;
     int spans = n_step / SPAN + 1, lives = 0;
@@ -83,6 +84,7 @@ int64_t hone_memory_plan(hone_arena *scratch, hone_block *block, int n, int n_st
     if (!of || !last || !all || !alive || !from || !count) return -1;
     /* chains of blocks that share one place */
     for (int k = 0; k < n; k++) {
+        if (block[k].space != space) continue;
         int s = block[k].shares, r = s < 0 ? k : of[s];
         /* born exactly where the other dies, and no larger */
         of[k] = s >= 0 && last[r] == block[k].first && block[k].bytes <= block[r].bytes ? r : k;
@@ -90,7 +92,8 @@ int64_t hone_memory_plan(hone_arena *scratch, hone_block *block, int n, int n_st
         *sum += block[k].bytes;
     }
     for (int k = 0; k < n; k++)
-        if (of[k] == k) all[lives++] = (life){block[k].bytes, 0, block[k].first, last[k], k};
+        if (of[k] == k && block[k].space == space)
+            all[lives++] = (life){(block[k].bytes + align - 1) / align * align, 0, block[k].first, last[k], k};
     for (int k = 0; k < lives; k++) {
         alive[all[k].first] += all[k].bytes, alive[all[k].last + 1] -= all[k].bytes;
         for (int s = all[k].first / SPAN; s <= all[k].last / SPAN; s++) from[s + 1]++;
@@ -122,6 +125,7 @@ int64_t hone_memory_plan(hone_arena *scratch, hone_block *block, int n, int n_st
         need = other;
         for (int k = 0; k < lives; k++) block[all[k].block].at = all[k].at;
     }
-    for (int k = 0; k < n; k++) block[k].at = block[of[k]].at;
+    for (int k = 0; k < n; k++)
+        if (block[k].space == space) block[k].at = block[of[k]].at;
     return need;
 }

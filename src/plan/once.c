@@ -34,9 +34,10 @@ static hone_status run(const binder *b, int step0) {
     if (!all.base) return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
     for (int k = 0; k < all.n; k++)
         if (all.step[k].scratch_bytes > all.scratch_bytes) all.scratch_bytes = all.step[k].scratch_bytes;
-    HONE_TRY(b->device->open(&q));
-    hone_status s = b->device->run(q, &all);
-    b->device->close(q);
+    const hone_unit *host = b->units->unit; /* whatever device wants the result: it goes there with the plan's own memory */
+    HONE_TRY(host->row->open(host->row, host->number, &q));
+    hone_status s = host->row->run(q, &all);
+    host->row->close(q);
     return s;
 }
 hone_status hone_bind_once(binder *b, const level *l, const hone_instance *in, hone_bound *t, const hone_vid *id, int step0, int patch0) {

@@ -99,7 +99,7 @@ hone_status hone_bind_block(binder *b, const level *l, hone_vid id, hone_bound_v
     return HONE_OK;
 }
 static bool place_out(binder *b, const level *l, hone_vid id, hone_bound_var *v) {
-    for (int k = 0; l->top && k < l->c->graph->out.n; k++)
+    for (int k = 0; l->top && !b->steps.space && k < l->c->graph->out.n; k++)
         if (l->c->graph->out.at[k] == id && !b->out_taken[k]) {
             b->out_taken[k] = true;
             v->at = HONE_AT_REF, v->ref = (hone_ref){HONE_BASE_FIRST + b->n_in + k, -1, 0};
@@ -150,9 +150,12 @@ hone_status hone_bind_copy(binder *b, const level *l, int node, const hone_bound
                           .packs = b->packs,
                           .shelf = b->shelf,
                           .how = b->how};
-    int before = b->steps.step.n;
-    HONE_TRY(b->device->bind(&b->steps, &c));
-    for (int k = before; k < b->steps.step.n; k++) b->steps.step.at[k].tactic = "copy";
+    const int before = b->steps.step.n, was = b->unit, space = hone_bind_space(b, to->ref);
+    hone_bind_on(b, space < 0 ? 0 : space);
+    c.unit = b->units->unit + b->unit;
+    HONE_TRY(c.unit->row->bind(&b->steps, &c));
+    for (int k = before; k < b->steps.step.n; k++) b->steps.step.at[k].tactic = "copy", b->steps.step.at[k].unit = (uint8_t)b->unit;
+    hone_bind_on(b, was);
     return HONE_OK;
 }
 hone_status hone_bind_copy_apart(binder *b, const level *l, int node, const hone_bound_var *from, const hone_bound_var *to) {
@@ -179,8 +182,11 @@ hone_status hone_bind_dense(binder *b, const level *l, int node, hone_bound_var 
     HONE_TRY(hone_bind_real(b, v));
     if (v->at != HONE_AT_REF || hone_bind_is_dense(v)) return HONE_OK;
     hone_bound_var dense = *v;
+    const int was = b->unit, space = hone_bind_space(b, v->ref);
+    if (space >= 0) hone_bind_on(b, space); /* where it is */
     HONE_TRY(hone_bind_block(b, l, -1, &dense));
     HONE_TRY(hone_bind_copy(b, l, node, v, &dense));
+    hone_bind_on(b, was);
     *v = dense;
     return HONE_OK;
 }

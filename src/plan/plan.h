@@ -26,6 +26,7 @@ struct hone_compiled {
     hone_instances *instances;
     hone_constants *constants; /* of the outermost and all its bodies */
     hone_packs *packs;
+    struct hone_residents *residents; /* constants on devices */
     hone_shelves *shelves;
     _Atomic(hone_bench *) *bench;   /* of the last bind, for the next one; or NULL */
     const hone_instance **instance; /* one a node, or NULL: made at bind */
@@ -65,6 +66,10 @@ typedef struct hone_bound_var { /* what bind knows of a var */
     int64_t stride[HONE_MAX_RANK];
 } hone_bound_var;
 
+typedef struct { /* a node that a device cannot run: it went to the first unit */
+    const hone_node *node;
+    const char *why;
+} hone_refusal;
 typedef struct hone_plan hone_plan;
 struct hone_plan { /* one stretch between cuts; immutable once made */
     hone_arena *arena;
@@ -78,8 +83,27 @@ struct hone_plan { /* one stretch between cuts; immutable once made */
     size_t scratch_bytes;
     void *own; /* HONE_BASE_PLAN: what was computed when the plan was made */
     int64_t own_bytes;
-    int n_constant;           /* bases below 0 that a run needs, */
-    int n_base;               /* and from 0 on */
+    int n_constant;          /* bases below 0 that a run needs, */
+    int n_base;              /* and from 0 on */
+    const hone_units *units; /* outlive it */
+    struct {                 /* one a unit, or NULL: the first is alone. Of those with memory of their own: */
+        int64_t bytes;       /* an arena there */
+        int slot;            /* whose base is that slot's; -1: nothing lies there */
+    } * space;
+    struct hone_planned_segment { /* steps from … to - 1 go to a unit, or are copies (HONE_UNIT_COPY) */
+        int unit, from, to;
+        size_t scratch_bytes;
+        const void *sealed;
+    } * segment;
+    int n_segment;
+    struct hone_need { /* what of constants, and of what was computed when plans were made, segments in other memories read */
+        int unit;
+        int32_t base;
+    } * need;
+    int n_need;
+    hone_refusal *refused;
+    int n_refused;
+    uint64_t id;              /* no other plan of the process has it */
     int n_slot;               /* values this run needs room for, so far */
     int depth;                /* 0 the first stretch, 1 after one cut … */
     const hone_plan *before;  /* the stretch that this one continues, or NULL */
@@ -105,8 +129,8 @@ hone_status hone_bind(const hone_compiled *, const hone_fact *input, const hone_
 void hone_plan_destroy(hone_plan *); /* with all that continue from it */
 void hone_bench_destroy(hone_bench *);
 
-/* memory.c: places blocks so that those alive together do not overlap. Returns the bytes needed; *lower: the largest sum alive at once; *sum: of all. */
-int64_t hone_memory_plan(hone_arena *scratch, hone_block *, int n, int n_step, int64_t *lower, int64_t *sum);
+/* memory.c: places the blocks of a space so that those alive together do not overlap. Returns the bytes needed; *lower: the largest sum alive at once; *sum: of all. */
+int64_t hone_memory_plan(hone_arena *scratch, hone_block *, int n, int n_step, int space, int64_t align, int64_t *lower, int64_t *sum);
 void hone_dense_strides(const hone_fact *, int64_t *stride);
 /* view.c: strides of a view op's output from those of its input; false: it must be copied. */
 bool hone_view(const hone_node *, const hone_fact *const *in, const hone_bound_var *x, hone_fact *out, int k, int64_t *stride,

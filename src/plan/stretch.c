@@ -36,16 +36,47 @@ static void take_values(const hone_compiled *c, const hone_fact *input, int64_t 
 /* Blocks are placed: so is what lies in them. */
 static void settle(const binder *b, const hone_plan *p, hone_ref *r) {
     if (r->base != HONE_BASE_ARENA || r->block < 0) return;
+    const int space = b->steps.block.at[r->block].space;
     if (p->guard_slot < 0) r->offset += b->steps.block.at[r->block].at;
-    else r->base = hone_slot_base(b, p->guard_slot + r->block);
+    if (p->guard_slot < 0 && space) r->base = hone_slot_base(b, p->space[space].slot);
+    if (p->guard_slot >= 0) r->base = hone_slot_base(b, p->guard_slot + r->block);
     r->block = hone_block_placed(r->block);
+}
+enum { LINE = 64 }; /* what blocks are aligned to, on the host and wherever it is not said otherwise */
+/* Blocks in memories of other devices: an arena each. */
+static hone_status place_spaces(binder *b, hone_plan *p) {
+    if (!(p->space = hone_arena_alloc(p->arena, sizeof *p->space * (size_t)b->units->n))) return no_memory();
+    for (int k = 0; k < b->units->n; k++) {
+        const hone_unit *u = b->units->unit + k;
+        bool any = false;
+        p->space[k].slot = -1;
+        for (int q = 0; q < b->steps.block.n; q++) any |= b->steps.block.at[q].space == k;
+        if (!k || !any) continue;
+        hone_target t = {0};
+        int64_t lower, sum;
+        if (u->row->target) u->row->target(u->row, u->number, &t);
+        const int64_t bytes = hone_memory_plan(b->scratch, b->steps.block.at, b->steps.block.n, p->n_step, k,
+                                               t.alignment > LINE ? (int64_t)t.alignment : LINE, &lower, &sum);
+        if (bytes < 0) return no_memory();
+        p->space[k].slot = b->n_slot++;
+        if (p->guard_slot >= 0) continue;
+        p->space[k].bytes = bytes;
+        if (t.largest && (uint64_t)bytes > t.largest)
+            return hone_fail(HONE_NO_MEMORY, "the tensors of a run need %lld bytes on %s:%d, which gives at most %zu at once",
+                             (long long)bytes, u->row->name, u->number, t.largest);
+    }
+    return HONE_OK;
 }
 static hone_status finish(binder *b, level *l, hone_plan *p) {
     hone_graph *g = l->c->graph;
     for (int k = 0; k < g->out.n; k++) HONE_TRY(hone_bind_see(b, l, g->out.at[k]));
     for (int k = 0; b->cut >= 0 && k < g->var.n; k++) HONE_TRY(hone_bind_see(b, l, k));
-    for (int k = 0; b->cut >= 0 && k < b->n_wanted; k++)
-        HONE_TRY(hone_bind_dense(b, l, -1, l->var + b->wanted[k])); /* it will be read as a value */
+    hone_bind_on(b, 0);
+    for (int k = 0; b->cut >= 0 && k < b->n_wanted; k++) { /* it will be read as a value, by the host */
+        hone_bound_var *v = l->var + b->wanted[k];
+        HONE_TRY(hone_bind_dense(b, l, -1, v));
+        if (v->at == HONE_AT_REF) HONE_TRY(hone_bind_bring(b, l, -1, b->wanted[k], &v->ref));
+    }
     p->out = hone_arena_alloc(p->arena, sizeof *p->out * (size_t)(g->out.n + 1));
     if (!p->out) return no_memory();
     for (int k = 0; k < g->out.n; k++) {
@@ -74,7 +105,10 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
         hone_dense_strides(&to.fact, to.stride);
         int64_t bytes = 0;
         HONE_TRY(hone_bind_bytes(&v->fact, &bytes));
-        if (bytes) HONE_TRY(hone_bind_copy(b, l, -1, v, &to));
+        if (!bytes) continue;
+        if (hone_bind_space(b, v->ref) > 0) HONE_TRY(hone_bind_dense(b, l, -1, v));
+        if (hone_bind_space(b, v->ref) > 0) HONE_TRY(hone_bind_transfer(b, -1, NULL, v->ref, to.ref, bytes));
+        else HONE_TRY(hone_bind_copy(b, l, -1, v, &to));
     }
     if (b->cut >= 0) { /* what lives on keeps its block to the end; the state is kept for the next stretch */
         for (int k = 0; k < g->var.n; k++)
@@ -86,11 +120,18 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
         if (w->first > b->steps.step.n) w->first = b->steps.step.n;
         if (w->last > b->steps.step.n) w->last = b->steps.step.n;
     }
-    HONE_TRY(b->device->join(&b->steps));
+    for (int k = 0; k < b->units->n; k++) {
+        const hone_device *row = b->units->unit[k].row;
+        bool again = false;
+        for (int q = 0; q < k; q++) again |= b->units->unit[q].row == row;
+        if (row->join && !again) HONE_TRY(row->join(&b->steps));
+    }
     p->n_step = b->steps.step.n;
-    p->arena_bytes = hone_memory_plan(b->scratch, b->steps.block.at, b->steps.block.n, p->n_step, &p->lower_bound_bytes, &p->sum_bytes);
+    p->arena_bytes =
+        hone_memory_plan(b->scratch, b->steps.block.at, b->steps.block.n, p->n_step, 0, LINE, &p->lower_bound_bytes, &p->sum_bytes);
     if (p->arena_bytes < 0) return no_memory();
     if (hone_guard_wanted()) p->arena_bytes = 0, p->guard_slot = b->n_slot, b->n_slot += b->steps.block.n;
+    if (b->units->n > 1) HONE_TRY(place_spaces(b, p));
     for (int k = 0; k < b->steps.patch.n; k++) settle(b, p, b->steps.patch.at[k]);
     if (b->cut >= 0) {
         p->arena_slot = b->n_slot++, p->own_slot = b->n_slot++;
@@ -120,7 +161,7 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
     p->own_bytes = b->own.n;
     if (p->own_bytes && !(p->own = hone_alloc_raw((size_t)p->own_bytes))) return no_memory();
     if (p->own_bytes) memcpy(p->own, b->own.at, (size_t)p->own_bytes);
-    return HONE_OK;
+    return hone_bind_segments(b, p);
 }
 enum { MOST_KEPT = 1 << 16 }; /* bytes of a plan's own memory, for the next bind */
 hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, hone_how how,
@@ -133,7 +174,7 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
                 .cut = -1,
                 .after = after,
                 .packs = c->packs,
-                .device = how.device ? how.device : hone_devices(0),
+                .units = how.units ? how.units : &hone_units_cpu,
                 .n_in = g->in.n,
                 .n_out = g->out.n};
     hone_status s = HONE_OK;
@@ -144,6 +185,7 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
         goto done;
     }
     b.steps = bench->steps, b.scratch = bench->scratch, b.own = bench->own;
+    hone_bind_on(&b, 0);
     p->cut_node = p->arena_slot = p->own_slot = p->guard_slot = -1, p->before = after, p->depth = after ? after->depth + 1 : 0;
     b.steps.arena = p->arena, b.shelf = p->shelf = hone_shelves_hold(c->shelves);
     /* slots: inputs that are no plain tensors, then what host ops make, and the memory of earlier stretches */
@@ -185,6 +227,7 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
     if (!s && hone_verify_wanted()) s = hone_plan_verify(c, input, p);
     hone_packs_fill(c->packs, how.threads); /* whatever came of it: what they are made by goes with the plan */
 done:
+    hone_vec_free(&b.refused);
     if (b.scratch) {
         b.steps.step.n = b.steps.block.n = b.steps.patch.n = b.own.n = 0;
         if (b.own.room > MOST_KEPT) hone_vec_free(&b.own);

@@ -4,7 +4,10 @@
 
    A read must find all of it written for its own block: else nobody wrote it, or somebody else has taken its place too early. A write may replace what another block
    left there (if that was still needed, its reader finds out), but not what its own block holds, unless the step reads that too: parts of one block do not overlap. Within
-   a step nothing that is read may be written, but element by element where the step says so. What computes values is not looked at; tests compare those. */
+   a step nothing that is read may be written, but element by element where the step says so. What computes values is not looked at; tests compare those.
+
+   A step reads and writes in the memory of its own device only: what lies elsewhere must have come by a copy, which states both memories. Segments must hold all steps, in
+   order, each under its own device. */
 #include "plan/verify.h"
 
 #include <stdatomic.h>
@@ -38,6 +41,7 @@ typedef struct { /* one access */
     hone_ref ref;
     hone_box box;
     hone_copies copies;
+    int space; /* of who touches it */
 } touch;
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to verify a plan"); }
@@ -62,8 +66,9 @@ static hone_status wrong(const verifier *v, const char *format, ...) {
 static void say(verifier *v, const char *what, int k) { snprintf(v->what, sizeof v->what, "%s %d", what, k); }
 
 /* ---- touches ------------------------------------------------------------------------------------------------------------------------ */
-static touch touch_of(const hone_step *s, int k) {
-    touch t = {s->ref[k], s->access->box[k], {1, NULL}};
+static touch touch_of(const verifier *v, const hone_step *s, int k) {
+    const hone_transfer *across = s->unit == HONE_UNIT_COPY ? s->data : NULL;
+    touch t = {s->ref[k], s->access->box[k], {1, NULL}, across ? (k ? across->to : across->from) : hone_unit_space(v->p->units, s->unit)};
     if (s->copies) t.copies.n = s->copies->n;
     return t;
 }
@@ -100,8 +105,13 @@ static hone_status in_bounds(const verifier *v, const memory *m, const touch *t,
                      (long long)(t->ref.offset + end), t->ref.base, (long long)m->bytes);
     return HONE_OK;
 }
-/* The memory behind a ref. */
-static hone_status memory_of(const verifier *v, hone_ref r, memory *constant, memory **out) {
+static const char *space_name(const verifier *v, int space) { return space ? v->p->units->unit[space].row->name : "the host"; }
+/* The memory behind a ref, as seen from a space. */
+static hone_status memory_of(const verifier *v, hone_ref r, int from, memory *constant, memory **out) {
+    const int space = hone_plan_space(v->p, HONE_BASE_FIRST + v->n_in + v->n_out, r.base);
+    if (space >= 0 && space != from)
+        return wrong(v, "it lies in the memory of %s:%d, and is touched from that of %s:%d: a copy is missing", space_name(v, space),
+                     v->p->units->unit[space].number, space_name(v, from), v->p->units->unit[from].number);
     if (hone_base_is_constant(r.base)) {
         if (-r.base > v->p->n_constant) return wrong(v, "there is no constant %d", -1 - r.base);
         *constant = (memory){(int64_t)hone_packs_size(v->c->packs, r.base), true, NULL}, *out = constant;
@@ -166,14 +176,14 @@ static bool same_box(const touch *a, const touch *b) {
 /* ---- steps -------------------------------------------------------------------------------------------------------------------------- */
 static hone_status read_one(verifier *v, const touch *t, int64_t by, int shift) {
     memory constant, *m = NULL;
-    HONE_TRY(memory_of(v, t->ref, &constant, &m));
+    HONE_TRY(memory_of(v, t->ref, t->space, &constant, &m));
     HONE_TRY(in_bounds(v, m, t, by, shift));
     touching w = {.block = t->ref.block, .self = t};
     return m->by ? walk(v, m, t, by, shift, is_written, &w) : HONE_OK;
 }
 static hone_status write_one(verifier *v, const touch *t, int64_t by, int shift, int ref, bool again) {
     memory constant, *m = NULL;
-    HONE_TRY(memory_of(v, t->ref, &constant, &m));
+    HONE_TRY(memory_of(v, t->ref, t->space, &constant, &m));
     HONE_TRY(in_bounds(v, m, t, by, shift));
     if (m->there) return wrong(v, "it writes to base %d, which is only there to be read", t->ref.base);
     if (!hone_push(&v->writers, ((writer){v->now, ref, t->ref.block}))) return no_memory();
@@ -182,26 +192,35 @@ static hone_status write_one(verifier *v, const touch *t, int64_t by, int shift,
 }
 static hone_status verify_step(verifier *v, const hone_step *s) {
     const hone_access *a = s->access;
+    if (s->unit == HONE_UNIT_COPY) {
+        const hone_transfer *t = s->data;
+        say(v, "operand", 0);
+        if (a->n_ref != 2 || a->reads != 1 || a->writes != 2 || t->from < 0 || t->to < 0 || t->from >= v->p->units->n ||
+            t->to >= v->p->units->n || t->from == t->to)
+            return wrong(v, "it is no copy from one memory to another");
+        if (a->box[0].bytes != t->bytes || a->box[1].bytes != t->bytes || a->box[0].n || a->box[1].n)
+            return wrong(v, "it copies %lld bytes and states others", (long long)t->bytes);
+    }
     for (int k = 0; k < a->n_ref; k++) {
-        const touch t = touch_of(s, k);
+        const touch t = touch_of(v, s, k);
         say(v, "operand", k);
         if (a->reads >> k & 1) HONE_TRY(read_one(v, &t, by_of(s, k), s->half >> k & 1));
     }
     for (int k = 0; k < a->n_ref; k++) {
-        const touch t = touch_of(s, k);
+        const touch t = touch_of(v, s, k);
         say(v, "operand", k);
         if (a->writes >> k & 1) HONE_TRY(write_one(v, &t, by_of(s, k), s->half >> k & 1, k, a->reads >> k & 1));
     }
     for (int k = 0; k < a->n_ref; k++) {
-        const touch t = touch_of(s, k);
+        const touch t = touch_of(v, s, k);
         memory constant, *m = NULL;
         if (!(a->reads >> k & 1)) continue;
         say(v, "operand", k);
-        HONE_TRY(memory_of(v, t.ref, &constant, &m));
+        HONE_TRY(memory_of(v, t.ref, t.space, &constant, &m));
         if (!m->by) continue;
         bool mine = false; /* lies just where a result lies, and is read only there */
         for (int q = 0; q < a->n_ref && s->in_place >> k & 1 && !mine; q++) {
-            const touch y = touch_of(s, q);
+            const touch y = touch_of(v, s, q);
             mine = a->writes >> q & 1 && same_box(&t, &y);
         }
         touching w = {.me = (uint32_t)k, .self = &t};
@@ -240,6 +259,41 @@ static hone_status verify_host(verifier *v, hone_arena *a, const hone_step *s) {
         if (o->kind != HONE_OPERAND_TENSOR) continue;
         HONE_TRY(touch_tensor(a, &o->fact, NULL, h->ref[h->node->n_in + k], &t));
         HONE_TRY(write_one(v, &t, 0, 0, h->node->n_in + k, false));
+    }
+    return HONE_OK;
+}
+
+/* Segments: all steps, in order, each under its own device. */
+static hone_status verify_segments(verifier *v) {
+    const hone_plan *p = v->p;
+    int at = 0;
+    v->now = p->n_step;
+    for (int k = 0; k < p->n_segment; k++) {
+        const struct hone_planned_segment *g = p->segment + k;
+        say(v, "segment", k);
+        if (g->from != at || g->to <= at || g->to > p->n_step)
+            return wrong(v, "it has steps %d to %d, and should begin at %d", g->from, g->to, at);
+        for (; at < g->to; at++) {
+            const hone_step *s = p->step + at;
+            if (s->unit != g->unit) return wrong(v, "step %d is another device's", at);
+            if (s->host && s->unit) return wrong(v, "step %d is the host's, and would run on %s", at, space_name(v, s->unit));
+            if (s->unit != HONE_UNIT_COPY && s->unit >= p->units->n) return wrong(v, "step %d is of a device that is none", at);
+        }
+    }
+    return at == p->n_step ? HONE_OK : wrong(v, "the last %d steps are in no segment", p->n_step - at);
+}
+/* What segments in other memories read of constants, they must have been promised. */
+static hone_status verify_needs(verifier *v) {
+    const hone_plan *p = v->p;
+    for (v->now = 0; v->now < p->n_step; v->now++) {
+        const hone_step *s = p->step + v->now;
+        if (s->unit == HONE_UNIT_COPY || !s->access || !hone_unit_space(p->units, s->unit)) continue;
+        for (int q = 0; q < s->access->n_ref; q++) {
+            bool there = !(s->access->reads >> q & 1) || hone_plan_space(p, HONE_BASE_FIRST + v->n_in + v->n_out, s->ref[q].base) >= 0;
+            for (int k = 0; k < p->n_need && !there; k++) there = p->need[k].unit == s->unit && p->need[k].base == s->ref[q].base;
+            say(v, "operand", q);
+            if (!there) return wrong(v, "nobody brings constant %d to %s", -1 - s->ref[q].base, space_name(v, s->unit));
+        }
     }
     return HONE_OK;
 }
@@ -300,6 +354,8 @@ static hone_status inherit(verifier *v, hone_arena *a) {
     const int first_slot = HONE_BASE_FIRST + v->n_in + v->n_out;
     const int from = p->guard_slot < 0 ? p->arena_slot : p->guard_slot, to = p->guard_slot < 0 ? from + 1 : from + p->n_block;
     for (int k = from; k < to; k++) HONE_TRY(map(v, a, v->base + first_slot + k));
+    for (int k = 1; p->space && k < p->units->n; k++)
+        if (p->space[k].slot >= 0) HONE_TRY(map(v, a, v->base + first_slot + p->space[k].slot));
     for (int k = 0; k < v->c->graph->var.n; k++) {
         const hone_bound_var *w = p->var + k;
         if (w->at != HONE_AT_REF || w->ref.base < HONE_BASE_FIRST || w->ref.base >= v->p->n_base || !v->base[w->ref.base].by) continue;
@@ -312,6 +368,8 @@ static hone_status inherit(verifier *v, hone_arena *a) {
         HONE_TRY(walk(v, v->base + w->ref.base, &t, 0, 0, write_there, &here));
     }
     for (int k = from; k < to; k++) v->base[first_slot + k].there = true;
+    for (int k = 1; p->space && k < p->units->n; k++)
+        if (p->space[k].slot >= 0) v->base[first_slot + p->space[k].slot].there = true;
     return HONE_OK;
 }
 static hone_status begin(verifier *v, hone_arena *a, const hone_fact *input) {
@@ -320,6 +378,9 @@ static hone_status begin(verifier *v, hone_arena *a, const hone_fact *input) {
     v->base = HONE_NEW_N(a, memory, p->n_base + 1), v->slot = HONE_NEW_N(a, bool, p->n_slot + 1);
     if (!v->base || !v->slot) return no_memory();
     for (int k = 0; k < p->n_base; k++) v->base[k] = (memory){-1, true, NULL};
+    for (const hone_plan *q = p; q; q = q->before)
+        for (int k = 1; q->space && k < q->units->n; k++)
+            if (q->space[k].slot >= 0) v->base[first_slot + q->space[k].slot].bytes = q->space[k].bytes, v->slot[q->space[k].slot] = true;
     v->base[HONE_BASE_ARENA].bytes = p->arena_bytes, v->base[HONE_BASE_PLAN].bytes = p->own_bytes;
     for (int k = 0; k < v->n_in; k++) v->base[HONE_BASE_FIRST + k].bytes = bytes_of(input + k), v->slot[k] = true;
     for (int k = 0; k < v->n_out; k++)
@@ -334,6 +395,8 @@ static hone_status begin(verifier *v, hone_arena *a, const hone_fact *input) {
             v->base[first_slot + q->guard_slot + k].bytes = q->block[k].exact, v->slot[q->guard_slot + k] = true;
     v->granule = granule_of(v);
     HONE_TRY(map(v, a, v->base + HONE_BASE_ARENA));
+    for (int k = 1; p->space && k < p->units->n; k++)
+        if (p->space[k].slot >= 0) HONE_TRY(map(v, a, v->base + first_slot + p->space[k].slot));
     for (int k = 0; p->guard_slot >= 0 && k < p->n_block; k++) HONE_TRY(map(v, a, v->base + first_slot + p->guard_slot + k));
     for (int k = 0; k < v->n_out; k++) HONE_TRY(map(v, a, v->base + HONE_BASE_FIRST + v->n_in + k));
     return p->before ? inherit(v, a) : HONE_OK;
@@ -357,6 +420,8 @@ static hone_status end(verifier *v, hone_arena *a) {
         if (ref.base == first_slot + p->arena_slot) ref.base = HONE_BASE_ARENA;
         snprintf(v->what, sizeof v->what, "'%.40s' past the cut", v->c->graph->var.at[k].name);
         HONE_TRY(touch_tensor(a, &w->fact, w->stride, ref, &t));
+        const int space = hone_plan_space(p, first_slot, ref.base);
+        t.space = space < 0 ? 0 : space;
         HONE_TRY(read_one(v, &t, 0, 0));
     }
     return HONE_OK;
@@ -373,6 +438,8 @@ hone_status hone_plan_verify(const hone_compiled *c, const hone_fact *input, con
         if (s) break;
     }
     if (!s) s = end(&v, a);
+    if (!s) s = verify_segments(&v);
+    if (!s) s = verify_needs(&v);
     hone_vec_free(&v.writers);
     hone_arena_destroy(a);
     return s;

@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "plan/bind.h"
 #include "plan/verify.h"
+#include "run/spaces.h"
 
 typedef struct {
     const hone_compiled *body;
@@ -23,8 +24,8 @@ struct hone_exec {
         void *at;
         size_t bytes;
     } arena[MAX_CUTS];
-    const hone_device *device;
-    hone_queue *queue;
+    const hone_units *units;
+    hone_spaces *spaces;
     hone_value **slot;
     void **base; /* bases from 0 on; those of constants lie before it */
     int n_slot, n_base, n_constant;
@@ -42,9 +43,9 @@ static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory
 hone_status hone_exec_create(const hone_compiled *c, const hone_exec_options *o, hone_exec **out) {
     hone_exec *e = hone_alloc(sizeof *e);
     if (!e) return no_memory();
-    e->c = c, e->options = *o, e->device = o->device ? o->device : hone_devices(0);
+    e->c = c, e->options = *o, e->units = o->units ? o->units : &hone_units_cpu;
     e->input = hone_alloc(sizeof *e->input * (size_t)(c->graph->in.n + 1));
-    hone_status s = e->input ? e->device->open(&e->queue) : no_memory();
+    hone_status s = e->input ? hone_spaces_create(c, e->units, &e->spaces) : no_memory();
     if (s) hone_exec_destroy(e);
     else *out = e;
     return s;
@@ -56,7 +57,7 @@ void hone_exec_destroy(hone_exec *e) {
     for (int k = 0; k < e->n_slot; k++) hone_value_drop(e->slot[k]);
     for (int k = 0; k < e->children.n; k++) hone_exec_destroy(e->children.at[k].exec);
     hone_vec_free(&e->children);
-    if (e->device) e->device->close(e->queue);
+    hone_spaces_destroy(e->spaces);
     hone_free(e->slot);
     if (e->base) hone_free(e->base - e->n_constant);
     hone_free(e->input);
@@ -297,9 +298,33 @@ static hone_status guard_blocks(hone_exec *e, const hone_plan *p) {
         if (!hone_push(&e->guard, NULL)) return no_memory();
     for (int k = 0; k < p->n_block; k++) {
         void **at = e->guard.at + p->guard_slot + k;
+        if (p->block[k].space) continue; /* spaces.c */
         hone_free(*at);
         if (!(*at = base[k] = hone_alloc_raw((size_t)p->block[k].exact))) return no_memory();
         memset(*at, HONE_GUARD_FILL, (size_t)p->block[k].exact);
+    }
+    return HONE_OK;
+}
+static hone_status run_segments(hone_exec *e, hone_plan *p) {
+    if (e->units->n > 1) HONE_TRY(hone_spaces_prepare(e->spaces, p, HONE_BASE_FIRST + e->c->graph->in.n + e->c->graph->out.n));
+    for (int k = 0; k < p->n_segment; k++) {
+        const struct hone_planned_segment *g = p->segment + k;
+        if (k && e->until && hone_clock_ns() >= e->until)
+            return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms", (long long)e->options.limit_ms);
+        for (int q = g->from; g->unit == HONE_UNIT_COPY && q < g->to; q++) HONE_TRY(hone_spaces_copy(e->spaces, p->step + q, e->base));
+        if (g->unit == HONE_UNIT_COPY) continue;
+        const hone_segment all = {.step = p->step + g->from,
+                                  .n = g->to - g->from,
+                                  .base = hone_spaces_bases(e->spaces, g->unit, e->base),
+                                  .scratch_bytes = g->scratch_bytes,
+                                  .threads = threads_of(e),
+                                  .profile = e->options.profile,
+                                  .until = e->until,
+                                  .limit_ms = e->options.limit_ms,
+                                  .host = run_host,
+                                  .arg = e,
+                                  .sealed = g->sealed};
+        HONE_TRY(e->units->unit[g->unit].row->run(hone_spaces_queue(e->spaces, g->unit), &all));
     }
     return HONE_OK;
 }
@@ -339,17 +364,15 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
         }
         e->base[HONE_BASE_FIRST + g->in.n + k] = out[k]->data;
     }
-    const hone_segment all = {.step = p->step,
-                              .n = p->n_step,
-                              .base = e->base,
-                              .scratch_bytes = p->scratch_bytes,
-                              .threads = threads_of(e),
-                              .profile = e->options.profile,
-                              .until = e->until,
-                              .limit_ms = e->options.limit_ms,
-                              .host = run_host,
-                              .arg = e};
-    HONE_TRY(e->device->run(e->queue, &all));
+    hone_status s = run_segments(e, p);
+    if (e->units->n > 1) { /* also where something failed: all that is under way comes to its end */
+        hone_text first = {0};
+        if (s) hone_text_put(&first, "%s", hone_fail_text());
+        hone_status late = hone_spaces_wait(e->spaces);
+        if (s) hone_fail(s, "%s", first.text ? first.text : ""), hone_text_free(&first);
+        else s = late;
+    }
+    HONE_TRY(s);
     for (int k = 0; k < g->out.n; k++) {
         if (p->out[k].how != HONE_OUT_SLOT) continue;
         hone_value *v = p->out[k].slot < g->in.n ? e->in[p->out[k].slot] : e->slot[p->out[k].slot];
@@ -418,7 +441,7 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
     uint64_t until = e->until;
     e->in = in;
     if (!until && e->options.limit_ms > 0) e->until = hone_clock_ns() + (uint64_t)e->options.limit_ms * 1000000u;
-    const hone_how how = {e->options.interpret, threads_of(e), e->options.wisdom, e->options.precision, e->device};
+    const hone_how how = {e->options.interpret, threads_of(e), e->options.wisdom, e->options.precision, e->units};
     int most = e->options.plans > 0 ? e->options.plans : 64;
     hone_value **mine = out;
     hone_plan *p = find(&e->plans, e->key.at, e->key.n);

@@ -15,7 +15,7 @@ typedef struct {
     int64_t limit_ms;                 /* a run that takes longer fails at its next step or tile; 0: no limit */
     const struct hone_wisdom *wisdom; /* outlives it; or NULL */
     hone_dtype precision;             /* as in hone_how */
-    const hone_device *device;        /* as in hone_how; bodies run there too */
+    const hone_units *units;          /* as in hone_how; they outlive it, and bodies run there too */
 } hone_exec_options;
 hone_status hone_exec_create(const hone_compiled *, const hone_exec_options *, hone_exec **out) HONE_CHECKED;
 void hone_exec_destroy(hone_exec *);

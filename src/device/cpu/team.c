@@ -158,7 +158,8 @@ static hone_status join(hone_steps *s) {
     hone_steps_halve(s);
     return HONE_OK;
 }
-static hone_status open_queue(hone_queue **out) {
+static hone_status open_queue(const hone_device *d, int number, hone_queue **out) {
+    (void)d, (void)number;
     return (*out = hone_alloc(sizeof **out)) ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a session");
 }
 static void close_queue(hone_queue *q) {

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+   spaces: see spaces.h. */
+#include "run/spaces.h"
+
+#include <string.h>
+
+#include "device/resident.h"
+#include "plan/bind.h"
+#include "plan/verify.h"
+
+typedef struct {
+    void *at;
+    size_t bytes;
+} piece;
+typedef struct { /* of one stretch */
+    piece arena, own;
+    uint64_t own_of; /* the plan whose own memory it holds */
+} stretch;
+typedef struct {
+    const hone_unit *unit;
+    hone_queue *queue;
+    void **base; /* from 0 on; constants lie before it */
+    int n_base, n_constant;
+    stretch *stretch; /* MAX_CUTS, made when the first is wanted */
+    hone_vec(void *) guard;
+} space;
+struct hone_spaces {
+    const hone_compiled *c;
+    const hone_units *units;
+    space space[HONE_MOST_UNITS];
+    piece staging; /* between two devices that cannot copy to each other */
+};
+static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a run"); }
+
+hone_status hone_spaces_create(const hone_compiled *c, const hone_units *u, hone_spaces **out) {
+    hone_spaces *s = hone_alloc(sizeof *s);
+    if (!s) return no_memory();
+    s->c = c, s->units = u;
+    hone_status st = HONE_OK;
+    for (int k = 0; k < u->n && !st; k++) {
+        s->space[k].unit = u->unit + k;
+        st = u->unit[k].row->open(u->unit[k].row, u->unit[k].number, &s->space[k].queue);
+    }
+    if (st) hone_spaces_destroy(s);
+    else *out = s;
+    return st;
+}
+static void give_back(const space *w, piece *p) {
+    if (p->at) w->unit->row->free(w->unit->row, w->unit->number, p->at);
+    *p = (piece){0};
+}
+void hone_spaces_destroy(hone_spaces *s) {
+    if (!s) return;
+    for (int k = 0; k < s->units->n; k++) {
+        space *w = s->space + k;
+        if (!w->unit) continue;
+        if (w->queue && w->unit->row->wait) (void)!w->unit->row->wait(w->queue);
+        for (int d = 0; w->stretch && d < MAX_CUTS; d++) give_back(w, &w->stretch[d].arena), give_back(w, &w->stretch[d].own);
+        for (int q = 0; q < w->guard.n; q++)
+            if (w->guard.at[q]) w->unit->row->free(w->unit->row, w->unit->number, w->guard.at[q]);
+        hone_vec_free(&w->guard);
+        if (w->queue) w->unit->row->close(w->queue);
+        hone_free(w->stretch);
+        if (w->base) hone_free(w->base - w->n_constant);
+    }
+    hone_free(s->staging.at);
+    hone_free(s);
+}
+hone_queue *hone_spaces_queue(const hone_spaces *s, int unit) { return s->space[unit].queue; }
+void *const *hone_spaces_bases(const hone_spaces *s, int unit, void **host) {
+    return hone_unit_space(s->units, unit) ? s->space[unit].base : host;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------------------------- */
+static hone_status grow(space *w, piece *p, size_t want) {
+    if (p->at && p->bytes >= want) return HONE_OK;
+    HONE_TRY(w->unit->row->wait(w->queue)); /* whatever still reads it */
+    give_back(w, p);
+    HONE_TRY(w->unit->row->alloc(w->unit->row, w->unit->number, want ? want : 1, &p->at));
+    p->bytes = want;
+    return HONE_OK;
+}
+static hone_status grow_bases(space *w, const hone_plan *p) {
+    if (w->base && p->n_base <= w->n_base && p->n_constant <= w->n_constant) return HONE_OK;
+    const int n = p->n_base > w->n_base ? p->n_base : w->n_base, c = p->n_constant > w->n_constant ? p->n_constant : w->n_constant;
+    void **base = hone_alloc(sizeof *base * ((size_t)n + (size_t)c + 1));
+    if (!base) return no_memory();
+    base += c;
+    if (w->base) {
+        memcpy(base - w->n_constant, w->base - w->n_constant, sizeof *base * ((size_t)w->n_base + (size_t)w->n_constant));
+        hone_free(w->base - w->n_constant);
+    }
+    w->base = base, w->n_base = n, w->n_constant = c;
+    return HONE_OK;
+}
+/* Guard mode: an allocation for every block that lies here, new and full of ones for every run. */
+static hone_status guard_blocks(space *w, int number, const hone_plan *p, int first_slot) {
+    while (w->guard.n < p->guard_slot + p->n_block)
+        if (!hone_push(&w->guard, NULL)) return no_memory();
+    HONE_TRY(w->unit->row->wait(w->queue));
+    for (int k = 0; k < p->n_block; k++) {
+        void **at = w->guard.at + p->guard_slot + k;
+        const size_t bytes = (size_t)p->block[k].exact;
+        if (p->block[k].space != number) continue;
+        if (*at) w->unit->row->free(w->unit->row, w->unit->number, *at);
+        *at = NULL;
+        HONE_TRY(w->unit->row->alloc(w->unit->row, w->unit->number, bytes ? bytes : 1, at));
+        w->base[first_slot + p->guard_slot + k] = *at;
+        if (!bytes) continue;
+        void *ones = hone_alloc_raw(bytes);
+        if (!ones) return no_memory();
+        memset(ones, HONE_GUARD_FILL, bytes);
+        hone_status s = w->unit->row->copy_in(w->queue, *at, 0, ones, bytes);
+        hone_free(ones);
+        HONE_TRY(s);
+    }
+    return HONE_OK;
+}
+/* What was computed when a plan was made. */
+static hone_status bring_own(space *w, const hone_plan *p) {
+    stretch *s = w->stretch + p->depth;
+    if (s->own_of == p->id) return HONE_OK;
+    HONE_TRY(grow(w, &s->own, (size_t)p->own_bytes));
+    if (p->own_bytes) HONE_TRY(w->unit->row->copy_in(w->queue, s->own.at, 0, p->own, (size_t)p->own_bytes));
+    s->own_of = p->id;
+    return HONE_OK;
+}
+static hone_status bring_need(hone_spaces *s, const hone_plan *p, struct hone_need n, int first_slot) {
+    space *w = s->space + n.unit;
+    if (hone_base_is_constant(n.base)) {
+        if (w->base[n.base]) return HONE_OK;
+        return hone_resident_get(s->c->residents, w->unit, w->queue, s->c->packs, n.base, &w->base[n.base]);
+    }
+    const hone_plan *of = p; /* whose own memory it is */
+    if (n.base != HONE_BASE_PLAN)
+        for (of = p->before; of && n.base != first_slot + of->own_slot;) of = of->before;
+    if (!of) return hone_fail(HONE_BUG, "nobody knows base %d", n.base);
+    HONE_TRY(bring_own(w, of));
+    w->base[n.base] = w->stretch[of->depth].own.at;
+    return HONE_OK;
+}
+hone_status hone_spaces_prepare(hone_spaces *s, const hone_plan *p, int first_slot) {
+    for (int k = 1; k < s->units->n; k++) {
+        space *w = s->space + k;
+        if (!hone_unit_space(s->units, k)) continue;
+        if (!w->stretch && !(w->stretch = hone_alloc(sizeof *w->stretch * MAX_CUTS))) return no_memory();
+        HONE_TRY(grow_bases(w, p));
+        if (p->space[k].slot < 0) continue;
+        HONE_TRY(grow(w, &w->stretch[p->depth].arena, (size_t)p->space[k].bytes));
+        w->base[first_slot + p->space[k].slot] = w->stretch[p->depth].arena.at;
+        if (p->guard_slot >= 0) HONE_TRY(guard_blocks(w, k, p, first_slot));
+    }
+    for (int k = 0; k < p->n_need; k++) HONE_TRY(bring_need(s, p, p->need[k], first_slot));
+    return HONE_OK;
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------------------------- */
+hone_status hone_spaces_copy(hone_spaces *s, const hone_step *step, void *const *host) {
+    const hone_transfer *t = step->data;
+    const hone_ref from = step->ref[0], to = step->ref[1];
+    const size_t bytes = (size_t)t->bytes;
+    space *a = s->space + t->from, *b = s->space + t->to;
+    if (!t->from) return b->unit->row->copy_in(b->queue, b->base[to.base], to.offset, hone_ref_at(from, host), bytes);
+    if (!t->to) return a->unit->row->copy_out(a->queue, hone_ref_at(to, host), a->base[from.base], from.offset, bytes);
+    if (a->unit->row == b->unit->row && a->unit->row->copy_peer)
+        return a->unit->row->copy_peer(b->queue, b->base[to.base], to.offset, a->queue, a->base[from.base], from.offset, bytes);
+    if (s->staging.bytes < bytes) {
+        hone_free(s->staging.at);
+        s->staging = (piece){0};
+        if (!(s->staging.at = hone_alloc_raw(bytes))) return no_memory();
+        s->staging.bytes = bytes;
+    }
+    HONE_TRY(a->unit->row->copy_out(a->queue, s->staging.at, a->base[from.base], from.offset, bytes));
+    return b->unit->row->copy_in(b->queue, b->base[to.base], to.offset, s->staging.at, bytes);
+}
+hone_status hone_spaces_wait(hone_spaces *s) {
+    hone_status first = HONE_OK;
+    char message[512] = "";
+    for (int k = 0; k < s->units->n; k++) {
+        const space *w = s->space + k;
+        hone_status st = w->unit->row->wait ? w->unit->row->wait(w->queue) : HONE_OK;
+        if (!st || first) continue;
+        first = st;
+        strncpy(message, hone_fail_text(), sizeof message - 1);
+    }
+    return first ? hone_fail(first, "%s", message) : HONE_OK;
+}
