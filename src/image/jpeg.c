@@ -5,7 +5,7 @@
 
 #include "image/library.h"
 
-#if __has_include(<jpeglib.h>)
+#if __has_include(<jpeglib.h>) && __has_include(<jconfig.h>) /* the second is each architecture's own */
 #include <jpeglib.h>
 
 #include <jerror.h>
