@@ -51,8 +51,8 @@ typedef int int32_t;
 typedef unsigned int uint32_t;
 typedef long long int64_t;
 typedef unsigned long long uint64_t;
-#define INFINITY __builtin_huge_valf()
-#define NAN __builtin_nanf("")
+#define INFINITY hone_from_bits_f32(0x7f800000u)
+#define NAN hone_from_bits_f32(0x7fc00000u)
 #define HONE_INLINE static __device__ inline
 #else
 #include <math.h>
@@ -300,8 +300,8 @@ HONE_INLINE float hone_exp_f32(float x) {
     x = x < -104.0f ? -104.0f : x;
     float q;
     const float t = hone_exp_parts_f32(x, &q);
-    const uint32_t k = hone_bits_f32(t) - 0x4b400000u + 2 * 127, half = k >> 1;
-    return (1.0f + q) * hone_from_bits_f32(half << 23) * hone_from_bits_f32((k - half) << 23);
+    const uint32_t k = hone_bits_f32(t) - 0x4b400000u + 2 * 127, middle = k >> 1;
+    return (1.0f + q) * hone_from_bits_f32(middle << 23) * hone_from_bits_f32((k - middle) << 23);
 }
 /* x = 2^k m, m in [sqrt(1/2), sqrt(2)); with f = m - 1, s = f/(2 + f): ln m = 2s + s z P(z), z = s^2, written as
    f - (f^2/2 - s(f^2/2 + z P(z))) so that the leading term carries no rounding. */
@@ -360,8 +360,8 @@ HONE_INLINE float hone_sigmoid_f32(float x) {
     float a = fabsf(x), q;
     a = a > 104.0f ? 104.0f : a;
     const float t = hone_exp_parts_f32(a, &q);
-    const uint32_t k = 2 * 127 + 0x4b400000u - hone_bits_f32(t), half = k >> 1;
-    const float s1 = hone_from_bits_f32(half << 23), s2 = hone_from_bits_f32((k - half) << 23);
+    const uint32_t k = 2 * 127 + 0x4b400000u - hone_bits_f32(t), middle = k >> 1;
+    const float s1 = hone_from_bits_f32(middle << 23), s2 = hone_from_bits_f32((k - middle) << 23);
     const float s = s1 * s2, u = 1.0f + s;
     const float low = 1.0f / (u + (q + (s - (u - 1.0f)))) * s1 * s2;
     return x < 0 ? low : 1.0f - low;
@@ -371,8 +371,8 @@ HONE_INLINE float hone_expm1_f32(float x) {
     float y = x > 89.0f ? 89.0f : x, q;
     y = y < -80.0f ? -80.0f : y;
     const float t = hone_exp_parts_f32(y, &q);
-    const uint32_t k = hone_bits_f32(t) - 0x4b400000u + 2 * 127, half = k >> 1;
-    const float s1 = hone_from_bits_f32(half << 23), s2 = hone_from_bits_f32((k - half) << 23), s = s1 * s2;
+    const uint32_t k = hone_bits_f32(t) - 0x4b400000u + 2 * 127, middle = k >> 1;
+    const float s1 = hone_from_bits_f32(middle << 23), s2 = hone_from_bits_f32((k - middle) << 23), s = s1 * s2;
     const float small = (s - 1.0f) + s * q, large = (1.0f + q) * s1 * s2 - 1.0f;
     return copysignf(y < 1.0f ? small : large, x);
 }

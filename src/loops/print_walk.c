@@ -38,8 +38,10 @@ bool hone_printer_open(hone_printer *p, const hone_print_words *words, const hon
     p->flat = HONE_NEW_N(p->arena, uint8_t, t), p->strided = HONE_NEW_N(p->arena, uint8_t, t);
     p->uses = HONE_NEW_N(p->arena, int32_t, x), p->always = HONE_NEW_N(p->arena, uint8_t, x), p->total = HONE_NEW_N(p->arena, uint8_t, x),
     p->named = HONE_NEW_N(p->arena, uint8_t, x);
+    p->param_used = HONE_NEW_N(p->arena, uint8_t, in->n_param + 1), p->size_used = HONE_NEW_N(p->arena, uint8_t, t);
+    p->stride_used = HONE_NEW_N(p->arena, uint8_t, t * HONE_MAX_RANK);
     return p->param && p->tensor && p->index && p->held && p->taken && p->loaded && p->stored && p->flat && p->strided && p->uses &&
-           p->always && p->total && p->named;
+           p->always && p->total && p->named && p->param_used && p->size_used && p->stride_used;
 }
 
 /* ---- names -------------------------------------------------------------------------------------------------------------------------- */
@@ -79,6 +81,7 @@ const char *hone_print_param(hone_printer *p, int k) {
     char made_up[16];
     snprintf(made_up, sizeof made_up, "p%d", k);
     if (!p->param[k]) p->param[k] = hone_print_unique(p, *p->in->param_name[k] ? p->in->param_name[k] : made_up);
+    p->param_used[k] = p->in->param_real[k] ? 2 : 1;
     return p->param[k];
 }
 void hone_print_name_tensor(hone_printer *p, int t) { /* with its strides, x_0 …, and its size, x_size */
@@ -242,7 +245,7 @@ void hone_print_inside(hone_printer *p, const hone_tensor *w, int t, bool flat, 
         if (!flat && hone_print_safe(p, w, k, s->sub[k])) continue;
         hone_text_put(p->out, "%s(uint64_t)", sep);
         put_place(p, s, k);
-        if (flat) hone_text_put(p->out, " < (uint64_t)%s_size", p->tensor[t]);
+        if (flat) p->size_used[t] = 1, hone_text_put(p->out, " < (uint64_t)%s_size", p->tensor[t]);
         else hone_text_put(p->out, " < (uint64_t)%s", hone_print_param(p, w->dim[k]));
         sep = " && ";
     }
@@ -252,7 +255,7 @@ void hone_print_at(hone_printer *p, int t, bool flat, const hone_print_places *s
     for (int k = 0; k < s->n; k++) {
         hone_text_put(p->out, "%s", k ? " + " : "");
         put_place(p, s, k);
-        if (!flat) hone_text_put(p->out, " * %s_%d", p->tensor[t], k);
+        if (!flat) p->stride_used[t * HONE_MAX_RANK + k] = 1, hone_text_put(p->out, " * %s_%d", p->tensor[t], k);
     }
 }
 static void put_load(hone_printer *p, int t, bool flat, const hone_print_places *s) {
@@ -306,6 +309,7 @@ static void load(hone_printer *p, const hone_x *e) {
 }
 void hone_print_expr(hone_printer *p, int32_t x) {
     const hone_x *e = p->in->x + x;
+    if (e->type == HONE_F64) p->f64 = true;
     if (p->named[x]) {
         hone_text_put(p->out, "e%d", (int)x);
         return;
@@ -325,6 +329,12 @@ void hone_print_expr(hone_printer *p, int32_t x) {
     case HONE_X_CAST:
         if (p->in->x[e->a].type == e->type) {
             hone_print_expr(p, e->a);
+            return;
+        }
+        if (p->words->by_value && e->type == HONE_F32 && p->in->x[e->a].kind == HONE_X_PARAM && p->in->param_real[p->in->x[e->a].a]) {
+            const uint8_t used = p->param_used[p->in->x[e->a].a];
+            hone_text_put(p->out, "(float)%s", hone_print_param(p, p->in->x[e->a].a)); /* may come as a float already */
+            p->param_used[p->in->x[e->a].a] = used > 1 ? used : 1;
             return;
         }
         hone_text_put(p->out, "hone_cast_%s_%s(", hone_ctype_names[p->in->x[e->a].type], hone_ctype_names[e->type]);

@@ -41,6 +41,10 @@ typedef struct {
     int n_temp;                      /* v0, v1 …: subscripts, in the block being printed */
     int depth;                       /* of indentation */
     bool can_fail;
+    uint8_t *param_used, *stride_used,
+        *size_used; /* written into the text: parameters (a float one: 1 as f32, 2 as f64), strides (HONE_MAX_RANK a
+                                                      tensor), sizes of tensors */
+    bool f64;       /* something was written that is a double */
 } hone_printer;
 
 /* False: no memory. The arena is the printer's. */

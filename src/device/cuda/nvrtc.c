@@ -103,15 +103,15 @@ static void look_for_remark(program p) {
     snprintf(remark, sizeof remark, "%.*s", found ? (int)strcspn(found, "\n") : 0, found ? found : "");
     hone_free(log);
 }
-hone_status hone_nvrtc_compile(const char *source, const char *name, const char *arch, void **cubin, size_t *bytes) {
+static hone_status compile(const char *source, const char *name, const char *arch, bool exact, void **cubin, size_t *bytes) {
     HONE_TRY(there());
     char option[64];
     snprintf(option, sizeof option, "--gpu-architecture=%s", arch);
-    const char *const options[] = {option, "--std=c++17"};
+    const char *const options[] = {option, "--std=c++17", "--fmad=false"};
     program p = NULL;
     *cubin = NULL;
     if (nvrtc.create(&p, source, name, 0, NULL, NULL)) return hone_fail(HONE_NO_MEMORY, "no memory to compile the CUDA kernel '%s'", name);
-    const int code = nvrtc.compile(p, 2, options);
+    const int code = nvrtc.compile(p, exact ? 3 : 2, options);
     hone_status s = code ? refused(p, name, arch, code) : HONE_OK;
     look_for_remark(p);
     const bool text = !strncmp(arch, "compute_", 8); /* PTX, which the driver compiles for the GPU at hand */
@@ -121,4 +121,10 @@ hone_status hone_nvrtc_compile(const char *source, const char *name, const char 
     if (s) hone_free(*cubin), *cubin = NULL;
     nvrtc.destroy(&p);
     return s;
+}
+hone_status hone_nvrtc_compile(const char *source, const char *name, const char *arch, void **cubin, size_t *bytes) {
+    return compile(source, name, arch, false, cubin, bytes);
+}
+hone_status hone_nvrtc_compile_exact(const char *source, const char *name, const char *arch, void **cubin, size_t *bytes) {
+    return compile(source, name, arch, true, cubin, bytes);
 }

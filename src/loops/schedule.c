@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+   schedule: the rules that lay a stage over threads, and what makes a schedule illegal (schedule.h). */
+#include "loops/schedule.h"
+
+#include <string.h>
+
+enum {
+    THREADS = 256,  /* of a work-group, where the device has so many */
+    WARP = 32,      /* threads that a shuffle reaches */
+    SERIAL = 32,    /* terms that one thread sums without thinking */
+    CHUNK = 64,     /* terms of a sum before it is added to the others */
+    LONG = 1 << 16, /* terms from which a sum is cut into slices where few sums are wanted */
+    BUSY = 2048,    /* threads that keep one unit of the device busy */
+    OWNERS = 1024   /* threads that share a scatter, at most */
+};
+
+static int64_t extent_of(const hone_instance *in, const hone_stage *s, const hone_param *p, int k) {
+    const int32_t id = in->list[s->index0 + k];
+    return s->over >= 0 && id == s->over_index ? 1 : p[in->index[id].extent].i;
+}
+static bool is_over(const hone_instance *in, const hone_stage *s, int k) {
+    return s->over >= 0 && in->list[s->index0 + k] == s->over_index;
+}
+/* Products that do not fit count as the most there is. */
+static int64_t times(int64_t a, int64_t b) {
+    int64_t n;
+    return a <= 0 || b <= 0 ? 0 : __builtin_mul_overflow(a, b, &n) ? INT64_MAX : n;
+}
+static int64_t points_of(const hone_instance *in, const hone_stage *s, const hone_param *p) {
+    int64_t n = 1;
+    for (int k = 0; k < s->n_index; k++) n = times(n, extent_of(in, s, p, k));
+    return n;
+}
+static int64_t terms_of(const hone_instance *in, const hone_stage *s, const hone_param *p) {
+    int64_t n = 1;
+    for (int k = 0; k < s->n_reduce; k++) n = times(n, extent_of(in, s, p, s->n_index + k));
+    return n;
+}
+/* t - 1, t - 2 …: an earlier round. */
+static bool is_earlier(const hone_instance *in, int32_t x, int32_t over) {
+    const hone_x *e = in->x + x;
+    if (e->kind != HONE_X_FN || (e->fn != HONE_FN_sub && e->fn != HONE_FN_add)) return false;
+    const hone_x *a = in->x + e->a, *b = in->x + e->b;
+    if (e->fn == HONE_FN_add && a->kind == HONE_X_CONST) {
+        const hone_x *t = a;
+        a = b, b = t;
+    }
+    if (a->kind != HONE_X_INDEX || a->a != over || b->kind != HONE_X_CONST || b->type != HONE_I64) return false;
+    return e->fn == HONE_FN_sub ? b->k.i64 > 0 : b->k.i64 < 0;
+}
+static int32_t target_index(const hone_instance *in, const hone_stage *s,
+                            int d) { /* the index that alone is subscript d of the target, or -1 */
+    if (s->identity) return in->list[s->index0 + d];
+    const hone_x *e = in->x + in->list[s->sub0 + d];
+    return e->kind == HONE_X_INDEX ? e->a : -1;
+}
+static bool loads_apart(const hone_instance *in, const hone_stage *s, const hone_x *e) {
+    const hone_tensor *w = in->tensor + s->tensor;
+    bool same = true;
+    if (e->flat) return false;
+    for (int d = 0; d < w->rank; d++) {
+        const int32_t sub = in->list[e->b + d], own = target_index(in, s, d);
+        if (s->over >= 0 && own == s->over_index && is_earlier(in, sub, own)) return true;
+        same = same && (s->identity ? in->x[sub].kind == HONE_X_INDEX && in->x[sub].a == own : sub == in->list[s->sub0 + d]);
+    }
+    return same;
+}
+/* Does a place read what another place of the same stage writes? Then only their order tells what it reads. */
+static bool reads_itself(const hone_instance *in, const hone_stage *s) {
+    uint8_t *mark = hone_alloc((size_t)in->n_x + 1);
+    if (!mark) return true;
+    bool found = false;
+    mark[s->value] = 1;
+    if (s->pick >= 0) mark[s->pick] = 1;
+    for (int d = 0; !s->identity && d < in->tensor[s->tensor].rank; d++) mark[in->list[s->sub0 + d]] = 1;
+    for (int32_t x = in->n_x - 1; x >= 0; x--) {
+        const hone_x *e = in->x + x;
+        if (!mark[x] || e->kind < HONE_X_LOAD) continue;
+        if (e->kind == HONE_X_LOAD) {
+            for (int k = 0; k < (e->flat ? 1 : in->tensor[e->a].rank); k++) mark[in->list[e->b + k]] = 1;
+            found = found || (e->a == s->tensor && !loads_apart(in, s, e));
+        } else {
+            if (e->a >= 0) mark[e->a] = 1;
+            if (e->b >= 0) mark[e->b] = 1;
+        }
+        if (e->c >= 0) mark[e->c] = 1;
+    }
+    hone_free(mark);
+    return found;
+}
+static bool collides(const hone_instance *in, const hone_stage *s, const hone_param *p, const int64_t *stride, int *order) {
+    return !hone_stage_order(in, s, p, stride + s->tensor * HONE_MAX_RANK, order);
+}
+static bool is_safe(const hone_instance *in, const hone_stage *s, int k) { /* places that differ in it have different targets */
+    for (int d = 0; d < in->tensor[s->tensor].rank; d++)
+        if (target_index(in, s, d) == in->list[s->index0 + k]) return true;
+    return false;
+}
+
+/* Neighbouring places of the domain read neighbouring elements: then a thread a place reads as fast as the memory goes. */
+static bool reads_across(hone_arena *a, const hone_instance *in, int stage, const hone_param *p, const int64_t *stride, int fastest) {
+    hone_knows w;
+    if (fastest < 0 || hone_know_stage(a, in, stage, p, &w)) return true;
+    for (int x = 0; x < in->n_x; x++) {
+        const hone_x *e = in->x + x;
+        if (!w.x[x].live || e->kind != HONE_X_LOAD) continue;
+        int64_t far = 0;
+        bool affine = true;
+        for (int k = 0; k < hone_know_subs(&w, e); k++) {
+            const hone_know *s = hone_know_of(&w, hone_know_sub(&w, e, k));
+            affine = affine && s->kind != KNOW_VALUE;
+            if (s->kind == KNOW_AFFINE) far += s->affine[fastest] * (e->flat ? 1 : stride[e->a * HONE_MAX_RANK + k]);
+        }
+        if (affine && (far == 1 || far == -1)) return true;
+    }
+    return false;
+}
+static int power(int64_t n, int most) { /* the least power of two that is n or more */
+    int k = 1;
+    while (k < n && k < most) k *= 2;
+    return k;
+}
+static void choose_reduction(hone_arena *a, const hone_instance *in, int stage, const hone_param *p, const int64_t *stride, int units,
+                             int threads, hone_schedule *o) {
+    const hone_stage *s = in->stage + stage;
+    const int64_t points = points_of(in, s, p), terms = terms_of(in, s, p);
+    const bool arg = s->reduce >= HONE_REDUCE_ARGMAX;
+    o->kind = HONE_LANES, o->threads = threads;
+    if (terms <= SERIAL ||
+        (points >= (int64_t)units * BUSY && reads_across(a, in, stage, p, stride, o->n_order ? o->order[o->n_order - 1] : -1)))
+        o->kind = HONE_EACH, o->lanes = 1;
+    else if (!arg && terms >= LONG && points < units) {
+        o->kind = HONE_SLICES, o->lanes = threads;
+        o->slices = 2 * (int64_t)units / (points > 0 ? points : 1);
+        if (o->slices > terms / (4 * (int64_t)threads)) o->slices = terms / (4 * (int64_t)threads);
+        if (o->slices < 2) o->slices = 2;
+    } else o->lanes = terms <= 1024 || points >= (int64_t)units * 8 ? WARP : threads;
+    if (o->lanes > threads) o->lanes = threads;
+    o->chunked = terms / (o->lanes * (o->slices ? o->slices : 1)) > CHUNK;
+}
+hone_status hone_schedule_choose(hone_arena *a, const hone_instance *in, int stage, const hone_param *p, const int64_t *stride,
+                                 int max_threads, int units, hone_schedule *o) {
+    const hone_stage *s = in->stage + stage;
+    const int threads = power(THREADS, max_threads < THREADS ? max_threads : THREADS);
+    int order[HONE_SLOTS];
+    *o = (hone_schedule){.kind = HONE_EACH, .n_stage = 1, .threads = threads, .lanes = 1};
+    if (s->n_index + s->n_reduce > HONE_SLOTS)
+        return hone_fail(HONE_NOT_SUPPORTED, "a stage of %d indices: at most %d", s->n_index + s->n_reduce, HONE_SLOTS);
+    const int64_t points = points_of(in, s, p);
+    for (int k = 0; k < s->n_index; k++) order[k] = k;
+    const bool itself = reads_itself(in, s);
+    if (itself || collides(in, s, p, stride, order)) {
+        int64_t safe = 1;
+        o->kind = HONE_OWNERS, o->whole = itself, o->owners = 1;
+        for (int k = 0; k < s->n_index && !itself; k++)
+            if (!is_over(in, s, k) && is_safe(in, s, k)) o->order[o->n_order++] = (int8_t)k, safe = times(safe, extent_of(in, s, p, k));
+        int64_t most = (int64_t)units * BUSY / (safe > 0 ? safe : 1), targets = 1;
+        for (int d = 0; d < in->tensor[s->tensor].rank; d++) targets = times(targets, p[in->tensor[s->tensor].dim[d]].i);
+        if (most > targets / (safe > 0 ? safe : 1)) most = targets / (safe > 0 ? safe : 1);
+        if (most > points / (safe > 0 ? safe : 1)) most = points / (safe > 0 ? safe : 1);
+        while (!itself && o->owners * 2 <= most && o->owners < OWNERS) o->owners *= 2;
+        if (safe * o->owners < threads) o->threads = power(safe * o->owners, threads);
+    } else {
+        for (int k = 0; k < s->n_index; k++)
+            if (!is_over(in, s, order[k])) o->order[o->n_order++] = (int8_t)order[k];
+        if (s->reduce) choose_reduction(a, in, stage, p, stride, units, threads, o);
+        for (const hone_stage *n = s + 1; n < in->stage + in->n_stage && n->follows && s->over < 0; n++, o->n_stage++)
+            if (reads_itself(in, n) || collides(in, n, p, stride, order)) break;
+    }
+    o->narrow = times(times(points, o->lanes), o->slices ? o->slices : 1) < INT32_MAX / 2 && times(points, o->owners) < INT32_MAX / 2 &&
+                terms_of(in, s, p) < INT32_MAX / 2;
+    return HONE_OK;
+}
+const char *hone_schedule_illegal(const hone_instance *in, int stage, const hone_param *p, const int64_t *stride, int max_threads,
+                                  const hone_schedule *o) {
+    const hone_stage *s = in->stage + stage;
+    int order[HONE_SLOTS];
+    uint64_t seen = 0;
+    if (o->n_stage < 1 || stage + o->n_stage > in->n_stage) return "it has stages that are not there";
+    if (o->threads < 1 || o->threads > max_threads || o->threads & (o->threads - 1))
+        return "a work-group's threads are a power of two that the device has";
+    if (o->lanes < 1 || o->lanes & (o->lanes - 1) || o->threads % o->lanes) return "lanes are a power of two that divides a work-group";
+    for (int k = 0; k < o->n_order; k++) {
+        if (o->order[k] < 0 || o->order[k] >= s->n_index || seen >> o->order[k] & 1) return "its order names an index twice, or none";
+        if (is_over(in, s, o->order[k])) return "the index of a recurrence is walked by launches";
+        seen |= (uint64_t)1 << o->order[k];
+    }
+    const bool itself = reads_itself(in, s), meet = collides(in, s, p, stride, order);
+    if (itself && !o->whole) return "it reads what it writes: one thread must do it all";
+    if (o->whole && (o->kind != HONE_OWNERS || o->owners != 1 || o->n_order)) return "what one thread does has no grid";
+    if (meet && o->kind != HONE_OWNERS) return "two values may meet in one target";
+    if (o->kind == HONE_OWNERS) {
+        for (int k = 0; k < o->n_order; k++)
+            if (!is_safe(in, s, o->order[k])) return "places along an index that the grid walks may meet in one target";
+        if (o->owners < 1 || (int64_t)o->threads > INT32_MAX / 2) return "a scatter has owners";
+        return o->n_stage == 1 ? NULL : "a scatter runs by itself";
+    }
+    for (int k = 0; k < s->n_index; k++)
+        if (!(seen >> k & 1) && !is_over(in, s, k)) return "its order leaves an index out";
+    if ((o->kind == HONE_LANES || o->kind == HONE_SLICES) && !s->reduce) return "lanes share a reduction, and there is none";
+    if (o->kind == HONE_SLICES && (s->reduce >= HONE_REDUCE_ARGMAX || o->slices < 1)) return "places are not found in slices";
+    if (o->kind == HONE_EACH && o->lanes != 1) return "one thread is one lane";
+    for (int k = 1; k < o->n_stage; k++)
+        if (!s[k].follows || reads_itself(in, s + k) || collides(in, s + k, p, stride, order))
+            return "a stage does not follow the one before it";
+    return NULL;
+}
