@@ -52,11 +52,11 @@ static int set_up(void **state) {
     (void)state;
     const char *n = getenv("HONE_OPENCL"), *t = getenv("TMPDIR");
     calls_seed();
-    batch.target = (hone_kernel_target){.lang = HONE_LANG_OPENCL, .f64 = true, .max_threads = 256, .arg_bytes = 1024, .units = 2};
+    batch.target = (hone_kernel_target){.lang = HONE_LANG_OPENCL, .f64 = true, .arg_bytes = 1024, .wish = {.max_threads = 256, .units = 2}};
     if (SLOW || hone_opencl_open(n ? atoi(n) : 0, &batch.device)) return 0;
     const hone_opencl_facts *f = hone_opencl_facts_of(batch.device);
     batch.target.f64 = f->f64, batch.target.arg_bytes = f->arg_bytes;
-    batch.target.max_threads = f->max_threads < 256 ? f->max_threads : 64; /* small groups: more of them at small sizes */
+    batch.target.wish.max_threads = f->max_threads < 256 ? f->max_threads : 64; /* small groups: more of them at small sizes */
     snprintf(batch.cache, sizeof batch.cache, "%.40s/hone-opencl-XXXXXX", t ? t : "/tmp");
     if (!mkdtemp(batch.cache)) return -1;
     print_message("%s, %s\n", f->name, f->version);
@@ -406,7 +406,7 @@ static void summary(const char *what) {
 static void opencl_examples(void **state) {
     (void)state;
     if (!batch.device && !SLOW) skip();
-    calls_examples();
+    calls_examples(getenv("HONE_TEST_ALL") ? 1 : 10);
     flush();
     summary("examples");
     assert_int_equal(batch.failures, 0);
@@ -419,10 +419,29 @@ static void opencl_rows(void **state) {
     summary("rows");
     assert_int_equal(batch.failures, 0);
 }
+/* The same with schedules that the rules would not choose for so little. */
+static void opencl_schedules(void **state) {
+    static const hone_schedule_wish wishes[] = {{.kind = 1 + HONE_LANES, .lanes = 8},   {.kind = 1 + HONE_LANES, .lanes = 64},
+                                                {.kind = 1 + HONE_SLICES, .slices = 3}, {.kind = 1 + HONE_EACH},
+                                                {.kind = 1 + HONE_ROWS, .lanes = 1},    {.kind = 1 + HONE_ROWS, .lanes = 16}};
+    const hone_schedule_wish before = batch.target.wish;
+    (void)state;
+    if (!batch.device && !SLOW) skip();
+    for (size_t k = 0; k < sizeof wishes / sizeof *wishes; k++) {
+        hone_schedule_wish wish = wishes[k];
+        wish.max_threads = before.max_threads, wish.units = before.units;
+        batch.target.wish = wish;
+        calls_examples(getenv("HONE_TEST_ALL") ? 1 : 58);
+        flush();
+        summary("wished");
+    }
+    batch.target.wish = before;
+    assert_int_equal(batch.failures, 0);
+}
 static void opencl_cases(void **state) {
     (void)state;
     int cases = 0, whole = 0;
-    if ((!batch.device && !SLOW) || !calls_cases(getenv("HONE_TEST_ALL") ? 1 : 50, &cases, &whole)) skip();
+    if ((!batch.device && !SLOW) || !calls_cases(getenv("HONE_TEST_ALL") ? 1 : 400, &cases, &whole)) skip();
     flush();
     print_message("%d of %d cases walked\n", whole, cases);
     summary("cases");
@@ -430,6 +449,7 @@ static void opencl_cases(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(opencl_examples), cmocka_unit_test(opencl_rows), cmocka_unit_test(opencl_cases)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(opencl_examples), cmocka_unit_test(opencl_schedules), cmocka_unit_test(opencl_rows),
+                                       cmocka_unit_test(opencl_cases)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

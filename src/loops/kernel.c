@@ -52,17 +52,7 @@ static void number_argument(signature *g, const hone_kernel_number *n) {
     hone_text_put(g->head, "%sconst %s %s", g->arg.n ? ", " : "", types[n->kind], n->name);
     add(g, (hone_karg){.kind = n->kind, .i = n->i, .f = n->f}, n->kind == HONE_KARG_F32 ? 4 : 8);
 }
-static bool uses_tensor(const hone_kernel *m, int t) {
-    if (m->p.held[t]) return false;
-    for (int k = 0; k < m->s->n_stage; k++)
-        if (m->p.in->stage[m->first + k].tensor == t) return true;
-    return m->p.loaded[t];
-}
-static bool writes_tensor(const hone_kernel *m, int t) {
-    for (int k = 0; k < m->s->n_stage; k++)
-        if (m->p.in->stage[m->first + k].tensor == t) return !m->p.held[t];
-    return false;
-}
+static bool uses_tensor(const hone_kernel *m, int t) { return m->written[t] || (m->p.loaded[t] && !m->p.held[t]); }
 /* Numbers that were written into the text: parameters, strides, sizes; those of the schedule are there already. */
 static void collect(hone_kernel *m) {
     hone_printer *p = &m->p;
@@ -101,7 +91,7 @@ static void sign(signature *g, hone_arena *arena, bool fails, hone_launch *l) {
         if (!uses_tensor(m, t)) continue;
         const char *type = hone_print_element_of(in->tensor[t].dtype).c;
         if (in->tensor[t].dtype == HONE_DTYPE_F64) m->p.f64 = true;
-        const bool writes = writes_tensor(m, t);
+        const bool writes = m->written[t];
         memory(g, (hone_karg){.kind = HONE_KARG_TENSOR, .which = t, .writes = writes}, type, !writes, m->p.tensor[t]);
     }
     if (m->scratch >= 0)
@@ -188,7 +178,8 @@ static hone_status print(maker *o, const hone_schedule *sch, int first, int scra
     hone_printer *p = &m.p;
     hone_status st = hone_printer_open(p, &m.row->words, in, &body) ? HONE_OK : no_memory();
     hone_knows *know = st ? NULL : HONE_NEW_N(p->arena, hone_knows, sch->n_stage);
-    if (!st && !know) st = no_memory();
+    if (!st) m.written = HONE_NEW_N(p->arena, uint8_t, in->n_tensor + 1);
+    if (!st && (!know || !m.written)) st = no_memory();
     for (int k = 0; k < sch->n_stage && !st; k++) st = hone_know_stage(p->arena, in, first + k, o->param, know + k);
     m.know = know;
     if (!st) {
@@ -203,9 +194,11 @@ static hone_status print(maker *o, const hone_schedule *sch, int first, int scra
             p->index[s->over_index] = hone_print_unique(p, in->index[s->over_index].name);
             if (!hone_push(&m.number, ((hone_kernel_number){.name = p->index[s->over_index], .kind = HONE_KARG_STEP}))) m.failed = true;
         }
-        hone_print_name_indices(p, s);
+        if (sch->kind != HONE_ROWS) hone_print_name_indices(p, s);
         if (scratch >= 0) m.scratch_type = hone_body_acc(&m, s);
         hone_kernel_body(&m, second);
+        for (int k = 0; k < sch->n_stage; k++)
+            if (p->held[s[k].tensor] && !m.written[s[k].tensor]) o->out->temp_bytes[s[k].tensor] = 0; /* lives in a register */
         st = finish(o, &m, &body, l);
     }
     l->first_stage = first, l->n_stage = sch->n_stage, l->schedule = *sch;
@@ -228,16 +221,15 @@ static hone_status launch(maker *o, const hone_schedule *sch, int first, int64_t
 static hone_status stage(maker *o, int first, int *n) {
     const hone_stage *s = o->in->stage + first;
     hone_schedule sch;
-    HONE_TRY(hone_schedule_choose(o->arena, o->in, first, o->param, o->stride, o->target->max_threads, o->target->units, &sch));
-    const char *wrong = hone_schedule_illegal(o->in, first, o->param, o->stride, o->target->max_threads, &sch);
+    HONE_TRY(hone_schedule_choose(o->arena, o->in, first, o->param, o->stride, &o->target->wish, &sch));
+    const char *wrong = hone_schedule_illegal(o->in, first, o->param, o->stride, o->target->wish.max_threads, &sch);
     if (wrong) return hone_fail(HONE_BUG, "the schedule of '%s': %s", o->in->tensor[s->tensor].name, wrong);
     int64_t points = 1;
     for (int k = 0; k < sch.n_order; k++) points *= o->param[o->in->index[o->in->list[s->index0 + sch.order[k]]].extent].i;
     *n = sch.n_stage;
-    for (int k = 0; k + 1 < sch.n_stage; k++) o->out->temp_bytes[s[k].tensor] = 0; /* lives in a register */
     if (sch.kind == HONE_EACH) return launch(o, &sch, first, up(points, sch.threads), -1, false);
     if (sch.kind == HONE_OWNERS) return launch(o, &sch, first, up(points * sch.owners, sch.threads), -1, false);
-    if (sch.kind == HONE_LANES) return launch(o, &sch, first, up(points, sch.threads / sch.lanes), -1, false);
+    if (sch.kind == HONE_LANES || sch.kind == HONE_ROWS) return launch(o, &sch, first, up(points, sch.threads / sch.lanes), -1, false);
     const int scratch = o->scratch.n;
     if (!hone_push_in(o->arena, &o->scratch, points * sch.slices * 8)) return no_memory();
     HONE_TRY(launch(o, &sch, first, points * sch.slices, scratch, false));

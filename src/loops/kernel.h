@@ -16,10 +16,9 @@
 typedef enum { HONE_LANG_OPENCL, HONE_LANG_CUDA, HONE_LANG_HIP, HONE_LANGS } hone_lang;
 typedef struct {
     hone_lang lang;
-    bool f64;        /* the device has it */
-    int max_threads; /* of a work-group */
-    int arg_bytes;   /* that a kernel may take; more go into memory */
-    int units;       /* work-groups that run at a time, about: how far long sums are cut */
+    bool f64;      /* the device has it */
+    int arg_bytes; /* that a kernel may take; more go into memory */
+    hone_schedule_wish wish;
 } hone_kernel_target;
 extern const char *const hone_lang_names[HONE_LANGS];
 void hone_kernel_prelude(const hone_kernel_target *, bool f64, hone_text *out);

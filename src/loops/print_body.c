@@ -347,6 +347,7 @@ void hone_body_store(hone_kernel *m, const hone_stage *s, const char *held) {
         hone_print_close(p, &b);
         return;
     }
+    m->written[s->tensor] = 1;
     const hone_print_places at = assign(m, sub, rank);
     if (!value && (s->how || check)) {
         hone_print_line(p);
@@ -394,6 +395,7 @@ void hone_body_scatter(hone_kernel *m, const hone_stage *s) {
     hone_print_block b = hone_print_open(p, root, rank);
     p->out = &b.text;
     hone_print_name_shared(p);
+    m->written[s->tensor] = 1;
     const hone_print_places at = assign(m, sub, rank);
     int braces = 1;
     hone_print_line(p);

@@ -7,8 +7,7 @@
 #include <string.h>
 
 static const hone_stage *first_stage(const hone_kernel *m) { return m->p.in->stage + m->first; }
-static void put(hone_kernel *m, const char *format, ...) HONE_PRINTF(2, 3);
-static void put(hone_kernel *m, const char *format, ...) {
+void hone_kernel_put(hone_kernel *m, const char *format, ...) {
     va_list v;
     hone_print_line(&m->p);
     va_start(v, format);
@@ -16,8 +15,8 @@ static void put(hone_kernel *m, const char *format, ...) {
     va_end(v);
     hone_text_put(m->p.out, "\n");
 }
-static void open(hone_kernel *m, const char *text) {
-    put(m, "%s{", text);
+void hone_kernel_open(hone_kernel *m, const char *text) {
+    hone_kernel_put(m, "%s{", text);
     m->p.depth++;
 }
 static int grid_indices(const hone_kernel *m, int32_t *ids) {
@@ -25,7 +24,7 @@ static int grid_indices(const hone_kernel *m, int32_t *ids) {
     for (int k = 0; k < m->s->n_order; k++) ids[k] = m->p.in->list[s->index0 + m->s->order[k]];
     return m->s->n_order;
 }
-static int64_t product(const hone_kernel *m, const int32_t *ids, int n) {
+int64_t hone_kernel_product(const hone_kernel *m, const int32_t *ids, int n) {
     int64_t all = 1;
     for (int k = 0; k < n; k++) all *= m->param[m->p.in->index[ids[k]].extent].i;
     return all;
@@ -45,9 +44,9 @@ static void stages(hone_kernel *m, bool reduced) {
                 m->failed = true;
                 return;
             }
-            put(m, "%s %s;", hone_print_types[p->in->x[s->pick >= 0 ? s->pick : s->value].type], held);
+            hone_kernel_put(m, "%s %s;", hone_print_types[p->in->x[s->pick >= 0 ? s->pick : s->value].type], held);
         }
-        open(m, "");
+        hone_kernel_open(m, "");
         if (s->reduce && !reduced) hone_body_serial(m, s);
         hone_body_store(m, s, held);
         hone_body_end(m, 1);
@@ -58,9 +57,9 @@ static void each(hone_kernel *m) {
     const char *u = hone_kernel_count(m);
     int32_t ids[HONE_SLOTS];
     const int n = grid_indices(m, ids);
-    hone_kernel_number_add(m, "hone_total", product(m, ids, n));
-    put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + HONE_THREAD);", u, u, m->s->threads);
-    put(m, "if (hone_at < (%s)hone_total) {", u), m->p.depth++;
+    hone_kernel_number_add(m, "hone_total", hone_kernel_product(m, ids, n));
+    hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + HONE_THREAD);", u, u, m->s->threads);
+    hone_kernel_put(m, "if (hone_at < (%s)hone_total) {", u), m->p.depth++;
     hone_body_decode(m, "hone_at", ids, n);
     stages(m, false);
     hone_body_end(m, 1);
@@ -72,15 +71,15 @@ static void shared(hone_kernel *m, const char *type, const char *name, int bytes
     m->shared_bytes += bytes * m->s->threads;
 }
 /* What the lanes have meets in lane 0, by halves: an order that only their number decides. */
-static void tree(hone_kernel *m, const hone_stage *s, int lanes) {
+void hone_kernel_tree(hone_kernel *m, const hone_stage *s, int lanes, bool all) {
     const hone_ctype c = hone_body_acc(m, s);
     const char *type = hone_print_types[c];
     const bool arg = s->reduce >= HONE_REDUCE_ARGMAX;
     if (lanes == 1) return;
-    if (m->row->shuffles && lanes <= 32) {
-        put(m, "for (uint32_t hone_by = %du; hone_by; hone_by /= 2) {", lanes / 2), m->p.depth++;
-        put(m, "const %s hone_other = HONE_SHUFFLE(acc, hone_by);", type);
-        if (arg) put(m, "const int64_t hone_other_term = HONE_SHUFFLE(hone_best, hone_by);");
+    if (m->row->shuffles && lanes <= 32 && !all) {
+        hone_kernel_put(m, "for (uint32_t hone_by = %du; hone_by; hone_by /= 2) {", lanes / 2), m->p.depth++;
+        hone_kernel_put(m, "const %s hone_other = HONE_SHUFFLE(acc, hone_by);", type);
+        if (arg) hone_kernel_put(m, "const int64_t hone_other_term = HONE_SHUFFLE(hone_best, hone_by);");
         hone_body_join(m, s, "hone_other", "hone_other_term");
         hone_body_end(m, 1);
         return;
@@ -89,24 +88,28 @@ static void tree(hone_kernel *m, const hone_stage *s, int lanes) {
     snprintf(name, sizeof name, "hone_s_%s", hone_ctype_names[c]);
     if (!m->shared->n || !strstr(m->shared->text, name)) shared(m, type, name, hone_ctype_bytes[c]);
     if (arg && (!m->shared->n || !strstr(m->shared->text, "hone_s_best"))) shared(m, "int64_t", "hone_s_best", 8);
-    put(m, "%s[HONE_THREAD] = acc;", name);
-    if (arg) put(m, "hone_s_best[HONE_THREAD] = hone_best;");
-    put(m, "HONE_BARRIER();");
-    put(m, "for (uint32_t hone_by = %du; hone_by; hone_by /= 2) {", lanes / 2), m->p.depth++;
-    open(m, "if (hone_lane < hone_by) ");
-    put(m, "const %s hone_other = %s[HONE_THREAD + hone_by];", type, name);
-    if (arg) put(m, "const int64_t hone_other_term = hone_s_best[HONE_THREAD + hone_by];");
+    hone_kernel_put(m, "%s[HONE_THREAD] = acc;", name);
+    if (arg) hone_kernel_put(m, "hone_s_best[HONE_THREAD] = hone_best;");
+    hone_kernel_put(m, "HONE_BARRIER();");
+    hone_kernel_put(m, "for (uint32_t hone_by = %du; hone_by; hone_by /= 2) {", lanes / 2), m->p.depth++;
+    hone_kernel_open(m, "if (hone_lane < hone_by) ");
+    hone_kernel_put(m, "const %s hone_other = %s[HONE_THREAD + hone_by];", type, name);
+    if (arg) hone_kernel_put(m, "const int64_t hone_other_term = hone_s_best[HONE_THREAD + hone_by];");
     hone_body_join(m, s, "hone_other", "hone_other_term");
-    put(m, "%s[HONE_THREAD] = acc;", name);
-    if (arg) put(m, "hone_s_best[HONE_THREAD] = hone_best;");
+    hone_kernel_put(m, "%s[HONE_THREAD] = acc;", name);
+    if (arg) hone_kernel_put(m, "hone_s_best[HONE_THREAD] = hone_best;");
     hone_body_end(m, 1);
-    put(m, "HONE_BARRIER();");
+    hone_kernel_put(m, "HONE_BARRIER();");
     hone_body_end(m, 1);
+    if (!all) return;
+    hone_kernel_put(m, "acc = %s[HONE_THREAD - hone_lane];", name);
+    if (arg) hone_kernel_put(m, "hone_best = hone_s_best[HONE_THREAD - hone_lane];");
+    hone_kernel_put(m, "HONE_BARRIER();"); /* before the next tree writes there */
 }
 /* The terms from `from` up to `to`, every so many lanes one. */
-static void terms(hone_kernel *m, const hone_stage *s, const char *from, const char *to, int lanes, const char *source) {
+void hone_kernel_terms(hone_kernel *m, const hone_stage *s, const char *from, const char *to, int lanes, const char *source) {
     const char *u = hone_kernel_count(m);
-    put(m, "for (%s hone_term = %s; hone_term < %s; hone_term += %du) {", u, from, to, lanes), m->p.depth++;
+    hone_kernel_put(m, "for (%s hone_term = %s; hone_term < %s; hone_term += %du) {", u, from, to, lanes), m->p.depth++;
     if (!source) hone_body_decode(m, "hone_term", m->p.in->list + s->index0 + s->n_index, s->n_reduce);
     hone_body_term(m, s, true, source);
     hone_body_end(m, 1);
@@ -118,22 +121,22 @@ static void by_lanes(hone_kernel *m, bool second) {
     int32_t ids[HONE_SLOTS];
     const int n = grid_indices(m, ids);
     char to[64];
-    hone_kernel_number_add(m, "hone_total", product(m, ids, n));
+    hone_kernel_number_add(m, "hone_total", hone_kernel_product(m, ids, n));
     if (second) hone_kernel_number_add(m, "hone_slices", m->s->slices);
-    else hone_kernel_number_add(m, "hone_terms", product(m, m->p.in->list + s->index0 + s->n_index, s->n_reduce));
-    put(m, "const uint32_t hone_lane = HONE_THREAD %% %du;", lanes);
-    put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + HONE_THREAD / %du);", u, u, m->s->threads / lanes, lanes);
-    put(m, "const int hone_live = hone_at < (%s)hone_total;", u);
+    else hone_kernel_number_add(m, "hone_terms", hone_kernel_product(m, m->p.in->list + s->index0 + s->n_index, s->n_reduce));
+    hone_kernel_put(m, "const uint32_t hone_lane = HONE_THREAD %% %du;", lanes);
+    hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + HONE_THREAD / %du);", u, u, m->s->threads / lanes, lanes);
+    hone_kernel_put(m, "const int hone_live = hone_at < (%s)hone_total;", u);
     hone_body_decode(m, "hone_at", ids, n);
     m->p.knows = m->know;
     hone_body_acc_open(m, s, true);
-    open(m, "if (hone_live) ");
+    hone_kernel_open(m, "if (hone_live) ");
     snprintf(to, sizeof to, "(%s)hone_%s", u, second ? "slices" : "terms");
-    terms(m, s, "hone_lane", to, lanes, second ? "hone_scratch[(uint64_t)hone_at * (uint64_t)hone_slices + hone_term]" : NULL);
+    hone_kernel_terms(m, s, "hone_lane", to, lanes, second ? "hone_scratch[(uint64_t)hone_at * (uint64_t)hone_slices + hone_term]" : NULL);
     hone_body_end(m, 1);
     hone_body_acc_close(m, s, true);
-    tree(m, s, lanes);
-    open(m, "if (hone_live && hone_lane == 0) ");
+    hone_kernel_tree(m, s, lanes, false);
+    hone_kernel_open(m, "if (hone_live && hone_lane == 0) ");
     hone_body_pick(m, s);
     stages(m, true);
     hone_body_end(m, 1);
@@ -143,22 +146,22 @@ static void slice(hone_kernel *m) {
     const char *u = hone_kernel_count(m);
     int32_t ids[HONE_SLOTS];
     const int n = grid_indices(m, ids);
-    const int64_t all = product(m, m->p.in->list + s->index0 + s->n_index, s->n_reduce);
+    const int64_t all = hone_kernel_product(m, m->p.in->list + s->index0 + s->n_index, s->n_reduce);
     hone_kernel_number_add(m, "hone_slices", m->s->slices);
     hone_kernel_number_add(m, "hone_terms", all);
     hone_kernel_number_add(m, "hone_length", all / m->s->slices + (all % m->s->slices != 0));
-    put(m, "const uint32_t hone_lane = HONE_THREAD;");
-    put(m, "const %s hone_at = (%s)(HONE_GROUP / (uint64_t)hone_slices);", u, u);
-    put(m, "const %s hone_from = (%s)(HONE_GROUP %% (uint64_t)hone_slices) * (%s)hone_length;", u, u, u);
-    put(m, "const %s hone_end = hone_from + (%s)hone_length < (%s)hone_terms ? hone_from + (%s)hone_length : (%s)hone_terms;", u, u, u, u,
-        u);
+    hone_kernel_put(m, "const uint32_t hone_lane = HONE_THREAD;");
+    hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP / (uint64_t)hone_slices);", u, u);
+    hone_kernel_put(m, "const %s hone_from = (%s)(HONE_GROUP %% (uint64_t)hone_slices) * (%s)hone_length;", u, u, u);
+    hone_kernel_put(m, "const %s hone_end = hone_from + (%s)hone_length < (%s)hone_terms ? hone_from + (%s)hone_length : (%s)hone_terms;",
+                    u, u, u, u, u);
     hone_body_decode(m, "hone_at", ids, n);
     m->p.knows = m->know;
     hone_body_acc_open(m, s, true);
-    terms(m, s, "hone_from + hone_lane", "hone_end", m->s->threads, NULL);
+    hone_kernel_terms(m, s, "hone_from + hone_lane", "hone_end", m->s->threads, NULL);
     hone_body_acc_close(m, s, true);
-    tree(m, s, m->s->threads);
-    put(m, "if (hone_lane == 0) hone_scratch[HONE_GROUP] = acc;");
+    hone_kernel_tree(m, s, m->s->threads, false);
+    hone_kernel_put(m, "if (hone_lane == 0) hone_scratch[HONE_GROUP] = acc;");
     m->scratch_written = true;
 }
 
@@ -174,14 +177,14 @@ static void owners(hone_kernel *m) {
         for (int q = 0; q < m->s->n_order; q++) walked |= m->s->order[q] == k;
         if (!walked) rest[n_rest++] = m->p.in->list[s->index0 + k];
     }
-    hone_kernel_number_add(m, "hone_total", product(m, ids, n) * m->s->owners);
-    put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + HONE_THREAD);", u, u, m->s->threads);
-    put(m, "if (hone_at < (%s)hone_total) {", u), m->p.depth++;
+    hone_kernel_number_add(m, "hone_total", hone_kernel_product(m, ids, n) * m->s->owners);
+    hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + HONE_THREAD);", u, u, m->s->threads);
+    hone_kernel_put(m, "if (hone_at < (%s)hone_total) {", u), m->p.depth++;
     if (m->s->owners > 1) {
         hone_kernel_number_add(m, "hone_owners", m->s->owners);
-        put(m, "const %s hone_own = hone_at %% (%s)hone_owners, hone_place = hone_at / (%s)hone_owners;", u, u, u);
-    } else put(m, "const %s hone_place = hone_at;", u);
-    put(m, "(void)hone_place;");
+        hone_kernel_put(m, "const %s hone_own = hone_at %% (%s)hone_owners, hone_place = hone_at / (%s)hone_owners;", u, u, u);
+    } else hone_kernel_put(m, "const %s hone_place = hone_at;", u);
+    hone_kernel_put(m, "(void)hone_place;");
     hone_body_decode(m, "hone_place", ids, n);
     m->p.knows = m->know;
     const int made = hone_body_loops(m, rest, n_rest, s->over >= 0 ? s->over_index : -1);
@@ -199,6 +202,7 @@ void hone_kernel_body(hone_kernel *m, bool second) {
         else slice(m);
         return;
     case HONE_OWNERS: owners(m); return;
+    case HONE_ROWS: hone_kernel_rows(m); return;
     default: m->failed = true;
     }
 }

@@ -25,6 +25,7 @@ typedef struct {
     hone_vec(hone_kernel_number) number;
     int scratch; /* number of the scratch that it uses, or -1 */
     bool scratch_written, failed;
+    uint8_t *written; /* tensors that it stores */
     hone_ctype scratch_type;
 } hone_kernel;
 
@@ -51,5 +52,12 @@ int hone_body_loops(hone_kernel *, const int32_t *ids, int n, int32_t fixed);
 void hone_body_end(hone_kernel *, int made);
 
 /* ---- print_kernel.c: one kernel's body ---- */
+void hone_kernel_put(hone_kernel *, const char *format, ...) HONE_PRINTF(2, 3); /* a line */
+void hone_kernel_open(hone_kernel *, const char *text);                         /* a line that opens a brace */
+/* The terms from `from` up to `to`, every so many lanes one; then what the lanes have meets in lane 0, and in all where it is asked for. */
+void hone_kernel_terms(hone_kernel *, const hone_stage *, const char *from, const char *to, int lanes, const char *source);
+void hone_kernel_tree(hone_kernel *, const hone_stage *, int lanes, bool all);
+int64_t hone_kernel_product(const hone_kernel *, const int32_t *ids, int n); /* of extents */
+void hone_kernel_rows(hone_kernel *);                                        /* print_rows.c */
 void hone_kernel_body(hone_kernel *, bool second_pass);
 #endif

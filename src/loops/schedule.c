@@ -115,60 +115,101 @@ static bool reads_across(hone_arena *a, const hone_instance *in, int stage, cons
     }
     return false;
 }
+static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 static int power(int64_t n, int most) { /* the least power of two that is n or more */
     int k = 1;
     while (k < n && k < most) k *= 2;
     return k;
 }
-static void choose_reduction(hone_arena *a, const hone_instance *in, int stage, const hone_param *p, const int64_t *stride, int units,
-                             int threads, hone_schedule *o) {
+static void choose_reduction(hone_arena *a, const hone_instance *in, int stage, const hone_param *p, const int64_t *stride,
+                             const hone_schedule_wish *wish, int threads, hone_schedule *o) {
     const hone_stage *s = in->stage + stage;
-    const int64_t points = points_of(in, s, p), terms = terms_of(in, s, p);
+    const int64_t points = points_of(in, s, p), terms = terms_of(in, s, p), units = wish->units;
     const bool arg = s->reduce >= HONE_REDUCE_ARGMAX;
-    o->kind = HONE_LANES, o->threads = threads;
-    if (terms <= SERIAL ||
-        (points >= (int64_t)units * BUSY && reads_across(a, in, stage, p, stride, o->n_order ? o->order[o->n_order - 1] : -1)))
-        o->kind = HONE_EACH, o->lanes = 1;
-    else if (!arg && terms >= LONG && points < units) {
-        o->kind = HONE_SLICES, o->lanes = threads;
-        o->slices = 2 * (int64_t)units / (points > 0 ? points : 1);
-        if (o->slices > terms / (4 * (int64_t)threads)) o->slices = terms / (4 * (int64_t)threads);
+    int kind = wish->kind - 1;
+    if (kind == HONE_SLICES && arg) kind = HONE_LANES;
+    if (kind != HONE_EACH && kind != HONE_LANES && kind != HONE_SLICES) {
+        kind = HONE_LANES;
+        if (terms <= SERIAL ||
+            (points >= units * BUSY && reads_across(a, in, stage, p, stride, o->n_order ? o->order[o->n_order - 1] : -1)))
+            kind = HONE_EACH;
+        else if (!arg && terms >= LONG && points < units) kind = HONE_SLICES;
+    }
+    o->kind = (uint8_t)kind, o->threads = threads, o->lanes = 1;
+    if (kind == HONE_SLICES) {
+        const int64_t most = terms / (4 * (int64_t)threads);
+        o->lanes = threads, o->slices = 2 * units / (points > 0 ? points : 1);
+        if (o->slices > most) o->slices = most;
+        if (wish->slices) o->slices = wish->slices;
         if (o->slices < 2) o->slices = 2;
-    } else o->lanes = terms <= 1024 || points >= (int64_t)units * 8 ? WARP : threads;
+    } else if (kind == HONE_LANES) o->lanes = wish->lanes ? wish->lanes : terms <= 1024 || points >= units * 8 ? WARP : threads;
     if (o->lanes > threads) o->lanes = threads;
     o->chunked = terms / (o->lanes * (o->slices ? o->slices : 1)) > CHUNK;
 }
+static void choose_scatter(const hone_instance *in, const hone_stage *s, const hone_param *p, int units, bool itself, hone_schedule *o) {
+    int64_t safe = 1, targets = 1;
+    o->kind = HONE_OWNERS, o->whole = itself, o->owners = 1;
+    for (int k = 0; k < s->n_index && !itself; k++)
+        if (!is_over(in, s, k) && is_safe(in, s, k)) o->order[o->n_order++] = (int8_t)k, safe = times(safe, extent_of(in, s, p, k));
+    for (int d = 0; d < in->tensor[s->tensor].rank; d++) targets = times(targets, p[in->tensor[s->tensor].dim[d]].i);
+    if (safe > 0) {
+        int64_t most = (int64_t)units * BUSY / safe;
+        if (most > targets / safe) most = targets / safe;
+        if (most > points_of(in, s, p) / safe) most = points_of(in, s, p) / safe;
+        while (!itself && o->owners * 2 <= most && o->owners < OWNERS) o->owners *= 2;
+    }
+    o->threads = power(times(safe, o->owners), o->threads);
+}
+typedef struct {
+    const hone_instance *in;
+    const hone_param *param;
+    const int64_t *stride;
+} looking;
+static bool stands_alone(const void *arg, int stage) {
+    const looking *l = arg;
+    int order[HONE_SLOTS];
+    return !reads_itself(l->in, l->in->stage + stage) && !collides(l->in, l->in->stage + stage, l->param, l->stride, order);
+}
+static bool choose_rows(const hone_instance *in, int stage, const hone_param *p, const int64_t *stride, const hone_schedule_wish *wish,
+                        int threads, hone_schedule *o) {
+    const looking l = {in, p, stride};
+    const bool wished = wish->kind - 1 == HONE_ROWS;
+    hone_rows rows;
+    if ((wish->kind && !wished) || !hone_rows_choose(in, stage, p, stands_alone, &l, wished ? 0 : wish->units, &rows)) return false;
+    o->kind = HONE_ROWS, o->n_stage = rows.n_stage, o->rows = rows, o->n_order = rows.n_outer;
+    memcpy(o->order, rows.place[0], (size_t)rows.n_outer);
+    /* a few elements a lane; rows that are short share a work-group */
+    o->lanes = wish->lanes ? wish->lanes : power(ceil_div(rows.most, 4), threads);
+    if (o->lanes > threads) o->lanes = threads;
+    o->threads = o->lanes < 64 && threads >= 64 ? 64 : o->lanes;
+    o->chunked = rows.terms > CHUNK;
+    return true;
+}
 hone_status hone_schedule_choose(hone_arena *a, const hone_instance *in, int stage, const hone_param *p, const int64_t *stride,
-                                 int max_threads, int units, hone_schedule *o) {
+                                 const hone_schedule_wish *wish, hone_schedule *o) {
     const hone_stage *s = in->stage + stage;
-    const int threads = power(THREADS, max_threads < THREADS ? max_threads : THREADS);
+    const int threads = power(THREADS, wish->max_threads < THREADS ? wish->max_threads : THREADS);
     int order[HONE_SLOTS];
     *o = (hone_schedule){.kind = HONE_EACH, .n_stage = 1, .threads = threads, .lanes = 1};
     if (s->n_index + s->n_reduce > HONE_SLOTS)
         return hone_fail(HONE_NOT_SUPPORTED, "a stage of %d indices: at most %d", s->n_index + s->n_reduce, HONE_SLOTS);
-    const int64_t points = points_of(in, s, p);
     for (int k = 0; k < s->n_index; k++) order[k] = k;
     const bool itself = reads_itself(in, s);
-    if (itself || collides(in, s, p, stride, order)) {
-        int64_t safe = 1;
-        o->kind = HONE_OWNERS, o->whole = itself, o->owners = 1;
-        for (int k = 0; k < s->n_index && !itself; k++)
-            if (!is_over(in, s, k) && is_safe(in, s, k)) o->order[o->n_order++] = (int8_t)k, safe = times(safe, extent_of(in, s, p, k));
-        int64_t most = (int64_t)units * BUSY / (safe > 0 ? safe : 1), targets = 1;
-        for (int d = 0; d < in->tensor[s->tensor].rank; d++) targets = times(targets, p[in->tensor[s->tensor].dim[d]].i);
-        if (most > targets / (safe > 0 ? safe : 1)) most = targets / (safe > 0 ? safe : 1);
-        if (most > points / (safe > 0 ? safe : 1)) most = points / (safe > 0 ? safe : 1);
-        while (!itself && o->owners * 2 <= most && o->owners < OWNERS) o->owners *= 2;
-        if (safe * o->owners < threads) o->threads = power(safe * o->owners, threads);
-    } else {
+    if (itself || collides(in, s, p, stride, order)) choose_scatter(in, s, p, wish->units, itself, o);
+    else if (!choose_rows(in, stage, p, stride, wish, threads, o)) {
         for (int k = 0; k < s->n_index; k++)
             if (!is_over(in, s, order[k])) o->order[o->n_order++] = (int8_t)order[k];
-        if (s->reduce) choose_reduction(a, in, stage, p, stride, units, threads, o);
+        if (s->reduce) choose_reduction(a, in, stage, p, stride, wish, threads, o);
         for (const hone_stage *n = s + 1; n < in->stage + in->n_stage && n->follows && s->over < 0; n++, o->n_stage++)
             if (reads_itself(in, n) || collides(in, n, p, stride, order)) break;
     }
-    o->narrow = times(times(points, o->lanes), o->slices ? o->slices : 1) < INT32_MAX / 2 && times(points, o->owners) < INT32_MAX / 2 &&
-                terms_of(in, s, p) < INT32_MAX / 2;
+    int64_t most = times(times(points_of(in, s, p), o->lanes), o->slices ? o->slices : 1);
+    if (times(points_of(in, s, p), o->owners) > most) most = times(points_of(in, s, p), o->owners);
+    for (int k = 0; k < o->n_stage; k++) {
+        if (terms_of(in, s + k, p) > most) most = terms_of(in, s + k, p);
+        if (points_of(in, s + k, p) > most) most = points_of(in, s + k, p);
+    }
+    o->narrow = most < INT32_MAX / 2;
     return HONE_OK;
 }
 const char *hone_schedule_illegal(const hone_instance *in, int stage, const hone_param *p, const int64_t *stride, int max_threads,
@@ -194,6 +235,14 @@ const char *hone_schedule_illegal(const hone_instance *in, int stage, const hone
             if (!is_safe(in, s, o->order[k])) return "places along an index that the grid walks may meet in one target";
         if (o->owners < 1 || (int64_t)o->threads > INT32_MAX / 2) return "a scatter has owners";
         return o->n_stage == 1 ? NULL : "a scatter runs by itself";
+    }
+    if (o->kind == HONE_ROWS) {
+        const looking l = {in, p, stride};
+        for (int k = 0; k < o->n_stage; k++)
+            if (!stands_alone(&l, stage + k)) return "two values may meet in one target";
+        if (o->rows.n_stage != o->n_stage || o->rows.n_outer != o->n_order || memcmp(o->order, o->rows.place[0], (size_t)o->n_order))
+            return "its rows are not its order";
+        return hone_rows_legal(in, stage, p, &o->rows) ? NULL : "a stage reads another row than its own";
     }
     for (int k = 0; k < s->n_index; k++)
         if (!(seen >> k & 1) && !is_over(in, s, k)) return "its order leaves an index out";

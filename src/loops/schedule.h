@@ -3,7 +3,7 @@
    legality whoever chose it. What is printed of it is print_kernel.c's matter. */
 #ifndef HONE_LOOPS_SCHEDULE_H
 #define HONE_LOOPS_SCHEDULE_H
-#include "loops/instance.h"
+#include "loops/schedule_rows.h"
 #include "loops/tile_know.h"
 
 typedef enum {
@@ -21,16 +21,23 @@ typedef struct {
     int64_t owners;           /* OWNERS: threads a place of the grid's indices */
     int8_t order[HONE_SLOTS]; /* places in the (first) stage's domain that the grid walks, the last one fastest; never the over index */
     int n_order;
-    bool narrow;  /* counts fit 32 bits */
-    bool chunked; /* a thread's sum is long: every 64 terms are summed by themselves first */
-    bool whole;   /* one thread does it all, in order: it reads what it writes */
-    /* ROWS: of each of its stages, which index of its domain stands for outer place q. In the arena of whoever made it. */
-    const int8_t *outer;
+    bool narrow;    /* counts fit 32 bits */
+    bool chunked;   /* a thread's sum is long: every 64 terms are summed by themselves first */
+    bool whole;     /* one thread does it all, in order: it reads what it writes */
+    hone_rows rows; /* ROWS */
 } hone_schedule;
 
-/* The rule's choice for the stages from `stage` on. */
-hone_status hone_schedule_choose(hone_arena *, const hone_instance *, int stage, const hone_param *, const int64_t *stride, int max_threads,
-                                 int units, hone_schedule *out) HONE_CHECKED;
+/* What a device, or a tuner, wants of the choice. A wish that is not possible for a stage is not heard. */
+typedef struct {
+    int max_threads; /* of a work-group */
+    int units;       /* work-groups that run at a time, about: how far long sums are cut */
+    int kind;        /* 1 + hone_schedule_kind that is wished; 0: by rule */
+    int lanes;       /* with LANES, SLICES, ROWS; 0: by rule */
+    int64_t slices;
+} hone_schedule_wish;
+/* The choice for the stages from `stage` on, by rule where nothing is wished. */
+hone_status hone_schedule_choose(hone_arena *, const hone_instance *, int stage, const hone_param *, const int64_t *stride,
+                                 const hone_schedule_wish *, hone_schedule *out) HONE_CHECKED;
 /* NULL, or why it cannot be run so. */
 const char *hone_schedule_illegal(const hone_instance *, int stage, const hone_param *, const int64_t *stride, int max_threads,
                                   const hone_schedule *);
