@@ -19,6 +19,7 @@
 #include "json.h"
 #include "table.h"
 #include "term.h"
+#include "where.h"
 
 enum { SECONDS = 20 /* a case may take */ };
 static const double FOURIER_ATOL = 1e-4; /* ONNX's own bound for them: sums of many terms that cancel */
@@ -28,6 +29,7 @@ typedef struct {
     double rtol, atol;
     int least, jobs, seconds;
     bool quiet, interpret, json;
+    hone_where where;
     char **folder; /* cases */
     int n, room;
     hone_case *result; /* shared, one a case */
@@ -92,6 +94,7 @@ static void run_one(const job *j, int k) {
     hone_options_default(&options);
     options.threads = j->jobs > 1 ? 1 : 0;
     options.interpret = j->interpret;
+    hone_where_set(&j->where, &options);
     hone_conformance_case(j->folder[k], j->rtol, fourier && j->atol < FOURIER_ATOL ? FOURIER_ATOL : j->atol, &options, &j->result[k]);
 }
 
@@ -230,6 +233,7 @@ int hone_cmd_conformance(int argc, char **argv) {
         {"--seconds", "N", "a case may take (20)", HONE_ARG_INT, &j.seconds, 1},
         {"--quiet", NULL, "no table: failures and the count only", HONE_ARG_FLAG, &j.quiet, 0},
         {"--interpret", NULL, "run by the interpreter, the slow definition of every op", HONE_ARG_FLAG, &j.interpret, 0},
+        HONE_WHERE_OPTIONS(&j.where),
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},
         {0},
     };
@@ -241,7 +245,8 @@ int hone_cmd_conformance(int argc, char **argv) {
                               "hone conformance onnx/backend/test/data/node --filter resize",
                               options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
-    if (rc == HONE_ARGS_GO) rc = do_job(&j, &operands);
+    if (rc == HONE_ARGS_GO && !(rc = hone_where_begin(&j.where))) rc = do_job(&j, &operands);
+    hone_where_free(&j.where);
     for (int k = 0; k < j.n; k++) free(j.folder[k]);
     free(j.folder), free(j.pid), free(j.slot);
     hone_words_free(&operands);

@@ -17,6 +17,7 @@
 #include "output.h"
 #include "show.h"
 #include "term.h"
+#include "where.h"
 
 /* All that one call of the command holds. */
 typedef struct {
@@ -24,6 +25,7 @@ typedef struct {
     int seed, threads, runs, top;
     double rtol, atol;
     bool interpret, json, picture;
+    hone_where where;
     hone_words inputs, shapes, dims;
     hone_picture_wish wish;
     hone_feed_wish feed;
@@ -46,6 +48,7 @@ static int open_model(job *j) {
     hone_options_default(&options);
     options.threads = j->threads;
     options.interpret = j->interpret;
+    hone_where_set(&j->where, &options);
     options.wisdom = j->wisdom;
     if (j->precision && !(options.precision = hone_precision(j->precision, strlen(j->precision))))
         return hone_args_wrong("--precision %s: Hone computes in f32, bf16 or f16", j->precision);
@@ -371,6 +374,7 @@ int hone_cmd_run(int argc, char **argv) {
         {"--precision", "P", "what floats are computed in: f32; bf16 or f16 for products with constant weights (f32)", HONE_ARG_TEXT,
          &j.precision, 0},
         {"--interpret", NULL, "run by the interpreter, the slow definition of every op", HONE_ARG_FLAG, &j.interpret, 0},
+        HONE_WHERE_OPTIONS(&j.where),
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},
         {0},
     };
@@ -384,7 +388,7 @@ int hone_cmd_run(int argc, char **argv) {
                               "hone run model.onnx --check test_data_set_0",
                               options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
-    if (rc == HONE_ARGS_GO) {
+    if (rc == HONE_ARGS_GO && !(rc = hone_where_begin(&j.where))) {
         j.path = operands.at[0];
         rc = j.check && (j.inputs.n || j.shapes.n || j.dims.n || hone_picture_wished(&j.wish))
                  ? hone_args_wrong("--check brings its own inputs: leave --input, --shape, --dim and what is for pictures away")
@@ -396,6 +400,7 @@ int hone_cmd_run(int argc, char **argv) {
     hone_model_free(j.model);
     free(j.in), free(j.out), free(j.ms), free(j.difference), free(j.compared);
     hone_labels_free(&j.labels);
+    hone_where_free(&j.where);
     hone_words_free(&j.inputs);
     hone_words_free(&j.shapes);
     hone_words_free(&j.dims);

@@ -222,7 +222,14 @@ typedef struct {
        to it, by AMX or whatever this CPU has, and add in f32; f16 may add up to 32 products in f16 first. With BF16 what only such products,
        depthwise convolutions and their residuals read is stored as bf16 too. All else stays f32, and so do rows whose numbers are beyond f16. Report "steps" says which ran so, hone_machine_report by which kernel. */
     hone_dtype precision;
-    int reserved[9]; /* zero */
+    int reserved_too; /* zero */
+    /* Where it runs: "cpu", or a device that was added (hone/device.h), by name and, where there are several, number: "plain:1". NULL: the CPU. Host ops, and what a device
+       refuses, run on the CPU. Copied. A device that is not there, or cannot be had, is a failure. */
+    const char *device;
+    /* What runs elsewhere: lines "PATTERN=DEVICE", where the pattern is as of a shell, for names of nodes of the optimized graph: "layer4.*=cpu". The last that fits decides.
+       A fused group goes by its name, that of its first node. NULL: nothing. Copied. */
+    const char *place;
+    int reserved[4]; /* zero */
 } hone_options;
 HONE_API void hone_options_default(hone_options *); /* fills all fields; then set those that matter */
 

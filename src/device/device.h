@@ -96,6 +96,10 @@ const hone_device *hone_device_find(const char *name); /* NULL: there is none of
 /* One row more, which lives for ever. Fails for a name that is taken or none, and for a row that lacks functions. */
 hone_status hone_devices_add(const hone_device *) HONE_CHECKED;
 
+/* An instance as one step, whatever runs it: temporaries get blocks, the step its refs (one a tensor, in order), what it reads and writes. */
+enum { HONE_MOST_WHOLE = 60 }; /* tensors */
+hone_status hone_steps_whole(hone_steps *, const hone_device_call *, hone_step) HONE_CHECKED;
+
 /* ---- the devices of a session ------------------------------------------------------------------------------------------------------------ */
 typedef struct hone_unit { /* one device */
     const hone_device *row;

@@ -115,10 +115,12 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
     s->model = (hone_model *)m; /* to hold it: the count is all that changes */
     atomic_flag_clear(&s->busy);
     hone_status st = e.interpret ? HONE_OK : hone_advice_open(o ? o->wisdom : NULL, &s->advice);
-    e.wisdom = s->advice.wisdom;
+    if (!st && o) st = hone_units_make(o->device, o->place, &s->units);
+    e.wisdom = s->advice.wisdom, e.units = s->units;
     if (!st) st = hone_exec_create(m->compiled, &e, &s->exec);
     if (st) {
         hone_advice_close(&s->advice);
+        hone_units_free(s->units);
         hone_free(s);
         return st;
     }
@@ -130,6 +132,7 @@ void hone_session_free(hone_session *s) {
     if (!s) return;
     hone_exec_destroy(s->exec);
     hone_advice_close(&s->advice);
+    hone_units_free(s->units);
     hone_model_free(s->model);
     hone_free(s);
 }

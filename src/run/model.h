@@ -4,6 +4,7 @@
 #define HONE_RUN_MODEL_H
 #include "run/advice.h"
 #include "run/exec.h"
+#include "run/units.h"
 
 struct hone_model {
     atomic_int holders; /* the caller, and each session */
@@ -14,6 +15,7 @@ struct hone_session {
     hone_model *model; /* held */
     hone_exec *exec;
     hone_advice advice; /* that it follows */
+    hone_units *units;  /* its devices; NULL: the CPU */
     atomic_flag busy;   /* a run is under way */
 };
 hone_status hone_report_graph(const hone_graph *, hone_text *) HONE_CHECKED; /* report_graph.c */

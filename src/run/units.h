@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0
+   units: the devices of a session, as a user names them. */
+#ifndef HONE_RUN_UNITS_H
+#define HONE_RUN_UNITS_H
+#include "device/device.h"
+
+/* device: "plain:1", or NULL: the CPU. place: lines "PATTERN=DEVICE", or NULL. *out NULL: the CPU alone. */
+hone_status hone_units_make(const char *device, const char *place, hone_units **out) HONE_CHECKED;
+void hone_units_free(hone_units *); /* NULL is fine */
+#endif
