@@ -16,6 +16,7 @@
 #include "load.h"
 #include "output.h"
 #include "term.h"
+#include "where.h"
 
 /* SLICE_MS: the worker is asked for so much at once, so that a bar can move; RUNS_MIN: less says nothing of a tail, so a slow model may take
    up to PATIENCE times the time that was meant for it. */
@@ -325,6 +326,7 @@ int hone_cmd_bench(int argc, char **argv) {
     const char *batch = NULL, *threads = NULL, *precision = NULL, *wisdom = NULL;
     hone_words operands = {0};
     hone_json *machine = NULL, *base = NULL;
+    hone_where where = {0};
     const hone_option options[] = {
         {"--batch", "N,N", "the first dim of the inputs, where it is free, or the batch of a zoo: model; one row for each", HONE_ARG_TEXT,
          &batch, 0},
@@ -342,6 +344,7 @@ int hone_cmd_bench(int argc, char **argv) {
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &row.seed, 0},
         {"--wisdom", "FILE", "choices that hone tune measured (else: $HONE_WISDOM, or where it writes by default; '' for none)",
          HONE_ARG_TEXT, &wisdom, 0},
+        HONE_WHERE_OPTIONS(&where),
         {"--save", "FILE", "write the result as JSON, for --against", HONE_ARG_TEXT, &b.save, 0},
         {"--against", "FILE", "compare with a saved result: faster, slower (exit code 3) or no significant difference", HONE_ARG_TEXT,
          &b.against, 0},
@@ -365,6 +368,7 @@ int hone_cmd_bench(int argc, char **argv) {
     int rc = hone_args_read(&usage, argc, argv, &operands);
     bool go = rc == HONE_ARGS_GO;
     if (go) {
+        hone_where_export(&where); /* to every worker */
         b.seconds_said = seconds > 0;
         if (b.seconds_said) b.seconds = seconds;
         if (wisdom) setenv("HONE_WISDOM", wisdom, 1); /* of every worker */
@@ -377,6 +381,7 @@ int hone_cmd_bench(int argc, char **argv) {
         if (!rc && b.save) rc = save(&b, true);
         if (!rc) rc = bench(&b, base);
     }
+    hone_where_free(&where);
     for (int k = 0; k < b.n; k++) free(b.result[k].times.ms), hone_json_free(b.result[k].hello);
     free(b.result);
     hone_json_free(machine), hone_json_free(base);

@@ -19,6 +19,7 @@
 #include "load.h"
 #include "show.h"
 #include "term.h"
+#include "where.h"
 
 enum { PROTOCOL = 1, NAME = 256, RANK_MAX = 16 };
 
@@ -45,6 +46,7 @@ typedef struct {
     int n_in, n_out;
     double load_ms, first_ms;
     hone_feed_wish wish;
+    hone_where where;
 } work;
 
 /* The zoo makes a network for a batch; other models leave the first dim open. */
@@ -61,6 +63,7 @@ static int open_model(work *w) {
     hone_options options;
     hone_options_default(&options);
     options.threads = w->row->threads;
+    hone_where_set(&w->where, &options);
     if (w->row->precision) options.precision = hone_precision(w->row->precision, strlen(w->row->precision));
     char why[4096], *name = model_name(w->row);
     double began = hone_clock_ms();
@@ -265,7 +268,8 @@ static int serve(const hone_bench_row *row, FILE *from, FILE *to) {
     hone_times times = {0};
     char line[128];
     w.wish = (hone_feed_wish){.inputs = &row->inputs, .shapes = &row->shapes, .seed = row->seed, .dims = &row->dims};
-    int rc = open_model(&w);
+    int rc = hone_where_import(&w.where);
+    if (!rc) rc = open_model(&w);
     if (!rc) rc = hone_feed(w.model, &w.wish, w.fed);
     if (!rc) rc = first_run(&w);
     if (!rc) put_hello(&w);
@@ -274,6 +278,7 @@ static int serve(const hone_bench_row *row, FILE *from, FILE *to) {
     if (w.fed) hone_feed_free(w.fed, w.n_in);
     hone_session_free(w.session);
     hone_model_free(w.model);
+    hone_where_free(&w.where);
     free(w.in), free(w.out), free(times.ms);
     return rc;
 }

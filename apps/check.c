@@ -12,12 +12,17 @@
 #include "json.h"
 #include "load.h"
 #include "term.h"
+#include "where.h"
 
 /* How a node runs, by the tactics of its steps; the highest of them counts. */
-typedef enum { NO_STEP, TILE, KERNEL, HOST, WAYS } way;
+typedef enum { NO_STEP, TILE, KERNEL, DEVICE, HOST, WAYS } way;
 static const struct {
     const char *json, *text;
-} ways[WAYS] = {{"none", "free (views, known numbers)"}, {"tile", "by tile code"}, {"kernel", "by kernels"}, {"host", "on the host"}};
+} ways[WAYS] = {{"none", "free (views, known numbers)"},
+                {"tile", "by tile code"},
+                {"kernel", "by kernels"},
+                {"device", "on other devices"},
+                {"host", "on the host"}};
 static way way_of(const char *tactic) {
     static const char *const tile[] = {"tile", "copy", "over", "interpret"}, *const host[] = {"host", "control"};
     for (size_t k = 0; k < sizeof host / sizeof *host; k++)
@@ -38,7 +43,9 @@ static account sum_up(const hone_json *plan) {
     way *of = hone_must_alloc(sizeof *of * (size_t)(a.nodes + 1));
     for (const hone_json *s = steps ? steps->first : NULL; s; s = s->next) {
         int k = (int)hone_json_number(s, "number", -1);
-        way w = way_of(hone_json_text(s, "tactic", ""));
+        const char *device = hone_json_text(s, "device", "cpu:0");
+        if (hone_json_get(s, "copied_bytes")) continue; /* between memories */
+        way w = strcmp(device, "cpu:0") ? DEVICE : way_of(hone_json_text(s, "tactic", ""));
         if (k >= 0 && k < a.nodes && w > of[k]) of[k] = w;
     }
     for (int k = 0; k < a.nodes; k++) a.count[of[k]]++;
@@ -95,7 +102,7 @@ static void tell_forgiven(const hone_model *m, bool json) {
     hone_text_release(text);
 }
 
-static void tell_json(const char *path, const char *wrong, const hone_planned *p, const hone_model *m) {
+static void tell_json(const char *path, const char *wrong, const hone_planned *p, const hone_model *m, const char *device) {
     static const char *const copied[] = {"arena_bytes",   "lower_bound_bytes", "parameter_bytes", "packed_bytes",
                                          "scratch_bytes", "input_bytes",       "output_bytes",    "flops"};
     printf("{\"model\": ");
@@ -107,19 +114,36 @@ static void tell_json(const char *path, const char *wrong, const hone_planned *p
     if (p->plan) {
         account a = sum_up(p->plan);
         const hone_json *whole = hone_json_get(p->plan, "whole");
-        tell_text("device", "cpu");
+        tell_text("device", device);
         tell_text("dims_given", p->given);
         tell_text("dims_guessed", p->guessed);
         printf(", \"whole\": %s, \"nodes\": %d, \"steps\": %d, \"nodes_by\": {", whole && whole->type == HONE_JSON_TRUE ? "true" : "false",
                a.nodes, a.steps);
         for (int k = 0; k < WAYS; k++) printf("%s\"%s\": %d", k ? ", " : "", ways[k].json, a.count[k]);
         printf("}, \"peak_bytes\": %.0f", a.memory);
+        if (hone_json_get(p->plan, "devices"))
+            printf(", \"copies\": %.0f, \"copied_bytes\": %.0f", hone_json_number(p->plan, "copies", 0),
+                   hone_json_number(p->plan, "copied_bytes", 0));
         for (size_t k = 0; k < sizeof copied / sizeof *copied; k++)
             printf(", \"%s\": %.0f", copied[k], hone_json_number(p->plan, copied[k], 0));
     }
     printf("}");
 }
-static void tell_plan(const hone_planned *p) {
+/* Where steps run, what goes to the host instead and why, and what has to be copied for it. */
+static void tell_devices(const hone_json *plan) {
+    const hone_json *devices = hone_json_get(plan, "devices"), *host = hone_json_get(plan, "host");
+    if (!devices) return;
+    printf("device  ");
+    for (const hone_json *d = devices->first; d; d = d->next)
+        hone_print(stdout, "%s %.0f step%s, ", hone_json_text(d, "name", ""), hone_json_number(d, "steps", 0),
+                   hone_json_number(d, "steps", 0) == 1 ? "" : "s");
+    hone_print(stdout, "copies %.0f, %s a run\n", hone_json_number(plan, "copies", 0),
+               hone_text_bytes(hone_json_number(plan, "copied_bytes", 0)));
+    for (const hone_json *h = host ? host->first : NULL; h; h = h->next)
+        hone_print(stdout, "  on the cpu: %s (%s): %s\n", hone_json_text(h, "node", ""), hone_json_text(h, "op", ""),
+                   hone_json_text(h, "why", ""));
+}
+static void tell_plan(const hone_planned *p, const char *device) {
     account a = sum_up(p->plan);
     const hone_json *whole = hone_json_get(p->plan, "whole"), *waits = hone_json_get(p->plan, "waits_for");
     const char *dim = hone_paint(stdout, HONE_DIM), *plain = hone_paint(stdout, HONE_PLAIN);
@@ -129,11 +153,12 @@ static void tell_plan(const hone_planned *p) {
             hone_print(stdout, "%s%s  %s(guessed; --dim NAME=SIZE says otherwise)%s", *p->given ? ", " : "", p->guessed, dim, plain);
         printf("\n");
     }
-    hone_print(stdout, "where   cpu: %d node%s in %d step%s: ", a.nodes, a.nodes == 1 ? "" : "s", a.steps, a.steps == 1 ? "" : "s");
-    const way order[] = {KERNEL, TILE, HOST, NO_STEP};
+    hone_print(stdout, "where   %s: %d node%s in %d step%s: ", device, a.nodes, a.nodes == 1 ? "" : "s", a.steps, a.steps == 1 ? "" : "s");
+    const way order[] = {DEVICE, KERNEL, TILE, HOST, NO_STEP};
     for (int k = 0, told = 0; k < WAYS; k++)
         if (a.count[order[k]]) hone_print(stdout, "%s%d %s", told++ ? ", " : "", a.count[order[k]], ways[order[k]].text);
     printf("\n");
+    tell_devices(p->plan);
     hone_print(stdout, "memory  %s%s at the peak: ", p->partial ? "at least " : "", hone_text_bytes(a.memory));
     const struct {
         const char *key, *text;
@@ -155,14 +180,17 @@ static void tell_plan(const hone_planned *p) {
                hone_json_text(p->plan, "cut_at", "?"), waits && waits->first && waits->first->text ? waits->first->text : "?");
 }
 
-static int check(const char *path, const hone_words *dims, bool json) {
+static int check(const char *path, const hone_words *dims, const hone_where *where, bool json) {
+    hone_options options;
+    hone_options_default(&options);
+    hone_where_set(where, &options);
     hone_model *model = NULL;
     hone_planned p = {0};
     int rc = 0;
     char why[16384];
     hone_status s = hone_load(path, &model, why, sizeof why);
     const char *wrong = s ? why : NULL;
-    if (!s) rc = hone_plan_for(model, dims, &p, NULL);
+    if (!s) rc = hone_plan_for(model, dims, &options, &p, NULL);
     if (rc) goto done; /* a mistake in --dim, told already */
     char planned[1200];
     if (!s && !p.plan) {
@@ -183,7 +211,7 @@ static int check(const char *path, const hone_words *dims, bool json) {
     }
     rc = !wrong ? 0 : s == HONE_BUG ? 2 : 1;
     if (json) {
-        tell_json(path, wrong, &p, model);
+        tell_json(path, wrong, &p, model, options.device ? options.device : "cpu");
     } else if (wrong) {
         hone_print(stdout, "%s%s cannot run:%s\n", hone_paint(stdout, HONE_RED), path, hone_paint(stdout, HONE_PLAIN));
         int n = problems(wrong, false);
@@ -193,7 +221,7 @@ static int check(const char *path, const hone_words *dims, bool json) {
                    hone_paint(stdout, HONE_PLAIN), hone_model_inputs(model), hone_model_inputs(model) == 1 ? "" : "s",
                    hone_model_outputs(model), hone_model_outputs(model) == 1 ? "" : "s");
         tell_forgiven(model, false);
-        tell_plan(&p);
+        tell_plan(&p, options.device ? options.device : "cpu");
     }
 done:
     hone_planned_free(&p);
@@ -204,8 +232,10 @@ done:
 int hone_cmd_check(int argc, char **argv) {
     bool json = false;
     hone_words operands = {0}, dims = {0};
+    hone_where where = {0};
     const hone_option options[] = {
         {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST, &dims, 0},
+        HONE_WHERE_OPTIONS(&where),
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &json, 0},
         {0},
     };
@@ -220,16 +250,16 @@ int hone_cmd_check(int argc, char **argv) {
         "echo fine",
         options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
-    if (rc == HONE_ARGS_GO) {
-        rc = 0;
+    if (rc == HONE_ARGS_GO && !(rc = hone_where_begin(&where))) {
         if (json && operands.n > 1) putchar('[');
         for (int k = 0; k < operands.n; k++) {
             if (k) printf(json ? ",\n" : "\n");
-            int one = check(operands.at[k], &dims, json);
+            int one = check(operands.at[k], &dims, &where, json);
             rc = one > rc ? one : rc;
         }
         if (json) printf(operands.n > 1 ? "]\n" : "\n");
     }
+    hone_where_free(&where);
     hone_words_free(&operands);
     hone_words_free(&dims);
     return rc;

@@ -147,7 +147,7 @@ int64_t hone_dims_size(const hone_dims_known *f, const hone_port *p, int d, bool
     if (guessed) *guessed = true;
     return one && one->batch ? 1 : f->otherwise;
 }
-static hone_status plan(const hone_model *m, const hone_dims_known *f, char **out) {
+static hone_status plan(const hone_model *m, const hone_dims_known *f, const hone_options *o, char **out) {
     int n = f->n_input;
     hone_shape *in = hone_must_alloc(sizeof *in * (size_t)(n + 1));
     int64_t *dims = hone_must_alloc(sizeof *dims * RANK_MAX * (size_t)(n + 1));
@@ -160,19 +160,19 @@ static hone_status plan(const hone_model *m, const hone_dims_known *f, char **ou
         else
             for (int d = 0; d < in[k].rank && d < RANK_MAX; d++) at[d] = hone_dims_size(f, p, d, NULL);
     }
-    hone_status s = hone_model_plan(m, in, out);
+    hone_status s = hone_model_plan_with(m, o, in, out);
     free(in);
     free(dims);
     return s;
 }
 /* The first failure is told: 1 is the rule. */
-static hone_status try_sizes(hone_dims_known *f, const hone_model *m, char **text, char *why, size_t room) {
+static hone_status try_sizes(hone_dims_known *f, const hone_model *m, const hone_options *o, char **text, char *why, size_t room) {
     hone_status s = HONE_OK;
     bool open = false;
     for (int k = 0; k < f->n; k++) open |= f->at[k].value < 0 && !f->at[k].batch;
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         f->otherwise = sizes[k];
-        hone_status now = plan(m, f, text);
+        hone_status now = plan(m, f, o, text);
         if (!k && now) s = now, snprintf(why, room, "%s", hone_error());
         if (!now) s = HONE_OK, why[0] = 0;
         if (!now || !open || now == HONE_NO_MEMORY || now == HONE_BUG) break;
@@ -182,7 +182,7 @@ static hone_status try_sizes(hone_dims_known *f, const hone_model *m, char **tex
 }
 void hone_dims_try(hone_dims_known *f, const hone_model *m) {
     char *text = NULL, why[512];
-    if (!try_sizes(f, m, &text, why, sizeof why)) hone_text_release(text);
+    if (!try_sizes(f, m, NULL, &text, why, sizeof why)) hone_text_release(text);
     note_used(f, m);
 }
 static void list(const hone_dims_known *f, bool given, char *out, size_t room) {
@@ -210,12 +210,12 @@ static bool is_partial(const hone_json *plan) {
         control = !strcmp(hone_json_text(s, "tactic", ""), "control");
     return control || !whole || whole->type != HONE_JSON_TRUE;
 }
-int hone_plan_for(const hone_model *m, const hone_words *dims, hone_planned *out, char **json) {
+int hone_plan_for(const hone_model *m, const hone_words *dims, const hone_options *o, hone_planned *out, char **json) {
     char *text = NULL;
     *out = (hone_planned){0};
     hone_dims_known *f = hone_dims_read(m, dims);
     if (!f) return 1;
-    hone_status s = out->status = try_sizes(f, m, &text, out->why, sizeof out->why);
+    hone_status s = out->status = try_sizes(f, m, o, &text, out->why, sizeof out->why);
     list(f, true, out->given, sizeof out->given);
     list(f, false, out->guessed, sizeof out->guessed);
     hone_dims_free(f);

@@ -32,7 +32,7 @@ typedef struct {
     hone_status status;
 } hone_planned;
 /* 0, or the exit code of a mistake in `dims` (words as "batch=8"), which was told. A plan that cannot be made is no mistake: see `why`. */
-int hone_plan_for(const hone_model *, const hone_words *dims, hone_planned *out,
+int hone_plan_for(const hone_model *, const hone_words *dims, const hone_options *, hone_planned *out,
                   char **json /* the report as it came, or NULL: not wanted */);
 void hone_planned_free(hone_planned *);
 #endif

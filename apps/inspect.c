@@ -174,7 +174,7 @@ static int inspect(const char *path, const wish *w) {
     if (rc) return rc;
     hone_status s = hone_load(path, &m, why, sizeof why);
     rc = s ? hone_args_stopped(s, why) : 0;
-    if (!rc && !w->dot) rc = hone_plan_for(m, &w->dims, &p, &plan);
+    if (!rc && !w->dot) rc = hone_plan_for(m, &w->dims, NULL, &p, &plan);
     if (!rc && w->html) rc = hone_write_page(m, path, &p, plan, w->html);
     else if (!rc && w->json) rc = tell_json(m, w, &p, plan);
     else if (!rc) rc = tell_all(m, w, &p);

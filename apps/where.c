@@ -32,9 +32,10 @@ void hone_where_set(const hone_where *w, hone_options *o) { o->device = w->devic
 void hone_where_export(const hone_where *w) {
     char *plugins = join(&w->plugins);
     if (w->device) setenv(DEVICE, w->device, 1);
-    if (w->lines) setenv(PLACE, w->lines, 1);
+    char *lines = join(&w->place);
+    if (w->place.n) setenv(PLACE, lines, 1);
     setenv(PLUGINS, plugins, 1);
-    free(plugins);
+    free(plugins), free(lines);
 }
 int hone_where_import(hone_where *w) {
     const char *place = getenv(PLACE), *list = getenv(PLUGINS);

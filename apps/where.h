@@ -18,7 +18,7 @@ typedef struct {
 /* Loads the plugins, before any model. 0, or the exit code: one line was said. */
 int hone_where_begin(hone_where *);
 void hone_where_set(const hone_where *, hone_options *);
-/* For a process that this one starts: by the environment, and from it. */
+/* Instead of hone_where_begin, for processes that this one starts: by the environment, and from it. */
 void hone_where_export(const hone_where *);
 int hone_where_import(hone_where *);
 void hone_where_free(hone_where *);

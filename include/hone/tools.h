@@ -39,6 +39,9 @@ typedef struct {
    arena: name, bytes, at, first and last step), used (bytes of the arena in use, one number a step), steps (number of the node, node, op,
    tactic, tiles). Fails where a run with these shapes would fail before it begins. */
 HONE_API hone_status hone_model_plan(const hone_model *, const hone_shape *in, char **out);
+/* The same with a session's options, of which threads, precision, device and place count. A step says its device; devices: name, steps, arena_bytes of each; copies, and
+   copied_bytes a run, between their memories; host: nodes that go to the CPU instead of the device that was asked for, and why. */
+HONE_API hone_status hone_model_plan_with(const hone_model *, const hone_options *, const hone_shape *in, char **out);
 /* The graph of a file as imported, before any pass: a list of graphs, the model's first, then bodies, as the model topic "graph" has it. */
 HONE_API hone_status hone_file_graph(const char *path, char **out);
 /* Whether a file may be written by a program that uses a model: fails, BAD_INPUT, where `path` is the model's own file or one of those that

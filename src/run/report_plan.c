@@ -89,7 +89,51 @@ static void put_steps(const hone_plan *p, hone_text *t) {
         hone_text_json(t, s->of ? s->of->name : "");
         hone_text_put(t, ", \"op\": ");
         hone_text_json(t, s->of ? s->of->program->name : "");
-        hone_text_put(t, ", \"tactic\": \"%s\", \"tiles\": %lld}", s->tactic, (long long)s->tiles);
+        hone_text_put(t, ", \"tactic\": \"%s\", \"tiles\": %lld", s->tactic, (long long)s->tiles);
+        if (s->unit == HONE_UNIT_COPY) hone_text_put(t, ", \"copied_bytes\": %lld", (long long)((const hone_transfer *)s->data)->bytes);
+        else if (p->units->n > 1)
+            hone_text_put(t, ", \"device\": \"%s:%d\"", p->units->unit[s->unit].row->name, p->units->unit[s->unit].number);
+        hone_text_put(t, "}");
+    }
+    hone_text_put(t, "]");
+}
+/* ---- devices ------------------------------------------------------------------------------------------------------------------------ */
+/* Why a step of the host's is there, though its node was sent elsewhere; NULL: it was not. */
+static const char *why_host(const hone_plan *p, const hone_step *s) {
+    if (s->unit || !s->of || !hone_units_place(p->units, s->of->name)) return NULL;
+    for (int k = 0; k < p->n_refused; k++)
+        if (p->refused[k].node == s->of) return p->refused[k].why;
+    if (s->host) return s->of->n_body ? "control flow is the host's; its bodies go where it was sent" : "it is no tensor program";
+    return "constants alone decide it, or it moves strings";
+}
+static void put_devices(const hone_plan *p, hone_text *t) {
+    int64_t copied = 0;
+    int copies = 0, told = 0;
+    const hone_node *last = NULL;
+    hone_text_put(t, ", \"devices\": [");
+    for (int u = 0; u < p->units->n; u++) {
+        int steps = 0;
+        for (int k = 0; k < p->n_step; k++) steps += p->step[k].unit == u;
+        hone_text_put(t, "%s{\"name\": \"%s:%d\", \"steps\": %d, \"arena_bytes\": %lld}", u ? ", " : "", p->units->unit[u].row->name,
+                      p->units->unit[u].number, steps,
+                      (long long)(u && p->space ? p->space[u].bytes
+                                  : u           ? 0
+                                                : p->arena_bytes));
+    }
+    for (int k = 0; k < p->n_step; k++)
+        if (p->step[k].unit == HONE_UNIT_COPY) copies++, copied += ((const hone_transfer *)p->step[k].data)->bytes;
+    hone_text_put(t, "], \"copies\": %d, \"copied_bytes\": %lld, \"host\": [", copies, (long long)copied);
+    for (int k = 0; k < p->n_step; k++) {
+        const char *why = why_host(p, p->step + k);
+        if (!why || p->step[k].of == last) continue;
+        last = p->step[k].of;
+        hone_text_put(t, "%s{\"node\": ", told++ ? ", " : "");
+        hone_text_json(t, last->name);
+        hone_text_put(t, ", \"op\": ");
+        hone_text_json(t, last->program->name);
+        hone_text_put(t, ", \"why\": ");
+        hone_text_json(t, why);
+        hone_text_put(t, "}");
     }
     hone_text_put(t, "]");
 }
@@ -118,25 +162,32 @@ static void put_plan(const hone_model *m, const hone_fact *in, const hone_plan *
     put_work(g, values, t);
     put_memory(p, t);
     put_steps(p, t);
+    if (p->units->n > 1) put_devices(p, t);
     hone_text_put(t, "}");
 }
-hone_status hone_model_plan(const hone_model *m, const hone_shape *in, char **out) {
+hone_status hone_model_plan(const hone_model *m, const hone_shape *in, char **out) { return hone_model_plan_with(m, NULL, in, out); }
+hone_status hone_model_plan_with(const hone_model *m, const hone_options *o, const hone_shape *in, char **out) {
     if (!m || !in || !out) return hone_fail(HONE_BAD_INPUT, "hone_model_plan: model, shapes and out must not be NULL");
     const hone_graph *g = m->compiled->graph;
     hone_fact *facts = hone_alloc(sizeof *facts * (size_t)(g->in.n + 1));
     hone_plan *p = NULL;
     hone_text t = {0};
     hone_advice advice = {0};
+    hone_units *units = NULL;
     hone_status s = facts ? facts_of(m, in, facts) : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (!s) s = hone_advice_open(NULL, &advice);
-    if (!s)
-        s = hone_bind(m->compiled, facts, NULL, NULL,
-                      (hone_how){.threads = hone_cores(), .wisdom = advice.wisdom, .precision = HONE_DTYPE_F32}, &p);
+    if (!s && o) s = hone_units_make(o->device, o->place, &units);
+    const hone_how how = {.threads = o && o->threads > 0 ? o->threads : hone_cores(),
+                          .wisdom = advice.wisdom,
+                          .precision = o && o->precision ? o->precision : HONE_DTYPE_F32,
+                          .units = units};
+    if (!s) s = hone_bind(m->compiled, facts, NULL, NULL, how, &p);
     int64_t *values = s ? NULL : values_of(g, facts);
     if (!s && !values) s = hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (!s) put_plan(m, facts, p, values, &t);
     hone_free(values);
     hone_plan_destroy(p);
+    hone_units_free(units);
     hone_advice_close(&advice);
     hone_free(facts);
     return s ? s : hone_text_give(&t, out);

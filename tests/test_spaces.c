@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+   Several devices: models split at random between the CPU and two devices with memory of their own (plugin_plain.c) give the bits that one device gives; the verifier finds every
+   kind of fault at their borders; what fails on a device says so as the CPU does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hone/device.h"
+#include "plan/bind.h"
+#include "plan/verify.h"
+#include "run/exec.h"
+#include "run/units.h"
+
+static uint64_t random_state = 11;
+static uint64_t draw(uint64_t below) {
+    random_state ^= random_state << 13, random_state ^= random_state >> 7, random_state ^= random_state << 17;
+    return random_state % below;
+}
+
+/* ---- models --------------------------------------------------------------------------------------------------------------------------- */
+static const struct {
+    const char *text;
+    int64_t dim[4];
+    int rank;
+} models[] = {
+    {"graph rows opset 18 (x: f32[n, 8]) -> y, z { v: f32[8, 8] = random(1, -1, 1); u: f32[16, 8] = random(2, -1, 1); last: i64[1] = "
+     "{-1};\n"
+     "  a = MatMul(x, v); b = Softmax(a) {axis: -1}; j = Concat(a, b) {axis: 1}; c = MatMul(j, u); z = Add(c, a);\n"
+     "  s = ReduceSum(c, last) {keepdims: 1}; y = Div(c, s); }\n",
+     {5, 8},
+     2},
+    {"graph windows opset 18 (x: f32[n, 3, 9, 9]) -> y { w: f32[8, 3, 3, 3] = random(1, -1, 1); d: f32[8, 1, 3, 3] = random(2, -1, 1);\n"
+     "  e: f32[16, 8, 3, 3] = random(3, -1, 1); a = Conv(x, w) {pads: [1, 1, 1, 1]}; b = Relu(a);\n"
+     "  c = Conv(b, d) {group: 8, pads: [1, 1, 1, 1]}; f = Relu(c); j = Concat(b, f) {axis: 1}; s, t = Split(j) {axis: 1, num_outputs: "
+     "2};\n"
+     "  q = Add(s, t); g = Conv(q, e); h = MaxPool(g) {kernel_shape: [2, 2], strides: [2, 2]}; p = Transpose(h) {perm: [0, 2, 3, 1]};\n"
+     "  y = Relu(p); }\n",
+     {2, 3, 9, 9},
+     4},
+    {"graph cut opset 18 (x: f32[n]) -> y, z { zero: f32[] = {0}; m1: i64[1] = {-1}; e = Exp(x); p = Greater(x, zero); at = NonZero(p);\n"
+     "  i = Reshape(at, m1); g = Gather(e, i); k = Softmax(g) {axis: 0}; h = ReduceMax(e); c = Greater(h, zero);\n"
+     "  y = Mul(k, h); z = If(c; g, e) {then_branch: graph t (; g: f32[], e: f32[]) -> r { r = Add(g, g); },\n"
+     "  else_branch: graph f (; g: f32[], e: f32[]) -> r { r = Sub(e, e); }}; }\n",
+     {23},
+     1},
+    {"graph loop opset 18 (x: f32[n, 4]) -> y, all { m: i64[] = {5}; c: bool[] = {1}; w: f32[4, 4] = random(1, -1, 1);\n"
+     "  y, all = Loop(m, c, x; w) {body: graph b (i: i64[], go: bool[], v: f32[n, 4]; w: f32[4, 4]) -> go, r, s {\n"
+     "    p = MatMul(v, w); r = Tanh(p); s = Softmax(r) {axis: -1}; }}; }\n",
+     {6, 4},
+     2},
+    {"graph doubles opset 18 (x: f32[n]) -> y { d = Cast(x) {to: 11}; e = Exp(d); f = Cast(e) {to: 1}; k: i64[1] = {2};\n"
+     "  v, i = TopK(f, k) {axis: 0}; s = Relu(v); y = Add(s, s); }\n",
+     {7},
+     1},
+};
+enum { MODELS = sizeof models / sizeof *models, MOST_OUTPUTS = 4, MOST_NODES = 64 };
+static void name_nodes(hone_graph *g, const char *before) { /* by op and number: patterns go by names */
+    for (int k = 0; k < g->node.n; k++) {
+        hone_node *n = g->node.at[k];
+        n->name = hone_arena_text(g->arena, "%s%s%d", before, n->program->name, k);
+        for (int b = 0; b < n->n_body; b++) name_nodes(n->body[b], n->name);
+    }
+}
+static hone_compiled *compile(const char *text) {
+    hone_graph *g = NULL;
+    hone_compiled *c = NULL;
+    if (hone_graph_parse(text, strlen(text), &g)) fail_msg("%s\n%s", hone_fail_text(), text);
+    name_nodes(g, "");
+    if (hone_compile(g, &c)) fail_msg("%s\n%s", hone_fail_text(), text);
+    return c;
+}
+static hone_value *input_of(int m) {
+    hone_value *x = NULL;
+    assert_int_equal(hone_value_tensor(HONE_DTYPE_F32, models[m].dim, models[m].rank, &x), HONE_OK);
+    for (int64_t k = 0; k < hone_value_count(x); k++) ((float *)x->data)[k] = (float)draw(2001) / 1000 - 1;
+    return x;
+}
+
+/* ---- splits --------------------------------------------------------------------------------------------------------------------------- */
+static hone_placing rules[MOST_NODES];
+static hone_units three(void) { /* the CPU, plain:0, plain:1 */
+    const hone_device *plain = hone_device_find("plain");
+    return (hone_units){.unit = {{hone_devices(0), 0}, {plain, 0}, {plain, 1}}, .n = 3, .rule = rules};
+}
+static void place_nodes(hone_units *u, const hone_graph *g) {
+    for (int k = 0; k < g->node.n; k++) {
+        const hone_node *n = g->node.at[k];
+        assert_true(u->n_rule < MOST_NODES);
+        rules[u->n_rule++] = (hone_placing){n->name, (int)draw(3)};
+        for (int b = 0; b < n->n_body; b++) place_nodes(u, n->body[b]);
+    }
+}
+static hone_status run(const hone_compiled *c, hone_exec_options o, hone_value *in, hone_value **out) {
+    hone_exec *e = NULL;
+    if (hone_exec_create(c, &o, &e)) fail_msg("%s", hone_fail_text());
+    hone_status s = HONE_OK;
+    for (int again = 0; again < 2 && !s; again++) { /* a plan that is new, and one that is known */
+        for (int k = 0; k < MOST_OUTPUTS; k++) hone_value_drop(out[k]), out[k] = NULL;
+        s = hone_exec_run(e, &in, out);
+    }
+    hone_exec_destroy(e);
+    return s;
+}
+static void splits(void **state) {
+    (void)state;
+    for (int m = 0; m < MODELS; m++) {
+        hone_compiled *c = compile(models[m].text);
+        hone_value *x = input_of(m), *want[MOST_OUTPUTS] = {0};
+        if (run(c, (hone_exec_options){.threads = 1, .interpret = true}, x, want)) fail_msg("%s", hone_fail_text());
+        for (int round = 0; round < 20; round++) {
+            hone_units u = three();
+            hone_value *got[MOST_OUTPUTS] = {0};
+            u.rest = round < 3 ? round : (int)draw(3);
+            if (round >= 3) place_nodes(&u, c->graph);
+            if (run(c, (hone_exec_options){.threads = 2, .interpret = true, .units = &u}, x, got))
+                fail_msg("%s\n%s", hone_fail_text(), models[m].text);
+            for (int k = 0; k < c->graph->out.n; k++) {
+                assert_int_equal(got[k]->bytes, want[k]->bytes);
+                assert_int_equal(got[k]->rank, want[k]->rank);
+                if (got[k]->bytes) assert_memory_equal(got[k]->data, want[k]->data, got[k]->bytes);
+            }
+            for (int k = 0; k < MOST_OUTPUTS; k++) hone_value_drop(got[k]), got[k] = NULL;
+            if (run(c, (hone_exec_options){.threads = 2, .units = &u}, x, got))
+                fail_msg("%s\n%s", hone_fail_text(), models[m].text); /* kernels beside it */
+            for (int k = 0; k < MOST_OUTPUTS; k++) hone_value_drop(got[k]);
+        }
+        for (int k = 0; k < MOST_OUTPUTS; k++) hone_value_drop(want[k]);
+        hone_value_drop(x);
+        hone_compiled_destroy(c);
+    }
+}
+
+/* ---- faults --------------------------------------------------------------------------------------------------------------------------- */
+static void found(const hone_compiled *c, const hone_fact *in, const hone_plan *p, const char *says) {
+    if (hone_plan_verify(c, in, p) != HONE_BUG) fail_msg("not found: %s", says);
+    if (!strstr(hone_fail_text(), says) || strchr(hone_fail_text(), '\n')) fail_msg("'%s' does not say: %s", hone_fail_text(), says);
+}
+static void silent(const hone_compiled *c, const hone_fact *in, const hone_plan *p) {
+    if (hone_plan_verify(c, in, p)) fail_msg("%s", hone_fail_text());
+}
+static void planted(void **state) {
+    (void)state;
+    hone_compiled *c = compile("graph border opset 18 (x: f32[n, 8]) -> y { v: f32[8, 8] = random(1, -1, 1); k: i64[1] = {3};\n"
+                               "  a = MatMul(x, v); b = Softmax(a) {axis: -1}; t, i = TopK(b, k) {axis: 1}; y = Relu(t); }\n");
+    hone_units u = three();
+    u.rest = 1, u.n_rule = 1, rules[0] = (hone_placing){"Softmax*", 2};
+    hone_fact in = hone_fact_unknown;
+    in.tag = HONE_TAG_TENSOR, in.dtype = HONE_DTYPE_F32, in.rank = 2, in.dim[0] = 6, in.dim[1] = 8;
+    hone_plan *p = NULL;
+    if (hone_bind(c, &in, NULL, NULL, (hone_how){.threads = 1, .units = &u}, &p)) fail_msg("%s", hone_fail_text());
+    silent(c, &in, p);
+    int copy = -1, work = -1, host = -1, across = -1;
+    for (int k = 0; k < p->n_step; k++) {
+        if (p->step[k].unit == HONE_UNIT_COPY && copy < 0) copy = k;
+        if (p->step[k].unit == HONE_UNIT_COPY && !strcmp(p->step[k].tactic, "copy across")) across = k;
+        if (p->step[k].unit == 1 && work < 0) work = k;
+        if (p->step[k].host) host = k;
+    }
+    assert_true(copy >= 0 && work == copy + 1 && host > work && across > work);
+    hone_ref *ref = (hone_ref *)p->step[work].ref; /* the plan is ours */
+    hone_transfer *t = (hone_transfer *)p->step[copy].data;
+    /* a border without a copy: the device reads what the host has; the host reads what a device has; a device what another one has */
+    int q = 0;
+    while (!(p->step[work].access->reads >> q & 1) || hone_base_is_constant(ref[q].base)) q++;
+    const hone_ref was = ref[q];
+    ref[q] = p->step[copy].ref[0];
+    found(c, &in, p, "a copy is missing");
+    ref[q] = was;
+    hone_host_step *h = (hone_host_step *)p->step[host].data;
+    const hone_ref operand = h->ref[0];
+    for (int k = 0; k < host; k++)
+        if (p->step[k].unit == HONE_UNIT_COPY && !strcmp(p->step[k].tactic, "copy out")) h->ref[0] = p->step[k].ref[0];
+    found(c, &in, p, "a copy is missing");
+    h->ref[0] = operand;
+    hone_ref *softmax = (hone_ref *)p->step[across + 1].ref;
+    const hone_ref theirs = softmax[0];
+    softmax[0] = p->step[across].ref[0];
+    found(c, &in, p, "a copy is missing");
+    softmax[0] = theirs;
+    silent(c, &in, p);
+    /* the copy itself is missing: nobody wrote what it should have brought */
+    hone_step kept = p->step[copy];
+    p->step[copy] = p->step[work];
+    found(c, &in, p, "which nobody wrote");
+    p->step[copy] = kept;
+    /* a copy from the wrong memory, within one, of other bytes than it states */
+    t->from = 2;
+    found(c, &in, p, "a copy is missing");
+    t->from = t->to;
+    found(c, &in, p, "no copy from one memory to another");
+    t->from = 0, t->bytes += 4;
+    found(c, &in, p, "states others");
+    t->bytes -= 4;
+    silent(c, &in, p);
+    /* a constant that nobody brings */
+    assert_true(p->n_need > 0);
+    p->n_need--;
+    found(c, &in, p, "nobody brings constant");
+    p->n_need++;
+    /* segments: a step of another device, a host step on a device, steps in none */
+    const int n = p->n_segment;
+    p->segment[0].unit = 2;
+    found(c, &in, p, "is another device's");
+    p->segment[0].unit = p->step[0].unit;
+    int at = 0;
+    while (p->segment[at].from > host || p->segment[at].to <= host) at++;
+    p->step[host].unit = 1, p->segment[at].unit = 1;
+    found(c, &in, p, "step");
+    p->step[host].unit = 0, p->segment[at].unit = 0;
+    p->n_segment--;
+    found(c, &in, p, "are in no segment");
+    p->n_segment = n;
+    silent(c, &in, p);
+    hone_plan_destroy(p);
+    hone_compiled_destroy(c);
+}
+
+/* ---- what fails, and what is asked for wrongly ------------------------------------------------------------------------------------------ */
+static void failing(void **state) {
+    (void)state;
+    hone_compiled *c =
+        compile("graph outside opset 18 (x: f32[n]) -> y { i = Cast(x) {to: 7}; t: f32[3] = {1, 2, 3}; g = Gather(t, i); y = Relu(g); }\n");
+    const int64_t dim[] = {2};
+    hone_value *x = NULL, *out[MOST_OUTPUTS] = {0};
+    assert_int_equal(hone_value_tensor(HONE_DTYPE_F32, dim, 1, &x), HONE_OK);
+    ((float *)x->data)[1] = 7;
+    char cpu[512];
+    assert_int_equal(run(c, (hone_exec_options){.threads = 1, .interpret = true}, x, out), HONE_BAD_INPUT);
+    snprintf(cpu, sizeof cpu, "%s", hone_fail_text());
+    hone_units u = three();
+    u.rest = 1;
+    assert_int_equal(run(c, (hone_exec_options){.threads = 1, .units = &u}, x, out), HONE_BAD_INPUT);
+    assert_string_equal(hone_fail_text(), cpu); /* node and tensor */
+    hone_exec *e = NULL;                        /* the session stays usable */
+    assert_int_equal(hone_exec_create(c, &(hone_exec_options){.threads = 1, .units = &u}, &e), HONE_OK);
+    assert_int_equal(hone_exec_run(e, &x, out), HONE_BAD_INPUT);
+    ((float *)x->data)[1] = 2;
+    if (hone_exec_run(e, &x, out)) fail_msg("%s", hone_fail_text());
+    assert_true(((float *)out[0]->data)[0] == 1 && ((float *)out[0]->data)[1] == 3);
+    hone_exec_destroy(e);
+    hone_value_drop(x), hone_value_drop(out[0]);
+    hone_compiled_destroy(c);
+}
+static void words(void **state) {
+    (void)state;
+    static const struct {
+        const char *device, *place, *says;
+    } wrong[] = {{"plan", NULL, "there is no device 'plan': there is cpu, plain"},
+                 {"plain:2", NULL, "there are 2 of 'plain'"},
+                 {"plain:x", NULL, "stands a number"},
+                 {"plain:", NULL, "stands a number"},
+                 {"cpu:1", NULL, "there is 1 of 'cpu'"},
+                 {"", NULL, "there is no device ''"},
+                 {NULL, "a*", "does not say what goes where"},
+                 {NULL, "a*=b\n", "there is no device 'b'"},
+                 {NULL, "=cpu", "does not say what goes where"}};
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        hone_units *u = NULL;
+        assert_int_equal(hone_units_make(wrong[k].device, wrong[k].place, &u), HONE_BAD_INPUT);
+        if (!strstr(hone_fail_text(), wrong[k].says)) fail_msg("'%s' does not say: %s", hone_fail_text(), wrong[k].says);
+        assert_null(u);
+    }
+    hone_units *u = NULL;
+    assert_int_equal(hone_units_make("plain:1", "a.*=cpu\nb=c=plain\na.x=plain:1\n", &u), HONE_OK);
+    assert_int_equal(u->n, 3);
+    assert_int_equal(hone_units_place(u, "z"), 1);
+    assert_int_equal(hone_units_place(u, "a.b"), 0);
+    assert_int_equal(hone_units_place(u, "a.x"), 1);
+    assert_int_equal(hone_units_place(u, "b=c"), 2);
+    hone_units_free(u);
+    assert_int_equal(hone_units_make("cpu", "a*=cpu", &u), HONE_OK);
+    assert_null(u); /* the CPU alone */
+    assert_int_equal(hone_plugin_load("no/such/file.so"), HONE_IO);
+    assert_int_equal(hone_plugin_load(getenv("HONE_PLUGIN_PLAIN")), HONE_BAD_INPUT);
+    assert_non_null(strstr(hone_fail_text(), "there is a device 'plain' already"));
+    hone_device_table t = {.abi = HONE_DEVICE_ABI + 1, .name = "other", .count = 1};
+    assert_int_equal(hone_device_add(&t), HONE_BAD_INPUT);
+    assert_non_null(strstr(hone_fail_text(), "ABI"));
+    t.abi = HONE_DEVICE_ABI;
+    assert_int_equal(hone_device_add(&t), HONE_BAD_INPUT);
+    assert_non_null(strstr(hone_fail_text(), "lacks functions"));
+}
+
+int main(void) {
+    const char *plugin = getenv("HONE_PLUGIN_PLAIN");
+    if (!plugin || hone_plugin_load(plugin)) {
+        fprintf(stderr, "HONE_PLUGIN_PLAIN=%s: %s\n", plugin ? plugin : "", hone_fail_text());
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test(words), cmocka_unit_test(splits), cmocka_unit_test(planted),
+                                       cmocka_unit_test(failing)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
