@@ -422,7 +422,7 @@ static void opencl_rows(void **state) {
 /* The same with schedules that the rules would not choose for so little. */
 static void opencl_schedules(void **state) {
     static const hone_schedule_wish wishes[] = {{.kind = 1 + HONE_LANES, .lanes = 8},   {.kind = 1 + HONE_LANES, .lanes = 64},
-                                                {.kind = 1 + HONE_SLICES, .slices = 3}, {.kind = 1 + HONE_EACH},
+                                                {.kind = 1 + HONE_SLICES, .slices = 3}, {.kind = 1 + HONE_EACH, .unroll = 3},
                                                 {.kind = 1 + HONE_ROWS, .lanes = 1},    {.kind = 1 + HONE_ROWS, .lanes = 16}};
     const hone_schedule_wish before = batch.target.wish;
     (void)state;
@@ -436,6 +436,12 @@ static void opencl_schedules(void **state) {
         summary("wished");
     }
     batch.target.wish = before;
+    const bool f64 = batch.target.f64; /* a device without it: everything else must still be there */
+    batch.target.f64 = false;
+    calls_examples(getenv("HONE_TEST_ALL") ? 1 : 58);
+    flush();
+    summary("without f64");
+    batch.target.f64 = f64;
     assert_int_equal(batch.failures, 0);
 }
 static void opencl_cases(void **state) {

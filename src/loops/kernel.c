@@ -227,7 +227,7 @@ static hone_status stage(maker *o, int first, int *n) {
     int64_t points = 1;
     for (int k = 0; k < sch.n_order; k++) points *= o->param[o->in->index[o->in->list[s->index0 + sch.order[k]]].extent].i;
     *n = sch.n_stage;
-    if (sch.kind == HONE_EACH) return launch(o, &sch, first, up(points, sch.threads), -1, false);
+    if (sch.kind == HONE_EACH) return launch(o, &sch, first, up(points, (int64_t)sch.threads * sch.unroll), -1, false);
     if (sch.kind == HONE_OWNERS) return launch(o, &sch, first, up(points * sch.owners, sch.threads), -1, false);
     if (sch.kind == HONE_LANES || sch.kind == HONE_ROWS) return launch(o, &sch, first, up(points, sch.threads / sch.lanes), -1, false);
     const int scratch = o->scratch.n;
@@ -284,5 +284,6 @@ void hone_launch_describe(const hone_launch *l, hone_text *out) {
     if (l->schedule.slices) hone_text_put(out, ", %lld slices", (long long)l->schedule.slices);
     if (l->schedule.kind == HONE_OWNERS)
         hone_text_put(out, ", %lld owners%s", (long long)l->schedule.owners, l->schedule.whole ? ", in order" : "");
+    if (l->schedule.unroll > 1) hone_text_put(out, ", %d places each", l->schedule.unroll);
     if (l->n_stage > 1) hone_text_put(out, ", %d stages", l->n_stage);
 }

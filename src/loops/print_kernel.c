@@ -58,11 +58,16 @@ static void each(hone_kernel *m) {
     int32_t ids[HONE_SLOTS];
     const int n = grid_indices(m, ids);
     hone_kernel_number_add(m, "hone_total", hone_kernel_product(m, ids, n));
-    hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + HONE_THREAD);", u, u, m->s->threads);
+    if (m->s->unroll > 1) {
+        hone_text_put(m->p.out, "#pragma unroll\n");
+        hone_kernel_put(m, "for (uint32_t hone_turn = 0; hone_turn < %du; hone_turn++) {", m->s->unroll), m->p.depth++;
+        hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + hone_turn * %du + HONE_THREAD);", u, u, m->s->threads * m->s->unroll,
+                        m->s->threads);
+    } else hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + HONE_THREAD);", u, u, m->s->threads);
     hone_kernel_put(m, "if (hone_at < (%s)hone_total) {", u), m->p.depth++;
     hone_body_decode(m, "hone_at", ids, n);
     stages(m, false);
-    hone_body_end(m, 1);
+    hone_body_end(m, m->s->unroll > 1 ? 2 : 1);
 }
 
 /* ---- lanes ---- */

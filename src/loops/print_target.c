@@ -36,6 +36,20 @@ static const char hip[] = "#define HONE_KERNEL 1\n"
                           "#define HONE_RAISE(at, code) (void)atomicMax((at), (code))\n"
                           "#define HONE_SHUFFLE(v, by) __shfl_down((v), (by), 32)\n";
 
+/* f16 by the device's own instructions: between fn.h and storage.h. OpenCL has them in its core, whatever it says of fp16. */
+static const char opencl_halves[] =
+    "#define HONE_HALVES 1\n"
+    "HONE_INLINE float hone_half_get(uint16_t t) { return vload_half(0, (const __private half *)&t); }\n"
+    "HONE_INLINE uint16_t hone_half_put(float v) { uint16_t t; vstore_half_rte(v, 0, (__private half *)&t); return t; }\n";
+static const char cuda_halves[] =
+    "#define HONE_HALVES 1\n"
+    "HONE_INLINE float hone_half_get(uint16_t t) { float v; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(v) : \"h\"(t)); return v; }\n"
+    "HONE_INLINE uint16_t hone_half_put(float v) { uint16_t t; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(t) : \"f\"(v)); return t; }\n";
+static const char hip_halves[] =
+    "#define HONE_HALVES 1\n"
+    "HONE_INLINE float hone_half_get(uint16_t t) { _Float16 h; memcpy(&h, &t, 2); return (float)h; }\n"
+    "HONE_INLINE uint16_t hone_half_put(float v) { const _Float16 h = (_Float16)v; uint16_t t; memcpy(&t, &h, 2); return t; }\n";
+
 /* clang-format off */
 #define RESERVED_ALWAYS \
     " inline signed bool true false int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t INFINITY NAN memcpy uint ulong ushort uchar half " \
@@ -50,9 +64,9 @@ static const char reserved_cuda[] = RESERVED_ALWAYS
     "warpSize dim3 int2 int4 float2 float4 __device__ ";
 /* clang-format on */
 static const hone_print_target rows[HONE_LANGS] = {
-    [HONE_LANG_OPENCL] = {{"OpenCL C 1.2", true, "L", reserved_opencl}, opencl, true, false},
-    [HONE_LANG_CUDA] = {{"CUDA C", true, "LL", reserved_cuda}, cuda, false, true},
-    [HONE_LANG_HIP] = {{"HIP", true, "LL", reserved_cuda}, hip, false, true},
+    [HONE_LANG_OPENCL] = {{"OpenCL C 1.2", true, "L", reserved_opencl}, opencl, opencl_halves, true, false},
+    [HONE_LANG_CUDA] = {{"CUDA C", true, "LL", reserved_cuda}, cuda, cuda_halves, false, true},
+    [HONE_LANG_HIP] = {{"HIP", true, "LL", reserved_cuda}, hip, hip_halves, false, true},
 };
 const char *const hone_lang_names[HONE_LANGS] = {"OpenCL C 1.2", "CUDA C", "HIP"};
 const hone_print_target *hone_print_target_of(hone_lang lang) { return rows + lang; }
@@ -63,5 +77,5 @@ static const char common[] = "HONE_INLINE int32_t hone_outside(int *bad, int ten
 void hone_kernel_prelude(const hone_kernel_target *t, bool f64, hone_text *out) {
     if (!f64) hone_text_put(out, "#define HONE_NO_F64 1\n");
     else if (t->lang == HONE_LANG_OPENCL) hone_text_put(out, "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n");
-    hone_text_put(out, "%s%s\n%s\n%s", rows[t->lang].prelude, hone_fn_text, hone_storage_text, common);
+    hone_text_put(out, "%s%s\n%s%s\n%s", rows[t->lang].prelude, hone_fn_text, rows[t->lang].halves, hone_storage_text, common);
 }

@@ -7,7 +7,7 @@
 
 typedef struct {
     hone_print_words words;
-    const char *prelude;
+    const char *prelude, *halves;
     bool offsets;  /* memory is (buffer, byte offset), not an address */
     bool shuffles; /* 32 neighbouring threads exchange values without shared memory: HONE_SHUFFLE */
 } hone_print_target;

@@ -11,6 +11,7 @@ enum {
     CHUNK = 64,     /* terms of a sum before it is added to the others */
     LONG = 1 << 16, /* terms from which a sum is cut into slices where few sums are wanted */
     BUSY = 2048,    /* threads that keep one unit of the device busy */
+    UNROLL = 4,     /* places a thread, where there are many */
     OWNERS = 1024   /* threads that share a scatter, at most */
 };
 
@@ -190,7 +191,7 @@ hone_status hone_schedule_choose(hone_arena *a, const hone_instance *in, int sta
     const hone_stage *s = in->stage + stage;
     const int threads = power(THREADS, wish->max_threads < THREADS ? wish->max_threads : THREADS);
     int order[HONE_SLOTS];
-    *o = (hone_schedule){.kind = HONE_EACH, .n_stage = 1, .threads = threads, .lanes = 1};
+    *o = (hone_schedule){.kind = HONE_EACH, .n_stage = 1, .threads = threads, .lanes = 1, .unroll = 1};
     if (s->n_index + s->n_reduce > HONE_SLOTS)
         return hone_fail(HONE_NOT_SUPPORTED, "a stage of %d indices: at most %d", s->n_index + s->n_reduce, HONE_SLOTS);
     for (int k = 0; k < s->n_index; k++) order[k] = k;
@@ -200,6 +201,8 @@ hone_status hone_schedule_choose(hone_arena *a, const hone_instance *in, int sta
         for (int k = 0; k < s->n_index; k++)
             if (!is_over(in, s, order[k])) o->order[o->n_order++] = (int8_t)order[k];
         if (s->reduce) choose_reduction(a, in, stage, p, stride, wish, threads, o);
+        if (o->kind == HONE_EACH && !s->reduce)
+            o->unroll = wish->unroll ? wish->unroll : points_of(in, s, p) >= (int64_t)wish->units * BUSY * UNROLL ? UNROLL : 1;
         for (const hone_stage *n = s + 1; n < in->stage + in->n_stage && n->follows && s->over < 0; n++, o->n_stage++)
             if (reads_itself(in, n) || collides(in, n, p, stride, order)) break;
     }
@@ -249,6 +252,7 @@ const char *hone_schedule_illegal(const hone_instance *in, int stage, const hone
     if ((o->kind == HONE_LANES || o->kind == HONE_SLICES) && !s->reduce) return "lanes share a reduction, and there is none";
     if (o->kind == HONE_SLICES && (s->reduce >= HONE_REDUCE_ARGMAX || o->slices < 1)) return "places are not found in slices";
     if (o->kind == HONE_EACH && o->lanes != 1) return "one thread is one lane";
+    if (o->unroll < 1 || o->unroll > 16) return "a thread has between 1 and 16 places";
     for (int k = 1; k < o->n_stage; k++)
         if (!s[k].follows || reads_itself(in, s + k) || collides(in, s + k, p, stride, order))
             return "a stage does not follow the one before it";

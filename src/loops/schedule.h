@@ -17,6 +17,7 @@ typedef struct {
     uint8_t kind;
     int n_stage;              /* how many stages run in the kernel, one after another */
     int threads, lanes;       /* of a work-group; that share a reduction */
+    int unroll;               /* EACH: places a thread, a work-group's width apart */
     int64_t slices;           /* SLICES: of each reduction */
     int64_t owners;           /* OWNERS: threads a place of the grid's indices */
     int8_t order[HONE_SLOTS]; /* places in the (first) stage's domain that the grid walks, the last one fastest; never the over index */
@@ -34,6 +35,7 @@ typedef struct {
     int kind;        /* 1 + hone_schedule_kind that is wished; 0: by rule */
     int lanes;       /* with LANES, SLICES, ROWS; 0: by rule */
     int64_t slices;
+    int unroll; /* EACH; 0: by rule */
 } hone_schedule_wish;
 /* The choice for the stages from `stage` on, by rule where nothing is wished. */
 hone_status hone_schedule_choose(hone_arena *, const hone_instance *, int stage, const hone_param *, const int64_t *stride,

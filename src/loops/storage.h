@@ -229,7 +229,6 @@ HONE_INLINE uint32_t hone_narrow_e8m0(uint64_t bits, int sat) {
     if (e < -126) return mag > 0x3800000000000000u; /* 2^-127 */
     return (uint32_t)(e + 127 + half_up);
 }
-HONE_INLINE float hone_widen_bf16(uint32_t code) { return hone_from_bits_f32(code << 16); }
 HONE_INLINE float hone_widen_e8m0(uint32_t code) {
     return code == 0xff ? hone_from_bits_f32(0x7fc00000u) : hone_scaled(1, (int)code - 127);
 }
@@ -238,23 +237,44 @@ HONE_INLINE float hone_widen_e8m0(uint32_t code) {
         const uint64_t bits = hone_wide_##from(v);         \
         return (T)narrow;                                  \
     }
-#define HONE_STORE_SMALL(name, T, mask, narrow, widen)                                                 \
+#define HONE_SMALL_F32(name, T, mask, narrow, widen) \
+    HONE_SMALL_PUT(name, T, f32, float, narrow)      \
+    HONE_INLINE float hone_get_##name(T t) {         \
+        const uint32_t code = t & mask;              \
+        return widen;                                \
+    }
+#define HONE_SMALL_OTHERS(name, T, narrow)                                                             \
     HONE_IF_F64(HONE_SMALL_PUT(name, T, f64, double, narrow))                                          \
-    HONE_SMALL_PUT(name, T, f32, float, narrow)                                                        \
     HONE_SMALL_PUT(name, T, i32, int32_t, narrow)                                                      \
     HONE_SMALL_PUT(name, T, i64, int64_t, narrow)                                                      \
     HONE_SMALL_PUT(name, T, u64, uint64_t, narrow)                                                     \
-    HONE_INLINE float hone_get_##name(T t) {                                                           \
-        const uint32_t code = t & mask;                                                                \
-        return widen;                                                                                  \
-    }                                                                                                  \
     HONE_INLINE float hone_as_##name(float v) { return hone_get_##name(hone_put_##name##_f32(v, 0)); } \
     HONE_BY_ADDRESS(name, T, float)
+#define HONE_STORE_SMALL(name, T, mask, narrow, widen) \
+    HONE_SMALL_F32(name, T, mask, narrow, widen)       \
+    HONE_SMALL_OTHERS(name, T, narrow)
 #define HONE_SMALL(name, T, mask, M, bias, sign, max, over, nan_bits, plain, keeps)                           \
     HONE_STORE_SMALL(name, T, mask, hone_narrow(bits, sat, M, bias, sign, max, over, nan_bits, plain, keeps), \
                      hone_widen(code, M, bias, sign, max, over, nan_bits, plain))
-HONE_SMALL(f16, uint16_t, 0xffffu, 10, 15, 0x8000u, 0x7bffu, 0x7c00u, 0x7e00u, 0, 1)
-HONE_STORE_SMALL(bf16, uint16_t, 0xffffu, hone_narrow(bits, sat, 7, 127, 0x8000u, 0x7f7fu, 0x7f80u, 0x7fc0u, 0, 1), hone_widen_bf16(code))
+#define HONE_NARROW_F16 hone_narrow(bits, sat, 10, 15, 0x8000u, 0x7bffu, 0x7c00u, 0x7e00u, 0, 1)
+#if defined(HONE_HALVES) /* the device's own instructions stand before this text */
+HONE_INLINE float hone_get_f16(uint16_t t) { return hone_half_get(t); }
+HONE_INLINE uint16_t hone_put_f16_f32(float v, int sat) {
+    if (sat) v = v > 65504.0f ? 65504.0f : v < -65504.0f ? -65504.0f : v;
+    return hone_half_put(v);
+}
+#else
+HONE_SMALL_F32(f16, uint16_t, 0xffffu, HONE_NARROW_F16, hone_widen(code, 10, 15, 0x8000u, 0x7bffu, 0x7c00u, 0x7e00u, 0))
+#endif
+HONE_SMALL_OTHERS(f16, uint16_t, HONE_NARROW_F16)
+#undef HONE_NARROW_F16
+HONE_INLINE float hone_get_bf16(uint16_t t) { return hone_from_bits_f32((uint32_t)t << 16); }
+HONE_INLINE uint16_t hone_put_bf16_f32(float v, int sat) { /* the upper half of an f32, rounded to even */
+    const uint32_t u = hone_bits_f32(v), mag = u & 0x7fffffffu, r = (u + 0x7fffu + (u >> 16 & 1)) >> 16;
+    if (mag > 0x7f800000u) return (uint16_t)(u >> 16 | 0x7fc0u);
+    return (uint16_t)(sat && (r & 0x7fffu) > 0x7f7fu ? (r & 0x8000u) | 0x7f7fu : r);
+}
+HONE_SMALL_OTHERS(bf16, uint16_t, hone_narrow(bits, sat, 7, 127, 0x8000u, 0x7f7fu, 0x7f80u, 0x7fc0u, 0, 1))
 HONE_SMALL(f8e4m3fn, uint8_t, 0xffu, 3, 7, 0x80u, 0x7eu, 0x7fu, 0x7fu, 0, 0)
 HONE_SMALL(f8e4m3fnuz, uint8_t, 0xffu, 3, 8, 0x80u, 0x7fu, 0x80u, 0x80u, 1, 0)
 HONE_SMALL(f8e5m2, uint8_t, 0xffu, 2, 15, 0x80u, 0x7bu, 0x7cu, 0x7eu, 0, 0)
@@ -265,6 +285,8 @@ HONE_STORE_SMALL(f8e8m0, uint8_t, 0xffu, hone_narrow_e8m0(bits, sat), hone_widen
 #undef HONE_SMALL
 #undef HONE_SMALL_PUT
 #undef HONE_STORE_SMALL
+#undef HONE_SMALL_F32
+#undef HONE_SMALL_OTHERS
 #undef HONE_BY_ADDRESS
 #undef HONE_IF_F64
 #endif
