@@ -28,7 +28,7 @@ static int no_node(const hone_model *m, const char *node, const char *path) {
     hone_text_release(text);
     return rc;
 }
-static int explain(const char *path, const char *node, bool c, bool json) {
+static int explain(const char *path, const char *node, int c, bool json) {
     hone_model *model = NULL;
     char *text = NULL, why[4096];
     hone_status s = hone_load(path, &model, why, sizeof why);
@@ -48,24 +48,33 @@ static int explain(const char *path, const char *node, bool c, bool json) {
 
 int hone_cmd_explain(int argc, char **argv) {
     bool c = false, json = false;
-    const char *node = NULL;
+    const char *node = NULL, *device = NULL;
     hone_words operands = {0};
     const hone_option options[] = {
         {"--node", "N", "the node's name or number ('hone inspect MODEL --nodes' lists them)", HONE_ARG_TEXT, &node, 0},
         {"--c", NULL, "its program as C, too", HONE_ARG_FLAG, &c, 0},
+        {"--device", "NAME", "its kernels as printed for opencl, cuda or hip, with their schedules; open sizes count as 1", HONE_ARG_TEXT,
+         &device, 0},
         {"--json", NULL, "print JSON: the text as one string", HONE_ARG_FLAG, &json, 0},
         {0},
     };
-    const hone_usage usage = {"explain",
-                              "MODEL",
-                              1,
-                              1,
-                              "Shows how a node is computed: its op, the program of that op, and what it became here.",
-                              "hone explain model.onnx --node 3\nhone explain model.onnx --node conv1 --c",
-                              options};
+    const hone_usage usage = {
+        "explain",
+        "MODEL",
+        1,
+        1,
+        "Shows how a node is computed: its op, the program of that op, and what it became here.",
+        "hone explain model.onnx --node 3\nhone explain model.onnx --node conv1 --c\nhone explain model.onnx --node 5 --device cuda",
+        options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
+    static const char *const devices[] = {"opencl", "cuda", "hip"};
+    int what = c;
+    for (int k = 0; device && k < 3; k++)
+        if (!strcmp(device, devices[k])) what = 2 + k;
+    if (rc == HONE_ARGS_GO && device && what < 2)
+        rc = hone_args_wrong("kernels are printed for opencl, cuda and hip, not for '%s'", device);
     if (rc == HONE_ARGS_GO)
-        rc = node ? explain(operands.at[0], node, c, json)
+        rc = node ? explain(operands.at[0], node, what, json)
                   : hone_args_wrong("--node is missing; 'hone inspect %s --nodes' lists the nodes", operands.at[0]);
     hone_words_free(&operands);
     return rc;

@@ -457,5 +457,11 @@ static void opencl_cases(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(opencl_examples), cmocka_unit_test(opencl_schedules), cmocka_unit_test(opencl_rows),
                                        cmocka_unit_test(opencl_cases)};
+    const char *only = getenv("HONE_TEST_ONLY"); /* a part of a test's name */
+    if (only) {
+        char pattern[64];
+        snprintf(pattern, sizeof pattern, "*%.60s*", only);
+        cmocka_set_test_filter(pattern);
+    }
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -258,7 +258,7 @@ HONE_API hone_status hone_session_run(hone_session *, hone_value *const *in, hon
 HONE_API hone_status hone_model_report(const hone_model *, const char *topic, char **out);
 HONE_API hone_status hone_session_report(const hone_session *, const char *topic, char **out);
 
-/* What a node of the optimized graph means: its op row, its instance and, where `c` is 1, its C, as plain text. In: `node`, its name or its
+/* What a node of the optimized graph means: its op row, its instance and, where `c` is 1, its C (2, 3, 4: its kernels in OpenCL C, CUDA C, HIP), as plain text. In: `node`, its name or its
    number. Out and failure as above. */
 HONE_API hone_status hone_model_explain(const hone_model *, const char *node, int c, char **out);
 HONE_API void hone_text_release(char *); /* NULL is fine */

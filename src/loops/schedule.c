@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+#include "loops/tile_know.h"
+
+_Static_assert(HONE_GRID_INDICES == HONE_SLOTS, "what is known of a stage, and its grid");
+
 enum {
     THREADS = 256,  /* of a work-group, where the device has so many */
     WARP = 32,      /* threads that a shuffle reaches */

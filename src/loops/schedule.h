@@ -4,8 +4,8 @@
 #ifndef HONE_LOOPS_SCHEDULE_H
 #define HONE_LOOPS_SCHEDULE_H
 #include "loops/schedule_rows.h"
-#include "loops/tile_know.h"
 
+enum { HONE_GRID_INDICES = 40 }; /* of one stage, at most */
 typedef enum {
     HONE_EACH,   /* a thread a place of the domain; a reduction is serial in it */
     HONE_LANES,  /* `lanes` threads share each reduction; what they have meets in a tree */
@@ -15,12 +15,13 @@ typedef enum {
 } hone_schedule_kind;
 typedef struct {
     uint8_t kind;
-    int n_stage;              /* how many stages run in the kernel, one after another */
-    int threads, lanes;       /* of a work-group; that share a reduction */
-    int unroll;               /* EACH: places a thread, a work-group's width apart */
-    int64_t slices;           /* SLICES: of each reduction */
-    int64_t owners;           /* OWNERS: threads a place of the grid's indices */
-    int8_t order[HONE_SLOTS]; /* places in the (first) stage's domain that the grid walks, the last one fastest; never the over index */
+    int n_stage;        /* how many stages run in the kernel, one after another */
+    int threads, lanes; /* of a work-group; that share a reduction */
+    int unroll;         /* EACH: places a thread, a work-group's width apart */
+    int64_t slices;     /* SLICES: of each reduction */
+    int64_t owners;     /* OWNERS: threads a place of the grid's indices */
+    int8_t
+        order[HONE_GRID_INDICES]; /* places in the (first) stage's domain that the grid walks, the last one fastest; never the over index */
     int n_order;
     bool narrow;    /* counts fit 32 bits */
     bool chunked;   /* a thread's sum is long: every 64 terms are summed by themselves first */

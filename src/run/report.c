@@ -7,6 +7,8 @@
 #include "base/visible.h"
 #include "loops/fuse.h"
 #include "run/model.h"
+#include "loops/kernel.h"
+#include "run/report_kernels.h"
 
 static void put_shape(const hone_graph *g, hone_vid id, hone_text *t) {
     const hone_var *v = g->var.at + id;
@@ -228,10 +230,10 @@ hone_status hone_model_explain(const hone_model *m, const char *node, int c, cha
     if (!s && i && i->n_stage) {
         hone_text_put(&t, "\n# its instance here\n");
         hone_instance_print(i, &t);
-        if (c) {
+        if (c == 1) {
             hone_text_put(&t, "\n");
             hone_print_c(i, "run", &t);
-        }
+        } else if (c > 1 && c < 2 + HONE_LANGS) s = hone_report_kernels(m, n, i, c - 2, &t);
     } else if (!s)
         hone_text_put(&t, "\n# no loops: %s\n",
                       n->program->runs == HONE_RUNS_VIEW ? "it runs for free, as a view of its input"
