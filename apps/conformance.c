@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
-   hone conformance: ONNX's own cases, each in a process of its own, so that a crash or a hang is one failed case.
+   hone conformance: ONNX's own cases, in child processes, so that a crash or a hang is one failed case.
 
-   The results lie in memory that all processes share: what a child wrote before it died (the op's name) is still there. A child limits
-   its own time by an alarm, so the parent only waits. */
+   A child takes case after case until none is left: a device is opened once a child, not once a case. What it takes and what comes of it lies in memory that all processes
+   share, so of a child that died it is known where. It limits the time of a case by an alarm; the parent only waits, and starts another child for the cases that are left. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,10 +33,14 @@ typedef struct {
     hone_where where;
     char **folder; /* cases */
     int n, room;
-    hone_case *result; /* shared, one a case */
-    pid_t *pid;        /* children at work … */
-    int *slot;         /* … and the number of each one's case */
+    hone_case *result; /* shared, one a case; */
+    struct shared *shared;
 } job;
+enum { MOST_JOBS = 512 };
+struct shared {
+    _Atomic int next, done; /* the case that is taken next; how many are over */
+    int at[MOST_JOBS];      /* the case that child k is at; -1: none */
+};
 
 static const char *case_name(const char *folder) {
     const char *slash = strrchr(folder, '/');
@@ -107,43 +112,48 @@ static void judge(const job *j, hone_case *c, int status) {
     else snprintf(c->why, sizeof c->why, "its process ended with code %d", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
+static void run_child(const job *j, int child) {
+    for (int k; (k = atomic_fetch_add(&j->shared->next, 1)) < j->n; atomic_fetch_add(&j->shared->done, 1)) {
+        j->shared->at[child] = k;
+        alarm((unsigned)j->seconds);
+        run_one(j, k);
+        alarm(0);
+        j->shared->at[child] = -1;
+    }
+    exit(0); /* not _exit: a sanitizer looks for leaks here */
+}
+
 static int run_all(job *j) {
-    int next = 0, done = 0, running = 0;
-    j->slot = hone_must_alloc(sizeof *j->slot * (size_t)j->n);
-    j->pid = hone_must_alloc(sizeof *j->pid * (size_t)j->n);
+    const int jobs = j->jobs < MOST_JOBS ? j->jobs : MOST_JOBS;
+    pid_t pid[MOST_JOBS] = {0};
+    int running = 0, status, last = 0;
     hone_progress bar;
     hone_model *none = NULL;
     hone_progress_begin(&bar);
     hone_model_load_memory("", 0, &none); /* the op library is parsed here, once, and every child inherits it */
     hone_model_free(none);
     fflush(NULL);
-    while (done < j->n) {
-        if (next < j->n && running < j->jobs) {
-            pid_t child = fork();
-            if (child == 0) {
-                alarm((unsigned)j->seconds);
-                run_one(j, next);
-                exit(0); /* not _exit: a sanitizer looks for leaks here */
-            }
-            if (child > 0) {
-                j->pid[running] = child;
-                j->slot[running++] = next++;
-                continue;
-            }
-            if (!running) return hone_args_wrong("cannot start a process: %s", strerror(errno));
+    do {
+        for (int k = 0; k < jobs && atomic_load(&j->shared->next) < j->n; k++) {
+            if (pid[k]) continue;
+            j->shared->at[k] = last = -1;
+            if (!(pid[k] = fork())) run_child(j, k);
+            running += pid[k] > 0;
+            if (pid[k] < 0 && !running) return hone_args_wrong("cannot start a process: %s", strerror(errno));
+            if (pid[k] < 0) pid[k] = 0;
         }
-        int status;
-        pid_t ended = waitpid(-1, &status, 0);
+        const pid_t ended = waitpid(-1, &status, WNOHANG);
         if (ended < 0 && errno != EINTR) break; /* no child is left: none of ours can be */
-        for (int k = 0; k < running; k++) {
-            if (j->pid[k] != ended) continue;
-            judge(j, &j->result[j->slot[k]], status);
-            hone_progress_show(&bar, ++done, j->n, case_name(j->folder[j->slot[k]]));
-            j->pid[k] = j->pid[--running];
-            j->slot[k] = j->slot[running];
-            break;
+        for (int k = 0; ended > 0 && k < jobs; k++) {
+            if (pid[k] != ended) continue;
+            pid[k] = 0, running--;
+            if (j->shared->at[k] >= 0) judge(j, &j->result[j->shared->at[k]], status), atomic_fetch_add(&j->shared->done, 1);
+            else if (!WIFEXITED(status) || WEXITSTATUS(status)) return hone_args_wrong("a process failed after its last case");
         }
-    }
+        const int done = atomic_load(&j->shared->done);
+        if (done != last) hone_progress_show(&bar, done, j->n, ""), last = done;
+        if (!ended) usleep(5000);
+    } while (running || atomic_load(&j->shared->next) < j->n);
     hone_progress_end(&bar);
     return 0;
 }
@@ -208,6 +218,8 @@ static int do_job(job *j, const hone_words *operands) {
     size_t bytes = sizeof *j->result * (size_t)j->n;
     j->result = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (j->result == MAP_FAILED) return hone_args_wrong("no memory for %d results", j->n);
+    j->shared = mmap(NULL, sizeof *j->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (j->shared == MAP_FAILED) return hone_args_wrong("no memory for %d results", j->n);
     int rc = run_all(j), count[3] = {0}; /* skipped, failed, passed */
     if (!rc) {
         for (int k = 0; k < j->n; k++) count[j->result[k].passed + 1]++;
@@ -216,7 +228,7 @@ static int do_job(job *j, const hone_words *operands) {
         rc = j->least ? count[2] < j->least : count[1] > 0;
         if (rc && j->least) hone_args_wrong("%d cases passed, fewer than --min %d", count[2], j->least);
     }
-    munmap(j->result, bytes);
+    munmap(j->result, bytes), munmap(j->shared, sizeof *j->shared);
     return rc;
 }
 
@@ -248,7 +260,7 @@ int hone_cmd_conformance(int argc, char **argv) {
     if (rc == HONE_ARGS_GO && !(rc = hone_where_begin(&j.where))) rc = do_job(&j, &operands);
     hone_where_free(&j.where);
     for (int k = 0; k < j.n; k++) free(j.folder[k]);
-    free(j.folder), free(j.pid), free(j.slot);
+    free(j.folder);
     hone_words_free(&operands);
     return rc;
 }

@@ -5,11 +5,12 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "device/device.h"
+#include "device/printed.h"
 
 enum { MOST_ROWS = 32 };
-extern const hone_device hone_device_cpu; /* cpu/team.c */
-static _Atomic(const hone_device *) rows[MOST_ROWS + 1] = {&hone_device_cpu};
+extern const hone_device hone_device_cpu;                   /* cpu/team.c */
+extern hone_printed hone_printed_cuda, hone_printed_opencl; /* cuda/row.c, opencl/row.c */
+static _Atomic(const hone_device *) rows[MOST_ROWS + 1] = {&hone_device_cpu, &hone_printed_cuda.row, &hone_printed_opencl.row};
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 const hone_units hone_units_cpu = {.unit = {{&hone_device_cpu, 0}}, .n = 1};
 

@@ -31,7 +31,7 @@ typedef struct {
 typedef struct {
     int form;
     int64_t dim;
-} hone_bound; /* 0 <= form < dim */
+} hone_tile_bound; /* 0 <= form < dim */
 
 typedef enum {
     TILE_OP,     /* dst = op(a, b, c) */
@@ -64,7 +64,7 @@ typedef struct {
     int32_t dst, a, b, c;
     int32_t tensor, form, n_bound;
     int64_t k; /* stride, extent */
-    const hone_bound *bound;
+    const hone_tile_bound *bound;
     hone_scalar other; /* LOAD, ROWS: outside, where c is -1; as the register holds it */
     hone_tile_op *op;
 } hone_tile_ins;

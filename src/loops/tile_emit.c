@@ -281,7 +281,7 @@ static int emit_load(maker *m, const hone_x *x, int guard, hone_dtype raw) {
         level = form_level(m, i.form);
         i.varies = form_varies(m, i.form);
         if (masked) {
-            hone_bound *bound = HONE_NEW_N(m->arena, hone_bound, n_out);
+            hone_tile_bound *bound = HONE_NEW_N(m->arena, hone_tile_bound, n_out);
             if (!bound) return hone_tile_no_memory(m);
             for (int k = 0; k < n_out; k++) {
                 const hone_know *s = hone_know_of(&m->w, hone_know_sub(&m->w, x, list[k]));

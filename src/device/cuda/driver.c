@@ -109,6 +109,12 @@ static int attribute(const hone_cuda *g, int which) {
     int v = 0;
     return cu.device_attribute(&v, which, g->device) ? 0 : v;
 }
+int hone_cuda_count(void) {
+    int n = 0;
+    pthread_once(&once, find);
+    return missing || cu.init(0) || cu.count(&n) ? 0 : n;
+}
+hone_status hone_cuda_enter(hone_cuda *g) { return told(cu.context_set(g->context), "context"); }
 hone_status hone_cuda_open(int ordinal, hone_cuda **out) {
     int n = 0;
     pthread_once(&once, find);
@@ -211,6 +217,18 @@ hone_status hone_cuda_launch(hone_cuda *g, const hone_cuda_kernel *kernel, const
         void *taken; /* the driver only reads */
     } arguments = {.given = args};
     return told(cu.launch(&c, kernel->function, &arguments.taken, NULL), "launch");
+}
+hone_status hone_cuda_module(hone_cuda *g, const void *cubin, void **module) {
+    (void)g;
+    return told(cu.module(module, cubin), "load of kernels");
+}
+hone_status hone_cuda_function(hone_cuda *g, void *module, const char *name, void **function) {
+    (void)g;
+    return told(cu.function(function, module, name), name);
+}
+hone_status hone_cuda_launch_in_turn(hone_cuda *g, void *function, int64_t groups, int threads, void **args) {
+    const launch_config c = {.grid = {(unsigned)groups, 1, 1}, .block = {(unsigned)threads, 1, 1}, .stream = g->stream};
+    return told(cu.launch(&c, function, args, NULL), "launch");
 }
 hone_status hone_cuda_clusters(hone_cuda *g, const hone_cuda_kernel *kernel, const hone_cuda_launch_shape *shape, int *out) {
     struct attribute attributes[2];

@@ -21,8 +21,10 @@ typedef struct {
 } hone_cuda_launch_shape;
 typedef unsigned long long hone_cuda_address;
 
+int hone_cuda_count(void);                                /* GPUs; 0 where there is no driver */
 hone_status hone_cuda_open(int ordinal, hone_cuda **out); /* HONE_NOT_SUPPORTED where there is no driver or no such GPU */
 void hone_cuda_close(hone_cuda *g);
+hone_status hone_cuda_enter(hone_cuda *g); /* the calling thread works on this GPU from now on; open does it too */
 const hone_cuda_facts *hone_cuda_facts_of(const hone_cuda *g);
 
 hone_status hone_cuda_memory(hone_cuda *g, size_t bytes, hone_cuda_address *out);
@@ -38,6 +40,11 @@ void hone_cuda_unload(hone_cuda *g, hone_cuda_kernel *kernel);
 hone_status hone_cuda_launch(hone_cuda *g, const hone_cuda_kernel *kernel, const hone_cuda_launch_shape *shape, const void *args);
 /* How many clusters of this shape the GPU holds at a time: some of its parts have an odd number of multiprocessors. */
 hone_status hone_cuda_clusters(hone_cuda *g, const hone_cuda_kernel *kernel, const hone_cuda_launch_shape *shape, int *out);
+/* A module with several kernels, and one of them; both stay until the process ends. */
+hone_status hone_cuda_module(hone_cuda *g, const void *cubin, void **module);
+hone_status hone_cuda_function(hone_cuda *g, void *module, const char *name, void **function);
+/* The same with a pointer to each argument, for kernels that wait for nobody: one begins when all before it is done. */
+hone_status hone_cuda_launch_in_turn(hone_cuda *g, void *function, int64_t groups, int threads, void **args);
 hone_status hone_cuda_wait(hone_cuda *g); /* for all that was asked of the stream; tells what went wrong in it */
 void *hone_cuda_stream(hone_cuda *g);     /* for other libraries */
 

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+   row: NVIDIA GPUs as a row of the table: printed kernels, compiled by NVRTC, kept on disk as machine code. A session has a stream of its own; memory and modules belong to
+   the GPU's primary context, which all share. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "device/cuda/driver.h"
+#include "device/cuda/nvrtc.h"
+#include "device/printed.h"
+
+static hone_status open_gpu(int number, void **out, hone_kernel_target *target, hone_target *memory) {
+    hone_cuda *g = NULL;
+    HONE_TRY(hone_cuda_open(number, &g));
+    *target = (hone_kernel_target){
+        .lang = HONE_LANG_CUDA, .f64 = true, .arg_bytes = 4000, .wish = {.max_threads = 256, .units = hone_cuda_facts_of(g)->sms}};
+    *memory = (hone_target){.alignment = 256};
+    *out = g;
+    return HONE_OK;
+}
+static hone_status alloc(void *gpu, size_t bytes, void **memory) {
+    hone_cuda_address at = 0;
+    HONE_TRY(hone_cuda_enter(gpu));
+    HONE_TRY(hone_cuda_memory(gpu, bytes, &at));
+    *memory = (void *)(uintptr_t)at;
+    return HONE_OK;
+}
+static void give_back(void *gpu, void *memory) {
+    if (!hone_cuda_enter(gpu)) hone_cuda_memory_free(gpu, (hone_cuda_address)(uintptr_t)memory);
+}
+
+/* ---- machine code on disk --------------------------------------------------------------------------------------------------------------- */
+typedef struct { /* before the code; two hashes of what it was made of, one of itself */
+    char magic[8];
+    uint64_t key[2], hash, bytes;
+} head;
+static uint64_t hash(uint64_t h, const void *at, size_t n) {
+    for (size_t k = 0; k < n; k++) h = (h ^ ((const unsigned char *)at)[k]) * 0x100000001b3u;
+    return h;
+}
+static head key_of(const char *text, const char *arch) {
+    head h = {.magic = "honecu1"};
+    int version[2] = {0};
+    (void)!hone_nvrtc_version(version, version + 1);
+    for (int k = 0; k < 2; k++) {
+        h.key[k] = k ? 0x9e3779b97f4a7c15u : 0xcbf29ce484222325u;
+        h.key[k] = hash(hash(hash(h.key[k], text, strlen(text)), arch, strlen(arch)), version, sizeof version);
+    }
+    return h;
+}
+/* A file that is not whole, or another's, counts as none. */
+static void *from_cache(const char *path, const head *want) {
+    hone_file f;
+    head have;
+    if (hone_file_open(path, &f)) return NULL;
+    void *code = NULL;
+    if (f.bytes > sizeof have) {
+        memcpy(&have, f.data, sizeof have);
+        const size_t n = f.bytes - sizeof have;
+        if (!memcmp(have.magic, want->magic, 8) && !memcmp(have.key, want->key, sizeof have.key) && have.bytes == n &&
+            have.hash == hash(0, f.data + sizeof have, n) && (code = hone_alloc_raw(n)))
+            memcpy(code, f.data + sizeof have, n);
+    }
+    hone_file_close(&f);
+    return code;
+}
+static void to_cache(const char *path, head h, const void *code, size_t bytes) {
+    unsigned char *all = hone_alloc_raw(sizeof h + bytes);
+    if (!all) return; /* then it is compiled again, no more */
+    h.bytes = bytes, h.hash = hash(0, code, bytes);
+    memcpy(all, &h, sizeof h), memcpy(all + sizeof h, code, bytes);
+    (void)!hone_file_write(path, all, sizeof h + bytes);
+    hone_free(all);
+}
+static hone_status compile(void *gpu, const char *text, const char *const *name, int n, const char *cache, void **kernel) {
+    const char *arch = hone_cuda_facts_of(gpu)->arch;
+    const head h = key_of(text, arch);
+    char path[700] = "";
+    size_t bytes = 0;
+    if (cache && snprintf(path, sizeof path, "%s/%016llx.cubin", cache, (unsigned long long)h.key[0]) >= (int)sizeof path) path[0] = 0;
+    void *code = *path ? from_cache(path, &h) : NULL, *module = NULL;
+    if (!code) {
+        HONE_TRY(hone_nvrtc_compile_exact(text, "printed", arch, &code, &bytes));
+        if (*path) to_cache(path, h, code, bytes);
+    }
+    hone_status s = hone_cuda_enter(gpu);
+    if (!s) s = hone_cuda_module(gpu, code, &module); /* kept for the process, as its kernels are */
+    for (int k = 0; k < n && !s; k++) s = hone_cuda_function(gpu, module, name[k], kernel + k);
+    hone_free(code);
+    return s;
+}
+
+/* ---- queues ----------------------------------------------------------------------------------------------------------------------------- */
+static hone_status open_queue(void *gpu, int number, void **queue) {
+    hone_cuda *own = NULL;
+    (void)gpu;
+    HONE_TRY(hone_cuda_open(number, &own)); /* the same context, another stream */
+    *queue = own;
+    return HONE_OK;
+}
+static void close_queue(void *queue) {
+    if (!hone_cuda_enter(queue)) hone_cuda_close(queue);
+}
+static hone_status launch(void *queue, void *kernel, int64_t groups, int threads, const hone_printed_arg *arg, int n) {
+    union {
+        uint64_t address;
+        int64_t i;
+        double f;
+        float single;
+        uint32_t where;
+    } value[600];
+    void *at[600];
+    if (n > 600) return hone_fail(HONE_NOT_SUPPORTED, "a kernel has %d arguments", n);
+    for (int k = 0; k < n; k++) {
+        const hone_printed_arg *a = arg + k;
+        at[k] = value + k;
+        switch (a->kind) {
+        case HONE_KARG_TENSOR:
+        case HONE_KARG_SCRATCH:
+        case HONE_KARG_NUMBERS:
+        case HONE_KARG_ERROR: value[k].address = (uint64_t)(uintptr_t)a->memory + (uint64_t)a->offset; break;
+        case HONE_KARG_F64: value[k].f = a->f; break;
+        case HONE_KARG_F32: value[k].single = (float)a->f; break;
+        case HONE_KARG_WHERE: value[k].where = (uint32_t)a->i; break;
+        case HONE_KARG_OFFSET:
+        case HONE_KARG_STEP:
+        case HONE_KARG_I64: value[k].i = a->i; break;
+        }
+    }
+    HONE_TRY(hone_cuda_enter(queue));
+    return hone_cuda_launch_in_turn(queue, kernel, groups, threads, at);
+}
+static hone_status copy_in(void *queue, void *to, int64_t at, const void *from, size_t bytes) {
+    HONE_TRY(hone_cuda_enter(queue));
+    return hone_cuda_copy_in(queue, (hone_cuda_address)(uintptr_t)to + (hone_cuda_address)at, from, bytes);
+}
+static hone_status copy_out(void *queue, void *to, void *from, int64_t at, size_t bytes) {
+    HONE_TRY(hone_cuda_enter(queue));
+    return hone_cuda_copy_out(queue, to, (hone_cuda_address)(uintptr_t)from + (hone_cuda_address)at, bytes);
+}
+static hone_status wait_queue(void *queue) {
+    HONE_TRY(hone_cuda_enter(queue));
+    return hone_cuda_wait(queue);
+}
+static const hone_printed_driver driver = {.count = hone_cuda_count,
+                                           .open = open_gpu,
+                                           .alloc = alloc,
+                                           .free = give_back,
+                                           .compile = compile,
+                                           .queue = open_queue,
+                                           .close = close_queue,
+                                           .launch = launch,
+                                           .copy_in = copy_in,
+                                           .copy_out = copy_out,
+                                           .wait = wait_queue};
+static void describe(hone_text *t) { hone_text_put(t, ", \"kernels\": [\"printed\"]"); }
+hone_printed hone_printed_cuda = {.row = HONE_PRINTED_ROW("cuda", describe), .driver = &driver};

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+   printed: see printed.h. A step is an instance: its launches, in turn, as often as a recurrence wants. */
+#include "device/printed.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/thread.h"
+
+typedef struct {
+    char *name;
+    void *kernel;
+} known;
+struct hone_printed_gpu {
+    const hone_printed_driver *driver;
+    void *gpu;
+    hone_kernel_target target;
+    hone_target memory;
+    pthread_mutex_t lock;  /* of what follows */
+    hone_vec(known) known; /* by name, sorted */
+};
+typedef struct { /* of a step */
+    hone_printed_gpu *gpu;
+    hone_kernels kernels;
+    const hone_instance *in;
+    int64_t scratch_bytes; /* of all its scratch */
+    const int64_t *scratch_at;
+} work;
+typedef struct { /* what seal found: a kernel a launch, step by step */
+    void **kernel;
+} sealed_segment;
+struct hone_queue {
+    hone_printed_gpu *gpu;
+    void *queue;
+    void *error, *scratch, *numbers; /* memory of the device */
+    int64_t scratch_bytes, numbers_bytes;
+    hone_vec(const hone_step *) under_way; /* since the last wait: the error word tells them apart */
+};
+static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a device's state"); }
+static const hone_printed *printed_of(const hone_device *d) { return (const hone_printed *)(const void *)d; }
+
+/* ---- devices of the process ------------------------------------------------------------------------------------------------------------- */
+int hone_printed_count(const hone_device *d) {
+    const int n = printed_of(d)->driver->count();
+    return n < HONE_MOST_PRINTED ? n : HONE_MOST_PRINTED;
+}
+/* Opened once, and never closed: modules and constants of all sessions are there. */
+static hone_status gpu_of(const hone_device *d, int number, hone_printed_gpu **out) {
+    static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+    hone_printed *p = (hone_printed *)(uintptr_t)printed_of(d);
+    *out = NULL;
+    if (number < 0 || number >= HONE_MOST_PRINTED) return hone_fail(HONE_BAD_INPUT, "there is no device %s:%d", d->name, number);
+    *out = atomic_load(&p->gpu[number]);
+    if (*out) return HONE_OK;
+    pthread_mutex_lock(&opening);
+    hone_status s = HONE_OK;
+    if (!(*out = atomic_load(&p->gpu[number]))) {
+        hone_printed_gpu *g = calloc(1, sizeof *g); /* for the process: it is nobody's to give back */
+        s = g ? p->driver->open(number, &g->gpu, &g->target, &g->memory) : no_memory();
+        if (!s) {
+            g->driver = p->driver;
+            pthread_mutex_init(&g->lock, NULL);
+            atomic_store(&p->gpu[number], *out = g);
+        } else free(g);
+    }
+    pthread_mutex_unlock(&opening);
+    return s;
+}
+void hone_printed_target(const hone_device *d, int number, hone_target *out) {
+    hone_printed_gpu *g;
+    *out = gpu_of(d, number, &g) ? (hone_target){0} : g->memory;
+}
+hone_status hone_printed_alloc(const hone_device *d, int number, size_t bytes, void **handle) {
+    hone_printed_gpu *g;
+    HONE_TRY(gpu_of(d, number, &g));
+    return g->driver->alloc(g->gpu, bytes, handle);
+}
+void hone_printed_free(const hone_device *d, int number, void *handle) {
+    hone_printed_gpu *g;
+    if (!gpu_of(d, number, &g)) g->driver->free(g->gpu, handle);
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------------------------------ */
+const char *hone_printed_refuses(const hone_device *d, const hone_instance *in) {
+    hone_printed_gpu *g;
+    const bool f64 = gpu_of(d, 0, &g) || g->target.f64;
+    if (in->n_tensor > HONE_MOST_WHOLE) return "it has too many tensors";
+    for (int t = 0; t < in->n_tensor; t++) {
+        const hone_dtype type = in->tensor[t].dtype;
+        if (type == HONE_DTYPE_C64 || type == HONE_DTYPE_C128) return "no kernel computes with complex numbers";
+        if (type == HONE_DTYPE_STRING) return "no kernel computes with strings";
+        if (type == HONE_DTYPE_F64 && !f64) return "the device has no f64";
+    }
+    return NULL;
+}
+hone_status hone_printed_bind(hone_steps *s, const hone_device_call *c) {
+    const hone_instance *in = c->instance;
+    work *w = HONE_NEW(s->arena, work);
+    int64_t *stride = HONE_NEW_N(s->arena, int64_t, in->n_tensor * HONE_MAX_RANK + 1);
+    if (!w || !stride) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    HONE_TRY(gpu_of(c->unit->row, c->unit->number, &w->gpu));
+    for (int t = 0; t < in->n_tensor; t++) memcpy(stride + t * HONE_MAX_RANK, c->tensor[t].stride, sizeof c->tensor[t].stride);
+    HONE_TRY(hone_kernels_make(s->arena, &w->gpu->target, in, c->param, stride, &w->kernels));
+    int64_t *at = HONE_NEW_N(s->arena, int64_t, w->kernels.n_scratch + 1);
+    if (!at) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    for (int k = 0; k < w->kernels.n_scratch; k++)
+        at[k] = w->scratch_bytes, w->scratch_bytes += (w->kernels.scratch_bytes[k] + 255) / 256 * 256;
+    w->in = in, w->scratch_at = at;
+    return hone_steps_whole(s, c, (hone_step){.tactic = "printed", .data = w});
+}
+
+/* ---- kernels ---------------------------------------------------------------------------------------------------------------------------- */
+static int place_of(const hone_printed_gpu *g, const char *name, bool *there) {
+    int low = 0, high = g->known.n;
+    while (low < high) {
+        const int mid = (low + high) / 2, c = strcmp(g->known.at[mid].name, name);
+        if (!c) {
+            *there = true;
+            return mid;
+        }
+        if (c < 0) low = mid + 1;
+        else high = mid;
+    }
+    *there = false;
+    return low;
+}
+static bool remember(hone_printed_gpu *g, const char *name, void *kernel) {
+    bool there;
+    const int at = place_of(g, name, &there);
+    char *copy = strdup(name);
+    if (there || !copy || !hone_push(&g->known, ((known){0}))) {
+        free(copy);
+        return there;
+    }
+    memmove(g->known.at + at + 1, g->known.at + at, sizeof *g->known.at * (size_t)(g->known.n - 1 - at));
+    g->known.at[at] = (known){copy, kernel};
+    return true;
+}
+/* Where compiled programs are kept: HONE_KERNELS, or hone/kernels in the user's cache; "none", or no such place: nowhere. */
+static const char *cache_folder(hone_text *t) {
+    const char *named = getenv("HONE_KERNELS"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (named && !strcmp(named, "none")) return NULL;
+    if (named && *named) hone_text_put(t, "%s", named);
+    else if (cache && *cache == '/') hone_text_put(t, "%s/hone/kernels", cache);
+    else if (home && *home == '/') hone_text_put(t, "%s/.cache/hone/kernels", home);
+    if (!t->n || t->failed) return NULL;
+    for (char *p = t->text + 1;; p++) { /* all folders on the way */
+        const char was = *p;
+        if (was && was != '/') continue;
+        *p = 0;
+        (void)!mkdir(t->text, 0700);
+        *p = was;
+        if (!was) break;
+    }
+    struct stat about;
+    return !stat(t->text, &about) && S_ISDIR(about.st_mode) ? t->text : NULL;
+}
+typedef hone_vec(const hone_launch *) launches;
+static hone_status compile(hone_printed_gpu *g, const launches *want) {
+    const int n = want->n;
+    hone_text text = {0}, path = {0};
+    const char **name = hone_alloc(sizeof *name * (size_t)(n + 1));
+    void **kernel = hone_alloc(sizeof *kernel * (size_t)(n + 1));
+    bool f64 = false;
+    for (int k = 0; k < n; k++) f64 |= want->at[k]->f64;
+    hone_kernel_prelude(&g->target, f64, &text);
+    for (int k = 0; k < n && name; k++) {
+        hone_text_put(&text, "%s", want->at[k]->text);
+        name[k] = want->at[k]->name;
+    }
+    hone_status s = name && kernel && !text.failed ? HONE_OK : no_memory();
+    if (!s) s = g->driver->compile(g->gpu, text.text, name, n, cache_folder(&path), kernel);
+    for (int k = 0; k < n && !s; k++)
+        if (!remember(g, name[k], kernel[k])) s = no_memory();
+    hone_text_free(&text), hone_text_free(&path);
+    hone_free(name), hone_free(kernel);
+    return s;
+}
+static bool wants(const launches *all, const char *name) {
+    for (int k = 0; k < all->n; k++)
+        if (!strcmp(all->at[k]->name, name)) return true;
+    return false;
+}
+hone_status hone_printed_seal(hone_arena *arena, const hone_step *step, int n, const void **sealed) {
+    sealed_segment *out = HONE_NEW(arena, sealed_segment);
+    int n_launch = 0;
+    for (int k = 0; k < n; k++) n_launch += ((const work *)step[k].data)->kernels.n_launch;
+    if (!out || !(out->kernel = HONE_NEW_N(arena, void *, n_launch + 1))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    *sealed = out;
+    if (!n_launch) return HONE_OK;
+    hone_printed_gpu *g = ((const work *)step[0].data)->gpu;
+    launches want = {0};
+    hone_status s = HONE_OK;
+    bool there;
+    pthread_mutex_lock(&g->lock);
+    for (int k = 0; k < n && !s; k++) {
+        const hone_kernels *all = &((const work *)step[k].data)->kernels;
+        for (int l = 0; l < all->n_launch && !s; l++) {
+            (void)place_of(g, all->launch[l].name, &there);
+            if (!there && !wants(&want, all->launch[l].name) && !hone_push(&want, all->launch + l)) s = no_memory();
+        }
+    }
+    if (!s && want.n) s = compile(g, &want);
+    for (int k = 0, at = 0; k < n && !s; k++) {
+        const hone_kernels *all = &((const work *)step[k].data)->kernels;
+        for (int l = 0; l < all->n_launch; l++, at++) out->kernel[at] = g->known.at[place_of(g, all->launch[l].name, &there)].kernel;
+    }
+    pthread_mutex_unlock(&g->lock);
+    hone_vec_free(&want);
+    return s;
+}
+
+/* ---- queues ----------------------------------------------------------------------------------------------------------------------------- */
+hone_status hone_printed_open(const hone_device *d, int number, hone_queue **out) {
+    hone_queue *q = hone_alloc(sizeof *q);
+    if (!q) return no_memory();
+    static const uint32_t none = 0;
+    hone_status s = gpu_of(d, number, &q->gpu);
+    if (!s) s = q->gpu->driver->queue(q->gpu->gpu, number, &q->queue);
+    if (!s) s = q->gpu->driver->alloc(q->gpu->gpu, sizeof none, &q->error);
+    if (!s) s = q->gpu->driver->copy_in(q->queue, q->error, 0, &none, sizeof none);
+    if (s) hone_printed_close(q);
+    else *out = q;
+    return s;
+}
+void hone_printed_close(hone_queue *q) {
+    if (!q) return;
+    const hone_printed_driver *d = q->gpu ? q->gpu->driver : NULL;
+    void *const memory[] = {q->error, q->scratch, q->numbers};
+    if (q->queue) (void)!d->wait(q->queue);
+    for (size_t k = 0; k < sizeof memory / sizeof *memory; k++)
+        if (memory[k]) d->free(q->gpu->gpu, memory[k]);
+    if (q->queue) d->close(q->queue);
+    hone_vec_free(&q->under_way);
+    hone_free(q);
+}
+/* The error word, once all is done that may raise it; it is forgotten then. */
+static hone_status told(hone_queue *q) {
+    static const uint32_t none = 0;
+    const hone_printed_driver *d = q->gpu->driver;
+    uint32_t word = 0;
+    if (!q->under_way.n) return HONE_OK;
+    HONE_TRY(d->copy_out(q->queue, &word, q->error, 0, sizeof word));
+    const uint32_t where = ~word >> 8, tensor = (~word & 255) - 1;
+    const hone_step *s = word && (int)where < q->under_way.n ? q->under_way.at[where] : NULL;
+    q->under_way.n = 0;
+    if (!word) return HONE_OK;
+    HONE_TRY(d->copy_in(q->queue, q->error, 0, &none, sizeof none));
+    if (!s) return hone_fail(HONE_BUG, "a kernel failed whose step is not known");
+    const hone_instance *in = ((const work *)s->data)->in;
+    return hone_fail(HONE_BAD_INPUT, "node '%s' (%s): an index is outside of '%s'", s->of ? s->of->name : "",
+                     s->of ? s->of->program->name : in->program->name, (int)tensor < in->n_tensor ? in->tensor[tensor].name : "?");
+}
+hone_status hone_printed_wait(hone_queue *q) {
+    hone_status s = told(q);
+    return s ? s : q->gpu->driver->wait(q->queue);
+}
+hone_status hone_printed_copy_in(hone_queue *q, void *to, int64_t at, const void *from, size_t bytes) {
+    return q->gpu->driver->copy_in(q->queue, to, at, from, bytes);
+}
+hone_status hone_printed_copy_out(hone_queue *q, void *to, void *from, int64_t at, size_t bytes) {
+    HONE_TRY(told(q)); /* before anybody trusts a number */
+    return q->gpu->driver->copy_out(q->queue, to, from, at, bytes);
+}
+static hone_status grow(hone_queue *q, void **memory, int64_t *have, int64_t want) {
+    if (want <= *have) return HONE_OK;
+    HONE_TRY(q->gpu->driver->wait(q->queue)); /* whatever still uses it */
+    if (*memory) q->gpu->driver->free(q->gpu->gpu, *memory);
+    *memory = NULL, *have = 0;
+    HONE_TRY(q->gpu->driver->alloc(q->gpu->gpu, (size_t)want, memory));
+    *have = want;
+    return HONE_OK;
+}
+
+/* ---- a run ------------------------------------------------------------------------------------------------------------------------------ */
+enum { MOST_ARGS = 600, MOST_UNDER_WAY = 1 << 23 };
+static hone_status launch(hone_queue *q, const hone_segment *g, const hone_step *s, const hone_launch *l, void *kernel, int64_t round) {
+    const work *w = s->data;
+    hone_printed_arg arg[MOST_ARGS];
+    if (l->n_arg > MOST_ARGS) return hone_fail(HONE_NOT_SUPPORTED, "a kernel of %s has %d arguments", w->in->program->name, l->n_arg);
+    if (l->n_number) {
+        HONE_TRY(grow(q, &q->numbers, &q->numbers_bytes, l->n_number * (int64_t)sizeof *l->number));
+        HONE_TRY(q->gpu->driver->copy_in(q->queue, q->numbers, 0, l->number, sizeof *l->number * (size_t)l->n_number));
+    }
+    for (int k = 0; k < l->n_arg; k++) {
+        const hone_karg *a = l->arg + k;
+        hone_printed_arg *to = arg + k;
+        *to = (hone_printed_arg){.kind = a->kind, .i = a->i, .f = a->f};
+        switch (a->kind) {
+        case HONE_KARG_TENSOR: to->memory = g->base[s->ref[a->which].base], to->offset = s->ref[a->which].offset; break;
+        case HONE_KARG_SCRATCH: to->memory = q->scratch, to->offset = w->scratch_at[a->which]; break;
+        case HONE_KARG_NUMBERS: to->memory = q->numbers; break;
+        case HONE_KARG_ERROR: to->memory = q->error; break;
+        case HONE_KARG_OFFSET: to->i = k ? arg[k - 1].offset : 0; break;
+        case HONE_KARG_STEP: to->i = round; break;
+        case HONE_KARG_WHERE: to->i = q->under_way.n - 1; break;
+        case HONE_KARG_I64:
+        case HONE_KARG_F64:
+        case HONE_KARG_F32: break;
+        }
+    }
+    return q->gpu->driver->launch(q->queue, kernel, l->groups, l->threads, arg, l->n_arg);
+}
+static hone_status run_step(hone_queue *q, const hone_segment *g, const hone_step *s, void *const *kernel) {
+    const work *w = s->data;
+    if (q->under_way.n >= MOST_UNDER_WAY) HONE_TRY(hone_printed_wait(q));
+    if (!hone_push(&q->under_way, s)) return no_memory();
+    HONE_TRY(grow(q, &q->scratch, &q->scratch_bytes, w->scratch_bytes));
+    for (int k = 0; k < w->kernels.n_turn; k++) {
+        const hone_launches *t = w->kernels.turn + k;
+        for (int64_t round = 0; round < t->rounds; round++)
+            for (int l = t->first; l < t->first + t->n; l++) HONE_TRY(launch(q, g, s, w->kernels.launch + l, kernel[l], round));
+    }
+    return HONE_OK;
+}
+hone_status hone_printed_run(hone_queue *q, const hone_segment *g) {
+    const sealed_segment *sealed = g->sealed;
+    void *const *kernel = sealed->kernel;
+    for (int k = 0; k < g->n; k++) {
+        hone_step *s = g->step + k;
+        const uint64_t begun = g->profile ? hone_clock_ns() : 0;
+        if (g->until && hone_clock_ns() >= g->until)
+            return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms", (long long)g->limit_ms);
+        HONE_TRY(run_step(q, g, s, kernel));
+        kernel += ((const work *)s->data)->kernels.n_launch;
+        if (!g->profile) continue;
+        HONE_TRY(q->gpu->driver->wait(q->queue));
+        s->ns += hone_clock_ns() - begun, s->runs++;
+    }
+    return HONE_OK;
+}

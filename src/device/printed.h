@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+   printed: devices whose steps are printed kernels (loops/kernel.h): whatever a program says runs there, with no line for any op. What differs between CUDA and OpenCL is a
+   table of a dozen functions, the driver; everything a row of device.h wants beside that is written here once.
+
+   Kernels are compiled when a plan's memory has been placed, all that a segment still lacks as one program, and kept for the process by their names (equal names, equal
+   texts); compiled programs are kept on disk by the driver. A run launches; it compiles and allocates nothing, but for scratch that grows. */
+#ifndef HONE_DEVICE_PRINTED_H
+#define HONE_DEVICE_PRINTED_H
+#include "device/device.h"
+#include "loops/kernel.h"
+
+typedef struct { /* an argument of a launch, in the kernel's order */
+    hone_karg_kind kind;
+    void *memory; /* and its byte */
+    int64_t offset;
+    int64_t i; /* I64, STEP; WHERE in its low half; OFFSET */
+    double f;
+} hone_printed_arg;
+
+/* `gpu`: a device of a process; `queue`: what a session gives work to, in order. Any thread; a queue is used by one at a time. */
+typedef struct {
+    int (*count)(void);
+    hone_status (*open)(int number, void **gpu, hone_kernel_target *, hone_target *);
+    hone_status (*alloc)(void *gpu, size_t bytes, void **memory);
+    void (*free)(void *gpu, void *memory);
+    /* Several kernels behind one prelude. cache: a folder that is there, or NULL. kernel: one a name, for ever. */
+    hone_status (*compile)(void *gpu, const char *text, const char *const *name, int n, const char *cache, void **kernel);
+    hone_status (*queue)(void *gpu, int number, void **queue);
+    void (*close)(void *queue);
+    hone_status (*launch)(void *queue, void *kernel, int64_t groups, int threads, const hone_printed_arg *, int n);
+    hone_status (*copy_in)(void *queue, void *to, int64_t at, const void *from, size_t bytes); /* comes back when `from` may change */
+    hone_status (*copy_out)(void *queue, void *to, void *from, int64_t at, size_t bytes);      /* comes back when all bytes are there */
+    hone_status (*wait)(void *queue);
+} hone_printed_driver;
+
+enum { HONE_MOST_PRINTED = 16 }; /* devices of a kind */
+typedef struct hone_printed_gpu hone_printed_gpu;
+typedef struct {
+    hone_device row; /* first: rows are found again by it */
+    const hone_printed_driver *driver;
+    _Atomic(hone_printed_gpu *) gpu[HONE_MOST_PRINTED];
+} hone_printed;
+/* The functions that all such rows share. */
+int hone_printed_count(const hone_device *);
+void hone_printed_target(const hone_device *, int number, hone_target *out);
+const char *hone_printed_refuses(const hone_device *, const hone_instance *);
+hone_status hone_printed_bind(hone_steps *, const hone_device_call *) HONE_CHECKED;
+hone_status hone_printed_seal(hone_arena *, const hone_step *, int n, const void **sealed) HONE_CHECKED;
+hone_status hone_printed_open(const hone_device *, int number, hone_queue **out) HONE_CHECKED;
+void hone_printed_close(hone_queue *);
+hone_status hone_printed_run(hone_queue *, const hone_segment *) HONE_CHECKED;
+hone_status hone_printed_alloc(const hone_device *, int number, size_t bytes, void **handle) HONE_CHECKED;
+void hone_printed_free(const hone_device *, int number, void *handle);
+hone_status hone_printed_copy_in(hone_queue *, void *to, int64_t at, const void *from, size_t bytes) HONE_CHECKED;
+hone_status hone_printed_copy_out(hone_queue *, void *to, void *from, int64_t at, size_t bytes) HONE_CHECKED;
+hone_status hone_printed_wait(hone_queue *) HONE_CHECKED;
+#define HONE_PRINTED_ROW(name_, describe_)                                                                                                 \
+    {                                                                                                                                      \
+        .name = name_, .describe = describe_, .count = hone_printed_count, .target = hone_printed_target, .refuses = hone_printed_refuses, \
+        .bind = hone_printed_bind, .seal = hone_printed_seal, .open = hone_printed_open, .close = hone_printed_close,                      \
+        .run = hone_printed_run, .alloc = hone_printed_alloc, .free = hone_printed_free, .copy_in = hone_printed_copy_in,                  \
+        .copy_out = hone_printed_copy_out, .wait = hone_printed_wait                                                                       \
+    }
+#endif

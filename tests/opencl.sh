@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Models on an OpenCL device, through the command:  opencl.sh HONE SOURCE SHARED [--all]
+# A model of ours against the CPU, a wrong index, the kept programs; then a sample of ONNX's own cases and small models, --all: every one. Exits 77 where there is no
+# OpenCL device (PoCL: apt-get install pocl-opencl-icd ocl-icd-libopencl1).
+set -u
+hone=$1 source=$2 shared=$3 all=${4:-}
+NODE_MIN=1413 # as in conformance.sh
+SAMPLE="add_bcast argmax_keepdims_example averagepool_2d_pads basic_conv_with_padding bitwise_and_i32_2d cast_FLOAT_to_FLOAT8E5M2 cumsum_1d gather_elements_1
+ gelu_tanh_2 if layer_normalization_2d_axis1 loop11 lstm_with_peepholes matmul_2d matmulinteger maxpool_2d_uint8 quantizelinear_axis reduce_sum_negative_axes_keepdims_random
+ resize_downsample_scales_linear scatternd_add softmax_large_number split_equal_parts_1d_opset13 top_k_smallest transpose_all_permutations_3"
+MODELS="mnist-cnn gtcrn-stream silero-vad"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export HONE_KERNELS=$folder/kernels
+bad=0
+fail() {
+    echo "FAIL: $*"
+    bad=$((bad + 1))
+}
+model=$source/examples/digits/model.onnx
+out=$("$hone" run "$model" --device opencl --save "$folder/a" 2>&1) || {
+    case $out in *"there are 0 of 'opencl'"*)
+        echo "SKIPPED: no OpenCL device is here"
+        exit 77 ;;
+    esac
+    fail "digits: $out"
+}
+"$hone" run "$model" --save "$folder/b" >/dev/null || fail "digits on the CPU"
+"$hone" run "$model" --device opencl --save "$folder/c" >/dev/null 2>&1 || fail "digits again"
+cmp "$folder/a/output_0.npy" "$folder/c/output_0.npy" || fail "two runs differ"
+python3 - "$folder/a/output_0.npy" "$folder/b/output_0.npy" <<'P' || fail "digits differ from the CPU's"
+import struct, sys
+def read(p):
+    b = open(p, "rb").read()
+    return struct.unpack("<10f", b[-40:])
+a, b = map(read, sys.argv[1:])
+sys.exit(any(abs(x - y) > 1e-5 for x, y in zip(a, b)))
+P
+[ -n "$(ls "$folder/kernels" 2>/dev/null)" ] || fail "no program was kept in HONE_KERNELS"
+for f in "$folder"/kernels/*; do printf 'x' >>"$f"; done # damage: compiled anew, and right
+"$hone" run "$model" --device opencl --save "$folder/d" >/dev/null 2>&1 || fail "digits after damage"
+cmp "$folder/a/output_0.npy" "$folder/d/output_0.npy" || fail "a damaged program was used"
+out=$("$hone" run "$model" --device opencl:77 2>&1) && fail "opencl:77 is there"
+case $out in *"opencl"*) ;; *) fail "opencl:77: $out" ;; esac
+
+if [ -d "$shared/onnx/node" ]; then
+    if [ -n "$all" ]; then
+        for name in simple pytorch-operator pytorch-converted; do "$hone" conformance "$shared/onnx/$name" --device opencl --quiet --seconds 200 || fail "$name"; done
+        "$hone" conformance "$shared/onnx/node" --device opencl --quiet --seconds 200 --min $NODE_MIN || fail "node"
+    else
+        mkdir "$folder/cases"
+        for name in $SAMPLE; do ln -s "$shared/onnx/node/test_$name" "$folder/cases/" && [ -e "$folder/cases/test_$name/model.onnx" ] || fail "there is no case $name"; done
+        "$hone" conformance "$folder/cases" --device opencl --quiet --seconds 200 2>/dev/null || fail "a sample of cases"
+    fi
+    [ -n "$all" ] || MODELS=${MODELS%% *}
+    for name in $MODELS; do
+        [ -e "$shared/models/$name/model.onnx" ] || continue
+        out=$("$hone" run "$shared/models/$name/model.onnx" --check "$shared/models/$name/test_data_set_0" --rtol 1e-3 --atol 1e-3 --device opencl 2>&1) || fail "$name: $out"
+    done
+fi
+echo "$bad failed"
+[ "$bad" = 0 ]
