@@ -167,6 +167,7 @@ static inline void store16(void *p, u32x4 v) {
     if ((uintptr_t)p % 16) emu_wrong("16 bytes are stored to an address that is not aligned");
     *(u32x4 *)p = v;
 }
+static inline void store16_once(void *p, u32x4 v) { store16(p, v); }
 static inline uint32_t atomic_count(uint32_t *p) { return (*p)++; }
 static inline void fence_gpu(void) {}
 static inline void launch_next(void) {}

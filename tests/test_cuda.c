@@ -74,14 +74,23 @@ static void rows(void **state) {
 }
 
 /* ---- movement ---- */
-static void move_of(int bytes, int turn, int64_t i, int64_t j, int64_t k, int misplaced) {
-    const hone_cuda_fill fill[] = {{"BYTES", bytes, NULL}, {"TURN", turn, NULL}};
-    const emulated e = compile("move", "hone_move", fill, 2);
+static void move_of(int bytes, int turn, int64_t i, int64_t j, int64_t k, int misplaced, int high) {
     const int64_t n = i * j * k;
+    const bool x_aligned = (misplaced * bytes) % 16 == 0 && (turn ? j : k) * bytes % 16 == 0, y_aligned = k * bytes % 16 == 0;
+    const hone_cuda_fill fill[] = {{"BYTES", bytes, NULL},
+                                   {"TURN", turn, NULL},
+                                   {"X_ALIGNED", x_aligned, NULL},
+                                   {"Y_ALIGNED", y_aligned, NULL},
+                                   {"HIGH", turn ? high : 4, NULL},
+                                   {"BAND", 2, NULL},
+                                   {"ONCE", misplaced, NULL},
+                                   {"BLOCKS", 4, NULL}};
+    const emulated e = compile("move", "hone_move", fill, 8);
     operand x = hold((size_t)((n + misplaced) * bytes), 16), y = hold((size_t)(n * bytes), 16);
     for (size_t b = 0; b < x.bytes; b++) x.at[b] = (char)(b * 131 >> 3);
     hone_cuda_move args = {address(&x) + (uint64_t)(misplaced * bytes), address(&y), {i, j, k}, {j * k, turn ? 1 : k, turn ? j : 1}};
-    run(&e, &args, 3, 1, 1);
+    const int64_t wide = 128 / bytes, copied = 256 * 4 * (x_aligned && y_aligned ? 16 / bytes : 1);
+    run(&e, &args, (int)(turn ? (j + wide - 1) / wide * ((k + high - 1) / high) * i : (n + copied - 1) / copied), 1, 1);
     for (int64_t p = 0; p < n; p++) {
         const int64_t c = p % k, b = p / k % j, a = p / k / j;
         const int64_t from = misplaced + a * args.stride_x[0] + b * args.stride_x[1] + c * args.stride_x[2];
@@ -95,8 +104,8 @@ static void movement(void **state) {
     if (!works) skip();
     for (int bytes = 1; bytes <= 8; bytes *= 2)
         for (int turn = 0; turn < 2; turn++)
-            move_of(bytes, turn, 3, 70, 67, 0), move_of(bytes, turn, 2, 64, 96, 0), move_of(bytes, turn, 1, 33, 130, 1),
-                move_of(bytes, turn, 1, 144, 256, 0);
+            move_of(bytes, turn, 3, 70, 67, 0, 128), move_of(bytes, turn, 2, 64, 96, 0, 128), move_of(bytes, turn, 1, 33, 130, 1, 128),
+                move_of(bytes, turn, 1, 144, 256, 0, 256), move_of(bytes, turn, 2, 41, 144, 0, 128), move_of(bytes, turn, 2, 144, 133, 0, 128);
 }
 
 /* ---- contractions ---- */

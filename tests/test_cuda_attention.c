@@ -9,6 +9,7 @@ typedef struct {
 } heads;
 typedef struct {
     int consumers, block_k, stages, blocks; /* of warpgroups; 0 consumers: by warps */
+    bool decode;                            /* by warps that split keys */
 } groups;
 static void attention_by(heads g, groups u) {
     const bool aligned = g.head_size % 8 == 0;
@@ -20,14 +21,19 @@ static void attention_by(heads g, groups u) {
                                           {"BLOCK_K", u.block_k, NULL},    {"CONSUMERS", u.consumers, NULL},
                                           {"STAGES", u.stages, NULL},      {"CAUSAL", g.causal, NULL},
                                           {"TURNS", u.consumers > 1, NULL}};
-    const emulated e =
-        u.consumers ? compile("attention_wgmma", "hone_attention", fill_groups, 7) : compile("attention", "hone_attention", fill, 7);
+    const hone_cuda_fill fill_decode[] = {{"IN_TYPE", g.type, NULL}, {"HEAD", (g.head_size + 63) / 64 * 64, NULL},
+                                          {"WARPS", g.warps, NULL},  {"BLOCKS", 1, NULL},
+                                          {"CAUSAL", g.causal, NULL}, {"MASK", g.mask, NULL}};
+    const emulated e = u.consumers ? compile("attention_wgmma", "hone_attention", fill_groups, 7)
+                       : u.decode  ? compile("attention_decode", "hone_attention", fill_decode, 6)
+                                   : compile("attention", "hone_attention", fill, 7);
     const int64_t d = g.head_size, group = g.heads / g.kv_heads, rows = g.queries * group,
-                  blocks = (rows + 16 * g.warps - 1) / (16 * g.warps);
+                  tile = u.decode ? 16 : 16 * g.warps, blocks = (rows + tile - 1) / tile;
     operand q = hold((size_t)(g.batches * g.queries * g.heads * d * 2), 16),
             k = hold((size_t)(g.batches * g.keys * g.kv_heads * d * 2), 16), v = hold(k.bytes, 16), y = hold(q.bytes, 16),
             mask = hold((size_t)(g.queries * g.keys * 4), 4), lengths = hold((size_t)(g.batches * 4), 4);
-    operand workspace = hold((size_t)(g.batches * g.kv_heads * blocks * g.splits * 32 * g.warps * ((d + 15) / 16 * 8 + 4) * 4), 16),
+    const int64_t part = u.decode ? 16 * ((d + 63) / 64 * 64 + 2) : 32 * g.warps * ((d + 15) / 16 * 8 + 4);
+    operand workspace = hold((size_t)(g.batches * g.kv_heads * blocks * g.splits * part * 4), 16),
             counters = hold((size_t)(g.batches * g.kv_heads * blocks * 4), 4);
     memset(counters.at, 0, counters.bytes);
     fill_with(&q, g.type), fill_with(&k, g.type), fill_with(&v, g.type), fill_with(&mask, HONE_CUDA_F32);
@@ -115,15 +121,30 @@ static void attention(void **state) {
     attention_of((heads){HONE_CUDA_F16, 2, 1, 1, 20, 3, 16, 2, 1, 0, 2, true});  /* queries before any key */
 }
 
+static void attention_decode(void **state) {
+    (void)state;
+    if (!works) skip();
+    const groups decode = {.decode = true};
+    attention_by((heads){HONE_CUDA_F16, 2, 8, 2, 1, 300, 64, 2, 0, 0, 1, false}, decode);
+    attention_by((heads){HONE_CUDA_F16, 1, 4, 2, 1, 517, 128, 4, 0, 0, 3, true}, decode);
+    attention_by((heads){HONE_CUDA_BF16, 2, 3, 1, 7, 90, 80, 3, 1, 0, 2, true}, decode); /* 21 rows: two tiles of them */
+    attention_by((heads){HONE_CUDA_F16, 1, 2, 1, 5, 130, 256, 2, 1, 1, 4, false}, decode);
+    attention_by((heads){HONE_CUDA_F16, 1, 1, 1, 1, 9, 8, 4, 0, 1, 5, false}, decode);  /* fewer keys than warps and splits could take */
+    attention_by((heads){HONE_CUDA_F16, 2, 1, 1, 20, 3, 16, 2, 1, 0, 2, true}, decode); /* queries before any key */
+}
+
 static void attention_groups(void **state) {
     (void)state;
     if (!works) skip();
-    attention_by((heads){HONE_CUDA_F16, 1, 2, 2, 130, 150, 64, 1, 0, 0, 1, false}, (groups){2, 64, 2, 2});
-    attention_by((heads){HONE_CUDA_F16, 2, 2, 1, 70, 100, 128, 1, 1, 0, 1, false}, (groups){2, 48, 2, 1}); /* grouped, causal */
-    attention_by((heads){HONE_CUDA_BF16, 1, 6, 2, 50, 90, 80, 1, 1, 0, 1, true}, (groups){1, 32, 3, 3}); /* three heads a group: 63 rows */
-    attention_by((heads){HONE_CUDA_F16, 3, 1, 1, 200, 70, 64, 1, 1, 0, 1, true}, (groups){3, 64, 2, 2}); /* queries before any key */
-    attention_by((heads){HONE_CUDA_F16, 1, 1, 1, 5, 1, 256, 1, 0, 0, 1, false}, (groups){1, 80, 2, 1});
-    attention_by((heads){HONE_CUDA_F16, 4, 1, 1, 3, 4, 16, 1, 0, 0, 1, true}, (groups){1, 16, 2, 2}); /* a length of 0, and less */
+    attention_by((heads){HONE_CUDA_F16, 1, 2, 2, 130, 150, 64, 1, 0, 0, 1, false}, (groups){2, 64, 2, 2, false});
+    attention_by((heads){HONE_CUDA_F16, 2, 2, 1, 70, 100, 128, 1, 1, 0, 1, false}, (groups){2, 48, 2, 1, false}); /* grouped, causal */
+    attention_by((heads){HONE_CUDA_BF16, 1, 6, 2, 50, 90, 80, 1, 1, 0, 1, true}, (groups){1, 32, 3, 3, false}); /* three heads a group: 63 rows */
+    attention_by((heads){HONE_CUDA_F16, 3, 1, 1, 200, 70, 64, 1, 1, 0, 1, true}, (groups){3, 64, 2, 2, false}); /* queries before any key */
+    attention_by((heads){HONE_CUDA_F16, 1, 1, 1, 5, 1, 256, 1, 0, 0, 1, false}, (groups){1, 80, 2, 1, false});
+    attention_by((heads){HONE_CUDA_F16, 4, 1, 1, 3, 4, 16, 1, 0, 0, 1, true}, (groups){1, 16, 2, 2, false}); /* a length of 0, and less */
+    attention_by((heads){HONE_CUDA_F16, 1, 2, 2, 300, 130, 64, 1, 1, 0, 1, false}, (groups){4, 64, 3, 1, false}); /* most rows before any key */
+    attention_by((heads){HONE_CUDA_F16, 2, 2, 2, 70, 200, 64, 1, 0, 0, 1, true}, (groups){4, 48, 2, 2, false});   /* warpgroups without a row */
+    attention_by((heads){HONE_CUDA_F16, 1, 1, 1, 330, 330, 64, 1, 1, 0, 1, false}, (groups){3, 64, 4, 2, false});
 }
 
 /* ---- windows ---- */
@@ -253,7 +274,7 @@ static void few_rows(void **state) {
     few_of(HONE_CUDA_F32, HONE_CUDA_F32, 4, 3, 9, 516, false);
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(attention), cmocka_unit_test(attention_groups), cmocka_unit_test(windows),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(attention), cmocka_unit_test(attention_decode), cmocka_unit_test(attention_groups), cmocka_unit_test(windows),
                                        cmocka_unit_test(few_rows)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    attention: softmax(scale Q Kᵀ + mask) V against double precision, and against cuDNN's and FlashAttention's through PyTorch. */
+#include "device/cuda/attention.h"
 #include "harness.h"
+
+enum { WAYS = 128 };
 
 typedef struct {
     int type, batches, heads, kv_heads, queries, keys, head_size, causal;
@@ -11,21 +14,10 @@ typedef struct {
     hone_cuda_attention args;
 } operands;
 typedef struct {
-    int warps, splits;                       /* by warps; or */
-    int consumers, block_k, stages, section; /* by warpgroups */
-    bool free;                               /* they do not take turns */
-} way;
-typedef struct {
     const hone_cuda_kernel *kernel;
     hone_cuda_launch_shape launch;
-    hone_cuda_attention_tma args;
-    bool groups;
+    hone_cuda_attention_args args;
 } ready;
-static int way_text(const way *w, char *to, size_t bytes) {
-    return w->consumers ? snprintf(to, bytes, "wgmma %d x 64 rows, %d keys, %d stages%s", w->consumers, w->block_k, w->stages,
-                                   w->free ? ", no turns" : "")
-                        : snprintf(to, bytes, "mma %d x 16 rows, splits %d", w->warps, w->splits);
-}
 
 static operands operands_of(bench *b, const heads *g) { /* [batch][head][token][head size], as the peers take it */
     const size_t d = (size_t)g->head_size, nq = (size_t)g->batches * (size_t)g->heads * (size_t)g->queries * d,
@@ -64,77 +56,26 @@ static void operands_free(bench *b, operands *o) {
     tensor *all[] = {&o->q, &o->k, &o->v, &o->y, &o->mask, &o->lengths};
     for (size_t k = 0; k < 6; k++) tensor_free(b, all[k]);
 }
-static bool prepare_warps(bench *b, const heads *g, const operands *o, way w, ready *r) {
-    const int head = (g->head_size + 15) / 16 * 16, panels = (head + 63) / 64, tile = panels * 64 * 128,
-              rows = g->queries * (g->heads / g->kv_heads), blocks = (rows + 16 * w.warps - 1) / (16 * w.warps);
-    const hone_cuda_fill fill[] = {{"IN_TYPE", g->type, NULL},
-                                   {"HEAD", head, NULL},
-                                   {"WARPS", w.warps, NULL},
-                                   {"CAUSAL", g->causal, NULL},
-                                   {"MASK", g->mask, NULL},
-                                   {"SPLIT", w.splits > 1, NULL},
-                                   {"ALIGNED", g->head_size % 8 == 0, NULL}};
-    hone_text text = {0};
-    if ((size_t)g->batches * (size_t)g->kv_heads * (size_t)blocks * (size_t)w.splits * 32 * (size_t)w.warps * (size_t)(head / 2 + 4) * 4 >
-        ROOM)
-        return false;
-    OK(hone_cuda_print(&text, "attention", fill, 7));
-    const int for_q = (16 * w.warps + 63) / 64 * tile, shared = for_q > 4 * tile ? for_q : 4 * tile;
-    if (shared > b->gpu.shared_bytes) return false;
-    r->kernel = kernel_of(b, text.text, "hone_attention", shared);
-    hone_text_free(&text);
-    r->launch =
-        (hone_cuda_launch_shape){.grid = {blocks, g->kv_heads, g->batches * w.splits}, .threads = 32 * w.warps, .shared_bytes = shared};
-    r->args.p = o->args, r->args.p.splits = w.splits, r->groups = false;
-    return r->kernel != NULL;
+static hone_cuda_attended attended_of(const heads *g, const operands *o) {
+    return (hone_cuda_attended){(hone_cuda_type)g->type, g->causal, g->mask, o->args};
 }
-static bool prepare_groups(bench *b, const heads *g, const operands *o, way w, ready *r) {
-    const int head = (g->head_size + 15) / 16 * 16, panels = (head + 63) / 64, group = g->heads / g->kv_heads,
-              queries = group > 64 ? 0 : 64 / group;
-    if (g->mask || g->head_size % 8 || !queries || b->gpu.major != 9) return false;
-    const int shared = w.consumers * panels * 64 * 128 + 2 * w.stages * panels * w.block_k * 128 + w.consumers * 64 * 128 +
-                       16 * w.consumers + 8 * (2 * w.consumers + 4 * w.stages);
-    const hone_cuda_fill fill[] = {{"IN_TYPE", g->type, NULL},
-                                   {"HEAD", head, NULL},
-                                   {"BLOCK_K", w.block_k, NULL},
-                                   {"CONSUMERS", w.consumers, NULL},
-                                   {"STAGES", w.stages, NULL},
-                                   {"CAUSAL", g->causal, NULL},
-                                   {"TURNS", w.consumers > 1 && !w.free, NULL}};
+static bool prepare_way(bench *b, const heads *g, const operands *o, const hone_cuda_attention_way *w, ready *r) {
+    const hone_cuda_attended t = attended_of(g, o);
+    size_t workspace, counters;
     hone_text text = {0};
-    if (shared > b->gpu.shared_bytes) return false;
-    OK(hone_cuda_print(&text, "attention_wgmma", fill, 7));
-    r->kernel = kernel_of(b, text.text, "hone_attention", shared);
+    hone_cuda_attention_room(&t, w, &workspace, &counters);
+    if (workspace > ROOM || counters > COUNTERS) return false;
+    OK(hone_cuda_attention_print(&text, &t, w));
+    r->launch = hone_cuda_attention_launch(&t, &b->gpu, w);
+    r->kernel = kernel_of(b, text.text, "hone_attention", r->launch.shared_bytes);
     hone_text_free(&text);
     if (!r->kernel) return false;
-    const int tiles = (g->queries + queries * w.consumers - 1) / (queries * w.consumers) * g->batches * g->kv_heads;
-    const int fit = (b->gpu.shared_bytes + 1024) / (shared + 1024),
-              by_registers = 65536 / ((r->kernel->registers + 7) / 8 * 8 * 128 * (w.consumers + 1)),
-              many = b->gpu.sms * (w.consumers > 1      ? 1
-                                   : fit < by_registers ? fit
-                                                        : by_registers);
-    r->launch =
-        (hone_cuda_launch_shape){.grid = {tiles < many ? tiles : many, 1, 1}, .threads = 128 * (w.consumers + 1), .shared_bytes = shared};
-    r->args.p = o->args, r->args.section = w.section, r->groups = true;
-    const hone_cuda_attention *p = &o->args;
-    const long long dims[] = {g->head_size, group, g->queries, g->kv_heads, g->batches},
-                    keys[] = {g->head_size, g->keys, g->kv_heads, g->batches};
-    const int box[] = {64, group, queries, 1, 1}, key_box[] = {64, w.block_k, 1, 1};
-#define STEPS(s) (const long long[]){s[1] * 2, s[2] * 2, s[1] * group * 2, s[0] * 2}
-    OK(hone_cuda_tiled(b->g, &r->args.map_q, g->type, 5, p->q, dims, STEPS(p->stride_q), box)),
-        OK(hone_cuda_tiled(b->g, &r->args.map_y, g->type, 5, p->y, dims, STEPS(p->stride_y), box));
-    OK(hone_cuda_tiled(b->g, &r->args.map_k, g->type, 4, p->k, keys,
-                       (const long long[]){p->stride_k[2] * 2, p->stride_k[1] * 2, p->stride_k[0] * 2}, key_box));
-    OK(hone_cuda_tiled(b->g, &r->args.map_v, g->type, 4, p->v, keys,
-                       (const long long[]){p->stride_v[2] * 2, p->stride_v[1] * 2, p->stride_v[0] * 2}, key_box));
+    OK(hone_cuda_attention_fill(b->g, &t, w, &r->args));
     return true;
-}
-static bool prepare_way(bench *b, const heads *g, const operands *o, way w, ready *r) {
-    return w.consumers ? prepare_groups(b, g, o, w, r) : prepare_warps(b, g, o, w, r);
 }
 static hone_status once(bench *b, void *what) {
     const ready *r = what;
-    return hone_cuda_launch(b->g, r->kernel, &r->launch, r->groups ? (const void *)&r->args : &r->args.p);
+    return hone_cuda_launch(b->g, r->kernel, &r->launch, &r->args);
 }
 static reference reference_of(const heads *g, const operands *o) {
     const size_t group = (size_t)(g->heads / g->kv_heads), d = (size_t)g->head_size,
@@ -177,18 +118,17 @@ static bool check(bench *b, const heads *g, operands *o, const char *text, const
     return reference_check(b, r, &o->y, what);
 }
 static void every_way(bench *b, heads g) {
-    static const way ways[] = {{.warps = 1, .splits = 1},  {.warps = 2, .splits = 1},   {.warps = 4, .splits = 1},
-                               {.warps = 8, .splits = 1},  {.warps = 1, .splits = 3},   {.warps = 4, .splits = 2},
-                               {0, 1, 1, 64, 2, 2, false}, {0, 1, 2, 128, 2, 8, false}, {0, 1, 2, 64, 3, 3, false},
-                               {0, 1, 3, 64, 2, 1, false}};
+    hone_cuda_attention_way ways[WAYS];
     operands o = operands_of(b, &g);
     reference reference_ = {0};
     if (!b->collect) reference_ = reference_of(&g, &o);
-    for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+    const hone_cuda_attended t = attended_of(&g, &o);
+    const int n = hone_cuda_attention_ways(&t, &b->gpu, ways, WAYS);
+    for (int k = (g.queries + g.keys) % b->every; k < n; k += b->every) {
         ready r;
-        char text[48];
-        if (!prepare_way(b, &g, &o, ways[k], &r)) continue;
-        way_text(&ways[k], text, sizeof text);
+        char text[64];
+        if (!prepare_way(b, &g, &o, &ways[k], &r)) continue;
+        hone_cuda_attention_way_text(&ways[k], text, sizeof text);
         OK(hone_cuda_set(b->g, o.y.at, 0xfb, o.y.bytes));
         OK(once(b, &r));
         check(b, &g, &o, text, &reference_);
@@ -196,58 +136,71 @@ static void every_way(bench *b, heads g) {
     reference_free(&reference_);
     operands_free(b, &o);
 }
+static void what_text(const heads *g, char *to, size_t bytes) {
+    snprintf(to, bytes, "b%d h%d/%d q%d k%d d%d%s", g->batches, g->heads, g->kv_heads, g->queries, g->keys, g->head_size,
+             g->causal ? " causal" : "");
+}
 static double one(bench *b, heads g) {
     operands o = operands_of(b, &g);
-    double least = 0, ratio = 0;
-    ready best = {0};
-    char text[64] = "", what[80], spec[64];
-    static const way ways[] = {
-        {.warps = 1, .splits = 1},    {.warps = 2, .splits = 1},   {.warps = 4, .splits = 1},   {.warps = 8, .splits = 1},
-        {.warps = 1, .splits = 4},    {.warps = 1, .splits = 8},   {.warps = 1, .splits = 16},  {.warps = 1, .splits = 32},
-        {.warps = 4, .splits = 2},    {.warps = 4, .splits = 8},   {0, 1, 1, 64, 2, 8, false},  {0, 1, 1, 128, 2, 8, false},
-        {0, 1, 2, 64, 2, 8, false},   {0, 1, 2, 128, 2, 8, false}, {0, 1, 2, 160, 2, 8, false}, {0, 1, 2, 176, 2, 8, false},
-        {0, 1, 2, 192, 2, 64, false}, {0, 1, 3, 64, 2, 64, false}, {0, 1, 3, 128, 2, 8, false}, {0, 1, 3, 128, 2, 64, false},
-        {0, 1, 2, 128, 2, 64, true},  {0, 1, 2, 192, 2, 64, true}, {0, 1, 3, 128, 2, 64, true}, {0, 1, 3, 64, 3, 64, true},
-        {0, 1, 3, 128, 3, 64, true},  {0, 1, 2, 128, 2, 8, true}};
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        const way w = ways[i];
-        ready r;
-        if (w.splits * 64 > g.keys && w.splits > 1) continue;
-        if (w.warps && (double)g.batches * g.heads * g.queries * g.keys > 1e9) continue; /* too slow to try */
-        if (!prepare_way(b, &g, &o, w, &r)) continue;
-        contender c = contender_of(b, "hone", once, &r);
-        in_turns(b, &c, 1, 3);
-        char one[64];
-        way_text(&w, one, sizeof one);
-        fprintf(b->csv, "attention,%d,%d,%d,%d,%d,%d,%d,%s,%.3f\n", g.batches, g.heads, g.kv_heads, g.queries, g.keys, g.head_size,
-                g.causal, one, middle(&c));
-        if (least == 0 || middle(&c) < least) least = middle(&c), best = r, snprintf(text, sizeof text, "%s", one);
-        contender_free(b, &c);
-    }
-    if (least > 0) {
+    const hone_cuda_attended t = attended_of(&g, &o);
+    hone_cuda_attention_way way;
+    double ratio = 0;
+    ready r;
+    char text[64], what[80], spec[64];
+    if (hone_cuda_attention_best(&t, &b->gpu, &way) && prepare_way(b, &g, &o, &way, &r)) {
         snprintf(spec, sizeof spec, "%d %d %d %d %d %d %d", g.batches, g.heads, g.kv_heads, g.queries, g.keys, g.head_size, g.causal);
-        contender c[3] = {contender_of(b, "hone", once, &best), contender_torch(b, "cudnn", spec), contender_torch(b, "flash", spec)};
+        contender c[3] = {contender_of(b, "hone", once, &r), contender_torch(b, "cudnn", spec), contender_torch(b, "flash", spec)};
         in_turns(b, c, 3, 11);
-        reference r = reference_of(&g, &o);
-        check(b, &g, &o, text, &r);
-        reference_free(&r);
-        snprintf(what, sizeof what, "b%d h%d/%d q%d k%d d%d%s", g.batches, g.heads, g.kv_heads, g.queries, g.keys, g.head_size,
-                 g.causal ? " causal" : "");
-        ratio = tell(b, "attention", what, text, c, 3,
-                     4.0 * g.batches * g.heads * (double)g.queries * g.keys * g.head_size * (g.causal ? 0.5 : 1),
-                     (double)(o.q.bytes + o.k.bytes + o.v.bytes + o.y.bytes));
+        const double pairs =
+            (double)g.batches * g.heads * ((double)g.queries * g.keys - (g.causal ? (double)g.queries * (g.queries - 1) / 2 : 0));
+        reference reference_ = reference_of(&g, &o);
+        hone_cuda_attention_way_text(&way, text, sizeof text), what_text(&g, what, sizeof what);
+        check(b, &g, &o, text, &reference_);
+        reference_free(&reference_);
+        ratio = tell(b, "attention", what, text, c, 3, 4 * pairs * g.head_size, (double)(o.q.bytes + o.k.bytes + o.v.bytes + o.y.bytes));
         contender_free(b, &c[0]);
     }
     operands_free(b, &o);
     return ratio;
+}
+static void search(bench *b, mean *all, heads g) {
+    hone_cuda_attention_way ways[WAYS], chosen, best = {0};
+    operands o = operands_of(b, &g);
+    const hone_cuda_attended t = attended_of(&g, &o);
+    const int n = hone_cuda_attention_ways(&t, &b->gpu, ways, WAYS);
+    double least = 0, mine = 0;
+    hone_cuda_attention_best(&t, &b->gpu, &chosen);
+    for (int k = 0; k < n; k++) {
+        ready r;
+        if (ways[k].unit == HONE_CUDA_ATTENTION_WARPS && b->gpu.major == 9 && (double)g.batches * g.heads * g.queries * g.keys > 3e8)
+            continue; /* too slow to try */
+        if (!prepare_way(b, &g, &o, &ways[k], &r)) continue;
+        contender c = contender_of(b, "hone", once, &r);
+        in_turns(b, &c, 1, 3);
+        const double us = middle(&c);
+        const hone_cuda_attention_way *w = &ways[k];
+        fprintf(b->csv, "attention,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", g.batches, g.heads, g.kv_heads, g.queries, g.keys,
+                g.head_size, g.causal, (int)w->unit, w->warps, w->splits, w->consumers, w->block_k, w->stages, w->section, w->turns, us);
+        if (least == 0 || us < least) least = us, best = *w;
+        if (!memcmp(w, &chosen, sizeof chosen)) mine = us;
+        contender_free(b, &c);
+    }
+    if (!b->collect && least > 0) {
+        char what[80], first[64], second[64];
+        what_text(&g, what, sizeof what);
+        hone_cuda_attention_way_text(&best, first, sizeof first), hone_cuda_attention_way_text(&chosen, second, sizeof second);
+        tell_search(b, all, "attention", what, least, first, mine, second);
+    }
+    operands_free(b, &o);
 }
 void bench_attention(bench *b) {
     enum { F16 = HONE_CUDA_F16, BF16 = HONE_CUDA_BF16 };
     if (b->check) {
         every_way(b, (heads){F16, 2, 2, 2, 70, 130, 64, 0, false, false}), every_way(b, (heads){F16, 1, 4, 2, 33, 65, 40, 0, true, false});
         every_way(b, (heads){BF16, 2, 2, 1, 66, 66, 80, 1, false, false}), every_way(b, (heads){F16, 1, 2, 1, 9, 150, 128, 1, true, true});
-        every_way(b, (heads){F16, 2, 8, 2, 1, 300, 64, 0, false, true}), every_way(b, (heads){F16, 1, 1, 1, 5, 20, 21, 0, false, false});
+        every_way(b, (heads){F16, 2, 8, 2, 1, 900, 64, 0, false, true}), every_way(b, (heads){F16, 1, 1, 1, 5, 20, 21, 0, false, false});
         every_way(b, (heads){F16, 2, 1, 1, 20, 3, 16, 1, false, true}), every_way(b, (heads){F16, 1, 3, 3, 130, 200, 256, 1, false, false});
+        every_way(b, (heads){BF16, 1, 6, 2, 7, 1000, 128, 1, false, true}), every_way(b, (heads){F16, 3, 12, 12, 300, 333, 64, 1, false, false});
     }
     if (b->time) {
         mean all = {.text = "attention f16, head size 64"};
@@ -259,5 +212,23 @@ void bench_attention(bench *b) {
         one(b, (heads){F16, 4, 32, 32, 4096, 4096, 128, 0, false, false}),
             one(b, (heads){F16, 4, 32, 32, 4096, 4096, 128, 1, false, false});
         one(b, (heads){F16, 1, 32, 8, 1, 4096, 128, 0, false, false}), one(b, (heads){F16, 8, 32, 8, 1, 4096, 128, 0, false, false});
+    }
+    if (b->search) {
+        static const heads seen[] = {{F16, 1, 12, 12, 128, 128, 64, 0, 0, 0},   {F16, 1, 12, 12, 197, 197, 64, 0, 0, 0},
+                                     {F16, 1, 12, 12, 512, 512, 64, 0, 0, 0},   {F16, 32, 12, 12, 128, 128, 64, 0, 0, 0},
+                                     {F16, 32, 12, 12, 197, 197, 64, 0, 0, 0},  {F16, 32, 12, 12, 512, 512, 64, 0, 0, 0},
+                                     {F16, 1, 12, 12, 512, 512, 64, 1, 0, 0},   {F16, 32, 12, 12, 512, 512, 64, 1, 0, 0},
+                                     {F16, 4, 32, 32, 4096, 4096, 128, 0, 0, 0}, {F16, 4, 32, 32, 4096, 4096, 128, 1, 0, 0},
+                                     {F16, 1, 32, 8, 1, 4096, 128, 0, 0, 0},    {F16, 8, 32, 8, 1, 4096, 128, 0, 0, 0},
+                                     {F16, 1, 16, 16, 1024, 1024, 80, 0, 0, 0}, {F16, 32, 12, 12, 1, 1024, 64, 0, 0, 0}},
+                          unseen[] = {{F16, 8, 16, 16, 384, 384, 64, 0, 0, 0},  {F16, 2, 32, 8, 2048, 2048, 128, 1, 0, 0},
+                                      {F16, 16, 8, 8, 1024, 1024, 64, 0, 0, 0}, {F16, 1, 8, 8, 4096, 4096, 64, 0, 0, 0},
+                                      {F16, 4, 12, 12, 256, 256, 64, 1, 0, 0},  {F16, 1, 20, 20, 1500, 1500, 64, 0, 0, 0},
+                                      {F16, 4, 32, 8, 1, 8192, 128, 0, 0, 0},   {F16, 1, 12, 12, 1, 700, 64, 0, 0, 0},
+                                      {F16, 2, 28, 4, 4, 2048, 128, 1, 0, 0},   {F16, 64, 3, 3, 197, 197, 64, 0, 0, 0}};
+        mean first = {.text = "attention, shapes it was fitted to"}, second = {.text = "attention, others"};
+        for (size_t k = 0; k < sizeof seen / sizeof *seen; k++) search(b, &first, seen[k]);
+        for (size_t k = 0; k < sizeof unseen / sizeof *unseen; k++) search(b, &second, unseen[k]);
+        if (!b->collect) mean_tell(b, &first, "chosen / best"), mean_tell(b, &second, "0.9");
     }
 }

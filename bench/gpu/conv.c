@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   conv: convolutions with bias and ReLU against cuDNN's bare ones, depthwise and pools, NHWC. */
+   conv: convolutions with bias and ReLU against cuDNN's bare ones, NHWC. */
 #include "device/cuda/pack.h"
 #include "harness.h"
 
@@ -221,81 +221,6 @@ static double first_layer(bench *b, const image *g, bool timed) {
     return ratio;
 }
 
-/* ---- depthwise and pools ---- */
-typedef struct {
-    const hone_cuda_kernel *kernel;
-    hone_cuda_launch_shape launch;
-    hone_cuda_window args;
-} window_ready;
-static bool window_prepare(bench *b, const operands *o, int kind, int type, int width, int strip, int lines, window_ready *r) {
-    const hone_cuda_window *w = &o->win;
-    const hone_cuda_fill fill[] = {{"KIND", kind, NULL},
-                                   {"IN_TYPE", type, NULL},
-                                   {"WIDTH", width, NULL},
-                                   {"STRIP", strip, NULL},
-                                   {"LINES", lines, NULL},
-                                   {"DILATION", w->dilation_x, NULL},
-                                   {"KERNEL_Y", w->kernel_y, NULL},
-                                   {"KERNEL_X", w->kernel_x, NULL},
-                                   {"STRIDE", w->stride_x, NULL},
-                                   {"EPILOGUE", 0, kind == HONE_CUDA_DEPTHWISE ? EPILOGUE : "v"}};
-    hone_text text = {0};
-    OK(hone_cuda_print(&text, "window", fill, 10));
-    r->kernel = kernel_of(b, text.text, "hone_window", 0);
-    hone_text_free(&text);
-    const int across = (w->out_width + strip - 1) / strip * (w->channels / width);
-    r->launch = (hone_cuda_launch_shape){.grid = {(across + 127) / 128, (w->out_height + lines - 1) / lines, w->batch}, .threads = 128};
-    r->args = *w;
-    return r->kernel != NULL;
-}
-static hone_status window_once(bench *b, void *what) {
-    const window_ready *r = what;
-    return hone_cuda_launch(b->g, r->kernel, &r->launch, &r->args);
-}
-static void windows_check(bench *b, const image *g, int kind, int type, int width, int strip, int lines) {
-    operands o = operands_of(b, g, type, true);
-    window_ready r;
-    char text[48];
-    snprintf(text, sizeof text, "window width %d strip %d", width, strip);
-    if (window_prepare(b, &o, kind, type, width, strip, lines, &r)) {
-        OK(window_once(b, &r));
-        check_once(b, g, &o, kind, text);
-    }
-    operands_free(b, &o);
-}
-static double depthwise(bench *b, int batch, int channels, int size, int stride) {
-    const image g = {batch, channels, size, channels, 3, stride, 1, 1};
-    operands o = operands_of(b, &g, HONE_CUDA_F16, true);
-    double best_us = 0, ratio = 0;
-    window_ready best = {0};
-    char what[64], way[64] = "", spec[64];
-    static const int widths[] = {2, 4, 8}, strips[] = {1, 2, 4, 7}, many[] = {1, 2, 4};
-    for (size_t q = 0; q < 36; q++) {
-        window_ready r;
-        const int width = widths[q % 3], strip = strips[q / 3 % 4], lines = many[q / 12];
-        if (channels % width || width * strip * lines > 64 ||
-            !window_prepare(b, &o, HONE_CUDA_DEPTHWISE, HONE_CUDA_F16, width, strip, lines, &r))
-            continue;
-        contender c = contender_of(b, "hone", window_once, &r);
-        in_turns(b, &c, 1, 3);
-        fprintf(b->csv, "depthwise,%d,%d,%d,%d,%d,%d,%d,%.3f\n", batch, channels, size, stride, width, strip, lines, middle(&c));
-        if (best_us == 0 || middle(&c) < best_us)
-            best_us = middle(&c), best = r, snprintf(way, sizeof way, "width %d strip %d lines %d", width, strip, lines);
-        contender_free(b, &c);
-    }
-    if (best_us > 0) {
-        snprintf(spec, sizeof spec, "%d %d %d %d", batch, channels, size, stride);
-        contender c[2] = {contender_of(b, "hone", window_once, &best), contender_torch(b, "depthwise", spec)};
-        in_turns(b, c, 2, 11);
-        check_once(b, &g, &o, HONE_CUDA_DEPTHWISE, way);
-        snprintf(what, sizeof what, "3x3/%d b%d c%d %d", stride, batch, channels, size);
-        ratio = tell(b, "depthwise", what, way, c, 2, 0, (double)(o.x.bytes + o.y.bytes + o.w.bytes));
-        contender_free(b, &c[0]);
-    }
-    operands_free(b, &o);
-    return ratio;
-}
-
 static const image page[] = {
     {1, 3, 224, 64, 7, 2, 3, 1},    {1, 64, 56, 64, 1, 1, 0, 1},   {1, 64, 56, 64, 3, 1, 1, 1},   {1, 64, 56, 256, 1, 1, 0, 1},
     {1, 256, 56, 64, 1, 1, 0, 1},   {1, 256, 56, 128, 1, 1, 0, 1}, {1, 128, 56, 128, 3, 2, 1, 1}, {1, 128, 28, 512, 1, 1, 0, 1},
@@ -332,26 +257,16 @@ void bench_conv(bench *b) {
         static const image firsts[] = {
             {2, 3, 37, 40, 7, 2, 3, 1}, {1, 4, 33, 64, 3, 1, 1, 1}, {3, 1, 28, 24, 5, 1, 2, 1}, {1, 3, 50, 100, 3, 2, 1, 1}};
         for (size_t k = 0; k < sizeof firsts / sizeof *firsts; k++) first_layer(b, &firsts[k], false);
-        static const image small[] = {{2, 16, 9, 16, 3, 1, 1, 1}, {1, 24, 14, 24, 3, 2, 1, 1}, {1, 8, 12, 8, 5, 1, 4, 2}};
-        for (size_t k = 0; k < 3; k++)
-            for (int kind = HONE_CUDA_DEPTHWISE; kind <= HONE_CUDA_AVERAGE; kind++)
-                for (int width = 1; width <= 8; width *= 2)
-                    windows_check(b, &small[k], kind, HONE_CUDA_F16, width, 1 + width % 3, 1 + width / 2 % 2);
     }
     if (b->time) {
-        mean first = {.text = "conv f16 b1"}, many = {.text = "conv f16 b32"},
-             deep[2] = {{.text = "depthwise b1"}, {.text = "depthwise b32"}};
+        mean first = {.text = "conv f16 b1"}, many = {.text = "conv f16 b32"};
         for (size_t k = 0; k < sizeof page / sizeof *page; k++) mean_add(&first, one(b, &page[k]));
         for (size_t k = 0; k < sizeof page / sizeof *page; k++) {
             image g = page[k];
             g.batch = 32;
             mean_add(&many, one(b, &g));
         }
-        static const int shapes[][3] = {{32, 112, 1}, {96, 112, 2}, {144, 56, 1}, {192, 28, 1}, {384, 14, 1}, {576, 14, 1}, {960, 7, 1}};
-        for (int batch = 0; batch < 2; batch++)
-            for (size_t k = 0; k < 7; k++) mean_add(&deep[batch], depthwise(b, batch ? 32 : 1, shapes[k][0], shapes[k][1], shapes[k][2]));
-        if (!b->collect)
-            mean_tell(b, &first, "1.0"), mean_tell(b, &many, "1.0"), mean_tell(b, &deep[0], "1.2"), mean_tell(b, &deep[1], "1.2");
+        if (!b->collect) mean_tell(b, &first, "1.0"), mean_tell(b, &many, "1.0");
     }
     if (b->search)
         for (size_t k = 0; k < 2 * sizeof page / sizeof *page; k++) {

@@ -90,6 +90,8 @@ typedef struct {
 } mean;
 void mean_add(mean *m, double ratio);
 void mean_tell(bench *b, const mean *m, const char *bar);
+/* What a cost function chose beside the best that a search found: one line, and its share of the best's speed into the mean. */
+void tell_search(bench *b, mean *m, const char *family, const char *what, double best_us, const char *best, double us, const char *chosen);
 /* A line: ours against peers (n of them, may be 0). flops, bytes: of one call. */
 double tell(bench *b, const char *family, const char *what, const char *way, const contender *c, int n, double flops, double bytes);
 
@@ -111,6 +113,7 @@ void bench_conv(bench *b);
 void bench_attention(bench *b);
 void bench_rows(bench *b);
 void bench_move(bench *b);
+void bench_window(bench *b);
 void bench_ladder(bench *b);
 
 /* ---- cuBLASLt, opened at run time ---- */

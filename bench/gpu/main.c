@@ -23,8 +23,8 @@ int main(int n, char **arg) {
     static const struct {
         const char *name;
         void (*run)(bench *);
-    } families[] = {{"move", bench_move}, {"rows", bench_rows},           {"gemm", bench_gemm},
-                    {"conv", bench_conv}, {"attention", bench_attention}, {"ladder", bench_ladder}};
+    } families[] = {{"move", bench_move}, {"rows", bench_rows},     {"gemm", bench_gemm},
+                    {"conv", bench_conv}, {"window", bench_window}, {"attention", bench_attention}, {"ladder", bench_ladder}};
     enum { FAMILIES = sizeof families / sizeof *families };
     bench b = {.table = stdout, .every = 1};
     bool wanted[FAMILIES] = {false}, any = false, dry = false;
@@ -45,7 +45,7 @@ int main(int n, char **arg) {
             if (!strcmp(arg[k], families[f].name)) wanted[f] = any = known = true;
         if (!known)
             stop("'%s' is not known: gpu [--check] [--time] [--search] [--every N] [--arch sm_80] [--out FOLDER] [--dry] [move] [rows] "
-                 "[gemm] [conv] [attention] [ladder]",
+                 "[gemm] [conv] [window] [attention] [ladder]",
                  arg[k]);
     }
     if (!b.check && !b.time && !b.search) b.check = b.time = true;

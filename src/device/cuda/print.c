@@ -5,7 +5,8 @@
 #include <string.h>
 
 extern const char hone_cuda_words_text[], hone_cuda_epilogue_text[], hone_cuda_rows_text[], hone_cuda_move_text[],
-    hone_cuda_contract_mma_text[], hone_cuda_contract_wgmma_text[], hone_cuda_attention_text[], hone_cuda_attention_wgmma_text[],
+    hone_cuda_contract_mma_text[], hone_cuda_contract_wgmma_text[], hone_cuda_attention_text[], hone_cuda_attention_decode_text[],
+    hone_cuda_attention_wgmma_text[],
     hone_cuda_window_text[], hone_cuda_few_rows_text[], hone_cuda_few_rows_mma_text[], hone_cuda_first_layer_text[];
 
 typedef struct {
@@ -16,12 +17,13 @@ typedef struct {
 static const family families[] = {
     {"rows", hone_cuda_rows_text, "KIND IN_TYPE OUT_TYPE WIDTH VECTORS THREADS_A_ROW ROWS_A_BLOCK BLOCKS LONG BEFORE(v) AFTER(v) ", false,
      NO_WGMMA},
-    {"move", hone_cuda_move_text, "BYTES TURN ", false, NO_WGMMA},
+    {"move", hone_cuda_move_text, "BYTES TURN X_ALIGNED Y_ALIGNED HIGH BAND ONCE BLOCKS ", false, NO_WGMMA},
     {"contract_mma", hone_cuda_contract_mma_text, "IN_TYPE OUT_TYPE TILE_M TILE_N WARPS_M WARPS_N STAGES PIECE SPLIT WINDOW EPILOGUE(v) ",
      true, NO_WGMMA},
     {"few_rows_mma", hone_cuda_few_rows_mma_text, "IN_TYPE OUT_TYPE ROWS8 WARPS UNROLLED CONSTANT_B EPILOGUE(v) ", true, NO_WGMMA},
     {"few_rows", hone_cuda_few_rows_text, "IN_TYPE OUT_TYPE ROWS WARPS UNROLLED CONSTANT_B EPILOGUE(v) ", true, NO_WGMMA},
     {"attention", hone_cuda_attention_text, "IN_TYPE HEAD WARPS CAUSAL MASK SPLIT ALIGNED ", false, NO_WGMMA},
+    {"attention_decode", hone_cuda_attention_decode_text, "IN_TYPE HEAD WARPS BLOCKS CAUSAL MASK ", false, NO_WGMMA},
     {"window", hone_cuda_window_text, "KIND IN_TYPE WIDTH STRIP LINES KERNEL_Y KERNEL_X STRIDE DILATION EPILOGUE(v) ", false, NO_WGMMA},
     {"contract_wgmma", hone_cuda_contract_wgmma_text,
      "IN_TYPE OUT_TYPE CONSUMERS TILE_N STAGES CLUSTER BLOCKS SPLIT WINDOW STORE CONSTANT_B EPILOGUE(v) ", true, OF_PRODUCT},

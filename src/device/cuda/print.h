@@ -26,7 +26,7 @@ typedef struct {
 
 typedef enum { HONE_CUDA_DEPTHWISE = 1, HONE_CUDA_LARGEST, HONE_CUDA_AVERAGE, HONE_CUDA_AVERAGE_ALL } hone_cuda_window_kind;
 
-/* Families: "rows", "move", "contract_mma", "contract_wgmma", "few_rows", "few_rows_mma", "attention", "attention_wgmma", "window", "first_layer". Every name that the family wants
+/* Families: "rows", "move", "contract_mma", "contract_wgmma", "few_rows", "few_rows_mma", "attention", "attention_decode", "attention_wgmma", "window", "first_layer". Every name that the family wants
    must be given, and no other. */
 hone_status hone_cuda_print(hone_text *out, const char *family, const hone_cuda_fill *fill, int n);
 #endif

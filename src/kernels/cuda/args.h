@@ -40,7 +40,7 @@ typedef struct { /* softmax(q kᵀ scale + mask) v by heads; strides in elements
 typedef struct { /* the same where tiles come by the copy engine; all boxes are 64 columns wide, swizzled */
     hone_cuda_tensor_map map_q, map_y; /* head size, heads that share K and V, queries, heads of K and V, batches; box: 64, group, 64 / group, 1, 1 */
     hone_cuda_tensor_map map_k, map_v; /* head size, keys, heads of K and V, batches; box: 64, BLOCK_K, 1, 1 */
-    hone_cuda_attention p;             /* counters: one u32 that is 0, and is again afterwards; lengths or 0; no mask, no workspace, no splits */
+    hone_cuda_attention p;             /* lengths or 0; no mask, no workspace, no counters, no splits */
     int section;                       /* how many heads' keys and values are worked on together, so that they stay in L2: 1 or more */
 } hone_cuda_attention_tma;
 #endif

@@ -2,17 +2,19 @@
    attention_wgmma: softmax(scale Q Kᵀ) V on the matrix unit of warpgroups, for sm_90a, tiles by the copy engine. What attention.cu computes, less
    the additive mask and the split over keys; for scale > 0, and rows of Q, K, V and y that are aligned to 16 bytes.
 
-   A block stays for many tiles of rows and takes its next one from a counter, the longest first, so that causal tiles of all lengths end
-   together. Its first warpgroup only asks for tiles. CONSUMERS others have 64 rows each: scores S = Q Kᵀ come from shared memory, become weights
+   A block stays for many tiles of rows. Which ones follows from its number alone, so no warp has to tell another: one of each round of as many
+   as there are blocks, the rounds from left to right and from right to left in turns, because causal tiles go from the longest to the shortest.
+   Its first warpgroup only asks for tiles. CONSUMERS others have 64 rows each: scores S = Q Kᵀ come from shared memory, become weights
    in registers, and from there multiply V; the registers of a sum are laid out as those of a left factor, so nothing moves. While the softmax
    of one tile of keys is computed, the scores of the next are multiplied, and warpgroups take turns (TURNS): one multiplies while another
-   has its softmax. Tiles of keys go from the last to the first, because only the last ones are masked.
+   has its softmax. Tiles of keys go from the last to the first, because only the last ones are masked; a warpgroup none of whose rows sees a
+   tile only lets it pass.
 
    A row is a query of one of the heads that share their keys and values. A warpgroup has QUERIES = 64 / group queries of all of them; where the
    group does not divide 64, its last rows are empty.
 
    Filled in by the printer: IN_TYPE (f16, bf16), HEAD (head size rounded up to 16, up to 256), BLOCK_K (keys of a tile, a multiple of 16), CONSUMERS
-   (1 to 3), STAGES (tiles of K, and of V, that are under way), CAUSAL, TURNS, and the functions wgmma_scores and wgmma_values. */
+   (1 to 4), STAGES (tiles of K, and of V, that are under way), CAUSAL, TURNS, and the functions wgmma_scores and wgmma_values. */
 #define F16_TYPE 1
 #if IN_TYPE == F16_TYPE
 #define TWO f32_f16x2
@@ -30,8 +32,7 @@ enum {
     K_AT = CONSUMERS * TILE_Q,
     V_AT = K_AT + STAGES * TILE_K,
     OUT_AT = V_AT + STAGES * TILE_K, /* one panel a warpgroup */
-    SLOTS_AT = OUT_AT + CONSUMERS * PANEL_Q,
-    BARRIERS_AT = SLOTS_AT + CONSUMERS * 16,
+    BARRIERS_AT = OUT_AT + CONSUMERS * PANEL_Q,
     SHARED_BYTES = BARRIERS_AT + 8 * (2 * CONSUMERS + 4 * STAGES)
 };
 #define LOWEST BITS_F32(0xff800000u)
@@ -58,14 +59,22 @@ DEVICE u32x4 four(int x, int y, int z, int w) {
 DEVICE void next(ring *r) {
     if (++r->stage == STAGES) r->stage = 0, r->turn ^= 1;
 }
-DEVICE int tiles_of(const hone_cuda_attention_tma *a, const work *w) { /* of keys that any row of the block sees */
-    const int queries = 64 / GROUP_OF(a) * CONSUMERS;
+DEVICE int tiles_of(const hone_cuda_attention_tma *a, const work *w, int queries) { /* of keys that any of so many queries from w's on sees */
     int last = w->keys;
+    if (w->query >= P->queries) return 0;
     if (CAUSAL) {
         const int end = w->query + queries < P->queries ? w->query + queries : P->queries, seen = end + w->keys - P->queries;
         last = seen < 0 ? 0 : seen < last ? seen : last;
     }
     return (last + BLOCK_K - 1) / BLOCK_K;
+}
+DEVICE int works_of(const hone_cuda_attention_tma *a) {
+    const int queries = 64 / GROUP_OF(a) * CONSUMERS;
+    return P->batches * P->kv_heads * ((P->queries + queries - 1) / queries);
+}
+DEVICE int next_work(int t) { /* from round r to the next: x becomes GRID - 1 - x */
+    const int x = t % GRID_X;
+    return t - x + GRID_X + (CAUSAL ? GRID_X - 1 - x : x);
 }
 DEVICE work work_of(const hone_cuda_attention_tma *a, int t) {
     const int queries = 64 / GROUP_OF(a) * CONSUMERS, tiles = (P->queries + queries - 1) / queries, heads = P->batches * P->kv_heads;
@@ -81,14 +90,12 @@ DEVICE work work_of(const hone_cuda_attention_tma *a, int t) {
 
 /* One thread asks for all tiles of this block, in the order in which they are needed. */
 DEVICE void bring(const hone_cuda_attention_tma *a, u32 shared, u32 barriers) {
-    const int group = GROUP_OF(a), queries = 64 / group, tiles_q = (P->queries + queries * CONSUMERS - 1) / (queries * CONSUMERS);
-    const int works = P->batches * P->kv_heads * tiles_q;
+    const int group = GROUP_OF(a), queries = 64 / group, works = works_of(a);
     ring k = {0, 0}, v = {0, 0};
     u32 turn = 0;
-    int t = BLOCK_X;
-    while (t < works) {
+    for (int t = BLOCK_X; t < works; t = next_work(t)) {
         const work w = work_of(a, t);
-        const int tiles = tiles_of(a, &w);
+        const int tiles = tiles_of(a, &w, queries * CONSUMERS);
 #define BRING(what, at, r, n)                                                                                                              \
     barrier_wait(what##_EMPTY(r.stage), r.turn ^ 1);                                                                                       \
     barrier_expect(what##_FULL(r.stage), TILE_K);                                                                                          \
@@ -98,7 +105,6 @@ DEVICE void bring(const hone_cuda_attention_tma *a, u32 shared, u32 barriers) {
         if (tiles) { BRING(K, K_AT, k, tiles - 1) }
         UNROLL for (int c = 0; c < CONSUMERS; c++) {
             barrier_wait(Q_EMPTY(c), turn ^ 1);
-            shared_store16(shared + SLOTS_AT + 16 * c, four(w.query, w.head, w.batch, w.keys));
             barrier_expect(Q_FULL(c), (u32)(PANELS * ROW * queries * group));
             UNROLL for (int p = 0; p < PANELS; p++)
                 tile_load5(shared + (u32)(c * TILE_Q + p * PANEL_Q), &a->map_q, Q_FULL(c), p * 64, 0, w.query + c * queries, w.head, w.batch);
@@ -108,14 +114,6 @@ DEVICE void bring(const hone_cuda_attention_tma *a, u32 shared, u32 barriers) {
             if (n > 0) { BRING(K, K_AT, k, n - 1) }
             BRING(V, V_AT, v, n)
         }
-        const u32 count = atomic_count((u32 *)P->counters);
-        if (count == (u32)works - 1) *(u32 *)P->counters = 0; /* the last of all blocks to ask: ready for the next run */
-        t = GRID_X + (int)count;
-    }
-    UNROLL for (int c = 0; c < CONSUMERS; c++) { /* there is no more */
-        barrier_wait(Q_EMPTY(c), turn ^ 1);
-        shared_store16(shared + SLOTS_AT + 16 * c, four(0, 0, -1, 0));
-        barrier_arrive(Q_FULL(c));
     }
 }
 
@@ -157,8 +155,8 @@ DEVICE u64 operand(u32 at, u32 leading) { /* rows of 128 bytes, swizzled; 8 rows
     UNROLL for (int j = 0; j < BLOCK_K / 4; j++) weight[j] = TWO(score[2 * j], score[2 * j + 1]);
 
 /* 64 rows through all tiles of keys. */
-DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int c, u32 shared, u32 barriers, ring *k, ring *v) {
-    const int t = THREAD % 128, lane = t % 32, group = GROUP_OF(a), queries = 64 / group, tiles = tiles_of(a, w);
+DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int c, u32 shared, u32 barriers, u32 turn, ring *k, ring *v) {
+    const int t = THREAD % 128, lane = t % 32, group = GROUP_OF(a), queries = 64 / group, all_tiles = tiles_of(a, w, queries * CONSUMERS);
     const int first = w->query + c * queries, behind = w->keys - P->queries, row = t / 32 * 16 + lane / 4;
     const u32 mine = shared + (u32)(c * TILE_Q), panel = shared + OUT_AT + (u32)(c * PANEL_Q);
     const float scale = P->scale * 1.4426950408889634f; /* powers of 2 instead of e */
@@ -174,6 +172,18 @@ DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int c, u32 s
     float out[HEAD / 2], score[BLOCK_K / 2], largest[2] = {LOWEST, LOWEST}, total[2] = {0, 0}, less[2];
     u32 weight[BLOCK_K / 4];
     UNROLL for (int j = 0; j < HEAD / 2; j++) out[j] = 0;
+    const work own = {first, w->head, w->batch, w->keys};
+    const int tiles = tiles_of(a, &own, queries); /* the first of them, which come last */
+    for (int n = all_tiles; n > tiles; n--) {
+        barrier_wait(K_FULL(k->stage), k->turn);
+        barrier_wait(V_FULL(v->stage), v->turn);
+        sync_some(1 + c, 128); /* all have seen that they came, before they may be replaced */
+        if (one) barrier_arrive(K_EMPTY(k->stage)), barrier_arrive(V_EMPTY(v->stage));
+        next(k), next(v);
+        if (TURNS && CONSUMERS > 1 && n > 1) sync_some(1 + CONSUMERS + c, 256), arrive_some(1 + CONSUMERS + (c + 1) % CONSUMERS, 256);
+    }
+    barrier_wait(Q_FULL(c), turn);
+    if (!tiles) sync_some(1 + c, 128);
     if (tiles) {
         barrier_wait(K_FULL(k->stage), k->turn);
         SCORES(shared + K_AT + (u32)(k->stage * TILE_K))
@@ -258,19 +268,21 @@ KERNEL(hone_attention, hone_cuda_attention_tma, THREADS, 1) {
     if (c < 0) {
         if (CONSUMERS == 2) registers_less(40);
         if (CONSUMERS == 3) registers_less(32);
+        if (CONSUMERS == 4) registers_less(24);
         if (THREAD == 0) bring(a, shared, barriers);
     } else {
         if (CONSUMERS == 2) registers_more(232);
         if (CONSUMERS == 3) registers_more(160);
+        if (CONSUMERS == 4) registers_more(112);
         ring k = {0, 0}, v = {0, 0};
         if (TURNS && CONSUMERS > 1 && c == CONSUMERS - 1) arrive_some(1 + CONSUMERS, 256); /* the first one begins */
-        for (u32 turn = 0;; turn ^= 1) {
-            barrier_wait(Q_FULL(c), turn);
-            const u32x4 slot = shared_load16(shared + SLOTS_AT + 16 * c);
-            const work w = {UNIFORM(slot.x), UNIFORM(slot.y), UNIFORM(slot.z), UNIFORM(slot.w)};
-            if (w.batch < 0) break;
-            sync_some(1 + c, 128); /* all have read the slot: where there is no key nothing else holds back the next work */
-            attend(a, &w, c, shared, barriers, &k, &v);
+        const int works = works_of(a);
+        u32 turn = 0;
+        for (int t = BLOCK_X; t < works; t = next_work(t)) {
+            work w = work_of(a, t);
+            w.keys = UNIFORM(w.keys);
+            attend(a, &w, c, shared, barriers, turn, &k, &v);
+            turn ^= 1;
         }
         if (THREAD % 128 == 0) store_wait(0);
     }

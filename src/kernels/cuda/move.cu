@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
-   move: tensors brought into another order. y's last dim is contiguous; in x another dim may be. Where that is so, a block reads a tile
+   move: tensors brought into another order. y is dense; in x another dim than y's last may be contiguous. Where that is so, a block reads a tile
    along x's contiguous dim, turns it in shared memory and writes it along y's: both sides are whole lines. Where x's last dim is contiguous too,
-   it is a copy of rows. Elements are only moved, so their type is a size.
+   it is a copy of rows. Elements are only moved, so their type is a size. Strides of x are not negative.
 
-   Filled in by the printer: BYTES (1, 2, 4 or 8 an element), TURN (1: y's last dim is k, x's contiguous one is j; shared memory:
-   two tiles of 16 KB). */
+   A block has one tile and ends: blocks that begin in order keep what is read and written at a time close together, which memory likes better than
+   blocks that stay.
+
+   Filled in by the printer: BYTES (1, 2, 4 or 8 an element), TURN (1: y's last dim is k, x's contiguous one is j), X_ALIGNED, Y_ALIGNED (1: rows begin
+   at multiples of 16 bytes; of a copy: both), HIGH (rows of a tile: 64, 128 or 256; of a copy: pieces a thread has under way), BAND (tiles
+   side by side along j before the next ones along k), ONCE (1: what is written is not kept in L2), BLOCKS (of 256 threads on a multiprocessor at
+   least). */
 #if BYTES == 1
 typedef u8 element;
 #elif BYTES == 2
@@ -14,132 +19,147 @@ typedef u32 element;
 #else
 typedef u64 element;
 #endif
-enum { PER = 16 / BYTES }; /* elements of a 16-byte piece */
+enum { PER = 16 / BYTES, THREADS = 256 }; /* PER: elements of a 16-byte piece */
+#if ONCE
+#define STORE16 store16_once
+#else
+#define STORE16 store16
+#endif
+typedef union ALIGNED16 { element one[PER]; u32x4 all; } piece;
 
 #if TURN
-/* A tile is TILE_K rows of 128 bytes along j. Its pieces of 16 bytes are swapped by the row, so that PER rows of one column meet different
-   banks. A thread reads a word (WORD elements of j) of PER rows and has whole pieces of y's rows. */
-enum { TILE_J = 128 / BYTES, TILE_K = 128, WORD = BYTES < 4 ? 4 / BYTES : 1, TILE_BYTES = TILE_K * 128 };
-DEVICE u32 place(int k, int byte) { return (u32)(k * 128) + ((u32)byte ^ (u32)(k / PER % 8 * 16)); }
-
-typedef struct { const element *x; element *y; int wide, high; } tile; /* where it begins, how much of it is there */
+/* A tile is HIGH rows of 128 bytes along j. Where x's rows begin at multiples of 16 bytes, so do the tile's, and their pieces of 16 bytes are
+   swapped by the row; else a row of the tile begins where its first aligned piece does, and rows that are PER apart are neighbours. Either way
+   neighbouring pieces of a row of y come from different banks. */
+enum { TILE_J = 128 / BYTES, WORD = BYTES < 4 ? 4 / BYTES : 1, GROUPS = HIGH / PER, ROW = X_ALIGNED ? 128 : 144 };
+DEVICE u32 place(int k, int byte) {
+    if (X_ALIGNED) return (u32)(k * ROW) + ((u32)byte ^ (u32)(k / PER % 8 * 16));
+    return (u32)((k % PER * GROUPS + k / PER) * ROW + byte);
+}
+typedef struct { const char *x; element *y; int wide, high; } tile; /* where it begins, how much of it is there */
 DEVICE tile tile_at(const hone_cuda_move *a, i64 t) {
-    const i64 tiles_j = (a->extent[1] + TILE_J - 1) / TILE_J, tiles_k = (a->extent[2] + TILE_K - 1) / TILE_K;
-    const i64 j0 = t % tiles_j * TILE_J, k0 = t / tiles_j % tiles_k * TILE_K, i = t / tiles_j / tiles_k;
+    const i64 tiles_j = (a->extent[1] + TILE_J - 1) / TILE_J, tiles_k = (a->extent[2] + HIGH - 1) / HIGH, i = t / (tiles_j * tiles_k);
+    t -= i * (tiles_j * tiles_k);
+    const i64 first = t / (BAND * tiles_k) * BAND, within = t - first * tiles_k, many = tiles_j - first < BAND ? tiles_j - first : BAND;
+    const i64 j0 = (first + within % many) * TILE_J, k0 = within / many * HIGH;
     tile r;
-    r.x = (const element *)a->x + i * a->stride_x[0] + k0 * a->stride_x[2] + j0;
+    r.x = (const char *)((const element *)a->x + i * a->stride_x[0] + k0 * a->stride_x[2] + j0);
     r.y = (element *)a->y + (i * a->extent[1] + j0) * a->extent[2] + k0;
     r.wide = a->extent[1] - j0 < TILE_J ? (int)(a->extent[1] - j0) : TILE_J;
-    r.high = a->extent[2] - k0 < TILE_K ? (int)(a->extent[2] - k0) : TILE_K;
+    r.high = a->extent[2] - k0 < HIGH ? (int)(a->extent[2] - k0) : HIGH;
     return r;
 }
 DEVICE void bring(const hone_cuda_move *a, const tile *t, u32 to) {
-    int thread = THREAD;
-    AGAIN(thread);
-    const i64 pitch = a->stride_x[2];
-    if (((u64)t->x | (u64)(pitch * BYTES)) % 16 == 0) { /* pieces; the last of a row may be part of one */
-        const int j = thread % 8 * PER, left = t->wide - j;
-        const element *from = t->x + (thread / 8) * pitch + j;
-        UNROLL for (int q = 0; q < TILE_K / 32; q++) {
-            const int k = thread / 8 + q * 32;
-            if (k < t->high && left > 0) copy16(to + place(k, j * BYTES), from, left >= PER ? 16 : left * BYTES);
-            from += 32 * pitch;
-        }
-    } else { /* element by element, neighbours by neighbouring threads */
-        enum { ROUND = 8 };
-        for (int p = thread; p < TILE_K * TILE_J; p += 256 * ROUND) {
-            element v[ROUND];
-            UNROLL for (int q = 0; q < ROUND; q++) {
-                const int k = (p + q * 256) / TILE_J, j = (p + q * 256) % TILE_J;
-                if (k < t->high && j < t->wide) v[q] = t->x[k * pitch + j];
-            }
-            UNROLL for (int q = 0; q < ROUND; q++) {
-                const int k = (p + q * 256) / TILE_J, j = (p + q * 256) % TILE_J;
-                if (k < t->high && j < t->wide) *(element *)(hone_shared + (to - shared_at(hone_shared)) + place(k, j * BYTES)) = v[q];
-            }
-        }
+    const i64 pitch = a->stride_x[2] * BYTES;
+#if X_ALIGNED /* the last piece of a row may be part of one */
+    const int j = THREAD % 8 * PER, left = t->wide - j;
+    const char *from = t->x + (THREAD / 8) * pitch + j * BYTES;
+    UNROLL for (int q = 0; q < HIGH / 32; q++) {
+        const int k = THREAD / 8 + q * 32;
+        if (k < t->high && left > 0) copy16(to + place(k, j * BYTES), from, left >= PER ? 16 : left * BYTES);
+        from += 32 * pitch;
     }
+#else /* pieces that hold some of a row, and some of its neighbours too; nothing outside of the tensor is read */
+    const u64 end = a->x + (u64)(((a->extent[0] - 1) * a->stride_x[0] + (a->extent[2] - 1) * a->stride_x[2] + a->extent[1]) * BYTES);
+    for (int p = THREAD; p < HIGH * 9; p += THREADS) {
+        const int k = p / 9, q = p % 9;
+        const u64 row = (u64)t->x + (u64)(k * pitch), from = row / 16 * 16 + (u64)(q * 16);
+        if (k >= t->high || from >= row + (u64)(t->wide * BYTES)) continue;
+        if (from >= a->x) copy16(to + place(k, q * 16), (const void *)from, end - from < 16 ? (int)(end - from) : 16);
+        else /* the tensor's first piece */
+            for (u64 at = a->x; at < from + 16 && at < end; at += BYTES)
+                *(element *)(hone_shared + place(k, q * 16 + (int)(at - from))) = *(const element *)at;
+    }
+#endif
     copy_commit();
 }
-DEVICE void leave(const hone_cuda_move *a, const tile *t, u32 from_at) {
-    int thread = THREAD;
-    AGAIN(thread);
+DEVICE void leave(const hone_cuda_move *a, const tile *t) {
     const i64 pitch = a->extent[2];
-    const char *shared = hone_shared + (from_at - shared_at(hone_shared));
-    if (((u64)t->y | (u64)(pitch * BYTES)) % 16 == 0) {
-        /* lanes: 8 groups of PER rows by 4 words: every lane another bank, and 128 bytes of a row of y in one store */
-        UNROLL for (int q = 0; q < 4 / WORD; q++) {
-            const int warp = thread / 32 + q * 8, group = warp % (TILE_K / PER / 8) * 8 + thread % 8, word = warp / (TILE_K / PER / 8) * 4 + thread % 32 / 8;
-            union { element one[WORD]; u32 bits; u64 long_bits; } from[PER];
-            if (group * PER >= t->high || word * WORD >= t->wide) continue;
-            UNROLL for (int r = 0; r < PER; r++) {
-                const char *at = shared + place(group * PER + r, word * WORD * BYTES);
-                if (BYTES == 8) from[r].long_bits = *(const u64 *)at;
-                else from[r].bits = *(const u32 *)at;
-            }
-            element *to = t->y + word * WORD * pitch + group * PER;
-            UNROLL for (int e = 0; e < WORD; e++) {
-                union ALIGNED16 { element one[PER]; u32x4 all; } v;
-                UNROLL for (int r = 0; r < PER; r++) v.one[r] = from[r].one[e];
-                if (word * WORD + e < t->wide) store16(to, v.all); /* whole: the pitch is a multiple of PER */
-                to += pitch;
-            }
+#if X_ALIGNED && Y_ALIGNED
+    /* lanes: 8 groups of PER rows by 4 words: every lane another bank, and 128 bytes of a row of y in one store */
+    UNROLL for (int q = 0; q < GROUPS * (TILE_J / WORD) / THREADS; q++) {
+        const int warp = THREAD / 32 + q * 8, group = warp % (GROUPS / 8) * 8 + THREAD % 8, word = warp / (GROUPS / 8) * 4 + THREAD % 32 / 8;
+        union { element one[WORD]; u32 bits; u64 long_bits; } from[PER];
+        if (group * PER >= t->high || word * WORD >= t->wide) continue;
+        UNROLL for (int r = 0; r < PER; r++) {
+            const char *at = hone_shared + place(group * PER + r, word * WORD * BYTES);
+            if (BYTES == 8) from[r].long_bits = *(const u64 *)at;
+            else from[r].bits = *(const u32 *)at;
         }
-    } else {
-        for (int p = thread; p < TILE_K * TILE_J; p += 256) {
-            const int k = p % TILE_K, j = p / TILE_K;
-            if (k < t->high && j < t->wide) t->y[j * pitch + k] = *(const element *)(shared + place(k, j * BYTES));
+        element *to = t->y + word * WORD * pitch + group * PER;
+        UNROLL for (int e = 0; e < WORD; e++) {
+            piece v;
+            UNROLL for (int r = 0; r < PER; r++) v.one[r] = from[r].one[e];
+            if (word * WORD + e < t->wide) STORE16(to, v.all); /* whole: the pitch is a multiple of PER */
+            to += pitch;
         }
     }
+#else
+    /* aligned pieces of y's rows; the first and the last of a row may be shared with others */
+    enum { PIECES = GROUPS + !Y_ALIGNED };
+    const u32 x0 = (u32)(u64)t->x, step = (u32)a->stride_x[2] * BYTES;
+    for (int p = THREAD; p < TILE_J * PIECES; p += THREADS) {
+        const int j = p / PIECES;
+        element *row = t->y + j * pitch;
+        const int first = p % PIECES * PER - (Y_ALIGNED ? 0 : (int)((u64)row % 16) / BYTES);
+        if (j >= t->wide || first >= t->high || first + PER <= 0) continue;
+        piece v;
+        UNROLL for (int e = 0; e < PER; e++) {
+            const int k = first + e;
+            if (Y_ALIGNED || (k >= 0 && k < t->high))
+                v.one[e] = *(const element *)(hone_shared + place(k, j * BYTES + (X_ALIGNED ? 0 : (int)((x0 + (u32)k * step) % 16))));
+        }
+        if (Y_ALIGNED || (first >= 0 && first + PER <= t->high)) STORE16(row + first, v.all);
+        else
+            UNROLL for (int e = 0; e < PER; e++)
+                if (first + e >= 0 && first + e < t->high) row[first + e] = v.one[e];
+    }
+#endif
 }
 
-/* A block stays for many tiles: the next one comes while this one leaves. */
-KERNEL(hone_move, hone_cuda_move, 256, 4) {
-    const i64 tiles = (a->extent[1] + TILE_J - 1) / TILE_J * ((a->extent[2] + TILE_K - 1) / TILE_K) * a->extent[0];
-    const u32 shared = shared_at(hone_shared);
+KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
+    const tile t = tile_at(a, BLOCK_X);
     launch_next();
     wait_previous();
-    i64 t = BLOCK_X;
-    if (t >= tiles) return;
-    tile now = tile_at(a, t);
-    bring(a, &now, shared);
-    for (int turn = 0; t < tiles; turn ^= 1, t += GRID_X) {
-        tile next = now;
-        if (t + GRID_X < tiles) next = tile_at(a, t + GRID_X), bring(a, &next, shared + (u32)(turn ^ 1) * TILE_BYTES);
-        else copy_commit();
-        copy_wait(1);
-        sync_block();
-        leave(a, &now, shared + (u32)turn * TILE_BYTES);
-        sync_block(); /* the tile after the next may come here */
-        now = next;
+    bring(a, &t, shared_at(hone_shared));
+    copy_wait(0);
+    sync_block();
+    leave(a, &t);
+}
+#elif X_ALIGNED && Y_ALIGNED
+/* All of y in its order, HIGH pieces of a warp's neighbours under way; one division where x is not dense. */
+KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
+    const i64 pieces = a->extent[2] / PER, all = a->extent[0] * a->extent[1] * pieces, first = ((i64)BLOCK_X * (THREADS / 32) + THREAD / 32) * 32 * HIGH + THREAD % 32;
+    const bool dense = a->stride_x[1] == a->extent[2] && a->stride_x[0] == a->extent[1] * a->extent[2];
+    u32x4 *to = (u32x4 *)a->y + first;
+    u32x4 v[HIGH];
+    launch_next();
+    wait_previous();
+    UNROLL for (int q = 0; q < HIGH; q++) {
+        const i64 n = first + q * 32;
+        if (n >= all) continue;
+        if (dense) v[q] = load16_once((const u32x4 *)a->x + n);
+        else {
+            const i64 row = n / pieces, i = row / a->extent[1];
+            v[q] = load16_once((const u32x4 *)((const element *)a->x + i * a->stride_x[0] + (row - i * a->extent[1]) * a->stride_x[1]) + (n - row * pieces));
+        }
     }
+    UNROLL for (int q = 0; q < HIGH; q++)
+        if (first + q * 32 < all) STORE16(to + q * 32, v[q]);
 }
 #else
-/* Rows of y, k contiguous on both sides: 16 bytes a thread where both are aligned, else element by element. */
-KERNEL(hone_move, hone_cuda_move, 256, 4) {
-    const i64 pieces = (a->extent[2] + PER - 1) / PER, all = a->extent[0] * a->extent[1] * pieces;
-    const bool dense = a->stride_x[1] == a->extent[2] && a->stride_x[0] == a->extent[1] * a->extent[2] && ((a->x | a->y) | (u64)(a->extent[2] * BYTES)) % 16 == 0;
+/* Rows that begin anywhere: element by element, neighbours by neighbouring threads, HIGH of each under way. */
+KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
+    const i64 all = a->extent[0] * a->extent[1] * a->extent[2], first = ((i64)BLOCK_X * (THREADS / 32) + THREAD / 32) * 32 * HIGH + THREAD % 32;
+    element *to = (element *)a->y + first;
+    element v[HIGH];
     launch_next();
     wait_previous();
-    if (dense) { /* one row: no division */
-        const u32x4 *from = (const u32x4 *)a->x;
-        u32x4 *to = (u32x4 *)a->y;
-        for (i64 n = (i64)BLOCK_X * 1024 + THREAD; n < all; n += (i64)GRID_X * 1024) {
-            u32x4 v[4];
-            UNROLL for (int q = 0; q < 4; q++)
-                if (n + q * 256 < all) v[q] = load16_once(from + n + q * 256);
-            UNROLL for (int q = 0; q < 4; q++)
-                if (n + q * 256 < all) store16(to + n + q * 256, v[q]);
-        }
-        return;
+    UNROLL for (int q = 0; q < HIGH; q++) {
+        const i64 n = first + q * 32, row = n / a->extent[2], i = row / a->extent[1];
+        if (n < all) v[q] = ((const element *)a->x)[i * a->stride_x[0] + (row - i * a->extent[1]) * a->stride_x[1] + (n - row * a->extent[2])];
     }
-    for (i64 n = (i64)BLOCK_X * 256 + THREAD; n < all; n += (i64)GRID_X * 256) {
-        const i64 k = n % pieces * PER, j = n / pieces % a->extent[1], i = n / pieces / a->extent[1];
-        const element *from = (const element *)a->x + i * a->stride_x[0] + j * a->stride_x[1] + k;
-        element *to = (element *)a->y + (i * a->extent[1] + j) * a->extent[2] + k;
-        if (k + PER <= a->extent[2] && ((u64)from | (u64)to) % 16 == 0) store16(to, load16_once(from));
-        else
-            for (int e = 0; e < PER && k + e < a->extent[2]; e++) to[e] = from[e];
-    }
+    UNROLL for (int q = 0; q < HIGH; q++)
+        if (first + q * 32 < all) to[q * 32] = v[q];
 }
 #endif

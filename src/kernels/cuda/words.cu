@@ -93,6 +93,9 @@ DEVICE u32x4 load16_l2(const void *p) { /* what another block may have written *
     return v;
 }
 DEVICE void store16(void *p, u32x4 v) { *(u32x4 *)p = v; }
+DEVICE void store16_once(void *p, u32x4 v) { /* read by nobody soon: the first to leave L2 */
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
 DEVICE u32 atomic_count(u32 *p) { /* counts 1 up; what was there before; orders what this block wrote before it */
     u32 was;
     asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(was) : "l"(p) : "memory");

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/cuda/attention.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { DECODE_ROWS = 16, MOST_SPLITS = 128 };
+static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
+static int head_of(const hone_cuda_attended *t, int to) { return (int)rounds(t->p.head_size, to) * to; }
+static int rows_of(const hone_cuda_attended *t) { return t->p.queries * (t->p.heads / t->p.kv_heads); } /* of one head of keys and values */
+static bool aligned(const hone_cuda_attended *t) { /* rows of all four begin at multiples of 16 bytes */
+    const long long *const strides[] = {t->p.stride_q, t->p.stride_k, t->p.stride_v, t->p.stride_y};
+    bool all = t->p.head_size % 8 == 0 && (t->p.q | t->p.k | t->p.v | t->p.y) % 16 == 0;
+    for (int k = 0; k < 12; k++) all &= strides[k / 3][k % 3] % 8 == 0;
+    return all;
+}
+static int shared_of(const hone_cuda_attended *t, const hone_cuda_attention_way *w) {
+    const int panels = (int)rounds(head_of(t, 16), 64), tile = panels * 64 * 128;
+    if (w->unit == HONE_CUDA_ATTENTION_DECODE) return w->warps * DECODE_ROWS * (head_of(t, 64) + 2) * 4;
+    if (w->unit == HONE_CUDA_ATTENTION_WARPS) {
+        const int for_q = (int)rounds(16 * w->warps, 64) * tile;
+        return for_q > 4 * tile ? for_q : 4 * tile;
+    }
+    return w->consumers * panels * 64 * 128 + 2 * w->stages * panels * w->block_k * 128 + w->consumers * 64 * 128 +
+           8 * (2 * w->consumers + 4 * w->stages);
+}
+/* What a thread of a warpgroup needs: outputs, scores, weights, the rest. Of a block's 64 K registers, three consumers have 160 each, four 112. */
+static int registers_of(const hone_cuda_attended *t, const hone_cuda_attention_way *w) {
+    return head_of(t, 16) / 2 + w->block_k / 2 + w->block_k / 4 + 40;
+}
+static int most_registers(int consumers) { return consumers == 3 ? 160 : consumers == 4 ? 112 : 240; }
+static int blocks_of(const hone_cuda_attended *t, const hone_cuda_facts *gpu, const hone_cuda_attention_way *w) { /* on a multiprocessor */
+    if (w->consumers > 1) return 1;
+    const int fit = (gpu->shared_bytes + 1024) / (shared_of(t, w) + 1024), by_registers = 65536 / (registers_of(t, w) * 256);
+    return fit < by_registers ? fit : by_registers < 1 ? 1 : by_registers;
+}
+static long long works_of(const hone_cuda_attended *t, const hone_cuda_attention_way *w) {
+    const long long heads = (long long)t->p.batches * t->p.kv_heads;
+    if (w->unit == HONE_CUDA_ATTENTION_GROUPS) return heads * rounds(t->p.queries, 64 / (t->p.heads / t->p.kv_heads) * w->consumers);
+    return heads * rounds(rows_of(t), w->unit == HONE_CUDA_ATTENTION_DECODE ? DECODE_ROWS : 16 * w->warps);
+}
+
+/* ---- ways ---- */
+int hone_cuda_attention_ways(const hone_cuda_attended *t, const hone_cuda_facts *gpu, hone_cuda_attention_way *way, int most) {
+    static const struct {
+        int consumers, block_k, stages;
+        bool turns;
+    } groups[] = {{1, 64, 2, false},  {1, 128, 2, false}, {2, 64, 2, true},   {2, 128, 2, true},  {2, 160, 2, true},
+                  {2, 176, 2, true},  {2, 192, 2, true},  {2, 128, 2, false}, {2, 128, 3, false}, {2, 128, 4, false},
+                  {2, 192, 2, false}, {3, 64, 2, true},   {3, 64, 4, false},  {3, 96, 4, false},  {3, 128, 2, true},
+                  {3, 128, 2, false}, {3, 128, 3, false}, {3, 128, 4, false}, {3, 128, 5, false}, {4, 64, 3, false},
+                  {4, 64, 5, false},  {4, 64, 3, true},   {4, 80, 4, false}};
+    int n = 0;
+    if (t->p.head_size > 256) return 0;
+    for (int warps = 1; warps <= 8; warps *= 2)
+        for (int splits = 1; splits <= 32; splits *= 2) {
+            hone_cuda_attention_way w = {.unit = HONE_CUDA_ATTENTION_WARPS, .warps = warps, .splits = splits};
+            if (shared_of(t, &w) > gpu->shared_bytes || (warps > 1 && 16 * warps >= 2 * rows_of(t))) continue;
+            if (splits > 1 && (splits * 128 > t->p.keys || works_of(t, &w) * splits > 8 * gpu->sms)) continue;
+            if (n < most) way[n++] = w;
+        }
+    for (int warps = 4; warps <= 16 && aligned(t) && rows_of(t) <= 64; warps *= 2)
+        for (int splits = 1; splits <= MOST_SPLITS; splits += splits < 4 ? 1 : splits < 16 ? 4 : splits / 2) {
+            hone_cuda_attention_way w = {.unit = HONE_CUDA_ATTENTION_DECODE, .warps = warps, .splits = splits};
+            if (shared_of(t, &w) > gpu->shared_bytes || (warps == 16 && head_of(t, 64) > 64)) continue; /* registers */
+            if (splits > 1 && (splits * 16 * warps >= 2 * t->p.keys || works_of(t, &w) * splits > 4 * gpu->sms)) continue;
+            if (n < most) way[n++] = w;
+        }
+    const bool engine = gpu->major == 9 && aligned(t) && !t->mask && t->p.heads / t->p.kv_heads <= 64 && t->p.scale > 0;
+    for (size_t k = 0; k < sizeof groups / sizeof *groups && engine; k++)
+        for (int section = 8; section <= 64; section *= 8) {
+            hone_cuda_attention_way w = {HONE_CUDA_ATTENTION_GROUPS, 0,       1, groups[k].consumers, groups[k].block_k,
+                                         groups[k].stages,           section, groups[k].turns};
+            if (shared_of(t, &w) > gpu->shared_bytes || registers_of(t, &w) > most_registers(w.consumers) + 24) continue;
+            if (section > 8 && t->p.batches * t->p.kv_heads <= 8) continue; /* all of them are worked on together anyway */
+            if (n < most) way[n++] = w;
+        }
+    return n;
+}
+int hone_cuda_attention_way_text(const hone_cuda_attention_way *w, char *to, size_t bytes) {
+    if (w->unit == HONE_CUDA_ATTENTION_GROUPS)
+        return snprintf(to, bytes, "wgmma %d x 64 rows, %d keys, %d stages, section %d%s", w->consumers, w->block_k, w->stages, w->section,
+                        w->turns ? ", turns" : "");
+    return snprintf(to, bytes, "%s %d warps, splits %d", w->unit == HONE_CUDA_ATTENTION_DECODE ? "decode" : "mma", w->warps, w->splits);
+}
+double hone_cuda_attention_cost(const hone_cuda_attended *t, const hone_cuda_facts *gpu, const hone_cuda_attention_way *w) {
+    (void)t, (void)gpu, (void)w;
+    return 1;
+}
+bool hone_cuda_attention_best(const hone_cuda_attended *t, const hone_cuda_facts *gpu, hone_cuda_attention_way *best) {
+    hone_cuda_attention_way way[128];
+    const int n = hone_cuda_attention_ways(t, gpu, way, 128);
+    double least = 0;
+    for (int k = 0; k < n; k++) {
+        const double cost = hone_cuda_attention_cost(t, gpu, &way[k]);
+        if (!k || cost < least) least = cost, *best = way[k];
+    }
+    return n > 0;
+}
+
+/* ---- printing and launching ---- */
+hone_status hone_cuda_attention_print(hone_text *out, const hone_cuda_attended *t, const hone_cuda_attention_way *w) {
+    if (w->unit == HONE_CUDA_ATTENTION_GROUPS) {
+        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)t->type, NULL}, {"HEAD", head_of(t, 16), NULL}, {"BLOCK_K", w->block_k, NULL},
+                                       {"CONSUMERS", w->consumers, NULL}, {"STAGES", w->stages, NULL},  {"CAUSAL", t->causal, NULL},
+                                       {"TURNS", w->turns, NULL}};
+        return hone_cuda_print(out, "attention_wgmma", fill, 7);
+    }
+    if (w->unit == HONE_CUDA_ATTENTION_DECODE) {
+        const int head = head_of(t, 64), fit = (head > 64 ? 8 : 16) / w->warps; /* about 230 registers for 128 columns, 128 for 64 */
+        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)t->type, NULL}, {"HEAD", head, NULL},          {"WARPS", w->warps, NULL},
+                                       {"BLOCKS", fit < 1 ? 1 : fit, NULL}, {"CAUSAL", t->causal, NULL}, {"MASK", t->mask, NULL}};
+        return hone_cuda_print(out, "attention_decode", fill, 6);
+    }
+    const hone_cuda_fill fill[] = {{"IN_TYPE", (int)t->type, NULL}, {"HEAD", head_of(t, 16), NULL}, {"WARPS", w->warps, NULL},
+                                   {"CAUSAL", t->causal, NULL},     {"MASK", t->mask, NULL},        {"SPLIT", w->splits > 1, NULL},
+                                   {"ALIGNED", aligned(t), NULL}};
+    return hone_cuda_print(out, "attention", fill, 7);
+}
+hone_cuda_launch_shape hone_cuda_attention_launch(const hone_cuda_attended *t, const hone_cuda_facts *gpu, const hone_cuda_attention_way *w) {
+    hone_cuda_launch_shape s = {.shared_bytes = shared_of(t, w)};
+    if (w->unit == HONE_CUDA_ATTENTION_GROUPS) { /* blocks stay for many tiles */
+        const long long works = works_of(t, w), many = (long long)gpu->sms * blocks_of(t, gpu, w);
+        s.grid[0] = (int)(works < many ? works : many), s.grid[1] = s.grid[2] = 1, s.threads = 128 * (w->consumers + 1);
+    } else {
+        s.grid[0] = (int)(works_of(t, w) / t->p.batches / t->p.kv_heads), s.grid[1] = t->p.kv_heads, s.grid[2] = t->p.batches * w->splits;
+        s.threads = 32 * w->warps;
+    }
+    return s;
+}
+void hone_cuda_attention_room(const hone_cuda_attended *t, const hone_cuda_attention_way *w, size_t *workspace, size_t *counters) {
+    const size_t works = w->splits > 1 ? (size_t)works_of(t, w) : 0;
+    const size_t part = w->unit == HONE_CUDA_ATTENTION_DECODE ? DECODE_ROWS * ((size_t)head_of(t, 64) + 2)
+                                                              : 32 * (size_t)w->warps * (size_t)(head_of(t, 16) / 2 + 4);
+    *workspace = works * (size_t)w->splits * part * 4, *counters = works * 4;
+}
+hone_status hone_cuda_attention_fill(hone_cuda *g, const hone_cuda_attended *t, const hone_cuda_attention_way *w,
+                                     hone_cuda_attention_args *args) {
+    memset(args, 0, sizeof *args);
+    if (w->unit != HONE_CUDA_ATTENTION_GROUPS) {
+        args->plain = t->p, args->plain.splits = w->splits;
+        return HONE_OK;
+    }
+    const hone_cuda_attention *p = &t->p;
+    const int group = p->heads / p->kv_heads;
+    args->tiles.p = *p, args->tiles.section = w->section;
+    const long long dims[] = {p->head_size, group, p->queries, p->kv_heads, p->batches}, keys[] = {p->head_size, p->keys, p->kv_heads, p->batches};
+    const int box[] = {64, group, 64 / group, 1, 1}, key_box[] = {64, w->block_k, 1, 1};
+#define ROWS(s) (const long long[]){s[1] * 2, s[2] * 2, s[1] * group * 2, s[0] * 2}
+#define KEYS(s) (const long long[]){s[2] * 2, s[1] * 2, s[0] * 2}
+    HONE_TRY(hone_cuda_tiled(g, &args->tiles.map_q, (int)t->type, 5, p->q, dims, ROWS(p->stride_q), box));
+    HONE_TRY(hone_cuda_tiled(g, &args->tiles.map_y, (int)t->type, 5, p->y, dims, ROWS(p->stride_y), box));
+    HONE_TRY(hone_cuda_tiled(g, &args->tiles.map_k, (int)t->type, 4, p->k, keys, KEYS(p->stride_k), key_box));
+    return hone_cuda_tiled(g, &args->tiles.map_v, (int)t->type, 4, p->v, keys, KEYS(p->stride_v), key_box);
+}

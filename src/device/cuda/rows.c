@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/cuda/rows.h"
+
+static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4, [HONE_CUDA_S8] = 1, [HONE_CUDA_S32] = 4};
+static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
+static bool fits(const hone_cuda_rowwise *r, int width) { /* vectors of so many elements are aligned, and rows are whole ones */
+    const unsigned in = (unsigned)(width * bytes_of[r->in]), out = (unsigned)(width * bytes_of[r->out]), to = out < 16 ? out : 16;
+    const bool reduces = r->kind >= HONE_CUDA_ROW_SUM;
+    return r->p.columns % width == 0 && r->p.x % in == 0 && r->p.pitch_x * bytes_of[r->in] % in == 0 && r->p.weight % in == 0 &&
+           r->p.bias % in == 0 && (reduces || (r->p.y % to == 0 && r->p.pitch_y * bytes_of[r->out] % to == 0));
+}
+int hone_cuda_rows_ways(const hone_cuda_rowwise *r, hone_cuda_rows_way *way, int most) {
+    int n = 0, width = 16 / bytes_of[r->in];
+    while (width > 1 && !fits(r, width)) width /= 2;
+    for (int threads = 16; threads <= 1024; threads *= 2)
+        for (int at_once = 1; at_once == 1 || at_once * threads <= 256; at_once *= 2) {
+            const long long vectors = rounds(r->p.columns, (long long)width * threads);
+            if ((vectors > 8 && threads < 1024) || at_once * threads < 64) continue;
+            const int kept = vectors > 8 ? 4 : (int)vectors, is_long = vectors > 8;
+            /* registers: a vector is up to four, the rest about 26 */
+            const int registers = 26 + (kept * width * bytes_of[r->in] + 3) / 4, all = 2048 / (threads * at_once);
+            int fit = 65536 / ((registers + 7) / 8 * 8) / (threads * at_once);
+            fit = fit < 1 ? 1 : fit < all ? fit : all;
+            if (n < most) way[n++] = (hone_cuda_rows_way){width, kept, threads, at_once, is_long, fit < 32 ? fit : 32};
+        }
+    return n;
+}
+double hone_cuda_rows_cost(const hone_cuda_rowwise *r, const hone_cuda_facts *gpu, const hone_cuda_rows_way *w) {
+    (void)r, (void)gpu, (void)w;
+    return 1;
+}
+hone_cuda_rows_way hone_cuda_rows_best(const hone_cuda_rowwise *r, const hone_cuda_facts *gpu) {
+    hone_cuda_rows_way way[64];
+    const int n = hone_cuda_rows_ways(r, way, 64);
+    int best = 0;
+    for (int k = 1; k < n; k++)
+        if (hone_cuda_rows_cost(r, gpu, &way[k]) < hone_cuda_rows_cost(r, gpu, &way[best])) best = k;
+    return way[best];
+}
+hone_status hone_cuda_rows_print(hone_text *out, const hone_cuda_rowwise *r, const hone_cuda_rows_way *w) {
+    const hone_cuda_fill fill[] = {{"KIND", (int)r->kind, NULL},
+                                   {"IN_TYPE", (int)r->in, NULL},
+                                   {"OUT_TYPE", (int)r->out, NULL},
+                                   {"WIDTH", w->width, NULL},
+                                   {"VECTORS", w->vectors, NULL},
+                                   {"THREADS_A_ROW", w->threads, NULL},
+                                   {"ROWS_A_BLOCK", w->at_once, NULL},
+                                   {"BLOCKS", w->blocks, NULL},
+                                   {"LONG", w->is_long, NULL},
+                                   {"BEFORE", 0, r->before},
+                                   {"AFTER", 0, r->after}};
+    return hone_cuda_print(out, "rows", fill, 11);
+}
+hone_cuda_launch_shape hone_cuda_rows_launch(const hone_cuda_rowwise *r, const hone_cuda_rows_way *w) {
+    return (hone_cuda_launch_shape){.grid = {(int)rounds(r->p.rows, w->at_once), 1, 1},
+                                    .threads = w->threads * w->at_once,
+                                    .shared_bytes = w->threads > 32 ? 128 * w->at_once : 0};
+}
