@@ -21,14 +21,14 @@ static void attention_by(heads g, groups u) {
                                           {"BLOCK_K", u.block_k, NULL},    {"CONSUMERS", u.consumers, NULL},
                                           {"STAGES", u.stages, NULL},      {"CAUSAL", g.causal, NULL},
                                           {"TURNS", u.consumers > 1, NULL}};
-    const hone_cuda_fill fill_decode[] = {{"IN_TYPE", g.type, NULL}, {"HEAD", (g.head_size + 63) / 64 * 64, NULL},
-                                          {"WARPS", g.warps, NULL},  {"BLOCKS", 1, NULL},
+    const hone_cuda_fill fill_decode[] = {{"IN_TYPE", g.type, NULL},  {"HEAD", (g.head_size + 63) / 64 * 64, NULL},
+                                          {"WARPS", g.warps, NULL},   {"BLOCKS", 1, NULL},
                                           {"CAUSAL", g.causal, NULL}, {"MASK", g.mask, NULL}};
     const emulated e = u.consumers ? compile("attention_wgmma", "hone_attention", fill_groups, 7)
                        : u.decode  ? compile("attention_decode", "hone_attention", fill_decode, 6)
                                    : compile("attention", "hone_attention", fill, 7);
-    const int64_t d = g.head_size, group = g.heads / g.kv_heads, rows = g.queries * group,
-                  tile = u.decode ? 16 : 16 * g.warps, blocks = (rows + tile - 1) / tile;
+    const int64_t d = g.head_size, group = g.heads / g.kv_heads, rows = g.queries * group, tile = u.decode ? 16 : 16 * g.warps,
+                  blocks = (rows + tile - 1) / tile;
     operand q = hold((size_t)(g.batches * g.queries * g.heads * d * 2), 16),
             k = hold((size_t)(g.batches * g.keys * g.kv_heads * d * 2), 16), v = hold(k.bytes, 16), y = hold(q.bytes, 16),
             mask = hold((size_t)(g.queries * g.keys * 4), 4), lengths = hold((size_t)(g.batches * 4), 4);
@@ -138,12 +138,15 @@ static void attention_groups(void **state) {
     if (!works) skip();
     attention_by((heads){HONE_CUDA_F16, 1, 2, 2, 130, 150, 64, 1, 0, 0, 1, false}, (groups){2, 64, 2, 2, false});
     attention_by((heads){HONE_CUDA_F16, 2, 2, 1, 70, 100, 128, 1, 1, 0, 1, false}, (groups){2, 48, 2, 1, false}); /* grouped, causal */
-    attention_by((heads){HONE_CUDA_BF16, 1, 6, 2, 50, 90, 80, 1, 1, 0, 1, true}, (groups){1, 32, 3, 3, false}); /* three heads a group: 63 rows */
+    attention_by((heads){HONE_CUDA_BF16, 1, 6, 2, 50, 90, 80, 1, 1, 0, 1, true},
+                 (groups){1, 32, 3, 3, false}); /* three heads a group: 63 rows */
     attention_by((heads){HONE_CUDA_F16, 3, 1, 1, 200, 70, 64, 1, 1, 0, 1, true}, (groups){3, 64, 2, 2, false}); /* queries before any key */
     attention_by((heads){HONE_CUDA_F16, 1, 1, 1, 5, 1, 256, 1, 0, 0, 1, false}, (groups){1, 80, 2, 1, false});
     attention_by((heads){HONE_CUDA_F16, 4, 1, 1, 3, 4, 16, 1, 0, 0, 1, true}, (groups){1, 16, 2, 2, false}); /* a length of 0, and less */
-    attention_by((heads){HONE_CUDA_F16, 1, 2, 2, 300, 130, 64, 1, 1, 0, 1, false}, (groups){4, 64, 3, 1, false}); /* most rows before any key */
-    attention_by((heads){HONE_CUDA_F16, 2, 2, 2, 70, 200, 64, 1, 0, 0, 1, true}, (groups){4, 48, 2, 2, false});   /* warpgroups without a row */
+    attention_by((heads){HONE_CUDA_F16, 1, 2, 2, 300, 130, 64, 1, 1, 0, 1, false},
+                 (groups){4, 64, 3, 1, false}); /* most rows before any key */
+    attention_by((heads){HONE_CUDA_F16, 2, 2, 2, 70, 200, 64, 1, 0, 0, 1, true},
+                 (groups){4, 48, 2, 2, false}); /* warpgroups without a row */
     attention_by((heads){HONE_CUDA_F16, 1, 1, 1, 330, 330, 64, 1, 1, 0, 1, false}, (groups){3, 64, 4, 2, false});
 }
 
@@ -164,7 +167,7 @@ static void window_of(int kind, int type, int width, int strip, int lines, image
     const size_t b = (size_t)bytes_of[type];
     operand x = hold((size_t)(g.batch * g.height * g.width * g.channels) * b, 16),
             w = hold((size_t)(g.kernel * g.kernel * g.channels) * 4, 16), y = hold((size_t)(g.batch * high * wide * g.channels) * b, 16),
-            r = hold(y.bytes, 16), bias = hold((size_t)(g.channels * 4), 4);
+            r = hold(y.bytes, 16), bias = hold((size_t)(g.channels * 4), 16);
     fill_with(&x, type), fill_with(&w, HONE_CUDA_F32), fill_with(&r, type), fill_with(&bias, HONE_CUDA_F32);
     if (kind == HONE_CUDA_LARGEST) set(x.at, type, g.channels + 1, NAN), set(x.at, type, 0, -INFINITY);
     const hone_cuda_window args = {.x = address(&x),
@@ -231,8 +234,12 @@ static void few_of(int in, int out, int rows, int m, int n, int k, bool matrix) 
                                    {"UNROLLED", 2, NULL},
                                    {"CONSTANT_B", m % 2, NULL},
                                    {"EPILOGUE", 0, "v * a->alpha + bias"}};
-    const hone_cuda_fill columns[] = {{"IN_TYPE", in, NULL},  {"OUT_TYPE", out, NULL},   {"ROWS8", rows / 8, NULL},
-                                      {"WARPS", 3, NULL},     {"UNROLLED", 2, NULL},     {"CONSTANT_B", m % 2, NULL},
+    const hone_cuda_fill columns[] = {{"IN_TYPE", in, NULL},
+                                      {"OUT_TYPE", out, NULL},
+                                      {"ROWS8", rows / 8, NULL},
+                                      {"WARPS", 3, NULL},
+                                      {"UNROLLED", 2, NULL},
+                                      {"CONSTANT_B", m % 2, NULL},
                                       {"EPILOGUE", 0, "v * a->alpha + bias"}};
     const emulated e = matrix ? compile("few_rows_mma", "hone_few_rows", columns, 7) : compile("few_rows", "hone_few_rows", fill, 7);
     operand a = hold((size_t)(m * k * bytes_of[in]), 16), b = hold((size_t)(n * k * bytes_of[in]), 16),
@@ -274,7 +281,7 @@ static void few_rows(void **state) {
     few_of(HONE_CUDA_F32, HONE_CUDA_F32, 4, 3, 9, 516, false);
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(attention), cmocka_unit_test(attention_decode), cmocka_unit_test(attention_groups), cmocka_unit_test(windows),
-                                       cmocka_unit_test(few_rows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(attention), cmocka_unit_test(attention_decode), cmocka_unit_test(attention_groups),
+                                       cmocka_unit_test(windows), cmocka_unit_test(few_rows)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

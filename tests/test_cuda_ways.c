@@ -15,20 +15,20 @@ static void fits(const hone_cuda_launch_shape *s, const hone_cuda_facts *gpu) {
     assert_in_range(s->threads, 32, 1024);
     for (int k = 0; k < 3; k++) assert_true(s->grid[k] > 0 && (k == 0 || s->grid[k] < 65536));
 }
-#define CHECK(count, ways, best, cost, launch, print)                     \
-    do {                                                                  \
-        int found = 0;                                                    \
-        assert_in_range(count, 1, MOST - 1);                              \
-        for (int w = 0; w < (count); w++) {                               \
-            const hone_cuda_launch_shape shape = launch(&ways[w]);        \
-            hone_text text = {0};                                         \
-            fits(&shape, gpu);                                            \
-            assert_true(cost(&ways[w]) > 0 && cost(&ways[w]) >= cost(&best)); \
-            found += !memcmp(&ways[w], &best, sizeof best);               \
+#define CHECK(count, ways, best, cost, launch, print)                           \
+    do {                                                                        \
+        int found = 0;                                                          \
+        assert_in_range(count, 1, MOST - 1);                                    \
+        for (int w = 0; w < (count); w++) {                                     \
+            const hone_cuda_launch_shape shape = launch(&ways[w]);              \
+            hone_text text = {0};                                               \
+            fits(&shape, gpu);                                                  \
+            assert_true(cost(&ways[w]) > 0 && cost(&ways[w]) >= cost(&best));   \
+            found += !memcmp(&ways[w], &best, sizeof best);                     \
             if (k % 50 == 0) assert_int_equal(print(&text, &ways[w]), HONE_OK); \
-            hone_text_free(&text);                                        \
-        }                                                                 \
-        assert_int_equal(found, 1);                                       \
+            hone_text_free(&text);                                              \
+        }                                                                       \
+        assert_int_equal(found, 1);                                             \
     } while (0)
 
 static void moves(void **state) {
@@ -37,7 +37,8 @@ static void moves(void **state) {
         const hone_cuda_facts *gpu = &gpus[k % 2];
         const bool turn = k % 3;
         const long long i = below(20), j = below(3000), n = below(3000);
-        const hone_cuda_movement m = {1 << k % 4, {.x = 4096 + (k % 5 ? 0 : 8), .y = 8192, .extent = {i, j, n}, .stride_x = {j * n, turn ? 1 : n, turn ? j : 1}}};
+        const hone_cuda_movement m = {
+            1 << k % 4, {.x = 4096 + (k % 5 ? 0 : 8), .y = 8192, .extent = {i, j, n}, .stride_x = {j * n, turn ? 1 : n, turn ? j : 1}}};
         hone_cuda_move_way ways[MOST];
         const int count = hone_cuda_move_ways(&m, ways, MOST);
         const hone_cuda_move_way best = hone_cuda_move_best(&m, gpu);
@@ -60,7 +61,12 @@ static void rows(void **state) {
                                      .out = (hone_cuda_type)(k % 2 ? HONE_CUDA_F32 : in),
                                      .before = "v",
                                      .after = "v",
-                                     .p = {.x = 4096 + (k % 5 ? 0 : 4), .y = 1 << 20, .rows = below(9000), .pitch_x = columns, .pitch_y = columns, .columns = columns}};
+                                     .p = {.x = 4096 + (k % 5 ? 0 : 4),
+                                           .y = 1 << 20,
+                                           .rows = below(9000),
+                                           .pitch_x = columns,
+                                           .pitch_y = columns,
+                                           .columns = columns}};
         hone_cuda_rows_way ways[MOST];
         const int count = hone_cuda_rows_ways(&r, ways, MOST);
         const hone_cuda_rows_way best = hone_cuda_rows_best(&r, gpu);
@@ -118,7 +124,8 @@ static void attentions(void **state) {
     (void)state;
     for (int k = 0; k < DRAWS; k++) {
         const hone_cuda_facts *gpu = &gpus[k % 2];
-        const int kv = below(16), heads = kv * below(8), d = k % 5 ? 8 * below(32) : below(256), queries = k % 3 ? below(2000) : below(8), keys = below(5000);
+        const int kv = below(16), heads = kv * below(8), d = k % 5 ? 8 * below(32) : below(256), queries = k % 3 ? below(2000) : below(8),
+                  keys = below(5000);
         const long long row = (long long)heads * d, key = (long long)kv * d;
         const hone_cuda_attended t = {.type = (hone_cuda_type)(1 + k % 2),
                                       .causal = k % 4 == 1,
@@ -152,9 +159,11 @@ static void attentions(void **state) {
         CHECK(count, ways, best, COST, LAUNCH, PRINT);
     }
     hone_cuda_attention_way way;
-    assert_false(hone_cuda_attention_best(&(hone_cuda_attended){.type = HONE_CUDA_F16, .p = {.heads = 1, .kv_heads = 1, .head_size = 257}}, &gpus[0], &way));
+    assert_false(hone_cuda_attention_best(&(hone_cuda_attended){.type = HONE_CUDA_F16, .p = {.heads = 1, .kv_heads = 1, .head_size = 257}},
+                                          &gpus[0], &way));
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(moves), cmocka_unit_test(rows), cmocka_unit_test(windows), cmocka_unit_test(attentions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(moves), cmocka_unit_test(rows), cmocka_unit_test(windows),
+                                       cmocka_unit_test(attentions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -354,8 +354,8 @@ void mean_tell(bench *b, const mean *m, const char *bar) {
     fflush(b->table);
 }
 void tell_search(bench *b, mean *m, const char *family, const char *what, double best_us, const char *best, double us, const char *chosen) {
-    fprintf(b->table, "search %s %s: best %.2f us %s; chosen %.2f us (%.2f) %s\n", family, what, best_us, best, us, us > 0 ? best_us / us : 0,
-            chosen);
+    fprintf(b->table, "search %s %s: best %.2f us %s; chosen %.2f us (%.2f) %s\n", family, what, best_us, best, us,
+            us > 0 ? best_us / us : 0, chosen);
     fflush(b->table), fflush(b->csv);
     mean_add(m, us > 0 ? best_us / us : 0);
 }

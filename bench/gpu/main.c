@@ -2,7 +2,7 @@
    gpu: Hone's CUDA kernels checked and timed on the GPU at hand, one table on standard output. See bench/gpu/README.md.
    Usage: gpu [--check] [--time] [--search] [--every N] [--arch sm_80] [--out FOLDER] [--dry] [family …]
    --every N checks each Nth way of a product only: for tools under which all of them take too long.
-   --dry needs no GPU: every kernel that would be used on an H200 is only compiled. */
+   --dry needs no GPU: every kernel that would be used on an H200 (or, with --arch sm_80 or sm_100a, there) is only compiled. */
 #include "harness.h"
 
 int compile_one(const char *hash, const char *arch);
@@ -23,8 +23,8 @@ int main(int n, char **arg) {
     static const struct {
         const char *name;
         void (*run)(bench *);
-    } families[] = {{"move", bench_move}, {"rows", bench_rows},     {"gemm", bench_gemm},
-                    {"conv", bench_conv}, {"window", bench_window}, {"attention", bench_attention}, {"ladder", bench_ladder}};
+    } families[] = {{"move", bench_move},     {"rows", bench_rows},           {"gemm", bench_gemm},    {"conv", bench_conv},
+                    {"window", bench_window}, {"attention", bench_attention}, {"ladder", bench_ladder}};
     enum { FAMILIES = sizeof families / sizeof *families };
     bench b = {.table = stdout, .every = 1};
     bool wanted[FAMILIES] = {false}, any = false, dry = false;
@@ -52,6 +52,7 @@ int main(int n, char **arg) {
     if (!dry) OK(hone_cuda_open(0, &b.g));
     b.gpu = dry ? (hone_cuda_facts){.arch = "sm_90a", .major = 9, .sms = 132, .shared_bytes = 227 << 10} : *hone_cuda_facts_of(b.g);
     if (!b.arch) b.arch = b.gpu.arch;
+    if (dry && !strncmp(b.arch, "sm_10", 5)) b.gpu.major = 10; /* its kernels are the older ones: no wgmma */
     if (!strcmp(b.arch, "sm_80")) { /* the older GPU's kernels on this one: as PTX, because machine code is its own generation's only */
         b.gpu.major = 8, b.gpu.minor = 0;
         if (!dry) b.arch = "compute_80";

@@ -24,9 +24,12 @@ static hone_status once(bench *b, void *what) {
 static operands operands_of(bench *b, int bytes, bool turn, sizes s, int misplaced) {
     const int type = (int[]){0, HONE_CUDA_S8, HONE_CUDA_F16, 0, HONE_CUDA_F32}[bytes > 4 ? 4 : bytes];
     const size_t n = (size_t)(s.i * s.j * s.k), scale = bytes == 8 ? 2 : 1;
-    operands o = {.x = tensor_random(b, type, (n + (size_t)misplaced) * scale, 1), .y = tensor_poison(b, type, n * scale), .misplaced = (size_t)misplaced};
+    operands o = {.x = tensor_random(b, type, (n + (size_t)misplaced) * scale, 1),
+                  .y = tensor_poison(b, type, n * scale),
+                  .misplaced = (size_t)misplaced};
     o.m = (hone_cuda_movement){
         bytes, {o.x.at + (size_t)(misplaced * bytes), o.y.at, {s.i, s.j, s.k}, {s.j * s.k, turn ? 1 : s.k, turn ? s.j : 1}}};
+    hone_cuda_move_merge(&o.m);
     return o;
 }
 static bool prepare_move(bench *b, const hone_cuda_movement *m, const hone_cuda_move_way *w, ready *r) {
@@ -38,12 +41,14 @@ static bool prepare_move(bench *b, const hone_cuda_movement *m, const hone_cuda_
     return r->kernel != NULL;
 }
 static void check(bench *b, operands *o, const char *what) {
-    const size_t bytes = (size_t)o->m.bytes, j = (size_t)o->m.p.extent[1], k = (size_t)o->m.p.extent[2], n = (size_t)o->m.p.extent[0] * j * k;
+    const size_t bytes = (size_t)o->m.bytes, j = (size_t)o->m.p.extent[1], k = (size_t)o->m.p.extent[2],
+                 n = (size_t)o->m.p.extent[0] * j * k;
     if (hone_cuda_wait(b->g)) stop("%s: %s", what, hone_fail_text());
     tensor_fetch(b, &o->y);
     for (size_t p = 0; p < n && (n <= 1 << 22 || p <= 1 << 18); p++) {
         const size_t q = n > 1 << 22 ? dice() % n : p, c2 = q % k, c1 = q / k % j, c0 = q / k / j;
-        const size_t from = o->misplaced + c0 * (size_t)o->m.p.stride_x[0] + c1 * (size_t)o->m.p.stride_x[1] + c2 * (size_t)o->m.p.stride_x[2];
+        const size_t from =
+            o->misplaced + c0 * (size_t)o->m.p.stride_x[0] + c1 * (size_t)o->m.p.stride_x[1] + c2 * (size_t)o->m.p.stride_x[2];
         if (memcmp((char *)o->y.host + q * bytes, (char *)o->x.host + from * bytes, bytes)) {
             fprintf(b->table, "WRONG move %s: element %zu\n", what, q), fflush(b->table);
             b->wrong++;
@@ -55,7 +60,7 @@ static void check(bench *b, operands *o, const char *what) {
 static void texts(const operands *o, const hone_cuda_move_way *w, char *what, char *way, size_t bytes) {
     snprintf(what, bytes, "%s %d bytes %lld x %lld x %lld", w->turn ? "transpose" : "copy", o->m.bytes, o->m.p.extent[0], o->m.p.extent[1],
              o->m.p.extent[2]);
-    snprintf(way, bytes, "high %d band %d once %d", w->high, w->band, w->once);
+    snprintf(way, bytes, "%d %s%s", w->high, w->turn ? "rows a tile" : "pieces a thread", w->once ? ", not kept" : "");
 }
 static void every_way(bench *b, int bytes, bool turn, sizes s, int misplaced) {
     operands o = operands_of(b, bytes, turn, s, misplaced);
@@ -101,7 +106,7 @@ static void search(bench *b, mean *all, int bytes, bool turn, sizes s) {
         contender c = contender_of(b, "hone", once, &r);
         in_turns(b, &c, 1, 3);
         const double us = middle(&c);
-        fprintf(b->csv, "move,%d,%d,%lld,%lld,%lld,%d,%d,%d,%d,%.3f,%.3f\n", bytes, turn, s.i, s.j, s.k, w->high, w->band, w->once, w->blocks, us,
+        fprintf(b->csv, "move,%d,%d,%lld,%lld,%lld,%d,%d,%d,%.3f,%.3f\n", bytes, turn, s.i, s.j, s.k, w->high, w->once, w->blocks, us,
                 (double)(o.x.bytes + o.y.bytes) / us * 1e6 / b->copy_rate);
         if (least == 0 || us < least) least = us, best = *w;
         if (!memcmp(w, &chosen, sizeof chosen)) mine = us;
@@ -130,7 +135,8 @@ void bench_move(bench *b) {
         if (!b->collect) mean_tell(b, &all, "0.9");
     }
     if (b->search) {
-        static const sizes seen[] = {{1, 16384, 8192}, {32, 256, 3136}, {32, 3136, 256}, {1024, 197, 64}, {1024, 64, 197}, {4096, 64, 512}, {12, 128, 64}},
+        static const sizes seen[] = {{1, 16384, 8192}, {32, 256, 3136}, {32, 3136, 256}, {1024, 197, 64},
+                                     {1024, 64, 197},  {4096, 64, 512}, {12, 128, 64}},
                            unseen[] = {{1, 5000, 6000}, {64, 768, 196}, {2048, 64, 128}, {1, 50257, 768}, {8, 512, 512}, {32, 1001, 333}};
         mean first = {.text = "move, shapes it was fitted to"}, second = {.text = "move, others"};
         for (size_t k = 0; k < 4 * sizeof seen / sizeof *seen; k++) search(b, &first, 1 << k % 4, true, seen[k / 4]);

@@ -144,7 +144,8 @@ static void search(bench *b, mean *all, int kind, int rows, int columns) {
         in_turns(b, &c, 1, 3);
         const double us = middle(&c);
         const way *w = &ways[k];
-        fprintf(b->csv, "rows,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", kind, rows, columns, w->width, w->vectors, w->threads, w->at_once, w->is_long, us);
+        fprintf(b->csv, "rows,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", kind, rows, columns, w->width, w->vectors, w->threads, w->at_once,
+                w->is_long, us);
         if (least == 0 || us < least) least = us, best = *w;
         if (!memcmp(w, &chosen, sizeof chosen)) mine = us;
         contender_free(b, &c);
@@ -176,9 +177,10 @@ void bench_rows(bench *b) {
         if (!b->collect) mean_tell(b, &all, "1.5");
     }
     if (b->search) {
-        static const int seen[][2] = {{128, 768},   {512, 768},    {4096, 768},  {16384, 768}, {16384, 3072}, {65536, 1024},
-                                      {8192, 8192}, {100000, 128}, {1, 50257},   {32, 32000},  {2048, 4096}},
-                         unseen[][2] = {{197, 1024}, {1024, 512}, {8192, 1280}, {24576, 512}, {4096, 4096}, {300000, 64}, {64, 1000}, {12288, 197}, {512, 16384}};
+        static const int seen[][2] = {{128, 768},   {512, 768},    {4096, 768}, {16384, 768}, {16384, 3072}, {65536, 1024},
+                                      {8192, 8192}, {100000, 128}, {1, 50257},  {32, 32000},  {2048, 4096}},
+                         unseen[][2] = {{197, 1024},  {1024, 512}, {8192, 1280}, {24576, 512}, {4096, 4096},
+                                        {300000, 64}, {64, 1000},  {12288, 197}, {512, 16384}};
         mean first = {.text = "rows, shapes it was fitted to"}, second = {.text = "rows, others"};
         for (size_t k = 0; k < 2 * sizeof seen / sizeof *seen; k++)
             search(b, &first, k % 2 ? HONE_CUDA_SOFTMAX : HONE_CUDA_LAYER_NORM, seen[k / 2][0], seen[k / 2][1]);

@@ -70,7 +70,8 @@ static reference reference_of(const operands *o) {
         double sum = o->v.kind == HONE_CUDA_LARGEST ? -INFINITY : 0, size = 0;
         int there = 0;
         for (int t = 0; t < p->kernel_y * p->kernel_x; t++) {
-            const int y = v * p->stride_y - p->pad_y + t / p->kernel_x * p->dilation_y, x = u * p->stride_x - p->pad_x + t % p->kernel_x * p->dilation_x;
+            const int y = v * p->stride_y - p->pad_y + t / p->kernel_x * p->dilation_y,
+                      x = u * p->stride_x - p->pad_x + t % p->kernel_x * p->dilation_x;
             if (y < 0 || y >= p->height || x < 0 || x >= p->width) continue;
             const double f = tensor_get(&o->x, ((n * (size_t)p->height + (size_t)y) * (size_t)p->width + (size_t)x) * c + channel),
                          w = o->v.kind == HONE_CUDA_DEPTHWISE ? tensor_get(&o->w, (size_t)t * c + channel) : 1;
@@ -144,7 +145,8 @@ static void search(bench *b, mean *all, image g) {
         contender c = contender_of(b, "hone", once, &r);
         in_turns(b, &c, 1, 3);
         const double us = middle(&c);
-        fprintf(b->csv, "depthwise,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", g.batch, g.channels, g.size, g.kernel, g.stride, w->width, w->strip, w->lines, us);
+        fprintf(b->csv, "depthwise,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", g.batch, g.channels, g.size, g.kernel, g.stride, w->width, w->strip,
+                w->lines, us);
         if (least == 0 || us < least) least = us, best = *w;
         if (!memcmp(w, &chosen, sizeof chosen)) mine = us;
         contender_free(b, &c);
@@ -176,9 +178,12 @@ void bench_window(bench *b) {
         if (!b->collect) mean_tell(b, &deep[0], "1.2"), mean_tell(b, &deep[1], "1.2");
     }
     if (b->search) {
-        static const image unseen[] = {{1, 240, 28, 5, 1, 2, 1}, {8, 64, 56, 3, 1, 1, 1},  {8, 480, 14, 3, 1, 1, 1}, {16, 144, 56, 3, 2, 1, 1}, {32, 72, 28, 5, 2, 2, 1},
-                                       {4, 16, 112, 3, 1, 1, 1}, {64, 672, 7, 5, 1, 2, 1}, {1, 1152, 7, 5, 1, 2, 1}, {2, 128, 40, 3, 2, 1, 1}, {8, 96, 56, 7, 1, 3, 1}};
-        static const image more[] = {{1, 672, 14, 5, 1, 2, 1}, {32, 240, 28, 5, 1, 2, 1}, {32, 96, 56, 7, 1, 3, 1}, {1, 384, 14, 7, 1, 3, 1}};
+        static const image unseen[] = {{1, 240, 28, 5, 1, 2, 1},  {8, 64, 56, 3, 1, 1, 1},  {8, 480, 14, 3, 1, 1, 1},
+                                       {16, 144, 56, 3, 2, 1, 1}, {32, 72, 28, 5, 2, 2, 1}, {4, 16, 112, 3, 1, 1, 1},
+                                       {64, 672, 7, 5, 1, 2, 1},  {1, 1152, 7, 5, 1, 2, 1}, {2, 128, 40, 3, 2, 1, 1},
+                                       {8, 96, 56, 7, 1, 3, 1}};
+        static const image more[] = {
+            {1, 672, 14, 5, 1, 2, 1}, {32, 240, 28, 5, 1, 2, 1}, {32, 96, 56, 7, 1, 3, 1}, {1, 384, 14, 7, 1, 3, 1}};
         mean first = {.text = "depthwise, shapes it was fitted to"}, second = {.text = "depthwise, others"};
         for (size_t k = 0; k < 2 * sizeof page / sizeof *page; k++) {
             image g = page[k / 2];

@@ -40,16 +40,21 @@ static long long works_of(const hone_cuda_attended *t, const hone_cuda_attention
     return heads * rounds(rows_of(t), w->unit == HONE_CUDA_ATTENTION_DECODE ? DECODE_ROWS : 16 * w->warps);
 }
 
-/* ---- ways ---- */
+/* ---- ways. What each of warpgroups takes was fitted to 18 shapes as an H200 runs them (bench/gpu --search), in microseconds: a work's begin and end,
+   a tile of keys, and what grows of it with the head size. ---- */
+static const struct {
+    int consumers, block_k, stages, turns;
+    double work, tile, tile_head; /* tile_head: for each 64 of the head size */
+} groups[] = {{1, 64, 2, 0, 0.94, 0.61, 0.12},  {1, 128, 2, 0, 0.99, 0.53, 0.35}, {2, 64, 2, 1, 1.20, 0.36, 0.36},
+              {2, 128, 2, 1, 1.37, 0.62, 0.61}, {2, 176, 2, 1, 1.83, 0.82, 0.80}, {3, 64, 2, 1, 1.44, 0.37, 0.53},
+              {3, 96, 3, 1, 1.05, 0.00, 1.39},  {3, 128, 3, 1, 1.59, 1.53, 0.00}, {4, 64, 3, 1, 1.25, 0.00, 1.19}};
+enum { GROUPS = sizeof groups / sizeof *groups };
+static const double few_warps[] = {3.3, 3.0, 2.0, 1.9}; /* by warps, 1, 2, 4, 8 of them: a tile of 64 keys with a head size of 64 */
+static const struct {
+    double launch, memory, decode, decode_step, decode_rows, join, join_each; /* memory: millions of bytes a microsecond */
+} fitted = {1.2, 3.9, 3.4, 1.58, 0.15, 0.53, 0.11};
+
 int hone_cuda_attention_ways(const hone_cuda_attended *t, const hone_cuda_facts *gpu, hone_cuda_attention_way *way, int most) {
-    static const struct {
-        int consumers, block_k, stages;
-        bool turns;
-    } groups[] = {{1, 64, 2, false},  {1, 128, 2, false}, {2, 64, 2, true},   {2, 128, 2, true},  {2, 160, 2, true},
-                  {2, 176, 2, true},  {2, 192, 2, true},  {2, 128, 2, false}, {2, 128, 3, false}, {2, 128, 4, false},
-                  {2, 192, 2, false}, {3, 64, 2, true},   {3, 64, 4, false},  {3, 96, 4, false},  {3, 128, 2, true},
-                  {3, 128, 2, false}, {3, 128, 3, false}, {3, 128, 4, false}, {3, 128, 5, false}, {4, 64, 3, false},
-                  {4, 64, 5, false},  {4, 64, 3, true},   {4, 80, 4, false}};
     int n = 0;
     if (t->p.head_size > 256) return 0;
     for (int warps = 1; warps <= 8; warps *= 2)
@@ -67,14 +72,13 @@ int hone_cuda_attention_ways(const hone_cuda_attended *t, const hone_cuda_facts 
             if (n < most) way[n++] = w;
         }
     const bool engine = gpu->major == 9 && aligned(t) && !t->mask && t->p.heads / t->p.kv_heads <= 64 && t->p.scale > 0;
-    for (size_t k = 0; k < sizeof groups / sizeof *groups && engine; k++)
-        for (int section = 8; section <= 64; section *= 8) {
-            hone_cuda_attention_way w = {HONE_CUDA_ATTENTION_GROUPS, 0,       1, groups[k].consumers, groups[k].block_k,
-                                         groups[k].stages,           section, groups[k].turns};
-            if (shared_of(t, &w) > gpu->shared_bytes || registers_of(t, &w) > most_registers(w.consumers) + 24) continue;
-            if (section > 8 && t->p.batches * t->p.kv_heads <= 8) continue; /* all of them are worked on together anyway */
-            if (n < most) way[n++] = w;
-        }
+    const int section = 256.0 * t->p.keys * t->p.head_size <= 20e6 ? 64 : 8; /* heads whose keys and values stay in L2 */
+    for (int k = 0; k < GROUPS && engine; k++) {
+        hone_cuda_attention_way w = {
+            HONE_CUDA_ATTENTION_GROUPS, 0, 1, groups[k].consumers, groups[k].block_k, groups[k].stages, section, groups[k].turns};
+        if (shared_of(t, &w) > gpu->shared_bytes || registers_of(t, &w) > most_registers(w.consumers) + 24) continue;
+        if (n < most) way[n++] = w;
+    }
     return n;
 }
 int hone_cuda_attention_way_text(const hone_cuda_attention_way *w, char *to, size_t bytes) {
@@ -83,9 +87,50 @@ int hone_cuda_attention_way_text(const hone_cuda_attention_way *w, char *to, siz
                         w->turns ? ", turns" : "");
     return snprintf(to, bytes, "%s %d warps, splits %d", w->unit == HONE_CUDA_ATTENTION_DECODE ? "decode" : "mma", w->warps, w->splits);
 }
+
+/* ---- cost: microseconds from counts of work; other GPUs than an H200 are told apart by their multiprocessors only ---- */
+static double most_of(double a, double b) { return a > b ? a : b; }
+static double cost_groups(const hone_cuda_attended *t, const hone_cuda_facts *gpu, const hone_cuda_attention_way *w) {
+    const long long heads = (long long)t->p.batches * t->p.kv_heads, works = works_of(t, w), tiles = works / heads;
+    const long long slots = (long long)gpu->sms * blocks_of(t, gpu, w), queries = 64 / (t->p.heads / t->p.kv_heads);
+    double keys = (double)rounds(t->p.keys, w->block_k), turns = (double)rounds(works, slots);
+    if (t->causal && works > slots) { /* pairs of tiles, a long one and a short one */
+        double all = 0;
+        for (long long i = 0; i < tiles; i++) {
+            const long long seen = (i + 1) * queries * w->consumers + t->p.keys - t->p.queries;
+            all += (double)rounds(seen < 0 ? 0 : seen < t->p.keys ? seen : t->p.keys, w->block_k);
+        }
+        keys = all / (double)tiles, turns = 2.0 * (double)rounds(heads * ((tiles + 1) / 2), slots);
+    }
+    const double live = 0.5 + 0.5 * (double)rounds(t->p.queries, queries) / (double)(tiles * w->consumers); /* warpgroups that have rows */
+    for (int k = 0; k < GROUPS; k++)
+        if (groups[k].consumers == w->consumers && groups[k].block_k == w->block_k && groups[k].stages == w->stages)
+            return fitted.launch +
+                   most_of(turns * (groups[k].work + keys * live * (groups[k].tile + groups[k].tile_head * t->p.head_size / 64)),
+                           groups[k].work + (double)heads * t->p.keys * t->p.head_size * 4e-6 / 3.7);
+    return 1e9;
+}
 double hone_cuda_attention_cost(const hone_cuda_attended *t, const hone_cuda_facts *gpu, const hone_cuda_attention_way *w) {
-    (void)t, (void)gpu, (void)w;
-    return 1;
+    if (w->unit == HONE_CUDA_ATTENTION_GROUPS) return cost_groups(t, gpu, w);
+    const double blocks = (double)works_of(t, w) * w->splits,
+                 bytes = 4e-6 * t->p.batches * t->p.kv_heads * (double)t->p.keys * t->p.head_size;
+    if (w->unit == HONE_CUDA_ATTENTION_DECODE) {
+        const int head = head_of(t, 64), fit = (head > 64 ? 8 : 16) / w->warps, rows = rows_of(t) < DECODE_ROWS ? rows_of(t) : DECODE_ROWS;
+        const double turns = (double)rounds((long long)blocks, (long long)gpu->sms * (fit < 1 ? 1 : fit)),
+                     steps = (double)rounds(rounds(rounds(t->p.keys, 16), w->splits), w->warps);
+        return fitted.decode + fitted.decode_rows * w->warps * rows / 32 +
+               most_of(bytes / fitted.memory, turns * steps * fitted.decode_step * head / 128) +
+               (w->splits > 1 ? fitted.join + fitted.join_each * w->splits : 0);
+    }
+    const int by_shared = gpu->shared_bytes / (shared_of(t, w) + 1024), by_registers = (t->p.head_size > 80 ? 8 : 10) / w->warps,
+              fit = by_shared < by_registers ? by_shared : by_registers;
+    const double turns = (double)rounds((long long)blocks, (long long)gpu->sms * (fit < 1 ? 1 : fit)),
+                 tile = few_warps[w->warps == 1   ? 0
+                                  : w->warps == 2 ? 1
+                                  : w->warps == 4 ? 2
+                                                  : 3] *
+                        (0.35 + 0.65 * t->p.head_size / 64);
+    return fitted.launch + turns * (1 + (double)rounds(rounds(t->p.keys, 64), w->splits)) * tile + (w->splits > 1 ? 0.4 * w->splits : 0);
 }
 bool hone_cuda_attention_best(const hone_cuda_attended *t, const hone_cuda_facts *gpu, hone_cuda_attention_way *best) {
     hone_cuda_attention_way way[128];
@@ -101,14 +146,14 @@ bool hone_cuda_attention_best(const hone_cuda_attended *t, const hone_cuda_facts
 /* ---- printing and launching ---- */
 hone_status hone_cuda_attention_print(hone_text *out, const hone_cuda_attended *t, const hone_cuda_attention_way *w) {
     if (w->unit == HONE_CUDA_ATTENTION_GROUPS) {
-        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)t->type, NULL}, {"HEAD", head_of(t, 16), NULL}, {"BLOCK_K", w->block_k, NULL},
-                                       {"CONSUMERS", w->consumers, NULL}, {"STAGES", w->stages, NULL},  {"CAUSAL", t->causal, NULL},
+        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)t->type, NULL},   {"HEAD", head_of(t, 16), NULL}, {"BLOCK_K", w->block_k, NULL},
+                                       {"CONSUMERS", w->consumers, NULL}, {"STAGES", w->stages, NULL},    {"CAUSAL", t->causal, NULL},
                                        {"TURNS", w->turns, NULL}};
         return hone_cuda_print(out, "attention_wgmma", fill, 7);
     }
     if (w->unit == HONE_CUDA_ATTENTION_DECODE) {
         const int head = head_of(t, 64), fit = (head > 64 ? 8 : 16) / w->warps; /* about 230 registers for 128 columns, 128 for 64 */
-        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)t->type, NULL}, {"HEAD", head, NULL},          {"WARPS", w->warps, NULL},
+        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)t->type, NULL},     {"HEAD", head, NULL},        {"WARPS", w->warps, NULL},
                                        {"BLOCKS", fit < 1 ? 1 : fit, NULL}, {"CAUSAL", t->causal, NULL}, {"MASK", t->mask, NULL}};
         return hone_cuda_print(out, "attention_decode", fill, 6);
     }
@@ -117,7 +162,8 @@ hone_status hone_cuda_attention_print(hone_text *out, const hone_cuda_attended *
                                    {"ALIGNED", aligned(t), NULL}};
     return hone_cuda_print(out, "attention", fill, 7);
 }
-hone_cuda_launch_shape hone_cuda_attention_launch(const hone_cuda_attended *t, const hone_cuda_facts *gpu, const hone_cuda_attention_way *w) {
+hone_cuda_launch_shape hone_cuda_attention_launch(const hone_cuda_attended *t, const hone_cuda_facts *gpu,
+                                                  const hone_cuda_attention_way *w) {
     hone_cuda_launch_shape s = {.shared_bytes = shared_of(t, w)};
     if (w->unit == HONE_CUDA_ATTENTION_GROUPS) { /* blocks stay for many tiles */
         const long long works = works_of(t, w), many = (long long)gpu->sms * blocks_of(t, gpu, w);
@@ -144,10 +190,12 @@ hone_status hone_cuda_attention_fill(hone_cuda *g, const hone_cuda_attended *t, 
     const hone_cuda_attention *p = &t->p;
     const int group = p->heads / p->kv_heads;
     args->tiles.p = *p, args->tiles.section = w->section;
-    const long long dims[] = {p->head_size, group, p->queries, p->kv_heads, p->batches}, keys[] = {p->head_size, p->keys, p->kv_heads, p->batches};
+    const long long dims[] = {p->head_size, group, p->queries, p->kv_heads, p->batches},
+                    keys[] = {p->head_size, p->keys, p->kv_heads, p->batches};
     const int box[] = {64, group, 64 / group, 1, 1}, key_box[] = {64, w->block_k, 1, 1};
 #define ROWS(s) (const long long[]){s[1] * 2, s[2] * 2, s[1] * group * 2, s[0] * 2}
-#define KEYS(s) (const long long[]){s[2] * 2, s[1] * 2, s[0] * 2}
+#define KEYS(s) \
+    (const long long[]) { s[2] * 2, s[1] * 2, s[0] * 2 }
     HONE_TRY(hone_cuda_tiled(g, &args->tiles.map_q, (int)t->type, 5, p->q, dims, ROWS(p->stride_q), box));
     HONE_TRY(hone_cuda_tiled(g, &args->tiles.map_y, (int)t->type, 5, p->y, dims, ROWS(p->stride_y), box));
     HONE_TRY(hone_cuda_tiled(g, &args->tiles.map_k, (int)t->type, 4, p->k, keys, KEYS(p->stride_k), key_box));

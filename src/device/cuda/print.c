@@ -17,7 +17,7 @@ typedef struct {
 static const family families[] = {
     {"rows", hone_cuda_rows_text, "KIND IN_TYPE OUT_TYPE WIDTH VECTORS THREADS_A_ROW ROWS_A_BLOCK BLOCKS LONG BEFORE(v) AFTER(v) ", false,
      NO_WGMMA},
-    {"move", hone_cuda_move_text, "BYTES TURN X_ALIGNED Y_ALIGNED HIGH BAND ONCE BLOCKS ", false, NO_WGMMA},
+    {"move", hone_cuda_move_text, "BYTES TURN X_ALIGNED Y_ALIGNED HIGH ONCE BLOCKS ", false, NO_WGMMA},
     {"contract_mma", hone_cuda_contract_mma_text, "IN_TYPE OUT_TYPE TILE_M TILE_N WARPS_M WARPS_N STAGES PIECE SPLIT WINDOW EPILOGUE(v) ",
      true, NO_WGMMA},
     {"few_rows_mma", hone_cuda_few_rows_mma_text, "IN_TYPE OUT_TYPE ROWS8 WARPS UNROLLED CONSTANT_B EPILOGUE(v) ", true, NO_WGMMA},

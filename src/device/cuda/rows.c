@@ -25,9 +25,30 @@ int hone_cuda_rows_ways(const hone_cuda_rowwise *r, hone_cuda_rows_way *way, int
         }
     return n;
 }
+/* ---- cost: microseconds from counts of work. The rates were fitted to all ways of 22 jobs as an H200 does them (bench/gpu --search); other GPUs
+   are told apart by their multiprocessors only. ---- */
+static const struct {
+    double launch, latency, vector, joined,
+        wide;                 /* a kernel; a block: what it takes at least, each vector, a join over warps, 128 threads */
+    double memory, flight;    /* millions of bytes a microsecond; megabytes that must be under way for half of that */
+    double start, start_wide; /* nanoseconds from one block to the next, and for each 128 of its threads */
+    double tail;              /* of a block's time that nothing overlaps */
+} fitted = {0.489, 0.101, 0.207, 0.065, 0.205, 4.1, 1.36, 0.805, 0.516, 0.537};
+static double most_of(double a, double b) { return a > b ? a : b; }
 double hone_cuda_rows_cost(const hone_cuda_rowwise *r, const hone_cuda_facts *gpu, const hone_cuda_rows_way *w) {
-    (void)r, (void)gpu, (void)w;
-    return 1;
+    const int in = bytes_of[r->in], out = r->kind >= HONE_CUDA_ROW_SUM ? 0 : bytes_of[r->out];
+    const double blocks = (double)rounds(r->p.rows, w->at_once), threads = w->threads * w->at_once / 128.0, vector = w->width * in;
+    const double passes = w->is_long ? 3.0 * (double)rounds(r->p.columns, (long long)w->threads * w->vectors * w->width) : 1;
+    const double bytes = (double)r->p.rows * r->p.columns * 1e-6 * (in * (w->is_long ? 2 : 1) + out);
+    const double here =
+        most_of(1, blocks / gpu->sms < w->blocks ? blocks / gpu->sms : w->blocks); /* blocks of a multiprocessor at a time */
+    const double flight = gpu->sms * here * threads * 128e-6 * w->vectors * vector;
+    const double block = fitted.latency + fitted.vector * w->vectors * passes * most_of(0.3, vector / 16) +
+                         (w->threads > 32 ? fitted.joined : 0) + fitted.wide * threads;
+    return fitted.launch + fitted.tail * block +
+           most_of(
+               most_of(bytes / fitted.memory * (1 + fitted.flight / flight), blocks * (fitted.start + fitted.start_wide * threads) * 1e-3),
+               block * most_of(1, blocks / gpu->sms / w->blocks));
 }
 hone_cuda_rows_way hone_cuda_rows_best(const hone_cuda_rowwise *r, const hone_cuda_facts *gpu) {
     hone_cuda_rows_way way[64];
@@ -38,17 +59,10 @@ hone_cuda_rows_way hone_cuda_rows_best(const hone_cuda_rowwise *r, const hone_cu
     return way[best];
 }
 hone_status hone_cuda_rows_print(hone_text *out, const hone_cuda_rowwise *r, const hone_cuda_rows_way *w) {
-    const hone_cuda_fill fill[] = {{"KIND", (int)r->kind, NULL},
-                                   {"IN_TYPE", (int)r->in, NULL},
-                                   {"OUT_TYPE", (int)r->out, NULL},
-                                   {"WIDTH", w->width, NULL},
-                                   {"VECTORS", w->vectors, NULL},
-                                   {"THREADS_A_ROW", w->threads, NULL},
-                                   {"ROWS_A_BLOCK", w->at_once, NULL},
-                                   {"BLOCKS", w->blocks, NULL},
-                                   {"LONG", w->is_long, NULL},
-                                   {"BEFORE", 0, r->before},
-                                   {"AFTER", 0, r->after}};
+    const hone_cuda_fill fill[] = {{"KIND", (int)r->kind, NULL},       {"IN_TYPE", (int)r->in, NULL}, {"OUT_TYPE", (int)r->out, NULL},
+                                   {"WIDTH", w->width, NULL},          {"VECTORS", w->vectors, NULL}, {"THREADS_A_ROW", w->threads, NULL},
+                                   {"ROWS_A_BLOCK", w->at_once, NULL}, {"BLOCKS", w->blocks, NULL},   {"LONG", w->is_long, NULL},
+                                   {"BEFORE", 0, r->before},           {"AFTER", 0, r->after}};
     return hone_cuda_print(out, "rows", fill, 11);
 }
 hone_cuda_launch_shape hone_cuda_rows_launch(const hone_cuda_rowwise *r, const hone_cuda_rows_way *w) {

@@ -13,10 +13,11 @@ typedef struct {
     hone_cuda_rows p;           /* addresses and pitches too: alignment decides how wide a load is */
 } hone_cuda_rowwise;
 typedef struct {
-    int width, vectors, threads, at_once, is_long, blocks; /* threads: of a row; at_once: rows of a block; blocks: on a multiprocessor at least */
+    int width, vectors, threads, at_once, is_long,
+        blocks; /* threads: of a row; at_once: rows of a block; blocks: on a multiprocessor at least */
 } hone_cuda_rows_way;
 
-int hone_cuda_rows_ways(const hone_cuda_rowwise *r, hone_cuda_rows_way *way, int most); /* there is always one */
+int hone_cuda_rows_ways(const hone_cuda_rowwise *r, hone_cuda_rows_way *way, int most);                            /* there is always one */
 double hone_cuda_rows_cost(const hone_cuda_rowwise *r, const hone_cuda_facts *gpu, const hone_cuda_rows_way *way); /* microseconds, about */
 hone_cuda_rows_way hone_cuda_rows_best(const hone_cuda_rowwise *r, const hone_cuda_facts *gpu);
 hone_status hone_cuda_rows_print(hone_text *out, const hone_cuda_rowwise *r, const hone_cuda_rows_way *way); /* the kernel is hone_rows */

@@ -10,22 +10,46 @@ static int pixels_kept(const hone_cuda_windowed *v, const hone_cuda_window_way *
     return columns * lines * ((w->width * bytes_of[v->type] + 3) / 4);
 }
 int hone_cuda_window_ways(const hone_cuda_windowed *v, hone_cuda_window_way *way, int most) {
-    static const int strips[] = {1, 2, 4, 7}, many[] = {1, 2, 4};
-    const hone_cuda_address all = v->p.x | v->p.y | v->p.residual;
-    int n = 0;
-    for (int width = 1; width <= 16 / bytes_of[v->type]; width *= 2)
-        for (int q = 0; q < 12; q++) {
-            const hone_cuda_window_way w = {width, strips[q % 4], many[q / 4]};
+    const hone_cuda_address all = v->p.x | v->p.y | v->p.residual, constants = v->p.w | v->p.bias;
+    const int bytes = bytes_of[v->type], taps = v->p.kernel_y * v->p.kernel_x;
+    int n = 0, widest = 16 / bytes;
+    while (widest > 1 && (v->p.channels % widest || constants % 16 || all % (unsigned)(widest * bytes))) widest /= 2;
+    for (int width = 1; width <= widest; width *= 2)
+        for (int q = 0; q < 9; q++) {
+            const hone_cuda_window_way w = {width, 1 << q % 3, 1 << q / 3};
             const int sums = width * w.strip * w.lines;
-            if (width > 1 && (v->p.channels % width || all % (unsigned)(width * bytes_of[v->type]))) break;
-            if (width * w.strip * w.lines > 1 && (sums > 64 || sums + pixels_kept(v, &w) > 190)) continue; /* registers */
+            if (width < widest && width < 4 && (width > 1 || taps > 9)) break;             /* narrow loads pay for few windows only */
+            if (sums > 1 && (sums > 64 || sums + pixels_kept(v, &w) > 170) && n) continue; /* registers */
             if (n < most) way[n++] = w;
         }
     return n;
 }
+/* ---- cost: microseconds from counts of work. The rates were fitted to all ways of 18 depthwise convolutions as an H200 does them (bench/gpu --search);
+   other GPUs are told apart by their multiprocessors only. ---- */
+static const struct {
+    double launch, memory;             /* a kernel; millions of bytes a microsecond */
+    double turn, turn_pixel;           /* all blocks that run at a time: what they wait for memory, and for each pixel of a thread */
+    double product, widened, pixel;    /* of a block, nanoseconds: a multiply-add of each thread, a channel of a pixel, a load */
+    double registers, registers_pixel; /* of a thread: what it has anyway, and what it has of its pixels */
+    double whole;                      /* how much of the last turn's blocks run alone */
+} fitted = {0.519, 3.93, 0.289, 0.0232, 0.615, 3.85, 3.53, 48.3, 0.782, 0.69};
 double hone_cuda_window_cost(const hone_cuda_windowed *v, const hone_cuda_facts *gpu, const hone_cuda_window_way *w) {
-    (void)v, (void)gpu, (void)w;
-    return 1;
+    const hone_cuda_launch_shape s = hone_cuda_window_launch(v, w);
+    const double blocks = (double)s.grid[0] * s.grid[1] * s.grid[2], sums = w->width * w->strip * w->lines;
+    const double pixels = (double)((w->strip - 1) * v->p.stride_x + v->p.kernel_x) * ((w->lines - 1) * v->p.stride_y + v->p.kernel_y);
+    double registers = fitted.registers + fitted.registers_pixel * pixels_kept(v, w) + sums;
+    if (registers > 255) registers = 255;
+    int fit = (int)(65536 / (128 * 8 * (double)rounds((long long)registers, 8)));
+    fit = fit < 1 ? 1 : fit > 16 ? 16 : fit;
+    double turns = blocks / gpu->sms / fit;
+    turns = turns <= 1 ? 1 : (double)rounds((long long)blocks, (long long)gpu->sms * fit) * fitted.whole + turns * (1 - fitted.whole);
+    const double each = blocks < gpu->sms ? 1 : blocks / gpu->sms,
+                 work = sums * v->p.kernel_y * v->p.kernel_x * fitted.product + pixels * w->width * fitted.widened + pixels * fitted.pixel;
+    const double bytes = 1e-6 * v->p.batch * v->p.channels * bytes_of[v->type] *
+                         ((double)v->p.height * v->p.width + (double)v->p.out_height * v->p.out_width);
+    const double t = turns * (fitted.turn + fitted.turn_pixel * pixels) + each * work * 1e-3;
+    return (fitted.launch + (t > bytes / fitted.memory ? t : bytes / fitted.memory)) *
+           (1 + 0.01 * w->strip); /* lines share more than strips */
 }
 hone_cuda_window_way hone_cuda_window_best(const hone_cuda_windowed *v, const hone_cuda_facts *gpu) {
     hone_cuda_window_way way[64];
@@ -36,11 +60,11 @@ hone_cuda_window_way hone_cuda_window_best(const hone_cuda_windowed *v, const ho
     return way[best];
 }
 hone_status hone_cuda_window_print(hone_text *out, const hone_cuda_windowed *v, const hone_cuda_window_way *w) {
-    const hone_cuda_fill fill[] = {{"KIND", (int)v->kind, NULL},       {"IN_TYPE", (int)v->type, NULL},
-                                   {"WIDTH", w->width, NULL},          {"STRIP", w->strip, NULL},
-                                   {"LINES", w->lines, NULL},          {"DILATION", v->p.dilation_x, NULL},
-                                   {"KERNEL_Y", v->p.kernel_y, NULL},  {"KERNEL_X", v->p.kernel_x, NULL},
-                                   {"STRIDE", v->p.stride_x, NULL},    {"EPILOGUE", 0, v->epilogue}};
+    const hone_cuda_fill fill[] = {{"KIND", (int)v->kind, NULL},      {"IN_TYPE", (int)v->type, NULL},
+                                   {"WIDTH", w->width, NULL},         {"STRIP", w->strip, NULL},
+                                   {"LINES", w->lines, NULL},         {"DILATION", v->p.dilation_x, NULL},
+                                   {"KERNEL_Y", v->p.kernel_y, NULL}, {"KERNEL_X", v->p.kernel_x, NULL},
+                                   {"STRIDE", v->p.stride_x, NULL},   {"EPILOGUE", 0, v->epilogue}};
     return hone_cuda_print(out, "window", fill, 10);
 }
 hone_cuda_launch_shape hone_cuda_window_launch(const hone_cuda_windowed *v, const hone_cuda_window_way *w) {

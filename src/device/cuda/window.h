@@ -17,8 +17,10 @@ typedef struct {
 } hone_cuda_window_way;
 
 int hone_cuda_window_ways(const hone_cuda_windowed *v, hone_cuda_window_way *way, int most); /* there is always one */
-double hone_cuda_window_cost(const hone_cuda_windowed *v, const hone_cuda_facts *gpu, const hone_cuda_window_way *way); /* microseconds, about */
+double hone_cuda_window_cost(const hone_cuda_windowed *v, const hone_cuda_facts *gpu,
+                             const hone_cuda_window_way *way); /* microseconds, about */
 hone_cuda_window_way hone_cuda_window_best(const hone_cuda_windowed *v, const hone_cuda_facts *gpu);
-hone_status hone_cuda_window_print(hone_text *out, const hone_cuda_windowed *v, const hone_cuda_window_way *way); /* the kernel is hone_window */
+hone_status hone_cuda_window_print(hone_text *out, const hone_cuda_windowed *v,
+                                   const hone_cuda_window_way *way); /* the kernel is hone_window */
 hone_cuda_launch_shape hone_cuda_window_launch(const hone_cuda_windowed *v, const hone_cuda_window_way *way);
 #endif

@@ -11,7 +11,7 @@
    interleaved, are a pair's share of eight products. The next keys are loaded while weights are computed, the next values after them.
 
    Filled in by the printer: IN_TYPE (f16, bf16), HEAD (head size rounded up to 64), WARPS, BLOCKS (on a multiprocessor at least), CAUSAL, MASK (1: an
-   f32 mask is added). Shared memory: WARPS * 16 * (HEAD + 2) floats. At most 32 * WARPS splits. */
+   f32 mask is added). Shared memory: WARPS * 16 * (HEAD + 2) floats. */
 #define F16_TYPE 1
 #if IN_TYPE == F16_TYPE
 #define MMA mma_f16
@@ -26,7 +26,8 @@ enum {
     STEP = 16,        /* keys that a warp takes at a time */
     WIDE = HEAD / 32, /* pieces of 16 bytes that a thread has of a key */
     HIGH = HEAD / 64, /* and of a value */
-    NUMBERS = ROWS * (HEAD + 2) /* of a part: outputs, largest scores, sums */
+    NUMBERS = ROWS * (HEAD + 2), /* of a part: outputs, largest scores, sums */
+    TOGETHER = 8 /* parts that a thread joins at a time */
 };
 #define LOWEST BITS_F32(0xff800000u)
 typedef union { u32x4 all; u32 word[4]; } piece;
@@ -146,7 +147,7 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
                 UNROLL for (int q = 0; q < 4; q++) {
                     four x;
                     UNROLL for (int e = 0; e < 4; e++) x.one[e] = out[i * 8 + q % 2 * 4 + e][2 * h + q / 2];
-                    store16(parts + (warp * ROWS + r) * HEAD + i * 64 + (2 * along + q / 2) * 8 + q % 2 * 4, x.all);
+                    shared_store16(shared_at(parts + (warp * ROWS + r) * HEAD + i * 64 + (2 * along + q / 2) * 8 + q % 2 * 4), x.all);
                 }
             if (along == 0) mosts[warp * ROWS + r] = largest[h], totals[warp * ROWS + r] = total[h];
         }
@@ -163,7 +164,7 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
         UNROLL for (int w = 0; w < WARPS; w++) {
             const float less = shrink(mosts[w * ROWS + r], most);
             four x;
-            x.all = load16(parts + (w * ROWS + r) * HEAD + column);
+            x.all = shared_load16(shared_at(parts + (w * ROWS + r) * HEAD + column));
             all += totals[w * ROWS + r] * less;
             UNROLL for (int e = 0; e < 4; e++) sum.one[e] += x.one[e] * less;
         }
@@ -179,40 +180,40 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
     }
     if (a->splits == 1) return;
 
-    /* blocks into one, by the last of them to come */
-    fence_gpu();
+    /* blocks into one, by the last of them to come; the count orders what blocks wrote before it */
     sync_block();
     u32 *count = (u32 *)a->counters + id;
     if (THREAD == 0) *(u32 *)hone_shared = atomic_count(count);
     sync_block();
-    const bool last = *(const volatile u32 *)hone_shared == (u32)a->splits - 1;
-    sync_block();
-    if (!last) return;
+    if (*(const volatile u32 *)hone_shared != (u32)a->splits - 1) return;
     if (THREAD == 0) *count = 0;
-    fence_gpu();
     const float *first = (const float *)a->workspace + id * a->splits * NUMBERS;
-    float *his = (float *)hone_shared, *his_total = his + a->splits * ROWS;
-    for (int p = THREAD; p < a->splits * ROWS; p += THREADS)
-        if (p % ROWS < high) {
-            const volatile float *from_him = first + p / ROWS * NUMBERS + ROWS * HEAD + p % ROWS;
-            his[p] = from_him[0], his_total[p] = from_him[ROWS];
-        }
-    sync_block();
     for (int p = THREAD; p < high * (HEAD / 4); p += THREADS) {
         const int r = p / (HEAD / 4), column = p % (HEAD / 4) * 4, row = row0 + r;
         if (column >= a->head_size) continue;
         four sum;
         float most = LOWEST, all = 0;
         UNROLL for (int e = 0; e < 4; e++) sum.one[e] = 0;
-        for (int s = 0; s < a->splits; s++) most = larger(most, his[s * ROWS + r]);
-        for (int s0 = 0; s0 < a->splits; s0 += 8) {
-            four x[8];
-            UNROLL for (int s = 0; s < 8; s++)
-                if (s0 + s < a->splits) x[s].all = load16_l2(first + (i64)(s0 + s) * NUMBERS + r * HEAD + column);
-            UNROLL for (int s = 0; s < 8; s++)
+        for (int s0 = 0; s0 < a->splits; s0 += TOGETHER) { /* all are asked for before the first is needed */
+            four x[TOGETHER];
+            float his[TOGETHER], his_total[TOGETHER];
+            const float was = most;
+            UNROLL for (int s = 0; s < TOGETHER; s++) {
+                const float *from_him = first + (i64)(s0 + s) * NUMBERS;
+                his[s] = LOWEST, his_total[s] = 0;
                 if (s0 + s < a->splits) {
-                    const float less = shrink(his[(s0 + s) * ROWS + r], most);
-                    all += his_total[(s0 + s) * ROWS + r] * less;
+                    x[s].all = load16_l2(from_him + r * HEAD + column);
+                    his[s] = *(const volatile float *)(from_him + ROWS * HEAD + r), his_total[s] = *(const volatile float *)(from_him + ROWS * (HEAD + 1) + r);
+                }
+            }
+            UNROLL for (int s = 0; s < TOGETHER; s++) most = larger(most, his[s]);
+            const float before = shrink(was, most);
+            all *= before;
+            UNROLL for (int e = 0; e < 4; e++) sum.one[e] *= before;
+            UNROLL for (int s = 0; s < TOGETHER; s++)
+                if (s0 + s < a->splits) {
+                    const float less = shrink(his[s], most);
+                    all += his_total[s] * less;
                     UNROLL for (int e = 0; e < 4; e++) sum.one[e] += x[s].one[e] * less;
                 }
         }

@@ -2,8 +2,8 @@
    attention_wgmma: softmax(scale Q Kᵀ) V on the matrix unit of warpgroups, for sm_90a, tiles by the copy engine. What attention.cu computes, less
    the additive mask and the split over keys; for scale > 0, and rows of Q, K, V and y that are aligned to 16 bytes.
 
-   A block stays for many tiles of rows. Which ones follows from its number alone, so no warp has to tell another: one of each round of as many
-   as there are blocks, the rounds from left to right and from right to left in turns, because causal tiles go from the longest to the shortest.
+   A block stays for many tiles of rows. Which ones follows from its number alone, so no warp has to tell another. Causal tiles differ in length, so
+   where there are more of them than blocks, a block takes two of a head at a time, the longest with the shortest, the second with the last but one.
    Its first warpgroup only asks for tiles. CONSUMERS others have 64 rows each: scores S = Q Kᵀ come from shared memory, become weights
    in registers, and from there multiply V; the registers of a sum are laid out as those of a left factor, so nothing moves. While the softmax
    of one tile of keys is computed, the scores of the next are multiplied, and warpgroups take turns (TURNS): one multiplies while another
@@ -38,7 +38,6 @@ enum {
 #define LOWEST BITS_F32(0xff800000u)
 #define P (&a->p)
 #define UNIFORM(v) ((int)shuffle_from((u32)(v), 0)) /* equal in all threads of a warp, and the compiler knows it */
-#define GROUP_OF(a) ((a)->p.heads / (a)->p.kv_heads)
 
 /* Barriers: Q is full, Q is empty (a warpgroup), K is full, K is empty, V is full, V is empty (a stage). */
 #define Q_FULL(c) (barriers + 8 * (u32)(c))
@@ -68,19 +67,27 @@ DEVICE int tiles_of(const hone_cuda_attention_tma *a, const work *w, int queries
     }
     return (last + BLOCK_K - 1) / BLOCK_K;
 }
-DEVICE int works_of(const hone_cuda_attention_tma *a) {
-    const int queries = 64 / GROUP_OF(a) * CONSUMERS;
-    return P->batches * P->kv_heads * ((P->queries + queries - 1) / queries);
+/* All works in an order: `section` heads at a time, all their first tiles, all their second ones; or pairs of tiles, two works each. */
+typedef struct { int group, tiles, pairs, count; } plan;
+DEVICE plan plan_of(const hone_cuda_attention_tma *a) {
+    plan p;
+    p.group = P->heads / P->kv_heads;
+    const int queries = 64 / p.group * CONSUMERS, heads = P->batches * P->kv_heads;
+    p.tiles = (P->queries + queries - 1) / queries;
+    p.pairs = CAUSAL && heads * p.tiles > GRID_X ? (p.tiles + 1) / 2 : 0;
+    p.count = heads * (p.pairs ? 2 * p.pairs : p.tiles);
+    return p;
 }
-DEVICE int next_work(int t) { /* from round r to the next: x becomes GRID - 1 - x */
-    const int x = t % GRID_X;
-    return t - x + GRID_X + (CAUSAL ? GRID_X - 1 - x : x);
-}
-DEVICE work work_of(const hone_cuda_attention_tma *a, int t) {
-    const int queries = 64 / GROUP_OF(a) * CONSUMERS, tiles = (P->queries + queries - 1) / queries, heads = P->batches * P->kv_heads;
-    const int first = t / (a->section * tiles) * a->section, size = heads - first < a->section ? heads - first : a->section;
-    const int within = t - first * tiles, head = first + within % size, tile = CAUSAL ? tiles - 1 - within / size : within / size;
-    work w = {tile * queries, head % P->kv_heads, head / P->kv_heads, P->keys};
+DEVICE int first_work(const plan *p) { return p->pairs ? 2 * BLOCK_X : BLOCK_X; }
+DEVICE int next_work(const plan *p, int t) { return !p->pairs ? t + GRID_X : t % 2 ? t - 1 + 2 * GRID_X : t + 1; }
+DEVICE work work_of(const hone_cuda_attention_tma *a, const plan *p, int t) {
+    const int second = p->pairs ? t % 2 : 0, places = p->pairs ? p->pairs : p->tiles, heads = P->batches * P->kv_heads;
+    if (p->pairs) t /= 2;
+    const int first = t / (a->section * places) * a->section, size = heads - first < a->section ? heads - first : a->section;
+    const int within = t - first * places, place = within / size, head = first + within - place * size, batch = head / P->kv_heads;
+    int tile = CAUSAL ? p->tiles - 1 - place : place;
+    if (second) tile = place == tile ? p->tiles : place; /* of the middle one there is no second: its queries are not there */
+    work w = {tile * (64 / p->group * CONSUMERS), head - batch * P->kv_heads, batch, P->keys};
     if (P->lengths) {
         const int length = ((const int *)P->lengths)[w.batch];
         w.keys = length < 0 ? 0 : length < w.keys ? length : w.keys;
@@ -89,13 +96,14 @@ DEVICE work work_of(const hone_cuda_attention_tma *a, int t) {
 }
 
 /* One thread asks for all tiles of this block, in the order in which they are needed. */
-DEVICE void bring(const hone_cuda_attention_tma *a, u32 shared, u32 barriers) {
-    const int group = GROUP_OF(a), queries = 64 / group, works = works_of(a);
+DEVICE void bring(const hone_cuda_attention_tma *a, const plan *plan, u32 shared, u32 barriers) {
+    const int group = plan->group, queries = 64 / group;
     ring k = {0, 0}, v = {0, 0};
     u32 turn = 0;
-    for (int t = BLOCK_X; t < works; t = next_work(t)) {
-        const work w = work_of(a, t);
+    for (int t = first_work(plan); t < plan->count; t = next_work(plan, t)) {
+        const work w = work_of(a, plan, t);
         const int tiles = tiles_of(a, &w, queries * CONSUMERS);
+        if (w.query >= P->queries) continue;
 #define BRING(what, at, r, n)                                                                                                              \
     barrier_wait(what##_EMPTY(r.stage), r.turn ^ 1);                                                                                       \
     barrier_expect(what##_FULL(r.stage), TILE_K);                                                                                          \
@@ -155,8 +163,8 @@ DEVICE u64 operand(u32 at, u32 leading) { /* rows of 128 bytes, swizzled; 8 rows
     UNROLL for (int j = 0; j < BLOCK_K / 4; j++) weight[j] = TWO(score[2 * j], score[2 * j + 1]);
 
 /* 64 rows through all tiles of keys. */
-DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int c, u32 shared, u32 barriers, u32 turn, ring *k, ring *v) {
-    const int t = THREAD % 128, lane = t % 32, group = GROUP_OF(a), queries = 64 / group, all_tiles = tiles_of(a, w, queries * CONSUMERS);
+DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int group, int c, u32 shared, u32 barriers, u32 turn, ring *k, ring *v) {
+    const int t = THREAD % 128, lane = t % 32, queries = 64 / group, all_tiles = tiles_of(a, w, queries * CONSUMERS);
     const int first = w->query + c * queries, behind = w->keys - P->queries, row = t / 32 * 16 + lane / 4;
     const u32 mine = shared + (u32)(c * TILE_Q), panel = shared + OUT_AT + (u32)(c * PANEL_Q);
     const float scale = P->scale * 1.4426950408889634f; /* powers of 2 instead of e */
@@ -254,6 +262,7 @@ DEVICE void attend(const hone_cuda_attention_tma *a, const work *w, int c, u32 s
 KERNEL(hone_attention, hone_cuda_attention_tma, THREADS, 1) {
     const u32 shared = shared_at(hone_shared), barriers = shared + BARRIERS_AT;
     const int c = UNIFORM(THREAD / 128) - 1;
+    const plan plan = plan_of(a);
     if (THREAD == 0) {
         UNROLL for (int i = 0; i < CONSUMERS; i++) barrier_init(Q_FULL(i), 1), barrier_init(Q_EMPTY(i), 1);
         UNROLL for (int s = 0; s < STAGES; s++) {
@@ -269,19 +278,19 @@ KERNEL(hone_attention, hone_cuda_attention_tma, THREADS, 1) {
         if (CONSUMERS == 2) registers_less(40);
         if (CONSUMERS == 3) registers_less(32);
         if (CONSUMERS == 4) registers_less(24);
-        if (THREAD == 0) bring(a, shared, barriers);
+        if (THREAD == 0) bring(a, &plan, shared, barriers);
     } else {
         if (CONSUMERS == 2) registers_more(232);
         if (CONSUMERS == 3) registers_more(160);
         if (CONSUMERS == 4) registers_more(112);
         ring k = {0, 0}, v = {0, 0};
         if (TURNS && CONSUMERS > 1 && c == CONSUMERS - 1) arrive_some(1 + CONSUMERS, 256); /* the first one begins */
-        const int works = works_of(a);
         u32 turn = 0;
-        for (int t = BLOCK_X; t < works; t = next_work(t)) {
-            work w = work_of(a, t);
+        for (int t = first_work(&plan); t < plan.count; t = next_work(&plan, t)) {
+            work w = work_of(a, &plan, t);
+            if (w.query >= P->queries) continue;
             w.keys = UNIFORM(w.keys);
-            attend(a, &w, c, shared, barriers, turn, &k, &v);
+            attend(a, &w, plan.group, c, shared, barriers, turn, &k, &v);
             turn ^= 1;
         }
         if (THREAD % 128 == 0) store_wait(0);

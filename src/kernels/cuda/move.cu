@@ -7,9 +7,8 @@
    blocks that stay.
 
    Filled in by the printer: BYTES (1, 2, 4 or 8 an element), TURN (1: y's last dim is k, x's contiguous one is j), X_ALIGNED, Y_ALIGNED (1: rows begin
-   at multiples of 16 bytes; of a copy: both), HIGH (rows of a tile: 64, 128 or 256; of a copy: pieces a thread has under way), BAND (tiles
-   side by side along j before the next ones along k), ONCE (1: what is written is not kept in L2), BLOCKS (of 256 threads on a multiprocessor at
-   least). */
+   at multiples of 16 bytes; of a copy: both), HIGH (rows of a tile: 64, 128 or 256; of a copy: pieces a thread has under way), ONCE (1: what is
+   written is not kept in L2), BLOCKS (of 256 threads on a multiprocessor at least). */
 #if BYTES == 1
 typedef u8 element;
 #elif BYTES == 2
@@ -31,17 +30,18 @@ typedef union ALIGNED16 { element one[PER]; u32x4 all; } piece;
 /* A tile is HIGH rows of 128 bytes along j. Where x's rows begin at multiples of 16 bytes, so do the tile's, and their pieces of 16 bytes are
    swapped by the row; else a row of the tile begins where its first aligned piece does, and rows that are PER apart are neighbours. Either way
    neighbouring pieces of a row of y come from different banks. */
-enum { TILE_J = 128 / BYTES, WORD = BYTES < 4 ? 4 / BYTES : 1, GROUPS = HIGH / PER, ROW = X_ALIGNED ? 128 : 144 };
+enum { BAND = 8 /* tiles side by side along j before the next ones along k: both sides of what is under way are long */, TILE_J = 128 / BYTES, WORD = BYTES < 4 ? 4 / BYTES : 1, GROUPS = HIGH / PER, ROW = X_ALIGNED ? 128 : 144 };
 DEVICE u32 place(int k, int byte) {
     if (X_ALIGNED) return (u32)(k * ROW) + ((u32)byte ^ (u32)(k / PER % 8 * 16));
     return (u32)((k % PER * GROUPS + k / PER) * ROW + byte);
 }
 typedef struct { const char *x; element *y; int wide, high; } tile; /* where it begins, how much of it is there */
-DEVICE tile tile_at(const hone_cuda_move *a, i64 t) {
-    const i64 tiles_j = (a->extent[1] + TILE_J - 1) / TILE_J, tiles_k = (a->extent[2] + HIGH - 1) / HIGH, i = t / (tiles_j * tiles_k);
+DEVICE tile tile_at(const hone_cuda_move *a, u32 t) { /* tiles are counted in 32 bits: longer divisions would take as long as the tile */
+    const u32 tiles_j = (u32)((a->extent[1] + TILE_J - 1) / TILE_J), tiles_k = (u32)((a->extent[2] + HIGH - 1) / HIGH), i = t / (tiles_j * tiles_k);
     t -= i * (tiles_j * tiles_k);
-    const i64 first = t / (BAND * tiles_k) * BAND, within = t - first * tiles_k, many = tiles_j - first < BAND ? tiles_j - first : BAND;
-    const i64 j0 = (first + within % many) * TILE_J, k0 = within / many * HIGH;
+    const u32 first = t / (BAND * tiles_k) * BAND, within = t - first * tiles_k, many = tiles_j - first < BAND ? tiles_j - first : BAND;
+    const u32 at_k = within / many, at_j = first + within - at_k * many;
+    const i64 j0 = (i64)at_j * TILE_J, k0 = (i64)at_k * HIGH;
     tile r;
     r.x = (const char *)((const element *)a->x + i * a->stride_x[0] + k0 * a->stride_x[2] + j0);
     r.y = (element *)a->y + (i * a->extent[1] + j0) * a->extent[2] + k0;
@@ -61,8 +61,8 @@ DEVICE void bring(const hone_cuda_move *a, const tile *t, u32 to) {
     }
 #else /* pieces that hold some of a row, and some of its neighbours too; nothing outside of the tensor is read */
     const u64 end = a->x + (u64)(((a->extent[0] - 1) * a->stride_x[0] + (a->extent[2] - 1) * a->stride_x[2] + a->extent[1]) * BYTES);
-    for (int p = THREAD; p < HIGH * 9; p += THREADS) {
-        const int k = p / 9, q = p % 9;
+    UNROLL for (int n = 0; n < (HIGH * 9 + THREADS - 1) / THREADS; n++) {
+        const int p = THREAD + n * THREADS, k = p / 9, q = p % 9;
         const u64 row = (u64)t->x + (u64)(k * pitch), from = row / 16 * 16 + (u64)(q * 16);
         if (k >= t->high || from >= row + (u64)(t->wide * BYTES)) continue;
         if (from >= a->x) copy16(to + place(k, q * 16), (const void *)from, end - from < 16 ? (int)(end - from) : 16);
@@ -118,7 +118,7 @@ DEVICE void leave(const hone_cuda_move *a, const tile *t) {
 }
 
 KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
-    const tile t = tile_at(a, BLOCK_X);
+    const tile t = tile_at(a, (u32)BLOCK_X);
     launch_next();
     wait_previous();
     bring(a, &t, shared_at(hone_shared));

@@ -4,7 +4,7 @@
 
    Filled in by the printer: KIND (1 depthwise, 2 largest, 3 average of what is there, 4 average over all taps), IN_TYPE (f16, bf16, f32), WIDTH,
    STRIP, LINES, KERNEL_Y, KERNEL_X, STRIDE, DILATION (of both dims), EPILOGUE(v): an expression of v that may use bias, residual.
-   Weights are f32, whatever the pixels are: widened once, when they are packed. Grid: x over strips and channels of a line, y over lines, z over images. */
+   Weights are f32, whatever the pixels are: widened once, when they are packed; they and the bias are aligned to 16 bytes. Grid: x over strips and channels of a line, y over lines, z over images. */
 #define F16_TYPE 1
 #define BF16_TYPE 2
 #define DEPTHWISE 1
@@ -45,6 +45,19 @@ DEVICE void store_piece(store *p, const piece *v) {
     else if (sizeof(store) * WIDTH == 4) *(u32 *)p = v->word;
     else *p = v->one[0];
 }
+DEVICE void load_constants(float to[WIDTH], const float *p) { /* of WIDTH channels: as wide as they are aligned */
+    if (WIDTH % 4 == 0) {
+        UNROLL for (int e = 0; e < WIDTH / 4; e++) {
+            union { u32x4 all; float one[4]; } v;
+            v.all = load16(p + 4 * e);
+            UNROLL for (int i = 0; i < 4; i++) to[(4 * e + i) % WIDTH] = v.one[i];
+        }
+    } else if (WIDTH == 2) {
+        union { u64 all; float one[2]; } v;
+        v.all = *(const u64 *)p;
+        to[0] = v.one[0], to[1 % WIDTH] = v.one[1];
+    } else to[0] = *p;
+}
 DEVICE float end(float v, float bias, float residual) {
     (void)bias, (void)residual;
     return EPILOGUE(v);
@@ -58,7 +71,9 @@ KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
     float bias[WIDTH];
     launch_next();
     if (strip >= strips) return;
-    UNROLL for (int e = 0; e < WIDTH; e++) bias[e] = a->bias ? ((const float *)a->bias)[channel + e] : 0.0f;
+    if (a->bias) load_constants(bias, (const float *)a->bias + channel);
+    else
+        UNROLL for (int e = 0; e < WIDTH; e++) bias[e] = 0.0f;
     const float *weights = (const float *)a->w + channel;
     wait_previous();
     /* all pixels are asked for before the first is needed */
@@ -82,9 +97,7 @@ KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
     UNROLL for (int ky = 0; ky < KERNEL_Y; ky++)
         UNROLL for (int kx = 0; kx < KERNEL_X; kx++) {
             float w[WIDTH];
-            if (KIND == DEPTHWISE) {
-                UNROLL for (int e = 0; e < WIDTH; e++) w[e] = weights[(ky * KERNEL_X + kx) * a->channels + e];
-            }
+            if (KIND == DEPTHWISE) load_constants(w, weights + (ky * KERNEL_X + kx) * a->channels);
             UNROLL for (int l = 0; l < LINES; l++)
                 UNROLL for (int s = 0; s < STRIP; s++)
                     UNROLL for (int e = 0; e < WIDTH; e++) {

@@ -92,7 +92,9 @@ DEVICE u32x4 load16_l2(const void *p) { /* what another block may have written *
     asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
     return v;
 }
-DEVICE void store16(void *p, u32x4 v) { *(u32x4 *)p = v; }
+DEVICE void store16(void *p, u32x4 v) { /* written out: the compiler makes four stores of some */
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
 DEVICE void store16_once(void *p, u32x4 v) { /* read by nobody soon: the first to leave L2 */
     asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
