@@ -10,7 +10,7 @@ case $(uname -m) in
 aarch64) cross="x86_64-linux-gnu-gcc:gcc-x86-64-linux-gnu /usr/x86_64-linux-gnu/include/stdio.h:libc6-dev-amd64-cross qemu-x86_64:qemu-user" ;;
 *) cross="aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu /usr/aarch64-linux-gnu/include/stdio.h:libc6-dev-arm64-cross qemu-aarch64:qemu-user" ;;
 esac
-all="$test clang:clang clang-format:clang-format clang-tidy:clang-tidy /etc/OpenCL/vendors/pocl.icd:pocl-opencl-icd $cross"
+all="$test clang:clang clang-format:clang-format clang-tidy:clang-tidy /etc/OpenCL/vendors/pocl.icd:pocl-opencl-icd /usr/lib/$(uname -m)-linux-gnu/libOpenCL.so.1:ocl-icd-libopencl1 $cross"
 
 clang_runtime() { # libFuzzer and the sanitizers are a package of their own, named by clang's version; before there is a clang it is not asked for
     ! command -v clang >/dev/null 2>&1 || ls "$(clang -print-resource-dir)"/lib/*/libclang_rt.fuzzer* >/dev/null 2>&1 ||

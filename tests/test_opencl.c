@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    Printed kernels on an OpenCL device (PoCL, mostly) against the interpreter, launch by launch: the same calls as test_printer's. Skipped where there
-   is no OpenCL. Before each launch the device's targets are the interpreter's, so that a difference is this launch's own; memory around every tensor
-   is guarded. All but sums and functions that libraries define must agree bit for bit (NaNs among themselves).
+   is no OpenCL.
 
    HONE_TEST_ALL=1: all conformance cases, not a sample. HONE_OPENCL=n: device n. */
 #include <setjmp.h>
@@ -15,22 +14,16 @@
 
 #include "calls.h"
 #include "device/opencl/driver.h"
-#include "loops/kernel.h"
+
+typedef hone_opencl_memory *memory;
+#include "launches.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(HONE_EMULATED)
 enum { SLOW = 1 }; /* printing is what a sanitizer can find something in; the device's compiler is not ours */
 #else
 enum { SLOW = 0 };
 #endif
-enum { GUARD = 256, BATCH = 120, HELD = 100000000 };
-typedef struct {
-    walk_call call;
-    hone_value *in[WALK_MAX];
-    int n_in;
-    bool failed;
-    char what[160];
-    hone_kernels kernels;
-} job;
+enum { BATCH = 120, HELD = 100000000 };
 typedef struct {
     const char *name;
     hone_opencl_kernel *kernel;
@@ -45,7 +38,6 @@ static struct {
     hone_vec(hone_opencl_program *) programs;
     hone_vec(job *) jobs;
     size_t held;
-    int calls, launches, refused, failures, cached, by_kind[8], grouped;
 } batch;
 
 static int set_up(void **state) {
@@ -73,116 +65,26 @@ static int tear_down(void **state) {
     snprintf(command, sizeof command, "rm -rf '%s'", batch.cache);
     return *batch.cache && system(command) ? -1 : 0;
 }
-static void complain(const job *j, const hone_launch *l, const char *format, ...) {
-    va_list v;
-    hone_text how = {0};
-    va_start(v, format);
-    if (l) hone_launch_describe(l, &how);
-    fprintf(stderr, "%s (%s): ", j->what, how.text ? how.text : "");
-    vfprintf(stderr, format, v);
-    fputc('\n', stderr);
-    if (l && getenv("HONE_TEST_TEXT")) fprintf(stderr, "%s\n", l->text);
-    va_end(v);
-    hone_text_free(&how);
-    batch.failures++;
-}
-
-/* ---- what is the same ---- */
-static bool by_library(const hone_instance *in, int32_t x, int depth) { /* uses a function whose last digits are the library's */
-    const hone_x *e = in->x + x;
-    if (e->kind == HONE_X_LOAD) return (e->c >= 0 && by_library(in, e->c, depth + 1));
-    if (e->kind < HONE_X_FN) return false;
-    if (e->kind == HONE_X_FN) switch (e->fn) {
-        case HONE_FN_pow:
-        case HONE_FN_atan2:
-        case HONE_FN_log2:
-        case HONE_FN_sin:
-        case HONE_FN_cos:
-        case HONE_FN_tan:
-        case HONE_FN_asin:
-        case HONE_FN_acos:
-        case HONE_FN_atan:
-        case HONE_FN_sinh:
-        case HONE_FN_cosh:
-        case HONE_FN_asinh:
-        case HONE_FN_acosh:
-        case HONE_FN_atanh:
-        case HONE_FN_normal: return true;
-        case HONE_FN_exp:
-        case HONE_FN_log:
-        case HONE_FN_log1p:
-        case HONE_FN_expm1:
-        case HONE_FN_tanh:
-        case HONE_FN_erf:
-        case HONE_FN_sigmoid:
-            if (in->x[e->a].type == HONE_F64) return true;
-            break;
-        default: break;
-        }
-    const int32_t args[3] = {e->a, e->b, e->c};
-    for (int k = 0; k < (e->kind == HONE_X_FN ? hone_fns[e->fn].arity : e->kind == HONE_X_SELECT ? 3 : 1); k++)
-        if (by_library(in, args[k], depth + 1)) return true;
-    return false;
-}
-static double eps_of(hone_dtype t) {
-    return t == HONE_DTYPE_F64    ? 0x1p-52
-           : t == HONE_DTYPE_F32  ? 0x1p-23
-           : t == HONE_DTYPE_F16  ? 0x1p-10
-           : t == HONE_DTYPE_BF16 ? 0x1p-7
-                                  : 0x1p-2;
-}
-/* slack: in units of eps, of the sum of magnitudes (`absolute`, or NULL: `size` for all) and of the value itself. */
-static bool same(const job *j, int t, const char *want, const char *got, const char *absolute, double size, double slack, char *text,
-                 size_t room) {
-    const hone_tensor *w = j->call.in->tensor + t;
-    const hone_param *p = j->call.param;
-    int64_t x[HONE_MAX_RANK] = {0}, n = 1;
-    for (int d = 0; d < w->rank; d++) n *= p[w->dim[d]].i;
-    const int bytes = hone_dtypes[w->dtype].bytes;
-    const hone_ctype c = hone_dtypes[w->dtype].ctype;
-    for (int64_t k = 0; k < n; k++) {
-        int64_t at = 0;
-        for (int d = 0; d < w->rank; d++) at += x[d] * j->call.place[t].stride[d];
-        const char *a = want + at * bytes, *b = got + at * bytes;
-        if (memcmp(a, b, (size_t)bytes)) {
-            const double u = hone_scalar_f64(c, hone_dtype_load(w->dtype, a)), v = hone_scalar_f64(c, hone_dtype_load(w->dtype, b));
-            const double of = absolute ? hone_scalar_f64(c, hone_dtype_load(w->dtype, absolute + at * bytes)) : size;
-            bool ok = hone_dtypes[w->dtype].kind == HONE_KIND_FLOAT && isnan(u) && isnan(v);
-            if (!ok && slack > 0)
-                ok = fabs(u - v) <= slack * eps_of(w->dtype) * ((isinf(of) ? 0 : of) + fabs(u)) + 1e-37 ||
-                     (!(of < 1e37) && (isnan(u) || isinf(u)) && (isnan(v) || isinf(v))) ||
-                     (hone_dtypes[w->dtype].kind != HONE_KIND_FLOAT && fabs(u - v) <= 1); /* a rounding that went the other way */
-            if (!ok) {
-                snprintf(text, room, "'%s' element %lld: interpreter %.17g, kernel %.17g (of %g)", w->name, (long long)k, u, v, of);
-                return false;
-            }
-        }
-        for (int d = w->rank - 1; d >= 0; d--) {
-            if (++x[d] < p[w->dim[d]].i) break;
-            x[d] = 0;
-        }
-    }
-    return true;
-}
-/* The memory that a place lies in, as far as the test knows: inputs and outputs are whole values. */
-static size_t bytes_of(const job *j, int t) {
-    const hone_tensor *w = j->call.in->tensor + t;
-    return w->role == HONE_ROLE_IN ? j->in[w->operand]->bytes : j->call.bytes[t];
-}
-
 /* ---- running ---- */
-#define MUST(call)                                               \
-    do {                                                         \
-        if (call) fail_msg("%s: %s", j->what, hone_fail_text()); \
+#define MUST(call)                                  \
+    do {                                            \
+        if (call) fail_msg("%s", hone_fail_text()); \
     } while (0)
+static memory memory_make(size_t bytes) {
+    memory m = NULL;
+    MUST(hone_opencl_memory_make(batch.device, bytes, &m));
+    return m;
+}
+static void memory_free(memory m) { hone_opencl_memory_free(batch.device, m); }
+static void memory_put(memory to, size_t at, const void *from, size_t bytes) {
+    MUST(hone_opencl_copy_in(batch.device, to, at, from, bytes));
+}
+static void memory_get(void *to, memory from, size_t at, size_t bytes) { MUST(hone_opencl_copy_out(batch.device, to, from, at, bytes)); }
 static hone_opencl_kernel *kernel_named(const char *name) {
     for (int k = 0; k < batch.kernels.n; k++)
         if (!strcmp(batch.kernels.at[k].name, name)) return batch.kernels.at[k].kernel;
     return NULL;
 }
-typedef struct {
-    hone_opencl_memory **tensor, **scratch, *error;
-} memories;
 static void launch(const job *j, const hone_launch *l, const memories *m, int64_t step, uint32_t where) {
     hone_opencl_kernel *k = kernel_named(l->name);
     if (!k) fail_msg("%s: no kernel %s", j->what, l->name);
@@ -196,8 +98,8 @@ static void launch(const job *j, const hone_launch *l, const memories *m, int64_
         case HONE_KARG_SCRATCH: MUST(hone_opencl_set_memory(k, a, m->scratch[g->which])); break;
         case HONE_KARG_ERROR: MUST(hone_opencl_set_memory(k, a, m->error)); break;
         case HONE_KARG_NUMBERS:
-            MUST(hone_opencl_memory_make(batch.device, 8 * (uint64_t)l->n_number, &numbers));
-            MUST(hone_opencl_copy_in(batch.device, numbers, 0, l->number, 8 * (uint64_t)l->n_number));
+            numbers = memory_make(8 * (size_t)l->n_number);
+            memory_put(numbers, 0, l->number, 8 * (size_t)l->n_number);
             MUST(hone_opencl_set_memory(k, a, numbers));
             break;
         case HONE_KARG_OFFSET:
@@ -213,119 +115,8 @@ static void launch(const job *j, const hone_launch *l, const memories *m, int64_
     }
     MUST(hone_opencl_launch(batch.device, k, (uint64_t)l->groups, l->threads, NULL));
     MUST(hone_opencl_wait(batch.device));
-    hone_opencl_memory_free(batch.device, numbers);
-    batch.launches++;
-}
-static void *copy_of(const void *at, size_t bytes) {
-    void *c = malloc(bytes + 1);
-    if (bytes) memcpy(c, at, bytes);
-    return c;
-}
-/* One turn: the interpreter on the host, the launches on the device, then compared. False: the rest has no inputs. */
-static bool run_turn(job *j, const hone_launches *turn, const memories *m, uint32_t where) {
-    const hone_instance *in = j->call.in;
-    const hone_launch *first = j->kernels.launch + turn->first, *last = first + turn->n - 1;
-    const int from = first->first_stage, to = last->first_stage + last->n_stage;
-    const bool over = in->stage[from].over >= 0;
-    char *absolute = NULL, text[400];
-    double size = 1, slack = 0;
-    bool wild = false; /* some sum has no bound */
-    uint32_t error = 0;
-    for (int k = from; k < to; k++) { /* the targets are as the interpreter will find them */
-        const int t = in->stage[k].tensor;
-        MUST(hone_opencl_copy_in(batch.device, m->tensor[t], GUARD, j->call.place[t].at, bytes_of(j, t)));
-        if (in->stage[k].reduce == HONE_REDUCE_SUM || in->stage[k].reduce == HONE_REDUCE_PROD || (over && in->stage[k].reduce)) {
-            const hone_ctype c = (hone_ctype)in->x[in->stage[k].value].type;
-            if (c == HONE_F32 || c == HONE_F64) slack += over ? 400 : 16;
-        }
-        if (by_library(in, in->stage[k].value, 0)) slack += 64;
-    }
-    const hone_stage *s = in->stage + from;
-    hone_status want = HONE_OK;
-    if (slack > 0 && !over && s->reduce == HONE_REDUCE_SUM) { /* the sum of absolute values, in a copy of the target */
-        void *const here = j->call.place[s->tensor].at;
-        absolute = copy_of(here, bytes_of(j, s->tensor));
-        j->call.place[s->tensor].at = absolute;
-        (void)!hone_interpret_stage(in, j->call.param, j->call.place, from, true);
-        j->call.place[s->tensor].at = here;
-        if (to > from + 1) { /* what follows a sum may be as far off as the largest of its terms */
-            const hone_tensor *w = in->tensor + s->tensor;
-            for (size_t k = 0; k < bytes_of(j, s->tensor) / hone_dtypes[w->dtype].bytes; k++) {
-                const double v =
-                    hone_scalar_f64(hone_dtypes[w->dtype].ctype, hone_dtype_load(w->dtype, absolute + k * hone_dtypes[w->dtype].bytes));
-                if (!(v < 1e37)) wild = true;
-                else if (v > size) size = v;
-            }
-            slack *= 4;
-            if (wild) size = (double)INFINITY, slack *= 1e6;
-            free(absolute), absolute = NULL;
-        }
-    }
-    for (int k = from; k < to && !want; k++) {
-        want = hone_interpret_stage(in, j->call.param, j->call.place, k, false);
-        if (over) break; /* that was the whole group */
-    }
-    MUST(hone_opencl_fill(batch.device, m->error, 0, 0, 4));
-    for (int64_t r = 0; r < turn->rounds; r++)
-        for (int k = 0; k < turn->n; k++) launch(j, first + k, m, r, where);
-    MUST(hone_opencl_copy_out(batch.device, &error, m->error, 0, 4));
-    bool go_on = !want;
-    if ((want != HONE_OK) != (error != 0))
-        complain(j, first, "the interpreter says %d, the error word is %08x", want, error), go_on = false;
-    else if (error) {
-        const int tensor = (int)(~error & 255) - 1;
-        char name[300];
-        snprintf(name, sizeof name, "outside of '%.200s'", tensor >= 0 && tensor < in->n_tensor ? in->tensor[tensor].name : "?");
-        if (~error >> 8 != where) complain(j, first, "the error word names launch %u, it was %u", ~error >> 8, where);
-        if (!strstr(hone_fail_text(), name)) complain(j, first, "the error word says '%s', the interpreter: %s", name, hone_fail_text());
-    }
-    for (int k = from; k < to && go_on; k++) {
-        const int t = in->stage[k].tensor;
-        const size_t bytes = bytes_of(j, t);
-        bool held = false;
-        for (const hone_launch *l = first; l <= last; l++)
-            if (k >= l->first_stage && k < l->first_stage + l->n_stage - 1 && in->tensor[t].role == HONE_ROLE_TEMP &&
-                !j->kernels.temp_bytes[t])
-                held = true;
-        if (!held) {
-            unsigned char *got = malloc(bytes + 2 * GUARD);
-            MUST(hone_opencl_copy_out(batch.device, got, m->tensor[t], 0, bytes + 2 * GUARD));
-            if (!same(j, t, j->call.place[t].at, (char *)got + GUARD, k == from ? absolute : NULL, size, slack, text, sizeof text))
-                complain(j, first, "%s (stage %d)", text, k), go_on = false;
-            for (size_t g = 0; g < GUARD && go_on; g++)
-                if (got[g] != 0x5a || got[bytes + GUARD + g] != 0x5a)
-                    complain(j, first, "'%s': wrote outside", in->tensor[t].name), go_on = false;
-            free(got);
-        }
-        MUST(hone_opencl_copy_in(batch.device, m->tensor[t], GUARD, j->call.place[t].at, bytes));
-    }
-    free(absolute);
-    return go_on;
-}
-static void run_job(job *j) { /* and frees it */
-    const hone_instance *in = j->call.in;
-    memories m = {calloc((size_t)in->n_tensor + 1, sizeof *m.tensor), calloc((size_t)j->kernels.n_scratch + 1, sizeof *m.scratch), NULL};
-    for (int t = 0; t < in->n_tensor; t++) {
-        const size_t bytes = bytes_of(j, t);
-        MUST(hone_opencl_memory_make(batch.device, bytes + 2 * GUARD, m.tensor + t));
-        MUST(hone_opencl_fill(batch.device, m.tensor[t], 0, 0x5a, bytes + 2 * GUARD));
-        MUST(hone_opencl_copy_in(batch.device, m.tensor[t], GUARD, j->call.place[t].at, bytes));
-    }
-    for (int k = 0; k < j->kernels.n_scratch; k++)
-        MUST(hone_opencl_memory_make(batch.device, (uint64_t)j->kernels.scratch_bytes[k], m.scratch + k));
-    MUST(hone_opencl_memory_make(batch.device, 4, &m.error));
-    bool go_on = true;
-    for (int k = 0; k < j->kernels.n_turn && go_on; k++) go_on = run_turn(j, j->kernels.turn + k, &m, 1000u + (uint32_t)k);
-    for (int t = 0; t < in->n_tensor; t++) hone_opencl_memory_free(batch.device, m.tensor[t]);
-    for (int k = 0; k < j->kernels.n_scratch; k++) hone_opencl_memory_free(batch.device, m.scratch[k]);
-    hone_opencl_memory_free(batch.device, m.error);
-    free(m.tensor), free(m.scratch);
-    batch.calls++;
-}
-static void drop(job *j) {
-    for (int i = 0; i < WALK_MAX; i++) hone_value_drop(j->in[i]);
-    walk_call_free(&j->call);
-    free(j);
+    memory_free(numbers);
+    tally.launches++;
 }
 static void flush(void) {
     if (batch.waiting.n) {
@@ -364,25 +155,11 @@ static bool is_known(const char *name) {
     return kernel_named(name) != NULL;
 }
 static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const *want, int n_out, bool failed, const char *what) {
-    job *j = calloc(1, sizeof *j);
+    job *j = job_of(&batch.target, c, in, n_in, failed, what);
     (void)want, (void)n_out;
-    j->call = *c, j->n_in = n_in, j->failed = failed;
-    snprintf(j->what, sizeof j->what, "%s", what);
-    for (int k = 0; k < n_in; k++) j->in[k] = in[k] ? hone_value_hold(in[k]) : NULL;
-    int64_t *stride = HONE_NEW_N(c->arena, int64_t, c->in->n_tensor * HONE_MAX_RANK + 1);
-    for (int t = 0; t < c->in->n_tensor; t++) memcpy(stride + t * HONE_MAX_RANK, c->place[t].stride, sizeof c->place[t].stride);
-    const hone_status s = hone_kernels_make(c->arena, &batch.target, c->in, c->param, stride, &j->kernels);
-    if (s) {
-        if (s != HONE_NOT_SUPPORTED) complain(j, NULL, "%s", hone_fail_text());
-        else if (getenv("HONE_TEST_VERBOSE")) fprintf(stderr, "refused: %s: %s\n", what, hone_fail_text());
-        batch.refused++;
-        drop(j);
-        return;
-    }
-    for (int k = 0; k < j->kernels.n_launch; k++)
-        batch.by_kind[j->kernels.launch[k].schedule.kind]++, batch.grouped += j->kernels.launch[k].n_stage > 1;
+    if (!j) return;
     if (!batch.device) {
-        batch.calls++;
+        tally.calls++;
         drop(j);
         return;
     }
@@ -393,37 +170,27 @@ static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const
         assert_true(hone_push(&batch.waiting, strdup(l->name)));
     }
     assert_true(hone_push(&batch.jobs, j));
-    for (int t = 0; t < c->in->n_tensor; t++) batch.held += c->bytes[t];
+    for (int t = 0; t < j->call.in->n_tensor; t++) batch.held += j->call.bytes[t];
     if (batch.waiting.n >= BATCH || batch.held > HELD) flush();
-}
-static void summary(const char *what) {
-    print_message("%s: %d calls, %d refused, %d kernels, %d launches; each %d, lanes %d, slices %d, owners %d, rows %d, grouped %d\n", what,
-                  batch.calls, batch.refused, batch.kernels.n, batch.launches, batch.by_kind[0], batch.by_kind[1], batch.by_kind[2],
-                  batch.by_kind[3], batch.by_kind[4], batch.grouped);
-    batch.calls = batch.refused = batch.launches = batch.grouped = 0;
-    memset(batch.by_kind, 0, sizeof batch.by_kind);
 }
 static void opencl_examples(void **state) {
     (void)state;
     if (!batch.device && !SLOW) skip();
     calls_examples(getenv("HONE_TEST_ALL") ? 1 : 10);
     flush();
-    summary("examples");
-    assert_int_equal(batch.failures, 0);
+    summary("examples", batch.kernels.n);
+    assert_int_equal(tally.failures, 0);
 }
 static void opencl_rows(void **state) {
     (void)state;
     if ((!batch.device && !SLOW) || !getenv("HONE_TEST_ALL")) skip();
     calls_rows(6);
     flush();
-    summary("rows");
-    assert_int_equal(batch.failures, 0);
+    summary("rows", batch.kernels.n);
+    assert_int_equal(tally.failures, 0);
 }
 /* The same with schedules that the rules would not choose for so little. */
 static void opencl_schedules(void **state) {
-    static const hone_schedule_wish wishes[] = {{.kind = 1 + HONE_LANES, .lanes = 8},   {.kind = 1 + HONE_LANES, .lanes = 64},
-                                                {.kind = 1 + HONE_SLICES, .slices = 3}, {.kind = 1 + HONE_EACH, .unroll = 3},
-                                                {.kind = 1 + HONE_ROWS, .lanes = 1},    {.kind = 1 + HONE_ROWS, .lanes = 16}};
     const hone_schedule_wish before = batch.target.wish;
     (void)state;
     if (!batch.device && !SLOW) skip();
@@ -433,16 +200,16 @@ static void opencl_schedules(void **state) {
         batch.target.wish = wish;
         calls_examples(getenv("HONE_TEST_ALL") ? 1 : 58);
         flush();
-        summary("wished");
+        summary("wished", batch.kernels.n);
     }
     batch.target.wish = before;
     const bool f64 = batch.target.f64; /* a device without it: everything else must still be there */
     batch.target.f64 = false;
     calls_examples(getenv("HONE_TEST_ALL") ? 1 : 58);
     flush();
-    summary("without f64");
+    summary("without f64", batch.kernels.n);
     batch.target.f64 = f64;
-    assert_int_equal(batch.failures, 0);
+    assert_int_equal(tally.failures, 0);
 }
 static void opencl_cases(void **state) {
     (void)state;
@@ -450,8 +217,8 @@ static void opencl_cases(void **state) {
     if ((!batch.device && !SLOW) || !calls_cases(getenv("HONE_TEST_ALL") ? 1 : 400, &cases, &whole)) skip();
     flush();
     print_message("%d of %d cases walked\n", whole, cases);
-    summary("cases");
-    assert_int_equal(batch.failures, 0);
+    summary("cases", batch.kernels.n);
+    assert_int_equal(tally.failures, 0);
 }
 
 int main(void) {
