@@ -21,7 +21,7 @@
 #include "device/cuda/nvrtc.h"
 #include "device/cuda/print.h"
 
-typedef const char *emulate_fn(void (*)(const void *), const void *, const int grid[3], int threads, uint32_t seed);
+typedef const char *emulate_fn(void (*)(const void *), const void *, const int grid[3], int cluster, int threads, uint32_t seed);
 typedef struct {
     char *text; /* equal texts are compiled once */
     emulate_fn *emulate;
@@ -110,11 +110,12 @@ static inline emulated compile(const char *family, const char *name, const hone_
     if (hone_cuda_print(&text, family, fill, n)) fail_msg("%s", hone_fail_text());
     return compile_text(text, family, name);
 }
-static inline void run(const emulated *e, const void *args, int x, int y, int z) {
+static inline void run_clusters(const emulated *e, const void *args, int cluster, int x, int y, int z) {
     static uint32_t seed = 1;
-    const char *wrong = e->emulate(e->kernel, args, (int[]){x, y, z}, e->threads, seed++);
+    const char *wrong = e->emulate(e->kernel, args, (int[]){x, y, z}, cluster, e->threads, seed++);
     if (wrong) fail_msg("%s", wrong);
 }
+static inline void run(const emulated *e, const void *args, int x, int y, int z) { run_clusters(e, args, 1, x, y, z); }
 
 /* ---- operands whose last byte is the last of a page: what reads or writes past them stops the test ---- */
 typedef struct {

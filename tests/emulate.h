@@ -3,7 +3,7 @@
    by the system's C compiler; hone_emulate then runs the kernel block by block, every thread a fiber of its own.
 
    It is unkind on purpose: threads take turns in an order that changes, shared memory begins as noise, asynchronous copies happen as late as
-   their waits allow, a tile of the copy engine arrives some turns after it was asked for. A kernel that forgot a barrier gives a wrong answer
+   their waits allow, a tile of the copy engine arrives some turns after it was asked for. Blocks of a cluster run side by side. A kernel that forgot a barrier gives a wrong answer
    here; one that waits for what nobody does is reported as a deadlock. What it does not show: bank conflicts, memory ordering between
    blocks, alignment of instructions' addresses beyond what is checked below, registers. */
 #define _GNU_SOURCE
@@ -26,7 +26,16 @@
     static void name##_body(const type *a)
 typedef void emulated_kernel(const void *);
 
-enum { EMU_THREADS = 1024, EMU_STACK = 64 * 1024, EMU_SHARED = 232448, EMU_COPIES = 512, EMU_BARRIERS = 16 };
+enum {
+    EMU_CLUSTER = 8,
+    EMU_THREADS = 4096,
+    EMU_STACK = 64 * 1024,
+    EMU_SHARED = 232448,
+    EMU_COPIES = 512,
+    EMU_BARRIERS = 16,
+    EMU_GROUPS = 64,
+    EMU_TILES = 512
+};
 typedef struct {
     uint32_t to;
     const void *from;
@@ -34,13 +43,14 @@ typedef struct {
 } emu_copy;
 typedef struct {
     ucontext_t context;
-    int done, group, n_copies, first_copy, issued, committed; /* the last two: of wgmma */
+    int done, group, n_copies, first_copy, issued, committed, cluster; /* issued, committed: of wgmma; cluster: the meeting it arrived at */
     emu_copy copy[EMU_COPIES];
 } emu_thread;
 typedef struct { /* a tile that the copy engine has yet to bring */
     const void *map;
     uint32_t to, barrier;
     int at[6], window, turns; /* window: at is channel, x, y, n, and the tap's x and y; else coordinates, as many as the map has */
+    int thread;               /* who asked */
 } emu_tile;
 typedef struct {
     int arrived, generation;
@@ -56,21 +66,24 @@ static struct {
     emu_thread *thread;
     char *stacks;
     ucontext_t scheduler;
-    int threads, now, block[3], grid[3];
-    emu_meeting barrier[EMU_BARRIERS], warp[EMU_THREADS / 32], group[EMU_THREADS / 128];
+    int threads, now, block[3], grid[3], alive; /* threads: of a block; now and alive: of all blocks of the cluster; block: its first */
+    emu_meeting barrier[EMU_CLUSTER][EMU_BARRIERS], cluster, warp[EMU_THREADS / 32], group[EMU_GROUPS];
     uint32_t slot[EMU_THREADS][12];
-    emu_product product[EMU_THREADS / 128][EMU_PRODUCTS];
-    int products_done[EMU_THREADS / 128], registers[EMU_THREADS / 128];
-    emu_tile tile[64];
+    emu_product product[EMU_GROUPS][EMU_PRODUCTS];
+    int products_done[EMU_GROUPS], registers[EMU_GROUPS];
+    emu_tile tile[EMU_TILES];
     int n_tiles;
     long progress;
     uint32_t noise;
     const char *trouble;
 } emu;
-static _Alignas(1024) char hone_shared[EMU_SHARED];
+static _Alignas(1024) char emu_shared[EMU_CLUSTER][EMU_SHARED];
+#define EMU_RANK (emu.now / emu.threads)
+#define EMU_GROUP (EMU_RANK * (EMU_GROUPS / EMU_CLUSTER) + emu.now % emu.threads / 128)
+#define hone_shared (emu_shared[EMU_RANK])
 
-#define THREAD (emu.now)
-#define BLOCK_X (emu.block[0])
+#define THREAD (emu.now % emu.threads)
+#define BLOCK_X (emu.block[0] + EMU_RANK)
 #define BLOCK_Y (emu.block[1])
 #define BLOCK_Z (emu.block[2])
 #define GRID_X (emu.grid[0])
@@ -140,11 +153,24 @@ static inline float exp2_fast(float x) { return exp2f(x); }
 static inline float rsqrt_fast(float x) { return 1.0f / sqrtf(x); }
 
 /* ---- barriers and shuffles ---- */
-static inline void sync_block(void) { emu_meet(&emu.barrier[0], emu.threads); }
-static inline void sync_some(int id, int threads) { emu_meet(&emu.barrier[id], threads); }
+static inline void sync_block(void) { emu_meet(&emu.barrier[EMU_RANK][0], emu.threads); }
+static inline void sync_some(int id, int threads) { emu_meet(&emu.barrier[EMU_RANK][id], threads); }
 static inline void arrive_some(int id, int threads) {
+    emu_meeting *m = &emu.barrier[EMU_RANK][id];
     emu.progress++;
-    if (++emu.barrier[id].arrived == threads) emu.barrier[id].arrived = 0, emu.barrier[id].generation++;
+    if (++m->arrived == threads) m->arrived = 0, m->generation++;
+}
+static inline bool elect(void) { return emu.now % 32 == 0; }
+static inline uint32_t upper_product(uint32_t x, uint32_t y) { return (uint32_t)((uint64_t)x * y >> 32); }
+/* Threads of a cluster that have not ended: some may end while others wait. */
+static inline void cluster_arrive(void) {
+    emu.thread[emu.now].cluster = emu.cluster.generation;
+    emu.cluster.arrived++, emu.progress++;
+}
+static inline void cluster_wait(void) {
+    while (emu.thread[emu.now].cluster == emu.cluster.generation && !emu.trouble)
+        if (emu.cluster.arrived == emu.alive) emu.cluster.arrived = 0, emu.cluster.generation++, emu.progress++;
+        else emu_yield();
 }
 static inline void sync_warp(void) { emu_meet(&emu.warp[emu.now / 32], 32); }
 static inline uint32_t shuffle_from(uint32_t v, int lane) {
@@ -173,6 +199,10 @@ static inline void fence_gpu(void) {}
 static inline void launch_next(void) {}
 static inline void wait_previous(void) {}
 static inline u32x4 shared_load16(uint32_t at) { return *(const u32x4 *)emu_at(at, 16, 16); }
+static inline u32x4 shared_load16_of(uint32_t at, int rank) {
+    const char *mine = emu_at(at, 16, 16);
+    return *(const u32x4 *)(emu_shared[rank] + (mine - hone_shared));
+}
 static inline uint32_t shared_load4(uint32_t at) { return *(const uint32_t *)emu_at(at, 4, 4); }
 static inline void shared_store16(uint32_t at, u32x4 v) { *(u32x4 *)emu_at(at, 16, 16) = v; }
 static inline void shared_store2(uint32_t at, uint16_t v) { *(uint16_t *)emu_at(at, 2, 2) = v; }
@@ -337,12 +367,12 @@ static inline void emu_window_move(const emu_map *m, uint32_t shared, const int 
 }
 static inline void emu_ask(emu_tile tile) {
     if (tile.to % 128) emu_wrong("a tile's address in shared memory is not aligned");
-    if (emu.n_tiles == 64) {
+    if (emu.n_tiles == EMU_TILES) {
         emu_wrong("too many tiles are under way");
         return;
     }
     emu.noise = emu.noise * 1664525u + 1013904223u;
-    tile.turns = (int)(emu.noise >> 30) + 1;
+    tile.turns = (int)(emu.noise >> 30) + 1, tile.thread = emu.now;
     emu.tile[emu.n_tiles++] = tile;
     emu.progress++;
 }
@@ -366,6 +396,7 @@ static inline void emu_tiles_arrive(void) {
         }
         emu_map m;
         memcpy(&m, emu.tile[k].map, sizeof m);
+        emu.now = emu.tile[k].thread;
         if (emu.tile[k].window) emu_window_move(&m, emu.tile[k].to, emu.tile[k].at);
         else emu_tile_move(&m, emu.tile[k].to, emu.tile[k].at, 0);
         emu_barrier_change(emu.tile[k].barrier, 0, -(int)emu_box_bytes(&m));
@@ -427,17 +458,17 @@ static inline void emu_multiply(const emu_product *p) {
 }
 static inline void emu_wgmma(void *sum, uint64_t a, const uint32_t *registers, uint64_t b, int n, int add, int type) {
     emu_thread *t = &emu.thread[emu.now];
-    const int group = emu.now / 128;
+    const int group = EMU_GROUP;
     if (t->issued - emu.products_done[group] >= EMU_PRODUCTS) emu_wrong("too many products are under way");
     emu_product *p = &emu.product[group][t->issued++ % EMU_PRODUCTS];
-    p->sum[emu.now % 128] = sum, p->left[emu.now % 128] = registers;
+    p->sum[THREAD % 128] = sum, p->left[THREAD % 128] = registers;
     p->a = a, p->b = b, p->n = n, p->add = add, p->type = type, p->group = t->committed;
 }
 static inline void wgmma_fence(void) {}
 static inline void wgmma_commit(void) { emu.thread[emu.now].committed++; }
 static inline void wgmma_wait(int n) { /* all but the last n groups are done by the last of the warpgroup to come here */
     const emu_thread *t = &emu.thread[emu.now];
-    const int group = emu.now / 128;
+    const int group = EMU_GROUP;
     emu_meeting *m = &emu.group[group];
     int *done = &emu.products_done[group];
     if (m->arrived == 127)
@@ -451,9 +482,9 @@ static inline void before_wait(float v, uint32_t at) {
     if (v < 0) emu_wrong("a store that must never happen"), (void)at;
 }
 /* Registers move between warpgroups within what the block was launched with: who asks for more than the others gave away waits for ever. */
-static inline void registers_more(int n) { emu.registers[emu.now / 128] = n; }
-static inline void registers_less(int n) { emu.registers[emu.now / 128] = n; }
-static inline void emu_registers_check(void) {
+static inline void registers_more(int n) { emu.registers[EMU_GROUP] = n; }
+static inline void registers_less(int n) { emu.registers[EMU_GROUP] = n; }
+static inline void emu_registers_check(void) { /* of the first block: the others have the same text */
     const int groups = emu.threads / 128, each = 65536 / emu.threads / 8 * 8 < 255 ? 65536 / emu.threads / 8 * 8 : 255;
     int all = 0, moved = 0;
     for (int g = 0; g < groups; g++) all += emu.registers[g] ? emu.registers[g] : each, moved |= emu.registers[g];
@@ -465,41 +496,45 @@ static emulated_kernel *emu_kernel;
 static const void *emu_args;
 static void emu_start(void) {
     emu_kernel(emu_args);
-    emu.thread[emu.now].done = 1, emu.progress++;
+    emu.thread[emu.now].done = 1, emu.alive--, emu.progress++;
 }
-/* NULL, or what went wrong. */
-const char *hone_emulate(emulated_kernel *kernel, const void *args, const int grid[3], int threads, uint32_t seed);
-const char *hone_emulate(emulated_kernel *kernel, const void *args, const int grid[3], int threads, uint32_t seed) {
-    emu_thread *thread = calloc((size_t)threads, sizeof *thread);
-    char *stacks = malloc((size_t)threads * EMU_STACK);
+/* NULL, or what went wrong. cluster: blocks side by side in x that share memory; 1: none. */
+const char *hone_emulate(emulated_kernel *kernel, const void *args, const int grid[3], int cluster, int threads, uint32_t seed);
+const char *hone_emulate(emulated_kernel *kernel, const void *args, const int grid[3], int cluster, int threads, uint32_t seed) {
+    const int fibers = threads * cluster;
+    if (cluster > EMU_CLUSTER || fibers > EMU_THREADS || grid[0] % cluster) return "no such cluster";
+    emu_thread *thread = calloc((size_t)fibers, sizeof *thread);
+    char *stacks = malloc((size_t)fibers * EMU_STACK);
     if (!thread || !stacks) return "no memory";
     memset(&emu, 0, sizeof emu);
     emu.thread = thread, emu.stacks = stacks, emu.threads = threads, emu.noise = seed, emu_kernel = kernel, emu_args = args;
     memcpy(emu.grid, grid, sizeof emu.grid);
     const int blocks = grid[0] * grid[1] * grid[2];
-    for (int b = 0; b < blocks && !emu.trouble; b++) {
+    for (int b = 0; b < blocks && !emu.trouble; b += cluster) {
         emu.block[0] = b % grid[0], emu.block[1] = b / grid[0] % grid[1], emu.block[2] = b / grid[0] / grid[1];
-        memset(hone_shared, 0xfb, sizeof hone_shared); /* not a number, in all floats */
+        memset(emu_shared, 0xfb, (size_t)cluster * EMU_SHARED); /* not a number, in all floats */
         memset(emu.barrier, 0, sizeof emu.barrier), memset(emu.products_done, 0, sizeof emu.products_done);
-        for (int t = 0; t < threads; t++) {
+        emu.cluster = (emu_meeting){0}, emu.alive = fibers;
+        for (int t = 0; t < fibers; t++) {
             emu_thread *f = &thread[t];
-            f->done = f->group = f->n_copies = f->first_copy = f->issued = f->committed = 0;
+            f->done = f->group = f->n_copies = f->first_copy = f->issued = f->committed = f->cluster = 0;
             getcontext(&f->context);
             f->context.uc_stack.ss_sp = stacks + (size_t)t * EMU_STACK, f->context.uc_stack.ss_size = EMU_STACK;
             f->context.uc_link = &emu.scheduler;
             makecontext(&f->context, emu_start, 0);
         }
-        for (int left = threads, idle = 0; left && !emu.trouble;) {
+        for (int left = fibers, idle = 0; left && !emu.trouble;) {
             const long before = emu.progress;
             emu.noise = emu.noise * 1664525u + 1013904223u;
-            const int warps = (threads + 31) / 32, first = (int)(emu.noise >> 8) % warps, down = emu.noise >> 31;
+            const int warps = (fibers + 31) / 32, first = (int)(emu.noise >> 8) % warps, down = emu.noise >> 31;
             left = 0;
             for (int w = 0; w < warps; w++)
                 for (int lane = 0; lane < 32; lane++) {
-                    emu.now = (w + first) % warps * 32 + (down ? 31 - lane : lane);
-                    if (emu.now >= threads || thread[emu.now].done) continue;
-                    swapcontext(&emu.scheduler, &thread[emu.now].context);
-                    left += !thread[emu.now].done;
+                    const int one = (w + first) % warps * 32 + (down ? 31 - lane : lane);
+                    if (one >= fibers || thread[one].done) continue;
+                    emu.now = one;
+                    swapcontext(&emu.scheduler, &thread[one].context);
+                    left += !thread[one].done;
                 }
             emu_tiles_arrive();
             idle = emu.progress == before && !emu.n_tiles ? idle + 1 : 0;

@@ -216,41 +216,49 @@ static void contract_mma(void **state) {
     mma((product){HONE_CUDA_F16, HONE_CUDA_F16, 1, 1, 1, 1, 1, false, false, FULL}, 32, 32, 1, 2, 3, 16);
     mma((product){HONE_CUDA_F16, HONE_CUDA_F16, 33, 40, 640, 2, 3, false, false, FULL}, 32, 32, 1, 2, 3, 16);
 }
-static void wgmma(product p, int consumers, int tile_n, int stages, int blocks, int store) {
+static void wgmma(product p, int consumers, int tile_n, int stages, int blocks, int on) {
+    const bool store = p.n * bytes_of[p.out] % 16 == 0;
     const hone_cuda_fill fill[] = {{"IN_TYPE", p.in, NULL},
                                    {"OUT_TYPE", p.out, NULL},
                                    {"CONSUMERS", consumers, NULL},
                                    {"TILE_N", tile_n, NULL},
                                    {"STAGES", stages, NULL},
-                                   {"CLUSTER", 1, NULL},
-                                   {"BLOCKS", 1, NULL},
-                                   {"SPLIT", p.splits > 1, NULL},
+                                   {"SPLITS", p.splits, NULL},
+                                   {"BLOCKS", on, NULL},
                                    {"WINDOW", 0, NULL},
-                                   {"STORE", store && tile_n * bytes_of[p.out] % 128 == 0, NULL},
+                                   {"STORE", store && tile_n / p.splits * bytes_of[p.out] % 128 == 0, NULL},
                                    {"CONSTANT_B", p.batches == 1, NULL},
                                    {"EPILOGUE", 0, p.epilogue}};
-    const emulated e = compile("contract_wgmma", "hone_contract", fill, 12);
+    const emulated e = compile("contract_wgmma", "hone_contract", fill, 11);
     product_data d = product_make(&p, 64 * consumers, tile_n, 16 / bytes_of[p.in]);
     const int step = 128 / bytes_of[p.in];
     hone_cuda_contract_tma args = {.p = d.args};
-    args.map_a = tensor_map(d.args.a, p.in, p.k, p.m, p.batches, d.args.pitch_a, d.args.batch_a, step, 64 * consumers, 1);
-    args.map_b = tensor_map(d.args.b, p.in, p.k, p.n, p.shared_b ? 1 : p.batches, d.args.pitch_b, d.args.batch_b, step, tile_n, 1);
     args.map_c = tensor_map(d.args.c, p.out, p.n, p.m, p.batches, d.args.pitch_c, d.args.batch_c, 128 / bytes_of[p.out], 64, 1);
-    for (int again = 0; again < 1 + (p.splits > 1); again++) {
-        run(&e, &args, blocks, 1, 1);
-        product_check(&p, &d, "wgmma");
+    for (int end = 0; end < 2; end++) { /* whole tiles, and the last ones where they are not whole */
+        const int rows_a = end ? p.m % (64 * consumers) : 64 * consumers, rows_b = end ? p.n % tile_n : tile_n;
+        *(end ? &args.end_a : &args.map_a) =
+            tensor_map(d.args.a, p.in, p.k, p.m, p.batches, d.args.pitch_a, d.args.batch_a, step, rows_a, 1);
+        *(end ? &args.end_b : &args.map_b) =
+            tensor_map(d.args.b, p.in, p.k, p.n, p.shared_b ? 1 : p.batches, d.args.pitch_b, d.args.batch_b, step, rows_b, 1);
     }
+    assert_true(hone_cuda_walk_of(p.m, p.n, p.batches, 64 * consumers, tile_n, &args.walk));
+    run_clusters(&e, &args, p.splits, p.splits > 1 ? (int)args.walk.works * p.splits : blocks, 1, 1);
+    product_check(&p, &d, "wgmma");
     product_drop(&d);
 }
 static void contract_wgmma(void **state) {
     (void)state;
     if (!works) skip();
     wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 130, 96, 136, 2, 1, true, false, FULL}, 2, 64, 3, 3, 1);
-    wgmma((product){HONE_CUDA_BF16, HONE_CUDA_F32, 65, 33, 200, 1, 1, false, false, PLAIN}, 1, 32, 4, 1, 0);
-    wgmma((product){HONE_CUDA_F32, HONE_CUDA_F32, 64, 72, 100, 1, 1, false, false, FULL}, 1, 48, 2, 2, 1);
+    wgmma((product){HONE_CUDA_BF16, HONE_CUDA_F32, 65, 33, 200, 1, 1, false, false, PLAIN}, 1, 32, 4, 1, 1);
+    wgmma((product){HONE_CUDA_F32, HONE_CUDA_F32, 64, 72, 100, 1, 1, false, false, FULL}, 1, 48, 2, 2, 2);
     wgmma((product){HONE_CUDA_S8, HONE_CUDA_S8, 70, 48, 400, 1, 1, false, false, BYTES_}, 1, 64, 2, 2, 1);
     wgmma((product){HONE_CUDA_S8, HONE_CUDA_S32, 70, 48, 160, 1, 1, false, false, PLAIN}, 1, 32, 2, 2, 1);
-    wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 129, 40, 640, 2, 3, false, false, FULL}, 2, 48, 3, 5, 0);
+    wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 129, 40, 640, 2, 3, false, false, FULL}, 2, 48, 3, 0, 2);
+    wgmma((product){HONE_CUDA_BF16, HONE_CUDA_BF16, 200, 130, 328, 1, 2, false, false, FULL}, 2, 128, 4, 0, 1);
+    wgmma((product){HONE_CUDA_S8, HONE_CUDA_S8, 65, 70, 1100, 1, 4, false, false, BYTES_}, 1, 64, 3, 0, 1);
+    wgmma((product){HONE_CUDA_F16, HONE_CUDA_F32, 50, 64, 1000, 1, 8, false, false, FULL}, 1, 64, 3, 0, 2);
+    wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 1100, 100, 64, 2, 1, false, false, FULL}, 1, 32, 3, 7, 1);
     wgmma((product){HONE_CUDA_F16, HONE_CUDA_F16, 1, 8, 8, 1, 1, false, false, FULL}, 1, 16, 2, 1, 1);
 }
 
@@ -278,15 +286,14 @@ static void window_of(image g, int which) { /* 0: warps, pieces of 16 bytes; 1: 
                                      {"CONSUMERS", 1, NULL},
                                      {"TILE_N", tile_n, NULL},
                                      {"STAGES", 3, NULL},
-                                     {"CLUSTER", 1, NULL},
+                                     {"SPLITS", 1, NULL},
                                      {"BLOCKS", 1, NULL},
-                                     {"SPLIT", 0, NULL},
                                      {"WINDOW", 1, NULL},
                                      {"STORE", tile_n % 64 == 0, NULL},
                                      {"CONSTANT_B", 1, NULL},
                                      {"EPILOGUE", 0, "fmaxf(v + bias, 0.0f)"}};
     const emulated e =
-        which == 2 ? compile("contract_wgmma", "hone_contract", groups, 12) : compile("contract_mma", "hone_contract", warps, 11);
+        which == 2 ? compile("contract_wgmma", "hone_contract", groups, 11) : compile("contract_mma", "hone_contract", warps, 11);
     operand x = hold((size_t)(g.batch * g.height * g.width * g.channels * 2), 16), w = hold((size_t)(g.outputs * k * 2), 16),
             y = hold((size_t)(m * g.outputs * 2), 16), bias = hold((size_t)(g.outputs * 4), 4);
     fill_with(&x, HONE_CUDA_F16), fill_with(&w, HONE_CUDA_F16), fill_with(&bias, HONE_CUDA_F32);
@@ -338,9 +345,13 @@ static void window_of(image g, int which) { /* 0: warps, pieces of 16 bytes; 1: 
                             .low = {-g.pad, -g.pad},
                             .high = {g.pad - reach, g.pad - reach},
                             .step = {g.stride, g.stride}};
-        memcpy(&args.t.map_a, &im2col, sizeof im2col);
-        args.t.map_b = tensor_map(p.b, HONE_CUDA_F16, g.channels, g.kernel * g.kernel, g.outputs, g.channels, k, 64, 1, tile_n);
         args.t.map_c = tensor_map(p.c, HONE_CUDA_F16, g.outputs, m, 1, g.outputs, 0, 64, 64, 1);
+        map end = im2col;
+        end.box[1] = (uint32_t)(m % tile_m);
+        memcpy(&args.t.map_a, &im2col, sizeof im2col), memcpy(&args.t.end_a, &end, sizeof end);
+        args.t.map_b = tensor_map(p.b, HONE_CUDA_F16, g.channels, g.kernel * g.kernel, g.outputs, g.channels, k, 64, 1, tile_n);
+        args.t.end_b = tensor_map(p.b, HONE_CUDA_F16, g.channels, g.kernel * g.kernel, g.outputs, g.channels, k, 64, 1, g.outputs % tile_n);
+        assert_true(hone_cuda_walk_of(m, g.outputs, 1, tile_m, tile_n, &args.t.walk));
         run(&e, &args, 2, 1, 1);
     }
     for (int i = 0; i < m; i++)

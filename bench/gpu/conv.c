@@ -37,25 +37,8 @@ static operands operands_of(bench *b, const image *g, int type, bool depthwise) 
                                .pad_x = g->pad,
                                .dilation_y = g->dilation,
                                .dilation_x = g->dilation};
-    o.p = (hone_cuda_product){.in = (hone_cuda_type)type,
-                              .out = (hone_cuda_type)type,
-                              .epilogue = EPILOGUE,
-                              .constant_b = true,
-                              .p = {.a = o.x.at,
-                                    .b = o.w.at,
-                                    .c = o.y.at,
-                                    .bias = o.bias.at,
-                                    .workspace = b->workspace,
-                                    .counters = b->counters,
-                                    .pitch_a = g->channels,
-                                    .pitch_b = (long long)k,
-                                    .pitch_c = g->outputs,
-                                    .m = g->batch * out * out,
-                                    .n = g->outputs,
-                                    .k = (int)k,
-                                    .batches = 1,
-                                    .splits = 1,
-                                    .alpha = 1}};
+    o.p = product_of(b, EPILOGUE, &o.x, &o.w, &o.y, &o.bias, g->batch * out * out, g->outputs, (int)k);
+    o.p.p.pitch_a = g->channels;
     return o; /* p.window is set by those who hold the operands in place: see window_of */
 }
 /* A 1x1 window that moves by one pixel is a plain product. */
@@ -135,6 +118,19 @@ static void every_way(bench *b, const image *g, int type) {
     operands_free(b, &o);
 }
 
+/* Timed beside cuDNN's bare convolution. */
+static double against(bench *b, const image *g, const operands *o, const char *way, call *once, void *ready) {
+    char what[64], spec[64];
+    snprintf(spec, sizeof spec, "%d %d %d %d %d %d %d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->stride, g->pad);
+    snprintf(what, sizeof what, "b%d c%d %d -> %d, %dx%d/%d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->kernel, g->stride);
+    contender c[2] = {contender_of(b, "hone", once, ready), contender_torch(b, "conv", spec)};
+    in_turns(b, c, 2, 11);
+    const double ratio =
+        tell(b, "conv", what, way, c, 2, 2.0 * o->p.p.m * o->p.p.n * o->p.p.k, (double)(o->x.bytes + o->w.bytes + o->y.bytes));
+    contender_free(b, &c[0]);
+    return ratio;
+}
+
 /* ---- the first layer: images of few channels ---- */
 typedef struct {
     const hone_cuda_kernel *kernel;
@@ -189,7 +185,7 @@ static double first_layer(bench *b, const image *g, bool timed) {
     reference wanted = {0};
     first_ready best = {0};
     double least = 0, ratio = 0;
-    char way[64] = "", what[64], spec[64];
+    char way[64] = "";
     if (!b->collect) wanted = reference_of(g, &o, 0);
     for (size_t k = 0; k < sizeof first_ways / sizeof *first_ways; k++) {
         first_ready r;
@@ -207,15 +203,7 @@ static double first_layer(bench *b, const image *g, bool timed) {
         if (least == 0 || middle(&c) < least) least = middle(&c), best = r, snprintf(way, sizeof way, "%s", text);
         contender_free(b, &c);
     }
-    if (least > 0) {
-        snprintf(spec, sizeof spec, "%d %d %d %d %d %d %d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->stride, g->pad);
-        contender c[2] = {contender_of(b, "hone", first_once, &best), contender_torch(b, "conv", spec)};
-        in_turns(b, c, 2, 11);
-        snprintf(what, sizeof what, "b%d c%d %d -> %d, %dx%d/%d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->kernel,
-                 g->stride);
-        ratio = tell(b, "conv", what, way, c, 2, 2.0 * o.p.p.m * o.p.p.n * o.p.p.k, (double)(o.x.bytes + o.w.bytes + o.y.bytes));
-        contender_free(b, &c[0]);
-    }
+    if (least > 0) ratio = against(b, g, &o, way, first_once, &best);
     reference_free(&wanted), tensor_free(b, &packed);
     operands_free(b, &o);
     return ratio;
@@ -232,18 +220,12 @@ static double one(bench *b, const image *g) {
     window_of(&o);
     prepared p;
     double ratio = 0;
-    char what[64], text[96], spec[64];
+    char text[96];
     hone_cuda_way way = hone_cuda_best_way(&o.p, &b->gpu);
     if (prepare(b, &o.p, &way, &p)) {
-        snprintf(spec, sizeof spec, "%d %d %d %d %d %d %d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->stride, g->pad);
-        contender c[2] = {contender_of(b, "hone", launch_prepared, &p), contender_torch(b, "conv", spec)};
-        in_turns(b, c, 2, 11);
         hone_cuda_way_text(&way, text, sizeof text);
+        ratio = against(b, g, &o, text, launch_prepared, &p);
         check_once(b, g, &o, 0, text);
-        snprintf(what, sizeof what, "b%d c%d %d -> %d, %dx%d/%d", g->batch, g->channels, g->size, g->outputs, g->kernel, g->kernel,
-                 g->stride);
-        ratio = tell(b, "conv", what, text, c, 2, 2.0 * o.p.p.m * o.p.p.n * o.p.p.k, (double)(o.x.bytes + o.w.bytes + o.y.bytes));
-        contender_free(b, &c[0]);
     }
     operands_free(b, &o);
     return ratio;

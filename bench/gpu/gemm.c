@@ -21,31 +21,12 @@ static operands operands_of(bench *b, const shape *s) {
                   .c = tensor_poison(b, s->out, z * m * pc),
                   .bias = tensor_random(b, HONE_CUDA_F32, n, 1),
                   .residual = tensor_random(b, s->out, z * m * pc, 1)};
-    o.p = (hone_cuda_product){.in = (hone_cuda_type)s->in,
-                              .out = (hone_cuda_type)s->out,
-                              .epilogue = s->epilogue,
-                              .constant_b = true,
-                              .p = {.a = o.a.at,
-                                    .b = o.b.at,
-                                    .c = o.c.at,
-                                    .bias = o.bias.at,
-                                    .residual = o.residual.at,
-                                    .workspace = b->workspace,
-                                    .counters = b->counters,
-                                    .batch_a = s->batches > 1 ? (long long)(m * pitch) : 0,
-                                    .batch_b = s->batches > 1 ? (long long)(n * pitch) : 0,
-                                    .batch_c = s->batches > 1 ? (long long)(m * pc) : 0,
-                                    .batch_residual = s->batches > 1 ? (long long)(m * pc) : 0,
-                                    .pitch_a = (long long)pitch,
-                                    .pitch_b = (long long)pitch,
-                                    .pitch_c = (long long)pc,
-                                    .pitch_residual = (long long)pc,
-                                    .m = s->m,
-                                    .n = s->n,
-                                    .k = s->k,
-                                    .batches = s->batches,
-                                    .splits = 1,
-                                    .alpha = 0.5f}};
+    o.p = product_of(b, s->epilogue, &o.a, &o.b, &o.c, &o.bias, s->m, s->n, s->k);
+    hone_cuda_contract *p = &o.p.p;
+    p->residual = o.residual.at, p->batches = s->batches, p->alpha = 0.5f;
+    p->pitch_a = p->pitch_b = (long long)pitch, p->pitch_c = p->pitch_residual = (long long)pc;
+    if (s->batches > 1)
+        p->batch_a = (long long)(m * pitch), p->batch_b = (long long)(n * pitch), p->batch_c = p->batch_residual = (long long)(m * pc);
     return o;
 }
 static void operands_free(bench *b, operands *o) {
@@ -153,8 +134,11 @@ static const struct {
             {4096, 3072, 768}, {4096, 768, 3072}, {16384, 768, 768}, {16384, 3072, 768}, {16384, 768, 3072}},
   few[] = {{1, 1000, 2048}, {32, 1000, 2048}, {1, 4096, 4096},  {2, 4096, 4096},  {4, 4096, 4096},
            {8, 4096, 4096}, {16, 4096, 4096}, {32, 4096, 4096}, {64, 4096, 4096}, {1, 11008, 4096}},
-  unseen[] = {{300, 1000, 1000}, {1024, 1024, 1024}, {2048, 512, 2048}, {77, 640, 640},  {1000, 5000, 300},
-              {256, 4096, 1024}, {3136, 256, 64},    {784, 512, 128},   {49, 2048, 512}, {12, 11008, 4096}};
+  more[] = {{300, 1000, 1000}, {1024, 1024, 1024}, {2048, 512, 2048}, {77, 640, 640},  {1000, 5000, 300},
+            {256, 4096, 1024}, {3136, 256, 64},    {784, 512, 128},   {49, 2048, 512}, {12, 11008, 4096}},
+  unseen[] = {{384, 1024, 4096},  {1000, 1000, 2000}, {77, 3072, 768},   {257, 1280, 1280},
+              {2000, 2048, 2048}, {96, 5120, 5120},   {24, 2048, 8192},  {640, 640, 640},
+              {64, 1536, 512},    {8192, 320, 320},   {1500, 384, 1536}, {5, 8192, 3072}}; /* the cost function's */
 static double one(bench *b, int in, int out, int m, int n, int k, int rounds) {
     const shape s = {in, out, m, n, k, 1, PLAIN, false};
     operands o = operands_of(b, &s);
@@ -205,6 +189,7 @@ void bench_gemm(bench *b) {
         for (size_t k = 0; k < sizeof page / sizeof *page; k++) search(b, F16, F16, page[k].m, page[k].n, page[k].k, true);
         for (size_t k = 0; k < sizeof few / sizeof *few; k++) search(b, F16, F16, few[k].m, few[k].n, few[k].k, true);
         for (size_t k = 0; k < sizeof unseen / sizeof *unseen; k++) search(b, F16, F16, unseen[k].m, unseen[k].n, unseen[k].k, false);
+        for (size_t k = 0; k < sizeof more / sizeof *more; k++) search(b, F16, F16, more[k].m, more[k].n, more[k].k, true);
         search(b, S8, S32, 4096, 4096, 4096, true), search(b, F32, F32, 4096, 4096, 4096, true);
     }
 }

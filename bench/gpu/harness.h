@@ -101,6 +101,9 @@ typedef struct {
     hone_cuda_launch_shape launch;
     hone_cuda_contract_args args;
 } prepared;
+/* C = A Wᵀ of dense rows, types as the tensors have them; W is constant. Those who want other pitches or batches change them. */
+hone_cuda_product product_of(const bench *b, const char *epilogue, const tensor *a, const tensor *w, const tensor *c, const tensor *bias,
+                             int m, int n, int k);
 bool prepare(bench *b, const hone_cuda_product *p, const hone_cuda_way *way,
              prepared *out); /* false while collecting, or where the workspace is too small */
 hone_status launch_prepared(bench *b, void *what);

@@ -2,6 +2,28 @@
    ways: a product or convolution made ready to launch in one of its ways, and the search over all of them. */
 #include "harness.h"
 
+hone_cuda_product product_of(const bench *b, const char *epilogue, const tensor *a, const tensor *w, const tensor *c, const tensor *bias,
+                             int m, int n, int k) {
+    return (hone_cuda_product){.in = (hone_cuda_type)a->type,
+                               .out = (hone_cuda_type)c->type,
+                               .epilogue = epilogue,
+                               .constant_b = true,
+                               .p = {.a = a->at,
+                                     .b = w->at,
+                                     .c = c->at,
+                                     .bias = bias->at,
+                                     .workspace = b->workspace,
+                                     .counters = b->counters,
+                                     .pitch_a = k,
+                                     .pitch_b = k,
+                                     .pitch_c = n,
+                                     .m = m,
+                                     .n = n,
+                                     .k = k,
+                                     .batches = 1,
+                                     .splits = 1,
+                                     .alpha = 1}};
+}
 bool prepare(bench *b, const hone_cuda_product *p, const hone_cuda_way *way, prepared *out) {
     hone_text text = {0};
     size_t workspace, counters;
@@ -13,13 +35,6 @@ bool prepare(bench *b, const hone_cuda_product *p, const hone_cuda_way *way, pre
     hone_text_free(&text);
     if (!out->kernel) return false;
     OK(hone_cuda_contract_fill(b->g, p, way, &out->args));
-    if (way->cluster > 1) { /* blocks stay: all must be there at once */
-        int most = 0;
-        OK(hone_cuda_clusters(b->g, out->kernel, &out->launch, &most));
-        if (most * way->cluster < out->launch.grid[0]) out->launch.grid[0] = most * way->cluster;
-        static int told;
-        if (told != most) fprintf(stderr, "gpu: note: %d clusters of %d fit\n", told = most, way->cluster);
-    }
     return true;
 }
 hone_status launch_prepared(bench *b, void *what) {
@@ -42,7 +57,7 @@ void search_ways(bench *b, const char *what, const hone_cuda_product *p, bool se
         const hone_cuda_window *w = p->window;
         fprintf(b->csv, "%s,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.3f,%.3f,%d\n", what, (int)p->in, (int)p->out, p->p.m, p->p.n,
                 p->p.k, w ? w->kernel_x : 0, w ? w->stride_x : 0, w ? w->channels : 0, w ? w->width : 0, (int)ways[q].unit, ways[q].tile_m,
-                ways[q].tile_n, ways[q].stages, ways[q].splits, ways[q].cluster, ways[q].blocks, us, cost, seen);
+                ways[q].tile_n, ways[q].stages, ways[q].splits, ways[q].warps_m, ways[q].blocks, us, cost, seen);
         if (least == 0 || us < least) least = us, best = q;
         if (!memcmp(&ways[q], &chosen, sizeof chosen)) mine = us;
         contender_free(b, &c);

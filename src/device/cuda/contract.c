@@ -14,6 +14,7 @@ static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
 static bool aligned(hone_cuda_address at, long long pitch, long long batch, int bytes, int to) {
     return at % (unsigned)to == 0 && pitch * bytes % to == 0 && batch * bytes % to == 0;
 }
+static bool output_aligned(const hone_cuda_product *p) { return aligned(p->p.c, p->p.pitch_c, p->p.batch_c, bytes_of[p->out], 16); }
 static bool inputs_aligned(const hone_cuda_product *p, int to) { /* rows of both factors begin at multiples of `to` bytes */
     const int bytes = bytes_of[p->in];
     if (p->window) /* pieces stay within a pixel */
@@ -21,7 +22,6 @@ static bool inputs_aligned(const hone_cuda_product *p, int to) { /* rows of both
                p->p.pitch_b * bytes % to == 0;
     return aligned(p->p.a, p->p.pitch_a, p->p.batch_a, bytes, to) && aligned(p->p.b, p->p.pitch_b, p->p.batch_b, bytes, to);
 }
-static bool output_aligned(const hone_cuda_product *p) { return aligned(p->p.c, p->p.pitch_c, p->p.batch_c, bytes_of[p->out], 16); }
 static int steps_of(const hone_cuda_product *p, const hone_cuda_way *way) { /* of 128 bytes of K */
     const int step = 128 / bytes_of[p->in];
     if (way->unit == HONE_CUDA_BY_WGMMA && p->window)
@@ -29,8 +29,7 @@ static int steps_of(const hone_cuda_product *p, const hone_cuda_way *way) { /* o
     return (int)rounds(p->p.k, step);
 }
 static long long tiles_of(const hone_cuda_product *p, const hone_cuda_way *way) {
-    const int cluster = way->cluster > 1 ? way->cluster : 1;
-    return rounds(p->p.m, way->tile_m * cluster) * cluster * rounds(p->p.n, way->tile_n) * p->p.batches;
+    return rounds(p->p.m, way->tile_m) * rounds(p->p.n, way->tile_n) * p->p.batches;
 }
 static int shared_of(const hone_cuda_product *p, const hone_cuda_way *way) {
     const int stage = 128 * (way->tile_m + way->tile_n), out = bytes_of[p->out];
@@ -40,13 +39,27 @@ static int shared_of(const hone_cuda_product *p, const hone_cuda_way *way) {
         const int staged = way->tile_m * (way->tile_n * out + 16);
         return way->stages * stage > staged ? way->stages * stage : staged;
     }
-    const int panels = (int)rounds(way->tile_n, 128 / out);
-    return way->stages * stage + way->tile_m * 128 * (panels < 2 ? panels : 2) + 16 * way->stages + 16;
+    const int slots = way->blocks > 1 || way->tile_n / way->splits * out <= 128 ? 1 : 2; /* panels of C */
+    return way->stages * stage + way->tile_m * 128 * slots + 16 * way->stages;
+}
+static unsigned by(unsigned d) { return d == 1 ? 0 : (unsigned)((1ull << 32) / d + 1); }
+bool hone_cuda_walk_of(int m, int n, int batches, int tile_m, int tile_n, hone_cuda_walk *out) {
+    const unsigned long long rows = (unsigned long long)rounds(m, tile_m), columns = (unsigned long long)rounds(n, tile_n),
+                             tiles = rows * columns, group = HONE_CUDA_GROUP * columns, largest = tiles > group ? tiles : group;
+    /* x * by(d) is too large by less than x * d / 2^32, which must not reach 1 */
+    if (tiles >> 31 || (tiles * (unsigned)batches) >> 31 || tiles * (unsigned)batches >= (1ull << 32) / largest) return false;
+    *out = (hone_cuda_walk){.works = (unsigned)tiles * (unsigned)batches,
+                            .tiles = (unsigned)tiles,
+                            .group = (unsigned)group,
+                            .groups = (unsigned)rounds((long long)rows, HONE_CUDA_GROUP),
+                            .last = (unsigned)((rows - 1) % HONE_CUDA_GROUP + 1)};
+    out->by_tiles = by(out->tiles), out->by_group = by(out->group), out->by_last = by(out->last);
+    return true;
 }
 
 /* ---- ways ---- */
 int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_cuda_way *way, int most) {
-    static const int widths[] = {16, 32, 48, 64, 96, 128, 192, 256};
+    static const int widths[] = {16, 32, 48, 64, 80, 96, 128, 192, 256};
     static const struct {
         int m, n, warps_m, warps_n;
     } tiles[] = {{32, 32, 1, 2}, {64, 32, 2, 1}, {32, 64, 1, 2}, {64, 64, 2, 2}, {128, 64, 4, 2}, {64, 128, 2, 4}, {128, 128, 2, 4}};
@@ -57,19 +70,25 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
     for (size_t k = 0; k < sizeof widths / sizeof *widths && engine; k++) {
         if (k && widths[k - 1] >= p->p.n) break; /* a narrower tile holds all columns */
         for (int tile_m = 64; tile_m <= 128; tile_m *= 2)
-            for (int q = 0; q < 4; q++) { /* in a pair; alone on a multiprocessor; two, three of them */
-                const int blocks = q < 2 ? 1 : q, room = (gpu->shared_bytes + 1024) / blocks - 1024;
-                hone_cuda_way w = {HONE_CUDA_BY_WGMMA, tile_m, widths[k], 2, 1, q ? 1 : 2, blocks, 0, 0}, more = w;
-                if (tile_m == 128 && (p->p.m <= 64 || blocks > 1)) continue;
-                if (w.cluster == 2 && (p->p.m <= tile_m || tile_m == 64 || widths[k] < 128)) continue;
+            for (int blocks = 1; blocks <= 3; blocks++) { /* on a multiprocessor */
+                hone_cuda_walk walk;
+                const int room = (gpu->shared_bytes + 1024) / blocks - 1024;
+                hone_cuda_way w = {HONE_CUDA_BY_WGMMA, tile_m, widths[k], 2, 1, blocks, 0, 0}, more = w;
+                if (tile_m == 128 && (p->p.m <= 64 || blocks > 2 || (blocks > 1 && widths[k] > 64))) continue;
                 if (blocks > 1 && widths[k] > (blocks == 2 ? 128 : 64)) continue; /* registers */
-                for (more.stages = 3; more.stages <= 8 && shared_of(p, &more) <= room; more.stages++) w = more;
-                if (shared_of(p, &w) > room) continue;
+                if (!hone_cuda_walk_of(p->p.m, p->p.n, p->p.batches, tile_m, widths[k], &walk)) continue;
                 const int steps = steps_of(p, &w);
                 const long long tiles = tiles_of(p, &w);
-                for (int splits = 1; splits <= 16 && splits <= steps; splits += splits < 4 ? 1 : splits < 8 ? 2 : 4) {
-                    if (splits > 1 && (tiles * splits > 2 * gpu->sms * blocks || w.cluster > 1 || steps / splits < 2)) break;
-                    w.splits = splits;
+                for (int splits = 1; splits <= 8; splits += splits < 4 ? 1 : 2) { /* blocks of a cluster */
+                    const int part = (int)rounds(steps, splits);
+                    /* clusters lie within parts of 16 or more multiprocessors: more of them than fit would come one after the other */
+                    if (splits > 1 && (blocks > 1 || tile_m * widths[k] > 128 * 128 || tiles > gpu->sms / 16 * (16 / splits))) break;
+                    if (splits > 1 && steps / splits < 2) break;
+                    if (widths[k] / 8 % splits || widths[k] / splits * bytes_of[p->out] % 16) continue;
+                    w.splits = more.splits = splits, w.stages = 2;
+                    const int useful = tiles * splits > gpu->sms * blocks || part > 8 ? 16 : part > 4 ? 8 : 4;
+                    for (more.stages = 3; more.stages <= useful && shared_of(p, &more) <= room; more.stages++) w = more;
+                    if (shared_of(p, &w) > room) continue;
                     if (n < most) way[n++] = w;
                 }
             }
@@ -78,13 +97,13 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
     if (to == 16 && !p->window && p->p.m <= 32 && p->p.k % (16 / bytes_of[p->in]) == 0)
         for (int warps = 4; warps <= 16; warps *= 2)
             for (int steps = 2; steps <= 8; steps *= 2)
-                if (n < most) way[n++] = (hone_cuda_way){HONE_CUDA_BY_COLUMNS, (p->p.m + 7) / 8 * 8, 16, steps, 1, 1, 1, warps, 1};
+                if (n < most) way[n++] = (hone_cuda_way){HONE_CUDA_BY_COLUMNS, (p->p.m + 7) / 8 * 8, 16, steps, 1, 1, warps, 1};
     if (to == 16 && !p->window && p->p.m <= 8 && p->in != HONE_CUDA_S8 && p->p.k % (16 / bytes_of[p->in]) == 0)
         for (int columns = 1; columns <= 8; columns *= 2)
             for (int pieces = 4; pieces <= (p->p.m == 1 ? 16 : 8); pieces *= 2)
-                if (n < most) way[n++] = (hone_cuda_way){HONE_CUDA_BY_ROWS, p->p.m, columns, pieces, 1, 1, 1, 0, 0};
+                if (n < most) way[n++] = (hone_cuda_way){HONE_CUDA_BY_ROWS, p->p.m, columns, pieces, 1, 1, 0, 0};
     for (size_t k = 0; k < sizeof tiles / sizeof *tiles; k++) {
-        hone_cuda_way w = {HONE_CUDA_BY_MMA, tiles[k].m, tiles[k].n, 4, 1, 1, 1, tiles[k].warps_m, tiles[k].warps_n};
+        hone_cuda_way w = {HONE_CUDA_BY_MMA, tiles[k].m, tiles[k].n, 4, 1, 1, tiles[k].warps_m, tiles[k].warps_n};
         if (shared_of(p, &w) > gpu->shared_bytes) w.stages = 3;
         const int steps = steps_of(p, &w);
         const long long blocks = tiles_of(p, &w);
@@ -98,22 +117,21 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
 }
 int hone_cuda_way_text(const hone_cuda_way *w, char *to, size_t bytes) {
     static const char *const names[] = {"wgmma", "mma", "rows", "columns"};
-    return snprintf(to, bytes, "%s %dx%d stages %d splits %d%s, %d", names[w->unit], w->tile_m, w->tile_n, w->stages, w->splits,
-                    w->cluster > 1 ? " pairs" : "", w->blocks);
+    return snprintf(to, bytes, "%s %dx%d stages %d splits %d, %d", names[w->unit], w->tile_m, w->tile_n, w->stages, w->splits, w->blocks);
 }
 
-/* ---- cost: microseconds from counts of work. The rates were fitted to all ways of 68 shapes as an H200 runs them (bench/gpu --search);
+/* ---- cost: microseconds from counts of work. The rates were fitted to all ways of 66 shapes as an H200 runs them (bench/gpu --search);
    others are told apart by their multiprocessors only. ---- */
 static const struct {
-    double launch, fill, epilogue, epilogue_element; /* by wgmma: a kernel, its first tiles, a tile's end, an element of it */
-    double rate, narrow, step, step_wide, under_way; /* millions of operations a microsecond; what a step takes at least */
-    double l2, memory, pair;                         /* millions of bytes a microsecond, of all multiprocessors; a cluster's price */
-    double mma_launch, mma_fill, mma_rate, mma_step, mma_element;
-    double split, split_element;                                  /* sums of parts joined; thousand elements of one */
-    double rows, rows_memory, rows_each;                          /* by rows */
-    double columns, columns_memory, columns_each, l2_holds, read; /* by columns; both: megabytes that stay in L2, from memory */
-} fitted = {2.276, 0.4925, 0.3194,   1.224e-5, 3.524,   0.4136, 0.1031, 0.2295, 0.8595, 7.0, 10.23, 0.8334, 1.61, 0.8295,
-            2.273, 0.4635, 7.664e-5, 0.559,    0.04568, 2.425,  6.112,  0.13,   2.1,    8.4, 0.055, 40.0,   3.95};
+    double launch, rate, narrow, step;        /* by wgmma: a kernel; millions of operations a microsecond; a step's least time */
+    double l2, sm, under_way;                 /* millions of bytes a microsecond, of all multiprocessors and of one; a tile's way from L2 */
+    double end, end_element, end_odd, hidden; /* a tile's end, an element of it; without the copy engine; behind another block's products */
+    double memory, l2_holds, read; /* all operands, millions of bytes a microsecond; megabytes that stay in L2, others from memory */
+    double split, split_element, split_each; /* sums of parts joined in a cluster; thousand elements of a tile */
+    double mma_launch, mma_rate, mma_step, mma_element, mma_l2, mma_split, mma_split_element;
+    double rows, rows_memory, rows_each, columns, columns_memory, columns_each; /* by rows, by columns: B is read once */
+} fitted = {1.42,   6.782,   0.964, 0.03796, 13.7, 0.2111, 0.2375, 0.3516, 2.03e-5, 0.1834, 0.4172, 8.445,  49.97, 4.38,  0.4868,
+            0.1355, 0.03863, 2.44,  2.3,     0.46, 7.7e-5, 7.0,    0.559,  0.04568, 2.251,  5.328,  0.1213, 1.982, 10.76, 0.1362};
 
 static double least_of(double a, double b) { return a < b ? a : b; }
 static double most_of(double a, double b) { return a > b ? a : b; }
@@ -121,19 +139,20 @@ static double cost_wgmma(const hone_cuda_product *p, const hone_cuda_facts *gpu,
     const double all = (double)tiles_of(p, w) * w->splits, slots = (double)gpu->sms * w->blocks,
                  waves = (double)rounds((long long)all, (long long)slots);
     const double sharing = least_of(w->blocks, (double)rounds((long long)all, gpu->sms)), steps = (double)rounds(steps_of(p, w), w->splits);
-    const double operations = 128e-6 * w->tile_m * sharing / fitted.rate;
-    double step = operations * w->tile_n;
-    if (w->tile_n < 64) step = most_of(step, operations * 64 * fitted.narrow);
-    step =
-        most_of(step, 128e-6 * (least_of(w->tile_m, p->p.m) + least_of(w->tile_n, p->p.n) / w->cluster) * least_of(all, slots) / fitted.l2);
-    step = most_of(step, fitted.step * (1 + fitted.step_wide * w->tile_n / 64));
-    step = most_of(step, fitted.under_way / w->stages);
-    const double end =
-        fitted.epilogue + fitted.epilogue_element * w->tile_m * w->tile_n * sharing * (w->tile_n * bytes_of[p->out] % 128 ? 1.3 : 1);
+    const double operations = 128e-6 * w->tile_m * sharing / fitted.rate, size = (double)w->tile_m * w->tile_n;
+    const double bytes = 128e-6 * (least_of(w->tile_m, p->p.m) + least_of(w->tile_n, p->p.n));
+    double step = most_of(operations * w->tile_n, w->tile_n < 64 ? operations * 64 * fitted.narrow : 0);
+    step = most_of(step, most_of(bytes * least_of(all, slots) / fitted.l2, bytes * sharing / fitted.sm));
+    step = most_of(step, most_of(fitted.step, fitted.under_way * sharing / most_of(1, w->stages * sharing - 1)));
+    double end = fitted.end + fitted.end_element * size / w->splits * sharing *
+                                  (w->tile_n / w->splits * bytes_of[p->out] % 128 ? 1 + fitted.end_odd : 1);
+    if (waves > 1) end /= 1 + fitted.hidden * (sharing - 1);
     const double pixels =
         p->window ? (double)p->p.m * p->window->channels * p->window->stride_x * p->window->stride_x : (double)p->p.m * p->p.k;
-    const double floor_ = (pixels + (double)p->p.n * p->p.k + (double)p->p.m * p->p.n) * bytes_of[p->in] * 1e-6 / fitted.memory;
-    return most_of(fitted.launch + fitted.fill + waves * (steps * step + end), fitted.launch + floor_) + (w->cluster > 1 ? fitted.pair : 0);
+    const double operands = (pixels + (double)p->p.n * p->p.k + (double)p->p.m * p->p.n) * bytes_of[p->in] * 1e-6;
+    const double products = waves * (steps * step + end), memory = operands / (operands > fitted.l2_holds ? fitted.read : fitted.memory);
+    const double t = fitted.launch + most_of(products, memory) + 0.1 * least_of(products, memory);
+    return w->splits > 1 ? t + fitted.split + fitted.split_element * 1e-3 * size + fitted.split_each * w->splits : t;
 }
 static double cost_mma(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *w) {
     const int fit = 220 * 1024 / ((w->tile_m + w->tile_n) * 128 * w->stages), blocks = fit < 1 ? 1 : fit > 4 ? 4 : fit;
@@ -141,14 +160,16 @@ static double cost_mma(const hone_cuda_product *p, const hone_cuda_facts *gpu, c
                  waves = (double)rounds((long long)all, (long long)slots);
     const double sharing = least_of(blocks, (double)rounds((long long)all, gpu->sms)), steps = (double)rounds(steps_of(p, w), w->splits);
     double step = most_of(128e-6 * w->tile_m * w->tile_n * sharing / fitted.mma_rate, fitted.mma_step);
-    step = most_of(step, 128e-6 * (w->tile_m + w->tile_n) * least_of(all, slots) / fitted.l2);
-    const double t = fitted.mma_launch + fitted.mma_fill + waves * (steps * step + fitted.mma_element * w->tile_m * w->tile_n * sharing);
-    return inputs_aligned(p, 16) ? t : 8 * t; /* element by element */
+    step = most_of(step, 128e-6 * (w->tile_m + w->tile_n) * least_of(all, slots) / fitted.mma_l2);
+    double t = fitted.mma_launch + waves * (steps * step + fitted.mma_element * w->tile_m * w->tile_n * sharing);
+    if (!inputs_aligned(p, 16)) t *= 8; /* element by element */
+    const double part = least_of(w->tile_m, p->p.m) * w->tile_n;
+    return w->splits > 1 ? t + fitted.mma_split + fitted.mma_split_element * 1e-3 * w->splits * part + all * part * 4e-6 / fitted.mma_l2
+                         : t;
 }
 double hone_cuda_cost(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *w) {
     if (w->unit == HONE_CUDA_BY_ROWS || w->unit == HONE_CUDA_BY_COLUMNS) { /* B from memory, or from L2 where it has been read before */
-        const double bytes = (double)p->p.n * p->p.k * bytes_of[p->in] * 1e-6,
-                     from_memory = bytes > fitted.l2_holds ? bytes / fitted.read : 0;
+        const double bytes = (double)p->p.n * p->p.k * bytes_of[p->in] * 1e-6, from_memory = bytes > 40 ? bytes / 3.95 : 0;
         if (w->unit == HONE_CUDA_BY_ROWS)
             return fitted.rows + most_of(from_memory, bytes / fitted.rows_memory * (1 + fitted.rows_each * (p->p.m - 1))) +
                    (w->tile_n == 8 ? 0 : 0.2) + (w->stages == 8 ? 0 : 0.1);
@@ -157,12 +178,7 @@ double hone_cuda_cost(const hone_cuda_product *p, const hone_cuda_facts *gpu, co
         return fitted.columns + most_of(from_memory, bytes / fitted.columns_memory * (1 + fitted.columns_each * p->p.m)) +
                (w->warps_m == warps ? 0 : 0.4) + (w->stages == steps ? 0 : 0.4);
     }
-    double t = w->unit == HONE_CUDA_BY_WGMMA ? cost_wgmma(p, gpu, w) : cost_mma(p, gpu, w);
-    if (w->splits > 1) {
-        const double rows = least_of(w->tile_m, p->p.m), all = (double)tiles_of(p, w) * w->splits;
-        t += fitted.split + fitted.split_element * 1e-3 * w->splits * rows * w->tile_n + all * rows * w->tile_n * 4e-6 / fitted.l2;
-    }
-    return t;
+    return w->unit == HONE_CUDA_BY_WGMMA ? cost_wgmma(p, gpu, w) : cost_mma(p, gpu, w);
 }
 hone_cuda_way hone_cuda_best_way(const hone_cuda_product *p, const hone_cuda_facts *gpu) {
     hone_cuda_way ways[400];
@@ -188,14 +204,13 @@ hone_status hone_cuda_contract_print(hone_text *out, const hone_cuda_product *p,
                                        {"CONSUMERS", w->tile_m / 64, NULL},
                                        {"TILE_N", w->tile_n, NULL},
                                        {"STAGES", w->stages, NULL},
-                                       {"CLUSTER", w->cluster, NULL},
+                                       {"SPLITS", w->splits, NULL},
                                        {"BLOCKS", w->blocks, NULL},
-                                       {"SPLIT", split, NULL},
                                        {"WINDOW", window, NULL},
-                                       {"STORE", output_aligned(p) && w->tile_n * bytes_of[p->out] % 128 == 0, NULL},
+                                       {"STORE", output_aligned(p) && w->tile_n / w->splits * bytes_of[p->out] % 128 == 0, NULL},
                                        {"CONSTANT_B", p->constant_b, NULL},
                                        {"EPILOGUE", 0, p->epilogue}};
-        return hone_cuda_print(out, "contract_wgmma", fill, 12);
+        return hone_cuda_print(out, "contract_wgmma", fill, 11);
     }
     if (w->unit == HONE_CUDA_BY_MMA) {
         const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL}, {"OUT_TYPE", (int)p->out, NULL}, {"TILE_M", w->tile_m, NULL},
@@ -217,11 +232,12 @@ hone_status hone_cuda_contract_print(hone_text *out, const hone_cuda_product *p,
 }
 hone_cuda_launch_shape hone_cuda_contract_launch(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *w) {
     const long long tiles = tiles_of(p, w);
-    hone_cuda_launch_shape s = {.shared_bytes = shared_of(p, w), .cluster = w->cluster};
-    if (w->unit == HONE_CUDA_BY_WGMMA) { /* blocks stay for many tiles */
-        const long long most = (long long)gpu->sms * w->blocks / w->cluster * w->cluster;
-        s.grid[0] = (int)(tiles * w->splits < most ? tiles * w->splits : most), s.grid[1] = s.grid[2] = 1;
-        s.threads = 128 * (w->tile_m / 64 + 1);
+    hone_cuda_launch_shape s = {.shared_bytes = shared_of(p, w), .cluster = 1};
+    if (w->unit == HONE_CUDA_BY_WGMMA) { /* blocks stay for many tiles, but not those that share one */
+        const long long most = (long long)gpu->sms * w->blocks;
+        s.cluster = w->splits;
+        s.grid[0] = (int)(w->splits > 1 ? tiles * w->splits : tiles < most ? tiles : most), s.grid[1] = s.grid[2] = 1;
+        s.threads = 2 * w->tile_m + (w->tile_m > 64 && w->blocks == 1 ? 128 : 64);
     } else if (w->unit == HONE_CUDA_BY_MMA) {
         s.grid[0] = (int)(tiles / p->p.batches), s.grid[1] = 1, s.grid[2] = p->p.batches * w->splits;
         s.threads = 32 * w->warps_m * w->warps_n;
@@ -232,9 +248,9 @@ hone_cuda_launch_shape hone_cuda_contract_launch(const hone_cuda_product *p, con
     return s;
 }
 void hone_cuda_contract_room(const hone_cuda_product *p, const hone_cuda_way *w, size_t *workspace, size_t *counters) {
-    const long long tiles = w->splits > 1 ? tiles_of(p, w) : 0;
+    const long long tiles = w->splits > 1 && w->unit == HONE_CUDA_BY_MMA ? tiles_of(p, w) : 0;
     *workspace = (size_t)(tiles * w->splits * w->tile_m * w->tile_n * 4);
-    *counters = (size_t)(tiles * 4 * (w->unit == HONE_CUDA_BY_WGMMA ? w->tile_m / 64 : 1));
+    *counters = (size_t)(tiles * 4);
 }
 hone_status hone_cuda_contract_fill(hone_cuda *g, const hone_cuda_product *p, const hone_cuda_way *w, hone_cuda_contract_args *args) {
     hone_cuda_contract c = p->p;
@@ -247,25 +263,33 @@ hone_status hone_cuda_contract_fill(hone_cuda *g, const hone_cuda_product *p, co
         return HONE_OK;
     }
     hone_cuda_contract_tma *t = p->window ? &args->window_tiles.t : &args->tiles;
-    const int step = 128 / (int)ib, rows_b = w->tile_n / w->cluster;
+    const int step = 128 / (int)ib;
     t->p = c;
-    if (p->window) {
-        const hone_cuda_window *x = p->window;
-        const long long taps = x->kernel_y * x->kernel_x;
-        args->window_tiles.w = *x;
-        hone_cuda_window at = *x;
-        at.x = c.a;
-        HONE_TRY(hone_cuda_im2col(g, &t->map_a, p->in, &at, step, w->tile_m));
-        HONE_TRY(hone_cuda_tiled(g, &t->map_b, p->in, 3, c.b, (const long long[]){x->channels, taps, c.n},
-                                 (const long long[]){x->channels * ib, c.pitch_b * ib}, (const int[]){step, 1, rows_b}));
-    } else {
-        const long long batches_a = c.batch_a ? c.batches : 1, batches_b = c.batch_b ? c.batches : 1;
-        HONE_TRY(hone_cuda_tiled(g, &t->map_a, p->in, 3, c.a, (const long long[]){c.k, c.m, batches_a},
-                                 (const long long[]){c.pitch_a * ib, (c.batch_a ? c.batch_a : c.pitch_a) * ib},
-                                 (const int[]){step, w->tile_m, 1}));
-        HONE_TRY(hone_cuda_tiled(g, &t->map_b, p->in, 3, c.b, (const long long[]){c.k, c.n, batches_b},
-                                 (const long long[]){c.pitch_b * ib, (c.batch_b ? c.batch_b : c.pitch_b) * ib},
-                                 (const int[]){step, rows_b, 1}));
+    if (!hone_cuda_walk_of(c.m, c.n, c.batches, w->tile_m, w->tile_n, &t->walk))
+        return hone_fail(HONE_BAD_INPUT, "a product of %d x %d has too many tiles", c.m, c.n);
+    const int tail_m = c.m % w->tile_m, tail_n = c.n % w->tile_n;
+    for (int end = 0; end < 2; end++) { /* whole tiles, and the last ones where they are not whole */
+        hone_cuda_tensor_map *map_a = end ? &t->end_a : &t->map_a, *map_b = end ? &t->end_b : &t->map_b;
+        const int rows_a = end ? tail_m : w->tile_m, rows_b = end ? tail_n : w->tile_n;
+        if (p->window) {
+            const hone_cuda_window *x = p->window;
+            hone_cuda_window at = *x;
+            at.x = c.a, args->window_tiles.w = *x;
+            if (rows_a) HONE_TRY(hone_cuda_im2col(g, map_a, p->in, &at, step, rows_a));
+            if (rows_b)
+                HONE_TRY(hone_cuda_tiled(g, map_b, p->in, 3, c.b,
+                                         (const long long[]){x->channels, (long long)x->kernel_y * x->kernel_x, c.n},
+                                         (const long long[]){x->channels * ib, c.pitch_b * ib}, (const int[]){step, 1, rows_b}));
+            continue;
+        }
+        if (rows_a)
+            HONE_TRY(hone_cuda_tiled(g, map_a, p->in, 3, c.a, (const long long[]){c.k, c.m, c.batch_a ? c.batches : 1},
+                                     (const long long[]){c.pitch_a * ib, (c.batch_a ? c.batch_a : c.pitch_a) * ib},
+                                     (const int[]){step, rows_a, 1}));
+        if (rows_b)
+            HONE_TRY(hone_cuda_tiled(g, map_b, p->in, 3, c.b, (const long long[]){c.k, c.n, c.batch_b ? c.batches : 1},
+                                     (const long long[]){c.pitch_b * ib, (c.batch_b ? c.batch_b : c.pitch_b) * ib},
+                                     (const int[]){step, rows_b, 1}));
     }
     if (output_aligned(p))
         HONE_TRY(hone_cuda_tiled(g, &t->map_c, p->out, 3, c.c, (const long long[]){c.n, c.m, c.batches},

@@ -17,11 +17,14 @@ typedef struct { /* what is to be computed; addresses and pitches too, because a
 typedef enum { HONE_CUDA_BY_WGMMA, HONE_CUDA_BY_MMA, HONE_CUDA_BY_ROWS, HONE_CUDA_BY_COLUMNS } hone_cuda_unit;
 typedef struct {
     hone_cuda_unit unit;
-    int tile_m, tile_n, stages, splits, cluster,
-        blocks;           /* by rows: tile_m is the rows of A, tile_n the columns of a block; by columns: 16 of them by tile_m rows a block; blocks: of them on a multiprocessor */
+    int tile_m, tile_n, stages,
+        splits;           /* by rows: tile_m is the rows of A, tile_n the columns of a block; by columns: 16 of them by tile_m rows */
+    int blocks;           /* on a multiprocessor */
     int warps_m, warps_n; /* by mma */
 } hone_cuda_way;
 
+/* The order of tiles, for kernels that stay for many; false where there are too many of them. */
+bool hone_cuda_walk_of(int m, int n, int batches, int tile_m, int tile_n, hone_cuda_walk *out);
 /* All ways that can compute p on this GPU, at most `most` of them. There is always one. */
 int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_cuda_way *way, int most);
 double hone_cuda_cost(const hone_cuda_product *p, const hone_cuda_facts *gpu, const hone_cuda_way *way); /* microseconds, about */

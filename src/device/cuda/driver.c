@@ -51,7 +51,6 @@ enum { ATTRIBUTE_CLUSTER = 4, ATTRIBUTE_DEPENDENT = 6 };
     X(function_attribute, "cuFuncGetAttribute", (int *, int, void *))                                                                  \
     X(function_set, "cuFuncSetAttribute", (void *, int, int))                                                                          \
     X(launch, "cuLaunchKernelEx", (const launch_config *, void *, void **, void **))                                                   \
-    X(clusters, "cuOccupancyMaxActiveClusters", (int *, void *, const launch_config *))                                                \
     X(stream, "cuStreamCreate", (void **, unsigned))                                                                                   \
     X(stream_destroy, "cuStreamDestroy_v2", (void *))                                                                                  \
     X(stream_wait, "cuStreamSynchronize", (void *))                                                                                    \
@@ -196,22 +195,16 @@ void hone_cuda_unload(hone_cuda *g, hone_cuda_kernel *kernel) {
     if (kernel->module) cu.module_unload(kernel->module);
     *kernel = (hone_cuda_kernel){0};
 }
-static launch_config config_of(const hone_cuda *g, const hone_cuda_launch_shape *shape, struct attribute attributes[2]) {
-    const bool clustered = shape->cluster > 1;
-    attributes[0] = (struct attribute){.id = ATTRIBUTE_DEPENDENT, .value.flag = 1};
-    attributes[1] = (struct attribute){.id = ATTRIBUTE_CLUSTER, .value.cluster = {(unsigned)shape->cluster, 1, 1}};
+hone_status hone_cuda_launch(hone_cuda *g, const hone_cuda_kernel *kernel, const hone_cuda_launch_shape *shape, const void *args) {
+    struct attribute attributes[] = {{.id = ATTRIBUTE_DEPENDENT, .value.flag = 1},
+                                     {.id = ATTRIBUTE_CLUSTER, .value.cluster = {(unsigned)shape->cluster, 1, 1}}};
     launch_config c = {.block = {(unsigned)shape->threads, 1, 1},
                        .shared_bytes = (unsigned)shape->shared_bytes,
                        .stream = g->stream,
                        .attributes = attributes,
-                       .n_attributes = clustered ? 2 : 1};
+                       .n_attributes = shape->cluster > 1 ? 2 : 1};
     for (int k = 0; k < 3; k++) c.grid[k] = (unsigned)shape->grid[k];
     if (g->facts.major < 9) c.attributes = NULL, c.n_attributes = 0;
-    return c;
-}
-hone_status hone_cuda_launch(hone_cuda *g, const hone_cuda_kernel *kernel, const hone_cuda_launch_shape *shape, const void *args) {
-    struct attribute attributes[2];
-    const launch_config c = config_of(g, shape, attributes);
     union {
         const void *given;
         void *taken; /* the driver only reads */
@@ -229,11 +222,6 @@ hone_status hone_cuda_function(hone_cuda *g, void *module, const char *name, voi
 hone_status hone_cuda_launch_in_turn(hone_cuda *g, void *function, int64_t groups, int threads, void **args) {
     const launch_config c = {.grid = {(unsigned)groups, 1, 1}, .block = {(unsigned)threads, 1, 1}, .stream = g->stream};
     return told(cu.launch(&c, function, args, NULL), "launch");
-}
-hone_status hone_cuda_clusters(hone_cuda *g, const hone_cuda_kernel *kernel, const hone_cuda_launch_shape *shape, int *out) {
-    struct attribute attributes[2];
-    const launch_config c = config_of(g, shape, attributes);
-    return told(cu.clusters(out, kernel->function, &c), "clusters");
 }
 hone_status hone_cuda_wait(hone_cuda *g) { return told(cu.stream_wait(g->stream), "a kernel"); }
 

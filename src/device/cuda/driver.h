@@ -38,8 +38,6 @@ hone_status hone_cuda_load(hone_cuda *g, const void *cubin, const char *name, in
 void hone_cuda_unload(hone_cuda *g, hone_cuda_kernel *kernel);
 /* In the stream. The kernel may start while the one before it ends: it waits for that one's results itself (wait_previous). */
 hone_status hone_cuda_launch(hone_cuda *g, const hone_cuda_kernel *kernel, const hone_cuda_launch_shape *shape, const void *args);
-/* How many clusters of this shape the GPU holds at a time: some of its parts have an odd number of multiprocessors. */
-hone_status hone_cuda_clusters(hone_cuda *g, const hone_cuda_kernel *kernel, const hone_cuda_launch_shape *shape, int *out);
 /* A module with several kernels, and one of them; both stay until the process ends. */
 hone_status hone_cuda_module(hone_cuda *g, const void *cubin, void **module);
 hone_status hone_cuda_function(hone_cuda *g, void *module, const char *name, void **function);

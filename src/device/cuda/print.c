@@ -26,7 +26,7 @@ static const family families[] = {
     {"attention_decode", hone_cuda_attention_decode_text, "IN_TYPE HEAD WARPS BLOCKS CAUSAL MASK ", false, NO_WGMMA},
     {"window", hone_cuda_window_text, "KIND IN_TYPE WIDTH STRIP LINES KERNEL_Y KERNEL_X STRIDE DILATION EPILOGUE(v) ", false, NO_WGMMA},
     {"contract_wgmma", hone_cuda_contract_wgmma_text,
-     "IN_TYPE OUT_TYPE CONSUMERS TILE_N STAGES CLUSTER BLOCKS SPLIT WINDOW STORE CONSTANT_B EPILOGUE(v) ", true, OF_PRODUCT},
+     "IN_TYPE OUT_TYPE CONSUMERS TILE_N STAGES SPLITS BLOCKS WINDOW STORE CONSTANT_B EPILOGUE(v) ", true, OF_PRODUCT},
     {"first_layer", hone_cuda_first_layer_text, "IN_TYPE OUT_TYPE CHANNELS KERNEL_Y KERNEL_X STRIDE TILE_Y BLOCKS_M TILE_N EPILOGUE(v) ",
      true, NO_WGMMA},
     {"attention_wgmma", hone_cuda_attention_wgmma_text, "IN_TYPE HEAD BLOCK_K CONSUMERS STAGES CAUSAL TURNS ", false, OF_ATTENTION},

@@ -23,9 +23,15 @@ typedef struct { /* C[b][m][n] = A[b][m][k] * B[b][n][k]: both factors have k as
 typedef struct {
     unsigned long long word[16];
 } hone_cuda_tensor_map __attribute__((aligned(64)));
+enum { HONE_CUDA_GROUP = 8 };
+typedef struct { /* the order of C's tiles: groups of HONE_CUDA_GROUP rows of them, column by column within one, so that neighbours share L2 */
+    unsigned works, tiles, group, groups, last; /* tiles of all batches, of one, of a full group; groups; rows of tiles in the last one */
+    unsigned by_tiles, by_group, by_last;       /* x / d is the upper half of x * by_d; 0: d is 1 */
+} hone_cuda_walk;
 typedef struct { /* the same product where tiles come by the copy engine */
-    hone_cuda_tensor_map map_a, map_b, map_c;
+    hone_cuda_tensor_map map_a, map_b, map_c, end_a, end_b; /* end: of the last tiles where those are not whole: rows behind the edge cost the engine time */
     hone_cuda_contract p;
+    hone_cuda_walk walk;
 } hone_cuda_contract_tma;
 typedef struct { /* a window over channels-last pixels; w is f32 [ky][kx][c] for depthwise */
     unsigned long long x, w, y, bias, residual;

@@ -83,7 +83,7 @@ DEVICE out_store finish(const hone_cuda_contract *a, sum_type sum, float bias, f
 }
 
 /* Tiles in an order in which neighbours share rows and columns in L2: GROUP rows of tiles at a time, column by column. */
-enum { GROUP = 8 };
+enum { GROUP = HONE_CUDA_GROUP };
 DEVICE void tile_of(int t, int tiles_m, int tiles_n, int *tm, int *tn) {
     const int group = t / (GROUP * tiles_n), first = group * GROUP, high = tiles_m - first < GROUP ? tiles_m - first : GROUP;
     const int within = t - group * GROUP * tiles_n;

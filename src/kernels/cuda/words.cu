@@ -77,6 +77,12 @@ DEVICE void sync_block(void) { asm volatile("bar.sync 0;" ::: "memory"); }
 DEVICE void sync_some(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 DEVICE void arrive_some(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); } /* without waiting */
 DEVICE void sync_warp(void) { __syncwarp(); }
+DEVICE bool elect(void) { /* true in one thread of the warp. The compiler knows it: what is asked of the copy engine behind it needs no loop over threads */
+    u32 chosen;
+    asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }" : "=r"(chosen));
+    return chosen != 0;
+}
+DEVICE u32 upper_product(u32 x, u32 y) { return __umulhi(x, y); }
 DEVICE float shuffle_xor(float v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
 DEVICE u32 shuffle_from(u32 v, int lane) { return __shfl_sync(0xffffffffu, v, lane); }
 
@@ -179,12 +185,17 @@ DEVICE void barrier_fence(void) { asm volatile("fence.mbarrier_init.release.clus
 DEVICE void barrier_arrive(u32 at) {
     asm volatile("{ .reg .b64 s; mbarrier.arrive.shared::cta.b64 s, [%0]; }" ::"r"(at) : "memory");
 }
-DEVICE void barrier_arrive_at(u32 at, int rank) { /* at the same place in another block of the cluster */
-    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(at),
-                 "r"(rank)
+/* All threads of a cluster's blocks that have not ended meet; what they wrote to shared memory before, others see after. */
+DEVICE void cluster_arrive(void) { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
+DEVICE void cluster_wait(void) { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
+DEVICE u32x4 shared_load16_of(u32 at, int rank) { /* from another block of the cluster */
+    u32x4 v;
+    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %4, %5; ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [there]; }"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(at), "r"(rank)
                  : "memory");
+    return v;
 }
-DEVICE void sync_cluster(void) { asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory"); }
 DEVICE void barrier_expect(u32 at, u32 bytes) { /* arrives, and says how many bytes must come before the barrier opens */
     asm volatile("{ .reg .b64 s; mbarrier.arrive.expect_tx.shared::cta.b64 s, [%0], %1; }" ::"r"(at), "r"(bytes) : "memory");
 }
@@ -215,14 +226,6 @@ DEVICE void tile_load5(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int
                  : "memory");
 }
 DEVICE void map_prefetch(const hone_cuda_tensor_map *map) { asm volatile("prefetch.tensormap [%0];" ::"l"((u64)map) : "memory"); }
-/* The same into all blocks of the cluster that the mask names, at the same place, told to each one's own barrier there. */
-DEVICE void tile_load_all(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int c0, int c1, int c2, int mask) {
-    asm volatile(
-        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(
-            to),
-        "l"((u64)map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "h"((u16)mask)
-        : "memory");
-}
 /* Rows of A as windows see them: `pixels` of the map from (x, y, n) on, moved by one tap; c0: the first channel. */
 DEVICE void window_load(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int c0, int x, int y, int n, int tap_x, int tap_y) {
     asm volatile(
