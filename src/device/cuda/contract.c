@@ -59,7 +59,7 @@ bool hone_cuda_walk_of(int m, int n, int batches, int tile_m, int tile_n, hone_c
 
 /* ---- ways ---- */
 int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_cuda_way *way, int most) {
-    static const int widths[] = {16, 32, 48, 64, 80, 96, 128, 192, 256};
+    static const int widths[] = {16, 32, 48, 64, 96, 128, 192, 256};
     static const struct {
         int m, n, warps_m, warps_n;
     } tiles[] = {{32, 32, 1, 2}, {64, 32, 2, 1}, {32, 64, 1, 2}, {64, 64, 2, 2}, {128, 64, 4, 2}, {64, 128, 2, 4}, {128, 128, 2, 4}};
@@ -120,7 +120,7 @@ int hone_cuda_way_text(const hone_cuda_way *w, char *to, size_t bytes) {
     return snprintf(to, bytes, "%s %dx%d stages %d splits %d, %d", names[w->unit], w->tile_m, w->tile_n, w->stages, w->splits, w->blocks);
 }
 
-/* ---- cost: microseconds from counts of work. The rates were fitted to all ways of 66 shapes as an H200 runs them (bench/gpu --search);
+/* ---- cost: microseconds from counts of work. The rates were fitted to all ways of 78 shapes as an H200 runs them (bench/gpu --search);
    others are told apart by their multiprocessors only. ---- */
 static const struct {
     double launch, rate, narrow, step;        /* by wgmma: a kernel; millions of operations a microsecond; a step's least time */
@@ -130,8 +130,8 @@ static const struct {
     double split, split_element, split_each; /* sums of parts joined in a cluster; thousand elements of a tile */
     double mma_launch, mma_rate, mma_step, mma_element, mma_l2, mma_split, mma_split_element;
     double rows, rows_memory, rows_each, columns, columns_memory, columns_each; /* by rows, by columns: B is read once */
-} fitted = {1.42,   6.782,   0.964, 0.03796, 13.7, 0.2111, 0.2375, 0.3516, 2.03e-5, 0.1834, 0.4172, 8.445,  49.97, 4.38,  0.4868,
-            0.1355, 0.03863, 2.44,  2.3,     0.46, 7.7e-5, 7.0,    0.559,  0.04568, 2.251,  5.328,  0.1213, 1.982, 10.76, 0.1362};
+} fitted = {1.483,  7.16,    0.7039, 0.0606, 14.81, 0.3426, 0.3017, 0.2616, 3.107e-5, 0.2274, 0.2421, 8.844, 33.35, 4.599, 0.4989,
+            0.1303, 0.06653, 2.44,   2.3,    0.46,  7.7e-5, 7.0,    0.559,  0.04568,  2.624,  6.252,  0.33,  1.93,  9.226, 0.1252};
 
 static double least_of(double a, double b) { return a < b ? a : b; }
 static double most_of(double a, double b) { return a > b ? a : b; }
