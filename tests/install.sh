@@ -69,6 +69,19 @@ else
     echo "pkg-config is not there: that part was skipped"
 fi
 
+# A device by the words of CONTRIBUTING: its text is taken from there, built against the installed headers alone, and runs a model.
+if [ -e "$source/CONTRIBUTING.md" ]; then
+    awk '/^## A device/ { here = 1 } here && /^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$source/CONTRIBUTING.md" >"$folder/brick.c"
+    if $cc -std=c11 -Wall -Wextra -Werror -shared -fPIC -o "$folder/brick.so" "$folder/brick.c" -I "$prefix/include"; then
+        out=$("$prefix/bin/hone" run "$source/examples/digits/model.onnx" --input "$source/examples/digits/seven.npy" --top 1 --plugin "$folder/brick.so" --device brick 2>&1)
+        [ "$(wc -l <"$folder/brick.c")" -lt 300 ] || say "CONTRIBUTING's device has 300 lines or more"
+        "$prefix/bin/hone" run "$source/examples/digits/model.onnx" --device brick >/dev/null 2>&1 && say "a device is there that nobody added"
+        grep -q 'top  7 (1)' <<<"$out" || say "CONTRIBUTING's device does not see a seven: $out"
+    else
+        say "CONTRIBUTING's device does not build"
+    fi
+fi
+
 # Names. The headers' functions are what follows HONE_API up to the bracket; one line each, as clang-format leaves them.
 grep -hE '^HONE_API ' "$prefix"/include/hone/*.h | sed -E 's/^[^(]*[ *](hone_[a-z0-9_]+)\(.*/\1/' | sort -u >"$folder/declared"
 nm -D --defined-only "$shared" | awk '$2 != "A" { print $3 }' | sed 's/@.*//' | sort -u >"$folder/exported"
