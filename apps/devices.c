@@ -42,6 +42,27 @@ static void tell_peak(const char *label, const hone_json *p) {
     if (copy > 0) printf(", %s/s copied", hone_text_bytes(copy));
     printf(" on %.0f thread%s\n", hone_json_number(p, "threads", 1), hone_json_number(p, "threads", 1) == 1 ? "" : "s");
 }
+static void tell_device(const hone_json *d) {
+    char name[64];
+    const char *problem = hone_json_text(d, "problem", ""), *missing = hone_json_text(d, "missing", "");
+    const hone_json *found = hone_json_get(d, "found");
+    const double in = hone_json_number(d, "copy_in_bytes_per_s", 0), out = hone_json_number(d, "copy_out_bytes_per_s", 0);
+    if (!found || found->type != HONE_JSON_TRUE) {
+        printf("%s%-8s%s not here: it wants %s\n", hone_paint(stdout, HONE_BOLD), hone_json_text(d, "device", ""),
+               hone_paint(stdout, HONE_PLAIN), *missing ? missing : "something that it does not name");
+        return;
+    }
+    snprintf(name, sizeof name, "%s:%.0f", hone_json_text(d, "device", ""), hone_json_number(d, "number", 0));
+    printf("%s%-8s%s %s", hone_paint(stdout, HONE_BOLD), name, hone_paint(stdout, HONE_PLAIN),
+           hone_json_text(d, "name", "a device from outside"));
+    if (*hone_json_text(d, "through", "")) printf(", %s", hone_json_text(d, "through", ""));
+    if (hone_json_number(d, "memory_bytes", 0) > 0) printf(", %s", hone_text_bytes(hone_json_number(d, "memory_bytes", 0)));
+    printf("\n");
+    if (*problem) printf("         it cannot be used: %s\n", problem);
+    if (in > 0) printf("         %s/s f32 multiply-add, ", hone_text_flops(hone_json_number(d, "f32_flops_per_s", 0)));
+    if (in > 0) printf("%s/s copied in, ", hone_text_bytes(in));
+    if (in > 0) printf("%s/s out\n", hone_text_bytes(out));
+}
 static void tell(const hone_json *r) {
     static const char *const head[] = {"family", "kernel", "for"};
     const hone_json *memory = hone_json_get(r, "memory"), *kernels = hone_json_get(r, "kernels"), *measured = hone_json_get(r, "measured");
@@ -53,8 +74,9 @@ static void tell(const hone_json *r) {
         tell_peak("         ", hone_json_get(measured, "all_threads"));
         printf("         measured just now, in a moment: on a busy machine both read low\n");
     }
-    printf("%sgpu%s      not supported yet: Hone runs on the CPU, whatever else is in the machine\n\n", hone_paint(stdout, HONE_BOLD),
-           hone_paint(stdout, HONE_PLAIN));
+    const hone_json *devices = hone_json_get(r, "devices");
+    for (const hone_json *d = devices ? devices->first : NULL; d; d = d->next) tell_device(d);
+    printf("\n");
     hone_table *t = hone_table_create("lll", head);
     for (const hone_json *k = kernels ? kernels->first : NULL; k; k = k->next) {
         hone_table_cell(t, "%s", hone_json_text(k, "family", ""));
@@ -84,14 +106,14 @@ int hone_cmd_devices(int argc, char **argv) {
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &json, 0},
         {0},
     };
-    const hone_usage usage = {
-        "devices",
-        "",
-        0,
-        0,
-        "Shows what there is to run on: the CPU, its levels and caches, the kernels chosen for it, and how fast it is just now.",
-        "hone devices\nHONE_CPU=avx2 hone devices --quick",
-        options};
+    const hone_usage usage = {"devices",
+                              "",
+                              0,
+                              0,
+                              "Shows what there is to run on: the CPU, its levels and caches, the kernels chosen for it, other devices or "
+                              "what they would want, and how fast all are just now.",
+                              "hone devices\nHONE_CPU=avx2 hone devices --quick",
+                              options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO) rc = devices(json, quick);
     hone_words_free(&operands);

@@ -227,8 +227,11 @@ static void tell_precision(const job *j) {
 static void tell_memory(const char *report) {
     hone_json *r = report ? hone_json_read(report) : NULL;
     double arena = hone_json_number(r, "arena_bytes", NAN), sum = hone_json_number(r, "sum_bytes", NAN),
-           bound = hone_json_number(r, "lower_bound_bytes", NAN);
-    if (isfinite(arena)) {
+           bound = hone_json_number(r, "lower_bound_bytes", NAN), elsewhere = hone_json_number(r, "device_bytes", 0);
+    if (elsewhere > 0) {
+        hone_print(stdout, "memory  %s for tensors on the device", hone_text_bytes(elsewhere));
+        hone_print(stdout, ", %s on the host\n", hone_text_bytes(arena));
+    } else if (isfinite(arena)) {
         hone_print(stdout, "memory  %s peak for tensors", hone_text_bytes(arena));
         if (isfinite(sum)) hone_print(stdout, "; all of them side by side are %s", hone_text_bytes(sum));
         if (isfinite(bound)) hone_print(stdout, "; no plan can need less than %s", hone_text_bytes(bound));

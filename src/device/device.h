@@ -63,6 +63,9 @@ typedef struct {      /* what plans must know of a device's memory; 0: as the ho
 struct hone_device {
     const char *name;              /* "cpu" */
     void (*describe)(hone_text *); /* what runs here, as members of a JSON object that follow others: , "kernels": … */
+    /* One of them, in the same form, its copies and arithmetic measured if asked for; NULL: there is nothing to say. */
+    void (*about)(const hone_device *, int number, bool measure, hone_text *);
+    const char *missing; /* what a machine must have for one to be there; NULL: nothing more */
     /* How many of them there are, by number from 0 on; NULL: one. */
     int (*count)(const hone_device *);
     void (*target)(const hone_device *, int number, hone_target *out); /* NULL: all 0 */

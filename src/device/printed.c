@@ -2,26 +2,16 @@
    printed: see printed.h. A step is an instance: its launches, in turn, as often as a recurrence wants. */
 #include "device/printed.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/thread.h"
 
-typedef struct {
+typedef struct hone_printed_known { /* for the process, as its device is: not counted by hone_alloc */
     char *name;
     void *kernel;
 } known;
-struct hone_printed_gpu {
-    const hone_printed_driver *driver;
-    void *gpu;
-    hone_kernel_target target;
-    hone_target memory;
-    pthread_mutex_t lock;  /* of what follows */
-    hone_vec(known) known; /* by name, sorted */
-};
 typedef struct { /* of a step */
     hone_printed_gpu *gpu;
     hone_kernels kernels;
@@ -48,7 +38,7 @@ int hone_printed_count(const hone_device *d) {
     return n < HONE_MOST_PRINTED ? n : HONE_MOST_PRINTED;
 }
 /* Opened once, and never closed: modules and constants of all sessions are there. */
-static hone_status gpu_of(const hone_device *d, int number, hone_printed_gpu **out) {
+hone_status hone_printed_gpu_of(const hone_device *d, int number, hone_printed_gpu **out) {
     static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
     hone_printed *p = (hone_printed *)(uintptr_t)printed_of(d);
     *out = NULL;
@@ -69,24 +59,25 @@ static hone_status gpu_of(const hone_device *d, int number, hone_printed_gpu **o
     pthread_mutex_unlock(&opening);
     return s;
 }
+void hone_printed_describe(hone_text *t) { hone_text_put(t, ", \"kernels\": [\"printed\"]"); }
 void hone_printed_target(const hone_device *d, int number, hone_target *out) {
     hone_printed_gpu *g;
-    *out = gpu_of(d, number, &g) ? (hone_target){0} : g->memory;
+    *out = hone_printed_gpu_of(d, number, &g) ? (hone_target){0} : g->memory;
 }
 hone_status hone_printed_alloc(const hone_device *d, int number, size_t bytes, void **handle) {
     hone_printed_gpu *g;
-    HONE_TRY(gpu_of(d, number, &g));
+    HONE_TRY(hone_printed_gpu_of(d, number, &g));
     return g->driver->alloc(g->gpu, bytes, handle);
 }
 void hone_printed_free(const hone_device *d, int number, void *handle) {
     hone_printed_gpu *g;
-    if (!gpu_of(d, number, &g)) g->driver->free(g->gpu, handle);
+    if (!hone_printed_gpu_of(d, number, &g)) g->driver->free(g->gpu, handle);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------------------------------ */
 const char *hone_printed_refuses(const hone_device *d, const hone_instance *in) {
     hone_printed_gpu *g;
-    const bool f64 = gpu_of(d, 0, &g) || g->target.f64;
+    const bool f64 = hone_printed_gpu_of(d, 0, &g) || g->target.f64;
     if (in->n_tensor > HONE_MOST_WHOLE) return "it has too many tensors";
     for (int t = 0; t < in->n_tensor; t++) {
         const hone_dtype type = in->tensor[t].dtype;
@@ -101,7 +92,7 @@ hone_status hone_printed_bind(hone_steps *s, const hone_device_call *c) {
     work *w = HONE_NEW(s->arena, work);
     int64_t *stride = HONE_NEW_N(s->arena, int64_t, in->n_tensor * HONE_MAX_RANK + 1);
     if (!w || !stride) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    HONE_TRY(gpu_of(c->unit->row, c->unit->number, &w->gpu));
+    HONE_TRY(hone_printed_gpu_of(c->unit->row, c->unit->number, &w->gpu));
     for (int t = 0; t < in->n_tensor; t++) memcpy(stride + t * HONE_MAX_RANK, c->tensor[t].stride, sizeof c->tensor[t].stride);
     HONE_TRY(hone_kernels_make(s->arena, &w->gpu->target, in, c->param, stride, &w->kernels));
     int64_t *at = HONE_NEW_N(s->arena, int64_t, w->kernels.n_scratch + 1);
@@ -114,9 +105,9 @@ hone_status hone_printed_bind(hone_steps *s, const hone_device_call *c) {
 
 /* ---- kernels ---------------------------------------------------------------------------------------------------------------------------- */
 static int place_of(const hone_printed_gpu *g, const char *name, bool *there) {
-    int low = 0, high = g->known.n;
+    int low = 0, high = g->n_known;
     while (low < high) {
-        const int mid = (low + high) / 2, c = strcmp(g->known.at[mid].name, name);
+        const int mid = (low + high) / 2, c = strcmp(g->known[mid].name, name);
         if (!c) {
             *there = true;
             return mid;
@@ -130,13 +121,17 @@ static int place_of(const hone_printed_gpu *g, const char *name, bool *there) {
 static bool remember(hone_printed_gpu *g, const char *name, void *kernel) {
     bool there;
     const int at = place_of(g, name, &there);
-    char *copy = strdup(name);
-    if (there || !copy || !hone_push(&g->known, ((known){0}))) {
-        free(copy);
-        return there;
+    if (there) return true;
+    if (g->n_known == g->room) {
+        const int room = g->room ? 2 * g->room : 64;
+        known *more = realloc(g->known, sizeof *more * (size_t)room);
+        if (!more) return false;
+        g->known = more, g->room = room;
     }
-    memmove(g->known.at + at + 1, g->known.at + at, sizeof *g->known.at * (size_t)(g->known.n - 1 - at));
-    g->known.at[at] = (known){copy, kernel};
+    char *copy = strdup(name);
+    if (!copy) return false;
+    memmove(g->known + at + 1, g->known + at, sizeof *g->known * (size_t)(g->n_known++ - at));
+    g->known[at] = (known){copy, kernel};
     return true;
 }
 /* Where compiled programs are kept: HONE_KERNELS, or hone/kernels in the user's cache; "none", or no such place: nowhere. */
@@ -206,7 +201,7 @@ hone_status hone_printed_seal(hone_arena *arena, const hone_step *step, int n, c
     if (!s && want.n) s = compile(g, &want);
     for (int k = 0, at = 0; k < n && !s; k++) {
         const hone_kernels *all = &((const work *)step[k].data)->kernels;
-        for (int l = 0; l < all->n_launch; l++, at++) out->kernel[at] = g->known.at[place_of(g, all->launch[l].name, &there)].kernel;
+        for (int l = 0; l < all->n_launch; l++, at++) out->kernel[at] = g->known[place_of(g, all->launch[l].name, &there)].kernel;
     }
     pthread_mutex_unlock(&g->lock);
     hone_vec_free(&want);
@@ -218,7 +213,7 @@ hone_status hone_printed_open(const hone_device *d, int number, hone_queue **out
     hone_queue *q = hone_alloc(sizeof *q);
     if (!q) return no_memory();
     static const uint32_t none = 0;
-    hone_status s = gpu_of(d, number, &q->gpu);
+    hone_status s = hone_printed_gpu_of(d, number, &q->gpu);
     if (!s) s = q->gpu->driver->queue(q->gpu->gpu, number, &q->queue);
     if (!s) s = q->gpu->driver->alloc(q->gpu->gpu, sizeof none, &q->error);
     if (!s) s = q->gpu->driver->copy_in(q->queue, q->error, 0, &none, sizeof none);

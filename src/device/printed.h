@@ -6,6 +6,9 @@
    texts); compiled programs are kept on disk by the driver. A run launches; it compiles and allocates nothing, but for scratch that grows. */
 #ifndef HONE_DEVICE_PRINTED_H
 #define HONE_DEVICE_PRINTED_H
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "device/device.h"
 #include "loops/kernel.h"
 
@@ -21,6 +24,7 @@ typedef struct { /* an argument of a launch, in the kernel's order */
 typedef struct {
     int (*count)(void);
     hone_status (*open)(int number, void **gpu, hone_kernel_target *, hone_target *);
+    void (*about)(void *gpu, hone_text *); /* , "name": …, "memory_bytes": … */
     hone_status (*alloc)(void *gpu, size_t bytes, void **memory);
     void (*free)(void *gpu, void *memory);
     /* Several kernels behind one prelude. cache: a folder that is there, or NULL. kernel: one a name, for ever. */
@@ -40,7 +44,21 @@ typedef struct {
     const hone_printed_driver *driver;
     _Atomic(hone_printed_gpu *) gpu[HONE_MOST_PRINTED];
 } hone_printed;
+/* A device's state, opened by the first who asks. */
+struct hone_printed_gpu {
+    const hone_printed_driver *driver;
+    void *gpu;
+    hone_kernel_target target;
+    hone_target memory;
+    pthread_mutex_t lock; /* of the kernels that are known, by name, sorted */
+    struct hone_printed_known *known;
+    int n_known, room;
+};
+hone_status hone_printed_gpu_of(const hone_device *, int number, hone_printed_gpu **out) HONE_CHECKED;
+
 /* The functions that all such rows share. */
+void hone_printed_describe(hone_text *);
+void hone_printed_about(const hone_device *, int number, bool measure, hone_text *); /* printed_about.c */
 int hone_printed_count(const hone_device *);
 void hone_printed_target(const hone_device *, int number, hone_target *out);
 const char *hone_printed_refuses(const hone_device *, const hone_instance *);
@@ -54,11 +72,12 @@ void hone_printed_free(const hone_device *, int number, void *handle);
 hone_status hone_printed_copy_in(hone_queue *, void *to, int64_t at, const void *from, size_t bytes) HONE_CHECKED;
 hone_status hone_printed_copy_out(hone_queue *, void *to, void *from, int64_t at, size_t bytes) HONE_CHECKED;
 hone_status hone_printed_wait(hone_queue *) HONE_CHECKED;
-#define HONE_PRINTED_ROW(name_, describe_)                                                                                                 \
-    {                                                                                                                                      \
-        .name = name_, .describe = describe_, .count = hone_printed_count, .target = hone_printed_target, .refuses = hone_printed_refuses, \
-        .bind = hone_printed_bind, .seal = hone_printed_seal, .open = hone_printed_open, .close = hone_printed_close,                      \
-        .run = hone_printed_run, .alloc = hone_printed_alloc, .free = hone_printed_free, .copy_in = hone_printed_copy_in,                  \
-        .copy_out = hone_printed_copy_out, .wait = hone_printed_wait                                                                       \
-    }
+/* clang-format off */
+#define HONE_PRINTED_ROW(name_, missing_)                                                                              \
+    {.name = name_, .missing = missing_, .describe = hone_printed_describe, .about = hone_printed_about,               \
+     .count = hone_printed_count, .target = hone_printed_target, .refuses = hone_printed_refuses,                      \
+     .bind = hone_printed_bind, .seal = hone_printed_seal, .open = hone_printed_open, .close = hone_printed_close,     \
+     .run = hone_printed_run, .alloc = hone_printed_alloc, .free = hone_printed_free, .wait = hone_printed_wait,       \
+     .copy_in = hone_printed_copy_in, .copy_out = hone_printed_copy_out}
+/* clang-format on */
 #endif

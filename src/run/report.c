@@ -162,15 +162,17 @@ hone_status hone_session_report(const hone_session *s, const char *topic, char *
     const hone_plan *p = hone_exec_last(s->exec);
     if (!p) return hone_fail(HONE_BAD_INPUT, "a session reports after its first run");
     if (!strcmp(topic, "memory")) {
-        int64_t arena = 0, sum = 0, lower = 0;
+        int64_t arena = 0, sum = 0, lower = 0, elsewhere = 0;
         int steps = 0;
+        for (const hone_plan *q = p; q; q = q->next_cut)
+            for (int u = 1; q->space && u < q->units->n; u++) elsewhere += q->space[u].bytes;
         for (const hone_plan *q = p; q; q = q->next_cut)
             arena += q->arena_bytes, sum += q->sum_bytes, lower += q->lower_bound_bytes, steps += q->n_step;
         hone_text_put(&t,
-                      "{\"arena_bytes\": %lld, \"sum_bytes\": %lld, \"lower_bound_bytes\": %lld, \"packed_bytes\": %lld, \"steps\": %d, "
-                      "\"plans\": %d}",
-                      (long long)arena, (long long)sum, (long long)lower, (long long)hone_packs_bytes(s->model->compiled->packs), steps,
-                      hone_exec_plans(s->exec));
+                      "{\"arena_bytes\": %lld, \"sum_bytes\": %lld, \"lower_bound_bytes\": %lld, \"device_bytes\": %lld, "
+                      "\"packed_bytes\": %lld, \"steps\": %d, \"plans\": %d}",
+                      (long long)arena, (long long)sum, (long long)lower, (long long)elsewhere,
+                      (long long)hone_packs_bytes(s->model->compiled->packs), steps, hone_exec_plans(s->exec));
     } else if (!strcmp(topic, "steps")) {
         hone_text_put(&t, "[");
         bool any = false;

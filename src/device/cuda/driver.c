@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/cuda/print.h"
@@ -121,7 +122,7 @@ hone_status hone_cuda_open(int ordinal, hone_cuda **out) {
     if (missing) return hone_fail(HONE_NOT_SUPPORTED, "no NVIDIA driver that Hone can use is on this machine: %s is missing", missing);
     if (cu.init(0) || cu.count(&n) || ordinal < 0 || ordinal >= n)
         return hone_fail(HONE_NOT_SUPPORTED, "there is no GPU cuda:%d: the driver sees %d", ordinal, n);
-    hone_cuda *g = hone_alloc(sizeof *g);
+    hone_cuda *g = calloc(1, sizeof *g); /* a process may keep it to its end: not counted by hone_alloc */
     if (!g) return hone_fail(HONE_NO_MEMORY, "no memory for a GPU's state");
     hone_status s = told(cu.device(&g->device, ordinal), "device");
     if (!s) s = told(cu.context(&g->context, g->device), "context");
@@ -147,7 +148,7 @@ void hone_cuda_close(hone_cuda *g) {
         if (g->event[k]) cu.event_destroy(g->event[k]);
     if (g->stream) cu.stream_destroy(g->stream);
     if (g->context) cu.context_release(g->device);
-    hone_free(g);
+    free(g);
 }
 const hone_cuda_facts *hone_cuda_facts_of(const hone_cuda *g) { return &g->facts; }
 void *hone_cuda_stream(hone_cuda *g) { return g->stream; }

@@ -18,6 +18,16 @@ static hone_status open_gpu(int number, void **out, hone_kernel_target *target, 
     *out = g;
     return HONE_OK;
 }
+static void about(void *gpu, hone_text *t) {
+    const hone_cuda_facts *f = hone_cuda_facts_of(gpu);
+    int major = 0, minor = 0;
+    hone_text_put(t, ", \"name\": ");
+    hone_text_json(t, f->name);
+    hone_text_put(t, ", \"through\": \"%s, ", f->arch);
+    if (hone_nvrtc_version(&major, &minor)) hone_text_put(t, "no NVRTC: nothing can be compiled\"");
+    else hone_text_put(t, "NVRTC %d.%d\"", major, minor);
+    hone_text_put(t, ", \"memory_bytes\": %llu", (unsigned long long)f->memory_bytes);
+}
 static hone_status alloc(void *gpu, size_t bytes, void **memory) {
     hone_cuda_address at = 0;
     HONE_TRY(hone_cuda_enter(gpu));
@@ -144,6 +154,7 @@ static hone_status wait_queue(void *queue) {
 }
 static const hone_printed_driver driver = {.count = hone_cuda_count,
                                            .open = open_gpu,
+                                           .about = about,
                                            .alloc = alloc,
                                            .free = give_back,
                                            .compile = compile,
@@ -153,5 +164,7 @@ static const hone_printed_driver driver = {.count = hone_cuda_count,
                                            .copy_in = copy_in,
                                            .copy_out = copy_out,
                                            .wait = wait_queue};
-static void describe(hone_text *t) { hone_text_put(t, ", \"kernels\": [\"printed\"]"); }
-hone_printed hone_printed_cuda = {.row = HONE_PRINTED_ROW("cuda", describe), .driver = &driver};
+hone_printed hone_printed_cuda = {
+    .row =
+        HONE_PRINTED_ROW("cuda", "an NVIDIA GPU and its driver (libcuda.so.1), and NVRTC: the CUDA toolkit's, or PyPI's nvidia-cuda-nvrtc"),
+    .driver = &driver};

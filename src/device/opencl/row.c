@@ -25,6 +25,14 @@ static hone_status open_gpu(int number, void **out, hone_kernel_target *target, 
     *out = g;
     return HONE_OK;
 }
+static void about(void *at, hone_text *t) {
+    const hone_opencl_facts *f = hone_opencl_facts_of(((gpu *)at)->device);
+    hone_text_put(t, ", \"name\": ");
+    hone_text_json(t, f->name);
+    hone_text_put(t, ", \"through\": ");
+    hone_text_json(t, f->version);
+    hone_text_put(t, ", \"memory_bytes\": %llu", (unsigned long long)f->memory_bytes);
+}
 static hone_status alloc(void *at, size_t bytes, void **memory) {
     gpu *g = at;
     hone_opencl_memory *m = NULL;
@@ -84,6 +92,7 @@ static hone_status copy_out(void *queue, void *to, void *from, int64_t at, size_
 static hone_status wait_queue(void *queue) { return hone_opencl_wait(((gpu *)queue)->device); }
 static const hone_printed_driver driver = {.count = hone_opencl_count,
                                            .open = open_gpu,
+                                           .about = about,
                                            .alloc = alloc,
                                            .free = give_back,
                                            .compile = compile,
@@ -93,5 +102,7 @@ static const hone_printed_driver driver = {.count = hone_opencl_count,
                                            .copy_in = copy_in,
                                            .copy_out = copy_out,
                                            .wait = wait_queue};
-static void describe(hone_text *t) { hone_text_put(t, ", \"kernels\": [\"printed\"]"); }
-hone_printed hone_printed_opencl = {.row = HONE_PRINTED_ROW("opencl", describe), .driver = &driver};
+hone_printed hone_printed_opencl = {
+    .row = HONE_PRINTED_ROW(
+        "opencl", "an OpenCL loader (ocl-icd-libopencl1) and a driver: the GPU vendor's, or pocl-opencl-icd, which computes on the CPU"),
+    .driver = &driver};

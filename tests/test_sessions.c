@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+   Sessions on a device of printed kernels, through the public API: several in threads at a time, models that come and go, a run that fails and the next that is right.
+   On OpenCL, or what HONE_TEST_DEVICE names ("cuda"); skipped where there is none. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hone/hone.h"
+#include "onnx_write.h"
+
+static const char *device(void) { return getenv("HONE_TEST_DEVICE") ? getenv("HONE_TEST_DEVICE") : "opencl"; }
+enum { ROWS = 64, COLUMNS = 5 };
+
+/* y = Softmax(Gather(x, at) + x's first rows): an index that may be wrong, and a row of two stages. */
+static hone_model *model(void) {
+    msg g = {0};
+    add_input(&g, "x", 1, "64 5");
+    add_input(&g, "at", 7, "64");
+    add_node(&g, with(node("Gather", "x at", "g"), attr_int("axis", 0)));
+    add_node(&g, node("Add", "g x", "s"));
+    add_node(&g, with(node("Softmax", "s", "y"), attr_int("axis", -1)));
+    add_output(&g, "y");
+    msg m = model_of(g, 18);
+    hone_model *out = NULL;
+    if (hone_model_load_memory(m.at, m.n, &out)) fail_msg("%s", hone_error());
+    free(m.at);
+    return out;
+}
+
+static hone_session *session(const hone_model *m, const char *where) {
+    hone_options o;
+    hone_session *out = NULL;
+    hone_options_default(&o);
+    o.device = where, o.threads = 1;
+    if (hone_session_create(m, &o, &out)) {
+        assert_non_null(strstr(hone_error(), "device"));
+        return NULL;
+    }
+    return out;
+}
+typedef struct {
+    hone_value *x, *at;
+} inputs;
+static inputs drawn(unsigned seed) {
+    inputs in = {0};
+    assert_int_equal(hone_tensor_create(HONE_DTYPE_F32, (int64_t[]){ROWS, COLUMNS}, 2, &in.x), HONE_OK);
+    assert_int_equal(hone_tensor_create(HONE_DTYPE_I64, (int64_t[]){ROWS}, 1, &in.at), HONE_OK);
+    for (int k = 0; k < ROWS * COLUMNS; k++) ((float *)hone_value_data(in.x))[k] = (float)((k * 7 + (int)seed) % 31) / 8;
+    for (int k = 0; k < ROWS; k++) ((int64_t *)hone_value_data(in.at))[k] = (k * 5 + (int)seed) % ROWS;
+    return in;
+}
+static void release(inputs in) { hone_value_free(in.x), hone_value_free(in.at); }
+static bool close_enough(hone_value *a, hone_value *b) {
+    const float *p = hone_value_data(a), *q = hone_value_data(b);
+    for (int k = 0; k < ROWS * COLUMNS; k++)
+        if (!(p[k] - q[k] < 1e-6f && q[k] - p[k] < 1e-6f)) return false;
+    return true;
+}
+
+/* ---- threads ---- */
+typedef struct {
+    const hone_model *m;
+    unsigned seed;
+    int wrong;
+} worker;
+static void *work(void *arg) {
+    worker *w = arg;
+    hone_session *there = session(w->m, device()), *here = session(w->m, NULL);
+    for (int k = 0; k < 100 && there && here; k++) {
+        const inputs in = drawn(w->seed + (unsigned)k);
+        hone_value *a = NULL, *b = NULL;
+        if (hone_session_run(there, (hone_value *[]){in.x, in.at}, &a) || hone_session_run(here, (hone_value *[]){in.x, in.at}, &b) ||
+            !close_enough(a, b))
+            w->wrong++;
+        hone_value_free(a), hone_value_free(b);
+        release(in);
+    }
+    hone_session_free(there), hone_session_free(here);
+    return NULL;
+}
+static void several(void **state) {
+    (void)state;
+    hone_model *m = model();
+    hone_session *try = session(m, device());
+    if (!try) {
+        hone_model_free(m);
+        print_message("SKIPPED: there is no device '%s'\n", device());
+        skip();
+    }
+    hone_session_free(try);
+    pthread_t thread[3];
+    worker w[3] = {{m, 1, 0}, {m, 500, 0}, {m, 900, 0}};
+    for (int k = 0; k < 3; k++) assert_int_equal(pthread_create(thread + k, NULL, work, w + k), 0);
+    for (int k = 0; k < 3; k++) pthread_join(thread[k], NULL);
+    for (int k = 0; k < 3; k++) assert_int_equal(w[k].wrong, 0);
+    hone_model_free(m);
+}
+/* ---- models come and go; what fails says where, and the next run is right ---- */
+static void same_place(const char *a, const char *b) { /* node and tensor; which index was wrong only the CPU says */
+    const char *p = strstr(a, "outside of '"), *q = strstr(b, "outside of '");
+    const size_t node = strcspn(a, ":");
+    if (!p || !q || strncmp(a, b, node) || strncmp(p, q, strcspn(q + 12, "'") + 13)) fail_msg("'%s' and '%s'", a, b);
+}
+static void again(void **state) {
+    (void)state;
+    for (int round = 0; round < 50; round++) {
+        hone_model *m = model();
+        hone_session *there = session(m, device()), *here = there ? session(m, NULL) : NULL;
+        if (!there) {
+            hone_model_free(m);
+            skip();
+        }
+        inputs in = drawn((unsigned)round), bad = drawn((unsigned)round);
+        ((int64_t *)hone_value_data(bad.at))[round % ROWS] = ROWS + round;
+        hone_value *a = NULL, *b = NULL, *c = NULL;
+        assert_int_equal(hone_session_run(there, (hone_value *[]){bad.x, bad.at}, &a), HONE_BAD_INPUT);
+        char said[200];
+        snprintf(said, sizeof said, "%s", hone_error());
+        hone_value_free(a), a = NULL;
+        assert_int_equal(hone_session_run(here, (hone_value *[]){bad.x, bad.at}, &a), HONE_BAD_INPUT);
+        same_place(said, hone_error());
+        assert_int_equal(hone_session_run(there, (hone_value *[]){in.x, in.at}, &b), HONE_OK);
+        assert_int_equal(hone_session_run(here, (hone_value *[]){in.x, in.at}, &c), HONE_OK);
+        assert_true(close_enough(b, c));
+        hone_value_free(a), hone_value_free(b), hone_value_free(c);
+        release(in), release(bad);
+        hone_session_free(there), hone_session_free(here), hone_model_free(m);
+    }
+}
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(several), cmocka_unit_test(again)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
