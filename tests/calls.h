@@ -74,6 +74,14 @@ typedef struct {
 /* Inputs: dtype[dims] with random numbers, dtype{numbers}, or - where absent. Attributes: name=1, name=1,2, name=0.5, name='text',
    name=:dtype. */
 static const example examples[] = {
+    {"Transpose", "f16[67,70]", ""},
+    {"Transpose", "f32[3,41,65]", "perm=2,0,1"},
+    {"Transpose", "u8[66,5,33]", "perm=2,1,0"},
+    {"ReduceSum", "f32[1,70001] i64{1}", ""},
+    {"ReduceMax", "f16[70001] i64{0}", ""},
+    {"ReduceMean", "f32[5,3001] i64{1}", ""},
+    {"ArgMax", "f32[4,2003]", "axis=1"},
+    {"Softmax", "f32[7,701]", ""},
     {"Conv", "f32[2,4,9,7] f32[6,2,3,3] f32[6]", "group=2 strides=2,1 pads=1,0,2,1 dilations=1,2"},
     {"Conv", "f32[1,3,11] f32[5,3,4] -", "auto_pad='SAME_UPPER' strides=3"},
     {"Conv", "f16[1,2,5,5] f16[3,2,3,3] -", "pads=1,1,1,1"},

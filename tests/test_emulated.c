@@ -77,14 +77,14 @@ static void enter(void) {
     block.call(block.args);
     block.done[block.at] = true;
 }
+static void prepare(int k) { /* by itself: getcontext returns more than once, as far as a compiler knows */
+    getcontext(&block.one[k]);
+    block.one[k].uc_stack.ss_sp = block.stack + (size_t)k * STACK, block.one[k].uc_stack.ss_size = STACK, block.one[k].uc_link = &block.all;
+    makecontext(&block.one[k], enter, 0);
+    block.done[k] = false;
+}
 static bool run_block(int threads, bool backwards) { /* false: a barrier that not all reached */
-    for (int k = 0; k < threads; k++) {
-        getcontext(&block.one[k]);
-        block.one[k].uc_stack.ss_sp = block.stack + (size_t)k * STACK, block.one[k].uc_stack.ss_size = STACK,
-        block.one[k].uc_link = &block.all;
-        makecontext(&block.one[k], enter, 0);
-        block.done[k] = false;
-    }
+    for (int k = 0; k < threads; k++) prepare(k);
     for (int ended = 0; ended < threads;) {
         int now = 0;
         for (int q = 0; q < threads; q++) {

@@ -230,6 +230,11 @@ static hone_status stage(maker *o, int first, int *n) {
     if (sch.kind == HONE_EACH) return launch(o, &sch, first, up(points, (int64_t)sch.threads * sch.unroll), -1, false);
     if (sch.kind == HONE_OWNERS) return launch(o, &sch, first, up(points * sch.owners, sch.threads), -1, false);
     if (sch.kind == HONE_LANES || sch.kind == HONE_ROWS) return launch(o, &sch, first, up(points, sch.threads / sch.lanes), -1, false);
+    if (sch.kind == HONE_TILES) {
+        const int64_t a = o->param[o->in->index[o->in->list[s->index0 + sch.order[sch.n_order - 1]]].extent].i,
+                      b = o->param[o->in->index[o->in->list[s->index0 + sch.across]].extent].i;
+        return launch(o, &sch, first, points ? points / a / b * up(a, 32) * up(b, 32) : 0, -1, false);
+    }
     const int scratch = o->scratch.n;
     if (!hone_push_in(o->arena, &o->scratch, points * sch.slices * 8)) return no_memory();
     HONE_TRY(launch(o, &sch, first, points * sch.slices, scratch, false));
@@ -278,7 +283,7 @@ hone_status hone_kernels_make(hone_arena *arena, const hone_kernel_target *targe
     return HONE_OK;
 }
 void hone_launch_describe(const hone_launch *l, hone_text *out) {
-    static const char *const kinds[] = {"a thread each", "lanes", "slices", "owners", "rows"};
+    static const char *const kinds[] = {"a thread each", "lanes", "slices", "owners", "tiles", "rows"};
     hone_text_put(out, "%s: %lld x %d threads", kinds[l->schedule.kind], (long long)l->groups, l->threads);
     if (l->schedule.lanes > 1) hone_text_put(out, ", %d lanes a reduction", l->schedule.lanes);
     if (l->schedule.slices) hone_text_put(out, ", %lld slices", (long long)l->schedule.slices);

@@ -208,6 +208,7 @@ void hone_kernel_body(hone_kernel *m, bool second) {
         return;
     case HONE_OWNERS: owners(m); return;
     case HONE_ROWS: hone_kernel_rows(m); return;
+    case HONE_TILES: hone_kernel_tiles(m); return;
     default: m->failed = true;
     }
 }

@@ -58,6 +58,7 @@ void hone_kernel_open(hone_kernel *, const char *text);                         
 void hone_kernel_terms(hone_kernel *, const hone_stage *, const char *from, const char *to, int lanes, const char *source);
 void hone_kernel_tree(hone_kernel *, const hone_stage *, int lanes, bool all);
 int64_t hone_kernel_product(const hone_kernel *, const int32_t *ids, int n); /* of extents */
+void hone_kernel_tiles(hone_kernel *);                                       /* print_tiles.c */
 void hone_kernel_rows(hone_kernel *);                                        /* print_rows.c */
 void hone_kernel_body(hone_kernel *, bool second_pass);
 #endif

@@ -39,9 +39,10 @@ bool hone_printer_open(hone_printer *p, const hone_print_words *words, const hon
     p->uses = HONE_NEW_N(p->arena, int32_t, x), p->always = HONE_NEW_N(p->arena, uint8_t, x), p->total = HONE_NEW_N(p->arena, uint8_t, x),
     p->named = HONE_NEW_N(p->arena, uint8_t, x);
     p->param_used = HONE_NEW_N(p->arena, uint8_t, in->n_param + 1), p->size_used = HONE_NEW_N(p->arena, uint8_t, t);
+    p->given = HONE_NEW_N(p->arena, uint8_t, x);
     p->stride_used = HONE_NEW_N(p->arena, uint8_t, t * HONE_MAX_RANK);
     return p->param && p->tensor && p->index && p->held && p->taken && p->loaded && p->stored && p->flat && p->strided && p->uses &&
-           p->always && p->total && p->named && p->param_used && p->size_used && p->stride_used;
+           p->always && p->total && p->named && p->param_used && p->size_used && p->stride_used && p->given;
 }
 
 /* ---- names -------------------------------------------------------------------------------------------------------------------------- */
@@ -116,7 +117,7 @@ bool hone_print_checked(const hone_printer *p, const hone_x *e) { /* a load that
 static int children(const hone_printer *p, const hone_x *e,
                     int32_t *out) { /* HONE_MAX_RANK + 3 at most; those evaluated only sometimes come last */
     int n = 0;
-    if (e->kind == HONE_X_LOAD && p->held[e->a]) return 0;
+    if (p->given[e - p->in->x] || (e->kind == HONE_X_LOAD && p->held[e->a])) return 0;
     if (e->kind == HONE_X_LOAD) {
         for (int k = 0; k < (e->flat ? 1 : p->in->tensor[e->a].rank); k++) out[n++] = p->in->list[e->b + k];
         if (e->c >= 0 && hone_print_checked(p, e)) out[n++] = e->c;
@@ -147,7 +148,7 @@ void hone_print_note(hone_printer *p, int32_t x) { /* what the whole function us
 static void count(hone_printer *p, int32_t x, bool always) {
     const hone_x *e = p->in->x + x;
     bool known = p->uses[x] && (!always || p->always[x]);
-    if (!p->uses[x]) p->total[x] = !(e->kind == HONE_X_LOAD && !p->held[e->a] && e->c < 0 && hone_print_checked(p, e));
+    if (!p->uses[x]) p->total[x] = p->given[x] || !(e->kind == HONE_X_LOAD && !p->held[e->a] && e->c < 0 && hone_print_checked(p, e));
     if (always) p->always[x] = 1;
     int32_t kid[HONE_MAX_RANK + 3];
     int n = children(p, e, kid);
@@ -368,7 +369,7 @@ void hone_print_expr(hone_printer *p, int32_t x) {
 void hone_print_line(hone_printer *p) { hone_text_put(p->out, "%*s", 4 * p->depth, ""); }
 static void forget(hone_printer *p) {
     size_t n = (size_t)p->in->n_x;
-    memset(p->uses, 0, n * sizeof *p->uses), memset(p->always, 0, n), memset(p->total, 0, n), memset(p->named, 0, n);
+    memset(p->uses, 0, n * sizeof *p->uses), memset(p->always, 0, n), memset(p->total, 0, n), memcpy(p->named, p->given, n);
 }
 hone_print_block hone_print_open(hone_printer *p, const int32_t *root, int n) {
     hone_print_block b = {.out = p->out, .n_temp = p->n_temp};

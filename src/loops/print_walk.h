@@ -44,6 +44,7 @@ typedef struct {
     uint8_t *param_used, *stride_used,
         *size_used; /* written into the text: parameters (a float one: 1 as f32, 2 as f64), strides (HONE_MAX_RANK a
                                                       tensor), sizes of tensors */
+    uint8_t *given; /* expressions that a variable e12 holds already */
     bool f64;       /* something was written that is a double */
 } hone_printer;
 

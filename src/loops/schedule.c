@@ -10,6 +10,7 @@ _Static_assert(HONE_GRID_INDICES == HONE_SLOTS, "what is known of a stage, and i
 
 enum {
     THREADS = 256,  /* of a work-group, where the device has so many */
+    TILE = 32,      /* a side of a tile of shared memory */
     WARP = 32,      /* threads that a shuffle reaches */
     SERIAL = 32,    /* terms that one thread sums without thinking */
     CHUNK = 64,     /* terms of a sum before it is added to the others */
@@ -120,6 +121,46 @@ static bool reads_across(hone_arena *a, const hone_instance *in, int stage, cons
     }
     return false;
 }
+/* Loads that cannot fail and lie in memory along another index than the target does: which ones, and along which. Loads that lie along yet another one stay. */
+static int find_tiled(hone_arena *a, const hone_instance *in, int stage, const hone_param *p, const int64_t *stride, int fastest, bool wide,
+                      int32_t *tiled, int *across) {
+    hone_knows w;
+    const hone_stage *s = in->stage + stage;
+    int n = 0;
+    if (hone_know_stage(a, in, stage, p, &w)) return 0;
+    for (int x = 0; x < in->n_x && n < HONE_TILED; x++) {
+        const hone_x *e = in->x + x;
+        int64_t far[HONE_SLOTS] = {0};
+        bool affine = w.x[x].live && e->kind == HONE_X_LOAD && !w.x[x].fails && w.x[x].is == x;
+        for (int k = 0; affine && k < hone_know_subs(&w, e); k++) {
+            const hone_know *sub = hone_know_of(&w, hone_know_sub(&w, e, k));
+            affine = sub->kind != KNOW_VALUE;
+            for (int q = 0; affine && sub->kind == KNOW_AFFINE && q < s->n_index; q++)
+                far[q] += sub->affine[q] * (e->flat ? 1 : stride[e->a * HONE_MAX_RANK + k]);
+        }
+        if (!affine || far[fastest] == 0 || far[fastest] == 1 || far[fastest] == -1) continue;
+        for (int q = 0; q < s->n_index; q++) {
+            if (q == fastest || is_over(in, s, q) || far[q] != 1 || (extent_of(in, s, p, q) < TILE / 2 && wide)) continue;
+            if (n && *across != q) continue;
+            *across = q, tiled[n++] = x;
+            break;
+        }
+    }
+    return n;
+}
+static bool choose_tiles(hone_arena *a, const hone_instance *in, int stage, const hone_param *p, const int64_t *stride,
+                         const hone_schedule_wish *wish, int threads, hone_schedule *o) {
+    const hone_stage *s = in->stage + stage;
+    const int fastest = o->n_order ? o->order[o->n_order - 1] : -1;
+    const bool wished = wish->kind - 1 == HONE_TILES;
+    int across = -1;
+    if (s->reduce || o->n_order < 2 || threads < TILE || (wish->kind && !wished)) return false;
+    if (!wished && (extent_of(in, s, p, fastest) < TILE / 2 || points_of(in, s, p) < TILE * TILE * 4)) return false;
+    const int n = find_tiled(a, in, stage, p, stride, fastest, !wished, o->tiled, &across);
+    if (!n) return false;
+    o->kind = HONE_TILES, o->n_tiled = n, o->across = (int8_t)across, o->threads = threads;
+    return true;
+}
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 static int power(int64_t n, int most) { /* the least power of two that is n or more */
     int k = 1;
@@ -190,6 +231,15 @@ static bool choose_rows(const hone_instance *in, int stage, const hone_param *p,
     o->chunked = rows.terms > CHUNK;
     return true;
 }
+static void narrow(const hone_instance *in, const hone_stage *s, const hone_param *p, hone_schedule *o) { /* do counts fit 32 bits? */
+    int64_t most = times(times(points_of(in, s, p), o->lanes), o->slices ? o->slices : 1);
+    if (times(points_of(in, s, p), o->owners) > most) most = times(points_of(in, s, p), o->owners);
+    for (int k = 0; k < o->n_stage; k++) {
+        if (terms_of(in, s + k, p) > most) most = terms_of(in, s + k, p);
+        if (points_of(in, s + k, p) > most) most = points_of(in, s + k, p);
+    }
+    o->narrow = most < INT32_MAX / 2;
+}
 hone_status hone_schedule_choose(hone_arena *a, const hone_instance *in, int stage, const hone_param *p, const int64_t *stride,
                                  const hone_schedule_wish *wish, hone_schedule *o) {
     const hone_stage *s = in->stage + stage;
@@ -205,18 +255,13 @@ hone_status hone_schedule_choose(hone_arena *a, const hone_instance *in, int sta
         for (int k = 0; k < s->n_index; k++)
             if (!is_over(in, s, order[k])) o->order[o->n_order++] = (int8_t)order[k];
         if (s->reduce) choose_reduction(a, in, stage, p, stride, wish, threads, o);
+        else if (choose_tiles(a, in, stage, p, stride, wish, threads, o)) return narrow(in, s, p, o), HONE_OK;
         if (o->kind == HONE_EACH && !s->reduce)
             o->unroll = wish->unroll ? wish->unroll : points_of(in, s, p) >= (int64_t)wish->units * BUSY * UNROLL ? UNROLL : 1;
         for (const hone_stage *n = s + 1; n < in->stage + in->n_stage && n->follows && s->over < 0; n++, o->n_stage++)
             if (reads_itself(in, n) || collides(in, n, p, stride, order)) break;
     }
-    int64_t most = times(times(points_of(in, s, p), o->lanes), o->slices ? o->slices : 1);
-    if (times(points_of(in, s, p), o->owners) > most) most = times(points_of(in, s, p), o->owners);
-    for (int k = 0; k < o->n_stage; k++) {
-        if (terms_of(in, s + k, p) > most) most = terms_of(in, s + k, p);
-        if (points_of(in, s + k, p) > most) most = points_of(in, s + k, p);
-    }
-    o->narrow = most < INT32_MAX / 2;
+    narrow(in, s, p, o);
     return HONE_OK;
 }
 const char *hone_schedule_illegal(const hone_instance *in, int stage, const hone_param *p, const int64_t *stride, int max_threads,
@@ -253,6 +298,15 @@ const char *hone_schedule_illegal(const hone_instance *in, int stage, const hone
     }
     for (int k = 0; k < s->n_index; k++)
         if (!(seen >> k & 1) && !is_over(in, s, k)) return "its order leaves an index out";
+    if (o->kind == HONE_TILES) {
+        if (s->reduce || o->n_stage != 1 || o->n_order < 2 || o->threads < TILE)
+            return "tiles are of a stage by itself, without a reduction";
+        if (o->across < 0 || o->across >= s->n_index || !(seen >> o->across & 1) || o->across == o->order[o->n_order - 1])
+            return "a tile has two sides";
+        for (int k = 0; k < o->n_tiled; k++)
+            if (o->tiled[k] < 0 || o->tiled[k] >= in->n_x || in->x[o->tiled[k]].kind != HONE_X_LOAD) return "tiles are of loads";
+        return o->n_tiled > 0 && o->n_tiled <= HONE_TILED ? NULL : "tiles are of loads";
+    }
     if ((o->kind == HONE_LANES || o->kind == HONE_SLICES) && !s->reduce) return "lanes share a reduction, and there is none";
     if (o->kind == HONE_SLICES && (s->reduce >= HONE_REDUCE_ARGMAX || o->slices < 1)) return "places are not found in slices";
     if (o->kind == HONE_EACH && o->lanes != 1) return "one thread is one lane";

@@ -5,12 +5,13 @@
 #define HONE_LOOPS_SCHEDULE_H
 #include "loops/schedule_rows.h"
 
-enum { HONE_GRID_INDICES = 40 }; /* of one stage, at most */
+enum { HONE_GRID_INDICES = 40 /* of one stage, at most */, HONE_TILED = 2 /* loads through shared memory */ };
 typedef enum {
     HONE_EACH,   /* a thread a place of the domain; a reduction is serial in it */
     HONE_LANES,  /* `lanes` threads share each reduction; what they have meets in a tree */
     HONE_SLICES, /* two passes: work-groups reduce slices into scratch, then lanes reduce those */
     HONE_OWNERS, /* a scatter whose targets may collide: threads walk it in its own order, each storing only what it owns */
+    HONE_TILES,  /* read along one index, written along another: tiles of 32 x 32 go through shared memory */
     HONE_ROWS    /* a work-group a place of the outer indices that several stages share; the rest is spread over its threads */
 } hone_schedule_kind;
 typedef struct {
@@ -27,6 +28,9 @@ typedef struct {
     bool chunked;   /* a thread's sum is long: every 64 terms are summed by themselves first */
     bool whole;     /* one thread does it all, in order: it reads what it writes */
     hone_rows rows; /* ROWS */
+    int8_t across;  /* TILES: the index along which the loads `tiled` lie in memory; the target lies along the last of `order` */
+    int32_t tiled[HONE_TILED];
+    int n_tiled;
 } hone_schedule;
 
 /* What a device, or a tuner, wants of the choice. A wish that is not possible for a stage is not heard. */
