@@ -73,7 +73,7 @@ try 1 "did you mean 'batch'" check "$model" --dim bach=4
 try 1 "NAME=SIZE" check "$model" --dim batch
 try 1 "of memory, and this machine has" check "$model" --dim batch=2000000000
 try 1 "1 problem" check "$source/README.md"
-try 0 "not supported yet" devices
+try 0 "cuda" devices
 try 0 "gemm_f32" devices --quick
 try 1 "no node" explain "$model" --node none
 try 1 "did you mean 'node_conv2d'" explain "$model" --node node_conv2
