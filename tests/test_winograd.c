@@ -164,7 +164,7 @@ static void transform(int size, int side, bool line, hone_winograd_less less) {
                 assert_true(j < n ? fabs((double)u[k * 70 + j] - y[k]) <= FLT_EPSILON * magnitude[k] : u[k * 70 + j] == GUARD);
         }
     }
-    double d[64], at[64], product[64], back[64];
+    double d[64] = {0}, at[64], product[64], back[64];
     for (int k = 0; k < places; k++) d[k] = (double)random_value();
     for (int k = 0; k < window; k++) x[k] = (double)taps[k][0];
     both_ways(my.e, my.e, my.b, mx.e, mx.e, mx.b, d, at, magnitude), both_ways(my.e, my.t, my.g, mx.e, mx.t, mx.g, x, y, magnitude);
@@ -382,6 +382,7 @@ static void lines(void **state) {
     int seen[4] = {0}, how[HONE_WINOGRAD_SIZES + 1], alone[HONE_WINOGRAD_SIZES + 1];
     EACH_F32_LEVEL for (int round = 0; round < 12; round++) {
         const bool deep = round >= 10;
+        if (SLOW && round % 2 && !deep) continue;
         const window win = {3 + round % 3, 1, true, draw(0, 2) == 0};
         const int n = draw(0, 3) ? 1 : 2, across = deep ? 61 : draw(16 + win.side, 50), rows = deep ? 1 : draw(1, 4),
                   follows = (round + (int)level) % (int)COUNT(after);
