@@ -42,7 +42,7 @@ enum { ATTRIBUTE_CLUSTER = 4, ATTRIBUTE_DEPENDENT = 6 };
     X(context_set, "cuCtxSetCurrent", (void *))                                                                                        \
     X(alloc, "cuMemAlloc_v2", (hone_cuda_address *, size_t))                                                                           \
     X(release, "cuMemFree_v2", (hone_cuda_address))                                                                                    \
-    X(copy_in, "cuMemcpyHtoD_v2", (hone_cuda_address, const void *, size_t))                                                           \
+    X(copy_in, "cuMemcpyHtoDAsync_v2", (hone_cuda_address, const void *, size_t, void *))                                              \
     X(copy_out, "cuMemcpyDtoH_v2", (void *, hone_cuda_address, size_t))                                                                \
     X(copy, "cuMemcpyDtoDAsync_v2", (hone_cuda_address, hone_cuda_address, size_t, void *))                                            \
     X(fill, "cuMemsetD8Async", (hone_cuda_address, unsigned char, size_t, void *))                                                     \
@@ -164,8 +164,9 @@ void hone_cuda_memory_free(hone_cuda *g, hone_cuda_address at) {
     if (at) cu.release(at);
 }
 hone_status hone_cuda_copy_in(hone_cuda *g, hone_cuda_address to, const void *from, size_t bytes) {
-    HONE_TRY(hone_cuda_wait(g));
-    return bytes ? told(cu.copy_in(to, from, bytes), "copy to the GPU") : HONE_OK;
+    /* In the stream: the plain call may come back while the last bytes are on their way, and kernels of this stream would not wait for them. */
+    if (bytes) ASK(cu.copy_in(to, from, bytes, g->stream), "copy to the GPU");
+    return hone_cuda_wait(g);
 }
 hone_status hone_cuda_copy_out(hone_cuda *g, void *to, hone_cuda_address from, size_t bytes) {
     HONE_TRY(hone_cuda_wait(g));
