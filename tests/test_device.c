@@ -26,7 +26,7 @@ struct hone_queue {
     void *scratch;
     size_t bytes;
 };
-static int opened, closed, bound, joined, segments;
+static int opened, closed, bound, joined, segments, sealed;
 static hone_status open_queue(const hone_device *d, int number, hone_queue **out) {
     (void)d, (void)number;
     *out = hone_alloc(sizeof **out);
@@ -61,8 +61,16 @@ static hone_status run_step(hone_queue *q, const hone_segment *g, const hone_ste
     hone_float_set(mode);
     return done ? hone_fail_at(done, "node '%s' (%s): ", s->of ? s->of->name : "", s->of ? s->of->program->name : "") : HONE_OK;
 }
+static hone_status seal(hone_arena *a, const hone_step *s, int n, const void **sealed) {
+    int *count = HONE_NEW(a, int);
+    for (int k = 0; k < n; k++) /* memory is placed */
+        for (int r = 0; s[k].access && r < s[k].access->n_ref; r++)
+            if (s[k].ref[r].base == HONE_BASE_ARENA) assert_true(s[k].ref[r].block < -1);
+    return (*sealed = count) ? *count = n, HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+}
 static hone_status run_segment(hone_queue *q, const hone_segment *g) {
     segments++;
+    if (g->sealed) assert_int_equal(*(const int *)g->sealed, g->n), sealed++;
     for (int k = 0; k < g->n; k++) {
         if (g->until && hone_clock_ns() > g->until) return hone_fail(HONE_BAD_INPUT, "too late");
         HONE_TRY(run_step(q, g, g->step + k));
@@ -93,6 +101,7 @@ static const hone_device by_lot = {.name = "lot",
                                    .describe = describe,
                                    .bind = bind_as_cpu,
                                    .join = join_as_cpu,
+                                   .seal = seal,
                                    .open = open_queue,
                                    .close = close_queue,
                                    .run = run_segment},
@@ -165,7 +174,7 @@ static void same_bits(void **state) {
         assert_int_equal(hone_value_tensor(HONE_DTYPE_F32, models[m].dim, models[m].rank, &x), HONE_OK);
         const int64_t n = hone_value_count(x);
         for (int64_t k = 0; k < n; k++) ((float *)x->data)[k] = (float)draw(2001) / 1000 - 1;
-        opened = closed = bound = joined = segments = 0;
+        opened = closed = bound = joined = segments = sealed = 0;
         for (int threads = 1; threads <= 2; threads++) {
             hone_value *a[MOST_OUTPUTS] = {0}, *b[MOST_OUTPUTS] = {0};
             run(c, (hone_exec_options){.threads = threads}, x, a);
@@ -177,7 +186,7 @@ static void same_bits(void **state) {
         run(c, (hone_exec_options){.threads = 1, .interpret = true}, x, a);
         run(c, (hone_exec_options){.threads = 1, .units = &definitions}, x, b);
         same(a, b, c->graph->out.n);
-        assert_true(opened >= 3 && opened == closed && bound > 0 && joined > 0 && segments >= 6);
+        assert_true(opened >= 3 && opened == closed && bound > 0 && joined > 0 && segments >= 6 && sealed >= 4);
         hone_value_drop(x);
         hone_compiled_destroy(c);
     }

@@ -220,6 +220,65 @@ static void planted(void **state) {
     hone_compiled_destroy(c);
 }
 
+/* ---- values on devices ------------------------------------------------------------------------------------------------------------------ */
+static int copies(const hone_exec *e) {
+    const hone_plan *p = hone_exec_last(e);
+    int n = 0;
+    for (int k = 0; k < p->n_step; k++) n += p->step[k].unit == HONE_UNIT_COPY;
+    return n;
+}
+static void stays(void **state) { /* a state that goes round: nothing is copied but what the host asks for */
+    (void)state;
+    hone_compiled *c = compile("graph round opset 18 (x: f32[n, 4], s: f32[n, 4]) -> y, t { w: f32[4, 4] = random(1, -1, 1);\n"
+                               "  a = MatMul(s, w); t = Tanh(a); y = Add(t, x); }\n");
+    const int64_t dim[] = {3, 4};
+    hone_value *x = NULL, *there = NULL, *host[2] = {0}, *out[2] = {0}, *back = NULL;
+    assert_int_equal(hone_value_tensor(HONE_DTYPE_F32, dim, 2, &x), HONE_OK);
+    for (int k = 0; k < 12; k++) ((float *)x->data)[k] = (float)draw(2001) / 1000 - 1;
+    hone_units u = three();
+    u.rest = 2;
+    hone_exec *e = NULL, *one = NULL;
+    assert_int_equal(hone_exec_create(c, &(hone_exec_options){.threads = 1, .units = &u, .stay = true}, &e), HONE_OK);
+    assert_int_equal(hone_exec_create(c, &(hone_exec_options){.threads = 1, .interpret = true}, &one), HONE_OK);
+    if (hone_value_bring(x, "plain:1", &there)) fail_msg("%s", hone_error());
+    char where[32];
+    hone_value_where(there, where, sizeof where);
+    assert_string_equal(where, "plain:1");
+    hone_value *now = hone_value_hold(there), *host_now = hone_value_hold(x);
+    for (int round = 0; round < 4; round++) {
+        if (hone_exec_run(e, (hone_value *[]){there, now}, out)) fail_msg("%s", hone_fail_text());
+        if (hone_exec_run(one, (hone_value *[]){x, host_now}, host)) fail_msg("%s", hone_fail_text());
+        assert_int_equal(copies(e), 0);
+        hone_value_drop(now), hone_value_drop(host_now);
+        now = out[1], host_now = host[1], out[1] = host[1] = NULL; /* what was given for y is filled again, t is new */
+        for (int k = 0; k < 2; k++) {
+            if (hone_value_bring(k ? now : out[0], "cpu", &back)) fail_msg("%s", hone_error());
+            assert_memory_equal(back->data, (k ? host_now : host[0])->data, back->bytes);
+            hone_value_drop(back), back = NULL;
+        }
+    }
+    /* from the host again: one copy in; in a session of another device, and where the host would look at it: a line */
+    if (hone_exec_run(e, (hone_value *[]){x, now}, out)) fail_msg("%s", hone_fail_text());
+    assert_int_equal(copies(e), 1);
+    assert_int_equal(hone_exec_run(one, (hone_value *[]){there, x}, host), HONE_BAD_INPUT);
+    assert_non_null(strstr(hone_fail_text(), "lies on plain:1, which is no device of this session"));
+    hone_value *given[] = {hone_value_hold(there), NULL};
+    assert_int_equal(hone_exec_run(e, (hone_value *[]){there, now}, given), HONE_BAD_INPUT);
+    assert_non_null(strstr(hone_fail_text(), "is also an input"));
+    assert_null(hone_value_data(there));
+    assert_true(hone_value_number(there, 0) != hone_value_number(there, 0)); /* NaN */
+    assert_int_equal(hone_value_write(there, "/nowhere/x.npy"), HONE_BAD_INPUT);
+    struct DLManagedTensor *lent = NULL;
+    assert_int_equal(hone_value_to_dlpack(there, &lent), HONE_NOT_SUPPORTED);
+    assert_int_equal(hone_list_create(HONE_VALUE_SEQUENCE, &there, 1, &back), HONE_BAD_INPUT);
+    if (hone_value_bring(there, "plain:0", &back)) fail_msg("%s", hone_error()); /* across */
+    hone_value_drop(back);
+    hone_exec_destroy(e), hone_exec_destroy(one);
+    hone_value *all[] = {x, there, now, host_now, out[0], out[1], host[0], host[1], given[0], given[1]};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) hone_value_drop(all[k]);
+    hone_compiled_destroy(c);
+}
+
 /* ---- what fails, and what is asked for wrongly ------------------------------------------------------------------------------------------ */
 static void failing(void **state) {
     (void)state;
@@ -250,7 +309,7 @@ static void words(void **state) {
     (void)state;
     static const struct {
         const char *device, *place, *says;
-    } wrong[] = {{"plan", NULL, "there is no device 'plan': there is cpu, plain"},
+    } wrong[] = {{"plan", NULL, "there is no device 'plan': there is cpu"},
                  {"plain:2", NULL, "there are 2 of 'plain'"},
                  {"plain:x", NULL, "stands a number"},
                  {"plain:", NULL, "stands a number"},
@@ -293,6 +352,6 @@ int main(void) {
         return 1;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(words), cmocka_unit_test(splits), cmocka_unit_test(planted),
-                                       cmocka_unit_test(failing)};
+                                       cmocka_unit_test(stays), cmocka_unit_test(failing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

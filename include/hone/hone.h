@@ -147,6 +147,14 @@ HONE_API hone_status hone_value_read(const char *path, hone_value_kind kind, hon
    nothing. */
 HONE_API hone_status hone_value_write(const hone_value *, const char *path);
 
+/* ---- values on devices --------------------------------------------------------------------------------------------------------------- */
+/* A copy of a numeric tensor in the memory of a device, "plain:0", or back on the host, "cpu"; wherever it was. A tensor on a device has type and shape, but no data and no
+   numbers that the host can read: hone_value_data is NULL, and it cannot be written to a file, compared, put into lists or given to DLPack. It is an input for sessions that
+   have that device, and then not copied again; its numbers must not decide shapes. */
+HONE_API hone_status hone_value_bring(const hone_value *, const char *device, hone_value **out);
+/* Where it lies: "cpu", or "plain:0". Out: cut to `room` bytes, ends in a zero. */
+HONE_API void hone_value_where(const hone_value *, char *out, size_t room);
+
 /* ---- tensors of other libraries: DLPack --------------------------------------------------------------------------------------------- */
 /* The structs are those of DLPack's header, versioned (1.x) and not; include it, from wherever it is, to look inside them. Here they are
    only passed on. */
@@ -222,7 +230,7 @@ typedef struct {
        to it, by AMX or whatever this CPU has, and add in f32; f16 may add up to 32 products in f16 first. With BF16 what only such products,
        depthwise convolutions and their residuals read is stored as bf16 too. All else stays f32, and so do rows whose numbers are beyond f16. Report "steps" says which ran so, hone_machine_report by which kernel. */
     hone_dtype precision;
-    int reserved_too; /* zero */
+    int stay; /* 1: outputs that a device makes stay in its memory (hone_value_bring); 0: all come to the host */
     /* Where it runs: "cpu", or a device that was added (hone/device.h), by name and, where there are several, number: "plain:1". NULL: the CPU. Host ops, and what a device
        refuses, run on the CPU. Copied. A device that is not there, or cannot be had, is a failure. */
     const char *device;

@@ -45,7 +45,7 @@ const hone_string *hone_strings_add(hone_strings *s, const char *text, int64_t b
 /* ---- values ---- */
 
 /* A tensor without its data: dims and byte size checked. */
-static hone_status shell(hone_dtype t, const int64_t *dims, int rank, hone_value **out) {
+hone_status hone_value_shell(hone_dtype t, const int64_t *dims, int rank, hone_value **out) {
     int64_t count;
     size_t bytes;
     if (!hone_dtype_valid(t)) return hone_fail(HONE_BAD_INPUT, "a tensor cannot have element type %d", (int)t);
@@ -67,7 +67,7 @@ static hone_status shell(hone_dtype t, const int64_t *dims, int rank, hone_value
 
 hone_status hone_value_tensor(hone_dtype t, const int64_t *dims, int rank, hone_value **out) {
     hone_value *v = NULL;
-    HONE_TRY(shell(t, dims, rank, &v));
+    HONE_TRY(hone_value_shell(t, dims, rank, &v));
     if (v->bytes) {
         v->data = hone_alloc(v->bytes);
         if (!v->data) {
@@ -85,7 +85,7 @@ hone_status hone_value_tensor(hone_dtype t, const int64_t *dims, int rank, hone_
 
 hone_status hone_value_view(hone_dtype t, const int64_t *dims, int rank, const void *data, hone_value **out) {
     hone_value *v = NULL;
-    HONE_TRY(shell(t, dims, rank, &v));
+    HONE_TRY(hone_value_shell(t, dims, rank, &v));
     if (v->bytes && !data) {
         hone_value_drop(v);
         return hone_fail(HONE_BAD_INPUT, "a tensor view with elements needs data");
@@ -104,6 +104,7 @@ hone_status hone_value_list(hone_tag tag, hone_value *const *items, int n, hone_
     if (tag == HONE_TAG_MAP && n != 2) return hone_fail(HONE_BAD_INPUT, "a map is its keys and its values, not %d lists", n);
     for (int i = 0; i < n; i++) {
         if (!items[i]) return hone_fail(HONE_BAD_INPUT, "member %d of a list is missing", i);
+        if (items[i]->away) return hone_fail(HONE_BAD_INPUT, "member %d of a list lies on a device: bring it to the host first", i);
         if (items[i]->depth > depth) depth = items[i]->depth;
         t = i == 0 || t == items[i]->dtype ? items[i]->dtype : HONE_DTYPE_NONE;
     }
@@ -157,6 +158,7 @@ static hone_status copy_strings(const hone_value *from, hone_value *to) {
 static hone_status copy(const hone_value *from, int64_t *left, hone_value **out) {
     hone_value *v = NULL;
     hone_status s = HONE_OK;
+    if (from->away) return hone_fail(HONE_BAD_INPUT, "a tensor on a device must be brought to the host first");
     if (--*left < 0) return hone_fail(HONE_NO_MEMORY, "a list of too many values to copy");
     if (from->tag == HONE_TAG_TENSOR) {
         HONE_TRY(hone_value_tensor(from->dtype, from->dim, from->rank, &v));

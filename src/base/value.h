@@ -38,6 +38,8 @@ struct hone_value {
     hone_strings *strings;     /* owner of a string tensor's elements; may be NULL when there is none */
     struct hone_value **item;  /* sequence: its members; optional: 0 or 1; map: keys then values, two tensors (or a sequence) */
     int n_item;
+    struct hone_away
+        *away; /* its bytes are in the memory of a device (device/away.h), and data is NULL; or NULL. Then it owns, by free_data */
     struct hone_quantized *from; /* a constant that was dequantized: what of; NULL: nothing, or it is not known */
 };
 typedef struct hone_value hone_value;
@@ -49,6 +51,7 @@ typedef struct hone_quantized {   /* DequantizeLinear's operands and attributes,
 void hone_value_note(hone_value *, hone_value *q, hone_value *scale, hone_value *zero, int64_t axis, int64_t block_size);
 
 hone_status hone_value_tensor(hone_dtype, const int64_t *dims, int rank, hone_value **out); /* allocates; contents zero (strings: empty) */
+hone_status hone_value_shell(hone_dtype, const int64_t *dims, int rank, hone_value **out);  /* type, shape and bytes, and no data yet */
 hone_status hone_value_view(hone_dtype, const int64_t *dims, int rank, const void *data, hone_value **out); /* borrows data */
 hone_status hone_value_list(hone_tag, hone_value *const *items, int n, hone_value **out);                   /* holds each item */
 hone_value *hone_value_hold(hone_value *);

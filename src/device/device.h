@@ -22,6 +22,8 @@ typedef struct {
     const struct hone_wisdom *wisdom; /* measured choices (wisdom.h), or NULL */
     hone_dtype precision;             /* BF16, F16: products with constant weights round their factors to it. Anything else: f32 */
     const struct hone_units *units;   /* the devices, and what goes where; NULL: the CPU alone */
+    const uint8_t *in_space;          /* of each input of the graph: the space that it lies in; NULL: the host's */
+    bool stay;                        /* outputs are left in the space that made them */
 } hone_how;
 /* An instance whose tensors have places. tensor: one an instance's tensor; temporaries are filled in by the device.
    `constant(t)`: the tensor's data is known at compile and will not change, so it may be packed ahead; NULL: none is. */

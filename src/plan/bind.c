@@ -289,7 +289,8 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
             all[q] = (hone_host_operand){.kind = HONE_OPERAND_TENSOR, .fact = v->fact};
             HONE_TRY(hone_bind_bring(b, l, k, n->in[q], refs + q));
             int in = v->ref.base - HONE_BASE_FIRST;
-            if (in >= 0 && in < b->n_in && l->top && v->ref.offset == 0 && l->c->graph->in.at[in] == n->in[q])
+            if (in >= 0 && in < b->n_in && l->top && v->ref.offset == 0 && l->c->graph->in.at[in] == n->in[q] &&
+                !hone_bind_space(b, v->ref))
                 all[q].kind = HONE_OPERAND_INPUT, all[q].slot = in;
             else if (l->c->graph->var.at[n->in[q]].value)
                 all[q].kind = HONE_OPERAND_CONST, all[q].constant = l->c->graph->var.at[n->in[q]].value;

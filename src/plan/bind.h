@@ -44,7 +44,8 @@ typedef struct {
     const hone_plan *after;
     hone_how how;
     const hone_units *units;
-    int unit; /* of the node being bound */
+    int unit;      /* of the node being bound */
+    uint8_t *port; /* as in hone_plan; NULL: one unit */
     hone_vec(hone_refusal) refused;
     bool *out_taken;
     int n_in, n_out, n_slot, inlined;

@@ -86,6 +86,7 @@ struct hone_plan { /* one stretch between cuts; immutable once made */
     int n_constant;          /* bases below 0 that a run needs, */
     int n_base;              /* and from 0 on */
     const hone_units *units; /* outlive it */
+    const uint8_t *port;     /* the space of each input, then of each output; NULL: all the host's */
     struct {                 /* one a unit, or NULL: the first is alone. Of those with memory of their own: */
         int64_t bytes;       /* an arena there */
         int slot;            /* whose base is that slot's; -1: nothing lies there */

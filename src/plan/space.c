@@ -20,6 +20,7 @@ static bool same_ref(hone_ref a, hone_ref b) { return a.base == b.base && a.bloc
 int hone_plan_space(const hone_plan *p, int first_slot, int32_t base) {
     if (hone_base_is_constant(base) || base == HONE_BASE_PLAN) return -1;
     const int slot = base - first_slot;
+    if (slot < 0) return base >= HONE_BASE_FIRST && p && p->port ? p->port[base - HONE_BASE_FIRST] : 0;
     for (const hone_plan *q = p; q && slot >= 0; q = q->before) {
         if (slot == q->own_slot) return -1;
         if (q->guard_slot >= 0 && slot >= q->guard_slot && slot < q->guard_slot + q->n_block) return q->block[slot - q->guard_slot].space;
@@ -31,6 +32,7 @@ int hone_plan_space(const hone_plan *p, int first_slot, int32_t base) {
 int hone_bind_space(const binder *b, hone_ref r) {
     if (b->units->n == 1) return hone_bind_is_known(b, r) ? -1 : 0;
     if (r.base == HONE_BASE_ARENA && r.block >= 0) return b->steps.block.at[r.block].space;
+    if (r.base >= HONE_BASE_FIRST && r.base < hone_slot_base(b, 0)) return b->port[r.base - HONE_BASE_FIRST];
     return hone_plan_space(b->after, hone_slot_base(b, 0), r.base);
 }
 void hone_bind_on(binder *b, int unit) { b->unit = unit, b->steps.space = (uint8_t)hone_unit_space(b->units, unit); }
@@ -163,6 +165,7 @@ hone_status hone_bind_segments(const binder *b, hone_plan *p) {
         if (row && row->seal) HONE_TRY(row->seal(p->arena, p->step + g->from, g->to - g->from, &g->sealed));
     }
     if (b->units->n == 1) return HONE_OK;
+    if (!(p->port = hone_arena_copy(p->arena, b->port, (size_t)(b->n_in + b->n_out)))) return no_memory();
     HONE_TRY(find_needs(b, p));
     p->n_refused = b->refused.n;
     p->refused = hone_arena_copy(p->arena, b->refused.at, sizeof *p->refused * (size_t)p->n_refused);

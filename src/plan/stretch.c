@@ -106,8 +106,10 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
         int64_t bytes = 0;
         HONE_TRY(hone_bind_bytes(&v->fact, &bytes));
         if (!bytes) continue;
-        if (hone_bind_space(b, v->ref) > 0) HONE_TRY(hone_bind_dense(b, l, -1, v));
-        if (hone_bind_space(b, v->ref) > 0) HONE_TRY(hone_bind_transfer(b, -1, NULL, v->ref, to.ref, bytes));
+        const int space = hone_bind_space(b, v->ref);
+        if (space > 0 && b->how.stay) b->port[b->n_in + k] = (uint8_t)space;
+        else if (space > 0) HONE_TRY(hone_bind_dense(b, l, -1, v));
+        if (space > 0 && !b->how.stay) HONE_TRY(hone_bind_transfer(b, -1, NULL, v->ref, to.ref, bytes));
         else HONE_TRY(hone_bind_copy(b, l, -1, v, &to));
     }
     if (b->cut >= 0) { /* what lives on keeps its block to the end; the state is kept for the next stretch */
@@ -186,6 +188,14 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
     }
     b.steps = bench->steps, b.scratch = bench->scratch, b.own = bench->own;
     hone_bind_on(&b, 0);
+    if (b.units->n > 1) { /* inputs and outputs may lie in other memories */
+        if (!(b.port = HONE_NEW_N(b.scratch, uint8_t, g->in.n + g->out.n + 1))) {
+            s = no_memory();
+            goto done;
+        }
+        if (how.in_space) memcpy(b.port, how.in_space, (size_t)g->in.n);
+        if (after && after->port) memcpy(b.port, after->port, (size_t)(g->in.n + g->out.n));
+    }
     p->cut_node = p->arena_slot = p->own_slot = p->guard_slot = -1, p->before = after, p->depth = after ? after->depth + 1 : 0;
     b.steps.arena = p->arena, b.shelf = p->shelf = hone_shelves_hold(c->shelves);
     /* slots: inputs that are no plain tensors, then what host ops make, and the memory of earlier stretches */

@@ -411,6 +411,7 @@ static hone_status end(verifier *v, hone_arena *a) {
             return wrong(v, "nobody has made the value in slot %d", p->out[k].slot);
         if (p->out[k].how != HONE_OUT_WRITTEN) continue;
         HONE_TRY(touch_tensor(a, &p->out[k].fact, NULL, (hone_ref){HONE_BASE_FIRST + v->n_in + k, -1, 0}, &t));
+        t.space = p->port ? p->port[v->n_in + k] : 0;
         HONE_TRY(read_one(v, &t, 0, 0));
     }
     for (int k = 0; p->cut_node >= 0 && k < v->c->graph->var.n; k++) {

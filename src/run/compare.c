@@ -157,7 +157,8 @@ static void compare(scale *s, const hone_value *got, const hone_value *want) {
 void hone_compare(const hone_value *got, const hone_value *want, double rtol, double atol, hone_difference *out) {
     *out = (hone_difference){0};
     scale s = {.rtol = rtol, .atol = atol, .out = out};
-    if (got && want) compare(&s, got, want);
+    if (got && want && (got->away || want->away)) wrong(&s, "%s lies on a device", got->away ? "it" : "what is wanted");
+    else if (got && want) compare(&s, got, want);
     else if (got || want) wrong(&s, "got %s, want %s", got ? "a value" : "nothing", want ? "a value" : "nothing");
     out->ok = !out->wrong;
 }

@@ -120,6 +120,7 @@ static hone_status lend(hone_value *v, bool versioned, lent **out) {
     int row = 0;
     if (!v || v->tag != HONE_TAG_TENSOR || v->dtype == HONE_DTYPE_STRING)
         return hone_fail(HONE_BAD_INPUT, "only a tensor of numbers can be a DLPack tensor");
+    if (v->away) return hone_fail(HONE_NOT_SUPPORTED, "a tensor on a device cannot be a DLPack tensor yet: bring it to the host first");
     while (row < N_TYPES && types[row].dtype != v->dtype) row++;
     if (row == N_TYPES || (types[row].bits < 8 && !versioned))
         return hone_fail(HONE_NOT_SUPPORTED, "a tensor of %s can be a DLPack tensor in the versioned form only",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "device/away.h"
 #include "plan/bind.h"
 #include "plan/verify.h"
 #include "run/spaces.h"
@@ -32,6 +33,7 @@ struct hone_exec {
     hone_vec(void *) guard; /* by slot; guard mode */
     hone_vec(int64_t) key;
     hone_fact *input;         /* facts of this run's inputs */
+    uint8_t *in_space;        /* where they lie */
     hone_strings *strings;    /* made in this run */
     hone_vec(child) children; /* bodies that ran here, of branches bound in place too */
     hone_value *const *in;
@@ -45,7 +47,8 @@ hone_status hone_exec_create(const hone_compiled *c, const hone_exec_options *o,
     if (!e) return no_memory();
     e->c = c, e->options = *o, e->units = o->units ? o->units : &hone_units_cpu;
     e->input = hone_alloc(sizeof *e->input * (size_t)(c->graph->in.n + 1));
-    hone_status s = e->input ? hone_spaces_create(c, e->units, &e->spaces) : no_memory();
+    e->in_space = hone_alloc((size_t)c->graph->in.n + 1);
+    hone_status s = e->input && e->in_space ? hone_spaces_create(c, e->units, &e->spaces) : no_memory();
     if (s) hone_exec_destroy(e);
     else *out = e;
     return s;
@@ -61,6 +64,7 @@ void hone_exec_destroy(hone_exec *e) {
     hone_free(e->slot);
     if (e->base) hone_free(e->base - e->n_constant);
     hone_free(e->input);
+    hone_free(e->in_space);
     for (int k = 0; k < e->guard.n; k++) hone_free(e->guard.at[k]);
     hone_vec_free(&e->guard);
     hone_vec_free(&e->key);
@@ -305,8 +309,10 @@ static hone_status guard_blocks(hone_exec *e, const hone_plan *p) {
     }
     return HONE_OK;
 }
+static bool same_memory(const hone_value *a, const hone_value *b) {
+    return b->bytes && (a->away && b->away ? a->away == b->away : !a->away && !b->away && a->data == b->data);
+}
 static hone_status run_segments(hone_exec *e, hone_plan *p) {
-    if (e->units->n > 1) HONE_TRY(hone_spaces_prepare(e->spaces, p, HONE_BASE_FIRST + e->c->graph->in.n + e->c->graph->out.n));
     for (int k = 0; k < p->n_segment; k++) {
         const struct hone_planned_segment *g = p->segment + k;
         if (k && e->until && hone_clock_ns() >= e->until)
@@ -334,6 +340,7 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
     HONE_TRY(grow(&e->arena[p->depth].at, &e->arena[p->depth].bytes, (size_t)p->arena_bytes));
     if (e->arena[p->depth].bytes > had) hone_bring_pages(e->arena[p->depth].at, (size_t)p->arena_bytes);
     HONE_TRY(grow_bases(e, p));
+    if (e->units->n > 1) HONE_TRY(hone_spaces_prepare(e->spaces, p, HONE_BASE_FIRST + g->in.n + g->out.n));
     if (p->n_slot > e->n_slot) {
         hone_value **slot = hone_realloc(e->slot, sizeof *slot * (size_t)e->n_slot, sizeof *slot * (size_t)p->n_slot);
         if (!slot) return no_memory();
@@ -345,24 +352,31 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
     if (p->guard_slot >= 0) HONE_TRY(guard_blocks(e, p));
     if (p->arena_slot >= 0) e->base[first_slot + p->arena_slot] = e->arena[p->depth].at;
     if (p->own_slot >= 0) e->base[first_slot + p->own_slot] = p->own;
-    for (int k = 0; k < g->in.n; k++) e->base[HONE_BASE_FIRST + k] = e->in[k] ? e->in[k]->data : NULL;
+    for (int k = 0; k < g->in.n; k++) {
+        e->base[HONE_BASE_FIRST + k] = e->in[k] ? e->in[k]->data : NULL;
+        if (p->port && p->port[k]) hone_spaces_set(e->spaces, p->port[k], HONE_BASE_FIRST + k, e->in[k]->away->handle);
+    }
     for (int k = 0; k < g->out.n; k++) {
         if (p->out[k].how != HONE_OUT_WRITTEN) continue;
         const hone_fact *f = &p->out[k].fact;
         bool fits = out[k] && out[k]->tag == HONE_TAG_TENSOR && out[k]->dtype == f->dtype && out[k]->rank == f->rank;
         for (int d = 0; fits && d < f->rank; d++) fits = out[k]->dim[d] == f->dim[d];
+        const hone_unit *there = p->port && p->port[g->in.n + k] ? e->units->unit + p->port[g->in.n + k] : NULL;
+        fits = fits && hone_away_is(out[k], there);
         for (int q = 0; fits && q < g->in.n; q++)
-            if (e->in[q] && e->in[q]->data == out[k]->data && out[k]->bytes)
+            if (e->in[q] && same_memory(e->in[q], out[k]))
                 return hone_fail(HONE_BAD_INPUT, "the tensor given for output '%s' is also an input", g->var.at[g->out.at[k]].name);
         for (int q = 0; fits && q < k; q++)
-            if (out[q] && out[q]->data == out[k]->data && out[k]->bytes)
+            if (out[q] && same_memory(out[q], out[k]))
                 return hone_fail(HONE_BAD_INPUT, "the tensor given for output '%s' is given for another one too",
                                  g->var.at[g->out.at[k]].name);
         if (!fits) { /* nothing was given, or of another shape: a new one */
             hone_value_drop(out[k]), out[k] = NULL;
-            HONE_TRY(hone_value_tensor(f->dtype, f->dim, f->rank, &out[k]));
+            HONE_TRY(there ? hone_away_tensor(there, f->dtype, f->dim, f->rank, &out[k])
+                           : hone_value_tensor(f->dtype, f->dim, f->rank, &out[k]));
         }
         e->base[HONE_BASE_FIRST + g->in.n + k] = out[k]->data;
+        if (there) hone_spaces_set(e->spaces, p->port[g->in.n + k], HONE_BASE_FIRST + g->in.n + k, out[k]->away->handle);
     }
     hone_status s = run_segments(e, p);
     if (e->units->n > 1) { /* also where something failed: all that is under way comes to its end */
@@ -427,21 +441,37 @@ static hone_status check_symbols(const hone_exec *e) {
         }
     return HONE_OK;
 }
+/* The space of an input: of a value on a device, which must be one of the session's. */
+static hone_status find_space(hone_exec *e, int k, const hone_value *v) {
+    e->in_space[k] = 0;
+    if (!v || !v->away) return HONE_OK;
+    for (int u = 1; u < e->units->n; u++)
+        if (hone_away_is(v, e->units->unit + u)) e->in_space[k] = (uint8_t)u;
+    if (e->in_space[k]) return HONE_OK;
+    return hone_fail(HONE_BAD_INPUT, "input '%s' lies on %s:%d, which is no device of this session",
+                     e->c->graph->var.at[e->c->graph->in.at[k]].name, v->away->unit.row->name, v->away->unit.number);
+}
 hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out) {
     const hone_graph *g = e->c->graph;
     e->key.n = 0;
     for (int k = 0; k < g->in.n; k++) {
         HONE_TRY(check_input(g, k, in[k]));
+        HONE_TRY(find_space(e, k, in[k]));
         e->input[k] = in[k] ? hone_fact_of_value(in[k]) : hone_fact_unknown;
         bool contents = e->c->content_input[k] && in[k] && in[k]->tag == HONE_TAG_TENSOR && hone_value_count(in[k]) <= MOST_CONTENTS;
+        if (in[k] && in[k]->away && contents)
+            return hone_fail(HONE_NOT_SUPPORTED, "input '%s' lies on a device, and its numbers decide shapes: bring it to the host first",
+                             g->var.at[g->in.at[k]].name);
         if (!contents) e->input[k].value = NULL;
+        if (e->in_space[k] && !hone_push(&e->key, -100 - e->in_space[k])) return no_memory();
         if (!add_key(e, in[k], contents)) return no_memory();
     }
     hone_value *const *before = e->in;
     uint64_t until = e->until;
     e->in = in;
     if (!until && e->options.limit_ms > 0) e->until = hone_clock_ns() + (uint64_t)e->options.limit_ms * 1000000u;
-    const hone_how how = {e->options.interpret, threads_of(e), e->options.wisdom, e->options.precision, e->units};
+    const hone_how how = {e->options.interpret, threads_of(e),  e->options.wisdom, e->options.precision, e->units,
+                          e->in_space,          e->options.stay};
     int most = e->options.plans > 0 ? e->options.plans : 64;
     hone_value **mine = out;
     hone_plan *p = find(&e->plans, e->key.at, e->key.n);

@@ -16,6 +16,7 @@ typedef struct {
     const struct hone_wisdom *wisdom; /* outlives it; or NULL */
     hone_dtype precision;             /* as in hone_how */
     const hone_units *units;          /* as in hone_how; they outlive it, and bodies run there too */
+    bool stay;                        /* outputs are left on the device that made them */
 } hone_exec_options;
 hone_status hone_exec_create(const hone_compiled *, const hone_exec_options *, hone_exec **out) HONE_CHECKED;
 void hone_exec_destroy(hone_exec *);

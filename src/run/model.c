@@ -111,6 +111,7 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
                                 .interpret = o->interpret != 0,
                                 .profile = o->profile == 2 ? 2 : o->profile != 0,
                                 .limit_ms = o->limit_ms,
+                                .stay = o->stay != 0,
                                 .precision = o->precision};
     s->model = (hone_model *)m; /* to hold it: the count is all that changes */
     atomic_flag_clear(&s->busy);

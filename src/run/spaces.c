@@ -66,6 +66,7 @@ void hone_spaces_destroy(hone_spaces *s) {
     hone_free(s->staging.at);
     hone_free(s);
 }
+void hone_spaces_set(hone_spaces *s, int unit, int32_t base, void *handle) { s->space[unit].base[base] = handle; }
 hone_queue *hone_spaces_queue(const hone_spaces *s, int unit) { return s->space[unit].queue; }
 void *const *hone_spaces_bases(const hone_spaces *s, int unit, void **host) {
     return hone_unit_space(s->units, unit) ? s->space[unit].base : host;

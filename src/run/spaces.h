@@ -10,6 +10,7 @@ hone_status hone_spaces_create(const hone_compiled *, const hone_units *, hone_s
 void hone_spaces_destroy(hone_spaces *); /* NULL is fine */
 /* All that a stretch wants of other memories is there: its arenas, constants, what was computed when it was made. first_slot: the base of slot 0. */
 hone_status hone_spaces_prepare(hone_spaces *, const hone_plan *, int first_slot) HONE_CHECKED;
+void hone_spaces_set(hone_spaces *, int unit, int32_t base, void *handle); /* after hone_spaces_prepare */
 hone_queue *hone_spaces_queue(const hone_spaces *, int unit);
 /* The bases of a unit; host: those of the host's memory. */
 void *const *hone_spaces_bases(const hone_spaces *, int unit, void **host);

@@ -61,6 +61,13 @@ static hone_status add_rules(owned *o) {
     }
     return HONE_OK;
 }
+hone_status hone_unit_find(const char *device, hone_unit *out) {
+    hone_units one = {0};
+    int k;
+    HONE_TRY(find(&one, device, (int)strnlen(device, 1000), &k));
+    *out = one.unit[k];
+    return HONE_OK;
+}
 hone_status hone_units_make(const char *device, const char *place, hone_units **out) {
     *out = NULL;
     if (!device && (!place || !*place)) return HONE_OK;

@@ -6,5 +6,7 @@
 
 /* device: "plain:1", or NULL: the CPU. place: lines "PATTERN=DEVICE", or NULL. *out NULL: the CPU alone. */
 hone_status hone_units_make(const char *device, const char *place, hone_units **out) HONE_CHECKED;
+/* "plain:1" alone. */
+hone_status hone_unit_find(const char *device, hone_unit *out) HONE_CHECKED;
 void hone_units_free(hone_units *); /* NULL is fine */
 #endif

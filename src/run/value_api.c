@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
    value_api: the values of hone.h. A hone_value there is base/value.h's struct; here arguments are checked, and files read and written. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "device/away.h"
 #include "base/value.h"
 #include "model/onnx.h"
 #include "run/npy.h"
+#include "run/units.h"
 
 _Static_assert((int)HONE_VALUE_TENSOR == (int)HONE_TAG_TENSOR && (int)HONE_VALUE_SEQUENCE == (int)HONE_TAG_SEQUENCE &&
                    (int)HONE_VALUE_OPTIONAL == (int)HONE_TAG_OPTIONAL && (int)HONE_VALUE_MAP == (int)HONE_TAG_MAP,
@@ -54,7 +57,7 @@ void hone_value_free(hone_value *v) { hone_value_drop(v); }
 /* ---- asking: of NULL, there is nothing of anything ---- */
 
 static bool is_tensor(const hone_value *v) { return v && v->tag == HONE_TAG_TENSOR; }
-static bool has_element(const hone_value *v, int64_t k) { return is_tensor(v) && k >= 0 && k < hone_value_count(v); }
+static bool has_element(const hone_value *v, int64_t k) { return is_tensor(v) && !v->away && k >= 0 && k < hone_value_count(v); }
 
 hone_value_kind hone_value_kind_of(const hone_value *v) { return v ? (hone_value_kind)v->tag : HONE_VALUE_TENSOR; }
 hone_dtype hone_value_dtype(const hone_value *v) { return v ? v->dtype : HONE_DTYPE_NONE; }
@@ -62,7 +65,7 @@ int hone_value_rank(const hone_value *v) { return is_tensor(v) ? v->rank : 0; }
 const int64_t *hone_value_dims(const hone_value *v) { return is_tensor(v) ? v->dim : NULL; }
 int64_t hone_value_elements(const hone_value *v) { return v ? hone_value_count(v) : 0; }
 void *hone_value_data(hone_value *v) { return is_tensor(v) && v->dtype != HONE_DTYPE_STRING ? v->data : NULL; }
-size_t hone_value_bytes(const hone_value *v) { return is_tensor(v) && v->dtype != HONE_DTYPE_STRING ? v->bytes : 0; }
+size_t hone_value_bytes(const hone_value *v) { return is_tensor(v) && !v->away && v->dtype != HONE_DTYPE_STRING ? v->bytes : 0; }
 int hone_value_items(const hone_value *v) { return v ? v->n_item : 0; }
 hone_value *hone_value_item(const hone_value *v, int k) { return v && k >= 0 && k < v->n_item ? v->item[k] : NULL; }
 
@@ -151,6 +154,7 @@ static hone_status write_pb(const hone_value *v, const char *path) {
 
 hone_status hone_value_write(const hone_value *v, const char *path) {
     if (!v || !path) return hone_fail(HONE_BAD_INPUT, "hone_value_write: value and path must not be NULL");
+    if (v->away) return hone_fail(HONE_BAD_INPUT, "%s: a tensor on a device must be brought to the host first", path);
     hone_status s;
     if (ends_in(path, ".bin")) {
         s = write_bin(v, path);
@@ -166,4 +170,17 @@ hone_status hone_value_write(const hone_value *v, const char *path) {
         s = hone_fail(HONE_BAD_INPUT, "the name must end in .npy, .pb or .bin");
     }
     return s ? hone_fail_at(s, "%s: ", path) : HONE_OK;
+}
+
+/* ---- on devices ---- */
+
+hone_status hone_value_bring(const hone_value *v, const char *device, hone_value **out) {
+    hone_unit u;
+    if (!v || !device || !out) return hone_fail(HONE_BAD_INPUT, "hone_value_bring: value, device and out must not be NULL");
+    HONE_TRY(hone_unit_find(device, &u));
+    return hone_away_bring(v, &u, out);
+}
+void hone_value_where(const hone_value *v, char *out, size_t room) {
+    if (v && v->away) snprintf(out, room, "%s:%d", v->away->unit.row->name, v->away->unit.number);
+    else snprintf(out, room, "cpu");
 }
