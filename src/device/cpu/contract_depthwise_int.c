@@ -77,6 +77,16 @@ void hone_depthwise_int_fill(const hone_contract *d, const uint8_t *source, void
             if (fits_twice(d)) put(d, panels, t, j + d->n, v);
         }
 }
+/* Weights of 1 for every place of the window, 0 past the last: the same for all columns. */
+static void fill_ones(const hone_contract *d, int8_t *to) {
+    const int64_t group = d->each_i8->group, groups = groups_of(d), wide = wide_of(d), blocks = columns_of(d) / wide;
+    for (int64_t g = 0; g < groups; g++)
+        for (int64_t q = 0; q < group; q++) {
+            const bool is = d->stride_i8 ? q < high_of(d) : g * group + q < d->k;
+            for (int64_t c = 0; c < wide; c++) to[(g * wide + c) * group + q] = is;
+        }
+    for (int64_t b = 1; b < blocks; b++) memcpy(to + b * groups * wide * group, to, (size_t)(groups * wide * group));
+}
 /* Where each place of the window of pixels m0 …, m of them and of one row of the picture, begins, `apart` pointers a place; those past the last place are any. With shared
    columns only those of rows of the window from `first` on. */
 static int64_t run_of(const hone_contract *d) { return d->stride_i8 && d->m_run < d->mt ? d->m_run : d->mt; }
@@ -130,10 +140,12 @@ static hone_status settle(const hone_contract *d, void *const *at, const hone_st
         part->sums = one, part->b = ones;
         d->each_i8->run(part);
         part->b = weights;
-        for (int64_t j = 0; j < n; j++) {
+        const uint32_t all = (uint32_t)d->k * (uint32_t)za, same = d->zero_b.at ? 0 : (uint32_t)hone_contract_int_zero(d, false, at, w, 0);
+        for (int i = 0; !d->zero_b.at && i < part->m; i++)
+            for (int64_t j = 0; j < n; j++) row[i][j] = (int32_t)((uint32_t)row[i][j] - same * ((uint32_t)one[i][j] - all));
+        for (int64_t j = 0; d->zero_b.at && j < n; j++) {
             const uint32_t zb = (uint32_t)hone_contract_int_zero(d, false, at, w, j);
-            for (int i = 0; i < part->m; i++)
-                row[i][j] = (int32_t)((uint32_t)row[i][j] - zb * ((uint32_t)one[i][j] - (uint32_t)d->k * (uint32_t)za));
+            for (int i = 0; i < part->m; i++) row[i][j] = (int32_t)((uint32_t)row[i][j] - zb * ((uint32_t)one[i][j] - all));
         }
     }
     if (levels) {
@@ -200,11 +212,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         }
         levels.bias = placed, levels.scale = placed_scale;
     }
-    if (!plain) {
-        memset(ones, 0, (size_t)(columns * taps));
-        for (int64_t j = 0; j < d->n; j++)
-            for (int64_t t = 0; t < d->k; t++) put(d, ones, t, j, 1);
-    }
+    if (!plain) fill_ones(d, ones);
     const uint8_t *pixels = (const uint8_t *)at[d->a.tensor] + d->a.at.c + w.a;
     const hone_row_number *out = bytes ? &d->simple->out : NULL;
     uint8_t *to =
