@@ -46,7 +46,7 @@ test-all: setup-all test
 	@HONE_SHARED_DIR=$(abspath ../shared) HONE_TEST_ALL=1 build/tests/test_printed
 	@if build/tests/test_cuda --nvrtc; then for t in test_cuda test_cuda_attention test_cuda_images test_cuda_ladder; do HONE_SOURCE_DIR=. HONE_TEST_NVRTC=1 build/tests/$$t || exit 1; done; else echo "CUDA kernels by NVRTC: skipped (PyPI's nvidia-cuda-nvrtc is not here)"; fi
 	$(call build,build-tsan,-DCMAKE_BUILD_TYPE=Debug -DHONE_SANITIZE=thread)
-	@$(CTEST) build-tsan -R '^test_(threads|base|bind)$$'
+	@$(CTEST) build-tsan -R '^test_(threads|base|bind|spaces)$$'
 	@HONE_VERIFY=1 tests/devices.sh build/hone build/tests/plugin_plain.so ../shared --all || [ $$? = 77 ]
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=45
 	@scripts/cross.sh $(OTHER) build-cross $(JOBS)

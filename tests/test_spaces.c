@@ -135,6 +135,32 @@ static void splits(void **state) {
     }
 }
 
+/* Many more, bound and verified only. */
+static void random_plans(void **state) {
+    (void)state;
+    enum { EACH = 400 };
+    int across = 0;
+    for (int m = 0; m < MODELS; m++) {
+        hone_compiled *c = compile(models[m].text);
+        hone_fact in = hone_fact_unknown;
+        in.tag = HONE_TAG_TENSOR, in.dtype = HONE_DTYPE_F32, in.rank = (int8_t)models[m].rank;
+        for (int round = 0; round < EACH; round++) {
+            hone_units u = three();
+            hone_plan *p = NULL;
+            for (int d = 0; d < in.rank; d++) in.dim[d] = models[m].dim[d];
+            in.dim[0] = 1 + (int64_t)draw(9);
+            u.rest = (int)draw(3);
+            place_nodes(&u, c->graph);
+            const hone_how how = {.threads = 1 + (int)draw(2), .units = &u, .stay = draw(2)};
+            if (hone_bind(c, &in, NULL, NULL, how, &p) || hone_plan_verify(c, &in, p)) fail_msg("%s\n%s", hone_fail_text(), models[m].text);
+            for (int k = 0; k < p->n_step; k++) across += p->step[k].unit == HONE_UNIT_COPY;
+            hone_plan_destroy(p);
+        }
+        hone_compiled_destroy(c);
+    }
+    assert_true(across > EACH * MODELS);
+}
+
 /* ---- faults --------------------------------------------------------------------------------------------------------------------------- */
 static void found(const hone_compiled *c, const hone_fact *in, const hone_plan *p, const char *says) {
     if (hone_plan_verify(c, in, p) != HONE_BUG) fail_msg("not found: %s", says);
@@ -351,7 +377,7 @@ int main(void) {
         fprintf(stderr, "HONE_PLUGIN_PLAIN=%s: %s\n", plugin ? plugin : "", hone_fail_text());
         return 1;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(words), cmocka_unit_test(splits), cmocka_unit_test(planted),
-                                       cmocka_unit_test(stays), cmocka_unit_test(failing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(words),   cmocka_unit_test(splits), cmocka_unit_test(random_plans),
+                                       cmocka_unit_test(planted), cmocka_unit_test(stays),  cmocka_unit_test(failing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
