@@ -76,7 +76,7 @@ static void rows(void **state) {
 /* ---- movement ---- */
 static void move_of(int bytes, int turn, int64_t i, int64_t j, int64_t k, int misplaced, int high) {
     const int64_t n = i * j * k;
-    const bool x_aligned = (misplaced * bytes) % 16 == 0 && (turn ? j : k) * bytes % 16 == 0, y_aligned = k * bytes % 16 == 0;
+    const bool x_aligned = turn < 2 && (misplaced * bytes) % 16 == 0 && (turn ? j : k) * bytes % 16 == 0, y_aligned = k * bytes % 16 == 0;
     const hone_cuda_fill fill[] = {{"BYTES", bytes, NULL},
                                    {"TURN", turn, NULL},
                                    {"X_ALIGNED", x_aligned, NULL},
@@ -89,7 +89,7 @@ static void move_of(int bytes, int turn, int64_t i, int64_t j, int64_t k, int mi
     for (size_t b = 0; b < x.bytes; b++) x.at[b] = (char)(b * 131 >> 3);
     hone_cuda_move args = {address(&x) + (uint64_t)(misplaced * bytes), address(&y), {i, j, k}, {j * k, turn ? 1 : k, turn ? j : 1}};
     const int64_t wide = 128 / bytes, copied = 256 * 4 * (x_aligned && y_aligned ? 16 / bytes : 1);
-    run(&e, &args, (int)(turn ? (j + wide - 1) / wide * ((k + high - 1) / high) * i : (n + copied - 1) / copied), 1, 1);
+    run(&e, &args, (int)(turn == 2 ? i : turn ? (j + wide - 1) / wide * ((k + high - 1) / high) * i : (n + copied - 1) / copied), 1, 1);
     for (int64_t p = 0; p < n; p++) {
         const int64_t c = p % k, b = p / k % j, a = p / k / j;
         const int64_t from = misplaced + a * args.stride_x[0] + b * args.stride_x[1] + c * args.stride_x[2];

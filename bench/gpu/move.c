@@ -60,7 +60,8 @@ static void check(bench *b, operands *o, const char *what) {
 static void texts(const operands *o, const hone_cuda_move_way *w, char *what, char *way, size_t bytes) {
     snprintf(what, bytes, "%s %d bytes %lld x %lld x %lld", w->turn ? "transpose" : "copy", o->m.bytes, o->m.p.extent[0], o->m.p.extent[1],
              o->m.p.extent[2]);
-    snprintf(way, bytes, "%d %s%s", w->high, w->turn ? "rows a tile" : "pieces a thread", w->once ? ", not kept" : "");
+    if (w->turn == 2) snprintf(way, bytes, "all of a matrix");
+    else snprintf(way, bytes, "%d %s%s", w->high, w->turn ? "rows a tile" : "pieces a thread", w->once ? ", not kept" : "");
 }
 static void every_way(bench *b, int bytes, bool turn, sizes s, int misplaced) {
     operands o = operands_of(b, bytes, turn, s, misplaced);
@@ -125,7 +126,8 @@ void bench_move(bench *b) {
             for (int turn = 0; turn < 2; turn++)
                 every_way(b, bytes, turn, (sizes){3, 70, 67}, 0), every_way(b, bytes, turn, (sizes){2, 64, 96}, 0),
                     every_way(b, bytes, turn, (sizes){1, 33, 130}, 1), every_way(b, bytes, turn, (sizes){2, 144, 256}, 0),
-                    every_way(b, bytes, turn, (sizes){2, 41, 144}, 0), every_way(b, bytes, turn, (sizes){2, 144, 133}, 0);
+                    every_way(b, bytes, turn, (sizes){2, 41, 144}, 0), every_way(b, bytes, turn, (sizes){2, 144, 133}, 0),
+                    every_way(b, bytes, turn, (sizes){5, 197, 64}, 0), every_way(b, bytes, turn, (sizes){3, 20, 28}, 0);
     if (b->time) {
         mean all = {.text = "transposes of large tensors, share of the copy rate"};
         for (int bytes = 1; bytes <= 8; bytes *= 2) one(b, &all, bytes, true, (sizes){1, 16384, 8192});

@@ -10,6 +10,13 @@ static bool x_aligned(const hone_cuda_movement *m,
 }
 static bool y_aligned(const hone_cuda_movement *m) { return m->p.y % 16 == 0 && m->p.extent[2] * m->bytes % 16 == 0; }
 
+enum { MOST_WHOLE = 64 << 10 };
+static long long whole_of(const hone_cuda_movement *m) { /* bytes of one i, where a block can have all of it (see move.cu); else 0 */
+    const long long *e = m->p.extent, bytes = e[1] * m->bytes > MOST_WHOLE ? 0 : e[1] * e[2] * m->bytes;
+    const bool can =
+        m->p.stride_x[1] == 1 && m->p.stride_x[2] == e[1] && (m->p.x | m->p.y) % 16 == 0 && m->p.stride_x[0] * m->bytes % 16 == 0;
+    return can && !x_aligned(m, true) && bytes % 16 == 0 && bytes <= MOST_WHOLE ? bytes : 0;
+}
 void hone_cuda_move_merge(hone_cuda_movement *m) {
     long long *e = m->p.extent, *s = m->p.stride_x;
     if (s[2] == 1 && s[1] == e[2]) e[2] *= e[1], e[1] = 1, s[1] = e[2];
@@ -25,6 +32,8 @@ int hone_cuda_move_ways(const hone_cuda_movement *m, hone_cuda_move_way *way, in
         if (n && m->p.extent[2] <= high / 2) break;                            /* a lower tile holds all rows */
         if (n < most) way[n++] = (hone_cuda_move_way){1, high, 0, blocks < 8 ? blocks : 8};
     }
+    const long long whole = turn ? whole_of(m) : 0, fit = whole ? (160 << 10) / (whole + 1024) : 0;
+    if (whole && n < most) way[n++] = (hone_cuda_move_way){2, 0, 0, fit < 1 ? 1 : fit < 8 ? (int)fit : 8};
     return n;
 }
 /* ---- cost: microseconds, from what an H200 was measured to take (bench/gpu --search); other GPUs are told apart by their multiprocessors and
@@ -38,6 +47,12 @@ double hone_cuda_move_cost(const hone_cuda_movement *m, const hone_cuda_facts *g
     if (!w->turn) { /* what is larger than L2 need not stay there */
         const bool large = bytes > (gpu->l2_bytes ? gpu->l2_bytes : 50e6) / 2;
         return 1 + bytes * 2e-6 / 4 + (w->once == large ? 0 : 0.1) + (w->high == (large ? 4 : 2) ? 0 : 0.05);
+    }
+    if (w->turn == 2) { /* five times less arithmetic than by tiles whose rows begin anywhere */
+        const double one = 0.7 + 1.2e-4 * (double)whole_of(m) * (m->bytes > 2 ? 2.0 / m->bytes : 1),
+                     turns = (double)rounds(m->p.extent[0], (long long)gpu->sms * w->blocks),
+                     all = turns * one * (w->blocks > 4 ? w->blocks / 4.0 : 1);
+        return 1 + (all > bytes * 2e-6 / 4 ? all : bytes * 2e-6 / 4);
     }
     const bool x = x_aligned(m, true), y = y_aligned(m);
     const double tiles = (double)rounds(m->p.extent[1], 128 / m->bytes) * (double)rounds(m->p.extent[2], w->high) * (double)m->p.extent[0];
@@ -63,6 +78,7 @@ hone_cuda_launch_shape hone_cuda_move_launch(const hone_cuda_movement *m, const 
     const long long *e = m->p.extent, pieces = x_aligned(m, false) && y_aligned(m) ? 16 / m->bytes : 1;
     const long long blocks =
         w->turn ? rounds(e[1], 128 / m->bytes) * rounds(e[2], w->high) * e[0] : rounds(e[0] * e[1] * e[2], 256 * w->high * pieces);
+    if (w->turn == 2) return (hone_cuda_launch_shape){.grid = {(int)e[0], 1, 1}, .threads = 256, .shared_bytes = (int)whole_of(m)};
     return (hone_cuda_launch_shape){
         .grid = {(int)blocks, 1, 1}, .threads = 256, .shared_bytes = w->turn ? w->high * (x_aligned(m, true) ? 128 : 144) : 0};
 }

@@ -6,7 +6,8 @@
    A block has one tile and ends: blocks that begin in order keep what is read and written at a time close together, which memory likes better than
    blocks that stay.
 
-   Filled in by the printer: BYTES (1, 2, 4 or 8 an element), TURN (1: y's last dim is k, x's contiguous one is j), X_ALIGNED, Y_ALIGNED (1: rows begin
+   Filled in by the printer: BYTES (1, 2, 4 or 8 an element), TURN (1: y's last dim is k, x's contiguous one is j; 2: the same, a block has all j and k of
+   an i, dense in x, whose rows do not begin at multiples of 16 bytes, while the whole does), X_ALIGNED, Y_ALIGNED (1: rows begin
    at multiples of 16 bytes; of a copy: both), HIGH (rows of a tile: 64, 128 or 256; of a copy: pieces a thread has under way), ONCE (1: what is
    written is not kept in L2), BLOCKS (of 256 threads on a multiprocessor at least). */
 #if BYTES == 1
@@ -26,7 +27,31 @@ enum { PER = 16 / BYTES, THREADS = 256 }; /* PER: elements of a 16-byte piece */
 #endif
 typedef union ALIGNED16 { element one[PER]; u32x4 all; } piece;
 
-#if TURN
+#if TURN == 2
+/* All of one i lies in shared memory as it lies in x: its rows begin at odd places, which are as good as any order for the banks. */
+KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
+    const u32 wide = (u32)a->extent[1], high = (u32)a->extent[2], pieces = wide * high / PER;
+    const u32x4 *from = (const u32x4 *)((const element *)a->x + BLOCK_X * a->stride_x[0]);
+    element *to = (element *)a->y + (i64)BLOCK_X * wide * high;
+    const element *shared = (const element *)hone_shared;
+    launch_next();
+    wait_previous();
+    for (u32 p = (u32)THREAD; p < pieces; p += THREADS) copy16(shared_at(hone_shared) + p * 16, from + p, 16);
+    copy_commit();
+    copy_wait(0);
+    sync_block();
+    for (u32 p = (u32)THREAD; p < pieces; p += THREADS) {
+        u32 j = p * PER / high, k = p * PER - j * high, at = k * wide + j;
+        piece v;
+        UNROLL for (int e = 0; e < PER; e++) {
+            v.one[e] = shared[at];
+            if (++k == high) k = 0, at = ++j;
+            else at += wide;
+        }
+        STORE16(to + p * PER, v.all);
+    }
+}
+#elif TURN
 /* A tile is HIGH rows of 128 bytes along j. Where x's rows begin at multiples of 16 bytes, so do the tile's, and their pieces of 16 bytes are
    swapped by the row; else a row of the tile begins where its first aligned piece does, and rows that are PER apart are neighbours. Either way
    neighbouring pieces of a row of y come from different banks. */
