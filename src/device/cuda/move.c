@@ -76,9 +76,9 @@ hone_status hone_cuda_move_print(hone_text *out, const hone_cuda_movement *m, co
 }
 hone_cuda_launch_shape hone_cuda_move_launch(const hone_cuda_movement *m, const hone_cuda_move_way *w) {
     const long long *e = m->p.extent, pieces = x_aligned(m, false) && y_aligned(m) ? 16 / m->bytes : 1;
+    if (w->turn == 2) return (hone_cuda_launch_shape){.grid = {(int)e[0], 1, 1}, .threads = 256, .shared_bytes = (int)whole_of(m)};
     const long long blocks =
         w->turn ? rounds(e[1], 128 / m->bytes) * rounds(e[2], w->high) * e[0] : rounds(e[0] * e[1] * e[2], 256 * w->high * pieces);
-    if (w->turn == 2) return (hone_cuda_launch_shape){.grid = {(int)e[0], 1, 1}, .threads = 256, .shared_bytes = (int)whole_of(m)};
     return (hone_cuda_launch_shape){
         .grid = {(int)blocks, 1, 1}, .threads = 256, .shared_bytes = w->turn ? w->high * (x_aligned(m, true) ? 128 : 144) : 0};
 }
