@@ -21,11 +21,15 @@ static void attention_by(heads g, groups u) {
                                           {"BLOCK_K", u.block_k, NULL},    {"CONSUMERS", u.consumers, NULL},
                                           {"STAGES", u.stages, NULL},      {"CAUSAL", g.causal, NULL},
                                           {"TURNS", u.consumers > 1, NULL}};
-    const hone_cuda_fill fill_decode[] = {{"IN_TYPE", g.type, NULL},  {"HEAD", (g.head_size + 63) / 64 * 64, NULL},
-                                          {"WARPS", g.warps, NULL},   {"BLOCKS", 1, NULL},
-                                          {"CAUSAL", g.causal, NULL}, {"MASK", g.mask, NULL}};
+    const hone_cuda_fill fill_decode[] = {{"IN_TYPE", g.type, NULL},
+                                          {"HEAD", (g.head_size + 63) / 64 * 64, NULL},
+                                          {"WARPS", g.warps, NULL},
+                                          {"BLOCKS", 1, NULL},
+                                          {"CAUSAL", g.causal, NULL},
+                                          {"MASK", g.mask, NULL},
+                                          {"FULL", g.head_size % 64 == 0, NULL}};
     const emulated e = u.consumers ? compile("attention_wgmma", "hone_attention", fill_groups, 7)
-                       : u.decode  ? compile("attention_decode", "hone_attention", fill_decode, 6)
+                       : u.decode  ? compile("attention_decode", "hone_attention", fill_decode, 7)
                                    : compile("attention", "hone_attention", fill, 7);
     const int64_t d = g.head_size, group = g.heads / g.kv_heads, rows = g.queries * group, tile = u.decode ? 16 : 16 * g.warps,
                   blocks = (rows + tile - 1) / tile;

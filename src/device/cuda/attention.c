@@ -52,7 +52,7 @@ enum { GROUPS = sizeof groups / sizeof *groups };
 static const double few_warps[] = {3.3, 3.0, 2.0, 1.9}; /* by warps, 1, 2, 4, 8 of them: a tile of 64 keys with a head size of 64 */
 static const struct {
     double launch, memory, decode, decode_step, decode_rows, join, join_each; /* memory: millions of bytes a microsecond */
-} fitted = {1.2, 3.9, 3.4, 1.58, 0.15, 0.53, 0.11};
+} fitted = {1.2, 3.9, 3.4, 1.58, 0.15, 0.53, 0.08};
 
 int hone_cuda_attention_ways(const hone_cuda_attended *t, const hone_cuda_facts *gpu, hone_cuda_attention_way *way, int most) {
     int n = 0;
@@ -153,9 +153,10 @@ hone_status hone_cuda_attention_print(hone_text *out, const hone_cuda_attended *
     }
     if (w->unit == HONE_CUDA_ATTENTION_DECODE) {
         const int head = head_of(t, 64), fit = (head > 64 ? 8 : 16) / w->warps; /* about 230 registers for 128 columns, 128 for 64 */
-        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)t->type, NULL},     {"HEAD", head, NULL},        {"WARPS", w->warps, NULL},
-                                       {"BLOCKS", fit < 1 ? 1 : fit, NULL}, {"CAUSAL", t->causal, NULL}, {"MASK", t->mask, NULL}};
-        return hone_cuda_print(out, "attention_decode", fill, 6);
+        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)t->type, NULL},       {"HEAD", head, NULL},        {"WARPS", w->warps, NULL},
+                                       {"BLOCKS", fit < 1 ? 1 : fit, NULL},   {"CAUSAL", t->causal, NULL}, {"MASK", t->mask, NULL},
+                                       {"FULL", t->p.head_size == head, NULL}};
+        return hone_cuda_print(out, "attention_decode", fill, 7);
     }
     const hone_cuda_fill fill[] = {{"IN_TYPE", (int)t->type, NULL}, {"HEAD", head_of(t, 16), NULL}, {"WARPS", w->warps, NULL},
                                    {"CAUSAL", t->causal, NULL},     {"MASK", t->mask, NULL},        {"SPLIT", w->splits > 1, NULL},

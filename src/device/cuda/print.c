@@ -23,7 +23,7 @@ static const family families[] = {
     {"few_rows_mma", hone_cuda_few_rows_mma_text, "IN_TYPE OUT_TYPE ROWS8 WARPS UNROLLED CONSTANT_B EPILOGUE(v) ", true, NO_WGMMA},
     {"few_rows", hone_cuda_few_rows_text, "IN_TYPE OUT_TYPE ROWS WARPS UNROLLED CONSTANT_B EPILOGUE(v) ", true, NO_WGMMA},
     {"attention", hone_cuda_attention_text, "IN_TYPE HEAD WARPS CAUSAL MASK SPLIT ALIGNED ", false, NO_WGMMA},
-    {"attention_decode", hone_cuda_attention_decode_text, "IN_TYPE HEAD WARPS BLOCKS CAUSAL MASK ", false, NO_WGMMA},
+    {"attention_decode", hone_cuda_attention_decode_text, "IN_TYPE HEAD WARPS BLOCKS CAUSAL MASK FULL ", false, NO_WGMMA},
     {"window", hone_cuda_window_text, "KIND IN_TYPE WIDTH STRIP LINES KERNEL_Y KERNEL_X STRIDE DILATION EPILOGUE(v) ", false, NO_WGMMA},
     {"contract_wgmma", hone_cuda_contract_wgmma_text,
      "IN_TYPE OUT_TYPE CONSUMERS TILE_N STAGES SPLITS BLOCKS WINDOW STORE CONSTANT_B EPILOGUE(v) ", true, OF_PRODUCT},

@@ -18,6 +18,7 @@ int hone_cuda_window_ways(const hone_cuda_windowed *v, hone_cuda_window_way *way
         for (int q = 0; q < 9; q++) {
             const hone_cuda_window_way w = {width, 1 << q % 3, 1 << q / 3};
             const int sums = width * w.strip * w.lines;
+            if (w.strip * w.lines == 16) continue;                                         /* was never the best */
             if (width < widest && width < 4 && (width > 1 || taps > 9)) break;             /* narrow loads pay for few windows only */
             if (sums > 1 && (sums > 64 || sums + pixels_kept(v, &w) > 170) && n) continue; /* registers */
             if (n < most) way[n++] = w;
@@ -49,7 +50,7 @@ double hone_cuda_window_cost(const hone_cuda_windowed *v, const hone_cuda_facts 
                          ((double)v->p.height * v->p.width + (double)v->p.out_height * v->p.out_width);
     const double t = turns * (fitted.turn + fitted.turn_pixel * pixels) + each * work * 1e-3;
     return (fitted.launch + (t > bytes / fitted.memory ? t : bytes / fitted.memory)) *
-           (1 + 0.01 * w->strip); /* lines share more than strips */
+           (1 + 0.01 * (w->strip - 1)); /* lines share more than strips */
 }
 hone_cuda_window_way hone_cuda_window_best(const hone_cuda_windowed *v, const hone_cuda_facts *gpu) {
     hone_cuda_window_way way[64];

@@ -11,7 +11,7 @@
    interleaved, are a pair's share of eight products. The next keys are loaded while weights are computed, the next values after them.
 
    Filled in by the printer: IN_TYPE (f16, bf16), HEAD (head size rounded up to 64), WARPS, BLOCKS (on a multiprocessor at least), CAUSAL, MASK (1: an
-   f32 mask is added). Shared memory: WARPS * 16 * (HEAD + 2) floats. */
+   f32 mask is added), FULL (1: the head size is HEAD). Shared memory: WARPS * 16 * (HEAD + 2) floats. */
 #define F16_TYPE 1
 #if IN_TYPE == F16_TYPE
 #define MMA mma_f16
@@ -53,35 +53,35 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
         keys = length < 0 ? 0 : length < keys ? length : keys;
     }
     const int behind = keys - a->queries; /* query q sees keys up to q + behind */
-    const int steps = (keys + STEP - 1) / STEP, from = (int)((i64)steps * split / a->splits), to = (int)((i64)steps * (split + 1) / a->splits);
+    const int steps = (keys + STEP - 1) / STEP, each = steps / a->splits, more = steps - each * a->splits; /* the first ones have one more */
+    const int from = split * each + (split < more ? split : more), to = from + each + (split < more);
     const u16 *k = (const u16 *)a->k + batch * a->stride_k[0] + kv_head * a->stride_k[1] + along * 8;
     const u16 *v = (const u16 *)a->v + batch * a->stride_v[0] + kv_head * a->stride_v[1] + across * 8;
 
-    /* a thread has terms 8 along ... of its keys: of 8, the first four are one step's, the others the next one's */
+    /* a thread has terms 8 along ... of its keys: of 8, the first four are one step's, the others the next one's. Rows behind the last are the last:
+       their scores are not seen, and their values are zeros before they are used. */
     piece key[2][WIDE], value[4][HIGH];
+#define ROW(p, stride, r) ((p) + (i64)((r) < keys ? (r) : keys - 1) * (stride))
 #define LOAD_KEYS(t)                                                                                                            \
-    UNROLL for (int n = 0; n < 2; n++)                                                                                          \
-        UNROLL for (int i = 0; i < WIDE; i++) {                                                                                 \
-            const int r = (t) * STEP + n * 8 + across;                                                                          \
-            key[n][i] = load_or_zero(k + r * a->stride_k[2] + i * 32, r < keys && i * 32 + along * 8 < a->head_size);           \
-        }
+    UNROLL for (int n = 0; n < 2; n++) {                                                                                        \
+        const u16 *p = ROW(k, a->stride_k[2], (t) * STEP + n * 8 + across);                                                     \
+        UNROLL for (int i = 0; i < WIDE; i++) key[n][i] = load_or_zero(p + i * 32, FULL || i * 32 + along * 8 < a->head_size);  \
+    }
 #define LOAD_VALUES(t)                                                                                                          \
-    UNROLL for (int e = 0; e < 4; e++)                                                                                          \
-        UNROLL for (int i = 0; i < HIGH; i++) {                                                                                 \
-            const int r = (t) * STEP + e / 2 * 8 + along * 2 + e % 2;                                                           \
-            value[e][i] = load_or_zero(v + r * a->stride_v[2] + i * 64, r < keys && i * 64 + across * 8 < a->head_size);        \
-        }
+    UNROLL for (int e = 0; e < 4; e++) {                                                                                        \
+        const u16 *p = ROW(v, a->stride_v[2], (t) * STEP + e / 2 * 8 + along * 2 + e % 2);                                      \
+        UNROLL for (int i = 0; i < HIGH; i++) value[e][i] = load_or_zero(p + i * 64, FULL || i * 64 + across * 8 < a->head_size); \
+    }
     if (from + warp < to) {
         LOAD_KEYS(from + warp)
         LOAD_VALUES(from + warp)
     }
     u32 query[HEAD / 16][4];
     UNROLL for (int h = 0; h < 2; h++) {
-        const int row = row0 + across + 8 * h;
-        const u16 *q = (const u16 *)a->q + batch * a->stride_q[0] + along * 8;
-        if (row < rows) q += (kv_head * group + row % group) * a->stride_q[1] + row / group * a->stride_q[2];
+        const int there = row0 + across + 8 * h, row = there < rows ? there : rows - 1; /* rows that are not there are not stored either */
+        const u16 *q = (const u16 *)a->q + batch * a->stride_q[0] + along * 8 + (kv_head * group + row % group) * a->stride_q[1] + row / group * a->stride_q[2];
         UNROLL for (int i = 0; i < WIDE; i++) {
-            const piece x = load_or_zero(q + i * 32, row < rows && i * 32 + along * 8 < a->head_size);
+            const piece x = load_or_zero(q + i * 32, FULL || i * 32 + along * 8 < a->head_size);
             query[2 * i][h] = x.word[0], query[2 * i][2 + h] = x.word[1];
             query[2 * i + 1][h] = x.word[2], query[2 * i + 1][2 + h] = x.word[3];
         }
@@ -124,6 +124,12 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
                 total[e / 2] += score[n][e];
             }
         const u32 weight[4] = {TWO(score[0][0], score[0][1]), TWO(score[0][2], score[0][3]), TWO(score[1][0], score[1][1]), TWO(score[1][2], score[1][3])};
+        if ((t + 1) * STEP > keys) {
+            UNROLL for (int e = 0; e < 4; e++)
+                if (t * STEP + e / 2 * 8 + along * 2 + e % 2 >= keys)
+                    UNROLL for (int i = 0; i < HIGH; i++)
+                        UNROLL for (int j = 0; j < 4; j++) value[e][i].word[j] = 0;
+        }
         UNROLL for (int i = 0; i < HIGH; i++)
             UNROLL for (int j = 0; j < 8; j++) { /* halves j of two neighbouring keys, twice */
                 u32 pair[2];

@@ -74,6 +74,10 @@ DEVICE tile tile_at(const hone_cuda_move *a, u32 t) { /* tiles are counted in 32
     r.high = a->extent[2] - k0 < HIGH ? (int)(a->extent[2] - k0) : HIGH;
     return r;
 }
+/* Part of a piece: by elements, so that nothing behind the tensor's end is touched, nor anything before its beginning. */
+DEVICE void bring_some(u32 to, u64 from, u64 end) {
+    for (; from < end; from += BYTES, to += BYTES) *(element *)(hone_shared + to) = *(const element *)from;
+}
 DEVICE void bring(const hone_cuda_move *a, const tile *t, u32 to) {
     const i64 pitch = a->stride_x[2] * BYTES;
 #if X_ALIGNED /* the last piece of a row may be part of one */
@@ -81,19 +85,21 @@ DEVICE void bring(const hone_cuda_move *a, const tile *t, u32 to) {
     const char *from = t->x + (THREAD / 8) * pitch + j * BYTES;
     UNROLL for (int q = 0; q < HIGH / 32; q++) {
         const int k = THREAD / 8 + q * 32;
-        if (k < t->high && left > 0) copy16(to + place(k, j * BYTES), from, left >= PER ? 16 : left * BYTES);
+        if (k < t->high && left >= PER) copy16(to + place(k, j * BYTES), from, 16);
+        else if (k < t->high && left > 0) bring_some(place(k, j * BYTES), (u64)from, (u64)from + (u64)(left * BYTES));
         from += 32 * pitch;
     }
-#else /* pieces that hold some of a row, and some of its neighbours too; nothing outside of the tensor is read */
+#else /* pieces that hold some of a row, and some of its neighbours too */
     const u64 end = a->x + (u64)(((a->extent[0] - 1) * a->stride_x[0] + (a->extent[2] - 1) * a->stride_x[2] + a->extent[1]) * BYTES);
     UNROLL for (int n = 0; n < (HIGH * 9 + THREADS - 1) / THREADS; n++) {
         const int p = THREAD + n * THREADS, k = p / 9, q = p % 9;
         const u64 row = (u64)t->x + (u64)(k * pitch), from = row / 16 * 16 + (u64)(q * 16);
         if (k >= t->high || from >= row + (u64)(t->wide * BYTES)) continue;
-        if (from >= a->x) copy16(to + place(k, q * 16), (const void *)from, end - from < 16 ? (int)(end - from) : 16);
-        else /* the tensor's first piece */
-            for (u64 at = a->x; at < from + 16 && at < end; at += BYTES)
-                *(element *)(hone_shared + place(k, q * 16 + (int)(at - from))) = *(const element *)at;
+        if (from >= a->x && from + 16 <= end) copy16(to + place(k, q * 16), (const void *)from, 16);
+        else { /* the tensor's first piece, or its last */
+            const u64 first = from < a->x ? a->x : from;
+            bring_some(place(k, q * 16 + (int)(first - from)), first, from + 16 < end ? from + 16 : end);
+        }
     }
 #endif
     copy_commit();
