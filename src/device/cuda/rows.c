@@ -45,10 +45,13 @@ double hone_cuda_rows_cost(const hone_cuda_rowwise *r, const hone_cuda_facts *gp
     const double flight = gpu->sms * here * threads * 128e-6 * w->vectors * vector;
     const double block = fitted.latency + fitted.vector * w->vectors * passes * most_of(0.3, vector / 16) +
                          (w->threads > 32 ? fitted.joined : 0) + fitted.wide * threads;
-    return fitted.launch + fitted.tail * block +
-           most_of(
-               most_of(bytes / fitted.memory * (1 + fitted.flight / flight), blocks * (fitted.start + fitted.start_wide * threads) * 1e-3),
-               block * most_of(1, blocks / gpu->sms / w->blocks));
+    double apart = 0; /* blocks of 128 threads do best, and up to four vectors */
+    for (int t = w->threads * w->at_once; t != 128; t = t < 128 ? t * 2 : t / 2) apart += 0.01;
+    if (w->vectors > 4) apart += 0.02 * (w->vectors - 4);
+    return (1 + apart) * (fitted.launch + fitted.tail * block +
+                          most_of(most_of(bytes / fitted.memory * (1 + fitted.flight / flight),
+                                          blocks * (fitted.start + fitted.start_wide * threads) * 1e-3),
+                                  block * most_of(1, blocks / gpu->sms / w->blocks)));
 }
 hone_cuda_rows_way hone_cuda_rows_best(const hone_cuda_rowwise *r, const hone_cuda_facts *gpu) {
     hone_cuda_rows_way way[64];
