@@ -24,7 +24,9 @@ static void calls_seed(void) {
 }
 
 /* ---- calls from text and at random -------------------------------------------------------------------------------------------------- */
+static bool tame; /* no special values: what a recurrence, or a long chain, computes stays a number */
 static double random_number(void) {
+    if (tame) return (double)(below(2001) - 1000) / 1000;
     static const double special[] = {0.0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, 1e30, -1e30, 1e-40, 255, 256, 65504, 7e4, 448, 3e9, 1e19};
     int64_t k = below(40);
     if (k == 0) return (double)NAN;
@@ -74,6 +76,7 @@ typedef struct {
 /* Inputs: dtype[dims] with random numbers, dtype{numbers}, or - where absent. Attributes: name=1, name=1,2, name=0.5, name='text',
    name=:dtype. */
 static const example examples[] = {
+    {"LSTM", "f32[3,1,9] f32[2,200,9] f32[2,200,50] f32[2,400] - f32[2,1,50] f32[2,1,50]", "hidden_size=50 direction='bidirectional'"},
     {"Transpose", "f16[67,70]", ""},
     {"Transpose", "f32[3,41,65]", "perm=2,0,1"},
     {"Transpose", "u8[66,5,33]", "perm=2,1,0"},
@@ -295,6 +298,11 @@ static int calls_examples(int step) { /* every `step`th of them; how many were c
         for (int k = 0; k < p->n_out; k++) want[k] = true;
         if (try_call(p, attr, n_attr, in, n_in, want, what)) met++;
         else fprintf(stderr, "no call: %s: %s\n", what, hone_fail_text());
+        for (int k = 0; k < n_in; k++) hone_value_drop(in[k]);
+        tame = true;
+        parse_inputs(examples[e].in, in);
+        try_call(p, attr, n_attr, in, n_in, want, what);
+        tame = false;
         for (int k = 0; k < n_in; k++) hone_value_drop(in[k]);
         hone_arena_destroy(a);
     }

@@ -106,7 +106,7 @@ static bool same(const job *j, int t, const char *want, const char *got, const c
             const double of = absolute ? hone_scalar_f64(c, hone_dtype_load(w->dtype, absolute + at * bytes)) : size;
             bool ok = hone_dtypes[w->dtype].kind == HONE_KIND_FLOAT && isnan(u) && isnan(v);
             if (!ok && slack > 0)
-                ok = fabs(u - v) <= slack * eps * ((isinf(of) ? 0 : of) + fabs(u)) + 1e-37 ||
+                ok = fabs(u - v) <= slack * eps * (of + fabs(u)) + 1e-37 ||
                      (!(of < 1e37) && (isnan(u) || isinf(u)) && (isnan(v) || isinf(v))) ||
                      (hone_dtypes[w->dtype].kind != HONE_KIND_FLOAT && fabs(u - v) <= 1); /* a rounding that went the other way */
             if (!ok) {
@@ -170,7 +170,7 @@ static bool run_turn(job *j, const hone_launches *turn, const memories *m, uint3
                 else if (v > size) size = v;
             }
             slack *= 4;
-            if (wild) size = (double)INFINITY, slack *= 1e6;
+            if (wild) size = 1e37;
             free(absolute), absolute = NULL;
         }
     }

@@ -68,7 +68,7 @@ static void collect(hone_kernel *m) {
     for (int t = 0; t < in->n_tensor; t++) {
         int64_t size = 1;
         for (int k = 0; k < in->tensor[t].rank; k++) {
-            size *= m->param[in->tensor[t].dim[k]].i;
+            if (__builtin_mul_overflow(size, m->param[in->tensor[t].dim[k]].i, &size)) size = INT64_MAX;
             if (!p->stride_used[t * HONE_MAX_RANK + k]) continue;
             const char *name = hone_arena_text(p->arena, "%s_%d", p->tensor[t], k);
             hone_kernel_number n = {.name = name, .kind = HONE_KARG_I64, .i = m->stride[t * HONE_MAX_RANK + k]};
@@ -225,7 +225,15 @@ static hone_status stage(maker *o, int first, int *n) {
     const char *wrong = hone_schedule_illegal(o->in, first, o->param, o->stride, o->target->wish.max_threads, &sch);
     if (wrong) return hone_fail(HONE_BUG, "the schedule of '%s': %s", o->in->tensor[s->tensor].name, wrong);
     int64_t points = 1;
-    for (int k = 0; k < sch.n_order; k++) points *= o->param[o->in->index[o->in->list[s->index0 + sch.order[k]]].extent].i;
+    for (int k = 0; k < sch.n_order; k++)
+        if (o->param[o->in->index[o->in->list[s->index0 + sch.order[k]]].extent].i <= 0) { /* nothing to do, however long the others are */
+            *n = sch.n_stage;
+            return HONE_OK;
+        }
+    for (int k = 0; k < sch.n_order; k++)
+        if (__builtin_mul_overflow(points, o->param[o->in->index[o->in->list[s->index0 + sch.order[k]]].extent].i, &points) ||
+            points > (int64_t)1 << 40)
+            return hone_fail(HONE_NOT_SUPPORTED, "'%s' has too many elements for a grid", o->in->tensor[s->tensor].name);
     *n = sch.n_stage;
     if (sch.kind == HONE_EACH) return launch(o, &sch, first, up(points, (int64_t)sch.threads * sch.unroll), -1, false);
     if (sch.kind == HONE_OWNERS) return launch(o, &sch, first, up(points * sch.owners, sch.threads), -1, false);

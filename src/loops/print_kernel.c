@@ -26,7 +26,8 @@ static int grid_indices(const hone_kernel *m, int32_t *ids) {
 }
 int64_t hone_kernel_product(const hone_kernel *m, const int32_t *ids, int n) {
     int64_t all = 1;
-    for (int k = 0; k < n; k++) all *= m->param[m->p.in->index[ids[k]].extent].i;
+    for (int k = 0; k < n; k++)
+        if (__builtin_mul_overflow(all, m->param[m->p.in->index[ids[k]].extent].i, &all)) return INT64_MAX / 2;
     return all;
 }
 

@@ -237,7 +237,7 @@ bool hone_print_simple(const hone_printer *p, int32_t x) {
 static void put_place(hone_printer *p, const hone_print_places *s, int k) {
     if (s->temp[k] >= 0) hone_text_put(p->out, "v%d", s->temp[k]);
     else if (s->sub[k] < 0) hone_text_put(p->out, "%s", p->index[~s->sub[k]]);
-    else hone_print_expr(p, s->sub[k]);
+    else hone_print_child(p, s->sub[k], HONE_AT_ATOM); /* a stride or a comparison follows */
 }
 /* `a && b …`: the subscripts are inside. */
 void hone_print_inside(hone_printer *p, const hone_tensor *w, int t, bool flat, const hone_print_places *s) {
