@@ -307,6 +307,7 @@ static inline void emu_barrier_change(uint32_t at, int arrivals, int bytes) {
     emu_mbarrier *b = emu_at(at, 8, 8);
     if (arrivals > b->left) emu_wrong("more arrive at a barrier than it was made for");
     b->left = (int16_t)(b->left - arrivals), b->bytes_phase += 2 * bytes, emu.progress++;
+    if (b->bytes_phase < 0) emu_wrong("more bytes come than a barrier was told of");
     emu_barrier_turn(b);
 }
 static inline void barrier_arrive(uint32_t at) { emu_barrier_change(at, 1, 0); }
