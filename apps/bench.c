@@ -59,7 +59,7 @@ static int finish(const hone_bench *b, hone_worker *w, hone_bench_result *r) {
     r->peak_flops_per_s = 0;
     for (const hone_bench_result *o = b->result; o < r; o++) /* a row before this one may have asked the same */
         if (o->row.threads == r->row.threads) r->peak_flops_per_s = o->peak_flops_per_s, r->peak_bytes_per_s = o->peak_bytes_per_s;
-    if (memory && r->peak_flops_per_s <= 0) {
+    if (memory && r->peak_flops_per_s <= 0 && !b->elsewhere) { /* what the CPU could do says nothing of another device */
         speed = hone_worker_ask(w, "speed\n");
         r->peak_flops_per_s = hone_json_number(speed, "f32_flops_per_s", 0);
         r->peak_bytes_per_s = 2 * hone_json_number(speed, "copy_bytes_per_s", 0); /* read and written */
@@ -369,6 +369,7 @@ int hone_cmd_bench(int argc, char **argv) {
     bool go = rc == HONE_ARGS_GO;
     if (go) {
         hone_where_export(&where); /* to every worker */
+        b.elsewhere = where.device && strcmp(where.device, "cpu");
         b.seconds_said = seconds > 0;
         if (b.seconds_said) b.seconds = seconds;
         if (wisdom) setenv("HONE_WISDOM", wisdom, 1); /* of every worker */

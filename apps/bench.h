@@ -55,6 +55,7 @@ typedef struct {
 
 typedef struct {      /* how it is measured, and what is done with it */
     int runs, warmup; /* runs 0: by time; warmup -1: by time */
+    bool elsewhere;   /* on another device than the CPU */
     double seconds;
     bool seconds_said, json, stored;
     const char *save, *against;

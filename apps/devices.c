@@ -63,7 +63,7 @@ static void tell_device(const hone_json *d) {
     if (in > 0) printf("%s/s copied in, ", hone_text_bytes(in));
     if (in > 0) printf("%s/s out\n", hone_text_bytes(out));
 }
-static void tell(const hone_json *r) {
+static void tell(const hone_json *r, const hone_json *others) {
     static const char *const head[] = {"family", "kernel", "for"};
     const hone_json *memory = hone_json_get(r, "memory"), *kernels = hone_json_get(r, "kernels"), *measured = hone_json_get(r, "measured");
     tell_cpu(hone_json_get(r, "cpu"));
@@ -74,7 +74,7 @@ static void tell(const hone_json *r) {
         tell_peak("         ", hone_json_get(measured, "all_threads"));
         printf("         measured just now, in a moment: on a busy machine both read low\n");
     }
-    const hone_json *devices = hone_json_get(r, "devices");
+    const hone_json *devices = hone_json_get(others, "devices");
     for (const hone_json *d = devices ? devices->first : NULL; d; d = d->next) tell_device(d);
     printf("\n");
     hone_table *t = hone_table_create("lll", head);
@@ -87,16 +87,20 @@ static void tell(const hone_json *r) {
 }
 
 static int devices(bool json, bool quick) {
-    char *text = NULL;
+    char *text = NULL, *others = NULL;
     hone_status s = hone_machine_report(!quick, &text);
-    if (s) return hone_args_failed(s);
-    hone_json *r = json ? NULL : hone_json_read(text);
-    if (json) printf("%s\n", text);
-    else if (r) tell(r);
-    hone_text_release(text);
-    if (!json && !r) return hone_args_wrong("the report of the machine cannot be read: a bug of Hone's, please report it") + 1;
-    hone_json_free(r);
-    return 0;
+    if (!s) s = hone_device_report(!quick, &others);
+    if (s) {
+        hone_text_release(text);
+        return hone_args_failed(s);
+    }
+    hone_json *r = json ? NULL : hone_json_read(text), *o = json ? NULL : hone_json_read(others);
+    if (json) printf("%.*s, %s\n", (int)strlen(text) - 1, text, others + 1); /* two objects as one */
+    else if (r && o) tell(r, o);
+    hone_text_release(text), hone_text_release(others);
+    int rc = json || (r && o) ? 0 : hone_args_wrong("the report of the machine cannot be read: a bug of Hone's, please report it") + 1;
+    hone_json_free(r), hone_json_free(o);
+    return rc;
 }
 int hone_cmd_devices(int argc, char **argv) {
     bool json = false, quick = false;

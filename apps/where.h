@@ -11,7 +11,7 @@ typedef struct {
 } hone_where;
 /* Rows of a command's table of options. */
 #define HONE_WHERE_OPTIONS(w)                                                                                                            \
-    {"--device", "NAME[:N]", "where to run: cpu, or a device of a plugin (cpu)", HONE_ARG_TEXT, &(w)->device, 0},                        \
+    {"--device", "NAME[:N]", "where to run: cpu, cuda, opencl, or a device of a plugin (cpu)", HONE_ARG_TEXT, &(w)->device, 0},          \
         {"--place", "PATTERN=DEVICE", "nodes with such names run there instead, as in 'layer4.*=cpu'", HONE_ARG_LIST, &(w)->place, 0}, { \
         "--plugin", "FILE", "a file that adds devices or ops", HONE_ARG_LIST, &(w)->plugins, 0                                           \
     }

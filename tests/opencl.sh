@@ -41,6 +41,9 @@ P
 for f in "$folder"/kernels/*; do printf 'x' >>"$f"; done # damage: compiled anew, and right
 "$hone" run "$model" --device opencl --save "$folder/d" >/dev/null 2>&1 || fail "digits after damage"
 cmp "$folder/a/output_0.npy" "$folder/d/output_0.npy" || fail "a damaged program was used"
+out=$("$hone" run "$model" --device opencl --precision f16 2>&1) && fail "f16 was taken and something else computed"
+case $out in *"precision f16"*) ;; *) fail "precision: $out" ;; esac
+timeout 100 "$hone" bench "$model" --device opencl --runs 3 >/dev/null 2>&1 || fail "bench: its processes begin before the device is opened"
 out=$("$hone" run "$model" --device opencl:77 2>&1) && fail "opencl:77 is there"
 case $out in *"opencl"*) ;; *) fail "opencl:77: $out" ;; esac
 

@@ -47,9 +47,12 @@ HONE_API hone_status hone_file_graph(const char *path, char **out);
 /* Whether a file may be written by a program that uses a model: fails, BAD_INPUT, where `path` is the model's own file or one of those that
    its external data lie in, under whatever name or link. In: `model`, a path (or zoo:…), which need not be loaded. */
 HONE_API hone_status hone_not_source(const char *model, const char *path);
-/* The machine: cpu (name, architecture, cores, levels, caches), memory, kernels (the one chosen of each family), devices (the others: what each is, or
-   what it would want). measure 1: also measured, a copy and multiply-adds on one thread and on all, and on each device, in about a second; noisy where others use the machine. */
+/* The machine: cpu (name, architecture, cores, levels, caches), memory, kernels (the one chosen of each family). measure 1: also measured, a copy and
+   multiply-adds on one thread and on all, in about a second; noisy where others use the machine. */
 HONE_API hone_status hone_machine_report(int measure, char **out);
+/* The other devices: what each is, or what it would want; measure 1: its copies and multiply-adds. Opens them all: a process that forks afterwards cannot use them in its
+   children. */
+HONE_API hone_status hone_device_report(int measure, char **out);
 /* The two figures alone, on so many threads: what a run is held against (a roofline). In: threads, 0 for all cores; more than there are cores
    is as many as there are. Out: what was measured, in about a quarter of a second; the best of many short rounds, so that other work on
    the machine spoils it late. Threads: not while something else runs in this process. */

@@ -86,22 +86,6 @@ hone_status hone_machine_speed(int threads, hone_speed *out) {
     *out = (hone_speed){p.threads, p.copy_bytes_per_s, p.f32_flops_per_s};
     return HONE_OK;
 }
-/* All but the CPU, each with what it is or what it would want. */
-static void put_devices(hone_text *t, bool measure) {
-    hone_text_put(t, ", \"devices\": [");
-    const char *comma = "";
-    for (int k = 1; hone_devices(k); k++) {
-        const hone_device *d = hone_devices(k);
-        const int n = d->count ? d->count(d) : 1;
-        for (int number = 0; number < (n ? n : 1); number++, comma = ", ") {
-            hone_text_put(t, "%s{\"device\": \"%s\", \"number\": %d, \"found\": %s", comma, d->name, number, n ? "true" : "false");
-            if (n && d->about) d->about(d, number, measure, t);
-            if (!n && d->missing) hone_text_put(t, ", \"missing\": \"%s\"", d->missing);
-            hone_text_put(t, "}");
-        }
-    }
-    hone_text_put(t, "]");
-}
 hone_status hone_machine_report(int measure, char **out) {
     if (!out) return hone_fail(HONE_BAD_INPUT, "hone_machine_report: out must not be NULL");
     const uint32_t have = hone_cpu();
@@ -140,7 +124,25 @@ hone_status hone_machine_report(int measure, char **out) {
         }
         hone_text_put(&t, "}");
     }
-    put_devices(&t, measure);
     hone_text_put(&t, "}");
     return hone_text_give(&t, out);
+}
+/* All but the CPU, each with what it is or what it would want. */
+hone_status hone_device_report(int measure, char **out) {
+    if (!out) return hone_fail(HONE_BAD_INPUT, "hone_device_report: out must not be NULL");
+    hone_text text = {0}, *t = &text;
+    hone_text_put(t, "{\"devices\": [");
+    const char *comma = "";
+    for (int k = 1; hone_devices(k); k++) {
+        const hone_device *d = hone_devices(k);
+        const int n = d->count ? d->count(d) : 1;
+        for (int number = 0; number < (n ? n : 1); number++, comma = ", ") {
+            hone_text_put(t, "%s{\"device\": \"%s\", \"number\": %d, \"found\": %s", comma, d->name, number, n ? "true" : "false");
+            if (n && d->about) d->about(d, number, measure != 0, t);
+            if (!n && d->missing) hone_text_put(t, ", \"missing\": \"%s\"", d->missing);
+            hone_text_put(t, "}");
+        }
+    }
+    hone_text_put(t, "]}");
+    return hone_text_give(t, out);
 }
