@@ -6,8 +6,8 @@
 
 extern const char hone_cuda_words_text[], hone_cuda_epilogue_text[], hone_cuda_rows_text[], hone_cuda_move_text[],
     hone_cuda_contract_mma_text[], hone_cuda_contract_wgmma_text[], hone_cuda_attention_text[], hone_cuda_attention_decode_text[],
-    hone_cuda_attention_wgmma_text[],
-    hone_cuda_window_text[], hone_cuda_few_rows_text[], hone_cuda_few_rows_mma_text[], hone_cuda_first_layer_text[];
+    hone_cuda_attention_wgmma_text[], hone_cuda_window_text[], hone_cuda_few_rows_text[], hone_cuda_few_rows_mma_text[],
+    hone_cuda_first_layer_text[];
 
 typedef struct {
     const char *name, *text, *wants; /* wants: names with a space behind each; (v) marks an expression of v */

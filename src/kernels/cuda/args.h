@@ -24,12 +24,14 @@ typedef struct {
     unsigned long long word[16];
 } hone_cuda_tensor_map __attribute__((aligned(64)));
 enum { HONE_CUDA_GROUP = 8 };
-typedef struct { /* the order of C's tiles: groups of HONE_CUDA_GROUP rows of them, column by column within one, so that neighbours share L2 */
+typedef struct
+{ /* the order of C's tiles: groups of HONE_CUDA_GROUP rows of them, column by column within one, so that neighbours share L2 */
     unsigned works, tiles, group, groups, last; /* tiles of all batches, of one, of a full group; groups; rows of tiles in the last one */
     unsigned by_tiles, by_group, by_last;       /* x / d is the upper half of x * by_d; 0: d is 1 */
 } hone_cuda_walk;
 typedef struct { /* the same product where tiles come by the copy engine */
-    hone_cuda_tensor_map map_a, map_b, map_c, end_a, end_b; /* end: of the last tiles where those are not whole: rows behind the edge cost the engine time */
+    hone_cuda_tensor_map map_a, map_b, map_c, end_a,
+        end_b; /* end: of the last tiles where those are not whole: rows behind the edge cost the engine time */
     hone_cuda_contract p;
     hone_cuda_walk walk;
 } hone_cuda_contract_tma;
@@ -44,7 +46,8 @@ typedef struct { /* softmax(q kᵀ scale + mask) v by heads; strides in elements
     float scale;
 } hone_cuda_attention;
 typedef struct { /* the same where tiles come by the copy engine; all boxes are 64 columns wide, swizzled */
-    hone_cuda_tensor_map map_q, map_y; /* head size, heads that share K and V, queries, heads of K and V, batches; box: 64, group, 64 / group, 1, 1 */
+    hone_cuda_tensor_map map_q,
+        map_y; /* head size, heads that share K and V, queries, heads of K and V, batches; box: 64, group, 64 / group, 1, 1 */
     hone_cuda_tensor_map map_k, map_v; /* head size, keys, heads of K and V, batches; box: 64, BLOCK_K, 1, 1 */
     hone_cuda_attention p;             /* lengths or 0; no mask, no workspace, no counters, no splits */
     int section;                       /* how many heads' keys and values are worked on together, so that they stay in L2: 1 or more */
