@@ -40,7 +40,10 @@ void hone_where_export(const hone_where *w) {
 int hone_where_import(hone_where *w) {
     const char *place = getenv(PLACE), *list = getenv(PLUGINS);
     w->device = getenv(DEVICE);
-    if (place) w->lines = strcpy(hone_must_alloc(strlen(place) + 1), place);
+    if (place) {
+        w->lines = hone_must_alloc(strlen(place) + 1);
+        memcpy(w->lines, place, strlen(place) + 1);
+    }
     while (list && *list) {
         const size_t n = strcspn(list, "\n");
         char *file = hone_must_alloc(n + 1);

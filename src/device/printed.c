@@ -223,12 +223,14 @@ hone_status hone_printed_open(const hone_device *d, int number, hone_queue **out
 }
 void hone_printed_close(hone_queue *q) {
     if (!q) return;
-    const hone_printed_driver *d = q->gpu ? q->gpu->driver : NULL;
-    void *const memory[] = {q->error, q->scratch, q->numbers};
-    if (q->queue) (void)!d->wait(q->queue);
-    for (size_t k = 0; k < sizeof memory / sizeof *memory; k++)
-        if (memory[k]) d->free(q->gpu->gpu, memory[k]);
-    if (q->queue) d->close(q->queue);
+    if (q->gpu) {
+        const hone_printed_driver *d = q->gpu->driver;
+        void *const memory[] = {q->error, q->scratch, q->numbers};
+        if (q->queue) (void)!d->wait(q->queue);
+        for (size_t k = 0; k < sizeof memory / sizeof *memory; k++)
+            if (memory[k]) d->free(q->gpu->gpu, memory[k]);
+        if (q->queue) d->close(q->queue);
+    }
     hone_vec_free(&q->under_way);
     hone_free(q);
 }

@@ -161,11 +161,12 @@ hone_status hone_bind_segments(const binder *b, hone_plan *p) {
     }
     for (int k = 0; k < p->n_segment; k++) {
         struct hone_planned_segment *g = p->segment + k;
-        const hone_device *row = g->unit == HONE_UNIT_COPY ? NULL : b->units->unit[g->unit].row;
-        if (row && row->seal) HONE_TRY(row->seal(p->arena, p->step + g->from, g->to - g->from, &g->sealed));
+        if (g->unit == HONE_UNIT_COPY) continue;
+        const hone_device *row = b->units->unit[g->unit].row;
+        if (row->seal) HONE_TRY(row->seal(p->arena, p->step + g->from, g->to - g->from, &g->sealed));
     }
     if (b->units->n == 1) return HONE_OK;
-    if (!(p->port = hone_arena_copy(p->arena, b->port, (size_t)(b->n_in + b->n_out)))) return no_memory();
+    if (!(p->port = hone_arena_copy(p->arena, b->port, (size_t)b->n_in + (size_t)b->n_out))) return no_memory();
     HONE_TRY(find_needs(b, p));
     p->n_refused = b->refused.n;
     p->refused = hone_arena_copy(p->arena, b->refused.at, sizeof *p->refused * (size_t)p->n_refused);

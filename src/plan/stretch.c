@@ -194,7 +194,7 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
             goto done;
         }
         if (how.in_space) memcpy(b.port, how.in_space, (size_t)g->in.n);
-        if (after && after->port) memcpy(b.port, after->port, (size_t)(g->in.n + g->out.n));
+        if (after && after->port) memcpy(b.port, after->port, (size_t)g->in.n + (size_t)g->out.n);
     }
     p->cut_node = p->arena_slot = p->own_slot = p->guard_slot = -1, p->before = after, p->depth = after ? after->depth + 1 : 0;
     b.steps.arena = p->arena, b.shelf = p->shelf = hone_shelves_hold(c->shelves);

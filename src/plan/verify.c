@@ -101,8 +101,8 @@ static hone_status in_bounds(const verifier *v, const memory *m, const touch *t,
         return wrong(v, "its size overflows");
     first >>= shift, end >>= shift;
     if (t->ref.offset + first < 0 || t->ref.offset + end > m->bytes)
-        return wrong(v, "bytes %lld to %lld of base %d, which has %lld", (long long)(t->ref.offset + first),
-                     (long long)(t->ref.offset + end), t->ref.base, (long long)m->bytes);
+        return wrong(v, "bytes %lld to %lld of base %d, which has %lld", (long long)t->ref.offset + (long long)first,
+                     (long long)t->ref.offset + (long long)end, t->ref.base, (long long)m->bytes);
     return HONE_OK;
 }
 static const char *space_name(const verifier *v, int space) { return space ? v->p->units->unit[space].row->name : "the host"; }
@@ -135,11 +135,12 @@ static hone_status is_written(verifier *v, void *arg, const memory *m, int64_t a
     const touching *w = arg;
     for (int64_t g = at / v->granule; g < (at + bytes) / v->granule; g++) {
         const uint32_t by = m->by[g];
-        if (!by) return wrong(v, "it reads byte %lld of base %d, which nobody wrote", (long long)(g * v->granule), w->self->ref.base);
+        if (!by)
+            return wrong(v, "it reads byte %lld of base %d, which nobody wrote", (long long)g * (long long)v->granule, w->self->ref.base);
         const writer *q = v->writers.at + by - 1;
         if (q->block != w->block)
             return wrong(v, "it reads byte %lld of base %d, but step %d (node '%s') has written something else there",
-                         (long long)(g * v->granule), w->self->ref.base, q->step, name_of(v, q->step));
+                         (long long)g * (long long)v->granule, w->self->ref.base, q->step, name_of(v, q->step));
     }
     return HONE_OK;
 }
@@ -148,11 +149,11 @@ static hone_status write_there(verifier *v, void *arg, const memory *m, int64_t 
     for (int64_t g = at / v->granule; g < (at + bytes) / v->granule; g++) {
         const writer *q = m->by[g] ? v->writers.at + m->by[g] - 1 : NULL;
         if (q && m->by[g] != w->me && q->step == v->now)
-            return wrong(v, "it writes byte %lld of base %d, which is part of its operand %d too", (long long)(g * v->granule),
+            return wrong(v, "it writes byte %lld of base %d, which is part of its operand %d too", (long long)g * (long long)v->granule,
                          w->self->ref.base, q->ref);
         if (q && m->by[g] != w->me && q->block == w->block && !w->again)
             return wrong(v, "it writes byte %lld of base %d, where step %d (node '%s') has put another part of the same block",
-                         (long long)(g * v->granule), w->self->ref.base, q->step, name_of(v, q->step));
+                         (long long)g * (long long)v->granule, w->self->ref.base, q->step, name_of(v, q->step));
         m->by[g] = w->me;
     }
     return HONE_OK;
@@ -163,7 +164,7 @@ static hone_status is_left(verifier *v, void *arg, const memory *m, int64_t at, 
     for (int64_t g = at / v->granule; g < (at + bytes) / v->granule; g++) {
         const writer *q = m->by[g] ? v->writers.at + m->by[g] - 1 : NULL;
         if (!q || q->step != v->now || q->ref == (int)w->me) continue;
-        return wrong(v, "it reads byte %lld of base %d, where its own operand %d is written", (long long)(g * v->granule),
+        return wrong(v, "it reads byte %lld of base %d, where its own operand %d is written", (long long)g * (long long)v->granule,
                      w->self->ref.base, q->ref);
     }
     return HONE_OK;
@@ -177,6 +178,7 @@ static bool same_box(const touch *a, const touch *b) {
 static hone_status read_one(verifier *v, const touch *t, int64_t by, int shift) {
     memory constant, *m = NULL;
     HONE_TRY(memory_of(v, t->ref, t->space, &constant, &m));
+    if (!m) return wrong(v, "base %d is nobody's", t->ref.base);
     HONE_TRY(in_bounds(v, m, t, by, shift));
     touching w = {.block = t->ref.block, .self = t};
     return m->by ? walk(v, m, t, by, shift, is_written, &w) : HONE_OK;
@@ -184,6 +186,7 @@ static hone_status read_one(verifier *v, const touch *t, int64_t by, int shift) 
 static hone_status write_one(verifier *v, const touch *t, int64_t by, int shift, int ref, bool again) {
     memory constant, *m = NULL;
     HONE_TRY(memory_of(v, t->ref, t->space, &constant, &m));
+    if (!m) return wrong(v, "base %d is nobody's", t->ref.base);
     HONE_TRY(in_bounds(v, m, t, by, shift));
     if (m->there) return wrong(v, "it writes to base %d, which is only there to be read", t->ref.base);
     if (!hone_push(&v->writers, ((writer){v->now, ref, t->ref.block}))) return no_memory();

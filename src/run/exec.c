@@ -354,7 +354,8 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
     if (p->own_slot >= 0) e->base[first_slot + p->own_slot] = p->own;
     for (int k = 0; k < g->in.n; k++) {
         e->base[HONE_BASE_FIRST + k] = e->in[k] ? e->in[k]->data : NULL;
-        if (p->port && p->port[k]) hone_spaces_set(e->spaces, p->port[k], HONE_BASE_FIRST + k, e->in[k]->away->handle);
+        if (p->port && p->port[k] && e->in[k] && e->in[k]->away)
+            hone_spaces_set(e->spaces, p->port[k], HONE_BASE_FIRST + k, e->in[k]->away->handle);
     }
     for (int k = 0; k < g->out.n; k++) {
         if (p->out[k].how != HONE_OUT_WRITTEN) continue;
