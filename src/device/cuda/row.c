@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "device/cuda/driver.h"
 #include "device/cuda/nvrtc.h"
+#include "device/kept.h"
 #include "device/printed.h"
 
 static hone_status open_gpu(int number, void **out, hone_kernel_target *target, hone_target *memory) {
@@ -39,59 +39,18 @@ static void give_back(void *gpu, void *memory) {
     if (!hone_cuda_enter(gpu)) hone_cuda_memory_free(gpu, (hone_cuda_address)(uintptr_t)memory);
 }
 
-/* ---- machine code on disk --------------------------------------------------------------------------------------------------------------- */
-typedef struct { /* before the code; two hashes of what it was made of, one of itself */
-    char magic[8];
-    uint64_t key[2], hash, bytes;
-} head;
-static uint64_t hash(uint64_t h, const void *at, size_t n) {
-    for (size_t k = 0; k < n; k++) h = (h ^ ((const unsigned char *)at)[k]) * 0x100000001b3u;
-    return h;
-}
-static head key_of(const char *text, const char *arch) {
-    head h = {.magic = "honecu1"};
-    int version[2] = {0};
-    (void)!hone_nvrtc_version(version, version + 1);
-    for (int k = 0; k < 2; k++) {
-        h.key[k] = k ? 0x9e3779b97f4a7c15u : 0xcbf29ce484222325u;
-        h.key[k] = hash(hash(hash(h.key[k], text, strlen(text)), arch, strlen(arch)), version, sizeof version);
-    }
-    return h;
-}
-/* A file that is not whole, or another's, counts as none. */
-static void *from_cache(const char *path, const head *want) {
-    hone_file f;
-    head have;
-    if (hone_file_open(path, &f)) return NULL;
-    void *code = NULL;
-    if (f.bytes > sizeof have) {
-        memcpy(&have, f.data, sizeof have);
-        const size_t n = f.bytes - sizeof have;
-        if (!memcmp(have.magic, want->magic, 8) && !memcmp(have.key, want->key, sizeof have.key) && have.bytes == n &&
-            have.hash == hash(0, f.data + sizeof have, n) && (code = hone_alloc_raw(n)))
-            memcpy(code, f.data + sizeof have, n);
-    }
-    hone_file_close(&f);
-    return code;
-}
-static void to_cache(const char *path, head h, const void *code, size_t bytes) {
-    unsigned char *all = hone_alloc_raw(sizeof h + bytes);
-    if (!all) return; /* then it is compiled again, no more */
-    h.bytes = bytes, h.hash = hash(0, code, bytes);
-    memcpy(all, &h, sizeof h), memcpy(all + sizeof h, code, bytes);
-    (void)!hone_file_write(path, all, sizeof h + bytes);
-    hone_free(all);
-}
 static hone_status compile(void *gpu, const char *text, const char *const *name, int n, const char *cache, void **kernel) {
     const char *arch = hone_cuda_facts_of(gpu)->arch;
-    const head h = key_of(text, arch);
-    char path[700] = "";
+    char compiler[40];
+    int major = 0, minor = 0;
     size_t bytes = 0;
-    if (cache && snprintf(path, sizeof path, "%s/%016llx.cubin", cache, (unsigned long long)h.key[0]) >= (int)sizeof path) path[0] = 0;
-    void *code = *path ? from_cache(path, &h) : NULL, *module = NULL;
+    (void)!hone_nvrtc_version(&major, &minor);
+    snprintf(compiler, sizeof compiler, "NVRTC %d.%d", major, minor);
+    const hone_kept kept = hone_kept_name(cache, "cubin", (const char *const[]){text, arch, compiler}, 3);
+    void *code = hone_kept_get(&kept, &bytes), *module = NULL;
     if (!code) {
         HONE_TRY(hone_nvrtc_compile_exact(text, "printed", arch, &code, &bytes));
-        if (*path) to_cache(path, h, code, bytes);
+        hone_kept_put(&kept, code, bytes);
     }
     hone_status s = hone_cuda_enter(gpu);
     if (!s) s = hone_cuda_module(gpu, code, &module); /* kept for the process, as its kernels are */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "device/kept.h"
 
 /* name in struct, name in the library, result, arguments; OpenCL 1.2's ABI */
 typedef uint64_t bits;
@@ -216,59 +216,24 @@ hone_status hone_opencl_fill(hone_opencl *g, hone_opencl_memory *m, uint64_t at,
 }
 
 /* ---- programs ---- */
-static uint64_t hash(uint64_t h, const char *s) {
-    for (; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-    return (h ^ 0xff) * 0x100000001b3u;
-}
-static uint64_t hash_bytes(const void *at, size_t n) {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t k = 0; k < n; k++) h = (h ^ ((const unsigned char *)at)[k]) * 0x100000001b3u;
-    return h;
-}
-/* A file of the cache: its own hash, two hashes of what it was made of (by different seeds: 128 bits), then the device's binary. */
-typedef struct {
-    char magic[8];
-    uint64_t hash, key[2];
-} cache_head;
-static void key_of(const hone_opencl *g, const char *text, const char *options, uint64_t key[2]) {
-    const char *const parts[] = {text, options, g->facts.name, g->facts.platform, g->facts.version, g->facts.driver};
-    for (int w = 0; w < 2; w++) {
-        key[w] = w ? 0x9e3779b97f4a7c15u : 0xcbf29ce484222325u;
-        for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) key[w] = hash(key[w], parts[k]);
-    }
-}
-static bool from_cache(hone_opencl_program *p, const char *path, const uint64_t key[2], const char *options) {
-    hone_file f;
-    cache_head head;
-    if (hone_file_open(path, &f)) return false;
-    bool good = f.bytes > sizeof head;
-    if (good) {
-        memcpy(&head, f.data, sizeof head);
-        good = !memcmp(head.magic, "honecl1", 8) && head.key[0] == key[0] && head.key[1] == key[1] &&
-               head.hash == hash_bytes(f.data + sizeof head, f.bytes - sizeof head);
-    }
-    if (good) {
-        const size_t bytes = f.bytes - sizeof head;
-        const unsigned char *at = f.data + sizeof head;
-        int code = 0, status = 0;
-        p->program = cl.program_binary(p->on->context, 1, &p->on->device, &bytes, &at, &status, &code);
-        good = p->program && !code && !status && !cl.build(p->program, 1, &p->on->device, options, NULL, NULL);
-        if (!good && p->program) cl.program_free(p->program), p->program = NULL;
-    }
-    hone_file_close(&f);
+static bool from_kept(hone_opencl_program *p, const hone_kept *kept, const char *options) {
+    size_t bytes = 0;
+    unsigned char *code = hone_kept_get(kept, &bytes);
+    const unsigned char *at = code;
+    int error = 0, status = 0;
+    if (!code) return false;
+    p->program = cl.program_binary(p->on->context, 1, &p->on->device, &bytes, &at, &status, &error);
+    bool good = p->program && !error && !status && !cl.build(p->program, 1, &p->on->device, options, NULL, NULL);
+    if (!good && p->program) cl.program_free(p->program), p->program = NULL;
+    hone_free(code);
     return good;
 }
-static void to_cache(const hone_opencl_program *p, const char *path,
-                     const uint64_t key[2]) { /* what cannot be kept is compiled again, no more */
+static void to_kept(const hone_opencl_program *p, const hone_kept *kept) {
     size_t bytes = 0;
-    if (cl.program_info(p->program, PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) || !bytes) return;
-    unsigned char *room = hone_alloc(sizeof(cache_head) + bytes), *at = room + sizeof(cache_head);
-    if (room && !cl.program_info(p->program, PROGRAM_BINARIES, sizeof at, &at, NULL)) {
-        cache_head head = {.magic = "honecl1", .key = {key[0], key[1]}, .hash = hash_bytes(at, bytes)};
-        memcpy(room, &head, sizeof head);
-        (void)!hone_file_write(path, room, sizeof head + bytes);
-    }
-    hone_free(room);
+    if (!kept->path[0] || cl.program_info(p->program, PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) || !bytes) return;
+    unsigned char *code = hone_alloc(bytes);
+    if (code && !cl.program_info(p->program, PROGRAM_BINARIES, sizeof code, &code, NULL)) hone_kept_put(kept, code, bytes);
+    hone_free(code);
 }
 static hone_status compile(hone_opencl_program *p, const char *text, const char *options) {
     int code = 0;
@@ -287,17 +252,15 @@ static hone_status compile(hone_opencl_program *p, const char *text, const char 
 }
 hone_status hone_opencl_build(hone_opencl *g, const char *text, const char *cache, hone_opencl_program **out) {
     const char *options = g->facts.exact_division ? "-w -cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt" : "-w -cl-std=CL1.2";
-    uint64_t key[2];
-    char path[700] = "";
     hone_opencl_program *p = calloc(1, sizeof *p);
     *out = NULL;
     if (!p) return hone_fail(HONE_NO_MEMORY, "no memory for a program");
     p->on = g;
-    key_of(g, text, options, key);
-    if (cache && snprintf(path, sizeof path, "%s/%016llx.clbin", cache, (unsigned long long)key[0]) >= (int)sizeof path) path[0] = 0;
-    p->cached = *path && from_cache(p, path, key, options);
+    const hone_kept kept = hone_kept_name(
+        cache, "clbin", (const char *const[]){text, options, g->facts.name, g->facts.platform, g->facts.version, g->facts.driver}, 6);
+    p->cached = from_kept(p, &kept, options);
     hone_status s = p->cached ? HONE_OK : compile(p, text, options);
-    if (!s && !p->cached && *path) to_cache(p, path, key);
+    if (!s && !p->cached) to_kept(p, &kept);
     if (s) hone_opencl_program_free(p);
     else *out = p;
     return s;
