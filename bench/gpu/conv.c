@@ -12,31 +12,14 @@ typedef struct {
     hone_cuda_window win;
     hone_cuda_product p;
 } operands;
-static operands operands_of(bench *b, const image *g, int type, bool depthwise) {
+static operands operands_of(bench *b, const image *g, int type) {
     const int out = (g->size + 2 * g->pad - (g->kernel - 1) * g->dilation - 1) / g->stride + 1;
-    const size_t taps = (size_t)(g->kernel * g->kernel), k = taps * (size_t)(depthwise ? 1 : g->channels);
+    const size_t taps = (size_t)(g->kernel * g->kernel), k = taps * (size_t)g->channels;
     operands o = {.x = tensor_random(b, type, (size_t)g->batch * (size_t)g->size * (size_t)g->size * (size_t)g->channels, 1),
-                  .w = tensor_random(b, depthwise ? HONE_CUDA_F32 : type, (size_t)g->outputs * k, 0.3),
+                  .w = tensor_random(b, type, (size_t)g->outputs * k, 0.3),
                   .y = tensor_poison(b, type, (size_t)g->batch * (size_t)out * (size_t)out * (size_t)g->outputs),
                   .bias = tensor_random(b, HONE_CUDA_F32, (size_t)g->outputs, 1)};
-    o.win = (hone_cuda_window){.x = o.x.at,
-                               .w = o.w.at,
-                               .y = o.y.at,
-                               .bias = o.bias.at,
-                               .batch = g->batch,
-                               .height = g->size,
-                               .width = g->size,
-                               .channels = g->channels,
-                               .out_height = out,
-                               .out_width = out,
-                               .kernel_y = g->kernel,
-                               .kernel_x = g->kernel,
-                               .stride_y = g->stride,
-                               .stride_x = g->stride,
-                               .pad_y = g->pad,
-                               .pad_x = g->pad,
-                               .dilation_y = g->dilation,
-                               .dilation_x = g->dilation};
+    o.win = window_over(g->batch, g->size, g->channels, g->kernel, g->stride, g->pad, g->dilation, &o.x, &o.w, &o.y, &o.bias);
     o.p = product_of(b, EPILOGUE, &o.x, &o.w, &o.y, &o.bias, g->batch * out * out, g->outputs, (int)k);
     o.p.p.pitch_a = g->channels;
     return o; /* p.window is set by those who hold the operands in place: see window_of */
@@ -99,7 +82,7 @@ static void check_once(bench *b, const image *g, operands *o, int kind, const ch
 }
 static void every_way(bench *b, const image *g, int type) {
     static hone_cuda_way ways[600];
-    operands o = operands_of(b, g, type, false);
+    operands o = operands_of(b, g, type);
     window_of(&o);
     const int n = hone_cuda_ways(&o.p, &b->gpu, ways, 600);
     reference r = {0};
@@ -180,7 +163,7 @@ static tensor first_pack(bench *b, const image *g, const operands *o) {
 }
 static const first_way first_ways[] = {{4, 1, 64}, {8, 1, 64}, {8, 2, 64}, {16, 2, 64}, {16, 4, 64}, {8, 2, 32}, {4, 1, 32}, {4, 1, 16}};
 static double first_layer(bench *b, const image *g, bool timed) {
-    operands o = operands_of(b, g, HONE_CUDA_F16, false);
+    operands o = operands_of(b, g, HONE_CUDA_F16);
     tensor packed = first_pack(b, g, &o);
     reference wanted = {0};
     first_ready best = {0};
@@ -216,7 +199,7 @@ static const image page[] = {
     {1, 1024, 14, 256, 1, 1, 0, 1}, {1, 512, 7, 512, 3, 1, 1, 1},  {1, 512, 7, 2048, 1, 1, 0, 1}, {1, 2048, 7, 512, 1, 1, 0, 1}};
 static double one(bench *b, const image *g) {
     if (g->channels <= 4) return first_layer(b, g, true);
-    operands o = operands_of(b, g, HONE_CUDA_F16, false);
+    operands o = operands_of(b, g, HONE_CUDA_F16);
     window_of(&o);
     prepared p;
     double ratio = 0;
@@ -255,7 +238,7 @@ void bench_conv(bench *b) {
             image g = page[k / 2];
             g.batch = k % 2 ? 32 : 1;
             if (g.channels <= 4) continue;
-            operands o = operands_of(b, &g, HONE_CUDA_F16, false);
+            operands o = operands_of(b, &g, HONE_CUDA_F16);
             window_of(&o);
             search_ways(b, "conv", &o.p, true);
             operands_free(b, &o);

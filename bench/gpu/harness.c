@@ -209,6 +209,28 @@ void tensor_free(bench *b, tensor *t) {
     free(t->host);
     *t = (tensor){0};
 }
+hone_cuda_window window_over(int batch, int size, int channels, int kernel, int stride, int pad, int dilation, const tensor *x,
+                             const tensor *w, const tensor *y, const tensor *bias) {
+    const int out = (size + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1;
+    return (hone_cuda_window){.x = x->at,
+                              .w = w->at,
+                              .y = y->at,
+                              .bias = bias->at,
+                              .batch = batch,
+                              .height = size,
+                              .width = size,
+                              .channels = channels,
+                              .out_height = out,
+                              .out_width = out,
+                              .kernel_y = kernel,
+                              .kernel_x = kernel,
+                              .stride_y = stride,
+                              .stride_x = stride,
+                              .pad_y = pad,
+                              .pad_x = pad,
+                              .dilation_y = dilation,
+                              .dilation_x = dilation};
+}
 double *tensor_doubles(const tensor *t) {
     const size_t n = t->bytes / (size_t)type_bytes(t->type);
     double *d = malloc(sizeof *d * (n ? n : 1));

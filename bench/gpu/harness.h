@@ -50,6 +50,9 @@ tensor tensor_zero(bench *b, int type, size_t n);
 void tensor_send(bench *b, tensor *t);
 void tensor_fetch(bench *b, tensor *t);
 void tensor_free(bench *b, tensor *t);
+/* A square window over square images, channels last. */
+hone_cuda_window window_over(int batch, int size, int channels, int kernel, int stride, int pad, int dilation, const tensor *x,
+                             const tensor *w, const tensor *y, const tensor *bias);
 double tensor_get(const tensor *t, size_t k);
 void tensor_put(tensor *t, size_t k, double v);
 int type_bytes(int type);

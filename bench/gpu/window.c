@@ -22,27 +22,11 @@ static operands operands_of(bench *b, const image *g, int kind, int type) {
                   .w = tensor_random(b, HONE_CUDA_F32, (size_t)(g->kernel * g->kernel * g->channels), 0.3),
                   .y = tensor_poison(b, type, (size_t)g->batch * (size_t)out * (size_t)out * (size_t)g->channels),
                   .bias = tensor_random(b, HONE_CUDA_F32, (size_t)g->channels, 1)};
-    o.v = (hone_cuda_windowed){.kind = (hone_cuda_window_kind)kind,
-                               .type = (hone_cuda_type)type,
-                               .epilogue = kind == HONE_CUDA_DEPTHWISE ? "fmaxf(v + bias, 0.0f)" : "v",
-                               .p = {.x = o.x.at,
-                                     .w = o.w.at,
-                                     .y = o.y.at,
-                                     .bias = o.bias.at,
-                                     .batch = g->batch,
-                                     .height = g->size,
-                                     .width = g->size,
-                                     .channels = g->channels,
-                                     .out_height = out,
-                                     .out_width = out,
-                                     .kernel_y = g->kernel,
-                                     .kernel_x = g->kernel,
-                                     .stride_y = g->stride,
-                                     .stride_x = g->stride,
-                                     .pad_y = g->pad,
-                                     .pad_x = g->pad,
-                                     .dilation_y = g->dilation,
-                                     .dilation_x = g->dilation}};
+    o.v = (hone_cuda_windowed){
+        .kind = (hone_cuda_window_kind)kind,
+        .type = (hone_cuda_type)type,
+        .epilogue = kind == HONE_CUDA_DEPTHWISE ? "fmaxf(v + bias, 0.0f)" : "v",
+        .p = window_over(g->batch, g->size, g->channels, g->kernel, g->stride, g->pad, g->dilation, &o.x, &o.w, &o.y, &o.bias)};
     return o;
 }
 static void operands_free(bench *b, operands *o) {

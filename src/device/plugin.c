@@ -52,7 +52,6 @@ hone_status hone_work_define(const hone_work *w, void *const *at) {
 hone_status hone_device_fail(hone_status s, const char *message) { return hone_fail(s, "%s", message ? message : ""); }
 
 /* ---- the row ------------------------------------------------------------------------------------------------------------------------ */
-static void describe(hone_text *t) { hone_text_put(t, ", \"kernels\": []"); }
 static int count(const hone_device *d) { return plugin_of(d)->table.count; }
 static void target(const hone_device *d, int number, hone_target *out) {
     (void)number;
@@ -150,7 +149,6 @@ hone_status hone_device_add(const hone_device_table *t) {
     plugin *p = all + n;
     p->table = *t;
     p->row = (hone_device){.name = t->name,
-                           .describe = describe,
                            .count = count,
                            .target = target,
                            .refuses = refuses,

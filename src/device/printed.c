@@ -59,7 +59,6 @@ hone_status hone_printed_gpu_of(const hone_device *d, int number, hone_printed_g
     pthread_mutex_unlock(&opening);
     return s;
 }
-void hone_printed_describe(hone_text *t) { hone_text_put(t, ", \"kernels\": [\"printed\"]"); }
 void hone_printed_target(const hone_device *d, int number, hone_target *out) {
     hone_printed_gpu *g;
     *out = hone_printed_gpu_of(d, number, &g) ? (hone_target){0} : g->memory;

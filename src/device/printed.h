@@ -57,7 +57,6 @@ struct hone_printed_gpu {
 hone_status hone_printed_gpu_of(const hone_device *, int number, hone_printed_gpu **out) HONE_CHECKED;
 
 /* The functions that all such rows share. */
-void hone_printed_describe(hone_text *);
 void hone_printed_about(const hone_device *, int number, bool measure, hone_text *); /* printed_about.c */
 int hone_printed_count(const hone_device *);
 void hone_printed_target(const hone_device *, int number, hone_target *out);
@@ -74,7 +73,7 @@ hone_status hone_printed_copy_out(hone_queue *, void *to, void *from, int64_t at
 hone_status hone_printed_wait(hone_queue *) HONE_CHECKED;
 /* clang-format off */
 #define HONE_PRINTED_ROW(name_, missing_)                                                                              \
-    {.name = name_, .missing = missing_, .describe = hone_printed_describe, .about = hone_printed_about,               \
+    {.name = name_, .missing = missing_, .about = hone_printed_about,                                                  \
      .count = hone_printed_count, .target = hone_printed_target, .refuses = hone_printed_refuses,                      \
      .bind = hone_printed_bind, .seal = hone_printed_seal, .open = hone_printed_open, .close = hone_printed_close,     \
      .run = hone_printed_run, .alloc = hone_printed_alloc, .free = hone_printed_free, .wait = hone_printed_wait,       \
