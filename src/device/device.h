@@ -63,8 +63,9 @@ typedef struct {      /* what plans must know of a device's memory; 0: as the ho
     size_t largest;   /* bytes of one allocation; 0: what there is */
 } hone_target;
 struct hone_device {
-    const char *name;              /* "cpu" */
-    void (*describe)(hone_text *); /* the CPU's only, NULL elsewhere: what runs here, as members of a JSON object that follow others: , "kernels": … */
+    const char *name; /* "cpu" */
+    void (*describe)(
+        hone_text *); /* the CPU's only, NULL elsewhere: what runs here, as members of a JSON object that follow others: , "kernels": … */
     /* One of them, in the same form, its copies and arithmetic measured if asked for; NULL: there is nothing to say. */
     void (*about)(const hone_device *, int number, bool measure, hone_text *);
     const char *missing; /* what a machine must have for one to be there; NULL: nothing more */
