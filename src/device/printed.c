@@ -19,8 +19,13 @@ typedef struct { /* of a step */
     int64_t scratch_bytes; /* of all its scratch */
     const int64_t *scratch_at;
 } work;
-typedef struct { /* what seal found: a kernel a launch, step by step */
-    void **kernel;
+typedef struct {   /* what seal found */
+    void **kernel; /* a launch, step by step */
+    uint64_t id;   /* no other segment of the process has it */
+    int64_t launches, scratch_bytes;
+    bool numbers;        /* some launch has its numbers copied to memory first: that is no launch */
+    const int32_t *base; /* all that its steps name, once each */
+    int n_base;
 } sealed_segment;
 struct hone_queue {
     hone_printed_gpu *gpu;
@@ -28,6 +33,9 @@ struct hone_queue {
     void *error, *scratch, *numbers; /* memory of the device */
     int64_t scratch_bytes, numbers_bytes;
     hone_vec(const hone_step *) under_way; /* since the last wait: the error word tells them apart */
+    uint32_t word;                         /* the error word, where the driver peeks */
+    hone_captured *captured;               /* NULL: launches are not recorded here */
+    hone_capture_key key;
 };
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a device's state"); }
 static const hone_printed *printed_of(const hone_device *d) { return (const hone_printed *)(const void *)d; }
@@ -178,11 +186,35 @@ static bool wants(const launches *all, const char *name) {
         if (!strcmp(all->at[k]->name, name)) return true;
     return false;
 }
+/* What a recording of these steps depends on, and whether there can be one. */
+static bool survey(hone_arena *arena, const hone_step *step, int n, sealed_segment *out) {
+    static atomic_uint_fast64_t segments;
+    hone_vec(int32_t) base = {0};
+    bool good = true;
+    out->id = 1 + atomic_fetch_add(&segments, 1);
+    for (int k = 0; k < n; k++) {
+        const work *w = step[k].data;
+        if (w->scratch_bytes > out->scratch_bytes) out->scratch_bytes = w->scratch_bytes;
+        for (int t = 0; t < w->kernels.n_turn; t++) out->launches += w->kernels.turn[t].rounds * w->kernels.turn[t].n;
+        for (int l = 0; l < w->kernels.n_launch; l++) out->numbers |= w->kernels.launch[l].n_number > 0;
+        for (int r = 0; r < step[k].access->n_ref && good; r++) {
+            int at = 0;
+            if (!((step[k].access->reads | step[k].access->writes) >> r & 1)) continue;
+            while (at < base.n && base.at[at] != step[k].ref[r].base) at++;
+            if (at == base.n) good = hone_push(&base, step[k].ref[r].base);
+        }
+    }
+    out->n_base = base.n;
+    good = good && (out->base = hone_arena_copy(arena, base.at, sizeof *base.at * (size_t)base.n));
+    hone_vec_free(&base);
+    return good;
+}
 hone_status hone_printed_seal(hone_arena *arena, const hone_step *step, int n, const void **sealed) {
     sealed_segment *out = HONE_NEW(arena, sealed_segment);
     int n_launch = 0;
     for (int k = 0; k < n; k++) n_launch += ((const work *)step[k].data)->kernels.n_launch;
-    if (!out || !(out->kernel = HONE_NEW_N(arena, void *, n_launch + 1))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!out || !(out->kernel = HONE_NEW_N(arena, void *, n_launch + 1)) || !survey(arena, step, n, out))
+        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     *sealed = out;
     if (!n_launch) return HONE_OK;
     hone_printed_gpu *g = ((const work *)step[0].data)->gpu;
@@ -216,6 +248,7 @@ hone_status hone_printed_open(const hone_device *d, int number, hone_queue **out
     if (!s) s = q->gpu->driver->queue(q->gpu->gpu, number, &q->queue);
     if (!s) s = q->gpu->driver->alloc(q->gpu->gpu, sizeof none, &q->error);
     if (!s) s = q->gpu->driver->copy_in(q->queue, q->error, 0, &none, sizeof none);
+    if (!s && q->gpu->driver->capture && !(q->captured = hone_captured_create(q->gpu->driver->capture, q->queue))) s = no_memory();
     if (s) hone_printed_close(q);
     else *out = q;
     return s;
@@ -226,29 +259,33 @@ void hone_printed_close(hone_queue *q) {
         const hone_printed_driver *d = q->gpu->driver;
         void *const memory[] = {q->error, q->scratch, q->numbers};
         if (q->queue) (void)!d->wait(q->queue);
+        hone_captured_destroy(q->captured);
         for (size_t k = 0; k < sizeof memory / sizeof *memory; k++)
             if (memory[k]) d->free(q->gpu->gpu, memory[k]);
         if (q->queue) d->close(q->queue);
     }
     hone_vec_free(&q->under_way);
+    hone_vec_free(&q->key);
     hone_free(q);
 }
-/* The error word, once all is done that may raise it; it is forgotten then. */
-static hone_status told(hone_queue *q) {
+/* What the error word says of all that was under way; it is forgotten then. */
+static hone_status judge(hone_queue *q, uint32_t word) {
     static const uint32_t none = 0;
-    const hone_printed_driver *d = q->gpu->driver;
-    uint32_t word = 0;
-    if (!q->under_way.n) return HONE_OK;
-    HONE_TRY(d->copy_out(q->queue, &word, q->error, 0, sizeof word));
     const uint32_t where = ~word >> 8, tensor = (~word & 255) - 1;
     const hone_step *s = word && (int)where < q->under_way.n ? q->under_way.at[where] : NULL;
     q->under_way.n = 0;
     if (!word) return HONE_OK;
-    HONE_TRY(d->copy_in(q->queue, q->error, 0, &none, sizeof none));
+    HONE_TRY(q->gpu->driver->copy_in(q->queue, q->error, 0, &none, sizeof none));
     if (!s) return hone_fail(HONE_BUG, "a kernel failed whose step is not known");
     const hone_instance *in = ((const work *)s->data)->in;
     return hone_fail(HONE_BAD_INPUT, "node '%s' (%s): an index is outside of '%s'", s->of ? s->of->name : "",
                      s->of ? s->of->program->name : in->program->name, (int)tensor < in->n_tensor ? in->tensor[tensor].name : "?");
+}
+static hone_status told(hone_queue *q) {
+    uint32_t word = 0;
+    if (!q->under_way.n) return HONE_OK;
+    HONE_TRY(q->gpu->driver->copy_out(q->queue, &word, q->error, 0, sizeof word));
+    return judge(q, word);
 }
 hone_status hone_printed_wait(hone_queue *q) {
     hone_status s = told(q);
@@ -258,8 +295,14 @@ hone_status hone_printed_copy_in(hone_queue *q, void *to, int64_t at, const void
     return q->gpu->driver->copy_in(q->queue, to, at, from, bytes);
 }
 hone_status hone_printed_copy_out(hone_queue *q, void *to, void *from, int64_t at, size_t bytes) {
-    HONE_TRY(told(q)); /* before anybody trusts a number */
-    return q->gpu->driver->copy_out(q->queue, to, from, at, bytes);
+    const hone_printed_driver *d = q->gpu->driver;
+    if (!d->peek || !q->under_way.n) { /* before anybody trusts a number */
+        HONE_TRY(told(q));
+        return d->copy_out(q->queue, to, from, at, bytes);
+    }
+    HONE_TRY(d->peek(q->queue, q->error, &q->word));
+    hone_status s = d->copy_out(q->queue, to, from, at, bytes);
+    return s ? s : judge(q, q->word);
 }
 static hone_status grow(hone_queue *q, void **memory, int64_t *have, int64_t want) {
     if (want <= *have) return HONE_OK;
@@ -272,8 +315,9 @@ static hone_status grow(hone_queue *q, void **memory, int64_t *have, int64_t wan
 }
 
 /* ---- a run ------------------------------------------------------------------------------------------------------------------------------ */
-enum { MOST_ARGS = 600, MOST_UNDER_WAY = 1 << 23 };
-static hone_status launch(hone_queue *q, const hone_segment *g, const hone_step *s, const hone_launch *l, void *kernel, int64_t round) {
+enum { MOST_ARGS = 600, MOST_UNDER_WAY = 1 << 23, MOST_RECORDED = 1 << 14 };
+static hone_status launch(hone_queue *q, const hone_segment *g, const hone_step *s, const hone_launch *l, void *kernel, int64_t round,
+                          int where) {
     const work *w = s->data;
     hone_printed_arg arg[MOST_ARGS];
     if (l->n_arg > MOST_ARGS) return hone_fail(HONE_NOT_SUPPORTED, "a kernel of %s has %d arguments", w->in->program->name, l->n_arg);
@@ -292,7 +336,7 @@ static hone_status launch(hone_queue *q, const hone_segment *g, const hone_step 
         case HONE_KARG_ERROR: to->memory = q->error; break;
         case HONE_KARG_OFFSET: to->i = k ? arg[k - 1].offset : 0; break;
         case HONE_KARG_STEP: to->i = round; break;
-        case HONE_KARG_WHERE: to->i = q->under_way.n - 1; break;
+        case HONE_KARG_WHERE: to->i = where; break;
         case HONE_KARG_I64:
         case HONE_KARG_F64:
         case HONE_KARG_F32: break;
@@ -300,31 +344,56 @@ static hone_status launch(hone_queue *q, const hone_segment *g, const hone_step 
     }
     return q->gpu->driver->launch(q->queue, kernel, l->groups, l->threads, arg, l->n_arg);
 }
-static hone_status run_step(hone_queue *q, const hone_segment *g, const hone_step *s, void *const *kernel) {
+static hone_status run_step(hone_queue *q, const hone_segment *g, const hone_step *s, void *const *kernel, int where) {
     const work *w = s->data;
-    if (q->under_way.n >= MOST_UNDER_WAY) HONE_TRY(hone_printed_wait(q));
-    if (!hone_push(&q->under_way, s)) return no_memory();
-    HONE_TRY(grow(q, &q->scratch, &q->scratch_bytes, w->scratch_bytes));
     for (int k = 0; k < w->kernels.n_turn; k++) {
         const hone_launches *t = w->kernels.turn + k;
         for (int64_t round = 0; round < t->rounds; round++)
-            for (int l = t->first; l < t->first + t->n; l++) HONE_TRY(launch(q, g, s, w->kernels.launch + l, kernel[l], round));
+            for (int l = t->first; l < t->first + t->n; l++) HONE_TRY(launch(q, g, s, w->kernels.launch + l, kernel[l], round, where));
     }
     return HONE_OK;
 }
-hone_status hone_printed_run(hone_queue *q, const hone_segment *g) {
-    const sealed_segment *sealed = g->sealed;
-    void *const *kernel = sealed->kernel;
+typedef struct {
+    hone_queue *q;
+    const hone_segment *g;
+    int first; /* under way before it */
+    bool timed;
+} running;
+static hone_status run_steps(void *arg) {
+    const running *r = arg;
+    const hone_segment *g = r->g;
+    void *const *kernel = ((const sealed_segment *)g->sealed)->kernel;
     for (int k = 0; k < g->n; k++) {
         hone_step *s = g->step + k;
         const uint64_t begun = g->profile ? hone_clock_ns() : 0;
-        if (g->until && hone_clock_ns() >= g->until)
+        if (r->timed && hone_clock_ns() >= g->until)
             return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms", (long long)g->limit_ms);
-        HONE_TRY(run_step(q, g, s, kernel));
+        HONE_TRY(run_step(r->q, g, s, kernel, r->first + k));
         kernel += ((const work *)s->data)->kernels.n_launch;
         if (!g->profile) continue;
-        HONE_TRY(q->gpu->driver->wait(q->queue));
+        HONE_TRY(r->q->gpu->driver->wait(r->q->queue));
         s->ns += hone_clock_ns() - begun, s->runs++;
     }
     return HONE_OK;
+}
+/* All that decides what a segment's launches are. false: no memory. */
+static bool key_of(hone_queue *q, const hone_segment *g, int first) {
+    const sealed_segment *sealed = g->sealed;
+    q->key.n = 0;
+    bool good = hone_push(&q->key, sealed->id) && hone_push(&q->key, (uint64_t)first) &&
+                hone_push(&q->key, sealed->scratch_bytes ? (uint64_t)(uintptr_t)q->scratch : 0);
+    for (int k = 0; k < sealed->n_base && good; k++) good = hone_push(&q->key, (uint64_t)(uintptr_t)g->base[sealed->base[k]]);
+    return good;
+}
+hone_status hone_printed_run(hone_queue *q, const hone_segment *g) {
+    const sealed_segment *sealed = g->sealed;
+    if (q->under_way.n >= MOST_UNDER_WAY - g->n) HONE_TRY(hone_printed_wait(q));
+    HONE_TRY(grow(q, &q->scratch, &q->scratch_bytes, sealed->scratch_bytes));
+    running r = {q, g, q->under_way.n, g->until != 0};
+    for (int k = 0; k < g->n; k++)
+        if (!hone_push(&q->under_way, g->step + k)) return no_memory();
+    const bool may = q->captured && !g->profile && !sealed->numbers && sealed->launches >= HONE_CAPTURE_LEAST &&
+                     sealed->launches <= MOST_RECORDED && key_of(q, g, r.first);
+    r.timed = r.timed && !may; /* between segments the clock is looked at anyway */
+    return may ? hone_captured_run(q->captured, &q->key, run_steps, &r) : run_steps(&r);
 }

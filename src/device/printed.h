@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "device/captured.h"
 #include "device/device.h"
 #include "loops/kernel.h"
 
@@ -35,6 +36,9 @@ typedef struct {
     hone_status (*copy_in)(void *queue, void *to, int64_t at, const void *from, size_t bytes); /* comes back when `from` may change */
     hone_status (*copy_out)(void *queue, void *to, void *from, int64_t at, size_t bytes);      /* comes back when all bytes are there */
     hone_status (*wait)(void *queue);
+    /* A word of the device's memory, to be in *to when the next copy_out or wait has come back: one wait for both. NULL: there is no such way. */
+    hone_status (*peek)(void *queue, void *from, uint32_t *to);
+    const hone_capture *capture; /* NULL: launches cannot be recorded */
 } hone_printed_driver;
 
 enum { HONE_MOST_PRINTED = 16 }; /* devices of a kind */

@@ -45,6 +45,7 @@ static hone_status measure(hone_printed_gpu *g, int number, double rate[3]) {
     for (int k = 0; k < 6 && !s; k++) {
         const uint64_t begun = hone_clock_ns();
         s = k % 2 ? g->driver->copy_out(queue, host, memory, 0, COPY) : g->driver->copy_in(queue, memory, 0, host, COPY);
+        if (!s) s = g->driver->wait(queue);
         const double now = COPY / ((double)(hone_clock_ns() - begun) * 1e-9);
         if (now > rate[k % 2]) rate[k % 2] = now;
     }

@@ -41,6 +41,9 @@ enum { ATTRIBUTE_CLUSTER = 4, ATTRIBUTE_DEPENDENT = 6 };
     X(context_release, "cuDevicePrimaryCtxRelease_v2", (int))                                                                          \
     X(context_set, "cuCtxSetCurrent", (void *))                                                                                        \
     X(alloc, "cuMemAlloc_v2", (hone_cuda_address *, size_t))                                                                           \
+    X(pin, "cuMemAllocHost_v2", (void **, size_t))                                                                                     \
+    X(unpin, "cuMemFreeHost", (void *))                                                                                                \
+    X(fetch, "cuMemcpyDtoHAsync_v2", (void *, hone_cuda_address, size_t, void *))                                                      \
     X(release, "cuMemFree_v2", (hone_cuda_address))                                                                                    \
     X(copy_in, "cuMemcpyHtoDAsync_v2", (hone_cuda_address, const void *, size_t, void *))                                              \
     X(copy_out, "cuMemcpyDtoH_v2", (void *, hone_cuda_address, size_t))                                                                \
@@ -172,6 +175,21 @@ hone_status hone_cuda_copy_out(hone_cuda *g, void *to, hone_cuda_address from, s
     HONE_TRY(hone_cuda_wait(g));
     return bytes ? told(cu.copy_out(to, from, bytes), "copy from the GPU") : HONE_OK;
 }
+hone_status hone_cuda_pin(hone_cuda *g, size_t bytes, void **out) {
+    (void)g;
+    *out = NULL;
+    return told(cu.pin(out, bytes), "pinned memory");
+}
+void hone_cuda_unpin(hone_cuda *g, void *at) {
+    (void)g;
+    if (at) cu.unpin(at);
+}
+hone_status hone_cuda_send(hone_cuda *g, hone_cuda_address to, const void *from, size_t bytes) {
+    return told(cu.copy_in(to, from, bytes, g->stream), "copy to the GPU");
+}
+hone_status hone_cuda_fetch(hone_cuda *g, void *to, hone_cuda_address from, size_t bytes) {
+    return told(cu.fetch(to, from, bytes, g->stream), "copy from the GPU");
+}
 hone_status hone_cuda_copy(hone_cuda *g, hone_cuda_address to, hone_cuda_address from, size_t bytes) {
     return bytes ? told(cu.copy(to, from, bytes, g->stream), "copy on the GPU") : HONE_OK;
 }
@@ -250,6 +268,8 @@ hone_status hone_cuda_marked(hone_cuda *g, double *seconds) {
     *seconds = (double)ms * 1e-3;
     return HONE_OK;
 }
+
+hone_status hone_cuda_await(hone_cuda *g, int which) { return told(cu.event_wait(g->event[which]), "a copy"); }
 
 /* ---- tensor maps ---- */
 static const struct {

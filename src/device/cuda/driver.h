@@ -34,6 +34,12 @@ hone_status hone_cuda_copy_out(hone_cuda *g, void *to, hone_cuda_address from, s
 hone_status hone_cuda_copy(hone_cuda *g, hone_cuda_address to, hone_cuda_address from, size_t bytes); /* in the stream */
 hone_status hone_cuda_set(hone_cuda *g, hone_cuda_address at, unsigned char value, size_t bytes);     /* in the stream */
 
+/* Host memory that the GPU reads and writes by itself, and copies of it, in the stream: they come back at once. */
+hone_status hone_cuda_pin(hone_cuda *g, size_t bytes, void **out);
+void hone_cuda_unpin(hone_cuda *g, void *at);
+hone_status hone_cuda_send(hone_cuda *g, hone_cuda_address to, const void *from, size_t bytes);
+hone_status hone_cuda_fetch(hone_cuda *g, void *to, hone_cuda_address from, size_t bytes);
+
 hone_status hone_cuda_load(hone_cuda *g, const void *cubin, const char *name, int shared_bytes, hone_cuda_kernel *out);
 void hone_cuda_unload(hone_cuda *g, hone_cuda_kernel *kernel);
 /* In the stream. The kernel may start while the one before it ends: it waits for that one's results itself (wait_previous). */
@@ -52,6 +58,8 @@ hone_status hone_cuda_replay(hone_cuda *g, void *graph); /* … and run by this 
 void hone_cuda_graph_free(hone_cuda *g, void *graph);
 hone_status hone_cuda_mark(hone_cuda *g, int which);         /* 0: begin, 1: end of what is timed, in the stream */
 hone_status hone_cuda_marked(hone_cuda *g, double *seconds); /* waits for mark 1; from mark 0 to it */
+
+hone_status hone_cuda_await(hone_cuda *g, int which); /* all before that mark is done */
 
 /* Tensor maps for the copy engine. type: hone_cuda_type; rank 3 to 5; sizes in elements, strides of all dims but the first in bytes; boxes
    swizzled by 128 bytes. */

@@ -6,6 +6,7 @@
 
 #include "device/cuda/driver.h"
 #include "device/cuda/nvrtc.h"
+#include "device/cuda/staging.h"
 #include "device/kept.h"
 #include "device/printed.h"
 
@@ -60,15 +61,24 @@ static hone_status compile(void *gpu, const char *text, const char *const *name,
 }
 
 /* ---- queues ----------------------------------------------------------------------------------------------------------------------------- */
-static hone_status open_queue(void *gpu, int number, void **queue) {
-    hone_cuda *own = NULL;
-    (void)gpu;
-    HONE_TRY(hone_cuda_open(number, &own)); /* the same context, another stream */
-    *queue = own;
-    return HONE_OK;
-}
+typedef struct {
+    hone_cuda *gpu; /* the same context, another stream */
+    hone_staging staging;
+} cuda_queue;
 static void close_queue(void *queue) {
-    if (!hone_cuda_enter(queue)) hone_cuda_close(queue);
+    cuda_queue *q = queue;
+    if (q->gpu && !hone_cuda_enter(q->gpu)) hone_staging_end(&q->staging), hone_cuda_close(q->gpu);
+    hone_free(q);
+}
+static hone_status open_queue(void *gpu, int number, void **queue) {
+    (void)gpu;
+    cuda_queue *q = hone_alloc(sizeof *q);
+    if (!q) return hone_fail(HONE_NO_MEMORY, "no memory for a GPU's queue");
+    hone_status s = hone_cuda_open(number, &q->gpu);
+    if (!s) s = hone_staging_begin(q->gpu, &q->staging);
+    if (s) close_queue(q);
+    else *queue = q;
+    return s;
 }
 static hone_status launch(void *queue, void *kernel, int64_t groups, int threads, const hone_printed_arg *arg, int n) {
     union {
@@ -96,21 +106,47 @@ static hone_status launch(void *queue, void *kernel, int64_t groups, int threads
         case HONE_KARG_I64: value[k].i = a->i; break;
         }
     }
-    HONE_TRY(hone_cuda_enter(queue));
-    return hone_cuda_launch_in_turn(queue, kernel, groups, threads, at);
+    hone_cuda *g = ((cuda_queue *)queue)->gpu;
+    HONE_TRY(hone_cuda_enter(g));
+    return hone_cuda_launch_in_turn(g, kernel, groups, threads, at);
 }
+static hone_cuda_address address(void *memory, int64_t at) { return (hone_cuda_address)(uintptr_t)memory + (hone_cuda_address)at; }
 static hone_status copy_in(void *queue, void *to, int64_t at, const void *from, size_t bytes) {
-    HONE_TRY(hone_cuda_enter(queue));
-    return hone_cuda_copy_in(queue, (hone_cuda_address)(uintptr_t)to + (hone_cuda_address)at, from, bytes);
+    cuda_queue *q = queue;
+    HONE_TRY(hone_cuda_enter(q->gpu));
+    return hone_staging_send(&q->staging, address(to, at), from, bytes);
 }
 static hone_status copy_out(void *queue, void *to, void *from, int64_t at, size_t bytes) {
-    HONE_TRY(hone_cuda_enter(queue));
-    return hone_cuda_copy_out(queue, to, (hone_cuda_address)(uintptr_t)from + (hone_cuda_address)at, bytes);
+    cuda_queue *q = queue;
+    HONE_TRY(hone_cuda_enter(q->gpu));
+    return hone_staging_fetch(&q->staging, to, address(from, at), bytes);
+}
+static hone_status peek(void *queue, void *from, uint32_t *to) {
+    cuda_queue *q = queue;
+    HONE_TRY(hone_cuda_enter(q->gpu));
+    return hone_staging_peek(&q->staging, address(from, 0), to);
 }
 static hone_status wait_queue(void *queue) {
-    HONE_TRY(hone_cuda_enter(queue));
-    return hone_cuda_wait(queue);
+    cuda_queue *q = queue;
+    HONE_TRY(hone_cuda_enter(q->gpu));
+    return hone_staging_wait(&q->staging);
 }
+static hone_status capture_begin(void *queue) {
+    hone_cuda *g = ((cuda_queue *)queue)->gpu;
+    HONE_TRY(hone_cuda_enter(g));
+    return hone_cuda_record(g);
+}
+static hone_status capture_end(void *queue, void **graph) { return hone_cuda_recorded(((cuda_queue *)queue)->gpu, graph); }
+static hone_status replay(void *queue, void *graph) {
+    hone_cuda *g = ((cuda_queue *)queue)->gpu;
+    HONE_TRY(hone_cuda_enter(g));
+    return hone_cuda_replay(g, graph);
+}
+static void graph_free(void *queue, void *graph) {
+    hone_cuda *g = ((cuda_queue *)queue)->gpu;
+    if (!hone_cuda_enter(g)) hone_cuda_graph_free(g, graph);
+}
+static const hone_capture capture = {.begin = capture_begin, .end = capture_end, .replay = replay, .free = graph_free};
 static const hone_printed_driver driver = {.count = hone_cuda_count,
                                            .open = open_gpu,
                                            .about = about,
@@ -122,7 +158,9 @@ static const hone_printed_driver driver = {.count = hone_cuda_count,
                                            .launch = launch,
                                            .copy_in = copy_in,
                                            .copy_out = copy_out,
-                                           .wait = wait_queue};
+                                           .wait = wait_queue,
+                                           .peek = peek,
+                                           .capture = &capture};
 hone_printed hone_printed_cuda = {
     .row =
         HONE_PRINTED_ROW("cuda", "an NVIDIA GPU and its driver (libcuda.so.1), and NVRTC: the CUDA toolkit's, or PyPI's nvidia-cuda-nvrtc"),
