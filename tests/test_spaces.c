@@ -91,12 +91,20 @@ static void place_nodes(hone_units *u, const hone_graph *g) {
     for (int k = 0; k < g->node.n; k++) {
         const hone_node *n = g->node.at[k];
         assert_true(u->n_rule < MOST_NODES);
-        rules[u->n_rule++] = (hone_placing){n->name, (int)draw(3)};
+        for (int q = 0; q < (n->n_part ? n->n_part : 1); q++) /* parts of groups too: groups are made anew */
+            rules[u->n_rule++] = (hone_placing){n->n_part ? n->part[q]->name : n->name, (int)draw(3)};
         for (int b = 0; b < n->n_body; b++) place_nodes(u, n->body[b]);
     }
 }
+static hone_compiled *compile_for(const hone_compiled *c, const hone_units *u) {
+    hone_compiled *form = NULL;
+    if (hone_compile_for(c, u, HONE_DTYPE_NONE, &form)) fail_msg("%s", hone_fail_text());
+    return form;
+}
 static hone_status run(const hone_compiled *c, hone_exec_options o, hone_value *in, hone_value **out) {
     hone_exec *e = NULL;
+    hone_compiled *form = o.units ? compile_for(c, o.units) : NULL;
+    if (form) c = form;
     if (hone_exec_create(c, &o, &e)) fail_msg("%s", hone_fail_text());
     hone_status s = HONE_OK;
     for (int again = 0; again < 2 && !s; again++) { /* a plan that is new, and one that is known */
@@ -104,6 +112,7 @@ static hone_status run(const hone_compiled *c, hone_exec_options o, hone_value *
         s = hone_exec_run(e, &in, out);
     }
     hone_exec_destroy(e);
+    hone_compiled_destroy(form);
     return s;
 }
 static void splits(void **state) {
@@ -138,7 +147,7 @@ static void splits(void **state) {
 /* Many more, bound and verified only. */
 static void random_plans(void **state) {
     (void)state;
-    enum { EACH = 400 };
+    enum { EACH = 2000 };
     int across = 0;
     for (int m = 0; m < MODELS; m++) {
         hone_compiled *c = compile(models[m].text);
@@ -152,9 +161,12 @@ static void random_plans(void **state) {
             u.rest = (int)draw(3);
             place_nodes(&u, c->graph);
             const hone_how how = {.threads = 1 + (int)draw(2), .units = &u, .stay = draw(2)};
-            if (hone_bind(c, &in, NULL, NULL, how, &p) || hone_plan_verify(c, &in, p)) fail_msg("%s\n%s", hone_fail_text(), models[m].text);
+            hone_compiled *form = compile_for(c, &u);
+            if (hone_bind(form, &in, NULL, NULL, how, &p) || hone_plan_verify(form, &in, p))
+                fail_msg("%s\n%s", hone_fail_text(), models[m].text);
             for (int k = 0; k < p->n_step; k++) across += p->step[k].unit == HONE_UNIT_COPY;
             hone_plan_destroy(p);
+            hone_compiled_destroy(form);
         }
         hone_compiled_destroy(c);
     }
@@ -171,10 +183,11 @@ static void silent(const hone_compiled *c, const hone_fact *in, const hone_plan 
 }
 static void planted(void **state) {
     (void)state;
-    hone_compiled *c = compile("graph border opset 18 (x: f32[n, 8]) -> y { v: f32[8, 8] = random(1, -1, 1); k: i64[1] = {3};\n"
-                               "  a = MatMul(x, v); b = Softmax(a) {axis: -1}; t, i = TopK(b, k) {axis: 1}; y = Relu(t); }\n");
+    hone_compiled *cpu = compile("graph border opset 18 (x: f32[n, 8]) -> y { v: f32[8, 8] = random(1, -1, 1); k: i64[1] = {3};\n"
+                                 "  a = MatMul(x, v); b = Softmax(a) {axis: -1}; t, i = TopK(b, k) {axis: 1}; y = Relu(t); }\n");
     hone_units u = three();
     u.rest = 1, u.n_rule = 1, rules[0] = (hone_placing){"Softmax*", 2};
+    hone_compiled *c = compile_for(cpu, &u);
     hone_fact in = hone_fact_unknown;
     in.tag = HONE_TAG_TENSOR, in.dtype = HONE_DTYPE_F32, in.rank = 2, in.dim[0] = 6, in.dim[1] = 8;
     hone_plan *p = NULL;
@@ -243,6 +256,67 @@ static void planted(void **state) {
     p->n_segment = n;
     silent(c, &in, p);
     hone_plan_destroy(p);
+    hone_compiled_destroy(c), hone_compiled_destroy(cpu);
+}
+
+/* ---- a form for each set of devices ----------------------------------------------------------------------------------------------------- */
+static void sixteen_target(const hone_device *d, int number, hone_target *out) {
+    (void)d, (void)number;
+    *out = (hone_target){.channels_last = 1ull << HONE_DTYPE_F16};
+}
+static const char *sixteen_refuses(const hone_device *d, const hone_instance *in) {
+    (void)d;
+    return strcmp(in->program->name, "MaxPool") ? NULL : "no pools";
+}
+static int ordered(const hone_compiled *c) { /* vars that are not row-major */
+    int n = 0;
+    for (int k = 0; k < c->graph->var.n; k++) n += c->graph->var.at[k].layout.kind == HONE_LAYOUT_ORDER;
+    return n;
+}
+static int groups(const hone_compiled *c) { /* none crosses devices */
+    int n = 0;
+    for (int k = 0; k < c->graph->node.n; k++) {
+        const hone_node *w = c->graph->node.at[k];
+        for (int q = 0; q < w->n_part; q++) assert_int_equal(w->part[q]->unit, w->unit);
+        n += w->n_part > 0;
+    }
+    return n;
+}
+static void forms(void **state) {
+    (void)state;
+    static const hone_device sixteen = {.name = "sixteen", .target = sixteen_target, .refuses = sixteen_refuses};
+    hone_compiled *c = compile(models[1].text), *form; /* windows */
+    assert_true(ordered(c) > 4 && groups(c) > 1);      /* the CPU wants channels last */
+    hone_units u = three();
+    u.rest = 1;
+    form = compile_for(c, &u); /* nobody asks: row-major */
+    assert_int_equal(ordered(form), 0);
+    assert_int_equal(groups(form), groups(c));
+    hone_compiled_destroy(form);
+    u.rest = 0; /* all on the CPU once more: as it was */
+    form = compile_for(c, &u);
+    assert_int_equal(ordered(form), ordered(c));
+    assert_int_equal(groups(form), groups(c));
+    assert_int_equal(form->graph->node.n, c->graph->node.n);
+    hone_compiled_destroy(form);
+    u.rest = 1, u.n_rule = 1, rules[0] = (hone_placing){"Relu*", 2}; /* each Relu elsewhere: no group is left */
+    form = compile_for(c, &u);
+    assert_int_equal(groups(form), 0);
+    hone_compiled_destroy(form);
+    u = (hone_units){.unit = {{hone_devices(0), 0}, {&sixteen, 0}}, .n = 2, .rest = 1}; /* channels last where products are of f16 */
+    assert_int_equal(hone_compile_for(c, &u, HONE_DTYPE_F32, &form), HONE_OK);
+    assert_int_equal(ordered(form), 0);
+    hone_compiled_destroy(form);
+    assert_int_equal(hone_compile_for(c, &u, HONE_DTYPE_F16, &form), HONE_OK);
+    assert_true(ordered(form) > 4);
+    int refused = 0;
+    for (int k = 0; k < form->graph->node.n; k++) {
+        const hone_node *n = form->graph->node.at[k];
+        assert_int_equal(n->unit, !n->refused);
+        refused += n->refused && !strcmp(n->refused, "no pools") && !strcmp(n->program->name, "MaxPool");
+    }
+    assert_int_equal(refused, 1);
+    hone_compiled_destroy(form);
     hone_compiled_destroy(c);
 }
 
@@ -255,17 +329,18 @@ static int copies(const hone_exec *e) {
 }
 static void stays(void **state) { /* a state that goes round: nothing is copied but what the host asks for */
     (void)state;
-    hone_compiled *c = compile("graph round opset 18 (x: f32[n, 4], s: f32[n, 4]) -> y, t { w: f32[4, 4] = random(1, -1, 1);\n"
-                               "  a = MatMul(s, w); t = Tanh(a); y = Add(t, x); }\n");
+    hone_compiled *cpu = compile("graph round opset 18 (x: f32[n, 4], s: f32[n, 4]) -> y, t { w: f32[4, 4] = random(1, -1, 1);\n"
+                                 "  a = MatMul(s, w); t = Tanh(a); y = Add(t, x); }\n");
     const int64_t dim[] = {3, 4};
     hone_value *x = NULL, *there = NULL, *host[2] = {0}, *out[2] = {0}, *back = NULL;
     assert_int_equal(hone_value_tensor(HONE_DTYPE_F32, dim, 2, &x), HONE_OK);
     for (int k = 0; k < 12; k++) ((float *)x->data)[k] = (float)draw(2001) / 1000 - 1;
     hone_units u = three();
     u.rest = 2;
+    hone_compiled *c = compile_for(cpu, &u);
     hone_exec *e = NULL, *one = NULL;
     assert_int_equal(hone_exec_create(c, &(hone_exec_options){.threads = 1, .units = &u, .stay = true}, &e), HONE_OK);
-    assert_int_equal(hone_exec_create(c, &(hone_exec_options){.threads = 1, .interpret = true}, &one), HONE_OK);
+    assert_int_equal(hone_exec_create(cpu, &(hone_exec_options){.threads = 1, .interpret = true}, &one), HONE_OK);
     if (hone_value_bring(x, "plain:1", &there)) fail_msg("%s", hone_error());
     char where[32];
     hone_value_where(there, where, sizeof where);
@@ -302,7 +377,7 @@ static void stays(void **state) { /* a state that goes round: nothing is copied 
     hone_exec_destroy(e), hone_exec_destroy(one);
     hone_value *all[] = {x, there, now, host_now, out[0], out[1], host[0], host[1], given[0], given[1]};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) hone_value_drop(all[k]);
-    hone_compiled_destroy(c);
+    hone_compiled_destroy(c), hone_compiled_destroy(cpu);
 }
 
 /* ---- what fails, and what is asked for wrongly ------------------------------------------------------------------------------------------ */
@@ -322,14 +397,15 @@ static void failing(void **state) {
     assert_int_equal(run(c, (hone_exec_options){.threads = 1, .units = &u}, x, out), HONE_BAD_INPUT);
     assert_string_equal(hone_fail_text(), cpu); /* node and tensor */
     hone_exec *e = NULL;                        /* the session stays usable */
-    assert_int_equal(hone_exec_create(c, &(hone_exec_options){.threads = 1, .units = &u}, &e), HONE_OK);
+    hone_compiled *form = compile_for(c, &u);
+    assert_int_equal(hone_exec_create(form, &(hone_exec_options){.threads = 1, .units = &u}, &e), HONE_OK);
     assert_int_equal(hone_exec_run(e, &x, out), HONE_BAD_INPUT);
     ((float *)x->data)[1] = 2;
     if (hone_exec_run(e, &x, out)) fail_msg("%s", hone_fail_text());
     assert_true(((float *)out[0]->data)[0] == 1 && ((float *)out[0]->data)[1] == 3);
     hone_exec_destroy(e);
     hone_value_drop(x), hone_value_drop(out[0]);
-    hone_compiled_destroy(c);
+    hone_compiled_destroy(form), hone_compiled_destroy(c);
 }
 static void words(void **state) {
     (void)state;
@@ -378,6 +454,7 @@ int main(void) {
         return 1;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(words),   cmocka_unit_test(splits), cmocka_unit_test(random_plans),
-                                       cmocka_unit_test(planted), cmocka_unit_test(stays),  cmocka_unit_test(failing)};
+                                       cmocka_unit_test(planted), cmocka_unit_test(forms),  cmocka_unit_test(stays),
+                                       cmocka_unit_test(failing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

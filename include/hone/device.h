@@ -61,7 +61,9 @@ typedef struct {
     hone_status (*enqueue)(void *queue, const hone_work *, const hone_device_operand *);
     /* All that the queue was given is done; where something failed, the first failure, which is forgotten then. */
     hone_status (*wait)(void *queue);
-    void *reserved[8]; /* NULL */
+    /* A bit (1 << hone_dtype) for each type whose convolutions want their channels last in memory (NHWC), with all that is made of their results element by element. 0: NCHW */
+    uint64_t channels_last;
+    void *reserved[7]; /* NULL */
 } hone_device_table;
 
 /* Adds a device for the rest of the process: the table is copied, and name and self must live on. Fails: BAD_INPUT for a name that is taken, another ABI, or

@@ -30,6 +30,19 @@ void hone_dims_destroy(hone_dims *t) {
     hone_free(t);
 }
 
+hone_dims *hone_dims_copy(const hone_dims *from) {
+    hone_dims *t = hone_dims_create();
+    bool good = t != NULL;
+    for (int k = 0; good && k < from->arg.n; k++) good = hone_push(&t->arg, from->arg.at[k]);
+    for (int k = 0; good && k < from->bucket.n; k++) good = hone_push(&t->bucket, from->bucket.at[k]);
+    for (int k = 0; good && k < from->row.n; k++) {
+        hone_dim_row row = from->row.at[k];
+        if (row.name) good = (row.name = hone_arena_textn(t->names, row.name, strlen(row.name))) != NULL;
+        good = good && hone_push(&t->row, row);
+    }
+    if (!good) hone_dims_destroy(t), t = NULL;
+    return t;
+}
 int hone_dims_count(const hone_dims *t) { return t->row.n; }
 int hone_dim_handle_op(const hone_dims *t, int handle) { return t->row.at[handle].op; }
 const char *hone_dim_symbol_name(const hone_dims *t, int handle) { return t->row.at[handle].name ? t->row.at[handle].name : ""; }

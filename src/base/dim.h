@@ -36,6 +36,7 @@ typedef enum {
 typedef struct hone_dims hone_dims; /* the table */
 hone_dims *hone_dims_create(void);
 void hone_dims_destroy(hone_dims *);
+hone_dims *hone_dims_copy(const hone_dims *); /* the same handles mean the same in it. NULL: no memory */
 int hone_dims_count(const hone_dims *);
 
 /* A symbol by name ("batch"); the same name gives the same handle. NULL or "": a fresh one. Symbols stand for values >= 0. */

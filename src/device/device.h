@@ -9,6 +9,7 @@
 #ifndef HONE_DEVICE_DEVICE_H
 #define HONE_DEVICE_DEVICE_H
 #include "device/step.h"
+#include "ir/target.h"
 
 /* One tensor of an instance as bound: where, and how it strides. Temporaries come without a ref. */
 typedef struct {
@@ -58,10 +59,6 @@ typedef struct {     /* some steps of a plan, one after another */
 
 typedef struct hone_queue hone_queue; /* a device's own: what a session runs with */
 typedef struct hone_device hone_device;
-typedef struct {      /* what plans must know of a device's memory; 0: as the host's */
-    size_t alignment; /* of a block in an allocation, a power of 2; 0: 64 */
-    size_t largest;   /* bytes of one allocation; 0: what there is */
-} hone_target;
 struct hone_device {
     const char *name; /* "cpu" */
     void (*describe)(
@@ -71,7 +68,8 @@ struct hone_device {
     const char *missing; /* what a machine must have for one to be there; NULL: nothing more */
     /* How many of them there are, by number from 0 on; NULL: one. */
     int (*count)(const hone_device *);
-    void (*target)(const hone_device *, int number, hone_target *out); /* NULL: all 0 */
+    /* What it says of itself: its memory, and how it wants tensors to lie there (ir/target.h). NULL: all 0. */
+    void (*target)(const hone_device *, int number, hone_target *out);
     /* Why it cannot run this, in a few words that live for ever; NULL: it can. NULL: it can run all. Copies (Identity) it must be able to run. */
     const char *(*refuses)(const hone_device *, const hone_instance *);
     /* The steps of an instance, each stage by the best tactic that applies. */

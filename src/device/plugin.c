@@ -55,7 +55,8 @@ hone_status hone_device_fail(hone_status s, const char *message) { return hone_f
 static int count(const hone_device *d) { return plugin_of(d)->table.count; }
 static void target(const hone_device *d, int number, hone_target *out) {
     (void)number;
-    *out = (hone_target){.alignment = plugin_of(d)->table.alignment, .largest = plugin_of(d)->table.largest};
+    const hone_device_table *t = &plugin_of(d)->table;
+    *out = (hone_target){.alignment = t->alignment, .largest = t->largest, .channels_last = t->channels_last};
 }
 static const char *refuses(const hone_device *d, const hone_instance *in) {
     const hone_device_table *table = &plugin_of(d)->table;

@@ -51,6 +51,8 @@ struct hone_node {
     int n_part;
     const struct hone_fused *fused; /* the group's program (loops/fuse.h); inputs are then what comes from outside, in any order */
     bool dead;                      /* removed by a pass; hone_graph_compact drops it */
+    uint8_t unit;                   /* of the devices that the graph is compiled for: the one it was placed on (plan/compile.c) */
+    const char *refused;            /* why the one that it was sent to does not take it; NULL: it does. Lives for ever */
 };
 
 typedef struct { /* a type as a model file has it. Only model/ reads it, to write it again: it is not trusted */
@@ -86,6 +88,9 @@ struct hone_graph {
 hone_status hone_graph_create(const char *name, hone_graph **out) HONE_CHECKED;
 hone_graph *hone_graph_body(hone_graph *outer, const char *name); /* a body that shares arena and dims; NULL when out of memory */
 void hone_graph_destroy(hone_graph *);                            /* with all bodies and constants */
+/* copy.c: the same graph once more, to be fused and laid out in another way: its groups are opened, its vars row-major. It shares constants, texts and attributes with the
+   first, which must outlive it. */
+hone_status hone_graph_copy(const hone_graph *, hone_graph **out) HONE_CHECKED;
 
 hone_vid hone_graph_var(hone_graph *, const char *name); /* a new var, nothing known; a taken or empty name is made unique. -1: no memory */
 hone_vid hone_graph_find(const hone_graph *, const char *name); /* -1: none */

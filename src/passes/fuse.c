@@ -114,6 +114,7 @@ static bool behind_product(const hone_node *n) {
 static bool may_join(const fusing *f, const int *group, int n, int node) {
     const hone_node *c = f->g->node.at[node];
     const hone_instance *in = f->instance[node];
+    if (c->unit != f->g->node.at[group[0]]->unit) return false; /* no group crosses devices */
     if (!in || f->taken[node] || !same_shape(f->g, c->out[0], f->g->node.at[group[0]]->out[0])) return false;
     if (hone_fuse_looks_up(in) && !(n == 1 && hone_fuse_sums_bytes(f->instance[group[0]]))) return false;
     if (is_product(f, group[0]) && !behind_product(c) && !hone_fuse_looks_up(in)) return false;
@@ -140,7 +141,7 @@ static int widened_for(const fusing *f, const int *group, int n, int reader) {
         const hone_vid v = c->in[q];
         if (v < 0 || maker(f, group, n, c, q) >= 0 || f->is_output[v] || f->use0[v + 1] - f->use0[v] != 1 || !f->made[v]) continue;
         const int w = f->made[v] - 1;
-        if (w < reader && !f->taken[w] && widens(f, w) && !c->program->operand[q].contents &&
+        if (w < reader && !f->taken[w] && f->g->node.at[w]->unit == c->unit && widens(f, w) && !c->program->operand[q].contents &&
             hone_fuse_can_follow(f->instance[reader], q) && same_shape(f->g, v, f->g->node.at[group[0]]->out[0]))
             return w;
     }
@@ -224,7 +225,9 @@ static hone_status fuse_group(fusing *f, const int *group, int n) {
                         .n_out = 1,
                         .part = parts,
                         .n_part = n,
-                        .fused = fused};
+                        .fused = fused,
+                        .unit = parts[0]->unit};
+    for (int k = 0; k < n && !made->refused; k++) made->refused = parts[k]->refused;
     /* at the last one's place, where all its inputs are there; the parts leave the list, but stay as they are */
     for (int k = 0; k < n - 1; k++) {
         hone_node *gone = HONE_NEW(g->arena, hone_node);

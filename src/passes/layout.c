@@ -3,12 +3,13 @@
    Transpose) and what comes out must be row-major (it is reshaped, or leaves the graph), the var is stored in the turned order to begin with: the
    Transpose is then a view of dense memory, and no copy is left.
 
-   Pictures: what a convolution makes has its channels last in memory, and so has everything made of it, element by element, by pools, sums and joins, up to
-   where dims are merged or the caller wants his own order. Kernels then walk whole pixels: a window's place is a row of channels, no gathering. A picture
+   Images: where the device wants it so (ir/target.h), what a convolution makes has its channels last in memory, and so has everything made of it, element by element, by pools,
+   sums and joins, up to where dims are merged or the caller wants his own order. Kernels then walk whole pixels: a window's place is a row of channels, no gathering. A picture
    whose channels were only split, turned and merged again (a shuffle) is one too: where that needs a copy, the copy has its channels last. */
 #include <string.h>
 
 #include "loops/fuse.h"
+#include "loops/window.h"
 #include "passes/passes.h"
 
 static bool wants_rows(const hone_graph *g, hone_vid v) { /* a reader that would have to make it dense */
@@ -30,13 +31,28 @@ static bool wants_rows(const hone_graph *g, hone_vid v) { /* a reader that would
 static bool is_view(const hone_node *n, const char *how) {
     return n->program->runs == HONE_RUNS_VIEW && !n->n_part && !strcmp(n->program->how, how);
 }
-static bool has_conv(const hone_node *n) {
-    for (int k = 0; k < n->n_part; k++)
-        if (has_conv(n->part[k])) return true;
-    static const char *const convs[] = {"Conv", "QLinearConv", "ConvInteger"};
-    bool is = false;
-    for (size_t k = 0; k < sizeof convs / sizeof *convs; k++) is |= !strcmp(n->program->name, convs[k]);
-    return is && n->program->runs == HONE_RUNS_PROGRAM && !*n->program->domain;
+/* A convolution, alone or in a group, by the form of its program. */
+static hone_status has_conv(const hone_passing *p, hone_arena *scratch, const hone_graph *g, const hone_node *n, bool *out) {
+    *out = false;
+    for (int k = 0; k < n->n_part && n->fused && !*out; k++) *out = hone_instance_is_convolution(n->fused->part[k]);
+    int large = 0;
+    for (int k = 0; k < n->n_in; k++) large += n->in[k] >= 0 && g->var.at[n->in[k]].rank >= 3;
+    if (n->n_part || n->program->runs != HONE_RUNS_PROGRAM || n->n_body || large < 2) return HONE_OK;
+    hone_arena_reset(scratch);
+    hone_fact *facts = HONE_NEW_N(scratch, hone_fact, n->n_in + n->n_out + 1);
+    const hone_fact **in = HONE_NEW_N(scratch, const hone_fact *, n->n_in + 1);
+    if (!facts || !in) return hone_fail(HONE_NO_MEMORY, "no memory for layouts");
+    for (int q = 0; q < n->n_in; q++) {
+        facts[q] = n->in[q] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[q]), in[q] = facts + q;
+        if (n->in[q] >= 0 && (facts[q].tag != HONE_TAG_TENSOR || facts[q].rank < 0 || !facts[q].dtype)) return HONE_OK;
+    }
+    const hone_inferring w = {scratch, g->dims, p->instances, NULL};
+    const hone_instance *instance = NULL;
+    hone_call *call;
+    hone_param *param;
+    HONE_TRY(hone_node_infer(&w, n, in, NULL, facts + n->n_in, &instance, &call, &param));
+    *out = instance && hone_instance_is_convolution(instance);
+    return HONE_OK;
 }
 static bool keeps_dims(const hone_node *n) {
     const char *how = n->program->how;
@@ -44,9 +60,10 @@ static bool keeps_dims(const hone_node *n) {
                ? !strcmp(how, "slice") || !strcmp(how, "split") || !strcmp(how, "concat") || !strcmp(how, "expand")
                : n->program->runs == HONE_RUNS_PROGRAM;
 }
-static bool is_picture(const hone_var *v) {
-    const bool known = v->dtype == HONE_DTYPE_F32 || v->dtype == HONE_DTYPE_U8 || v->dtype == HONE_DTYPE_I8 || v->dtype == HONE_DTYPE_I32;
-    return v->tag == HONE_TAG_TENSOR && known && v->rank >= 3 && v->rank <= 5;
+/* Does the device of node n want this var with its channels last, where it is an image? */
+static bool wants_last(const hone_passing *p, const hone_node *n, const hone_var *v) {
+    const hone_dtype type = v->dtype == HONE_DTYPE_F32 && p->precision && n->unit ? p->precision : v->dtype;
+    return v->tag == HONE_TAG_TENSOR && v->rank >= 3 && v->rank <= 5 && hone_target_wants_last(p->target + n->unit, type);
 }
 static void put_last(hone_passing *p, hone_var *v) {
     if (v->layout.kind == HONE_LAYOUT_ORDER) return;
@@ -70,40 +87,47 @@ static bool same_pixels(const hone_var *x, const hone_var *v) {
         if (x->dim[d] == HONE_DIM_UNKNOWN || x->dim[d] != v->dim[d]) return false;
     return true;
 }
-static void channels_last(hone_passing *p, hone_graph *g) {
+static hone_status channels_last(hone_passing *p, hone_graph *g) {
+    if (!p->target) return HONE_OK;
+    hone_arena *scratch = hone_arena_create();
+    hone_status s = scratch ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for layouts");
     bool *last = hone_alloc((size_t)g->var.n + 1);
     hone_vid *from = hone_alloc(sizeof *from * (size_t)(g->var.n + 1)); /* the picture that it is a view of, + 1 */
-    for (int k = 0; last && from && k < g->node.n; k++) {
+    for (int k = 0; last && from && k < g->node.n && !s; k++) {
         const hone_node *n = g->node.at[k];
         if (is_view(n, "reshape") || is_view(n, "transpose")) {
             hone_vid x = n->in[0], y = n->out[0];
             if (x < 0 || y < 0 || !(from[y] = last[x] ? x + 1 : from[x]) || is_view(n, "transpose") || last[x]) continue;
-            if (!is_picture(g->var.at + y) || !same_pixels(g->var.at + from[y] - 1, g->var.at + y) || !has_readers(g, y)) continue;
+            if (!wants_last(p, n, g->var.at + y) || !same_pixels(g->var.at + from[y] - 1, g->var.at + y) || !has_readers(g, y)) continue;
             last[y] = true, put_last(p, g->var.at + y);
             continue;
         }
-        bool conv = has_conv(n), any = conv;
+        bool conv = false;
         if (n->n_body || !keeps_dims(n)) continue;
+        s = has_conv(p, scratch, g, n, &conv);
+        bool any = conv;
         for (int q = 0; q < n->n_in && !any; q++) any = n->in[q] >= 0 && last[n->in[q]];
         for (int q = 0; any && q < n->n_out; q++) {
             if (n->out[q] < 0) continue;
             hone_var *v = g->var.at + n->out[q];
             bool same = conv; /* made of a picture of the same rank */
             for (int i = 0; i < n->n_in && !same; i++) same = n->in[i] >= 0 && last[n->in[i]] && g->var.at[n->in[i]].rank == v->rank;
-            if (!same || !is_picture(v)) continue;
+            if (!same || !wants_last(p, n, v)) continue;
             last[n->out[q]] = true;
             bool view = n->program->runs == HONE_RUNS_VIEW && !is_view(n, "concat");
             if (!view) put_last(p, v);
         }
     }
     hone_free(last), hone_free(from);
+    hone_arena_destroy(scratch);
+    return s;
 }
 
-static void layout_graph(hone_passing *p, hone_graph *g) {
-    channels_last(p, g);
+static hone_status layout_graph(hone_passing *p, hone_graph *g) {
+    HONE_TRY(channels_last(p, g));
     for (int k = 0; k < g->node.n; k++) {
         const hone_node *n = g->node.at[k];
-        for (int b = 0; b < n->n_body; b++) layout_graph(p, n->body[b]);
+        for (int b = 0; b < n->n_body; b++) HONE_TRY(layout_graph(p, n->body[b]));
         if (n->program->runs != HONE_RUNS_VIEW || strcmp(n->program->how, "transpose") || n->out[0] < 0) continue;
         hone_var *x = g->var.at + n->in[0];
         const hone_attr *perm = hone_attr_find(n->attr, n->n_attr, "perm");
@@ -124,9 +148,9 @@ static void layout_graph(hone_passing *p, hone_graph *g) {
         for (int d = 0; d < x->rank; d++) x->layout.order[d] = (int8_t)(perm ? perm->i[d] : x->rank - 1 - d);
         p->changed++;
     }
+    return HONE_OK;
 }
 hone_status hone_pass_layout(hone_passing *p) {
     hone_graph_index(p->graph);
-    layout_graph(p, p->graph);
-    return HONE_OK;
+    return layout_graph(p, p->graph);
 }

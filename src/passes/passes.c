@@ -48,14 +48,17 @@ static const struct {
     {"layout", hone_pass_layout},
 };
 /* clang-format on */
-hone_status hone_passes_run(hone_graph *g, hone_instances *instances, hone_text *report) {
-    bool news = true, bodies = false; /* since shapes were inferred; bodies do not tell what they learn from each other */
+enum { ALL = sizeof pipeline / sizeof *pipeline };
+static hone_status run(hone_passing with, bool (*takes)(hone_pass_fn *), hone_text *report) {
+    hone_graph *g = with.graph;
+    bool news = true, bodies = false, any = false; /* since shapes were inferred; bodies do not tell what they learn from each other */
     for (int k = 0; k < g->node.n; k++) bodies |= g->node.at[k]->n_body > 0;
     hone_text_put(report, "[");
-    for (size_t k = 0; k < sizeof pipeline / sizeof *pipeline; k++) {
-        hone_passing p = {.graph = g, .instances = instances};
+    for (size_t k = 0; k < ALL; k++) {
+        hone_passing p = with;
         const bool infers = pipeline[k].run == hone_pass_infer;
         int before = g->node.n;
+        if (takes && !takes(pipeline[k].run)) continue;
         hone_status s = infers && !news && !bodies ? HONE_OK : pipeline[k].run(&p);
         if (s) return s;
         hone_graph_index(g);
@@ -63,11 +66,20 @@ hone_status hone_passes_run(hone_graph *g, hone_instances *instances, hone_text 
 #ifndef NDEBUG
         HONE_TRY(hone_graph_verify(g));
 #endif
-        hone_text_put(report, "%s{\"pass\": \"%s\", \"changed\": %d, \"before\": %d, \"nodes\": %d}", k ? ", " : "", pipeline[k].name,
+        hone_text_put(report, "%s{\"pass\": \"%s\", \"changed\": %d, \"before\": %d, \"nodes\": %d}", any ? ", " : "", pipeline[k].name,
                       p.changed, before, g->node.n);
+        any = true;
     }
     if (!hone_graph_drop_vars(g)) return hone_fail(HONE_NO_MEMORY, "no memory to compile");
     hone_text_put(report, "]");
     return HONE_OK;
+}
+hone_status hone_passes_run(hone_graph *g, hone_instances *instances, const hone_target *target, hone_text *report) {
+    return run((hone_passing){.graph = g, .instances = instances, .target = target}, NULL, report);
+}
+static bool asks_target(hone_pass_fn *pass) { return pass == hone_pass_fuse || pass == hone_pass_layout; }
+hone_status hone_passes_place(hone_graph *g, hone_instances *instances, const hone_target *target, hone_dtype precision,
+                              hone_text *report) {
+    return run((hone_passing){.graph = g, .instances = instances, .target = target, .precision = precision}, asks_target, report);
 }
 hone_status hone_pass_infer(hone_passing *p) { return hone_graph_infer_by(p->graph, p->instances); }

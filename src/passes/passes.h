@@ -3,16 +3,21 @@
 #ifndef HONE_PASSES_PASSES_H
 #define HONE_PASSES_PASSES_H
 #include "ir/infer.h"
+#include "ir/target.h"
 
 typedef struct {
     hone_graph *graph;
     hone_instances *instances;
     int changed;   /* out: how many things the pass did; shapes are inferred again only after passes that say they did something */
     int64_t spent; /* elements of weights that it computed anew */
+    const hone_target *target; /* one a unit that nodes are placed on; NULL: nobody wishes anything */
+    hone_dtype precision;      /* that tensors of f32 count as; NONE: as f32 */
 } hone_passing;
 typedef hone_status hone_pass_fn(hone_passing *);
 /* All passes in order, bodies included. `report`: JSON array of {"pass", "changed", "before", "nodes"}. */
-hone_status hone_passes_run(hone_graph *, hone_instances *, hone_text *report) HONE_CHECKED;
+hone_status hone_passes_run(hone_graph *, hone_instances *, const hone_target *, hone_text *report) HONE_CHECKED;
+/* Only those that ask where nodes are placed and what is wished there, for a graph that has been through all others (hone_graph_copy). */
+hone_status hone_passes_place(hone_graph *, hone_instances *, const hone_target *, hone_dtype precision, hone_text *report) HONE_CHECKED;
 
 hone_pass_fn hone_pass_infer;      /* shapes, types and small contents */
 hone_pass_fn hone_pass_fold;       /* what depends on constants alone is computed now */

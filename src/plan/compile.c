@@ -154,25 +154,87 @@ static int count_nodes(const hone_graph *g) { /* with those of bodies */
         for (int b = 0; b < g->node.at[k]->n_body; b++) n += count_nodes(g->node.at[k]->body[b]);
     return n;
 }
-hone_status hone_compile(hone_graph *g, hone_compiled **out) {
+/* ---- devices ----------------------------------------------------------------------------------------------------------------------------- */
+static void ask_targets(const hone_units *u, hone_target *target) {
+    for (int k = 0; k < u->n; k++) {
+        target[k] = (hone_target){0};
+        if (u->unit[k].row->target) u->unit[k].row->target(u->unit[k].row, u->unit[k].number, target + k);
+    }
+}
+/* What a node is, where that is known already; *out NULL: it is not, or it is no program. */
+static hone_status instance_of(hone_arena *scratch, hone_instances *instances, const hone_graph *g, const hone_node *n,
+                               const hone_instance **out) {
+    hone_fact *facts = HONE_NEW_N(scratch, hone_fact, n->n_in + n->n_out + 1);
+    const hone_fact **in = HONE_NEW_N(scratch, const hone_fact *, n->n_in + 1);
+    *out = NULL;
+    if (!facts || !in) return no_memory();
+    if (n->program->runs != HONE_RUNS_PROGRAM || n->n_body) return HONE_OK;
+    for (int q = 0; q < n->n_in; q++) {
+        facts[q] = n->in[q] < 0 ? hone_fact_unknown : hone_fact_of_var(g->var.at + n->in[q]), in[q] = facts + q;
+        if (n->in[q] >= 0 && (facts[q].tag != HONE_TAG_TENSOR || facts[q].rank < 0 || !facts[q].dtype)) return HONE_OK;
+    }
+    const hone_inferring w = {scratch, g->dims, instances, NULL};
+    hone_call *call;
+    hone_param *param;
+    return hone_node_infer(&w, n, in, NULL, facts + n->n_in, out, &call, &param);
+}
+/* Each node to its device, before groups are made: what a device refuses stays on the first. */
+static hone_status place_nodes(hone_arena *scratch, hone_instances *instances, hone_graph *g, const hone_units *u) {
+    for (int k = 0; k < g->node.n; k++) {
+        hone_node *n = g->node.at[k];
+        for (int b = 0; b < n->n_body; b++) HONE_TRY(place_nodes(scratch, instances, n->body[b], u));
+        const int unit = hone_units_place(u, n->name);
+        const hone_device *row = u->unit[unit].row;
+        const hone_instance *instance = NULL;
+        hone_arena_reset(scratch);
+        if (unit && row->refuses) HONE_TRY(instance_of(scratch, instances, g, n, &instance));
+        n->refused = instance ? row->refuses(row, instance) : NULL;
+        n->unit = (uint8_t)(n->refused ? 0 : unit);
+    }
+    return HONE_OK;
+}
+static hone_status new_form(hone_graph *g, hone_instances *instances, hone_compiled **out) {
     hone_compiled *c = hone_alloc(sizeof *c);
     if (!c) {
         hone_graph_destroy(g);
         return no_memory();
     }
-    c->graph = g, c->nodes_before = count_nodes(g);
-    hone_status s = HONE_OK;
-    if (!(c->instances = hone_instances_create()) || !(c->constants = hone_alloc(sizeof *c->constants)) ||
-        !(c->packs = hone_packs_create(c->constants)) || !(c->residents = hone_residents_create()) || !(c->shelves = hone_shelves_create()))
-        s = no_memory();
-    if (!s) s = hone_passes_run(g, c->instances, &c->passes);
-    if (!s) s = compile_graph(c, NULL, 0);
-    if (s) {
+    c->graph = g, c->nodes_before = count_nodes(g), c->instances = instances, c->borrows = instances != NULL;
+    if ((!c->instances && !(c->instances = hone_instances_create())) || !(c->constants = hone_alloc(sizeof *c->constants)) ||
+        !(c->packs = hone_packs_create(c->constants)) || !(c->residents = hone_residents_create()) ||
+        !(c->shelves = hone_shelves_create())) {
         hone_compiled_destroy(c);
-        return s;
+        return no_memory();
     }
     *out = c;
     return HONE_OK;
+}
+hone_status hone_compile(hone_graph *g, hone_compiled **out) {
+    hone_compiled *c = NULL;
+    hone_target target[HONE_MOST_UNITS];
+    HONE_TRY(new_form(g, NULL, &c));
+    ask_targets(&hone_units_cpu, target);
+    hone_status s = hone_passes_run(g, c->instances, target, &c->passes);
+    if (!s) s = compile_graph(c, NULL, 0);
+    if (s) hone_compiled_destroy(c);
+    else *out = c;
+    return s;
+}
+hone_status hone_compile_for(const hone_compiled *of, const hone_units *u, hone_dtype precision, hone_compiled **out) {
+    hone_graph *g = NULL;
+    hone_compiled *c = NULL;
+    hone_target target[HONE_MOST_UNITS];
+    HONE_TRY(hone_graph_copy(of->graph, &g));
+    HONE_TRY(new_form(g, of->instances, &c));
+    ask_targets(u, target);
+    hone_arena *scratch = hone_arena_create();
+    hone_status s = scratch ? place_nodes(scratch, c->instances, g, u) : no_memory();
+    hone_arena_destroy(scratch);
+    if (!s) s = hone_passes_place(g, c->instances, target, precision, &c->passes);
+    if (!s) s = compile_graph(c, NULL, 0);
+    if (s) hone_compiled_destroy(c);
+    else *out = c;
+    return s;
 }
 static void drop_kept(hone_compiled *c) { /* a compiling that failed may have left some of it undone */
     for (int k = 0; k < c->graph->node.n && c->kept && c->body; k++) {
@@ -192,7 +254,7 @@ void hone_compiled_destroy(hone_compiled *c) {
     hone_packs_destroy(c->packs);
     if (c->constants) hone_vec_free(c->constants);
     hone_free(c->constants);
-    hone_instances_destroy(c->instances);
+    if (!c->borrows) hone_instances_destroy(c->instances);
     hone_graph_destroy(c->graph);
     hone_free(c);
 }

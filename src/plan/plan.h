@@ -45,9 +45,13 @@ struct hone_compiled {
     bool *content_input;                    /* one a graph input: its numbers may decide shapes */
     hone_text passes;                       /* JSON: what each pass did */
     int nodes_before;
+    bool borrows; /* instances, from the form that it was made of */
 };
-/* Takes the graph, also on failure. */
+/* For the CPU. Takes the graph, also on failure. */
 hone_status hone_compile(hone_graph *take, hone_compiled **out) HONE_CHECKED;
+/* The same model for several devices: nodes are placed, then fused (no group crosses devices) and laid out as their devices want it. `of` must outlive it. precision: of the
+   sessions that will run it (hone_how). */
+hone_status hone_compile_for(const hone_compiled *of, const hone_units *, hone_dtype precision, hone_compiled **out) HONE_CHECKED;
 void hone_compiled_destroy(hone_compiled *);
 
 typedef enum {

@@ -55,15 +55,15 @@ static bool is_small(const binder *b, const level *l, const hone_node *n, const 
 }
 hone_status hone_bind_choose(binder *b, const level *l, const hone_node *n, const hone_instance *in, const hone_fact *out) {
     if (b->units->n == 1) return HONE_OK;
-    int unit = hone_units_place(b->units, n->name);
+    int unit = n->unit < b->units->n ? n->unit : 0; /* as it was compiled */
     const hone_device *row = b->units->unit[unit].row;
     bool strings = false;
     for (int q = 0; q < n->n_in; q++) strings |= n->in[q] >= 0 && l->var[n->in[q]].fact.dtype == HONE_DTYPE_STRING;
     for (int q = 0; q < n->n_out; q++) strings |= n->out[q] >= 0 && out[q].dtype == HONE_DTYPE_STRING;
     if (unit && (strings || is_small(b, l, n, out))) unit = 0;
     const char *why = unit && in && row->refuses ? row->refuses(row, in) : NULL;
-    if (why) {
-        unit = 0;
+    if (why || n->refused) {
+        unit = 0, why = why ? why : n->refused;
         if (!hone_push(&b->refused, ((hone_refusal){n, why}))) return no_memory();
     }
     hone_bind_on(b, unit);

@@ -54,6 +54,7 @@ static hone_status wrap(hone_graph *g, hone_model **out) {
         return hone_fail(HONE_NO_MEMORY, "no memory for a model");
     }
     m->compiled = c;
+    hone_forms_begin(&m->forms);
     atomic_init(&m->holders, 1);
     m->in = HONE_NEW_N(c->graph->arena, hone_port, c->graph->in.n + 1);
     m->out = HONE_NEW_N(c->graph->arena, hone_port, c->graph->out.n + 1);
@@ -87,6 +88,7 @@ hone_status hone_model_load_memory(const void *data, size_t bytes, hone_model **
 }
 void hone_model_free(hone_model *m) {
     if (!m || atomic_fetch_sub(&m->holders, 1) > 1) return;
+    hone_forms_end(&m->forms);
     hone_compiled_destroy(m->compiled);
     hone_free(m);
 }
@@ -121,8 +123,10 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
         st = hone_fail(HONE_NOT_SUPPORTED, "precision %s is the CPU's so far: on other devices a model is computed in the types it has",
                        hone_dtype_name(o->precision));
     e.wisdom = s->advice.wisdom, e.units = s->units;
-    if (!st) st = hone_exec_create(m->compiled, &e, &s->exec);
+    if (!st) st = hone_forms_get(&s->model->forms, m->compiled, s->units, e.precision, &s->compiled);
+    if (!st) st = hone_exec_create(s->compiled, &e, &s->exec);
     if (st) {
+        hone_forms_drop(&s->model->forms, s->compiled);
         hone_advice_close(&s->advice);
         hone_units_free(s->units);
         hone_free(s);
@@ -135,6 +139,7 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
 void hone_session_free(hone_session *s) {
     if (!s) return;
     hone_exec_destroy(s->exec);
+    hone_forms_drop(&s->model->forms, s->compiled);
     hone_advice_close(&s->advice);
     hone_units_free(s->units);
     hone_model_free(s->model);

@@ -4,15 +4,18 @@
 #define HONE_RUN_MODEL_H
 #include "run/advice.h"
 #include "run/exec.h"
+#include "run/forms.h"
 #include "run/units.h"
 
 struct hone_model {
-    atomic_int holders; /* the caller, and each session */
-    hone_compiled *compiled;
+    atomic_int holders;      /* the caller, and each session */
+    hone_compiled *compiled; /* for the CPU; reports are of it */
+    hone_forms forms;        /* for other devices */
     hone_port *in, *out;
 };
 struct hone_session {
-    hone_model *model; /* held */
+    hone_model *model;             /* held */
+    const hone_compiled *compiled; /* the form that it runs */
     hone_exec *exec;
     hone_advice advice; /* that it follows */
     hone_units *units;  /* its devices; NULL: the CPU */

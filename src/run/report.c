@@ -172,7 +172,7 @@ hone_status hone_session_report(const hone_session *s, const char *topic, char *
                       "{\"arena_bytes\": %lld, \"sum_bytes\": %lld, \"lower_bound_bytes\": %lld, \"device_bytes\": %lld, "
                       "\"packed_bytes\": %lld, \"steps\": %d, \"plans\": %d}",
                       (long long)arena, (long long)sum, (long long)lower, (long long)elsewhere,
-                      (long long)hone_packs_bytes(s->model->compiled->packs), steps, hone_exec_plans(s->exec));
+                      (long long)hone_packs_bytes(s->compiled->packs), steps, hone_exec_plans(s->exec));
     } else if (!strcmp(topic, "steps")) {
         hone_text_put(&t, "[");
         bool any = false;

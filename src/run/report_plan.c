@@ -137,8 +137,8 @@ static void put_devices(const hone_plan *p, hone_text *t) {
     }
     hone_text_put(t, "]");
 }
-static void put_plan(const hone_model *m, const hone_fact *in, const hone_plan *p, const int64_t *values, hone_text *t) {
-    const hone_graph *g = m->compiled->graph;
+static void put_plan(const hone_compiled *form, const hone_fact *in, const hone_plan *p, const int64_t *values, hone_text *t) {
+    const hone_graph *g = form->graph;
     int64_t ins = 0, outs = 0;
     for (int k = 0; k < g->in.n; k++) ins += bytes_of(in + k);
     for (int k = 0; k < g->out.n; k++) outs += p->out[k].how == HONE_OUT_WRITTEN ? bytes_of(&p->out[k].fact) : 0;
@@ -158,7 +158,7 @@ static void put_plan(const hone_model *m, const hone_fact *in, const hone_plan *
         ", \"arena_bytes\": %lld, \"lower_bound_bytes\": %lld, \"sum_bytes\": %lld, \"scratch_bytes\": %zu, \"packed_bytes\": %zu, "
         "\"input_bytes\": %lld, \"output_bytes\": %lld, \"parameter_bytes\": %lld",
         (long long)p->arena_bytes, (long long)p->lower_bound_bytes, (long long)p->sum_bytes, p->scratch_bytes,
-        hone_packs_bytes(m->compiled->packs), (long long)ins, (long long)outs, (long long)hone_graph_counts(g, NULL).parameter_bytes);
+        hone_packs_bytes(form->packs), (long long)ins, (long long)outs, (long long)hone_graph_counts(g, NULL).parameter_bytes);
     put_work(g, values, t);
     put_memory(p, t);
     put_steps(p, t);
@@ -181,12 +181,16 @@ hone_status hone_model_plan_with(const hone_model *m, const hone_options *o, con
                           .wisdom = advice.wisdom,
                           .precision = o && o->precision ? o->precision : HONE_DTYPE_F32,
                           .units = units};
-    if (!s) s = hone_bind(m->compiled, facts, NULL, NULL, how, &p);
-    int64_t *values = s ? NULL : values_of(g, facts);
+    const hone_compiled *form = NULL;
+    hone_forms *forms = &((hone_model *)m)->forms; /* it grows, nothing else changes */
+    if (!s) s = hone_forms_get(forms, m->compiled, units, how.precision, &form);
+    if (!s) s = hone_bind(form, facts, NULL, NULL, how, &p);
+    int64_t *values = s ? NULL : values_of(form->graph, facts);
     if (!s && !values) s = hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    if (!s) put_plan(m, facts, p, values, &t);
+    if (!s) put_plan(form, facts, p, values, &t);
     hone_free(values);
     hone_plan_destroy(p);
+    hone_forms_drop(forms, form);
     hone_units_free(units);
     hone_advice_close(&advice);
     hone_free(facts);

@@ -166,7 +166,12 @@ static void close_queue(hone_queue *q) {
     if (q) hone_free(q->scratch);
     hone_free(q);
 }
+static void target(const hone_device *d, int number, hone_target *out) {
+    (void)d, (void)number;
+    *out = (hone_target){.channels_last = 1ull << HONE_DTYPE_F32 | 1ull << HONE_DTYPE_U8 | 1ull << HONE_DTYPE_I8 | 1ull << HONE_DTYPE_I32};
+}
 const hone_device hone_device_cpu = {.name = "cpu",
+                                     .target = target,
                                      .describe = hone_cpu_describe,
                                      .bind = hone_cpu_bind,
                                      .join = join,
