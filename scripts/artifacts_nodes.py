@@ -14,7 +14,7 @@ import onnx.numpy_helper
 import onnxruntime
 from onnx import helper
 
-FLOAT, HALF, ACCURACY_4 = 1e-3, 1e-2, 3e-2  # accuracy_level 4: ONNX Runtime rounds what it multiplies to 8 bits
+FLOAT, HALF, ACCURACY_4 = 1e-3, 2e-2, 3e-2  # ONNX Runtime sums halves in halves (1.1e-2 from exact arithmetic at K 1536; Hone 4e-4); accuracy_level 4: it rounds what it multiplies to 8 bits
 PAIR = ("QuantizeLinear", "DequantizeLinear")
 LIMITS = ("Relu", "Clip")
 WORDS = ("Quant", "QLinear", "Integer", "QGemm", "QAttention", "QEmbed", "NBits", "Bnb4", "QMoE")

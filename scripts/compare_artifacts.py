@@ -7,7 +7,9 @@ of an output:
   float   within 1e-3 of ONNX Runtime's answer, with its optimizations or without
   quant   within 5e-2 of the nearer of both, and of outputs [rows, classes] the same largest class as one of both. A network that its tool
           quantized to noise cannot be judged so: where ONNX Runtime's answer is further than half of the largest magnitude from the f32
-          network's, or its two answers further than 5e-2 from each other, a disagreement is counted as "noise", not as agreeing
+          network's, or its two answers further than 5e-2 from each other, or its answer moves by more than that when the inputs move by 1e-5,
+          a disagreement is counted as "noise", not as agreeing. Where ONNX Runtime takes shortcuts that the op's definition does not have, its
+          answer without them is a third to be near to, and the case is named (artifacts_again.py)
   half    within 1e-3 of either; or as near to the f32 network as ONNX Runtime comes (at most 1.5 times as far), or torch with the
           module that it exported (ONNX Runtime cannot run bf16)
   classic floats within 1e-3; types, labels, other integers and strings equal, except in a row whose two best scores are the same but for
@@ -126,7 +128,23 @@ def check(hone, folder, about):
     if error:
         return False, None, error
     about["noise"] = about["kind"] == "quant" and bool(is_noise(off, on, true))
-    return True, *judge(about["kind"], got, off, on, own, true)
+    error, wrong = judge(about["kind"], got, off, on, own, true)
+    if wrong and about["kind"] == "quant" and (off or on):
+        return True, *look_again(about, folder / "model.onnx", inputs, got, error, wrong)
+    return True, error, wrong
+
+
+def look_again(about, model, inputs, got, error, wrong):
+    """(error, what is wrong or None) with ONNX Runtime's answer without shortcuts; notes whether its answer stands at all."""
+    spelled = artifacts_again.spelled(model, inputs)
+    if spelled:
+        again, still = judge("quant", got, spelled, None, None, None)
+        if not still:
+            about["named"] = f"{error:.2g} from ONNX Runtime, {again:.2g} from it without its shortcuts"
+            return again, None
+    steady, *moved = artifacts_again.shaken(model, inputs)
+    about["noise"] = about["noise"] or max(far(answer, steady)[0] for answer in moved) > QUANT
+    return error, wrong
 
 
 def check_classic(hone, folder):
@@ -167,6 +185,8 @@ def tell(results, names):
         for about, wrong in failures:
             if kinds_of_line(wrong) == line:
                 print(f"      {names(about):44} {wrong}")
+    for about in (about for about, _ in results if about.get("named")):
+        print(f"\n{names(about):44} agrees with the definition: {about['named']}")
     print(f"\n{'tool':36} {'models':>7} {'run':>5} {'agree':>6} {'noise':>6}")
     for tool, (count, ran, agree, odd) in sorted(tools.items(), key=lambda t: (t[0] == "all", t[0])):
         print(f"{tool:36} {count:7} {ran:5} {agree:6} {odd:6}")
@@ -200,7 +220,7 @@ def main():
             result = (False, None, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
         results.append((about, result))
         size = "" if result[1] is None else f"{result[1]:.2g}"
-        print(f"{'FAIL' if result[2] else 'pass'}  {path.parent.name:44} {size:9} {result[2] or ('noise' if about.get('noise') else '')}", flush=True)
+        print(f"{'FAIL' if result[2] else 'pass'}  {path.parent.name:44} {size:9} {result[2] or about.get('named') or ('noise' if about.get('noise') else '')}", flush=True)
     failed = tell(results, lambda about: f"{about['net']}.{about['recipe']}")
     if o.json:
         pathlib.Path(o.json).write_text(json.dumps([{**about, "ran": r, "error": e, "wrong": w} for about, (r, e, w) in results], indent=1))
@@ -213,6 +233,7 @@ try:
     import onnx.numpy_helper
     import onnxruntime
 
+    import artifacts_again
     import artifacts_values
 except ImportError as missing:
     print(f"models that tools made: skipped ({missing})")
