@@ -181,9 +181,12 @@ static void depthwise_case(const hone_depthwise_i8 *row, int m, int n, int k, in
     hone_depthwise_i8_part part = way;
     part.m = m, part.high = high, part.n = n, part.groups = groups, part.a = (const uint8_t *const *)piece, part.flip = flip, part.b = b;
     part.levels = as_bytes ? &l : NULL, part.c = c, part.sums = sums, part.below = below ? c + m : NULL;
+    part.from = draw(0, 3) ? 0 : wide * draw(0, blocks - 1);
+    if (part.from) c[0][0] = 77;
     row->run(&part);
+    if (part.from) assert_int_equal(c[0][0], 77);
     for (int i = 0; i < (below ? 2 * m : m); i++)
-        for (int j = 0; j < n; j++) {
+        for (int j = (int)part.from; j < n; j++) {
             int32_t want = 0;
             for (int t = 0; t < k; t++) {
                 const uint8_t x = AT(i % m, t / high, t % high + i / m)[j] ^ flip;
@@ -513,13 +516,40 @@ static void tactics(void **state) { /* they are met: a network of usual sizes ha
         assert_int_equal(twin_check(net, twin_input, 0, 0, "pack"), 0);
     }
 }
+/* u8 weights with zero points: 8 bits hold what is left of all columns, of some blocks of them, or of hardly any; then sums, bytes, floats, a residual, a table */
+static void shifted_weights(void **state) {
+    (void)state;
+#define QCONV "d = QLinearConv(p, s, z, w, ws, wz, t, z, ab) "
+    static const char *const conv[] = {QCONV, QCONV, QCONV, QCONV, "d = ConvInteger(p, w, z, wz) "};
+    static const char *const after[] = {
+        "e = Identity(d)", "e = DequantizeLinear(d, t, z)", "f = DequantizeLinear(d, t, z); e = Sigmoid(f)",
+        "f = DequantizeLinear(d, t, z); g = DequantizeLinear(p, s, z); h = Add(f, g); e = QuantizeLinear(h, t, z)", "e = Identity(d)"};
+    static const int channels[] = {3, 8, 16, 33, 80, 150};
+    int met = 0;
+    for (int round = 0; round < (SLOW ? 30 : 90); round++) {
+        const int c = channels[round % 6], kind = round / 6 % 4, size = draw(3, 20), across = draw(2, 4), stride = draw(1, 2);
+        const int ends = round % 5 == 3 && (stride > 1 || across != 3) ? 0 : round % 5, each = kind > 1 ? 1 : c;
+        char zeros[1200] = "150", text[3000];
+        for (int j = 0, at = 0; kind < 2 && j < c; j++)
+            at += snprintf(zeros + at, sizeof zeros - (size_t)at, "%s%d", j ? ", " : "", kind ? draw(0, 255) : j / 16 % 2 ? 90 + j : 128);
+        snprintf(text, sizeof text,
+                 "graph g (x: u8[1, %d, %d, %d]) -> y { s: f32[] = {0.02}; z: u8[] = {%d}; t: f32[] = {0.9}; ws: f32[%d] = random(5, "
+                 "0.001, 0.01); "
+                 "wz: u8[%d] = {%s}; ab: i32[%d] = random(2, -900, 900); w: u8[%d, 1, 3, %d] = random(3, %d, %d); p = Transpose(x) {perm: "
+                 "[0, 3, 1, 2]}; "
+                 "%s {group: %d, pads: [1, 1, 1, 1], strides: [%d, %d]}; %s; y = Transpose(e) {perm: [0, 2, 3, 1]}; }",
+                 size, size + 1, c, draw(0, 1) ? 114 : 0, each, each, zeros, c, c, across, kind > 2 ? 30 : 0, kind > 2 ? 250 : 255,
+                 conv[ends], c, stride, stride, after[ends]);
+        EACH_LEVEL met += twin_check(text, twin_input, 0, 0, "depthwise int8");
+    }
+    assert_true(met > 20);
+}
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(levels),       cmocka_unit_test(products_to_bytes),
-                                       cmocka_unit_test(quanta),       cmocka_unit_test(depthwise_rows),
-                                       cmocka_unit_test(other_signs),  cmocka_unit_test(strewn),
-                                       cmocka_unit_test(transpose),    cmocka_unit_test(transpose_floats),
-                                       cmocka_unit_test(first_layers), cmocka_unit_test(turned_ends),
-                                       cmocka_unit_test(pictures),     cmocka_unit_test(sums_of_bytes),
-                                       cmocka_unit_test(tactics),      cmocka_unit_test(joints)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shifted_weights), cmocka_unit_test(levels),         cmocka_unit_test(products_to_bytes),
+        cmocka_unit_test(quanta),          cmocka_unit_test(depthwise_rows), cmocka_unit_test(other_signs),
+        cmocka_unit_test(strewn),          cmocka_unit_test(transpose),      cmocka_unit_test(transpose_floats),
+        cmocka_unit_test(first_layers),    cmocka_unit_test(turned_ends),    cmocka_unit_test(pictures),
+        cmocka_unit_test(sums_of_bytes),   cmocka_unit_test(tactics),        cmocka_unit_test(joints)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -369,6 +369,7 @@ static void refused(void **state) {
     } rows[] = {
         {"x f32 2", "M.NoSuchOp x -> y0", "unknown op"},
         {"x f32 2", "M.Gelu x -> y0 gamma=1", "unknown attribute 'gamma'"},
+        {"x f32 2", "M.Gelu x -> y0 =1", "unknown attribute ''"},
         {"x f32 2", "M.BiasGelu x -> y0", "it has 1 inputs and 1 outputs; 2 to 2 and at most 1 are expected"},
         {"x f32 2 4 5 5; w f32 2 4 1 1", "M.FusedConv x,w -> y0 activation='Odd'", "activation 'Odd' is not known"},
         {"x f32 2; w f32 2", "M.FusedMatMul x,w -> y0 transBatchA=1", "its rank is below 3"},

@@ -36,7 +36,7 @@ typedef void hone_levels_fn(const hone_levels *, int64_t m, int64_t n, const int
 /* Depthwise convolution of bytes over channels-last pictures: every column has its own window and its own weights. Places of the window come in groups of at most four,
    which the dot-product instructions take at once:
 
-        sum[i][j]  =  sum over g < groups, q < high of (a[i*a_pixel + g*a_group + q*a_place][j] ^ flip) * b[g, q, j],     i < m, j < n
+        sum[i][j]  =  sum over g < groups, q < high of (a[i*a_pixel + g*a_group + q*a_place][j] ^ flip) * b[g, q, j],     i < m, from <= j < n
 
    then as bytes, c[i][j], or as they are, sums[i][j]. Where a_group is 1 a group is a column of the window, and pixels that follow on share columns: a_pixel is the stride.
    Bytes of a are u8 with flip over them, or i8 where the kernel says so; weights are i8, 0 where there is no place or column. Columns come in blocks of 16 * lanes, and
@@ -44,8 +44,8 @@ typedef void hone_levels_fn(const hone_levels *, int64_t m, int64_t n, const int
    tame and not odd. */
 enum { HONE_DEPTHWISE_I8_ROWS = 4 }; /* pixels that a kernel takes together */
 typedef struct {
-    int m, high; /* m: any; high: 1 … the kernel's group */
-    int64_t n, groups;
+    int m, high;             /* m: any; high: 1 … the kernel's group */
+    int64_t from, n, groups; /* from: where a block begins */
     const uint8_t *const *a;
     ptrdiff_t a_pixel, a_group, a_place;
     uint8_t flip;

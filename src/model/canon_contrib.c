@@ -111,7 +111,7 @@ static int row_of(const char *domain, const char *op) {
 
 static bool lists(const char *words, const char *word) {
     size_t n = strlen(word);
-    for (const char *at = words; (at = strstr(at, word)) != NULL; at += n)
+    for (const char *at = words; n && (at = strstr(at, word)) != NULL; at += n) /* a hostile one may have no name */
         if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0)) return true;
     return false;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    contract_depthwise_int: depthwise convolutions of 8 bits over channels-last pictures: a pixel is a row, a window's place a row of channels. Exact, as
-   contract_int.c, whose words about zero points hold here too; the weights' own are nothing in most models, and take a second pass where they are not. */
+   contract_int.c, whose words about zero points hold here too; the weights' own are nothing in most models,
+   and are taken from the weights before the first pixel where they are not. */
 #include <string.h>
 
 #include "device/cpu/contract.h"
@@ -77,15 +78,44 @@ void hone_depthwise_int_fill(const hone_contract *d, const uint8_t *source, void
             if (fits_twice(d)) put(d, panels, t, j + d->n, v);
         }
 }
-/* Weights of 1 for every place of the window, 0 past the last: the same for all columns. */
-static void fill_ones(const hone_contract *d, int8_t *to) {
-    const int64_t group = d->each_i8->group, groups = groups_of(d), wide = wide_of(d), blocks = columns_of(d) / wide;
-    for (int64_t g = 0; g < groups; g++)
-        for (int64_t q = 0; q < group; q++) {
-            const bool is = d->stride_i8 ? q < high_of(d) : g * group + q < d->k;
-            for (int64_t c = 0; c < wide; c++) to[(g * wide + c) * group + q] = is;
+/* Weights less their zero points are of 9 bits: `own` is what 8 bits hold of them, `over` the rest, which in most blocks of columns is nothing; `spills` says in which it is not.
+   Returns whether there are such. */
+typedef struct {
+    int8_t *own, *over;
+    uint8_t *spills; /* a block */
+} shifted;
+enum { BLOCK_BYTES = 4 * 64 };
+/* What is to be taken from a block's weights of group g, 0 where there is no place. */
+static void minus_of(const hone_contract *d, void *const *at, const hone_standing *w, int64_t block, int64_t g, int8_t *minus) {
+    const int64_t group = d->each_i8->group, wide = wide_of(d), have = fits_twice(d) ? 2 * d->n : d->n;
+    memset(minus, 0, BLOCK_BYTES);
+    for (int64_t j = block * wide; j < have && j < (block + 1) * wide; j++) {
+        int8_t *here = minus + (place_of(d, j) - block * wide) * group;
+        const int8_t zero = (int8_t)hone_contract_int_zero(d, false, at, w, j < d->n ? j : j - d->n);
+        for (int64_t q = 0; q < group; q++)
+            if (d->stride_i8 ? q < high_of(d) : g * group + q < d->k) here[q] = zero;
+    }
+}
+static bool shift(const hone_contract *d, void *const *at, const hone_standing *w, const int8_t *weights, shifted to) {
+    const int64_t groups = groups_of(d), bytes = wide_of(d) * d->each_i8->group, blocks = columns_of(d) / wide_of(d);
+    int8_t minus[BLOCK_BYTES];
+    bool any = false;
+    for (int64_t b = 0, i = 0; b < blocks; b++) {
+        uint8_t spills = 0;
+        for (int64_t g = 0; g < groups; g++, i += bytes) {
+            /* the same for all groups, but for the last where places are not columns; and for all whole blocks where the zero point is one */
+            if (g == 0 ? b == 0 || d->zero_b.at || !d->stride_i8 || b == blocks - 1 : g == groups - 1 && !d->stride_i8)
+                minus_of(d, at, w, b, g, minus);
+            const int8_t *restrict from = weights + i;
+            int8_t *restrict own = to.own + i, *restrict over = to.over + i;
+            for (int64_t c = 0; c < bytes; c++) {
+                const int v = from[c] - minus[c], held = v < -128 ? -128 : v > 127 ? 127 : v;
+                own[c] = (int8_t)held, over[c] = (int8_t)(v - held), spills |= (uint8_t)over[c];
+            }
         }
-    for (int64_t b = 1; b < blocks; b++) memcpy(to + b * groups * wide * group, to, (size_t)(groups * wide * group));
+        to.spills[b] = spills != 0, any |= spills != 0;
+    }
+    return any;
 }
 /* Where each place of the window of pixels m0 …, m of them and of one row of the picture, begins, `apart` pointers a place; those past the last place are any. With shared
    columns only those of rows of the window from `first` on. */
@@ -124,38 +154,57 @@ static void point(const hone_contract *d, const uint8_t *a, const hone_standing 
             if (!hone_contract_inside(d, w, m0 + i, t)) at[t * apart + i] = outside;
     }
 }
-/* Sums as they are, for whatever follows them: less what zero points take away, and as bytes where that is all. */
-static hone_status settle(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, hone_depthwise_i8_part *part,
-                          const int32_t *take, bool plain, const hone_levels *levels, int32_t *sums, int8_t *ones, void *rest) {
-    const int64_t n = d->n, columns = columns_of(d);
-    const int32_t za = hone_contract_int_zero(d, true, at, w, 0);
-    int32_t *row[HONE_DEPTHWISE_I8_ROWS], *pixels = sums + HONE_DEPTHWISE_I8_ROWS * columns;
-    for (int i = 0; i < part->m; i++) row[i] = sums + i * columns;
-    part->sums = row, part->levels = NULL;
-    d->each_i8->run(part);
-    if (!plain) { /* the sums of pixels: weights of 1 */
-        int32_t *one[HONE_DEPTHWISE_I8_ROWS];
-        for (int i = 0; i < part->m; i++) one[i] = pixels + i * columns;
-        const int8_t *weights = part->b;
-        part->sums = one, part->b = ones;
-        d->each_i8->run(part);
-        part->b = weights;
-        const uint32_t all = (uint32_t)d->k * (uint32_t)za, same = d->zero_b.at ? 0 : (uint32_t)hone_contract_int_zero(d, false, at, w, 0);
-        for (int i = 0; !d->zero_b.at && i < part->m; i++)
-            for (int64_t j = 0; j < n; j++) row[i][j] = (int32_t)((uint32_t)row[i][j] - same * ((uint32_t)one[i][j] - all));
-        for (int64_t j = 0; d->zero_b.at && j < n; j++) {
-            const uint32_t zb = (uint32_t)hone_contract_int_zero(d, false, at, w, j);
-            for (int i = 0; i < part->m; i++) row[i][j] = (int32_t)((uint32_t)row[i][j] - zb * ((uint32_t)one[i][j] - all));
-        }
+/* Sums as they are, of the part's columns. */
+static void sum_up(const hone_contract *d, hone_depthwise_i8_part part, const shifted *over, int32_t *sums) {
+    const int64_t columns = columns_of(d), wide = wide_of(d), n = part.n;
+    int32_t *row[HONE_DEPTHWISE_I8_ROWS], *more[HONE_DEPTHWISE_I8_ROWS];
+    for (int i = 0; i < part.m; i++) row[i] = sums + i * columns, more[i] = row[i] + HONE_DEPTHWISE_I8_ROWS * columns;
+    part.sums = row, part.levels = NULL, part.c = part.below = NULL;
+    d->each_i8->run(&part);
+    part.sums = more, part.b = over ? over->over : NULL;
+    for (int64_t j = part.from; over && j < n; j += wide) {
+        if (!over->spills[j / wide]) continue;
+        part.from = j, part.n = n < j + wide ? n : j + wide;
+        d->each_i8->run(&part);
+        for (int i = 0; i < part.m; i++)
+            for (int64_t c = j; c < part.n; c++) row[i][c] = (int32_t)((uint32_t)row[i][c] + (uint32_t)more[i][c]);
     }
+}
+static void as_bytes(const hone_contract *d, const hone_depthwise_i8_part *part, const hone_levels *levels, const int32_t *sums) {
+    hone_levels here = *levels;
+    uint8_t *to[HONE_DEPTHWISE_I8_ROWS];
+    for (int i = 0; i < part->m; i++) to[i] = part->c[i] + part->from;
+    here.bias += part->from, here.scale += part->from;
+    d->levels->levels(&here, part->m, part->n - part->from, sums + part->from, columns_of(d), NULL, to);
+}
+/* Pixels that the kernel does not finish itself: sums for whatever follows, or bytes that are not tame. */
+static hone_status settle(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, const hone_depthwise_i8_part *part,
+                          const shifted *over, const int32_t *take, const hone_levels *levels, int32_t *sums, void *rest) {
+    const int64_t columns = columns_of(d);
+    sum_up(d, *part, over, sums);
     if (levels) {
-        d->levels->levels(levels, part->m, n, sums, columns, NULL, part->c);
-        if (!d->simple->inner && d->simple->table) hone_table_rows(d->simple->table, part->c, part->m, n);
+        as_bytes(d, part, levels, sums);
+        if (!d->simple->inner && d->simple->table) hone_table_rows(d->simple->table, part->c, part->m, d->n);
         return HONE_OK;
     }
     for (int i = 0; i < part->m; i++)
-        for (int64_t j = 0; j < n; j++) row[i][j] = (int32_t)((uint32_t)row[i][j] - (uint32_t)take[j]);
-    return hone_contract_finish(d, at, 0, w, m0, part->m, 0, n, sums, columns, NULL, rest);
+        for (int64_t j = 0; j < d->n; j++) sums[i * columns + j] = (int32_t)((uint32_t)sums[i * columns + j] - (uint32_t)take[j]);
+    return hone_contract_finish(d, at, 0, w, m0, part->m, 0, d->n, sums, columns, NULL, rest);
+}
+/* The kernel made bytes of these pixels, but 8 bits do not hold the weights of some columns: those once more. */
+static void mend(const hone_contract *d, const hone_depthwise_i8_part *given, const shifted *over, const hone_levels *levels,
+                 int32_t *sums) {
+    const int64_t wide = wide_of(d);
+    for (int64_t j = 0; j < given->n; j += wide)
+        for (int below = 0; over->spills[j / wide] && below < (given->below ? 2 : 1); below++)
+            for (int i = 0; i < given->m; i += HONE_DEPTHWISE_I8_ROWS) {
+                hone_depthwise_i8_part part = *given;
+                part.m = given->m - i < HONE_DEPTHWISE_I8_ROWS ? given->m - i : HONE_DEPTHWISE_I8_ROWS;
+                part.a += i * part.a_pixel + below * part.a_place, part.c = (below ? given->below : given->c) + i;
+                part.from = j, part.n = given->n < j + wide ? given->n : j + wide;
+                sum_up(d, part, over, sums);
+                as_bytes(d, &part, levels, sums);
+            }
 }
 /* Pixels whose bytes are read back at once, in scratch: through a residual and what else follows, or a table of floats. */
 enum { READ_PIXELS = 16, READ_AT_ONCE = 1024 };
@@ -180,7 +229,8 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     float *scale = (float *)(void *)(sums + 2 * HONE_DEPTHWISE_I8_ROWS * columns), *placed_scale = (float *)(void *)(placed + columns);
     const uint8_t **rows = (const uint8_t **)(void *)(scale + columns);
     uint8_t **c = (uint8_t **)(void *)(rows + pointers_of(d)), *outside = (uint8_t *)(c + 2 * run_of(d));
-    int8_t *ones = (int8_t *)(outside + columns);
+    const shifted less = {(int8_t *)(outside + columns), (int8_t *)(outside + columns) + columns * taps,
+                          outside + columns + 2 * columns * taps};
     void *rest = (char *)scratch + d->c_bytes;
 
     const hone_simple *inner = d->simple ? d->simple->inner : NULL, *ends = inner ? inner : d->simple;
@@ -191,14 +241,19 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     const bool plain = hone_contract_int_plain(d, at, &w, 0, d->n), bytes = ends && ends->by_row;
     memset(outside, hone_contract_int_outside(d, at, &w), (size_t)columns);
     for (int64_t j = 0; j < d->n; j++) take[j] = (int32_t)(za * (uint32_t)sum[j]);
+    const shifted *over = !plain && shift(d, at, &w, weights, less) ? &less : NULL;
+    for (int64_t j = 0; !plain && j < d->n; j++)
+        take[j] = (int32_t)((uint32_t)take[j] - za * (uint32_t)d->k * (uint32_t)hone_contract_int_zero(d, false, at, &w, j));
+    if (!plain) weights = less.own;
     hone_levels levels = {0};
     if (bytes) {
         hone_epilogue_columns(ends, at, w.index, 0, d->n, bias, scale, &levels);
         for (int64_t j = 0; j < d->n; j++) bias[j] = (int32_t)((uint32_t)bias[j] - (uint32_t)take[j]);
         hone_levels_bound(&levels, d->n, 255.0 * 128 * (double)d->k);
-        levels.mild &= plain; /* other weights' sums are less something */
     }
-    const bool fast = bytes && plain && !levels.odd && levels.tame;
+    const bool fast = bytes && !levels.odd && levels.tame && !(over && d->pairs_i8);
+    hone_levels whole = levels; /* of columns in their order, and of sums of 9 bits a weight */
+    whole.mild &= !over;
     if (fast) {                                                             /* in the kernel's order */
         for (int64_t j = 0; d->each_i8->lanes > 1 && j < columns; j += 4) { /* fours stay together */
             const int64_t to = place_of(d, j);
@@ -212,7 +267,6 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         }
         levels.bias = placed, levels.scale = placed_scale;
     }
-    if (!plain) fill_ones(d, ones);
     const uint8_t *pixels = (const uint8_t *)at[d->a.tensor] + d->a.at.c + w.a;
     const hone_row_number *out = bytes ? &d->simple->out : NULL;
     uint8_t *to =
@@ -253,8 +307,9 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             }
             if (fast) {
                 d->each_i8->run(&part);
+                if (over) mend(d, &part, over, &whole, sums);
                 if (!inner && d->simple->table) hone_table_rows(d->simple->table, c, rows_at_once * part.m, part.n);
-            } else HONE_TRY(settle(d, at, &w, i + p, &part, take, plain, bytes ? &levels : NULL, sums, ones, rest));
+            } else HONE_TRY(settle(d, at, &w, i + p, &part, over, take, bytes ? &whole : NULL, sums, rest));
             if (inner) read_back(d, at, &w, i + p, step, read, floats);
         }
     }
@@ -263,7 +318,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
 void hone_depthwise_int_step(hone_contract *d, hone_step *s) {
     const int64_t columns = columns_of(d), taps = groups_of(d) * d->each_i8->group;
     d->c_bytes = (size_t)hone_up((int64_t)sizeof(int32_t) * columns * (5 + 2 * HONE_DEPTHWISE_I8_ROWS) +
-                                     (int64_t)sizeof(uint8_t *) * (pointers_of(d) + 2 * run_of(d)) + columns * (1 + taps),
+                                     (int64_t)sizeof(uint8_t *) * (pointers_of(d) + 2 * run_of(d)) + columns * (2 + 2 * taps),
                                  64);
     s->tactic = "depthwise int8", s->tile = tile;
     s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt);

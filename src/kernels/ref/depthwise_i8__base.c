@@ -9,7 +9,7 @@ static void add(int32_t *restrict sum, const uint8_t *restrict a, uint8_t flip, 
 }
 hone_depthwise_i8_fn hone_depthwise_i8__base;
 void hone_depthwise_i8__base(const hone_depthwise_i8_part *w) {
-    for (int64_t j = 0; j < w->n; j += WIDE) {
+    for (int64_t j = w->from; j < w->n; j += WIDE) {
         const int64_t rest = w->n - j < WIDE ? w->n - j : WIDE;
         for (int i = 0; i < w->m; i++) {
             int32_t sum[WIDE] = {0};
