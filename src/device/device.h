@@ -9,6 +9,7 @@
 #ifndef HONE_DEVICE_DEVICE_H
 #define HONE_DEVICE_DEVICE_H
 #include "device/step.h"
+#include "ir/infer.h"
 #include "ir/target.h"
 
 /* One tensor of an instance as bound: where, and how it strides. Temporaries come without a ref. */
@@ -42,6 +43,20 @@ typedef struct {
     const struct hone_unit *unit; /* the device that it is bound to; NULL: the CPU */
 } hone_device_call;
 
+/* A host op that a device may have a function for: its operands dense, in its memory. Results whose size only the data say have room for the most there can be; how many there are
+   of them is a number in memory, which the host reads where it wants to know. */
+enum { HONE_MOST_FUNCTION = 12 }; /* inputs, outputs and the count */
+typedef struct {
+    const hone_node *of;
+    int32_t node;
+    const struct hone_unit *unit;
+    const hone_fact *in; /* one an input; those that are absent are unknown. `value` and `contents` where they are known */
+    hone_fact *
+        out; /* one an output, as inferred; a function that takes the call fills in what it knows, the largest there can be for a counted dim … */
+    int8_t *counted;     /* … which it names here; -1: there is none */
+    const hone_ref *ref; /* where they lie: inputs, outputs, then the count, an int64_t: the length of all counted dims */
+} hone_function_call;
+
 enum { HONE_PROFILE_ALONE = 1, HONE_PROFILE_ALL, HONE_PROFILE_BUSY };
 typedef struct {     /* some steps of a plan, one after another */
     hone_step *step; /* their times are written there where they are profiled; nothing else is */
@@ -74,6 +89,9 @@ struct hone_device {
     const char *(*refuses)(const hone_device *, const hone_instance *);
     /* The steps of an instance, each stage by the best tactic that applies. */
     hone_status (*bind)(hone_steps *, const hone_device_call *);
+    /* Functions for host ops, both or none. `takes` says whether it has one for this call, before anything lies anywhere; then `function` makes its steps. */
+    bool (*takes)(const hone_device *, int number, hone_function_call *);
+    hone_status (*function)(hone_steps *, const hone_function_call *);
     /* All steps of a plan are there and no memory is placed yet: what they can still do for one another. Steps of other devices may stand between its own. NULL: nothing. */
     hone_status (*join)(hone_steps *);
     /* Memory is placed: what of a segment's steps follows from that (arguments of kernels), into the plan's arena; run gets it as `sealed`. NULL: nothing. */

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/thread.h"
+#include "device/functions/functions.h"
 
 typedef struct hone_printed_known { /* for the process, as its device is: not counted by hone_alloc */
     char *name;
@@ -15,8 +16,8 @@ typedef struct hone_printed_known { /* for the process, as its device is: not co
 typedef struct { /* of a step */
     hone_printed_gpu *gpu;
     hone_kernels kernels;
-    const hone_instance *in;
-    int64_t scratch_bytes; /* of all its scratch */
+    const hone_instance *in; /* NULL: a function for a host op */
+    int64_t scratch_bytes;   /* of all its scratch */
     const int64_t *scratch_at;
 } work;
 typedef struct {   /* what seal found */
@@ -94,6 +95,14 @@ const char *hone_printed_refuses(const hone_device *d, const hone_instance *in) 
     }
     return NULL;
 }
+static hone_status lay_scratch(hone_arena *arena, work *w) {
+    int64_t *at = HONE_NEW_N(arena, int64_t, w->kernels.n_scratch + 1);
+    if (!at) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    for (int k = 0; k < w->kernels.n_scratch; k++)
+        at[k] = w->scratch_bytes, w->scratch_bytes += (w->kernels.scratch_bytes[k] + 255) / 256 * 256;
+    w->scratch_at = at;
+    return HONE_OK;
+}
 hone_status hone_printed_bind(hone_steps *s, const hone_device_call *c) {
     const hone_instance *in = c->instance;
     work *w = HONE_NEW(s->arena, work);
@@ -102,12 +111,41 @@ hone_status hone_printed_bind(hone_steps *s, const hone_device_call *c) {
     HONE_TRY(hone_printed_gpu_of(c->unit->row, c->unit->number, &w->gpu));
     for (int t = 0; t < in->n_tensor; t++) memcpy(stride + t * HONE_MAX_RANK, c->tensor[t].stride, sizeof c->tensor[t].stride);
     HONE_TRY(hone_kernels_make(s->arena, &w->gpu->target, in, c->param, stride, &w->kernels));
-    int64_t *at = HONE_NEW_N(s->arena, int64_t, w->kernels.n_scratch + 1);
-    if (!at) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    for (int k = 0; k < w->kernels.n_scratch; k++)
-        at[k] = w->scratch_bytes, w->scratch_bytes += (w->kernels.scratch_bytes[k] + 255) / 256 * 256;
-    w->in = in, w->scratch_at = at;
+    HONE_TRY(lay_scratch(s->arena, w));
+    w->in = in;
     return hone_steps_whole(s, c, (hone_step){.tactic = "printed", .data = w});
+}
+
+/* ---- functions for host ops: launches that no program was printed to ---------------------------------------------------------------------- */
+bool hone_printed_takes(const hone_device *d, int number, hone_function_call *c) {
+    (void)d, (void)number;
+    return hone_function_takes(c);
+}
+hone_status hone_printed_function(hone_steps *s, const hone_function_call *c) {
+    const int n = c->of->n_in + c->of->n_out + 1;
+    work *w = HONE_NEW(s->arena, work);
+    hone_access *access = HONE_NEW(s->arena, hone_access);
+    hone_box *box = HONE_NEW_N(s->arena, hone_box, n);
+    if (!w || !access || !box) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    HONE_TRY(hone_printed_gpu_of(c->unit->row, c->unit->number, &w->gpu));
+    HONE_TRY(hone_function_make(s->arena, &w->gpu->target, c, &w->kernels));
+    HONE_TRY(lay_scratch(s->arena, w));
+    for (int t = 0; t < n; t++) { /* all of them are dense */
+        const hone_fact *f = t < c->of->n_in ? c->in + t : t < n - 1 ? c->out + t - c->of->n_in : NULL;
+        int64_t count = 1;
+        if (f && c->ref[t].base != HONE_BASE_NONE && !hone_count_of(f->dim, f->rank, &count))
+            return hone_fail(HONE_NO_MEMORY, "an operand of %s is too large", c->of->program->name);
+        box[t].bytes = count * (int64_t)(f ? hone_dtypes[f->dtype].bytes : sizeof(int64_t));
+    }
+    *access = (hone_access){.box = box, .n_ref = n};
+    for (int l = 0; l < w->kernels.n_launch; l++)
+        for (int k = 0; k < w->kernels.launch[l].n_arg; k++) {
+            const hone_karg *a = w->kernels.launch[l].arg + k;
+            if (a->kind == HONE_KARG_TENSOR) *(a->writes ? &access->writes : &access->reads) |= (uint64_t)1 << a->which;
+        }
+    access->reads &= ~access->writes; /* what it reads of its own results it has written before */
+    return hone_steps_add(s, (hone_step){.tactic = "function", .data = w, .node = c->node, .of = c->of, .access = access, .tiles = 1},
+                          (hone_ref *)(uintptr_t)c->ref, n);
 }
 
 /* ---- kernels ---------------------------------------------------------------------------------------------------------------------------- */
@@ -276,7 +314,7 @@ static hone_status judge(hone_queue *q, uint32_t word) {
     q->under_way.n = 0;
     if (!word) return HONE_OK;
     HONE_TRY(q->gpu->driver->copy_in(q->queue, q->error, 0, &none, sizeof none));
-    if (!s) return hone_fail(HONE_BUG, "a kernel failed whose step is not known");
+    if (!s || !((const work *)s->data)->in) return hone_fail(HONE_BUG, "a kernel failed whose step is not known");
     const hone_instance *in = ((const work *)s->data)->in;
     return hone_fail(HONE_BAD_INPUT, "node '%s' (%s): an index is outside of '%s'", s->of ? s->of->name : "",
                      s->of ? s->of->program->name : in->program->name, (int)tensor < in->n_tensor ? in->tensor[tensor].name : "?");
@@ -320,7 +358,8 @@ static hone_status launch(hone_queue *q, const hone_segment *g, const hone_step 
                           int where) {
     const work *w = s->data;
     hone_printed_arg arg[MOST_ARGS];
-    if (l->n_arg > MOST_ARGS) return hone_fail(HONE_NOT_SUPPORTED, "a kernel of %s has %d arguments", w->in->program->name, l->n_arg);
+    if (l->n_arg > MOST_ARGS)
+        return hone_fail(HONE_NOT_SUPPORTED, "a kernel of %s has %d arguments", s->of ? s->of->program->name : "a copy", l->n_arg);
     if (l->n_number) {
         HONE_TRY(grow(q, &q->numbers, &q->numbers_bytes, l->n_number * (int64_t)sizeof *l->number));
         HONE_TRY(q->gpu->driver->copy_in(q->queue, q->numbers, 0, l->number, sizeof *l->number * (size_t)l->n_number));

@@ -66,6 +66,8 @@ int hone_printed_count(const hone_device *);
 void hone_printed_target(const hone_device *, int number, hone_target *out);
 const char *hone_printed_refuses(const hone_device *, const hone_instance *);
 hone_status hone_printed_bind(hone_steps *, const hone_device_call *) HONE_CHECKED;
+bool hone_printed_takes(const hone_device *, int number, hone_function_call *);
+hone_status hone_printed_function(hone_steps *, const hone_function_call *) HONE_CHECKED;
 hone_status hone_printed_seal(hone_arena *, const hone_step *, int n, const void **sealed) HONE_CHECKED;
 hone_status hone_printed_open(const hone_device *, int number, hone_queue **out) HONE_CHECKED;
 void hone_printed_close(hone_queue *);
@@ -79,7 +81,7 @@ hone_status hone_printed_wait(hone_queue *) HONE_CHECKED;
 #define HONE_PRINTED_ROW(name_, missing_)                                                                              \
     {.name = name_, .missing = missing_, .about = hone_printed_about,                                                  \
      .count = hone_printed_count, .target = hone_printed_target, .refuses = hone_printed_refuses,                      \
-     .bind = hone_printed_bind, .seal = hone_printed_seal, .open = hone_printed_open, .close = hone_printed_close,     \
+     .takes = hone_printed_takes, .function = hone_printed_function, .bind = hone_printed_bind, .seal = hone_printed_seal, .open = hone_printed_open, .close = hone_printed_close,     \
      .run = hone_printed_run, .alloc = hone_printed_alloc, .free = hone_printed_free, .wait = hone_printed_wait,       \
      .copy_in = hone_printed_copy_in, .copy_out = hone_printed_copy_out}
 /* clang-format on */

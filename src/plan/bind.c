@@ -16,7 +16,7 @@ static bool wants(binder *b, const level *l, const hone_node *n) {
     for (int q = 0; q < n->n_in; q++) {
         if (n->in[q] < 0) continue;
         const hone_bound_var *v = l->var + n->in[q];
-        bool shape = v->at == HONE_AT_SLOT && v->fact.tag == HONE_TAG_TENSOR;
+        bool shape = v->at == HONE_AT_COUNTED || (v->at == HONE_AT_SLOT && v->fact.tag == HONE_TAG_TENSOR);
         bool numbers = q < n->program->n_in && n->program->operand[q].contents && v->at == HONE_AT_REF && !v->fact.value &&
                        !hone_fact_numbers(&v->fact);
         if ((shape || numbers) && b->n_wanted < MAX_WANTED) b->wanted[b->n_wanted++] = n->in[q];
@@ -398,7 +398,15 @@ static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, con
         for (int q = 0; q < n->n_out; q++) HONE_TRY(hone_bind_see(b, l, n->out[q]));
         return HONE_OK;
     }
-    for (int q = 0; q < n->n_in; q++) HONE_TRY(hone_bind_see(b, l, n->in[q]));
+    bool counted = false;
+    for (int q = 0; q < n->n_in; q++) {
+        HONE_TRY(hone_bind_see(b, l, n->in[q]));
+        counted |= n->in[q] >= 0 && l->var[n->in[q]].at == HONE_AT_COUNTED;
+    }
+    if (counted && wants(b, l, n)) { /* how many there are must be read first */
+        b->cut = k;
+        return HONE_OK;
+    }
     if (n->n_part) {
         bool fused;
         HONE_TRY(bind_fused(b, l, k, n, &fused));
@@ -441,7 +449,10 @@ static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, con
         for (int q = 0; q < n->n_out; q++) strings |= out[q].dtype == HONE_DTYPE_STRING;
         host = strings;
     }
-    if (host) return bind_host(b, l, k, out);
+    if (host) {
+        if (ready) HONE_TRY(hone_bind_function(b, l, k, n, out, &done));
+        return done ? HONE_OK : bind_host(b, l, k, out);
+    }
     bool shaped = true, known = n->n_out > 0;
     for (int q = 0; q < n->n_out; q++) {
         if (n->out[q] < 0) continue;

@@ -87,6 +87,10 @@ hone_status hone_bind_copy(binder *, const level *, int node, const hone_bound_v
 hone_status hone_bind_copy_apart(binder *, const level *, int node, const hone_bound_var *from, const hone_bound_var *to) HONE_CHECKED;
 /* A dense copy in its stead, where it is not dense. */
 hone_status hone_bind_dense(binder *, const level *, int node, hone_bound_var *) HONE_CHECKED;
+/* ---- function.c: a host op by the function of the device that it is placed on. *done false: it has none for it ----------------------------- */
+hone_status hone_bind_function(binder *, level *, int node, const hone_node *, const hone_fact *out, bool *done) HONE_CHECKED;
+/* The plan is cut to know how many there are of a counted var: the number comes to the host. */
+hone_status hone_bind_count(binder *, hone_bound_var *) HONE_CHECKED;
 /* ---- space.c: which device a node goes to, and values that are wanted in another memory ------------------------------------------------ */
 /* Where a ref's memory is: a space; -1: in all that want it (constants, what was computed when plans were made). */
 int hone_bind_space(const binder *, hone_ref);

@@ -45,7 +45,9 @@ bool hone_bind_as_compiled(const level *l, hone_vid id) {
     const hone_var *v = l->c->graph->var.at + id;
     const hone_bound_var *w = l->var + id;
     const hone_fact *f = &w->fact;
-    if (w->at == HONE_AT_NOWHERE || w->at == HONE_AT_SLOT || v->tag != f->tag || v->dtype != f->dtype || v->rank != f->rank) return false;
+    if (w->at == HONE_AT_NOWHERE || w->at == HONE_AT_SLOT || w->at == HONE_AT_COUNTED || v->tag != f->tag || v->dtype != f->dtype ||
+        v->rank != f->rank)
+        return false;
     for (int k = 0; k < v->rank; k++)
         if (hone_dim_value(v->dim[k], l->values) != f->dim[k]) return false;
     if (v->value || f->value) return v->value == f->value;

@@ -59,7 +59,8 @@ typedef enum {
     HONE_AT_DIMS /* numbers that the input dims say, not written out yet */,
     HONE_AT_CONTENTS /* known numbers, no bytes yet */,
     HONE_AT_REF,
-    HONE_AT_SLOT /* a value that is no tensor, or of a shape known only when it is there */
+    HONE_AT_SLOT /* a value that is no tensor, or of a shape known only when it is there */,
+    HONE_AT_COUNTED /* in memory with room for the most there can be of one dim; how many there are is a number in memory, too */
 } hone_whereabouts;
 typedef struct hone_bound_var { /* what bind knows of a var */
     hone_fact fact;
@@ -68,7 +69,16 @@ typedef struct hone_bound_var { /* what bind knows of a var */
     int32_t slot;     /* SLOT; also REF to a slot's tensor once it is known */
     hone_ref ref;
     int64_t stride[HONE_MAX_RANK];
+    hone_ref count; /* COUNTED: an int64_t, on the device; when the plan is cut for it, on the host … */
+    int64_t most;   /* … of at most so many */
+    int8_t counted; /* of this dim */
 } hone_bound_var;
+/* What memory holds of it: COUNTED with all that there may be. */
+static inline hone_fact hone_bound_room(const hone_bound_var *v) {
+    hone_fact f = v->fact;
+    if (v->at == HONE_AT_COUNTED) f.dim[v->counted] = v->most;
+    return f;
+}
 
 typedef struct { /* a node that a device cannot run: it went to the first unit */
     const hone_node *node;

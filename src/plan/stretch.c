@@ -67,6 +67,10 @@ static hone_status place_spaces(binder *b, hone_plan *p) {
     }
     return HONE_OK;
 }
+static void live_on(binder *b, hone_ref r) { /* past a cut: it keeps its block */
+    if (r.base != HONE_BASE_ARENA || r.block < 0) return;
+    b->steps.block.at[r.block].last = b->steps.step.n, b->steps.block.at[r.block].plain = true;
+}
 static hone_status finish(binder *b, level *l, hone_plan *p) {
     hone_graph *g = l->c->graph;
     for (int k = 0; k < g->out.n; k++) HONE_TRY(hone_bind_see(b, l, g->out.at[k]));
@@ -74,6 +78,10 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
     hone_bind_on(b, 0);
     for (int k = 0; b->cut >= 0 && k < b->n_wanted; k++) { /* it will be read as a value, by the host */
         hone_bound_var *v = l->var + b->wanted[k];
+        if (v->at == HONE_AT_COUNTED) {
+            HONE_TRY(hone_bind_count(b, v));
+            continue;
+        }
         HONE_TRY(hone_bind_dense(b, l, -1, v));
         if (v->at == HONE_AT_REF) HONE_TRY(hone_bind_bring(b, l, -1, b->wanted[k], &v->ref));
     }
@@ -113,9 +121,11 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
         else HONE_TRY(hone_bind_copy(b, l, -1, v, &to));
     }
     if (b->cut >= 0) { /* what lives on keeps its block to the end; the state is kept for the next stretch */
-        for (int k = 0; k < g->var.n; k++)
-            if (l->var[k].at == HONE_AT_REF && l->var[k].ref.base == HONE_BASE_ARENA && l->var[k].ref.block >= 0)
-                b->steps.block.at[l->var[k].ref.block].last = b->steps.step.n, b->steps.block.at[l->var[k].ref.block].plain = true;
+        for (int k = 0; k < g->var.n; k++) {
+            const hone_bound_var *v = l->var + k;
+            if (v->at == HONE_AT_REF || v->at == HONE_AT_COUNTED) live_on(b, v->ref);
+            if (v->at == HONE_AT_COUNTED) live_on(b, v->count);
+        }
     }
     for (int k = 0; k < b->steps.block.n; k++) { /* steps that were taken back may have made or read it */
         hone_block *w = b->steps.block.at + k;
@@ -147,10 +157,14 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
             if (v->fact.contents &&
                 !(v->fact.contents = hone_arena_copy(p->arena, v->fact.contents, sizeof(hone_dim) * (size_t)v->fact.n_content)))
                 return no_memory();
-            if (v->at != HONE_AT_REF) continue; /* the next stretch has memory of its own: this one's is a slot's to it */
+            if (v->at != HONE_AT_REF && v->at != HONE_AT_COUNTED)
+                continue; /* the next stretch has memory of its own: this one's is a slot's to it */
             if (v->ref.base == HONE_BASE_PLAN) v->ref.base = hone_slot_base(b, p->own_slot);
             settle(b, p, &v->ref);
             if (v->ref.base == HONE_BASE_ARENA) v->ref.base = hone_slot_base(b, p->arena_slot);
+            if (v->at != HONE_AT_COUNTED) continue;
+            settle(b, p, &v->count);
+            if (v->count.base == HONE_BASE_ARENA) v->count.base = hone_slot_base(b, p->arena_slot);
         }
     }
     p->step = hone_arena_copy(p->arena, b->steps.step.at, sizeof *p->step * (size_t)p->n_step);
@@ -229,10 +243,16 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
                     v->at = HONE_AT_REF, v->ref = (hone_ref){hone_slot_base(&b, v->slot), -1, 0};
                     hone_dense_strides(&v->fact, v->stride);
                 }
-            } else v->fact.value = wanted[k].value, v->fact.contents = NULL;
+            } else if (v->at == HONE_AT_COUNTED) v->fact = wanted[k], v->at = HONE_AT_REF;
+            else v->fact.value = wanted[k].value, v->fact.contents = NULL;
         }
     }
     if (!s) s = hone_bind_nodes(&b, &l, from);
+    for (int k = 0; k < g->out.n && !s && (b.cut < 0 || b.cut == g->node.n) && b.n_wanted < MAX_WANTED; k++)
+        if (l.var[g->out.at[k]].at == HONE_AT_COUNTED) { /* the results' own sizes are the last that is read */
+            if (b.cut < 0) b.n_wanted = 0;
+            b.cut = g->node.n, b.wanted[b.n_wanted++] = g->out.at[k];
+        }
     if (!s) s = finish(&b, &l, p);
     if (!s && hone_verify_wanted()) s = hone_plan_verify(c, input, p);
     hone_packs_fill(c->packs, how.threads); /* whatever came of it: what they are made by goes with the plan */

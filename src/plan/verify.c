@@ -336,7 +336,8 @@ static int64_t granule_of(const verifier *v) {
     const hone_graph *graph = v->c->graph;
     for (const hone_plan *p = v->p; p; p = p == v->p ? p->before : NULL) /* vars that live on, into this plan and out of it */
         for (int k = 0; p->var && k < graph->var.n; k++)
-            if (p->var[k].at == HONE_AT_REF && p->var[k].fact.dtype && p->var[k].fact.dtype != HONE_DTYPE_STRING)
+            if ((p->var[k].at == HONE_AT_REF || p->var[k].at == HONE_AT_COUNTED) && p->var[k].fact.dtype &&
+                p->var[k].fact.dtype != HONE_DTYPE_STRING)
                 g = gcd(gcd(g, p->var[k].ref.offset), (int64_t)hone_dtypes[p->var[k].fact.dtype].bytes);
     return g;
 }
@@ -351,6 +352,17 @@ static hone_status map(verifier *v, hone_arena *a, memory *m) { /* nobody wrote 
         return no_memory();
     return HONE_OK;
 }
+static const hone_fact a_count = {.dtype = HONE_DTYPE_I64, .rank = 0}; /* of what is counted */
+static hone_status inherit_one(verifier *v, hone_arena *a, int var, const hone_fact *f, const int64_t *stride, hone_ref ref) {
+    if (ref.base < HONE_BASE_FIRST || ref.base >= v->p->n_base || !v->base[ref.base].by) return HONE_OK;
+    touch t;
+    HONE_TRY(touch_tensor(a, f, stride, ref, &t));
+    if (!hone_push(&v->writers, ((writer){-1, var, ref.block}))) return no_memory();
+    touching here = {.me = (uint32_t)v->writers.n, .block = ref.block, .again = true, .self = &t};
+    say(v, "what is left of var", var);
+    HONE_TRY(in_bounds(v, v->base + ref.base, &t, 0, 0));
+    return walk(v, v->base + ref.base, &t, 0, 0, write_there, &here);
+}
 /* What the stretch before left in outputs, and what of its memory is still something. */
 static hone_status inherit(verifier *v, hone_arena *a) {
     const hone_plan *p = v->p->before;
@@ -361,14 +373,10 @@ static hone_status inherit(verifier *v, hone_arena *a) {
         if (p->space[k].slot >= 0) HONE_TRY(map(v, a, v->base + first_slot + p->space[k].slot));
     for (int k = 0; k < v->c->graph->var.n; k++) {
         const hone_bound_var *w = p->var + k;
-        if (w->at != HONE_AT_REF || w->ref.base < HONE_BASE_FIRST || w->ref.base >= v->p->n_base || !v->base[w->ref.base].by) continue;
-        touch t;
-        HONE_TRY(touch_tensor(a, &w->fact, w->stride, w->ref, &t));
-        if (!hone_push(&v->writers, ((writer){-1, k, w->ref.block}))) return no_memory();
-        touching here = {.me = (uint32_t)v->writers.n, .block = w->ref.block, .again = true, .self = &t};
-        say(v, "what is left of var", k);
-        HONE_TRY(in_bounds(v, v->base + w->ref.base, &t, 0, 0));
-        HONE_TRY(walk(v, v->base + w->ref.base, &t, 0, 0, write_there, &here));
+        if (w->at != HONE_AT_REF && w->at != HONE_AT_COUNTED) continue;
+        const hone_fact room = hone_bound_room(w);
+        HONE_TRY(inherit_one(v, a, k, &room, w->stride, w->ref));
+        if (w->at == HONE_AT_COUNTED) HONE_TRY(inherit_one(v, a, k, &a_count, NULL, w->count));
     }
     for (int k = from; k < to; k++) v->base[first_slot + k].there = true;
     for (int k = 1; p->space && k < p->units->n; k++)
@@ -404,9 +412,18 @@ static hone_status begin(verifier *v, hone_arena *a, const hone_fact *input) {
     for (int k = 0; k < v->n_out; k++) HONE_TRY(map(v, a, v->base + HONE_BASE_FIRST + v->n_in + k));
     return p->before ? inherit(v, a) : HONE_OK;
 }
+static hone_status lives_on(verifier *v, hone_arena *a, const hone_fact *f, const int64_t *stride, hone_ref ref) {
+    const int first_slot = HONE_BASE_FIRST + v->n_in + v->n_out;
+    touch t;
+    if (ref.block >= -1) return HONE_OK; /* in no block of this stretch */
+    if (ref.base == first_slot + v->p->arena_slot) ref.base = HONE_BASE_ARENA;
+    HONE_TRY(touch_tensor(a, f, stride, ref, &t));
+    const int space = hone_plan_space(v->p, first_slot, ref.base);
+    t.space = space < 0 ? 0 : space;
+    return read_one(v, &t, 0, 0);
+}
 static hone_status end(verifier *v, hone_arena *a) {
     const hone_plan *p = v->p;
-    const int first_slot = HONE_BASE_FIRST + v->n_in + v->n_out;
     touch t;
     for (int k = 0; k < v->n_out; k++) {
         say(v, "output", k);
@@ -419,14 +436,11 @@ static hone_status end(verifier *v, hone_arena *a) {
     }
     for (int k = 0; p->cut_node >= 0 && k < v->c->graph->var.n; k++) {
         const hone_bound_var *w = p->var + k;
-        hone_ref ref = w->ref;
-        if (w->at != HONE_AT_REF || w->ref.block >= -1) continue; /* in no block */
-        if (ref.base == first_slot + p->arena_slot) ref.base = HONE_BASE_ARENA;
+        if (w->at != HONE_AT_REF && w->at != HONE_AT_COUNTED) continue;
+        const hone_fact room = hone_bound_room(w);
         snprintf(v->what, sizeof v->what, "'%.40s' past the cut", v->c->graph->var.at[k].name);
-        HONE_TRY(touch_tensor(a, &w->fact, w->stride, ref, &t));
-        const int space = hone_plan_space(p, first_slot, ref.base);
-        t.space = space < 0 ? 0 : space;
-        HONE_TRY(read_one(v, &t, 0, 0));
+        HONE_TRY(lives_on(v, a, &room, w->stride, w->ref));
+        if (w->at == HONE_AT_COUNTED) HONE_TRY(lives_on(v, a, &a_count, NULL, w->count));
     }
     return HONE_OK;
 }

@@ -273,6 +273,13 @@ static hone_status read_wanted(hone_exec *e, const hone_plan *p, hone_fact *fact
             const hone_value *w = v->slot < e->c->graph->in.n ? e->in[v->slot] : e->slot[v->slot];
             if (!w) return hone_fail(HONE_BUG, "a value is not there");
             facts[k] = hone_fact_of_value(w);
+        } else if (v->at == HONE_AT_COUNTED) {
+            int64_t n;
+            memcpy(&n, hone_ref_at(v->count, e->base), sizeof n);
+            if (n < 0 || n > v->most) return hone_fail(HONE_BUG, "a device counted %lld of at most %lld", (long long)n, (long long)v->most);
+            facts[k] = v->fact, facts[k].dim[v->counted] = n, facts[k].value = NULL, facts[k].contents = NULL;
+            if (!hone_push(&e->key, n)) return no_memory();
+            continue;
         } else {
             HONE_TRY(hone_value_view(v->fact.dtype, v->fact.dim, v->fact.rank, hone_ref_at(v->ref, e->base), &views[k]));
             /* strided: only dense numbers are read */

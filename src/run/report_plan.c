@@ -145,7 +145,7 @@ static void put_plan(const hone_compiled *form, const hone_fact *in, const hone_
     hone_text_put(t, "{\"whole\": %s", p->cut_node < 0 ? "true" : "false");
     if (p->cut_node >= 0) {
         hone_text_put(t, ", \"cut_at\": ");
-        hone_text_json(t, g->node.at[p->cut_node]->name);
+        hone_text_json(t, p->cut_node < g->node.n ? g->node.at[p->cut_node]->name : "");
         hone_text_put(t, ", \"waits_for\": [");
         for (int k = 0; k < p->n_wanted; k++) {
             if (k) hone_text_put(t, ", ");
