@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "device/cuda/nvrtc.h"
+#include "device/functions/functions.h"
 #include "hone/hone.h"
 #include "onnx_write.h"
 
@@ -275,8 +277,75 @@ static void nms(void **unused) {
     nms_one(1, 2, 9, 0, 0.5f, 0, 0, 3, false);
     nms_one(1, 1, 50, 9, 0.5f, -INFINITY, 0, 3, true);
 }
+/* ---- the same texts as CUDA C, by NVRTC, without a GPU ---- */
+static hone_vec(char *) known; /* names of kernels */
+static void put_texts(const char *op, hone_attr *attr, int n_attr, hone_fact *fact, int n_in, int n_out, hone_text *text, int *kernels) {
+    hone_kernel_target target = {.lang = HONE_LANG_CUDA, .f64 = true, .arg_bytes = 4000, .wish = {.max_threads = 256, .units = 8}};
+    hone_vid id[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const hone_library *library = NULL;
+    assert_int_equal(hone_library_builtin(&library), HONE_OK);
+    hone_node n = {.program = hone_library_find(library, "", op),
+                   .name = op,
+                   .attr = attr,
+                   .n_attr = n_attr,
+                   .n_in = n_in,
+                   .n_out = n_out,
+                   .in = id,
+                   .out = id};
+    int8_t counted[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    hone_function_call c = {.of = &n, .in = fact, .out = fact + n_in, .counted = counted};
+    hone_arena *a = hone_arena_create();
+    hone_kernels k;
+    assert_non_null(n.program);
+    if (!hone_function_takes(&c)) fail_msg("%s is not taken", op);
+    assert_int_equal(hone_function_make(a, &target, &c, &k), HONE_OK);
+    for (int l = 0; l < k.n_launch; l++) {
+        bool is = false;
+        for (int q = 0; q < known.n && !is; q++) is = !strcmp(known.at[q], k.launch[l].name);
+        if (is) continue;
+        assert_true(hone_push(&known, strdup(k.launch[l].name)));
+        hone_text_put(text, "%s", k.launch[l].text);
+        ++*kernels;
+    }
+    hone_arena_destroy(a);
+}
+static void compiled(void **unused) {
+    (void)unused;
+    int major, minor, kernels = 0;
+    hone_text text = {0};
+    if (hone_nvrtc_version(&major, &minor)) skip();
+    hone_kernel_prelude(&(hone_kernel_target){.lang = HONE_LANG_CUDA, .f64 = true}, false, &text);
+    for (int t = 0; t < TYPES; t++) {
+        const hone_dtype type = types[t].type;
+        const hone_fact x = {.dtype = type, .rank = 2, .dim = {3, 5000}}, row = {.dtype = type, .rank = 1, .dim = {5000}};
+        const hone_fact few = {.dtype = type, .rank = 2, .dim = {3, 7}}, many = {.dtype = type, .rank = 2, .dim = {3, 4000}};
+        const hone_fact i64 = {.dtype = HONE_DTYPE_I64, .rank = 1, .dim = {1}}, which = {.dtype = HONE_DTYPE_BOOL, .rank = 1, .dim = {3}};
+        hone_attr axis = {.name = "axis", .kind = HONE_ATTR_INT, .n = 1, .i = &(int64_t){0}};
+        if (t < TYPES - 1) put_texts("TopK", NULL, 0, (hone_fact[]){x, i64, few, few}, 2, 2, &text, &kernels);
+        if (t < TYPES - 1) put_texts("TopK", NULL, 0, (hone_fact[]){x, i64, many, many}, 2, 2, &text, &kernels);
+        put_texts("NonZero", NULL, 0, (hone_fact[]){x, i64}, 1, 1, &text, &kernels);
+        put_texts("Compress", &axis, 1, (hone_fact[]){x, which, i64}, 2, 1, &text, &kernels);
+        put_texts("Unique", NULL, 0, (hone_fact[]){row, i64, i64, i64, i64}, 1, 4, &text, &kernels);
+    }
+    const int64_t most = 9;
+    const hone_fact boxes = {.dtype = HONE_DTYPE_F32, .rank = 3, .dim = {1, 3000, 4}},
+                    scores = {.dtype = HONE_DTYPE_F32, .rank = 3, .dim = {1, 2, 3000}};
+    const hone_fact limit = {.dtype = HONE_DTYPE_I64, .rank = 0, .contents = &most, .n_content = 1};
+    put_texts("NonMaxSuppression", NULL, 0, (hone_fact[]){boxes, scores, limit, limit}, 3, 1, &text, &kernels);
+    assert_false(text.failed);
+    for (int k = 0; k < 2; k++) {
+        void *cubin = NULL;
+        size_t bytes = 0;
+        if (hone_nvrtc_compile_exact(text.text, "functions", k ? "sm_90a" : "sm_80", &cubin, &bytes)) fail_msg("%s", hone_fail_text());
+        hone_free(cubin);
+    }
+    print_message("%d kernels compiled by NVRTC %d.%d for sm_80 and sm_90a\n", kernels, major, minor);
+    hone_text_free(&text);
+    for (int k = 0; k < known.n; k++) free(known.at[k]);
+    hone_vec_free(&known);
+}
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(topk), cmocka_unit_test(nonzero), cmocka_unit_test(compress),
-                                       cmocka_unit_test(unique), cmocka_unit_test(nms)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(topk),   cmocka_unit_test(nonzero), cmocka_unit_test(compress),
+                                       cmocka_unit_test(unique), cmocka_unit_test(nms),     cmocka_unit_test(compiled)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

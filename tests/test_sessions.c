@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    Sessions on a device of printed kernels, through the public API: several in threads at a time, models that come and go, a run that fails and the next that is right.
-   On OpenCL, or what HONE_TEST_DEVICE names ("cuda"); skipped where there is none. */
+   On OpenCL, or what HONE_TEST_DEVICE names ("cuda"); skipped where there is none. HONE_TEST_RUNS and HONE_TEST_ROUNDS: how many runs a thread, how many models come and go; on CUDA the
+   free memory of the GPU is the same after them. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +19,18 @@
 #include "onnx_write.h"
 
 static const char *device(void) { return getenv("HONE_TEST_DEVICE") ? getenv("HONE_TEST_DEVICE") : "opencl"; }
+static int wanted(const char *name, int otherwise) { return getenv(name) ? atoi(getenv(name)) : otherwise; }
+/* Of the GPU that this thread has been using; 0: it is no CUDA device. */
+static size_t free_bytes(void) {
+    int (*ask)(size_t *, size_t *) = NULL;
+    void *library = !strncmp(device(), "cuda", 4) ? dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) : NULL,
+         *symbol = library ? dlsym(library, "cuMemGetInfo_v2") : NULL;
+    size_t now = 0, all = 0;
+    memcpy(&ask, &symbol, sizeof ask);
+    if (ask && ask(&now, &all)) now = 0;
+    if (library) dlclose(library);
+    return now;
+}
 enum { ROWS = 64, COLUMNS = 5 };
 
 /* y = Softmax(Gather(x, at) + x's first rows): an index that may be wrong, and a row of two stages. */
@@ -74,7 +88,8 @@ typedef struct {
 static void *work(void *arg) {
     worker *w = arg;
     hone_session *there = session(w->m, device()), *here = session(w->m, NULL);
-    for (int k = 0; k < 100 && there && here; k++) {
+    const int runs = wanted("HONE_TEST_RUNS", 100);
+    for (int k = 0; k < runs && there && here; k++) {
         const inputs in = drawn(w->seed + (unsigned)k);
         hone_value *a = NULL, *b = NULL;
         if (hone_session_run(there, (hone_value *[]){in.x, in.at}, &a) || hone_session_run(here, (hone_value *[]){in.x, in.at}, &b) ||
@@ -111,7 +126,9 @@ static void same_place(const char *a, const char *b) { /* node and tensor; which
 }
 static void again(void **state) {
     (void)state;
-    for (int round = 0; round < 50; round++) {
+    const int rounds = wanted("HONE_TEST_ROUNDS", 50);
+    size_t before = 0;
+    for (int round = 0; round < rounds; round++) {
         hone_model *m = model();
         hone_session *there = session(m, device()), *here = there ? session(m, NULL) : NULL;
         if (!there) {
@@ -133,7 +150,11 @@ static void again(void **state) {
         hone_value_free(a), hone_value_free(b), hone_value_free(c);
         release(in), release(bad);
         hone_session_free(there), hone_session_free(here), hone_model_free(m);
+        if (round == 9) before = free_bytes();
     }
+    const size_t after = free_bytes();
+    if (before) print_message("%d rounds: %zu bytes of the GPU free before, %zu after\n", rounds, before, after);
+    assert_true(after >= before || before - after < (size_t)4 << 20);
 }
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(several), cmocka_unit_test(again)};
