@@ -72,6 +72,7 @@ static void give(rig *r, hone_value *take) { r->in[r->node.n_in++] = take; }
 
 static hone_status run_body(const hone_host_call *c, int b, hone_value *const *in, int n_in, hone_value **out, int n_out) {
     (void)b;
+    for (int k = 0; k < n_out; k++) hone_value_drop(out[k]), out[k] = NULL; /* tensors that it might have filled */
     return ((rig *)c->run)->run(in, n_in, out, n_out);
 }
 static hone_status run(rig *r, const char *name) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Sessions on a device of printed kernels, through the public API: several in threads at a time, models that come and go, a run that fails and the next that is right.
+   Sessions on a device of printed kernels, through the public API: several in threads at a time, models that come and go, a run that fails and the next that is right; a Loop
+   whose values stay there.
    On OpenCL, or what HONE_TEST_DEVICE names ("cuda"); skipped where there is none. HONE_TEST_RUNS and HONE_TEST_ROUNDS: how many runs a thread, how many models come and go; on CUDA the
    free memory of the GPU is the same after them. */
 #include <dlfcn.h>
@@ -156,7 +157,53 @@ static void again(void **state) {
     if (before) print_message("%d rounds: %zu bytes of the GPU free before, %zu after\n", rounds, before, after);
     assert_true(after >= before || before - after < (size_t)4 << 20);
 }
+/* ---- a Loop whose values stay on the device: y = 2 * tanh(x), again and again; all of them gathered ---- */
+static hone_model *loop_model(int64_t trips) {
+    msg b = {0}, g = {0};
+    text(&b, 2, "body");
+    add_node(&b, node("Identity", "go", "more")), add_node(&b, node("Tanh", "v", "t"));
+    add_node(&b, node("Add", "t t", "r")), add_node(&b, node("Exp", "r", "s"));
+    add_input(&b, "i", 7, ""), add_input(&b, "go", 9, ""), add_input(&b, "v", 1, "64 5");
+    sub(&b, 12, value_info("more", 9, "")), add_output(&b, "r"), add_output(&b, "s");
+    sub(&g, 5, ints("m", "", &trips, 1)), sub(&g, 5, tensor_raw("c", 9, "", &(char){1}, 1));
+    add_input(&g, "x", 1, "64 5");
+    add_node(&g, with(node("Loop", "m c x", "y all"), attr_sub("body", 5, 6, b)));
+    add_output(&g, "y"), add_output(&g, "all");
+    msg m = model_of(g, 18);
+    hone_model *out = NULL;
+    if (hone_model_load_memory(m.at, m.n, &out)) fail_msg("%s", hone_error());
+    free(m.at);
+    return out;
+}
+static void loop_stays(void **state) {
+    (void)state;
+    enum { BYTES = ROWS * COLUMNS * 4 };
+    for (int trips = 2; trips < 60; trips += 50) {
+        hone_model *m = loop_model(trips);
+        hone_session *there = session(m, device()), *here = there ? session(m, NULL) : NULL;
+        if (!there) {
+            hone_model_free(m);
+            skip();
+        }
+        const inputs in = drawn(3);
+        hone_value *a[2] = {0}, *b[2] = {0};
+        if (hone_session_run(there, (hone_value *[]){in.x}, a)) fail_msg("%s", hone_error());
+        if (hone_session_run(here, (hone_value *[]){in.x}, b)) fail_msg("%s", hone_error());
+        assert_true(close_enough(a[0], b[0]));
+        for (int64_t k = 0; k < (int64_t)trips * ROWS * COLUMNS; k += 7)
+            assert_float_equal(hone_value_number(a[1], k), hone_value_number(b[1], k), 1e-5);
+        char *report = NULL, want[200];
+        assert_int_equal(hone_session_report(there, "copies", &report), HONE_OK);
+        snprintf(want, sizeof want, "\"in_bytes\": %d, \"out_bytes\": %d, \"across_bytes\": 0, \"within_bytes\": %d", BYTES,
+                 BYTES * (1 + trips), BYTES * trips);
+        if (!strstr(report, want)) fail_msg("%d iterations: %s", trips, report);
+        hone_text_release(report);
+        for (int k = 0; k < 2; k++) hone_value_free(a[k]), hone_value_free(b[k]);
+        release(in);
+        hone_session_free(there), hone_session_free(here), hone_model_free(m);
+    }
+}
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(several), cmocka_unit_test(again)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(several), cmocka_unit_test(again), cmocka_unit_test(loop_stays)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

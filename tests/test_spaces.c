@@ -14,6 +14,7 @@
 #include "plan/bind.h"
 #include "plan/verify.h"
 #include "run/exec.h"
+#include "run/spaces.h"
 #include "run/units.h"
 
 static uint64_t random_state = 11;
@@ -56,6 +57,19 @@ static const struct {
     {"graph doubles opset 18 (x: f32[n]) -> y { d = Cast(x) {to: 11}; e = Exp(d); f = Cast(e) {to: 1}; k: i64[1] = {2};\n"
      "  v, i = TopK(f, k) {axis: 0}; s = Relu(v); y = Add(s, s); }\n",
      {7},
+     1},
+    {"graph scan opset 18 (x: f32[n, 4]) -> y, all, more { w: f32[4, 4] = random(1, -1, 1); s0: f32[4, 1] = random(2, -1, 1); a = Exp(x); "
+     "t = Tanh(w);\n"
+     "  y, all, back = Scan(s0, a; t) {num_scan_inputs: 1, scan_input_axes: [0], scan_input_directions: [1], scan_output_axes: [1, 0],\n"
+     "    scan_output_directions: [0, 1], body: graph b (s: f32[4, 1], v: f32[4]; t: f32[4, 4]) -> r, o, q {\n"
+     "    p = MatMul(t, s); r = Tanh(p); o = Add(v, v); q = Softmax(r) {axis: 0}; }}; more = Mul(back, y); }\n",
+     {6, 4},
+     2},
+    {"graph until opset 18 (x: f32[n]) -> y, all { m: i64[] = {40}; c: bool[] = {1}; limit: f32[] = {9}; one: f32[] = {1}; a = Abs(x); b = "
+     "Add(a, one);\n"
+     "  z, all = Loop(m, c, b; limit, b) {body: graph g (i: i64[], go: bool[], v: f32[n]; limit: f32[], b: f32[n]) -> more, r, s {\n"
+     "    r = Add(v, b); f = Cast(i) {to: 1}; s = Mul(r, f); h = ReduceMax(r) {keepdims: 0}; more = Less(h, limit); }}; y = Relu(z); }\n",
+     {5},
      1},
 };
 enum { MODELS = sizeof models / sizeof *models, MOST_OUTPUTS = 4, MOST_NODES = 64 };
@@ -147,7 +161,7 @@ static void splits(void **state) {
 /* Many more, bound and verified only. */
 static void random_plans(void **state) {
     (void)state;
-    enum { EACH = 2000 };
+    enum { EACH = 1500 };
     int across = 0;
     for (int m = 0; m < MODELS; m++) {
         hone_compiled *c = compile(models[m].text);
@@ -380,6 +394,58 @@ static void stays(void **state) { /* a state that goes round: nothing is copied 
     hone_compiled_destroy(c), hone_compiled_destroy(cpu);
 }
 
+/* A Loop of n iterations on a device: what does it copy? */
+static hone_copied loop_copies(const char *text, int trips, const hone_units *u, hone_value *x) {
+    char with[2000];
+    snprintf(with, sizeof with, text, trips);
+    hone_compiled *c = compile(with), *form = compile_for(c, u);
+    hone_value *out[2] = {0}, *want[2] = {0};
+    hone_exec *e = NULL, *one = NULL;
+    assert_int_equal(hone_exec_create(form, &(hone_exec_options){.threads = 1, .interpret = true, .units = u}, &e), HONE_OK);
+    assert_int_equal(hone_exec_create(c, &(hone_exec_options){.threads = 1, .interpret = true}, &one), HONE_OK);
+    for (int again = 0; again < 2; again++)
+        if (hone_exec_run(e, &x, out)) fail_msg("%s\n%s", hone_fail_text(), with);
+    if (hone_exec_run(one, &x, want)) fail_msg("%s\n%s", hone_fail_text(), with);
+    for (int k = 0; k < c->graph->out.n; k++) {
+        assert_int_equal(out[k]->bytes, want[k]->bytes);
+        assert_memory_equal(out[k]->data, want[k]->data, out[k]->bytes);
+        hone_value_drop(out[k]), hone_value_drop(want[k]);
+    }
+    const hone_copied copied = *hone_exec_copied(e);
+    hone_exec_destroy(e), hone_exec_destroy(one);
+    hone_compiled_destroy(form), hone_compiled_destroy(c);
+    return copied;
+}
+static void loops_stay(void **state) {
+    (void)state;
+    enum { ROWS = 6, BYTES = ROWS * 4 * 4 };
+    static const char *const counted = /* a carried tensor, a scan output, a capture that the host has */
+        "graph loop opset 18 (x: f32[n, 4]) -> y, all { m: i64[] = {%d}; c: bool[] = {1}; w: f32[4, 4] = random(1, -1, 1);\n"
+        "  y, all = Loop(m, c, x; w, x) {body: graph b (i: i64[], go: bool[], v: f32[n, 4]; w: f32[4, 4], x: f32[n, 4]) -> go, r, s {\n"
+        "    p = MatMul(v, w); q = Add(p, x); r = Tanh(q); s = Softmax(r) {axis: -1}; }}; }\n";
+    static const char *const asked = /* the condition is computed there: a byte an iteration is read */
+        "graph loop opset 18 (x: f32[n, 4]) -> y { m: i64[] = {%d}; c: bool[] = {1}; most: f32[] = {1000}; one: f32[] = {1};\n"
+        "  y = Loop(m, c, x; most, one) {body: graph b (i: i64[], go: bool[], v: f32[n, 4]; most: f32[], one: f32[]) -> more, r {\n"
+        "    r = Add(v, one); h = ReduceMax(r) {keepdims: 0}; more = Less(h, most); }}; }\n";
+    hone_value *x = NULL;
+    assert_int_equal(hone_value_tensor(HONE_DTYPE_F32, (int64_t[]){ROWS, 4}, 2, &x), HONE_OK);
+    for (int k = 0; k < ROWS * 4; k++) ((float *)x->data)[k] = (float)draw(2001) / 1000 - 1;
+    hone_units u = three();
+    u.rest = 1;
+    for (int trips = 1; trips < 100; trips += 49) {
+        hone_copied n = loop_copies(counted, trips, &u, x);
+        assert_int_equal(n.in, 2 * BYTES);              /* x, as what is carried and as what is captured */
+        assert_int_equal(n.out, BYTES + trips * BYTES); /* y and all, once */
+        assert_int_equal(n.across, 0);
+        assert_int_equal(n.within, trips * BYTES); /* scan outputs to where they are gathered */
+        n = loop_copies(asked, trips, &u, x);
+        assert_int_equal(n.in, BYTES);
+        assert_int_equal(n.out, BYTES + trips);
+        assert_int_equal(n.within, 0);
+    }
+    hone_value_drop(x);
+}
+
 /* ---- what fails, and what is asked for wrongly ------------------------------------------------------------------------------------------ */
 static void failing(void **state) {
     (void)state;
@@ -453,8 +519,8 @@ int main(void) {
         fprintf(stderr, "HONE_PLUGIN_PLAIN=%s: %s\n", plugin ? plugin : "", hone_fail_text());
         return 1;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(words),   cmocka_unit_test(splits), cmocka_unit_test(random_plans),
-                                       cmocka_unit_test(planted), cmocka_unit_test(forms),  cmocka_unit_test(stays),
-                                       cmocka_unit_test(failing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(words),      cmocka_unit_test(splits), cmocka_unit_test(random_plans),
+                                       cmocka_unit_test(planted),    cmocka_unit_test(forms),  cmocka_unit_test(stays),
+                                       cmocka_unit_test(loops_stay), cmocka_unit_test(failing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -191,6 +191,7 @@ typedef struct {
 static hone_status walk_body(const hone_host_call *c, int b, hone_value *const *in, int n_in, hone_value **out, int n_out) {
     const walk_body_of *w = c->run;
     if (b < 0 || b >= w->node->n_body) return hone_fail(HONE_BUG, "no body %d", b);
+    for (int k = 0; k < n_out; k++) hone_value_drop(out[k]), out[k] = NULL; /* tensors that it might have filled */
     return walk_graph(w->walk, w->node->body[b], in, n_in, out, n_out);
 }
 static bool has_stage(const hone_line *l) {

@@ -55,7 +55,7 @@ typedef struct {
     /* copy_in comes back when `from` may change again, copy_out when all bytes are there. */
     hone_status (*copy_in)(void *queue, void *to, int64_t at, const void *from, size_t bytes);
     hone_status (*copy_out)(void *queue, void *to, void *from, int64_t at, size_t bytes);
-    /* Between the memories of two queues of this table, in the order of both. May be NULL: bytes go through the host. */
+    /* Between the memories of two queues of this table, in the order of both; the two may be one queue. May be NULL: bytes go through the host. */
     hone_status (*copy_peer)(void *to_queue, void *to, int64_t at, void *from_queue, void *from, int64_t from_at, size_t bytes);
     /* One operand a tensor of the work; they are gone when it returns, the work is there until the queue was waited for. */
     hone_status (*enqueue)(void *queue, const hone_work *, const hone_device_operand *);

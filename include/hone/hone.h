@@ -259,7 +259,8 @@ HONE_API hone_status hone_session_run(hone_session *, hone_value *const *in, hon
 /* Model topics: "summary" (name, opset, forgiven: what was wrong with the file and did not matter, a text each, inputs, outputs, nodes, parameters, parameter_bytes, ops by count), "nodes" (one object a node: name,
    op, inputs with shapes, outputs, flops, bytes), "passes" (what each did), "text" (the graph as text, one string),
    "graph" (all of it, to draw: a list of graphs, bodies after the model's own, with vars, attributes, constants' statistics).
-   Session topics, after a run: "memory" (arena_bytes, sum_bytes, lower_bound_bytes, packed_bytes, steps, plans), "steps" (one object a step:
+   Session topics, after a run: "memory" (arena_bytes, sum_bytes, lower_bound_bytes, packed_bytes, steps, plans), "copies" (in_bytes, out_bytes, across_bytes, within_bytes: what the last run copied
+   to devices, back, from one to another and inside of one, with its bodies; constant_bytes), "steps" (one object a step:
    node, op, tactic, tiles, ns, runs; and where there was something to choose, problem, choice and by, "wisdom" or "estimate"), "wisdom" (file,
    "" for none; choices in it; used, by steps of this plan; why it is not used, or ""). Not while the session runs.
    Out: text that ends in a zero, to be freed with hone_text_release. Fails: BAD_INPUT for a topic that is none, naming those there are. */

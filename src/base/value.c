@@ -126,6 +126,7 @@ hone_value *hone_value_hold(hone_value *v) {
     return v;
 }
 
+bool hone_value_alone(const hone_value *v) { return __atomic_load_n(&v->holders, __ATOMIC_ACQUIRE) == 1; }
 void hone_value_drop(hone_value *v) {
     if (!v || __atomic_sub_fetch(&v->holders, 1, __ATOMIC_ACQ_REL) > 0) return;
     for (int i = 0; i < v->n_item; i++) hone_value_drop(v->item[i]);

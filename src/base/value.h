@@ -55,6 +55,7 @@ hone_status hone_value_shell(hone_dtype, const int64_t *dims, int rank, hone_val
 hone_status hone_value_view(hone_dtype, const int64_t *dims, int rank, const void *data, hone_value **out); /* borrows data */
 hone_status hone_value_list(hone_tag, hone_value *const *items, int n, hone_value **out);                   /* holds each item */
 hone_value *hone_value_hold(hone_value *);
+bool hone_value_alone(const hone_value *);                         /* there is one reference to it */
 void hone_value_drop(hone_value *);                                /* NULL is fine */
 hone_status hone_value_copy(const hone_value *, hone_value **out); /* deep; owns its data */
 int64_t hone_value_count(const hone_value *);                      /* elements of a tensor */

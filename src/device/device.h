@@ -25,7 +25,9 @@ typedef struct {
     hone_dtype precision;             /* BF16, F16: products with constant weights round their factors to it. Anything else: f32 */
     const struct hone_units *units;   /* the devices, and what goes where; NULL: the CPU alone */
     const uint8_t *in_space;          /* of each input of the graph: the space that it lies in; NULL: the host's */
-    bool stay;                        /* outputs are left in the space that made them */
+    bool stay;                        /* outputs are left in the space that made them, */
+    int read;                         /* but for the first so many, which the host reads */
+    const uint8_t *wanted_space;      /* of each value that a cut waited for: the space that it lies in; NULL: the host's */
 } hone_how;
 /* An instance whose tensors have places. tensor: one an instance's tensor; temporaries are filled in by the device.
    `constant(t)`: the tensor's data is known at compile and will not change, so it may be packed ahead; NULL: none is. */
@@ -110,6 +112,8 @@ struct hone_device {
     hone_status (*copy_out)(hone_queue *, void *to, void *from, int64_t at, size_t bytes);
     /* From one of them to another, after all that both queues were given so far and before all that they are given next. NULL: through the host. */
     hone_status (*copy_peer)(hone_queue *to_queue, void *to, int64_t at, hone_queue *from_queue, void *from, int64_t from_at, size_t bytes);
+    /* From one memory of the device to another, or within one where the two do not overlap, in the order of the queue. NULL: through the host. */
+    hone_status (*copy_within)(hone_queue *, void *to, int64_t at, void *from, int64_t from_at, size_t bytes);
     /* All that the queue was given is done, also what failed: the first message, which it then forgets. */
     hone_status (*wait)(hone_queue *);
 };

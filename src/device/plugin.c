@@ -127,6 +127,9 @@ static hone_status copy_out(hone_queue *q, void *to, void *from, int64_t at, siz
 static hone_status copy_peer(hone_queue *q, void *to, int64_t at, hone_queue *other, void *from, int64_t from_at, size_t bytes) {
     return q->of->table.copy_peer(q->queue, to, at, other->queue, from, from_at, bytes);
 }
+static hone_status copy_within(hone_queue *q, void *to, int64_t at, void *from, int64_t from_at, size_t bytes) {
+    return q->of->table.copy_peer(q->queue, to, at, q->queue, from, from_at, bytes);
+}
 static hone_status wait_queue(hone_queue *q) { return q->of->table.wait(q->queue); }
 
 hone_status hone_device_add(const hone_device_table *t) {
@@ -162,6 +165,7 @@ hone_status hone_device_add(const hone_device_table *t) {
                            .copy_in = copy_in,
                            .copy_out = copy_out,
                            .copy_peer = t->copy_peer ? copy_peer : NULL,
+                           .copy_within = t->copy_peer ? copy_within : NULL,
                            .wait = wait_queue};
     hone_status s = hone_devices_add(&p->row);
     n += !s;

@@ -332,6 +332,9 @@ hone_status hone_printed_wait(hone_queue *q) {
 hone_status hone_printed_copy_in(hone_queue *q, void *to, int64_t at, const void *from, size_t bytes) {
     return q->gpu->driver->copy_in(q->queue, to, at, from, bytes);
 }
+hone_status hone_printed_copy_within(hone_queue *q, void *to, int64_t at, void *from, int64_t from_at, size_t bytes) {
+    return bytes ? q->gpu->driver->copy(q->queue, to, at, from, from_at, bytes) : HONE_OK;
+}
 hone_status hone_printed_copy_out(hone_queue *q, void *to, void *from, int64_t at, size_t bytes) {
     const hone_printed_driver *d = q->gpu->driver;
     if (!d->peek || !q->under_way.n) { /* before anybody trusts a number */

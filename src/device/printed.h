@@ -35,6 +35,7 @@ typedef struct {
     hone_status (*launch)(void *queue, void *kernel, int64_t groups, int threads, const hone_printed_arg *, int n);
     hone_status (*copy_in)(void *queue, void *to, int64_t at, const void *from, size_t bytes); /* comes back when `from` may change */
     hone_status (*copy_out)(void *queue, void *to, void *from, int64_t at, size_t bytes);      /* comes back when all bytes are there */
+    hone_status (*copy)(void *queue, void *to, int64_t at, void *from, int64_t from_at, size_t bytes); /* in the queue */
     hone_status (*wait)(void *queue);
     /* A word of the device's memory, to be in *to when the next copy_out or wait has come back: one wait for both. NULL: there is no such way. */
     hone_status (*peek)(void *queue, void *from, uint32_t *to);
@@ -76,6 +77,7 @@ hone_status hone_printed_alloc(const hone_device *, int number, size_t bytes, vo
 void hone_printed_free(const hone_device *, int number, void *handle);
 hone_status hone_printed_copy_in(hone_queue *, void *to, int64_t at, const void *from, size_t bytes) HONE_CHECKED;
 hone_status hone_printed_copy_out(hone_queue *, void *to, void *from, int64_t at, size_t bytes) HONE_CHECKED;
+hone_status hone_printed_copy_within(hone_queue *, void *to, int64_t at, void *from, int64_t from_at, size_t bytes) HONE_CHECKED;
 hone_status hone_printed_wait(hone_queue *) HONE_CHECKED;
 /* clang-format off */
 #define HONE_PRINTED_ROW(name_, missing_)                                                                              \
@@ -83,6 +85,6 @@ hone_status hone_printed_wait(hone_queue *) HONE_CHECKED;
      .count = hone_printed_count, .target = hone_printed_target, .refuses = hone_printed_refuses,                      \
      .takes = hone_printed_takes, .function = hone_printed_function, .bind = hone_printed_bind, .seal = hone_printed_seal, .open = hone_printed_open, .close = hone_printed_close,     \
      .run = hone_printed_run, .alloc = hone_printed_alloc, .free = hone_printed_free, .wait = hone_printed_wait,       \
-     .copy_in = hone_printed_copy_in, .copy_out = hone_printed_copy_out}
+     .copy_in = hone_printed_copy_in, .copy_out = hone_printed_copy_out, .copy_within = hone_printed_copy_within}
 /* clang-format on */
 #endif

@@ -3,6 +3,7 @@
 #include "host/call.h"
 
 #include <stdio.h>
+#include <string.h>
 
 hone_status(hone_call_fail)(const hone_host_call *c, hone_status s, const char *format, ...) {
     char text[600];
@@ -189,6 +190,29 @@ int64_t hone_call_source(const hone_value *v, const int64_t *dims, int rank, int
         }
     }
     return place;
+}
+
+hone_status hone_call_make(const hone_host_call *c, const hone_value *like, hone_dtype t, const int64_t *dims, int rank, hone_value **out) {
+    return like->away && c->make ? c->make(c, like, t, dims, rank, out) : hone_value_tensor(t, dims, rank, out);
+}
+hone_status hone_call_move(const hone_host_call *c, const hone_pieces_move *m) {
+    if (m->to->away || m->from->away) return c->move ? c->move(c, m) : hone_call_fail(c, HONE_BUG, "a tensor lies on a device");
+    for (int64_t k = 0; k < m->n && m->bytes; k++)
+        memcpy((char *)m->to->data + m->at + (size_t)k * m->step, (const char *)m->from->data + m->from_at + (size_t)k * m->from_step,
+               m->bytes);
+    return HONE_OK;
+}
+hone_status hone_call_seen(const hone_host_call *c, const hone_value *v, hone_value **out) {
+    if (!v->away) {
+        *out = hone_value_hold((hone_value *)v);
+        return HONE_OK;
+    }
+    hone_value *host = NULL;
+    HONE_TRY(hone_value_tensor(v->dtype, v->dim, v->rank, &host));
+    hone_status s = hone_call_move(c, &(hone_pieces_move){.to = host, .from = v, .bytes = v->bytes, .n = 1});
+    if (s) hone_value_drop(host);
+    else *out = host;
+    return s;
 }
 
 hone_host_kept *hone_call_keep_made(const hone_host_call *c, hone_host_kept *take) {

@@ -79,6 +79,14 @@ static inline void hone_call_spread(const hone_host_call *c, int64_t n, void (*p
         for (int64_t k = 0; k < n; k++) piece(arg, k);
 }
 
+/* ---- tensors that may lie on a device --------------------------------------------------------------------------------------------------- */
+/* A new tensor where `like` lies; contents: anything. */
+hone_status hone_call_make(const hone_host_call *, const hone_value *like, hone_dtype, const int64_t *dims, int rank,
+                           hone_value **out) HONE_CHECKED;
+hone_status hone_call_move(const hone_host_call *, const hone_pieces_move *) HONE_CHECKED;
+/* A value that the host can read: itself, or a copy. */
+hone_status hone_call_seen(const hone_host_call *, const hone_value *, hone_value **out) HONE_CHECKED;
+
 /* ---- shapes -------------------------------------------------------------------------------------------------------------------------- */
 hone_status hone_call_axis(const hone_host_call *, int64_t axis, int rank, int *out) HONE_CHECKED; /* below 0 counts from the end */
 /* A dense tensor as [outer, n, inner] around an axis. */

@@ -13,6 +13,7 @@ typedef struct {
     const hone_graph *graph;
     int number, n_in, n_formal, n_out;
     hone_value **in, **out; /* formal inputs, then captures; all references are ours, but captures */
+    hone_value **spare;     /* one an output: a tensor that may be filled, or NULL */
 } frame;
 
 static void frame_clear(hone_value **v, int n) {
@@ -25,9 +26,11 @@ static void frame_clear(hone_value **v, int n) {
 static void frame_close(frame *f) {
     if (f->in) frame_clear(f->in, f->n_formal);
     if (f->out) frame_clear(f->out, f->n_out);
+    if (f->spare) frame_clear(f->spare, f->n_out);
     hone_free(f->in);
     hone_free(f->out);
-    f->in = f->out = NULL;
+    hone_free(f->spare);
+    f->in = f->out = f->spare = NULL;
 }
 
 /* The body that this attribute names; it must take n_formal inputs of its own and give at least `least` outputs. */
@@ -49,7 +52,8 @@ static hone_status frame_open(const hone_host_call *c, const char *attr, int n_f
     f->n_out = f->graph->out.n;
     f->in = hone_alloc(sizeof *f->in * (size_t)f->n_in);
     f->out = hone_alloc(sizeof *f->out * (size_t)f->n_out);
-    if (!f->in || !f->out) {
+    f->spare = hone_alloc(sizeof *f->spare * (size_t)f->n_out);
+    if (!f->in || !f->out || !f->spare) {
         frame_close(f);
         return hone_call_no_memory(c);
     }
@@ -57,10 +61,19 @@ static hone_status frame_open(const hone_host_call *c, const char *attr, int n_f
     return HONE_OK;
 }
 
-/* Runs it on the inputs now set, and lets go of them. */
-static hone_status frame_run(frame *f) {
+/* What it was given last goes into the next run's outputs: so a carried value has two buffers, by turns. Only where nobody else has it. */
+static void frame_swap(frame *f, int in, int out) {
+    hone_value *v = f->in[in];
+    if (!v || v->tag != HONE_TAG_TENSOR || v->dtype == HONE_DTYPE_STRING || !v->free_data || !hone_value_alone(v)) return;
+    hone_value_drop(f->spare[out]);
+    f->spare[out] = v, f->in[in] = NULL;
+}
+/* Runs it on the inputs now set, and lets go of them. Input in0 + k is carried to the next run as output out0 + k, n of them. */
+static hone_status frame_run(frame *f, int in0, int out0, int n) {
     frame_clear(f->out, f->n_out);
+    for (int k = 0; k < f->n_out; k++) f->out[k] = f->spare[k], f->spare[k] = NULL;
     hone_status s = f->call->run_body(f->call, f->number, f->in, f->n_in, f->out, f->n_out);
+    for (int k = 0; k < n; k++) frame_swap(f, in0 + k, out0 + k);
     frame_clear(f->in, f->n_formal);
     for (int k = 0; k < f->n_out && !s; k++)
         if (!f->out[k]) s = hone_call_fail(f->call, HONE_BUG, "output %d of the graph was not made", k);
@@ -78,7 +91,10 @@ static hone_status make_scalar(hone_dtype t, int64_t v, hone_value **out) {
 static hone_status truth(const hone_host_call *c, const hone_value *v, const char *what, bool *out) {
     if (v->tag != HONE_TAG_TENSOR || v->dtype != HONE_DTYPE_BOOL || hone_value_count(v) != 1)
         return hone_call_fail(c, HONE_BAD_INPUT, "%s must be a bool tensor of one element", what);
-    *out = hone_value_i64(v, 0) != 0;
+    hone_value *seen = NULL;
+    HONE_TRY(hone_call_seen(c, v, &seen));
+    *out = hone_value_i64(seen, 0) != 0;
+    hone_value_drop(seen);
     return HONE_OK;
 }
 
@@ -90,6 +106,8 @@ typedef struct {
     size_t member; /* bytes */
     char *data;    /* members one after the other */
     size_t bytes, room;
+    hone_value *away; /* instead of data, where the members lie on a device: members along a first axis of its own */
+    int64_t awaited;  /* so many will come, as far as that is known; 0: it is not */
 } stack;
 
 /* Above the machine's memory there is no hope; said here, before the system ends the process instead. */
@@ -98,7 +116,38 @@ static bool fits_machine(size_t bytes) {
     return pages <= 0 || size <= 0 || bytes / (size_t)size < (size_t)pages;
 }
 
+/* On a device: room for all that will come, or for more and more. */
+static hone_status stack_push_away(const hone_host_call *c, stack *s, const hone_value *v, int number) {
+    enum { MOST_AHEAD = 1 << 28 /* bytes that are taken before they are needed */, FEW = 8 };
+    int64_t dims[HONE_MAX_RANK], room = s->away ? s->away->dim[0] : 0;
+    if (s->n >= room) {
+        const bool all = s->awaited > s->n && (!s->member || (uint64_t)s->awaited <= MOST_AHEAD / s->member);
+        hone_value *more = NULL;
+        room = all ? s->awaited : s->n + s->n / 2 + FEW;
+        dims[0] = room;
+        memcpy(dims + 1, s->dim, sizeof *dims * (size_t)s->rank);
+        HONE_TRY(hone_call_make(c, s->away ? s->away : v, s->dtype, dims, s->rank + 1, &more));
+        hone_status st =
+            s->n ? hone_call_move(c, &(hone_pieces_move){.to = more, .from = s->away, .bytes = (size_t)s->n * s->member, .n = 1}) : HONE_OK;
+        if (st) {
+            hone_value_drop(more);
+            return hone_fail_at(st, "scan output %d after %lld iterations: ", number, (long long)s->n);
+        }
+        hone_value_drop(s->away);
+        s->away = more;
+    }
+    HONE_TRY(hone_call_move(c, &(hone_pieces_move){.to = s->away, .at = (size_t)s->n * s->member, .from = v, .bytes = s->member, .n = 1}));
+    s->n++;
+    return HONE_OK;
+}
 static hone_status stack_push(const hone_host_call *c, stack *s, const hone_value *v, int number) {
+    if (v->away && s->n && !s->away) { /* it began on the host */
+        hone_value *seen = NULL;
+        HONE_TRY(hone_call_seen(c, v, &seen));
+        hone_status st = stack_push(c, s, seen, number);
+        hone_value_drop(seen);
+        return st;
+    }
     if (v->tag != HONE_TAG_TENSOR) return hone_call_fail(c, HONE_BAD_INPUT, "scan output %d of the body is no tensor", number);
     if (!s->n) {
         if (v->rank >= HONE_MAX_RANK)
@@ -110,6 +159,7 @@ static hone_status stack_push(const hone_host_call *c, stack *s, const hone_valu
     } else if (v->dtype != s->dtype || v->rank != s->rank || memcmp(v->dim, s->dim, sizeof *v->dim * (size_t)v->rank))
         return hone_call_fail(c, HONE_BAD_INPUT, "scan output %d of the body changed its type or shape at iteration %lld", number,
                               (long long)s->n);
+    if (v->away || s->away) return stack_push_away(c, s, v, number); /* once on a device, all go there */
     size_t need;
     if (!hone_add_size(s->bytes, s->member, &need)) return hone_call_no_memory(c);
     if (need > s->room) {
@@ -136,6 +186,31 @@ static void stack_guess(stack *s, const frame *f, int k, hone_dtype known) {
     for (int d = 0; d < s->rank; d++) s->dim[d] = hone_dim_is_number(v->dim[d]) && v->dim[d] >= 0 ? v->dim[d] : 0;
 }
 
+static hone_status stack_give_away(const hone_host_call *c, stack *s, int k, const int64_t *dims, int at, bool backwards) {
+    hone_value *y = NULL;
+    if (!at && !backwards) { /* its memory as it is, maybe longer than what is used */
+        y = s->away, s->away = NULL;
+        y->bytes = (size_t)s->n * s->member, y->dim[0] = s->n;
+        hone_call_set(c, k, y);
+        return HONE_OK;
+    }
+    HONE_TRY(hone_call_make(c, s->away, s->dtype, dims, s->rank + 1, &y));
+    const hone_around a = hone_call_around(dims, s->rank + 1, at);
+    const size_t row = (size_t)a.inner * hone_call_bytes(s->dtype);
+    hone_status st = HONE_OK;
+    for (int64_t i = 0; i < s->n && !st && row; i++)
+        st = hone_call_move(c, &(hone_pieces_move){.to = y,
+                                                   .at = (size_t)i * row,
+                                                   .step = (size_t)s->n * row,
+                                                   .from = s->away,
+                                                   .from_at = (size_t)(backwards ? s->n - 1 - i : i) * s->member,
+                                                   .from_step = row,
+                                                   .bytes = row,
+                                                   .n = a.outer});
+    if (st) hone_value_drop(y);
+    else hone_call_set(c, k, y);
+    return st;
+}
 /* Node output k: the members along a new axis, in this order or backwards. Axis 0 takes the bytes as they are. */
 static hone_status stack_give(const hone_host_call *c, stack *s, int k, int64_t axis, bool backwards) {
     int64_t dims[HONE_MAX_RANK], count;
@@ -144,6 +219,7 @@ static hone_status stack_give(const hone_host_call *c, stack *s, int k, int64_t 
     for (int d = 0; d <= s->rank; d++) dims[d] = d == at ? s->n : s->dim[d - (d > at)];
     if (!hone_count_of(dims, s->rank + 1, &count)) return hone_call_fail(c, HONE_BAD_INPUT, "output %d is too large", k);
     hone_value *y;
+    if (s->away) return stack_give_away(c, s, k, dims, at, backwards);
     if (!at && !backwards && count) {
         HONE_TRY(hone_value_view(s->dtype, dims, s->rank + 1, s->data, &y));
         y->free_data = hone_free;
@@ -163,7 +239,7 @@ static hone_status stack_give(const hone_host_call *c, stack *s, int k, int64_t 
 }
 
 static void stacks_free(stack *s, int n) {
-    for (int k = 0; k < n && s; k++) hone_free(s[k].data);
+    for (int k = 0; k < n && s; k++) hone_free(s[k].data), hone_value_drop(s[k].away);
     hone_free(s);
 }
 
@@ -175,7 +251,7 @@ hone_status hone_host_if(const hone_host_call *c) {
     HONE_TRY(truth(c, cond, "cond", &yes));
     frame f;
     HONE_TRY(frame_open(c, yes ? "then_branch" : "else_branch", 0, c->node->n_out, &f));
-    hone_status s = frame_run(&f);
+    hone_status s = frame_run(&f, 0, 0, 0);
     for (int k = 0; k < c->node->n_out && !s; k++)
         if (hone_call_wants(c, k)) s = hone_call_pass(c, k, f.out[k]);
     frame_close(&f);
@@ -190,6 +266,7 @@ static hone_status loop(const hone_host_call *c, frame *f, hone_value **carried,
     bool go = true;
     HONE_TRY(hone_call_i64(c, 0, INT64_MAX, &trips));
     if (hone_call_in(c, 1)) HONE_TRY(truth(c, c->in[1], "cond", &go));
+    for (int k = 0; k < n_stack && trips < INT64_MAX; k++) stacks[k].awaited = trips;
     for (int64_t i = 0; i < trips && go; i++) {
         HONE_TRY(make_scalar(HONE_DTYPE_I64, i, &f->in[0]));
         HONE_TRY(make_scalar(HONE_DTYPE_BOOL, go, &f->in[1]));
@@ -197,7 +274,7 @@ static hone_status loop(const hone_host_call *c, frame *f, hone_value **carried,
             f->in[2 + k] = carried[k];
             carried[k] = NULL;
         }
-        HONE_TRY(frame_run(f));
+        HONE_TRY(frame_run(f, 2, 1, n_carried));
         HONE_TRY(truth(c, f->out[0], "output 0 (cond) of the body", &go));
         for (int k = 0; k < n_carried; k++) {
             carried[k] = f->out[1 + k];
@@ -242,16 +319,25 @@ hone_status hone_host_loop(const hone_host_call *c) {
 }
 
 /* ---- Scan ---------------------------------------------------------------------------------------------------------------------------- */
-static hone_status slice(const hone_value *x, int axis, int64_t at, hone_value **out) {
+static hone_status slice(const hone_host_call *c, const hone_value *x, int axis, int64_t at, hone_value **out) {
     int64_t dims[HONE_MAX_RANK];
     for (int d = 0; d < x->rank - 1; d++) dims[d] = x->dim[d + (d >= axis)];
     hone_value *y;
-    HONE_TRY(hone_value_tensor(x->dtype, dims, x->rank - 1, &y));
+    HONE_TRY(hone_call_make(c, x, x->dtype, dims, x->rank - 1, &y));
     hone_around a = hone_call_around(x->dim, x->rank, axis);
     size_t row = (size_t)a.inner * hone_call_bytes(x->dtype);
-    if (row)
-        for (int64_t o = 0; o < a.outer; o++)
-            memcpy((char *)y->data + (size_t)o * row, (const char *)x->data + (size_t)(o * a.n + at) * row, row);
+    hone_status s = row ? hone_call_move(c, &(hone_pieces_move){.to = y,
+                                                                .step = row,
+                                                                .from = x,
+                                                                .from_at = (size_t)at * row,
+                                                                .from_step = (size_t)a.n * row,
+                                                                .bytes = row,
+                                                                .n = a.outer})
+                        : HONE_OK;
+    if (s) {
+        hone_value_drop(y);
+        return s;
+    }
     hone_call_pool(y, x->strings);
     *out = y;
     return HONE_OK;
@@ -281,6 +367,7 @@ static hone_status scan(const hone_host_call *c, frame *f, int n_state, int n_sc
         if (!c->in[k]) return hone_call_fail(c, HONE_BAD_INPUT, "input %d, a state, is missing", k);
         f->out[k] = hone_value_hold(c->in[k]);
     }
+    for (int k = 0; k < n_stack; k++) stacks[k].awaited = length;
     for (int64_t i = 0; i < length; i++) {
         for (int k = 0; k < n_state; k++) {
             f->in[k] = f->out[k];
@@ -290,9 +377,9 @@ static hone_status scan(const hone_host_call *c, frame *f, int n_state, int n_sc
             const hone_value *x = c->in[n_state + k];
             int axis;
             HONE_TRY(hone_call_axis(c, entry(in_axes, k), x->rank, &axis));
-            HONE_TRY(slice(x, axis, entry(in_back, k) ? length - 1 - i : i, &f->in[n_state + k]));
+            HONE_TRY(slice(c, x, axis, entry(in_back, k) ? length - 1 - i : i, &f->in[n_state + k]));
         }
-        HONE_TRY(frame_run(f));
+        HONE_TRY(frame_run(f, 0, 0, n_state));
         for (int k = 0; k < n_stack; k++)
             if (hone_call_wants(c, n_state + k)) HONE_TRY(stack_push(c, stacks + k, f->out[n_state + k], k));
     }
@@ -332,7 +419,7 @@ hone_status hone_host_scan(const hone_host_call *c) {
 static hone_status map(const hone_host_call *c, frame *f, int length, hone_value **items) {
     for (int i = 0; i < length; i++) {
         for (int k = 0; k < f->n_formal; k++) f->in[k] = hone_value_hold(c->in[k]->tag == HONE_TAG_SEQUENCE ? c->in[k]->item[i] : c->in[k]);
-        HONE_TRY(frame_run(f));
+        HONE_TRY(frame_run(f, 0, 0, 0));
         for (int k = 0; k < c->node->n_out; k++) {
             if (f->out[k]->tag != HONE_TAG_TENSOR)
                 return hone_call_fail(c, HONE_BAD_INPUT, "output %d of the body is no tensor; a sequence holds tensors", k);

@@ -12,6 +12,12 @@ typedef struct hone_host_kept {
     void (*destroy)(struct hone_host_kept *);
 } hone_host_kept;
 
+typedef struct { /* n pieces of tensors; places and steps from one piece to the next in bytes */
+    hone_value *to;
+    const hone_value *from;
+    size_t at, step, from_at, from_step, bytes;
+    int64_t n;
+} hone_pieces_move;
 typedef struct hone_host_call hone_host_call;
 struct hone_host_call {
     const hone_node *node;       /* attributes, operand counts, name */
@@ -20,10 +26,15 @@ struct hone_host_call {
                                   is set. What stands here is the caller's, after a failure too; a function that replaces one drops it */
     const hone_dtype *out_dtype; /* by inference; NONE where unknown */
     hone_strings *strings;       /* where new strings go; values that use them hold it */
-    /* Runs body b of the node: inputs are the body's formal inputs followed by its captures; outputs are new references. */
+    /* Runs body b of the node: inputs are the body's formal inputs followed by its captures; outputs are new references, which
+       replace what stands there: NULL, or a tensor that may be filled where it fits. */
     hone_status (*run_body)(const hone_host_call *, int b, hone_value *const *in, int n_in, hone_value **out, int n_out);
     /* Runs piece(arg, k) for every k below n, on as many threads as the run has. NULL: there are none but the caller's. */
     void (*spread)(const hone_host_call *, int64_t n, void (*piece)(void *arg, int64_t k), void *arg);
+    /* Control flow, whose values may lie on a device. A tensor in the memory where `like` lies; and n pieces of so many bytes from one tensor to another, wherever both lie, done when it
+       returns. NULL: all values are the host's. */
+    hone_status (*make)(const hone_host_call *, const hone_value *like, hone_dtype, const int64_t *dims, int rank, hone_value **out);
+    hone_status (*move)(const hone_host_call *, const hone_pieces_move *);
     void *run;
     int threads;                     /* that pieces may be for; 0 or 1: one */
     _Atomic(hone_host_kept *) *kept; /* of this node in this model, or NULL: nothing can be kept */

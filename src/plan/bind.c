@@ -267,6 +267,22 @@ static hone_status bind_formula(binder *b, level *l, int k, const hone_node *n, 
     *done = true;
     return HONE_OK;
 }
+/* Control flow on a device: operands that only its bodies read, as tensors, go there and stay there. Not what decides (a condition, a trip count), nor what a body reads while it is
+   bound (contents). */
+static int first_for_bodies(const hone_program *p) {
+    return !strcmp(p->how, "loop") ? 2 : !strcmp(p->how, "if") ? 1 : !strcmp(p->how, "scan") ? 0 : -1;
+}
+static bool goes_to_body(const level *l, int k, const hone_node *n, int q) {
+    const int first = first_for_bodies(n->program);
+    if (first < 0 || q < first) return false;
+    for (int w = 0; w < n->n_body; w++) {
+        const hone_compiled *body = l->c->body[k][w];
+        const int at = q - (n->n_in - n->n_capture) + body->graph->n_formal; /* captures come behind the formal inputs, */
+        const int in = q >= n->n_in - n->n_capture ? at : q;                 /* which Loop and Scan have as the node has them */
+        if (in < 0 || in >= body->graph->in.n || body->content_input[in]) return false;
+    }
+    return true;
+}
 static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
     hone_node *n = l->c->graph->node.at[k];
     hone_host_step *h = HONE_NEW(b->steps.arena, hone_host_step);
@@ -275,6 +291,7 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
     if (!h || !all || !refs) return no_memory();
     hone_bind_on(b, 0);
     *h = (hone_host_step){.compiled = l->c, .node = n, .number = k, .host = l->c->host[k], .in = all, .out = all + n->n_in, .ref = refs};
+    if (n->n_body && b->units->n > 1 && first_for_bodies(n->program) >= 0 && hone_unit_space(b->units, n->unit)) h->unit = n->unit;
     for (int q = 0; q < n->n_in; q++) {
         refs[q].base = HONE_BASE_NONE;
         if (n->in[q] < 0) {
@@ -286,15 +303,19 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
         if (v->at == HONE_AT_SLOT || (v->slot >= 0 && v->ref.base >= hone_slot_base(b, 0)))
             all[q] = (hone_host_operand){.kind = HONE_OPERAND_SLOT, .slot = v->slot};
         else if (v->at == HONE_AT_REF) {
-            all[q] = (hone_host_operand){.kind = HONE_OPERAND_TENSOR, .fact = v->fact};
-            HONE_TRY(hone_bind_bring(b, l, k, n->in[q], refs + q));
+            const int space = hone_bind_space(b, v->ref);
+            const bool goes = h->unit && v->fact.dtype != HONE_DTYPE_STRING && goes_to_body(l, k, n, q);
+            all[q] = (hone_host_operand){.kind = HONE_OPERAND_TENSOR, .fact = v->fact, .space = (uint8_t)(goes && space > 0 ? space : 0)};
+            if (all[q].space) refs[q] = v->ref;
+            else HONE_TRY(hone_bind_bring(b, l, k, n->in[q], refs + q));
             int in = v->ref.base - HONE_BASE_FIRST;
             if (in >= 0 && in < b->n_in && l->top && v->ref.offset == 0 && l->c->graph->in.at[in] == n->in[q] &&
-                !hone_bind_space(b, v->ref))
+                hone_bind_space(b, v->ref) == all[q].space)
                 all[q].kind = HONE_OPERAND_INPUT, all[q].slot = in;
             else if (l->c->graph->var.at[n->in[q]].value)
                 all[q].kind = HONE_OPERAND_CONST, all[q].constant = l->c->graph->var.at[n->in[q]].value;
         } else return hone_fail(HONE_BUG, "input %d was never computed", q);
+        all[q].goes = h->unit && goes_to_body(l, k, n, q);
     }
     for (int q = 0; q < n->n_out; q++) {
         refs[n->n_in + q].base = HONE_BASE_NONE;

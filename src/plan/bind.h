@@ -12,6 +12,8 @@ typedef struct {
     int slot;
     hone_fact fact;
     const hone_value *constant;
+    bool goes;     /* to a body of If, Loop or Scan that runs on a device: there as a value of its own, wherever it is now */
+    uint8_t space; /* TENSOR: where it is now */
 } hone_host_operand;
 typedef struct {
     const hone_compiled *compiled;
@@ -20,6 +22,7 @@ typedef struct {
     hone_host_fn *host;
     hone_host_operand *in, *out;
     hone_ref *ref; /* in, then out */
+    uint8_t unit;  /* control flow: where its bodies' values should be; 0: on the host */
 } hone_host_step;
 
 typedef struct hone_room hone_room;
@@ -44,8 +47,10 @@ typedef struct {
     const hone_plan *after;
     hone_how how;
     const hone_units *units;
-    int unit;      /* of the node being bound */
-    uint8_t *port; /* as in hone_plan; NULL: one unit */
+    int unit;            /* of the node being bound */
+    uint8_t *port;       /* as in hone_plan; NULL: one unit */
+    uint8_t *slot_space; /* as in hone_plan, of the slots before this stretch */
+    int n_slot_space;
     hone_vec(hone_refusal) refused;
     bool *out_taken;
     int n_in, n_out, n_slot, inlined;
@@ -60,6 +65,8 @@ typedef struct {
 void hone_bind_begin(level *);
 /* All nodes from this one on, until one cuts the plan. */
 hone_status hone_bind_nodes(binder *, level *, int from) HONE_CHECKED;
+
+static inline bool hone_bind_stays(const binder *b, int output) { return b->how.stay && output >= b->how.read; }
 
 /* ---- place.c -------------------------------------------------------------------------------------------------------------------------- */
 bool hone_bind_is_dense(const hone_bound_var *);

@@ -101,8 +101,8 @@ hone_status hone_bind_block(binder *b, const level *l, hone_vid id, hone_bound_v
     return HONE_OK;
 }
 static bool place_out(binder *b, const level *l, hone_vid id, hone_bound_var *v) {
-    for (int k = 0; l->top && (!b->steps.space || b->how.stay) && k < l->c->graph->out.n; k++)
-        if (l->c->graph->out.at[k] == id && !b->out_taken[k]) {
+    for (int k = 0; l->top && k < l->c->graph->out.n; k++)
+        if (l->c->graph->out.at[k] == id && !b->out_taken[k] && (!b->steps.space || hone_bind_stays(b, k))) {
             b->out_taken[k] = true;
             if (b->port) b->port[b->n_in + k] = b->steps.space;
             v->at = HONE_AT_REF, v->ref = (hone_ref){HONE_BASE_FIRST + b->n_in + k, -1, 0};

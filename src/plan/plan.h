@@ -118,6 +118,9 @@ struct hone_plan { /* one stretch between cuts; immutable once made */
     int n_need;
     hone_refusal *refused;
     int n_refused;
+    const uint8_t *
+        slot_space; /* of the tensors in the first n_slot_space slots, as far as they were known when it was made: the space that each lies in; NULL: all the host's */
+    int n_slot_space;
     uint64_t id;              /* no other plan of the process has it */
     int n_slot;               /* values this run needs room for, so far */
     int depth;                /* 0 the first stretch, 1 after one cut … */

@@ -27,12 +27,14 @@ int hone_plan_space(const hone_plan *p, int first_slot, int32_t base) {
         for (int k = 1; q->space && k < q->units->n; k++)
             if (q->space[k].slot == slot) return k;
     }
-    return 0;
+    return p && slot < p->n_slot_space ? p->slot_space[slot] : 0;
 }
 int hone_bind_space(const binder *b, hone_ref r) {
     if (b->units->n == 1) return hone_bind_is_known(b, r) ? -1 : 0;
     if (r.base == HONE_BASE_ARENA && r.block >= 0) return b->steps.block.at[r.block].space;
     if (r.base >= HONE_BASE_FIRST && r.base < hone_slot_base(b, 0)) return b->port[r.base - HONE_BASE_FIRST];
+    const int slot = r.base - hone_slot_base(b, 0);
+    if (slot >= 0 && slot < b->n_slot_space && b->slot_space[slot]) return b->slot_space[slot];
     return hone_plan_space(b->after, hone_slot_base(b, 0), r.base);
 }
 void hone_bind_on(binder *b, int unit) { b->unit = unit, b->steps.space = (uint8_t)hone_unit_space(b->units, unit); }
@@ -167,6 +169,8 @@ hone_status hone_bind_segments(const binder *b, hone_plan *p) {
     }
     if (b->units->n == 1) return HONE_OK;
     if (!(p->port = hone_arena_copy(p->arena, b->port, (size_t)b->n_in + (size_t)b->n_out))) return no_memory();
+    p->n_slot_space = b->n_slot_space;
+    if (b->n_slot_space && !(p->slot_space = hone_arena_copy(p->arena, b->slot_space, (size_t)b->n_slot_space))) return no_memory();
     HONE_TRY(find_needs(b, p));
     p->n_refused = b->refused.n;
     p->refused = hone_arena_copy(p->arena, b->refused.at, sizeof *p->refused * (size_t)p->n_refused);

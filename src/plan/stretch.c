@@ -115,9 +115,9 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
         HONE_TRY(hone_bind_bytes(&v->fact, &bytes));
         if (!bytes) continue;
         const int space = hone_bind_space(b, v->ref);
-        if (space > 0 && b->how.stay) b->port[b->n_in + k] = (uint8_t)space;
+        if (space > 0 && hone_bind_stays(b, k)) b->port[b->n_in + k] = (uint8_t)space;
         else if (space > 0) HONE_TRY(hone_bind_dense(b, l, -1, v));
-        if (space > 0 && !b->how.stay) HONE_TRY(hone_bind_transfer(b, -1, NULL, v->ref, to.ref, bytes));
+        if (space > 0 && !hone_bind_stays(b, k)) HONE_TRY(hone_bind_transfer(b, -1, NULL, v->ref, to.ref, bytes));
         else HONE_TRY(hone_bind_copy(b, l, -1, v, &to));
     }
     if (b->cut >= 0) { /* what lives on keeps its block to the end; the state is kept for the next stretch */
@@ -179,6 +179,17 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
     if (p->own_bytes) memcpy(p->own, b->own.at, (size_t)p->own_bytes);
     return hone_bind_segments(b, p);
 }
+/* Where the tensors in slots lie: what earlier stretches knew, and what was waited for. */
+static hone_status take_slots(binder *b, const hone_plan *after) {
+    b->n_slot_space = after->n_slot;
+    if (!(b->slot_space = HONE_NEW_N(b->scratch, uint8_t, after->n_slot + 1))) return no_memory();
+    if (after->n_slot_space) memcpy(b->slot_space, after->slot_space, (size_t)after->n_slot_space);
+    for (int k = 0; k < after->n_wanted && b->how.wanted_space; k++) {
+        const hone_bound_var *v = after->var + after->wanted[k];
+        if (v->at == HONE_AT_SLOT && v->slot >= b->n_in) b->slot_space[v->slot] = b->how.wanted_space[k];
+    }
+    return HONE_OK;
+}
 enum { MOST_KEPT = 1 << 16 }; /* bytes of a plan's own memory, for the next bind */
 hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, hone_how how,
                       hone_plan **out) {
@@ -214,6 +225,7 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
     b.steps.arena = p->arena, b.shelf = p->shelf = hone_shelves_hold(c->shelves);
     /* slots: inputs that are no plain tensors, then what host ops make, and the memory of earlier stretches */
     b.n_slot = after ? after->n_slot : g->in.n;
+    if (after && b.units->n > 1 && (s = take_slots(&b, after))) goto done;
     level l = {.c = c, .top = true};
     int64_t *values = hone_arena_raw(b.scratch, sizeof *values * (size_t)(hone_dims_count(g->dims) + 1));
     l.var = hone_arena_raw(b.scratch, sizeof *l.var * (size_t)(g->var.n + 1)), l.values = values;

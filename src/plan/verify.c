@@ -249,6 +249,7 @@ static hone_status verify_host(verifier *v, hone_arena *a, const hone_step *s) {
             return wrong(v, "nobody has made the value in slot %d", o->slot);
         if (o->kind != HONE_OPERAND_TENSOR) continue;
         HONE_TRY(touch_tensor(a, &o->fact, NULL, h->ref[k], &t));
+        t.space = o->space;
         HONE_TRY(read_one(v, &t, 0, 0));
     }
     for (int k = 0; k < h->node->n_out; k++) {

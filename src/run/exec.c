@@ -27,6 +27,7 @@ struct hone_exec {
     } arena[MAX_CUTS];
     const hone_units *units;
     hone_spaces *spaces;
+    hone_copied copied; /* by the last run, where it is not a body's */
     hone_value **slot;
     void **base; /* bases from 0 on; those of constants lie before it */
     int n_slot, n_base, n_constant;
@@ -48,7 +49,7 @@ hone_status hone_exec_create(const hone_compiled *c, const hone_exec_options *o,
     e->c = c, e->options = *o, e->units = o->units ? o->units : &hone_units_cpu;
     e->input = hone_alloc(sizeof *e->input * (size_t)(c->graph->in.n + 1));
     e->in_space = hone_alloc((size_t)c->graph->in.n + 1);
-    hone_status s = e->input && e->in_space ? hone_spaces_create(c, e->units, &e->spaces) : no_memory();
+    hone_status s = e->input && e->in_space ? hone_spaces_create(c, e->units, o->copied ? o->copied : &e->copied, &e->spaces) : no_memory();
     if (s) hone_exec_destroy(e);
     else *out = e;
     return s;
@@ -72,6 +73,7 @@ void hone_exec_destroy(hone_exec *e) {
     hone_free(e);
 }
 const hone_plan *hone_exec_last(const hone_exec *e) { return e->last; }
+const hone_copied *hone_exec_copied(const hone_exec *e) { return &e->copied; }
 int hone_exec_plans(const hone_exec *e) { return e->n_plans; }
 
 /* ---- host steps --------------------------------------------------------------------------------------------------------------------- */
@@ -80,15 +82,18 @@ typedef struct {
     hone_exec *exec;
     const hone_host_step *step;
 } hosting;
-/* The executor of a body, kept from run to run: its plans are. */
-static hone_status child_of(hone_exec *e, const hone_compiled *body, hone_exec **out) {
+/* The executor of a body, kept from run to run: its plans are. On a device its outputs stay there, but for a Loop's condition. */
+static hone_status child_of(hone_exec *e, const hone_host_step *h, const hone_compiled *body, hone_exec **out) {
     for (int k = 0; k < e->children.n; k++)
         if (e->children.at[k].body == body) {
             *out = e->children.at[k].exec;
             return HONE_OK;
         }
     child c = {.body = body};
-    HONE_TRY(hone_exec_create(body, &e->options, &c.exec));
+    hone_exec_options o = e->options;
+    o.copied = o.copied ? o.copied : &e->copied;
+    o.stay = h->unit != 0, o.read = !strcmp(h->node->program->how, "loop");
+    HONE_TRY(hone_exec_create(body, &o, &c.exec));
     if (!hone_push(&e->children, c)) {
         hone_exec_destroy(c.exec);
         return no_memory();
@@ -105,9 +110,36 @@ static hone_status run_body(const hone_host_call *call, int b, hone_value *const
     if (n_in != g->in.n || n_out != g->out.n)
         return hone_fail(HONE_BAD_INPUT, "a body has %d inputs and %d outputs, %d and %d are needed", g->in.n, g->out.n, n_in, n_out);
     hone_exec *e = NULL;
-    HONE_TRY(child_of(h->exec, body, &e));
+    HONE_TRY(child_of(h->exec, h->step, body, &e));
     e->until = h->exec->until;
-    return hone_exec_run(e, in, out);
+    hone_status s = HONE_OK;
+    hone_value **seen = NULL; /* what lies on a device and decides shapes comes to the host */
+    for (int k = 0; k < n_in && !s; k++) {
+        if (!in[k] || !in[k]->away || !body->content_input[k] || hone_value_count(in[k]) > MOST_CONTENTS) continue;
+        if (!seen && !(seen = hone_alloc(sizeof *seen * (size_t)n_in * 2))) return no_memory();
+        s = hone_spaces_fetch(h->exec->spaces, in[k], seen + n_in + k);
+    }
+    for (int k = 0; seen && k < n_in; k++) seen[k] = seen[n_in + k] ? seen[n_in + k] : in[k];
+    if (!s) s = hone_exec_run(e, seen ? seen : in, out);
+    for (int k = 0; seen && k < n_in; k++) hone_value_drop(seen[n_in + k]);
+    hone_free(seen);
+    return s;
+}
+static hone_status make(const hone_host_call *call, const hone_value *like, hone_dtype t, const int64_t *dims, int rank, hone_value **out) {
+    const hone_exec *e = ((const hosting *)call->run)->exec;
+    const int unit = hone_spaces_unit(e->spaces, like);
+    return unit < 1 ? hone_value_tensor(t, dims, rank, out) : hone_away_tensor(e->units->unit + unit, t, dims, rank, out);
+}
+static hone_status move(const hone_host_call *call, const hone_pieces_move *m) {
+    return hone_spaces_move(((const hosting *)call->run)->exec->spaces, m);
+}
+/* An operand of a host step as a value: where its reader wants it. */
+static hone_status place_operand(hone_exec *e, const hone_host_step *h, int k, const hone_value *v, hone_value **out) {
+    const hone_host_operand *o = h->in + k;
+    const bool numbers = v->tag == HONE_TAG_TENSOR && v->dtype != HONE_DTYPE_STRING;
+    if (!numbers || (v->away && o->goes) || (!v->away && !o->goes)) *out = hone_value_hold((hone_value *)v);
+    else return o->goes ? hone_spaces_bring(e->spaces, h->unit, v, out) : hone_spaces_fetch(e->spaces, v, out);
+    return HONE_OK;
 }
 /* Pieces of a host function's work, taken in turn by whoever is free. */
 typedef struct {
@@ -154,13 +186,18 @@ static hone_status run_host(void *arg, const hone_step *step) {
                               : o->kind == HONE_OPERAND_CONST ? o->constant
                                                               : NULL;
         hone_value *view = NULL;
+        if (!v && o->kind == HONE_OPERAND_TENSOR && o->space) {
+            s = hone_spaces_take(e->spaces, o->space, h->ref[k], &o->fact, &in[k]);
+            continue;
+        }
         if (!v && o->kind == HONE_OPERAND_TENSOR) {
             s = hone_value_view(o->fact.dtype, o->fact.dim, o->fact.rank, hone_ref_at(h->ref[k], e->base), &view);
             v = view;
         }
         if (s || !v) continue;
-        if (keeps && v->tag == HONE_TAG_TENSOR && !v->free_data && o->kind != HONE_OPERAND_CONST) s = hone_value_copy(v, &in[k]);
-        else in[k] = hone_value_hold((hone_value *)v);
+        const bool there = o->goes || v->away; /* it is, or will be, on a device */
+        if (!there && keeps && v->tag == HONE_TAG_TENSOR && !v->free_data && o->kind != HONE_OPERAND_CONST) s = hone_value_copy(v, &in[k]);
+        else s = place_operand(e, h, k, v, &in[k]);
         hone_value_drop(view);
     }
     for (int k = 0; k < n->n_out && !s; k++) {
@@ -178,6 +215,8 @@ static hone_status run_host(void *arg, const hone_step *step) {
                               .strings = e->strings,
                               .run_body = run_body,
                               .spread = spread,
+                              .make = make,
+                              .move = move,
                               .threads = e->options.profile == 1 ? 1 : threads_of(e),
                               .kept = h->compiled->kept + h->number},
                      .exec = e,
@@ -266,13 +305,19 @@ static bool add_key(hone_exec *e, const hone_value *v, bool numbers) {
     return true;
 }
 /* What the next stretch wants to know, read off the last one. `views` are borrowed tensors over arena memory; the caller drops them. */
-static hone_status read_wanted(hone_exec *e, const hone_plan *p, hone_fact *facts, hone_value **views) {
+static hone_status read_wanted(hone_exec *e, const hone_plan *p, hone_fact *facts, hone_value **views, uint8_t *space) {
     for (int k = 0; k < p->n_wanted; k++) {
         const hone_bound_var *v = p->var + p->wanted[k];
         if (v->at == HONE_AT_SLOT) {
             const hone_value *w = v->slot < e->c->graph->in.n ? e->in[v->slot] : e->slot[v->slot];
             if (!w) return hone_fail(HONE_BUG, "a value is not there");
             facts[k] = hone_fact_of_value(w);
+            if (w->away) { /* its shape is known, its numbers are not */
+                const int unit = hone_spaces_unit(e->spaces, w);
+                facts[k].value = NULL, space[k] = (uint8_t)(unit > 0 ? unit : 0);
+                if (!hone_push(&e->key, -100 - unit) || !add_key(e, w, false)) return no_memory();
+                continue;
+            }
         } else if (v->at == HONE_AT_COUNTED) {
             int64_t n;
             memcpy(&n, hone_ref_at(v->count, e->base), sizeof n);
@@ -359,6 +404,10 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
     if (p->guard_slot >= 0) HONE_TRY(guard_blocks(e, p));
     if (p->arena_slot >= 0) e->base[first_slot + p->arena_slot] = e->arena[p->depth].at;
     if (p->own_slot >= 0) e->base[first_slot + p->own_slot] = p->own;
+    for (int k = g->in.n; e->units->n > 1 && k < e->n_slot; k++) { /* tensors that control flow left on devices */
+        const int unit = e->slot[k] ? hone_spaces_unit(e->spaces, e->slot[k]) : 0;
+        if (unit > 0 && e->slot[k]->away) hone_spaces_set(e->spaces, unit, first_slot + k, e->slot[k]->away->handle);
+    }
     for (int k = 0; k < g->in.n; k++) {
         e->base[HONE_BASE_FIRST + k] = e->in[k] ? e->in[k]->data : NULL;
         if (p->port && p->port[k] && e->in[k] && e->in[k]->away)
@@ -401,7 +450,8 @@ static hone_status run_stretch(hone_exec *e, hone_plan *p, hone_value **out) {
         if (!v) return hone_fail(HONE_BUG, "output %d was not made", k);
         hone_value_drop(out[k]);
         out[k] = NULL;
-        if (v->free_data || v->tag != HONE_TAG_TENSOR) out[k] = hone_value_hold(v);
+        if (v->away && !(e->options.stay && k >= e->options.read)) HONE_TRY(hone_spaces_fetch(e->spaces, v, &out[k]));
+        else if (v->free_data || v->tag != HONE_TAG_TENSOR) out[k] = hone_value_hold(v);
         else HONE_TRY(hone_value_copy(v, &out[k]));
     }
     return HONE_OK;
@@ -478,8 +528,15 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
     uint64_t until = e->until;
     e->in = in;
     if (!until && e->options.limit_ms > 0) e->until = hone_clock_ns() + (uint64_t)e->options.limit_ms * 1000000u;
-    const hone_how how = {e->options.interpret, threads_of(e),  e->options.wisdom, e->options.precision, e->units,
-                          e->in_space,          e->options.stay};
+    const hone_how how = {.interpret = e->options.interpret,
+                          .threads = threads_of(e),
+                          .wisdom = e->options.wisdom,
+                          .precision = e->options.precision,
+                          .units = e->units,
+                          .in_space = e->in_space,
+                          .stay = e->options.stay,
+                          .read = e->options.read};
+    e->copied = (hone_copied){0};
     int most = e->options.plans > 0 ? e->options.plans : 64;
     hone_value **mine = out;
     hone_plan *p = find(&e->plans, e->key.at, e->key.n);
@@ -495,11 +552,14 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
         if (s || p->cut_node < 0) break;
         hone_fact facts[MAX_WANTED];
         hone_value *views[MAX_WANTED] = {0};
+        uint8_t space[MAX_WANTED] = {0};
         e->key.n = 0;
-        s = read_wanted(e, p, facts, views);
+        s = read_wanted(e, p, facts, views, space);
         hone_plan *next = s ? NULL : find(&p->next_cut, e->key.at, e->key.n);
         if (!s && !next) {
-            s = hone_bind(e->c, e->input, p, facts, how, &next);
+            hone_how then = how;
+            then.wanted_space = space;
+            s = hone_bind(e->c, e->input, p, facts, then, &next);
             if (!s) s = keep(e, &p->next_cut, next, e->key.at, e->key.n, 8);
         }
         for (int k = 0; k < p->n_wanted; k++) hone_value_drop(views[k]);

@@ -16,7 +16,9 @@ typedef struct {
     const struct hone_wisdom *wisdom; /* outlives it; or NULL */
     hone_dtype precision;             /* as in hone_how */
     const hone_units *units;          /* as in hone_how; they outlive it, and bodies run there too */
-    bool stay;                        /* outputs are left on the device that made them */
+    bool stay;                        /* outputs are left on the device that made them, */
+    int read;                         /* but for the first so many */
+    struct hone_copied *copied;       /* of a body: where its outermost run counts; NULL: here */
 } hone_exec_options;
 hone_status hone_exec_create(const hone_compiled *, const hone_exec_options *, hone_exec **out) HONE_CHECKED;
 void hone_exec_destroy(hone_exec *);
@@ -24,4 +26,5 @@ void hone_exec_destroy(hone_exec *);
 hone_status hone_exec_run(hone_exec *, hone_value *const *in, hone_value **out) HONE_CHECKED;
 const hone_plan *hone_exec_last(const hone_exec *); /* the first stretch of the last run; NULL before any */
 int hone_exec_plans(const hone_exec *);
+const struct hone_copied *hone_exec_copied(const hone_exec *); /* by the last run, with its bodies (spaces.h) */
 #endif

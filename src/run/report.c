@@ -9,6 +9,7 @@
 #include "run/model.h"
 #include "loops/kernel.h"
 #include "run/report_kernels.h"
+#include "run/spaces.h"
 
 static void put_shape(const hone_graph *g, hone_vid id, hone_text *t) {
     const hone_var *v = g->var.at + id;
@@ -173,6 +174,11 @@ hone_status hone_session_report(const hone_session *s, const char *topic, char *
                       "\"packed_bytes\": %lld, \"steps\": %d, \"plans\": %d}",
                       (long long)arena, (long long)sum, (long long)lower, (long long)elsewhere,
                       (long long)hone_packs_bytes(s->compiled->packs), steps, hone_exec_plans(s->exec));
+    } else if (!strcmp(topic, "copies")) {
+        const hone_copied *c = hone_exec_copied(s->exec);
+        hone_text_put(&t,
+                      "{\"in_bytes\": %lld, \"out_bytes\": %lld, \"across_bytes\": %lld, \"within_bytes\": %lld, \"constant_bytes\": %lld}",
+                      (long long)c->in, (long long)c->out, (long long)c->across, (long long)c->within, (long long)c->constants);
     } else if (!strcmp(topic, "steps")) {
         hone_text_put(&t, "[");
         bool any = false;
@@ -190,7 +196,7 @@ hone_status hone_session_report(const hone_session *s, const char *topic, char *
             }
         hone_text_put(&t, "]");
     } else if (!strcmp(topic, "wisdom")) put_wisdom(s, p, &t);
-    else return hone_fail(HONE_BAD_INPUT, "a session has no report '%s'; there are memory, steps, wisdom", topic);
+    else return hone_fail(HONE_BAD_INPUT, "a session has no report '%s'; there are memory, copies, steps, wisdom", topic);
     return hone_text_give(&t, out);
 }
 hone_status hone_model_explain(const hone_model *m, const char *node, int c, char **out) {

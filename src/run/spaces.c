@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "device/away.h"
 #include "device/resident.h"
 #include "plan/bind.h"
 #include "plan/verify.h"
@@ -28,14 +29,15 @@ struct hone_spaces {
     const hone_compiled *c;
     const hone_units *units;
     space space[HONE_MOST_UNITS];
+    hone_copied *copied;
     piece staging; /* between two devices that cannot copy to each other */
 };
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a run"); }
 
-hone_status hone_spaces_create(const hone_compiled *c, const hone_units *u, hone_spaces **out) {
+hone_status hone_spaces_create(const hone_compiled *c, const hone_units *u, hone_copied *copied, hone_spaces **out) {
     hone_spaces *s = hone_alloc(sizeof *s);
     if (!s) return no_memory();
-    s->c = c, s->units = u;
+    s->c = c, s->units = u, s->copied = copied;
     hone_status st = HONE_OK;
     for (int k = 0; k < u->n && !st; k++) {
         s->space[k].unit = u->unit + k;
@@ -130,6 +132,7 @@ static hone_status bring_need(hone_spaces *s, const hone_plan *p, struct hone_ne
     space *w = s->space + n.unit;
     if (hone_base_is_constant(n.base)) {
         if (w->base[n.base]) return HONE_OK;
+        s->copied->constants += (int64_t)hone_packs_size(s->c->packs, n.base);
         return hone_resident_get(s->c->residents, w->unit, w->queue, s->c->packs, n.base, &w->base[n.base]);
     }
     const hone_plan *of = p; /* whose own memory it is */
@@ -156,23 +159,94 @@ hone_status hone_spaces_prepare(hone_spaces *s, const hone_plan *p, int first_sl
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------------------------- */
-hone_status hone_spaces_copy(hone_spaces *s, const hone_step *step, void *const *host) {
-    const hone_transfer *t = step->data;
-    const hone_ref from = step->ref[0], to = step->ref[1];
-    const size_t bytes = (size_t)t->bytes;
-    space *a = s->space + t->from, *b = s->space + t->to;
-    if (!t->from) return b->unit->row->copy_in(b->queue, b->base[to.base], to.offset, hone_ref_at(from, host), bytes);
-    if (!t->to) return a->unit->row->copy_out(a->queue, hone_ref_at(to, host), a->base[from.base], from.offset, bytes);
-    if (a->unit->row == b->unit->row && a->unit->row->copy_peer)
-        return a->unit->row->copy_peer(b->queue, b->base[to.base], to.offset, a->queue, a->base[from.base], from.offset, bytes);
+/* Bytes from one memory to another, or inside of one; a space 0 is the host's, and its handle an address. */
+typedef struct {
+    int space;
+    void *handle;
+    int64_t at;
+} place;
+static hone_status copy(hone_spaces *s, place to, place from, size_t bytes) {
+    space *a = s->space + from.space, *b = s->space + to.space;
+    const hone_device *row = a->unit->row;
+    if (!bytes) return HONE_OK;
+    if (!from.space && !to.space) {
+        memcpy((char *)to.handle + to.at, (const char *)from.handle + from.at, bytes);
+        return HONE_OK;
+    }
+    *(!from.space              ? &s->copied->in
+      : !to.space              ? &s->copied->out
+      : from.space == to.space ? &s->copied->within
+                               : &s->copied->across) += (int64_t)bytes;
+    if (!from.space) return b->unit->row->copy_in(b->queue, to.handle, to.at, (const char *)from.handle + from.at, bytes);
+    if (!to.space) return row->copy_out(a->queue, (char *)to.handle + to.at, from.handle, from.at, bytes);
+    if (from.space == to.space && row->copy_within) return row->copy_within(a->queue, to.handle, to.at, from.handle, from.at, bytes);
+    if (from.space != to.space && row == b->unit->row && row->copy_peer)
+        return row->copy_peer(b->queue, to.handle, to.at, a->queue, from.handle, from.at, bytes);
     if (s->staging.bytes < bytes) {
         hone_free(s->staging.at);
         s->staging = (piece){0};
         if (!(s->staging.at = hone_alloc_raw(bytes))) return no_memory();
         s->staging.bytes = bytes;
     }
-    HONE_TRY(a->unit->row->copy_out(a->queue, s->staging.at, a->base[from.base], from.offset, bytes));
-    return b->unit->row->copy_in(b->queue, b->base[to.base], to.offset, s->staging.at, bytes);
+    HONE_TRY(row->copy_out(a->queue, s->staging.at, from.handle, from.at, bytes));
+    return b->unit->row->copy_in(b->queue, to.handle, to.at, s->staging.at, bytes);
+}
+static place place_of(const hone_spaces *s, int space, hone_ref r, void *const *host) {
+    return (place){space, space ? s->space[space].base[r.base] : host[r.base], r.offset};
+}
+hone_status hone_spaces_copy(hone_spaces *s, const hone_step *step, void *const *host) {
+    const hone_transfer *t = step->data;
+    return copy(s, place_of(s, t->to, step->ref[1], host), place_of(s, t->from, step->ref[0], host), (size_t)t->bytes);
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------------------------- */
+int hone_spaces_unit(const hone_spaces *s, const hone_value *v) {
+    if (!v->away) return 0;
+    for (int k = 1; k < s->units->n; k++)
+        if (hone_away_is(v, s->units->unit + k)) return k;
+    return -1;
+}
+static hone_status finish(hone_spaces *s, int unit) {
+    const space *w = s->space + unit;
+    return w->unit->row->wait ? w->unit->row->wait(w->queue) : HONE_OK;
+}
+static hone_status fill(hone_spaces *s, int unit, place from, hone_value *take, hone_value **out) {
+    hone_status st = copy(s, (place){unit, take->away->handle, 0}, from, take->bytes);
+    if (!st) st = finish(s, unit);
+    if (st) hone_value_drop(take);
+    else *out = take;
+    return st;
+}
+hone_status hone_spaces_take(hone_spaces *s, int unit, hone_ref r, const hone_fact *f, hone_value **out) {
+    hone_value *v = NULL;
+    HONE_TRY(hone_away_tensor(s->units->unit + unit, f->dtype, f->dim, f->rank, &v));
+    return fill(s, unit, place_of(s, unit, r, NULL), v, out);
+}
+hone_status hone_spaces_bring(hone_spaces *s, int unit, const hone_value *host, hone_value **out) {
+    hone_value *v = NULL;
+    HONE_TRY(hone_away_tensor(s->units->unit + unit, host->dtype, host->dim, host->rank, &v));
+    return fill(s, unit, (place){0, host->data, 0}, v, out);
+}
+hone_status hone_spaces_fetch(hone_spaces *s, const hone_value *there, hone_value **host) {
+    hone_value *v = NULL;
+    HONE_TRY(hone_value_tensor(there->dtype, there->dim, there->rank, &v));
+    hone_status st = hone_spaces_move(s, &(hone_pieces_move){.to = v, .from = there, .bytes = there->bytes, .n = 1});
+    if (st) hone_value_drop(v);
+    else *host = v;
+    return st;
+}
+hone_status hone_spaces_move(hone_spaces *s, const hone_pieces_move *m) {
+    const int to = hone_spaces_unit(s, m->to), from = hone_spaces_unit(s, m->from);
+    if (to < 0 || from < 0) return hone_fail(HONE_BAD_INPUT, "a tensor lies on no device of this session");
+    place a = {to, to ? m->to->away->handle : m->to->data, 0}, b = {from, from ? m->from->away->handle : m->from->data, 0};
+    hone_status st = HONE_OK;
+    for (int64_t k = 0; k < m->n && !st; k++) {
+        a.at = (int64_t)(m->at + (size_t)k * m->step), b.at = (int64_t)(m->from_at + (size_t)k * m->from_step);
+        st = copy(s, a, b, m->bytes);
+    }
+    if (!st && to) st = finish(s, to);
+    if (!st && from && from != to) st = finish(s, from);
+    return st;
 }
 hone_status hone_spaces_wait(hone_spaces *s) {
     hone_status first = HONE_OK;

@@ -121,6 +121,11 @@ static hone_status copy_out(void *queue, void *to, void *from, int64_t at, size_
     HONE_TRY(hone_cuda_enter(q->gpu));
     return hone_staging_fetch(&q->staging, to, address(from, at), bytes);
 }
+static hone_status copy(void *queue, void *to, int64_t at, void *from, int64_t from_at, size_t bytes) {
+    cuda_queue *q = queue;
+    HONE_TRY(hone_cuda_enter(q->gpu));
+    return hone_cuda_copy(q->gpu, address(to, at), address(from, from_at), bytes);
+}
 static hone_status peek(void *queue, void *from, uint32_t *to) {
     cuda_queue *q = queue;
     HONE_TRY(hone_cuda_enter(q->gpu));
@@ -158,6 +163,7 @@ static const hone_printed_driver driver = {.count = hone_cuda_count,
                                            .launch = launch,
                                            .copy_in = copy_in,
                                            .copy_out = copy_out,
+                                           .copy = copy,
                                            .wait = wait_queue,
                                            .peek = peek,
                                            .capture = &capture};

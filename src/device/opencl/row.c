@@ -89,6 +89,9 @@ static hone_status copy_in(void *queue, void *to, int64_t at, const void *from, 
 static hone_status copy_out(void *queue, void *to, void *from, int64_t at, size_t bytes) {
     return bytes ? hone_opencl_copy_out(((gpu *)queue)->device, to, from, (uint64_t)at, bytes) : HONE_OK;
 }
+static hone_status copy(void *queue, void *to, int64_t at, void *from, int64_t from_at, size_t bytes) {
+    return hone_opencl_copy(((gpu *)queue)->device, to, (uint64_t)at, from, (uint64_t)from_at, bytes);
+}
 static hone_status wait_queue(void *queue) { return hone_opencl_wait(((gpu *)queue)->device); }
 static const hone_printed_driver driver = {.count = hone_opencl_count,
                                            .open = open_gpu,
@@ -101,6 +104,7 @@ static const hone_printed_driver driver = {.count = hone_opencl_count,
                                            .launch = launch,
                                            .copy_in = copy_in,
                                            .copy_out = copy_out,
+                                           .copy = copy,
                                            .wait = wait_queue};
 hone_printed hone_printed_opencl = {
     .row = HONE_PRINTED_ROW(
