@@ -258,6 +258,11 @@ static hone_status plain_work(void *q, const hone_work *w, const hone_device_ope
     memcpy(j.at, at, sizeof *at * (size_t)hone_work_tensors(w));
     return give(q, j);
 }
+/* It has no streams but one, number 7, which somebody else would have: nothing was ever given to it. */
+static hone_status plain_await(void *self, int number, int64_t stream) {
+    (void)self, (void)number;
+    return stream == 7 ? HONE_OK : hone_device_fail(HONE_BAD_INPUT, "the plain device knows no such stream");
+}
 /* It has no doubles, so that something always goes to the host. */
 static const char *plain_refuses(void *self, const char *op, const hone_work_tensor *t, int n) {
     (void)self;
@@ -279,6 +284,8 @@ hone_status hone_plugin(void) {
                                                 .copy_in = plain_in,
                                                 .copy_out = plain_out,
                                                 .copy_peer = plain_peer,
+                                                .dlpack = 12, /* kDLExtDev */
+                                                .await = plain_await,
                                                 .enqueue = plain_work,
                                                 .wait = plain_wait});
 }

@@ -171,7 +171,7 @@ static void graph_free(void *at, void *graph) {
 }
 static const hone_capture capture = {begin, end, replay, graph_free};
 static hone_printed_driver driver;
-static hone_printed row = {.row = HONE_PRINTED_ROW("recorder", "OpenCL"), .driver = &driver};
+static hone_printed row = {.row = HONE_PRINTED_ROW("recorder", "OpenCL", 0), .driver = &driver};
 static bool there;
 static int set_up(void **state) {
     (void)state;

@@ -10,9 +10,11 @@
 
 #include <cmocka.h>
 
+#include "device/away.h"
 #include "hone/device.h"
 #include "plan/bind.h"
 #include "plan/verify.h"
+#include "run/dlpack.h"
 #include "run/exec.h"
 #include "run/spaces.h"
 #include "run/units.h"
@@ -383,14 +385,103 @@ static void stays(void **state) { /* a state that goes round: nothing is copied 
     assert_null(hone_value_data(there));
     assert_true(hone_value_number(there, 0) != hone_value_number(there, 0)); /* NaN */
     assert_int_equal(hone_value_write(there, "/nowhere/x.npy"), HONE_BAD_INPUT);
-    struct DLManagedTensor *lent = NULL;
-    assert_int_equal(hone_value_to_dlpack(there, &lent), HONE_NOT_SUPPORTED);
     assert_int_equal(hone_list_create(HONE_VALUE_SEQUENCE, &there, 1, &back), HONE_BAD_INPUT);
     if (hone_value_bring(there, "plain:0", &back)) fail_msg("%s", hone_error()); /* across */
     hone_value_drop(back);
     hone_exec_destroy(e), hone_exec_destroy(one);
     hone_value *all[] = {x, there, now, host_now, out[0], out[1], host[0], host[1], given[0], given[1]};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) hone_value_drop(all[k]);
+    hone_compiled_destroy(c), hone_compiled_destroy(cpu);
+}
+
+/* DLPack: memory of a device goes out with its device's type and number, and comes in as a value there, whoever made it. */
+static int told; /* times that a tensor's maker was told that it is no longer used */
+typedef struct {
+    struct DLManagedTensorVersioned tensor;
+    struct DLManagedTensorVersioned *of;
+} passed_on;
+static void on_delete(struct DLManagedTensorVersioned *m) {
+    passed_on *p = m->context;
+    told++;
+    if (p->of) p->of->deleter(p->of);
+    p->of = NULL;
+}
+static void shared(void **state) {
+    (void)state;
+    hone_compiled *cpu = compile("graph twice opset 18 (x: f32[n, 4]) -> y { t = Tanh(x); y = Add(t, t); }\n");
+    hone_units u = three();
+    u.rest = 2;
+    hone_compiled *c = compile_for(cpu, &u);
+    hone_value *x = NULL, *there = NULL, *again = NULL, *back = NULL, *out[1] = {0};
+    const int64_t dim[] = {3, 4};
+    assert_int_equal(hone_value_tensor(HONE_DTYPE_F32, dim, 2, &x), HONE_OK);
+    for (int k = 0; k < 12; k++) ((float *)x->data)[k] = (float)draw(2001) / 1000 - 1;
+    assert_int_equal(hone_value_bring(x, "plain:1", &there), HONE_OK);
+    passed_on p = {0};
+    if (hone_value_to_dlpack_versioned(there, &p.of)) fail_msg("%s", hone_error());
+    hone_dl_tensor *t = &p.of->tensor;
+    assert_int_equal(t->device.type, 12); /* kDLExtDev, as its table says */
+    assert_int_equal(t->device.id, 1);
+    assert_ptr_equal(t->data, there->away->handle);
+    assert_int_equal(t->ndim, 2);
+    assert_int_equal(t->strides[0], 4);
+    assert_int_equal(p.of->flags, 0);
+    hone_value_drop(there); /* the view holds it */
+    p.tensor = *p.of, p.tensor.context = &p, p.tensor.deleter = on_delete, told = 0;
+    /* what is refused stays the caller's: a device that is not here, strides, a stream that nobody knows, no data */
+    struct DLManagedTensorVersioned wrong = p.tensor;
+    int64_t columns[] = {1, 3};
+    wrong.tensor.device.id = 2;
+    assert_int_equal(hone_value_from_dlpack_versioned(&wrong, &again), HONE_NOT_SUPPORTED);
+    wrong = p.tensor, wrong.tensor.device.type = 7;
+    assert_int_equal(hone_value_from_dlpack_versioned(&wrong, &again), HONE_NOT_SUPPORTED);
+    wrong = p.tensor, wrong.tensor.strides = columns;
+    assert_int_equal(hone_value_from_dlpack_versioned(&wrong, &again), HONE_NOT_SUPPORTED);
+    assert_int_equal(hone_value_from_dlpack_stream(&p.tensor, 8, &again), HONE_BAD_INPUT);
+    assert_non_null(strstr(hone_error(), "no such stream"));
+    wrong = p.tensor, wrong.tensor.data = NULL;
+    assert_int_equal(hone_value_from_dlpack_versioned(&wrong, &again), HONE_BAD_INPUT);
+    assert_int_equal(told, 0);
+    /* taken, after its maker's stream: the same memory, an input without a copy, and the same as an output is found out */
+    if (hone_value_from_dlpack_stream(&p.tensor, 7, &again)) fail_msg("%s", hone_error());
+    char where[32];
+    hone_value_where(again, where, sizeof where);
+    assert_string_equal(where, "plain:1");
+    assert_ptr_equal(again->away->handle, p.of->tensor.data);
+    hone_exec *e = NULL, *one = NULL;
+    assert_int_equal(hone_exec_create(c, &(hone_exec_options){.threads = 1, .interpret = true, .units = &u, .stay = true}, &e), HONE_OK);
+    assert_int_equal(hone_exec_create(cpu, &(hone_exec_options){.threads = 1, .interpret = true}, &one), HONE_OK);
+    if (hone_exec_run(e, &again, out)) fail_msg("%s", hone_fail_text());
+    assert_int_equal(hone_exec_copied(e)->in + hone_exec_copied(e)->out, 0);
+    assert_int_equal(hone_value_bring(out[0], "cpu", &back), HONE_OK);
+    hone_value *want[1] = {0};
+    if (hone_exec_run(one, &x, want)) fail_msg("%s", hone_fail_text());
+    assert_memory_equal(back->data, want[0]->data, back->bytes);
+    hone_value_drop(back), hone_value_drop(out[0]), hone_value_drop(want[0]);
+    hone_value *same = NULL; /* a second value over the same memory */
+    passed_on twice = {.tensor = p.tensor};
+    twice.tensor.context = &twice;
+    assert_int_equal(hone_value_from_dlpack_versioned(&twice.tensor, &same), HONE_OK);
+    assert_int_equal(hone_exec_run(e, &again, &same), HONE_BAD_INPUT);
+    assert_non_null(strstr(hone_fail_text(), "is also an input"));
+    hone_value_drop(same);
+    assert_int_equal(told, 1);
+    /* from a byte on: a copy on the device, and its maker is told at once */
+    passed_on part = {.tensor = p.tensor};
+    const int64_t row[] = {4};
+    part.tensor.context = &part, part.tensor.tensor.ndim = 1, part.tensor.tensor.shape = (int64_t *)row, part.tensor.tensor.strides = NULL;
+    part.tensor.tensor.byte_offset = 16;
+    assert_int_equal(hone_value_from_dlpack_versioned(&part.tensor, &same), HONE_OK);
+    assert_int_equal(told, 2);
+    assert_int_equal(hone_value_bring(same, "cpu", &back), HONE_OK);
+    assert_memory_equal(back->data, (float *)x->data + 4, 16);
+    hone_value_drop(back), hone_value_drop(same);
+    assert_int_equal(told, 2);
+    hone_value_drop(again); /* the last: the first value's memory goes back */
+    assert_int_equal(told, 3);
+    assert_null(p.of);
+    hone_exec_destroy(e), hone_exec_destroy(one);
+    hone_value_drop(x);
     hone_compiled_destroy(c), hone_compiled_destroy(cpu);
 }
 
@@ -519,8 +610,8 @@ int main(void) {
         fprintf(stderr, "HONE_PLUGIN_PLAIN=%s: %s\n", plugin ? plugin : "", hone_fail_text());
         return 1;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(words),      cmocka_unit_test(splits), cmocka_unit_test(random_plans),
-                                       cmocka_unit_test(planted),    cmocka_unit_test(forms),  cmocka_unit_test(stays),
-                                       cmocka_unit_test(loops_stay), cmocka_unit_test(failing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(words),   cmocka_unit_test(splits),     cmocka_unit_test(random_plans),
+                                       cmocka_unit_test(planted), cmocka_unit_test(forms),      cmocka_unit_test(stays),
+                                       cmocka_unit_test(shared),  cmocka_unit_test(loops_stay), cmocka_unit_test(failing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

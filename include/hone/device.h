@@ -63,7 +63,11 @@ typedef struct {
     hone_status (*wait)(void *queue);
     /* A bit (1 << hone_dtype) for each type whose convolutions want their channels last in memory (NHWC), with all that is made of their results element by element. 0: NCHW */
     uint64_t channels_last;
-    void *reserved[7]; /* NULL */
+    /* DLPack's number for its kind of memory, of which a handle is then the data pointer: kDLExtDev is 12. 0: its tensors cannot be shared by DLPack */
+    int64_t dlpack;
+    /* All that somebody else's stream was given so far is done; the number is the one that came with a DLPack tensor. NULL: there are no streams. */
+    hone_status (*await)(void *self, int number, int64_t stream);
+    void *reserved[5]; /* NULL */
 } hone_device_table;
 
 /* Adds a device for the rest of the process: the table is copied, and name and self must live on. Fails: BAD_INPUT for a name that is taken, another ABI, or

@@ -149,7 +149,7 @@ HONE_API hone_status hone_value_write(const hone_value *, const char *path);
 
 /* ---- values on devices --------------------------------------------------------------------------------------------------------------- */
 /* A copy of a numeric tensor in the memory of a device, "plain:0", or back on the host, "cpu"; wherever it was. A tensor on a device has type and shape, but no data and no
-   numbers that the host can read: hone_value_data is NULL, and it cannot be written to a file, compared, put into lists or given to DLPack. It is an input for sessions that
+   numbers that the host can read: hone_value_data is NULL, and it cannot be written to a file, compared, put into lists. It is an input for sessions that
    have that device, and then not copied again; its numbers must not decide shapes. */
 HONE_API hone_status hone_value_bring(const hone_value *, const char *device, hone_value **out);
 /* Where it lies: "cpu", or "plain:0". Out: cut to `room` bytes, ends in a zero. */
@@ -163,13 +163,21 @@ struct DLManagedTensorVersioned;
 
 /* A value over somebody's tensor. Takes it, on success only: its deleter runs when the value ends (or at once, where it had to be copied).
    Not copied where it is dense and aligned; any other strides are, into a dense tensor. Read-only memory is fine for an input of a run.
-   Fails: NOT_SUPPORTED for a device that is not host memory, a type that is not ours, or vectors as elements; types below 8 bits need the
+   Memory of a device that is here (CUDA's, or a plugin's that says so in its table) becomes a value on that device (hone_value_where), an input for its sessions: as it is where it is dense, begins at byte
+   0 and is aligned as the device wants it; by a copy on the device where it is only dense.
+   Fails: NOT_SUPPORTED for a device that is not here, strides on a device, a type that is not ours, or vectors as elements; types below 8 bits need the
    versioned form with its flag for a byte an element. Then it is still the caller's. */
 HONE_API hone_status hone_value_from_dlpack(struct DLManagedTensor *take, hone_value **out);
 HONE_API hone_status hone_value_from_dlpack_versioned(struct DLManagedTensorVersioned *take, hone_value **out);
+/* The same for a tensor on a device that a stream of its maker's may still be working on: all that the stream was given so far is done when this returns. Streams are numbers as in Python's
+   __dlpack__(stream=…): for CUDA 1 the legacy default stream, 2 the calling thread's, else a cudaStream_t. The two functions above take a tensor as ready. Fails also: NOT_SUPPORTED for a device without
+   streams. */
+#define HONE_STREAM_NONE (-1) /* nothing is under way */
+HONE_API hone_status hone_value_from_dlpack_stream(struct DLManagedTensorVersioned *take, int64_t stream, hone_value **out);
 
 /* Somebody's view of a tensor: shares the value until the view's deleter is called, by whoever uses it last, on any thread. Nothing is
-   copied. Fails: BAD_INPUT for what is no tensor of numbers; NOT_SUPPORTED for a type below 8 bits in the unversioned form. */
+   copied. A value on a device goes with its device's type and number; it is complete, as every value is, so any stream may read it at once. Fails: BAD_INPUT for what is no tensor of numbers;
+   NOT_SUPPORTED for a type below 8 bits in the unversioned form, and for a device whose memory others cannot use (OpenCL's). */
 HONE_API hone_status hone_value_to_dlpack(hone_value *, struct DLManagedTensor **out);
 HONE_API hone_status hone_value_to_dlpack_versioned(hone_value *, struct DLManagedTensorVersioned **out);
 

@@ -4,7 +4,8 @@
 
 static void drop(void *owner) {
     struct hone_away *a = owner;
-    a->unit.row->free(a->unit.row, a->unit.number, a->handle);
+    if (a->release) a->release(a->owner);
+    else a->unit.row->free(a->unit.row, a->unit.number, a->handle);
     hone_free(a);
 }
 hone_status hone_away_tensor(const hone_unit *u, hone_dtype t, const int64_t *dims, int rank, hone_value **out) {
@@ -22,6 +23,33 @@ hone_status hone_away_tensor(const hone_unit *u, hone_dtype t, const int64_t *di
     a->unit = *u, v->away = a, v->owner = a, v->free_data = drop;
     *out = v;
     return HONE_OK;
+}
+hone_status hone_away_borrow(const hone_unit *u, hone_dtype t, const int64_t *dims, int rank, void *handle, void (*release)(void *),
+                             void *owner, hone_value **out) {
+    hone_value *v = NULL;
+    HONE_TRY(hone_value_shell(t, dims, rank, &v));
+    struct hone_away *a = hone_alloc(sizeof *a);
+    if (!a) {
+        hone_value_drop(v);
+        return hone_fail(HONE_NO_MEMORY, "no memory for a tensor");
+    }
+    *a = (struct hone_away){.unit = *u, .handle = handle, .release = release, .owner = owner};
+    v->away = a, v->owner = a, v->free_data = drop;
+    *out = v;
+    return HONE_OK;
+}
+hone_status hone_away_copy(const hone_unit *u, hone_dtype t, const int64_t *dims, int rank, void *handle, int64_t at, hone_value **out) {
+    hone_value *v = NULL;
+    hone_queue *q = NULL;
+    if (!u->row->copy_within) return hone_fail(HONE_NOT_SUPPORTED, "%s:%d cannot copy inside of its memory", u->row->name, u->number);
+    HONE_TRY(hone_away_tensor(u, t, dims, rank, &v));
+    hone_status s = v->bytes ? u->row->open(u->row, u->number, &q) : HONE_OK;
+    if (!s && q) s = u->row->copy_within(q, v->away->handle, 0, handle, at, v->bytes);
+    if (!s && q) s = u->row->wait(q);
+    if (q) u->row->close(q);
+    if (s) hone_value_drop(v);
+    else *out = v;
+    return s;
 }
 bool hone_away_is(const hone_value *v, const hone_unit *u) {
     if (!u || !u->row->alloc) return !v->away;

@@ -103,6 +103,11 @@ struct hone_device {
     /* Runs a segment to its end; the first message of a step that fails, with its node. Where there is `wait` it may come back as soon as all is under way. */
     hone_status (*run)(hone_queue *, const hone_segment *);
 
+    /* DLPack's number for its kind of memory (kDLCUDA 2, kDLExtDev 12 …), whose pointers its handles then are; 0: others cannot use its memory. */
+    int dlpack;
+    /* All that somebody else's stream was given so far is done: a number as Python's __dlpack__(stream=…) has it. NULL: there are no streams. */
+    hone_status (*await)(const hone_device *, int number, int64_t stream);
+
     /* ---- memory of its own: all of these, or none: it has the host's --------------------------------------------------------------------- */
     /* A handle is what bases of its segments are. It need be no address: steps name a byte by handle and offset. */
     hone_status (*alloc)(const hone_device *, int number, size_t bytes, void **handle);

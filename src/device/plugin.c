@@ -130,6 +130,10 @@ static hone_status copy_peer(hone_queue *q, void *to, int64_t at, hone_queue *ot
 static hone_status copy_within(hone_queue *q, void *to, int64_t at, void *from, int64_t from_at, size_t bytes) {
     return q->of->table.copy_peer(q->queue, to, at, q->queue, from, from_at, bytes);
 }
+static hone_status await(const hone_device *d, int number, int64_t stream) {
+    const hone_device_table *t = &plugin_of(d)->table;
+    return t->await(t->self, number, stream);
+}
 static hone_status wait_queue(hone_queue *q) { return q->of->table.wait(q->queue); }
 
 hone_status hone_device_add(const hone_device_table *t) {
@@ -166,6 +170,8 @@ hone_status hone_device_add(const hone_device_table *t) {
                            .copy_out = copy_out,
                            .copy_peer = t->copy_peer ? copy_peer : NULL,
                            .copy_within = t->copy_peer ? copy_within : NULL,
+                           .dlpack = (int)t->dlpack,
+                           .await = t->await ? await : NULL,
                            .wait = wait_queue};
     hone_status s = hone_devices_add(&p->row);
     n += !s;

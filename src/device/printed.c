@@ -325,6 +325,11 @@ static hone_status told(hone_queue *q) {
     HONE_TRY(q->gpu->driver->copy_out(q->queue, &word, q->error, 0, sizeof word));
     return judge(q, word);
 }
+hone_status hone_printed_await(const hone_device *d, int number, int64_t stream) {
+    hone_printed_gpu *g = NULL;
+    HONE_TRY(hone_printed_gpu_of(d, number, &g));
+    return g->driver->await ? g->driver->await(g->gpu, stream) : hone_fail(HONE_NOT_SUPPORTED, "%s has no streams to wait for", d->name);
+}
 hone_status hone_printed_wait(hone_queue *q) {
     hone_status s = told(q);
     return s ? s : q->gpu->driver->wait(q->queue);

@@ -39,6 +39,7 @@ typedef struct {
     hone_status (*wait)(void *queue);
     /* A word of the device's memory, to be in *to when the next copy_out or wait has come back: one wait for both. NULL: there is no such way. */
     hone_status (*peek)(void *queue, void *from, uint32_t *to);
+    hone_status (*await)(void *gpu, int64_t stream); /* as in device.h; NULL: there are no streams */
     const hone_capture *capture; /* NULL: launches cannot be recorded */
 } hone_printed_driver;
 
@@ -78,13 +79,15 @@ void hone_printed_free(const hone_device *, int number, void *handle);
 hone_status hone_printed_copy_in(hone_queue *, void *to, int64_t at, const void *from, size_t bytes) HONE_CHECKED;
 hone_status hone_printed_copy_out(hone_queue *, void *to, void *from, int64_t at, size_t bytes) HONE_CHECKED;
 hone_status hone_printed_copy_within(hone_queue *, void *to, int64_t at, void *from, int64_t from_at, size_t bytes) HONE_CHECKED;
+hone_status hone_printed_await(const hone_device *, int number, int64_t stream) HONE_CHECKED;
 hone_status hone_printed_wait(hone_queue *) HONE_CHECKED;
 /* clang-format off */
-#define HONE_PRINTED_ROW(name_, missing_)                                                                              \
+#define HONE_PRINTED_ROW(name_, missing_, dlpack_)                                                                              \
     {.name = name_, .missing = missing_, .about = hone_printed_about,                                                  \
      .count = hone_printed_count, .target = hone_printed_target, .refuses = hone_printed_refuses,                      \
      .takes = hone_printed_takes, .function = hone_printed_function, .bind = hone_printed_bind, .seal = hone_printed_seal, .open = hone_printed_open, .close = hone_printed_close,     \
      .run = hone_printed_run, .alloc = hone_printed_alloc, .free = hone_printed_free, .wait = hone_printed_wait,       \
-     .copy_in = hone_printed_copy_in, .copy_out = hone_printed_copy_out, .copy_within = hone_printed_copy_within}
+     .copy_in = hone_printed_copy_in, .copy_out = hone_printed_copy_out, .copy_within = hone_printed_copy_within, \
+     .dlpack = dlpack_, .await = hone_printed_await}
 /* clang-format on */
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
    dlpack: tensors of other libraries as values, and the other way round. Memory is shared; only what is not dense or not aligned is copied,
-   because a value always is. */
+   because a value always is. Memory of a device goes by the number that its row states (device.h): there, what is not dense is refused. */
 #include "run/dlpack.h"
 
 #include <string.h>
 
-#include "base/value.h"
+#include "device/away.h"
 
 /* DLPack's codes: 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, 6 bool, and one a small float. */
 static const struct {
@@ -56,17 +56,58 @@ static void gather(const hone_dl_tensor *t, const char *from, hone_value *v) {
         for (int k = last - 1; k >= 0 && ++at[k] == v->dim[k]; k--) at[k] = 0;
     }
 }
-static hone_status take(const hone_dl_tensor *t, bool padded, void *owner, void (*release)(void *), hone_value **out) {
+/* The device whose memory it is; row NULL: none that is here. */
+static hone_unit device_of(const hone_dl_tensor *t) {
+    for (int k = 1; hone_devices(k); k++) {
+        const hone_device *row = hone_devices(k);
+        if (row->dlpack != t->device.type || !row->alloc) continue;
+        if (t->device.id >= 0 && t->device.id < (row->count ? row->count(row) : 1)) return (hone_unit){row, t->device.id};
+    }
+    return (hone_unit){0};
+}
+/* As it is, where it is dense and begins at a place where the device's own tensors could; else a copy on the device. */
+static hone_status take_there(const hone_dl_tensor *t, hone_dtype type, int64_t stream, void *owner, void (*release)(void *),
+                              hone_value **out) {
+    enum { OPAQUE = 12 /* kDLExtDev: its pointers need be no addresses */ };
+    const hone_unit u = device_of(t);
+    hone_target target = {0};
+    if (!u.row)
+        return hone_fail(HONE_NOT_SUPPORTED,
+                         "a DLPack tensor on device type %d, number %d, which is not here: copy it to host memory first",
+                         (int)t->device.type, (int)t->device.id);
+    if (t->ndim < 0 || (t->ndim && !t->shape)) return hone_fail(HONE_BAD_INPUT, "a DLPack tensor without a shape");
+    hone_value *shell = NULL;
+    HONE_TRY(hone_value_shell(type, t->shape, t->ndim, &shell)); /* checks dims */
+    const size_t bytes = shell->bytes;
+    hone_value_drop(shell);
+    if (bytes && !t->data) return hone_fail(HONE_BAD_INPUT, "a DLPack tensor without data");
+    if (bytes && !is_dense(t))
+        return hone_fail(HONE_NOT_SUPPORTED, "a DLPack tensor on %s:%d that is not dense: make it contiguous first", u.row->name, u.number);
+    if (t->byte_offset > INT64_MAX) return hone_fail(HONE_BAD_INPUT, "a DLPack tensor's offset overflows");
+    if (stream != HONE_STREAM_NONE) { /* whoever makes it may still be at it */
+        if (!u.row->await) return hone_fail(HONE_NOT_SUPPORTED, "%s:%d has no streams to wait for", u.row->name, u.number);
+        HONE_TRY(u.row->await(u.row, u.number, stream));
+    }
+    if (u.row->target) u.row->target(u.row, u.number, &target);
+    const size_t align = target.alignment ? target.alignment : 64;
+    const bool aligned = !t->byte_offset && (u.row->dlpack == OPAQUE || (uintptr_t)t->data % align == 0);
+    if (aligned && bytes) return hone_away_borrow(&u, type, t->shape, t->ndim, t->data, release, owner, out);
+    HONE_TRY(bytes ? hone_away_copy(&u, type, t->shape, t->ndim, t->data, (int64_t)t->byte_offset, out)
+                   : hone_away_tensor(&u, type, t->shape, t->ndim, out));
+    release(owner);
+    return HONE_OK;
+}
+static hone_status take(const hone_dl_tensor *t, bool padded, int64_t stream, void *owner, void (*release)(void *), hone_value **out) {
     int row = 0;
     while (row < N_TYPES && (types[row].code != t->dtype.code || types[row].bits != t->dtype.bits)) row++;
-    if (t->device.type != HONE_DL_CPU && t->device.type != HONE_DL_CUDA_HOST && t->device.type != HONE_DL_ROCM_HOST)
-        return hone_fail(HONE_NOT_SUPPORTED, "a DLPack tensor on device type %d: copy it to host memory first", (int)t->device.type);
+    const bool host = t->device.type == HONE_DL_CPU || t->device.type == HONE_DL_CUDA_HOST || t->device.type == HONE_DL_ROCM_HOST;
     if (row == N_TYPES || t->dtype.lanes != 1)
         return hone_fail(HONE_NOT_SUPPORTED, "a DLPack tensor of type code %d, %d bits, %d lanes", t->dtype.code, t->dtype.bits,
                          t->dtype.lanes);
     if (t->dtype.bits < 8 && !padded)
         return hone_fail(HONE_NOT_SUPPORTED, "a DLPack tensor of %d-bit elements needs the versioned form with a byte an element",
                          t->dtype.bits);
+    if (!host) return take_there(t, types[row].dtype, stream, owner, release, out);
     if (t->ndim < 0 || (t->ndim && !t->shape)) return hone_fail(HONE_BAD_INPUT, "a DLPack tensor without a shape");
     const char *from = t->data ? (const char *)t->data + t->byte_offset : NULL;
     hone_value *v = NULL;
@@ -89,13 +130,16 @@ static hone_status take(const hone_dl_tensor *t, bool padded, void *owner, void 
 }
 hone_status hone_value_from_dlpack(struct DLManagedTensor *m, hone_value **out) {
     if (!m || !out) return hone_fail(HONE_BAD_INPUT, "hone_value_from_dlpack: the tensor and out must not be NULL");
-    return take(&m->tensor, false, m, done, out);
+    return take(&m->tensor, false, HONE_STREAM_NONE, m, done, out);
 }
 hone_status hone_value_from_dlpack_versioned(struct DLManagedTensorVersioned *m, hone_value **out) {
+    return hone_value_from_dlpack_stream(m, HONE_STREAM_NONE, out);
+}
+hone_status hone_value_from_dlpack_stream(struct DLManagedTensorVersioned *m, int64_t stream, hone_value **out) {
     if (!m || !out) return hone_fail(HONE_BAD_INPUT, "hone_value_from_dlpack_versioned: the tensor and out must not be NULL");
     if (m->version.major != 1)
         return hone_fail(HONE_NOT_SUPPORTED, "a DLPack tensor of version %u: 1 is known here", (unsigned)m->version.major);
-    return take(&m->tensor, m->flags & HONE_DL_PADDED, m, done_versioned, out);
+    return take(&m->tensor, m->flags & HONE_DL_PADDED, stream, m, done_versioned, out);
 }
 
 /* ---- out ---- */
@@ -120,7 +164,9 @@ static hone_status lend(hone_value *v, bool versioned, lent **out) {
     int row = 0;
     if (!v || v->tag != HONE_TAG_TENSOR || v->dtype == HONE_DTYPE_STRING)
         return hone_fail(HONE_BAD_INPUT, "only a tensor of numbers can be a DLPack tensor");
-    if (v->away) return hone_fail(HONE_NOT_SUPPORTED, "a tensor on a device cannot be a DLPack tensor yet: bring it to the host first");
+    if (v->away && !v->away->unit.row->dlpack)
+        return hone_fail(HONE_NOT_SUPPORTED, "memory of %s:%d cannot be a DLPack tensor: bring it to the host first",
+                         v->away->unit.row->name, v->away->unit.number);
     while (row < N_TYPES && types[row].dtype != v->dtype) row++;
     if (row == N_TYPES || (types[row].bits < 8 && !versioned))
         return hone_fail(HONE_NOT_SUPPORTED, "a tensor of %s can be a DLPack tensor in the versioned form only",
@@ -131,6 +177,7 @@ static hone_status lend(hone_value *v, bool versioned, lent **out) {
     for (int k = v->rank - 1; k >= 0; k--) l->stride[k] = stride, stride *= v->dim[k] ? v->dim[k] : 1;
     hone_dl_tensor *t = versioned ? &l->u.versioned.tensor : &l->u.plain.tensor;
     *t = (hone_dl_tensor){.data = v->data, .device = {.type = HONE_DL_CPU}, .ndim = v->rank, .shape = v->dim, .strides = l->stride};
+    if (v->away) t->data = v->away->handle, t->device.type = v->away->unit.row->dlpack, t->device.id = v->away->unit.number;
     t->dtype.code = types[row].code, t->dtype.bits = types[row].bits, t->dtype.lanes = 1;
     l->value = hone_value_hold(v);
     *out = l;

@@ -362,7 +362,8 @@ static hone_status guard_blocks(hone_exec *e, const hone_plan *p) {
     return HONE_OK;
 }
 static bool same_memory(const hone_value *a, const hone_value *b) {
-    return b->bytes && (a->away && b->away ? a->away == b->away : !a->away && !b->away && a->data == b->data);
+    return b->bytes && (a->away && b->away ? a->away->handle == b->away->handle && hone_away_is(a, &b->away->unit)
+                                           : !a->away && !b->away && a->data == b->data);
 }
 static hone_status run_segments(hone_exec *e, hone_plan *p) {
     for (int k = 0; k < p->n_segment; k++) {

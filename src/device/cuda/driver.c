@@ -269,6 +269,10 @@ hone_status hone_cuda_marked(hone_cuda *g, double *seconds) {
     return HONE_OK;
 }
 
+hone_status hone_cuda_await_stream(hone_cuda *g, int64_t stream) {
+    (void)g;
+    return told(cu.stream_wait((void *)(uintptr_t)stream), "a stream of somebody else's");
+}
 hone_status hone_cuda_await(hone_cuda *g, int which) { return told(cu.event_wait(g->event[which]), "a copy"); }
 
 /* ---- tensor maps ---- */

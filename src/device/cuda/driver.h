@@ -59,6 +59,8 @@ void hone_cuda_graph_free(hone_cuda *g, void *graph);
 hone_status hone_cuda_mark(hone_cuda *g, int which);         /* 0: begin, 1: end of what is timed, in the stream */
 hone_status hone_cuda_marked(hone_cuda *g, double *seconds); /* waits for mark 1; from mark 0 to it */
 
+hone_status hone_cuda_await_stream(hone_cuda *,
+                                   int64_t stream);   /* of somebody else: 1 the legacy default stream, 2 the thread's, else a CUstream */
 hone_status hone_cuda_await(hone_cuda *g, int which); /* all before that mark is done */
 
 /* Tensor maps for the copy engine. type: hone_cuda_type; rank 3 to 5; sizes in elements, strides of all dims but the first in bytes; boxes

@@ -136,6 +136,10 @@ static hone_status wait_queue(void *queue) {
     HONE_TRY(hone_cuda_enter(q->gpu));
     return hone_staging_wait(&q->staging);
 }
+static hone_status await(void *gpu, int64_t stream) {
+    HONE_TRY(hone_cuda_enter(gpu));
+    return hone_cuda_await_stream(gpu, stream);
+}
 static hone_status capture_begin(void *queue) {
     hone_cuda *g = ((cuda_queue *)queue)->gpu;
     HONE_TRY(hone_cuda_enter(g));
@@ -164,10 +168,11 @@ static const hone_printed_driver driver = {.count = hone_cuda_count,
                                            .copy_in = copy_in,
                                            .copy_out = copy_out,
                                            .copy = copy,
+                                           .await = await,
                                            .wait = wait_queue,
                                            .peek = peek,
                                            .capture = &capture};
 hone_printed hone_printed_cuda = {
-    .row =
-        HONE_PRINTED_ROW("cuda", "an NVIDIA GPU and its driver (libcuda.so.1), and NVRTC: the CUDA toolkit's, or PyPI's nvidia-cuda-nvrtc"),
+    .row = HONE_PRINTED_ROW(
+        "cuda", "an NVIDIA GPU and its driver (libcuda.so.1), and NVRTC: the CUDA toolkit's, or PyPI's nvidia-cuda-nvrtc", 2 /* kDLCUDA */),
     .driver = &driver};

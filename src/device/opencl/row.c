@@ -108,5 +108,5 @@ static const hone_printed_driver driver = {.count = hone_opencl_count,
                                            .wait = wait_queue};
 hone_printed hone_printed_opencl = {
     .row = HONE_PRINTED_ROW(
-        "opencl", "an OpenCL loader (ocl-icd-libopencl1) and a driver: the GPU vendor's, or pocl-opencl-icd, which computes on the CPU"),
+        "opencl", "an OpenCL loader (ocl-icd-libopencl1) and a driver: the GPU vendor's, or pocl-opencl-icd, which computes on the CPU", 0),
     .driver = &driver};
