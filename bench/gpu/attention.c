@@ -117,24 +117,44 @@ static bool check(bench *b, const heads *g, operands *o, const char *text, const
     if (hone_cuda_wait(b->g)) stop("%s: %s", what, hone_fail_text());
     return reference_check(b, r, &o->y, what);
 }
-static void every_way(bench *b, heads g) {
+/* All ways; or of each unit the first and the last, and the first that splits the keys. */
+static void try_ways(bench *b, heads g, bool few) {
     hone_cuda_attention_way ways[WAYS];
     operands o = operands_of(b, &g);
     reference reference_ = {0};
     if (!b->collect) reference_ = reference_of(&g, &o);
     const hone_cuda_attended t = attended_of(&g, &o);
     const int n = hone_cuda_attention_ways(&t, &b->gpu, ways, WAYS);
-    for (int k = (g.queries + g.keys) % b->every; k < n; k += b->every) {
+    const int every = few ? 1 : b->every;
+    for (int k = (g.queries + g.keys) % every; k < n; k += every) {
+        bool first = true, last = ways[k].splits == 1;
+        for (int q = 0; q < k; q++) first &= ways[q].unit != ways[k].unit || (ways[q].splits > 1) != (ways[k].splits > 1);
+        for (int q = k + 1; q < n; q++) last &= ways[q].unit != ways[k].unit || ways[q].splits > 1;
+        if (few && !first && !last) continue;
         ready r;
         char text[64];
         if (!prepare_way(b, &g, &o, &ways[k], &r)) continue;
         hone_cuda_attention_way_text(&ways[k], text, sizeof text);
         OK(hone_cuda_set(b->g, o.y.at, 0xfb, o.y.bytes));
         OK(once(b, &r));
-        check(b, &g, &o, text, &reference_);
+        if (check(b, &g, &o, text, &reference_)) check_again(b, &o.y, once, &r, "attention");
     }
     reference_free(&reference_);
     operands_free(b, &o);
+}
+static void every_way(bench *b, heads g) { try_ways(b, g, false); }
+/* Queries and keys of every number up to two tiles, head sizes around each edge, tensors that begin anywhere. */
+static void edges(bench *b) {
+    enum { F16 = HONE_CUDA_F16, BF16 = HONE_CUDA_BF16 };
+    static const int sizes[] = {1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 72, 80, 96, 127, 128, 129, 160, 200, 255, 256};
+    for (int n = 1; n <= 136; n += b->every)
+        try_ways(b, (heads){F16, 1, 4, 2, n, 100, 64, n % 2, false, false}, true),
+            try_ways(b, (heads){F16, 2, 2, 2, 70, n, 64, 0, false, n > 4 && n % 3 == 0}, true),
+            try_ways(b, (heads){BF16, 1, 8, 2, 1, 2 * n, 128, 0, false, false}, true);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k += (size_t)b->every)
+        try_ways(b, (heads){F16, 1, 2, 1, 20, 70, sizes[k], 1, false, false}, true);
+    for (b->shift = 1; b->shift <= 8; b->shift += b->every) try_ways(b, (heads){F16, 1, 2, 1, 20, 70, 64, 0, true, false}, true);
+    b->shift = 0;
 }
 static void what_text(const heads *g, char *to, size_t bytes) {
     snprintf(to, bytes, "b%d h%d/%d q%d k%d d%d%s", g->batches, g->heads, g->kv_heads, g->queries, g->keys, g->head_size,
@@ -155,7 +175,7 @@ static double one(bench *b, heads g) {
             (double)g.batches * g.heads * ((double)g.queries * g.keys - (g.causal ? (double)g.queries * (g.queries - 1) / 2 : 0));
         reference reference_ = reference_of(&g, &o);
         hone_cuda_attention_way_text(&way, text, sizeof text), what_text(&g, what, sizeof what);
-        check(b, &g, &o, text, &reference_);
+        if (check(b, &g, &o, text, &reference_)) check_again(b, &o.y, once, &r, "attention");
         reference_free(&reference_);
         ratio = tell(b, "attention", what, text, c, 3, 4 * pairs * g.head_size, (double)(o.q.bytes + o.k.bytes + o.v.bytes + o.y.bytes));
         contender_free(b, &c[0]);
@@ -196,6 +216,7 @@ static void search(bench *b, mean *all, heads g) {
 void bench_attention(bench *b) {
     enum { F16 = HONE_CUDA_F16, BF16 = HONE_CUDA_BF16 };
     if (b->check) {
+        edges(b);
         every_way(b, (heads){F16, 2, 2, 2, 70, 130, 64, 0, false, false}), every_way(b, (heads){F16, 1, 4, 2, 33, 65, 40, 0, true, false});
         every_way(b, (heads){BF16, 2, 2, 1, 66, 66, 80, 1, false, false}), every_way(b, (heads){F16, 1, 2, 1, 9, 150, 128, 1, true, true});
         every_way(b, (heads){F16, 2, 8, 2, 1, 900, 64, 0, false, true}), every_way(b, (heads){F16, 1, 1, 1, 5, 20, 21, 0, false, false});

@@ -33,37 +33,26 @@ static void window_of(operands *o) {
 static void operands_free(bench *b, operands *o) {
     tensor_free(b, &o->x), tensor_free(b, &o->w), tensor_free(b, &o->y), tensor_free(b, &o->bias);
 }
-/* kind: 0 convolution, else hone_cuda_window_kind */
-static reference reference_of(const image *g, const operands *o, int kind) {
+static reference reference_of(const image *g, const operands *o) {
     const hone_cuda_window *w = &o->win;
     const size_t all = (size_t)w->batch * (size_t)w->out_height * (size_t)w->out_width * (size_t)g->outputs, channels = (size_t)g->channels;
     const int taps = w->kernel_y * w->kernel_x;
-    reference r = reference_make(all, (double)all * taps * (kind ? 1 : g->channels) < 1e8 ? all : 1000);
+    reference r = reference_make(all, (double)all * taps * g->channels < 1e8 ? all : 1000);
     double *image_ = tensor_doubles(&o->x), *factor = tensor_doubles(&o->w);
     for (size_t q = 0; q < r.n; q++) {
         const size_t c = r.at[q] % (size_t)g->outputs, at = r.at[q] / (size_t)g->outputs,
                      n = at / (size_t)w->out_width / (size_t)w->out_height;
         const int x0 = (int)(at % (size_t)w->out_width) * w->stride_x - w->pad_x,
                   y0 = (int)(at / (size_t)w->out_width % (size_t)w->out_height) * w->stride_y - w->pad_y;
-        double sum = 0, size = 0, largest = -INFINITY;
-        int there = 0;
+        double sum = 0, size = 0;
         for (int tap = 0; tap < taps; tap++) {
             const int y = y0 + tap / w->kernel_x * w->dilation_y, x = x0 + tap % w->kernel_x * w->dilation_x;
             if (y < 0 || y >= w->height || x < 0 || x >= w->width) continue;
             const double *pixel = image_ + ((n * (size_t)w->height + (size_t)y) * (size_t)w->width + (size_t)x) * channels;
-            there++;
-            if (kind) {
-                const double v = pixel[c], f = kind == HONE_CUDA_DEPTHWISE ? factor[(size_t)tap * channels + c] : 1;
-                sum += v * f, size += fabs(v * f), largest = fmax(largest, v);
-            } else {
-                const double *f = factor + (c * (size_t)taps + (size_t)tap) * channels;
-                for (size_t e = 0; e < channels; e++) sum += pixel[e] * f[e], size += fabs(pixel[e] * f[e]);
-            }
+            const double *f = factor + (c * (size_t)taps + (size_t)tap) * channels;
+            for (size_t e = 0; e < channels; e++) sum += pixel[e] * f[e], size += fabs(pixel[e] * f[e]);
         }
-        r.want[q] = kind <= HONE_CUDA_DEPTHWISE ? fmax(sum + tensor_get(&o->bias, c), 0)
-                    : kind == HONE_CUDA_LARGEST ? largest
-                                                : sum / there,
-        r.size[q] = size;
+        r.want[q] = fmax(sum + tensor_get(&o->bias, c), 0), r.size[q] = size;
     }
     free(image_), free(factor);
     return r;
@@ -75,27 +64,23 @@ static bool check(bench *b, const image *g, operands *o, const char *way, const 
     if (hone_cuda_wait(b->g)) stop("%s: %s", what, hone_fail_text());
     return reference_check(b, r, &o->y, what);
 }
-static void check_once(bench *b, const image *g, operands *o, int kind, const char *way) {
-    reference r = reference_of(g, o, kind);
-    check(b, g, o, way, &r);
-    reference_free(&r);
-}
-static void every_way(bench *b, const image *g, int type) {
+static void try_ways(bench *b, const image *g, int type, bool few) {
     static hone_cuda_way ways[600];
     operands o = operands_of(b, g, type);
     window_of(&o);
-    const int n = hone_cuda_ways(&o.p, &b->gpu, ways, 600);
+    int n = hone_cuda_ways(&o.p, &b->gpu, ways, 600);
+    const int every = few ? 1 : b->every;
+    if (few) n = few_ways(ways, n);
     reference r = {0};
-    if (!b->collect) r = reference_of(g, &o, 0);
+    if (!b->collect) r = reference_of(g, &o);
     for (int k = 0; k < n; k++) {
         prepared p;
         char text[96];
-        if ((ways[k].splits > 2 && ways[k].splits != 6) || k % b->every) continue;
-        if (!prepare(b, &o.p, &ways[k], &p)) continue;
+        if ((ways[k].splits > 2 && ways[k].splits != 6) || k % every || !prepare(b, &o.p, &ways[k], &p)) continue;
         OK(hone_cuda_set(b->g, o.y.at, 0xfb, o.y.bytes));
         OK(launch_prepared(b, &p));
         hone_cuda_way_text(&ways[k], text, sizeof text);
-        check(b, g, &o, text, &r);
+        if (check(b, g, &o, text, &r)) check_again(b, &o.y, launch_prepared, &p, "conv");
     }
     reference_free(&r);
     operands_free(b, &o);
@@ -169,7 +154,7 @@ static double first_layer(bench *b, const image *g, bool timed) {
     first_ready best = {0};
     double least = 0, ratio = 0;
     char way[64] = "";
-    if (!b->collect) wanted = reference_of(g, &o, 0);
+    if (!b->collect) wanted = reference_of(g, &o);
     for (size_t k = 0; k < sizeof first_ways / sizeof *first_ways; k++) {
         first_ready r;
         if (!first_prepare(b, &o, HONE_CUDA_F16, &packed, first_ways[k], &r)) continue;
@@ -178,7 +163,7 @@ static double first_layer(bench *b, const image *g, bool timed) {
                  first_ways[k].tile_n);
         OK(hone_cuda_set(b->g, o.y.at, 0xfb, o.y.bytes));
         OK(first_once(b, &r));
-        check(b, g, &o, text, &wanted);
+        if (check(b, g, &o, text, &wanted)) check_again(b, &o.y, first_once, &r, "first layer");
         if (!timed) continue;
         contender c = contender_of(b, "hone", first_once, &r);
         in_turns(b, &c, 1, 3);
@@ -208,20 +193,35 @@ static double one(bench *b, const image *g) {
     if (prepare(b, &o.p, &way, &p)) {
         hone_cuda_way_text(&way, text, sizeof text);
         ratio = against(b, g, &o, text, launch_prepared, &p);
-        check_once(b, g, &o, 0, text);
+        reference r = reference_of(g, &o);
+        if (check(b, g, &o, text, &r)) check_again(b, &o.y, launch_prepared, &p, "conv");
+        reference_free(&r);
     }
     operands_free(b, &o);
     return ratio;
+}
+/* Images of every small size, channels and outputs of every number up to two of the smallest tiles, tensors that begin anywhere. */
+static void edges(bench *b) {
+    for (int size = 1; size <= 24; size += b->every)
+        for (int stride = 1; stride <= 2; stride++)
+            try_ways(b, &(image){2, 16, size, 24, 3, stride, 1, 1}, HONE_CUDA_F16, true),
+                try_ways(b, &(image){1, 64, size, 24, 1, stride, 0, 1}, HONE_CUDA_F16, true);
+    for (int n = 1; n <= 136; n += b->every)
+        try_ways(b, &(image){1, n, 7, 24, 3, 1, 1, 1}, HONE_CUDA_F16, true),
+            try_ways(b, &(image){1, 64, 9, n, 3, 1, 1, 1}, HONE_CUDA_F16, true);
+    for (b->shift = 1; b->shift <= 8; b->shift += b->every) try_ways(b, &(image){1, 64, 9, 72, 3, 1, 1, 1}, HONE_CUDA_F16, true);
+    b->shift = 0;
 }
 void bench_conv(bench *b) {
     if (b->check) {
         static const image images[] = {{2, 16, 9, 40, 3, 1, 1, 1}, {1, 72, 13, 130, 3, 2, 1, 1}, {2, 3, 15, 24, 5, 2, 2, 1},
                                        {3, 64, 8, 72, 3, 1, 2, 2}, {1, 128, 7, 64, 1, 2, 0, 1},  {5, 64, 11, 64, 3, 1, 1, 1}};
-        for (size_t k = 0; k < sizeof images / sizeof *images; k++) every_way(b, &images[k], HONE_CUDA_F16);
-        every_way(b, &images[1], HONE_CUDA_BF16);
+        for (size_t k = 0; k < sizeof images / sizeof *images; k++) try_ways(b, &images[k], HONE_CUDA_F16, false);
+        try_ways(b, &images[1], HONE_CUDA_BF16, false);
         static const image firsts[] = {
             {2, 3, 37, 40, 7, 2, 3, 1}, {1, 4, 33, 64, 3, 1, 1, 1}, {3, 1, 28, 24, 5, 1, 2, 1}, {1, 3, 50, 100, 3, 2, 1, 1}};
         for (size_t k = 0; k < sizeof firsts / sizeof *firsts; k++) first_layer(b, &firsts[k], false);
+        edges(b);
     }
     if (b->time) {
         mean first = {.text = "conv f16 b1"}, many = {.text = "conv f16 b32"};

@@ -6,7 +6,7 @@
 typedef struct {
     int in, out, m, n, k, batches;
     const char *epilogue;
-    bool odd; /* rows that are not aligned */
+    int pad, pad_c; /* elements between rows of the factors, and of C */
 } shape;
 typedef struct {
     tensor a, b, c, bias, residual;
@@ -14,7 +14,7 @@ typedef struct {
 } operands;
 
 static operands operands_of(bench *b, const shape *s) {
-    const size_t pad = s->odd ? 1 : 0, pitch = (size_t)s->k + pad, pc = (size_t)s->n + pad, z = (size_t)s->batches, m = (size_t)s->m,
+    const size_t pitch = (size_t)(s->k + s->pad), pc = (size_t)(s->n + s->pad_c), z = (size_t)s->batches, m = (size_t)s->m,
                  n = (size_t)s->n;
     operands o = {.a = tensor_random(b, s->in, z * m * pitch, 1),
                   .b = tensor_random(b, s->in, z * n * pitch, 1),
@@ -70,27 +70,27 @@ static reference reference_of(const shape *s, const operands *o, bool tf32) {
 static bool check(bench *b, const shape *s, operands *o, const hone_cuda_way *way, const reference *r) {
     char text[96], what[220];
     hone_cuda_way_text(way, text, sizeof text);
-    snprintf(what, sizeof what, "gemm %s types %d %d, %dx%dx%d, batches %d, odd %d", text, s->in, s->out, s->m, s->n, s->k, s->batches,
-             s->odd);
+    snprintf(what, sizeof what, "gemm %s types %d %d, %dx%dx%d, batches %d, pads %d %d, shift %d", text, s->in, s->out, s->m, s->n, s->k,
+             s->batches, s->pad, s->pad_c, b->shift);
     if (hone_cuda_wait(b->g)) stop("%s: %s", what, hone_fail_text());
     return reference_check(b, r, &o->c, what);
 }
-static void every_way(bench *b, const shape *s) {
+static void try_ways(bench *b, const shape *s, bool few) {
     static hone_cuda_way ways[600];
     operands o = operands_of(b, s);
-    const int n = hone_cuda_ways(&o.p, &b->gpu, ways, 600);
+    int n = hone_cuda_ways(&o.p, &b->gpu, ways, 600);
+    const int every = few ? 1 : b->every;
+    if (few) n = few_ways(ways, n);
     reference tf32 = {0}, exact = {0};
     if (!b->collect) tf32 = reference_of(s, &o, true);
     if (!b->collect && s->in == HONE_CUDA_F32) exact = reference_of(s, &o, false);
     for (int k = 0; k < n; k++) {
         prepared p;
-        if ((ways[k].splits > 2 && ways[k].splits != 6) || k % b->every) continue;
-        if (!prepare(b, &o.p, &ways[k], &p)) continue;
-        for (int again = 0; again < (ways[k].splits > 1 ? 2 : 1); again++) {
-            OK(hone_cuda_set(b->g, o.c.at, 0xfb, o.c.bytes));
-            OK(launch_prepared(b, &p));
-            if (!check(b, s, &o, &ways[k], ways[k].unit == HONE_CUDA_BY_ROWS && exact.n ? &exact : &tf32)) break;
-        }
+        if ((ways[k].splits > 2 && ways[k].splits != 6) || k % every || !prepare(b, &o.p, &ways[k], &p)) continue;
+        OK(hone_cuda_set(b->g, o.c.at, 0xfb, o.c.bytes));
+        OK(launch_prepared(b, &p));
+        if (check(b, s, &o, &ways[k], ways[k].unit == HONE_CUDA_BY_ROWS && exact.n ? &exact : &tf32))
+            check_again(b, &o.c, launch_prepared, &p, "gemm");
     }
     reference_free(&tf32), reference_free(&exact);
     operands_free(b, &o);
@@ -101,30 +101,58 @@ static void every_way(bench *b, const shape *s) {
 static void checks(bench *b) {
     enum { F16 = HONE_CUDA_F16, BF16 = HONE_CUDA_BF16, F32 = HONE_CUDA_F32, S8 = HONE_CUDA_S8, S32 = HONE_CUDA_S32 };
     static const shape shapes[] = {
-        {F16, F16, 1, 1, 8, 1, FULL, 0},       {F16, F16, 130, 200, 136, 1, FULL, 0},  {F16, F16, 257, 264, 520, 2, FULL, 0},
-        {F16, F16, 65, 48, 1032, 1, FULL, 0},  {F16, F16, 3, 129, 264, 1, FULL, 0},    {F16, F16, 37, 45, 67, 1, FULL, 1},
-        {F16, F16, 150, 31, 66, 1, FULL, 0},   {BF16, F32, 129, 72, 264, 1, PLAIN, 0}, {BF16, BF16, 255, 120, 200, 3, FULL, 0},
-        {F32, F32, 140, 136, 260, 1, FULL, 0}, {F32, F32, 5, 68, 132, 1, FULL, 0},     {S8, S8, 133, 144, 400, 1, BYTES, 0},
-        {S8, S32, 70, 260, 528, 2, PLAIN, 0},  {F16, F16, 384, 512, 2048, 1, FULL, 0}};
-    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) every_way(b, &shapes[k]);
-    if (b->collect) return;
-    static const shape special = {F16, F16, 130, 72, 200, 1, PLAIN, 0};
+        {F16, F16, 1, 1, 8, 1, FULL, 0, 0},       {F16, F16, 130, 200, 136, 1, FULL, 0, 0},  {F16, F16, 257, 264, 520, 2, FULL, 0, 0},
+        {F16, F16, 65, 48, 1032, 1, FULL, 0, 0},  {F16, F16, 3, 129, 264, 1, FULL, 0, 0},    {F16, F16, 37, 45, 67, 1, FULL, 1, 1},
+        {F16, F16, 150, 31, 66, 1, FULL, 0, 0},   {BF16, F32, 129, 72, 264, 1, PLAIN, 0, 0}, {BF16, BF16, 255, 120, 200, 3, FULL, 0, 0},
+        {F32, F32, 140, 136, 260, 1, FULL, 0, 0}, {F32, F32, 5, 68, 132, 1, FULL, 0, 0},     {S8, S8, 133, 144, 400, 1, BYTES, 0, 0},
+        {S8, S32, 70, 260, 528, 2, PLAIN, 0, 0},  {F16, F16, 384, 512, 2048, 1, FULL, 0, 0}};
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) try_ways(b, &shapes[k], false);
+    static const shape special = {F16, F16, 130, 72, 200, 1, PLAIN, 0, 0};
     operands o = operands_of(b, &special); /* infinities and NaN go where the definition has them */
-    tensor_put(&o.a, 3 * 200 + 5, INFINITY), tensor_put(&o.a, 70 * 200 + 150, NAN), tensor_put(&o.a, 129 * 200 + 199, -INFINITY);
-    for (size_t k = 0; k < 72; k++) tensor_put(&o.b, k * 200 + 5, k % 2 ? 0.5 : -0.5), tensor_put(&o.b, k * 200 + 199, 0.25);
+    if (!b->collect)
+        tensor_put(&o.a, 3 * 200 + 5, INFINITY), tensor_put(&o.a, 70 * 200 + 150, NAN), tensor_put(&o.a, 129 * 200 + 199, -INFINITY);
+    for (size_t k = 0; k < 72 && !b->collect; k++) tensor_put(&o.b, k * 200 + 5, k % 2 ? 0.5 : -0.5), tensor_put(&o.b, k * 200 + 199, 0.25);
     tensor_send(b, &o.a), tensor_send(b, &o.b);
     hone_cuda_way ways[400];
     const int n = hone_cuda_ways(&o.p, &b->gpu, ways, 400);
-    reference r = reference_of(&special, &o, false);
+    reference r = {0};
+    if (!b->collect) r = reference_of(&special, &o, false);
     for (int k = 0; k < n; k++) {
         prepared p;
         hone_cuda_way w = ways[k];
-        if (w.splits > 1 || !prepare(b, &o.p, &w, &p)) continue;
+        if (w.splits > 1 || k % b->every || !prepare(b, &o.p, &w, &p)) continue;
         OK(launch_prepared(b, &p));
         check(b, &special, &o, &w, &r);
     }
     reference_free(&r);
     operands_free(b, &o);
+}
+/* Every size up to two of the smallest tiles, and around the second edge of larger ones; rows that follow each other and rows at aligned places;
+   tensors that begin anywhere. */
+static void edges(bench *b) {
+    static const struct {
+        int in, out, step;
+        const char *epilogue;
+    } types[] = {{HONE_CUDA_F16, HONE_CUDA_F16, 1, FULL},
+                 {HONE_CUDA_BF16, HONE_CUDA_F32, 5, FULL},
+                 {HONE_CUDA_F32, HONE_CUDA_F32, 5, FULL},
+                 {HONE_CUDA_S8, HONE_CUDA_S8, 5, BYTES}};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        const int line = 16 / type_bytes(types[t].in);
+        shape s = {types[t].in, types[t].out, 70, 72, 80, 1, types[t].epilogue, 0, 0};
+        for (int dim = 0; dim < 3; dim++)
+            for (int size = 1; size <= 390; size += types[t].step * b->every) {
+                if (size > 130 && size < 250) size = 250;
+                if (dim < 2 && size > 260) break;
+                shape g = s;
+                *(dim == 0 ? &g.m : dim == 1 ? &g.n : &g.k) = size;
+                try_ways(b, &g, true);
+                *(dim == 2 ? &g.pad : &g.pad_c) = dim ? (line - size % line) % line : 0;
+                if (g.pad || g.pad_c) try_ways(b, &g, true);
+            }
+        for (b->shift = 1; b->shift <= 16; b->shift += b->every) try_ways(b, &s, true);
+        b->shift = 0;
+    }
 }
 
 static const struct {
@@ -142,7 +170,7 @@ static const struct {
               {4096, 512, 512},  {128, 1000, 4096},  {3000, 3000, 128}, {10, 1024, 1024},
               {768, 768, 6144},  {160, 2560, 2560},  {2304, 96, 960},   {40, 7168, 2048}}; /* no fit knows them */
 static double one(bench *b, int in, int out, int m, int n, int k, int rounds) {
-    const shape s = {in, out, m, n, k, 1, PLAIN, false};
+    const shape s = {in, out, m, n, k, 1, PLAIN, 0, 0};
     operands o = operands_of(b, &s);
     prepared p;
     char what[64], way_text[96];
@@ -156,7 +184,7 @@ static double one(bench *b, int in, int out, int m, int n, int k, int rounds) {
         OK(hone_cuda_set(b->g, o.c.at, 0xfb, o.c.bytes));
         OK(launch_prepared(b, &p));
         reference r = reference_of(&s, &o, way.unit != HONE_CUDA_BY_ROWS);
-        check(b, &s, &o, &way, &r);
+        if (check(b, &s, &o, &way, &r)) check_again(b, &o.c, launch_prepared, &p, "gemm");
         reference_free(&r);
         snprintf(what, sizeof what, "%s %d x %d x %d", (const char *[]){"", "f16", "bf16", "tf32", "int8"}[in], m, n, k);
         hone_cuda_way_text(&way, way_text, sizeof way_text);
@@ -168,14 +196,14 @@ static double one(bench *b, int in, int out, int m, int n, int k, int rounds) {
     return ratio;
 }
 static void search(bench *b, int in, int out, int m, int n, int k, bool seen) {
-    const shape s = {in, out, m, n, k, 1, PLAIN, false};
+    const shape s = {in, out, m, n, k, 1, PLAIN, 0, 0};
     operands o = operands_of(b, &s);
     search_ways(b, "gemm", &o.p, seen);
     operands_free(b, &o);
 }
 void bench_gemm(bench *b) {
     enum { F16 = HONE_CUDA_F16, BF16 = HONE_CUDA_BF16, F32 = HONE_CUDA_F32, S8 = HONE_CUDA_S8, S32 = HONE_CUDA_S32 };
-    if (b->check) checks(b);
+    if (b->check) checks(b), edges(b);
     if (b->time) {
         mean f16 = {.text = "gemm f16, transformer shapes"}, bf16 = {.text = "gemm bf16, transformer shapes"},
              rows = {.text = "gemm f16, few rows"};

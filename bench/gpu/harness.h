@@ -21,11 +21,13 @@ typedef struct {
     hone_cuda_facts gpu;
     bool collect; /* only say which kernels will be needed */
     bool check, time, search;
+    bool once;        /* what would be timed is launched once, for profilers */
     int every;        /* of the ways that are checked; 1: all */
     const char *arch; /* what kernels are compiled for; not the GPU's own when sm_80 code is tried */
     double copy_rate; /* bytes a second, read + written, measured */
     FILE *table, *csv;
-    int wrong, checked;
+    int wrong, checked, repeated;
+    int shift;                             /* elements by which tensors begin behind an aligned place */
     hone_cuda_address workspace, counters; /* for split sums: ROOM and COUNTERS bytes, counters 0 */
 } bench;
 enum { ROOM = 256 << 20, COUNTERS = 1 << 20 };
@@ -41,7 +43,7 @@ void compile_all(bench *b);
 typedef struct {
     hone_cuda_address at;
     void *host;
-    size_t bytes;
+    size_t bytes, shift; /* shift: bytes of the allocation before it */
     int type;
 } tensor;
 tensor tensor_random(bench *b, int type, size_t n, double scale); /* -scale to scale */
@@ -66,6 +68,9 @@ typedef struct {
 reference reference_make(size_t all, size_t most); /* all places, or `most` drawn ones, the first and last among them */
 void reference_free(reference *r);
 bool reference_check(bench *b, const reference *r, tensor *out, const char *what); /* fetches out; prints what is wrong */
+typedef hone_status call(bench *b, void *what);
+/* The same call once more: out, as the last check fetched it, must be the same to the bit. */
+void check_again(bench *b, tensor *out, call *once, void *ready, const char *what);
 /* One output is right: got within the type's rounding of want, of a sum whose terms add up to `size`. */
 bool right(int type, double got, double want, double size);
 
@@ -77,7 +82,6 @@ typedef struct {
     double us[64];
     int n;
 } contender;
-typedef hone_status call(bench *b, void *what);
 contender contender_of(bench *b, const char *name, call *once, void *what);
 contender contender_torch(bench *b, const char *name, const char *spec); /* name[0] = 0 where there is no such peer */
 void in_turns(bench *b, contender *c, int n, int rounds);
@@ -110,6 +114,8 @@ hone_cuda_product product_of(const bench *b, const char *epilogue, const tensor 
 bool prepare(bench *b, const hone_cuda_product *p, const hone_cuda_way *way,
              prepared *out); /* false while collecting, or where the workspace is too small */
 hone_status launch_prepared(bench *b, void *what);
+/* Leaves of all ways the first and the last of each unit, and the first that splits the sum; says how many. */
+int few_ways(hone_cuda_way *way, int n);
 /* All ways timed, into the table of searches; the cost function's choice beside the best. */
 void search_ways(bench *b, const char *what, const hone_cuda_product *p, bool seen);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    gpu: Hone's CUDA kernels checked and timed on the GPU at hand, one table on standard output. See bench/gpu/README.md.
-   Usage: gpu [--check] [--time] [--search] [--every N] [--arch sm_80] [--out FOLDER] [--dry] [family …]
+   Usage: gpu [--check] [--time] [--once] [--search] [--every N] [--arch sm_80] [--out FOLDER] [--dry] [family …]
    --every N checks each Nth way of a product only: for tools under which all of them take too long.
+   --once launches what --time would time once or twice: for a profiler.
    --dry needs no GPU: every kernel that would be used on an H200 (or, with --arch sm_80 or sm_100a, there) is only compiled. */
 #include "harness.h"
 
@@ -36,6 +37,7 @@ int main(int n, char **arg) {
         if (!strcmp(arg[k], "--check")) b.check = true;
         else if (!strcmp(arg[k], "--time")) b.time = true;
         else if (!strcmp(arg[k], "--search")) b.search = true;
+        else if (!strcmp(arg[k], "--once")) b.time = b.once = true;
         else if (!strcmp(arg[k], "--dry")) dry = true;
         else if (!strcmp(arg[k], "--every") && k + 1 < n) b.every = atoi(arg[++k]) > 0 ? atoi(arg[k]) : 1;
         else if (!strcmp(arg[k], "--arch") && k + 1 < n) b.arch = arg[++k];
@@ -44,7 +46,8 @@ int main(int n, char **arg) {
         for (int f = 0; f < FAMILIES && !known; f++)
             if (!strcmp(arg[k], families[f].name)) wanted[f] = any = known = true;
         if (!known)
-            stop("'%s' is not known: gpu [--check] [--time] [--search] [--every N] [--arch sm_80] [--out FOLDER] [--dry] [move] [rows] "
+            stop("'%s' is not known: gpu [--check] [--time] [--once] [--search] [--every N] [--arch sm_80] [--out FOLDER] [--dry] [move] "
+                 "[rows] "
                  "[gemm] [conv] [window] [attention] [ladder]",
                  arg[k]);
     }
@@ -75,7 +78,7 @@ int main(int n, char **arg) {
             b.gpu.name, b.gpu.sms, b.arch, b.copy_rate * 1e-9);
     for (int f = 0; f < FAMILIES; f++)
         if (!any || wanted[f]) families[f].run(&b);
-    fprintf(b.table, "\n%d comparisons with double precision, %d wrong\n", b.checked, b.wrong);
+    fprintf(b.table, "\n%d comparisons with double precision, %d repeated with the same bits, %d wrong\n", b.checked, b.repeated, b.wrong);
     fclose(b.csv);
     return b.wrong != 0;
 }

@@ -40,7 +40,7 @@ static bool prepare_move(bench *b, const hone_cuda_movement *m, const hone_cuda_
     hone_text_free(&text);
     return r->kernel != NULL;
 }
-static void check(bench *b, operands *o, const char *what) {
+static bool check(bench *b, operands *o, const char *what) {
     const size_t bytes = (size_t)o->m.bytes, j = (size_t)o->m.p.extent[1], k = (size_t)o->m.p.extent[2],
                  n = (size_t)o->m.p.extent[0] * j * k;
     if (hone_cuda_wait(b->g)) stop("%s: %s", what, hone_fail_text());
@@ -52,15 +52,16 @@ static void check(bench *b, operands *o, const char *what) {
         if (memcmp((char *)o->y.host + q * bytes, (char *)o->x.host + from * bytes, bytes)) {
             fprintf(b->table, "WRONG move %s: element %zu\n", what, q), fflush(b->table);
             b->wrong++;
-            return;
+            return false;
         }
     }
     b->checked++;
+    return true;
 }
 static void texts(const operands *o, const hone_cuda_move_way *w, char *what, char *way, size_t bytes) {
     snprintf(what, bytes, "%s %d bytes %lld x %lld x %lld", w->turn ? "transpose" : "copy", o->m.bytes, o->m.p.extent[0], o->m.p.extent[1],
              o->m.p.extent[2]);
-    if (w->turn == 2) snprintf(way, bytes, "all of a matrix");
+    if (w->turn >= 2) snprintf(way, bytes, "all of a matrix");
     else snprintf(way, bytes, "%d %s%s", w->high, w->turn ? "rows a tile" : "pieces a thread", w->once ? ", not kept" : "");
 }
 static void every_way(bench *b, int bytes, bool turn, sizes s, int misplaced) {
@@ -74,7 +75,7 @@ static void every_way(bench *b, int bytes, bool turn, sizes s, int misplaced) {
         texts(&o, &ways[k], what, way, sizeof what), snprintf(all, sizeof all, "%s %s misplaced %d", what, way, misplaced);
         OK(hone_cuda_set(b->g, o.y.at, 0xfb, o.y.bytes));
         OK(once(b, &r));
-        check(b, &o, all);
+        if (check(b, &o, all)) check_again(b, &o.y, once, &r, all);
     }
     tensor_free(b, &o.x), tensor_free(b, &o.y);
 }
@@ -120,7 +121,21 @@ static void search(bench *b, mean *all, int bytes, bool turn, sizes s) {
     }
     tensor_free(b, &o.x), tensor_free(b, &o.y);
 }
+/* Every size up to two tiles and a bit, tensors that begin anywhere. */
+static void edges(bench *b) {
+    for (int bytes = 1; bytes <= 8; bytes *= 2) {
+        for (int n = 1; n <= (bytes == 1 ? 260 : 140); n += b->every)
+            every_way(b, bytes, true, (sizes){2, n, 70}, 0), every_way(b, bytes, true, (sizes){2, 70, n}, 0),
+                every_way(b, bytes, true, (sizes){2, n, 64}, 0), every_way(b, bytes, true, (sizes){2, 64, n}, 0),
+                every_way(b, bytes, false, (sizes){2, 3, n}, 0);
+        for (b->shift = 1; b->shift <= 16; b->shift += b->every)
+            for (int turn = 0; turn < 2; turn++)
+                every_way(b, bytes, turn, (sizes){2, 80, 96}, 0), every_way(b, bytes, turn, (sizes){2, 75, 77}, 0);
+        b->shift = 0;
+    }
+}
 void bench_move(bench *b) {
+    if (b->check) edges(b);
     if (b->check)
         for (int bytes = 1; bytes <= 8; bytes *= 2)
             for (int turn = 0; turn < 2; turn++)

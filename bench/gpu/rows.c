@@ -56,7 +56,7 @@ static operands operands_of(bench *b, int in, int out, int rows, int columns) {
 static void operands_free(bench *b, operands *o) {
     tensor_free(b, &o->x), tensor_free(b, &o->y), tensor_free(b, &o->weight), tensor_free(b, &o->bias);
 }
-static void check(bench *b, operands *o, what w, const way *by, int rows, int columns) {
+static bool check(bench *b, operands *o, what w, const way *by, int rows, int columns) {
     const int some = (double)rows * columns < 2e6 ? rows : 20, wide = w.kind < HONE_CUDA_ROW_SUM ? columns : 1;
     tensor_fetch(b, &o->y);
     for (int t = 0; t < some; t++) {
@@ -86,26 +86,41 @@ static void check(bench *b, operands *o, what w, const way *by, int rows, int co
             fprintf(b->table, "WRONG rows %s types %d %d width %d vectors %d threads %d: %d x %d [%zu][%d] is %g, not %g\n", kinds[w.kind],
                     w.in, w.out, by->width, by->vectors, by->threads, rows, columns, r, k, got, want);
             fflush(b->table), b->wrong++;
-            return;
+            return false;
         }
     }
     b->checked++;
+    return true;
 }
-static void every_way(bench *b, what k, int rows, int columns, double odd) {
+static void try_ways(bench *b, what k, int rows, int columns, double odd, bool best) { /* all of them, or the one that would be chosen */
     operands o = operands_of(b, k.in, k.out, rows, columns);
     const hone_cuda_rowwise t = rowwise_of(&o, k, rows, columns);
     way ways[WAYS];
     if (!b->collect && odd != 0) tensor_put(&o.x, (size_t)(columns / 2), odd), tensor_send(b, &o.x);
-    const int n = hone_cuda_rows_ways(&t, ways, WAYS);
-    for (int q = (columns + k.kind) % b->every; q < n; q += b->every) {
+    const int n = best ? 1 : hone_cuda_rows_ways(&t, ways, WAYS), every = best ? 1 : b->every;
+    if (best) ways[0] = hone_cuda_rows_best(&t, &b->gpu);
+    for (int q = (columns + k.kind) % every; q < n; q += every) {
         ready r;
         if (!prepare_rows(b, &t, &ways[q], &r)) continue;
         OK(hone_cuda_set(b->g, o.y.at, 0xfb, o.y.bytes));
         OK(once(b, &r));
         if (hone_cuda_wait(b->g)) stop("rows %s: %s", kinds[k.kind], hone_fail_text());
-        check(b, &o, k, &ways[q], rows, columns);
+        if (check(b, &o, k, &ways[q], rows, columns)) check_again(b, &o.y, once, &r, kinds[k.kind]);
     }
     operands_free(b, &o);
+}
+static void every_way(bench *b, what k, int rows, int columns, double odd) { try_ways(b, k, rows, columns, odd, false); }
+/* Rows of every length up to two blocks' vectors, tensors that begin anywhere. */
+static void edges(bench *b) {
+    static const what some[] = {{HONE_CUDA_SOFTMAX, HONE_CUDA_F16, HONE_CUDA_F16},
+                                {HONE_CUDA_LAYER_NORM, HONE_CUDA_F32, HONE_CUDA_F16},
+                                {HONE_CUDA_ROW_SUM, HONE_CUDA_BF16, HONE_CUDA_F32}};
+    for (size_t k = 0; k < sizeof some / sizeof *some; k++) {
+        for (int columns = 1; columns <= 260; columns += b->every) try_ways(b, some[k], 7, columns, 0, true);
+        for (int columns = 8188; columns <= 8196; columns += b->every) try_ways(b, some[k], 3, columns, 0, true);
+        for (b->shift = 1; b->shift <= 8; b->shift += b->every) try_ways(b, some[k], 5, 96, 0, true), try_ways(b, some[k], 5, 99, 0, true);
+        b->shift = 0;
+    }
 }
 static what f16(int kind) { return (what){kind, HONE_CUDA_F16, HONE_CUDA_F16}; }
 static void way_text(const way *w, char *to, size_t bytes) {
@@ -122,7 +137,7 @@ static double one(bench *b, int kind, int rows, int columns) {
         snprintf(spec, sizeof spec, "%d %d", rows, columns);
         contender c[2] = {contender_of(b, "hone", once, &r), contender_torch(b, kinds[kind], spec)};
         in_turns(b, c, 2, 11);
-        check(b, &o, f16(kind), &chosen, rows, columns);
+        if (check(b, &o, f16(kind), &chosen, rows, columns)) check_again(b, &o.y, once, &r, kinds[kind]);
         snprintf(what_, sizeof what_, "%s %d x %d", kinds[kind], rows, columns), way_text(&chosen, text, sizeof text);
         ratio = tell(b, "rows", what_, text, c, 2, 0, (double)(o.x.bytes + o.y.bytes));
         contender_free(b, &c[0]);
@@ -160,6 +175,7 @@ static void search(bench *b, mean *all, int kind, int rows, int columns) {
 }
 void bench_rows(bench *b) {
     enum { F16 = HONE_CUDA_F16, BF16 = HONE_CUDA_BF16, F32 = HONE_CUDA_F32 };
+    if (b->check) edges(b);
     if (b->check)
         for (int kind = HONE_CUDA_SOFTMAX; kind <= HONE_CUDA_ROW_MAX; kind++) {
             every_way(b, (what){kind, F16, F16}, 5, 712, 0), every_way(b, (what){kind, F32, F32}, 3, 33000, 0);

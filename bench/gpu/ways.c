@@ -41,6 +41,16 @@ hone_status launch_prepared(bench *b, void *what) {
     const prepared *p = what;
     return hone_cuda_launch(b->g, p->kernel, &p->launch, &p->args);
 }
+int few_ways(hone_cuda_way *way, int n) {
+    int kept = 0;
+    for (int k = 0; k < n; k++) {
+        bool first = true, last = way[k].splits == 1;
+        for (int q = 0; q < kept; q++) first &= way[q].unit != way[k].unit || (way[q].splits > 1) != (way[k].splits > 1);
+        for (int q = k + 1; q < n; q++) last &= way[q].unit != way[k].unit || way[q].splits > 1;
+        if (first || last) way[kept++] = way[k];
+    }
+    return kept;
+}
 void search_ways(bench *b, const char *what, const hone_cuda_product *p, bool seen) {
     static hone_cuda_way ways[600];
     const int count = hone_cuda_ways(p, &b->gpu, ways, 600);

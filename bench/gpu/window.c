@@ -3,7 +3,7 @@
 #include "device/cuda/window.h"
 #include "harness.h"
 
-enum { WAYS = 64 };
+enum { WAYS = 128 };
 typedef struct {
     int batch, channels, size, kernel, stride, pad, dilation;
 } image;
@@ -72,14 +72,14 @@ static reference reference_of(const operands *o) {
 }
 static void texts(const image *g, const hone_cuda_window_way *w, char *what, char *way, size_t bytes) {
     snprintf(what, bytes, "%dx%d/%d b%d c%d %d", g->kernel, g->kernel, g->stride, g->batch, g->channels, g->size);
-    snprintf(way, bytes, "width %d strip %d lines %d", w->width, w->strip, w->lines);
+    snprintf(way, bytes, "width %d strip %d lines %d ahead %d", w->width, w->strip, w->lines, w->ahead);
 }
-static void check(bench *b, const image *g, operands *o, const hone_cuda_window_way *w, const reference *r) {
+static bool check(bench *b, const image *g, operands *o, const hone_cuda_window_way *w, const reference *r) {
     char what[80], way[80], all[200];
     texts(g, w, what, way, sizeof what);
     snprintf(all, sizeof all, "window kind %d %s dilation %d %s", (int)o->v.kind, what, g->dilation, way);
     if (hone_cuda_wait(b->g)) stop("%s: %s", all, hone_fail_text());
-    reference_check(b, r, &o->y, all);
+    return reference_check(b, r, &o->y, all);
 }
 static void every_way(bench *b, const image *g, int kind, int type) {
     operands o = operands_of(b, g, kind, type);
@@ -92,9 +92,21 @@ static void every_way(bench *b, const image *g, int kind, int type) {
         if (!prepare_window(b, &o.v, &ways[k], &p)) continue;
         OK(hone_cuda_set(b->g, o.y.at, 0xfb, o.y.bytes));
         OK(once(b, &p));
-        check(b, g, &o, &ways[k], &r);
+        if (check(b, g, &o, &ways[k], &r)) check_again(b, &o.y, once, &p, "window");
     }
     reference_free(&r), operands_free(b, &o);
+}
+/* Images of every small size, every number of channels up to some blocks, tensors that begin anywhere. */
+static void edges(bench *b) {
+    for (int size = 1; size <= 24; size += b->every)
+        every_way(b, &(image){2, 16, size, 3, 1, 1, 1}, HONE_CUDA_DEPTHWISE, HONE_CUDA_F16),
+            every_way(b, &(image){1, 24, size, 3, 2, 1, 1}, HONE_CUDA_LARGEST, HONE_CUDA_F16);
+    for (int channels = 1; channels <= 72; channels += b->every)
+        every_way(b, &(image){1, channels, 7, 3, 1, 1, 1}, HONE_CUDA_DEPTHWISE, HONE_CUDA_F16),
+            every_way(b, &(image){1, channels, 7, 3, 2, 1, 1}, HONE_CUDA_AVERAGE, HONE_CUDA_F32);
+    for (b->shift = 1; b->shift <= 8; b->shift += b->every)
+        every_way(b, &(image){1, 16, 9, 3, 1, 1, 1}, HONE_CUDA_DEPTHWISE, HONE_CUDA_F16);
+    b->shift = 0;
 }
 static double one(bench *b, const image *g) {
     operands o = operands_of(b, g, HONE_CUDA_DEPTHWISE, HONE_CUDA_F16);
@@ -107,7 +119,7 @@ static double one(bench *b, const image *g) {
         contender c[2] = {contender_of(b, "hone", once, &p), contender_torch(b, "depthwise", spec)};
         in_turns(b, c, 2, 11);
         reference r = reference_of(&o);
-        check(b, g, &o, &chosen, &r);
+        if (check(b, g, &o, &chosen, &r)) check_again(b, &o.y, once, &p, "depthwise");
         reference_free(&r);
         texts(g, &chosen, what, way, sizeof what);
         ratio = tell(b, "depthwise", what, way, c, 2, 0, (double)(o.x.bytes + o.y.bytes + o.w.bytes));
@@ -129,8 +141,8 @@ static void search(bench *b, mean *all, image g) {
         contender c = contender_of(b, "hone", once, &r);
         in_turns(b, &c, 1, 3);
         const double us = middle(&c);
-        fprintf(b->csv, "depthwise,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", g.batch, g.channels, g.size, g.kernel, g.stride, w->width, w->strip,
-                w->lines, us);
+        fprintf(b->csv, "depthwise,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", g.batch, g.channels, g.size, g.kernel, g.stride, w->width, w->strip,
+                w->lines, w->ahead, us);
         if (least == 0 || us < least) least = us, best = *w;
         if (!memcmp(w, &chosen, sizeof chosen)) mine = us;
         contender_free(b, &c);
@@ -146,6 +158,7 @@ static const image page[] = {{1, 32, 112, 3, 1, 1, 1}, {1, 96, 112, 3, 2, 1, 1},
                              {1, 384, 14, 3, 1, 1, 1}, {1, 576, 14, 3, 1, 1, 1}, {1, 960, 7, 3, 1, 1, 1}};
 void bench_window(bench *b) {
     if (b->check) {
+        edges(b);
         static const image small[] = {{2, 16, 9, 3, 1, 1, 1}, {1, 24, 14, 3, 2, 1, 1}, {1, 8, 12, 5, 1, 4, 2}, {1, 5, 7, 3, 1, 1, 1}};
         for (size_t k = 0; k < sizeof small / sizeof *small; k++)
             for (int kind = HONE_CUDA_DEPTHWISE; kind <= HONE_CUDA_AVERAGE_ALL; kind++) every_way(b, &small[k], kind, HONE_CUDA_F16);
