@@ -76,7 +76,7 @@ static void rows(void **state) {
 /* ---- movement ---- */
 static void move_of(int bytes, int turn, int64_t i, int64_t j, int64_t k, int misplaced, int high) {
     const int64_t n = i * j * k;
-    const bool x_aligned = turn < 2 && (misplaced * bytes) % 16 == 0 && (turn ? j : k) * bytes % 16 == 0, y_aligned = k * bytes % 16 == 0;
+    const bool x_aligned = turn != 2 && (misplaced * bytes) % 16 == 0 && (turn ? j : k) * bytes % 16 == 0, y_aligned = k * bytes % 16 == 0;
     const hone_cuda_fill fill[] = {{"BYTES", bytes, NULL},
                                    {"TURN", turn, NULL},
                                    {"X_ALIGNED", x_aligned, NULL},
@@ -89,7 +89,7 @@ static void move_of(int bytes, int turn, int64_t i, int64_t j, int64_t k, int mi
     for (size_t b = 0; b < x.bytes; b++) x.at[b] = (char)(b * 131 >> 3);
     hone_cuda_move args = {address(&x) + (uint64_t)(misplaced * bytes), address(&y), {i, j, k}, {j * k, turn ? 1 : k, turn ? j : 1}};
     const int64_t wide = 128 / bytes, copied = 256 * 4 * (x_aligned && y_aligned ? 16 / bytes : 1);
-    run(&e, &args, (int)(turn == 2 ? i : turn ? (j + wide - 1) / wide * ((k + high - 1) / high) * i : (n + copied - 1) / copied), 1, 1);
+    run(&e, &args, (int)(turn >= 2 ? i : turn ? (j + wide - 1) / wide * ((k + high - 1) / high) * i : (n + copied - 1) / copied), 1, 1);
     for (int64_t p = 0; p < n; p++) {
         const int64_t c = p % k, b = p / k % j, a = p / k / j;
         const int64_t from = misplaced + a * args.stride_x[0] + b * args.stride_x[1] + c * args.stride_x[2];
@@ -106,6 +106,9 @@ static void movement(void **state) {
             move_of(bytes, turn, 3, 70, 67, 0, 128), move_of(bytes, turn, 2, 64, 96, 0, 128), move_of(bytes, turn, 1, 33, 130, 1, 128),
                 move_of(bytes, turn, 1, 144, 256, 0, 256), move_of(bytes, turn, 2, 41, 144, 0, 128),
                 move_of(bytes, turn, 2, 144, 133, 0, 128);
+    for (int bytes = 1; bytes <= 4; bytes *= 2) /* a matrix a block */
+        move_of(bytes, 2, 3, 37, 48, 0, 0), move_of(bytes, 3, 3, 48, 37, 0, 0), move_of(bytes, 3, 2, 16, 3, 0, 0),
+            move_of(bytes, 3, 1, 64, 197, 0, 0);
 }
 
 /* ---- contractions ---- */

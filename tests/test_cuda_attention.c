@@ -158,14 +158,20 @@ static void attention_groups(void **state) {
 typedef struct {
     int batch, height, width, channels, kernel, stride, pad, dilation;
 } image;
-static void window_of(int kind, int type, int width, int strip, int lines, image g) {
+static void window_of(int kind, int type, int width, int strip, int lines, int ahead, image g) {
     const bool plain = kind != HONE_CUDA_DEPTHWISE;
-    const hone_cuda_fill fill[] = {{"KIND", kind, NULL},         {"IN_TYPE", type, NULL},
-                                   {"WIDTH", width, NULL},       {"STRIP", strip, NULL},
-                                   {"LINES", lines, NULL},       {"DILATION", g.dilation, NULL},
-                                   {"KERNEL_Y", g.kernel, NULL}, {"KERNEL_X", g.kernel, NULL},
-                                   {"STRIDE", g.stride, NULL},   {"EPILOGUE", 0, plain ? "v" : "fmaxf(v + bias + residual, 0.0f)"}};
-    const emulated e = compile("window", "hone_window", fill, 10);
+    const hone_cuda_fill fill[] = {{"KIND", kind, NULL},
+                                   {"IN_TYPE", type, NULL},
+                                   {"WIDTH", width, NULL},
+                                   {"STRIP", strip, NULL},
+                                   {"LINES", lines, NULL},
+                                   {"AHEAD", ahead, NULL},
+                                   {"DILATION", g.dilation, NULL},
+                                   {"KERNEL_Y", g.kernel, NULL},
+                                   {"KERNEL_X", g.kernel, NULL},
+                                   {"STRIDE", g.stride, NULL},
+                                   {"EPILOGUE", 0, plain ? "v" : "fmaxf(v + bias + residual, 0.0f)"}};
+    const emulated e = compile("window", "hone_window", fill, 11);
     const int high = (g.height + 2 * g.pad - (g.kernel - 1) * g.dilation - 1) / g.stride + 1,
               wide = (g.width + 2 * g.pad - (g.kernel - 1) * g.dilation - 1) / g.stride + 1;
     const size_t b = (size_t)bytes_of[type];
@@ -221,12 +227,15 @@ static void window_of(int kind, int type, int width, int strip, int lines, image
 static void windows(void **state) {
     (void)state;
     if (!works) skip();
-    window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_F16, 8, 4, 2, (image){2, 9, 11, 24, 3, 1, 1, 1});
-    window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_F16, 8, 2, 2, (image){1, 14, 13, 16, 5, 2, 2, 1});
-    window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_F32, 1, 3, 3, (image){1, 8, 7, 5, 3, 1, 2, 2});
-    window_of(HONE_CUDA_LARGEST, HONE_CUDA_BF16, 2, 2, 1, (image){2, 9, 9, 6, 3, 2, 1, 1});
-    window_of(HONE_CUDA_AVERAGE, HONE_CUDA_F16, 4, 2, 2, (image){1, 7, 8, 12, 3, 1, 1, 1});
-    window_of(HONE_CUDA_AVERAGE_ALL, HONE_CUDA_F32, 4, 1, 1, (image){1, 7, 8, 12, 2, 2, 1, 1});
+    window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_F16, 8, 4, 2, 0, (image){2, 9, 11, 24, 3, 1, 1, 1});
+    window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_F16, 8, 2, 2, 0, (image){1, 14, 13, 16, 5, 2, 2, 1});
+    window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_F32, 1, 3, 3, 0, (image){1, 8, 7, 5, 3, 1, 2, 2});
+    window_of(HONE_CUDA_LARGEST, HONE_CUDA_BF16, 2, 2, 1, 0, (image){2, 9, 9, 6, 3, 2, 1, 1});
+    window_of(HONE_CUDA_AVERAGE, HONE_CUDA_F16, 4, 2, 2, 0, (image){1, 7, 8, 12, 3, 1, 1, 1});
+    window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_F16, 8, 2, 7, 2, (image){2, 9, 11, 24, 3, 1, 1, 1});
+    window_of(HONE_CUDA_DEPTHWISE, HONE_CUDA_BF16, 4, 1, 4, 1, (image){1, 17, 8, 12, 3, 2, 1, 1});
+    window_of(HONE_CUDA_LARGEST, HONE_CUDA_F16, 4, 2, 4, 1, (image){1, 13, 9, 8, 3, 1, 1, 1});
+    window_of(HONE_CUDA_AVERAGE_ALL, HONE_CUDA_F32, 4, 1, 1, 0, (image){1, 7, 8, 12, 2, 2, 1, 1});
 }
 
 /* ---- few rows ---- */

@@ -11,11 +11,17 @@ static bool x_aligned(const hone_cuda_movement *m,
 static bool y_aligned(const hone_cuda_movement *m) { return m->p.y % 16 == 0 && m->p.extent[2] * m->bytes % 16 == 0; }
 
 enum { MOST_WHOLE = 64 << 10 };
-static long long whole_of(const hone_cuda_movement *m) { /* bytes of one i, where a block can have all of it (see move.cu); else 0 */
-    const long long *e = m->p.extent, bytes = e[1] * m->bytes > MOST_WHOLE ? 0 : e[1] * e[2] * m->bytes;
+/* How a block can have all of one i (see move.cu): 2, 3, or 0 where it cannot. */
+static int whole_turn(const hone_cuda_movement *m) {
+    const long long *e = m->p.extent, bytes = e[1] * m->bytes > MOST_WHOLE || e[2] * m->bytes > MOST_WHOLE ? 0 : e[1] * e[2] * m->bytes;
     const bool can =
         m->p.stride_x[1] == 1 && m->p.stride_x[2] == e[1] && (m->p.x | m->p.y) % 16 == 0 && m->p.stride_x[0] * m->bytes % 16 == 0;
-    return can && !x_aligned(m, true) && bytes % 16 == 0 && bytes <= MOST_WHOLE ? bytes : 0;
+    if (!can || bytes % 16 || bytes > MOST_WHOLE || !bytes) return 0;
+    if (!x_aligned(m, true)) return 2;
+    return y_aligned(m) || m->bytes > 4 || e[1] * m->bytes % 16 ? 0 : 3;
+}
+static long long whole_bytes(const hone_cuda_movement *m, int turn) { /* of shared memory */
+    return m->p.extent[1] * m->p.extent[2] * m->bytes + (turn == 3 ? m->p.extent[2] * m->bytes / 16 * 16 + 16 : 0);
 }
 void hone_cuda_move_merge(hone_cuda_movement *m) {
     long long *e = m->p.extent, *s = m->p.stride_x;
@@ -32,8 +38,9 @@ int hone_cuda_move_ways(const hone_cuda_movement *m, hone_cuda_move_way *way, in
         if (n && m->p.extent[2] <= high / 2) break;                            /* a lower tile holds all rows */
         if (n < most) way[n++] = (hone_cuda_move_way){1, high, 0, blocks < 8 ? blocks : 8};
     }
-    const long long whole = turn ? whole_of(m) : 0, fit = whole ? (160 << 10) / (whole + 1024) : 0;
-    if (whole && n < most) way[n++] = (hone_cuda_move_way){2, 0, 0, fit < 1 ? 1 : fit < 8 ? (int)fit : 8};
+    const int whole = turn ? whole_turn(m) : 0;
+    const long long fit = (160 << 10) / (whole_bytes(m, whole) + 1024);
+    if (whole && n < most) way[n++] = (hone_cuda_move_way){whole, 0, 0, fit < 1 ? 1 : fit < 8 ? (int)fit : 8};
     return n;
 }
 /* ---- cost: microseconds, from what an H200 was measured to take (bench/gpu --search); other GPUs are told apart by their multiprocessors and
@@ -48,8 +55,8 @@ double hone_cuda_move_cost(const hone_cuda_movement *m, const hone_cuda_facts *g
         const bool large = bytes > (gpu->l2_bytes ? gpu->l2_bytes : 50e6) / 2;
         return 1 + bytes * 2e-6 / 4 + (w->once == large ? 0 : 0.1) + (w->high == (large ? 4 : 2) ? 0 : 0.05);
     }
-    if (w->turn == 2) { /* five times less arithmetic than by tiles whose rows begin anywhere */
-        const double one = 0.7 + 1.2e-4 * (double)whole_of(m) * (m->bytes > 2 ? 2.0 / m->bytes : 1),
+    if (w->turn >= 2) { /* five times less arithmetic than by tiles whose rows begin anywhere */
+        const double one = 0.7 + 1.2e-4 * (double)whole_bytes(m, w->turn) * (m->bytes > 2 ? 2.0 / m->bytes : 1),
                      turns = (double)rounds(m->p.extent[0], (long long)gpu->sms * w->blocks),
                      all = turns * one * (w->blocks > 4 ? w->blocks / 4.0 : 1);
         return 1 + (all > bytes * 2e-6 / 4 ? all : bytes * 2e-6 / 4);
@@ -76,7 +83,8 @@ hone_status hone_cuda_move_print(hone_text *out, const hone_cuda_movement *m, co
 }
 hone_cuda_launch_shape hone_cuda_move_launch(const hone_cuda_movement *m, const hone_cuda_move_way *w) {
     const long long *e = m->p.extent, pieces = x_aligned(m, false) && y_aligned(m) ? 16 / m->bytes : 1;
-    if (w->turn == 2) return (hone_cuda_launch_shape){.grid = {(int)e[0], 1, 1}, .threads = 256, .shared_bytes = (int)whole_of(m)};
+    if (w->turn >= 2)
+        return (hone_cuda_launch_shape){.grid = {(int)e[0], 1, 1}, .threads = 256, .shared_bytes = (int)whole_bytes(m, w->turn)};
     const long long blocks =
         w->turn ? rounds(e[1], 128 / m->bytes) * rounds(e[2], w->high) * e[0] : rounds(e[0] * e[1] * e[2], 256 * w->high * pieces);
     return (hone_cuda_launch_shape){

@@ -16,12 +16,18 @@ int hone_cuda_window_ways(const hone_cuda_windowed *v, hone_cuda_window_way *way
     while (widest > 1 && (v->p.channels % widest || constants % 16 || all % (unsigned)(widest * bytes))) widest /= 2;
     for (int width = 1; width <= widest; width *= 2)
         for (int q = 0; q < 9; q++) {
-            const hone_cuda_window_way w = {width, 1 << q % 3, 1 << q / 3};
+            const hone_cuda_window_way w = {width, 1 << q % 3, 1 << q / 3, 0};
             const int sums = width * w.strip * w.lines;
             if (w.strip * w.lines == 16) continue;                                         /* was never the best */
             if (width < widest && width < 4 && (width > 1 || taps > 9)) break;             /* narrow loads pay for few windows only */
             if (sums > 1 && (sums > 64 || sums + pixels_kept(v, &w) > 170) && n) continue; /* registers */
             if (n < most) way[n++] = w;
+        }
+    for (int width = 4; width <= widest && taps * width <= 72 && v->p.dilation_x == 1; width *= 2) /* weights stay in registers */
+        for (int q = 0; q < (width == 4 ? 12 : 6); q++) {
+            static const int lines[] = {4, 7, 14};
+            const hone_cuda_window_way w = {width, q / 6 + 1, lines[q % 3], q / 3 % 2 + 1};
+            if (w.lines < 2 * v->p.out_height && w.strip * w.lines * v->p.stride_x < 50 && n < most) way[n++] = w;
         }
     return n;
 }
@@ -49,24 +55,24 @@ double hone_cuda_window_cost(const hone_cuda_windowed *v, const hone_cuda_facts 
     const double bytes = 1e-6 * v->p.batch * v->p.channels * bytes_of[v->type] *
                          ((double)v->p.height * v->p.width + (double)v->p.out_height * v->p.out_width);
     const double t = turns * (fitted.turn + fitted.turn_pixel * pixels) + each * work * 1e-3;
-    return (fitted.launch + (t > bytes / fitted.memory ? t : bytes / fitted.memory)) *
+    return (fitted.launch + (t > bytes / fitted.memory ? t : bytes / fitted.memory)) * (w->ahead ? 100 : 1) *
            (1 + 0.01 * (w->strip - 1)); /* lines share more than strips */
 }
 hone_cuda_window_way hone_cuda_window_best(const hone_cuda_windowed *v, const hone_cuda_facts *gpu) {
-    hone_cuda_window_way way[64];
-    const int n = hone_cuda_window_ways(v, way, 64);
+    hone_cuda_window_way way[128];
+    const int n = hone_cuda_window_ways(v, way, 128);
     int best = 0;
     for (int k = 1; k < n; k++)
         if (hone_cuda_window_cost(v, gpu, &way[k]) < hone_cuda_window_cost(v, gpu, &way[best])) best = k;
     return way[best];
 }
 hone_status hone_cuda_window_print(hone_text *out, const hone_cuda_windowed *v, const hone_cuda_window_way *w) {
-    const hone_cuda_fill fill[] = {{"KIND", (int)v->kind, NULL},      {"IN_TYPE", (int)v->type, NULL},
-                                   {"WIDTH", w->width, NULL},         {"STRIP", w->strip, NULL},
-                                   {"LINES", w->lines, NULL},         {"DILATION", v->p.dilation_x, NULL},
-                                   {"KERNEL_Y", v->p.kernel_y, NULL}, {"KERNEL_X", v->p.kernel_x, NULL},
-                                   {"STRIDE", v->p.stride_x, NULL},   {"EPILOGUE", 0, v->epilogue}};
-    return hone_cuda_print(out, "window", fill, 10);
+    const hone_cuda_fill fill[] = {
+        {"KIND", (int)v->kind, NULL},        {"IN_TYPE", (int)v->type, NULL},   {"WIDTH", w->width, NULL},
+        {"STRIP", w->strip, NULL},           {"LINES", w->lines, NULL},         {"AHEAD", w->ahead, NULL},
+        {"DILATION", v->p.dilation_x, NULL}, {"KERNEL_Y", v->p.kernel_y, NULL}, {"KERNEL_X", v->p.kernel_x, NULL},
+        {"STRIDE", v->p.stride_x, NULL},     {"EPILOGUE", 0, v->epilogue}};
+    return hone_cuda_print(out, "window", fill, 11);
 }
 hone_cuda_launch_shape hone_cuda_window_launch(const hone_cuda_windowed *v, const hone_cuda_window_way *w) {
     const long long across = rounds(v->p.out_width, w->strip) * (v->p.channels / w->width);

@@ -14,6 +14,7 @@ typedef struct {
 } hone_cuda_windowed;
 typedef struct {
     int width, strip, lines; /* channels, outputs of a line, lines that a thread has */
+    int ahead;               /* see window.cu */
 } hone_cuda_window_way;
 
 int hone_cuda_window_ways(const hone_cuda_windowed *v, hone_cuda_window_way *way, int most); /* there is always one */

@@ -7,7 +7,7 @@
    blocks that stay.
 
    Filled in by the printer: BYTES (1, 2, 4 or 8 an element), TURN (1: y's last dim is k, x's contiguous one is j; 2: the same, a block has all j and k of
-   an i, dense in x, whose rows do not begin at multiples of 16 bytes, while the whole does), X_ALIGNED, Y_ALIGNED (1: rows begin
+   an i, dense in x, whose rows do not begin at multiples of 16 bytes, while the whole does; 3: the same where x's rows do and y's do not), X_ALIGNED, Y_ALIGNED (1: rows begin
    at multiples of 16 bytes; of a copy: both), HIGH (rows of a tile: 64, 128 or 256; of a copy: pieces a thread has under way), ONCE (1: what is
    written is not kept in L2), BLOCKS (of 256 threads on a multiprocessor at least). */
 #if BYTES == 1
@@ -47,6 +47,35 @@ KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
             v.one[e] = shared[at];
             if (++k == high) k = 0, at = ++j;
             else at += wide;
+        }
+        STORE16(to + p * PER, v.all);
+    }
+}
+#elif TURN == 3
+/* Each PER rows of x begin 16 bytes further in shared memory than they would side by side, so that pieces of y's rows come from different banks. A
+   warp has eight pieces of each of four rows of y, whose elements lie in four words. A piece belongs to the row that it begins in. */
+enum { WORD = BYTES < 4 ? 4 / BYTES : 1 };
+KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
+    const u32 wide = (u32)a->extent[1], high = (u32)a->extent[2], row = wide / PER, across = wide / 4, all = across * ((high + 8 * PER - 1) / (8 * PER));
+    const u32x4 *from = (const u32x4 *)((const element *)a->x + BLOCK_X * a->stride_x[0]);
+    element *to = (element *)a->y + (i64)BLOCK_X * wide * high;
+    const element *shared = (const element *)hone_shared;
+    launch_next();
+    wait_previous();
+    for (u32 p = (u32)THREAD; p < row * high; p += THREADS) copy16(shared_at(hone_shared) + (p + p / row / PER) * 16, from + p, 16);
+    copy_commit();
+    copy_wait(0);
+    sync_block();
+    for (u32 t = (u32)THREAD / 32; t < all; t += THREADS / 32) {
+        const u32 down = t / across, beside = t - down * across;
+        u32 j = beside / WORD * PER + (u32)(THREAD % 32 / 8 * WORD) + beside % WORD;
+        const u32 p = (j * high + PER - 1) / PER + down * 8 + (u32)(THREAD % 8);
+        u32 k = p * PER - j * high;
+        if (k >= high) continue;
+        piece v;
+        UNROLL for (int e = 0; e < PER; e++) {
+            v.one[e] = shared[k * wide + k / PER * PER + j];
+            if (++k == high) k = 0, j++;
         }
         STORE16(to + p * PER, v.all);
     }

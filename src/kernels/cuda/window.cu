@@ -2,9 +2,13 @@
    window: depthwise convolution and pooling over channels-last pixels. A thread has WIDTH neighbouring channels of LINES x STRIP outputs: what
    their windows share is read and widened once. Taps outside of the image are zeros, or are left out (pools).
 
+   A thread of few lines asks for all its pixels before it needs the first. One of many lines (AHEAD) walks down the image: a row is added to all
+   outputs that see it, while the next AHEAD rows are under way; weights stay in registers. Either way an output's taps are added in the same order.
+
    Filled in by the printer: KIND (1 depthwise, 2 largest, 3 average of what is there, 4 average over all taps), IN_TYPE (f16, bf16, f32), WIDTH,
-   STRIP, LINES, KERNEL_Y, KERNEL_X, STRIDE, DILATION (of both dims), EPILOGUE(v): an expression of v that may use bias, residual.
-   Weights are f32, whatever the pixels are: widened once, when they are packed; they and the bias are aligned to 16 bytes. Grid: x over strips and channels of a line, y over lines, z over images. */
+   STRIP, LINES, AHEAD (0: all rows at once), KERNEL_Y, KERNEL_X, STRIDE, DILATION (of both dims),
+   EPILOGUE(v): an expression of v that may use bias, residual. Weights are f32, whatever the pixels are: widened once, when they are packed; they
+   and the bias are aligned to 16 bytes, and no kernel writes them. Grid: x over strips and channels of a line, y over lines, z over images. */
 #define F16_TYPE 1
 #define BF16_TYPE 2
 #define DEPTHWISE 1
@@ -63,67 +67,93 @@ DEVICE float end(float v, float bias, float residual) {
     return EPILOGUE(v);
 }
 
+/* Where a thread's windows begin: outputs from (line0, strip * STRIP) on. */
+typedef struct { int n, line0, strip, channel, x0, y0; const store *corner; } place;
+DEVICE void load_row(piece to[COLUMNS], const hone_cuda_window *a, const place *at, int r) {
+    UNROLL for (int c = 0; c < COLUMNS; c++) {
+        bool used = false; /* known when compiled: with gaps between taps some pixels are nobody's */
+        UNROLL for (int l = 0; l < LINES; l++)
+            UNROLL for (int s = 0; s < STRIP; s++) used |= IS_TAP(r - l * STRIDE, KERNEL_Y) && IS_TAP(c - s * STRIDE, KERNEL_X);
+        if (!used) continue;
+        if ((u32)(at->y0 + r) < (u32)a->height && (u32)(at->x0 + c) < (u32)a->width)
+            to[c] = load_piece(at->corner + (i64)r * (a->width * a->channels) + c * a->channels);
+        else
+            UNROLL for (int e = 0; e < WIDTH; e++) to[c].one[e] = KIND == LARGEST ? FROM_F32(BITS_F32(0xff800000u)) : (store)0;
+    }
+}
+DEVICE float added(float sum, store pixel, float w) {
+    const float f = TO_F32(pixel);
+    if (KIND == DEPTHWISE) return fmaf(f, w, sum);
+    if (KIND == LARGEST) return f > sum || f != f ? f : sum;
+    return sum + f;
+}
+DEVICE void leave(const hone_cuda_window *a, const place *at, int l, float sum[STRIP][WIDTH], const float bias[WIDTH]) { /* line l's outputs */
+    UNROLL for (int s = 0; s < STRIP; s++) {
+        const int x = at->strip * STRIP + s, line = at->line0 + l;
+        if (x >= a->out_width || line >= a->out_height) continue;
+        const i64 to = (((i64)at->n * a->out_height + line) * a->out_width + x) * a->channels + at->channel;
+        piece out, before;
+        float part = 1;
+        if (KIND == AVERAGE_ALL) part = 1.0f / (float)(KERNEL_Y * KERNEL_X);
+        if (KIND == AVERAGE) { /* taps that are there: rows times columns */
+            int rows = 0, columns = 0;
+            UNROLL for (int k = 0; k < KERNEL_Y; k++) rows += (u32)(at->y0 + l * STRIDE + k * DILATION) < (u32)a->height;
+            UNROLL for (int k = 0; k < KERNEL_X; k++) columns += (u32)(at->x0 + s * STRIDE + k * DILATION) < (u32)a->width;
+            part = 1.0f / (float)(rows * columns);
+        }
+        if (a->residual) before = load_piece((const store *)a->residual + to);
+        UNROLL for (int e = 0; e < WIDTH; e++) out.one[e] = FROM_F32(end(sum[s][e] * part, bias[e], a->residual ? TO_F32(before.one[e]) : 0.0f));
+        store_piece((store *)a->y + to, &out);
+    }
+}
+
 KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
     const u32 pieces = (u32)(a->channels / WIDTH), strips = (u32)((a->out_width + STRIP - 1) / STRIP), id = (u32)(BLOCK_X * THREADS + THREAD);
-    const u32 strip = id / pieces;
-    const int channel = (int)(id - strip * pieces) * WIDTH, line0 = BLOCK_Y * LINES, n = BLOCK_Z;
-    const int x0 = (int)strip * STRIP * STRIDE - a->pad_x, y0 = line0 * STRIDE - a->pad_y;
-    float bias[WIDTH];
+    place at;
+    at.strip = (int)(id / pieces), at.channel = (int)(id % pieces) * WIDTH, at.line0 = BLOCK_Y * LINES, at.n = BLOCK_Z;
+    at.x0 = at.strip * STRIP * STRIDE - a->pad_x, at.y0 = at.line0 * STRIDE - a->pad_y;
+    at.corner = (const store *)a->x + (((i64)at.n * a->height + at.y0) * a->width + at.x0) * a->channels + at.channel;
+    float bias[WIDTH], sum[LINES][STRIP][WIDTH];
     launch_next();
-    if (strip >= strips) return;
-    if (a->bias) load_constants(bias, (const float *)a->bias + channel);
+    if ((u32)at.strip >= strips) return;
+    if (a->bias) load_constants(bias, (const float *)a->bias + at.channel);
     else
         UNROLL for (int e = 0; e < WIDTH; e++) bias[e] = 0.0f;
-    const float *weights = (const float *)a->w + channel;
-    wait_previous();
-    /* all pixels are asked for before the first is needed */
-    piece in[ROWS][COLUMNS];
-    const store *corner = (const store *)a->x + (((i64)n * a->height + y0) * a->width + x0) * a->channels + channel;
-    const int line_pitch = a->width * a->channels;
-    UNROLL for (int r = 0; r < ROWS; r++)
-        UNROLL for (int c = 0; c < COLUMNS; c++) {
-            bool used = false; /* known when compiled: with gaps between taps some pixels are nobody's */
-            UNROLL for (int l = 0; l < LINES; l++)
-                UNROLL for (int s = 0; s < STRIP; s++) used |= IS_TAP(r - l * STRIDE, KERNEL_Y) && IS_TAP(c - s * STRIDE, KERNEL_X);
-            if (!used) continue;
-            if ((u32)(y0 + r) < (u32)a->height && (u32)(x0 + c) < (u32)a->width) in[r][c] = load_piece(corner + (i64)r * line_pitch + c * a->channels);
-            else
-                UNROLL for (int e = 0; e < WIDTH; e++) in[r][c].one[e] = KIND == LARGEST ? FROM_F32(BITS_F32(0xff800000u)) : (store)0;
-        }
-    float sum[LINES][STRIP][WIDTH];
+    const float *weights = (const float *)a->w + at.channel;
     UNROLL for (int l = 0; l < LINES; l++)
         UNROLL for (int s = 0; s < STRIP; s++)
             UNROLL for (int e = 0; e < WIDTH; e++) sum[l][s][e] = KIND == LARGEST ? BITS_F32(0xff800000u) : 0.0f;
+#if AHEAD
+    float w[KERNEL_Y][KERNEL_X][WIDTH];
+    UNROLL for (int k = 0; k < KERNEL_Y * KERNEL_X && KIND == DEPTHWISE; k++) load_constants(w[k / KERNEL_X][k % KERNEL_X], weights + k * a->channels);
+    wait_previous();
+    piece in[AHEAD + 1][COLUMNS];
+    UNROLL for (int r = 0; r < AHEAD; r++) load_row(in[r], a, &at, r);
+    UNROLL for (int r = 0; r < ROWS; r++) {
+        if (r + AHEAD < ROWS) load_row(in[(r + AHEAD) % (AHEAD + 1)], a, &at, r + AHEAD);
+        UNROLL for (int l = 0; l < LINES; l++) {
+            const int ky = (r - l * STRIDE) / DILATION;
+            if (!IS_TAP(r - l * STRIDE, KERNEL_Y)) continue;
+            UNROLL for (int kx = 0; kx < KERNEL_X; kx++)
+                UNROLL for (int s = 0; s < STRIP; s++)
+                    UNROLL for (int e = 0; e < WIDTH; e++)
+                        sum[l][s][e] = added(sum[l][s][e], in[r % (AHEAD + 1)][s * STRIDE + kx * DILATION].one[e], w[ky][kx][e]);
+            if (ky == KERNEL_Y - 1) leave(a, &at, l, sum[l], bias);
+        }
+    }
+#else
+    wait_previous();
+    piece in[ROWS][COLUMNS];
+    UNROLL for (int r = 0; r < ROWS; r++) load_row(in[r], a, &at, r);
     UNROLL for (int ky = 0; ky < KERNEL_Y; ky++)
         UNROLL for (int kx = 0; kx < KERNEL_X; kx++) {
             float w[WIDTH];
             if (KIND == DEPTHWISE) load_constants(w, weights + (ky * KERNEL_X + kx) * a->channels);
             UNROLL for (int l = 0; l < LINES; l++)
                 UNROLL for (int s = 0; s < STRIP; s++)
-                    UNROLL for (int e = 0; e < WIDTH; e++) {
-                        const float f = TO_F32(in[l * STRIDE + ky * DILATION][s * STRIDE + kx * DILATION].one[e]);
-                        if (KIND == DEPTHWISE) sum[l][s][e] = fmaf(f, w[e], sum[l][s][e]);
-                        else if (KIND == LARGEST) sum[l][s][e] = f > sum[l][s][e] || f != f ? f : sum[l][s][e];
-                        else sum[l][s][e] += f;
-                    }
+                    UNROLL for (int e = 0; e < WIDTH; e++)
+                        sum[l][s][e] = added(sum[l][s][e], in[l * STRIDE + ky * DILATION][s * STRIDE + kx * DILATION].one[e], w[e]);
         }
-    UNROLL for (int l = 0; l < LINES; l++)
-        UNROLL for (int s = 0; s < STRIP; s++) {
-            const int x = (int)strip * STRIP + s, line = line0 + l;
-            if (x >= a->out_width || line >= a->out_height) continue;
-            const i64 at = (((i64)n * a->out_height + line) * a->out_width + x) * a->channels + channel;
-            piece out, before;
-            float part = 1;
-            if (KIND == AVERAGE_ALL) part = 1.0f / (float)(KERNEL_Y * KERNEL_X);
-            if (KIND == AVERAGE) { /* taps that are there: rows times columns */
-                int rows = 0, columns = 0;
-                UNROLL for (int k = 0; k < KERNEL_Y; k++) rows += y0 + l * STRIDE + k * DILATION >= 0 && y0 + l * STRIDE + k * DILATION < a->height;
-                UNROLL for (int k = 0; k < KERNEL_X; k++) columns += x0 + s * STRIDE + k * DILATION >= 0 && x0 + s * STRIDE + k * DILATION < a->width;
-                part = 1.0f / (float)(rows * columns);
-            }
-            if (a->residual) before = load_piece((const store *)a->residual + at);
-            UNROLL for (int e = 0; e < WIDTH; e++)
-                out.one[e] = FROM_F32(end(sum[l][s][e] * part, bias[e], a->residual ? TO_F32(before.one[e]) : 0.0f));
-            store_piece((store *)a->y + at, &out);
-        }
+    UNROLL for (int l = 0; l < LINES; l++) leave(a, &at, l, sum[l], bias);
+#endif
 }
