@@ -23,6 +23,7 @@ typedef struct {
     bool check, time, search;
     bool once;        /* what would be timed is launched once, for profilers */
     int every;        /* of the ways that are checked; 1: all */
+    int again;        /* how often each is run once more, and compared to the bit */
     const char *arch; /* what kernels are compiled for; not the GPU's own when sm_80 code is tried */
     double copy_rate; /* bytes a second, read + written, measured */
     FILE *table, *csv;
@@ -69,7 +70,7 @@ reference reference_make(size_t all, size_t most); /* all places, or `most` draw
 void reference_free(reference *r);
 bool reference_check(bench *b, const reference *r, tensor *out, const char *what); /* fetches out; prints what is wrong */
 typedef hone_status call(bench *b, void *what);
-/* The same call once more: out, as the last check fetched it, must be the same to the bit. */
+/* The same call again: out, as the last check fetched it, must be the same to the bit. */
 void check_again(bench *b, tensor *out, call *once, void *ready, const char *what);
 /* One output is right: got within the type's rounding of want, of a sum whose terms add up to `size`. */
 bool right(int type, double got, double want, double size);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    gpu: Hone's CUDA kernels checked and timed on the GPU at hand, one table on standard output. See bench/gpu/README.md.
-   Usage: gpu [--check] [--time] [--once] [--search] [--every N] [--arch sm_80] [--out FOLDER] [--dry] [family …]
+   Usage: gpu [--check] [--time] [--once] [--search] [--every N] [--again N] [--arch sm_80] [--out FOLDER] [--dry] [family …]
    --every N checks each Nth way of a product only: for tools under which all of them take too long.
+   --again N runs each that is checked N times more and compares the bits; 1 unless told.
    --once launches what --time would time once or twice: for a profiler.
    --dry needs no GPU: every kernel that would be used on an H200 (or, with --arch sm_80 or sm_100a, there) is only compiled. */
 #include "harness.h"
@@ -27,7 +28,7 @@ int main(int n, char **arg) {
     } families[] = {{"move", bench_move},     {"rows", bench_rows},           {"gemm", bench_gemm},    {"conv", bench_conv},
                     {"window", bench_window}, {"attention", bench_attention}, {"ladder", bench_ladder}};
     enum { FAMILIES = sizeof families / sizeof *families };
-    bench b = {.table = stdout, .every = 1};
+    bench b = {.table = stdout, .every = 1, .again = 1};
     bool wanted[FAMILIES] = {false}, any = false, dry = false;
     const char *out = ".";
     char path[300];
@@ -40,13 +41,15 @@ int main(int n, char **arg) {
         else if (!strcmp(arg[k], "--once")) b.time = b.once = true;
         else if (!strcmp(arg[k], "--dry")) dry = true;
         else if (!strcmp(arg[k], "--every") && k + 1 < n) b.every = atoi(arg[++k]) > 0 ? atoi(arg[k]) : 1;
+        else if (!strcmp(arg[k], "--again") && k + 1 < n) b.again = atoi(arg[++k]);
         else if (!strcmp(arg[k], "--arch") && k + 1 < n) b.arch = arg[++k];
         else if (!strcmp(arg[k], "--out") && k + 1 < n) out = arg[++k];
         else known = false;
         for (int f = 0; f < FAMILIES && !known; f++)
             if (!strcmp(arg[k], families[f].name)) wanted[f] = any = known = true;
         if (!known)
-            stop("'%s' is not known: gpu [--check] [--time] [--once] [--search] [--every N] [--arch sm_80] [--out FOLDER] [--dry] [move] "
+            stop("'%s' is not known: gpu [--check] [--time] [--once] [--search] [--every N] [--again N] [--arch sm_80] [--out FOLDER] "
+                 "[--dry] [move] "
                  "[rows] "
                  "[gemm] [conv] [window] [attention] [ladder]",
                  arg[k]);

@@ -18,7 +18,7 @@ static int whole_turn(const hone_cuda_movement *m) {
         m->p.stride_x[1] == 1 && m->p.stride_x[2] == e[1] && (m->p.x | m->p.y) % 16 == 0 && m->p.stride_x[0] * m->bytes % 16 == 0;
     if (!can || bytes % 16 || bytes > MOST_WHOLE || !bytes) return 0;
     if (!x_aligned(m, true)) return 2;
-    return y_aligned(m) || m->bytes > 4 || e[1] * m->bytes % 16 ? 0 : 3;
+    return y_aligned(m) || m->bytes > 2 || e[1] * m->bytes % 16 ? 0 : 3;
 }
 static long long whole_bytes(const hone_cuda_movement *m, int turn) { /* of shared memory */
     return m->p.extent[1] * m->p.extent[2] * m->bytes + (turn == 3 ? m->p.extent[2] * m->bytes / 16 * 16 + 16 : 0);

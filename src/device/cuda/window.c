@@ -39,24 +39,31 @@ static const struct {
     double product, widened, pixel;    /* of a block, nanoseconds: a multiply-add of each thread, a channel of a pixel, a load */
     double registers, registers_pixel; /* of a thread: what it has anyway, and what it has of its pixels */
     double whole;                      /* how much of the last turn's blocks run alone */
-} fitted = {0.519, 3.93, 0.289, 0.0232, 0.615, 3.85, 3.53, 48.3, 0.782, 0.69};
+} fitted = {0.4947, 3.908, 0.2957, 0.0244, 0.7327, 4.083, 3.065, 62.03, 0.4474, 0.428};
+static const struct { /* the same of threads that walk down the image: they wait for each row, the less the more rows are under way */
+    double launch, turn, row, product, weight, pixel, whole;
+} walking = {0.0192, 0.1866, 0.1356, 1.746, 1.075, 9.72, 0.2104};
 double hone_cuda_window_cost(const hone_cuda_windowed *v, const hone_cuda_facts *gpu, const hone_cuda_window_way *w) {
     const hone_cuda_launch_shape s = hone_cuda_window_launch(v, w);
-    const double blocks = (double)s.grid[0] * s.grid[1] * s.grid[2], sums = w->width * w->strip * w->lines;
-    const double pixels = (double)((w->strip - 1) * v->p.stride_x + v->p.kernel_x) * ((w->lines - 1) * v->p.stride_y + v->p.kernel_y);
-    double registers = fitted.registers + fitted.registers_pixel * pixels_kept(v, w) + sums;
-    if (registers > 255) registers = 255;
-    int fit = (int)(65536 / (128 * 8 * (double)rounds((long long)registers, 8)));
+    const double blocks = (double)s.grid[0] * s.grid[1] * s.grid[2], sums = w->width * w->strip * w->lines,
+                 taps = v->p.kernel_y * v->p.kernel_x, rows = (w->lines - 1) * v->p.stride_y + v->p.kernel_y;
+    const double pixels = ((w->strip - 1) * v->p.stride_x + v->p.kernel_x) * rows;
+    const double registers = fitted.registers + fitted.registers_pixel * pixels_kept(v, w) + sums;
+    int fit = (int)(65536 / (128 * 8 * (double)rounds((long long)(registers > 255 ? 255 : registers), 8)));
+    if (w->ahead) fit = w->width > 4 ? 2 : 4;
     fit = fit < 1 ? 1 : fit > 16 ? 16 : fit;
+    const double whole = w->ahead ? walking.whole : fitted.whole;
     double turns = blocks / gpu->sms / fit;
-    turns = turns <= 1 ? 1 : (double)rounds((long long)blocks, (long long)gpu->sms * fit) * fitted.whole + turns * (1 - fitted.whole);
+    turns = turns <= 1 ? 1 : (double)rounds((long long)blocks, (long long)gpu->sms * fit) * whole + turns * (1 - whole);
     const double each = blocks < gpu->sms ? 1 : blocks / gpu->sms,
-                 work = sums * v->p.kernel_y * v->p.kernel_x * fitted.product + pixels * w->width * fitted.widened + pixels * fitted.pixel;
+                 work = w->ahead ? sums * taps * walking.product + pixels * walking.pixel + w->width * taps * walking.weight
+                                 : sums * taps * fitted.product + pixels * w->width * fitted.widened + pixels * fitted.pixel;
     const double bytes = 1e-6 * v->p.batch * v->p.channels * bytes_of[v->type] *
                          ((double)v->p.height * v->p.width + (double)v->p.out_height * v->p.out_width);
-    const double t = turns * (fitted.turn + fitted.turn_pixel * pixels) + each * work * 1e-3;
-    return (fitted.launch + (t > bytes / fitted.memory ? t : bytes / fitted.memory)) * (w->ahead ? 100 : 1) *
-           (1 + 0.01 * (w->strip - 1)); /* lines share more than strips */
+    const double wait = w->ahead ? walking.turn + walking.row * rows / w->ahead : fitted.turn + fitted.turn_pixel * pixels,
+                 t = turns * wait + each * work * 1e-3, least = bytes / fitted.memory;
+    return (fitted.launch + (w->ahead ? walking.launch : 0) + (t > least ? t : least)) *
+           (w->ahead ? 1 : 1 + 0.01 * (w->strip - 1)); /* lines share more than strips */
 }
 hone_cuda_window_way hone_cuda_window_best(const hone_cuda_windowed *v, const hone_cuda_facts *gpu) {
     hone_cuda_window_way way[128];

@@ -53,10 +53,10 @@ KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
 }
 #elif TURN == 3
 /* Each PER rows of x begin 16 bytes further in shared memory than they would side by side, so that pieces of y's rows come from different banks. A
-   warp has eight pieces of each of four rows of y, whose elements lie in four words. A piece belongs to the row that it begins in. */
+   warp has eight pieces, a line of 128 bytes, of each of four rows of y, whose elements lie in four words. A piece belongs to the row that it begins in. */
 enum { WORD = BYTES < 4 ? 4 / BYTES : 1 };
 KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
-    const u32 wide = (u32)a->extent[1], high = (u32)a->extent[2], row = wide / PER, across = wide / 4, all = across * ((high + 8 * PER - 1) / (8 * PER));
+    const u32 wide = (u32)a->extent[1], high = (u32)a->extent[2], row = wide / PER, across = wide / 4, all = across * (((high + PER - 1) / PER + 14) / 8);
     const u32x4 *from = (const u32x4 *)((const element *)a->x + BLOCK_X * a->stride_x[0]);
     element *to = (element *)a->y + (i64)BLOCK_X * wide * high;
     const element *shared = (const element *)hone_shared;
@@ -69,9 +69,9 @@ KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
     for (u32 t = (u32)THREAD / 32; t < all; t += THREADS / 32) {
         const u32 down = t / across, beside = t - down * across;
         u32 j = beside / WORD * PER + (u32)(THREAD % 32 / 8 * WORD) + beside % WORD;
-        const u32 p = (j * high + PER - 1) / PER + down * 8 + (u32)(THREAD % 8);
+        const u32 p = (j * high + PER - 1) / PER / 8 * 8 + down * 8 + (u32)(THREAD % 8);
         u32 k = p * PER - j * high;
-        if (k >= high) continue;
+        if (k >= high) continue; /* or before the row: then k is less than 0 */
         piece v;
         UNROLL for (int e = 0; e < PER; e++) {
             v.one[e] = shared[k * wide + k / PER * PER + j];
