@@ -332,7 +332,8 @@ static inline void emu_tile_move(const emu_map *m, uint32_t shared, const int at
         int inside = 1;
         for (int d = 0; d < 5; d++) {
             const int64_t i = at[d] + (int64_t)(rest % m->box[d]);
-            inside &= i >= 0 && i < (int64_t)m->dim[d], rest /= m->box[d];
+            const int64_t piece = store && d == 0 ? 16 / m->element : 1; /* the engine writes pieces of 16 bytes, also behind a row's end */
+            inside &= i >= 0 && i < ((int64_t)m->dim[d] + piece - 1) / piece * piece, rest /= m->box[d];
             from += i * (d ? (int64_t)m->stride[d - 1] : (int64_t)m->element);
         }
         if (m->swizzled) to = (shared + to) ^ ((shared + to) >> 7 & 7) << 4;

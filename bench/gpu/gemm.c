@@ -74,7 +74,15 @@ static void check(bench *b, const shape *s, operands *o, const hone_cuda_way *wa
     snprintf(what, sizeof what, "gemm %s types %d %d, %dx%dx%d, batches %d, pads %d %d, shift %d", text, s->in, s->out, s->m, s->n, s->k,
              s->batches, s->pad, s->pad_c, b->shift);
     if (hone_cuda_wait(b->g)) stop("%s: %s", what, hone_fail_text());
-    if (reference_check(b, r, &o->c, what)) check_again(b, &o->c, launch_prepared, p, what);
+    if (!reference_check(b, r, &o->c, what)) return;
+    const size_t e = (size_t)type_bytes(s->out), wide = (size_t)s->n * e, gap = (size_t)s->pad_c * e;
+    for (size_t row = 0; row < (size_t)(s->batches * s->m); row++) /* between rows nothing was written */
+        for (size_t k = 0; k < gap; k++)
+            if (((unsigned char *)o->c.host)[row * (wide + gap) + wide + k] != 0xfb) {
+                fprintf(b->table, "WRONG %s: something was written behind row %zu\n", what, row), fflush(b->table), b->wrong++;
+                return;
+            }
+    check_again(b, &o->c, launch_prepared, p, what);
 }
 static void try_ways(bench *b, const shape *s, bool few) {
     static hone_cuda_way ways[600];

@@ -15,6 +15,10 @@ static bool aligned(hone_cuda_address at, long long pitch, long long batch, int 
     return at % (unsigned)to == 0 && pitch * bytes % to == 0 && batch * bytes % to == 0;
 }
 static bool output_aligned(const hone_cuda_product *p) { return aligned(p->p.c, p->p.pitch_c, p->p.batch_c, bytes_of[p->out], 16); }
+/* C can leave by the copy engine, which writes pieces of 16 bytes: with a row's last piece in part, it would write what lies behind the row. */
+static bool stored_by_engine(const hone_cuda_product *p, const hone_cuda_way *w) {
+    return output_aligned(p) && (long long)p->p.n * bytes_of[p->out] % 16 == 0 && w->tile_n / w->splits * bytes_of[p->out] % 128 == 0;
+}
 static bool inputs_aligned(const hone_cuda_product *p, int to) { /* rows of both factors begin at multiples of `to` bytes */
     const int bytes = bytes_of[p->in];
     if (p->window) /* pieces stay within a pixel */
@@ -199,17 +203,11 @@ hone_status hone_cuda_contract_print(hone_text *out, const hone_cuda_product *p,
                                              : bytes_of[p->in],
               window = p->window != NULL, split = w->splits > 1;
     if (w->unit == HONE_CUDA_BY_WGMMA) {
-        const hone_cuda_fill fill[] = {{"IN_TYPE", (int)p->in, NULL},
-                                       {"OUT_TYPE", (int)p->out, NULL},
-                                       {"CONSUMERS", w->tile_m / 64, NULL},
-                                       {"TILE_N", w->tile_n, NULL},
-                                       {"STAGES", w->stages, NULL},
-                                       {"SPLITS", w->splits, NULL},
-                                       {"BLOCKS", w->blocks, NULL},
-                                       {"WINDOW", window, NULL},
-                                       {"STORE", output_aligned(p) && w->tile_n / w->splits * bytes_of[p->out] % 128 == 0, NULL},
-                                       {"CONSTANT_B", p->constant_b, NULL},
-                                       {"EPILOGUE", 0, p->epilogue}};
+        const hone_cuda_fill fill[] = {
+            {"IN_TYPE", (int)p->in, NULL},       {"OUT_TYPE", (int)p->out, NULL}, {"CONSUMERS", w->tile_m / 64, NULL},
+            {"TILE_N", w->tile_n, NULL},         {"STAGES", w->stages, NULL},     {"SPLITS", w->splits, NULL},
+            {"BLOCKS", w->blocks, NULL},         {"WINDOW", window, NULL},        {"STORE", stored_by_engine(p, w), NULL},
+            {"CONSTANT_B", p->constant_b, NULL}, {"EPILOGUE", 0, p->epilogue}};
         return hone_cuda_print(out, "contract_wgmma", fill, 11);
     }
     if (w->unit == HONE_CUDA_BY_MMA) {
@@ -291,7 +289,7 @@ hone_status hone_cuda_contract_fill(hone_cuda *g, const hone_cuda_product *p, co
                                      (const long long[]){c.pitch_b * ib, (c.batch_b ? c.batch_b : c.pitch_b) * ib},
                                      (const int[]){step, rows_b, 1}));
     }
-    if (output_aligned(p))
+    if (stored_by_engine(p, w))
         HONE_TRY(hone_cuda_tiled(g, &t->map_c, p->out, 3, c.c, (const long long[]){c.n, c.m, c.batches},
                                  (const long long[]){c.pitch_c * ob, (c.batch_c ? c.batch_c : c.pitch_c) * ob},
                                  (const int[]){128 / (int)ob, 64, 1}));
