@@ -253,7 +253,7 @@ static job *job_of(const hone_kernel_target *target, walk_call *c, hone_value *c
     for (int k = 0; k < n_in; k++) j->in[k] = in[k] ? hone_value_hold(in[k]) : NULL;
     int64_t *stride = HONE_NEW_N(c->arena, int64_t, c->in->n_tensor * HONE_MAX_RANK + 1);
     for (int t = 0; t < c->in->n_tensor; t++) memcpy(stride + t * HONE_MAX_RANK, c->place[t].stride, sizeof c->place[t].stride);
-    const hone_status s = hone_kernels_make(c->arena, target, c->in, c->param, stride, &j->kernels);
+    const hone_status s = hone_kernels_make(c->arena, target, c->in, c->param, stride, NULL, &j->kernels);
     if (s) {
         if (s != HONE_NOT_SUPPORTED) complain(j, NULL, "%s", hone_fail_text());
         else if (getenv("HONE_TEST_VERBOSE")) fprintf(stderr, "refused: %s: %s\n", what, hone_fail_text());

@@ -29,7 +29,7 @@ static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const
     hone_kernels k;
     int64_t *stride = HONE_NEW_N(c->arena, int64_t, c->in->n_tensor * HONE_MAX_RANK + 1);
     for (int t = 0; t < c->in->n_tensor; t++) memcpy(stride + t * HONE_MAX_RANK, c->place[t].stride, sizeof c->place[t].stride);
-    const hone_status s = hone_kernels_make(c->arena, &batch.target, c->in, c->param, stride, &k);
+    const hone_status s = hone_kernels_make(c->arena, &batch.target, c->in, c->param, stride, NULL, &k);
     batch.calls++;
     if (s) {
         batch.refused++;

@@ -89,6 +89,7 @@ struct hone_device {
     void (*target)(const hone_device *, int number, hone_target *out);
     /* Why it cannot run this, in a few words that live for ever; NULL: it can. NULL: it can run all. Copies (Identity) it must be able to run. */
     const char *(*refuses)(const hone_device *, const hone_instance *);
+    bool halves; /* it computes in f16 or bf16 where how.precision says so; else such a precision is refused */
     /* The steps of an instance, each stage by the best tactic that applies. */
     hone_status (*bind)(hone_steps *, const hone_device_call *);
     /* Functions for host ops, both or none. `takes` says whether it has one for this call, before anything lies anywhere; then `function` makes its steps. */
@@ -130,6 +131,9 @@ hone_status hone_devices_add(const hone_device *) HONE_CHECKED;
 /* An instance as one step, whatever runs it: temporaries get blocks, the step its refs (one a tensor, in order), what it reads and writes. */
 enum { HONE_MOST_WHOLE = 60 }; /* tensors */
 hone_status hone_steps_whole(hone_steps *, const hone_device_call *, hone_step) HONE_CHECKED;
+/* The same with further refs, which are read as whole (packed constants; bytes of each), and without the tensors of `unread`, a bit each. */
+hone_status hone_steps_whole_with(hone_steps *, const hone_device_call *, hone_step, const hone_ref *more, const int64_t *bytes, int n_more,
+                                  uint64_t unread) HONE_CHECKED;
 
 /* ---- the devices of a session ------------------------------------------------------------------------------------------------------------ */
 typedef struct hone_unit { /* one device */

@@ -13,11 +13,15 @@ typedef struct hone_printed_known { /* for the process, as its device is: not co
     char *name;
     void *kernel;
 } known;
-typedef struct { /* of a step */
+typedef struct { /* of a step; kernels when memory is placed: then it is known what is stored in halves */
     hone_printed_gpu *gpu;
+    const hone_instance *in; /* NULL: a function for a host op, whose kernels bind has made */
+    const hone_param *param;
+    int64_t *stride; /* HONE_MAX_RANK a tensor */
+    hone_dtype half; /* f16 or bf16, if floats may be stored so; else NONE */
+    hone_printed_own own;
     hone_kernels kernels;
-    const hone_instance *in; /* NULL: a function for a host op */
-    int64_t scratch_bytes;   /* of all its scratch */
+    int64_t scratch_bytes; /* of all its scratch */
     const int64_t *scratch_at;
 } work;
 typedef struct {   /* what seal found */
@@ -31,7 +35,7 @@ typedef struct {   /* what seal found */
 struct hone_queue {
     hone_printed_gpu *gpu;
     void *queue;
-    void *error, *scratch, *numbers; /* memory of the device */
+    void *error, *scratch, *numbers, *counters; /* memory of the device */
     int64_t scratch_bytes, numbers_bytes;
     hone_vec(const hone_step *) under_way; /* since the last wait: the error word tells them apart */
     uint32_t word;                         /* the error word, where the driver peeks */
@@ -107,13 +111,51 @@ hone_status hone_printed_bind(hone_steps *s, const hone_device_call *c) {
     const hone_instance *in = c->instance;
     work *w = HONE_NEW(s->arena, work);
     int64_t *stride = HONE_NEW_N(s->arena, int64_t, in->n_tensor * HONE_MAX_RANK + 1);
-    if (!w || !stride) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!w || !stride || !(w->param = hone_arena_copy(s->arena, c->param, sizeof *c->param * (size_t)in->n_param)))
+        return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     HONE_TRY(hone_printed_gpu_of(c->unit->row, c->unit->number, &w->gpu));
+    const hone_printed_driver *d = w->gpu->driver;
+    w->in = in, w->stride = stride;
+    if (c->how.precision == HONE_DTYPE_F16 || c->how.precision == HONE_DTYPE_BF16) w->half = c->how.precision;
+    if (d->own_match) HONE_TRY(d->own_match(w->gpu->gpu, s->arena, c, &w->own));
+    hone_step step = {.tactic = w->own.of ? "own" : "printed", .data = w};
+    for (int t = 0; t < in->n_tensor && w->half; t++) /* what a program keeps for itself stays f32: sums, statistics of rows */
+        if (in->tensor[t].dtype == HONE_DTYPE_F32 && in->tensor[t].role != HONE_ROLE_TEMP) step.halves |= (uint64_t)1 << t;
+    HONE_TRY(hone_steps_whole_with(s, c, step, w->own.ref, w->own.bytes, w->own.n_ref, w->own.unread));
     for (int t = 0; t < in->n_tensor; t++) memcpy(stride + t * HONE_MAX_RANK, c->tensor[t].stride, sizeof c->tensor[t].stride);
-    HONE_TRY(hone_kernels_make(s->arena, &w->gpu->target, in, c->param, stride, &w->kernels));
-    HONE_TRY(lay_scratch(s->arena, w));
-    w->in = in;
-    return hone_steps_whole(s, c, (hone_step){.tactic = "printed", .data = w});
+    return HONE_OK;
+}
+/* The instance with its tensors in the types in which they are stored. */
+static const hone_instance *stored(hone_arena *a, const hone_step *s) {
+    const work *w = s->data;
+    if (!s->half) return w->in;
+    hone_instance *in = hone_arena_copy(a, w->in, sizeof *in);
+    hone_tensor *tensor = in ? hone_arena_copy(a, w->in->tensor, sizeof *tensor * (size_t)w->in->n_tensor) : NULL;
+    if (!tensor) return NULL;
+    for (int t = 0; t < in->n_tensor; t++)
+        if (s->half >> t & 1) tensor[t].dtype = w->half;
+    in->tensor = tensor;
+    return in;
+}
+typedef struct {
+    const work *w;
+    const hone_instance *in;
+    const hone_ref *ref;
+} taking;
+static hone_status take(void *of, hone_arena *a, int stage, hone_taken *out) {
+    const taking *t = of;
+    return t->w->gpu->driver->own_take(t->w->gpu->gpu, a, &t->w->own, t->in, t->ref, stage, out);
+}
+static hone_status lower(hone_arena *arena, const hone_step *s) {
+    work *w = (work *)(uintptr_t)s->data; /* bind made it in this plan's arena, and nobody has read it yet */
+    if (!w->in) return HONE_OK;
+    taking t = {.w = w, .in = stored(arena, s), .ref = s->ref};
+    if (!t.in) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    const hone_taker taker = {&t, take};
+    HONE_TRY(hone_kernels_make(arena, &w->gpu->target, t.in, w->param, w->stride, w->own.of ? &taker : NULL, &w->kernels));
+    if (w->kernels.n_scratch > HONE_PRINTED_SCRATCH)
+        return hone_fail(HONE_NOT_SUPPORTED, "%s wants too many scratch buffers", w->in->program->name);
+    return lay_scratch(arena, w);
 }
 
 /* ---- functions for host ops: launches that no program was printed to ---------------------------------------------------------------------- */
@@ -219,6 +261,35 @@ static hone_status compile(hone_printed_gpu *g, const launches *want) {
     hone_free(name), hone_free(kernel);
     return s;
 }
+/* Programs of the device's own are large and many: compiled beside one another. */
+typedef struct {
+    hone_printed_gpu *gpu;
+    const launches *want;
+    const char *cache;
+    void **kernel;
+    atomic_int next;
+} owns;
+static void compile_owns(void *arg, int member, int members) {
+    owns *o = arg;
+    (void)member, (void)members;
+    for (int k; (k = atomic_fetch_add(&o->next, 1)) < o->want->n;)
+        if (o->gpu->driver->own_compile(o->gpu->gpu, o->want->at[k], o->cache, o->kernel + k)) o->kernel[k] = NULL;
+}
+static hone_status compile_own(hone_printed_gpu *g, const launches *want) {
+    enum { COMPILERS = 16 };
+    hone_text path = {0};
+    owns o = {.gpu = g, .want = want, .cache = cache_folder(&path), .kernel = hone_alloc(sizeof *o.kernel * (size_t)(want->n + 1))};
+    hone_status s = o.kernel ? HONE_OK : no_memory();
+    const int most = hone_cores() < COMPILERS ? hone_cores() : COMPILERS;
+    if (!s) hone_team_run(want->n < most ? want->n : most, compile_owns, &o);
+    for (int k = 0; k < want->n && !s; k++) { /* again where it failed: its message is of this thread then */
+        if (!o.kernel[k]) s = g->driver->own_compile(g->gpu, want->at[k], o.cache, o.kernel + k);
+        if (!s && !remember(g, want->at[k]->name, o.kernel[k])) s = no_memory();
+    }
+    hone_free(o.kernel);
+    hone_text_free(&path);
+    return s;
+}
 static bool wants(const launches *all, const char *name) {
     for (int k = 0; k < all->n; k++)
         if (!strcmp(all->at[k]->name, name)) return true;
@@ -250,30 +321,35 @@ static bool survey(hone_arena *arena, const hone_step *step, int n, sealed_segme
 hone_status hone_printed_seal(hone_arena *arena, const hone_step *step, int n, const void **sealed) {
     sealed_segment *out = HONE_NEW(arena, sealed_segment);
     int n_launch = 0;
-    for (int k = 0; k < n; k++) n_launch += ((const work *)step[k].data)->kernels.n_launch;
+    for (int k = 0; k < n; k++) {
+        HONE_TRY(lower(arena, step + k));
+        n_launch += ((const work *)step[k].data)->kernels.n_launch;
+    }
     if (!out || !(out->kernel = HONE_NEW_N(arena, void *, n_launch + 1)) || !survey(arena, step, n, out))
         return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     *sealed = out;
     if (!n_launch) return HONE_OK;
     hone_printed_gpu *g = ((const work *)step[0].data)->gpu;
-    launches want = {0};
+    launches want = {0}, own = {0};
     hone_status s = HONE_OK;
     bool there;
     pthread_mutex_lock(&g->lock);
     for (int k = 0; k < n && !s; k++) {
         const hone_kernels *all = &((const work *)step[k].data)->kernels;
         for (int l = 0; l < all->n_launch && !s; l++) {
+            launches *to = all->launch[l].own ? &own : &want;
             (void)place_of(g, all->launch[l].name, &there);
-            if (!there && !wants(&want, all->launch[l].name) && !hone_push(&want, all->launch + l)) s = no_memory();
+            if (!there && !wants(to, all->launch[l].name) && !hone_push(to, all->launch + l)) s = no_memory();
         }
     }
     if (!s && want.n) s = compile(g, &want);
+    if (!s && own.n) s = compile_own(g, &own);
     for (int k = 0, at = 0; k < n && !s; k++) {
         const hone_kernels *all = &((const work *)step[k].data)->kernels;
         for (int l = 0; l < all->n_launch; l++, at++) out->kernel[at] = g->known[place_of(g, all->launch[l].name, &there)].kernel;
     }
     pthread_mutex_unlock(&g->lock);
-    hone_vec_free(&want);
+    hone_vec_free(&want), hone_vec_free(&own);
     return s;
 }
 
@@ -282,10 +358,13 @@ hone_status hone_printed_open(const hone_device *d, int number, hone_queue **out
     hone_queue *q = hone_alloc(sizeof *q);
     if (!q) return no_memory();
     static const uint32_t none = 0;
+    static const char zero[HONE_PRINTED_COUNTERS];
     hone_status s = hone_printed_gpu_of(d, number, &q->gpu);
     if (!s) s = q->gpu->driver->queue(q->gpu->gpu, number, &q->queue);
     if (!s) s = q->gpu->driver->alloc(q->gpu->gpu, sizeof none, &q->error);
     if (!s) s = q->gpu->driver->copy_in(q->queue, q->error, 0, &none, sizeof none);
+    if (!s && q->gpu->driver->own_launch) s = q->gpu->driver->alloc(q->gpu->gpu, sizeof zero, &q->counters);
+    if (!s && q->counters) s = q->gpu->driver->copy_in(q->queue, q->counters, 0, zero, sizeof zero);
     if (!s && q->gpu->driver->capture && !(q->captured = hone_captured_create(q->gpu->driver->capture, q->queue))) s = no_memory();
     if (s) hone_printed_close(q);
     else *out = q;
@@ -295,7 +374,7 @@ void hone_printed_close(hone_queue *q) {
     if (!q) return;
     if (q->gpu) {
         const hone_printed_driver *d = q->gpu->driver;
-        void *const memory[] = {q->error, q->scratch, q->numbers};
+        void *const memory[] = {q->error, q->scratch, q->numbers, q->counters};
         if (q->queue) (void)!d->wait(q->queue);
         hone_captured_destroy(q->captured);
         for (size_t k = 0; k < sizeof memory / sizeof *memory; k++)
@@ -391,12 +470,23 @@ static hone_status launch(hone_queue *q, const hone_segment *g, const hone_step 
     }
     return q->gpu->driver->launch(q->queue, kernel, l->groups, l->threads, arg, l->n_arg);
 }
+static hone_status launch_own(hone_queue *q, const hone_segment *g, const hone_step *s, const hone_launch *l, void *kernel) {
+    const work *w = s->data;
+    const hone_printed_driver *d = q->gpu->driver;
+    hone_printed_arg ref[64], scratch[HONE_PRINTED_SCRATCH];
+    for (int k = 0; k < s->access->n_ref; k++) ref[k] = (hone_printed_arg){.memory = g->base[s->ref[k].base], .offset = s->ref[k].offset};
+    for (int k = 0; k < w->kernels.n_scratch; k++) scratch[k] = (hone_printed_arg){.memory = q->scratch, .offset = w->scratch_at[k]};
+    return d->own_launch(q->queue, kernel, l, &(hone_printed_memory){ref, scratch, q->counters});
+}
 static hone_status run_step(hone_queue *q, const hone_segment *g, const hone_step *s, void *const *kernel, int where) {
     const work *w = s->data;
     for (int k = 0; k < w->kernels.n_turn; k++) {
         const hone_launches *t = w->kernels.turn + k;
         for (int64_t round = 0; round < t->rounds; round++)
-            for (int l = t->first; l < t->first + t->n; l++) HONE_TRY(launch(q, g, s, w->kernels.launch + l, kernel[l], round, where));
+            for (int l = t->first; l < t->first + t->n; l++) {
+                const hone_launch *one = w->kernels.launch + l;
+                HONE_TRY(one->own ? launch_own(q, g, s, one, kernel[l]) : launch(q, g, s, one, kernel[l], round, where));
+            }
     }
     return HONE_OK;
 }

@@ -21,6 +21,22 @@ typedef struct { /* an argument of a launch, in the kernel's order */
     double f;
 } hone_printed_arg;
 
+/* Kernels of a driver's own, beside those that are printed. When a call is bound: which of its stages they will do, the packed constants that they read as
+   refs behind the call's own, and which tensors nothing reads any more. */
+typedef struct {
+    const hone_ref *ref;
+    const int64_t *bytes; /* of each */
+    int n_ref;
+    uint64_t unread;
+    void *of; /* the driver's; NULL: no stage is theirs */
+} hone_printed_own;
+typedef struct {                     /* where things are in a run */
+    const hone_printed_arg *ref;     /* of a step: memory and offset */
+    const hone_printed_arg *scratch; /* by number */
+    void *counters;                  /* HONE_PRINTED_COUNTERS bytes that are 0 between kernels */
+} hone_printed_memory;
+enum { HONE_PRINTED_COUNTERS = 1 << 16, HONE_PRINTED_SCRATCH = 64 };
+
 /* `gpu`: a device of a process; `queue`: what a session gives work to, in order. Any thread; a queue is used by one at a time. */
 typedef struct {
     int (*count)(void);
@@ -41,6 +57,12 @@ typedef struct {
     hone_status (*peek)(void *queue, void *from, uint32_t *to);
     hone_status (*await)(void *gpu, int64_t stream); /* as in device.h; NULL: there are no streams */
     const hone_capture *capture; /* NULL: launches cannot be recorded */
+    /* All of these, or none: it has no kernels of its own. own_take: `in` has the types in which tensors are stored. */
+    hone_status (*own_match)(void *gpu, hone_arena *, const hone_device_call *, hone_printed_own *out);
+    hone_status (*own_take)(void *gpu, hone_arena *, const hone_printed_own *, const hone_instance *in, const hone_ref *, int stage,
+                            hone_taken *);
+    hone_status (*own_compile)(void *gpu, const hone_launch *, const char *cache, void **kernel); /* any thread */
+    hone_status (*own_launch)(void *queue, void *kernel, const hone_launch *, const hone_printed_memory *);
 } hone_printed_driver;
 
 enum { HONE_MOST_PRINTED = 16 }; /* devices of a kind */
@@ -85,7 +107,8 @@ hone_status hone_printed_wait(hone_queue *) HONE_CHECKED;
 #define HONE_PRINTED_ROW(name_, missing_, dlpack_)                                                                              \
     {.name = name_, .missing = missing_, .about = hone_printed_about,                                                  \
      .count = hone_printed_count, .target = hone_printed_target, .refuses = hone_printed_refuses,                      \
-     .takes = hone_printed_takes, .function = hone_printed_function, .bind = hone_printed_bind, .seal = hone_printed_seal, .open = hone_printed_open, .close = hone_printed_close,     \
+     .takes = hone_printed_takes, .function = hone_printed_function, .halves = true,                                   \
+     .bind = hone_printed_bind, .seal = hone_printed_seal, .open = hone_printed_open, .close = hone_printed_close,     \
      .run = hone_printed_run, .alloc = hone_printed_alloc, .free = hone_printed_free, .wait = hone_printed_wait,       \
      .copy_in = hone_printed_copy_in, .copy_out = hone_printed_copy_out, .copy_within = hone_printed_copy_within, \
      .dlpack = dlpack_, .await = hone_printed_await}

@@ -53,7 +53,7 @@ struct hone_step {
     const hone_access *access; /* what it does to them; NULL: a host step, whose operands say it */
     const hone_copies *copies; /* or NULL: once */
     uint64_t in_place;         /* refs that it reads only where it writes the same element: the result may lie on them */
-    /* floats that it can read or write as bf16, a bit a ref; and those that are stored so (hone_steps_halve). They are 64 at most */
+    /* floats that it can read or write as halves (bf16; on other devices than the CPU what precision says), a bit a ref; and those that are stored so (hone_steps_halve). They are 64 at most */
     uint64_t halves, half;
     const struct hone_decision *decision; /* what was chosen for it (cpu/wisdom.h), or NULL: nothing to choose */
     uint64_t ns, runs;                    /* where a session profiles */
@@ -85,7 +85,7 @@ typedef struct hone_steps { /* a plan in the making */
 int hone_steps_block(hone_steps *, int64_t bytes);
 /* Adds a step with these refs (kept where they are, in the arena); they keep their blocks alive up to it. */
 hone_status hone_steps_add(hone_steps *, hone_step, hone_ref *refs, int n) HONE_CHECKED;
-/* Blocks of floats that all steps can read and write as bf16 are stored so, in half the memory. Before memory is planned, when all steps are there. */
+/* Blocks of floats that all steps can read and write as halves are stored so, in half the memory. Before memory is planned, when all steps are there. */
 void hone_steps_halve(hone_steps *);
 static inline hone_ref hone_block_ref(int block, int64_t offset) { return (hone_ref){HONE_BASE_ARENA, block, offset}; }
 #endif

@@ -12,7 +12,8 @@ hone_status hone_steps_add(hone_steps *s, hone_step step, hone_ref *refs, int n)
     step.ref = refs;
     for (int k = 0; k < n; k++) {
         if (refs[k].base != HONE_BASE_ARENA) continue;
-        s->block.at[refs[k].block].last = s->step.n, s->block.at[refs[k].block].plain = true;
+        hone_block *b = s->block.at + refs[k].block;
+        b->last = s->step.n, b->plain |= k > 63 || !(step.halves >> k & 1);
         if (!hone_push(&s->patch, refs + k)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     }
     return hone_push(&s->step, step) ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a plan");

@@ -13,6 +13,7 @@ typedef struct {
     const hone_instance *in;
     const hone_param *param;
     int64_t *stride;
+    const hone_taker *taker;
     hone_vec(hone_launch) launch;
     hone_vec(hone_launches) turn;
     hone_vec(int64_t) scratch;
@@ -249,6 +250,21 @@ static hone_status stage(maker *o, int first, int *n) {
     sch.lanes = sch.threads < 32 ? sch.threads : 32;
     return launch(o, &sch, first, up(points, sch.threads / sch.lanes), scratch, true);
 }
+/* By kernels of the device's own; *n 0: it has none for it. */
+static hone_status taken(maker *o, int first, int *n) {
+    *n = 0;
+    if (!o->taker) return HONE_OK;
+    hone_taken t = {.first_scratch = o->scratch.n};
+    HONE_TRY(o->taker->take(o->taker->of, o->arena, first, &t));
+    for (int k = 0; k < t.n_scratch; k++)
+        if (!hone_push_in(o->arena, &o->scratch, t.scratch_bytes[k])) return no_memory();
+    for (int k = 0; k < t.n_launch; k++) {
+        t.launch[k].first_stage = first, t.launch[k].n_stage = t.n_stage;
+        if (!hone_push_in(o->arena, &o->launch, t.launch[k])) return no_memory();
+    }
+    *n = t.n_stage;
+    return HONE_OK;
+}
 static hone_status places(maker *o) { /* of temporaries: row-major */
     const hone_instance *in = o->in;
     for (int t = 0; t < in->n_tensor; t++) {
@@ -269,16 +285,18 @@ static hone_status places(maker *o) { /* of temporaries: row-major */
     return HONE_OK;
 }
 hone_status hone_kernels_make(hone_arena *arena, const hone_kernel_target *target, const hone_instance *in, const hone_param *param,
-                              int64_t *stride, hone_kernels *out) {
+                              int64_t *stride, const hone_taker *taker, hone_kernels *out) {
     *out = (hone_kernels){.temp_bytes = HONE_NEW_N(arena, int64_t, in->n_tensor + 1)};
-    maker o = {.arena = arena, .target = target, .in = in, .param = param, .stride = stride, .out = out};
+    maker o = {.arena = arena, .target = target, .in = in, .param = param, .stride = stride, .taker = taker, .out = out};
     if (!out->temp_bytes) return no_memory();
     HONE_TRY(places(&o));
     for (int k = 0, n = 0; k < in->n_stage; k += n) {
         const hone_stage *s = in->stage + k;
         hone_launches turn = {.first = o.launch.n, .rounds = 1};
-        if (s->over < 0) HONE_TRY(stage(&o, k, &n));
-        else {
+        if (s->over < 0) {
+            HONE_TRY(taken(&o, k, &n));
+            if (!n) HONE_TRY(stage(&o, k, &n));
+        } else {
             turn.rounds = param[in->index[s->over_index].extent].i;
             int each = 0;
             for (n = 0; k + n < in->n_stage && in->stage[k + n].over == s->over; n += each) HONE_TRY(stage(&o, k + n, &each));
@@ -292,6 +310,10 @@ hone_status hone_kernels_make(hone_arena *arena, const hone_kernel_target *targe
 }
 void hone_launch_describe(const hone_launch *l, hone_text *out) {
     static const char *const kinds[] = {"a thread each", "lanes", "slices", "owners", "tiles", "rows"};
+    if (l->own) {
+        hone_text_put(out, "%s: %lld blocks of %d threads", l->entry, (long long)l->groups, l->threads);
+        return;
+    }
     hone_text_put(out, "%s: %lld x %d threads", kinds[l->schedule.kind], (long long)l->groups, l->threads);
     if (l->schedule.lanes > 1) hone_text_put(out, ", %d lanes a reduction", l->schedule.lanes);
     if (l->schedule.slices) hone_text_put(out, ", %lld slices", (long long)l->schedule.slices);

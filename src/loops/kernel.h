@@ -55,6 +55,9 @@ typedef struct {
     int n_number;
     int first_stage, n_stage;
     hone_schedule schedule;
+    /* A kernel of the device's own: `text` is a whole program, in which `entry` is the kernel; grid and arguments are for the device to say. NULL: a printed one */
+    const void *own;
+    const char *entry;
 } hone_launch;
 typedef struct { /* launches [first, first + n) so many times in turn; 1 where it is no recurrence */
     int first, n;
@@ -69,10 +72,23 @@ typedef struct {
     int n_scratch;
 } hone_kernels;
 
+/* Stages that a device has kernels of its own for: asked before each stage that is no recurrence's. */
+enum { HONE_MOST_TAKEN = 6 };
+typedef struct {
+    int n_stage; /* done by these launches, in this order; 0: none, they are printed */
+    hone_launch launch[HONE_MOST_TAKEN];
+    int n_launch;
+    int64_t scratch_bytes[HONE_MOST_TAKEN]; /* new scratch, numbered from first_scratch on */
+    int n_scratch, first_scratch;
+} hone_taken;
+typedef struct {
+    void *of;
+    hone_status (*take)(void *of, hone_arena *, int stage, hone_taken *);
+} hone_taker;
 /* stride: HONE_MAX_RANK each, in elements, tensor by tensor; those of temporaries are filled in (row-major). HONE_NOT_SUPPORTED, by name: the
    device has no f64, or something that cannot be said. */
 hone_status hone_kernels_make(hone_arena *, const hone_kernel_target *, const hone_instance *, const hone_param *, int64_t *stride,
-                              hone_kernels *out) HONE_CHECKED;
+                              const hone_taker * /* or NULL */, hone_kernels *out) HONE_CHECKED;
 /* How one launch is described to people: kind, grid, threads. */
 void hone_launch_describe(const hone_launch *, hone_text *out);
 #endif

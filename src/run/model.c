@@ -119,9 +119,12 @@ hone_status hone_session_create(const hone_model *m, const hone_options *o, hone
     atomic_flag_clear(&s->busy);
     hone_status st = e.interpret ? HONE_OK : hone_advice_open(o ? o->wisdom : NULL, &s->advice);
     if (!st && o) st = hone_units_make(o->device, o->place, &s->units);
-    if (!st && o && s->units && (o->precision == HONE_DTYPE_BF16 || o->precision == HONE_DTYPE_F16)) /* never silently something else */
-        st = hone_fail(HONE_NOT_SUPPORTED, "precision %s is the CPU's so far: on other devices a model is computed in the types it has",
-                       hone_dtype_name(o->precision));
+    for (int k = 0; !st && s->units && o && (o->precision == HONE_DTYPE_BF16 || o->precision == HONE_DTYPE_F16) && k < s->units->n; k++) {
+        const hone_device *row = s->units->unit[k].row;
+        if (row->alloc && !row->halves) /* never silently something else */
+            st = hone_fail(HONE_NOT_SUPPORTED, "precision %s: %s computes in the types that the model has", hone_dtype_name(o->precision),
+                           row->name);
+    }
     e.wisdom = s->advice.wisdom, e.units = s->units;
     if (!st) st = hone_forms_get(&s->model->forms, m->compiled, s->units, e.precision, &s->compiled);
     if (!st) st = hone_exec_create(s->compiled, &e, &s->exec);

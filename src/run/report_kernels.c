@@ -59,7 +59,7 @@ hone_status hone_report_kernels(const hone_model *m, const hone_node *n, const h
     }
     hone_kernels kernels;
     if (!s) {
-        s = hone_kernels_make(a, &target, in, p, stride, &kernels);
+        s = hone_kernels_make(a, &target, in, p, stride, NULL, &kernels);
         if (s == HONE_NOT_SUPPORTED) {
             hone_text_put(t, "\n# no kernels: %s\n", hone_fail_text());
             s = HONE_OK, kernels.n_launch = kernels.n_turn = 0;

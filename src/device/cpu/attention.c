@@ -16,11 +16,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/cpu/affine.h"
+#include "device/match_attention.h"
+#include "device/cpu/cpu.h"
 #include "kernels/gemm.h"
 #include "kernels/softmax.h"
 
-enum { STAGES = 9, TEMPS = 8 };
+enum { STAGES = HONE_ATTENTION_STAGES, TEMPS = HONE_ATTENTION_TEMPS };
 typedef struct {
     int tensor;
     int64_t c, batch[MAX_SLOTS], *row; /* offsets in elements: by a batch's indices, by the row */
@@ -42,93 +43,6 @@ typedef struct {
 } attending;
 
 /* ---- what it is ----------------------------------------------------------------------------------------------------------------------- */
-static const hone_x *at(const hone_cpu_call *c, int32_t x) { return c->instance->x + x; }
-static const hone_x *fn_of(const hone_cpu_call *c, int32_t x, hone_fn fn) {
-    return at(c, x)->kind == HONE_X_FN && at(c, x)->fn == fn && at(c, x)->type == HONE_F32 ? at(c, x) : NULL;
-}
-static bool constant(const hone_cpu_call *c, int32_t x, float *out) {
-    *out = at(c, x)->k.f32;
-    return at(c, x)->kind == HONE_X_CONST && at(c, x)->type == HONE_F32;
-}
-/* A load of a temporary at the stage's own first indices, reduced ones after the domain's; `skip`: without the domain's last. */
-static bool reads(const hone_cpu_call *c, const hone_stage *s, int32_t x, int tensor, int skip) {
-    const hone_instance *in = c->instance;
-    const hone_x *e = at(c, x);
-    if (e->kind != HONE_X_LOAD || e->a != tensor || e->flat) return false;
-    for (int k = 0; k < in->tensor[tensor].rank; k++) {
-        int own = skip && k >= s->n_index - 1 ? k + 1 : k;
-        const hone_x *sub = at(c, in->list[e->b + k]);
-        if (own >= s->n_index + s->n_reduce || sub->kind != HONE_X_INDEX || sub->a != in->list[s->index0 + own]) return false;
-    }
-    return true;
-}
-static void slots_of(const hone_cpu_call *c, const hone_stage *s, hone_slots_of *out) { /* as they are written */
-    out->n_domain = s->n_index, out->n = s->n_index + s->n_reduce, out->over = -1, out->shelf = c->shelf;
-    for (int k = 0; k < out->n; k++) {
-        out->dim[k] = k, out->id[k] = c->instance->list[s->index0 + k];
-        out->extent[k] = c->param[c->instance->index[out->id[k]].extent].i;
-    }
-}
-/* A load of f32 that is never outside, whatever it would be there, and none of a temporary that is never made. */
-static bool inside(const hone_cpu_call *c, const hone_slots_of *w, int32_t x, const int *temp, hone_affine *out) {
-    const hone_instance *in = c->instance;
-    const hone_x *e = at(c, x);
-    *out = (hone_affine){0};
-    if (e->kind != HONE_X_LOAD || e->flat || in->tensor[e->a].dtype != HONE_DTYPE_F32) return false;
-    for (int k = 0; k < TEMPS; k++)
-        if (e->a == temp[k]) return false;
-    for (int k = 0; k < in->tensor[e->a].rank; k++) {
-        hone_affine s;
-        int64_t lo, hi, step = c->tensor[e->a].stride[k];
-        if (!hone_affine_expr(c, w, in->list[e->b + k], &s)) return false;
-        hone_affine_range(w, &s, &lo, &hi);
-        if (lo < 0 || hi >= c->param[in->tensor[e->a].dim[k]].i) return false;
-        out->c += s.c * step;
-        for (int q = 0; q < w->n; q++) out->k[q] += s.k[q] * step;
-    }
-    for (int k = 0; k < w->n; k++)
-        if (w->extent[k] == 1) out->k[k] = 0;
-    return true;
-}
-/* Stages from k on, but for what loads and strides are like: temporaries in the order of stages. */
-static bool shaped(const hone_cpu_call *c, int k, int *temp) {
-    const hone_instance *in = c->instance;
-    const hone_stage *s = in->stage + k;
-    if (k + STAGES > in->n_stage) return false;
-    static const uint8_t reduce[STAGES] = {HONE_REDUCE_SUM, 0, HONE_REDUCE_MAX, 0, 0, HONE_REDUCE_SUM, 0, HONE_REDUCE_SUM, 0};
-    const int n = s->n_index;
-    if (n < 2 || n > HONE_MAX_RANK || n >= MAX_SLOTS) return false;
-    for (int q = 0; q < STAGES; q++) {
-        bool rows = q == 2 || q == 3 || q == 5 || q == 6;
-        if (s[q].reduce != reduce[q] || s[q].n_reduce != (reduce[q] != 0) || s[q].how || !s[q].identity || s[q].over >= 0) return false;
-        if (s[q].n_index != n - rows || at(c, s[q].value)->type != HONE_F32 || in->tensor[s[q].tensor].dtype != HONE_DTYPE_F32)
-            return false;
-        for (int d = 0; d < n - 1; d++) /* one domain of rows */
-            if (in->index[in->list[s[q].index0 + d]].extent != in->index[in->list[s->index0 + d]].extent) return false;
-        if (q == TEMPS) break;
-        temp[q] = s[q].tensor;
-        if (temp[q] >= 63 || in->tensor[temp[q]].role != HONE_ROLE_TEMP || in->tensor[temp[q]].rank != n - rows) return false;
-        for (int z = 0; z < in->n_stage; z++) /* ours alone */
-            if ((z < k || z >= k + STAGES) && in->stage[z].uses >> temp[q] & 1) return false;
-    }
-    const int32_t keys = in->index[in->list[s->index0 + n - 1]].extent;
-    for (int q = 1; q < TEMPS; q++) /* t as long wherever it stands: last in the domain, or reduced */
-        if (q != 3 && q != 6 && in->index[in->list[s[q].index0 + (q == 7 ? n : n - 1)]].extent != keys) return false;
-    if (in->tensor[s[8].tensor].rank != n || in->tensor[s[8].tensor].role != HONE_ROLE_OUT) return false;
-    return s[1].follows && s[3].follows && s[6].follows && s[8].follows;
-}
-static bool softmax_of(const hone_cpu_call *c, int k, const int *temp, attending *d) {
-    const hone_stage *s = c->instance->stage + k;
-    const hone_x *e;
-    if (!reads(c, s + 2, s[2].value, temp[1], 0)) return false;
-    if (!(e = fn_of(c, s[3].value, HONE_FN_max)) || !reads(c, s + 3, e->a, temp[2], 0) || !constant(c, e->b, &d->least)) return false;
-    if (!(e = fn_of(c, s[4].value, HONE_FN_exp)) || !(e = fn_of(c, e->a, HONE_FN_sub))) return false;
-    if (!reads(c, s + 4, e->a, temp[1], 0) || !reads(c, s + 4, e->b, temp[3], 0)) return false;
-    if (!reads(c, s + 5, s[5].value, temp[4], 0)) return false;
-    if (!(e = fn_of(c, s[6].value, HONE_FN_max)) || !reads(c, s + 6, e->a, temp[5], 0) || !constant(c, e->b, &d->floor)) return false;
-    if (!(e = fn_of(c, s[8].value, HONE_FN_div)) || !reads(c, s + 8, e->a, temp[7], 0) || !reads(c, s + 8, e->b, temp[6], 0)) return false;
-    return d->least > -INFINITY && d->floor >= 1; /* finite differences; a sum that can be divided by */
-}
 /* Batches and rows of an affine load; `rows`: it has any. */
 static bool walked(hone_recipe_maker *m, const hone_slots_of *w, const attending *d, const hone_affine *f, int tensor, bool rows,
                    walk *out) {
@@ -145,18 +59,19 @@ static hone_status weigh(hone_recipe_maker *m, const hone_cpu_call *c, int k, co
                          bool *fits) {
     const hone_stage *s = c->instance->stage + k + 1;
     int32_t x = s->value, given = -1;
-    const hone_x *e = fn_of(c, x, HONE_FN_add);
+    const hone_x *e = hone_match_fn(c, x, HONE_FN_add);
     hone_affine f;
     if (e) x = e->a, given = e->b;
     d->mask.tensor = -1, d->alpha = 1, d->period = d->m;
-    if ((e = fn_of(c, x, HONE_FN_mul))) {
-        bool first = constant(c, e->a, &d->alpha);
-        if (first || constant(c, e->b, &d->alpha)) x = first ? e->b : e->a;
+    if ((e = hone_match_fn(c, x, HONE_FN_mul))) {
+        bool first = hone_match_f32(c, e->a, &d->alpha);
+        if (first || hone_match_f32(c, e->b, &d->alpha)) x = first ? e->b : e->a;
     }
-    bool simple = reads(c, s, x, temp[0], 0);
+    bool simple = hone_match_reads(c, s, x, temp[0], 0);
     if (simple && given >= 0) {
-        simple = inside(c, w, given, temp, &f) && (f.k[w->n_domain - 1] == 1 || d->n == 1);
-        if (simple && !walked(m, w, d, &f, at(c, given)->a, true, &d->mask)) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        simple = hone_match_inside(c, w, given, temp, &f) && (f.k[w->n_domain - 1] == 1 || d->n == 1);
+        if (simple && !walked(m, w, d, &f, hone_match_at(c, given)->a, true, &d->mask))
+            return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     }
     if (simple) {
         const int64_t queries = w->extent[w->n_domain - 2];
@@ -470,19 +385,19 @@ static bool loads(hone_recipe_maker *m, const hone_cpu_call *c, int k, const int
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + k;
     hone_slots_of u;
-    slots_of(c, s, w), slots_of(c, s + 7, &u);
+    hone_match_slots(c, s, w), hone_match_slots(c, s + 7, &u);
     const int last = w->n_domain - 1, deep = w->n_domain;
-    const hone_x *e = fn_of(c, s->value, HONE_FN_mul), *f = fn_of(c, s[7].value, HONE_FN_mul);
+    const hone_x *e = hone_match_fn(c, s->value, HONE_FN_mul), *f = hone_match_fn(c, s[7].value, HONE_FN_mul);
     hone_affine q, key, v, y = {0};
-    if (!e || !f || !inside(c, w, e->a, temp, &q) || !inside(c, w, e->b, temp, &key)) return false;
-    int tq = at(c, e->a)->a, tk = at(c, e->b)->a;
+    if (!e || !f || !hone_match_inside(c, w, e->a, temp, &q) || !hone_match_inside(c, w, e->b, temp, &key)) return false;
+    int tq = hone_match_at(c, e->a)->a, tk = hone_match_at(c, e->b)->a;
     if (q.k[last]) { /* the other way round */
         hone_affine t = q;
-        q = key, key = t, tq = at(c, e->b)->a, tk = at(c, e->a)->a;
+        q = key, key = t, tq = hone_match_at(c, e->b)->a, tk = hone_match_at(c, e->a)->a;
     }
-    const bool first = reads(c, s + 7, f->a, temp[4], 1);
+    const bool first = hone_match_reads(c, s + 7, f->a, temp[4], 1);
     const int32_t value = first ? f->b : f->a;
-    if ((!first && !reads(c, s + 7, f->b, temp[4], 1)) || !inside(c, &u, value, temp, &v)) return false;
+    if ((!first && !hone_match_reads(c, s + 7, f->b, temp[4], 1)) || !hone_match_inside(c, &u, value, temp, &v)) return false;
     d->m = d->batches = 1, d->n = w->extent[last], d->depth = w->extent[deep], d->width = u.extent[last];
     if (d->n < 1 || d->depth < 1 || d->width < 1 || q.k[last] || (q.k[deep] != 1 && d->depth > 1)) return false;
     for (int x = 0; x < last; x++) {
@@ -496,7 +411,7 @@ static bool loads(hone_recipe_maker *m, const hone_cpu_call *c, int k, const int
     if (d->n > 1 << 20 || d->depth > 1 << 16 || d->width > 1 << 16 || d->m > 1 << 24 || d->batches > 1 << 24) return false;
     d->k_t = key.k[last], d->k_d = key.k[deep], d->v_t = v.k[u.n_domain];
     return walked(m, w, d, &q, tq, true, &d->q) && walked(m, w, d, &key, tk, false, &d->k) &&
-           walked(m, &u, d, &v, at(c, value)->a, false, &d->v) && walked(m, w, d, &y, s[8].tensor, true, &d->y);
+           walked(m, &u, d, &v, hone_match_at(c, value)->a, false, &d->v) && walked(m, w, d, &y, s[8].tensor, true, &d->y);
 }
 /* Blocks of rows: a quarter of a megabyte of scores, and enough tiles to share. */
 static void choose(attending *d, int threads) {
@@ -530,11 +445,11 @@ static hone_status decide(hone_recipe_maker *m, const hone_cpu_call *c, attendin
 hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
     int temp[TEMPS];
     hone_slots_of w;
-    if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM || !shaped(c, stage, temp)) return HONE_OK;
+    if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM || !hone_match_attention_shaped(c, stage, temp)) return HONE_OK;
     attending *d = HONE_NEW(m->arena, attending);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     d->kernel = hone_gemm_f32_best(), d->softmax = hone_softmax_best(), d->w = temp[1];
-    bool fits = softmax_of(c, stage, temp, d) && loads(m, c, stage, temp, d, &w);
+    bool fits = hone_match_softmax(c, stage, temp, &d->least, &d->floor) && loads(m, c, stage, temp, d, &w);
     if (fits) HONE_TRY(weigh(m, c, stage, &w, temp, d, &fits));
     if (!fits) return HONE_OK;
     choose(d, c->how.threads);

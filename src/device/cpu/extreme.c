@@ -3,7 +3,8 @@
    Windows are pool.c's; what leaves indices over is tile code. */
 #include <string.h>
 
-#include "device/cpu/affine.h"
+#include "device/affine.h"
+#include "device/cpu/cpu.h"
 
 typedef float floats __attribute__((vector_size(16)));
 typedef int32_t masks __attribute__((vector_size(16)));

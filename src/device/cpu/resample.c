@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "device/cpu/affine.h"
+#include "device/affine.h"
+#include "device/cpu/cpu.h"
 #include "kernels/pool.h"
 
 enum {

@@ -12,7 +12,8 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "device/cpu/affine.h"
+#include "device/affine.h"
+#include "device/cpu/cpu.h"
 
 enum { STAGES = 3, LEAST = 4096, MOST = 16384 /* values a tile, about */ };
 enum { BATCH, HEAD, TOKEN, PAIR, K, INDICES }; /* of the last stage; the others have no head */

@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "device/cpu/affine.h"
+#include "device/affine.h"
+#include "device/cpu/cpu.h"
 #include "device/cpu/table.h"
 #include "kernels/epilogue.h"
 

@@ -4,7 +4,8 @@
 #include <math.h>
 
 #include "base/thread.h"
-#include "device/cpu/affine.h"
+#include "device/affine.h"
+#include "device/cpu/cpu.h"
 #include "device/cpu/scale.h"
 
 enum { LEAST = 1 << 13, MOST = 1 << 16 /* values a tile */, FEWEST = 16 /* columns */, MOST_ROWS = 1 << 20, AT_ONCE = 64 };

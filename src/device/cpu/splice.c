@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "device/cpu/affine.h"
+#include "device/affine.h"
+#include "device/cpu/cpu.h"
 
 enum { MOST = 1 << 15 /* elements a tile copies */, LEAST = 1 << 10 };
 typedef struct {

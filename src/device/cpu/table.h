@@ -3,7 +3,8 @@
    (activations, scales, clamps, casts) is then one look-up. The values are the definition's own. Private to device/cpu. */
 #ifndef HONE_DEVICE_CPU_TABLE_H
 #define HONE_DEVICE_CPU_TABLE_H
-#include "device/cpu/affine.h"
+#include "device/affine.h"
+#include "device/cpu/cpu.h"
 #include "kernels/table.h"
 
 typedef struct {

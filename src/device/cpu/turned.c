@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "device/cpu/affine.h"
+#include "device/affine.h"
+#include "device/cpu/cpu.h"
 #include "kernels/gemm.h"
 
 enum { LEAST = 1 << 12, MOST = 1 << 15 /* values a tile moves */, FEWEST = 1 << 10, SHORTEST = 16 };

@@ -70,7 +70,8 @@ int hone_cuda_ways(const hone_cuda_product *p, const hone_cuda_facts *gpu, hone_
     int n = 0;
     const bool matrix =
         p->in != HONE_CUDA_S8 || p->out == HONE_CUDA_S8 || p->out == HONE_CUDA_S32 || p->out == HONE_CUDA_F32 || p->out == HONE_CUDA_F16;
-    const bool engine = gpu->major == 9 && inputs_aligned(p, 16) && matrix;
+    const bool groups = p->window && p->p.batches > 1; /* of channels: the copy engine sees all of a pixel as one */
+    const bool engine = gpu->major == 9 && inputs_aligned(p, 16) && matrix && !groups;
     for (size_t k = 0; k < sizeof widths / sizeof *widths && engine; k++) {
         if (k && widths[k - 1] >= p->p.n) break; /* a narrower tile holds all columns */
         for (int tile_m = 64; tile_m <= 128; tile_m *= 2)

@@ -6,6 +6,7 @@
 
 #include "device/cuda/driver.h"
 #include "device/cuda/nvrtc.h"
+#include "device/cuda/own.h"
 #include "device/cuda/staging.h"
 #include "device/kept.h"
 #include "device/printed.h"
@@ -15,7 +16,7 @@ static hone_status open_gpu(int number, void **out, hone_kernel_target *target, 
     HONE_TRY(hone_cuda_open(number, &g));
     *target = (hone_kernel_target){
         .lang = HONE_LANG_CUDA, .f64 = true, .arg_bytes = 4000, .wish = {.max_threads = 256, .units = hone_cuda_facts_of(g)->sms}};
-    *memory = (hone_target){.alignment = 256};
+    *memory = (hone_target){.alignment = 256, .channels_last = (uint64_t)1 << HONE_DTYPE_F16 | (uint64_t)1 << HONE_DTYPE_BF16};
     *out = g;
     return HONE_OK;
 }
@@ -110,6 +111,9 @@ static hone_status launch(void *queue, void *kernel, int64_t groups, int threads
     HONE_TRY(hone_cuda_enter(g));
     return hone_cuda_launch_in_turn(g, kernel, groups, threads, at);
 }
+static hone_status launch_own(void *queue, void *kernel, const hone_launch *l, const hone_printed_memory *m) {
+    return hone_own_run(((cuda_queue *)queue)->gpu, kernel, l, m);
+}
 static hone_cuda_address address(void *memory, int64_t at) { return (hone_cuda_address)(uintptr_t)memory + (hone_cuda_address)at; }
 static hone_status copy_in(void *queue, void *to, int64_t at, const void *from, size_t bytes) {
     cuda_queue *q = queue;
@@ -171,7 +175,11 @@ static const hone_printed_driver driver = {.count = hone_cuda_count,
                                            .await = await,
                                            .wait = wait_queue,
                                            .peek = peek,
-                                           .capture = &capture};
+                                           .capture = &capture,
+                                           .own_match = hone_own_match,
+                                           .own_take = hone_own_take,
+                                           .own_compile = hone_own_compile,
+                                           .own_launch = launch_own};
 hone_printed hone_printed_cuda = {
     .row = HONE_PRINTED_ROW(
         "cuda", "an NVIDIA GPU and its driver (libcuda.so.1), and NVRTC: the CUDA toolkit's, or PyPI's nvidia-cuda-nvrtc", 2 /* kDLCUDA */),

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+   own: Hone's hand-written CUDA kernels (src/kernels/cuda) as tactics of the CUDA device: which stages of an instance they do, with which packed
+   weights, and how they are launched. What no tactic takes is printed (loops/kernel.h). */
+#ifndef HONE_DEVICE_CUDA_OWN_H
+#define HONE_DEVICE_CUDA_OWN_H
+#include "device/cuda/attention.h"
+#include "device/cuda/contract.h"
+#include "device/cuda/window.h"
+#include "device/printed.h"
+
+/* Where an operand is: a ref of the step, or scratch; and its first byte there. which: -1: there is none. */
+typedef struct {
+    int which;
+    bool scratch;
+    int64_t at;
+} hone_own_place;
+typedef enum { HONE_OWN_PRODUCT, HONE_OWN_DEPTHWISE, HONE_OWN_ATTENTION } hone_own_kind;
+typedef struct { /* of a launch: everything but addresses */
+    hone_own_kind kind;
+    hone_cuda_launch_shape shape;
+    union {
+        struct {
+            hone_cuda_product product;
+            hone_cuda_window window;
+            hone_cuda_way way;
+        };
+        hone_cuda_windowed depthwise;
+        struct {
+            hone_cuda_attended attended;
+            hone_cuda_attention_way attention_way;
+        };
+    };
+    hone_own_place a, b, c, bias, residual, workspace; /* attention: q, k, y, -, mask, …; v: */
+    hone_own_place v;
+    int aligned; /* bytes that every address was taken to be a multiple of, when the kernel was chosen */
+} hone_own_launch;
+
+/* ---- copies that put an operand in the form that a kernel reads: printed, so that they compile with the others ---- */
+enum { HONE_OWN_COPY_AXES = 5 };
+typedef struct {
+    int64_t extent[HONE_OWN_COPY_AXES], stride[HONE_OWN_COPY_AXES]; /* of the source; outermost first */
+    int64_t padded;                                                 /* the last extent in the copy, zeros behind the source's */
+    hone_dtype from, to;
+} hone_own_copy;
+hone_status hone_own_copy_launch(hone_arena *, const hone_own_copy *, hone_own_place from, int scratch, hone_launch *out) HONE_CHECKED;
+int64_t hone_own_copy_bytes(const hone_own_copy *);
+
+/* ---- products and convolutions (own_product.c) ---- */
+typedef struct hone_own_product hone_own_product;
+/* NULL in *out: the stage is not theirs. Its packed weights get the ref `ref`, if it has any: then *packed is where they are. */
+hone_status hone_own_product_match(hone_arena *, const hone_device_call *, int stage, int ref, hone_own_product **out, hone_ref *packed,
+                                   int64_t *bytes) HONE_CHECKED;
+int hone_own_product_stages(const hone_own_product *);
+uint64_t hone_own_product_unread(const hone_own_product *); /* the weights that it has packed */
+hone_status hone_own_product_take(hone_arena *, const hone_cuda_facts *, const hone_own_product *, const hone_instance *, const hone_ref *,
+                                  hone_taken *) HONE_CHECKED;
+
+/* A copy of an operand, as a launch and scratch of its own: *place is there then. */
+hone_status hone_own_copied(hone_arena *, const hone_own_copy *, hone_own_place *place, hone_taken *out) HONE_CHECKED;
+
+/* ---- attention (own_attention.c) ---- */
+typedef struct hone_own_attention hone_own_attention;
+hone_status hone_own_attention_match(hone_arena *, const hone_device_call *, int stage, hone_own_attention **out) HONE_CHECKED;
+/* Takes nothing where what is stored does not suit it: then its stages are as others. */
+hone_status hone_own_attention_take(hone_arena *, const hone_cuda_facts *, const hone_own_attention *, const hone_instance *,
+                                    const hone_ref *, hone_taken *) HONE_CHECKED;
+
+/* Name, text and entry of a kernel of ours, behind words that epilogues use. */
+hone_status hone_own_finish(hone_arena *, hone_text *text, const char *entry, hone_own_launch *, hone_launch *out) HONE_CHECKED;
+
+/* ---- the driver's functions (own.c) ---- */
+hone_status hone_own_match(void *gpu, hone_arena *, const hone_device_call *, hone_printed_own *out) HONE_CHECKED;
+hone_status hone_own_take(void *gpu, hone_arena *, const hone_printed_own *, const hone_instance *, const hone_ref *, int stage,
+                          hone_taken *) HONE_CHECKED;
+hone_status hone_own_compile(void *gpu, const hone_launch *, const char *cache, void **kernel) HONE_CHECKED;
+hone_status hone_own_run(hone_cuda *, void *kernel, const hone_launch *, const hone_printed_memory *) HONE_CHECKED;
+#endif

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0
+   own_product: products, convolutions and depthwise convolutions by the tensor cores' kernels: the match (device/match_product.h) as the kernel's
+   struct, weights packed once as rows of K, operands that do not lie as the kernel reads them copied before, and the stage that follows as its epilogue. */
+#include <math.h>
+#include <string.h>
+
+#include "device/cuda/own.h"
+#include "device/match_product.h"
+#include "loops/print_target.h"
+
+struct hone_own_product {
+    hone_match_product m;
+    bool depthwise, constant, weights_only; /* B is packed ahead; no stage but ours reads it */
+    bool copy_a, copy_b;                    /* whatever they are stored as */
+    hone_dtype half;
+    hone_axes rows, columns, batch; /* as the kernel walks them: at most one each */
+    int64_t depth;                  /* of a row of B in memory, and of A where it is copied */
+    int64_t channels;               /* window: with zeros behind, where A is copied */
+    const char *epilogue;
+    int ref, bias, residual; /* of packed weights; tensors, or -1 */
+    int64_t bias_at, residual_at;
+};
+static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
+static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
+static int64_t count(const hone_axes *a) {
+    int64_t n = 1;
+    for (int k = 0; k < a->n; k++) n *= a->at[k].extent;
+    return n;
+}
+
+/* ---- epilogues ---- */
+typedef struct {
+    const hone_device_call *c;
+    hone_own_product *p;
+    hone_printer *to;
+    int acc;
+    bool fits;
+} ending;
+static void look(ending *e, int32_t x) {
+    const hone_instance *in = e->c->instance;
+    const hone_x *n = in->x + x;
+    int64_t at = 0;
+    if (!e->fits) return;
+    switch (n->kind) {
+    case HONE_X_CONST: return;
+    case HONE_X_INDEX: e->fits = false; return;
+    case HONE_X_PARAM: {
+        const double v = in->param_real[n->a] ? e->c->param[n->a].f : (double)e->c->param[n->a].i;
+        e->to->param[n->a] = in->param_real[n->a] ? hone_arena_text(e->to->arena, "(%a)", v)
+                                                  : hone_arena_text(e->to->arena, "((int64_t)%lld)", (long long)e->c->param[n->a].i);
+        e->fits &= e->to->param[n->a] != NULL && isfinite(v);
+        return;
+    }
+    case HONE_X_LOAD: {
+        if (n->a == e->acc) {
+            e->to->held[n->a] = e->p->m.alpha == 1 ? "v" : "(a->alpha * v)";
+            return;
+        }
+        if (n->type != HONE_F32) break;
+        const hone_end_kind kind = hone_match_end(e->c, &e->p->m, x, &at);
+        const char *was = e->to->held[n->a];
+        if (kind == HONE_END_NUMBER && e->c->constant && e->c->constant[n->a] && in->tensor[n->a].dtype == HONE_DTYPE_F32) {
+            const hone_ref r = e->c->tensor[n->a].ref;
+            if (!hone_base_is_constant(r.base)) break;
+            float v;
+            memcpy(&v, (const char *)hone_packs_constant(e->c->packs, r.base) + r.offset + at * 4, 4);
+            if (!isfinite(v) || was) break;
+            e->to->held[n->a] = hone_arena_text(e->to->arena, "(%af)", (double)v);
+            return;
+        }
+        if (kind == HONE_END_COLUMN && e->c->constant && e->c->constant[n->a]) {
+            if (e->p->bias >= 0 && e->p->bias != n->a) break;
+            e->p->bias = n->a, e->p->bias_at = at, e->to->held[n->a] = "bias";
+            return;
+        }
+        if (kind == HONE_END_RESIDUAL) {
+            if (e->p->residual >= 0 && e->p->residual != n->a) break;
+            e->p->residual = n->a, e->p->residual_at = at, e->to->held[n->a] = "residual";
+            return;
+        }
+        break;
+    }
+    default:
+        if (n->a >= 0) look(e, n->a);
+        if (n->b >= 0) look(e, n->b);
+        if (n->c >= 0) look(e, n->c);
+        return;
+    }
+    e->fits = false;
+}
+static hone_status epilogue_of(hone_arena *arena, const hone_device_call *c, int stage, hone_own_product *p) {
+    enum { MOST_TEXT = 3000 };
+    p->bias = p->residual = -1, p->epilogue = NULL;
+    if (p->m.stages == 1) {
+        p->epilogue = p->m.alpha == 1 ? "v" : "a->alpha * v";
+        return HONE_OK;
+    }
+    hone_text text = {0};
+    hone_printer printer;
+    const hone_stage *z = c->instance->stage + stage + 1;
+    hone_status s = hone_printer_open(&printer, &hone_print_target_of(HONE_LANG_CUDA)->words, c->instance, &text) ? HONE_OK : no_memory();
+    ending e = {c, p, &printer, c->instance->stage[stage].tensor, !z->saturate && !z->reduce && !z->skip};
+    if (!s) look(&e, z->value);
+    if (!s && e.fits) {
+        hone_print_expr(&printer, z->value);
+        if (text.failed) s = no_memory();
+        else if (text.n < MOST_TEXT && !printer.f64 && c->instance->x[z->value].type == HONE_F32)
+            if (!(p->epilogue = hone_arena_text(arena, "%s", text.text))) s = no_memory();
+    }
+    if (printer.arena) hone_arena_destroy(printer.arena);
+    hone_text_free(&text);
+    return s;
+}
+
+/* ---- how the kernel sees it ---- */
+static void merge(hone_axes *to, const hone_axes *from, bool a, bool b) { /* neighbours that follow on in C, and in what is not copied */
+    to->n = 0;
+    for (int k = 0; k < from->n; k++) {
+        const hone_axis *x = from->at + k;
+        hone_axis *last = to->n ? to->at + to->n - 1 : NULL;
+        if (last && last->c == x->c * x->extent && (a || last->a == x->a * x->extent) && (b || last->b == x->b * x->extent))
+            *last = (hone_axis){last->extent * x->extent, x->a, x->b, x->c};
+        else to->at[to->n++] = *x;
+    }
+}
+static bool walks(hone_own_product *p) { /* one index each for rows, columns and batches? */
+    const hone_match_product *m = &p->m;
+    hone_axes columns;
+    merge(&columns, &m->n, true, p->constant || p->copy_b);
+    if (columns.n > 1 || (columns.n && columns.at[0].c != 1)) return false;
+    merge(&p->rows, &m->m, p->copy_a || m->window, true);
+    hone_axes all = m->batch;
+    while (p->rows.n > 1 && !m->window && !p->copy_a && all.n < MAX_SLOTS) { /* outer rows as batches, with the same columns */
+        memmove(all.at + 1, all.at, sizeof *all.at * (size_t)all.n++);
+        all.at[0] = p->rows.at[0];
+        memmove(p->rows.at, p->rows.at + 1, sizeof *p->rows.at * (size_t)--p->rows.n);
+    }
+    merge(&p->batch, &all, p->copy_a || m->window, p->copy_b);
+    p->columns = columns;
+    return p->rows.n <= 1 && p->batch.n <= 1;
+}
+static bool dense(const hone_axes *k) { return k->n == 0 || (k->n == 1 && k->at[0].a == 1); }
+static bool channels_last(const hone_match_window *w) { /* as the kernel reads images */
+    const int64_t pixel = w->channels * w->groups;
+    return (w->channels == 1 || w->channel_step == 1) && (w->groups == 1 || w->group_step == w->channels) &&
+           (w->width == 1 || w->pixel_step == pixel) && (w->height == 1 || w->line_step == pixel * w->width) &&
+           (w->images == 1 || w->image_step == pixel * w->width * w->height);
+}
+static bool plain_product(hone_own_product *p) {
+    const hone_match_product *m = &p->m;
+    const int64_t k = count(&m->k);
+    p->depth = up(k, 8);
+    hone_axes deep_b;
+    merge(&deep_b, &m->k, true, false);
+    p->copy_a = !dense(&m->k) || k % 8 || m->at_a % 8;
+    p->copy_b = !p->constant && (k % 8 || deep_b.n > 1 || (deep_b.n && deep_b.at[0].b != 1) || m->at_b % 8);
+    for (int q = 0; q < m->m.n + m->batch.n; q++) p->copy_a |= (q < m->m.n ? m->m.at[q] : m->batch.at[q - m->m.n]).a % 8 != 0;
+    for (int q = 0; q < m->n.n + m->batch.n && !p->constant; q++)
+        p->copy_b |= (q < m->n.n ? m->n.at[q] : m->batch.at[q - m->n.n]).b % 8 != 0;
+    bool fits = walks(p);
+    if (!fits) p->copy_a = true, fits = walks(p);
+    if (!fits && !p->constant) p->copy_b = true, fits = walks(p);
+    /* a copy has so many axes, of which only the last is padded */
+    const int others = p->batch.n > m->batch.n ? p->batch.n : m->batch.n;
+    if (others + m->m.n + (m->k.n ? m->k.n : 1) > HONE_OWN_COPY_AXES || (m->k.n > 1 && k % 8)) return false;
+    if (!p->constant && (others + m->n.n + (deep_b.n ? deep_b.n : 1) > HONE_OWN_COPY_AXES || (deep_b.n > 1 && k % 8))) return false;
+    return fits;
+}
+static bool image_product(hone_own_product *p) {
+    const hone_match_window *w = &p->m.w;
+    if (!p->constant || p->m.batch.n > 1) return false;
+    const int64_t pads = w->pad_y < w->pad_x ? w->pad_y : w->pad_x;
+    if (pads < 0 || w->kernel_y * w->kernel_x > 1024 || w->pad_y > 120 || w->pad_x > 120) return false;
+    if (w->groups == 1) p->channels = up(w->channels, 8), p->copy_a = !channels_last(w) || w->channels % 8;
+    else p->channels = w->channels, p->copy_a = !channels_last(w);
+    p->depth = w->kernel_y * w->kernel_x * p->channels;
+    return walks(p) && (w->groups == 1 || !p->batch.n || p->batch.at[0].c == count(&p->m.n));
+}
+static bool depthwise(hone_own_product *p) {
+    const hone_match_window *w = &p->m.w;
+    if (!p->constant || w->channels != 1 || p->m.n.n || p->m.batch.n != 1 || p->m.batch.at[0].c != 1) return false;
+    if (w->stride_y != w->stride_x || w->dilation_y != w->dilation_x || w->pad_y < 0 || w->pad_x < 0 || w->kernel_y * w->kernel_x > 49)
+        return false;
+    p->batch = p->m.batch, p->copy_a = !channels_last(w);
+    merge(&p->rows, &p->m.m, true, true);
+    return p->rows.n <= 1 && (!p->rows.n || p->rows.at[0].c == w->groups);
+}
+
+/* ---- packed weights ---- */
+typedef struct {
+    const char *source;
+    hone_dtype from, to;
+    int64_t outer, batch_step;                                    /* batches */
+    hone_axes n, k;                                               /* b: steps in the source */
+    int64_t taps[2], tap_step[2], channels, channel_step, padded; /* window */
+    int64_t depth;
+    bool window, depthwise;
+} packing;
+static float value_at(const packing *p, int64_t at) {
+    return p->from == HONE_DTYPE_F32 ? ((const float *)(const void *)p->source)[at]
+                                     : hone_dtype_load(p->from, p->source + at * hone_dtypes[p->from].bytes).f32;
+}
+static int64_t offset(const hone_axes *a, int64_t i) {
+    int64_t at = 0;
+    for (int k = a->n - 1; k >= 0; k--) at += i % a->at[k].extent * a->at[k].b, i /= a->at[k].extent;
+    return at;
+}
+enum { LINE = 512 }; /* values that are gathered, then narrowed */
+typedef struct {
+    const packing *p;
+    float value[LINE];
+    int n;
+    uint16_t *to;
+} line;
+static void flush(line *l) {
+    hone_dtype_store_n(l->p->to, l->to, HONE_F32, l->value, (size_t)l->n, false);
+    l->to += l->n, l->n = 0;
+}
+static inline void put(line *l, float v) {
+    l->value[l->n++] = v;
+    if (l->n == LINE) flush(l);
+}
+static void pack_row(const packing *p, int64_t at, uint16_t *to) {
+    line l = {.p = p, .n = 0, .to = to};
+    if (!p->window && p->k.n == 1)
+        for (int64_t q = 0; q < p->k.at[0].extent; q++) put(&l, value_at(p, at + q * p->k.at[0].b));
+    else if (!p->window)
+        for (int64_t q = 0; q < count(&p->k); q++) put(&l, value_at(p, at + offset(&p->k, q)));
+    for (int64_t y = 0; p->window && y < p->taps[0]; y++)
+        for (int64_t x = 0; x < p->taps[1]; x++) {
+            const int64_t tap = at + y * p->tap_step[0] + x * p->tap_step[1];
+            for (int64_t c = 0; c < p->channels; c++) put(&l, value_at(p, tap + c * p->channel_step));
+            for (int64_t c = p->channels; c < p->padded; c++) put(&l, 0);
+        }
+    flush(&l);
+    for (; l.to < to + p->depth; l.to++) *l.to = 0;
+}
+static void pack(const void *arg, void *dst, int part, int parts) {
+    const packing *p = arg;
+    if (p->depthwise) { /* f32, taps outermost */
+        float *to = dst;
+        for (int64_t y = 0; y < p->taps[0] && !part; y++)
+            for (int64_t x = 0; x < p->taps[1]; x++)
+                for (int64_t g = 0; g < p->outer; g++) *to++ = value_at(p, y * p->tap_step[0] + x * p->tap_step[1] + g * p->batch_step);
+        return;
+    }
+    const int64_t columns = count(&p->n), rows = p->outer * columns;
+    for (int64_t r = rows * part / parts; r < rows * (part + 1) / parts; r++)
+        pack_row(p, r / columns * p->batch_step + offset(&p->n, r % columns), (uint16_t *)dst + r * p->depth);
+}
+static hone_status keep(const hone_device_call *c, hone_own_product *p, hone_ref *packed, int64_t *bytes) {
+    const hone_match_product *m = &p->m;
+    const hone_ref r = c->tensor[m->b].ref;
+    packing k = {.from = c->instance->tensor[m->b].dtype,
+                 .to = p->half,
+                 .outer = p->batch.n && p->batch.at[0].b ? p->batch.at[0].extent : 1,
+                 .batch_step = p->batch.n ? p->batch.at[0].b : 0,
+                 .n = m->n,
+                 .k = m->k,
+                 .taps = {m->w.kernel_y, m->w.kernel_x},
+                 .tap_step = {m->w.b_y, m->w.b_x},
+                 .channels = m->w.channels,
+                 .channel_step = m->w.b_channel,
+                 .padded = p->channels,
+                 .depth = p->depth,
+                 .window = m->window,
+                 .depthwise = p->depthwise};
+    const int64_t key[] = {101 + p->depthwise,
+                           k.to,
+                           k.from,
+                           r.offset + m->at_b,
+                           k.outer,
+                           k.batch_step,
+                           k.depth,
+                           k.padded,
+                           k.tap_step[0],
+                           k.tap_step[1],
+                           k.channel_step,
+                           k.n.n ? k.n.at[k.n.n - 1].b : 0,
+                           k.k.n ? k.k.at[k.k.n - 1].b : 0,
+                           k.k.n ? k.k.at[0].b : 0,
+                           k.n.n ? k.n.at[0].b : 0,
+                           count(&k.n)};
+    k.source = (const char *)hone_packs_constant(c->packs, r.base) + r.offset + m->at_b * hone_dtypes[k.from].bytes;
+    *bytes = p->depthwise ? k.taps[0] * k.taps[1] * k.outer * 4 : k.outer * count(&k.n) * p->depth * 2;
+    const hone_packing of = {.source = k.source,
+                             .source_bytes = 0,
+                             .bytes = (size_t)*bytes,
+                             .parts = *bytes > 1 << 18 ? 32 : 1,
+                             .fill = pack,
+                             .arg = &k,
+                             .arg_bytes = sizeof k};
+    *packed = (hone_ref){hone_packs_get(c->packs, key, (int)(sizeof key / sizeof *key), &of), -1, 0};
+    return packed->base == HONE_BASE_NONE ? no_memory() : HONE_OK;
+}
+
+/* ---- the match ---- */
+static bool fits(hone_own_product *p) {
+    enum { LEAST_WORK = 1 << 15, MOST = 1 << 30 };
+    const hone_match_product *m = &p->m;
+    const double work = (double)count(&m->m) * (double)count(&m->n) * (double)count(&m->k) * (double)count(&m->batch);
+    if (work < LEAST_WORK || count(&m->m) > MOST || count(&m->n) > MOST || count(&m->k) > MOST || count(&m->batch) > 65535 * 16)
+        return false;
+    p->depthwise = m->window && m->shares_columns;
+    if (p->depthwise) return depthwise(p);
+    if (!m->n.n && m->window) return false;
+    return m->window ? image_product(p) : plain_product(p);
+}
+hone_status hone_own_product_match(hone_arena *arena, const hone_device_call *c, int stage, int ref, hone_own_product **out,
+                                   hone_ref *packed, int64_t *bytes) {
+    const hone_instance *in = c->instance;
+    *out = NULL;
+    hone_own_product *p = HONE_NEW(arena, hone_own_product);
+    if (!p) return no_memory();
+    if (!hone_match_product_of(c, stage, &p->m)) return HONE_OK;
+    const hone_ref b = c->tensor[p->m.b].ref;
+    p->half = c->how.precision;
+    p->constant = c->packs && c->constant && c->constant[p->m.b] && hone_base_is_constant(b.base);
+    p->ref = p->constant ? ref : -1;
+    if (in->tensor[p->m.a].dtype != HONE_DTYPE_F32 || (!p->constant && in->tensor[p->m.b].dtype != HONE_DTYPE_F32) ||
+        in->tensor[p->m.c].dtype != HONE_DTYPE_F32 || !fits(p))
+        return HONE_OK;
+    HONE_TRY(epilogue_of(arena, c, stage, p));
+    if (!p->epilogue) return HONE_OK;
+    if (p->depthwise && (p->residual >= 0 || strstr(p->epilogue, "a->"))) return HONE_OK;
+    if (p->constant) HONE_TRY(keep(c, p, packed, bytes));
+    *out = p;
+    return HONE_OK;
+}
+int hone_own_product_stages(const hone_own_product *p) { return p->m.stages; }
+uint64_t hone_own_product_unread(const hone_own_product *p) { return p->constant ? (uint64_t)1 << p->m.b : 0; }
+
+/* ---- launches ---- */
+static int type_of(hone_dtype t) { return t == HONE_DTYPE_F16 ? HONE_CUDA_F16 : t == HONE_DTYPE_BF16 ? HONE_CUDA_BF16 : HONE_CUDA_F32; }
+static void prelude(hone_text *t) { /* what epilogues may say */
+    const hone_kernel_target target = {.lang = HONE_LANG_CUDA};
+    hone_kernel_prelude(&target, false, t);
+}
+static bool axes_of(hone_own_copy *c, const hone_axes *const *part, int n, int which) { /* which: 0 A, 1 B, 2 C */
+    int at = HONE_OWN_COPY_AXES;
+    for (int k = 0; k < HONE_OWN_COPY_AXES; k++) c->extent[k] = 1, c->stride[k] = 0;
+    for (int q = n - 1; q >= 0; q--) {
+        for (int k = part[q]->n - 1; k >= 0; k--) {
+            const hone_axis *x = part[q]->at + k;
+            if (!at) return false;
+            at--;
+            c->extent[at] = x->extent, c->stride[at] = which == 0 ? x->a : which == 1 ? x->b : x->c;
+        }
+        if (q == n - 1 && !part[q]->n) at--; /* the last axis is padded, and always there */
+    }
+    return true;
+}
+static hone_status take_depthwise(hone_arena *arena, const hone_cuda_facts *gpu, const hone_own_product *p, const hone_instance *in,
+                                  const hone_ref *ref, hone_taken *out) {
+    const hone_match_window *w = &p->m.w;
+    const hone_dtype x = in->tensor[p->m.a].dtype, y = in->tensor[p->m.c].dtype;
+    hone_own_launch own = {.kind = HONE_OWN_DEPTHWISE, .aligned = (int)hone_dtypes[y].bytes};
+    own.a = (hone_own_place){p->m.a, false, p->m.at_a * hone_dtypes[x].bytes};
+    own.b = (hone_own_place){p->ref, false, 0}, own.c = (hone_own_place){p->m.c, false, p->m.at_c * hone_dtypes[y].bytes};
+    own.bias = (hone_own_place){p->bias, false, p->bias_at * 4};
+    own.residual = own.workspace = own.v = (hone_own_place){-1, false, 0};
+    if (p->copy_a || x != y) {
+        const hone_own_copy c = {.extent = {1, w->images, w->height, w->width, w->groups},
+                                 .stride = {0, w->image_step, w->line_step, w->pixel_step, w->group_step},
+                                 .padded = w->groups,
+                                 .from = x,
+                                 .to = y};
+        HONE_TRY(hone_own_copied(arena, &c, &own.a, out));
+    }
+    own.depthwise = (hone_cuda_windowed){.kind = HONE_CUDA_DEPTHWISE, .type = (hone_cuda_type)type_of(y), .epilogue = p->epilogue};
+    own.depthwise.p = (hone_cuda_window){.x = own.a.scratch ? 0 : (hone_cuda_address)(ref[p->m.a].offset + own.a.at),
+                                         .y = (hone_cuda_address)(ref[p->m.c].offset + own.c.at),
+                                         .bias = p->bias < 0 ? 0 : (hone_cuda_address)(ref[p->bias].offset + own.bias.at),
+                                         .batch = (int)w->images,
+                                         .height = (int)w->height,
+                                         .width = (int)w->width,
+                                         .channels = (int)w->groups,
+                                         .out_height = (int)w->out_height,
+                                         .out_width = (int)w->out_width,
+                                         .kernel_y = (int)w->kernel_y,
+                                         .kernel_x = (int)w->kernel_x,
+                                         .stride_y = (int)w->stride_y,
+                                         .stride_x = (int)w->stride_x,
+                                         .pad_y = (int)w->pad_y,
+                                         .pad_x = (int)w->pad_x,
+                                         .dilation_y = (int)w->dilation_y,
+                                         .dilation_x = (int)w->dilation_x};
+    const hone_cuda_window_way way = hone_cuda_window_best(&own.depthwise, gpu);
+    own.aligned = way.width * (int)hone_dtypes[y].bytes;
+    own.shape = hone_cuda_window_launch(&own.depthwise, &way);
+    hone_text text = {0};
+    prelude(&text);
+    hone_status s = hone_cuda_window_print(&text, &own.depthwise, &way);
+    if (!s) s = hone_own_finish(arena, &text, "hone_window", &own, out->launch + out->n_launch++);
+    else hone_text_free(&text);
+    if (!s) out->n_stage = p->m.stages;
+    return s;
+}
+hone_status hone_own_product_take(hone_arena *arena, const hone_cuda_facts *gpu, const hone_own_product *p, const hone_instance *in,
+                                  const hone_ref *ref, hone_taken *out) {
+    if (p->depthwise) return take_depthwise(arena, gpu, p, in, ref, out);
+    const hone_match_product *m = &p->m;
+    const hone_match_window *w = &m->w;
+    const hone_dtype x = in->tensor[m->a].dtype, b = in->tensor[m->b].dtype, y = in->tensor[m->c].dtype;
+    hone_own_launch own = {.kind = HONE_OWN_PRODUCT};
+    own.a = (hone_own_place){m->a, false, m->at_a * hone_dtypes[x].bytes};
+    own.b = p->constant ? (hone_own_place){p->ref, false, 0} : (hone_own_place){m->b, false, m->at_b * hone_dtypes[b].bytes};
+    own.c = (hone_own_place){m->c, false, m->at_c * hone_dtypes[y].bytes};
+    own.bias = (hone_own_place){p->bias, false, p->bias_at * 4};
+    own.residual = own.workspace = own.v = (hone_own_place){-1, false, 0};
+    hone_cuda_contract *c = &own.product.p;
+    const int64_t rows = count(&m->m), columns = count(&m->n), batches = p->batch.n ? p->batch.at[0].extent : 1;
+    const hone_axis one = {1, 0, 0, 0}, *row = p->rows.n ? p->rows.at : &one, *column = p->columns.n ? p->columns.at : &one,
+                    *batch = p->batch.n ? p->batch.at : &one;
+    *c = (hone_cuda_contract){.m = (int)(p->rows.n ? row->extent : 1),
+                              .n = (int)columns,
+                              .k = (int)(m->window ? p->depth : count(&m->k)),
+                              .batches = (int)batches,
+                              .splits = 1,
+                              .alpha = (float)m->alpha,
+                              .batch_c = batch->c,
+                              .pitch_c = p->rows.n ? row->c : columns};
+    if (!m->window && (p->copy_a || x != p->half)) {
+        hone_own_copy copy = {.padded = m->k.n > 1 ? m->k.at[m->k.n - 1].extent : p->depth, .from = x, .to = p->half};
+        const hone_axes *outer = p->copy_a ? &m->batch : &p->batch, *inner = p->copy_a ? &m->m : &p->rows;
+        bool same = true; /* one for all batches */
+        for (int q = 0; q < outer->n; q++) same &= !outer->at[q].a;
+        if (!(same ? axes_of(&copy, (const hone_axes *const[]){inner, &m->k}, 2, 0)
+                   : axes_of(&copy, (const hone_axes *const[]){outer, inner, &m->k}, 3, 0)))
+            return hone_fail(HONE_BUG, "a product has too many indices to be copied");
+        HONE_TRY(hone_own_copied(arena, &copy, &own.a, out));
+        c->pitch_a = p->depth, c->batch_a = same ? 0 : p->depth * c->m, c->k = (int)p->depth;
+    } else if (!m->window) c->pitch_a = p->rows.n ? row->a : p->depth, c->batch_a = batch->a;
+    if (m->window && (p->copy_a || x != p->half)) {
+        const int64_t padded = w->groups == 1 ? p->channels : w->channels;
+        const hone_own_copy copy = {.extent = {w->images, w->height, w->width, w->groups, w->channels},
+                                    .stride = {w->image_step, w->line_step, w->pixel_step, w->group_step, w->channel_step},
+                                    .padded = padded,
+                                    .from = x,
+                                    .to = p->half};
+        HONE_TRY(hone_own_copied(arena, &copy, &own.a, out));
+    }
+    if (p->constant) c->pitch_b = p->depth, c->batch_b = batch->b ? p->depth * columns : 0;
+    else if (p->copy_b || b != p->half) {
+        hone_axes deep;
+        merge(&deep, &m->k, true, false);
+        hone_own_copy copy = {.padded = deep.n > 1 ? deep.at[deep.n - 1].extent : p->depth, .from = b, .to = p->half};
+        const hone_axes *outer = p->copy_b ? &m->batch : &p->batch;
+        bool same = true;
+        for (int q = 0; q < outer->n; q++) same &= !outer->at[q].b;
+        if (!(same ? axes_of(&copy, (const hone_axes *const[]){&m->n, &deep}, 2, 1)
+                   : axes_of(&copy, (const hone_axes *const[]){outer, &m->n, &deep}, 3, 1)))
+            return hone_fail(HONE_BUG, "a product has too many indices to be copied");
+        HONE_TRY(hone_own_copied(arena, &copy, &own.b, out));
+        c->pitch_b = p->depth, c->batch_b = same ? 0 : p->depth * columns;
+    } else c->pitch_b = column->b ? column->b : p->depth, c->batch_b = batch->b;
+    if (p->residual >= 0) {
+        const hone_dtype r = in->tensor[p->residual].dtype;
+        own.residual = (hone_own_place){p->residual, false, p->residual_at * hone_dtypes[r].bytes};
+        c->pitch_residual = c->pitch_c, c->batch_residual = c->batch_c;
+        if (r != y) {
+            hone_own_copy copy = {.padded = columns, .from = r, .to = y};
+            if (!axes_of(&copy, (const hone_axes *const[]){&p->batch, &p->rows, &p->columns}, 3, 2) || out->n_launch >= 2)
+                return hone_fail(HONE_BUG, "a residual cannot be copied");
+            HONE_TRY(hone_own_copied(arena, &copy, &own.residual, out));
+            c->pitch_residual = columns, c->batch_residual = columns * c->m;
+        }
+    }
+#define STAND_IN(place) ((place).which < 0 || (place).scratch ? 0 : (hone_cuda_address)(ref[(place).which].offset + (place).at))
+    c->a = STAND_IN(own.a), c->b = STAND_IN(own.b), c->c = STAND_IN(own.c), c->bias = STAND_IN(own.bias),
+    c->residual = STAND_IN(own.residual);
+    own.product.in = (hone_cuda_type)type_of(p->half), own.product.out = (hone_cuda_type)type_of(y);
+    own.product.epilogue = p->epilogue, own.product.constant_b = p->constant;
+    if (m->window) {
+        const int channels = (int)(w->groups == 1 ? p->channels : w->channels);
+        own.window = (hone_cuda_window){.batch = (int)w->images,
+                                        .height = (int)w->height,
+                                        .width = (int)w->width,
+                                        .channels = channels,
+                                        .out_height = (int)w->out_height,
+                                        .out_width = (int)w->out_width,
+                                        .kernel_y = (int)w->kernel_y,
+                                        .kernel_x = (int)w->kernel_x,
+                                        .stride_y = (int)w->stride_y,
+                                        .stride_x = (int)w->stride_x,
+                                        .pad_y = (int)w->pad_y,
+                                        .pad_x = (int)w->pad_x,
+                                        .dilation_y = (int)w->dilation_y,
+                                        .dilation_x = (int)w->dilation_x};
+        own.product.window = &own.window;
+        c->m = (int)rows, c->pitch_a = channels;
+        if (w->kernel_y == 1 && w->kernel_x == 1 && w->stride_y == 1 && w->stride_x == 1 && !w->pad_y && !w->pad_x && w->groups == 1)
+            own.product.window = NULL;
+    }
+    own.way = hone_cuda_best_way(&own.product, gpu);
+    own.shape = hone_cuda_contract_launch(&own.product, gpu, &own.way);
+    own.aligned = 16;
+    for (int k = 0; k < 4 && own.aligned > 1; k++) {
+        const hone_cuda_address at = k == 0 ? c->a : k == 1 ? c->b : k == 2 ? c->c : c->residual;
+        while (at % (unsigned)own.aligned) own.aligned /= 2;
+    }
+    size_t workspace = 0, counters = 0;
+    hone_cuda_contract_room(&own.product, &own.way, &workspace, &counters);
+    if (counters > HONE_PRINTED_COUNTERS) return hone_fail(HONE_BUG, "a product wants %zu bytes of counters", counters);
+    if (workspace) {
+        own.workspace = (hone_own_place){out->first_scratch + out->n_scratch, true, 0};
+        out->scratch_bytes[out->n_scratch++] = (int64_t)workspace;
+    }
+    hone_text text = {0};
+    prelude(&text);
+    hone_status s = hone_cuda_contract_print(&text, &own.product, &own.way);
+    if (!s) s = hone_own_finish(arena, &text, hone_cuda_contract_names[own.way.unit], &own, out->launch + out->n_launch++);
+    else hone_text_free(&text);
+    if (!s) out->n_stage = m->stages;
+    return s;
+}
