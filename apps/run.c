@@ -202,12 +202,25 @@ static void tell_precision(const job *j) {
     char *report = NULL;
     if (!j->precision || hone_session_report(j->session, "steps", &report)) return;
     hone_json *r = hone_json_read(report);
-    int halves = 0, all = 0;
+    int halves = 0, all = 0, printed = 0, cores = 0;
     for (const hone_json *s = r ? r->first : NULL; s; s = s->next) {
         const char *tactic = hone_json_text(s, "tactic", "");
         halves += !strncmp(tactic, "contract ", 9) && !strcmp(tactic + 9, j->precision);
         all += !strncmp(tactic, "contract", 8) || !strcmp(tactic, "winograd") || !strcmp(tactic, "planes") ||
                !strcmp(tactic, "attention") || !strcmp(tactic, "over");
+    }
+    for (const hone_json *s = r ? r->first : NULL; s; s = s->next) {
+        const char *tactic = hone_json_text(s, "tactic", "");
+        printed += !strcmp(tactic, "printed"), cores += !strcmp(tactic, "tensor cores");
+    }
+    if (printed + cores) {
+        hone_print(stdout,
+                   "floats  %s: so the device stores values between nodes; %d of its %d steps multiply by tensor cores; sums, norms and "
+                   "softmax are f32\n",
+                   j->precision, cores, printed + cores);
+        hone_json_free(r);
+        hone_text_release(report);
+        return;
     }
     hone_print(stdout, "floats  %s asked for; %d of %d steps that multiply matrices round to it, all else is f32\n", j->precision, halves,
                all);

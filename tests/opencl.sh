@@ -36,8 +36,13 @@ paste <(floats "$folder/a/output_0.npy") <(floats "$folder/b/output_0.npy") | aw
 for f in "$folder"/kernels/*; do printf 'x' >>"$f"; done # damage: compiled anew, and right
 "$hone" run "$model" --device opencl --save "$folder/d" >/dev/null 2>&1 || fail "digits after damage"
 cmp "$folder/a/output_0.npy" "$folder/d/output_0.npy" || fail "a damaged program was used"
-out=$("$hone" run "$model" --device opencl --precision f16 2>&1) && fail "f16 was taken and something else computed"
-case $out in *"precision f16"*) ;; *) fail "precision: $out" ;; esac
+for p in f16 bf16; do # stored in halves between nodes: near the CPU's f32, and not the same
+    out=$("$hone" run "$model" --device opencl --precision $p --save "$folder/$p" 2>&1) || fail "$p: $out"
+    case $out in *"$p: so the device stores"*) ;; *) fail "$p: $out" ;; esac
+    paste <(floats "$folder/$p/output_0.npy") <(floats "$folder/b/output_0.npy") | awk '{ d = $1 - $2; if (d > 2e-2 || d < -2e-2) bad = 1; n++ } END { exit bad || n != 10 }' ||
+        fail "digits in $p differ from the CPU's by more than 2e-2"
+    cmp -s "$folder/$p/output_0.npy" "$folder/a/output_0.npy" && fail "$p was asked for and f32 computed"
+done
 timeout 100 "$hone" bench "$model" --device opencl --runs 3 >/dev/null 2>&1 || fail "bench: its processes begin before the device is opened"
 out=$("$hone" run "$model" --device opencl:77 2>&1) && fail "opencl:77 is there"
 case $out in *"opencl"*) ;; *) fail "opencl:77: $out" ;; esac

@@ -118,7 +118,7 @@ hone_status hone_printed_bind(hone_steps *s, const hone_device_call *c) {
     w->in = in, w->stride = stride;
     if (c->how.precision == HONE_DTYPE_F16 || c->how.precision == HONE_DTYPE_BF16) w->half = c->how.precision;
     if (d->own_match) HONE_TRY(d->own_match(w->gpu->gpu, s->arena, c, &w->own));
-    hone_step step = {.tactic = w->own.of ? "own" : "printed", .data = w};
+    hone_step step = {.tactic = w->own.of ? w->own.tactic : "printed", .data = w};
     for (int t = 0; t < in->n_tensor && w->half; t++) /* what a program keeps for itself stays f32: sums, statistics of rows */
         if (in->tensor[t].dtype == HONE_DTYPE_F32 && in->tensor[t].role != HONE_ROLE_TEMP) step.halves |= (uint64_t)1 << t;
     HONE_TRY(hone_steps_whole_with(s, c, step, w->own.ref, w->own.bytes, w->own.n_ref, w->own.unread));

@@ -28,7 +28,8 @@ typedef struct {
     const int64_t *bytes; /* of each */
     int n_ref;
     uint64_t unread;
-    void *of; /* the driver's; NULL: no stage is theirs */
+    void *of;           /* the driver's; NULL: no stage is theirs */
+    const char *tactic; /* their name in reports */
 } hone_printed_own;
 typedef struct {                     /* where things are in a run */
     const hone_printed_arg *ref;     /* of a step: memory and offset */
@@ -56,7 +57,7 @@ typedef struct {
     /* A word of the device's memory, to be in *to when the next copy_out or wait has come back: one wait for both. NULL: there is no such way. */
     hone_status (*peek)(void *queue, void *from, uint32_t *to);
     hone_status (*await)(void *gpu, int64_t stream); /* as in device.h; NULL: there are no streams */
-    const hone_capture *capture; /* NULL: launches cannot be recorded */
+    const hone_capture *capture;                     /* NULL: launches cannot be recorded */
     /* All of these, or none: it has no kernels of its own. own_take: `in` has the types in which tensors are stored. */
     hone_status (*own_match)(void *gpu, hone_arena *, const hone_device_call *, hone_printed_own *out);
     hone_status (*own_take)(void *gpu, hone_arena *, const hone_printed_own *, const hone_instance *in, const hone_ref *, int stage,

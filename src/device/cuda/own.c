@@ -48,7 +48,7 @@ hone_status hone_own_match(void *gpu, hone_arena *arena, const hone_device_call 
         for (int q = 0; q <= k; q++) ours |= o->product[q] && k < q + hone_own_product_stages(o->product[q]);
         if (!ours) out->unread &= ~in->stage[k].uses;
     }
-    out->ref = ref, out->bytes = bytes, out->of = any ? o : NULL;
+    out->ref = ref, out->bytes = bytes, out->of = any ? o : NULL, out->tactic = "tensor cores";
     return HONE_OK;
 }
 hone_status hone_own_take(void *gpu, hone_arena *arena, const hone_printed_own *own, const hone_instance *in, const hone_ref *ref,
