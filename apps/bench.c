@@ -345,6 +345,8 @@ int hone_cmd_bench(int argc, char **argv) {
         {"--wisdom", "FILE", "choices that hone tune measured (else: $HONE_WISDOM, or where it writes by default; '' for none)",
          HONE_ARG_TEXT, &wisdom, 0},
         HONE_WHERE_OPTIONS(&where),
+        {"--resident", NULL, "inputs are brought to the device once and outputs stay there: no copies from and to the host are timed",
+         HONE_ARG_FLAG, &row.resident, 0},
         {"--save", "FILE", "write the result as JSON, for --against", HONE_ARG_TEXT, &b.save, 0},
         {"--against", "FILE", "compare with a saved result: faster, slower (exit code 3) or no significant difference", HONE_ARG_TEXT,
          &b.against, 0},

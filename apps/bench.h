@@ -19,6 +19,7 @@ typedef struct { /* one row: what is measured */
     const char *precision;
     int seed;
     double pause_ms;                 /* before each run */
+    bool resident;                   /* inputs and outputs stay in the device's memory */
     hone_words inputs, shapes, dims; /* borrowed words */
 } hone_bench_row;
 

@@ -64,6 +64,7 @@ static int open_model(work *w) {
     hone_options_default(&options);
     options.threads = w->row->threads;
     hone_where_set(&w->where, &options);
+    options.stay = w->row->resident;
     if (w->row->precision) options.precision = hone_precision(w->row->precision, strlen(w->row->precision));
     char why[4096], *name = model_name(w->row);
     double began = hone_clock_ms();
@@ -255,7 +256,13 @@ static int answer(work *w, const char *line, hone_times *times) {
 /* With other guesses, where the first cannot be planned. */
 static int first_run(work *w) {
     int rc = w->row->batch ? set_batch(w, &w->wish) : 0;
-    for (int k = 0; k < w->n_in && !rc; k++) w->in[k] = w->fed[k].value;
+    for (int k = 0; k < w->n_in && !rc; k++) {
+        hone_value *there = NULL;
+        if (w->row->resident && hone_value_bring(w->fed[k].value, w->where.device ? w->where.device : "cpu", &there))
+            return hone_args_wrong("--resident: %s", hone_error());
+        if (there) hone_value_free(w->fed[k].value), w->fed[k].value = there;
+        w->in[k] = w->fed[k].value;
+    }
     double began = hone_clock_ms();
     hone_status s = rc ? HONE_OK : hone_session_run(w->session, w->in, w->out);
     w->first_ms = hone_clock_ms() - began;
@@ -296,6 +303,7 @@ int hone_worker_main(int argc, char **argv) {
         {"--threads", "N", "", HONE_ARG_INT, &row.threads, 0},
         {"--batch", "N", "", HONE_ARG_INT, &row.batch, 0},
         {"--precision", "P", "", HONE_ARG_TEXT, &row.precision, 0},
+        {"--resident", NULL, "", HONE_ARG_FLAG, &row.resident, 0},
         {0},
     };
     const hone_usage usage = {"bench", "MODEL", 1, 1, "Runs one model for another process.", "hone bench --worker MODEL", options};
@@ -314,6 +322,7 @@ static void put_word(FILE *to, const char *word) {
 }
 void hone_bench_words(FILE *to, const hone_bench_row *row) {
     fprintf(to, "[\"--threads=%d\", \"--seed=%d\", \"--batch=%d\"", row->threads, row->seed, row->batch);
+    if (row->resident) fprintf(to, ", \"--resident\"");
     if (row->pause_ms > 0) fprintf(to, ", \"--pause=%.9g\"", row->pause_ms); /* programs of before do not know it */
     for (int k = 0; k < row->inputs.n; k++) put_word(to, "--input"), put_word(to, row->inputs.at[k]);
     for (int k = 0; k < row->shapes.n; k++) put_word(to, "--shape"), put_word(to, row->shapes.at[k]);

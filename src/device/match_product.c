@@ -8,6 +8,7 @@ typedef struct { /* a factor */
     int32_t x;
     int tensor;
     hone_affine at, dim[HONE_MAX_RANK];
+    int64_t stride[HONE_MAX_RANK];
     bool outside[HONE_MAX_RANK]; /* a subscript may be outside; there it is 0 */
 } factor;
 typedef struct {
@@ -50,6 +51,7 @@ static bool factor_of(const hone_device_call *c, const hone_slots_of *slots, int
         if (!hone_affine_expr(c, slots, in->list[e->b + k], out->dim + k)) return false;
         hone_affine_range(slots, out->dim + k, &lo, &hi);
         if (!hone_affine_move(slots, out->dim + k, c->tensor[e->a].stride[k], &out->at)) return false;
+        out->stride[k] = c->tensor[e->a].stride[k];
         out->outside[k] = lo < 0 || hi >= c->param[in->tensor[e->a].dim[k]].i;
         if (out->outside[k] && !zero) return false;
     }
@@ -59,7 +61,7 @@ static bool knows(const hone_slots_of *w, const factor *f, int slot) {
     if (w->extent[slot] == 1) return false;
     if (f->at.k[slot]) return true;
     for (int k = 0; k < HONE_MAX_RANK; k++)
-        if (f->dim[k].k[slot]) return true;
+        if (f->dim[k].k[slot] && f->stride[k]) return true; /* one element that is broadcast has stride 0 */
     return false;
 }
 /* Where the last stage stores, over the slots of the first: both walk the same domain. */
