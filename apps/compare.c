@@ -211,6 +211,7 @@ int hone_cmd_compare(int argc, char **argv) {
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.wish.seed, 0},
         {"--precision", "P", "what floats are computed in, by those that can: f32, bf16 or f16; ONNX Runtime in f32 (f32)", HONE_ARG_TEXT,
          &j.wish.precision, 0},
+        HONE_WHERE_OPTIONS(&j.wish.where),
         {"--tolerance", "R", "answers agree within R of an output's largest magnitude (0.001; of halves 0.1)", HONE_ARG_NUMBER,
          &j.wish.tolerance, 0},
         {"--limit", "S", "a runtime that does not answer for so long is cut off (300)", HONE_ARG_NUMBER, &j.wish.limit, 0.1},
@@ -226,7 +227,7 @@ int hone_cmd_compare(int argc, char **argv) {
         0,
         -1,
         "Runs models through every runtime on the machine, a process each, in turn: speed, memory, load time, and whether the "
-        "answers agree. A folder stands for every model.onnx below it.",
+        "answers agree. A folder stands for every model.onnx below it. --device is where Hone runs; the others have the CPU.",
         "hone compare model.onnx\n"
         "hone compare zoo:resnet50 --threads 1 --with ort,openvino --html resnet50.html\n"
         "hone compare --zoo resnet18 bert_base --markdown",
@@ -238,7 +239,11 @@ int hone_cmd_compare(int argc, char **argv) {
     const hone_dtype kind = hone_precision(j.wish.precision, strlen(j.wish.precision));
     if (rc == HONE_ARGS_GO && !kind) rc = hone_args_wrong("--precision %s: Hone computes in f32, bf16 or f16", j.wish.precision);
     if (j.wish.tolerance < 0) j.wish.tolerance = kind == HONE_DTYPE_F32 ? 1e-3 : 0.1;
-    if (rc == HONE_ARGS_GO) rc = do_job(&j, &operands);
+    if (rc == HONE_ARGS_GO) {
+        hone_where_export(&j.wish.where); /* to Hone's own processes */
+        rc = do_job(&j, &operands);
+    }
+    hone_where_free(&j.wish.where);
     if (*j.folder) remove_all(j.folder);
     for (int k = 0; k < j.done; k++) hone_contest_free(&j.contest[k]);
     for (int k = 0; k < j.n; k++) free(j.model[k]);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "args.h"
+#include "where.h"
 #include "stats.h"
 
 enum { HONE_RUNTIMES = 7, HONE_STARTS_MOST = 99 };
@@ -55,6 +56,7 @@ typedef struct {
     double seconds, limit, tolerance;
     const char *precision; /* "f32"; bf16 or f16: ONNX Runtime stays f32, and is what all are measured against */
     hone_words inputs, shapes, dims;
+    hone_where where; /* of Hone; the others have the CPU */
 } hone_contest_wish;
 
 /* The table of runtimes. Hone is the first, and always wanted. */

@@ -75,7 +75,8 @@ void hone_compare_json(FILE *to, const hone_comparison *a) {
     fputc('{', to);
     hone_json_first_text(to, "version", hone_version());
     hone_json_member_text(to, "machine", a->machine);
-    fprintf(to, ", \"device\": \"cpu\", \"precision\": \"%s\", \"threads\": %d", a->wish->precision, a->wish->threads);
+    hone_json_member_text(to, "device", a->wish->where.device ? a->wish->where.device : "cpu");
+    fprintf(to, ", \"precision\": \"%s\", \"threads\": %d", a->wish->precision, a->wish->threads);
     hone_json_member_number(to, "tolerance", a->wish->tolerance);
     fprintf(to, ",\n \"runtimes\": [");
     for (int k = 0; k < HONE_RUNTIMES; k++) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "compare.h"
+#include "where.h"
 #include "load.h"
 
 typedef struct {
@@ -16,6 +17,7 @@ typedef struct {
     hone_value **in, **out;
     int n_in, n_out;
     const char *folder;
+    hone_where where; /* of Hone: other runtimes have the CPU */
 } worker;
 
 static long long now(void) {
@@ -58,6 +60,7 @@ static hone_status open_all(worker *w, const char *model, const char *feed, int 
     hone_options options;
     hone_options_default(&options);
     options.threads = threads, options.precision = hone_precision(precision, strlen(precision));
+    hone_where_set(&w->where, &options);
     forget_peak();
     long long before = memory("VmRSS:"), began = now();
     hone_status s = hone_model_load(model, &w->model);
@@ -104,6 +107,7 @@ int hone_compare_worker(int argc, char **argv) {
     char line[128];
     int count, warm;
     if (!w.folder) return hone_args_wrong("--worker is for 'hone compare' itself");
+    if (hone_where_import(&w.where)) return 1;
     puts("here");
     fflush(stdout);
     if (!fgets(line, sizeof line, stdin)) return 0;
@@ -123,5 +127,6 @@ int hone_compare_worker(int argc, char **argv) {
     free(w.in), free(w.out);
     hone_session_free(w.session);
     hone_model_free(w.model);
+    hone_where_free(&w.where);
     return 0;
 }
