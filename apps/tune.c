@@ -14,6 +14,7 @@
 #include "output.h"
 #include "table.h"
 #include "term.h"
+#include "where.h"
 
 typedef struct {
     const char *path, *budget, *file;
@@ -26,6 +27,7 @@ typedef struct {
     int n_in;
     double seconds;
     hone_progress bar;
+    hone_where where;
 } job;
 
 /* "30s", "2m", "500ms"; seconds where there is no unit. */
@@ -148,6 +150,7 @@ static int do_job(job *j) {
     char why[4096], *report = NULL;
     int rc = j->file ? may_write(j) : 0;
     if (rc) return rc;
+    if ((rc = hone_where_begin(&j->where))) return rc;
     hone_status s = hone_load_for(j->path, &j->inputs, &j->model, why, sizeof why);
     if (s) return hone_args_stopped(s, why);
     j->n_in = hone_model_inputs(j->model);
@@ -160,7 +163,14 @@ static int do_job(job *j) {
         for (int k = 0; k < j->n_in; k++) j->in[k] = j->fed[k].value;
         hone_progress_begin(&j->bar);
         s = hone_tune(j->model, j->in,
-                      &(hone_tuning){.seconds = j->seconds, .threads = j->threads, .file = j->file, .progress = show, .arg = j}, &report);
+                      &(hone_tuning){.seconds = j->seconds,
+                                     .threads = j->threads,
+                                     .file = j->file,
+                                     .device = j->where.device,
+                                     .place = j->where.lines,
+                                     .progress = show,
+                                     .arg = j},
+                      &report);
         hone_progress_end(&j->bar);
     } while (s && hone_feed_again(j->model, &wish, s, j->fed));
     if (s) return hone_feed_failed(&wish, s);
@@ -189,6 +199,7 @@ int hone_cmd_tune(int argc, char **argv) {
         {"--shape", "[NAME=]DIMS", "dims of a random or .bin input; wisdom is for these", HONE_ARG_LIST, &j.shapes, 0},
         {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST, &j.dims, 0},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.seed, 0},
+        HONE_WHERE_OPTIONS(&j.where),
         {"--all", NULL, "list problems that stay as estimated, too", HONE_ARG_FLAG, &j.all, 0},
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},
         {0},
@@ -202,6 +213,7 @@ int hone_cmd_tune(int argc, char **argv) {
         "second call goes on where the first stopped.",
         "hone tune model.onnx\n"
         "hone tune zoo:resnet50 --budget 5m --shape 8x3x224x224\n"
+        "hone tune model.onnx --device cuda\n"
         "hone tune model.onnx -o wisdom.txt && hone run model.onnx --wisdom wisdom.txt",
         options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
@@ -213,5 +225,6 @@ int hone_cmd_tune(int argc, char **argv) {
     hone_model_free(j.model);
     free(j.in);
     hone_words_free(&operands), hone_words_free(&j.inputs), hone_words_free(&j.shapes), hone_words_free(&j.dims);
+    hone_where_free(&j.where);
     return rc;
 }

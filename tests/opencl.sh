@@ -44,6 +44,11 @@ for p in f16 bf16; do # stored in halves between nodes: near the CPU's f32, and 
     cmp -s "$folder/$p/output_0.npy" "$folder/a/output_0.npy" && fail "$p was asked for and f32 computed"
 done
 timeout 100 "$hone" bench "$model" --device opencl --runs 3 >/dev/null 2>&1 || fail "bench: its processes begin before the device is opened"
+"$hone" compare "$model" --with none --device opencl --runs 2 --loads 1 --json 2>/dev/null | grep -q '"device": "opencl"' || fail "compare --device"
+timeout 100 "$hone" tune "$model" --device opencl --budget 4s -o "$folder/wisdom" >/dev/null 2>&1 || fail "tune --device"
+out=$("$hone" run "$model" --device opencl --wisdom "$folder/wisdom" --save "$folder/e" 2>&1) || fail "with wisdom: $out"
+case $out in *"is not used"*) fail "wisdom of a device: $out" ;; esac
+paste <(floats "$folder/e/output_0.npy") <(floats "$folder/b/output_0.npy") | awk '{ d = $1 - $2; if (d > 1e-5 || d < -1e-5) bad = 1 } END { exit bad }' || fail "tuned schedules give another answer"
 out=$("$hone" run "$model" --device opencl:77 2>&1) && fail "opencl:77 is there"
 case $out in *"opencl"*) ;; *) fail "opencl:77: $out" ;; esac
 

@@ -78,9 +78,10 @@ HONE_API size_t hone_text_visible(char *out, size_t room, const char *text, size
    gain, tried, candidates), model (before_ms, after_ms, gain, runs), kept. Free it with hone_text_release. Threads: not while something else
    runs in this process. Fails: as a run does; IO where the file cannot be written; BAD_INPUT where it holds something that is no wisdom. */
 typedef struct {
-    double seconds;   /* 0: 30 */
-    int threads;      /* of a run, at most; 0: all cores */
-    const char *file; /* NULL: the default one */
+    double seconds;             /* 0: 30 */
+    int threads;                /* of a run, at most; 0: all cores */
+    const char *file;           /* NULL: the default one */
+    const char *device, *place; /* as in hone_options: schedules of the kernels that are printed for it are measured there */
     /* Called between rounds, where it is not NULL: the share of the time that is spent, and what is going on. Not 0: stop measuring, and
        write what was found. */
     int (*progress)(void *arg, double done, const char *what);

@@ -8,6 +8,7 @@
 
 #include "base/thread.h"
 #include "device/functions/functions.h"
+#include "device/wisdom.h"
 
 typedef struct hone_printed_known { /* for the process, as its device is: not counted by hone_alloc */
     char *name;
@@ -20,6 +21,9 @@ typedef struct { /* of a step; kernels when memory is placed: then it is known w
     int64_t *stride; /* HONE_MAX_RANK a tensor */
     hone_dtype half; /* f16 or bf16, if floats may be stored so; else NONE */
     hone_printed_own own;
+    const char *row; /* of printed kernels: what was chosen for them, and by what */
+    const struct hone_wisdom *wisdom;
+    hone_decision *decision;
     hone_kernels kernels;
     int64_t scratch_bytes; /* of all its scratch */
     const int64_t *scratch_at;
@@ -119,6 +123,10 @@ hone_status hone_printed_bind(hone_steps *s, const hone_device_call *c) {
     if (c->how.precision == HONE_DTYPE_F16 || c->how.precision == HONE_DTYPE_BF16) w->half = c->how.precision;
     if (d->own_match) HONE_TRY(d->own_match(w->gpu->gpu, s->arena, c, &w->own));
     hone_step step = {.tactic = w->own.of ? w->own.tactic : "printed", .data = w};
+    if (!w->own.of) { /* its schedules are chosen when the kernels are printed */
+        if (!(w->decision = hone_arena_alloc(s->arena, sizeof *w->decision))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        step.decision = w->decision, w->row = c->unit->row->name, w->wisdom = c->how.wisdom;
+    }
     for (int t = 0; t < in->n_tensor && w->half; t++) /* what a program keeps for itself stays f32: sums, statistics of rows */
         if (in->tensor[t].dtype == HONE_DTYPE_F32 && in->tensor[t].role != HONE_ROLE_TEMP) step.halves |= (uint64_t)1 << t;
     HONE_TRY(hone_steps_whole_with(s, c, step, w->own.ref, w->own.bytes, w->own.n_ref, w->own.unread));
@@ -153,6 +161,7 @@ static hone_status lower(hone_arena *arena, const hone_step *s) {
     if (!t.in) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     const hone_taker taker = {&t, take};
     HONE_TRY(hone_kernels_make(arena, &w->gpu->target, t.in, w->param, w->stride, w->own.of ? &taker : NULL, &w->kernels));
+    if (w->decision) HONE_TRY(hone_printed_choose(arena, w->row, w->gpu, w->wisdom, t.in, w->param, w->stride, &w->kernels, w->decision));
     if (w->kernels.n_scratch > HONE_PRINTED_SCRATCH)
         return hone_fail(HONE_NOT_SUPPORTED, "%s wants too many scratch buffers", w->in->program->name);
     return lay_scratch(arena, w);
@@ -499,17 +508,21 @@ typedef struct {
 static hone_status run_steps(void *arg) {
     const running *r = arg;
     const hone_segment *g = r->g;
+    const hone_printed_driver *d = r->q->gpu->driver;
     void *const *kernel = ((const sealed_segment *)g->sealed)->kernel;
     for (int k = 0; k < g->n; k++) {
         hone_step *s = g->step + k;
         const uint64_t begun = g->profile ? hone_clock_ns() : 0;
         if (r->timed && hone_clock_ns() >= g->until)
             return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms", (long long)g->limit_ms);
+        const bool timed = g->profile && d->time_begin;
+        double seconds = 0;
+        if (timed) HONE_TRY(d->time_begin(r->q->queue));
         HONE_TRY(run_step(r->q, g, s, kernel, r->first + k));
         kernel += ((const work *)s->data)->kernels.n_launch;
         if (!g->profile) continue;
-        HONE_TRY(r->q->gpu->driver->wait(r->q->queue));
-        s->ns += hone_clock_ns() - begun, s->runs++;
+        HONE_TRY(timed ? d->time_end(r->q->queue, &seconds) : d->wait(r->q->queue));
+        s->ns += timed ? (uint64_t)(seconds * 1e9) : hone_clock_ns() - begun, s->runs++;
     }
     return HONE_OK;
 }

@@ -64,6 +64,9 @@ typedef struct {
                             hone_taken *);
     hone_status (*own_compile)(void *gpu, const hone_launch *, const char *cache, void **kernel); /* any thread */
     hone_status (*own_launch)(void *queue, void *kernel, const hone_launch *, const hone_printed_memory *);
+    /* The device's own clock around what comes between; end waits. NULL: it is timed by the host's. */
+    hone_status (*time_begin)(void *queue);
+    hone_status (*time_end)(void *queue, double *seconds);
 } hone_printed_driver;
 
 enum { HONE_MOST_PRINTED = 16 }; /* devices of a kind */
@@ -91,6 +94,9 @@ int hone_printed_count(const hone_device *);
 void hone_printed_target(const hone_device *, int number, hone_target *out);
 const char *hone_printed_refuses(const hone_device *, const hone_instance *);
 hone_status hone_printed_bind(hone_steps *, const hone_device_call *) HONE_CHECKED;
+/* printed_choice.c: which problem these kernels are; where wisdom has something for it they are printed anew. */
+hone_status hone_printed_choose(hone_arena *, const char *row, hone_printed_gpu *, const struct hone_wisdom *, const hone_instance *,
+                                const hone_param *, int64_t *stride, hone_kernels *, struct hone_decision *out) HONE_CHECKED;
 bool hone_printed_takes(const hone_device *, int number, hone_function_call *);
 hone_status hone_printed_function(hone_steps *, const hone_function_call *) HONE_CHECKED;
 hone_status hone_printed_seal(hone_arena *, const hone_step *, int n, const void **sealed) HONE_CHECKED;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    wisdom: measured choices for one machine, as text. Parsing, printing and looking up are cpu/wisdom.c's; cpu/choices.c knows which choices there are, run/tune.c measures
-   them. Kinds and knobs are the CPU's: there is no other device that has any yet.
+   them. Kinds and knobs are the CPU's but for schedules, which devices of printed kernels have (printed_choice.c).
 
    A *problem* is what a step computes, by its numbers: two layers of equal numbers are one problem. A *choice* is the numbers that a tactic is free to choose
    for it. A line of the text is a problem, its choice, and how long that took:
@@ -19,7 +19,14 @@
 #define HONE_DEVICE_WISDOM_H
 #include "base/mem.h"
 
-typedef enum { HONE_PROBLEM_SUM, HONE_PROBLEM_BYTES, HONE_PROBLEM_PLANE, HONE_PROBLEM_ATTENTION, HONE_PROBLEM_KINDS } hone_problem_kind;
+typedef enum {
+    HONE_PROBLEM_SUM,
+    HONE_PROBLEM_BYTES,
+    HONE_PROBLEM_PLANE,
+    HONE_PROBLEM_ATTENTION,
+    HONE_PROBLEM_SCHEDULE,
+    HONE_PROBLEM_KINDS
+} hone_problem_kind;
 enum { HONE_PROBLEM_NUMBERS = 12, HONE_CHOICE_KNOBS = 6, HONE_PROBLEM_NAME = 48, HONE_PROBLEM_WIDTHS = 4 };
 /* Numbers by kind, in the order in which they are printed. Flags are 0 or 1. */
 enum {
@@ -48,6 +55,8 @@ enum {
     HONE_KNOB_THREADS /* that rows and columns were measured for; with others work is cut as estimated, all else holds */
 };
 enum { HONE_BYTES_ROWS, HONE_BYTES_COLUMNS };
+/* Of printed kernels (loops/schedule.h's wishes; 0: by rule): 1 + kind, lanes of a reduction, places a thread, threads of a work-group at most. */
+enum { HONE_SCHEDULE_KIND, HONE_SCHEDULE_LANES, HONE_SCHEDULE_UNROLL, HONE_SCHEDULE_THREADS };
 typedef struct {
     hone_problem_kind kind;
     char kernel[HONE_PROBLEM_NAME];

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/thread.h"
+#include "device/resident.h"
 #include "hone/tools.h"
 #include "run/cost.h"
 #include "run/model.h"
@@ -111,7 +112,8 @@ static hone_status measure(tuner *t, const hone_wisdom *w, double *ns) {
     if (!s) add_up(t, e, least, ns);
     hone_free(least);
     hone_exec_destroy(e);
-    if (hone_packs_bytes(t->model.packs) > 4 * t->packed + ((size_t)128 << 20)) hone_packs_empty(t->model.packs);
+    if (hone_packs_bytes(t->model.packs) > 4 * t->packed + ((size_t)128 << 20))
+        hone_residents_empty(t->model.residents), hone_packs_empty(t->model.packs);
     t->rounds++;
     return s;
 }
@@ -470,27 +472,34 @@ hone_status hone_tune(const hone_model *m, hone_value *const *in, const hone_tun
     if (!m || !out || (!in && m->compiled->graph->in.n))
         return hone_fail(HONE_BAD_INPUT, "hone_tune: model, inputs and out must not be NULL");
     hone_text path = {0}, trials = {0}, report = {0};
-    tuner t = {.model = *m->compiled,
-               .in = in,
-               .n_out = m->compiled->graph->out.n,
-               .wish = wish ? wish : &plain,
-               .begun = hone_clock_ns(),
-               .state = 88172645463325252u};
+    tuner t = {
+        .in = in, .n_out = m->compiled->graph->out.n, .wish = wish ? wish : &plain, .begun = hone_clock_ns(), .state = 88172645463325252u};
     t.seconds = t.wish->seconds > 0 ? t.wish->seconds : 30;
     t.options.threads = t.wish->threads > 0 && t.wish->threads < hone_cores() ? t.wish->threads : hone_cores();
+    hone_units *units = NULL;
+    const hone_compiled *form = NULL;
+    hone_forms *forms = &((hone_model *)m)->forms; /* it grows, nothing else changes */
+    hone_status s = hone_units_make(t.wish->device, t.wish->place, &units);
+    if (!s) s = hone_forms_get(forms, m->compiled, units, HONE_DTYPE_NONE, &form);
+    t.model = form ? *form : *m->compiled, t.options.units = units;
     t.arena = hone_arena_create(), t.trying = hone_wisdom_create(), t.model.packs = hone_packs_create(t.model.constants);
+    t.model.residents = hone_residents_create(); /* packed constants have other numbers here */
     t.out = hone_alloc(sizeof *t.out * (size_t)(t.n_out + 1));
     if (t.wish->file) hone_text_put(&path, "%s", t.wish->file);
     else hone_advice_path(&path);
     hone_text_put(&trials, "%s.trials", path.text ? path.text : "");
-    hone_status s = t.arena && t.trying && t.model.packs && t.out && !path.failed && !trials.failed ? HONE_OK : no_memory();
+    if (!s)
+        s = t.arena && t.trying && t.model.packs && t.model.residents && t.out && !path.failed && !trials.failed ? HONE_OK : no_memory();
     if (!s && !path.n) s = hone_fail(HONE_BAD_INPUT, "there is no place for wisdom: neither XDG_CACHE_HOME nor HOME is set; name a file");
     if (!s) s = tune(&t, path.text, trials.text, &report);
     for (int k = 0; t.out && k < t.n_out; k++) hone_value_drop(t.out[k]);
     hone_free(t.out);
     hone_vec_free(&t.subject);
     hone_wisdom_destroy(t.trials), hone_wisdom_destroy(t.kept), hone_wisdom_destroy(t.trying);
+    hone_residents_destroy(t.model.residents);
     hone_packs_destroy(t.model.packs);
+    hone_forms_drop(forms, form);
+    hone_units_free(units);
     hone_arena_destroy(t.arena);
     hone_text_free(&path), hone_text_free(&trials);
     if (s) hone_text_free(&report);

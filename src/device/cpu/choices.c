@@ -5,6 +5,7 @@
 #include "device/cpu/contract.h"
 #include "device/wisdom.h"
 #include "kernels/winograd.h"
+#include "loops/schedule.h"
 
 _Static_assert((int)HONE_PROBLEM_WIDTHS == (int)HONE_GEMM_WIDTHS, "problems carry what kernels of floats can do");
 
@@ -46,6 +47,11 @@ static bool bytes_fit(const hone_problem *p, const hone_choice *c) {
                (double)(q[HONE_SUM_B] ? 0 : columns) * (double)(q[HONE_SUM_K] + 8) <=
            SCRATCH;
 }
+static bool power(int64_t n, int64_t least_, int64_t most) { return !n || (among(n, least_, most) && !(n & (n - 1))); }
+static bool schedule_fits(const int64_t *knob) {
+    return among(knob[HONE_SCHEDULE_KIND], 0, 1 + HONE_ROWS) && power(knob[HONE_SCHEDULE_LANES], 32, 256) &&
+           power(knob[HONE_SCHEDULE_UNROLL], 1, 8) && power(knob[HONE_SCHEDULE_THREADS], 32, 256);
+}
 bool hone_choice_fits(const hone_problem *p, const hone_choice *c) {
     const int64_t *q = p->number, rows = c->knob[0];
     switch (p->kind) {
@@ -57,6 +63,7 @@ bool hone_choice_fits(const hone_problem *p, const hone_choice *c) {
                4.0 * (double)q[HONE_ATTEND_N] *
                        (double)(rows + (rows == q[HONE_ATTEND_M] ? q[HONE_ATTEND_DEPTH] + q[HONE_ATTEND_WIDTH] : 0)) <=
                    SCRATCH;
+    case HONE_PROBLEM_SCHEDULE: return schedule_fits(c->knob);
     case HONE_PROBLEM_KINDS: break;
     }
     return false;
@@ -107,6 +114,20 @@ static void sum_choices(offers *o) {
         }
     }
 }
+/* kind, lanes, unroll, threads: by rule first. */
+static const hone_choice schedules[] = {{{0}},
+                                        {{0, 0, 0, 64}},
+                                        {{0, 0, 0, 128}},
+                                        {{1 + HONE_EACH, 0, 1, 0}},
+                                        {{1 + HONE_EACH, 0, 2, 0}},
+                                        {{1 + HONE_EACH, 0, 4, 0}},
+                                        {{1 + HONE_EACH, 0, 1, 64}},
+                                        {{1 + HONE_LANES, 32, 0, 0}},
+                                        {{1 + HONE_LANES, 128, 0, 0}},
+                                        {{1 + HONE_LANES, 256, 0, 0}},
+                                        {{1 + HONE_ROWS, 32, 0, 0}},
+                                        {{1 + HONE_ROWS, 128, 0, 0}},
+                                        {{1 + HONE_ROWS, 256, 0, 0}}};
 int hone_choices(const hone_problem *p, int threads, hone_choice *out, int most) {
     offers o = {p, out, 0, most, threads};
     const int64_t *q = p->number;
@@ -131,6 +152,9 @@ int hone_choices(const hone_problem *p, int threads, hone_choice *out, int most)
             const int64_t mr = p->rows[p->widths - 1], block = least(q[HONE_ATTEND_M], hone_up(rows[i], mr));
             if (!o.n || o.out[o.n - 1].knob[0] != block) offer(&o, (hone_choice){{block, threads}});
         }
+        break;
+    case HONE_PROBLEM_SCHEDULE:
+        for (size_t k = 0; k < sizeof schedules / sizeof *schedules; k++) offer(&o, schedules[k]);
         break;
     case HONE_PROBLEM_KINDS: break;
     }
@@ -170,6 +194,7 @@ void hone_choice_features(const hone_problem *p, const hone_choice *c, int threa
     const int64_t *q = p->number;
     memset(f, 0, sizeof *f * HONE_FEATURES);
     f[F_STEP] = 1;
+    if (p->kind == HONE_PROBLEM_SCHEDULE) return; /* nothing is known of it before it is measured */
     if (p->kind == HONE_PROBLEM_PLANE) {
         const double tiles = (double)q[HONE_PLANE_COUNT] * (double)hone_pieces(q[HONE_PLANE_HEIGHT], c->knob[0]),
                      work = (double)q[HONE_PLANE_COUNT] * (double)(q[HONE_PLANE_HEIGHT] * q[HONE_PLANE_WIDTH]);

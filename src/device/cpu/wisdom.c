@@ -21,6 +21,7 @@ static const struct {
                           {"vectors", "rows", "columns", "depth", "tile", "threads"}},
     [HONE_PROBLEM_BYTES] = {"bytes", {"m", "n", "k", "batch", "taps", "piece", "a", "b"}, {"rows", "columns"}},
     [HONE_PROBLEM_PLANE] = {"plane", {"planes", "height", "width", "down", "across", "bytes"}, {"rows"}},
+    [HONE_PROBLEM_SCHEDULE] = {"schedule", {"kernels", "numbers"}, {"kind", "lanes", "unroll", "threads"}},
     [HONE_PROBLEM_ATTENTION] = {"attention", {"batch", "m", "n", "depth", "width"}, {"rows", "threads"}},
 };
 

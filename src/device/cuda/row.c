@@ -159,6 +159,17 @@ static void graph_free(void *queue, void *graph) {
     hone_cuda *g = ((cuda_queue *)queue)->gpu;
     if (!hone_cuda_enter(g)) hone_cuda_graph_free(g, graph);
 }
+static hone_status time_begin(void *queue) {
+    cuda_queue *q = queue;
+    HONE_TRY(hone_cuda_enter(q->gpu));
+    HONE_TRY(hone_staging_wait(&q->staging)); /* it uses the marks, too */
+    return hone_cuda_mark(q->gpu, 0);
+}
+static hone_status time_end(void *queue, double *seconds) {
+    cuda_queue *q = queue;
+    HONE_TRY(hone_cuda_mark(q->gpu, 1));
+    return hone_cuda_marked(q->gpu, seconds);
+}
 static const hone_capture capture = {.begin = capture_begin, .end = capture_end, .replay = replay, .free = graph_free};
 static const hone_printed_driver driver = {.count = hone_cuda_count,
                                            .open = open_gpu,
@@ -179,7 +190,9 @@ static const hone_printed_driver driver = {.count = hone_cuda_count,
                                            .own_match = hone_own_match,
                                            .own_take = hone_own_take,
                                            .own_compile = hone_own_compile,
-                                           .own_launch = launch_own};
+                                           .own_launch = launch_own,
+                                           .time_begin = time_begin,
+                                           .time_end = time_end};
 hone_printed hone_printed_cuda = {
     .row = HONE_PRINTED_ROW(
         "cuda", "an NVIDIA GPU and its driver (libcuda.so.1), and NVRTC: the CUDA toolkit's, or PyPI's nvidia-cuda-nvrtc", 2 /* kDLCUDA */),
