@@ -135,6 +135,21 @@ static const row rows[] = {
          "0",
          SUM "r = Relu(v); p = MaxPool(r) {kernel_shape: [3, 3], strides: [2, 2], pads: [1, 1, 1, 1]}; y = QuantizeLinear(p, ys, yz); "),
      "QLinearConv Table"},
+    {"nearest pixels before a convolution", "u8[2, 3, 5, 7]",
+     X "ys: f32[] = {0.13}; yz: u8[] = {121}; sc: f32[4] = {1, 1, 2, 1.5}; " W EACH "b: f32[7] = random(5, -1, 1); " CONV(
+         "0", "r = Resize(x, _, sc) {mode: \"nearest\"}; v = Conv(r, w, b) {pads: [1, 1, 1, 1]}; y = QuantizeLinear(v, ys, yz); "),
+     "QLinearConv"},
+    {"pixels between pixels stay floats", "u8[2, 3, 5, 7]",
+     X "ys: f32[] = {0.13}; yz: u8[] = {121}; sc: f32[4] = {1, 1, 2, 2}; " W EACH "b: f32[7] = random(5, -1, 1); " CONV(
+         "0", "r = Resize(x, _, sc) {mode: \"linear\"}; v = Conv(r, w, b) {pads: [1, 1, 1, 1]}; y = QuantizeLinear(v, ys, yz); "),
+     NULL},
+    {"nearest pixels, some from outside of a crop", "u8[2, 3, 5, 7]",
+     X "ys: f32[] = {0.13}; yz: u8[] = {121}; roi: f32[8] = {0, 0, -0.5, 0, 1, 1, 1.5, 1}; sc: f32[4] = {1, 1, 2, 2}; " W EACH
+       "b: f32[7] = random(5, -1, 1); " CONV(
+           "0", "r = Resize(x, roi, sc) {mode: \"nearest\", coordinate_transformation_mode: \"tf_crop_and_resize\", extrapolation_value: "
+                "1.5}; v = Conv(r, w, b) {pads: [1, 1, 1, 1]}; y = "
+                "QuantizeLinear(v, ys, yz); "),
+     NULL},
     {"HardSwish between pairs", "u8[2, 3, 9, 11]",
      X "ys: f32[] = {0.01}; yz: u8[] = {9}; x = DequantizeLinear(q, s, z); v = HardSwish(x); y = QuantizeLinear(v, ys, yz); ", "Table"},
     {"Gelu by Erf, with pairs in between, as one", "i8[3, 40]",

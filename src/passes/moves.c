@@ -20,7 +20,7 @@ static const move movers[] = {
     {"Reshape", false, false}, {"Transpose", false, false}, {"Squeeze", false, false},      {"Unsqueeze", false, false},
     {"Flatten", false, false}, {"Identity", false, false},  {"DepthToSpace", false, false}, {"SpaceToDepth", false, false},
     {"MaxPool", false, true},  {"Slice", true, false},      {"Split", true, false},         {"Gather", true, false},
-    {"Expand", true, false},   {"Tile", true, false},
+    {"Expand", true, false},   {"Tile", true, false},       {"Resize", true, false},
 };
 typedef struct {
     hone_passing *pass;
@@ -30,9 +30,14 @@ typedef struct {
     const hone_program *dequantize, *quantize;
 } moving;
 
+/* Nearest pixels are moved; between pixels something is computed, and what lies outside of a crop is a number of its own. */
+static bool nearest(const hone_node *n) {
+    return !strcmp(hone_attr_text(n->attr, n->n_attr, "mode", "nearest"), "nearest") &&
+           strcmp(hone_attr_text(n->attr, n->n_attr, "coordinate_transformation_mode", "half_pixel"), "tf_crop_and_resize") != 0;
+}
 static const move *mover(const hone_node *n) {
     for (size_t k = 0; k < sizeof movers / sizeof *movers; k++)
-        if (hone_node_is(n, movers[k].op)) return movers + k;
+        if (hone_node_is(n, movers[k].op)) return hone_node_is(n, "Resize") && !nearest(n) ? NULL : movers + k;
     return NULL;
 }
 /* A window that saw nothing but padding would be another number. */
