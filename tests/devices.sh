@@ -25,7 +25,7 @@ split() { # seed
 }
 cases() { # folder, least
     local line
-    line=$("$hone" conformance "$shared/onnx/$1" --quiet ${2:+--min $2} "${where[@]}" 2>&1) || fail "$1 ${where[*]}: $line"
+    line=$("$hone" conformance "$shared/onnx/$1" --quiet --seconds 200 ${2:+--min $2} "${where[@]}" 2>&1) || fail "$1 ${where[*]}: $line"
     echo "$1: ${line##*$'\n'} (${where[*]:2})"
 }
 models() { # names
