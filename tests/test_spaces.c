@@ -564,6 +564,36 @@ static void failing(void **state) {
     hone_value_drop(x), hone_value_drop(out[0]);
     hone_compiled_destroy(form), hone_compiled_destroy(c);
 }
+static void failing_body(void **state) { /* in the fourth of five iterations, and the session stays usable */
+    (void)state;
+    hone_compiled *c = compile(
+        "graph outside opset 18 (x: f32[n]) -> y { m: i64[] = {5}; c: bool[] = {1}; one: f32[] = {1}; t: f32[6] = {1, 2, 3, 4, 5, 6};\n"
+        "  y = Loop(m, c, x; t, one) {body: graph b (i: i64[], go: bool[], v: f32[n]; t: f32[6], one: f32[]) -> go, r {\n"
+        "    at = Cast(v) {to: 7}; g = Gather(t, at); h = Sub(g, g); k = Add(v, one); r = Add(k, h); }}; }\n");
+    const int64_t dim[] = {2};
+    hone_value *x = NULL, *out[MOST_OUTPUTS] = {0};
+    assert_int_equal(hone_value_tensor(HONE_DTYPE_F32, dim, 1, &x), HONE_OK);
+    ((float *)x->data)[1] = 3;
+    char cpu[512];
+    assert_int_equal(run(c, (hone_exec_options){.threads = 1, .interpret = true}, x, out), HONE_BAD_INPUT);
+    snprintf(cpu, sizeof cpu, "%s", hone_fail_text());
+    hone_units u = three();
+    u.rest = 1;
+    hone_compiled *form = compile_for(c, &u);
+    hone_exec *e = NULL;
+    assert_int_equal(hone_exec_create(form, &(hone_exec_options){.threads = 1, .units = &u}, &e), HONE_OK);
+    for (int round = 0; round < 3; round++) {
+        ((float *)x->data)[1] = 3;
+        assert_int_equal(hone_exec_run(e, &x, out), HONE_BAD_INPUT);
+        assert_string_equal(hone_fail_text(), cpu);
+        ((float *)x->data)[1] = 1;
+        if (hone_exec_run(e, &x, out)) fail_msg("%s", hone_fail_text());
+        assert_true(((float *)out[0]->data)[0] == 5 && ((float *)out[0]->data)[1] == 6);
+    }
+    hone_exec_destroy(e);
+    hone_value_drop(x), hone_value_drop(out[0]);
+    hone_compiled_destroy(form), hone_compiled_destroy(c);
+}
 static void words(void **state) {
     (void)state;
     static const struct {
@@ -610,8 +640,9 @@ int main(void) {
         fprintf(stderr, "HONE_PLUGIN_PLAIN=%s: %s\n", plugin ? plugin : "", hone_fail_text());
         return 1;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(words),   cmocka_unit_test(splits),     cmocka_unit_test(random_plans),
-                                       cmocka_unit_test(planted), cmocka_unit_test(forms),      cmocka_unit_test(stays),
-                                       cmocka_unit_test(shared),  cmocka_unit_test(loops_stay), cmocka_unit_test(failing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(words),       cmocka_unit_test(splits),     cmocka_unit_test(random_plans),
+                                       cmocka_unit_test(planted),     cmocka_unit_test(forms),      cmocka_unit_test(stays),
+                                       cmocka_unit_test(shared),      cmocka_unit_test(loops_stay), cmocka_unit_test(failing),
+                                       cmocka_unit_test(failing_body)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
