@@ -134,7 +134,7 @@ bool hone_rows_choose(const hone_instance *in, int stage, const hone_param *p, b
             if (a > most) most = a;
             if (b > most) most = b;
         }
-        if (rows < units && (most > SMALL || rows > SMALL || rows * most > SMALL)) break; /* too few work-groups for so much */
+        if (rows < units / 4 && (most > SMALL || rows > SMALL || rows * most > SMALL)) break; /* too few work-groups for so much */
         best = g;
     }
     *out = (hone_rows){.n_stage = best.n, .n_outer = best.n_slot};

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+   What match_product says of a stage, computed as it says: over batches, rows, columns and depth, or over a window, by the strides it found, and
+   compared with what the interpreter makes of that stage. Examples with the pads, strides, groups and broadcasts that networks have, every row with
+   made-up calls, every conformance case. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "calls.h"
+
+#include "device/match_product.h"
+
+static struct { int stages, products, windows, depthwise; } seen;
+
+static float at_of(const hone_value *v, const hone_place *p, hone_dtype t, int64_t k) {
+    (void)v;
+    return hone_dtype_load(t, (const char *)p->at + k * (int64_t)hone_dtypes[t].bytes).f32;
+}
+static int64_t by(const hone_axes *a, int64_t i, int which) {
+    int64_t at = 0;
+    for (int k = a->n - 1; k >= 0; k--) {
+        const hone_axis *x = a->at + k;
+        at += i % x->extent * (which == 0 ? x->a : which == 1 ? x->b : x->c), i /= x->extent;
+    }
+    return at;
+}
+static int64_t all(const hone_axes *a) {
+    int64_t n = 1;
+    for (int k = 0; k < a->n; k++) n *= a->at[k].extent;
+    return n;
+}
+/* The sum at batch b, row i, column j, and the sum of the magnitudes of its terms. */
+static double sum_of(const walk_call *c, const hone_match_product *m, int64_t b, int64_t i, int64_t j, double *magnitude) {
+    const hone_dtype ta = c->in->tensor[m->a].dtype, tb = c->in->tensor[m->b].dtype;
+    const int64_t at_b = m->at_b + by(&m->batch, b, 1) + by(&m->n, j, 1);
+    double sum = 0;
+    *magnitude = 0;
+    if (!m->window) {
+        const int64_t at_a = m->at_a + by(&m->batch, b, 0) + by(&m->m, i, 0);
+        for (int64_t k = 0; k < all(&m->k); k++) {
+            const double term = (double)at_of(NULL, c->place + m->a, ta, at_a + by(&m->k, k, 0)) *
+                                (double)at_of(NULL, c->place + m->b, tb, at_b + by(&m->k, k, 1));
+            sum += term, *magnitude += fabs(term);
+        }
+        return m->alpha * sum;
+    }
+    const hone_match_window *w = &m->w;
+    const int64_t x = i % w->out_width, y = i / w->out_width % w->out_height, image = i / w->out_width / w->out_height;
+    for (int64_t ky = 0; ky < w->kernel_y; ky++)
+        for (int64_t kx = 0; kx < w->kernel_x; kx++)
+            for (int64_t q = 0; q < w->channels; q++) {
+                const int64_t line = y * w->stride_y + ky * w->dilation_y - w->pad_y,
+                              pixel = x * w->stride_x + kx * w->dilation_x - w->pad_x;
+                if (line < 0 || line >= w->height || pixel < 0 || pixel >= w->width) continue;
+                const int64_t at = m->at_a + image * w->image_step + line * w->line_step + pixel * w->pixel_step + q * w->channel_step +
+                                   (w->groups > 1 ? b : 0) * w->group_step;
+                const double term = (double)at_of(NULL, c->place + m->a, ta, at) *
+                                    (double)at_of(NULL, c->place + m->b, tb, at_b + ky * w->b_y + kx * w->b_x + q * w->b_channel);
+                sum += term, *magnitude += fabs(term);
+            }
+    return m->alpha * sum;
+}
+static void check(const walk_call *c, const hone_match_product *m, int stage, const char *what) {
+    const hone_slots_of *w = &m->slots;
+    const hone_stage *s = c->in->stage + stage;
+    const hone_place *to = c->place + s->tensor;
+    int64_t points = 1, work = all(&m->k);
+    for (int k = 0; k < w->n_domain; k++) points *= w->extent[k];
+    if (m->window) work = m->w.kernel_y * m->w.kernel_x * m->w.channels;
+    if (points * work > WORK) return;
+    for (int64_t p = 0; p < points; p++) {
+        int64_t rest = p, at = 0, store = m->store.c, b = 0, i = 0, j = 0, index[MAX_SLOTS];
+        for (int k = w->n_domain - 1; k >= 0; k--) index[k] = rest % w->extent[k], rest /= w->extent[k];
+        for (int k = 0; k < w->n_domain; k++) {
+            at += index[k] * to->stride[w->dim[k]], store += index[k] * m->store.k[k];
+            if (w->extent[k] == 1) continue;
+            int64_t *number = m->kind[k] == 'b' ? &b : m->kind[k] == 'm' ? &i : &j;
+            *number = *number * w->extent[k] + index[k];
+        }
+        if (m->at_c + by(&m->batch, b, 2) + by(&m->m, i, 2) + by(&m->n, j, 2) != store)
+            fail_msg("%s, stage %d: batch %lld, row %lld, column %lld are not stored where the stage stores them", what, stage,
+                     (long long)b, (long long)i, (long long)j);
+        double magnitude;
+        const double got = sum_of(c, m, b, i, j, &magnitude), want = (double)at_of(NULL, to, c->in->tensor[s->tensor].dtype, at);
+        if (!isfinite(want) || !isfinite(got)) continue; /* infinities meet in another order */
+        const double eps = c->in->tensor[s->tensor].dtype == HONE_DTYPE_F16    ? 0x1p-10
+                           : c->in->tensor[s->tensor].dtype == HONE_DTYPE_BF16 ? 0x1p-7
+                                                                               : 0x1p-22;
+        if (fabs(got - want) > eps * (fabs(m->alpha) * magnitude + fabs(want)) + 1e-30)
+            fail_msg("%s, stage %d: the match gives %g at batch %lld, row %lld, column %lld; the interpreter %g", what, stage, got,
+                     (long long)b, (long long)i, (long long)j, want);
+    }
+    seen.products++, seen.windows += m->window, seen.depthwise += m->window && m->shares_columns;
+}
+/* Images and what is made of them with their channels last, as devices with such kernels ask for: dims are image, group, channel, and those of a place. */
+static void put_last(walk_call *c, int t) {
+    const hone_tensor *w = c->in->tensor + t;
+    hone_place *p = c->place + t;
+    int64_t extent[HONE_MAX_RANK], stride[HONE_MAX_RANK] = {0}, count = 1, step = 1;
+    if (w->rank < 4) return;
+    for (int k = 0; k < w->rank; k++) extent[k] = c->param[w->dim[k]].i, count *= extent[k];
+    const int order[] = {2, 1};
+    for (int k = 0; k < 2; k++) stride[order[k]] = step, step *= extent[order[k]];
+    for (int k = w->rank - 1; k >= 3; k--) stride[k] = step, step *= extent[k];
+    stride[0] = step;
+    const size_t bytes = hone_dtypes[w->dtype].bytes;
+    char *to = HONE_NEW_N(c->arena, char, count *(int64_t)bytes + 1);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t rest = i, from = 0, at = 0;
+        for (int k = w->rank - 1; k >= 0; k--)
+            from += rest % extent[k] * p->stride[k], at += rest % extent[k] * stride[k], rest /= extent[k];
+        memcpy(to + at * (int64_t)bytes, (const char *)p->at + from * (int64_t)bytes, bytes);
+    }
+    p->at = to;
+    memcpy(p->stride, stride, sizeof stride);
+}
+static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const *want, int n_out, bool failed, const char *what) {
+    (void)in, (void)n_in, (void)want, (void)n_out;
+    const hone_instance *i = c->in;
+    for (int t = 0; t < i->n_tensor && !strcmp(i->program->name, "Conv"); t++)
+        if ((i->tensor[t].role == HONE_ROLE_IN && i->tensor[t].operand == 0) || i->tensor[t].role == HONE_ROLE_OUT) put_last(c, t);
+    if (!failed && !hone_interpret(i, c->param, c->place)) {
+        hone_bound *bound = HONE_NEW_N(c->arena, hone_bound, i->n_tensor + 1);
+        bool *constant = HONE_NEW_N(c->arena, bool, i->n_tensor + 1);
+        for (int t = 0; t < i->n_tensor; t++) {
+            memcpy(bound[t].stride, c->place[t].stride, sizeof bound[t].stride);
+            constant[t] = i->tensor[t].role == HONE_ROLE_IN && i->tensor[t].operand == 1; /* weights */
+        }
+        const hone_device_call call = {.instance = i, .param = c->param, .tensor = bound, .constant = constant};
+        for (int k = 0; k < i->n_stage; k++) {
+            hone_match_product m;
+            seen.stages++;
+            if (i->stage[k].over < 0 && hone_match_product_of(&call, k, &m)) check(c, &m, k, what);
+        }
+    }
+    walk_call_free(c);
+}
+static const example products[] = {
+    {"MatMul", "f32[37,40] f32[40,24]", ""},
+    {"MatMul", "f32[3,5,40] f32[40,24]", ""},
+    {"MatMul", "f32[3,1,5,40] f32[4,40,8]", ""},
+    {"MatMul", "f32[7,1,40] f32[40,24]", ""},
+    {"MatMul", "f32[40] f32[2,40,24]", ""},
+    {"Gemm", "f32[9,16] f32[24,16] f32[24]", "transB=1 alpha=0.5"},
+    {"Gemm", "f32[16,9] f32[16,24] f32[9,1]", "transA=1"},
+    {"Conv", "f32[2,8,9,7] f32[16,8,3,3] f32[16]", "pads=1,1,1,1"},
+    {"Conv", "f32[1,8,9,7] f32[16,8,3,3] -", "pads=1,0,2,1 strides=2,2"},
+    {"Conv", "f32[2,8,12,7] f32[16,8,3,2] -", "dilations=2,3 pads=2,1,0,3"},
+    {"Conv", "f32[1,8,9,7] f32[16,8,1,1] f32[16]", ""},
+    {"Conv", "f32[3,8,9,7] f32[16,8,1,1] f32[16]", "strides=2,2"},
+    {"Conv", "f32[1,8,9,7] f32[16,8,1,5] -", "pads=0,2,0,2"},
+    {"Conv", "f32[1,8,9,7] f32[16,8,9,7] f32[16]", ""},
+    {"Conv", "f32[2,8,9,7] f32[16,2,3,3] f32[16]", "group=4 pads=1,1,1,1"},
+    {"Conv", "f32[2,8,9,7] f32[8,1,3,3] f32[8]", "group=8 pads=1,1,1,1"},
+    {"Conv", "f32[2,8,9,7] f32[8,1,3,3] f32[8]", "group=8 pads=1,1,1,1 strides=2,2"},
+    {"Conv", "f32[2,8,9,7] f32[16,1,3,3] f32[16]", "group=8 pads=1,1,1,1"},
+    {"Conv", "f32[2,3,33] f32[8,3,5] -", "pads=2,2 strides=2"},
+    {"Conv", "f32[1,1,16,16] f32[8,1,3,3] -", "pads=1,1,1,1"},
+};
+static void named(void **state) {
+    (void)state;
+    const hone_library *lib;
+    assert_int_equal(hone_library_builtin(&lib), HONE_OK);
+    for (size_t k = 0; k < sizeof products / sizeof *products; k++) {
+        const hone_program *p = hone_library_find(lib, "", products[k].op);
+        hone_value *in[8] = {0};
+        hone_attr attr[16];
+        hone_arena *a = hone_arena_create();
+        tame = true;
+        const int n = parse_inputs(products[k].in, in), n_attr = parse_attrs(a, p, products[k].attr, attr), before = seen.products;
+        const bool want[] = {true};
+        assert_true(try_call(p, attr, n_attr, in, n, want, products[k].in));
+        if (seen.products != before + 1) fail_msg("%s %s %s is no product", products[k].op, products[k].in, products[k].attr);
+        for (int q = 0; q < n; q++) hone_value_drop(in[q]);
+        hone_arena_destroy(a);
+    }
+    assert_true(seen.windows >= 10 && seen.depthwise >= 2);
+}
+static void every(void **state) {
+    (void)state;
+    tame = false;
+    const int before = seen.products;
+    int cases = 0, whole = 0;
+    calls_examples(1);
+    calls_rows(2);
+    (void)!calls_cases(3, &cases, &whole); /* where they are on this machine */
+    assert_true(seen.products > before);
+    print_message("%d stages, of which %d are products: %d over windows, %d of these depthwise\n", seen.stages, seen.products, seen.windows,
+                  seen.depthwise);
+}
+int main(void) {
+    calls_seed();
+    const struct CMUnitTest tests[] = {cmocka_unit_test(named), cmocka_unit_test(every)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
