@@ -236,7 +236,8 @@ typedef struct {
     const char *wisdom;
     /* NONE or F32: floats are computed in f32. BF16, F16: sums of products with constant weights (convolutions, matrices) round both factors
        to it, by AMX or whatever this CPU has, and add in f32; f16 may add up to 32 products in f16 first. With BF16 what only such products,
-       depthwise convolutions and their residuals read is stored as bf16 too. All else stays f32, and so do rows whose numbers are beyond f16. Report "steps" says which ran so, hone_machine_report by which kernel. */
+       depthwise convolutions and their residuals read is stored as bf16 too. All else stays f32, and so do rows whose numbers are beyond f16. Report "steps" says which ran so, hone_machine_report by which kernel.
+       On a CUDA or OpenCL device: what values between nodes are stored in; sums, norms and softmax in f32. */
     hone_dtype precision;
     int stay; /* 1: outputs that a device makes stay in its memory (hone_value_bring); 0: all come to the host */
     /* Where it runs: "cpu", or a device that was added (hone/device.h), by name and, where there are several, number: "plain:1". NULL: the CPU. Host ops, and what a device
