@@ -88,7 +88,8 @@ hone_status hone_own_attention_take(hone_arena *arena, const hone_cuda_facts *gp
         at[k] = place[k]->scratch ? 0 : (hone_cuda_address)(ref[place[k]->which].offset + place[k]->at);
         while (at[k] % (unsigned)own.aligned) own.aligned /= 2;
     }
-    if (own.attended.mask && own.aligned > 4) own.aligned = own.aligned > 4 && !own.residual.scratch ? own.aligned : own.aligned;
+    if (own.attended.mask && !own.residual.scratch) /* a mask as it lies is read number by number */
+        while ((ref[own.residual.which].offset + own.residual.at) % own.aligned) own.aligned /= 2;
     p->q = at[0], p->k = at[1], p->v = at[2], p->y = at[3];
     if (!hone_cuda_attention_best(&own.attended, gpu, &own.attention_way)) {
         out->n_launch = out->n_scratch = 0;

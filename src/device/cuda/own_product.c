@@ -10,8 +10,8 @@
 
 struct hone_own_product {
     hone_match_product m;
-    bool depthwise, constant, weights_only; /* B is packed ahead; no stage but ours reads it */
-    bool copy_a, copy_b;                    /* whatever they are stored as */
+    bool depthwise, constant; /* B is packed ahead */
+    bool copy_a, copy_b;      /* whatever they are stored as */
     hone_dtype half;
     hone_axes rows, columns, batch; /* as the kernel walks them: at most one each */
     int64_t depth;                  /* of a row of B in memory, and of A where it is copied */
