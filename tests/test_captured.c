@@ -175,6 +175,7 @@ static hone_printed row = {.row = HONE_PRINTED_ROW("recorder", "OpenCL", 0), .dr
 static bool there;
 static int set_up(void **state) {
     (void)state;
+    setenv("HONE_GUARD", "0", 1); /* where each block has memory of its own, addresses change from run to run, and nothing is replayed */
     driver = *below();
     driver.queue = open_queue, driver.close = close_queue, driver.launch = launch, driver.copy_in = copy_in, driver.copy_out = copy_out;
     driver.wait = wait_queue, driver.peek = peek, driver.capture = &capture;

@@ -61,7 +61,8 @@ int64_t hone_bind_own(binder *b, int64_t bytes) {
     if (bytes < 0 || bytes > INT32_MAX / 2 - at) return -1;
     const int n = (int)((at + bytes + 63) / 64 * 64);
     if (!hone_vec_grow((void **)&b->own.at, &b->own.room, n, 1)) return -1;
-    memset(b->own.at + at, 0, (size_t)(n - at)), b->own.n = n;
+    if (n > at) memset(b->own.at + at, 0, (size_t)(n - at)); /* nothing yet, and nothing wanted: there is no memory at all */
+    b->own.n = n;
     return at;
 }
 bool hone_bind_is_known(const binder *b, hone_ref r) {

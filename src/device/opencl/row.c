@@ -42,14 +42,16 @@ static hone_status alloc(void *at, size_t bytes, void **memory) {
 }
 static void give_back(void *at, void *memory) { hone_opencl_memory_free(((gpu *)at)->device, memory); }
 static hone_status compile(void *at, const char *text, const char *const *name, int n, const char *cache, void **kernel) {
-    hone_opencl_program *program = NULL; /* kept for the process, as its kernels are */
+    hone_opencl_program *program = NULL;
     HONE_TRY(hone_opencl_build(((gpu *)at)->device, text, cache, &program));
-    for (int k = 0; k < n; k++) {
+    hone_status s = HONE_OK;
+    for (int k = 0; k < n && !s; k++) {
         hone_opencl_kernel *made = NULL;
-        HONE_TRY(hone_opencl_kernel_make(program, name[k], &made));
+        s = hone_opencl_kernel_make(program, name[k], &made);
         kernel[k] = made;
     }
-    return HONE_OK;
+    hone_opencl_program_free(program); /* its kernels, which are kept for the process, hold it */
+    return s;
 }
 static hone_status open_queue(void *at, int number, void **queue) {
     (void)number;
