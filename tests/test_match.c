@@ -11,7 +11,7 @@
 
 #include "calls.h"
 
-#include "device/match_product.h"
+#include "loops/match_product.h"
 
 static struct { int stages, products, windows, depthwise; } seen;
 
@@ -123,13 +123,13 @@ static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const
     for (int t = 0; t < i->n_tensor && !strcmp(i->program->name, "Conv"); t++)
         if ((i->tensor[t].role == HONE_ROLE_IN && i->tensor[t].operand == 0) || i->tensor[t].role == HONE_ROLE_OUT) put_last(c, t);
     if (!failed && !hone_interpret(i, c->param, c->place)) {
-        hone_bound *bound = HONE_NEW_N(c->arena, hone_bound, i->n_tensor + 1);
+        hone_strides *stride = HONE_NEW_N(c->arena, hone_strides, i->n_tensor + 1);
         bool *constant = HONE_NEW_N(c->arena, bool, i->n_tensor + 1);
         for (int t = 0; t < i->n_tensor; t++) {
-            memcpy(bound[t].stride, c->place[t].stride, sizeof bound[t].stride);
+            memcpy(stride[t], c->place[t].stride, sizeof *stride);
             constant[t] = i->tensor[t].role == HONE_ROLE_IN && i->tensor[t].operand == 1; /* weights */
         }
-        const hone_device_call call = {.instance = i, .param = c->param, .tensor = bound, .constant = constant};
+        const hone_sized call = {.instance = i, .param = c->param, .stride = stride, .constant = constant};
         for (int k = 0; k < i->n_stage; k++) {
             hone_match_product m;
             seen.stages++;

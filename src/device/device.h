@@ -11,12 +11,17 @@
 #include "device/step.h"
 #include "ir/infer.h"
 #include "ir/target.h"
+#include "loops/match_affine.h"
 
-/* One tensor of an instance as bound: where, and how it strides. Temporaries come without a ref. */
+/* The tensors of an instance as bound: where each is, and how it strides. Temporaries come without a ref. */
 typedef struct {
-    hone_ref ref;
-    int64_t stride[HONE_MAX_RANK];
+    hone_ref *ref;
+    hone_strides *stride;
 } hone_bound;
+static inline hone_bound hone_bound_make(hone_arena *a, int n) { /* ref NULL: no memory */
+    const hone_bound t = {HONE_NEW_N(a, hone_ref, n + 1), HONE_NEW_N(a, hone_strides, n + 1)};
+    return t.stride ? t : (hone_bound){NULL, NULL};
+}
 /* How a plan will be run. Threads decide how work is cut, never what comes out; precision decides what it is rounded to on the way. */
 typedef struct {
     bool interpret;                   /* by the definition only */
@@ -29,21 +34,28 @@ typedef struct {
     int read;                         /* but for the first so many, which the host reads */
     const uint8_t *wanted_space;      /* of each value that a cut waited for: the space that it lies in; NULL: the host's */
 } hone_how;
-/* An instance whose tensors have places. tensor: one an instance's tensor; temporaries are filled in by the device.
-   `constant(t)`: the tensor's data is known at compile and will not change, so it may be packed ahead; NULL: none is. */
+/* An instance whose tensors have places: its numbers, as recognition takes them (loops/match_affine.h), and the rest. Places and strides of temporaries are filled in by the
+   device. What is constant may be packed ahead. */
 typedef struct {
-    const hone_instance *instance;
-    const hone_param *param;
-    hone_bound *tensor;
-    const bool *constant;          /* n_tensor, or NULL */
+    union {
+        hone_sized sized;
+        struct { /* the same by their names */
+            const hone_instance *instance;
+            const hone_param *param;
+            hone_strides *stride;
+            const bool *constant;
+            hone_shelf *shelf; /* NULL: in the plan */
+        };
+    };
+    hone_ref *ref;                 /* of each tensor */
     const hone_pictures *pictures; /* or NULL */
     struct hone_packs *packs;      /* where packed constants are kept */
-    hone_shelf *shelf;             /* where what is made of numbers alone is kept; NULL: in the plan */
     int32_t node;
     const hone_node *of;
     hone_how how;
     const struct hone_unit *unit; /* the device that it is bound to; NULL: the CPU */
 } hone_device_call;
+_Static_assert(offsetof(hone_device_call, shelf) == offsetof(hone_sized, shelf), "names of the same");
 
 /* A host op that a device may have a function for: its operands dense, in its memory. Results whose size only the data say have room for the most there can be; how many there are
    of them is a number in memory, which the host reads where it wants to know. */

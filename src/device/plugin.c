@@ -75,7 +75,7 @@ static hone_status bind(hone_steps *s, const hone_device_call *c) {
     *w = (hone_work){in, param, place, dims, c->of};
     HONE_TRY(hone_steps_whole(s, c, (hone_step){.tactic = c->unit->row->name, .data = w}));
     for (int t = 0; t < in->n_tensor; t++) {
-        memcpy(place[t].stride, c->tensor[t].stride, sizeof place[t].stride);
+        memcpy(place[t].stride, c->stride[t], sizeof place[t].stride);
         for (int k = 0; k < in->tensor[t].rank; k++) dims[t][k] = param[in->tensor[t].dim[k]].i;
     }
     return HONE_OK;

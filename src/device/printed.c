@@ -130,7 +130,7 @@ hone_status hone_printed_bind(hone_steps *s, const hone_device_call *c) {
     for (int t = 0; t < in->n_tensor && w->half; t++) /* what a program keeps for itself stays f32: sums, statistics of rows */
         if (in->tensor[t].dtype == HONE_DTYPE_F32 && in->tensor[t].role != HONE_ROLE_TEMP) step.halves |= (uint64_t)1 << t;
     HONE_TRY(hone_steps_whole_with(s, c, step, w->own.ref, w->own.bytes, w->own.n_ref, w->own.unread));
-    for (int t = 0; t < in->n_tensor; t++) memcpy(stride + t * HONE_MAX_RANK, c->tensor[t].stride, sizeof c->tensor[t].stride);
+    for (int t = 0; t < in->n_tensor; t++) memcpy(stride + t * HONE_MAX_RANK, c->stride[t], sizeof c->stride[t]);
     return HONE_OK;
 }
 /* The instance with its tensors in the types in which they are stored. */

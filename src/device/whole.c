@@ -10,13 +10,13 @@ static hone_status lay(hone_steps *s, const hone_device_call *c, int t) {
     int64_t n = 1;
     bool fits = true;
     for (int k = w->rank - 1; k >= 0; k--) {
-        c->tensor[t].stride[k] = n;
+        c->stride[t][k] = n;
         fits &= !__builtin_mul_overflow(n, c->param[w->dim[k]].i, &n);
     }
     fits &= !__builtin_mul_overflow(n, (int64_t)hone_dtypes[w->dtype].bytes, &n);
     const int block = fits ? hone_steps_block(s, n) : -1;
     if (block < 0) return hone_fail(HONE_NO_MEMORY, "a temporary of %s is too large", c->instance->program->name);
-    c->tensor[t].ref = hone_block_ref(block, 0);
+    c->ref[t] = hone_block_ref(block, 0);
     return HONE_OK;
 }
 hone_status hone_steps_whole(hone_steps *s, const hone_device_call *c, hone_step step) {
@@ -42,9 +42,8 @@ hone_status hone_steps_whole_with(hone_steps *s, const hone_device_call *c, hone
         const hone_tensor *w = in->tensor + t;
         int64_t extent[HONE_MAX_RANK];
         for (int k = 0; k < w->rank; k++) extent[k] = c->param[w->dim[k]].i;
-        if (!hone_box_make(s->arena, extent, c->tensor[t].stride, w->rank, (int64_t)hone_dtypes[w->dtype].bytes, box + t))
-            return no_memory();
-        ref[t] = unread >> t & 1 ? (hone_ref){HONE_BASE_NONE, -1, 0} : c->tensor[t].ref;
+        if (!hone_box_make(s->arena, extent, c->stride[t], w->rank, (int64_t)hone_dtypes[w->dtype].bytes, box + t)) return no_memory();
+        ref[t] = unread >> t & 1 ? (hone_ref){HONE_BASE_NONE, -1, 0} : c->ref[t];
         *(w->role == HONE_ROLE_IN ? &access->reads : &access->writes) |= uses & (uint64_t)1 << t;
     }
     for (int k = 0; k < n_more; k++) {

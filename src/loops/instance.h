@@ -137,6 +137,7 @@ typedef union {
     hone_dim i;
     double f;
 } hone_param;
+typedef int64_t hone_strides[HONE_MAX_RANK]; /* of a tensor, in elements */
 /* No two places of a box of n (at most 64) indices are the same: by size, each step passes over all that the smaller ones reach. */
 bool hone_apart(const int64_t *step, const int64_t *extent, int n);
 /* In which order a stage's domain is walked, outermost first: as its target lies in memory, where no two values meet; false: some do, or it is not known that none

@@ -65,7 +65,7 @@ static hone_status bind_view(binder *b, level *l, int k, const hone_node *n, con
     return HONE_OK;
 }
 /* Steps of an instance whose tensors are placed. `id`: the var of each tensor, -1 a temporary. `f`: its formula, or NULL. */
-static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, const hone_instance *in, const hone_param *p, hone_bound *t,
+static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, const hone_instance *in, const hone_param *p, hone_bound t,
                               const hone_vid *id, const hone_formula *f) {
     bool *known = f ? NULL : HONE_NEW_N(b->scratch, bool, in->n_tensor + 1);
     if (!f && !known) return no_memory();
@@ -73,7 +73,8 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
     const bool *constant = f ? f->constant : known;
     hone_device_call c = {.instance = in,
                           .param = p,
-                          .tensor = t,
+                          .stride = t.stride,
+                          .ref = t.ref,
                           .constant = constant,
                           .pictures = f ? f->pictures : NULL,
                           .packs = b->packs,
@@ -90,29 +91,29 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
     const uint64_t in_place = f ? f->in_place : hone_formula_in_place(in);
     b->steps.step.at[before].in_place = in_place;
     int out = in->stage[in->n_stage - 1].tensor;
-    if (id[out] < 0 || t[out].ref.base != HONE_BASE_ARENA) return HONE_OK;
-    hone_block *mine = b->steps.block.at + t[out].ref.block;
+    if (id[out] < 0 || t.ref[out].base != HONE_BASE_ARENA) return HONE_OK;
+    hone_block *mine = b->steps.block.at + t.ref[out].block;
     for (int q = 0; q < in->n_tensor && mine->shares < 0; q++) {
-        if (id[q] < 0 || in->tensor[q].role != HONE_ROLE_IN || t[q].ref.base != HONE_BASE_ARENA) continue;
-        if (t[q].ref.block == t[out].ref.block) continue; /* both are parts of one join */
+        if (id[q] < 0 || in->tensor[q].role != HONE_ROLE_IN || t.ref[q].base != HONE_BASE_ARENA) continue;
+        if (t.ref[q].block == t.ref[out].block) continue; /* both are parts of one join */
         bool fits = true; /* whatever of this instance lies in that block is read where it is written, and only there */
         for (int w = 0; w < in->n_tensor && fits; w++) {
-            if (w == out || t[w].ref.base != HONE_BASE_ARENA || t[w].ref.block != t[q].ref.block) continue;
-            fits = id[w] >= 0 && in->tensor[w].role == HONE_ROLE_IN && t[w].ref.offset == t[out].ref.offset &&
+            if (w == out || t.ref[w].base != HONE_BASE_ARENA || t.ref[w].block != t.ref[q].block) continue;
+            fits = id[w] >= 0 && in->tensor[w].role == HONE_ROLE_IN && t.ref[w].offset == t.ref[out].offset &&
                    in->tensor[w].dtype == in->tensor[out].dtype && in->tensor[w].rank == in->tensor[out].rank &&
-                   b->steps.block.at[t[w].ref.block].bytes == mine->bytes && in_place >> w & 1;
+                   b->steps.block.at[t.ref[w].block].bytes == mine->bytes && in_place >> w & 1;
             for (int d = 0; fits && d < in->tensor[w].rank; d++)
-                fits = t[w].stride[d] == t[out].stride[d] || p[in->tensor[out].dim[d]].i == 1;
+                fits = t.stride[w][d] == t.stride[out][d] || p[in->tensor[out].dim[d]].i == 1;
         }
-        if (fits) mine->shares = t[q].ref.block;
+        if (fits) mine->shares = t.ref[q].block;
     }
     return HONE_OK;
 }
 static hone_status bind_program(binder *b, level *l, int k, const hone_node *n, const hone_instance *in, const hone_call *call,
                                 const hone_param *p, hone_fact *out) {
-    hone_bound *t = HONE_NEW_N(b->scratch, hone_bound, in->n_tensor + 1);
+    const hone_bound t = hone_bound_make(b->scratch, in->n_tensor);
     hone_vid *id = HONE_NEW_N(b->scratch, hone_vid, in->n_tensor + 1);
-    if (!t || !id) return no_memory();
+    if (!t.ref || !id) return no_memory();
     HONE_TRY(hone_bind_choose(b, l, n, in, out));
     for (int pass = 0; pass < 2; pass++) /* inputs first: making one dense adds a step */
         for (int q = 0; q < in->n_tensor; q++) {
@@ -123,12 +124,12 @@ static hone_status bind_program(binder *b, level *l, int k, const hone_node *n, 
             if (w->role == HONE_ROLE_OUT) {
                 v->fact = out[w->operand - n->program->n_in];
                 HONE_TRY(w->dense ? hone_bind_place_rows(b, l, id[q], v) : hone_bind_place(b, l, id[q], v));
-                t[q].ref = v->ref;
+                t.ref[q] = v->ref;
             } else {
                 HONE_TRY(w->dense ? hone_bind_dense(b, l, k, v) : hone_bind_real(b, v));
-                HONE_TRY(hone_bind_bring(b, l, k, id[q], &t[q].ref));
+                HONE_TRY(hone_bind_bring(b, l, k, id[q], &t.ref[q]));
             }
-            hone_instance_strides(in, call, p, q, v->fact.dim, v->stride, t[q].stride);
+            hone_instance_strides(in, call, p, q, v->fact.dim, v->stride, t.stride[q]);
         }
     return bind_steps(b, l, k, n, in, p, t, id, NULL);
 }
@@ -139,11 +140,11 @@ static hone_status bind_fused(binder *b, level *l, int k, const hone_node *f, bo
     const hone_instance *all = u->instance;
     hone_param *p = HONE_NEW_N(b->scratch, hone_param, all->n_param + 1);
     hone_call **call = HONE_NEW_N(b->scratch, hone_call *, u->n_part + 1);
-    hone_bound *t = HONE_NEW_N(b->scratch, hone_bound, all->n_tensor + 1);
+    const hone_bound t = hone_bound_make(b->scratch, all->n_tensor);
     hone_vid *id = HONE_NEW_N(b->scratch, hone_vid, all->n_tensor + 1);
     hone_fact out = hone_fact_unknown;
     *done = false;
-    if (!p || !call || !t || !id) return no_memory();
+    if (!p || !call || !t.ref || !id) return no_memory();
     for (int q = 0; q < u->n_part; q++) {
         const hone_node *n = f->part[q];
         const hone_fact **in = HONE_NEW_N(b->scratch, const hone_fact *, n->n_in + 1);
@@ -184,13 +185,13 @@ static hone_status bind_fused(binder *b, level *l, int k, const hone_node *f, bo
             hone_bound_var *v = l->var + id[q];
             if (w->role == HONE_ROLE_OUT) {
                 HONE_TRY(hone_bind_place(b, l, id[q], v));
-                t[q].ref = v->ref;
+                t.ref[q] = v->ref;
             } else {
                 HONE_TRY(w->dense ? hone_bind_dense(b, l, k, v) : hone_bind_real(b, v));
-                HONE_TRY(hone_bind_bring(b, l, k, id[q], &t[q].ref));
+                HONE_TRY(hone_bind_bring(b, l, k, id[q], &t.ref[q]));
             }
             int part = u->from[q].part;
-            hone_instance_strides(u->part[part], call[part], p + u->param0[part], u->from[q].tensor, v->fact.dim, v->stride, t[q].stride);
+            hone_instance_strides(u->part[part], call[part], p + u->param0[part], u->from[q].tensor, v->fact.dim, v->stride, t.stride[q]);
         }
     *done = true;
     return bind_steps(b, l, k, f, all, p, t, id, NULL);
@@ -239,8 +240,8 @@ static hone_status bind_formula(binder *b, level *l, int k, const hone_node *n, 
     }
     if (!*done && !all) return HONE_OK;
     if (!*done) {
-        hone_bound *t = HONE_NEW_N(b->scratch, hone_bound, all->n_tensor + 1);
-        if (!t) return no_memory();
+        const hone_bound t = hone_bound_make(b->scratch, all->n_tensor);
+        if (!t.ref) return no_memory();
         HONE_TRY(hone_bind_choose(b, l, n, all, out));
         for (int pass = 0; pass < 2; pass++) /* inputs first: making one dense adds a step */
             for (int q = 0; q < all->n_tensor; q++) {
@@ -252,13 +253,13 @@ static hone_status bind_formula(binder *b, level *l, int k, const hone_node *n, 
                     while (n->out[o] != f->id[q]) o++;
                     v->fact = out[o];
                     HONE_TRY(w->dense ? hone_bind_place_rows(b, l, f->id[q], v) : hone_bind_place(b, l, f->id[q], v));
-                    t[q].ref = v->ref;
+                    t.ref[q] = v->ref;
                 } else {
                     HONE_TRY(hone_bind_see(b, l, f->id[q]));
                     HONE_TRY(w->dense ? hone_bind_dense(b, l, k, v) : hone_bind_real(b, v));
-                    HONE_TRY(hone_bind_bring(b, l, k, f->id[q], &t[q].ref));
+                    HONE_TRY(hone_bind_bring(b, l, k, f->id[q], &t.ref[q]));
                 }
-                hone_walks_strides(f->walks[q], w, p, v->fact.dim, v->stride, t[q].stride);
+                hone_walks_strides(f->walks[q], w, p, v->fact.dim, v->stride, t.stride[q]);
             }
         HONE_TRY(bind_steps(b, l, k, n, all, p, t, f->id, f));
     }

@@ -115,6 +115,6 @@ hone_status hone_bind_segments(const binder *, hone_plan *) HONE_CHECKED;
 /* The space behind a base of a finished plan; -1 as above. first_slot: the base of slot 0. */
 int hone_plan_space(const hone_plan *, int first_slot, int32_t base);
 /* once.c: where the steps of a node, from step0 and patch0 on, read constants only, they are run and taken back. */
-hone_status hone_bind_once(binder *, const level *, const hone_instance *, hone_bound *t, const hone_vid *id, int step0,
+hone_status hone_bind_once(binder *, const level *, const hone_instance *, hone_bound t, const hone_vid *id, int step0,
                            int patch0) HONE_CHECKED;
 #endif

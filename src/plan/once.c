@@ -6,12 +6,12 @@
 
 enum { MOST = 1 << 22 /* bytes a plan */ };
 
-static bool decided(const binder *b, const level *l, const hone_instance *in, const hone_bound *t, const hone_vid *id, int step0) {
+static bool decided(const binder *b, const level *l, const hone_instance *in, hone_bound t, const hone_vid *id, int step0) {
     if (b->how.interpret || step0 == b->steps.step.n) return false;
     for (int q = 0; q < in->n_tensor; q++) {
         if (id[q] < 0) continue;
-        if (in->tensor[q].role == HONE_ROLE_IN && !hone_bind_is_known(b, t[q].ref)) return false;
-        if (in->tensor[q].role == HONE_ROLE_OUT && (t[q].ref.base != HONE_BASE_ARENA || (l->c->home && l->c->home[id[q]].in >= 0)))
+        if (in->tensor[q].role == HONE_ROLE_IN && !hone_bind_is_known(b, t.ref[q])) return false;
+        if (in->tensor[q].role == HONE_ROLE_OUT && (t.ref[q].base != HONE_BASE_ARENA || (l->c->home && l->c->home[id[q]].in >= 0)))
             return false;
     }
     for (int k = step0; k < b->steps.step.n; k++)
@@ -40,7 +40,7 @@ static hone_status run(const binder *b, int step0) {
     host->row->close(q);
     return s;
 }
-hone_status hone_bind_once(binder *b, const level *l, const hone_instance *in, hone_bound *t, const hone_vid *id, int step0, int patch0) {
+hone_status hone_bind_once(binder *b, const level *l, const hone_instance *in, hone_bound t, const hone_vid *id, int step0, int patch0) {
     if (!decided(b, l, in, t, id, step0)) return HONE_OK;
     const int own0 = b->own.n;
     const int n = b->steps.patch.n - patch0;
@@ -63,8 +63,8 @@ hone_status hone_bind_once(binder *b, const level *l, const hone_instance *in, h
     hone_status done = run(b, step0);
     for (int q = 0; q < in->n_tensor && !done; q++)
         for (int k = 0; k < n && id[q] >= 0 && in->tensor[q].role == HONE_ROLE_OUT; k++)
-            if (was[k].block == t[q].ref.block && was[k].offset == t[q].ref.offset) {
-                l->var[id[q]].ref = t[q].ref = *patch[k];
+            if (was[k].block == t.ref[q].block && was[k].offset == t.ref[q].offset) {
+                l->var[id[q]].ref = t.ref[q] = *patch[k];
                 break;
             }
     for (int k = 0; k < n; k++) {

@@ -138,17 +138,18 @@ hone_status hone_bind_copy(binder *b, const level *l, int node, const hone_bound
     if (!in) return hone_fail(HONE_BUG, "a copy could not be bound");
     atomic_store(known, in);
     hone_param *p = HONE_NEW_N(b->scratch, hone_param, in->n_param + 1);
-    hone_bound *t = HONE_NEW_N(b->scratch, hone_bound, in->n_tensor + 1);
-    if (!p || !t) return no_memory();
+    const hone_bound t = hone_bound_make(b->scratch, in->n_tensor);
+    if (!p || !t.ref) return no_memory();
     HONE_TRY(hone_instance_solve(in, &call, p));
     for (int k = 0; k < in->n_tensor; k++) {
         const hone_bound_var *v = in->tensor[k].role == HONE_ROLE_IN ? from : to;
-        t[k].ref = v->ref;
-        hone_instance_strides(in, &call, p, k, v->fact.dim, v->stride, t[k].stride);
+        t.ref[k] = v->ref;
+        hone_instance_strides(in, &call, p, k, v->fact.dim, v->stride, t.stride[k]);
     }
     hone_device_call c = {.instance = in,
                           .param = p,
-                          .tensor = t,
+                          .stride = t.stride,
+                          .ref = t.ref,
                           .node = node,
                           .of = node >= 0 ? l->c->graph->node.at[node] : NULL,
                           .packs = b->packs,

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/match_attention.h"
+#include "loops/match_attention.h"
 #include "device/cpu/cpu.h"
 #include "kernels/gemm.h"
 #include "kernels/softmax.h"
@@ -59,18 +59,18 @@ static hone_status weigh(hone_recipe_maker *m, const hone_cpu_call *c, int k, co
                          bool *fits) {
     const hone_stage *s = c->instance->stage + k + 1;
     int32_t x = s->value, given = -1;
-    const hone_x *e = hone_match_fn(c, x, HONE_FN_add);
+    const hone_x *e = hone_match_fn(&c->sized, x, HONE_FN_add);
     hone_affine f;
     if (e) x = e->a, given = e->b;
     d->mask.tensor = -1, d->alpha = 1, d->period = d->m;
-    if ((e = hone_match_fn(c, x, HONE_FN_mul))) {
-        bool first = hone_match_f32(c, e->a, &d->alpha);
-        if (first || hone_match_f32(c, e->b, &d->alpha)) x = first ? e->b : e->a;
+    if ((e = hone_match_fn(&c->sized, x, HONE_FN_mul))) {
+        bool first = hone_match_f32(&c->sized, e->a, &d->alpha);
+        if (first || hone_match_f32(&c->sized, e->b, &d->alpha)) x = first ? e->b : e->a;
     }
-    bool simple = hone_match_reads(c, s, x, temp[0], 0);
+    bool simple = hone_match_reads(&c->sized, s, x, temp[0], 0);
     if (simple && given >= 0) {
-        simple = hone_match_inside(c, w, given, temp, &f) && (f.k[w->n_domain - 1] == 1 || d->n == 1);
-        if (simple && !walked(m, w, d, &f, hone_match_at(c, given)->a, true, &d->mask))
+        simple = hone_match_inside(&c->sized, w, given, temp, &f) && (f.k[w->n_domain - 1] == 1 || d->n == 1);
+        if (simple && !walked(m, w, d, &f, hone_match_at(&c->sized, given)->a, true, &d->mask))
             return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     }
     if (simple) {
@@ -385,33 +385,34 @@ static bool loads(hone_recipe_maker *m, const hone_cpu_call *c, int k, const int
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + k;
     hone_slots_of u;
-    hone_match_slots(c, s, w), hone_match_slots(c, s + 7, &u);
+    hone_match_slots(&c->sized, s, w), hone_match_slots(&c->sized, s + 7, &u);
     const int last = w->n_domain - 1, deep = w->n_domain;
-    const hone_x *e = hone_match_fn(c, s->value, HONE_FN_mul), *f = hone_match_fn(c, s[7].value, HONE_FN_mul);
+    const hone_x *e = hone_match_fn(&c->sized, s->value, HONE_FN_mul), *f = hone_match_fn(&c->sized, s[7].value, HONE_FN_mul);
     hone_affine q, key, v, y = {0};
-    if (!e || !f || !hone_match_inside(c, w, e->a, temp, &q) || !hone_match_inside(c, w, e->b, temp, &key)) return false;
-    int tq = hone_match_at(c, e->a)->a, tk = hone_match_at(c, e->b)->a;
+    if (!e || !f || !hone_match_inside(&c->sized, w, e->a, temp, &q) || !hone_match_inside(&c->sized, w, e->b, temp, &key)) return false;
+    int tq = hone_match_at(&c->sized, e->a)->a, tk = hone_match_at(&c->sized, e->b)->a;
     if (q.k[last]) { /* the other way round */
         hone_affine t = q;
-        q = key, key = t, tq = hone_match_at(c, e->b)->a, tk = hone_match_at(c, e->a)->a;
+        q = key, key = t, tq = hone_match_at(&c->sized, e->b)->a, tk = hone_match_at(&c->sized, e->a)->a;
     }
-    const bool first = hone_match_reads(c, s + 7, f->a, temp[4], 1);
+    const bool first = hone_match_reads(&c->sized, s + 7, f->a, temp[4], 1);
     const int32_t value = first ? f->b : f->a;
-    if ((!first && !hone_match_reads(c, s + 7, f->b, temp[4], 1)) || !hone_match_inside(c, &u, value, temp, &v)) return false;
+    if ((!first && !hone_match_reads(&c->sized, s + 7, f->b, temp[4], 1)) || !hone_match_inside(&c->sized, &u, value, temp, &v))
+        return false;
     d->m = d->batches = 1, d->n = w->extent[last], d->depth = w->extent[deep], d->width = u.extent[last];
     if (d->n < 1 || d->depth < 1 || d->width < 1 || q.k[last] || (q.k[deep] != 1 && d->depth > 1)) return false;
     for (int x = 0; x < last; x++) {
         if (w->extent[x] < 1) return false;
         if (key.k[x] || v.k[x]) d->n_batch = x + 1;
-        y.k[x] = c->tensor[s[8].tensor].stride[x];
+        y.k[x] = c->stride[s[8].tensor][x];
     }
     for (int x = 0; x < last; x++) *(x < d->n_batch ? &d->batches : &d->m) *= w->extent[x];
     memcpy(d->extent, w->extent, sizeof d->extent);
-    if ((v.k[last] != 1 || c->tensor[s[8].tensor].stride[last] != 1) && d->width > 1) return false;
+    if ((v.k[last] != 1 || c->stride[s[8].tensor][last] != 1) && d->width > 1) return false;
     if (d->n > 1 << 20 || d->depth > 1 << 16 || d->width > 1 << 16 || d->m > 1 << 24 || d->batches > 1 << 24) return false;
     d->k_t = key.k[last], d->k_d = key.k[deep], d->v_t = v.k[u.n_domain];
     return walked(m, w, d, &q, tq, true, &d->q) && walked(m, w, d, &key, tk, false, &d->k) &&
-           walked(m, &u, d, &v, hone_match_at(c, value)->a, false, &d->v) && walked(m, w, d, &y, s[8].tensor, true, &d->y);
+           walked(m, &u, d, &v, hone_match_at(&c->sized, value)->a, false, &d->v) && walked(m, w, d, &y, s[8].tensor, true, &d->y);
 }
 /* Blocks of rows: a quarter of a megabyte of scores, and enough tiles to share. */
 static void choose(attending *d, int threads) {
@@ -445,11 +446,11 @@ static hone_status decide(hone_recipe_maker *m, const hone_cpu_call *c, attendin
 hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
     int temp[TEMPS];
     hone_slots_of w;
-    if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM || !hone_match_attention_shaped(c, stage, temp)) return HONE_OK;
+    if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM || !hone_match_attention_shaped(&c->sized, stage, temp)) return HONE_OK;
     attending *d = HONE_NEW(m->arena, attending);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     d->kernel = hone_gemm_f32_best(), d->softmax = hone_softmax_best(), d->w = temp[1];
-    bool fits = hone_match_softmax(c, stage, temp, &d->least, &d->floor) && loads(m, c, stage, temp, d, &w);
+    bool fits = hone_match_softmax(&c->sized, stage, temp, &d->least, &d->floor) && loads(m, c, stage, temp, d, &w);
     if (fits) HONE_TRY(weigh(m, c, stage, &w, temp, d, &fits));
     if (!fits) return HONE_OK;
     choose(d, c->how.threads);

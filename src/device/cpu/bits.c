@@ -78,7 +78,7 @@ static bool find_weights(finding *f, int32_t x) {
     if (!field(f, x, &load, &shift, &mask) || (mask != 3 && mask != 15 && mask != 255)) return false;
     const hone_x *e = in->x + load;
     d->bits = mask == 3 ? 2 : mask == 15 ? 4 : 8, d->b = e->a;
-    const int64_t per = 8 / d->bits, *stride = f->call->tensor[d->b].stride;
+    const int64_t per = 8 / d->bits, *stride = f->call->stride[d->b];
     if (e->flat || in->tensor[d->b].rank != 3 || d->block % 16 || d->block > HONE_BITS_MOST_BLOCK) return false;
     return says(f, in->list[e->b], (form){1, 0, 1, 0, 1, 0}) && says(f, in->list[e->b + 1], (form){0, 1, 1, 0, 1, 0}) &&
            says(f, in->list[e->b + 2], (form){0, 0, 1, 1, per, 0}) && says(f, shift, (form){0, 0, 1, d->bits, 1, 8}) && stride[2] == 1 &&
@@ -116,9 +116,9 @@ static bool find_rows(finding *f, const hone_slots_of *slots, int32_t x, hone_af
         hone_affine s;
         int64_t lo, hi;
         const int64_t size = f->call->param[in->tensor[e->a].dim[k]].i;
-        if (!hone_affine_expr(f->call, slots, in->list[e->b + k], &s)) return false;
+        if (!hone_affine_expr(&f->call->sized, slots, in->list[e->b + k], &s)) return false;
         hone_affine_range(slots, &s, &lo, &hi);
-        if (!hone_affine_move(slots, &s, f->call->tensor[e->a].stride[k], at)) return false;
+        if (!hone_affine_move(slots, &s, f->call->stride[e->a][k], at)) return false;
         if (s.k[place] == 1) d->k = size < d->k ? size : d->k;
         if (lo >= 0 && hi < size) continue;
         if (e->c < 0 || in->x[e->c].kind != HONE_X_CONST || in->x[e->c].k.f32 != 0 || s.c || s.k[place] != 1 || s.k[group] != d->block)
@@ -170,7 +170,7 @@ hone_status hone_cpu_bits(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     const int last = stage + copy;
     hone_slots_of slots;
     hone_affine at, out = {0};
-    if (!hone_affine_slots(c, stage, last, &slots)) return HONE_OK;
+    if (!hone_affine_slots(&c->sized, stage, last, &slots)) return HONE_OK;
     hone_bits_product d = {.kernel = hone_bits_best(), .out = in->stage[last].tensor, .packed = m->n_ref, .rows = m->n_ref + 1};
     finding f = {.call = c, .in = in, .d = &d};
     const int column = slots.n_domain - 1;
@@ -181,7 +181,7 @@ hone_status hone_cpu_bits(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     int before[MAX_SLOTS];
     d.m = 1;
     for (int k = 0; k < slots.n_domain; k++) {
-        before[k] = k, out.k[k] = c->tensor[d.out].stride[slots.dim[k]];
+        before[k] = k, out.k[k] = c->stride[d.out][slots.dim[k]];
         if (k < column && __builtin_mul_overflow(d.m, slots.extent[k], &d.m)) return HONE_OK;
     }
     if (out.k[column] != 1 && d.n > 1) return HONE_OK;

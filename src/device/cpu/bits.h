@@ -3,7 +3,7 @@
    be rounded and by bits_float.c where not. Private to device/cpu. */
 #ifndef HONE_DEVICE_CPU_BITS_H
 #define HONE_DEVICE_CPU_BITS_H
-#include "device/affine.h"
+#include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
 #include "kernels/bits.h"
 #include "kernels/gemm.h"

@@ -290,7 +290,7 @@ static bool gate(const reading *r, int32_t x, bool *fixed, int64_t *number) {
     return true;
 }
 static walk walk_of(const reading *r, int tensor, int way, int row, int each) {
-    const int64_t *stride = r->c->tensor[tensor].stride;
+    const int64_t *stride = r->c->stride[tensor];
     return (walk){tensor, 0, stride[way], row < 0 ? 0 : stride[row], stride[each]};
 }
 static bool same_walk(const walk *a, const walk *b) {
@@ -323,8 +323,8 @@ static bool write_load(reading *r, const hone_x *e) {
             !is_index(r, sub[2], last))
             return false;
         walk *b = r->bias + r->n_bias++;
-        *b = walk_of(r, e->a, 0, -1, 2), b->c = number * r->c->tensor[e->a].stride[1];
-        return b->each == 1 && r->c->tensor[e->a].stride[1] == r->c->param[t->dim[2]].i && put(r, "b");
+        *b = walk_of(r, e->a, 0, -1, 2), b->c = number * r->c->stride[e->a][1];
+        return b->each == 1 && r->c->stride[e->a][1] == r->c->param[t->dim[2]].i && put(r, "b");
     }
     if (t->role != HONE_ROLE_TEMP || t->rank > 5 || !is_index(r, sub[1], own(r, 1)) || !is_index(r, sub[2], own(r, 2)) ||
         !is_index(r, sub[t->rank - 1], last) || (t->rank == 5 && !gate(r, sub[3], &fixed, &number)) || number < 0 || number > 9 ||

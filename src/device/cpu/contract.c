@@ -107,7 +107,7 @@ static bool zero_point(hone_recipe_maker *s, const hone_cpu_call *c, hone_contra
     out->tensor = -1;
     if (x < 0) return true;
     hone_affine at;
-    if (!hone_affine_inside(c, &d->slots, x, &at)) return false;
+    if (!hone_affine_inside(&c->sized, &d->slots, x, &at)) return false;
     out->tensor = c->instance->x[x].a, out->is_signed = c->instance->tensor[out->tensor].dtype == HONE_DTYPE_I8, out->c = at.c;
     bool moves = false;
     for (int k = 0; k < n; k++) moves |= at.k[along[k]] != 0;
@@ -160,9 +160,11 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
     hone_affine_load l[2], first[2];
     d->bytes = in->x[st->value].type == HONE_I32;
     if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || (in->x[st->value].type != HONE_F32 && !d->bytes)) return false;
-    if (!hone_affine_slots(c, stage, epilogue ? stage + 1 : stage, &d->slots) || !factors(c, st->value, &p) || p.n != 2) return false;
+    if (!hone_affine_slots(&c->sized, stage, epilogue ? stage + 1 : stage, &d->slots) || !factors(c, st->value, &p) || p.n != 2)
+        return false;
     for (int k = 0; k < 2; k++)
-        if (!hone_affine_of_load(c, &d->slots, p.load[k], d->bytes ? HONE_AFFINE_BYTES : HONE_AFFINE_FACTOR, p.zero[k], l + k, first + k))
+        if (!hone_affine_of_load(&c->sized, &d->slots, p.load[k], d->bytes ? HONE_AFFINE_BYTES : HONE_AFFINE_FACTOR, p.zero[k], l + k,
+                                 first + k))
             return false;
     const hone_slots_of *w = &d->slots;
     /* B knows the last index that is longer than 1 */
@@ -182,8 +184,7 @@ static bool analyse(hone_recipe_maker *s, const hone_cpu_call *c, int stage, boo
     }
     d->a = l[1 - b], d->b = l[b], d->first_tensor = early->tensor, d->first_at = early->at.c, d->alpha = (float)p.alpha;
     if (d->bytes && w->over >= 0) return false;
-    if (w->over >= 0)
-        d->over_a = d->a.at.k[w->over], d->over_b = d->b.at.k[w->over], d->over_out = c->tensor[st->tensor].stride[w->dim[w->over]];
+    if (w->over >= 0) d->over_a = d->a.at.k[w->over], d->over_b = d->b.at.k[w->over], d->over_out = c->stride[st->tensor][w->dim[w->over]];
     if (early->tensor >= 0) /* the same walk over another tensor */
         for (int k = 0; k < w->n; k++)
             if (k != w->over && w->extent[k] > 1 && early->at.k[k] != d->a.at.k[k]) return false;
@@ -288,11 +289,11 @@ static hone_status place_rows(hone_recipe_maker *s, const hone_cpu_call *c, int 
     int64_t step = 1;
     for (int k = d->slots.n_domain - 1; k >= 0; k--) {
         bool in_n = d->n_n && k >= d->group_n[0];
-        if (in_n && d->slots.extent[k] > 1 && c->tensor[st->tensor].stride[d->slots.dim[k]] != step) return HONE_OK;
+        if (in_n && d->slots.extent[k] > 1 && c->stride[st->tensor][d->slots.dim[k]] != step) return HONE_OK;
         if (in_n) step *= d->slots.extent[k];
     }
     hone_affine out = {0};
-    for (int k = 0; k < d->slots.n_domain; k++) out.k[k] = c->tensor[st->tensor].stride[d->slots.dim[k]];
+    for (int k = 0; k < d->slots.n_domain; k++) out.k[k] = c->stride[st->tensor][d->slots.dim[k]];
     int group_m[MAX_SLOTS], group_b[MAX_SLOTS], nm = 0, nb = 0;
     groups(d, group_m, &nm, group_b, &nb);
     for (int k = 0; k < nb; k++) d->by[k].out = out.k[group_b[k]];
@@ -355,7 +356,7 @@ static uint64_t halves_of(const hone_contract *d, uint64_t ends) {
 typedef struct {
     hone_turn in, out;
     hone_cpu_call call;
-    hone_bound tensor[HONE_MAX_TENSORS];
+    hone_strides stride[HONE_MAX_TENSORS];
 } turned;
 static hone_status contract(hone_recipe_maker *s, const hone_cpu_call *c, const turned *turn, int stage, int *end, bool *done) {
     hone_contract *d = HONE_NEW(s->arena, hone_contract);
@@ -506,10 +507,10 @@ static hone_status turns(const hone_cpu_call *c, int stage, turned *t, bool *any
     }
     hone_arena_destroy(look.arena);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    memcpy(t->tensor, c->tensor, sizeof *c->tensor * (size_t)in->n_tensor);
-    t->call.tensor = t->tensor;
-    if (*any && t->in.tensor >= 0) hone_turn_strides(c, &t->in, t->tensor[t->in.tensor].stride);
-    if (*any && t->out.tensor >= 0) hone_turn_strides(c, &t->out, t->tensor[t->out.tensor].stride);
+    memcpy(t->stride, c->stride, sizeof *c->stride * (size_t)in->n_tensor);
+    t->call.stride = t->stride;
+    if (*any && t->in.tensor >= 0) hone_turn_strides(c, &t->in, t->stride[t->in.tensor]);
+    if (*any && t->out.tensor >= 0) hone_turn_strides(c, &t->out, t->stride[t->out.tensor]);
     return HONE_OK;
 }
 hone_status hone_cpu_contract(hone_recipe_maker *s, const hone_cpu_call *c, int stage, int *end, bool *done) {

@@ -131,7 +131,7 @@ static hone_status round_tile(const hone_step *s, void *const *base, int64_t num
 }
 hone_status hone_contract_half_before(hone_recipe_maker *s, const hone_cpu_call *c, hone_contract *d, uint64_t *uses) {
     const hone_tensor *t = c->instance->tensor + d->a.tensor;
-    const int64_t *stride = c->tensor[d->a.tensor].stride;
+    const int64_t *stride = c->stride[d->a.tensor];
     int64_t count = 1, span = 1;
     for (int k = 0; k < t->rank; k++) {
         const int64_t extent = c->param[t->dim[k]].i;

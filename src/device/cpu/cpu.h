@@ -54,7 +54,7 @@ hone_status hone_cpu_tilecode(hone_recipe_maker *, const hone_cpu_call *, int st
 bool hone_cpu_known(const hone_cpu_call *, int tensor);
 /* Where the numbers of a tensor are that is a constant of the model; NULL: it is none. */
 static inline const void *hone_cpu_constant(const hone_cpu_call *c, int tensor) {
-    const hone_ref r = c->tensor[tensor].ref;
+    const hone_ref r = c->ref[tensor];
     if (!c->packs || !c->constant || !c->constant[tensor] || !hone_base_is_constant(r.base)) return NULL;
     return (const char *)hone_packs_constant(c->packs, r.base) + r.offset;
 }

@@ -47,7 +47,7 @@ static bool load_at(matching *m, int32_t x, bool along_n, hone_row_number *out) 
     const hone_x *e = at(m, x);
     if (e->kind != HONE_X_LOAD || e->a == m->acc) return false;
     hone_affine all;
-    if (!hone_affine_inside(m->c, m->slots, x, &all)) return false;
+    if (!hone_affine_inside(&m->c->sized, m->slots, x, &all)) return false;
     out->tensor = e->a, out->dtype = in->tensor[e->a].dtype;
     return placed(m, &all, along_n, out);
 }
@@ -55,7 +55,7 @@ static bool load_at(matching *m, int32_t x, bool along_n, hone_row_number *out) 
 static bool column_number(matching *m, int32_t x, hone_dtype dtype, hone_row_number *out) {
     if (!m->columns || !load_at(m, x, true, out) || out->dtype != dtype) return false;
     hone_affine f;
-    if (!hone_affine_inside(m->c, m->slots, x, &f)) return false;
+    if (!hone_affine_inside(&m->c->sized, m->slots, x, &f)) return false;
     for (int k = 0; k < m->nm; k++)
         if (m->slots->extent[m->group_m[k]] > 1 && f.k[m->group_m[k]]) return false;
     return true;
@@ -234,13 +234,13 @@ static bool place_out(matching *m, hone_simple *r) {
         hone_affine sub = {0};
         int64_t lo, hi;
         if (!s->identity || s->sub0 >= 0) {
-            if (!hone_affine_expr(m->c, m->slots, in->list[s->sub0 + k], &sub)) return false;
+            if (!hone_affine_expr(&m->c->sized, m->slots, in->list[s->sub0 + k], &sub)) return false;
         } else
             for (int q = 0; q < m->slots->n_domain; q++) sub.k[q] = m->slots->dim[q] == k;
         hone_affine_range(m->slots, &sub, &lo, &hi);
         if (lo < 0 || hi >= m->c->param[in->tensor[s->tensor].dim[k]].i) return false;
-        out.c += sub.c * m->c->tensor[s->tensor].stride[k];
-        for (int q = 0; q < m->slots->n; q++) out.k[q] += sub.k[q] * m->c->tensor[s->tensor].stride[k];
+        out.c += sub.c * m->c->stride[s->tensor][k];
+        for (int q = 0; q < m->slots->n; q++) out.k[q] += sub.k[q] * m->c->stride[s->tensor][k];
     }
     r->out.tensor = s->tensor, r->out.dtype = in->tensor[s->tensor].dtype;
     return placed(m, &out, true, &r->out);

@@ -2,7 +2,7 @@
    epilogue: the common ends of a sum (bias, residual, clamp, activation, narrowing to 8 bits), recognised in the program. Everything else runs as tile code. */
 #ifndef HONE_DEVICE_CPU_EPILOGUE_H
 #define HONE_DEVICE_CPU_EPILOGUE_H
-#include "device/affine.h"
+#include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/table.h"
 #include "kernels/activate.h"

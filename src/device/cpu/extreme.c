@@ -3,7 +3,7 @@
    Windows are pool.c's; what leaves indices over is tile code. */
 #include <string.h>
 
-#include "device/affine.h"
+#include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
 
 typedef float floats __attribute__((vector_size(16)));
@@ -65,7 +65,7 @@ hone_status hone_cpu_extreme(hone_recipe_maker *m, const hone_cpu_call *c, int s
     (void)end;
     if ((st->reduce != HONE_REDUCE_MAX && st->reduce != HONE_REDUCE_MIN) || st->how || !st->identity || st->over >= 0 || st->skip ||
         e->kind != HONE_X_LOAD || in->tensor[e->a].dtype != HONE_DTYPE_F32 || in->tensor[st->tensor].dtype != HONE_DTYPE_F32 ||
-        !hone_affine_slots(c, stage, stage, &slots) || !hone_affine_inside(c, &slots, st->value, &at))
+        !hone_affine_slots(&c->sized, stage, stage, &slots) || !hone_affine_inside(&c->sized, &slots, st->value, &at))
         return HONE_OK;
     extreme d = {.in = e->a, .out = st->tensor, .c = at.c, .n = 1, .least = st->reduce == HONE_REDUCE_MIN};
     int left = 0;

@@ -93,7 +93,7 @@ static bool write_load(reading *r, const hone_x *e) {
     const hone_instance *in = r->c->instance;
     const hone_tensor *t = in->tensor + e->a;
     const int32_t *sub = in->list + e->b;
-    const int64_t *stride = r->c->tensor[e->a].stride;
+    const int64_t *stride = r->c->stride[e->a];
     const bool wide = r->s->n_index + r->s->n_reduce > r->lead; /* it knows places */
     if (e->flat || e->c >= 0 || t->dtype != HONE_DTYPE_F32 || e->a >= 63) return false;
     for (int k = 0; k < r->count; k++)
@@ -185,7 +185,7 @@ hone_status hone_cpu_norm(hone_recipe_maker *m, const hone_cpu_call *c, int stag
         if (here && k < stage + forms[f].n - 1) own |= (uint64_t)1 << in->stage[k].tensor;
     }
     d.y = s[forms[f].n - 1].tensor, d.kind = forms[f].kind;
-    const int64_t *by_x = c->tensor[d.x].stride, *by_y = c->tensor[d.y].stride;
+    const int64_t *by_x = c->stride[d.x], *by_y = c->stride[d.y];
     if (own & others || by_x[r.lead] != 1 || by_y[r.lead] != 1) return HONE_OK;
     d.lead = 0;
     for (int k = 0; k < r.lead; k++) {

@@ -54,7 +54,7 @@ int64_t *hone_pictures_by(hone_arena *a, const hone_cpu_call *c, int n_ref) {
     int64_t *by = HONE_NEW_N(a, int64_t, n_ref + 1);
     for (int t = 0; by && t < c->instance->n_tensor; t++) {
         const int dim = c->pictures->dim[t];
-        if (dim >= 0) by[t] = c->tensor[t].stride[dim] * (int64_t)hone_dtypes[c->instance->tensor[t].dtype].bytes;
+        if (dim >= 0) by[t] = c->stride[t][dim] * (int64_t)hone_dtypes[c->instance->tensor[t].dtype].bytes;
     }
     return by;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "device/affine.h"
+#include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
 #include "kernels/gemm_half.h"
 
@@ -234,13 +234,13 @@ hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     hone_affine_load first; /* of a recurrence, which this is not */
     pool *d = HONE_NEW(m->arena, pool);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    if (!hone_affine_slots(c, stage, stage, &slots) || slots.n_domain < 2 ||
-        !hone_affine_of_load(c, &slots, st->value, sums ? HONE_AFFINE_SUM : HONE_AFFINE_MAX, -1, &d->x, &first) ||
+    if (!hone_affine_slots(&c->sized, stage, stage, &slots) || slots.n_domain < 2 ||
+        !hone_affine_of_load(&c->sized, &slots, st->value, sums ? HONE_AFFINE_SUM : HONE_AFFINE_MAX, -1, &d->x, &first) ||
         in->tensor[d->x.tensor].dtype != dtype)
         return HONE_OK;
     const int last = slots.n_domain - 1;
     hone_affine out = {0};
-    for (int k = 0; k <= last; k++) out.k[k] = c->tensor[st->tensor].stride[slots.dim[k]];
+    for (int k = 0; k <= last; k++) out.k[k] = c->stride[st->tensor][slots.dim[k]];
     bool along = d->x.at.k[last] != 1; /* the last index moves the window */
     for (int q = 0; q < d->x.n_bounded; q++) along |= d->x.bounded[q].k[last] != 0;
     if (out.k[last] != 1 || slots.extent[last] < 4) return HONE_OK;

@@ -37,7 +37,7 @@ static hone_status interpret_all(hone_recipe_maker *m, const hone_cpu_call *c) {
     hone_place *place = HONE_NEW_N(m->arena, hone_place, n + 1);
     hone_param *param = hone_arena_copy(m->arena, c->param, sizeof *param * (size_t)c->instance->n_param);
     if (!d || !place || !param) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    for (int t = 0; t < n; t++) memcpy(place[t].stride, c->tensor[t].stride, sizeof place[t].stride);
+    for (int t = 0; t < n; t++) memcpy(place[t].stride, c->stride[t], sizeof place[t].stride);
     *d = (interpreted){c->instance, param, place};
     hone_step step = {.tactic = "interpret",
                       .serial = true,
@@ -54,7 +54,7 @@ bool hone_cpu_known(const hone_cpu_call *c, int tensor) {
     const hone_tensor *w = c->instance->tensor + tensor;
     bool single = true;
     for (int k = 0; k < w->rank; k++) single &= c->param[w->dim[k]].i == 1;
-    return single || (w->rank == 1 && c->param[w->dim[0]].i == 256 && c->tensor[tensor].stride[0] == 1);
+    return single || (w->rank == 1 && c->param[w->dim[0]].i == 256 && c->stride[tensor][0] == 1);
 }
 /* All that steps follow from: the instance, its parameters, strides and, where weights may be packed or bytes looked up, which are constant; of a single number it may be
    looked at. 0: it is not to be kept. */
@@ -68,7 +68,7 @@ static int key_of(const hone_cpu_call *c, bool weights, int64_t *key) {
     for (int t = 0; t < in->n_tensor; t++) {
         const hone_tensor *w = in->tensor + t;
         if (w->role == HONE_ROLE_TEMP) continue; /* parameters and the others say how it lies */
-        memcpy(key + n, c->tensor[t].stride, sizeof *key * (size_t)w->rank), n += w->rank;
+        memcpy(key + n, c->stride[t], sizeof *key * (size_t)w->rank), n += w->rank;
         const void *known = weights ? hone_cpu_constant(c, t) : NULL;
         if (weights) key[n++] = !known ? 0 : hone_cpu_known(c, t) ? (int64_t)(intptr_t)known : 1;
     }
@@ -96,7 +96,7 @@ static hone_status code_of(hone_arena *a, const void *arg, const void **out) {
     const coding *g = arg;
     const hone_cpu_call *c = g->call;
     hone_place place[HONE_MAX_TENSORS];
-    for (int t = 0; t < c->instance->n_tensor; t++) memcpy(place[t].stride, c->tensor[t].stride, sizeof place[t].stride);
+    for (int t = 0; t < c->instance->n_tensor; t++) memcpy(place[t].stride, c->stride[t], sizeof place[t].stride);
     hone_tilecode *code = NULL;
     hone_status s = hone_tilecode_make(a, c->instance, g->stage, c->param, place, g->acc, &code);
     *out = code;
@@ -250,8 +250,7 @@ static hone_status state_boxes(hone_recipe_maker *m, const hone_cpu_call *c) {
     for (int t = 0; t < in->n_tensor && good; t++) {
         int64_t extent[HONE_MAX_RANK];
         for (int k = 0; k < in->tensor[t].rank; k++) extent[k] = c->param[in->tensor[t].dim[k]].i;
-        good = hone_box_make(m->arena, extent, c->tensor[t].stride, in->tensor[t].rank, (int64_t)hone_dtypes[in->tensor[t].dtype].bytes,
-                             box + t);
+        good = hone_box_make(m->arena, extent, c->stride[t], in->tensor[t].rank, (int64_t)hone_dtypes[in->tensor[t].dtype].bytes, box + t);
     }
     for (int k = 0; k < m->part.n && good; k++)
         if (m->part.at[k].buffer >= 0) box[m->part.at[k].buffer] = (hone_box){.bytes = m->part.at[k].bytes};
@@ -347,12 +346,12 @@ static bool lay(const hone_cpu_call *c, int t, int64_t *bytes) {
     int order[HONE_MAX_RANK] = {0};
     for (int k = 0; k < w->rank; k++) {
         int q = k;
-        for (; as >= 0 && q > 0 && c->tensor[as].stride[order[q - 1]] < c->tensor[as].stride[k]; q--) order[q] = order[q - 1];
+        for (; as >= 0 && q > 0 && c->stride[as][order[q - 1]] < c->stride[as][k]; q--) order[q] = order[q - 1];
         order[q] = k;
     }
     int64_t n = 1;
     for (int k = w->rank - 1; k >= 0; k--) {
-        c->tensor[t].stride[order[k]] = n;
+        c->stride[t][order[k]] = n;
         if (__builtin_mul_overflow(n, c->param[w->dim[order[k]]].i, &n)) return false;
     }
     return !__builtin_mul_overflow(n, (int64_t)hone_dtypes[w->dtype].bytes, bytes);
@@ -398,7 +397,7 @@ hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
     int n_ref = r->n_ref;
     hone_ref *ref = HONE_NEW_N(s->arena, hone_ref, n_ref + 1);
     if (!ref) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    for (int t = 0; t < in->n_tensor; t++) ref[t] = c->tensor[t].ref;
+    for (int t = 0; t < in->n_tensor; t++) ref[t] = c->ref[t];
     if (pictures > 1 && !(by = hone_pictures_by(s->arena, c, n_ref))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     for (int k = 0; k < r->n_packed; k++)
         HONE_TRY((r->packed[k].get ? r->packed[k].get : hone_contract_packed)(c, r->packed + k, ref + r->packed[k].ref));

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "device/affine.h"
+#include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
 #include "kernels/pool.h"
 
@@ -112,12 +112,12 @@ static bool places(finding *f, const hone_x *e, hone_affine *base) {
     if (e->kind != HONE_X_LOAD || e->flat || e->c >= 0 || in->tensor[e->a].dtype != HONE_DTYPE_F32) return false;
     *base = (hone_affine){0};
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
-        const int64_t size = f->c->param[in->tensor[e->a].dim[k]].i, stride = f->c->tensor[e->a].stride[k];
+        const int64_t size = f->c->param[in->tensor[e->a].dim[k]].i, stride = f->c->stride[e->a][k];
         const int32_t x = in->list[e->b + k];
         hone_affine s;
         int64_t lo = -1, hi = -1;
         bool reduced = false;
-        if (hone_affine_expr(f->c, &f->slots, x, &s)) hone_affine_range(&f->slots, &s, &lo, &hi);
+        if (hone_affine_expr(&f->c->sized, &f->slots, x, &s)) hone_affine_range(&f->slots, &s, &lo, &hi);
         for (int q = f->slots.n_domain; q < f->slots.n && lo >= 0; q++) reduced |= s.k[q] != 0;
         if (lo >= 0 && hi < size && !reduced) {
             if (!hone_affine_move(&f->slots, &s, stride, base)) return false;
@@ -336,12 +336,12 @@ hone_status hone_cpu_resample(hone_recipe_maker *m, const hone_cpu_call *c, int 
     resample *d = HONE_NEW(m->arena, resample);
     f.index = HONE_NEW_N(m->arena, int64_t, in->n_index + 1);
     if (!d || !f.index) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    if (!hone_affine_slots(c, at, copied ? at + 1 : at, &f.slots) || !f.slots.apart || !places(&f, source, &d->base) ||
+    if (!hone_affine_slots(&c->sized, at, copied ? at + 1 : at, &f.slots) || !f.slots.apart || !places(&f, source, &d->base) ||
         (f.made && !factors(&f, f.made->value, false)) || !f.n_term || !sort_axes(&f, d) || (!d->n_axis && f.slots.n > f.slots.n_domain))
         return HONE_OK;
     int last = f.slots.n_domain - 1;
     while (last > 0 && f.slots.extent[last] == 1) last--;
-    const int64_t *stride = c->tensor[z->tensor].stride;
+    const int64_t *stride = c->stride[z->tensor];
     if (last < 0 || stride[f.slots.dim[last]] != 1) return HONE_OK;
     bool moves = false;
     if ((d->n = f.slots.extent[last]) > MAX_ROW) return HONE_OK; /* products below must not overflow */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "device/affine.h"
+#include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
 
 enum { STAGES = 3, LEAST = 4096, MOST = 16384 /* values a tile, about */ };
@@ -62,7 +62,7 @@ static bool loads(const reading *r, int stage, int32_t x, int *tensor, hone_affi
     const hone_x *e = at(r, x);
     hone_affine f;
     if (e->kind != HONE_X_LOAD || e->flat || r->c->instance->tensor[e->a].dtype != HONE_DTYPE_F32 ||
-        r->c->instance->tensor[e->a].role == HONE_ROLE_TEMP || !hone_affine_inside(r->c, r->slots + stage, x, &f))
+        r->c->instance->tensor[e->a].role == HONE_ROLE_TEMP || !hone_affine_inside(&r->c->sized, r->slots + stage, x, &f))
         return false;
     *tensor = e->a, *out = (hone_affine){.c = f.c};
     for (int k = 0; k < INDICES; k++)
@@ -127,10 +127,10 @@ static bool stores(const reading *r, hone_affine *out) {
     for (int k = 0; k < in->tensor[s->tensor].rank; k++) {
         hone_affine sub;
         int64_t lo, hi;
-        if (!hone_affine_expr(r->c, r->slots + 2, in->list[s->sub0 + k], &sub)) return false;
+        if (!hone_affine_expr(&r->c->sized, r->slots + 2, in->list[s->sub0 + k], &sub)) return false;
         hone_affine_range(r->slots + 2, &sub, &lo, &hi);
         if (lo < 0 || hi >= r->c->param[in->tensor[s->tensor].dim[k]].i) return false;
-        if (!hone_affine_move(r->slots + 2, &sub, r->c->tensor[s->tensor].stride[k], out)) return false;
+        if (!hone_affine_move(r->slots + 2, &sub, r->c->stride[s->tensor][k], out)) return false;
     }
     return true;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "device/affine.h"
+#include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/table.h"
 #include "kernels/epilogue.h"
@@ -168,7 +168,7 @@ static bool one_number(const matching *m, int32_t x, number *out) {
     hone_affine f;
     if (e->kind == HONE_X_CONST && e->type == HONE_F32) return *out = (number){.tensor = -1, .k = e->k.f32}, true;
     if (is_cast(m, x, HONE_F32)) x = e->a, e = at(m, x);
-    if (e->kind != HONE_X_LOAD || !hone_affine_inside(m->c, m->slots, x, &f)) return false;
+    if (e->kind != HONE_X_LOAD || !hone_affine_inside(&m->c->sized, m->slots, x, &f)) return false;
     for (int k = 0; k < m->slots->n; k++)
         if (m->slots->extent[k] > 1 && f.k[k]) return false;
     const hone_dtype dtype = m->c->instance->tensor[e->a].dtype;
@@ -177,7 +177,7 @@ static bool one_number(const matching *m, int32_t x, number *out) {
 }
 static bool load_of(const matching *m, int32_t x, leaf *l, hone_dtype *dtype) {
     const hone_x *e = at(m, x);
-    if (e->kind != HONE_X_LOAD || !hone_affine_inside(m->c, m->slots, x, &l->at)) return false;
+    if (e->kind != HONE_X_LOAD || !hone_affine_inside(&m->c->sized, m->slots, x, &l->at)) return false;
     l->tensor = e->a, *dtype = m->c->instance->tensor[e->a].dtype;
     return true;
 }
@@ -317,7 +317,7 @@ hone_status hone_cpu_row_tree(hone_recipe_maker *m, const hone_cpu_call *c, int 
     hone_slots_of slots;
     (void)end;
     if (st->reduce || st->how || !st->identity || st->over >= 0 || st->skip || st->pick >= 0 || in->n_tensor > 64 ||
-        (to != HONE_DTYPE_F32 && to != HONE_DTYPE_U8 && to != HONE_DTYPE_I8) || !hone_affine_slots(c, stage, stage, &slots) ||
+        (to != HONE_DTYPE_F32 && to != HONE_DTYPE_U8 && to != HONE_DTYPE_I8) || !hone_affine_slots(&c->sized, stage, stage, &slots) ||
         slots.n_domain < 1 || !slots.apart)
         return HONE_OK;
     int64_t all = 1;
@@ -329,7 +329,7 @@ hone_status hone_cpu_row_tree(hone_recipe_maker *m, const hone_cpu_call *c, int 
     matching in_it = {.c = c, .slots = &slots, .d = d, .narrows = -1};
     if (!recognise(&in_it, m->arena, stage)) return HONE_OK;
     hone_affine out = {0};
-    for (int k = 0; k < slots.n_domain; k++) out.k[k] = c->tensor[st->tensor].stride[slots.dim[k]];
+    for (int k = 0; k < slots.n_domain; k++) out.k[k] = c->stride[st->tensor][slots.dim[k]];
     const int first = row_from(d, &slots, &out);
     if (first < 0) return HONE_OK;
     int before[MAX_SLOTS];

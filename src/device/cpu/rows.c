@@ -31,7 +31,8 @@ hone_status hone_cpu_rows(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     const hone_stage *st = c->instance->stage + stage;
     hone_slots_of slots;
     (void)end;
-    if (st->reduce || st->how || !st->identity || st->over >= 0 || st->skip || !hone_affine_slots(c, stage, stage, &slots)) return HONE_OK;
+    if (st->reduce || st->how || !st->identity || st->over >= 0 || st->skip || !hone_affine_slots(&c->sized, stage, stage, &slots))
+        return HONE_OK;
     row *d = HONE_NEW(m->arena, row);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     d->n_tensor = c->instance->n_tensor, d->rows = d->elements = 1;

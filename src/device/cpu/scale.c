@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/thread.h"
-#include "device/affine.h"
+#include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/scale.h"
 
@@ -53,8 +53,8 @@ static bool is_number(const matching *m, int32_t x) { return at(m, x)->kind == H
 static bool loads(const matching *m, int32_t x, bool columns, int *tensor, hone_affine *f) {
     const int last = m->slots->n_domain - 1;
     const hone_x *e = at(m, x);
-    if (e->kind != HONE_X_LOAD || m->c->instance->tensor[e->a].dtype != HONE_DTYPE_F32 || !hone_affine_inside(m->c, m->slots, x, f) ||
-        f->k[last] != 1)
+    if (e->kind != HONE_X_LOAD || m->c->instance->tensor[e->a].dtype != HONE_DTYPE_F32 ||
+        !hone_affine_inside(&m->c->sized, m->slots, x, f) || f->k[last] != 1)
         return false;
     for (int k = 0; k < last && columns; k++)
         if (m->slots->extent[k] > 1 && f->k[k]) return false;
@@ -96,14 +96,14 @@ hone_status hone_cpu_scale(hone_recipe_maker *m, const hone_cpu_call *c, int sta
     int before[MAX_SLOTS];
     (void)end;
     if (st->reduce || st->how || !st->identity || st->over >= 0 || st->skip || to->dtype != HONE_DTYPE_F32 || c->instance->n_tensor > 64 ||
-        !hone_affine_slots(c, stage, stage, &slots) || slots.n_domain < 2)
+        !hone_affine_slots(&c->sized, stage, stage, &slots) || slots.n_domain < 2)
         return HONE_OK;
     scaling *d = HONE_NEW(m->arena, scaling);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     const int last = slots.n_domain - 1;
     d->rows = 1, d->n = slots.extent[last], d->out = st->tensor, d->n_tensor = c->instance->n_tensor;
     for (int k = 0; k < slots.n_domain; k++) {
-        before[k] = k, out.k[k] = c->tensor[st->tensor].stride[slots.dim[k]];
+        before[k] = k, out.k[k] = c->stride[st->tensor][slots.dim[k]];
         if (k < last) d->rows *= slots.extent[k];
     }
     const matching in = {c, &slots};

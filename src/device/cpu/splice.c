@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "device/affine.h"
+#include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
 
 enum { MOST = 1 << 15 /* elements a tile copies */, LEAST = 1 << 10 };
@@ -85,7 +85,7 @@ static bool find_part(const hone_cpu_call *c, const hone_slots_of *slots, int32_
     *out = (part){.tensor = e->a};
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
         const int32_t sub = in->list[e->b + k];
-        const int64_t size = c->param[in->tensor[e->a].dim[k]].i, stride = c->tensor[e->a].stride[k];
+        const int64_t size = c->param[in->tensor[e->a].dim[k]].i, stride = c->stride[e->a][k];
         const hone_x *s = in->x + sub;
         hone_affine at;
         int64_t lo, hi;
@@ -95,7 +95,7 @@ static bool find_part(const hone_cpu_call *c, const hone_slots_of *slots, int32_
             out->step = stride, out->size = size;
             continue;
         }
-        if (!hone_affine_expr(c, slots, sub, &at)) return false;
+        if (!hone_affine_expr(&c->sized, slots, sub, &at)) return false;
         if (!from && at.k[time] == 1 && !out->size) {
             for (int q = 0; q < slots->n; q++)
                 if (q != time && at.k[q]) return false;
@@ -158,11 +158,11 @@ hone_status hone_cpu_splice(hone_recipe_maker *m, const hone_cpu_call *c, int st
         cond->fn != HONE_FN_lt || in->x[cond->a].kind != HONE_X_INDEX ||
         (type != HONE_DTYPE_F32 && type != HONE_DTYPE_F16 && type != HONE_DTYPE_BF16))
         return HONE_OK;
-    if (!hone_affine_slots(c, stage, stage, &slots) || !slots.apart || slots.n_domain < 2) return HONE_OK;
+    if (!hone_affine_slots(&c->sized, stage, stage, &slots) || !slots.apart || slots.n_domain < 2) return HONE_OK;
     splice d = {.y = st->tensor, .lens = -1, .outer = 1, .bytes = hone_dtypes[type].bytes};
     border from = {.load = -1};
     const int inner = slots.n_domain - 1;
-    const int64_t *stride = c->tensor[st->tensor].stride;
+    const int64_t *stride = c->stride[st->tensor];
     int time = -1;
     for (int k = 0; k < slots.n_domain; k++)
         if (slots.id[k] == in->x[cond->a].a) time = k;
@@ -172,8 +172,8 @@ hone_status hone_cpu_splice(hone_recipe_maker *m, const hone_cpu_call *c, int st
         return HONE_OK;
     if (from.load >= 0) {
         d.lens = in->x[from.load].a;
-        if (in->tensor[d.lens].dtype != HONE_DTYPE_I32 || !hone_affine_inside(c, &slots, from.load, &d.lens_at) || d.lens_at.k[time] ||
-            d.lens_at.k[inner])
+        if (in->tensor[d.lens].dtype != HONE_DTYPE_I32 || !hone_affine_inside(&c->sized, &slots, from.load, &d.lens_at) ||
+            d.lens_at.k[time] || d.lens_at.k[inner])
             return HONE_OK;
     }
     d.border = from.c, d.rows = slots.extent[time], d.row = slots.extent[inner], d.y_step = stride[slots.dim[time]];

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "device/affine.h"
+#include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
 #include "kernels/pool.h"
 
@@ -53,8 +53,8 @@ hone_status hone_cpu_sums(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     (void)end;
     if (st->reduce != HONE_REDUCE_SUM || st->how != HONE_STORE_SET || !st->identity || st->over >= 0 || st->skip ||
         load->kind != HONE_X_LOAD || c->instance->tensor[st->tensor].dtype != HONE_DTYPE_F32 ||
-        c->instance->tensor[load->a].dtype != HONE_DTYPE_F32 || !hone_affine_slots(c, stage, stage, &slots) || slots.n_domain < 1 ||
-        !hone_affine_inside(c, &slots, st->value, &x))
+        c->instance->tensor[load->a].dtype != HONE_DTYPE_F32 || !hone_affine_slots(&c->sized, stage, stage, &slots) || slots.n_domain < 1 ||
+        !hone_affine_inside(&c->sized, &slots, st->value, &x))
         return HONE_OK;
     summing *d = HONE_NEW(m->arena, summing);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
@@ -62,7 +62,7 @@ hone_status hone_cpu_sums(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     while (last > 0 && slots.extent[last] == 1) last--;
     d->sums = 1, d->n = slots.extent[last], d->x = load->a, d->out = st->tensor, d->x_c = x.c, d->kernel = hone_pool_best();
     for (int k = 0; k < slots.n_domain; k++) {
-        before[k] = k, out.k[k] = c->tensor[st->tensor].stride[slots.dim[k]];
+        before[k] = k, out.k[k] = c->stride[st->tensor][slots.dim[k]];
         if (k < last) d->sums *= slots.extent[k];
     }
     if (x.k[last] != 1 || out.k[last] != 1 || d->n < FEWEST || d->sums > MOST_SUMS ||

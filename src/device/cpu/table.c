@@ -21,7 +21,7 @@ static bool steady(walking *w, int32_t x) {
     const int t = e->a;
     hone_affine at;
     if (!hone_cpu_constant(c, t) || !hone_cpu_known(c, t)) return false;
-    if (!hone_affine_inside(c, w->slots, x, &at))
+    if (!hone_affine_inside(&c->sized, w->slots, x, &at))
         return !e->flat && e->c < 0 && c->instance->tensor[t].rank == 1 && only(w, c->instance->list[e->b]);
     for (int k = 0; k < w->slots->n; k++)
         if (at.k[k] && w->slots->extent[k] > 1) return false;
@@ -56,7 +56,7 @@ const hone_table *hone_table_make(hone_arena *a, const hone_cpu_call *c, const h
     if (!given || !only(&w, s->value) || !w.met || given[s->value]) return NULL;
     hone_place place[HONE_MAX_TENSORS];
     for (int k = 0; k < in->n_tensor; k++) {
-        memcpy(place[k].stride, c->tensor[k].stride, sizeof place[k].stride);
+        memcpy(place[k].stride, c->stride[k], sizeof place[k].stride);
         place[k].at = (void *)hone_cpu_constant(c, k);
     }
     for (int k = 0; k < 256; k++) {
@@ -111,7 +111,7 @@ static bool is_byte(void *of, int32_t x) { /* the same element of the same tenso
     hone_affine at;
     if (e->kind != HONE_X_LOAD || (r->tensor >= 0 && r->tensor != e->a) || (r->c->constant && r->c->constant[e->a])) return false;
     const hone_dtype dtype = r->c->instance->tensor[e->a].dtype;
-    if ((dtype != HONE_DTYPE_U8 && dtype != HONE_DTYPE_I8) || !hone_affine_inside(r->c, r->slots, x, &at)) return false;
+    if ((dtype != HONE_DTYPE_U8 && dtype != HONE_DTYPE_I8) || !hone_affine_inside(&r->c->sized, r->slots, x, &at)) return false;
     if (r->tensor >= 0) return !memcmp(&at, &r->at, sizeof at);
     r->tensor = e->a, r->is_signed = dtype == HONE_DTYPE_I8, r->at = at;
     return true;
@@ -127,7 +127,7 @@ hone_status hone_cpu_table(hone_recipe_maker *m, const hone_cpu_call *c, int sta
     const hone_stage *st = c->instance->stage + stage;
     hone_slots_of slots;
     (void)end;
-    if (st->reduce || st->how || !st->identity || st->over >= 0 || st->skip || !hone_affine_slots(c, stage, stage, &slots) ||
+    if (st->reduce || st->how || !st->identity || st->over >= 0 || st->skip || !hone_affine_slots(&c->sized, stage, stage, &slots) ||
         !slots.apart || is_plain(c, st))
         return HONE_OK;
     looked *d = HONE_NEW(m->arena, looked);
@@ -138,7 +138,7 @@ hone_status hone_cpu_table(hone_recipe_maker *m, const hone_cpu_call *c, int sta
     if (all < FEWEST || !(d->table = hone_table_make(m->arena, c, &slots, stage, is_byte, &r, &r.is_signed))) return HONE_OK;
     d->in = r.tensor, d->out = st->tensor, d->n_tensor = c->instance->n_tensor, d->in_c = r.at.c, d->run = 1;
     d->floats = c->instance->tensor[st->tensor].dtype == HONE_DTYPE_F32;
-    const int64_t *stride = c->tensor[st->tensor].stride;
+    const int64_t *stride = c->stride[st->tensor];
     int last = slots.n_domain - 1; /* the inner indices that follow on in both are a row */
     for (; last >= 0; last--) {
         if (slots.extent[last] == 1) continue;

@@ -3,7 +3,7 @@
    (activations, scales, clamps, casts) is then one look-up. The values are the definition's own. Private to device/cpu. */
 #ifndef HONE_DEVICE_CPU_TABLE_H
 #define HONE_DEVICE_CPU_TABLE_H
-#include "device/affine.h"
+#include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
 #include "kernels/table.h"
 

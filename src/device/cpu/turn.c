@@ -20,7 +20,7 @@ bool hone_turn_able(const hone_cpu_call *c, int tensor, hone_turn *t) {
     for (int k = w->rank - 1; k >= 0; k--) {
         if (k == PIXEL_DIM - 1) t->pixels = n;
         if (k == 0) t->channels = n / (t->pixels ? t->pixels : 1);
-        dense &= steps(c->param[w->dim[k]].i, c->tensor[tensor].stride[k], &n);
+        dense &= steps(c->param[w->dim[k]].i, c->stride[tensor][k], &n);
     }
     return dense && t->channels >= FEWEST_CHANNELS && t->pixels >= FEWEST_PIXELS;
 }

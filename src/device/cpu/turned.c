@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "device/affine.h"
+#include "loops/match_affine.h"
 #include "device/cpu/cpu.h"
 #include "kernels/gemm.h"
 
@@ -49,9 +49,10 @@ hone_status hone_cpu_turned(hone_recipe_maker *m, const hone_cpu_call *c, int st
     if (st->reduce || st->how || !st->identity || st->over >= 0 || st->skip || load->kind != HONE_X_LOAD || load->flat ||
         in->tensor[st->tensor].dtype != HONE_DTYPE_F32 || in->tensor[load->a].dtype != HONE_DTYPE_F32)
         return HONE_OK;
-    if (!hone_affine_slots(c, stage, stage, &slots) || !slots.apart || !hone_affine_inside(c, &slots, st->value, &from)) return HONE_OK;
+    if (!hone_affine_slots(&c->sized, stage, stage, &slots) || !slots.apart || !hone_affine_inside(&c->sized, &slots, st->value, &from))
+        return HONE_OK;
     int last = -1, along = -1;
-    const int64_t *stride = c->tensor[st->tensor].stride;
+    const int64_t *stride = c->stride[st->tensor];
     for (int k = 0; k < slots.n_domain; k++) {
         if (slots.extent[k] == 1) continue;
         if (stride[slots.dim[k]] == 1) last = k;

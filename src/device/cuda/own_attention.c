@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "device/cuda/own.h"
-#include "device/match_attention.h"
+#include "loops/match_attention.h"
 
 struct hone_own_attention {
     hone_match_attention m;
@@ -19,7 +19,7 @@ static bool is_causal(const hone_device_call *c, const hone_match_attention *m) 
     const hone_match_rows *r = &m->mask;
     if (r->tensor < 0 || !c->packs || !c->constant || !c->constant[r->tensor] || c->instance->tensor[r->tensor].dtype != HONE_DTYPE_F32)
         return false;
-    const hone_ref ref = c->tensor[r->tensor].ref;
+    const hone_ref ref = c->ref[r->tensor];
     if (!hone_base_is_constant(ref.base) || r->batch || r->head || m->keys < m->queries) return false;
     const float *v = (const float *)(const void *)((const char *)hone_packs_constant(c->packs, ref.base) + ref.offset) + r->at;
     for (int64_t i = 0; i < m->queries; i++)
@@ -33,7 +33,7 @@ hone_status hone_own_attention_match(hone_arena *arena, const hone_device_call *
     const hone_instance *in = c->instance;
     hone_match_attention m;
     *out = NULL;
-    if (!hone_match_attention_of(c, stage, &m)) return HONE_OK;
+    if (!hone_match_attention_of(&c->sized, stage, &m)) return HONE_OK;
     const int tensor[] = {m.q.tensor, m.k.tensor, m.v.tensor, m.y.tensor};
     for (int k = 0; k < 4; k++)
         if (in->tensor[tensor[k]].dtype != HONE_DTYPE_F32) return HONE_OK;

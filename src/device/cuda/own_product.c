@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   own_product: products, convolutions and depthwise convolutions by the tensor cores' kernels: the match (device/match_product.h) as the kernel's
+   own_product: products, convolutions and depthwise convolutions by the tensor cores' kernels: the match (loops/match_product.h) as the kernel's
    struct, weights packed once as rows of K, operands that do not lie as the kernel reads them copied before, and the stage that follows as its epilogue. */
 #include <math.h>
 #include <string.h>
 
 #include "device/cuda/own.h"
-#include "device/match_product.h"
+#include "loops/match_product.h"
 #include "loops/print_target.h"
 
 struct hone_own_product {
@@ -57,10 +57,10 @@ static void look(ending *e, int32_t x) {
             return;
         }
         if (n->type != HONE_F32) break;
-        const hone_end_kind kind = hone_match_end(e->c, &e->p->m, x, &at);
+        const hone_end_kind kind = hone_match_end(&e->c->sized, &e->p->m, x, &at);
         const char *was = e->to->held[n->a];
         if (kind == HONE_END_NUMBER && e->c->constant && e->c->constant[n->a] && in->tensor[n->a].dtype == HONE_DTYPE_F32) {
-            const hone_ref r = e->c->tensor[n->a].ref;
+            const hone_ref r = e->c->ref[n->a];
             if (!hone_base_is_constant(r.base)) break;
             float v;
             memcpy(&v, (const char *)hone_packs_constant(e->c->packs, r.base) + r.offset + at * 4, 4);
@@ -251,7 +251,7 @@ static void pack(const void *arg, void *dst, int part, int parts) {
 }
 static hone_status keep(const hone_device_call *c, hone_own_product *p, hone_ref *packed, int64_t *bytes) {
     const hone_match_product *m = &p->m;
-    const hone_ref r = c->tensor[m->b].ref;
+    const hone_ref r = c->ref[m->b];
     packing k = {.from = c->instance->tensor[m->b].dtype,
                  .to = p->half,
                  .outer = p->batch.n && p->batch.at[0].b ? p->batch.at[0].extent : 1,
@@ -313,8 +313,8 @@ hone_status hone_own_product_match(hone_arena *arena, const hone_device_call *c,
     *out = NULL;
     hone_own_product *p = HONE_NEW(arena, hone_own_product);
     if (!p) return no_memory();
-    if (!hone_match_product_of(c, stage, &p->m)) return HONE_OK;
-    const hone_ref b = c->tensor[p->m.b].ref;
+    if (!hone_match_product_of(&c->sized, stage, &p->m)) return HONE_OK;
+    const hone_ref b = c->ref[p->m.b];
     p->half = c->how.precision;
     p->constant = c->packs && c->constant && c->constant[p->m.b] && hone_base_is_constant(b.base);
     p->ref = p->constant ? ref : -1;

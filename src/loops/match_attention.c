@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
    match_attention: see match_attention.h. */
-#include "device/match_attention.h"
+#include "loops/match_attention.h"
 
 #include <math.h>
 
 enum { STAGES = HONE_ATTENTION_STAGES, TEMPS = HONE_ATTENTION_TEMPS };
-const hone_x *hone_match_at(const hone_device_call *c, int32_t x) { return c->instance->x + x; }
-const hone_x *hone_match_fn(const hone_device_call *c, int32_t x, hone_fn fn) {
+const hone_x *hone_match_at(const hone_sized *c, int32_t x) { return c->instance->x + x; }
+const hone_x *hone_match_fn(const hone_sized *c, int32_t x, hone_fn fn) {
     return hone_match_at(c, x)->kind == HONE_X_FN && hone_match_at(c, x)->fn == fn && hone_match_at(c, x)->type == HONE_F32
                ? hone_match_at(c, x)
                : NULL;
 }
-bool hone_match_f32(const hone_device_call *c, int32_t x, float *out) {
+bool hone_match_f32(const hone_sized *c, int32_t x, float *out) {
     *out = hone_match_at(c, x)->k.f32;
     return hone_match_at(c, x)->kind == HONE_X_CONST && hone_match_at(c, x)->type == HONE_F32;
 }
 /* A load of a temporary at the stage's own first indices, reduced ones after the domain's; `skip`: without the domain's last. */
-bool hone_match_reads(const hone_device_call *c, const hone_stage *s, int32_t x, int tensor, int skip) {
+bool hone_match_reads(const hone_sized *c, const hone_stage *s, int32_t x, int tensor, int skip) {
     const hone_instance *in = c->instance;
     const hone_x *e = hone_match_at(c, x);
     if (e->kind != HONE_X_LOAD || e->a != tensor || e->flat) return false;
@@ -27,7 +27,7 @@ bool hone_match_reads(const hone_device_call *c, const hone_stage *s, int32_t x,
     }
     return true;
 }
-void hone_match_slots(const hone_device_call *c, const hone_stage *s, hone_slots_of *out) { /* as they are written */
+void hone_match_slots(const hone_sized *c, const hone_stage *s, hone_slots_of *out) { /* as they are written */
     out->n_domain = s->n_index, out->n = s->n_index + s->n_reduce, out->over = -1, out->shelf = c->shelf;
     for (int k = 0; k < out->n; k++) {
         out->dim[k] = k, out->id[k] = c->instance->list[s->index0 + k];
@@ -35,7 +35,7 @@ void hone_match_slots(const hone_device_call *c, const hone_stage *s, hone_slots
     }
 }
 /* A load of f32 that is never outside, whatever it would be there, and none of a temporary that is never made. */
-bool hone_match_inside(const hone_device_call *c, const hone_slots_of *w, int32_t x, const int *temp, hone_affine *out) {
+bool hone_match_inside(const hone_sized *c, const hone_slots_of *w, int32_t x, const int *temp, hone_affine *out) {
     const hone_instance *in = c->instance;
     const hone_x *e = hone_match_at(c, x);
     *out = (hone_affine){0};
@@ -44,7 +44,7 @@ bool hone_match_inside(const hone_device_call *c, const hone_slots_of *w, int32_
         if (e->a == temp[k]) return false;
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
         hone_affine s;
-        int64_t lo, hi, step = c->tensor[e->a].stride[k];
+        int64_t lo, hi, step = c->stride[e->a][k];
         if (!hone_affine_expr(c, w, in->list[e->b + k], &s)) return false;
         hone_affine_range(w, &s, &lo, &hi);
         if (lo < 0 || hi >= c->param[in->tensor[e->a].dim[k]].i) return false;
@@ -56,7 +56,7 @@ bool hone_match_inside(const hone_device_call *c, const hone_slots_of *w, int32_
     return true;
 }
 /* Stages from k on, but for what loads and strides are like: temporaries in the order of stages. */
-bool hone_match_attention_shaped(const hone_device_call *c, int k, int *temp) {
+bool hone_match_attention_shaped(const hone_sized *c, int k, int *temp) {
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + k;
     if (k + STAGES > in->n_stage) return false;
@@ -82,7 +82,7 @@ bool hone_match_attention_shaped(const hone_device_call *c, int k, int *temp) {
     if (in->tensor[s[8].tensor].rank != n || in->tensor[s[8].tensor].role != HONE_ROLE_OUT) return false;
     return s[1].follows && s[3].follows && s[6].follows && s[8].follows;
 }
-bool hone_match_softmax(const hone_device_call *c, int k, const int *temp, float *least, float *floor) {
+bool hone_match_softmax(const hone_sized *c, int k, const int *temp, float *least, float *floor) {
     const hone_stage *s = c->instance->stage + k;
     const hone_x *e;
     if (!hone_match_reads(c, s + 2, s[2].value, temp[1], 0)) return false;
@@ -113,7 +113,7 @@ static bool rows_of(const places *p, const hone_affine *f, int64_t groups, bool 
     out->head = grouped ? (p->group < 0 ? head : group) : head;
     return !grouped || p->head < 0 || p->group < 0 || head == group * groups; /* heads of queries: one index */
 }
-bool hone_match_attention_of(const hone_device_call *c, int stage, hone_match_attention *m) {
+bool hone_match_attention_of(const hone_sized *c, int stage, hone_match_attention *m) {
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + stage;
     int temp[TEMPS];
@@ -135,7 +135,7 @@ bool hone_match_attention_of(const hone_device_call *c, int stage, hone_match_at
     const bool first = hone_match_reads(c, s + 7, f->a, temp[4], 1);
     const int32_t value = first ? f->b : f->a;
     if ((!first && !hone_match_reads(c, s + 7, f->b, temp[4], 1)) || !hone_match_inside(c, &u, value, temp, &v)) return false;
-    for (int x = 0; x <= last; x++) y.k[x] = c->tensor[s[8].tensor].stride[x];
+    for (int x = 0; x <= last; x++) y.k[x] = c->stride[s[8].tensor][x];
     /* w = s * alpha + mask */
     int32_t x = s[1].value, given = -1;
     const hone_x *sum = hone_match_fn(c, x, HONE_FN_add);

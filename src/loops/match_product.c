@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
    match_product: see match_product.h. */
-#include "device/match_product.h"
+#include "loops/match_product.h"
 
 #include <string.h>
 
@@ -17,7 +17,7 @@ typedef struct {
     double alpha;
 } product;
 
-static bool factors(const hone_device_call *c, int32_t x, product *p) {
+static bool factors(const hone_sized *c, int32_t x, product *p) {
     const hone_instance *in = c->instance;
     const hone_x *e = in->x + x;
     if (e->type != HONE_F32) return false;
@@ -38,7 +38,7 @@ static bool factors(const hone_device_call *c, int32_t x, product *p) {
     }
     return false;
 }
-static bool factor_of(const hone_device_call *c, const hone_slots_of *slots, int32_t x, factor *out) {
+static bool factor_of(const hone_sized *c, const hone_slots_of *slots, int32_t x, factor *out) {
     const hone_instance *in = c->instance;
     const hone_x *e = in->x + x;
     if (e->flat) return false;
@@ -50,8 +50,8 @@ static bool factor_of(const hone_device_call *c, const hone_slots_of *slots, int
         int64_t lo, hi;
         if (!hone_affine_expr(c, slots, in->list[e->b + k], out->dim + k)) return false;
         hone_affine_range(slots, out->dim + k, &lo, &hi);
-        if (!hone_affine_move(slots, out->dim + k, c->tensor[e->a].stride[k], &out->at)) return false;
-        out->stride[k] = c->tensor[e->a].stride[k];
+        if (!hone_affine_move(slots, out->dim + k, c->stride[e->a][k], &out->at)) return false;
+        out->stride[k] = c->stride[e->a][k];
         out->outside[k] = lo < 0 || hi >= c->param[in->tensor[e->a].dim[k]].i;
         if (out->outside[k] && !zero) return false;
     }
@@ -65,7 +65,7 @@ static bool knows(const hone_slots_of *w, const factor *f, int slot) {
     return false;
 }
 /* Where the last stage stores, over the slots of the first: both walk the same domain. */
-static bool stores(const hone_device_call *c, hone_match_product *m, int stage, int last) {
+static bool stores(const hone_sized *c, hone_match_product *m, int stage, int last) {
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + stage, *z = in->stage + last;
     if (z->n_index != s->n_index || z->how) return false;
@@ -73,11 +73,11 @@ static bool stores(const hone_device_call *c, hone_match_product *m, int stage, 
     hone_slots_of own = m->slots; /* the last stage's names of the same indices */
     for (int k = 0; k < own.n_domain; k++) own.id[k] = in->list[z->index0 + own.dim[k]];
     own.n = own.n_domain;
-    for (int k = 0; k < own.n_domain && z->identity; k++) m->store.k[k] = c->tensor[z->tensor].stride[own.dim[k]];
+    for (int k = 0; k < own.n_domain && z->identity; k++) m->store.k[k] = c->stride[z->tensor][own.dim[k]];
     for (int d = 0; !z->identity && d < in->tensor[z->tensor].rank; d++) {
         hone_affine at;
         if (z->sub0 < 0 || !hone_affine_expr(c, &own, in->list[z->sub0 + d], &at) ||
-            !hone_affine_move(&own, &at, c->tensor[z->tensor].stride[d], &m->store))
+            !hone_affine_move(&own, &at, c->stride[z->tensor][d], &m->store))
             return false;
     }
     for (int k = 0; k < own.n_domain; k++)
@@ -103,12 +103,12 @@ typedef struct {
     int64_t out, kernel, stride, pad, dilation;
     int m, k; /* slots, or -1 */
 } side;
-static bool side_of(const hone_device_call *c, const hone_slots_of *w, const factor *f, int d, side *out) {
+static bool side_of(const hone_sized *c, const hone_slots_of *w, const factor *f, int d, side *out) {
     const hone_affine *a = f->dim + d;
     const int m = slot_of(w, a, 0, w->n_domain), k = slot_of(w, a, w->n_domain, w->n);
     if (m == -2 || k == -2) return false;
     *out = (side){.size = c->param[c->instance->tensor[f->tensor].dim[d]].i,
-                  .step = c->tensor[f->tensor].stride[d],
+                  .step = c->stride[f->tensor][d],
                   .out = m < 0 ? 1 : w->extent[m],
                   .kernel = k < 0 ? 1 : w->extent[k],
                   .stride = m < 0 ? 1 : a->k[m],
@@ -118,7 +118,7 @@ static bool side_of(const hone_device_call *c, const hone_slots_of *w, const fac
                   .k = k};
     return out->stride > 0 && out->dilation > 0;
 }
-static bool window_of(const hone_device_call *c, hone_match_product *m, const factor *a, const factor *b) {
+static bool window_of(const hone_sized *c, hone_match_product *m, const factor *a, const factor *b) {
     const hone_slots_of *w = &m->slots;
     const int rank = c->instance->tensor[a->tensor].rank;
     int channel = -1, group = -1, rest[HONE_MAX_RANK], n = 0, channel_slot = -1, group_slot = -1;
@@ -150,7 +150,7 @@ static bool window_of(const hone_device_call *c, hone_match_product *m, const fa
                              .image_step = image.step,
                              .line_step = y.step,
                              .pixel_step = x.step,
-                             .channel_step = channel < 0 ? 1 : c->tensor[a->tensor].stride[channel],
+                             .channel_step = channel < 0 ? 1 : c->stride[a->tensor][channel],
                              .out_height = y.out,
                              .out_width = x.out,
                              .kernel_y = y.kernel,
@@ -165,7 +165,7 @@ static bool window_of(const hone_device_call *c, hone_match_product *m, const fa
                              .b_x = x.k < 0 ? 0 : b->at.k[x.k],
                              .b_channel = channel_slot < 0 ? 0 : b->at.k[channel_slot],
                              .groups = group < 0 ? 1 : w->extent[group_slot],
-                             .group_step = group < 0 ? 0 : c->tensor[a->tensor].stride[group]};
+                             .group_step = group < 0 ? 0 : c->stride[a->tensor][group]};
     if (channel_slot >= 0 && w->extent[channel_slot] != v->channels) return false;
     /* all of K and all rows are the window's; rows lie as images, lines, pixels */
     for (int k = w->n_domain; k < w->n; k++)
@@ -185,7 +185,7 @@ static bool window_of(const hone_device_call *c, hone_match_product *m, const fa
     return true;
 }
 
-bool hone_match_product_of(const hone_device_call *c, int stage, hone_match_product *m) {
+bool hone_match_product_of(const hone_sized *c, int stage, hone_match_product *m) {
     const hone_instance *in = c->instance;
     const hone_stage *st = in->stage + stage;
     product p = {.alpha = 1};
@@ -241,7 +241,7 @@ bool hone_match_product_of(const hone_device_call *c, int stage, hone_match_prod
     return true;
 }
 
-hone_end_kind hone_match_end(const hone_device_call *c, const hone_match_product *m, int32_t load, int64_t *first) {
+hone_end_kind hone_match_end(const hone_sized *c, const hone_match_product *m, int32_t load, int64_t *first) {
     const hone_instance *in = c->instance;
     const hone_x *e = in->x + load;
     const hone_slots_of *w = &m->slots;

@@ -8,23 +8,23 @@
         x     = exp(w - m)
         sum   = sum(t) x          z = max(sum, number)
         o     = sum(t) x * v      y = o / z          in the domain of queries and e */
-#ifndef HONE_DEVICE_MATCH_ATTENTION_H
-#define HONE_DEVICE_MATCH_ATTENTION_H
-#include "device/affine.h"
+#ifndef HONE_LOOPS_MATCH_ATTENTION_H
+#define HONE_LOOPS_MATCH_ATTENTION_H
+#include "loops/match_affine.h"
 
 enum { HONE_ATTENTION_STAGES = 9, HONE_ATTENTION_TEMPS = 8 };
 /* Pieces of it, for tactics that take more forms than the plain one. */
-const hone_x *hone_match_at(const hone_device_call *, int32_t x);
-const hone_x *hone_match_fn(const hone_device_call *, int32_t x, hone_fn); /* a function of f32, or NULL */
-bool hone_match_f32(const hone_device_call *, int32_t x, float *out);      /* a constant of f32 */
+const hone_x *hone_match_at(const hone_sized *, int32_t x);
+const hone_x *hone_match_fn(const hone_sized *, int32_t x, hone_fn); /* a function of f32, or NULL */
+bool hone_match_f32(const hone_sized *, int32_t x, float *out);      /* a constant of f32 */
 /* A load of a temporary at the stage's own first indices, reduced ones after the domain's; `skip`: without the domain's last. */
-bool hone_match_reads(const hone_device_call *, const hone_stage *, int32_t x, int tensor, int skip);
-void hone_match_slots(const hone_device_call *, const hone_stage *, hone_slots_of *out); /* as they are written */
+bool hone_match_reads(const hone_sized *, const hone_stage *, int32_t x, int tensor, int skip);
+void hone_match_slots(const hone_sized *, const hone_stage *, hone_slots_of *out); /* as they are written */
 /* A load of f32 that is never outside, whatever it would be there, and none of a temporary that is never made. */
-bool hone_match_inside(const hone_device_call *, const hone_slots_of *, int32_t x, const int *temp, hone_affine *out);
+bool hone_match_inside(const hone_sized *, const hone_slots_of *, int32_t x, const int *temp, hone_affine *out);
 /* Stages from k on, but for what loads and strides are like: temporaries in the order of stages. */
-bool hone_match_attention_shaped(const hone_device_call *, int k, int *temp);
-bool hone_match_softmax(const hone_device_call *, int k, const int *temp, float *least, float *floor);
+bool hone_match_attention_shaped(const hone_sized *, int k, int *temp);
+bool hone_match_softmax(const hone_sized *, int k, const int *temp, float *least, float *floor);
 
 /* The plain form: w = s * alpha (+ mask); batches, heads and queries as indices of their own. */
 typedef struct {
@@ -36,5 +36,5 @@ typedef struct {
     int64_t batches, heads, kv_heads, queries, keys, head_size;
     float alpha;
 } hone_match_attention;
-bool hone_match_attention_of(const hone_device_call *, int stage, hone_match_attention *out);
+bool hone_match_attention_of(const hone_sized *, int stage, hone_match_attention *out);
 #endif

@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
-   affine: a stage's loads as strides over its indices, once numbers are known: what kernels need to see a matrix multiplication or a convolution in a program. */
-#ifndef HONE_DEVICE_AFFINE_H
-#define HONE_DEVICE_AFFINE_H
-#include "device/device.h"
+   match_affine: a stage's loads as strides over its indices, once numbers are known: what all other matches are made of. Pure functions of an
+   instance and its numbers; they say nothing about which kernel is good. */
+#ifndef HONE_LOOPS_MATCH_AFFINE_H
+#define HONE_LOOPS_MATCH_AFFINE_H
+#include "base/shelf.h"
+#include "loops/instance.h"
+
+/* All that is looked at: an instance, the numbers of a call, and how its tensors lie. */
+typedef struct {
+    const hone_instance *instance;
+    const hone_param *param;
+    hone_strides *stride; /* of each tensor, in elements */
+    const bool *constant; /* of each tensor: its data is known and will not change; NULL: none is */
+    hone_shelf *shelf;    /* where what is made of numbers alone is kept; NULL: nowhere */
+} hone_sized;
 
 enum { MAX_SLOTS = 12, MAX_BOUNDED = 3, MAX_BATCH = 6 }; /* indices of a stage; of a window; of what is neither row nor column */
 typedef struct {
@@ -26,8 +37,8 @@ typedef struct {
 } hone_slots_of;
 
 /* The domain is walked as the target of stage `last` lies in memory: that of the stage itself, or of the one that follows it. */
-bool hone_affine_slots(const hone_device_call *, int stage, int last, hone_slots_of *out);
-bool hone_affine_expr(const hone_device_call *, const hone_slots_of *, int32_t x, hone_affine *out);
+bool hone_affine_slots(const hone_sized *, int stage, int last, hone_slots_of *out);
+bool hone_affine_expr(const hone_sized *, const hone_slots_of *, int32_t x, hone_affine *out);
 /* A load with affine subscripts that goes into a sum: of f32, 0 outside if it can be outside; or of 8 bits, outside what `zero` (-1: 0) is; or into a largest
    value: of f32, -inf outside, or of 8 bits, the least of its type outside. In a recurrence, h[t - 1] else h0 is two loads: `first` is what step 0 reads (tensor -1: the same). */
 typedef enum {
@@ -36,10 +47,10 @@ typedef enum {
     HONE_AFFINE_MAX,
     HONE_AFFINE_FACTOR /* SUM; constants may be f16 or bf16 */
 } hone_affine_into;
-bool hone_affine_of_load(const hone_device_call *, const hone_slots_of *, int32_t x, hone_affine_into, int32_t zero, hone_affine_load *out,
+bool hone_affine_of_load(const hone_sized *, const hone_slots_of *, int32_t x, hone_affine_into, int32_t zero, hone_affine_load *out,
                          hone_affine_load *first);
 /* The offset of a load that is never outside; false: it is another kind of load. */
-bool hone_affine_inside(const hone_device_call *, const hone_slots_of *, int32_t x, hone_affine *out);
+bool hone_affine_inside(const hone_sized *, const hone_slots_of *, int32_t x, hone_affine *out);
 /* *to += step * by. False: too far for any memory. */
 bool hone_affine_move(const hone_slots_of *, const hone_affine *by, int64_t step, hone_affine *to);
 void hone_affine_range(const hone_slots_of *, const hone_affine *, int64_t *lo, int64_t *hi);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
-   affine: see affine.h. */
-#include "device/affine.h"
+   match_affine: see match_affine.h. */
+#include "loops/match_affine.h"
 
 #include <math.h>
 #include <string.h>
 
-bool hone_affine_slots(const hone_device_call *c, int stage, int last, hone_slots_of *out) {
+bool hone_affine_slots(const hone_sized *c, int stage, int last, hone_slots_of *out) {
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + stage, *z = in->stage + last;
     int n = s->n_index + s->n_reduce, order[HONE_MAX_RANK];
     if (n > MAX_SLOTS || s->n_index > HONE_MAX_RANK) return false;
-    out->apart = hone_stage_order(in, z, c->param, c->tensor[z->tensor].stride, order);
+    out->apart = hone_stage_order(in, z, c->param, c->stride[z->tensor], order);
     out->n_domain = s->n_index, out->n = n, out->over = -1, out->shelf = c->shelf;
     for (int k = 0; k < n; k++) {
         out->dim[k] = k < s->n_index ? order[k] : k;
@@ -28,7 +28,7 @@ static bool put(int64_t *to, int64_t a, int64_t b) {
     return !__builtin_mul_overflow(a, b, &p) && !__builtin_add_overflow(*to, p, to) && *to<far && * to> - far;
 }
 /* A number that no index changes. */
-static bool number(const hone_device_call *c, int32_t x, int64_t *out) {
+static bool number(const hone_sized *c, int32_t x, int64_t *out) {
     const hone_x *e = c->instance->x + x;
     int64_t p, q = 0;
     switch (e->kind) {
@@ -48,7 +48,7 @@ static bool number(const hone_device_call *c, int32_t x, int64_t *out) {
     }
 }
 /* Adds `times` x to *out. */
-static bool add(const hone_device_call *c, const hone_slots_of *slots, int32_t x, int64_t times, hone_affine *out) {
+static bool add(const hone_sized *c, const hone_slots_of *slots, int32_t x, int64_t times, hone_affine *out) {
     const hone_x *e = c->instance->x + x;
     int64_t by;
     if (e->kind == HONE_X_INDEX) {
@@ -68,7 +68,7 @@ static bool add(const hone_device_call *c, const hone_slots_of *slots, int32_t x
     default: return false;
     }
 }
-bool hone_affine_expr(const hone_device_call *c, const hone_slots_of *slots, int32_t x, hone_affine *out) {
+bool hone_affine_expr(const hone_sized *c, const hone_slots_of *slots, int32_t x, hone_affine *out) {
     *out = (hone_affine){0};
     return add(c, slots, x, 1, out);
 }
@@ -85,7 +85,7 @@ bool hone_affine_move(const hone_slots_of *slots, const hone_affine *by, int64_t
     for (int q = 0; q < slots->n && fits; q++) fits = put(&to->k[q], by->k[q], step);
     return fits;
 }
-bool hone_affine_inside(const hone_device_call *c, const hone_slots_of *slots, int32_t x, hone_affine *out) {
+bool hone_affine_inside(const hone_sized *c, const hone_slots_of *slots, int32_t x, hone_affine *out) {
     const hone_instance *in = c->instance;
     const hone_x *e = in->x + x;
     *out = (hone_affine){0};
@@ -93,7 +93,7 @@ bool hone_affine_inside(const hone_device_call *c, const hone_slots_of *slots, i
     if (e->flat) return hone_affine_expr(c, slots, in->list[e->b], out); /* flat(s)[0] */
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
         hone_affine s;
-        int64_t lo, hi, step = c->tensor[e->a].stride[k];
+        int64_t lo, hi, step = c->stride[e->a][k];
         if (!hone_affine_expr(c, slots, in->list[e->b + k], &s)) return false;
         hone_affine_range(slots, &s, &lo, &hi);
         if (lo < 0 || hi >= c->param[in->tensor[e->a].dim[k]].i) return false;
@@ -110,7 +110,7 @@ static bool nothing(const hone_instance *in, int32_t x, hone_dtype dtype, hone_a
     if (zero < 0) return e->kind == HONE_X_CONST && e->type == HONE_I32 && e->k.i32 == 0;
     return x == zero || (e->kind == HONE_X_LOAD && in->x[zero].kind == HONE_X_LOAD && e->a == in->x[zero].a && !in->tensor[e->a].rank);
 }
-bool hone_affine_of_load(const hone_device_call *c, const hone_slots_of *slots, int32_t x, hone_affine_into into, int32_t zero,
+bool hone_affine_of_load(const hone_sized *c, const hone_slots_of *slots, int32_t x, hone_affine_into into, int32_t zero,
                          hone_affine_load *out, hone_affine_load *first) {
     const hone_instance *in = c->instance;
     const hone_x *e = in->x + x;
@@ -127,7 +127,7 @@ bool hone_affine_of_load(const hone_device_call *c, const hone_slots_of *slots, 
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
         hone_affine s;
         if (!hone_affine_expr(c, slots, in->list[e->b + k], &s)) return false;
-        int64_t lo, hi, size = c->param[in->tensor[e->a].dim[k]].i, step = c->tensor[e->a].stride[k];
+        int64_t lo, hi, size = c->param[in->tensor[e->a].dim[k]].i, step = c->stride[e->a][k];
         hone_affine_range(slots, &s, &lo, &hi);
         if (!hone_affine_move(slots, &s, step, &out->at)) return false;
         if (slots->over >= 0 && s.k[slots->over]) { /* t, or t - 1 with something else for step 0 */

@@ -2,9 +2,9 @@
    match_product: a stage that is a sum of products, seen as C[b][m][n] = Σk A[b][m][k] B[b][n][k]: which of its indices are batch, rows, columns and
    depth, how far apart elements lie along each, and where rows of A are windows over images, the images and the windows. A pure function of a bound
    instance; says nothing about which kernel is good. */
-#ifndef HONE_DEVICE_MATCH_PRODUCT_H
-#define HONE_DEVICE_MATCH_PRODUCT_H
-#include "device/affine.h"
+#ifndef HONE_LOOPS_MATCH_PRODUCT_H
+#define HONE_LOOPS_MATCH_PRODUCT_H
+#include "loops/match_affine.h"
 
 typedef struct { /* an index: how many, and elements from one to the next in A, B and C */
     int64_t extent, a, b, c;
@@ -33,7 +33,7 @@ typedef struct {
     bool shares_columns;  /* A knows the last index, too: depthwise, where window; batch has it */
 } hone_match_product;
 /* False: it is something else. */
-bool hone_match_product_of(const hone_device_call *, int stage, hone_match_product *out);
+bool hone_match_product_of(const hone_sized *, int stage, hone_match_product *out);
 
 /* What an epilogue reads beside the sum: at the slots of the match. */
 typedef enum {
@@ -42,5 +42,5 @@ typedef enum {
     HONE_END_COLUMN /* b[n], and of batches in turn */,
     HONE_END_RESIDUAL /* as c */
 } hone_end_kind;
-hone_end_kind hone_match_end(const hone_device_call *, const hone_match_product *, int32_t load, int64_t *at);
+hone_end_kind hone_match_end(const hone_sized *, const hone_match_product *, int32_t load, int64_t *at);
 #endif
