@@ -82,4 +82,17 @@ hone_status hone_passes_place(hone_graph *g, hone_instances *instances, const ho
                               hone_text *report) {
     return run((hone_passing){.graph = g, .instances = instances, .target = target, .precision = precision}, asks_target, report);
 }
+static bool stays_plain(hone_pass_fn *pass) {
+    static hone_pass_fn *const plain[] = {hone_pass_infer, hone_pass_fold, hone_pass_dead, hone_pass_identity,   hone_pass_views,
+                                          hone_pass_same,  hone_pass_pad,  hone_pass_sink, hone_pass_activation, hone_pass_affine};
+    for (size_t k = 0; k < sizeof plain / sizeof *plain; k++)
+        if (pass == plain[k]) return true;
+    return false;
+}
+hone_status hone_passes_settle(hone_graph *g, hone_instances *instances) {
+    hone_text report = {0};
+    hone_status s = run((hone_passing){.graph = g, .instances = instances}, stays_plain, &report);
+    hone_text_free(&report);
+    return s;
+}
 hone_status hone_pass_infer(hone_passing *p) { return hone_graph_infer_by(p->graph, p->instances); }

@@ -18,6 +18,8 @@ typedef hone_status hone_pass_fn(hone_passing *);
 hone_status hone_passes_run(hone_graph *, hone_instances *, const hone_target *, hone_text *report) HONE_CHECKED;
 /* Only those that ask where nodes are placed and what is wished there, for a graph that has been through all others (hone_graph_copy). */
 hone_status hone_passes_place(hone_graph *, hone_instances *, const hone_target *, hone_dtype precision, hone_text *report) HONE_CHECKED;
+/* Only those that leave standard ONNX for a reader of any age: constants folded, scales in weights; for what is to be rewritten and exported (quant/). */
+hone_status hone_passes_settle(hone_graph *, hone_instances *) HONE_CHECKED;
 
 hone_pass_fn hone_pass_infer;      /* shapes, types and small contents */
 hone_pass_fn hone_pass_fold;       /* what depends on constants alone is computed now */

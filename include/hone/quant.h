@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+   quant.h: a model made smaller and faster in integers, within an accuracy that the caller sets. The rules at the top of hone.h hold here too. */
+#ifndef HONE_QUANT_H
+#define HONE_QUANT_H
+#include "hone/hone.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Samples of what a model is given, asked for one at a time, any of them, more than once: they are never all in memory. */
+typedef struct {
+    int64_t n;
+    /* Sample k: in[i], one reference an input of the model, in its order; NULL: an optional one that is left out. Fails with hone_error() set by whatever failed. */
+    hone_status (*get)(void *arg, int64_t k, hone_value **in);
+    void *arg;
+} hone_samples;
+
+typedef struct {
+    /* What is quantized, by name. "static": weights and values between nodes, by ranges that samples show. Others: hone_quantize with a name that is none lists them. */
+    const char *form; /* NULL: "static" */
+    hone_samples data;
+    int calibrate; /* of the samples, so many show ranges; 0: 64, or 3 in 4 where there are fewer than 86 */
+    int judge;     /* and so many others say what is best; 0: 22, or 1 in 4. Where there is one sample alone it does both */
+    int64_t seed;  /* which samples they are */
+    int threads;   /* of a run; 0: all cores */
+
+    /* static. NULL and 0 are the defaults. */
+    const char *observer;     /* how a range is found: "minmax", "average", "percentile", "entropy", "mse"; NULL: whichever leaves the least error behind its layer */
+    const char *activations;  /* "u8", "s8", "u16" or "s16"; NULL: "u8" */
+    const char *metric;       /* "top1", "cosine", "mse", "sqnr"; NULL: by the outputs. What max_drop is of */
+    double max_drop;          /* in the metric's unit, 0.005 is half a percent; below 0, or 0 where metric is NULL: as good as at most float_share allows */
+    double float_share;       /* at most so much of the multiply-adds may stay float to keep the accuracy; 0: 0.15 where max_drop says nothing, else all */
+    int per_tensor;           /* 1: one scale a weight, not one an output channel */
+    int no_repairs;           /* 1: no weights are changed to be quantized better */
+    const char *cache;        /* a text file of what calibration found: read where it fits, written where not; NULL: none */
+
+    /* A measure of the caller's: how good `got` is where the float model says `want`, n outputs each; larger is better. NULL: `metric`. */
+    double (*measure)(void *arg, hone_value *const *want, hone_value *const *got, int n);
+    /* Called now and then, where it is not NULL: the share that is done, and what is going on. Not 0: stop, nothing is written. */
+    int (*progress)(void *arg, double done, const char *what);
+    void *arg; /* of both */
+    const void *more; /* of other forms; NULL: their defaults */
+    int reserved[8]; /* zero */
+} hone_quantizing;
+
+/* Quantizes a model and writes it as standard ONNX (`to`, whole or not at all).
+   Out: a report, as JSON, to be freed with hone_text_release. Fails: BAD_INPUT for a model or samples that are wrong, a name that is none, or an accuracy that cannot be kept;
+   IO for a file that cannot be written. Threads: not while something else runs in this process, because layers are timed. */
+HONE_API hone_status hone_quantize(const char *model, const hone_quantizing *, const char *to, char **report);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+   quantize: hone_quantize: a model is loaded, settled, given to a form of quant/ with a way to run graphs, and written. */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/thread.h"
+#include "hone/tools.h"
+#include "model/export.h"
+#include "model/onnx.h"
+#include "quant/quant.h"
+#include "run/model.h"
+#include "zoo/zoo.h"
+
+/* ---- how quant/ runs graphs ------------------------------------------------------------------------------------------------------------ */
+struct hone_quant_run {
+    hone_compiled *compiled;
+    hone_exec *exec;
+};
+static void run_close(hone_quant_run *r) {
+    if (!r) return;
+    hone_exec_destroy(r->exec);
+    hone_compiled_destroy(r->compiled);
+    hone_free(r);
+}
+static hone_status run_open(const void *context, hone_graph *take, hone_quant_run **out) {
+    const hone_quantizing *wish = context;
+    hone_quant_run *r = hone_alloc(sizeof *r);
+    if (!r) {
+        hone_graph_destroy(take);
+        return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    }
+    hone_status s = hone_compile(take, &r->compiled);
+    if (!s) s = hone_exec_create(r->compiled, &(hone_exec_options){.threads = wish->threads, .plans = 4}, &r->exec);
+    if (s) run_close(r);
+    else *out = r;
+    return s;
+}
+static hone_status run_run(hone_quant_run *r, hone_value *const *in, hone_value **out) {
+    for (int k = 0; k < r->compiled->graph->out.n; k++) out[k] = NULL;
+    return hone_exec_run(r->exec, in, out);
+}
+static hone_status run_time(hone_quant_run *r, hone_value *const *in, int runs, double *ns) {
+    const int n = r->compiled->graph->out.n;
+    hone_value **out = hone_alloc(sizeof *out * (size_t)(n + 1));
+    hone_status s = out ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a run");
+    *ns = 0;
+    for (int k = 0; !s && k < runs; k++) {
+        const uint64_t began = hone_clock_ns();
+        s = hone_exec_run(r->exec, in, out);
+        const double took = (double)(hone_clock_ns() - began);
+        if (k == 0 || took < *ns) *ns = took;
+    }
+    for (int k = 0; out && k < n; k++) hone_value_drop(out[k]);
+    hone_free(out);
+    return s;
+}
+
+/* ---- the call -------------------------------------------------------------------------------------------------------------------------- */
+static hone_status work(const char *model, const hone_quantizing *wish, hone_quant_form *form, const char *to, hone_text *report) {
+    const hone_library *lib;
+    hone_graph *g = NULL;
+    HONE_TRY(hone_library_builtin(&lib));
+    const bool zoo = !strncmp(model, HONE_ZOO_PREFIX, strlen(HONE_ZOO_PREFIX));
+    HONE_TRY(zoo ? hone_zoo_graph(model, lib, &g) : hone_onnx_load(model, lib, &g));
+    hone_quant_job job = {.graph = g,
+                          .library = lib,
+                          .instances = hone_instances_create(),
+                          .wish = wish,
+                          .model = model,
+                          .runner = {run_open, run_run, run_time, run_close, wish},
+                          .report = report};
+    hone_exported e = {0};
+    hone_status s = job.instances ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    if (!s) s = hone_passes_settle(g, job.instances);
+    hone_text_put(report, "{\"model\": ");
+    hone_text_json(report, model);
+    hone_text_put(report, ", \"output\": ");
+    hone_text_json(report, to);
+    if (!s) s = form(&job);
+    if (!s) s = hone_graph_export_file(job.graph, to, &e);
+    if (!s && report->failed) s = hone_fail(HONE_NO_MEMORY, "no memory for a report");
+    hone_text_put(report, ", \"nodes\": %lld, \"bytes\": %llu, \"data_bytes\": %llu}", (long long)e.nodes, (unsigned long long)e.model_bytes,
+                  (unsigned long long)e.data_bytes);
+    hone_instances_destroy(job.instances);
+    hone_graph_destroy(g);
+    return s;
+}
+
+hone_status hone_quantize(const char *model, const hone_quantizing *wish, const char *to, char **out) {
+    hone_quant_form *form = NULL;
+    bool needs_data = false;
+    if (!model || !wish || !to || !out) return hone_fail(HONE_BAD_INPUT, "hone_quantize: model, wishes, path and report must not be NULL");
+    HONE_TRY(hone_quant_form_find(wish->form, &form, &needs_data));
+    if (needs_data && (wish->data.n < 1 || !wish->data.get))
+        return hone_fail(HONE_BAD_INPUT, "form '%s' needs samples of what the model is given: it has none to see ranges in",
+                         wish->form ? wish->form : "static");
+    HONE_TRY(hone_not_source(model, to));
+    hone_text report = {0};
+    hone_status s = work(model, wish, form, to, &report);
+    if (s) {
+        hone_text_free(&report);
+        return s;
+    }
+    return hone_text_give(&report, out);
+}
