@@ -54,17 +54,21 @@ static const char *const graphs[] = {
 };
 enum { GRAPHS = sizeof graphs / sizeof *graphs, MOST = 4096 };
 
-/* A choice by lot: of those that the tuner would try, or of all that fit. */
+static void another(const hone_problem *p, int knob, hone_choice *c) { /* number for that knob, if it fits */
+    hone_choice odd = *c;
+    odd.knob[knob] = draw(0, 3) ? draw(1, 64) : draw(1, 2600);
+    if (hone_choice_fits(p, &odd)) *c = odd;
+}
+/* A choice by lot: of those that the tuner would try, or of all that fit. Each knob in its turn is tried for long, so that few rounds meet all of them. */
 static hone_choice by_lot(const hone_problem *p) {
+    static int turn;
     static hone_choice all[MOST];
     int n = hone_choices(p, 1, all, MOST);
     assert_true(n > 0);
     hone_choice c = all[draw(0, 3) || n < 2 ? draw(0, n - 1) : draw(0, 1)]; /* the first are tiles, where there are any */
-    for (int tries = 0; tries < 400 && draw(0, 3); tries++) {               /* another number for one of its knobs */
-        hone_choice odd = c;
-        odd.knob[draw(0, HONE_CHOICE_KNOBS - 1)] = draw(0, 3) ? draw(1, 64) : draw(1, 2600);
-        if (hone_choice_fits(p, &odd)) c = odd;
-    }
+    for (int tries = 0; tries < 400 && draw(0, 3); tries++) another(p, draw(0, HONE_CHOICE_KNOBS - 1), &c);
+    const int knob = turn++ % HONE_CHOICE_KNOBS;
+    for (int tries = 0; tries < 400 && !c.knob[knob]; tries++) another(p, knob, &c);
     return c;
 }
 static int problems_of(const hone_compiled *c, hone_value **in, const hone_wisdom *w, hone_problem *out, int *wise) {
