@@ -10,35 +10,123 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hone/tools.h"
+#include "json.h"
 #include "term.h"
 
 static const char *command = ""; /* whose mistakes are told */
+static void (*describe)(const hone_usage *);
+static const hone_usage *usage; /* the one that is read */
+static bool *given;             /* an option of it a place */
+static bool quiet, verbose, json, answered, version;
+
+const hone_option hone_args_common[] = {
+    {"--quiet", NULL, "results and errors alone: no progress, no remarks", HONE_ARG_FLAG, &quiet, 0},
+    {"--verbose", NULL, "more, on stderr: what is done and how long it takes", HONE_ARG_FLAG, &verbose, 0},
+    {"--version", NULL, "the version of Hone", HONE_ARG_FLAG, &version, 0},
+    {0}};
+/* A letter means one thing in every command that has the option. */
+static const struct {
+    char letter;
+    const char *name;
+} letters[] = {{'i', "--input"},   {'s', "--shape"},     {'d', "--dim"},    {'t', "--threads"}, {'n', "--runs"},
+               {'k', "--top"},     {'p', "--precision"}, {'j', "--json"},   {'h', "--help"},    {'q', "--quiet"},
+               {'v', "--verbose"}, {'V', "--version"},   {'D', "--device"}, {'b', "--batch"}};
+
+char hone_args_letter(const char *name) {
+    for (size_t k = 0; k < sizeof letters / sizeof *letters; k++)
+        if (!strcmp(letters[k].name, name)) return letters[k].letter;
+    return 0;
+}
+bool hone_args_quiet(void) { return quiet; }
+bool hone_args_verbose(void) { return verbose && !quiet; }
+bool hone_args_json(void) { return json; }
+void hone_args_describe(void (*tell)(const hone_usage *)) { describe = tell; }
+
+/* ---- mistakes ---- */
+
+static struct {
+    const char *status;
+    char *message; /* the first that was told */
+} error;
+
+static void remember(const char *status, const char *message) {
+    if (!json || error.message || !(error.message = malloc(strlen(message) + 1))) return;
+    strcpy(error.message, message);
+    error.status = status;
+}
+const char *hone_args_last(void) { return error.message ? error.message : ""; }
+void hone_args_answered(void) { answered = true; }
+int hone_args_end(int rc) {
+    if (rc && json && !answered) {
+        const char *message = error.message ? error.message : "it failed";
+        printf("{\"error\": {\"command\": \"%s\", \"status\": \"%s\", \"message\": ", command, error.status ? error.status : "BUG");
+        hone_json_put_text(stdout, message, strlen(message));
+        printf("}}\n");
+        fflush(stdout);
+    }
+    free(error.message);
+    free(given);
+    error.message = NULL, given = NULL;
+    return rc;
+}
 
 void *hone_must_alloc(size_t bytes) {
     void *p = calloc(1, bytes ? bytes : 1);
     if (!p) {
-        fprintf(stderr, "hone %s: no memory for %zu bytes\n", command, bytes);
-        exit(1);
+        char text[64];
+        snprintf(text, sizeof text, "no memory for %zu bytes", bytes);
+        fprintf(stderr, "hone %s: %s\n", command, text);
+        remember("NO_MEMORY", text);
+        exit(hone_args_end(1));
     }
     return p;
 }
 
+static void begin_line(hone_colour c) {
+    fflush(stdout);
+    fprintf(stderr, "%shone%s%s:%s ", hone_paint(stderr, c), *command ? " " : "", command, hone_paint(stderr, HONE_PLAIN));
+}
 int hone_args_wrong(const char *format, ...) {
     va_list args;
-    fflush(stdout);
-    fprintf(stderr, "%shone %s:%s ", hone_paint(stderr, HONE_RED), command, hone_paint(stderr, HONE_PLAIN));
+    char *text = NULL;
+    size_t bytes = 0;
+    begin_line(HONE_RED);
     va_start(args, format);
     hone_printv(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
+    FILE *to = json && !error.message ? open_memstream(&text, &bytes) : NULL; /* the same words for the object */
+    if (to) {
+        va_start(args, format);
+        hone_printv(to, format, args);
+        va_end(args);
+        if (!fclose(to)) remember("BAD_INPUT", text);
+        free(text);
+    }
     return 1;
+}
+void hone_note(const char *format, ...) {
+    va_list args;
+    if (!hone_args_verbose()) return;
+    begin_line(HONE_DIM);
+    va_start(args, format);
+    hone_printv(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
 }
 
 int hone_args_stopped(hone_status s, const char *why) {
-    fflush(stdout); /* a model's problems are a line each */
-    fprintf(stderr, "%shone %s:%s ", hone_paint(stderr, HONE_RED), command, hone_paint(stderr, HONE_PLAIN));
-    hone_print_lines(stderr, why);
+    static const char *const names[] = {[HONE_OK] = "OK",
+                                        [HONE_BAD_INPUT] = "BAD_INPUT",
+                                        [HONE_NOT_SUPPORTED] = "NOT_SUPPORTED",
+                                        [HONE_NO_MEMORY] = "NO_MEMORY",
+                                        [HONE_IO] = "IO",
+                                        [HONE_BUG] = "BUG"};
+    begin_line(HONE_RED);
+    hone_print_lines(stderr, why); /* a model's problems are a line each */
     fputs(s == HONE_BUG ? ". This is a bug of Hone's, please report it with the model and the command\n" : "\n", stderr);
+    remember((size_t)s < sizeof names / sizeof *names ? names[s] : "BUG", why);
     return s == HONE_BUG ? 2 : 1;
 }
 int hone_args_failed(hone_status s) { return hone_args_stopped(s, hone_error()); }
@@ -62,45 +150,69 @@ static void add_word(hone_words *w, const char *text) {
     w->at = at;
 }
 
-/* Letters to insert, delete or change to make b of a. */
-static int edits(const char *a, const char *b) {
-    int row[64], n = (int)strlen(b);
-    if (n >= 64) return INT_MAX;
-    for (int j = 0; j <= n; j++) row[j] = j;
-    for (int i = 1; *a; a++, i++) {
-        int corner = row[0];
-        row[0] = i;
-        for (int j = 1; j <= n; j++) {
-            int change = corner + (*a != b[j - 1]), least = row[j - 1] < row[j] ? row[j - 1] + 1 : row[j] + 1;
-            corner = row[j];
-            row[j] = change < least ? change : least;
-        }
-    }
-    return row[n];
-}
+const char *hone_args_nearest(const char *word, const char *const *names, int n) { return hone_nearest(word, strlen(word), names, n); }
 
-const char *hone_args_nearest(const char *word, const char *const *names, int n) {
-    const char *best = NULL;
-    int least = 3; /* further away is another word */
-    for (int k = 0; k < n; k++) {
-        int d = edits(word, names[k]);
-        if (d < least) least = d, best = names[k];
-    }
-    return best;
-}
+/* ---- help ---- */
 
+/* By its whole name or by its letter; NULL: there is none. */
+static const hone_option *find(const hone_usage *u, const char *name, size_t length, char letter) {
+    const hone_option *const parts[] = {u->options, hone_args_common};
+    for (size_t k = 0; k < 2; k++)
+        for (const hone_option *o = parts[k]; o->name; o++)
+            if (letter ? (o->name[1] == letter && !o->name[2]) || hone_args_letter(o->name) == letter
+                       : strlen(o->name) == length && !memcmp(o->name, name, length))
+                return o;
+    return NULL;
+}
+enum { HELP_WIDE = 100, HELP_NARROW = 40, NAMES_WIDE = 34 };
+
+/* Words of a text, lines no longer than `wide`, later ones behind so many blanks; the cursor is at `at`. Ends the last line. */
+static void put_wrapped(FILE *to, const char *text, int indent, int wide, int at) {
+    for (const char *p = text; *p;) {
+        const size_t n = strcspn(p, " "), seen = hone_text_columns(p, n);
+        if (at > indent && at + 1 + (int)seen > wide) fprintf(to, "\n%*s", indent, ""), at = indent;
+        else if (p > text) fputc(' ', to), at++;
+        fwrite(p, 1, n, to);
+        at += (int)seen, p += n + (p[n] == ' ');
+    }
+    fputc('\n', to);
+}
+static int names_of(const hone_option *o, char *out, size_t room) {
+    const char letter = o->name[1] == '-' ? hone_args_letter(o->name) : 0;
+    char head[8] = "";
+    if (letter) snprintf(head, sizeof head, "-%c, ", letter);
+    return snprintf(out, room, "%s%s%s%s", o->name[1] == '-' ? (letter ? head : "    ") : "", o->name, o->value ? " " : "",
+                    o->value ? o->value : "");
+}
+static void print_options(const hone_usage *u, const hone_option *options, int width, int wide) {
+    char names[128];
+    for (const hone_option *o = options; o->name; o++) {
+        if (options != u->options && o->to && find(u, o->name, strlen(o->name), 0) != o)
+            continue; /* the command's own stands in its place */
+        const int n = names_of(o, names, sizeof names);
+        printf("  %s", names);
+        if (n > width) printf("\n%*s", width + 4, "");
+        else printf("%*s", width - n + 2, "");
+        put_wrapped(stdout, o->help, width + 4, wide, width + 4);
+    }
+}
 static void print_help(const hone_usage *u) {
+    static const hone_option help[] = {{"--help", NULL, "this text", HONE_ARG_FLAG, NULL, 0}, {0}};
+    const hone_option *const parts[] = {u->options, help, hone_args_common};
     const char *bold = hone_paint(stdout, HONE_BOLD), *plain = hone_paint(stdout, HONE_PLAIN);
-    int width = 6;
-    printf("%s\n\n%susage%s  hone %s %s%s[options]\n\n%soptions%s\n", u->what, bold, plain, u->name, u->operands, *u->operands ? " " : "",
-           bold, plain);
-    for (const hone_option *o = u->options; o->name; o++) {
-        int n = (int)strlen(o->name) + (o->value ? 1 + (int)strlen(o->value) : 0);
-        if (n > width) width = n;
-    }
-    for (const hone_option *o = u->options; o->name; o++)
-        printf("  %s %-*s  %s\n", o->name, width - (int)strlen(o->name) - 1, o->value ? o->value : "", o->help);
-    printf("  %-*s  %s\n\n%sexample%s%s\n", width, "--help", "this text", bold, strchr(u->example, '\n') ? "s" : "", plain);
+    int width = 6, wide = hone_columns(stdout);
+    char names[128];
+    wide = wide <= 0 || wide > HELP_WIDE ? HELP_WIDE : wide < HELP_NARROW ? HELP_NARROW : wide;
+    put_wrapped(stdout, u->what, 0, wide, 0);
+    printf("\n%susage%s  hone %s %s%s[options]\n\n%soptions%s\n", bold, plain, u->name, u->operands, *u->operands ? " " : "", bold, plain);
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        for (const hone_option *o = parts[k]; o->name; o++) {
+            const int n = names_of(o, names, sizeof names);
+            if (n > width && n <= NAMES_WIDE) width = n;
+        }
+    if (wide < 2 * width) width = wide / 3;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) print_options(u, parts[k], width, wide);
+    printf("\n%sexample%s%s\n", bold, strchr(u->example, '\n') ? "s" : "", plain);
     for (const char *line = u->example; *line;) {
         const char *end = strchr(line, '\n');
         int n = end ? (int)(end - line) : (int)strlen(line);
@@ -109,14 +221,17 @@ static void print_help(const hone_usage *u) {
     }
 }
 
+/* ---- reading ---- */
+
 static bool set_number(const hone_option *o, const char *text) {
     char *end;
     errno = 0;
     double v = strtod(text, &end);
     if (end == text || *end || errno || !isfinite(v) || v < o->low) return false;
-    if (o->kind == HONE_ARG_INT && (v != floor(v) || v > INT_MAX)) return false;
-    if (o->kind == HONE_ARG_INT) *(int *)o->to = (int)v;
-    else *(double *)o->to = v;
+    if (o->kind != HONE_ARG_NUMBER && (v != floor(v) || v > INT_MAX)) return false;
+    if (o->kind == HONE_ARG_THREADS && v > HONE_THREADS_MOST) return false;
+    if (o->kind == HONE_ARG_NUMBER) *(double *)o->to = v;
+    else *(int *)o->to = (int)v;
     return true;
 }
 
@@ -130,25 +245,86 @@ static int set(const hone_option *o, const char *text) {
         if (set_number(o, text)) return HONE_ARGS_GO;
         return hone_args_wrong("%s needs a %s of at least %g, not '%s'", o->name, o->kind == HONE_ARG_INT ? "whole number" : "number",
                                o->low, text);
+    case HONE_ARG_THREADS:
+        if (set_number(o, text)) return HONE_ARGS_GO;
+        return hone_args_wrong("%s needs a whole number from %g to %d, not '%s'", o->name, o->low, HONE_THREADS_MOST, text);
     }
     return HONE_ARGS_GO;
 }
 
 static int unknown(const hone_usage *u, const char *word, size_t length) {
-    const char *names[64];
+    enum { MOST = 96 };
+    const char *names[MOST];
     char name[64];
     int n = 0;
     snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), word);
     names[n++] = "--help";
-    for (const hone_option *o = u->options; o->name && n < 64; o++) names[n++] = o->name;
-    const char *near = hone_args_nearest(name, names, n);
+    for (const hone_option *o = u->options; o->name && n < MOST; o++) names[n++] = o->name;
+    for (const hone_option *o = hone_args_common; o->name && n < MOST; o++) names[n++] = o->name;
+    const char *near = word[1] == '-' ? hone_args_nearest(name, names, n) : NULL;
     if (near) return hone_args_wrong("unknown option '%s'; did you mean '%s'?", name, near);
     return hone_args_wrong("unknown option '%s'; 'hone %s --help' lists them", name, u->name);
+}
+static bool is_own(const hone_usage *u, const hone_option *o) {
+    const hone_option *at = u->options;
+    while (at->name && at != o) at++;
+    return at->name != NULL;
+}
+/* One option, whose value is `text` or else the next word. */
+static int take(const hone_usage *u, const hone_option *o, const char *text, int argc, char **argv, int *i) {
+    const bool own = is_own(u, o);
+    const int place = own ? (int)(o - u->options) : 0;
+    if (o->kind == HONE_ARG_FLAG && text) return hone_args_wrong("%s takes no value", o->name);
+    if (o->kind != HONE_ARG_FLAG && !text && ++*i < argc) text = argv[*i];
+    if (o->kind != HONE_ARG_FLAG && !text) return hone_args_wrong("%s needs a value: %s %s", o->name, o->name, o->value);
+    if (own && given[place] && o->kind != HONE_ARG_FLAG && o->kind != HONE_ARG_LIST)
+        return hone_args_wrong("%s stands there twice; say it once", o->name);
+    if (own) given[place] = true;
+    return set(o, text);
+}
+bool hone_args_given(const char *name) {
+    for (const hone_option *o = usage ? usage->options : NULL; o && o->name; o++)
+        if (!strcmp(o->name, name)) return given && given[o - usage->options];
+    return false;
+}
+/* "with --dot or --html: …": an option that would change nothing alone. */
+static int check_company(const hone_usage *u) {
+    for (const hone_option *o = u->options; o->name; o++) {
+        if (!given[o - u->options] || strncmp(o->help, "with --", 7) != 0) continue;
+        const char *p = o->help + 5;
+        char name[64], all[128];
+        bool there = false;
+        size_t n = 0;
+        for (;; p += 4) {
+            n = strspn(p, "-abcdefghijklmnopqrstuvwxyz0123456789");
+            snprintf(name, sizeof name, "%.*s", (int)n, p);
+            there |= hone_args_given(name);
+            p += n;
+            if (strncmp(p, " or --", 6) != 0) break;
+        }
+        snprintf(all, sizeof all, "%.*s", (int)(p - o->help - 5), o->help + 5);
+        if (!there) return hone_args_wrong("%s goes with %s, and would change nothing alone", o->name, all);
+    }
+    return HONE_ARGS_GO;
+}
+static void look_for_json(const hone_usage *u, int argc, char **argv) { /* before all else: a mistake may come first */
+    if (!find(u, "--json", 6, 0)) return;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) json |= !strcmp(argv[i], "--json") || !strcmp(argv[i], "-j");
 }
 
 int hone_args_read(const hone_usage *u, int argc, char **argv, hone_words *operands) {
     bool plain = false; /* after "--" all are operands */
+    int n = 0, rc = HONE_ARGS_GO;
     command = u->name;
+    if (describe) {
+        describe(u);
+        return 0;
+    }
+    while (u->options[n].name) n++;
+    free(given);
+    given = hone_must_alloc(sizeof *given * (size_t)(n + 1));
+    usage = u;
+    look_for_json(u, argc, argv);
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
         if (plain || word[0] != '-' || !word[1]) {
@@ -163,20 +339,31 @@ int hone_args_read(const hone_usage *u, int argc, char **argv, hone_words *opera
             print_help(u);
             return 0;
         }
-        size_t length = strcspn(word, "=");
-        const hone_option *o = u->options;
-        while (o->name && (strlen(o->name) != length || memcmp(o->name, word, length) != 0)) o++;
-        if (!o->name) return unknown(u, word, length);
-        const char *text = word[length] ? word + length + 1 : NULL;
-        if (o->kind == HONE_ARG_FLAG && text) return hone_args_wrong("%s takes no value", o->name);
-        if (o->kind != HONE_ARG_FLAG && !text && ++i < argc) text = argv[i];
-        if (o->kind != HONE_ARG_FLAG && !text) return hone_args_wrong("%s needs a value: %s %s", o->name, o->name, o->value);
-        int rc = set(o, text);
+        if (word[1] == '-') {
+            const size_t length = strcspn(word, "=");
+            const hone_option *o = find(u, word, length, 0);
+            if (!o) return unknown(u, word, length);
+            rc = take(u, o, word[length] ? word + length + 1 : NULL, argc, argv, &i);
+        } else {
+            for (const char *at = word + 1; *at && rc == HONE_ARGS_GO; at++) { /* -jq, -t4, -t 4, -t=4 */
+                const hone_option *o = find(u, NULL, 0, *at);
+                if (!o) return unknown(u, word, strlen(word));
+                const bool flag = o->kind == HONE_ARG_FLAG;
+                const char *text = flag || !at[1] ? NULL : at + 1 + (at[1] == '=');
+                rc = take(u, o, text, argc, argv, &i);
+                if (!flag) break;
+            }
+        }
         if (rc != HONE_ARGS_GO) return rc;
+        if (version) {
+            printf("hone %s\n", hone_version());
+            return 0;
+        }
     }
+    if (quiet) hone_progress_silence();
     if (operands->n < u->least) return hone_args_wrong("%s is missing: hone %s %s [options]", u->operands, u->name, u->operands);
     if (u->most >= 0 && operands->n > u->most)
         return hone_args_wrong("'%s' is one word too many: hone %s %s%s[options]", operands->at[u->most], u->name, u->operands,
                                *u->operands ? " " : "");
-    return HONE_ARGS_GO;
+    return check_company(u);
 }

@@ -206,13 +206,14 @@ typedef struct {
     int at[LIST_MAX], n;
 } numbers;
 
-static int read_numbers(const char *option, const char *text, int low, numbers *out) {
+static int read_numbers(const char *option, const char *text, int low, int high, numbers *out) {
     for (const char *p = text; p;) {
         char *end;
         errno = 0;
         long v = strtol(p, &end, 10);
-        if (end == p || (*end && *end != ',') || errno || v < low || v > 1 << 24)
+        if (end == p || (*end && *end != ',') || errno || v < low)
             return hone_args_wrong("%s %s: give whole numbers of at least %d, as in %s 1,4", option, text, low, option);
+        if (v > high) return hone_args_wrong("%s %s: at most %d", option, text, high);
         if (out->n == LIST_MAX) return hone_args_wrong("%s %s: at most %d of them", option, text, LIST_MAX);
         out->at[out->n++] = (int)v;
         p = *end ? end + 1 : NULL;
@@ -257,9 +258,9 @@ static int make_rows(hone_bench *b, const hone_bench_row *shared, const hone_wor
     numbers batches = {0}, teams = {0};
     const char *kinds[LIST_MAX];
     int n_kinds = 0, rc = 0;
-    if (batch) rc = read_numbers("--batch", batch, 1, &batches);
+    if (batch) rc = read_numbers("--batch", batch, 1, 1 << 24, &batches);
     else batches.n = 1; /* 0: as the model says */
-    if (!rc && threads) rc = read_numbers("--threads", threads, 0, &teams);
+    if (!rc && threads) rc = read_numbers("--threads", threads, 0, HONE_THREADS_MOST, &teams);
     else teams.n = 1;
     if (!rc) rc = read_precisions(precision ? precision : "f32", kinds, &n_kinds);
     for (int k = 0; k < models->n && !rc; k++)
@@ -301,7 +302,7 @@ static int may_save(const hone_bench *b, const hone_words *models, const hone_be
 static int bench(hone_bench *b, const hone_json *base) {
     hone_progress bar;
     int failed = 0, good = 0, slower = 0, compared = 0, rc = 0;
-    hone_progress_begin(&bar);
+    hone_progress_begin(&bar, "starting");
     for (int k = 0; k < b->n; k++) { /* a row that fails has said why, and the others go on */
         b->result[k].failed = measure_row(b, base, &bar, k);
         if (b->result[k].failed > failed) failed = b->result[k].failed;
@@ -309,7 +310,7 @@ static int bench(hone_bench *b, const hone_json *base) {
     }
     hone_progress_end(&bar);
     if (!good) return failed;
-    if (b->json) hone_bench_json(b, stdout);
+    if (b->json) hone_args_answered(), hone_bench_json(b, stdout);
     else hone_bench_tell(b);
     if (b->save && (rc = save(b, false))) return rc;
     for (int k = 0; k < b->n; k++) slower += b->result[k].against.verdict < 0, compared += b->result[k].against.there;
@@ -371,6 +372,7 @@ int hone_cmd_bench(int argc, char **argv) {
     bool go = rc == HONE_ARGS_GO;
     if (go) {
         hone_where_export(&where); /* to every worker */
+        b.device = where.device ? where.device : "cpu";
         b.elsewhere = where.device && strcmp(where.device, "cpu");
         b.seconds_said = seconds > 0;
         if (b.seconds_said) b.seconds = seconds;

@@ -56,6 +56,7 @@ typedef struct {
 
 typedef struct {      /* how it is measured, and what is done with it */
     int runs, warmup; /* runs 0: by time; warmup -1: by time */
+    const char *device; /* "cpu" */
     bool elsewhere;   /* on another device than the CPU */
     double seconds;
     bool seconds_said, json, stored;

@@ -218,7 +218,12 @@ static void put_inputs(FILE *to, const hone_bench_result *r) {
         const char *name = hone_json_text(i, "name", "");
         fprintf(to, "%s{\"name\": ", i == inputs->first ? "" : ", ");
         hone_json_put_text(to, name, strlen(name));
-        hone_json_member_text(to, "type", hone_json_text(i, "type", ""));
+        const char *type = hone_json_text(i, "type", ""), *dims = strchr(type, '['); /* "f32[1,28]"; what is no tensor has no dims */
+        char dtype[16];
+        snprintf(dtype, sizeof dtype, "%.*s", dims ? (int)(dims - type) : 0, type);
+        hone_json_member_text(to, "type", type);
+        hone_json_member_text(to, "dtype", dtype);
+        fprintf(to, ", \"dims\": %s", dims ? dims : "null");
         hone_json_member_text(to, "from", hone_json_text(i, "from", ""));
         fputc('}', to);
     }
@@ -277,7 +282,7 @@ static void put_result(FILE *to, const hone_bench *b, const hone_bench_result *r
     int every = (s->n + SAMPLES - 1) / SAMPLES;
     fprintf(to, "{\"model\": ");
     hone_json_put_text(to, r->row.model, strlen(r->row.model));
-    fprintf(to, ", \"device\": \"cpu\"");
+    hone_json_member_text(to, "device", b->device);
     hone_json_member_text(to, "cpu", b->cpu);
     hone_json_member_text(to, "precision", r->row.precision);
     hone_json_member_number(to, "pause_ms", r->row.pause_ms);

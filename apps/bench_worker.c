@@ -300,7 +300,7 @@ int hone_worker_main(int argc, char **argv) {
         {"--dim", "NAME=SIZE", "", HONE_ARG_LIST, &row.dims, 0},
         {"--seed", "N", "", HONE_ARG_INT, &row.seed, 0},
         {"--pause", "MS", "", HONE_ARG_NUMBER, &row.pause_ms, 0},
-        {"--threads", "N", "", HONE_ARG_INT, &row.threads, 0},
+        {"--threads", "N", "", HONE_ARG_THREADS, &row.threads, 0},
         {"--batch", "N", "", HONE_ARG_INT, &row.batch, 0},
         {"--precision", "P", "", HONE_ARG_TEXT, &row.precision, 0},
         {"--resident", NULL, "", HONE_ARG_FLAG, &row.resident, 0},

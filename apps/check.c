@@ -115,8 +115,8 @@ static void tell_json(const char *path, const char *wrong, const hone_planned *p
         account a = sum_up(p->plan);
         const hone_json *whole = hone_json_get(p->plan, "whole");
         tell_text("device", device);
-        tell_text("dims_given", p->given);
-        tell_text("dims_guessed", p->guessed);
+        printf(", \"dims_given\": %s, \"dims_guessed\": %s", p->given_json ? p->given_json : "null",
+               p->guessed_json ? p->guessed_json : "null");
         printf(", \"whole\": %s, \"nodes\": %d, \"steps\": %d, \"nodes_by\": {", whole && whole->type == HONE_JSON_TRUE ? "true" : "false",
                a.nodes, a.steps);
         for (int k = 0; k < WAYS; k++) printf("%s\"%s\": %d", k ? ", " : "", ways[k].json, a.count[k]);
@@ -191,7 +191,8 @@ static int check(const char *path, const hone_words *dims, const hone_where *whe
     hone_status s = hone_load(path, &model, why, sizeof why);
     const char *wrong = s ? why : NULL;
     if (!s) rc = hone_plan_for(model, dims, &options, &p, NULL);
-    if (rc) goto done; /* a mistake in --dim, told already */
+    if (rc && !json) goto done; /* a mistake in --dim, told already */
+    if (rc) s = HONE_BAD_INPUT, wrong = hone_args_last();
     char planned[1200];
     if (!s && !p.plan) {
         s = p.status;
@@ -251,6 +252,7 @@ int hone_cmd_check(int argc, char **argv) {
         options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO && !(rc = hone_where_begin(&where))) {
+        if (json) hone_args_answered();
         if (json && operands.n > 1) putchar('[');
         for (int k = 0; k < operands.n; k++) {
             if (k) printf(json ? ",\n" : "\n");

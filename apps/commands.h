@@ -4,6 +4,12 @@
 #ifndef HONE_APPS_COMMANDS_H
 #define HONE_APPS_COMMANDS_H
 
+typedef struct {
+    const char *name, *what; /* what: one line */
+    int (*run)(int argc, char **argv);
+} hone_command;
+extern const hone_command hone_commands[]; /* up to a NULL name; main.c */
+
 int hone_cmd_run(int argc, char **argv);
 int hone_cmd_bench(int argc, char **argv);
 int hone_cmd_compare(int argc, char **argv);
@@ -15,4 +21,7 @@ int hone_cmd_compile(int argc, char **argv);
 int hone_cmd_zoo(int argc, char **argv);
 int hone_cmd_devices(int argc, char **argv);
 int hone_cmd_conformance(int argc, char **argv);
+int hone_cmd_man(int argc, char **argv);
+int hone_cmd_completion(int argc, char **argv);
+int hone_cmd_version(int argc, char **argv);
 #endif

@@ -187,7 +187,7 @@ static int do_job(job *j, const hone_words *operands) {
     if (hone_child_interrupted()) return hone_args_wrong("interrupted");
     hone_comparison all = so_far(j, 0, j->done);
     if (j->markdown) hone_compare_markdown(&all);
-    else if (j->json) hone_compare_json(stdout, &all);
+    else if (j->json) hone_args_answered(), hone_compare_json(stdout, &all);
     else if (j->n > 1) hone_compare_table(&all);
     if (j->html) rc = hone_compare_page(&all, j->html);
     return rc ? rc : verdict(j);
@@ -199,7 +199,7 @@ int hone_cmd_compare(int argc, char **argv) {
     const hone_option options[] = {
         {"--with", "NAMES", "only these, as ort,openvino,torch,mnn,ncnn,tvm; or 'none' (all that are found)", HONE_ARG_TEXT, &j.with, 0},
         {"--python", "FILE", "a Python to look for runtimes in (python3); may stand several times", HONE_ARG_LIST, &j.pythons, 0},
-        {"--threads", "N", "of every runtime (0: all cores)", HONE_ARG_INT, &j.wish.threads, 0},
+        {"--threads", "N", "of every runtime (0: all cores)", HONE_ARG_THREADS, &j.wish.threads, 0},
         {"--seconds", "S", "of runs that count, for each runtime (3)", HONE_ARG_NUMBER, &j.wish.seconds, 0.01},
         {"--runs", "N", "so many runs of each instead", HONE_ARG_INT, &j.wish.runs, 1},
         {"--loads", "N", "processes of each for load and first run, of which the median counts (3)", HONE_ARG_INT, &j.wish.starts, 1},

@@ -407,7 +407,7 @@ void hone_contest_run(hone_contest *c, const char *model, const hone_runtime *ru
     ssize_t n = readlink("/proc/self/exe", f.self, sizeof f.self - 1);
     f.self[n > 0 ? n : 0] = 0;
     f.all = present * wish->starts + HONE_RUNTIMES * ROUNDS;
-    hone_progress_begin(&f.bar);
+    hone_progress_begin(&f.bar, "looking for runtimes");
     if (prepare(&f, model)) {
         for (int k = 1; k < HONE_RUNTIMES; k++)
             if (!*c->entry[k].why) convert(&f, k);

@@ -76,6 +76,7 @@ static int compile(const char *from, const char *to, bool json) {
         bool fresh = beside.st_ino != before.st_ino || beside.st_dev != before.st_dev;
         double was, now = nodes_of(m, &was), bytes = (double)model.st_size, more = fresh ? (double)beside.st_size : 0;
         if (json) {
+            hone_args_answered();
             printf("{\"model\": ");
             hone_json_put_text(stdout, from, strlen(from));
             printf(", \"output\": ");

@@ -29,7 +29,7 @@ typedef struct {
     const char *filter;
     double rtol, atol;
     int least, jobs, seconds;
-    bool quiet, interpret, json;
+    bool interpret, json;
     hone_where where;
     char **folder; /* cases */
     int n, room;
@@ -129,7 +129,7 @@ static int run_all(job *j) {
     int running = 0, status, last = 0;
     hone_progress bar;
     hone_model *none = NULL;
-    hone_progress_begin(&bar);
+    hone_progress_begin(&bar, "cases");
     hone_model_load_memory("", 0, &none); /* the op library is parsed here, once, and every child inherits it */
     hone_model_free(none);
     fflush(NULL);
@@ -151,7 +151,7 @@ static int run_all(job *j) {
             else if (!WIFEXITED(status) || WEXITSTATUS(status)) return hone_args_wrong("a process failed after its last case");
         }
         const int done = atomic_load(&j->shared->done);
-        if (done != last) hone_progress_show(&bar, done, j->n, ""), last = done;
+        if (done != last) hone_progress_show(&bar, done, j->n, "cases"), last = done;
         if (!ended) usleep(5000);
     } while (running || atomic_load(&j->shared->next) < j->n);
     hone_progress_end(&bar);
@@ -183,9 +183,9 @@ static void tell_table(const job *j) {
 }
 
 static void tell_text(const job *j, const int *count) {
-    if (!j->quiet) tell_table(j);
+    if (!hone_args_quiet()) tell_table(j);
     for (int k = 0; k < j->n; k++)
-        if (j->result[k].passed == 0 || (j->result[k].passed < 0 && !j->quiet))
+        if (j->result[k].passed == 0 || (j->result[k].passed < 0 && !hone_args_quiet()))
             hone_print(stdout, "%s%s%s: %s%s\n", hone_paint(stdout, j->result[k].passed ? HONE_DIM : HONE_RED), case_name(j->folder[k]),
                        hone_paint(stdout, HONE_PLAIN), j->result[k].passed ? "skipped: " : "", j->result[k].why);
     hone_print(stdout, "%d passed, %d failed, %d skipped\n", count[2], count[1], count[0]);
@@ -223,7 +223,7 @@ static int do_job(job *j, const hone_words *operands) {
     int rc = run_all(j), count[3] = {0}; /* skipped, failed, passed */
     if (!rc) {
         for (int k = 0; k < j->n; k++) count[j->result[k].passed + 1]++;
-        if (j->json) tell_json(j, count);
+        if (j->json) hone_args_answered(), tell_json(j, count);
         else tell_text(j, count);
         rc = j->least ? count[2] < j->least : count[1] > 0;
         if (rc && j->least) hone_args_wrong("%d cases passed, fewer than --min %d", count[2], j->least);
@@ -243,7 +243,6 @@ int hone_cmd_conformance(int argc, char **argv) {
         {"--min", "N", "succeed when at least N cases pass, whatever else fails", HONE_ARG_INT, &j.least, 1},
         {"--jobs", "N", "cases at a time (all cores)", HONE_ARG_INT, &j.jobs, 1},
         {"--seconds", "N", "a case may take (20)", HONE_ARG_INT, &j.seconds, 1},
-        {"--quiet", NULL, "no table: failures and the count only", HONE_ARG_FLAG, &j.quiet, 0},
         {"--interpret", NULL, "run by the interpreter, the slow definition of every op", HONE_ARG_FLAG, &j.interpret, 0},
         HONE_WHERE_OPTIONS(&j.where),
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},

@@ -95,7 +95,7 @@ static int devices(bool json, bool quick) {
         return hone_args_failed(s);
     }
     hone_json *r = json ? NULL : hone_json_read(text), *o = json ? NULL : hone_json_read(others);
-    if (json) printf("%.*s, %s\n", (int)strlen(text) - 1, text, others + 1); /* two objects as one */
+    if (json) hone_args_answered(), printf("%.*s, %s\n", (int)strlen(text) - 1, text, others + 1); /* two objects as one */
     else if (r && o) tell(r, o);
     hone_text_release(text), hone_text_release(others);
     int rc = json || (r && o) ? 0 : hone_args_wrong("the report of the machine cannot be read: a bug of Hone's, please report it") + 1;

@@ -200,6 +200,31 @@ static void list(const hone_dims_known *f, bool given, char *out, size_t room) {
         if (f->input[k].scalar && !f->input[k].known)
             n += (size_t)snprintf(out + n, room - n, "%s%.48s = scalar", n ? ", " : "", f->input[k].name);
 }
+static char *list_json(const hone_dims_known *f, bool given) {
+    char *text = NULL;
+    size_t bytes = 0;
+    int n = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to) return NULL;
+    fputc('{', to);
+    for (int k = 0; k < f->n; k++) {
+        const free_dim *d = f->at + k;
+        if ((d->value >= 0) != given || (!given && !d->used)) continue;
+        if (n++) fputs(", ", to);
+        hone_json_put_text(to, d->name, strlen(d->name));
+        fprintf(to, ": %lld", (long long)(given ? d->value : d->batch ? 1 : f->otherwise));
+    }
+    for (int k = 0; k < f->n_input && !given; k++) {
+        if (!f->input[k].scalar || f->input[k].known) continue;
+        if (n++) fputs(", ", to);
+        hone_json_put_text(to, f->input[k].name, strlen(f->input[k].name));
+        fputs(": \"scalar\"", to);
+    }
+    fputc('}', to);
+    if (!fclose(to)) return text;
+    free(text);
+    return NULL;
+}
 void hone_dims_guesses(const hone_dims_known *f, char *out, size_t room) { list(f, false, out, room); }
 bool hone_dims_other(const hone_dims_known *f) { return f->otherwise != 1; }
 
@@ -218,6 +243,7 @@ int hone_plan_for(const hone_model *m, const hone_words *dims, const hone_option
     hone_status s = out->status = try_sizes(f, m, o, &text, out->why, sizeof out->why);
     list(f, true, out->given, sizeof out->given);
     list(f, false, out->guessed, sizeof out->guessed);
+    out->given_json = list_json(f, true), out->guessed_json = list_json(f, false);
     hone_dims_free(f);
     if (!s && !(out->plan = hone_json_read(text)))
         out->status = HONE_BUG, snprintf(out->why, sizeof out->why, "the plan's report cannot be read");
@@ -228,5 +254,6 @@ int hone_plan_for(const hone_model *m, const hone_words *dims, const hone_option
 }
 void hone_planned_free(hone_planned *p) {
     hone_json_free(p->plan);
+    free(p->given_json), free(p->guessed_json);
     *p = (hone_planned){0};
 }

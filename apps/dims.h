@@ -28,6 +28,8 @@ typedef struct {
     char why[512];
     char given[256];   /* "batch = 8"; "" where nothing was asked */
     char guessed[256]; /* "seq = 1"; "" where nothing was guessed */
+    char *given_json;  /* the same as an object: {"batch": 8} */
+    char *guessed_json;
     bool partial;      /* there is more to a run than the plan says: shapes that depend on computed numbers, bodies */
     hone_status status;
 } hone_planned;

@@ -35,6 +35,7 @@ static int explain(const char *path, const char *node, int c, bool json) {
     int rc = s ? hone_args_stopped(s, why) : 0;
     if (!rc && (s = hone_model_explain(model, node, c, &text))) rc = s == HONE_BAD_INPUT ? no_node(model, node, path) : hone_args_failed(s);
     if (!rc && json) {
+        hone_args_answered();
         printf("{\"node\": ");
         hone_json_put_text(stdout, node, strlen(node));
         printf(", \"text\": ");

@@ -41,7 +41,7 @@ static void put_programs(FILE *to, const hone_model *m, const char *graph_json) 
     hone_drawn d;
     hone_progress progress;
     hone_drawn_open(graphs, &d);
-    hone_progress_begin(&progress);
+    hone_progress_begin(&progress, "explaining nodes");
     char **text = hone_must_alloc(sizeof *text * (size_t)(d.n_node + 1));       /* as the library gave it, */
     const char **body = hone_must_alloc(sizeof *body * (size_t)(d.n_node + 1)); /* without the first line */
     int n = 0;

@@ -113,20 +113,20 @@ static int tell_json(const hone_model *m, const wish *w, const hone_planned *p, 
         bool wanted;
         const char *topic;
     } topics[] = {{true, "summary"}, {w->passes, "passes"}, {w->nodes, "graph"}, {w->text, "text"}};
-    putchar('{');
-    for (size_t k = 0; k < sizeof topics / sizeof *topics; k++) {
-        char *text = NULL;
-        if (!topics[k].wanted) continue;
-        hone_status s = hone_model_report(m, topics[k].topic, &text);
-        if (s) return hone_args_failed(s);
-        printf("%s\"%s\": %s", k ? ",\n" : "", topics[k].topic, text);
-        hone_text_release(text);
+    enum { TOPICS = sizeof topics / sizeof *topics };
+    char *text[TOPICS] = {NULL};
+    hone_status s = HONE_OK;
+    for (int k = 0; k < TOPICS && !s; k++)
+        if (topics[k].wanted) s = hone_model_report(m, topics[k].topic, &text[k]);
+    if (!s) hone_args_answered(), putchar('{');
+    for (int k = 0; k < TOPICS; k++) {
+        if (text[k] && !s) printf("%s\"%s\": %s", k ? ",\n" : "", topics[k].topic, text[k]);
+        hone_text_release(text[k]);
     }
+    if (s) return hone_args_failed(s);
     if (p->plan) printf(",\n\"plan\": %s", plan_json);
-    printf(",\n\"dims_given\": ");
-    hone_json_put_text(stdout, p->given, strlen(p->given));
-    printf(", \"dims_guessed\": ");
-    hone_json_put_text(stdout, p->guessed, strlen(p->guessed));
+    printf(",\n\"dims_given\": %s, \"dims_guessed\": %s", p->given_json ? p->given_json : "null",
+           p->guessed_json ? p->guessed_json : "null");
     printf("}\n");
     return 0;
 }

@@ -9,10 +9,7 @@
 #include "hone/hone.h"
 #include "term.h"
 
-static const struct {
-    const char *name, *what;
-    int (*run)(int, char **);
-} commands[] = {
+const hone_command hone_commands[] = {
     {"run", "run a model once or many times, on files or random inputs; check its outputs", hone_cmd_run},
     {"bench", "how long a model takes: latency, throughput, memory, one row or a sweep; against an earlier result", hone_cmd_bench},
     {"compare", "a model through every runtime on the machine: speed, memory, load time, whether answers agree", hone_cmd_compare},
@@ -24,26 +21,26 @@ static const struct {
     {"zoo", "the networks that come with Hone; describe one, write one as ONNX", hone_cmd_zoo},
     {"devices", "what there is to run on: the CPU, its levels, its speed just now", hone_cmd_devices},
     {"conformance", "run ONNX's own test cases", hone_cmd_conformance},
+    {"completion", "what makes bash, zsh or fish complete all this", hone_cmd_completion},
+    {"man", "a man page, or all of them", hone_cmd_man},
+    {"version", "the version, the commit, the compiler and the CPU's level", hone_cmd_version},
+    {0},
 };
-enum { COMMANDS = sizeof commands / sizeof *commands };
+enum { COMMANDS = sizeof hone_commands / sizeof *hone_commands - 1 };
 
 static int help(FILE *to) {
     const char *bold = hone_paint(to, HONE_BOLD), *plain = hone_paint(to, HONE_PLAIN);
     fprintf(to, "Hone %s: runs ONNX models, fast, on the hardware it finds.\n\n%susage%s  hone COMMAND [options]\n\n%scommands%s\n",
             hone_version(), bold, plain, bold, plain);
-    for (int k = 0; k < COMMANDS; k++) fprintf(to, "  %-12s  %s\n", commands[k].name, commands[k].what);
-    fprintf(to, "  %-12s  %s\n\n'hone COMMAND --help' shows a command's options and examples.\n", "version", "the version of this program");
+    for (int k = 0; k < COMMANDS; k++) fprintf(to, "  %-12s  %s\n", hone_commands[k].name, hone_commands[k].what);
+    fprintf(to, "\n'hone COMMAND --help' shows a command's options and examples.\n");
     return to == stdout ? 0 : 1;
 }
 
-static int version(bool json) {
-    printf(json ? "{\"version\": \"%s\"}\n" : "hone %s\n", hone_version());
-    return 0;
-}
 static int unknown(const char *word) {
-    const char *names[COMMANDS + 4] = {"help", "version", "--help", "--version"};
-    for (int k = 0; k < COMMANDS; k++) names[k + 4] = commands[k].name;
-    const char *near = hone_args_nearest(word, names, COMMANDS + 4);
+    const char *names[COMMANDS + 3] = {"help", "--help", "--version"};
+    for (int k = 0; k < COMMANDS; k++) names[k + 3] = hone_commands[k].name;
+    const char *near = hone_args_nearest(word, names, COMMANDS + 3);
     if (!strncmp(word, "zoo:", 4) || access(word, F_OK) == 0)
         fprintf(stderr, "hone: '%s' is a model, not a command; did you mean 'hone run %s'?\n", word, word);
     else if (near) fprintf(stderr, "hone: there is no command '%s'; did you mean 'hone %s'?\n", word, near);
@@ -58,10 +55,14 @@ int main(int argc, char **argv) {
     bool helping = !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
     if (helping && argc < 3) return help(stdout);
     if (helping) word = argv[2], ask[1] = argv[2], argc = 3, argv = ask; /* help COMMAND is COMMAND --help */
-    if (!strcmp(word, "--version") || !strcmp(word, "version")) return version(argc > 2 && !strcmp(argv[2], "--json"));
+    if (!strcmp(word, "--version") || !strcmp(word, "-V")) {
+        printf("hone %s\n", hone_version());
+        return 0;
+    }
     for (int k = 0; k < COMMANDS; k++) {
-        if (strcmp(word, commands[k].name) != 0) continue;
-        int rc = commands[k].run(argc - 1, argv + 1);
+        if (strcmp(word, hone_commands[k].name) != 0) continue;
+        int rc = hone_commands[k].run(argc - 1, argv + 1);
+        rc = hone_args_end(rc);
         if ((fflush(stdout) || ferror(stdout)) && !rc) rc = hone_args_wrong("the output could not be written");
         return rc;
     }

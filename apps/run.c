@@ -72,7 +72,7 @@ static int by_number(const void *a, const void *b) {
 /* --runs 1 is the first run; more are counted after it, into the same output tensors. */
 static int run_all(job *j) {
     hone_progress bar;
-    hone_progress_begin(&bar);
+    hone_progress_begin(&bar, "the first run");
     for (int k = 0; k < j->n_in; k++) j->in[k] = j->fed[k].value;
     for (int r = -1; r < (j->runs > 1 ? j->runs : 0); r++) {
         double began = hone_clock_ms();
@@ -276,6 +276,7 @@ static void put_named(const char *name, const char *text) {
 }
 
 static void tell_json(const job *j, const char *memory, const char *wisdom) {
+    hone_args_answered();
     putchar('{');
     put_named("model", j->path);
     printf(", \"inputs\": [");
@@ -376,12 +377,12 @@ int hone_cmd_run(int argc, char **argv) {
         {"--shape", "[NAME=]DIMS", "dims of a random or .bin input, as 1x3x224x224", HONE_ARG_LIST, &j.shapes, 0},
         {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST, &j.dims, 0},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.seed, 0},
-        {"--threads", "N", "at most so many (0: all cores)", HONE_ARG_INT, &j.threads, 0},
+        {"--threads", "N", "at most so many (0: all cores)", HONE_ARG_THREADS, &j.threads, 0},
         {"--wisdom", "FILE", "choices that hone tune measured (else: $HONE_WISDOM, or where it writes by default; '' for none)",
          HONE_ARG_TEXT, &j.wisdom, 0},
         {"--runs", "N", "run N times after a first one and print the median (1: only the first)", HONE_ARG_INT, &j.runs, 1},
         {"--top", "K", "print the K largest elements of each row of the outputs", HONE_ARG_INT, &j.top, 1},
-        {"--labels", "FILE", "names for --top: a line each, or a JSON list or dict", HONE_ARG_TEXT, &j.labels_path, 0},
+        {"--labels", "FILE", "with --top: names of the classes, a line each, or a JSON list or dict", HONE_ARG_TEXT, &j.labels_path, 0},
         {"--picture", NULL, "draw an input that is one small picture", HONE_ARG_FLAG, &j.picture, 0},
         {"--save", "DIR", "write the outputs to DIR/output_K.npy (strings and maps: .pb)", HONE_ARG_TEXT, &j.save, 0},
         {"--check", "DIR", "take DIR/input_K.pb and compare with DIR/output_K.pb; fails when they differ", HONE_ARG_TEXT, &j.check, 0},

@@ -3,6 +3,7 @@
 #include "table.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,21 +48,47 @@ void hone_table_cell(hone_table *t, const char *format, ...) {
     t->cell[t->n++] = text;
 }
 
-/* Characters, not bytes: UTF-8's continuation bytes take no room. */
-static int width(const char *text) {
-    int n = 0;
-    for (; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
+static int width(const char *text) { return (int)hone_text_columns(text, strlen(text)); }
 
+/* So much of a text as there is room for, then "…". Of a path, whose end says more, the end. */
+static void put_cut(FILE *to, const char *text, int room) {
+    int n = width(text);
+    if (n <= room) {
+        fputs(text, to);
+        return;
+    }
+    const bool path = strchr(text, '/') && !strchr(text, ' ');
+    int skip = path ? n - room + 1 : 0, keep = room - 1, at = -1;
+    if (path) fputs("…", to);
+    for (const char *p = text; *p; p++) {
+        at += ((unsigned char)*p & 0xc0) != 0x80;
+        if (at >= skip && at < skip + keep) fputc(*p, to);
+    }
+    if (!path) fputs("…", to);
+}
 static void print_row(FILE *to, const char *indent, const char *columns, const int *widths, const char *const *cell) {
     int n = (int)strlen(columns);
     fputs(indent, to);
     for (int c = 0; c < n; c++) {
-        int pad = widths[c] - width(cell[c]);
-        if (columns[c] == 'r') fprintf(to, "%*s%s", pad, "", cell[c]);
-        else fprintf(to, "%s%*s", cell[c], c + 1 < n ? pad : 0, "");
+        int pad = widths[c] > width(cell[c]) ? widths[c] - width(cell[c]) : 0;
+        if (columns[c] == 'r') fprintf(to, "%*s", pad, "");
+        put_cut(to, cell[c], widths[c]);
+        if (columns[c] != 'r') fprintf(to, "%*s", c + 1 < n ? pad : 0, "");
         fputs(c + 1 < n ? "  " : "\n", to);
+    }
+}
+/* Where the rows are wider than the terminal, the widest column of text gives way first, and the first column, names, last; numbers
+   stay whole. */
+static void fit(const hone_table *t, FILE *to, const char *indent, int *widths, int n) {
+    enum { LEAST = 8 };
+    int most = hone_columns(to), sum = (int)strlen(indent) + 2 * (n - 1);
+    for (int c = 0; c < n; c++) sum += widths[c];
+    for (; most > 0 && sum > most; sum--) {
+        int widest = 0;
+        for (int c = 1; c < n; c++)
+            if (t->columns[c] == 'l' && widths[c] > LEAST && (widest == 0 || widths[c] > widths[widest])) widest = c;
+        if (widest == 0 && (t->columns[0] != 'l' || widths[0] <= LEAST)) return;
+        widths[widest]--;
     }
 }
 
@@ -71,6 +98,7 @@ void hone_table_print(hone_table *t, FILE *to, const char *indent) {
     for (int c = 0; c < n && t->head; c++) widths[c] = width(t->head[c]);
     for (int k = 0; k < t->n; k++)
         if (width(t->cell[k]) > widths[k % n]) widths[k % n] = width(t->cell[k]);
+    fit(t, to, indent, widths, n);
     if (t->head) {
         fputs(hone_paint(to, HONE_BOLD), to);
         print_row(to, indent, t->columns, widths, t->head);

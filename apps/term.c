@@ -3,8 +3,10 @@
 #include "term.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,9 +14,26 @@
 
 static const char codes[][8] = {
     [HONE_PLAIN] = "\033[0m", [HONE_BOLD] = "\033[1m", [HONE_DIM] = "\033[2m", [HONE_RED] = "\033[31m", [HONE_GREEN] = "\033[32m"};
+/* A terminal that obeys escapes. */
+static bool is_screen(FILE *to) {
+    const char *term = getenv("TERM");
+    return fileno(to) >= 0 && isatty(fileno(to)) && !(term && !strcmp(term, "dumb"));
+}
 const char *hone_paint(FILE *to, hone_colour c) {
     const char *no = getenv("NO_COLOR");
-    return isatty(fileno(to)) && !(no && *no) ? codes[c] : "";
+    return is_screen(to) && !(no && *no) ? codes[c] : "";
+}
+int hone_columns(FILE *to) {
+    const char *said = getenv("COLUMNS");
+    struct winsize size;
+    if (fileno(to) >= 0 && isatty(fileno(to)) && !ioctl(fileno(to), TIOCGWINSZ, &size) && size.ws_col > 0) return size.ws_col;
+    int n = said ? atoi(said) : 0;
+    return n > 0 && n < 1 << 16 ? n : 0;
+}
+size_t hone_text_columns(const char *text, size_t bytes) { /* UTF-8's continuation bytes take no room */
+    size_t n = 0;
+    for (size_t k = 0; k < bytes; k++) n += ((unsigned char)text[k] & 0xc0) != 0x80;
+    return n;
 }
 
 /* ---- text out of models ---- */
@@ -86,24 +105,74 @@ double hone_clock_ms(void) {
 
 /* ---- progress ---- */
 
-void hone_progress_begin(hone_progress *p) { *p = (hone_progress){.began = hone_clock_ms()}; }
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool running, stop, shown; /* running: only its owner's; the others under the lock */
+    double began, told;
+    int done, all;
+    char what[64];
+} bar = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+static bool silent;
 
-void hone_progress_show(hone_progress *p, int done, int all, const char *what) {
-    enum { WIDTH = 30 };
-    double now = hone_clock_ms();
-    if (all <= 0 || now - p->began < 1000 || now - p->drawn < 100 || !isatty(STDERR_FILENO)) return;
-    p->drawn = now;
-    p->shown = true;
-    fprintf(stderr, "\r[");
-    for (int i = 0; i < WIDTH; i++) fputc((int64_t)i * all < (int64_t)done * WIDTH ? '#' : ' ', stderr);
-    hone_print(stderr, "] %d of %d  %.40s", done, all, what);
+static void draw_bar(double now) { /* under the lock */
+    enum { WIDTH = 30, STUCK_MS = 1000 };
+    if (now - bar.began < 1000) return;
+    fputc('\r', stderr);
+    if (bar.all > 0) {
+        fputc('[', stderr);
+        for (int i = 0; i < WIDTH; i++) fputc((int64_t)i * bar.all < (int64_t)bar.done * WIDTH ? '#' : ' ', stderr);
+        hone_print(stderr, "] %d of %d  ", bar.done, bar.all);
+    }
+    hone_print(stderr, "%.40s", bar.what);
+    if (now - bar.told >= STUCK_MS) hone_print(stderr, ", %.0f s", (now - bar.told) / 1000);
     fputs("\033[K", stderr);
     fflush(stderr);
+    bar.shown = true;
 }
-
+static void *keep_drawing(void *arg) {
+    enum { EVERY_MS = 100 };
+    (void)arg;
+    pthread_mutex_lock(&bar.lock);
+    while (!bar.stop) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += EVERY_MS * 1000000L;
+        if (until.tv_nsec >= 1000000000L) until.tv_nsec -= 1000000000L, until.tv_sec++;
+        pthread_cond_timedwait(&bar.wake, &bar.lock, &until);
+        if (!bar.stop) draw_bar(hone_clock_ms());
+    }
+    pthread_mutex_unlock(&bar.lock);
+    return NULL;
+}
+void hone_progress_silence(void) { silent = true; }
+static void set_bar(int done, int all, const char *what) {
+    pthread_mutex_lock(&bar.lock);
+    bar.done = done, bar.all = all, bar.told = hone_clock_ms();
+    snprintf(bar.what, sizeof bar.what, "%s", what);
+    pthread_mutex_unlock(&bar.lock);
+}
+void hone_progress_begin(hone_progress *p, const char *what) {
+    *p = (hone_progress){false};
+    if (silent || bar.running || !is_screen(stderr)) return;
+    bar.began = hone_clock_ms(), bar.stop = bar.shown = false;
+    set_bar(0, 0, what);
+    p->on = bar.running = pthread_create(&bar.thread, NULL, keep_drawing, NULL) == 0;
+}
+void hone_progress_show(hone_progress *p, int done, int all, const char *what) {
+    if (!p->on) hone_progress_begin(p, what);
+    if (p->on && all > 0) set_bar(done, all, what);
+}
 void hone_progress_end(hone_progress *p) {
-    if (p->shown) fprintf(stderr, "\r\033[K");
-    p->shown = false;
+    if (!p->on) return;
+    pthread_mutex_lock(&bar.lock);
+    bar.stop = true;
+    pthread_cond_signal(&bar.wake);
+    pthread_mutex_unlock(&bar.lock);
+    pthread_join(bar.thread, NULL);
+    if (bar.shown) fprintf(stderr, "\r\033[K"), fflush(stderr);
+    p->on = bar.running = false;
 }
 
 /* ---- units ---- */

@@ -161,7 +161,7 @@ static int do_job(job *j) {
     if (rc) return rc;
     do {
         for (int k = 0; k < j->n_in; k++) j->in[k] = j->fed[k].value;
-        hone_progress_begin(&j->bar);
+        hone_progress_begin(&j->bar, "measuring");
         s = hone_tune(j->model, j->in,
                       &(hone_tuning){.seconds = j->seconds,
                                      .threads = j->threads,
@@ -175,6 +175,7 @@ static int do_job(job *j) {
     } while (s && hone_feed_again(j->model, &wish, s, j->fed));
     if (s) return hone_feed_failed(&wish, s);
     if (j->json) {
+        hone_args_answered();
         printf("%s\n", report);
     } else {
         hone_json *r = hone_json_read(report);
@@ -194,7 +195,7 @@ int hone_cmd_tune(int argc, char **argv) {
         {"--budget", "TIME", "measure for so long: 30s, 5m (30s)", HONE_ARG_TEXT, &j.budget, 0},
         {"-o", "FILE", "where wisdom is written (a file of this machine in $XDG_CACHE_HOME/hone or ~/.cache/hone, which every run finds)",
          HONE_ARG_TEXT, &j.file, 0},
-        {"--threads", "N", "measure on at most so many (0: all cores)", HONE_ARG_INT, &j.threads, 0},
+        {"--threads", "N", "measure on at most so many (0: all cores)", HONE_ARG_THREADS, &j.threads, 0},
         {"--input", "[NAME=]FILE", "a .npy, .pb or .bin file or a picture for an input, by name or in order", HONE_ARG_LIST, &j.inputs, 0},
         {"--shape", "[NAME=]DIMS", "dims of a random or .bin input; wisdom is for these", HONE_ARG_LIST, &j.shapes, 0},
         {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST, &j.dims, 0},

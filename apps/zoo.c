@@ -30,9 +30,25 @@ static void describe(const hone_json *m) {
     double flops = hone_json_number(m, "flops", 0);
     printf("%s%s%s  %s\n", hone_paint(stdout, HONE_BOLD), hone_json_text(m, "name", "?"), hone_paint(stdout, HONE_PLAIN),
            hone_json_text(m, "what", ""));
-    printf("inputs      %s\n", hone_json_text(m, "inputs", ""));
-    printf("options     %s\n", hone_json_text(m, "options", ""));
-    printf("            (written NAME=DEFAULT:LOWEST-HIGHEST/STEP)\n");
+    const hone_json *inputs = hone_json_get(m, "inputs"), *options = hone_json_get(m, "options");
+    for (const hone_json *i = inputs ? inputs->first : NULL; i; i = i->next) {
+        const hone_json *dims = hone_json_get(i, "dims");
+        hone_print(stdout, "%-10s  %s  %s[", i == inputs->first ? "inputs" : "", hone_json_text(i, "name", ""),
+                   hone_json_text(i, "dtype", ""));
+        for (const hone_json *d = dims ? dims->first : NULL; d; d = d->next) {
+            if (d != dims->first) printf(", ");
+            if (d->type == HONE_JSON_TEXT) hone_print(stdout, "%s", d->text);
+            else printf("%.0f", d->number);
+        }
+        printf("]\n");
+    }
+    for (const hone_json *o = options ? options->first : NULL; o; o = o->next) {
+        const double step = hone_json_number(o, "step", 1);
+        hone_print(stdout, "%-10s  %s=%.0f, from %.0f to %.0f", o == options->first ? "options" : "", hone_json_text(o, "name", ""),
+                   hone_json_number(o, "default", 0), hone_json_number(o, "lowest", 0), hone_json_number(o, "highest", 0));
+        if (step > 1) printf(", a multiple of %.0f", step);
+        printf("\n");
+    }
     printf("parameters  %s, %s as f32\n", hone_text_count(hone_json_number(m, "parameters", 0)),
            hone_text_bytes(hone_json_number(m, "weight_bytes", 0)));
     printf("nodes       %.0f\n", hone_json_number(m, "nodes", 0));
@@ -45,7 +61,7 @@ static int tell(const char *spec, bool json) {
     hone_status s = hone_zoo_report(spec, &text);
     if (s) return hone_args_failed(s);
     hone_json *all = json ? NULL : hone_json_read(text);
-    if (json) printf("%s\n", text);
+    if (json) hone_args_answered(), printf("%s\n", text);
     else if (all && spec) describe(all->first);
     else if (all) list(all);
     hone_text_release(text);

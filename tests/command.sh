@@ -17,7 +17,7 @@ try 1 "did you mean 'hone run'" rnu
 try 1 "did you mean 'hone --version'" --verison
 try 1 "did you mean 'hone run $model'" "$model"
 try 0 "usage  hone inspect MODEL" help inspect
-for command in run inspect check explain compile conformance devices; do
+for command in run inspect check explain compile conformance devices completion; do
     try 0 "example" $command --help
     [ $command = devices ] || try 1 "is missing" $command
     try 1 "did you mean '--help'" $command --hepl
@@ -104,7 +104,8 @@ try 0 "too short: 3 runs" bench "$model" --runs 3 --warmup 0
 try 0 "f32[5,1,28,28]" bench "$model" --runs 2 --batch 5
 try 0 "seven.npy" bench "$model" --runs 2 --input "image=$source/examples/digits/seven.npy"
 try 0 "items/s" bench "zoo:mobilenet_v3_small?image=32" --runs 2 --batch 3 --threads 1
-try 0 "4096 threads were asked for" bench "$model" --runs 2 --threads 4096
+try 0 "1024 threads were asked for" bench "$model" --runs 2 --threads 1024
+try 1 "at most 1024" bench "$model" --runs 2 --threads 4096
 try 1 "computes in f32, bf16 or f16" bench "$model" --precision f32,f64
 try 1 "computes in f32, bf16 or f16" run "$model" --precision f8
 try 0 "bf16 asked for; " run "$model" --precision bf16
@@ -118,7 +119,7 @@ try 1 "--shape" bench "$model" --runs 2 --shape 1x3x28x28
 try 1 "none.onnx" bench none.onnx --runs 2
 try 1 " failed " bench none.onnx "$model" --runs 2
 try 1 "\"failed\": true" bench none.onnx "$model" --runs 2 --json
-try 1 "--stored is for --against" bench "$model" --stored
+try 1 "--stored goes with --against" bench "$model" --stored
 try 1 "No such file" bench "$model" --against "$folder/none.json"
 try 1 "not a result" bench "$model" --against "$source/README.md"
 made_up() { printf '{"model": "%s", "threads": 1, "precision": "f32", "samples_ms": [' "$model"; for k in 1 2 3 4 5 6 7 8 9; do printf '%s%d, ' "$1" $k; done; printf '%s]}\n' "$2"; }

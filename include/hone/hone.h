@@ -265,7 +265,7 @@ HONE_API void hone_session_free(hone_session *);
 HONE_API hone_status hone_session_run(hone_session *, hone_value *const *in, hone_value **out);
 
 /* ---- reports: one JSON document a topic --------------------------------------------------------------------------------------------- */
-/* Model topics: "summary" (name, opset, forgiven: what was wrong with the file and did not matter, a text each, inputs, outputs, nodes, parameters, parameter_bytes, ops by count), "nodes" (one object a node: name,
+/* Model topics: "summary" (name, opset, forgiven: what was wrong with the file and did not matter, a text each, inputs and outputs with dtype and dims, nodes, parameters, parameter_bytes, ops by count), "nodes" (one object a node: name,
    op, inputs with shapes, outputs, flops, bytes), "passes" (what each did), "text" (the graph as text, one string),
    "graph" (all of it, to draw: a list of graphs, bodies after the model's own, with vars, attributes, constants' statistics).
    Session topics, after a run: "memory" (arena_bytes, sum_bytes, lower_bound_bytes, packed_bytes, steps, plans), "copies" (in_bytes, out_bytes, across_bytes, within_bytes: what the last run copied

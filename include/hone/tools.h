@@ -68,6 +68,9 @@ HONE_API hone_status hone_machine_speed(int threads, hone_speed *out);
    stand in the model. Out: a copy, cut to `room` bytes, that ends in a zero; the bytes written, without that zero. lines 1: line ends stay. */
 HONE_API size_t hone_text_visible(char *out, size_t room, const char *text, size_t bytes, int lines);
 
+/* Which of these names was meant by a mistyped word of so many bytes; NULL where none is near. Borrowed: it is one of them. */
+HONE_API const char *hone_nearest(const char *word, size_t bytes, const char *const *names, int n);
+
 /* ---- tuning ----------------------------------------------------------------------------------------------------------------------------- */
 /* Measures, with these inputs on this machine, the choices there are for each distinct problem of a model (panel widths, blocks, ways to
    convolve), and writes the best as wisdom (hone_options): beside it, in FILE.trials, all that was measured, with which a later call goes on

@@ -8,8 +8,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* What there is. In: a spec, or NULL for all networks with their own options. Out: JSON, an array of objects: name, what, options (with
-   defaults), inputs, parameters (as published), weight_bytes, nodes, flops (null where a dim is free); freed with hone_text_release. Quick: no
+/* What there is. In: a spec, or NULL for all networks with their own options. Out: JSON, an array of objects: name, what, options (name,
+   default, lowest, highest, step), inputs (name, dtype, dims), parameters (as published), weight_bytes, nodes, flops (null where a dim is free); freed with hone_text_release. Quick: no
    weight is made. Fails: BAD_INPUT with a line that lists the choices. */
 HONE_API hone_status hone_zoo_report(const char *spec, char **out);
 /* The network as a standard ONNX file, as an exporter would write it: no pass has run. In: a spec, a path that may be written. Fails: BAD_INPUT,

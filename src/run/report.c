@@ -11,6 +11,23 @@
 #include "run/report_kernels.h"
 #include "run/spaces.h"
 
+/* Numbers, and texts for those that a run decides; null where not even the rank is known. */
+static void put_dims(const hone_graph *g, const hone_var *v, hone_text *t) {
+    if (v->rank < 0) {
+        hone_text_put(t, "null");
+        return;
+    }
+    hone_text_put(t, "[");
+    for (int k = 0; k < v->rank; k++) {
+        hone_text s = {0};
+        hone_dim_print(g->dims, v->dim[k], &s);
+        if (k) hone_text_put(t, ", ");
+        if (hone_dim_is_number(v->dim[k])) hone_text_put(t, "%lld", (long long)v->dim[k]);
+        else hone_text_json(t, s.text ? s.text : "?");
+        hone_text_free(&s);
+    }
+    hone_text_put(t, "]");
+}
 static void put_shape(const hone_graph *g, hone_vid id, hone_text *t) {
     const hone_var *v = g->var.at + id;
     hone_text s = {0};
@@ -25,6 +42,8 @@ static void put_shape(const hone_graph *g, hone_vid id, hone_text *t) {
     hone_text_json(t, v->name);
     hone_text_put(t, ", \"shape\": ");
     hone_text_json(t, s.text ? s.text : "");
+    hone_text_put(t, ", \"dtype\": \"%s\", \"dims\": ", v->dtype ? hone_dtypes[v->dtype].name : "none");
+    put_dims(g, v, t);
     hone_text_put(t, ", \"constant\": %s}", v->value ? "true" : "false");
     hone_text_free(&s);
 }

@@ -16,9 +16,8 @@ static hone_status put_model(const hone_library *lib, const hone_zoo_model *m, c
         hone_text_put(t, ", \"what\": ");
         hone_text_json(t, m->what);
         hone_text_put(t, ", \"options\": ");
-        hone_text_json(t, m->options);
-        hone_text_put(t, ", \"inputs\": ");
-        hone_text_json(t, inputs.text ? inputs.text : "");
+        hone_zoo_options_json(m, t);
+        hone_text_put(t, ", \"inputs\": [%s]", inputs.text ? inputs.text : "");
         hone_text_put(t, ", \"parameters\": %lld, \"weight_bytes\": %lld, \"nodes\": %d, \"flops\": ", (long long)size.parameters,
                       (long long)size.weight_bytes, size.nodes);
         hone_text_put(t, size.flops > 0 ? "%.0f}" : "null}", size.flops);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hone/tools.h"
+
 static const struct {
     const char *name;
     int64_t low, high; /* where a model's text does not say */
@@ -60,7 +62,14 @@ static bool next_setting(const char **at, setting *s) {
 static hone_status no_model(const char *name, size_t n) {
     hone_text t = {0};
     for (const hone_zoo_model *m = hone_zoo_models; m->name; m++) hone_text_put(&t, "%s%s", m == hone_zoo_models ? "" : ", ", m->name);
-    hone_status s = hone_fail(HONE_BAD_INPUT, "the zoo has no model '%.*s'; it has %s", (int)(n < 64 ? n : 64), name, t.text ? t.text : "");
+    enum { MOST = 64 };
+    const char *names[MOST];
+    int models = 0;
+    for (const hone_zoo_model *m = hone_zoo_models; m->name && models < MOST; m++) names[models++] = m->name;
+    const char *near = hone_nearest(name, n, names, models);
+    hone_status s =
+        near ? hone_fail(HONE_BAD_INPUT, "the zoo has no model '%.*s'; did you mean '%s'?", (int)(n < 64 ? n : 64), name, near)
+             : hone_fail(HONE_BAD_INPUT, "the zoo has no model '%.*s'; it has %s", (int)(n < 64 ? n : 64), name, t.text ? t.text : "");
     hone_text_free(&t);
     return s;
 }
@@ -74,6 +83,17 @@ static hone_status no_option(const hone_zoo_model *m, const char *name, size_t n
                                (int)(n < 64 ? n : 64), name, t.text ? t.text : "", m->name);
     hone_text_free(&t);
     return st;
+}
+
+void hone_zoo_options_json(const hone_zoo_model *m, hone_text *t) {
+    setting s;
+    int n = 0;
+    hone_text_put(t, "[");
+    for (const char *at = m->options; next_setting(&at, &s);)
+        if (s.key >= 0)
+            hone_text_put(t, "%s{\"name\": \"%s\", \"default\": %lld, \"lowest\": %lld, \"highest\": %lld, \"step\": %lld}",
+                          n++ ? ", " : "", keys[s.key].name, (long long)s.value, (long long)s.low, (long long)s.high, (long long)s.step);
+    hone_text_put(t, "]");
 }
 
 static bool find_setting(const hone_zoo_model *m, int key, setting *s) {

@@ -30,4 +30,6 @@ typedef struct {
 
 /* The model and its options, or one line that lists the choices. */
 hone_status hone_zoo_read(const char *spec, const hone_zoo_model **model, hone_zoo_options *out) HONE_CHECKED;
+/* What a model may be asked for: [{"name", "default", "lowest", "highest", "step"}, …]. */
+void hone_zoo_options_json(const hone_zoo_model *, hone_text *);
 #endif

@@ -80,14 +80,19 @@ hone_status hone_zoo_graph(const char *spec, const hone_library *lib, hone_graph
     return s;
 }
 
+/* As JSON: name, dtype and dims, where a number is one, and else a text. */
 static void put_input(const hone_graph *g, hone_vid id, int k, hone_text *out) {
     const hone_var *v = g->var.at + id;
-    hone_text_put(out, "%s%s %s[", k ? ", " : "", v->name, hone_dtypes[v->dtype].name);
+    hone_text_put(out, "%s{\"name\": ", k ? ", " : "");
+    hone_text_json(out, v->name);
+    hone_text_put(out, ", \"dtype\": \"%s\", \"dims\": [", hone_dtypes[v->dtype].name);
     for (int d = 0; d < v->rank; d++) {
-        if (d) hone_text_put(out, ", ");
+        const char *quote = hone_dim_is_number(v->dim[d]) ? "" : "\"";
+        hone_text_put(out, "%s%s", d ? ", " : "", quote);
         hone_dim_print(g->dims, v->dim[d], out);
+        hone_text_put(out, "%s", quote);
     }
-    hone_text_put(out, "]");
+    hone_text_put(out, "]}");
 }
 hone_status hone_zoo_measure(const char *spec, const hone_library *lib, hone_zoo_size *out, hone_text *inputs) {
     hone_zoo z = {.measure = true};

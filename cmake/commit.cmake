@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# The commit that a build is of, as a line of C:  cmake -DSOURCE=DIR -DOUT=FILE -P commit.cmake. Written only where it changed.
+# A source tree without git (a tarball) may carry the commit in the file COMMIT.
+set(commit "")
+find_program(git git)
+if(git AND EXISTS ${SOURCE}/.git)
+    execute_process(COMMAND ${git} -C ${SOURCE} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    execute_process(COMMAND ${git} -C ${SOURCE} diff-index --quiet HEAD -- RESULT_VARIABLE changed ERROR_QUIET)
+    if(commit AND changed)
+        string(APPEND commit "+changes")
+    endif()
+elseif(EXISTS ${SOURCE}/COMMIT)
+    file(STRINGS ${SOURCE}/COMMIT commit LIMIT_COUNT 1)
+endif()
+set(text "extern const char hone_build_commit[];\nconst char hone_build_commit[] = \"${commit}\";\n")
+if(EXISTS ${OUT})
+    file(READ ${OUT} old)
+endif()
+if(NOT "${old}" STREQUAL "${text}")
+    file(WRITE ${OUT} "${text}")
+endif()

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# How the command treats people and programs:  manners.sh HONE SOURCE_DIR
+# Errors as JSON, short options, help that fits, what terminals get, pages and completions made of the tables.
+set -u
+export LC_ALL=C.UTF-8
+hone=$1 source=$2
+model=$source/examples/digits/model.onnx
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failed=0
+. "${0%/*}/try.sh"
+say() {
+    echo "$1"
+    failed=$((failed + 1))
+}
+commands=$("$hone" --help | sed -n '/^commands/,/^$/s/^  \([a-z]*\) .*/\1/p')
+[ "$(wc -w <<<"$commands")" -ge 14 ] || say "hone --help lists too few commands: $commands"
+
+# Options: short forms, alone, together and with their value; said twice, or without effect.
+try 0 "median of 3 runs" run "$model" -n 3 -t1
+try 0 "1 thread" run "$model" -t=1
+try 0 "f32[2,10]" run "$model" -s image=2x1x28x28
+try 0 '"runs": 2' run "$model" -jn2
+try 0 "hone 0." run -V
+try 0 "hone 0." -V
+try 0 "compiler" version
+try 1 "unknown option '-x'" run "$model" -x
+try 1 "stands there twice" run "$model" --threads 1 -t 2
+try 1 "from 0 to 1024" run "$model" --threads 9999
+try 1 "from 0 to 1024" tune "$model" --threads 9999
+try 1 "--rtol goes with --check" run "$model" --rtol 1
+try 1 "--labels goes with --top" run "$model" --labels "$source/examples/digits/names.txt"
+try 1 "--stored goes with --against" bench "$model" --stored
+
+# Help: every command has it, with an example, and nothing is wider than 100 columns, or than the terminal.
+for command in $commands; do
+    try 0 "example" "$command" --help
+    for wide in 100 64; do
+        COLUMNS=$wide "$hone" "$command" --help | sed '/^example/,$d' | wc -L | { read -r n; [ "$n" -le $wide ]; } || say "hone $command --help does not fit $wide columns"
+    done
+done
+[ "$(COLUMNS=72 "$hone" zoo | sed '/^$/,$d' | wc -L)" -le 72 ] || say "hone zoo does not fit 72 columns"
+
+# Under --json what is wrong is an object too, one alone, whatever was wrong; else there is the answer, and it is JSON.
+if command -v python3 >/dev/null; then
+    sorry() { # status, text of the message, words
+        local status=$1 text=$2
+        shift 2
+        "$hone" "$@" 2>/dev/null >"$folder/out" && say "hone $*: exit 0"
+        python3 - "$status" "$text" "$folder/out" <<'EOF' || say "hone $*: no error object: $(head -c 400 "$folder/out")"
+import json, sys
+e = json.load(open(sys.argv[3]))["error"]
+assert e["status"] == sys.argv[1] and sys.argv[2] in e["message"] and e["command"], e
+EOF
+    }
+    sorry IO "none.onnx" run none.onnx --json
+    sorry BAD_INPUT "--thread" run "$model" --json --thread 1
+    sorry BAD_INPUT "is missing" run -j
+    sorry BAD_INPUT "no input 'picture'" run "$model" --json --input picture=x.npy
+    sorry BAD_INPUT "no node" explain "$model" --node none --json
+    sorry BAD_INPUT "did you mean 'resnet50'" inspect zoo:resnet51 --json
+    sorry BAD_INPUT "must end in .onnx" compile "$model" -o x.engine --json
+    sorry IO "none.onnx" tune none.onnx --json
+    sorry BAD_INPUT "the zoo has no model" zoo none --json
+    sorry BAD_INPUT "no case" conformance "$folder" --json
+    "$hone" check "$model" none --dim batch=0x --json 2>/dev/null | python3 -c 'import json, sys; a = json.load(sys.stdin); assert [x["ok"] for x in a] == [False, False], a' || say "check of two models, --json, with a wrong --dim"
+    "$hone" run "$model" --check "$source/examples/digits/test_data_set_0" --rtol 0 --atol 0 --interpret --json 2>/dev/null | python3 -c 'import json, sys; a = json.load(sys.stdin); assert a["outputs"][0]["check"]["ok"] is False, a' || say "a failed --check is one object"
+    # Fields have types.
+    "$hone" inspect "$model" --json | python3 -c 'import json, sys; a = json.load(sys.stdin); i = a["summary"]["inputs"][0]; assert i["dims"] == ["batch", 1, 28, 28] and i["dtype"] == "f32", i; assert a["dims_guessed"] == {"batch": 1} and a["dims_given"] == {}, a' || say "inspect --json"
+    "$hone" check "$model" --dim batch=4 --json | python3 -c 'import json, sys; a = json.load(sys.stdin); assert a["dims_given"] == {"batch": 4} and a["dims_guessed"] == {}, a' || say "check --json"
+    "$hone" zoo resnet18 --json | python3 -c 'import json, sys; a = json.load(sys.stdin)[0]; assert a["inputs"][0]["dims"] == [1, 3, 224, 224], a; assert {"name": "batch", "default": 1, "lowest": 1, "highest": a["options"][0]["highest"], "step": 1} == a["options"][0], a' || say "zoo --json"
+    "$hone" bench "$model" --runs 2 --json | python3 -c 'import json, sys; a = json.load(sys.stdin)["inputs"][0]; assert a["dims"] == [1, 1, 28, 28] and a["dtype"] == "f32", a' || say "bench --json"
+    "$hone" version --json | python3 -c 'import json, sys; a = json.load(sys.stdin); assert a["compiler"] and a["cpu_level"] and "commit" in a, a' || say "version --json"
+fi
+
+# Pages of the tables: a man page a command that troff takes without a word, completions that the shells take, and that complete.
+"$hone" man -o "$folder/man1" || say "hone man -o"
+for command in $commands; do [ -s "$folder/man1/hone-$command.1" ] || say "no man page of $command"; done
+if command -v groff >/dev/null; then
+    said=$(groff -man -Tutf8 -ww -z "$folder"/man1/*.1 2>&1)
+    [ -z "$said" ] || say "groff: $said"
+fi
+"$hone" completion bash >"$folder/hone.bash"
+cat >"$folder/ask.bash" <<'EOF'
+. "$1"
+shift
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+_hone
+printf '%s\n' "${COMPREPLY[@]}"
+EOF
+completes() { # what must be offered, then the words, the last of which is completed
+    local want=$1 got
+    shift
+    got=$(bash "$folder/ask.bash" "$folder/hone.bash" "$@" 2>&1)
+    [[ $'\n'$got$'\n' == *$'\n'"$want"$'\n'* ]] || say "completing '$*' offers '$got', not '$want'"
+}
+completes inspect hone ins
+completes --threads hone run --thr
+completes rgb hone run m.onnx --order ""
+completes resnet50 hone run zoo : resnet5
+completes zoo:resnet50 hone run zoo
+(cd "$source/examples/digits" && completes model.onnx hone check mod)
+completes "$source/examples/digits/test_data_set_0" hone run m.onnx --check "$source/examples/digits/test"
+for shell in zsh fish; do
+    "$hone" completion $shell >"$folder/hone.$shell" || say "completion $shell"
+    command -v $shell >/dev/null || continue
+    $shell -n "$folder/hone.$shell" >"$folder/log" 2>&1 || say "$shell does not take its completion: $(head -n 3 "$folder/log")"
+done
+
+# Escapes are for terminals that know them.
+if script -qec true /dev/null >/dev/null 2>&1; then
+    [ "$(TERM=dumb script -qec "$hone check $model" /dev/null 2>/dev/null | grep -c $'\033')" = 0 ] || say "escapes on a dumb terminal"
+    seen=$(TERM=xterm script -qec "$hone bench $model --seconds 1.6 --warmup 0 --threads 1" /dev/null 2>/dev/null)
+    [[ $seen == *"] "*" of "* ]] || say "no progress on a terminal in more than a second"
+    seen=$(TERM=xterm script -qec "$hone bench $model --seconds 1.6 --warmup 0 --threads 1 -q" /dev/null 2>/dev/null)
+    [[ $seen != *"[#"* ]] || say "progress in spite of -q"
+fi
+echo "$failed failed"
+[ "$failed" = 0 ]
