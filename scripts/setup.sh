@@ -5,6 +5,7 @@
 set -u
 build="cc:gcc c++:g++ /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build"
 pictures="jpeglib.h:libjpeg-dev png.h:libpng-dev webp/decode.h:libwebp-dev tiffio.h:libtiff-dev openjpeg-2.[45]/openjpeg.h:libopenjp2-7-dev"
+server="microhttpd.h:libmicrohttpd-dev jansson.h:libjansson-dev zlib.h:zlib1g-dev nghttp2/nghttp2.h:libnghttp2-dev"
 test="$build /usr/include/cmocka.h:libcmocka-dev"
 case $(uname -m) in
 aarch64) cross="x86_64-linux-gnu-gcc:gcc-x86-64-linux-gnu /usr/x86_64-linux-gnu/include/stdio.h:libc6-dev-amd64-cross qemu-x86_64:qemu-user" ;;
@@ -33,8 +34,8 @@ for pair in $wanted; do
     *) command -v "$thing" >/dev/null 2>&1 || missing="$missing ${pair#*:}" ;;
     esac
 done
-wished= # without one its pictures are refused, by name, and all else works: no reason to stop
-for pair in $pictures; do
+wished= # without one its pictures are refused, by name, or there is no server, and all else works: no reason to stop
+for pair in $pictures $server; do
     set -- "$1" /usr/include/${pair%:*} /usr/include/*/${pair%:*}
     [ -e "$2" ] || [ -e "$3" ] || wished="$wished ${pair#*:}"
 done
@@ -45,7 +46,7 @@ fail() {
         echo "setup: missing:$missing. $1" >&2
         exit 1
     fi
-    echo "setup: not there:$wished. Pictures of that kind will be refused. $1"
+    echo "setup: not there:$wished. Pictures of that kind will be refused, or there will be no server. $1"
     exit 0
 }
 command -v apt-get >/dev/null 2>&1 || fail "This is not Debian or Ubuntu: install these, then run make again."

@@ -20,6 +20,7 @@ declare -A may=(
     [pack]="base loops ir plan"
     [zoo]="base loops ir"
     [run]="base loops ir host model passes quant device plan pack zoo"
+    [serve]=""
     [apps]=""
 )
 

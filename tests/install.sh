@@ -83,7 +83,7 @@ if [ -e "$source/CONTRIBUTING.md" ]; then
 fi
 
 # Names. The headers' functions are what follows HONE_API up to the bracket; one line each, as clang-format leaves them.
-grep -hE '^HONE_API ' "$prefix"/include/hone/*.h | sed -E 's/^[^(]*[ *](hone_[a-z0-9_]+)\(.*/\1/' | sort -u >"$folder/declared"
+find "$prefix/include/hone" -name '*.h' ! -name serve.h -exec grep -hE '^HONE_API ' {} + | sed -E 's/^[^(]*[ *](hone_[a-z0-9_]+)\(.*/\1/' | sort -u >"$folder/declared"
 nm -D --defined-only "$shared" | awk '$2 != "A" { print $3 }' | sed 's/@.*//' | sort -u >"$folder/exported"
 [ -s "$folder/declared" ] || say "no function was found in the headers"
 diff "$folder/declared" "$folder/exported" >"$folder/log" || say "declared (<) and exported (>) differ: $(tr '\n' ' ' <"$folder/log")"

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+   inside: the structs of the core, for its own files; protocols see core.h.
+
+   Locks, outermost first: core->lock (the table of models), version->lock (its queue and counts). Nothing is called back with either held. */
+#ifndef HONE_SERVE_INSIDE_H
+#define HONE_SERVE_INSIDE_H
+#include "serve/core.h"
+
+enum { HONE_SERVE_SIZES = 12, HONE_SERVE_COUNTED = 64, HONE_SERVE_BUCKETS = 96 };
+
+typedef struct { /* how a version is run: measured, or as its config says */
+    int max_batch;               /* rows; 0: requests are not joined */
+    int sizes[HONE_SERVE_SIZES]; /* of batches that are made, ascending, the first 1 */
+    uint64_t ns[HONE_SERVE_SIZES]; /* that a run of each took; 0: not measured */
+    int n_sizes;
+    uint64_t delay_ns; /* that a request waits for others */
+    int instances, threads;
+    int queue;           /* requests that may wait */
+    bool quick;          /* a run is short beside handing it to another thread */
+    uint64_t timeout_us; /* in the queue; 0: none */
+    int priorities, default_priority;
+    const char *why; /* why requests are not joined; NULL: they are */
+} hone_serve_way;
+
+typedef struct {
+    uint64_t count, ns;
+} hone_serve_span;
+typedef struct {
+    uint64_t last_ms; /* of the epoch */
+    uint64_t inferences, executions, rejected;
+    hone_serve_span success, fail, queue, input, infer, output;
+    struct {
+        hone_serve_span input, infer, output;
+    } batch[HONE_SERVE_COUNTED + 1];                /* by rows; the last: and more */
+    uint64_t took[HONE_SERVE_BUCKETS];              /* requests by what they took: four buckets a doubling of 1 us */
+    uint64_t waited[HONE_SERVE_BUCKETS];
+    uint64_t load_ns;
+} hone_serve_counts;
+
+typedef struct { /* one place to run: a session, and a thread that serves the queue */
+    hone_serve_version *version;
+    hone_session *session;
+    pthread_t thread;
+    bool started, busy;
+    void **gather; /* memory for batches, one an input */
+    size_t *room;
+} hone_serve_instance;
+
+struct hone_serve_version {
+    atomic_int holders;
+    hone_serve_core *core;
+    char *name, *path;
+    int64_t number;
+    int64_t stamp; /* of its files: another one is another version of the same number */
+    hone_model *model;
+    json_t *config; /* as the folder has it: config.pbtxt or hone.json, as JSON; an empty object: neither */
+    char **labels;
+    int n_labels;
+    int inputs, outputs;
+    hone_serve_way way;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    hone_serve_request *first, *last; /* waiting, by priority, then as they came */
+    int waiting, running;
+    bool closing;
+    hone_serve_instance *instance;
+    int n_instances;
+    hone_serve_counts counts;
+    hone_serve_version *next; /* among those to be ended */
+};
+
+typedef enum { HONE_SERVE_UNAVAILABLE, HONE_SERVE_LOADING, HONE_SERVE_UNLOADING, HONE_SERVE_LOADED } hone_serve_state;
+typedef struct {
+    int64_t number, stamp;
+    hone_serve_state state;
+    char *reason;
+    hone_serve_version *version; /* held, where it is loaded */
+} hone_serve_slot;
+typedef struct {
+    char *name, *folder; /* folder NULL: a lone file, or zoo: */
+    char *lone;
+    hone_serve_slot *slot; /* ascending by number */
+    int n_slots;
+    bool wanted;    /* loaded, or to be: 0 after unload, until load */
+    bool seen;      /* by the scan that is under way */
+    json_t *config; /* given with load; NULL: the folder's */
+    int64_t stamp;  /* of the folder's config */
+} hone_serve_entry;
+
+typedef struct hone_serve_task {
+    char *name, *config;
+    bool load;
+    hone_serve_loaded *done;
+    void *arg;
+    struct hone_serve_task *next;
+} hone_serve_task;
+
+struct hone_serve_core {
+    hone_server_options o; /* texts are the server's copies */
+    int cores;
+    uint64_t latency_goal_ns; /* 0: throughput */
+    pthread_rwlock_t lock;
+    hone_serve_entry *entry;
+    int n_entries;
+    atomic_int health;
+    atomic_int under_way; /* requests submitted and not done */
+    /* the keeper: loads, unloads, watches, ends versions that nobody holds */
+    pthread_t keeper;
+    bool kept;
+    pthread_mutex_t keeping;
+    pthread_cond_t kept_more;
+    hone_serve_task *task, **last_task;
+    hone_serve_version *dead;
+    bool quit;
+    int wake[2], watch; /* a pipe that wakes the keeper; inotify, or -1 */
+    uint64_t began_ns;
+};
+
+/* core.c */
+hone_status hone_serve_core_start(const hone_server_options *, hone_serve_core **out);
+void hone_serve_core_drain(hone_serve_core *);
+void hone_serve_core_free(hone_serve_core *);
+void hone_serve_tell(hone_serve_core *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void hone_serve_wake(hone_serve_core *);
+/* repository.c: looks at the folder; loads and unloads what changed. By the keeper, and at start. */
+hone_status hone_serve_scan(hone_serve_core *, bool first);
+void hone_serve_do(hone_serve_core *, hone_serve_task *);
+void hone_serve_entry_empty(hone_serve_core *, hone_serve_entry *, const char *reason);
+bool hone_serve_watch_begin(hone_serve_core *);
+/* version.c */
+hone_serve_version *hone_serve_version_load(hone_serve_core *, const char *name, int64_t number, const char *path, json_t *config,
+                                            const char *folder, hone_serve_error *);
+void hone_serve_version_end(hone_serve_version *); /* nobody holds it */
+/* measure.c: fills version->way, and the sessions that it will run with */
+int hone_serve_measure(hone_serve_version *, hone_serve_error *);
+/* run.c */
+int hone_serve_run_start(hone_serve_version *, hone_serve_error *);
+void hone_serve_run_stop(hone_serve_version *);
+void hone_serve_counted(hone_serve_version *, const hone_serve_request *);
+int hone_serve_bucket(uint64_t ns);
+uint64_t hone_serve_bucket_ns(int); /* its upper end */
+/* config.c */
+json_t *hone_serve_config_read(const char *folder, hone_serve_error *);
+json_t *hone_serve_pbtxt(const char *text, size_t bytes, hone_serve_error *);
+int hone_serve_config_way(const hone_serve_version *, hone_serve_way *, hone_serve_error *);
+int64_t hone_serve_config_int(const json_t *, const char *path, int64_t otherwise); /* "a.b.c"; a list's first counts */
+#endif

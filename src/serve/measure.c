@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+   measure: how a version is run, found by running it: whether rows of the first dim are independent (then requests may be joined), which sizes
+   of batch pay, how many sessions with how many threads. A config's word goes before a measurement; it is only checked. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hone/tools.h"
+#include "serve/inside.h"
+
+enum { FREE_DIM = 8, MOST_BATCH = 32, RUNS = 3 };
+static const uint64_t PATIENCE_NS = 700000000, LEAST_NS = 4000000, QUICK_NS = 250000;
+static const double PAYS = 0.95; /* of the time a row took in a smaller batch */
+
+/* ---- inputs made up ---- */
+
+static bool make_input(const hone_port *p, int64_t rows, unsigned seed, hone_value **out) {
+    int64_t dims[16];
+    if (p->rank < 0 || p->rank > 16 || p->kind != HONE_VALUE_TENSOR) return false;
+    for (int k = 0; k < p->rank; k++) dims[k] = p->dims[k] >= 0 ? p->dims[k] : k || rows < 1 ? FREE_DIM : rows;
+    if (hone_tensor_create(p->dtype, dims, p->rank, out)) return false;
+    const int64_t n = hone_value_elements(*out);
+    void *at = hone_value_data(*out);
+    for (int64_t k = 0; k < n; k++) {
+        seed = seed * 1664525u + 1013904223u;
+        const float x = (float)(seed >> 8) / (float)(1 << 24);
+        switch (p->dtype) {
+        case HONE_DTYPE_F32: ((float *)at)[k] = x; break;
+        case HONE_DTYPE_F64: ((double *)at)[k] = x; break;
+        case HONE_DTYPE_U8: ((uint8_t *)at)[k] = (uint8_t)(seed >> 24); break;
+        case HONE_DTYPE_BOOL: ((uint8_t *)at)[k] = 1; break;
+        case HONE_DTYPE_I64: ((int64_t *)at)[k] = 1 + (seed >> 28 & 1); break; /* a token that every vocabulary has */
+        case HONE_DTYPE_I32: ((int32_t *)at)[k] = 1 + (int32_t)(seed >> 28 & 1); break;
+        default: break; /* zeros */
+        }
+    }
+    return true;
+}
+typedef struct {
+    hone_value **in, **out;
+    int inputs, outputs;
+} trial;
+static void trial_end(trial *t) {
+    for (int k = 0; t->in && k < t->inputs + t->outputs; k++) hone_value_free(t->in[k]);
+    free(t->in);
+    *t = (trial){0};
+}
+static bool trial_begin(const hone_serve_version *v, int64_t rows, unsigned seed, trial *t) {
+    *t = (trial){.inputs = v->inputs, .outputs = v->outputs};
+    if (!(t->in = calloc((size_t)(v->inputs + v->outputs) + 1, sizeof *t->in))) return false;
+    t->out = t->in + v->inputs;
+    for (int k = 0; k < v->inputs; k++)
+        if (!make_input(hone_model_input(v->model, k), rows, seed + (unsigned)k, &t->in[k])) {
+            trial_end(t);
+            return false;
+        }
+    return true;
+}
+/* The best of a few runs; 0: it cannot be run with made up inputs. */
+static uint64_t time_runs(const hone_serve_version *v, hone_session *s, int64_t rows) {
+    trial t;
+    uint64_t best = 0, spent = 0;
+    if (!trial_begin(v, rows, 1, &t)) return 0;
+    bool good = !hone_session_run(s, t.in, t.out); /* makes the plan */
+    for (int k = 0; good && (k < RUNS || spent < LEAST_NS) && (!k || spent < PATIENCE_NS / 4); k++) {
+        const uint64_t from = hone_serve_now();
+        good = !hone_session_run(s, t.in, t.out);
+        const uint64_t ns = hone_serve_now() - from;
+        spent += ns;
+        if (!best || ns < best) best = ns;
+    }
+    trial_end(&t);
+    return good ? best : 0;
+}
+
+/* ---- may requests be joined? ---- */
+
+static const char *cannot_join(const hone_serve_version *v) {
+    if (!v->inputs) return "the model has no inputs";
+    for (int k = 0; k < v->inputs + v->outputs; k++) {
+        const hone_port *p = k < v->inputs ? hone_model_input(v->model, k) : hone_model_output(v->model, k - v->inputs);
+        if (p->kind != HONE_VALUE_TENSOR || !hone_serve_type_bytes(p->dtype)) return "not all inputs and outputs are tensors of numbers";
+        if (k < v->inputs ? p->rank < 1 || p->dims[0] >= 0 : p->rank == 0 || (p->rank > 0 && p->dims[0] >= 0))
+            return "the first dim is not free in all inputs and outputs";
+    }
+    return NULL;
+}
+/* Rows `at` of `both` against all of `one`. */
+static bool same_rows(hone_value *both, hone_value *one, int64_t at) {
+    int64_t dims[16];
+    hone_value *row = NULL;
+    hone_difference d;
+    const int rank = hone_value_rank(both);
+    if (rank < 1 || hone_value_rank(one) != rank || hone_value_dims(both)[0] != 2 || hone_value_dims(one)[0] != 1) return false;
+    memcpy(dims, hone_value_dims(both), sizeof *dims * (size_t)rank);
+    dims[0] = 1;
+    const char *data = hone_value_data(both);
+    if (hone_tensor_borrow(hone_value_dtype(both), dims, rank, data ? data + (size_t)at * hone_value_bytes(both) / 2 : NULL, &row)) return false;
+    double largest = 0;
+    for (int64_t k = 0, n = hone_value_elements(one); k < n; k++) {
+        const double x = hone_value_number(one, k);
+        if (x > largest) largest = x;
+        else if (-x > largest) largest = -x;
+    }
+    hone_compare(row, one, 1e-3, 1e-3 * largest + 1e-6, &d);
+    hone_value_free(row);
+    return d.ok;
+}
+/* Two rows together, and each alone, give the same: then a row knows nothing of the others. */
+static const char *not_independent(const hone_serve_version *v, hone_session *s) {
+    trial both, one[2] = {{0}, {0}};
+    const char *why = NULL;
+    if (!trial_begin(v, 2, 7, &both)) return "there are no inputs to try it with";
+    if (hone_session_run(s, both.in, both.out)) why = "a batch of two cannot be run";
+    for (int r = 0; !why && r < 2; r++) {
+        if (!trial_begin(v, 1, 7, &one[r])) why = "there are no inputs to try it with";
+        for (int k = 0; !why && k < v->inputs; k++) {
+            const size_t n = hone_value_bytes(one[r].in[k]);
+            if (hone_value_bytes(both.in[k]) != 2 * n) why = "a row of two is not half of them";
+            else if (n) memcpy(hone_value_data(one[r].in[k]), (char *)hone_value_data(both.in[k]) + (size_t)r * n, n);
+        }
+        if (!why && hone_session_run(s, one[r].in, one[r].out)) why = "a batch of one cannot be run";
+        for (int k = 0; !why && k < v->outputs; k++)
+            if (!same_rows(both.out[k], one[r].out[k], r)) why = "rows of the first dim are not independent of each other";
+    }
+    trial_end(&both), trial_end(&one[0]), trial_end(&one[1]);
+    return why;
+}
+
+/* ---- the way ---- */
+
+static int session(hone_serve_version *v, int threads, hone_session **out, hone_serve_error *e) {
+    hone_options o;
+    hone_options_default(&o);
+    o.threads = threads, o.limit_ms = v->core->o.run_ms;
+    const char *p = v->core->o.precision;
+    if (p) o.precision = !strcmp(p, "bf16") ? HONE_DTYPE_BF16 : !strcmp(p, "f16") ? HONE_DTYPE_F16 : HONE_DTYPE_F32;
+    const hone_status s = hone_session_create(v->model, &o, out);
+    return s ? hone_serve_failed(e, s, hone_error()) : 0;
+}
+static void find_sizes(hone_serve_version *v, hone_session *s, int most) {
+    hone_serve_way *w = &v->way;
+    double best = (double)w->ns[0];
+    const uint64_t begun = hone_serve_now();
+    for (int rows = 2, poor = 0; rows <= most && w->n_sizes < HONE_SERVE_SIZES && poor < 2; rows *= 2) {
+        if (hone_serve_now() - begun > PATIENCE_NS) break;
+        const uint64_t ns = time_runs(v, s, rows);
+        if (!ns || (v->core->latency_goal_ns && ns > v->core->latency_goal_ns)) break;
+        if ((double)ns / rows > best * PAYS) {
+            poor++;
+            continue;
+        }
+        best = (double)ns / rows, poor = 0;
+        w->sizes[w->n_sizes] = rows, w->ns[w->n_sizes++] = ns;
+    }
+    w->max_batch = w->sizes[w->n_sizes - 1];
+    if (w->max_batch == 1) w->max_batch = 0, w->why = "larger batches are not faster here";
+}
+int hone_serve_measure(hone_serve_version *v, hone_serve_error *e) {
+    hone_serve_way *w = &v->way, told = {0};
+    hone_session *one = NULL, *all = NULL;
+    *w = (hone_serve_way){.sizes = {1}, .n_sizes = 1, .instances = v->core->cores, .queue = v->core->o.queue};
+    if (w->instances > 8) w->instances = 8;
+    if (hone_serve_config_way(v, &told, e) || session(v, 1, &one, e)) return e->code;
+    const uint64_t alone = time_runs(v, one, 1);
+    uint64_t wide = 0;
+    w->threads = 1, w->ns[0] = alone;
+    if (alone > QUICK_NS && v->core->cores > 1) { /* below that a team costs more than it brings */
+        if (session(v, v->core->cores, &all, e)) goto out;
+        wide = time_runs(v, all, 1);
+        if (wide && (double)wide < 0.8 * (double)alone) w->threads = v->core->cores, w->ns[0] = wide;
+    }
+    if (told.threads) w->threads = told.threads;
+    if (told.instances) w->instances = told.instances;
+    hone_session *use = w->threads > 1 && all ? all : one;
+    w->quick = alone && alone < QUICK_NS;
+    if (told.queue) w->queue = told.queue;
+    w->timeout_us = told.timeout_us, w->priorities = told.priorities, w->default_priority = told.default_priority;
+    w->delay_ns = told.delay_ns;
+    w->why = told.why ? told.why : cannot_join(v);
+    if (!w->why && !alone) w->why = "it could not be run with made up inputs";
+    if (!w->why) w->why = not_independent(v, use);
+    if (!w->why && told.n_sizes) {
+        for (int k = 0; k < told.n_sizes && w->n_sizes < HONE_SERVE_SIZES; k++)
+            if (told.sizes[k] > w->sizes[w->n_sizes - 1]) w->sizes[w->n_sizes] = told.sizes[k], w->ns[w->n_sizes++] = time_runs(v, use, told.sizes[k]);
+        w->max_batch = w->sizes[w->n_sizes - 1];
+    } else if (!w->why) find_sizes(v, use, told.max_batch > 0 ? told.max_batch : MOST_BATCH);
+    v->instance = calloc((size_t)w->instances, sizeof *v->instance);
+    if (!v->instance) {
+        hone_serve_fail(e, 503, "no memory for model '%s'", v->name);
+        goto out;
+    }
+    for (; v->n_instances < w->instances; v->n_instances++) {
+        if (session(v, w->threads, &v->instance[v->n_instances].session, e)) goto out;
+        for (int k = 0; k < w->n_sizes && alone; k++) { /* plans, before the first request */
+            trial t;
+            if (trial_begin(v, w->sizes[k], 1, &t)) (void)hone_session_run(v->instance[v->n_instances].session, t.in, t.out), trial_end(&t);
+        }
+    }
+out:
+    hone_session_free(one), hone_session_free(all);
+    return e->code;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0
+   repository: a folder of models, looked at again when it changes. NAME/VERSION/model.onnx, NAME/model.onnx, NAME.onnx; a lone file; zoo:NAME.
+
+   What lies there, what a model's policy asks for and what is loaded are compared, version by version. A new version is made whole beside the
+   old one, which then goes as soon as nobody holds it. A failure is kept with the version, as the reason why it is not there. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#include "serve/inside.h"
+
+enum { PATHS = 4096, VERSIONS = 512, MODELS = 4096 };
+
+typedef struct {
+    int64_t number, stamp;
+    char path[PATHS];
+} found;
+
+/* ---- what lies there ---- */
+
+static int64_t stamp_of(const char *path) { /* 0: there is no such regular file */
+    struct stat s;
+    if (stat(path, &s) || !S_ISREG(s.st_mode)) return 0;
+    uint64_t h = (uint64_t)s.st_mtim.tv_sec * 1000000007u + (uint64_t)s.st_mtim.tv_nsec;
+    h = (h ^ (uint64_t)s.st_size) * 0x9e3779b97f4a7c15u;
+    h = (h ^ (uint64_t)s.st_ino) * 0x9e3779b97f4a7c15u;
+    return (int64_t)(h >> 1 | 1);
+}
+static bool is_folder(const char *path) {
+    struct stat s;
+    return !stat(path, &s) && S_ISDIR(s.st_mode);
+}
+static bool a_version(const char *name, int64_t *number) {
+    char *end;
+    if (*name < '1' || *name > '9' || strlen(name) > 18) return false;
+    *number = strtoll(name, &end, 10);
+    return !*end;
+}
+static void watch(hone_serve_core *c, const char *folder) {
+    if (c->watch >= 0)
+        inotify_add_watch(c->watch, folder, IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+}
+static int by_number(const void *a, const void *b) {
+    const int64_t x = ((const found *)a)->number, y = ((const found *)b)->number;
+    return (x > y) - (x < y);
+}
+static int versions_in(hone_serve_core *c, const hone_serve_entry *e, found *out) {
+    int n = 0;
+    if (e->lone) {
+        out[0].number = 1, out[0].stamp = strncmp(e->lone, "zoo:", 4) ? stamp_of(e->lone) : 1;
+        snprintf(out[0].path, PATHS, "%s", e->lone);
+        return out[0].stamp != 0;
+    }
+    DIR *d = opendir(e->folder);
+    watch(c, e->folder);
+    for (struct dirent *at; d && n < VERSIONS && (at = readdir(d));) {
+        char folder[PATHS];
+        if (!a_version(at->d_name, &out[n].number)) continue;
+        if (snprintf(folder, sizeof folder, "%s/%s", e->folder, at->d_name) > PATHS - 16 || !is_folder(folder)) continue;
+        watch(c, folder);
+        snprintf(out[n].path, PATHS, "%.4080s/model.onnx", folder);
+        if ((out[n].stamp = stamp_of(out[n].path))) n++;
+    }
+    if (d) closedir(d);
+    qsort(out, (size_t)n, sizeof *out, by_number);
+    return n;
+}
+/* Keeps those that the policy wants: the latest n (1), all, or those that are listed. */
+static int by_policy(const json_t *config, found *f, int n) {
+    const json_t *p = json_object_get(config, "version_policy"), *list = json_object_get(json_object_get(p, "specific"), "versions"), *item;
+    if (json_object_get(p, "all")) return n;
+    if (list) {
+        int kept = 0;
+        size_t i;
+        for (int k = 0; k < n; k++) {
+            bool wanted = false;
+            json_array_foreach(list, i, item) wanted |= json_integer_value(item) == f[k].number;
+            if (wanted) f[kept++] = f[k];
+        }
+        return kept;
+    }
+    int64_t most = hone_serve_config_int(config, "version_policy.latest.num_versions", 1);
+    if (json_object_get(config, "weights")) most = n; /* they are shared out among */
+    if (most < 1) most = 1;
+    if (n > most) memmove(f, f + (n - most), sizeof *f * (size_t)most), n = (int)most;
+    return n;
+}
+
+/* ---- the table ---- */
+
+static hone_serve_entry *entry_of(hone_serve_core *c, const char *name) {
+    for (int k = 0; k < c->n_entries; k++)
+        if (!strcmp(c->entry[k].name, name)) return &c->entry[k];
+    return NULL;
+}
+static bool one_of(const char *const *list, const char *name) {
+    for (; list && *list; list++)
+        if (!strcmp(*list, name) || !strcmp(*list, "*")) return true;
+    return false;
+}
+static hone_serve_entry *see(hone_serve_core *c, const char *name, const char *folder, const char *lone) {
+    hone_serve_entry *e = entry_of(c, name), *more;
+    if (!e && c->n_entries < MODELS) {
+        hone_serve_entry fresh = {.name = strdup(name), .folder = folder ? strdup(folder) : NULL, .lone = lone ? strdup(lone) : NULL};
+        fresh.wanted = !c->o.explicit_load || one_of(c->o.load, name);
+        pthread_rwlock_wrlock(&c->lock);
+        if (fresh.name && (fresh.folder || !folder) && (fresh.lone || !lone) &&
+            (more = realloc(c->entry, sizeof *more * (size_t)(c->n_entries + 1)))) {
+            c->entry = more;
+            e = &c->entry[c->n_entries++];
+            *e = fresh;
+        } else free(fresh.name), free(fresh.folder), free(fresh.lone);
+        pthread_rwlock_unlock(&c->lock);
+    }
+    if (e) e->seen = true;
+    return e;
+}
+static hone_serve_slot *slot_of(hone_serve_core *c, hone_serve_entry *e, int64_t number) {
+    int at = 0;
+    while (at < e->n_slots && e->slot[at].number < number) at++;
+    if (at < e->n_slots && e->slot[at].number == number) return &e->slot[at];
+    hone_serve_slot *more = NULL;
+    pthread_rwlock_wrlock(&c->lock);
+    if ((more = realloc(e->slot, sizeof *more * (size_t)(e->n_slots + 1)))) {
+        e->slot = more;
+        memmove(more + at + 1, more + at, sizeof *more * (size_t)(e->n_slots++ - at));
+        more[at] = (hone_serve_slot){.number = number};
+    }
+    pthread_rwlock_unlock(&c->lock);
+    return more ? &e->slot[at] : NULL;
+}
+static void put(hone_serve_core *c, hone_serve_slot *s, hone_serve_state state, hone_serve_version *v, const char *reason) {
+    char *copy = reason ? strdup(reason) : NULL;
+    pthread_rwlock_wrlock(&c->lock);
+    hone_serve_version *old = s->version;
+    char *said = s->reason;
+    s->version = v, s->state = state, s->reason = copy;
+    pthread_rwlock_unlock(&c->lock);
+    free(said);
+    if (old != v) hone_serve_release(old);
+}
+void hone_serve_entry_empty(hone_serve_core *c, hone_serve_entry *e, const char *reason) {
+    for (int k = 0; k < e->n_slots; k++) {
+        if (e->slot[k].version) hone_serve_tell(c, "%s version %lld: unloaded", e->name, (long long)e->slot[k].number);
+        put(c, &e->slot[k], HONE_SERVE_UNAVAILABLE, NULL, reason);
+        e->slot[k].stamp = 0;
+    }
+}
+static void load_one(hone_serve_core *c, hone_serve_entry *e, const found *f, json_t *config, hone_serve_error *err) {
+    hone_serve_slot *s = slot_of(c, e, f->number);
+    if (!s || (s->stamp == f->stamp && (s->version || s->state == HONE_SERVE_UNAVAILABLE))) {
+        if (s && !s->version && s->reason) hone_serve_fail(err, 400, "%s", s->reason);
+        return;
+    }
+    hone_serve_error why = {0};
+    s->stamp = f->stamp;
+    put(c, s, s->version ? HONE_SERVE_LOADED : HONE_SERVE_LOADING, s->version, NULL);
+    hone_serve_version *v = hone_serve_version_load(c, e->name, f->number, f->path, config, e->folder, &why);
+    if (v) {
+        const hone_serve_way *w = &v->way;
+        v->stamp = f->stamp;
+        put(c, s, HONE_SERVE_LOADED, v, NULL);
+        char batches[80] = "no batches", by[300];
+        if (w->max_batch) snprintf(batches, sizeof batches, "batches to %d", w->max_batch);
+        snprintf(by, sizeof by, "%s%s%s", w->max_batch ? "" : " (", w->max_batch ? "" : w->why ? w->why : "", w->max_batch ? "" : ")");
+        hone_serve_tell(c, "%s version %lld: ready in %.0f ms; %.3f ms a run, %d instance%s of %d thread%s, %s%s", e->name, (long long)f->number,
+                        (double)v->counts.load_ns * 1e-6, (double)w->ns[0] * 1e-6, w->instances, w->instances == 1 ? "" : "s", w->threads,
+                        w->threads == 1 ? "" : "s", batches, by);
+    } else {
+        for (char *p = why.text; *p; p++)
+            if (*p == '\n') *p = ' ';
+        hone_serve_tell(c, "%s version %lld: refused: %s", e->name, (long long)f->number, why.text);
+        if (s->version) hone_serve_tell(c, "%s version %lld: what was loaded before goes on", e->name, (long long)f->number);
+        put(c, s, s->version ? HONE_SERVE_LOADED : HONE_SERVE_UNAVAILABLE, s->version, why.text);
+        *err = why;
+    }
+}
+/* Brings what is loaded of one model to what lies there. */
+static void bring(hone_serve_core *c, hone_serve_entry *e, hone_serve_error *err) {
+    err->code = 0;
+    if (!e->wanted) return;
+    found *f = malloc(sizeof *f * VERSIONS);
+    json_t *config = e->config ? json_incref(e->config) : hone_serve_config_read(e->folder, err);
+    if (!f || !config) {
+        if (!err->code) hone_serve_fail(err, 503, "no memory for model '%s'", e->name);
+        hone_serve_slot *s = slot_of(c, e, 1);
+        if (s && !s->version && (!s->reason || strcmp(s->reason, err->text) != 0)) {
+            put(c, s, HONE_SERVE_UNAVAILABLE, NULL, err->text);
+            hone_serve_tell(c, "%s: refused: %s", e->name, err->text);
+        }
+        free(f), json_decref(config);
+        return;
+    }
+    char *text = json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
+    int64_t own = 0;
+    for (const char *p = text; p && *p; p++) own = (int64_t)((uint64_t)own * 31u + (unsigned char)*p); /* another config is another version */
+    free(text);
+    const int n = by_policy(config, f, versions_in(c, e, f));
+    for (int k = 0; k < n; k++) {
+        f[k].stamp ^= own;
+        load_one(c, e, &f[k], config, err);
+    }
+    for (int s = 0; s < e->n_slots; s++) {
+        bool there = false;
+        for (int k = 0; k < n; k++) there |= f[k].number == e->slot[s].number;
+        if (there || (!e->slot[s].version && e->slot[s].state == HONE_SERVE_UNAVAILABLE)) continue;
+        hone_serve_tell(c, "%s version %lld: unloaded", e->name, (long long)e->slot[s].number);
+        put(c, &e->slot[s], HONE_SERVE_UNAVAILABLE, NULL, "unloaded");
+        e->slot[s].stamp = 0;
+    }
+    if (!n && !err->code) hone_serve_fail(err, 400, "failed to load '%s', no version is available", e->name);
+    free(f), json_decref(config);
+}
+
+static bool model_file(const char *name, size_t *stem) {
+    const size_t n = strlen(name);
+    *stem = n - 5;
+    return n > 5 && !strcmp(name + n - 5, ".onnx");
+}
+static void look(hone_serve_core *c, const char *root) {
+    DIR *d = opendir(root);
+    char path[PATHS], inner[PATHS + 16], name[256];
+    size_t stem;
+    watch(c, root);
+    snprintf(path, sizeof path, "%s/model.onnx", root);
+    if (stamp_of(path)) { /* the folder is itself a model's */
+        char *whole = realpath(root, NULL);
+        const char *last = whole ? strrchr(whole, '/') : NULL;
+        see(c, last && last[1] ? last + 1 : "model", root, path);
+        free(whole);
+    }
+    for (struct dirent *at; d && (at = readdir(d));) {
+        if (*at->d_name == '.' || snprintf(path, sizeof path, "%s/%s", root, at->d_name) >= PATHS) continue;
+        if (is_folder(path)) {
+            snprintf(inner, sizeof inner, "%s/model.onnx", path);
+            watch(c, path);
+            if (stamp_of(inner)) see(c, at->d_name, path, inner);
+            else {
+                DIR *versions = opendir(path);
+                int64_t number;
+                bool any = false;
+                for (struct dirent *v; versions && !any && (v = readdir(versions));) any = a_version(v->d_name, &number);
+                if (versions) closedir(versions);
+                if (any) see(c, at->d_name, path, NULL);
+            }
+        } else if (model_file(at->d_name, &stem) && strcmp(at->d_name, "model.onnx") != 0 && stamp_of(path)) {
+            snprintf(name, sizeof name, "%.*s", (int)stem, at->d_name);
+            see(c, name, NULL, path);
+        }
+    }
+    if (d) closedir(d);
+}
+hone_status hone_serve_scan(hone_serve_core *c, bool first) {
+    const char *root = c->o.repository;
+    hone_serve_error err = {0};
+    for (int k = 0; k < c->n_entries; k++) c->entry[k].seen = false;
+    if (!strncmp(root, "zoo:", 4)) {
+        char name[256];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(root + 4, "?"), root + 4);
+        see(c, name, NULL, root);
+    } else if (is_folder(root)) look(c, root);
+    else if (stamp_of(root)) {
+        const char *last = strrchr(root, '/');
+        char name[256];
+        size_t stem;
+        last = last ? last + 1 : root;
+        snprintf(name, sizeof name, "%.*s", (int)(model_file(last, &stem) ? stem : strlen(last)), last);
+        see(c, name, NULL, root);
+    }
+    for (int k = 0; k < c->n_entries; k++) {
+        hone_serve_entry *e = &c->entry[k];
+        if (e->seen) bring(c, e, &err);
+        else hone_serve_entry_empty(c, e, "it is not in the repository any more");
+    }
+    if (first && !c->n_entries)
+        hone_serve_tell(c, "no models in %s: NAME/VERSION/model.onnx, NAME/model.onnx or NAME.onnx are looked for", root);
+    return HONE_OK;
+}
+void hone_serve_do(hone_serve_core *c, hone_serve_task *t) {
+    hone_serve_error e = {0};
+    hone_serve_entry *entry;
+    if (t->load && !entry_of(c, t->name)) (void)hone_serve_scan(c, false); /* it may have come just now */
+    if (!(entry = entry_of(c, t->name)))
+        hone_serve_fail(&e, 400, "failed to %s '%.200s', it is not in the repository", t->load ? "load" : "unload", t->name);
+    else if (!t->load) {
+        entry->wanted = false;
+        hone_serve_entry_empty(c, entry, "unloaded");
+    } else {
+        json_error_t where;
+        json_t *config = t->config ? json_loads(t->config, JSON_REJECT_DUPLICATES, &where) : NULL;
+        if (t->config && !json_is_object(config)) hone_serve_fail(&e, 400, "load '%s': its config is no JSON object: %s", t->name, where.text);
+        else {
+            json_decref(entry->config);
+            entry->config = json_incref(config);
+            entry->wanted = true;
+            for (int k = 0; k < entry->n_slots; k++)
+                if (!entry->slot[k].version) entry->slot[k].stamp = 0; /* what failed is tried again */
+            bring(c, entry, &e);
+        }
+        json_decref(config);
+    }
+    t->done(t->arg, &e);
+}
