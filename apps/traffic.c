@@ -191,7 +191,7 @@ int hone_cmd_load(int argc, char **argv) {
         if (!rc) rc = hone_target_read(operands.at[0], false, &t->target);
         if (!rc) rc = prepare(t, &wish, json_tensors);
         if (!rc) {
-            hone_progress_begin(&s->bar);
+            hone_progress_begin(&s->bar, "asking the server");
             rc = levels(s, clients, rates);
             hone_progress_end(&s->bar);
         }
