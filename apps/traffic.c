@@ -198,7 +198,7 @@ int hone_cmd_load(int argc, char **argv) {
         if (s->n) { /* what was measured before something failed is still told */
             qsort(s->level, (size_t)s->n, sizeof *s->level, by_load);
             hone_traffic_report r = {t, s->level, s->n, hone_traffic_knee(s->level, s->n), operands.at[0]};
-            if (stats) hone_traffic_json(&r, stdout);
+            if (stats) hone_args_answered(), hone_traffic_json(&r, stdout);
             else hone_traffic_tell(&r);
             int saved = csv ? save(&r, csv) : 0;
             if (!rc) rc = saved;
