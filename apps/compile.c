@@ -8,7 +8,7 @@
 
 #include "args.h"
 #include "commands.h"
-#include "hone/hone.h"
+#include "hone/quant.h"
 #include "json.h"
 #include "load.h"
 #include "term.h"
@@ -53,6 +53,35 @@ static struct stat look(const char *path) {
     return s;
 }
 
+/* In halves: a model of fewer rewrites, whose weights and products are f16 or bf16. */
+static void tell_halves(const hone_json *r, const char *precision) {
+    hone_print(stdout, "halves  %.0f products, convolutions and tables have weights of %s\n", hone_json_number(r, "in_halves", 0), precision);
+    const hone_json *kept = hone_json_get(r, "kept");
+    for (const hone_json *k = kept ? kept->first : NULL; k; k = k->next)
+        hone_print(stdout, "kept    %s (%s) stays f32: '%s' %s\n", hone_json_text(k, "node", ""), hone_json_text(k, "op", ""),
+                   hone_json_text(k, "value", ""), hone_json_text(k, "why", ""));
+}
+static int halve(const char *from, const char *to, const char *precision, bool json) {
+    if (format_of(to) < 0) return hone_args_wrong("'%s' is no format to write: -o must end in .onnx", to);
+    if (strcmp(precision, "f16") != 0 && strcmp(precision, "bf16") != 0)
+        return hone_args_wrong("--precision %s: a model is written in f16 or bf16; without --precision its types stay", precision);
+    char *text = NULL;
+    hone_status s = hone_quantize(from, &(hone_quantizing){.form = precision}, to, &text);
+    if (s) return hone_args_failed(s);
+    hone_json *r = hone_json_read(text);
+    if (json) printf("%s\n", text);
+    else {
+        const double beside = hone_json_number(r, "data_bytes", 0);
+        hone_print(stdout, "%s%s%s  ONNX, %s\n", hone_paint(stdout, HONE_BOLD), to, hone_paint(stdout, HONE_PLAIN),
+                   hone_text_bytes(hone_json_number(r, "bytes", 0)));
+        if (beside > 0) hone_print(stdout, "data    %s.data, %s\n", to, hone_text_bytes(beside));
+        hone_print(stdout, "nodes   %.0f\n", hone_json_number(r, "nodes", 0));
+        tell_halves(r, precision);
+    }
+    hone_json_free(r);
+    hone_text_release(text);
+    return 0;
+}
 static int compile(const char *from, const char *to, bool json) {
     hone_model *m = NULL;
     int format = format_of(to);
@@ -97,10 +126,12 @@ static int compile(const char *from, const char *to, bool json) {
 
 int hone_cmd_compile(int argc, char **argv) {
     bool json = false;
-    const char *to = NULL;
+    const char *to = NULL, *precision = NULL;
     hone_words operands = {0};
     const hone_option options[] = {
         {"-o", "FILE", "where to write; the ending says what: .onnx", HONE_ARG_TEXT, &to, 0},
+        {"--precision", "P", "f16 or bf16: weights are stored so; f16: products and convolutions run in it, all else stays f32", HONE_ARG_TEXT,
+         &precision, 0},
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &json, 0},
         {0},
     };
@@ -114,7 +145,7 @@ int hone_cmd_compile(int argc, char **argv) {
         "hone compile model.onnx -o small.onnx",
         options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
-    if (rc == HONE_ARGS_GO) rc = to ? compile(operands.at[0], to, json) : hone_args_wrong("-o is missing: hone compile MODEL -o FILE");
+    if (rc == HONE_ARGS_GO) rc = !to ? hone_args_wrong("-o is missing: hone compile MODEL -o FILE") : precision ? halve(operands.at[0], to, precision, json) : compile(operands.at[0], to, json);
     hone_words_free(&operands);
     return rc;
 }

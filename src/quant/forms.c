@@ -9,6 +9,8 @@ static const struct {
     hone_quant_form *run;
     bool needs_data;
 } forms[] = {
+    {"f16", hone_quant_f16, false},
+    {"bf16", hone_quant_bf16, false},
     {0},
 };
 
