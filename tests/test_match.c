@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
-   What match_product says of a stage, computed as it says: over batches, rows, columns and depth, or over a window, by the strides it found, and
+   What match_product and match_contraction say of a stage, computed as they say: over batches, rows, columns and depth, or over a window, by the strides it found, and
    compared with what the interpreter makes of that stage. Examples with the pads, strides, groups and broadcasts that networks have, every row with
    made-up calls, every conformance case. */
 #include <setjmp.h>
@@ -11,9 +11,10 @@
 
 #include "calls.h"
 
+#include "loops/match_contraction.h"
 #include "loops/match_product.h"
 
-static struct { int stages, products, windows, depthwise; } seen;
+static struct { int stages, products, windows, depthwise, contractions, bytes; } seen;
 
 static float at_of(const hone_value *v, const hone_place *p, hone_dtype t, int64_t k) {
     (void)v;
@@ -95,6 +96,78 @@ static void check(const walk_call *c, const hone_match_product *m, int stage, co
     }
     seen.products++, seen.windows += m->window, seen.depthwise += m->window && m->shares_columns;
 }
+static int64_t at_point(const hone_affine *f, const int64_t *index, int n) {
+    int64_t at = f->c;
+    for (int k = 0; k < n; k++) at += f->k[k] * index[k];
+    return at;
+}
+static double factor_at(const walk_call *c, const hone_affine_load *l, int32_t zero, const int64_t *index, int n) {
+    const hone_dtype t = c->in->tensor[l->tensor].dtype;
+    double nothing = 0;
+    if (zero >= 0) { /* zero points of the calls that are made up are single numbers, or one a row or column: see below */
+        const hone_x *z = c->in->x + zero;
+        const hone_scalar v = hone_dtype_load(c->in->tensor[z->a].dtype, c->place[z->a].at);
+        nothing = (double)v.i32;
+    }
+    for (int q = 0; q < l->n_bounded; q++) {
+        const int64_t i = at_point(l->bounded + q, index, n);
+        if (i < 0 || i >= l->size[q]) return 0;
+    }
+    const hone_scalar v =
+        hone_dtype_load(t, (const char *)c->place[l->tensor].at + at_point(&l->at, index, n) * (int64_t)hone_dtypes[t].bytes);
+    return t == HONE_DTYPE_U8 || t == HONE_DTYPE_I8 ? (double)v.i32 - nothing : (double)v.f32;
+}
+static bool single_zero(const walk_call *c, int32_t zero) { return zero < 0 || !c->in->tensor[c->in->x[zero].a].rank; }
+/* Rows, columns, batches and depth are all indices, each once; operands know what they should; the sums are the stage's. */
+static void check_contraction(const walk_call *c, const hone_match_contraction *m, int stage, const char *what) {
+    const hone_slots_of *w = &m->slots;
+    const hone_stage *s = c->in->stage + stage;
+    const hone_place *to = c->place + s->tensor;
+    const struct {
+        const int *slot;
+        int n;
+        int64_t extent;
+    } group[] = {{m->group_m, m->n_m, m->m}, {m->group_n, m->n_n, m->n}, {m->group_b, m->n_batch, m->batch}, {m->group_k, m->n_k, m->k}};
+    int64_t points = 1;
+    int times[MAX_SLOTS] = {0};
+    for (int g = 0; g < 4; g++) {
+        int64_t all = 1;
+        for (int q = 0; q < group[g].n; q++) {
+            const int k = group[g].slot[q];
+            all *= w->extent[k], times[k]++;
+            assert_true((k < w->n_domain) == (g < 3));
+            if (w->extent[k] == 1) continue;
+            if (g == 0) assert_false(hone_match_knows(&m->b, k));
+            if (g == 1 && !m->shares_n) assert_false(hone_match_knows(&m->a, k));
+        }
+        assert_true(all == group[g].extent);
+        points *= all;
+    }
+    for (int k = 0; k < w->n; k++) assert_true(times[k] == 1 || (!times[k] && w->extent[k] == 1));
+    if (m->piece) assert_true(m->piece * m->taps == m->k);
+    if (points > WORK || m->first_tensor >= 0 || w->over >= 0 || !single_zero(c, m->zero_a) || !single_zero(c, m->zero_b)) return;
+    for (int64_t p = 0; p < points / m->k; p++) {
+        int64_t index[MAX_SLOTS], rest = p, at = 0;
+        for (int k = w->n_domain - 1; k >= 0; k--) {
+            index[k] = rest % w->extent[k], rest /= w->extent[k];
+            at += index[k] * to->stride[w->dim[k]];
+        }
+        double sum = 0, magnitude = 0;
+        for (int64_t k = 0; k < m->k; k++) {
+            for (int q = w->n - 1, left = (int)k; q >= w->n_domain; q--) index[q] = left % w->extent[q], left /= (int)w->extent[q];
+            const double term = factor_at(c, &m->a, m->zero_a, index, w->n) * factor_at(c, &m->b, m->zero_b, index, w->n);
+            sum += term, magnitude += fabs(term);
+        }
+        const hone_dtype t = c->in->tensor[s->tensor].dtype;
+        const hone_scalar v = hone_dtype_load(t, (const char *)to->at + at * (int64_t)hone_dtypes[t].bytes);
+        const double got = (double)m->alpha * sum, want = m->integers ? (double)v.i32 : (double)v.f32;
+        if (!isfinite(want) || !isfinite(got) || (m->integers && magnitude > 0x1p30)) continue;
+        const double eps = m->integers ? 0 : t == HONE_DTYPE_F16 ? 0x1p-10 : t == HONE_DTYPE_BF16 ? 0x1p-7 : 0x1p-22;
+        if (fabs(got - want) > eps * (fabs((double)m->alpha) * magnitude + fabs(want)) + (m->integers ? 0 : 1e-30))
+            fail_msg("%s, stage %d: the contraction gives %g at point %lld; the interpreter %g", what, stage, got, (long long)p, want);
+    }
+    seen.contractions++, seen.bytes += m->integers;
+}
 /* Images and what is made of them with their channels last, as devices with such kernels ask for: dims are image, group, channel, and those of a place. */
 static void put_last(walk_call *c, int t) {
     const hone_tensor *w = c->in->tensor + t;
@@ -134,6 +207,8 @@ static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const
             hone_match_product m;
             seen.stages++;
             if (i->stage[k].over < 0 && hone_match_product_of(&call, k, &m)) check(c, &m, k, what);
+            hone_match_contraction n;
+            if (hone_match_contraction_of(&call, k, false, false, &n)) check_contraction(c, &n, k, what);
         }
     }
     walk_call_free(c);
@@ -187,9 +262,9 @@ static void every(void **state) {
     calls_examples(1);
     calls_rows(2);
     (void)!calls_cases(3, &cases, &whole); /* where they are on this machine */
-    assert_true(seen.products > before);
-    print_message("%d stages, of which %d are products: %d over windows, %d of these depthwise\n", seen.stages, seen.products, seen.windows,
-                  seen.depthwise);
+    assert_true(seen.products > before && seen.contractions > before && (seen.bytes > 0 || !cases));
+    print_message("%d stages, of which %d are products: %d over windows, %d of these depthwise; %d are contractions, %d of bytes\n",
+                  seen.stages, seen.products, seen.windows, seen.depthwise, seen.contractions, seen.bytes);
 }
 int main(void) {
     calls_seed();

@@ -2,7 +2,7 @@
    gemm: micro-kernels of matrix multiplication: rows of A as they lie in memory, panels of B. Pure arithmetic: no graph, thread or allocator.
 
    A kernel row carries functions, tiles and CPU needs together, so they cannot drift apart. Blocking, the pointers to A, packing B from strided or
-   convolution-shaped operands and what the epilogue is belong to the tactic that calls (device/cpu/contract.c).
+   convolution-shaped operands and what the epilogue is belong to the tactic that calls (device/cpu/contract_choose.c).
 
         K is `taps` pieces of k values. Piece t of row i begins at a[t*a_step + i]: a matrix has one piece; a convolution over channels-last pictures has
         one a place of its window, and rows outside the picture point to zeros. So nothing is copied to make a convolution a matrix product.

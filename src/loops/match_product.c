@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    match_product: see match_product.h. */
 #include "loops/match_product.h"
+#include "loops/match_contraction.h"
 
 #include <string.h>
 
@@ -11,33 +12,6 @@ typedef struct { /* a factor */
     int64_t stride[HONE_MAX_RANK];
     bool outside[HONE_MAX_RANK]; /* a subscript may be outside; there it is 0 */
 } factor;
-typedef struct {
-    int32_t load[2];
-    int n;
-    double alpha;
-} product;
-
-static bool factors(const hone_sized *c, int32_t x, product *p) {
-    const hone_instance *in = c->instance;
-    const hone_x *e = in->x + x;
-    if (e->type != HONE_F32) return false;
-    if (e->kind == HONE_X_FN && e->fn == HONE_FN_mul) return factors(c, e->a, p) && factors(c, e->b, p);
-    if (e->kind == HONE_X_LOAD) {
-        if (p->n == 2) return false;
-        p->load[p->n++] = x;
-        return true;
-    }
-    if (e->kind == HONE_X_CONST) {
-        p->alpha *= (double)e->k.f32;
-        return true;
-    }
-    if (e->kind == HONE_X_CAST && in->x[e->a].kind == HONE_X_PARAM) {
-        const int q = in->x[e->a].a;
-        p->alpha *= (double)(float)(in->param_real[q] ? c->param[q].f : (double)c->param[q].i);
-        return true;
-    }
-    return false;
-}
 static bool factor_of(const hone_sized *c, const hone_slots_of *slots, int32_t x, factor *out) {
     const hone_instance *in = c->instance;
     const hone_x *e = in->x + x;
@@ -188,10 +162,12 @@ static bool window_of(const hone_sized *c, hone_match_product *m, const factor *
 bool hone_match_product_of(const hone_sized *c, int stage, hone_match_product *m) {
     const hone_instance *in = c->instance;
     const hone_stage *st = in->stage + stage;
-    product p = {.alpha = 1};
+    hone_match_factors p = {.alpha = 1};
     factor f[2];
     *m = (hone_match_product){.stages = stage + 1 < in->n_stage && st[1].follows && st[1].over < 0 ? 2 : 1};
-    if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || st->over >= 0 || !factors(c, st->value, &p) || p.n != 2) return false;
+    if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || st->over >= 0 || in->x[st->value].type != HONE_F32 ||
+        !hone_match_factors_of(c, st->value, &p) || p.n != 2)
+        return false;
     hone_slots_of *w = &m->slots;
     if (!hone_affine_slots(c, stage, stage + m->stages - 1, w) || !stores(c, m, stage, stage + m->stages - 1)) return false;
     for (int k = 0; k < 2; k++)

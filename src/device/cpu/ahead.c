@@ -9,8 +9,8 @@ static int64_t floats(hone_ref from, hone_ref to) { return (to.offset - from.off
 /* Does step k + 1 read what step k scales, by rows of one piece, and nobody else? */
 static bool fits(const hone_steps *s, int k, const hone_scaling *x, const hone_contract *d) {
     const hone_step *from = s->step.at + k, *to = from + 1;
-    if (!d->blocks || !d->packed_b || d->packed_a || d->each || d->strewn || d->piece != d->k || d->k != x->n || d->batch != 1 ||
-        d->a.n_bounded || d->first_tensor >= 0 || d->m <= HONE_GEMM_FEW || d->ahead.is || d->n_ref + 3 > MOST_REFS)
+    if (!d->blocks || !d->packed_b || d->packed_a || d->each || d->strewn || d->of.piece != d->of.k || d->of.k != x->n ||
+        d->of.batch != 1 || d->a.n_bounded || d->of.first_tensor >= 0 || d->of.m <= HONE_GEMM_FEW || d->ahead || d->n_ref + 3 > MOST_REFS)
         return false;
     const hone_ref made = from->ref[x->out], read = to->ref[d->a.tensor];
     if (made.base != HONE_BASE_ARENA || read.base != HONE_BASE_ARENA || made.block != read.block) return false;
@@ -22,7 +22,7 @@ static bool fits(const hone_steps *s, int k, const hone_scaling *x, const hone_c
 }
 /* Where the rows of the product begin in what is scaled; false: they are not its rows. */
 static bool find_rows(const hone_scaling *x, const hone_contract *d, hone_ref made, hone_ref read, int64_t *at) {
-    for (int64_t m = 0; m < d->m; m++) {
+    for (int64_t m = 0; m < d->of.m; m++) {
         const int64_t place = floats(made, read) + d->a.at.c + d->at_m_a[m], row = place / x->n;
         if (place < 0 || place % x->n || row >= x->rows || x->out_at[row] != place) return false;
         at[m] = x->x_at[row];
@@ -37,13 +37,14 @@ static hone_status join(hone_steps *s, int k, bool *done) {
     if (from->tile != hone_scale_tile || !was || !fits(s, k, x, was)) return HONE_OK;
     const hone_ref made = from->ref[x->out];
     const int n = was->n_ref, own[] = {x->x, x->s, x->b};
-    int64_t *rows = hone_arena_raw(s->arena, sizeof *rows * (size_t)was->m);
+    int64_t *rows = hone_arena_raw(s->arena, sizeof *rows * (size_t)was->of.m);
     hone_contract *d = hone_arena_copy(s->arena, was, sizeof *was);
     hone_ref *ref = hone_arena_raw(s->arena, sizeof *ref * (size_t)(n + 3));
     hone_box *box = hone_arena_raw(s->arena, sizeof *box * (size_t)(n + 3));
     hone_access *access = HONE_NEW(s->arena, hone_access);
+    struct hone_contract_ahead *ahead = HONE_NEW(s->arena, struct hone_contract_ahead);
     const hone_access *was_access = to->access;
-    if (!rows || !d || !ref || !box || !access) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!rows || !d || !ref || !box || !access || !ahead) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     if (!find_rows(x, was, made, to->ref[was->a.tensor], rows)) return HONE_OK;
     memcpy(ref, to->ref, sizeof *ref * (size_t)n), memcpy(box, to->access->box, sizeof *box * (size_t)n);
     for (int q = 0; q < 3; q++)
@@ -62,8 +63,8 @@ static hone_status join(hone_steps *s, int k, bool *done) {
     }
     s->block.at[made.block].bytes = 0;
     d->n_ref = n + 3, d->a.tensor = n, d->a.at.c = x->x_c, d->at_m_a = rows;
-    d->ahead.is = true, d->ahead.s = n + 1, d->ahead.b = x->b < 0 ? -1 : n + 2;
-    d->ahead.s_c = x->s_c, d->ahead.b_c = x->b_c, d->ahead.lo = x->lo, d->ahead.hi = x->hi;
+    *ahead = (struct hone_contract_ahead){.s = n + 1, .b = x->b < 0 ? -1 : n + 2, .s_c = x->s_c, .b_c = x->b_c, .lo = x->lo, .hi = x->hi};
+    d->ahead = ahead;
     to->ref = ref, to->data = d, to->access = access;
     *access = (hone_access){was_access->reads | (uint64_t)7 << n, was_access->writes, box, n + 3};
     hone_contract_step(d, to);

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/cpu/contract.h"
+#include "device/cpu/contract_half.h"
 #include "kernels/cell.h"
 
 enum { STAGES = 6, FORM = 48, BIASES = 2, BYTES_PER_NS = 100 /* of weights in a near cache */, MEET_NS = 700, MEMBER_NS = 80 };
@@ -57,10 +57,10 @@ static void columns(const hone_contract *p, const operands *o, int rows, hone_ge
         const int64_t wide = all_n - j < p->nr ? all_n - j : p->nr;
         const int v = (int)(wide / vector), most = p->kernel->lie[v - 1], passes = (rows + most - 1) / most,
                   mr = (rows + passes - 1) / passes;
-        part.panels = part.few ? (int)(((to < p->n ? to : p->n) - j) / p->nr) : 0; /* whole ones together */
+        part.panels = part.few ? (int)(((to < p->of.n ? to : p->of.n) - j) / p->nr) : 0; /* whole ones together */
         next = j + (part.panels > 1 ? part.panels : 1) * p->nr;
-        part.n = (int)(p->n - j < wide ? p->n - j : wide), part.b_step = wide, part.b_apart = wide * p->k,
-        part.b = o->panels + j * p->k + k0 * wide;
+        part.n = (int)(p->of.n - j < wide ? p->of.n - j : wide), part.b_step = wide, part.b_apart = wide * p->of.k,
+        part.b = o->panels + j * p->of.k + k0 * wide;
         part.c_from = part.sums_from = j, part.bias_n = o->bias ? o->bias + j : NULL;
         for (int i = 0; i < rows; i += mr) {
             part.m = rows - i < mr ? rows - i : mr, part.a = o->a + i, part.c = o->to + i, part.sums = (const float *const *)o->to + i;
@@ -70,27 +70,27 @@ static void columns(const hone_contract *p, const operands *o, int rows, hone_ge
     }
 }
 static int64_t wide_step(const cell *d) { return d->gates * d->width + 16; } /* rows a power of two apart would meet in the cache */
-static int64_t tall(const hone_contract *p, int64_t rows) { return hone_up(rows, p->half->rows); }
+static int64_t tall(const hone_contract *p, int64_t rows) { return hone_up(rows, p->half->kernel->rows); }
 /* The same by halves, where those are asked for: rows are rounded, and their sums end as those of a convolution do. */
 static void multiply_halves(const cell *d, int which, const moment *m, const float **a, const float **residual, float **to) {
     const hone_contract *p = d->product[which];
-    const hone_gemm_half *h = p->half;
-    const int64_t k = p->k, rows = tall(p, m->rows), step = wide_step(d);
+    const hone_gemm_half *h = p->half->kernel;
+    const int64_t k = p->of.k, rows = tall(p, m->rows), step = wide_step(d);
     uint16_t *plain = m->halves, *laid = plain + rows * k;
     for (int i = 0; i < m->rows; i++) h->narrow(a[i], plain + i * k, k);
     memset(plain + m->rows * k, 0, sizeof *plain * (size_t)((rows - m->rows) * k));
     for (int64_t i = 0, high; h->lay && i < rows; i += high)
         high = hone_gemm_half_high(h->high, h->rows, rows - i), h->lay(high, k, plain + i * k, k, laid + i * k);
     if (h->begin) h->begin(m->rows, k);
-    for (int64_t g = m->from; g < p->n; g += d->width)
+    for (int64_t g = m->from; g < p->of.n; g += d->width)
         for (int64_t j = g; j < g + m->n; j += p->nr)
             h->run(rows, k, h->lay ? laid : plain, k, (const uint16_t *)m->panels[which] + j * k, m->wide[0] + j, step, false);
     if (h->end) h->end();
-    for (int64_t g = m->from; g < p->n; g += d->width) {
+    for (int64_t g = m->from; g < p->of.n; g += d->width) {
         hone_gemm_part ends = {.m = m->rows, .n = (int)m->n, .c = to, .c_from = g, .more = true, .finish = true};
         ends.sums = (const float *const *)m->wide, ends.sums_from = g, ends.residual = residual;
         ends.bias_n = m->bias[which] ? m->bias[which] + g : NULL;
-        p->ends->run(&ends);
+        p->half->ends->run(&ends);
     }
 }
 static void multiply(const cell *d, int which, const moment *m, const float **a, const float **residual, float **to) {
@@ -100,16 +100,16 @@ static void multiply(const cell *d, int which, const moment *m, const float **a,
         return;
     }
     const operands o = {a, residual, m->bias[which], m->panels[which], to};
-    hone_gemm_part part = {.taps = 1, .few = p->m <= HONE_GEMM_FEW};
-    for (int64_t k0 = 0; k0 < p->k; k0 += part.k) {
-        part.k = p->k - k0 < HONE_CONTRACT_KC ? p->k - k0 : HONE_CONTRACT_KC;
-        part.more = k0 > 0, part.finish = k0 + part.k == p->k;
-        if (m->n == d->width) columns(p, &o, m->rows, part, k0, 0, p->n);
+    hone_gemm_part part = {.taps = 1, .few = p->of.m <= HONE_GEMM_FEW};
+    for (int64_t k0 = 0; k0 < p->of.k; k0 += part.k) {
+        part.k = p->of.k - k0 < HONE_CONTRACT_KC ? p->of.k - k0 : HONE_CONTRACT_KC;
+        part.more = k0 > 0, part.finish = k0 + part.k == p->of.k;
+        if (m->n == d->width) columns(p, &o, m->rows, part, k0, 0, p->of.n);
         else /* a slice of each gate: whole panels */
-            for (int64_t g = m->from; g < p->n; g += d->width) columns(p, &o, m->rows, part, k0, g, g + m->n);
+            for (int64_t g = m->from; g < p->of.n; g += d->width) columns(p, &o, m->rows, part, k0, g, g + m->n);
         for (int i = 0; i < m->rows; i++) a[i] += part.k;
     }
-    for (int i = 0; i < m->rows; i++) a[i] -= p->k;
+    for (int i = 0; i < m->rows; i++) a[i] -= p->of.k;
 }
 static void lstm(const cell *d, const moment *m) {
     const int64_t n = d->width, j = m->from;
@@ -172,7 +172,7 @@ static size_t floats_bytes(const cell *d) {
 }
 static size_t halves_bytes(const cell *d) { /* sums of as many rows as the kernel takes, and the rows, twice */
     const hone_contract *p = d->product[0];
-    return p->half ? (size_t)tall(p, d->part) * (sizeof(float) * (size_t)wide_step(d) + 2 * sizeof(uint16_t) * (size_t)p->k) : 0;
+    return p->half ? (size_t)tall(p, d->part) * (sizeof(float) * (size_t)wide_step(d) + 2 * sizeof(uint16_t) * (size_t)p->of.k) : 0;
 }
 static float *of(const hone_step *s, void *const *base, int ref) { return (float *)(void *)hone_ref_at(s->ref[ref], base); }
 static void gather(const walk *w, const hone_step *s, void *const *base, int64_t way, int64_t row, int64_t n, float *to) {
@@ -199,7 +199,7 @@ static hone_status run(const hone_step *s, void *const *base, int64_t number, vo
     if (d->product[0]->half) m.halves = (uint16_t *)(void *)(wide + tall(d->product[0], d->part) * wide_step(d));
     for (int k = 0; k < 2 && d->product[k]; k++)
         m.panels[k] = hone_element(of(s, base, d->product[k]->packed_b), d->product[k]->half,
-                                   way * hone_contract_columns(d->product[k]) * d->product[k]->k);
+                                   way * hone_contract_columns(d->product[k]) * d->product[k]->of.k);
     for (int k = 0; k < BIASES; k++)
         if (d->bias[k].tensor >= 0) m.bias[k] = of(s, base, d->bias[k].tensor) + d->bias[k].c + way * d->bias[k].way;
     for (int i = 0; i < rows; i++) {
@@ -316,7 +316,7 @@ static bool write_load(reading *r, const hone_x *e) {
     bool fixed = false;
     int64_t number = 0;
     if (e->flat || t->rank < 3) return false;
-    if (t->role == HONE_ROLE_IN && r->s->n_reduce) return put(r, "r"); /* contract.c looks at it: weights may be halves */
+    if (t->role == HONE_ROLE_IN && r->s->n_reduce) return put(r, "r"); /* contract_choose.c looks at it: weights may be halves */
     if (t->dtype != HONE_DTYPE_F32) return false;
     if (t->role == HONE_ROLE_IN) {
         if (t->rank != 3 || r->n_bias == BIASES || !is_index(r, sub[0], own(r, 1)) || !gate(r, sub[1], &fixed, &number) ||
@@ -403,15 +403,18 @@ static hone_status products(hone_recipe_maker *m, const hone_cpu_call *c, int fr
         size_t bytes;
         if (!c->instance->stage[from + k].n_reduce) continue;
         HONE_TRY(hone_contract_over(m, c, from + k, true, &p, &tiles, &bytes));
-        *fit = made < 2 && p && p->direct && p->m == d->rows && p->k == d->width && p->batch == d->ways && p->batch_b == d->ways &&
-               p->n_batch <= 1 && p->piece == p->k;
-        if (*fit) columns += p->n, d->product[made++] = p;
+        *fit = made < 2 && p && p->direct && p->of.m == d->rows && p->of.k == d->width && p->of.batch == d->ways &&
+               p->of.batch_b == d->ways && p->of.n_batch <= 1 && p->of.piece == p->of.k;
+        if (*fit) columns += p->of.n, d->product[made++] = p;
     }
     *fit &= columns == d->gates * d->width;
     /* where halves are faster than floats: panels of whole gates, K of whole steps */
     const hone_gemm_half *h = c->how.precision == HONE_DTYPE_BF16 ? hone_gemm_half_best(HONE_DTYPE_BF16) : NULL;
-    for (int k = 0; k < made && *fit && h && h->times > 1 && d->width % h->nr == 0 && d->width % h->deep == 0; k++)
-        d->product[k]->half = h, d->product[k]->nr = h->nr, d->product[k]->ends = hone_depthwise_rows_best();
+    for (int k = 0; k < made && *fit && h && h->times > 1 && d->width % h->nr == 0 && d->width % h->deep == 0; k++) {
+        if (!(d->product[k]->half = HONE_NEW(m->arena, struct hone_contract_half)))
+            return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        d->product[k]->half->kernel = h, d->product[k]->nr = h->nr, d->product[k]->half->ends = hone_depthwise_rows_best();
+    }
     return HONE_OK;
 }
 /* Columns of the state for each of the free threads, of all there are: whole panels of every product, equally many, where a step is worth meeting for. */

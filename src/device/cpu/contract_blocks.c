@@ -6,7 +6,7 @@
 
 /* NEON: nanoseconds for all columns of a value of A, by panels of w vectors, at about what a Neoverse-V1 does in GFLOP/s by so many */
 static double passing(const hone_contract *d, int w, const double *rate) {
-    const int64_t all = hone_pieces(d->n, d->kernel->vector), rest = all % w;
+    const int64_t all = hone_pieces(d->of.n, d->kernel->vector), rest = all % w;
     return 2.0 * (double)d->kernel->vector * ((double)(all - rest) / rate[w - 1] + (rest ? (double)rest / rate[rest - 1] : 0));
 }
 /* Turned rows: few values of K pay for fewer calls, rows that are not eight at a time want more sums. Rows as they lie, by four vectors, where they are of one piece and so short that
@@ -16,13 +16,13 @@ static int neon_panel(const hone_contract *d) {
     static const double rates[3][3] = {{57, 79, 78.5}, {44, 70, 71}, {44, 71, 77}}, lying[4] = {38, 72, 74, 79}, TURN_NS = 0.1,
                         WEIGHTS_PER_NS = 24, NEAR = 32768; /* bytes */
     const int64_t mr = d->kernel->rows[2], vector = d->kernel->vector;
-    const double *rate = rates[d->k < SMALL_K ? 1 : hone_pieces(d->m, hone_pieces(d->m, mr)) < mr ? 2 : 0], m = (double)d->m;
-    if (d->m <= HONE_GEMM_FEW) return d->m == 1 ? 3 : 2; /* one row reads panels, and wide ones faster */
+    const double *rate = rates[d->of.k < SMALL_K ? 1 : hone_pieces(d->of.m, hone_pieces(d->of.m, mr)) < mr ? 2 : 0], m = (double)d->of.m;
+    if (d->of.m <= HONE_GEMM_FEW) return d->of.m == 1 ? 3 : 2; /* one row reads panels, and wide ones faster */
     const int v = passing(d, 2, rate) < passing(d, 3, rate) ? 2 : 3;
     const bool turns = hone_contract_turns(d),
-               may = d->taps == 1 && d->piece == d->k && d->k <= SHORT && d->k % vector == 0 && d->n % vector == 0;
-    const double far = 4.0 * (double)d->n - NEAR / (double)d->k, lie = m * passing(d, 4, lying) + (far > 0 ? far / WEIGHTS_PER_NS : 0),
-                 turn = m * (passing(d, v, rate) + TURN_NS);
+               may = d->of.taps == 1 && d->of.piece == d->of.k && d->of.k <= SHORT && d->of.k % vector == 0 && d->of.n % vector == 0;
+    const double far = 4.0 * (double)d->of.n - NEAR / (double)d->of.k,
+                 lie = m * passing(d, 4, lying) + (far > 0 ? far / WEIGHTS_PER_NS : 0), turn = m * (passing(d, v, rate) + TURN_NS);
     return may && (!turns || lie < turn) ? 4 : turns ? v : 2;
 }
 /* The panel: as wide as the kernel can where it stays in L1 while rows pass, or rows pass only once. Else three vectors, where the
@@ -33,10 +33,10 @@ void hone_contract_panel(hone_contract *d, int threads) {
     int v = kernel->widths;
     d->nr = 0;
     if (kernel->turn) v = neon_panel(d);
-    else if (d->m > kernel->rows[v - 1] && v > 2 && d->k * v * kernel->vector > 10000 && d->n > v * kernel->vector) {
-        const bool high = kernel->rows[2] >= kernel->rows[1] && hone_pieces(d->n, 3 * kernel->vector) >= 2 * threads;
-        if (high || d->n % (3 * kernel->vector) == 0) v = 3;
-        else if (d->n % (2 * kernel->vector) == 0) v = 2;
+    else if (d->of.m > kernel->rows[v - 1] && v > 2 && d->of.k * v * kernel->vector > 10000 && d->of.n > v * kernel->vector) {
+        const bool high = kernel->rows[2] >= kernel->rows[1] && hone_pieces(d->of.n, 3 * kernel->vector) >= 2 * threads;
+        if (high || d->of.n % (3 * kernel->vector) == 0) v = 3;
+        else if (d->of.n % (2 * kernel->vector) == 0) v = 2;
         else v = 3;
     }
     d->nr = v * kernel->vector, d->mr = kernel->rows[v - 1];
@@ -52,25 +52,25 @@ enum {
 };
 static const double APART = 1.2; /* depthwise, a part of the channels: rows in pieces. 7 to 17 % in 8 layers of mobilenet_v2 */
 static double estimate(const hone_contract *d, double rows, double columns, double tiles, int threads) {
-    const double rate = (double)(d->kernel->vector * hone_contract_lane(d)) / (d->each ? DEPTHWISE : 1), k = (double)d->k;
+    const double rate = (double)(d->kernel->vector * hone_contract_lane(d)) / (d->each ? DEPTHWISE : 1), k = (double)d->of.k;
     const double row = (double)(hone_contract_turns(d) && !d->each ? TURNED_PER_NS : BYTES_PER_NS);
     const double ns = TILE_NS + rows * columns * k / rate + (rows / row + columns / BYTES_PER_NS) * k * 4, turns = ceil(tiles / threads);
     const double waits = !d->kernel->turn ? 0.2 : threads > 1 ? 0.05 : 0; /* at the end, for who is last */
-    return tiles == 1 ? ns : MEET_NS + (turns + waits) * ns * (d->each && columns < (double)d->n ? APART : 1);
+    return tiles == 1 ? ns : MEET_NS + (turns + waits) * ns * (d->each && columns < (double)d->of.n ? APART : 1);
 }
 void hone_contract_blocks(hone_contract *d, int threads) {
     static const int8_t parts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
-    const int64_t whole = d->piece && d->piece <= HONE_CONTRACT_KC ? d->piece : 1;
-    int64_t k = d->k < HONE_CONTRACT_KC ? d->k : HONE_CONTRACT_KC;
+    const int64_t whole = d->of.piece && d->of.piece <= HONE_CONTRACT_KC ? d->of.piece : 1;
+    int64_t k = d->of.k < HONE_CONTRACT_KC ? d->of.k : HONE_CONTRACT_KC;
     if (d->kernel->turn) { /* parts of K: about equal, of whole pieces, because a short one pays for its sums as a long one does */
-        k = hone_pieces(hone_pieces(d->k, hone_pieces(d->k, HONE_CONTRACT_KC)), whole) * whole;
+        k = hone_pieces(hone_pieces(d->of.k, hone_pieces(d->of.k, HONE_CONTRACT_KC)), whole) * whole;
         if (k > HONE_CONTRACT_KC) k -= whole;
     }
-    const int64_t rows = hone_pieces(d->m, d->mr), panels = hone_pieces(d->n, d->nr);
+    const int64_t rows = hone_pieces(d->of.m, d->mr), panels = hone_pieces(d->of.n, d->nr);
     int64_t most_m = 131072 / k / d->mr, most_n = d->packed_b || d->shared ? panels : 131072 / k / d->nr; /* half a megabyte of each */
-    const int64_t listed = 2048 / (d->each ? d->k : (d->piece ? d->taps : 1) + 3) /
+    const int64_t listed = 2048 / (d->each ? d->of.k : (d->of.piece ? d->of.taps : 1) + 3) /
                            d->mr; /* rows are lists of pointers, which are to stay in L1 beside what is small */
-    if (most_m > listed && (d->each || d->n * d->k <= 8192)) most_m = listed;
+    if (most_m > listed && (d->each || d->of.n * d->of.k <= 8192)) most_m = listed;
     if (most_m < 4) most_m = 4;
     if (most_n < 1) most_n = 1;
     const int64_t least_m = hone_pieces(rows, most_m), least_n = hone_pieces(panels, most_n);
@@ -80,8 +80,8 @@ void hone_contract_blocks(hone_contract *d, int threads) {
         for (size_t j = 0; j < sizeof parts && (j == 0 || least_n * parts[j] <= panels); j++) {
             int64_t mt = hone_pieces(rows, least_m * parts[i]) * d->mr, nt = hone_pieces(panels, least_n * parts[j]) * d->nr;
             if (!d->direct && mt * nt > 131072 && nt > 4 * d->nr) nt = 4 * d->nr; /* sums wait in scratch */
-            const double tiles = (double)(d->batch * hone_pieces(d->m, mt) * hone_pieces(d->n, nt));
-            const double ns = estimate(d, (double)(mt < d->m ? mt : d->m), (double)nt, tiles, threads);
+            const double tiles = (double)(d->of.batch * hone_pieces(d->of.m, mt) * hone_pieces(d->of.n, nt));
+            const double ns = estimate(d, (double)(mt < d->of.m ? mt : d->of.m), (double)nt, tiles, threads);
             if (ns < best) best = ns, d->mt = mt, d->nt = nt;
             if (tiles >= 8 * threads) break; /* enough */
         }

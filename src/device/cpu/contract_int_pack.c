@@ -2,7 +2,7 @@
    contract_int_pack: 8-bit factors as their kernels take them: rows and columns in panels, constants once a model, and sums of both. contract_int.c multiplies them. */
 #include <string.h>
 
-#include "device/cpu/contract.h"
+#include "device/cpu/contract_int.h"
 
 /* The sum of n bytes, flip over each, as the kernel sees them. */
 static uint32_t sum_of(const uint8_t *from, int64_t n, uint8_t flip, bool is_signed) {
@@ -28,11 +28,11 @@ static uint32_t sum_of(const uint8_t *from, int64_t n, uint8_t flip, bool is_sig
 /* K by fours, where rows lie in no pieces: a group is what follows on in memory. Not where most of a group would be nothing. */
 static int64_t group_fours(const hone_contract *d, bool write) {
     int64_t groups = 0, in = 0;
-    for (int64_t p = 0; p < d->k; p++) {
+    for (int64_t p = 0; p < d->of.k; p++) {
         if (!p || in == 4 || d->at_k_a[p] != d->at_k_a[p - 1] + 1) groups++, in = 0;
         if (write) {
-            if (!in) d->four_at[groups - 1] = d->at_k_a[p], d->four_own[groups - 1] = 4 * (groups - 1);
-            ((uint8_t *)(d->four_mask + groups - 1))[in] = 0xff, d->in_fours[p] = 4 * (groups - 1) + in;
+            if (!in) d->i8->four_at[groups - 1] = d->at_k_a[p], d->i8->four_own[groups - 1] = 4 * (groups - 1);
+            ((uint8_t *)(d->i8->four_mask + groups - 1))[in] = 0xff, d->i8->in_fours[p] = 4 * (groups - 1) + in;
         }
         in++;
     }
@@ -40,74 +40,75 @@ static int64_t group_fours(const hone_contract *d, bool write) {
 }
 bool hone_contract_int_fours(hone_arena *arena, hone_contract *d) {
     const int64_t groups = group_fours(d, false);
-    if (d->piece || groups * 2 > d->k || d->m < 2) return true;
-    d->four_at = HONE_NEW_N(arena, int64_t, (size_t)(2 * groups + d->k)), d->four_mask = HONE_NEW_N(arena, uint32_t, (size_t)groups);
-    if (!d->four_at || !d->four_mask) return false;
-    d->four_own = d->four_at + groups, d->in_fours = d->four_own + groups, d->fours = groups;
-    d->k_order = -1 - d->k_order; /* weights in another order */
+    if (d->of.piece || groups * 2 > d->of.k || d->of.m < 2) return true;
+    d->i8->four_at = HONE_NEW_N(arena, int64_t, (size_t)(2 * groups + d->of.k)),
+    d->i8->four_mask = HONE_NEW_N(arena, uint32_t, (size_t)groups);
+    if (!d->i8->four_at || !d->i8->four_mask) return false;
+    d->i8->four_own = d->i8->four_at + groups, d->i8->in_fours = d->i8->four_own + groups, d->i8->fours = groups;
     group_fours(d, true);
     bool moves = false;
-    for (int k = 0; k < d->n_batch; k++)
+    for (int k = 0; k < d->of.n_batch; k++)
         for (int q = 0; q < d->a.n_bounded; q++) moves |= d->by[k].edge[q] != 0;
     /* the last byte that is surely there, and so the last row whose groups may be read whole */
     const hone_standing w = {{0}, 0, 0, 0, 0, 0, 0, {0}};
     int64_t last = INT64_MIN / 2, far = 0;
-    for (int64_t p = 0; p < d->k; p++) far = d->at_k_a[p] > far ? d->at_k_a[p] : far;
-    for (int64_t i = 0; i < d->m && !moves; i++)
+    for (int64_t p = 0; p < d->of.k; p++) far = d->at_k_a[p] > far ? d->at_k_a[p] : far;
+    for (int64_t i = 0; i < d->of.m && !moves; i++)
         if (d->at_m_a[i] + far > last && hone_contract_all_inside(d, &w, i)) last = d->at_m_a[i] + far;
-    d->lies_end = last;
-    for (int64_t g = 0; g < groups; g++) d->lies_end = last - d->four_at[g] - 3 < d->lies_end ? last - d->four_at[g] - 3 : d->lies_end;
-    uint8_t *whole = moves ? NULL : hone_arena_raw(arena, (size_t)d->m);
+    d->i8->lies_end = last;
+    for (int64_t g = 0; g < groups; g++)
+        d->i8->lies_end = last - d->i8->four_at[g] - 3 < d->i8->lies_end ? last - d->i8->four_at[g] - 3 : d->i8->lies_end;
+    uint8_t *whole = moves ? NULL : hone_arena_raw(arena, (size_t)d->of.m);
     if (!moves && !whole) return false;
-    for (int64_t i = 0; i < d->m && whole; i++) whole[i] = d->at_m_a[i] <= d->lies_end && hone_contract_all_inside(d, &w, i);
-    d->four_whole = whole;
+    for (int64_t i = 0; i < d->of.m && whole; i++) whole[i] = d->at_m_a[i] <= d->i8->lies_end && hone_contract_all_inside(d, &w, i);
+    d->i8->four_whole = whole;
     /* a matrix unit is worth copies where columns are many */
-    if (moves || d->flip_a || d->a_signed || !d->kernel_i8->strewn || (d->kernel_i8->rows && d->n > 2 * d->nr)) return true;
-    uint8_t *lies = hone_arena_raw(arena, (size_t)d->m);
-    for (int64_t i = d->m - 1, run = 0; lies && i >= 0; i--) {
-        if (i + 1 < d->m && d->at_m_a[i + 1] - d->at_m_a[i] != d->at_m_a[1] - d->at_m_a[0]) run = 0;
-        run = d->at_m_a[i] <= d->lies_end && hone_contract_all_inside(d, &w, i) ? run + 1 : 0;
+    if (moves || d->i8->flip_a || d->i8->a_signed || !d->i8->kernel->strewn || (d->i8->kernel->rows && d->of.n > 2 * d->nr)) return true;
+    uint8_t *lies = hone_arena_raw(arena, (size_t)d->of.m);
+    for (int64_t i = d->of.m - 1, run = 0; lies && i >= 0; i--) {
+        if (i + 1 < d->of.m && d->at_m_a[i + 1] - d->at_m_a[i] != d->at_m_a[1] - d->at_m_a[0]) run = 0;
+        run = d->at_m_a[i] <= d->i8->lies_end && hone_contract_all_inside(d, &w, i) ? run + 1 : 0;
         lies[i] = (uint8_t)(run < 255 ? run : 255);
     }
-    d->lies = lies;
+    d->i8->lies = lies;
     return lies != NULL;
 }
 /* Row m of A, all of K in a row: where it lies, or gathered in `line`, which has room for a few bytes more. */
 const uint8_t *hone_contract_int_row(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m, int outside,
                                      uint8_t *line) {
     const uint8_t *row = a + d->at_m_a[m];
-    const int64_t *at = d->at_k_a, piece = d->piece;
+    const int64_t *at = d->at_k_a, piece = d->of.piece;
     const bool inside = d->outside ? !d->outside[m] : !d->a.n_bounded || hone_contract_all_inside(d, w, m);
-    if (inside && piece && d->taps == 1) row += at[0];
+    if (inside && piece && d->of.taps == 1) row += at[0];
     else if (piece) { /* a place of the window after another */
-        for (int64_t p = 0; p < d->k; p += piece)
+        for (int64_t p = 0; p < d->of.k; p += piece)
             if (inside || hone_contract_inside(d, w, m, p)) memcpy(line + p, row + at[p], (size_t)piece);
             else memset(line + p, outside, (size_t)piece);
         row = line;
-    } else if (d->fours) {
-        const bool whole = inside && d->at_m_a[m] <= d->lies_end;
-        for (int64_t g = 0; g < d->fours; g++) { /* what is no value of K is 0 */
+    } else if (d->i8->fours) {
+        const bool whole = inside && d->at_m_a[m] <= d->i8->lies_end;
+        for (int64_t g = 0; g < d->i8->fours; g++) { /* what is no value of K is 0 */
             uint32_t four = 0;
-            if (whole) memcpy(&four, row + d->four_at[g], 4);
-            four = (four ^ d->flip_a * 0x01010101u) & d->four_mask[g];
+            if (whole) memcpy(&four, row + d->i8->four_at[g], 4);
+            four = (four ^ d->i8->flip_a * 0x01010101u) & d->i8->four_mask[g];
             memcpy(line + 4 * g, &four, 4);
         }
         int64_t from[MAX_BOUNDED];
         for (int q = 0; q < d->a.n_bounded; q++) from[q] = d->a.bounded[q].c + w->edge[q] + d->at_m_a_bounded[q][m];
-        for (int64_t p = 0; p < d->k && !whole; p++) {
+        for (int64_t p = 0; p < d->of.k && !whole; p++) {
             bool out = false;
             for (int q = 0; q < d->a.n_bounded && !inside; q++)
                 out |= (uint64_t)(from[q] + d->at_k_a_bounded[q][p]) >= (uint64_t)d->a.size[q];
-            line[d->in_fours[p]] = (out ? (uint8_t)outside : row[at[p]]) ^ d->flip_a;
+            line[d->i8->in_fours[p]] = (out ? (uint8_t)outside : row[at[p]]) ^ d->i8->flip_a;
         }
         return line;
     } else {
-        for (int64_t p = 0; p < d->k; p++)
+        for (int64_t p = 0; p < d->of.k; p++)
             line[p] = !inside && (d->outside ? d->outside[m] >> p & 1 : !hone_contract_inside(d, w, m, p)) ? (uint8_t)outside : row[at[p]];
         row = line;
     }
-    if (d->flip_a) {
-        for (int64_t p = 0; p < d->k; p++) line[p] = row[p] ^ d->flip_a;
+    if (d->i8->flip_a) {
+        for (int64_t p = 0; p < d->of.k; p++) line[p] = row[p] ^ d->i8->flip_a;
         row = line;
     }
     return row;
@@ -119,7 +120,7 @@ static inline void few(uint8_t *to, const uint8_t *from, int64_t n) {
     for (; n > 0; n--) *to++ = *from++;
 }
 static void spread(const hone_contract *d, const uint8_t *row, int r, uint8_t *panel) {
-    const int64_t deep = d->kernel_i8->deep, apart = d->mr * deep, k = hone_contract_int_depth(d);
+    const int64_t deep = d->i8->kernel->deep, apart = d->mr * deep, k = hone_contract_int_depth(d);
     int64_t p = 0;
     panel += r * deep;
     if (deep == 64)
@@ -186,8 +187,9 @@ static void spread_words(const uint8_t *const *row, int rows, int64_t n, uint8_t
 #undef BESIDE4
 /* Whether rows go into panels piece by piece, from where they lie. */
 static bool by_pieces(const hone_contract *d) {
-    const int deep = d->kernel_i8->deep;
-    return d->piece && (d->taps == 1 || d->piece % deep == 0) && d->mr <= MOST_ROWS && (deep == 4 || (deep == 8 && d->mr == PANEL));
+    const int deep = d->i8->kernel->deep;
+    return d->of.piece && (d->of.taps == 1 || d->of.piece % deep == 0) && d->mr <= MOST_ROWS &&
+           (deep == 4 || (deep == 8 && d->mr == PANEL));
 }
 /* Rows m0 … of a panel, and their sums. What is outside is read from `beyond`. Rows past the last are copies of it, which nobody reads. */
 static void pack_pieces(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m0, int64_t m, const uint8_t *beyond,
@@ -201,38 +203,38 @@ static void pack_pieces(const hone_contract *d, const uint8_t *a, const hone_sta
         row[r] = a + d->at_m_a[i];
         inside[r] = d->outside ? !d->outside[i] : !d->a.n_bounded || hone_contract_all_inside(d, w, i), all &= inside[r];
     }
-    for (int64_t p = 0; p < d->k; p += d->piece, panel += d->piece * mr) {
+    for (int64_t p = 0; p < d->of.k; p += d->of.piece, panel += d->of.piece * mr) {
         for (int r = 0; r < mr; r++) from[r] = row[r] + d->at_k_a[p];
         for (int r = 0; !all && r < mr; r++)
             if (!inside[r] && !hone_contract_inside(d, w, m0 + (r < m ? r : m - 1), p)) from[r] = beyond;
-        if (d->kernel_i8->deep == 4) spread_words(from, mr, d->piece, d->flip_a, panel);
-        else spread_eights(from, d->piece, d->flip_a, panel);
-        for (int r = 0; sum && r < m && r < mr; r++) sums[r] += sum_of(from[r], d->piece, d->flip_a, d->a_signed);
+        if (d->i8->kernel->deep == 4) spread_words(from, mr, d->of.piece, d->i8->flip_a, panel);
+        else spread_eights(from, d->of.piece, d->i8->flip_a, panel);
+        for (int r = 0; sum && r < m && r < mr; r++) sums[r] += sum_of(from[r], d->of.piece, d->i8->flip_a, d->i8->a_signed);
     }
     for (int r = 0; sum && r < m && r < mr; r++) sum[r] = (int32_t)sums[r];
 }
 /* The same of rows by fours, `apart` bytes from one to the next, that lie inside the picture: what is no value of K may be anything, as it meets zeros in B. */
 static inline void spread_fours(const hone_contract *d, const uint8_t *row, ptrdiff_t apart, int rows, uint8_t *panel) {
-    if (d->kernel_i8->deep == 4) {
-        const uint32_t over = d->flip_a * 0x01010101u;
-        for (int64_t g = 0; g < d->fours; g++, panel += 4 * d->mr)
+    if (d->i8->kernel->deep == 4) {
+        const uint32_t over = d->i8->flip_a * 0x01010101u;
+        for (int64_t g = 0; g < d->i8->fours; g++, panel += 4 * d->mr)
             for (int r = 0; r < rows; r++) {
                 uint32_t four;
-                memcpy(&four, row + d->four_at[g] + r * apart, 4);
+                memcpy(&four, row + d->i8->four_at[g] + r * apart, 4);
                 four ^= over;
                 memcpy(panel + 4 * r, &four, 4);
             }
         return;
     }
-    for (int64_t g = 0; g < d->fours; g += 2, panel += 8 * d->mr) {
-        const uint8_t *low = row + d->four_at[g], *high = g + 1 < d->fours ? row + d->four_at[g + 1] : low;
+    for (int64_t g = 0; g < d->i8->fours; g += 2, panel += 8 * d->mr) {
+        const uint8_t *low = row + d->i8->four_at[g], *high = g + 1 < d->i8->fours ? row + d->i8->four_at[g + 1] : low;
         for (int r = 0; r < rows; r++) memcpy(panel + 8 * r, low + r * apart, 4), memcpy(panel + 8 * r + 4, high + r * apart, 4);
     }
 }
 /* Does row m lie inside the picture, its groups of four and what they read too? And so many rows, equally far apart? */
 static bool taken_whole(const hone_contract *d, const hone_standing *w, int64_t m) {
-    if (d->four_whole) return d->four_whole[m];
-    return (d->outside ? !d->outside[m] : hone_contract_all_inside(d, w, m)) && d->at_m_a[m] <= d->lies_end;
+    if (d->i8->four_whole) return d->i8->four_whole[m];
+    return (d->outside ? !d->outside[m] : hone_contract_all_inside(d, w, m)) && d->at_m_a[m] <= d->i8->lies_end;
 }
 static bool evenly(const hone_contract *d, const hone_standing *w, int64_t m) {
     for (int r = 1; r < PANEL; r++)
@@ -243,17 +245,17 @@ static bool evenly(const hone_contract *d, const hone_standing *w, int64_t m) {
 void hone_contract_int_pack_a(const hone_contract *d, const uint8_t *a, const hone_standing *w, int64_t m0, int64_t m, int outside,
                               uint8_t *panels, int32_t *sum, uint8_t *line) {
     const int64_t mr = d->mr, each = hone_contract_int_groups(d) * 4 * mr, k = hone_contract_int_depth(d);
-    const int64_t deep = d->kernel_i8->deep;
-    const bool whole =
-        deep == 64 && d->piece && d->piece % 64 == 0 && d->taps > 1 && !d->flip_a && !sum; /* pieces of a window go where they belong */
+    const int64_t deep = d->i8->kernel->deep;
+    const bool whole = deep == 64 && d->of.piece && d->of.piece % 64 == 0 && d->of.taps > 1 && !d->i8->flip_a &&
+                       !sum; /* pieces of a window go where they belong */
     if (by_pieces(d)) {
-        if (d->a.n_bounded) memset(line, outside, (size_t)d->piece);
+        if (d->a.n_bounded) memset(line, outside, (size_t)d->of.piece);
         for (int64_t i = 0; i < m; i += mr, panels += each)
             pack_pieces(d, a, w, m0 + i, m - i < mr ? m - i : mr, line, panels, sum ? sum + i : NULL);
         return;
     }
-    const bool fours =
-        mr == PANEL && (deep == 4 || (deep == 8 && !d->flip_a)) && d->fours && d->packed_b && !sum; /* rows that are taken as they are */
+    const bool fours = mr == PANEL && (deep == 4 || (deep == 8 && !d->i8->flip_a)) && d->i8->fours && d->packed_b &&
+                       !sum; /* rows that are taken as they are */
     for (int64_t i = 0; i < m; i++) {
         uint8_t *panel = panels + i / mr * each;
         if (whole) {
@@ -276,7 +278,7 @@ void hone_contract_int_pack_a(const hone_contract *d, const uint8_t *a, const ho
         uint8_t *own = k < deep && d->packed_b ? panel + i % mr * deep : line; /* what is past K meets zeros in B */
         const uint8_t *row = hone_contract_int_row(d, a, w, m0 + i, outside, own);
         if (row != own || own == line) spread(d, row, (int)(i % mr), panel);
-        if (sum) sum[i] = (int32_t)sum_of(row, k, 0, d->a_signed);
+        if (sum) sum[i] = (int32_t)sum_of(row, k, 0, d->i8->a_signed);
     }
 }
 /* Two groups of four of all columns, one after another, as groups of eight. */
@@ -287,15 +289,15 @@ static void eights(uint8_t *at, int64_t nr) {
 }
 /* Where value k of column j is in a panel of B. */
 static int64_t in_panel(const hone_contract *d, int64_t k, int64_t j) {
-    const int group = d->kernel_i8->group;
+    const int group = d->i8->kernel->group;
     return (k / group * d->nr + j) * group + k % group;
 }
 /* Keys of attention: a column's values of K lie in a row, so that it is a row of a panel of A. */
 static bool k_follows(const hone_contract *d) {
-    if (d->b.n_bounded || (d->kernel_i8->group == 8 && d->nr != PANEL)) return false;
-    for (int64_t k = 1; k < d->k; k++)
+    if (d->b.n_bounded || (d->i8->kernel->group == 8 && d->nr != PANEL)) return false;
+    for (int64_t k = 1; k < d->of.k; k++)
         if (d->at_k_b[k] != d->at_k_b[0] + k) return false;
-    return d->k > 1 && d->nr <= MOST_ROWS;
+    return d->of.k > 1 && d->nr <= MOST_ROWS;
 }
 static void pack_columns(const hone_contract *d, const uint8_t *b, int64_t n0, int64_t n, uint8_t *panels) {
     const int64_t nr = d->nr, each = hone_contract_int_groups(d) * 4 * nr;
@@ -303,28 +305,28 @@ static void pack_columns(const hone_contract *d, const uint8_t *b, int64_t n0, i
     for (int64_t j = 0; j < n; j += nr, panels += each) {
         for (int64_t q = 0; q < nr; q++) {
             const int64_t c = n0 + (j + q < n ? j + q : n - 1); /* columns past the last are copies of it */
-            column[q] = b + d->at_row_b[c / d->run] + c % d->run * d->run_step + d->at_k_b[0];
+            column[q] = b + d->at_row_b[c / d->of.run] + c % d->of.run * d->of.run_step + d->at_k_b[0];
         }
-        if (d->kernel_i8->group == 8) spread_eights(column, d->k, d->flip_b, panels);
-        else spread_words(column, (int)nr, d->k, d->flip_b, panels);
+        if (d->i8->kernel->group == 8) spread_eights(column, d->of.k, d->i8->flip_b, panels);
+        else spread_words(column, (int)nr, d->of.k, d->i8->flip_b, panels);
     }
 }
 /* Columns n0 … n0+nt-1 of B into panels, all of K. line: room for four rows of nt bytes. What is past K may be anything: A is 0
    there. */
 void hone_contract_int_pack_b(const hone_contract *d, const uint8_t *b, int64_t n0, int64_t nt, int outside, uint8_t *panels,
                               uint8_t *line) {
-    int64_t nr = d->nr, groups = hone_contract_int_groups(d), have = d->n - n0 < nt ? d->n - n0 : nt, n_panel = (nt + nr - 1) / nr;
-    bool plain = !d->b.n_bounded && d->run_step == 1 && d->rows == 1;
+    int64_t nr = d->nr, groups = hone_contract_int_groups(d), have = d->of.n - n0 < nt ? d->of.n - n0 : nt, n_panel = (nt + nr - 1) / nr;
+    bool plain = !d->b.n_bounded && d->of.run_step == 1 && d->of.rows == 1;
     if (n_panel * nr > have) /* the columns that are not there */
         memset(panels + (n_panel - 1) * groups * 4 * nr, 0, (size_t)(groups * 4 * nr));
     if (k_follows(d)) { /* columns whose values of K lie in a row: words of four are moved */
         pack_columns(d, b, n0, have, panels);
         return;
     }
-    for (int64_t p = 0; p < (d->k + 3) / 4; p++) {
+    for (int64_t p = 0; p < (d->of.k + 3) / 4; p++) {
         const uint8_t *row[4];
         for (int q = 0; q < 4; q++) {
-            int64_t k = 4 * p + q < d->k ? 4 * p + q : d->k - 1;
+            int64_t k = 4 * p + q < d->of.k ? 4 * p + q : d->of.k - 1;
             if (plain) row[q] = b + d->at_k_b[k] + n0;
             else {
                 row[q] = line + q * nt;
@@ -333,16 +335,16 @@ void hone_contract_int_pack_b(const hone_contract *d, const uint8_t *b, int64_t 
         }
         for (int64_t j = 0; j < n_panel; j++) {
             const uint8_t *from[4] = {row[0] + j * nr, row[1] + j * nr, row[2] + j * nr, row[3] + j * nr};
-            hone_interleave4(from, have - j * nr < nr ? have - j * nr : nr, d->flip_b, panels + (j * groups + p) * 4 * nr);
+            hone_interleave4(from, have - j * nr < nr ? have - j * nr : nr, d->i8->flip_b, panels + (j * groups + p) * 4 * nr);
         }
     }
-    for (int64_t p = 0; d->kernel_i8->group == 8 && p < n_panel * groups; p += 2) eights(panels + p * 4 * nr, nr);
+    for (int64_t p = 0; d->i8->kernel->group == 8 && p < n_panel * groups; p += 2) eights(panels + p * 4 * nr, nr);
 }
 /* Sums of a panel's columns, as the kernel sees its bytes: four columns' words at a time, two bytes of each in 16 bits. Bytes past K, which may be anything, are masked. */
 void hone_contract_int_column_sums(const hone_contract *d, const uint8_t *panel, int32_t *sum) {
-    const int64_t group = d->kernel_i8->group, depth = hone_contract_int_depth(d), steps = (depth + group - 1) / group,
+    const int64_t group = d->i8->kernel->group, depth = hone_contract_int_depth(d), steps = (depth + group - 1) / group,
                   apart = d->nr * group;
-    const uint32_t over = d->b_signed ? 0x80808080u : 0, half = group / 4;
+    const uint32_t over = d->i8->b_signed ? 0x80808080u : 0, half = group / 4;
     memset(sum, 0, sizeof *sum * (size_t)d->nr);
     for (int64_t at = 0; at < apart; at += 16) {
         uint32_t all[4] = {0};
@@ -368,43 +370,45 @@ void hone_contract_int_column_sums(const hone_contract *d, const uint8_t *panel,
             *to = (int32_t)((uint32_t)*to + all[q]);
         }
     }
-    for (int j = 0; d->b_signed && j < d->nr; j++) sum[j] = (int32_t)((uint32_t)sum[j] - 128 * (uint32_t)depth);
+    for (int j = 0; d->i8->b_signed && j < d->nr; j++) sum[j] = (int32_t)((uint32_t)sum[j] - 128 * (uint32_t)depth);
 }
 /* Of a constant A: rows past M are 0. */
 static void constant_rows(const hone_contract *d, const uint8_t *a, int64_t m0, uint8_t *panel, int32_t *sum) {
-    const int deep = d->kernel_i8->deep;
-    for (int64_t r = 0; r < d->mr && m0 + r < d->m; r++) {
+    const int deep = d->i8->kernel->deep;
+    for (int64_t r = 0; r < d->mr && m0 + r < d->of.m; r++) {
         uint32_t all = 0;
-        for (int64_t p = 0; p < d->k; p++) {
-            const uint8_t v = a[d->at_m_a[m0 + r] + d->at_k_a[p]] ^ d->flip_a;
-            panel[(p / deep * d->mr + r) * deep + p % deep] = v, all += d->a_signed ? (uint32_t)(int8_t)v : v;
+        for (int64_t p = 0; p < d->of.k; p++) {
+            const uint8_t v = a[d->at_m_a[m0 + r] + d->at_k_a[p]] ^ d->i8->flip_a;
+            panel[(p / deep * d->mr + r) * deep + p % deep] = v, all += d->i8->a_signed ? (uint32_t)(int8_t)v : v;
         }
         sum[r] = (int32_t)all;
     }
 }
 /* Of a constant B by fours: what is no value of K is 0. */
 static void constant_fours(const hone_contract *d, const uint8_t *b, int64_t n0, uint8_t *panel) {
-    for (int64_t j = n0; j < n0 + d->nr && j < d->n; j++)
-        for (int64_t p = 0; p < d->k; p++)
-            panel[in_panel(d, d->in_fours[p], j - n0)] = b[d->at_row_b[j / d->run] + j % d->run * d->run_step + d->at_k_b[p]] ^ d->flip_b;
+    for (int64_t j = n0; j < n0 + d->nr && j < d->of.n; j++)
+        for (int64_t p = 0; p < d->of.k; p++)
+            panel[in_panel(d, d->i8->in_fours[p], j - n0)] =
+                b[d->at_row_b[j / d->of.run] + j % d->of.run * d->of.run_step + d->at_k_b[p]] ^ d->i8->flip_b;
 }
 void hone_contract_int_fill(const hone_contract *d, bool a, const uint8_t *source, void *dst) {
     if (d->each_i8) {
         hone_depthwise_int_fill(d, source, dst);
         return;
     }
-    int64_t each = hone_contract_int_groups(d) * 4 * (a ? d->mr : d->nr), n = a ? (d->m + d->mr - 1) / d->mr : (d->n + d->nr - 1) / d->nr;
-    int64_t batches = a ? d->batch_a : d->batch_b;
+    int64_t each = hone_contract_int_groups(d) * 4 * (a ? d->mr : d->nr),
+            n = a ? (d->of.m + d->mr - 1) / d->mr : (d->of.n + d->nr - 1) / d->nr;
+    int64_t batches = a ? d->of.batch_a : d->of.batch_b;
     int32_t *sum = (int32_t *)(void *)((uint8_t *)dst + batches * n * each);
     uint8_t line[4 * 64];
-    if (a || d->fours) memset(dst, 0, (size_t)(batches * n * (each + 4 * (a ? d->mr : d->nr))));
+    if (a || d->i8->fours) memset(dst, 0, (size_t)(batches * n * (each + 4 * (a ? d->mr : d->nr))));
     for (int64_t b = 0; b < batches; b++)
         for (int64_t p = 0; p < n; p++) {
             uint8_t *panel = (uint8_t *)dst + (b * n + p) * each;
             const uint8_t *own = source + hone_contract_own(d, b, a);
             if (a) constant_rows(d, own, p * d->mr, panel, sum + (b * n + p) * d->mr);
             else {
-                if (d->fours) constant_fours(d, own, p * d->nr, panel);
+                if (d->i8->fours) constant_fours(d, own, p * d->nr, panel);
                 else hone_contract_int_pack_b(d, own, p * d->nr, d->nr, 0, panel, line);
                 for (int64_t k = hone_contract_int_depth(d); k < hone_contract_int_deep(d);
                      k++) /* rows of A that are read as they lie have something there */

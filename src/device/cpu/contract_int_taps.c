@@ -1,45 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0
    contract_int_taps: 8-bit products whose rows are multiplied where they lie, piece by piece (kernels/gemm.h, taps): convolutions with few columns, where to pack rows takes
    as long as to multiply them. Pieces outside of the picture are read from a row of zero points. */
-#include "device/cpu/contract.h"
+#include "device/cpu/contract_int.h"
 
 /* More columns pay for packed rows (Neoverse-N1: resnet18 loses by 48, and gains nothing by 96); fewer bytes a piece are not worth a load. */
 enum { MOST_COLUMNS = 64, LEAST_PIECE = 8, MOST_TAPS = 32 };
 
 bool hone_contract_int_taps(hone_arena *arena, hone_contract *d) {
     const hone_gemm_i8 *kernel = hone_gemm_i8_taps_best();
-    if (!kernel || !d->packed_b || d->packed_a || d->m < kernel->mr || d->n > MOST_COLUMNS || d->piece < LEAST_PIECE || d->piece % 4 ||
-        d->taps > MOST_TAPS || d->m > 1 << 20)
+    if (!kernel || !d->packed_b || d->packed_a || d->of.m < kernel->mr || d->of.n > MOST_COLUMNS || d->of.piece < LEAST_PIECE ||
+        d->of.piece % 4 || d->of.taps > MOST_TAPS || d->of.m > 1 << 20)
         return true;
-    for (int k = 0; k < d->n_batch; k++)
+    for (int k = 0; k < d->of.n_batch; k++)
         for (int q = 0; q < d->a.n_bounded; q++)
             if (d->by[k].edge[q]) return true; /* other batches would be outside elsewhere */
-    int64_t *at = HONE_NEW_N(arena, int64_t, (size_t)d->taps);
-    uint32_t *outside = d->a.n_bounded ? hone_arena_raw(arena, sizeof *outside * (size_t)d->m) : NULL;
+    int64_t *at = HONE_NEW_N(arena, int64_t, (size_t)d->of.taps);
+    uint32_t *outside = d->a.n_bounded ? hone_arena_raw(arena, sizeof *outside * (size_t)d->of.m) : NULL;
     if (!at || (d->a.n_bounded && !outside)) return false;
     const hone_standing w = {{0}, 0, 0, 0, 0, 0, 0, {0}};
-    for (int64_t t = 0; t < d->taps; t++) at[t] = d->at_k_a[t * d->piece];
-    for (int64_t i = 0; outside && i < d->m; i++) {
+    for (int64_t t = 0; t < d->of.taps; t++) at[t] = d->at_k_a[t * d->of.piece];
+    for (int64_t i = 0; outside && i < d->of.m; i++) {
         outside[i] = 0;
-        for (int64_t t = 0; t < d->taps && !hone_contract_all_inside(d, &w, i); t++)
-            outside[i] |= (uint32_t)!hone_contract_inside(d, &w, i, t * d->piece) << t;
+        for (int64_t t = 0; t < d->of.taps && !hone_contract_all_inside(d, &w, i); t++)
+            outside[i] |= (uint32_t)!hone_contract_inside(d, &w, i, t * d->of.piece) << t;
     }
-    d->tap_at = at, d->tap_outside = outside;
-    d->kernel_i8 = kernel, d->run_i8 = kernel->run, d->mr = kernel->mr, d->nr = kernel->nr;
+    d->i8->tap_at = at, d->i8->tap_outside = outside;
+    d->i8->kernel = kernel, d->i8->run = kernel->run, d->mr = kernel->mr, d->nr = kernel->nr;
     return true;
 }
 /* Rows m0 … times n columns of the panels at b. beyond: a piece of zero points. */
 void hone_contract_int_taps_run(const hone_contract *d, const uint8_t *a, int64_t m0, int64_t m, const uint8_t *beyond, const uint8_t *b,
                                 int64_t n, int32_t *c, ptrdiff_t stride) {
     const hone_gemm_taps rows = {.m = m,
-                                 .taps = d->taps,
-                                 .piece = d->piece,
+                                 .taps = d->of.taps,
+                                 .piece = d->of.piece,
                                  .a = a,
                                  .row = d->at_m_a + m0,
-                                 .at = d->tap_at,
-                                 .outside = d->tap_outside ? d->tap_outside + m0 : NULL,
+                                 .at = d->i8->tap_at,
+                                 .outside = d->i8->tap_outside ? d->i8->tap_outside + m0 : NULL,
                                  .beyond = beyond,
-                                 .flip = d->flip_a};
+                                 .flip = d->i8->flip_a};
     for (int64_t j = 0; j < n; j += d->nr, b += d->nr * hone_contract_int_groups(d) * 4)
-        d->kernel_i8->taps(&rows, b, n - j < d->nr ? (int)(n - j) : d->nr, c + j, stride);
+        d->i8->kernel->taps(&rows, b, n - j < d->nr ? (int)(n - j) : d->nr, c + j, stride);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    contract_lines: depthwise convolution over channels-last pictures by lines of results (kernels/lines.h), where rows of A are pixels that lie evenly in lines, windows too, and
-   what follows is a bias a channel, a residual, a clamp, an activation. Found in the tables of a contraction (contract.c); all other depthwise is contract_run.c's and contract_plane.c's. */
+   what follows is a bias a channel, a residual, a clamp, an activation. Found in the tables of a contraction; all other depthwise is contract_run.c's and contract_plane.c's. */
 #include <math.h>
 
-#include "device/cpu/contract.h"
-#include "kernels/lines.h"
+#include "device/cpu/contract_depthwise.h"
 
 /* Does a table move evenly by *step along runs of `run`? */
 static bool even(const int64_t *at, int64_t n, int64_t run, int64_t *step) {
@@ -14,11 +13,11 @@ static bool even(const int64_t *at, int64_t n, int64_t run, int64_t *step) {
     return true;
 }
 static bool ends_even(const hone_row_number *r, const hone_contract *d, int64_t *pitch) {
-    return r->tensor >= 0 && even(r->at_m, d->m, d->lines.run, pitch);
+    return r->tensor >= 0 && even(r->at_m, d->of.m, d->lines->run, pitch);
 }
 /* Is a line of results so many rows of the picture below the one before it, whose first result is m? Then both may be asked for at once. */
 static bool follows(const hone_contract *d, int64_t m, int64_t down) {
-    const int64_t below = m + d->lines.run, next = d->k_run;
+    const int64_t below = m + d->lines->run, next = d->of.k_run;
     bool same = d->at_m_a[below] - d->at_m_a[m] == down * d->at_k_a[next];
     for (int q = 0; q < d->a.n_bounded; q++)
         same &= d->at_m_a_bounded[q][below] - d->at_m_a_bounded[q][m] == down * d->at_k_a_bounded[q][next];
@@ -26,11 +25,11 @@ static bool follows(const hone_contract *d, int64_t m, int64_t down) {
 }
 /* How many rows that is, where rows of windows lie evenly; the first line is asked. */
 static int64_t find_down(const hone_contract *d) {
-    const int64_t next = d->k_run, run = d->lines.run;
-    if (d->k <= next || d->m < 2 * run) return 0;
+    const int64_t next = d->of.k_run, run = d->lines->run;
+    if (d->of.k <= next || d->of.m < 2 * run) return 0;
     const int64_t row = d->at_k_a[next], line = d->at_m_a[run] - d->at_m_a[0];
     bool same = row > 0 && line > 0 && line % row == 0 && line / row < HONE_LINES_ROWS;
-    for (int64_t k = next; k < d->k && same; k += next) {
+    for (int64_t k = next; k < d->of.k && same; k += next) {
         same = d->at_k_a[k] == k / next * row;
         for (int q = 0; q < d->a.n_bounded; q++) same &= d->at_k_a_bounded[q][k] == k / next * d->at_k_a_bounded[q][next];
     }
@@ -38,49 +37,51 @@ static int64_t find_down(const hone_contract *d) {
 }
 static bool find_lines(hone_contract *d) {
     const hone_simple *s = d->simple;
-    if (!d->each || !d->direct || !d->packed_b || d->k > d->kc || d->alpha != 1 ||
+    if (!d->each || !d->direct || !d->packed_b || d->of.k > d->kc || d->of.alpha != 1 ||
         (s && (s->then || (!s->bias_n && (s->bias.tensor >= 0 || s->bias.k != 0)))))
         return false;
-    const int64_t across = d->k_run, run = d->m_run;
+    const int64_t across = d->of.k_run, run = d->of.m_run;
     int64_t step, ahead, along[MAX_BOUNDED], within[MAX_BOUNDED];
-    d->lines.run = run;
-    if (run < 2 || across < 2 || !even(d->at_m_a, d->m, run, &step) || !even(d->at_k_a, d->k, across, &ahead) || step < 1 || ahead < 1)
+    d->lines->run = run;
+    if (run < 2 || across < 2 || !even(d->at_m_a, d->of.m, run, &step) || !even(d->at_k_a, d->of.k, across, &ahead) || step < 1 ||
+        ahead < 1)
         return false;
-    d->lines.bound = -1;
+    d->lines->bound = -1;
     for (int q = 0; q < d->a.n_bounded; q++) { /* at most one bound is about columns; all others stay along a line */
-        if (!even(d->at_m_a_bounded[q], d->m, run, along + q) || !even(d->at_k_a_bounded[q], d->k, across, within + q)) return false;
+        if (!even(d->at_m_a_bounded[q], d->of.m, run, along + q) || !even(d->at_k_a_bounded[q], d->of.k, across, within + q)) return false;
         if (!along[q] && !within[q]) continue;
-        if (d->lines.bound >= 0 || along[q] < 1 || within[q] < 1) return false;
-        d->lines.bound = q;
+        if (d->lines->bound >= 0 || along[q] < 1 || within[q] < 1) return false;
+        d->lines->bound = q;
     }
-    d->lines.pitch = d->lines.bound >= 0 ? step / along[d->lines.bound] : step < ahead ? step : ahead;
-    if (d->lines.pitch < d->n || step % d->lines.pitch || ahead % d->lines.pitch) return false;
-    step /= d->lines.pitch, ahead /= d->lines.pitch;
-    if (d->lines.bound >= 0 && (step != along[d->lines.bound] || ahead != within[d->lines.bound])) return false;
-    if (d->k / across > HONE_LINES_ROWS || 3 * step + ahead * (across - 1) + 1 > HONE_LINES_COLUMNS) return false;
-    if (s ? !ends_even(&s->out, d, &d->lines.out_pitch) : !even(d->at_m_out, d->m, run, &d->lines.out_pitch)) return false;
-    if (s && s->residual.tensor >= 0 && !ends_even(&s->residual, d, &d->lines.residual_pitch)) return false;
-    d->lines.kernel = hone_lines_best();
-    d->lines.across = (int)across, d->lines.step = (int)step, d->lines.ahead = (int)ahead, d->lines.down = (int)find_down(d);
+    d->lines->pitch = d->lines->bound >= 0 ? step / along[d->lines->bound] : step < ahead ? step : ahead;
+    if (d->lines->pitch < d->of.n || step % d->lines->pitch || ahead % d->lines->pitch) return false;
+    step /= d->lines->pitch, ahead /= d->lines->pitch;
+    if (d->lines->bound >= 0 && (step != along[d->lines->bound] || ahead != within[d->lines->bound])) return false;
+    if (d->of.k / across > HONE_LINES_ROWS || 3 * step + ahead * (across - 1) + 1 > HONE_LINES_COLUMNS) return false;
+    if (s ? !ends_even(&s->out, d, &d->lines->out_pitch) : !even(d->at_m_out, d->of.m, run, &d->lines->out_pitch)) return false;
+    if (s && s->residual.tensor >= 0 && !ends_even(&s->residual, d, &d->lines->residual_pitch)) return false;
+    d->lines->kernel = hone_lines_best();
+    d->lines->across = (int)across, d->lines->step = (int)step, d->lines->ahead = (int)ahead, d->lines->down = (int)find_down(d);
     return true;
 }
 void hone_lines_choose(hone_contract *d) {
-    if (!find_lines(d)) d->lines.run = 0;
-    const int64_t some = HONE_LINES_MANY * d->lines.run; /* a tile is whole lines, as many as a kernel takes at once */
-    if (d->lines.run && d->lines.down && d->mt < d->m && d->mt >= some) d->mt = d->mt / some * some;
+    if (!find_lines(d)) d->lines->run = 0;
+    const int64_t some = HONE_LINES_MANY * d->lines->run; /* a tile is whole lines, as many as a kernel takes at once */
+    if (d->lines->run && d->lines->down && d->mt < d->of.m && d->mt >= some) d->mt = d->mt / some * some;
 }
 void hone_lines_fill(const hone_contract *d, const void *source, float *panels) {
     const int64_t all_n = hone_contract_columns(d);
-    for (int64_t b = 0; b < d->batch_b; b++, panels += all_n * d->k)
-        for (int64_t j = 0; j < d->n; j++) {
-            const int64_t column = hone_contract_own(d, b, false) + d->at_row_b[j / d->run] + j % d->run * d->run_step;
-            for (int64_t k = 0; k < d->k; k++) panels[k * all_n + j] = hone_contract_widened(d->stored_b, source, column + d->at_k_b[k]);
+    for (int64_t b = 0; b < d->of.batch_b; b++, panels += all_n * d->of.k)
+        for (int64_t j = 0; j < d->of.n; j++) {
+            const int64_t column = hone_contract_own(d, b, false) + d->at_row_b[j / d->of.run] + j % d->of.run * d->of.run_step;
+            for (int64_t k = 0; k < d->of.k; k++)
+                panels[k * all_n + j] = hone_contract_widened(d->of.stored_b, source, column + d->at_k_b[k]);
         }
 }
 bool hone_lines_takes(const hone_contract *d, uint64_t half) {
     hone_gemm_part is;
     hone_contract_halves(d, half, &is);
-    return !half || (d->lines.kernel->halves && is.a_half);
+    return !half || (d->lines->kernel->halves && is.a_half);
 }
 static const float zeros[HONE_CONTRACT_KC]; /* what is outside */
 enum { CHAIN = 16 /* results that an activation takes at once */, LINES_KEPT = 32768, LEAST_CHANNELS = 64 };
@@ -100,16 +101,16 @@ static void activate(const hone_simple *s, const hone_lines_part *l) {
 /* Results m0 … m0+m-1, all of one line, and as many of the line below where l says two; channels from j on. */
 static void line(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, int64_t m, int64_t j, hone_lines_part l) {
     const hone_simple *s = d->simple;
-    const int64_t all_n = hone_contract_columns(d), below = l.lines > 1 ? m0 + d->lines.run : m0, rows = d->k / l.across;
+    const int64_t all_n = hone_contract_columns(d), below = l.lines > 1 ? m0 + d->lines->run : m0, rows = d->of.k / l.across;
     const float *a = hone_element(at[d->a.tensor], l.row_half, d->a.at.c + w->a + j), *row[HONE_LINES_MANY * HONE_LINES_ROWS],
                 *weight[HONE_LINES_ROWS];
-    const float *b = (const float *)at[d->packed_b] + w->own_b * all_n * d->k + j;
+    const float *b = (const float *)at[d->packed_b] + w->own_b * all_n * d->of.k + j;
     for (int64_t r = 0; r < rows + (l.lines - 1) * l.down; r++) {
         const int64_t k = (r < rows ? r : r - l.down) * l.across, first = r < rows ? m0 : below;
         bool inside = true;
         for (int q = 0; q < d->a.n_bounded && inside; q++) {
             const int64_t i = d->a.bounded[q].c + w->edge[q] + d->at_m_a_bounded[q][first] + d->at_k_a_bounded[q][k];
-            if (q == d->lines.bound) l.lo = -i, l.hi = d->a.size[q] - i;
+            if (q == d->lines->bound) l.lo = -i, l.hi = d->a.size[q] - i;
             else inside = i >= 0 && i < d->a.size[q];
         }
         row[r] = inside ? hone_element(a, l.row_half, d->at_m_a[first] + d->at_k_a[k]) : NULL;
@@ -125,23 +126,23 @@ static void line(const hone_contract *d, void *const *at, const hone_standing *w
         l.residual_down = AT(s->residual, below) - AT(s->residual, m0);
     }
 #undef AT
-    d->lines.kernel->run(&l);
+    d->lines->kernel->run(&l);
     for (int k = 0; s && s->activate && k < l.lines; k++, l.to += l.to_down) activate(s, &l);
 }
 void hone_lines_tile(const hone_contract *d, void *const *at, uint64_t half, int64_t number) {
     const hone_simple *s = d->simple;
-    const int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt, run = d->lines.run;
-    const bool down = d->n > d->m; /* as in contract_run.c */
+    const int64_t nb = (d->of.n + d->nt - 1) / d->nt, mb = (d->of.m + d->mt - 1) / d->mt, run = d->lines->run;
+    const bool down = d->of.n > d->of.m; /* as in contract_run.c */
     const int64_t n0 = (down ? number / mb % nb : number % nb) * d->nt, m0 = (down ? number % mb : number / nb % mb) * d->mt;
-    const int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, past = d->m - m0 < d->mt ? d->m : m0 + d->mt;
+    const int64_t n = d->of.n - n0 < d->nt ? d->of.n - n0 : d->nt, past = d->of.m - m0 < d->mt ? d->of.m : m0 + d->mt;
     const hone_standing w = hone_contract_stand(d, number / nb / mb);
-    hone_lines_part l = {.across = d->lines.across,
-                         .step = d->lines.step,
-                         .ahead = d->lines.ahead,
-                         .down = d->lines.down,
-                         .pitch = d->lines.pitch,
-                         .to_pitch = d->lines.out_pitch,
-                         .residual_pitch = d->lines.residual_pitch,
+    hone_lines_part l = {.across = d->lines->across,
+                         .step = d->lines->step,
+                         .ahead = d->lines->ahead,
+                         .down = d->lines->down,
+                         .pitch = d->lines->pitch,
+                         .to_pitch = d->lines->out_pitch,
+                         .residual_pitch = d->lines->residual_pitch,
                          .zeros = zeros,
                          .hi = INT64_MAX,
                          .least = s ? hone_epilogue_number(&s->lo, s->n_batch, at, w.index, m0) : -INFINITY,
@@ -151,7 +152,7 @@ void hone_lines_tile(const hone_contract *d, void *const *at, uint64_t half, int
     hone_contract_halves(d, half, &is);
     l.row_half = is.a_half, l.to_half = is.c_half, l.residual_half = is.residual_half;
     /* some channels at a time, so that lines stay in L1 until all rows of windows have passed; not too few: each time a result's columns are found anew */
-    int64_t some = LINES_KEPT / (d->k / d->k_run * (run * l.step + l.across) * (int64_t)sizeof(float));
+    int64_t some = LINES_KEPT / (d->of.k / d->of.k_run * (run * l.step + l.across) * (int64_t)sizeof(float));
     some = run * l.step > 40 ? n : (some < LEAST_CHANNELS ? LEAST_CHANNELS : some) / 32 * 32;
     for (int64_t j = n0; j < n0 + n; j += some) {
         l.channels = n0 + n - j < some ? n0 + n - j : some;

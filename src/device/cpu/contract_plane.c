@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
    contract_plane: depthwise convolution of pictures that lie plane by plane (kernels/gemm.h), found in the subscripts of a contraction. Those whose channels are last are
    contract_lines.c's and contract_run.c's. */
-#include "device/cpu/contract.h"
+#include "device/cpu/contract_depthwise.h"
 
 /* One row of A a batch, and B a window over a plane: N is (oy, ox) or (ox), K is (1, ky, kx) or (1, kx). */
-bool hone_contract_plane(hone_contract *d) {
-    const hone_slots_of *w = &d->slots;
+static bool find(hone_contract *d) {
+    const hone_slots_of *w = &d->of.slots;
     int in_n[2] = {-1, -1}, in_k[2] = {-1, -1}, nn = 0, nk = 0;
-    for (int k = 0; k < d->n_n; k++)
-        if (w->extent[d->group_n[k]] > 1 || k == d->n_n - 1) {
+    for (int k = 0; k < d->of.n_n; k++)
+        if (w->extent[d->of.group_n[k]] > 1 || k == d->of.n_n - 1) {
             if (nn == 2) return false;
-            in_n[nn++] = d->group_n[k];
+            in_n[nn++] = d->of.group_n[k];
         }
     for (int k = w->n_domain; k < w->n; k++)
         if (w->extent[k] > 1) {
             if (nk == 2) return false;
             in_k[nk++] = k;
         }
-    int oy = nn == 2 ? in_n[0] : -1, ox = d->group_n[d->n_n - 1], ky = -1, kx = -1;
+    int oy = nn == 2 ? in_n[0] : -1, ox = d->of.group_n[d->of.n_n - 1], ky = -1, kx = -1;
     if (nk == 2) ky = in_k[0], kx = in_k[1];
     else if (nk == 1) { /* along which way does it go? */ bool along_x = false;
         for (int q = 0; q < d->b.n_bounded; q++) along_x |= d->b.bounded[q].k[in_k[0]] && d->b.bounded[q].k[ox];
         if (!d->b.n_bounded) return false;
         *(along_x ? &kx : &ky) = in_k[0];
     } else return false;
-    hone_depthwise_shape *s = &d->shape;
+    hone_depthwise_shape *s = &d->plane->shape;
     *s = (hone_depthwise_shape){.h = 1,
                                 .w = 1,
                                 .oh = oy < 0 ? 1 : w->extent[oy],
@@ -36,7 +36,7 @@ bool hone_contract_plane(hone_contract *d) {
                                 .dh = 1,
                                 .dw = 1};
     /* strides and pads follow from the bounded subscripts; an unbounded direction has no window to see */
-    d->plane_step = 1; /* floats: unit stride along x */
+    d->plane->step = 1; /* floats: unit stride along x */
     bool seen_x = false, seen_y = oy < 0 && ky < 0;
     int64_t start = d->b.at.c, row_pitch = 0;
     for (int q = 0; q < d->b.n_bounded; q++) {
@@ -53,13 +53,13 @@ bool hone_contract_plane(hone_contract *d) {
     if (!seen_x) { /* never outside along x: a window whose steps the addresses tell */
         s->sw = d->b.at.k[ox], s->dw = kx < 0 ? 1 : d->b.at.k[kx], s->pw = 0;
         if (s->sw <= 0 || s->dw <= 0) return false;
-        if (d->bytes && kx >= 0 && (s->sw % s->dw == 0 || s->dw % s->sw == 0))
-            d->plane_step = s->sw < s->dw ? s->sw : s->dw, s->sw /= d->plane_step, s->dw /= d->plane_step;
+        if (d->of.integers && kx >= 0 && (s->sw % s->dw == 0 || s->dw % s->sw == 0))
+            d->plane->step = s->sw < s->dw ? s->sw : s->dw, s->sw /= d->plane->step, s->dw /= d->plane->step;
         s->w = (s->ow - 1) * s->sw + (s->kw - 1) * s->dw + 1;
     } else {
-        if (d->bytes && d->b.at.k[ox] > 0 && d->b.at.k[ox] % s->sw == 0) d->plane_step = d->b.at.k[ox] / s->sw;
-        if (d->b.at.k[ox] != s->sw * d->plane_step || (kx >= 0 && d->b.at.k[kx] != s->dw * d->plane_step)) return false;
-        start += s->pw * d->plane_step;
+        if (d->of.integers && d->b.at.k[ox] > 0 && d->b.at.k[ox] % s->sw == 0) d->plane->step = d->b.at.k[ox] / s->sw;
+        if (d->b.at.k[ox] != s->sw * d->plane->step || (kx >= 0 && d->b.at.k[kx] != s->dw * d->plane->step)) return false;
+        start += s->pw * d->plane->step;
     }
     if (!seen_y) {
         int64_t by = oy >= 0 ? d->b.at.k[oy] : 0, bk = ky >= 0 ? d->b.at.k[ky] : 0,
@@ -82,28 +82,34 @@ bool hone_contract_plane(hone_contract *d) {
     if (ky >= 0 && d->a.at.k[ky] != s->kw) return false;
     s->xs = (ptrdiff_t)row_pitch, s->ys = (ptrdiff_t)s->ow;
     d->b.at.c = start;
-    d->plane = hone_depthwise_f32_best();
-    d->plane_rows = s->oh;
-    while (d->plane_rows > 4 && d->plane_rows * s->ow > 16384) d->plane_rows = (d->plane_rows + 1) / 2;
+    d->plane->kernel = hone_depthwise_f32_best();
+    d->plane->rows = s->oh;
+    while (d->plane->rows > 4 && d->plane->rows * s->ow > 16384) d->plane->rows = (d->plane->rows + 1) / 2;
     return true;
+}
+hone_status hone_contract_plane(hone_arena *arena, hone_contract *d, bool *is) {
+    if (!(d->plane = HONE_NEW(arena, struct hone_contract_plane))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    if (!(*is = find(d))) d->plane = NULL;
+    return HONE_OK;
 }
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
-    int64_t parts = (d->shape.oh + d->plane_rows - 1) / d->plane_rows, batch = number / parts, y0 = number % parts * d->plane_rows;
-    int64_t y1 = y0 + d->plane_rows < d->shape.oh ? y0 + d->plane_rows : d->shape.oh;
+    int64_t parts = (d->plane->shape.oh + d->plane->rows - 1) / d->plane->rows, batch = number / parts,
+            y0 = number % parts * d->plane->rows;
+    int64_t y1 = y0 + d->plane->rows < d->plane->shape.oh ? y0 + d->plane->rows : d->plane->shape.oh;
     const hone_standing here = hone_contract_stand(d, batch);
     const float *w = (const float *)at[d->a.tensor] + d->a.at.c + here.a, *x = (const float *)at[d->b.tensor] + d->b.at.c + here.b;
     float *c = scratch;
-    int64_t n0 = y0 * d->shape.ow, n = (y1 - y0) * d->shape.ow;
-    d->plane->run(&d->shape, x, w, c - n0, y0, y1);
+    int64_t n0 = y0 * d->plane->shape.ow, n = (y1 - y0) * d->plane->shape.ow;
+    d->plane->kernel->run(&d->plane->shape, x, w, c - n0, y0, y1);
     return hone_contract_finish(d, at, 0, &here, 0, 1, n0, n, c, n, NULL, (char *)scratch + d->c_bytes);
 }
 void hone_contract_plane_step(hone_contract *d, hone_step *s) {
-    d->c_bytes = hone_up64(sizeof(float) * (size_t)(d->plane_rows * d->shape.ow));
+    d->c_bytes = hone_up64(sizeof(float) * (size_t)(d->plane->rows * d->plane->shape.ow));
     s->tactic = "depthwise", s->flush = true, s->tile = tile;
-    s->tiles = d->batch * ((d->shape.oh + d->plane_rows - 1) / d->plane_rows);
-    s->serial = d->batch * d->n * d->k < 200000;
+    s->tiles = d->of.batch * ((d->plane->shape.oh + d->plane->rows - 1) / d->plane->rows);
+    s->serial = d->of.batch * d->of.n * d->of.k < 200000;
     s->scratch_bytes = d->c_bytes + (d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0);
 }

@@ -3,23 +3,26 @@
 #include <math.h>
 #include <string.h>
 
+#include "device/cpu/contract_depthwise.h"
+#include "device/cpu/contract_half.h"
+#include "device/cpu/contract_int.h"
 #include "device/cpu/planes.h"
 
 int64_t hone_contract_own(const hone_contract *d, int64_t number, bool a) {
     int64_t at = 0;
-    for (int k = 0; k < d->n_batch; k++) {
-        int64_t radix = a ? d->by[k].radix_a : d->by[k].radix_b;
-        if (radix) at += number / radix % d->batch_extent[k] * (a ? d->by[k].a : d->by[k].b);
+    for (int k = 0; k < d->of.n_batch; k++) {
+        int64_t radix = a ? d->of.radix_a[k] : d->of.radix_b[k];
+        if (radix) at += number / radix % d->of.batch_extent[k] * (a ? d->by[k].a : d->by[k].b);
     }
     return at;
 }
 hone_standing hone_contract_stand(const hone_contract *d, int64_t batch) {
     hone_standing s = {{0}, 0, 0, 0, 0, 0, 0, {0}};
-    for (int k = d->n_batch - 1; k >= 0; k--) s.index[k] = batch % d->batch_extent[k], batch /= d->batch_extent[k];
-    for (int k = 0; k < d->n_batch; k++) {
+    for (int k = d->of.n_batch - 1; k >= 0; k--) s.index[k] = batch % d->of.batch_extent[k], batch /= d->of.batch_extent[k];
+    for (int k = 0; k < d->of.n_batch; k++) {
         int64_t i = s.index[k];
         s.a += i * d->by[k].a, s.b += i * d->by[k].b, s.domain += i * d->by[k].domain, s.out += i * d->by[k].out;
-        s.own_a += i * d->by[k].radix_a, s.own_b += i * d->by[k].radix_b;
+        s.own_a += i * d->of.radix_a[k], s.own_b += i * d->of.radix_b[k];
         for (int q = 0; q < d->a.n_bounded; q++) s.edge[q] += i * d->by[k].edge[q];
     }
     return s;
@@ -34,20 +37,20 @@ bool hone_contract_inside(const hone_contract *d, const hone_standing *w, int64_
 bool hone_contract_all_inside(const hone_contract *d, const hone_standing *w, int64_t m) { /* wherever K is */
     for (int q = 0; q < d->a.n_bounded; q++) {
         int64_t i = d->a.bounded[q].c + w->edge[q] + d->at_m_a_bounded[q][m];
-        if (i + d->low_k[q] < 0 || i + d->high_k[q] >= d->a.size[q]) return false;
+        if (i + d->of.low_k[q] < 0 || i + d->of.high_k[q] >= d->a.size[q]) return false;
     }
     return true;
 }
 uint32_t *hone_contract_outside(hone_arena *arena, const hone_contract *d) {
     const hone_standing w = {{0}, 0, 0, 0, 0, 0, 0, {0}};
     bool moves = false;
-    for (int k = 0; k < d->n_batch; k++)
+    for (int k = 0; k < d->of.n_batch; k++)
         for (int q = 0; q < d->a.n_bounded; q++) moves |= d->by[k].edge[q] != 0;
-    if (!d->a.n_bounded || moves || d->k > 32 || d->m > 1 << 16) return NULL;
-    uint32_t *out = hone_arena_raw(arena, sizeof *out * (size_t)d->m);
-    for (int64_t m = 0; out && m < d->m; m++) {
+    if (!d->a.n_bounded || moves || d->of.k > 32 || d->of.m > 1 << 16) return NULL;
+    uint32_t *out = hone_arena_raw(arena, sizeof *out * (size_t)d->of.m);
+    for (int64_t m = 0; out && m < d->of.m; m++) {
         out[m] = 0;
-        for (int64_t k = 0; k < d->k && !hone_contract_all_inside(d, &w, m); k++)
+        for (int64_t k = 0; k < d->of.k && !hone_contract_all_inside(d, &w, m); k++)
             out[m] |= (uint32_t)!hone_contract_inside(d, &w, m, k) << k;
     }
     return out;
@@ -65,36 +68,36 @@ static inline void few(float *to, const float *from, int64_t n) {
 static void edge_row(const hone_contract *d, const hone_standing *w, int64_t r, const float *row, float *to) {
     const int64_t *at = d->at_k_a, last = d->a.n_bounded - 1;
     if (last > 1) {
-        for (int64_t p = 0; p < d->k; p++) to[p] = hone_contract_inside(d, w, r, p) ? row[at[p]] : 0;
+        for (int64_t p = 0; p < d->of.k; p++) to[p] = hone_contract_inside(d, w, r, p) ? row[at[p]] : 0;
         return;
     }
     const int64_t *y = d->at_k_a_bounded[0], *x = d->at_k_a_bounded[last], y0 = d->a.bounded[0].c + w->edge[0] + d->at_m_a_bounded[0][r],
                   x0 = d->a.bounded[last].c + w->edge[last] + d->at_m_a_bounded[last][r];
     const uint64_t h = (uint64_t)d->a.size[0], v = (uint64_t)d->a.size[last];
-    for (int64_t p = 0; p < d->k; p++) to[p] = (((uint64_t)(y0 + y[p]) < h) & ((uint64_t)(x0 + x[p]) < v)) ? row[at[p]] : 0;
+    for (int64_t p = 0; p < d->of.k; p++) to[p] = (((uint64_t)(y0 + y[p]) < h) & ((uint64_t)(x0 + x[p]) < v)) ? row[at[p]] : 0;
 }
 void hone_contract_pack_a(const hone_contract *d, const void *from_a, const hone_standing *w, int64_t m0, int64_t m, float *rows) {
     const int64_t *at = d->at_k_a;
     const float *a = from_a;
-    for (int64_t r = m0; d->stored_a && r < m0 + m; r++, rows += d->k)
-        for (int64_t p = 0; p < d->k; p++) rows[p] = hone_contract_widened(d->stored_a, from_a, d->at_m_a[r] + at[p]);
-    if (d->stored_a) return;
+    for (int64_t r = m0; d->of.stored_a && r < m0 + m; r++, rows += d->of.k)
+        for (int64_t p = 0; p < d->of.k; p++) rows[p] = hone_contract_widened(d->of.stored_a, from_a, d->at_m_a[r] + at[p]);
+    if (d->of.stored_a) return;
     int64_t run = 1; /* values that lie in a row, wherever K is: the last index of K */
-    while (run < d->k && at[run] == run) run++;
-    if (d->k % run) run = 1;
-    for (int64_t r = m0; r < m0 + m; r++, rows += d->k) {
+    while (run < d->of.k && at[run] == run) run++;
+    if (d->of.k % run) run = 1;
+    for (int64_t r = m0; r < m0 + m; r++, rows += d->of.k) {
         const float *row = a + d->at_m_a[r];
         if (!hone_contract_all_inside(d, w, r)) edge_row(d, w, r, row, rows);
         else if (run == 1)
-            for (int64_t p = 0; p < d->k; p++) rows[p] = row[at[p]];
+            for (int64_t p = 0; p < d->of.k; p++) rows[p] = row[at[p]];
         else if (run == 3) /* the window of most networks' first layer: a pair and one */
-            for (int64_t p = 0; p < d->k; p += 3) {
+            for (int64_t p = 0; p < d->of.k; p += 3) {
                 const float *from = row + at[p];
                 const float last = from[2];
                 memcpy(rows + p, from, 2 * sizeof *from), rows[p + 2] = last;
             }
         else
-            for (int64_t p = 0; p < d->k; p += run) few(rows + p, row + at[p], run);
+            for (int64_t p = 0; p < d->of.k; p += run) few(rows + p, row + at[p], run);
     }
 }
 /* A few elements at the edges of a window; a call for each would cost more than the copy between them. */
@@ -105,10 +108,10 @@ static inline void edge(char *to, int64_t n, size_t size, int outside) {
         for (int64_t i = 0; i < n; i++) ((float *)(void *)to)[i] = 0;
 }
 void hone_contract_gather(const hone_contract *d, const void *b, int64_t k, int64_t n0, int64_t n, size_t size, int outside, void *to) {
-    int64_t row = n0 / d->run, at = n0 % d->run, step = d->run_step;
+    int64_t row = n0 / d->of.run, at = n0 % d->of.run, step = d->of.run_step;
     char *line = to;
     while (n > 0) {
-        int64_t len = d->run - at < n ? d->run - at : n, lo = at, hi = at + len;
+        int64_t len = d->of.run - at < n ? d->of.run - at : n, lo = at, hi = at + len;
         for (int q = 0; q < d->b.n_bounded && lo < hi; q++) { /* inside: 0 <= p + i * s < size */
             int64_t p = d->b.bounded[q].c + d->at_k_bounded[q][k] + d->at_row_bounded[q][row], s = d->run_bounded[q], many = d->b.size[q];
             if (s == 0) {
@@ -139,16 +142,16 @@ void hone_contract_gather(const hone_contract *d, const void *b, int64_t k, int6
 /* A panel of constants that are halves: widened a column's values of K at a time, or a slice at a time, whichever lies in a row. */
 static void pack_halves(const hone_contract *d, const void *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, float *panel) {
     enum { SOME = 64, MOST = 128 /* columns of a panel */ };
-    const int64_t have = d->n - n0 < nt ? d->n - n0 : nt, vector = d->kernel->vector, wide = (have + vector - 1) / vector * vector;
+    const int64_t have = d->of.n - n0 < nt ? d->of.n - n0 : nt, vector = d->kernel->vector, wide = (have + vector - 1) / vector * vector;
     const int64_t *at = d->at_k_b + k0;
     float room[SOME * 16];
     uint16_t line[MOST];
-    for (int64_t p = 0; p < kc && d->run_step == 1; p++) {
+    for (int64_t p = 0; p < kc && d->of.run_step == 1; p++) {
         hone_contract_gather(d, b, k0 + p, n0, have, sizeof *line, 0, line);
-        hone_dtype_load_n(d->stored_b, panel + p * wide, line, (size_t)have);
+        hone_dtype_load_n(d->of.stored_b, panel + p * wide, line, (size_t)have);
         for (int64_t j = have; j < wide; j++) panel[p * wide + j] = 0;
     }
-    for (int64_t p0 = 0; p0 < kc && d->run_step != 1; p0 += SOME) {
+    for (int64_t p0 = 0; p0 < kc && d->of.run_step != 1; p0 += SOME) {
         const int64_t many = kc - p0 < SOME ? kc - p0 : SOME;
         const bool dense = at[p0 + many - 1] - at[p0] == many - 1 && (many < 2 || at[p0 + 1] - at[p0] == 1);
         for (int64_t j0 = 0; j0 < wide; j0 += 16) {
@@ -160,10 +163,10 @@ static void pack_halves(const hone_contract *d, const void *b, int64_t n0, int64
                     memset(to, 0, sizeof room / 16);
                     continue;
                 }
-                const int64_t from = d->at_row_b[column / d->run] + column % d->run * d->run_step;
-                if (dense) hone_dtype_load_n(d->stored_b, to, hone_element(b, true, from + at[p0]), (size_t)many);
+                const int64_t from = d->at_row_b[column / d->of.run] + column % d->of.run * d->of.run_step;
+                if (dense) hone_dtype_load_n(d->of.stored_b, to, hone_element(b, true, from + at[p0]), (size_t)many);
                 else
-                    for (int64_t p = 0; p < many; p++) to[p] = hone_contract_widened(d->stored_b, b, from + at[p0 + p]);
+                    for (int64_t p = 0; p < many; p++) to[p] = hone_contract_widened(d->of.stored_b, b, from + at[p0 + p]);
             }
             hone_transpose_floats(columns, many, room, SOME, panel + p0 * wide + j0, wide);
         }
@@ -171,25 +174,25 @@ static void pack_halves(const hone_contract *d, const void *b, int64_t n0, int64
 }
 void hone_contract_pack_b(const hone_contract *d, const void *from_b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart,
                           float *panels, float *line) {
-    if (d->stored_b) { /* always one panel */
+    if (d->of.stored_b) { /* always one panel */
         pack_halves(d, from_b, n0, nt, k0, kc, panels);
         return;
     }
     const float *b = from_b;
-    const int64_t nr = d->nr, have = d->n - n0 < nt ? d->n - n0 : nt, vector = d->kernel->vector;
+    const int64_t nr = d->nr, have = d->of.n - n0 < nt ? d->of.n - n0 : nt, vector = d->kernel->vector;
     const int64_t width = (have + vector - 1) / vector * vector, n_panel = (width + nr - 1) / nr;
     float small[128];
     const int64_t *at = d->at_k_b + k0;
     /* N does not run along memory (weights, keys of attention): column by column, as many values of K at a time as stay in L1 */
-    if (!d->b.n_bounded && d->run_step != 1 && kc > 1) {
+    if (!d->b.n_bounded && d->of.run_step != 1 && kc > 1) {
         for (int64_t p0 = 0; p0 < kc; p0 += 64) {
             const int64_t p1 = p0 + 64 < kc ? p0 + 64 : kc;
             const bool dense = at[p1 - 1] - at[p0] == p1 - 1 - p0 && (p1 - p0 < 2 || at[p0 + 1] - at[p0] == 1);
-            const float *first = b + d->at_row_b[n0 / d->run] + n0 % d->run * d->run_step + at[p0];
-            const bool even = dense && n0 % d->run + have <= d->run; /* columns that lie evenly */
+            const float *first = b + d->at_row_b[n0 / d->of.run] + n0 % d->of.run * d->of.run_step + at[p0];
+            const bool even = dense && n0 % d->of.run + have <= d->of.run; /* columns that lie evenly */
             for (int64_t j = 0; even && j < have; j += nr) {
                 const int64_t wide = width - j < nr ? width - j : nr, many = have - j < nr ? have - j : nr;
-                hone_transpose_floats(many, p1 - p0, first + j * d->run_step, d->run_step, panels + j * apart + p0 * wide, wide);
+                hone_transpose_floats(many, p1 - p0, first + j * d->of.run_step, d->of.run_step, panels + j * apart + p0 * wide, wide);
             }
             for (int64_t j = even ? have : 0; j < width; j++) {
                 const int64_t from = j / nr * nr, wide = width - from < nr ? width - from : nr;
@@ -198,7 +201,7 @@ void hone_contract_pack_b(const hone_contract *d, const void *from_b, int64_t n0
                     for (int64_t p = p0; p < p1; p++) to[p * wide] = 0;
                     continue;
                 }
-                const float *col = b + d->at_row_b[(n0 + j) / d->run] + (n0 + j) % d->run * d->run_step;
+                const float *col = b + d->at_row_b[(n0 + j) / d->of.run] + (n0 + j) % d->of.run * d->of.run_step;
                 if (dense)
                     for (int64_t p = p0; p < p1; p++) to[p * wide] = col[at[p0] + p - p0];
                 else
@@ -210,7 +213,7 @@ void hone_contract_pack_b(const hone_contract *d, const void *from_b, int64_t n0
     if (!line) line = small; /* only for one panel */
     for (int64_t p = 0; p < kc; p++) {
         const float *from = line;
-        if (!d->b.n_bounded && d->run_step == 1 && d->rows == 1 && have == width) from = b + at[p] + n0;
+        if (!d->b.n_bounded && d->of.run_step == 1 && d->of.rows == 1 && have == width) from = b + at[p] + n0;
         else {
             hone_contract_gather(d, b, k0 + p, n0, have, sizeof *line, 0, line);
             for (int64_t j = have; j < width; j++) line[j] = 0;
@@ -224,9 +227,9 @@ void hone_contract_pack_b(const hone_contract *d, const void *from_b, int64_t n0
 hone_status hone_contract_finish(const hone_contract *d, void *const *at, int64_t over, const hone_standing *w, int64_t m0, int64_t m,
                                  int64_t n0, int64_t n, void *sums, int64_t stride, const int32_t *less, void *scratch) {
     float *c = sums; /* or i32, four bytes as well */
-    if (d->alpha != 1)
+    if (d->of.alpha != 1)
         for (int64_t i = 0; i < m; i++)
-            for (int64_t j = 0; j < n; j++) c[i * stride + j] *= d->alpha;
+            for (int64_t j = 0; j < n; j++) c[i * stride + j] *= d->of.alpha;
     if (d->simple) {
         for (int64_t i = 0; i < m; i++) hone_epilogue_run(d->simple, at, w->index, m0 + i, n0, n, c + i * stride, less ? less[i] : 0);
         return HONE_OK;
@@ -235,13 +238,13 @@ hone_status hone_contract_finish(const hone_contract *d, void *const *at, int64_
         if (less[i])
             for (int64_t j = 0; j < n; j++) ((uint32_t *)sums)[i * stride + j] -= (uint32_t)less[i];
     if (!d->epilogue) {
-        float *out = (float *)at[d->out] + over * d->over_out;
+        float *out = (float *)at[d->out] + over * d->of.over_out;
         for (int64_t i = 0; i < m; i++) memcpy(out + w->out + d->at_m_out[m0 + i] + n0, c + i * stride, sizeof *c * (size_t)n);
         return HONE_OK;
     }
     int64_t first = w->domain + n0;
-    if (n == d->n && m > 1 && n < 2048 &&
-        d->at_m_domain[m0 + m - 1] - d->at_m_domain[m0] == (m - 1) * d->n) { /* whole rows, one after another: one run */
+    if (n == d->of.n && m > 1 && n < 2048 &&
+        d->at_m_domain[m0 + m - 1] - d->at_m_domain[m0] == (m - 1) * d->of.n) { /* whole rows, one after another: one run */
         if (stride != n)
             for (int64_t i = 1; i < m; i++) memmove(c + i * n, c + i * stride, sizeof *c * (size_t)n);
         return hone_tilecode_run(d->epilogue, at, first + d->at_m_domain[m0], m * n, 0, c, scratch);
@@ -256,20 +259,20 @@ static void point(const hone_contract *d, const float *a, bool half, const hone_
                   int64_t taps, int64_t p0, const float **at, int64_t apart) {
     const int64_t *from = d->at_m_a + m0;
     for (int64_t t = 0; t < taps; t++) {
-        const int64_t place = d->at_k_a[(t0 + t) * d->piece] + p0;
+        const int64_t place = d->at_k_a[(t0 + t) * d->of.piece] + p0;
         for (int64_t r = 0; r < m; r++) at[t * apart + r] = hone_element(a, half, place + from[r]);
     }
     for (int64_t r = 0; d->a.n_bounded && r < m; r++) {
         if (hone_contract_all_inside(d, w, m0 + r)) continue;
         for (int64_t t = 0; t < taps; t++)
-            if (!hone_contract_inside(d, w, m0 + r, (t0 + t) * d->piece)) at[t * apart + r] = zeros;
+            if (!hone_contract_inside(d, w, m0 + r, (t0 + t) * d->of.piece)) at[t * apart + r] = zeros;
     }
 }
 void hone_contract_ends(const hone_contract *d, void *const *at, int64_t over, const hone_standing *w, int64_t m0, int64_t m,
                         hone_gemm_part *part, const hone_contract_lists *l) {
     const hone_simple *s = d->simple;
     float *out = at[s ? s->out.tensor : d->out];
-    const int64_t first = s ? hone_epilogue_at(&s->out, s->n_batch, w->index, m0) - s->out.at_m[m0] : over * d->over_out + w->out;
+    const int64_t first = s ? hone_epilogue_at(&s->out, s->n_batch, w->index, m0) - s->out.at_m[m0] : over * d->of.over_out + w->out;
     const int64_t *rows = s ? s->out.at_m : d->at_m_out;
     for (int64_t i = 0; i < m; i++) l->c[i] = hone_element(out, part->c_half, first + rows[m0 + i]);
     if (!s) return;
@@ -326,8 +329,8 @@ static void strewn(const hone_contract *d, const float *a, const hone_standing *
         rows[r - i] = a + d->at_m_a[m0 + r];
     }
     for (int64_t r = i; !inside && r < i + part->m; r++) {
-        if (seen[r] != COPIED) hone_contract_pack_a(d, a, w, m0 + r, 1, room + r * d->k);
-        seen[r] = COPIED, rows[r - i] = room + r * d->k + k0;
+        if (seen[r] != COPIED) hone_contract_pack_a(d, a, w, m0 + r, 1, room + r * d->of.k);
+        seen[r] = COPIED, rows[r - i] = room + r * d->of.k + k0;
     }
     part->a = rows, part->at = inside ? d->at_k_a + k0 : NULL;
 }
@@ -337,9 +340,9 @@ static int64_t low_as(int64_t m, int64_t most) {
     return (m + passes - 1) / passes;
 }
 static hone_gemm_ahead scaled_by(const hone_contract *d, void *const *at, int64_t k0) {
-    if (!d->ahead.is) return (hone_gemm_ahead){0};
-    return (hone_gemm_ahead){(const float *)at[d->ahead.s] + d->ahead.s_c + k0,
-                             d->ahead.b < 0 ? NULL : (const float *)at[d->ahead.b] + d->ahead.b_c + k0, d->ahead.lo, d->ahead.hi};
+    if (!d->ahead) return (hone_gemm_ahead){0};
+    return (hone_gemm_ahead){(const float *)at[d->ahead->s] + d->ahead->s_c + k0,
+                             d->ahead->b < 0 ? NULL : (const float *)at[d->ahead->b] + d->ahead->b_c + k0, d->ahead->lo, d->ahead->hi};
 }
 /* Some rows of a tile, or all, and a part of K: what the panels of B meet. */
 typedef struct {
@@ -362,12 +365,12 @@ static const float *ahead_of(const band *x, int64_t j, int64_t passes, ptrdiff_t
     *past = NULL;
     if (d->blocks && !x->turned) {
         const float *const *a = x->l.a;
-        if (j || x->m <= d->mr || a[1] - a[0] != k || d->ahead.is) return NULL;
+        if (j || x->m <= d->mr || a[1] - a[0] != k || d->ahead) return NULL;
         *step = 16 * d->mr;
         return a[0] + (d->band < d->mt ? x->m : d->mr) * k;
     }
     if (!x->packed_b || passes < 2 || left <= 0) return NULL;
-    const float *next = x->packed_b + (x->w->own_b * hone_contract_columns(d) + x->n0 + j + d->nr) * d->k + x->k0 * wide;
+    const float *next = x->packed_b + (x->w->own_b * hone_contract_columns(d) + x->n0 + j + d->nr) * d->of.k + x->k0 * wide;
     *past = next + k * wide, *step = d->blocks ? (16 * wide + passes - 1) / passes : (wide + passes - 2) / (passes - 1);
     return next;
 }
@@ -387,18 +390,18 @@ static void multiply(const band *x) {
         const int64_t mr = low_as(m, most), passes = (m + mr - 1) / mr;
         hone_gemm_part part = *whole;
         part.n = (int)(n - j < wide ? n - j : wide), part.b_step = d->each ? all_n : wide, part.a_from = d->each ? n0 + j : 0;
-        part.b = d->each       ? x->packed_b + (x->w->own_b * d->k + x->k0) * all_n + n0 + j
-                 : x->packed_b ? x->packed_b + (x->w->own_b * all_n + n0 + j) * d->k + x->k0 * wide
+        part.b = d->each       ? x->packed_b + (x->w->own_b * d->of.k + x->k0) * all_n + n0 + j
+                 : x->packed_b ? x->packed_b + (x->w->own_b * all_n + n0 + j) * d->of.k + x->k0 * wide
                                : x->b + j * all_k;
         if (beside && wide == d->nr) { /* whole panels side by side; gates have room for some */
             const int64_t room_for = x->gated && n - done > HONE_CONTRACT_KEPT ? HONE_CONTRACT_KEPT + done - j : n - j;
-            part.panels = (int)(room_for / d->nr), part.b_apart = wide * d->k;
+            part.panels = (int)(room_for / d->nr), part.b_apart = wide * d->of.k;
         }
         const int64_t at_once = whole_rows ? m : mr;
         if (lie && whole_rows && wide == d->nr) { /* one after another, until they are activated */
             const int64_t until = (d->simple && d->simple->activate) || x->gated ? (done + ACTIVATED - j + d->nr - 1) / d->nr : n,
                           all = (n - j) / d->nr;
-            part.panels = (int)(until < all ? until : all), part.b_apart = x->packed_b ? wide * d->k : wide * all_k;
+            part.panels = (int)(until < all ? until : all), part.b_apart = x->packed_b ? wide * d->of.k : wide * all_k;
         }
         took = (part.panels > 1 ? part.panels : 1) * d->nr;
         part.c_from = x->gated ? j - done : whole->finish ? n0 + j : j;
@@ -446,23 +449,23 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
     float *turned = (float *)(void *)((char *)l.c + d->at_bytes);
     float *gates = (float *)(void *)((char *)turned + d->turned_bytes), **at_gate = (float **)(void *)(gates + d->mt * HONE_CONTRACT_KEPT);
     void *rest = (char *)gates + d->gate_bytes;
-    int64_t nb = (d->n + d->nt - 1) / d->nt, mb = (d->m + d->mt - 1) / d->mt;
+    int64_t nb = (d->of.n + d->nt - 1) / d->nt, mb = (d->of.m + d->mt - 1) / d->mt;
     /* tiles that share the larger operand's part follow one another */
-    const bool down = d->n > d->m;
+    const bool down = d->of.n > d->of.m;
     int64_t n0 = (down ? number / mb % nb : number % nb) * d->nt, m0 = (down ? number % mb : number / nb % mb) * d->mt,
             batch = number / nb / mb;
-    int64_t n = d->n - n0 < d->nt ? d->n - n0 : d->nt, m = d->m - m0 < d->mt ? d->m - m0 : d->mt;
+    int64_t n = d->of.n - n0 < d->nt ? d->of.n - n0 : d->nt, m = d->of.m - m0 < d->mt ? d->of.m - m0 : d->mt;
     const int64_t vector = d->kernel->vector, stride = (n + vector - 1) / vector * vector;
     const hone_standing w = hone_contract_stand(d, batch);
-    bool first = over == 0 && d->first_tensor >= 0;
+    bool first = over == 0 && d->of.first_tensor >= 0;
     const bool half_a = half >> d->a.tensor & 1;
-    const float *a = hone_element(at[first ? d->first_tensor : d->a.tensor], half_a,
-                                  (first ? d->first_at : d->a.at.c + over * d->over_a) + w.a),
+    const float *a = hone_element(at[first ? d->of.first_tensor : d->a.tensor], half_a,
+                                  (first ? d->of.first_at : d->a.at.c + over * d->of.over_a) + w.a),
                 *b = (const float *)at[d->b.tensor] + d->b.at.c + w.b;
     const float *dense = NULL; /* A as rows of K values, one after another */
-    if (d->packed_a) dense = (const float *)at[d->packed_a] + (w.own_a * d->m + m0) * d->k;
-    else if (!d->piece && !d->strewn) hone_contract_pack_a(d, a, &w, m0, m, pa), dense = pa;
-    const int64_t piece = dense || d->strewn ? d->k : d->piece;
+    if (d->packed_a) dense = (const float *)at[d->packed_a] + (w.own_a * d->of.m + m0) * d->of.k;
+    else if (!d->of.piece && !d->strewn) hone_contract_pack_a(d, a, &w, m0, m, pa), dense = pa;
+    const int64_t piece = dense || d->strewn ? d->of.k : d->of.piece;
     band x = {.d = d,
               .at = at,
               .w = &w,
@@ -473,7 +476,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
               .gates = gates,
               .copied = pa};
     x.packed_b = d->packed_b ? at[d->packed_b] : d->shared ? at[d->shared] : NULL, x.seen = (uint8_t *)l.a; /* strewn rows have no list */
-    x.m0 = m0, x.m = m, x.n0 = n0, x.n = n, x.whole = (hone_gemm_part){.a_step = d->mt, .few = d->m <= HONE_GEMM_FEW};
+    x.m0 = m0, x.m = m, x.n0 = n0, x.n = n, x.whole = (hone_gemm_part){.a_step = d->mt, .few = d->of.m <= HONE_GEMM_FEW};
     hone_gemm_part *whole = &x.whole; /* the tile; a kernel takes a few rows of a panel at a time */
     hone_contract_halves(d, half, whole);
     const bool half_c = whole->c_half;
@@ -481,16 +484,16 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
     if (d->direct) hone_contract_ends(d, at, over, &w, m0, m, whole, &l);
     for (int64_t i = 0; d->c_bytes && i < m; i++) l.sums[i] = c + i * stride;
     for (int64_t i = 0; d->gate_bytes && i < m; i++) at_gate[i] = gates + i * HONE_CONTRACT_KEPT;
-    for (int64_t k0 = 0; k0 < d->k; k0 += x.all_k) { /* some pieces, or a part of one */
+    for (int64_t k0 = 0; k0 < d->of.k; k0 += x.all_k) { /* some pieces, or a part of one */
         int64_t p0 = k0 % piece, kc = piece - p0, taps = 1;
         if (kc > d->kc) kc = d->kc;
         if (piece <= d->kc) taps = d->kc / piece;
-        if (taps > (d->k - k0) / piece) taps = (d->k - k0) / piece ? (d->k - k0) / piece : 1;
+        if (taps > (d->of.k - k0) / piece) taps = (d->of.k - k0) / piece ? (d->of.k - k0) / piece : 1;
         const int64_t all_k = taps * kc;
         if (!x.packed_b) hone_contract_pack_b(d, b, n0, n, k0, all_k, all_k, pb, line);
         if (!dense && !d->strewn) point(d, a, half_a, &w, m0, m, k0 / piece, taps, p0, l.a, d->mt);
-        for (int64_t r = 0; dense && r < m; r++) l.a[r] = dense + r * d->k + k0;
-        whole->taps = taps, whole->k = kc, whole->more = k0 > 0, whole->finish = k0 + all_k == d->k && d->direct;
+        for (int64_t r = 0; dense && r < m; r++) l.a[r] = dense + r * d->of.k + k0;
+        whole->taps = taps, whole->k = kc, whole->more = k0 > 0, whole->finish = k0 + all_k == d->of.k && d->direct;
         whole->c_half = half_c && whole->finish;
         x.k0 = k0, x.all_k = all_k, x.gated = whole->finish && d->gate_bytes;
         x.to = x.gated ? at_gate : whole->finish ? l.c : l.sums;
@@ -499,7 +502,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
             const int64_t mr = low_as(m, d->mr);
             const float *rows[HONE_GEMM_ROWS];
             hone_gemm_part part = *whole;
-            part.m = (int)m, part.high = (int)mr, part.a = l.a, part.ahead = d->ahead.is ? &ahead : NULL;
+            part.m = (int)m, part.high = (int)mr, part.a = l.a, part.ahead = d->ahead ? &ahead : NULL;
             if (!d->strewn) d->kernel->turn(&part, turned);
             for (int64_t i = 0; d->strewn && i < m; i += mr) {
                 part.m = (int)(m - i < mr ? m - i : mr);
@@ -510,7 +513,7 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
         band some = x;
         for (int64_t left = m; left > 0; left -= some.m, go_on(&some, some.m)) {
             some.m = left < d->band ? left : d->band;
-            if (d->ahead.is && !x.turned) {
+            if (d->ahead && !x.turned) {
                 hone_gemm_part part = {.m = (int)some.m, .k = kc, .a = some.l.a, .ahead = &ahead, .flat = true};
                 d->kernel->turn(&part, turned);
                 for (int64_t r = 0; r < some.m; r++) some.l.a[r] = turned + r * kc;
@@ -524,7 +527,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const hone_contract *d = s->data;
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
-    if (d->lines.run && hone_lines_takes(d, s->half)) {
+    if (d->lines && d->lines->run && hone_lines_takes(d, s->half)) {
         hone_lines_tile(d, at, s->half, number);
         return HONE_OK;
     }
@@ -534,25 +537,25 @@ const hone_contract *hone_contract_plain(const hone_step *s) { return s->tile ==
 /* All of B, once: a tile is a panel. */
 static hone_status pack_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
-    int64_t panels = (d->n + d->nr - 1) / d->nr, n0 = number % panels * d->nr, batch = number / panels;
+    int64_t panels = (d->of.n + d->nr - 1) / d->nr, n0 = number % panels * d->nr, batch = number / panels;
     const float *b = (const float *)(const void *)hone_ref_at(s->ref[d->b.tensor], base) + d->b.at.c + hone_contract_own(d, batch, false);
-    float *to = (float *)(void *)hone_ref_at(s->ref[d->shared], base) + (batch * hone_contract_columns(d) + n0) * d->k;
-    hone_contract_pack_b(d, b, n0, d->nr, 0, d->k, d->k, to, scratch);
+    float *to = (float *)(void *)hone_ref_at(s->ref[d->shared], base) + (batch * hone_contract_columns(d) + n0) * d->of.k;
+    hone_contract_pack_b(d, b, n0, d->nr, 0, d->of.k, d->of.k, to, scratch);
     return HONE_OK;
 }
 void hone_contract_pack_step(const hone_contract *d, hone_step *s) {
-    if (d->bytes) {
+    if (d->of.integers) {
         hone_contract_int_pack_step(d, s);
         return;
     }
     s->tactic = "pack", s->tile = pack_tile, s->data = d;
-    s->tiles = d->batch_b * ((d->n + d->nr - 1) / d->nr);
-    s->serial = s->tiles == 1 || d->batch_b * d->n * d->k < 100000;
+    s->tiles = d->of.batch_b * ((d->of.n + d->nr - 1) / d->nr);
+    s->serial = s->tiles == 1 || d->of.batch_b * d->of.n * d->of.k < 100000;
     s->scratch_bytes = sizeof(float) * (size_t)d->nr;
 }
 
 void hone_contract_step(hone_contract *d, hone_step *s) {
-    if (d->bytes) {
+    if (d->of.integers) {
         hone_contract_int_step(d, s);
         return;
     }
@@ -570,31 +573,31 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
         return;
     }
     const int64_t vector = d->kernel->vector, wide = (d->nt + vector - 1) / vector * vector;
-    d->c_bytes = d->direct && d->k <= d->kc ? 0 : hone_up64(sizeof(float) * (size_t)(d->mt * wide));
-    d->a_bytes = d->packed_a || d->piece ? 0 : hone_up64(sizeof(float) * (size_t)(d->mt * d->k));
+    d->c_bytes = d->direct && d->of.k <= d->kc ? 0 : hone_up64(sizeof(float) * (size_t)(d->mt * wide));
+    d->a_bytes = d->packed_a || d->of.piece ? 0 : hone_up64(sizeof(float) * (size_t)(d->mt * d->of.k));
     d->b_bytes = d->packed_b || d->shared ? 0 : hone_up64(sizeof(float) * (size_t)(wide * d->kc));
     d->line_bytes = d->packed_b || d->shared ? 0 : hone_up64(sizeof(float) * (size_t)wide);
-    int64_t taps = d->packed_a || !d->piece || d->piece > d->kc ? 1 : d->kc / d->piece;
-    d->at_bytes =
-        hone_up64(sizeof(float *) * (size_t)(d->mt * ((taps < d->taps ? taps : d->taps) + 4) + 1)); /* rows of A, c, sums, residual, bias */
+    int64_t taps = d->packed_a || !d->of.piece || d->of.piece > d->kc ? 1 : d->kc / d->of.piece;
+    d->at_bytes = hone_up64(sizeof(float *) *
+                            (size_t)(d->mt * ((taps < d->of.taps ? taps : d->of.taps) + 4) + 1)); /* rows of A, c, sums, residual, bias */
     /* kernels that turn have all panels equally high */
     d->turned_bytes = 0;
-    const bool turns = d->kernel->turn && !d->each && d->m > HONE_GEMM_FEW && hone_contract_turns(d);
-    d->blocks = turns || (d->kernel->turn && !d->each && !d->strewn && d->m > HONE_GEMM_FEW);
+    const bool turns = d->kernel->turn && !d->each && d->of.m > HONE_GEMM_FEW && hone_contract_turns(d);
+    d->blocks = turns || (d->kernel->turn && !d->each && !d->strewn && d->of.m > HONE_GEMM_FEW);
     d->band = d->blocks && !turns ? hone_contract_band(d) : d->mt;
-    if (d->ahead.is && !turns) d->turned_bytes = hone_up64(sizeof(float) * (size_t)(d->band * (d->k < d->kc ? d->k : d->kc)));
+    if (d->ahead && !turns) d->turned_bytes = hone_up64(sizeof(float) * (size_t)(d->band * (d->of.k < d->kc ? d->of.k : d->kc)));
     if (turns)
         d->turned_bytes =
-            hone_up64(sizeof(float) * (size_t)((d->mt + d->mr) * HONE_GEMM_TURNED(d->mr) / d->mr * (d->k < d->kc ? d->k : d->kc)));
+            hone_up64(sizeof(float) * (size_t)((d->mt + d->mr) * HONE_GEMM_TURNED(d->mr) / d->mr * (d->of.k < d->kc ? d->of.k : d->kc)));
     /* an activation times a row: several panels at once too, beside the result, which may lie on that row */
     const hone_simple *e = d->simple;
     d->gate_bytes = 0;
     if (d->blocks && d->direct && e && e->then && e->then == e->kernel->gate && e->residual.tensor < 0 && d->mt <= GATED)
         d->gate_bytes = hone_up64((sizeof(float) * HONE_CONTRACT_KEPT + sizeof(float *)) * (size_t)d->mt);
-    hone_lines_choose(d);
+    if (d->lines) hone_lines_choose(d);
     s->tactic = d->each ? "depthwise" : "contract", s->flush = true, s->tile = tile;
     if (d->each && d->direct) s->halves = d->halves & ~(d->simple && (d->simple->activate || d->simple->then) ? (uint64_t)1 << d->out : 0);
-    s->tiles = d->batch * ((d->m + d->mt - 1) / d->mt) * ((d->n + d->nt - 1) / d->nt);
+    s->tiles = d->of.batch * ((d->of.m + d->mt - 1) / d->mt) * ((d->of.n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1;
     s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes + d->at_bytes + d->turned_bytes + d->gate_bytes + epilogue;
 }

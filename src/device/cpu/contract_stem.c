@@ -5,7 +5,7 @@
    Which contractions are so, and the copy; contract_half.c multiplies. */
 #include <string.h>
 
-#include "device/cpu/contract.h"
+#include "device/cpu/contract_half.h"
 
 enum {
     CHANNELS = 8 /* at most */,
@@ -15,100 +15,102 @@ enum {
     SOME = 256
 };
 
+static hone_stem *stem(const hone_contract *d) { return &d->half->stem; }
 /* How far apart A's lines and pixels are, and its channels, if it has some: by the steps of K's indices, the widest first. */
 static bool steps(hone_contract *d) {
     int64_t step[3] = {0}, n = 0;
-    for (int k = d->slots.n_domain; k < d->slots.n; k++) {
-        if (d->slots.extent[k] < 2) continue;
+    for (int k = d->of.slots.n_domain; k < d->of.slots.n; k++) {
+        if (d->of.slots.extent[k] < 2) continue;
         if (n == 3 || d->a.at.k[k] <= 0) return false;
         int64_t q = n++;
         for (; q > 0 && step[q - 1] < d->a.at.k[k]; q--) step[q] = step[q - 1];
         step[q] = d->a.at.k[k];
     }
     if (n < 2) return false;
-    d->stem.channel = n == 3 ? step[0] : 0, d->stem.line = step[n - 2], d->stem.pixel = step[n - 1];
+    stem(d)->channel = n == 3 ? step[0] : 0, stem(d)->line = step[n - 2], stem(d)->pixel = step[n - 1];
     return true;
 }
 typedef struct {
     int64_t y, x, c;
 } spot;
 static spot spot_of(const hone_contract *d, int64_t k) {
-    const int64_t at = d->at_k_a[k], c = d->stem.channel ? at / d->stem.channel : 0, rest = at - c * d->stem.channel;
-    return (spot){rest / d->stem.line, rest % d->stem.line / d->stem.pixel, c};
+    const int64_t at = d->at_k_a[k], c = stem(d)->channel ? at / stem(d)->channel : 0, rest = at - c * stem(d)->channel;
+    return (spot){rest / stem(d)->line, rest % stem(d)->line / stem(d)->pixel, c};
 }
 /* Results lie line by line, equally far apart in the picture, and so do lines; places are so many lines of so many pixels of so many channels, each once. */
 static bool even(hone_contract *d, spot *most) {
-    const int64_t run = d->m_run, right = d->at_m_a[1], down = d->at_m_a[run];
-    if (right <= 0 || down <= 0 || right % d->stem.pixel || down % d->stem.line) return false;
-    d->stem.run = run, d->stem.right = right / d->stem.pixel, d->stem.down = down / d->stem.line;
-    for (int64_t m = 0; m < d->m; m++)
+    const int64_t run = d->of.m_run, right = d->at_m_a[1], down = d->at_m_a[run];
+    if (right <= 0 || down <= 0 || right % stem(d)->pixel || down % stem(d)->line) return false;
+    stem(d)->run = run, stem(d)->right = right / stem(d)->pixel, stem(d)->down = down / stem(d)->line;
+    for (int64_t m = 0; m < d->of.m; m++)
         if (d->at_m_a[m] != m / run * down + m % run * right) return false;
     *most = (spot){0};
-    for (int64_t k = 0; k < d->k; k++) {
+    for (int64_t k = 0; k < d->of.k; k++) {
         const spot s = spot_of(d, k);
-        if (d->at_k_a[k] != s.y * d->stem.line + s.x * d->stem.pixel + s.c * d->stem.channel) return false;
+        if (d->at_k_a[k] != s.y * stem(d)->line + s.x * stem(d)->pixel + s.c * stem(d)->channel) return false;
         most->y = s.y > most->y ? s.y : most->y, most->x = s.x > most->x ? s.x : most->x, most->c = s.c > most->c ? s.c : most->c;
     }
-    return most->c < CHANNELS && (most->y + 1) * (most->x + 1) * (most->c + 1) == d->k;
+    return most->c < CHANNELS && (most->y + 1) * (most->x + 1) * (most->c + 1) == d->of.k;
 }
 /* What may be outside: lines, pixels, both or neither. */
 static bool edges(hone_contract *d) {
     for (int q = 0; q < d->a.n_bounded; q++) {
         bool is_y = true, is_x = true;
-        for (int64_t m = 0; m < d->m; m++)
-            is_y &= d->at_m_a_bounded[q][m] == m / d->stem.run * d->stem.down,
-                is_x &= d->at_m_a_bounded[q][m] == m % d->stem.run * d->stem.right;
-        for (int64_t k = 0; k < d->k; k++) {
+        for (int64_t m = 0; m < d->of.m; m++)
+            is_y &= d->at_m_a_bounded[q][m] == m / stem(d)->run * stem(d)->down,
+                is_x &= d->at_m_a_bounded[q][m] == m % stem(d)->run * stem(d)->right;
+        for (int64_t k = 0; k < d->of.k; k++) {
             const spot s = spot_of(d, k);
             is_y &= d->at_k_a_bounded[q][k] == s.y, is_x &= d->at_k_a_bounded[q][k] == s.x;
         }
         if (is_y == is_x) return false;
-        *(is_y ? &d->stem.y0 : &d->stem.x0) = d->a.bounded[q].c;
-        *(is_y ? &d->stem.high : &d->stem.across) = d->a.size[q];
+        *(is_y ? &stem(d)->y0 : &stem(d)->x0) = d->a.bounded[q].c;
+        *(is_y ? &stem(d)->high : &stem(d)->across) = d->a.size[q];
     }
     return true;
 }
 bool hone_stem_choose(hone_arena *arena, hone_contract *d) {
-    const hone_gemm_half *h = d->half;
+    const hone_gemm_half *h = d->half->kernel;
     spot most;
-    d->stem.lines = 0;
-    if (!h->window || h->dtype != HONE_DTYPE_BF16 || !d->direct || d->batch != 1 || d->first_tensor >= 0 || d->m_run < 2 ||
-        d->m % d->m_run || d->m / d->m_run < 2 || d->packed_b + 4 > HONE_MAX_REFS /* the copy's, and those of turned tensors */ ||
-        !steps(d) || !even(d, &most))
+    stem(d)->lines = 0;
+    if (!h->window || h->dtype != HONE_DTYPE_BF16 || !d->direct || d->of.batch != 1 || d->of.first_tensor >= 0 || d->of.m_run < 2 ||
+        d->of.m % d->of.m_run || d->of.m / d->of.m_run < 2 ||
+        d->packed_b + 4 > HONE_MAX_REFS /* the copy's, and those of turned tensors */ || !steps(d) || !even(d, &most))
         return false;
-    const int64_t all = d->m / d->m_run;
-    d->stem.own = most.c + 1, d->stem.channels = hone_up(d->stem.own, 2), d->stem.wide = (most.x + 1) * d->stem.channels,
-    d->stem.taps = most.y + 1;
-    const int64_t deep = hone_up(d->stem.wide, h->deep), columns = (d->stem.run - 1) * d->stem.right + most.x + 1;
-    d->stem.pitch = columns * d->stem.channels, d->stem.height = (all - 1) * d->stem.down + most.y + 1;
-    if (columns * d->stem.pixel > 2 * d->stem.line || (d->stem.channel && d->stem.height * d->stem.line > 2 * d->stem.channel))
+    const int64_t all = d->of.m / d->of.m_run;
+    stem(d)->own = most.c + 1, stem(d)->channels = hone_up(stem(d)->own, 2), stem(d)->wide = (most.x + 1) * stem(d)->channels,
+    stem(d)->taps = most.y + 1;
+    const int64_t deep = hone_up(stem(d)->wide, h->deep), columns = (stem(d)->run - 1) * stem(d)->right + most.x + 1;
+    stem(d)->pitch = columns * stem(d)->channels, stem(d)->height = (all - 1) * stem(d)->down + most.y + 1;
+    if (columns * stem(d)->pixel > 2 * stem(d)->line || (stem(d)->channel && stem(d)->height * stem(d)->line > 2 * stem(d)->channel))
         return false; /* lines within lines: it lies otherwise, channels last for one */
-    d->stem.y0 = d->stem.x0 = 0, d->stem.high = d->stem.height, d->stem.across = columns;
-    if ((h->begin ? d->stem.wide > h->deep : d->stem.wide != deep) || d->stem.taps * deep > WASTE * d->k || !edges(d)) return false;
-    int64_t *at = hone_arena_raw(arena, sizeof *at * (size_t)d->stem.taps), *place = hone_arena_raw(arena, sizeof *place * (size_t)d->k);
+    stem(d)->y0 = stem(d)->x0 = 0, stem(d)->high = stem(d)->height, stem(d)->across = columns;
+    if ((h->begin ? stem(d)->wide > h->deep : stem(d)->wide != deep) || stem(d)->taps * deep > WASTE * d->of.k || !edges(d)) return false;
+    int64_t *at = hone_arena_raw(arena, sizeof *at * (size_t)stem(d)->taps),
+            *place = hone_arena_raw(arena, sizeof *place * (size_t)d->of.k);
     if (!at || !place) return false; /* there is another way */
-    for (int64_t t = 0; t < d->stem.taps; t++) at[t] = t * d->stem.pitch;
-    for (int64_t k = 0; k < d->k; k++) {
+    for (int64_t t = 0; t < stem(d)->taps; t++) at[t] = t * stem(d)->pitch;
+    for (int64_t k = 0; k < d->of.k; k++) {
         const spot s = spot_of(d, k);
-        place[k] = s.y * deep + s.x * d->stem.channels + s.c;
+        place[k] = s.y * deep + s.x * stem(d)->channels + s.c;
     }
-    d->stem.at = at, d->place = place, d->stem.deep = d->stem.taps * deep, d->stem.tall = hone_up(d->stem.run, h->rows);
-    d->stem.lines = ROWS / d->stem.run < 1 ? 1 : ROWS / d->stem.run < all ? ROWS / d->stem.run : all;
-    d->mt = d->stem.lines * d->stem.run, d->nt = hone_up(d->n, d->nr);
+    stem(d)->at = at, d->half->place = place, stem(d)->deep = stem(d)->taps * deep, stem(d)->tall = hone_up(stem(d)->run, h->rows);
+    stem(d)->lines = ROWS / stem(d)->run < 1 ? 1 : ROWS / stem(d)->run < all ? ROWS / stem(d)->run : all;
+    d->mt = stem(d)->lines * stem(d)->run, d->nt = hone_up(d->of.n, d->nr);
     return true;
 }
 
 /* ---- the copy ---------------------------------------------------------------------------------------------------------------------------- */
 static void pixels(const hone_contract *d, const float *from, int64_t n, uint16_t *to) {
-    const int64_t wide = d->stem.channels;
+    const int64_t wide = stem(d)->channels;
     uint16_t plane[CHANNELS][SOME];
     float line[SOME];
-    for (int64_t c = 0; c < d->stem.own; c++) {
-        const float *own = from + c * d->stem.channel;
-        for (int64_t i = 0; d->stem.pixel != 1 && i < n; i++) line[i] = own[i * d->stem.pixel];
-        d->half->narrow(d->stem.pixel != 1 ? line : own, plane[c], n);
+    for (int64_t c = 0; c < stem(d)->own; c++) {
+        const float *own = from + c * stem(d)->channel;
+        for (int64_t i = 0; stem(d)->pixel != 1 && i < n; i++) line[i] = own[i * stem(d)->pixel];
+        d->half->kernel->narrow(stem(d)->pixel != 1 ? line : own, plane[c], n);
     }
-    for (int64_t c = d->stem.own; c < wide; c++) memset(plane[c], 0, sizeof *plane[c] * (size_t)n);
+    for (int64_t c = stem(d)->own; c < wide; c++) memset(plane[c], 0, sizeof *plane[c] * (size_t)n);
     if (wide == 4) { /* nearly always: a pixel is a word */
         for (int64_t i = 0; i < n; i++) {
             const uint64_t v =
@@ -121,32 +123,32 @@ static void pixels(const hone_contract *d, const float *from, int64_t n, uint16_
         for (int64_t c = 0; c < wide; c++)
             to[i * wide + c] = plane[c][i]; /* NOLINT(clang-analyzer-core.uninitialized.Assign): narrow wrote it */
 }
-static int64_t lines_at_once(const hone_contract *d) { return 1 + COPIED / d->stem.pitch; }
+static int64_t lines_at_once(const hone_contract *d) { return 1 + COPIED / stem(d)->pitch; }
 static hone_status copy_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
     const float *a = (const float *)(const void *)hone_ref_at(s->ref[d->a.tensor], base) + d->a.at.c;
-    uint16_t *copy = (uint16_t *)(void *)hone_ref_at(s->ref[d->rounded], base);
-    const int64_t wide = d->stem.channels, across = d->stem.pitch / wide, y0 = d->stem.y0, x0 = d->stem.x0;
-    const int64_t first = x0 < 0 ? (-x0 < across ? -x0 : across) : 0, ends = d->stem.across - x0,
+    uint16_t *copy = (uint16_t *)(void *)hone_ref_at(s->ref[d->half->rounded], base);
+    const int64_t wide = stem(d)->channels, across = stem(d)->pitch / wide, y0 = stem(d)->y0, x0 = stem(d)->x0;
+    const int64_t first = x0 < 0 ? (-x0 < across ? -x0 : across) : 0, ends = stem(d)->across - x0,
                   past = ends < first    ? first
                          : ends < across ? ends
                                          : across;
     (void)scratch;
-    for (int64_t y = number * lines_at_once(d), last = y + lines_at_once(d); y < last && y < d->stem.height; y++) {
-        uint16_t *to = copy + y * d->stem.pitch;
-        const bool inside = y + y0 >= 0 && y + y0 < d->stem.high;
+    for (int64_t y = number * lines_at_once(d), last = y + lines_at_once(d); y < last && y < stem(d)->height; y++) {
+        uint16_t *to = copy + y * stem(d)->pitch;
+        const bool inside = y + y0 >= 0 && y + y0 < stem(d)->high;
         const int64_t begin = inside ? first : across, end = inside ? past : across;
         memset(to, 0, sizeof *to * (size_t)(begin * wide));
         for (int64_t x = begin; x < end; x += SOME)
-            pixels(d, a + y * d->stem.line + x * d->stem.pixel, end - x < SOME ? end - x : SOME, to + x * wide);
+            pixels(d, a + y * stem(d)->line + x * stem(d)->pixel, end - x < SOME ? end - x : SOME, to + x * wide);
         memset(to + end * wide, 0, sizeof *to * (size_t)((across - end) * wide));
     }
     return HONE_OK;
 }
 void hone_stem_copy(hone_contract *d, hone_part *part) {
     /* the kernel's last rows may be none of a line's: they are read behind it, at the end behind all */
-    const int64_t behind = d->half->rows * d->stem.right * d->stem.channels + d->half->deep;
-    part->bytes = (int64_t)sizeof(uint16_t) * (d->stem.height * d->stem.pitch + behind);
+    const int64_t behind = d->half->kernel->rows * stem(d)->right * stem(d)->channels + d->half->kernel->deep;
+    part->bytes = (int64_t)sizeof(uint16_t) * (stem(d)->height * stem(d)->pitch + behind);
     part->step.tactic = "pixels", part->step.tile = copy_tile, part->step.data = d;
-    part->step.tiles = (d->stem.height + lines_at_once(d) - 1) / lines_at_once(d), part->step.serial = part->step.tiles == 1;
+    part->step.tiles = (stem(d)->height + lines_at_once(d) - 1) / lines_at_once(d), part->step.serial = part->step.tiles == 1;
 }

@@ -7,6 +7,7 @@
 #include "loops/tile.h"
 
 typedef hone_device_call hone_cpu_call;
+typedef struct hone_contract hone_contract; /* contract.h */
 hone_status hone_cpu_bind(hone_steps *, const hone_cpu_call *) HONE_CHECKED;
 void hone_cpu_describe(hone_text *);
 /* Rows that one step scales by column for the product that is the next one alone: that one does it, and the step goes. Before memory is planned. */

@@ -36,7 +36,7 @@ typedef struct hone_planes {
 /* ---- finding it ----------------------------------------------------------------------------------------------------------------------- */
 /* The window's index along a way: where bounds say it, the other one in them; else the one whose places overlap with those of the pixel. */
 static bool find_way(const hone_contract *d, const hone_affine_load *x, int pixel, const way *other, way *w) {
-    const hone_slots_of *s = &d->slots;
+    const hone_slots_of *s = &d->of.slots;
     int bound = -1, place = -1;
     for (int q = 0; q < x->n_bounded; q++) {
         bool other_way =
@@ -81,17 +81,18 @@ static bool find_way(const hone_contract *d, const hone_affine_load *x, int pixe
     return w->step > 0 && w->ahead > 0 && w->step <= 16;
 }
 hone_status hone_planes_find(hone_recipe_maker *m, hone_contract *d, const int *pixel, int n, bool turn) {
-    const hone_slots_of *s = &d->slots;
+    const hone_slots_of *s = &d->of.slots;
     const hone_affine_load *x = turn ? &d->a : &d->b, *weights = turn ? &d->b : &d->a;
-    const int64_t channels = turn ? d->n : d->m;
+    const int64_t channels = turn ? d->of.n : d->of.m;
     int own[2] = {-1, -1}, n_own = 0, order[MAX_SLOTS], rest[MAX_SLOTS], n_rest = 0;
     for (int k = n - 1; k >= 0; k--)
         if (s->extent[pixel[k]] > 1) {
             if (n_own == 2) return HONE_OK;
             own[n_own++] = pixel[k];
         }
-    if (!n_own || weights->n_bounded || channels > MOST_CHANNELS || d->k > HONE_CONTRACT_KC || d->k < 8 || s->over >= 0) return HONE_OK;
-    for (int k = 0; turn && k < d->n_batch; k++)
+    if (!n_own || weights->n_bounded || channels > MOST_CHANNELS || d->of.k > HONE_CONTRACT_KC || d->of.k < 8 || s->over >= 0)
+        return HONE_OK;
+    for (int k = 0; turn && k < d->of.n_batch; k++)
         for (int q = 0; q < x->n_bounded; q++)
             if (d->by[k].edge[q]) return HONE_OK;
     hone_planes g = {.turn = turn, .channels = channels, .slices = channels > HONE_GEMM_FEW ? hone_slices_best() : NULL};
@@ -103,7 +104,7 @@ hone_status hone_planes_find(hone_recipe_maker *m, hone_contract *d, const int *
     const int64_t vector = d->kernel->vector;
     if (g.run * 4 < hone_up(g.run, vector) * 3) return HONE_OK; /* much of the last vector would be empty */
     int nk = s->n - s->n_domain;
-    int64_t word = d->k_order;
+    int64_t word = d->of.k_order;
     for (int k = nk - 1; k >= 0; k--) order[k] = (int)(word % MAX_SLOTS), word /= MAX_SLOTS;
     hone_affine one_plane = {0}, one_y = {0}, one_x = {0};
     for (int k = 0; k < nk; k++) {
@@ -125,7 +126,7 @@ hone_status hone_planes_find(hone_recipe_maker *m, hone_contract *d, const int *
     hone_planes *out = HONE_NEW(a, hone_planes);
     g.from = hone_affine_table(a, s, rest, n_rest, &x->at), g.k_plane = hone_affine_table(a, s, order, nk, &one_plane),
     g.k_y = hone_affine_table(a, s, order, nk, &one_y), g.k_x = hone_affine_table(a, s, order, nk, &one_x);
-    g.own_at = hone_arena_raw(a, sizeof *g.own_at * (size_t)d->k);
+    g.own_at = hone_arena_raw(a, sizeof *g.own_at * (size_t)d->of.k);
     if (!out || !g.from || !g.k_plane || !g.k_y || !g.k_x || !g.own_at) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     g.at = g.own_at, g.beside = g.many > 1;
     for (int64_t k = 0; k < g.many; k++) g.beside &= g.from[k] == k;
@@ -142,16 +143,16 @@ bool hone_planes_pays(const hone_contract *d) {
     const int64_t *at = s ? s->out.at_m : d->at_m_out;
     for (int64_t i = 1; i < g->run; i++)
         if (at[i] - at[0] != i * (at[1] - at[0])) return false;
-    const double vector = (double)d->kernel->vector, v = (double)hone_up(d->n, d->kernel->vector) / vector, n = (double)d->n;
+    const double vector = (double)d->kernel->vector, v = (double)hone_up(d->of.n, d->kernel->vector) / vector, n = (double)d->of.n;
     const double rows = 8 * v / 2 > (8 + v + 2) / 2 ? 8 * v / 2 : (8 + v + 2) / 2;
-    const double here = 8 * n / 2 / vector * ((double)hone_up(g->run, d->kernel->vector) / (double)g->run) + 4 * n / (double)d->k;
+    const double here = 8 * n / 2 / vector * ((double)hone_up(g->run, d->kernel->vector) / (double)g->run) + 4 * n / (double)d->of.k;
     /* Vectors multiplied, or about as long, of a pixel: timed on a Neoverse-V1. Rows are turned, which takes longer where pieces are short. */
-    if (g->slices && d->n > 8) {
-        const double k = (double)d->k, waste = (double)hone_up(g->run, d->kernel->vector) / (double)g->run;
+    if (g->slices && d->of.n > 8) {
+        const double k = (double)d->of.k, waste = (double)hone_up(g->run, d->kernel->vector) / (double)g->run;
         const double brought = (double)(g->many * g->x.step * g->y.step);
-        return 1.05 * k * n / vector * waste + 1.5 * n + 0.75 * brought < 0.97 * k * (v + (d->piece >= 16 ? 1 : 2));
+        return 1.05 * k * n / vector * waste + 1.5 * n + 0.75 * brought < 0.97 * k * (v + (d->of.piece >= 16 ? 1 : 2));
     }
-    return here < rows || (d->kernel->turn && d->n <= 8);
+    return here < rows || (d->kernel->turn && d->of.n <= 8);
 }
 static void lay_out(hone_planes *g, int64_t k) {
     g->phase = (g->x.step * (g->tile_run - 1) + g->x.reach + g->x.step - 1) / g->x.step, g->line = g->x.step * g->phase;
@@ -175,11 +176,11 @@ static int64_t join_rows(const hone_contract *d, const hone_planes *g) {
 void hone_planes_cut(const hone_contract *d, int threads) {
     hone_planes *g = d->planes;
     const int64_t nr = g->vectors * d->kernel->vector;
-    const double work = (double)(g->rows * g->run * g->channels) * (double)d->k;
+    const double work = (double)(g->rows * g->run * g->channels) * (double)d->of.k;
     g->tile_rows = g->rows, g->tile_run = g->run;
     for (;;) {
-        lay_out(g, d->k);
-        const int64_t tiles = d->batch * ((g->rows + g->tile_rows - 1) / g->tile_rows) * ((g->run + g->tile_run - 1) / g->tile_run);
+        lay_out(g, d->of.k);
+        const int64_t tiles = d->of.batch * ((g->rows + g->tile_rows - 1) / g->tile_rows) * ((g->run + g->tile_run - 1) / g->tile_run);
         const bool large = g->plane * g->many > BAND, few = threads > 1 && work > 1e6 && tiles < 2 * threads;
         if (!large && !few) break;
         /* rows first; they share what a window reaches over */
@@ -201,14 +202,16 @@ int64_t hone_planes_rows(const hone_contract *d) {
 }
 void hone_planes_fill(const hone_contract *d, bool a, const void *source, float *to) {
     const hone_planes *g = d->planes;
-    memset(to, 0, sizeof *to * (size_t)((a ? d->batch_a : d->batch_b) * hone_planes_rows(d) * d->k));
-    for (int64_t b = 0; b < (a ? d->batch_a : d->batch_b); b++, to += hone_planes_rows(d) * d->k)
+    memset(to, 0, sizeof *to * (size_t)((a ? d->of.batch_a : d->of.batch_b) * hone_planes_rows(d) * d->of.k));
+    for (int64_t b = 0; b < (a ? d->of.batch_a : d->of.batch_b); b++, to += hone_planes_rows(d) * d->of.k)
         for (int64_t i = 0; i < g->channels; i++) {
-            const int64_t row = hone_contract_own(d, b, a) + (a ? d->at_m_a[i] : d->at_row_b[i / d->run] + i % d->run * d->run_step);
+            const int64_t row =
+                hone_contract_own(d, b, a) + (a ? d->at_m_a[i] : d->at_row_b[i / d->of.run] + i % d->of.run * d->of.run_step);
             const int64_t *at = a ? d->at_k_a : d->at_k_b, first = g->slices ? i / g->high * g->high : i,
                           wide = g->slices ? block_rows(g, first) : 1;
-            float *own = to + (g->slices ? i / g->high * HONE_GEMM_TURNED(g->high) : i) * d->k + i - first;
-            for (int64_t p = 0; p < d->k; p++) own[p * wide] = hone_contract_widened(a ? d->stored_a : d->stored_b, source, row + at[p]);
+            float *own = to + (g->slices ? i / g->high * HONE_GEMM_TURNED(g->high) : i) * d->of.k + i - first;
+            for (int64_t p = 0; p < d->of.k; p++)
+                own[p * wide] = hone_contract_widened(a ? d->of.stored_a : d->of.stored_b, source, row + at[p]);
         }
 }
 
@@ -266,20 +269,20 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     bring(g, (const float *)at[load->tensor] + load->at.c + (g->turn ? w.a : w.b), y0, rows, x0, run, band);
 
     const float *weights =
-        (const float *)at[g->turn ? d->packed_b : d->packed_a] + (g->turn ? w.own_b : w.own_a) * hone_planes_rows(d) * d->k;
+        (const float *)at[g->turn ? d->packed_b : d->packed_a] + (g->turn ? w.own_b : w.own_a) * hone_planes_rows(d) * d->of.k;
     const float *a[MOST_CHANNELS], *residual[MOST_CHANNELS];
     float *c[MOST_CHANNELS], bias[MOST_CHANNELS], kept[HONE_GEMM_ROWS * HONE_CONTRACT_KEPT];
     const bool then = d->simple && d->simple->then, keeps = then && d->simple->later.tensor >= 0;
     const hone_contract_lists l = {.residual = residual, .c = c, .bias_m = bias};
-    hone_gemm_part whole = {.taps = 1, .k = d->k, .at_b = g->at, .few = g->channels <= HONE_GEMM_FEW, .finish = d->direct};
+    hone_gemm_part whole = {.taps = 1, .k = d->of.k, .at_b = g->at, .few = g->channels <= HONE_GEMM_FEW, .finish = d->direct};
     float *out = NULL;
     int64_t out_step = 0;
     if (g->turn) {
         hone_contract_ends(d, at, 0, &w, 0, 2, &whole, &l); /* of two pixels, to see how they lie */
         out = c[0], out_step = c[1] - c[0], whole.bias_m = whole.bias_n, whole.bias_n = NULL;
-    } else if (d->direct) hone_contract_ends(d, at, 0, &w, 0, d->m, &whole, &l);
+    } else if (d->direct) hone_contract_ends(d, at, 0, &w, 0, d->of.m, &whole, &l);
     for (int64_t i = 0; i < g->channels; i++) {
-        a[i] = weights + i * d->k;
+        a[i] = weights + i * d->of.k;
         if (apart) c[i] = sums + i * stride;
     }
     const int64_t *pixel = d->simple ? d->simple->out.at_m : d->at_m_out;
@@ -294,7 +297,7 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
             part.n = (int)wide, part.b = band + y * g->y.step * g->line + j, part.c_from = apart ? j : n0 + j;
             for (int64_t i = 0; i < g->channels; i += mr) {
                 part.m = (int)(g->channels - i < mr ? g->channels - i : mr), part.a = a + i, part.c = c + i;
-                if (g->slices) part.turned = weights + i / mr * HONE_GEMM_TURNED(mr) * d->k;
+                if (g->slices) part.turned = weights + i / mr * HONE_GEMM_TURNED(mr) * d->of.k;
                 part.bias_m = whole.bias_m ? whole.bias_m + i : NULL, part.residual = whole.residual ? residual + i : NULL;
                 if (keeps) hone_contract_keep(d, at, &w, i, n0 + j, &part, kept);
                 (g->slices ? g->slices->run : d->kernel->run[v - 1])(&part);
@@ -304,14 +307,14 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         }
         for (int64_t q = 0; g->turn && q < high; q++)
             hone_columns(sums + q * g->line, stride, g->channels, run, out + pixel[n0 + q * g->run] - pixel[0], out_step);
-        if (!g->turn && !d->direct) HONE_TRY(hone_contract_finish(d, at, 0, &w, 0, d->m, n0, run, sums, stride, NULL, rest));
+        if (!g->turn && !d->direct) HONE_TRY(hone_contract_finish(d, at, 0, &w, 0, d->of.m, n0, run, sums, stride, NULL, rest));
     }
     return HONE_OK;
 }
 void hone_planes_step(hone_contract *d, hone_step *s) {
     const hone_planes *g = d->planes;
     s->tactic = "planes", s->flush = true, s->tile = tile;
-    s->tiles = d->batch * ((g->rows + g->tile_rows - 1) / g->tile_rows) * ((g->run + g->tile_run - 1) / g->tile_run);
+    s->tiles = d->of.batch * ((g->rows + g->tile_rows - 1) / g->tile_rows) * ((g->run + g->tile_run - 1) / g->tile_run);
     s->serial = s->tiles == 1;
     d->c_bytes =
         g->turn || !d->direct

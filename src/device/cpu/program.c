@@ -172,7 +172,7 @@ static int64_t apart(const hone_cpu_call *c, int from, int to, const recurring *
         if (n && n != extent) return 1;
         n = extent;
         const hone_contract *d = r[k - from].product;
-        if (d && (d->n_batch != 1 || d->batch != n)) return 1;
+        if (d && (d->of.n_batch != 1 || d->of.batch != n)) return 1;
         for (int x = 0; x < in->n_x; x++) {
             const hone_x *e = in->x + x;
             bool here = false;

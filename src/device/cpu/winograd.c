@@ -35,44 +35,44 @@ static bool way(const hone_contract *d, int o, int k, line *l) {
     int seen = -1;
     if (a->at.k[k] <= 0 || (a->at.k[o] != a->at.k[k] && a->at.k[o] != 2 * a->at.k[k])) return false;
     const int stride = a->at.k[o] == a->at.k[k] ? 1 : 2;
-    *l = (line){stride * (d->slots.extent[o] - 1) + d->slots.extent[k], 0, stride};
+    *l = (line){stride * (d->of.slots.extent[o] - 1) + d->of.slots.extent[k], 0, stride};
     for (int q = 0; q < a->n_bounded; q++) {
         if (!a->bounded[q].k[o] && !a->bounded[q].k[k]) continue;
         if (seen >= 0 || a->bounded[q].k[o] != stride || a->bounded[q].k[k] != 1) return false;
         seen = q, l->size = a->size[q], l->pad = -a->bounded[q].c;
-        for (int s = 0; s < d->slots.n; s++)
-            if (s != o && s != k && d->slots.extent[s] > 1 && a->bounded[q].k[s]) return false;
+        for (int s = 0; s < d->of.slots.n; s++)
+            if (s != o && s != k && d->of.slots.extent[s] > 1 && a->bounded[q].k[s]) return false;
     }
     return true;
 }
 /* How far apart in K two values of a slot are: K lies as A does. */
 static int64_t apart_in_k(const hone_contract *d, int slot) {
     int64_t apart = 1;
-    for (int k = d->slots.n_domain; k < d->slots.n; k++)
-        if (k != slot && d->a.at.k[k] < d->a.at.k[slot]) apart *= d->slots.extent[k];
+    for (int k = d->of.slots.n_domain; k < d->of.slots.n; k++)
+        if (k != slot && d->a.at.k[k] < d->a.at.k[slot]) apart *= d->of.slots.extent[k];
     return apart;
 }
 /* A window along one index of the rows, y or behind it x; where x is none, the one pixel that a line of results is across. Taken where it was measured, and where it may pay. */
 enum { LINE_CHANNELS = 32, LINE_RESULTS = 8 };
 static bool one_way(const hone_contract *d, int y, int x, bool down, struct hone_winograd *w) {
-    const hone_slots_of *s = &d->slots;
+    const hone_slots_of *s = &d->of.slots;
     const int o = down ? y : x;
     int tap = -1;
     line along;
-    if (!d->kernel->turn || s->extent[o] < LINE_RESULTS || d->n < LINE_CHANNELS ||
+    if (!d->kernel->turn || s->extent[o] < LINE_RESULTS || d->of.n < LINE_CHANNELS ||
         (d->simple && d->simple->then && d->simple->later.tensor >= 0))
         return false;
     for (int k = s->n_domain; k < s->n; k++)
         if (s->extent[k] > 1 && d->a.at.k[k] == d->a.at.k[o]) tap = k;
     if (tap < 0 || !way(d, o, tap, &along) || !hone_winograd_has(HONE_WINOGRAD_LINES, (int)s->extent[tap])) return false;
-    const int64_t c = d->k / s->extent[tap];
+    const int64_t c = d->of.k / s->extent[tap];
     if (c < LINE_CHANNELS || c > HONE_CONTRACT_KC) return false;
-    for (int64_t k = 0; k < d->k; k++) /* pixels, each with its channels in a row */
+    for (int64_t k = 0; k < d->of.k; k++) /* pixels, each with its channels in a row */
         if (d->at_k_a[k] != k / c * d->a.at.k[o] + k % c) return false;
     for (int q = 0; q < d->a.n_bounded; q++)
         if (!d->a.bounded[q].k[o]) return false;
     w->line = true, w->is_down = down, w->side = w->taps = (int)s->extent[tap], w->stride = w->phases = 1, w->own = w->channels = c;
-    w->oh = down ? s->extent[y] : 1, w->ow = s->extent[x], w->pictures = d->m / (w->oh * w->ow);
+    w->oh = down ? s->extent[y] : 1, w->ow = s->extent[x], w->pictures = d->of.m / (w->oh * w->ow);
     w->h = down ? along.size : 1, w->w = down ? w->ow : along.size, w->pad_y = down ? along.pad : 0, w->pad_x = down ? 0 : along.pad;
     w->pitch_y = down ? d->a.at.k[y] : 0, w->pitch_x = d->a.at.k[x], w->at_x = c, w->at_c = 1;
     return true;
@@ -84,13 +84,13 @@ enum {
     MOST_SIDE = 2 * HONE_WINOGRAD_MOST
 };
 static bool recognise(const hone_contract *d, struct hone_winograd *w) {
-    const hone_slots_of *s = &d->slots;
+    const hone_slots_of *s = &d->of.slots;
     int at[MAX_SLOTS], n = 0, ky = -1, kx = -1, c = -1;
     line down = {0}, across = {0}, some;
-    if (d->bytes || d->each || d->plane || !d->packed_b || d->packed_a || d->batch != 1 || d->first_tensor >= 0 || s->over >= 0 ||
-        d->kernel->wide * d->kernel->vector > HONE_WINOGRAD_FILTERS)
+    if (d->of.integers || d->each || d->plane || !d->packed_b || d->packed_a || d->of.batch != 1 || d->of.first_tensor >= 0 ||
+        s->over >= 0 || d->kernel->wide * d->kernel->vector > HONE_WINOGRAD_FILTERS)
         return false;
-    for (int k = 0; k < d->group_n[0]; k++)
+    for (int k = 0; k < d->of.group_n[0]; k++)
         if (s->extent[k] > 1) at[n++] = k;
     if ((n && one_way(d, -1, at[n - 1], false, w)) || (n > 1 && one_way(d, at[n - 2], at[n - 1], true, w))) return true;
     if (n < 2) return false;
@@ -113,7 +113,7 @@ static bool recognise(const hone_contract *d, struct hone_winograd *w) {
     w->spread.is = w->pitch_c != 1 || w->own < MANY;
     if (s->extent[ky] > MOST_SIDE || w->taps < HONE_WINOGRAD_LEAST || w->taps > HONE_WINOGRAD_MOST) return false;
     if (w->spread.is ? w->stride == 1 || w->own > FEW : w->own > HONE_CONTRACT_KC) return false;
-    w->oh = s->extent[y], w->ow = s->extent[x], w->pictures = d->m / (w->oh * w->ow);
+    w->oh = s->extent[y], w->ow = s->extent[x], w->pictures = d->of.m / (w->oh * w->ow);
     w->h = down.size, w->w = across.size, w->pad_y = down.pad, w->pad_x = across.pad;
     w->at_y = apart_in_k(d, ky), w->at_x = apart_in_k(d, kx), w->at_c = apart_in_k(d, c);
     if (w->spread.is) w->channels *= w->phases, w->phases = 1, w->spread.h = w->oh + w->taps - 1, w->spread.w = w->ow + w->taps - 1;
@@ -234,15 +234,15 @@ static int64_t rows_of(const struct hone_winograd *w, int place, bool turned) {
     return most;
 }
 static double filters_of(const hone_contract *d, const struct hone_winograd *w) { /* bytes */
-    return (double)factor_bytes(w) * (double)w->channels * w->before[w->places] * (double)d->n;
+    return (double)factor_bytes(w) * (double)w->channels * w->before[w->places] * (double)d->of.n;
 }
 static void cut_blocks(const hone_contract *d, struct hone_winograd *w, int threads) {
     const int64_t mr = w->mr;
     int64_t most = (w->half ? 2 : 1) * L2_FLOATS / (w->before[w->places] * w->channels) / mr * mr;
     if (most > 8 * mr) most = 8 * mr;
     if (most < 4 * mr) most = 4 * mr;
-    if (!w->ends && most > L2_FLOATS / (w->out_y * w->out * d->n))
-        most = L2_FLOATS / (w->out_y * w->out * d->n); /* results wait in scratch */
+    if (!w->ends && most > L2_FLOATS / (w->out_y * w->out * d->of.n))
+        most = L2_FLOATS / (w->out_y * w->out * d->of.n); /* results wait in scratch */
     const int64_t share = hone_pieces(w->tiles, threads);
     if (most > share && most > 2 * mr) most = share > 2 * mr ? share : 2 * mr;
     if (most < mr) most = mr;
@@ -274,7 +274,7 @@ static double cut(const hone_contract *d, struct hone_winograd *w, int size) {
     int64_t spared = 0; /* products of a picture: those of few would not pay for an order of their own */
     for (int place = 0; place < w->places; place++) spared += lacking(w, place);
     if (spared < w->down * w->across * w->places / 25) w->less = (hone_winograd_less){0, 0};
-    const double c = (double)w->channels, n = (double)d->n, tiles = (double)w->tiles, places = w->places, all = c * w->phases,
+    const double c = (double)w->channels, n = (double)d->of.n, tiles = (double)w->tiles, places = w->places, all = c * w->phases,
                  deep = c * w->before[w->places];
     const double filters = filters_of(d, w), between = 2 * 4 * places * tiles * (all + n);
     const double again = filters > 4.0 * L2_FLOATS ? (double)w->blocks * filters : filters;
@@ -322,8 +322,8 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     w.nr = d->kernel->wide * d->kernel->vector, w.mr = d->kernel->rows[d->kernel->wide - 1];
     if (half) w.nr = half->nr, w.mr = HALF_ROWS;
     /* the sum itself reads all weights again for each of its blocks of rows, unless these follow one another */
-    const int64_t rows = hone_pieces(d->m, d->mr), blocks = d->n > d->m ? 1 : rows < BLOCKS ? rows : BLOCKS;
-    const double sum = (double)d->n * (double)d->k * ((double)d->m / (half ? 2 : 1) + byte_costs(d, &w) * 4.0 * (double)blocks);
+    const int64_t rows = hone_pieces(d->of.m, d->mr), blocks = d->of.n > d->of.m ? 1 : rows < BLOCKS ? rows : BLOCKS;
+    const double sum = (double)d->of.n * (double)d->of.k * ((double)d->of.m / (half ? 2 : 1) + byte_costs(d, &w) * 4.0 * (double)blocks);
     double cost[HONE_WINOGRAD_SIZES];
     int best = 0;
     for (int k = 0; k < HONE_WINOGRAD_SIZES; k++)
@@ -336,11 +336,11 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     if (refs > HONE_MAX_REFS && w.spread.is) return HONE_OK;
     const bool turned = hone_winograd_turned(d, &w);
     const bool few = turned && filters_of(d, &w) <= 4.0 * L2_FLOATS ? w.tiles < threads * w.mr : w.blocks < 2 * threads;
-    if (threads > 1 && few && refs <= HONE_MAX_REFS && w.tiles * w.places < MOST_BETWEEN / (w.channels + d->n))
+    if (threads > 1 && few && refs <= HONE_MAX_REFS && w.tiles * w.places < MOST_BETWEEN / (w.channels + d->of.n))
         w.panels = !w.steps && w.blocks == 1, w.steps = true; /* too few blocks to share; the same bits come out */
     if (w.steps && refs > HONE_MAX_REFS) return HONE_OK;
     w.by_place = turned && w.steps && !w.panels;
-    const int64_t nr = w.nr, columns = w.columns = half ? hone_pieces(d->n, nr) * nr : hone_contract_columns(d);
+    const int64_t nr = w.nr, columns = w.columns = half ? hone_pieces(d->of.n, nr) * nr : hone_contract_columns(d);
     if (w.steps) w.block = w.tiles, w.blocks = 1;
     else {
         cut_blocks(d, &w, threads); /* the way itself is chosen whatever they are: other bits would come out */
@@ -359,12 +359,12 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
     if (turned)
         w.near = (w.order ? 2 * HONE_WINOGRAD_BATCH : 4 * HONE_GEMM_ROWS) * 8, w.near_apart = w.near + 16; /* on other sets of the cache */
     w.near_bytes = sizeof(float) * (size_t)(w.places * w.near_apart);
-    w.each = w.panels ? (int)hone_pieces(w.places, hone_pieces(4 * threads, hone_pieces(d->n, w.nt))) : 1;
+    w.each = w.panels ? (int)hone_pieces(w.places, hone_pieces(4 * threads, hone_pieces(d->of.n, w.nt))) : 1;
     w.apart_m = (ptrdiff_t)(hone_pieces(w.block * (w.steps ? columns : w.nt), 16) * 16 + 16);
     w.v_bytes = factor_bytes(&w) * (size_t)w.v_at[w.places];
     w.m_bytes = sizeof(float) * (size_t)(w.places * w.apart_m);
     const size_t pixels = (size_t)((w.steps ? w.some : w.block) * w.out_y * w.out);
-    w.sum_bytes = w.ends ? 0 : (sizeof(float) * pixels * (size_t)d->n + 63) / 64 * 64;
+    w.sum_bytes = w.ends ? 0 : (sizeof(float) * pixels * (size_t)d->of.n + 63) / 64 * 64;
     w.at_bytes = 2 * sizeof(float *) * pixels;
     struct hone_winograd *kept = HONE_NEW(s->arena, struct hone_winograd);
     if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
@@ -376,7 +376,7 @@ hone_status hone_winograd_choose(hone_recipe_maker *s, hone_contract *d, int thr
 int64_t hone_winograd_part(const hone_contract *d, int64_t k) {
     const struct hone_winograd *w = d->winograd;
     const int64_t n0 = k * w->nt;
-    if (n0 >= d->n) return d->n;
+    if (n0 >= d->of.n) return d->of.n;
     return n0 && hone_winograd_gives(d, w, w->columns - n0 + w->nr) ? n0 - d->kernel->vector : n0;
 }
 
@@ -388,17 +388,18 @@ size_t hone_winograd_bytes(const hone_contract *d) {
 void hone_winograd_filters_of(const hone_contract *d, const void *source, int phase, int64_t c, int64_t n0, int64_t wide, float *u,
                               ptrdiff_t apart) {
     const struct hone_winograd *w = d->winograd;
-    const int64_t have = d->n - n0 < wide ? d->n - n0 : wide;
+    const int64_t have = d->of.n - n0 < wide ? d->of.n - n0 : wide;
     float g[HONE_WINOGRAD_MOST * HONE_WINOGRAD_MOST][HONE_WINOGRAD_FILTERS];
     if (w->spread.is) phase = (int)(c / w->own), c %= w->own;
     for (int t = 0; t < w->taps * (w->line ? 1 : w->taps); t++) {
         const int y = t / w->taps * w->stride + phase / 2, x = t % w->taps * w->stride + phase % 2;
         const int64_t there = y < w->side && x < w->side ? have : 0;
         uint16_t line[HONE_WINOGRAD_FILTERS];
-        const size_t size = d->stored_b ? sizeof *line : sizeof(float);
+        const size_t size = d->of.stored_b ? sizeof *line : sizeof(float);
         if (there)
-            hone_contract_gather(d, source, y * w->at_y + x * w->at_x + c * w->at_c, n0, have, size, 0, d->stored_b ? (void *)line : g[t]);
-        if (there && d->stored_b) hone_dtype_load_n(d->stored_b, g[t], line, (size_t)have);
+            hone_contract_gather(d, source, y * w->at_y + x * w->at_x + c * w->at_c, n0, have, size, 0,
+                                 d->of.stored_b ? (void *)line : g[t]);
+        if (there && d->of.stored_b) hone_dtype_load_n(d->of.stored_b, g[t], line, (size_t)have);
         memset(g[t] + there, 0, sizeof(float) * (size_t)(wide - there));
     }
     hone_winograd_filters(&w->g, g, (int)wide, u, apart);
@@ -406,7 +407,7 @@ void hone_winograd_filters_of(const hone_contract *d, const void *source, int ph
 /* Most weights lie filter by filter, tap by tap: then some channels of a panel's columns are turned at once. */
 static bool by_taps(const hone_contract *d) {
     const struct hone_winograd *w = d->winograd;
-    if (w->phases > 1 || w->stride > 1 || w->line || w->spread.is || d->b.n_bounded || d->run_step < 2) return false;
+    if (w->phases > 1 || w->stride > 1 || w->line || w->spread.is || d->b.n_bounded || d->of.run_step < 2) return false;
     for (int64_t c = 0; c < w->channels; c++)
         for (int t = 0; t < w->taps * w->taps; t++)
             if (d->at_k_b[t / w->taps * w->at_y + t % w->taps * w->at_x + c * w->at_c] != d->at_k_b[0] + c * w->taps * w->taps + t)
@@ -417,22 +418,22 @@ static bool by_taps(const hone_contract *d) {
 static void fill_panel(const hone_contract *d, const void *source, bool turns, int64_t n0, int64_t wide, float *to, ptrdiff_t apart) {
     const struct hone_winograd *w = d->winograd;
     enum { FEW = 64 }; /* taps */
-    const int64_t have = d->n - n0 < wide ? d->n - n0 : wide, taps = w->taps * w->taps, some = FEW / taps;
+    const int64_t have = d->of.n - n0 < wide ? d->of.n - n0 : wide, taps = w->taps * w->taps, some = FEW / taps;
     float g[FEW][HONE_WINOGRAD_FILTERS];
-    if (!turns || n0 % d->run + have > d->run) {
+    if (!turns || n0 % d->of.run + have > d->of.run) {
         for (int64_t c = 0; c < w->channels; c++) hone_winograd_filters_of(d, source, 0, c, n0, wide, to + c * wide, apart);
         return;
     }
-    const int64_t from = d->at_row_b[n0 / d->run] + n0 % d->run * d->run_step + d->at_k_b[0];
+    const int64_t from = d->at_row_b[n0 / d->of.run] + n0 % d->of.run * d->of.run_step + d->at_k_b[0];
     float wide_room[HONE_WINOGRAD_FILTERS * FEW]; /* of halves: a column's taps after another's */
     if (have < wide) memset(g, 0, sizeof g);
     for (int64_t c = 0; c < w->channels; c += some) {
         const int64_t many = w->channels - c < some ? w->channels - c : some;
-        for (int64_t j = 0; d->stored_b && j < have; j++)
-            hone_dtype_load_n(d->stored_b, wide_room + j * FEW, hone_element(source, true, from + c * taps + j * d->run_step),
+        for (int64_t j = 0; d->of.stored_b && j < have; j++)
+            hone_dtype_load_n(d->of.stored_b, wide_room + j * FEW, hone_element(source, true, from + c * taps + j * d->of.run_step),
                               (size_t)(many * taps));
-        hone_transpose_floats(have, many * taps, d->stored_b ? wide_room : (const float *)source + from + c * taps,
-                              d->stored_b ? FEW : d->run_step, g[0], HONE_WINOGRAD_FILTERS);
+        hone_transpose_floats(have, many * taps, d->of.stored_b ? wide_room : (const float *)source + from + c * taps,
+                              d->of.stored_b ? FEW : d->of.run_step, g[0], HONE_WINOGRAD_FILTERS);
         for (int64_t k = 0; k < many; k++)
             hone_winograd_filters(&w->g, (const float(*)[HONE_WINOGRAD_FILTERS])g + k * taps, (int)wide, to + (c + k) * wide, apart);
     }
@@ -440,7 +441,7 @@ static void fill_panel(const hone_contract *d, const void *source, bool turns, i
 static void fill_half(const hone_contract *d, const void *source, uint16_t *to) {
     const struct hone_winograd *w = d->winograd;
     float u[HONE_WINOGRAD_PLACES * HONE_WINOGRAD_FILTERS];
-    for (int64_t n0 = 0; n0 < d->n; n0 += w->nr, to += w->places * w->channels * w->nr)
+    for (int64_t n0 = 0; n0 < d->of.n; n0 += w->nr, to += w->places * w->channels * w->nr)
         for (int64_t c = 0; c < w->channels; c++) {
             hone_winograd_filters_of(d, source, 0, c, n0, w->nr, u, w->nr);
             for (int place = 0; place < w->places; place++)

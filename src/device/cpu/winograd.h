@@ -4,6 +4,7 @@
 #ifndef HONE_DEVICE_CPU_WINOGRAD_H
 #define HONE_DEVICE_CPU_WINOGRAD_H
 #include "device/cpu/contract.h"
+#include "kernels/gemm_half.h"
 #include "kernels/winograd.h"
 
 enum { HONE_WINOGRAD_PHASES = 4 };

@@ -197,8 +197,8 @@ static hone_status finish(const hone_contract *d, void *const *at, const hone_st
         const spot s = stand(w, t0 + i);
         const int64_t wide = w->ow - s.x < row * w->out ? w->ow - s.x : row * w->out;
         for (int y = 0; y < w->out_y && s.y + y < w->oh; y++)
-            HONE_TRY(hone_contract_finish(d, at, 0, here, (s.picture * w->oh + s.y + y) * w->ow + s.x, wide, 0, d->n,
-                                          sums + (i * w->out_y + y * row) * w->out * d->n, d->n, NULL, scratch));
+            HONE_TRY(hone_contract_finish(d, at, 0, here, (s.picture * w->oh + s.y + y) * w->ow + s.x, wide, 0, d->of.n,
+                                          sums + (i * w->out_y + y * row) * w->out * d->of.n, d->of.n, NULL, scratch));
         i += row;
     }
     return HONE_OK;
@@ -216,7 +216,7 @@ static void mend(const hone_contract *d, void *const *at, int64_t t0, int64_t ma
         look(d, at, t0 + t, 0, pixel);
         for (int64_t c = 0; c < w->channels; c++) {
             bring_in(w)(pixel, 1, v, 1, whole);
-            hone_winograd_filters_of(d, hone_element(at[d->b.tensor], d->stored_b, d->b.at.c), 0, c, n0, w->nr, u, w->nr);
+            hone_winograd_filters_of(d, hone_element(at[d->b.tensor], d->of.stored_b, d->b.at.c), 0, c, n0, w->nr, u, w->nr);
             for (int j = 0; j < w->nr; j++) m[j] += v[place] * u[place * w->nr + j];
             for (int k = 0; k < w->places; k++) pixel[k]++;
         }
@@ -324,7 +324,7 @@ static ending ready(const hone_contract *d, void *const *at, const hone_standing
     ending e = {.sums = (float *)(void *)room, .to = (float **)(void *)(room + w->sum_bytes), .room = room + w->sum_bytes + w->at_bytes};
     e.residual = (const float **)(e.to + pixels);
     e.end.apart = w->apart_m;
-    if (!w->ends) aim_sums(w, t0, many, e.sums, d->n, e.to);
+    if (!w->ends) aim_sums(w, t0, many, e.sums, d->of.n, e.to);
     else aim(d, at, here, t0, many, e.to, e.residual);
     if (!w->ends || !s) return e;
     e.end.lo = hone_epilogue_number(&s->lo, s->n_batch, at, here->index, 0),
@@ -367,7 +367,7 @@ static hone_status block(const hone_step *step, void *const *base, int64_t numbe
         for (int64_t k = 0; k < turned_parts(w, cut_of(w, t0, many)); k++) bring_turned(d, at, t0, many, k, v, some);
     } else bring(d, at, t0, many, v, 0);
     ending e = ready(d, at, &here, t0, many, (char *)m + w->m_bytes);
-    for (int64_t k = 0; k * w->nt < d->n; k++) {
+    for (int64_t k = 0; k * w->nt < d->of.n; k++) {
         const int64_t n0 = hone_winograd_part(d, k), n = hone_winograd_part(d, k + 1) - n0;
         multiply(d, at, v, t0, many, 0, w->places, n0, n, m, w->nt);
         bring_back(d, &e, t0, many, n0, n, m, w->nt);
@@ -391,7 +391,7 @@ static hone_status step_multiply(const hone_step *step, void *const *base, int64
     (void)scratch;
     void *at[HONE_MAX_REFS];
     places_of(d, step, base, at);
-    const int64_t wide = hone_pieces(d->n, w->nt), groups = hone_pieces(w->places, w->each),
+    const int64_t wide = hone_pieces(d->of.n, w->nt), groups = hone_pieces(w->places, w->each),
                   part = w->panels ? number / groups : number % wide;
     const int64_t n0 = hone_winograd_part(d, part), n = hone_winograd_part(d, part + 1) - n0;
     const int p0 = (int)(w->panels ? number % groups : number / wide) * w->each, p1 = p0 + w->each < w->places ? p0 + w->each : w->places;
@@ -406,7 +406,7 @@ static hone_status step_out(const hone_step *step, void *const *base, int64_t nu
     const int64_t t0 = number * w->some, many = w->tiles - t0 < w->some ? w->tiles - t0 : w->some;
     const hone_standing here = hone_contract_stand(d, 0);
     ending e = ready(d, at, &here, t0, many, scratch);
-    bring_back(d, &e, t0, many, 0, d->n, (const float *)at[w->m] + t0 * w->columns, w->columns);
+    bring_back(d, &e, t0, many, 0, d->of.n, (const float *)at[w->m] + t0 * w->columns, w->columns);
     return w->ends ? HONE_OK : finish(d, at, &here, t0, many, e.sums, e.room);
 }
 hone_status hone_winograd_steps(hone_recipe_maker *s, hone_contract *d, uint64_t uses) {
@@ -431,13 +431,13 @@ hone_status hone_winograd_steps(hone_recipe_maker *s, hone_contract *d, uint64_t
     }
     w->v = s->n_ref++, w->m = s->n_ref++, d->n_ref = s->n_ref;
     const uint64_t v = (uint64_t)1 << w->v, m = (uint64_t)1 << w->m;
-    step->serial = (double)w->tiles * (double)w->places * (double)w->channels * (double)d->n < 200000;
+    step->serial = (double)w->tiles * (double)w->places * (double)w->channels * (double)d->of.n < 200000;
     part.uses = pixels | v, part.buffer = w->v, part.bytes = (int64_t)w->v_bytes;
     step->tile = step_in, step->scratch_bytes = w->near_bytes;
     step->tiles = hone_winograd_turned(d, w) ? turned_parts(w, cut_of(w, 0, w->tiles)) : hone_pieces(w->tiles, w->some);
     HONE_TRY(hone_cpu_add(s, part));
     part.uses = v | m | (w->half ? pixels : 0), part.buffer = w->m, part.bytes = (int64_t)w->m_bytes;
-    step->tile = step_multiply, step->scratch_bytes = 0, step->tiles = hone_pieces(w->places, w->each) * hone_pieces(d->n, w->nt);
+    step->tile = step_multiply, step->scratch_bytes = 0, step->tiles = hone_pieces(w->places, w->each) * hone_pieces(d->of.n, w->nt);
     HONE_TRY(hone_cpu_add(s, part));
     part.uses = uses | m, part.buffer = -1;
     step->tile = step_out, step->tiles = hone_pieces(w->tiles, w->some), step->scratch_bytes = w->sum_bytes + w->at_bytes + epilogue;
