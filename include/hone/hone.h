@@ -267,7 +267,9 @@ HONE_API hone_status hone_session_run(hone_session *, hone_value *const *in, hon
 /* ---- reports: one JSON document a topic --------------------------------------------------------------------------------------------- */
 /* Model topics: "summary" (name, opset, forgiven: what was wrong with the file and did not matter, a text each, inputs and outputs with dtype and dims, nodes, parameters, parameter_bytes, ops by count), "nodes" (one object a node: name,
    op, inputs with shapes, outputs, flops, bytes), "passes" (what each did), "text" (the graph as text, one string),
-   "graph" (all of it, to draw: a list of graphs, bodies after the model's own, with vars, attributes, constants' statistics).
+   "graph" (all of it, to draw: a list of graphs, bodies after the model's own, with vars, attributes, constants' statistics), "file" (what the
+   file says of itself: ir_version, producer_name, producer_version, domain, model_version, doc_string, graph_name, graph_doc_string; opsets and metadata, a pair each; inputs and
+   outputs with type and dims in ONNX's words, "seq(map(int64,tensor(float)))", defaults among the inputs; empty for zoo:).
    Session topics, after a run: "memory" (arena_bytes, sum_bytes, lower_bound_bytes, packed_bytes, steps, plans), "copies" (in_bytes, out_bytes, across_bytes, within_bytes: what the last run copied
    to devices, back, from one to another and inside of one, with its bodies; constant_bytes), "steps" (one object a step:
    node, op, tactic, tiles, ns, runs; and where there was something to choose, problem, choice and by, "wisdom" or "estimate"), "wisdom" (file,

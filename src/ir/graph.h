@@ -80,6 +80,7 @@ struct hone_graph {
     hone_vec(hone_graph *) owned; /* outermost: bodies, to be destroyed with it */
     /* outermost, in the arena: types of inputs and outputs, where the model states them */
     hone_stated_types in_stated, out_stated;
+    hone_stated file;          /* outermost: the whole model file; empty: there is none */
     const char *forgiven;      /* outermost: what the importer forgave, a line each; NULL: nothing */
     void *keep;                /* what constants point into (a mapped file) … */
     void (*keep_free)(void *); /* … and how it is let go */

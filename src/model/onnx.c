@@ -48,6 +48,7 @@ static hone_status load(hone_onnx_files *files, const char *const *open, int n_o
         hone_graph_index(g);
         s = hone_graph_verify(g);
     }
+    g->file = (hone_stated){files->model.data, files->model.bytes};
     if (s) hone_graph_destroy(g);
     else *out = g;
     return s;

@@ -20,6 +20,8 @@ hone_status hone_onnx_load_open(const char *path, const char *const *names, int 
 /* The bytes are copied. External data is looked for in `folder`; NULL: a model that needs some is refused. */
 hone_status hone_onnx_load_memory(const void *data, size_t bytes, const char *folder_or_null, const hone_library *,
                                   hone_graph **out) HONE_CHECKED;
+/* What a file says of itself, as JSON (about.c); of no file, the same with nothing in it. */
+void hone_onnx_about(const void *data, size_t bytes, hone_text *out);
 /* One value of a .pb file: a TensorProto, SequenceProto, OptionalProto or MapProto, by tag. The value owns its data. */
 hone_status hone_onnx_read_value(const void *data, size_t bytes, hone_tag, hone_value **out) HONE_CHECKED;
 /* The same message, written (value_write.c). */

@@ -8,6 +8,7 @@
 #include "loops/fuse.h"
 #include "run/model.h"
 #include "loops/kernel.h"
+#include "model/onnx.h"
 #include "run/report_kernels.h"
 #include "run/spaces.h"
 
@@ -140,6 +141,7 @@ hone_status hone_model_report(const hone_model *m, const char *topic, char **out
     hone_text t = {0};
     if (!strcmp(topic, "summary")) summary(m, &t);
     else if (!strcmp(topic, "nodes")) nodes(m, &t);
+    else if (!strcmp(topic, "file")) hone_onnx_about(m->compiled->graph->file.data, m->compiled->graph->file.bytes, &t);
     else if (!strcmp(topic, "passes")) hone_text_put(&t, "%s", m->compiled->passes.text ? m->compiled->passes.text : "[]");
     else if (!strcmp(topic, "text")) {
         hone_text g = {0};
@@ -156,7 +158,7 @@ hone_status hone_model_report(const hone_model *m, const char *topic, char **out
             hone_text_free(&t);
             return s;
         }
-    } else return hone_fail(HONE_BAD_INPUT, "a model has no report '%s'; there are summary, nodes, passes, text, graph", topic);
+    } else return hone_fail(HONE_BAD_INPUT, "a model has no report '%s'; there are summary, nodes, passes, text, graph, file", topic);
     return hone_text_give(&t, out);
 }
 static void put_decision(const hone_decision *d, hone_text *t) { /* the words of wisdom need no quoting */
