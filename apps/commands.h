@@ -20,6 +20,7 @@ int hone_cmd_tune(int argc, char **argv);
 int hone_cmd_compile(int argc, char **argv);
 int hone_cmd_zoo(int argc, char **argv);
 int hone_cmd_devices(int argc, char **argv);
+int hone_cmd_serve(int argc, char **argv);
 int hone_cmd_load(int argc, char **argv);
 int hone_cmd_conformance(int argc, char **argv);
 int hone_cmd_man(int argc, char **argv);

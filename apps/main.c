@@ -20,6 +20,7 @@ const hone_command hone_commands[] = {
     {"compile", "write the optimized model to a file: ONNX, for other runtimes", hone_cmd_compile},
     {"zoo", "the networks that come with Hone; describe one, write one as ONNX", hone_cmd_zoo},
     {"devices", "what there is to run on: the CPU, its levels, its speed just now", hone_cmd_devices},
+    {"serve", "the models of a folder behind a port: KServe v2, as Triton's clients speak it", hone_cmd_serve},
     {"load", "put a server under load: how many requests it answers, how long they take, where the knee is", hone_cmd_load},
     {"conformance", "run ONNX's own test cases", hone_cmd_conformance},
     {"completion", "what makes bash, zsh or fish complete all this", hone_cmd_completion},

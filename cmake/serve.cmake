@@ -19,7 +19,9 @@ if(HONE_MICROHTTPD_INCLUDE AND HONE_MICROHTTPD_LIBRARY AND HONE_JANSSON_INCLUDE 
 endif()
 
 if(HONE_SERVE)
-    add_library(hone_serve_objects OBJECT ${serve})
+    set(serve_text ${PROJECT_BINARY_DIR}/generated/hone_status_page_text.c)
+    embed(hone_status_page_text OFF ${PROJECT_SOURCE_DIR}/src/serve/page.html)
+    add_library(hone_serve_objects OBJECT ${serve} ${serve_text})
     set_target_properties(hone_serve_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_include_directories(hone_serve_objects PRIVATE include src ${HONE_MICROHTTPD_INCLUDE} ${HONE_JANSSON_INCLUDE} ${HONE_ZLIB_INCLUDE})
     set(serve_libraries ${HONE_MICROHTTPD_LIBRARY} ${HONE_JANSSON_LIBRARY} ${HONE_ZLIB_LIBRARY})

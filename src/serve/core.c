@@ -130,7 +130,11 @@ static bool idle_until(hone_serve_core *c, bool *stirred) {
 static void *keep(void *arg) {
     hone_serve_core *c = arg;
     bool stirred = false;
-    (void)hone_serve_scan(c, true);
+    pthread_mutex_lock(&c->keeping);
+    while (!c->go && !c->quit) pthread_cond_wait(&c->kept_more, &c->keeping); /* the ports are opened first */
+    const bool never = !c->go;
+    pthread_mutex_unlock(&c->keeping);
+    if (!never) (void)hone_serve_scan(c, true);
     int starting = HONE_SERVE_STARTING;
     atomic_compare_exchange_strong(&c->health, &starting, HONE_SERVE_READY);
     pthread_mutex_lock(&c->keeping);
@@ -187,6 +191,13 @@ hone_status hone_serve_core_start(const hone_server_options *o, hone_serve_core 
     *out = c;
     return HONE_OK;
 }
+void hone_serve_core_go(hone_serve_core *c) {
+    pthread_mutex_lock(&c->keeping);
+    c->go = true;
+    pthread_cond_broadcast(&c->kept_more);
+    while (hone_serve_health_of(c) == HONE_SERVE_STARTING) pthread_cond_wait(&c->kept_more, &c->keeping);
+    pthread_mutex_unlock(&c->keeping);
+}
 /* After this no request is under way, and all models are gone. */
 void hone_serve_core_drain(hone_serve_core *c) { atomic_store(&c->health, HONE_SERVE_DRAINING); }
 void hone_serve_core_free(hone_serve_core *c) {
@@ -194,6 +205,7 @@ void hone_serve_core_free(hone_serve_core *c) {
     hone_serve_core_drain(c);
     pthread_mutex_lock(&c->keeping);
     c->quit = true;
+    pthread_cond_broadcast(&c->kept_more);
     if (c->kept) hone_serve_wake(c);
     pthread_mutex_unlock(&c->keeping);
     if (c->kept) pthread_join(c->keeper, NULL);

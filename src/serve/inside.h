@@ -111,13 +111,14 @@ struct hone_serve_core {
     pthread_cond_t kept_more;
     hone_serve_task *task, **last_task;
     hone_serve_version *dead;
-    bool quit;
+    bool go, quit; /* it may begin to load; it is to end */
     int wake[2], watch; /* a pipe that wakes the keeper; inotify, or -1 */
     uint64_t began_ns;
 };
 
 /* core.c */
 hone_status hone_serve_core_start(const hone_server_options *, hone_serve_core **out);
+void hone_serve_core_go(hone_serve_core *); /* loads the repository; back when that is done */
 void hone_serve_core_drain(hone_serve_core *);
 void hone_serve_core_free(hone_serve_core *);
 void hone_serve_tell(hone_serve_core *, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -8,6 +8,7 @@ typedef struct {
     const char *name;                     /* "http" */
     hone_status (*begin)(hone_server *, int port, void **out); /* may answer at once; models are still being loaded */
     int (*port)(const void *);
+    int (*busy)(const void *); /* calls that came and are not wholly answered */
     void (*quiet)(void *); /* take no more; what was accepted goes on */
     void (*end)(void *);   /* after quiet, when nothing is under way, or time is up */
 } hone_serve_protocol;
