@@ -134,7 +134,7 @@ int hone_cmd_load(int argc, char **argv) {
     hone_traffic_wish wish = {.distinct = 4};
     hone_words operands = {0}, headers = {0};
     const char *model = NULL, *version = "", *clients = NULL, *rates = NULL, *csv = NULL;
-    bool json_tensors = false, stats = false;
+    bool json_tensors = false, grpc = false, stats = false;
     double within = 10;
     const hone_option options[] = {
         {"--model", "NAME", "the model; it must be loaded there", HONE_ARG_TEXT, &model, 0},
@@ -154,6 +154,7 @@ int hone_cmd_load(int argc, char **argv) {
         {"--input", "NAME=FILE", "an input's numbers: .npy, .pb or .bin; else random", HONE_ARG_LIST, &wish.inputs, 0},
         {"--seed", "N", "of the random inputs, and of chance", HONE_ARG_INT, &wish.seed, 0},
         {"--distinct", "N", "different requests, sent in turn; 4", HONE_ARG_INT, &wish.distinct, 1},
+        {"--grpc", NULL, "over gRPC; the port is 8001 where none is said", HONE_ARG_FLAG, &grpc, 0},
         {"--json-tensors", NULL, "send tensors as JSON, not as bytes", HONE_ARG_FLAG, &json_tensors, 0},
         {"--connections", "N", "for --rate: at most so many; 256", HONE_ARG_INT, &t->connections, 1},
         {"--header", "'NAME: VALUE'", "sent with each request", HONE_ARG_LIST, &headers, 0},
@@ -172,7 +173,8 @@ int hone_cmd_load(int argc, char **argv) {
         "Puts a server under load and says how many requests it answers and how long they take. Any server that speaks KServe v2.",
         "hone load http://127.0.0.1:8000 --model mnist-cnn\n"
         "hone load 127.0.0.1:8000 --model resnet --concurrency 1,8,32 --dim batch=4 --json\n"
-        "hone load 127.0.0.1:8000 --model resnet --rate auto --csv rates.csv",
+        "hone load 127.0.0.1:8000 --model resnet --rate auto --csv rates.csv\n"
+        "hone load 127.0.0.1:8001 --grpc --model resnet",
         options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO) {
@@ -185,10 +187,14 @@ int hone_cmd_load(int argc, char **argv) {
              : t->connections > CLIENTS_MAX ? hone_args_wrong("--connections %d: at most %d", t->connections, CLIENTS_MAX)
              : wish.distinct > 1024         ? hone_args_wrong("--distinct %d: at most 1024", wish.distinct)
                                             : 0;
+        if (!rc && grpc && json_tensors) rc = hone_args_wrong("--json-tensors is for HTTP: gRPC sends bytes");
+        if (!rc && grpc && !(t->protocol = hone_traffic_grpc()))
+            rc = hone_args_wrong("--grpc: libnghttp2 is not here, or was not when this hone was built: install libnghttp2-dev (Debian, "
+                                 "Ubuntu) and build again");
         for (int k = 0; k < headers.n && !rc; k++)
             if (!strchr(headers.at[k], ':') || strpbrk(headers.at[k], "\r\n"))
                 rc = hone_args_wrong("--header '%s': write it as 'NAME: VALUE'", headers.at[k]);
-        if (!rc) rc = hone_target_read(operands.at[0], false, &t->target);
+        if (!rc) rc = hone_target_read(operands.at[0], grpc, &t->target);
         if (!rc) rc = prepare(t, &wish, json_tensors);
         if (!rc) {
             hone_progress_begin(&s->bar, "asking the server");

@@ -95,6 +95,7 @@ typedef struct {
     void (*body)(const hone_traffic_model *, const hone_target *, int k, bool json, hone_octets *out);
 } hone_traffic_protocol;
 extern const hone_traffic_protocol hone_traffic_http;
+const hone_traffic_protocol *hone_traffic_grpc(void); /* NULL: nghttp2 is not there */
 
 /* ---- one level of load ---- */
 typedef struct {
