@@ -6,7 +6,7 @@
 #include "base/thread.h"
 
 static void kernel_case(const hone_gemm_i8 *k, int64_t m, int64_t taps, int64_t piece, int n) {
-    const int64_t groups = taps * piece / 4, wide = 4 * ((n + 3) / 4), stride = wide + draw(0, 5), far = 97;
+    const int64_t groups = taps * piece / 4, wide = 16 * ((n + 15) / 16), stride = wide + draw(0, 5), far = 97;
     const size_t size = (size_t)(m * far + taps * 61 + piece);
     uint8_t *a = malloc(size), *b = malloc((size_t)(groups * 4 * k->nr)), *beyond = malloc((size_t)piece);
     int64_t *row = malloc(sizeof *row * (size_t)m), at[32];
@@ -27,7 +27,8 @@ static void kernel_case(const hone_gemm_i8 *k, int64_t m, int64_t taps, int64_t 
             int32_t want = 1234567;
             for (int64_t p = 0; p < taps * piece && i < m && j < wide; p++) {
                 const uint8_t *from = g.outside && outside[i] >> p / piece & 1 ? beyond : a + row[i] + at[p / piece];
-                want = (p ? want : 0) + (int8_t)(from[p % piece] ^ flip) * (int8_t)b[(p / 4 * k->nr + j) * 4 + p % 4];
+                const int byte = from[p % piece] ^ flip;
+                want = (p ? want : 0) + (k->run_u ? byte : (int8_t)byte) * (int8_t)b[(p / 4 * k->nr + j) * 4 + p % 4];
             }
             if (j < n || j >= wide || i == m) /* what is rounded up is anything's */
                 if (c[i * stride + j] != want)
@@ -41,7 +42,7 @@ static void kernels(void **state) {
     for (const hone_gemm_i8 *k = hone_gemm_i8_taps_list; k->name; k++) {
         if (k->cpu & ~hone_cpu()) continue;
         for (int64_t piece = 4; piece <= 60; piece += 4)
-            for (int64_t m = 1; m < 14; m += draw(1, 3)) kernel_case(k, m, draw(1, 32), piece, draw(1, k->nr));
+            for (int64_t m = 1; m < 40; m += draw(1, 3)) kernel_case(k, m, draw(1, 32), piece, draw(1, k->nr));
         for (int n = 1; n <= k->nr; n++) kernel_case(k, 9, 9, 16, n);
     }
 }

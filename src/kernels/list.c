@@ -139,6 +139,11 @@ hone_gemm_taps_fn hone_gemm_taps__dotprod;
 const hone_gemm_i8 hone_gemm_i8_taps_list[] = {{"hone_gemm_i8_4x16__dotprod", HONE_CPU_DOTPROD, 4, 16, 4, 4, 1, hone_gemm_i8_4x16__dotprod,
                                                 NULL, NULL, NULL, NULL, NULL, NULL, hone_gemm_taps__dotprod, NULL},
                                                {0}};
+#elif defined(__x86_64__)
+hone_gemm_taps_fn hone_gemm_taps__vnni;
+const hone_gemm_i8 hone_gemm_i8_taps_list[] = {{"hone_gemm_i8_14x32__vnni", HONE_CPU_AVX512 | HONE_CPU_VNNI, 14, 32, 4, 4, 0, hone_gemm_i8_14x32__vnni,
+                                                hone_gemm_u8_14x32__vnni, NULL, NULL, NULL, NULL, NULL, hone_gemm_taps__vnni, NULL},
+                                               {0}};
 #else
 const hone_gemm_i8 hone_gemm_i8_taps_list[] = {{0}};
 #endif
@@ -344,8 +349,8 @@ const hone_slices *hone_slices_best(void) { return hone_slices_list[0].name ? ho
 BEST(hone_gemm_i8)
 const hone_gemm_i8 *hone_gemm_i8_taps_best(void) {
     const uint32_t have = hone_cpu();
-    const hone_gemm_i8 *row = hone_gemm_i8_taps_list;
-    return row->name && !(row->cpu & ~have) && !hone_gemm_i8_best()->bytes ? row : NULL;
+    const hone_gemm_i8 *row = hone_gemm_i8_taps_list, *best = hone_gemm_i8_best();
+    return row->name && !(row->cpu & ~have) && !best->bytes && best->deep == row->deep ? row : NULL;
 }
 BEST(hone_depthwise_f32)
 BEST(hone_depthwise_rows)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
    contract_int_taps: 8-bit products whose rows are multiplied where they lie, piece by piece (kernels/gemm.h, taps): convolutions with few columns, where to pack rows takes
-   as long as to multiply them. Pieces outside of the picture are read from a row of zero points. */
+   as long as to multiply them; any at all where the kernel takes bytes as they are, and to pack them brings nothing. Pieces outside of the picture are read from a row of
+   zero points. */
 #include "device/cpu/contract_int.h"
 
-/* More columns pay for packed rows (Neoverse-N1: resnet18 loses by 48, and gains nothing by 96); fewer bytes a piece are not worth a load. */
+/* Where bytes are flipped or loads are many, more columns pay for packed rows (Neoverse-N1: resnet18 loses by 48, and gains nothing by 96); fewer bytes a piece are not worth a load. */
 enum { MOST_COLUMNS = 64, LEAST_PIECE = 8, MOST_TAPS = 32 };
 
 bool hone_contract_int_taps(hone_arena *arena, hone_contract *d) {
     const hone_gemm_i8 *kernel = hone_gemm_i8_taps_best();
-    if (!kernel || !d->packed_b || d->packed_a || d->of.m < kernel->mr || d->of.n > MOST_COLUMNS || d->of.piece < LEAST_PIECE ||
+    const bool as_is = kernel && kernel->run_u && !d->i8->flip_a;
+    if (!kernel || !d->packed_b || d->packed_a || d->of.m < kernel->mr || (!as_is && d->of.n > MOST_COLUMNS) || d->of.piece < LEAST_PIECE ||
         d->of.piece % 4 || d->of.taps > MOST_TAPS || d->of.m > 1 << 20)
         return true;
     for (int k = 0; k < d->of.n_batch; k++)
@@ -25,7 +27,7 @@ bool hone_contract_int_taps(hone_arena *arena, hone_contract *d) {
             outside[i] |= (uint32_t)!hone_contract_inside(d, &w, i, t * d->of.piece) << t;
     }
     d->i8->tap_at = at, d->i8->tap_outside = outside;
-    d->i8->kernel = kernel, d->i8->run = kernel->run, d->mr = kernel->mr, d->nr = kernel->nr;
+    d->i8->kernel = kernel, d->i8->run = kernel->run_u ? kernel->run_u : kernel->run, d->mr = kernel->mr, d->nr = kernel->nr;
     return true;
 }
 /* Rows m0 … times n columns of the panels at b. beyond: a piece of zero points. */
