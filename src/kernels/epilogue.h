@@ -45,7 +45,7 @@ typedef struct {
     const char *name;
     uint32_t cpu;
     hone_epilogue_fn *f32, *u8, *i8, *back;
-    hone_joint_fn *joint_f32, *joint_bytes; /* bytes: u8, or i8 where low is below 0. NULL but for NEON */
+    hone_joint_fn *joint_f32, *joint_bytes; /* bytes: u8, or i8 where low is below 0. NULL but for NEON and AVX-512 */
     hone_requantize_fn *whole_u8, *whole_i8;
     hone_widen_fn *widen;
     hone_settle_fn *settle;

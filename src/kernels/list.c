@@ -141,8 +141,9 @@ const hone_gemm_i8 hone_gemm_i8_taps_list[] = {{"hone_gemm_i8_4x16__dotprod", HO
                                                {0}};
 #elif defined(__x86_64__)
 hone_gemm_taps_fn hone_gemm_taps__vnni;
-const hone_gemm_i8 hone_gemm_i8_taps_list[] = {{"hone_gemm_i8_14x32__vnni", HONE_CPU_AVX512 | HONE_CPU_VNNI, 14, 32, 4, 4, 0, hone_gemm_i8_14x32__vnni,
-                                                hone_gemm_u8_14x32__vnni, NULL, NULL, NULL, NULL, NULL, hone_gemm_taps__vnni, NULL},
+const hone_gemm_i8 hone_gemm_i8_taps_list[] = {{"hone_gemm_i8_14x32__vnni", HONE_CPU_AVX512 | HONE_CPU_VNNI, 14, 32, 4, 4, 0,
+                                                hone_gemm_i8_14x32__vnni, hone_gemm_u8_14x32__vnni, NULL, NULL, NULL, NULL, NULL,
+                                                hone_gemm_taps__vnni, NULL},
                                                {0}};
 #else
 const hone_gemm_i8 hone_gemm_i8_taps_list[] = {{0}};
@@ -185,21 +186,24 @@ const hone_depthwise_i8 hone_depthwise_i8_list[] = {DEPTHWISE_I8(ROW){0}};
     hone_then_fn hone_gate__##isa;
 DEPTHWISE_F32(DECLARE) /* the same levels */
 #undef DECLARE
-#define ROW(isa, cpu)                    \
-    {"hone_epilogue__" #isa,             \
-     cpu,                                \
-     hone_epilogue_f32__##isa,           \
-     hone_epilogue_u8__##isa,            \
-     hone_epilogue_i8__##isa,            \
-     hone_epilogue_back__##isa,          \
-     NEON_ONLY(hone_joint_f32__##isa),   \
-     NEON_ONLY(hone_joint_bytes__##isa), \
-     hone_requantize_u8__##isa,          \
-     hone_requantize_i8__##isa,          \
-     hone_widen__##isa,                  \
-     hone_settle__##isa,                 \
-     hone_scaled__##isa,                 \
-     hone_levels__##isa,                 \
+#define JOINT_OF_base(what) NEON_ONLY(what)
+#define JOINT_OF_avx2(what) NULL
+#define JOINT_OF_avx512(what) what
+#define ROW(isa, cpu)                         \
+    {"hone_epilogue__" #isa,                  \
+     cpu,                                     \
+     hone_epilogue_f32__##isa,                \
+     hone_epilogue_u8__##isa,                 \
+     hone_epilogue_i8__##isa,                 \
+     hone_epilogue_back__##isa,               \
+     JOINT_OF_##isa(hone_joint_f32__##isa),   \
+     JOINT_OF_##isa(hone_joint_bytes__##isa), \
+     hone_requantize_u8__##isa,               \
+     hone_requantize_i8__##isa,               \
+     hone_widen__##isa,                       \
+     hone_settle__##isa,                      \
+     hone_scaled__##isa,                      \
+     hone_levels__##isa,                      \
      hone_gate__##isa},
 const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW

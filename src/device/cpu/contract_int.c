@@ -392,8 +392,8 @@ void hone_contract_int_step(hone_contract *d, hone_step *s) {
         if (out[i] - out[i - 1] != d->i8->out_apart) d->i8->out_apart = 0;
     d->i8->at_once_m = d->mt, d->i8->at_once_n = d->nt;
     if (d->packed_b) { /* B is there, and rows of A are copied: a few at a time */
-        /* two turns' sums, and what they are made of, stay in L1; bytes that are read back want whole rows */
-        const int64_t most = d->simple && d->simple->inner ? 192 : d->nt <= 128 ? 128 : 64;
+        /* two turns' sums, and what they are made of, stay in L1; bytes that are read back want whole rows: all that L2 has room for, where A takes none of it */
+        const int64_t most = d->simple && d->simple->inner ? (d->i8->tap_at ? 512 : 192) : d->nt <= 128 ? 128 : 64;
         /* that are bytes at once have no sums: what is read stays in L1, and panels of B are read less often */
         const int64_t fit = !d->simple || !d->i8->kernel->bytes || 49152 / deep < 32 ? 32 : 49152 / deep < 128 ? 49152 / deep : 128;
         const int64_t rows = (fit + d->mr - 1) / d->mr * d->mr, columns = (most + d->nr - 1) / d->nr * d->nr;
