@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    gemm_i8_taps, AVX-512 VNNI: rows of A are multiplied where they lie (gemm.h). Four bytes of a row go from memory into every lane, so to copy rows into panels first saves
    nothing: twelve rows, because as many pointers and those of the loop are the registers there are, and 32 columns are 24 sums; four values of K are 14 loads and 24 dot
-   products, which take longer. Bytes that are flipped cost an operation each on the ports that multiply. */
+   products, which take longer; so weights, which come from far where there are many, are asked for ahead. Bytes that are flipped cost an operation each on the ports that multiply. */
 #if defined(__AVX512VNNI__)
 #include <immintrin.h>
 
@@ -9,7 +9,7 @@
 #define VW 16
 #include "kernels/ref/vec.inc"
 
-enum { MR = 12, NR = 32, NV = NR / VW };
+enum { MR = 12, NR = 32, NV = NR / VW, AHEAD = 12 };
 hone_gemm_taps_fn hone_gemm_taps__vnni;
 
 INLINE __m512i four(const uint8_t *p) {
@@ -32,6 +32,7 @@ INLINE void block(int m, int nv, bool flip, const hone_gemm_taps *g, int64_t fir
         }
         for (int64_t k = 0; k < g->piece; k += 4, b += 4 * NR) {
             __m512i bv[NV];
+            FULL for (int j = 0; j < nv; j++) _mm_prefetch((const char *)b + 4 * NR * AHEAD + 4 * VW * j, _MM_HINT_T0);
             FULL for (int j = 0; j < nv; j++) bv[j] = _mm512_loadu_si512(b + 4 * VW * j);
             FULL for (int i = 0; i < m; i++) {
                 const __m512i av = flip ? _mm512_xor_si512(four(p[i] + k), over) : four(p[i] + k);
