@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+   grpc: the gRPC front's threads. Each has an epoll with some of the connections; the first one has the listener too, and deals new
+   connections out. A turn reads what has come, submits the inferences in it together, takes answers from the mailbox, and writes. */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "serve/grpc.h"
+
+enum { EVENTS = 128, LOOPS_MAX = 4, TICK_MS = 10, IDLE_MS = 500, BACKLOG = 512 };
+static const uint64_t ms_ns = 1000000, second_ns = 1000000000;
+static _Thread_local hone_grpc_loop *here; /* the loop whose thread this is */
+
+/* ---- the mailbox ---- */
+
+static void nudge(hone_grpc_loop *l) {
+    const uint64_t one = 1;
+    (void)!write(l->wake, &one, sizeof one);
+}
+void hone_grpc_post(hone_grpc_item *i) {
+    hone_grpc_loop *l = i->call->loop;
+    pthread_mutex_lock(&l->lock);
+    const bool wake = here != l && !l->nudged;
+    l->nudged |= wake;
+    i->other = l->posted, l->posted = i;
+    pthread_mutex_unlock(&l->lock);
+    if (wake) nudge(l); /* the loop lives until its items are all back */
+}
+static void hand_over(hone_grpc_loop *l, int fd) {
+    pthread_mutex_lock(&l->lock);
+    int *more = realloc(l->sockets, sizeof *more * (size_t)(l->n_sockets + 1));
+    if (more) l->sockets = more, l->sockets[l->n_sockets++] = fd;
+    pthread_mutex_unlock(&l->lock);
+    if (more) nudge(l);
+    else close(fd), atomic_fetch_sub(&l->grpc->connections, 1);
+}
+static void adopt(hone_grpc_loop *l, int fd) {
+    atomic_fetch_sub(&l->grpc->connections, 1); /* it was counted when it was accepted */
+    if (!hone_grpc_connection_open(l, fd)) close(fd);
+}
+static void empty_mailbox(hone_grpc_loop *l) {
+    hone_grpc_item *list, *turned = NULL;
+    int *sockets, n;
+    pthread_mutex_lock(&l->lock);
+    list = l->posted, l->posted = NULL, l->nudged = false;
+    sockets = l->sockets, n = l->n_sockets, l->sockets = NULL, l->n_sockets = 0;
+    pthread_mutex_unlock(&l->lock);
+    for (hone_grpc_item *next; list; list = next) next = list->other, list->other = turned, turned = list; /* oldest first */
+    for (hone_grpc_item *next; turned; turned = next) {
+        next = turned->other;
+        l->at_work--;
+        hone_grpc_item_over(turned);
+    }
+    for (int k = 0; k < n; k++) adopt(l, sockets[k]);
+    free(sockets);
+}
+
+/* ---- a turn ---- */
+
+static void finished(hone_serve_request *r) { /* any thread */
+    hone_grpc_item *i = r->arg;
+    i->error = r->error;
+    hone_grpc_post(i);
+}
+static void submit(hone_grpc_loop *l) {
+    hone_grpc_item *list = l->ready, *turned = NULL;
+    l->ready = NULL;
+    for (hone_grpc_item *next; list; list = next) next = list->other, list->other = turned, turned = list;
+    const bool alone = turned && !turned->other;
+    for (hone_grpc_item *next; turned; turned = next) {
+        next = turned->other;
+        hone_grpc_call *a = turned->call;
+        if (!a->connection || a->closed) { /* nobody waits for it any more */
+            hone_grpc_item_over(turned);
+            continue;
+        }
+        hone_serve_request *r = turned->inference.request;
+        if (a->deadline) {
+            const uint64_t now = hone_serve_now(), left = a->deadline > now ? (a->deadline - now) / 1000 + 1 : 1;
+            if (!r->timeout_us || r->timeout_us > left) r->timeout_us = left;
+        }
+        r->done = finished, r->arg = turned, r->inline_ok = alone;
+        l->at_work++;
+        hone_serve_submit(r);
+    }
+}
+
+static void accept_all(hone_grpc_loop *l) {
+    hone_grpc *g = l->grpc;
+    for (int k = 0; k < EVENTS; k++) {
+        const int one = 1, fd = accept4(g->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) usleep(1000); /* until somebody leaves */
+        if (fd < 0) return;
+        if (atomic_fetch_add(&g->connections, 1) >= g->o->max_connections) {
+            atomic_fetch_sub(&g->connections, 1);
+            close(fd);
+            continue;
+        }
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        hone_grpc_loop *to = &g->loop[g->turn++ % (unsigned)g->n_loops];
+        if (to == l) adopt(l, fd);
+        else hand_over(to, fd);
+    }
+}
+
+/* Deadlines, those who do not read, those who do nothing, and the end of the server. */
+static void tick(hone_grpc_loop *l, uint64_t now) {
+    const uint64_t idle = (uint64_t)l->grpc->o->idle_seconds * second_ns;
+    const bool draining = atomic_load(&l->grpc->draining);
+    l->ticked = now;
+    for (hone_grpc_connection *c = l->connection, *next; c; c = next) {
+        next = c->after;
+        for (hone_grpc_call *a = c->call, *after; a; a = after) after = a->after, hone_grpc_call_tick(a, now);
+        const bool out_of_time = idle && !c->calls && now - c->useful > idle;
+        if (c->stuck && idle && now - c->stuck > idle) {
+            hone_grpc_connection_close(c);
+            continue;
+        }
+        if (out_of_time && now - c->useful > 2 * idle) {
+            hone_grpc_connection_close(c); /* it was told to go, and did not */
+            continue;
+        }
+        if ((draining || out_of_time) && !c->leaving) hone_grpc_connection_leave(c, false), c->useful = out_of_time ? c->useful : now;
+        else if (c->leaving && now - c->useful > 100 * ms_ns) hone_grpc_connection_leave(c, true);
+    }
+}
+
+static void write_all(hone_grpc_loop *l) {
+    for (hone_grpc_connection *c = l->connection, *next; c; c = next) {
+        next = c->after;
+        if (c->dirty && !hone_grpc_connection_write(c)) hone_grpc_connection_close(c);
+    }
+}
+
+static void *turn(void *arg) {
+    hone_grpc_loop *l = arg;
+    struct epoll_event ev[EVENTS];
+    here = l;
+    while (!atomic_load(&l->grpc->quit) || l->at_work) {
+        const bool quit = atomic_load(&l->grpc->quit);
+        const int n = epoll_wait(l->poll, ev, EVENTS,
+                                 l->timed || quit || atomic_load(&l->grpc->draining) ? TICK_MS
+                                 : l->connections                                    ? IDLE_MS
+                                                                                     : -1);
+        for (int k = 0; k < n; k++) {
+            if (ev[k].data.ptr == l) { /* the mailbox, or the server's end */
+                uint64_t count;
+                (void)!read(l->wake, &count, sizeof count);
+            } else if (ev[k].data.ptr == l->grpc) {
+                if (!atomic_load(&l->grpc->draining)) accept_all(l);
+            } else {
+                hone_grpc_connection *c = ev[k].data.ptr;
+                const bool in = ev[k].events & (EPOLLIN | EPOLLERR | EPOLLHUP);
+                if (in && !hone_grpc_connection_read(c)) {
+                    (void)hone_grpc_connection_write(c); /* why, where it can still be told */
+                    hone_grpc_connection_close(c);
+                } else c->dirty = true;
+            }
+        }
+        submit(l);
+        empty_mailbox(l);
+        const uint64_t now = hone_serve_now();
+        if (now - l->ticked >= TICK_MS * ms_ns) tick(l, now);
+        write_all(l);
+    }
+    while (l->connection) hone_grpc_connection_close(l->connection);
+    return NULL;
+}
+
+/* ---- begin and end ---- */
+
+static int listen_at(const char *host, int port, int *fd) {
+    struct addrinfo *found = NULL, hint = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    char number[16];
+    int why = 0, one = 1;
+    snprintf(number, sizeof number, "%d", port);
+    if (getaddrinfo(host, number, &hint, &found)) return EADDRNOTAVAIL;
+    *fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (*fd < 0 || setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) || bind(*fd, found->ai_addr, found->ai_addrlen) ||
+        listen(*fd, BACKLOG))
+        why = errno ? errno : EINVAL;
+    freeaddrinfo(found);
+    return why;
+}
+static int port_of(const void *self) {
+    const hone_grpc *g = self;
+    return g->port;
+}
+
+static int busy_with(const void *self) {
+    const hone_grpc *g = self;
+    return atomic_load(&g->busy);
+}
+
+static void quiet(void *self) {
+    hone_grpc *g = self;
+    atomic_store(&g->draining, true);
+    if (g->listener >= 0) shutdown(g->listener, SHUT_RD); /* no more are accepted, at once */
+    for (int k = 0; k < g->n_loops; k++) nudge(&g->loop[k]);
+}
+static void end(void *self) {
+    hone_grpc *g = self;
+    if (!g) return;
+    quiet(g);
+    /* Answers that are ready get a moment to reach their clients. */
+    for (int k = 0; k < 200 && atomic_load(&g->busy); k++) usleep(10000);
+    atomic_store(&g->quit, true);
+    for (int k = 0; k < g->n_loops; k++) {
+        hone_grpc_loop *l = &g->loop[k];
+        nudge(l);
+        if (l->started) pthread_join(l->thread, NULL);
+        for (int s = 0; s < l->n_sockets; s++) close(l->sockets[s]);
+        free(l->sockets);
+        if (l->poll >= 0) close(l->poll);
+        if (l->wake >= 0) close(l->wake);
+        pthread_mutex_destroy(&l->lock);
+    }
+    if (g->listener >= 0) close(g->listener);
+    free(g->loop), free(g);
+}
+
+static bool loop_begin(hone_grpc *g, hone_grpc_loop *l) {
+    struct epoll_event wake = {.events = EPOLLIN, .data.ptr = l}, door = {.events = EPOLLIN, .data.ptr = g};
+    l->grpc = g;
+    pthread_mutex_init(&l->lock, NULL);
+    l->poll = epoll_create1(EPOLL_CLOEXEC), l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (l->poll < 0 || l->wake < 0 || epoll_ctl(l->poll, EPOLL_CTL_ADD, l->wake, &wake)) return false;
+    return l != g->loop || !epoll_ctl(l->poll, EPOLL_CTL_ADD, g->listener, &door);
+}
+static hone_status begin(hone_server *server, int port, void **out) {
+    const hone_server_options *o = hone_serve_options(server);
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (o->certificate) return hone_server_say(HONE_NOT_SUPPORTED, "gRPC with TLS is not there: leave the certificate away, or --grpc off");
+    hone_grpc *g = calloc(1, sizeof *g);
+    if (!g) return hone_server_say(HONE_NO_MEMORY, "no memory for the gRPC front");
+    g->server = server, g->core = hone_serve_core_of(server), g->o = o, g->listener = -1;
+    const int loops = o->http_threads > 0 ? o->http_threads : cores < LOOPS_MAX ? (int)cores : LOOPS_MAX;
+    const int why = listen_at(o->host ? o->host : "127.0.0.1", port, &g->listener);
+    if (why) {
+        end(g);
+        return hone_server_say(HONE_IO, "gRPC cannot listen at %s:%d: %s", o->host ? o->host : "127.0.0.1", port, strerror(why));
+    }
+    struct sockaddr_storage at;
+    socklen_t size = sizeof at;
+    if (!getsockname(g->listener, (struct sockaddr *)&at, &size))
+        g->port = ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port : ((struct sockaddr_in *)&at)->sin_port);
+    g->loop = calloc((size_t)loops, sizeof *g->loop);
+    bool good = g->loop != NULL;
+    for (int k = 0; good && k < loops; k++) g->n_loops++, good = loop_begin(g, &g->loop[k]);
+    for (int k = 0; good && k < loops; k++) good = g->loop[k].started = !pthread_create(&g->loop[k].thread, NULL, turn, &g->loop[k]);
+    if (!good) {
+        end(g);
+        return hone_server_say(HONE_NO_MEMORY, "no memory or thread for the gRPC front");
+    }
+    *out = g;
+    return HONE_OK;
+}
+
+const hone_serve_protocol hone_serve_grpc = {
+    .name = "grpc", .begin = begin, .port = port_of, .busy = busy_with, .quiet = quiet, .end = end};

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+   grpc: the gRPC front: HTTP/2 by nghttp2, gRPC's framing, and the calls of inference.GRPCInferenceService and
+   grpc.health.v1.Health, answered by the core.
+
+       loop         a thread with an epoll, some connections, and a mailbox that other threads fill
+       connection   a socket and an nghttp2 session                                              grpc_connection.c
+       call         a stream: what came of its messages, and what is to be sent                  grpc_call.c
+       item         one message of a call and its answer; at the core while it runs              grpc_methods.c
+
+   A call belongs to its loop's thread alone. Only items cross over: the core's threads finish them by the mailbox. */
+#ifndef HONE_SERVE_GRPC_H
+#define HONE_SERVE_GRPC_H
+#include <nghttp2/nghttp2.h>
+
+#include "serve/core.h"
+#include "serve/grpc_message.h"
+#include "serve/grpc_wire.h"
+#include "serve/server.h"
+
+typedef struct hone_grpc hone_grpc;
+
+/* Tables of the core's documents as messages. */
+extern const hone_serve_row hone_serve_metadata_rows[], hone_serve_index_rows[], hone_serve_statistics_rows[], hone_serve_config_rows[];
+
+/* ---- inside ---- */
+
+enum { /* gRPC's codes */
+       HONE_GRPC_OK = 0,
+       HONE_GRPC_CANCELLED = 1,
+       HONE_GRPC_INVALID = 3,
+       HONE_GRPC_DEADLINE = 4,
+       HONE_GRPC_NOT_FOUND = 5,
+       HONE_GRPC_EXHAUSTED = 8,
+       HONE_GRPC_UNIMPLEMENTED = 12,
+       HONE_GRPC_INTERNAL = 13,
+       HONE_GRPC_UNAVAILABLE = 14,
+       HONE_GRPC_UNAUTHENTICATED = 16
+};
+
+typedef struct hone_grpc_loop hone_grpc_loop;
+typedef struct hone_grpc_connection hone_grpc_connection;
+typedef struct hone_grpc_call hone_grpc_call;
+typedef struct hone_grpc_item hone_grpc_item;
+
+struct hone_grpc_item {
+    hone_grpc_call *call;
+    hone_serve_inference inference;
+    hone_serve_error error;
+    bool over;             /* answered, or failed */
+    hone_grpc_item *next;  /* of the call, as they came */
+    hone_grpc_item *other; /* in the mailbox, or waiting to be submitted */
+};
+
+typedef struct hone_grpc_method {
+    const char *path;
+    bool stream; /* many messages, each answered */
+    bool open;   /* without a key too: probes */
+    /* Begins what a message asks for: either answers at once (hone_grpc_answer and what it wrote, or item->error), or takes
+       it to the core (returns false) and the item comes back by the mailbox. */
+    bool (*run)(hone_grpc_item *, const uint8_t *, size_t);
+} hone_grpc_method;
+extern const hone_grpc_method hone_grpc_methods[]; /* up to a NULL path */
+
+struct hone_grpc_call {
+    hone_grpc_connection *connection; /* NULL: the stream is gone, and only items keep the call */
+    hone_grpc_loop *loop;
+    const hone_grpc_method *method;
+    int32_t stream;
+    char path[128], encoding;   /* 'g' gzip, 'd' deflate, 0 identity, '?' another */
+    bool is_grpc, is_post, may; /* may: its key is good */
+    size_t head;                /* bytes of headers */
+    uint64_t began, deadline;   /* deadline 0: none */
+    /* the message that is coming in */
+    uint8_t prefix[5];
+    int prefix_n;
+    bool in_ended;
+    size_t in_wanted;
+    int in_messages;
+    hone_serve_out in;
+    /* those at work */
+    hone_grpc_item *first, **last;
+    int items;
+    size_t unread; /* bytes that the client is not yet told were taken: too many items are at work */
+    /* what goes out */
+    hone_serve_out out;
+    size_t out_at;
+    bool counted, begun, closed, waiting; /* in `busy`; headers are sent; no more will come; nghttp2 waits for more */
+    uint64_t refused;                     /* when it ended before the client was done, or 0 */
+    int status;
+    char message[512];
+    hone_grpc_call *before, *after; /* of the connection */
+};
+
+struct hone_grpc_connection {
+    hone_grpc_loop *loop;
+    int fd;
+    nghttp2_session *session;
+    hone_grpc_call *call; /* those that are open */
+    int calls;
+    uint64_t useful, stuck; /* when it last did something; since when it does not take what it is sent, or 0 */
+    uint8_t *out;           /* of which out_at … out_n is still to be sent */
+    size_t out_n, out_at;
+    uint32_t asked;      /* of epoll */
+    bool leaving, dirty; /* GOAWAY was sent; to be looked at when this turn ends */
+    hone_grpc_connection *before, *after;
+};
+
+struct hone_grpc_loop {
+    hone_grpc *grpc;
+    pthread_t thread;
+    bool started;
+    int poll, wake, connections, timed; /* timed: calls with a deadline */
+    hone_grpc_connection *connection;
+    hone_grpc_item *ready; /* inferences that this turn brought, to be submitted when it ends */
+    int at_work;           /* items that the core has */
+    uint64_t ticked;
+    pthread_mutex_t lock;
+    hone_grpc_item *posted;  /* by any thread; newest first */
+    int *sockets, n_sockets; /* new ones */
+    bool nudged;             /* `wake` was written since the mailbox was last emptied */
+};
+
+struct hone_grpc {
+    hone_server *server;
+    hone_serve_core *core;
+    const hone_server_options *o;
+    int listener, port, n_loops;
+    unsigned turn;
+    hone_grpc_loop *loop;
+    atomic_bool draining, quit;
+    atomic_int connections, busy; /* busy: calls of one answer that are open, and messages of streams */
+    atomic_size_t held;           /* bytes of messages that are coming in */
+};
+
+/* grpc_call.c */
+hone_grpc_call *hone_grpc_call_open(hone_grpc_connection *, int32_t stream);
+bool hone_grpc_call_header(hone_grpc_call *, const char *name, size_t n, const char *value, size_t m); /* false: too many */
+void hone_grpc_call_headed(hone_grpc_call *);                                                          /* all headers are there */
+void hone_grpc_call_data(hone_grpc_call *, const uint8_t *, size_t);
+void hone_grpc_call_ended(hone_grpc_call *); /* the client sends no more */
+void hone_grpc_call_gone(hone_grpc_call *);  /* the stream is closed */
+void hone_grpc_call_fail(hone_grpc_call *, int status, const char *text);
+void hone_grpc_call_tick(hone_grpc_call *, uint64_t now);
+void hone_grpc_item_over(hone_grpc_item *);                        /* in the loop's thread */
+hone_serve_out *hone_grpc_answer(hone_grpc_item *, size_t *begun); /* a message of the answer begins … */
+void hone_grpc_answered(hone_grpc_item *, size_t begun);           /* … and is whole */
+int hone_grpc_status_of(int code);
+/* grpc_connection.c */
+hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *, int fd);
+bool hone_grpc_connection_read(hone_grpc_connection *); /* false: it is over */
+bool hone_grpc_connection_write(hone_grpc_connection *);
+void hone_grpc_connection_leave(hone_grpc_connection *, bool last); /* GOAWAY */
+void hone_grpc_connection_close(hone_grpc_connection *);
+void hone_grpc_call_send(hone_grpc_call *); /* something to send, or the end */
+/* grpc.c */
+void hone_grpc_post(hone_grpc_item *); /* any thread: it is over, tell its loop */
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+   grpc_connection: HTTP/2 by nghttp2: a socket, its session, and what nghttp2 tells handed on to calls. Windows are opened
+   as bytes are taken, so that a client cannot send more than is wanted; who does not read is closed when idle_seconds are over. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "serve/grpc.h"
+
+enum { PIECE = 128 << 10, READS = 4, STREAMS = 1000, WINDOW = 4 << 20, WINDOW_ALL = 32 << 20, FRAME = 256 << 10, AT_WORK = 64 };
+static _Thread_local uint8_t scratch[PIECE]; /* one turn's bytes, in or out */
+
+static void dirty(hone_grpc_connection *c) { c->dirty = true; }
+
+/* ---- sending ---- */
+
+static nghttp2_nv nv(const char *name, const char *value, size_t n) {
+    return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name), n, NGHTTP2_NV_FLAG_NO_COPY_NAME};
+}
+/* grpc-message: what is no plain ASCII as %XX. */
+static size_t escape(const char *text, char *out, size_t room) {
+    static const char hex[] = "0123456789ABCDEF";
+    size_t n = 0;
+    for (; *text && n + 4 < room; text++) {
+        const unsigned char b = (unsigned char)*text;
+        if (b >= ' ' && b < 127 && b != '%') out[n++] = (char)b;
+        else out[n++] = '%', out[n++] = hex[b >> 4], out[n++] = hex[b & 15];
+    }
+    return n;
+}
+static size_t status(const hone_grpc_call *a, nghttp2_nv out[2], char number[8], char text[1600]) {
+    const size_t n = (size_t)snprintf(number, 8, "%d", a->status);
+    out[0] = nv("grpc-status", number, n);
+    if (!*a->message) return 1;
+    out[1] = nv("grpc-message", text, escape(a->message, text, 1600));
+    return 2;
+}
+
+static ssize_t give(nghttp2_session *session, int32_t stream, uint8_t *to, size_t room, uint32_t *flags, nghttp2_data_source *source,
+                    void *arg) {
+    hone_grpc_call *a = source->ptr;
+    size_t n = a->out.n - a->out_at;
+    if (n > room) n = room;
+    if (n) memcpy(to, a->out.at + a->out_at, n);
+    a->out_at += n;
+    if (a->out_at == a->out.n) {
+        a->out.n = a->out_at = 0;
+        if (a->closed) {
+            char number[8], text[1600];
+            nghttp2_nv trailer[2];
+            *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+            nghttp2_submit_trailer(session, stream, trailer, status(a, trailer, number, text));
+        } else if (!n) {
+            a->waiting = true;
+            return NGHTTP2_ERR_DEFERRED;
+        }
+    }
+    return (ssize_t)n;
+}
+
+void hone_grpc_call_send(hone_grpc_call *a) {
+    nghttp2_session *s = a->connection->session;
+    dirty(a->connection);
+    if (a->begun) {
+        if (a->waiting) a->waiting = false, nghttp2_session_resume_data(s, a->stream);
+        return;
+    }
+    char number[8], text[1600];
+    nghttp2_nv head[4] = {nv(":status", a->is_grpc ? "200" : "415", 3), nv("content-type", "application/grpc", 16)};
+    nghttp2_data_provider provider = {{.ptr = a}, give};
+    a->begun = true;
+    if (!a->closed || a->out.n) {
+        nghttp2_submit_response(s, a->stream, head, 2, &provider);
+    } else { /* nothing but how it ended */
+        nghttp2_submit_response(s, a->stream, head, 2 + status(a, head + 2, number, text), NULL);
+    }
+}
+
+static bool watch(hone_grpc_connection *c, uint32_t want) {
+    struct epoll_event ev = {.events = want, .data.ptr = c};
+    if (want == c->asked) return true;
+    const int rc = epoll_ctl(c->loop->poll, c->asked ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd, &ev);
+    c->asked = want;
+    return !rc;
+}
+
+/* n bytes, as many as the socket takes; the rest is kept. False: the connection is broken. */
+static bool push(hone_grpc_connection *c, const uint8_t *at, size_t n) {
+    while (n) {
+        const ssize_t sent = send(c->fd, at, n, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0 && errno != EAGAIN) return false;
+        if (sent < 0) break;
+        at += sent, n -= (size_t)sent;
+    }
+    if (!n) return true;
+    if (!c->out && !(c->out = malloc(PIECE))) return false;
+    memmove(c->out, at, n); /* of at most PIECE: `at` is the scratch, or lies in c->out */
+    c->out_at = 0, c->out_n = n;
+    return true;
+}
+
+bool hone_grpc_connection_write(hone_grpc_connection *c) {
+    size_t n = 0;
+    c->dirty = false;
+    if (c->out_n) {
+        const size_t left = c->out_n;
+        c->out_n = 0;
+        if (!push(c, c->out + c->out_at, left)) return false;
+        if (c->out_n && c->out_n < left) c->stuck = hone_serve_now(); /* it takes some */
+    }
+    while (!c->out_n) {
+        const uint8_t *at;
+        const ssize_t more = nghttp2_session_mem_send(c->session, &at);
+        if (more < 0) return false;
+        if (more > PIECE) return false; /* a frame is smaller */
+        if (n + (size_t)more > PIECE || (!more && n)) {
+            if (!push(c, scratch, n)) return false;
+            n = 0;
+            if (c->out_n && more) { /* kept behind what is kept already, if it fits: a frame of 16 KB does */
+                if (c->out_n + (size_t)more > PIECE) {
+                    uint8_t *larger = realloc(c->out, c->out_n + (size_t)more);
+                    if (!larger) return false;
+                    c->out = larger;
+                }
+                memcpy(c->out + c->out_n, at, (size_t)more), c->out_n += (size_t)more;
+                break;
+            }
+        }
+        if (!more) break;
+        memcpy(scratch + n, at, (size_t)more), n += (size_t)more;
+    }
+    if (n && !push(c, scratch, n)) return false;
+    if (!c->out_n) free(c->out), c->out = NULL, c->stuck = 0;
+    else if (!c->stuck) c->stuck = hone_serve_now();
+    if (!c->out_n && !nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session)) return false;
+    return watch(c, EPOLLIN | (c->out_n ? (uint32_t)EPOLLOUT : 0));
+}
+
+bool hone_grpc_connection_read(hone_grpc_connection *c) {
+    for (int k = 0; k < READS; k++) {
+        const ssize_t n = recv(c->fd, scratch, sizeof scratch, 0);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) return true;
+        if (n <= 0) return false;
+        dirty(c);
+        if (nghttp2_session_mem_recv(c->session, scratch, (size_t)n) != n) return false; /* what is wrong was told by GOAWAY, if at all */
+        if (n < (ssize_t)sizeof scratch) return true;
+    }
+    return true;
+}
+
+/* ---- what nghttp2 tells ---- */
+
+static hone_grpc_call *call_of(nghttp2_session *s, int32_t stream) { return nghttp2_session_get_stream_user_data(s, stream); }
+
+static int on_begin(nghttp2_session *s, const nghttp2_frame *f, void *arg) {
+    if (f->hd.type != NGHTTP2_HEADERS || f->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    hone_grpc_call *a = hone_grpc_call_open(arg, f->hd.stream_id);
+    if (!a) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    nghttp2_session_set_stream_user_data(s, f->hd.stream_id, a);
+    return 0;
+}
+static int on_header(nghttp2_session *s, const nghttp2_frame *f, const uint8_t *name, size_t n, const uint8_t *value, size_t m,
+                     uint8_t flags, void *arg) {
+    hone_grpc_call *a = call_of(s, f->hd.stream_id);
+    if (!a || f->hd.type != NGHTTP2_HEADERS || f->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    return hone_grpc_call_header(a, (const char *)name, n, (const char *)value, m) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+static int on_frame(nghttp2_session *s, const nghttp2_frame *f, void *arg) {
+    hone_grpc_call *a = f->hd.type == NGHTTP2_HEADERS || f->hd.type == NGHTTP2_DATA ? call_of(s, f->hd.stream_id) : NULL;
+    if (!a) return 0;
+    if (f->hd.type == NGHTTP2_HEADERS && f->headers.cat == NGHTTP2_HCAT_REQUEST) hone_grpc_call_headed(a);
+    if (f->hd.flags & NGHTTP2_FLAG_END_STREAM) hone_grpc_call_ended(a);
+    return 0;
+}
+static int on_data(nghttp2_session *s, uint8_t flags, int32_t stream, const uint8_t *at, size_t n, void *arg) {
+    hone_grpc_call *a = call_of(s, stream);
+    nghttp2_session_consume_connection(s, n);
+    if (!a) return 0;
+    hone_grpc_call_data(a, at, n);
+    if (a->items < AT_WORK) nghttp2_session_consume_stream(s, stream, n);
+    else a->unread += n;
+    return 0;
+}
+static int on_close(nghttp2_session *s, int32_t stream, uint32_t code, void *arg) {
+    hone_grpc_call *a = call_of(s, stream);
+    if (a) nghttp2_session_set_stream_user_data(s, stream, NULL), hone_grpc_call_gone(a);
+    return 0;
+}
+
+/* ---- begin and end ---- */
+
+static nghttp2_session_callbacks *callbacks;
+static nghttp2_option *option;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void prepare(void) {
+    if (nghttp2_session_callbacks_new(&callbacks) || nghttp2_option_new(&option)) return;
+    nghttp2_option_set_no_auto_window_update(option, 1);
+    nghttp2_option_set_no_closed_streams(option, 1);
+    nghttp2_option_set_max_settings(option, 32);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+}
+
+/* Takes fd, on success only. */
+hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *l, int fd) {
+    const nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS},
+                                               {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW},
+                                               {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, FRAME},
+                                               {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)l->grpc->o->max_header_bytes}};
+    hone_grpc_connection *c = calloc(1, sizeof *c);
+    pthread_once(&once, prepare);
+    if (!c || !callbacks || !option || nghttp2_session_server_new2(&c->session, callbacks, c, option)) {
+        free(c);
+        return NULL;
+    }
+    c->loop = l, c->fd = fd, c->useful = hone_serve_now();
+    if (nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings) ||
+        nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, WINDOW_ALL) || !watch(c, EPOLLIN)) {
+        nghttp2_session_del(c->session);
+        free(c);
+        return NULL;
+    }
+    c->after = l->connection;
+    if (l->connection) l->connection->before = c;
+    l->connection = c, l->connections++;
+    atomic_fetch_add(&l->grpc->connections, 1);
+    dirty(c);
+    return c;
+}
+
+/* First a notice, that no call on its way is lost; then, `last`, which call was the last. */
+void hone_grpc_connection_leave(hone_grpc_connection *c, bool last) {
+    if (!last && !c->leaving) nghttp2_submit_shutdown_notice(c->session);
+    if (last)
+        nghttp2_submit_goaway(c->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->session), NGHTTP2_NO_ERROR, NULL,
+                              0);
+    c->leaving = true;
+    dirty(c);
+}
+
+void hone_grpc_connection_close(hone_grpc_connection *c) {
+    hone_grpc_loop *l = c->loop;
+    while (c->call) hone_grpc_call_gone(c->call);
+    nghttp2_session_del(c->session);
+    close(c->fd);
+    if (c->before) c->before->after = c->after;
+    else l->connection = c->after;
+    if (c->after) c->after->before = c->before;
+    l->connections--;
+    atomic_fetch_sub(&l->grpc->connections, 1);
+    free(c->out), free(c);
+}

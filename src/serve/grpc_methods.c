@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+   grpc_methods: the methods, a function each: read the message, ask the core, write the answer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/grpc.h"
+
+enum { NAME_ROOM = 512 };
+
+/* Fields 1 … of a message as texts; the others are left alone. False: malformed. */
+typedef struct {
+    char text[3][NAME_ROOM];
+    bool yes[3];
+} simple;
+static bool read_simple(hone_grpc_item *i, const uint8_t *at, size_t n, simple *s) {
+    hone_serve_wire w = {at, at + n, false};
+    hone_serve_field f;
+    *s = (simple){0};
+    while (hone_serve_wire_next(&w, &f)) {
+        if (f.number > 3) continue;
+        if (f.type == HONE_SERVE_VARINT) s->yes[f.number - 1] = f.value != 0;
+        else if (f.type == HONE_SERVE_BYTES && f.number < 3 && !hone_serve_text_of(&f, s->text[f.number - 1], NAME_ROOM)) w.bad = true;
+    }
+    if (w.bad) hone_serve_fail(&i->error, 400, "the message is malformed");
+    return !w.bad;
+}
+/* Name and version, as most messages have them. */
+static bool read_version(hone_grpc_item *i, const uint8_t *at, size_t n, simple *s, int64_t *number) {
+    if (!read_simple(i, at, n, s)) return false;
+    if (hone_serve_version_of(s->text[1], number)) return true;
+    hone_serve_fail(&i->error, 400, "model version '%.30s' is no whole number", s->text[1]);
+    return false;
+}
+static hone_serve_core *core_of(const hone_grpc_item *i) { return i->call->loop->grpc->core; }
+
+static bool say_yes(hone_grpc_item *i, uint64_t yes) {
+    size_t begun;
+    hone_serve_out *o = hone_grpc_answer(i, &begun);
+    if (yes) hone_serve_put_number(o, 1, yes);
+    hone_grpc_answered(i, begun);
+    return true;
+}
+/* Takes `document`. */
+static bool say_json(hone_grpc_item *i, const hone_serve_row *rows, json_t *document) {
+    if (!document) {
+        if (!i->error.code) hone_serve_fail(&i->error, 503, "no memory for the answer");
+        return true;
+    }
+    size_t begun;
+    hone_serve_out *o = hone_grpc_answer(i, &begun);
+    hone_serve_put_json(o, rows, document);
+    json_decref(document);
+    hone_grpc_answered(i, begun);
+    return true;
+}
+
+/* ---- the server ---- */
+
+static bool ready(const hone_grpc_item *i) { return hone_serve_health_of(core_of(i)) == HONE_SERVE_READY; }
+static bool server_live(hone_grpc_item *i, const uint8_t *at, size_t n) { return say_yes(i, 1); }
+static bool server_ready(hone_grpc_item *i, const uint8_t *at, size_t n) { return say_yes(i, ready(i)); }
+static bool server_metadata(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    size_t begun;
+    hone_serve_out *o = hone_grpc_answer(i, &begun);
+    hone_serve_put_text(o, 1, "hone");
+    hone_serve_put_text(o, 2, hone_version());
+    for (const char *const *e = hone_serve_extensions(); *e; e++) hone_serve_put_text(o, 3, *e);
+    hone_grpc_answered(i, begun);
+    return true;
+}
+
+/* ---- models ---- */
+
+static bool model_ready(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    simple s;
+    int64_t number;
+    hone_serve_error none;
+    if (!read_version(i, at, n, &s, &number)) return true;
+    hone_serve_version *v = hone_serve_find(core_of(i), s.text[0], number, &none);
+    hone_serve_release(v);
+    return say_yes(i, v != NULL);
+}
+static bool of_version(hone_grpc_item *i, const uint8_t *at, size_t n, json_t *(*document)(hone_serve_version *),
+                       const hone_serve_row *rows, const char *within) {
+    simple s;
+    int64_t number;
+    if (!read_version(i, at, n, &s, &number)) return true;
+    hone_serve_version *v = hone_serve_find(core_of(i), s.text[0], number, &i->error);
+    if (!v) return true;
+    json_t *j = document(v);
+    if (j && within) j = json_pack("{s:o}", within, j);
+    hone_serve_release(v);
+    return say_json(i, rows, j);
+}
+static bool model_metadata(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    return of_version(i, at, n, hone_serve_metadata, hone_serve_metadata_rows, NULL);
+}
+static bool model_config(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    return of_version(i, at, n, hone_serve_config, hone_serve_config_rows, "config");
+}
+static bool model_statistics(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    simple s;
+    int64_t number;
+    if (!read_version(i, at, n, &s, &number)) return true;
+    return say_json(i, hone_serve_statistics_rows, hone_serve_statistics(core_of(i), *s.text[0] ? s.text[0] : NULL, number, &i->error));
+}
+static bool infer(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    if (hone_serve_health_of(core_of(i)) == HONE_SERVE_DRAINING && i->call->connection->leaving && i->call->method->stream) {
+        hone_serve_fail(&i->error, 503, "the server is stopping");
+        return true;
+    }
+    if (hone_serve_inference_read(core_of(i), at, n, &i->inference, &i->error)) return true;
+    i->other = i->call->loop->ready, i->call->loop->ready = i;
+    return false;
+}
+
+/* ---- the repository ---- */
+
+static bool repository_index(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    simple s;
+    if (!read_simple(i, at, n, &s)) return true;
+    json_t *models = hone_serve_index(core_of(i), s.yes[1]);
+    return say_json(i, hone_serve_index_rows, models ? json_pack("{s:o}", "models", models) : NULL);
+}
+static void loaded(void *arg, const hone_serve_error *e) { /* the core's thread */
+    hone_grpc_item *i = arg;
+    if (e->code) i->error = *e;
+    hone_grpc_post(i);
+}
+/* A parameter of that name as a text, malloc'd; NULL: none. False: a parameter that is not there here. */
+static bool load_parameters(hone_grpc_item *i, const uint8_t *at, size_t n, char **config) {
+    enum { PARAMETERS = 3, STRING = 3 };
+    hone_serve_wire w = {at, at + n, false};
+    hone_serve_field f, v;
+    while (hone_serve_wire_next(&w, &f)) {
+        if (f.number != PARAMETERS || f.type != HONE_SERVE_BYTES) continue;
+        hone_serve_wire entry = hone_serve_wire_of(&f);
+        char key[64] = "";
+        while (hone_serve_wire_next(&entry, &v)) {
+            if (v.number == 1 && !hone_serve_text_of(&v, key, sizeof key)) *key = 0;
+            if (v.number != 2 || v.type != HONE_SERVE_BYTES || strcmp(key, "config") != 0) continue;
+            hone_serve_wire value = hone_serve_wire_of(&v);
+            while (hone_serve_wire_next(&value, &f))
+                if (f.number == STRING && f.type == HONE_SERVE_BYTES && f.bytes && !*config && (*config = malloc(f.bytes + 1)))
+                    memcpy(*config, f.data, f.bytes), (*config)[f.bytes] = 0;
+        }
+        if (strcmp(key, "config") != 0 && strcmp(key, "unload_dependents") != 0) {
+            hone_serve_fail(&i->error, 501,
+                            "parameter '%s' is not taken here; a model is loaded from the repository, with its config or one given", key);
+            return false;
+        }
+    }
+    return true;
+}
+static bool load_or_unload(hone_grpc_item *i, const uint8_t *at, size_t n, bool load) {
+    simple s;
+    char *config = NULL;
+    if (!read_simple(i, at, n, &s) || !load_parameters(i, at, n, &config)) {
+        free(config);
+        return true;
+    }
+    size_t begun;
+    hone_grpc_answer(i, &begun); /* an empty message, in case that it goes well; an error takes its place */
+    hone_grpc_answered(i, begun);
+    i->call->loop->at_work++;
+    if (load) hone_serve_load(core_of(i), s.text[1], config, loaded, i);
+    else hone_serve_unload(core_of(i), s.text[1], loaded, i);
+    free(config);
+    return false;
+}
+static bool model_load(hone_grpc_item *i, const uint8_t *at, size_t n) { return load_or_unload(i, at, n, true); }
+static bool model_unload(hone_grpc_item *i, const uint8_t *at, size_t n) { return load_or_unload(i, at, n, false); }
+
+/* ---- health ---- */
+
+static bool health_check(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    enum { SERVING = 1, NOT_SERVING = 2 };
+    static const char own[] = "inference.GRPCInferenceService";
+    simple s;
+    if (!read_simple(i, at, n, &s)) return true;
+    if (!*s.text[0] || !strcmp(s.text[0], own)) return say_yes(i, ready(i) ? SERVING : NOT_SERVING);
+    hone_serve_fail(&i->error, 404, "there is no service '%.100s'", s.text[0]);
+    return true;
+}
+
+#define SERVICE "/inference.GRPCInferenceService/"
+const hone_grpc_method hone_grpc_methods[] = {
+    {SERVICE "ModelInfer", false, false, infer}, /* the most asked for first */
+    {SERVICE "ModelStreamInfer", true, false, infer},
+    {SERVICE "ServerLive", false, true, server_live},
+    {SERVICE "ServerReady", false, true, server_ready},
+    {SERVICE "ModelReady", false, true, model_ready},
+    {SERVICE "ServerMetadata", false, false, server_metadata},
+    {SERVICE "ModelMetadata", false, false, model_metadata},
+    {SERVICE "ModelConfig", false, false, model_config},
+    {SERVICE "ModelStatistics", false, false, model_statistics},
+    {SERVICE "RepositoryIndex", false, false, repository_index},
+    {SERVICE "RepositoryModelLoad", false, false, model_load},
+    {SERVICE "RepositoryModelUnload", false, false, model_unload},
+    {"/grpc.health.v1.Health/Check", false, true, health_check},
+    {0},
+};
