@@ -199,7 +199,7 @@ def test_beside_the_real_one(model, mnist):
     text = model("g (string[n] x) => (string[n] y) { y = Identity(x) }").SerializeToString()
     add = model(ADD).SerializeToString()
     cases = [(add, {"a": ones(3, 2), "b": ones(3, 2)}), (str(mnist), {"Input3": np.random.rand(1, 1, 28, 28).astype("f")}),
-             (sequence, {"x": ones(2, 3)}), (text, {"x": np.array(["a", "ü"])}), (text, {"x": np.array(["a", b"b"], object)}),
+             (sequence, {"x": ones(2, 3)}), (text, {"x": np.array(["a", "ü"])}), (text, {"x": np.array(["a", b"b", 1, None], object)}),
              (add, {"a": [[1.0, 2.0]], "b": ones(1, 2)}), (add, {"a": ones(3, 2, dtype=np.float64), "b": ones(3, 2)}),
              (add, {"a": ones(3, 2)}), (add, {"a": ones(3), "b": ones(3, 2)}), (add, {"a": ones(3, 2), "b": ones(3, 2), "z": ones(1)}),
              (b"nonsense", {}), ("nowhere.onnx", {})]

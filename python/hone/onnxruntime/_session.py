@@ -95,6 +95,7 @@ class InferenceSession:
         self._fixed = [(port.name, k, dims[d]) for port in self._model.inputs for k, d in enumerate(port.shape or ()) if d in dims]
         self._needed = {port.name for port in self._model.inputs if port.kind != "optional"}
         self._names = {port.name: k for k, port in enumerate(self._model.outputs)}
+        self._texts = [port.name for port in self._model.inputs if port.type == "tensor(string)"]
         self._opened: dict[tuple, Session] = {}
 
     # ---- what it is ----
@@ -155,7 +156,7 @@ class InferenceSession:
                     raise make("InvalidArgument", f"Invalid output name:{name}")
         session = self._taken(input_feed)
         try:
-            outputs = session.run(input_feed)
+            outputs = session.run(_spelled(input_feed, self._texts) if self._texts else input_feed)
         except Error as wrong:
             raise of(wrong) from None
         finally:
@@ -233,6 +234,17 @@ class InferenceSession:
             there = iobinding._device.get(name, "cpu")
             results.append(OrtValue(value if there == "cpu" or not isinstance(value, np.ndarray) else Value(value).to(there)))
         iobinding._results = results
+
+
+def _spelled(feed: Mapping[str, Any], names: list[str]) -> Mapping[str, Any]:
+    """Objects among text become text, as str() says it."""
+    spelled = dict(feed)
+    for name in names:
+        array = np.asarray(feed[name]) if name in feed else None
+        if array is not None and array.dtype.kind == "O":
+            texts = [item if isinstance(item, str) else str(item) for item in array.ravel().tolist()]
+            spelled[name] = np.array(texts, dtype=object).reshape(array.shape)
+    return spelled
 
 
 def _choose(providers: list) -> tuple[list[str], Optional[str]]:
