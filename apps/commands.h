@@ -17,6 +17,7 @@ int hone_cmd_inspect(int argc, char **argv);
 int hone_cmd_check(int argc, char **argv);
 int hone_cmd_explain(int argc, char **argv);
 int hone_cmd_tune(int argc, char **argv);
+int hone_cmd_quantize(int argc, char **argv);
 int hone_cmd_compile(int argc, char **argv);
 int hone_cmd_zoo(int argc, char **argv);
 int hone_cmd_devices(int argc, char **argv);

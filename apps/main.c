@@ -17,6 +17,7 @@ const hone_command hone_commands[] = {
     {"check", "whether a model can run here, and every problem when not", hone_cmd_check},
     {"explain", "how one node is computed, down to its program and its C", hone_cmd_explain},
     {"tune", "measure on this machine how each layer is best computed, and keep it for later runs", hone_cmd_tune},
+    {"quantize", "make a model smaller and faster in integers, within an accuracy that you set", hone_cmd_quantize},
     {"compile", "write the optimized model to a file: ONNX, for other runtimes", hone_cmd_compile},
     {"zoo", "the networks that come with Hone; describe one, write one as ONNX", hone_cmd_zoo},
     {"devices", "what there is to run on: the CPU, its levels, its speed just now", hone_cmd_devices},

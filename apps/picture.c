@@ -146,3 +146,5 @@ int hone_picture_feed(const hone_port *port, const hone_words *files, const hone
     free(picture);
     return rc;
 }
+
+int hone_picture_recipe(const hone_port *port, const hone_picture_wish *w, hone_image_recipe *out) { return make_recipe(port, w, out); }

@@ -2,7 +2,7 @@
    quant.h: a model made smaller and faster in integers, within an accuracy that the caller sets. The rules at the top of hone.h hold here too. */
 #ifndef HONE_QUANT_H
 #define HONE_QUANT_H
-#include "hone/hone.h"
+#include "hone/image.h"
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -14,6 +14,13 @@ typedef struct {
     hone_status (*get)(void *arg, int64_t k, hone_value **in);
     void *arg;
 } hone_samples;
+
+/* Samples from files, for a model: folders of pictures (found in folders inside too), pictures, .npy and .npz whose first dim is the samples (an array of a .npz goes to the input of its
+   name; a .npy to the first input, or as NAME=FILE), IDX files, folders with input_0.pb …, or with such folders in them. One kind at a time.
+   In: recipe, of pictures and of arrays of u8 that are pictures, or NULL: what the input's shape suggests. The model and the files must outlive it.
+   Out: to be closed with hone_samples_close. Fails: BAD_INPUT for what is none of these, or does not fit the model. */
+HONE_API hone_status hone_samples_open(const hone_model *, const char *const *paths, int n, const hone_image_recipe *, hone_samples *out);
+HONE_API void hone_samples_close(hone_samples *);
 
 typedef struct {
     /* What is quantized, by name. "static": weights and values between nodes, by ranges that samples show. Others: hone_quantize with a name that is none lists them. */

@@ -9,6 +9,7 @@ static const struct {
     hone_quant_form *run;
     bool needs_data;
 } forms[] = {
+    {"static", hone_quant_static, true},
     {"f16", hone_quant_f16, false},
     {"bf16", hone_quant_bf16, false},
     {0},
@@ -25,7 +26,7 @@ hone_status hone_quant_form_find(const char *name, hone_quant_form **out, bool *
         hone_text_free(&list);
         return HONE_OK;
     }
-    hone_status s = hone_fail(HONE_BAD_INPUT, "there is no form '%s' of quantization; there are: %s", name, list.failed || !list.n ? "none yet" : list.text);
+    hone_status s = hone_fail(HONE_BAD_INPUT, "there is no form '%s' of quantization; there are: %s", name, list.failed ? "" : list.text);
     hone_text_free(&list);
     return s;
 }

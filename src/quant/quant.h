@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
    quant: a float graph becomes one of integers, as standard ONNX. The room's table of forms, and what a form is given.
 
-   - A form changes `graph` in place; it comes as imported and settled by hone_passes_settle: constants folded, BatchNormalization in the weights, every node standard ONNX.
+   - A form changes `graph` in place, or makes `result`; it comes as imported and settled by hone_passes_settle: constants folded, BatchNormalization in the weights, every node standard ONNX.
    - The room runs nothing itself: `runner` does (run/quantize.c), for it may not know plans and sessions.
    - static*.c and their helpers are one form; weights*.c, dynamic.c and half.c are others: a file each, a line in forms.c. */
 #ifndef HONE_QUANT_QUANT_H
@@ -28,6 +28,7 @@ typedef struct {
     const hone_quantizing *wish;
     const char *model; /* its name, for messages */
     hone_quant_runner runner;
+    hone_graph *result; /* out: what is written, where it is not `graph` itself; it may share with that */
     hone_text *report; /* JSON: a form puts members into an open object, each with ", " before it */
 } hone_quant_job;
 
@@ -35,6 +36,8 @@ typedef hone_status hone_quant_form(hone_quant_job *);
 hone_quant_form hone_quant_f16, hone_quant_bf16; /* half.c */
 /* The row of a form; NULL is the first. *needs_data: whether it does anything without samples. */
 hone_status hone_quant_form_find(const char *name, hone_quant_form **out, bool *needs_data) HONE_CHECKED;
+
+hone_quant_form hone_quant_static; /* static.c */
 
 /* Says how far it is; fails, BAD_INPUT, where the caller wants to stop. */
 hone_status hone_quant_tell(const hone_quant_job *, double done, const char *what) HONE_CHECKED;

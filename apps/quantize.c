@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+   hone quantize: a model made smaller and faster in integers (hone_quantize); here is only what a user says and sees. Options of forms that need no samples stand beside those of the static
+   one, each named in its help; the table `forms` says which form a word of --form is. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "args.h"
+#include "commands.h"
+#include "hone/quant.h"
+#include "json.h"
+#include "load.h"
+#include "picture.h"
+#include "table.h"
+#include "term.h"
+
+typedef struct {
+    const char *path, *to, *drop, *share;
+    bool json, per_tensor, no_repairs, all;
+    int seed, samples, judge, threads;
+    hone_words data;
+    hone_picture_wish picture;
+    hone_quantizing wish;
+    hone_progress bar;
+} job;
+
+static int show(void *arg, double done, const char *what) {
+    enum { STEPS = 1000 };
+    job *j = arg;
+    hone_progress_show(&j->bar, (int)(done * STEPS), STEPS, what);
+    return 0;
+}
+/* "0.5%" is 0.005; so is 0.005. */
+static bool share_of(const char *text, double *out) {
+    char *end;
+    const double x = strtod(text, &end);
+    if (end == text || !isfinite(x) || (*end && strcmp(end, "%") != 0)) return false;
+    *out = *end ? x / 100 : x;
+    return true;
+}
+
+/* ---- telling ------------------------------------------------------------------------------------------------------------------------------ */
+static double of(const hone_json *r, const char *name) { return hone_json_number(r, name, NAN); }
+static void put_db(hone_table *t, double db) {
+    if (db == db) hone_table_cell(t, "%.1f dB", db);
+    else hone_table_cell(t, "%s", "");
+}
+static void put_us(hone_table *t, double us) {
+    if (us == us) hone_table_cell(t, "%s", hone_text_ms(us / 1000));
+    else hone_table_cell(t, "%s", "");
+}
+static void tell_layers(const hone_json *r, bool every) {
+    static const char *const head[] = {"layer", "op", "computes in", "alone", "range by", "range", "work", "f32", "int8", "why"};
+    const hone_json *layers = hone_json_get(r, "layers");
+    const double macs = of(r, "macs");
+    int n = 0, more = 0;
+    for (const hone_json *l = layers ? layers->first : NULL; l; l = l->next) n += every || strcmp(hone_json_text(l, "type", ""), "int8") != 0;
+    hone_table *t = n ? hone_table_create("lllrllrrrl", head) : NULL;
+    for (const hone_json *l = layers ? layers->first : NULL; l; l = l->next) {
+        const char *type = hone_json_text(l, "type", ""), *why = hone_json_text(l, "why", "");
+        if (!every && !strcmp(type, "int8")) {
+            more++;
+            continue;
+        }
+        hone_table_cell(t, "%s", hone_json_text(l, "node", ""));
+        hone_table_cell(t, "%s", hone_json_text(l, "op", ""));
+        hone_table_cell(t, "%s", type);
+        put_db(t, of(l, "sqnr_db"));
+        hone_table_cell(t, "%s", hone_json_text(l, "observer", ""));
+        hone_table_cell(t, "%.4g to %.4g", hone_json_number(l, "low", 0), hone_json_number(l, "high", 0));
+        hone_table_cell(t, "%.1f %%", macs > 0 ? 100 * hone_json_number(l, "macs", 0) / macs : 0);
+        put_us(t, of(l, "float_us"));
+        put_us(t, of(l, "int_us"));
+        hone_table_cell(t, "%s", why);
+    }
+    if (t) hone_table_print(t, stdout, "");
+    if (more) printf("%s%d layers are in int8 throughout%s\n", n ? "and " : "", more, every ? "" : "; --all lists them");
+}
+static void tell(const job *j, const hone_json *r) {
+    const hone_json *q = hone_json_get(r, "quality");
+    struct stat st = {0}, was = {0};
+    (void)stat(j->to, &st);
+    const bool both = stat(j->path, &was) == 0 && was.st_size > 0;
+    hone_print(stdout, "%s%s%s  ONNX, %s", hone_paint(stdout, HONE_BOLD), j->to, hone_paint(stdout, HONE_PLAIN), hone_text_bytes((double)st.st_size));
+    if (both) printf(", %.2f of %s", (double)st.st_size / (double)was.st_size, hone_text_bytes((double)was.st_size));
+    printf("\n");
+    if (hone_json_get(r, "layers")) {
+        const double macs = of(r, "macs"), whole = of(r, "macs_int8");
+        printf("layers  %.0f in int8, %.0f in f32; %.1f %% of the multiply-adds in int8\n", of(r, "layers_int8"), of(r, "layers_f32"), macs > 0 ? 100 * whole / macs : 0);
+        printf("seen    %.0f samples for ranges, %.0f others to judge\n", of(r, "calibrated"), of(r, "judged"));
+    }
+    if (q) {
+        printf("nearness %.1f dB, cosine %.5f", of(q, "sqnr_db"), of(q, "cosine"));
+        if (of(q, "top1") == of(q, "top1")) printf(", %.1f %% of the largest outputs the same", 100 * of(q, "top1"));
+        printf(" as in f32\n");
+    }
+    const double f = of(r, "float_ms"), i = of(r, "int_ms");
+    if (f == f && i > 0) printf("time    %s, %.2f times as fast as in f32 (%s)\n", hone_text_ms(i), f / i, hone_text_ms(f));
+    if (hone_json_get(r, "layers")) tell_layers(r, j->all);
+}
+
+/* ---- the command ---------------------------------------------------------------------------------------------------------------------------- */
+static int read_wishes(job *j) {
+    hone_quantizing *w = &j->wish;
+    if (j->drop && !(w->metric && !strcmp(w->metric, "sqnr") ? sscanf(j->drop, "%lf", &w->max_drop) == 1 : share_of(j->drop, &w->max_drop)))
+        return hone_args_wrong("--max-drop %s: say a share, as 0.5%% or 0.005; with --metric sqnr, decibels that must be left", j->drop);
+    if (j->drop && !w->metric) w->metric = "top1";
+    if (w->metric && !j->drop) return hone_args_wrong("--metric %s: and how much may be lost of it? --max-drop 0.5%%", w->metric);
+    if (j->share && (!share_of(j->share, &w->float_share) || !(w->float_share > 0 && w->float_share <= 1)))
+        return hone_args_wrong("--float-share %s: say a share of the multiply-adds, as 15%%", j->share);
+    w->seed = j->seed, w->calibrate = j->samples, w->judge = j->judge, w->threads = j->threads;
+    w->per_tensor = j->per_tensor, w->no_repairs = j->no_repairs;
+    w->progress = show, w->arg = j;
+    return 0;
+}
+static int open_samples(job *j, const hone_model *m) {
+    hone_image_recipe recipe;
+    const bool wished = hone_picture_wished(&j->picture);
+    if (wished && hone_picture_recipe(hone_model_input(m, 0), &j->picture, &recipe)) return 1;
+    hone_status s = hone_samples_open(m, j->data.at, j->data.n, wished ? &recipe : NULL, &j->wish.data);
+    return s ? hone_args_failed(s) : 0;
+}
+static int quantize(job *j) {
+    hone_model *m = NULL;
+    char why[4096];
+    int rc = read_wishes(j);
+    if (rc) return rc;
+    hone_status s = hone_load(j->path, &m, why, sizeof why);
+    if (s) return hone_args_stopped(s, why);
+    if (j->data.n) rc = open_samples(j, m);
+    else if (!j->wish.form || !strcmp(j->wish.form, "static")) {
+        const hone_port *in = hone_model_inputs(m) ? hone_model_input(m, 0) : NULL;
+        rc = hone_args_wrong("samples of what the model is given are missing: --data FOLDER of pictures, .npy or .npz (first dim: the samples), IDX, or folders of input_0.pb; some 50 to 100 of them%s%s%s%s", in ? "; input '" : "",
+                             in ? in->name : "", in ? "' is " : "", in ? in->shape : "");
+    }
+    char *report = NULL;
+    hone_progress_begin(&j->bar);
+    if (!rc) {
+        s = hone_quantize(j->path, &j->wish, j->to, &report);
+        hone_progress_end(&j->bar);
+        if (s) rc = hone_args_failed(s);
+    }
+    hone_json *r = report ? hone_json_read(report) : NULL;
+    if (report && j->json) printf("%s\n", report);
+    else if (r) tell(j, r);
+    hone_json_free(r);
+    hone_text_release(report);
+    if (j->wish.data.get) hone_samples_close(&j->wish.data);
+    hone_model_free(m);
+    return rc;
+}
+
+int hone_cmd_quantize(int argc, char **argv) {
+    job j = {0};
+    hone_words operands = {0};
+    const hone_option options[] = {
+        {"--data", "PATH", "samples: a folder of pictures, a picture, .npy or .npz (first dim: the samples), IDX, folders of input_0.pb; may stand often", HONE_ARG_LIST, &j.data, 0},
+        {"-o", "FILE", "where to write: FILE.onnx", HONE_ARG_TEXT, &j.to, 0},
+        {"--metric", "WORD", "what must not be lost, against the float model: top1, cosine, mse or sqnr", HONE_ARG_TEXT, &j.wish.metric, 0},
+        {"--max-drop", "SHARE", "and how much of it may be lost: 0.5% (sqnr: the decibels that must be left)", HONE_ARG_TEXT, &j.drop, 0},
+        {"--float-share", "SHARE", "at most so much of the multiply-adds stays f32; 15% where no --max-drop is given", HONE_ARG_TEXT, &j.share, 0},
+        {"--samples", "N", "so many show ranges (64)", HONE_ARG_INT, &j.samples, 1},
+        {"--judge", "N", "and so many others say what is best (22)", HONE_ARG_INT, &j.judge, 1},
+        {"--seed", "N", "which samples they are (0)", HONE_ARG_INT, &j.seed, 0},
+        {"--observer", "WORD", "how ranges are found: minmax, average, percentile, percentile99.9, entropy or mse; otherwise whichever is best for each tensor", HONE_ARG_TEXT, &j.wish.observer, 0},
+        {"--activations", "TYPE", "what is between layers: u8, s8, u16 or s16 (u8)", HONE_ARG_TEXT, &j.wish.activations, 0},
+        {"--per-tensor", NULL, "one scale a weight, not one an output channel", HONE_ARG_FLAG, &j.per_tensor, 0},
+        {"--no-repairs", NULL, "weights stay as they are but for rounding", HONE_ARG_FLAG, &j.no_repairs, 0},
+        {"--cache", "FILE", "what calibration found, as text: read where it fits, written where it is not there", HONE_ARG_TEXT, &j.wish.cache, 0},
+        {"--resize", "SIZE", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.resize, 0},
+        {"--crop", "SIZE", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.crop, 0},
+        {"--mean", "NUMBERS", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.mean, 0},
+        {"--std", "NUMBERS", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.std, 0},
+        {"--order", "rgb|bgr", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.order, 0},
+        {"--threads", "N", "of a run, at most", HONE_ARG_INT, &j.threads, 1},
+        {"--all", NULL, "list all layers, not only those that stay f32", HONE_ARG_FLAG, &j.all, 0},
+        {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},
+        {0},
+    };
+    const hone_usage usage = {"quantize",
+                              "MODEL --data PATH -o FILE",
+                              1,
+                              1,
+                              "Makes a model smaller and faster: its products in 8 bits, as standard ONNX (QuantizeLinear, DequantizeLinear) that other runtimes load too. Samples "
+                              "show which ranges numbers have; others, which they did not show, say how much is lost, and which layers stay f32 so that it is little.",
+                              "hone quantize model.onnx --data pictures/ -o small.onnx\nhone quantize model.onnx --data samples.npz --metric top1 --max-drop 0.5% -o small.onnx",
+                              options};
+    int rc = hone_args_read(&usage, argc, argv, &operands);
+    if (rc == HONE_ARGS_GO) {
+        j.path = operands.at[0];
+        rc = j.to ? quantize(&j) : hone_args_wrong("-o is missing: hone quantize MODEL --data PATH -o FILE");
+    }
+    hone_words_free(&operands), hone_words_free(&j.data);
+    return rc;
+}

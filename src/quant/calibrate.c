@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+   calibrate: see calibrate.h. Errors behind a node are computed by the graph itself: beside node N, which reads tensor T, stands N once more for each range, reading T rounded to it, and the
+   sum of squares by which their results differ is an output. */
+#include "quant/calibrate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_BYTES = 32 << 20 /* of tensors that are kept at once, where their sizes are known */, UNKNOWN_BYTES = 1 << 20, MOST_READERS = 3 };
+
+static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
+
+/* ---- histograms ----------------------------------------------------------------------------------------------------------------------------- */
+static int64_t bytes_of(const hone_var *v) {
+    int64_t n = (int64_t)sizeof(float);
+    for (int k = 0; k < v->rank; k++) {
+        if (!hone_dim_is_number(v->dim[k]) || v->dim[k] > MOST_BYTES) return UNKNOWN_BYTES;
+        n *= v->dim[k] > 0 ? v->dim[k] : 1;
+        if (n > MOST_BYTES) return MOST_BYTES;
+    }
+    return v->rank < 0 ? UNKNOWN_BYTES : n;
+}
+/* Tensors whose numbers are their class's own: what only moves shows nothing new. */
+static bool is_source(const hone_quant_plan *p, hone_vid v) {
+    const int maker = p->graph->var.at[v].producer;
+    return p->class_of[v] >= 0 && (maker < 0 || !p->moves[maker]);
+}
+/* Multiply-adds of layers, from shapes that ran. */
+static void count_macs(hone_quant_plan *p, hone_vid v, const hone_value *x) {
+    for (int k = 0; k < p->layer.n; k++) {
+        hone_quant_layer *l = p->layer.at + k;
+        const hone_value *w = p->graph->var.at[l->w].value;
+        const double n = (double)hone_value_count(x), weights = (double)hone_value_count(w);
+        if (l->macs > 0) continue;
+        if (!l->conv && l->x == v && x->rank > 0 && x->dim[x->rank - 1] > 0) l->macs = n / (double)x->dim[x->rank - 1] * weights;
+        if (l->conv && hone_quant_result(p, l) == v && w->dim[0] > 0) l->macs = n / (double)w->dim[0] * weights;
+    }
+}
+static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, const hone_vid *tap, int n_tap, const int64_t *sample, int n, double begin, double share) {
+    hone_quant_run *run = NULL;
+    hone_value **in = hone_alloc(sizeof *in * (size_t)(p->graph->in.n + 1)), **out = hone_alloc(sizeof *out * (size_t)(n_tap + 1));
+    hone_status s = in && out ? HONE_OK : no_memory();
+    if (!s) s = hone_quant_open(job, p->graph, tap, n_tap, &run);
+    for (int k = 0; k < n && !s; k++) {
+        s = hone_quant_tell(job, begin + share * k / n, "ranges");
+        if (!s) s = hone_quant_sample(job, sample[k], in);
+        if (!s) s = job->runner.run(run, in, out);
+        for (int t = 0; t < n_tap && !s; t++) {
+            const hone_value *x = out[t];
+            if (!x || x->tag != HONE_TAG_TENSOR || x->dtype != HONE_DTYPE_F32) continue;
+            hone_histogram_see(p->class.at[p->class_of[tap[t]]].seen, x->data, hone_value_count(x));
+            if (k == 0) count_macs(p, tap[t], x);
+        }
+        for (int t = 0; out && t < n_tap; t++) hone_value_drop(out[t]), out[t] = NULL;
+        for (int i = 0; in && i < p->graph->in.n; i++) hone_value_drop(in[i]), in[i] = NULL;
+    }
+    if (run) job->runner.close(run);
+    hone_free(in), hone_free(out);
+    return s;
+}
+hone_status hone_quant_calibrate(const hone_quant_job *job, hone_quant_plan *p, const int64_t *sample, int n) {
+    hone_vec(hone_vid) tap = {0};
+    hone_status s = HONE_OK;
+    int64_t held = 0, all = 1, done = 0;
+    for (int v = 0; v < p->n_var; v++)
+        if (is_source(p, v)) all += bytes_of(p->graph->var.at + v);
+    for (int v = 0; v <= p->n_var && !s; v++) {
+        const bool last = v == p->n_var, is = !last && is_source(p, v);
+        const int64_t bytes = is ? bytes_of(p->graph->var.at + v) : 0;
+        if (tap.n && (last || held + bytes > MOST_BYTES)) {
+            s = see_round(job, p, tap.at, tap.n, sample, n, 0.2 * (double)done / (double)all, 0.2 * (double)held / (double)all);
+            done += held, tap.n = 0, held = 0;
+        }
+        if (is && !s) s = hone_push(&tap, v) ? HONE_OK : no_memory();
+        held += bytes;
+    }
+    hone_vec_free(&tap);
+    for (int k = 0; k < p->class.n && !s; k++) {
+        const hone_histogram *h = p->class.at[k].seen;
+        if (h->odd > 0 && h->odd == h->seen)
+            s = hone_fail(HONE_BAD_INPUT, "tensor '%s' is NaN or infinite in all samples: nothing can be learned of its range", p->graph->var.at[p->class.at[k].var].name);
+    }
+    return s;
+}
+
+/* ---- ranges ----------------------------------------------------------------------------------------------------------------------------------- */
+static int levels_of(const hone_quant_plan *p) { return p->highest - p->lowest + 1; }
+void hone_quant_choose_all(hone_quant_plan *p, hone_observer o) {
+    for (int k = 0; k < p->class.n; k++) {
+        hone_quant_class *c = p->class.at + k;
+        c->observer = o, c->range = hone_observer_range(o, c->seen, levels_of(p), p->symmetric);
+    }
+}
+typedef struct {
+    int class, observer;
+    int64_t reader; /* number of the node beside which it stands */
+} trial;
+typedef hone_vec(trial) trials;
+typedef hone_vec(hone_vid) vids;
+
+/* Sum of squares of a tensor, in f32. */
+static hone_vid power(hone_graph *g, const hone_library *lib, hone_vid v) { return hone_quant_emit(g, lib, "ReduceSumSquare", "power", &v, 1, (const hone_attr[]){{.name = "keepdims", .kind = HONE_ATTR_INT, .n = 1, .i = (const int64_t[]){0}}}, 1); }
+static bool near(hone_range a, hone_range b) {
+    const double span = a.high - a.low;
+    return fabs(a.low - b.low) <= 0.01 * span && fabs(a.high - b.high) <= 0.01 * span;
+}
+/* Readers of a class that say most: its layers, else the first few of what computes. */
+static int readers(const hone_quant_plan *p, int class, int *out) {
+    int n = 0;
+    for (int layers = 1; layers >= 0 && !n; layers--)
+        for (int k = 0; k < p->n_node && n < MOST_READERS; k++) {
+            const hone_node *node = p->graph->node.at[k];
+            bool reads = false;
+            if (p->moves[k] || (p->layer_of[k] >= 0) != (layers == 1) || node->n_body || node->n_out != 1 || node->program->runs != HONE_RUNS_PROGRAM) continue;
+            if (p->graph->var.at[node->out[0]].dtype != HONE_DTYPE_F32) continue;
+            for (int i = 0; i < node->n_in; i++) reads |= node->in[i] >= 0 && p->class_of[node->in[i]] == class;
+            if (reads) out[n++] = k;
+        }
+    return n;
+}
+static bool try_ranges(const hone_quant_job *job, hone_quant_plan *p, hone_graph *g, int class, trials *t, vids *out) {
+    hone_quant_class *c = p->class.at + class;
+    int reader[MOST_READERS];
+    hone_range tried[HONE_OBSERVERS];
+    int n_tried = 0;
+    const int n = readers(p, class, reader);
+    for (int o = 0; n && o < HONE_OBSERVERS; o++) {
+        const hone_range r = hone_observer_range((hone_observer)o, c->seen, levels_of(p), p->symmetric);
+        bool known = !(r.high > r.low);
+        for (int k = 0; k < n_tried; k++) known |= near(tried[k], r);
+        if (known) continue;
+        tried[n_tried++] = r;
+        const hone_grid grid = hone_grid_of(r, p->lowest, p->highest, p->symmetric);
+        for (int k = 0; k < n; k++) {
+            const hone_node *node = p->graph->node.at[reader[k]];
+            hone_vid in[64], y = node->out[0];
+            if (node->n_in > 64) continue;
+            for (int i = 0; i < node->n_in; i++) {
+                in[i] = node->in[i];
+                if (in[i] >= 0 && p->class_of[in[i]] == class && (in[i] = hone_quant_pair(g, job->library, in[i], &grid, p->dtype)) < 0) return false;
+            }
+            /* attributes are those of the first graph, which outlives this one */
+            const hone_vid z = hone_graph_var(g, "trial");
+            hone_node *made = z < 0 ? NULL : hone_graph_node(g, node->program, node->name, in, node->n_in, &z, 1);
+            if (!made) return false;
+            made->attr = node->attr, made->n_attr = node->n_attr;
+            const hone_vid d = hone_quant_emit(g, job->library, "Sub", "off", (const hone_vid[]){z, y}, 2, NULL, 0), off = d < 0 ? -1 : power(g, job->library, d),
+                           all = power(g, job->library, y);
+            if (off < 0 || all < 0 || !hone_push(out, off) || !hone_push(out, all) || !hone_push(t, ((trial){class, o, reader[k]}))) return false;
+        }
+    }
+    return true;
+}
+static hone_status run_trials(const hone_quant_job *job, hone_quant_plan *p, const trials *t, hone_quant_run *run, const int64_t *sample, int n) {
+    hone_value **in = hone_alloc(sizeof *in * (size_t)(p->graph->in.n + 1)), **out = hone_alloc(sizeof *out * (size_t)(2 * t->n + 1));
+    double *sum = hone_alloc(sizeof *sum * (size_t)(2 * t->n + 1));
+    hone_status s = in && out && sum ? HONE_OK : no_memory();
+    for (int k = 0; k < n && !s; k++) {
+        s = hone_quant_tell(job, 0.2 + 0.1 * k / n, "which ranges");
+        if (!s) s = hone_quant_sample(job, sample[k], in);
+        if (!s) s = job->runner.run(run, in, out);
+        for (int i = 0; i < 2 * t->n && !s; i++) sum[i] += hone_value_f64(out[i], 0);
+        for (int i = 0; out && i < 2 * t->n; i++) hone_value_drop(out[i]), out[i] = NULL;
+        for (int i = 0; in && i < p->graph->in.n; i++) hone_value_drop(in[i]), in[i] = NULL;
+    }
+    for (int i = 0; i < t->n && !s; i++) {
+        double *e = p->class.at[t->at[i].class].error + t->at[i].observer;
+        const double share = sum[2 * i + 1] > 0 ? sum[2 * i] / sum[2 * i + 1] : 0;
+        *e = (isnan(*e) ? 0 : *e) + (isfinite(share) ? share : 1);
+    }
+    hone_free(in), hone_free(out), hone_free(sum);
+    return s;
+}
+hone_status hone_quant_choose(const hone_quant_job *job, hone_quant_plan *p, const int64_t *sample, int n) {
+    const char *wished = job->wish->observer;
+    hone_graph *g = NULL;
+    hone_quant_run *run = NULL;
+    trials t = {0};
+    vids out = {0};
+    if (wished) {
+        for (int o = 0; o < HONE_OBSERVERS; o++)
+            if (!strcmp(wished, hone_observer_names[o])) {
+                hone_quant_choose_all(p, (hone_observer)o);
+                return HONE_OK;
+            }
+        return hone_fail(HONE_BAD_INPUT, "observer '%s': there are minmax, average, percentile, percentile99.9, entropy and mse", wished);
+    }
+    hone_quant_choose_all(p, HONE_OBSERVE_MINMAX);
+    HONE_TRY(hone_graph_copy(p->graph, &g));
+    bool ok = true;
+    for (int k = 0; ok && k < p->class.n; k++) ok = try_ranges(job, p, g, k, &t, &out);
+    hone_status s = ok ? HONE_OK : no_memory();
+    g->out.n = 0;
+    for (int k = 0; k < out.n && !s; k++) s = hone_push(&g->out, out.at[k]) ? HONE_OK : no_memory();
+    if (s || !t.n) {
+        hone_graph_destroy(g);
+    } else {
+        hone_graph_index(g);
+        s = job->runner.open(job->runner.context, g, &run);
+        if (!s) s = run_trials(job, p, &t, run, sample, n);
+        if (run) job->runner.close(run);
+    }
+    for (int k = 0; k < p->class.n && !s; k++) {
+        hone_quant_class *c = p->class.at + k;
+        for (int o = 0; o < HONE_OBSERVERS; o++)
+            if (!isnan(c->error[o]) && (isnan(c->error[c->observer]) || c->error[o] < c->error[c->observer])) c->observer = o;
+        c->range = hone_observer_range((hone_observer)c->observer, c->seen, levels_of(p), p->symmetric);
+    }
+    hone_vec_free(&t), hone_vec_free(&out);
+    return s;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+   judge: see judge.h. */
+#include "quant/judge.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_KINDS = 128 /* columns of an output that are measured each by itself: boxes and scores beside each other */ };
+
+/* ---- one output of one sample ------------------------------------------------------------------------------------------------------------- */
+typedef struct {
+    double noise, cosine, mse;
+    int64_t rows, same; /* of rows of classes */
+} compared;
+static double at(const hone_value *v, int64_t k) { return v->dtype == HONE_DTYPE_F32 ? ((const float *)v->data)[k] : hone_value_f64(v, k); }
+static compared compare(const hone_value *want, const hone_value *got) {
+    compared c = {.noise = 1};
+    if (!want || !got || want->tag != HONE_TAG_TENSOR || got->tag != HONE_TAG_TENSOR || want->dtype == HONE_DTYPE_STRING || want->rank != got->rank ||
+        memcmp(want->dim, got->dim, sizeof *want->dim * (size_t)want->rank) != 0)
+        return c;
+    const int64_t n = hone_value_count(want), last = want->rank ? want->dim[want->rank - 1] : 1;
+    const int64_t kinds = want->rank >= 3 && last >= 2 && last <= MOST_KINDS && n / last >= 32 ? last : 1;
+    double power[MOST_KINDS] = {0}, off[MOST_KINDS] = {0}, dot = 0, ww = 0, gg = 0, sum = 0;
+    for (int64_t k = 0; k < n; k++) {
+        const double w = at(want, k), g = at(got, k), d = w == g ? 0 : w - g; /* infinities that agree */
+        const int64_t kind = kinds > 1 ? k % last : 0;
+        if (!isfinite(w)) continue;
+        power[kind] += w * w, off[kind] += isfinite(d) ? d * d : 1e30, dot += w * g, ww += w * w, gg += g * g;
+    }
+    c.noise = 0;
+    for (int64_t k = 0; k < kinds; k++) {
+        const double share = power[k] > 0 ? off[k] / power[k] : off[k] > 0;
+        c.noise += (share < 1 ? share : 1) / (double)kinds, sum += off[k];
+    }
+    c.mse = n > 0 ? sum / (double)n : 0;
+    c.cosine = ww > 0 && gg > 0 ? dot / sqrt(ww) / sqrt(gg) : ww == gg;
+    if (want->rank >= 2 && last >= 3)
+        for (int64_t r = 0; r < n / last; r++) {
+            int64_t a = 0, b = 0;
+            for (int64_t k = 1; k < last; k++) {
+                if (at(want, r * last + k) > at(want, r * last + a)) a = k;
+                if (at(got, r * last + k) > at(got, r * last + b)) b = k;
+            }
+            c.rows++, c.same += a == b;
+        }
+    return c;
+}
+
+/* ---- the float graph's answers --------------------------------------------------------------------------------------------------------------- */
+static void drop(hone_value **v, int n) {
+    for (int k = 0; k < n; k++) hone_value_drop(v[k]), v[k] = NULL;
+}
+static hone_status run_sample(const hone_quant_judge *j, hone_quant_run *run, int k, hone_value **in, hone_value **out) {
+    hone_status s = hone_quant_sample(j->job, j->sample[k], in);
+    if (!s) s = j->job->runner.run(run, in, out);
+    if (s) s = hone_fail_at(s, "sample %lld: ", (long long)j->sample[k] + 1);
+    drop(in, j->n_in);
+    return s;
+}
+hone_status hone_quant_judge_open(const hone_quant_job *job, const hone_graph *g, const int64_t *sample, int n, hone_quant_judge *out) {
+    hone_quant_judge j = {.job = job, .sample = sample, .n = n, .n_in = g->in.n, .n_out = g->out.n};
+    hone_value **in = hone_alloc(sizeof *in * (size_t)(j.n_in + 1));
+    hone_quant_run *run = NULL;
+    j.want = hone_alloc(sizeof *j.want * ((size_t)n * (size_t)j.n_out + 1));
+    hone_status s = in && j.want ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    if (!s) s = hone_quant_open(job, g, NULL, 0, &run);
+    for (int k = 0; k < n && !s; k++) s = run_sample(&j, run, k, in, j.want + (size_t)k * (size_t)j.n_out);
+    if (run) job->runner.close(run);
+    hone_free(in);
+    if (s) hone_quant_judge_close(&j);
+    else *out = j;
+    return s;
+}
+void hone_quant_judge_close(hone_quant_judge *j) {
+    if (j->want) drop(j->want, j->n * j->n_out);
+    hone_free(j->want);
+    *j = (hone_quant_judge){0};
+}
+hone_status hone_quant_judge_graph(const hone_quant_judge *j, hone_graph *take, int most, hone_quant_score *out) {
+    const hone_quantizing *wish = j->job->wish;
+    hone_quant_run *run = NULL;
+    hone_quant_score total = {0};
+    int64_t rows = 0, same = 0;
+    const int n = most > 0 && most < j->n ? most : j->n;
+    HONE_TRY(j->job->runner.open(j->job->runner.context, take, &run));
+    hone_value **in = hone_alloc(sizeof *in * (size_t)(j->n_in + 1)), **got = hone_alloc(sizeof *got * (size_t)(j->n_out + 1));
+    hone_status s = in && got ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    for (int k = 0; k < n && !s; k++) {
+        s = run_sample(j, run, k, in, got);
+        hone_value **want = j->want + (size_t)k * (size_t)j->n_out;
+        for (int o = 0; o < j->n_out && !s; o++) {
+            const compared c = compare(want[o], got[o]);
+            const double share = 1.0 / (n * j->n_out);
+            total.noise += c.noise * share, total.cosine += c.cosine * share, total.mse += c.mse * share;
+            if (o == 0) rows += c.rows, same += c.same;
+        }
+        if (!s && wish->measure) total.worth += wish->measure(wish->arg, want, got, j->n_out) / n;
+        drop(got, j->n_out);
+    }
+    j->job->runner.close(run);
+    hone_free(in), hone_free(got);
+    if (s) return s;
+    total.top1 = rows ? (double)same / (double)rows : NAN;
+    if (!wish->measure) total.worth = NAN;
+    *out = total;
+    return HONE_OK;
+}
+
+/* ---- metrics ---------------------------------------------------------------------------------------------------------------------------------- */
+hone_status hone_quant_metric_find(const hone_quantizing *wish, hone_quant_metric *out) {
+    static const char *const names[] = {"top1", "cosine", "mse", "sqnr"};
+    *out = (hone_quant_metric){.name = NULL, .limit = wish->max_drop};
+    if (wish->measure) out->name = "measure";
+    for (size_t k = 0; k < sizeof names / sizeof *names && wish->metric; k++)
+        if (!strcmp(names[k], wish->metric)) out->name = names[k];
+    if (wish->metric && (!out->name || !strcmp(out->name, "measure"))) return hone_fail(HONE_BAD_INPUT, "metric '%s': there are top1, cosine, mse and sqnr", wish->metric);
+    if (!(wish->max_drop == wish->max_drop)) return hone_fail(HONE_BAD_INPUT, "max_drop is not a number");
+    if (out->name && !strcmp(out->name, "sqnr")) out->limit = -wish->max_drop;
+    return HONE_OK;
+}
+double hone_quant_loss(const hone_quant_metric *m, const hone_quant_score *s) {
+    if (!m->name) return s->noise;
+    if (!strcmp(m->name, "measure")) return -s->worth;
+    if (!strcmp(m->name, "top1")) return s->top1 == s->top1 ? 1 - s->top1 : 1;
+    if (!strcmp(m->name, "cosine")) return 1 - s->cosine;
+    if (!strcmp(m->name, "mse")) return s->mse;
+    return -hone_quant_decibel(s->noise);
+}
+void hone_quant_score_put(hone_text *t, const hone_quant_score *s) {
+    hone_text_put(t, "{\"sqnr_db\": %.2f, \"cosine\": %.6f, \"mse\": %.6g", hone_quant_decibel(s->noise), s->cosine, s->mse);
+    if (s->top1 == s->top1) hone_text_put(t, ", \"top1\": %.5f", s->top1);
+    if (s->worth == s->worth) hone_text_put(t, ", \"measure\": %.6g", s->worth);
+    hone_text_put(t, "}");
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+   judge: how far a quantized graph's outputs are from the float one's, on samples that showed no ranges. */
+#ifndef HONE_QUANT_JUDGE_H
+#define HONE_QUANT_JUDGE_H
+#include "quant/quant.h"
+
+typedef struct {
+    double noise;  /* power of the difference as a share of the outputs' power: the mean over outputs, and over the channels of an output whose last dim is few and of different kinds */
+    double cosine; /* mean over samples and outputs */
+    double mse;    /* likewise, in the outputs' own units */
+    double top1;   /* share of rows of the first output whose largest element is the same; NaN: it has no rows of classes */
+    double worth;  /* by the caller's measure, mean over samples; NaN: there is none */
+} hone_quant_score;
+static inline double hone_quant_decibel(double noise);
+
+typedef struct {
+    const hone_quant_job *job;
+    const int64_t *sample; /* numbers of the caller's samples */
+    int n;
+    hone_value **want; /* n times one an output */
+    int n_in, n_out;
+} hone_quant_judge;
+/* The float graph's answers. */
+hone_status hone_quant_judge_open(const hone_quant_job *, const hone_graph *, const int64_t *sample, int n, hone_quant_judge *out) HONE_CHECKED;
+void hone_quant_judge_close(hone_quant_judge *);
+/* Takes the graph. On the first `most` samples; 0: all. */
+hone_status hone_quant_judge_graph(const hone_quant_judge *, hone_graph *take, int most, hone_quant_score *out) HONE_CHECKED;
+
+typedef struct { /* the caller's metric: what it costs, and what it may cost */
+    const char *name;
+    double limit;
+} hone_quant_metric;
+hone_status hone_quant_metric_find(const hone_quantizing *, hone_quant_metric *out) HONE_CHECKED;
+/* What is lost by a metric: 0 is nothing. sqnr: decibels with the sign turned. */
+double hone_quant_loss(const hone_quant_metric *, const hone_quant_score *);
+void hone_quant_score_put(hone_text *, const hone_quant_score *); /* as a JSON object */
+
+#include <math.h>
+static inline double hone_quant_decibel(double noise) { return noise > 1e-20 ? -10 * log10(noise) : 200; }
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+   plan: what of a graph can be quantized: its layers (products with constant weights), the tensors that are rounded, and which of these share a grid. What is decided about them (floats,
+   ranges, repairs) stands here too; rewrite.c makes a graph of it.
+
+   Rules
+   - A layer is Conv, MatMul or Gemm of f32 with constant weights. Its operand is rounded, its weights are stored as s8.
+   - Behind a Conv there is rounding too, behind the Relu or Clip that it takes in: without it no engine adds in integers. Behind MatMul and Gemm there is none.
+   - What only moves elements (Reshape, MaxPool, Concat …) has one grid for all that goes in and comes out, so that bytes move.
+   - All else computes in f32, from the bytes of what is rounded; a sum or a norm that feeds MatMul alone hands its floats on to the others, because what transformers add up must not be
+     rounded on the way.
+   - Attention's products, whose factors are both computed, ConvTranspose, and recurrent cells stay f32. */
+#ifndef HONE_QUANT_PLAN_H
+#define HONE_QUANT_PLAN_H
+#include "quant/observe.h"
+#include "quant/quant.h"
+
+typedef struct {
+    int node; /* in the settled graph */
+    hone_vid x, w, b, y;
+    int axis;      /* of w: output channels */
+    bool conv;
+    bool depthwise;
+    bool stays;      /* f32 … */
+    const char *why; /* … because of this; lives for ever */
+    double macs;     /* a sample; 0: not known */
+    double noise;    /* of the model's outputs when this layer alone is integers: a share of their power; < 0: not measured */
+    double float_ns, int_ns; /* alone, on this device; 0: not measured */
+} hone_quant_layer;
+
+typedef struct { /* tensors with one grid */
+    hone_vid var;  /* one of them, for its name */
+    hone_histogram *seen;
+    hone_range range;
+    int observer;            /* that it came from; -1: none yet */
+    double error[HONE_OBSERVERS]; /* behind the nodes that read it, as a share of their power; NaN: not tried */
+    bool used;               /* by a layer that is integers */
+} hone_quant_class;
+
+typedef struct {
+    hone_graph *graph;
+    hone_vec(hone_quant_layer) layer;
+    hone_vec(hone_quant_class) class;
+    int32_t *class_of; /* one a var; -1: never rounded */
+    int32_t *layer_of; /* one a node; -1 */
+    uint8_t *moves;    /* one a node: so many of its operands are moved elements; 0: it computes */
+    int n_var, n_node;
+    int32_t lowest, highest;
+    hone_dtype dtype; /* of rounded tensors */
+    bool symmetric, per_tensor;
+} hone_quant_plan;
+
+hone_status hone_quant_plan_make(hone_graph *, const hone_quantizing *, hone_quant_plan *out) HONE_CHECKED;
+void hone_quant_plan_free(hone_quant_plan *);
+/* on[v]: tensor v is rounded, as layers stand now; so many bytes as there are vars. */
+void hone_quant_plan_mark(const hone_quant_plan *, uint8_t *on);
+/* The Relu or Clip behind a layer that it takes in: its result; else the layer's own. */
+hone_vid hone_quant_result(const hone_quant_plan *, const hone_quant_layer *);
+
+/* rewrite.c: a new graph, as the plan says, that shares what it can with the plan's. */
+hone_status hone_quant_rewrite(const hone_quant_plan *, const hone_library *, hone_graph **out) HONE_CHECKED;
+hone_grid hone_quant_plan_grid(const hone_quant_plan *, int class);
+/* A node of ai.onnx at the end of g, with one new result; -1: no memory or no such op. */
+hone_vid hone_quant_emit(hone_graph *g, const hone_library *, const char *op, const char *name, const hone_vid *in, int n_in, const hone_attr *attr, int n_attr);
+/* x rounded to a grid and back. */
+hone_vid hone_quant_pair(hone_graph *g, const hone_library *, hone_vid x, const hone_grid *, hone_dtype);
+hone_vid hone_quant_number(hone_graph *g, const char *name, hone_dtype, double);
+#endif
