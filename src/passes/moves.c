@@ -145,6 +145,13 @@ static bool up(moving *w) {
 }
 
 /* ---- joins ---------------------------------------------------------------------------------------------------------------------------- */
+/* DQ, then Q with the same numbers, is nothing: who reads the second byte may read the first. */
+static bool same_number(const hone_graph *g, hone_vid a, hone_vid b) {
+    double p = 0, q = 0;
+    if (a >= 0 && !hone_match_number(g->var.at[a].value, &p)) return false;
+    if (b >= 0 && !hone_match_number(g->var.at[b].value, &q)) return false;
+    return p == q;
+}
 /* Q(Concat(…)) of parts that are all bytes: each part has the rounding of the whole. Parts of its own scale lose theirs again (table, same). */
 static bool join(moving *w, hone_node *q, bool *ok) {
     hone_graph *g = w->g;
@@ -157,6 +164,13 @@ static bool join(moving *w, hone_node *q, bool *ok) {
         if (!source(w, n->in[k], &axis) || axis >= 0) return false;
     hone_vid part[64];
     for (int k = 0; k < n->n_in && *ok; k++) {
+        const hone_node *d = w->maker.at[n->in[k]];
+        hone_scaled x;
+        if (hone_node_is(d, "DequantizeLinear") && hone_quant_scales(g, d, d->in[0], -1, &x) && x.dtype == y.dtype &&
+            same_number(g, x.scale, y.scale) && same_number(g, x.zero, y.zero)) {
+            part[k] = d->in[0]; /* rounded so already */
+            continue;
+        }
         hone_vid in[3] = {n->in[k], q->in[1], q->n_in > 2 ? q->in[2] : -1};
         part[k] = bytes_like(w, n->in[k], y.dtype);
         hone_node *each = part[k] < 0 ? NULL : hone_graph_node(g, w->quantize, q->name, in, q->n_in, part + k, 1);
@@ -168,13 +182,6 @@ static bool join(moving *w, hone_node *q, bool *ok) {
     *ok = whole && hone_node_attrs(g, whole, n->attr, n->n_attr) && push(w, whole);
     w->pass->changed++;
     return true;
-}
-/* DQ, then Q with the same numbers, is nothing: who reads the second byte may read the first. */
-static bool same_number(const hone_graph *g, hone_vid a, hone_vid b) {
-    double p = 0, q = 0;
-    if (a >= 0 && !hone_match_number(g->var.at[a].value, &p)) return false;
-    if (b >= 0 && !hone_match_number(g->var.at[b].value, &q)) return false;
-    return p == q;
 }
 static bool nothing(moving *w, hone_node *q) {
     const hone_graph *g = w->g;

@@ -37,6 +37,41 @@ static void count_macs(hone_quant_plan *p, hone_vid v, const hone_value *x) {
         if (l->conv && hone_quant_result(p, l) == v && w->dim[0] > 0) l->macs = n / (double)w->dim[0] * weights;
     }
 }
+/* Extremes of each channel of what layers alone read: repairs want them. */
+static bool see_channels(hone_quant_plan *p, hone_vid v, const hone_value *x) {
+    hone_quant_class *c = p->class.at + p->class_of[v];
+    if (!c->channels) {
+        int axis = -1;
+        for (int k = 0; k < p->layer.n; k++)
+            if (p->layer.at[k].x == v) axis = p->layer.at[k].conv ? 1 : x->rank - 1;
+        for (int w = 0; w < p->n_var; w++)
+            if (w != v && p->class_of[w] == p->class_of[v]) axis = -1; /* one grid for several tensors */
+        c->channels = axis < 0 || axis >= x->rank || x->dim[axis] > 1 << 20 ? -1 : x->dim[axis], c->axis = axis;
+        if (c->channels > 0) {
+            c->least = hone_alloc(sizeof(float) * (size_t)c->channels), c->most = hone_alloc(sizeof(float) * (size_t)c->channels);
+            if (!c->least || !c->most) return false;
+        }
+    }
+    if (c->channels <= 0 || c->axis >= x->rank || x->dim[c->axis] != c->channels) return true;
+    int64_t outer = 1, inner = 1;
+    for (int d = 0; d < c->axis; d++) outer *= x->dim[d];
+    for (int d = c->axis + 1; d < x->rank; d++) inner *= x->dim[d];
+    const float *at = x->data;
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t k = 0; k < c->channels; k++)
+            for (int64_t i = 0; i < inner; i++, at++) {
+                if (*at < c->least[k]) c->least[k] = *at;
+                if (*at > c->most[k]) c->most[k] = *at;
+            }
+    return true;
+}
+static void keep_dims(hone_quant_plan *p, hone_vid v, const hone_value *x) {
+    for (int k = 0; k < p->layer.n; k++)
+        if (p->layer.at[k].x == v && x->rank <= 8) {
+            p->layer.at[k].rank = x->rank;
+            memcpy(p->layer.at[k].dim, x->dim, sizeof *x->dim * (size_t)x->rank);
+        }
+}
 static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, const hone_vid *tap, int n_tap, const int64_t *sample, int n, double begin, double share) {
     hone_quant_run *run = NULL;
     hone_value **in = hone_alloc(sizeof *in * (size_t)(p->graph->in.n + 1)), **out = hone_alloc(sizeof *out * (size_t)(n_tap + 1));
@@ -50,7 +85,8 @@ static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, cons
             const hone_value *x = out[t];
             if (!x || x->tag != HONE_TAG_TENSOR || x->dtype != HONE_DTYPE_F32) continue;
             hone_histogram_see(p->class.at[p->class_of[tap[t]]].seen, x->data, hone_value_count(x));
-            if (k == 0) count_macs(p, tap[t], x);
+            if (k == 0) count_macs(p, tap[t], x), keep_dims(p, tap[t], x);
+            if (!see_channels(p, tap[t], x)) s = no_memory();
         }
         for (int t = 0; out && t < n_tap; t++) hone_value_drop(out[t]), out[t] = NULL;
         for (int i = 0; in && i < p->graph->in.n; i++) hone_value_drop(in[i]), in[i] = NULL;

@@ -113,6 +113,16 @@ void hone_quant_plan_mark(const hone_quant_plan *p, uint8_t *on) {
     }
 }
 
+bool hone_quant_layers_alone(const hone_quant_plan *p, hone_vid v) {
+    const hone_graph *g = p->graph;
+    for (int k = 0; k < g->out.n; k++)
+        if (g->out.at[k] == v) return false;
+    for (int k = 0; k < p->n_node; k++)
+        for (int i = 0; i < g->node.at[k]->n_in; i++)
+            if (g->node.at[k]->in[i] == v && (i > 0 || p->layer_of[k] < 0 || p->layer.at[p->layer_of[k]].stays)) return false;
+    return true;
+}
+
 /* ---- grids that are shared ------------------------------------------------------------------------------------------------------------------ */
 static int32_t top_of(int32_t *up, int32_t v) {
     while (up[v] != v) v = up[v] = up[up[v]];
@@ -193,11 +203,21 @@ hone_status hone_quant_plan_make(hone_graph *g, const hone_quantizing *wish, hon
     return s;
 }
 void hone_quant_plan_free(hone_quant_plan *p) {
-    for (int k = 0; k < p->class.n; k++) hone_free(p->class.at[k].seen);
+    for (int k = 0; k < p->class.n; k++)
+        hone_free(p->class.at[k].seen), hone_free(p->class.at[k].least), hone_free(p->class.at[k].most), hone_free(p->class.at[k].unit);
+    for (int k = 0; k < p->layer.n; k++) hone_value_drop(p->layer.at[k].bytes), hone_value_drop(p->layer.at[k].scales);
     hone_vec_free(&p->class);
     hone_vec_free(&p->layer);
     hone_free(p->class_of), hone_free(p->layer_of), hone_free(p->moves);
     *p = (hone_quant_plan){0};
+}
+void hone_quant_plan_forget(hone_quant_plan *p, int class) {
+    for (int k = 0; k < p->layer.n; k++) {
+        hone_quant_layer *l = p->layer.at + k;
+        if (p->class_of[l->x] != class && p->class_of[hone_quant_result(p, l)] != class) continue;
+        hone_value_drop(l->bytes), hone_value_drop(l->scales);
+        l->bytes = l->scales = NULL;
+    }
 }
 hone_grid hone_quant_plan_grid(const hone_quant_plan *p, int class) {
     return hone_grid_of(p->class.at[class].range, p->lowest, p->highest, p->symmetric);

@@ -24,6 +24,9 @@ typedef struct {
     const char *why; /* … because of this; lives for ever */
     double macs;     /* a sample; 0: not known */
     double noise;    /* of the model's outputs when this layer alone is integers: a share of their power; < 0: not measured */
+    int64_t dim[8]; /* of the operand in the first sample … */
+    int rank;       /* … 0: not known */
+    hone_value *bytes, *scales; /* of its weights, kept from one rewriting to the next; NULL: not yet */
     double float_ns, int_ns; /* alone, on this device; 0: not measured */
 } hone_quant_layer;
 
@@ -33,7 +36,12 @@ typedef struct { /* tensors with one grid */
     hone_range range;
     int observer;            /* that it came from; -1: none yet */
     double error[HONE_OBSERVERS]; /* behind the nodes that read it, as a share of their power; NaN: not tried */
-    bool used;               /* by a layer that is integers */
+    /* Of the operand of layers, where it has channels of its own (repair.c): the extremes of each, and the unit that it is divided by before it is rounded; the layer's weights are
+       multiplied by it. NULL: not known, or all 1 */
+    int64_t channels;
+    int axis; /* of the operand */
+    float *least, *most, *unit;
+    hone_range plain; /* the range without units */
 } hone_quant_class;
 
 typedef struct {
@@ -56,8 +64,13 @@ void hone_quant_plan_mark(const hone_quant_plan *, uint8_t *on);
 /* The Relu or Clip behind a layer that it takes in: its result; else the layer's own. */
 hone_vid hone_quant_result(const hone_quant_plan *, const hone_quant_layer *);
 
+/* After units of a class have changed: weights are not what they were. */
+void hone_quant_plan_forget(hone_quant_plan *, int class);
+/* Whether every reader of tensor v that would see it rounded is a layer in integers. */
+bool hone_quant_layers_alone(const hone_quant_plan *, hone_vid v);
+
 /* rewrite.c: a new graph, as the plan says, that shares what it can with the plan's. */
-hone_status hone_quant_rewrite(const hone_quant_plan *, const hone_library *, hone_graph **out) HONE_CHECKED;
+hone_status hone_quant_rewrite(hone_quant_plan *, const hone_library *, hone_graph **out) HONE_CHECKED;
 hone_grid hone_quant_plan_grid(const hone_quant_plan *, int class);
 /* A node of ai.onnx at the end of g, with one new result; -1: no memory or no such op. */
 hone_vid hone_quant_emit(hone_graph *g, const hone_library *, const char *op, const char *name, const hone_vid *in, int n_in, const hone_attr *attr, int n_attr);

@@ -12,7 +12,7 @@
 #include "quant/plan.h"
 
 typedef struct {
-    const hone_quant_plan *p;
+    hone_quant_plan *p; /* whose layers keep their weights */
     const hone_library *lib;
     hone_graph *g;     /* the new one; its vars have the plan's numbers, and more */
     uint8_t *on;       /* one a var of the plan */
@@ -57,21 +57,62 @@ static channels_of channels_at(const hone_value *w, int axis) {
     for (int d = axis + 1; d < w->rank; d++) c.inner *= w->dim[d];
     return c;
 }
-static hone_value *weight_scales(const hone_quant_layer *l, const hone_value *w, const hone_value *bias, double unit, bool per_tensor) {
+/* How much a channel's weights lose at a scale. */
+static double lost(const float *x, const channels_of *c, int64_t m, float scale) {
+    double sum = 0;
+    for (int64_t o = 0; o < c->outer; o++) {
+        const float *row = x + (o * c->channels + m) * c->inner;
+        float part = 0;
+        for (int64_t i = 0; i < c->inner; i++) {
+            float v = nearbyintf(row[i] / scale);
+            v = (v < -MOST_WEIGHT ? -MOST_WEIGHT : v > MOST_WEIGHT ? MOST_WEIGHT : v) * scale - row[i];
+            part += v * v;
+        }
+        sum += part;
+    }
+    return sum;
+}
+/* Of each channel: its extreme as the largest byte, the tensor's extreme (weights that were on a grid once are exact then), or a little less than its extreme, whichever loses least. */
+static hone_value *weight_scales(const hone_quant_layer *l, const hone_value *w, bool per_tensor) {
     const channels_of c = channels_at(w, l->axis);
     hone_value *scales = NULL;
+    float whole = 0;
     if (hone_value_tensor(HONE_DTYPE_F32, &c.channels, per_tensor ? 0 : 1, &scales)) return NULL;
     float *s = scales->data;
     const float *x = w->data;
     for (int64_t o = 0, k = 0; o < c.outer; o++)
         for (int64_t m = 0; m < c.channels; m++)
-            for (int64_t i = 0; i < c.inner; i++, k++) s[per_tensor ? 0 : m] = fmaxf(s[per_tensor ? 0 : m], fabsf(x[k]));
+            for (int64_t i = 0; i < c.inner; i++, k++) {
+                float *to = s + (per_tensor ? 0 : m);
+                *to = fmaxf(*to, fabsf(x[k])), whole = fmaxf(whole, fabsf(x[k]));
+            }
     for (int64_t m = 0; m < (per_tensor ? 1 : c.channels); m++) {
-        s[m] = s[m] / MOST_WEIGHT;
-        for (int64_t b = m; bias && b < (per_tensor ? c.channels : m + 1); b++) s[m] = fmaxf(s[m], (float)(fabs(((const float *)bias->data)[b]) / unit / 0x1p29));
-        if (!(s[m] > 1e-12f)) s[m] = 1e-12f; /* a channel of nothing */
+        const float most = s[m] / MOST_WEIGHT;
+        s[m] = most > 1e-12f ? most : 1e-12f; /* a channel of nothing */
+        if (per_tensor || most <= 1e-12f) continue;
+        double least = lost(x, &c, m, s[m]);
+        for (int k = 0; k < 8 && least > 0; k++) {
+            const float at = k ? most * (float)(40 - k) / 40 : whole / MOST_WEIGHT;
+            const double now = lost(x, &c, m, at);
+            if (now < least) least = now, s[m] = at;
+        }
     }
     return scales;
+}
+/* Scales with which a bias fits i32; NULL: no memory. Takes `scales`. */
+static hone_value *with_bias(hone_value *scales, const hone_value *bias, double unit) {
+    hone_value *copy = NULL;
+    const int64_t n = hone_value_count(bias), each = hone_value_count(scales) == n && scales->rank ? 1 : 0;
+    for (int64_t k = 0; k < n; k++) {
+        const float least = (float)(fabs(((const float *)bias->data)[k]) / unit / 0x1p29);
+        if (!(least > ((const float *)(copy ? copy : scales)->data)[k * each])) continue;
+        if (!copy && hone_value_copy(scales, &copy)) copy = NULL;
+        if (!copy) break;
+        ((float *)copy->data)[k * each] = least;
+    }
+    if (!copy) return scales;
+    hone_value_drop(scales);
+    return copy;
 }
 static hone_value *weight_bytes(const hone_quant_layer *l, const hone_value *w, const hone_value *scales) {
     const channels_of c = channels_at(w, l->axis);
@@ -102,40 +143,12 @@ static hone_vid constant(rewriting *r, const char *name, hone_value *q, hone_val
     return in[0] < 0 || in[1] < 0 || in[2] < 0 ? -1 : hone_quant_emit(r->g, r->lib, "DequantizeLinear", text, in, 3, &at, scales->rank ? 1 : 0);
 }
 /* A bias that can be i32: one number an output channel. */
-static const hone_value *bias_of(const rewriting *r, const hone_quant_layer *l, int64_t channels) {
-    const hone_value *b = l->b >= 0 ? r->p->graph->var.at[l->b].value : NULL;
+static const hone_value *bias_of(const hone_value *b, int64_t channels) {
     if (!b || b->dtype != HONE_DTYPE_F32 || b->rank != 1 || b->dim[0] != channels) return NULL;
     for (int64_t k = 0; k < channels; k++)
         if (!isfinite(((const float *)b->data)[k])) return NULL;
     return b;
 }
-static bool weights(rewriting *r, const hone_quant_layer *l, hone_vid *in) {
-    const hone_value *w = r->p->graph->var.at[l->w].value, *b = bias_of(r, l, w->dim[l->axis]);
-    const double unit = hone_quant_plan_grid(r->p, r->p->class_of[l->x]).scale;
-    hone_value *scales = weight_scales(l, w, b, unit, r->p->per_tensor);
-    if (!scales) return false;
-    hone_value *sums = NULL, *whole = NULL;
-    const int64_t n = w->dim[l->axis];
-    bool ok = true;
-    if (b) {
-        ok = hone_value_tensor(HONE_DTYPE_F32, &n, scales->rank, &sums) == HONE_OK && hone_value_tensor(HONE_DTYPE_I32, &n, 1, &whole) == HONE_OK;
-        for (int64_t k = 0; ok && k < n; k++) {
-            const float s = (float)unit * ((const float *)scales->data)[scales->rank ? k : 0];
-            ((float *)sums->data)[scales->rank ? k : 0] = s;
-            ((int32_t *)whole->data)[k] = (int32_t)nearbyint(((const float *)b->data)[k] / (double)s);
-        }
-    }
-    if (!ok) {
-        hone_value_drop(scales), hone_value_drop(sums), hone_value_drop(whole);
-        return false;
-    }
-    hone_value *bytes = weight_bytes(l, w, scales);
-    in[1] = constant(r, r->p->graph->var.at[l->w].name, bytes, scales, HONE_DTYPE_I8, l->axis);
-    if (b) in[2] = constant(r, r->p->graph->var.at[l->b].name, whole, sums, HONE_DTYPE_I32, 0);
-    return in[1] >= 0 && (!b || in[2] >= 0);
-}
-
-/* ---- the graph -------------------------------------------------------------------------------------------------------------------------------- */
 /* Whether tensor v goes on as floats to those who compute with them: it feeds MatMul and Gemm alone, and a float op made it. */
 static bool goes_on(const rewriting *r, hone_vid v) {
     const hone_quant_plan *p = r->p;
@@ -151,6 +164,124 @@ static bool goes_on(const rewriting *r, hone_vid v) {
             if (g->node.at[k]->in[i] == v) return false;
     return true;
 }
+
+/* ---- units ---------------------------------------------------------------------------------------------------------------------------------- */
+/* The class whose operand a layer reads in units of its channels; NULL: as it is. */
+static const hone_quant_class *units_of(const rewriting *r, const hone_quant_layer *l) {
+    const hone_quant_class *c = r->p->class_of[l->x] < 0 ? NULL : r->p->class.at + r->p->class_of[l->x];
+    return c && c->unit && r->on[l->x] && !(l->stays && goes_on(r, l->x)) ? c : NULL;
+}
+/* The layer that makes tensor v and can make it in units at once: v is its result, for others who all read it in units. */
+static const hone_quant_layer *maker_in_units(const rewriting *r, hone_vid v) {
+    const hone_quant_plan *p = r->p;
+    if (p->class_of[v] < 0 || !p->class.at[p->class_of[v]].unit || !r->on[v]) return NULL;
+    for (int k = 0; k < p->layer.n; k++) {
+        const hone_quant_layer *l = p->layer.at + k;
+        const hone_value *w = p->graph->var.at[l->w].value;
+        if (!l->conv || l->stays || hone_quant_result(p, l) != v || w->dim[0] != p->class.at[p->class_of[v]].channels) continue;
+        if (l->b >= 0 && (!p->graph->var.at[l->b].value || p->graph->var.at[l->b].value->dtype != HONE_DTYPE_F32)) continue;
+        if (l->y != v) { /* a Clip from 0 becomes Relu: what it cuts above, the grid cuts */
+            const hone_node *act = p->graph->node.at[p->graph->var.at[v].producer];
+            const hone_value *low = act->n_in > 1 && act->in[1] >= 0 ? p->graph->var.at[act->in[1]].value : NULL;
+            if (strcmp(act->program->name, "Relu") != 0 && !(low && hone_value_count(low) == 1 && hone_value_f64(low, 0) == 0)) continue;
+        }
+        return l;
+    }
+    return NULL;
+}
+static hone_value *times_units(const hone_value *w, const float *in, int64_t in_step, int64_t in_n, const float *out, int64_t out_step, int64_t out_n) {
+    hone_value *v = NULL;
+    if (hone_value_tensor(HONE_DTYPE_F32, w->dim, w->rank, &v)) return NULL;
+    for (int64_t k = 0, n = hone_value_count(w); k < n; k++)
+        ((float *)v->data)[k] = ((const float *)w->data)[k] * (in ? in[k / in_step % in_n] : 1) / (out ? out[k / out_step % out_n] : 1);
+    return v;
+}
+/* A layer's weights with the units of its operand in them, and those of its result taken out; a new reference. */
+static hone_value *weights_in_units(const rewriting *r, const hone_quant_layer *l, hone_value **bias) {
+    const hone_quant_plan *p = r->p;
+    hone_value *w = p->graph->var.at[l->w].value, *b = l->b >= 0 ? p->graph->var.at[l->b].value : NULL;
+    const hone_quant_class *in = units_of(r, l);
+    const hone_vid y = hone_quant_result(p, l);
+    const float *out = maker_in_units(r, y) == l ? p->class.at[p->class_of[y]].unit : NULL;
+    int64_t step[2] = {1, 1}; /* between input channels, between output channels */
+    for (int d = l->conv ? l->depthwise ? 1 : 2 : l->axis ? 1 : 2; d < w->rank; d++) step[0] *= w->dim[d];
+    for (int d = l->axis + 1; d < w->rank; d++) step[1] *= w->dim[d];
+    if (l->conv && l->depthwise && in) step[0] *= w->dim[0] / in->channels;
+    *bias = b && out ? times_units(b, NULL, 1, 1, out, 1, hone_value_count(b)) : hone_value_hold(b);
+    hone_value *v = in || out ? times_units(w, in ? in->unit : NULL, step[0], in ? in->channels : 1, out, step[1], w->dim[l->axis]) : hone_value_hold(w);
+    if (v && (*bias || !b)) return v;
+    hone_value_drop(v), hone_value_drop(*bias);
+    *bias = NULL;
+    return NULL;
+}
+
+static bool weights_of(rewriting *r, hone_quant_layer *l, const hone_value *w, const hone_value *b, hone_vid *in) {
+    const double unit = hone_quant_plan_grid(r->p, r->p->class_of[l->x]).scale;
+    if (!l->scales) {
+        l->scales = weight_scales(l, w, r->p->per_tensor);
+        l->bytes = l->scales ? weight_bytes(l, w, l->scales) : NULL;
+        if (!l->bytes) {
+            hone_value_drop(l->scales);
+            l->scales = NULL;
+            return false;
+        }
+    }
+    hone_value *scales = hone_value_hold(l->scales);
+    if (b) scales = with_bias(scales, b, unit);
+    hone_value *sums = NULL, *whole = NULL;
+    const int64_t n = w->dim[l->axis];
+    bool ok = true;
+    if (b) {
+        ok = hone_value_tensor(HONE_DTYPE_F32, &n, scales->rank, &sums) == HONE_OK && hone_value_tensor(HONE_DTYPE_I32, &n, 1, &whole) == HONE_OK;
+        for (int64_t k = 0; ok && k < n; k++) {
+            const float s = (float)unit * ((const float *)scales->data)[scales->rank ? k : 0];
+            ((float *)sums->data)[scales->rank ? k : 0] = s;
+            ((int32_t *)whole->data)[k] = (int32_t)nearbyint(((const float *)b->data)[k] / (double)s);
+        }
+    }
+    if (!ok) {
+        hone_value_drop(scales), hone_value_drop(sums), hone_value_drop(whole);
+        return false;
+    }
+    hone_value *bytes = scales == l->scales ? hone_value_hold(l->bytes) : weight_bytes(l, w, scales);
+    in[1] = constant(r, r->p->graph->var.at[l->w].name, bytes, scales, HONE_DTYPE_I8, l->axis);
+    if (b) in[2] = constant(r, r->p->graph->var.at[l->b].name, whole, sums, HONE_DTYPE_I32, 0);
+    return in[1] >= 0 && (!b || in[2] >= 0);
+}
+
+/* A layer's constants: of integers, or, where it stays f32 and its result is in units, floats once more. */
+static bool weights(rewriting *r, hone_quant_layer *l, hone_vid *in) {
+    const bool units = units_of(r, l) || maker_in_units(r, hone_quant_result(r->p, l)) == l;
+    hone_value *b = NULL, *w = NULL;
+    bool ok = true;
+    if (l->stays && !units) return true;
+    if (!(w = weights_in_units(r, l, &b))) return false;
+    if (!l->stays) {
+        ok = weights_of(r, l, w, bias_of(b, w->dim[l->axis]), in);
+    } else {
+        in[1] = hone_graph_const(r->g, r->p->graph->var.at[l->w].name, hone_value_hold(w));
+        if (b) in[2] = hone_graph_const(r->g, r->p->graph->var.at[l->b].name, hone_value_hold(b));
+        ok = in[1] >= 0 && (!b || in[2] >= 0);
+    }
+    hone_value_drop(w), hone_value_drop(b);
+    return ok;
+}
+/* v divided by its units. */
+static hone_vid in_units(rewriting *r, hone_vid v) {
+    const hone_quant_class *c = r->p->class.at + r->p->class_of[v];
+    const int rank = r->p->graph->var.at[v].rank;
+    int64_t dim[HONE_MAX_RANK];
+    hone_value *by = NULL;
+    for (int d = 0; d < rank; d++) dim[d] = d == c->axis ? c->channels : 1;
+    if (hone_value_tensor(HONE_DTYPE_F32, dim, rank, &by)) return -1;
+    for (int64_t k = 0; k < c->channels; k++) ((float *)by->data)[k] = 1 / c->unit[k];
+    char name[256];
+    snprintf(name, sizeof name, "%.200s_units", r->p->graph->var.at[v].name);
+    const hone_vid in[2] = {v, hone_graph_const(r->g, "units", by)};
+    return in[1] < 0 ? -1 : hone_quant_emit(r->g, r->lib, "Mul", name, in, 2, NULL, 0);
+}
+
+/* ---- the graph -------------------------------------------------------------------------------------------------------------------------------- */
 static hone_vid read_by(const rewriting *r, int node, hone_vid v) {
     if (v < 0 || v >= r->p->n_var || r->rounded[v] < 0) return v;
     const int layer = r->p->layer_of[node];
@@ -161,7 +292,9 @@ static hone_vid read_by(const rewriting *r, int node, hone_vid v) {
 static bool round_var(rewriting *r, hone_vid v) {
     if (v < 0 || !r->on[v]) return true;
     const hone_grid grid = hone_quant_plan_grid(r->p, r->p->class_of[v]);
-    r->rounded[v] = hone_quant_pair(r->g, r->lib, v, &grid, r->p->dtype);
+    hone_vid x = v;
+    if (r->p->class.at[r->p->class_of[v]].unit && !maker_in_units(r, v) && (x = in_units(r, v)) < 0) return false;
+    r->rounded[v] = hone_quant_pair(r->g, r->lib, x, &grid, r->p->dtype);
     return r->rounded[v] >= 0;
 }
 static hone_status rebuild(rewriting *r) {
@@ -178,9 +311,14 @@ static hone_status rebuild(rewriting *r) {
         hone_node *n = old[k];
         const int layer = r->p->layer_of[k];
         hone_vid in[3] = {n->n_in > 0 ? n->in[0] : -1, n->n_in > 1 ? n->in[1] : -1, n->n_in > 2 ? n->in[2] : -1};
-        if (layer >= 0 && !r->p->layer.at[layer].stays) {
+        if (layer >= 0) {
             ok = weights(r, r->p->layer.at + layer, in);
             for (int i = 1; i < n->n_in && i < 3; i++) n->in[i] = in[i];
+        }
+        const hone_quant_layer *before = n->n_out == 1 && n->out[0] >= 0 ? maker_in_units(r, n->out[0]) : NULL;
+        if (before && before->node != k && !strcmp(n->program->name, "Clip")) {
+            n->program = hone_library_find(r->lib, "", "Relu"), n->n_in = 1;
+            ok = ok && n->program;
         }
         for (int i = 0; i < n->n_in; i++) n->in[i] = read_by(r, k, n->in[i]);
         ok = ok && hone_push(&g->node, n);
@@ -216,7 +354,7 @@ static bool split_output(rewriting *r, int k) {
     }
     return true;
 }
-hone_status hone_quant_rewrite(const hone_quant_plan *p, const hone_library *lib, hone_graph **out) {
+hone_status hone_quant_rewrite(hone_quant_plan *p, const hone_library *lib, hone_graph **out) {
     rewriting r = {.p = p, .lib = lib};
     HONE_TRY(hone_graph_copy(p->graph, &r.g));
     r.on = hone_alloc((size_t)p->n_var + 1);

@@ -13,12 +13,12 @@ static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory
 enum { SENSITIVE = 6 /* samples that show how much a layer hurts */ };
 #define GOOD_NOISE 1e-3 /* where nobody says what is good: 30 dB, and the same class throughout */
 
-static hone_status judge(hone_quant_search *q, int most, hone_quant_score *out) {
+hone_status hone_quant_search_judge(hone_quant_search *q, int most, hone_quant_score *out) {
     hone_graph *g = NULL;
     HONE_TRY(hone_quant_rewrite(q->plan, q->job->library, &g));
     return hone_quant_judge_graph(&q->judge, g, most, out);
 }
-static void note(hone_quant_search *q, const char *what, const hone_quant_score *s, bool kept) {
+void hone_quant_search_note(hone_quant_search *q, const char *what, const hone_quant_score *s, bool kept) {
     hone_text_put(&q->tried, "%s{\"what\": ", q->tried.n ? ", " : "");
     hone_text_json(&q->tried, what);
     hone_text_put(&q->tried, ", \"kept\": %s, \"quality\": ", kept ? "true" : "false");
@@ -30,7 +30,7 @@ static bool good(const hone_quant_search *q, const hone_quant_score *s) {
     return s->noise <= GOOD_NOISE && !(s->top1 < 1);
 }
 /* Which of two is nearer to the float model. */
-static bool better(const hone_quant_search *q, const hone_quant_score *a, const hone_quant_score *b) {
+bool hone_quant_search_better(const hone_quant_search *q, const hone_quant_score *a, const hone_quant_score *b) {
     if (q->job->wish->measure && a->worth != b->worth) return a->worth > b->worth;
     return a->noise < b->noise;
 }
@@ -50,18 +50,18 @@ static hone_status try_observers(hone_quant_search *q) {
     static const hone_observer whole[] = {HONE_OBSERVE_MINMAX, HONE_OBSERVE_PERCENTILE, HONE_OBSERVE_MSE};
     kept_range *best = hone_alloc(sizeof *best * (size_t)(q->plan->class.n + 1));
     if (!best) return no_memory();
-    hone_status s = judge(q, 0, &q->score);
+    hone_status s = hone_quant_search_judge(q, 0, &q->score);
     keep_ranges(q->plan, best);
-    if (!s) note(q, "ranges: a choice for each tensor", &q->score, true);
+    if (!s) hone_quant_search_note(q, "ranges: a choice for each tensor", &q->score, true);
     for (size_t k = 0; k < sizeof whole / sizeof *whole && !s && !q->job->wish->observer; k++) {
         hone_quant_score now;
         char text[64];
         hone_quant_choose_all(q->plan, whole[k]);
-        s = judge(q, 0, &now);
+        s = hone_quant_search_judge(q, 0, &now);
         if (s) break;
-        const bool keep = better(q, &now, &q->score);
+        const bool keep = hone_quant_search_better(q, &now, &q->score);
         snprintf(text, sizeof text, "ranges: %s for all", hone_observer_names[whole[k]]);
-        note(q, text, &now, keep);
+        hone_quant_search_note(q, text, &now, keep);
         if (keep) q->score = now, keep_ranges(q->plan, best);
     }
     bring_ranges(q->plan, best);
@@ -78,7 +78,7 @@ static hone_status sensitivity(hone_quant_search *q) {
         hone_quant_score one;
         s = hone_quant_tell(q->job, 0.4 + 0.5 * k / p->layer.n, "each layer alone");
         p->layer.at[k].stays = false;
-        if (!s) s = judge(q, SENSITIVE, &one);
+        if (!s) s = hone_quant_search_judge(q, SENSITIVE, &one);
         p->layer.at[k].stays = true;
         if (!s) p->layer.at[k].noise = one.noise;
     }
@@ -124,20 +124,20 @@ static hone_status choose_floats(hone_quant_search *q) {
         high = n < p->layer.n ? n : p->layer.n;
         s = hone_quant_tell(q->job, 0.9, "which layers stay f32");
         float_first(p, order, high, all * share);
-        if (!s) s = judge(q, 0, &now);
+        if (!s) s = hone_quant_search_judge(q, 0, &now);
         if (s) break;
         found = good(q, &now);
         char text[64];
         snprintf(text, sizeof text, "the %d layers that hurt most in f32", high);
-        note(q, text, &now, found || better(q, &now, &best));
-        if (found || better(q, &now, &best)) best = now, best_n = high;
+        hone_quant_search_note(q, text, &now, found || hone_quant_search_better(q, &now, &best));
+        if (found || hone_quant_search_better(q, &now, &best)) best = now, best_n = high;
         if (!found) low = high;
     }
     while (found && high - low > 1 && !s) {
         hone_quant_score now;
         const int n = (low + high) / 2;
         float_first(p, order, n, all * share);
-        s = judge(q, 0, &now);
+        s = hone_quant_search_judge(q, 0, &now);
         if (s) break;
         if (good(q, &now)) high = n, best = now, best_n = n;
         else low = n;
@@ -177,6 +177,7 @@ static hone_status times(hone_quant_search *q) {
 hone_status hone_quant_search_run(hone_quant_search *q) {
     HONE_TRY(hone_quant_tell(q->job, 0.3, "ranges, all together"));
     HONE_TRY(try_observers(q));
+    if (!q->job->wish->no_repairs) HONE_TRY(hone_quant_repair(q));
     if (!good(q, &q->score)) {
         HONE_TRY(sensitivity(q));
         HONE_TRY(choose_floats(q));
