@@ -18,7 +18,7 @@
 
 typedef struct {
     const char *path, *to, *drop, *share;
-    bool json, per_tensor, no_repairs, all;
+    bool json, per_tensor, no_repairs, portable, all;
     int seed, samples, judge, threads;
     hone_words data;
     hone_picture_wish picture;
@@ -111,7 +111,7 @@ static int read_wishes(job *j) {
     if (j->share && (!share_of(j->share, &w->float_share) || !(w->float_share > 0 && w->float_share <= 1)))
         return hone_args_wrong("--float-share %s: say a share of the multiply-adds, as 15%%", j->share);
     w->seed = j->seed, w->calibrate = j->samples, w->judge = j->judge, w->threads = j->threads;
-    w->per_tensor = j->per_tensor, w->no_repairs = j->no_repairs;
+    w->per_tensor = j->per_tensor, w->no_repairs = j->no_repairs, w->portable = j->portable;
     w->progress = show, w->arg = j;
     return 0;
 }
@@ -136,7 +136,7 @@ static int quantize(job *j) {
                              in ? in->name : "", in ? "' is " : "", in ? in->shape : "");
     }
     char *report = NULL;
-    hone_progress_begin(&j->bar);
+    hone_progress_begin(&j->bar, "loading");
     if (!rc) {
         s = hone_quantize(j->path, &j->wish, j->to, &report);
         hone_progress_end(&j->bar);
@@ -157,6 +157,7 @@ int hone_cmd_quantize(int argc, char **argv) {
     hone_words operands = {0};
     const hone_option options[] = {
         {"--data", "PATH", "samples: a folder of pictures, a picture, .npy or .npz (first dim: the samples), IDX, folders of input_0.pb; may stand often", HONE_ARG_LIST, &j.data, 0},
+        {"--form", "WORD", "static (8 bits by samples), or one that needs no samples: f16, bf16", HONE_ARG_TEXT, &j.wish.form, 0},
         {"-o", "FILE", "where to write: FILE.onnx", HONE_ARG_TEXT, &j.to, 0},
         {"--metric", "WORD", "what must not be lost, against the float model: top1, cosine, mse or sqnr", HONE_ARG_TEXT, &j.wish.metric, 0},
         {"--max-drop", "SHARE", "and how much of it may be lost: 0.5% (sqnr: the decibels that must be left)", HONE_ARG_TEXT, &j.drop, 0},
@@ -167,6 +168,7 @@ int hone_cmd_quantize(int argc, char **argv) {
         {"--observer", "WORD", "how ranges are found: minmax, average, percentile, percentile99.9, entropy or mse; otherwise whichever is best for each tensor", HONE_ARG_TEXT, &j.wish.observer, 0},
         {"--activations", "TYPE", "what is between layers: u8, s8, u16 or s16 (u8)", HONE_ARG_TEXT, &j.wish.activations, 0},
         {"--per-tensor", NULL, "one scale a weight, not one an output channel", HONE_ARG_FLAG, &j.per_tensor, 0},
+        {"--portable", NULL, "a rounding right behind every Conv: other runtimes are slow without it, Hone is not", HONE_ARG_FLAG, &j.portable, 0},
         {"--no-repairs", NULL, "weights stay as they are but for rounding", HONE_ARG_FLAG, &j.no_repairs, 0},
         {"--cache", "FILE", "what calibration found, as text: read where it fits, written where it is not there", HONE_ARG_TEXT, &j.wish.cache, 0},
         {"--resize", "SIZE", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.resize, 0},

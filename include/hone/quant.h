@@ -38,6 +38,7 @@ typedef struct {
     double max_drop;          /* in the metric's unit, 0.005 is half a percent; below 0, or 0 where metric is NULL: as good as at most float_share allows */
     double float_share;       /* at most so much of the multiply-adds may stay float to keep the accuracy; 0: 0.15 where max_drop says nothing, else all */
     int per_tensor;           /* 1: one scale a weight, not one an output channel */
+    int portable;             /* 1: a rounding right behind every Conv, as runtimes that are not Hone want it to be fast; 0: only where a layer reads */
     int no_repairs;           /* 1: no weights are changed to be quantized better */
     const char *cache;        /* a text file of what calibration found: read where it fits, written where not; NULL: none */
 

@@ -200,6 +200,19 @@ static bool conv(hone_matching *m) {
     return rounded(m, "QLinearConv", in, 9, n->attr, n->n_attr, &y, low, high);
 }
 
+/* Read as floats: by an activation that is no clamp, a sum, the model's output. */
+static bool conv_floats(hone_matching *m) {
+    hone_scaled x, w;
+    hone_var kernel;
+    addend a;
+    hone_vid bias = hone_match_var(m, "b");
+    const hone_node *n = hone_match_node(m, "sum");
+    if (!conv_of(m, &x, &w, &kernel) || (bias >= 0 && !addend_of(m, bias, kernel.dim[0], &a))) return false;
+    const hone_vid in[] = {x.q, w.q, zero_of(m, &x), zero_of(m, &w)};
+    if (bias >= 0) bias = real_bias(m, &a, kernel.dim[0], kernel.rank - 2);
+    return as_floats(m, hone_match_emit(m, "ConvInteger", HONE_MATCH_NEW, in, 4, n->attr, n->n_attr), unit_of(m, &x, &w, kernel.rank - 2), bias);
+}
+
 /* ---- matrices ------------------------------------------------------------------------------------------------------------------------- */
 typedef struct {
     hone_scaled x, w;
@@ -259,6 +272,8 @@ static const hone_rule rules[] = {
     {OUT("sum=Gemm(x, w)"), matmul},
     {OUT(ADDED), matmul},
     {OUT("sum=MatMul(x, w)"), matmul},
+    {"sum=Conv(x, w, b)", conv_floats},
+    {"sum=Conv(x, w)", conv_floats},
     {"sum=Gemm(x, w, b)", matmul_floats},
     {"sum=Gemm(x, w)", matmul_floats},
     {"sum=MatMul(x, w)", matmul_floats},

@@ -26,16 +26,20 @@ static bool is_source(const hone_quant_plan *p, hone_vid v) {
     const int maker = p->graph->var.at[v].producer;
     return p->class_of[v] >= 0 && (maker < 0 || !p->moves[maker]);
 }
-/* Multiply-adds of layers, from shapes that ran. */
-static void count_macs(hone_quant_plan *p, hone_vid v, const hone_value *x) {
-    for (int k = 0; k < p->layer.n; k++) {
-        hone_quant_layer *l = p->layer.at + k;
-        const hone_value *w = p->graph->var.at[l->w].value;
-        const double n = (double)hone_value_count(x), weights = (double)hone_value_count(w);
-        if (l->macs > 0) continue;
-        if (!l->conv && l->x == v && x->rank > 0 && x->dim[x->rank - 1] > 0) l->macs = n / (double)x->dim[x->rank - 1] * weights;
-        if (l->conv && hone_quant_result(p, l) == v && w->dim[0] > 0) l->macs = n / (double)w->dim[0] * weights;
-    }
+static bool is_tapped(const hone_quant_plan *p, hone_vid v) { /* of layers' operands the shapes are wanted too */
+    bool is = is_source(p, v);
+    for (int k = 0; k < p->layer.n && !is; k++) is = p->layer.at[k].x == v && p->class_of[v] >= 0;
+    return is;
+}
+/* Multiply-adds of a layer, from the operand's shape: borders aside. */
+static double macs_of(const hone_quant_plan *p, const hone_quant_layer *l, const hone_value *x) {
+    const hone_node *n = p->graph->node.at[l->node];
+    const hone_attr *strides = hone_attr_find(n->attr, n->n_attr, "strides");
+    double macs = (double)hone_value_count(p->graph->var.at[l->w].value);
+    for (int d = 0; d < x->rank; d++)
+        if (l->conv ? d != 1 : d != x->rank - 1) macs *= (double)x->dim[d];
+    for (int k = 0; l->conv && strides && k < strides->n; k++) macs /= (double)(strides->i[k] > 0 ? strides->i[k] : 1);
+    return macs;
 }
 /* Extremes of each channel of what layers alone read: repairs want them. */
 static bool see_channels(hone_quant_plan *p, hone_vid v, const hone_value *x) {
@@ -70,6 +74,7 @@ static void keep_dims(hone_quant_plan *p, hone_vid v, const hone_value *x) {
         if (p->layer.at[k].x == v && x->rank <= 8) {
             p->layer.at[k].rank = x->rank;
             memcpy(p->layer.at[k].dim, x->dim, sizeof *x->dim * (size_t)x->rank);
+            p->layer.at[k].macs = macs_of(p, p->layer.at + k, x);
         }
 }
 static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, const hone_vid *tap, int n_tap, const int64_t *sample, int n, double begin, double share) {
@@ -84,8 +89,8 @@ static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, cons
         for (int t = 0; t < n_tap && !s; t++) {
             const hone_value *x = out[t];
             if (!x || x->tag != HONE_TAG_TENSOR || x->dtype != HONE_DTYPE_F32) continue;
-            hone_histogram_see(p->class.at[p->class_of[tap[t]]].seen, x->data, hone_value_count(x));
-            if (k == 0) count_macs(p, tap[t], x), keep_dims(p, tap[t], x);
+            if (is_source(p, tap[t])) hone_histogram_see(p->class.at[p->class_of[tap[t]]].seen, x->data, hone_value_count(x));
+            if (k == 0) keep_dims(p, tap[t], x);
             if (!see_channels(p, tap[t], x)) s = no_memory();
         }
         for (int t = 0; out && t < n_tap; t++) hone_value_drop(out[t]), out[t] = NULL;
@@ -100,9 +105,9 @@ hone_status hone_quant_calibrate(const hone_quant_job *job, hone_quant_plan *p, 
     hone_status s = HONE_OK;
     int64_t held = 0, all = 1, done = 0;
     for (int v = 0; v < p->n_var; v++)
-        if (is_source(p, v)) all += bytes_of(p->graph->var.at + v);
+        if (is_tapped(p, v)) all += bytes_of(p->graph->var.at + v);
     for (int v = 0; v <= p->n_var && !s; v++) {
-        const bool last = v == p->n_var, is = !last && is_source(p, v);
+        const bool last = v == p->n_var, is = !last && is_tapped(p, v);
         const int64_t bytes = is ? bytes_of(p->graph->var.at + v) : 0;
         if (tap.n && (last || held + bytes > MOST_BYTES)) {
             s = see_round(job, p, tap.at, tap.n, sample, n, 0.2 * (double)done / (double)all, 0.2 * (double)held / (double)all);

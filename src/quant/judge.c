@@ -27,11 +27,16 @@ static compared compare(const hone_value *want, const hone_value *got) {
         if (!isfinite(w)) continue;
         power[kind] += w * w, off[kind] += isfinite(d) ? d * d : 1e30, dot += w * g, ww += w * w, gg += g * g;
     }
-    c.noise = 0;
+    /* Kinds of like size are one: coordinates beside probabilities are two. */
+    double most = 0, large[2] = {0}, small[2] = {0};
+    for (int64_t k = 0; k < kinds; k++) most = power[k] > most ? power[k] : most;
     for (int64_t k = 0; k < kinds; k++) {
-        const double share = power[k] > 0 ? off[k] / power[k] : off[k] > 0;
-        c.noise += (share < 1 ? share : 1) / (double)kinds, sum += off[k];
+        double *to = power[k] * 100 < most ? small : large;
+        to[0] += power[k], to[1] += off[k], sum += off[k];
     }
+    c.noise = large[0] > 0 ? large[1] / large[0] : large[1] > 0;
+    if (small[0] > 0) c.noise = (c.noise + small[1] / small[0]) / 2;
+    if (!(c.noise < 1)) c.noise = 1;
     c.mse = n > 0 ? sum / (double)n : 0;
     c.cosine = ww > 0 && gg > 0 ? dot / sqrt(ww) / sqrt(gg) : ww == gg;
     if (want->rank >= 2 && last >= 3)

@@ -5,7 +5,7 @@
 #include "quant/quant.h"
 
 typedef struct {
-    double noise;  /* power of the difference as a share of the outputs' power: the mean over outputs, and over the channels of an output whose last dim is few and of different kinds */
+    double noise;  /* power of the difference as a share of the outputs' power: the mean over outputs; columns far smaller than the largest count by themselves */
     double cosine; /* mean over samples and outputs */
     double mse;    /* likewise, in the outputs' own units */
     double top1;   /* share of rows of the first output whose largest element is the same; NaN: it has no rows of classes */

@@ -95,7 +95,7 @@ void hone_quant_plan_mark(const hone_quant_plan *p, uint8_t *on) {
         const hone_quant_layer *l = p->layer.at + k;
         if (l->stays) continue;
         on[l->x] = 1;
-        if (l->conv) on[hone_quant_result(p, l)] = 1;
+        if (l->conv && p->rounds_sums) on[hone_quant_result(p, l)] = 1;
     }
     for (bool news = true; news;) { /* through what moves: forwards where all is rounded, backwards where the result is */
         news = false;
@@ -169,7 +169,7 @@ static const struct {
 } kinds[] = {{"u8", HONE_DTYPE_U8, 0, 255}, {"s8", HONE_DTYPE_I8, -128, 127}, {"u16", HONE_DTYPE_U16, 0, 65535}, {"s16", HONE_DTYPE_I16, -32768, 32767}};
 
 hone_status hone_quant_plan_make(hone_graph *g, const hone_quantizing *wish, hone_quant_plan *out) {
-    hone_quant_plan p = {.graph = g, .n_var = g->var.n, .n_node = g->node.n, .per_tensor = wish->per_tensor != 0};
+    hone_quant_plan p = {.graph = g, .n_var = g->var.n, .n_node = g->node.n, .per_tensor = wish->per_tensor != 0, .rounds_sums = wish->portable != 0};
     const char *kind = wish->activations ? wish->activations : "u8";
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         if (!strcmp(kinds[k].name, kind)) p.dtype = kinds[k].dtype, p.lowest = kinds[k].lowest, p.highest = kinds[k].highest;

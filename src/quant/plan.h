@@ -4,7 +4,8 @@
 
    Rules
    - A layer is Conv, MatMul or Gemm of f32 with constant weights. Its operand is rounded, its weights are stored as s8.
-   - Behind a Conv there is rounding too, behind the Relu or Clip that it takes in: without it no engine adds in integers. Behind MatMul and Gemm there is none.
+   - Behind a layer there is rounding only where another layer reads: Hone adds in integers and goes on in floats from there, through activations and residuals, at no cost. Other runtimes want a
+     rounding right behind a Conv (and the Relu or Clip that it takes in), or they compute it in floats: `portable` writes it, and answers are a little worse.
    - What only moves elements (Reshape, MaxPool, Concat …) has one grid for all that goes in and comes out, so that bytes move.
    - All else computes in f32, from the bytes of what is rounded; a sum or a norm that feeds MatMul alone hands its floats on to the others, because what transformers add up must not be
      rounded on the way.
@@ -54,7 +55,7 @@ typedef struct {
     int n_var, n_node;
     int32_t lowest, highest;
     hone_dtype dtype; /* of rounded tensors */
-    bool symmetric, per_tensor;
+    bool symmetric, per_tensor, rounds_sums;
 } hone_quant_plan;
 
 hone_status hone_quant_plan_make(hone_graph *, const hone_quantizing *, hone_quant_plan *out) HONE_CHECKED;

@@ -297,6 +297,28 @@ static bool round_var(rewriting *r, hone_vid v) {
     r->rounded[v] = hone_quant_pair(r->g, r->lib, x, &grid, r->p->dtype);
     return r->rounded[v] >= 0;
 }
+/* Resize with factors for some axes becomes one with factors for all: ONNX Runtime's layouts stumble over the first form. */
+static bool all_axes(rewriting *r, hone_node *n) {
+    const hone_attr *axes = hone_attr_find(n->attr, n->n_attr, "axes");
+    const hone_value *some = n->n_in > 2 && n->in[2] >= 0 ? r->g->var.at[n->in[2]].value : NULL;
+    const int64_t rank = n->in[0] >= 0 ? r->g->var.at[n->in[0]].rank : -1;
+    hone_value *scales = NULL;
+    hone_attr kept[16];
+    int n_kept = 0;
+    if (strcmp(n->program->name, "Resize") != 0 || !axes || axes->kind != HONE_ATTR_INTS || rank < 1 || n->n_attr > 16 || !some || some->dtype != HONE_DTYPE_F32 ||
+        hone_value_count(some) != axes->n || (n->n_in > 1 && n->in[1] >= 0))
+        return true;
+    if (hone_value_tensor(HONE_DTYPE_F32, &rank, 1, &scales)) return false;
+    for (int64_t k = 0; k < rank; k++) ((float *)scales->data)[k] = 1;
+    for (int k = 0; k < axes->n; k++) {
+        const int64_t axis = axes->i[k] < 0 ? axes->i[k] + rank : axes->i[k];
+        if (axis >= 0 && axis < rank) ((float *)scales->data)[axis] = ((const float *)some->data)[k];
+    }
+    for (int k = 0; k < n->n_attr; k++)
+        if (n->attr + k != axes) kept[n_kept++] = n->attr[k];
+    n->in[2] = hone_graph_const(r->g, "factors", scales);
+    return n->in[2] >= 0 && hone_node_attrs(r->g, n, kept, n_kept);
+}
 static hone_status rebuild(rewriting *r) {
     const hone_graph *from = r->p->graph;
     hone_graph *g = r->g;
@@ -321,7 +343,7 @@ static hone_status rebuild(rewriting *r) {
             ok = ok && n->program;
         }
         for (int i = 0; i < n->n_in; i++) n->in[i] = read_by(r, k, n->in[i]);
-        ok = ok && hone_push(&g->node, n);
+        ok = ok && all_axes(r, n) && hone_push(&g->node, n);
         for (int i = 0; ok && i < n->n_out; i++) ok = round_var(r, n->out[i]);
     }
     hone_free(old);
@@ -333,8 +355,8 @@ static bool split_output(rewriting *r, int k) {
     const hone_vid v = g->out.at[k];
     if (v >= r->p->n_var || r->rounded[v] < 0) return true;
     const int maker = r->p->graph->var.at[v].producer, layer = maker >= 0 ? r->p->layer_of[maker] : -1;
-    bool needed = layer >= 0 && r->p->layer.at[layer].conv && !r->p->layer.at[layer].stays; /* without it the sum would be one of floats */
-    for (int l = 0; l < r->p->layer.n && !needed; l++)
+    bool needed = r->p->rounds_sums && layer >= 0 && r->p->layer.at[layer].conv && !r->p->layer.at[layer].stays; /* without it the sum would be one of floats */
+    for (int l = 0; r->p->rounds_sums && l < r->p->layer.n && !needed; l++)
         needed = r->p->layer.at[l].conv && !r->p->layer.at[l].stays && hone_quant_result(r->p, r->p->layer.at + l) == v;
     if (!needed) return true;
     const hone_vid to = r->rounded[v]; /* names change places */
