@@ -47,17 +47,13 @@ static void put_db(hone_table *t, double db) {
     if (db == db) hone_table_cell(t, "%.1f dB", db);
     else hone_table_cell(t, "%s", "");
 }
-static void put_us(hone_table *t, double us) {
-    if (us == us) hone_table_cell(t, "%s", hone_text_ms(us / 1000));
-    else hone_table_cell(t, "%s", "");
-}
 static void tell_layers(const hone_json *r, bool every) {
-    static const char *const head[] = {"layer", "op", "computes in", "alone", "range by", "range", "work", "f32", "int8", "why"};
+    static const char *const head[] = {"layer", "op", "computes in", "alone", "range by", "range", "work", "why"};
     const hone_json *layers = hone_json_get(r, "layers");
     const double macs = of(r, "macs");
     int n = 0, more = 0;
     for (const hone_json *l = layers ? layers->first : NULL; l; l = l->next) n += every || strcmp(hone_json_text(l, "type", ""), "int8") != 0;
-    hone_table *t = n ? hone_table_create("lllrllrrrl", head) : NULL;
+    hone_table *t = n ? hone_table_create("lllrllrl", head) : NULL;
     for (const hone_json *l = layers ? layers->first : NULL; l; l = l->next) {
         const char *type = hone_json_text(l, "type", ""), *why = hone_json_text(l, "why", "");
         if (!every && !strcmp(type, "int8")) {
@@ -71,8 +67,6 @@ static void tell_layers(const hone_json *r, bool every) {
         hone_table_cell(t, "%s", hone_json_text(l, "observer", ""));
         hone_table_cell(t, "%.4g to %.4g", hone_json_number(l, "low", 0), hone_json_number(l, "high", 0));
         hone_table_cell(t, "%.1f %%", macs > 0 ? 100 * hone_json_number(l, "macs", 0) / macs : 0);
-        put_us(t, of(l, "float_us"));
-        put_us(t, of(l, "int_us"));
         hone_table_cell(t, "%s", why);
     }
     if (t) hone_table_print(t, stdout, "");
@@ -97,7 +91,10 @@ static void tell(const job *j, const hone_json *r) {
         printf(" as in f32\n");
     }
     const double f = of(r, "float_ms"), i = of(r, "int_ms");
-    if (f == f && i > 0) printf("time    %s, %.2f times as fast as in f32 (%s)\n", hone_text_ms(i), f / i, hone_text_ms(f));
+    if (f == f && i > 0) {
+        printf("time    %s, %.2f times as fast as in f32 (%s)\n", hone_text_ms(i), f / i, hone_text_ms(f));
+        if (i > f) printf("        slower on this machine: --portable may be faster, and is less near; or keep f32\n");
+    }
     if (hone_json_get(r, "layers")) tell_layers(r, j->all);
 }
 

@@ -60,10 +60,10 @@ static const row rows[] = {
      NULL},
     {"a scale that is not positive", "u8[2, 3, 9, 11]",
      X "ys: f32[] = {-0.13}; yz: u8[] = {121}; " W EACH "b: f32[7] = random(5, -1, 1); " CONV("0", SUM "y = QuantizeLinear(v, ys, yz); "),
-     NULL},
+     "ConvInteger"},
     {"16 bits", "u8[2, 3, 9, 11]",
      X "ys: f32[] = {0.13}; yz: u16[] = {121}; " W EACH "b: f32[7] = random(5, -1, 1); " CONV("0", SUM "y = QuantizeLinear(v, ys, yz); "),
-     NULL},
+     "ConvInteger"},
     {"matrices", "u8[5, 3]",
      X "ys: f32[] = {0.13}; yz: u8[] = {121}; wq: i8[3, 8] = random(1, -127, 127); ws: f32[8] = random(2, 0.1, 0.6); x = "
        "DequantizeLinear(q, s, z); w = DequantizeLinear(wq, ws) "
@@ -86,7 +86,9 @@ static const row rows[] = {
     {"a bias that a unit of the sum is too coarse for", "u8[2, 3, 9, 11]",
      "s: f32[] = {20}; z: u8[] = {117}; ys: f32[] = {0.13}; yz: u8[] = {121}; " W ONE
      "b: f32[7] = random(5, -1, 1); " CONV("1", SUM "y = QuantizeLinear(v, ys, yz); "),
-     NULL},
+     "ConvInteger"},
+    {"a convolution that is read as floats, with a scale a channel", "u8[2, 3, 9, 11]",
+     X W EACH "b: f32[7] = random(5, -1, 1); " CONV("0", SUM "y = Sigmoid(v); "), "ConvInteger"},
     {"Gemm, a bias, weights turned around", "u8[5, 33]",
      X "ys: f32[] = {0.13}; yz: u8[] = {121}; wq: i8[9, 33] = random(1, -127, 127); ws: f32[9] = random(2, 0.01, 0.06); bq: i32[9] = "
        "random(4, "

@@ -4,6 +4,7 @@
         hone calibration 1 KEY TENSORS
         tensor LOW WIDTH ZEROS SEEN ODD LEAST MOST SUM_LEAST SUM_MOST SAMPLES NAME
         bins FIRST COUNT COUNT …          from the first bin that holds something to the last
+        channels AXIS COUNT LEAST MOST LEAST MOST …    of an operand of layers; COUNT 0 or less: it has none of its own
         macs LAYER NUMBER                 of each layer */
 #include <errno.h>
 #include <math.h>
@@ -27,6 +28,9 @@ hone_status hone_quant_cache_write(const hone_quant_plan *p, const char *path, u
         while (last > first && h->bin[last - 1] == 0) last--;
         hone_text_put(&t, "\nbins %d", first);
         for (int b = first; b < last; b++) hone_text_put(&t, " %.17g", h->bin[b]);
+        const hone_quant_class *c = p->class.at + k;
+        hone_text_put(&t, "\nchannels %d %lld", c->axis, (long long)c->channels);
+        for (int64_t i = 0; i < c->channels; i++) hone_text_put(&t, " %.9g %.9g", c->least[i], c->most[i]);
         hone_text_put(&t, "\n");
     }
     for (int k = 0; k < p->layer.n; k++) hone_text_put(&t, "macs %d %.17g\n", k, p->layer.at[k].macs);
@@ -58,6 +62,20 @@ static void line_end(reader *r) {
     r->good = end != NULL;
     if (end) r->at = end + 1;
 }
+static bool read_channels(reader *r, hone_quant_class *c) {
+    word(r, "channels");
+    const double axis = number(r), n = number(r);
+    r->good = r->good && axis >= -1 && axis < HONE_MAX_RANK && n >= -1 && n <= 1 << 20;
+    hone_free(c->least), hone_free(c->most);
+    c->least = c->most = NULL, c->channels = 0;
+    if (!r->good) return true;
+    const int64_t count = n > 0 ? (int64_t)n : 0;
+    if (count && (!(c->least = hone_alloc(sizeof(float) * (size_t)count)) || !(c->most = hone_alloc(sizeof(float) * (size_t)count)))) return false;
+    for (int64_t i = 0; i < count && r->good; i++) c->least[i] = (float)number(r), c->most[i] = (float)number(r);
+    if (r->good) c->axis = (int)axis, c->channels = n > 0 ? count : (int64_t)n;
+    line_end(r);
+    return true;
+}
 static void read_class(reader *r, hone_histogram *h) {
     word(r, "tensor");
     h->low = number(r), h->width = number(r), h->zeros = number(r), h->seen = number(r), h->odd = number(r);
@@ -80,6 +98,7 @@ hone_status hone_quant_cache_read(hone_quant_plan *p, const char *path, uint64_t
     hone_file f;
     *found = false;
     if (hone_file_open(path, &f)) return HONE_OK; /* it is to be written */
+    const bool empty = !f.bytes;
     char *text = hone_alloc(f.bytes + 1);
     if (text) memcpy(text, f.data, f.bytes);
     hone_file_close(&f);
@@ -88,10 +107,13 @@ hone_status hone_quant_cache_read(hone_quant_plan *p, const char *path, uint64_t
     char head[64];
     snprintf(head, sizeof head, "hone calibration 1 %016llx %d\n", (unsigned long long)key, p->class.n);
     hone_status s = HONE_OK;
-    if (f.bytes && strncmp(text, "hone calibration ", 17) != 0)
+    if (!empty && strncmp(text, "hone calibration ", 17) != 0)
         s = hone_fail(HONE_BAD_INPUT, "'%s' is no cache of a calibration, and is not written over; choose another name", path);
     else if (word(&r, head)) {
-        for (int k = 0; k < p->class.n && r.good; k++) read_class(&r, p->class.at[k].seen);
+        for (int k = 0; k < p->class.n && r.good && !s; k++) {
+            read_class(&r, p->class.at[k].seen);
+            if (!read_channels(&r, p->class.at + k)) s = hone_fail(HONE_NO_MEMORY, "no memory for a cache");
+        }
         for (int k = 0; k < p->layer.n && r.good; k++) {
             word(&r, "macs");
             const double which = number(&r), macs = number(&r);
@@ -100,7 +122,12 @@ hone_status hone_quant_cache_read(hone_quant_plan *p, const char *path, uint64_t
             line_end(&r);
         }
         *found = r.good;
-        for (int k = 0; k < p->class.n && !r.good; k++) memset(p->class.at[k].seen, 0, sizeof *p->class.at[k].seen); /* damaged: made anew */
+        for (int k = 0; k < p->class.n && !r.good; k++) { /* damaged: made anew */
+            hone_quant_class *c = p->class.at + k;
+            memset(c->seen, 0, sizeof *c->seen);
+            hone_free(c->least), hone_free(c->most);
+            c->least = c->most = NULL, c->channels = 0;
+        }
     }
     hone_free(text);
     return s;

@@ -26,7 +26,7 @@ static bool is_source(const hone_quant_plan *p, hone_vid v) {
     const int maker = p->graph->var.at[v].producer;
     return p->class_of[v] >= 0 && (maker < 0 || !p->moves[maker]);
 }
-static bool is_tapped(const hone_quant_plan *p, hone_vid v) { /* of layers' operands the shapes are wanted too */
+static bool is_tapped(const hone_quant_plan *p, hone_vid v) { /* of layers' operands the shape and the channels are wanted too */
     bool is = is_source(p, v);
     for (int k = 0; k < p->layer.n && !is; k++) is = p->layer.at[k].x == v && p->class_of[v] >= 0;
     return is;
@@ -69,13 +69,9 @@ static bool see_channels(hone_quant_plan *p, hone_vid v, const hone_value *x) {
             }
     return true;
 }
-static void keep_dims(hone_quant_plan *p, hone_vid v, const hone_value *x) {
+static void count_macs(hone_quant_plan *p, hone_vid v, const hone_value *x) {
     for (int k = 0; k < p->layer.n; k++)
-        if (p->layer.at[k].x == v && x->rank <= 8) {
-            p->layer.at[k].rank = x->rank;
-            memcpy(p->layer.at[k].dim, x->dim, sizeof *x->dim * (size_t)x->rank);
-            p->layer.at[k].macs = macs_of(p, p->layer.at + k, x);
-        }
+        if (p->layer.at[k].x == v) p->layer.at[k].macs = macs_of(p, p->layer.at + k, x);
 }
 static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, const hone_vid *tap, int n_tap, const int64_t *sample, int n, double begin, double share) {
     hone_quant_run *run = NULL;
@@ -85,12 +81,12 @@ static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, cons
     for (int k = 0; k < n && !s; k++) {
         s = hone_quant_tell(job, begin + share * k / n, "ranges");
         if (!s) s = hone_quant_sample(job, sample[k], in);
-        if (!s) s = job->runner.run(run, in, out);
+        if (!s && (s = job->runner.run(run, in, out))) s = hone_fail_at(s, "sample %lld: ", (long long)sample[k] + 1);
         for (int t = 0; t < n_tap && !s; t++) {
             const hone_value *x = out[t];
             if (!x || x->tag != HONE_TAG_TENSOR || x->dtype != HONE_DTYPE_F32) continue;
             if (is_source(p, tap[t])) hone_histogram_see(p->class.at[p->class_of[tap[t]]].seen, x->data, hone_value_count(x));
-            if (k == 0) keep_dims(p, tap[t], x);
+            if (k == 0) count_macs(p, tap[t], x);
             if (!see_channels(p, tap[t], x)) s = no_memory();
         }
         for (int t = 0; out && t < n_tap; t++) hone_value_drop(out[t]), out[t] = NULL;
@@ -200,7 +196,7 @@ static hone_status run_trials(const hone_quant_job *job, hone_quant_plan *p, con
     for (int k = 0; k < n && !s; k++) {
         s = hone_quant_tell(job, 0.2 + 0.1 * k / n, "which ranges");
         if (!s) s = hone_quant_sample(job, sample[k], in);
-        if (!s) s = job->runner.run(run, in, out);
+        if (!s && (s = job->runner.run(run, in, out))) s = hone_fail_at(s, "sample %lld: ", (long long)sample[k] + 1);
         for (int i = 0; i < 2 * t->n && !s; i++) sum[i] += hone_value_f64(out[i], 0);
         for (int i = 0; out && i < 2 * t->n; i++) hone_value_drop(out[i]), out[i] = NULL;
         for (int i = 0; in && i < p->graph->in.n; i++) hone_value_drop(in[i]), in[i] = NULL;

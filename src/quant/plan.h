@@ -25,10 +25,7 @@ typedef struct {
     const char *why; /* … because of this; lives for ever */
     double macs;     /* a sample; 0: not known */
     double noise;    /* of the model's outputs when this layer alone is integers: a share of their power; < 0: not measured */
-    int64_t dim[8]; /* of the operand in the first sample … */
-    int rank;       /* … 0: not known */
     hone_value *bytes, *scales; /* of its weights, kept from one rewriting to the next; NULL: not yet */
-    double float_ns, int_ns; /* alone, on this device; 0: not measured */
 } hone_quant_layer;
 
 typedef struct { /* tensors with one grid */

@@ -4,7 +4,7 @@
      1. histograms of all tensors, on the samples for calibration
      2. of the ranges that observers suggest, for each tensor the one with the least error behind the nodes that read it
      3. repairs of weights, each kept where the model's outputs come nearer to the float ones on the samples that judge
-     4. each layer in integers alone: how far the model's outputs are off; how long it takes, and how long in f32
+     4. each layer in integers alone: how far the model's outputs are off
      5. layers that hurt most for their work stay f32 until the model is as good as asked */
 #include <math.h>
 #include <stdlib.h>
@@ -83,8 +83,6 @@ static void put_layers(const hone_quant_plan *p, hone_text *t) {
         hone_text_json(t, l->why ? l->why : "");
         put_number(t, "macs", l->macs);
         if (l->noise >= 0) put_number(t, "sqnr_db", hone_quant_decibel(l->noise));
-        if (l->float_ns > 0) put_number(t, "float_us", l->float_ns / 1000);
-        if (l->int_ns > 0) put_number(t, "int_us", l->int_ns / 1000);
         if (c) {
             hone_text_put(t, ", \"observer\": \"%s\", \"low\": %.6g, \"high\": %.6g, \"least\": %.6g, \"most\": %.6g",
                           c->observer >= 0 ? hone_observer_names[c->observer] : "", c->range.low, c->range.high, c->seen->least, c->seen->most);

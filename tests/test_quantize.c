@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0
+   Quantization: observers against what they say they are, computed from all numbers at once; graphs before and after; whole models through hone_quantize, judged by running what was
+   written; samples, wishes and files that are wrong; memory that ends. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "hone/quant.h"
+#include "hone/tools.h"
+#include "ir/graph.h"
+#include "model/export.h"
+#include "passes/passes.h"
+#include "quant/calibrate.h"
+#include "quant/observe.h"
+#include "quant/plan.h"
+
+/* ---- observers ------------------------------------------------------------------------------------------------------------------------------- */
+static uint32_t seed = 7;
+static double draw(void) { /* 0 to 1 */
+    seed = seed * 1664525u + 1013904223u;
+    return (seed >> 8) / 16777216.0;
+}
+static double normal(void) { return sqrt(-2 * log(draw() + 1e-9)) * cos(6.283185307 * draw()); }
+enum { MANY = 20000, PARTS = 8 };
+static float numbers[MANY];
+/* In parts of growing size, so that bins have to widen, on both sides. */
+static void fill(hone_histogram *h) {
+    memset(h, 0, sizeof *h);
+    for (int k = 0; k < MANY; k++) numbers[k] = (float)(normal() * (1 + k * 8 / MANY) + (k % 5 == 0 ? 3 : 0)), numbers[k] = k % 7 == 0 ? 0 : numbers[k];
+    for (int p = 0; p < PARTS; p++) hone_histogram_see(h, numbers + p * (MANY / PARTS), MANY / PARTS);
+}
+static void histogram_sees_all(void **state) {
+    (void)state;
+    hone_histogram h;
+    fill(&h);
+    float least = 0, most = 0;
+    double sum = 0, zeros = 0;
+    for (int k = 0; k < MANY; k++) least = fminf(least, numbers[k]), most = fmaxf(most, numbers[k]), zeros += numbers[k] == 0;
+    assert_true(h.least == least && h.most == most && h.zeros == zeros && h.seen == MANY && h.samples == PARTS);
+    for (int k = 0; k < HONE_QUANT_BINS; k++) sum += h.bin[k];
+    assert_true(sum + zeros == MANY);
+    /* each bin has what lies in it */
+    for (int k = 0; k < HONE_QUANT_BINS; k += 37) {
+        double n = 0;
+        for (int i = 0; i < MANY; i++) n += numbers[i] != 0 && numbers[i] >= h.low + k * h.width && numbers[i] < h.low + (k + 1) * h.width;
+        assert_true(fabs(n - h.bin[k]) <= 1); /* a number on an edge */
+    }
+    const float odd[] = {NAN, INFINITY, 1, -INFINITY};
+    hone_histogram_see(&h, odd, 4);
+    assert_true(h.odd == 3 && h.most == most);
+}
+static double error_of(hone_range r) { /* of all numbers, rounded one by one */
+    const hone_grid g = hone_grid_of(r, 0, 255, false);
+    double sum = 0;
+    for (int k = 0; k < MANY; k++) {
+        const double d = (hone_grid_round(&g, numbers[k]) - g.zero) * (double)g.scale - numbers[k];
+        sum += d * d;
+    }
+    return sum / MANY;
+}
+static int upwards(const void *a, const void *b) { return (*(const float *)a > *(const float *)b) - (*(const float *)a < *(const float *)b); }
+static void ranges_are_what_they_say(void **state) {
+    (void)state;
+    hone_histogram h;
+    fill(&h);
+    const hone_range all = hone_observer_range(HONE_OBSERVE_MINMAX, &h, 256, false), mse = hone_observer_range(HONE_OBSERVE_MSE, &h, 256, false),
+                     tenth = hone_observer_range(HONE_OBSERVE_TENTH, &h, 256, false), average = hone_observer_range(HONE_OBSERVE_AVERAGE, &h, 256, false),
+                     entropy = hone_observer_range(HONE_OBSERVE_ENTROPY, &h, 256, false);
+    assert_true(all.low == h.least && all.high == h.most);
+    /* the estimate from bins is that of all numbers, but for zeros, which cost nothing, and bins */
+    assert_true(fabs(hone_histogram_error(&h, all, 256, false) / error_of(all) - 1) < 0.1);
+    /* no range that draws either side in is better than the one found by more than the estimate's error */
+    double best = INFINITY;
+    for (int a = 8; a <= 40; a += 2)
+        for (int b = 8; b <= 40; b += 2) best = fmin(best, error_of((hone_range){all.low * a / 40, all.high * b / 40}));
+    assert_true(error_of(mse) <= 1.1 * best && error_of(mse) <= error_of(all));
+    qsort(numbers, MANY, sizeof *numbers, upwards);
+    assert_true(fabs(tenth.low - numbers[MANY / 1000]) < 4 * h.width && fabs(tenth.high - numbers[MANY - 1 - MANY / 1000]) < 4 * h.width);
+    assert_true(fabs(average.high - h.sum_most / PARTS) < 1e-9 && average.high < all.high);
+    assert_true(entropy.low >= all.low && entropy.high <= all.high && entropy.high > 0);
+}
+static void grids(void **state) {
+    (void)state;
+    for (int k = 0; k < 200; k++) {
+        const hone_range r = {-draw() * pow(10, draw() * 8 - 4), draw() * pow(10, draw() * 8 - 4)};
+        const hone_grid u = hone_grid_of(r, 0, 255, false), s = hone_grid_of(r, -128, 127, true);
+        assert_int_equal(hone_grid_round(&u, 0), u.zero); /* 0 is exact */
+        assert_int_equal(s.zero, 0);
+        assert_true(u.zero >= 0 && u.zero <= 255);
+        for (int i = 0; i <= 20; i++) {
+            const double x = r.low + (r.high - r.low) * i / 20, back = (hone_grid_round(&u, x) - u.zero) * (double)u.scale;
+            assert_true(fabs(back - x) <= 1.01 * u.scale); /* half a step, and as much for where the zero lies */
+        }
+    }
+    const hone_grid none = hone_grid_of((hone_range){0, 0}, 0, 255, false), far = hone_grid_of((hone_range){-3e38, 3e38}, 0, 255, false);
+    assert_true(none.scale > 0 && far.scale > 0 && isfinite(far.scale));
+}
+
+/* ---- graphs ---------------------------------------------------------------------------------------------------------------------------------- */
+static int count(const hone_graph *g, const char *op) {
+    int n = 0;
+    for (int k = 0; k < g->node.n; k++) n += !strcmp(g->node.at[k]->program->name, op);
+    return n;
+}
+static hone_graph *settled(const char *text) {
+    hone_graph *g = NULL;
+    hone_instances *i = hone_instances_create();
+    if (hone_graph_parse(text, strlen(text), &g) || hone_passes_settle(g, i)) fail_msg("%s: %s", text, hone_error());
+    hone_instances_destroy(i);
+    return g;
+}
+static const struct {
+    const char *what, *text;
+    int pairs, layers, constants; /* QuantizeLinear; layers; DequantizeLinear of constants */
+    int portable;                 /* QuantizeLinear where a rounding stands behind each Conv */
+} cases[] = {
+    {"two convolutions", "graph g (x: f32[1, 3, 8, 8]) -> y { w: f32[4, 3, 3, 3] = random(1); b: f32[4] = random(2); u: f32[5, 4, 1, 1] = random(3); a = Conv(x, w, b); r = Relu(a); y = Conv(r, u); }", 2, 2, 3, 3},
+    {"a residual", "graph g (x: f32[1, 4, 8, 8]) -> y { w: f32[4, 4, 1, 1] = random(1); a = Conv(x, w); s = Add(a, x); y = Conv(s, w); }", 2, 2, 2, 4},
+    {"what moves shares a grid", "graph g (x: f32[1, 4, 8, 8]) -> y { w: f32[4, 4, 1, 1] = random(1); a = Conv(x, w); m = MaxPool(a) {kernel_shape: [2, 2], strides: [2, 2]}; y = Conv(m, w); }", 3, 2, 2, 4},
+    {"two factors that are computed", "graph g (x: f32[2, 5, 5]) -> y { w: f32[5, 5] = random(1); a = MatMul(x, w); y = MatMul(a, x); }", 1, 1, 1, 1},
+};
+static void rewrites(void **state) {
+    (void)state;
+    const hone_library *lib;
+    assert_int_equal(hone_library_builtin(&lib), HONE_OK);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (int portable = 0; portable < 2; portable++) {
+            hone_graph *g = settled(cases[k].text), *q = NULL;
+            hone_quant_plan p;
+            assert_int_equal(hone_quant_plan_make(g, &(hone_quantizing){.portable = portable}, &p), HONE_OK);
+            assert_int_equal(p.layer.n, cases[k].layers);
+            for (int c = 0; c < p.class.n; c++) p.class.at[c].range = (hone_range){-1, 1};
+            assert_int_equal(hone_quant_rewrite(&p, lib, &q), HONE_OK);
+            if (hone_graph_infer(q) || hone_graph_verify(q)) fail_msg("%s: %s", cases[k].what, hone_error());
+            const int pairs = count(q, "QuantizeLinear");
+            if (pairs != (portable ? cases[k].portable : cases[k].pairs) || count(q, "DequantizeLinear") != pairs + cases[k].constants)
+                fail_msg("%s%s: %d roundings, %d of constants", cases[k].what, portable ? ", portable" : "", pairs, count(q, "DequantizeLinear") - pairs);
+            hone_graph_destroy(q);
+            /* all layers in f32: the graph as it was */
+            for (int l = 0; l < p.layer.n; l++) p.layer.at[l].stays = true;
+            assert_int_equal(hone_quant_rewrite(&p, lib, &q), HONE_OK);
+            assert_int_equal(q->node.n, g->node.n);
+            hone_graph_destroy(q), hone_quant_plan_free(&p), hone_graph_destroy(g);
+        }
+}
+
+/* ---- whole models ---------------------------------------------------------------------------------------------------------------------------- */
+/* Depthwise between convolutions, the channels between them of very different sizes: what units are for. */
+static const char net[] = "graph g (x: f32[batch, 3, 10, 10]) -> y { w: f32[8, 3, 3, 3] = random(1, -0.4, 0.4); b: f32[8] = random(2, -0.2, 0.2); f: f32[1, 8, 1, 1] = {60, 0.02, 1, 9, 0.1, 0.4, 30, 2}; "
+                          "d: f32[8, 1, 3, 3] = random(3, -0.5, 0.5); i: f32[1, 8, 1, 1] = {0.02, 40, 1, 0.1, 9, 3, 0.03, 0.5}; u: f32[6, 8, 1, 1] = random(4, -0.5, 0.5); n: i64[2] = {0, -1}; "
+                          "v: f32[384, 5] = random(5, -0.1, 0.1); a = Conv(x, w, b) {pads: [1, 1, 1, 1]}; m = Mul(a, f); r = Relu(m); e = Conv(r, d) {group: 8}; o = Mul(e, i); s = Sigmoid(o); t = Mul(o, s); c = Conv(t, u); "
+                          "k = Reshape(c, n); y = MatMul(k, v); }";
+static char path[64], made[64];
+enum { SAMPLES = 24 };
+static hone_status sample(void *arg, int64_t k, hone_value **in) {
+    const int64_t dim[] = {1, 3, 10, 10};
+    if (arg && k == *(int64_t *)arg) return hone_tensor_create(HONE_DTYPE_F32, dim, 3, in); /* of a rank that does not fit */
+    hone_status s = hone_tensor_create(HONE_DTYPE_F32, dim, 4, in);
+    uint32_t state = (uint32_t)k * 77 + 5;
+    for (int i = 0; !s && i < 300; i++) {
+        state = state * 1664525u + 1013904223u;
+        ((float *)hone_value_data(*in))[i] = (float)(state >> 8) / 8388608.0f - 1;
+    }
+    return s;
+}
+static void write_net(void) {
+    hone_graph *g = NULL;
+    snprintf(path, sizeof path, "/tmp/hone-quantize-%d.onnx", (int)getpid());
+    snprintf(made, sizeof made, "/tmp/hone-quantize-%d-q.onnx", (int)getpid());
+    if (hone_graph_parse(net, strlen(net), &g) || hone_graph_infer(g) || hone_graph_export_file(g, path, NULL)) fail_msg("%s", hone_error());
+    hone_graph_destroy(g);
+}
+/* Power of the difference over the outputs' own, on samples that nobody has seen. */
+static double noise(void) {
+    hone_model *m[2] = {0};
+    hone_session *s[2] = {0};
+    double off = 0, all = 0;
+    for (int k = 0; k < 2; k++)
+        if (hone_model_load(k ? made : path, m + k) || hone_session_create(m[k], &(hone_options){.threads = 1}, s + k)) fail_msg("%s", hone_error());
+    for (int64_t k = 1000; k < 1020; k++) {
+        hone_value *in = NULL, *out[2] = {0};
+        assert_int_equal(sample(NULL, k, &in), HONE_OK);
+        for (int i = 0; i < 2; i++) assert_int_equal(hone_session_run(s[i], &in, out + i), HONE_OK);
+        for (int64_t i = 0; i < hone_value_elements(out[0]); i++) {
+            const double a = hone_value_number(out[0], i), b = hone_value_number(out[1], i);
+            off += (a - b) * (a - b), all += a * a;
+        }
+        hone_value_free(in), hone_value_free(out[0]), hone_value_free(out[1]);
+    }
+    for (int k = 0; k < 2; k++) hone_session_free(s[k]), hone_model_free(m[k]);
+    return off / all;
+}
+static double quantized(hone_quantizing w) {
+    char *report = NULL;
+    w.data = (hone_samples){SAMPLES, sample, NULL}, w.threads = 1;
+    unlink(made);
+    if (hone_quantize(path, &w, made, &report)) fail_msg("%s", hone_error());
+    assert_non_null(strstr(report, "\"layers\""));
+    hone_text_release(report);
+    return noise();
+}
+static void models(void **state) {
+    (void)state;
+    write_net();
+    const double plain = quantized((hone_quantizing){.no_repairs = 1, .float_share = 1e-9, .observer = "minmax"}), repaired = quantized((hone_quantizing){.float_share = 1e-9}),
+                 whole = quantized((hone_quantizing){0}), portable = quantized((hone_quantizing){.portable = 1});
+    if (!(plain < 0.5 && plain > 1e-9)) fail_msg("plain %g, repaired %g, whole %g, portable %g", plain, repaired, whole, portable); /* it is quantized, and it is the same model */
+    if (!(repaired < plain / 2 && whole < 2e-3 && portable < 0.1)) fail_msg("plain %g, repaired %g, whole %g, portable %g", plain, repaired, whole, portable);
+    assert_true(quantized((hone_quantizing){.activations = "s8"}) < 0.05);
+    assert_true(quantized((hone_quantizing){.per_tensor = 1}) < 0.1);
+    assert_true(quantized((hone_quantizing){.metric = "sqnr", .max_drop = 40}) < 2e-4); /* mixed until it is good enough */
+    unlink(made), unlink(path);
+}
+static void cache(void **state) {
+    (void)state;
+    char file[80], *first = NULL, *second = NULL;
+    write_net();
+    snprintf(file, sizeof file, "%s.txt", made);
+    const hone_quantizing w = {.data = {SAMPLES, sample, NULL}, .cache = file, .threads = 1};
+    if (hone_quantize(path, &w, made, &first)) fail_msg("%s", hone_error());
+    const double a = noise();
+    if (hone_quantize(path, &w, made, &second)) fail_msg("%s", hone_error());
+    if (noise() != a) fail_msg("%g is not %g\n%s\n%s", noise(), a, first, second);
+    hone_text_release(first), hone_text_release(second);
+    /* cut off: made anew; of something else: refused, and left as it is */
+    FILE *f = fopen(file, "r+");
+    assert_non_null(f);
+    assert_int_equal(ftruncate(fileno(f), 700), 0);
+    fclose(f);
+    if (hone_quantize(path, &w, made, &first)) fail_msg("%s", hone_error());
+    assert_true(noise() == a);
+    hone_text_release(first);
+    f = fopen(file, "w");
+    assert_non_null(f);
+    fputs("a letter", f), fclose(f);
+    assert_int_equal(hone_quantize(path, &w, made, &first), HONE_BAD_INPUT);
+    assert_non_null(strstr(hone_error(), "no cache"));
+    unlink(file), unlink(made), unlink(path);
+}
+
+/* ---- what is wrong ---------------------------------------------------------------------------------------------------------------------------- */
+static int stop(void *arg, double done, const char *what) {
+    (void)arg, (void)what;
+    return done > 0.25;
+}
+static void refuses(void **state) {
+    (void)state;
+    char *report = NULL;
+    int64_t bad = 3;
+    write_net();
+    unlink(made);
+    const struct {
+        hone_quantizing w;
+        const char *says;
+    } wrong[] = {
+        {{.data = {0, NULL, NULL}}, "samples"},
+        {{.data = {SAMPLES, sample, &bad}}, "sample"},
+        {{.data = {SAMPLES, sample, NULL}, .form = "magic"}, "magic"},
+        {{.data = {SAMPLES, sample, NULL}, .observer = "guess"}, "guess"},
+        {{.data = {SAMPLES, sample, NULL}, .activations = "u9"}, "u9"},
+        {{.data = {SAMPLES, sample, NULL}, .metric = "luck"}, "luck"},
+        {{.data = {SAMPLES, sample, NULL}, .metric = "top1", .max_drop = NAN}, "max_drop"},
+        {{.data = {SAMPLES, sample, NULL}, .progress = stop}, "stopped"},
+    };
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        assert_int_not_equal(hone_quantize(path, &wrong[k].w, made, &report), HONE_OK);
+        if (!strstr(hone_error(), wrong[k].says)) fail_msg("'%s' says nothing of '%s'", hone_error(), wrong[k].says);
+        assert_int_not_equal(access(made, F_OK), 0);
+    }
+    const hone_quantizing good = {.data = {SAMPLES, sample, NULL}, .threads = 1};
+    assert_int_equal(hone_quantize(path, &good, path, &report), HONE_BAD_INPUT); /* over itself */
+    if (hone_quantize(path, &good, made, &report)) fail_msg("%s", hone_error());
+    hone_text_release(report);
+    assert_int_equal(hone_quantize(made, &good, path, &report), HONE_BAD_INPUT); /* twice */
+    assert_non_null(strstr(hone_error(), "quantized already"));
+    unlink(made), unlink(path);
+}
+/* Every call for memory fails once, in turn (with longer steps later on): an error, no leak, nothing written. */
+static void memory_ends(void **state) {
+    (void)state;
+    char *report = NULL;
+    write_net();
+    unlink(made);
+    const hone_quantizing w = {.data = {4, sample, NULL}, .threads = 1, .judge = 1};
+    bool whole = false;
+    for (int64_t k = 0; !whole && k < 400000; k += 1 + k / 6) {
+        hone_alloc_fail_after(k);
+        const hone_status s = hone_quantize(path, &w, made, &report);
+        hone_alloc_fail_after(-1);
+        if (s == HONE_OK) hone_text_release(report);
+        else assert_true(s == HONE_NO_MEMORY || s == HONE_IO);
+        assert_true((s == HONE_OK) == (access(made, F_OK) == 0));
+        unlink(made);
+        whole = s == HONE_OK && k > 200000;
+    }
+    unlink(path);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(histogram_sees_all), cmocka_unit_test(ranges_are_what_they_say), cmocka_unit_test(grids), cmocka_unit_test(rewrites), cmocka_unit_test(models),
+        cmocka_unit_test(cache),              cmocka_unit_test(refuses),                 cmocka_unit_test(memory_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
