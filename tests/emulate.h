@@ -22,6 +22,7 @@
 #define KERNEL(name, type, threads, blocks)                          \
     static void name##_body(const type *a);                          \
     const int name##_threads = threads;                              \
+    const unsigned long name##_bytes = sizeof(type);                 \
     void name(const void *args) { name##_body((const type *)args); } \
     static void name##_body(const type *a)
 typedef void emulated_kernel(const void *);
@@ -546,5 +547,16 @@ const char *hone_emulate(emulated_kernel *kernel, const void *args, const int gr
         if (emu.n_tiles && !emu.trouble) emu_wrong("a block ends before its tiles arrived");
     }
     free(thread), free(stacks);
+    return emu.trouble;
+}
+/* The same for kernels whose threads never meet: one after the other, without fibers. */
+const char *hone_emulate_alone(emulated_kernel *kernel, const void *args, const int grid[3], int threads);
+const char *hone_emulate_alone(emulated_kernel *kernel, const void *args, const int grid[3], int threads) {
+    emu.threads = threads, emu.trouble = NULL;
+    memcpy(emu.grid, grid, sizeof emu.grid);
+    for (int b = 0; b < grid[0] * grid[1] * grid[2] && !emu.trouble; b++) {
+        emu.block[0] = b % grid[0], emu.block[1] = b / grid[0] % grid[1], emu.block[2] = b / grid[0] / grid[1];
+        for (emu.now = 0; emu.now < threads; emu.now++) kernel(args);
+    }
     return emu.trouble;
 }

@@ -11,9 +11,60 @@ const hone_x *hone_match_fn(const hone_sized *c, int32_t x, hone_fn fn) {
                ? hone_match_at(c, x)
                : NULL;
 }
+static bool loads_nothing(const hone_sized *c, int32_t x) { /* and knows no index: the numbers of the call alone say it */
+    const hone_x *e = hone_match_at(c, x);
+    switch ((hone_xkind)e->kind) {
+    case HONE_X_CONST:
+    case HONE_X_PARAM: return true;
+    case HONE_X_FN:
+        for (int k = 0; k < hone_fns[e->fn].arity; k++)
+            if (!loads_nothing(c, k == 0 ? e->a : k == 1 ? e->b : e->c)) return false;
+        return true;
+    case HONE_X_SELECT: return loads_nothing(c, e->a) && loads_nothing(c, e->b) && loads_nothing(c, e->c);
+    case HONE_X_CAST:
+    case HONE_X_ROUND: return loads_nothing(c, e->a);
+    default: return false;
+    }
+}
 bool hone_match_f32(const hone_sized *c, int32_t x, float *out) {
-    *out = hone_match_at(c, x)->k.f32;
-    return hone_match_at(c, x)->kind == HONE_X_CONST && hone_match_at(c, x)->type == HONE_F32;
+    const hone_x *e = hone_match_at(c, x);
+    if (e->type != HONE_F32 || !loads_nothing(c, x)) return false;
+    int64_t none = 0;
+    *out = e->kind == HONE_X_CONST ? e->k.f32 : hone_interpret_x(c->instance, c->param, &none, x).f32;
+    return true;
+}
+/* What is left of an expression when conditions that the numbers of a call decide are decided. */
+static int32_t settled(const hone_sized *c, int32_t x) {
+    for (;;) {
+        const hone_x *e = hone_match_at(c, x);
+        const bool both = e->kind == HONE_X_FN && e->fn == HONE_FN_and, either = e->kind == HONE_X_FN && e->fn == HONE_FN_or;
+        int64_t none = 0;
+        if (e->kind == HONE_X_SELECT && loads_nothing(c, e->a)) x = hone_interpret_x(c->instance, c->param, &none, e->a).i32 ? e->b : e->c;
+        else if ((both || either) && loads_nothing(c, e->a) && (hone_interpret_x(c->instance, c->param, &none, e->a).i32 != 0) == both)
+            x = e->b;
+        else if ((both || either) && loads_nothing(c, e->b) && (hone_interpret_x(c->instance, c->param, &none, e->b).i32 != 0) == both)
+            x = e->a;
+        else return x;
+    }
+}
+/* w = seen ? s' : -inf, where what is seen is all up to some place: t <= i + after. *x becomes s'. False: it is a select of another kind. */
+static bool causal_of(const hone_sized *c, const hone_slots_of *w, int32_t *x, int64_t *after) {
+    *x = settled(c, *x);
+    const hone_x *e = hone_match_at(c, *x);
+    const int last = w->n_domain - 1;
+    float hidden;
+    hone_affine t, i;
+    *after = INT64_MAX;
+    if (e->kind != HONE_X_SELECT) return true;
+    const hone_x *seen = hone_match_at(c, settled(c, e->a));
+    if (!hone_match_f32(c, e->c, &hidden) || hidden != -INFINITY || seen->kind != HONE_X_FN ||
+        (seen->fn != HONE_FN_le && seen->fn != HONE_FN_lt))
+        return false;
+    if (last < 1 || !hone_affine_expr(c, w, seen->a, &t) || !hone_affine_expr(c, w, seen->b, &i)) return false;
+    for (int k = 0; k < w->n; k++)
+        if (w->extent[k] != 1 && t.k[k] - i.k[k] != (k == last) - (k == last - 1)) return false;
+    *after = i.c - t.c - (seen->fn == HONE_FN_lt), *x = settled(c, e->b);
+    return true;
 }
 /* A load of a temporary at the stage's own first indices, reduced ones after the domain's; `skip`: without the domain's last. */
 bool hone_match_reads(const hone_sized *c, const hone_stage *s, int32_t x, int tensor, int skip) {
@@ -138,6 +189,9 @@ bool hone_match_attention_of(const hone_sized *c, int stage, hone_match_attentio
     for (int x = 0; x <= last; x++) y.k[x] = c->stride[s[8].tensor][x];
     /* w = s * alpha + mask */
     int32_t x = s[1].value, given = -1;
+    hone_slots_of own;
+    hone_match_slots(c, s + 1, &own);
+    if (!causal_of(c, &own, &x, &m->after)) return false;
     const hone_x *sum = hone_match_fn(c, x, HONE_FN_add);
     if (sum) x = sum->a, given = sum->b;
     m->alpha = 1, m->mask.tensor = -1;
@@ -146,8 +200,6 @@ bool hone_match_attention_of(const hone_sized *c, int stage, hone_match_attentio
         if (left || hone_match_f32(c, e->b, &m->alpha)) x = left ? e->b : e->a;
     }
     if (!hone_match_reads(c, s + 1, x, temp[0], 0)) return false;
-    hone_slots_of own;
-    hone_match_slots(c, s + 1, &own);
     if (given >= 0 && !hone_match_inside(c, &own, given, temp, &mask)) return false;
     /* who is who */
     places p = {-1, -1, -1, last - 1};

@@ -16,7 +16,7 @@ enum { HONE_ATTENTION_STAGES = 9, HONE_ATTENTION_TEMPS = 8 };
 /* Pieces of it, for tactics that take more forms than the plain one. */
 const hone_x *hone_match_at(const hone_sized *, int32_t x);
 const hone_x *hone_match_fn(const hone_sized *, int32_t x, hone_fn); /* a function of f32, or NULL */
-bool hone_match_f32(const hone_sized *, int32_t x, float *out);      /* a constant of f32 */
+bool hone_match_f32(const hone_sized *, int32_t x, float *out);      /* a number of f32, constant or said by the call: 1 / sqrt(D) */
 /* A load of a temporary at the stage's own first indices, reduced ones after the domain's; `skip`: without the domain's last. */
 bool hone_match_reads(const hone_sized *, const hone_stage *, int32_t x, int tensor, int skip);
 void hone_match_slots(const hone_sized *, const hone_stage *, hone_slots_of *out); /* as they are written */
@@ -26,7 +26,7 @@ bool hone_match_inside(const hone_sized *, const hone_slots_of *, int32_t x, con
 bool hone_match_attention_shaped(const hone_sized *, int k, int *temp);
 bool hone_match_softmax(const hone_sized *, int k, const int *temp, float *least, float *floor);
 
-/* The plain form: w = s * alpha (+ mask); batches, heads and queries as indices of their own. */
+/* The plain form: w = s * alpha (+ mask), and -inf where keys stand behind a query's place; batches, heads and queries as indices of their own. */
 typedef struct {
     int tensor;
     int64_t at, batch, head, token, one; /* in elements; one: along the head. A mask's token is a query, and its one a key */
@@ -34,6 +34,7 @@ typedef struct {
 typedef struct {
     hone_match_rows q, k, v, y, mask; /* mask.tensor -1: none */
     int64_t batches, heads, kv_heads, queries, keys, head_size;
+    int64_t after; /* query i sees the keys t <= i + after; INT64_MAX: all */
     float alpha;
 } hone_match_attention;
 bool hone_match_attention_of(const hone_sized *, int stage, hone_match_attention *out);

@@ -38,10 +38,13 @@ hone_status hone_own_attention_match(hone_arena *arena, const hone_device_call *
     for (int k = 0; k < 4; k++)
         if (in->tensor[tensor[k]].dtype != HONE_DTYPE_F32) return HONE_OK;
     if (m.head_size > 256 || m.y.one != 1 || m.queries > 1 << 24 || m.keys > 1 << 24 || m.batches * m.heads > 1 << 20) return HONE_OK;
+    const bool ordered = m.after < m.keys - 1; /* the kernel's order is that the last query sees all keys, and each before it one less */
+    if (ordered && (m.after != m.keys - m.queries || m.after < 0)) return HONE_OK;
     hone_own_attention *a = HONE_NEW(arena, hone_own_attention);
     if (!a) return no_memory();
-    *a = (hone_own_attention){.m = m, .half = c->how.precision, .causal = is_causal(c, &m)};
-    if (a->causal) a->m.mask.tensor = -1;
+    const bool masked = is_causal(c, &m); /* by a constant that says no more than that */
+    *a = (hone_own_attention){.m = m, .half = c->how.precision, .causal = ordered || masked};
+    if (masked) a->m.mask.tensor = -1;
     *out = a;
     return HONE_OK;
 }
