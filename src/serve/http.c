@@ -36,7 +36,8 @@ struct hone_http {
     pthread_mutex_t connecting;
     struct connection {
         int fd;
-        uint64_t since; /* 0: between requests */
+        uint64_t since; /* 0: between requests, or it is whole */
+        bool body;      /* it is a body that comes */
         struct connection *next, **back;
     } *connections;
     pthread_t sweeper;
@@ -256,10 +257,12 @@ static bool too_often(hone_http_call *c) {
 
 /* ---- one call, step by step ---- */
 
-static void note_since(struct MHD_Connection *connection, uint64_t since) {
+static void note_since(struct MHD_Connection *connection, uint64_t since, bool body) {
     const union MHD_ConnectionInfo *i = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct connection *at = i ? i->socket_context : NULL;
-    if (at) __atomic_store_n(&at->since, since, __ATOMIC_RELAXED);
+    if (!at) return;
+    __atomic_store_n(&at->body, body, __ATOMIC_RELAXED);
+    __atomic_store_n(&at->since, since, __ATOMIC_RELAXED);
 }
 static hone_http_call *begin(hone_http *f, struct MHD_Connection *connection, const char *url, const char *verb) {
     hone_http_call *c = calloc(1, sizeof *c);
@@ -268,7 +271,7 @@ static hone_http_call *begin(hone_http *f, struct MHD_Connection *connection, co
     c->front = f, c->connection = connection, c->json_bytes = c->length = -1, c->began = hone_serve_now();
     atomic_init(&c->state, HONE_CALL_BODY);
     atomic_fetch_add(&f->calls, 1);
-    note_since(connection, 0);
+    note_since(connection, strcmp(verb, "POST") ? 0 : c->began, true);
     snprintf(c->verb, sizeof c->verb, "%s", verb), snprintf(c->path, sizeof c->path, "%s", url);
     const bool post = !strcmp(verb, "POST"), get = !strcmp(verb, "GET") || !strcmp(verb, "HEAD");
     const char *length = hone_http_header(c, "Content-Length"), *trace = hone_http_header(c, "traceparent");
@@ -310,10 +313,11 @@ static enum MHD_Result step(void *front, struct MHD_Connection *connection, cons
         return MHD_YES;
     }
     if (atomic_load(&c->state) == HONE_CALL_BODY) {
+        note_since(connection, 0, false);
         if (c->unpack && !c->unpacked && !c->error.code) hone_serve_fail(&c->error, 400, "the body does not unpack: its end is missing");
         atomic_store(&c->state, HONE_CALL_SUBMITTED);
         if (!c->error.code) c->route->finish(c); /* answers, or hands it on */
-        if (c->error.code && !c->request && !c->reply) hone_http_answer_error(c);
+        if (!c->waiting && c->error.code && !c->reply) hone_http_answer_error(c);
         if (c->reply) atomic_store(&c->state, HONE_CALL_DONE);
         else if (atomic_load(&c->state) != HONE_CALL_DONE) {
             int submitted = HONE_CALL_SUBMITTED;
@@ -323,7 +327,7 @@ static enum MHD_Result step(void *front, struct MHD_Connection *connection, cons
         }
     }
     if (atomic_load(&c->state) != HONE_CALL_DONE) return MHD_YES;
-    if (!c->reply && c->request) hone_http_infer_reply(c);
+    if (!c->reply && c->request && c->waiting) hone_http_infer_reply(c);
     if (!c->reply && c->error.code) hone_http_answer_error(c);
     else if (!c->reply) hone_http_answer_empty(c, 200);
     return send_reply(c);
@@ -346,7 +350,7 @@ static void ended(void *front, struct MHD_Connection *connection, void **at, enu
     tell_access(c);
     call_free(c);
     atomic_fetch_sub(&f->calls, 1);
-    note_since(connection, 0);
+    note_since(connection, 0, false);
 }
 
 /* ---- connections ---- */
@@ -374,20 +378,25 @@ static void connected(void *front, struct MHD_Connection *connection, void **at,
 }
 /* Called with a request's first line: its headers must be whole in time. */
 static void *first_line(void *front, const char *uri, struct MHD_Connection *connection) {
-    note_since(connection, hone_serve_now());
+    note_since(connection, hone_serve_now(), false);
     return NULL;
+}
+/* Whoever takes too long is cut off; and whoever left within a body is let go, which libmicrohttpd 0.9.75 does not see where the end came
+   together with the last bytes (its epoll is edge-triggered, and after a short read it waits for an edge that was there already). */
+static bool gone(const struct connection *c) {
+    char byte;
+    return __atomic_load_n(&c->body, __ATOMIC_RELAXED) && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 static void *sweep(void *front) {
     hone_http *f = front;
     const uint64_t most = (uint64_t)hone_serve_options(f->server)->request_seconds * 1000000000u;
     char byte;
-    for (struct timeval second = {1, 0}; recv(f->stop[0], &byte, 1, 0) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);) {
-        (void)second;
+    while (recv(f->stop[0], &byte, 1, 0) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) { /* it has a timeout */
         const uint64_t now = hone_serve_now();
         pthread_mutex_lock(&f->connecting);
         for (struct connection *c = f->connections; c; c = c->next) {
             const uint64_t since = __atomic_load_n(&c->since, __ATOMIC_RELAXED);
-            if (since && now > since && now - since > most) shutdown(c->fd, SHUT_RDWR);
+            if (since && now > since && (now - since > most || gone(c))) shutdown(c->fd, SHUT_RDWR);
         }
         pthread_mutex_unlock(&f->connecting);
     }
@@ -459,8 +468,8 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
     if (o->certificate && !metrics && (!(f->certificate = file_text(o->certificate)) || !(f->key = file_text(o->key))))
         s = hone_server_say(HONE_IO, "TLS: %s cannot be read", f->certificate ? o->key : o->certificate);
     if (!s) f->listening = listen_at(o->host, port, &f->port, &s);
-    const struct timeval second = {1, 0};
-    if (!s && (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, f->stop) || setsockopt(f->stop[0], SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second) ||
+    const struct timeval tick = {0, 250000};
+    if (!s && (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, f->stop) || setsockopt(f->stop[0], SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof tick) ||
                pthread_create(&f->sweeper, NULL, sweep, f)))
         s = hone_server_say(HONE_IO, "no thread for the server");
     f->sweeping = !s;

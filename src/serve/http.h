@@ -43,6 +43,7 @@ struct hone_http_call {
     int64_t version;
     hone_serve_error error; /* then this is the answer, once the body was read */
     atomic_int state;
+    bool waiting; /* somebody else will finish it */
     uint64_t began, in, out, forgotten;
     /* the body */
     hone_http_text text;                         /* JSON, or all of it where there is no other place */

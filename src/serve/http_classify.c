@@ -61,7 +61,7 @@ void hone_http_classify_finish(hone_http_call *c) {
                              &c->error) >= 0) {
             memcpy(at, hone_value_data(ready), bytes);
             hone_http_submit(c);
-        } else hone_http_answer_error(c);
+        }
     }
     hone_value_free(pixels), hone_value_free(ready);
 }

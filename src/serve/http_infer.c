@@ -195,10 +195,8 @@ static void read_raw(hone_http_call *c) {
 static void done(hone_serve_request *r) { hone_http_release(r->arg); }
 void hone_http_submit(hone_http_call *c) {
     c->request->done = done, c->request->arg = c, c->request->inline_ok = true;
+    c->waiting = true;
     hone_serve_submit(c->request);
-}
-static void unasked(hone_http_call *c) { /* what went wrong is the answer; there is no run */
-    hone_http_answer_error(c);
 }
 void hone_http_infer_finish(hone_http_call *c) {
     if (c->json_bytes == 0) read_raw(c);
@@ -210,8 +208,7 @@ void hone_http_infer_finish(hone_http_call *c) {
         while (c->at_part < c->parts && c->at_byte == c->part[c->at_part].bytes) part_full(c);
         if (!c->error.code && c->at_part < c->parts) hone_serve_fail(&c->error, 400, "the body ends within input %d of %d with binary data", c->at_part + 1, c->parts);
     }
-    if (c->error.code) unasked(c);
-    else hone_http_submit(c);
+    if (!c->error.code) hone_http_submit(c);
 }
 
 /* ---- the answer ---- */

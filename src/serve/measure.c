@@ -177,6 +177,7 @@ int hone_serve_measure(hone_serve_version *v, hone_serve_error *e) {
     if (told.queue) w->queue = told.queue;
     w->timeout_us = told.timeout_us, w->priorities = told.priorities, w->default_priority = told.default_priority;
     w->delay_ns = told.delay_ns;
+    w->quick = w->quick && !w->delay_ns; /* who is to wait for others waits in the queue */
     w->why = told.why ? told.why : cannot_join(v);
     if (!w->why && !alone) w->why = "it could not be run with made up inputs";
     if (!w->why) w->why = not_independent(v, use);

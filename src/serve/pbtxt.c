@@ -159,7 +159,7 @@ static json_t *fields(reader *r, char close, int deep) {
         }
         const bool colon = next_is(r, ':');
         space(r);
-        json_t *v = colon || (r->at < r->end && (*r->at == '{' || *r->at == '<')) ? value(r, deep) : wrong(r, "a ':' is missing after a field's name");
+        json_t *v = colon || (r->at < r->end && strchr("{<[", *r->at) && *r->at) ? value(r, deep) : wrong(r, "a ':' is missing after a field's name");
         if (!v || add(out, name, v)) {
             json_decref(out);
             return wrong(r, "a field that cannot be kept");

@@ -64,10 +64,13 @@ static void load(hone_http_call *c) {
         else if (strcmp(name, "config") == 0 && !json_is_string(value)) hone_serve_fail(&c->error, 400, "the parameter 'config' is JSON in a text");
         if (c->error.code) return;
     }
+    c->waiting = true;
     hone_serve_load(hone_http_core(c), c->model, json_string_value(json_object_get(parameters, "config")), loaded, c);
 }
 static void unload(hone_http_call *c) {
-    if (body_json(c)) hone_serve_unload(hone_http_core(c), c->model, loaded, c);
+    if (!body_json(c)) return;
+    c->waiting = true;
+    hone_serve_unload(hone_http_core(c), c->model, loaded, c);
 }
 
 /* ---- the table ---- */

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0
+   The server in this process, on a loopback port, asked through plain sockets: what good requests get, what hostile ones get, and that the good
+   go on meanwhile. Answers of models are compared with runs in this process. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "hone/hone.h"
+#include "hone/serve.h"
+
+#include <cmocka.h>
+
+enum { PIXELS = 28 * 28, ANSWER = 1 << 16 };
+
+/* ---- a client ---- */
+
+static int join_port(int port) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct timeval patience = {20, 0};
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (!connect(fd, (struct sockaddr *)&at, sizeof at)) return fd;
+    close(fd);
+    return -1;
+}
+static bool say(int fd, const void *bytes, size_t n) {
+    for (const char *p = bytes; n;) {
+        const ssize_t sent = send(fd, p, n, MSG_NOSIGNAL);
+        if (sent <= 0) return false;
+        p += sent, n -= (size_t)sent;
+    }
+    return true;
+}
+typedef struct {
+    int code; /* 0: no whole answer came */
+    char head[4096];
+    char body[ANSWER];
+    size_t n;
+} answer;
+/* One answer; what comes with it is all read, as Content-Length says. */
+static int hear(int fd, answer *a) {
+    char *end = NULL;
+    size_t n = 0;
+    memset(a, 0, sizeof *a);
+    while (!end) { /* byte by byte: what follows stays for the next */
+        if (n + 1 >= sizeof a->head || recv(fd, a->head + n, 1, 0) != 1) return 0;
+        a->head[++n] = 0;
+        if (n >= 4 && !memcmp(a->head + n - 4, "\r\n\r\n", 4)) end = a->head + n;
+    }
+    const char *length = strstr(a->head, "\r\nContent-Length: ");
+    const size_t body = length ? strtoul(length + 18, NULL, 10) : 0;
+    if (body >= sizeof a->body) return 0;
+    while (a->n < body) {
+        const ssize_t got = recv(fd, a->body + a->n, body - a->n, 0);
+        if (got <= 0) return 0;
+        a->n += (size_t)got;
+    }
+    return a->code = atoi(a->head + 9);
+}
+static int ask_with(int port, const char *verb, const char *path, const char *headers, const void *body, size_t n, answer *a) {
+    char head[1024];
+    const int fd = join_port(port);
+    assert_true(fd >= 0);
+    const int length = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: here\r\n%sContent-Length: %zu\r\n\r\n", verb, path, headers, n);
+    if (say(fd, head, (size_t)length)) say(fd, body, n);
+    hear(fd, a);
+    close(fd);
+    return a->code;
+}
+static int get(int port, const char *path, answer *a) { return ask_with(port, "GET", path, "", "", 0, a); }
+static int post(int port, const char *path, const char *body, answer *a) { return ask_with(port, "POST", path, "", body, strlen(body), a); }
+
+/* ---- a repository, and what the model says here ---- */
+
+static char folder[] = "/tmp/hone-serve-XXXXXX", model_file[512];
+static hone_model *model;
+
+static void copy_file(const char *from, const char *to) {
+    char bytes[65536];
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    assert_true(in && out);
+    for (size_t n; (n = fread(bytes, 1, sizeof bytes, in)) > 0;) assert_int_equal(fwrite(bytes, 1, n, out), n);
+    fclose(in), fclose(out);
+}
+static void put_model(const char *name, const char *version, const char *config) {
+    char path[512], temp[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name), mkdir(path, 0700);
+    if (config) {
+        snprintf(path, sizeof path, "%s/%s/%s", folder, name, *config == '{' ? "hone.json" : "config.pbtxt");
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        fputs(config, f), fclose(f);
+    }
+    snprintf(path, sizeof path, "%s/%s/%s", folder, name, version), mkdir(path, 0700);
+    snprintf(temp, sizeof temp, "%s/%s/%s/coming", folder, name, version), copy_file(model_file, temp);
+    snprintf(path, sizeof path, "%s/%s/%s/model.onnx", folder, name, version), rename(temp, path);
+}
+static void picture(unsigned seed, float *x) {
+    for (int k = 0; k < PIXELS; k++) {
+        seed = seed * 1664525u + 1013904223u;
+        x[k] = (float)(seed >> 8) / (float)(1 << 24);
+    }
+}
+static void expect_of(const float *x, float *out) {
+    const int64_t dims[] = {1, 1, 28, 28};
+    hone_session *s = NULL;
+    hone_value *in = NULL, *got = NULL;
+    assert_int_equal(hone_session_create(model, NULL, &s), 0);
+    assert_int_equal(hone_tensor_borrow(HONE_DTYPE_F32, dims, 4, x, &in), 0);
+    assert_int_equal(hone_session_run(s, &in, &got), 0);
+    memcpy(out, hone_value_data(got), 10 * sizeof *out);
+    hone_value_free(in), hone_value_free(got), hone_session_free(s);
+}
+/* A binary request for one picture, whole, headers and all; its length. */
+static size_t request_for(const char *name, const float *x, const char *more, char *out, size_t room) {
+    char json[512];
+    const int n = snprintf(json, sizeof json,
+                           "{\"parameters\":{\"binary_data_output\":true%s},\"inputs\":[{\"name\":\"image\",\"shape\":[1,1,28,28],\"datatype\":\"FP32\","
+                           "\"parameters\":{\"binary_data_size\":3136}}]}", more);
+    const int head = snprintf(out, room, "POST /v2/models/%s/infer HTTP/1.1\r\nHost: here\r\nInference-Header-Content-Length: %d\r\nContent-Length: %d\r\n\r\n%s",
+                              name, n, n + 3136, json);
+    memcpy(out + head, x, 3136);
+    return (size_t)head + 3136;
+}
+static bool answers(const answer *a, const float *want) {
+    float got[10];
+    if (a->code != 200 || a->n < 40) return false;
+    memcpy(got, a->body + a->n - 40, 40);
+    for (int k = 0; k < 10; k++)
+        if (!(got[k] - want[k] < 1e-4f && want[k] - got[k] < 1e-4f)) return false;
+    return true;
+}
+static hone_server *start(hone_server_options *o) {
+    hone_server *s = NULL;
+    o->repository = o->repository ? o->repository : folder, o->http = 0;
+    if (hone_server_start(o, &s)) fail_msg("%s", hone_server_error());
+    return s;
+}
+static hone_server_options plain(void) {
+    hone_server_options o;
+    hone_server_options_default(&o);
+    return o;
+}
+
+/* ---- tests ---- */
+
+static void good(void **state) {
+    hone_server_options o = plain();
+    o.metrics = 0;
+    hone_server *s = start(&o);
+    const int port = hone_server_port(s, "http");
+    static answer a;
+    float x[PIXELS], want[10];
+    static char request[8192];
+    static const char *const told[] = {"/v2/health/live", "/v2/health/ready", "/v2", "/v2/models/digits", "/v2/models/digits/versions/1", "/v2/models/digits/ready",
+                                       "/v2/models/digits/config", "/v2/models/digits/stats", "/v2/models/stats", "/metrics", "/status", "/", "/v2/models/dig%69ts"};
+    for (size_t k = 0; k < sizeof told / sizeof *told; k++)
+        if (get(port, told[k], &a) != 200) fail_msg("%s: %d %s", told[k], a.code, a.body);
+    assert_int_equal(get(hone_server_port(s, "metrics"), "/metrics", &a), 200);
+    assert_non_null(strstr(a.body, "nv_inference_request_success{model=\"digits\",version=\"1\"} 0"));
+    assert_int_equal(get(hone_server_port(s, "metrics"), "/v2", &a), 404);
+    picture(1, x), expect_of(x, want);
+    const int fd = join_port(port); /* one connection, binary, three times */
+    for (int k = 0; k < 3; k++) {
+        assert_true(say(fd, request, request_for("digits", x, "", request, sizeof request)));
+        if (hear(fd, &a) != 200) fail_msg("%d %s", a.code, a.body);
+        assert_true(answers(&a, want));
+    }
+    const size_t whole = request_for("digits", x, "", request, sizeof request); /* in pieces that end anywhere */
+    for (size_t at = 0, step = 1; at < whole; at += step, step = step * 3 % 701 + 1)
+        assert_true(say(fd, request + at, whole - at < step ? whole - at : step));
+    assert_int_equal(hear(fd, &a), 200);
+    assert_true(answers(&a, want));
+    close(fd);
+    /* JSON, nested, asking for one output and an id; a batch of two */
+    static char json[65536];
+    size_t n = (size_t)snprintf(json, sizeof json, "{\"id\":\"é1\",\"inputs\":[{\"name\":\"image\",\"shape\":[2,1,28,28],\"datatype\":\"FP32\",\"data\":[[");
+    for (int k = 0; k < 2 * PIXELS; k++) n += (size_t)snprintf(json + n, sizeof json - n, "%s%.9g", !k ? "" : k == PIXELS ? "],[" : ",", (double)x[k % PIXELS]);
+    snprintf(json + n, sizeof json - n, "]]}],\"outputs\":[{\"name\":\"probability\"}]}");
+    assert_int_equal(post(port, "/v2/models/digits/infer", json, &a), 200);
+    assert_non_null(strstr(a.body, "\"id\":\"é1\"")), assert_non_null(strstr(a.body, "\"shape\":[2,10],\"data\":["));
+    assert_true(strtof(strstr(a.body, "\"data\":[") + 8, NULL) - want[0] < 1e-4f);
+    /* the same, compressed */
+    static unsigned char small[65536];
+    z_stream z = {0};
+    assert_int_equal(deflateInit2(&z, 1, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = (unsigned char *)json, z.avail_in = (unsigned)strlen(json), z.next_out = small, z.avail_out = sizeof small;
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    const size_t packed = z.total_out;
+    deflateEnd(&z);
+    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer", "Content-Encoding: gzip\r\n", small, packed, &a), 200);
+    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer", "Content-Encoding: gzip\r\n", small, packed / 2, &a), 400);
+    small[20] ^= 0x55;
+    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer", "Content-Encoding: gzip\r\n", small, packed, &a), 400);
+    /* a body that is the tensor, and classes */
+    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer", "Inference-Header-Content-Length: 0\r\n", x, sizeof x, &a), 200);
+    assert_true(answers(&a, want));
+    int best = 0;
+    for (int k = 1; k < 10; k++) best = want[k] > want[best] ? k : best;
+    snprintf(json, sizeof json, ":%d", best);
+    n = (size_t)snprintf((char *)small, sizeof small, "{\"outputs\":[{\"name\":\"probability\",\"parameters\":{\"classification\":1}}],\"inputs\":[{\"name\":\"image\",\"shape\":[1,1,28,28],"
+                         "\"datatype\":\"FP32\",\"data\":[%g", (double)x[0]);
+    for (int k = 1; k < PIXELS; k++) n += (size_t)snprintf((char *)small + n, sizeof small - n, ",%.9g", (double)x[k]);
+    snprintf((char *)small + n, sizeof small - n, "]}]}");
+    assert_int_equal(post(port, "/v2/models/digits/infer", (char *)small, &a), 200);
+    assert_non_null(strstr(a.body, "\"datatype\":\"BYTES\",\"shape\":[1,1]")), assert_non_null(strstr(a.body, json));
+    /* a picture */
+    char path[512];
+    snprintf(path, sizeof path, "%s/examples/characters/h.png", getenv("HONE_SOURCE_DIR"));
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    n = fread(small, 1, sizeof small, f), fclose(f);
+    const int code = ask_with(port, "POST", "/v2/models/digits/classify", "", small, n, &a);
+    if (code != 200 && !strstr(a.body, "libpng")) fail_msg("classify: %d %s", code, a.body); /* its library may be missing */
+    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/classify", "", small + 1, n - 1, &a), 400);
+    assert_int_equal(get(port, "/v2/models/digits/stats", &a), 200);
+    assert_non_null(strstr(a.body, "\"success\":{\"count\":8") ? strstr(a.body, "\"success\"") : strstr(a.body, "\"success\":{\"count\":9"));
+    assert_int_equal(hone_server_stop(s, 5000), 0);
+    assert_int_equal(join_port(port), -1);
+    hone_server_free(s);
+}
+
+/* What is sent, and what comes back; 0: the connection is closed or an answer is not needed. BODY stands for a good request's headers. */
+static const struct {
+    const char *verb, *path, *headers, *body;
+    int code;
+} hostile[] = {
+#define INFER "POST", "/v2/models/digits/infer", ""
+#define WITH(SHAPE, MORE) "{\"inputs\":[{\"name\":\"image\",\"datatype\":\"FP32\",\"shape\":" SHAPE "," MORE "}]}"
+    {"GET", "/v2/models/none", "", "", 404},
+    {"GET", "/v2/models/digits/versions/7", "", "", 404},
+    {"GET", "/v2/models/digits/versions/0", "", "", 404},
+    {"GET", "/v2/models/digits/versions/99999999999999999999", "", "", 404},
+    {"GET", "/v2/models//", "", "", 404},
+    {"GET", "/v2/models/%00", "", "", 404},
+    {"GET", "/v2/models/../../etc/passwd", "", "", 404},
+    {"GET", "/v2/models/digits/infer", "", "", 405},
+    {"POST", "/v2", "", "{}", 405},
+    {"DELETE", "/v2", "", "", 405},
+    {INFER, "", 400},
+    {INFER, "{", 400},
+    {INFER, "[]", 400},
+    {INFER, "{}", 400},
+    {INFER, "{\"inputs\":{}}", 400},
+    {INFER, "{\"inputs\":[]}", 400},
+    {INFER, "{\"inputs\":[1]}", 400},
+    {INFER, "{\"inputs\":[{\"name\":\"image\"}]}", 400},
+    {INFER, WITH("[1,1,28,28]", "\"data\":[1]"), 400},
+    {INFER, WITH("[1,1,28,28]", "\"data\":5"), 400},
+    {INFER, WITH("[1,1,28]", "\"data\":[1]"), 400},
+    {INFER, WITH("[-1,1,28,28]", "\"data\":[1]"), 400},
+    {INFER, WITH("[1,1,28,29]", "\"data\":[1]"), 400},
+    {INFER, WITH("[9223372036854775807,1,28,28]", "\"data\":[1]"), 400},
+    {INFER, WITH("[100000000000,1,28,28]", "\"data\":[1]"), 400},
+    {INFER, WITH("[0,1,28,28]", "\"data\":[1]"), 400},
+    {INFER, WITH("[1.5,1,28,28]", "\"data\":[1]"), 400},
+    {INFER, WITH("\"x\"", "\"data\":[1]"), 400},
+    {INFER, WITH("[1,1,28,28]", "\"data\":[\"a\"]"), 400},
+    {INFER, WITH("[1,1,28,28]", "\"parameters\":{\"binary_data_size\":3136}"), 400},
+    {INFER, WITH("[1,1,28,28]", "\"parameters\":{\"binary_data_size\":-1}"), 400},
+    {INFER, WITH("[1,1,28,28]", "\"parameters\":{\"shared_memory_region\":\"r\"}"), 400},
+    {INFER, "{\"inputs\":[{\"name\":\"image\",\"datatype\":\"INT8\",\"shape\":[1],\"data\":[1]}]}", 400},
+    {INFER, "{\"inputs\":[{\"name\":\"image\",\"datatype\":\"BYTES\",\"shape\":[1],\"data\":[\"a\"]}]}", 400},
+    {INFER, "{\"inputs\":[{\"name\":\"image\",\"datatype\":\"FP99\",\"shape\":[1],\"data\":[1]}]}", 400},
+    {INFER, "{\"inputs\":[{\"name\":\"other\",\"datatype\":\"FP32\",\"shape\":[1],\"data\":[1]}]}", 400},
+    {"POST", "/v2/models/digits/infer", "Inference-Header-Content-Length: 99\r\n", "{}", 400},
+    {"POST", "/v2/models/digits/infer", "Inference-Header-Content-Length: -1\r\n", "{}", 400},
+    {"POST", "/v2/models/digits/infer", "Inference-Header-Content-Length: x\r\n", "{}", 400},
+    {"POST", "/v2/models/digits/infer", "Inference-Header-Content-Length: 0\r\n", "abc", 400},
+    {"POST", "/v2/models/digits/infer", "Inference-Header-Content-Length: 13\r\n", "{\"inputs\":[]}abc", 400},
+    {"POST", "/v2/models/digits/infer", "Content-Encoding: br\r\n", "abc", 415},
+    {"POST", "/v2/models/digits/infer", "Content-Encoding: gzip\r\n", "abc", 400},
+    {"POST", "/v2/models/none/infer", "", "{}", 404},
+    {"POST", "/v2/models/digits/classify", "", "", 400},
+    {"POST", "/v2/models/digits/classify", "", "GIF89a no picture", 400},
+    {"POST", "/v2/repository/index", "", "[", 400},
+    {"POST", "/v2/repository/models/none/load", "", "", 400},
+    {"POST", "/v2/repository/models/none/unload", "", "", 400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"config\":\"{\"}}", 400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"config\":3}}", 400},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"file:1/model.onnx\":\"AAAA\"}}", 501},
+};
+/* Sent as it stands, then the connection is closed, whatever the server says. */
+static const char *const broken[] = {
+    "", "\r\n\r\n", "GET", "GET / HTTP/1.1", "GET / HTTP/9.9\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "POST /v2/models/digits/infer HTTP/1.1\r\n",
+    "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n{\"inp", "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nContent-Length: -5\r\n\r\n{}",
+    "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999999999999999\r\n\r\n{}",
+    "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n{",
+    "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nContent-Length: 30\r\nContent-Length: 2\r\n\r\n{}",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+};
+static void bad(void **state) {
+    hone_server_options o = plain();
+    hone_server *s = start(&o);
+    const int port = hone_server_port(s, "http");
+    static answer a;
+    float x[PIXELS], want[10];
+    static char request[8192];
+    picture(2, x), expect_of(x, want);
+    for (size_t k = 0; k < sizeof hostile / sizeof *hostile; k++) {
+        const int code = ask_with(port, hostile[k].verb, hostile[k].path, hostile[k].headers, hostile[k].body, strlen(hostile[k].body), &a);
+        if (code != hostile[k].code) fail_msg("%s %s %s: %d instead of %d: %s", hostile[k].verb, hostile[k].path, hostile[k].body, code, hostile[k].code, a.body);
+        if (a.n && !strstr(a.body, "\"error\":\"")) fail_msg("%s %s: no error in '%s'", hostile[k].verb, hostile[k].path, a.body);
+    }
+    int waiting[sizeof broken / sizeof *broken];
+    for (size_t k = 0; k < sizeof broken / sizeof *broken; k++) {
+        waiting[k] = join_port(port); /* left open, too */
+        say(waiting[k], broken[k], strlen(broken[k]));
+        const int fd = join_port(port);
+        say(fd, broken[k], strlen(broken[k]));
+        close(fd);
+    }
+    const size_t whole = request_for("digits", x, "", request, sizeof request);
+    for (size_t n = 1; n < whole; n += 97) { /* cut anywhere */
+        const int fd = join_port(port);
+        say(fd, request, n);
+        close(fd);
+    }
+    const int good_one = join_port(port);
+    for (int k = 0; k < 5; k++) {
+        assert_true(say(good_one, request, whole));
+        assert_int_equal(hear(good_one, &a), 200);
+        assert_true(answers(&a, want));
+    }
+    close(good_one);
+    for (size_t k = 0; k < sizeof broken / sizeof *broken; k++) close(waiting[k]);
+    assert_int_equal(hone_server_stop(s, 5000), 0);
+    hone_server_free(s);
+}
+
+static void limits(void **state) {
+    char keys[512];
+    static answer a;
+    snprintf(keys, sizeof keys, "%s/keys", folder);
+    FILE *f = fopen(keys, "w");
+    assert_non_null(f);
+    fputs("alpha\nbeta-2\n", f), fclose(f);
+    hone_server_options o = plain();
+    o.api_keys = keys, o.max_body_bytes = 10000, o.max_json_bytes = 2000, o.max_header_bytes = 2000, o.request_seconds = 1, o.rate = 20;
+    hone_server *s = start(&o);
+    const int port = hone_server_port(s, "http");
+    static char large[20000];
+    memset(large, 'x', sizeof large - 1);
+    assert_int_equal(get(port, "/v2", &a), 401);
+    assert_int_equal(get(port, "/v2/health/live", &a), 200);
+    assert_int_equal(ask_with(port, "GET", "/v2", "Authorization: Bearer alph\r\n", "", 0, &a), 401);
+    assert_int_equal(ask_with(port, "GET", "/v2", "Authorization: Bearer alphaalpha\r\n", "", 0, &a), 401);
+    assert_int_equal(ask_with(port, "GET", "/v2", "Authorization: Bearer \r\n", "", 0, &a), 401);
+    assert_int_equal(ask_with(port, "GET", "/v2", "Authorization: Bearer beta-2\r\n", "", 0, &a), 200);
+    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer", "Authorization: Bearer alpha\r\n", large, 5000, &a), 413);
+    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer", "Authorization: Bearer alpha\r\n", large, sizeof large, &a), 413);
+    char header[4000];
+    memset(header, 'h', sizeof header), memcpy(header, "X: ", 3), memcpy(header + 3000, "\r\n", 3);
+    char head[5000];
+    snprintf(head, sizeof head, "GET /v2/health/live HTTP/1.1\r\nHost: h\r\n%s\r\n", header);
+    int fd = join_port(port);
+    say(fd, head, strlen(head));
+    assert_int_equal(hear(fd, &a), 431);
+    close(fd);
+    int refused = 0;
+    for (int k = 0; k < 60 && !refused; k++) refused = ask_with(port, "GET", "/v2", "Authorization: Bearer alpha\r\n", "", 0, &a) == 429;
+    assert_true(refused);
+    assert_non_null(strstr(a.head, "Retry-After:"));
+    fd = join_port(port); /* headers that never end */
+    assert_true(say(fd, "GET /v2 HTTP/1.1\r\nHost: h\r\nX: ", 30));
+    assert_int_equal(recv(fd, head, 1, 0) > 0, 0);
+    close(fd);
+    hone_server_free(s);
+    o.api_keys = "/none/such";
+    assert_int_equal(hone_server_start(&o, &s), HONE_IO);
+    o.api_keys = NULL, o.repository = "/none/such";
+    assert_int_equal(hone_server_start(&o, &s), HONE_IO);
+    o.repository = folder, o.goal = "fast";
+    assert_int_equal(hone_server_start(&o, &s), HONE_BAD_INPUT);
+    o.goal = NULL, o.certificate = keys, o.key = keys;
+    assert_int_equal(hone_server_start(&o, &s), HONE_IO);
+}
+
+/* ---- many at once ---- */
+
+typedef struct {
+    int port, rounds;
+    unsigned seed;
+    const char *name;
+    atomic_int *good, *wrong, *lost, *stop;
+} client;
+static void *keep_asking(void *arg) {
+    client *c = arg;
+    float x[PIXELS], want[10];
+    char *request = malloc(8192);
+    answer *a = malloc(sizeof *a);
+    picture(c->seed, x), expect_of(x, want);
+    int fd = join_port(c->port);
+    const size_t n = request_for(c->name, x, "", request, 8192);
+    for (int k = 0; fd >= 0 && k < c->rounds && !atomic_load(c->stop); k++) {
+        if (!say(fd, request, n) || !hear(fd, a)) {
+            atomic_fetch_add(c->lost, 1);
+            break;
+        }
+        atomic_fetch_add(answers(a, want) ? c->good : c->wrong, 1);
+        if (strstr(a->head, "Connection: close")) {
+            close(fd);
+            fd = join_port(c->port);
+        }
+    }
+    if (fd >= 0) close(fd);
+    free(request), free(a);
+    return NULL;
+}
+enum { CLIENTS = 8 };
+typedef struct {
+    pthread_t thread[CLIENTS];
+    client c[CLIENTS];
+    atomic_int good, wrong, lost, stop;
+} crowd;
+static void crowd_begin(crowd *all, int port, const char *name, int rounds) {
+    atomic_init(&all->good, 0), atomic_init(&all->wrong, 0), atomic_init(&all->lost, 0), atomic_init(&all->stop, 0);
+    for (int k = 0; k < CLIENTS; k++) {
+        all->c[k] = (client){port, rounds, (unsigned)k + 10, name, &all->good, &all->wrong, &all->lost, &all->stop};
+        assert_int_equal(pthread_create(&all->thread[k], NULL, keep_asking, &all->c[k]), 0);
+    }
+}
+static void crowd_end(crowd *all) {
+    for (int k = 0; k < CLIENTS; k++) pthread_join(all->thread[k], NULL);
+}
+static void batches(void **state) {
+    put_model("joined", "1", "max_batch_size: 8 # a comment\ndynamic_batching {\n  preferred_batch_size: [2, 4, 8]\n  max_queue_delay_microseconds: 3000\n}\n"
+                             "instance_group [ { count: 1 kind: KIND_CPU } ]\n");
+    hone_server_options o = plain();
+    hone_server *s = start(&o);
+    static crowd all;
+    static answer a;
+    const int port = hone_server_port(s, "http");
+    if (get(port, "/v2/models/joined/config", &a) != 200) fail_msg("%s", a.body);
+    assert_non_null(strstr(a.body, "\"preferred_batch_size\":[1,2,4,8]"));
+    crowd_begin(&all, port, "joined", 20);
+    crowd_end(&all);
+    assert_int_equal(atomic_load(&all.good), CLIENTS * 20);
+    assert_int_equal(atomic_load(&all.wrong) + atomic_load(&all.lost), 0);
+    assert_int_equal(get(port, "/v2/models/joined/stats", &a), 200);
+    const char *runs = strstr(a.body, "\"execution_count\":"), *count = strstr(a.body, "\"inference_count\":");
+    assert_true(runs && count);
+    assert_int_equal(atoi(count + 18), CLIENTS * 20);
+    if (atoi(runs + 18) >= CLIENTS * 20) fail_msg("no batch was made: %s", a.body);
+    hone_server_free(s);
+}
+static void full(void **state) {
+    put_model("full", "1", "{\"dynamic_batching\": {\"max_queue_delay_microseconds\": 300000, \"preferred_batch_size\": [8], \"default_queue_policy\": "
+                           "{\"max_queue_size\": 2}}, \"max_batch_size\": 8, \"instance_group\": [{\"count\": 1}]}");
+    put_model("late", "1", "{\"dynamic_batching\": {\"max_queue_delay_microseconds\": 100000, \"preferred_batch_size\": [8]}, \"max_batch_size\": 8}");
+    hone_server_options o = plain();
+    o.queue = 100;
+    hone_server *s = start(&o);
+    static answer a;
+    static char request[8192];
+    float x[PIXELS], want[10];
+    const int port = hone_server_port(s, "http");
+    picture(3, x), expect_of(x, want);
+    int fd[4], got[4] = {0};
+    for (int k = 0; k < 4; k++) { /* two wait for company, two find the queue full */
+        fd[k] = join_port(port);
+        assert_true(say(fd[k], request, request_for("full", x, "", request, sizeof request)));
+        usleep(20000);
+    }
+    for (int k = 3; k >= 0; k--) {
+        got[k] = hear(fd[k], &a);
+        if (got[k] == 503) assert_non_null(strstr(a.head, "Retry-After: "));
+        else assert_true(answers(&a, want));
+        close(fd[k]);
+    }
+    assert_int_equal(got[0], 200), assert_int_equal(got[1], 200), assert_int_equal(got[2], 503), assert_int_equal(got[3], 503);
+    fd[0] = join_port(port); /* it may wait 1 ms, and waits 100 */
+    assert_true(say(fd[0], request, request_for("late", x, ",\"timeout\":1000", request, sizeof request)));
+    assert_int_equal(hear(fd[0], &a), 503);
+    assert_non_null(strstr(a.body, "timeout"));
+    close(fd[0]);
+    hone_server_free(s);
+}
+static void reloads(void **state) {
+    put_model("moving", "1", "{\"version_policy\": {\"latest\": {\"num_versions\": 2}}}");
+    hone_server_options o = plain();
+    hone_server *s = start(&o);
+    static crowd all;
+    static answer a;
+    const int port = hone_server_port(s, "http");
+    char version[16], path[512];
+    crowd_begin(&all, port, "moving", 1 << 30);
+    for (int k = 2; k < 12; k++) {
+        snprintf(version, sizeof version, "%d", k);
+        put_model("moving", version, NULL);
+        assert_int_equal(post(port, "/v2/repository/models/moving/load", "", &a), 200);
+        snprintf(path, sizeof path, "/v2/models/moving/versions/%d/ready", k);
+        assert_int_equal(get(port, path, &a), 200);
+        snprintf(path, sizeof path, "/v2/models/moving/versions/%d/ready", k - 2);
+        assert_int_equal(get(port, path, &a), 400);
+    }
+    atomic_store(&all.stop, 1);
+    crowd_end(&all);
+    assert_int_equal(atomic_load(&all.wrong) + atomic_load(&all.lost), 0);
+    assert_true(atomic_load(&all.good) > 0);
+    assert_int_equal(post(port, "/v2/repository/models/moving/unload", "", &a), 200);
+    assert_int_equal(get(port, "/v2/models/moving/ready", &a), 400);
+    /* the folder is followed: a new model comes by itself, a broken one says why */
+    put_model("fresh", "3", NULL);
+    int code = 0;
+    for (int k = 0; k < 100 && code != 200; k++) usleep(50000), code = get(port, "/v2/models/fresh/versions/3/ready", &a);
+    assert_int_equal(code, 200);
+    snprintf(path, sizeof path, "%s/fresh/4", folder), mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/fresh/4/model.onnx", folder);
+    FILE *f = fopen(path, "w");
+    fputs("this is no model", f), fclose(f);
+    for (int k = 0; k < 100; k++) {
+        usleep(50000), post(port, "/v2/repository/index", "", &a);
+        if (strstr(a.body, "\"name\":\"fresh\",\"version\":\"4\",\"state\":\"UNAVAILABLE\"")) break;
+    }
+    assert_non_null(strstr(a.body, "\"name\":\"fresh\",\"version\":\"4\",\"state\":\"UNAVAILABLE\""));
+    hone_server_free(s);
+}
+static void stops(void **state) {
+    for (int round = 0; round < 3; round++) {
+        hone_server_options o = plain();
+        hone_server *s = start(&o);
+        static crowd all;
+        crowd_begin(&all, hone_server_port(s, "http"), "digits", 1 << 30);
+        usleep(100000);
+        assert_int_equal(hone_server_stop(s, 10000), 0);
+        crowd_end(&all);
+        assert_int_equal(atomic_load(&all.lost) + atomic_load(&all.wrong), 0);
+        assert_true(atomic_load(&all.good) > 0);
+        hone_server_free(s);
+    }
+}
+
+static int begin(void **state) {
+    signal(SIGPIPE, SIG_IGN);
+    if (!mkdtemp(folder) || !getenv("HONE_SOURCE_DIR")) return -1;
+    snprintf(model_file, sizeof model_file, "%s/examples/digits/model.onnx", getenv("HONE_SOURCE_DIR"));
+    put_model("digits", "1", NULL);
+    return hone_model_load(model_file, &model);
+}
+static int end(void **state) {
+    char line[64];
+    hone_model_free(model);
+    snprintf(line, sizeof line, "rm -rf %s", folder);
+    return system(line);
+}
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(good),  cmocka_unit_test(bad),     cmocka_unit_test(limits), cmocka_unit_test(batches),
+                                       cmocka_unit_test(full),  cmocka_unit_test(reloads), cmocka_unit_test(stops)};
+    return cmocka_run_group_tests(tests, begin, end);
+}
