@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   seeds: what the fuzzers begin with:  seeds FOLDER [MODELS…]  writes FOLDER/model, FOLDER/ops, FOLDER/graph, FOLDER/image and FOLDER/wisdom.
+   seeds: what the fuzzers begin with:  seeds FOLDER [MODELS…]  writes FOLDER/model, FOLDER/ops, FOLDER/graph, FOLDER/image, FOLDER/wisdom
+   and FOLDER/grpc.
    MODELS are folders; every small .onnx file below them is a seed too, as whatever tool left it.
 
    Models: one of a single node for each op row, at three ranks, and some written by hand (bodies, functions, sparse tensors, lists).
@@ -221,14 +222,77 @@ static int one_file(const char *path, const struct stat *st, int type, struct FT
     return 0;
 }
 
+/* ---- the gRPC front: the first byte says what as, see fuzz_grpc.c ------------------------------------------------------------------ */
+static msg infer_request(const char *model, const char *type, bool raw) {
+    msg r = {0}, in = {0};
+    text(&r, 1, model), text(&r, 2, "1"), text(&r, 3, "an id");
+    text(&in, 1, "x"), text(&in, 2, type), bytes(&in, 3, "\1\3", 2);
+    if (!raw) {
+        msg contents = {0};
+        if (!strcmp(type, "BYTES")) text(&contents, 8, "a"), text(&contents, 8, ""), text(&contents, 8, "bc");
+        else if (!strcmp(type, "FP32")) bytes(&contents, 6, "\0\0\x80\x3f\0\0\0\x40\0\0\0\0", 12);
+        else bytes(&contents, 2, "\1\2\3", 3);
+        sub(&in, 5, contents);
+    }
+    sub(&r, 5, in);
+    msg out = {0}, parameter = {0}, value = {0};
+    text(&out, 1, "y"), text(&parameter, 1, "classification"), number(&value, 2, 2);
+    sub(&parameter, 2, value);
+    if (strcmp(type, "BYTES")) sub(&out, 2, parameter);
+    else free(parameter.at);
+    sub(&r, 6, out);
+    if (raw && !strcmp(type, "BYTES")) bytes(&r, 7, "\1\0\0\0a\0\0\0\0\2\0\0\0bc", 15);
+    else if (raw) bytes(&r, 7, "\0\0\x80\x3f\0\0\0\x40\0\0\0\0", !strcmp(type, "FP32") ? 12 : 3);
+    return r;
+}
+static void frame(msg *m, int type, int flags, const void *at, size_t n) {
+    const uint8_t head[9] = {(uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n, (uint8_t)type, (uint8_t)flags, 0, 0, 0, 1};
+    put(m, head, sizeof head), put(m, at, n);
+}
+static void one_call(const char *method, msg request) { /* takes it */
+    msg head = {0}, data = {0}, all = {0};
+    const char *const more[] = {":path", method, "content-type", "application/grpc", "te", "trailers", "grpc-timeout", "1S"};
+    const uint8_t prefix[5] = {0, 0, (uint8_t)(request.n >> 16), (uint8_t)(request.n >> 8), (uint8_t)request.n};
+    put(&head, "\x83\x86", 2); /* POST, http: of HPACK's own table; the rest in words */
+    for (size_t k = 0; k < sizeof more / sizeof *more; k++) {
+        const uint8_t n = (uint8_t)strlen(more[k]);
+        if (k % 2 == 0) put(&head, "\0", 1);
+        put(&head, &n, 1), put(&head, more[k], n);
+    }
+    put(&data, prefix, sizeof prefix), put(&data, request.at, request.n);
+    put(&all, "\1", 1);
+    frame(&all, 1, 4, head.at, head.n), frame(&all, 0, 1, data.at, data.n);
+    save("grpc", "call", all.at, all.n);
+    free(head.at), free(data.at), free(all.at), free(request.at);
+}
+static void grpc(void) {
+    static const char *const of[][2] = {{"f", "FP32"}, {"b", "INT8"}, {"t", "BYTES"}};
+    static const char *const methods[] = {"ServerLive",      "ServerMetadata",  "ModelMetadata",       "ModelConfig",
+                                          "ModelStatistics", "RepositoryIndex", "RepositoryModelLoad", "ModelReady"};
+    char path[100];
+    for (int k = 0; k < 6; k++) {
+        msg r = infer_request(of[k / 2][0], of[k / 2][1], k % 2), all = {0};
+        put(&all, "", 1), put(&all, r.at, r.n);
+        save("grpc", "request", all.at, all.n);
+        free(all.at);
+        one_call(k % 3 ? "/inference.GRPCInferenceService/ModelInfer" : "/inference.GRPCInferenceService/ModelStreamInfer", r);
+    }
+    for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) {
+        msg r = {0};
+        text(&r, 1, "f"), text(&r, 2, "1");
+        snprintf(path, sizeof path, "/inference.GRPCInferenceService/%s", methods[k]);
+        one_call(path, r);
+    }
+}
+
 int main(int argc, char **argv) {
-    static const char *const kinds[] = {"model", "ops", "graph", "image", "wisdom"};
+    static const char *const kinds[] = {"model", "ops", "graph", "image", "wisdom", "grpc"};
     const hone_library *library;
     char path[512];
     if (argc < 2) return fprintf(stderr, "usage: seeds FOLDER [MODELS...]\n"), 1;
     folder = argv[1];
     mkdir(folder, 0777);
-    for (int k = 0; k < 5; k++) snprintf(path, sizeof path, "%s/%s", folder, kinds[k]), mkdir(path, 0777);
+    for (int k = 0; k < 6; k++) snprintf(path, sizeof path, "%s/%s", folder, kinds[k]), mkdir(path, 0777);
     if (hone_library_builtin(&library)) return fprintf(stderr, "%s\n", hone_fail_text()), 1;
     for (int k = 0; k < hone_library_count(library); k++) {
         const hone_program *p = hone_library_at(library, k);
@@ -238,6 +302,7 @@ int main(int argc, char **argv) {
     for (size_t k = 0; k < sizeof hand / sizeof *hand; k++) save_model(hand[k].name, hand[k].make());
     pictures();
     wisdom();
+    grpc();
     for (int k = 2; k < argc; k++) nftw(argv[k], one_file, 16, FTW_PHYS);
     if (argc > 2) printf("%d models of other tools are seeds\n", found);
     return 0;

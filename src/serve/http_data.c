@@ -105,7 +105,7 @@ bool hone_http_data_write(const hone_value *v, hone_http_text *t) {
         else if (d == HONE_DTYPE_BOOL) length = snprintf(text, sizeof text, "%s", ((const uint8_t *)at)[k] ? "true" : "false");
         else {
             const double x = d == HONE_DTYPE_F32 ? (double)((const float *)at)[k] : hone_value_number(v, k);
-            length = !isfinite(x) ? snprintf(text, sizeof text, "null") : snprintf(text, sizeof text, "%.*g", d == HONE_DTYPE_F64 ? 17 : 9, x);
+            length = !isfinite(x) ? snprintf(text, sizeof text, "null") : snprintf(text, sizeof text, "%.*g", d == HONE_DTYPE_F32 ? 9 : 17, x);
         }
         good = good && hone_http_append(t, text, (size_t)length);
     }

@@ -8,8 +8,12 @@
 
 /* ---- what is told ---- */
 
-static void live(hone_http_call *c) { hone_http_answer_empty(c, 200); }
-static void ready(hone_http_call *c) { hone_http_answer_empty(c, hone_serve_health_of(hone_http_core(c)) == HONE_SERVE_READY ? 200 : 400); }
+/* Triton's clients look at the status alone, KServe's at the body. */
+static void live(hone_http_call *c) { hone_http_answer_json(c, 200, json_pack("{s:b}", "live", 1)); }
+static void ready(hone_http_call *c) {
+    const bool yes = hone_serve_health_of(hone_http_core(c)) == HONE_SERVE_READY;
+    hone_http_answer_json(c, yes ? 200 : 400, json_pack("{s:b}", "ready", yes));
+}
 static void server(hone_http_call *c) {
     json_t *extensions = json_array();
     for (const char *const *e = hone_serve_extensions(); *e; e++) json_array_append_new(extensions, json_string(*e));

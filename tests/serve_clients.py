@@ -1,0 +1,404 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# `hone serve` as the clients of other projects see it: tritonclient over HTTP and gRPC, kserve's, unmodified; every type, JSON and bytes, typed and
+# raw, texts, errors, repository, statistics, streams, deadlines:  serve_clients.py HONE [MODELS]
+# Skipped (77) where the packages are not there: pip install 'tritonclient[http,grpc]' kserve ml_dtypes
+import sys
+
+del sys.path[0]  # html.py lies here, and is not the html that others want
+import json, os, queue, signal, subprocess, tempfile, threading, time
+
+
+def by_kserve(http_url, grpc_url):
+    try:
+        import asyncio
+        import numpy as np
+        from kserve import InferenceGRPCClient, InferenceRESTClient, InferInput, InferRequest
+        from kserve.inference_client import RESTConfig
+    except ImportError as e:
+        print(e)
+        return 77
+
+    async def ask():
+        x = np.arange(6, dtype=np.float32).reshape(2, 3) / 8
+        given = InferInput("x", [2, 3], "FP32")
+        given.set_data_from_numpy(x, binary_data=False)
+        rest = InferenceRESTClient(config=RESTConfig(protocol="v2"))
+        out = await rest.infer("http://" + http_url, InferRequest(model_name="id_FP32", infer_inputs=[given]), model_name="id_FP32")
+        assert np.array_equal(out.outputs[0].as_numpy(), x), "REST"
+        assert await rest.is_server_ready("http://" + http_url) and await rest.is_model_ready("http://" + http_url, "two"), "REST ready"
+        client = InferenceGRPCClient(url=grpc_url)
+        for binary in False, True:
+            given = InferInput("x", [2, 3], "FP32")
+            given.set_data_from_numpy(x, binary_data=binary)
+            out = await client.infer(InferRequest(model_name="id_FP32", infer_inputs=[given]))
+            assert np.array_equal(out.outputs[0].as_numpy(), x), "gRPC"
+        assert await client.is_server_ready() and await client.is_model_ready("two"), "gRPC ready"
+        await client.close()
+
+    asyncio.run(ask())
+    return 0
+
+
+if sys.argv[1] == "--kserve":
+    sys.exit(by_kserve(*sys.argv[2:]))
+try:
+    import grpc
+    import numpy as np
+    import tritonclient.grpc as tg
+    import tritonclient.http as th
+    from tritonclient.grpc import service_pb2, service_pb2_grpc
+    from tritonclient.utils import InferenceServerException
+except ImportError as e:
+    print("skipped: %s; pip install 'tritonclient[http,grpc]' kserve" % e)
+    sys.exit(77)
+
+try:
+    import ml_dtypes
+
+    BF16 = ml_dtypes.bfloat16
+except ImportError:
+    BF16 = None  # then nothing is sent in it
+hone = sys.argv[1]
+failed, done = [], 0
+
+
+def check(what, good):
+    global done
+    done += 1
+    if not good:
+        failed.append(what)
+
+
+def raises(what, call, text, status=None):
+    try:
+        call()
+        check(what + ": nothing was raised", False)
+    except InferenceServerException as e:
+        check("%s: %s %s" % (what, e.status(), e.message()), text in (e.message() or "") and (status is None or status in str(e.status())))
+
+
+# ---- models: one Identity a type, written as ONNX's protobuf ----
+
+
+def varint(v):
+    out = b""
+    v &= (1 << 64) - 1
+    while v > 127:
+        out, v = out + bytes([v & 127 | 128]), v >> 7
+    return out + bytes([v])
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def port(name, elem, dims):
+    shape = b"".join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in dims)
+    return field(1, name) + field(2, field(1, field(1, elem) + field(2, shape)))
+
+
+def model(ports, nodes, outputs):
+    graph = b"".join(field(1, b"".join(field(1, i) for i in ins) + b"".join(field(2, o) for o in outs) + field(4, op))
+                     for op, ins, outs in nodes)
+    graph += field(2, "g") + b"".join(field(11, port(*p)) for p in ports) + b"".join(field(12, port(*p)) for p in outputs)
+    return field(1, 8) + field(7, graph) + field(8, field(2, 17))
+
+
+ONNX = {"FP32": 1, "UINT8": 2, "INT8": 3, "UINT16": 4, "INT16": 5, "INT32": 6, "INT64": 7, "BYTES": 8, "BOOL": 9, "FP16": 10, "FP64": 11,
+        "UINT32": 12, "UINT64": 13, "BF16": 16}
+NUMPY = {"FP32": np.float32, "UINT8": np.uint8, "INT8": np.int8, "UINT16": np.uint16, "INT16": np.int16, "INT32": np.int32, "INT64": np.int64,
+         "BYTES": np.object_, "BOOL": np.bool_, "FP16": np.float16, "FP64": np.float64, "UINT32": np.uint32, "UINT64": np.uint64,
+         "BF16": BF16}
+TYPED = {"BOOL": "bool_contents", "INT8": "int_contents", "INT16": "int_contents", "INT32": "int_contents", "INT64": "int64_contents",
+         "UINT8": "uint_contents", "UINT16": "uint_contents", "UINT32": "uint_contents", "UINT64": "uint64_contents", "FP32": "fp32_contents",
+         "FP64": "fp64_contents", "BYTES": "bytes_contents"}
+
+folder = tempfile.mkdtemp()
+repository = folder + "/models"
+
+
+def write(name, data, version=1):
+    os.makedirs("%s/%s/%d" % (repository, name, version), exist_ok=True)
+    with open("%s/%s/%d/model.onnx" % (repository, name, version), "wb") as f:
+        f.write(data)
+
+
+for t, n in ONNX.items():
+    write("id_" + t, model([("x", n, ["n", "m"])], [("Identity", ["x"], ["y"])], [("y", n, ["n", "m"])]))
+write("two", model([("a", 1, ["n", 3]), ("b", 1, ["n", 3])], [("Add", ["a", "b"], ["sum"]), ("Sub", ["a", "b"], ["difference"])],
+                   [("sum", 1, ["n", 3]), ("difference", 1, ["n", 3])]))
+
+
+def sample(t, shape):
+    rng = np.random.default_rng(len(t) + sum(shape))
+    if t == "BYTES":
+        words = [b"", "\u00fcn\u00efcode \u2603".encode(), b"a\"quote\\", b"x" * 300, b"new\nline", b"plain"]
+        return np.array([words[k % len(words)] for k in range(int(np.prod(shape)))], dtype=np.object_).reshape(shape)
+    if t == "BOOL":
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    if t in ("FP32", "FP16", "FP64", "BF16"):
+        return (np.round(rng.standard_normal(shape) * 8) / 8).astype(NUMPY[t])  # exact in bf16 too
+    info = np.iinfo(NUMPY[t])
+    x = rng.integers(info.min, info.max, shape, dtype=NUMPY[t], endpoint=True)
+    x.flat[0], x.flat[-1] = info.min, info.max
+    return x
+
+
+# ---- the server ----
+
+server = subprocess.Popen([hone, "serve", repository, "--http", "0", "--grpc", "0", "--metrics", "-1", "--json", "--max-body", "64"],
+                          stdout=subprocess.PIPE, text=True)
+ports = json.loads(server.stdout.readline())
+if ports["grpc"] < 0:
+    print("skipped: this server was built without gRPC")
+    server.terminate()
+    sys.exit(77)
+http_url, grpc_url = "127.0.0.1:%d" % ports["http"], "127.0.0.1:%d" % ports["grpc"]
+H, G = th.InferenceServerClient(http_url), tg.InferenceServerClient(grpc_url)
+stub = service_pb2_grpc.GRPCInferenceServiceStub(grpc.insecure_channel(grpc_url))
+
+
+def ask(kind, name, arrays, types, binary=True, outputs=None, **more):
+    lib, client = (th, H) if kind == "http" else (tg, G)
+    ins = []
+    for (key, x), t in zip(arrays.items(), types):
+        i = lib.InferInput(key, list(x.shape), t)
+        if kind == "http":
+            i.set_data_from_numpy(x, binary_data=binary)
+        else:
+            i.set_data_from_numpy(x)
+        ins.append(i)
+    outs = None
+    if kind == "http" and not binary:
+        outs = [lib.InferRequestedOutput(o, binary_data=False) for o in outputs or ["y"]]
+    elif outputs:
+        outs = [lib.InferRequestedOutput(o) for o in outputs]
+    return client.infer(name, ins, outputs=outs, **more)
+
+
+def same(got, want):
+    if got is None or got.shape != want.shape:
+        return False
+    if want.dtype == np.object_:
+        return all((g if isinstance(g, bytes) else g.encode()) == w for g, w in zip(got.flat, want.flat))
+    return np.array_equal(got, want)
+
+
+# ---- every type ----
+
+for t in ONNX:
+    if NUMPY[t] is None:
+        continue
+    for shape in (2, 3), (1, 1), (64, 7):
+        x = sample(t, shape)
+        check("gRPC raw %s %r" % (t, shape), same(ask("grpc", "id_" + t, {"x": x}, [t]).as_numpy("y"), x))
+        check("HTTP bytes %s %r" % (t, shape), same(ask("http", "id_" + t, {"x": x}, [t]).as_numpy("y"), x))
+        if t == "UINT64":
+            x = x >> np.uint64(1)  # JSON's integers end at 2^63 here
+        if t not in ("FP16", "BF16"):
+            check("HTTP JSON %s %r" % (t, shape), same(ask("http", "id_" + t, {"x": x}, [t], binary=False).as_numpy("y"), x))
+        if t in TYPED:
+            r = service_pb2.ModelInferRequest(model_name="id_" + t)
+            i = r.inputs.add(name="x", datatype=t, shape=shape)
+            getattr(i.contents, TYPED[t]).extend(x.flatten().tolist())
+            check("gRPC typed %s %r" % (t, shape), same(tg.InferResult(stub.ModelInfer(r)).as_numpy("y") if t != "BYTES" else
+                                                        tg.InferResult(stub.ModelInfer(r)).as_numpy("y"), x))
+empty = np.zeros((0, 3), np.float32)
+check("gRPC no rows", same(ask("grpc", "id_FP32", {"x": empty}, ["FP32"]).as_numpy("y"), empty))
+big = sample("FP32", (3000, 1000))
+check("gRPC 12 MB", same(ask("grpc", "id_FP32", {"x": big}, ["FP32"]).as_numpy("y"), big))
+check("HTTP 12 MB", same(ask("http", "id_FP32", {"x": big}, ["FP32"]).as_numpy("y"), big))
+a, b = sample("FP32", (4, 3)), sample("FP32", (4, 3)) * 2
+for kind in "http", "grpc":
+    r = ask(kind, "two", {"b": b, "a": a}, ["FP32"] * 2, request_id="q 7")
+    check(kind + " two outputs", same(r.as_numpy("sum"), a + b) and same(r.as_numpy("difference"), a - b))
+    response = r.get_response()
+    check(kind + " names", (response["id"], response["model_name"], response["model_version"]) == ("q 7", "two", "1") if kind == "http" else
+          (response.id, response.model_name, response.model_version) == ("q 7", "two", "1"))
+    r = ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2, outputs=["difference"])
+    check(kind + " one output", same(r.as_numpy("difference"), a - b) and r.as_numpy("sum") is None)
+    o = (th if kind == "http" else tg).InferRequestedOutput("sum", class_count=2)
+    ins = []
+    for key, x in ("a", a), ("b", b):
+        ins.append((th if kind == "http" else tg).InferInput(key, [4, 3], "FP32"))
+        ins[-1].set_data_from_numpy(x)
+    top = (H if kind == "http" else G).infer("two", ins, outputs=[o]).as_numpy("sum")
+    want = [int(np.argmax(row)) for row in a + b]
+    check(kind + " classes: %r" % top, [int(row[0].split(b":")[1]) for row in top] == want)
+for coding in "gzip", "deflate":
+    check("gRPC " + coding, same(ask("grpc", "id_FP32", {"x": a}, ["FP32"], compression_algorithm=coding).as_numpy("y"), a))
+    check("HTTP " + coding, same(ask("http", "id_FP32", {"x": a}, ["FP32"], request_compression_algorithm=coding,
+                                     response_compression_algorithm=coding).as_numpy("y"), a))
+
+# ---- what the server says of itself ----
+
+for kind, c in ("http", H), ("grpc", G):
+    check(kind + " live and ready", c.is_server_live() and c.is_server_ready() and c.is_model_ready("two") and c.is_model_ready("two", "1"))
+    check(kind + " not ready", not c.is_model_ready("none") and not c.is_model_ready("two", "9"))
+    j = {} if kind == "http" else {"as_json": True}
+    check(kind + " metadata", c.get_server_metadata(**j)["name"] == "hone" and "statistics" in c.get_server_metadata(**j)["extensions"])
+    m = c.get_model_metadata("two", **j)
+    check(kind + " model metadata", [i["name"] for i in m["inputs"]] == ["a", "b"] and [int(d) for d in m["inputs"][0]["shape"]] == [-1, 3] and
+          m["outputs"][0]["datatype"] == "FP32" and m["versions"] == ["1"])
+    m = c.get_model_config("two", **j)
+    m = m.get("config", m)
+    check(kind + " config", m["name"] == "two" and m["input"][0]["data_type"] == "TYPE_FP32" and m["instance_group"][0]["kind"] == "KIND_CPU")
+    before = c.get_inference_statistics("two", **j)["model_stats"][0]
+    for _ in range(5):
+        ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2)
+    after = c.get_inference_statistics("two", **j)["model_stats"][0]
+    grown = int(after["inference_stats"]["success"]["count"]) - int(before["inference_stats"]["success"]["count"])
+    check(kind + " statistics: %d" % grown, grown == 5 and int(after["inference_count"]) - int(before["inference_count"]) == 20)
+    index = c.get_model_repository_index(**j)
+    index = index.get("models", []) if kind == "grpc" else index
+    check(kind + " index", {i["name"]: i["state"] for i in index}.get("two") == "READY" and len(index) == len(ONNX) + 1)
+    c.unload_model("two")
+    check(kind + " unloaded", not c.is_model_ready("two"))
+    raises(kind + " after unloading", lambda: ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2), "two")
+    c.load_model("two")
+    check(kind + " loaded", c.is_model_ready("two") and same(ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2).as_numpy("sum"), a + b))
+    raises(kind + " load of nothing", lambda: c.load_model("nothing"), "nothing")
+
+# ---- errors ----
+
+for kind, not_found, invalid in ("http", "404", "400"), ("grpc", "NOT_FOUND", "INVALID_ARGUMENT"):
+    raises(kind + " no model", lambda: ask(kind, "none", {"x": a}, ["FP32"]), "none", not_found)
+    raises(kind + " another shape", lambda: ask(kind, "two", {"a": a[:, :2], "b": b}, ["FP32"] * 2), "dim 1", invalid)
+    raises(kind + " another type", lambda: ask(kind, "two", {"a": a.astype(np.float64), "b": b}, ["FP64", "FP32"]), "FP64", invalid)
+    raises(kind + " another name", lambda: ask(kind, "two", {"a": a, "c": b}, ["FP32"] * 2), "'c'", invalid)
+    raises(kind + " one left out", lambda: ask(kind, "two", {"a": a}, ["FP32"]), "b", invalid)
+    raises(kind + " another output", lambda: ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2, outputs=["z"]), "z", invalid)
+    raises(kind + " rows that differ", lambda: ask(kind, "two", {"a": a, "b": b[:2]}, ["FP32"] * 2), "")
+    raises(kind + " no version", lambda: ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2, model_version="7"), "7")
+    check(kind + " goes on", same(ask(kind, "id_FP32", {"x": a}, ["FP32"]).as_numpy("y"), a))
+huge = np.zeros((17000, 1000), np.float32)
+raises("gRPC too large", lambda: ask("grpc", "id_FP32", {"x": huge}, ["FP32"]), "bytes", "RESOURCE_EXHAUSTED")
+
+
+def wrong(what, make, text):
+    r = service_pb2.ModelInferRequest(model_name="id_INT8")
+    make(r)
+    try:
+        stub.ModelInfer(r)
+        check(what + ": it was taken", False)
+    except grpc.RpcError as e:
+        check("%s: %s" % (what, e.details()), e.code() == grpc.StatusCode.INVALID_ARGUMENT and text in e.details())
+
+
+def one(r, contents=None, raw=None, shape=(1, 2), name="x"):
+    i = r.inputs.add(name=name, datatype="INT8", shape=shape)
+    if contents is not None:
+        i.contents.int_contents.extend(contents)
+    if raw is not None:
+        r.raw_input_contents.append(raw)
+
+
+wrong("an int8 of 300", lambda r: one(r, [1, 300]), "INT8")
+wrong("too few", lambda r: one(r, [1]), "1 elements")
+wrong("too many", lambda r: one(r, [1, 2, 3]), "more than")
+wrong("raw of another size", lambda r: one(r, raw=b"abc"), "3 bytes")
+wrong("raw and typed", lambda r: one(r, [1, 2], raw=b"ab"), "raw_input_contents")
+wrong("a negative dim", lambda r: one(r, [1, 2], shape=(-1, 2)), "dim")
+wrong("an endless shape", lambda r: one(r, [1, 2], shape=(1 << 40, 1 << 40)), "elements")
+wrong("no input", lambda r: None, "x")
+wrong("more raw than inputs", lambda r: (one(r, raw=b"ab"), r.raw_input_contents.append(b"cd")), "raw_input_contents")
+channel = grpc.insecure_channel(grpc_url)
+for path, request, code in (
+        ("/inference.GRPCInferenceService/ModelInfer", b"\xff\xff\xff\xff", grpc.StatusCode.INVALID_ARGUMENT),
+        ("/inference.GRPCInferenceService/Nothing", b"", grpc.StatusCode.UNIMPLEMENTED),
+        ("/grpc.health.v1.Health/Check", b"\x0a\x04nope", grpc.StatusCode.NOT_FOUND)):
+    try:
+        channel.unary_unary(path)(request)
+        check(path + " was taken", False)
+    except grpc.RpcError as e:
+        check("%s: %s" % (path, e.code()), e.code() == code)
+check("health", channel.unary_unary("/grpc.health.v1.Health/Check")(b"") == b"\x08\x01")
+
+# ---- streams, many at once, deadlines ----
+
+answers = queue.Queue()
+G.start_stream(callback=lambda result, error: answers.put((result, error)))
+for k in range(300):
+    x = np.full((1, 4), k, np.float32)
+    i = tg.InferInput("x", [1, 4], "FP32")
+    i.set_data_from_numpy(x)
+    G.async_stream_infer("none" if k == 150 else "id_FP32", [i], request_id=str(k))
+for k in range(300):
+    result, error = answers.get(timeout=20)
+    check("stream %d" % k, (error is not None) == (k == 150) and
+          (error is not None or (result.get_response().id == str(k) and result.as_numpy("y")[0, 0] == k)))
+G.stop_stream()
+together = queue.Queue()
+for k in range(200):
+    i = tg.InferInput("x", [1, 4], "FP32")
+    i.set_data_from_numpy(np.full((1, 4), k, np.float32))
+    G.async_infer("id_FP32", [i], callback=lambda result, error: together.put((result, error)), request_id=str(k))
+for k in range(200):
+    result, error = together.get(timeout=20)
+    check("async: %s" % error, error is None and result.as_numpy("y")[0, 0] == int(result.get_response().id))
+handles = [H.async_infer("id_FP32", [(lambda i: (i.set_data_from_numpy(a), i)[1])(th.InferInput("x", list(a.shape), "FP32"))]) for _ in range(20)]
+check("HTTP async", all(same(h.get_result().as_numpy("y"), a) for h in handles))
+
+
+def flood():  # cancelled calls leave nothing behind
+    for k in range(50):
+        i = tg.InferInput("x", [3000, 1000], "FP32")
+        i.set_data_from_numpy(big)
+        G.async_infer("id_FP32", [i], callback=lambda result, error: None).cancel()
+
+
+flood()
+try:
+    ask("grpc", "id_FP32", {"x": big}, ["FP32"], client_timeout=0.0005)
+    check("a deadline of 0.5 ms for 24 MB was kept", False)
+except InferenceServerException as e:
+    check("deadline: %s" % e.status(), "DEADLINE" in str(e.status()))
+check("after deadlines", same(ask("grpc", "id_FP32", {"x": a}, ["FP32"]).as_numpy("y"), a))
+
+# ---- kserve's client, which cannot be in one process with Triton's: both bring the same messages ----
+
+r = subprocess.run([sys.executable, os.path.abspath(__file__), "--kserve", http_url, grpc_url], capture_output=True, text=True, timeout=60)
+if r.returncode == 77:
+    print("without kserve's client: " + r.stdout.strip())
+else:
+    check("kserve: " + r.stdout + r.stderr[-500:], r.returncode == 0)
+
+# ---- the end: what is under way is answered ----
+
+outcome = []
+hold = threading.Event()
+
+
+def keep_asking():
+    c = tg.InferenceServerClient(grpc_url)
+    i = tg.InferInput("x", list(a.shape), "FP32")
+    i.set_data_from_numpy(a)
+    while True:
+        try:
+            outcome.append(same(c.infer("id_FP32", [i]).as_numpy("y"), a))
+        except InferenceServerException as e:
+            outcome.append(e)
+            return
+
+
+threads = [threading.Thread(target=keep_asking) for _ in range(8)]
+for t in threads:
+    t.start()
+time.sleep(0.5)
+server.send_signal(signal.SIGTERM)
+code = server.wait(timeout=20)
+for t in threads:
+    t.join(timeout=20)
+ends = [o for o in outcome if o is not True]
+check("stopped with %d" % code, code == 0)
+check("at the end: %r" % [(str(e.status()), e.message()) for e in ends if e is not False],
+      len(outcome) > 50 and len(ends) == 8 and all(e is not False and "UNAVAILABLE" in str(e.status()) for e in ends))
+
+for line in failed:
+    print("FAILED", line)
+print("serve_clients: %d checks, %d failed" % (done, len(failed)))
+sys.exit(1 if failed else 0)

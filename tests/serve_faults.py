@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Clients that are slow, cut off, garbled, too large or never read, while good ones go on; models that are replaced under load:
+#     serve_faults.py HONE [--connections N] [--reloads N] [--seconds S]
+# The good ones are `hone load`, over HTTP and gRPC: none of their requests may fail. Memory must not grow with the bad ones.
+import sys
+
+del sys.path[0]  # html.py lies here, and is not the html that others want
+import argparse, json, os, random, resource, shutil, signal, socket, struct, subprocess, tempfile, threading, time, urllib.request
+
+p = argparse.ArgumentParser()
+p.add_argument("hone")
+p.add_argument("--connections", type=int, default=120)
+p.add_argument("--reloads", type=int, default=5)
+p.add_argument("--seconds", type=float, default=0.5, help="of load beside each kind")
+
+a = p.parse_args()
+failed = []
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+
+
+def check(what, good):
+    print(("ok      " if good else "FAILED  ") + what, flush=True)
+    if not good:
+        failed.append(what)
+
+
+folder = tempfile.mkdtemp()
+os.makedirs(folder + "/m/1")
+
+
+def varint(v):
+    out = b""
+    while v > 127:
+        out, v = out + bytes([v & 127 | 128]), v >> 7
+    return out + bytes([v])
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def scale(by):  # y = x * by: an answer tells which version it is of, and whether it is of one version alone
+    def port(name):
+        return field(1, name) + field(2, field(1, field(1, 1) + field(2, field(1, field(2, "n")) + field(1, field(1, 64)))))
+    constant = field(1, 64) + field(2, 1) + field(8, "c") + field(9, struct.pack("<f", by) * 64)
+    node = field(1, "x") + field(1, "c") + field(2, "y") + field(4, "Mul")
+    graph = field(1, node) + field(2, "g") + field(5, constant) + field(11, port("x")) + field(12, port("y"))
+    return field(1, 8) + field(7, graph) + field(8, field(2, 17))
+
+
+def install(version, data):  # whole, or not at all
+    os.makedirs("%s/m/%d.part" % (folder, version))
+    with open("%s/m/%d.part/model.onnx" % (folder, version), "wb") as f:
+        f.write(data)
+    os.rename("%s/m/%d.part" % (folder, version), "%s/m/%d" % (folder, version))
+
+
+with open(folder + "/m/1/model.onnx", "wb") as f:
+    f.write(scale(1.0))
+server = subprocess.Popen([a.hone, "serve", folder, "--http", "0", "--grpc", "0", "--metrics", "-1", "--json", "--max-body", "4",
+                           "--connections", str(a.connections * 2 + 500), "--idle", "5", "--request-time", "5"], stdout=subprocess.PIPE, text=True)
+ports = json.loads(server.stdout.readline())
+HTTP, GRPC = ports["http"], ports["grpc"]
+fronts = [("HTTP", HTTP)] + ([("gRPC", GRPC)] if GRPC > 0 else [])
+
+
+def memory():
+    with open("/proc/%d/statm" % server.pid) as f:
+        return int(f.read().split()[1]) * 4096
+
+
+def load(front, seconds=None, clients=4):
+    seconds = seconds or a.seconds
+    port = dict(fronts)[front]
+    return subprocess.Popen([a.hone, "load", "127.0.0.1:%d" % port, "--model", "m", "--concurrency", str(clients), "--window", str(seconds / 4), "--windows",
+                             "4", "--stable", "0.1", "--warmup", "0", "--json"] + (["--grpc"] if front == "gRPC" else []), stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def result(process):
+    out, err = process.communicate(timeout=120)
+    try:
+        level = json.loads(out.splitlines()[0])["levels"][0]
+    except Exception:
+        return {"errors": -1, "why": out + err, "p99_ms": 0, "requests": 0}
+    return level
+
+
+def good(what, seconds=None):
+    levels = {f: result(p) for f, p in [(f, load(f, seconds)) for f, _ in fronts]}
+    for f, l in levels.items():
+        check("%s: good ones over %s: %d requests, p99 %.1f ms, %d failed %s" % (what, f, l["requests"], l["p99_ms"], l["errors"], l.get("why", "")),
+              l["errors"] == 0 and l["requests"] > 0)
+    return levels
+
+
+body = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 64], "data": [1.0] * 64}]}).encode()
+post = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+
+
+def frame(kind, flags, stream, data):
+    return struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + data
+
+
+def word(text):
+    return bytes([len(text)]) + text
+
+
+head = b"\x83\x86" + b"".join(b"\0" + word(n) + word(v) for n, v in
+                              ((b":path", b"/inference.GRPCInferenceService/ModelInfer"), (b"content-type", b"application/grpc"), (b"te", b"trailers")))
+tensor = field(5, field(1, "x") + field(2, "FP32") + field(3, b"\1\x40")) + field(7, struct.pack("<f", 1) * 64)
+request = field(1, "m") + tensor
+message = b"\0" + struct.pack(">I", len(request)) + request
+noise = random.Random(1)
+
+
+def connect(port):
+    s = socket.create_connection(("127.0.0.1", port), timeout=10)
+    s.settimeout(10)
+    return s
+
+
+def trickle(port, data, stop):
+    s = connect(port)
+    try:
+        for k in range(0, len(data), 3):
+            s.send(data[k:k + 3])
+            if stop.wait(0.3):
+                break
+    except OSError:
+        pass  # it lost its patience with us, as it should
+    s.close()
+
+
+
+
+bad = {
+    "opened and left": {"HTTP": b"", "gRPC": b""},
+    "cut in the middle of a body": {"HTTP": post % len(body) + body[:len(body) // 2],
+                                    "gRPC": preface + frame(1, 4, 1, head) + frame(0, 0, 1, message[:len(message) // 2])},
+    "cut in the middle of the head": {"HTTP": post[:20], "gRPC": preface + frame(1, 0, 1, head[:20])},
+    "garbage": {"HTTP": noise.randbytes(600), "gRPC": noise.randbytes(600)},
+    "garbage behind the preface": {"HTTP": post % 100 + noise.randbytes(100), "gRPC": preface + noise.randbytes(600)},
+    "garbage in a frame": {"HTTP": post % len(body) + body[::-1], "gRPC": preface + frame(1, 4, 1, head) + frame(0, 1, 1, message[:5] + noise.randbytes(len(request)))},
+    "HPACK of garbage": {"HTTP": b"GET /" + b"a" * 70000, "gRPC": preface + frame(1, 4, 1, noise.randbytes(200))},
+    "too large": {"HTTP": post % (1 << 33) + b"x" * 5000,
+                  "gRPC": preface + frame(1, 4, 1, head) + frame(0, 0, 1, b"\0\xff\xff\xff\xff" + b"x" * 5000)},
+    "answers that are never read": {"HTTP": (post % len(body) + body) * 300,
+                                    "gRPC": preface + b"".join(frame(1, 4, 2 * k + 1, head) + frame(0, 1, 2 * k + 1, message) for k in range(300))},
+    "a reset of each call": {"HTTP": post % len(body), "gRPC": preface + b"".join(
+        frame(1, 4, 2 * k + 1, head) + frame(0, 0, 2 * k + 1, message[:50]) + frame(3, 0, 2 * k + 1, b"\0\0\0\x08") for k in range(300))},
+    "settings and pings without end": {"HTTP": b"\r\n" * 5000, "gRPC": preface + (frame(4, 0, 0, b"") + frame(6, 0, 0, b"12345678")) * 500},
+}
+
+good("before")
+good("before, again", 2.0)
+quiet = memory()
+for what, data in bad.items():
+    held = []
+    workers = [load(f) for f, _ in fronts]
+    for k in range(a.connections // len(bad) + 1):
+        for f, port in fronts:
+            try:
+                s = connect(port)
+                s.setblocking(False)
+                held.append(s)
+                s.send(data[f])
+            except OSError:
+                pass
+            if k % 3 == 2:
+                held.pop().close()
+    for (f, _), w in zip(fronts, workers):
+        l = result(w)
+        check("%s: good ones over %s: %d requests, p99 %.1f ms, %d failed %s" % (what, f, l["requests"], l["p99_ms"], l["errors"], l.get("why", "")),
+              l["errors"] == 0 and l["requests"] > 0)
+    for s in held:
+        s.close()
+stop = threading.Event()
+slow = [threading.Thread(target=trickle, args=(port, data, stop), daemon=True) for _ in range(min(100, a.connections // 4)) for f, port in fronts
+        for data in [bad["cut in the middle of a body"][f]]]
+for t in slow:
+    t.start()
+good("slow ones", 2 * a.seconds)
+stop.set()
+for t in slow:
+    t.join(timeout=20)
+check("it still runs", server.poll() is None)
+
+# Many at once, all left open.
+held = []
+for k in range(a.connections):
+    for f, port in fronts:
+        try:
+            held.append(connect(port))
+            held[-1].send(bad["cut in the middle of a body"][f])
+        except OSError:
+            pass
+good("%d left open in the middle of a body" % len(held))
+for s in held:
+    s.close()
+time.sleep(1)
+good("after all of it")
+grown = memory() - quiet
+check("memory grew by %.1f MB" % (grown / 1e6), grown < (24e6 if not os.environ.get("HONE_GUARD") else 1e9))  # sanitizers keep what was freed
+
+# Models replaced under load: each answer is of one version, and none fails.
+wrong, answers, over = [], [0], threading.Event()
+
+
+def watch():
+    import http.client
+    c = http.client.HTTPConnection("127.0.0.1", HTTP, timeout=20)
+    while not over.is_set():
+        try:
+            c.request("POST", "/v2/models/m/infer", body)
+            r = json.loads(c.getresponse().read())
+            y = r["outputs"][0]["data"]
+            if y != [float(int(r["model_version"]))] * 64:
+                wrong.append(r)
+            answers[0] += 1
+        except Exception as e:
+            wrong.append(repr(e))
+
+
+watchers = [threading.Thread(target=watch) for _ in range(2)]
+for t in watchers:
+    t.start()
+clients = [(f, load(f, max(2.0, a.reloads * 0.35))) for f, _ in fronts]
+latest, began = 1, time.time()
+for k in range(a.reloads):
+    install(k + 2, scale(float(k + 2)))
+    if k > 1:
+        shutil.rmtree("%s/m/%d" % (folder, k - 1))
+    until = time.time() + 10
+    while latest < k + 2 and time.time() < until:
+        with urllib.request.urlopen("http://127.0.0.1:%d/v2/models/m" % HTTP) as r:
+            latest = max(int(v) for v in json.load(r)["versions"])
+        time.sleep(0.02)
+    if latest < k + 2:
+        check("version %d was not loaded in 10 s" % (k + 2), False)
+        break
+took = time.time() - began
+for f, w in clients:
+    l = result(w)
+    check("%d reloads in %.1f s: good ones over %s: %d requests, p99 %.1f ms, %d failed %s" % (a.reloads, took, f, l["requests"], l["p99_ms"], l["errors"], l.get("why", "")),
+          l["errors"] == 0 and l["requests"] > 0)
+over.set()
+for t in watchers:
+    t.join(timeout=30)
+check("%d answers during reloads, each of one version: %r" % (answers[0], wrong[:2]), answers[0] > 0 and not wrong)
+server.send_signal(signal.SIGTERM)
+check("it ends as it should", server.wait(timeout=40) == 0)
+shutil.rmtree(folder)
+print("serve_faults: %s" % ("%d failed" % len(failed) if failed else "all as it should be"))
+sys.exit(1 if failed else 0)
