@@ -48,7 +48,7 @@ try:
     import tritonclient.grpc as tg
     import tritonclient.http as th
     from tritonclient.grpc import service_pb2, service_pb2_grpc
-    from tritonclient.utils import InferenceServerException
+    from tritonclient.utils import InferenceServerException, serialize_byte_tensor
 except ImportError as e:
     print("skipped: %s; pip install 'tritonclient[http,grpc]' kserve" % e)
     sys.exit(77)
@@ -262,6 +262,56 @@ for kind, c in ("http", H), ("grpc", G):
     c.load_model("two")
     check(kind + " loaded", c.is_model_ready("two") and same(ask(kind, "two", {"a": a, "b": b}, ["FP32"] * 2).as_numpy("sum"), a + b))
     raises(kind + " load of nothing", lambda: c.load_model("nothing"), "nothing")
+
+# ---- system shared memory ----
+
+import tritonclient.utils.shared_memory as shm
+
+texts = np.array([b"one", b"", b"three"], dtype=np.object_).reshape(1, 3)
+for kind, lib, c in ("http", th, H), ("grpc", tg, G):
+    key = "/hone_%d_%s" % (os.getpid(), kind)
+    region = shm.create_shared_memory_region("both", key, 1024)
+    try:
+        c.register_system_shared_memory("both", key, 1024)
+        raises(kind + " a region twice", lambda: c.register_system_shared_memory("both", key, 1024), "both")
+        raises(kind + " a region of nothing", lambda: c.register_system_shared_memory("none", key + "x", 1024), "none")
+        raises(kind + " a region too long", lambda: c.register_system_shared_memory("long", key, 1 << 40), "long")
+        status = c.get_system_shared_memory_status()
+        check(kind + " region's status", (status[0]["byte_size"] if kind == "http" else status.regions["both"].byte_size) == 1024)
+        for t, x in ("FP32", a), ("INT8", sample("INT8", (2, 5))), ("FP16", sample("FP16", (3, 2))), ("BYTES", texts):
+            packed = x if t != "BYTES" else serialize_byte_tensor(x)
+            shm.set_shared_memory_region(region, [packed], offset=64)
+            n = x.nbytes if t != "BYTES" else sum(4 + len(w) for w in x.flat)
+            i, o = lib.InferInput("x", list(x.shape), t), lib.InferRequestedOutput("y")
+            i.set_shared_memory("both", n, offset=64)
+            o.set_shared_memory("both", 256, offset=512)
+            r = c.infer("id_" + t, [i], outputs=[o])
+            out = r.get_output("y")
+            check(kind + " out of and into shared memory, " + t,
+                  same(shm.get_contents_as_numpy(region, x.dtype, x.shape, offset=512), x))
+            o = lib.InferRequestedOutput("y")
+            check(kind + " out of shared memory, " + t, same(c.infer("id_" + t, [i], outputs=[o]).as_numpy("y"), x))
+        i = lib.InferInput("x", [4, 3], "FP32")
+        i.set_shared_memory("both", 48, offset=1000)
+        raises(kind + " beyond a region", lambda: c.infer("id_FP32", [i]), "beyond")
+        i.set_shared_memory("both", 44)
+        raises(kind + " fewer bytes than the shape", lambda: c.infer("id_FP32", [i]), "48 bytes")
+        i.set_shared_memory("other", 48)
+        raises(kind + " no such region", lambda: c.infer("id_FP32", [i]), "other")
+        i = lib.InferInput("x", [4, 3], "FP32")
+        i.set_shared_memory("both", 48)
+        o = lib.InferRequestedOutput("y")
+        o.set_shared_memory("both", 40)
+        raises(kind + " an output that does not fit", lambda: c.infer("id_FP32", [i], outputs=[o]), "48 bytes")
+        fd = os.open("/dev/shm" + key, os.O_RDWR)
+        os.ftruncate(fd, 16)  # a mapping would end the server here
+        os.close(fd)
+        raises(kind + " a region cut short", lambda: c.infer("id_FP32", [i]), "cut short")
+        c.unregister_system_shared_memory("both")
+        raises(kind + " after it was unregistered", lambda: c.infer("id_FP32", [i]), "both")
+        c.unregister_system_shared_memory()
+    finally:
+        shm.destroy_shared_memory_region(region)
 
 # ---- errors ----
 

@@ -159,6 +159,8 @@ static void *keep(void *arg) {
 
 /* ---- start and end ---- */
 
+hone_serve_shared *hone_serve_shared_of(hone_serve_core *c) { return c->shared; }
+
 hone_status hone_serve_core_start(const hone_server_options *o, hone_serve_core **out) {
     hone_serve_core *c = calloc(1, sizeof *c);
     if (!c) return hone_server_say(HONE_NO_MEMORY, "no memory for a server");
@@ -172,6 +174,10 @@ hone_status hone_serve_core_start(const hone_server_options *o, hone_serve_core 
     else if (o->goal && strcmp(o->goal, "throughput") != 0) {
         free(c);
         return hone_server_say(HONE_BAD_INPUT, "goal '%.60s': say throughput, or latency=10ms", o->goal);
+    }
+    if (!(c->shared = hone_serve_shared_create())) {
+        free(c);
+        return hone_server_say(HONE_NO_MEMORY, "no memory for a server");
     }
     pthread_rwlock_init(&c->lock, NULL);
     pthread_mutex_init(&c->keeping, NULL), pthread_cond_init(&c->kept_more, NULL);
@@ -217,6 +223,7 @@ void hone_serve_core_free(hone_serve_core *c) {
         free(e->slot), free(e->name), free(e->folder), free(e->lone);
     }
     for (hone_serve_version *v = c->dead, *next; v; v = next) next = v->next, hone_serve_version_end(v);
+    hone_serve_shared_free(c->shared);
     free(c->entry);
     for (int k = 0; k < 2; k++)
         if (c->wake[k] >= 0) close(c->wake[k]);

@@ -9,7 +9,7 @@
 
 const char *const *hone_serve_extensions(void) {
     static const char *const all[] = {"classification", "model_repository", "schedule_policy", "model_configuration", "binary_tensor_data",
-                                      "parameters",     "statistics",       NULL};
+                                      "parameters",     "statistics",       "system_shared_memory", NULL};
     return all;
 }
 

@@ -20,7 +20,8 @@
 typedef struct hone_grpc hone_grpc;
 
 /* Tables of the core's documents as messages. */
-extern const hone_serve_row hone_serve_metadata_rows[], hone_serve_index_rows[], hone_serve_statistics_rows[], hone_serve_config_rows[];
+extern const hone_serve_row hone_serve_metadata_rows[], hone_serve_index_rows[], hone_serve_statistics_rows[], hone_serve_config_rows[],
+    hone_serve_regions_rows[];
 
 /* ---- inside ---- */
 

@@ -266,7 +266,8 @@ static void answer(hone_grpc_call *a, hone_grpc_item *i) {
     if (i->inference.request && !i->error.code) {
         size_t begun, was = a->out.n;
         hone_serve_out *o = hone_grpc_answer(i, &begun);
-        if (!hone_serve_inference_write(&i->inference, a->method->stream, o, &i->error)) hone_grpc_answered(i, begun);
+        if (!hone_serve_inference_write(&i->inference, hone_serve_shared_of(a->loop->grpc->core), a->method->stream, o, &i->error))
+            hone_grpc_answered(i, begun);
         if (i->error.code && was <= o->n) o->n = was;
     }
     if (!i->error.code) return;

@@ -22,6 +22,11 @@ static const hone_serve_row index_model[] = {
     {"name", 1, TEXT, 0, 0}, {"version", 2, TEXT, 0, 0}, {"state", 3, TEXT, 0, 0}, {"reason", 4, TEXT, 0, 0}, {0}};
 const hone_serve_row hone_serve_index_rows[] = {{"models", 1, MESSAGE, index_model, 0}, {0}};
 
+/* ---- regions ---- */
+static const hone_serve_row region[] = {
+    {"name", 1, TEXT, 0, 0}, {"key", 2, TEXT, 0, 0}, {"offset", 3, NUMBER, 0, 0}, {"byte_size", 4, NUMBER, 0, 0}, {0}};
+const hone_serve_row hone_serve_regions_rows[] = {{"regions", 1, MAP, region, 0}, {0}};
+
 /* ---- statistics ---- */
 static const hone_serve_row duration[] = {{"count", 1, NUMBER, 0, 0}, {"ns", 2, NUMBER, 0, 0}, {0}};
 static const hone_serve_row inference[] = {

@@ -73,9 +73,25 @@ static bool read_parameter(const hone_serve_field *entry, parameter *p) {
 }
 static bool is_number(const parameter *p) { return p->as == AS_INT64 || p->as == AS_UINT64 || p->as == AS_BOOL; }
 
+/* shared_memory_region, …_offset, …_byte_size. False: malformed. */
+static bool place_parameter(const parameter *p, hone_serve_place *to) {
+    if (!strcmp(p->key, "shared_memory_region")) {
+        if (p->as != AS_STRING || !*p->text || strlen(p->text) >= sizeof to->name) return false;
+        strcpy(to->name, p->text);
+        return true;
+    }
+    uint64_t *number = !strcmp(p->key, "shared_memory_offset")      ? &to->offset
+                       : !strcmp(p->key, "shared_memory_byte_size") ? &to->bytes
+                                                                    : NULL;
+    if (number && (!is_number(p) || (int64_t)p->number < 0)) return false;
+    if (number) *number = p->number;
+    return true;
+}
 static int request_parameter(const hone_serve_field *f, hone_serve_request *r, hone_serve_error *e) {
     parameter p;
     if (!read_parameter(f, &p)) return hone_serve_fail(e, 400, "a parameter of the request is no InferParameter");
+    if (!strcmp(p.key, "sequence_id") && (!is_number(&p) || p.number))
+        return hone_serve_fail(e, 400, "no model here takes sequences: a request with sequence_id would be mistaken for a part of one");
     uint64_t *to = !strcmp(p.key, "priority") ? &r->priority : !strcmp(p.key, "timeout") ? &r->timeout_us : NULL;
     if (to && (!is_number(&p) || (int64_t)p.number < 0))
         return hone_serve_fail(e, 400, "parameter '%s' must be a whole number, 0 or more", p.key);
@@ -141,6 +157,7 @@ typedef struct {
     int64_t dims[RANK_MAX];
     int rank;
     hone_serve_field contents; /* number 0: none */
+    hone_serve_place place;
 } tensor;
 static bool add_dim(void *arg, uint64_t v) {
     tensor *t = arg;
@@ -152,7 +169,7 @@ static int read_tensor(const hone_serve_field *from, tensor *t, hone_serve_error
     hone_serve_wire w = hone_serve_wire_of(from);
     hone_serve_field f;
     parameter p;
-    *t->name = *t->type = 0, t->rank = 0, t->contents.number = 0;
+    *t->name = *t->type = 0, t->rank = 0, t->contents.number = 0, t->place = (hone_serve_place){0};
     while (hone_serve_wire_next(&w, &f)) {
         bool good = true;
         switch (f.number) {
@@ -160,10 +177,7 @@ static int read_tensor(const hone_serve_field *from, tensor *t, hone_serve_error
         case DATATYPE: good = hone_serve_text_of(&f, t->type, sizeof t->type); break;
         case SHAPE: good = hone_serve_wire_numbers(&f, 0, add_dim, t); break;
         case CONTENTS: good = f.type == HONE_SERVE_BYTES, t->contents = f; break;
-        case TENSOR_PARAMETERS:
-            good = f.type == HONE_SERVE_BYTES && read_parameter(&f, &p);
-            if (good && !strncmp(p.key, "shared_memory_", 14))
-                return hone_serve_fail(e, 501, "input '%s' lies in shared memory, which this server does not take over gRPC", t->name);
+        case TENSOR_PARAMETERS: good = f.type == HONE_SERVE_BYTES && read_parameter(&f, &p) && place_parameter(&p, &t->place);
         }
         if (!good)
             return hone_serve_fail(e, 400, "input '%.100s': field %u is malformed (a name below 512 bytes, at most 16 dims)", t->name,
@@ -172,11 +186,20 @@ static int read_tensor(const hone_serve_field *from, tensor *t, hone_serve_error
     return w.bad ? hone_serve_fail(e, 400, "an input of the request is no InferInputTensor") : 0;
 }
 
-static int read_input(const hone_serve_field *from, const hone_serve_field *raw, hone_serve_request *r, hone_serve_error *e) {
-    tensor t;
+static int placed_input(hone_serve_core *core, const tensor *t, hone_serve_request *r, hone_serve_error *e) {
+    hone_value *text = NULL;
+    void *at = NULL;
+    size_t bytes = 0;
+    const bool is_text = !strcmp(t->type, "BYTES");
+    if (is_text ? hone_serve_input_text(r, t->name, t->dims, t->rank, &text, e) < 0
+                : hone_serve_input(r, t->name, t->type, t->dims, t->rank, &at, &bytes, e) < 0)
+        return e->code;
+    return hone_serve_shared_input(hone_serve_shared_of(core), &t->place, t->name, at, bytes, text, e);
+}
+static int read_input(const tensor *given, const hone_serve_field *raw, hone_serve_request *r, hone_serve_error *e) {
+    const tensor t = *given;
     void *at;
     size_t bytes;
-    if (read_tensor(from, &t, e)) return e->code;
     const hone_serve_field none = {0}, *data = t.contents.number ? &t.contents : &none;
     if (raw && t.contents.number && t.contents.bytes)
         return hone_serve_fail(e, 400, "contents field must not be specified when using raw_input_contents for '%s'", t.name);
@@ -203,15 +226,14 @@ static int read_wanted(const hone_serve_field *from, hone_serve_inference *to, h
     hone_serve_wanted *want = &to->wanted[to->n_wanted];
     char name[NAME_MAX_] = "";
     parameter p;
-    want->classes = 0;
+    *want = (hone_serve_wanted){0};
     while (hone_serve_wire_next(&w, &f)) {
         if (f.number == WANTED_NAME && !hone_serve_text_of(&f, name, sizeof name))
             return hone_serve_fail(e, 400, "the name of an output is malformed");
         if (f.number != WANTED_PARAMETERS) continue;
         if (f.type != HONE_SERVE_BYTES || !read_parameter(&f, &p))
             return hone_serve_fail(e, 400, "output '%s': a parameter is malformed", name);
-        if (!strncmp(p.key, "shared_memory_", 14))
-            return hone_serve_fail(e, 501, "output '%s' is asked for in shared memory, which this server does not take over gRPC", name);
+        if (!place_parameter(&p, &want->place)) return hone_serve_fail(e, 400, "output '%s': parameter '%s' is malformed", name, p.key);
         if (strcmp(p.key, "classification") != 0) continue;
         if (!is_number(&p) || p.number < 1 || p.number > INT32_MAX)
             return hone_serve_fail(e, 400, "output '%s': classification must be a whole number, 1 or more", name);
@@ -233,7 +255,7 @@ static bool can_be_sent(const hone_port *p) { return p->kind == HONE_VALUE_TENSO
 static void want_all(hone_serve_inference *to) {
     const hone_model *m = hone_serve_version_model(to->request->version);
     for (int k = 0; k < hone_model_outputs(m); k++)
-        if (can_be_sent(hone_model_output(m, k))) to->wanted[to->n_wanted++] = (hone_serve_wanted){k, 0};
+        if (can_be_sent(hone_model_output(m, k))) to->wanted[to->n_wanted++] = (hone_serve_wanted){.output = k};
 }
 
 /* ---- the whole request ---- */
@@ -294,12 +316,23 @@ int hone_serve_inference_read(hone_serve_core *core, const uint8_t *message, siz
     hone_serve_wire all = {message, message + n, false}, raws = all;
     hone_serve_field f, raw;
     while (hone_serve_wire_next(&all, &f)) {
-        if (f.number == INPUTS && o.raws && !seek(&raws, RAW, &raw)) return hone_serve_fail(e, 400, "raw_input_contents are missing");
-        if (f.number == INPUTS && read_input(&f, o.raws ? &raw : NULL, to->request, e)) return e->code;
+        if (f.number == INPUTS) {
+            tensor t;
+            if (read_tensor(&f, &t, e)) return e->code;
+            if (*t.place.name) { /* it has no contents here */
+                if (placed_input(core, &t, to->request, e)) return e->code;
+                continue;
+            }
+            if (o.raws && !seek(&raws, RAW, &raw))
+                return hone_serve_fail(e, 400, "the request has %d inputs and %d raw_input_contents: give one for each, or none", o.inputs,
+                                       o.raws);
+            if (read_input(&t, o.raws ? &raw : NULL, to->request, e)) return e->code;
+        }
         if (f.number == OUTPUTS && to->n_wanted == outputs) return hone_serve_fail(e, 400, "more outputs are asked for than the model has");
         if (f.number == OUTPUTS && read_wanted(&f, to, e)) return e->code;
         if (f.number == PARAMETERS && request_parameter(&f, to->request, e)) return e->code;
     }
+    if (o.raws && seek(&raws, RAW, &raw)) return hone_serve_fail(e, 400, "there are more raw_input_contents than inputs");
     if (!to->n_wanted) want_all(to);
     for (int k = 0; k < hone_model_inputs(m); k++) {
         const hone_port *p = hone_model_input(m, k);
@@ -317,7 +350,17 @@ void hone_serve_inference_end(hone_serve_inference *i) {
 
 /* ---- the answer ---- */
 
-static void put_tensor(hone_serve_out *o, const char *name, const hone_value *v) {
+static void put_parameter(hone_serve_out *o, uint32_t map, const char *key, int as, const char *text, uint64_t number) {
+    const size_t entry = hone_serve_put_begin(o, map);
+    hone_serve_put_text(o, 1, key);
+    const size_t value = hone_serve_put_begin(o, 2);
+    if (as == AS_STRING) hone_serve_put_text(o, AS_STRING, text);
+    else hone_serve_put_number(o, (uint32_t)as, number);
+    hone_serve_put_end(o, value);
+    hone_serve_put_end(o, entry);
+}
+/* bytes: what it takes in the client's memory. */
+static void put_tensor(hone_serve_out *o, const char *name, const hone_value *v, const hone_serve_place *place, uint64_t bytes) {
     const size_t begun = hone_serve_put_begin(o, ANSWER_OUTPUTS);
     hone_serve_put_text(o, TENSOR_NAME, name);
     hone_serve_put_text(o, DATATYPE, hone_serve_type_name(hone_value_dtype(v)));
@@ -331,6 +374,11 @@ static void put_tensor(hone_serve_out *o, const char *name, const hone_value *v)
         hone_serve_put(o, code, k);
     }
     hone_serve_put_end(o, shape);
+    if (*place->name) {
+        put_parameter(o, TENSOR_PARAMETERS, "shared_memory_region", AS_STRING, place->name, 0);
+        if (place->offset) put_parameter(o, TENSOR_PARAMETERS, "shared_memory_offset", AS_INT64, NULL, place->offset);
+        put_parameter(o, TENSOR_PARAMETERS, "shared_memory_byte_size", AS_INT64, NULL, bytes);
+    }
     hone_serve_put_end(o, begun);
 }
 static void put_raw(hone_serve_out *o, hone_value *v) {
@@ -342,7 +390,8 @@ static void put_raw(hone_serve_out *o, hone_value *v) {
     else if (to && n) memcpy(to, hone_value_data(v), n);
 }
 
-int hone_serve_inference_write(const hone_serve_inference *i, bool stream, hone_serve_out *o, hone_serve_error *e) {
+int hone_serve_inference_write(const hone_serve_inference *i, hone_serve_shared *shared, bool stream, hone_serve_out *o,
+                               hone_serve_error *e) {
     const hone_serve_request *r = i->request;
     const hone_model *m = hone_serve_version_model(r->version);
     hone_value *small[16] = {0}, **value = i->n_wanted <= 16 ? small : calloc((size_t)i->n_wanted, sizeof *value);
@@ -363,17 +412,18 @@ int hone_serve_inference_write(const hone_serve_inference *i, bool stream, hone_
         hone_serve_put_text(o, MODEL_NAME, hone_serve_version_name(r->version));
         hone_serve_put_text(o, MODEL_VERSION, number);
         hone_serve_put_text(o, REQUEST_ID, i->id);
-        if (stream) {
-            static const char key[] = "triton_final_response", yes[] = {AS_BOOL << 3, 1};
-            const size_t entry = hone_serve_put_begin(o, PARAMETERS);
-            hone_serve_put_text(o, 1, key);
-            hone_serve_put_bytes(o, 2, yes, sizeof yes);
-            hone_serve_put_end(o, entry);
+        if (stream) { put_parameter(o, PARAMETERS, "triton_final_response", AS_BOOL, NULL, 1); }
+        for (int k = 0; k < i->n_wanted && !e->code; k++) {
+            const hone_serve_wanted *w = &i->wanted[k];
+            const char *name = hone_model_output(m, w->output)->name;
+            uint64_t bytes = 0;
+            if (*w->place.name) hone_serve_shared_output(shared, &w->place, name, value[k], &bytes, e);
+            put_tensor(o, name, value[k], &w->place, bytes);
         }
-        for (int k = 0; k < i->n_wanted; k++) put_tensor(o, hone_model_output(m, i->wanted[k].output)->name, value[k]);
-        for (int k = 0; k < i->n_wanted; k++) put_raw(o, value[k]);
+        for (int k = 0; k < i->n_wanted; k++)
+            if (!*i->wanted[k].place.name) put_raw(o, value[k]);
         if (stream) hone_serve_put_end(o, begun);
-        if (o->failed) hone_serve_fail(e, 503, "no memory for an answer");
+        if (o->failed && !e->code) hone_serve_fail(e, 503, "no memory for an answer");
     }
     for (int k = 0; k < i->n_wanted; k++) hone_value_free(value[k]);
     if (value != small) free(value);

@@ -5,9 +5,11 @@
 #define HONE_SERVE_GRPC_MESSAGE_H
 #include "serve/core.h"
 #include "serve/grpc_wire.h"
+#include "serve/shared.h"
 
 typedef struct {
-    int output, classes; /* of the model; classes 0: its numbers */
+    int output, classes;    /* of the model; classes 0: its numbers */
+    hone_serve_place place; /* where the client wants it; name "": in the answer */
 } hone_serve_wanted;
 typedef struct {
     hone_serve_request *request;
@@ -19,7 +21,7 @@ typedef struct {
 /* 0, or the error's code; what was made is ended by hone_serve_inference_end either way. */
 int hone_serve_inference_read(hone_serve_core *, const uint8_t *message, size_t, hone_serve_inference *, hone_serve_error *);
 /* The answer of one that ran well. In a stream it is wrapped, and says that it is the last of its request. */
-int hone_serve_inference_write(const hone_serve_inference *, bool stream, hone_serve_out *, hone_serve_error *);
+int hone_serve_inference_write(const hone_serve_inference *, hone_serve_shared *, bool stream, hone_serve_out *, hone_serve_error *);
 void hone_serve_inference_end(hone_serve_inference *);
 
 /* A field's text as C has it. False: too long, or a zero within. */

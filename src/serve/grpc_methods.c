@@ -171,6 +171,42 @@ static bool load_or_unload(hone_grpc_item *i, const uint8_t *at, size_t n, bool 
 static bool model_load(hone_grpc_item *i, const uint8_t *at, size_t n) { return load_or_unload(i, at, n, true); }
 static bool model_unload(hone_grpc_item *i, const uint8_t *at, size_t n) { return load_or_unload(i, at, n, false); }
 
+/* ---- system shared memory ---- */
+
+static bool shared_register(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    enum { NAME = 1, KEY, OFFSET, BYTES };
+    hone_serve_wire w = {at, at + n, false};
+    hone_serve_field f;
+    char name[NAME_ROOM] = "", key[NAME_ROOM] = "";
+    uint64_t offset = 0, bytes = 0;
+    while (hone_serve_wire_next(&w, &f)) {
+        if (f.number == NAME) w.bad |= !hone_serve_text_of(&f, name, sizeof name);
+        else if (f.number == KEY) w.bad |= !hone_serve_text_of(&f, key, sizeof key);
+        else if (f.number == OFFSET) offset = f.value;
+        else if (f.number == BYTES) bytes = f.value;
+    }
+    if (w.bad) hone_serve_fail(&i->error, 400, "the message is malformed");
+    else if (!hone_serve_shared_add(hone_serve_shared_of(core_of(i)), name, key, offset, bytes, &i->error)) say_yes(i, 0);
+    return true;
+}
+static bool shared_unregister(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    simple s;
+    if (read_simple(i, at, n, &s) && !hone_serve_shared_remove(hone_serve_shared_of(core_of(i)), s.text[0], &i->error)) say_yes(i, 0);
+    return true;
+}
+static bool shared_status(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    simple s;
+    size_t k;
+    json_t *one, *list, *by_name = json_object();
+    if (!read_simple(i, at, n, &s) || !(list = hone_serve_shared_list(hone_serve_shared_of(core_of(i)), s.text[0], &i->error))) {
+        json_decref(by_name);
+        return true;
+    }
+    json_array_foreach(list, k, one) json_object_set(by_name, json_string_value(json_object_get(one, "name")), one);
+    json_decref(list);
+    return say_json(i, hone_serve_regions_rows, json_pack("{s:o}", "regions", by_name));
+}
+
 /* ---- health ---- */
 
 static bool health_check(hone_grpc_item *i, const uint8_t *at, size_t n) {
@@ -197,6 +233,9 @@ const hone_grpc_method hone_grpc_methods[] = {
     {SERVICE "RepositoryIndex", false, false, repository_index},
     {SERVICE "RepositoryModelLoad", false, false, model_load},
     {SERVICE "RepositoryModelUnload", false, false, model_unload},
+    {SERVICE "SystemSharedMemoryStatus", false, false, shared_status},
+    {SERVICE "SystemSharedMemoryRegister", false, false, shared_register},
+    {SERVICE "SystemSharedMemoryUnregister", false, false, shared_unregister},
     {"/grpc.health.v1.Health/Check", false, true, health_check},
     {0},
 };

@@ -16,7 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { POOL = 256 << 10, ADDRESSES = 1024, SWALLOW = 1 << 20, SMALL = 512 };
+/* POOL: beside a request's headers; libmicrohttpd clears all of a connection's memory after each request, so it is kept small. */
+enum { POOL = 32 << 10, ADDRESSES = 1024, SWALLOW = 1 << 20, SMALL = 512 };
 
 struct hone_http {
     hone_server *server;
@@ -483,7 +484,7 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT, o->max_connections < threads ? threads : o->max_connections, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->max_connections_per_ip > 0 ? o->max_connections_per_ip : 0, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_TIMEOUT, o->idle_seconds, NULL};
-    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL, NULL};
+    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)(POOL + o->max_header_bytes), NULL};
     if (threads > 1) options[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, threads, NULL};
     if (f->certificate) {
         options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, f->certificate};

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "serve/http.h"
+#include "serve/shared.h"
 
-enum { PARTS = 256, RANK = 16 };
+enum { PARTS = 256, RANK = 16, ONE_PIECE = 8 << 10 };
 
 /* ---- before the body ---- */
 
@@ -51,6 +52,29 @@ static int add_part(hone_http_call *c, uint8_t *at, size_t bytes, hone_value *te
     c->part[c->parts++] = (hone_http_part){at, bytes, texts};
     return 0;
 }
+/* In shared memory, where its parameters say so; false: they are wrong. */
+static bool place_of(hone_http_call *c, const json_t *parameters, const char *tensor, hone_serve_place *p) {
+    const json_t *region = json_object_get(parameters, "shared_memory_region");
+    const int64_t offset = integer_of(parameters, "shared_memory_offset", 0), bytes = integer_of(parameters, "shared_memory_byte_size", -1);
+    *p = (hone_serve_place){0};
+    if (!region) return true;
+    if (!json_is_string(region) || !json_string_length(region) || json_string_length(region) >= sizeof p->name || offset < 0 || bytes < 0)
+        return hone_serve_fail(&c->error, 400, "'%.100s': shared_memory_region is a name, and comes with shared_memory_byte_size", tensor), false;
+    strcpy(p->name, json_string_value(region));
+    p->offset = (uint64_t)offset, p->bytes = (uint64_t)bytes;
+    return true;
+}
+static int placed_input(hone_http_call *c, const char *name, const char *type, const int64_t *dims, int rank, const hone_serve_place *place) {
+    const bool text = !strcmp(type, "BYTES");
+    void *at = NULL;
+    size_t bytes = 0;
+    hone_value *texts = NULL;
+    if (place->bytes > (uint64_t)hone_serve_options(hone_http_server(c))->max_body_bytes)
+        return hone_serve_fail(&c->error, 413, "input '%s': shared_memory_byte_size is larger than a request may be", name);
+    const int k = text ? hone_serve_input_text(c->request, name, dims, rank, &texts, &c->error)
+                       : hone_serve_input(c->request, name, type, dims, rank, &at, &bytes, &c->error);
+    return k < 0 ? c->error.code : hone_serve_shared_input(hone_serve_shared_of(hone_http_core(c)), place, name, at, bytes, texts, &c->error);
+}
 static int one_input(hone_http_call *c, const json_t *input) {
     const json_t *data = json_object_get(input, "data"), *parameters = json_object_get(input, "parameters");
     const char *name = json_string_value(json_object_get(input, "name")), *type = json_string_value(json_object_get(input, "datatype"));
@@ -62,8 +86,9 @@ static int one_input(hone_http_call *c, const json_t *input) {
     hone_value *texts = NULL;
     if (!name || !type || !shape) return hone_serve_fail(&c->error, 400, "an input wants 'name', 'shape' and 'datatype'");
     if (!dims_of(shape, dims, &rank)) return hone_serve_fail(&c->error, 400, "input '%s': shape is a list of at most %d whole numbers", name, RANK);
-    if (json_object_get(parameters, "shared_memory_region"))
-        return hone_serve_fail(&c->error, 400, "input '%s': this server has no shared memory; see 'extensions' at /v2", name);
+    hone_serve_place place;
+    if (!place_of(c, parameters, name, &place)) return c->error.code;
+    if (*place.name) return placed_input(c, name, type, dims, rank, &place);
     if (size && (!json_is_integer(size) || json_integer_value(size) < 0)) return hone_serve_fail(&c->error, 400, "input '%s': binary_data_size is no number of bytes", name);
     if (!size == !data) return hone_serve_fail(&c->error, 400, "input '%s' wants either 'data' or the parameter 'binary_data_size'", name);
     const int64_t n = size ? json_integer_value(size) : 0;
@@ -108,6 +133,7 @@ static void read_json(hone_http_call *c) {
     json_array_foreach(outputs, k, one) {
         const char *name = json_string_value(json_object_get(one, "name"));
         if (!name) hone_serve_fail(&c->error, 400, "an output wants 'name'");
+        else if (!place_of(c, json_object_get(one, "parameters"), name, &(hone_serve_place){0})) return;
         else if (output_known(c, name) < 0) hone_serve_fail(&c->error, 400, "unexpected inference output '%.100s' for model '%s'", name, c->model);
         if (c->error.code) return;
     }
@@ -221,6 +247,7 @@ typedef struct {
     bool ours;
     size_t bytes;
     void *packed; /* texts */
+    hone_serve_place place; /* where the client wants it; name "": in the answer */
 } reply_output;
 typedef struct { /* lives until the answer was sent */
     hone_http_text head;
@@ -239,7 +266,7 @@ static void reply_free(void *arg) {
     hone_serve_request_free(r->request);
     free(r->head.at), free(r->output), free(r);
 }
-static bool chosen(const hone_http_call *c, reply *r) {
+static bool chosen(hone_http_call *c, reply *r) {
     const hone_model *m = hone_serve_version_model(c->held);
     const json_t *outputs = json_object_get(c->document, "outputs"), *one;
     const bool binary = !c->json_bytes || json_is_true(json_object_get(json_object_get(c->document, "parameters"), "binary_data_output"));
@@ -258,6 +285,7 @@ static bool chosen(const hone_http_call *c, reply *r) {
         r->output[r->outputs++] = (reply_output){.output = output_known(c, json_string_value(json_object_get(one, "name"))),
                                                  .binary = own ? json_is_true(own) : binary,
                                                  .classes = classes < 0 || classes > 100000 ? 100000 : (int)classes};
+        (void)place_of(c, parameters, "output", &r->output[r->outputs - 1].place); /* read_json has looked at it */
     }
     return true;
 }
@@ -275,7 +303,9 @@ static bool one_output(hone_http_call *c, reply *r, reply_output *o) {
         o->value = classes, o->ours = true;
     }
     const hone_dtype d = hone_value_dtype(o->value);
-    if ((d == HONE_DTYPE_F16 || d == HONE_DTYPE_BF16) && !o->binary) {
+    uint64_t taken = 0;
+    if (*o->place.name && hone_serve_shared_output(hone_serve_shared_of(hone_http_core(c)), &o->place, p->name, o->value, &taken, &c->error)) return false;
+    if (!*o->place.name && (d == HONE_DTYPE_F16 || d == HONE_DTYPE_BF16) && !o->binary) {
         hone_serve_fail(&c->error, 400, "output '%s' is %s, which has no form in JSON; ask for binary data", p->name, hone_serve_type_name(d));
         return false;
     }
@@ -283,6 +313,12 @@ static bool one_output(hone_http_call *c, reply *r, reply_output *o) {
                 hone_http_printf(t, ",\"datatype\":\"%s\",\"shape\":[", hone_serve_type_name(d));
     for (int k = 0; good && k < hone_value_rank(o->value); k++) good = hone_http_printf(t, k ? ",%lld" : "%lld", (long long)hone_value_dims(o->value)[k]);
     good = good && hone_http_append(t, "],", 2);
+    if (*o->place.name) {
+        o->binary = false;
+        return good && hone_http_printf(t, "\"parameters\":{\"shared_memory_region\":") && hone_http_quoted(t, o->place.name) &&
+               hone_http_printf(t, ",\"shared_memory_offset\":%llu,\"shared_memory_byte_size\":%llu}}", (unsigned long long)o->place.offset,
+                                (unsigned long long)taken);
+    }
     if (!o->binary) return good && hone_http_append(t, "\"data\":", 7) && hone_http_data_write(o->value, t) && hone_http_append(t, "}", 1);
     if (d == HONE_DTYPE_STRING) {
         o->bytes = hone_serve_text_packed(o->value);
@@ -303,7 +339,7 @@ static void send_pieces(hone_http_call *c, reply *r) {
         hone_serve_fail(&c->error, 503, "no memory for an answer");
         return;
     }
-    if (accepted && (strstr(accepted, "gzip") || strstr(accepted, "deflate"))) { /* in one piece, to be compressed */
+    if (all < ONE_PIECE || (accepted && (strstr(accepted, "gzip") || strstr(accepted, "deflate")))) { /* one write; or to be compressed */
         hone_http_text t = {0};
         bool good = hone_http_append(&t, r->head.at, head);
         for (int k = 0; good && k < r->outputs; k++)

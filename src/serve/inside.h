@@ -5,6 +5,7 @@
 #ifndef HONE_SERVE_INSIDE_H
 #define HONE_SERVE_INSIDE_H
 #include "serve/core.h"
+#include "serve/shared.h"
 
 enum { HONE_SERVE_SIZES = 12, HONE_SERVE_COUNTED = 64, HONE_SERVE_BUCKETS = 96 };
 
@@ -114,6 +115,7 @@ struct hone_serve_core {
     bool go, quit; /* it may begin to load; it is to end */
     int wake[2], watch; /* a pipe that wakes the keeper; inotify, or -1 */
     uint64_t began_ns;
+    hone_serve_shared *shared; /* regions that clients registered */
 };
 
 /* core.c */

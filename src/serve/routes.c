@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "serve/http.h"
+#include "serve/shared.h"
 
 /* ---- what is told ---- */
 
@@ -77,6 +78,25 @@ static void unload(hone_http_call *c) {
     hone_serve_unload(hone_http_core(c), c->model, loaded, c);
 }
 
+/* ---- system shared memory ---- */
+
+static void regions(hone_http_call *c) { hone_http_answer_json(c, 200, hone_serve_shared_list(hone_serve_shared_of(hone_http_core(c)), "", &c->error)); }
+static void region_status(hone_http_call *c) {
+    json_t *list = hone_serve_shared_list(hone_serve_shared_of(hone_http_core(c)), c->model, &c->error);
+    if (list) hone_http_answer_json(c, 200, list);
+}
+static void region_register(hone_http_call *c) {
+    if (!body_json(c)) return;
+    const char *key = json_string_value(json_object_get(c->document, "key"));
+    const json_int_t offset = json_integer_value(json_object_get(c->document, "offset")), bytes = json_integer_value(json_object_get(c->document, "byte_size"));
+    if (!key || offset < 0 || bytes <= 0) hone_serve_fail(&c->error, 400, "region '%.100s': 'key' and 'byte_size' are wanted, and 'offset' is 0 or more", c->model);
+    else if (!hone_serve_shared_add(hone_serve_shared_of(hone_http_core(c)), c->model, key, (uint64_t)offset, (uint64_t)bytes, &c->error))
+        hone_http_answer_empty(c, 200);
+}
+static void region_unregister(hone_http_call *c) {
+    if (!hone_serve_shared_remove(hone_serve_shared_of(hone_http_core(c)), c->model, &c->error)) hone_http_answer_empty(c, 200);
+}
+
 /* ---- the table ---- */
 
 /* M is a model's name, V its version, a number; [V] stands for both "" and "/versions/V". */
@@ -97,6 +117,11 @@ static const struct {
     {"/v2/repository/index", {"index", true, false, NULL, repository_index}},
     {"/v2/repository/models/M/load", {"load", true, false, NULL, load}},
     {"/v2/repository/models/M/unload", {"unload", true, false, NULL, unload}},
+    {"/v2/systemsharedmemory/status", {"regions", false, false, NULL, regions}},
+    {"/v2/systemsharedmemory/region/M/status", {"region", false, false, NULL, region_status}},
+    {"/v2/systemsharedmemory/region/M/register", {"register", true, false, NULL, region_register}},
+    {"/v2/systemsharedmemory/region/M/unregister", {"unregister", true, false, NULL, region_unregister}},
+    {"/v2/systemsharedmemory/unregister", {"unregister", true, false, NULL, region_unregister}},
     {"/metrics", {"metrics", false, false, NULL, metrics}},
     {"/status", {"status", false, false, NULL, hone_http_status}},
     {"/", {"page", false, true, NULL, hone_http_page}},
