@@ -6,7 +6,7 @@
 import sys
 
 del sys.path[0]  # html.py lies here, and is not the html that others want
-import json, os, queue, signal, subprocess, tempfile, threading, time
+import atexit, json, os, queue, signal, subprocess, tempfile, threading, time
 
 
 def by_kserve(http_url, grpc_url):
@@ -152,6 +152,7 @@ def sample(t, shape):
 
 server = subprocess.Popen([hone, "serve", repository, "--http", "0", "--grpc", "0", "--metrics", "-1", "--json", "--max-body", "64"],
                           stdout=subprocess.PIPE, text=True)
+atexit.register(server.kill)  # whatever happens here
 ports = json.loads(server.stdout.readline())
 if ports["grpc"] < 0:
     print("skipped: this server was built without gRPC")

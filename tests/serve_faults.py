@@ -6,7 +6,7 @@
 import sys
 
 del sys.path[0]  # html.py lies here, and is not the html that others want
-import argparse, json, os, random, resource, shutil, signal, socket, struct, subprocess, tempfile, threading, time, urllib.request
+import argparse, atexit, json, os, random, resource, shutil, signal, socket, struct, subprocess, tempfile, threading, time, urllib.request
 
 p = argparse.ArgumentParser()
 p.add_argument("hone")
@@ -63,6 +63,7 @@ with open(folder + "/m/1/model.onnx", "wb") as f:
     f.write(scale(1.0))
 server = subprocess.Popen([a.hone, "serve", folder, "--http", "0", "--grpc", "0", "--metrics", "-1", "--json", "--max-body", "4",
                            "--connections", str(a.connections * 2 + 500), "--idle", "5", "--request-time", "5"], stdout=subprocess.PIPE, text=True)
+atexit.register(server.kill)  # whatever happens here
 ports = json.loads(server.stdout.readline())
 HTTP, GRPC = ports["http"], ports["grpc"]
 fronts = [("HTTP", HTTP)] + ([("gRPC", GRPC)] if GRPC > 0 else [])
