@@ -24,6 +24,7 @@ int hone_cmd_devices(int argc, char **argv);
 int hone_cmd_serve(int argc, char **argv);
 int hone_cmd_load(int argc, char **argv);
 int hone_cmd_conformance(int argc, char **argv);
+int hone_cmd_profile(int argc, char **argv);
 int hone_cmd_man(int argc, char **argv);
 int hone_cmd_completion(int argc, char **argv);
 int hone_cmd_version(int argc, char **argv);

@@ -12,6 +12,7 @@
 const hone_command hone_commands[] = {
     {"run", "run a model once or many times, on files or random inputs; check its outputs", hone_cmd_run},
     {"bench", "how long a model takes: latency, throughput, memory, one row or a sweep; against an earlier result", hone_cmd_bench},
+    {"profile", "where the time of a run goes, node by node, against what the machine can do", hone_cmd_profile},
     {"compare", "a model through every runtime on the machine: speed, memory, load time, whether answers agree", hone_cmd_compare},
     {"inspect", "what a model is: inputs, outputs, nodes, parameters, the optimized graph", hone_cmd_inspect},
     {"check", "whether a model can run here, and every problem when not", hone_cmd_check},

@@ -74,6 +74,25 @@ EOF
     "$hone" version --json | python3 -c 'import json, sys; a = json.load(sys.stdin); assert a["compiler"] and a["cpu_level"] and "commit" in a, a' || say "version --json"
 fi
 
+# profile: every node once, shares that make a whole, rates that follow from work and time.
+try 0 "Conv + Relu" profile "$model" --runs 20 -t1
+try 0 "advice" profile "$model" --runs 5 --by tactic
+try 0 "and 7 more" profile "$model" --runs 5 --top 1
+try 1 "a row is a node, an op or a tactic" profile "$model" --by time
+if command -v python3 >/dev/null; then
+    "$hone" profile "$model" --runs 20 -t1 --json >"$folder/profile.json"
+    python3 - "$folder/profile.json" <<'EOF' || say "profile --json"
+import json, sys
+a = json.load(open(sys.argv[1]))
+rows = a["rows"]
+assert len(rows) == 8 == len({r["node"] for r in rows}) and a["runs"] == 20 and a["threads"] == 1 and a["advice"]
+assert abs(sum(r["share"] for r in rows) - 1) < 1e-6 and [r["ms"] for r in rows] == sorted((r["ms"] for r in rows), reverse=True)
+conv = next(r for r in rows if r["node"] == "node_conv2d_1")
+assert conv["flops"] == 457856 and abs(conv["gflops_per_s"] - conv["flops"] / conv["ms"] / 1e6) < 1e-3 * conv["gflops_per_s"], conv
+assert 0 < a["steps_ms"] and a["roofs"]["flops_per_s"] > 1e8 and conv["bound"] in ("arithmetic", "memory", "cache")
+EOF
+fi
+
 # Pages of the tables: a man page a command that troff takes without a word, completions that the shells take, and that complete.
 "$hone" man -o "$folder/man1" || say "hone man -o"
 for command in $commands; do [ -s "$folder/man1/hone-$command.1" ] || say "no man page of $command"; done

@@ -272,7 +272,7 @@ HONE_API hone_status hone_session_run(hone_session *, hone_value *const *in, hon
    outputs with type and dims in ONNX's words, "seq(map(int64,tensor(float)))", defaults among the inputs; empty for zoo:).
    Session topics, after a run: "memory" (arena_bytes, sum_bytes, lower_bound_bytes, packed_bytes, steps, plans), "copies" (in_bytes, out_bytes, across_bytes, within_bytes: what the last run copied
    to devices, back, from one to another and inside of one, with its bodies; constant_bytes), "steps" (one object a step:
-   node, op, tactic, tiles, ns, runs; and where there was something to choose, problem, choice and by, "wisdom" or "estimate"), "wisdom" (file,
+   node, op, parts (the ops of a fused node), tactic, tiles, ns, runs; and where there was something to choose, problem, choice and by, "wisdom" or "estimate"), "wisdom" (file,
    "" for none; choices in it; used, by steps of this plan; why it is not used, or ""). Not while the session runs.
    Out: text that ends in a zero, to be freed with hone_text_release. Fails: BAD_INPUT for a topic that is none, naming those there are. */
 HONE_API hone_status hone_model_report(const hone_model *, const char *topic, char **out);

@@ -168,6 +168,13 @@ static void put_decision(const hone_decision *d, hone_text *t) { /* the words of
     hone_choice_print(&d->problem, &d->choice, t);
     hone_text_put(t, "\", \"by\": \"%s\"", d->wise ? "wisdom" : "estimate");
 }
+static void put_parts(const hone_node *n, hone_text *t) { /* the ops of a fused node */
+    for (int k = 0; n && k < n->n_part; k++) {
+        hone_text_put(t, k ? ", " : ", \"parts\": [");
+        hone_text_json(t, n->part[k]->program->name);
+    }
+    if (n && n->n_part) hone_text_put(t, "]");
+}
 static void put_wisdom(const hone_session *s, const hone_plan *p, hone_text *t) {
     int used = 0;
     for (; p; p = p->next_cut)
@@ -209,6 +216,7 @@ hone_status hone_session_report(const hone_session *s, const char *topic, char *
                 hone_text_json(&t, q->step[k].of ? q->step[k].of->name : "");
                 hone_text_put(&t, ", \"op\": ");
                 hone_text_json(&t, q->step[k].of ? q->step[k].of->program->name : "");
+                put_parts(q->step[k].of, &t);
                 hone_text_put(&t, ", \"tactic\": \"%s\", \"tiles\": %lld, \"ns\": %llu, \"runs\": %llu", q->step[k].tactic,
                               (long long)q->step[k].tiles, (unsigned long long)q->step[k].ns, (unsigned long long)q->step[k].runs);
                 if (q->step[k].decision) put_decision(q->step[k].decision, &t);
