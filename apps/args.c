@@ -16,6 +16,7 @@
 
 static const char *command = ""; /* whose mistakes are told */
 static void (*describe)(const hone_usage *);
+static const char *(*spool)(void);
 static const hone_usage *usage; /* the one that is read */
 static bool *given;             /* an option of it a place */
 static bool quiet, verbose, json, answered, version;
@@ -41,6 +42,7 @@ char hone_args_letter(const char *name) {
 bool hone_args_quiet(void) { return quiet; }
 bool hone_args_verbose(void) { return verbose && !quiet; }
 bool hone_args_json(void) { return json; }
+void hone_args_stdin(const char *(*take)(void)) { spool = take; }
 void hone_args_describe(void (*tell)(const hone_usage *)) { describe = tell; }
 
 /* ---- mistakes ---- */
@@ -105,6 +107,14 @@ int hone_args_wrong(const char *format, ...) {
         free(text);
     }
     return 1;
+}
+void hone_args_warn(const char *format, ...) {
+    va_list args;
+    begin_line(HONE_BOLD);
+    va_start(args, format);
+    hone_printv(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
 }
 void hone_note(const char *format, ...) {
     va_list args;
@@ -365,5 +375,8 @@ int hone_args_read(const hone_usage *u, int argc, char **argv, hone_words *opera
     if (u->most >= 0 && operands->n > u->most)
         return hone_args_wrong("'%s' is one word too many: hone %s %s%s[options]", operands->at[u->most], u->name, u->operands,
                                *u->operands ? " " : "");
-    return check_company(u);
+    if ((rc = check_company(u)) != HONE_ARGS_GO || !spool || !strstr(u->operands, "MODEL")) return rc;
+    for (int k = 0; k < operands->n; k++)
+        if (!strcmp(operands->at[k], "-") && !(operands->at[k] = spool())) return 1;
+    return HONE_ARGS_GO;
 }

@@ -49,6 +49,8 @@ char hone_args_letter(const char *name);     /* "--input": 'i'; 0 where there is
 extern const hone_option hone_args_common[]; /* what every command has besides, up to a NULL name */
 /* From now on hone_args_read reads nothing: the usage goes to `tell`, and the command ends with 0. */
 void hone_args_describe(void (*tell)(const hone_usage *));
+/* What turns the operand "-" of a command that wants a MODEL into the path of a file: NULL after a line that says why not. */
+void hone_args_stdin(const char *(*spool)(void));
 void hone_note(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr where -v asks for more */
 
 /* Under --json a command that fails says so on stdout, too: {"error": {"command", "status", "message"}}. hone_args_end prints it, unless the
@@ -59,11 +61,12 @@ int hone_args_end(int rc); /* returns rc; at the end of main */
 /* "NAME=REST": the REST, and the length of NAME; NULL without a '='. */
 const char *hone_args_after(const char *text, int *name_length);
 int hone_args_wrong(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));           /* one line on stderr; returns 1, the exit code of a user's mistake */
-int hone_args_failed(hone_status);                   /* hone_error() on stderr; returns the exit code */
-int hone_args_stopped(hone_status, const char *why); /* the same with another message */
-const char *hone_args_last(void);                    /* under --json: the first line that was told; "" where there is none */
-void *hone_must_alloc(size_t bytes);                 /* zeroed memory, or the command ends with a line that says so */
+    __attribute__((format(printf, 1, 2))); /* one line on stderr; returns 1, the exit code of a user's mistake */
+void hone_args_warn(const char *format, ...) __attribute__((format(printf, 1, 2))); /* the same for what is no failure */
+int hone_args_failed(hone_status);                                                  /* hone_error() on stderr; returns the exit code */
+int hone_args_stopped(hone_status, const char *why);                                /* the same with another message */
+const char *hone_args_last(void);    /* under --json: the first line that was told; "" where there is none */
+void *hone_must_alloc(size_t bytes); /* zeroed memory, or the command ends with a line that says so */
 /* The nearest of `names` to a mistyped word; NULL when none is near. */
 const char *hone_args_nearest(const char *word, const char *const *names, int n);
 #endif

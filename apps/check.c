@@ -106,6 +106,7 @@ static void tell_json(const char *path, const char *wrong, const hone_planned *p
     static const char *const copied[] = {"arena_bytes",   "lower_bound_bytes", "parameter_bytes", "packed_bytes",
                                          "scratch_bytes", "input_bytes",       "output_bytes",    "flops"};
     printf("{\"model\": ");
+    path = hone_model_shown(path);
     hone_json_put_text(stdout, path, strlen(path));
     printf(", \"ok\": %s, \"problems\": [", wrong ? "false" : "true");
     if (wrong) problems(wrong, true);
@@ -214,11 +215,11 @@ static int check(const char *path, const hone_words *dims, const hone_where *whe
     if (json) {
         tell_json(path, wrong, &p, model, options.device ? options.device : "cpu");
     } else if (wrong) {
-        hone_print(stdout, "%s%s cannot run:%s\n", hone_paint(stdout, HONE_RED), path, hone_paint(stdout, HONE_PLAIN));
+        hone_print(stdout, "%s%s cannot run:%s\n", hone_paint(stdout, HONE_RED), hone_model_shown(path), hone_paint(stdout, HONE_PLAIN));
         int n = problems(wrong, false);
         hone_args_wrong("%d problem%s", n, n == 1 ? "" : "s");
     } else {
-        hone_print(stdout, "%s%s can run%s: %d input%s, %d output%s\n", hone_paint(stdout, HONE_GREEN), path,
+        hone_print(stdout, "%s%s can run%s: %d input%s, %d output%s\n", hone_paint(stdout, HONE_GREEN), hone_model_shown(path),
                    hone_paint(stdout, HONE_PLAIN), hone_model_inputs(model), hone_model_inputs(model) == 1 ? "" : "s",
                    hone_model_outputs(model), hone_model_outputs(model) == 1 ? "" : "s");
         tell_forgiven(model, false);

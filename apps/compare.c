@@ -177,6 +177,7 @@ static int do_job(job *j, const hone_words *operands) {
     int rc = hone_runtimes_choose(j->runtime, j->with);
     if (!rc) rc = list_models(j, operands);
     if (!rc && j->html) rc = hone_output_check("--html", j->html, &(hone_words){(const char **)j->model, j->n}, &j->wish.inputs);
+    if (!rc && j->html) rc = hone_output_try("--html", j->html);
     if (!rc) rc = make_folder(j);
     if (rc) return rc;
     hone_child_catch();
@@ -209,8 +210,8 @@ int hone_cmd_compare(int argc, char **argv) {
         {"--dim", "NAME=SIZE", "a free dim of the inputs, as in seq=128; others are guessed", HONE_ARG_LIST, &j.wish.dims, 0},
         {"--batch", "N", "the free first dim of every input; of zoo networks their option", HONE_ARG_INT, &j.wish.batch, 1},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.wish.seed, 0},
-        {"--precision", "P", "what floats are computed in, by those that can: f32, bf16 or f16; ONNX Runtime in f32 (f32)", HONE_ARG_TEXT,
-         &j.wish.precision, 0},
+        {"--precision", "f32|bf16|f16", "what floats are computed in, by those that can: f32, bf16 or f16; ONNX Runtime in f32 (f32)",
+         HONE_ARG_TEXT, &j.wish.precision, 0},
         HONE_WHERE_OPTIONS(&j.wish.where),
         {"--tolerance", "R", "answers agree within R of an output's largest magnitude (0.001; of halves 0.1)", HONE_ARG_NUMBER,
          &j.wish.tolerance, 0},

@@ -11,7 +11,9 @@
 #include "hone/quant.h"
 #include "json.h"
 #include "load.h"
+#include "output.h"
 #include "term.h"
+#include "where.h"
 
 static const struct {
     const char *ending, *what;
@@ -69,7 +71,7 @@ static int halve(const char *from, const char *to, const char *precision, bool j
     hone_status s = hone_quantize(from, &(hone_quantizing){.form = precision}, to, &text);
     if (s) return hone_args_failed(s);
     hone_json *r = hone_json_read(text);
-    if (json) printf("%s\n", text);
+    if (json) hone_args_answered(), printf("%s\n", text);
     else {
         const double beside = hone_json_number(r, "data_bytes", 0);
         hone_print(stdout, "%s%s%s  ONNX, %s\n", hone_paint(stdout, HONE_BOLD), to, hone_paint(stdout, HONE_PLAIN),
@@ -82,7 +84,9 @@ static int halve(const char *from, const char *to, const char *precision, bool j
     hone_text_release(text);
     return 0;
 }
-static int compile(const char *from, const char *to, bool json) {
+static int compile(const char *from, const char *to, hone_where *where, bool json) {
+    int rc = hone_where_begin(where);
+    if (rc) return rc;
     hone_model *m = NULL;
     int format = format_of(to);
     if (format < 0) {
@@ -91,13 +95,14 @@ static int compile(const char *from, const char *to, bool json) {
         return hone_args_wrong("'%s' is no format to write: -o must end in .onnx", ending ? dot : to);
     }
     char why[4096];
+    const hone_words model = {&from, 1};
+    if ((rc = hone_output_check("-o", to, &model, NULL)) || (rc = hone_output_try("-o", to))) return rc;
     hone_status s = hone_load(from, &m, why, sizeof why);
     if (s) return hone_args_stopped(s, why);
     char *data = hone_must_alloc(strlen(to) + sizeof ".data");
     sprintf(data, "%s.data", to);
     struct stat before = look(data); /* what was there already does not count */
     s = formats[format].save(m, to);
-    int rc = 0;
     if (s) {
         rc = hone_args_failed(s);
     } else {
@@ -107,7 +112,7 @@ static int compile(const char *from, const char *to, bool json) {
         if (json) {
             hone_args_answered();
             printf("{\"model\": ");
-            hone_json_put_text(stdout, from, strlen(from));
+            hone_json_put_text(stdout, hone_model_shown(from), strlen(hone_model_shown(from)));
             printf(", \"output\": ");
             hone_json_put_text(stdout, to, strlen(to));
             printf(", \"format\": \"%s\", \"nodes_before\": %.0f, \"nodes\": %.0f, \"bytes\": %.0f, \"data_bytes\": %.0f}\n",
@@ -116,7 +121,7 @@ static int compile(const char *from, const char *to, bool json) {
             hone_print(stdout, "%s%s%s  %s, %s\n", hone_paint(stdout, HONE_BOLD), to, hone_paint(stdout, HONE_PLAIN), formats[format].what,
                        hone_text_bytes(bytes));
             if (fresh) hone_print(stdout, "data    %s, %s\n", data, hone_text_bytes(more));
-            hone_print(stdout, "nodes   %.0f, of %.0f in %s\n", now, was, from);
+            hone_print(stdout, "nodes   %.0f, of %.0f in %s\n", now, was, hone_model_shown(from));
         }
     }
     free(data);
@@ -128,10 +133,12 @@ int hone_cmd_compile(int argc, char **argv) {
     bool json = false;
     const char *to = NULL, *precision = NULL;
     hone_words operands = {0};
+    hone_where where = {0};
     const hone_option options[] = {
         {"-o", "FILE", "where to write; the ending says what: .onnx", HONE_ARG_TEXT, &to, 0},
-        {"--precision", "P", "f16 or bf16: weights are stored so; f16: products and convolutions run in it, all else stays f32", HONE_ARG_TEXT,
+        {"--precision", "f16|bf16", "weights are stored so; f16: products and convolutions run in it, all else stays f32", HONE_ARG_TEXT,
          &precision, 0},
+        HONE_OPS_OPTION(&where),
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &json, 0},
         {0},
     };
@@ -145,7 +152,11 @@ int hone_cmd_compile(int argc, char **argv) {
         "hone compile model.onnx -o small.onnx",
         options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
-    if (rc == HONE_ARGS_GO) rc = !to ? hone_args_wrong("-o is missing: hone compile MODEL -o FILE") : precision ? halve(operands.at[0], to, precision, json) : compile(operands.at[0], to, json);
+    if (rc == HONE_ARGS_GO)
+        rc = !to         ? hone_args_wrong("-o is missing: hone compile MODEL -o FILE")
+             : precision ? halve(operands.at[0], to, precision, json)
+                         : compile(operands.at[0], to, &where, json);
+    hone_where_free(&where);
     hone_words_free(&operands);
     return rc;
 }

@@ -10,6 +10,7 @@
 #include "json.h"
 #include "load.h"
 #include "term.h"
+#include "where.h"
 
 /* There is no such node: is there one with a name like it? */
 static int no_node(const hone_model *m, const char *node, const char *path) {
@@ -51,11 +52,13 @@ int hone_cmd_explain(int argc, char **argv) {
     bool c = false, json = false;
     const char *node = NULL, *device = NULL;
     hone_words operands = {0};
+    hone_where where = {0};
     const hone_option options[] = {
         {"--node", "N", "the node's name or number ('hone inspect MODEL --nodes' lists them)", HONE_ARG_TEXT, &node, 0},
         {"--c", NULL, "its program as C, too", HONE_ARG_FLAG, &c, 0},
         {"--device", "NAME", "its kernels as printed for opencl, cuda or hip, with their schedules; open sizes count as 1", HONE_ARG_TEXT,
          &device, 0},
+        HONE_OPS_OPTION(&where),
         {"--json", NULL, "print JSON: the text as one string", HONE_ARG_FLAG, &json, 0},
         {0},
     };
@@ -74,9 +77,10 @@ int hone_cmd_explain(int argc, char **argv) {
         if (!strcmp(device, devices[k])) what = 2 + k;
     if (rc == HONE_ARGS_GO && device && what < 2)
         rc = hone_args_wrong("kernels are printed for opencl, cuda and hip, not for '%s'", device);
-    if (rc == HONE_ARGS_GO)
+    if (rc == HONE_ARGS_GO && !(rc = hone_where_begin(&where)))
         rc = node ? explain(operands.at[0], node, what, json)
                   : hone_args_wrong("--node is missing; 'hone inspect %s --nodes' lists the nodes", operands.at[0]);
+    hone_where_free(&where);
     hone_words_free(&operands);
     return rc;
 }

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "dims.h"
+#include "feed_word.h"
+#include "json.h"
 #include "picture.h"
 
 enum { RANK_MAX = 16 };
@@ -21,11 +23,25 @@ static int find_input(const hone_model *m, const char *name, int length) {
     return -1;
 }
 
+/* The nearest of the inputs' names; NULL where none is near. */
+static const char *near_input(const hone_model *m, const char *name, int length) {
+    const int n = hone_model_inputs(m);
+    const char **names = hone_must_alloc(sizeof *names * (size_t)(n + 1));
+    for (int k = 0; k < n; k++) names[k] = hone_model_input(m, k)->name;
+    const char *near = hone_nearest(name, (size_t)length, names, n);
+    free(names);
+    return near;
+}
 /* "NAME=REST" for an input by its name; REST alone for the input `next`. The input's number, -1 after a line that says what is wrong. */
 static int pick(const hone_model *m, const char *option, const char *word, int next, const char **rest) {
     int length = 0, n = hone_model_inputs(m), k = -1;
     *rest = hone_args_after(word, &length);
     if (*rest && (k = find_input(m, word, length)) >= 0) return k;
+    const char *near = *rest ? near_input(m, word, length) : NULL;
+    if (near) {
+        hone_args_wrong("%s %s: the model has no input '%.*s'; did you mean '%s'?", option, word, length, word, near);
+        return -1;
+    }
     if (*rest) {
         hone_args_wrong("%s %s: the model has no input '%.*s'; its first is '%s'", option, word, length, word,
                         n ? hone_model_input(m, 0)->name : "");
@@ -195,6 +211,28 @@ static int feed_random(const hone_port *port, const hone_dims_known *dims, shape
     return 0;
 }
 
+/* Numbers by a word: "16000", "1,2,3", "ones". A list says its own shape; what fills takes the input's. */
+static bool is_word(const hone_port *port, const char *text) { return port->kind == HONE_VALUE_TENSOR && hone_word_known(port, text); }
+static int feed_word(const hone_port *port, const hone_dims_known *dims, shape *s, const char *text, int k, int seed, hone_fed *out) {
+    char told[128] = "";
+    if (!strcmp(text, "random")) return feed_random(port, dims, s, k, seed, out);
+    if (!s->given && hone_word_is_list(port, text)) {
+        s->rank = port->rank > 1 ? port->rank : 1;
+        if (s->rank > RANK_MAX) return hone_args_wrong("input '%s' has more than %d dims", port->name, RANK_MAX);
+        for (int d = 0; d < s->rank; d++) s->dim[d] = d + 1 == s->rank ? hone_word_count(text) : 1;
+        if (!fits(port, s))
+            return hone_args_wrong("--input %s=%.60s: input '%s' is %s, these are %lld", port->name, text, port->name, port->shape,
+                                   (long long)hone_word_count(text));
+    } else {
+        int rc = settle_shape(port, dims, s, told, sizeof told);
+        if (rc) return rc;
+    }
+    out->guessed = told[0] != 0;
+    int rc = hone_word_make(port, text, s->dim, s->rank, &out->value);
+    snprintf(out->from, sizeof out->from, "%.120s%s", text, told);
+    return rc;
+}
+
 /* ---- files ---- */
 
 /* A picture saved as 28x28 goes into 1x1x28x28: dims of 1 (or free ones) that the port has in front are added. */
@@ -221,7 +259,12 @@ static bool ends_in(const char *path, const char *ending) {
     return n > m && !strcmp(path + n - m, ending);
 }
 static bool is_tensor_file(const char *path) { return ends_in(path, ".npy") || ends_in(path, ".pb") || ends_in(path, ".bin"); }
-static bool is_picture(const char *path) { return !is_tensor_file(path) && hone_picture_format(path); }
+/* "data.npz", or one array of it: "data.npz:mask". The path's length, 0 for what is neither. */
+static int archive_path(const char *text) {
+    const char *colon = strstr(text, ".npz:");
+    return colon ? (int)(colon - text) + 4 : ends_in(text, ".npz") ? (int)strlen(text) : 0;
+}
+static bool is_picture(const char *path) { return !is_tensor_file(path) && !archive_path(path) && hone_picture_format(path); }
 
 /* A model that decodes its pictures itself takes a file's bytes as they are. */
 static int feed_bytes(const char *path, hone_fed *out) {
@@ -235,11 +278,51 @@ static int feed_bytes(const char *path, hone_fed *out) {
     return good ? 0 : hone_args_wrong("%s: the file cannot be read", path);
 }
 
+/* The array of an archive that is for an input: the one named, that of the input's name, or the only one. */
+static int feed_array(const hone_port *port, const char *text, hone_fed *out) {
+    const int length = archive_path(text);
+    const char *name = text[length] == ':' ? text + length + 1 : port->name;
+    char *path = hone_must_alloc((size_t)length + 1), *names = NULL;
+    memcpy(path, text, (size_t)length);
+    hone_status s = hone_npz_names(path, &names);
+    hone_json *list = s ? NULL : hone_json_read(names);
+    if (!s && text[length] != ':' && list && list->n == 1 && list->first->text) name = list->first->text;
+    if (!s) s = hone_npz_read(path, name, &out->value);
+    if (!s) snprintf(out->from, sizeof out->from, "%.120s, array '%.60s'", path, name);
+    int rc = !s                             ? 0
+             : s == HONE_BAD_INPUT && names ? hone_args_wrong("%s; the arrays in it are %s", hone_error(), names)
+                                            : hone_args_failed(s);
+    hone_json_free(list);
+    hone_text_release(names);
+    free(path);
+    return rc ? rc : add_leading(port, out);
+}
+
+/* The type that the model wants, where the user asks for it; else what would do it is said. */
+static int settle_type(const hone_port *port, bool cast, const char *what, hone_fed *out) {
+    hone_value *v = out->value, *made = NULL;
+    if (!v || hone_value_kind_of(v) != HONE_VALUE_TENSOR || port->kind != HONE_VALUE_TENSOR || hone_value_dtype(v) == port->dtype ||
+        !port->dtype)
+        return 0;
+    const char *is = hone_dtype_name(hone_value_dtype(v)), *wanted = hone_dtype_name(port->dtype);
+    const bool numbers = hone_value_dtype(v) != HONE_DTYPE_STRING && port->dtype != HONE_DTYPE_STRING;
+    if (!cast)
+        return hone_args_wrong("%s: input '%s' is %s, the file has %s%s", what, port->name, wanted, is,
+                               numbers ? "; --cast converts it" : "");
+    hone_status s = hone_value_cast(v, port->dtype, &made);
+    if (s) return hone_args_wrong("%s: %s as input '%s' of %s: %s", what, is, port->name, wanted, hone_error());
+    const size_t n = strlen(out->from);
+    snprintf(out->from + n, sizeof out->from - n, ", %s converted to %s", is, wanted);
+    hone_value_free(v), hone_value_free(out->source);
+    out->value = made, out->source = NULL;
+    return 0;
+}
+
 static int feed_file(const hone_port *port, const hone_dims_known *dims, shape *s, const char *path, hone_fed *out) {
     char told[128] = "";
     bool raw = ends_in(path, ".bin");
     if (!is_tensor_file(path) && access(path, F_OK) == 0)
-        return hone_args_wrong("%s: neither a tensor (.npy, .pb, .bin) nor a picture (PNG, JPEG, WebP, BMP, PNM, TIFF)", path);
+        return hone_args_wrong("%s: neither a tensor (.npy, .npz, .pb, .bin) nor a picture (PNG, JPEG, WebP, BMP, PNM, TIFF)", path);
     if (raw) {
         int rc = settle_shape(port, dims, s, told, sizeof told);
         if (rc) return rc;
@@ -263,7 +346,7 @@ static int pick_file(const hone_model *m, const char *word, const hone_words *fi
     while (next < n && files[next].n) next++;
     bool whole = access(word, F_OK) == 0; /* a file whose name has a '=' in it */
     *rest = word;
-    if (!whole && !strchr(word, '=')) return hone_args_wrong("--input %s: there is no such file", word), -1;
+    if (!whole && !strchr(word, '=') && !archive_path(word)) return hone_args_wrong("--input %s: there is no such file", word), -1;
     if (whole && next < n) return next;
     if (whole && n && is_picture(word) && is_picture(files[n - 1].at[0])) return n - 1;
     return pick(m, "--input", word, next, rest);
@@ -277,6 +360,32 @@ static int add_file(const hone_port *port, hone_words *files, const char *path) 
     return 0;
 }
 
+/* An archive without an input's name: each array goes to the input that is called so. */
+static bool is_whole_archive(const char *word) {
+    return archive_path(word) == (int)strlen(word) && (!strchr(word, '=') || access(word, F_OK) == 0);
+}
+static int add_archive(const hone_model *m, const char *path, hone_words *files) {
+    char *names = NULL;
+    hone_status s = hone_npz_names(path, &names);
+    if (s) return hone_args_failed(s);
+    hone_json *list = hone_json_read(names);
+    int rc = list && list->n ? 0 : hone_args_wrong("--input %s: there is no array in it", path);
+    if (!rc && list->n == 1 && hone_model_inputs(m) == 1)
+        rc = add_file(hone_model_input(m, 0), &files[0], path); /* whatever it is called */
+    else
+        for (const hone_json *a = list ? list->first : NULL; a && !rc; a = a->next) {
+            const char *name = a->text ? a->text : "", *near = near_input(m, name, (int)strlen(name));
+            const int k = find_input(m, name, (int)strlen(name));
+            if (k >= 0) rc = add_file(hone_model_input(m, k), &files[k], path);
+            else
+                rc = hone_args_wrong("--input %s: the model has no input '%s', which is an array of it%s%s%s", path, name,
+                                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        }
+    hone_json_free(list);
+    hone_text_release(names);
+    return rc;
+}
+
 /* What is given comes first: its dims are those of the others, too. */
 static int feed_all(const hone_model *m, hone_feed_wish *wish, hone_dims_known *dims, shape *shapes, const hone_words *files,
                     hone_fed *out) {
@@ -285,12 +394,17 @@ static int feed_all(const hone_model *m, hone_feed_wish *wish, hone_dims_known *
         for (int k = 0; k < n && !rc; k++) {
             const hone_port *port = hone_model_input(m, k);
             bool picture = files[k].n && is_picture(files[k].at[0]), raw = files[k].n && ends_in(files[k].at[0], ".bin");
-            bool given = shapes[k].given || (files[k].n && !raw);
+            const char *text = files[k].n ? files[k].at[0] : NULL;
+            const bool word = text && is_word(port, text), array = text && archive_path(text);
+            bool given = shapes[k].given || (files[k].n && !raw && !(word && !hone_word_is_list(port, text)));
             if (given == (late == 1)) continue;
             pictures += picture;
-            rc = picture      ? feed_pictures(port, &files[k], wish->picture, &out[k])
+            rc = word         ? feed_word(port, dims, &shapes[k], text, k, wish->seed, &out[k])
+                 : array      ? feed_array(port, text, &out[k])
+                 : picture    ? feed_pictures(port, &files[k], wish->picture, &out[k])
                  : files[k].n ? feed_file(port, dims, &shapes[k], files[k].at[0], &out[k])
                               : feed_random(port, dims, &shapes[k], k, wish->seed, &out[k]);
+            if (!rc && text && !picture) rc = settle_type(port, wish->cast, text, &out[k]);
             const hone_value *v = out[k].value;
             if (rc || late || !v || hone_value_kind_of(v) != HONE_VALUE_TENSOR) continue;
             rc = hone_dims_fix(dims, port, hone_value_dims(v), hone_value_rank(v), files[k].n ? files[k].at[0] : "--shape");
@@ -321,6 +435,10 @@ int hone_feed(const hone_model *m, hone_feed_wish *wish, hone_fed *out) {
     }
     for (int k = 0; k < n; k++) files[k].at = hone_must_alloc(sizeof *files[k].at * (size_t)(wish->inputs->n + 1));
     for (int i = 0; i < wish->inputs->n && !rc; i++) {
+        if (is_whole_archive(wish->inputs->at[i])) {
+            rc = add_archive(m, wish->inputs->at[i], files);
+            continue;
+        }
         int k = pick_file(m, wish->inputs->at[i], files, &rest);
         rc = k < 0 || add_file(hone_model_input(m, k), &files[k], rest);
     }

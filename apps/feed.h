@@ -15,9 +15,11 @@ typedef struct {
 } hone_fed;
 
 typedef struct {
-    const hone_words *inputs; /* NAME=FILE or FILE; several pictures for one input are a batch */
+    /* NAME=FILE or FILE; several pictures for one input are a batch; an .npz stands for all that are in it. NAME=WORD: numbers (feed_word.h). */
+    const hone_words *inputs;
     const hone_words *shapes; /* NAME=1x3x224x224, or 1x3x224x224 where there is one input */
     int seed;
+    bool cast;                        /* tensors of another type are converted, where every number fits */
     const hone_picture_wish *picture; /* or NULL */
     const hone_words *dims;           /* batch=8, or NULL */
     /* Free dims that nobody gave are 1. True: and where the model cannot be planned so, other sizes (dims.h), for which it has to be planned. */

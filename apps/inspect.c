@@ -13,6 +13,7 @@
 #include "output.h"
 #include "table.h"
 #include "term.h"
+#include "where.h"
 
 enum { OPS_A_LINE = 6 };
 typedef struct {
@@ -171,6 +172,7 @@ static int inspect(const char *path, const wish *w) {
     char *plan = NULL;
     char why[4096];
     int rc = w->html ? hone_output_check("--html", w->html, &(hone_words){&path, 1}, NULL) : 0;
+    if (!rc && w->html) rc = hone_output_try("--html", w->html);
     if (rc) return rc;
     hone_status s = hone_load(path, &m, why, sizeof why);
     rc = s ? hone_args_stopped(s, why) : 0;
@@ -188,15 +190,17 @@ int hone_cmd_inspect(int argc, char **argv) {
     static const char *const orders[] = {"number", "work", "bytes", "parameters"};
     wish w = {.sort = "number"};
     hone_words operands = {0};
+    hone_where where = {0};
     const hone_option options[] = {
         {"--nodes", NULL, "a table of the nodes", HONE_ARG_FLAG, &w.nodes, 0},
-        {"--sort", "BY", "the table's order: work, bytes or parameters, largest first", HONE_ARG_TEXT, &w.sort, 0},
+        {"--sort", "work|bytes|parameters", "the table's order, largest first", HONE_ARG_TEXT, &w.sort, 0},
         {"--passes", NULL, "what each pass did", HONE_ARG_FLAG, &w.passes, 0},
         {"--memory", NULL, "the memory for tensors, step by step, and what makes its peak", HONE_ARG_FLAG, &w.memory, 0},
         {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST, &w.dims, 0},
         {"--text", NULL, "the graph as text", HONE_ARG_FLAG, &w.text, 0},
         {"--dot", NULL, "the graph for Graphviz, and nothing else", HONE_ARG_FLAG, &w.dot, 0},
         {"--html", "FILE", "write a page with the graph, to look at in any browser", HONE_ARG_TEXT, &w.html, 0},
+        HONE_OPS_OPTION(&where),
         {"--json", NULL, "print JSON: one member a topic", HONE_ARG_FLAG, &w.json, 0},
         {0},
     };
@@ -213,8 +217,11 @@ int hone_cmd_inspect(int argc, char **argv) {
         bool known = false;
         for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) known |= !strcmp(w.sort, orders[k]);
         if (strcmp(w.sort, "number") != 0) w.nodes = true;
-        rc = known ? inspect(operands.at[0], &w) : hone_args_wrong("--sort %s: nodes are sorted by work, bytes or parameters", w.sort);
+        rc = known ? hone_where_begin(&where) : 1;
+        if (!rc) rc = inspect(operands.at[0], &w);
+        else if (!known) rc = hone_args_wrong("--sort %s: nodes are sorted by work, bytes or parameters", w.sort);
     }
+    hone_where_free(&where);
     hone_words_free(&operands);
     hone_words_free(&w.dims);
     return rc;

@@ -3,13 +3,17 @@
 #include "load.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "args.h"
 #include "hone/tools.h"
+#include "term.h"
 
 enum { MOST = 512, PATH = 1024 };
 
@@ -36,6 +40,32 @@ static bool guess(const char *folder, const char *like, char *out, size_t room) 
     for (int k = 0; k < n; k++) free(names[k]);
     return found;
 }
+static char spooled[64];
+const char *hone_model_shown(const char *path) { return path == spooled ? "-" : path; }
+const char *hone_load_stdin(void) {
+    static const long long most = 1ll << 40;
+    if (*spooled) return spooled; /* named twice, it is the same */
+    if (isatty(STDIN_FILENO)) return hone_args_wrong("- is the model on stdin, and stdin is a terminal: 'hone run - < model.onnx'"), NULL;
+    const int fd = memfd_create("stdin.onnx", 0); /* children have it, too */
+    char *buffer = hone_must_alloc(1 << 20);
+    long long all = 0;
+    ssize_t n = fd < 0 ? -1 : 1;
+    hone_progress bar;
+    hone_progress_begin(&bar, "reading stdin");
+    while (n > 0 && all < most) {
+        do n = read(STDIN_FILENO, buffer, 1 << 20);
+        while (n < 0 && errno == EINTR);
+        for (ssize_t done = 0, put; n > 0 && done < n; done += put)
+            if ((put = write(fd, buffer + done, (size_t)(n - done))) <= 0) n = -1, put = 0;
+        all += n > 0 ? n : 0;
+    }
+    hone_progress_end(&bar);
+    free(buffer);
+    if (n < 0) return hone_args_wrong("the model on stdin cannot be read: %s", strerror(errno)), NULL;
+    if (!all) return hone_args_wrong("stdin is empty: there is no model"), NULL;
+    snprintf(spooled, sizeof spooled, "/proc/%ld/fd/%d", (long)getpid(), fd);
+    return spooled;
+}
 hone_dtype hone_precision(const char *word, size_t length) {
     static const hone_dtype all[] = {HONE_DTYPE_F32, HONE_DTYPE_BF16, HONE_DTYPE_F16};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
@@ -45,7 +75,12 @@ hone_dtype hone_precision(const char *word, size_t length) {
     return HONE_DTYPE_NONE;
 }
 hone_status hone_load(const char *path, hone_model **out, char *why, size_t room) {
+    hone_progress bar;
+    hone_progress_begin(&bar, "loading the model");
+    const double began = hone_clock_ms();
     hone_status s = hone_model_load(path, out);
+    hone_progress_end(&bar);
+    if (!s) hone_note("%s loaded and compiled in %s", hone_model_shown(path), hone_text_ms(hone_clock_ms() - began));
     if (!s) return s;
     struct stat st;
     char meant[PATH] = "", folder[PATH];

@@ -7,6 +7,7 @@
 #include "args.h"
 #include "commands.h"
 #include "hone/hone.h"
+#include "load.h"
 #include "term.h"
 
 const hone_command hone_commands[] = {
@@ -63,6 +64,7 @@ int main(int argc, char **argv) {
         printf("hone %s\n", hone_version());
         return 0;
     }
+    hone_args_stdin(hone_load_stdin);
     for (int k = 0; k < COMMANDS; k++) {
         if (strcmp(word, hone_commands[k].name) != 0) continue;
         int rc = hone_commands[k].run(argc - 1, argv + 1);

@@ -48,6 +48,14 @@ int hone_output_begin(const char *option, const char *path, hone_output *out) {
     return rc;
 }
 
+int hone_output_try(const char *option, const char *path) {
+    struct stat st;
+    hone_output o;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return 0; /* a pipe would be opened, and closed again */
+    int rc = hone_output_begin(option, path, &o);
+    return rc ? rc : hone_output_end(&o, false);
+}
+
 int hone_output_end(hone_output *o, bool keep) {
     int rc = 0, lost = ferror(o->to);
     if (fclose(o->to)) lost = 1;

@@ -19,4 +19,6 @@ typedef struct {
 int hone_output_begin(const char *option, const char *path, hone_output *out); /* 0, or the exit code */
 /* keep false: nothing is left behind. 0, or the exit code: one line was said. */
 int hone_output_end(hone_output *, bool keep);
+/* Whether it can be written, found out before the work that it is for; nothing is left there. */
+int hone_output_try(const char *option, const char *path);
 #endif

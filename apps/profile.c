@@ -37,7 +37,7 @@ typedef struct {
     const char *path, *precision, *wisdom, *by;
     int seed, threads, runs, top;
     double seconds;
-    bool json;
+    bool json, cast;
     hone_where where;
     hone_words inputs, shapes, dims;
     hone_feed_wish feed;
@@ -365,7 +365,7 @@ static void tell(const job *j, grouping by) {
 static void put_number(const char *key, double v) { hone_json_member_number(stdout, key, v); }
 static void tell_json(const job *j, grouping by) {
     hone_args_answered();
-    printf("{"), hone_json_first_text(stdout, "model", j->path);
+    printf("{"), hone_json_first_text(stdout, "model", hone_model_shown(j->path));
     hone_json_member_text(stdout, "device", j->where.device ? j->where.device : "cpu");
     hone_json_member_text(stdout, "precision", j->precision ? j->precision : "f32");
     printf(", \"threads\": %d, \"runs\": %d", j->speed.threads, j->times.n);
@@ -413,7 +413,7 @@ static void tell_json(const job *j, grouping by) {
 
 static int do_job(job *j, grouping by) {
     hone_json *steps = NULL, *plan = NULL;
-    j->feed = (hone_feed_wish){.inputs = &j->inputs, .shapes = &j->shapes, .seed = j->seed, .dims = &j->dims};
+    j->feed = (hone_feed_wish){.inputs = &j->inputs, .shapes = &j->shapes, .seed = j->seed, .dims = &j->dims, .cast = j->cast};
     int rc = open_model(j);
     if (!rc) rc = hone_feed(j->model, &j->feed, j->fed);
     if (!rc) rc = measure(j, &steps);
@@ -424,7 +424,7 @@ static int do_job(job *j, grouping by) {
         gather(j, steps);
         if ((plan = plan_of(j))) add_work(j, plan);
         qsort(j->row, (size_t)j->n, sizeof *j->row, slower);
-        advise(j, j->path);
+        advise(j, hone_model_shown(j->path));
         group(j, by);
         if (j->json) tell_json(j, by);
         else tell(j, by);
@@ -446,6 +446,7 @@ int hone_cmd_profile(int argc, char **argv) {
         {"--precision", "f32|bf16|f16", "what floats are computed in (f32)", HONE_ARG_TEXT, &j.precision, 0},
         {"--wisdom", "FILE", "choices that hone tune measured (else: as hone run; '' for none)", HONE_ARG_TEXT, &j.wisdom, 0},
         {"--input", "[NAME=]FILE", "an input, as of hone run (else: random numbers)", HONE_ARG_LIST, &j.inputs, 0},
+        {"--cast", NULL, "with --input: convert files of another type, where every number fits", HONE_ARG_FLAG, &j.cast, 0},
         {"--shape", "[NAME=]DIMS", "dims of a random or .bin input, as 1x3x224x224", HONE_ARG_LIST, &j.shapes, 0},
         {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST, &j.dims, 0},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.seed, 0},

@@ -24,7 +24,7 @@ typedef struct {
     const char *path, *save, *check, *labels_path, *wisdom, *precision;
     int seed, threads, runs, top;
     double rtol, atol;
-    bool interpret, json, picture;
+    bool interpret, json, picture, cast;
     hone_where where;
     hone_words inputs, shapes, dims;
     hone_picture_wish wish;
@@ -122,6 +122,21 @@ static bool is_numbers(const hone_value *v) {
     return good && hone_value_kind_of(v) != HONE_VALUE_MAP;
 }
 
+/* Before the run: the folder is there and can be written, and no output lies where something that is read does. */
+static int prepare_save(const job *j) {
+    static const char *const endings[] = {"npy", "pb"};
+    char *path = hone_must_alloc(strlen(j->save) + 64);
+    int rc = 0;
+    if (mkdir(j->save, 0777) && errno != EEXIST) rc = hone_args_wrong("--save %s: %s", j->save, strerror(errno));
+    for (int k = 0; k < 2 * j->n_out && !rc; k++) {
+        sprintf(path, "%s/output_%d.%s", j->save, k / 2, endings[k % 2]);
+        rc = may_save(j, path);
+        if (!rc && k == 0) rc = hone_output_try("--save", path);
+    }
+    free(path);
+    return rc;
+}
+
 static int save_all(const job *j) {
     if (mkdir(j->save, 0777) && errno != EEXIST) return hone_args_wrong("--save %s: %s", j->save, strerror(errno));
     size_t room = strlen(j->save) + 64;
@@ -160,6 +175,18 @@ static int compare_all(job *j) {
 }
 
 /* ---- telling ---- */
+
+/* Names for other classes than there are would be read as the truth. */
+static void tell_labels(const job *j) {
+    for (int k = 0; k < j->n_out && j->labels.n && j->top; k++) {
+        const hone_value *v = j->out[k];
+        const int rank = hone_value_kind_of(v) == HONE_VALUE_TENSOR ? hone_value_rank(v) : 0;
+        const long long classes = rank ? (long long)hone_value_dims(v)[rank - 1] : 1;
+        if (classes != j->labels.n)
+            hone_args_warn("--labels %s has %d names, output '%s' %lld classes: they are hardly its names", j->labels_path, j->labels.n,
+                           hone_model_output(j->model, k)->name, classes);
+    }
+}
 
 static int name_width(const job *j) {
     size_t width = 0;
@@ -244,10 +271,12 @@ static void tell_memory(const char *report) {
     if (elsewhere > 0) {
         hone_print(stdout, "memory  %s for tensors on the device", hone_text_bytes(elsewhere));
         hone_print(stdout, ", %s on the host\n", hone_text_bytes(arena));
+    } else if (arena == 0) { /* one step, from inputs to outputs */
+        hone_print(stdout, "memory  none for tensors: nothing lies between the inputs and the outputs\n");
     } else if (isfinite(arena)) {
         hone_print(stdout, "memory  %s peak for tensors", hone_text_bytes(arena));
-        if (isfinite(sum)) hone_print(stdout, "; all of them side by side are %s", hone_text_bytes(sum));
-        if (isfinite(bound)) hone_print(stdout, "; no plan can need less than %s", hone_text_bytes(bound));
+        if (isfinite(sum) && sum > arena) hone_print(stdout, "; all of them side by side are %s", hone_text_bytes(sum));
+        if (isfinite(bound) && bound > 0) hone_print(stdout, "; no plan can need less than %s", hone_text_bytes(bound));
         putchar('\n');
     }
     hone_json_free(r);
@@ -278,7 +307,7 @@ static void put_named(const char *name, const char *text) {
 static void tell_json(const job *j, const char *memory, const char *wisdom) {
     hone_args_answered();
     putchar('{');
-    put_named("model", j->path);
+    put_named("model", hone_model_shown(j->path));
     printf(", \"inputs\": [");
     for (int k = 0; k < j->n_in; k++) {
         printf(k ? ", {" : "{");
@@ -338,23 +367,28 @@ static int do_job(job *j) {
     int rc = j->labels_path ? hone_labels_read(j->labels_path, &j->labels) : 0;
     char *memory = NULL, *wisdom = NULL;
     if (!rc) rc = open_model(j);
+    if (!rc && j->save) rc = prepare_save(j);
     if (!rc && j->check) rc = hone_feed_set(j->model, j->check, j->fed);
-    j->feed = (hone_feed_wish){.inputs = &j->inputs, .shapes = &j->shapes, .seed = j->seed, .picture = &j->wish, .dims = &j->dims};
+    j->feed = (hone_feed_wish){
+        .inputs = &j->inputs, .shapes = &j->shapes, .seed = j->seed, .picture = &j->wish, .dims = &j->dims, .cast = j->cast};
     if (!rc && !j->check) rc = hone_feed(j->model, &j->feed, j->fed);
     if (!rc) rc = run_all(j);
     if (!rc && j->check) rc = compare_all(j);
     if (rc) return rc;
     if (hone_session_report(j->session, "memory", &memory)) memory = NULL; /* the interpreter has none */
     if (hone_session_report(j->session, "wisdom", &wisdom)) wisdom = NULL;
+    tell_labels(j);
     if (j->json) {
         tell_json(j, memory, wisdom);
     } else {
         if (!j->check) tell_values(j);
         if (j->check) tell_check(j);
-        tell_time(j);
-        tell_precision(j);
-        tell_memory(memory);
-        tell_wisdom(wisdom);
+        if (!hone_args_quiet()) {
+            tell_time(j);
+            tell_precision(j);
+            tell_memory(memory);
+            tell_wisdom(wisdom);
+        }
     }
     hone_text_release(memory), hone_text_release(wisdom);
     if (j->save) rc = save_all(j);
@@ -365,8 +399,12 @@ int hone_cmd_run(int argc, char **argv) {
     job j = {.runs = 1, .rtol = 1e-3, .atol = 1e-5};
     hone_words operands = {0};
     const hone_option options[] = {
-        {"--input", "[NAME=]FILE", "a .npy, .pb or .bin file or a picture for an input, by name or in order; several pictures are a batch",
+        {"--input", "[NAME=]FILE",
+         "a .npy, .npz, .pb or .bin file or a picture for an input, by name or in order (several pictures are a batch); or NAME=16000, "
+         "NAME=1,2,3, "
+         "NAME=ones, NAME=random",
          HONE_ARG_LIST, &j.inputs, 0},
+        {"--cast", NULL, "with --input: convert files of another type, where every number fits", HONE_ARG_FLAG, &j.cast, 0},
         {"--resize", "N|WxH|HOW", "pictures: shorter side to N; just WxH; 'stretch' or 'pad' to the model's size (else: cover it)",
          HONE_ARG_TEXT, &j.wish.resize, 0},
         {"--crop", "N|WxH", "pictures: cut out the centre (the model's size where it has one)", HONE_ARG_TEXT, &j.wish.crop, 0},
@@ -388,7 +426,7 @@ int hone_cmd_run(int argc, char **argv) {
         {"--check", "DIR", "take DIR/input_K.pb and compare with DIR/output_K.pb; fails when they differ", HONE_ARG_TEXT, &j.check, 0},
         {"--rtol", "R", "with --check: |got - want| <= A + R * |want| (0.001)", HONE_ARG_NUMBER, &j.rtol, 0},
         {"--atol", "A", "with --check (0.00001)", HONE_ARG_NUMBER, &j.atol, 0},
-        {"--precision", "P",
+        {"--precision", "f32|bf16|f16",
          "what floats are computed in: f32; bf16 or f16 for products with constant weights, on other devices for all that is stored (f32)",
          HONE_ARG_TEXT, &j.precision, 0},
         {"--interpret", NULL, "run by the interpreter, the slow definition of every op", HONE_ARG_FLAG, &j.interpret, 0},

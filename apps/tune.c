@@ -19,7 +19,7 @@
 typedef struct {
     const char *path, *budget, *file;
     int seed, threads;
-    bool json, all;
+    bool json, all, cast;
     hone_words inputs, shapes, dims;
     hone_model *model;
     hone_fed *fed;
@@ -156,7 +156,7 @@ static int do_job(job *j) {
     j->n_in = hone_model_inputs(j->model);
     j->fed = hone_must_alloc(sizeof *j->fed * (size_t)j->n_in);
     j->in = hone_must_alloc(sizeof *j->in * (size_t)j->n_in);
-    hone_feed_wish wish = {.inputs = &j->inputs, .shapes = &j->shapes, .seed = j->seed, .dims = &j->dims};
+    hone_feed_wish wish = {.inputs = &j->inputs, .shapes = &j->shapes, .seed = j->seed, .dims = &j->dims, .cast = j->cast};
     rc = hone_feed(j->model, &wish, j->fed);
     if (rc) return rc;
     do {
@@ -197,6 +197,7 @@ int hone_cmd_tune(int argc, char **argv) {
          HONE_ARG_TEXT, &j.file, 0},
         {"--threads", "N", "measure on at most so many (0: all cores)", HONE_ARG_THREADS, &j.threads, 0},
         {"--input", "[NAME=]FILE", "a .npy, .pb or .bin file or a picture for an input, by name or in order", HONE_ARG_LIST, &j.inputs, 0},
+        {"--cast", NULL, "with --input: convert files of another type, where every number fits", HONE_ARG_FLAG, &j.cast, 0},
         {"--shape", "[NAME=]DIMS", "dims of a random or .bin input; wisdom is for these", HONE_ARG_LIST, &j.shapes, 0},
         {"--dim", "NAME=SIZE", "a free dim of the inputs, as in batch=8; others are guessed", HONE_ARG_LIST, &j.dims, 0},
         {"--seed", "N", "of the random inputs (0)", HONE_ARG_INT, &j.seed, 0},

@@ -2,12 +2,15 @@
    where: see where.h. */
 #include "where.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hone/device.h"
 
-static const char DEVICE[] = "HONE_COMMAND_DEVICE", PLACE[] = "HONE_COMMAND_PLACE", PLUGINS[] = "HONE_COMMAND_PLUGINS";
+static const char DEVICE[] = "HONE_COMMAND_DEVICE", PLACE[] = "HONE_COMMAND_PLACE", PLUGINS[] = "HONE_COMMAND_PLUGINS",
+                  OPS[] = "HONE_COMMAND_OPS";
 
 static char *join(const hone_words *w) { /* a line each */
     size_t bytes = 1;
@@ -20,22 +23,51 @@ static char *join(const hone_words *w) { /* a line each */
     }
     return text;
 }
+static int add_ops(const char *path) {
+    enum { MOST = 16 << 20 };
+    FILE *f = fopen(path, "rb");
+    if (!f) return hone_args_wrong("--ops %s: %s", path, strerror(errno));
+    char *text = hone_must_alloc(MOST + 1);
+    const size_t n = fread(text, 1, MOST + 1, f);
+    const bool bad = ferror(f) != 0;
+    fclose(f);
+    hone_status s = bad || n > MOST ? HONE_OK : hone_ops_add(path, text, n);
+    free(text);
+    if (bad) return hone_args_wrong("--ops %s: the file cannot be read", path);
+    if (n > MOST) return hone_args_wrong("--ops %s: more than %d MB of text", path, MOST >> 20);
+    return s ? hone_args_failed(s) : 0;
+}
 int hone_where_begin(hone_where *w) {
     for (int k = 0; k < w->plugins.n; k++) {
         hone_status s = hone_plugin_load(w->plugins.at[k]);
         if (s) return hone_args_failed(s);
+    }
+    for (int k = 0; k < w->ops.n; k++) {
+        int rc = add_ops(w->ops.at[k]);
+        if (rc) return rc;
     }
     if (w->place.n && !w->lines) w->lines = join(&w->place);
     return 0;
 }
 void hone_where_set(const hone_where *w, hone_options *o) { o->device = w->device, o->place = w->lines; }
 void hone_where_export(const hone_where *w) {
-    char *plugins = join(&w->plugins);
+    char *plugins = join(&w->plugins), *ops = join(&w->ops);
     if (w->device) setenv(DEVICE, w->device, 1);
     char *lines = join(&w->place);
     if (w->place.n) setenv(PLACE, lines, 1);
     setenv(PLUGINS, plugins, 1);
-    free(plugins), free(lines);
+    setenv(OPS, ops, 1);
+    free(plugins), free(lines), free(ops);
+}
+/* The lines of a text; its copy, to be freed after them. */
+static char *split(const char *text, hone_words *out) {
+    char *copy = hone_must_alloc((text ? strlen(text) : 0) + 1);
+    int n = 0;
+    if (text) strcpy(copy, text);
+    for (const char *p = copy; *p; p++) n += *p == '\n';
+    out->at = hone_must_alloc(sizeof *out->at * (size_t)(n + 1));
+    for (char *p = copy, *end; (end = strchr(p, '\n')); p = end + 1) *end = 0, out->at[out->n++] = p;
+    return copy;
 }
 int hone_where_import(hone_where *w) {
     const char *place = getenv(PLACE), *list = getenv(PLUGINS);
@@ -44,18 +76,15 @@ int hone_where_import(hone_where *w) {
         w->lines = hone_must_alloc(strlen(place) + 1);
         memcpy(w->lines, place, strlen(place) + 1);
     }
-    while (list && *list) {
-        const size_t n = strcspn(list, "\n");
-        char *file = hone_must_alloc(n + 1);
-        memcpy(file, list, n);
-        hone_status s = hone_plugin_load(file);
-        free(file);
-        if (s) return hone_args_failed(s);
-        list += n + (list[n] == '\n');
-    }
-    return 0;
+    hone_words plugins = {0}, ops = {0};
+    char *names = split(list, &plugins), *texts = split(getenv(OPS), &ops);
+    hone_where all = {.plugins = plugins, .ops = ops};
+    int rc = hone_where_begin(&all);
+    hone_words_free(&plugins), hone_words_free(&ops);
+    free(names), free(texts);
+    return rc;
 }
 void hone_where_free(hone_where *w) {
-    hone_words_free(&w->place), hone_words_free(&w->plugins);
+    hone_words_free(&w->place), hone_words_free(&w->plugins), hone_words_free(&w->ops);
     free(w->lines);
 }

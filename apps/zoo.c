@@ -7,6 +7,7 @@
 #include "args.h"
 #include "commands.h"
 #include "json.h"
+#include "output.h"
 #include "table.h"
 #include "term.h"
 
@@ -71,6 +72,8 @@ static int tell(const char *spec, bool json) {
 }
 
 static int write_model(const char *spec, const char *path) {
+    int rc = hone_output_try("-o", path);
+    if (rc) return rc;
     hone_status s = hone_zoo_write(spec, path);
     if (s) return hone_args_failed(s);
     printf("wrote %s\n", path);

@@ -19,7 +19,7 @@ declare -A may=(
     [plan]="base loops ir passes device"
     [pack]="base loops ir plan"
     [zoo]="base loops ir"
-    [run]="base loops ir host model passes quant device plan pack zoo"
+    [run]="base loops ir host image model passes quant device plan pack zoo"
     [serve]=""
     [apps]=""
 )

@@ -74,6 +74,84 @@ EOF
     "$hone" version --json | python3 -c 'import json, sys; a = json.load(sys.stdin); assert a["compiler"] and a["cpu_level"] and "commit" in a, a' || say "version --json"
 fi
 
+# Inputs said on the command line: numbers for all elements or one each, fills, archives, another type.
+seven=$source/examples/digits/seven.npy
+try 0 "f32[2,1,28,28]  ones" run "$model" -i image=ones -d batch=2
+try 0 '"min": 0.25, "max": 0.25, "mean": 0.25' run "$model" -i image=0.25 --json -q
+try 1 "these are 3" run "$model" -i image=1,2,3
+try 1 "did you mean 'image'" run "$model" -i imgae=ones
+try 1 "did you mean 'image'" run "$model" --shape imagee=1x1x28x28
+if command -v python3 >/dev/null && python3 -c 'import numpy' 2>/dev/null; then
+    python3 - "$folder" "$seven" <<'EOF'
+import sys, numpy as np
+x = np.load(sys.argv[2])
+f = sys.argv[1]
+np.savez(f"{f}/stored.npz", image=x)
+np.savez_compressed(f"{f}/deflated.npz", image=x, other=np.arange(3))
+np.savez(f"{f}/alone.npz", anything=x)
+np.savez(f"{f}/wrong.npz", imag=x)
+np.save(f"{f}/f64.npy", x.astype(np.float64))
+np.save(f"{f}/big.npy", x.astype(np.float64) + 1e300)
+np.save(f"{f}/u8.npy", (x * 255).astype(np.uint8))
+EOF
+    want=$("$hone" run "$model" -i "$seven" -q | tail -n 1)
+    for file in "$folder/stored.npz" "image=$folder/stored.npz" "image=$folder/deflated.npz" "image=$folder/deflated.npz:image" "$folder/alone.npz"; do
+        [[ $("$hone" run "$model" -i "$file" -q | tail -n 1) == "$want" ]] || say "--input $file gives another answer"
+    done
+    try 1 "did you mean 'image'" run "$model" -i "$folder/wrong.npz"
+    try 1 "has no array 'none'" run "$model" -i "image=$folder/stored.npz:none"
+    try 1 "--cast converts it" run "$model" -i "$folder/f64.npy"
+    try 0 "f64 converted to f32" run "$model" -i "$folder/f64.npy" --cast
+    [[ $("$hone" run "$model" -i "$folder/f64.npy" --cast -q | tail -n 1) == "$want" ]] || say "--cast gives another answer"
+    try 1 "which is no f32" run "$model" -i "$folder/big.npy" --cast
+    try 0 "u8 converted" profile "$model" --runs 2 -i "$folder/u8.npy" --cast --json
+    size=$(wc -c <"$folder/deflated.npz")
+    for k in $(seq 0 23); do # cut short, or with a bit turned over
+        head -c $((size * k / 24)) "$folder/deflated.npz" >"$folder/cut.npz"
+        cp "$folder/deflated.npz" "$folder/flipped.npz"
+        at=$(((k * 7919 + 13) % size))
+        byte=$(od -An -tu1 -j $at -N 1 "$folder/flipped.npz")
+        printf "\\$(printf '%03o' $((byte ^ (1 << k % 8))))" | dd of="$folder/flipped.npz" bs=1 seek=$at conv=notrunc 2>/dev/null
+        for file in cut flipped; do
+            "$hone" run "$model" -i "image=$folder/$file.npz" -q >"$folder/out" 2>&1
+            rc=$?
+            [ $rc = 1 ] || { [ $rc = 0 ] && [ "$(tail -n 1 "$folder/out")" = "$want" ]; } || say "a damaged archive, case $k, $file: exit $rc, $(head -c 300 "$folder/out")"
+        done
+    done
+fi
+
+# The model on stdin, ops of one's own as a file.
+try_in() { out=$("$hone" "${@:2}" <"$model" 2>&1); [[ $out == *"$1"* ]] || say "hone ${*:2} < model: $out"; }
+try_in "f32[1,10]" run -
+try_in "can run" check -
+try_in "latency" bench - --runs 2
+try_in '"model": "-"' run - --json
+try_in "is written" inspect - --html "$folder/page.html"
+out=$("$hone" run - </dev/null 2>&1) && say "an empty stdin ran"
+[[ $out == *"stdin is empty"* ]] || say "an empty stdin: $out"
+printf 'op my.ops.Swish 1 (x[I..]: T) -> y[I..]: T\n  T: f16 bf16 f32 f64\n  attr beta = 1.0\n  y[i..] = x[i..] * sigmoid(beta * x[i..])\n' >"$folder/swish.hop"
+try 1 "Swish" run "$source/examples/user_op/model.onnx"
+for call in "run" "check" "bench --runs 2" "inspect" "explain --node 0" "profile --runs 2" "compile -o $folder/x.onnx --json"; do
+    case $call in compile*) try 1 "cannot export" ${call%% *} "$source/examples/user_op/model.onnx" ${call#* } --ops "$folder/swish.hop" ;;
+    *) try 0 "" ${call%% *} "$source/examples/user_op/model.onnx" ${call#"${call%% *}"} --ops "$folder/swish.hop" ;; esac
+done
+echo "op broken" >"$folder/broken.hop"
+try 1 "broken.hop:1:" run "$model" --ops "$folder/broken.hop"
+try 1 "No such file" run "$model" --ops "$folder/none.hop"
+
+# What is wrong with the environment, and what cannot be written, is said before any work.
+export HONE_CPU=bogus
+for call in "run $model" "devices" "check $model" "version"; do try 1 "HONE_CPU is 'bogus'" $call; done
+unset HONE_CPU
+for call in "run $model --save $folder/none/out" "bench $model --save $folder/none/x" "inspect $model --html $folder/none/x" "compile $model -o $folder/none/x.onnx" "zoo resnet18 -o $folder/none/x.onnx" "compare $model --with none --html $folder/none/x" "tune $model -o /dev/null/x"; do
+    SECONDS=0
+    out=$("$hone" $call 2>&1) && say "hone $call: exit 0"
+    [ $SECONDS -le 2 ] || say "hone $call: found out after $SECONDS s"
+done
+printf 'a\nb\n' >"$folder/two.txt"
+try 0 "has 2 names, output 'probability' 10 classes" run "$model" --top 2 --labels "$folder/two.txt"
+[ "$("$hone" run "$model" --top 1 --labels "$source/examples/digits/labels.txt" 2>&1 >/dev/null)" = "" ] || say "labels that fit are remarked on"
+
 # profile: every node once, shares that make a whole, rates that follow from work and time.
 try 0 "Conv + Relu" profile "$model" --runs 20 -t1
 try 0 "advice" profile "$model" --runs 5 --by tactic

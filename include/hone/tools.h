@@ -68,6 +68,14 @@ HONE_API hone_status hone_machine_speed(int threads, hone_speed *out);
    stand in the model. Out: a copy, cut to `room` bytes, that ends in a zero; the bytes written, without that zero. lines 1: line ends stay. */
 HONE_API size_t hone_text_visible(char *out, size_t room, const char *text, size_t bytes, int lines);
 
+/* One array of a NumPy archive (.npz) by its name, as numpy.savez or savez_compressed wrote it; and the names there are, as a JSON list, freed
+   with hone_text_release. Fails: IO; BAD_INPUT for what is damaged and for a name that is not there. */
+HONE_API hone_status hone_npz_read(const char *path, const char *name, hone_value **out);
+HONE_API hone_status hone_npz_names(const char *path, char **out);
+/* A tensor of numbers as one of another type. Fails: BAD_INPUT for a number that the type cannot hold (300 as u8, 1.5 as i64, 1e9 as f16);
+   floats round to nearest. */
+HONE_API hone_status hone_value_cast(const hone_value *, hone_dtype to, hone_value **out);
+
 /* Which of these names was meant by a mistyped word of so many bytes; NULL where none is near. Borrowed: it is one of them. */
 HONE_API const char *hone_nearest(const char *word, size_t bytes, const char *const *names, int n);
 

@@ -166,6 +166,18 @@ uint32_t hone_cpu(void) {
 
 void hone_cpu_mask(uint32_t allowed) { atomic_store(&mask, allowed); }
 
+hone_status hone_cpu_check(void) {
+    const char *level = getenv("HONE_CPU");
+    char all[128] = "";
+    size_t n = 0;
+    if (!level) return HONE_OK;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        if (!strcmp(level, levels[i].name)) return HONE_OK;
+        n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", levels[i].name);
+    }
+    return hone_fail(HONE_BAD_INPUT, "HONE_CPU is '%s'; there are %s", level, all);
+}
+
 const char *hone_cpu_name(void) {
     pthread_once(&once, look);
     return name;

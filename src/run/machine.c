@@ -88,6 +88,7 @@ hone_status hone_machine_speed(int threads, hone_speed *out) {
 }
 hone_status hone_machine_report(int measure, char **out) {
     if (!out) return hone_fail(HONE_BAD_INPUT, "hone_machine_report: out must not be NULL");
+    HONE_TRY(hone_cpu_check());
     const uint32_t have = hone_cpu();
     const char *forced = getenv("HONE_CPU");
     hone_text t = {0};

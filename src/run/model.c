@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "base/file.h"
 #include "hone/tools.h"
 #include "model/onnx.h"
@@ -73,6 +74,7 @@ hone_status hone_model_load_open(const char *path, const char *const *names, int
     const hone_library *lib;
     hone_graph *g;
     if (!path || !out || (n && !names)) return hone_fail(HONE_BAD_INPUT, "hone_model_load: path, names and out must not be NULL");
+    HONE_TRY(hone_cpu_check());
     HONE_TRY(hone_library_builtin(&lib));
     bool zoo = !strncmp(path, HONE_ZOO_PREFIX, strlen(HONE_ZOO_PREFIX)); /* not a file: a network that we make */
     HONE_TRY(zoo ? hone_zoo_graph(path, lib, &g) : hone_onnx_load_open(path, names, n, lib, &g));
@@ -82,6 +84,7 @@ hone_status hone_model_load_memory(const void *data, size_t bytes, hone_model **
     const hone_library *lib;
     hone_graph *g;
     if ((!data && bytes) || !out) return hone_fail(HONE_BAD_INPUT, "hone_model_load_memory: data and out must not be NULL");
+    HONE_TRY(hone_cpu_check());
     HONE_TRY(hone_library_builtin(&lib));
     HONE_TRY(hone_onnx_load_memory(data, bytes, NULL, lib, &g));
     return wrap(g, out);
@@ -92,18 +95,24 @@ void hone_model_free(hone_model *m) {
     hone_compiled_destroy(m->compiled);
     hone_free(m);
 }
-int hone_model_inputs(const hone_model *m) { return m->compiled->graph->in.n; }
-int hone_model_outputs(const hone_model *m) { return m->compiled->graph->out.n; }
-const hone_port *hone_model_input(const hone_model *m, int k) { return k >= 0 && k < m->compiled->graph->in.n ? m->in + k : NULL; }
-const hone_port *hone_model_output(const hone_model *m, int k) { return k >= 0 && k < m->compiled->graph->out.n ? m->out + k : NULL; }
+int hone_model_inputs(const hone_model *m) { return !m ? 0 : m->compiled->graph->in.n; }
+int hone_model_outputs(const hone_model *m) { return !m ? 0 : m->compiled->graph->out.n; }
+const hone_port *hone_model_input(const hone_model *m, int k) { return m && k >= 0 && k < m->compiled->graph->in.n ? m->in + k : NULL; }
+const hone_port *hone_model_output(const hone_model *m, int k) { return m && k >= 0 && k < m->compiled->graph->out.n ? m->out + k : NULL; }
 
 /* ---- sessions ----------------------------------------------------------------------------------------------------------------------- */
 void hone_options_default(hone_options *o) { *o = (hone_options){0}; }
+enum { THREADS_MOST = 1024 }; /* more are a mistake, whatever the machine */
 hone_status hone_session_create(const hone_model *m, const hone_options *o, hone_session **out) {
     if (!m || !out) return hone_fail(HONE_BAD_INPUT, "hone_session_create: model and out must not be NULL");
     if (o && o->precision != HONE_DTYPE_NONE && o->precision != HONE_DTYPE_F32 && o->precision != HONE_DTYPE_BF16 &&
         o->precision != HONE_DTYPE_F16)
         return hone_fail(HONE_NOT_SUPPORTED, "precision %s: a session computes in f32, bf16 or f16", hone_dtype_name(o->precision));
+    if (o && (o->threads < 0 || o->threads > THREADS_MOST))
+        return hone_fail(HONE_BAD_INPUT, "options: threads is %d; it must be from 0, all cores, to %d", o->threads, THREADS_MOST);
+    if (o && (o->plans < 0 || o->limit_ms < 0 || o->profile < 0 || o->profile > 2))
+        return hone_fail(HONE_BAD_INPUT, "options: plans and limit_ms must not be negative, and profile is 0, 1 or 2");
+    HONE_TRY(hone_cpu_check());
     hone_session *s = hone_alloc(sizeof *s);
     if (!s) return hone_fail(HONE_NO_MEMORY, "no memory for a session");
     hone_exec_options e = {0};
@@ -149,6 +158,7 @@ void hone_session_free(hone_session *s) {
     hone_free(s);
 }
 hone_status hone_session_run(hone_session *s, hone_value *const *in, hone_value **out) {
+    if (!s) return hone_fail(HONE_BAD_INPUT, "hone_session_run: the session must not be NULL");
     const hone_graph *g = s->model->compiled->graph;
     hone_value *room[16] = {0}, **made = room;
     if ((!in && g->in.n) || (!out && g->out.n)) return hone_fail(HONE_BAD_INPUT, "hone_session_run: in and out must not be NULL");

@@ -137,7 +137,7 @@ static void nodes(const hone_model *m, hone_text *t) {
     hone_text_put(t, "]");
 }
 hone_status hone_model_report(const hone_model *m, const char *topic, char **out) {
-    if (!topic || !out) return hone_fail(HONE_BAD_INPUT, "hone_model_report: topic and out must not be NULL");
+    if (!m || !topic || !out) return hone_fail(HONE_BAD_INPUT, "hone_model_report: model, topic and out must not be NULL");
     hone_text t = {0};
     if (!strcmp(topic, "summary")) summary(m, &t);
     else if (!strcmp(topic, "nodes")) nodes(m, &t);
@@ -186,7 +186,7 @@ static void put_wisdom(const hone_session *s, const hone_plan *p, hone_text *t) 
     hone_text_put(t, "}");
 }
 hone_status hone_session_report(const hone_session *s, const char *topic, char **out) {
-    if (!topic || !out) return hone_fail(HONE_BAD_INPUT, "hone_session_report: topic and out must not be NULL");
+    if (!s || !topic || !out) return hone_fail(HONE_BAD_INPUT, "hone_session_report: session, topic and out must not be NULL");
     hone_text t = {0};
     const hone_plan *p = hone_exec_last(s->exec);
     if (!p) return hone_fail(HONE_BAD_INPUT, "a session reports after its first run");
@@ -229,7 +229,7 @@ hone_status hone_session_report(const hone_session *s, const char *topic, char *
     return hone_text_give(&t, out);
 }
 hone_status hone_model_explain(const hone_model *m, const char *node, int c, char **out) {
-    if (!node || !out) return hone_fail(HONE_BAD_INPUT, "hone_model_explain: node and out must not be NULL");
+    if (!m || !node || !out) return hone_fail(HONE_BAD_INPUT, "hone_model_explain: model, node and out must not be NULL");
     const hone_graph *g = m->compiled->graph;
     char *end;
     long number = strtol(node, &end, 10);

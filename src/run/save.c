@@ -9,7 +9,10 @@
 #include "run/model.h"
 #include "zoo/zoo.h"
 
-hone_status hone_model_save(const hone_model *m, const char *path) { return hone_graph_export_file(m->compiled->graph, path, NULL); }
+hone_status hone_model_save(const hone_model *m, const char *path) {
+    if (!m || !path) return hone_fail(HONE_BAD_INPUT, "hone_model_save: model and path must not be NULL");
+    return hone_graph_export_file(m->compiled->graph, path, NULL);
+}
 
 hone_status hone_not_source(const char *model, const char *path) {
     const hone_library *lib;

@@ -8,7 +8,10 @@
 #include "device/away.h"
 #include "base/value.h"
 #include "model/onnx.h"
+#include "hone/tools.h"
+#include "run/model.h"
 #include "run/npy.h"
+#include "run/npz.h"
 #include "run/units.h"
 
 _Static_assert((int)HONE_VALUE_TENSOR == (int)HONE_TAG_TENSOR && (int)HONE_VALUE_SEQUENCE == (int)HONE_TAG_SEQUENCE &&
@@ -183,4 +186,26 @@ hone_status hone_value_bring(const hone_value *v, const char *device, hone_value
 void hone_value_where(const hone_value *v, char *out, size_t room) {
     if (v && v->away) snprintf(out, room, "%s:%d", v->away->unit.row->name, v->away->unit.number);
     else snprintf(out, room, "cpu");
+}
+
+/* ---- archives ---- */
+
+hone_status hone_npz_read(const char *path, const char *name, hone_value **out) {
+    hone_file f;
+    if (!path || !name || !out) return hone_fail(HONE_BAD_INPUT, "hone_npz_read: path, name and out must not be NULL");
+    HONE_TRY(hone_file_open(path, &f));
+    hone_status s = hone_npz_find(&f, name, out);
+    hone_file_close(&f);
+    return s ? hone_fail_at(s, "%s: ", path) : HONE_OK;
+}
+hone_status hone_npz_names(const char *path, char **out) {
+    hone_file f;
+    hone_text t = {0};
+    if (!path || !out) return hone_fail(HONE_BAD_INPUT, "hone_npz_names: path and out must not be NULL");
+    HONE_TRY(hone_file_open(path, &f));
+    hone_status s = hone_npz_list(&f, &t);
+    hone_file_close(&f);
+    if (!s) return hone_text_give(&t, out);
+    hone_text_free(&t);
+    return hone_fail_at(s, "%s: ", path);
 }
