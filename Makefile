@@ -6,6 +6,8 @@
 #   make fuzz     the fuzzers, FUZZ_SECONDS=300 each
 #   make test-all test, and: clang, ThreadSanitizer, a minute of each fuzzer, the other architecture under qemu, ONNX Runtime beside us, format, lint
 #   make wheel | test-python   the Python package: dist/hone-….whl; its tests, with ONNX's own, in a venv of their own
+#   make deb      a Debian package in build-deb/
+#   make dist     build-dist/hone-VERSION-linux-ARCH.tar.gz: the command, linked statically, that runs where nothing else is
 #   make bench | install [PREFIX=/usr/local] | format | clean
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 300
@@ -105,8 +107,17 @@ test-python: $(VENV)/bin/pip
 	@$(VENV)/bin/pip -q install './python[test]' $(SKBUILD)
 	@cd python && HONE_SHARED_DIR=$(abspath ../shared) ../$(VENV)/bin/python -m pytest -q -p no:cacheprovider
 
+deb: setup-build setup-deb
+	$(call build,build-deb,-DHONE_TESTS=OFF -DCMAKE_INSTALL_PREFIX=/usr)
+	@cd build-deb && rm -f *.deb && cpack -G DEB >cpack.log || { cat cpack.log; exit 1; }
+	@ls build-deb/*.deb
+
+dist: setup-build
+	$(call build,build-dist,-DHONE_TESTS=OFF -DHONE_STATIC=ON)
+	@scripts/dist.sh build-dist
+
 clean:
-	@rm -rf build build-python build-san build-clang build-tsan build-cross build-fuzz
+	@rm -rf build build-deb build-dist build-python build-san build-clang build-tsan build-cross build-fuzz
 
 setup-%:
 	@scripts/setup.sh $*

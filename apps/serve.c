@@ -151,7 +151,7 @@ int hone_cmd_serve(int argc, char **argv) {
     const int at_http = l.port(server, "http"), at_grpc = l.port(server, "grpc"), at_metrics = l.port(server, "metrics");
     host = host ? host : "127.0.0.1";
     hone_args_answered();
-    if (json) hone_args_answered(), printf("{\"ready\": true, \"http\": %d, \"grpc\": %d, \"metrics\": %d}\n", at_http, at_grpc, at_metrics);
+    if (json) printf("{\"ready\": true, \"http\": %d, \"grpc\": %d, \"metrics\": %d}\n", at_http, at_grpc, at_metrics);
     else {
         printf("ready");
         if (at_http >= 0) printf("  http%s://%s:%d", certificate ? "s" : "", host, at_http);

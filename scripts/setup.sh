@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing, and only that:  setup.sh build|test|fuzz|all
+# Installs what is missing, and only that:  setup.sh build|test|fuzz|deb|all
 # Silent when nothing is missing. Debian and Ubuntu only; elsewhere it names the programs and stops.
 set -u
 build="cc:gcc c++:g++ /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build"
@@ -22,9 +22,10 @@ missing=
 case ${1:-} in
 build) wanted=$build ;;
 test) wanted=$test ;;
+deb) wanted="dpkg-shlibdeps:dpkg-dev" ;;
 fuzz) wanted="$build clang:clang" missing=$(clang_runtime) ;;
 all) wanted=$all missing=$(clang_runtime) ;;
-*) echo "usage: setup.sh build|test|fuzz|all" >&2; exit 1 ;;
+*) echo "usage: setup.sh build|test|fuzz|deb|all" >&2; exit 1 ;;
 esac
 
 for pair in $wanted; do

@@ -235,7 +235,7 @@ typedef struct {
        another machine or other kernels, is not used, and the report "wisdom" says why. Results differ by rounding at most. */
     const char *wisdom;
     /* NONE or F32: floats are computed in f32. BF16, F16: sums of products with constant weights (convolutions, matrices) round both factors
-       to it, by AMX or whatever this CPU has, and add in f32; f16 may add up to 32 products in f16 first. With BF16 what only such products,
+       to it, by AMX or whatever this CPU has, and add in f32; f16 may add up to 64 products in f16 first. With BF16 what only such products,
        depthwise convolutions and their residuals read is stored as bf16 too. All else stays f32, and so do rows whose numbers are beyond f16. Report "steps" says which ran so, hone_machine_report by which kernel.
        On a CUDA or OpenCL device: what values between nodes are stored in; sums, norms and softmax in f32. */
     hone_dtype precision;

@@ -3,7 +3,7 @@
    rounded to 8; alpha is dropped. */
 #include "image/library.h"
 
-#if __has_include(<tiffio.h>)
+#if __has_include(<tiffio.h>) && !defined(HONE_STATIC) /* it would bring six more */
 #include <tiffio.h>
 #endif
 #if defined TIFFLIB_VERSION && TIFFLIB_VERSION >= 20221213 /* 4.5: messages that go to the caller, a limit on memory */
