@@ -36,7 +36,7 @@ def fits(want, got):
 
 def can_run(command):
     words = shlex.split(command)
-    if words[0] != "hone" or len(words) < 2 or words[1] in OF_THE_MACHINE or "|" in words or "&&" in words:
+    if words[0] != "hone" or len(words) < 2 or words[1] in OF_THE_MACHINE or "|" in words or "&&" in words or "build/" in command:
         return False
     mine = [w for w in words[2:] if re.search(r"\.(onnx|npy|npz|png|jpg|txt|html|json|so|hop)$|/", w)]
     made = {words[k + 1] for k in range(len(words) - 1) if words[k] in ("-o", "--html", "--save")}
@@ -48,7 +48,8 @@ def main():
     args = [a for a in sys.argv[1:] if a != "--write"]
     hone, pages, write = os.path.abspath(args[0]), args[1:] or PAGES, "--write" in sys.argv
     folder = tempfile.mkdtemp()
-    os.symlink(os.path.join(HERE, "examples"), os.path.join(folder, "examples"))
+    for name in ("examples", "README.md"):
+        os.symlink(os.path.join(HERE, name), os.path.join(folder, name))
     environment = dict(os.environ, HONE_WISDOM="none", PATH=os.path.dirname(hone) + ":" + os.environ["PATH"])
     environment.pop("COLUMNS", None)
     ran = left = bad = 0
