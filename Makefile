@@ -47,6 +47,7 @@ test-all: setup-all test
 	@tests/opencl.sh build/hone . ../shared --all || [ $$? = 77 ]
 	@HONE_SHARED_DIR=$(abspath ../shared) HONE_TEST_ALL=1 build/tests/test_opencl
 	@HONE_SHARED_DIR=$(abspath ../shared) HONE_TEST_ALL=1 build/tests/test_emulated
+	@HONE_TEST_ALL=1 HONE_EMULATED_GPU=$(CURDIR)/build/tests/emulated/libcuda.so.1 build/tests/test_cuda_row
 	@HONE_SHARED_DIR=$(abspath ../shared) HONE_TEST_ALL=1 build/tests/test_printed
 	@if build/tests/test_cuda --nvrtc; then for t in test_cuda test_cuda_attention test_cuda_images test_cuda_ladder; do HONE_SOURCE_DIR=$(CURDIR) HONE_TEST_NVRTC=1 build/tests/$$t || exit 1; done; \
 	cmake --build build --target bench_gpu > /dev/null && for a in sm_80 sm_90a sm_100a; do HONE_GPU_CACHE=build/gpu-kernels build/bench/gpu --dry --check --time --every 60 --arch $$a --out build || exit 1; done; else echo "CUDA kernels by NVRTC: skipped (PyPI's nvidia-cuda-nvrtc is not here)"; fi
