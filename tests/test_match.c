@@ -73,7 +73,7 @@ static void check(const walk_call *c, const hone_match_product *m, int stage, co
     if (m->window) work = m->w.kernel_y * m->w.kernel_x * m->w.channels;
     if (points * work > WORK) return;
     for (int64_t p = 0; p < points; p++) {
-        int64_t rest = p, at = 0, store = m->store.c, b = 0, i = 0, j = 0, index[MAX_SLOTS];
+        int64_t rest = p, at = 0, store = m->store.c, b = 0, i = 0, j = 0, index[HONE_MAX_SLOTS];
         for (int k = w->n_domain - 1; k >= 0; k--) index[k] = rest % w->extent[k], rest /= w->extent[k];
         for (int k = 0; k < w->n_domain; k++) {
             at += index[k] * to->stride[w->dim[k]], store += index[k] * m->store.k[k];
@@ -129,7 +129,7 @@ static void check_contraction(const walk_call *c, const hone_match_contraction *
         int64_t extent;
     } group[] = {{m->group_m, m->n_m, m->m}, {m->group_n, m->n_n, m->n}, {m->group_b, m->n_batch, m->batch}, {m->group_k, m->n_k, m->k}};
     int64_t points = 1;
-    int times[MAX_SLOTS] = {0};
+    int times[HONE_MAX_SLOTS] = {0};
     for (int g = 0; g < 4; g++) {
         int64_t all = 1;
         for (int q = 0; q < group[g].n; q++) {
@@ -147,7 +147,7 @@ static void check_contraction(const walk_call *c, const hone_match_contraction *
     if (m->piece) assert_true(m->piece * m->taps == m->k);
     if (points > WORK || m->first_tensor >= 0 || w->over >= 0 || !single_zero(c, m->zero_a) || !single_zero(c, m->zero_b)) return;
     for (int64_t p = 0; p < points / m->k; p++) {
-        int64_t index[MAX_SLOTS], rest = p, at = 0;
+        int64_t index[HONE_MAX_SLOTS], rest = p, at = 0;
         for (int k = w->n_domain - 1; k >= 0; k--) {
             index[k] = rest % w->extent[k], rest /= w->extent[k];
             at += index[k] * to->stride[w->dim[k]];

@@ -13,17 +13,17 @@
 
 #include "loops/instance.h"
 
-enum { WEAK_INT = HONE_CTYPES, WEAK_REAL = HONE_CTYPES + 1 };
+enum { HONE_WEAK_INT = HONE_CTYPES, HONE_WEAK_REAL = HONE_CTYPES + 1 };
 /* Expressions that only a solver sees: always inside a parameter. */
 enum {
-    XS_SLOT = 32, /* a: operand, b: slot: the actual dim */
-    XS_WIDEST,    /* a: first in list of (operand, slot) pairs, b: how many: numpy's broadcast of them */
-    XS_EXACT,     /* a / b, where the division must be exact (else the check of the dim fails) */
-    XS_VECTOR,    /* a: vector, b: position */
-    XS_FIND       /* a: vector, b: wanted, c: what negatives count from */
+    HONE_XS_SLOT = 32, /* a: operand, b: slot: the actual dim */
+    HONE_XS_WIDEST,    /* a: first in list of (operand, slot) pairs, b: how many: numpy's broadcast of them */
+    HONE_XS_EXACT,     /* a / b, where the division must be exact (else the check of the dim fails) */
+    HONE_XS_VECTOR,    /* a: vector, b: position */
+    HONE_XS_FIND       /* a: vector, b: wanted, c: what negatives count from */
 };
 
-typedef enum { VEC_ATTR, VEC_CONTENT, VEC_DIMS, VEC_RESHAPE, VEC_SQUEEZE, VEC_UNSQUEEZE, VEC_BROADCAST } hone_vector_kind;
+typedef enum { HONE_VECTOR_ATTR, HONE_VECTOR_CONTENT, HONE_VECTOR_DIMS, HONE_VECTOR_RESHAPE, HONE_VECTOR_SQUEEZE, HONE_VECTOR_UNSQUEEZE, HONE_VECTOR_BROADCAST } hone_vector_kind;
 typedef struct {
     hone_vector_kind kind;
     int operand;           /* CONTENT, DIMS */
@@ -73,26 +73,26 @@ struct hone_solver {
     const int *operand_tensor; /* operand → tensor, -1 none */
 };
 
-typedef struct env env;
-struct env { /* names of the place of use: indices, and parameters of abbreviations */
-    const env *up;
+typedef struct hone_env hone_env;
+struct hone_env { /* names of the place of use: indices, and parameters of abbreviations */
+    const hone_env *up;
     const char *name;
     bool group;
     const int32_t *index; /* indices (n of them; one if not a group), or … */
     int n;
     const hone_tree *tree; /* … a tree to build in `where` */
-    const env *where;
+    const hone_env *where;
 };
 typedef struct {
     const char *name;
     int rank;
-} group_rank;
+} hone_group_rank;
 typedef struct {
     const char *name;
     int member;
     int32_t x;
     bool busy;
-} dim_memo;
+} hone_dim_memo;
 
 typedef struct {
     hone_arena *arena; /* of the result */
@@ -103,8 +103,8 @@ typedef struct {
     hone_status status;
     bool not_yet;  /* failed only because something is not known yet */
     int weak_real; /* what a weak real becomes when it meets nothing */
-    hone_vec(group_rank) ranks;
-    hone_vec(dim_memo) dims;
+    hone_vec(hone_group_rank) ranks;
+    hone_vec(hone_dim_memo) dims;
     hone_vec(const hone_line *) lines; /* active ones, `when` resolved; over blocks stay nested */
     hone_vec(hone_x) x;
     hone_vec(uint8_t) pure; /* beside x: made of constants and parameters only */
@@ -133,47 +133,47 @@ typedef struct {
     hone_vec(hone_x) kept_x;
     hone_vec(int32_t) kept_list;
     hone_vec(hone_stage) kept_stage;
-} builder;
+} hone_builder;
 
-void hone_build_fail(builder *, int line, const char *format, ...) __attribute__((noreturn)) HONE_PRINTF(3, 4);
-void hone_build_memory(builder *) __attribute__((noreturn));
-void hone_build_later(builder *) __attribute__((noreturn)); /* not known yet: ask again at bind */
+void hone_build_fail(hone_builder *, int line, const char *format, ...) __attribute__((noreturn)) HONE_PRINTF(3, 4);
+void hone_build_memory(hone_builder *) __attribute__((noreturn));
+void hone_build_later(hone_builder *) __attribute__((noreturn)); /* not known yet: ask again at bind */
 
 /* build_call.c */
-void hone_build_types(builder *);
-void hone_build_ranks(builder *);                          /* and the active lines */
-void hone_build_slots(builder *);                          /* operands become tensors */
-int hone_build_rank(builder *, const char *group);         /* -1: unknown */
-int hone_build_operand(const builder *, const char *name); /* number, -1 */
-const hone_attr_spec *hone_build_attr(const builder *, const char *alias);
-const hone_attr *hone_build_attr_given(const builder *, const hone_attr_spec *);
-hone_dtype hone_build_type(builder *, const hone_operand *);
+void hone_build_types(hone_builder *);
+void hone_build_ranks(hone_builder *);                          /* and the active lines */
+void hone_build_slots(hone_builder *);                          /* operands become tensors */
+int hone_build_rank(hone_builder *, const char *group);         /* -1: unknown */
+int hone_build_operand(const hone_builder *, const char *name); /* number, -1 */
+const hone_attr_spec *hone_build_attr(const hone_builder *, const char *alias);
+const hone_attr *hone_build_attr_given(const hone_builder *, const hone_attr_spec *);
+hone_dtype hone_build_type(hone_builder *, const hone_operand *);
 
 /* build_expr.c */
-int32_t hone_build_expr(builder *, const hone_tree *, const env *, int member);
-int32_t hone_build_pure(builder *, const hone_tree *, const env *, int member); /* must be made of parameters; an i64 or a real */
-int32_t hone_build_dim(builder *, const char *name, int member, int line);      /* expression of a dim */
-int32_t hone_build_param(builder *, int32_t x, const char *name);               /* → number of the parameter */
-int32_t hone_build_typed(builder *, int32_t x, int type);                       /* converted to a strong type */
-int32_t hone_build_x(builder *, hone_x, bool pure);
-int32_t hone_build_int(builder *, int64_t);
-int32_t hone_build_fn(builder *, hone_fn, int32_t a, int32_t b, int32_t c);
-int32_t hone_build_select(builder *, int32_t c, int32_t a, int32_t b);
-int32_t hone_build_vector_at(builder *, int vector, const hone_tree *at, const env *, int member);
-int hone_build_subscripts(builder *, hone_tree *const *arg, int n, const env *, int want, int line, int32_t *out);
-bool hone_build_const(const builder *, int32_t x, double *value); /* a constant's value */
-int hone_build_spread(builder *, const hone_tree *, const env *); /* members an expression has; -1: no group in it */
-const hone_line *hone_build_short(const builder *, const char *name, bool group);
-const env *hone_build_lookup(const env *, const char *name, bool group);
-int hone_build_vector(builder *, const hone_tree *);                                       /* number of a vector, -1: the tree is none */
-int hone_build_strings(const builder *, const hone_tree *, const env *, const char **out); /* 1: the tree is a known text */
+int32_t hone_build_expr(hone_builder *, const hone_tree *, const hone_env *, int member);
+int32_t hone_build_pure(hone_builder *, const hone_tree *, const hone_env *, int member); /* must be made of parameters; an i64 or a real */
+int32_t hone_build_dim(hone_builder *, const char *name, int member, int line);      /* expression of a dim */
+int32_t hone_build_param(hone_builder *, int32_t x, const char *name);               /* → number of the parameter */
+int32_t hone_build_typed(hone_builder *, int32_t x, int type);                       /* converted to a strong type */
+int32_t hone_build_x(hone_builder *, hone_x, bool pure);
+int32_t hone_build_int(hone_builder *, int64_t);
+int32_t hone_build_fn(hone_builder *, hone_fn, int32_t a, int32_t b, int32_t c);
+int32_t hone_build_select(hone_builder *, int32_t c, int32_t a, int32_t b);
+int32_t hone_build_vector_at(hone_builder *, int vector, const hone_tree *at, const hone_env *, int member);
+int hone_build_subscripts(hone_builder *, hone_tree *const *arg, int n, const hone_env *, int want, int line, int32_t *out);
+bool hone_build_const(const hone_builder *, int32_t x, double *value); /* a constant's value */
+int hone_build_spread(hone_builder *, const hone_tree *, const hone_env *); /* members an expression has; -1: no group in it */
+const hone_line *hone_build_short(const hone_builder *, const char *name, bool group);
+const hone_env *hone_build_lookup(const hone_env *, const char *name, bool group);
+int hone_build_vector(hone_builder *, const hone_tree *);                                       /* number of a vector, -1: the tree is none */
+int hone_build_strings(const hone_builder *, const hone_tree *, const hone_env *, const char **out); /* 1: the tree is a known text */
 
 /* build_stage.c */
-int32_t hone_build_reduce(builder *, const hone_tree *, const env *, int member);
-void hone_build_stages(builder *);
-int hone_build_tensor(const builder *, const char *name);        /* -1 */
-int32_t hone_build_push(builder *, const int32_t *items, int n); /* into list; returns its place */
-int32_t hone_build_index(builder *, const char *name, int32_t extent_x);
+int32_t hone_build_reduce(hone_builder *, const hone_tree *, const hone_env *, int member);
+void hone_build_stages(hone_builder *);
+int hone_build_tensor(const hone_builder *, const char *name);        /* -1 */
+int32_t hone_build_push(hone_builder *, const int32_t *items, int n); /* into list; returns its place */
+int32_t hone_build_index(hone_builder *, const char *name, int32_t extent_x);
 
 /* solve.c */
 typedef struct {

@@ -6,7 +6,7 @@
 
 #include "loops/build.h"
 
-void hone_build_fail(builder *b, int line, const char *format, ...) {
+void hone_build_fail(hone_builder *b, int line, const char *format, ...) {
     char text[400];
     va_list v;
     va_start(v, format);
@@ -15,26 +15,26 @@ void hone_build_fail(builder *b, int line, const char *format, ...) {
     b->status = line ? hone_fail(HONE_BAD_INPUT, "%s (row line %d)", text, line) : hone_fail(HONE_BAD_INPUT, "%s", text);
     longjmp(b->fail, 1);
 }
-void hone_build_memory(builder *b) {
+void hone_build_memory(hone_builder *b) {
     b->status = hone_fail(HONE_NO_MEMORY, "no memory to make an instance of %s", b->p->name);
     longjmp(b->fail, 1);
 }
-void hone_build_later(builder *b) {
+void hone_build_later(hone_builder *b) {
     b->not_yet = true, b->status = HONE_OK;
     longjmp(b->fail, 1);
 }
 
-int hone_build_operand(const builder *b, const char *name) {
+int hone_build_operand(const hone_builder *b, const char *name) {
     for (int k = 0; k < b->p->n_in + b->p->n_out; k++)
         if (!strcmp(b->p->operand[k].name, name)) return k;
     return -1;
 }
-const hone_attr_spec *hone_build_attr(const builder *b, const char *alias) {
+const hone_attr_spec *hone_build_attr(const hone_builder *b, const char *alias) {
     for (int k = 0; k < b->p->n_attr; k++)
         if (!strcmp(b->p->attr[k].alias, alias)) return b->p->attr + k;
     return NULL;
 }
-const hone_attr *hone_build_attr_given(const builder *b, const hone_attr_spec *s) {
+const hone_attr *hone_build_attr_given(const hone_builder *b, const hone_attr_spec *s) {
     return hone_attr_find(b->call->attr, b->call->n_attr, s->name);
 }
 
@@ -114,14 +114,14 @@ hone_status hone_call_dtypes(const hone_call *c, hone_dtype *out) {
     }
     return HONE_OK;
 }
-hone_dtype hone_build_type(builder *b, const hone_operand *o) {
+hone_dtype hone_build_type(hone_builder *b, const hone_operand *o) {
     int other;
     hone_dtype t = o->dtype;
     if (o->of == HONE_OF_ATTR) t = attr_type(b->call, o->type);
     if (o->of == HONE_OF_VAR && !var_type(b->call, o->type, &t, &other)) t = HONE_DTYPE_NONE;
     return t;
 }
-void hone_build_types(builder *b) {
+void hone_build_types(hone_builder *b) {
     if ((b->status = check_types(b->call))) longjmp(b->fail, 1);
     b->weak_real = HONE_F32;
     for (int k = 0; k < b->p->n_in; k++) {
@@ -141,12 +141,12 @@ void hone_build_types(builder *b) {
 }
 
 /* ---- ranks -------------------------------------------------------------------------------------------------------------------------- */
-int hone_build_rank(builder *b, const char *group) {
+int hone_build_rank(hone_builder *b, const char *group) {
     for (int k = 0; k < b->ranks.n; k++)
         if (!strcmp(b->ranks.at[k].name, group)) return b->ranks.at[k].rank;
     return -1;
 }
-static void set_rank(builder *b, const char *group, int rank, int line) {
+static void set_rank(hone_builder *b, const char *group, int rank, int line) {
     if (rank < 0 || rank > HONE_MAX_RANK) {
         hone_text t = {0};
         char ranks[128];
@@ -155,24 +155,24 @@ static void set_rank(builder *b, const char *group, int rank, int line) {
         hone_text_free(&t);
         hone_build_fail(b, line, "%s: too %s for %s, %s.. would have %d", ranks, rank < 0 ? "few" : "many", b->p->name, group, rank);
     }
-    group_rank g = {group, rank};
+    hone_group_rank g = {group, rank};
     if (!hone_push(&b->ranks, g)) hone_build_memory(b);
 }
 static bool is_group(const hone_entry *e) { return e->kind == HONE_DIM_PLAIN && e->expr->kind == HONE_T_NAME && e->expr->group; }
-static int vector_of(builder *b, const char *name) {
+static int vector_of(hone_builder *b, const char *name) {
     hone_tree t = {.kind = HONE_T_NAME, .name = name};
     int v = hone_build_vector(b, &t);
     if (v < 0) hone_build_fail(b, b->p->line, "'%s' is no vector", name);
     return v;
 }
 /* How many dims `at` names, of an operand with `rank` dims; -1: not known yet. */
-static int64_t axes_count(builder *b, const char *at, int rank) {
+static int64_t axes_count(hone_builder *b, const char *at, int rank) {
     int v = vector_of(b, at); /* first: it may move b->vector.at */
     int64_t n = hone_vector_length(b->vector.at, v, b->call);
     if (n) return n;
     return hone_attr_int(b->call->attr, b->call->n_attr, "noop_with_empty_axes", 0) ? 0 : rank;
 }
-static bool decided(builder *b, const hone_tree *t, double *v) { /* false: depends on what is not known yet */
+static bool decided(hone_builder *b, const hone_tree *t, double *v) { /* false: depends on what is not known yet */
     jmp_buf save;
     memcpy(&save, &b->fail, sizeof save);
     int depth = b->depth;
@@ -183,12 +183,12 @@ static bool decided(builder *b, const hone_tree *t, double *v) { /* false: depen
     b->not_yet = false, b->status = HONE_OK, b->depth = depth;
     return known;
 }
-static bool holds(builder *b, const hone_tree *cond, bool *known) { /* a condition, as far as it can be decided */
+static bool holds(hone_builder *b, const hone_tree *cond, bool *known) { /* a condition, as far as it can be decided */
     double v = 0;
     *known = decided(b, cond, &v);
     return *known && v != 0;
 }
-static bool activate(builder *b, const hone_line *l) { /* true: all conditions could be decided */
+static bool activate(hone_builder *b, const hone_line *l) { /* true: all conditions could be decided */
     bool all = true;
     for (; l; l = l->next) {
         if (l->kind == HONE_LINE_WHEN) {
@@ -199,7 +199,7 @@ static bool activate(builder *b, const hone_line *l) { /* true: all conditions c
     }
     return all;
 }
-static int first_group(builder *b, const hone_tree *t,
+static int first_group(hone_builder *b, const hone_tree *t,
                        int deep) { /* rank of the first group named in it; -1. A dim's line may name its own group */
     if (!t || deep > 8) return -1;
     if (t->kind == HONE_T_NAME && t->group) {
@@ -215,13 +215,13 @@ static int first_group(builder *b, const hone_tree *t,
     int r = first_group(b, t->body, deep);
     return r >= 0 ? r : first_group(b, t->other, deep);
 }
-static bool has_rank_line(const builder *b, const char *group) {
+static bool has_rank_line(const hone_builder *b, const char *group) {
     for (int k = 0; k < b->lines.n; k++)
         if (b->lines.at[k]->kind == HONE_LINE_RANK && !strcmp(b->lines.at[k]->name, group)) return true;
     return false;
 }
 /* One round of finding ranks; true when something new was found. */
-static bool find_ranks(builder *b) {
+static bool find_ranks(hone_builder *b) {
     int before = b->ranks.n;
     for (int k = 0; k < b->lines.n; k++) {
         const hone_line *l = b->lines.at[k];
@@ -299,7 +299,7 @@ static bool find_ranks(builder *b) {
         }
     return false;
 }
-void hone_build_ranks(builder *b) {
+void hone_build_ranks(hone_builder *b) {
     bool all;
     int lines = -1;
     do {
@@ -330,17 +330,17 @@ void hone_build_ranks(builder *b) {
 }
 
 /* ---- slots -------------------------------------------------------------------------------------------------------------------------- */
-static int add_slot(builder *b, hone_slots *s, hone_slot slot) {
+static int add_slot(hone_builder *b, hone_slots *s, hone_slot slot) {
     if (s->n == HONE_MAX_RANK) hone_build_fail(b, 0, "more than %d dims", HONE_MAX_RANK);
     s->slot[s->n] = slot;
     return s->n++;
 }
-static void add_dim(builder *b, hone_tensor *t, bool tilde) {
+static void add_dim(hone_builder *b, hone_tensor *t, bool tilde) {
     if (t->rank == HONE_MAX_RANK) hone_build_fail(b, 0, "'%s' has more than %d dims", t->name, HONE_MAX_RANK);
     t->dim[t->rank] = -1, t->tilde[t->rank++] = tilde;
 }
 /* Expands the entries of operand k. Sizes are filled in later, when dims can be solved. */
-static void slots_of(builder *b, int k) {
+static void slots_of(hone_builder *b, int k) {
     const hone_operand *o = b->p->operand + k;
     const hone_arg *a = b->call->arg + k;
     hone_slots *s = b->slots + k;
@@ -414,7 +414,7 @@ static void slots_of(builder *b, int k) {
     b->operand_tensor[k] = b->tensor.n - 1;
 }
 /* For messages: "K", "G * C" */
-static const char *name_of_size(builder *b, const hone_tree *t) {
+static const char *name_of_size(hone_builder *b, const hone_tree *t) {
     if (t->kind == HONE_T_NAME) return t->name;
     if (t->kind != HONE_T_TUPLE || t->n_arg != 2 || t->arg[0]->kind != HONE_T_NAME || t->arg[1]->kind != HONE_T_NAME)
         return "by the others";
@@ -422,7 +422,7 @@ static const char *name_of_size(builder *b, const hone_tree *t) {
     if (!text) hone_build_memory(b);
     return text;
 }
-static void size_of(builder *b, int k, int e, int m, hone_slot *slot, int number) {
+static void size_of(hone_builder *b, int k, int e, int m, hone_slot *slot, int number) {
     const hone_operand *o = b->p->operand + k;
     const hone_entry *n = o->entry + e;
     int32_t size = -1;
@@ -443,7 +443,7 @@ static void size_of(builder *b, int k, int e, int m, hone_slot *slot, int number
         if (!hone_push(&b->check, c)) hone_build_memory(b);
     }
 }
-void hone_build_slots(builder *b) {
+void hone_build_slots(hone_builder *b) {
     int n = b->p->n_in + b->p->n_out;
     b->slots = HONE_NEW_N(b->arena, hone_slots, n + 1);
     b->operand_tensor = HONE_NEW_N(b->arena, int, n + 1);

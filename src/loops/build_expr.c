@@ -12,7 +12,7 @@ static uint32_t hash(const hone_x *x) {
                  (uint64_t)(uint32_t)x->b << 34 ^ (uint32_t)x->c ^ (uint64_t)x->fn << 50 ^ x->k.u64 * 0xc4ceb9fe1a85ec53u;
     return (uint32_t)(h ^ h >> 29);
 }
-static bool equal(const builder *b, const hone_x *p, const hone_x *q) {
+static bool equal(const hone_builder *b, const hone_x *p, const hone_x *q) {
     if (p->kind != q->kind || p->type != q->type || p->flat != q->flat || p->fn != q->fn || p->a != q->a || p->c != q->c ||
         p->k.u64 != q->k.u64)
         return false;
@@ -20,7 +20,7 @@ static bool equal(const builder *b, const hone_x *p, const hone_x *q) {
     int n = p->flat ? 1 : b->tensor.at[p->a].rank;
     return n == 0 || !memcmp(b->list.at + p->b, b->list.at + q->b, sizeof(int32_t) * (size_t)n);
 }
-static uint32_t hash_load(const builder *b, const hone_x *x) {
+static uint32_t hash_load(const hone_builder *b, const hone_x *x) {
     hone_x y = *x;
     uint32_t h = 0;
     int n = x->flat ? 1 : b->tensor.at[x->a].rank;
@@ -28,7 +28,7 @@ static uint32_t hash_load(const builder *b, const hone_x *x) {
     y.b = 0;
     return hash(&y) ^ h;
 }
-int32_t hone_build_x(builder *b, hone_x x, bool pure) {
+int32_t hone_build_x(hone_builder *b, hone_x x, bool pure) {
     if (x.kind != HONE_X_CONST) x.k.u64 = 0;
     if (b->x.n * 2 >= b->table.n) { /* grow the hash */
         int size = b->table.n ? b->table.n * 2 : 256;
@@ -49,29 +49,29 @@ int32_t hone_build_x(builder *b, hone_x x, bool pure) {
     if (!hone_push(&b->x, x) || !hone_push(&b->pure, (uint8_t)pure)) hone_build_memory(b);
     return b->x.n - 1;
 }
-static int32_t make_const(builder *b, int type, hone_scalar k) {
+static int32_t make_const(hone_builder *b, int type, hone_scalar k) {
     return hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = (uint8_t)type, .k = k}, true);
 }
-int32_t hone_build_int(builder *b, int64_t v) { return make_const(b, WEAK_INT, (hone_scalar){.i64 = v}); }
-static int32_t real(builder *b, double v) { return make_const(b, WEAK_REAL, (hone_scalar){.f64 = v}); }
-static int32_t truth(builder *b, bool v) { return make_const(b, HONE_I32, (hone_scalar){.u64 = v}); }
-static int type_of(const builder *b, int32_t x) { return b->x.at[x].type; }
-static bool is_real(int t) { return t == HONE_F32 || t == HONE_F64 || t == WEAK_REAL; }
-static int ctype(int t) { return t == WEAK_INT ? HONE_I64 : t == WEAK_REAL ? HONE_F64 : t; } /* what folding computes in */
+int32_t hone_build_int(hone_builder *b, int64_t v) { return make_const(b, HONE_WEAK_INT, (hone_scalar){.i64 = v}); }
+static int32_t real(hone_builder *b, double v) { return make_const(b, HONE_WEAK_REAL, (hone_scalar){.f64 = v}); }
+static int32_t truth(hone_builder *b, bool v) { return make_const(b, HONE_I32, (hone_scalar){.u64 = v}); }
+static int type_of(const hone_builder *b, int32_t x) { return b->x.at[x].type; }
+static bool is_real(int t) { return t == HONE_F32 || t == HONE_F64 || t == HONE_WEAK_REAL; }
+static int ctype(int t) { return t == HONE_WEAK_INT ? HONE_I64 : t == HONE_WEAK_REAL ? HONE_F64 : t; } /* what folding computes in */
 
-bool hone_build_const(const builder *b, int32_t x, double *value) {
+bool hone_build_const(const hone_builder *b, int32_t x, double *value) {
     const hone_x *e = b->x.at + x;
     if (e->kind != HONE_X_CONST) return false;
     *value = hone_scalar_f64((hone_ctype)ctype(e->type), e->k);
     return true;
 }
-static bool const_int(const builder *b, int32_t x, int64_t *v) {
+static bool const_int(const hone_builder *b, int32_t x, int64_t *v) {
     const hone_x *e = b->x.at + x;
     if (e->kind != HONE_X_CONST || is_real(e->type)) return false;
     *v = ctype(e->type) == HONE_I32 ? e->k.i32 : e->k.i64;
     return true;
 }
-int32_t hone_build_param(builder *b, int32_t x, const char *name) {
+int32_t hone_build_param(hone_builder *b, int32_t x, const char *name) {
     if (b->x.at[x].kind == HONE_X_PARAM) return b->x.at[x].a;
     for (int k = 0; k < b->param.n; k++)
         if (b->param.at[k] == x) return k;
@@ -79,27 +79,27 @@ int32_t hone_build_param(builder *b, int32_t x, const char *name) {
     return b->param.n - 1;
 }
 /* Something pure, met by something that is not: one parameter. */
-static int32_t settle(builder *b, int32_t x) {
+static int32_t settle(hone_builder *b, int32_t x) {
     const hone_x *e = b->x.at + x;
     if (!b->pure.at[x] || e->kind == HONE_X_CONST || e->kind == HONE_X_PARAM) return x;
     int type = e->type;
     int32_t p = hone_build_param(b, x, "");
-    int32_t y = hone_build_x(b, (hone_x){.kind = HONE_X_PARAM, .type = (uint8_t)(type == WEAK_REAL ? WEAK_REAL : HONE_I64), .a = p}, true);
+    int32_t y = hone_build_x(b, (hone_x){.kind = HONE_X_PARAM, .type = (uint8_t)(type == HONE_WEAK_REAL ? HONE_WEAK_REAL : HONE_I64), .a = p}, true);
     return type == HONE_I32 ? hone_build_typed(b, y, HONE_I32) : y;
 }
-static bool pure_type(int t) { return t == HONE_I64 || t == HONE_I32 || t == WEAK_INT || t == WEAK_REAL; }
+static bool pure_type(int t) { return t == HONE_I64 || t == HONE_I32 || t == HONE_WEAK_INT || t == HONE_WEAK_REAL; }
 
 /* ---- types -------------------------------------------------------------------------------------------------------------------------- */
 static int meet(int p, int q) {
     if (p == HONE_F64 || q == HONE_F64) return HONE_F64;
     if (p == HONE_F32 || q == HONE_F32) return HONE_F32;
-    if (p == WEAK_REAL || q == WEAK_REAL) return WEAK_REAL;
-    if (p == WEAK_INT) return q;
-    if (q == WEAK_INT) return p;
+    if (p == HONE_WEAK_REAL || q == HONE_WEAK_REAL) return HONE_WEAK_REAL;
+    if (p == HONE_WEAK_INT) return q;
+    if (q == HONE_WEAK_INT) return p;
     if (p == HONE_U64 || q == HONE_U64) return HONE_U64;
     return p == HONE_I64 || q == HONE_I64 ? HONE_I64 : HONE_I32;
 }
-int32_t hone_build_typed(builder *b, int32_t x, int type) {
+int32_t hone_build_typed(hone_builder *b, int32_t x, int type) {
     hone_x e = b->x.at[x];
     if (e.type == type) return x;
     if (e.kind == HONE_X_CONST) {
@@ -112,7 +112,7 @@ int32_t hone_build_typed(builder *b, int32_t x, int type) {
         }
         return make_const(b, type, k);
     }
-    if (e.type == WEAK_REAL && !(b->pure.at[x] && (type == HONE_I64 || type == WEAK_INT))) { /* the whole weak tree takes the type */
+    if (e.type == HONE_WEAK_REAL && !(b->pure.at[x] && (type == HONE_I64 || type == HONE_WEAK_INT))) { /* the whole weak tree takes the type */
         if (b->pure.at[x] && e.kind != HONE_X_PARAM) x = settle(b, x), e = b->x.at[x];
         switch (e.kind) {
         case HONE_X_FN: {
@@ -139,7 +139,7 @@ int32_t hone_build_typed(builder *b, int32_t x, int type) {
     if (b->x.at[x].type == type) return x;
     return hone_build_x(b, (hone_x){.kind = HONE_X_CAST, .type = (uint8_t)type, .a = x, .b = -1, .c = -1}, pure);
 }
-static int32_t as_truth(builder *b, int32_t x) {
+static int32_t as_truth(hone_builder *b, int32_t x) {
     int t = type_of(b, x);
     double v;
     if (hone_build_const(b, x, &v)) return truth(b, v != 0);
@@ -149,7 +149,7 @@ static int32_t as_truth(builder *b, int32_t x) {
     }
     return hone_build_fn(b, HONE_FN_ne, x, hone_build_int(b, 0), -1);
 }
-int32_t hone_build_fn(builder *b, hone_fn fn, int32_t a0, int32_t a1, int32_t a2) {
+int32_t hone_build_fn(hone_builder *b, hone_fn fn, int32_t a0, int32_t a1, int32_t a2) {
     const hone_fn_row *row = hone_fns + fn;
     int32_t a[3] = {a0, a1, a2};
     int n = row->arity, t;
@@ -164,17 +164,17 @@ int32_t hone_build_fn(builder *b, hone_fn fn, int32_t a0, int32_t a1, int32_t a2
         for (int k = 1; k < n; k++) t = meet(t, type_of(b, a[k]));
         if (row->types == 'F' && !is_real(t)) {
             if (fn == HONE_FN_floor || fn == HONE_FN_ceil || fn == HONE_FN_round || fn == HONE_FN_trunc) return a[0];
-            t = WEAK_REAL;
+            t = HONE_WEAK_REAL;
         }
         if (row->types == 'I' && is_real(t)) hone_build_fail(b, 0, "%s needs integers", row->name);
-        if (t == WEAK_REAL) { /* integers become weak reals: a cast that a strong type later goes through */
+        if (t == HONE_WEAK_REAL) { /* integers become weak reals: a cast that a strong type later goes through */
             for (int k = 0; k < n; k++)
-                if (!is_real(type_of(b, a[k]))) a[k] = hone_build_typed(b, a[k], WEAK_REAL);
+                if (!is_real(type_of(b, a[k]))) a[k] = hone_build_typed(b, a[k], HONE_WEAK_REAL);
         } else
             for (int k = 0; k < n; k++) a[k] = hone_build_typed(b, a[k], t);
     }
     int result = row->result == 'B' ? HONE_I32 : row->result == 'F' ? HONE_F32 : t;
-    if (row->result == 'B' && t == WEAK_REAL) { /* a comparison needs a strong type, unless it folds or is a parameter's */
+    if (row->result == 'B' && t == HONE_WEAK_REAL) { /* a comparison needs a strong type, unless it folds or is a parameter's */
         bool all = true;
         for (int k = 0; k < n; k++) all &= b->pure.at[a[k]];
         if (!all) {
@@ -213,7 +213,7 @@ int32_t hone_build_fn(builder *b, hone_fn fn, int32_t a0, int32_t a1, int32_t a2
         (hone_x){.kind = HONE_X_FN, .type = (uint8_t)result, .fn = (uint16_t)fn, .a = a[0], .b = n > 1 ? a[1] : -1, .c = n > 2 ? a[2] : -1},
         pure);
 }
-int32_t hone_build_select(builder *b, int32_t c, int32_t p, int32_t q) {
+int32_t hone_build_select(hone_builder *b, int32_t c, int32_t p, int32_t q) {
     double v;
     if (hone_build_const(b, c, &v)) return v != 0 ? p : q;
     if (p == q) return p;
@@ -221,30 +221,30 @@ int32_t hone_build_select(builder *b, int32_t c, int32_t p, int32_t q) {
     int t = meet(type_of(b, p), type_of(b, q));
     p = hone_build_typed(b, p, t), q = hone_build_typed(b, q, t);
     bool pure = pure_type(t) && b->pure.at[c] && b->pure.at[p] && b->pure.at[q];
-    if (t == WEAK_INT) t = HONE_I64, p = hone_build_typed(b, p, t), q = hone_build_typed(b, q, t);
+    if (t == HONE_WEAK_INT) t = HONE_I64, p = hone_build_typed(b, p, t), q = hone_build_typed(b, q, t);
     if (!pure) c = settle(b, c), p = settle(b, p), q = settle(b, q);
     return hone_build_x(b, (hone_x){.kind = HONE_X_SELECT, .type = (uint8_t)t, .a = c, .b = p, .c = q}, pure);
 }
 
 /* ---- names -------------------------------------------------------------------------------------------------------------------------- */
-const env *hone_build_lookup(const env *e, const char *name, bool group) {
+const hone_env *hone_build_lookup(const hone_env *e, const char *name, bool group) {
     for (; e; e = e->up)
         if (e->group == group && !strcmp(e->name, name)) return e;
     return NULL;
 }
-const hone_line *hone_build_short(const builder *b, const char *name, bool group) {
+const hone_line *hone_build_short(const hone_builder *b, const char *name, bool group) {
     for (int k = b->lines.n - 1; k >= 0; k--) {
         const hone_line *l = b->lines.at[k];
         if ((l->kind == HONE_LINE_SHORT || l->kind == HONE_LINE_DIM) && l->group == group && !strcmp(l->name, name)) return l;
     }
     return NULL;
 }
-int hone_build_strings(const builder *b, const hone_tree *t, const env *e, const char **out) {
+int hone_build_strings(const hone_builder *b, const hone_tree *t, const hone_env *e, const char **out) {
     if (t->kind == HONE_T_TEXT) {
         *out = t->name;
         return 1;
     }
-    const env *f = t->kind == HONE_T_NAME ? hone_build_lookup(e, t->name, t->group) : NULL;
+    const hone_env *f = t->kind == HONE_T_NAME ? hone_build_lookup(e, t->name, t->group) : NULL;
     if (f) return f->tree ? hone_build_strings(b, f->tree, f->where, out) : 0;
     const hone_attr_spec *s = (t->kind == HONE_T_NAME || t->kind == HONE_T_LOAD) && !t->group ? hone_build_attr(b, t->name) : NULL;
     if (!s) return 0;
@@ -254,7 +254,7 @@ int hone_build_strings(const builder *b, const hone_tree *t, const env *e, const
         return 1;
     }
     if (t->kind == HONE_T_LOAD && s->kind == HONE_ATTR_STRINGS && t->n_arg == 1) {
-        builder *w = (builder *)b; /* building a constant position changes only the pool */
+        hone_builder *w = (hone_builder *)b; /* building a constant position changes only the pool */
         int64_t k;
         if (!const_int(b, hone_build_expr(w, t->arg[0], e, -1), &k)) return 0;
         *out = a && k >= 0 && k < a->n ? a->s[k].text : s->s ? s->s : "";
@@ -262,20 +262,20 @@ int hone_build_strings(const builder *b, const hone_tree *t, const env *e, const
     }
     return 0;
 }
-static int add_vector(builder *b, hone_vector v) {
+static int add_vector(hone_builder *b, hone_vector v) {
     for (int k = 0; k < b->vector.n; k++)
         if (!memcmp(b->vector.at + k, &v, sizeof v)) return k;
     if (!hone_push(&b->vector, v)) hone_build_memory(b);
     return b->vector.n - 1;
 }
-int hone_build_vector(builder *b, const hone_tree *t) {
+int hone_build_vector(hone_builder *b, const hone_tree *t) {
     hone_vector v;
     memset(&v, 0, sizeof v);
     v.operand = v.arg0 = v.arg1 = -1;
     if (t->kind == HONE_T_NAME) {
         const hone_attr_spec *s = hone_build_attr(b, t->name);
         if (s && (s->kind == HONE_ATTR_INTS || s->kind == HONE_ATTR_FLOATS || s->kind == HONE_ATTR_STRINGS)) {
-            v.kind = VEC_ATTR, v.attr = hone_build_attr_given(b, s), v.flag = s->kind == HONE_ATTR_INTS && s->s,
+            v.kind = HONE_VECTOR_ATTR, v.attr = hone_build_attr_given(b, s), v.flag = s->kind == HONE_ATTR_INTS && s->s,
             v.real = s->kind == HONE_ATTR_FLOATS, v.fallback_i = s->i, v.fallback_f = s->f;
             if (v.flag && v.attr && !v.attr->n) v.attr = NULL; /* an empty order is none */
             return add_vector(b, v);
@@ -283,7 +283,7 @@ int hone_build_vector(builder *b, const hone_tree *t) {
         int o = hone_build_operand(b, t->name);
         if (o >= 0 && o < b->p->n_in && b->p->operand[o].contents) {
             hone_dtype d = b->call->arg[o].dtype;
-            v.kind = VEC_CONTENT, v.operand = o;
+            v.kind = HONE_VECTOR_CONTENT, v.operand = o;
             v.real = d ? hone_dtypes[d].kind == HONE_KIND_FLOAT
                        : b->p->operand[o].of == HONE_OF_DTYPE && hone_dtypes[b->p->operand[o].dtype].kind == HONE_KIND_FLOAT;
             if (b->p->operand[o].otherwise && b->p->operand[o].otherwise->kind == HONE_T_NUMBER) {
@@ -300,22 +300,22 @@ int hone_build_vector(builder *b, const hone_tree *t) {
         const char *name;
         hone_vector_kind kind;
         int args;
-    } calls[] = {{"dims", VEC_DIMS, 1},
-                 {"reshape", VEC_RESHAPE, 3},
-                 {"squeeze", VEC_SQUEEZE, 2},
-                 {"unsqueeze", VEC_UNSQUEEZE, 2},
-                 {"broadcast", VEC_BROADCAST, 2}};
+    } calls[] = {{"dims", HONE_VECTOR_DIMS, 1},
+                 {"reshape", HONE_VECTOR_RESHAPE, 3},
+                 {"squeeze", HONE_VECTOR_SQUEEZE, 2},
+                 {"unsqueeze", HONE_VECTOR_UNSQUEEZE, 2},
+                 {"broadcast", HONE_VECTOR_BROADCAST, 2}};
     for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
         if (strcmp(t->name, calls[k].name)) continue;
         if (t->n_arg != calls[k].args) hone_build_fail(b, t->line, "%s takes %d arguments", t->name, calls[k].args);
         v.kind = calls[k].kind;
-        if (v.kind == VEC_DIMS) {
+        if (v.kind == HONE_VECTOR_DIMS) {
             v.operand = t->arg[0]->kind == HONE_T_NAME ? hone_build_operand(b, t->arg[0]->name) : -1;
             if (v.operand < 0 || v.operand >= b->p->n_in) hone_build_fail(b, t->line, "dims() is of an input");
         } else {
             v.arg0 = hone_build_vector(b, t->arg[0]), v.arg1 = hone_build_vector(b, t->arg[1]);
             if (v.arg0 < 0 || v.arg1 < 0) hone_build_fail(b, t->line, "%s takes vectors", t->name);
-            if (v.kind == VEC_RESHAPE) {
+            if (v.kind == HONE_VECTOR_RESHAPE) {
                 double f = 0;
                 if (!hone_build_const(b, hone_build_expr(b, t->arg[2], NULL, -1), &f))
                     hone_build_fail(b, t->line, "the last argument of reshape is a constant");
@@ -326,12 +326,12 @@ int hone_build_vector(builder *b, const hone_tree *t) {
     }
     return -1;
 }
-int32_t hone_build_vector_at(builder *b, int v, const hone_tree *at, const env *e, int member) {
+int32_t hone_build_vector_at(hone_builder *b, int v, const hone_tree *at, const hone_env *e, int member) {
     int32_t x = hone_build_pure(b, at, e, member);
     const hone_vector *w = b->vector.at + v;
     int64_t k;
     bool fixed = const_int(b, x, &k);
-    if ((w->kind == VEC_ATTR || !b->slots) && fixed) { /* attributes are constants; while ranks are sought, numbers are needed */
+    if ((w->kind == HONE_VECTOR_ATTR || !b->slots) && fixed) { /* attributes are constants; while ranks are sought, numbers are needed */
         hone_number n = hone_vector_at(b->vector.at, v, b->call, k);
         if (!n.real && !hone_dim_is_number(n.i)) hone_build_later(b);
         return n.real ? real(b, n.f) : hone_build_int(b, n.i);
@@ -339,7 +339,7 @@ int32_t hone_build_vector_at(builder *b, int v, const hone_tree *at, const env *
     return hone_build_x(
         b,
         (hone_x){
-            .kind = XS_VECTOR, .type = (uint8_t)(w->real ? WEAK_REAL : HONE_I64), .a = v, .b = hone_build_typed(b, x, HONE_I64), .c = -1},
+            .kind = HONE_XS_VECTOR, .type = (uint8_t)(w->real ? HONE_WEAK_REAL : HONE_I64), .a = v, .b = hone_build_typed(b, x, HONE_I64), .c = -1},
         true);
 }
 
@@ -352,7 +352,7 @@ static bool names_dim(const hone_tree *t, const char *name, bool group) {
     return false;
 }
 /* Solves `t = value` for the dim; t names it exactly once, in products and sums. */
-static int32_t invert(builder *b, const hone_tree *t, int32_t value, const char *name, bool group, int member) {
+static int32_t invert(hone_builder *b, const hone_tree *t, int32_t value, const char *name, bool group, int member) {
     if (t->kind == HONE_T_NAME) return value;
     int n = t->n_arg, at = -1;
     for (int k = 0; k < n; k++)
@@ -361,7 +361,7 @@ static int32_t invert(builder *b, const hone_tree *t, int32_t value, const char 
         for (int k = 0; k < n; k++)
             if (k != at)
                 value = hone_build_x(b,
-                                     (hone_x){.kind = XS_EXACT,
+                                     (hone_x){.kind = HONE_XS_EXACT,
                                               .type = HONE_I64,
                                               .a = value,
                                               .b = hone_build_typed(b, hone_build_pure(b, t->arg[k], NULL, member), HONE_I64),
@@ -371,7 +371,7 @@ static int32_t invert(builder *b, const hone_tree *t, int32_t value, const char 
     }
     if (t->kind != HONE_T_BINARY || n != 2) return -1;
     int32_t other = hone_build_typed(b, hone_build_pure(b, t->arg[1 - at], NULL, member), HONE_I64);
-    if (*t->name == '*') value = hone_build_x(b, (hone_x){.kind = XS_EXACT, .type = HONE_I64, .a = value, .b = other, .c = -1}, true);
+    if (*t->name == '*') value = hone_build_x(b, (hone_x){.kind = HONE_XS_EXACT, .type = HONE_I64, .a = value, .b = other, .c = -1}, true);
     else if (*t->name == '+') value = hone_build_fn(b, HONE_FN_sub, value, other, -1);
     else if (*t->name == '-')
         value = at == 0 ? hone_build_fn(b, HONE_FN_add, value, other, -1) : hone_build_fn(b, HONE_FN_sub, other, value, -1);
@@ -379,7 +379,7 @@ static int32_t invert(builder *b, const hone_tree *t, int32_t value, const char 
     return invert(b, t->arg[at], value, name, group, member);
 }
 /* While ranks are sought there are no slots yet: a plain dim before or after all groups can be read all the same. */
-static int32_t peek(builder *b, const char *name) {
+static int32_t peek(hone_builder *b, const char *name) {
     for (int k = 0; k < b->p->n_in; k++) {
         const hone_operand *o = b->p->operand + k;
         const hone_arg *a = b->call->arg + k;
@@ -407,7 +407,7 @@ static int32_t peek(builder *b, const char *name) {
     }
     return -1;
 }
-static int slot_number(builder *b, int operand, int entry, int member) {
+static int slot_number(hone_builder *b, int operand, int entry, int member) {
     const hone_operand *o = b->p->operand + operand;
     int at = 0;
     for (int e = 0; e < entry; e++) {
@@ -425,10 +425,10 @@ static int slot_number(builder *b, int operand, int entry, int member) {
         hone_build_fail(b, 0, "'%s' has no dim %d of %s", o->name, at, b->p->name);
     return at;
 }
-static int32_t slot_x(builder *b, int operand, int slot) {
-    return hone_build_x(b, (hone_x){.kind = XS_SLOT, .type = HONE_I64, .a = operand, .b = slot, .c = -1}, true);
+static int32_t slot_x(hone_builder *b, int operand, int slot) {
+    return hone_build_x(b, (hone_x){.kind = HONE_XS_SLOT, .type = HONE_I64, .a = operand, .b = slot, .c = -1}, true);
 }
-static int32_t find_dim(builder *b, const char *name, int member, int line) {
+static int32_t find_dim(hone_builder *b, const char *name, int member, int line) {
     bool group = member >= 0;
     const hone_line *l = hone_build_short(b, name, group);
     if (l) {
@@ -437,7 +437,7 @@ static int32_t find_dim(builder *b, const char *name, int member, int line) {
             return hone_build_x(
                 b,
                 (hone_x){
-                    .kind = XS_VECTOR, .type = HONE_I64, .a = v, .b = hone_build_typed(b, hone_build_int(b, member), HONE_I64), .c = -1},
+                    .kind = HONE_XS_VECTOR, .type = HONE_I64, .a = v, .b = hone_build_typed(b, hone_build_int(b, member), HONE_I64), .c = -1},
                 true);
         return hone_build_pure(b, l->expr, NULL, member);
     }
@@ -479,7 +479,7 @@ static int32_t find_dim(builder *b, const char *name, int member, int line) {
         }
     if (n_pair || (!absent_only && !inside)) {
         int32_t list = n_pair ? hone_build_push(b, pairs, n_pair) : 0, n = n_pair / 2;
-        return hone_build_x(b, (hone_x){.kind = XS_WIDEST, .type = HONE_I64, .a = list, .b = n, .c = -1}, true);
+        return hone_build_x(b, (hone_x){.kind = HONE_XS_WIDEST, .type = HONE_I64, .a = list, .b = n, .c = -1}, true);
     }
     if (inside) /* ~(G, M): the size of a broadcast tuple, where nothing else gives it */
         for (int k = 0; k < b->p->n_in; k++)
@@ -492,13 +492,13 @@ static int32_t find_dim(builder *b, const char *name, int member, int line) {
     if (seen && absent_only) return hone_build_int(b, 0);
     hone_build_fail(b, line, "dim '%s%s' is not given by the inputs of %s and not defined", name, group ? ".." : "", b->p->name);
 }
-int32_t hone_build_dim(builder *b, const char *name, int member, int line) {
+int32_t hone_build_dim(hone_builder *b, const char *name, int member, int line) {
     for (int k = 0; k < b->dims.n; k++)
         if (b->dims.at[k].member == member && !strcmp(b->dims.at[k].name, name)) {
             if (b->dims.at[k].busy) hone_build_fail(b, line, "dim '%s' is defined by itself", name);
             return b->dims.at[k].x;
         }
-    dim_memo m = {name, member, -1, true};
+    hone_dim_memo m = {name, member, -1, true};
     int at = b->dims.n;
     bool keep = b->slots != NULL; /* what was found while ranks are sought is read again later */
     if (keep && !hone_push(&b->dims, m)) hone_build_memory(b);
@@ -514,7 +514,7 @@ int32_t hone_build_dim(builder *b, const char *name, int member, int line) {
     if (keep) b->dims.at[at].x = x, b->dims.at[at].busy = false;
     return x;
 }
-int32_t hone_build_pure(builder *b, const hone_tree *t, const env *e, int member) {
+int32_t hone_build_pure(hone_builder *b, const hone_tree *t, const hone_env *e, int member) {
     int32_t x = hone_build_expr(b, t, e, member);
     if (!b->pure.at[x]) hone_build_fail(b, t->line, "this must follow from dims, attributes and contents alone");
     return x;

@@ -6,43 +6,43 @@
 
 #include "loops/build.h"
 
-int hone_build_tensor(const builder *b, const char *name) {
+int hone_build_tensor(const hone_builder *b, const char *name) {
     for (int k = b->tensor.n - 1; k >= 0; k--)
         if (!strcmp(b->tensor.at[k].name, name)) return k;
     return -1;
 }
-int32_t hone_build_push(builder *b, const int32_t *items, int n) {
+int32_t hone_build_push(hone_builder *b, const int32_t *items, int n) {
     int32_t at = b->list.n;
     for (int k = 0; k < n; k++)
         if (!hone_push(&b->list, items[k])) hone_build_memory(b);
     return at;
 }
-int32_t hone_build_index(builder *b, const char *name, int32_t extent_x) {
+int32_t hone_build_index(hone_builder *b, const char *name, int32_t extent_x) {
     hone_index i = {name, hone_build_param(b, hone_build_typed(b, extent_x, HONE_I64), "")};
     if (!hone_push(&b->index, i)) hone_build_memory(b);
     return b->index.n - 1;
 }
-static int32_t index_x(builder *b, int32_t i) { return hone_build_x(b, (hone_x){.kind = HONE_X_INDEX, .type = HONE_I64, .a = i}, false); }
-static int32_t visible(builder *b, int32_t x) { /* a pure value, seen by an executor */
+static int32_t index_x(hone_builder *b, int32_t i) { return hone_build_x(b, (hone_x){.kind = HONE_X_INDEX, .type = HONE_I64, .a = i}, false); }
+static int32_t visible(hone_builder *b, int32_t x) { /* a pure value, seen by an executor */
     if (!b->pure.at[x] || b->x.at[x].kind == HONE_X_CONST || b->x.at[x].kind == HONE_X_PARAM) return x;
     int t = b->x.at[x].type;
     int32_t p = hone_build_x(
-        b, (hone_x){.kind = HONE_X_PARAM, .type = (uint8_t)(t == WEAK_REAL ? WEAK_REAL : HONE_I64), .a = hone_build_param(b, x, "")}, true);
+        b, (hone_x){.kind = HONE_X_PARAM, .type = (uint8_t)(t == HONE_WEAK_REAL ? HONE_WEAK_REAL : HONE_I64), .a = hone_build_param(b, x, "")}, true);
     return t == HONE_I32 ? hone_build_typed(b, p, HONE_I32) : p;
 }
-static int32_t final(builder *b, int32_t x, int type) { /* type -1: its own */
+static int32_t final(hone_builder *b, int32_t x, int type) { /* type -1: its own */
     x = visible(b, x);
     int own = b->x.at[x].type;
-    if (own == WEAK_INT || own == WEAK_REAL) {
-        if (type < 0) type = own == WEAK_INT ? HONE_I64 : b->weak_real;
-        if (own == WEAK_REAL && type != HONE_F32 && type != HONE_F64) x = hone_build_typed(b, x, b->weak_real);
+    if (own == HONE_WEAK_INT || own == HONE_WEAK_REAL) {
+        if (type < 0) type = own == HONE_WEAK_INT ? HONE_I64 : b->weak_real;
+        if (own == HONE_WEAK_REAL && type != HONE_F32 && type != HONE_F64) x = hone_build_typed(b, x, b->weak_real);
         x = hone_build_typed(b, x, type);
     }
     return x;
 }
 
 /* ---- indices ------------------------------------------------------------------------------------------------------------------------ */
-static int32_t upper_dim(builder *b, const char *name, int member, int line) {
+static int32_t upper_dim(hone_builder *b, const char *name, int member, int line) {
     char *up = hone_arena_textn(b->arena, name, strlen(name)); /* may become a parameter's name */
     if (!up) hone_build_memory(b);
     for (char *p = up; *p; p++) *p = (char)toupper((unsigned char)*p);
@@ -53,21 +53,21 @@ static int32_t upper_dim(builder *b, const char *name, int member, int line) {
     }
     return hone_build_dim(b, up, member, line);
 }
-static int upper_rank(builder *b, const char *name) {
+static int upper_rank(hone_builder *b, const char *name) {
     char *up = hone_arena_textn(b->heap, name, strlen(name));
     if (!up) hone_build_memory(b);
     for (char *p = up; *p; p++) *p = (char)toupper((unsigned char)*p);
     return hone_build_rank(b, up);
 }
-static env *frame(builder *b, const env *up, const char *name, bool group, int n) {
-    env *e = HONE_NEW(b->heap, env);
+static hone_env *frame(hone_builder *b, const hone_env *up, const char *name, bool group, int n) {
+    hone_env *e = HONE_NEW(b->heap, hone_env);
     int32_t *ids = HONE_NEW_N(b->heap, int32_t, n + 1);
     if (!e || !ids) hone_build_memory(b);
-    *e = (env){.up = up, .name = name, .group = group, .index = ids, .n = n};
+    *e = (hone_env){.up = up, .name = name, .group = group, .index = ids, .n = n};
     return e;
 }
 /* A new index (or group of them) named by tree t; `entry`: the dim of an output where it stands alone, or NULL. */
-static const env *bind_index(builder *b, const hone_tree *t, const env *e, const hone_tree *entry) {
+static const hone_env *bind_index(hone_builder *b, const hone_tree *t, const hone_env *e, const hone_tree *entry) {
     int n = 1;
     if (t->group) {
         n = -1;
@@ -77,7 +77,7 @@ static const env *bind_index(builder *b, const hone_tree *t, const env *e, const
         if (n < 0 && t->kind == HONE_T_INDEX && t->other) n = hone_build_spread(b, t->other, e);
         if (n < 0) hone_build_fail(b, t->line, "how many members '%s..' has is not known", t->name);
     }
-    env *f = frame(b, e, t->name, t->group, n);
+    hone_env *f = frame(b, e, t->name, t->group, n);
     for (int m = 0; m < n; m++) {
         int member = t->group ? m : -1;
         int32_t extent;
@@ -93,13 +93,13 @@ static const env *bind_index(builder *b, const hone_tree *t, const env *e, const
     }
     return f;
 }
-static bool is_index_name(builder *b, const hone_tree *t) { /* a name that nothing else defines */
+static bool is_index_name(hone_builder *b, const hone_tree *t) { /* a name that nothing else defines */
     if (t->kind == HONE_T_INDEX) return true;
     if (t->kind != HONE_T_NAME || isupper((unsigned char)*t->name)) return false;
     return !hone_build_short(b, t->name, t->group) && !hone_build_attr(b, t->name) && (t->group || hone_build_operand(b, t->name) < 0);
 }
 /* Indices that an expression in a target's subscript uses and nobody has bound: ScatterND's i.. */
-static const env *bind_inner(builder *b, const hone_tree *t, const env *e, int depth) {
+static const hone_env *bind_inner(hone_builder *b, const hone_tree *t, const hone_env *e, int depth) {
     if (!t || depth > 30) return e;
     if (t->kind == HONE_T_NAME || t->kind == HONE_T_INDEX) {
         if (hone_build_lookup(e, t->name, t->group)) return e;
@@ -112,9 +112,9 @@ static const env *bind_inner(builder *b, const hone_tree *t, const env *e, int d
         const hone_line *l = hone_build_short(b, t->name, false);
         if (l && l->n_param) { /* its parameters are bound by the call; the rest are the place's names */
             for (int k = 0; k < l->n_param; k++) {
-                env *f = HONE_NEW(b->heap, env);
+                hone_env *f = HONE_NEW(b->heap, hone_env);
                 if (!f) hone_build_memory(b);
-                *f = (env){.up = e, .name = l->param[k], .tree = t->arg[k], .where = e};
+                *f = (hone_env){.up = e, .name = l->param[k], .tree = t->arg[k], .where = e};
                 e = f;
             }
             e = bind_inner(b, l->expr, e, depth + 1);
@@ -123,7 +123,7 @@ static const env *bind_inner(builder *b, const hone_tree *t, const env *e, int d
     e = bind_inner(b, t->body, e, depth + 1);
     return bind_inner(b, t->other, e, depth + 1);
 }
-static const env *bind_sub(builder *b, const hone_tree *t, const env *e, const hone_tree *entry) {
+static const hone_env *bind_sub(hone_builder *b, const hone_tree *t, const hone_env *e, const hone_tree *entry) {
     if (t->kind == HONE_T_TUPLE) {
         for (int k = 0; k < t->n_arg; k++)
             e = bind_sub(b, t->arg[k], e, entry && entry->kind == HONE_T_TUPLE && k < entry->n_arg ? entry->arg[k] : NULL);
@@ -139,7 +139,7 @@ static const env *bind_sub(builder *b, const hone_tree *t, const env *e, const h
 typedef struct {
     uint8_t *seen, *index, *tensor;
 } uses;
-static void walk(const builder *b, int32_t x, uses *u) {
+static void walk(const hone_builder *b, int32_t x, uses *u) {
     if (x < 0 || u->seen[x]) return;
     u->seen[x] = 1;
     const hone_x *e = b->x.at + x;
@@ -157,7 +157,7 @@ static void walk(const builder *b, int32_t x, uses *u) {
     default: break;
     }
 }
-static uses new_uses(builder *b) {
+static uses new_uses(hone_builder *b) {
     uses u = {HONE_NEW_N(b->heap, uint8_t, b->x.n + 1), HONE_NEW_N(b->heap, uint8_t, b->index.n + 1),
               HONE_NEW_N(b->heap, uint8_t, b->tensor.n + 1)};
     if (!u.seen || !u.index || !u.tensor) hone_build_memory(b);
@@ -171,9 +171,9 @@ static hone_reduce reduce_kind(const char *name) {
         if (!strcmp(name, names[k])) return (hone_reduce)k;
     return HONE_REDUCE_NONE;
 }
-static int32_t neutral(builder *b, hone_reduce r, int type) {
+static int32_t neutral(hone_builder *b, hone_reduce r, int type) {
     hone_scalar k = {.u64 = 0};
-    int c = type == WEAK_INT ? HONE_I64 : type;
+    int c = type == HONE_WEAK_INT ? HONE_I64 : type;
     if (r == HONE_REDUCE_PROD) return hone_build_typed(b, hone_build_int(b, 1), type);
     if (r == HONE_REDUCE_MAX || r == HONE_REDUCE_ARGMAX) {
         if (c == HONE_F32) k.f32 = -__builtin_inff();
@@ -195,10 +195,10 @@ typedef struct {
     const int32_t *index;
     int n;
 } reduction;
-static reduction reduce_parts(builder *b, const hone_tree *t, const env *e, int member) {
+static reduction reduce_parts(hone_builder *b, const hone_tree *t, const hone_env *e, int member) {
     reduction r = {.kind = reduce_kind(t->name), .pick = -1};
     int before = b->domain.n;
-    const env *f = e;
+    const hone_env *f = e;
     for (int k = 0; k < t->n_arg; k++) f = bind_index(b, t->arg[k], f, NULL);
     int n = b->domain.n - before;
     int32_t *ids = HONE_NEW_N(b->heap, int32_t, n + 1);
@@ -209,7 +209,7 @@ static reduction reduce_parts(builder *b, const hone_tree *t, const env *e, int 
     for (int k = 0; k < t->n_arg; k++) { /* k : n[r] max H → the cap's loop, and nothing beyond n[r] */
         const hone_tree *ix = t->arg[k];
         if (!ix->other) continue;
-        const env *g = hone_build_lookup(f, ix->name, ix->group);
+        const hone_env *g = hone_build_lookup(f, ix->name, ix->group);
         for (int m = 0; m < g->n; m++) {
             int32_t limit = hone_build_expr(b, ix->body, e, ix->group ? m : member);
             int32_t in = hone_build_fn(b, HONE_FN_lt, index_x(b, g->index[m]), hone_build_typed(b, limit, HONE_I64), -1);
@@ -220,7 +220,7 @@ static reduction reduce_parts(builder *b, const hone_tree *t, const env *e, int 
     b->domain.n = before;
     return r;
 }
-static int add_stage(builder *b, hone_stage s, bool before_over) {
+static int add_stage(hone_builder *b, hone_stage s, bool before_over) {
     int at = before_over ? b->over_stage0 : b->stage.n;
     if (!hone_push(&b->stage, s)) hone_build_memory(b);
     if (before_over) {
@@ -229,7 +229,7 @@ static int add_stage(builder *b, hone_stage s, bool before_over) {
     }
     return at;
 }
-int32_t hone_build_reduce(builder *b, const hone_tree *t, const env *e, int member) {
+int32_t hone_build_reduce(hone_builder *b, const hone_tree *t, const hone_env *e, int member) {
     if (!b->slots) hone_build_later(b);
     reduction r = reduce_parts(b, t, e, member);
     int type = b->x.at[r.pick >= 0 ? r.pick : r.value].type;
@@ -284,7 +284,7 @@ static const hone_entry *output_entry(const hone_operand *o, int nth) { /* the n
     return NULL;
 }
 /* Indices of the target, bound; subscripts built; the tensor made if it is new. */
-static const env *open_target(builder *b, const hone_line *l, const env *e, int *target, int32_t *sub, int *n_sub) {
+static const hone_env *open_target(hone_builder *b, const hone_line *l, const hone_env *e, int *target, int32_t *sub, int *n_sub) {
     int o = hone_build_operand(b, l->name);
     const hone_operand *op = o >= b->p->n_in ? b->p->operand + o : NULL;
     if (o >= 0 && !op) hone_build_fail(b, l->line, "'%s' is an input: nothing can be stored there", l->name);
@@ -298,7 +298,7 @@ static const env *open_target(builder *b, const hone_line *l, const env *e, int 
         hone_build_fail(b, l->line, "'%s' has %d dims, not %d", l->name, b->tensor.at[*target].rank, *n_sub);
     return e;
 }
-static int new_temp(builder *b, const hone_line *l, const int32_t *sub, int n_sub, int type) {
+static int new_temp(hone_builder *b, const hone_line *l, const int32_t *sub, int n_sub, int type) {
     hone_tensor t = {.name = l->name, .role = HONE_ROLE_TEMP, .operand = -1, .dtype = hone_ctype_dtype((hone_ctype)type), .rank = n_sub};
     for (int k = 0; k < n_sub; k++) {
         if (b->x.at[sub[k]].kind != HONE_X_INDEX)
@@ -309,13 +309,13 @@ static int new_temp(builder *b, const hone_line *l, const int32_t *sub, int n_su
     return b->tensor.n - 1;
 }
 /* Strings are handles, so only what was loaded as one may be stored as one; 0 is the empty string. */
-static bool moves_strings(const builder *b, int32_t x) {
+static bool moves_strings(const hone_builder *b, int32_t x) {
     const hone_x *e = b->x.at + x;
     if (e->kind == HONE_X_CONST) return e->type == HONE_U64 && e->k.u64 == 0;
     if (e->kind == HONE_X_SELECT) return moves_strings(b, e->b) && moves_strings(b, e->c);
     return e->kind == HONE_X_LOAD && b->tensor.at[e->a].dtype == HONE_DTYPE_STRING && (e->c < 0 || moves_strings(b, e->c));
 }
-static void stage(builder *b, const hone_line *l, const env *e) {
+static void stage(hone_builder *b, const hone_line *l, const hone_env *e) {
     static const char *const hows[] = {"=", "add=", "mul=", "max=", "min="};
     int32_t sub[HONE_MAX_RANK];
     int n_sub, target;
@@ -376,10 +376,10 @@ static void stage(builder *b, const hone_line *l, const env *e) {
     s.sub0 = hone_build_push(b, sub, n_sub);
     add_stage(b, s, false);
 }
-static void over(builder *b, const hone_line *l, int number) {
+static void over(hone_builder *b, const hone_line *l, int number) {
     hone_tree ix = {.kind = HONE_T_INDEX, .name = l->name, .body = l->expr, .line = l->line};
     b->domain.n = 0;
-    const env *e = bind_index(b, &ix, NULL, NULL);
+    const hone_env *e = bind_index(b, &ix, NULL, NULL);
     b->over = number, b->over_index = e->index[0], b->over_stage0 = b->stage.n, b->over_tensor.n = 0;
     /* every target of the block exists before any line is built, because they read each other at t - 1 */
     b->block.n = 0;
@@ -404,7 +404,7 @@ static void over(builder *b, const hone_line *l, int number) {
     for (int k = 0; k < b->block.n; k++) stage(b, b->block.at[k], e);
     b->over = -1, b->over_index = -1;
 }
-void hone_build_stages(builder *b) {
+void hone_build_stages(hone_builder *b) {
     int n_over = 0;
     b->over = -1, b->over_index = -1;
     for (int k = 0; k < b->lines.n; k++) {
@@ -420,7 +420,7 @@ void hone_build_stages(builder *b) {
 
 /* ---- packing ------------------------------------------------------------------------------------------------------------------------------ */
 typedef struct {
-    builder *b;
+    hone_builder *b;
     int32_t *to;
     const int32_t *tensor;
 } packer;
@@ -443,7 +443,7 @@ static int32_t pack(packer *p, int32_t x) {
     return p->b->kept_x.n - 1;
 }
 #define KEEP(v) (hone_arena_copy(b->arena, (v).at, sizeof *(v).at * (size_t)(v).n))
-static const hone_instance *pack_all(builder *b) {
+static const hone_instance *pack_all(hone_builder *b) {
     /* stages that lead to a wanted output */
     uint8_t *need = HONE_NEW_N(b->heap, uint8_t, b->tensor.n + 1), *live = HONE_NEW_N(b->heap, uint8_t, b->stage.n + 1);
     int32_t *tensor_to = HONE_NEW_N(b->heap, int32_t, b->tensor.n + 1);
@@ -511,7 +511,7 @@ static const hone_instance *pack_all(builder *b) {
         if (tensor_to[k] >= 0) tensors[tensor_to[k]] = b->tensor.at[k];
     for (int k = 0; k < b->p->n_in + b->p->n_out; k++)
         if (b->operand_tensor[k] >= 0) b->operand_tensor[k] = tensor_to[b->operand_tensor[k]];
-    for (int k = 0; k < b->param.n; k++) is_real[k] = b->x.at[b->param.at[k]].type == WEAK_REAL || b->x.at[b->param.at[k]].type == HONE_F64;
+    for (int k = 0; k < b->param.n; k++) is_real[k] = b->x.at[b->param.at[k]].type == HONE_WEAK_REAL || b->x.at[b->param.at[k]].type == HONE_F64;
     *s = (hone_solver){.x = KEEP(b->x),
                        .list = KEEP(b->list),
                        .param = KEEP(b->param),
@@ -545,7 +545,7 @@ static const hone_instance *pack_all(builder *b) {
     hone_stages_know(out, stages);
     return out;
 }
-static void finish(builder *b) {
+static void finish(hone_builder *b) {
     hone_vec_free(&b->ranks);
     hone_vec_free(&b->dims);
     hone_vec_free(&b->lines);
@@ -570,8 +570,8 @@ static void finish(builder *b) {
     hone_arena_destroy(b->heap);
     hone_free(b);
 }
-static hone_status begin(hone_arena *a, const hone_call *c, builder **out) {
-    builder *b = hone_alloc(sizeof *b);
+static hone_status begin(hone_arena *a, const hone_call *c, hone_builder **out) {
+    hone_builder *b = hone_alloc(sizeof *b);
     if (!b || !(b->heap = hone_arena_create())) {
         hone_free(b);
         return hone_fail(HONE_NO_MEMORY, "no memory to make an instance of %s", c->program->name);
@@ -581,16 +581,16 @@ static hone_status begin(hone_arena *a, const hone_call *c, builder **out) {
     return HONE_OK;
 }
 /* Work that may give up in the middle. Its own frame, so that no local of a caller is lost to the jump. */
-static hone_status guarded(builder *b, void (*work)(builder *)) {
+static hone_status guarded(hone_builder *b, void (*work)(hone_builder *)) {
     if (setjmp(b->fail)) return b->not_yet ? HONE_OK : b->status;
     work(b);
     return HONE_OK;
 }
-static void find_ranks(builder *b) {
+static void find_ranks(hone_builder *b) {
     hone_build_types(b);
     hone_build_ranks(b);
 }
-static void make_all(builder *b) {
+static void make_all(hone_builder *b) {
     find_ranks(b);
     b->x.n = b->pure.n = b->param.n = b->param_name.n = b->dims.n = b->list.n = b->table.n = 0; /* what the search for ranks left behind */
     hone_build_slots(b);
@@ -598,7 +598,7 @@ static void make_all(builder *b) {
     b->made = pack_all(b);
 }
 hone_status hone_instance_make(hone_arena *a, const hone_call *c, const hone_instance **out) {
-    builder *b = NULL;
+    hone_builder *b = NULL;
     HONE_TRY(begin(a, c, &b));
     hone_status s = guarded(b, make_all);
     if (!s) *out = b->not_yet ? NULL : b->made;
@@ -606,7 +606,7 @@ hone_status hone_instance_make(hone_arena *a, const hone_call *c, const hone_ins
     return s;
 }
 hone_status hone_instance_key(hone_arena *a, const hone_call *c, const char **out) {
-    builder *b = NULL;
+    hone_builder *b = NULL;
     HONE_TRY(begin(a, c, &b));
     hone_status s = guarded(b, find_ranks);
     if (s || b->not_yet) {
@@ -624,7 +624,7 @@ hone_status hone_instance_key(hone_arena *a, const hone_call *c, const char **ou
     }
     for (int k = 1; k < b->ranks.n; k++) /* by name: in which order they were found is no matter */
         for (int q = k; q > 0 && strcmp(b->ranks.at[q].name, b->ranks.at[q - 1].name) < 0; q--) {
-            group_rank swap = b->ranks.at[q];
+            hone_group_rank swap = b->ranks.at[q];
             b->ranks.at[q] = b->ranks.at[q - 1], b->ranks.at[q - 1] = swap;
         }
     for (int k = 0; k < b->ranks.n; k++) hone_text_put(&t, " %s%d", b->ranks.at[k].name, b->ranks.at[k].rank);

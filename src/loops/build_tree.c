@@ -5,12 +5,12 @@
 
 #include "loops/build.h"
 
-static int32_t settled(builder *b, int32_t x) { /* an i64 that an executor can see */
+static int32_t settled(hone_builder *b, int32_t x) { /* an i64 that an executor can see */
     x = hone_build_typed(b, x, HONE_I64);
     if (!b->pure.at[x] || b->x.at[x].kind == HONE_X_CONST || b->x.at[x].kind == HONE_X_PARAM) return x;
     return hone_build_x(b, (hone_x){.kind = HONE_X_PARAM, .type = HONE_I64, .a = hone_build_param(b, x, "")}, true);
 }
-static int32_t param_x(builder *b, int32_t p) {
+static int32_t param_x(hone_builder *b, int32_t p) {
     int32_t def = b->param.at[p];
     if (b->x.at[def].kind == HONE_X_CONST) return def;
     return hone_build_x(b, (hone_x){.kind = HONE_X_PARAM, .type = HONE_I64, .a = p}, true);
@@ -27,10 +27,10 @@ static const hone_tree *uses_pos(const hone_tree *t) {
     return NULL;
 }
 static bool plain_group(const hone_tree *t) { return (t->kind == HONE_T_NAME || t->kind == HONE_T_INDEX) && t->group; }
-static int members(builder *b, const hone_tree *t, const env *e, int depth) {
+static int members(hone_builder *b, const hone_tree *t, const hone_env *e, int depth) {
     if (!t || depth > 50) return -1;
     if (plain_group(t)) {
-        const env *f = hone_build_lookup(e, t->name, true);
+        const hone_env *f = hone_build_lookup(e, t->name, true);
         if (f) return f->index ? f->n : members(b, f->tree, f->where, depth + 1);
         int r = hone_build_rank(b, t->name);
         if (r >= 0) return r;
@@ -62,7 +62,7 @@ static int members(builder *b, const hone_tree *t, const env *e, int depth) {
         }
     }
     if (t->kind == HONE_T_NAME || t->kind == HONE_T_INDEX) {
-        const env *f = hone_build_lookup(e, t->name, false);
+        const hone_env *f = hone_build_lookup(e, t->name, false);
         if (f && f->tree) return members(b, f->tree, f->where, depth + 1);
         return -1;
     }
@@ -73,7 +73,7 @@ static int members(builder *b, const hone_tree *t, const env *e, int depth) {
     int r = members(b, t->body, e, depth + 1);
     return r >= 0 ? r : members(b, t->other, e, depth + 1);
 }
-int hone_build_spread(builder *b, const hone_tree *t, const env *e) { return members(b, t, e, 0); }
+int hone_build_spread(hone_builder *b, const hone_tree *t, const hone_env *e) { return members(b, t, e, 0); }
 
 /* ---- loads -------------------------------------------------------------------------------------------------------------------------- */
 static bool spreads(const hone_tree *t) {
@@ -84,7 +84,7 @@ static bool spreads(const hone_tree *t) {
     return false;
 }
 /* Subscripts of a load or store into `out`; returns how many. `want`: how many the tensor has. */
-static int subscripts(builder *b, hone_tree *const *arg, int n, const env *e, int member, int want, int line, int32_t *out) {
+static int subscripts(hone_builder *b, hone_tree *const *arg, int n, const hone_env *e, int member, int want, int line, int32_t *out) {
     int made = 0;
     for (int k = 0; k < n; k++) {
         const hone_tree *t = arg[k];
@@ -119,21 +119,21 @@ static int subscripts(builder *b, hone_tree *const *arg, int n, const env *e, in
     }
     return made;
 }
-int hone_build_subscripts(builder *b, hone_tree *const *arg, int n, const env *e, int want, int line, int32_t *out) {
+int hone_build_subscripts(hone_builder *b, hone_tree *const *arg, int n, const hone_env *e, int want, int line, int32_t *out) {
     return subscripts(b, arg, n, e, -1, want, line, out);
 }
 
-static int32_t tensor_size(builder *b, int t) {
+static int32_t tensor_size(hone_builder *b, int t) {
     int32_t size = hone_build_typed(b, hone_build_int(b, 1), HONE_I64);
     for (int k = 0; k < b->tensor.at[t].rank; k++) size = hone_build_fn(b, HONE_FN_mul, size, param_x(b, b->tensor.at[t].dim[k]), -1);
     return size;
 }
 /* What a name, an abbreviation or a call finally is, where it must be a load: its tree and the names it is read in. */
-static const hone_tree *load_tree(builder *b, const hone_tree *t, const env **e, int depth) {
+static const hone_tree *load_tree(hone_builder *b, const hone_tree *t, const hone_env **e, int depth) {
     if (depth > 20) hone_build_fail(b, t->line, "'%s' goes round in circles", t->name);
     if (t->kind == HONE_T_LOAD) return t;
     if (t->kind == HONE_T_NAME) {
-        const env *f = hone_build_lookup(*e, t->name, t->group);
+        const hone_env *f = hone_build_lookup(*e, t->name, t->group);
         if (f && f->tree) {
             *e = f->where;
             return load_tree(b, f->tree, e, depth + 1);
@@ -143,7 +143,7 @@ static const hone_tree *load_tree(builder *b, const hone_tree *t, const env **e,
     }
     hone_build_fail(b, t->line, "expected a load, x[…]");
 }
-static int32_t load(builder *b, const hone_tree *t, const hone_tree *other, const env *e, const env *other_env, int member) {
+static int32_t load(hone_builder *b, const hone_tree *t, const hone_tree *other, const hone_env *e, const hone_env *other_env, int member) {
     int at = hone_build_tensor(b, t->name);
     if (at < 0) {
         int o = hone_build_operand(b, t->name);
@@ -164,7 +164,7 @@ static int32_t load(builder *b, const hone_tree *t, const hone_tree *other, cons
     return hone_build_x(b, (hone_x){.kind = HONE_X_LOAD, .type = (uint8_t)type, .flat = t->flat, .a = at, .b = place, .c = otherwise},
                         false);
 }
-static int32_t inside(builder *b, const hone_tree *t, const env *e, int member) {
+static int32_t inside(hone_builder *b, const hone_tree *t, const hone_env *e, int member) {
     t = load_tree(b, t, &e, 0);
     int32_t x = load(b, t, NULL, e, e, member), all = -1;
     if (b->x.at[x].kind != HONE_X_LOAD) return hone_build_int(b, 1);
@@ -180,10 +180,10 @@ static int32_t inside(builder *b, const hone_tree *t, const env *e, int member) 
     }
     return all < 0 ? hone_build_typed(b, hone_build_int(b, 1), HONE_I32) : all;
 }
-static int32_t flat(builder *b, const hone_tree *t, const env *e, int member) {
+static int32_t flat(hone_builder *b, const hone_tree *t, const hone_env *e, int member) {
     int32_t at = hone_build_typed(b, hone_build_int(b, 0), HONE_I64);
     if (t->kind == HONE_T_NAME && t->group) { /* flat(i..) */
-        const env *f = hone_build_lookup(e, t->name, true);
+        const hone_env *f = hone_build_lookup(e, t->name, true);
         if (f && f->index) {
             for (int k = 0; k < f->n; k++) {
                 at = hone_build_fn(b, HONE_FN_mul, at, param_x(b, b->index.at[f->index[k]].extent), -1);
@@ -206,7 +206,7 @@ static int32_t flat(builder *b, const hone_tree *t, const env *e, int member) {
 }
 
 /* ---- calls -------------------------------------------------------------------------------------------------------------------------- */
-static bool storage_type(builder *b, const char *name, hone_dtype *out) {
+static bool storage_type(hone_builder *b, const char *name, hone_dtype *out) {
     for (int k = 0; k < b->p->n_in + b->p->n_out; k++) {
         const hone_operand *o = b->p->operand + k;
         if ((o->of == HONE_OF_VAR || o->of == HONE_OF_ATTR) && !strcmp(o->type, name)) {
@@ -216,7 +216,7 @@ static bool storage_type(builder *b, const char *name, hone_dtype *out) {
     }
     return (*out = hone_dtype_named(name, strlen(name))) != HONE_DTYPE_NONE;
 }
-static int32_t fold_group(builder *b, const hone_tree *t, const env *e) { /* prod..(e) */
+static int32_t fold_group(hone_builder *b, const hone_tree *t, const hone_env *e) { /* prod..(e) */
     static const struct {
         const char *name;
         hone_fn fn;
@@ -236,14 +236,14 @@ static int32_t fold_group(builder *b, const hone_tree *t, const env *e) { /* pro
     }
     hone_build_fail(b, t->line, "%s.. is no fold", t->name);
 }
-static int32_t call(builder *b, const hone_tree *t, const env *e, int member) {
+static int32_t call(hone_builder *b, const hone_tree *t, const hone_env *e, int member) {
     const char *f = t->name;
     int n = t->n_arg;
 #define ARG(k) hone_build_expr(b, t->arg[k], e, member)
 #define IS(name, args) (!strcmp(f, name) && n == (args))
     if (t->group) return fold_group(b, t, e);
     if (IS("else", 2)) {
-        const env *le = e;
+        const hone_env *le = e;
         const hone_tree *what = t->arg[0];
         if (what->kind == HONE_T_CALL) { /* f(j) else … : the abbreviation's load, in its own names */
             const hone_line *l = hone_build_short(b, what->name, false);
@@ -331,7 +331,7 @@ static int32_t call(builder *b, const hone_tree *t, const env *e, int member) {
         }
         int32_t wanted = hone_build_typed(b, hone_build_pure(b, t->arg[1], e, member), HONE_I64),
                 from = hone_build_typed(b, hone_build_pure(b, t->arg[2], e, member), HONE_I64);
-        return hone_build_x(b, (hone_x){.kind = XS_FIND, .type = HONE_I64, .a = v, .b = wanted, .c = from}, true);
+        return hone_build_x(b, (hone_x){.kind = HONE_XS_FIND, .type = HONE_I64, .a = v, .b = wanted, .c = from}, true);
     }
     if (IS("inside", 1)) return inside(b, t->arg[0], e, member);
     if (IS("flat", 1)) return flat(b, t->arg[0], e, member);
@@ -360,14 +360,14 @@ static int32_t call(builder *b, const hone_tree *t, const env *e, int member) {
     const hone_line *l = hone_build_short(b, f, false);
     if (l && l->n_param) {
         if (l->n_param != n) hone_build_fail(b, t->line, "%s takes %d arguments", f, l->n_param);
-        env frame[16];
-        for (int k = 0; k < n; k++) frame[k] = (env){.up = k ? frame + k - 1 : e, .name = l->param[k], .tree = t->arg[k], .where = e};
+        hone_env frame[16];
+        for (int k = 0; k < n; k++) frame[k] = (hone_env){.up = k ? frame + k - 1 : e, .name = l->param[k], .tree = t->arg[k], .where = e};
         return hone_build_expr(b, l->expr, frame + n - 1, member);
     }
     for (int c = 0; c < HONE_CTYPES; c++)
         if (n == 1 && !strcmp(f, hone_ctype_names[c])) {
             int32_t x = ARG(0);
-            if (b->x.at[x].type == WEAK_REAL && c != HONE_F32 && c != HONE_F64)
+            if (b->x.at[x].type == HONE_WEAK_REAL && c != HONE_F32 && c != HONE_F64)
                 x = b->pure.at[x] && c == HONE_I64 ? x : hone_build_typed(b, x, b->weak_real);
             return hone_build_typed(b, x, c);
         }
@@ -396,9 +396,9 @@ static int32_t call(builder *b, const hone_tree *t, const env *e, int member) {
 }
 
 /* ---- everything --------------------------------------------------------------------------------------------------------------------- */
-static int32_t name(builder *b, const hone_tree *t, const env *e, int member) {
+static int32_t name(hone_builder *b, const hone_tree *t, const hone_env *e, int member) {
     if (t->group && member < 0) hone_build_fail(b, t->line, "'%s..' stands where one number is needed", t->name);
-    const env *f = hone_build_lookup(e, t->name, t->group);
+    const hone_env *f = hone_build_lookup(e, t->name, t->group);
     if (f && f->index) {
         if (t->group && member >= f->n) hone_build_fail(b, t->line, "'%s..' has %d members", t->name, f->n);
         return hone_build_x(b, (hone_x){.kind = HONE_X_INDEX, .type = HONE_I64, .a = f->index[t->group ? member : 0]}, false);
@@ -412,7 +412,7 @@ static int32_t name(builder *b, const hone_tree *t, const env *e, int member) {
         bool given = a && a->n > 0 && (a->i || a->f);
         int k = t->group ? member : 0;
         if (s->kind == HONE_ATTR_FLOAT || s->kind == HONE_ATTR_FLOATS)
-            return hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = WEAK_REAL, .k.f64 = given && a->f ? a->f[k] : s->f}, true);
+            return hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = HONE_WEAK_REAL, .k.f64 = given && a->f ? a->f[k] : s->f}, true);
         if (s->kind == HONE_ATTR_INT || s->kind == HONE_ATTR_INTS || s->kind == HONE_ATTR_TYPE)
             return hone_build_int(b, given && a->i ? a->i[k] : s->i);
         hone_build_fail(b, t->line, "'%s' is no number", t->name);
@@ -426,7 +426,7 @@ static int32_t name(builder *b, const hone_tree *t, const env *e, int member) {
     } known[] = {{"inf", INFINITY}, {"nan", NAN}, {"pi", 3.14159265358979323846}};
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
         if (!strcmp(t->name, known[k].name))
-            return hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = WEAK_REAL, .k.f64 = known[k].v}, true);
+            return hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = HONE_WEAK_REAL, .k.f64 = known[k].v}, true);
     int o = hone_build_operand(b, t->name);
     if (o >= 0 && !t->group && b->p->operand[o].shaped && b->p->operand[o].n_entry == 0) {
         hone_tree l0 = {.kind = HONE_T_LOAD, .name = t->name, .line = t->line};
@@ -437,7 +437,7 @@ static int32_t name(builder *b, const hone_tree *t, const env *e, int member) {
     }
     hone_build_fail(b, t->line, "'%s%s' is not known here", t->name, t->group ? ".." : "");
 }
-static int32_t binary(builder *b, const hone_tree *t, const env *e, int member) {
+static int32_t binary(hone_builder *b, const hone_tree *t, const hone_env *e, int member) {
     const char *op = t->name;
     double v;
     bool equality = !strcmp(op, "==") || !strcmp(op, "!=");
@@ -471,21 +471,21 @@ static int32_t binary(builder *b, const hone_tree *t, const env *e, int member) 
         if (strcmp(op, ops[k].op)) continue;
         /* an absent operand's literal 0 in a sum, or literal 1 in a product, leaves the other side as it is */
         const hone_x *ex = b->x.at + x, *ey = b->x.at + y;
-        if (ops[k].fn == HONE_FN_add && ex->kind == HONE_X_CONST && ex->type == WEAK_INT && ex->k.i64 == 0) return y;
-        if ((ops[k].fn == HONE_FN_add || ops[k].fn == HONE_FN_sub) && ey->kind == HONE_X_CONST && ey->type == WEAK_INT && ey->k.i64 == 0)
+        if (ops[k].fn == HONE_FN_add && ex->kind == HONE_X_CONST && ex->type == HONE_WEAK_INT && ex->k.i64 == 0) return y;
+        if ((ops[k].fn == HONE_FN_add || ops[k].fn == HONE_FN_sub) && ey->kind == HONE_X_CONST && ey->type == HONE_WEAK_INT && ey->k.i64 == 0)
             return x;
-        if (ops[k].fn == HONE_FN_mul && ex->kind == HONE_X_CONST && ex->type == WEAK_INT && ex->k.i64 == 1) return y;
-        if (ops[k].fn == HONE_FN_mul && ey->kind == HONE_X_CONST && ey->type == WEAK_INT && ey->k.i64 == 1) return x;
+        if (ops[k].fn == HONE_FN_mul && ex->kind == HONE_X_CONST && ex->type == HONE_WEAK_INT && ex->k.i64 == 1) return y;
+        if (ops[k].fn == HONE_FN_mul && ey->kind == HONE_X_CONST && ey->type == HONE_WEAK_INT && ey->k.i64 == 1) return x;
         return hone_build_fn(b, ops[k].fn, ops[k].swap ? y : x, ops[k].swap ? x : y, -1);
     }
     hone_build_fail(b, t->line, "there is no operator '%s'", op);
 }
-int32_t hone_build_expr(builder *b, const hone_tree *t, const env *e, int member) {
+int32_t hone_build_expr(hone_builder *b, const hone_tree *t, const hone_env *e, int member) {
     if (++b->depth > 500) hone_build_fail(b, t->line, "an expression is nested too deeply, or an abbreviation uses itself");
     int32_t x = -1;
     switch (t->kind) {
     case HONE_T_NUMBER:
-        x = t->real ? hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = WEAK_REAL, .k.f64 = t->k.f}, true) : hone_build_int(b, t->k.i);
+        x = t->real ? hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = HONE_WEAK_REAL, .k.f64 = t->k.f}, true) : hone_build_int(b, t->k.i);
         break;
     case HONE_T_INDEX:
     case HONE_T_NAME: x = name(b, t, e, member); break;

@@ -9,7 +9,7 @@ bool hone_affine_slots(const hone_sized *c, int stage, int last, hone_slots_of *
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + stage, *z = in->stage + last;
     int n = s->n_index + s->n_reduce, order[HONE_MAX_RANK];
-    if (n > MAX_SLOTS || s->n_index > HONE_MAX_RANK) return false;
+    if (n > HONE_MAX_SLOTS || s->n_index > HONE_MAX_RANK) return false;
     out->apart = hone_stage_order(in, z, c->param, c->stride[z->tensor], order);
     out->n_domain = s->n_index, out->n = n, out->over = -1, out->shelf = c->shelf;
     for (int k = 0; k < n; k++) {
@@ -32,7 +32,9 @@ static bool number(const hone_sized *c, int32_t x, int64_t *out) {
     const hone_x *e = c->instance->x + x;
     int64_t p, q = 0;
     switch (e->kind) {
-    case HONE_X_CONST: *out = e->type == HONE_I32 ? e->k.i32 : e->k.i64; return e->type == HONE_I64 || e->type == HONE_I32;
+    case HONE_X_CONST:
+        *out = e->type == HONE_I32 ? e->k.i32 : e->k.i64;
+        return e->type == HONE_I64 || e->type == HONE_I32;
     case HONE_X_PARAM: *out = c->param[e->a].i; return !c->instance->param_real[e->a];
     case HONE_X_FN:
         if (!number(c, e->a, &p) || (hone_fns[e->fn].arity > 1 && !number(c, e->b, &q))) return false;
@@ -102,26 +104,31 @@ bool hone_affine_inside(const hone_sized *c, const hone_slots_of *slots, int32_t
     return true;
 }
 /* Is that what it is outside? It adds nothing to the sum then, or is never the largest. */
-static bool nothing(const hone_instance *in, int32_t x, hone_dtype dtype, hone_affine_into into, int32_t zero) {
+static bool nothing(const hone_instance *in, int32_t x, hone_dtype dtype, hone_affine_into into,
+                    int32_t zero) {
     const hone_x *e = in->x + x;
     if (into == HONE_AFFINE_MAX && dtype != HONE_DTYPE_F32)
-        return e->kind == HONE_X_CONST && e->type == HONE_I32 && e->k.i32 == (dtype == HONE_DTYPE_I8 ? INT8_MIN : 0);
-    if (into != HONE_AFFINE_BYTES) return e->kind == HONE_X_CONST && e->k.f32 == (into == HONE_AFFINE_MAX ? -INFINITY : 0);
+        return e->kind == HONE_X_CONST && e->type == HONE_I32 &&
+               e->k.i32 == (dtype == HONE_DTYPE_I8 ? INT8_MIN : 0);
+    if (into != HONE_AFFINE_BYTES)
+        return e->kind == HONE_X_CONST && e->k.f32 == (into == HONE_AFFINE_MAX ? -INFINITY : 0);
     if (zero < 0) return e->kind == HONE_X_CONST && e->type == HONE_I32 && e->k.i32 == 0;
-    return x == zero || (e->kind == HONE_X_LOAD && in->x[zero].kind == HONE_X_LOAD && e->a == in->x[zero].a && !in->tensor[e->a].rank);
+    return x == zero || (e->kind == HONE_X_LOAD && in->x[zero].kind == HONE_X_LOAD && e->a == in->x[zero].a &&
+                         !in->tensor[e->a].rank);
 }
-bool hone_affine_of_load(const hone_sized *c, const hone_slots_of *slots, int32_t x, hone_affine_into into, int32_t zero,
-                         hone_affine_load *out, hone_affine_load *first) {
+bool hone_affine_of_load(const hone_sized *c, const hone_slots_of *slots, int32_t x, hone_affine_into into,
+                         int32_t zero, hone_affine_load *out, hone_affine_load *first) {
     const hone_instance *in = c->instance;
     const hone_x *e = in->x + x;
     const bool bytes = into == HONE_AFFINE_BYTES;
     first->tensor = -1;
     if (e->kind != HONE_X_LOAD || e->flat) return false;
     hone_dtype dtype = in->tensor[e->a].dtype;
-    const bool half =
-        into == HONE_AFFINE_FACTOR && c->constant && c->constant[e->a] && (dtype == HONE_DTYPE_F16 || dtype == HONE_DTYPE_BF16);
+    const bool half = into == HONE_AFFINE_FACTOR && c->constant && c->constant[e->a] &&
+                      (dtype == HONE_DTYPE_F16 || dtype == HONE_DTYPE_BF16);
     const bool is_byte = dtype == HONE_DTYPE_U8 || dtype == HONE_DTYPE_I8;
-    if (bytes ? !is_byte : dtype != HONE_DTYPE_F32 && !half && !(into == HONE_AFFINE_MAX && is_byte)) return false;
+    if (bytes ? !is_byte : dtype != HONE_DTYPE_F32 && !half && !(into == HONE_AFFINE_MAX && is_byte))
+        return false;
     *out = (hone_affine_load){.tensor = e->a};
     bool fits = e->c >= 0 && nothing(in, e->c, dtype, into, zero);
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
@@ -134,13 +141,14 @@ bool hone_affine_of_load(const hone_sized *c, const hone_slots_of *slots, int32_
             if (s.k[slots->over] != 1 || lo != hi) return false;
             if (s.c == 0 || (s.c == -1 && slots->begun)) continue;
             hone_affine_load none;
-            if (s.c != -1 || e->c < 0 || (into != HONE_AFFINE_SUM && into != HONE_AFFINE_FACTOR) || first->tensor >= 0 ||
+            if (s.c != -1 || e->c < 0 || (into != HONE_AFFINE_SUM && into != HONE_AFFINE_FACTOR) ||
+                first->tensor >= 0 ||
                 !hone_affine_of_load(c, slots, e->c, HONE_AFFINE_SUM, -1, first, &none) || none.tensor >= 0)
                 return false;
             continue;
         }
         if (lo >= 0 && hi < size) continue;
-        if (!fits || out->n_bounded == MAX_BOUNDED) return false;
+        if (!fits || out->n_bounded == HONE_MAX_BOUNDED) return false;
         out->bounded[out->n_bounded] = s, out->size[out->n_bounded++] = size;
     }
     return true;
@@ -148,7 +156,7 @@ bool hone_affine_of_load(const hone_sized *c, const hone_slots_of *slots, int32_
 
 typedef struct {
     int n;
-    int64_t count, of[2 * MAX_SLOTS]; /* extent and step of each index, innermost first */
+    int64_t count, of[2 * HONE_MAX_SLOTS]; /* extent and step of each index, innermost first */
 } steps;
 static hone_status fill(hone_arena *a, const void *arg, const void **out) {
     const steps *w = arg;
@@ -165,13 +173,16 @@ static hone_status fill(hone_arena *a, const void *arg, const void **out) {
     *out = t;
     return HONE_OK;
 }
-int64_t *hone_affine_table(hone_arena *a, const hone_slots_of *s, const int *slot, int n, const hone_affine *f) {
+int64_t *hone_affine_table(hone_arena *a, const hone_slots_of *s, const int *slot, int n,
+                           const hone_affine *f) {
     steps w = {.count = 1};
     for (int k = n - 1; k >= 0; k--) {
-        int64_t extent = s->extent[slot[k]], step = f->k[slot[k]], *inner = w.of + (w.n ? 2 * w.n - 2 : 0), end;
+        int64_t extent = s->extent[slot[k]], step = f->k[slot[k]], *inner = w.of + (w.n ? 2 * w.n - 2 : 0),
+                end;
         if (extent == 1) continue;
         w.count *= extent;
-        if (w.n && !__builtin_mul_overflow(inner[0], inner[1], &end) && end == step) inner[0] *= extent; /* follows on: one index */
+        if (w.n && !__builtin_mul_overflow(inner[0], inner[1], &end) && end == step)
+            inner[0] *= extent; /* follows on: one index */
         else w.of[2 * w.n] = extent, w.of[2 * w.n++ + 1] = step;
     }
     const void *t = NULL;

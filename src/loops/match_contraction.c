@@ -6,7 +6,8 @@ bool hone_match_factors_of(const hone_sized *c, int32_t x, hone_match_factors *p
     const hone_instance *in = c->instance;
     const hone_x *e = in->x + x;
     const bool whole = e->type == HONE_I32;
-    if (e->kind == HONE_X_FN && e->fn == HONE_FN_mul) return hone_match_factors_of(c, e->a, p) && hone_match_factors_of(c, e->b, p);
+    if (e->kind == HONE_X_FN && e->fn == HONE_FN_mul)
+        return hone_match_factors_of(c, e->a, p) && hone_match_factors_of(c, e->b, p);
     int32_t zero = -1;
     if (whole && e->kind == HONE_X_FN && e->fn == HONE_FN_sub) {
         x = e->a, zero = e->b, e = in->x + x;
@@ -35,8 +36,8 @@ bool hone_match_knows(const hone_affine_load *l, int slot) {
     for (int k = 0; k < l->n_bounded; k++) is |= l->bounded[k].k[slot] != 0;
     return is;
 }
-/* Which operand is B: the one that knows the last index that is longer than 1. Where both do it is the weights, which are
-   constant, and the other lies in a row. -1: neither can be. */
+/* Which operand is B: the one that knows the last index that is longer than 1. Where both do it is the
+   weights, which are constant, and the other lies in a row. -1: neither can be. */
 static int columns_of(const hone_sized *c, const hone_affine_load *l, int last, bool *both) {
     const bool knows[] = {hone_match_knows(l, last), hone_match_knows(l + 1, last)};
     *both = false;
@@ -45,8 +46,8 @@ static int columns_of(const hone_sized *c, const hone_affine_load *l, int last, 
         if (c->constant[l[k].tensor] && !l[k].n_bounded && l[1 - k].at.k[last] == 1) return *both = true, k;
     return -1;
 }
-/* With constant columns several pictures count as batches instead of rows, unless they are tiny: tables have an entry a
-   row, and plans for other numbers of pictures share them. Rows begin at this slot. */
+/* With constant columns several pictures count as batches instead of rows, unless they are tiny: tables have
+   an entry a row, and plans for other numbers of pictures share them. Rows begin at this slot. */
 static int rows_from(const hone_match_contraction *d, int from) {
     enum { TINY = 32, MOST_ROWS = 1 << 16 };
     int64_t m = 1;
@@ -70,7 +71,7 @@ static bool sort(hone_match_contraction *d, int from) {
         if (k >= first_m && hone_match_knows(&d->a, k) && !hone_match_knows(&d->b, k)) {
             d->group_m[d->n_m++] = k, d->m *= w->extent[k];
         } else if (w->extent[k] > 1) {
-            if (d->n_batch == MAX_BATCH) return false;
+            if (d->n_batch == HONE_MAX_BATCH) return false;
             d->group_b[d->n_batch++] = k, d->batch *= w->extent[k];
         }
     }
@@ -79,10 +80,11 @@ static bool sort(hone_match_contraction *d, int from) {
         for (; q > 0 && d->a.at.k[d->group_k[q - 1]] < d->a.at.k[k]; q--) d->group_k[q] = d->group_k[q - 1];
         d->group_k[q] = k, d->k *= w->extent[k];
     }
-    for (int q = 0; q < d->n_k; q++) d->k_order = d->k_order * MAX_SLOTS + d->group_k[q];
+    for (int q = 0; q < d->n_k; q++) d->k_order = d->k_order * HONE_MAX_SLOTS + d->group_k[q];
     return true;
 }
-static int64_t last_of(const hone_slots_of *w, const int *slot, int n) { /* the last extent that is longer than 1 */
+static int64_t last_of(const hone_slots_of *w, const int *slot,
+                       int n) { /* the last extent that is longer than 1 */
     int64_t run = 1;
     for (int q = 0; q < n; q++) run = w->extent[slot[q]] > 1 ? w->extent[slot[q]] : run;
     return run;
@@ -121,11 +123,13 @@ static void find_runs(hone_match_contraction *d) {
     const hone_slots_of *w = &d->slots;
     const int *n = d->group_n, last = d->n_n - 1;
     d->run = w->extent[n[last]], d->run_step = d->b.at.k[n[last]], d->outer = last;
-    while (d->outer > 0 && !d->b.n_bounded && (w->extent[n[d->outer - 1]] == 1 || d->b.at.k[n[d->outer - 1]] == d->run * d->run_step))
+    while (d->outer > 0 && !d->b.n_bounded &&
+           (w->extent[n[d->outer - 1]] == 1 || d->b.at.k[n[d->outer - 1]] == d->run * d->run_step))
         d->run *= w->extent[n[--d->outer]];
     d->rows = d->n / d->run;
 }
-bool hone_match_contraction_of(const hone_sized *c, int stage, bool follows, bool begun, hone_match_contraction *d) {
+bool hone_match_contraction_of(const hone_sized *c, int stage, bool follows, bool begun,
+                               hone_match_contraction *d) {
     const hone_instance *in = c->instance;
     const hone_stage *st = in->stage + stage;
     hone_match_factors p = {.alpha = 1};
@@ -161,11 +165,14 @@ bool hone_match_contraction_of(const hone_sized *c, int stage, bool follows, boo
         if (k != w->over && w->extent[k] > 1 && early->at.k[k] != d->a.at.k[k]) return false;
     int from = last;
     while (from > 0 && !d->shares_n &&
-           (w->extent[from - 1] == 1 || (hone_match_knows(&d->b, from - 1) && !hone_match_knows(&d->a, from - 1))))
+           (w->extent[from - 1] == 1 ||
+            (hone_match_knows(&d->b, from - 1) && !hone_match_knows(&d->a, from - 1))))
         from--;
     while (from < last && w->extent[from] == 1) from++;
     if (!sort(d, from)) return false;
-    if (d->m > HONE_MATCH_MOST_M || d->n > HONE_MATCH_MOST_N || d->k > HONE_MATCH_MOST_K || d->batch > HONE_MATCH_MOST_BATCH) return false;
+    if (d->m > HONE_MATCH_MOST_M || d->n > HONE_MATCH_MOST_N || d->k > HONE_MATCH_MOST_K ||
+        d->batch > HONE_MATCH_MOST_BATCH)
+        return false;
     for (int q = 0; q < d->b.n_bounded; q++) /* a batch index inside a window: no convolution */
         for (int k = 0; k < d->n_batch; k++)
             if (d->b.bounded[q].k[d->group_b[k]]) return false;

@@ -19,7 +19,8 @@ static bool factor_of(const hone_sized *c, const hone_slots_of *slots, int32_t x
     const hone_dtype type = in->tensor[e->a].dtype;
     if (type != HONE_DTYPE_F32 && type != HONE_DTYPE_F16 && type != HONE_DTYPE_BF16) return false;
     *out = (factor){.x = x, .tensor = e->a};
-    const bool zero = e->c >= 0 && in->x[e->c].kind == HONE_X_CONST && in->x[e->c].type == HONE_F32 && in->x[e->c].k.f32 == 0;
+    const bool zero = e->c >= 0 && in->x[e->c].kind == HONE_X_CONST && in->x[e->c].type == HONE_F32 &&
+                      in->x[e->c].k.f32 == 0;
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
         int64_t lo, hi;
         if (!hone_affine_expr(c, slots, in->list[e->b + k], out->dim + k)) return false;
@@ -100,8 +101,10 @@ static bool window_of(const hone_sized *c, hone_match_product *m, const factor *
         const hone_affine *s = a->dim + d;
         const int in_m = slot_of(w, s, 0, w->n_domain), in_k = slot_of(w, s, w->n_domain, w->n);
         const bool plain = !s->c && !a->outside[d];
-        if (plain && in_m == -1 && in_k >= 0 && s->k[in_k] == 1 && channel < 0 && d > 0) channel = d, channel_slot = in_k;
-        else if (plain && in_k == -1 && in_m >= 0 && s->k[in_m] == 1 && knows(w, b, in_m) && group < 0) group = d, group_slot = in_m;
+        if (plain && in_m == -1 && in_k >= 0 && s->k[in_k] == 1 && channel < 0 && d > 0)
+            channel = d, channel_slot = in_k;
+        else if (plain && in_k == -1 && in_m >= 0 && s->k[in_m] == 1 && knows(w, b, in_m) && group < 0)
+            group = d, group_slot = in_m;
         else rest[n++] = d;
     }
     /* dims of one element between image and lines say nothing */
@@ -111,7 +114,8 @@ static bool window_of(const hone_sized *c, hone_match_product *m, const factor *
             memmove(rest + q, rest + q + 1, sizeof *rest * (size_t)(n - q - 1)), n--;
         } else q++;
     side image, y = {.size = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1, .m = -1, .k = -1}, x;
-    if (n < 2 || n > 3 || !side_of(c, w, a, rest[0], &image) || image.kernel != 1 || image.stride != 1 || image.pad || a->outside[rest[0]])
+    if (n < 2 || n > 3 || !side_of(c, w, a, rest[0], &image) || image.kernel != 1 || image.stride != 1 ||
+        image.pad || a->outside[rest[0]])
         return false;
     if (!side_of(c, w, a, rest[n - 1], &x) || (n == 3 && !side_of(c, w, a, rest[1], &y))) return false;
     if (image.out != image.size) return false;
@@ -154,7 +158,8 @@ static bool window_of(const hone_sized *c, hone_match_product *m, const factor *
         at = row[q], count *= w->extent[row[q]];
     }
     for (int k = 0; k < w->n_domain; k++)
-        if (w->extent[k] > 1 && k != group_slot && k != x.m && k != y.m && k != image.m && !(knows(w, b, k) && !knows(w, a, k)))
+        if (w->extent[k] > 1 && k != group_slot && k != x.m && k != y.m && k != image.m &&
+            !(knows(w, b, k) && !knows(w, a, k)))
             return false;
     return true;
 }
@@ -165,11 +170,12 @@ bool hone_match_product_of(const hone_sized *c, int stage, hone_match_product *m
     hone_match_factors p = {.alpha = 1};
     factor f[2];
     *m = (hone_match_product){.stages = stage + 1 < in->n_stage && st[1].follows && st[1].over < 0 ? 2 : 1};
-    if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || st->over >= 0 || in->x[st->value].type != HONE_F32 ||
-        !hone_match_factors_of(c, st->value, &p) || p.n != 2)
+    if (st->reduce != HONE_REDUCE_SUM || st->how || !st->identity || st->over >= 0 ||
+        in->x[st->value].type != HONE_F32 || !hone_match_factors_of(c, st->value, &p) || p.n != 2)
         return false;
     hone_slots_of *w = &m->slots;
-    if (!hone_affine_slots(c, stage, stage + m->stages - 1, w) || !stores(c, m, stage, stage + m->stages - 1)) return false;
+    if (!hone_affine_slots(c, stage, stage + m->stages - 1, w) || !stores(c, m, stage, stage + m->stages - 1))
+        return false;
     for (int k = 0; k < 2; k++)
         if (!factor_of(c, w, p.load[k], f + k)) return false;
     int last = w->n_domain - 1, b = -1;
@@ -184,11 +190,13 @@ bool hone_match_product_of(const hone_sized *c, int stage, hone_match_product *m
     const factor *fa = f + 1 - b, *fb = f + b;
     m->a = fa->tensor, m->b = fb->tensor, m->alpha = p.alpha;
     m->at_a = fa->at.c, m->at_b = fb->at.c, m->at_c = m->store.c;
-    bool moves = false; /* a subscript with an index of the domain and one of the sum, or one that may be outside */
+    bool moves =
+        false; /* a subscript with an index of the domain and one of the sum, or one that may be outside */
     for (int d = 0; d < in->tensor[fb->tensor].rank; d++)
         if (fb->outside[d]) return false;
     for (int d = 0; d < in->tensor[fa->tensor].rank; d++) {
-        const int row = slot_of(w, fa->dim + d, 0, w->n_domain), deep = slot_of(w, fa->dim + d, w->n_domain, w->n);
+        const int row = slot_of(w, fa->dim + d, 0, w->n_domain),
+                  deep = slot_of(w, fa->dim + d, w->n_domain, w->n);
         moves |= fa->outside[d] || (row != -1 && deep != -1) || (row >= 0 && fa->dim[d].k[row] != 1);
     }
     m->window = moves || m->shares_columns;
@@ -202,18 +210,20 @@ bool hone_match_product_of(const hone_sized *c, int stage, hone_match_product *m
         const bool in_a = knows(w, fa, k), in_b = knows(w, fb, k);
         const hone_axis axis = {w->extent[k], fa->at.k[k], fb->at.k[k], m->store.k[k]};
         if (!in_a && !in_b) return false;
-        const bool outer = !in_a && k < rows && !m->window; /* columns outside of rows: A is the same in all of them */
+        const bool outer =
+            !in_a && k < rows && !m->window; /* columns outside of rows: A is the same in all of them */
         m->kind[k] = (in_a && in_b) || outer ? 'b' : in_a ? 'm' : 'n';
         add(m->kind[k] == 'b' ? &m->batch : m->kind[k] == 'm' ? &m->m : &m->n, axis);
     }
-    int order[MAX_SLOTS], n = 0; /* K in the order in which A lies */
+    int order[HONE_MAX_SLOTS], n = 0; /* K in the order in which A lies */
     for (int k = w->n_domain; k < w->n; k++) {
         if (w->extent[k] == 1) continue;
         int q = n++;
         for (; q > 0 && fa->at.k[order[q - 1]] < fa->at.k[k]; q--) order[q] = order[q - 1];
         order[q] = k;
     }
-    for (int q = 0; q < n; q++) add(&m->k, (hone_axis){w->extent[order[q]], fa->at.k[order[q]], fb->at.k[order[q]], 0});
+    for (int q = 0; q < n; q++)
+        add(&m->k, (hone_axis){w->extent[order[q]], fa->at.k[order[q]], fb->at.k[order[q]], 0});
     return true;
 }
 
@@ -237,7 +247,8 @@ hone_end_kind hone_match_end(const hone_sized *c, const hone_match_product *m, i
         if (own.extent[k] == 1) continue;
         number &= !at.k[k], residual &= at.k[k] == m->store.k[k];
         /* columns; and those of groups of channels, which lie one beside the other */
-        if (m->kind[k] == 'n' || (m->kind[k] == 'b' && m->window)) column &= at.k[k] == columns, columns *= own.extent[k];
+        if (m->kind[k] == 'n' || (m->kind[k] == 'b' && m->window))
+            column &= at.k[k] == columns, columns *= own.extent[k];
         else column &= !at.k[k];
     }
     if (number) return HONE_END_NUMBER;

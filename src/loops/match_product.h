@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   match_product: a stage that is a sum of products, seen as C[b][m][n] = Σk A[b][m][k] B[b][n][k]: which of its indices are batch, rows, columns and
-   depth, how far apart elements lie along each, and where rows of A are windows over images, the images and the windows. A pure function of a bound
-   instance; says nothing about which kernel is good. */
+   match_product: a stage that is a sum of products, seen as C[b][m][n] = Σk A[b][m][k] B[b][n][k]: which of
+   its indices are batch, rows, columns and depth, how far apart elements lie along each, and where rows of A
+   are windows over images, the images and the windows. A pure function of a bound instance; says nothing
+   about which kernel is good. */
 #ifndef HONE_LOOPS_MATCH_PRODUCT_H
 #define HONE_LOOPS_MATCH_PRODUCT_H
 #include "loops/match_affine.h"
@@ -10,14 +11,15 @@ typedef struct { /* an index: how many, and elements from one to the next in A, 
     int64_t extent, a, b, c;
 } hone_axis;
 typedef struct {
-    hone_axis at[MAX_SLOTS];
+    hone_axis at[HONE_MAX_SLOTS];
     int n;
 } hone_axes;     /* outermost first */
 typedef struct { /* of A: elements from image to image, line to line, pixel to pixel, channel to channel */
     int64_t images, height, width, channels, image_step, line_step, pixel_step, channel_step;
-    int64_t out_height, out_width, kernel_y, kernel_x, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
+    int64_t out_height, out_width, kernel_y, kernel_x, stride_y, stride_x, pad_y, pad_x, dilation_y,
+        dilation_x;
     int64_t b_y, b_x, b_channel; /* steps of B along the window's lines, pixels and channels */
-    int64_t groups, group_step;  /* groups of channels, each with batches of its own; channels are a group's */
+    int64_t groups, group_step; /* groups of channels, each with batches of its own; channels are a group's */
 } hone_match_window;
 typedef struct {
     int a, b, c;              /* tensors; b knows the last index of the result that is longer than 1 */
@@ -27,10 +29,11 @@ typedef struct {
     hone_axes m, n, k, batch; /* neighbours that follow on in all of A, B and C are one */
     bool window;              /* m are its images, lines and pixels; k is lines, pixels and channels of it */
     hone_match_window w;
-    hone_slots_of slots;  /* of the stage, in the order in which c lies */
-    hone_affine store;    /* of c, in elements */
-    char kind[MAX_SLOTS]; /* of each slot of the domain: 'm', 'n', 'b' for a batch, 0 where it is of one */
-    bool shares_columns;  /* A knows the last index, too: depthwise, where window; batch has it */
+    hone_slots_of slots;       /* of the stage, in the order in which c lies */
+    hone_affine store;         /* of c, in elements */
+    char kind[HONE_MAX_SLOTS]; /* of each slot of the domain: 'm', 'n', 'b' for a batch, 0 where it is of one
+                                */
+    bool shares_columns;       /* A knows the last index, too: depthwise, where window; batch has it */
 } hone_match_product;
 /* False: it is something else. */
 bool hone_match_product_of(const hone_sized *, int stage, hone_match_product *out);

@@ -114,8 +114,8 @@ static bool reads_across(hone_arena *a, const hone_instance *in, int stage, cons
         bool affine = true;
         for (int k = 0; k < hone_know_subs(&w, e); k++) {
             const hone_know *s = hone_know_of(&w, hone_know_sub(&w, e, k));
-            affine = affine && s->kind != KNOW_VALUE;
-            if (s->kind == KNOW_AFFINE) far += s->affine[fastest] * (e->flat ? 1 : stride[e->a * HONE_MAX_RANK + k]);
+            affine = affine && s->kind != HONE_KNOW_VALUE;
+            if (s->kind == HONE_KNOW_AFFINE) far += s->affine[fastest] * (e->flat ? 1 : stride[e->a * HONE_MAX_RANK + k]);
         }
         if (affine && (far == 1 || far == -1)) return true;
     }
@@ -134,8 +134,8 @@ static int find_tiled(hone_arena *a, const hone_instance *in, int stage, const h
         bool affine = w.x[x].live && e->kind == HONE_X_LOAD && !w.x[x].fails && w.x[x].is == x;
         for (int k = 0; affine && k < hone_know_subs(&w, e); k++) {
             const hone_know *sub = hone_know_of(&w, hone_know_sub(&w, e, k));
-            affine = sub->kind != KNOW_VALUE;
-            for (int q = 0; affine && sub->kind == KNOW_AFFINE && q < s->n_index; q++)
+            affine = sub->kind != HONE_KNOW_VALUE;
+            for (int q = 0; affine && sub->kind == HONE_KNOW_AFFINE && q < s->n_index; q++)
                 far[q] += sub->affine[q] * (e->flat ? 1 : stride[e->a * HONE_MAX_RANK + k]);
         }
         if (!affine || far[fastest] == 0 || far[fastest] == 1 || far[fastest] == -1) continue;

@@ -13,17 +13,17 @@ static double as_real(hone_number n) { return n.real ? n.f : hone_dim_is_number(
 int64_t hone_vector_length(const hone_vector *all, int v, const hone_call *c) {
     const hone_vector *w = all + v;
     switch (w->kind) {
-    case VEC_ATTR: return w->attr ? w->attr->n : 0;
-    case VEC_CONTENT: return c->arg[w->operand].present ? c->arg[w->operand].n_content : 0;
-    case VEC_DIMS: return c->arg[w->operand].rank;
-    case VEC_RESHAPE: return hone_vector_length(all, w->arg0, c);
-    case VEC_UNSQUEEZE: {
+    case HONE_VECTOR_ATTR: return w->attr ? w->attr->n : 0;
+    case HONE_VECTOR_CONTENT: return c->arg[w->operand].present ? c->arg[w->operand].n_content : 0;
+    case HONE_VECTOR_DIMS: return c->arg[w->operand].rank;
+    case HONE_VECTOR_RESHAPE: return hone_vector_length(all, w->arg0, c);
+    case HONE_VECTOR_UNSQUEEZE: {
         int64_t n = hone_vector_length(all, w->arg0, c), r = hone_vector_length(all, w->arg1, c);
         return n < 0 || r < 0 ? -1 : n + r;
     }
-    case VEC_SQUEEZE: { /* axes, dims: without axes every dim of 1 goes */
+    case HONE_VECTOR_SQUEEZE: { /* axes, dims: without axes every dim of 1 goes */
         int64_t n = hone_vector_length(all, w->arg0, c), r = hone_vector_length(all, w->arg1, c);
-        bool given = all[w->arg0].kind != VEC_CONTENT || c->arg[all[w->arg0].operand].present;
+        bool given = all[w->arg0].kind != HONE_VECTOR_CONTENT || c->arg[all[w->arg0].operand].present;
         if (n < 0 || r < 0) return -1;
         if (given) return r >= n ? r - n : 0;
         int64_t left = 0;
@@ -34,7 +34,7 @@ int64_t hone_vector_length(const hone_vector *all, int v, const hone_call *c) {
         }
         return left;
     }
-    case VEC_BROADCAST: {
+    case HONE_VECTOR_BROADCAST: {
         int64_t n = hone_vector_length(all, w->arg0, c), r = hone_vector_length(all, w->arg1, c);
         return n < 0 || r < 0 ? -1 : n > r ? n : r;
     }
@@ -44,10 +44,10 @@ int64_t hone_vector_length(const hone_vector *all, int v, const hone_call *c) {
 /* Is number k (0 … r-1) in the vector, counting negatives from r? The place, -1 for no, -2 for not known. */
 static int64_t find(const hone_vector *all, int v, const hone_call *c, int64_t k, int64_t r) {
     int64_t n = hone_vector_length(all, v, c);
-    bool absent = all[v].kind == VEC_CONTENT ? !c->arg[all[v].operand].present : all[v].kind == VEC_ATTR ? !all[v].attr : false;
+    bool absent = all[v].kind == HONE_VECTOR_CONTENT ? !c->arg[all[v].operand].present : all[v].kind == HONE_VECTOR_ATTR ? !all[v].attr : false;
     if (absent) return all[v].flag ? r - 1 - k : k;
     if (n < 0) return -2;
-    const hone_dim *known = all[v].kind == VEC_CONTENT ? c->arg[all[v].operand].content : NULL;
+    const hone_dim *known = all[v].kind == HONE_VECTOR_CONTENT ? c->arg[all[v].operand].content : NULL;
     for (int64_t q = 0; q < n; q++) {
         hone_dim d = known ? known[q] : hone_vector_at(all, v, c, q).i;
         if (!hone_dim_is_number(d)) return -2;
@@ -70,18 +70,18 @@ hone_number hone_vector_at(const hone_vector *all, int v, const hone_call *c, in
     hone_dims *t = c->dims;
     if (n >= 0 && (k < 0 || k >= n)) return w->real ? broken(w->fallback_f) : whole(w->fallback_i);
     switch (w->kind) {
-    case VEC_ATTR:
+    case HONE_VECTOR_ATTR:
         return w->real ? broken(w->attr->f ? w->attr->f[k] : (double)w->attr->i[k])
                        : whole(w->attr->i
                                    ? hone_dim_from_content(w->attr->i[k])
                                    : hone_dim_from_content(hone_ctype_cast(HONE_I64, HONE_F64, (hone_scalar){.f64 = w->attr->f[k]}).i64));
-    case VEC_CONTENT: {
+    case HONE_VECTOR_CONTENT: {
         const hone_arg *a = c->arg + w->operand;
         if (n < 0 || (w->real ? !a->content_f : !a->content)) return w->real ? broken(NAN) : whole(HONE_DIM_UNKNOWN);
         return w->real ? broken(a->content_f[k]) : whole(a->content[k]);
     }
-    case VEC_DIMS: return whole(n < 0 ? HONE_DIM_UNKNOWN : c->arg[w->operand].dim[k]);
-    case VEC_RESHAPE: {
+    case HONE_VECTOR_DIMS: return whole(n < 0 ? HONE_DIM_UNKNOWN : c->arg[w->operand].dim[k]);
+    case HONE_VECTOR_RESHAPE: {
         hone_dim d = hone_vector_at(all, w->arg0, c, k).i;
         int64_t r = hone_vector_length(all, w->arg1, c);
         if (d == 0 && !w->flag) return whole(k < r ? hone_vector_at(all, w->arg1, c, k).i : r < 0 ? HONE_DIM_UNKNOWN : 0);
@@ -97,9 +97,9 @@ hone_number hone_vector_at(const hone_vector *all, int v, const hone_call *c, in
             }
         return whole(hone_dim_div(t, total, others));
     }
-    case VEC_SQUEEZE: {
+    case HONE_VECTOR_SQUEEZE: {
         int64_t r = hone_vector_length(all, w->arg1, c);
-        bool given = all[w->arg0].kind != VEC_CONTENT || c->arg[all[w->arg0].operand].present;
+        bool given = all[w->arg0].kind != HONE_VECTOR_CONTENT || c->arg[all[w->arg0].operand].present;
         for (int64_t q = 0; q < r; q++) {
             hone_dim d = hone_vector_at(all, w->arg1, c, q).i;
             int64_t f = given ? find(all, w->arg0, c, q, r) : d == 1 ? 0 : -1;
@@ -108,7 +108,7 @@ hone_number hone_vector_at(const hone_vector *all, int v, const hone_call *c, in
         }
         return whole(HONE_DIM_UNKNOWN);
     }
-    case VEC_UNSQUEEZE: {
+    case HONE_VECTOR_UNSQUEEZE: {
         int64_t from = 0;
         for (int64_t q = 0; q < n; q++) {
             int64_t f = find(all, w->arg0, c, q, n);
@@ -118,7 +118,7 @@ hone_number hone_vector_at(const hone_vector *all, int v, const hone_call *c, in
         }
         return whole(HONE_DIM_UNKNOWN);
     }
-    case VEC_BROADCAST: {
+    case HONE_VECTOR_BROADCAST: {
         int64_t p = hone_vector_length(all, w->arg0, c), q = hone_vector_length(all, w->arg1, c);
         hone_dim a = k - (n - p) >= 0 ? hone_vector_at(all, w->arg0, c, k - (n - p)).i : 1,
                  b = k - (n - q) >= 0 ? hone_vector_at(all, w->arg1, c, k - (n - q)).i : 1;
@@ -134,7 +134,7 @@ enum { OUTSIDE = 127 }; /* no such axis, whatever the rank */
 static int named_axis(const hone_solver *s, const hone_call *c, const hone_slot *slot, int rank) {
     int64_t n = hone_vector_length(s->vector, slot->at, c);
     if (n < 0) return -2;
-    if (n == 0 && s->vector[slot->at].kind == VEC_ATTR && !s->vector[slot->at].attr && s->vector[slot->at].flag)
+    if (n == 0 && s->vector[slot->at].kind == HONE_VECTOR_ATTR && !s->vector[slot->at].attr && s->vector[slot->at].flag)
         return slot->nth >= 0 ? rank - 1 - slot->nth : -2;
     if (n == 0) return slot->nth >= 0 ? slot->nth : -1 - slot->nth; /* all of them, or none */
     if (slot->nth >= 0) {
@@ -210,7 +210,7 @@ static hone_number work_out(solving *v, int32_t x) {
     const hone_x *e = v->s->x + x;
     switch (e->kind) {
     case HONE_X_CONST:
-        if (e->type == WEAK_REAL || e->type == HONE_F64) return broken(e->k.f64);
+        if (e->type == HONE_WEAK_REAL || e->type == HONE_F64) return broken(e->k.f64);
         return e->type == HONE_F32 ? broken((double)e->k.f32) : whole(e->type == HONE_I32 ? e->k.i32 : e->k.i64);
     case HONE_X_PARAM: return v->is_real[e->a] ? broken(v->p[e->a].f) : whole(v->p[e->a].i);
     case HONE_X_FN: {
@@ -234,7 +234,7 @@ static hone_number work_out(solving *v, int32_t x) {
         if (hone_fns[e->fn].types == 'F' &&
             (e->fn == HONE_FN_floor || e->fn == HONE_FN_ceil || e->fn == HONE_FN_round || e->fn == HONE_FN_trunc))
             return a[0];
-        if (e->type == WEAK_REAL && e->fn == HONE_FN_div) { /* a real quotient of whole numbers */
+        if (e->type == HONE_WEAK_REAL && e->fn == HONE_FN_div) { /* a real quotient of whole numbers */
             if (hone_dim_is_number(a[0].i) && hone_dim_is_number(a[1].i)) return real_fn(HONE_FN_div, a, n);
             return broken(NAN);
         }
@@ -249,25 +249,25 @@ static hone_number work_out(solving *v, int32_t x) {
     }
     case HONE_X_CAST: {
         hone_number a = eval(v, e->a);
-        bool to_real = e->type == WEAK_REAL || e->type == HONE_F64 || e->type == HONE_F32;
+        bool to_real = e->type == HONE_WEAK_REAL || e->type == HONE_F64 || e->type == HONE_F32;
         if (to_real || !a.real) return a; /* a whole number stays exact until it meets a real one */
         hone_scalar k = {.f64 = a.f};
         return whole(isnan(a.f) ? HONE_DIM_UNKNOWN : hone_ctype_cast(HONE_I64, HONE_F64, k).i64);
     }
-    case XS_SLOT: return whole(slot_dim(v->s, v->c, e->a, e->b));
-    case XS_WIDEST: {
+    case HONE_XS_SLOT: return whole(slot_dim(v->s, v->c, e->a, e->b));
+    case HONE_XS_WIDEST: {
         hone_dim d = 1;
         for (int k = 0; k < e->b; k++)
             d = broadcast(v->c->dims, d, slot_dim(v->s, v->c, v->s->list[e->a + 2 * k], v->s->list[e->a + 2 * k + 1]));
         return whole(d);
     }
-    case XS_EXACT: return whole(hone_dim_div(v->c->dims, eval(v, e->a).i, eval(v, e->b).i));
-    case XS_VECTOR: {
+    case HONE_XS_EXACT: return whole(hone_dim_div(v->c->dims, eval(v, e->a).i, eval(v, e->b).i));
+    case HONE_XS_VECTOR: {
         hone_dim k = eval(v, e->b).i;
         if (!hone_dim_is_number(k)) return v->s->vector[e->a].real ? broken(NAN) : whole(HONE_DIM_UNKNOWN);
         return hone_vector_at(v->s->vector, e->a, v->c, k);
     }
-    case XS_FIND: {
+    case HONE_XS_FIND: {
         hone_dim k = eval(v, e->b).i, r = eval(v, e->c).i;
         if (!hone_dim_is_number(k) || !hone_dim_is_number(r)) return whole(HONE_DIM_UNKNOWN);
         int64_t f = find(v->s->vector, e->a, v->c, k, r);

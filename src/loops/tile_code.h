@@ -34,19 +34,19 @@ typedef struct {
 } hone_tile_bound; /* 0 <= form < dim */
 
 typedef enum {
-    TILE_OP,     /* dst = op(a, b, c) */
-    TILE_IOTA,   /* dst = form */
-    TILE_EXPAND, /* dst (level 0) = a (level 1) */
-    TILE_LOAD,   /* dst = tensor at form, `other` outside the bounds */
-    TILE_ACC,    /* dst = the caller's values */
-    TILE_MULADD, /* dst = a + b * k */
-    TILE_INSIDE, /* dst = (a or 1) and 0 <= b < k */
-    TILE_CHECK,  /* error where b (-1: everywhere) and not 0 <= a < k */
-    TILE_GATHER, /* dst = tensor at byte offsets a; where b, if b; else c, if c */
-    TILE_ROWS,   /* dst (level 0) = tensor at byte offsets a (level 1) + form along the row; b (level 1), c as above */
-    TILE_ROUND,  /* dst = a as storage of `dtype` would hold it */
-    TILE_STORE,  /* tensor at form = a */
-    TILE_SCATTER /* tensor at byte offsets b (where c, if c) joined with a */
+    HONE_TILE_OP,     /* dst = op(a, b, c) */
+    HONE_TILE_IOTA,   /* dst = form */
+    HONE_TILE_EXPAND, /* dst (level 0) = a (level 1) */
+    HONE_TILE_LOAD,   /* dst = tensor at form, `other` outside the bounds */
+    HONE_TILE_ACC,    /* dst = the caller's values */
+    HONE_TILE_MULADD, /* dst = a + b * k */
+    HONE_TILE_INSIDE, /* dst = (a or 1) and 0 <= b < k */
+    HONE_TILE_CHECK,  /* error where b (-1: everywhere) and not 0 <= a < k */
+    HONE_TILE_GATHER, /* dst = tensor at byte offsets a; where b, if b; else c, if c */
+    HONE_TILE_ROWS,   /* dst (level 0) = tensor at byte offsets a (level 1) + form along the row; b (level 1), c as above */
+    HONE_TILE_ROUND,  /* dst = a as storage of `dtype` would hold it */
+    HONE_TILE_STORE,  /* tensor at form = a */
+    HONE_TILE_SCATTER /* tensor at byte offsets b (where c, if c) joined with a */
 } hone_tile_kind;
 typedef struct {
     uint8_t kind, level;
@@ -69,7 +69,7 @@ typedef struct {
     hone_tile_op *op;
 } hone_tile_ins;
 
-typedef enum { TILE_MAP, TILE_EACH, TILE_ALL } hone_tile_mode;
+typedef enum { HONE_TILE_MAP, HONE_TILE_EACH, HONE_TILE_ALL } hone_tile_mode;
 struct hone_tilecode {
     const hone_tile_ops *ops;
     const hone_instance *instance;

@@ -31,7 +31,7 @@ bool hone_tile_address(const maker *m, const hone_x *load, int64_t *d) {
             continue;
         }
         const hone_know *s = hone_know_of(&m->w, hone_know_sub(&m->w, load, k));
-        if (s->kind != KNOW_VALUE && !hone_know_add(&m->w, d, s, stride)) return false;
+        if (s->kind != HONE_KNOW_VALUE && !hone_know_add(&m->w, d, s, stride)) return false;
     }
     /* and no element's offset overflows, wherever the indices are */
     __int128 reach = d[m->w.n_slot] < 0 ? -(__int128)d[m->w.n_slot] : d[m->w.n_slot];
@@ -117,7 +117,7 @@ static int put(maker *m, hone_tile_ins i, int width) {
 int hone_tile_at_level(maker *m, int r, int level) {
     if (r < 0 || m->regs.at[r].level == level || m->regs.at[r].level == ANY) return r;
     if (m->expanded[r] >= 0) return m->expanded[r];
-    const int e = put(m, (hone_tile_ins){.kind = TILE_EXPAND, .level = 0, .a = r, .b = -1, .c = -1}, m->regs.at[r].width);
+    const int e = put(m, (hone_tile_ins){.kind = HONE_TILE_EXPAND, .level = 0, .a = r, .b = -1, .c = -1}, m->regs.at[r].width);
     if (e >= 0) m->expanded[r] = e;
     return e;
 }
@@ -133,7 +133,7 @@ static int put_op(maker *m, hone_tile_ins i, int width) {
 static int put_fn(maker *m, hone_fn fn, int ctype, int width, int a, int b, int c) {
     hone_tile_op *op = m->code->ops->fn[fn][ctype];
     if (!op) return hone_tile_fail(m, hone_fail(HONE_BUG, "function %s has no %s version", hone_fns[fn].name, hone_ctype_names[ctype]));
-    return put_op(m, (hone_tile_ins){.kind = TILE_OP, .op = op, .a = a, .b = b, .c = c}, width);
+    return put_op(m, (hone_tile_ins){.kind = HONE_TILE_OP, .op = op, .a = a, .b = b, .c = c}, width);
 }
 /* `rows`: without what changes along a row. */
 static int put_iota(maker *m, const int64_t *affine, bool rows) {
@@ -143,7 +143,7 @@ static int put_iota(maker *m, const int64_t *affine, bool rows) {
     return put(
         m,
         (hone_tile_ins){
-            .kind = TILE_IOTA, .level = (uint8_t)form_level(m, f), .form = f, .varies = form_varies(m, f), .a = -1, .b = -1, .c = -1},
+            .kind = HONE_TILE_IOTA, .level = (uint8_t)form_level(m, f), .form = f, .varies = form_varies(m, f), .a = -1, .b = -1, .c = -1},
         3);
 }
 
@@ -156,7 +156,7 @@ static int narrow(maker *m, int guard, int cond, bool not ) {
     return guard < 0 ? c : put_fn(m, HONE_FN_and, HONE_I32, 2, guard, c, -1);
 }
 static void check(maker *m, int sub, int guard, int64_t dim, int tensor, int k) {
-    put_op(m, (hone_tile_ins){.kind = TILE_CHECK, .a = sub, .b = guard, .c = -1, .k = dim, .tensor = tensor, .dim = (int16_t)k}, -1);
+    put_op(m, (hone_tile_ins){.kind = HONE_TILE_CHECK, .a = sub, .b = guard, .c = -1, .k = dim, .tensor = tensor, .dim = (int16_t)k}, -1);
 }
 
 /* The subscripts of an access that may be outside; `error`: they are checked. Returns how many. */
@@ -178,7 +178,7 @@ static int inside(maker *m, const hone_x *load, int guard, const int *list, int 
     for (int k = 0; k < n && !m->status; k++) {
         const int64_t dim = hone_know_dim(&m->w, load, load ? load->a : m->w.stage->tensor, list[k]);
         const int s = emit(m, hone_know_sub(&m->w, load, list[k]), guard);
-        ok = put_op(m, (hone_tile_ins){.kind = TILE_INSIDE, .a = ok, .b = s, .c = -1, .k = dim}, 2);
+        ok = put_op(m, (hone_tile_ins){.kind = HONE_TILE_INSIDE, .a = ok, .b = s, .c = -1, .k = dim}, 2);
     }
     return ok;
 }
@@ -187,8 +187,8 @@ static int inside(maker *m, const hone_x *load, int guard, const int *list, int 
 bool hone_tile_can_move(const maker *m, int32_t at, hone_dtype raw) {
     const hone_know *k = hone_know_of(&m->w, at);
     const hone_x *x = m->w.in->x + k->is;
-    if (k->kind == KNOW_CONST) return true;
-    if (k->kind != KNOW_VALUE) return false;
+    if (k->kind == HONE_KNOW_CONST) return true;
+    if (k->kind != HONE_KNOW_VALUE) return false;
     if (x->kind == HONE_X_SELECT) return hone_tile_can_move(m, x->b, raw) && hone_tile_can_move(m, x->c, raw);
     return x->kind == HONE_X_LOAD && m->w.in->tensor[x->a].dtype == raw && (x->c < 0 || hone_tile_can_move(m, x->c, raw));
 }
@@ -213,10 +213,10 @@ static int put_const(maker *m, const hone_know *k, int type, hone_dtype raw, hon
 static int emit_acc(maker *m, const hone_x *x) {
     const hone_tensor *t = m->w.in->tensor + x->a;
     int64_t d[HONE_SLOTS + 1] = {0}, stride = 1;
-    bool own = m->code->mode == TILE_MAP && (t->dtype == HONE_DTYPE_F32 || t->dtype == HONE_DTYPE_I32) && !x->flat;
+    bool own = m->code->mode == HONE_TILE_MAP && (t->dtype == HONE_DTYPE_F32 || t->dtype == HONE_DTYPE_I32) && !x->flat;
     for (int k = t->rank - 1; own && k >= 0; k--) {
         const hone_know *s = hone_know_of(&m->w, hone_know_sub(&m->w, x, k));
-        own = s->kind != KNOW_VALUE && hone_know_add(&m->w, d, s, stride) &&
+        own = s->kind != HONE_KNOW_VALUE && hone_know_add(&m->w, d, s, stride) &&
               !__builtin_mul_overflow(stride, m->w.param[t->dim[k]].i, &stride);
     }
     stride = 1;
@@ -227,7 +227,7 @@ static int emit_acc(maker *m, const hone_x *x) {
     }
     if (!own || d[m->w.n_slot])
         return hone_tile_fail(m, hone_fail(HONE_NOT_SUPPORTED, "%s: an epilogue reads it at other indices than its own", t->name));
-    return put(m, (hone_tile_ins){.kind = TILE_ACC, .level = 0, .a = -1, .b = -1, .c = -1}, 2);
+    return put(m, (hone_tile_ins){.kind = HONE_TILE_ACC, .level = 0, .a = -1, .b = -1, .c = -1}, 2);
 }
 
 static int emit_load(maker *m, const hone_x *x, int guard, hone_dtype raw) {
@@ -245,7 +245,7 @@ static int emit_load(maker *m, const hone_x *x, int guard, hone_dtype raw) {
     hone_scalar otherwise = {.u64 = 0};
     if (masked && x->c >= 0) {
         const hone_know *e = hone_know_of(&m->w, x->c);
-        if (e->kind == KNOW_CONST) put_const(m, e, x->type, raw, &otherwise);
+        if (e->kind == HONE_KNOW_CONST) put_const(m, e, x->type, raw, &otherwise);
         else if (!e->fails) other = emit_as(m, x->c, guard, raw);
         else {
             ok = inside(m, x, guard, list, n_out);
@@ -260,12 +260,12 @@ static int emit_load(maker *m, const hone_x *x, int guard, hone_dtype raw) {
     int wild[HONE_MAX_RANK], n_wild = 0, level = ROW;
     for (int k = 0; k < hone_know_subs(&m->w, x); k++) {
         const int32_t s = hone_know_sub(&m->w, x, k);
-        if (hone_know_of(&m->w, s)->kind != KNOW_VALUE) continue;
+        if (hone_know_of(&m->w, s)->kind != HONE_KNOW_VALUE) continue;
         wild[n_wild] = emit(m, s, guard);
         if (m->status) return -1;
         level = min(level, level_of(m, wild[n_wild++]));
     }
-    hone_tile_ins i = {.kind = TILE_LOAD,
+    hone_tile_ins i = {.kind = HONE_TILE_LOAD,
                        .ctype = (uint8_t)ctype,
                        .dtype = (uint8_t)t->dtype,
                        .bytes = (uint8_t)bytes,
@@ -311,18 +311,18 @@ static int emit_load(maker *m, const hone_x *x, int guard, hone_dtype raw) {
     if (!rows && other >= 0) level = min(level, level_of(m, other));
     int off = put_iota(m, d, rows);
     for (int k = 0, n = 0; k < hone_know_subs(&m->w, x) && !m->status; k++) {
-        if (hone_know_of(&m->w, hone_know_sub(&m->w, x, k))->kind != KNOW_VALUE) continue;
+        if (hone_know_of(&m->w, hone_know_sub(&m->w, x, k))->kind != HONE_KNOW_VALUE) continue;
         const int64_t stride = (x->flat ? 1 : m->place[x->a].stride[k]) * bytes;
-        off = put_op(m, (hone_tile_ins){.kind = TILE_MULADD, .a = off, .b = wild[n++], .c = -1, .k = stride}, 3);
+        off = put_op(m, (hone_tile_ins){.kind = HONE_TILE_MULADD, .a = off, .b = wild[n++], .c = -1, .k = stride}, 3);
     }
     if (m->status) return -1;
     i.b = ok;
     if (rows) {
-        i.kind = TILE_ROWS, i.level = 0, i.a = off, i.k = along;
+        i.kind = HONE_TILE_ROWS, i.level = 0, i.a = off, i.k = along;
         i.c = hone_tile_at_level(m, other, 0);
         return put(m, i, width);
     }
-    i.kind = TILE_GATHER, i.level = (uint8_t)level;
+    i.kind = HONE_TILE_GATHER, i.level = (uint8_t)level;
     i.a = hone_tile_at_level(m, off, level), i.b = hone_tile_at_level(m, ok, level);
     if (other < 0 && masked && otherwise.u64) other = constant(m, width, otherwise);
     i.c = hone_tile_at_level(m, other, level);
@@ -338,7 +338,7 @@ static int emit_value(maker *m, const hone_x *x, int guard, hone_dtype raw) {
         const int a = emit(m, x->a, guard), b = arity > 1 ? emit(m, x->b, guard) : -1, c = arity > 2 ? emit(m, x->c, guard) : -1;
         if (m->status) return -1;
         const hone_know *e = x->fn == HONE_FN_pow ? hone_know_of(&m->w, x->b) : NULL;
-        if (e && e->kind == KNOW_CONST && (type == HONE_F32 || type == HONE_F64)) { /* as fn.h has it, without asking each time */
+        if (e && e->kind == HONE_KNOW_CONST && (type == HONE_F32 || type == HONE_F64)) { /* as fn.h has it, without asking each time */
             const double p = hone_scalar_f64((hone_ctype)type, e->k);
             const int square = p == 2 || p == 3 ? put_fn(m, HONE_FN_mul, type, width, a, a, -1) : -1;
             if (square >= 0) return p == 2 ? square : put_fn(m, HONE_FN_mul, type, width, square, a, -1);
@@ -352,18 +352,18 @@ static int emit_value(maker *m, const hone_x *x, int guard, hone_dtype raw) {
         const int b = emit_as(m, x->c, hone_know_of(&m->w, x->c)->fails ? narrow(m, guard, c, true) : guard, raw);
         const int w = raw ? hone_tile_width(hone_dtypes[raw].bytes) : width;
         if (m->status || w < 0) return hone_tile_fail(m, HONE_NOT_SUPPORTED);
-        return put_op(m, (hone_tile_ins){.kind = TILE_OP, .op = m->code->ops->select[w], .a = c, .b = a, .c = b}, w);
+        return put_op(m, (hone_tile_ins){.kind = HONE_TILE_OP, .op = m->code->ops->select[w], .a = c, .b = a, .c = b}, w);
     }
     case HONE_X_CAST: {
         const int a = emit(m, x->a, guard);
         return put_op(
-            m, (hone_tile_ins){.kind = TILE_OP, .op = m->code->ops->cast[m->w.in->x[x->a].type][x->type], .a = a, .b = -1, .c = -1}, width);
+            m, (hone_tile_ins){.kind = HONE_TILE_OP, .op = m->code->ops->cast[m->w.in->x[x->a].type][x->type], .a = a, .b = -1, .c = -1}, width);
     }
     case HONE_X_ROUND: {
         const int a = emit(m, x->a, guard);
         if (hone_dtypes[x->fn].bytes > 8)
             return hone_tile_fail(m, hone_fail(HONE_NOT_SUPPORTED, "rounding to %s", hone_dtypes[x->fn].name));
-        return put_op(m, (hone_tile_ins){.kind = TILE_ROUND, .ctype = x->type, .dtype = (uint8_t)x->fn, .a = a, .b = -1, .c = -1}, width);
+        return put_op(m, (hone_tile_ins){.kind = HONE_TILE_ROUND, .ctype = x->type, .dtype = (uint8_t)x->fn, .a = a, .b = -1, .c = -1}, width);
     }
     default: return hone_tile_fail(m, hone_fail(HONE_BUG, "unknown kind of expression %d", x->kind));
     }
@@ -373,11 +373,11 @@ static int emit_as(maker *m, int32_t at, int guard, hone_dtype raw) {
     if (m->status) return -1;
     const hone_know *k = hone_know_of(&m->w, at);
     const hone_x *x = m->w.in->x + k->is;
-    if (k->kind == KNOW_CONST) return put_const(m, k, x->type, raw, NULL);
+    if (k->kind == HONE_KNOW_CONST) return put_const(m, k, x->type, raw, NULL);
     if (!k->fails) guard = -1;
     const int under = guard * 2 + (raw != HONE_DTYPE_NONE);
     if (m->memo[k->is] >= 0 && m->memo_guard[k->is] == under) return m->memo[k->is];
-    const int r = k->kind == KNOW_AFFINE ? put_iota(m, k->affine, false) : emit_value(m, x, guard, raw);
+    const int r = k->kind == HONE_KNOW_AFFINE ? put_iota(m, k->affine, false) : emit_value(m, x, guard, raw);
     if (m->status) return -1;
     m->memo[k->is] = r, m->memo_guard[k->is] = under;
     return r;
@@ -403,7 +403,7 @@ void hone_tile_emit_store(maker *m, int value, int ctype, hone_dtype raw) {
         hone_tile_fail(m, hone_fail(HONE_NOT_SUPPORTED, "%s: stores of %s", t->name, hone_dtypes[t->dtype].name));
         return;
     }
-    hone_tile_ins i = {.kind = TILE_STORE,
+    hone_tile_ins i = {.kind = HONE_TILE_STORE,
                        .ctype = (uint8_t)ctype,
                        .dtype = (uint8_t)t->dtype,
                        .bytes = (uint8_t)bytes,
@@ -419,7 +419,7 @@ void hone_tile_emit_store(maker *m, int value, int ctype, hone_dtype raw) {
     if (st->how != HONE_STORE_SET) { /* joined in the target's compute type */
         const int to = hone_dtypes[t->dtype].ctype;
         if (to != ctype)
-            i.a = put_op(m, (hone_tile_ins){.kind = TILE_OP, .op = m->code->ops->cast[ctype][to], .a = value, .b = -1, .c = -1},
+            i.a = put_op(m, (hone_tile_ins){.kind = HONE_TILE_OP, .op = m->code->ops->cast[ctype][to], .a = value, .b = -1, .c = -1},
                          hone_tile_width_of(to));
         if (m->status) return;
         value = i.a, i.ctype = (uint8_t)to, i.width = m->regs.at[value].width;
@@ -432,7 +432,7 @@ void hone_tile_emit_store(maker *m, int value, int ctype, hone_dtype raw) {
     }
     int list[HONE_MAX_RANK], ok = -1, wild = 0;
     const int n_out = outside(m, NULL, -1, !st->skip, list);
-    for (int k = 0; !st->identity && k < t->rank; k++) wild += hone_know_of(&m->w, hone_know_sub(&m->w, NULL, k))->kind == KNOW_VALUE;
+    for (int k = 0; !st->identity && k < t->rank; k++) wild += hone_know_of(&m->w, hone_know_sub(&m->w, NULL, k))->kind == HONE_KNOW_VALUE;
     const bool apart = !wild && injective(m, d);
     m->code->whole = !apart; /* in order, so in one piece */
     if (!wild && st->how == HONE_STORE_SET && (!n_out || !st->skip)) {
@@ -443,14 +443,14 @@ void hone_tile_emit_store(maker *m, int value, int ctype, hone_dtype raw) {
         put(m, i, -1);
         return;
     }
-    i.kind = TILE_SCATTER;
+    i.kind = HONE_TILE_SCATTER;
     if (n_out && st->skip) ok = inside(m, NULL, -1, list, n_out);
     int off = put_iota(m, d, false);
     for (int k = 0; !st->identity && k < t->rank && !m->status; k++) {
         const int32_t s = hone_know_sub(&m->w, NULL, k);
-        if (hone_know_of(&m->w, s)->kind != KNOW_VALUE) continue;
+        if (hone_know_of(&m->w, s)->kind != HONE_KNOW_VALUE) continue;
         off = put_op(
-            m, (hone_tile_ins){.kind = TILE_MULADD, .a = off, .b = emit(m, s, -1), .c = -1, .k = m->place[st->tensor].stride[k] * bytes},
+            m, (hone_tile_ins){.kind = HONE_TILE_MULADD, .a = off, .b = emit(m, s, -1), .c = -1, .k = m->place[st->tensor].stride[k] * bytes},
             3);
     }
     if (m->status) return;

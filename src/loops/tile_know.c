@@ -82,14 +82,14 @@ static range type_range(hone_dtype t) {
 
 bool hone_know_add(const hone_knows *w, int64_t *d, const hone_know *s, int64_t f) {
     int64_t t;
-    if (s->kind == KNOW_CONST) return !__builtin_mul_overflow(s->k.i64, f, &t) && !__builtin_add_overflow(d[w->n_slot], t, &d[w->n_slot]);
+    if (s->kind == HONE_KNOW_CONST) return !__builtin_mul_overflow(s->k.i64, f, &t) && !__builtin_add_overflow(d[w->n_slot], t, &d[w->n_slot]);
     for (int k = 0; k <= w->n_slot; k++)
         if (__builtin_mul_overflow(s->affine[k], f, &t) || __builtin_add_overflow(d[k], t, &d[k])) return false;
     return true;
 }
 
 static void set_const(hone_know *o, int type, hone_scalar k) {
-    o->kind = KNOW_CONST;
+    o->kind = HONE_KNOW_CONST;
     o->k = k;
     if (is_int(type)) o->lo = o->hi = type == HONE_I32 ? k.i32 : k.i64;
 }
@@ -107,21 +107,21 @@ static bool affine_range(const hone_knows *w, hone_know *o) {
     }
     if (lo < INT64_MIN / 4 || hi > INT64_MAX / 4) return false;
     o->lo = (int64_t)lo, o->hi = (int64_t)hi;
-    o->kind = KNOW_AFFINE;
+    o->kind = HONE_KNOW_AFFINE;
     if (constant) set_const(o, HONE_I64, (hone_scalar){.i64 = (int64_t)lo});
     return true;
 }
 
 static bool affine_fn(const hone_knows *w, hone_know *o, const hone_x *x, const hone_know *a, const hone_know *b) {
     const bool sum = x->fn == HONE_FN_add || x->fn == HONE_FN_sub, scaled = x->fn == HONE_FN_mul || x->fn == HONE_FN_neg;
-    if (x->type != HONE_I64 || (!sum && !scaled) || a->kind == KNOW_VALUE || b->kind == KNOW_VALUE) return false;
-    if (x->fn == HONE_FN_mul && a->kind != KNOW_CONST && b->kind != KNOW_CONST) return false;
+    if (x->type != HONE_I64 || (!sum && !scaled) || a->kind == HONE_KNOW_VALUE || b->kind == HONE_KNOW_VALUE) return false;
+    if (x->fn == HONE_FN_mul && a->kind != HONE_KNOW_CONST && b->kind != HONE_KNOW_CONST) return false;
     int64_t *d = HONE_NEW_N(w->arena, int64_t, w->n_slot + 1);
     if (!d) return false;
     bool ok;
     if (sum) ok = hone_know_add(w, d, a, 1) && hone_know_add(w, d, b, x->fn == HONE_FN_add ? 1 : -1);
     else if (x->fn == HONE_FN_neg) ok = hone_know_add(w, d, a, -1);
-    else if (a->kind == KNOW_CONST) ok = hone_know_add(w, d, b, a->k.i64);
+    else if (a->kind == HONE_KNOW_CONST) ok = hone_know_add(w, d, b, a->k.i64);
     else ok = hone_know_add(w, d, a, b->k.i64);
     o->affine = d;
     return ok && affine_range(w, o);
@@ -134,7 +134,7 @@ static void know_fn(const hone_knows *w, hone_know *o, const hone_x *x) {
     bool constant = true;
     for (int k = 0; k < arity; k++) {
         const hone_know *g = hone_know_of(w, args[k]);
-        constant = constant && g->kind == KNOW_CONST;
+        constant = constant && g->kind == HONE_KNOW_CONST;
         o->fails = o->fails || g->fails;
     }
     if (constant) {
@@ -192,7 +192,7 @@ static void know_fn(const hone_knows *w, hone_know *o, const hone_x *x) {
     case HONE_FN_or:
         for (int k = 0; k < 2; k++) {
             const hone_know *c = k ? b : a, *v = k ? a : b;
-            if (c->kind != KNOW_CONST) continue;
+            if (c->kind != HONE_KNOW_CONST) continue;
             if ((c->k.i32 != 0) == (x->fn == HONE_FN_or)) {
                 if (!v->fails) {
                     set_const(o, HONE_I32, (hone_scalar){.i32 = x->fn == HONE_FN_or});
@@ -217,7 +217,7 @@ static void know_cast(const hone_knows *w, hone_know *o, const hone_x *x) {
     const int from = w->in->x[x->a].type;
     o->fails = a->fails;
     if (from == x->type) set_alias(w, o, x->a);
-    else if (a->kind == KNOW_CONST) set_const(o, x->type, hone_ctype_cast((hone_ctype)x->type, (hone_ctype)from, a->k));
+    else if (a->kind == HONE_KNOW_CONST) set_const(o, x->type, hone_ctype_cast((hone_ctype)x->type, (hone_ctype)from, a->k));
     else if (is_int(from) && is_int(x->type)) {
         const range r = fit((range){a->lo, a->hi}, x->type);
         o->lo = r.lo, o->hi = r.hi;
@@ -229,7 +229,7 @@ static void know_round(const hone_knows *w, hone_know *o, const hone_x *x) {
     const hone_dtype t = (hone_dtype)x->fn;
     o->fails = a->fails;
     if (t == hone_ctype_dtype((hone_ctype)x->type)) set_alias(w, o, x->a);
-    else if (a->kind == KNOW_CONST) {
+    else if (a->kind == HONE_KNOW_CONST) {
         uint64_t cell[2] = {0, 0};
         hone_dtype_store(t, cell, (hone_ctype)x->type, a->k, false);
         set_const(o, x->type, hone_ctype_cast((hone_ctype)x->type, hone_dtypes[t].ctype, hone_dtype_load(t, cell)));
@@ -273,7 +273,7 @@ int64_t hone_know_dim(const hone_knows *w, const hone_x *x, int tensor, int k) {
 static hone_status know(const hone_knows *w, int32_t at, const int8_t *slot_of) {
     const hone_x *x = w->in->x + at;
     hone_know *o = w->x + at;
-    *o = (hone_know){.is = at, .kind = KNOW_VALUE, .lo = INT64_MIN, .hi = INT64_MAX};
+    *o = (hone_know){.is = at, .kind = HONE_KNOW_VALUE, .lo = INT64_MIN, .hi = INT64_MAX};
     if (x->type == HONE_I32) o->lo = INT32_MIN, o->hi = INT32_MAX;
     switch (x->kind) {
     case HONE_X_CONST: set_const(o, x->type, x->k); break;
@@ -293,8 +293,8 @@ static hone_status know(const hone_knows *w, int32_t at, const int8_t *slot_of) 
     case HONE_X_LOAD: know_load(w, o, x); break;
     case HONE_X_SELECT: {
         const hone_know *c = hone_know_of(w, x->a), *a = hone_know_of(w, x->b), *b = hone_know_of(w, x->c);
-        if (c->kind == KNOW_CONST || (is_int(w->in->x[x->a].type) && (c->lo > 0 || c->hi < 0) && !c->fails)) {
-            const bool taken = c->kind != KNOW_CONST || c->k.i32 != 0;
+        if (c->kind == HONE_KNOW_CONST || (is_int(w->in->x[x->a].type) && (c->lo > 0 || c->hi < 0) && !c->fails)) {
+            const bool taken = c->kind != HONE_KNOW_CONST || c->k.i32 != 0;
             set_alias(w, o, taken ? x->b : x->c);
             break;
         }
@@ -353,7 +353,7 @@ hone_status hone_know_stage(hone_arena *arena, const hone_instance *in, int stag
     for (int32_t k = in->n_x - 1; k >= 0; k--) {
         if (!mark[k]) continue;
         w->x[k].live = true;
-        if (w->x[k].kind == KNOW_VALUE) mark_args(w, in->x + k, mark, true);
+        if (w->x[k].kind == HONE_KNOW_VALUE) mark_args(w, in->x + k, mark, true);
     }
     return HONE_OK;
 }

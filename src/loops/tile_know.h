@@ -5,7 +5,7 @@
 #define HONE_LOOPS_TILE_KNOW_H
 #include "loops/tile_code.h"
 
-typedef enum { KNOW_UNUSED, KNOW_CONST, KNOW_AFFINE, KNOW_VALUE } hone_know_kind;
+typedef enum { HONE_KNOW_UNUSED, HONE_KNOW_CONST, HONE_KNOW_AFFINE, HONE_KNOW_VALUE } hone_know_kind;
 typedef struct {
     int32_t is; /* the node that stands for this one: itself, or the arm that a decided select takes */
     uint8_t kind;

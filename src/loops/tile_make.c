@@ -17,7 +17,7 @@ static void keep_affine(maker *m, int64_t *affine) {
 }
 static void keep_arg(maker *m, int32_t x) {
     hone_know *k = hone_know_of(&m->w, x);
-    if (k->kind == KNOW_AFFINE) keep_affine(m, k->affine);
+    if (k->kind == HONE_KNOW_AFFINE) keep_affine(m, k->affine);
 }
 static void keep_access(maker *m, const hone_x *load) {
     int64_t *d = HONE_NEW_N(m->tmp, int64_t, m->w.n_slot + 1);
@@ -43,7 +43,7 @@ static void keep_values(maker *m) {
     if (m->w.stage->reduce >= HONE_REDUCE_ARGMAX) keep_arg(m, m->w.stage->pick);
     for (int32_t k = 0; k < in->n_x; k++) {
         const hone_x *x = in->x + k;
-        if (!m->w.x[k].live || m->w.x[k].kind != KNOW_VALUE) continue;
+        if (!m->w.x[k].live || m->w.x[k].kind != HONE_KNOW_VALUE) continue;
         if (x->kind == HONE_X_LOAD) keep_access(m, x);
         else if (x->kind == HONE_X_FN)
             for (int a = 0; a < hone_fns[x->fn].arity; a++) keep_arg(m, a == 0 ? x->a : a == 1 ? x->b : x->c);
@@ -87,16 +87,16 @@ static void make_walk(maker *m, int from, int to, hone_walk *walk) {
    domain is too small for tiles. */
 static hone_tile_mode choose(const maker *m, int64_t elements, int64_t count) {
     const hone_stage *st = m->w.stage;
-    if (!st->n_reduce && st->reduce == HONE_REDUCE_NONE) return TILE_MAP;
+    if (!st->n_reduce && st->reduce == HONE_REDUCE_NONE) return HONE_TILE_MAP;
     int inner = -1, reduced = -1, n_inner = 0, n_reduced = 0;
     for (int at = 0; at < m->w.n_slot; at++) {
         const int s = m->order[at];
         if (m->w.extent[s] > 1 && s != m->w.over) *(s < st->n_index ? &inner : &reduced) = s;
     }
-    if (reduced < 0 || !count) return TILE_EACH;
+    if (reduced < 0 || !count) return HONE_TILE_EACH;
     for (int32_t k = 0; k < m->w.in->n_x; k++) {
         const hone_x *x = m->w.in->x + k;
-        if (!m->w.x[k].live || m->w.x[k].kind != KNOW_VALUE || x->kind != HONE_X_LOAD) continue;
+        if (!m->w.x[k].live || m->w.x[k].kind != HONE_KNOW_VALUE || x->kind != HONE_X_LOAD) continue;
         int64_t d[HONE_SLOTS + 1] = {0};
         const int64_t bytes = hone_dtypes[m->w.in->tensor[x->a].dtype].bytes;
         if (!hone_tile_address(m, x, d)) continue;
@@ -107,9 +107,9 @@ static hone_tile_mode choose(const maker *m, int64_t elements, int64_t count) {
         n_inner += inner >= 0 && llabs(d[inner]) == bytes;
     }
     const int64_t row = inner < 0 ? 1 : m->w.extent[inner];
-    if (elements < 16 && count >= 4 * elements) return TILE_ALL;
-    if (n_reduced > n_inner) return count >= 16 ? TILE_ALL : TILE_EACH;
-    return n_reduced == n_inner && count >= 64 && row < 32 ? TILE_ALL : TILE_EACH;
+    if (elements < 16 && count >= 4 * elements) return HONE_TILE_ALL;
+    if (n_reduced > n_inner) return count >= 16 ? HONE_TILE_ALL : HONE_TILE_EACH;
+    return n_reduced == n_inner && count >= 64 && row < 32 ? HONE_TILE_ALL : HONE_TILE_EACH;
 }
 
 /* What does not change with the reduced indices goes first, in the same order. */
@@ -160,7 +160,7 @@ static size_t allocate(maker *m, hone_tilecode *code, uint8_t **width_of, int *n
     for (int k = 0; k < m->ins.n; k++) {
         const hone_tile_ins *i = m->ins.at + k;
         const int32_t args[3] = {i->a, i->b, i->c};
-        const bool in_place = i->kind == TILE_OP || i->kind == TILE_MULADD; /* element by element: dst may be a dying argument */
+        const bool in_place = i->kind == HONE_TILE_OP || i->kind == HONE_TILE_MULADD; /* element by element: dst may be a dying argument */
         for (int pass = 0; pass < 2; pass++) {
             for (int a = 0; pass == !in_place && a < 3; a++) {
                 bool again = false;
@@ -197,12 +197,12 @@ static size_t carve(size_t *at, size_t bytes) {
 /* Two functions in a row, the second on what only it reads of the first: one instruction. Half as many passes over the tile. */
 static int paired(const hone_tilecode *code, const hone_tile_ins *i) {
     static const hone_fn fns[HONE_TILE_PAIRED] = {HONE_FN_add, HONE_FN_sub, HONE_FN_mul, HONE_FN_max, HONE_FN_min};
-    for (int k = 0; k < HONE_TILE_PAIRED && i->kind == TILE_OP; k++)
+    for (int k = 0; k < HONE_TILE_PAIRED && i->kind == HONE_TILE_OP; k++)
         if (i->op == code->ops->fn[fns[k]][HONE_F32]) return k;
     return -1;
 }
 static void join_pairs(maker *m, hone_tilecode *code) {
-    if (code->mode != TILE_MAP) return; /* elsewhere registers are read by the reduction too */
+    if (code->mode != HONE_TILE_MAP) return; /* elsewhere registers are read by the reduction too */
     int *reads = HONE_NEW_N(m->tmp, int, m->regs.n + 1), n = 0;
     if (!reads) {
         hone_tile_no_memory(m);
@@ -238,8 +238,8 @@ static void finish(maker *m, hone_tilecode *code) {
     int64_t most = 1024;
     while (most > 256 && each * (size_t)most > 32768) most /= 2;
     code->walk.piece = piece_of(&code->walk, most);
-    code->out.piece = code->mode == TILE_ALL ? (code->out.n < most ? code->out.n : most) : code->walk.piece;
-    if (code->mode == TILE_ALL) {
+    code->out.piece = code->mode == HONE_TILE_ALL ? (code->out.n < most ? code->out.n : most) : code->walk.piece;
+    if (code->mode == HONE_TILE_ALL) {
         const int64_t k = code->count > 0 ? code->count : 1;
         code->walk.piece = k >= most ? most : code->walk.n <= most ? (code->walk.n > 0 ? code->walk.n : 1) : most / k * k;
     }
@@ -253,7 +253,7 @@ static void finish(maker *m, hone_tilecode *code) {
     for (int k = 0; k < n_buffer; k++) place[k] = carve(&at, cap << width[k]);
     for (int k = 0; k < m->regs.n; k++) buffer[k] = place[m->regs.at[k].buffer];
     code->spare = carve(&at, cap * 16);
-    code->acc = carve(&at, code->mode == TILE_MAP ? 0 : code->mode == TILE_EACH ? cap * 8 : 8);
+    code->acc = carve(&at, code->mode == HONE_TILE_MAP ? 0 : code->mode == HONE_TILE_EACH ? cap * 8 : 8);
     code->win = carve(&at, code->reduce >= HONE_REDUCE_ARGMAX ? cap * 4 : 0);
     code->regs = carve(&at, sizeof(void *) * (size_t)m->regs.n);
     code->forms = carve(&at, sizeof(int64_t) * (size_t)m->forms.n);
@@ -277,18 +277,18 @@ static void finish(maker *m, hone_tilecode *code) {
     bool across = false, own = false;
     for (int k = 0; k < code->n_ins; k++) {
         ins[k].ahead = ins[k].flat && !ins[k].level && code->walk.n > (1 << 20) / (ins[k].bytes ? ins[k].bytes : 1);
-        own = own || ins[k].kind == TILE_ACC;
-        if (ins[k].kind != TILE_LOAD || ins[k].level || ins[k].n_bound) continue;
+        own = own || ins[k].kind == HONE_TILE_ACC;
+        if (ins[k].kind != HONE_TILE_LOAD || ins[k].level || ins[k].n_bound) continue;
         const int64_t *coef = code->form[ins[k].form].coef + code->walk.nd - 2;
         across = across || (llabs(coef[0]) == ins[k].bytes && llabs(coef[1]) >= 64);
     }
-    if (code->mode == TILE_MAP && across && !own) code->box_rows = 32;
+    if (code->mode == HONE_TILE_MAP && across && !own) code->box_rows = 32;
 
     /* A flat store of what one instruction has just computed: that instruction writes to the tensor itself. What no cache will hold until
        it is read again is written past the caches instead. */
     code->direct = -1;
     const hone_tile_ins *store = ins + code->n_ins - 1;
-    if (code->mode == TILE_MAP && store->kind == TILE_STORE && store->flat && !store->convert) {
+    if (code->mode == HONE_TILE_MAP && store->kind == HONE_TILE_STORE && store->flat && !store->convert) {
         int def = -1, uses = 0;
         for (int k = 0; k + 1 < code->n_ins; k++) {
             if (ins[k].dst == store->a) def = k;
@@ -296,7 +296,7 @@ static void finish(maker *m, hone_tilecode *code) {
         }
         bool block = m->acc_tensor >= 0 && m->w.in->tensor[store->tensor].role == HONE_ROLE_TEMP; /* of attention: in scratch */
         code->streams = !code->box_rows && code->walk.n >= (16 << 20) / store->bytes && !block;
-        if (!code->streams && def >= 0 && !uses && ins[def].kind != TILE_ACC) {
+        if (!code->streams && def >= 0 && !uses && ins[def].kind != HONE_TILE_ACC) {
             ins[def].keep = true;
             code->direct = store->a, code->direct_store = store, code->n_ins--;
         }
@@ -305,9 +305,9 @@ static void finish(maker *m, hone_tilecode *code) {
 
     int64_t cost = 1;
     for (int k = 0; k < code->n_ins; k++) cost += ins[k].level == 0;
-    if (code->mode != TILE_MAP && code->count > 0 && __builtin_mul_overflow(cost, code->count, &cost)) cost = INT64_MAX;
+    if (code->mode != HONE_TILE_MAP && code->count > 0 && __builtin_mul_overflow(cost, code->count, &cost)) cost = INT64_MAX;
     if (code->whole) return;
-    const int64_t row = code->out.ext[code->out.nd - 1], fewest = code->mode == TILE_EACH ? 32 : 1;
+    const int64_t row = code->out.ext[code->out.nd - 1], fewest = code->mode == HONE_TILE_EACH ? 32 : 1;
     code->grain = 65536 / cost > fewest ? 65536 / cost : fewest, code->least = 4096 / cost > fewest ? 4096 / cost : fewest;
     code->unit = row > 0 && row < code->out.piece ? row : code->out.piece;
     if (row > 0 && code->box_rows) code->unit = code->box_rows * row;
@@ -330,21 +330,21 @@ static void make(maker *m) {
     code->reduce = st->reduce;
     code->value = code->pick = code->result = -1;
     m->fixed_slot[m->n_fixed++] = m->w.over;
-    for (int s = st->n_index; code->mode == TILE_EACH && s < m->w.n_slot; s++) m->fixed_slot[m->n_fixed++] = s;
+    for (int s = st->n_index; code->mode == HONE_TILE_EACH && s < m->w.n_slot; s++) m->fixed_slot[m->n_fixed++] = s;
 
     /* walks */
     keep_values(m);
-    if (code->mode != TILE_ALL) keep_access(m, NULL);
+    if (code->mode != HONE_TILE_ALL) keep_access(m, NULL);
     if (m->status) return;
-    make_walk(m, 0, code->mode == TILE_ALL ? m->w.n_slot : st->n_index, &code->walk);
+    make_walk(m, 0, code->mode == HONE_TILE_ALL ? m->w.n_slot : st->n_index, &code->walk);
     code->out = code->walk;
-    if (code->mode == TILE_ALL) {
+    if (code->mode == HONE_TILE_ALL) {
         m->affine.n = 0;
         keep_access(m, NULL);
         for (int k = 0; !st->identity && k < hone_know_subs(&m->w, NULL); k++) keep_arg(m, hone_know_sub(&m->w, NULL, k));
         for (int32_t k = 0; !st->identity && k < m->w.in->n_x; k++) /* what the subscripts load; a few forms too many do no harm */
-            if (m->w.x[k].live && m->w.x[k].kind == KNOW_AFFINE) keep_affine(m, m->w.x[k].affine);
-            else if (m->w.x[k].live && m->w.x[k].kind == KNOW_VALUE && m->w.in->x[k].kind == HONE_X_LOAD) keep_access(m, m->w.in->x + k);
+            if (m->w.x[k].live && m->w.x[k].kind == HONE_KNOW_AFFINE) keep_affine(m, m->w.x[k].affine);
+            else if (m->w.x[k].live && m->w.x[k].kind == HONE_KNOW_VALUE && m->w.in->x[k].kind == HONE_X_LOAD) keep_access(m, m->w.in->x + k);
         make_walk(m, 0, st->n_index, &code->out);
     }
     if (m->status) return;
@@ -353,11 +353,11 @@ static void make(maker *m) {
     m->walk = &code->walk;
     const hone_dtype target = m->w.in->tensor[st->tensor].dtype;
     int ctype = m->w.in->x[st->value].type;
-    const bool moves = code->mode == TILE_MAP && st->how == HONE_STORE_SET && target != hone_ctype_dtype((hone_ctype)ctype) &&
+    const bool moves = code->mode == HONE_TILE_MAP && st->how == HONE_STORE_SET && target != hone_ctype_dtype((hone_ctype)ctype) &&
                        !st->saturate && hone_tile_width(hone_dtypes[target].bytes) >= 0 &&
-                       hone_know_of(&m->w, st->value)->kind != KNOW_CONST && hone_tile_can_move(m, st->value, target);
+                       hone_know_of(&m->w, st->value)->kind != HONE_KNOW_CONST && hone_tile_can_move(m, st->value, target);
     int value = hone_tile_emit(m, st->value, moves ? target : HONE_DTYPE_NONE);
-    if (code->mode != TILE_MAP) {
+    if (code->mode != HONE_TILE_MAP) {
         code->ctype = (hone_ctype)ctype;
         code->value = hone_tile_at_level(m, value, 0);
         if (arg) {
@@ -372,7 +372,7 @@ static void make(maker *m) {
         if (m->status) return;
         m->regs.at[code->value].kept = true;
         if (arg) m->regs.at[code->pick].kept = true;
-        if (code->mode == TILE_EACH) part(m, code);
+        if (code->mode == HONE_TILE_EACH) part(m, code);
         code->tail = m->ins.n;
         for (int32_t k = 0; k < m->w.in->n_x; k++) m->memo[k] = -1;
         m->walk = &code->out;
@@ -412,7 +412,7 @@ int64_t hone_tilecode_elements(const hone_tilecode *code) { return code->element
 bool hone_tilecode_whole(const hone_tilecode *code) { return code->whole; }
 int64_t hone_tilecode_grain(const hone_tilecode *code, int threads) {
     if (code->whole) return code->elements;
-    const int64_t grain = hone_share_of(code->elements, code->least, code->grain, threads), vector = code->mode == TILE_ALL ? 1 : 16;
+    const int64_t grain = hone_share_of(code->elements, code->least, code->grain, threads), vector = code->mode == HONE_TILE_ALL ? 1 : 16;
     const int64_t unit = code->box_rows || grain >= 4 * code->unit ? code->unit : vector; /* else whole rows would make them too unequal */
     return (grain + unit - 1) / unit * unit;
 }

@@ -374,22 +374,22 @@ static hone_status execute(run *r, int from, int to, int64_t elements) {
     for (const hone_tile_ins *i = r->code->ins + from; i < r->code->ins + to; i++) {
         const int64_t n = i->level ? rows : elements;
         switch ((hone_tile_kind)i->kind) {
-        case TILE_OP:
+        case HONE_TILE_OP:
             i->op(n, r->reg[i->dst], r->reg[i->a], i->b < 0 ? NULL : r->reg[i->b], i->c < 0 ? NULL : r->reg[i->c]);
             reach_on(r, 16);
             break;
-        case TILE_LOAD: load(r, i, n); break;
-        case TILE_EXPAND: expand(r, i, n); break;
-        case TILE_IOTA: iota(r, i, n); break;
-        case TILE_ACC: r->reg[i->dst] = (void *)r->acc; break;
-        case TILE_MULADD: r->ops->muladd(n, r->reg[i->dst], r->reg[i->a], r->reg[i->b], i->k); break;
-        case TILE_INSIDE: r->ops->inside(n, r->reg[i->dst], i->a < 0 ? NULL : r->reg[i->a], r->reg[i->b], i->k); break;
-        case TILE_CHECK: HONE_TRY(check(r, i, n)); break;
-        case TILE_GATHER: gather(r, i, n); break;
-        case TILE_ROWS: load_rows(r, i, n); break;
-        case TILE_ROUND: round_to(r, i, n); break;
-        case TILE_STORE: store(r, i, n); break;
-        case TILE_SCATTER: scatter(r, i, n); break;
+        case HONE_TILE_LOAD: load(r, i, n); break;
+        case HONE_TILE_EXPAND: expand(r, i, n); break;
+        case HONE_TILE_IOTA: iota(r, i, n); break;
+        case HONE_TILE_ACC: r->reg[i->dst] = (void *)r->acc; break;
+        case HONE_TILE_MULADD: r->ops->muladd(n, r->reg[i->dst], r->reg[i->a], r->reg[i->b], i->k); break;
+        case HONE_TILE_INSIDE: r->ops->inside(n, r->reg[i->dst], i->a < 0 ? NULL : r->reg[i->a], r->reg[i->b], i->k); break;
+        case HONE_TILE_CHECK: HONE_TRY(check(r, i, n)); break;
+        case HONE_TILE_GATHER: gather(r, i, n); break;
+        case HONE_TILE_ROWS: load_rows(r, i, n); break;
+        case HONE_TILE_ROUND: round_to(r, i, n); break;
+        case HONE_TILE_STORE: store(r, i, n); break;
+        case HONE_TILE_SCATTER: scatter(r, i, n); break;
         }
     }
     return HONE_OK;
@@ -422,7 +422,7 @@ static int64_t at_once(const run *r) {
     const hone_tilecode *code = r->code;
     const hone_tile_ins *i = code->ins + code->head;
     if (code->reduce != HONE_REDUCE_SUM || code->ctype != HONE_F32 || code->tail != code->head + 1 || code->n_fixed < 2) return 1;
-    if (i->kind != TILE_LOAD || i->convert || i->n_bound || i->level || i->dst != code->value) return 1;
+    if (i->kind != HONE_TILE_LOAD || i->convert || i->n_bound || i->level || i->dst != code->value) return 1;
     return code->fixed_ext[code->n_fixed - 1];
 }
 static hone_status each_tile(run *r, int64_t n) {
@@ -559,14 +559,14 @@ hone_status hone_tilecode_run(const hone_tilecode *code, void *const *base, int6
     r.now = (int64_t *)(r.scratch + code->forms);
     r.fixed = (int64_t *)(r.scratch + code->fixed);
     for (int k = 0; k < code->n_reg; k++) r.reg[k] = r.scratch + code->buffer[k];
-    const int64_t most = code->mode == TILE_ALL && code->walk.piece > code->out.piece ? code->walk.piece : code->out.piece;
+    const int64_t most = code->mode == HONE_TILE_ALL && code->walk.piece > code->out.piece ? code->walk.piece : code->out.piece;
     for (int k = 0; k < code->n_constant; k++)
-        code->ops->fill[code->constant[k].width](n < most && code->mode != TILE_ALL ? n : most, r.reg[code->constant[k].reg],
+        code->ops->fill[code->constant[k].width](n < most && code->mode != HONE_TILE_ALL ? n : most, r.reg[code->constant[k].reg],
                                                  &code->constant[k].k);
     r.fixed[0] = over;
     for (int k = 1; k < code->n_fixed; k++) r.fixed[k] = 0;
     set_forms(&r);
-    if (code->mode == TILE_ALL) return all_run(&r, first, n);
+    if (code->mode == HONE_TILE_ALL) return all_run(&r, first, n);
     seek(r.walk, first, r.x);
     const int last = r.walk->nd - 1;
     while (n > 0) {
@@ -586,7 +586,7 @@ hone_status hone_tilecode_run(const hone_tilecode *code, void *const *base, int6
             r.reg[code->direct] = (char *)base[code->direct_store->tensor] + place(&r, code->direct_store->form, r.walk->nd, r.x);
             if (code->direct_store->ahead) reach_for(r.reg[code->direct], (size_t)m * code->direct_store->bytes);
         }
-        if (code->mode == TILE_MAP) HONE_TRY(execute(&r, 0, code->n_ins, m));
+        if (code->mode == HONE_TILE_MAP) HONE_TRY(execute(&r, 0, code->n_ins, m));
         else HONE_TRY(each_tile(&r, m));
         advance(r.walk, m, r.x);
         if (r.acc) r.acc += 4 * m;

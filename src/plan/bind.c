@@ -11,7 +11,7 @@ static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory
 
 /* ---- cuts --------------------------------------------------------------------------------------------------------------------------- */
 /* What must be known before a node can be bound: values of unknown shape, and numbers that decide shapes. */
-static bool wants(binder *b, const level *l, const hone_node *n) {
+static bool wants(hone_binder *b, const hone_level *l, const hone_node *n) {
     b->n_wanted = 0;
     for (int q = 0; q < n->n_in; q++) {
         if (n->in[q] < 0) continue;
@@ -19,13 +19,13 @@ static bool wants(binder *b, const level *l, const hone_node *n) {
         bool shape = v->at == HONE_AT_COUNTED || (v->at == HONE_AT_SLOT && v->fact.tag == HONE_TAG_TENSOR);
         bool numbers = q < n->program->n_in && n->program->operand[q].contents && v->at == HONE_AT_REF && !v->fact.value &&
                        !hone_fact_numbers(&v->fact);
-        if ((shape || numbers) && b->n_wanted < MAX_WANTED) b->wanted[b->n_wanted++] = n->in[q];
+        if ((shape || numbers) && b->n_wanted < HONE_MAX_WANTED) b->wanted[b->n_wanted++] = n->in[q];
     }
     return b->n_wanted > 0;
 }
 
 /* ---- nodes -------------------------------------------------------------------------------------------------------------------------- */
-static hone_status bind_view(binder *b, level *l, int k, const hone_node *n, const hone_fact *const *in, hone_fact *out, bool *done) {
+static hone_status bind_view(hone_binder *b, hone_level *l, int k, const hone_node *n, const hone_fact *const *in, hone_fact *out, bool *done) {
     *done = false;
     if (n->n_in == 0 || n->in[0] < 0 || l->var[n->in[0]].fact.tag != HONE_TAG_TENSOR) return HONE_OK;
     hone_bound_var *x = l->var + n->in[0];
@@ -65,7 +65,7 @@ static hone_status bind_view(binder *b, level *l, int k, const hone_node *n, con
     return HONE_OK;
 }
 /* Steps of an instance whose tensors are placed. `id`: the var of each tensor, -1 a temporary. `f`: its formula, or NULL. */
-static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, const hone_instance *in, const hone_param *p, hone_bound t,
+static hone_status bind_steps(hone_binder *b, hone_level *l, int k, const hone_node *n, const hone_instance *in, const hone_param *p, hone_bound t,
                               const hone_vid *id, const hone_formula *f) {
     bool *known = f ? NULL : HONE_NEW_N(b->scratch, bool, in->n_tensor + 1);
     if (!f && !known) return no_memory();
@@ -109,7 +109,7 @@ static hone_status bind_steps(binder *b, level *l, int k, const hone_node *n, co
     }
     return HONE_OK;
 }
-static hone_status bind_program(binder *b, level *l, int k, const hone_node *n, const hone_instance *in, const hone_call *call,
+static hone_status bind_program(hone_binder *b, hone_level *l, int k, const hone_node *n, const hone_instance *in, const hone_call *call,
                                 const hone_param *p, hone_fact *out) {
     const hone_bound t = hone_bound_make(b->scratch, in->n_tensor);
     hone_vid *id = HONE_NEW_N(b->scratch, hone_vid, in->n_tensor + 1);
@@ -133,9 +133,9 @@ static hone_status bind_program(binder *b, level *l, int k, const hone_node *n, 
         }
     return bind_steps(b, l, k, n, in, p, t, id, NULL);
 }
-static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, const hone_instance *instance_known);
+static hone_status bind_node(hone_binder *b, hone_level *l, int k, const hone_node *n, const hone_instance *instance_known);
 /* A fused group: its parts are solved one by one, then bound as one instance. *done false: something is not as fusion saw it; the parts run one by one. */
-static hone_status bind_fused(binder *b, level *l, int k, const hone_node *f, bool *done) {
+static hone_status bind_fused(hone_binder *b, hone_level *l, int k, const hone_node *f, bool *done) {
     const hone_fused *u = f->fused;
     const hone_instance *all = u->instance;
     hone_param *p = HONE_NEW_N(b->scratch, hone_param, all->n_param + 1);
@@ -197,7 +197,7 @@ static hone_status bind_fused(binder *b, level *l, int k, const hone_node *f, bo
     return bind_steps(b, l, k, f, all, p, t, id, NULL);
 }
 /* By formula: evaluated, placed, done. *done false: it does not hold here. */
-static hone_status bind_formula(binder *b, level *l, int k, const hone_node *n, const hone_formula *f, bool *done) {
+static hone_status bind_formula(hone_binder *b, hone_level *l, int k, const hone_node *n, const hone_formula *f, bool *done) {
     const hone_graph *g = l->c->graph;
     const hone_instance *all = f->instance;
     hone_param *p = NULL;
@@ -273,7 +273,7 @@ static hone_status bind_formula(binder *b, level *l, int k, const hone_node *n, 
 static int first_for_bodies(const hone_program *p) {
     return !strcmp(p->how, "loop") ? 2 : !strcmp(p->how, "if") ? 1 : !strcmp(p->how, "scan") ? 0 : -1;
 }
-static bool goes_to_body(const level *l, int k, const hone_node *n, int q) {
+static bool goes_to_body(const hone_level *l, int k, const hone_node *n, int q) {
     const int first = first_for_bodies(n->program);
     if (first < 0 || q < first) return false;
     for (int w = 0; w < n->n_body; w++) {
@@ -284,7 +284,7 @@ static bool goes_to_body(const level *l, int k, const hone_node *n, int q) {
     }
     return true;
 }
-static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
+static hone_status bind_host(hone_binder *b, hone_level *l, int k, hone_fact *out) {
     hone_node *n = l->c->graph->node.at[k];
     hone_host_step *h = HONE_NEW(b->steps.arena, hone_host_step);
     hone_host_operand *all = HONE_NEW_N(b->steps.arena, hone_host_operand, n->n_in + n->n_out + 1);
@@ -345,7 +345,7 @@ static hone_status bind_host(binder *b, level *l, int k, hone_fact *out) {
                       .data = h};
     return hone_steps_add(&b->steps, step, refs, n->n_in + n->n_out);
 }
-void hone_bind_begin(level *l) {
+void hone_bind_begin(hone_level *l) {
     const hone_compiled *c = l->c;
     const hone_bound_var *constant = c->constant;
     l->whole = true;
@@ -363,7 +363,7 @@ void hone_bind_begin(level *l) {
     }
 }
 /* If whose condition is known: the branch is bound in place. */
-static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond, bool *done) {
+static hone_status bind_branch(hone_binder *b, hone_level *l, int k, const hone_fact *cond, bool *done) {
     hone_node *n = l->c->graph->node.at[k];
     *done = false;
     if (strcmp(n->program->how, "if") || n->n_body != 2 || b->inlined > 24) return HONE_OK;
@@ -372,7 +372,7 @@ static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond
     else if (cond->contents && cond->n_content == 1 && hone_dim_is_number(cond->contents[0])) yes = cond->contents[0];
     else return HONE_OK;
     hone_compiled *body = l->c->body[k][yes ? 0 : 1];
-    level inner = {.c = body,
+    hone_level inner = {.c = body,
                    .outer = l,
                    .var = hone_arena_raw(b->scratch, sizeof *inner.var * (size_t)(body->graph->var.n + 1)),
                    .values = l->values,
@@ -399,7 +399,7 @@ static hone_status bind_branch(binder *b, level *l, int k, const hone_fact *cond
     return HONE_OK;
 }
 /* Where some input dim decides nothing yet (a body's, a cut's): are the outputs numbers that the others say? */
-static bool is_known(const level *l, const hone_node *n) {
+static bool is_known(const hone_level *l, const hone_node *n) {
     if (!n->n_out) return false;
     for (int q = 0; q < n->n_out; q++) {
         if (n->out[q] < 0) continue;
@@ -412,7 +412,7 @@ static bool is_known(const level *l, const hone_node *n) {
     }
     return true;
 }
-static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, const hone_instance *instance_known) {
+static hone_status bind_node(hone_binder *b, hone_level *l, int k, const hone_node *n, const hone_instance *instance_known) {
     const hone_program *p = n->program;
     if (is_known(l, n)) {
         for (int q = 0; q < n->n_out; q++)
@@ -514,7 +514,7 @@ static hone_status bind_node(binder *b, level *l, int k, const hone_node *n, con
         }
     return bind_program(b, l, k, n, instance, call, param, out);
 }
-hone_status hone_bind_nodes(binder *b, level *l, int from) {
+hone_status hone_bind_nodes(hone_binder *b, hone_level *l, int from) {
     for (int k = from; k < l->c->graph->node.n; k++) {
         hone_node *n = l->c->graph->node.at[k];
         const hone_formula *f = l->c->formula[k];

@@ -7,7 +7,7 @@
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan"); }
 
-static hone_status place_counted(binder *b, const level *l, hone_vid id, const hone_fact *most, int dim, hone_ref count,
+static hone_status place_counted(hone_binder *b, const hone_level *l, hone_vid id, const hone_fact *most, int dim, hone_ref count,
                                  hone_bound_var *v) {
     v->fact = *most;
     HONE_TRY(hone_bind_block(b, l, -1, v));
@@ -16,7 +16,7 @@ static hone_status place_counted(binder *b, const level *l, hone_vid id, const h
     v->fact.dim[dim] = HONE_DIM_UNKNOWN;
     return HONE_OK;
 }
-hone_status hone_bind_function(binder *b, level *l, int node, const hone_node *n, const hone_fact *out, bool *done) {
+hone_status hone_bind_function(hone_binder *b, hone_level *l, int node, const hone_node *n, const hone_fact *out, bool *done) {
     *done = false;
     if (b->units->n == 1 || n->n_body) return HONE_OK;
     HONE_TRY(hone_bind_choose(b, l, n, NULL, out));
@@ -58,7 +58,7 @@ hone_status hone_bind_function(binder *b, level *l, int node, const hone_node *n
     *done = true;
     return HONE_OK;
 }
-hone_status hone_bind_count(binder *b, hone_bound_var *v) {
+hone_status hone_bind_count(hone_binder *b, hone_bound_var *v) {
     const int64_t bytes = (int64_t)sizeof(int64_t);
     hone_bind_on(b, 0);
     const int block = hone_steps_block(&b->steps, bytes);

@@ -152,8 +152,8 @@ static bool same_dims(const hone_fact *a, const hone_fact *b) {
         if (a->dim[d] != b->dim[d]) return false;
     return true;
 }
-static hone_status lie_in_home(binder *b, const level *l, hone_vid id, hone_bound_var *v, bool *done);
-static hone_status make_room(binder *b, const level *l, hone_vid id) {
+static hone_status lie_in_home(hone_binder *b, const hone_level *l, hone_vid id, hone_bound_var *v, bool *done);
+static hone_status make_room(hone_binder *b, const hone_level *l, hone_vid id) {
     hone_room *r = l->room + id;
     const hone_var *v = l->c->graph->var.at + id;
     if (r->tried) return HONE_OK;
@@ -176,7 +176,7 @@ static hone_status make_room(binder *b, const level *l, hone_vid id) {
     r->of = of, r->joined = inside;
     return HONE_OK;
 }
-static hone_status lie_in_home(binder *b, const level *l, hone_vid id, hone_bound_var *v, bool *done) {
+static hone_status lie_in_home(hone_binder *b, const hone_level *l, hone_vid id, hone_bound_var *v, bool *done) {
     const hone_home *h = l->c->home + id;
     *done = false;
     if (h->in < 0) return HONE_OK;
@@ -195,7 +195,7 @@ static hone_status lie_in_home(binder *b, const level *l, hone_vid id, hone_boun
     *done = true;
     return HONE_OK;
 }
-hone_status hone_join_place(binder *b, level *l, hone_vid id, hone_bound_var *v, bool *done) {
+hone_status hone_join_place(hone_binder *b, hone_level *l, hone_vid id, hone_bound_var *v, bool *done) {
     *done = false;
     if (!l->c->home || b->how.interpret || l->empty) return HONE_OK; /* empty: expressions may not be what dims are */
     if (!l->room && !(l->room = HONE_NEW_N(b->scratch, hone_room, l->c->graph->var.n)))
@@ -210,7 +210,7 @@ hone_status hone_join_place(binder *b, level *l, hone_vid id, hone_bound_var *v,
     r->joined = *done;
     return HONE_OK;
 }
-hone_status hone_bind_concat(binder *b, level *l, int k, hone_fact *out) {
+hone_status hone_bind_concat(hone_binder *b, hone_level *l, int k, hone_fact *out) {
     const hone_node *n = l->c->graph->node.at[k];
     hone_bound_var *y = l->var + n->out[0];
     int axis = hone_attr_axis(n->attr, n->n_attr, out[0].rank);

@@ -12,7 +12,7 @@ struct hone_home { /* where in a Concat's output a var may lie */
 /* Homes of all vars, into c->home; NULL where nobody has one. Wants c->instance. */
 hone_status hone_joins_find(hone_compiled *) HONE_CHECKED;
 /* Puts a var that is being made into its home, or a Concat's output into the room that was made for it. */
-hone_status hone_join_place(binder *, level *, hone_vid, hone_bound_var *, bool *done) HONE_CHECKED;
+hone_status hone_join_place(hone_binder *, hone_level *, hone_vid, hone_bound_var *, bool *done) HONE_CHECKED;
 /* A Concat: what does not lie in its place yet is copied there. */
-hone_status hone_bind_concat(binder *, level *, int node, hone_fact *out) HONE_CHECKED;
+hone_status hone_bind_concat(hone_binder *, hone_level *, int node, hone_fact *out) HONE_CHECKED;
 #endif

@@ -6,7 +6,7 @@
 
 enum { MOST = 1 << 22 /* bytes a plan */ };
 
-static bool decided(const binder *b, const level *l, const hone_instance *in, hone_bound t, const hone_vid *id, int step0) {
+static bool decided(const hone_binder *b, const hone_level *l, const hone_instance *in, hone_bound t, const hone_vid *id, int step0) {
     if (b->how.interpret || step0 == b->steps.step.n) return false;
     for (int q = 0; q < in->n_tensor; q++) {
         if (id[q] < 0) continue;
@@ -19,7 +19,7 @@ static bool decided(const binder *b, const level *l, const hone_instance *in, ho
     return true;
 }
 /* The bases of what is known while a plan is made. NULL: no memory. */
-static void *const *bases(const binder *b) {
+static void *const *bases(const hone_binder *b) {
     const int constants = hone_packs_count(b->packs), all = constants + hone_slot_base(b, b->n_slot);
     void **base = HONE_NEW_N(b->scratch, void *, all);
     if (!base) return NULL;
@@ -28,7 +28,7 @@ static void *const *bases(const binder *b) {
     for (const hone_plan *p = b->after; p; p = p->before) base[hone_slot_base(b, p->own_slot)] = p->own;
     return base;
 }
-static hone_status run(const binder *b, int step0) {
+static hone_status run(const hone_binder *b, int step0) {
     hone_segment all = {.step = b->steps.step.at + step0, .n = b->steps.step.n - step0, .base = bases(b), .threads = 1};
     hone_queue *q = NULL;
     if (!all.base) return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan");
@@ -40,7 +40,7 @@ static hone_status run(const binder *b, int step0) {
     host->row->close(q);
     return s;
 }
-hone_status hone_bind_once(binder *b, const level *l, const hone_instance *in, hone_bound t, const hone_vid *id, int step0, int patch0) {
+hone_status hone_bind_once(hone_binder *b, const hone_level *l, const hone_instance *in, hone_bound t, const hone_vid *id, int step0, int patch0) {
     if (!decided(b, l, in, t, id, step0)) return HONE_OK;
     const int own0 = b->own.n;
     const int n = b->steps.patch.n - patch0;

@@ -29,7 +29,7 @@ hone_status hone_bind_bytes(const hone_fact *f, int64_t *out) {
         return hone_fail(HONE_BAD_INPUT, "a tensor's size overflows");
     return HONE_OK;
 }
-hone_status hone_bind_see(binder *b, const level *l, hone_vid id) {
+hone_status hone_bind_see(hone_binder *b, const hone_level *l, hone_vid id) {
     if (id < 0 || l->var[id].at != HONE_AT_DIMS) return HONE_OK;
     const hone_var *v = l->c->graph->var.at + id;
     hone_bound_var *w = l->var + id;
@@ -41,7 +41,7 @@ hone_status hone_bind_see(binder *b, const level *l, hone_vid id) {
     for (int k = 0; k < v->rank; k++) w->fact.dim[k] = hone_dim_value(v->dim[k], l->values);
     return HONE_OK;
 }
-bool hone_bind_as_compiled(const level *l, hone_vid id) {
+bool hone_bind_as_compiled(const hone_level *l, hone_vid id) {
     const hone_var *v = l->c->graph->var.at + id;
     const hone_bound_var *w = l->var + id;
     const hone_fact *f = &w->fact;
@@ -56,7 +56,7 @@ bool hone_bind_as_compiled(const level *l, hone_vid id) {
         if (v->n_content != f->n_content || hone_dim_value(v->contents[k], l->values) != f->contents[k]) return false;
     return true;
 }
-int64_t hone_bind_own(binder *b, int64_t bytes) {
+int64_t hone_bind_own(hone_binder *b, int64_t bytes) {
     const int64_t at = b->own.n;
     if (bytes < 0 || bytes > INT32_MAX / 2 - at) return -1;
     const int n = (int)((at + bytes + 63) / 64 * 64);
@@ -65,13 +65,13 @@ int64_t hone_bind_own(binder *b, int64_t bytes) {
     b->own.n = n;
     return at;
 }
-bool hone_bind_is_known(const binder *b, hone_ref r) {
+bool hone_bind_is_known(const hone_binder *b, hone_ref r) {
     if (hone_base_is_constant(r.base) || r.base == HONE_BASE_PLAN) return true;
     for (const hone_plan *p = b->after; p; p = p->before)
         if (r.base == hone_slot_base(b, p->own_slot)) return true;
     return false;
 }
-hone_status hone_bind_real(binder *b, hone_bound_var *v) {
+hone_status hone_bind_real(hone_binder *b, hone_bound_var *v) {
     if (v->at != HONE_AT_CONTENTS) return HONE_OK;
     size_t item = hone_dtypes[v->fact.dtype].bytes;
     int64_t at = hone_bind_own(b, (int64_t)item * v->fact.n_content);
@@ -82,7 +82,7 @@ hone_status hone_bind_real(binder *b, hone_bound_var *v) {
     hone_dense_strides(&v->fact, v->stride);
     return HONE_OK;
 }
-hone_status hone_bind_block(binder *b, const level *l, hone_vid id, hone_bound_var *v) {
+hone_status hone_bind_block(hone_binder *b, const hone_level *l, hone_vid id, hone_bound_var *v) {
     int64_t bytes = 0;
     HONE_TRY(hone_bind_bytes(&v->fact, &bytes));
     int block = hone_steps_block(&b->steps, bytes);
@@ -101,7 +101,7 @@ hone_status hone_bind_block(binder *b, const level *l, hone_vid id, hone_bound_v
     }
     return HONE_OK;
 }
-static bool place_out(binder *b, const level *l, hone_vid id, hone_bound_var *v) {
+static bool place_out(hone_binder *b, const hone_level *l, hone_vid id, hone_bound_var *v) {
     for (int k = 0; l->top && k < l->c->graph->out.n; k++)
         if (l->c->graph->out.at[k] == id && !b->out_taken[k] && (!b->steps.space || hone_bind_stays(b, k))) {
             b->out_taken[k] = true;
@@ -112,7 +112,7 @@ static bool place_out(binder *b, const level *l, hone_vid id, hone_bound_var *v)
         }
     return false;
 }
-hone_status hone_bind_place(binder *b, level *l, hone_vid id, hone_bound_var *v) {
+hone_status hone_bind_place(hone_binder *b, hone_level *l, hone_vid id, hone_bound_var *v) {
     int64_t bytes;
     HONE_TRY(hone_bind_bytes(&v->fact, &bytes)); /* before anything multiplies its dims: an output is made by the run only */
     bool done = place_out(b, l, id, v);
@@ -120,7 +120,7 @@ hone_status hone_bind_place(binder *b, level *l, hone_vid id, hone_bound_var *v)
     v->at = HONE_AT_REF;
     return done ? HONE_OK : hone_bind_block(b, l, id, v);
 }
-hone_status hone_bind_place_rows(binder *b, level *l, hone_vid id, hone_bound_var *v) {
+hone_status hone_bind_place_rows(hone_binder *b, hone_level *l, hone_vid id, hone_bound_var *v) {
     int64_t bytes;
     HONE_TRY(hone_bind_bytes(&v->fact, &bytes));
     if (place_out(b, l, id, v)) return HONE_OK;
@@ -128,7 +128,7 @@ hone_status hone_bind_place_rows(binder *b, level *l, hone_vid id, hone_bound_va
     hone_dense_strides(&v->fact, v->stride);
     return HONE_OK;
 }
-hone_status hone_bind_copy(binder *b, const level *l, int node, const hone_bound_var *from, const hone_bound_var *to) {
+hone_status hone_bind_copy(hone_binder *b, const hone_level *l, int node, const hone_bound_var *from, const hone_bound_var *to) {
     _Atomic(const hone_instance *) *known = l->c->copies + from->fact.dtype * (HONE_MAX_RANK + 1) + from->fact.rank;
     const hone_instance *in = atomic_load(known);
     hone_arg arg[2] = {{.present = true, .dtype = from->fact.dtype, .rank = from->fact.rank, .dim = from->fact.dim, .n_content = -1},
@@ -163,7 +163,7 @@ hone_status hone_bind_copy(binder *b, const level *l, int node, const hone_bound
     hone_bind_on(b, was);
     return HONE_OK;
 }
-hone_status hone_bind_copy_apart(binder *b, const level *l, int node, const hone_bound_var *from, const hone_bound_var *to) {
+hone_status hone_bind_copy_apart(hone_binder *b, const hone_level *l, int node, const hone_bound_var *from, const hone_bound_var *to) {
     int d = -1, row = -1; /* d: where `to` runs on; row: where `from` does */
     for (int k = 0; k < from->fact.rank; k++) {
         if (from->fact.dim[k] < 2) continue;
@@ -183,7 +183,7 @@ hone_status hone_bind_copy_apart(binder *b, const level *l, int node, const hone
     }
     return HONE_OK;
 }
-hone_status hone_bind_dense(binder *b, const level *l, int node, hone_bound_var *v) {
+hone_status hone_bind_dense(hone_binder *b, const hone_level *l, int node, hone_bound_var *v) {
     HONE_TRY(hone_bind_real(b, v));
     if (v->at != HONE_AT_REF || hone_bind_is_dense(v)) return HONE_OK;
     hone_bound_var dense = *v;

@@ -29,7 +29,7 @@ int hone_plan_space(const hone_plan *p, int first_slot, int32_t base) {
     }
     return p && slot < p->n_slot_space ? p->slot_space[slot] : 0;
 }
-int hone_bind_space(const binder *b, hone_ref r) {
+int hone_bind_space(const hone_binder *b, hone_ref r) {
     if (b->units->n == 1) return hone_bind_is_known(b, r) ? -1 : 0;
     if (r.base == HONE_BASE_ARENA && r.block >= 0) return b->steps.block.at[r.block].space;
     if (r.base >= HONE_BASE_FIRST && r.base < hone_slot_base(b, 0)) return b->port[r.base - HONE_BASE_FIRST];
@@ -37,11 +37,11 @@ int hone_bind_space(const binder *b, hone_ref r) {
     if (slot >= 0 && slot < b->n_slot_space && b->slot_space[slot]) return b->slot_space[slot];
     return hone_plan_space(b->after, hone_slot_base(b, 0), r.base);
 }
-void hone_bind_on(binder *b, int unit) { b->unit = unit, b->steps.space = (uint8_t)hone_unit_space(b->units, unit); }
+void hone_bind_on(hone_binder *b, int unit) { b->unit = unit, b->steps.space = (uint8_t)hone_unit_space(b->units, unit); }
 
 /* ---- placement -------------------------------------------------------------------------------------------------------------------------- */
 enum { SMALL = 1 << 20 /* bytes of results that constants alone decide */ };
-static bool is_small(const binder *b, const level *l, const hone_node *n, const hone_fact *out) {
+static bool is_small(const hone_binder *b, const hone_level *l, const hone_node *n, const hone_fact *out) {
     int64_t all = 0, bytes;
     for (int q = 0; q < n->n_in; q++) {
         if (n->in[q] < 0) continue;
@@ -55,7 +55,7 @@ static bool is_small(const binder *b, const level *l, const hone_node *n, const 
     }
     return all <= SMALL;
 }
-hone_status hone_bind_choose(binder *b, const level *l, const hone_node *n, const hone_instance *in, const hone_fact *out) {
+hone_status hone_bind_choose(hone_binder *b, const hone_level *l, const hone_node *n, const hone_instance *in, const hone_fact *out) {
     if (b->units->n == 1) return HONE_OK;
     int unit = n->unit < b->units->n ? n->unit : 0; /* as it was compiled */
     const hone_device *row = b->units->unit[unit].row;
@@ -73,7 +73,7 @@ hone_status hone_bind_choose(binder *b, const level *l, const hone_node *n, cons
 }
 
 /* ---- copies ----------------------------------------------------------------------------------------------------------------------------- */
-hone_status hone_bind_transfer(binder *b, int node, const hone_node *of, hone_ref from, hone_ref to, int64_t bytes) {
+hone_status hone_bind_transfer(hone_binder *b, int node, const hone_node *of, hone_ref from, hone_ref to, int64_t bytes) {
     hone_transfer *t = HONE_NEW(b->steps.arena, hone_transfer);
     hone_ref *ref = HONE_NEW_N(b->steps.arena, hone_ref, 2);
     hone_access *access = HONE_NEW(b->steps.arena, hone_access);
@@ -95,14 +95,14 @@ hone_status hone_bind_transfer(binder *b, int node, const hone_node *of, hone_re
     return hone_steps_add(&b->steps, step, ref, 2);
 }
 /* All its elements, in whatever order, without a gap: its bytes are a copy of it. */
-static bool is_run(binder *b, const hone_bound_var *v, int64_t bytes) {
+static bool is_run(hone_binder *b, const hone_bound_var *v, int64_t bytes) {
     hone_box box;
     for (int d = 0; d < v->fact.rank; d++) /* an element twice, or backwards: its box would not say so */
         if (v->fact.dim[d] > 1 && v->stride[d] <= 0) return false;
     return hone_box_make(b->scratch, v->fact.dim, v->stride, v->fact.rank, (int64_t)hone_dtypes[v->fact.dtype].bytes, &box) && !box.n &&
            box.bytes == bytes;
 }
-hone_status hone_bind_bring(binder *b, level *l, int node, hone_vid id, hone_ref *out) {
+hone_status hone_bind_bring(hone_binder *b, hone_level *l, int node, hone_vid id, hone_ref *out) {
     hone_bound_var *v = l->var + id;
     const int to = b->steps.space;
     *out = v->ref;
@@ -134,7 +134,7 @@ static bool add_need(needs *all, struct hone_need n) {
         if (all->at[k].unit == n.unit && all->at[k].base == n.base) return true;
     return hone_push(all, n);
 }
-static hone_status find_needs(const binder *b, hone_plan *p) {
+static hone_status find_needs(const hone_binder *b, hone_plan *p) {
     needs all = {0};
     bool good = true;
     for (int k = 0; k < p->n_step && good; k++) {
@@ -148,7 +148,7 @@ static hone_status find_needs(const binder *b, hone_plan *p) {
     hone_vec_free(&all);
     return good ? HONE_OK : no_memory();
 }
-hone_status hone_bind_segments(const binder *b, hone_plan *p) {
+hone_status hone_bind_segments(const hone_binder *b, hone_plan *p) {
     static atomic_uint_fast64_t plans;
     int n = 0;
     for (int k = 0; k < p->n_step; k++) n += !k || p->step[k].unit != p->step[k - 1].unit;

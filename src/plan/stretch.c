@@ -7,7 +7,7 @@
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to bind a plan"); }
 
-static void take_inputs(level *l, const hone_fact *input) {
+static void take_inputs(hone_level *l, const hone_fact *input) {
     const hone_graph *g = l->c->graph;
     for (int k = 0; k < g->in.n; k++) {
         hone_bound_var *w = l->var + g->in.at[k];
@@ -34,7 +34,7 @@ static void take_values(const hone_compiled *c, const hone_fact *input, int64_t 
     hone_dims_eval(g->dims, values);
 }
 /* Blocks are placed: so is what lies in them. */
-static void settle(const binder *b, const hone_plan *p, hone_ref *r) {
+static void settle(const hone_binder *b, const hone_plan *p, hone_ref *r) {
     if (r->base != HONE_BASE_ARENA || r->block < 0) return;
     const int space = b->steps.block.at[r->block].space;
     if (p->guard_slot < 0) r->offset += b->steps.block.at[r->block].at;
@@ -44,7 +44,7 @@ static void settle(const binder *b, const hone_plan *p, hone_ref *r) {
 }
 enum { LINE = 64 }; /* what blocks are aligned to, on the host and wherever it is not said otherwise */
 /* Blocks in memories of other devices: an arena each. */
-static hone_status place_spaces(binder *b, hone_plan *p) {
+static hone_status place_spaces(hone_binder *b, hone_plan *p) {
     if (!(p->space = hone_arena_alloc(p->arena, sizeof *p->space * (size_t)b->units->n))) return no_memory();
     for (int k = 0; k < b->units->n; k++) {
         const hone_unit *u = b->units->unit + k;
@@ -67,11 +67,11 @@ static hone_status place_spaces(binder *b, hone_plan *p) {
     }
     return HONE_OK;
 }
-static void live_on(binder *b, hone_ref r) { /* past a cut: it keeps its block */
+static void live_on(hone_binder *b, hone_ref r) { /* past a cut: it keeps its block */
     if (r.base != HONE_BASE_ARENA || r.block < 0) return;
     b->steps.block.at[r.block].last = b->steps.step.n, b->steps.block.at[r.block].plain = true;
 }
-static hone_status finish(binder *b, level *l, hone_plan *p) {
+static hone_status finish(hone_binder *b, hone_level *l, hone_plan *p) {
     hone_graph *g = l->c->graph;
     for (int k = 0; k < g->out.n; k++) HONE_TRY(hone_bind_see(b, l, g->out.at[k]));
     for (int k = 0; b->cut >= 0 && k < g->var.n; k++) HONE_TRY(hone_bind_see(b, l, k));
@@ -180,7 +180,7 @@ static hone_status finish(binder *b, level *l, hone_plan *p) {
     return hone_bind_segments(b, p);
 }
 /* Where the tensors in slots lie: what earlier stretches knew, and what was waited for. */
-static hone_status take_slots(binder *b, const hone_plan *after) {
+static hone_status take_slots(hone_binder *b, const hone_plan *after) {
     b->n_slot_space = after->n_slot;
     if (!(b->slot_space = HONE_NEW_N(b->scratch, uint8_t, after->n_slot + 1))) return no_memory();
     if (after->n_slot_space) memcpy(b->slot_space, after->slot_space, (size_t)after->n_slot_space);
@@ -194,10 +194,10 @@ enum { MOST_KEPT = 1 << 16 }; /* bytes of a plan's own memory, for the next bind
 hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone_plan *after, const hone_fact *wanted, hone_how how,
                       hone_plan **out) {
     const hone_graph *g = c->graph;
-    if (after && after->depth + 1 >= MAX_CUTS)
-        return hone_fail(HONE_NOT_SUPPORTED, "more than %d shapes depend on computed data", MAX_CUTS);
+    if (after && after->depth + 1 >= HONE_MAX_CUTS)
+        return hone_fail(HONE_NOT_SUPPORTED, "more than %d shapes depend on computed data", HONE_MAX_CUTS);
     hone_plan *p = hone_alloc(sizeof *p);
-    binder b = {.how = how,
+    hone_binder b = {.how = how,
                 .cut = -1,
                 .after = after,
                 .packs = c->packs,
@@ -226,7 +226,7 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
     /* slots: inputs that are no plain tensors, then what host ops make, and the memory of earlier stretches */
     b.n_slot = after ? after->n_slot : g->in.n;
     if (after && b.units->n > 1 && (s = take_slots(&b, after))) goto done;
-    level l = {.c = c, .top = true};
+    hone_level l = {.c = c, .top = true};
     int64_t *values = hone_arena_raw(b.scratch, sizeof *values * (size_t)(hone_dims_count(g->dims) + 1));
     l.var = hone_arena_raw(b.scratch, sizeof *l.var * (size_t)(g->var.n + 1)), l.values = values;
     b.out_taken = hone_arena_alloc(b.scratch, (size_t)g->out.n + 1);
@@ -260,7 +260,7 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
         }
     }
     if (!s) s = hone_bind_nodes(&b, &l, from);
-    for (int k = 0; k < g->out.n && !s && (b.cut < 0 || b.cut == g->node.n) && b.n_wanted < MAX_WANTED; k++)
+    for (int k = 0; k < g->out.n && !s && (b.cut < 0 || b.cut == g->node.n) && b.n_wanted < HONE_MAX_WANTED; k++)
         if (l.var[g->out.at[k]].at == HONE_AT_COUNTED) { /* the results' own sizes are the last that is read */
             if (b.cut < 0) b.n_wanted = 0;
             b.cut = g->node.n, b.wanted[b.n_wanted++] = g->out.at[k];

@@ -24,7 +24,7 @@ struct hone_exec {
     struct {
         void *at;
         size_t bytes;
-    } arena[MAX_CUTS];
+    } arena[HONE_MAX_CUTS];
     const hone_units *units;
     hone_spaces *spaces;
     hone_copied copied; /* by the last run, where it is not a body's */
@@ -57,7 +57,7 @@ hone_status hone_exec_create(const hone_compiled *c, const hone_exec_options *o,
 void hone_exec_destroy(hone_exec *e) {
     if (!e) return;
     hone_plan_destroy(e->plans);
-    for (int k = 0; k < MAX_CUTS; k++) hone_free(e->arena[k].at);
+    for (int k = 0; k < HONE_MAX_CUTS; k++) hone_free(e->arena[k].at);
     for (int k = 0; k < e->n_slot; k++) hone_value_drop(e->slot[k]);
     for (int k = 0; k < e->children.n; k++) hone_exec_destroy(e->children.at[k].exec);
     hone_vec_free(&e->children);
@@ -551,9 +551,9 @@ hone_status hone_exec_run(hone_exec *e, hone_value *const *in, hone_value **out)
     while (!s) {
         s = run_stretch(e, p, mine);
         if (s || p->cut_node < 0) break;
-        hone_fact facts[MAX_WANTED];
-        hone_value *views[MAX_WANTED] = {0};
-        uint8_t space[MAX_WANTED] = {0};
+        hone_fact facts[HONE_MAX_WANTED];
+        hone_value *views[HONE_MAX_WANTED] = {0};
+        uint8_t space[HONE_MAX_WANTED] = {0};
         e->key.n = 0;
         s = read_wanted(e, p, facts, views, space);
         hone_plan *next = s ? NULL : find(&p->next_cut, e->key.at, e->key.n);

@@ -22,7 +22,7 @@ typedef struct {
     hone_queue *queue;
     void **base; /* from 0 on; constants lie before it */
     int n_base, n_constant;
-    stretch *stretch; /* MAX_CUTS, made when the first is wanted */
+    stretch *stretch; /* HONE_MAX_CUTS, made when the first is wanted */
     hone_vec(void *) guard;
 } space;
 struct hone_spaces {
@@ -57,7 +57,7 @@ void hone_spaces_destroy(hone_spaces *s) {
         space *w = s->space + k;
         if (!w->unit) continue;
         if (w->queue && w->unit->row->wait) (void)!w->unit->row->wait(w->queue);
-        for (int d = 0; w->stretch && d < MAX_CUTS; d++) give_back(w, &w->stretch[d].arena), give_back(w, &w->stretch[d].own);
+        for (int d = 0; w->stretch && d < HONE_MAX_CUTS; d++) give_back(w, &w->stretch[d].arena), give_back(w, &w->stretch[d].own);
         for (int q = 0; q < w->guard.n; q++)
             if (w->guard.at[q]) w->unit->row->free(w->unit->row, w->unit->number, w->guard.at[q]);
         hone_vec_free(&w->guard);
@@ -147,7 +147,7 @@ hone_status hone_spaces_prepare(hone_spaces *s, const hone_plan *p, int first_sl
     for (int k = 1; k < s->units->n; k++) {
         space *w = s->space + k;
         if (!hone_unit_space(s->units, k)) continue;
-        if (!w->stretch && !(w->stretch = hone_alloc(sizeof *w->stretch * MAX_CUTS))) return no_memory();
+        if (!w->stretch && !(w->stretch = hone_alloc(sizeof *w->stretch * HONE_MAX_CUTS))) return no_memory();
         HONE_TRY(grow_bases(w, p));
         if (p->space[k].slot < 0) continue;
         HONE_TRY(grow(w, &w->stretch[p->depth].arena, (size_t)p->space[k].bytes));

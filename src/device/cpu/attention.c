@@ -24,7 +24,7 @@
 enum { STAGES = HONE_ATTENTION_STAGES, TEMPS = HONE_ATTENTION_TEMPS };
 typedef struct {
     int tensor;
-    int64_t c, batch[MAX_SLOTS], *row; /* offsets in elements: by a batch's indices, by the row */
+    int64_t c, batch[HONE_MAX_SLOTS], *row; /* offsets in elements: by a batch's indices, by the row */
 } walk;
 typedef struct {
     const hone_gemm_f32 *kernel;
@@ -32,7 +32,7 @@ typedef struct {
     const hone_tilecode *code; /* of w; NULL: alpha and mask say it */
     walk q, k, v, y, mask;     /* k, v: no rows; mask.tensor -1: none */
     int w, n_ref, shared, n_batch;
-    int64_t extent[MAX_SLOTS], batches, m, n, depth, width; /* rows, keys; of a key, of a value */
+    int64_t extent[HONE_MAX_SLOTS], batches, m, n, depth, width; /* rows, keys; of a key, of a value */
     int64_t period;                                         /* of the mask: so many rows later its rows come again; else m */
     int64_t k_t, k_d, v_t;                                  /* steps of keys and values */
     int64_t block, blocks;                                  /* rows of a tile */
@@ -46,7 +46,7 @@ typedef struct {
 /* Batches and rows of an affine load; `rows`: it has any. */
 static bool walked(hone_recipe_maker *m, const hone_slots_of *w, const attending *d, const hone_affine *f, int tensor, bool rows,
                    walk *out) {
-    int row[MAX_SLOTS], n = 0;
+    int row[HONE_MAX_SLOTS], n = 0;
     out->tensor = tensor, out->c = f->c;
     for (int k = 0; k < d->n_batch; k++) out->batch[k] = f->k[k];
     for (int k = d->n_batch; k < w->n_domain - 1; k++) row[n++] = k;

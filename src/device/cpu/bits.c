@@ -178,7 +178,7 @@ hone_status hone_cpu_bits(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     d.n = slots.extent[column], d.blocks = slots.extent[column + 1], d.block = slots.extent[column + 2];
     d.out_dtype = in->tensor[d.out].dtype;
     if (d.n < 1 || d.blocks < 1 || !is_float(d.out_dtype) || !find(&f, &slots, st->value, &at)) return HONE_OK;
-    int before[MAX_SLOTS];
+    int before[HONE_MAX_SLOTS];
     d.m = 1;
     for (int k = 0; k < slots.n_domain; k++) {
         before[k] = k, out.k[k] = c->stride[d.out][slots.dim[k]];

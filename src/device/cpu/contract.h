@@ -18,10 +18,10 @@ struct hone_contract {
     int64_t *at_m_a, *at_m_domain, *at_k_a, *at_k_b, *at_m_out, *at_row_b;
     /* batches: how addresses move with each of their indices. edge: A's window */
     struct {
-        int64_t a, b, domain, out, edge[MAX_BOUNDED];
-    } by[MAX_BATCH];
-    int64_t *at_m_a_bounded[MAX_BOUNDED], *at_k_a_bounded[MAX_BOUNDED];                         /* A's window, where A has one */
-    int64_t *at_k_bounded[MAX_BOUNDED], *at_row_bounded[MAX_BOUNDED], run_bounded[MAX_BOUNDED]; /* B's */
+        int64_t a, b, domain, out, edge[HONE_MAX_BOUNDED];
+    } by[HONE_MAX_BATCH];
+    int64_t *at_m_a_bounded[HONE_MAX_BOUNDED], *at_k_a_bounded[HONE_MAX_BOUNDED];                         /* A's window, where A has one */
+    int64_t *at_k_bounded[HONE_MAX_BOUNDED], *at_row_bounded[HONE_MAX_BOUNDED], run_bounded[HONE_MAX_BOUNDED]; /* B's */
     uint32_t *outside;             /* a bit for each value of K of each row: it is outside A's window. NULL: there are too many, or a
                           batch moves it */
     int packed_a, packed_b;        /* refs of constant operands, A in rows (bytes: in panels), B in panels; 0: none (never the first
@@ -73,7 +73,7 @@ static inline void hone_ladder(const uint8_t **at, const uint8_t *from, int64_t 
 
 /* Where a batch stands: its indices, offsets of operands, domain and result, and the operands' own numbers of it. */
 typedef struct {
-    int64_t index[MAX_BATCH], a, b, domain, out, own_a, own_b, edge[MAX_BOUNDED];
+    int64_t index[HONE_MAX_BATCH], a, b, domain, out, own_a, own_b, edge[HONE_MAX_BOUNDED];
 } hone_standing;
 hone_standing hone_contract_stand(const hone_contract *, int64_t batch);
 int64_t hone_contract_own(const hone_contract *, int64_t number, bool a); /* where an operand's own batch begins */

@@ -93,7 +93,7 @@ const uint8_t *hone_contract_int_row(const hone_contract *d, const uint8_t *a, c
             four = (four ^ d->i8->flip_a * 0x01010101u) & d->i8->four_mask[g];
             memcpy(line + 4 * g, &four, 4);
         }
-        int64_t from[MAX_BOUNDED];
+        int64_t from[HONE_MAX_BOUNDED];
         for (int q = 0; q < d->a.n_bounded; q++) from[q] = d->a.bounded[q].c + w->edge[q] + d->at_m_a_bounded[q][m];
         for (int64_t p = 0; p < d->of.k && !whole; p++) {
             bool out = false;

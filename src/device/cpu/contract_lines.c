@@ -41,7 +41,7 @@ static bool find_lines(hone_contract *d) {
         (s && (s->then || (!s->bias_n && (s->bias.tensor >= 0 || s->bias.k != 0)))))
         return false;
     const int64_t across = d->of.k_run, run = d->of.m_run;
-    int64_t step, ahead, along[MAX_BOUNDED], within[MAX_BOUNDED];
+    int64_t step, ahead, along[HONE_MAX_BOUNDED], within[HONE_MAX_BOUNDED];
     d->lines->run = run;
     if (run < 2 || across < 2 || !even(d->at_m_a, d->of.m, run, &step) || !even(d->at_k_a, d->of.k, across, &ahead) || step < 1 ||
         ahead < 1)

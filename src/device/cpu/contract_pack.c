@@ -100,7 +100,7 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     const hone_affine_load *l = p->a ? &d->a : &d->b;
     const char *source = hone_cpu_constant(c, l->tensor);
     const bool ordered = d->i8 && (d->i8->fours || (d->each_i8 && d->each_i8->stride)); /* weights in another order */
-    int64_t key[10 + 2 * MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) + 2 * d->winograd->by_place : 0),
+    int64_t key[10 + 2 * HONE_MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) + 2 * d->winograd->by_place : 0),
                                        p->a ? d->of.stored_a : d->of.stored_b,
                                        d->of.integers ? 4 * d->mr + 2 * d->i8->a_signed + (d->each_i8 != NULL)
                                        : d->half

@@ -533,7 +533,7 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
     return found(&m);
 }
 hone_simple *hone_epilogue_elements(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage, int first_n) {
-    int rows[MAX_SLOTS];
+    int rows[HONE_MAX_SLOTS];
     for (int k = 0; k < first_n; k++) rows[k] = k;
     matching m = {.arena = a,
                   .c = c,

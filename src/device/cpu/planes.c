@@ -84,7 +84,7 @@ hone_status hone_planes_find(hone_recipe_maker *m, hone_contract *d, const int *
     const hone_slots_of *s = &d->of.slots;
     const hone_affine_load *x = turn ? &d->a : &d->b, *weights = turn ? &d->b : &d->a;
     const int64_t channels = turn ? d->of.n : d->of.m;
-    int own[2] = {-1, -1}, n_own = 0, order[MAX_SLOTS], rest[MAX_SLOTS], n_rest = 0;
+    int own[2] = {-1, -1}, n_own = 0, order[HONE_MAX_SLOTS], rest[HONE_MAX_SLOTS], n_rest = 0;
     for (int k = n - 1; k >= 0; k--)
         if (s->extent[pixel[k]] > 1) {
             if (n_own == 2) return HONE_OK;
@@ -105,7 +105,7 @@ hone_status hone_planes_find(hone_recipe_maker *m, hone_contract *d, const int *
     if (g.run * 4 < hone_up(g.run, vector) * 3) return HONE_OK; /* much of the last vector would be empty */
     int nk = s->n - s->n_domain;
     int64_t word = d->of.k_order;
-    for (int k = nk - 1; k >= 0; k--) order[k] = (int)(word % MAX_SLOTS), word /= MAX_SLOTS;
+    for (int k = nk - 1; k >= 0; k--) order[k] = (int)(word % HONE_MAX_SLOTS), word /= HONE_MAX_SLOTS;
     hone_affine one_plane = {0}, one_y = {0}, one_x = {0};
     for (int k = 0; k < nk; k++) {
         const int q = order[k];

@@ -29,7 +29,7 @@ typedef struct {
     int out;
     int64_t rows, n, taps, grain;
     const int64_t *row_x, *row_out, *tap_x; /* in elements */
-    const int64_t *row_edge[MAX_BOUNDED], *tap_edge[MAX_BOUNDED];
+    const int64_t *row_edge[HONE_MAX_BOUNDED], *tap_edge[HONE_MAX_BOUNDED];
     const hone_pool *kernel;
     hone_pool_bytes_fn *bytes; /* of bytes; NULL: of floats */
     int lowest, size;          /* the least byte of the type; bytes of an element */
@@ -244,7 +244,7 @@ hone_status hone_cpu_pool(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     bool along = d->x.at.k[last] != 1; /* the last index moves the window */
     for (int q = 0; q < d->x.n_bounded; q++) along |= d->x.bounded[q].k[last] != 0;
     if (out.k[last] != 1 || slots.extent[last] < 4) return HONE_OK;
-    int row[MAX_SLOTS], tap[MAX_SLOTS];
+    int row[HONE_MAX_SLOTS], tap[HONE_MAX_SLOTS];
     d->rows = d->taps = 1, d->n = slots.extent[last], d->out = st->tensor, d->kernel = hone_pool_best(), d->size = bytes ? 1 : 4;
     if (bytes) d->bytes = dtype == HONE_DTYPE_I8 ? d->kernel->max_i8 : d->kernel->max_u8, d->lowest = dtype == HONE_DTYPE_I8 ? INT8_MIN : 0;
     for (int k = 0; k < last; k++) row[k] = k, d->rows *= slots.extent[k];

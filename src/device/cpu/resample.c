@@ -39,8 +39,8 @@ typedef struct {
     int x, out, n_axis, n_outer;
     axis axis[MAX_AXES];
     hone_affine base;                               /* what no axis says */
-    int64_t extent[MAX_SLOTS], out_step[MAX_SLOTS]; /* of the indices before the last */
-    int64_t by[MAX_AXES][MAX_SLOTS];                /* an axis' position moves so with each */
+    int64_t extent[HONE_MAX_SLOTS], out_step[HONE_MAX_SLOTS]; /* of the indices before the last */
+    int64_t by[MAX_AXES][HONE_MAX_SLOTS];                /* an axis' position moves so with each */
     int64_t rows, n, taps, grain;
     /* lanes */
     bool lanes;
@@ -268,7 +268,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x], base) + d->base.c, *list[MAX_TAPS];
     float *y = (float *)(void *)hone_ref_at(s->ref[d->out], base), weight[MAX_TAPS];
     const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
-    int64_t index[MAX_SLOTS], rest = from;
+    int64_t index[HONE_MAX_SLOTS], rest = from;
     for (int k = d->n_outer - 1; k >= 0; k--) index[k] = rest % d->extent[k], rest /= d->extent[k];
     const float *before = NULL, *first = NULL; /* the row before this one, and what it was made of */
     for (int64_t r = from; r < to; r++) {

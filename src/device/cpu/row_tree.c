@@ -332,7 +332,7 @@ hone_status hone_cpu_row_tree(hone_recipe_maker *m, const hone_cpu_call *c, int 
     for (int k = 0; k < slots.n_domain; k++) out.k[k] = c->stride[st->tensor][slots.dim[k]];
     const int first = row_from(d, &slots, &out);
     if (first < 0) return HONE_OK;
-    int before[MAX_SLOTS];
+    int before[HONE_MAX_SLOTS];
     int64_t period = 0;
     d->rows = d->row = 1;
     for (int k = 0; k < slots.n_domain; k++) {

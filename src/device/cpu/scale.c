@@ -93,7 +93,7 @@ hone_status hone_cpu_scale(hone_recipe_maker *m, const hone_cpu_call *c, int sta
     const hone_tensor *to = c->instance->tensor + st->tensor;
     hone_slots_of slots;
     hone_affine x, out = {0};
-    int before[MAX_SLOTS];
+    int before[HONE_MAX_SLOTS];
     (void)end;
     if (st->reduce || st->how || !st->identity || st->over >= 0 || st->skip || to->dtype != HONE_DTYPE_F32 || c->instance->n_tensor > 64 ||
         !hone_affine_slots(&c->sized, stage, stage, &slots) || slots.n_domain < 2)

@@ -26,8 +26,8 @@ typedef struct {
     hone_affine lens_at;
     int64_t border, outer, rows, row, y_step, chunk, chunks;
     int n_outer;
-    int slot[MAX_SLOTS];
-    int64_t extent[MAX_SLOTS], by_y[MAX_SLOTS];
+    int slot[HONE_MAX_SLOTS];
+    int64_t extent[HONE_MAX_SLOTS], by_y[HONE_MAX_SLOTS];
     size_t bytes; /* of an element */
 } splice;
 

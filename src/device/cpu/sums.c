@@ -49,7 +49,7 @@ hone_status hone_cpu_sums(hone_recipe_maker *m, const hone_cpu_call *c, int stag
     const hone_x *load = c->instance->x + st->value;
     hone_slots_of slots;
     hone_affine x, out = {0};
-    int before[MAX_SLOTS];
+    int before[HONE_MAX_SLOTS];
     (void)end;
     if (st->reduce != HONE_REDUCE_SUM || st->how != HONE_STORE_SET || !st->identity || st->over >= 0 || st->skip ||
         load->kind != HONE_X_LOAD || c->instance->tensor[st->tensor].dtype != HONE_DTYPE_F32 ||

@@ -80,7 +80,7 @@ typedef struct {
     bool floats;
     int in, out, n_tensor, n; /* n: indices of rows, outermost first */
     int64_t rows, run, grain; /* a row has so many elements, a tile so many rows, or elements where there is one row */
-    int64_t in_c, out_c, extent[MAX_SLOTS], in_k[MAX_SLOTS], out_k[MAX_SLOTS];
+    int64_t in_c, out_c, extent[HONE_MAX_SLOTS], in_k[HONE_MAX_SLOTS], out_k[HONE_MAX_SLOTS];
 } looked;
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const looked *d = s->data;

@@ -14,7 +14,7 @@ typedef struct {
     int x, y, n_outer;
     int64_t first, outer, rows, columns, chunk, chunks, many, from_step,
         to_step; /* a chunk: so many columns of a matrix; many: matrices a tile, if one is little */
-    int64_t extent[MAX_SLOTS], by_x[MAX_SLOTS], by_y[MAX_SLOTS];
+    int64_t extent[HONE_MAX_SLOTS], by_x[HONE_MAX_SLOTS], by_y[HONE_MAX_SLOTS];
 } turned;
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const turned *d = s->data;
@@ -22,7 +22,7 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     float *y = (float *)(void *)hone_ref_at(s->ref[d->y], base);
     const int64_t from = number % d->chunks * d->chunk, n = d->columns - from < d->chunk ? d->columns - from : d->chunk;
     const int64_t first = number / d->chunks * d->many, past = first + d->many < d->outer ? first + d->many : d->outer;
-    int64_t at[MAX_SLOTS], rest = first;
+    int64_t at[HONE_MAX_SLOTS], rest = first;
     (void)scratch;
     for (int k = d->n_outer - 1; k >= 0; k--) {
         at[k] = rest % d->extent[k], rest /= d->extent[k];

@@ -85,7 +85,7 @@ enum {
 };
 static bool recognise(const hone_contract *d, struct hone_winograd *w) {
     const hone_slots_of *s = &d->of.slots;
-    int at[MAX_SLOTS], n = 0, ky = -1, kx = -1, c = -1;
+    int at[HONE_MAX_SLOTS], n = 0, ky = -1, kx = -1, c = -1;
     line down = {0}, across = {0}, some;
     if (d->of.integers || d->each || d->plane || !d->packed_b || d->packed_a || d->of.batch != 1 || d->of.first_tensor >= 0 ||
         s->over >= 0 || d->kernel->wide * d->kernel->vector > HONE_WINOGRAD_FILTERS)

@@ -57,9 +57,9 @@ INLINE void step(int m, bool loads, float32x4_t s[MR / 2][NR / 2], uint16x8_t av
     FULL for (int j = 0; j < NR / 2; j++) {
         FULL for (int i = 0; i < m / 2; i++) {
             TIMES(s[i][j], av[i], bv[j]);
-            if (loads && j == NR / 2 - 1) FETCH(av[i], a + 8 * i);
+            if (loads && j == NR / 2 - 1) HONE_FETCH(av[i], a + 8 * i);
         }
-        if (loads) FETCH(bv[j], b + 8 * j);
+        if (loads) HONE_FETCH(bv[j], b + 8 * j);
     }
 }
 INLINE void tile(int m, int64_t k, const uint16_t *a, const uint16_t *b, float *c, ptrdiff_t c_step, bool more, const hone_gemm_part *ends,
@@ -73,12 +73,12 @@ INLINE void tile(int m, int64_t k, const uint16_t *a, const uint16_t *b, float *
         } else s[i][j] = s[i][j + 1] = vdupq_n_f32(0);
     }
     uint16x8_t av[MR / 2], bv[NR / 2];
-    FULL for (int j = 0; j < NR / 2; j++) FETCH(bv[j], b + 8 * j);
-    FULL for (int i = 0; i < m / 2; i++) FETCH(av[i], a + 8 * i);
+    FULL for (int j = 0; j < NR / 2; j++) HONE_FETCH(bv[j], b + 8 * j);
+    FULL for (int i = 0; i < m / 2; i++) HONE_FETCH(av[i], a + 8 * i);
     for (int64_t left = k / GROUP - 1; left;) { /* NOLINT(bugprone-infinite-loop): it is counted by ADVANCE */
-        ADVANCE(a, GROUP * m * sizeof *a);
-        ADVANCE(b, GROUP * NR * sizeof *b);
-        ADVANCE(left, -1);
+        HONE_ADVANCE(a, GROUP * m * sizeof *a);
+        HONE_ADVANCE(b, GROUP * NR * sizeof *b);
+        HONE_ADVANCE(left, -1);
         step(m, true, s, av, bv, a, b);
     }
     step(m, false, s, av, bv, a, b);

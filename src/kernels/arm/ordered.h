@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 typedef uint8_t hone_vector_anywhere __attribute__((vector_size(16), aligned(1), may_alias));
-#define FETCH(v, p) __asm__ volatile("ldr %q0, %1" : "=w"(v) : "m"(*(const hone_vector_anywhere *)(const void *)(p)))
-#define TIMES_LANE(s, b, a, q) __asm__ volatile("fmla %0.4s, %1.4s, %2.s[" #q "]" : "+w"(s) : "w"(b), "w"(a))
-#define ADVANCE(x, by) __asm__ volatile("add %0, %0, %1" : "+r"(x) : "i"(by)) /* by: a constant, of bytes where x is a pointer */
-#define ASK(p, at) __asm__ volatile("prfm pldl1keep, [%0, %x1]" : : "r"(p), "rZ"((ptrdiff_t)(at)))
+#define HONE_FETCH(v, p) __asm__ volatile("ldr %q0, %1" : "=w"(v) : "m"(*(const hone_vector_anywhere *)(const void *)(p)))
+#define HONE_TIMES_LANE(s, b, a, q) __asm__ volatile("fmla %0.4s, %1.4s, %2.s[" #q "]" : "+w"(s) : "w"(b), "w"(a))
+#define HONE_ADVANCE(x, by) __asm__ volatile("add %0, %0, %1" : "+r"(x) : "i"(by)) /* by: a constant, of bytes where x is a pointer */
+#define HONE_ASK(p, at) __asm__ volatile("prfm pldl1keep, [%0, %x1]" : : "r"(p), "rZ"((ptrdiff_t)(at)))
 #endif

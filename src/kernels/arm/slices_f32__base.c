@@ -8,13 +8,13 @@
 
 enum { MOST = HONE_SLICES_ROWS, WIDE = HONE_SLICES_COLUMNS / VW };
 #define ROW_LANE(i, q) \
-    if ((i) < m) TIMES_LANE(s[i][j], b[j], a[(i) / VW], q);
+    if ((i) < m) HONE_TIMES_LANE(s[i][j], b[j], a[(i) / VW], q);
 /* One value of K; more: those of the next one are loaded. m and nv are constants at every call. */
 INLINE void step(int m, int nv, bool more, vec s[MOST][WIDE], vec a[2], vec b[WIDE], const float *next_a, const float *next_b) {
     FULL for (int j = 0; j < nv; j++) {
-        ROW_LANE(0, 0) ROW_LANE(1, 1) ROW_LANE(2, 2) ROW_LANE(3, 3) if (more && j == nv - 1) FETCH(a[0], next_a);
-        ROW_LANE(4, 0) ROW_LANE(5, 1) ROW_LANE(6, 2) ROW_LANE(7, 3) if (more && j == nv - 1 && m > VW) FETCH(a[1], next_a + VW);
-        if (more) FETCH(b[j], next_b + j * VW);
+        ROW_LANE(0, 0) ROW_LANE(1, 1) ROW_LANE(2, 2) ROW_LANE(3, 3) if (more && j == nv - 1) HONE_FETCH(a[0], next_a);
+        ROW_LANE(4, 0) ROW_LANE(5, 1) ROW_LANE(6, 2) ROW_LANE(7, 3) if (more && j == nv - 1 && m > VW) HONE_FETCH(a[1], next_a + VW);
+        if (more) HONE_FETCH(b[j], next_b + j * VW);
     }
 }
 INLINE void tile(int m, int nv, const hone_gemm_part *w) {
@@ -25,8 +25,8 @@ INLINE void tile(int m, int nv, const hone_gemm_part *w) {
     const int high = HONE_GEMM_TURNED(m);
     int64_t k = w->k;
     FULL for (int i = 0; i < m; i++) FULL for (int j = 0; j < nv; j++) s[i][j] = nothing();
-    FULL for (int j = 0; j < nv; j++) FETCH(b[j], pixels + at[0] + j * VW);
-    FULL for (int i = 0; i < high / VW; i++) FETCH(a[i], from + i * VW);
+    FULL for (int j = 0; j < nv; j++) HONE_FETCH(b[j], pixels + at[0] + j * VW);
+    FULL for (int i = 0; i < high / VW; i++) HONE_FETCH(a[i], from + i * VW);
     for (; k > AHEAD; k -= AHEAD, at += AHEAD, from += AHEAD * high)
         FULL for (int u = 1; u <= AHEAD; u++) step(m, nv, true, s, a, b, from + u * high, pixels + at[u]);
     for (; k > 1; k--, at++, from += high) step(m, nv, true, s, a, b, from + high, pixels + at[1]);
