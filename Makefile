@@ -71,15 +71,21 @@ fuzz: setup-fuzz
 	$(call build,build-fuzz,-DCMAKE_C_COMPILER=clang -DHONE_FUZZ=ON -DHONE_TESTS=OFF)
 	@fuzz/run.sh build-fuzz $(FUZZ_SECONDS)
 
+# Files that are kept narrower: tests/narrow.txt.
+NARROW = $(wildcard $(shell grep -v '^\#' tests/narrow.txt))
+NARROW_STYLE = --style="{$$(sed -e '/^\#/d' -e 's/ColumnLimit: .*/ColumnLimit: 110/' -e 's/ReflowComments: .*/ReflowComments: true/' .clang-format | paste -sd,)}"
+
 check-format:
-	@bad=$$(for f in $(C_FILES); do clang-format --dry-run --Werror $$f >/dev/null 2>&1 || echo $$f; done); \
+	@bad=$$(for f in $(filter-out $(NARROW),$(C_FILES)); do clang-format --dry-run --Werror $$f >/dev/null 2>&1 || echo $$f; done; \
+	        for f in $(filter $(NARROW),$(C_FILES)); do clang-format $(NARROW_STYLE) --dry-run --Werror $$f >/dev/null 2>&1 || echo $$f; done); \
 	 [ -z "$$bad" ] || { echo "these need 'make format':" $$bad; exit 1; }
 
 lint:
 	@printf '%s\n' $(filter src/%.c apps/%.c,$(C_FILES)) | xargs -P $(JOBS) -n 1 clang-tidy --quiet -p build-clang
 
 format: setup-all
-	@clang-format -i $(C_FILES)
+	@clang-format -i $(filter-out $(NARROW),$(C_FILES))
+	@clang-format $(NARROW_STYLE) -i $(filter $(NARROW),$(C_FILES))
 
 bench: all
 	@cmake --build build --target bench -j $(JOBS) -- --quiet

@@ -22,6 +22,11 @@ static inline hone_bound hone_bound_make(hone_arena *a, int n) { /* ref NULL: no
     const hone_bound t = {HONE_NEW_N(a, hone_ref, n + 1), HONE_NEW_N(a, hone_strides, n + 1)};
     return t.stride ? t : (hone_bound){NULL, NULL};
 }
+/* Where a device says which tactics a node's instance could have, and what each would cost by its estimate. */
+typedef struct {
+    const hone_node *of;
+    hone_text *to;
+} hone_telling;
 /* How a plan will be run. Threads decide how work is cut, never what comes out; precision decides what it is rounded to on the way. */
 typedef struct {
     bool interpret;                   /* by the definition only */
@@ -32,6 +37,7 @@ typedef struct {
     const uint8_t *in_space;          /* of each input of the graph: the space that it lies in; NULL: the host's */
     bool stay;                        /* outputs are left in the space that made them, */
     int read;                         /* but for the first so many, which the host reads */
+    const hone_telling *tell;         /* or NULL */
     const uint8_t *wanted_space;      /* of each value that a cut waited for: the space that it lies in; NULL: the host's */
 } hone_how;
 /* An instance whose tensors have places: its numbers, as recognition takes them (loops/match_affine.h), and the rest. Places and strides of temporaries are filled in by the

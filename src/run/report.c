@@ -10,6 +10,7 @@
 #include "loops/kernel.h"
 #include "model/onnx.h"
 #include "run/report_kernels.h"
+#include "run/report_tactics.h"
 #include "run/spaces.h"
 
 /* Numbers, and texts for those that a run decides; null where not even the rank is known. */
@@ -267,10 +268,11 @@ hone_status hone_model_explain(const hone_model *m, const char *node, int c, cha
     if (!s && i && i->n_stage) {
         hone_text_put(&t, "\n# its instance here\n");
         hone_instance_print(i, &t);
+        s = hone_report_tactics(m, n, &t);
         if (c == 1) {
             hone_text_put(&t, "\n");
             hone_print_c(i, "run", &t);
-        } else if (c > 1 && c < 2 + HONE_LANGS) s = hone_report_kernels(m, n, i, c - 2, &t);
+        } else if (!s && c > 1 && c < 2 + HONE_LANGS) s = hone_report_kernels(m, n, i, c - 2, &t);
     } else if (!s)
         hone_text_put(&t, "\n# no loops: %s\n",
                       n->program->runs == HONE_RUNS_VIEW ? "it runs for free, as a view of its input"

@@ -69,21 +69,23 @@ hone_status hone_pictures_all(hone_arena *, const int64_t *by, int64_t n, int n_
                               hone_step *) HONE_CHECKED; /* the step of one for all n */
 /* A tactic does stages from `stage` to *end - 1 where they are of its form; else *done stays false and nothing was added. *end comes as the next stage; for those
    of a recurrence, which go together, as the one after them. */
-typedef hone_status hone_tactic(hone_recipe_maker *, const hone_cpu_call *, int stage, int *end, bool *done);
-hone_tactic hone_cpu_attention, /* scores, softmax and weighted sum */
-    hone_cpu_norm,              /* rows that are normalized */
-    hone_cpu_rotary,            /* positions as rotations */
-    hone_cpu_bits,              /* products with weights of few bits in blocks */
-    hone_cpu_contract,          /* sums of products as matrix multiplications, with what follows them */
-    hone_cpu_pool,              /* the largest of a window, channels last */
-    hone_cpu_sums,              /* long sums of rows */
-    hone_cpu_resample,          /* sums of places that indices alone decide */
-    hone_cpu_extreme,           /* the largest or least of all values */
-    hone_cpu_table,             /* a function of one byte */
-    hone_cpu_rows,              /* element-wise between floats and 8 bits */
-    hone_cpu_row_tree,          /* the same of operands that are broadcast, or rounded twice */
-    hone_cpu_scale,             /* a factor and an addend a column */
-    hone_cpu_splice,            /* rows of one tensor, then of another */
-    hone_cpu_turned,            /* floats that are only moved, rows to columns */
-    hone_cpu_cell;              /* recurrent networks */
+typedef hone_status hone_tactic_bind(hone_recipe_maker *, const hone_cpu_call *, int stage, int *end, bool *done);
+hone_tactic_bind hone_cpu_attention, /* scores, softmax and weighted sum */
+    hone_cpu_norm,                   /* rows that are normalized */
+    hone_cpu_rotary,                 /* positions as rotations */
+    hone_cpu_bits,                   /* products with weights of few bits in blocks */
+    hone_cpu_contract,               /* sums of products as matrix multiplications, with what follows them */
+    hone_cpu_pool,                   /* the largest of a window, channels last */
+    hone_cpu_sums,                   /* long sums of rows */
+    hone_cpu_resample,               /* sums of places that indices alone decide */
+    hone_cpu_extreme,                /* the largest or least of all values */
+    hone_cpu_table,                  /* a function of one byte */
+    hone_cpu_rows,                   /* element-wise between floats and 8 bits */
+    hone_cpu_row_tree,               /* the same of operands that are broadcast, or rounded twice */
+    hone_cpu_scale,                  /* a factor and an addend a column */
+    hone_cpu_splice,                 /* rows of one tensor, then of another */
+    hone_cpu_turned,                 /* floats that are only moved, rows to columns */
+    hone_cpu_tile,                   /* anything, by tile code (program.c) */
+    hone_cpu_cell,                   /* recurrent networks */
+    hone_cpu_over;                   /* any recurrence, its stages in turn (program.c) */
 #endif

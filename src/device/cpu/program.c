@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   program: an instance's stages as CPU steps: by a hand-written kernel where one applies, else by tile code, else by the interpreter. */
+   program: an instance's stages as CPU steps, each by the tactic that the table (tactics.h) says is the cheapest of those that take it; where none does, all by the interpreter. */
 #include <string.h>
 
 #include "device/cpu/contract.h"
+#include "device/cpu/tactics.h"
 
 hone_status hone_cpu_add(hone_recipe_maker *m, hone_part part) {
     part.step.decision = m->decision;
@@ -112,7 +113,7 @@ hone_status hone_cpu_tilecode(hone_recipe_maker *m, const hone_cpu_call *c, int 
     *out = made;
     return HONE_OK;
 }
-static hone_status tile_stage(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
+hone_status hone_cpu_tile(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
     const hone_tilecode *code;
     hone_status st = hone_cpu_tilecode(m, c, stage, -1, &code);
     (void)end;
@@ -188,7 +189,7 @@ static int64_t apart(const hone_cpu_call *c, int from, int to, const recurring *
     }
     return n > 1 ? n : 1;
 }
-static hone_status over_stages(hone_recipe_maker *m, const hone_cpu_call *c, int from, int *end, bool *done) {
+hone_status hone_cpu_over(hone_recipe_maker *m, const hone_cpu_call *c, int from, int *end, bool *done) {
     const int to = *end;
     recurrence *d = HONE_NEW(m->arena, recurrence);
     if (!d || !(d->stage = HONE_NEW_N(m->arena, recurring, to - from + 1))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
@@ -265,24 +266,6 @@ typedef struct {
     const hone_packed *packed;
     int n, n_packed, n_ref;
 } recipe;
-static hone_tactic *const for_stages[] = {hone_cpu_attention,
-                                          hone_cpu_norm,
-                                          hone_cpu_rotary,
-                                          hone_cpu_bits,
-                                          hone_cpu_contract,
-                                          hone_cpu_pool,
-                                          hone_cpu_sums,
-                                          hone_cpu_resample,
-                                          hone_cpu_extreme,
-                                          hone_cpu_table,
-                                          hone_cpu_rows,
-                                          hone_cpu_row_tree,
-                                          hone_cpu_scale,
-                                          hone_cpu_splice,
-                                          hone_cpu_turned,
-                                          tile_stage,
-                                          NULL},
-                          *const for_recurrences[] = {hone_cpu_cell, over_stages, NULL}; /* the first that applies */
 static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r) {
     const hone_instance *in = c->instance;
     bool fast = !c->how.interpret;
@@ -292,7 +275,9 @@ static hone_status cook(hone_recipe_maker *m, const hone_cpu_call *c, recipe *r)
         while (over && end < in->n_stage && in->stage[end].over == in->stage[k].over) end++;
         const int part0 = m->part.n, packed0 = m->packed.n;
         fast = false, m->decision = NULL;
-        for (hone_tactic *const *t = over ? for_recurrences : for_stages; *t && !fast; t++) HONE_TRY((*t)(m, c, k, &end, &fast));
+        hone_rival rival[HONE_MOST_RIVALS];
+        const int n = hone_tactics_for(c, k, rival);
+        for (int t = 0; t < n && !fast; t++) HONE_TRY(rival[t].tactic->bind(m, c, k, &end, &fast));
         if (fast) HONE_TRY(state_access(m, in, k, end, part0, packed0));
         k = end;
     }
@@ -394,6 +379,7 @@ hone_status hone_cpu_bind(hone_steps *s, const hone_cpu_call *c) {
         HONE_TRY(lay_all(c, bytes, &open));
         HONE_TRY(find(s, c, &r));
     }
+    if (c->how.tell && c->how.tell->of == c->of && !c->how.interpret) HONE_TRY(hone_tactics_tell(pictures > 1 ? &one : c, c->how.tell->to));
     int n_ref = r->n_ref;
     hone_ref *ref = HONE_NEW_N(s->arena, hone_ref, n_ref + 1);
     if (!ref) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
