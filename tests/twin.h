@@ -180,4 +180,69 @@ static inline int twin_check(const char *text, hone_value *(*input)(const hone_g
     twin_halved = halved;
     return met;
 }
+/* What a sum of products can be off by: c roundings of the sum of the magnitudes of its terms, which is what the same graph
+   makes of magnitudes, where functions that make no difference larger (HardSwish: by 1.5) are left out. */
+static const char *const twin_functions[] = {"Sigmoid(", "HardSwish(", "HardSigmoid(", "Tanh(", "Relu(", "Clip("};
+static void twin_magnitudes(hone_value *x) {
+    for (int64_t q = 0; x && x->dtype == HONE_DTYPE_F32 && q < hone_value_count(x); q++)
+        ((float *)x->data)[q] = fabsf(((float *)x->data)[q]);
+}
+static void twin_terms(const char *text, hone_value *const *in, int n_in, hone_value **out) {
+    static char plain[8192];
+    size_t n = 0;
+    for (const char *p = text; *p && n + 16 < sizeof plain;) {
+        size_t skip = 0;
+        for (size_t f = 0; f < sizeof twin_functions / sizeof *twin_functions && !skip; f++)
+            if (!strncmp(p, twin_functions[f], strlen(twin_functions[f]))) skip = strlen(twin_functions[f]);
+        if (skip) memcpy(plain + n, "Identity(", 9), n += 9, p += skip;
+        else plain[n++] = *p++;
+    }
+    plain[n] = 0;
+    hone_graph *g;
+    hone_compiled *c = NULL;
+    hone_value *mine[8] = {0};
+    if (hone_graph_parse(plain, strlen(plain), &g)) fail_msg("%s\nin\n%s", hone_fail_text(), plain);
+    for (int k = 0; k < g->var.n; k++) twin_magnitudes(g->var.at[k].value);
+    if (hone_compile(g, &c)) fail_msg("%s\nin\n%s", hone_fail_text(), plain);
+    for (int k = 0; k < n_in; k++) {
+        assert_int_equal(hone_value_tensor(in[k]->dtype, in[k]->dim, in[k]->rank, mine + k), HONE_OK);
+        memcpy(mine[k]->data, in[k]->data, in[k]->bytes);
+        twin_magnitudes(mine[k]);
+    }
+    twin_run(c, mine, 1, true, out, NULL, plain);
+    for (int k = 0; k < n_in; k++) hone_value_drop(mine[k]);
+    hone_compiled_destroy(c);
+}
+static void twin_within(const hone_value *got, const hone_value *want, const hone_value *terms, double eps, const char *text) {
+    assert_int_equal(hone_value_count(got), hone_value_count(want));
+    assert_int_equal(hone_value_count(terms), hone_value_count(want));
+    for (int64_t q = 0; q < hone_value_count(want); q++) {
+        const double x = hone_value_number(got, q), w = hone_value_number(want, q), t = hone_value_number(terms, q);
+        if (!(fabs(x - w) <= eps * t) && x != w && !(isnan(x) && isnan(w)))
+            fail_msg("element %lld: got %.9g, want %.9g, off by %.3g of a sum of terms of %g, in\n%s", (long long)q, x, w, fabs(x - w) / t,
+                     t, text);
+    }
+}
+/* As twin_check, within eps of the terms. */
+static inline int twin_check_terms(const char *text, hone_value *(*input)(const hone_graph *, int), double eps, const char *tactic) {
+    hone_compiled *c = twin_compile(text);
+    const hone_graph *g = c->graph;
+    hone_value *in[8] = {0}, *want[4] = {0}, *terms[4] = {0}, *one[4] = {0}, *two[4] = {0}, *many[4] = {0};
+    for (int k = 0; k < g->in.n; k++) in[k] = input(g, k);
+    twin_run(c, in, 1, true, want, NULL, text);
+    twin_terms(text, in, g->in.n, terms);
+    const int met = twin_run(c, in, 1, false, one, tactic, text);
+    twin_run(c, in, 2, false, two, NULL, text);
+    twin_run(c, in, 24, false, many, NULL, text);
+    for (int k = 0; k < g->out.n; k++) {
+        twin_same_bits(one[k], two[k], "one thread and two", text);
+        twin_same_bits(one[k], many[k], "one thread and many", text);
+        twin_within(one[k], want[k], terms[k], eps, text);
+        hone_value_drop(want[k]), hone_value_drop(terms[k]);
+        hone_value_drop(one[k]), hone_value_drop(two[k]), hone_value_drop(many[k]);
+    }
+    for (int k = 0; k < g->in.n; k++) hone_value_drop(in[k]);
+    hone_compiled_destroy(c);
+    return met;
+}
 #endif
