@@ -17,6 +17,7 @@ p.add_argument("--seconds", type=float, default=0.5, help="of load beside each k
 a = p.parse_args()
 failed = []
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+a.connections = min(a.connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 2 // 5)  # two fronts, and the rest
 
 
 def check(what, good):

@@ -89,6 +89,8 @@ struct hone_grpc_call {
     uint64_t refused;                     /* when it ended before the client was done, or 0 */
     int status;
     char message[512];
+    uint64_t bytes_in, bytes_out;
+    hone_serve_times times;         /* of its last inference */
     hone_grpc_call *before, *after; /* of the connection */
 };
 
@@ -102,6 +104,7 @@ struct hone_grpc_connection {
     uint8_t *out;           /* of which out_at … out_n is still to be sent */
     size_t out_n, out_at;
     uint32_t asked;      /* of epoll */
+    char peer[64];       /* for the access log; "" where there is none */
     bool leaving, dirty; /* GOAWAY was sent; to be looked at when this turn ends */
     hone_grpc_connection *before, *after;
 };

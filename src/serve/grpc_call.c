@@ -54,6 +54,17 @@ static void call_free(hone_grpc_call *a) {
 
 void hone_grpc_call_gone(hone_grpc_call *a) {
     hone_grpc_connection *c = a->connection;
+    if (*c->peer && *a->path) /* `code` is gRPC's status */
+        hone_serve_log(c->loop->grpc->server, &(hone_serve_access){.peer = c->peer,
+                                                                   .protocol = "grpc",
+                                                                   .verb = "POST",
+                                                                   .path = a->path,
+                                                                   .code = a->closed ? a->status : HONE_GRPC_CANCELLED,
+                                                                   .bytes_in = a->bytes_in,
+                                                                   .bytes_out = a->bytes_out,
+                                                                   .times = a->times.done ? &a->times : NULL,
+                                                                   .began = a->began,
+                                                                   .ended = hone_serve_now()});
     if (a->before) a->before->after = a->after;
     else c->call = a->after;
     if (a->after) a->after->before = a->before;
@@ -198,6 +209,7 @@ static void take_message(hone_grpc_call *a) {
 
 void hone_grpc_call_data(hone_grpc_call *a, const uint8_t *at, size_t n) {
     const hone_grpc *g = a->loop->grpc;
+    a->bytes_in += n;
     while (n && !a->closed && a->method) {
         if (a->prefix_n < PREFIX) {
             a->prefix[a->prefix_n++] = *at++, n--;
@@ -263,6 +275,7 @@ void hone_grpc_answered(hone_grpc_item *i, size_t begun) {
 /* A stream goes on after an error: it is told in the answer's place. */
 static void answer(hone_grpc_call *a, hone_grpc_item *i) {
     enum { ERROR_MESSAGE = 1 };
+    if (i->inference.request) a->times = i->inference.request->times;
     if (i->inference.request && !i->error.code) {
         size_t begun, was = a->out.n;
         hone_serve_out *o = hone_grpc_answer(i, &begun);

@@ -2,6 +2,7 @@
    grpc_connection: HTTP/2 by nghttp2: a socket, its session, and what nghttp2 tells handed on to calls. Windows are opened
    as bytes are taken, so that a client cannot send more than is wanted; who does not read is closed when idle_seconds are over. */
 #include <errno.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -45,7 +46,7 @@ static ssize_t give(nghttp2_session *session, int32_t stream, uint8_t *to, size_
     size_t n = a->out.n - a->out_at;
     if (n > room) n = room;
     if (n) memcpy(to, a->out.at + a->out_at, n);
-    a->out_at += n;
+    a->out_at += n, a->bytes_out += n;
     if (a->out_at == a->out.n) {
         a->out.n = a->out_at = 0;
         if (a->closed) {
@@ -221,6 +222,10 @@ hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *l, int fd) {
         free(c);
         return NULL;
     }
+    struct sockaddr_storage at;
+    socklen_t size = sizeof at;
+    if (l->grpc->o->access_log && !getpeername(fd, (struct sockaddr *)&at, &size))
+        (void)getnameinfo((struct sockaddr *)&at, size, c->peer, sizeof c->peer, NULL, 0, NI_NUMERICHOST);
     c->loop = l, c->fd = fd, c->useful = hone_serve_now();
     if (nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings) ||
         nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, WINDOW_ALL) || !watch(c, EPOLLIN)) {
