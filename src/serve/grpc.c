@@ -2,6 +2,7 @@
    grpc: the gRPC front's threads. Each has an epoll with some of the connections; the first one has the listener too, and deals new
    connections out. A turn reads what has come, submits the inferences in it together, takes answers from the mailbox, and writes. */
 #include <errno.h>
+#include <malloc.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -15,7 +16,7 @@
 
 #include "serve/grpc.h"
 
-enum { EVENTS = 128, LOOPS_MAX = 4, TICK_MS = 10, IDLE_MS = 500, BACKLOG = 512 };
+enum { EVENTS = 128, LOOPS_MAX = 4, TICK_MS = 10, IDLE_MS = 500, BACKLOG = 512, CROWD = 256 };
 static const uint64_t ms_ns = 1000000, second_ns = 1000000000;
 static _Thread_local hone_grpc_loop *here; /* the loop whose thread this is */
 
@@ -111,11 +112,23 @@ static void accept_all(hone_grpc_loop *l) {
     }
 }
 
+/* After a crowd has left, the allocator keeps what it used; the system can have it back. */
+static void give_back(hone_grpc *g) {
+    const int now = atomic_load(&g->connections);
+    if (now > g->most) g->most = now;
+    if (g->most < CROWD || now > g->most / 4) return;
+    g->most = now;
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
+
 /* Deadlines, those who do not read, those who do nothing, and the end of the server. */
 static void tick(hone_grpc_loop *l, uint64_t now) {
     const uint64_t idle = (uint64_t)l->grpc->o->idle_seconds * second_ns;
     const bool draining = atomic_load(&l->grpc->draining);
     l->ticked = now;
+    if (l == l->grpc->loop) give_back(l->grpc);
     for (hone_grpc_connection *c = l->connection, *next; c; c = next) {
         next = c->after;
         for (hone_grpc_call *a = c->call, *after; a; a = after) after = a->after, hone_grpc_call_tick(a, now);
@@ -147,9 +160,9 @@ static void *turn(void *arg) {
     while (!atomic_load(&l->grpc->quit) || l->at_work) {
         const bool quit = atomic_load(&l->grpc->quit);
         const int n = epoll_wait(l->poll, ev, EVENTS,
-                                 l->timed || quit || atomic_load(&l->grpc->draining) ? TICK_MS
-                                 : l->connections                                    ? IDLE_MS
-                                                                                     : -1);
+                                 l->timed || quit || atomic_load(&l->grpc->draining)                ? TICK_MS
+                                 : l->connections || (l == l->grpc->loop && l->grpc->most >= CROWD) ? IDLE_MS
+                                                                                                    : -1);
         for (int k = 0; k < n; k++) {
             if (ev[k].data.ptr == l) { /* the mailbox, or the server's end */
                 uint64_t count;

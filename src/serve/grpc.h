@@ -130,6 +130,7 @@ struct hone_grpc {
     const hone_server_options *o;
     int listener, port, n_loops;
     unsigned turn;
+    int most; /* connections at once since memory was last given back; the first loop's */
     hone_grpc_loop *loop;
     atomic_bool draining, quit;
     atomic_int connections, busy; /* busy: calls of one answer that are open, and messages of streams */
