@@ -82,6 +82,15 @@ static int input_of(const hone_model *m, const char *name, size_t length) {
     }
     return -1;
 }
+/* Whether these dims, and ones in front, are a sample of the input. */
+static bool is_sample(const hone_port *port, const int64_t *dim, int rank) {
+    if (port->rank < rank) return false;
+    for (int d = 0; d < port->rank; d++) {
+        const int64_t have = d < port->rank - rank ? 1 : dim[d - (port->rank - rank)];
+        if (port->dims[d] >= 0 && port->dims[d] != have) return false;
+    }
+    return true;
+}
 static hone_status add_array(source *s, const char *path, int input, hone_value *take) {
     const hone_port *port = hone_model_input(s->model, input);
     array a = {input, take, false};
@@ -91,6 +100,10 @@ static hone_status add_array(source *s, const char *path, int input, hone_value 
     if (!status && (take->tag != HONE_TAG_TENSOR || take->dtype == HONE_DTYPE_STRING))
         status = hone_fail(HONE_BAD_INPUT, "'%s': samples are an array of numbers", path);
     a.shared = !status && take->rank == port->rank && take->rank == 0;
+    if (!status && !a.shared && take->rank >= 1 && take->rank < HONE_MAX_RANK && !is_sample(port, take->dim + 1, take->rank - 1) && is_sample(port, take->dim, take->rank)) {
+        memmove(take->dim + 1, take->dim, sizeof *take->dim * (size_t)take->rank); /* a sample alone */
+        take->dim[0] = 1, take->rank++;
+    }
     if (!status && !a.shared && (take->rank < 1 || take->dim[0] < 1)) status = hone_fail(HONE_BAD_INPUT, "'%s': the array has no sample: its first dim counts them", path);
     if (!status && !hone_push(&s->array, a)) status = no_memory();
     if (status) hone_value_drop(take);

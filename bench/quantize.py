@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accuracy, size and speed of `hone quantize` beside ONNX Runtime's quantize_static, on samples that calibration did not see.
+
+    quantize.py HONE MODELS PHOTOS… [--only NAME] [--eval N] [--threads 1]
+
+MODELS is the folder of test models; PHOTOS are folders of photographs (Debian's plasma-workspace-wallpapers, gnome-backgrounds and mate-backgrounds do). Pictures are dealt in two halves: squares cut from
+the first calibrate, squares from the second judge. Needs numpy, onnx, onnxruntime and pillow. Accuracy is measured by ONNX Runtime on the files that both tools wrote; speed by each runtime on its own
+tool's file, in turns, medians. Run it where nothing else runs."""
+import argparse, json, os, pathlib, random, statistics, subprocess, sys, tempfile, time
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import version_converter
+from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantType, quantize_static
+from PIL import Image
+
+SIDE = 416
+MEAN, STD = np.array([.485, .456, .406], np.float32), np.array([.229, .224, .225], np.float32)
+
+
+def squares(files, n, rng):
+    out = []
+    while len(out) < n:
+        im = Image.open(rng.choice(files)).convert("RGB")
+        im.thumbnail((1600, 1600))
+        side = max(int(min(im.size) * rng.uniform(.25, 1)), min(min(im.size), 160))
+        x, y = rng.randint(0, im.size[0] - side), rng.randint(0, im.size[1] - side)
+        a = im.crop((x, y, x + side, y + side)).resize((SIDE, SIDE), Image.BILINEAR)
+        if np.asarray(a).std() >= 25:  # sky alone shows nothing
+            out.append(a)
+    return out
+
+
+def imagenet(im):
+    return ((np.asarray(im.resize((224, 224), Image.BILINEAR)) / 255 - MEAN) / STD).astype(np.float32).transpose(2, 0, 1)
+
+
+def detector(im):
+    return np.asarray(im)[:, :, ::-1].astype(np.float32).transpose(2, 0, 1)
+
+
+def faces(im):
+    return ((np.asarray(im.resize((320, 240), Image.BILINEAR)).astype(np.float32) - 127) / 128).transpose(2, 0, 1)
+
+
+def luma(im):
+    return (np.asarray(im.convert("L").resize((224, 224)))[None] / 255).astype(np.float32)
+
+
+def top1(a, b):
+    return 100 * float(np.mean([x[0].argmax() == y[0].argmax() for x, y in zip(a, b)]))
+
+
+def cells(a, b):
+    """F1 of (cell, class) with a score above 0.3."""
+    hit = miss = 0
+    for x, y in zip(a, b):
+        found = []
+        for t in (x[0].reshape(-1, 85), y[0].reshape(-1, 85)):
+            score = t[:, 4:5] * t[:, 5:]
+            found.append({(i, score[i].argmax()) for i in np.where(score.max(1) > .3)[0]})
+        hit, miss = hit + len(found[0] & found[1]), miss + len(found[0] ^ found[1])
+    return 100 * 2 * hit / max(2 * hit + miss, 1)
+
+
+def psnr(a, b):
+    return 10 * np.log10(1 / np.mean([np.mean((x[0] - y[0]) ** 2) for x, y in zip(a, b)]))
+
+
+def sqnr(a, b):
+    return min(10 * np.log10(sum((x[k] ** 2).sum() for x in a) / max(sum(((x[k] - y[k]) ** 2).sum() for x, y in zip(a, b)), 1e-30)) for k in range(len(a[0])))
+
+
+NETS = {"mobilenetv2-fp32": (imagenet, "top-1 agreement, %", top1), "yolox-nano": (detector, "F1 of cells, %", cells), "ultraface-rfb-320": (faces, "least SQNR, dB", sqnr),
+        "super-resolution": (luma, "PSNR, dB", psnr)}
+
+
+class Reader(CalibrationDataReader):
+    def __init__(self, name, data):
+        self.name, self.data, self.k = name, data, 0
+
+    def get_next(self):
+        self.k += 1
+        return {self.name: self.data[self.k - 1:self.k]} if self.k <= len(self.data) else None
+
+
+def session(path, threads=1):
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = threads, 4
+    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def answers(path, data):
+    s = session(path)
+    name = s.get_inputs()[0].name
+    return [[t.astype(np.float64) for t in s.run(None, {name: data[k:k + 1]})] for k in range(len(data))]
+
+
+def time_hone(hone, path, threads):
+    r = subprocess.run([hone, "run", path, "--runs", "20", "--threads", str(threads)], capture_output=True, text=True)
+    for line in r.stdout.splitlines():
+        if line.startswith("time"):
+            number, unit = line.split()[1:3]
+            return float(number) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit]
+    raise SystemExit(r.stderr)
+
+
+def time_ort(path, sample, threads):
+    s = session(path, threads)
+    feed = {s.get_inputs()[0].name: sample}
+    took = []
+    for _ in range(22):
+        began = time.perf_counter()
+        s.run(None, feed)
+        took.append((time.perf_counter() - began) * 1e3)
+    return statistics.median(took[2:])
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("hone"), p.add_argument("models"), p.add_argument("photos", nargs="+")
+    p.add_argument("--only"), p.add_argument("--eval", type=int, default=100), p.add_argument("--threads", type=int, default=1)
+    o = p.parse_args()
+    rng = random.Random(1)
+    files = sorted({os.path.realpath(f) for d in o.photos for f in pathlib.Path(d).rglob("*") if f.suffix.lower() in (".jpg", ".jpeg", ".png", ".webp") and f.stat().st_size > 40000})
+    rng.shuffle(files)
+    if len(files) < 8:
+        raise SystemExit(f"only {len(files)} photographs: name folders with more")
+    shown, unseen = squares(files[:len(files) // 2], 86, rng), squares(files[len(files) // 2:], o.eval, rng)
+    folder = tempfile.mkdtemp()
+    print(f"{len(files)} photographs; 86 squares calibrate, {o.eval} of others judge")
+    for net, (prepare, what, measure) in NETS.items():
+        if o.only and o.only != net:
+            continue
+        model = f"{o.models}/{net}/model.onnx"
+        cal, ev = np.stack([prepare(i) for i in shown]), np.stack([prepare(i) for i in unseen])
+        np.save(f"{folder}/cal.npy", cal)
+        want, made = answers(model, ev), {}
+        for name, extra in (("hone", []), ("hone --portable", ["--portable"])):
+            out = f"{folder}/{net}{'p' if extra else ''}.onnx"
+            r = subprocess.run([o.hone, "quantize", model, "--data", f"{folder}/cal.npy", "-o", out, "--json"] + extra, capture_output=True, text=True)
+            if r.returncode:
+                print(f"{net}: {name}: {r.stderr.strip()}")
+                continue
+            said = json.loads(r.stdout)
+            made[name] = (out, 100 * said["macs_int8"] / said["macs"])
+        newer = f"{folder}/newer.onnx"
+        onnx.save(version_converter.convert_version(onnx.load(model), 13), newer)
+        name = session(model).get_inputs()[0].name
+        for label, channel, method in (("ort minmax, tensor", False, "MinMax"), ("ort minmax, channel", True, "MinMax"), ("ort percentile, channel", True, "Percentile")):
+            out = f"{folder}/{net}-{len(made)}.onnx"
+            try:
+                quantize_static(newer, out, Reader(name, cal[:64]), per_channel=channel, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, calibrate_method=CalibrationMethod[method])
+                made[label] = (out, 100)
+            except Exception as e:
+                print(f"{net}: {label}: {str(e)[:120]}")
+        base = [time_hone(o.hone, model, o.threads), time_ort(model, ev[:1], o.threads)]
+        print(f"\n{net}: {what}; f32: hone {base[0]:.2f} ms, onnxruntime {base[1]:.2f} ms, {os.path.getsize(model)} bytes")
+        for label, (path, macs) in made.items():
+            ms = [time_hone(o.hone, path, o.threads), time_ort(path, ev[:1], o.threads)]
+            try:
+                got = answers(path, ev)
+                print(f"  {label:24} {measure(want, got):7.2f}  SQNR {sqnr(want, got):6.2f} dB  multiply-adds in 8 bits {macs:5.1f} %  size {os.path.getsize(path) / os.path.getsize(model):.2f}  "
+                      f"hone {ms[0]:.2f} ms ({base[0] / ms[0]:.2f} x)  onnxruntime {ms[1]:.2f} ms ({base[1] / ms[1]:.2f} x)", flush=True)
+            except Exception as e:
+                print(f"  {label:24} does not run in ONNX Runtime: {str(e)[:140]}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
