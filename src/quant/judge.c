@@ -39,7 +39,7 @@ static compared compare(const hone_value *want, const hone_value *got) {
     if (!(c.noise < 1)) c.noise = 1;
     c.mse = n > 0 ? sum / (double)n : 0;
     c.cosine = ww > 0 && gg > 0 ? dot / sqrt(ww) / sqrt(gg) : ww == gg;
-    if (want->rank >= 2 && last >= 3)
+    if ((want->rank == 2 && last >= 3) || (want->rank == 3 && last >= MOST_KINDS)) /* classes; words of a vocabulary */
         for (int64_t r = 0; r < n / last; r++) {
             int64_t a = 0, b = 0;
             for (int64_t k = 1; k < last; k++) {

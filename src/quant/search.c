@@ -11,7 +11,8 @@
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
 enum { SENSITIVE = 6 /* samples that show how much a layer hurts */ };
-#define GOOD_NOISE 1e-3 /* where nobody says what is good: 30 dB, and the same class throughout */
+#define GOOD_NOISE 1e-3 /* where nobody says what is good: 30 dB, and the same class nearly throughout */
+#define GOOD_TOP1 0.98
 
 hone_status hone_quant_search_judge(hone_quant_search *q, int most, hone_quant_score *out) {
     hone_graph *g = NULL;
@@ -27,7 +28,7 @@ void hone_quant_search_note(hone_quant_search *q, const char *what, const hone_q
 }
 static bool good(const hone_quant_search *q, const hone_quant_score *s) {
     if (q->metric.name) return hone_quant_loss(&q->metric, s) <= q->metric.limit;
-    return s->noise <= GOOD_NOISE && !(s->top1 < 1);
+    return s->noise <= GOOD_NOISE && !(s->top1 < GOOD_TOP1);
 }
 /* Which of two is nearer to the float model. */
 bool hone_quant_search_better(const hone_quant_search *q, const hone_quant_score *a, const hone_quant_score *b) {
