@@ -51,6 +51,20 @@ typedef struct {
     int reserved[8]; /* zero */
 } hone_quantizing;
 
+/* What form "weights" wants of hone_quantizing.more. Only weights of products and tables get fewer bits; what is computed between them stays float. Zero is the default of each. */
+typedef struct {
+    const char *type;   /* "int8", "int4", "nf4" or "f8" (E4M3); NULL: "int4" */
+    const char *tables; /* of embeddings: likewise, or "none"; NULL: "int8" */
+    const char *format; /* "nbits": com.microsoft's MatMulNBits and its kin; "qdq": DequantizeLinear, standard ONNX; NULL: "nbits" where it has the type */
+    /* "round": each block with the scale that loses least; "gptq": levels that lose least at the layer's output, by what samples show that it reads. NULL: by whether there are samples. */
+    const char *method;
+    int block;      /* so many weights along the rows of a product share a scale: a power of two from 16; -1: a whole column; 0: 32 */
+    int symmetric;  /* 1: no zero points */
+    int sweeps;     /* gptq: each weight is looked at so often again, at most; -1: not again; 0: 12 */
+    double damping; /* gptq: that is added to the diagonal of the moments, as a share of its mean; 0: 0.01 */
+    int reserved[8]; /* zero */
+} hone_quantizing_weights;
+
 /* Quantizes a model and writes it as standard ONNX (`to`, whole or not at all).
    Out: a report, as JSON, to be freed with hone_text_release. Fails: BAD_INPUT for a model or samples that are wrong, a name that is none, or an accuracy that cannot be kept;
    IO for a file that cannot be written. Threads: not while something else runs in this process, because layers are timed. */

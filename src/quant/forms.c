@@ -10,6 +10,7 @@ static const struct {
     bool needs_data;
 } forms[] = {
     {"static", hone_quant_static, true},
+    {"weights", hone_quant_weights, false},
     {"f16", hone_quant_f16, false},
     {"bf16", hone_quant_bf16, false},
     {0},
