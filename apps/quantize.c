@@ -23,6 +23,8 @@ typedef struct {
     hone_words data;
     hone_picture_wish picture;
     hone_quantizing wish;
+    hone_quantizing_weights weights; /* of forms weights and dynamic */
+    bool dynamic, symmetric;
     hone_progress bar;
 } job;
 
@@ -72,6 +74,31 @@ static void tell_layers(const hone_json *r, bool every) {
     if (t) hone_table_print(t, stdout, "");
     if (more) printf("%s%d layers are in int8 throughout%s\n", n ? "and " : "", more, every ? "" : "; --all lists them");
 }
+/* Forms that change weights: matrices, and what is lost of them. */
+static void put_share(hone_table *t, const hone_json *m, const char *name) {
+    if (hone_json_get(m, name)) hone_table_cell(t, "%.1f dB", of(m, name));
+    else hone_table_cell(t, "%s", "");
+}
+static void tell_matrices(const hone_json *all, bool every) {
+    static const char *const head[] = {"weights", "read by", "type", "rows", "columns", "block", "weights kept", "output kept", ""};
+    int n = 0, tables = 0;
+    for (const hone_json *m = all->first; m; m = m->next) n++, tables += hone_json_get(m, "table") && of(m, "columns") > 0 && hone_json_get(m, "table")->type == HONE_JSON_TRUE;
+    printf("weights %d matrices%s%s\n", n, tables ? ", tables among them" : "", every ? "" : "; --all lists them");
+    hone_table *t = every ? hone_table_create("lllrrrrrl", head) : NULL;
+    for (const hone_json *m = all->first; m && t; m = m->next) {
+        hone_table_cell(t, "%s", hone_json_text(m, "name", ""));
+        hone_table_cell(t, "%s", hone_json_text(m, "node", ""));
+        hone_table_cell(t, "%s", hone_json_text(m, "type", ""));
+        hone_table_cell(t, "%.0f", of(m, "rows")), hone_table_cell(t, "%.0f", of(m, "columns")), hone_table_cell(t, "%.0f", of(m, "block"));
+        put_share(t, m, "weights_db"), put_share(t, m, "output_db");
+        hone_table_cell(t, "%s", hone_json_get(m, "smoothed") ? "smoothed" : "");
+    }
+    if (t) hone_table_print(t, stdout, "");
+}
+static void tell_kept(const hone_json *kept) {
+    for (const hone_json *k = kept->first; k; k = k->next)
+        hone_print(stdout, "kept    %s (%s) stays f32: '%s' %s\n", hone_json_text(k, "node", ""), hone_json_text(k, "op", ""), hone_json_text(k, "value", ""), hone_json_text(k, "why", ""));
+}
 static void tell(const job *j, const hone_json *r) {
     const hone_json *q = hone_json_get(r, "quality");
     struct stat st = {0}, was = {0};
@@ -96,11 +123,22 @@ static void tell(const job *j, const hone_json *r) {
         if (i > f) printf("        slower on this machine: --portable may be faster, and is less near; or keep f32\n");
     }
     if (hone_json_get(r, "layers")) tell_layers(r, j->all);
+    if (hone_json_get(r, "matrices")) tell_matrices(hone_json_get(r, "matrices"), j->all);
+    if (hone_json_get(r, "kept")) tell_kept(hone_json_get(r, "kept"));
 }
 
 /* ---- the command ---------------------------------------------------------------------------------------------------------------------------- */
 static int read_wishes(job *j) {
     hone_quantizing *w = &j->wish;
+    if (j->weights.type && (j->dynamic || w->form)) return hone_args_wrong("--weights is a form of its own: not with %s", j->dynamic ? "--dynamic" : "--form");
+    if (j->dynamic && w->form) return hone_args_wrong("--dynamic is a form of its own: not with --form");
+    if (j->weights.type) w->form = "weights";
+    if (j->dynamic) w->form = "dynamic";
+    const bool takes = w->form && (!strcmp(w->form, "weights") || !strcmp(w->form, "dynamic"));
+    if (!takes && (j->weights.format || j->weights.method || j->weights.tables || j->weights.block || j->symmetric))
+        return hone_args_wrong("--format, --method, --tables, --block and --symmetric go with --weights or --dynamic");
+    j->weights.symmetric = j->symmetric;
+    if (takes) w->more = &j->weights;
     if (j->drop && !(w->metric && !strcmp(w->metric, "sqnr") ? sscanf(j->drop, "%lf", &w->max_drop) == 1 : share_of(j->drop, &w->max_drop)))
         return hone_args_wrong("--max-drop %s: say a share, as 0.5%% or 0.005; with --metric sqnr, decibels that must be left", j->drop);
     if (j->drop && !w->metric) w->metric = "top1";
@@ -154,12 +192,19 @@ int hone_cmd_quantize(int argc, char **argv) {
     hone_words operands = {0};
     const hone_option options[] = {
         {"--data", "PATH", "samples: a folder of pictures, a picture, .npy or .npz (first dim: the samples), IDX, folders of input_0.pb; may stand often", HONE_ARG_LIST, &j.data, 0},
-        {"--form", "WORD", "static (8 bits by samples), or one that needs no samples: f16, bf16", HONE_ARG_TEXT, &j.wish.form, 0},
+        {"--form", "WORD", "static (8 bits by samples), or one that needs no samples: weights, dynamic, f16, bf16", HONE_ARG_TEXT, &j.wish.form, 0},
+        {"--weights", "TYPE", "only weights, in blocks: int4, int8, nf4 or f8; better with --data, which shows what layers read", HONE_ARG_TEXT, &j.weights.type, 0},
+        {"--dynamic", NULL, "weights in int8, and what products read is rounded during the run; better with --data", HONE_ARG_FLAG, &j.dynamic, 0},
+        {"--format", "WORD", "weights: nbits (MatMulNBits, GatherBlockQuantized) or qdq (DequantizeLinear)", HONE_ARG_TEXT, &j.weights.format, 0},
+        {"--method", "WORD", "weights: round, or gptq by samples", HONE_ARG_TEXT, &j.weights.method, 0},
+        {"--tables", "TYPE", "weights, dynamic: of embeddings: int8, int4, f8 or none (int8)", HONE_ARG_TEXT, &j.weights.tables, 0},
+        {"--block", "N", "weights: so many share a scale, a power of two from 16 (32); -1: a whole column", HONE_ARG_INT, &j.weights.block, -1},
+        {"--symmetric", NULL, "weights: no zero points", HONE_ARG_FLAG, &j.symmetric, 0},
         {"-o", "FILE", "where to write: FILE.onnx", HONE_ARG_TEXT, &j.to, 0},
         {"--metric", "WORD", "what must not be lost, against the float model: top1, cosine, mse or sqnr", HONE_ARG_TEXT, &j.wish.metric, 0},
         {"--max-drop", "SHARE", "and how much of it may be lost: 0.5% (sqnr: the decibels that must be left)", HONE_ARG_TEXT, &j.drop, 0},
         {"--float-share", "SHARE", "at most so much of the multiply-adds stays f32; 15% where no --max-drop is given", HONE_ARG_TEXT, &j.share, 0},
-        {"--samples", "N", "so many show ranges (64)", HONE_ARG_INT, &j.samples, 1},
+        {"--samples", "N", "so many show ranges (64), or what layers read (128)", HONE_ARG_INT, &j.samples, 1},
         {"--judge", "N", "and so many others say what is best (22)", HONE_ARG_INT, &j.judge, 1},
         {"--seed", "N", "which samples they are (0)", HONE_ARG_INT, &j.seed, 0},
         {"--observer", "WORD", "how ranges are found: minmax, average, percentile, percentile99.9, entropy or mse; otherwise whichever is best for each tensor", HONE_ARG_TEXT, &j.wish.observer, 0},

@@ -74,7 +74,7 @@ static void fitted(void **state) {
                     for (int z = kind->uniform && !symmetric ? 0 : kind->middle; z < (kind->uniform && !symmetric ? kind->levels : kind->middle + 1); z += 1 + kind->levels / 32)
                         best = fmin(best, block_loss(kind, w, turn % 2 ? h : NULL, N, full * share, z));
                 }
-                if (!(got <= best * (kind->levels == 256 ? 3 : 1.15) + 1e-9)) fail_msg("%s, symmetric %d, turn %d: %g and not %g", types[t], symmetric, turn, got, best);
+                if (!(got <= best * (kind->bits == 8 ? 3 : 1.25) + 1e-9)) fail_msg("%s, symmetric %d, turn %d: %g and not %g", types[t], symmetric, turn, got, best);
             }
         }
     float none[4] = {0}, scale = 0;
@@ -284,6 +284,43 @@ static void learned(void **state) {
     assert_true(mean[1] < 0.6 * mean[0]);
     quant_files_close(&f);
 }
+/* Bytes during the run: near what floats say, nearer with samples that show which columns are large; the graph is of the standard's ops. */
+static hone_status lopsided(void *arg, int64_t k, hone_value **in) {
+    hone_status s = sample(arg, k, in);
+    for (int i = 0; !s && i < 3; i++) ((float *)in[1]->data)[i * 40 + 7] *= 60;
+    return s;
+}
+static void dynamic(void **state) {
+    (void)state;
+    quant_files f = quant_files_open("graph g (i: i64[3], x: f32[3, 40]) -> y { t: f32[120, 40] = random(1, -1, 1); w: f32[40, 50] = random(2, -1, 1); v: f32[50, 30] = random(3, -1, 1); "
+                                     "b: f32[30] = random(4, -1, 1); e = Gather(t, i); s = Add(e, x); m = MatMul(s, w); r = Relu(m); y = Gemm(r, v, b); }");
+    double mean[2] = {0};
+    for (int learns = 0; learns < 2; learns++) {
+        char *report = NULL;
+        quantized(&f, &(hone_quantizing){.form = "dynamic", .data = {.n = learns ? 20 : 0, .get = learns ? lopsided : NULL}}, &report);
+        assert_int_equal(learns, strstr(report, "\"smoothed\": true") != NULL);
+        hone_text_release(report);
+        assert_int_equal(count_of(f.to, "MatMulInteger"), 2);
+        hone_value *in[2] = {0}, *out[2][1] = {{0}};
+        assert_int_equal(lopsided(NULL, 1000, in), HONE_OK);
+        for (int k = 0; k < 2; k++) {
+            hone_model *m = NULL;
+            hone_session *s = NULL;
+            if (hone_model_load(k ? f.to : f.from, &m) || hone_session_create(m, NULL, &s) || hone_session_run(s, in, out[k])) fail_msg("%s", hone_error());
+            hone_session_free(s), hone_model_free(m);
+        }
+        double size = 0;
+        for (int64_t i = 0; i < hone_value_count(out[0][0]); i++) {
+            const double d = hone_value_f64(out[0][0], i) - hone_value_f64(out[1][0], i);
+            mean[learns] += d * d, size += hone_value_f64(out[0][0], i) * hone_value_f64(out[0][0], i);
+        }
+        assert_true(mean[learns] < 0.01 * size);
+        for (int k = 0; k < 2; k++) hone_value_drop(in[k]), hone_value_drop(out[k][0]);
+    }
+    if (!(mean[1] < 0.9 * mean[0])) fail_msg("%g, and %g with samples", mean[0], mean[1]);
+    fails_without_memory(&f, &(hone_quantizing){.form = "dynamic", .threads = 1, .data = {.n = 1, .get = lopsided}});
+    quant_files_close(&f);
+}
 static int stop(void *arg, double done, const char *what) {
     assert_true(done >= 0 && done <= 1 && what);
     return ++*(int *)arg > 5;
@@ -329,7 +366,7 @@ static void without_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nearest), cmocka_unit_test(fitted),        cmocka_unit_test(solved),  cmocka_unit_test(singular),       cmocka_unit_test(written),
-        cmocka_unit_test(layouts_agree), cmocka_unit_test(learned), cmocka_unit_test(refused), cmocka_unit_test(without_memory),
+        cmocka_unit_test(layouts_agree), cmocka_unit_test(learned), cmocka_unit_test(dynamic), cmocka_unit_test(refused), cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

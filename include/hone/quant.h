@@ -51,7 +51,7 @@ typedef struct {
     int reserved[8]; /* zero */
 } hone_quantizing;
 
-/* What form "weights" wants of hone_quantizing.more. Only weights of products and tables get fewer bits; what is computed between them stays float. Zero is the default of each. */
+/* What forms "weights" and "dynamic" want of hone_quantizing.more; of "dynamic", whose products are of bytes, only `tables` and `block` of those. Only weights of products and tables get fewer bits; what is computed between them stays float. Zero is the default of each. */
 typedef struct {
     const char *type;   /* "int8", "int4", "nf4" or "f8" (E4M3); NULL: "int4" */
     const char *tables; /* of embeddings: likewise, or "none"; NULL: "int8" */
@@ -61,7 +61,7 @@ typedef struct {
     int block;      /* so many weights along the rows of a product share a scale: a power of two from 16; -1: a whole column; 0: 32 */
     int symmetric;  /* 1: no zero points */
     int sweeps;     /* gptq: each weight is looked at so often again, at most; -1: not again; 0: 12 */
-    double damping; /* gptq: that is added to the diagonal of the moments, as a share of its mean; 0: 0.01 */
+    double damping; /* gptq: that is added to the diagonal of the moments, as a share of its mean; 0: 0.1 */
     int reserved[8]; /* zero */
 } hone_quantizing_weights;
 

@@ -24,17 +24,21 @@ static const hone_program *row(hone_quant_edit *e, const char *op) {
     if (!p) e->status = hone_fail(HONE_NOT_SUPPORTED, "there is no op row '%s'", op);
     return p;
 }
+void hone_quant_put_all(hone_quant_edit *e, const char *op, const char *name, const hone_vid *in, int n_in, const hone_vid *out, int n_out,
+                        const hone_attr *attr, int n_attr) {
+    const hone_program *p = e->status ? NULL : row(e, op);
+    if (!p) return;
+    hone_node *n = hone_graph_node(e->graph, p, name, in, n_in, out, n_out);
+    if (n) e->graph->node.n--; /* it stands in `done` */
+    if (!n || !hone_node_attrs(e->graph, n, attr, n_attr) || !hone_push(&e->done, n)) no_memory(e);
+}
 hone_vid hone_quant_put(hone_quant_edit *e, const char *op, const char *name, const hone_vid *in, int n_in, hone_vid out,
                         const hone_attr *attr, int n_attr) {
     if (e->status) return -1;
-    const hone_program *p = row(e, op);
-    if (!p) return -1;
     if (out < 0) out = hone_graph_var(e->graph, name);
-    hone_node *n = out < 0 ? NULL : hone_graph_node(e->graph, p, name, in, n_in, &out, 1);
-    if (!n) return no_memory(e);
-    e->graph->node.n--; /* it stands in `done` */
-    if (!hone_node_attrs(e->graph, n, attr, n_attr) || !hone_push(&e->done, n)) return no_memory(e);
-    return out;
+    if (out < 0) return no_memory(e);
+    hone_quant_put_all(e, op, name, in, n_in, &out, 1, attr, n_attr);
+    return e->status ? -1 : out;
 }
 hone_vid hone_quant_like(hone_quant_edit *e, hone_vid v, hone_dtype t) {
     if (e->status) return -1;

@@ -16,6 +16,8 @@ void hone_quant_keep(hone_quant_edit *, hone_node *);
 /* A node of an op of ai.onnx, or "com.microsoft.X"; `out` -1: a new var, of which nothing is known. Gives its output. */
 hone_vid hone_quant_put(hone_quant_edit *, const char *op, const char *name, const hone_vid *in, int n_in, hone_vid out, const hone_attr *,
                         int n_attr);
+void hone_quant_put_all(hone_quant_edit *, const char *op, const char *name, const hone_vid *in, int n_in, const hone_vid *out, int n_out,
+                        const hone_attr *, int n_attr);
 hone_vid hone_quant_cast(hone_quant_edit *, hone_vid from, hone_vid out, hone_dtype);
 hone_vid hone_quant_like(hone_quant_edit *, hone_vid, hone_dtype);                  /* a new var of the same shape and another type */
 hone_vid hone_quant_constant(hone_quant_edit *, const char *name, hone_value *take); /* NULL: no memory */

@@ -11,6 +11,7 @@ static const struct {
 } forms[] = {
     {"static", hone_quant_static, true},
     {"weights", hone_quant_weights, false},
+    {"dynamic", hone_quant_dynamic, false},
     {"f16", hone_quant_f16, false},
     {"bf16", hone_quant_bf16, false},
     {0},

@@ -33,7 +33,7 @@ typedef struct {
 } hone_quant_job;
 
 typedef hone_status hone_quant_form(hone_quant_job *);
-hone_quant_form hone_quant_weights;              /* weights.c */
+hone_quant_form hone_quant_weights, hone_quant_dynamic; /* weights.c */
 hone_quant_form hone_quant_f16, hone_quant_bf16; /* half.c */
 /* The row of a form; NULL is the first. *needs_data: whether it does anything without samples. */
 hone_status hone_quant_form_find(const char *name, hone_quant_form **out, bool *needs_data) HONE_CHECKED;

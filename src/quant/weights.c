@@ -23,12 +23,13 @@ static hone_status kind_of(const char *what, const char *name, const hone_weight
 static hone_status read_wish(hone_weights_job *w) {
     hone_quantizing_weights *v = &w->wish;
     if (w->job->wish->more) *v = *(const hone_quantizing_weights *)w->job->wish->more;
+    if (w->dynamic) v->type = "int8", v->method = "round", v->format = "nbits"; /* the one way there is */
     if (!v->type) v->type = "int4";
     if (!v->tables) v->tables = "int8";
     if (!v->format) v->format = strcmp(v->type, "f8") != 0 ? "nbits" : "qdq";
     if (!v->method) v->method = w->job->wish->data.n > 0 ? "gptq" : "round";
     if (!v->block) v->block = BLOCK;
-    if (!(v->damping > 0)) v->damping = 0.01;
+    if (!(v->damping > 0)) v->damping = 0.1;
     v->sweeps = v->sweeps < 0 ? 0 : v->sweeps == 0 ? 12 : v->sweeps;
     HONE_TRY(kind_of("weights of type", v->type, &w->kind));
     if (strcmp(v->tables, "none") != 0) HONE_TRY(kind_of("tables of type", v->tables, &w->table_kind));
@@ -102,7 +103,8 @@ static hone_status find(hone_weights_job *w) {
     for (int k = 0; k < w->layer.n; k++) {
         hone_weights_layer *a = w->layer.at + k;
         const hone_weights_kind *kind = a->table ? w->table_kind : w->kind;
-        if (!hone_weights_make(&a->q, kind, w->wish.symmetric != 0, a->n, a->k, hone_weights_block(w, a->k))) return no_memory();
+        const bool bytes = w->dynamic && !a->table; /* one scale a column, no zero points */
+        if (!hone_weights_make(&a->q, kind, bytes || w->wish.symmetric != 0, a->n, a->k, bytes ? a->k : hone_weights_block(w, a->k))) return no_memory();
         const float *at = g->var.at[a->var].value->data;
         for (int64_t i = 0; i < a->n * a->k; i++)
             if (!isfinite(at[i]))
@@ -137,9 +139,13 @@ static hone_vid named(hone_quant_edit *e, const hone_weights_layer *a, const cha
     snprintf(name, sizeof name, "%.120s_%s", e->graph->var.at[a->var].name, what);
     return hone_quant_constant(e, name, take_);
 }
-static operands operands_of(hone_quant_edit *e, const hone_weights_layer *a) {
+static operands operands_of(hone_quant_edit *e, const hone_weights_layer *a, bool dynamic) {
     const bool nf4 = !a->q.kind->uniform;
     operands o = {.zero = -1};
+    if (dynamic && !a->table) {
+        o.q = named(e, a, "levels", hone_weights_levels(&a->q, false, false)), o.scale = named(e, a, "scales", hone_weights_scales(&a->q, false, true));
+        return o;
+    }
     o.q = named(e, a, "levels", nf4 ? hone_weights_bnb4(&a->q) : a->table ? hone_weights_levels(&a->q, true, a->q.kind->bits == 8) : hone_weights_packed(&a->q));
     o.scale = named(e, a, "scales", hone_weights_scales(&a->q, false, nf4));
     if (!a->q.symmetric) o.zero = named(e, a, "zeros", a->table ? hone_weights_zeros(&a->q, true) : hone_weights_packed_zeros(&a->q));
@@ -165,17 +171,20 @@ static void put_gather(hone_quant_edit *e, const hone_weights_layer *a, const ho
 static hone_status write_nbits(hone_weights_job *w) {
     hone_quant_edit e = hone_quant_edit_open(w->job);
     const int nodes = e.graph->node.n;
+    hone_weights_rounded rounded = {0};
     operands *of = hone_alloc(sizeof *of * (size_t)(w->layer.n + 1));
     if (!of) return no_memory();
-    for (int k = 0; k < w->layer.n && !e.status; k++) of[k] = operands_of(&e, w->layer.at + k);
+    for (int k = 0; k < w->layer.n && !e.status; k++) of[k] = operands_of(&e, w->layer.at + k, w->dynamic);
     for (int k = 0; k < nodes && !e.status; k++) {
         hone_node *n = e.graph->node.at[k];
         const hone_weights_layer *a = layer_of(w, k);
         if (!a) hone_quant_keep(&e, n);
         else if (a->table) put_gather(&e, a, n, of + (a - w->layer.at));
+        else if (w->dynamic) hone_weights_put_dynamic(&e, a, n, of[a - w->layer.at].q, of[a - w->layer.at].scale, &rounded);
         else put_product(&e, a, n, of + (a - w->layer.at));
     }
     hone_free(of);
+    hone_vec_free(&rounded);
     return hone_quant_edit_close(&e);
 }
 /* The constant is what it is dequantized to, and knows of what: export writes it so. */
@@ -199,6 +208,7 @@ static hone_status round_all(hone_weights_job *w, bool tables) {
         HONE_TRY(hone_quant_tell(w->job, (double)k / w->layer.n, w->job->graph->var.at[a->var].name));
         float *rows = hone_weights_rows(w, a);
         if (!rows) return no_memory();
+        for (int64_t i = 0; a->by && i < a->n * a->k; i++) rows[i] /= a->by[i % a->k];
         hone_weights_round(&a->q, rows, w->job->wish->threads);
         hone_free(rows);
     }
@@ -212,7 +222,7 @@ static hone_status measure(const hone_weights_job *w) {
         if (!rows) return no_memory();
         for (int64_t n = 0; n < a->n; n++)
             for (int64_t i = 0; i < a->k; i++) {
-                const double v = (double)rows[n * a->k + i], e = v - (double)hone_weights_value(&a->q, n, i);
+                const double v = (double)rows[n * a->k + i], e = v - (double)hone_weights_value(&a->q, n, i) * (a->by ? (double)a->by[i] : 1);
                 lost += e * e, all += v * v;
             }
         hone_free(rows);
@@ -237,17 +247,18 @@ static void tell(const hone_weights_job *w) {
                       (long long)a->n, (long long)a->q.block);
         put_db(t, "weights_db", a->lost), put_db(t, "output_db", a->lost_out);
         if (a->lost_out >= 0) hone_text_put(t, ", \"seen\": %lld", (long long)a->rows);
-        hone_text_put(t, "}");
+        hone_text_put(t, "%s}", a->by ? ", \"smoothed\": true" : "");
     }
     hone_text_put(t, "]");
 }
-hone_status hone_quant_weights(hone_quant_job *job) {
-    hone_weights_job w = {.job = job};
+static hone_status work(hone_quant_job *job, bool dynamic) {
+    hone_weights_job w = {.job = job, .dynamic = dynamic};
     hone_graph_index(job->graph);
     hone_status s = read_wish(&w);
     if (!s) s = find(&w);
     const bool learns = !s && !strcmp(w.wish.method, "gptq");
     if (!s) s = round_all(&w, true);
+    if (!s && dynamic && job->wish->data.n > 0) s = hone_weights_smooth(&w);
     if (!s) s = learns ? hone_weights_learn(&w) : round_all(&w, false);
     if (!s) s = measure(&w);
     if (!s) tell(&w);
@@ -255,7 +266,10 @@ hone_status hone_quant_weights(hone_quant_job *job) {
     for (int k = 0; k < w.layer.n; k++) {
         hone_weights_free(&w.layer.at[k].q);
         hone_vec_free(&w.layer.at[k].reader);
+        hone_free(w.layer.at[k].by);
     }
     hone_vec_free(&w.layer);
     return s;
 }
+hone_status hone_quant_weights(hone_quant_job *job) { return work(job, false); }
+hone_status hone_quant_dynamic(hone_quant_job *job) { return work(job, true); }

@@ -5,6 +5,7 @@
 #include "quant/edit.h"
 #include "quant/weights.h"
 
+enum { HONE_WEIGHTS_SAMPLES = 128 }; /* of the caller's, where he does not say how many */
 typedef struct {
     hone_vid var;
     bool turned; /* stored [n, k]: Gemm with transB, tables */
@@ -15,11 +16,13 @@ typedef struct {
     double lost;      /* of the weights' energy */
     double lost_out;  /* of the output's, on samples; below 0: nobody looked */
     int64_t rows;     /* that samples showed */
+    float *by;        /* dynamic: [k], what it reads is multiplied by before it is rounded; NULL: nothing */
 } hone_weights_layer;
 typedef struct {
     hone_quant_job *job;
     hone_quantizing_weights wish; /* defaults filled in */
     const hone_weights_kind *kind, *table_kind; /* table_kind NULL: tables stay */
+    bool dynamic; /* what is read is rounded too */
     bool written; /* as DequantizeLinear, not com.microsoft's ops */
     hone_vec(hone_weights_layer) layer;
 } hone_weights_job;
@@ -28,4 +31,12 @@ int64_t hone_weights_block(const hone_weights_job *, int64_t k); /* that a matri
 float *hone_weights_rows(const hone_weights_job *, const hone_weights_layer *); /* w[n][k], to be freed; NULL: no memory */
 /* Quantizes every matrix by what samples show that its layer reads, first layers first. */
 hone_status hone_weights_learn(hone_weights_job *) HONE_CHECKED;
+/* weights_dynamic.c: what each layer's inputs are multiplied by; products in bytes, whose inputs are rounded once for all that read them. */
+typedef struct {
+    hone_vid x, q, scale, zero;
+    bool smoothed;
+} hone_weights_bytes;
+typedef hone_vec(hone_weights_bytes) hone_weights_rounded;
+hone_status hone_weights_smooth(hone_weights_job *) HONE_CHECKED;
+void hone_weights_put_dynamic(hone_quant_edit *, const hone_weights_layer *, const hone_node *, hone_vid levels, hone_vid scales, hone_weights_rounded *);
 #endif

@@ -100,7 +100,8 @@ static hone_status stage(learning *l, int first, uint8_t *finished) {
 hone_status hone_weights_learn(hone_weights_job *w) {
     const hone_quantizing *wish = w->job->wish;
     const hone_graph *g = w->job->graph;
-    learning l = {.w = w, .samples = wish->calibrate > 0 && wish->calibrate < wish->data.n ? wish->calibrate : wish->data.n};
+    const int64_t most = wish->calibrate > 0 ? wish->calibrate : HONE_WEIGHTS_SAMPLES;
+    learning l = {.w = w, .samples = most < wish->data.n ? most : wish->data.n};
     uint8_t *finished = hone_alloc((size_t)w->layer.n + 1);
     l.in = hone_alloc(sizeof *l.in * (size_t)(g->in.n + 1));
     hone_status s = finished && l.in ? hone_graph_copy(g, &l.made) : no_memory();
