@@ -90,7 +90,7 @@ try 0 "pass" run "$folder/out.onnx" --check "$source/examples/digits/test_data_s
 try 1 "choose another name" compile "$folder/out.onnx" -o "$folder/out.onnx"
 try 1 "must end in .onnx" compile "$model" -o "$folder/out.engine"
 try 1 "-o is missing" compile "$model"
-try 1 "cannot write" compile "$model" -o "$folder/none/out.onnx"
+try 1 "cannot be written" compile "$model" -o "$folder/none/out.onnx"
 try 0 "1 passed, 0 failed, 0 skipped" conformance "$source/examples/digits" --atol 1e-5
 try 1 "fewer than --min 2" conformance "$source/examples/digits" --atol 1e-5 --min 2
 try 1 "no case" conformance "$folder"
