@@ -287,6 +287,7 @@ static void test_inputs(void **state) {
     add_input(&g, "any", 7, NULL);
     add_input(&g, "w", 1, "2");
     add_input(&g, "scalar", 11, "");
+    add_input(&g, "free", 1, "* * -1 -1 None None n1 n1");
     sub(&g, 5, floats("w", "2", (float[]){5, 6}, 2));
     add_node(&g, node("Add", "x y", "z"));
     add_node(&g, node("Clip", "z - -", "c"));
@@ -297,8 +298,8 @@ static void test_inputs(void **state) {
     add_output(&g, "any");
     hone_graph *r = load(model_of(g, 13));
     assert_string_equal(r->name, "name of it");
-    assert_int_equal(r->in.n, 4);
-    assert_int_equal(r->n_formal, 4);
+    assert_int_equal(r->in.n, 5);
+    assert_int_equal(r->n_formal, 5);
     assert_int_equal(r->opset, 13);
     const hone_var *x = var(r, "x"), *y = var(r, "y");
     assert_int_equal(x->rank, 4);
@@ -306,6 +307,10 @@ static void test_inputs(void **state) {
     assert_string_equal(hone_dim_symbol_name(r->dims, (int)(x->dim[0] - HONE_DIM_BAND)), "batch");
     assert_int_equal(x->dim[1], 3);
     for (int k = 2; k < 4; k++) assert_true(hone_dim_is_symbolic(x->dim[k]) && x->dim[k] != y->dim[k]);
+    for (int k = 0; k < 6; k++) /* names that say nothing: each dim is a symbol of its own */
+        for (int q = 0; q < k; q++)
+            assert_true(hone_dim_is_symbolic(var(r, "free")->dim[k]) && var(r, "free")->dim[k] != var(r, "free")->dim[q]);
+    assert_true(var(r, "free")->dim[6] == var(r, "free")->dim[7]);
     assert_int_equal(var(r, "any")->rank, -1);
     assert_int_equal(var(r, "any")->dtype, HONE_DTYPE_I64);
     assert_int_equal(var(r, "scalar")->rank, 0);

@@ -225,12 +225,44 @@ def taken(handle: int) -> Any:
             return _value.Value._of(handle)
         return array_out(handle)
     try:
+        if kind == MAP:
+            return _map_out(handle)
+        if kind == SEQUENCE and L.value_items(handle) and L.value_kind_of(L.value_item(handle, 0)) == MAP:
+            return _maps_out(handle)
         items = [taken(L.value_share(L.value_item(handle, k))) for k in range(L.value_items(handle))]
     finally:
         L.value_free(handle)
     if kind == SEQUENCE:
         return items
-    if kind == OPTIONAL:
-        return items[0] if items else None
-    keys, values = items
-    return dict(zip(keys.tolist(), values.tolist() if isinstance(values, np.ndarray) else values))
+    return items[0] if items else None
+
+
+def _map_out(handle: int) -> dict:
+    """A map that is borrowed, as a dict."""
+    return dict(zip(_numbers(L.value_item(handle, 0)), _numbers(L.value_item(handle, 1))))
+
+
+def _maps_out(handle: int) -> list:
+    """A sequence of maps, as classifiers give, one a row: they share their keys, which are read once."""
+    out, last, keys = [], None, []
+    for k in range(L.value_items(handle)):
+        one = L.value_item(handle, k)
+        mine = L.value_item(one, 0)
+        if mine != last:
+            last, keys = mine, _numbers(mine)
+        out.append(dict(zip(keys, _numbers(L.value_item(one, 1)))))
+    return out
+
+
+_CTYPES = {1: C.c_float, 2: C.c_uint8, 3: C.c_int8, 4: C.c_uint16, 5: C.c_int16, 6: C.c_int32, 7: C.c_int64, 11: C.c_double,
+           12: C.c_uint32, 13: C.c_uint64}
+
+
+def _numbers(handle: int) -> list:
+    """Keys or values of a map, which are borrowed, as a list of Python's own."""
+    plain = _CTYPES.get(L.value_dtype(handle)) if L.value_kind_of(handle) == TENSOR else None
+    if plain is None:
+        value = taken(L.value_share(handle))
+        return value.tolist() if isinstance(value, np.ndarray) else value
+    data = L.value_data(handle)
+    return list((plain * L.value_elements(handle)).from_address(data)) if data else []

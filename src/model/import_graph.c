@@ -7,6 +7,13 @@
 #include "model/onnx.h"
 
 /* ---- types of inputs ------------------------------------------------------------------------------------------------------------- */
+/* Some exporters name every dim that they do not know alike: "?", "-1", "None". Such a name says nothing about equal sizes. */
+static bool says_nothing(const char *name) {
+    if (!strcmp(name, "None") || !strcmp(name, "null") || !strcmp(name, "unknown")) return true;
+    for (; *name; name++)
+        if ((*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') || (*name & 0x80)) return false;
+    return true;
+}
 static hone_dim read_dim(hone_scope *s, hone_wire w) {
     hone_field f;
     hone_dim d = 0;
@@ -15,7 +22,7 @@ static hone_dim read_dim(hone_scope *s, hone_wire w) {
         if (f.number == 1 && f.type == HONE_WIRE_VARINT) d = (hone_dim)f.value, name = NULL;
         if (f.number == 2 && f.type == HONE_WIRE_BYTES) d = 0, name = hone_scope_text(s, &f);
     }
-    return d > 0 ? d : hone_dim_symbol(s->g->dims, name);
+    return d > 0 ? d : hone_dim_symbol(s->g->dims, name && !says_nothing(name) ? name : NULL);
 }
 
 static void read_tensor_type(hone_scope *s, hone_wire w, hone_vid id, bool shaped) {
