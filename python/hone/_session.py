@@ -104,6 +104,9 @@ class Session:
         self._handle: Optional[int] = None
         self._outs: list[_Out] = []
         self.model = model if isinstance(model, Model) else Model(model)
+        for name, value in (("device", device), ("place", place)):
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"{name} is text, not {type(value).__name__}")
         for name, value, most in (("threads", threads, 1 << 16), ("plans", plans, 1 << 20), ("profile", profile, 2),
                                   ("limit_ms", limit_ms, 1 << 50)):
             if not 0 <= int(value) <= most:

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
 
@@ -10,6 +11,10 @@ import hone.backend
 import onnx_cases
 
 
+NEWEST = (1, 22)  # older packages carry cases that ONNX has corrected since
+
+
+@pytest.mark.skipif(tuple(map(int, onnx.__version__.split(".")[:2])) < NEWEST, reason="cases of an older onnx package")
 def test_onnx_cases():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

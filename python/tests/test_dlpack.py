@@ -35,7 +35,7 @@ def test_in(model, versions):
     for _ in range(3):
         assert (session.run({"x": foreign})[0] == -array).all()
     gc.collect()
-    assert foreign.asked == 3 and sys.getrefcount(array) == before + 1
+    assert foreign.asked >= 3 and sys.getrefcount(array) == before + 1
     assert (hone.Value(foreign).numpy() == array).all()
 
 
