@@ -190,9 +190,9 @@ def array_out(handle: int) -> np.ndarray:
     dtype, data = _dtypes.of(number), L.value_data(handle)
     nbytes = L.value_bytes(handle)
     if not data or not nbytes:
-        where = nbytes and place_of(handle)
+        where = L.value_elements(handle) and place_of(handle)
         L.value_free(handle)
-        if nbytes:
+        if where:
             raise _bad(f"the tensor lies on {where}: bring it to the cpu first")
         return np.empty(shape, dtype)
     memory = memory_type(nbytes).from_address(data)
@@ -220,7 +220,7 @@ def taken(handle: int) -> Any:
     """Takes a handle: an array, a list, None or what is inside of an optional, a dict."""
     kind = L.value_kind_of(handle)
     if kind == TENSOR:
-        if L.value_dtype(handle) != _dtypes.STRING and not L.value_data(handle) and L.value_bytes(handle):
+        if L.value_dtype(handle) != _dtypes.STRING and not L.value_data(handle) and L.value_elements(handle):
             from . import _value
             return _value.Value._of(handle)
         return array_out(handle)

@@ -90,7 +90,7 @@ def _load() -> C.CDLL:
     if path is None:
         raise ImportError("libhone.so is not in the package: install it with pip, or name the library in HONE_LIBRARY")
     try:
-        library, held = C.CDLL(path), C.PyDLL(path)
+        library, held = C.CDLL(path, C.RTLD_GLOBAL), C.PyDLL(path)  # global: plugins call it
         for name, (result, *arguments) in _TABLE.items():
             function = getattr(held if name[0] == "." else library, name.lstrip("."))
             function.restype, function.argtypes = result, arguments

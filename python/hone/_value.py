@@ -81,6 +81,8 @@ class Value:
 
     def numpy(self) -> Any:
         """The array over this value's memory, nothing copied; of a list, map or optional its members."""
+        if self.kind == "tensor":
+            return _convert.array_out(L.value_share(self._handle))
         return _convert.taken(L.value_share(self._handle))
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
