@@ -112,7 +112,7 @@ wheel: $(VENV)/bin/pip
 
 test-python: $(VENV)/bin/pip
 	@$(VENV)/bin/pip -q install './python[test]' $(SKBUILD)
-	@cd python && HONE_SHARED_DIR=$(abspath ../shared) ../$(VENV)/bin/python -m pytest -q -p no:cacheprovider
+	@cd python/tests && ../../$(VENV)/bin/python -m pytest -q -p no:cacheprovider # from there: the package that is installed, not the folder
 
 deb: setup-build setup-deb
 	$(call build,build-deb,-DHONE_TESTS=OFF -DCMAKE_INSTALL_PREFIX=/usr)

@@ -264,6 +264,30 @@ def test_the_model_stands_for_itself(model):
     assert np.allclose(results[0], want, rtol=1e-4) and junk
 
 
+def test_memory_stays_flat(model):
+    """Runs of all kinds, good and bad, small and large: what is held does not grow."""
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+    session = hone.Session(model(ADD))
+    sizes = [ones(n, 2) for n in (1, 2, 50, 5000, 20000)]
+    out = {"c": np.empty((50, 2), np.float32)}
+    before = 0
+    for turn in range(2000):
+        a = sizes[turn % 5]
+        session.run({"a": a, "b": a}, values=turn % 7 == 0)
+        session.run({"a": sizes[2], "b": sizes[2]}, out=out)
+        session.run({"a": a[::-1], "b": a.tolist() if len(a) < 3 else a})
+        for bad in ({"a": a}, {"a": a, "b": ones(3)}, {"a": a, "b": "text"}):
+            with pytest.raises(hone.Error):
+                session.run(bad)
+        if turn == 700:
+            gc.collect()
+            before = resident()
+    gc.collect()
+    assert resident() - before < 2e6
+
+
 def test_error_is_one_line_and_can_be_pickled():
     with pytest.raises(hone.Error) as wrong:
         hone.Model(b"\x08")
