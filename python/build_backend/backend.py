@@ -7,7 +7,7 @@ from scikit_build_core.build import *  # noqa: F401,F403
 from scikit_build_core import build as _build
 
 _HERE = Path(__file__).resolve().parents[1]
-_CORE = ("CMakeLists.txt", "LICENSE", "cmake", "include", "ops", "src", "apps")
+_CORE = ("CMakeLists.txt", "LICENSE", "cmake", "include", "ops", "src", "apps", "bench")
 
 
 def build_sdist(sdist_directory, config_settings=None):
