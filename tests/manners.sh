@@ -79,6 +79,8 @@ seven=$source/examples/digits/seven.npy
 try 0 "f32[2,1,28,28]  ones" run "$model" -i image=ones -d batch=2
 try 0 '"min": 0.25, "max": 0.25, "mean": 0.25' run "$model" -i image=0.25 --json -q
 try 1 "these are 3" run "$model" -i image=1,2,3
+try 1 "there is no file 'abc', and it is no number" run "$model" -i image=abc
+try 1 "there is no file ''" run "$model" -i image=
 try 1 "did you mean 'image'" run "$model" -i imgae=ones
 try 1 "did you mean 'image'" run "$model" --shape imagee=1x1x28x28
 if command -v python3 >/dev/null && python3 -c 'import numpy' 2>/dev/null; then
