@@ -101,8 +101,8 @@ static json_t *scalar(reader *r) {
     const long long i = strtoll(text, &end, 0);
     if (!*end) return json_integer(i);
     const double d = strtod(text, &end);
-    if (!*end) return json_real(d) ? json_real(d) : wrong(r, "a number that is not finite");
-    return json_string(text);
+    json_t *real = *end ? json_string(text) : json_real(d);
+    return real ? real : wrong(r, "a number that is not finite");
 }
 static json_t *value(reader *r, int deep) {
     if (deep > DEEP) return wrong(r, "it is nested too deep");

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
    version: one version of a model, from its file to where requests can run, and its end. It is made whole beside the one that serves; who
    holds one may use it to the end, whatever was loaded meanwhile. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "serve/inside.h"
 
@@ -87,6 +90,28 @@ static int types_wrong(const hone_serve_version *v, hone_serve_error *e) {
     }
     return 0;
 }
+/* A copy in a folder of its own, for the moment that it takes to map it: a mapped file that is overwritten in place would end the process, and
+   nobody writes to this one. */
+static bool copy_to(const char *from_path, const char *to_path) {
+    const int from = open(from_path, O_RDONLY | O_CLOEXEC), to = from < 0 ? -1 : open(to_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    ssize_t n = to < 0 ? -1 : 1;
+    while (n > 0) n = sendfile(to, from, NULL, 1 << 30);
+    if (from >= 0) close(from);
+    return to >= 0 && !close(to) && !n;
+}
+static hone_status load_model(const char *path, hone_model **out) {
+    const char *temp = getenv("TMPDIR");
+    char folder[512], copy[560];
+    hone_status s = HONE_IO;
+    if (!strncmp(path, "zoo:", 4)) return hone_model_load(path, out);
+    snprintf(folder, sizeof folder, "%.400s/hone-serve-XXXXXX", temp && *temp ? temp : "/tmp");
+    if (mkdtemp(folder)) {
+        snprintf(copy, sizeof copy, "%s/model.onnx", folder);
+        if (copy_to(path, copy)) s = hone_model_load(copy, out);
+        unlink(copy), rmdir(folder);
+    }
+    return s ? hone_model_load(path, out) : s; /* external data lie beside the file itself; and messages name it */
+}
 hone_serve_version *hone_serve_version_load(hone_serve_core *c, const char *name, int64_t number, const char *path, json_t *config,
                                             const char *folder, hone_serve_error *e) {
     const uint64_t from = hone_serve_now();
@@ -105,7 +130,7 @@ hone_serve_version *hone_serve_version_load(hone_serve_core *c, const char *name
     hone_status s = HONE_OK;
     e->code = 0;
     if (!v->name || !v->path || !v->config) hone_serve_fail(e, 503, "no memory for model '%s'", name);
-    else if ((s = hone_model_load(path, &v->model))) hone_serve_failed(e, s, hone_error());
+    else if ((s = load_model(path, &v->model))) hone_serve_failed(e, s, hone_error());
     if (!e->code) {
         v->inputs = hone_model_inputs(v->model), v->outputs = hone_model_outputs(v->model);
         if (!types_wrong(v, e) && !(folder && read_labels(v, folder, e)) && !hone_serve_measure(v, e)) hone_serve_run_start(v, e);
