@@ -200,7 +200,7 @@ static bool push(connection *c) {
         }
         c->out_n = c->out_at = 0;
         const uint8_t *at;
-        ssize_t n;
+        ssize_t n = 0;
         while (c->out_n < PIECE / 2 && (n = http2.session_mem_send(c->session, &at)) > 0 && n <= PIECE / 2)
             memcpy(c->out + c->out_n, at, (size_t)n), c->out_n += (size_t)n;
         if (!c->out_n) return n >= 0;

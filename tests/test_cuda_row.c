@@ -127,11 +127,11 @@ static void others(void **state) {
     }
 }
 int main(int n, char **argument) {
-    const char *driver = getenv("HONE_EMULATED_GPU");
     gpu = n > 1 ? atoi(argument[1]) : 0;
     setenv("HONE_TEST_SELF", argument[0], 1);
     setenv("HONE_KERNELS", "none", 1);
 #ifndef __SANITIZE_ADDRESS__ /* what is emulated has fibers of its own, and is not instrumented: once is enough */
+    const char *driver = getenv("HONE_EMULATED_GPU");
     if (driver && dlopen(driver, RTLD_NOW | RTLD_GLOBAL)) { /* from here on it is what dlopen("libcuda.so.1") finds */
         setenv("HONE_NVRTC", driver, 1);
         works = !system("cc --version > /dev/null 2>&1");

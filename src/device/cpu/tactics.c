@@ -75,7 +75,7 @@ static const hone_tactic tactics[] = {
     {"contract", product, hone_cpu_contract, 200, 0.2, 1},
     {"pool", window, hone_cpu_pool, 100, 0.4, 1},
     {"sums", sum, hone_cpu_sums, 100, 0.5, 1},
-    {"resample", weights, hone_cpu_resample, 100, 0.6, 1.2},
+    {"resample", weights, hone_cpu_resample, 100, 0.15, 1},
     {"extreme", whole, hone_cpu_extreme, 50, 0.8, 1},
     {"table", element, hone_cpu_table, 50, 0, 1.4},
     {"rows", element, hone_cpu_rows, 60, 0, 1.6},
