@@ -54,10 +54,10 @@ typedef struct {
     int warnings;
 } hone_bench_result;
 
-typedef struct {      /* how it is measured, and what is done with it */
-    int runs, warmup; /* runs 0: by time; warmup -1: by time */
+typedef struct {        /* how it is measured, and what is done with it */
+    int runs, warmup;   /* runs 0: by time; warmup -1: by time */
     const char *device; /* "cpu" */
-    bool elsewhere;   /* on another device than the CPU */
+    bool elsewhere;     /* on another device than the CPU */
     double seconds;
     bool seconds_said, json, stored;
     const char *save, *against;

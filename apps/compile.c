@@ -57,7 +57,8 @@ static struct stat look(const char *path) {
 
 /* In halves: a model of fewer rewrites, whose weights and products are f16 or bf16. */
 static void tell_halves(const hone_json *r, const char *precision) {
-    hone_print(stdout, "halves  %.0f products, convolutions and tables have weights of %s\n", hone_json_number(r, "in_halves", 0), precision);
+    hone_print(stdout, "halves  %.0f products, convolutions and tables have weights of %s\n", hone_json_number(r, "in_halves", 0),
+               precision);
     const hone_json *kept = hone_json_get(r, "kept");
     for (const hone_json *k = kept ? kept->first : NULL; k; k = k->next)
         hone_print(stdout, "kept    %s (%s) stays f32: '%s' %s\n", hone_json_text(k, "node", ""), hone_json_text(k, "op", ""),

@@ -30,7 +30,7 @@ typedef struct {
     char guessed[256]; /* "seq = 1"; "" where nothing was guessed */
     char *given_json;  /* the same as an object: {"batch": 8} */
     char *guessed_json;
-    bool partial;      /* there is more to a run than the plan says: shapes that depend on computed numbers, bodies */
+    bool partial; /* there is more to a run than the plan says: shapes that depend on computed numbers, bodies */
     hone_status status;
 } hone_planned;
 /* 0, or the exit code of a mistake in `dims` (words as "batch=8"), which was told. A plan that cannot be made is no mistake: see `why`. */

@@ -324,7 +324,8 @@ static int feed_file(const hone_port *port, const hone_dims_known *dims, shape *
     if (!is_tensor_file(path) && access(path, F_OK) == 0)
         return hone_args_wrong("%s: neither a tensor (.npy, .npz, .pb, .bin) nor a picture (PNG, JPEG, WebP, BMP, PNM, TIFF)", path);
     if (!is_tensor_file(path))
-        return hone_args_wrong("input '%s': there is no file '%s', and it is no number, list, 'ones', 'zeros' or 'random'", port->name, path);
+        return hone_args_wrong("input '%s': there is no file '%s', and it is no number, list, 'ones', 'zeros' or 'random'", port->name,
+                               path);
     if (raw) {
         int rc = settle_shape(port, dims, s, told, sizeof told);
         if (rc) return rc;

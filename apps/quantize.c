@@ -54,7 +54,8 @@ static void tell_layers(const hone_json *r, bool every) {
     const hone_json *layers = hone_json_get(r, "layers");
     const double macs = of(r, "macs");
     int n = 0, more = 0;
-    for (const hone_json *l = layers ? layers->first : NULL; l; l = l->next) n += every || strcmp(hone_json_text(l, "type", ""), "int8") != 0;
+    for (const hone_json *l = layers ? layers->first : NULL; l; l = l->next)
+        n += every || strcmp(hone_json_text(l, "type", ""), "int8") != 0;
     hone_table *t = n ? hone_table_create("lllrllrl", head) : NULL;
     for (const hone_json *l = layers ? layers->first : NULL; l; l = l->next) {
         const char *type = hone_json_text(l, "type", ""), *why = hone_json_text(l, "why", "");
@@ -82,7 +83,8 @@ static void put_share(hone_table *t, const hone_json *m, const char *name) {
 static void tell_matrices(const hone_json *all, bool every) {
     static const char *const head[] = {"weights", "read by", "type", "rows", "columns", "block", "weights kept", "output kept", ""};
     int n = 0, tables = 0;
-    for (const hone_json *m = all->first; m; m = m->next) n++, tables += hone_json_get(m, "table") && of(m, "columns") > 0 && hone_json_get(m, "table")->type == HONE_JSON_TRUE;
+    for (const hone_json *m = all->first; m; m = m->next)
+        n++, tables += hone_json_get(m, "table") && of(m, "columns") > 0 && hone_json_get(m, "table")->type == HONE_JSON_TRUE;
     printf("weights %d matrices%s%s\n", n, tables ? ", tables among them" : "", every ? "" : "; --all lists them");
     hone_table *t = every ? hone_table_create("lllrrrrrl", head) : NULL;
     for (const hone_json *m = all->first; m && t; m = m->next) {
@@ -97,19 +99,22 @@ static void tell_matrices(const hone_json *all, bool every) {
 }
 static void tell_kept(const hone_json *kept) {
     for (const hone_json *k = kept->first; k; k = k->next)
-        hone_print(stdout, "kept    %s (%s) stays f32: '%s' %s\n", hone_json_text(k, "node", ""), hone_json_text(k, "op", ""), hone_json_text(k, "value", ""), hone_json_text(k, "why", ""));
+        hone_print(stdout, "kept    %s (%s) stays f32: '%s' %s\n", hone_json_text(k, "node", ""), hone_json_text(k, "op", ""),
+                   hone_json_text(k, "value", ""), hone_json_text(k, "why", ""));
 }
 static void tell(const job *j, const hone_json *r) {
     const hone_json *q = hone_json_get(r, "quality");
     struct stat st = {0}, was = {0};
     (void)stat(j->to, &st);
     const bool both = stat(j->path, &was) == 0 && was.st_size > 0;
-    hone_print(stdout, "%s%s%s  ONNX, %s", hone_paint(stdout, HONE_BOLD), j->to, hone_paint(stdout, HONE_PLAIN), hone_text_bytes((double)st.st_size));
+    hone_print(stdout, "%s%s%s  ONNX, %s", hone_paint(stdout, HONE_BOLD), j->to, hone_paint(stdout, HONE_PLAIN),
+               hone_text_bytes((double)st.st_size));
     if (both) printf(", %.2f of %s", (double)st.st_size / (double)was.st_size, hone_text_bytes((double)was.st_size));
     printf("\n");
     if (hone_json_get(r, "layers")) {
         const double macs = of(r, "macs"), whole = of(r, "macs_int8");
-        printf("layers  %.0f in int8, %.0f in f32; %.1f %% of the multiply-adds in int8\n", of(r, "layers_int8"), of(r, "layers_f32"), macs > 0 ? 100 * whole / macs : 0);
+        printf("layers  %.0f in int8, %.0f in f32; %.1f %% of the multiply-adds in int8\n", of(r, "layers_int8"), of(r, "layers_f32"),
+               macs > 0 ? 100 * whole / macs : 0);
         printf("seen    %.0f samples for ranges, %.0f others to judge\n", of(r, "calibrated"), of(r, "judged"));
     }
     if (q) {
@@ -130,7 +135,8 @@ static void tell(const job *j, const hone_json *r) {
 /* ---- the command ---------------------------------------------------------------------------------------------------------------------------- */
 static int read_wishes(job *j) {
     hone_quantizing *w = &j->wish;
-    if (j->weights.type && (j->dynamic || w->form)) return hone_args_wrong("--weights is a form of its own: not with %s", j->dynamic ? "--dynamic" : "--form");
+    if (j->weights.type && (j->dynamic || w->form))
+        return hone_args_wrong("--weights is a form of its own: not with %s", j->dynamic ? "--dynamic" : "--form");
     if (j->dynamic && w->form) return hone_args_wrong("--dynamic is a form of its own: not with --form");
     if (j->weights.type) w->form = "weights";
     if (j->dynamic) w->form = "dynamic";
@@ -167,8 +173,9 @@ static int quantize(job *j) {
     if (j->data.n) rc = open_samples(j, m);
     else if (!j->wish.form || !strcmp(j->wish.form, "static")) {
         const hone_port *in = hone_model_inputs(m) ? hone_model_input(m, 0) : NULL;
-        rc = hone_args_wrong("samples of what the model is given are missing: --data FOLDER of pictures, .npy or .npz (first dim: the samples), IDX, or folders of input_0.pb; some 50 to 100 of them%s%s%s%s", in ? "; input '" : "",
-                             in ? in->name : "", in ? "' is " : "", in ? in->shape : "");
+        rc = hone_args_wrong("samples of what the model is given are missing: --data FOLDER of pictures, .npy or .npz (first dim: the "
+                             "samples), IDX, or folders of input_0.pb; some 50 to 100 of them%s%s%s%s",
+                             in ? "; input '" : "", in ? in->name : "", in ? "' is " : "", in ? in->shape : "");
     }
     char *report = NULL;
     hone_progress_begin(&j->bar, "loading");
@@ -191,28 +198,40 @@ int hone_cmd_quantize(int argc, char **argv) {
     job j = {0};
     hone_words operands = {0};
     const hone_option options[] = {
-        {"--data", "PATH", "samples: a folder of pictures, a picture, .npy or .npz (first dim: the samples), IDX, folders of input_0.pb; may stand often", HONE_ARG_LIST, &j.data, 0},
-        {"--form", "WORD", "static (8 bits by samples), or one that needs no samples: weights, dynamic, f16, bf16", HONE_ARG_TEXT, &j.wish.form, 0},
-        {"--weights", "TYPE", "only weights, in blocks: int4, int8, nf4 or f8; better with --data, which shows what layers read", HONE_ARG_TEXT, &j.weights.type, 0},
-        {"--dynamic", NULL, "weights in int8, and what products read is rounded during the run; better with --data", HONE_ARG_FLAG, &j.dynamic, 0},
-        {"--format", "WORD", "weights: nbits (MatMulNBits, GatherBlockQuantized) or qdq (DequantizeLinear)", HONE_ARG_TEXT, &j.weights.format, 0},
+        {"--data", "PATH",
+         "samples: a folder of pictures, a picture, .npy or .npz (first dim: the samples), IDX, folders of input_0.pb; may stand often",
+         HONE_ARG_LIST, &j.data, 0},
+        {"--form", "WORD", "static (8 bits by samples), or one that needs no samples: weights, dynamic, f16, bf16", HONE_ARG_TEXT,
+         &j.wish.form, 0},
+        {"--weights", "TYPE", "only weights, in blocks: int4, int8, nf4 or f8; better with --data, which shows what layers read",
+         HONE_ARG_TEXT, &j.weights.type, 0},
+        {"--dynamic", NULL, "weights in int8, and what products read is rounded during the run; better with --data", HONE_ARG_FLAG,
+         &j.dynamic, 0},
+        {"--format", "WORD", "weights: nbits (MatMulNBits, GatherBlockQuantized) or qdq (DequantizeLinear)", HONE_ARG_TEXT,
+         &j.weights.format, 0},
         {"--method", "WORD", "weights: round, or gptq by samples", HONE_ARG_TEXT, &j.weights.method, 0},
         {"--tables", "TYPE", "weights, dynamic: of embeddings: int8, int4, f8 or none (int8)", HONE_ARG_TEXT, &j.weights.tables, 0},
-        {"--block", "N", "weights: so many share a scale, a power of two from 16 (32); -1: a whole column", HONE_ARG_INT, &j.weights.block, -1},
+        {"--block", "N", "weights: so many share a scale, a power of two from 16 (32); -1: a whole column", HONE_ARG_INT, &j.weights.block,
+         -1},
         {"--symmetric", NULL, "weights: no zero points", HONE_ARG_FLAG, &j.symmetric, 0},
         {"-o", "FILE", "where to write: FILE.onnx", HONE_ARG_TEXT, &j.to, 0},
         {"--metric", "WORD", "what must not be lost, against the float model: top1, cosine, mse or sqnr", HONE_ARG_TEXT, &j.wish.metric, 0},
         {"--max-drop", "SHARE", "and how much of it may be lost: 0.5% (sqnr: the decibels that must be left)", HONE_ARG_TEXT, &j.drop, 0},
-        {"--float-share", "SHARE", "at most so much of the multiply-adds stays f32; 15% where no --max-drop is given", HONE_ARG_TEXT, &j.share, 0},
+        {"--float-share", "SHARE", "at most so much of the multiply-adds stays f32; 15% where no --max-drop is given", HONE_ARG_TEXT,
+         &j.share, 0},
         {"--samples", "N", "so many show ranges (64), or what layers read (128)", HONE_ARG_INT, &j.samples, 1},
         {"--judge", "N", "and so many others say what is best (22)", HONE_ARG_INT, &j.judge, 1},
         {"--seed", "N", "which samples they are (0)", HONE_ARG_INT, &j.seed, 0},
-        {"--observer", "WORD", "how ranges are found: minmax, average, percentile, percentile99.9, entropy or mse; otherwise whichever is best for each tensor", HONE_ARG_TEXT, &j.wish.observer, 0},
+        {"--observer", "WORD",
+         "how ranges are found: minmax, average, percentile, percentile99.9, entropy or mse; otherwise whichever is best for each tensor",
+         HONE_ARG_TEXT, &j.wish.observer, 0},
         {"--activations", "TYPE", "what is between layers: u8, s8, u16 or s16 (u8)", HONE_ARG_TEXT, &j.wish.activations, 0},
         {"--per-tensor", NULL, "one scale a weight, not one an output channel", HONE_ARG_FLAG, &j.per_tensor, 0},
-        {"--portable", NULL, "a rounding right behind every Conv: other runtimes are slow without it, Hone is not", HONE_ARG_FLAG, &j.portable, 0},
+        {"--portable", NULL, "a rounding right behind every Conv: other runtimes are slow without it, Hone is not", HONE_ARG_FLAG,
+         &j.portable, 0},
         {"--no-repairs", NULL, "weights stay as they are but for rounding", HONE_ARG_FLAG, &j.no_repairs, 0},
-        {"--cache", "FILE", "what calibration found, as text: read where it fits, written where it is not there", HONE_ARG_TEXT, &j.wish.cache, 0},
+        {"--cache", "FILE", "what calibration found, as text: read where it fits, written where it is not there", HONE_ARG_TEXT,
+         &j.wish.cache, 0},
         {"--resize", "SIZE", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.resize, 0},
         {"--crop", "SIZE", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.crop, 0},
         {"--mean", "NUMBERS", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.mean, 0},
@@ -227,9 +246,12 @@ int hone_cmd_quantize(int argc, char **argv) {
                               "MODEL --data PATH -o FILE",
                               1,
                               1,
-                              "Makes a model smaller and faster: its products in 8 bits, as standard ONNX (QuantizeLinear, DequantizeLinear) that other runtimes load too. Samples "
-                              "show which ranges numbers have; others, which they did not show, say how much is lost, and which layers stay f32 so that it is little.",
-                              "hone quantize model.onnx --data pictures/ -o small.onnx\nhone quantize model.onnx --data samples.npz --metric top1 --max-drop 0.5% -o small.onnx",
+                              "Makes a model smaller and faster: its products in 8 bits, as standard ONNX (QuantizeLinear, "
+                              "DequantizeLinear) that other runtimes load too. Samples "
+                              "show which ranges numbers have; others, which they did not show, say how much is lost, and which layers "
+                              "stay f32 so that it is little.",
+                              "hone quantize model.onnx --data pictures/ -o small.onnx\nhone quantize model.onnx --data samples.npz "
+                              "--metric top1 --max-drop 0.5% -o small.onnx",
                               options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO) {

@@ -57,8 +57,12 @@ static bool load(library *l, char *why, size_t room) {
     const struct {
         const char *name;
         void *to;
-    } names[] = {{"hone_server_options_default", &l->defaults}, {"hone_server_error", &l->error}, {"hone_server_start", &l->start},
-                 {"hone_server_port", &l->port},                {"hone_server_stop", &l->stop},   {"hone_server_free", &l->end}};
+    } names[] = {{"hone_server_options_default", &l->defaults},
+                 {"hone_server_error", &l->error},
+                 {"hone_server_start", &l->start},
+                 {"hone_server_port", &l->port},
+                 {"hone_server_stop", &l->stop},
+                 {"hone_server_free", &l->end}};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         void *function = dlsym(at, names[k].name);
         if (!function) {
@@ -83,7 +87,8 @@ int hone_cmd_serve(int argc, char **argv) {
     library l;
     char why[1024];
     const char *host = NULL, *goal = NULL, *keys = NULL, *certificate = NULL, *key = NULL, *log = NULL, *precision = NULL;
-    int http = 8000, grpc = INT_MIN, metrics = 8002, threads = 0, http_threads = 0, queue = 0, connections = 0, per_ip = 0, idle = 0, request_s = 0, run_ms = 0, grace = 30;
+    int http = 8000, grpc = INT_MIN, metrics = 8002, threads = 0, http_threads = 0, queue = 0, connections = 0, per_ip = 0, idle = 0,
+        request_s = 0, run_ms = 0, grace = 30;
     double body = 0, json_body = 0, rate = 0;
     bool no_watch = false, explicit_load = false, json = false;
     hone_words load_names = {0}, operands = {0};
@@ -116,13 +121,19 @@ int hone_cmd_serve(int argc, char **argv) {
         {"--json", NULL, "one line of JSON when it is ready, and nothing else", HONE_ARG_FLAG, &json, 0},
         {NULL, NULL, NULL, HONE_ARG_FLAG, NULL, 0},
     };
-    const hone_usage usage = {"serve", "REPOSITORY", 1, 1, "Serves the models of a folder over HTTP, as KServe v2 and Triton's clients speak it.",
-                              "hone serve models/\nhone serve zoo:resnet18 --http 9000\ncurl localhost:8000/v2/models/resnet18", options};
+    const hone_usage usage = {"serve",
+                              "REPOSITORY",
+                              1,
+                              1,
+                              "Serves the models of a folder over HTTP, as KServe v2 and Triton's clients speak it.",
+                              "hone serve models/\nhone serve zoo:resnet18 --http 9000\ncurl localhost:8000/v2/models/resnet18",
+                              options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc != HONE_ARGS_GO) goto out;
     rc = 1;
     if (!load(&l, why, sizeof why)) {
-        hone_args_wrong("serve: the server's library, " LIBRARY ", cannot be loaded: %s. It is built where libmicrohttpd-dev, libjansson-dev and "
+        hone_args_wrong("serve: the server's library, " LIBRARY
+                        ", cannot be loaded: %s. It is built where libmicrohttpd-dev, libjansson-dev and "
                         "zlib1g-dev are installed, and runs where libmicrohttpd12 and libjansson4 are",
                         why);
         goto out;
@@ -130,7 +141,8 @@ int hone_cmd_serve(int argc, char **argv) {
     hone_server_options o;
     hone_server *server = NULL;
     l.defaults(&o);
-    o.repository = operands.at[0], o.host = host, o.http = http, o.metrics = metrics, o.goal = goal, o.threads = threads, o.http_threads = http_threads;
+    o.repository = operands.at[0], o.host = host, o.http = http, o.metrics = metrics, o.goal = goal, o.threads = threads,
+    o.http_threads = http_threads;
     o.grpc = grpc == INT_MIN ? -1 : grpc;
     o.precision = precision, o.watch = !no_watch, o.explicit_load = explicit_load || load_names.n, o.queue = queue, o.run_ms = run_ms;
     bytes_of(body, &o.max_body_bytes), bytes_of(json_body, &o.max_json_bytes);

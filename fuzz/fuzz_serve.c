@@ -20,7 +20,8 @@ static void a_config(const char *text, size_t n) {
     json_decref(j);
 }
 static void some_data(uint8_t type, const char *text, size_t n) {
-    static const hone_dtype types[] = {HONE_DTYPE_F32, HONE_DTYPE_I8, HONE_DTYPE_U16, HONE_DTYPE_I64, HONE_DTYPE_BOOL, HONE_DTYPE_F64, HONE_DTYPE_STRING, HONE_DTYPE_F16};
+    static const hone_dtype types[] = {HONE_DTYPE_F32,  HONE_DTYPE_I8,  HONE_DTYPE_U16,    HONE_DTYPE_I64,
+                                       HONE_DTYPE_BOOL, HONE_DTYPE_F64, HONE_DTYPE_STRING, HONE_DTYPE_F16};
     const hone_dtype d = types[type % 8];
     const int64_t count = type / 8 % 8;
     json_error_t where;

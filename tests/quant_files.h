@@ -23,13 +23,12 @@ static inline quant_files quant_files_open(const char *text) {
     snprintf(f.folder, sizeof f.folder, "/tmp/hone_quant_XXXXXX");
     assert_non_null(mkdtemp(f.folder));
     snprintf(f.from, sizeof f.from, "%s/from.onnx", f.folder), snprintf(f.to, sizeof f.to, "%s/to.onnx", f.folder);
-    if (hone_graph_parse(text, strlen(text), &g) || hone_graph_infer(g) || hone_graph_export_file(g, f.from, NULL)) fail_msg("%s", hone_fail_text());
+    if (hone_graph_parse(text, strlen(text), &g) || hone_graph_infer(g) || hone_graph_export_file(g, f.from, NULL))
+        fail_msg("%s", hone_fail_text());
     hone_graph_destroy(g);
     return f;
 }
-static inline void quant_files_close(const quant_files *f) {
-    unlink(f->from), unlink(f->to), rmdir(f->folder);
-}
+static inline void quant_files_close(const quant_files *f) { unlink(f->from), unlink(f->to), rmdir(f->folder); }
 static inline void quantized(const quant_files *f, const hone_quantizing *wish, char **report) {
     if (hone_quantize(f->from, wish, f->to, report)) fail_msg("%s", hone_fail_text());
 }

@@ -36,7 +36,8 @@ static void nearest(void **state) {
             const float w = draw() * (turn % 7 ? 1 : 1e4F), scale = 0.001F + fabsf(draw()) * (kind->code ? 1 : 0.1F);
             const int zero = kind->uniform ? turn % kind->levels : 0, got = hone_weights_level(kind, w, scale, zero);
             double best = HUGE_VAL;
-            for (int l = 0; l < kind->levels; l++) best = fmin(best, fabs((double)w - (double)hone_weights_code(kind, l, zero) * (double)scale));
+            for (int l = 0; l < kind->levels; l++)
+                best = fmin(best, fabs((double)w - (double)hone_weights_code(kind, l, zero) * (double)scale));
             assert_true(got >= 0 && got < kind->levels);
             const double is = fabs((double)w - (double)hone_weights_code(kind, got, zero) * (double)scale);
             assert_true(is <= best * 1.0001 + 1e-6);
@@ -69,12 +70,15 @@ static void fitted(void **state) {
                 const double got = block_loss(kind, w, turn % 2 ? h : NULL, N, scale, zero);
                 double best = HUGE_VAL;
                 for (int s = 0; s < 120; s++) {
-                    const float share = 0.4F + (float)s / 180, full = kind->uniform ? (symmetric ? top / (float)(kind->middle - 1) : (high - low) / (float)(kind->levels - 1))
-                                                                                     : top / kind->code[kind->levels - 1];
-                    for (int z = kind->uniform && !symmetric ? 0 : kind->middle; z < (kind->uniform && !symmetric ? kind->levels : kind->middle + 1); z += 1 + kind->levels / 32)
+                    const float share = 0.4F + (float)s / 180, full = kind->uniform ? (symmetric ? top / (float)(kind->middle - 1)
+                                                                                                 : (high - low) / (float)(kind->levels - 1))
+                                                                                    : top / kind->code[kind->levels - 1];
+                    for (int z = kind->uniform && !symmetric ? 0 : kind->middle;
+                         z < (kind->uniform && !symmetric ? kind->levels : kind->middle + 1); z += 1 + kind->levels / 32)
                         best = fmin(best, block_loss(kind, w, turn % 2 ? h : NULL, N, full * share, z));
                 }
-                if (!(got <= best * (kind->bits == 8 ? 3 : 1.25) + 1e-9)) fail_msg("%s, symmetric %d, turn %d: %g and not %g", types[t], symmetric, turn, got, best);
+                if (!(got <= best * (kind->bits == 8 ? 3 : 1.25) + 1e-9))
+                    fail_msg("%s, symmetric %d, turn %d: %g and not %g", types[t], symmetric, turn, got, best);
             }
         }
     float none[4] = {0}, scale = 0;
@@ -134,7 +138,8 @@ static void solved(void **state) {
         assert_int_equal(hone_weights_solve(&q, &m, w, 10, 0), HONE_OK);
         const double swept = output_loss(&q, w, x, x);
         assert_true(handed < plain && swept <= handed * 1.001);
-        if (q.kind->bits == 4 && !(handed < 0.8 * plain && swept < 0.98 * handed)) fail_msg("%s: %g, %g, %g", types[t], plain, handed, swept);
+        if (q.kind->bits == 4 && !(handed < 0.8 * plain && swept < 0.98 * handed))
+            fail_msg("%s: %g, %g, %g", types[t], plain, handed, swept);
         for (int i = 0; i < N * K; i++) assert_true(q.level[i] < q.kind->levels);
         hone_weights_free(&q);
         hone_weights_moments_free(&m);
@@ -155,7 +160,8 @@ static void solved(void **state) {
             double sum = 0, size = 0;
             for (int r = 0; r < ROWS; r++) {
                 double miss = 0;
-                for (int j = 0; j < K; j++) miss += (double)f[r * K + j] * (double)w[n * K + j] - (double)x[r * K + j] * (double)moved[n * K + j];
+                for (int j = 0; j < K; j++)
+                    miss += (double)f[r * K + j] * (double)w[n * K + j] - (double)x[r * K + j] * (double)moved[n * K + j];
                 sum += (double)x[r * K + i] * miss, size += fabs((double)x[r * K + i] * miss);
             }
             assert_true(fabs(sum) <= 0.01 * size + 1e-3);
@@ -188,7 +194,8 @@ static void singular(void **state) {
 
 /* ---- files -------------------------------------------------------------------------------------------------------------------------------- */
 static const char net[] =
-    "graph g (i: i64[3], x: f32[3, 40]) -> y, z { t: f32[120, 40] = random(1, -1, 1); w: f32[40, 50] = random(2, -1, 1); v: f32[30, 50] = random(3, -1, 1); b: f32[30] = random(4, -1, 1); "
+    "graph g (i: i64[3], x: f32[3, 40]) -> y, z { t: f32[120, 40] = random(1, -1, 1); w: f32[40, 50] = random(2, -1, 1); v: f32[30, 50] = "
+    "random(3, -1, 1); b: f32[30] = random(4, -1, 1); "
     "e = Gather(t, i); s = Add(e, x); m = MatMul(s, w); r = Relu(m); y = Gemm(r, v, b) {transB: 1}; z = MatMul(x, w); }";
 static const struct {
     const char *type, *tables, *format;
@@ -196,22 +203,33 @@ static const struct {
     double within;
     const char *op;
 } cases[] = {
-    {"int8", "int8", "nbits", 0, 0, 0.01, "MatMulNBits"},       {"int8", "int8", "qdq", 0, 0, 0.01, NULL},
-    {"int8", "int8", "nbits", 16, 1, 0.01, "MatMulNBits"},      {"int8", "int8", "qdq", -1, 1, 0.02, NULL},
-    {"int4", "int4", "nbits", 0, 0, 0.2, "MatMulNBits"},        {"int4", "int4", "qdq", 0, 0, 0.2, NULL},
-    {"int4", "int8", "nbits", 16, 1, 0.2, "MatMulNBits"},       {"int4", "none", "qdq", -1, 0, 0.25, NULL},
-    {"int4", "int4", "nbits", -1, 0, 0.25, "MatMulNBits"},      {"f8", "f8", "qdq", 0, 0, 0.06, NULL},
+    {"int8", "int8", "nbits", 0, 0, 0.01, "MatMulNBits"},
+    {"int8", "int8", "qdq", 0, 0, 0.01, NULL},
+    {"int8", "int8", "nbits", 16, 1, 0.01, "MatMulNBits"},
+    {"int8", "int8", "qdq", -1, 1, 0.02, NULL},
+    {"int4", "int4", "nbits", 0, 0, 0.2, "MatMulNBits"},
+    {"int4", "int4", "qdq", 0, 0, 0.2, NULL},
+    {"int4", "int8", "nbits", 16, 1, 0.2, "MatMulNBits"},
+    {"int4", "none", "qdq", -1, 0, 0.25, NULL},
+    {"int4", "int4", "nbits", -1, 0, 0.25, "MatMulNBits"},
+    {"f8", "f8", "qdq", 0, 0, 0.06, NULL},
     {"nf4", "int8", "nbits", 0, 0, 0.2, NULL},
 };
 static void written(void **state) {
     (void)state;
     quant_files f = quant_files_open(net);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        const hone_quantizing_weights w = {.type = cases[k].type, .tables = cases[k].tables, .format = cases[k].format, .block = cases[k].block, .symmetric = cases[k].symmetric};
+        const hone_quantizing_weights w = {.type = cases[k].type,
+                                           .tables = cases[k].tables,
+                                           .format = cases[k].format,
+                                           .block = cases[k].block,
+                                           .symmetric = cases[k].symmetric};
         char *report = NULL;
         quantized(&f, &(hone_quantizing){.form = "weights", .more = &w}, &report);
         const double is = largest_difference(&f);
-        if (!(is <= cases[k].within)) fail_msg("%s %s in blocks of %d: %g of the largest value, more than %g", cases[k].type, cases[k].format, cases[k].block, is, cases[k].within);
+        if (!(is <= cases[k].within))
+            fail_msg("%s %s in blocks of %d: %g of the largest value, more than %g", cases[k].type, cases[k].format, cases[k].block, is,
+                     cases[k].within);
         if (cases[k].op) assert_int_equal(count_of(f.to, cases[k].op), 3);
         assert_non_null(strstr(report, "\"weights_db\""));
         hone_text_release(report);
@@ -224,7 +242,8 @@ static void layouts_agree(void **state) {
     quant_files a = quant_files_open(net), b = quant_files_open(net);
     for (int symmetric = 0; symmetric < 2; symmetric++)
         for (int k = 0; k < 2; k++) {
-            hone_quantizing_weights w = {.type = k ? "int8" : "int4", .tables = "int4", .format = "nbits", .block = 16, .symmetric = symmetric};
+            hone_quantizing_weights w = {
+                .type = k ? "int8" : "int4", .tables = "int4", .format = "nbits", .block = 16, .symmetric = symmetric};
             char *report = NULL;
             quantized(&a, &(hone_quantizing){.form = "weights", .more = &w}, &report);
             hone_text_release(report);
@@ -249,7 +268,8 @@ static hone_status sample(void *arg, int64_t k, hone_value **in) {
     uint32_t r = (uint32_t)k * 77 + 5;
     hone_status s = hone_value_tensor(HONE_DTYPE_I64, ids, 1, &in[0]);
     if (!s) s = hone_value_tensor(HONE_DTYPE_F32, dim, 2, &in[1]);
-    for (int i = 0; !s && i < 3 * (int)columns; i++) r = r * 1664525u + 1013904223u, ((float *)in[1]->data)[i] = (float)(r >> 8) / (1 << 24) + 0.3F;
+    for (int i = 0; !s && i < 3 * (int)columns; i++)
+        r = r * 1664525u + 1013904223u, ((float *)in[1]->data)[i] = (float)(r >> 8) / (1 << 24) + 0.3F;
     for (int i = 0; !s && i < 3; i++) ((int64_t *)in[0]->data)[i] = (k * 3 + i) % 120;
     return s;
 }
@@ -271,7 +291,8 @@ static void learned(void **state) {
             for (int k = 0; k < 2; k++) {
                 hone_model *m = NULL;
                 hone_session *s = NULL;
-                if (hone_model_load(k ? f.to : f.from, &m) || hone_session_create(m, NULL, &s) || hone_session_run(s, in, out[k])) fail_msg("%s", hone_error());
+                if (hone_model_load(k ? f.to : f.from, &m) || hone_session_create(m, NULL, &s) || hone_session_run(s, in, out[k]))
+                    fail_msg("%s", hone_error());
                 hone_session_free(s), hone_model_free(m);
             }
             for (int64_t i = 0; i < hone_value_count(out[0][0]); i++) {
@@ -292,8 +313,10 @@ static hone_status lopsided(void *arg, int64_t k, hone_value **in) {
 }
 static void dynamic(void **state) {
     (void)state;
-    quant_files f = quant_files_open("graph g (i: i64[3], x: f32[3, 40]) -> y { t: f32[120, 40] = random(1, -1, 1); w: f32[40, 50] = random(2, -1, 1); v: f32[50, 30] = random(3, -1, 1); "
-                                     "b: f32[30] = random(4, -1, 1); e = Gather(t, i); s = Add(e, x); m = MatMul(s, w); r = Relu(m); y = Gemm(r, v, b); }");
+    quant_files f = quant_files_open(
+        "graph g (i: i64[3], x: f32[3, 40]) -> y { t: f32[120, 40] = random(1, -1, 1); w: f32[40, 50] = random(2, -1, 1); v: f32[50, 30] = "
+        "random(3, -1, 1); "
+        "b: f32[30] = random(4, -1, 1); e = Gather(t, i); s = Add(e, x); m = MatMul(s, w); r = Relu(m); y = Gemm(r, v, b); }");
     double mean[2] = {0};
     for (int learns = 0; learns < 2; learns++) {
         char *report = NULL;
@@ -306,7 +329,8 @@ static void dynamic(void **state) {
         for (int k = 0; k < 2; k++) {
             hone_model *m = NULL;
             hone_session *s = NULL;
-            if (hone_model_load(k ? f.to : f.from, &m) || hone_session_create(m, NULL, &s) || hone_session_run(s, in, out[k])) fail_msg("%s", hone_error());
+            if (hone_model_load(k ? f.to : f.from, &m) || hone_session_create(m, NULL, &s) || hone_session_run(s, in, out[k]))
+                fail_msg("%s", hone_error());
             hone_session_free(s), hone_model_free(m);
         }
         double size = 0;
@@ -332,11 +356,16 @@ static void refused(void **state) {
         hone_quantizing_weights w;
         const char *says;
     } wishes[] = {
-        {{.type = "int5"}, "int8, int4, nf4 and f8"},          {{.tables = "int5"}, "tables of type"},
-        {{.format = "gguf"}, "format 'gguf'"},                 {{.method = "hope"}, "method 'hope'"},
-        {{.method = "gptq"}, "needs samples"},                 {{.block = 24}, "power of two"},
-        {{.block = 8}, "power of two"},                        {{.type = "f8", .format = "nbits"}, "qdq only"},
-        {{.type = "nf4", .format = "qdq"}, "nbits only"},      {{.tables = "nf4"}, "no op gathers"},
+        {{.type = "int5"}, "int8, int4, nf4 and f8"},
+        {{.tables = "int5"}, "tables of type"},
+        {{.format = "gguf"}, "format 'gguf'"},
+        {{.method = "hope"}, "method 'hope'"},
+        {{.method = "gptq"}, "needs samples"},
+        {{.block = 24}, "power of two"},
+        {{.block = 8}, "power of two"},
+        {{.type = "f8", .format = "nbits"}, "qdq only"},
+        {{.type = "nf4", .format = "qdq"}, "nbits only"},
+        {{.tables = "nf4"}, "no op gathers"},
         {{.tables = "f8"}, "qdq only"},
     };
     for (size_t k = 0; k < sizeof wishes / sizeof *wishes; k++) {
@@ -346,12 +375,15 @@ static void refused(void **state) {
     int64_t narrow = 39; /* a sample of another shape */
     refused_quantized(&f, &(hone_quantizing){.form = "weights", .data = {.n = 2, .get = sample, .arg = &narrow}});
     int told = 0;
-    assert_non_null(strstr(refused_quantized(&f, &(hone_quantizing){.form = "weights", .data = {.n = 20, .get = sample}, .progress = stop, .arg = &told}), "stopped"));
+    assert_non_null(strstr(
+        refused_quantized(&f, &(hone_quantizing){.form = "weights", .data = {.n = 20, .get = sample}, .progress = stop, .arg = &told}),
+        "stopped"));
     quant_files_close(&f);
     f = quant_files_open("graph g (x: f32[2, 4]) -> y { y = Relu(x); }");
     assert_non_null(strstr(refused_quantized(&f, &(hone_quantizing){.form = "weights"}), "no weights"));
     quant_files_close(&f);
-    f = quant_files_open("graph g (x: f32[2, 16]) -> y { w: f32[16, 1] = {1, 2, inf, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4}; y = MatMul(x, w); }");
+    f = quant_files_open(
+        "graph g (x: f32[2, 16]) -> y { w: f32[16, 1] = {1, 2, inf, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4}; y = MatMul(x, w); }");
     assert_non_null(strstr(refused_quantized(&f, &(hone_quantizing){.form = "weights"}), "infinite"));
     quant_files_close(&f);
 }
@@ -365,8 +397,9 @@ static void without_memory(void **state) {
 }
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nearest), cmocka_unit_test(fitted),        cmocka_unit_test(solved),  cmocka_unit_test(singular),       cmocka_unit_test(written),
-        cmocka_unit_test(layouts_agree), cmocka_unit_test(learned), cmocka_unit_test(dynamic), cmocka_unit_test(refused), cmocka_unit_test(without_memory),
+        cmocka_unit_test(nearest), cmocka_unit_test(fitted),         cmocka_unit_test(solved),  cmocka_unit_test(singular),
+        cmocka_unit_test(written), cmocka_unit_test(layouts_agree),  cmocka_unit_test(learned), cmocka_unit_test(dynamic),
+        cmocka_unit_test(refused), cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,8 @@ static float numbers[MANY];
 /* In parts of growing size, so that bins have to widen, on both sides. */
 static void fill(hone_histogram *h) {
     memset(h, 0, sizeof *h);
-    for (int k = 0; k < MANY; k++) numbers[k] = (float)(normal() * (1 + k * 8 / MANY) + (k % 5 == 0 ? 3 : 0)), numbers[k] = k % 7 == 0 ? 0 : numbers[k];
+    for (int k = 0; k < MANY; k++)
+        numbers[k] = (float)(normal() * (1 + k * 8 / MANY) + (k % 5 == 0 ? 3 : 0)), numbers[k] = k % 7 == 0 ? 0 : numbers[k];
     for (int p = 0; p < PARTS; p++) hone_histogram_see(h, numbers + p * (MANY / PARTS), MANY / PARTS);
 }
 static void histogram_sees_all(void **state) {
@@ -65,13 +66,17 @@ static double error_of(hone_range r) { /* of all numbers, rounded one by one */
     }
     return sum / MANY;
 }
-static int upwards(const void *a, const void *b) { return (*(const float *)a > *(const float *)b) - (*(const float *)a < *(const float *)b); }
+static int upwards(const void *a, const void *b) {
+    return (*(const float *)a > *(const float *)b) - (*(const float *)a < *(const float *)b);
+}
 static void ranges_are_what_they_say(void **state) {
     (void)state;
     hone_histogram h;
     fill(&h);
-    const hone_range all = hone_observer_range(HONE_OBSERVE_MINMAX, &h, 256, false), mse = hone_observer_range(HONE_OBSERVE_MSE, &h, 256, false),
-                     tenth = hone_observer_range(HONE_OBSERVE_TENTH, &h, 256, false), average = hone_observer_range(HONE_OBSERVE_AVERAGE, &h, 256, false),
+    const hone_range all = hone_observer_range(HONE_OBSERVE_MINMAX, &h, 256, false),
+                     mse = hone_observer_range(HONE_OBSERVE_MSE, &h, 256, false),
+                     tenth = hone_observer_range(HONE_OBSERVE_TENTH, &h, 256, false),
+                     average = hone_observer_range(HONE_OBSERVE_AVERAGE, &h, 256, false),
                      entropy = hone_observer_range(HONE_OBSERVE_ENTROPY, &h, 256, false);
     assert_true(all.low == h.least && all.high == h.most);
     /* the estimate from bins is that of all numbers, but for zeros, which cost nothing, and bins */
@@ -121,10 +126,18 @@ static const struct {
     int pairs, layers, constants; /* QuantizeLinear; layers; DequantizeLinear of constants */
     int portable;                 /* QuantizeLinear where a rounding stands behind each Conv */
 } cases[] = {
-    {"two convolutions", "graph g (x: f32[1, 3, 8, 8]) -> y { w: f32[4, 3, 3, 3] = random(1); b: f32[4] = random(2); u: f32[5, 4, 1, 1] = random(3); a = Conv(x, w, b); r = Relu(a); y = Conv(r, u); }", 2, 2, 3, 3},
-    {"a residual", "graph g (x: f32[1, 4, 8, 8]) -> y { w: f32[4, 4, 1, 1] = random(1); a = Conv(x, w); s = Add(a, x); y = Conv(s, w); }", 2, 2, 2, 4},
-    {"what moves shares a grid", "graph g (x: f32[1, 4, 8, 8]) -> y { w: f32[4, 4, 1, 1] = random(1); a = Conv(x, w); m = MaxPool(a) {kernel_shape: [2, 2], strides: [2, 2]}; y = Conv(m, w); }", 3, 2, 2, 4},
-    {"two factors that are computed", "graph g (x: f32[2, 5, 5]) -> y { w: f32[5, 5] = random(1); a = MatMul(x, w); y = MatMul(a, x); }", 1, 1, 1, 1},
+    {"two convolutions",
+     "graph g (x: f32[1, 3, 8, 8]) -> y { w: f32[4, 3, 3, 3] = random(1); b: f32[4] = random(2); u: f32[5, 4, 1, 1] = random(3); a = "
+     "Conv(x, w, b); r = Relu(a); y = Conv(r, u); }",
+     2, 2, 3, 3},
+    {"a residual", "graph g (x: f32[1, 4, 8, 8]) -> y { w: f32[4, 4, 1, 1] = random(1); a = Conv(x, w); s = Add(a, x); y = Conv(s, w); }",
+     2, 2, 2, 4},
+    {"what moves shares a grid",
+     "graph g (x: f32[1, 4, 8, 8]) -> y { w: f32[4, 4, 1, 1] = random(1); a = Conv(x, w); m = MaxPool(a) {kernel_shape: [2, 2], strides: "
+     "[2, 2]}; y = Conv(m, w); }",
+     3, 2, 2, 4},
+    {"two factors that are computed", "graph g (x: f32[2, 5, 5]) -> y { w: f32[5, 5] = random(1); a = MatMul(x, w); y = MatMul(a, x); }", 1,
+     1, 1, 1},
 };
 static void rewrites(void **state) {
     (void)state;
@@ -141,7 +154,8 @@ static void rewrites(void **state) {
             if (hone_graph_infer(q) || hone_graph_verify(q)) fail_msg("%s: %s", cases[k].what, hone_error());
             const int pairs = count(q, "QuantizeLinear");
             if (pairs != (portable ? cases[k].portable : cases[k].pairs) || count(q, "DequantizeLinear") != pairs + cases[k].constants)
-                fail_msg("%s%s: %d roundings, %d of constants", cases[k].what, portable ? ", portable" : "", pairs, count(q, "DequantizeLinear") - pairs);
+                fail_msg("%s%s: %d roundings, %d of constants", cases[k].what, portable ? ", portable" : "", pairs,
+                         count(q, "DequantizeLinear") - pairs);
             hone_graph_destroy(q);
             /* all layers in f32: the graph as it was */
             for (int l = 0; l < p.layer.n; l++) p.layer.at[l].stays = true;
@@ -153,9 +167,12 @@ static void rewrites(void **state) {
 
 /* ---- whole models ---------------------------------------------------------------------------------------------------------------------------- */
 /* Depthwise between convolutions, the channels between them of very different sizes: what units are for. */
-static const char net[] = "graph g (x: f32[batch, 3, 10, 10]) -> y { w: f32[8, 3, 3, 3] = random(1, -0.4, 0.4); b: f32[8] = random(2, -0.2, 0.2); f: f32[1, 8, 1, 1] = {60, 0.02, 1, 9, 0.1, 0.4, 30, 2}; "
-                          "d: f32[8, 1, 3, 3] = random(3, -0.5, 0.5); i: f32[1, 8, 1, 1] = {0.02, 40, 1, 0.1, 9, 3, 0.03, 0.5}; u: f32[6, 8, 1, 1] = random(4, -0.5, 0.5); n: i64[2] = {0, -1}; "
-                          "v: f32[384, 5] = random(5, -0.1, 0.1); a = Conv(x, w, b) {pads: [1, 1, 1, 1]}; m = Mul(a, f); r = Relu(m); e = Conv(r, d) {group: 8}; o = Mul(e, i); s = Sigmoid(o); t = Mul(o, s); c = Conv(t, u); "
+static const char net[] = "graph g (x: f32[batch, 3, 10, 10]) -> y { w: f32[8, 3, 3, 3] = random(1, -0.4, 0.4); b: f32[8] = random(2, "
+                          "-0.2, 0.2); f: f32[1, 8, 1, 1] = {60, 0.02, 1, 9, 0.1, 0.4, 30, 2}; "
+                          "d: f32[8, 1, 3, 3] = random(3, -0.5, 0.5); i: f32[1, 8, 1, 1] = {0.02, 40, 1, 0.1, 9, 3, 0.03, 0.5}; u: f32[6, "
+                          "8, 1, 1] = random(4, -0.5, 0.5); n: i64[2] = {0, -1}; "
+                          "v: f32[384, 5] = random(5, -0.1, 0.1); a = Conv(x, w, b) {pads: [1, 1, 1, 1]}; m = Mul(a, f); r = Relu(m); e = "
+                          "Conv(r, d) {group: 8}; o = Mul(e, i); s = Sigmoid(o); t = Mul(o, s); c = Conv(t, u); "
                           "k = Reshape(c, n); y = MatMul(k, v); }";
 static char path[64], made[64];
 enum { SAMPLES = 24 };
@@ -174,7 +191,8 @@ static void write_net(void) {
     hone_graph *g = NULL;
     snprintf(path, sizeof path, "/tmp/hone-quantize-%d.onnx", (int)getpid());
     snprintf(made, sizeof made, "/tmp/hone-quantize-%d-q.onnx", (int)getpid());
-    if (hone_graph_parse(net, strlen(net), &g) || hone_graph_infer(g) || hone_graph_export_file(g, path, NULL)) fail_msg("%s", hone_error());
+    if (hone_graph_parse(net, strlen(net), &g) || hone_graph_infer(g) || hone_graph_export_file(g, path, NULL))
+        fail_msg("%s", hone_error());
     hone_graph_destroy(g);
 }
 /* Power of the difference over the outputs' own, on samples that nobody has seen. */
@@ -183,7 +201,8 @@ static double noise(void) {
     hone_session *s[2] = {0};
     double off = 0, all = 0;
     for (int k = 0; k < 2; k++)
-        if (hone_model_load(k ? made : path, m + k) || hone_session_create(m[k], &(hone_options){.threads = 1}, s + k)) fail_msg("%s", hone_error());
+        if (hone_model_load(k ? made : path, m + k) || hone_session_create(m[k], &(hone_options){.threads = 1}, s + k))
+            fail_msg("%s", hone_error());
     for (int64_t k = 1000; k < 1020; k++) {
         hone_value *in = NULL, *out[2] = {0};
         assert_int_equal(sample(NULL, k, &in), HONE_OK);
@@ -209,10 +228,14 @@ static double quantized(hone_quantizing w) {
 static void models(void **state) {
     (void)state;
     write_net();
-    const double plain = quantized((hone_quantizing){.no_repairs = 1, .float_share = 1e-9, .observer = "minmax"}), repaired = quantized((hone_quantizing){.float_share = 1e-9}),
-                 whole = quantized((hone_quantizing){0}), portable = quantized((hone_quantizing){.portable = 1});
-    if (!(plain < 0.5 && plain > 1e-9)) fail_msg("plain %g, repaired %g, whole %g, portable %g", plain, repaired, whole, portable); /* it is quantized, and it is the same model */
-    if (!(repaired < plain / 2 && whole < 2e-3 && portable < 0.1)) fail_msg("plain %g, repaired %g, whole %g, portable %g", plain, repaired, whole, portable);
+    const double plain = quantized((hone_quantizing){.no_repairs = 1, .float_share = 1e-9, .observer = "minmax"}),
+                 repaired = quantized((hone_quantizing){.float_share = 1e-9}), whole = quantized((hone_quantizing){0}),
+                 portable = quantized((hone_quantizing){.portable = 1});
+    if (!(plain < 0.5 && plain > 1e-9))
+        fail_msg("plain %g, repaired %g, whole %g, portable %g", plain, repaired, whole,
+                 portable); /* it is quantized, and it is the same model */
+    if (!(repaired < plain / 2 && whole < 2e-3 && portable < 0.1))
+        fail_msg("plain %g, repaired %g, whole %g, portable %g", plain, repaired, whole, portable);
     assert_true(quantized((hone_quantizing){.activations = "s8"}) < 0.05);
     assert_true(quantized((hone_quantizing){.per_tensor = 1}) < 0.1);
     assert_true(quantized((hone_quantizing){.metric = "sqnr", .max_drop = 40}) < 2e-4); /* mixed until it is good enough */
@@ -305,8 +328,14 @@ static void memory_ends(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(histogram_sees_all), cmocka_unit_test(ranges_are_what_they_say), cmocka_unit_test(grids), cmocka_unit_test(rewrites), cmocka_unit_test(models),
-        cmocka_unit_test(cache),              cmocka_unit_test(refuses),                 cmocka_unit_test(memory_ends),
+        cmocka_unit_test(histogram_sees_all),
+        cmocka_unit_test(ranges_are_what_they_say),
+        cmocka_unit_test(grids),
+        cmocka_unit_test(rewrites),
+        cmocka_unit_test(models),
+        cmocka_unit_test(cache),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(memory_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

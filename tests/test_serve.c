@@ -32,7 +32,8 @@ static int join_port(int port) {
     const struct timeval patience = {20, 0};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience),
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     if (!connect(fd, (struct sockaddr *)&at, sizeof at)) return fd;
     close(fd);
     return -1;
@@ -128,11 +129,14 @@ static void expect_of(const float *x, float *out) {
 /* A binary request for one picture, whole, headers and all; its length. */
 static size_t request_for(const char *name, const float *x, const char *more, char *out, size_t room) {
     char json[512];
-    const int n = snprintf(json, sizeof json,
-                           "{\"parameters\":{\"binary_data_output\":true%s},\"inputs\":[{\"name\":\"image\",\"shape\":[1,1,28,28],\"datatype\":\"FP32\","
-                           "\"parameters\":{\"binary_data_size\":3136}}]}", more);
-    const int head = snprintf(out, room, "POST /v2/models/%s/infer HTTP/1.1\r\nHost: here\r\nInference-Header-Content-Length: %d\r\nContent-Length: %d\r\n\r\n%s",
-                              name, n, n + 3136, json);
+    const int n = snprintf(
+        json, sizeof json,
+        "{\"parameters\":{\"binary_data_output\":true%s},\"inputs\":[{\"name\":\"image\",\"shape\":[1,1,28,28],\"datatype\":\"FP32\","
+        "\"parameters\":{\"binary_data_size\":3136}}]}",
+        more);
+    const int head = snprintf(
+        out, room, "POST /v2/models/%s/infer HTTP/1.1\r\nHost: here\r\nInference-Header-Content-Length: %d\r\nContent-Length: %d\r\n\r\n%s",
+        name, n, n + 3136, json);
     memcpy(out + head, x, 3136);
     return (size_t)head + 3136;
 }
@@ -166,8 +170,19 @@ static void good(void **state) {
     static answer a;
     float x[PIXELS], want[10];
     static char request[8192];
-    static const char *const told[] = {"/v2/health/live", "/v2/health/ready", "/v2", "/v2/models/digits", "/v2/models/digits/versions/1", "/v2/models/digits/ready",
-                                       "/v2/models/digits/config", "/v2/models/digits/stats", "/v2/models/stats", "/metrics", "/status", "/", "/v2/models/dig%69ts"};
+    static const char *const told[] = {"/v2/health/live",
+                                       "/v2/health/ready",
+                                       "/v2",
+                                       "/v2/models/digits",
+                                       "/v2/models/digits/versions/1",
+                                       "/v2/models/digits/ready",
+                                       "/v2/models/digits/config",
+                                       "/v2/models/digits/stats",
+                                       "/v2/models/stats",
+                                       "/metrics",
+                                       "/status",
+                                       "/",
+                                       "/v2/models/dig%69ts"};
     for (size_t k = 0; k < sizeof told / sizeof *told; k++)
         if (get(port, told[k], &a) != 200) fail_msg("%s: %d %s", told[k], a.code, a.body);
     assert_int_equal(get(hone_server_port(s, "metrics"), "/metrics", &a), 200);
@@ -188,8 +203,10 @@ static void good(void **state) {
     close(fd);
     /* JSON, nested, asking for one output and an id; a batch of two */
     static char json[65536];
-    size_t n = (size_t)snprintf(json, sizeof json, "{\"id\":\"é1\",\"inputs\":[{\"name\":\"image\",\"shape\":[2,1,28,28],\"datatype\":\"FP32\",\"data\":[[");
-    for (int k = 0; k < 2 * PIXELS; k++) n += (size_t)snprintf(json + n, sizeof json - n, "%s%.9g", !k ? "" : k == PIXELS ? "],[" : ",", (double)x[k % PIXELS]);
+    size_t n = (size_t)snprintf(json, sizeof json,
+                                "{\"id\":\"é1\",\"inputs\":[{\"name\":\"image\",\"shape\":[2,1,28,28],\"datatype\":\"FP32\",\"data\":[[");
+    for (int k = 0; k < 2 * PIXELS; k++)
+        n += (size_t)snprintf(json + n, sizeof json - n, "%s%.9g", !k ? "" : k == PIXELS ? "],[" : ",", (double)x[k % PIXELS]);
     snprintf(json + n, sizeof json - n, "]]}],\"outputs\":[{\"name\":\"probability\"}]}");
     assert_int_equal(post(port, "/v2/models/digits/infer", json, &a), 200);
     assert_non_null(strstr(a.body, "\"id\":\"é1\"")), assert_non_null(strstr(a.body, "\"shape\":[2,10],\"data\":["));
@@ -212,8 +229,11 @@ static void good(void **state) {
     int best = 0;
     for (int k = 1; k < 10; k++) best = want[k] > want[best] ? k : best;
     snprintf(json, sizeof json, ":%d", best);
-    n = (size_t)snprintf((char *)small, sizeof small, "{\"outputs\":[{\"name\":\"probability\",\"parameters\":{\"classification\":1}}],\"inputs\":[{\"name\":\"image\",\"shape\":[1,1,28,28],"
-                         "\"datatype\":\"FP32\",\"data\":[%g", (double)x[0]);
+    n = (size_t)snprintf((char *)small, sizeof small,
+                         "{\"outputs\":[{\"name\":\"probability\",\"parameters\":{\"classification\":1}}],\"inputs\":[{\"name\":\"image\","
+                         "\"shape\":[1,1,28,28],"
+                         "\"datatype\":\"FP32\",\"data\":[%g",
+                         (double)x[0]);
     for (int k = 1; k < PIXELS; k++) n += (size_t)snprintf((char *)small + n, sizeof small - n, ",%.9g", (double)x[k]);
     snprintf((char *)small + n, sizeof small - n, "]}]}");
     assert_int_equal(post(port, "/v2/models/digits/infer", (char *)small, &a), 200);
@@ -228,7 +248,8 @@ static void good(void **state) {
     if (code != 200 && !strstr(a.body, "libpng")) fail_msg("classify: %d %s", code, a.body); /* its library may be missing */
     assert_int_equal(ask_with(port, "POST", "/v2/models/digits/classify", "", small + 1, n - 1, &a), 400);
     assert_int_equal(get(port, "/v2/models/digits/stats", &a), 200);
-    assert_non_null(strstr(a.body, "\"success\":{\"count\":8") ? strstr(a.body, "\"success\"") : strstr(a.body, "\"success\":{\"count\":9"));
+    assert_non_null(strstr(a.body, "\"success\":{\"count\":8") ? strstr(a.body, "\"success\"")
+                                                               : strstr(a.body, "\"success\":{\"count\":9"));
     assert_int_equal(hone_server_stop(s, 5000), 0);
     assert_int_equal(join_port(port), -1);
     hone_server_free(s);
@@ -296,8 +317,15 @@ static const struct {
 };
 /* Sent as it stands, then the connection is closed, whatever the server says. */
 static const char *const broken[] = {
-    "", "\r\n\r\n", "GET", "GET / HTTP/1.1", "GET / HTTP/9.9\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "POST /v2/models/digits/infer HTTP/1.1\r\n",
-    "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n{\"inp", "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nContent-Length: -5\r\n\r\n{}",
+    "",
+    "\r\n\r\n",
+    "GET",
+    "GET / HTTP/1.1",
+    "GET / HTTP/9.9\r\n\r\n",
+    "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    "POST /v2/models/digits/infer HTTP/1.1\r\n",
+    "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n{\"inp",
+    "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nContent-Length: -5\r\n\r\n{}",
     "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999999999999999\r\n\r\n{}",
     "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n{",
@@ -314,7 +342,8 @@ static void bad(void **state) {
     picture(2, x), expect_of(x, want);
     for (size_t k = 0; k < sizeof hostile / sizeof *hostile; k++) {
         const int code = ask_with(port, hostile[k].verb, hostile[k].path, hostile[k].headers, hostile[k].body, strlen(hostile[k].body), &a);
-        if (code != hostile[k].code) fail_msg("%s %s %s: %d instead of %d: %s", hostile[k].verb, hostile[k].path, hostile[k].body, code, hostile[k].code, a.body);
+        if (code != hostile[k].code)
+            fail_msg("%s %s %s: %d instead of %d: %s", hostile[k].verb, hostile[k].path, hostile[k].body, code, hostile[k].code, a.body);
         if (a.n && !strstr(a.body, "\"error\":\"")) fail_msg("%s %s: no error in '%s'", hostile[k].verb, hostile[k].path, a.body);
     }
     int waiting[sizeof broken / sizeof *broken];
@@ -439,8 +468,10 @@ static void crowd_end(crowd *all) {
     for (int k = 0; k < CLIENTS; k++) pthread_join(all->thread[k], NULL);
 }
 static void batches(void **state) {
-    put_model("joined", "1", "max_batch_size: 8 # a comment\ndynamic_batching {\n  preferred_batch_size: [2, 4, 8]\n  max_queue_delay_microseconds: 3000\n}\n"
-                             "instance_group [ { count: 1 kind: KIND_CPU } ]\n");
+    put_model(
+        "joined", "1",
+        "max_batch_size: 8 # a comment\ndynamic_batching {\n  preferred_batch_size: [2, 4, 8]\n  max_queue_delay_microseconds: 3000\n}\n"
+        "instance_group [ { count: 1 kind: KIND_CPU } ]\n");
     hone_server_options o = plain();
     hone_server *s = start(&o);
     static crowd all;
@@ -460,9 +491,11 @@ static void batches(void **state) {
     hone_server_free(s);
 }
 static void full(void **state) {
-    put_model("full", "1", "{\"dynamic_batching\": {\"max_queue_delay_microseconds\": 300000, \"preferred_batch_size\": [8], \"default_queue_policy\": "
-                           "{\"max_queue_size\": 2}}, \"max_batch_size\": 8, \"instance_group\": [{\"count\": 1}]}");
-    put_model("late", "1", "{\"dynamic_batching\": {\"max_queue_delay_microseconds\": 100000, \"preferred_batch_size\": [8]}, \"max_batch_size\": 8}");
+    put_model("full", "1",
+              "{\"dynamic_batching\": {\"max_queue_delay_microseconds\": 300000, \"preferred_batch_size\": [8], \"default_queue_policy\": "
+              "{\"max_queue_size\": 2}}, \"max_batch_size\": 8, \"instance_group\": [{\"count\": 1}]}");
+    put_model("late", "1",
+              "{\"dynamic_batching\": {\"max_queue_delay_microseconds\": 100000, \"preferred_batch_size\": [8]}, \"max_batch_size\": 8}");
     hone_server_options o = plain();
     o.queue = 100;
     hone_server *s = start(&o);
@@ -560,7 +593,8 @@ static int end(void **state) {
     return system(line);
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(good),  cmocka_unit_test(bad),     cmocka_unit_test(limits), cmocka_unit_test(batches),
-                                       cmocka_unit_test(full),  cmocka_unit_test(reloads), cmocka_unit_test(stops)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(good),    cmocka_unit_test(bad),  cmocka_unit_test(limits),
+                                       cmocka_unit_test(batches), cmocka_unit_test(full), cmocka_unit_test(reloads),
+                                       cmocka_unit_test(stops)};
     return cmocka_run_group_tests(tests, begin, end);
 }

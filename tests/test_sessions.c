@@ -245,6 +245,7 @@ static void nothing_and_nonsense(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(several), cmocka_unit_test(again), cmocka_unit_test(loop_stays), cmocka_unit_test(nothing_and_nonsense)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(several), cmocka_unit_test(again), cmocka_unit_test(loop_stays),
+                                       cmocka_unit_test(nothing_and_nonsense)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,9 +56,9 @@ static TRITONSERVER_Error *wrong(OrtStatus *s) {
     ort->ReleaseStatus(s);
     return e;
 }
-#define TRY(call) \
-    do { \
-        OrtStatus *s_ = (call); \
+#define TRY(call)                 \
+    do {                          \
+        OrtStatus *s_ = (call);   \
         if (s_) return wrong(s_); \
     } while (0)
 
@@ -118,7 +118,8 @@ static TRITONSERVER_Error *answer(const model *own, TRITONBACKEND_Request *r, ui
     if (pieces != 1) return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNSUPPORTED, "an input in pieces");
     *begin = now();
     TRY(ort->CreateTensorWithDataAsOrtValue(host, (void *)(uintptr_t)at, bytes, shape, rank, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &in));
-    OrtStatus *s = ort->Run(own->session, NULL, (const char *const *)&own->in, (const OrtValue *const *)&in, 1, (const char *const *)&own->out, 1, &out);
+    OrtStatus *s = ort->Run(own->session, NULL, (const char *const *)&own->in, (const OrtValue *const *)&in, 1,
+                            (const char *const *)&own->out, 1, &out);
     ort->ReleaseValue(in);
     *end = now();
     if (s) return wrong(s);
@@ -137,7 +138,8 @@ static TRITONSERVER_Error *answer(const model *own, TRITONBACKEND_Request *r, ui
     return e ? e : TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL);
 }
 
-EXPORT TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *i, TRITONBACKEND_Request **request, const uint32_t n) {
+EXPORT TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *i, TRITONBACKEND_Request **request,
+                                                              const uint32_t n) {
     TRITONBACKEND_Model *m;
     void *own;
     TRITONBACKEND_ModelInstanceModel(i, &m);
@@ -148,7 +150,8 @@ EXPORT TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_Mode
         TRITONBACKEND_ModelInstanceReportStatistics(i, request[k], !e, from, begin, end, now());
         if (e) {
             TRITONBACKEND_Response *failed;
-            if (!TRITONBACKEND_ResponseNew(&failed, request[k])) TRITONBACKEND_ResponseSend(failed, TRITONSERVER_RESPONSE_COMPLETE_FINAL, e);
+            if (!TRITONBACKEND_ResponseNew(&failed, request[k]))
+                TRITONBACKEND_ResponseSend(failed, TRITONSERVER_RESPONSE_COMPLETE_FINAL, e);
             TRITONSERVER_ErrorDelete(e);
         }
         TRITONBACKEND_ModelInstanceReportBatchStatistics(i, 1, from, begin, end, now());

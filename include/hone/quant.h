@@ -32,36 +32,40 @@ typedef struct {
     int threads;   /* of a run; 0: all cores */
 
     /* static. NULL and 0 are the defaults. */
-    const char *observer;     /* how a range is found: "minmax", "average", "percentile", "entropy", "mse"; NULL: whichever leaves the least error behind its layer */
-    const char *activations;  /* "u8", "s8", "u16" or "s16"; NULL: "u8" */
-    const char *metric;       /* "top1", "cosine", "mse", "sqnr"; NULL: by the outputs. What max_drop is of */
-    double max_drop;          /* in the metric's unit, 0.005 is half a percent; below 0, or 0 where metric is NULL: as good as at most float_share allows */
-    double float_share;       /* at most so much of the multiply-adds may stay float to keep the accuracy; 0: 0.15 where max_drop says nothing, else all */
-    int per_tensor;           /* 1: one scale a weight, not one an output channel */
-    int portable;             /* 1: a rounding right behind every Conv, as runtimes that are not Hone want it to be fast; 0: only where a layer reads */
-    int no_repairs;           /* 1: no weights are changed to be quantized better */
-    const char *cache;        /* a text file of what calibration found: read where it fits, written where not; NULL: none */
+    const char *
+        observer; /* how a range is found: "minmax", "average", "percentile", "entropy", "mse"; NULL: whichever leaves the least error behind its layer */
+    const char *activations; /* "u8", "s8", "u16" or "s16"; NULL: "u8" */
+    const char *metric;      /* "top1", "cosine", "mse", "sqnr"; NULL: by the outputs. What max_drop is of */
+    double
+        max_drop; /* in the metric's unit, 0.005 is half a percent; below 0, or 0 where metric is NULL: as good as at most float_share allows */
+    double
+        float_share; /* at most so much of the multiply-adds may stay float to keep the accuracy; 0: 0.15 where max_drop says nothing, else all */
+    int per_tensor; /* 1: one scale a weight, not one an output channel */
+    int portable; /* 1: a rounding right behind every Conv, as runtimes that are not Hone want it to be fast; 0: only where a layer reads */
+    int no_repairs;    /* 1: no weights are changed to be quantized better */
+    const char *cache; /* a text file of what calibration found: read where it fits, written where not; NULL: none */
 
     /* A measure of the caller's: how good `got` is where the float model says `want`, n outputs each; larger is better. NULL: `metric`. */
     double (*measure)(void *arg, hone_value *const *want, hone_value *const *got, int n);
     /* Called now and then, where it is not NULL: the share that is done, and what is going on. Not 0: stop, nothing is written. */
     int (*progress)(void *arg, double done, const char *what);
-    void *arg; /* of both */
+    void *arg;        /* of both */
     const void *more; /* of other forms; NULL: their defaults */
-    int reserved[8]; /* zero */
+    int reserved[8];  /* zero */
 } hone_quantizing;
 
 /* What forms "weights" and "dynamic" want of hone_quantizing.more; of "dynamic", whose products are of bytes, only `tables` and `block` of those. Only weights of products and tables get fewer bits; what is computed between them stays float. Zero is the default of each. */
 typedef struct {
     const char *type;   /* "int8", "int4", "nf4" or "f8" (E4M3); NULL: "int4" */
     const char *tables; /* of embeddings: likewise, or "none"; NULL: "int8" */
-    const char *format; /* "nbits": com.microsoft's MatMulNBits and its kin; "qdq": DequantizeLinear, standard ONNX; NULL: "nbits" where it has the type */
+    const char *
+        format; /* "nbits": com.microsoft's MatMulNBits and its kin; "qdq": DequantizeLinear, standard ONNX; NULL: "nbits" where it has the type */
     /* "round": each block with the scale that loses least; "gptq": levels that lose least at the layer's output, by what samples show that it reads. NULL: by whether there are samples. */
     const char *method;
-    int block;      /* so many weights along the rows of a product share a scale: a power of two from 16; -1: a whole column; 0: 32 */
-    int symmetric;  /* 1: no zero points */
-    int sweeps;     /* gptq: each weight is looked at so often again, at most; -1: not again; 0: 12 */
-    double damping; /* gptq: that is added to the diagonal of the moments, as a share of its mean; 0: 0.1 */
+    int block;       /* so many weights along the rows of a product share a scale: a power of two from 16; -1: a whole column; 0: 32 */
+    int symmetric;   /* 1: no zero points */
+    int sweeps;      /* gptq: each weight is looked at so often again, at most; -1: not again; 0: 12 */
+    double damping;  /* gptq: that is added to the diagonal of the moments, as a share of its mean; 0: 0.1 */
     int reserved[8]; /* zero */
 } hone_quantizing_weights;
 

@@ -50,7 +50,7 @@ enum {
 };
 uint32_t hone_cpu(void); /* probed once, and masked */
 void hone_cpu_mask(
-    uint32_t allowed);           /* UINT32_MAX: all. Also read once from the environment variable HONE_CPU ("baseline", "avx2", "avx512") */
+    uint32_t allowed); /* UINT32_MAX: all. Also read once from the environment variable HONE_CPU ("baseline", "avx2", "avx512") */
 hone_status hone_cpu_check(void) HONE_CHECKED; /* BAD_INPUT where HONE_CPU names no level */
-const char *hone_cpu_name(void); /* "Intel(R) Xeon(R) …" or "" */
+const char *hone_cpu_name(void);               /* "Intel(R) Xeon(R) …" or "" */
 #endif

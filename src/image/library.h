@@ -27,19 +27,21 @@ hone_status hone_library_unbuilt(const char *package) HONE_CHECKED;
 #define HONE_LIBRARY_NAME(f) #f,
 #ifdef HONE_STATIC /* linked, not loaded */
 #define HONE_LIBRARY_HERE(f) f,
-#define HONE_LIBRARY_FOUND(CALLS) {CALLS(HONE_LIBRARY_HERE)}
+#define HONE_LIBRARY_FOUND(CALLS) \
+    { CALLS(HONE_LIBRARY_HERE) }
 enum { HONE_LIBRARY_IS = 1 };
 #else
-#define HONE_LIBRARY_FOUND(CALLS) {0}
+#define HONE_LIBRARY_FOUND(CALLS) \
+    { 0 }
 enum { HONE_LIBRARY_IS = 0 };
 #endif
-#define HONE_LIBRARY(CALLS, file_, package_)                                           \
-    static struct { CALLS(HONE_LIBRARY_SLOT) } lib = HONE_LIBRARY_FOUND(CALLS);        \
-    static const char *const library_names[] = {CALLS(HONE_LIBRARY_NAME)};             \
-    static hone_library library = {.file = file_,                                      \
-                                   .package = package_,                                \
-                                   .name = library_names,                              \
-                                   .slot = &lib,                                       \
-                                   .n = sizeof library_names / sizeof *library_names,  \
+#define HONE_LIBRARY(CALLS, file_, package_)                                          \
+    static struct { CALLS(HONE_LIBRARY_SLOT) } lib = HONE_LIBRARY_FOUND(CALLS);       \
+    static const char *const library_names[] = {CALLS(HONE_LIBRARY_NAME)};            \
+    static hone_library library = {.file = file_,                                     \
+                                   .package = package_,                               \
+                                   .name = library_names,                             \
+                                   .slot = &lib,                                      \
+                                   .n = sizeof library_names / sizeof *library_names, \
                                    .found = HONE_LIBRARY_IS};
 #endif

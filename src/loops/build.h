@@ -23,7 +23,15 @@ enum {
     HONE_XS_FIND       /* a: vector, b: wanted, c: what negatives count from */
 };
 
-typedef enum { HONE_VECTOR_ATTR, HONE_VECTOR_CONTENT, HONE_VECTOR_DIMS, HONE_VECTOR_RESHAPE, HONE_VECTOR_SQUEEZE, HONE_VECTOR_UNSQUEEZE, HONE_VECTOR_BROADCAST } hone_vector_kind;
+typedef enum {
+    HONE_VECTOR_ATTR,
+    HONE_VECTOR_CONTENT,
+    HONE_VECTOR_DIMS,
+    HONE_VECTOR_RESHAPE,
+    HONE_VECTOR_SQUEEZE,
+    HONE_VECTOR_UNSQUEEZE,
+    HONE_VECTOR_BROADCAST
+} hone_vector_kind;
 typedef struct {
     hone_vector_kind kind;
     int operand;           /* CONTENT, DIMS */
@@ -152,20 +160,20 @@ hone_dtype hone_build_type(hone_builder *, const hone_operand *);
 /* build_expr.c */
 int32_t hone_build_expr(hone_builder *, const hone_tree *, const hone_env *, int member);
 int32_t hone_build_pure(hone_builder *, const hone_tree *, const hone_env *, int member); /* must be made of parameters; an i64 or a real */
-int32_t hone_build_dim(hone_builder *, const char *name, int member, int line);      /* expression of a dim */
-int32_t hone_build_param(hone_builder *, int32_t x, const char *name);               /* → number of the parameter */
-int32_t hone_build_typed(hone_builder *, int32_t x, int type);                       /* converted to a strong type */
+int32_t hone_build_dim(hone_builder *, const char *name, int member, int line);           /* expression of a dim */
+int32_t hone_build_param(hone_builder *, int32_t x, const char *name);                    /* → number of the parameter */
+int32_t hone_build_typed(hone_builder *, int32_t x, int type);                            /* converted to a strong type */
 int32_t hone_build_x(hone_builder *, hone_x, bool pure);
 int32_t hone_build_int(hone_builder *, int64_t);
 int32_t hone_build_fn(hone_builder *, hone_fn, int32_t a, int32_t b, int32_t c);
 int32_t hone_build_select(hone_builder *, int32_t c, int32_t a, int32_t b);
 int32_t hone_build_vector_at(hone_builder *, int vector, const hone_tree *at, const hone_env *, int member);
 int hone_build_subscripts(hone_builder *, hone_tree *const *arg, int n, const hone_env *, int want, int line, int32_t *out);
-bool hone_build_const(const hone_builder *, int32_t x, double *value); /* a constant's value */
+bool hone_build_const(const hone_builder *, int32_t x, double *value);      /* a constant's value */
 int hone_build_spread(hone_builder *, const hone_tree *, const hone_env *); /* members an expression has; -1: no group in it */
 const hone_line *hone_build_short(const hone_builder *, const char *name, bool group);
 const hone_env *hone_build_lookup(const hone_env *, const char *name, bool group);
-int hone_build_vector(hone_builder *, const hone_tree *);                                       /* number of a vector, -1: the tree is none */
+int hone_build_vector(hone_builder *, const hone_tree *); /* number of a vector, -1: the tree is none */
 int hone_build_strings(const hone_builder *, const hone_tree *, const hone_env *, const char **out); /* 1: the tree is a known text */
 
 /* build_stage.c */

@@ -84,7 +84,8 @@ static int32_t settle(hone_builder *b, int32_t x) {
     if (!b->pure.at[x] || e->kind == HONE_X_CONST || e->kind == HONE_X_PARAM) return x;
     int type = e->type;
     int32_t p = hone_build_param(b, x, "");
-    int32_t y = hone_build_x(b, (hone_x){.kind = HONE_X_PARAM, .type = (uint8_t)(type == HONE_WEAK_REAL ? HONE_WEAK_REAL : HONE_I64), .a = p}, true);
+    int32_t y = hone_build_x(
+        b, (hone_x){.kind = HONE_X_PARAM, .type = (uint8_t)(type == HONE_WEAK_REAL ? HONE_WEAK_REAL : HONE_I64), .a = p}, true);
     return type == HONE_I32 ? hone_build_typed(b, y, HONE_I32) : y;
 }
 static bool pure_type(int t) { return t == HONE_I64 || t == HONE_I32 || t == HONE_WEAK_INT || t == HONE_WEAK_REAL; }
@@ -112,7 +113,8 @@ int32_t hone_build_typed(hone_builder *b, int32_t x, int type) {
         }
         return make_const(b, type, k);
     }
-    if (e.type == HONE_WEAK_REAL && !(b->pure.at[x] && (type == HONE_I64 || type == HONE_WEAK_INT))) { /* the whole weak tree takes the type */
+    if (e.type == HONE_WEAK_REAL &&
+        !(b->pure.at[x] && (type == HONE_I64 || type == HONE_WEAK_INT))) { /* the whole weak tree takes the type */
         if (b->pure.at[x] && e.kind != HONE_X_PARAM) x = settle(b, x), e = b->x.at[x];
         switch (e.kind) {
         case HONE_X_FN: {
@@ -336,11 +338,13 @@ int32_t hone_build_vector_at(hone_builder *b, int v, const hone_tree *at, const 
         if (!n.real && !hone_dim_is_number(n.i)) hone_build_later(b);
         return n.real ? real(b, n.f) : hone_build_int(b, n.i);
     }
-    return hone_build_x(
-        b,
-        (hone_x){
-            .kind = HONE_XS_VECTOR, .type = (uint8_t)(w->real ? HONE_WEAK_REAL : HONE_I64), .a = v, .b = hone_build_typed(b, x, HONE_I64), .c = -1},
-        true);
+    return hone_build_x(b,
+                        (hone_x){.kind = HONE_XS_VECTOR,
+                                 .type = (uint8_t)(w->real ? HONE_WEAK_REAL : HONE_I64),
+                                 .a = v,
+                                 .b = hone_build_typed(b, x, HONE_I64),
+                                 .c = -1},
+                        true);
 }
 
 /* ---- dims --------------------------------------------------------------------------------------------------------------------------- */
@@ -434,11 +438,13 @@ static int32_t find_dim(hone_builder *b, const char *name, int member, int line)
     if (l) {
         int v = hone_build_vector(b, l->expr); /* Y.. = reshape(…) */
         if (v >= 0 && group)
-            return hone_build_x(
-                b,
-                (hone_x){
-                    .kind = HONE_XS_VECTOR, .type = HONE_I64, .a = v, .b = hone_build_typed(b, hone_build_int(b, member), HONE_I64), .c = -1},
-                true);
+            return hone_build_x(b,
+                                (hone_x){.kind = HONE_XS_VECTOR,
+                                         .type = HONE_I64,
+                                         .a = v,
+                                         .b = hone_build_typed(b, hone_build_int(b, member), HONE_I64),
+                                         .c = -1},
+                                true);
         return hone_build_pure(b, l->expr, NULL, member);
     }
     if (!b->slots) {

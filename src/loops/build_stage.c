@@ -22,12 +22,16 @@ int32_t hone_build_index(hone_builder *b, const char *name, int32_t extent_x) {
     if (!hone_push(&b->index, i)) hone_build_memory(b);
     return b->index.n - 1;
 }
-static int32_t index_x(hone_builder *b, int32_t i) { return hone_build_x(b, (hone_x){.kind = HONE_X_INDEX, .type = HONE_I64, .a = i}, false); }
+static int32_t index_x(hone_builder *b, int32_t i) {
+    return hone_build_x(b, (hone_x){.kind = HONE_X_INDEX, .type = HONE_I64, .a = i}, false);
+}
 static int32_t visible(hone_builder *b, int32_t x) { /* a pure value, seen by an executor */
     if (!b->pure.at[x] || b->x.at[x].kind == HONE_X_CONST || b->x.at[x].kind == HONE_X_PARAM) return x;
     int t = b->x.at[x].type;
     int32_t p = hone_build_x(
-        b, (hone_x){.kind = HONE_X_PARAM, .type = (uint8_t)(t == HONE_WEAK_REAL ? HONE_WEAK_REAL : HONE_I64), .a = hone_build_param(b, x, "")}, true);
+        b,
+        (hone_x){.kind = HONE_X_PARAM, .type = (uint8_t)(t == HONE_WEAK_REAL ? HONE_WEAK_REAL : HONE_I64), .a = hone_build_param(b, x, "")},
+        true);
     return t == HONE_I32 ? hone_build_typed(b, p, HONE_I32) : p;
 }
 static int32_t final(hone_builder *b, int32_t x, int type) { /* type -1: its own */
@@ -511,7 +515,8 @@ static const hone_instance *pack_all(hone_builder *b) {
         if (tensor_to[k] >= 0) tensors[tensor_to[k]] = b->tensor.at[k];
     for (int k = 0; k < b->p->n_in + b->p->n_out; k++)
         if (b->operand_tensor[k] >= 0) b->operand_tensor[k] = tensor_to[b->operand_tensor[k]];
-    for (int k = 0; k < b->param.n; k++) is_real[k] = b->x.at[b->param.at[k]].type == HONE_WEAK_REAL || b->x.at[b->param.at[k]].type == HONE_F64;
+    for (int k = 0; k < b->param.n; k++)
+        is_real[k] = b->x.at[b->param.at[k]].type == HONE_WEAK_REAL || b->x.at[b->param.at[k]].type == HONE_F64;
     *s = (hone_solver){.x = KEEP(b->x),
                        .list = KEEP(b->list),
                        .param = KEEP(b->param),

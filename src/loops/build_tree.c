@@ -472,7 +472,8 @@ static int32_t binary(hone_builder *b, const hone_tree *t, const hone_env *e, in
         /* an absent operand's literal 0 in a sum, or literal 1 in a product, leaves the other side as it is */
         const hone_x *ex = b->x.at + x, *ey = b->x.at + y;
         if (ops[k].fn == HONE_FN_add && ex->kind == HONE_X_CONST && ex->type == HONE_WEAK_INT && ex->k.i64 == 0) return y;
-        if ((ops[k].fn == HONE_FN_add || ops[k].fn == HONE_FN_sub) && ey->kind == HONE_X_CONST && ey->type == HONE_WEAK_INT && ey->k.i64 == 0)
+        if ((ops[k].fn == HONE_FN_add || ops[k].fn == HONE_FN_sub) && ey->kind == HONE_X_CONST && ey->type == HONE_WEAK_INT &&
+            ey->k.i64 == 0)
             return x;
         if (ops[k].fn == HONE_FN_mul && ex->kind == HONE_X_CONST && ex->type == HONE_WEAK_INT && ex->k.i64 == 1) return y;
         if (ops[k].fn == HONE_FN_mul && ey->kind == HONE_X_CONST && ey->type == HONE_WEAK_INT && ey->k.i64 == 1) return x;
@@ -485,7 +486,8 @@ int32_t hone_build_expr(hone_builder *b, const hone_tree *t, const hone_env *e, 
     int32_t x = -1;
     switch (t->kind) {
     case HONE_T_NUMBER:
-        x = t->real ? hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = HONE_WEAK_REAL, .k.f64 = t->k.f}, true) : hone_build_int(b, t->k.i);
+        x = t->real ? hone_build_x(b, (hone_x){.kind = HONE_X_CONST, .type = HONE_WEAK_REAL, .k.f64 = t->k.f}, true)
+                    : hone_build_int(b, t->k.i);
         break;
     case HONE_T_INDEX:
     case HONE_T_NAME: x = name(b, t, e, member); break;

@@ -44,7 +44,9 @@ int64_t hone_vector_length(const hone_vector *all, int v, const hone_call *c) {
 /* Is number k (0 … r-1) in the vector, counting negatives from r? The place, -1 for no, -2 for not known. */
 static int64_t find(const hone_vector *all, int v, const hone_call *c, int64_t k, int64_t r) {
     int64_t n = hone_vector_length(all, v, c);
-    bool absent = all[v].kind == HONE_VECTOR_CONTENT ? !c->arg[all[v].operand].present : all[v].kind == HONE_VECTOR_ATTR ? !all[v].attr : false;
+    bool absent = all[v].kind == HONE_VECTOR_CONTENT ? !c->arg[all[v].operand].present
+                  : all[v].kind == HONE_VECTOR_ATTR  ? !all[v].attr
+                                                     : false;
     if (absent) return all[v].flag ? r - 1 - k : k;
     if (n < 0) return -2;
     const hone_dim *known = all[v].kind == HONE_VECTOR_CONTENT ? c->arg[all[v].operand].content : NULL;

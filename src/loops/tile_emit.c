@@ -357,13 +357,15 @@ static int emit_value(maker *m, const hone_x *x, int guard, hone_dtype raw) {
     case HONE_X_CAST: {
         const int a = emit(m, x->a, guard);
         return put_op(
-            m, (hone_tile_ins){.kind = HONE_TILE_OP, .op = m->code->ops->cast[m->w.in->x[x->a].type][x->type], .a = a, .b = -1, .c = -1}, width);
+            m, (hone_tile_ins){.kind = HONE_TILE_OP, .op = m->code->ops->cast[m->w.in->x[x->a].type][x->type], .a = a, .b = -1, .c = -1},
+            width);
     }
     case HONE_X_ROUND: {
         const int a = emit(m, x->a, guard);
         if (hone_dtypes[x->fn].bytes > 8)
             return hone_tile_fail(m, hone_fail(HONE_NOT_SUPPORTED, "rounding to %s", hone_dtypes[x->fn].name));
-        return put_op(m, (hone_tile_ins){.kind = HONE_TILE_ROUND, .ctype = x->type, .dtype = (uint8_t)x->fn, .a = a, .b = -1, .c = -1}, width);
+        return put_op(m, (hone_tile_ins){.kind = HONE_TILE_ROUND, .ctype = x->type, .dtype = (uint8_t)x->fn, .a = a, .b = -1, .c = -1},
+                      width);
     }
     default: return hone_tile_fail(m, hone_fail(HONE_BUG, "unknown kind of expression %d", x->kind));
     }
@@ -450,7 +452,8 @@ void hone_tile_emit_store(maker *m, int value, int ctype, hone_dtype raw) {
         const int32_t s = hone_know_sub(&m->w, NULL, k);
         if (hone_know_of(&m->w, s)->kind != HONE_KNOW_VALUE) continue;
         off = put_op(
-            m, (hone_tile_ins){.kind = HONE_TILE_MULADD, .a = off, .b = emit(m, s, -1), .c = -1, .k = m->place[st->tensor].stride[k] * bytes},
+            m,
+            (hone_tile_ins){.kind = HONE_TILE_MULADD, .a = off, .b = emit(m, s, -1), .c = -1, .k = m->place[st->tensor].stride[k] * bytes},
             3);
     }
     if (m->status) return;

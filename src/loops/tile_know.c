@@ -82,7 +82,8 @@ static range type_range(hone_dtype t) {
 
 bool hone_know_add(const hone_knows *w, int64_t *d, const hone_know *s, int64_t f) {
     int64_t t;
-    if (s->kind == HONE_KNOW_CONST) return !__builtin_mul_overflow(s->k.i64, f, &t) && !__builtin_add_overflow(d[w->n_slot], t, &d[w->n_slot]);
+    if (s->kind == HONE_KNOW_CONST)
+        return !__builtin_mul_overflow(s->k.i64, f, &t) && !__builtin_add_overflow(d[w->n_slot], t, &d[w->n_slot]);
     for (int k = 0; k <= w->n_slot; k++)
         if (__builtin_mul_overflow(s->affine[k], f, &t) || __builtin_add_overflow(d[k], t, &d[k])) return false;
     return true;

@@ -344,7 +344,8 @@ static void make(maker *m) {
         for (int k = 0; !st->identity && k < hone_know_subs(&m->w, NULL); k++) keep_arg(m, hone_know_sub(&m->w, NULL, k));
         for (int32_t k = 0; !st->identity && k < m->w.in->n_x; k++) /* what the subscripts load; a few forms too many do no harm */
             if (m->w.x[k].live && m->w.x[k].kind == HONE_KNOW_AFFINE) keep_affine(m, m->w.x[k].affine);
-            else if (m->w.x[k].live && m->w.x[k].kind == HONE_KNOW_VALUE && m->w.in->x[k].kind == HONE_X_LOAD) keep_access(m, m->w.in->x + k);
+            else if (m->w.x[k].live && m->w.x[k].kind == HONE_KNOW_VALUE && m->w.in->x[k].kind == HONE_X_LOAD)
+                keep_access(m, m->w.in->x + k);
         make_walk(m, 0, st->n_index, &code->out);
     }
     if (m->status) return;

@@ -210,7 +210,8 @@ static bool conv_floats(hone_matching *m) {
     if (!conv_of(m, &x, &w, &kernel) || (bias >= 0 && !addend_of(m, bias, kernel.dim[0], &a))) return false;
     const hone_vid in[] = {x.q, w.q, zero_of(m, &x), zero_of(m, &w)};
     if (bias >= 0) bias = real_bias(m, &a, kernel.dim[0], kernel.rank - 2);
-    return as_floats(m, hone_match_emit(m, "ConvInteger", HONE_MATCH_NEW, in, 4, n->attr, n->n_attr), unit_of(m, &x, &w, kernel.rank - 2), bias);
+    return as_floats(m, hone_match_emit(m, "ConvInteger", HONE_MATCH_NEW, in, 4, n->attr, n->n_attr), unit_of(m, &x, &w, kernel.rank - 2),
+                     bias);
 }
 
 /* ---- matrices ------------------------------------------------------------------------------------------------------------------------- */

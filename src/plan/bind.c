@@ -25,7 +25,8 @@ static bool wants(hone_binder *b, const hone_level *l, const hone_node *n) {
 }
 
 /* ---- nodes -------------------------------------------------------------------------------------------------------------------------- */
-static hone_status bind_view(hone_binder *b, hone_level *l, int k, const hone_node *n, const hone_fact *const *in, hone_fact *out, bool *done) {
+static hone_status bind_view(hone_binder *b, hone_level *l, int k, const hone_node *n, const hone_fact *const *in, hone_fact *out,
+                             bool *done) {
     *done = false;
     if (n->n_in == 0 || n->in[0] < 0 || l->var[n->in[0]].fact.tag != HONE_TAG_TENSOR) return HONE_OK;
     hone_bound_var *x = l->var + n->in[0];
@@ -65,8 +66,8 @@ static hone_status bind_view(hone_binder *b, hone_level *l, int k, const hone_no
     return HONE_OK;
 }
 /* Steps of an instance whose tensors are placed. `id`: the var of each tensor, -1 a temporary. `f`: its formula, or NULL. */
-static hone_status bind_steps(hone_binder *b, hone_level *l, int k, const hone_node *n, const hone_instance *in, const hone_param *p, hone_bound t,
-                              const hone_vid *id, const hone_formula *f) {
+static hone_status bind_steps(hone_binder *b, hone_level *l, int k, const hone_node *n, const hone_instance *in, const hone_param *p,
+                              hone_bound t, const hone_vid *id, const hone_formula *f) {
     bool *known = f ? NULL : HONE_NEW_N(b->scratch, bool, in->n_tensor + 1);
     if (!f && !known) return no_memory();
     for (int q = 0; q < in->n_tensor && !f; q++) known[q] = id[q] >= 0 && hone_graph_known(l->c->graph, id[q]);
@@ -373,10 +374,10 @@ static hone_status bind_branch(hone_binder *b, hone_level *l, int k, const hone_
     else return HONE_OK;
     hone_compiled *body = l->c->body[k][yes ? 0 : 1];
     hone_level inner = {.c = body,
-                   .outer = l,
-                   .var = hone_arena_raw(b->scratch, sizeof *inner.var * (size_t)(body->graph->var.n + 1)),
-                   .values = l->values,
-                   .empty = l->empty};
+                        .outer = l,
+                        .var = hone_arena_raw(b->scratch, sizeof *inner.var * (size_t)(body->graph->var.n + 1)),
+                        .values = l->values,
+                        .empty = l->empty};
     if (!inner.var) return no_memory();
     hone_bind_begin(&inner);
     for (int q = body->graph->n_formal; q < body->graph->in.n; q++) {

@@ -91,7 +91,8 @@ hone_status hone_bind_place_rows(hone_binder *, hone_level *, hone_vid, hone_bou
 /* A copy of `from` with the strides of `to` (both placed, equal shapes). */
 hone_status hone_bind_copy(hone_binder *, const hone_level *, int node, const hone_bound_var *from, const hone_bound_var *to) HONE_CHECKED;
 /* The same where `to` may run on in few elements at a time (channels that are shuffled): then a copy for each of them, in rows of `from`. */
-hone_status hone_bind_copy_apart(hone_binder *, const hone_level *, int node, const hone_bound_var *from, const hone_bound_var *to) HONE_CHECKED;
+hone_status hone_bind_copy_apart(hone_binder *, const hone_level *, int node, const hone_bound_var *from,
+                                 const hone_bound_var *to) HONE_CHECKED;
 /* A dense copy in its stead, where it is not dense. */
 hone_status hone_bind_dense(hone_binder *, const hone_level *, int node, hone_bound_var *) HONE_CHECKED;
 /* ---- function.c: a host op by the function of the device that it is placed on. *done false: it has none for it ----------------------------- */
@@ -105,7 +106,8 @@ int hone_bind_space(const hone_binder *, hone_ref);
 void hone_bind_on(hone_binder *, int unit);
 /* The unit of a node: as it was placed, but for what the device refuses, strings, and small results of constants, which are computed while the plan is made. instance:
    NULL, a view. */
-hone_status hone_bind_choose(hone_binder *, const hone_level *, const hone_node *, const hone_instance *, const hone_fact *out) HONE_CHECKED;
+hone_status hone_bind_choose(hone_binder *, const hone_level *, const hone_node *, const hone_instance *,
+                             const hone_fact *out) HONE_CHECKED;
 /* Where a var lies in the memory of the unit that is bound: it is copied there, once, where it must be. May make the var dense. */
 hone_status hone_bind_bring(hone_binder *, hone_level *, int node, hone_vid, hone_ref *out) HONE_CHECKED;
 /* Bytes without gaps, from one memory to another. */

@@ -40,7 +40,8 @@ static hone_status run(const hone_binder *b, int step0) {
     host->row->close(q);
     return s;
 }
-hone_status hone_bind_once(hone_binder *b, const hone_level *l, const hone_instance *in, hone_bound t, const hone_vid *id, int step0, int patch0) {
+hone_status hone_bind_once(hone_binder *b, const hone_level *l, const hone_instance *in, hone_bound t, const hone_vid *id, int step0,
+                           int patch0) {
     if (!decided(b, l, in, t, id, step0)) return HONE_OK;
     const int own0 = b->own.n;
     const int n = b->steps.patch.n - patch0;

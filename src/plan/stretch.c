@@ -198,12 +198,12 @@ hone_status hone_bind(const hone_compiled *c, const hone_fact *input, const hone
         return hone_fail(HONE_NOT_SUPPORTED, "more than %d shapes depend on computed data", HONE_MAX_CUTS);
     hone_plan *p = hone_alloc(sizeof *p);
     hone_binder b = {.how = how,
-                .cut = -1,
-                .after = after,
-                .packs = c->packs,
-                .units = how.units ? how.units : &hone_units_cpu,
-                .n_in = g->in.n,
-                .n_out = g->out.n};
+                     .cut = -1,
+                     .after = after,
+                     .packs = c->packs,
+                     .units = how.units ? how.units : &hone_units_cpu,
+                     .n_in = g->in.n,
+                     .n_out = g->out.n};
     hone_status s = HONE_OK;
     hone_bench *bench = atomic_exchange(c->bench, NULL);
     if (!bench) bench = hone_alloc(sizeof *bench);

@@ -20,8 +20,8 @@ hone_status hone_quant_cache_write(const hone_quant_plan *p, const char *path, u
     hone_text_put(&t, "hone calibration 1 %016llx %d\n", (unsigned long long)key, p->class.n);
     for (int k = 0; k < p->class.n; k++) {
         const hone_histogram *h = p->class.at[k].seen;
-        hone_text_put(&t, "tensor %.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g %d ", h->low, h->width, h->zeros, h->seen, h->odd, h->least, h->most,
-                      h->sum_least, h->sum_most, h->samples);
+        hone_text_put(&t, "tensor %.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g %d ", h->low, h->width, h->zeros, h->seen, h->odd,
+                      h->least, h->most, h->sum_least, h->sum_most, h->samples);
         hone_text_json(&t, p->graph->var.at[p->class.at[k].var].name);
         int first = 0, last = HONE_QUANT_BINS;
         while (first < last && h->bin[first] == 0) first++;
@@ -70,7 +70,8 @@ static bool read_channels(reader *r, hone_quant_class *c) {
     c->least = c->most = NULL, c->channels = 0;
     if (!r->good) return true;
     const int64_t count = n > 0 ? (int64_t)n : 0;
-    if (count && (!(c->least = hone_alloc(sizeof(float) * (size_t)count)) || !(c->most = hone_alloc(sizeof(float) * (size_t)count)))) return false;
+    if (count && (!(c->least = hone_alloc(sizeof(float) * (size_t)count)) || !(c->most = hone_alloc(sizeof(float) * (size_t)count))))
+        return false;
     for (int64_t i = 0; i < count && r->good; i++) c->least[i] = (float)number(r), c->most[i] = (float)number(r);
     if (r->good) c->axis = (int)axis, c->channels = n > 0 ? count : (int64_t)n;
     line_end(r);

@@ -7,7 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_BYTES = 32 << 20 /* of tensors that are kept at once, where their sizes are known */, UNKNOWN_BYTES = 1 << 20, MOST_READERS = 3 };
+enum {
+    MOST_BYTES = 32 << 20 /* of tensors that are kept at once, where their sizes are known */,
+    UNKNOWN_BYTES = 1 << 20,
+    MOST_READERS = 3
+};
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
 
@@ -73,7 +77,8 @@ static void count_macs(hone_quant_plan *p, hone_vid v, const hone_value *x) {
     for (int k = 0; k < p->layer.n; k++)
         if (p->layer.at[k].x == v) p->layer.at[k].macs = macs_of(p, p->layer.at + k, x);
 }
-static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, const hone_vid *tap, int n_tap, const int64_t *sample, int n, double begin, double share) {
+static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, const hone_vid *tap, int n_tap, const int64_t *sample, int n,
+                             double begin, double share) {
     hone_quant_run *run = NULL;
     hone_value **in = hone_alloc(sizeof *in * (size_t)(p->graph->in.n + 1)), **out = hone_alloc(sizeof *out * (size_t)(n_tap + 1));
     hone_status s = in && out ? HONE_OK : no_memory();
@@ -116,7 +121,8 @@ hone_status hone_quant_calibrate(const hone_quant_job *job, hone_quant_plan *p, 
     for (int k = 0; k < p->class.n && !s; k++) {
         const hone_histogram *h = p->class.at[k].seen;
         if (h->odd > 0 && h->odd == h->seen)
-            s = hone_fail(HONE_BAD_INPUT, "tensor '%s' is NaN or infinite in all samples: nothing can be learned of its range", p->graph->var.at[p->class.at[k].var].name);
+            s = hone_fail(HONE_BAD_INPUT, "tensor '%s' is NaN or infinite in all samples: nothing can be learned of its range",
+                          p->graph->var.at[p->class.at[k].var].name);
     }
     return s;
 }
@@ -137,7 +143,10 @@ typedef hone_vec(trial) trials;
 typedef hone_vec(hone_vid) vids;
 
 /* Sum of squares of a tensor, in f32. */
-static hone_vid power(hone_graph *g, const hone_library *lib, hone_vid v) { return hone_quant_emit(g, lib, "ReduceSumSquare", "power", &v, 1, (const hone_attr[]){{.name = "keepdims", .kind = HONE_ATTR_INT, .n = 1, .i = (const int64_t[]){0}}}, 1); }
+static hone_vid power(hone_graph *g, const hone_library *lib, hone_vid v) {
+    return hone_quant_emit(g, lib, "ReduceSumSquare", "power", &v, 1,
+                           (const hone_attr[]){{.name = "keepdims", .kind = HONE_ATTR_INT, .n = 1, .i = (const int64_t[]){0}}}, 1);
+}
 static bool near(hone_range a, hone_range b) {
     const double span = a.high - a.low;
     return fabs(a.low - b.low) <= 0.01 * span && fabs(a.high - b.high) <= 0.01 * span;
@@ -149,7 +158,9 @@ static int readers(const hone_quant_plan *p, int class, int *out) {
         for (int k = 0; k < p->n_node && n < MOST_READERS; k++) {
             const hone_node *node = p->graph->node.at[k];
             bool reads = false;
-            if (p->moves[k] || (p->layer_of[k] >= 0) != (layers == 1) || node->n_body || node->n_out != 1 || node->program->runs != HONE_RUNS_PROGRAM) continue;
+            if (p->moves[k] || (p->layer_of[k] >= 0) != (layers == 1) || node->n_body || node->n_out != 1 ||
+                node->program->runs != HONE_RUNS_PROGRAM)
+                continue;
             if (p->graph->var.at[node->out[0]].dtype != HONE_DTYPE_F32) continue;
             for (int i = 0; i < node->n_in; i++) reads |= node->in[i] >= 0 && p->class_of[node->in[i]] == class;
             if (reads) out[n++] = k;
@@ -175,21 +186,24 @@ static bool try_ranges(const hone_quant_job *job, hone_quant_plan *p, hone_graph
             if (node->n_in > 64) continue;
             for (int i = 0; i < node->n_in; i++) {
                 in[i] = node->in[i];
-                if (in[i] >= 0 && p->class_of[in[i]] == class && (in[i] = hone_quant_pair(g, job->library, in[i], &grid, p->dtype)) < 0) return false;
+                if (in[i] >= 0 && p->class_of[in[i]] == class && (in[i] = hone_quant_pair(g, job->library, in[i], &grid, p->dtype)) < 0)
+                    return false;
             }
             /* attributes are those of the first graph, which outlives this one */
             const hone_vid z = hone_graph_var(g, "trial");
             hone_node *made = z < 0 ? NULL : hone_graph_node(g, node->program, node->name, in, node->n_in, &z, 1);
             if (!made) return false;
             made->attr = node->attr, made->n_attr = node->n_attr;
-            const hone_vid d = hone_quant_emit(g, job->library, "Sub", "off", (const hone_vid[]){z, y}, 2, NULL, 0), off = d < 0 ? -1 : power(g, job->library, d),
-                           all = power(g, job->library, y);
-            if (off < 0 || all < 0 || !hone_push(out, off) || !hone_push(out, all) || !hone_push(t, ((trial){class, o, reader[k]}))) return false;
+            const hone_vid d = hone_quant_emit(g, job->library, "Sub", "off", (const hone_vid[]){z, y}, 2, NULL, 0),
+                           off = d < 0 ? -1 : power(g, job->library, d), all = power(g, job->library, y);
+            if (off < 0 || all < 0 || !hone_push(out, off) || !hone_push(out, all) || !hone_push(t, ((trial){class, o, reader[k]})))
+                return false;
         }
     }
     return true;
 }
-static hone_status run_trials(const hone_quant_job *job, hone_quant_plan *p, const trials *t, hone_quant_run *run, const int64_t *sample, int n) {
+static hone_status run_trials(const hone_quant_job *job, hone_quant_plan *p, const trials *t, hone_quant_run *run, const int64_t *sample,
+                              int n) {
     hone_value **in = hone_alloc(sizeof *in * (size_t)(p->graph->in.n + 1)), **out = hone_alloc(sizeof *out * (size_t)(2 * t->n + 1));
     double *sum = hone_alloc(sizeof *sum * (size_t)(2 * t->n + 1));
     hone_status s = in && out && sum ? HONE_OK : no_memory();

@@ -19,7 +19,7 @@ hone_vid hone_quant_put(hone_quant_edit *, const char *op, const char *name, con
 void hone_quant_put_all(hone_quant_edit *, const char *op, const char *name, const hone_vid *in, int n_in, const hone_vid *out, int n_out,
                         const hone_attr *, int n_attr);
 hone_vid hone_quant_cast(hone_quant_edit *, hone_vid from, hone_vid out, hone_dtype);
-hone_vid hone_quant_like(hone_quant_edit *, hone_vid, hone_dtype);                  /* a new var of the same shape and another type */
+hone_vid hone_quant_like(hone_quant_edit *, hone_vid, hone_dtype);                   /* a new var of the same shape and another type */
 hone_vid hone_quant_constant(hone_quant_edit *, const char *name, hone_value *take); /* NULL: no memory */
 /* The new list in place, shapes inferred; or the first failure, and the graph is only good to be destroyed. Frees what the edit holds. */
 hone_status hone_quant_edit_close(hone_quant_edit *) HONE_CHECKED;

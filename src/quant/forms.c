@@ -9,12 +9,8 @@ static const struct {
     hone_quant_form *run;
     bool needs_data;
 } forms[] = {
-    {"static", hone_quant_static, true},
-    {"weights", hone_quant_weights, false},
-    {"dynamic", hone_quant_dynamic, false},
-    {"f16", hone_quant_f16, false},
-    {"bf16", hone_quant_bf16, false},
-    {0},
+    {"static", hone_quant_static, true}, {"weights", hone_quant_weights, false}, {"dynamic", hone_quant_dynamic, false},
+    {"f16", hone_quant_f16, false},      {"bf16", hone_quant_bf16, false},       {0},
 };
 
 hone_status hone_quant_form_find(const char *name, hone_quant_form **out, bool *needs_data) {

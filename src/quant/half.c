@@ -21,26 +21,29 @@ typedef struct {
     const hone_quant_job *job;
     hone_graph *graph;
     hone_dtype type;
-    int n;         /* vars that there were */
-    uint8_t *in;   /* a node */
-    double *above; /* a var: the largest magnitude that samples showed; 0: none did */
+    int n;                   /* vars that there were */
+    uint8_t *in;             /* a node */
+    double *above;           /* a var: the largest magnitude that samples showed; 0: none did */
     hone_vid *half, *stored; /* a var: its f16 form; a constant: stored in halves and made f32 again. -1: not made yet */
-    hone_text kept; /* JSON of nodes that stay f32, and why */
+    hone_text kept;          /* JSON of nodes that stay f32, and why */
     int n_kept, n_half;
 } halving;
 
 /* ---- which nodes ---------------------------------------------------------------------------------------------------------------------- */
 static const char *const products[] = {"MatMul", "Gemm", "Conv", "ConvTranspose", NULL};
 static const char *const cells[] = {"LSTM", "GRU", "RNN", NULL}; /* long sums: their weights are stored in halves only */
-static const char *const between[] = {"Relu",    "LeakyRelu", "Clip",     "Add",       "Mul",    "MaxPool", "Reshape", "Transpose",    "Squeeze",
-                                      "Flatten", "Unsqueeze", "Identity", "Concat",    "Slice",  "Split",   "Expand",  "DepthToSpace", "Pad",
+static const char *const between[] = {"Relu",    "LeakyRelu", "Clip",      "Add",         "Mul",          "MaxPool",
+                                      "Reshape", "Transpose", "Squeeze",   "Flatten",     "Unsqueeze",    "Identity",
+                                      "Concat",  "Slice",     "Split",     "Expand",      "DepthToSpace", "Pad",
                                       "PRelu",   "Sigmoid",   "HardSwish", "HardSigmoid", "SpaceToDepth", NULL};
 static bool listed(const hone_node *n, const char *const *list) {
     for (; *list; list++)
         if (hone_quant_is(n, *list)) return true;
     return false;
 }
-static bool is_f32(const halving *h, hone_vid v) { return v >= 0 && h->graph->var.at[v].tag == HONE_TAG_TENSOR && h->graph->var.at[v].dtype == HONE_DTYPE_F32; }
+static bool is_f32(const halving *h, hone_vid v) {
+    return v >= 0 && h->graph->var.at[v].tag == HONE_TAG_TENSOR && h->graph->var.at[v].dtype == HONE_DTYPE_F32;
+}
 static const char *misfit(const halving *h, const hone_value *v) { /* why a constant cannot be f16; NULL: it can */
     const float *at = v->data;
     float top = 0;
@@ -65,7 +68,7 @@ static bool fits(halving *h, const hone_node *n, bool tell) {
     for (int k = 0; k < n->n_in + n->n_out; k++) {
         const hone_vid v = k < n->n_in ? n->in[k] : n->out[k - n->n_in];
         if (!is_f32(h, v)) continue;
-        const char *why = g->var.at[v].value ? misfit(h, g->var.at[v].value)
+        const char *why = g->var.at[v].value                                ? misfit(h, g->var.at[v].value)
                           : h->type == HONE_DTYPE_F16 && h->above[v] > near ? "came near f16's largest number, 65504, on the samples"
                                                                             : NULL;
         if (why && tell) stays(h, n, g->var.at[v].name, why);
@@ -232,8 +235,10 @@ static hone_status halve(hone_quant_job *job, hone_dtype type) {
     if (!s) s = measure(&h);
     if (!s) choose(&h);
     if (!s && !h.n_half && !h.n_kept)
-        s = hone_fail(HONE_NOT_SUPPORTED, "model '%s' has no product, convolution or table with constant weights of f32 outside of bodies: nothing to store in halves",
-                      job->model);
+        s = hone_fail(
+            HONE_NOT_SUPPORTED,
+            "model '%s' has no product, convolution or table with constant weights of f32 outside of bodies: nothing to store in halves",
+            job->model);
     if (!s) s = rewrite(&h);
     hone_text_put(job->report, ", \"type\": \"%s\", \"in_halves\": %d, \"kept\": [%s]", hone_dtypes[type].name, h.n_half,
                   h.kept.text ? h.kept.text : "");

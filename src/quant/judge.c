@@ -15,8 +15,8 @@ typedef struct {
 static double at(const hone_value *v, int64_t k) { return v->dtype == HONE_DTYPE_F32 ? ((const float *)v->data)[k] : hone_value_f64(v, k); }
 static compared compare(const hone_value *want, const hone_value *got) {
     compared c = {.noise = 1};
-    if (!want || !got || want->tag != HONE_TAG_TENSOR || got->tag != HONE_TAG_TENSOR || want->dtype == HONE_DTYPE_STRING || want->rank != got->rank ||
-        memcmp(want->dim, got->dim, sizeof *want->dim * (size_t)want->rank) != 0)
+    if (!want || !got || want->tag != HONE_TAG_TENSOR || got->tag != HONE_TAG_TENSOR || want->dtype == HONE_DTYPE_STRING ||
+        want->rank != got->rank || memcmp(want->dim, got->dim, sizeof *want->dim * (size_t)want->rank) != 0)
         return c;
     const int64_t n = hone_value_count(want), last = want->rank ? want->dim[want->rank - 1] : 1;
     const int64_t kinds = want->rank >= 3 && last >= 2 && last <= MOST_KINDS && n / last >= 32 ? last : 1;
@@ -118,7 +118,8 @@ hone_status hone_quant_metric_find(const hone_quantizing *wish, hone_quant_metri
     if (wish->measure) out->name = "measure";
     for (size_t k = 0; k < sizeof names / sizeof *names && wish->metric; k++)
         if (!strcmp(names[k], wish->metric)) out->name = names[k];
-    if (wish->metric && (!out->name || !strcmp(out->name, "measure"))) return hone_fail(HONE_BAD_INPUT, "metric '%s': there are top1, cosine, mse and sqnr", wish->metric);
+    if (wish->metric && (!out->name || !strcmp(out->name, "measure")))
+        return hone_fail(HONE_BAD_INPUT, "metric '%s': there are top1, cosine, mse and sqnr", wish->metric);
     if (!(wish->max_drop == wish->max_drop)) return hone_fail(HONE_BAD_INPUT, "max_drop is not a number");
     if (out->name && !strcmp(out->name, "sqnr")) out->limit = -wish->max_drop;
     return HONE_OK;

@@ -5,7 +5,8 @@
 #include "quant/quant.h"
 
 typedef struct {
-    double noise;  /* power of the difference as a share of the outputs' power: the mean over outputs; columns far smaller than the largest count by themselves */
+    double
+        noise; /* power of the difference as a share of the outputs' power: the mean over outputs; columns far smaller than the largest count by themselves */
     double cosine; /* mean over samples and outputs */
     double mse;    /* likewise, in the outputs' own units */
     double top1;   /* share of rows of the first output whose largest element is the same; NaN: it has no rows of classes */
@@ -21,7 +22,8 @@ typedef struct {
     int n_in, n_out;
 } hone_quant_judge;
 /* The float graph's answers. */
-hone_status hone_quant_judge_open(const hone_quant_job *, const hone_graph *, const int64_t *sample, int n, hone_quant_judge *out) HONE_CHECKED;
+hone_status hone_quant_judge_open(const hone_quant_job *, const hone_graph *, const int64_t *sample, int n,
+                                  hone_quant_judge *out) HONE_CHECKED;
 void hone_quant_judge_close(hone_quant_judge *);
 /* Takes the graph. On the first `most` samples; 0: all. */
 hone_status hone_quant_judge_graph(const hone_quant_judge *, hone_graph *take, int most, hone_quant_score *out) HONE_CHECKED;

@@ -87,7 +87,9 @@ hone_vid hone_quant_result(const hone_quant_plan *p, const hone_quant_layer *l) 
 }
 
 /* ---- which tensors are rounded ------------------------------------------------------------------------------------------------------------- */
-static bool rounds(const hone_quant_plan *p, hone_vid v) { return v >= 0 && p->graph->var.at[v].dtype == HONE_DTYPE_F32 && !p->graph->var.at[v].value; }
+static bool rounds(const hone_quant_plan *p, hone_vid v) {
+    return v >= 0 && p->graph->var.at[v].dtype == HONE_DTYPE_F32 && !p->graph->var.at[v].value;
+}
 void hone_quant_plan_mark(const hone_quant_plan *p, uint8_t *on) {
     const hone_graph *g = p->graph;
     memset(on, 0, (size_t)p->n_var);
@@ -166,10 +168,14 @@ static const struct {
     const char *name;
     hone_dtype dtype;
     int32_t lowest, highest;
-} kinds[] = {{"u8", HONE_DTYPE_U8, 0, 255}, {"s8", HONE_DTYPE_I8, -128, 127}, {"u16", HONE_DTYPE_U16, 0, 65535}, {"s16", HONE_DTYPE_I16, -32768, 32767}};
+} kinds[] = {{"u8", HONE_DTYPE_U8, 0, 255},
+             {"s8", HONE_DTYPE_I8, -128, 127},
+             {"u16", HONE_DTYPE_U16, 0, 65535},
+             {"s16", HONE_DTYPE_I16, -32768, 32767}};
 
 hone_status hone_quant_plan_make(hone_graph *g, const hone_quantizing *wish, hone_quant_plan *out) {
-    hone_quant_plan p = {.graph = g, .n_var = g->var.n, .n_node = g->node.n, .per_tensor = wish->per_tensor != 0, .rounds_sums = wish->portable != 0};
+    hone_quant_plan p = {
+        .graph = g, .n_var = g->var.n, .n_node = g->node.n, .per_tensor = wish->per_tensor != 0, .rounds_sums = wish->portable != 0};
     const char *kind = wish->activations ? wish->activations : "u8";
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         if (!strcmp(kinds[k].name, kind)) p.dtype = kinds[k].dtype, p.lowest = kinds[k].lowest, p.highest = kinds[k].highest;
@@ -184,8 +190,8 @@ hone_status hone_quant_plan_make(hone_graph *g, const hone_quantizing *wish, hon
         hone_quant_layer l;
         const hone_node *n = g->node.at[k];
         if (is(n, "QuantizeLinear") || is(n, "DequantizeLinear") || is(n, "QLinearConv"))
-            s = hone_fail(HONE_BAD_INPUT, "node '%s' (%s): the model is quantized already; quantize the float model that it was made of", n->name,
-                          n->program->name);
+            s = hone_fail(HONE_BAD_INPUT, "node '%s' (%s): the model is quantized already; quantize the float model that it was made of",
+                          n->name, n->program->name);
         p.layer_of[k] = -1;
         const int moved = moved_by(g, n);
         p.moves[k] = (uint8_t)(moved > 255 ? 0 : moved);
@@ -195,8 +201,10 @@ hone_status hone_quant_plan_make(hone_graph *g, const hone_quantizing *wish, hon
         if (!hone_push(&p.layer, l)) s = hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
     }
     if (!s && !p.layer.n)
-        s = hone_fail(HONE_BAD_INPUT, "graph '%s' has no layer that can be quantized: no Conv, MatMul or Gemm of f32 with constant weights outside of bodies",
-                      g->name);
+        s = hone_fail(
+            HONE_BAD_INPUT,
+            "graph '%s' has no layer that can be quantized: no Conv, MatMul or Gemm of f32 with constant weights outside of bodies",
+            g->name);
     if (!s) s = find_classes(&p);
     if (s) hone_quant_plan_free(&p);
     else *out = p;

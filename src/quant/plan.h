@@ -18,21 +18,21 @@
 typedef struct {
     int node; /* in the settled graph */
     hone_vid x, w, b, y;
-    int axis;      /* of w: output channels */
+    int axis; /* of w: output channels */
     bool conv;
     bool depthwise;
-    bool stays;      /* f32 … */
-    const char *why; /* … because of this; lives for ever */
-    double macs;     /* a sample; 0: not known */
-    double noise;    /* of the model's outputs when this layer alone is integers: a share of their power; < 0: not measured */
+    bool stays;                 /* f32 … */
+    const char *why;            /* … because of this; lives for ever */
+    double macs;                /* a sample; 0: not known */
+    double noise;               /* of the model's outputs when this layer alone is integers: a share of their power; < 0: not measured */
     hone_value *bytes, *scales; /* of its weights, kept from one rewriting to the next; NULL: not yet */
 } hone_quant_layer;
 
-typedef struct { /* tensors with one grid */
-    hone_vid var;  /* one of them, for its name */
+typedef struct {  /* tensors with one grid */
+    hone_vid var; /* one of them, for its name */
     hone_histogram *seen;
     hone_range range;
-    int observer;            /* that it came from; -1: none yet */
+    int observer;                 /* that it came from; -1: none yet */
     double error[HONE_OBSERVERS]; /* behind the nodes that read it, as a share of their power; NaN: not tried */
     /* Of the operand of layers, where it has channels of its own (repair.c): the extremes of each, and the unit that it is divided by before it is rounded; the layer's weights are
        multiplied by it. NULL: not known, or all 1 */
@@ -71,7 +71,8 @@ bool hone_quant_layers_alone(const hone_quant_plan *, hone_vid v);
 hone_status hone_quant_rewrite(hone_quant_plan *, const hone_library *, hone_graph **out) HONE_CHECKED;
 hone_grid hone_quant_plan_grid(const hone_quant_plan *, int class);
 /* A node of ai.onnx at the end of g, with one new result; -1: no memory or no such op. */
-hone_vid hone_quant_emit(hone_graph *g, const hone_library *, const char *op, const char *name, const hone_vid *in, int n_in, const hone_attr *attr, int n_attr);
+hone_vid hone_quant_emit(hone_graph *g, const hone_library *, const char *op, const char *name, const hone_vid *in, int n_in,
+                         const hone_attr *attr, int n_attr);
 /* x rounded to a grid and back. */
 hone_vid hone_quant_pair(hone_graph *g, const hone_library *, hone_vid x, const hone_grid *, hone_dtype);
 hone_vid hone_quant_number(hone_graph *g, const char *name, hone_dtype, double);

@@ -29,12 +29,12 @@ typedef struct {
     const char *model; /* its name, for messages */
     hone_quant_runner runner;
     hone_graph *result; /* out: what is written, where it is not `graph` itself; it may share with that */
-    hone_text *report; /* JSON: a form puts members into an open object, each with ", " before it */
+    hone_text *report;  /* JSON: a form puts members into an open object, each with ", " before it */
 } hone_quant_job;
 
 typedef hone_status hone_quant_form(hone_quant_job *);
 hone_quant_form hone_quant_weights, hone_quant_dynamic; /* weights.c */
-hone_quant_form hone_quant_f16, hone_quant_bf16; /* half.c */
+hone_quant_form hone_quant_f16, hone_quant_bf16;        /* half.c */
 /* The row of a form; NULL is the first. *needs_data: whether it does anything without samples. */
 hone_status hone_quant_form_find(const char *name, hone_quant_form **out, bool *needs_data) HONE_CHECKED;
 

@@ -42,9 +42,10 @@ static bool fits(const hone_quant_plan *p, int class) {
         const hone_value *w = p->graph->var.at[l->w].value;
         if (p->class_of[l->x] != class) continue;
         if (l->stays || l->x != c->var) return false;
-        if (l->depthwise ? w->dim[0] % c->channels != 0 || hone_attr_int(p->graph->node.at[l->node]->attr, p->graph->node.at[l->node]->n_attr, "group", 1) != c->channels
-            : l->conv ? w->dim[1] != c->channels
-                      : w->dim[l->axis ? 0 : 1] != c->channels)
+        if (l->depthwise ? w->dim[0] % c->channels != 0 || hone_attr_int(p->graph->node.at[l->node]->attr,
+                                                                         p->graph->node.at[l->node]->n_attr, "group", 1) != c->channels
+            : l->conv    ? w->dim[1] != c->channels
+                         : w->dim[l->axis ? 0 : 1] != c->channels)
             return false;
     }
     return true;
@@ -52,7 +53,8 @@ static bool fits(const hone_quant_plan *p, int class) {
 /* *made false: there is nothing to even out. */
 static hone_status make_units(hone_quant_plan *p, int class, bool *made) {
     hone_quant_class *c = p->class.at + class;
-    float *weights = hone_alloc(sizeof *weights * (size_t)c->channels), *unit = hone_alloc(sizeof *unit * (size_t)c->channels), least = INFINITY, most = 0;
+    float *weights = hone_alloc(sizeof *weights * (size_t)c->channels), *unit = hone_alloc(sizeof *unit * (size_t)c->channels),
+          least = INFINITY, most = 0;
     bool depthwise = false;
     *made = false;
     if (!weights || !unit) {
@@ -97,7 +99,7 @@ hone_status hone_quant_repair(hone_quant_search *q) {
     hone_quant_plan *p = q->plan;
     hone_status s = HONE_OK;
     int kept = 0, tried = 0;
-    for (int class = 0; class < p->class.n && !s; class++) {
+    for (int class = 0; class < p->class.n && !s; class ++) {
         hone_quant_score without = {0}, with = {0};
         bool made = false;
         alone(p, class);

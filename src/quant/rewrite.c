@@ -20,8 +20,8 @@ typedef struct {
     bool failed;
 } rewriting;
 
-hone_vid hone_quant_emit(hone_graph *g, const hone_library *lib, const char *op, const char *name, const hone_vid *in, int n_in, const hone_attr *attr,
-                         int n_attr) {
+hone_vid hone_quant_emit(hone_graph *g, const hone_library *lib, const char *op, const char *name, const hone_vid *in, int n_in,
+                         const hone_attr *attr, int n_attr) {
     const hone_program *row = hone_library_find(lib, "", op);
     const hone_vid y = row ? hone_graph_var(g, name) : -1;
     hone_node *n = y >= 0 ? hone_graph_node(g, row, name, in, n_in, &y, 1) : NULL;
@@ -138,9 +138,11 @@ static hone_vid constant(rewriting *r, const char *name, hone_value *q, hone_val
     }
     const hone_attr at = {.name = "axis", .kind = HONE_ATTR_INT, .n = 1, .i = (const int64_t[]){axis}};
     snprintf(text, sizeof text, "%.200s_q", name);
-    const hone_vid in[3] = {hone_graph_const(r->g, text, q), hone_graph_const(r->g, "scale", scales), hone_graph_const(r->g, "zero", zeros)};
+    const hone_vid in[3] = {hone_graph_const(r->g, text, q), hone_graph_const(r->g, "scale", scales),
+                            hone_graph_const(r->g, "zero", zeros)};
     snprintf(text, sizeof text, "%.200s_dq", name);
-    return in[0] < 0 || in[1] < 0 || in[2] < 0 ? -1 : hone_quant_emit(r->g, r->lib, "DequantizeLinear", text, in, 3, &at, scales->rank ? 1 : 0);
+    return in[0] < 0 || in[1] < 0 || in[2] < 0 ? -1
+                                               : hone_quant_emit(r->g, r->lib, "DequantizeLinear", text, in, 3, &at, scales->rank ? 1 : 0);
 }
 /* A bias that can be i32: one number an output channel. */
 static const hone_value *bias_of(const hone_value *b, int64_t channels) {
@@ -189,7 +191,8 @@ static const hone_quant_layer *maker_in_units(const rewriting *r, hone_vid v) {
     }
     return NULL;
 }
-static hone_value *times_units(const hone_value *w, const float *in, int64_t in_step, int64_t in_n, const float *out, int64_t out_step, int64_t out_n) {
+static hone_value *times_units(const hone_value *w, const float *in, int64_t in_step, int64_t in_n, const float *out, int64_t out_step,
+                               int64_t out_n) {
     hone_value *v = NULL;
     if (hone_value_tensor(HONE_DTYPE_F32, w->dim, w->rank, &v)) return NULL;
     for (int64_t k = 0, n = hone_value_count(w); k < n; k++)
@@ -208,7 +211,8 @@ static hone_value *weights_in_units(const rewriting *r, const hone_quant_layer *
     for (int d = l->axis + 1; d < w->rank; d++) step[1] *= w->dim[d];
     if (l->conv && l->depthwise && in) step[0] *= w->dim[0] / in->channels;
     *bias = b && out ? times_units(b, NULL, 1, 1, out, 1, hone_value_count(b)) : hone_value_hold(b);
-    hone_value *v = in || out ? times_units(w, in ? in->unit : NULL, step[0], in ? in->channels : 1, out, step[1], w->dim[l->axis]) : hone_value_hold(w);
+    hone_value *v = in || out ? times_units(w, in ? in->unit : NULL, step[0], in ? in->channels : 1, out, step[1], w->dim[l->axis])
+                              : hone_value_hold(w);
     if (v && (*bias || !b)) return v;
     hone_value_drop(v), hone_value_drop(*bias);
     *bias = NULL;
@@ -232,7 +236,8 @@ static bool weights_of(rewriting *r, hone_quant_layer *l, const hone_value *w, c
     const int64_t n = w->dim[l->axis];
     bool ok = true;
     if (b) {
-        ok = hone_value_tensor(HONE_DTYPE_F32, &n, scales->rank, &sums) == HONE_OK && hone_value_tensor(HONE_DTYPE_I32, &n, 1, &whole) == HONE_OK;
+        ok = hone_value_tensor(HONE_DTYPE_F32, &n, scales->rank, &sums) == HONE_OK &&
+             hone_value_tensor(HONE_DTYPE_I32, &n, 1, &whole) == HONE_OK;
         for (int64_t k = 0; ok && k < n; k++) {
             const float s = (float)unit * ((const float *)scales->data)[scales->rank ? k : 0];
             ((float *)sums->data)[scales->rank ? k : 0] = s;
@@ -305,8 +310,8 @@ static bool all_axes(rewriting *r, hone_node *n) {
     hone_value *scales = NULL;
     hone_attr kept[16];
     int n_kept = 0;
-    if (strcmp(n->program->name, "Resize") != 0 || !axes || axes->kind != HONE_ATTR_INTS || rank < 1 || n->n_attr > 16 || !some || some->dtype != HONE_DTYPE_F32 ||
-        hone_value_count(some) != axes->n || (n->n_in > 1 && n->in[1] >= 0))
+    if (strcmp(n->program->name, "Resize") != 0 || !axes || axes->kind != HONE_ATTR_INTS || rank < 1 || n->n_attr > 16 || !some ||
+        some->dtype != HONE_DTYPE_F32 || hone_value_count(some) != axes->n || (n->n_in > 1 && n->in[1] >= 0))
         return true;
     if (hone_value_tensor(HONE_DTYPE_F32, &rank, 1, &scales)) return false;
     for (int64_t k = 0; k < rank; k++) ((float *)scales->data)[k] = 1;
@@ -355,7 +360,8 @@ static bool split_output(rewriting *r, int k) {
     const hone_vid v = g->out.at[k];
     if (v >= r->p->n_var || r->rounded[v] < 0) return true;
     const int maker = r->p->graph->var.at[v].producer, layer = maker >= 0 ? r->p->layer_of[maker] : -1;
-    bool needed = r->p->rounds_sums && layer >= 0 && r->p->layer.at[layer].conv && !r->p->layer.at[layer].stays; /* without it the sum would be one of floats */
+    bool needed = r->p->rounds_sums && layer >= 0 && r->p->layer.at[layer].conv &&
+                  !r->p->layer.at[layer].stays; /* without it the sum would be one of floats */
     for (int l = 0; r->p->rounds_sums && l < r->p->layer.n && !needed; l++)
         needed = r->p->layer.at[l].conv && !r->p->layer.at[l].stays && hone_quant_result(r->p, r->p->layer.at + l) == v;
     if (!needed) return true;

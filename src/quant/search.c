@@ -113,7 +113,8 @@ static hone_status choose_floats(hone_quant_search *q) {
     if (!order) return no_memory();
     for (int k = 0; k < p->layer.n; k++) all += p->layer.at[k].macs;
     for (int k = 0; k < p->layer.n; k++)
-        order[k] = (place){k, p->layer.at[k].noise / (p->layer.at[k].macs + all / 200)}; /* what hardly works costs something too: its neighbours' roundings */
+        order[k] = (place){k, p->layer.at[k].noise /
+                                  (p->layer.at[k].macs + all / 200)}; /* what hardly works costs something too: its neighbours' roundings */
     qsort(order, (size_t)p->layer.n, sizeof *order, by_worth);
     /* The fewest that are enough: by doubling, then between the last two. Where none is, as many as are best. */
     hone_status s = HONE_OK;
@@ -147,8 +148,8 @@ static hone_status choose_floats(hone_quant_search *q) {
     q->score = best;
     hone_free(order);
     if (!s && !found && q->metric.name && share >= 1)
-        return hone_fail(HONE_BAD_INPUT, "the model in integers loses more than allowed, also with all layers in f32: %s %g, allowed %g", q->metric.name,
-                         hone_quant_loss(&q->metric, &q->score), q->metric.limit);
+        return hone_fail(HONE_BAD_INPUT, "the model in integers loses more than allowed, also with all layers in f32: %s %g, allowed %g",
+                         q->metric.name, hone_quant_loss(&q->metric, &q->score), q->metric.limit);
     return s;
 }
 

@@ -10,14 +10,15 @@ typedef struct {
     hone_quant_plan *plan;
     hone_quant_judge judge;
     hone_quant_metric metric;
-    hone_quant_score score; /* out: of the plan as it is left */
+    hone_quant_score score;  /* out: of the plan as it is left */
     double float_ns, int_ns; /* out: the whole model */
     hone_text tried;         /* out: JSON objects, what was tried and what came of it */
 } hone_quant_search;
 hone_status hone_quant_search_run(hone_quant_search *) HONE_CHECKED;
 /* The plan as it stands, on the first `most` samples that judge; 0: all. */
 hone_status hone_quant_search_judge(hone_quant_search *, int most, hone_quant_score *out) HONE_CHECKED;
-bool hone_quant_search_better(const hone_quant_search *, const hone_quant_score *a, const hone_quant_score *b); /* a is nearer to the float model */
+bool hone_quant_search_better(const hone_quant_search *, const hone_quant_score *a,
+                              const hone_quant_score *b); /* a is nearer to the float model */
 void hone_quant_search_note(hone_quant_search *, const char *what, const hone_quant_score *, bool kept);
 
 /* repair.c: changes of weights that make rounding hurt less, each where it helps. */

@@ -58,7 +58,8 @@ static uint64_t mix(uint64_t h, const void *data, size_t n) {
 static uint64_t key_of(const hone_quant_plan *p, const int64_t *sample, int n) {
     uint64_t h = 1469598103934665603u;
     for (int k = 0; k < p->n_node; k++) h = mix(h, p->graph->node.at[k]->program->name, strlen(p->graph->node.at[k]->program->name));
-    for (int k = 0; k < p->class.n; k++) h = mix(h, p->graph->var.at[p->class.at[k].var].name, strlen(p->graph->var.at[p->class.at[k].var].name));
+    for (int k = 0; k < p->class.n; k++)
+        h = mix(h, p->graph->var.at[p->class.at[k].var].name, strlen(p->graph->var.at[p->class.at[k].var].name));
     for (int k = 0; k < p->layer.n; k++) {
         const hone_value *w = p->graph->var.at[p->layer.at[k].w].value;
         h = mix(h, w->data, w->bytes < 4096 ? w->bytes : 4096);
@@ -79,14 +80,17 @@ static void put_layers(const hone_quant_plan *p, hone_text *t) {
         const hone_quant_class *c = class >= 0 ? p->class.at + class : NULL;
         hone_text_put(t, "%s{\"node\": ", k ? ", " : "");
         hone_text_json(t, n->name);
-        hone_text_put(t, ", \"op\": \"%s%s\", \"type\": \"%s\", \"why\": ", n->program->name, l->depthwise ? " depthwise" : "", l->stays ? "f32" : "int8");
+        hone_text_put(t, ", \"op\": \"%s%s\", \"type\": \"%s\", \"why\": ", n->program->name, l->depthwise ? " depthwise" : "",
+                      l->stays ? "f32" : "int8");
         hone_text_json(t, l->why ? l->why : "");
         put_number(t, "macs", l->macs);
         if (l->noise >= 0) put_number(t, "sqnr_db", hone_quant_decibel(l->noise));
         if (c) {
             hone_text_put(t, ", \"observer\": \"%s\", \"low\": %.6g, \"high\": %.6g, \"least\": %.6g, \"most\": %.6g",
-                          c->observer >= 0 ? hone_observer_names[c->observer] : "", c->range.low, c->range.high, c->seen->least, c->seen->most);
-            if (!isnan(c->error[c->observer >= 0 ? c->observer : 0])) put_number(t, "input_sqnr_db", hone_quant_decibel(c->error[c->observer >= 0 ? c->observer : 0]));
+                          c->observer >= 0 ? hone_observer_names[c->observer] : "", c->range.low, c->range.high, c->seen->least,
+                          c->seen->most);
+            if (!isnan(c->error[c->observer >= 0 ? c->observer : 0]))
+                put_number(t, "input_sqnr_db", hone_quant_decibel(c->error[c->observer >= 0 ? c->observer : 0]));
         }
         hone_text_put(t, "}");
     }
@@ -97,9 +101,11 @@ static void put_report(const hone_quant_search *q, int calibrated, int judged) {
     const hone_quant_plan *p = q->plan;
     double all = 0, whole = 0;
     int stays = 0;
-    for (int k = 0; k < p->layer.n; k++) all += p->layer.at[k].macs, whole += p->layer.at[k].stays ? 0 : p->layer.at[k].macs, stays += p->layer.at[k].stays;
-    hone_text_put(t, ", \"form\": \"static\", \"activations\": \"%s\", \"calibrated\": %d, \"judged\": %d, \"layers_int8\": %d, \"layers_f32\": %d",
-                  q->job->wish->activations ? q->job->wish->activations : "u8", calibrated, judged, p->layer.n - stays, stays);
+    for (int k = 0; k < p->layer.n; k++)
+        all += p->layer.at[k].macs, whole += p->layer.at[k].stays ? 0 : p->layer.at[k].macs, stays += p->layer.at[k].stays;
+    hone_text_put(
+        t, ", \"form\": \"static\", \"activations\": \"%s\", \"calibrated\": %d, \"judged\": %d, \"layers_int8\": %d, \"layers_f32\": %d",
+        q->job->wish->activations ? q->job->wish->activations : "u8", calibrated, judged, p->layer.n - stays, stays);
     put_number(t, "macs", all), put_number(t, "macs_int8", whole);
     hone_text_put(t, ", \"quality\": ");
     hone_quant_score_put(t, &q->score);

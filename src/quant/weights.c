@@ -42,9 +42,12 @@ static hone_status read_wish(hone_weights_job *w) {
         return hone_fail(HONE_BAD_INPUT, "method gptq needs samples of what the model is given; without them there is method round");
     if (v->block != -1 && (v->block < LEAST_ROWS || v->block > MOST_BLOCK || v->block & (v->block - 1)))
         return hone_fail(HONE_BAD_INPUT, "blocks of %d: a power of two of at least %d, or -1 for one a column", v->block, LEAST_ROWS);
-    if (!w->written && !strcmp(v->type, "f8")) return hone_fail(HONE_BAD_INPUT, "weights of f8 have format qdq only: MatMulNBits has no floats");
-    if (w->written && !strcmp(v->type, "nf4")) return hone_fail(HONE_BAD_INPUT, "weights of nf4 have format nbits only: ONNX's DequantizeLinear does not know the type");
-    if (!strcmp(v->tables, "nf4")) return hone_fail(HONE_BAD_INPUT, "tables of nf4: no op gathers from them; there are int8, int4 and none");
+    if (!w->written && !strcmp(v->type, "f8"))
+        return hone_fail(HONE_BAD_INPUT, "weights of f8 have format qdq only: MatMulNBits has no floats");
+    if (w->written && !strcmp(v->type, "nf4"))
+        return hone_fail(HONE_BAD_INPUT, "weights of nf4 have format nbits only: ONNX's DequantizeLinear does not know the type");
+    if (!strcmp(v->tables, "nf4"))
+        return hone_fail(HONE_BAD_INPUT, "tables of nf4: no op gathers from them; there are int8, int4 and none");
     if (!strcmp(v->tables, "f8") && !w->written) return hone_fail(HONE_BAD_INPUT, "tables of f8 have format qdq only");
     return HONE_OK;
 }
@@ -69,13 +72,15 @@ static bool multiplies(const hone_weights_job *w, const hone_node *n, bool *turn
     if (hone_quant_is(n, "Gemm")) {
         *turned = hone_attr_int(n->attr, n->n_attr, "transB", 0) != 0;
         if (hone_attr_int(n->attr, n->n_attr, "transA", 0)) return false;
-        if (!w->written && (hone_attr_float(n->attr, n->n_attr, "alpha", 1) != 1 || hone_attr_float(n->attr, n->n_attr, "beta", 1) != 1)) return false;
+        if (!w->written && (hone_attr_float(n->attr, n->n_attr, "alpha", 1) != 1 || hone_attr_float(n->attr, n->n_attr, "beta", 1) != 1))
+            return false;
     } else if (!hone_quant_is(n, "MatMul")) {
         return false;
     }
     const int64_t k = c->dim[*turned ? 1 : 0];
     if (k < LEAST_ROWS) return false;
-    return w->written || strcmp(w->kind->name, "nf4") != 0 || k % hone_weights_block(w, k) == 0; /* bnb4's blocks do not end with a column */
+    return w->written || strcmp(w->kind->name, "nf4") != 0 ||
+           k % hone_weights_block(w, k) == 0; /* bnb4's blocks do not end with a column */
 }
 static bool gathers(const hone_weights_job *w, const hone_node *n) {
     const hone_value *c = w->table_kind && hone_quant_is(n, "Gather") ? matrix(w->job->graph, n->in[0]) : NULL;
@@ -89,7 +94,10 @@ static hone_status take(hone_weights_job *w, int node, hone_vid var, bool turned
         return hone_push(&a->reader, node) ? HONE_OK : no_memory();
     }
     const hone_value *c = w->job->graph->var.at[var].value;
-    if (!hone_push(&w->layer, ((hone_weights_layer){.var = var, .turned = turned, .table = table, .n = c->dim[turned ? 0 : 1], .k = c->dim[turned ? 1 : 0], .lost_out = -1})))
+    if (!hone_push(
+            &w->layer,
+            ((hone_weights_layer){
+                .var = var, .turned = turned, .table = table, .n = c->dim[turned ? 0 : 1], .k = c->dim[turned ? 1 : 0], .lost_out = -1})))
         return no_memory();
     return hone_push(&w->layer.at[w->layer.n - 1].reader, node) ? HONE_OK : no_memory();
 }
@@ -104,14 +112,20 @@ static hone_status find(hone_weights_job *w) {
         hone_weights_layer *a = w->layer.at + k;
         const hone_weights_kind *kind = a->table ? w->table_kind : w->kind;
         const bool bytes = w->dynamic && !a->table; /* one scale a column, no zero points */
-        if (!hone_weights_make(&a->q, kind, bytes || w->wish.symmetric != 0, a->n, a->k, bytes ? a->k : hone_weights_block(w, a->k))) return no_memory();
+        if (!hone_weights_make(&a->q, kind, bytes || w->wish.symmetric != 0, a->n, a->k, bytes ? a->k : hone_weights_block(w, a->k)))
+            return no_memory();
         const float *at = g->var.at[a->var].value->data;
         for (int64_t i = 0; i < a->n * a->k; i++)
             if (!isfinite(at[i]))
-                return hone_fail(HONE_BAD_INPUT, "weights '%.100s' have a number that is infinite or not a number: they cannot be quantized", g->var.at[a->var].name);
+                return hone_fail(HONE_BAD_INPUT,
+                                 "weights '%.100s' have a number that is infinite or not a number: they cannot be quantized",
+                                 g->var.at[a->var].name);
     }
     if (w->layer.n) return HONE_OK;
-    return hone_fail(HONE_NOT_SUPPORTED, "model '%s' has no MatMul, Gemm or Gather with a constant matrix of f32 outside of bodies: there are no weights for this form", w->job->model);
+    return hone_fail(
+        HONE_NOT_SUPPORTED,
+        "model '%s' has no MatMul, Gemm or Gather with a constant matrix of f32 outside of bodies: there are no weights for this form",
+        w->job->model);
 }
 float *hone_weights_rows(const hone_weights_job *w, const hone_weights_layer *a) {
     const float *from = w->job->graph->var.at[a->var].value->data;
@@ -143,10 +157,14 @@ static operands operands_of(hone_quant_edit *e, const hone_weights_layer *a, boo
     const bool nf4 = !a->q.kind->uniform;
     operands o = {.zero = -1};
     if (dynamic && !a->table) {
-        o.q = named(e, a, "levels", hone_weights_levels(&a->q, false, false)), o.scale = named(e, a, "scales", hone_weights_scales(&a->q, false, true));
+        o.q = named(e, a, "levels", hone_weights_levels(&a->q, false, false)),
+        o.scale = named(e, a, "scales", hone_weights_scales(&a->q, false, true));
         return o;
     }
-    o.q = named(e, a, "levels", nf4 ? hone_weights_bnb4(&a->q) : a->table ? hone_weights_levels(&a->q, true, a->q.kind->bits == 8) : hone_weights_packed(&a->q));
+    o.q = named(e, a, "levels",
+                nf4        ? hone_weights_bnb4(&a->q)
+                : a->table ? hone_weights_levels(&a->q, true, a->q.kind->bits == 8)
+                           : hone_weights_packed(&a->q));
     o.scale = named(e, a, "scales", hone_weights_scales(&a->q, false, nf4));
     if (!a->q.symmetric) o.zero = named(e, a, "zeros", a->table ? hone_weights_zeros(&a->q, true) : hone_weights_packed_zeros(&a->q));
     return o;
@@ -164,9 +182,10 @@ static void put_product(hone_quant_edit *e, const hone_weights_layer *a, const h
 /* GatherBlockQuantized takes 8 bits as u8 only, around 128 where there is no zero point. */
 static void put_gather(hone_quant_edit *e, const hone_weights_layer *a, const hone_node *n, const operands *o) {
     const hone_vid in[] = {o->q, n->in[1], o->scale, o->zero};
-    const hone_attr attr[] = {HONE_QUANT_INT("block_size", a->q.block), HONE_QUANT_INT("quantize_axis", 1), HONE_QUANT_INT("gather_axis", 0),
-                              HONE_QUANT_INT("bits", a->q.kind->bits)};
-    hone_quant_put(e, "com.microsoft.GatherBlockQuantized", n->name, in, o->zero < 0 ? 3 : 4, n->out[0], attr, a->q.kind->bits == 8 ? 4 : 3);
+    const hone_attr attr[] = {HONE_QUANT_INT("block_size", a->q.block), HONE_QUANT_INT("quantize_axis", 1),
+                              HONE_QUANT_INT("gather_axis", 0), HONE_QUANT_INT("bits", a->q.kind->bits)};
+    hone_quant_put(e, "com.microsoft.GatherBlockQuantized", n->name, in, o->zero < 0 ? 3 : 4, n->out[0], attr,
+                   a->q.kind->bits == 8 ? 4 : 3);
 }
 static hone_status write_nbits(hone_weights_job *w) {
     hone_quant_edit e = hone_quant_edit_open(w->job);
@@ -222,7 +241,8 @@ static hone_status measure(const hone_weights_job *w) {
         if (!rows) return no_memory();
         for (int64_t n = 0; n < a->n; n++)
             for (int64_t i = 0; i < a->k; i++) {
-                const double v = (double)rows[n * a->k + i], e = v - (double)hone_weights_value(&a->q, n, i) * (a->by ? (double)a->by[i] : 1);
+                const double v = (double)rows[n * a->k + i],
+                             e = v - (double)hone_weights_value(&a->q, n, i) * (a->by ? (double)a->by[i] : 1);
                 lost += e * e, all += v * v;
             }
         hone_free(rows);
@@ -236,15 +256,16 @@ static void put_db(hone_text *t, const char *name, double lost) {
 static void tell(const hone_weights_job *w) {
     const hone_graph *g = w->job->graph;
     hone_text *t = w->job->report;
-    hone_text_put(t, ", \"type\": \"%s\", \"method\": \"%s\", \"format\": \"%s\", \"matrices\": [", w->kind->name, w->wish.method, w->wish.format);
+    hone_text_put(t, ", \"type\": \"%s\", \"method\": \"%s\", \"format\": \"%s\", \"matrices\": [", w->kind->name, w->wish.method,
+                  w->wish.format);
     for (int k = 0; k < w->layer.n; k++) {
         const hone_weights_layer *a = w->layer.at + k;
         hone_text_put(t, "%s{\"name\": ", k ? ", " : "");
         hone_text_json(t, g->var.at[a->var].name);
         hone_text_put(t, ", \"node\": ");
         hone_text_json(t, g->node.at[a->reader.at[0]]->name);
-        hone_text_put(t, ", \"table\": %s, \"type\": \"%s\", \"rows\": %lld, \"columns\": %lld, \"block\": %lld", a->table ? "true" : "false", a->q.kind->name, (long long)a->k,
-                      (long long)a->n, (long long)a->q.block);
+        hone_text_put(t, ", \"table\": %s, \"type\": \"%s\", \"rows\": %lld, \"columns\": %lld, \"block\": %lld",
+                      a->table ? "true" : "false", a->q.kind->name, (long long)a->k, (long long)a->n, (long long)a->q.block);
         put_db(t, "weights_db", a->lost), put_db(t, "output_db", a->lost_out);
         if (a->lost_out >= 0) hone_text_put(t, ", \"seen\": %lld", (long long)a->rows);
         hone_text_put(t, "%s}", a->by ? ", \"smoothed\": true" : "");

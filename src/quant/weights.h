@@ -12,13 +12,13 @@ enum { HONE_WEIGHTS_LEVELS = 256 };
 typedef struct {
     const char *name; /* as an option has it */
     int bits, levels;
-    bool uniform;     /* codes are 0, 1, 2 …: a zero point makes sense */
-    int middle;       /* uniform: the zero point of the symmetric form */
-    const float *code; /* ascending; NULL: uniform */
+    bool uniform;         /* codes are 0, 1, 2 …: a zero point makes sense */
+    int middle;           /* uniform: the zero point of the symmetric form */
+    const float *code;    /* ascending; NULL: uniform */
     hone_dtype stored[2]; /* in a DequantizeLinear: with a zero point, symmetric; NONE: it has no such form */
 } hone_weights_kind;
 const hone_weights_kind *hone_weights_kind_find(const char *name); /* NULL: none; its message is set by hone_weights_kinds */
-const char *hone_weights_kinds(void);                                /* "int8, int4, …" */
+const char *hone_weights_kinds(void);                              /* "int8, int4, …" */
 
 typedef struct {
     const hone_weights_kind *kind;
@@ -28,10 +28,12 @@ typedef struct {
     float *scale;   /* [n][blocks] */
     uint8_t *zero;  /* [n][blocks] */
 } hone_weights;
-bool hone_weights_make(hone_weights *, const hone_weights_kind *, bool symmetric, int64_t n, int64_t k, int64_t block); /* false: no memory */
+bool hone_weights_make(hone_weights *, const hone_weights_kind *, bool symmetric, int64_t n, int64_t k,
+                       int64_t block); /* false: no memory */
 void hone_weights_free(hone_weights *);
 /* Scale and zero point of a block that lose least: the sum of important[i] * (w[i] - value)^2, `important` NULL: all the same. */
-void hone_weights_fit(const hone_weights_kind *, bool symmetric, const float *w, const float *important, int64_t n, float *scale, uint8_t *zero);
+void hone_weights_fit(const hone_weights_kind *, bool symmetric, const float *w, const float *important, int64_t n, float *scale,
+                      uint8_t *zero);
 int hone_weights_level(const hone_weights_kind *, float w, float scale, int zero); /* the nearest */
 static inline float hone_weights_code(const hone_weights_kind *kind, int level, int zero) {
     return kind->code ? kind->code[level] : (float)(level - zero);
@@ -65,10 +67,10 @@ double hone_weights_loss(const hone_weights *, const hone_weights_moments *, con
 
 /* ---- weights_store.c -------------------------------------------------------------------------------------------------------------------- */
 /* Operands of com.microsoft's ops and of DequantizeLinear; NULL: no memory. */
-hone_value *hone_weights_packed(const hone_weights *);       /* u8[n, blocks, block * bits / 8], low bits first */
-hone_value *hone_weights_packed_zeros(const hone_weights *); /* u8[n, bytes of blocks] */
+hone_value *hone_weights_packed(const hone_weights *);                             /* u8[n, blocks, block * bits / 8], low bits first */
+hone_value *hone_weights_packed_zeros(const hone_weights *);                       /* u8[n, bytes of blocks] */
 hone_value *hone_weights_scales(const hone_weights *, bool transposed, bool flat); /* f32[n, blocks], [blocks, n], or in one line */
-hone_value *hone_weights_bnb4(const hone_weights *);         /* u8[n * k / 2], high bits first */
+hone_value *hone_weights_bnb4(const hone_weights *);                               /* u8[n * k / 2], high bits first */
 /* `turned`: a tensor [n, k], blocks along its last dim; else [k, n]. */
 hone_value *hone_weights_levels(const hone_weights *, bool turned, bool unsigned_); /* unsigned_: also where there is no zero point */
 hone_value *hone_weights_zeros(const hone_weights *, bool turned);

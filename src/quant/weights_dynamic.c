@@ -21,8 +21,8 @@ static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory
 typedef struct {
     hone_vid x;
     int64_t k, rows, room;
-    float *top;  /* [k]: the largest magnitude */
-    float *kept; /* [rows][k]: of the first samples, as a whole */
+    float *top;             /* [k]: the largest magnitude */
+    float *kept;            /* [rows][k]: of the first samples, as a whole */
     hone_vec(int64_t) ends; /* where a sample's rows end: each had its own range */
 } reading;
 typedef hone_vec(reading) readings;
@@ -48,7 +48,8 @@ static hone_status see(const hone_weights_job *w, reading *r, const hone_value *
     const int64_t rows = r->k ? hone_value_count(v) / r->k : 0;
     const float *at = v->data;
     if (v->dtype != HONE_DTYPE_F32 || v->rank < 1 || v->dim[v->rank - 1] != r->k)
-        return hone_fail(HONE_BAD_INPUT, "'%.100s' has another shape in the run than a product with %lld rows wants", w->job->graph->var.at[r->x].name, (long long)r->k);
+        return hone_fail(HONE_BAD_INPUT, "'%.100s' has another shape in the run than a product with %lld rows wants",
+                         w->job->graph->var.at[r->x].name, (long long)r->k);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < r->k; k++) r->top[k] = fmaxf(r->top[k], fabsf(at[i * r->k + k]));
     const int64_t fits = rows < KEPT_ROWS - r->rows ? rows : KEPT_ROWS - r->rows; /* of a long one, its beginning */
@@ -60,7 +61,8 @@ static hone_status see(const hone_weights_job *w, reading *r, const hone_value *
 }
 static hone_status watch(const hone_weights_job *w, readings *all) {
     const hone_quant_job *job = w->job;
-    const int64_t most = job->wish->calibrate > 0 ? job->wish->calibrate : HONE_WEIGHTS_SAMPLES, samples = most < job->wish->data.n ? most : job->wish->data.n;
+    const int64_t most = job->wish->calibrate > 0 ? job->wish->calibrate : HONE_WEIGHTS_SAMPLES,
+                  samples = most < job->wish->data.n ? most : job->wish->data.n;
     hone_quant_run *run = NULL;
     hone_vid *x = hone_alloc(sizeof *x * (size_t)(all->n + 1));
     hone_value **in = hone_alloc(sizeof *in * (size_t)(job->graph->in.n + 1)), **out = hone_alloc(sizeof *out * (size_t)(all->n + 1));
@@ -126,7 +128,8 @@ static float *turned(const float *w, int64_t n, int64_t k) {
 /* Of one layer, with inputs multiplied by `by`. */
 static hone_status loss(const hone_weights_job *w, hone_weights_layer *a, const reading *r, const float *by, const float *x, double *out) {
     hone_status s = HONE_OK;
-    float *rows = hone_weights_rows(w, a), *plain = rows ? turned(rows, a->n, a->k) : NULL, *back = hone_alloc(sizeof *back * (size_t)(a->n * a->k));
+    float *rows = hone_weights_rows(w, a), *plain = rows ? turned(rows, a->n, a->k) : NULL,
+          *back = hone_alloc(sizeof *back * (size_t)(a->n * a->k));
     judging j = {.r = r, .x = x, .w = plain, .q = back, .n = a->n, .lost = hone_alloc(sizeof(double) * (size_t)(r->rows + 1))};
     if (!rows || !plain || !back || !j.lost) s = no_memory();
     for (int64_t i = 0; !s && i < a->n * a->k; i++) rows[i] /= by[i % a->k];
@@ -146,7 +149,8 @@ static bool reads(const hone_weights_job *w, const hone_weights_layer *a, hone_v
 }
 static hone_status choose(hone_weights_job *w, const reading *r) {
     const size_t bytes = sizeof(float) * (size_t)r->k;
-    float *top = hone_alloc(bytes), *by = hone_alloc(bytes), *best = hone_alloc(bytes), *x = hone_alloc(sizeof(float) * (size_t)(r->rows * r->k + 1));
+    float *top = hone_alloc(bytes), *by = hone_alloc(bytes), *best = hone_alloc(bytes),
+          *x = hone_alloc(sizeof(float) * (size_t)(r->rows * r->k + 1));
     hone_status s = top && by && best && x ? HONE_OK : no_memory();
     double least = HUGE_VAL;
     int readers = 0, chosen = -1;
@@ -213,11 +217,13 @@ static const hone_weights_bytes *bytes_of(hone_quant_edit *e, hone_weights_round
     if (!e->status && !hone_push(cache, b)) e->status = no_memory();
     return e->status ? NULL : cache->at + cache->n - 1;
 }
-void hone_weights_put_dynamic(hone_quant_edit *e, const hone_weights_layer *a, const hone_node *n, hone_vid levels, hone_vid scales, hone_weights_rounded *cache) {
+void hone_weights_put_dynamic(hone_quant_edit *e, const hone_weights_layer *a, const hone_node *n, hone_vid levels, hone_vid scales,
+                              hone_weights_rounded *cache) {
     const hone_weights_bytes *b = bytes_of(e, cache, a, n->in[0]);
     const hone_vid bias = hone_quant_is(n, "Gemm") && n->n_in > 2 ? n->in[2] : -1;
     if (!b) return;
-    const hone_vid sum = hone_quant_put(e, "MatMulInteger", n->name, (const hone_vid[]){b->q, levels, b->zero}, 3, hone_quant_like(e, n->out[0], HONE_DTYPE_I32), NULL, 0),
+    const hone_vid sum = hone_quant_put(e, "MatMulInteger", n->name, (const hone_vid[]){b->q, levels, b->zero}, 3,
+                                        hone_quant_like(e, n->out[0], HONE_DTYPE_I32), NULL, 0),
                    floats = hone_quant_cast(e, sum, hone_quant_like(e, n->out[0], HONE_DTYPE_F32), HONE_DTYPE_F32),
                    unit = hone_quant_put(e, "Mul", n->name, (const hone_vid[]){b->scale, scales}, 2, -1, NULL, 0),
                    y = hone_quant_put(e, "Mul", n->name, (const hone_vid[]){floats, unit}, 2, bias < 0 ? n->out[0] : -1, NULL, 0);

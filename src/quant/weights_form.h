@@ -13,21 +13,21 @@ typedef struct {
     int64_t n, k;
     hone_vec(int) reader; /* nodes that multiply by it, or gather from it */
     hone_weights q;
-    double lost;      /* of the weights' energy */
-    double lost_out;  /* of the output's, on samples; below 0: nobody looked */
-    int64_t rows;     /* that samples showed */
-    float *by;        /* dynamic: [k], what it reads is multiplied by before it is rounded; NULL: nothing */
+    double lost;     /* of the weights' energy */
+    double lost_out; /* of the output's, on samples; below 0: nobody looked */
+    int64_t rows;    /* that samples showed */
+    float *by;       /* dynamic: [k], what it reads is multiplied by before it is rounded; NULL: nothing */
 } hone_weights_layer;
 typedef struct {
     hone_quant_job *job;
-    hone_quantizing_weights wish; /* defaults filled in */
+    hone_quantizing_weights wish;               /* defaults filled in */
     const hone_weights_kind *kind, *table_kind; /* table_kind NULL: tables stay */
-    bool dynamic; /* what is read is rounded too */
-    bool written; /* as DequantizeLinear, not com.microsoft's ops */
+    bool dynamic;                               /* what is read is rounded too */
+    bool written;                               /* as DequantizeLinear, not com.microsoft's ops */
     hone_vec(hone_weights_layer) layer;
 } hone_weights_job;
 
-int64_t hone_weights_block(const hone_weights_job *, int64_t k); /* that a matrix of so many rows gets */
+int64_t hone_weights_block(const hone_weights_job *, int64_t k);                /* that a matrix of so many rows gets */
 float *hone_weights_rows(const hone_weights_job *, const hone_weights_layer *); /* w[n][k], to be freed; NULL: no memory */
 /* Quantizes every matrix by what samples show that its layer reads, first layers first. */
 hone_status hone_weights_learn(hone_weights_job *) HONE_CHECKED;
@@ -38,5 +38,6 @@ typedef struct {
 } hone_weights_bytes;
 typedef hone_vec(hone_weights_bytes) hone_weights_rounded;
 hone_status hone_weights_smooth(hone_weights_job *) HONE_CHECKED;
-void hone_weights_put_dynamic(hone_quant_edit *, const hone_weights_layer *, const hone_node *, hone_vid levels, hone_vid scales, hone_weights_rounded *);
+void hone_weights_put_dynamic(hone_quant_edit *, const hone_weights_layer *, const hone_node *, hone_vid levels, hone_vid scales,
+                              hone_weights_rounded *);
 #endif

@@ -52,7 +52,8 @@ const hone_weights_kind *hone_weights_kind_find(const char *name) {
 const char *hone_weights_kinds(void) { return "int8, int4, nf4 and f8"; }
 
 bool hone_weights_make(hone_weights *q, const hone_weights_kind *kind, bool symmetric, int64_t n, int64_t k, int64_t block) {
-    *q = (hone_weights){.kind = kind, .symmetric = symmetric || !kind->uniform, .n = n, .k = k, .block = block, .blocks = (k + block - 1) / block};
+    *q = (hone_weights){
+        .kind = kind, .symmetric = symmetric || !kind->uniform, .n = n, .k = k, .block = block, .blocks = (k + block - 1) / block};
     size_t levels, blocks, bytes;
     if (!hone_mul_size((size_t)n, (size_t)k, &levels) || !hone_mul_size((size_t)n, (size_t)q->blocks, &blocks) ||
         !hone_mul_size(blocks, sizeof *q->scale, &bytes))
@@ -91,15 +92,18 @@ typedef struct {
 static void try(const hone_weights_kind *kind, const float *w, const float *important, int64_t n, float scale, int zero, fit *best) {
     double wc = 0, cc = 0, ww = 0;
     for (int64_t i = 0; i < n; i++) {
-        const double h = important ? (double)important[i] : 1, c = (double)hone_weights_code(kind, hone_weights_level(kind, w[i], scale, zero), zero);
+        const double h = important ? (double)important[i] : 1,
+                     c = (double)hone_weights_code(kind, hone_weights_level(kind, w[i], scale, zero), zero);
         wc += h * (double)w[i] * c, cc += h * c * c, ww += h * (double)w[i] * (double)w[i];
     }
     if (!(cc > 0) || !(wc > 0)) return;
     const float refit = (float)(wc / cc);
-    const double loss = ww - 2 * (double)refit * wc + (double)refit * (double)refit * cc; /* of these levels; the nearest ones of the new scale lose no more */
+    const double loss = ww - 2 * (double)refit * wc +
+                        (double)refit * (double)refit * cc; /* of these levels; the nearest ones of the new scale lose no more */
     if (loss < best->loss && isfinite(refit) && refit >= 1e-30F) *best = (fit){loss, refit, zero};
 }
-void hone_weights_fit(const hone_weights_kind *kind, bool symmetric, const float *w, const float *important, int64_t n, float *scale, uint8_t *zero) {
+void hone_weights_fit(const hone_weights_kind *kind, bool symmetric, const float *w, const float *important, int64_t n, float *scale,
+                      uint8_t *zero) {
     float low = 0, high = 0;
     for (int64_t i = 0; i < n; i++) low = fminf(low, w[i]), high = fmaxf(high, w[i]);
     const float top = fmaxf(-low, high);

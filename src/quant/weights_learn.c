@@ -11,14 +11,16 @@
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize weights"); }
 typedef struct {
     hone_weights_job *w;
-    hone_graph *made; /* the graph so far */
+    hone_graph *made;     /* the graph so far */
     hone_vec(hone_vid) x; /* of the stage; a layer with several readers may read several */
     hone_value **in, **f, **q;
     int64_t samples;
     double done, share; /* of all, for progress */
 } learning;
 
-static hone_vid input_of(const learning *l, const hone_weights_layer *a, int reader) { return l->w->job->graph->node.at[a->reader.at[reader]]->in[0]; }
+static hone_vid input_of(const learning *l, const hone_weights_layer *a, int reader) {
+    return l->w->job->graph->node.at[a->reader.at[reader]]->in[0];
+}
 /* From now on the graph so far has it quantized. */
 static hone_status install(const learning *l, const hone_weights_layer *a) {
     hone_value *v = hone_weights_floats(&a->q, a->turned, false);
@@ -30,7 +32,8 @@ static hone_status install(const learning *l, const hone_weights_layer *a) {
 static hone_status add(const learning *l, hone_weights_moments *m, const hone_value *q, const hone_value *f, const char *name) {
     const int64_t count = hone_value_count(q);
     if (q->dtype != HONE_DTYPE_F32 || q->rank < 1 || q->dim[q->rank - 1] != m->k || count != hone_value_count(f))
-        return hone_fail(HONE_BAD_INPUT, "'%.100s' has another shape in the run than a product with %lld rows wants", name, (long long)m->k);
+        return hone_fail(HONE_BAD_INPUT, "'%.100s' has another shape in the run than a product with %lld rows wants", name,
+                         (long long)m->k);
     hone_weights_moments_add(m, q->data, m->drift ? f->data : NULL, count / m->k, l->w->job->wish->threads);
     return HONE_OK;
 }

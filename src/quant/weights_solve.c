@@ -257,7 +257,8 @@ static void rescale(const line *l) { /* step 3 */
             const double u = (double)hone_weights_code(q->kind, q->level[l->n * k + i], q->zero[at]);
             const float *h = l->m->hf + i * k;
             double hu = 0;
-            for (int64_t j = from; j < to; j++) hu += (double)h[j] * (double)hone_weights_code(q->kind, q->level[l->n * k + j], q->zero[at]);
+            for (int64_t j = from; j < to; j++)
+                hu += (double)h[j] * (double)hone_weights_code(q->kind, q->level[l->n * k + j], q->zero[at]);
             ug += u * (double)l->g[i], uhu += u * hu;
         }
         const double scale = (double)q->scale[at] + (uhu > 0 ? ug / uhu : 0);
@@ -321,7 +322,8 @@ static void loses(void *arg, int member, int members) {
     hone_free(e);
 }
 double hone_weights_loss(const hone_weights *q, const hone_weights_moments *m, const float *w) {
-    losing s = {.q = q, .m = m, .w = w, .lost = hone_alloc(sizeof(double) * (size_t)q->n), .all = hone_alloc(sizeof(double) * (size_t)q->n)};
+    losing s = {
+        .q = q, .m = m, .w = w, .lost = hone_alloc(sizeof(double) * (size_t)q->n), .all = hone_alloc(sizeof(double) * (size_t)q->n)};
     double lost = 0, all = 0;
     if (s.lost && s.all) hone_team_run(0, loses, &s);
     for (int64_t n = 0; s.lost && s.all && n < q->n; n++) lost += s.lost[n], all += s.all[n];

@@ -79,8 +79,8 @@ static hone_status work(const char *model, const hone_quantizing *wish, hone_qua
     if (!s) s = form(&job);
     if (!s) s = hone_graph_export_file(job.result ? job.result : job.graph, to, &e);
     if (!s && report->failed) s = hone_fail(HONE_NO_MEMORY, "no memory for a report");
-    hone_text_put(report, ", \"nodes\": %lld, \"bytes\": %llu, \"data_bytes\": %llu}", (long long)e.nodes, (unsigned long long)e.model_bytes,
-                  (unsigned long long)e.data_bytes);
+    hone_text_put(report, ", \"nodes\": %lld, \"bytes\": %llu, \"data_bytes\": %llu}", (long long)e.nodes,
+                  (unsigned long long)e.model_bytes, (unsigned long long)e.data_bytes);
     hone_graph_destroy(job.result);
     hone_instances_destroy(job.instances);
     hone_graph_destroy(g);

@@ -100,11 +100,13 @@ static hone_status add_array(source *s, const char *path, int input, hone_value 
     if (!status && (take->tag != HONE_TAG_TENSOR || take->dtype == HONE_DTYPE_STRING))
         status = hone_fail(HONE_BAD_INPUT, "'%s': samples are an array of numbers", path);
     a.shared = !status && take->rank == port->rank && take->rank == 0;
-    if (!status && !a.shared && take->rank >= 1 && take->rank < HONE_MAX_RANK && !is_sample(port, take->dim + 1, take->rank - 1) && is_sample(port, take->dim, take->rank)) {
+    if (!status && !a.shared && take->rank >= 1 && take->rank < HONE_MAX_RANK && !is_sample(port, take->dim + 1, take->rank - 1) &&
+        is_sample(port, take->dim, take->rank)) {
         memmove(take->dim + 1, take->dim, sizeof *take->dim * (size_t)take->rank); /* a sample alone */
         take->dim[0] = 1, take->rank++;
     }
-    if (!status && !a.shared && (take->rank < 1 || take->dim[0] < 1)) status = hone_fail(HONE_BAD_INPUT, "'%s': the array has no sample: its first dim counts them", path);
+    if (!status && !a.shared && (take->rank < 1 || take->dim[0] < 1))
+        status = hone_fail(HONE_BAD_INPUT, "'%s': the array has no sample: its first dim counts them", path);
     if (!status && !hone_push(&s->array, a)) status = no_memory();
     if (status) hone_value_drop(take);
     return status;
@@ -122,19 +124,22 @@ static hone_status read_npz(source *s, const char *path, const hone_file *f) {
     const uint32_t entries = le(d + end - 12, 2);
     size_t at = le(d + end - 6, 4);
     for (uint32_t k = 0; k < entries; k++) {
-        if (at > f->bytes || f->bytes - at < 46 || le(d + at, 4) != 0x02014b50u) return hone_fail(HONE_BAD_INPUT, "'%s': its directory is damaged", path);
+        if (at > f->bytes || f->bytes - at < 46 || le(d + at, 4) != 0x02014b50u)
+            return hone_fail(HONE_BAD_INPUT, "'%s': its directory is damaged", path);
         const uint32_t how = le(d + at + 10, 2), bytes = le(d + at + 20, 4), n_name = le(d + at + 28, 2), start = le(d + at + 42, 4);
         const char *name = (const char *)d + at + 46;
         if (f->bytes - at - 46 < n_name) return hone_fail(HONE_BAD_INPUT, "'%s': its directory is damaged", path);
         at += 46 + (size_t)n_name + le(d + at + 30, 2) + le(d + at + 32, 2);
         const size_t length = n_name > 4 && !memcmp(name + n_name - 4, ".npy", 4) ? n_name - 4 : n_name;
         if (how != 0) return hone_fail(HONE_NOT_SUPPORTED, "'%s': '%.*s' is compressed; save it with numpy.savez", path, (int)length, name);
-        if (start > f->bytes || f->bytes - start < 30 || le(d + start, 4) != 0x04034b50u) return hone_fail(HONE_BAD_INPUT, "'%s': a member is damaged", path);
+        if (start > f->bytes || f->bytes - start < 30 || le(d + start, 4) != 0x04034b50u)
+            return hone_fail(HONE_BAD_INPUT, "'%s': a member is damaged", path);
         const size_t data = (size_t)start + 30 + le(d + start + 26, 2) + le(d + start + 28, 2);
         if (data > f->bytes || f->bytes - data < bytes) return hone_fail(HONE_BAD_INPUT, "'%s': a member is cut off", path);
         const int input = input_of(s->model, name, length);
         if (input < 0 && (hone_model_inputs(s->model) > 1 || entries > 1))
-            return hone_fail(HONE_BAD_INPUT, "'%s': the model has no input '%.*s'; its first is '%s'", path, (int)length, name, hone_model_input(s->model, 0)->name);
+            return hone_fail(HONE_BAD_INPUT, "'%s': the model has no input '%.*s'; its first is '%s'", path, (int)length, name,
+                             hone_model_input(s->model, 0)->name);
         hone_value *v = NULL;
         hone_status status = hone_npy_read(d + data, bytes, &v);
         if (status) return hone_fail_at(status, "'%s': '%.*s': ", path, (int)length, name);
@@ -147,13 +152,15 @@ static hone_status read_idx(source *s, const char *path, int input, const hone_f
     int64_t dim[HONE_MAX_RANK], n = 0;
     const int rank = f->data[3];
     hone_value *v = NULL;
-    if (f->data[2] != 8 || rank < 1 || rank > 4 || f->bytes < 4 + 4 * (size_t)rank) return hone_fail(HONE_BAD_INPUT, "'%s': an IDX file of bytes, with 1 to 4 dims, is wanted", path);
+    if (f->data[2] != 8 || rank < 1 || rank > 4 || f->bytes < 4 + 4 * (size_t)rank)
+        return hone_fail(HONE_BAD_INPUT, "'%s': an IDX file of bytes, with 1 to 4 dims, is wanted", path);
     for (int k = 0; k < rank; k++) {
         const uint8_t *p = f->data + 4 + 4 * k;
         dim[k] = (int64_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3];
     }
     const size_t head = 4 + 4 * (size_t)rank;
-    if (!hone_count_of(dim, rank, &n) || (uint64_t)n != f->bytes - head) return hone_fail(HONE_BAD_INPUT, "'%s': the IDX file's dims are not those of its %zu bytes", path, f->bytes - head);
+    if (!hone_count_of(dim, rank, &n) || (uint64_t)n != f->bytes - head)
+        return hone_fail(HONE_BAD_INPUT, "'%s': the IDX file's dims are not those of its %zu bytes", path, f->bytes - head);
     HONE_TRY(hone_value_tensor(HONE_DTYPE_U8, dim, rank, &v));
     if (n) memcpy(v->data, f->data + head, (size_t)n);
     return add_array(s, path, input, v);
@@ -171,13 +178,17 @@ static hone_status add_path(source *s, const char *word) {
     if (stat(word, &st) != 0) {
         if (!equals) return hone_fail(HONE_IO, "'%s': there is no such file or folder", word);
         path = equals + 1, input = input_of(s->model, word, (size_t)(equals - word));
-        if (input < 0) return hone_fail(HONE_BAD_INPUT, "'%s': the model has no input of that name; its first is '%s'", word, hone_model_input(s->model, 0)->name);
+        if (input < 0)
+            return hone_fail(HONE_BAD_INPUT, "'%s': the model has no input of that name; its first is '%s'", word,
+                             hone_model_input(s->model, 0)->name);
         if (stat(path, &st) != 0) return hone_fail(HONE_IO, "'%s': there is no such file or folder", path);
     }
     if (S_ISDIR(st.st_mode)) {
         const int before = s->picture.n + s->set.n;
         HONE_TRY(look(s, path, 0));
-        return s->picture.n + s->set.n > before ? HONE_OK : hone_fail(HONE_BAD_INPUT, "'%s': no pictures in it, and no folders with input_0.pb", path);
+        return s->picture.n + s->set.n > before
+                   ? HONE_OK
+                   : hone_fail(HONE_BAD_INPUT, "'%s': no pictures in it, and no folders with input_0.pb", path);
     }
     if (ends_in(path, ".npy")) {
         hone_value *v = NULL;
@@ -193,7 +204,9 @@ static hone_status add_path(source *s, const char *word) {
     hone_status status;
     if (ends_in(path, ".npz")) status = read_npz(s, path, &f);
     else if (f.bytes > 8 && !f.data[0] && !f.data[1]) status = read_idx(s, path, input, &f);
-    else status = hone_fail(HONE_BAD_INPUT, "'%s': neither a picture nor .npy, .npz or IDX; a folder of pictures or of input_0.pb files is fine too", path);
+    else
+        status = hone_fail(HONE_BAD_INPUT,
+                           "'%s': neither a picture nor .npy, .npz or IDX; a folder of pictures or of input_0.pb files is fine too", path);
     hone_file_close(&f);
     return status;
 }
@@ -206,19 +219,23 @@ static int64_t count(const source *s) {
 /* What is there is of one kind, agrees, and leaves no input without. */
 static hone_status check(const source *s) {
     const int inputs = hone_model_inputs(s->model);
-    if ((s->picture.n > 0) + (s->set.n > 0) + (s->array.n > 0) > 1) return hone_fail(HONE_BAD_INPUT, "samples are of several kinds: give pictures, arrays or folders of input_0.pb, not a mixture");
+    if ((s->picture.n > 0) + (s->set.n > 0) + (s->array.n > 0) > 1)
+        return hone_fail(HONE_BAD_INPUT, "samples are of several kinds: give pictures, arrays or folders of input_0.pb, not a mixture");
     for (int k = 0; k < inputs; k++) {
         bool has = s->set.n > 0 || (k == 0 && s->picture.n > 0);
         for (int i = 0; i < s->array.n; i++) has |= s->array.at[i].input == k;
         const hone_port *port = hone_model_input(s->model, k);
         if (!has && port->kind != HONE_VALUE_OPTIONAL)
-            return hone_fail(HONE_BAD_INPUT, "input '%s' (%s) has no samples: give the model's %d inputs as a .npz with an array for each, as NAME=FILE.npy, or as folders of input_0.pb", port->name, port->shape,
-                             inputs);
+            return hone_fail(HONE_BAD_INPUT,
+                             "input '%s' (%s) has no samples: give the model's %d inputs as a .npz with an array for each, as "
+                             "NAME=FILE.npy, or as folders of input_0.pb",
+                             port->name, port->shape, inputs);
     }
     for (int i = 0; i < s->array.n; i++)
         if (!s->array.at[i].shared && s->array.at[i].all->dim[0] != count(s))
-            return hone_fail(HONE_BAD_INPUT, "input '%s' has %lld samples, another %lld", hone_model_input(s->model, s->array.at[i].input)->name,
-                             (long long)s->array.at[i].all->dim[0], (long long)count(s));
+            return hone_fail(HONE_BAD_INPUT, "input '%s' has %lld samples, another %lld",
+                             hone_model_input(s->model, s->array.at[i].input)->name, (long long)s->array.at[i].all->dim[0],
+                             (long long)count(s));
     return HONE_OK;
 }
 
@@ -254,7 +271,8 @@ static hone_status row(const source *s, const array *a, int64_t k, hone_value **
     if (a->shared) k = 0;
     const hone_dtype_row *from = hone_dtypes + all->dtype;
     const char *at = (const char *)all->data + (size_t)(k * each) * from->bytes;
-    if (all->dtype == HONE_DTYPE_U8 && port->dtype != HONE_DTYPE_U8 && hone_dtypes[port->dtype].kind == HONE_KIND_FLOAT && (rest == 2 || rest == 3)) {
+    if (all->dtype == HONE_DTYPE_U8 && port->dtype != HONE_DTYPE_U8 && hone_dtypes[port->dtype].kind == HONE_KIND_FLOAT &&
+        (rest == 2 || rest == 3)) {
         const int64_t size[3] = {all->dim[1], all->dim[2], rest == 3 ? all->dim[3] : 1};
         hone_value *v = NULL;
         HONE_TRY(hone_value_tensor(HONE_DTYPE_U8, size, 3, &v));
@@ -268,7 +286,8 @@ static hone_status row(const source *s, const array *a, int64_t k, hone_value **
     } else if (hone_dtypes[v->dtype].kind == from->kind) { /* f64 for f32, i32 for i64: what NumPy makes by default */
         for (int64_t i = 0; i < each; i++) {
             const bool real = from->kind == HONE_KIND_FLOAT;
-            const hone_scalar x = real ? (hone_scalar){.f64 = hone_value_f64(all, k * each + i)} : (hone_scalar){.i64 = hone_value_i64(all, k * each + i)};
+            const hone_scalar x =
+                real ? (hone_scalar){.f64 = hone_value_f64(all, k * each + i)} : (hone_scalar){.i64 = hone_value_i64(all, k * each + i)};
             hone_dtype_store(v->dtype, (char *)v->data + (size_t)i * hone_dtypes[v->dtype].bytes, real ? HONE_F64 : HONE_I64, x, false);
         }
     } else {

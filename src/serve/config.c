@@ -57,7 +57,8 @@ int64_t hone_serve_config_int(const json_t *at, const char *path, int64_t otherw
     return json_is_integer(at) ? json_integer_value(at) : otherwise;
 }
 
-static int within(const hone_serve_version *v, const char *path, int64_t otherwise, int64_t low, int64_t high, int64_t *out, hone_serve_error *e) {
+static int within(const hone_serve_version *v, const char *path, int64_t otherwise, int64_t low, int64_t high, int64_t *out,
+                  hone_serve_error *e) {
     *out = hone_serve_config_int(v->config, path, otherwise);
     return *out >= low && *out <= high ? 0
                                        : hone_serve_fail(e, 400, "the config of '%s': %s is %lld; from %lld to %lld will do", v->name, path,
@@ -70,7 +71,8 @@ int hone_serve_config_way(const hone_serve_version *v, hone_serve_way *w, hone_s
     int64_t batch, instances, threads, delay, queue, timeout, levels, level;
     size_t k;
     if (within(v, "max_batch_size", 0, 0, 4096, &batch, e) || within(v, "instance_group.count", 0, 0, 256, &instances, e) ||
-        within(v, "threads", 0, 0, 1024, &threads, e) || within(v, "dynamic_batching.max_queue_delay_microseconds", 0, 0, 10000000, &delay, e) ||
+        within(v, "threads", 0, 0, 1024, &threads, e) ||
+        within(v, "dynamic_batching.max_queue_delay_microseconds", 0, 0, 10000000, &delay, e) ||
         within(v, "dynamic_batching.default_queue_policy.max_queue_size", 0, 0, 1000000, &queue, e) ||
         within(v, "dynamic_batching.default_queue_policy.default_timeout_microseconds", 0, 0, 86400000000, &timeout, e) ||
         within(v, "dynamic_batching.priority_levels", 0, 0, 1000, &levels, e) ||
@@ -83,7 +85,8 @@ int hone_serve_config_way(const hone_serve_version *v, hone_serve_way *w, hone_s
     json_array_foreach(sizes, k, size) {
         const json_int_t n = json_integer_value(size);
         if (n < 1 || n > (batch ? batch : 4096))
-            return hone_serve_fail(e, 400, "the config of '%s': preferred_batch_size %lld is not from 1 to max_batch_size", v->name, (long long)n);
+            return hone_serve_fail(e, 400, "the config of '%s': preferred_batch_size %lld is not from 1 to max_batch_size", v->name,
+                                   (long long)n);
         if (w->n_sizes < HONE_SERVE_SIZES) w->sizes[w->n_sizes++] = (int)n;
     }
     return 0;

@@ -44,7 +44,8 @@ static hone_serve_version *choose(const hone_serve_entry *e) {
     if (!newest || !(weights = json_object_get(newest->config, "weights"))) return newest;
     char number[32];
     for (int pass = 0; pass < 2; pass++) {
-        if (pass) at = all * (double)((atomic_fetch_add(&turn, 1) * 2654435769u) >> 8) / (double)(1 << 24); /* spread evenly, without chance */
+        if (pass)
+            at = all * (double)((atomic_fetch_add(&turn, 1) * 2654435769u) >> 8) / (double)(1 << 24); /* spread evenly, without chance */
         for (int k = 0; k < e->n_slots; k++) {
             if (!e->slot[k].version) continue;
             snprintf(number, sizeof number, "%lld", (long long)e->slot[k].number);
@@ -73,8 +74,11 @@ hone_serve_version *hone_serve_find(hone_serve_core *c, const char *name, int64_
     }
     if (found) hone_serve_hold(found);
     else if (entry && last && (!version || last->number == version))
-        hone_serve_fail(e, last->state == HONE_SERVE_LOADING ? 503 : 400, "Request for unknown model: '%s' has no available versions: %s", name,
-                        last->reason ? last->reason : last->state == HONE_SERVE_LOADING ? "loading" : "unloaded");
+        hone_serve_fail(e, last->state == HONE_SERVE_LOADING ? 503 : 400, "Request for unknown model: '%s' has no available versions: %s",
+                        name,
+                        last->reason                        ? last->reason
+                        : last->state == HONE_SERVE_LOADING ? "loading"
+                                                            : "unloaded");
     else if (entry)
         hone_serve_fail(e, version ? 404 : 400, "Request for unknown model: '%s' version %lld is not found", name, (long long)version);
     pthread_rwlock_unlock(&c->lock);
@@ -170,7 +174,8 @@ hone_status hone_serve_core_start(const hone_server_options *o, hone_serve_core 
     c->cores = o->threads > 0 ? o->threads : !sched_getaffinity(0, sizeof set, &set) ? CPU_COUNT(&set) : 1;
     double ms;
     char end;
-    if (o->goal && sscanf(o->goal, "latency=%lfm%c", &ms, &end) == 2 && end == 's' && ms > 0 && ms < 1e9) c->latency_goal_ns = (uint64_t)(ms * 1e6);
+    if (o->goal && sscanf(o->goal, "latency=%lfm%c", &ms, &end) == 2 && end == 's' && ms > 0 && ms < 1e9)
+        c->latency_goal_ns = (uint64_t)(ms * 1e6);
     else if (o->goal && strcmp(o->goal, "throughput") != 0) {
         free(c);
         return hone_server_say(HONE_BAD_INPUT, "goal '%.60s': say throughput, or latency=10ms", o->goal);

@@ -50,7 +50,7 @@ hone_serve_version *hone_serve_hold(hone_serve_version *);
 void hone_serve_release(hone_serve_version *);
 const char *hone_serve_version_name(const hone_serve_version *);
 int64_t hone_serve_version_number(const hone_serve_version *);
-const hone_model *hone_serve_version_model(const hone_serve_version *); /* ports by hone_model_input and hone_model_output */
+const hone_model *hone_serve_version_model(const hone_serve_version *);         /* ports by hone_model_input and hone_model_output */
 const char *hone_serve_label(const hone_serve_version *, int64_t class_number); /* of hone.json's labels; NULL: none */
 
 /* Health: starting → ready → draining. */

@@ -8,8 +8,9 @@
 #include "serve/inside.h"
 
 const char *const *hone_serve_extensions(void) {
-    static const char *const all[] = {"classification", "model_repository", "schedule_policy", "model_configuration", "binary_tensor_data",
-                                      "parameters",     "statistics",       "system_shared_memory", NULL};
+    static const char *const all[] = {"classification",      "model_repository",     "schedule_policy",
+                                      "model_configuration", "binary_tensor_data",   "parameters",
+                                      "statistics",          "system_shared_memory", NULL};
     return all;
 }
 
@@ -58,9 +59,9 @@ json_t *hone_serve_config(hone_serve_version *v) {
     const int batch = w->max_batch > 1 ? w->max_batch : 0, from = batch ? 1 : 0;
     json_t *sizes = json_array(), *out = json_copy(v->config);
     for (int k = 0; k < w->n_sizes; k++) json_array_append_new(sizes, json_integer(w->sizes[k]));
-    json_t *own = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:[{s:s, s:i, s:s}]}", "name", v->name, "platform", "onnx_onnxv1", "backend", "hone",
-                            "max_batch_size", batch, "input", ports(v, false, from, true), "output", ports(v, true, from, true), "instance_group", "name",
-                            v->name, "count", w->instances, "kind", "KIND_CPU");
+    json_t *own = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:[{s:s, s:i, s:s}]}", "name", v->name, "platform", "onnx_onnxv1", "backend",
+                            "hone", "max_batch_size", batch, "input", ports(v, false, from, true), "output", ports(v, true, from, true),
+                            "instance_group", "name", v->name, "count", w->instances, "kind", "KIND_CPU");
     if (!json_object_get(v->config, "version_policy"))
         json_object_set_new(own, "version_policy", json_pack("{s:{s:i}}", "latest", "num_versions", 1));
     json_object_set_new(own, "default_model_filename", json_string("model.onnx"));
@@ -71,7 +72,8 @@ json_t *hone_serve_config(hone_serve_version *v) {
     if (batch)
         json_object_set_new(own, "dynamic_batching",
                             json_pack("{s:o, s:I, s:i, s:i}", "preferred_batch_size", sizes, "max_queue_delay_microseconds",
-                                      (json_int_t)(w->delay_ns / 1000), "priority_levels", w->priorities, "default_priority_level", w->default_priority));
+                                      (json_int_t)(w->delay_ns / 1000), "priority_levels", w->priorities, "default_priority_level",
+                                      w->default_priority));
     else json_decref(sizes);
     if (out && own) json_object_update(out, own);
     json_decref(own);
@@ -80,9 +82,7 @@ json_t *hone_serve_config(hone_serve_version *v) {
 
 /* ---- statistics ---- */
 
-static json_t *span_of(const hone_serve_span *s) {
-    return json_pack("{s:I, s:I}", "count", (json_int_t)s->count, "ns", (json_int_t)s->ns);
-}
+static json_t *span_of(const hone_serve_span *s) { return json_pack("{s:I, s:I}", "count", (json_int_t)s->count, "ns", (json_int_t)s->ns); }
 static json_t *statistics_of(hone_serve_version *v) {
     hone_serve_counts *c = malloc(sizeof *c);
     if (!c) return NULL;
@@ -93,16 +93,17 @@ static json_t *statistics_of(hone_serve_version *v) {
     json_t *batches = json_array();
     for (int k = 1; k <= HONE_SERVE_COUNTED; k++)
         if (c->batch[k].infer.count)
-            json_array_append_new(batches, json_pack("{s:i, s:o, s:o, s:o}", "batch_size", k, "compute_input", span_of(&c->batch[k].input),
-                                                     "compute_infer", span_of(&c->batch[k].infer), "compute_output", span_of(&c->batch[k].output)));
+            json_array_append_new(batches,
+                                  json_pack("{s:i, s:o, s:o, s:o}", "batch_size", k, "compute_input", span_of(&c->batch[k].input),
+                                            "compute_infer", span_of(&c->batch[k].infer), "compute_output", span_of(&c->batch[k].output)));
     char number[32];
     snprintf(number, sizeof number, "%lld", (long long)v->number);
-    json_t *inside = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "success", span_of(&c->success), "fail", span_of(&c->fail), "queue",
-                               span_of(&c->queue), "compute_input", span_of(&c->input), "compute_infer", span_of(&c->infer), "compute_output",
-                               span_of(&c->output), "cache_hit", span_of(&none), "cache_miss", span_of(&none));
+    json_t *inside = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "success", span_of(&c->success), "fail", span_of(&c->fail),
+                               "queue", span_of(&c->queue), "compute_input", span_of(&c->input), "compute_infer", span_of(&c->infer),
+                               "compute_output", span_of(&c->output), "cache_hit", span_of(&none), "cache_miss", span_of(&none));
     json_t *out = json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:{}, s:o, s:[]}", "name", v->name, "version", number, "last_inference",
-                            (json_int_t)c->last_ms, "inference_count", (json_int_t)c->inferences, "execution_count", (json_int_t)c->executions,
-                            "inference_stats", inside, "response_stats", "batch_stats", batches, "memory_usage");
+                            (json_int_t)c->last_ms, "inference_count", (json_int_t)c->inferences, "execution_count",
+                            (json_int_t)c->executions, "inference_stats", inside, "response_stats", "batch_stats", batches, "memory_usage");
     free(c);
     return out;
 }
@@ -148,8 +149,8 @@ json_t *hone_serve_index(hone_serve_core *c, bool ready_only) {
             const hone_serve_slot *at = &e->slot[s];
             if (ready_only && at->state != HONE_SERVE_LOADED) continue;
             snprintf(number, sizeof number, "%lld", (long long)at->number);
-            json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", e->name, "version", number, "state", states[at->state], "reason",
-                                                  at->reason ? at->reason : ""));
+            json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", e->name, "version", number, "state", states[at->state],
+                                                  "reason", at->reason ? at->reason : ""));
         }
         if (!e->n_slots && !ready_only) json_array_append_new(list, json_pack("{s:s}", "name", e->name));
     }
@@ -166,7 +167,8 @@ int hone_serve_classes(const hone_serve_version *v, const hone_value *scores, in
         return hone_serve_fail(e, 400, "classification wants an output of numbers, of one or two dims");
     if (k < 1 || rows > 100000) return hone_serve_fail(e, 400, "classification of %d classes; say 1 or more", k);
     if (k > n) k = (int)n;
-    if ((double)n * k * (double)rows > 1e8) return hone_serve_fail(e, 400, "classification of %d out of %lld classes: ask for fewer", k, (long long)n);
+    if ((double)n * k * (double)rows > 1e8)
+        return hone_serve_fail(e, 400, "classification of %d out of %lld classes: ask for fewer", k, (long long)n);
     const int64_t dims[2] = {rank == 2 ? rows : k, k};
     if (hone_tensor_create(HONE_DTYPE_STRING, dims, rank, out)) return hone_serve_fail(e, 503, "%s", hone_error());
     char text[600];

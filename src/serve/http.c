@@ -40,7 +40,7 @@ struct hone_http {
         uint64_t since; /* 0: between requests, or it is whole */
         bool body;      /* it is a body that comes */
         struct connection *next, **back;
-    } *connections;
+    } * connections;
     pthread_t sweeper;
     bool sweeping;
     int stop[2];
@@ -246,7 +246,8 @@ static bool too_often(hone_http_call *c) {
     const uint64_t now = hone_serve_now();
     hone_http *f = c->front;
     pthread_mutex_lock(&f->rating);
-    if (f->bucket[h % ADDRESSES].address != h) f->bucket[h % ADDRESSES].address = h, f->bucket[h % ADDRESSES].left = most, f->bucket[h % ADDRESSES].at = now;
+    if (f->bucket[h % ADDRESSES].address != h)
+        f->bucket[h % ADDRESSES].address = h, f->bucket[h % ADDRESSES].left = most, f->bucket[h % ADDRESSES].at = now;
     double left = f->bucket[h % ADDRESSES].left + rate * (double)(now - f->bucket[h % ADDRESSES].at) * 1e-9;
     if (left > most) left = most;
     const bool over = left < 1;
@@ -280,7 +281,8 @@ static hone_http_call *begin(hone_http *f, struct MHD_Connection *connection, co
     if (length) c->length = strtoll(length, NULL, 10);
     const union MHD_ConnectionInfo *i = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (i && i->header_size > (size_t)o->max_header_bytes)
-        hone_serve_fail(&c->error, 431, "the request's headers have %zu bytes; at most %lld are taken", i->header_size, (long long)o->max_header_bytes);
+        hone_serve_fail(&c->error, 431, "the request's headers have %zu bytes; at most %lld are taken", i->header_size,
+                        (long long)o->max_header_bytes);
     else if (!post && !get) hone_serve_fail(&c->error, 405, "%.20s is not understood here; GET and POST are", verb);
     else c->route = hone_http_find(c, url, post, f->metrics);
     if (c->route && !c->route->open && !c->error.code) {
@@ -288,7 +290,8 @@ static hone_http_call *begin(hone_http *f, struct MHD_Connection *connection, co
         else too_often(c);
     }
     if (!c->error.code && c->length > o->max_body_bytes)
-        hone_serve_fail(&c->error, 413, "the body has %lld bytes; at most %lld are taken", (long long)c->length, (long long)o->max_body_bytes);
+        hone_serve_fail(&c->error, 413, "the body has %lld bytes; at most %lld are taken", (long long)c->length,
+                        (long long)o->max_body_bytes);
     if (!c->error.code && post) begin_unpacking(c);
     if (!c->error.code && c->route->body) c->route->body(c);
     return c;
@@ -337,11 +340,22 @@ static void tell_access(hone_http_call *c) {
     const struct sockaddr *a = peer_of(c->connection);
     char peer[INET6_ADDRSTRLEN + 8] = "";
     if (!hone_serve_options(c->front->server)->access_log || !c->code) return;
-    if (a) getnameinfo(a, a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in), peer, sizeof peer, NULL, 0, NI_NUMERICHOST);
-    hone_serve_log(c->front->server,
-                   &(hone_serve_access){.peer = peer, .protocol = "http", .verb = c->verb, .path = c->path, .trace = *c->trace ? c->trace : NULL,
-                                        .code = c->code, .bytes_in = c->in, .bytes_out = c->out, .times = c->request ? &c->request->times : c->times.done ? &c->times : NULL,
-                                        .began = c->began, .ended = hone_serve_now()});
+    if (a)
+        getnameinfo(a, a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in), peer, sizeof peer, NULL, 0,
+                    NI_NUMERICHOST);
+    hone_serve_log(c->front->server, &(hone_serve_access){.peer = peer,
+                                                          .protocol = "http",
+                                                          .verb = c->verb,
+                                                          .path = c->path,
+                                                          .trace = *c->trace ? c->trace : NULL,
+                                                          .code = c->code,
+                                                          .bytes_in = c->in,
+                                                          .bytes_out = c->out,
+                                                          .times = c->request      ? &c->request->times
+                                                                   : c->times.done ? &c->times
+                                                                                   : NULL,
+                                                          .began = c->began,
+                                                          .ended = hone_serve_now()});
 }
 static void ended(void *front, struct MHD_Connection *connection, void **at, enum MHD_RequestTerminationCode how) {
     hone_http *f = front;
@@ -406,7 +420,9 @@ static void *sweep(void *front) {
 
 /* ---- the daemon ---- */
 
-static size_t as_it_is(void *arg, struct MHD_Connection *connection, char *text) { return strlen(text); } /* routes unescape piece by piece */
+static size_t as_it_is(void *arg, struct MHD_Connection *connection, char *text) {
+    return strlen(text);
+} /* routes unescape piece by piece */
 
 static int listen_at(const char *host, int port, int *got, hone_status *s) {
     char service[16];
@@ -470,8 +486,8 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
         s = hone_server_say(HONE_IO, "TLS: %s cannot be read", f->certificate ? o->key : o->certificate);
     if (!s) f->listening = listen_at(o->host, port, &f->port, &s);
     const struct timeval tick = {0, 250000};
-    if (!s && (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, f->stop) || setsockopt(f->stop[0], SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof tick) ||
-               pthread_create(&f->sweeper, NULL, sweep, f)))
+    if (!s && (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, f->stop) ||
+               setsockopt(f->stop[0], SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof tick) || pthread_create(&f->sweeper, NULL, sweep, f)))
         s = hone_server_say(HONE_IO, "no thread for the server");
     f->sweeping = !s;
     if (s) {
@@ -482,7 +498,8 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
     int n = 0;
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, f->listening, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT, o->max_connections < threads ? threads : o->max_connections, NULL};
-    options[n++] = (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->max_connections_per_ip > 0 ? o->max_connections_per_ip : 0, NULL};
+    options[n++] =
+        (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->max_connections_per_ip > 0 ? o->max_connections_per_ip : 0, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_TIMEOUT, o->idle_seconds, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)(POOL + o->max_header_bytes), NULL};
     if (threads > 1) options[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, threads, NULL};
@@ -494,12 +511,13 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
     if (f->certificate) flags |= MHD_USE_TLS;
     f->daemon = MHD_start_daemon(flags, 0, NULL, NULL, step, f, MHD_OPTION_ARRAY, options, MHD_OPTION_NOTIFY_COMPLETED, ended, f,
-                                 MHD_OPTION_NOTIFY_CONNECTION, connected, f, MHD_OPTION_URI_LOG_CALLBACK, first_line, f, MHD_OPTION_UNESCAPE_CALLBACK,
-                                 as_it_is, NULL, MHD_OPTION_END);
+                                 MHD_OPTION_NOTIFY_CONNECTION, connected, f, MHD_OPTION_URI_LOG_CALLBACK, first_line, f,
+                                 MHD_OPTION_UNESCAPE_CALLBACK, as_it_is, NULL, MHD_OPTION_END);
     if (!f->daemon) {
         const bool tls = f->certificate;
         front_free(f);
-        return hone_server_say(HONE_IO, "the server did not start on port %d%s", port, tls ? "; is the certificate one, and the key its own?" : "");
+        return hone_server_say(HONE_IO, "the server did not start on port %d%s", port,
+                               tls ? "; is the certificate one, and the key its own?" : "");
     }
     *out = f;
     return HONE_OK;

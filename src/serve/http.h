@@ -19,10 +19,10 @@ bool hone_http_printf(hone_http_text *, const char *format, ...) __attribute__((
 bool hone_http_quoted(hone_http_text *, const char *); /* as JSON */
 
 typedef struct {
-    const char *name;   /* in the table of routes; what of the path is a model is in the call */
-    bool post;          /* else GET (and HEAD) */
-    bool open;          /* needs no API key */
-    void (*body)(hone_http_call *);  /* before the first byte, once the headers are in; may set error */
+    const char *name;                 /* in the table of routes; what of the path is a model is in the call */
+    bool post;                        /* else GET (and HEAD) */
+    bool open;                        /* needs no API key */
+    void (*body)(hone_http_call *);   /* before the first byte, once the headers are in; may set error */
     void (*finish)(hone_http_call *); /* all of the body is there: answers, or sets `waiting` and answers later */
 } hone_http_route;
 
@@ -46,10 +46,10 @@ struct hone_http_call {
     bool waiting; /* somebody else will finish it */
     uint64_t began, in, out, forgotten;
     /* the body */
-    hone_http_text text;                         /* JSON, or all of it where there is no other place */
-    int64_t json_bytes;                          /* of the body that are JSON; -1: all; 0: none, it is one raw tensor */
-    int64_t length;                              /* Content-Length; -1: not said */
-    uint64_t taken;                              /* bytes of the body, unpacked */
+    hone_http_text text;   /* JSON, or all of it where there is no other place */
+    int64_t json_bytes;    /* of the body that are JSON; -1: all; 0: none, it is one raw tensor */
+    int64_t length;        /* Content-Length; -1: not said */
+    uint64_t taken;        /* bytes of the body, unpacked */
     bool unpack, unpacked; /* it is compressed; its end was there */
     z_stream stream;
     /* inference */
@@ -61,7 +61,7 @@ struct hone_http_call {
     int parts, at_part;
     size_t at_byte;
     hone_serve_times times; /* of the request, when that went along with the answer */
-    bool picture_wanted; /* /classify: the body is a picture's file */
+    bool picture_wanted;    /* /classify: the body is a picture's file */
     hone_value *picture;
     /* the answer */
     struct MHD_Response *reply;

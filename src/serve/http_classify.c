@@ -25,14 +25,16 @@ static int recipe_of(const hone_serve_version *v, hone_image_recipe *r, hone_ser
     if (shorter < 0 || shorter > 16384 || width < 0 || width > 16384 || height < 0 || height > 16384)
         return hone_serve_fail(e, 500, "hone.json of '%s': sizes of pictures go to 16384", v->name);
     r->shorter = (int)shorter, r->width = (int)width, r->height = (int)height;
-    if (normalize && !hone_image_recipe_name(r, normalize)) return hone_serve_fail(e, 500, "hone.json of '%s': normalize is imagenet, 0-1, -1-1 or none", v->name);
+    if (normalize && !hone_image_recipe_name(r, normalize))
+        return hone_serve_fail(e, 500, "hone.json of '%s': normalize is imagenet, 0-1, -1-1 or none", v->name);
     if (json_is_number(json_object_get(p, "range"))) r->range = (float)json_number_value(json_object_get(p, "range"));
     for (int k = 0; k < 3; k++) {
         if (fit && !strcmp(fit, fits[k])) r->fit = (hone_image_fit)k;
         if (order && !strcmp(order, orders[k])) r->order = (hone_image_order)k;
         for (int which = 0; which < 2; which++)
             if (json_is_array(three[which]) && json_array_size(three[which]))
-                (which ? r->std : r->mean)[k] = (float)json_number_value(json_array_get(three[which], (size_t)k % json_array_size(three[which])));
+                (which ? r->std : r->mean)[k] =
+                    (float)json_number_value(json_array_get(three[which], (size_t)k % json_array_size(three[which])));
     }
     for (int k = 0; k < 3; k++)
         if (r->dtype == HONE_DTYPE_F32 && r->std[k] == 0) return hone_serve_fail(e, 500, "hone.json of '%s': std is not 0", v->name);
@@ -57,8 +59,8 @@ void hone_http_classify_finish(hone_http_call *c) {
         void *at;
         size_t bytes;
         c->request->times.received = c->began;
-        if (hone_serve_input(c->request, p->name, hone_serve_type_name(hone_value_dtype(ready)), hone_value_dims(ready), hone_value_rank(ready), &at, &bytes,
-                             &c->error) >= 0) {
+        if (hone_serve_input(c->request, p->name, hone_serve_type_name(hone_value_dtype(ready)), hone_value_dims(ready),
+                             hone_value_rank(ready), &at, &bytes, &c->error) >= 0) {
             memcpy(at, hone_value_data(ready), bytes);
             hone_http_submit(c);
         }
@@ -107,5 +109,6 @@ void hone_http_classify_reply(hone_http_call *c) {
         if (one) json_array_append_new(list, one);
         before = x, last = best;
     }
-    hone_http_answer_json(c, 200, json_pack("{s:s, s:I, s:o}", "model_name", c->model, "model_version", (json_int_t)v->number, "classes", list));
+    hone_http_answer_json(c, 200,
+                          json_pack("{s:s, s:I, s:o}", "model_name", c->model, "model_version", (json_int_t)v->number, "classes", list));
 }

@@ -30,7 +30,8 @@ static int element_wrong(filling *f, const char *why) {
 }
 static int put_integer(filling *f, int64_t x) {
     for (size_t k = 0; k < sizeof ranges / sizeof *ranges; k++)
-        if (ranges[k].dtype == f->dtype && (x < ranges[k].low || x > ranges[k].high)) return element_wrong(f, "the number is outside of the type's range");
+        if (ranges[k].dtype == f->dtype && (x < ranges[k].low || x > ranges[k].high))
+            return element_wrong(f, "the number is outside of the type's range");
     switch (hone_serve_type_bytes(f->dtype)) {
     case 1: ((int8_t *)f->at)[f->n] = (int8_t)x; break;
     case 2: ((int16_t *)f->at)[f->n] = (int16_t)x; break;
@@ -40,11 +41,14 @@ static int put_integer(filling *f, int64_t x) {
     return 0;
 }
 static int put(filling *f, const json_t *j) {
-    if (f->n >= f->count) return hone_serve_fail(f->e, 400, "input '%s': its shape has %lld elements, and data has more", f->name, (long long)f->count);
+    if (f->n >= f->count)
+        return hone_serve_fail(f->e, 400, "input '%s': its shape has %lld elements, and data has more", f->name, (long long)f->count);
     const bool number = json_is_number(j), real = json_is_real(j);
     if (f->dtype == HONE_DTYPE_STRING) {
         if (!json_is_string(j)) return element_wrong(f, "BYTES are texts");
-        return hone_value_set_text(f->texts, f->n, json_string_value(j), json_string_length(j)) ? hone_serve_fail(f->e, 503, "%s", hone_error()) : 0;
+        return hone_value_set_text(f->texts, f->n, json_string_value(j), json_string_length(j))
+                   ? hone_serve_fail(f->e, 503, "%s", hone_error())
+                   : 0;
     }
     if (f->dtype == HONE_DTYPE_BOOL && json_is_boolean(j)) return ((uint8_t *)f->at)[f->n] = json_is_true(j), 0;
     if (!number) return element_wrong(f, "it is no number");
@@ -66,14 +70,16 @@ static int fill(filling *f, const json_t *j, int deep) {
     json_array_foreach(j, k, item) if (fill(f, item, deep + 1)) return f->e->code;
     return 0;
 }
-int hone_http_data_read(const json_t *data, hone_dtype d, void *at, hone_value *texts, int64_t count, const char *name, hone_serve_error *e) {
+int hone_http_data_read(const json_t *data, hone_dtype d, void *at, hone_value *texts, int64_t count, const char *name,
+                        hone_serve_error *e) {
     filling f = {d, at, texts, count, 0, name, e};
     if (d == HONE_DTYPE_F16 || d == HONE_DTYPE_BF16)
         return hone_serve_fail(e, 400, "input '%s': %s has no form in JSON; send it as binary data", name, hone_serve_type_name(d));
     if (!json_is_array(data)) return hone_serve_fail(e, 400, "input '%s': data is to be a list", name);
     if (fill(&f, data, 0)) return e->code;
     return f.n == count ? 0
-                        : hone_serve_fail(e, 400, "input '%s': its shape has %lld elements, and data has %lld", name, (long long)count, (long long)f.n);
+                        : hone_serve_fail(e, 400, "input '%s': its shape has %lld elements, and data has %lld", name, (long long)count,
+                                          (long long)f.n);
 }
 
 /* ---- out ---- */
@@ -105,7 +111,8 @@ bool hone_http_data_write(const hone_value *v, hone_http_text *t) {
         else if (d == HONE_DTYPE_BOOL) length = snprintf(text, sizeof text, "%s", ((const uint8_t *)at)[k] ? "true" : "false");
         else {
             const double x = d == HONE_DTYPE_F32 ? (double)((const float *)at)[k] : hone_value_number(v, k);
-            length = !isfinite(x) ? snprintf(text, sizeof text, "null") : snprintf(text, sizeof text, "%.*g", d == HONE_DTYPE_F32 ? 9 : 17, x);
+            length =
+                !isfinite(x) ? snprintf(text, sizeof text, "null") : snprintf(text, sizeof text, "%.*g", d == HONE_DTYPE_F32 ? 9 : 17, x);
         }
         good = good && hone_http_append(t, text, (size_t)length);
     }

@@ -59,12 +59,14 @@ static bool place_of(hone_http_call *c, const json_t *parameters, const char *te
     *p = (hone_serve_place){0};
     if (!region) return true;
     if (!json_is_string(region) || !json_string_length(region) || json_string_length(region) >= sizeof p->name || offset < 0 || bytes < 0)
-        return hone_serve_fail(&c->error, 400, "'%.100s': shared_memory_region is a name, and comes with shared_memory_byte_size", tensor), false;
+        return hone_serve_fail(&c->error, 400, "'%.100s': shared_memory_region is a name, and comes with shared_memory_byte_size", tensor),
+               false;
     strcpy(p->name, json_string_value(region));
     p->offset = (uint64_t)offset, p->bytes = (uint64_t)bytes;
     return true;
 }
-static int placed_input(hone_http_call *c, const char *name, const char *type, const int64_t *dims, int rank, const hone_serve_place *place) {
+static int placed_input(hone_http_call *c, const char *name, const char *type, const int64_t *dims, int rank,
+                        const hone_serve_place *place) {
     const bool text = !strcmp(type, "BYTES");
     void *at = NULL;
     size_t bytes = 0;
@@ -73,7 +75,8 @@ static int placed_input(hone_http_call *c, const char *name, const char *type, c
         return hone_serve_fail(&c->error, 413, "input '%s': shared_memory_byte_size is larger than a request may be", name);
     const int k = text ? hone_serve_input_text(c->request, name, dims, rank, &texts, &c->error)
                        : hone_serve_input(c->request, name, type, dims, rank, &at, &bytes, &c->error);
-    return k < 0 ? c->error.code : hone_serve_shared_input(hone_serve_shared_of(hone_http_core(c)), place, name, at, bytes, texts, &c->error);
+    return k < 0 ? c->error.code
+                 : hone_serve_shared_input(hone_serve_shared_of(hone_http_core(c)), place, name, at, bytes, texts, &c->error);
 }
 static int one_input(hone_http_call *c, const json_t *input) {
     const json_t *data = json_object_get(input, "data"), *parameters = json_object_get(input, "parameters");
@@ -85,19 +88,25 @@ static int one_input(hone_http_call *c, const json_t *input) {
     size_t bytes = 0;
     hone_value *texts = NULL;
     if (!name || !type || !shape) return hone_serve_fail(&c->error, 400, "an input wants 'name', 'shape' and 'datatype'");
-    if (!dims_of(shape, dims, &rank)) return hone_serve_fail(&c->error, 400, "input '%s': shape is a list of at most %d whole numbers", name, RANK);
+    if (!dims_of(shape, dims, &rank))
+        return hone_serve_fail(&c->error, 400, "input '%s': shape is a list of at most %d whole numbers", name, RANK);
     hone_serve_place place;
     if (!place_of(c, parameters, name, &place)) return c->error.code;
     if (*place.name) return placed_input(c, name, type, dims, rank, &place);
-    if (size && (!json_is_integer(size) || json_integer_value(size) < 0)) return hone_serve_fail(&c->error, 400, "input '%s': binary_data_size is no number of bytes", name);
+    if (size && (!json_is_integer(size) || json_integer_value(size) < 0))
+        return hone_serve_fail(&c->error, 400, "input '%s': binary_data_size is no number of bytes", name);
     if (!size == !data) return hone_serve_fail(&c->error, 400, "input '%s' wants either 'data' or the parameter 'binary_data_size'", name);
     const int64_t n = size ? json_integer_value(size) : 0;
-    if (size && n > hone_serve_options(hone_http_server(c))->max_body_bytes) return hone_serve_fail(&c->error, 413, "input '%s': binary_data_size is too large", name);
+    if (size && n > hone_serve_options(hone_http_server(c))->max_body_bytes)
+        return hone_serve_fail(&c->error, 413, "input '%s': binary_data_size is too large", name);
     const bool text = !strcmp(type, "BYTES");
     int64_t count = 1; /* of hostile dims: only compared, before memory is asked for */
-    for (int k = 0; k < rank; k++) count = dims[k] <= 0 || count > INT64_MAX / 64 / dims[k] ? (dims[k] == 0 ? 0 : INT64_MAX / 64) : count * dims[k];
-    if (text && size && count > n / 4) return hone_serve_fail(&c->error, 400, "input '%s': its shape has more elements than its bytes can hold", name);
-    if (!size && count > (int64_t)c->text.n) return hone_serve_fail(&c->error, 400, "input '%s': its shape has more elements than 'data'", name);
+    for (int k = 0; k < rank; k++)
+        count = dims[k] <= 0 || count > INT64_MAX / 64 / dims[k] ? (dims[k] == 0 ? 0 : INT64_MAX / 64) : count * dims[k];
+    if (text && size && count > n / 4)
+        return hone_serve_fail(&c->error, 400, "input '%s': its shape has more elements than its bytes can hold", name);
+    if (!size && count > (int64_t)c->text.n)
+        return hone_serve_fail(&c->error, 400, "input '%s': its shape has more elements than 'data'", name);
     const int k = text ? hone_serve_input_text(c->request, name, dims, rank, &texts, &c->error)
                        : hone_serve_input(c->request, name, type, dims, rank, &at, &bytes, &c->error);
     if (k < 0) return c->error.code;
@@ -107,7 +116,8 @@ static int one_input(hone_http_call *c, const json_t *input) {
         return room ? add_part(c, room, (size_t)n, texts) : hone_serve_fail(&c->error, 503, "no memory for input '%s'", name);
     }
     if ((size_t)n != bytes)
-        return hone_serve_fail(&c->error, 400, "input '%s': binary_data_size is %lld, and its shape and datatype have %zu bytes", name, (long long)n, bytes);
+        return hone_serve_fail(&c->error, 400, "input '%s': binary_data_size is %lld, and its shape and datatype have %zu bytes", name,
+                               (long long)n, bytes);
     return add_part(c, at, bytes, NULL);
 }
 static int output_known(const hone_http_call *c, const char *name) { /* -1: there is none of that name */
@@ -123,10 +133,13 @@ static void read_json(hone_http_call *c) {
     const json_t *inputs = json_object_get(c->document, "inputs"), *outputs = json_object_get(c->document, "outputs"), *one;
     const json_t *parameters = json_object_get(c->document, "parameters");
     size_t k;
-    if (!c->document) hone_serve_fail(&c->error, 400, "the request is no JSON: %s (line %d, column %d)", where.text, where.line, where.column);
+    if (!c->document)
+        hone_serve_fail(&c->error, 400, "the request is no JSON: %s (line %d, column %d)", where.text, where.line, where.column);
     else if (!json_is_object(c->document)) hone_serve_fail(&c->error, 400, "the request is to be a JSON object");
-    else if (!json_is_array(inputs) || json_array_size(inputs) > PARTS) hone_serve_fail(&c->error, 400, "the request wants 'inputs', a list of at most %d", PARTS);
-    else if (outputs && (!json_is_array(outputs) || json_array_size(outputs) > PARTS)) hone_serve_fail(&c->error, 400, "'outputs' is to be a list of at most %d", PARTS);
+    else if (!json_is_array(inputs) || json_array_size(inputs) > PARTS)
+        hone_serve_fail(&c->error, 400, "the request wants 'inputs', a list of at most %d", PARTS);
+    else if (outputs && (!json_is_array(outputs) || json_array_size(outputs) > PARTS))
+        hone_serve_fail(&c->error, 400, "'outputs' is to be a list of at most %d", PARTS);
     else if (!(c->part = calloc(json_array_size(inputs) + 1, sizeof *c->part))) hone_serve_fail(&c->error, 503, "no memory for a request");
     if (c->error.code) return;
     json_array_foreach(inputs, k, one) if (one_input(c, one)) return;
@@ -134,7 +147,8 @@ static void read_json(hone_http_call *c) {
         const char *name = json_string_value(json_object_get(one, "name"));
         if (!name) hone_serve_fail(&c->error, 400, "an output wants 'name'");
         else if (!place_of(c, json_object_get(one, "parameters"), name, &(hone_serve_place){0})) return;
-        else if (output_known(c, name) < 0) hone_serve_fail(&c->error, 400, "unexpected inference output '%.100s' for model '%s'", name, c->model);
+        else if (output_known(c, name) < 0)
+            hone_serve_fail(&c->error, 400, "unexpected inference output '%.100s' for model '%s'", name, c->model);
         if (c->error.code) return;
     }
     const json_t *id = json_object_get(c->document, "id");
@@ -143,7 +157,8 @@ static void read_json(hone_http_call *c) {
     const json_t *sequence = json_object_get(parameters, "sequence_id");
     if (priority < 0 || timeout < 0) hone_serve_fail(&c->error, 400, "priority and timeout are 0 or more");
     if (sequence && !(json_is_integer(sequence) && !json_integer_value(sequence)))
-        hone_serve_fail(&c->error, 400, "model '%s' takes no sequences: a request with sequence_id would be mistaken for a part of one", c->model);
+        hone_serve_fail(&c->error, 400, "model '%s' takes no sequences: a request with sequence_id would be mistaken for a part of one",
+                        c->model);
     c->request->priority = (uint64_t)priority, c->request->timeout_us = (uint64_t)timeout;
     /* Parts without bytes are full before the first byte. */
     while (c->at_part < c->parts && !c->part[c->at_part].bytes && !c->part[c->at_part].texts) c->at_part++;
@@ -161,7 +176,8 @@ void hone_http_infer_take(hone_http_call *c, const char *bytes, size_t n) {
     const hone_server_options *o = hone_serve_options(hone_http_server(c));
     if (!c->request || json <= 0) { /* no place of its own: all of it is kept */
         if (c->text.n + n > (size_t)(json == 0 || c->picture_wanted ? o->max_body_bytes : o->max_json_bytes))
-            hone_serve_fail(&c->error, 413, "the body is larger than %lld bytes", (long long)(json == 0 || c->picture_wanted ? o->max_body_bytes : o->max_json_bytes));
+            hone_serve_fail(&c->error, 413, "the body is larger than %lld bytes",
+                            (long long)(json == 0 || c->picture_wanted ? o->max_body_bytes : o->max_json_bytes));
         else if (!hone_http_append(&c->text, bytes, n)) hone_serve_fail(&c->error, 503, "no memory for the body");
         return;
     }
@@ -192,12 +208,14 @@ static void read_raw(hone_http_call *c) {
     void *at;
     size_t bytes, each;
     if (hone_model_inputs(m) != 1 || p->rank < 0 || p->rank > RANK) {
-        hone_serve_fail(&c->error, 400, "raw binary requests are for models with one input, and '%s' has %d", c->model, hone_model_inputs(m));
+        hone_serve_fail(&c->error, 400, "raw binary requests are for models with one input, and '%s' has %d", c->model,
+                        hone_model_inputs(m));
         return;
     }
     for (int k = 0; k < p->rank; k++) {
         dims[k] = p->dims[k] >= 0 ? p->dims[k] : 1;
-        if (p->dims[k] < 0 && k > 0 && free_dim > 0) hone_serve_fail(&c->error, 400, "a raw binary request leaves more than one dim open: %s", p->shape);
+        if (p->dims[k] < 0 && k > 0 && free_dim > 0)
+            hone_serve_fail(&c->error, 400, "a raw binary request leaves more than one dim open: %s", p->shape);
         if (p->dims[k] < 0 && (k > 0 || p->rank == 1 || free_dim < 0)) free_dim = k;
     }
     if (c->error.code) return;
@@ -232,7 +250,8 @@ void hone_http_infer_finish(hone_http_call *c) {
     }
     if (!c->error.code && c->at_part < c->parts) {
         while (c->at_part < c->parts && c->at_byte == c->part[c->at_part].bytes) part_full(c);
-        if (!c->error.code && c->at_part < c->parts) hone_serve_fail(&c->error, 400, "the body ends within input %d of %d with binary data", c->at_part + 1, c->parts);
+        if (!c->error.code && c->at_part < c->parts)
+            hone_serve_fail(&c->error, 400, "the body ends within input %d of %d with binary data", c->at_part + 1, c->parts);
     }
     if (!c->error.code) hone_http_submit(c);
 }
@@ -243,10 +262,10 @@ typedef struct {
     int output; /* of the model */
     bool binary;
     int classes;
-    hone_value *value;  /* to be sent: the request's, or ours */
+    hone_value *value; /* to be sent: the request's, or ours */
     bool ours;
     size_t bytes;
-    void *packed; /* texts */
+    void *packed;           /* texts */
     hone_serve_place place; /* where the client wants it; name "": in the answer */
 } reply_output;
 typedef struct { /* lives until the answer was sent */
@@ -277,7 +296,8 @@ static bool chosen(hone_http_call *c, reply *r) {
     if (!json_array_size(outputs))
         for (int o = 0; o < all; o++) {
             const hone_port *p = hone_model_output(m, o);
-            if (p->kind == HONE_VALUE_TENSOR && hone_serve_type_name(p->dtype)) r->output[r->outputs++] = (reply_output){.output = o, .binary = binary};
+            if (p->kind == HONE_VALUE_TENSOR && hone_serve_type_name(p->dtype))
+                r->output[r->outputs++] = (reply_output){.output = o, .binary = binary};
         }
     json_array_foreach(outputs, k, one) {
         const json_t *parameters = json_object_get(one, "parameters"), *own = json_object_get(parameters, "binary_data");
@@ -304,14 +324,18 @@ static bool one_output(hone_http_call *c, reply *r, reply_output *o) {
     }
     const hone_dtype d = hone_value_dtype(o->value);
     uint64_t taken = 0;
-    if (*o->place.name && hone_serve_shared_output(hone_serve_shared_of(hone_http_core(c)), &o->place, p->name, o->value, &taken, &c->error)) return false;
+    if (*o->place.name &&
+        hone_serve_shared_output(hone_serve_shared_of(hone_http_core(c)), &o->place, p->name, o->value, &taken, &c->error))
+        return false;
     if (!*o->place.name && (d == HONE_DTYPE_F16 || d == HONE_DTYPE_BF16) && !o->binary) {
-        hone_serve_fail(&c->error, 400, "output '%s' is %s, which has no form in JSON; ask for binary data", p->name, hone_serve_type_name(d));
+        hone_serve_fail(&c->error, 400, "output '%s' is %s, which has no form in JSON; ask for binary data", p->name,
+                        hone_serve_type_name(d));
         return false;
     }
     bool good = hone_http_append(t, "{\"name\":", 8) && hone_http_quoted(t, p->name) &&
                 hone_http_printf(t, ",\"datatype\":\"%s\",\"shape\":[", hone_serve_type_name(d));
-    for (int k = 0; good && k < hone_value_rank(o->value); k++) good = hone_http_printf(t, k ? ",%lld" : "%lld", (long long)hone_value_dims(o->value)[k]);
+    for (int k = 0; good && k < hone_value_rank(o->value); k++)
+        good = hone_http_printf(t, k ? ",%lld" : "%lld", (long long)hone_value_dims(o->value)[k]);
     good = good && hone_http_append(t, "],", 2);
     if (*o->place.name) {
         o->binary = false;
@@ -343,7 +367,9 @@ static void send_pieces(hone_http_call *c, reply *r) {
         hone_http_text t = {0};
         bool good = hone_http_append(&t, r->head.at, head);
         for (int k = 0; good && k < r->outputs; k++)
-            if (r->output[k].binary) good = hone_http_append(&t, r->output[k].packed ? r->output[k].packed : hone_value_data(r->output[k].value), r->output[k].bytes);
+            if (r->output[k].binary)
+                good = hone_http_append(&t, r->output[k].packed ? r->output[k].packed : hone_value_data(r->output[k].value),
+                                        r->output[k].bytes);
         if (good) hone_http_answer(c, 200, all > head ? "application/octet-stream" : "application/json", &t);
         free(t.at);
         reply_free(r);
@@ -356,7 +382,8 @@ static void send_pieces(hone_http_call *c, reply *r) {
         pieces[n++] = (struct MHD_IoVec){r->head.at, head};
         for (int k = 0; k < r->outputs; k++)
             if (r->output[k].binary && r->output[k].bytes)
-                pieces[n++] = (struct MHD_IoVec){r->output[k].packed ? r->output[k].packed : hone_value_data(r->output[k].value), r->output[k].bytes};
+                pieces[n++] =
+                    (struct MHD_IoVec){r->output[k].packed ? r->output[k].packed : hone_value_data(r->output[k].value), r->output[k].bytes};
         c->code = 200, c->out = all;
         c->reply = MHD_create_response_from_iovec(pieces, n, reply_free, r);
         if (!c->reply) reply_free(r);
@@ -387,7 +414,8 @@ void hone_http_infer_reply(hone_http_call *c) {
     c->times = c->request->times;
     r->request = c->request, c->request = NULL; /* its values live until they were sent */
     bool good = hone_http_append(&r->head, "{", 1);
-    if (id && *id) good = good && hone_http_append(&r->head, "\"id\":", 5) && hone_http_quoted(&r->head, id) && hone_http_append(&r->head, ",", 1);
+    if (id && *id)
+        good = good && hone_http_append(&r->head, "\"id\":", 5) && hone_http_quoted(&r->head, id) && hone_http_append(&r->head, ",", 1);
     good = good && hone_http_append(&r->head, "\"model_name\":", 13) && hone_http_quoted(&r->head, c->model) &&
            hone_http_printf(&r->head, ",\"model_version\":\"%lld\",\"outputs\":[", (long long)hone_serve_version_number(c->held));
     for (int k = 0; good && k < r->outputs; k++) good = (!k || hone_http_append(&r->head, ",", 1)) && one_output(c, r, &r->output[k]);

@@ -9,9 +9,9 @@
 
 enum { HONE_SERVE_SIZES = 12, HONE_SERVE_COUNTED = 64, HONE_SERVE_BUCKETS = 96 };
 
-typedef struct { /* how a version is run: measured, or as its config says */
-    int max_batch;               /* rows; 0: requests are not joined */
-    int sizes[HONE_SERVE_SIZES]; /* of batches that are made, ascending, the first 1 */
+typedef struct {                   /* how a version is run: measured, or as its config says */
+    int max_batch;                 /* rows; 0: requests are not joined */
+    int sizes[HONE_SERVE_SIZES];   /* of batches that are made, ascending, the first 1 */
     uint64_t ns[HONE_SERVE_SIZES]; /* that a run of each took; 0: not measured */
     int n_sizes;
     uint64_t delay_ns; /* that a request waits for others */
@@ -32,8 +32,8 @@ typedef struct {
     hone_serve_span success, fail, queue, input, infer, output;
     struct {
         hone_serve_span input, infer, output;
-    } batch[HONE_SERVE_COUNTED + 1];                /* by rows; the last: and more */
-    uint64_t took[HONE_SERVE_BUCKETS];              /* requests by what they took: four buckets a doubling of 1 us */
+    } batch[HONE_SERVE_COUNTED + 1];   /* by rows; the last: and more */
+    uint64_t took[HONE_SERVE_BUCKETS]; /* requests by what they took: four buckets a doubling of 1 us */
     uint64_t waited[HONE_SERVE_BUCKETS];
     uint64_t load_ns;
 } hone_serve_counts;
@@ -112,7 +112,7 @@ struct hone_serve_core {
     pthread_cond_t kept_more;
     hone_serve_task *task, **last_task;
     hone_serve_version *dead;
-    bool go, quit; /* it may begin to load; it is to end */
+    bool go, quit;      /* it may begin to load; it is to end */
     int wake[2], watch; /* a pipe that wakes the keeper; inotify, or -1 */
     uint64_t began_ns;
     hone_serve_shared *shared; /* regions that clients registered */

@@ -95,7 +95,8 @@ static bool same_rows(hone_value *both, hone_value *one, int64_t at) {
     memcpy(dims, hone_value_dims(both), sizeof *dims * (size_t)rank);
     dims[0] = 1;
     const char *data = hone_value_data(both);
-    if (hone_tensor_borrow(hone_value_dtype(both), dims, rank, data ? data + (size_t)at * hone_value_bytes(both) / 2 : NULL, &row)) return false;
+    if (hone_tensor_borrow(hone_value_dtype(both), dims, rank, data ? data + (size_t)at * hone_value_bytes(both) / 2 : NULL, &row))
+        return false;
     double largest = 0;
     for (int64_t k = 0, n = hone_value_elements(one); k < n; k++) {
         const double x = hone_value_number(one, k);
@@ -183,7 +184,8 @@ int hone_serve_measure(hone_serve_version *v, hone_serve_error *e) {
     if (!w->why) w->why = not_independent(v, use);
     if (!w->why && told.n_sizes) {
         for (int k = 0; k < told.n_sizes && w->n_sizes < HONE_SERVE_SIZES; k++)
-            if (told.sizes[k] > w->sizes[w->n_sizes - 1]) w->sizes[w->n_sizes] = told.sizes[k], w->ns[w->n_sizes++] = time_runs(v, use, told.sizes[k]);
+            if (told.sizes[k] > w->sizes[w->n_sizes - 1])
+                w->sizes[w->n_sizes] = told.sizes[k], w->ns[w->n_sizes++] = time_runs(v, use, told.sizes[k]);
         w->max_batch = w->sizes[w->n_sizes - 1];
     } else if (!w->why) find_sizes(v, use, told.max_batch > 0 ? told.max_batch : MOST_BATCH);
     v->instance = calloc((size_t)w->instances, sizeof *v->instance);

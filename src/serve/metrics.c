@@ -97,14 +97,18 @@ static bool head(hone_http_text *t, const char *name, const char *help, const ch
 }
 static bool summary(hone_http_text *t, const row *all, int n, const char *name, bool waited) {
     static const double q[] = {0.5, 0.9, 0.95, 0.99, 0.999};
-    bool good = head(t, name, waited ? "Summary of inference queuing duration in microseconds" : "Summary of inference request duration in microseconds", "summary");
+    bool good = head(
+        t, name, waited ? "Summary of inference queuing duration in microseconds" : "Summary of inference request duration in microseconds",
+        "summary");
     for (int k = 0; k < n && good; k++) {
         const hone_serve_counts *c = &all[k].counts;
         for (size_t i = 0; i < sizeof q / sizeof *q && good; i++)
-            good = hone_http_printf(t, "%s", name) && labels(t, &all[k]) && hone_http_printf(t, ",quantile=\"%g\"} %.0f\n", q[i], quantile(waited ? c->waited : c->took, q[i]));
+            good = hone_http_printf(t, "%s", name) && labels(t, &all[k]) &&
+                   hone_http_printf(t, ",quantile=\"%g\"} %.0f\n", q[i], quantile(waited ? c->waited : c->took, q[i]));
         const hone_serve_span s = waited ? c->queue : (hone_serve_span){c->success.count + c->fail.count, c->success.ns + c->fail.ns};
-        good = good && hone_http_printf(t, "%s_count", name) && labels(t, &all[k]) && hone_http_printf(t, "} %llu\n%s_sum", (unsigned long long)s.count, name) &&
-               labels(t, &all[k]) && hone_http_printf(t, "} %llu\n", (unsigned long long)(s.ns / 1000));
+        good = good && hone_http_printf(t, "%s_count", name) && labels(t, &all[k]) &&
+               hone_http_printf(t, "} %llu\n%s_sum", (unsigned long long)s.count, name) && labels(t, &all[k]) &&
+               hone_http_printf(t, "} %llu\n", (unsigned long long)(s.ns / 1000));
     }
     return good;
 }
@@ -115,23 +119,31 @@ bool hone_serve_metrics_write(hone_serve_core *c, hone_http_text *t) {
     for (size_t i = 0; i < sizeof counters / sizeof *counters && good; i++) {
         good = head(t, counters[i].name, counters[i].help, "counter");
         for (int k = 0; k < n && good; k++)
-            good = hone_http_printf(t, "%s", counters[i].name) && labels(t, &all[k]) && hone_http_printf(t, "} %llu\n", (unsigned long long)counters[i].value(&all[k]));
+            good = hone_http_printf(t, "%s", counters[i].name) && labels(t, &all[k]) &&
+                   hone_http_printf(t, "} %llu\n", (unsigned long long)counters[i].value(&all[k]));
     }
     good = good && head(t, "nv_inference_request_failure", "Number of failed inference requests, all batch sizes", "counter");
     for (int k = 0; k < n && good; k++) {
         const uint64_t rejected = all[k].counts.rejected, other = all[k].counts.fail.count - rejected;
-        good = hone_http_printf(t, "nv_inference_request_failure") && labels(t, &all[k]) && hone_http_printf(t, ",reason=\"REJECTED\"} %llu\n", (unsigned long long)rejected) &&
-               hone_http_printf(t, "nv_inference_request_failure") && labels(t, &all[k]) && hone_http_printf(t, ",reason=\"OTHER\"} %llu\n", (unsigned long long)other);
+        good = hone_http_printf(t, "nv_inference_request_failure") && labels(t, &all[k]) &&
+               hone_http_printf(t, ",reason=\"REJECTED\"} %llu\n", (unsigned long long)rejected) &&
+               hone_http_printf(t, "nv_inference_request_failure") && labels(t, &all[k]) &&
+               hone_http_printf(t, ",reason=\"OTHER\"} %llu\n", (unsigned long long)other);
     }
-    good = good && head(t, "nv_inference_pending_request_count", "Instantaneous number of pending requests awaiting execution per-model", "gauge");
+    good = good &&
+           head(t, "nv_inference_pending_request_count", "Instantaneous number of pending requests awaiting execution per-model", "gauge");
     for (int k = 0; k < n && good; k++)
-        good = hone_http_printf(t, "nv_inference_pending_request_count") && labels(t, &all[k]) && hone_http_printf(t, "} %d\n", all[k].waiting);
+        good = hone_http_printf(t, "nv_inference_pending_request_count") && labels(t, &all[k]) &&
+               hone_http_printf(t, "} %d\n", all[k].waiting);
     good = good && head(t, "nv_model_load_duration_secs", "Model load time in seconds", "gauge");
     for (int k = 0; k < n && good; k++)
-        good = hone_http_printf(t, "nv_model_load_duration_secs") && labels(t, &all[k]) && hone_http_printf(t, "} %.6f\n", (double)all[k].counts.load_ns * 1e-9);
-    good = good && summary(t, all, n, "nv_inference_request_summary_us", false) && summary(t, all, n, "nv_inference_queue_summary_us", true);
+        good = hone_http_printf(t, "nv_model_load_duration_secs") && labels(t, &all[k]) &&
+               hone_http_printf(t, "} %.6f\n", (double)all[k].counts.load_ns * 1e-9);
+    good =
+        good && summary(t, all, n, "nv_inference_request_summary_us", false) && summary(t, all, n, "nv_inference_queue_summary_us", true);
     good = good && head(t, "nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes", "gauge") &&
-           hone_http_printf(t, "nv_cpu_memory_total_bytes %llu\n", (unsigned long long)sysconf(_SC_PHYS_PAGES) * (unsigned long long)sysconf(_SC_PAGESIZE)) &&
+           hone_http_printf(t, "nv_cpu_memory_total_bytes %llu\n",
+                            (unsigned long long)sysconf(_SC_PHYS_PAGES) * (unsigned long long)sysconf(_SC_PAGESIZE)) &&
            head(t, "process_resident_memory_bytes", "Resident memory size in bytes", "gauge") &&
            hone_http_printf(t, "process_resident_memory_bytes %llu\n", (unsigned long long)memory_used()) &&
            head(t, "process_cpu_seconds_total", "Total user and system CPU time spent in seconds", "counter") &&
@@ -162,18 +174,20 @@ void hone_http_status(hone_http_call *c) {
             snprintf(number, sizeof number, "%d", b);
             if (s->batch[b].infer.count) json_object_set_new(sizes, number, json_integer((json_int_t)s->batch[b].infer.count));
         }
-        json_t *one = json_pack("{s:s, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:o}", "name", all[k].version->name,
-                                "version", (json_int_t)all[k].version->number, "waiting", all[k].waiting, "running", all[k].running, "requests",
-                                (json_int_t)s->success.count, "failed", (json_int_t)s->fail.count, "inferences", (json_int_t)s->inferences, "runs",
-                                (json_int_t)s->executions, "p50_us", quantile(s->took, 0.5), "p90_us", quantile(s->took, 0.9), "p99_us",
-                                quantile(s->took, 0.99), "queue_p99_us", quantile(s->waited, 0.99), "infer_us",
-                                s->infer.count ? (double)s->infer.ns / 1000 / (double)s->infer.count : 0.0, "instances", w->instances, "threads", w->threads,
-                                "max_batch", w->max_batch, "load_s", (double)s->load_ns * 1e-9, "batches", sizes);
+        json_t *one =
+            json_pack("{s:s, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:o}", "name",
+                      all[k].version->name, "version", (json_int_t)all[k].version->number, "waiting", all[k].waiting, "running",
+                      all[k].running, "requests", (json_int_t)s->success.count, "failed", (json_int_t)s->fail.count, "inferences",
+                      (json_int_t)s->inferences, "runs", (json_int_t)s->executions, "p50_us", quantile(s->took, 0.5), "p90_us",
+                      quantile(s->took, 0.9), "p99_us", quantile(s->took, 0.99), "queue_p99_us", quantile(s->waited, 0.99), "infer_us",
+                      s->infer.count ? (double)s->infer.ns / 1000 / (double)s->infer.count : 0.0, "instances", w->instances, "threads",
+                      w->threads, "max_batch", w->max_batch, "load_s", (double)s->load_ns * 1e-9, "batches", sizes);
         if (one) json_array_append_new(models, one);
     }
     if (all) rows_free(all, n);
-    hone_http_answer_json(c, 200, json_pack("{s:s, s:s, s:f, s:f, s:I, s:i, s:o, s:o}", "version", hone_version(), "health", healths[hone_serve_health_of(core)],
-                                            "uptime_s", (double)(hone_serve_now() - core->began_ns) * 1e-9, "cpu_s", cpu_seconds(), "memory_bytes",
-                                            (json_int_t)memory_used(), "under_way", atomic_load(&core->under_way), "models", models, "index",
-                                            hone_serve_index(core, false)));
+    hone_http_answer_json(c, 200,
+                          json_pack("{s:s, s:s, s:f, s:f, s:I, s:i, s:o, s:o}", "version", hone_version(), "health",
+                                    healths[hone_serve_health_of(core)], "uptime_s", (double)(hone_serve_now() - core->began_ns) * 1e-9,
+                                    "cpu_s", cpu_seconds(), "memory_bytes", (json_int_t)memory_used(), "under_way",
+                                    atomic_load(&core->under_way), "models", models, "index", hone_serve_index(core, false)));
 }

@@ -10,10 +10,32 @@
 #include "serve/inside.h"
 
 enum { DEEP = 32 };
-static const char *const lists[] = {"input", "output", "instance_group", "dims", "step", "versions", "preferred_batch_size", "gpus", "shape", "batch_input",
-                                    "batch_output", "model_warmup", "state", "control_input", "control", "agents", "secondary_devices", "profile",
-                                    "source_input", "target_name", "int32_false_true", "fp32_false_true", "bool_false_true", "initial_state"};
-static const char *const maps[] = {"parameters", "input_map", "output_map", "cc_model_filenames", "metric_tags", "priority_queue_policy", "inputs", "properties"};
+static const char *const lists[] = {"input",
+                                    "output",
+                                    "instance_group",
+                                    "dims",
+                                    "step",
+                                    "versions",
+                                    "preferred_batch_size",
+                                    "gpus",
+                                    "shape",
+                                    "batch_input",
+                                    "batch_output",
+                                    "model_warmup",
+                                    "state",
+                                    "control_input",
+                                    "control",
+                                    "agents",
+                                    "secondary_devices",
+                                    "profile",
+                                    "source_input",
+                                    "target_name",
+                                    "int32_false_true",
+                                    "fp32_false_true",
+                                    "bool_false_true",
+                                    "initial_state"};
+static const char *const maps[] = {"parameters", "input_map", "output_map", "cc_model_filenames", "metric_tags", "priority_queue_policy",
+                                   "inputs",     "properties"};
 
 typedef struct {
     const char *at, *end;
@@ -159,7 +181,8 @@ static json_t *fields(reader *r, char close, int deep) {
         }
         const bool colon = next_is(r, ':');
         space(r);
-        json_t *v = colon || (r->at < r->end && strchr("{<[", *r->at) && *r->at) ? value(r, deep) : wrong(r, "a ':' is missing after a field's name");
+        json_t *v = colon || (r->at < r->end && strchr("{<[", *r->at) && *r->at) ? value(r, deep)
+                                                                                 : wrong(r, "a ':' is missing after a field's name");
         if (!v || add(out, name, v)) {
             json_decref(out);
             return wrong(r, "a field that cannot be kept");

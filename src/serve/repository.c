@@ -42,7 +42,9 @@ static bool a_version(const char *name, int64_t *number) {
 }
 static void watch(hone_serve_core *c, const char *folder) {
     if (c->watch >= 0)
-        inotify_add_watch(c->watch, folder, IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+        inotify_add_watch(c->watch, folder,
+                          IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF |
+                              IN_ONLYDIR);
 }
 static int by_number(const void *a, const void *b) {
     const int64_t x = ((const found *)a)->number, y = ((const found *)b)->number;
@@ -167,9 +169,9 @@ static void load_one(hone_serve_core *c, hone_serve_entry *e, const found *f, js
         char batches[80] = "no batches", by[300];
         if (w->max_batch) snprintf(batches, sizeof batches, "batches to %d", w->max_batch);
         snprintf(by, sizeof by, "%s%s%s", w->max_batch ? "" : " (", w->max_batch ? "" : w->why ? w->why : "", w->max_batch ? "" : ")");
-        hone_serve_tell(c, "%s version %lld: ready in %.0f ms; %.3f ms a run, %d instance%s of %d thread%s, %s%s", e->name, (long long)f->number,
-                        (double)v->counts.load_ns * 1e-6, (double)w->ns[0] * 1e-6, w->instances, w->instances == 1 ? "" : "s", w->threads,
-                        w->threads == 1 ? "" : "s", batches, by);
+        hone_serve_tell(c, "%s version %lld: ready in %.0f ms; %.3f ms a run, %d instance%s of %d thread%s, %s%s", e->name,
+                        (long long)f->number, (double)v->counts.load_ns * 1e-6, (double)w->ns[0] * 1e-6, w->instances,
+                        w->instances == 1 ? "" : "s", w->threads, w->threads == 1 ? "" : "s", batches, by);
     } else {
         for (char *p = why.text; *p; p++)
             if (*p == '\n') *p = ' ';
@@ -197,7 +199,8 @@ static void bring(hone_serve_core *c, hone_serve_entry *e, hone_serve_error *err
     }
     char *text = json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
     int64_t own = 0;
-    for (const char *p = text; p && *p; p++) own = (int64_t)((uint64_t)own * 31u + (unsigned char)*p); /* another config is another version */
+    for (const char *p = text; p && *p; p++)
+        own = (int64_t)((uint64_t)own * 31u + (unsigned char)*p); /* another config is another version */
     free(text);
     const int n = by_policy(config, f, versions_in(c, e, f));
     for (int k = 0; k < n; k++) {
@@ -292,7 +295,8 @@ void hone_serve_do(hone_serve_core *c, hone_serve_task *t) {
     } else {
         json_error_t where;
         json_t *config = t->config ? json_loads(t->config, JSON_REJECT_DUPLICATES, &where) : NULL;
-        if (t->config && !json_is_object(config)) hone_serve_fail(&e, 400, "load '%s': its config is no JSON object: %s", t->name, where.text);
+        if (t->config && !json_is_object(config))
+            hone_serve_fail(&e, 400, "load '%s': its config is no JSON object: %s", t->name, where.text);
         else {
             json_decref(entry->config);
             entry->config = json_incref(config);

@@ -41,21 +41,24 @@ static int port_of(hone_serve_request *r, const char *name, hone_serve_error *e)
         hone_serve_fail(e, 400, "input '%.100s' is given twice", name);
         return -1;
     }
-    hone_serve_fail(e, 400, "unexpected inference input '%.100s' for model '%s'; its inputs are listed at /v2/models/%s", name, r->version->name,
-                    r->version->name);
+    hone_serve_fail(e, 400, "unexpected inference input '%.100s' for model '%s'; its inputs are listed at /v2/models/%s", name,
+                    r->version->name, r->version->name);
     return -1;
 }
 static int dims_wrong(hone_serve_request *r, const hone_port *p, const int64_t *dims, int rank, int64_t *count, hone_serve_error *e) {
     const char *model = r->version->name;
     if (p->rank >= 0 && rank != p->rank)
-        return hone_serve_fail(e, 400, "input '%s' of model '%s' has %d dims, and the request gives %d; it is %s", p->name, model, p->rank, rank, p->shape);
+        return hone_serve_fail(e, 400, "input '%s' of model '%s' has %d dims, and the request gives %d; it is %s", p->name, model, p->rank,
+                               rank, p->shape);
     *count = 1;
     for (int k = 0; k < rank; k++) {
-        if (dims[k] < 0) return hone_serve_fail(e, 400, "input '%s': dim %d is %lld; dims of a request are 0 or more", p->name, k, (long long)dims[k]);
+        if (dims[k] < 0)
+            return hone_serve_fail(e, 400, "input '%s': dim %d is %lld; dims of a request are 0 or more", p->name, k, (long long)dims[k]);
         if (p->rank >= 0 && p->dims[k] >= 0 && dims[k] != p->dims[k])
-            return hone_serve_fail(e, 400, "input '%s' of model '%s': dim %d is %lld, and the model wants %lld; it is %s", p->name, model, k,
-                                   (long long)dims[k], (long long)p->dims[k], p->shape);
-        if (dims[k] && *count > MOST_ELEMENTS / dims[k]) return hone_serve_fail(e, 400, "input '%s': its shape has too many elements", p->name);
+            return hone_serve_fail(e, 400, "input '%s' of model '%s': dim %d is %lld, and the model wants %lld; it is %s", p->name, model,
+                                   k, (long long)dims[k], (long long)p->dims[k], p->shape);
+        if (dims[k] && *count > MOST_ELEMENTS / dims[k])
+            return hone_serve_fail(e, 400, "input '%s': its shape has too many elements", p->name);
         *count *= dims[k];
     }
     return 0;
@@ -81,9 +84,12 @@ int hone_serve_input(hone_serve_request *r, const char *name, const char *type, 
     else if (!dims_wrong(r, p, dims, rank, &count, e)) {
         const size_t n = (size_t)count * hone_serve_type_bytes(d);
         if (n > (uint64_t)r->version->core->o.max_body_bytes)
-            hone_serve_fail(e, 413, "input '%s' has %zu bytes, and a request at most %lld", p->name, n, (long long)r->version->core->o.max_body_bytes);
-        else if (!(r->memory[k] = aligned_alloc(ALIGN, (n + ALIGN) / ALIGN * ALIGN))) hone_serve_fail(e, 503, "no memory for input '%s'", p->name);
-        else if (hone_tensor_borrow(d, dims, rank, r->memory[k], &r->in[k])) hone_serve_fail(e, 503, "input '%s': %s", p->name, hone_error());
+            hone_serve_fail(e, 413, "input '%s' has %zu bytes, and a request at most %lld", p->name, n,
+                            (long long)r->version->core->o.max_body_bytes);
+        else if (!(r->memory[k] = aligned_alloc(ALIGN, (n + ALIGN) / ALIGN * ALIGN)))
+            hone_serve_fail(e, 503, "no memory for input '%s'", p->name);
+        else if (hone_tensor_borrow(d, dims, rank, r->memory[k], &r->in[k]))
+            hone_serve_fail(e, 503, "input '%s': %s", p->name, hone_error());
         else {
             note_rows(r, dims, rank);
             *at = r->memory[k], *bytes = n;
@@ -127,8 +133,9 @@ int hone_serve_text_unpack(hone_value *v, const void *bytes, size_t n, hone_serv
     for (int64_t k = 0; k < count; k++) {
         const uint32_t length = n >= 4 ? length_at(p) : 0;
         if (n < 4 || n - 4 < length)
-            return hone_serve_fail(e, 400, "a BYTES tensor ends within element %lld of %lld: each is a length of 4 bytes, then so many bytes", (long long)k,
-                                   (long long)count);
+            return hone_serve_fail(e, 400,
+                                   "a BYTES tensor ends within element %lld of %lld: each is a length of 4 bytes, then so many bytes",
+                                   (long long)k, (long long)count);
         if (hone_value_set_text(v, k, (const char *)p + 4, length)) return hone_serve_fail(e, 503, "%s", hone_error());
         p += 4 + (size_t)length, n -= 4 + (size_t)length;
     }

@@ -52,7 +52,8 @@ static bool body_json(hone_http_call *c) { /* an object, or nothing */
     return !c->error.code;
 }
 static void repository_index(hone_http_call *c) {
-    if (body_json(c)) hone_http_answer_json(c, 200, hone_serve_index(hone_http_core(c), json_is_true(json_object_get(c->document, "ready"))));
+    if (body_json(c))
+        hone_http_answer_json(c, 200, hone_serve_index(hone_http_core(c), json_is_true(json_object_get(c->document, "ready"))));
 }
 static void loaded(void *call, const hone_serve_error *e) {
     hone_http_call *c = call;
@@ -65,8 +66,10 @@ static void load(hone_http_call *c) {
     const char *name;
     json_t *value;
     json_object_foreach((json_t *)parameters, name, value) {
-        if (!strncmp(name, "file:", 5)) hone_serve_fail(&c->error, 501, "models come from the repository's folder; '%.80s' is not taken", name);
-        else if (strcmp(name, "config") == 0 && !json_is_string(value)) hone_serve_fail(&c->error, 400, "the parameter 'config' is JSON in a text");
+        if (!strncmp(name, "file:", 5))
+            hone_serve_fail(&c->error, 501, "models come from the repository's folder; '%.80s' is not taken", name);
+        else if (strcmp(name, "config") == 0 && !json_is_string(value))
+            hone_serve_fail(&c->error, 400, "the parameter 'config' is JSON in a text");
         if (c->error.code) return;
     }
     c->waiting = true;
@@ -80,7 +83,9 @@ static void unload(hone_http_call *c) {
 
 /* ---- system shared memory ---- */
 
-static void regions(hone_http_call *c) { hone_http_answer_json(c, 200, hone_serve_shared_list(hone_serve_shared_of(hone_http_core(c)), "", &c->error)); }
+static void regions(hone_http_call *c) {
+    hone_http_answer_json(c, 200, hone_serve_shared_list(hone_serve_shared_of(hone_http_core(c)), "", &c->error));
+}
 static void region_status(hone_http_call *c) {
     json_t *list = hone_serve_shared_list(hone_serve_shared_of(hone_http_core(c)), c->model, &c->error);
     if (list) hone_http_answer_json(c, 200, list);
@@ -88,8 +93,10 @@ static void region_status(hone_http_call *c) {
 static void region_register(hone_http_call *c) {
     if (!body_json(c)) return;
     const char *key = json_string_value(json_object_get(c->document, "key"));
-    const json_int_t offset = json_integer_value(json_object_get(c->document, "offset")), bytes = json_integer_value(json_object_get(c->document, "byte_size"));
-    if (!key || offset < 0 || bytes <= 0) hone_serve_fail(&c->error, 400, "region '%.100s': 'key' and 'byte_size' are wanted, and 'offset' is 0 or more", c->model);
+    const json_int_t offset = json_integer_value(json_object_get(c->document, "offset")),
+                     bytes = json_integer_value(json_object_get(c->document, "byte_size"));
+    if (!key || offset < 0 || bytes <= 0)
+        hone_serve_fail(&c->error, 400, "region '%.100s': 'key' and 'byte_size' are wanted, and 'offset' is 0 or more", c->model);
     else if (!hone_serve_shared_add(hone_serve_shared_of(hone_http_core(c)), c->model, key, (uint64_t)offset, (uint64_t)bytes, &c->error))
         hone_http_answer_empty(c, 200);
 }

@@ -101,7 +101,8 @@ static bool part(hone_serve_request *list, int k, hone_value *whole, int64_t row
     const size_t a_row = hone_value_bytes(whole) / (size_t)rows;
     for (hone_serve_request *r = list; r; at += r->rows, r = r->next) {
         dims[0] = r->rows;
-        if (hone_tensor_borrow(hone_value_dtype(whole), dims, rank, (char *)hone_value_data(whole) + (size_t)at * a_row, &r->out[k])) return false;
+        if (hone_tensor_borrow(hone_value_dtype(whole), dims, rank, (char *)hone_value_data(whole) + (size_t)at * a_row, &r->out[k]))
+            return false;
         r->kept[k] = hone_value_share(whole);
     }
     return true;

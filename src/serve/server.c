@@ -57,7 +57,8 @@ static bool keep_text(hone_server *s, const char **at) {
 static hone_status take(hone_server *s, const hone_server_options *given) {
     hone_server_options *o = &s->o;
     *o = *given;
-    if (!o->repository || !*o->repository) return hone_server_say(HONE_BAD_INPUT, "name a repository: a folder of models, an .onnx file, or zoo:NAME");
+    if (!o->repository || !*o->repository)
+        return hone_server_say(HONE_BAD_INPUT, "name a repository: a folder of models, an .onnx file, or zoo:NAME");
     struct stat st;
     if (strncmp(o->repository, "zoo:", 4) && stat(o->repository, &st))
         return hone_server_say(HONE_IO, "%s: %s", o->repository, strerror(errno));
@@ -124,9 +125,9 @@ void hone_serve_log(hone_server *s, const hone_serve_access *a) {
     gmtime_r(&now.tv_sec, &tm);
     const size_t n = strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
     snprintf(when + n, sizeof when - n, ".%06ldZ", now.tv_nsec / 1000);
-    json_t *line = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:f}", "time", when, "peer", a->peer ? a->peer : "", "protocol", a->protocol, "verb",
-                             a->verb ? a->verb : "", "path", a->path ? a->path : "", "status", a->code, "bytes_in", (json_int_t)a->bytes_in, "bytes_out",
-                             (json_int_t)a->bytes_out, "ms", (double)(a->ended - a->began) * 1e-6);
+    json_t *line = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:f}", "time", when, "peer", a->peer ? a->peer : "", "protocol",
+                             a->protocol, "verb", a->verb ? a->verb : "", "path", a->path ? a->path : "", "status", a->code, "bytes_in",
+                             (json_int_t)a->bytes_in, "bytes_out", (json_int_t)a->bytes_out, "ms", (double)(a->ended - a->began) * 1e-6);
     if (line && a->trace) json_object_set_new(line, "traceparent", json_string(a->trace));
     if (line && a->times && a->times->ran && a->times->ran > a->times->ready && a->times->begun > a->times->queued) {
         json_object_set_new(line, "queue_us", json_integer((json_int_t)((a->times->begun - a->times->queued) / 1000)));
@@ -182,7 +183,8 @@ hone_status hone_server_stop(hone_server *s, int64_t most_ms) {
         if (s->open[k] && !s->quiet) protocol(k)->quiet(s->open[k]);
     s->quiet = true;
     int left = 0;
-    for (int calm = 0; calm < CALM && (!calm || most_ms > 0); calm++) { /* what is on its way through the machine's sockets comes in a moment */
+    for (int calm = 0; calm < CALM && (!calm || most_ms > 0);
+         calm++) { /* what is on its way through the machine's sockets comes in a moment */
         left = atomic_load(&s->core->under_way);
         for (int k = 0; k < PROTOCOLS; k++) left += s->open[k] ? protocol(k)->busy(s->open[k]) : 0;
         if (left) calm = 0;

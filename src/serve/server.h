@@ -5,12 +5,12 @@
 #include "serve/core.h"
 
 typedef struct {
-    const char *name;                     /* "http" */
+    const char *name;                                          /* "http" */
     hone_status (*begin)(hone_server *, int port, void **out); /* may answer at once; models are still being loaded */
     int (*port)(const void *);
     int (*busy)(const void *); /* calls that came and are not wholly answered */
-    void (*quiet)(void *); /* take no more; what was accepted goes on */
-    void (*end)(void *);   /* after quiet, when nothing is under way, or time is up */
+    void (*quiet)(void *);     /* take no more; what was accepted goes on */
+    void (*end)(void *);       /* after quiet, when nothing is under way, or time is up */
 } hone_serve_protocol;
 extern const hone_serve_protocol hone_serve_http, hone_serve_metrics;
 #ifdef HONE_SERVE_GRPC

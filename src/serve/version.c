@@ -75,7 +75,8 @@ static int read_labels(hone_serve_version *v, const char *folder, hone_serve_err
     if (json_is_string(l) && *json_string_value(l)) return labels_file(v, folder, json_string_value(l), e);
     json_array_foreach(l, k, item) {
         const char *text = json_string_value(item);
-        if (!text || !label(v, text, strlen(text))) return hone_serve_fail(e, 400, "hone.json: labels are a list of texts, or a file's name");
+        if (!text || !label(v, text, strlen(text)))
+            return hone_serve_fail(e, 400, "hone.json: labels are a list of texts, or a file's name");
     }
     return 0;
 }
@@ -93,7 +94,8 @@ static int types_wrong(const hone_serve_version *v, hone_serve_error *e) {
 /* A copy in a folder of its own, for the moment that it takes to map it: a mapped file that is overwritten in place would end the process, and
    nobody writes to this one. */
 static bool copy_to(const char *from_path, const char *to_path) {
-    const int from = open(from_path, O_RDONLY | O_CLOEXEC), to = from < 0 ? -1 : open(to_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const int from = open(from_path, O_RDONLY | O_CLOEXEC),
+              to = from < 0 ? -1 : open(to_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     ssize_t n = to < 0 ? -1 : 1;
     while (n > 0) n = sendfile(to, from, NULL, 1 << 30);
     if (from >= 0) close(from);

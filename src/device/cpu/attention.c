@@ -33,12 +33,12 @@ typedef struct {
     walk q, k, v, y, mask;     /* k, v: no rows; mask.tensor -1: none */
     int w, n_ref, shared, n_batch;
     int64_t extent[HONE_MAX_SLOTS], batches, m, n, depth, width; /* rows, keys; of a key, of a value */
-    int64_t period;                                         /* of the mask: so many rows later its rows come again; else m */
-    int64_t k_t, k_d, v_t;                                  /* steps of keys and values */
-    int64_t block, blocks;                                  /* rows of a tile */
-    bool few, lies;                                         /* keys as rows of A: no panels of them; values as they lie: nor of them */
-    bool turned;                                            /* scores lie turned, as the kernel wants rows of A: see weights */
-    float alpha, least, floor;                              /* of m, of z */
+    int64_t period;                                              /* of the mask: so many rows later its rows come again; else m */
+    int64_t k_t, k_d, v_t;                                       /* steps of keys and values */
+    int64_t block, blocks;                                       /* rows of a tile */
+    bool few, lies;                                              /* keys as rows of A: no panels of them; values as they lie: nor of them */
+    bool turned;                                                 /* scores lie turned, as the kernel wants rows of A: see weights */
+    float alpha, least, floor;                                   /* of m, of z */
     size_t score_bytes, list_bytes, panel_bytes, turned_bytes;
 } attending;
 

@@ -20,7 +20,7 @@ struct hone_contract {
     struct {
         int64_t a, b, domain, out, edge[HONE_MAX_BOUNDED];
     } by[HONE_MAX_BATCH];
-    int64_t *at_m_a_bounded[HONE_MAX_BOUNDED], *at_k_a_bounded[HONE_MAX_BOUNDED];                         /* A's window, where A has one */
+    int64_t *at_m_a_bounded[HONE_MAX_BOUNDED], *at_k_a_bounded[HONE_MAX_BOUNDED]; /* A's window, where A has one */
     int64_t *at_k_bounded[HONE_MAX_BOUNDED], *at_row_bounded[HONE_MAX_BOUNDED], run_bounded[HONE_MAX_BOUNDED]; /* B's */
     uint32_t *outside;             /* a bit for each value of K of each row: it is outside A's window. NULL: there are too many, or a
                           batch moves it */

@@ -10,7 +10,7 @@ typedef struct { /* what is taken away from a factor of 8 bits */
     int tensor;  /* -1: nothing */
     bool is_signed;
     int64_t c, *at, by_batch[HONE_MAX_BATCH]; /* at: along M for A, along N for B; NULL: the same all along */
-    bool in_row;                         /* at[k] is k */
+    bool in_row;                              /* at[k] is k */
 } hone_zero_point;
 /* flip: over every byte of an operand, so that it is what the kernel takes */
 struct hone_contract_int {

@@ -100,20 +100,20 @@ hone_status hone_contract_packed(const hone_cpu_call *c, const hone_packed *p, h
     const hone_affine_load *l = p->a ? &d->a : &d->b;
     const char *source = hone_cpu_constant(c, l->tensor);
     const bool ordered = d->i8 && (d->i8->fours || (d->each_i8 && d->each_i8->stride)); /* weights in another order */
-    int64_t key[10 + 2 * HONE_MAX_SLOTS] = {p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) + 2 * d->winograd->by_place : 0),
-                                       p->a ? d->of.stored_a : d->of.stored_b,
-                                       d->of.integers ? 4 * d->mr + 2 * d->i8->a_signed + (d->each_i8 != NULL)
-                                       : d->half
-                                           ? -((int64_t)(d->half->stem.lines > 0) << 24 | (int64_t)(d->half->window.lines > 0) << 25 |
-                                               (int64_t)d->half->kernel->dtype << 16 | d->half->kernel->deep << 8 | d->half->kernel->group)
-                                           : d->planes != NULL,
-                                       d->nr,
-                                       p->a ? d->of.m : d->of.n,
-                                       d->of.k,
-                                       p->a ? d->of.batch_a : d->of.batch_b,
-                                       l->at.c,
-                                       d->of.slots.n,
-                                       ordered ? -1 - d->of.k_order : d->of.k_order};
+    int64_t key[10 + 2 * HONE_MAX_SLOTS] = {
+        p->a + (d->winograd ? 2 * (int64_t)hone_winograd_bytes(d) + 2 * d->winograd->by_place : 0),
+        p->a ? d->of.stored_a : d->of.stored_b,
+        d->of.integers ? 4 * d->mr + 2 * d->i8->a_signed + (d->each_i8 != NULL)
+        : d->half      ? -((int64_t)(d->half->stem.lines > 0) << 24 | (int64_t)(d->half->window.lines > 0) << 25 |
+                      (int64_t)d->half->kernel->dtype << 16 | d->half->kernel->deep << 8 | d->half->kernel->group)
+                       : d->planes != NULL,
+        d->nr,
+        p->a ? d->of.m : d->of.n,
+        d->of.k,
+        p->a ? d->of.batch_a : d->of.batch_b,
+        l->at.c,
+        d->of.slots.n,
+        ordered ? -1 - d->of.k_order : d->of.k_order};
     for (int k = 0; k < d->of.slots.n; k++)
         key[10 + 2 * k] = l->at.k[k], key[11 + 2 * k] = hone_match_knows(l, k) ? d->of.slots.extent[k] : 0;
     const int64_t size = d->of.integers ? 1 : (p->a ? d->of.stored_a : d->of.stored_b) ? 2 : 4;

@@ -13,7 +13,7 @@ typedef struct { /* one number a row (of M, in a batch): a constant, or loaded *
     float k;
     hone_dtype dtype;
     int64_t c, *at_m, by_batch[HONE_MAX_BATCH]; /* moves with each index of the batch */
-    bool same;                             /* in every row and batch */
+    bool same;                                  /* in every row and batch */
 } hone_row_number;
 typedef struct { /* rows of 8 bits, read as floats: (q - zero) * scale */
     hone_row_number at, zero, scale;

@@ -38,9 +38,9 @@ typedef struct {
 typedef struct {
     int x, out, n_axis, n_outer;
     axis axis[MAX_AXES];
-    hone_affine base;                               /* what no axis says */
+    hone_affine base;                                         /* what no axis says */
     int64_t extent[HONE_MAX_SLOTS], out_step[HONE_MAX_SLOTS]; /* of the indices before the last */
-    int64_t by[MAX_AXES][HONE_MAX_SLOTS];                /* an axis' position moves so with each */
+    int64_t by[MAX_AXES][HONE_MAX_SLOTS];                     /* an axis' position moves so with each */
     int64_t rows, n, taps, grain;
     /* lanes */
     bool lanes;

@@ -130,7 +130,8 @@ static bool walks(hone_own_product *p) { /* one index each for rows, columns and
     if (columns.n > 1 || (columns.n && columns.at[0].c != 1)) return false;
     merge(&p->rows, &m->m, p->copy_a || m->window, true);
     hone_axes all = m->batch;
-    while (p->rows.n > 1 && !m->window && !p->copy_a && all.n < HONE_MAX_SLOTS) { /* all but the longest as batches, with the same columns */
+    while (p->rows.n > 1 && !m->window && !p->copy_a &&
+           all.n < HONE_MAX_SLOTS) { /* all but the longest as batches, with the same columns */
         const int least = p->rows.at[0].extent <= p->rows.at[1].extent ? 0 : 1;
         memmove(all.at + 1, all.at, sizeof *all.at * (size_t)all.n++);
         all.at[0] = p->rows.at[least];
