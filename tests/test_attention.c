@@ -103,6 +103,19 @@ static void views(void **state) {
     }
 }
 /* More rows than a block, more tiles than one a batch, and rows so long that a block is a kernel's. */
+/* Scores have the shape of the result where there are as many keys as elements of a value, and the result lies with heads inside: scores must not. */
+static void same_shape(void **state) {
+    (void)state;
+    EACH_F32_LEVEL for (int k = 3; k < 9; k++) for (int again = 0; again < 3; again++) {
+        const int heads = draw(2, 4), queries = draw(2, 7);
+        snprintf(text, sizeof text,
+                 "graph g (q: f32[1, %d, %d, 5], k: f32[1, %d, %d, 5], v: f32[1, %d, %d, %d]) -> y { r: i64[3] = {0, 0, -1}; a = "
+                 "Attention(q, k, v) {%s}; t = "
+                 "Transpose(a) {perm: [0, 2, 1, 3]}; y = Reshape(t, r); }",
+                 heads, queries, heads, k, heads, k, k, again ? again > 1 ? "left_window_size: 2" : "softcap: 1.5" : "is_causal: 1");
+        check(text, 1);
+    }
+}
 static void blocks(void **state) {
     (void)state;
     static const int size[][4] = {{1, 150, 530, 33}, {2, 70, 1300, 16}, {1, 9, 12000, 4}, {3, 131, 64, 64}};
@@ -274,9 +287,9 @@ static void caches(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(caches), cmocka_unit_test(forms),  cmocka_unit_test(more_forms),
-        cmocka_unit_test(views),  cmocka_unit_test(blocks), cmocka_unit_test(special),
-        cmocka_unit_test(past),   cmocka_unit_test(rows),   cmocka_unit_test(columns),
+        cmocka_unit_test(caches),     cmocka_unit_test(forms),   cmocka_unit_test(more_forms), cmocka_unit_test(views),
+        cmocka_unit_test(same_shape), cmocka_unit_test(blocks),  cmocka_unit_test(special),    cmocka_unit_test(past),
+        cmocka_unit_test(rows),       cmocka_unit_test(columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,6 @@ KNOWN = {
     "onnx computes the answer in f32, and is 2e-7 away from zeros that Hone finds; it allows 1e-7": (
         "test_dft_inverse_cpu", "test_dft_inverse_opset19_cpu"),
     "onnx's own comparison takes no list of tensors without dims": ("test_loop16_seq_none_cpu",),
-    "an attribute that is newer than Hone: left_window_size": ("test_attention_3d_local_window_cpu",),
 }
 
 

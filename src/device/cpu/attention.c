@@ -81,7 +81,16 @@ static hone_status weigh(hone_recipe_maker *m, const hone_cpu_call *c, int k, co
         return HONE_OK;
     }
     d->mask.tensor = -1, d->alpha = 1;
-    hone_status made = hone_cpu_tilecode(m, c, k + 1, temp[0], &d->code);
+    /* Scores are rows in scratch, whatever order a temporary of their shape would have in memory: where there are as many keys as elements of a value, that of the result. */
+    hone_cpu_call rows = *c;
+    rows.sized.stride = hone_arena_copy(m->arena, c->stride, sizeof *c->stride * (size_t)c->instance->n_tensor);
+    if (!rows.sized.stride) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+    for (int t = 0; t < 2; t++) {
+        const hone_tensor *score = c->instance->tensor + temp[t];
+        int64_t n = 1;
+        for (int q = score->rank - 1; q >= 0; q--) rows.sized.stride[temp[t]][q] = n, n *= c->param[score->dim[q]].i;
+    }
+    hone_status made = hone_cpu_tilecode(m, &rows, k + 1, temp[0], &d->code);
     if (made == HONE_NOT_SUPPORTED) {
         *fits = false;
         return HONE_OK;
