@@ -5,6 +5,8 @@
 # Skipped (77) where the packages are not there: pip install 'tritonclient[http,grpc]' kserve ml_dtypes
 import sys
 
+from onnx_bytes import field
+
 del sys.path[0]  # html.py lies here, and is not the html that others want
 import atexit, json, os, queue, signal, subprocess, tempfile, threading, time
 
@@ -79,21 +81,6 @@ def raises(what, call, text, status=None):
 
 
 # ---- models: one Identity a type, written as ONNX's protobuf ----
-
-
-def varint(v):
-    out = b""
-    v &= (1 << 64) - 1
-    while v > 127:
-        out, v = out + bytes([v & 127 | 128]), v >> 7
-    return out + bytes([v])
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    value = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(value)) + value
 
 
 def port(name, elem, dims):

@@ -5,6 +5,8 @@
 # The good ones are `hone load`, over HTTP and gRPC: none of their requests may fail. Memory must not grow with the bad ones.
 import sys
 
+from onnx_bytes import field
+
 del sys.path[0]  # html.py lies here, and is not the html that others want
 import argparse, atexit, json, os, random, resource, shutil, signal, socket, struct, subprocess, tempfile, threading, time, urllib.request
 
@@ -28,20 +30,6 @@ def check(what, good):
 
 folder = tempfile.mkdtemp()
 os.makedirs(folder + "/m/1")
-
-
-def varint(v):
-    out = b""
-    while v > 127:
-        out, v = out + bytes([v & 127 | 128]), v >> 7
-    return out + bytes([v])
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    value = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(value)) + value
 
 
 def scale(by):  # y = x * by: an answer tells which version it is of, and whether it is of one version alone
@@ -137,8 +125,6 @@ def trickle(port, data, stop):
     except OSError:
         pass  # it lost its patience with us, as it should
     s.close()
-
-
 
 
 bad = {
