@@ -5,7 +5,7 @@
    Rules
    - A layer is Conv, MatMul or Gemm of f32 with constant weights. Its operand is rounded, its weights are stored as s8.
    - Behind a layer there is rounding only where another layer reads: Hone adds in integers and goes on in floats from there, through activations and residuals, at no cost. Other runtimes want a
-     rounding right behind a Conv (and the Relu or Clip that it takes in), or they compute it in floats: `portable` writes it, and answers are a little worse.
+     rounding right behind a Conv (and the Relu or Clip that it takes in), or they compute it in floats: `portable` writes it. Answers are worse where SiLU or HardSwish follow, and were better for mobilenetv2: try both.
    - What only moves elements (Reshape, MaxPool, Concat …) has one grid for all that goes in and comes out, so that bytes move.
    - All else computes in f32, from the bytes of what is rounded; a sum or a norm that feeds MatMul alone hands its floats on to the others, because what transformers add up must not be
      rounded on the way.
