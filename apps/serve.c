@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   hone serve: a folder of models behind ports. The server is a library of its own, loaded here: the command needs none of what it stands on. */
+   hone serve: a folder of models behind ports. The server is a library of its own, loaded here: the command
+   needs none of what it stands on. */
 #include <dlfcn.h>
 #include <libgen.h>
 #include <limits.h>
@@ -35,7 +36,8 @@ typedef struct {
 static void *open_library(char *why, size_t room) {
     char self[PATHS], path[PATHS + 64];
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    static const char *const places[] = {"%s/" LIBRARY, "%s/../lib/" LIBRARY, "%s/../lib64/" LIBRARY, "%s/../lib/" TRIPLET LIBRARY};
+    static const char *const places[] = {"%s/" LIBRARY, "%s/../lib/" LIBRARY, "%s/../lib64/" LIBRARY,
+                                         "%s/../lib/" TRIPLET LIBRARY};
     self[n > 0 ? n : 0] = 0;
     const char *folder = n > 0 ? dirname(self) : ".";
     snprintf(why, room, "it is not there");
@@ -83,25 +85,40 @@ static int bytes_of(double mib, int64_t *out) {
     return 0;
 }
 
+/* The server's messages begin with its name, as the command's lines do. */
+static const char *why_of(const library *l) {
+    const char *why = l->error();
+    return strncmp(why, "serve: ", 7) ? why : why + 7;
+}
 int hone_cmd_serve(int argc, char **argv) {
     library l;
     char why[1024];
-    const char *host = NULL, *goal = NULL, *keys = NULL, *certificate = NULL, *key = NULL, *log = NULL, *precision = NULL;
-    int http = 8000, grpc = INT_MIN, metrics = 8002, threads = 0, http_threads = 0, queue = 0, connections = 0, per_ip = 0, idle = 0,
-        request_s = 0, run_ms = 0, grace = 30;
+    const char *host = NULL, *goal = NULL, *keys = NULL, *certificate = NULL, *key = NULL, *log = NULL,
+               *precision = NULL, *front = NULL, *trace = NULL;
+    int http = 8000, grpc = INT_MIN, metrics = 8002, threads = 0, http_threads = 0, queue = 0,
+        connections = 0, per_ip = 0, idle = 0, request_s = 0, run_ms = 0, grace = 30, answer_s = 0;
     double body = 0, json_body = 0, rate = 0;
     bool no_watch = false, explicit_load = false, json = false;
     hone_words load_names = {0}, operands = {0};
     const hone_option options[] = {
         {"--host", "ADDRESS", "listen there; 0.0.0.0: everywhere (127.0.0.1)", HONE_ARG_TEXT, &host, 0},
-        {"--http", "PORT", "KServe v2 over HTTP; 0: any free port, -1: none (8000)", HONE_ARG_INT, &http, -1},
-        {"--grpc", "PORT", "KServe v2 over gRPC (8001 where it was built in)", HONE_ARG_INT, &grpc, -1},
-        {"--metrics", "PORT", "/metrics for Prometheus, without keys or TLS (8002)", HONE_ARG_INT, &metrics, -1},
-        {"--goal", "GOAL", "latency=10ms or throughput: what batches are chosen for (throughput)", HONE_ARG_TEXT, &goal, 0},
+        {"--http", "PORT", "KServe v2 over HTTP; 0: any free port, -1: none (8000)", HONE_ARG_PORT, &http,
+         -1},
+        {"--grpc", "PORT", "KServe v2 over gRPC (8001 where it was built in)", HONE_ARG_PORT, &grpc, -1},
+        {"--metrics", "PORT", "/metrics for Prometheus, without keys or TLS (8002)", HONE_ARG_PORT, &metrics,
+         -1},
+        {"--front", "HOST:PORT,…", "no models: requests go to these servers, to the one with the least to do",
+         HONE_ARG_TEXT, &front, 0},
+        {"--answer-time", "SECONDS", "a server behind a front must have answered (60)", HONE_ARG_INT,
+         &answer_s, 1},
+        {"--goal", "GOAL", "latency=10ms or throughput: what batches are chosen for (throughput)",
+         HONE_ARG_TEXT, &goal, 0},
         {"--threads", "N", "cores for models (all)", HONE_ARG_THREADS, &threads, 1},
-        {"--http-threads", "N", "threads that read and write connections (one a core, at most 4)", HONE_ARG_INT, &http_threads, 1},
-        {"--precision", "TYPE", "f32, bf16 or f16, as for run", HONE_ARG_TEXT, &precision, 0},
-        {"--load", "NAME", "load only what is named; again for more, '*' for all", HONE_ARG_LIST, &load_names, 0},
+        {"--http-threads", "N", "threads that read and write connections (one a core, at most 4)",
+         HONE_ARG_INT, &http_threads, 1},
+        {"--precision", "TYPE", "f32, bf16, f16 or tf32, as for run", HONE_ARG_TEXT, &precision, 0},
+        {"--load", "NAME", "load only what is named; again for more, '*' for all", HONE_ARG_LIST, &load_names,
+         0},
         {"--explicit", NULL, "load nothing until it is asked for", HONE_ARG_FLAG, &explicit_load, 0},
         {"--no-watch", NULL, "changes in the folder are not followed", HONE_ARG_FLAG, &no_watch, 0},
         {"--queue", "N", "requests that may wait for one model; more get 503 (256)", HONE_ARG_INT, &queue, 1},
@@ -112,27 +129,36 @@ int hone_cmd_serve(int argc, char **argv) {
         {"--connections-per-ip", "N", "at once from one address (no limit)", HONE_ARG_INT, &per_ip, 1},
         {"--idle", "SECONDS", "a connection that does nothing is closed (60)", HONE_ARG_INT, &idle, 1},
         {"--request-time", "SECONDS", "a request must have come whole (120)", HONE_ARG_INT, &request_s, 1},
-        {"--rate", "N", "requests a second from one address; more get 429 (no limit)", HONE_ARG_NUMBER, &rate, 0.001},
-        {"--api-keys", "FILE", "a key a line; requests then say Authorization: Bearer KEY", HONE_ARG_TEXT, &keys, 0},
+        {"--rate", "N", "requests a second from one address; more get 429 (no limit)", HONE_ARG_NUMBER, &rate,
+         0.001},
+        {"--api-keys", "FILE", "a key a line; requests then say Authorization: Bearer KEY", HONE_ARG_TEXT,
+         &keys, 0},
         {"--tls-cert", "FILE", "certificate chain, PEM: HTTPS", HONE_ARG_TEXT, &certificate, 0},
         {"--tls-key", "FILE", "its private key, PEM", HONE_ARG_TEXT, &key, 0},
         {"--access-log", "FILE", "a line of JSON a request; -: standard output", HONE_ARG_TEXT, &log, 0},
+        {"--trace", "FILE", "spans of requests, for ui.perfetto.dev", HONE_ARG_TEXT, &trace, 0},
         {"--grace", "SECONDS", "for running requests after SIGTERM (30)", HONE_ARG_INT, &grace, 0},
         {"--json", NULL, "one line of JSON when it is ready, and nothing else", HONE_ARG_FLAG, &json, 0},
         {NULL, NULL, NULL, HONE_ARG_FLAG, NULL, 0},
     };
-    const hone_usage usage = {"serve",
-                              "REPOSITORY",
-                              1,
-                              1,
-                              "Serves the models of a folder over HTTP, as KServe v2 and Triton's clients speak it.",
-                              "hone serve models/\nhone serve zoo:resnet18 --http 9000\ncurl localhost:8000/v2/models/resnet18",
-                              options};
+    const hone_usage usage = {
+        "serve",
+        "[REPOSITORY]",
+        0,
+        1,
+        "Serves the models of a folder over HTTP, as KServe v2 and Triton's clients speak it.",
+        "hone serve models/\nhone serve zoo:resnet18 --http 9000\n"
+        "hone serve --front a:8000,b:8000\ncurl localhost:8000/v2/models/resnet18",
+        options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc != HONE_ARGS_GO) goto out;
+    if (!operands.n == !front) {
+        rc = hone_args_wrong("say which models, or by --front which servers this one stands before");
+        goto out;
+    }
     rc = 1;
     if (!load(&l, why, sizeof why)) {
-        hone_args_wrong("serve: the server's library, " LIBRARY
+        hone_args_wrong("the server's library, " LIBRARY
                         ", cannot be loaded: %s. It is built where libmicrohttpd-dev, libjansson-dev and "
                         "zlib1g-dev are installed, and runs where libmicrohttpd12 and libjansson4 are",
                         why);
@@ -141,13 +167,17 @@ int hone_cmd_serve(int argc, char **argv) {
     hone_server_options o;
     hone_server *server = NULL;
     l.defaults(&o);
-    o.repository = operands.at[0], o.host = host, o.http = http, o.metrics = metrics, o.goal = goal, o.threads = threads,
-    o.http_threads = http_threads;
+    o.repository = operands.n ? operands.at[0] : NULL, o.front = front, o.trace = trace,
+    o.answer_seconds = answer_s, o.host = host, o.http = http, o.metrics = metrics, o.goal = goal,
+    o.threads = threads, o.http_threads = http_threads;
     o.grpc = grpc == INT_MIN ? -1 : grpc;
-    o.precision = precision, o.watch = !no_watch, o.explicit_load = explicit_load || load_names.n, o.queue = queue, o.run_ms = run_ms;
+    o.precision = precision, o.watch = !no_watch, o.explicit_load = explicit_load || load_names.n,
+    o.queue = queue, o.run_ms = run_ms;
     bytes_of(body, &o.max_body_bytes), bytes_of(json_body, &o.max_json_bytes);
-    o.max_connections = connections, o.max_connections_per_ip = per_ip, o.idle_seconds = idle, o.request_seconds = request_s, o.rate = rate;
-    o.api_keys = keys, o.certificate = certificate, o.key = key, o.access_log = log, o.tell = tell, o.arg = &json;
+    o.max_connections = connections, o.max_connections_per_ip = per_ip, o.idle_seconds = idle,
+    o.request_seconds = request_s, o.rate = rate;
+    o.api_keys = keys, o.certificate = certificate, o.key = key, o.access_log = log, o.tell = tell,
+    o.arg = &json;
     const char **names = hone_must_alloc(sizeof *names * ((size_t)load_names.n + 1));
     for (int k = 0; k < load_names.n; k++) names[k] = load_names.at[k];
     o.load = names;
@@ -156,14 +186,17 @@ int hone_cmd_serve(int argc, char **argv) {
     pthread_sigmask(SIG_BLOCK, &stop, NULL); /* before the server's threads: they inherit it */
     signal(SIGPIPE, SIG_IGN);
     if (l.start(&o, &server)) {
-        hone_args_wrong("serve: %s", l.error());
+        hone_args_wrong("%s", why_of(&l));
         free(names);
         goto out;
     }
-    const int at_http = l.port(server, "http"), at_grpc = l.port(server, "grpc"), at_metrics = l.port(server, "metrics");
+    const int at_http = l.port(server, "http"), at_grpc = l.port(server, "grpc"),
+              at_metrics = l.port(server, "metrics");
     host = host ? host : "127.0.0.1";
     hone_args_answered();
-    if (json) printf("{\"ready\": true, \"http\": %d, \"grpc\": %d, \"metrics\": %d}\n", at_http, at_grpc, at_metrics);
+    if (json)
+        printf("{\"ready\": true, \"http\": %d, \"grpc\": %d, \"metrics\": %d}\n", at_http, at_grpc,
+               at_metrics);
     else {
         printf("ready");
         if (at_http >= 0) printf("  http%s://%s:%d", certificate ? "s" : "", host, at_http);
@@ -174,8 +207,9 @@ int hone_cmd_serve(int argc, char **argv) {
     fflush(stdout);
     int got = 0;
     sigwait(&stop, &got);
-    if (!json) fprintf(stderr, "%s: stopping; what runs is finished\n", got == SIGTERM ? "SIGTERM" : "SIGINT");
-    rc = l.stop(server, (int64_t)grace * 1000) ? hone_args_wrong("serve: %s", l.error()) : 0;
+    if (!json)
+        fprintf(stderr, "%s: stopping; what runs is finished\n", got == SIGTERM ? "SIGTERM" : "SIGINT");
+    rc = l.stop(server, (int64_t)grace * 1000) ? hone_args_wrong("%s", why_of(&l)) : 0;
     l.end(server);
     free(names);
 out:

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # `hone serve` beside Triton on the same machine, in turns, with `hone load` on the same cores: requests a second, latency, server CPU a request,
-# memory.      serve.py HONE MODELS [--triton FOLDER] [--headers FOLDER] [--rounds 3] [--prefix quiet]
+# memory.      serve.py HONE MODELS [--triton FOLDER] [--headers FOLDER] [--rounds 3] [--prefix quiet] [--front] [--raw] [--start] [--soak SECONDS]
+# --front: the same through a `hone serve --front`, over HTTP. --raw: the models in a process of their own, without a server, in the same turns.
+# --start: how long a server with ten models takes to be ready, and what it does when nobody asks. --soak: so long under mixed load, with its memory.
 # MODELS has mnist-cnn/model.onnx and mobilenetv2-fp32/model.onnx. FOLDER is a virtual environment with nvidia-pytriton and onnxruntime; PyPI's
 # Triton has no back end for ONNX, so bench/serve/triton_onnx.c is built as one, against onnxruntime_c_api.h (with the headers it names) and
 # triton/core/tritonbackend.h, tritonserver.h below --headers.
@@ -17,6 +19,10 @@ p.add_argument("--clients", default="1,8,32")
 p.add_argument("--window", default="0.7")
 p.add_argument("--prefix", default="", help="a command that runs another one while the machine is otherwise idle")
 p.add_argument("--only", default="", help="one model's name")
+p.add_argument("--front", action="store_true")
+p.add_argument("--raw", action="store_true")
+p.add_argument("--start", action="store_true")
+p.add_argument("--soak", type=float, default=0)
 a = p.parse_args()
 folder = tempfile.mkdtemp()
 # name: input, output, their dims as Triton's config has them
@@ -65,6 +71,62 @@ def triton_server():
     raise SystemExit("Triton did not start")
 
 
+def front_server():
+    s = subprocess.Popen([a.hone, "serve", "--front", "127.0.0.1:%d" % servers["hone"][1], "--http", "0", "--metrics", "-1", "--json"], stdout=subprocess.PIPE, text=True)
+    port = json.loads(s.stdout.readline())["http"]
+    while json.load(urllib.request.urlopen("http://127.0.0.1:%d/status" % port))["health"] != "ready":
+        time.sleep(0.05)
+    return s, port, -1
+
+
+def raw(model):  # the best of one session on all cores, and of a session a core
+    def bench(threads):
+        return subprocess.Popen([a.hone, "bench", "%s/%s/model.onnx" % (a.models, model), "--threads", str(threads), "--seconds", "3", "--json", "--quiet"],
+                                stdout=subprocess.PIPE, text=True)
+
+    def rate(ps):
+        return sum(json.loads(q.communicate()[0])["throughput_per_s"] for q in ps)
+    return rate([bench(os.cpu_count())]), rate([bench(1) for _ in range(os.cpu_count())])
+
+
+def cpu(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        fields = f.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def start():
+    many = folder + "/many"
+    for k in range(10):
+        os.makedirs("%s/m%d/1" % (many, k))
+        shutil.copy("%s/%s/model.onnx" % (a.models, list(models)[k % len(models)]), "%s/m%d/1" % (many, k))
+    for k in range(a.rounds):
+        began = time.time()
+        s = subprocess.Popen([a.hone, "serve", many, "--http", "0", "--grpc", "0", "--metrics", "0", "--json"], stdout=subprocess.PIPE, text=True)
+        port = json.loads(s.stdout.readline())["http"]
+        took = time.time() - began
+        loads = sum(m["load_s"] for m in json.load(urllib.request.urlopen("http://127.0.0.1:%d/status" % port))["models"])
+        time.sleep(1)
+        before = cpu(s.pid)
+        time.sleep(5)
+        print("ten models: ready after %.2f s, of which loads %.2f s; idle for 5 s: %.3f s of CPU; %.0f MB" % (took, loads, cpu(s.pid) - before, memory(s.pid)), flush=True)
+        s.send_signal(signal.SIGTERM)
+        s.wait(timeout=40)
+
+
+def soak():
+    s, http, grpc = servers["hone"]
+    end, began, requests, errors = time.time() + a.soak, time.time(), 0, 0
+    print("soak: %.1f MB" % memory(s.pid))
+    while time.time() < end:
+        ps = [subprocess.Popen([a.hone, "load", "127.0.0.1:%d" % port, "--model", m, "--concurrency", "4", "--window", "2", "--windows", "5", "--warmup", "0", "--json"] +
+                               (["--grpc"] if port == grpc else []), stdout=subprocess.PIPE, text=True) for m in models for port in (http, grpc)]
+        for q in ps:
+            level = json.loads(q.communicate()[0])["levels"][0]
+            requests, errors = requests + level["requests"], errors + level["errors"]
+        print("soak: after %3.0f s %.1f MB, %d requests, %d failed" % (time.time() - began, memory(s.pid), requests, errors), flush=True)
+
+
 def memory(pid):
     with open("/proc/%d/statm" % pid) as f:
         return int(f.read().split()[1]) * 4096 / 1e6
@@ -81,15 +143,28 @@ def load(server, model, protocol):
 
 
 try:
+    if a.start:
+        start()
+        raise SystemExit
     servers["hone"] = hone_server()
+    if a.soak:
+        soak()
+        raise SystemExit
+    if a.front:
+        servers["front"] = front_server()
+    raws = {}
     if a.triton:
         servers["Triton"] = triton_server()
     idle = {n: memory(s[0].pid) for n, s in servers.items()}
     got = {}
     for k in range(a.rounds):
         for model in models:
+            if a.raw:
+                raws.setdefault(model, []).append(raw(model))
             for protocol in "HTTP", "gRPC":
                 for name in sorted(servers, reverse=k % 2 == 1):
+                    if name == "front" and protocol == "gRPC":
+                        continue
                     for l in load(name, model, protocol):
                         got.setdefault((model, protocol, int(l["clients"]), name), []).append(l)
         print("round %d of %d" % (k + 1, a.rounds), file=sys.stderr)
@@ -104,6 +179,8 @@ try:
             ratio = "%.2f" % statistics.median(x["requests_per_s"] / y["requests_per_s"] for x, y in zip(ls, other))
         print("%-17s %-4s %7d %-7s %11.1f %19s %9.3f %9.3f %14.1f %9s" % (model, protocol, clients, name, mid["requests_per_s"], "(%.0f to %.0f)" % (min(rates), max(rates)),
                                                                        mid["p50_ms"], mid["p99_ms"], mid["server_cpu_us"], ratio))
+    for model, rs in raws.items():
+        print("%s without a server: %.1f a second in one session on all cores, %.1f in a session a core" % ((model,) + tuple(map(statistics.median, zip(*rs)))))
     for n, s in servers.items():
         print("memory of %s: %.0f MB idle, %.0f MB after load" % (n, idle[n], memory(s[0].pid)))
 finally:

@@ -13,11 +13,12 @@ int main(int argc, char **argv) {
     hone_image_recipe recipe;
     if (argc < 3) return fprintf(stderr, "usage: classify MODEL.onnx PICTURE\n"), 2;
 
-    /* A model of one input and one output, and what its input wants a picture to be: size, channels, range. */
+    /* A model of one input and one output, and what its input wants a picture to be: size, channels,
+       range. */
     hone_status s = hone_model_load(argv[1], &model);
     if (!s && (hone_model_inputs(model) != 1 || hone_model_outputs(model) != 1)) {
-        fprintf(stderr, "classify: %s is not a classifier: it has %d inputs and %d outputs\n", argv[1], hone_model_inputs(model),
-                hone_model_outputs(model));
+        fprintf(stderr, "classify: %s is not a classifier: it has %d inputs and %d outputs\n", argv[1],
+                hone_model_inputs(model), hone_model_outputs(model));
         return hone_model_free(model), 1;
     }
     if (!s) s = hone_image_recipe_for(hone_model_input(model, 0), &recipe);

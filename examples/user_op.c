@@ -24,8 +24,9 @@ int main(int argc, char **argv) {
     if (!s) s = hone_session_run(session, in, out);
     if (s) fprintf(stderr, "user_op: %s\n", hone_error());
     for (int row = 0; !s && row < 2; row++)
-        printf("row %d: %.4f %.4f %.4f %.4f\n", row, hone_value_number(out[0], row * 4), hone_value_number(out[0], row * 4 + 1),
-               hone_value_number(out[0], row * 4 + 2), hone_value_number(out[0], row * 4 + 3));
+        printf("row %d: %.4f %.4f %.4f %.4f\n", row, hone_value_number(out[0], row * 4),
+               hone_value_number(out[0], row * 4 + 1), hone_value_number(out[0], row * 4 + 2),
+               hone_value_number(out[0], row * 4 + 3));
     hone_value_free(in[0]);
     hone_value_free(out[0]);
     hone_session_free(session);

@@ -5,10 +5,10 @@
 # Skipped (77) where the packages are not there: pip install 'tritonclient[http,grpc]' kserve ml_dtypes
 import sys
 
-from onnx_bytes import field
+from onnx_bytes import model
 
 del sys.path[0]  # html.py lies here, and is not the html that others want
-import atexit, json, os, queue, signal, subprocess, tempfile, threading, time
+import atexit, base64, json, os, queue, signal, subprocess, tempfile, threading, time
 
 
 def by_kserve(http_url, grpc_url):
@@ -81,18 +81,6 @@ def raises(what, call, text, status=None):
 
 
 # ---- models: one Identity a type, written as ONNX's protobuf ----
-
-
-def port(name, elem, dims):
-    shape = b"".join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in dims)
-    return field(1, name) + field(2, field(1, field(1, elem) + field(2, shape)))
-
-
-def model(ports, nodes, outputs):
-    graph = b"".join(field(1, b"".join(field(1, i) for i in ins) + b"".join(field(2, o) for o in outs) + field(4, op))
-                     for op, ins, outs in nodes)
-    graph += field(2, "g") + b"".join(field(11, port(*p)) for p in ports) + b"".join(field(12, port(*p)) for p in outputs)
-    return field(1, 8) + field(7, graph) + field(8, field(2, 17))
 
 
 ONNX = {"FP32": 1, "UINT8": 2, "INT8": 3, "UINT16": 4, "INT16": 5, "INT32": 6, "INT64": 7, "BYTES": 8, "BOOL": 9, "FP16": 10, "FP64": 11,
@@ -301,6 +289,15 @@ for kind, lib, c in ("http", th, H), ("grpc", tg, G):
     finally:
         shm.destroy_shared_memory_region(region)
 
+# CUDA's: a handle that is none is refused, with a device and without.
+for kind, c in ("http", H), ("grpc", G):
+    for what, handle in ("no handle", b"x" * 64), ("half a handle", b"x" * 31):
+        raises("%s CUDA: %s" % (kind, what), lambda: c.register_cuda_shared_memory("gpu", base64.b64encode(handle), 0, 64), "failed to register CUDA shared memory region: 'gpu'")
+    status = c.get_cuda_shared_memory_status()
+    check(kind + " CUDA: there are none: %r" % status, not (status if kind == "http" else status.regions))
+    raises(kind + " CUDA: not one of those", lambda: c.get_cuda_shared_memory_status("gpu"), "Unable to find cuda shared memory region: 'gpu'")
+    c.unregister_cuda_shared_memory()
+
 # ---- errors ----
 
 for kind, not_found, invalid in ("http", "404", "400"), ("grpc", "NOT_FOUND", "INVALID_ARGUMENT"):
@@ -358,9 +355,17 @@ check("health", channel.unary_unary("/grpc.health.v1.Health/Check")(b"") == b"\x
 
 # ---- streams, many at once, deadlines ----
 
-answers = queue.Queue()
-G.start_stream(callback=lambda result, error: answers.put((result, error)))
+answers, room = queue.Queue(), threading.Semaphore(200)  # a model's queue has 256
+
+
+def heard(result, error):
+    answers.put((result, error))
+    room.release()
+
+
+G.start_stream(callback=heard)
 for k in range(300):
+    room.acquire()
     x = np.full((1, 4), k, np.float32)
     i = tg.InferInput("x", [1, 4], "FP32")
     i.set_data_from_numpy(x)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   The server in this process, on a loopback port, asked through plain sockets: what good requests get, what hostile ones get, and that the good
-   go on meanwhile. Answers of models are compared with runs in this process. */
+   The server in this process, on a loopback port, asked through plain sockets: what good requests get, what
+   hostile ones get, and that the good go on meanwhile. Answers of models are compared with runs in this
+   process. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -28,7 +29,8 @@ enum { PIXELS = 28 * 28, ANSWER = 1 << 16 };
 /* ---- a client ---- */
 
 static int join_port(int port) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const struct timeval patience = {20, 0};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
@@ -72,18 +74,23 @@ static int hear(int fd, answer *a) {
     }
     return a->code = atoi(a->head + 9);
 }
-static int ask_with(int port, const char *verb, const char *path, const char *headers, const void *body, size_t n, answer *a) {
+static int ask_with(int port, const char *verb, const char *path, const char *headers, const void *body,
+                    size_t n, answer *a) {
     char head[1024];
     const int fd = join_port(port);
     assert_true(fd >= 0);
-    const int length = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: here\r\n%sContent-Length: %zu\r\n\r\n", verb, path, headers, n);
+    const int length =
+        snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: here\r\n%sContent-Length: %zu\r\n\r\n", verb,
+                 path, headers, n);
     if (say(fd, head, (size_t)length)) say(fd, body, n);
     hear(fd, a);
     close(fd);
     return a->code;
 }
 static int get(int port, const char *path, answer *a) { return ask_with(port, "GET", path, "", "", 0, a); }
-static int post(int port, const char *path, const char *body, answer *a) { return ask_with(port, "POST", path, "", body, strlen(body), a); }
+static int post(int port, const char *path, const char *body, answer *a) {
+    return ask_with(port, "POST", path, "", body, strlen(body), a);
+}
 
 /* ---- a repository, and what the model says here ---- */
 
@@ -94,7 +101,8 @@ static void copy_file(const char *from, const char *to) {
     char bytes[65536];
     FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
     assert_true(in && out);
-    for (size_t n; (n = fread(bytes, 1, sizeof bytes, in)) > 0;) assert_int_equal(fwrite(bytes, 1, n, out), n);
+    for (size_t n; (n = fread(bytes, 1, sizeof bytes, in)) > 0;)
+        assert_int_equal(fwrite(bytes, 1, n, out), n);
     fclose(in), fclose(out);
 }
 static void put_model(const char *name, const char *version, const char *config) {
@@ -129,14 +137,15 @@ static void expect_of(const float *x, float *out) {
 /* A binary request for one picture, whole, headers and all; its length. */
 static size_t request_for(const char *name, const float *x, const char *more, char *out, size_t room) {
     char json[512];
-    const int n = snprintf(
-        json, sizeof json,
-        "{\"parameters\":{\"binary_data_output\":true%s},\"inputs\":[{\"name\":\"image\",\"shape\":[1,1,28,28],\"datatype\":\"FP32\","
-        "\"parameters\":{\"binary_data_size\":3136}}]}",
-        more);
-    const int head = snprintf(
-        out, room, "POST /v2/models/%s/infer HTTP/1.1\r\nHost: here\r\nInference-Header-Content-Length: %d\r\nContent-Length: %d\r\n\r\n%s",
-        name, n, n + 3136, json);
+    const int n = snprintf(json, sizeof json,
+                           "{\"parameters\":{\"binary_data_output\":true%s},\"inputs\":[{\"name\":\"image\","
+                           "\"shape\":[1,1,28,28],\"datatype\":\"FP32\","
+                           "\"parameters\":{\"binary_data_size\":3136}}]}",
+                           more);
+    const int head = snprintf(out, room,
+                              "POST /v2/models/%s/infer HTTP/1.1\r\nHost: "
+                              "here\r\nInference-Header-Content-Length: %d\r\nContent-Length: %d\r\n\r\n%s",
+                              name, n, n + 3136, json);
     memcpy(out + head, x, 3136);
     return (size_t)head + 3136;
 }
@@ -195,7 +204,8 @@ static void good(void **state) {
         if (hear(fd, &a) != 200) fail_msg("%d %s", a.code, a.body);
         assert_true(answers(&a, want));
     }
-    const size_t whole = request_for("digits", x, "", request, sizeof request); /* in pieces that end anywhere */
+    /* in pieces that end anywhere */
+    const size_t whole = request_for("digits", x, "", request, sizeof request);
     for (size_t at = 0, step = 1; at < whole; at += step, step = step * 3 % 701 + 1)
         assert_true(say(fd, request + at, whole - at < step ? whole - at : step));
     assert_int_equal(hear(fd, &a), 200);
@@ -204,40 +214,58 @@ static void good(void **state) {
     /* JSON, nested, asking for one output and an id; a batch of two */
     static char json[65536];
     size_t n = (size_t)snprintf(json, sizeof json,
-                                "{\"id\":\"é1\",\"inputs\":[{\"name\":\"image\",\"shape\":[2,1,28,28],\"datatype\":\"FP32\",\"data\":[[");
+                                "{\"id\":\"é1\",\"inputs\":[{\"name\":\"image\",\"shape\":[2,1,28,28],"
+                                "\"datatype\":\"FP32\",\"data\":[[");
     for (int k = 0; k < 2 * PIXELS; k++)
-        n += (size_t)snprintf(json + n, sizeof json - n, "%s%.9g", !k ? "" : k == PIXELS ? "],[" : ",", (double)x[k % PIXELS]);
+        n += (size_t)snprintf(json + n, sizeof json - n, "%s%.9g",
+                              !k            ? ""
+                              : k == PIXELS ? "],["
+                                            : ",",
+                              (double)x[k % PIXELS]);
     snprintf(json + n, sizeof json - n, "]]}],\"outputs\":[{\"name\":\"probability\"}]}");
     assert_int_equal(post(port, "/v2/models/digits/infer", json, &a), 200);
-    assert_non_null(strstr(a.body, "\"id\":\"é1\"")), assert_non_null(strstr(a.body, "\"shape\":[2,10],\"data\":["));
+    assert_non_null(strstr(a.body, "\"id\":\"é1\"")),
+        assert_non_null(strstr(a.body, "\"shape\":[2,10],\"data\":["));
     assert_true(strtof(strstr(a.body, "\"data\":[") + 8, NULL) - want[0] < 1e-4f);
     /* the same, compressed */
     static unsigned char small[65536];
     z_stream z = {0};
     assert_int_equal(deflateInit2(&z, 1, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
-    z.next_in = (unsigned char *)json, z.avail_in = (unsigned)strlen(json), z.next_out = small, z.avail_out = sizeof small;
+    z.next_in = (unsigned char *)json, z.avail_in = (unsigned)strlen(json), z.next_out = small,
+    z.avail_out = sizeof small;
     assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
     const size_t packed = z.total_out;
     deflateEnd(&z);
-    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer", "Content-Encoding: gzip\r\n", small, packed, &a), 200);
-    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer", "Content-Encoding: gzip\r\n", small, packed / 2, &a), 400);
+    assert_int_equal(
+        ask_with(port, "POST", "/v2/models/digits/infer", "Content-Encoding: gzip\r\n", small, packed, &a),
+        200);
+    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer", "Content-Encoding: gzip\r\n", small,
+                              packed / 2, &a),
+                     400);
     small[20] ^= 0x55;
-    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer", "Content-Encoding: gzip\r\n", small, packed, &a), 400);
+    assert_int_equal(
+        ask_with(port, "POST", "/v2/models/digits/infer", "Content-Encoding: gzip\r\n", small, packed, &a),
+        400);
     /* a body that is the tensor, and classes */
-    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer", "Inference-Header-Content-Length: 0\r\n", x, sizeof x, &a), 200);
+    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer",
+                              "Inference-Header-Content-Length: 0\r\n", x, sizeof x, &a),
+                     200);
     assert_true(answers(&a, want));
     int best = 0;
     for (int k = 1; k < 10; k++) best = want[k] > want[best] ? k : best;
     snprintf(json, sizeof json, ":%d", best);
     n = (size_t)snprintf((char *)small, sizeof small,
-                         "{\"outputs\":[{\"name\":\"probability\",\"parameters\":{\"classification\":1}}],\"inputs\":[{\"name\":\"image\","
+                         "{\"outputs\":[{\"name\":\"probability\",\"parameters\":{\"classification\":1}}],"
+                         "\"inputs\":[{\"name\":\"image\","
                          "\"shape\":[1,1,28,28],"
                          "\"datatype\":\"FP32\",\"data\":[%g",
                          (double)x[0]);
-    for (int k = 1; k < PIXELS; k++) n += (size_t)snprintf((char *)small + n, sizeof small - n, ",%.9g", (double)x[k]);
+    for (int k = 1; k < PIXELS; k++)
+        n += (size_t)snprintf((char *)small + n, sizeof small - n, ",%.9g", (double)x[k]);
     snprintf((char *)small + n, sizeof small - n, "]}]}");
     assert_int_equal(post(port, "/v2/models/digits/infer", (char *)small, &a), 200);
-    assert_non_null(strstr(a.body, "\"datatype\":\"BYTES\",\"shape\":[1,1]")), assert_non_null(strstr(a.body, json));
+    assert_non_null(strstr(a.body, "\"datatype\":\"BYTES\",\"shape\":[1,1]")),
+        assert_non_null(strstr(a.body, json));
     /* a picture */
     char path[512];
     snprintf(path, sizeof path, "%s/examples/characters/h.png", getenv("HONE_SOURCE_DIR"));
@@ -245,7 +273,8 @@ static void good(void **state) {
     assert_non_null(f);
     n = fread(small, 1, sizeof small, f), fclose(f);
     const int code = ask_with(port, "POST", "/v2/models/digits/classify", "", small, n, &a);
-    if (code != 200 && !strstr(a.body, "libpng")) fail_msg("classify: %d %s", code, a.body); /* its library may be missing */
+    /* its library may be missing */
+    if (code != 200 && !strstr(a.body, "libpng")) fail_msg("classify: %d %s", code, a.body);
     assert_int_equal(ask_with(port, "POST", "/v2/models/digits/classify", "", small + 1, n - 1, &a), 400);
     assert_int_equal(get(port, "/v2/models/digits/stats", &a), 200);
     assert_non_null(strstr(a.body, "\"success\":{\"count\":8") ? strstr(a.body, "\"success\"")
@@ -255,13 +284,15 @@ static void good(void **state) {
     hone_server_free(s);
 }
 
-/* What is sent, and what comes back; 0: the connection is closed or an answer is not needed. BODY stands for a good request's headers. */
+/* What is sent, and what comes back; 0: the connection is closed or an answer is not needed. BODY stands for
+   a good request's headers. */
 static const struct {
     const char *verb, *path, *headers, *body;
     int code;
 } hostile[] = {
 #define INFER "POST", "/v2/models/digits/infer", ""
-#define WITH(SHAPE, MORE) "{\"inputs\":[{\"name\":\"image\",\"datatype\":\"FP32\",\"shape\":" SHAPE "," MORE "}]}"
+#define WITH(SHAPE, MORE) \
+    "{\"inputs\":[{\"name\":\"image\",\"datatype\":\"FP32\",\"shape\":" SHAPE "," MORE "}]}"
     {"GET", "/v2/models/none", "", "", 404},
     {"GET", "/v2/models/digits/versions/7", "", "", 404},
     {"GET", "/v2/models/digits/versions/0", "", "", 404},
@@ -313,7 +344,8 @@ static const struct {
     {"POST", "/v2/repository/models/none/unload", "", "", 400},
     {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"config\":\"{\"}}", 400},
     {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"config\":3}}", 400},
-    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"file:1/model.onnx\":\"AAAA\"}}", 501},
+    {"POST", "/v2/repository/models/digits/load", "", "{\"parameters\":{\"file:1/model.onnx\":\"AAAA\"}}",
+     501},
 };
 /* Sent as it stands, then the connection is closed, whatever the server says. */
 static const char *const broken[] = {
@@ -328,7 +360,8 @@ static const char *const broken[] = {
     "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nContent-Length: -5\r\n\r\n{}",
     "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999999999999999\r\n\r\n{}",
     "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-    "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n{",
+    "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: "
+    "chunked\r\n\r\nffffffffffffffffff\r\n{",
     "POST /v2/models/digits/infer HTTP/1.1\r\nHost: h\r\nContent-Length: 30\r\nContent-Length: 2\r\n\r\n{}",
     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 };
@@ -341,10 +374,13 @@ static void bad(void **state) {
     static char request[8192];
     picture(2, x), expect_of(x, want);
     for (size_t k = 0; k < sizeof hostile / sizeof *hostile; k++) {
-        const int code = ask_with(port, hostile[k].verb, hostile[k].path, hostile[k].headers, hostile[k].body, strlen(hostile[k].body), &a);
+        const int code = ask_with(port, hostile[k].verb, hostile[k].path, hostile[k].headers, hostile[k].body,
+                                  strlen(hostile[k].body), &a);
         if (code != hostile[k].code)
-            fail_msg("%s %s %s: %d instead of %d: %s", hostile[k].verb, hostile[k].path, hostile[k].body, code, hostile[k].code, a.body);
-        if (a.n && !strstr(a.body, "\"error\":\"")) fail_msg("%s %s: no error in '%s'", hostile[k].verb, hostile[k].path, a.body);
+            fail_msg("%s %s %s: %d instead of %d: %s", hostile[k].verb, hostile[k].path, hostile[k].body,
+                     code, hostile[k].code, a.body);
+        if (a.n && !strstr(a.body, "\"error\":\""))
+            fail_msg("%s %s: no error in '%s'", hostile[k].verb, hostile[k].path, a.body);
     }
     int waiting[sizeof broken / sizeof *broken];
     for (size_t k = 0; k < sizeof broken / sizeof *broken; k++) {
@@ -380,7 +416,8 @@ static void limits(void **state) {
     assert_non_null(f);
     fputs("alpha\nbeta-2\n", f), fclose(f);
     hone_server_options o = plain();
-    o.api_keys = keys, o.max_body_bytes = 10000, o.max_json_bytes = 2000, o.max_header_bytes = 2000, o.request_seconds = 1, o.rate = 20;
+    o.api_keys = keys, o.max_body_bytes = 10000, o.max_json_bytes = 2000, o.max_header_bytes = 2000,
+    o.request_seconds = 1, o.rate = 20;
     hone_server *s = start(&o);
     const int port = hone_server_port(s, "http");
     static char large[20000];
@@ -391,8 +428,12 @@ static void limits(void **state) {
     assert_int_equal(ask_with(port, "GET", "/v2", "Authorization: Bearer alphaalpha\r\n", "", 0, &a), 401);
     assert_int_equal(ask_with(port, "GET", "/v2", "Authorization: Bearer \r\n", "", 0, &a), 401);
     assert_int_equal(ask_with(port, "GET", "/v2", "Authorization: Bearer beta-2\r\n", "", 0, &a), 200);
-    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer", "Authorization: Bearer alpha\r\n", large, 5000, &a), 413);
-    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer", "Authorization: Bearer alpha\r\n", large, sizeof large, &a), 413);
+    assert_int_equal(
+        ask_with(port, "POST", "/v2/models/digits/infer", "Authorization: Bearer alpha\r\n", large, 5000, &a),
+        413);
+    assert_int_equal(ask_with(port, "POST", "/v2/models/digits/infer", "Authorization: Bearer alpha\r\n",
+                              large, sizeof large, &a),
+                     413);
     char header[4000];
     memset(header, 'h', sizeof header), memcpy(header, "X: ", 3), memcpy(header + 3000, "\r\n", 3);
     char head[5000];
@@ -402,7 +443,8 @@ static void limits(void **state) {
     assert_int_equal(hear(fd, &a), 431);
     close(fd);
     int refused = 0;
-    for (int k = 0; k < 60 && !refused; k++) refused = ask_with(port, "GET", "/v2", "Authorization: Bearer alpha\r\n", "", 0, &a) == 429;
+    for (int k = 0; k < 60 && !refused; k++)
+        refused = ask_with(port, "GET", "/v2", "Authorization: Bearer alpha\r\n", "", 0, &a) == 429;
     assert_true(refused);
     assert_non_null(strstr(a.head, "Retry-After:"));
     fd = join_port(port); /* headers that never end */
@@ -458,9 +500,11 @@ typedef struct {
     atomic_int good, wrong, lost, stop;
 } crowd;
 static void crowd_begin(crowd *all, int port, const char *name, int rounds) {
-    atomic_init(&all->good, 0), atomic_init(&all->wrong, 0), atomic_init(&all->lost, 0), atomic_init(&all->stop, 0);
+    atomic_init(&all->good, 0), atomic_init(&all->wrong, 0), atomic_init(&all->lost, 0),
+        atomic_init(&all->stop, 0);
     for (int k = 0; k < CLIENTS; k++) {
-        all->c[k] = (client){port, rounds, (unsigned)k + 10, name, &all->good, &all->wrong, &all->lost, &all->stop};
+        all->c[k] =
+            (client){port, rounds, (unsigned)k + 10, name, &all->good, &all->wrong, &all->lost, &all->stop};
         assert_int_equal(pthread_create(&all->thread[k], NULL, keep_asking, &all->c[k]), 0);
     }
 }
@@ -468,10 +512,10 @@ static void crowd_end(crowd *all) {
     for (int k = 0; k < CLIENTS; k++) pthread_join(all->thread[k], NULL);
 }
 static void batches(void **state) {
-    put_model(
-        "joined", "1",
-        "max_batch_size: 8 # a comment\ndynamic_batching {\n  preferred_batch_size: [2, 4, 8]\n  max_queue_delay_microseconds: 3000\n}\n"
-        "instance_group [ { count: 1 kind: KIND_CPU } ]\n");
+    put_model("joined", "1",
+              "max_batch_size: 8 # a comment\ndynamic_batching {\n  preferred_batch_size: [2, 4, 8]\n  "
+              "max_queue_delay_microseconds: 3000\n}\n"
+              "instance_group [ { count: 1 kind: KIND_CPU } ]\n");
     hone_server_options o = plain();
     hone_server *s = start(&o);
     static crowd all;
@@ -484,7 +528,8 @@ static void batches(void **state) {
     assert_int_equal(atomic_load(&all.good), CLIENTS * 20);
     assert_int_equal(atomic_load(&all.wrong) + atomic_load(&all.lost), 0);
     assert_int_equal(get(port, "/v2/models/joined/stats", &a), 200);
-    const char *runs = strstr(a.body, "\"execution_count\":"), *count = strstr(a.body, "\"inference_count\":");
+    const char *runs = strstr(a.body, "\"execution_count\":"),
+               *count = strstr(a.body, "\"inference_count\":");
     assert_true(runs && count);
     assert_int_equal(atoi(count + 18), CLIENTS * 20);
     if (atoi(runs + 18) >= CLIENTS * 20) fail_msg("no batch was made: %s", a.body);
@@ -492,10 +537,12 @@ static void batches(void **state) {
 }
 static void full(void **state) {
     put_model("full", "1",
-              "{\"dynamic_batching\": {\"max_queue_delay_microseconds\": 300000, \"preferred_batch_size\": [8], \"default_queue_policy\": "
+              "{\"dynamic_batching\": {\"max_queue_delay_microseconds\": 300000, \"preferred_batch_size\": "
+              "[8], \"default_queue_policy\": "
               "{\"max_queue_size\": 2}}, \"max_batch_size\": 8, \"instance_group\": [{\"count\": 1}]}");
     put_model("late", "1",
-              "{\"dynamic_batching\": {\"max_queue_delay_microseconds\": 100000, \"preferred_batch_size\": [8]}, \"max_batch_size\": 8}");
+              "{\"dynamic_batching\": {\"max_queue_delay_microseconds\": 100000, \"preferred_batch_size\": "
+              "[8]}, \"max_batch_size\": 8}");
     hone_server_options o = plain();
     o.queue = 100;
     hone_server *s = start(&o);
@@ -516,7 +563,8 @@ static void full(void **state) {
         else assert_true(answers(&a, want));
         close(fd[k]);
     }
-    assert_int_equal(got[0], 200), assert_int_equal(got[1], 200), assert_int_equal(got[2], 503), assert_int_equal(got[3], 503);
+    assert_int_equal(got[0], 200), assert_int_equal(got[1], 200), assert_int_equal(got[2], 503),
+        assert_int_equal(got[3], 503);
     fd[0] = join_port(port); /* it may wait 1 ms, and waits 100 */
     assert_true(say(fd[0], request, request_for("late", x, ",\"timeout\":1000", request, sizeof request)));
     assert_int_equal(hear(fd[0], &a), 503);
@@ -551,7 +599,8 @@ static void reloads(void **state) {
     /* the folder is followed: a new model comes by itself, a broken one says why */
     put_model("fresh", "3", NULL);
     int code = 0;
-    for (int k = 0; k < 100 && code != 200; k++) usleep(50000), code = get(port, "/v2/models/fresh/versions/3/ready", &a);
+    for (int k = 0; k < 100 && code != 200; k++)
+        usleep(50000), code = get(port, "/v2/models/fresh/versions/3/ready", &a);
     assert_int_equal(code, 200);
     snprintf(path, sizeof path, "%s/fresh/4", folder), mkdir(path, 0700);
     snprintf(path, sizeof path, "%s/fresh/4/model.onnx", folder);
@@ -563,6 +612,147 @@ static void reloads(void **state) {
     }
     assert_non_null(strstr(a.body, "\"name\":\"fresh\",\"version\":\"4\",\"state\":\"UNAVAILABLE\""));
     hone_server_free(s);
+}
+/* A model's folder with only a config in it; NULL: no config. */
+static void put_config(const char *name, const char *config) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name), mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/%s/%s", folder, name, *config == '{' ? "hone.json" : "config.pbtxt");
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(config, f), fclose(f);
+}
+#define STEP(MODEL, IN, OUT)                                                                                \
+    "{\"model\": \"" MODEL "\", \"inputs\": {\"image\": \"" IN "\"}, \"outputs\": {\"probability\": \"" OUT \
+    "\"}"                                                                                                   \
+    "}"
+static void ensembles(void **state) {
+    static const struct {
+        const char *name, *config, *why; /* why NULL: it is loaded */
+    } rows[] = {
+        {"one", "{\"ensemble\": [" STEP("digits", "picture", "scores") "]}", NULL},
+        {"fork",
+         "{\"ensemble\": [" STEP("digits", "picture", "a") ", "
+                                                           "{\"model\": \"one_\", \"inputs\": {\"image\": "
+                                                           "\"picture\"}, \"outputs\": {\"scores\": \"b\"}}"
+                                                           "]}",
+         NULL},
+        {"one_",
+         "{\"ensemble\": [{\"model\": \"one\", \"inputs\": {\"picture\": \"image\"}, \"outputs\": "
+         "{\"scores\": \"scores\"}}]}",
+         NULL},
+        {"no steps", "platform: \"ensemble\"", "has 0 steps"},
+        {"no model",
+         "platform: \"ensemble\" ensemble_scheduling { step { model_version: -1 output_map { key: "
+         "\"a\" value: \"b\" } } }",
+         "step 1 names no model"},
+        {"not a list", "{\"ensemble\": 7}", "is to be a list"},
+        {"not a map", "{\"ensemble\": [{\"model\": \"digits\", \"inputs\": [1]}]}", "maps are to be objects"},
+        {"not a name", "{\"ensemble\": [{\"model\": \"digits\", \"inputs\": {\"image\": 3}}]}",
+         "without a name"},
+        {"no outputs", "{\"ensemble\": [{\"model\": \"digits\", \"inputs\": {\"image\": \"x\"}}]}",
+         "has no outputs"},
+        {"chained", "{\"ensemble\": [" STEP("digits", "picture", "t") ", " STEP("digits", "t", "u") "]}",
+         "step 2 ('digits'): 'image' has 4 dims, and tensor 't' has 2"},
+        {"me", "{\"ensemble\": [" STEP("me", "a", "b") "]}", "contains itself, by step 1 ('me')"},
+    };
+    const size_t n = sizeof rows / sizeof *rows;
+    for (size_t k = 0; k < n; k++) put_config(rows[k].name, rows[k].config);
+    put_model("stateful", "1", "{\"sequence_batching\": {}}");
+    put_model("stateless", "1", "{\"sequence_batching\": {\"state\": {\"image\": \"probability\"}}}");
+    hone_server_options o = plain();
+    hone_server *s = start(&o);
+    const int port = hone_server_port(s, "http");
+    static answer a;
+    static char body[3 * PIXELS * 16];
+    char path[512];
+    float x[PIXELS], want[10];
+    assert_int_equal(post(port, "/v2/repository/index", "", &a), 200);
+    for (size_t k = 0; k < n; k++) {
+        snprintf(path, sizeof path, "\"name\":\"%s\",\"version\":\"1\",\"state\":\"%s\"", rows[k].name,
+                 rows[k].why ? "UNAVAILABLE" : "READY");
+        const char *at = strstr(a.body, path);
+        if (!at) fail_msg("%s: %s", rows[k].name, a.body);
+        if (rows[k].why && (!(at = strstr(at, rows[k].why)) || at > strstr(a.body, path) + 300))
+            fail_msg("%s: %s", rows[k].name, strstr(a.body, path));
+    }
+    assert_non_null(strstr(a.body, "has not the same rank as input and as output")); /* stateless */
+    picture(3, x), expect_of(x, want);
+    size_t at = 0; /* the request of "digits", with another name of its input */
+    at += (size_t)snprintf(
+        body, sizeof body,
+        "{\"inputs\":[{\"name\":\"picture\",\"shape\":[1,1,28,28],\"datatype\":\"FP32\",\"data\":[");
+    for (int k = 0; k < PIXELS; k++)
+        at += (size_t)snprintf(body + at, sizeof body - at, "%s%.9g", k ? "," : "", (double)x[k]);
+    snprintf(body + at, sizeof body - at, "]}],\"parameters\":{\"binary_data_output\":true}}");
+    assert_int_equal(post(port, "/v2/models/one/infer", body, &a), 200);
+    assert_true(answers(&a, want));
+    assert_int_equal(post(port, "/v2/models/fork/infer", body, &a), 200);
+    assert_true(answers(&a, want)); /* its last output, by two ensembles */
+    assert_int_equal(post(port, "/v2/models/one/infer", "{\"inputs\":[]}", &a), 400);
+    /* a sequence of a model without states: only order, and the rules */
+    static char request[8192];
+    static const struct {
+        const char *more;
+        int code;
+    } parts[] = {{",\"sequence_id\":4", 400},
+                 {"", 400},
+                 {",\"sequence_id\":\"\",\"sequence_start\":true", 400},
+                 {",\"sequence_id\":-4.5", 400},
+                 {",\"sequence_id\":4,\"sequence_start\":true", 200},
+                 {",\"sequence_id\":4", 200},
+                 {",\"sequence_id\":\"4\"", 400},
+                 {",\"sequence_id\":4,\"sequence_end\":true", 200},
+                 {",\"sequence_id\":4", 400}};
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        const int fd = join_port(port);
+        const size_t length = request_for("stateful", x, parts[k].more, request, sizeof request);
+        assert_true(say(fd, request, length));
+        if (hear(fd, &a) != parts[k].code) fail_msg("%s: %d %s", parts[k].more, a.code, a.body);
+        if (a.code == 200 && get(port, "/metrics", &a) == 200)
+            assert_non_null(strstr(a.body, strstr(parts[k].more, "end")
+                                               ? "hone_sequences{model=\"stateful\",version=\"1\"} 0\n"
+                                               : "hone_sequences{model=\"stateful\",version=\"1\"} 1\n"));
+        close(fd);
+    }
+    hone_server_free(s);
+    for (size_t k = 0; k < n; k++) { /* the others' tests wait for what is here */
+        snprintf(path, sizeof path, "rm -rf '%s/%s'", folder, rows[k].name);
+        assert_int_equal(system(path), 0);
+    }
+}
+/* What was measured is found again, and what is damaged is not believed. */
+static void kept(void **state) {
+    static answer a;
+    char file[512];
+    const char *was = getenv("HONE_WISDOM");
+    char *before = was ? strdup(was) : NULL;
+    snprintf(file, sizeof file, "%s/wisdom", folder), setenv("HONE_WISDOM", file, 1);
+    snprintf(file, sizeof file, "%s/wisdom.serve", folder);
+    static const char *const damage[] = {NULL, NULL, "", "{", "[]", "{\"a\": 1}"};
+    bool found = false;
+    const size_t n = sizeof damage / sizeof *damage;
+    for (size_t k = 0; k < n + 8 && !(k >= n && found); k++) {
+        const char *text = k < n ? damage[k] : NULL;
+        FILE *f = fopen(file, text ? "w" : "r");
+        char head[512] = "";
+        if (f && text) fputs(text, f);
+        if (f && !text) (void)!fread(head, 1, sizeof head - 1, f);
+        if (f) fclose(f);
+        hone_server_options o = plain();
+        o.repository = model_file; /* alone: another of the same bytes would be measured for it */
+        hone_server *s = start(&o);
+        assert_int_equal(get(hone_server_port(s, "http"), "/v2/models/model/config", &a), 200);
+        /* where the machine was busy nothing was kept */
+        const bool now = strstr(a.body, "\"measured\":\"now\"") != NULL,
+                   written = strstr(head, "alone_ns") != NULL;
+        assert_int_equal(now, !written);
+        found |= written;
+        hone_server_free(s);
+    }
+    if (before) setenv("HONE_WISDOM", before, 1);
+    else unsetenv("HONE_WISDOM");
+    free(before);
 }
 static void stops(void **state) {
     for (int round = 0; round < 3; round++) {
@@ -593,8 +783,9 @@ static int end(void **state) {
     return system(line);
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(good),    cmocka_unit_test(bad),  cmocka_unit_test(limits),
-                                       cmocka_unit_test(batches), cmocka_unit_test(full), cmocka_unit_test(reloads),
-                                       cmocka_unit_test(stops)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good),      cmocka_unit_test(bad),  cmocka_unit_test(limits),
+        cmocka_unit_test(batches),   cmocka_unit_test(full), cmocka_unit_test(reloads),
+        cmocka_unit_test(ensembles), cmocka_unit_test(kept), cmocka_unit_test(stops)};
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   triton_onnx: ONNX Runtime as a back end of Triton, for models of one input and one output of floats: what bench/serve.py compares with, as
-   PyPI's Triton comes without one. One session a model, one thread a run, as many runs at once as the config has instances; buffers are used
+   triton_onnx: ONNX Runtime as a back end of Triton, for models of one input and one output of floats: what
+   bench/serve.py compares with, as PyPI's Triton comes without one. One session a model, one thread a run, as
+   many runs at once as the config has instances; buffers are used
    where Triton has them. Built by serve.py against the headers of Triton's core and of ONNX Runtime. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +96,8 @@ static uint64_t now(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static TRITONSERVER_Error *answer(const model *own, TRITONBACKEND_Request *r, uint64_t *begin, uint64_t *end) {
+static TRITONSERVER_Error *answer(const model *own, TRITONBACKEND_Request *r, uint64_t *begin,
+                                  uint64_t *end) {
     TRITONBACKEND_Input *input;
     TRITONBACKEND_Output *output;
     TRITONBACKEND_Response *response;
@@ -117,9 +119,10 @@ static TRITONSERVER_Error *answer(const model *own, TRITONBACKEND_Request *r, ui
     if (e) return e;
     if (pieces != 1) return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_UNSUPPORTED, "an input in pieces");
     *begin = now();
-    TRY(ort->CreateTensorWithDataAsOrtValue(host, (void *)(uintptr_t)at, bytes, shape, rank, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &in));
-    OrtStatus *s = ort->Run(own->session, NULL, (const char *const *)&own->in, (const OrtValue *const *)&in, 1,
-                            (const char *const *)&own->out, 1, &out);
+    TRY(ort->CreateTensorWithDataAsOrtValue(host, (void *)(uintptr_t)at, bytes, shape, rank,
+                                            ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &in));
+    OrtStatus *s = ort->Run(own->session, NULL, (const char *const *)&own->in, (const OrtValue *const *)&in,
+                            1, (const char *const *)&own->out, 1, &out);
     ort->ReleaseValue(in);
     *end = now();
     if (s) return wrong(s);
@@ -130,7 +133,9 @@ static TRITONSERVER_Error *answer(const model *own, TRITONBACKEND_Request *r, ui
     ort->ReleaseTensorTypeAndShapeInfo(info);
     TRY(ort->GetTensorMutableData(out, &from));
     e = TRITONBACKEND_ResponseNew(&response, r);
-    if (!e) e = TRITONBACKEND_ResponseOutput(response, &output, own->out, TRITONSERVER_TYPE_FP32, dims, (uint32_t)n);
+    if (!e)
+        e = TRITONBACKEND_ResponseOutput(response, &output, own->out, TRITONSERVER_TYPE_FP32, dims,
+                                         (uint32_t)n);
     kind = TRITONSERVER_MEMORY_CPU, id = 0;
     if (!e) e = TRITONBACKEND_OutputBuffer(output, &to, elements * sizeof(float), &kind, &id);
     if (!e) memcpy(to, from, elements * sizeof(float));
@@ -138,7 +143,8 @@ static TRITONSERVER_Error *answer(const model *own, TRITONBACKEND_Request *r, ui
     return e ? e : TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL);
 }
 
-EXPORT TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *i, TRITONBACKEND_Request **request,
+EXPORT TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *i,
+                                                              TRITONBACKEND_Request **request,
                                                               const uint32_t n) {
     TRITONBACKEND_Model *m;
     void *own;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   core: the table of models, and the keeper: one thread that loads, unloads, follows the repository, and ends versions that nobody holds any
-   more. Only the keeper changes the table; whoever looks something up holds its lock for that moment. */
+   core: the table of models, and the keeper: one thread that loads, unloads, follows the repository, and ends
+   versions that nobody holds any more. Only the keeper changes the table; whoever looks something up holds
+   its lock for that moment. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,7 +30,9 @@ void hone_serve_wake(hone_serve_core *c) {
     const char byte = 0;
     (void)!write(c->wake[1], &byte, 1); /* a full pipe wakes it too */
 }
-hone_serve_health hone_serve_health_of(hone_serve_core *c) { return (hone_serve_health)atomic_load(&c->health); }
+hone_serve_health hone_serve_health_of(hone_serve_core *c) {
+    return (hone_serve_health)atomic_load(&c->health);
+}
 
 /* ---- looking up ---- */
 
@@ -44,8 +47,8 @@ static hone_serve_version *choose(const hone_serve_entry *e) {
     if (!newest || !(weights = json_object_get(newest->config, "weights"))) return newest;
     char number[32];
     for (int pass = 0; pass < 2; pass++) {
-        if (pass)
-            at = all * (double)((atomic_fetch_add(&turn, 1) * 2654435769u) >> 8) / (double)(1 << 24); /* spread evenly, without chance */
+        /* spread evenly, without chance */
+        if (pass) at = all * (double)((atomic_fetch_add(&turn, 1) * 2654435769u) >> 8) / (double)(1 << 24);
         for (int k = 0; k < e->n_slots; k++) {
             if (!e->slot[k].version) continue;
             snprintf(number, sizeof number, "%lld", (long long)e->slot[k].number);
@@ -58,7 +61,8 @@ static hone_serve_version *choose(const hone_serve_entry *e) {
     }
     return newest;
 }
-hone_serve_version *hone_serve_find(hone_serve_core *c, const char *name, int64_t version, hone_serve_error *e) {
+hone_serve_version *hone_serve_find(hone_serve_core *c, const char *name, int64_t version,
+                                    hone_serve_error *e) {
     hone_serve_version *found = NULL;
     e->code = 0;
     pthread_rwlock_rdlock(&c->lock);
@@ -74,13 +78,14 @@ hone_serve_version *hone_serve_find(hone_serve_core *c, const char *name, int64_
     }
     if (found) hone_serve_hold(found);
     else if (entry && last && (!version || last->number == version))
-        hone_serve_fail(e, last->state == HONE_SERVE_LOADING ? 503 : 400, "Request for unknown model: '%s' has no available versions: %s",
-                        name,
+        hone_serve_fail(e, last->state == HONE_SERVE_LOADING ? 503 : 400,
+                        "Request for unknown model: '%s' has no available versions: %s", name,
                         last->reason                        ? last->reason
                         : last->state == HONE_SERVE_LOADING ? "loading"
                                                             : "unloaded");
     else if (entry)
-        hone_serve_fail(e, version ? 404 : 400, "Request for unknown model: '%s' version %lld is not found", name, (long long)version);
+        hone_serve_fail(e, version ? 404 : 400, "Request for unknown model: '%s' version %lld is not found",
+                        name, (long long)version);
     pthread_rwlock_unlock(&c->lock);
     if (e->code == 503) e->retry_after = 1;
     return found;
@@ -88,10 +93,17 @@ hone_serve_version *hone_serve_find(hone_serve_core *c, const char *name, int64_
 
 /* ---- the keeper ---- */
 
-static void post(hone_serve_core *c, bool load, const char *name, const char *config, hone_serve_loaded *done, void *arg) {
+static void post(hone_serve_core *c, bool load, bool members, const char *name, const char *config,
+                 hone_serve_loaded *done, void *arg) {
     hone_serve_task *t = calloc(1, sizeof *t);
     hone_serve_error e = {0};
-    if (t) *t = (hone_serve_task){.name = strdup(name), .config = config ? strdup(config) : NULL, .load = load, .done = done, .arg = arg};
+    if (t)
+        *t = (hone_serve_task){.name = strdup(name),
+                               .config = config ? strdup(config) : NULL,
+                               .load = load,
+                               .members = members,
+                               .done = done,
+                               .arg = arg};
     if (!t || !t->name || (config && !t->config)) {
         if (t) free(t->name), free(t->config);
         free(t);
@@ -111,10 +123,14 @@ static void post(hone_serve_core *c, bool load, const char *name, const char *co
     hone_serve_fail(&e, 503, "the server is stopping");
     done(arg, &e);
 }
-void hone_serve_load(hone_serve_core *c, const char *name, const char *config, hone_serve_loaded *done, void *arg) {
-    post(c, true, name, config, done, arg);
+void hone_serve_load(hone_serve_core *c, const char *name, const char *config, hone_serve_loaded *done,
+                     void *arg) {
+    post(c, true, false, name, config, done, arg);
 }
-void hone_serve_unload(hone_serve_core *c, const char *name, hone_serve_loaded *done, void *arg) { post(c, false, name, NULL, done, arg); }
+void hone_serve_unload(hone_serve_core *c, const char *name, bool members, hone_serve_loaded *done,
+                       void *arg) {
+    post(c, false, members, name, NULL, done, arg);
+}
 
 /* Waits for something to do; true: the folder changed, and has been quiet for a moment. */
 static bool idle_until(hone_serve_core *c, bool *stirred) {
@@ -223,11 +239,12 @@ void hone_serve_core_free(hone_serve_core *c) {
     for (int k = 0; k < c->n_entries; k++) {
         hone_serve_entry *e = &c->entry[k];
         hone_serve_entry_empty(c, e, NULL);
-        json_decref(e->config);
+        json_decref(e->config), json_decref(e->graph);
         for (int s = 0; s < e->n_slots; s++) free(e->slot[s].reason);
         free(e->slot), free(e->name), free(e->folder), free(e->lone);
     }
-    for (hone_serve_version *v = c->dead, *next; v; v = next) next = v->next, hone_serve_version_end(v);
+    for (hone_serve_version *v; (v = c->dead);) /* ending an ensemble lets go of its members */
+        c->dead = v->next, hone_serve_version_end(v);
     hone_serve_shared_free(c->shared);
     free(c->entry);
     for (int k = 0; k < 2; k++)

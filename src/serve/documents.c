@@ -1,30 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0
-   documents: what the protocol tells of models, as JSON: metadata, config, statistics, the repository's index. */
+   documents: what the protocol tells of models, as JSON: metadata, config, statistics, the repository's
+   index. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "serve/cuda.h"
 #include "serve/inside.h"
 
 const char *const *hone_serve_extensions(void) {
-    static const char *const all[] = {"classification",      "model_repository",     "schedule_policy",
-                                      "model_configuration", "binary_tensor_data",   "parameters",
-                                      "statistics",          "system_shared_memory", NULL};
-    return all;
+    static const char *const all[] = {"cuda_shared_memory",
+                                      "classification",
+                                      "sequence",
+                                      "model_repository",
+                                      "model_repository(unload_dependents)",
+                                      "schedule_policy",
+                                      "model_configuration",
+                                      "binary_tensor_data",
+                                      "parameters",
+                                      "statistics",
+                                      "system_shared_memory",
+                                      NULL};
+    return all + !hone_serve_cuda_there();
 }
 
 static json_t *dims_of(const hone_port *p, int from) {
     json_t *dims = json_array();
-    for (int k = from; k < p->rank; k++) json_array_append_new(dims, json_integer(p->dims[k] >= 0 ? p->dims[k] : -1));
+    for (int k = from; k < p->rank; k++)
+        json_array_append_new(dims, json_integer(p->dims[k] >= 0 ? p->dims[k] : -1));
     return dims;
 }
-static bool shown(const hone_port *p) { return p->kind == HONE_VALUE_TENSOR && hone_serve_type_name(p->dtype); }
+static bool shown(const hone_port *p) {
+    return p->kind == HONE_VALUE_TENSOR && hone_serve_type_name(p->dtype);
+}
 
 static json_t *ports(const hone_serve_version *v, bool outputs, int from, bool config) {
     json_t *all = json_array();
     for (int k = 0; k < (outputs ? v->outputs : v->inputs); k++) {
-        const hone_port *p = outputs ? hone_model_output(v->model, k) : hone_model_input(v->model, k);
+        const hone_port *p = &v->port[outputs ? v->inputs + k : k];
         if (!shown(p)) continue;
         const char *type = hone_serve_type_name(p->dtype);
         json_t *one;
@@ -49,30 +63,48 @@ json_t *hone_serve_metadata(hone_serve_version *v) {
             json_array_append_new(versions, json_string(number));
         }
     pthread_rwlock_unlock(&c->lock);
-    return json_pack("{s:s, s:o, s:s, s:o, s:o}", "name", v->name, "versions", versions, "platform", "onnx_onnxv1", "inputs",
-                     ports(v, false, 0, false), "outputs", ports(v, true, 0, false));
+    return json_pack("{s:s, s:o, s:s, s:o, s:o}", "name", v->name, "versions", versions, "platform",
+                     v->ensemble ? "ensemble" : "onnx_onnxv1", "inputs", ports(v, false, 0, false), "outputs",
+                     ports(v, true, 0, false));
 }
 
 /* The folder's own, and what was measured, in Triton's names. */
+static json_t *config_of_ensemble(hone_serve_version *v) {
+    json_t *out = json_copy(v->config);
+    const int64_t batch = hone_serve_config_int(v->config, "max_batch_size", 0);
+    json_t *own = json_pack("{s:s, s:s, s:I, s:o, s:o}", "name", v->name, "platform", "ensemble",
+                            "max_batch_size", (json_int_t)batch, "input", ports(v, false, batch > 0, true),
+                            "output", ports(v, true, batch > 0, true));
+    if (!json_object_get(v->config, "version_policy"))
+        json_object_set_new(own, "version_policy", json_pack("{s:{s:i}}", "latest", "num_versions", 1));
+    if (out && own) json_object_update(out, own);
+    json_decref(own);
+    return out;
+}
 json_t *hone_serve_config(hone_serve_version *v) {
+    if (v->ensemble) return config_of_ensemble(v);
     const hone_serve_way *w = &v->way;
     const int batch = w->max_batch > 1 ? w->max_batch : 0, from = batch ? 1 : 0;
     json_t *sizes = json_array(), *out = json_copy(v->config);
     for (int k = 0; k < w->n_sizes; k++) json_array_append_new(sizes, json_integer(w->sizes[k]));
-    json_t *own = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:[{s:s, s:i, s:s}]}", "name", v->name, "platform", "onnx_onnxv1", "backend",
-                            "hone", "max_batch_size", batch, "input", ports(v, false, from, true), "output", ports(v, true, from, true),
+    json_t *own = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:[{s:s, s:i, s:s}]}", "name", v->name,
+                            "platform", "onnx_onnxv1", "backend", "hone", "max_batch_size", batch, "input",
+                            ports(v, false, from, true), "output", ports(v, true, from, true),
                             "instance_group", "name", v->name, "count", w->instances, "kind", "KIND_CPU");
     if (!json_object_get(v->config, "version_policy"))
         json_object_set_new(own, "version_policy", json_pack("{s:{s:i}}", "latest", "num_versions", 1));
     json_object_set_new(own, "default_model_filename", json_string("model.onnx"));
-    json_t *hone = json_pack("{s:i, s:b, s:s}", "threads", w->threads, "inline", w->quick, "batching", w->why ? w->why : "measured");
+    json_t *hone = json_pack("{s:i, s:b, s:s, s:s}", "threads", w->threads, "inline", w->quick, "batching",
+                             w->why ? w->why : "measured", "measured", w->kept ? "before" : "now");
     json_object_set_new(hone, "run_ns", json_array());
-    for (int k = 0; k < w->n_sizes; k++) json_array_append_new(json_object_get(hone, "run_ns"), json_integer((json_int_t)w->ns[k]));
+    for (int k = 0; k < w->n_sizes; k++)
+        json_array_append_new(json_object_get(hone, "run_ns"), json_integer((json_int_t)w->ns[k]));
     json_object_set_new(own, "hone", hone);
     if (batch)
         json_object_set_new(own, "dynamic_batching",
-                            json_pack("{s:o, s:I, s:i, s:i}", "preferred_batch_size", sizes, "max_queue_delay_microseconds",
-                                      (json_int_t)(w->delay_ns / 1000), "priority_levels", w->priorities, "default_priority_level",
+                            json_pack("{s:o, s:I, s:i, s:i}", "preferred_batch_size", sizes,
+                                      "max_queue_delay_microseconds", (json_int_t)(w->delay_ns / 1000),
+                                      "priority_levels", w->priorities, "default_priority_level",
                                       w->default_priority));
     else json_decref(sizes);
     if (out && own) json_object_update(out, own);
@@ -82,7 +114,9 @@ json_t *hone_serve_config(hone_serve_version *v) {
 
 /* ---- statistics ---- */
 
-static json_t *span_of(const hone_serve_span *s) { return json_pack("{s:I, s:I}", "count", (json_int_t)s->count, "ns", (json_int_t)s->ns); }
+static json_t *span_of(const hone_serve_span *s) {
+    return json_pack("{s:I, s:I}", "count", (json_int_t)s->count, "ns", (json_int_t)s->ns);
+}
 static json_t *statistics_of(hone_serve_version *v) {
     hone_serve_counts *c = malloc(sizeof *c);
     if (!c) return NULL;
@@ -93,17 +127,22 @@ static json_t *statistics_of(hone_serve_version *v) {
     json_t *batches = json_array();
     for (int k = 1; k <= HONE_SERVE_COUNTED; k++)
         if (c->batch[k].infer.count)
-            json_array_append_new(batches,
-                                  json_pack("{s:i, s:o, s:o, s:o}", "batch_size", k, "compute_input", span_of(&c->batch[k].input),
-                                            "compute_infer", span_of(&c->batch[k].infer), "compute_output", span_of(&c->batch[k].output)));
+            json_array_append_new(batches, json_pack("{s:i, s:o, s:o, s:o}", "batch_size", k, "compute_input",
+                                                     span_of(&c->batch[k].input), "compute_infer",
+                                                     span_of(&c->batch[k].infer), "compute_output",
+                                                     span_of(&c->batch[k].output)));
     char number[32];
     snprintf(number, sizeof number, "%lld", (long long)v->number);
-    json_t *inside = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "success", span_of(&c->success), "fail", span_of(&c->fail),
-                               "queue", span_of(&c->queue), "compute_input", span_of(&c->input), "compute_infer", span_of(&c->infer),
-                               "compute_output", span_of(&c->output), "cache_hit", span_of(&none), "cache_miss", span_of(&none));
-    json_t *out = json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:{}, s:o, s:[]}", "name", v->name, "version", number, "last_inference",
-                            (json_int_t)c->last_ms, "inference_count", (json_int_t)c->inferences, "execution_count",
-                            (json_int_t)c->executions, "inference_stats", inside, "response_stats", "batch_stats", batches, "memory_usage");
+    json_t *inside =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "success", span_of(&c->success), "fail",
+                  span_of(&c->fail), "queue", span_of(&c->queue), "compute_input", span_of(&c->input),
+                  "compute_infer", span_of(&c->infer), "compute_output", span_of(&c->output), "cache_hit",
+                  span_of(&none), "cache_miss", span_of(&none));
+    json_t *out =
+        json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:{}, s:o, s:[]}", "name", v->name, "version", number,
+                  "last_inference", (json_int_t)c->last_ms, "inference_count", (json_int_t)c->inferences,
+                  "execution_count", (json_int_t)c->executions, "inference_stats", inside, "response_stats",
+                  "batch_stats", batches, "memory_usage");
     free(c);
     return out;
 }
@@ -117,7 +156,8 @@ static hone_serve_version **loaded(hone_serve_core *c, const char *name, int64_t
     for (int k = 0; all && k < c->n_entries; k++)
         for (int s = 0; s < c->entry[k].n_slots; s++) {
             const hone_serve_slot *slot = &c->entry[k].slot[s];
-            if (slot->version && (!name || !strcmp(name, c->entry[k].name)) && (!version || version == slot->number))
+            if (slot->version && (!name || !strcmp(name, c->entry[k].name)) &&
+                (!version || version == slot->number))
                 all[(*n)++] = hone_serve_hold(slot->version);
         }
     pthread_rwlock_unlock(&c->lock);
@@ -149,8 +189,9 @@ json_t *hone_serve_index(hone_serve_core *c, bool ready_only) {
             const hone_serve_slot *at = &e->slot[s];
             if (ready_only && at->state != HONE_SERVE_LOADED) continue;
             snprintf(number, sizeof number, "%lld", (long long)at->number);
-            json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", e->name, "version", number, "state", states[at->state],
-                                                  "reason", at->reason ? at->reason : ""));
+            json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", e->name, "version", number,
+                                                  "state", states[at->state], "reason",
+                                                  at->reason ? at->reason : ""));
         }
         if (!e->n_slots && !ready_only) json_array_append_new(list, json_pack("{s:s}", "name", e->name));
     }
@@ -160,17 +201,22 @@ json_t *hone_serve_index(hone_serve_core *c, bool ready_only) {
 
 /* ---- classes ---- */
 
-int hone_serve_classes(const hone_serve_version *v, const hone_value *scores, int k, hone_value **out, hone_serve_error *e) {
+int hone_serve_classes(const hone_serve_version *v, const hone_value *scores, int k, hone_value **out,
+                       hone_serve_error *e) {
     const int rank = hone_value_rank(scores);
-    const int64_t n = rank ? hone_value_dims(scores)[rank - 1] : 0, rows = n ? hone_value_elements(scores) / n : 0;
+    const int64_t n = rank ? hone_value_dims(scores)[rank - 1] : 0,
+                  rows = n ? hone_value_elements(scores) / n : 0;
     if (!n || rank > 2 || !hone_serve_type_bytes(hone_value_dtype(scores)))
         return hone_serve_fail(e, 400, "classification wants an output of numbers, of one or two dims");
-    if (k < 1 || rows > 100000) return hone_serve_fail(e, 400, "classification of %d classes; say 1 or more", k);
+    if (k < 1 || rows > 100000)
+        return hone_serve_fail(e, 400, "classification of %d classes; say 1 or more", k);
     if (k > n) k = (int)n;
     if ((double)n * k * (double)rows > 1e8)
-        return hone_serve_fail(e, 400, "classification of %d out of %lld classes: ask for fewer", k, (long long)n);
+        return hone_serve_fail(e, 400, "classification of %d out of %lld classes: ask for fewer", k,
+                               (long long)n);
     const int64_t dims[2] = {rank == 2 ? rows : k, k};
-    if (hone_tensor_create(HONE_DTYPE_STRING, dims, rank, out)) return hone_serve_fail(e, 503, "%s", hone_error());
+    if (hone_tensor_create(HONE_DTYPE_STRING, dims, rank, out))
+        return hone_serve_fail(e, 503, "%s", hone_error());
     char text[600];
     for (int64_t r = 0; r < rows; r++)
         for (int64_t place = 0, last = -1; place < k; place++) {
@@ -183,8 +229,10 @@ int hone_serve_classes(const hone_serve_version *v, const hone_value *scores, in
             }
             if (best < 0) break; /* not numbers */
             const char *label = hone_serve_label(v, best);
-            const int length = snprintf(text, sizeof text, "%f:%lld%s%.500s", most, (long long)best, label ? ":" : "", label ? label : "");
-            if (hone_value_set_text(*out, r * k + place, text, (size_t)length)) return hone_serve_fail(e, 503, "%s", hone_error());
+            const int length = snprintf(text, sizeof text, "%f:%lld%s%.500s", most, (long long)best,
+                                        label ? ":" : "", label ? label : "");
+            if (hone_value_set_text(*out, r * k + place, text, (size_t)length))
+                return hone_serve_fail(e, 503, "%s", hone_error());
             last = best;
         }
     return 0;

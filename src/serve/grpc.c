@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   grpc: the gRPC front's threads. Each has an epoll with some of the connections; the first one has the listener too, and deals new
-   connections out. A turn reads what has come, submits the inferences in it together, takes answers from the mailbox, and writes. */
+   grpc: the gRPC front's threads. Each has an epoll with some of the connections; the first one has the
+   listener too, and deals new connections out. A turn reads what has come, submits the inferences in it
+   together, takes answers from the mailbox, and writes. */
 #include <errno.h>
 #include <malloc.h>
 #include <netdb.h>
@@ -54,7 +55,8 @@ static void empty_mailbox(hone_grpc_loop *l) {
     list = l->posted, l->posted = NULL, l->nudged = false;
     sockets = l->sockets, n = l->n_sockets, l->sockets = NULL, l->n_sockets = 0;
     pthread_mutex_unlock(&l->lock);
-    for (hone_grpc_item *next; list; list = next) next = list->other, list->other = turned, turned = list; /* oldest first */
+    /* oldest first */
+    for (hone_grpc_item *next; list; list = next) next = list->other, list->other = turned, turned = list;
     for (hone_grpc_item *next; turned; turned = next) {
         next = turned->other;
         l->at_work--;
@@ -85,7 +87,8 @@ static void submit(hone_grpc_loop *l) {
         }
         hone_serve_request *r = turned->inference.request;
         if (a->deadline) {
-            const uint64_t now = hone_serve_now(), left = a->deadline > now ? (a->deadline - now) / 1000 + 1 : 1;
+            const uint64_t now = hone_serve_now(),
+                           left = a->deadline > now ? (a->deadline - now) / 1000 + 1 : 1;
             if (!r->timeout_us || r->timeout_us > left) r->timeout_us = left;
         }
         r->done = finished, r->arg = turned, r->inline_ok = alone;
@@ -98,7 +101,8 @@ static void accept_all(hone_grpc_loop *l) {
     hone_grpc *g = l->grpc;
     for (int k = 0; k < EVENTS; k++) {
         const int one = 1, fd = accept4(g->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) usleep(1000); /* until somebody leaves */
+        /* until somebody leaves */
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) usleep(1000);
         if (fd < 0) return;
         if (atomic_fetch_add(&g->connections, 1) >= g->o->max_connections) {
             atomic_fetch_sub(&g->connections, 1);
@@ -128,7 +132,7 @@ static void tick(hone_grpc_loop *l, uint64_t now) {
     const uint64_t idle = (uint64_t)l->grpc->o->idle_seconds * second_ns;
     const bool draining = atomic_load(&l->grpc->draining);
     l->ticked = now;
-    if (l == l->grpc->loop) give_back(l->grpc);
+    if (l == l->grpc->loop) give_back(l->grpc), hone_serve_calm(l->grpc->server);
     for (hone_grpc_connection *c = l->connection, *next; c; c = next) {
         next = c->after;
         for (hone_grpc_call *a = c->call, *after; a; a = after) after = a->after, hone_grpc_call_tick(a, now);
@@ -141,7 +145,8 @@ static void tick(hone_grpc_loop *l, uint64_t now) {
             hone_grpc_connection_close(c); /* it was told to go, and did not */
             continue;
         }
-        if ((draining || out_of_time) && !c->leaving) hone_grpc_connection_leave(c, false), c->useful = out_of_time ? c->useful : now;
+        if ((draining || out_of_time) && !c->leaving)
+            hone_grpc_connection_leave(c, false), c->useful = out_of_time ? c->useful : now;
         else if (c->leaving && now - c->useful > 100 * ms_ns) hone_grpc_connection_leave(c, true);
     }
 }
@@ -197,8 +202,8 @@ static int listen_at(const char *host, int port, int *fd) {
     snprintf(number, sizeof number, "%d", port);
     if (getaddrinfo(host, number, &hint, &found)) return EADDRNOTAVAIL;
     *fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (*fd < 0 || setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) || bind(*fd, found->ai_addr, found->ai_addrlen) ||
-        listen(*fd, BACKLOG))
+    if (*fd < 0 || setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
+        bind(*fd, found->ai_addr, found->ai_addrlen) || listen(*fd, BACKLOG))
         why = errno ? errno : EINVAL;
     freeaddrinfo(found);
     return why;
@@ -237,6 +242,7 @@ static void end(void *self) {
         pthread_mutex_destroy(&l->lock);
     }
     if (g->listener >= 0) close(g->listener);
+    hone_serve_tls_free(g->tls);
     free(g->loop), free(g);
 }
 
@@ -251,24 +257,32 @@ static bool loop_begin(hone_grpc *g, hone_grpc_loop *l) {
 static hone_status begin(hone_server *server, int port, void **out) {
     const hone_server_options *o = hone_serve_options(server);
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (o->certificate) return hone_server_say(HONE_NOT_SUPPORTED, "gRPC with TLS is not there: leave the certificate away, or --grpc off");
     hone_grpc *g = calloc(1, sizeof *g);
     if (!g) return hone_server_say(HONE_NO_MEMORY, "no memory for the gRPC front");
     g->server = server, g->core = hone_serve_core_of(server), g->o = o, g->listener = -1;
+    const hone_status secure =
+        o->certificate ? hone_serve_tls_open(o->certificate, o->key, &g->tls) : HONE_OK;
+    if (secure) {
+        end(g);
+        return secure;
+    }
     const int loops = o->http_threads > 0 ? o->http_threads : cores < LOOPS_MAX ? (int)cores : LOOPS_MAX;
     const int why = listen_at(o->host ? o->host : "127.0.0.1", port, &g->listener);
     if (why) {
         end(g);
-        return hone_server_say(HONE_IO, "gRPC cannot listen at %s:%d: %s", o->host ? o->host : "127.0.0.1", port, strerror(why));
+        return hone_server_say(HONE_IO, "gRPC cannot listen at %s:%d: %s", o->host ? o->host : "127.0.0.1",
+                               port, strerror(why));
     }
     struct sockaddr_storage at;
     socklen_t size = sizeof at;
     if (!getsockname(g->listener, (struct sockaddr *)&at, &size))
-        g->port = ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port : ((struct sockaddr_in *)&at)->sin_port);
+        g->port = ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
+                                                 : ((struct sockaddr_in *)&at)->sin_port);
     g->loop = calloc((size_t)loops, sizeof *g->loop);
     bool good = g->loop != NULL;
     for (int k = 0; good && k < loops; k++) g->n_loops++, good = loop_begin(g, &g->loop[k]);
-    for (int k = 0; good && k < loops; k++) good = g->loop[k].started = !pthread_create(&g->loop[k].thread, NULL, turn, &g->loop[k]);
+    for (int k = 0; good && k < loops; k++)
+        good = g->loop[k].started = !pthread_create(&g->loop[k].thread, NULL, turn, &g->loop[k]);
     if (!good) {
         end(g);
         return hone_server_say(HONE_NO_MEMORY, "no memory or thread for the gRPC front");

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
-   grpc: the gRPC front: HTTP/2 by nghttp2, gRPC's framing, and the calls of inference.GRPCInferenceService and
-   grpc.health.v1.Health, answered by the core.
+   grpc: the gRPC front: HTTP/2 by nghttp2, gRPC's framing, and the calls of inference.GRPCInferenceService
+   and grpc.health.v1.Health, answered by the core.
 
        loop         a thread with an epoll, some connections, and a mailbox that other threads fill
-       connection   a socket and an nghttp2 session                                              grpc_connection.c
+       connection   a socket and an nghttp2 session
+         grpc_connection.c
        call         a stream: what came of its messages, and what is to be sent                  grpc_call.c
-       item         one message of a call and its answer; at the core while it runs              grpc_methods.c
+       item         one message of a call and its answer; at the core while it runs
+         grpc_methods.c
 
-   A call belongs to its loop's thread alone. Only items cross over: the core's threads finish them by the mailbox. */
+   A call belongs to its loop's thread alone. Only items cross over: the core's threads finish them by the
+   mailbox. */
 #ifndef HONE_SERVE_GRPC_H
 #define HONE_SERVE_GRPC_H
 #include <nghttp2/nghttp2.h>
@@ -16,12 +19,14 @@
 #include "serve/grpc_message.h"
 #include "serve/grpc_wire.h"
 #include "serve/server.h"
+#include "serve/tls.h"
+#include "serve/trace.h"
 
 typedef struct hone_grpc hone_grpc;
 
 /* Tables of the core's documents as messages. */
-extern const hone_serve_row hone_serve_metadata_rows[], hone_serve_index_rows[], hone_serve_statistics_rows[], hone_serve_config_rows[],
-    hone_serve_regions_rows[];
+extern const hone_serve_row hone_serve_metadata_rows[], hone_serve_index_rows[], hone_serve_statistics_rows[],
+    hone_serve_config_rows[], hone_serve_regions_rows[], hone_serve_cuda_regions_rows[];
 
 /* ---- inside ---- */
 
@@ -56,8 +61,8 @@ typedef struct hone_grpc_method {
     const char *path;
     bool stream; /* many messages, each answered */
     bool open;   /* without a key too: probes */
-    /* Begins what a message asks for: either answers at once (hone_grpc_answer and what it wrote, or item->error), or takes
-       it to the core (returns false) and the item comes back by the mailbox. */
+    /* Begins what a message asks for: either answers at once (hone_grpc_answer and what it wrote, or
+       item->error), or takes it to the core (returns false) and the item comes back by the mailbox. */
     bool (*run)(hone_grpc_item *, const uint8_t *, size_t);
 } hone_grpc_method;
 extern const hone_grpc_method hone_grpc_methods[]; /* up to a NULL path */
@@ -85,10 +90,11 @@ struct hone_grpc_call {
     /* what goes out */
     hone_serve_out out;
     size_t out_at;
-    bool counted, begun, closed, waiting; /* in `busy`; headers are sent; no more will come; nghttp2 waits for more */
-    uint64_t refused;                     /* when it ended before the client was done, or 0 */
+    /* in `busy`; headers are sent; no more will come; nghttp2 waits for more */
+    bool counted, begun, closed, waiting;
+    uint64_t refused; /* when it ended before the client was done, or 0 */
     int status;
-    char message[512];
+    char message[512], trace[56], parent[17];
     uint64_t bytes_in, bytes_out;
     hone_serve_times times;         /* of its last inference */
     hone_grpc_call *before, *after; /* of the connection */
@@ -97,11 +103,13 @@ struct hone_grpc_call {
 struct hone_grpc_connection {
     hone_grpc_loop *loop;
     int fd;
+    hone_serve_secured *secured; /* NULL: plain */
     nghttp2_session *session;
     hone_grpc_call *call; /* those that are open */
     int calls;
-    uint64_t useful, stuck; /* when it last did something; since when it does not take what it is sent, or 0 */
-    uint8_t *out;           /* of which out_at … out_n is still to be sent */
+    /* when it last did something; since when it does not take what it is sent, or 0 */
+    uint64_t useful, stuck;
+    uint8_t *out; /* of which out_at … out_n is still to be sent */
     size_t out_n, out_at;
     uint32_t asked;      /* of epoll */
     char peer[64];       /* for the access log; "" where there is none */
@@ -128,6 +136,7 @@ struct hone_grpc {
     hone_server *server;
     hone_serve_core *core;
     const hone_server_options *o;
+    hone_serve_tls *tls; /* NULL: plain */
     int listener, port, n_loops;
     unsigned turn;
     int most; /* connections at once since memory was last given back; the first loop's */
@@ -139,8 +148,9 @@ struct hone_grpc {
 
 /* grpc_call.c */
 hone_grpc_call *hone_grpc_call_open(hone_grpc_connection *, int32_t stream);
-bool hone_grpc_call_header(hone_grpc_call *, const char *name, size_t n, const char *value, size_t m); /* false: too many */
-void hone_grpc_call_headed(hone_grpc_call *);                                                          /* all headers are there */
+/* false: too many */
+bool hone_grpc_call_header(hone_grpc_call *, const char *name, size_t n, const char *value, size_t m);
+void hone_grpc_call_headed(hone_grpc_call *); /* all headers are there */
 void hone_grpc_call_data(hone_grpc_call *, const uint8_t *, size_t);
 void hone_grpc_call_ended(hone_grpc_call *); /* the client sends no more */
 void hone_grpc_call_gone(hone_grpc_call *);  /* the stream is closed */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   grpc_call: gRPC's rules for one call: its headers, messages in frames of their own (a byte that says whether they are
-   compressed, four of length), the deadline, answers in the order of the messages, the status at the end. */
+   grpc_call: gRPC's rules for one call: its headers, messages in frames of their own (a byte that says
+   whether they are compressed, four of length), the deadline, answers in the order of the messages, the
+   status at the end. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -8,16 +9,18 @@
 
 #include "serve/grpc.h"
 
-/* AT_WORK: messages of one stream that may be at the core at a time; beyond that the client's window stays closed. */
+/* AT_WORK: messages of one stream that may be at the core at a time; beyond that the client's window stays
+   closed. */
 enum { PREFIX = 5, AT_WORK = 64, HELD_MOST = 4 };
 
 int hone_grpc_status_of(int code) {
     static const struct {
         int code, status;
-    } table[] = {{400, HONE_GRPC_INVALID},       {401, HONE_GRPC_UNAUTHENTICATED}, {403, HONE_GRPC_UNAUTHENTICATED},
-                 {404, HONE_GRPC_NOT_FOUND},     {413, HONE_GRPC_EXHAUSTED},       {429, HONE_GRPC_EXHAUSTED},
-                 {501, HONE_GRPC_UNIMPLEMENTED}, {503, HONE_GRPC_UNAVAILABLE},     {504, HONE_GRPC_DEADLINE},
-                 {499, HONE_GRPC_CANCELLED}};
+    } table[] = {{400, HONE_GRPC_INVALID},         {401, HONE_GRPC_UNAUTHENTICATED},
+                 {403, HONE_GRPC_UNAUTHENTICATED}, {404, HONE_GRPC_NOT_FOUND},
+                 {413, HONE_GRPC_EXHAUSTED},       {429, HONE_GRPC_EXHAUSTED},
+                 {501, HONE_GRPC_UNIMPLEMENTED},   {503, HONE_GRPC_UNAVAILABLE},
+                 {504, HONE_GRPC_DEADLINE},        {499, HONE_GRPC_CANCELLED}};
     for (size_t k = 0; k < sizeof table / sizeof *table; k++)
         if (table[k].code == code) return table[k].status;
     return code ? HONE_GRPC_INTERNAL : HONE_GRPC_OK;
@@ -54,17 +57,21 @@ static void call_free(hone_grpc_call *a) {
 
 void hone_grpc_call_gone(hone_grpc_call *a) {
     hone_grpc_connection *c = a->connection;
+    hone_serve_carried(c->loop->grpc->server, a->bytes_in + a->bytes_out);
     if (*c->peer && *a->path) /* `code` is gRPC's status */
-        hone_serve_log(c->loop->grpc->server, &(hone_serve_access){.peer = c->peer,
-                                                                   .protocol = "grpc",
-                                                                   .verb = "POST",
-                                                                   .path = a->path,
-                                                                   .code = a->closed ? a->status : HONE_GRPC_CANCELLED,
-                                                                   .bytes_in = a->bytes_in,
-                                                                   .bytes_out = a->bytes_out,
-                                                                   .times = a->times.done ? &a->times : NULL,
-                                                                   .began = a->began,
-                                                                   .ended = hone_serve_now()});
+        hone_serve_log(c->loop->grpc->server,
+                       &(hone_serve_access){.peer = c->peer,
+                                            .protocol = "grpc",
+                                            .verb = "POST",
+                                            .path = a->path,
+                                            .code = a->closed ? a->status : HONE_GRPC_CANCELLED,
+                                            .bytes_in = a->bytes_in,
+                                            .bytes_out = a->bytes_out,
+                                            .times = a->times.done ? &a->times : NULL,
+                                            .trace = *a->trace ? a->trace : NULL,
+                                            .parent = a->parent,
+                                            .began = a->began,
+                                            .ended = hone_serve_now()});
     if (a->before) a->before->after = a->after;
     else c->call = a->after;
     if (a->after) a->after->before = a->before;
@@ -96,7 +103,8 @@ static uint64_t timeout_ns(const char *text, size_t n) { /* "250m"; 0: none that
     static const struct {
         char unit;
         uint64_t ns;
-    } units[] = {{'n', 1}, {'u', 1000}, {'m', 1000000}, {'S', 1000000000u}, {'M', 60000000000u}, {'H', 3600000000000u}};
+    } units[] = {{'n', 1},           {'u', 1000},         {'m', 1000000},
+                 {'S', 1000000000u}, {'M', 60000000000u}, {'H', 3600000000000u}};
     uint64_t v = 0;
     if (n < 2 || n > 9) return 0;
     for (size_t k = 0; k + 1 < n; k++) {
@@ -104,11 +112,14 @@ static uint64_t timeout_ns(const char *text, size_t n) { /* "250m"; 0: none that
         v = v * 10 + (uint64_t)(text[k] - '0');
     }
     for (size_t k = 0; k < sizeof units / sizeof *units; k++)
-        if (units[k].unit == text[n - 1]) return v > UINT64_MAX / 4 / units[k].ns ? UINT64_MAX / 4 : v ? v * units[k].ns : 1;
+        if (units[k].unit == text[n - 1])
+            return v > UINT64_MAX / 4 / units[k].ns ? UINT64_MAX / 4 : v ? v * units[k].ns : 1;
     return 0;
 }
 
-static bool is(const char *at, size_t n, const char *word) { return n == strlen(word) && !memcmp(at, word, n); }
+static bool is(const char *at, size_t n, const char *word) {
+    return n == strlen(word) && !memcmp(at, word, n);
+}
 static bool key_good(const hone_grpc_call *a, const char *value, size_t n) { /* "Bearer KEY" */
     char key[512];
     if (n < 7 || n - 7 >= sizeof key || strncasecmp(value, "Bearer ", 7) != 0) return false;
@@ -124,14 +135,21 @@ bool hone_grpc_call_header(hone_grpc_call *a, const char *name, size_t n, const 
     else if (is(name, n, "grpc-timeout")) {
         const uint64_t ns = timeout_ns(value, m);
         if (ns && !a->deadline) a->deadline = a->began + ns, a->loop->timed++;
-    } else if (is(name, n, "authorization")) a->may = key_good(a, value, m);
+    } else if (is(name, n, "traceparent"))
+        hone_serve_trace_begin(hone_serve_trace_of(a->loop->grpc->server), value, m, a->trace, a->parent);
+    else if (is(name, n, "authorization")) a->may = key_good(a, value, m);
     else if (is(name, n, "grpc-encoding"))
-        a->encoding = is(value, m, "identity") ? 0 : is(value, m, "gzip") ? 'g' : is(value, m, "deflate") ? 'd' : '?';
+        a->encoding = is(value, m, "identity")  ? 0
+                      : is(value, m, "gzip")    ? 'g'
+                      : is(value, m, "deflate") ? 'd'
+                                                : '?';
     return true;
 }
 
 void hone_grpc_call_headed(hone_grpc_call *a) {
     char text[256];
+    if (!*a->trace)
+        hone_serve_trace_begin(hone_serve_trace_of(a->loop->grpc->server), NULL, 0, a->trace, a->parent);
     for (const hone_grpc_method *m = hone_grpc_methods; m->path && !a->method; m++)
         if (!strcmp(m->path, a->path)) a->method = m;
     if (a->method && a->method->stream) { /* it may stay open for ever: its messages count */
@@ -139,12 +157,14 @@ void hone_grpc_call_headed(hone_grpc_call *a) {
         atomic_fetch_sub(&a->loop->grpc->busy, 1);
     }
     if (!a->is_post || !a->is_grpc) {
-        hone_grpc_call_fail(a, HONE_GRPC_INTERNAL, "this port speaks gRPC: POST with content-type application/grpc");
+        hone_grpc_call_fail(a, HONE_GRPC_INTERNAL,
+                            "this port speaks gRPC: POST with content-type application/grpc");
     } else if (!a->method) {
         snprintf(text, sizeof text, "there is no method '%.120s'", a->path);
         hone_grpc_call_fail(a, HONE_GRPC_UNIMPLEMENTED, text);
     } else if (!a->may && !a->method->open && !hone_serve_key_good(a->loop->grpc->server, "")) {
-        hone_grpc_call_fail(a, HONE_GRPC_UNAUTHENTICATED, "this server wants a key: authorization: Bearer KEY");
+        hone_grpc_call_fail(a, HONE_GRPC_UNAUTHENTICATED,
+                            "this server wants a key: authorization: Bearer KEY");
     } else if (a->encoding == '?') {
         hone_grpc_call_fail(a, HONE_GRPC_UNIMPLEMENTED, "grpc-encoding is none of identity, gzip, deflate");
     } else if (atomic_load(&a->loop->grpc->draining) && a->connection->leaving) {
@@ -173,7 +193,8 @@ static uint8_t *unpacked(const hone_grpc_call *a, size_t most, size_t *n, int *c
         if (rc == Z_OK && z.avail_out && !z.avail_in) rc = Z_BUF_ERROR; /* it ends early */
     }
     inflateEnd(&z);
-    if (rc == Z_STREAM_END && out.n <= most && (out.at || hone_serve_put_room(&out, 1))) return *code = 0, *n = out.n, out.at;
+    if (rc == Z_STREAM_END && out.n <= most && (out.at || hone_serve_put_room(&out, 1)))
+        return *code = 0, *n = out.n, out.at;
     if (rc == Z_STREAM_END) *code = 413;
     hone_serve_out_free(&out);
     return NULL;
@@ -214,13 +235,15 @@ void hone_grpc_call_data(hone_grpc_call *a, const uint8_t *at, size_t n) {
         if (a->prefix_n < PREFIX) {
             a->prefix[a->prefix_n++] = *at++, n--;
             if (a->prefix_n < PREFIX) continue;
-            a->in_wanted = (size_t)a->prefix[1] << 24 | (size_t)a->prefix[2] << 16 | (size_t)a->prefix[3] << 8 | a->prefix[4];
+            a->in_wanted = (size_t)a->prefix[1] << 24 | (size_t)a->prefix[2] << 16 |
+                           (size_t)a->prefix[3] << 8 | a->prefix[4];
             if (a->prefix[0] > 1) {
-                hone_grpc_call_fail(a, HONE_GRPC_INTERNAL, "the bytes of the request are no messages of gRPC");
+                hone_grpc_call_fail(a, HONE_GRPC_INTERNAL,
+                                    "the bytes of the request are no messages of gRPC");
             } else if ((int64_t)a->in_wanted > g->o->max_body_bytes) {
                 char text[128];
-                snprintf(text, sizeof text, "a message has %zu bytes, and this server takes at most %lld", a->in_wanted,
-                         (long long)g->o->max_body_bytes);
+                snprintf(text, sizeof text, "a message has %zu bytes, and this server takes at most %lld",
+                         a->in_wanted, (long long)g->o->max_body_bytes);
                 hone_grpc_call_fail(a, HONE_GRPC_EXHAUSTED, text);
             } else if (!a->method->stream && a->in_messages) {
                 hone_grpc_call_fail(a, HONE_GRPC_INTERNAL, "this method takes one message");
@@ -229,16 +252,19 @@ void hone_grpc_call_data(hone_grpc_call *a, const uint8_t *at, size_t n) {
         if (a->closed) return;
         const size_t left = a->in_wanted - a->in.n, here = n < left ? n : left, before = a->in.room;
         if (here) {
-            /* Memory is taken as bytes come, not as they are announced; a large message gets its size at once when a part is there. */
+            /* Memory is taken as bytes come, not as they are announced; a large message gets its size at once
+               when a part is there. */
             if (a->in.n + here > a->in.room && a->in.n >= a->in_wanted / 8) {
                 const size_t had = a->in.n;
                 if (hone_serve_put_room(&a->in, a->in_wanted - had)) a->in.n = had;
             }
             hone_serve_put(&a->in, at, here);
             at += here, n -= here;
-            const size_t held = atomic_fetch_add(&a->loop->grpc->held, a->in.room - before) + a->in.room - before;
+            const size_t held =
+                atomic_fetch_add(&a->loop->grpc->held, a->in.room - before) + a->in.room - before;
             if (a->in.failed || held > (size_t)g->o->max_body_bytes * HELD_MOST) {
-                hone_grpc_call_fail(a, HONE_GRPC_EXHAUSTED, "too many large requests are coming in at once; try again later");
+                hone_grpc_call_fail(a, HONE_GRPC_EXHAUSTED,
+                                    "too many large requests are coming in at once; try again later");
                 return;
             }
         }
@@ -250,7 +276,8 @@ void hone_grpc_call_ended(hone_grpc_call *a) {
     a->in_ended = true;
     if (a->closed) return;
     if (a->prefix_n) hone_grpc_call_fail(a, HONE_GRPC_INTERNAL, "the request ends within a message");
-    else if (!a->method->stream && !a->in_messages) hone_grpc_call_fail(a, HONE_GRPC_INTERNAL, "the request has no message");
+    else if (!a->method->stream && !a->in_messages)
+        hone_grpc_call_fail(a, HONE_GRPC_INTERNAL, "the request has no message");
     else if (!a->items) a->closed = true, hone_grpc_call_send(a); /* a stream of none, or all are answered */
 }
 
@@ -279,7 +306,8 @@ static void answer(hone_grpc_call *a, hone_grpc_item *i) {
     if (i->inference.request && !i->error.code) {
         size_t begun, was = a->out.n;
         hone_serve_out *o = hone_grpc_answer(i, &begun);
-        if (!hone_serve_inference_write(&i->inference, hone_serve_shared_of(a->loop->grpc->core), a->method->stream, o, &i->error))
+        if (!hone_serve_inference_write(&i->inference, hone_serve_shared_of(a->loop->grpc->core),
+                                        a->method->stream, o, &i->error))
             hone_grpc_answered(i, begun);
         if (i->error.code && was <= o->n) o->n = was;
     }

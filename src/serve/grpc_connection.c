@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   grpc_connection: HTTP/2 by nghttp2: a socket, its session, and what nghttp2 tells handed on to calls. Windows are opened
-   as bytes are taken, so that a client cannot send more than is wanted; who does not read is closed when idle_seconds are over. */
+   grpc_connection: HTTP/2 by nghttp2: a socket, its session, and what nghttp2 tells handed on to calls.
+   Windows are opened as bytes are taken, so that a client cannot send more than is wanted; who does not read
+   is closed when idle_seconds are over. */
 #include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -11,7 +12,16 @@
 
 #include "serve/grpc.h"
 
-enum { PIECE = 128 << 10, READS = 4, STREAMS = 1000, WINDOW = 4 << 20, WINDOW_ALL = 32 << 20, FRAME = 256 << 10, AT_WORK = 64 };
+enum {
+    PIECE = 128 << 10,
+    READS = 4,
+    RECORDS = 32,
+    STREAMS = 1000,
+    WINDOW = 4 << 20,
+    WINDOW_ALL = 32 << 20,
+    FRAME = 256 << 10,
+    AT_WORK = 64
+};
 static _Thread_local uint8_t scratch[PIECE]; /* one turn's bytes, in or out */
 
 static void dirty(hone_grpc_connection *c) { c->dirty = true; }
@@ -19,7 +29,8 @@ static void dirty(hone_grpc_connection *c) { c->dirty = true; }
 /* ---- sending ---- */
 
 static nghttp2_nv nv(const char *name, const char *value, size_t n) {
-    return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name), n, NGHTTP2_NV_FLAG_NO_COPY_NAME};
+    return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name), n,
+                        NGHTTP2_NV_FLAG_NO_COPY_NAME};
 }
 /* grpc-message: what is no plain ASCII as %XX. */
 static size_t escape(const char *text, char *out, size_t room) {
@@ -40,8 +51,8 @@ static size_t status(const hone_grpc_call *a, nghttp2_nv out[2], char number[8],
     return 2;
 }
 
-static ssize_t give(nghttp2_session *session, int32_t stream, uint8_t *to, size_t room, uint32_t *flags, nghttp2_data_source *source,
-                    void *arg) {
+static ssize_t give(nghttp2_session *session, int32_t stream, uint8_t *to, size_t room, uint32_t *flags,
+                    nghttp2_data_source *source, void *arg) {
     hone_grpc_call *a = source->ptr;
     size_t n = a->out.n - a->out_at;
     if (n > room) n = room;
@@ -70,13 +81,16 @@ void hone_grpc_call_send(hone_grpc_call *a) {
         return;
     }
     char number[8], text[1600];
-    nghttp2_nv head[4] = {nv(":status", a->is_grpc ? "200" : "415", 3), nv("content-type", "application/grpc", 16)};
+    nghttp2_nv head[5] = {nv(":status", a->is_grpc ? "200" : "415", 3),
+                          nv("content-type", "application/grpc", 16)};
     nghttp2_data_provider provider = {{.ptr = a}, give};
     a->begun = true;
+    const size_t heads = *a->trace ? 3 : 2;
+    if (*a->trace) head[2] = nv("traceparent", a->trace, HONE_TRACEPARENT);
     if (!a->closed || a->out.n) {
-        nghttp2_submit_response(s, a->stream, head, 2, &provider);
+        nghttp2_submit_response(s, a->stream, head, heads, &provider);
     } else { /* nothing but how it ended */
-        nghttp2_submit_response(s, a->stream, head, 2 + status(a, head + 2, number, text), NULL);
+        nghttp2_submit_response(s, a->stream, head, heads + status(a, head + heads, number, text), NULL);
     }
 }
 
@@ -91,7 +105,8 @@ static bool watch(hone_grpc_connection *c, uint32_t want) {
 /* n bytes, as many as the socket takes; the rest is kept. False: the connection is broken. */
 static bool push(hone_grpc_connection *c, const uint8_t *at, size_t n) {
     while (n) {
-        const ssize_t sent = send(c->fd, at, n, MSG_NOSIGNAL);
+        const ssize_t sent =
+            c->secured ? hone_serve_secured_send(c->secured, at, n) : send(c->fd, at, n, MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) continue;
         if (sent < 0 && errno != EAGAIN) return false;
         if (sent < 0) break;
@@ -137,26 +152,34 @@ bool hone_grpc_connection_write(hone_grpc_connection *c) {
     if (n && !push(c, scratch, n)) return false;
     if (!c->out_n) free(c->out), c->out = NULL, c->stuck = 0;
     else if (!c->stuck) c->stuck = hone_serve_now();
-    if (!c->out_n && !nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session)) return false;
-    return watch(c, EPOLLIN | (c->out_n ? (uint32_t)EPOLLOUT : 0));
+    if (!c->out_n && !nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session))
+        return false;
+    const bool room = c->out_n && (!c->secured || hone_serve_secured_agreed(c->secured));
+    return watch(
+        c, EPOLLIN |
+               (room || (c->secured && hone_serve_secured_wants_write(c->secured)) ? (uint32_t)EPOLLOUT : 0));
 }
 
 bool hone_grpc_connection_read(hone_grpc_connection *c) {
-    for (int k = 0; k < READS; k++) {
-        const ssize_t n = recv(c->fd, scratch, sizeof scratch, 0);
+    for (int k = 0; k < (c->secured ? RECORDS : READS); k++) {
+        const ssize_t n = c->secured ? hone_serve_secured_receive(c->secured, scratch, sizeof scratch)
+                                     : recv(c->fd, scratch, sizeof scratch, 0);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno == EAGAIN) return true;
+        if (n < 0 && errno == EAGAIN) return dirty(c), true;
         if (n <= 0) return false;
         dirty(c);
-        if (nghttp2_session_mem_recv(c->session, scratch, (size_t)n) != n) return false; /* what is wrong was told by GOAWAY, if at all */
-        if (n < (ssize_t)sizeof scratch) return true;
+        /* what is wrong was told by GOAWAY, if at all */
+        if (nghttp2_session_mem_recv(c->session, scratch, (size_t)n) != n) return false;
+        if (n < (ssize_t)sizeof scratch && !c->secured) return true; /* a record of TLS is smaller */
     }
     return true;
 }
 
 /* ---- what nghttp2 tells ---- */
 
-static hone_grpc_call *call_of(nghttp2_session *s, int32_t stream) { return nghttp2_session_get_stream_user_data(s, stream); }
+static hone_grpc_call *call_of(nghttp2_session *s, int32_t stream) {
+    return nghttp2_session_get_stream_user_data(s, stream);
+}
 
 static int on_begin(nghttp2_session *s, const nghttp2_frame *f, void *arg) {
     if (f->hd.type != NGHTTP2_HEADERS || f->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
@@ -165,20 +188,24 @@ static int on_begin(nghttp2_session *s, const nghttp2_frame *f, void *arg) {
     nghttp2_session_set_stream_user_data(s, f->hd.stream_id, a);
     return 0;
 }
-static int on_header(nghttp2_session *s, const nghttp2_frame *f, const uint8_t *name, size_t n, const uint8_t *value, size_t m,
-                     uint8_t flags, void *arg) {
+static int on_header(nghttp2_session *s, const nghttp2_frame *f, const uint8_t *name, size_t n,
+                     const uint8_t *value, size_t m, uint8_t flags, void *arg) {
     hone_grpc_call *a = call_of(s, f->hd.stream_id);
     if (!a || f->hd.type != NGHTTP2_HEADERS || f->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-    return hone_grpc_call_header(a, (const char *)name, n, (const char *)value, m) ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    return hone_grpc_call_header(a, (const char *)name, n, (const char *)value, m)
+               ? 0
+               : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 static int on_frame(nghttp2_session *s, const nghttp2_frame *f, void *arg) {
-    hone_grpc_call *a = f->hd.type == NGHTTP2_HEADERS || f->hd.type == NGHTTP2_DATA ? call_of(s, f->hd.stream_id) : NULL;
+    hone_grpc_call *a =
+        f->hd.type == NGHTTP2_HEADERS || f->hd.type == NGHTTP2_DATA ? call_of(s, f->hd.stream_id) : NULL;
     if (!a) return 0;
     if (f->hd.type == NGHTTP2_HEADERS && f->headers.cat == NGHTTP2_HCAT_REQUEST) hone_grpc_call_headed(a);
     if (f->hd.flags & NGHTTP2_FLAG_END_STREAM) hone_grpc_call_ended(a);
     return 0;
 }
-static int on_data(nghttp2_session *s, uint8_t flags, int32_t stream, const uint8_t *at, size_t n, void *arg) {
+static int on_data(nghttp2_session *s, uint8_t flags, int32_t stream, const uint8_t *at, size_t n,
+                   void *arg) {
     hone_grpc_call *a = call_of(s, stream);
     nghttp2_session_consume_connection(s, n);
     if (!a) return 0;
@@ -212,10 +239,11 @@ static void prepare(void) {
 
 /* Takes fd, on success only. */
 hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *l, int fd) {
-    const nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS},
-                                               {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW},
-                                               {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, FRAME},
-                                               {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)l->grpc->o->max_header_bytes}};
+    const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW},
+        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, FRAME},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)l->grpc->o->max_header_bytes}};
     hone_grpc_connection *c = calloc(1, sizeof *c);
     pthread_once(&once, prepare);
     if (!c || !callbacks || !option || nghttp2_session_server_new2(&c->session, callbacks, c, option)) {
@@ -224,12 +252,16 @@ hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *l, int fd) {
     }
     struct sockaddr_storage at;
     socklen_t size = sizeof at;
-    if (l->grpc->o->access_log && !getpeername(fd, (struct sockaddr *)&at, &size))
+    if (hone_serve_logs(l->grpc->server) && !getpeername(fd, (struct sockaddr *)&at, &size))
         (void)getnameinfo((struct sockaddr *)&at, size, c->peer, sizeof c->peer, NULL, 0, NI_NUMERICHOST);
     c->loop = l, c->fd = fd, c->useful = hone_serve_now();
-    if (nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof *settings) ||
-        nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, WINDOW_ALL) || !watch(c, EPOLLIN)) {
+    if ((l->grpc->tls && !(c->secured = hone_serve_secured_open(l->grpc->tls, fd))) ||
+        nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings,
+                                sizeof settings / sizeof *settings) ||
+        nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, WINDOW_ALL) ||
+        !watch(c, EPOLLIN)) {
         nghttp2_session_del(c->session);
+        hone_serve_secured_free(c->secured);
         free(c);
         return NULL;
     }
@@ -245,8 +277,8 @@ hone_grpc_connection *hone_grpc_connection_open(hone_grpc_loop *l, int fd) {
 void hone_grpc_connection_leave(hone_grpc_connection *c, bool last) {
     if (!last && !c->leaving) nghttp2_submit_shutdown_notice(c->session);
     if (last)
-        nghttp2_submit_goaway(c->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->session), NGHTTP2_NO_ERROR, NULL,
-                              0);
+        nghttp2_submit_goaway(c->session, NGHTTP2_FLAG_NONE,
+                              nghttp2_session_get_last_proc_stream_id(c->session), NGHTTP2_NO_ERROR, NULL, 0);
     c->leaving = true;
     dirty(c);
 }
@@ -255,6 +287,7 @@ void hone_grpc_connection_close(hone_grpc_connection *c) {
     hone_grpc_loop *l = c->loop;
     while (c->call) hone_grpc_call_gone(c->call);
     nghttp2_session_del(c->session);
+    hone_serve_secured_free(c->secured);
     close(c->fd);
     if (c->before) c->before->after = c->after;
     else l->connection = c->after;

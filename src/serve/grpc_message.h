@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   grpc_message: an inference as gRPC's messages say it: ModelInferRequest to a request of the core's, and its outputs to
-   ModelInferResponse. Knows nothing of connections. */
+   grpc_message: an inference as gRPC's messages say it: ModelInferRequest to a request of the core's, and its
+   outputs to ModelInferResponse. Knows nothing of connections. */
 #ifndef HONE_SERVE_GRPC_MESSAGE_H
 #define HONE_SERVE_GRPC_MESSAGE_H
 #include "serve/core.h"
@@ -19,9 +19,11 @@ typedef struct {
 } hone_serve_inference;
 
 /* 0, or the error's code; what was made is ended by hone_serve_inference_end either way. */
-int hone_serve_inference_read(hone_serve_core *, const uint8_t *message, size_t, hone_serve_inference *, hone_serve_error *);
+int hone_serve_inference_read(hone_serve_core *, const uint8_t *message, size_t, hone_serve_inference *,
+                              hone_serve_error *);
 /* The answer of one that ran well. In a stream it is wrapped, and says that it is the last of its request. */
-int hone_serve_inference_write(const hone_serve_inference *, hone_serve_shared *, bool stream, hone_serve_out *, hone_serve_error *);
+int hone_serve_inference_write(const hone_serve_inference *, hone_serve_shared *, bool stream,
+                               hone_serve_out *, hone_serve_error *);
 void hone_serve_inference_end(hone_serve_inference *);
 
 /* A field's text as C has it. False: too long, or a zero within. */

@@ -19,7 +19,9 @@ static bool read_simple(hone_grpc_item *i, const uint8_t *at, size_t n, simple *
     while (hone_serve_wire_next(&w, &f)) {
         if (f.number > 3) continue;
         if (f.type == HONE_SERVE_VARINT) s->yes[f.number - 1] = f.value != 0;
-        else if (f.type == HONE_SERVE_BYTES && f.number < 3 && !hone_serve_text_of(&f, s->text[f.number - 1], NAME_ROOM)) w.bad = true;
+        else if (f.type == HONE_SERVE_BYTES && f.number < 3 &&
+                 !hone_serve_text_of(&f, s->text[f.number - 1], NAME_ROOM))
+            w.bad = true;
     }
     if (w.bad) hone_serve_fail(&i->error, 400, "the message is malformed");
     return !w.bad;
@@ -80,8 +82,9 @@ static bool model_ready(hone_grpc_item *i, const uint8_t *at, size_t n) {
     hone_serve_release(v);
     return say_yes(i, v != NULL);
 }
-static bool of_version(hone_grpc_item *i, const uint8_t *at, size_t n, json_t *(*document)(hone_serve_version *),
-                       const hone_serve_row *rows, const char *within) {
+static bool of_version(hone_grpc_item *i, const uint8_t *at, size_t n,
+                       json_t *(*document)(hone_serve_version *), const hone_serve_row *rows,
+                       const char *within) {
     simple s;
     int64_t number;
     if (!read_version(i, at, n, &s, &number)) return true;
@@ -102,10 +105,12 @@ static bool model_statistics(hone_grpc_item *i, const uint8_t *at, size_t n) {
     simple s;
     int64_t number;
     if (!read_version(i, at, n, &s, &number)) return true;
-    return say_json(i, hone_serve_statistics_rows, hone_serve_statistics(core_of(i), *s.text[0] ? s.text[0] : NULL, number, &i->error));
+    return say_json(i, hone_serve_statistics_rows,
+                    hone_serve_statistics(core_of(i), *s.text[0] ? s.text[0] : NULL, number, &i->error));
 }
 static bool infer(hone_grpc_item *i, const uint8_t *at, size_t n) {
-    if (hone_serve_health_of(core_of(i)) == HONE_SERVE_DRAINING && i->call->connection->leaving && i->call->method->stream) {
+    if (hone_serve_health_of(core_of(i)) == HONE_SERVE_DRAINING && i->call->connection->leaving &&
+        i->call->method->stream) {
         hone_serve_fail(&i->error, 503, "the server is stopping");
         return true;
     }
@@ -128,8 +133,8 @@ static void loaded(void *arg, const hone_serve_error *e) { /* the core's thread 
     hone_grpc_post(i);
 }
 /* A parameter of that name as a text, malloc'd; NULL: none. False: a parameter that is not there here. */
-static bool load_parameters(hone_grpc_item *i, const uint8_t *at, size_t n, char **config) {
-    enum { PARAMETERS = 3, STRING = 3 };
+static bool load_parameters(hone_grpc_item *i, const uint8_t *at, size_t n, char **config, bool *members) {
+    enum { PARAMETERS = 3, YES = 1, STRING = 3 };
     hone_serve_wire w = {at, at + n, false};
     hone_serve_field f, v;
     while (hone_serve_wire_next(&w, &f)) {
@@ -138,15 +143,19 @@ static bool load_parameters(hone_grpc_item *i, const uint8_t *at, size_t n, char
         char key[64] = "";
         while (hone_serve_wire_next(&entry, &v)) {
             if (v.number == 1 && !hone_serve_text_of(&v, key, sizeof key)) *key = 0;
-            if (v.number != 2 || v.type != HONE_SERVE_BYTES || strcmp(key, "config") != 0) continue;
+            if (v.number != 2 || v.type != HONE_SERVE_BYTES) continue;
             hone_serve_wire value = hone_serve_wire_of(&v);
             while (hone_serve_wire_next(&value, &f))
-                if (f.number == STRING && f.type == HONE_SERVE_BYTES && f.bytes && !*config && (*config = malloc(f.bytes + 1)))
+                if (f.number == YES && !strcmp(key, "unload_dependents")) *members = f.value != 0;
+                else if (strcmp(key, "config") == 0 && f.number == STRING && f.type == HONE_SERVE_BYTES &&
+                         f.bytes && !*config && (*config = malloc(f.bytes + 1)))
                     memcpy(*config, f.data, f.bytes), (*config)[f.bytes] = 0;
         }
         if (strcmp(key, "config") != 0 && strcmp(key, "unload_dependents") != 0) {
             hone_serve_fail(&i->error, 501,
-                            "parameter '%s' is not taken here; a model is loaded from the repository, with its config or one given", key);
+                            "parameter '%s' is not taken here; a model is loaded from the repository, with "
+                            "its config or one given",
+                            key);
             return false;
         }
     }
@@ -155,7 +164,8 @@ static bool load_parameters(hone_grpc_item *i, const uint8_t *at, size_t n, char
 static bool load_or_unload(hone_grpc_item *i, const uint8_t *at, size_t n, bool load) {
     simple s;
     char *config = NULL;
-    if (!read_simple(i, at, n, &s) || !load_parameters(i, at, n, &config)) {
+    bool members = false;
+    if (!read_simple(i, at, n, &s) || !load_parameters(i, at, n, &config, &members)) {
         free(config);
         return true;
     }
@@ -164,14 +174,18 @@ static bool load_or_unload(hone_grpc_item *i, const uint8_t *at, size_t n, bool 
     hone_grpc_answered(i, begun);
     i->call->loop->at_work++;
     if (load) hone_serve_load(core_of(i), s.text[1], config, loaded, i);
-    else hone_serve_unload(core_of(i), s.text[1], loaded, i);
+    else hone_serve_unload(core_of(i), s.text[1], members, loaded, i);
     free(config);
     return false;
 }
-static bool model_load(hone_grpc_item *i, const uint8_t *at, size_t n) { return load_or_unload(i, at, n, true); }
-static bool model_unload(hone_grpc_item *i, const uint8_t *at, size_t n) { return load_or_unload(i, at, n, false); }
+static bool model_load(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    return load_or_unload(i, at, n, true);
+}
+static bool model_unload(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    return load_or_unload(i, at, n, false);
+}
 
-/* ---- system shared memory ---- */
+/* ---- shared memory, of the system and of CUDA devices ---- */
 
 static bool shared_register(hone_grpc_item *i, const uint8_t *at, size_t n) {
     enum { NAME = 1, KEY, OFFSET, BYTES };
@@ -186,25 +200,50 @@ static bool shared_register(hone_grpc_item *i, const uint8_t *at, size_t n) {
         else if (f.number == BYTES) bytes = f.value;
     }
     if (w.bad) hone_serve_fail(&i->error, 400, "the message is malformed");
-    else if (!hone_serve_shared_add(hone_serve_shared_of(core_of(i)), name, key, offset, bytes, &i->error)) say_yes(i, 0);
+    else if (!hone_serve_shared_add(hone_serve_shared_of(core_of(i)), name, key, offset, bytes, &i->error))
+        say_yes(i, 0);
     return true;
 }
+static bool cuda_register(hone_grpc_item *i, const uint8_t *at, size_t n) {
+    enum { NAME = 1, HANDLE, DEVICE, BYTES };
+    hone_serve_wire w = {at, at + n, false};
+    hone_serve_field f, handle = {0};
+    char name[NAME_ROOM] = "";
+    uint64_t device = 0, bytes = 0;
+    while (hone_serve_wire_next(&w, &f)) {
+        if (f.number == NAME) w.bad |= !hone_serve_text_of(&f, name, sizeof name);
+        else if (f.number == HANDLE && f.type == HONE_SERVE_BYTES) handle = f;
+        else if (f.number == DEVICE) device = f.value;
+        else if (f.number == BYTES) bytes = f.value;
+    }
+    if (w.bad) hone_serve_fail(&i->error, 400, "the message is malformed");
+    else if (!hone_serve_shared_add_cuda(hone_serve_shared_of(core_of(i)), name, handle.data, handle.bytes,
+                                         (int64_t)device, bytes, &i->error))
+        say_yes(i, 0);
+    return true;
+}
+static bool is_cuda(const hone_grpc_item *i) { return strstr(i->call->method->path, "/Cuda") != NULL; }
 static bool shared_unregister(hone_grpc_item *i, const uint8_t *at, size_t n) {
     simple s;
-    if (read_simple(i, at, n, &s) && !hone_serve_shared_remove(hone_serve_shared_of(core_of(i)), s.text[0], &i->error)) say_yes(i, 0);
+    if (read_simple(i, at, n, &s) &&
+        !hone_serve_shared_remove(hone_serve_shared_of(core_of(i)), is_cuda(i), s.text[0], &i->error))
+        say_yes(i, 0);
     return true;
 }
 static bool shared_status(hone_grpc_item *i, const uint8_t *at, size_t n) {
     simple s;
     size_t k;
     json_t *one, *list, *by_name = json_object();
-    if (!read_simple(i, at, n, &s) || !(list = hone_serve_shared_list(hone_serve_shared_of(core_of(i)), s.text[0], &i->error))) {
+    if (!read_simple(i, at, n, &s) || !(list = hone_serve_shared_list(hone_serve_shared_of(core_of(i)),
+                                                                      is_cuda(i), s.text[0], &i->error))) {
         json_decref(by_name);
         return true;
     }
-    json_array_foreach(list, k, one) json_object_set(by_name, json_string_value(json_object_get(one, "name")), one);
+    json_array_foreach(list, k, one)
+        json_object_set(by_name, json_string_value(json_object_get(one, "name")), one);
     json_decref(list);
-    return say_json(i, hone_serve_regions_rows, json_pack("{s:o}", "regions", by_name));
+    return say_json(i, is_cuda(i) ? hone_serve_cuda_regions_rows : hone_serve_regions_rows,
+                    json_pack("{s:o}", "regions", by_name));
 }
 
 /* ---- health ---- */
@@ -236,6 +275,9 @@ const hone_grpc_method hone_grpc_methods[] = {
     {SERVICE "SystemSharedMemoryStatus", false, false, shared_status},
     {SERVICE "SystemSharedMemoryRegister", false, false, shared_register},
     {SERVICE "SystemSharedMemoryUnregister", false, false, shared_unregister},
+    {SERVICE "CudaSharedMemoryStatus", false, false, shared_status},
+    {SERVICE "CudaSharedMemoryRegister", false, false, cuda_register},
+    {SERVICE "CudaSharedMemoryUnregister", false, false, shared_unregister},
     {"/grpc.health.v1.Health/Check", false, true, health_check},
     {0},
 };

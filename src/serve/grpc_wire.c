@@ -41,9 +41,13 @@ bool hone_serve_wire_next(hone_serve_wire *w, hone_serve_field *f) {
     return false;
 }
 
-bool hone_serve_wire_numbers(const hone_serve_field *f, int width, bool (*each)(void *, uint64_t), void *arg) {
+bool hone_serve_wire_numbers(const hone_serve_field *f, int width, bool (*each)(void *, uint64_t),
+                             void *arg) {
     if (f->type != HONE_SERVE_BYTES) /* a single one */
-        return f->type == (width == 8 ? HONE_SERVE_64 : width == 4 ? HONE_SERVE_32 : HONE_SERVE_VARINT) && each(arg, f->value);
+        return f->type == (width == 8   ? HONE_SERVE_64
+                           : width == 4 ? HONE_SERVE_32
+                                        : HONE_SERVE_VARINT) &&
+               each(arg, f->value);
     hone_serve_wire w = hone_serve_wire_of(f);
     if (width && f->bytes % (size_t)width) return false;
     while (w.at < w.end) {
@@ -119,15 +123,26 @@ void hone_serve_out_free(hone_serve_out *o) {
 /* ---- JSON by table ---- */
 
 static uint64_t number_of(const json_t *v) {
-    return json_is_real(v) ? (uint64_t)(int64_t)json_real_value(v) : json_is_boolean(v) ? json_is_true(v) : (uint64_t)json_integer_value(v);
+    return json_is_real(v)      ? (uint64_t)(int64_t)json_real_value(v)
+           : json_is_boolean(v) ? json_is_true(v)
+                                : (uint64_t)json_integer_value(v);
 }
 static void put_one(hone_serve_out *o, const hone_serve_row *row, const json_t *v) {
     switch (row->as) {
-    case HONE_SERVE_AS_TEXT: hone_serve_put_bytes(o, (uint32_t)row->number, json_string_value(v), json_string_length(v)); break;
+    case HONE_SERVE_AS_TEXT:
+        hone_serve_put_bytes(o, (uint32_t)row->number, json_string_value(v), json_string_length(v));
+        break;
     case HONE_SERVE_AS_NUMBER: hone_serve_put_number(o, (uint32_t)row->number, number_of(v)); break;
+    case HONE_SERVE_AS_FLOAT: {
+        const float x = (float)json_number_value(v);
+        put_varint(o, (uint64_t)row->number << 3 | 5);
+        hone_serve_put(o, &x, sizeof x);
+        break;
+    }
     case HONE_SERVE_AS_WORD:
         for (uint64_t k = 0; json_is_string(v) && row->words[k]; k++)
-            if (!strcmp(row->words[k], json_string_value(v))) hone_serve_put_number(o, (uint32_t)row->number, k);
+            if (!strcmp(row->words[k], json_string_value(v)))
+                hone_serve_put_number(o, (uint32_t)row->number, k);
         break;
     case HONE_SERVE_AS_MESSAGE: {
         const size_t begun = hone_serve_put_begin(o, (uint32_t)row->number);
@@ -140,7 +155,8 @@ static void put_one(hone_serve_out *o, const hone_serve_row *row, const json_t *
         json_t *member;
         json_object_foreach((json_t *)(uintptr_t)v, key, member) {
             const size_t begun = hone_serve_put_begin(o, (uint32_t)row->number);
-            const hone_serve_row value = {"", 2, row->fields ? HONE_SERVE_AS_MESSAGE : HONE_SERVE_AS_TEXT, row->fields, NULL};
+            const hone_serve_row value = {"", 2, row->fields ? HONE_SERVE_AS_MESSAGE : HONE_SERVE_AS_TEXT,
+                                          row->fields, NULL};
             hone_serve_put_text(o, 1, key);
             put_one(o, &value, member);
             hone_serve_put_end(o, begun);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   grpc_wire: protobuf's wire format: fields read in place, messages written, and documents of JSON written as messages
-   by tables of their fields. Knows no message by name; those are in grpc_message.c and grpc_documents.c. */
+   grpc_wire: protobuf's wire format: fields read in place, messages written, and documents of JSON written as
+   messages by tables of their fields. Knows no message by name; those are in grpc_message.c and
+   grpc_documents.c. */
 #ifndef HONE_SERVE_GRPC_WIRE_H
 #define HONE_SERVE_GRPC_WIRE_H
 #include <jansson.h>
@@ -25,8 +26,8 @@ bool hone_serve_wire_next(hone_serve_wire *, hone_serve_field *); /* false: the 
 static inline hone_serve_wire hone_serve_wire_of(const hone_serve_field *f) {
     return (hone_serve_wire){f->data, f->data + f->bytes, false};
 }
-/* The numbers of a repeated field, one call a field, packed or not. Calls `each` for every one; false: bad, or `each` said so.
-   width 0: varints, else 4 or 8 bytes. */
+/* The numbers of a repeated field, one call a field, packed or not. Calls `each` for every one; false: bad,
+   or `each` said so. width 0: varints, else 4 or 8 bytes. */
 bool hone_serve_wire_numbers(const hone_serve_field *, int width, bool (*each)(void *, uint64_t), void *arg);
 
 /* ---- writing ---- */
@@ -36,7 +37,8 @@ typedef struct {
     bool failed; /* no memory: what was written is not whole */
 } hone_serve_out;
 void hone_serve_put(hone_serve_out *, const void *, size_t);
-uint8_t *hone_serve_put_room(hone_serve_out *, size_t);                        /* so many bytes more, to be filled; NULL: no memory */
+/* so many bytes more, to be filled; NULL: no memory */
+uint8_t *hone_serve_put_room(hone_serve_out *, size_t);
 void hone_serve_put_number(hone_serve_out *, uint32_t number, uint64_t value); /* varint; zero too */
 void hone_serve_put_bytes(hone_serve_out *, uint32_t number, const void *, size_t);
 void hone_serve_put_text(hone_serve_out *, uint32_t number, const char *text); /* "" is left out */
@@ -50,10 +52,12 @@ void hone_serve_out_free(hone_serve_out *);
 /* ---- JSON by table ---- */
 typedef enum {
     HONE_SERVE_AS_TEXT,
-    HONE_SERVE_AS_NUMBER,  /* integers and bools; lists are packed */
+    HONE_SERVE_AS_NUMBER, /* integers and bools; lists are packed */
+    HONE_SERVE_AS_FLOAT,
     HONE_SERVE_AS_WORD,    /* an enum's name; `words` are its values from 0, up to a NULL */
     HONE_SERVE_AS_MESSAGE, /* of `fields` */
-    HONE_SERVE_AS_MAP      /* an object's members: key 1, value 2: of `fields`, or a text where that is NULL */
+    /* an object's members: key 1, value 2: of `fields`, or a text where that is NULL */
+    HONE_SERVE_AS_MAP
 } hone_serve_as;
 typedef struct hone_serve_row {
     const char *key; /* NULL: the end */

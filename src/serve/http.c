@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   http: the front over libmicrohttpd: a few threads with epoll, calls, keys, rates, compression, answers. What is asked is routes.c's and
-   http_infer.c's.
+   http: the front over libmicrohttpd: a few threads with epoll, calls, keys, rates, compression, answers.
+   What is asked is routes.c's and http_infer.c's.
 
-   A call that must wait (a model runs, a model is loaded) suspends its connection; whoever finishes it wakes it. One that is done before the
-   handler is back, because a short model ran right there, never sleeps. */
+   A call that must wait (a model runs, a model is loaded) suspends its connection; whoever finishes it wakes
+   it. One that is done before the handler is back, because a short model ran right there, never sleeps. */
 #include "serve/http.h"
 
 #include <arpa/inet.h>
@@ -16,8 +16,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* POOL: beside a request's headers; libmicrohttpd clears all of a connection's memory after each request, so it is kept small. */
-enum { POOL = 32 << 10, ADDRESSES = 1024, SWALLOW = 1 << 20, SMALL = 512 };
+#include "serve/front.h"
+#include "serve/trace.h"
+
+/* POOL: beside a request's headers; libmicrohttpd clears all of a connection's memory after each request, so
+   it is kept small. */
+enum { POOL = 32 << 10, ADDRESSES = 1024, SWALLOW = 1 << 20, SMALL = 512, WAITING = 1024 };
 
 struct hone_http {
     hone_server *server;
@@ -87,29 +91,36 @@ const char *hone_http_header(const hone_http_call *c, const char *name) {
 }
 static void call_free(hone_http_call *c) {
     hone_http_infer_free(c);
+    hone_front_forget(c);
     if (c->unpack) inflateEnd(&c->stream);
     if (c->reply) MHD_destroy_response(c->reply);
     json_decref(c->document);
     free(c->text.at), free(c);
 }
 void hone_http_release(hone_http_call *c) {
-    if (atomic_exchange(&c->state, HONE_CALL_DONE) == HONE_CALL_SUSPENDED) MHD_resume_connection(c->connection);
+    if (atomic_exchange(&c->state, HONE_CALL_DONE) == HONE_CALL_SUSPENDED)
+        MHD_resume_connection(c->connection);
 }
 
 /* ---- answers ---- */
 
-static void set(hone_http_call *c, const char *name, const char *value) { (void)MHD_add_response_header(c->reply, name, value); }
+static void set(hone_http_call *c, const char *name, const char *value) {
+    (void)MHD_add_response_header(c->reply, name, value);
+}
 static bool wants(const char *accepted, const char *coding) {
     const size_t n = strlen(coding);
     for (const char *p = accepted; p && *p; p += strcspn(p, ","), p += *p == ',') {
         while (*p == ' ') p++;
-        if (!strncasecmp(p, coding, n) && (p[n] == 0 || strchr(" ,;", p[n]))) return !strstr(p, ";q=0,") && strcmp(p + n, ";q=0") != 0;
+        if (!strncasecmp(p, coding, n) && (p[n] == 0 || strchr(" ,;", p[n])))
+            return !strstr(p, ";q=0,") && strcmp(p + n, ";q=0") != 0;
     }
     return false;
 }
 static bool pack(hone_http_text *t, bool gzip) {
     z_stream z = {0};
-    if (t->n > UINT32_MAX / 2 || deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, gzip ? 31 : 15, 8, Z_DEFAULT_STRATEGY)) return false;
+    if (t->n > UINT32_MAX / 2 ||
+        deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, gzip ? 31 : 15, 8, Z_DEFAULT_STRATEGY))
+        return false;
     const size_t room = deflateBound(&z, t->n);
     char *out = malloc(room);
     z.next_in = (Bytef *)t->at, z.avail_in = (uInt)t->n, z.next_out = (Bytef *)out, z.avail_out = (uInt)room;
@@ -129,7 +140,8 @@ void hone_http_answer(hone_http_call *c, int code, const char *type, hone_http_t
     if (wants(accepted, "gzip")) coding = pack(t, true) ? "gzip" : NULL;
     else if (wants(accepted, "deflate")) coding = pack(t, false) ? "deflate" : NULL;
     c->code = code, c->out = t->n;
-    c->reply = MHD_create_response_from_buffer(t->n, t->at ? t->at : (char *)"", t->at ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+    c->reply = MHD_create_response_from_buffer(t->n, t->at ? t->at : (char *)"",
+                                               t->at ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
     if (!c->reply) free(t->at);
     else {
         set(c, "Content-Type", type);
@@ -179,13 +191,26 @@ static enum MHD_Result send_reply(hone_http_call *c) {
 
 /* ---- the body ---- */
 
+/* Memory is taken as bytes come, not as they are announced; a large body gets its size at once when a part is
+   there. */
+static bool take_raw(hone_http_call *c, const char *bytes, size_t n) {
+    hone_http_text *t = &c->text;
+    const size_t whole = c->length > 0 ? (size_t)c->length + 1 : 0;
+    if (whole > t->room && (whole <= SWALLOW || t->n >= whole / 8)) {
+        char *more = realloc(t->at, whole);
+        if (!more) return false;
+        t->at = more, t->room = whole;
+    }
+    return hone_http_append(t, bytes, n);
+}
 static void take_plain(hone_http_call *c, const char *bytes, size_t n) {
     const hone_server_options *o = hone_serve_options(c->front->server);
     c->taken += n;
     if (c->error.code) return; /* read, and forgotten */
     if (c->taken > (uint64_t)o->max_body_bytes)
         hone_serve_fail(&c->error, 413, "the body is larger than %lld bytes", (long long)o->max_body_bytes);
-    else hone_http_infer_take(c, bytes, n);
+    else if (!c->raw) hone_http_infer_take(c, bytes, n);
+    else if (!take_raw(c, bytes, n)) hone_serve_fail(&c->error, 503, "no memory for the body");
 }
 static void take(hone_http_call *c, const char *bytes, size_t n) {
     c->in += n;
@@ -199,7 +224,8 @@ static void take(hone_http_call *c, const char *bytes, size_t n) {
         c->stream.next_out = (Bytef *)out, c->stream.avail_out = sizeof out;
         const int rc = inflate(&c->stream, Z_NO_FLUSH);
         if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR) {
-            hone_serve_fail(&c->error, 400, "the body does not unpack: %s", c->stream.msg ? c->stream.msg : "damaged");
+            hone_serve_fail(&c->error, 400, "the body does not unpack: %s",
+                            c->stream.msg ? c->stream.msg : "damaged");
             return;
         }
         const size_t made = sizeof out - c->stream.avail_out;
@@ -214,7 +240,8 @@ static void begin_unpacking(hone_http_call *c) {
     if (!coding || !*coding || !strcasecmp(coding, "identity")) return;
     if (strcasecmp(coding, "gzip") && strcasecmp(coding, "deflate") && strcasecmp(coding, "x-gzip"))
         hone_serve_fail(&c->error, 415, "Content-Encoding '%.40s': gzip and deflate are taken", coding);
-    else if (inflateInit2(&c->stream, 15 + 32)) hone_serve_fail(&c->error, 503, "no memory to unpack the body");
+    else if (inflateInit2(&c->stream, 15 + 32))
+        hone_serve_fail(&c->error, 503, "no memory to unpack the body");
     else c->unpack = true;
 }
 
@@ -222,11 +249,13 @@ static void begin_unpacking(hone_http_call *c) {
 
 static bool key_good(const hone_http_call *c) {
     const char *header = hone_http_header(c, "Authorization");
-    if (header && !strncasecmp(header, "Bearer ", 7)) return hone_serve_key_good(c->front->server, header + 7);
+    if (header && !strncasecmp(header, "Bearer ", 7))
+        return hone_serve_key_good(c->front->server, header + 7);
     return hone_serve_key_good(c->front->server, hone_http_header(c, "api-key"));
 }
 static const struct sockaddr *peer_of(struct MHD_Connection *connection) {
-    const union MHD_ConnectionInfo *i = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const union MHD_ConnectionInfo *i =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     return i ? i->client_addr : NULL;
 }
 static uint32_t address_hash(const struct sockaddr *a) {
@@ -234,11 +263,14 @@ static uint32_t address_hash(const struct sockaddr *a) {
     const uint8_t *p = NULL;
     int n = 0;
     if (a && a->sa_family == AF_INET) p = (const uint8_t *)&((const struct sockaddr_in *)a)->sin_addr, n = 4;
-    else if (a && a->sa_family == AF_INET6) p = (const uint8_t *)&((const struct sockaddr_in6 *)a)->sin6_addr, n = 8; /* a network's */
+    /* a network's */
+    else if (a && a->sa_family == AF_INET6)
+        p = (const uint8_t *)&((const struct sockaddr_in6 *)a)->sin6_addr, n = 8;
     for (int k = 0; k < n; k++) h = (h ^ p[k]) * 16777619u;
     return h ? h : 1;
 }
-/* A bucket an address: so many requests a second, and as many at once. Two addresses of one bucket take turns. */
+/* A bucket an address: so many requests a second, and as many at once. Two addresses of one bucket take
+   turns. */
 static bool too_often(hone_http_call *c) {
     const double rate = hone_serve_options(c->front->server)->rate, most = rate < 1 ? 1 : rate;
     if (rate <= 0) return false;
@@ -247,26 +279,31 @@ static bool too_often(hone_http_call *c) {
     hone_http *f = c->front;
     pthread_mutex_lock(&f->rating);
     if (f->bucket[h % ADDRESSES].address != h)
-        f->bucket[h % ADDRESSES].address = h, f->bucket[h % ADDRESSES].left = most, f->bucket[h % ADDRESSES].at = now;
+        f->bucket[h % ADDRESSES].address = h, f->bucket[h % ADDRESSES].left = most,
+                      f->bucket[h % ADDRESSES].at = now;
     double left = f->bucket[h % ADDRESSES].left + rate * (double)(now - f->bucket[h % ADDRESSES].at) * 1e-9;
     if (left > most) left = most;
     const bool over = left < 1;
     f->bucket[h % ADDRESSES].left = over ? left : left - 1, f->bucket[h % ADDRESSES].at = now;
     pthread_mutex_unlock(&f->rating);
-    if (over) hone_serve_fail(&c->error, 429, "more than %g requests a second from this address", rate), c->error.retry_after = 1;
+    if (over)
+        hone_serve_fail(&c->error, 429, "more than %g requests a second from this address", rate),
+            c->error.retry_after = 1;
     return over;
 }
 
 /* ---- one call, step by step ---- */
 
 static void note_since(struct MHD_Connection *connection, uint64_t since, bool body) {
-    const union MHD_ConnectionInfo *i = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const union MHD_ConnectionInfo *i =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct connection *at = i ? i->socket_context : NULL;
     if (!at) return;
     __atomic_store_n(&at->body, body, __ATOMIC_RELAXED);
     __atomic_store_n(&at->since, since, __ATOMIC_RELAXED);
 }
-static hone_http_call *begin(hone_http *f, struct MHD_Connection *connection, const char *url, const char *verb) {
+static hone_http_call *begin(hone_http *f, struct MHD_Connection *connection, const char *url,
+                             const char *verb) {
     hone_http_call *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     const hone_server_options *o = hone_serve_options(f->server);
@@ -277,27 +314,31 @@ static hone_http_call *begin(hone_http *f, struct MHD_Connection *connection, co
     snprintf(c->verb, sizeof c->verb, "%s", verb), snprintf(c->path, sizeof c->path, "%s", url);
     const bool post = !strcmp(verb, "POST"), get = !strcmp(verb, "GET") || !strcmp(verb, "HEAD");
     const char *length = hone_http_header(c, "Content-Length"), *trace = hone_http_header(c, "traceparent");
-    if (trace && strlen(trace) == 55 && strspn(trace, "0123456789abcdef-") == 55) memcpy(c->trace, trace, 56);
+    hone_serve_trace_begin(hone_serve_trace_of(f->server), trace, trace ? strlen(trace) : 0, c->trace,
+                           c->parent);
     if (length) c->length = strtoll(length, NULL, 10);
-    const union MHD_ConnectionInfo *i = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    const union MHD_ConnectionInfo *i =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (i && i->header_size > (size_t)o->max_header_bytes)
-        hone_serve_fail(&c->error, 431, "the request's headers have %zu bytes; at most %lld are taken", i->header_size,
-                        (long long)o->max_header_bytes);
-    else if (!post && !get) hone_serve_fail(&c->error, 405, "%.20s is not understood here; GET and POST are", verb);
+        hone_serve_fail(&c->error, 431, "the request's headers have %zu bytes; at most %lld are taken",
+                        i->header_size, (long long)o->max_header_bytes);
+    else if (!post && !get)
+        hone_serve_fail(&c->error, 405, "%.20s is not understood here; GET and POST are", verb);
+    else if (hone_serve_front_of(f->server)) c->route = hone_front_find(c, url, post, f->metrics);
     else c->route = hone_http_find(c, url, post, f->metrics);
     if (c->route && !c->route->open && !c->error.code) {
         if (!key_good(c)) hone_serve_fail(&c->error, 401, "an API key is wanted: Authorization: Bearer KEY");
         else too_often(c);
     }
     if (!c->error.code && c->length > o->max_body_bytes)
-        hone_serve_fail(&c->error, 413, "the body has %lld bytes; at most %lld are taken", (long long)c->length,
-                        (long long)o->max_body_bytes);
-    if (!c->error.code && post) begin_unpacking(c);
+        hone_serve_fail(&c->error, 413, "the body has %lld bytes; at most %lld are taken",
+                        (long long)c->length, (long long)o->max_body_bytes);
+    if (!c->error.code && post && !c->raw) begin_unpacking(c);
     if (!c->error.code && c->route->body) c->route->body(c);
     return c;
 }
-static enum MHD_Result step(void *front, struct MHD_Connection *connection, const char *url, const char *verb, const char *version,
-                            const char *bytes, size_t *n, void **at) {
+static enum MHD_Result step(void *front, struct MHD_Connection *connection, const char *url, const char *verb,
+                            const char *version, const char *bytes, size_t *n, void **at) {
     hone_http *f = front;
     hone_http_call *c = *at;
     const hone_server_options *o = hone_serve_options(f->server);
@@ -312,13 +353,15 @@ static enum MHD_Result step(void *front, struct MHD_Connection *connection, cons
         if (c->reply) return MHD_NO;
         const bool late = hone_serve_now() - c->began > (uint64_t)o->request_seconds * 1000000000u;
         take(c, bytes, *n);
-        if (late || (c->error.code && (c->forgotten += *n) > SWALLOW)) return MHD_NO; /* who goes on sending is not listening */
+        /* who goes on sending is not listening */
+        if (late || (c->error.code && (c->forgotten += *n) > SWALLOW)) return MHD_NO;
         *n = 0;
         return MHD_YES;
     }
     if (atomic_load(&c->state) == HONE_CALL_BODY) {
         note_since(connection, 0, false);
-        if (c->unpack && !c->unpacked && !c->error.code) hone_serve_fail(&c->error, 400, "the body does not unpack: its end is missing");
+        if (c->unpack && !c->unpacked && !c->error.code)
+            hone_serve_fail(&c->error, 400, "the body does not unpack: its end is missing");
         atomic_store(&c->state, HONE_CALL_SUBMITTED);
         if (!c->error.code) c->route->finish(c); /* answers, or hands it on */
         if (!c->waiting && c->error.code && !c->reply) hone_http_answer_error(c);
@@ -326,11 +369,13 @@ static enum MHD_Result step(void *front, struct MHD_Connection *connection, cons
         else if (atomic_load(&c->state) != HONE_CALL_DONE) {
             int submitted = HONE_CALL_SUBMITTED;
             MHD_suspend_connection(connection);
-            if (!atomic_compare_exchange_strong(&c->state, &submitted, HONE_CALL_SUSPENDED)) MHD_resume_connection(connection);
+            if (!atomic_compare_exchange_strong(&c->state, &submitted, HONE_CALL_SUSPENDED))
+                MHD_resume_connection(connection);
             return MHD_YES;
         }
     }
     if (atomic_load(&c->state) != HONE_CALL_DONE) return MHD_YES;
+    if (!c->reply && c->forward && c->waiting) hone_front_reply(c);
     if (!c->reply && c->request && c->waiting) hone_http_infer_reply(c);
     if (!c->reply && c->error.code) hone_http_answer_error(c);
     else if (!c->reply) hone_http_answer_empty(c, 200);
@@ -339,30 +384,38 @@ static enum MHD_Result step(void *front, struct MHD_Connection *connection, cons
 static void tell_access(hone_http_call *c) {
     const struct sockaddr *a = peer_of(c->connection);
     char peer[INET6_ADDRSTRLEN + 8] = "";
-    if (!hone_serve_options(c->front->server)->access_log || !c->code) return;
+    if (!hone_serve_logs(c->front->server) || !c->code) return;
     if (a)
-        getnameinfo(a, a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in), peer, sizeof peer, NULL, 0,
-                    NI_NUMERICHOST);
-    hone_serve_log(c->front->server, &(hone_serve_access){.peer = peer,
-                                                          .protocol = "http",
-                                                          .verb = c->verb,
-                                                          .path = c->path,
-                                                          .trace = *c->trace ? c->trace : NULL,
-                                                          .code = c->code,
-                                                          .bytes_in = c->in,
-                                                          .bytes_out = c->out,
-                                                          .times = c->request      ? &c->request->times
-                                                                   : c->times.done ? &c->times
-                                                                                   : NULL,
-                                                          .began = c->began,
-                                                          .ended = hone_serve_now()});
+        getnameinfo(a, a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in),
+                    peer, sizeof peer, NULL, 0, NI_NUMERICHOST);
+    hone_serve_log(c->front->server,
+                   &(hone_serve_access){.peer = peer,
+                                        .protocol = "http",
+                                        .verb = c->verb,
+                                        .path = c->path,
+                                        .trace = *c->trace ? c->trace : NULL,
+                                        .code = c->code,
+                                        .bytes_in = c->in,
+                                        .bytes_out = c->out,
+                                        .times = c->request      ? &c->request->times
+                                                 : c->times.done ? &c->times
+                                                                 : NULL,
+                                        .server = c->forward && c->forward->by ? c->forward->by->name : NULL,
+                                        .tries = c->forward ? c->forward->tries : 0,
+                                        .sent = c->forward ? c->forward->sent : 0,
+                                        .answered = c->forward ? c->forward->answered : 0,
+                                        .parent = c->parent,
+                                        .began = c->began,
+                                        .ended = hone_serve_now()});
 }
-static void ended(void *front, struct MHD_Connection *connection, void **at, enum MHD_RequestTerminationCode how) {
+static void ended(void *front, struct MHD_Connection *connection, void **at,
+                  enum MHD_RequestTerminationCode how) {
     hone_http *f = front;
     hone_http_call *c = *at;
     if (!c) return;
     *at = NULL;
     tell_access(c);
+    hone_serve_carried(f->server, c->in + c->out);
     call_free(c);
     atomic_fetch_sub(&f->calls, 1);
     note_since(connection, 0, false);
@@ -370,11 +423,13 @@ static void ended(void *front, struct MHD_Connection *connection, void **at, enu
 
 /* ---- connections ---- */
 
-static void connected(void *front, struct MHD_Connection *connection, void **at, enum MHD_ConnectionNotificationCode what) {
+static void connected(void *front, struct MHD_Connection *connection, void **at,
+                      enum MHD_ConnectionNotificationCode what) {
     hone_http *f = front;
     struct connection *mine = *at;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *i = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const union MHD_ConnectionInfo *i =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         if (!i || !(mine = calloc(1, sizeof *mine))) return;
         mine->fd = i->connect_fd, mine->since = hone_serve_now();
         pthread_mutex_lock(&f->connecting);
@@ -396,8 +451,9 @@ static void *first_line(void *front, const char *uri, struct MHD_Connection *con
     note_since(connection, hone_serve_now(), false);
     return NULL;
 }
-/* Whoever takes too long is cut off; and whoever left within a body is let go, which libmicrohttpd 0.9.75 does not see where the end came
-   together with the last bytes (its epoll is edge-triggered, and after a short read it waits for an edge that was there already). */
+/* Whoever takes too long is cut off; and whoever left within a body is let go, which libmicrohttpd 0.9.75
+   does not see where the end came together with the last bytes (its epoll is edge-triggered, and after a
+   short read it waits for an edge that was there already). */
 static bool gone(const struct connection *c) {
     char byte;
     return __atomic_load_n(&c->body, __ATOMIC_RELAXED) && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
@@ -406,8 +462,10 @@ static void *sweep(void *front) {
     hone_http *f = front;
     const uint64_t most = (uint64_t)hone_serve_options(f->server)->request_seconds * 1000000000u;
     char byte;
-    while (recv(f->stop[0], &byte, 1, 0) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) { /* it has a timeout */
+    /* it has a timeout */
+    while (recv(f->stop[0], &byte, 1, 0) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
         const uint64_t now = hone_serve_now();
+        hone_serve_calm(f->server);
         pthread_mutex_lock(&f->connecting);
         for (struct connection *c = f->connections; c; c = c->next) {
             const uint64_t since = __atomic_load_n(&c->since, __ATOMIC_RELAXED);
@@ -426,7 +484,10 @@ static size_t as_it_is(void *arg, struct MHD_Connection *connection, char *text)
 
 static int listen_at(const char *host, int port, int *got, hone_status *s) {
     char service[16];
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *list = NULL;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
+                    *list = NULL;
     snprintf(service, sizeof service, "%d", port);
     const int rc = getaddrinfo(host, service, &hints, &list), on = 1;
     if (rc) {
@@ -435,9 +496,10 @@ static int listen_at(const char *host, int port, int *got, hone_status *s) {
     }
     int fd = -1, why = 0;
     for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
-        if ((fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol)) < 0) continue;
+        if ((fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol)) < 0)
+            continue;
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        if (!bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, 1024)) break;
+        if (!bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, WAITING)) break;
         why = errno, close(fd), fd = -1;
     }
     freeaddrinfo(list);
@@ -449,7 +511,8 @@ static int listen_at(const char *host, int port, int *got, hone_status *s) {
     socklen_t n = sizeof at;
     *got = port;
     if (!getsockname(fd, (struct sockaddr *)&at, &n))
-        *got = ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port : ((struct sockaddr_in *)&at)->sin_port);
+        *got = ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
+                                              : ((struct sockaddr_in *)&at)->sin_port);
     return fd;
 }
 static char *file_text(const char *path) {
@@ -481,13 +544,19 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
     *f = (hone_http){.server = server, .metrics = metrics, .listening = -1, .stop = {-1, -1}};
     pthread_mutex_init(&f->rating, NULL), pthread_mutex_init(&f->connecting, NULL);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    const int threads = metrics ? 1 : o->http_threads > 0 ? o->http_threads : cores > 4 ? 4 : cores < 1 ? 1 : (int)cores;
-    if (o->certificate && !metrics && (!(f->certificate = file_text(o->certificate)) || !(f->key = file_text(o->key))))
+    const int threads = metrics               ? 1
+                        : o->http_threads > 0 ? o->http_threads
+                        : cores > 4           ? 4
+                        : cores < 1           ? 1
+                                              : (int)cores;
+    if (o->certificate && !metrics &&
+        (!(f->certificate = file_text(o->certificate)) || !(f->key = file_text(o->key))))
         s = hone_server_say(HONE_IO, "TLS: %s cannot be read", f->certificate ? o->key : o->certificate);
     if (!s) f->listening = listen_at(o->host, port, &f->port, &s);
     const struct timeval tick = {0, 250000};
     if (!s && (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, f->stop) ||
-               setsockopt(f->stop[0], SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof tick) || pthread_create(&f->sweeper, NULL, sweep, f)))
+               setsockopt(f->stop[0], SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof tick) ||
+               pthread_create(&f->sweeper, NULL, sweep, f)))
         s = hone_server_say(HONE_IO, "no thread for the server");
     f->sweeping = !s;
     if (s) {
@@ -497,11 +566,14 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
     struct MHD_OptionItem options[12];
     int n = 0;
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, f->listening, NULL};
-    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT, o->max_connections < threads ? threads : o->max_connections, NULL};
+    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_LIMIT,
+                                           o->max_connections < threads ? threads : o->max_connections, NULL};
     options[n++] =
-        (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->max_connections_per_ip > 0 ? o->max_connections_per_ip : 0, NULL};
+        (struct MHD_OptionItem){MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                                o->max_connections_per_ip > 0 ? o->max_connections_per_ip : 0, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_TIMEOUT, o->idle_seconds, NULL};
-    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)(POOL + o->max_header_bytes), NULL};
+    options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                                           (intptr_t)(POOL + o->max_header_bytes), NULL};
     if (threads > 1) options[n++] = (struct MHD_OptionItem){MHD_OPTION_THREAD_POOL_SIZE, threads, NULL};
     if (f->certificate) {
         options[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, f->certificate};
@@ -510,8 +582,9 @@ static hone_status start(hone_server *server, int port, bool metrics, void **out
     options[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
     if (f->certificate) flags |= MHD_USE_TLS;
-    f->daemon = MHD_start_daemon(flags, 0, NULL, NULL, step, f, MHD_OPTION_ARRAY, options, MHD_OPTION_NOTIFY_COMPLETED, ended, f,
-                                 MHD_OPTION_NOTIFY_CONNECTION, connected, f, MHD_OPTION_URI_LOG_CALLBACK, first_line, f,
+    f->daemon = MHD_start_daemon(flags, 0, NULL, NULL, step, f, MHD_OPTION_ARRAY, options,
+                                 MHD_OPTION_NOTIFY_COMPLETED, ended, f, MHD_OPTION_NOTIFY_CONNECTION,
+                                 connected, f, MHD_OPTION_URI_LOG_CALLBACK, first_line, f,
                                  MHD_OPTION_UNESCAPE_CALLBACK, as_it_is, NULL, MHD_OPTION_END);
     if (!f->daemon) {
         const bool tls = f->certificate;
@@ -530,6 +603,15 @@ static void quiet(void *front) {
     hone_http *f = front;
     atomic_store(&f->draining, true);
     const int fd = MHD_quiesce_daemon(f->daemon);
+    /* who is connected already, and waits to be accepted, would be reset */
+    for (int n = 0; fd >= 0 && n < WAITING; n++) {
+        struct sockaddr_storage from;
+        socklen_t size = sizeof from;
+        const int one = accept4(fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (one < 0) break;
+        (void)MHD_add_connection(f->daemon, one, (struct sockaddr *)&from,
+                                 size); /* it closes what it refuses */
+    }
     if (fd >= 0) close(fd);
     f->listening = -1;
 }

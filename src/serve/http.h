@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   http: what the files of the HTTP front share: a call (one request and its answer), where its body goes, how it is answered. */
+   http: what the files of the HTTP front share: a call (one request and its answer), where its body goes, how
+   it is answered. */
 #ifndef HONE_SERVE_HTTP_H
 #define HONE_SERVE_HTTP_H
 #include <microhttpd.h>
@@ -19,11 +20,12 @@ bool hone_http_printf(hone_http_text *, const char *format, ...) __attribute__((
 bool hone_http_quoted(hone_http_text *, const char *); /* as JSON */
 
 typedef struct {
-    const char *name;                 /* in the table of routes; what of the path is a model is in the call */
-    bool post;                        /* else GET (and HEAD) */
-    bool open;                        /* needs no API key */
-    void (*body)(hone_http_call *);   /* before the first byte, once the headers are in; may set error */
-    void (*finish)(hone_http_call *); /* all of the body is there: answers, or sets `waiting` and answers later */
+    const char *name;               /* in the table of routes; what of the path is a model is in the call */
+    bool post;                      /* else GET (and HEAD) */
+    bool open;                      /* needs no API key */
+    void (*body)(hone_http_call *); /* before the first byte, once the headers are in; may set error */
+    /* all of the body is there: answers, or sets `waiting` and answers later */
+    void (*finish)(hone_http_call *);
 } hone_http_route;
 
 typedef struct { /* where bytes of the body go after its JSON */
@@ -60,13 +62,16 @@ struct hone_http_call {
     hone_http_part *part;
     int parts, at_part;
     size_t at_byte;
-    hone_serve_times times; /* of the request, when that went along with the answer */
-    bool picture_wanted;    /* /classify: the body is a picture's file */
+    hone_serve_times times;         /* of the request, when that went along with the answer */
+    bool raw;                       /* the body is kept as it came, whatever it is */
+    char *url;                      /* of what goes to a server behind a front, whole */
+    struct hone_front_job *forward; /* that, and its answer */
+    bool picture_wanted;            /* /classify: the body is a picture's file */
     hone_value *picture;
     /* the answer */
     struct MHD_Response *reply;
     int code;
-    char trace[64], verb[8], path[300];
+    char trace[56], parent[17], verb[8], path[300];
 };
 
 hone_server *hone_http_server(const hone_http_call *);
@@ -86,8 +91,13 @@ void hone_http_infer_reply(hone_http_call *); /* the request is done */
 void hone_http_infer_free(hone_http_call *);
 void hone_http_submit(hone_http_call *); /* c->request */
 /* http_data.c: JSON's numbers and texts to tensors and back */
-int hone_http_data_read(const json_t *data, hone_dtype, void *at, hone_value *texts, int64_t count, const char *name, hone_serve_error *);
+int hone_http_data_read(const json_t *data, hone_dtype, void *at, hone_value *texts, int64_t count,
+                        const char *name, hone_serve_error *);
 bool hone_http_data_write(const hone_value *, hone_http_text *);
+/* front_http.c */
+const hone_http_route *hone_front_find(hone_http_call *, const char *url, bool post, bool metrics);
+void hone_front_reply(hone_http_call *); /* the server behind has answered */
+void hone_front_forget(hone_http_call *);
 /* http_classify.c */
 void hone_http_classify_body(hone_http_call *);
 void hone_http_classify_finish(hone_http_call *);
@@ -96,4 +106,6 @@ void hone_http_classify_reply(hone_http_call *);
 void hone_http_page(hone_http_call *);
 void hone_http_status(hone_http_call *);
 bool hone_serve_metrics_write(hone_serve_core *, hone_http_text *);
+bool hone_serve_metrics_process(hone_http_text *); /* of this process, whatever it does */
+json_t *hone_serve_status_process(void);           /* the same for the status page */
 #endif

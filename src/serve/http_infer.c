@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   http_infer: an inference over HTTP: JSON, then raw tensors, which land where the model reads them as they come; and its answer, whose raw
-   tensors are sent from where the model wrote them. */
+   http_infer: an inference over HTTP: JSON, then raw tensors, which land where the model reads them as they
+   come; and its answer, whose raw tensors are sent from where the model wrote them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +19,18 @@ void hone_http_infer_body(hone_http_call *c) {
         char *end;
         const long long n = strtoll(header, &end, 10);
         if (!*header || *end || n < 0 || (c->length >= 0 && !c->unpack && n > c->length)) {
-            hone_serve_fail(&c->error, 400, "Inference-Header-Content-Length '%.40s' is not a number from 0 to the body's length", header);
+            hone_serve_fail(
+                &c->error, 400,
+                "Inference-Header-Content-Length '%.40s' is not a number from 0 to the body's length",
+                header);
             return;
         }
         c->json_bytes = n;
     }
     if ((c->json_bytes < 0 ? c->length : c->json_bytes) > o->max_json_bytes && !(c->json_bytes == 0))
-        hone_serve_fail(&c->error, 413, "JSON of %lld bytes; at most %lld are taken: send tensors as binary data",
-                        (long long)(c->json_bytes < 0 ? c->length : c->json_bytes), (long long)o->max_json_bytes);
+        hone_serve_fail(
+            &c->error, 413, "JSON of %lld bytes; at most %lld are taken: send tensors as binary data",
+            (long long)(c->json_bytes < 0 ? c->length : c->json_bytes), (long long)o->max_json_bytes);
     else if ((c->held = hone_serve_find(hone_http_core(c), c->model, c->version, &c->error)))
         c->request = hone_serve_request_create(c->held, &c->error);
     if (c->request) c->request->times.received = c->began;
@@ -55,11 +59,16 @@ static int add_part(hone_http_call *c, uint8_t *at, size_t bytes, hone_value *te
 /* In shared memory, where its parameters say so; false: they are wrong. */
 static bool place_of(hone_http_call *c, const json_t *parameters, const char *tensor, hone_serve_place *p) {
     const json_t *region = json_object_get(parameters, "shared_memory_region");
-    const int64_t offset = integer_of(parameters, "shared_memory_offset", 0), bytes = integer_of(parameters, "shared_memory_byte_size", -1);
+    const int64_t offset = integer_of(parameters, "shared_memory_offset", 0),
+                  bytes = integer_of(parameters, "shared_memory_byte_size", -1);
     *p = (hone_serve_place){0};
     if (!region) return true;
-    if (!json_is_string(region) || !json_string_length(region) || json_string_length(region) >= sizeof p->name || offset < 0 || bytes < 0)
-        return hone_serve_fail(&c->error, 400, "'%.100s': shared_memory_region is a name, and comes with shared_memory_byte_size", tensor),
+    if (!json_is_string(region) || !json_string_length(region) ||
+        json_string_length(region) >= sizeof p->name || offset < 0 || bytes < 0)
+        return hone_serve_fail(
+                   &c->error, 400,
+                   "'%.100s': shared_memory_region is a name, and comes with shared_memory_byte_size",
+                   tensor),
                false;
     strcpy(p->name, json_string_value(region));
     p->offset = (uint64_t)offset, p->bytes = (uint64_t)bytes;
@@ -72,39 +81,49 @@ static int placed_input(hone_http_call *c, const char *name, const char *type, c
     size_t bytes = 0;
     hone_value *texts = NULL;
     if (place->bytes > (uint64_t)hone_serve_options(hone_http_server(c))->max_body_bytes)
-        return hone_serve_fail(&c->error, 413, "input '%s': shared_memory_byte_size is larger than a request may be", name);
+        return hone_serve_fail(&c->error, 413,
+                               "input '%s': shared_memory_byte_size is larger than a request may be", name);
     const int k = text ? hone_serve_input_text(c->request, name, dims, rank, &texts, &c->error)
                        : hone_serve_input(c->request, name, type, dims, rank, &at, &bytes, &c->error);
     return k < 0 ? c->error.code
-                 : hone_serve_shared_input(hone_serve_shared_of(hone_http_core(c)), place, name, at, bytes, texts, &c->error);
+                 : hone_serve_shared_input(hone_serve_shared_of(hone_http_core(c)), place, name, at, bytes,
+                                           texts, &c->error);
 }
 static int one_input(hone_http_call *c, const json_t *input) {
     const json_t *data = json_object_get(input, "data"), *parameters = json_object_get(input, "parameters");
-    const char *name = json_string_value(json_object_get(input, "name")), *type = json_string_value(json_object_get(input, "datatype"));
-    const json_t *shape = json_object_get(input, "shape"), *size = json_object_get(parameters, "binary_data_size");
+    const char *name = json_string_value(json_object_get(input, "name")),
+               *type = json_string_value(json_object_get(input, "datatype"));
+    const json_t *shape = json_object_get(input, "shape"),
+                 *size = json_object_get(parameters, "binary_data_size");
     int64_t dims[RANK];
     int rank;
     void *at = NULL;
     size_t bytes = 0;
     hone_value *texts = NULL;
-    if (!name || !type || !shape) return hone_serve_fail(&c->error, 400, "an input wants 'name', 'shape' and 'datatype'");
+    if (!name || !type || !shape)
+        return hone_serve_fail(&c->error, 400, "an input wants 'name', 'shape' and 'datatype'");
     if (!dims_of(shape, dims, &rank))
-        return hone_serve_fail(&c->error, 400, "input '%s': shape is a list of at most %d whole numbers", name, RANK);
+        return hone_serve_fail(&c->error, 400, "input '%s': shape is a list of at most %d whole numbers",
+                               name, RANK);
     hone_serve_place place;
     if (!place_of(c, parameters, name, &place)) return c->error.code;
     if (*place.name) return placed_input(c, name, type, dims, rank, &place);
     if (size && (!json_is_integer(size) || json_integer_value(size) < 0))
         return hone_serve_fail(&c->error, 400, "input '%s': binary_data_size is no number of bytes", name);
-    if (!size == !data) return hone_serve_fail(&c->error, 400, "input '%s' wants either 'data' or the parameter 'binary_data_size'", name);
+    if (!size == !data)
+        return hone_serve_fail(&c->error, 400,
+                               "input '%s' wants either 'data' or the parameter 'binary_data_size'", name);
     const int64_t n = size ? json_integer_value(size) : 0;
     if (size && n > hone_serve_options(hone_http_server(c))->max_body_bytes)
         return hone_serve_fail(&c->error, 413, "input '%s': binary_data_size is too large", name);
     const bool text = !strcmp(type, "BYTES");
     int64_t count = 1; /* of hostile dims: only compared, before memory is asked for */
     for (int k = 0; k < rank; k++)
-        count = dims[k] <= 0 || count > INT64_MAX / 64 / dims[k] ? (dims[k] == 0 ? 0 : INT64_MAX / 64) : count * dims[k];
+        count = dims[k] <= 0 || count > INT64_MAX / 64 / dims[k] ? (dims[k] == 0 ? 0 : INT64_MAX / 64)
+                                                                 : count * dims[k];
     if (text && size && count > n / 4)
-        return hone_serve_fail(&c->error, 400, "input '%s': its shape has more elements than its bytes can hold", name);
+        return hone_serve_fail(&c->error, 400,
+                               "input '%s': its shape has more elements than its bytes can hold", name);
     if (!size && count > (int64_t)c->text.n)
         return hone_serve_fail(&c->error, 400, "input '%s': its shape has more elements than 'data'", name);
     const int k = text ? hone_serve_input_text(c->request, name, dims, rank, &texts, &c->error)
@@ -113,34 +132,51 @@ static int one_input(hone_http_call *c, const json_t *input) {
     if (data) return hone_http_data_read(data, hone_serve_type(type), at, texts, count, name, &c->error);
     if (text) {
         uint8_t *room = malloc((size_t)n + 1);
-        return room ? add_part(c, room, (size_t)n, texts) : hone_serve_fail(&c->error, 503, "no memory for input '%s'", name);
+        return room ? add_part(c, room, (size_t)n, texts)
+                    : hone_serve_fail(&c->error, 503, "no memory for input '%s'", name);
     }
     if ((size_t)n != bytes)
-        return hone_serve_fail(&c->error, 400, "input '%s': binary_data_size is %lld, and its shape and datatype have %zu bytes", name,
-                               (long long)n, bytes);
+        return hone_serve_fail(
+            &c->error, 400, "input '%s': binary_data_size is %lld, and its shape and datatype have %zu bytes",
+            name, (long long)n, bytes);
     return add_part(c, at, bytes, NULL);
 }
+static void sequence_of(hone_http_call *c, const json_t *parameters) {
+    const json_t *id = json_object_get(parameters, "sequence_id");
+    hone_serve_id *to = &c->request->id;
+    to->start = json_is_true(json_object_get(parameters, "sequence_start"));
+    to->end = json_is_true(json_object_get(parameters, "sequence_end"));
+    if (json_is_integer(id)) to->number = (uint64_t)json_integer_value(id);
+    else if (json_is_string(id) && json_string_length(id)) {
+        if (!(to->text = strdup(json_string_value(id)))) hone_serve_fail(&c->error, 503, "no memory");
+    } else if (id && !json_is_string(id))
+        hone_serve_fail(&c->error, 400, "sequence_id is to be a whole number or a text");
+}
 static int output_known(const hone_http_call *c, const char *name) { /* -1: there is none of that name */
-    const hone_model *m = hone_serve_version_model(c->held);
-    for (int k = 0; k < hone_model_outputs(m); k++)
-        if (!strcmp(hone_model_output(m, k)->name, name)) return k;
+    const hone_serve_version *m = c->held;
+    for (int k = 0; k < hone_serve_outputs(m); k++)
+        if (!strcmp(hone_serve_output_port(m, k)->name, name)) return k;
     return -1;
 }
 static void read_json(hone_http_call *c) {
     json_error_t where;
     c->parsed = true;
     c->document = json_loadb(c->text.at ? c->text.at : "", c->text.n, JSON_REJECT_DUPLICATES, &where);
-    const json_t *inputs = json_object_get(c->document, "inputs"), *outputs = json_object_get(c->document, "outputs"), *one;
+    const json_t *inputs = json_object_get(c->document, "inputs"),
+                 *outputs = json_object_get(c->document, "outputs"), *one;
     const json_t *parameters = json_object_get(c->document, "parameters");
     size_t k;
     if (!c->document)
-        hone_serve_fail(&c->error, 400, "the request is no JSON: %s (line %d, column %d)", where.text, where.line, where.column);
-    else if (!json_is_object(c->document)) hone_serve_fail(&c->error, 400, "the request is to be a JSON object");
+        hone_serve_fail(&c->error, 400, "the request is no JSON: %s (line %d, column %d)", where.text,
+                        where.line, where.column);
+    else if (!json_is_object(c->document))
+        hone_serve_fail(&c->error, 400, "the request is to be a JSON object");
     else if (!json_is_array(inputs) || json_array_size(inputs) > PARTS)
         hone_serve_fail(&c->error, 400, "the request wants 'inputs', a list of at most %d", PARTS);
     else if (outputs && (!json_is_array(outputs) || json_array_size(outputs) > PARTS))
         hone_serve_fail(&c->error, 400, "'outputs' is to be a list of at most %d", PARTS);
-    else if (!(c->part = calloc(json_array_size(inputs) + 1, sizeof *c->part))) hone_serve_fail(&c->error, 503, "no memory for a request");
+    else if (!(c->part = calloc(json_array_size(inputs) + 1, sizeof *c->part)))
+        hone_serve_fail(&c->error, 503, "no memory for a request");
     if (c->error.code) return;
     json_array_foreach(inputs, k, one) if (one_input(c, one)) return;
     json_array_foreach(outputs, k, one) {
@@ -148,17 +184,16 @@ static void read_json(hone_http_call *c) {
         if (!name) hone_serve_fail(&c->error, 400, "an output wants 'name'");
         else if (!place_of(c, json_object_get(one, "parameters"), name, &(hone_serve_place){0})) return;
         else if (output_known(c, name) < 0)
-            hone_serve_fail(&c->error, 400, "unexpected inference output '%.100s' for model '%s'", name, c->model);
+            hone_serve_fail(&c->error, 400, "unexpected inference output '%.100s' for model '%s'", name,
+                            c->model);
         if (c->error.code) return;
     }
     const json_t *id = json_object_get(c->document, "id");
     if (id && !json_is_string(id)) hone_serve_fail(&c->error, 400, "'id' is to be a text");
-    const int64_t priority = integer_of(parameters, "priority", 0), timeout = integer_of(parameters, "timeout", 0);
-    const json_t *sequence = json_object_get(parameters, "sequence_id");
+    const int64_t priority = integer_of(parameters, "priority", 0),
+                  timeout = integer_of(parameters, "timeout", 0);
     if (priority < 0 || timeout < 0) hone_serve_fail(&c->error, 400, "priority and timeout are 0 or more");
-    if (sequence && !(json_is_integer(sequence) && !json_integer_value(sequence)))
-        hone_serve_fail(&c->error, 400, "model '%s' takes no sequences: a request with sequence_id would be mistaken for a part of one",
-                        c->model);
+    if (!c->error.code) sequence_of(c, parameters);
     c->request->priority = (uint64_t)priority, c->request->timeout_us = (uint64_t)timeout;
     /* Parts without bytes are full before the first byte. */
     while (c->at_part < c->parts && !c->part[c->at_part].bytes && !c->part[c->at_part].texts) c->at_part++;
@@ -176,14 +211,17 @@ void hone_http_infer_take(hone_http_call *c, const char *bytes, size_t n) {
     const hone_server_options *o = hone_serve_options(hone_http_server(c));
     if (!c->request || json <= 0) { /* no place of its own: all of it is kept */
         if (c->text.n + n > (size_t)(json == 0 || c->picture_wanted ? o->max_body_bytes : o->max_json_bytes))
-            hone_serve_fail(&c->error, 413, "the body is larger than %lld bytes",
-                            (long long)(json == 0 || c->picture_wanted ? o->max_body_bytes : o->max_json_bytes));
-        else if (!hone_http_append(&c->text, bytes, n)) hone_serve_fail(&c->error, 503, "no memory for the body");
+            hone_serve_fail(
+                &c->error, 413, "the body is larger than %lld bytes",
+                (long long)(json == 0 || c->picture_wanted ? o->max_body_bytes : o->max_json_bytes));
+        else if (!hone_http_append(&c->text, bytes, n))
+            hone_serve_fail(&c->error, 503, "no memory for the body");
         return;
     }
     if (c->text.n < (size_t)json) {
         const size_t take = (size_t)json - c->text.n < n ? (size_t)json - c->text.n : n;
-        if (!hone_http_append(&c->text, bytes, take)) hone_serve_fail(&c->error, 503, "no memory for the body");
+        if (!hone_http_append(&c->text, bytes, take))
+            hone_serve_fail(&c->error, 503, "no memory for the body");
         bytes += take, n -= take;
     }
     if (c->text.n == (size_t)json && !c->parsed && !c->error.code) read_json(c);
@@ -201,21 +239,22 @@ void hone_http_infer_take(hone_http_call *c, const char *bytes, size_t n) {
 }
 /* A body that is one tensor and nothing else: its shape follows from its length. */
 static void read_raw(hone_http_call *c) {
-    const hone_model *m = hone_serve_version_model(c->held);
-    const hone_port *p = hone_model_input(m, 0);
+    const hone_serve_version *m = c->held;
+    const hone_port *p = hone_serve_input_port(m, 0);
     int64_t dims[RANK], rest = 1;
     int free_dim = -1;
     void *at;
     size_t bytes, each;
-    if (hone_model_inputs(m) != 1 || p->rank < 0 || p->rank > RANK) {
-        hone_serve_fail(&c->error, 400, "raw binary requests are for models with one input, and '%s' has %d", c->model,
-                        hone_model_inputs(m));
+    if (hone_serve_inputs(m) != 1 || p->rank < 0 || p->rank > RANK) {
+        hone_serve_fail(&c->error, 400, "raw binary requests are for models with one input, and '%s' has %d",
+                        c->model, hone_serve_inputs(m));
         return;
     }
     for (int k = 0; k < p->rank; k++) {
         dims[k] = p->dims[k] >= 0 ? p->dims[k] : 1;
         if (p->dims[k] < 0 && k > 0 && free_dim > 0)
-            hone_serve_fail(&c->error, 400, "a raw binary request leaves more than one dim open: %s", p->shape);
+            hone_serve_fail(&c->error, 400, "a raw binary request leaves more than one dim open: %s",
+                            p->shape);
         if (p->dims[k] < 0 && (k > 0 || p->rank == 1 || free_dim < 0)) free_dim = k;
     }
     if (c->error.code) return;
@@ -229,8 +268,11 @@ static void read_raw(hone_http_call *c) {
     for (int k = 0; k < p->rank; k++)
         if (k != free_dim) rest *= dims[k];
     if (free_dim >= 0) dims[free_dim] = rest > 0 ? (int64_t)(c->text.n / each) / rest : 0;
-    if (hone_serve_input(c->request, p->name, hone_serve_type_name(p->dtype), dims, p->rank, &at, &bytes, &c->error) < 0) return;
-    if (bytes != c->text.n) hone_serve_fail(&c->error, 400, "the body has %zu bytes, which %s cannot be", c->text.n, p->shape);
+    if (hone_serve_input(c->request, p->name, hone_serve_type_name(p->dtype), dims, p->rank, &at, &bytes,
+                         &c->error) < 0)
+        return;
+    if (bytes != c->text.n)
+        hone_serve_fail(&c->error, 400, "the body has %zu bytes, which %s cannot be", c->text.n, p->shape);
     else if (bytes) memcpy(at, c->text.at, bytes);
 }
 
@@ -245,13 +287,15 @@ void hone_http_submit(hone_http_call *c) {
 void hone_http_infer_finish(hone_http_call *c) {
     if (c->json_bytes == 0) read_raw(c);
     else if (!c->parsed) {
-        if (c->json_bytes > 0 && c->text.n < (size_t)c->json_bytes) hone_serve_fail(&c->error, 400, "the body ends within its JSON");
+        if (c->json_bytes > 0 && c->text.n < (size_t)c->json_bytes)
+            hone_serve_fail(&c->error, 400, "the body ends within its JSON");
         else read_json(c);
     }
     if (!c->error.code && c->at_part < c->parts) {
         while (c->at_part < c->parts && c->at_byte == c->part[c->at_part].bytes) part_full(c);
         if (!c->error.code && c->at_part < c->parts)
-            hone_serve_fail(&c->error, 400, "the body ends within input %d of %d with binary data", c->at_part + 1, c->parts);
+            hone_serve_fail(&c->error, 400, "the body ends within input %d of %d with binary data",
+                            c->at_part + 1, c->parts);
     }
     if (!c->error.code) hone_http_submit(c);
 }
@@ -286,50 +330,58 @@ static void reply_free(void *arg) {
     free(r->head.at), free(r->output), free(r);
 }
 static bool chosen(hone_http_call *c, reply *r) {
-    const hone_model *m = hone_serve_version_model(c->held);
+    const hone_serve_version *m = c->held;
     const json_t *outputs = json_object_get(c->document, "outputs"), *one;
-    const bool binary = !c->json_bytes || json_is_true(json_object_get(json_object_get(c->document, "parameters"), "binary_data_output"));
-    const int all = hone_model_outputs(m);
+    const bool binary =
+        !c->json_bytes ||
+        json_is_true(json_object_get(json_object_get(c->document, "parameters"), "binary_data_output"));
+    const int all = hone_serve_outputs(m);
     size_t k;
     r->output = calloc((size_t)all + json_array_size(outputs) + 1, sizeof *r->output);
     if (!r->output) return false;
     if (!json_array_size(outputs))
         for (int o = 0; o < all; o++) {
-            const hone_port *p = hone_model_output(m, o);
+            const hone_port *p = hone_serve_output_port(m, o);
             if (p->kind == HONE_VALUE_TENSOR && hone_serve_type_name(p->dtype))
                 r->output[r->outputs++] = (reply_output){.output = o, .binary = binary};
         }
     json_array_foreach(outputs, k, one) {
-        const json_t *parameters = json_object_get(one, "parameters"), *own = json_object_get(parameters, "binary_data");
+        const json_t *parameters = json_object_get(one, "parameters"),
+                     *own = json_object_get(parameters, "binary_data");
         const int64_t classes = integer_of(parameters, "classification", 0);
-        r->output[r->outputs++] = (reply_output){.output = output_known(c, json_string_value(json_object_get(one, "name"))),
-                                                 .binary = own ? json_is_true(own) : binary,
-                                                 .classes = classes < 0 || classes > 100000 ? 100000 : (int)classes};
-        (void)place_of(c, parameters, "output", &r->output[r->outputs - 1].place); /* read_json has looked at it */
+        r->output[r->outputs++] =
+            (reply_output){.output = output_known(c, json_string_value(json_object_get(one, "name"))),
+                           .binary = own ? json_is_true(own) : binary,
+                           .classes = classes < 0 || classes > 100000 ? 100000 : (int)classes};
+        /* read_json has looked at it */
+        (void)place_of(c, parameters, "output", &r->output[r->outputs - 1].place);
     }
     return true;
 }
 static bool one_output(hone_http_call *c, reply *r, reply_output *o) {
-    const hone_port *p = hone_model_output(hone_serve_version_model(c->held), o->output);
+    const hone_port *p = hone_serve_output_port(c->held, o->output);
     hone_http_text *t = &r->head;
     o->value = r->request->out[o->output];
-    if (!o->value || hone_value_kind_of(o->value) != HONE_VALUE_TENSOR || !hone_serve_type_name(hone_value_dtype(o->value))) {
-        hone_serve_fail(&c->error, 501, "output '%s' is %s, which the protocol has no form for", p->name, p->shape);
+    if (!o->value || hone_value_kind_of(o->value) != HONE_VALUE_TENSOR ||
+        !hone_serve_type_name(hone_value_dtype(o->value))) {
+        hone_serve_fail(&c->error, 501, "output '%s' is %s, which the protocol has no form for", p->name,
+                        p->shape);
         return false;
     }
     if (o->classes) {
         hone_value *classes = NULL;
-        if (hone_serve_classes(c->held, o->value, o->classes, &classes, &c->error)) return hone_value_free(classes), false;
+        if (hone_serve_classes(c->held, o->value, o->classes, &classes, &c->error))
+            return hone_value_free(classes), false;
         o->value = classes, o->ours = true;
     }
     const hone_dtype d = hone_value_dtype(o->value);
     uint64_t taken = 0;
-    if (*o->place.name &&
-        hone_serve_shared_output(hone_serve_shared_of(hone_http_core(c)), &o->place, p->name, o->value, &taken, &c->error))
+    if (*o->place.name && hone_serve_shared_output(hone_serve_shared_of(hone_http_core(c)), &o->place,
+                                                   p->name, o->value, &taken, &c->error))
         return false;
     if (!*o->place.name && (d == HONE_DTYPE_F16 || d == HONE_DTYPE_BF16) && !o->binary) {
-        hone_serve_fail(&c->error, 400, "output '%s' is %s, which has no form in JSON; ask for binary data", p->name,
-                        hone_serve_type_name(d));
+        hone_serve_fail(&c->error, 400, "output '%s' is %s, which has no form in JSON; ask for binary data",
+                        p->name, hone_serve_type_name(d));
         return false;
     }
     bool good = hone_http_append(t, "{\"name\":", 8) && hone_http_quoted(t, p->name) &&
@@ -339,11 +391,14 @@ static bool one_output(hone_http_call *c, reply *r, reply_output *o) {
     good = good && hone_http_append(t, "],", 2);
     if (*o->place.name) {
         o->binary = false;
-        return good && hone_http_printf(t, "\"parameters\":{\"shared_memory_region\":") && hone_http_quoted(t, o->place.name) &&
-               hone_http_printf(t, ",\"shared_memory_offset\":%llu,\"shared_memory_byte_size\":%llu}}", (unsigned long long)o->place.offset,
-                                (unsigned long long)taken);
+        return good && hone_http_printf(t, "\"parameters\":{\"shared_memory_region\":") &&
+               hone_http_quoted(t, o->place.name) &&
+               hone_http_printf(t, ",\"shared_memory_offset\":%llu,\"shared_memory_byte_size\":%llu}}",
+                                (unsigned long long)o->place.offset, (unsigned long long)taken);
     }
-    if (!o->binary) return good && hone_http_append(t, "\"data\":", 7) && hone_http_data_write(o->value, t) && hone_http_append(t, "}", 1);
+    if (!o->binary)
+        return good && hone_http_append(t, "\"data\":", 7) && hone_http_data_write(o->value, t) &&
+               hone_http_append(t, "}", 1);
     if (d == HONE_DTYPE_STRING) {
         o->bytes = hone_serve_text_packed(o->value);
         if (!(o->packed = malloc(o->bytes + 1))) return false;
@@ -363,13 +418,15 @@ static void send_pieces(hone_http_call *c, reply *r) {
         hone_serve_fail(&c->error, 503, "no memory for an answer");
         return;
     }
-    if (all < ONE_PIECE || (accepted && (strstr(accepted, "gzip") || strstr(accepted, "deflate")))) { /* one write; or to be compressed */
+    /* one write; or to be compressed */
+    if (all < ONE_PIECE || (accepted && (strstr(accepted, "gzip") || strstr(accepted, "deflate")))) {
         hone_http_text t = {0};
         bool good = hone_http_append(&t, r->head.at, head);
         for (int k = 0; good && k < r->outputs; k++)
             if (r->output[k].binary)
-                good = hone_http_append(&t, r->output[k].packed ? r->output[k].packed : hone_value_data(r->output[k].value),
-                                        r->output[k].bytes);
+                good = hone_http_append(
+                    &t, r->output[k].packed ? r->output[k].packed : hone_value_data(r->output[k].value),
+                    r->output[k].bytes);
         if (good) hone_http_answer(c, 200, all > head ? "application/octet-stream" : "application/json", &t);
         free(t.at);
         reply_free(r);
@@ -382,8 +439,9 @@ static void send_pieces(hone_http_call *c, reply *r) {
         pieces[n++] = (struct MHD_IoVec){r->head.at, head};
         for (int k = 0; k < r->outputs; k++)
             if (r->output[k].binary && r->output[k].bytes)
-                pieces[n++] =
-                    (struct MHD_IoVec){r->output[k].packed ? r->output[k].packed : hone_value_data(r->output[k].value), r->output[k].bytes};
+                pieces[n++] = (struct MHD_IoVec){r->output[k].packed ? r->output[k].packed
+                                                                     : hone_value_data(r->output[k].value),
+                                                 r->output[k].bytes};
         c->code = 200, c->out = all;
         c->reply = MHD_create_response_from_iovec(pieces, n, reply_free, r);
         if (!c->reply) reply_free(r);
@@ -392,7 +450,8 @@ static void send_pieces(hone_http_call *c, reply *r) {
     free(pieces);
     char text[32];
     snprintf(text, sizeof text, "%zu", head);
-    if (c->reply && all > head) (void)MHD_add_response_header(c->reply, "Inference-Header-Content-Length", text);
+    if (c->reply && all > head)
+        (void)MHD_add_response_header(c->reply, "Inference-Header-Content-Length", text);
 }
 void hone_http_infer_reply(hone_http_call *c) {
     if (c->request->error.code) {
@@ -415,10 +474,14 @@ void hone_http_infer_reply(hone_http_call *c) {
     r->request = c->request, c->request = NULL; /* its values live until they were sent */
     bool good = hone_http_append(&r->head, "{", 1);
     if (id && *id)
-        good = good && hone_http_append(&r->head, "\"id\":", 5) && hone_http_quoted(&r->head, id) && hone_http_append(&r->head, ",", 1);
-    good = good && hone_http_append(&r->head, "\"model_name\":", 13) && hone_http_quoted(&r->head, c->model) &&
-           hone_http_printf(&r->head, ",\"model_version\":\"%lld\",\"outputs\":[", (long long)hone_serve_version_number(c->held));
-    for (int k = 0; good && k < r->outputs; k++) good = (!k || hone_http_append(&r->head, ",", 1)) && one_output(c, r, &r->output[k]);
+        good = good && hone_http_append(&r->head, "\"id\":", 5) && hone_http_quoted(&r->head, id) &&
+               hone_http_append(&r->head, ",", 1);
+    good = good && hone_http_append(&r->head, "\"model_name\":", 13) &&
+           hone_http_quoted(&r->head, c->model) &&
+           hone_http_printf(&r->head, ",\"model_version\":\"%lld\",\"outputs\":[",
+                            (long long)hone_serve_version_number(c->held));
+    for (int k = 0; good && k < r->outputs; k++)
+        good = (!k || hone_http_append(&r->head, ",", 1)) && one_output(c, r, &r->output[k]);
     good = good && hone_http_append(&r->head, "]}", 2);
     if (good) {
         send_pieces(c, r);

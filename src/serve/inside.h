@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    inside: the structs of the core, for its own files; protocols see core.h.
 
-   Locks, outermost first: core->lock (the table of models), version->lock (its queue and counts). Nothing is called back with either held. */
+   Locks, outermost first: core->lock (the table of models), version->lock (its queue and counts). Nothing is
+   called back with either held. */
 #ifndef HONE_SERVE_INSIDE_H
 #define HONE_SERVE_INSIDE_H
 #include "serve/core.h"
@@ -15,7 +16,9 @@ typedef struct {                   /* how a version is run: measured, or as its 
     uint64_t ns[HONE_SERVE_SIZES]; /* that a run of each took; 0: not measured */
     int n_sizes;
     uint64_t delay_ns; /* that a request waits for others */
+    uint64_t alone_ns; /* of a run on one thread; 0: it could not be tried */
     int instances, threads;
+    bool kept;           /* found in the file of what was measured before */
     int queue;           /* requests that may wait */
     bool quick;          /* a run is short beside handing it to another thread */
     uint64_t timeout_us; /* in the queue; 0: none */
@@ -23,6 +26,9 @@ typedef struct {                   /* how a version is run: measured, or as its 
     const char *why; /* why requests are not joined; NULL: they are */
 } hone_serve_way;
 
+typedef struct { /* of a rehearsal */
+    double rows_a_second, p95_ns;
+} hone_serve_figures;
 typedef struct {
     uint64_t count, ns;
 } hone_serve_span;
@@ -38,9 +44,12 @@ typedef struct {
     uint64_t load_ns;
 } hone_serve_counts;
 
+typedef struct hone_serve_ensemble hone_serve_ensemble;
+typedef struct hone_serve_sequences hone_serve_sequences;
 typedef struct { /* one place to run: a session, and a thread that serves the queue */
     hone_serve_version *version;
     hone_session *session;
+    hone_value **given; /* of a model with sequences: all inputs, then all outputs, of a run */
     pthread_t thread;
     bool started, busy;
     void **gather; /* memory for batches, one an input */
@@ -57,8 +66,12 @@ struct hone_serve_version {
     json_t *config; /* as the folder has it: config.pbtxt or hone.json, as JSON; an empty object: neither */
     char **labels;
     int n_labels;
+    hone_port *port; /* as clients see them: inputs, then outputs */
     int inputs, outputs;
+    hone_serve_ensemble *ensemble;   /* NULL: a model; then `model` is there */
+    hone_serve_sequences *sequences; /* NULL: requests have no past */
     hone_serve_way way;
+    char *why; /* way.why, where it is ours */
     pthread_mutex_t lock;
     pthread_cond_t more;
     hone_serve_request *first, *last; /* waiting, by priority, then as they came */
@@ -70,7 +83,12 @@ struct hone_serve_version {
     hone_serve_version *next; /* among those to be ended */
 };
 
-typedef enum { HONE_SERVE_UNAVAILABLE, HONE_SERVE_LOADING, HONE_SERVE_UNLOADING, HONE_SERVE_LOADED } hone_serve_state;
+typedef enum {
+    HONE_SERVE_UNAVAILABLE,
+    HONE_SERVE_LOADING,
+    HONE_SERVE_UNLOADING,
+    HONE_SERVE_LOADED
+} hone_serve_state;
 typedef struct {
     int64_t number, stamp;
     hone_serve_state state;
@@ -84,13 +102,15 @@ typedef struct {
     int n_slots;
     bool wanted;    /* loaded, or to be: 0 after unload, until load */
     bool seen;      /* by the scan that is under way */
+    json_t *graph;  /* the config of an ensemble, as last read; NULL: it is none */
+    int round;      /* of ensembles: when it was last looked at; < 0: that is under way */
     json_t *config; /* given with load; NULL: the folder's */
     int64_t stamp;  /* of the folder's config */
 } hone_serve_entry;
 
 typedef struct hone_serve_task {
     char *name, *config;
-    bool load;
+    bool load, members;
     hone_serve_loaded *done;
     void *arg;
     struct hone_serve_task *next;
@@ -112,6 +132,7 @@ struct hone_serve_core {
     pthread_cond_t kept_more;
     hone_serve_task *task, **last_task;
     hone_serve_version *dead;
+    int round;          /* of looking at ensembles */
     bool go, quit;      /* it may begin to load; it is to end */
     int wake[2], watch; /* a pipe that wakes the keeper; inotify, or -1 */
     uint64_t began_ns;
@@ -131,20 +152,61 @@ void hone_serve_do(hone_serve_core *, hone_serve_task *);
 void hone_serve_entry_empty(hone_serve_core *, hone_serve_entry *, const char *reason);
 bool hone_serve_watch_begin(hone_serve_core *);
 /* version.c */
-hone_serve_version *hone_serve_version_load(hone_serve_core *, const char *name, int64_t number, const char *path, json_t *config,
-                                            const char *folder, hone_serve_error *);
+hone_serve_version *hone_serve_version_load(hone_serve_core *, const char *name, int64_t number,
+                                            const char *path, json_t *config, const char *folder,
+                                            hone_serve_error *);
+/* of an ensemble; `member`: one a step, held meanwhile */
+hone_serve_version *hone_serve_version_of_members(hone_serve_core *, const char *name, int64_t number,
+                                                  json_t *config, const char *folder,
+                                                  hone_serve_version *const *member, hone_serve_error *);
 void hone_serve_version_end(hone_serve_version *); /* nobody holds it */
 /* measure.c: fills version->way, and the sessions that it will run with */
 int hone_serve_measure(hone_serve_version *, hone_serve_error *);
+/* learned.c: what was measured, kept. `told`: of the config. False: nothing is kept, or it is not there */
+bool hone_serve_learned_key(const hone_serve_version *, const hone_serve_way *told, char key[17]);
+bool hone_serve_learned_find(hone_serve_version *, const char *key);
+void hone_serve_learned_keep(const hone_serve_version *, const char *key);
+/* rehearse.c: `in`, one row, of so many askers, for a moment, while the version's threads run */
+bool hone_serve_rehearse(hone_serve_version *, hone_value *const *in, int askers, hone_serve_figures *out);
 /* run.c */
 int hone_serve_run_start(hone_serve_version *, hone_serve_error *);
 void hone_serve_run_stop(hone_serve_version *);
-void hone_serve_counted(hone_serve_version *, const hone_serve_request *);
+void hone_serve_counted(hone_serve_version *, const hone_serve_request *); /* one that others ran */
+void hone_serve_answer(hone_serve_core *, hone_serve_request *);           /* a list; outside of all locks */
 int hone_serve_bucket(uint64_t ns);
 uint64_t hone_serve_bucket_ns(int); /* its upper end */
+/* request.c: an input that is a value already, which is shared. The value outlives the request. */
+int hone_serve_input_value(hone_serve_request *, int k, hone_value *, hone_serve_error *);
+/* ensemble.c: the graph, checked */
+enum { HONE_SERVE_STEPS = 256, HONE_SERVE_TENSORS = 4096 };
+bool hone_serve_is_ensemble(const json_t *config);
+json_t *hone_serve_steps(const json_t *config); /* borrowed */
+hone_serve_ensemble *hone_serve_ensemble_read(const char *name, const json_t *config, hone_serve_error *);
+/* holds the members, and fills version->port */
+int hone_serve_ensemble_bind(hone_serve_version *, hone_serve_version *const *member, hone_serve_error *);
+void hone_serve_ensemble_free(hone_serve_ensemble *);
+bool hone_serve_ensemble_stateful(const hone_serve_ensemble *);
+/* ensemble_run.c */
+void hone_serve_ensemble_submit(hone_serve_request *);
+/* sequence.c. All but _read and _free with the version's lock held. */
+int hone_serve_sequences_read(hone_serve_version *, const char *folder, hone_serve_error *);
+void hone_serve_sequences_free(hone_serve_sequences *);
+hone_value *hone_serve_sequences_made(const hone_serve_version *, int input); /* borrowed; NULL: a client's */
+int hone_serve_sequences_count(const hone_serve_version *);
+int hone_serve_sequence_enter(hone_serve_request *); /* finds or begins its sequence; 0, or the error */
+bool hone_serve_sequence_free_now(const hone_serve_request *); /* it can be run now */
+void hone_serve_sequence_take(hone_serve_request *);           /* … and is about to be */
+/* it was run, or (ran false) never will be */
+void hone_serve_sequence_leave(hone_serve_request *, bool ran);
+/* ends those that were idle for too long; when to look again, or 0 */
+uint64_t hone_serve_sequences_sweep(hone_serve_version *, uint64_t now);
+/* without the lock: the run itself */
+hone_status hone_serve_sequence_run(hone_serve_instance *, hone_serve_request *);
 /* config.c */
+int hone_serve_config_lengthen(json_t *, const char *path, hone_serve_error *);
 json_t *hone_serve_config_read(const char *folder, hone_serve_error *);
 json_t *hone_serve_pbtxt(const char *text, size_t bytes, hone_serve_error *);
 int hone_serve_config_way(const hone_serve_version *, hone_serve_way *, hone_serve_error *);
-int64_t hone_serve_config_int(const json_t *, const char *path, int64_t otherwise); /* "a.b.c"; a list's first counts */
+/* "a.b.c"; a list's first counts */
+int64_t hone_serve_config_int(const json_t *, const char *path, int64_t otherwise);
 #endif

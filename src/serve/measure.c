@@ -1,23 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0
-   measure: how a version is run, found by running it: whether rows of the first dim are independent (then requests may be joined), which sizes
-   of batch pay, how many sessions with how many threads. A config's word goes before a measurement; it is only checked. */
+   measure: how a version is run, found by running it: whether rows of the first dim are independent (then
+   requests may be joined), which sizes of batch pay, how many sessions with how many threads, how long to
+   wait for others. A config's word goes before a measurement; it is only checked. What was found is kept
+   (learned.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "hone/tools.h"
 #include "serve/inside.h"
 
 enum { FREE_DIM = 8, MOST_BATCH = 32, RUNS = 3 };
-static const uint64_t PATIENCE_NS = 700000000, LEAST_NS = 4000000, QUICK_NS = 250000;
+static const uint64_t PATIENCE_NS = 700000000, LEAST_NS = 4000000, QUICK_NS = 250000, SLOW_NS = 300000000;
 static const double PAYS = 0.95; /* of the time a row took in a smaller batch */
+static const double CALM = 0.9;  /* of the time, a thread that runs is on a core */
 
 /* ---- inputs made up ---- */
 
-static bool make_input(const hone_port *p, int64_t rows, unsigned seed, hone_value **out) {
+/* A dim that the model leaves free, as its config has it; -1: it says nothing. */
+static int64_t dim_said(const hone_serve_version *v, const hone_port *p, int k) {
+    const json_t *list = json_object_get(v->config, "input"), *one;
+    size_t at;
+    json_array_foreach(list, at, one) {
+        const char *name = json_string_value(json_object_get(one, "name"));
+        const json_t *dims = json_object_get(one, "dims");
+        const int skip = p->rank - (int)json_array_size(dims);
+        if (!name || strcmp(name, p->name) != 0 || skip < 0 || skip > 1 || k < skip) continue;
+        const json_int_t d = json_integer_value(json_array_get(dims, (size_t)(k - skip)));
+        return d > 0 && d < 1 << 20 ? d : -1;
+    }
+    return -1;
+}
+static bool make_input(const hone_serve_version *v, const hone_port *p, int64_t rows, unsigned seed,
+                       hone_value **out) {
     int64_t dims[16];
     if (p->rank < 0 || p->rank > 16 || p->kind != HONE_VALUE_TENSOR) return false;
-    for (int k = 0; k < p->rank; k++) dims[k] = p->dims[k] >= 0 ? p->dims[k] : k || rows < 1 ? FREE_DIM : rows;
+    for (int k = 0; k < p->rank; k++) {
+        const int64_t said = dim_said(v, p, k);
+        dims[k] = p->dims[k] >= 0 ? p->dims[k] : said > 0 ? said : k || rows < 1 ? FREE_DIM : rows;
+    }
     if (hone_tensor_create(p->dtype, dims, p->rank, out)) return false;
     const int64_t n = hone_value_elements(*out);
     void *at = hone_value_data(*out);
@@ -29,7 +51,8 @@ static bool make_input(const hone_port *p, int64_t rows, unsigned seed, hone_val
         case HONE_DTYPE_F64: ((double *)at)[k] = x; break;
         case HONE_DTYPE_U8: ((uint8_t *)at)[k] = (uint8_t)(seed >> 24); break;
         case HONE_DTYPE_BOOL: ((uint8_t *)at)[k] = 1; break;
-        case HONE_DTYPE_I64: ((int64_t *)at)[k] = 1 + (seed >> 28 & 1); break; /* a token that every vocabulary has */
+        /* a token that every vocabulary has */
+        case HONE_DTYPE_I64: ((int64_t *)at)[k] = 1 + (seed >> 28 & 1); break;
         case HONE_DTYPE_I32: ((int32_t *)at)[k] = 1 + (int32_t)(seed >> 28 & 1); break;
         default: break; /* zeros */
         }
@@ -46,15 +69,21 @@ static void trial_end(trial *t) {
     *t = (trial){0};
 }
 static bool trial_begin(const hone_serve_version *v, int64_t rows, unsigned seed, trial *t) {
-    *t = (trial){.inputs = v->inputs, .outputs = v->outputs};
-    if (!(t->in = calloc((size_t)(v->inputs + v->outputs) + 1, sizeof *t->in))) return false;
-    t->out = t->in + v->inputs;
-    for (int k = 0; k < v->inputs; k++)
-        if (!make_input(hone_model_input(v->model, k), rows, seed + (unsigned)k, &t->in[k])) {
+    *t = (trial){.inputs = hone_model_inputs(v->model), .outputs = hone_model_outputs(v->model)};
+    if (!(t->in = calloc((size_t)(t->inputs + t->outputs) + 1, sizeof *t->in))) return false;
+    t->out = t->in + t->inputs;
+    for (int k = 0; k < t->inputs; k++)
+        if (!(t->in[k] = hone_value_share(hone_serve_sequences_made(v, k))) &&
+            !make_input(v, hone_model_input(v->model, k), rows, seed + (unsigned)k, &t->in[k])) {
             trial_end(t);
             return false;
         }
     return true;
+}
+static uint64_t worked(void) { /* ns of this thread on a core */
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 /* The best of a few runs; 0: it cannot be run with made up inputs. */
 static uint64_t time_runs(const hone_serve_version *v, hone_session *s, int64_t rows) {
@@ -76,10 +105,12 @@ static uint64_t time_runs(const hone_serve_version *v, hone_session *s, int64_t 
 /* ---- may requests be joined? ---- */
 
 static const char *cannot_join(const hone_serve_version *v) {
+    if (v->sequences) return "requests of sequences run one by one";
     if (!v->inputs) return "the model has no inputs";
     for (int k = 0; k < v->inputs + v->outputs; k++) {
-        const hone_port *p = k < v->inputs ? hone_model_input(v->model, k) : hone_model_output(v->model, k - v->inputs);
-        if (p->kind != HONE_VALUE_TENSOR || !hone_serve_type_bytes(p->dtype)) return "not all inputs and outputs are tensors of numbers";
+        const hone_port *p = &v->port[k];
+        if (p->kind != HONE_VALUE_TENSOR || !hone_serve_type_bytes(p->dtype))
+            return "not all inputs and outputs are tensors of numbers";
         if (k < v->inputs ? p->rank < 1 || p->dims[0] >= 0 : p->rank == 0 || (p->rank > 0 && p->dims[0] >= 0))
             return "the first dim is not free in all inputs and outputs";
     }
@@ -91,11 +122,14 @@ static bool same_rows(hone_value *both, hone_value *one, int64_t at) {
     hone_value *row = NULL;
     hone_difference d;
     const int rank = hone_value_rank(both);
-    if (rank < 1 || hone_value_rank(one) != rank || hone_value_dims(both)[0] != 2 || hone_value_dims(one)[0] != 1) return false;
+    if (rank < 1 || hone_value_rank(one) != rank || hone_value_dims(both)[0] != 2 ||
+        hone_value_dims(one)[0] != 1)
+        return false;
     memcpy(dims, hone_value_dims(both), sizeof *dims * (size_t)rank);
     dims[0] = 1;
     const char *data = hone_value_data(both);
-    if (hone_tensor_borrow(hone_value_dtype(both), dims, rank, data ? data + (size_t)at * hone_value_bytes(both) / 2 : NULL, &row))
+    if (hone_tensor_borrow(hone_value_dtype(both), dims, rank,
+                           data ? data + (size_t)at * hone_value_bytes(both) / 2 : NULL, &row))
         return false;
     double largest = 0;
     for (int64_t k = 0, n = hone_value_elements(one); k < n; k++) {
@@ -118,11 +152,13 @@ static const char *not_independent(const hone_serve_version *v, hone_session *s)
         for (int k = 0; !why && k < v->inputs; k++) {
             const size_t n = hone_value_bytes(one[r].in[k]);
             if (hone_value_bytes(both.in[k]) != 2 * n) why = "a row of two is not half of them";
-            else if (n) memcpy(hone_value_data(one[r].in[k]), (char *)hone_value_data(both.in[k]) + (size_t)r * n, n);
+            else if (n)
+                memcpy(hone_value_data(one[r].in[k]), (char *)hone_value_data(both.in[k]) + (size_t)r * n, n);
         }
         if (!why && hone_session_run(s, one[r].in, one[r].out)) why = "a batch of one cannot be run";
         for (int k = 0; !why && k < v->outputs; k++)
-            if (!same_rows(both.out[k], one[r].out[k], r)) why = "rows of the first dim are not independent of each other";
+            if (!same_rows(both.out[k], one[r].out[k], r))
+                why = "rows of the first dim are not independent of each other";
     }
     trial_end(&both), trial_end(&one[0]), trial_end(&one[1]);
     return why;
@@ -135,9 +171,20 @@ static int session(hone_serve_version *v, int threads, hone_session **out, hone_
     hone_options_default(&o);
     o.threads = threads, o.limit_ms = v->core->o.run_ms;
     const char *p = v->core->o.precision;
-    if (p) o.precision = !strcmp(p, "bf16") ? HONE_DTYPE_BF16 : !strcmp(p, "f16") ? HONE_DTYPE_F16 : HONE_DTYPE_F32;
+    if (p)
+        o.precision = !strcmp(p, "bf16")   ? HONE_DTYPE_BF16
+                      : !strcmp(p, "f16")  ? HONE_DTYPE_F16
+                      : !strcmp(p, "tf32") ? HONE_PRECISION_TF32
+                                           : HONE_DTYPE_F32;
     const hone_status s = hone_session_create(v->model, &o, out);
     return s ? hone_serve_failed(e, s, hone_error()) : 0;
+}
+static void told_sizes(hone_serve_version *v, hone_session *s, const hone_serve_way *told) {
+    hone_serve_way *w = &v->way;
+    for (int k = 0; k < told->n_sizes && w->n_sizes < HONE_SERVE_SIZES; k++)
+        if (told->sizes[k] > w->sizes[w->n_sizes - 1])
+            w->sizes[w->n_sizes] = told->sizes[k], w->ns[w->n_sizes++] = time_runs(v, s, told->sizes[k]);
+    w->max_batch = w->sizes[w->n_sizes - 1];
 }
 static void find_sizes(hone_serve_version *v, hone_session *s, int most) {
     hone_serve_way *w = &v->way;
@@ -157,13 +204,109 @@ static void find_sizes(hone_serve_version *v, hone_session *s, int most) {
     w->max_batch = w->sizes[w->n_sizes - 1];
     if (w->max_batch == 1) w->max_batch = 0, w->why = "larger batches are not faster here";
 }
+/* Sessions for all instances, and their plans, before the first request. */
+static int stage(hone_serve_version *v, hone_serve_error *e) {
+    const hone_serve_way *w = &v->way;
+    v->instance = calloc((size_t)w->instances, sizeof *v->instance);
+    if (!v->instance) return hone_serve_fail(e, 503, "no memory for model '%s'", v->name);
+    for (; v->n_instances < w->instances; v->n_instances++) {
+        if (session(v, w->threads, &v->instance[v->n_instances].session, e)) return e->code;
+        for (int k = 0; k < w->n_sizes && w->alone_ns; k++) {
+            trial t;
+            if (trial_begin(v, w->sizes[k], 1, &t))
+                (void)hone_session_run(v->instance[v->n_instances].session, t.in, t.out), trial_end(&t);
+        }
+    }
+    return 0;
+}
+/* Is the first better than the second? A goal that is kept goes before any throughput; more of that has to be
+   clear, as other work on the machine is in both figures. */
+static bool better(const hone_serve_core *c, const hone_serve_figures *a, const hone_serve_figures *b) {
+    const double goal = (double)c->latency_goal_ns;
+    if (goal > 0 && (a->p95_ns <= goal) != (b->p95_ns <= goal)) return a->p95_ns <= goal;
+    if (goal > 0 && a->p95_ns > goal) return a->p95_ns < PAYS * b->p95_ns;
+    return a->rows_a_second * PAYS > b->rows_a_second;
+}
+/* The way as it is, under load, and with other delays; the best stays in v->way. */
+static bool rehearse(hone_serve_version *v, bool delays, hone_serve_figures *best) {
+    hone_serve_way *w = &v->way;
+    hone_serve_error e = {0};
+    const int cores = v->core->cores, most = w->max_batch > cores ? w->max_batch : cores;
+    const uint64_t delay[] = {w->delay_ns, w->ns[0] / 8, w->ns[0] / 2};
+    uint64_t keep = w->delay_ns;
+    trial t;
+    bool good = trial_begin(v, 1, 1, &t);
+    good = good && !stage(v, &e) && !hone_serve_run_start(v, &e);
+    for (int k = 0; good && k < (delays && w->max_batch > 1 ? 3 : 1); k++) {
+        hone_serve_figures f;
+        pthread_mutex_lock(&v->lock);
+        w->delay_ns = delay[k];
+        pthread_mutex_unlock(&v->lock);
+        good = hone_serve_rehearse(v, t.in, v->core->latency_goal_ns ? 2 * cores : 2 * most, &f);
+        if (good && (!k || better(v->core, &f, best))) *best = f, keep = delay[k];
+    }
+    hone_serve_run_stop(v);
+    v->closing = false, w->delay_ns = keep;
+    trial_end(&t);
+    return good;
+}
+/* Instances and threads: as many instances of one thread as there are cores, one of all, or between. */
+static void choose(hone_serve_version *v, const hone_serve_way *told, bool joined) {
+    const int cores = v->core->cores;
+    const hone_serve_way first = v->way;
+    const struct {
+        int instances, threads;
+    } others[] = {{cores, 1}, {1, cores}, {cores / 2, 2}, {2, cores / 2}};
+    const bool free_choice = !told->instances && !told->threads && cores > 1, delays = !told->delay_ns;
+    hone_serve_figures best, now;
+    if (first.ns[0] > SLOW_NS || !rehearse(v, delays, &best)) {
+        v->way = first;
+        return;
+    }
+    hone_serve_way keep = v->way;
+    for (size_t k = 0; free_choice && k < sizeof others / sizeof *others; k++) {
+        const int instances = others[k].instances < 8 ? others[k].instances : 8, threads = others[k].threads;
+        hone_serve_error e = {0};
+        hone_session *s = NULL;
+        bool tried =
+            instances < 1 || threads < 1 || (instances == first.instances && threads == first.threads);
+        for (size_t j = 0; j < k; j++)
+            tried |= others[j].instances == others[k].instances && others[j].threads == threads;
+        if (tried) continue;
+        v->way = first, v->way.instances = instances, v->way.threads = threads;
+        if (threads != first.threads) {
+            v->way.n_sizes = 1;
+            if (session(v, threads, &s, &e)) continue;
+            v->way.ns[0] = time_runs(v, s, 1);
+            if (joined && told->n_sizes) told_sizes(v, s, told);
+            else if (joined)
+                v->way.why = NULL, find_sizes(v, s, told->max_batch > 0 ? told->max_batch : MOST_BATCH);
+            hone_session_free(s);
+        }
+        if (v->way.ns[0] && rehearse(v, delays, &now) && better(v->core, &now, &best))
+            best = now, keep = v->way;
+    }
+    v->way = keep;
+}
 int hone_serve_measure(hone_serve_version *v, hone_serve_error *e) {
     hone_serve_way *w = &v->way, told = {0};
     hone_session *one = NULL, *all = NULL;
+    char key[17];
     *w = (hone_serve_way){.sizes = {1}, .n_sizes = 1, .instances = v->core->cores, .queue = v->core->o.queue};
     if (w->instances > 8) w->instances = 8;
-    if (hone_serve_config_way(v, &told, e) || session(v, 1, &one, e)) return e->code;
-    const uint64_t alone = time_runs(v, one, 1);
+    if (hone_serve_config_way(v, &told, e)) return e->code;
+    const bool kept = hone_serve_learned_key(v, &told, key), known = kept && hone_serve_learned_find(v, key);
+    if (told.queue) w->queue = told.queue;
+    w->timeout_us = told.timeout_us, w->priorities = told.priorities,
+    w->default_priority = told.default_priority;
+    if (known) {
+        w->quick = w->alone_ns && w->alone_ns < QUICK_NS && !w->delay_ns;
+        return stage(v, e);
+    }
+    if (session(v, 1, &one, e)) return e->code;
+    const uint64_t from = hone_serve_now(), work = worked(), alone = w->alone_ns = time_runs(v, one, 1);
+    /* a thread that had to wait for its core shares the machine: such figures are used, and not kept */
+    const bool calm = (double)(worked() - work) > CALM * (double)(hone_serve_now() - from);
     uint64_t wide = 0;
     w->threads = 1, w->ns[0] = alone;
     if (alone > QUICK_NS && v->core->cores > 1) { /* below that a team costs more than it brings */
@@ -174,32 +317,18 @@ int hone_serve_measure(hone_serve_version *v, hone_serve_error *e) {
     if (told.threads) w->threads = told.threads;
     if (told.instances) w->instances = told.instances;
     hone_session *use = w->threads > 1 && all ? all : one;
-    w->quick = alone && alone < QUICK_NS;
-    if (told.queue) w->queue = told.queue;
-    w->timeout_us = told.timeout_us, w->priorities = told.priorities, w->default_priority = told.default_priority;
     w->delay_ns = told.delay_ns;
-    w->quick = w->quick && !w->delay_ns; /* who is to wait for others waits in the queue */
+    /* who is to wait for others waits in the queue */
+    w->quick = alone && alone < QUICK_NS && !w->delay_ns;
     w->why = told.why ? told.why : cannot_join(v);
     if (!w->why && !alone) w->why = "it could not be run with made up inputs";
     if (!w->why) w->why = not_independent(v, use);
-    if (!w->why && told.n_sizes) {
-        for (int k = 0; k < told.n_sizes && w->n_sizes < HONE_SERVE_SIZES; k++)
-            if (told.sizes[k] > w->sizes[w->n_sizes - 1])
-                w->sizes[w->n_sizes] = told.sizes[k], w->ns[w->n_sizes++] = time_runs(v, use, told.sizes[k]);
-        w->max_batch = w->sizes[w->n_sizes - 1];
-    } else if (!w->why) find_sizes(v, use, told.max_batch > 0 ? told.max_batch : MOST_BATCH);
-    v->instance = calloc((size_t)w->instances, sizeof *v->instance);
-    if (!v->instance) {
-        hone_serve_fail(e, 503, "no memory for model '%s'", v->name);
-        goto out;
-    }
-    for (; v->n_instances < w->instances; v->n_instances++) {
-        if (session(v, w->threads, &v->instance[v->n_instances].session, e)) goto out;
-        for (int k = 0; k < w->n_sizes && alone; k++) { /* plans, before the first request */
-            trial t;
-            if (trial_begin(v, w->sizes[k], 1, &t)) (void)hone_session_run(v->instance[v->n_instances].session, t.in, t.out), trial_end(&t);
-        }
-    }
+    const bool joined = !w->why;
+    if (joined && told.n_sizes) told_sizes(v, use, &told);
+    else if (joined) find_sizes(v, use, told.max_batch > 0 ? told.max_batch : MOST_BATCH);
+    hone_session_free(one), hone_session_free(all), one = all = NULL;
+    if (alone && !w->quick && !v->sequences) choose(v, &told, joined);
+    if (!stage(v, e) && kept && calm) hone_serve_learned_keep(v, key);
 out:
     hone_session_free(one), hone_session_free(all);
     return e->code;

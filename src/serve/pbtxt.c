@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   pbtxt: protobuf's text form to JSON, so far as config.pbtxt uses it. Which fields repeat is not in the text: the names that repeat in
-   Triton's ModelConfig are in a table, any other that comes twice becomes a list too. Maps (key, value) become objects.
+   pbtxt: protobuf's text form to JSON, so far as config.pbtxt uses it. Which fields repeat is not in the
+   text: the names that repeat in Triton's ModelConfig are in a table, any other that comes twice becomes a
+   list too. Maps (key, value) become objects.
 
    Words without quotes (true, TYPE_FP32, KIND_CPU) become true, false, or texts. */
 #include <ctype.h>
@@ -34,8 +35,9 @@ static const char *const lists[] = {"input",
                                     "fp32_false_true",
                                     "bool_false_true",
                                     "initial_state"};
-static const char *const maps[] = {"parameters", "input_map", "output_map", "cc_model_filenames", "metric_tags", "priority_queue_policy",
-                                   "inputs",     "properties"};
+static const char *const maps[] = {
+    "parameters", "input_map", "output_map", "cc_model_filenames", "metric_tags", "priority_queue_policy",
+    "inputs",     "properties"};
 
 typedef struct {
     const char *at, *end;
@@ -90,7 +92,8 @@ static char *quoted(reader *r, size_t *n) {
                 c = x == 'n' ? '\n' : x == 't' ? '\t' : x == 'r' ? '\r' : x;
                 if (x >= '0' && x <= '7') {
                     int value = 0;
-                    for (int k = 0; k < 3 && r->at < r->end && *r->at >= '0' && *r->at <= '7'; k++) value = value * 8 + (*r->at++ - '0');
+                    for (int k = 0; k < 3 && r->at < r->end && *r->at >= '0' && *r->at <= '7'; k++)
+                        value = value * 8 + (*r->at++ - '0');
                     r->at--, c = (char)value;
                 }
             }
@@ -142,12 +145,14 @@ static json_t *value(reader *r, int deep) {
     return list;
 }
 static int add_to_map(json_t *into, const char *name, json_t *v) {
-    json_t *map = json_object_get(into, name), *key = json_object_get(v, "key"), *what = json_object_get(v, "value");
+    json_t *map = json_object_get(into, name), *key = json_object_get(v, "key"),
+           *what = json_object_get(v, "value");
     char text[32];
     if (!map && json_object_set_new(into, name, map = json_object())) return -1;
     if (json_is_integer(key)) snprintf(text, sizeof text, "%lld", (long long)json_integer_value(key));
     else if (!json_is_string(key)) return -1;
-    return json_object_set_new(map, json_is_string(key) ? json_string_value(key) : text, what ? json_incref(what) : json_object());
+    return json_object_set_new(map, json_is_string(key) ? json_string_value(key) : text,
+                               what ? json_incref(what) : json_object());
 }
 static int add(json_t *into, const char *name, json_t *v) { /* takes v */
     json_t *old = json_object_get(into, name);
@@ -181,8 +186,9 @@ static json_t *fields(reader *r, char close, int deep) {
         }
         const bool colon = next_is(r, ':');
         space(r);
-        json_t *v = colon || (r->at < r->end && strchr("{<[", *r->at) && *r->at) ? value(r, deep)
-                                                                                 : wrong(r, "a ':' is missing after a field's name");
+        json_t *v = colon || (r->at < r->end && strchr("{<[", *r->at) && *r->at)
+                        ? value(r, deep)
+                        : wrong(r, "a ':' is missing after a field's name");
         if (!v || add(out, name, v)) {
             json_decref(out);
             return wrong(r, "a field that cannot be kept");

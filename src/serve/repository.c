@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   repository: a folder of models, looked at again when it changes. NAME/VERSION/model.onnx, NAME/model.onnx, NAME.onnx; a lone file; zoo:NAME.
+   repository: a folder of models, looked at again when it changes. NAME/VERSION/model.onnx, NAME/model.onnx,
+   NAME.onnx; a lone file; zoo:NAME.
 
-   What lies there, what a model's policy asks for and what is loaded are compared, version by version. A new version is made whole beside the
-   old one, which then goes as soon as nobody holds it. A failure is kept with the version, as the reason why it is not there. */
+   What lies there, what a model's policy asks for and what is loaded are compared, version by version. A new
+   version is made whole beside the old one, which then goes as soon as nobody holds it. A failure is kept
+   with the version, as the reason why it is not there. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -43,8 +45,8 @@ static bool a_version(const char *name, int64_t *number) {
 static void watch(hone_serve_core *c, const char *folder) {
     if (c->watch >= 0)
         inotify_add_watch(c->watch, folder,
-                          IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF |
-                              IN_ONLYDIR);
+                          IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE |
+                              IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
 }
 static int by_number(const void *a, const void *b) {
     const int64_t x = ((const found *)a)->number, y = ((const found *)b)->number;
@@ -59,10 +61,20 @@ static int versions_in(hone_serve_core *c, const hone_serve_entry *e, found *out
     }
     DIR *d = opendir(e->folder);
     watch(c, e->folder);
+    if (e->graph) { /* its versions are folders with nothing in them, or the only one is 1 */
+        for (struct dirent *at; d && n < VERSIONS && (at = readdir(d));)
+            if (a_version(at->d_name, &out[n].number)) out[n].stamp = 1, *out[n].path = 0, n++;
+        if (d) closedir(d);
+        if (!n) out[n].number = out[n].stamp = 1, *out[n].path = 0, n++;
+        qsort(out, (size_t)n, sizeof *out, by_number);
+        return n;
+    }
     for (struct dirent *at; d && n < VERSIONS && (at = readdir(d));) {
         char folder[PATHS];
         if (!a_version(at->d_name, &out[n].number)) continue;
-        if (snprintf(folder, sizeof folder, "%s/%s", e->folder, at->d_name) > PATHS - 16 || !is_folder(folder)) continue;
+        if (snprintf(folder, sizeof folder, "%s/%s", e->folder, at->d_name) > PATHS - 16 ||
+            !is_folder(folder))
+            continue;
         watch(c, folder);
         snprintf(out[n].path, PATHS, "%.4080s/model.onnx", folder);
         if ((out[n].stamp = stamp_of(out[n].path))) n++;
@@ -73,7 +85,8 @@ static int versions_in(hone_serve_core *c, const hone_serve_entry *e, found *out
 }
 /* Keeps those that the policy wants: the latest n (1), all, or those that are listed. */
 static int by_policy(const json_t *config, found *f, int n) {
-    const json_t *p = json_object_get(config, "version_policy"), *list = json_object_get(json_object_get(p, "specific"), "versions"), *item;
+    const json_t *p = json_object_get(config, "version_policy"),
+                 *list = json_object_get(json_object_get(p, "specific"), "versions"), *item;
     if (json_object_get(p, "all")) return n;
     if (list) {
         int kept = 0;
@@ -107,7 +120,9 @@ static bool one_of(const char *const *list, const char *name) {
 static hone_serve_entry *see(hone_serve_core *c, const char *name, const char *folder, const char *lone) {
     hone_serve_entry *e = entry_of(c, name), *more;
     if (!e && c->n_entries < MODELS) {
-        hone_serve_entry fresh = {.name = strdup(name), .folder = folder ? strdup(folder) : NULL, .lone = lone ? strdup(lone) : NULL};
+        hone_serve_entry fresh = {.name = strdup(name),
+                                  .folder = folder ? strdup(folder) : NULL,
+                                  .lone = lone ? strdup(lone) : NULL};
         fresh.wanted = !c->o.explicit_load || one_of(c->o.load, name);
         pthread_rwlock_wrlock(&c->lock);
         if (fresh.name && (fresh.folder || !folder) && (fresh.lone || !lone) &&
@@ -135,7 +150,8 @@ static hone_serve_slot *slot_of(hone_serve_core *c, hone_serve_entry *e, int64_t
     pthread_rwlock_unlock(&c->lock);
     return more ? &e->slot[at] : NULL;
 }
-static void put(hone_serve_core *c, hone_serve_slot *s, hone_serve_state state, hone_serve_version *v, const char *reason) {
+static void put(hone_serve_core *c, hone_serve_slot *s, hone_serve_state state, hone_serve_version *v,
+                const char *reason) {
     char *copy = reason ? strdup(reason) : NULL;
     pthread_rwlock_wrlock(&c->lock);
     hone_serve_version *old = s->version;
@@ -147,12 +163,31 @@ static void put(hone_serve_core *c, hone_serve_slot *s, hone_serve_state state, 
 }
 void hone_serve_entry_empty(hone_serve_core *c, hone_serve_entry *e, const char *reason) {
     for (int k = 0; k < e->n_slots; k++) {
-        if (e->slot[k].version) hone_serve_tell(c, "%s version %lld: unloaded", e->name, (long long)e->slot[k].number);
+        if (e->slot[k].version)
+            hone_serve_tell(c, "%s version %lld: unloaded", e->name, (long long)e->slot[k].number);
         put(c, &e->slot[k], HONE_SERVE_UNAVAILABLE, NULL, reason);
         e->slot[k].stamp = 0;
     }
 }
-static void load_one(hone_serve_core *c, hone_serve_entry *e, const found *f, json_t *config, hone_serve_error *err) {
+static void tell_ready(hone_serve_core *c, const hone_serve_version *v) {
+    const hone_serve_way *w = &v->way;
+    const double ms = (double)v->counts.load_ns * 1e-6;
+    char batches[400] = "", states[40] = "";
+    if (v->ensemble) {
+        hone_serve_tell(c, "%s version %lld: ready in %.0f ms; an ensemble", v->name, (long long)v->number,
+                        ms);
+        return;
+    }
+    if (w->max_batch) snprintf(batches, sizeof batches, "batches to %d", w->max_batch);
+    else snprintf(batches, sizeof batches, "no batches (%s)", w->why ? w->why : "");
+    if (v->sequences) snprintf(states, sizeof states, ", keeps state");
+    hone_serve_tell(c, "%s version %lld: ready in %.0f ms; %.3f ms a run, %d instance%s of %d thread%s, %s%s",
+                    v->name, (long long)v->number, ms, (double)w->ns[0] * 1e-6, w->instances,
+                    w->instances == 1 ? "" : "s", w->threads, w->threads == 1 ? "" : "s", batches, states);
+}
+/* `member`: of an ensemble; else NULL. */
+static void load_one(hone_serve_core *c, hone_serve_entry *e, const found *f, json_t *config,
+                     hone_serve_version *const *member, hone_serve_error *err) {
     hone_serve_slot *s = slot_of(c, e, f->number);
     if (!s || (s->stamp == f->stamp && (s->version || s->state == HONE_SERVE_UNAVAILABLE))) {
         if (s && !s->version && s->reason) hone_serve_fail(err, 400, "%s", s->reason);
@@ -161,51 +196,54 @@ static void load_one(hone_serve_core *c, hone_serve_entry *e, const found *f, js
     hone_serve_error why = {0};
     s->stamp = f->stamp;
     put(c, s, s->version ? HONE_SERVE_LOADED : HONE_SERVE_LOADING, s->version, NULL);
-    hone_serve_version *v = hone_serve_version_load(c, e->name, f->number, f->path, config, e->folder, &why);
+    hone_serve_version *v =
+        member ? hone_serve_version_of_members(c, e->name, f->number, config, e->folder, member, &why)
+               : hone_serve_version_load(c, e->name, f->number, f->path, config, e->folder, &why);
     if (v) {
-        const hone_serve_way *w = &v->way;
         v->stamp = f->stamp;
         put(c, s, HONE_SERVE_LOADED, v, NULL);
-        char batches[80] = "no batches", by[300];
-        if (w->max_batch) snprintf(batches, sizeof batches, "batches to %d", w->max_batch);
-        snprintf(by, sizeof by, "%s%s%s", w->max_batch ? "" : " (", w->max_batch ? "" : w->why ? w->why : "", w->max_batch ? "" : ")");
-        hone_serve_tell(c, "%s version %lld: ready in %.0f ms; %.3f ms a run, %d instance%s of %d thread%s, %s%s", e->name,
-                        (long long)f->number, (double)v->counts.load_ns * 1e-6, (double)w->ns[0] * 1e-6, w->instances,
-                        w->instances == 1 ? "" : "s", w->threads, w->threads == 1 ? "" : "s", batches, by);
+        tell_ready(c, v);
     } else {
         for (char *p = why.text; *p; p++)
             if (*p == '\n') *p = ' ';
         hone_serve_tell(c, "%s version %lld: refused: %s", e->name, (long long)f->number, why.text);
-        if (s->version) hone_serve_tell(c, "%s version %lld: what was loaded before goes on", e->name, (long long)f->number);
+        if (s->version)
+            hone_serve_tell(c, "%s version %lld: what was loaded before goes on", e->name,
+                            (long long)f->number);
         put(c, s, s->version ? HONE_SERVE_LOADED : HONE_SERVE_UNAVAILABLE, s->version, why.text);
         *err = why;
     }
 }
-/* Brings what is loaded of one model to what lies there. */
-static void bring(hone_serve_core *c, hone_serve_entry *e, hone_serve_error *err) {
-    err->code = 0;
-    if (!e->wanted) return;
+static void refuse(hone_serve_core *c, hone_serve_entry *e, const hone_serve_error *err, bool drop) {
+    hone_serve_slot *s = slot_of(c, e, e->n_slots ? e->slot[e->n_slots - 1].number : 1);
+    const bool known = s && s->reason && !strcmp(s->reason, err->text);
+    if (drop) hone_serve_entry_empty(c, e, err->text);
+    if (s && !s->version && !known) {
+        put(c, s, HONE_SERVE_UNAVAILABLE, NULL, err->text);
+        hone_serve_tell(c, "%s: refused: %s", e->name, err->text);
+    }
+}
+/* Brings what is loaded of one model to what lies there, and to this config. */
+static void bring_with(hone_serve_core *c, hone_serve_entry *e, json_t *config,
+                       hone_serve_version *const *member, int members, hone_serve_error *err) {
     found *f = malloc(sizeof *f * VERSIONS);
-    json_t *config = e->config ? json_incref(e->config) : hone_serve_config_read(e->folder, err);
-    if (!f || !config) {
-        if (!err->code) hone_serve_fail(err, 503, "no memory for model '%s'", e->name);
-        hone_serve_slot *s = slot_of(c, e, 1);
-        if (s && !s->version && (!s->reason || strcmp(s->reason, err->text) != 0)) {
-            put(c, s, HONE_SERVE_UNAVAILABLE, NULL, err->text);
-            hone_serve_tell(c, "%s: refused: %s", e->name, err->text);
-        }
-        free(f), json_decref(config);
+    char *text = json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!f || !text) {
+        free(f), free(text);
+        hone_serve_fail(err, 503, "no memory for model '%s'", e->name);
+        refuse(c, e, err, false);
         return;
     }
-    char *text = json_dumps(config, JSON_COMPACT | JSON_SORT_KEYS);
     int64_t own = 0;
-    for (const char *p = text; p && *p; p++)
+    for (const char *p = text; *p; p++)
         own = (int64_t)((uint64_t)own * 31u + (unsigned char)*p); /* another config is another version */
+    for (int k = 0; k < members; k++)                             /* and so are other members */
+        own = (int64_t)((uint64_t)own * 31u + (uint64_t)member[k]->stamp + (uint64_t)member[k]->number);
     free(text);
     const int n = by_policy(config, f, versions_in(c, e, f));
     for (int k = 0; k < n; k++) {
         f[k].stamp ^= own;
-        load_one(c, e, &f[k], config, err);
+        load_one(c, e, &f[k], config, member, err);
     }
     for (int s = 0; s < e->n_slots; s++) {
         bool there = false;
@@ -216,13 +254,134 @@ static void bring(hone_serve_core *c, hone_serve_entry *e, hone_serve_error *err
         e->slot[s].stamp = 0;
     }
     if (!n && !err->code) hone_serve_fail(err, 400, "failed to load '%s', no version is available", e->name);
-    free(f), json_decref(config);
+    free(f);
+}
+/* An ensemble waits for its members: bring_ensembles looks at it when those are there. */
+static void bring(hone_serve_core *c, hone_serve_entry *e, hone_serve_error *err) {
+    err->code = 0;
+    if (!e->wanted) return;
+    json_t *config = e->config ? json_incref(e->config) : hone_serve_config_read(e->folder, err);
+    if (!config) {
+        if (!err->code) hone_serve_fail(err, 503, "no memory for model '%s'", e->name);
+        refuse(c, e, err, false);
+        return;
+    }
+    json_decref(e->graph);
+    e->graph = hone_serve_is_ensemble(config) ? json_incref(config) : NULL;
+    if (!e->graph) bring_with(c, e, config, NULL, 0, err);
+    json_decref(config);
+}
+
+/* ---- ensembles ---- */
+
+static hone_serve_version *member_of(hone_serve_core *c, const hone_serve_entry *e, int64_t number) {
+    hone_serve_version *v = NULL; /* the newest, or the one that is named. Held */
+    pthread_rwlock_rdlock(&c->lock);
+    for (int k = 0; k < e->n_slots; k++)
+        if (e->slot[k].version && (number < 1 || e->slot[k].number == number)) v = e->slot[k].version;
+    if (v) hone_serve_hold(v);
+    pthread_rwlock_unlock(&c->lock);
+    return v;
+}
+static bool member_ready(hone_serve_core *c, const hone_serve_entry *e) {
+    hone_serve_version *v = member_of(c, e, 0);
+    hone_serve_release(v);
+    return v != NULL;
+}
+static void bring_ensemble(hone_serve_core *c, hone_serve_entry *e, hone_serve_error *err);
+/* Finds the member of a step, which is brought first where it is an ensemble, too. */
+static hone_serve_version *member_for(hone_serve_core *c, const hone_serve_entry *e, int step,
+                                      const json_t *of, hone_serve_error *err) {
+    const char *name = json_string_value(json_object_get(of, "model_name"));
+    const int64_t number = hone_serve_config_int(of, "model_version", -1);
+    hone_serve_entry *m = name ? entry_of(c, name) : NULL;
+    hone_serve_error why = {0};
+    hone_serve_version *v = NULL;
+    char version[40] = "";
+    if (m && m->graph && m->round < 0) {
+        hone_serve_fail(err, 400, "ensemble '%s' contains itself, by step %d ('%.100s')", e->name, step,
+                        name);
+        return NULL;
+    }
+    if (m && m->graph && m->round != c->round) bring_ensemble(c, m, &why);
+    if (m && (v = member_of(c, m, number))) return v;
+    if (number > 0) snprintf(version, sizeof version, " version %lld", (long long)number);
+    const char *reason = m && m->n_slots ? m->slot[m->n_slots - 1].reason : NULL;
+    hone_serve_fail(err, 400, "ensemble '%s', step %d: model '%.100s'%s is not there%s%.250s", e->name, step,
+                    name ? name : "", version, reason ? ": " : "", reason ? reason : "");
+    return NULL;
+}
+static void bring_ensemble(hone_serve_core *c, hone_serve_entry *e, hone_serve_error *err) {
+    const json_t *steps = hone_serve_steps(e->graph);
+    const int n = (int)json_array_size(steps);
+    hone_serve_version *member[HONE_SERVE_STEPS] = {NULL};
+    err->code = 0, e->round = -1;
+    json_t *config = json_incref(e->graph);
+    /* what can be seen without the members is said first */
+    hone_serve_ensemble *graph = hone_serve_ensemble_read(e->name, config, err);
+    const bool sound = graph != NULL;
+    hone_serve_ensemble_free(graph);
+    for (int k = 0; k < n && !err->code; k++)
+        member[k] = member_for(c, e, k + 1, json_array_get(steps, (size_t)k), err);
+    if (!err->code) bring_with(c, e, config, member, n, err);
+    else refuse(c, e, err, sound); /* one whose member went goes too; a broken config changes nothing */
+    for (int k = 0; k < n && k < HONE_SERVE_STEPS; k++) hone_serve_release(member[k]);
+    json_decref(config);
+    e->round = c->round;
+}
+/* With explicit loading an ensemble asks for its members. */
+static void want_members(hone_serve_core *c, const hone_serve_entry *e) {
+    const json_t *one;
+    size_t k;
+    json_array_foreach(hone_serve_steps(e->graph), k, one) {
+        const char *name = json_string_value(json_object_get(one, "model_name"));
+        hone_serve_entry *m = name ? entry_of(c, name) : NULL;
+        hone_serve_error none;
+        if (!m || m->wanted) continue; /* then its own are wanted, too */
+        m->wanted = true, bring(c, m, &none);
+        want_members(c, m);
+    }
+}
+static void bring_ensembles(hone_serve_core *c) {
+    hone_serve_error err;
+    c->round++;
+    for (int k = 0; k < c->n_entries; k++)
+        if (c->entry[k].graph && c->entry[k].wanted && c->entry[k].round != c->round)
+            bring_ensemble(c, &c->entry[k], &err);
+}
+static bool uses(const hone_serve_entry *e, const char *name) {
+    const json_t *one;
+    size_t k;
+    json_array_foreach(hone_serve_steps(e->graph), k, one) {
+        const char *m = json_string_value(json_object_get(one, "model_name"));
+        if (m && !strcmp(m, name)) return true;
+    }
+    return false;
+}
+/* The members of an ensemble that was unloaded, but for those that another one has. */
+static void unload_members(hone_serve_core *c, const hone_serve_entry *e) {
+    for (int k = 0; k < c->n_entries; k++) {
+        bool used = false;
+        for (int j = 0; j < c->n_entries; j++)
+            used |= uses(&c->entry[j], c->entry[k].name) && member_ready(c, &c->entry[j]);
+        if (used || !c->entry[k].wanted || !uses(e, c->entry[k].name)) continue;
+        c->entry[k].wanted = false;
+        hone_serve_entry_empty(c, &c->entry[k], "unloaded");
+        unload_members(c, &c->entry[k]);
+    }
 }
 
 static bool model_file(const char *name, size_t *stem) {
     const size_t n = strlen(name);
     *stem = n - 5;
     return n > 5 && !strcmp(name + n - 5, ".onnx");
+}
+static bool an_ensemble(const char *folder) { /* one without versions */
+    hone_serve_error e = {0};
+    json_t *config = hone_serve_config_read(folder, &e);
+    const bool yes = e.code || hone_serve_is_ensemble(config); /* one that cannot be read says why */
+    json_decref(config);
+    return yes;
 }
 static void look(hone_serve_core *c, const char *root) {
     DIR *d = opendir(root);
@@ -246,9 +405,10 @@ static void look(hone_serve_core *c, const char *root) {
                 DIR *versions = opendir(path);
                 int64_t number;
                 bool any = false;
-                for (struct dirent *v; versions && !any && (v = readdir(versions));) any = a_version(v->d_name, &number);
+                for (struct dirent *v; versions && !any && (v = readdir(versions));)
+                    any = a_version(v->d_name, &number);
                 if (versions) closedir(versions);
-                if (any) see(c, at->d_name, path, NULL);
+                if (any || an_ensemble(path)) see(c, at->d_name, path, NULL);
             }
         } else if (model_file(at->d_name, &stem) && strcmp(at->d_name, "model.onnx") != 0 && stamp_of(path)) {
             snprintf(name, sizeof name, "%.*s", (int)stem, at->d_name);
@@ -277,10 +437,17 @@ hone_status hone_serve_scan(hone_serve_core *c, bool first) {
     for (int k = 0; k < c->n_entries; k++) {
         hone_serve_entry *e = &c->entry[k];
         if (e->seen) bring(c, e, &err);
-        else hone_serve_entry_empty(c, e, "it is not in the repository any more");
+        else {
+            hone_serve_entry_empty(c, e, "it is not in the repository any more");
+            json_decref(e->graph), e->graph = NULL;
+        }
     }
+    for (int k = 0; k < c->n_entries && first; k++)
+        if (c->o.explicit_load && c->entry[k].graph) want_members(c, &c->entry[k]);
+    bring_ensembles(c);
     if (first && !c->n_entries)
-        hone_serve_tell(c, "no models in %s: NAME/VERSION/model.onnx, NAME/model.onnx or NAME.onnx are looked for", root);
+        hone_serve_tell(
+            c, "no models in %s: NAME/VERSION/model.onnx, NAME/model.onnx or NAME.onnx are looked for", root);
     return HONE_OK;
 }
 void hone_serve_do(hone_serve_core *c, hone_serve_task *t) {
@@ -288,22 +455,32 @@ void hone_serve_do(hone_serve_core *c, hone_serve_task *t) {
     hone_serve_entry *entry;
     if (t->load && !entry_of(c, t->name)) (void)hone_serve_scan(c, false); /* it may have come just now */
     if (!(entry = entry_of(c, t->name)))
-        hone_serve_fail(&e, 400, "failed to %s '%.200s', it is not in the repository", t->load ? "load" : "unload", t->name);
+        hone_serve_fail(&e, 400, "failed to %s '%.200s', it is not in the repository",
+                        t->load ? "load" : "unload", t->name);
     else if (!t->load) {
         entry->wanted = false;
         hone_serve_entry_empty(c, entry, "unloaded");
+        if (t->members) unload_members(c, entry);
+        bring_ensembles(c);
     } else {
         json_error_t where;
         json_t *config = t->config ? json_loads(t->config, JSON_REJECT_DUPLICATES, &where) : NULL;
         if (t->config && !json_is_object(config))
             hone_serve_fail(&e, 400, "load '%s': its config is no JSON object: %s", t->name, where.text);
-        else {
+        else if (!config || !hone_serve_config_lengthen(config, "config", &e)) {
             json_decref(entry->config);
             entry->config = json_incref(config);
             entry->wanted = true;
             for (int k = 0; k < entry->n_slots; k++)
                 if (!entry->slot[k].version) entry->slot[k].stamp = 0; /* what failed is tried again */
             bring(c, entry, &e);
+            if (c->o.explicit_load) want_members(c, entry);
+            bring_ensembles(c);
+            if (!e.code && entry->graph && !member_ready(c, entry))
+                hone_serve_fail(&e, 400, "failed to load '%s': %.400s", entry->name,
+                                entry->n_slots && entry->slot[entry->n_slots - 1].reason
+                                    ? entry->slot[entry->n_slots - 1].reason
+                                    : "it is not available");
         }
         json_decref(config);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   request: one inference: its inputs, checked against the model, and where their bytes land. Running it is run.c's. */
+   request: one inference: its inputs, checked against the model, and where their bytes land. Running it is
+   run.c's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,8 @@ enum { ALIGN = 64 };
 static const int64_t MOST_ELEMENTS = (int64_t)1 << 40;
 
 hone_serve_request *hone_serve_request_create(hone_serve_version *v, hone_serve_error *e) {
-    const size_t in = (size_t)v->inputs, out = (size_t)v->outputs, bytes = sizeof(hone_serve_request) + (2 * in + 2 * out) * sizeof(void *);
+    const size_t in = (size_t)v->inputs, out = (size_t)v->outputs,
+                 bytes = sizeof(hone_serve_request) + (2 * in + 2 * out) * sizeof(void *);
     hone_serve_request *r = calloc(1, bytes);
     if (!r) {
         hone_serve_fail(e, 503, "no memory for a request");
@@ -27,36 +29,39 @@ void hone_serve_request_free(hone_serve_request *r) {
     for (int k = 0; k < r->version->inputs; k++) hone_value_free(r->in[k]), free(r->memory[k]);
     for (int k = 0; k < r->version->outputs; k++) hone_value_free(r->out[k]), hone_value_free(r->kept[k]);
     hone_serve_release(r->version);
-    free(r);
+    free(r->id.text), free(r);
 }
 
 /* ---- inputs ---- */
 
 static int port_of(hone_serve_request *r, const char *name, hone_serve_error *e) {
-    const hone_model *m = r->version->model;
-    int n = hone_model_inputs(m);
-    for (int k = 0; k < n; k++) {
-        if (strcmp(hone_model_input(m, k)->name, name) != 0) continue;
+    for (int k = 0; k < r->version->inputs; k++) {
+        if (strcmp(hone_serve_input_port(r->version, k)->name, name) != 0) continue;
         if (!r->in[k]) return k;
         hone_serve_fail(e, 400, "input '%.100s' is given twice", name);
         return -1;
     }
-    hone_serve_fail(e, 400, "unexpected inference input '%.100s' for model '%s'; its inputs are listed at /v2/models/%s", name,
-                    r->version->name, r->version->name);
+    hone_serve_fail(
+        e, 400, "unexpected inference input '%.100s' for model '%s'; its inputs are listed at /v2/models/%s",
+        name, r->version->name, r->version->name);
     return -1;
 }
-static int dims_wrong(hone_serve_request *r, const hone_port *p, const int64_t *dims, int rank, int64_t *count, hone_serve_error *e) {
+static int dims_wrong(hone_serve_request *r, const hone_port *p, const int64_t *dims, int rank,
+                      int64_t *count, hone_serve_error *e) {
     const char *model = r->version->name;
     if (p->rank >= 0 && rank != p->rank)
-        return hone_serve_fail(e, 400, "input '%s' of model '%s' has %d dims, and the request gives %d; it is %s", p->name, model, p->rank,
-                               rank, p->shape);
+        return hone_serve_fail(e, 400,
+                               "input '%s' of model '%s' has %d dims, and the request gives %d; it is %s",
+                               p->name, model, p->rank, rank, p->shape);
     *count = 1;
     for (int k = 0; k < rank; k++) {
         if (dims[k] < 0)
-            return hone_serve_fail(e, 400, "input '%s': dim %d is %lld; dims of a request are 0 or more", p->name, k, (long long)dims[k]);
+            return hone_serve_fail(e, 400, "input '%s': dim %d is %lld; dims of a request are 0 or more",
+                                   p->name, k, (long long)dims[k]);
         if (p->rank >= 0 && p->dims[k] >= 0 && dims[k] != p->dims[k])
-            return hone_serve_fail(e, 400, "input '%s' of model '%s': dim %d is %lld, and the model wants %lld; it is %s", p->name, model,
-                                   k, (long long)dims[k], (long long)p->dims[k], p->shape);
+            return hone_serve_fail(
+                e, 400, "input '%s' of model '%s': dim %d is %lld, and the model wants %lld; it is %s",
+                p->name, model, k, (long long)dims[k], (long long)p->dims[k], p->shape);
         if (dims[k] && *count > MOST_ELEMENTS / dims[k])
             return hone_serve_fail(e, 400, "input '%s': its shape has too many elements", p->name);
         *count *= dims[k];
@@ -70,17 +75,18 @@ static void note_rows(hone_serve_request *r, const int64_t *dims, int rank) {
     else if (r->rows != rows) r->rows = -1;
 }
 
-int hone_serve_input(hone_serve_request *r, const char *name, const char *type, const int64_t *dims, int rank, void **at, size_t *bytes,
-                     hone_serve_error *e) {
+int hone_serve_input(hone_serve_request *r, const char *name, const char *type, const int64_t *dims, int rank,
+                     void **at, size_t *bytes, hone_serve_error *e) {
     int64_t count;
     const int k = port_of(r, name, e);
     if (k < 0) return -1;
-    const hone_port *p = hone_model_input(r->version->model, k);
+    const hone_port *p = hone_serve_input_port(r->version, k);
     const hone_dtype d = hone_serve_type(type);
-    if (d == HONE_DTYPE_NONE) hone_serve_fail(e, 400, "input '%s': there is no datatype '%.20s'", p->name, type);
+    if (d == HONE_DTYPE_NONE)
+        hone_serve_fail(e, 400, "input '%s': there is no datatype '%.20s'", p->name, type);
     else if (d != p->dtype)
-        hone_serve_fail(e, 400, "inference input '%s' data-type is '%s', but model '%s' expects '%s'", p->name, type, r->version->name,
-                        hone_serve_type_name(p->dtype));
+        hone_serve_fail(e, 400, "inference input '%s' data-type is '%s', but model '%s' expects '%s'",
+                        p->name, type, r->version->name, hone_serve_type_name(p->dtype));
     else if (!dims_wrong(r, p, dims, rank, &count, e)) {
         const size_t n = (size_t)count * hone_serve_type_bytes(d);
         if (n > (uint64_t)r->version->core->o.max_body_bytes)
@@ -99,14 +105,27 @@ int hone_serve_input(hone_serve_request *r, const char *name, const char *type, 
     }
     return -1;
 }
-int hone_serve_input_text(hone_serve_request *r, const char *name, const int64_t *dims, int rank, hone_value **out, hone_serve_error *e) {
+int hone_serve_input_value(hone_serve_request *r, int k, hone_value *v, hone_serve_error *e) {
+    const hone_port *p = hone_serve_input_port(r->version, k);
+    int64_t count;
+    if (hone_value_kind_of(v) != HONE_VALUE_TENSOR || hone_value_dtype(v) != p->dtype)
+        return hone_serve_fail(e, 400, "input '%s' of model '%s' is %s, and is given another type", p->name,
+                               r->version->name, p->shape);
+    if (dims_wrong(r, p, hone_value_dims(v), hone_value_rank(v), &count, e)) return e->code;
+    if (p->dtype == HONE_DTYPE_STRING) r->rows = -1;
+    else note_rows(r, hone_value_dims(v), hone_value_rank(v));
+    r->in[k] = hone_value_share(v);
+    return 0;
+}
+int hone_serve_input_text(hone_serve_request *r, const char *name, const int64_t *dims, int rank,
+                          hone_value **out, hone_serve_error *e) {
     int64_t count;
     const int k = port_of(r, name, e);
     if (k < 0) return -1;
-    const hone_port *p = hone_model_input(r->version->model, k);
+    const hone_port *p = hone_serve_input_port(r->version, k);
     if (p->dtype != HONE_DTYPE_STRING) {
-        hone_serve_fail(e, 400, "inference input '%s' data-type is 'BYTES', but model '%s' expects '%s'", p->name, r->version->name,
-                        hone_serve_type_name(p->dtype));
+        hone_serve_fail(e, 400, "inference input '%s' data-type is 'BYTES', but model '%s' expects '%s'",
+                        p->name, r->version->name, hone_serve_type_name(p->dtype));
         return -1;
     }
     if (dims_wrong(r, p, dims, rank, &count, e)) return -1;
@@ -125,7 +144,9 @@ int hone_serve_input_text(hone_serve_request *r, const char *name, const int64_t
 
 /* ---- texts ---- */
 
-static uint32_t length_at(const uint8_t *p) { return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24; }
+static uint32_t length_at(const uint8_t *p) {
+    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
 
 int hone_serve_text_unpack(hone_value *v, const void *bytes, size_t n, hone_serve_error *e) {
     const uint8_t *p = bytes;
@@ -134,9 +155,11 @@ int hone_serve_text_unpack(hone_value *v, const void *bytes, size_t n, hone_serv
         const uint32_t length = n >= 4 ? length_at(p) : 0;
         if (n < 4 || n - 4 < length)
             return hone_serve_fail(e, 400,
-                                   "a BYTES tensor ends within element %lld of %lld: each is a length of 4 bytes, then so many bytes",
+                                   "a BYTES tensor ends within element %lld of %lld: each is a length of 4 "
+                                   "bytes, then so many bytes",
                                    (long long)k, (long long)count);
-        if (hone_value_set_text(v, k, (const char *)p + 4, length)) return hone_serve_fail(e, 503, "%s", hone_error());
+        if (hone_value_set_text(v, k, (const char *)p + 4, length))
+            return hone_serve_fail(e, 503, "%s", hone_error());
         p += 4 + (size_t)length, n -= 4 + (size_t)length;
     }
     return n ? hone_serve_fail(e, 400, "a BYTES tensor has %zu bytes after its last element", n) : 0;

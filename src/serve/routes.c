@@ -17,10 +17,15 @@ static void ready(hone_http_call *c) {
 }
 static void server(hone_http_call *c) {
     json_t *extensions = json_array();
-    for (const char *const *e = hone_serve_extensions(); *e; e++) json_array_append_new(extensions, json_string(*e));
-    hone_http_answer_json(c, 200, json_pack("{s:s, s:s, s:o}", "name", "hone", "version", hone_version(), "extensions", extensions));
+    for (const char *const *e = hone_serve_extensions(); *e; e++)
+        json_array_append_new(extensions, json_string(*e));
+    hone_http_answer_json(
+        c, 200,
+        json_pack("{s:s, s:s, s:o}", "name", "hone", "version", hone_version(), "extensions", extensions));
 }
-static hone_serve_version *asked(hone_http_call *c) { return hone_serve_find(hone_http_core(c), c->model, c->version, &c->error); }
+static hone_serve_version *asked(hone_http_call *c) {
+    return hone_serve_find(hone_http_core(c), c->model, c->version, &c->error);
+}
 static void metadata(hone_http_call *c) {
     if ((c->held = asked(c))) hone_http_answer_json(c, 200, hone_serve_metadata(c->held));
 }
@@ -37,7 +42,8 @@ static void statistics(hone_http_call *c) {
 }
 static void metrics(hone_http_call *c) {
     hone_http_text t = {0};
-    if (hone_serve_metrics_write(hone_http_core(c), &t)) hone_http_answer(c, 200, "text/plain; version=0.0.4; charset=utf-8", &t);
+    if (hone_serve_metrics_write(hone_http_core(c), &t))
+        hone_http_answer(c, 200, "text/plain; version=0.0.4; charset=utf-8", &t);
     else hone_serve_fail(&c->error, 503, "no memory for metrics"), free(t.at);
 }
 
@@ -47,13 +53,16 @@ static bool body_json(hone_http_call *c) { /* an object, or nothing */
     json_error_t where;
     if (strspn(c->text.at ? c->text.at : "", " \t\r\n") == c->text.n) return true;
     c->document = json_loadb(c->text.at, c->text.n, JSON_REJECT_DUPLICATES, &where);
-    if (!c->document) hone_serve_fail(&c->error, 400, "the body is no JSON: %s (line %d, column %d)", where.text, where.line, where.column);
+    if (!c->document)
+        hone_serve_fail(&c->error, 400, "the body is no JSON: %s (line %d, column %d)", where.text,
+                        where.line, where.column);
     else if (!json_is_object(c->document)) hone_serve_fail(&c->error, 400, "the body is to be a JSON object");
     return !c->error.code;
 }
 static void repository_index(hone_http_call *c) {
     if (body_json(c))
-        hone_http_answer_json(c, 200, hone_serve_index(hone_http_core(c), json_is_true(json_object_get(c->document, "ready"))));
+        hone_http_answer_json(
+            c, 200, hone_serve_index(hone_http_core(c), json_is_true(json_object_get(c->document, "ready"))));
 }
 static void loaded(void *call, const hone_serve_error *e) {
     hone_http_call *c = call;
@@ -67,27 +76,30 @@ static void load(hone_http_call *c) {
     json_t *value;
     json_object_foreach((json_t *)parameters, name, value) {
         if (!strncmp(name, "file:", 5))
-            hone_serve_fail(&c->error, 501, "models come from the repository's folder; '%.80s' is not taken", name);
+            hone_serve_fail(&c->error, 501, "models come from the repository's folder; '%.80s' is not taken",
+                            name);
         else if (strcmp(name, "config") == 0 && !json_is_string(value))
             hone_serve_fail(&c->error, 400, "the parameter 'config' is JSON in a text");
         if (c->error.code) return;
     }
     c->waiting = true;
-    hone_serve_load(hone_http_core(c), c->model, json_string_value(json_object_get(parameters, "config")), loaded, c);
+    hone_serve_load(hone_http_core(c), c->model, json_string_value(json_object_get(parameters, "config")),
+                    loaded, c);
 }
 static void unload(hone_http_call *c) {
     if (!body_json(c)) return;
+    const json_t *parameters = json_object_get(c->document, "parameters");
     c->waiting = true;
-    hone_serve_unload(hone_http_core(c), c->model, loaded, c);
+    hone_serve_unload(hone_http_core(c), c->model,
+                      json_is_true(json_object_get(parameters, "unload_dependents")), loaded, c);
 }
 
-/* ---- system shared memory ---- */
+/* ---- shared memory, of the system and of CUDA devices ---- */
 
+static bool cuda(const hone_http_call *c) { return !strncmp(c->path, "/v2/cuda", 8); }
 static void regions(hone_http_call *c) {
-    hone_http_answer_json(c, 200, hone_serve_shared_list(hone_serve_shared_of(hone_http_core(c)), "", &c->error));
-}
-static void region_status(hone_http_call *c) {
-    json_t *list = hone_serve_shared_list(hone_serve_shared_of(hone_http_core(c)), c->model, &c->error);
+    json_t *list =
+        hone_serve_shared_list(hone_serve_shared_of(hone_http_core(c)), cuda(c), c->model, &c->error);
     if (list) hone_http_answer_json(c, 200, list);
 }
 static void region_register(hone_http_call *c) {
@@ -96,12 +108,47 @@ static void region_register(hone_http_call *c) {
     const json_int_t offset = json_integer_value(json_object_get(c->document, "offset")),
                      bytes = json_integer_value(json_object_get(c->document, "byte_size"));
     if (!key || offset < 0 || bytes <= 0)
-        hone_serve_fail(&c->error, 400, "region '%.100s': 'key' and 'byte_size' are wanted, and 'offset' is 0 or more", c->model);
-    else if (!hone_serve_shared_add(hone_serve_shared_of(hone_http_core(c)), c->model, key, (uint64_t)offset, (uint64_t)bytes, &c->error))
+        hone_serve_fail(&c->error, 400,
+                        "region '%.100s': 'key' and 'byte_size' are wanted, and 'offset' is 0 or more",
+                        c->model);
+    else if (!hone_serve_shared_add(hone_serve_shared_of(hone_http_core(c)), c->model, key, (uint64_t)offset,
+                                    (uint64_t)bytes, &c->error))
+        hone_http_answer_empty(c, 200);
+}
+/* Base64 to at most `room` bytes; how many there are, or 0: it is none, or longer. */
+static size_t unpacked(const char *text, uint8_t *out, size_t room) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const size_t length = strlen(text);
+    size_t n = 0;
+    uint32_t bits = 0;
+    for (size_t k = 0; k < length; k++) {
+        const char *at = text[k] == '=' ? NULL : strchr(digits, text[k]);
+        if (!at) return length - k <= 2 && strspn(text + k, "=") == length - k ? n : 0;
+        bits = bits << 6 | (uint32_t)(at - digits);
+        if (k % 4 == 0) continue;
+        if (n == room) return 0;
+        out[n++] = (uint8_t)(bits >> (6 - 2 * (k % 4)));
+    }
+    return n;
+}
+static void region_register_cuda(hone_http_call *c) {
+    uint8_t handle[128];
+    if (!body_json(c)) return;
+    const char *text = json_string_value(json_object_get(json_object_get(c->document, "raw_handle"), "b64"));
+    const json_int_t device = json_integer_value(json_object_get(c->document, "device_id")),
+                     bytes = json_integer_value(json_object_get(c->document, "byte_size"));
+    const size_t n = text ? unpacked(text, handle, sizeof handle) : 0;
+    if (!n || bytes <= 0)
+        hone_serve_fail(
+            &c->error, 400,
+            "region '%.100s': 'raw_handle' ({\"b64\": …}), 'device_id' and 'byte_size' are wanted", c->model);
+    else if (!hone_serve_shared_add_cuda(hone_serve_shared_of(hone_http_core(c)), c->model, handle, n, device,
+                                         (uint64_t)bytes, &c->error))
         hone_http_answer_empty(c, 200);
 }
 static void region_unregister(hone_http_call *c) {
-    if (!hone_serve_shared_remove(hone_serve_shared_of(hone_http_core(c)), c->model, &c->error)) hone_http_answer_empty(c, 200);
+    if (!hone_serve_shared_remove(hone_serve_shared_of(hone_http_core(c)), cuda(c), c->model, &c->error))
+        hone_http_answer_empty(c, 200);
 }
 
 /* ---- the table ---- */
@@ -120,22 +167,30 @@ static const struct {
     {"/v2/models/M[V]/ready", {"model ready", false, true, NULL, model_ready}},
     {"/v2/models/M[V]/config", {"config", false, false, NULL, config}},
     {"/v2/models/M[V]/stats", {"stats", false, false, NULL, statistics}},
-    {"/v2/models/M[V]/classify", {"classify", true, false, hone_http_classify_body, hone_http_classify_finish}},
+    {"/v2/models/M[V]/classify",
+     {"classify", true, false, hone_http_classify_body, hone_http_classify_finish}},
     {"/v2/repository/index", {"index", true, false, NULL, repository_index}},
     {"/v2/repository/models/M/load", {"load", true, false, NULL, load}},
     {"/v2/repository/models/M/unload", {"unload", true, false, NULL, unload}},
     {"/v2/systemsharedmemory/status", {"regions", false, false, NULL, regions}},
-    {"/v2/systemsharedmemory/region/M/status", {"region", false, false, NULL, region_status}},
+    {"/v2/systemsharedmemory/region/M/status", {"region", false, false, NULL, regions}},
     {"/v2/systemsharedmemory/region/M/register", {"register", true, false, NULL, region_register}},
     {"/v2/systemsharedmemory/region/M/unregister", {"unregister", true, false, NULL, region_unregister}},
     {"/v2/systemsharedmemory/unregister", {"unregister", true, false, NULL, region_unregister}},
+    {"/v2/cudasharedmemory/status", {"regions", false, false, NULL, regions}},
+    {"/v2/cudasharedmemory/region/M/status", {"region", false, false, NULL, regions}},
+    {"/v2/cudasharedmemory/region/M/register", {"register", true, false, NULL, region_register_cuda}},
+    {"/v2/cudasharedmemory/region/M/unregister", {"unregister", true, false, NULL, region_unregister}},
+    {"/v2/cudasharedmemory/unregister", {"unregister", true, false, NULL, region_unregister}},
     {"/metrics", {"metrics", false, false, NULL, metrics}},
     {"/status", {"status", false, false, NULL, hone_http_status}},
     {"/", {"page", false, true, NULL, hone_http_page}},
 };
 enum { ROUTES = sizeof routes / sizeof *routes };
 
-static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1; }
+static int hex(char c) {
+    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
 /* A piece of the path, unescaped; false: it is empty, too long, or holds a zero. */
 static bool piece(const char **at, char *out, size_t room) {
     size_t n = 0;
@@ -158,7 +213,9 @@ static bool matches(const char *pattern, const char *url, char *model, size_t ro
             pattern += 2;
             if (strncmp(url, "/versions/", 10)) continue;
             url += 10;
-            if (!piece(&url, number, sizeof number) || strspn(number, "0123456789") != strlen(number) || strlen(number) > 18) return false;
+            if (!piece(&url, number, sizeof number) || strspn(number, "0123456789") != strlen(number) ||
+                strlen(number) > 18)
+                return false;
             if (!(*version = strtoll(number, NULL, 10))) *version = -1; /* there is no version 0 */
         } else if (*pattern != *url++) return false;
     }
@@ -173,13 +230,17 @@ const hone_http_route *hone_http_find(hone_http_call *c, const char *url, bool p
     if (n < sizeof path) {
         memcpy(path, url, n), path[n] = 0;
         for (int k = 0; k < ROUTES; k++) {
-            if (metrics_only && strcmp(routes[k].path, "/metrics") && strncmp(routes[k].path, "/v2/health", 10)) continue;
+            if (metrics_only && strcmp(routes[k].path, "/metrics") &&
+                strncmp(routes[k].path, "/v2/health", 10))
+                continue;
             if (!matches(routes[k].path, path, c->model, sizeof c->model, &c->version)) continue;
             if (routes[k].route.post == post) return &routes[k].route;
             other = true;
         }
     }
-    if (other) hone_serve_fail(&c->error, 405, "%s %.200s: ask with %s", post ? "POST" : "GET", url, post ? "GET" : "POST");
+    if (other)
+        hone_serve_fail(&c->error, 405, "%s %.200s: ask with %s", post ? "POST" : "GET", url,
+                        post ? "GET" : "POST");
     else hone_serve_fail(&c->error, 404, "there is nothing at %.200s", url);
     return NULL;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   run: the queue of a version, the threads that serve it, and batches: requests that differ in their first dim only are gathered once, run
-   together, and their outputs are parts of the batch's.
+   run: the queue of a version, the threads that serve it, and batches: requests that differ in their first
+   dim only are gathered once, run together, and their outputs are parts of the batch's.
 
-   A batch is of a size that was run before (way.sizes): a new one would have to be planned first. So the largest that the waiting requests can
-   fill is taken, and nothing is padded. A batch that fails is run again one by one: what is wrong with one request is no other's trouble. */
+   A batch is of a size that was run before (way.sizes): a new one would have to be planned first. So the
+   largest that the waiting requests can fill is taken, and nothing is padded. A batch that fails is run again
+   one by one: what is wrong with one request is no other's trouble. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -16,7 +17,8 @@ enum { ALIGN = 64, TOGETHER = 256 };
 
 int hone_serve_bucket(uint64_t ns) {
     int k = 0;
-    for (uint64_t us4 = ns / 250; us4 > 7 && k < HONE_SERVE_BUCKETS - 4; us4 >>= 1) k += 4; /* in quarters of a us, to 4 … 7 */
+    /* in quarters of a us, to 4 … 7 */
+    for (uint64_t us4 = ns / 250; us4 > 7 && k < HONE_SERVE_BUCKETS - 4; us4 >>= 1) k += 4;
     const int shift = k / 4;
     const uint64_t top = (ns / 250) >> shift;
     if (top >= 4 && top <= 7) k += (int)(top - 4);
@@ -35,7 +37,8 @@ static void count_request(hone_serve_counts *c, const hone_serve_request *r) {
         span(&c->fail, took);
         return;
     }
-    span(&c->success, took), span(&c->queue, since(t->queued, t->begun)), span(&c->input, since(t->begun, t->ready));
+    span(&c->success, took), span(&c->queue, since(t->queued, t->begun)),
+        span(&c->input, since(t->begun, t->ready));
     span(&c->infer, since(t->ready, t->ran)), span(&c->output, since(t->ran, t->done));
     c->waited[hone_serve_bucket(since(t->queued, t->begun))]++;
     c->inferences += r->rows > 0 ? (uint64_t)r->rows : 1;
@@ -52,8 +55,14 @@ static void count_run(hone_serve_counts *c, const hone_serve_request *r, int row
     span(&c->batch[k].output, since(r->times.ran, r->times.done));
 }
 
-/* Requests that were never run are answered outside of the lock: a list of them. */
-static void answer(hone_serve_core *core, hone_serve_request *r) {
+void hone_serve_counted(hone_serve_version *v, const hone_serve_request *r) {
+    pthread_mutex_lock(&v->lock);
+    count_request(&v->counts, r), count_run(&v->counts, r, r->times.batch);
+    pthread_mutex_unlock(&v->lock);
+}
+
+/* Requests that are over are answered outside of the lock: a list of them. */
+void hone_serve_answer(hone_serve_core *core, hone_serve_request *r) {
     while (r) {
         hone_serve_request *next = r->next;
         r->next = NULL;
@@ -67,9 +76,10 @@ static void answer(hone_serve_core *core, hone_serve_request *r) {
 
 static hone_status run_alone(hone_serve_instance *i, hone_serve_request *r) {
     r->times.ready = hone_serve_now(), r->times.batch = r->rows > 0 ? (int)r->rows : 1;
-    hone_status s = hone_session_run(i->session, r->in, r->out);
+    const hone_status s =
+        r->sequence ? hone_serve_sequence_run(i, r) : hone_session_run(i->session, r->in, r->out);
     r->times.ran = hone_serve_now();
-    if (s) hone_serve_failed(&r->error, s, hone_error());
+    if (s && !r->error.code) hone_serve_failed(&r->error, s, hone_error());
     return s;
 }
 static bool gather(hone_serve_instance *i, hone_serve_request *list, int64_t rows, hone_value **in) {
@@ -83,9 +93,12 @@ static bool gather(hone_serve_instance *i, hone_serve_request *list, int64_t row
         dims[0] = rows;
         if (i->room[k] < bytes || !i->gather[k]) {
             free(i->gather[k]);
-            i->gather[k] = aligned_alloc(ALIGN, (bytes + ALIGN) / ALIGN * ALIGN), i->room[k] = i->gather[k] ? bytes : 0;
+            i->gather[k] = aligned_alloc(ALIGN, (bytes + ALIGN) / ALIGN * ALIGN),
+            i->room[k] = i->gather[k] ? bytes : 0;
         }
-        if (!i->gather[k] || hone_tensor_borrow(hone_value_dtype(list->in[k]), dims, rank, i->gather[k], &in[k])) return false;
+        if (!i->gather[k] ||
+            hone_tensor_borrow(hone_value_dtype(list->in[k]), dims, rank, i->gather[k], &in[k]))
+            return false;
         char *to = i->gather[k];
         for (hone_serve_request *r = list; r; to += hone_value_bytes(r->in[k]), r = r->next)
             memcpy(to, hone_value_data(r->in[k]), hone_value_bytes(r->in[k]));
@@ -101,7 +114,8 @@ static bool part(hone_serve_request *list, int k, hone_value *whole, int64_t row
     const size_t a_row = hone_value_bytes(whole) / (size_t)rows;
     for (hone_serve_request *r = list; r; at += r->rows, r = r->next) {
         dims[0] = r->rows;
-        if (hone_tensor_borrow(hone_value_dtype(whole), dims, rank, (char *)hone_value_data(whole) + (size_t)at * a_row, &r->out[k]))
+        if (hone_tensor_borrow(hone_value_dtype(whole), dims, rank,
+                               (char *)hone_value_data(whole) + (size_t)at * a_row, &r->out[k]))
             return false;
         r->kept[k] = hone_value_share(whole);
     }
@@ -125,7 +139,8 @@ static bool run_together(hone_serve_instance *i, hone_serve_request *list, int64
     const uint64_t ran = hone_serve_now();
     for (int k = 0; good && k < v->outputs; k++) good = part(list, k, out[k], rows);
     if (!good) forget(v, list);
-    for (hone_serve_request *r = list; r; r = r->next) r->times.ready = ready, r->times.ran = ran, r->times.batch = (int)rows;
+    for (hone_serve_request *r = list; r; r = r->next)
+        r->times.ready = ready, r->times.ran = ran, r->times.batch = (int)rows;
     for (size_t k = 0; k < n; k++) hone_value_free(in[k]);
     free(in);
     return good;
@@ -145,11 +160,12 @@ static void execute(hone_serve_instance *i, hone_serve_request *list) {
         r->times.done = done;
         if (!together) count_run(&v->counts, r, r->times.batch);
         count_request(&v->counts, r);
+        hone_serve_sequence_leave(r, true);
     }
     i->busy = false, v->running--;
     if (v->first) pthread_cond_signal(&v->more);
     pthread_mutex_unlock(&v->lock);
-    answer(v->core, list);
+    hone_serve_answer(v->core, list);
 }
 
 /* ---- the queue ---- */
@@ -161,7 +177,9 @@ static bool alike(const hone_serve_version *v, const hone_serve_request *a, cons
         if (!a->in[k]) continue;
         const int rank = hone_value_rank(a->in[k]);
         if (rank != hone_value_rank(b->in[k])) return false;
-        if (memcmp(hone_value_dims(a->in[k]) + 1, hone_value_dims(b->in[k]) + 1, sizeof(int64_t) * (size_t)(rank - 1)) != 0) return false;
+        if (memcmp(hone_value_dims(a->in[k]) + 1, hone_value_dims(b->in[k]) + 1,
+                   sizeof(int64_t) * (size_t)(rank - 1)) != 0)
+            return false;
     }
     return true;
 }
@@ -180,8 +198,24 @@ static void mend_last(hone_serve_version *v) {
     v->last = v->first;
     while (v->last && v->last->next) v->last = v->last->next;
 }
+/* The first request that can be run: not while another one of its sequence is. */
+static hone_serve_request *next_of(hone_serve_version *v) {
+    hone_serve_request *r = v->first;
+    while (r && !hone_serve_sequence_free_now(r)) r = r->next;
+    return r;
+}
+static hone_serve_request *take_one(hone_serve_version *v) {
+    hone_serve_request **at = &v->first, *r;
+    while (!hone_serve_sequence_free_now(*at)) at = &(*at)->next;
+    r = *at;
+    *at = r->next, r->next = NULL, v->waiting--;
+    mend_last(v);
+    hone_serve_sequence_take(r);
+    return r;
+}
 /* The first request, and those that go with it, off the queue. */
 static hone_serve_request *take(hone_serve_version *v) {
+    if (v->sequences) return take_one(v);
     hone_serve_request *first = v->first, **pick[TOGETHER];
     const int most = first->rows < 1 ? 0 : v->way.max_batch;
     int64_t rows = 0;
@@ -212,10 +246,12 @@ static hone_serve_request *expired(hone_serve_version *v, uint64_t now) {
             continue;
         }
         *at = r->next, v->waiting--;
-        hone_serve_fail(&r->error, 503, "request timeout expired: it waited %llu us in the queue of model '%s'",
+        hone_serve_fail(&r->error, 503,
+                        "request timeout expired: it waited %llu us in the queue of model '%s'",
                         (unsigned long long)((now - r->times.queued) / 1000), v->name);
         r->times.done = now, v->counts.rejected++;
         count_request(&v->counts, r);
+        hone_serve_sequence_leave(r, false);
         r->next = late, late = r;
     }
     if (late) mend_last(v);
@@ -235,13 +271,17 @@ static void *serve(void *arg) {
     pthread_mutex_lock(&v->lock);
     for (;;) {
         hone_serve_instance *i = NULL;
-        while (!(v->first && (i = idle(v))) && !(v->closing && !v->first)) pthread_cond_wait(&v->more, &v->lock);
+        while (!(next_of(v) && (i = idle(v))) && !(v->closing && !v->first)) {
+            const uint64_t sweep = hone_serve_sequences_sweep(v, hone_serve_now());
+            if (sweep) wait_until(v, sweep);
+            else pthread_cond_wait(&v->more, &v->lock);
+        }
         if (!v->first) break;
         const uint64_t now = hone_serve_now(), until = v->first->times.queued + v->way.delay_ns;
         hone_serve_request *late = expired(v, now);
         if (late) {
             pthread_mutex_unlock(&v->lock);
-            answer(v->core, late);
+            hone_serve_answer(v->core, late);
             pthread_mutex_lock(&v->lock);
             continue;
         }
@@ -251,7 +291,7 @@ static void *serve(void *arg) {
         }
         hone_serve_request *list = take(v);
         i->busy = true, v->running++;
-        if (v->first) pthread_cond_signal(&v->more);
+        if (next_of(v)) pthread_cond_signal(&v->more);
         pthread_mutex_unlock(&v->lock);
         execute(i, list);
         pthread_mutex_lock(&v->lock);
@@ -271,7 +311,8 @@ static void only_bools(hone_serve_request *r) {
 static int retry_after(const hone_serve_version *v) { /* seconds until the queue will be empty */
     const hone_serve_span *s = &v->counts.infer;
     const uint64_t each = s->count ? s->ns / s->count : 0;
-    const uint64_t all = each * (uint64_t)v->waiting / (uint64_t)(v->n_instances ? v->n_instances : 1) / 1000000000u;
+    const uint64_t all =
+        each * (uint64_t)v->waiting / (uint64_t)(v->n_instances ? v->n_instances : 1) / 1000000000u;
     return all > 60 ? 60 : (int)all + 1;
 }
 void hone_serve_submit(hone_serve_request *r) {
@@ -280,28 +321,42 @@ void hone_serve_submit(hone_serve_request *r) {
     only_bools(r);
     atomic_fetch_add(&core->under_way, 1);
     r->times.queued = hone_serve_now();
+    if (v->ensemble) {
+        hone_serve_ensemble_submit(r);
+        return;
+    }
     if (!r->timeout_us) r->timeout_us = v->way.timeout_us;
     if (!r->priority) r->priority = (uint64_t)v->way.default_priority;
     if (!v->way.max_batch) r->rows = -1;
     pthread_mutex_lock(&v->lock);
     hone_serve_instance *i;
-    if (r->inline_ok && v->way.quick && !v->first && (i = idle(v))) {
+    const bool room = v->waiting < v->way.queue;
+    if (room && hone_serve_sequence_enter(r)) {
+        r->times.done = hone_serve_now();
+        count_request(&v->counts, r);
+        pthread_mutex_unlock(&v->lock);
+        hone_serve_answer(core, r);
+        return;
+    }
+    if (r->inline_ok && v->way.quick && !v->first && (i = idle(v)) && hone_serve_sequence_free_now(r)) {
         i->busy = true, v->running++;
+        hone_serve_sequence_take(r);
         pthread_mutex_unlock(&v->lock);
         execute(i, r);
         return;
     }
-    if (v->waiting >= v->way.queue) {
-        hone_serve_fail(&r->error, 503, "the queue of model '%s' is full (%d requests wait); try again later", v->name, v->waiting);
+    if (!room) {
+        hone_serve_fail(&r->error, 503, "the queue of model '%s' is full (%d requests wait); try again later",
+                        v->name, v->waiting);
         r->error.retry_after = retry_after(v);
         r->times.done = hone_serve_now(), v->counts.rejected++;
         count_request(&v->counts, r);
         pthread_mutex_unlock(&v->lock);
-        answer(core, r);
+        hone_serve_answer(core, r);
         return;
     }
     hone_serve_request **at = &v->first;
-    if (v->way.priorities)
+    if (v->way.priorities && !v->sequences) /* requests of a sequence stay as they came */
         while (*at && (*at)->priority <= r->priority) at = &(*at)->next;
     else if (v->first) at = &v->last->next;
     r->next = *at, *at = r;
@@ -319,7 +374,11 @@ int hone_serve_run_start(hone_serve_version *v, hone_serve_error *e) {
         i->version = v;
         i->gather = calloc((size_t)v->inputs + 1, sizeof *i->gather);
         i->room = calloc((size_t)v->inputs + 1, sizeof *i->room);
-        if (!i->gather || !i->room || pthread_create(&i->thread, NULL, serve, v))
+        if (v->sequences)
+            i->given = calloc((size_t)(hone_model_inputs(v->model) + hone_model_outputs(v->model)) + 1,
+                              sizeof *i->given);
+        if (!i->gather || !i->room || (v->sequences && !i->given) ||
+            pthread_create(&i->thread, NULL, serve, v))
             return hone_serve_fail(e, 503, "no memory or thread for model '%s'", v->name);
         i->started = true;
     }
@@ -335,7 +394,7 @@ void hone_serve_run_stop(hone_serve_version *v) {
         if (i->started) pthread_join(i->thread, NULL);
         hone_session_free(i->session);
         for (int b = 0; i->gather && b < v->inputs; b++) free(i->gather[b]);
-        free(i->gather), free(i->room);
+        free(i->gather), free(i->room), free(i->given);
     }
     free(v->instance), v->instance = NULL, v->n_instances = 0;
 }

@@ -12,9 +12,10 @@ static const struct {
     hone_dtype dtype;
     int bytes;
 } types[] = {
-    {"BOOL", HONE_DTYPE_BOOL, 1},  {"UINT8", HONE_DTYPE_U8, 1},     {"UINT16", HONE_DTYPE_U16, 2}, {"UINT32", HONE_DTYPE_U32, 4},
-    {"UINT64", HONE_DTYPE_U64, 8}, {"INT8", HONE_DTYPE_I8, 1},      {"INT16", HONE_DTYPE_I16, 2},  {"INT32", HONE_DTYPE_I32, 4},
-    {"INT64", HONE_DTYPE_I64, 8},  {"FP16", HONE_DTYPE_F16, 2},     {"FP32", HONE_DTYPE_F32, 4},   {"FP64", HONE_DTYPE_F64, 8},
+    {"BOOL", HONE_DTYPE_BOOL, 1},  {"UINT8", HONE_DTYPE_U8, 1},     {"UINT16", HONE_DTYPE_U16, 2},
+    {"UINT32", HONE_DTYPE_U32, 4}, {"UINT64", HONE_DTYPE_U64, 8},   {"INT8", HONE_DTYPE_I8, 1},
+    {"INT16", HONE_DTYPE_I16, 2},  {"INT32", HONE_DTYPE_I32, 4},    {"INT64", HONE_DTYPE_I64, 8},
+    {"FP16", HONE_DTYPE_F16, 2},   {"FP32", HONE_DTYPE_F32, 4},     {"FP64", HONE_DTYPE_F64, 8},
     {"BF16", HONE_DTYPE_BF16, 2},  {"BYTES", HONE_DTYPE_STRING, 0},
 };
 enum { TYPES = sizeof types / sizeof *types };
@@ -54,8 +55,8 @@ int hone_serve_fail(hone_serve_error *e, int code, const char *format, ...) {
     return code;
 }
 int hone_serve_failed(hone_serve_error *e, hone_status s, const char *text) {
-    static const int codes[] = {
-        [HONE_OK] = 0, [HONE_BAD_INPUT] = 400, [HONE_NOT_SUPPORTED] = 501, [HONE_NO_MEMORY] = 503, [HONE_IO] = 500, [HONE_BUG] = 500};
+    static const int codes[] = {[HONE_OK] = 0,          [HONE_BAD_INPUT] = 400, [HONE_NOT_SUPPORTED] = 501,
+                                [HONE_NO_MEMORY] = 503, [HONE_IO] = 500,        [HONE_BUG] = 500};
     return hone_serve_fail(e, codes[s], "%s", text);
 }
 

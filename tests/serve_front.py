@@ -1,0 +1,369 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# `hone serve --front` before three servers of which one is killed, one restarted, and before servers that misbehave:
+# serve_front.py HONE [--rounds N] [--seconds S] [--bad N]
+# The good ones are `hone load`, and clients that compare each answer. Loopback only, and every number of connections is bounded.
+import sys
+
+from onnx_bytes import field
+
+del sys.path[0]  # html.py lies here, and is not the html that others want
+import argparse, atexit, hashlib, http.client, json, os, random, resource, shutil, signal, socket, struct, subprocess, tempfile, threading, time
+
+p = argparse.ArgumentParser()
+p.add_argument("hone")
+p.add_argument("--rounds", type=int, default=1, help="of killing a server and starting it again")
+p.add_argument("--seconds", type=float, default=0.5, help="of load in a round")
+p.add_argument("--bad", type=int, default=60, help="bad clients of the front")
+a = p.parse_args()
+failed, children = [], []
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+
+
+def check(what, good):
+    print(("ok      " if good else "FAILED  ") + what, flush=True)
+    if not good:
+        failed.append(what)
+
+
+folder = tempfile.mkdtemp()
+os.makedirs(folder + "/m/1")
+
+
+def end():
+    for c in children:
+        c.kill()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+atexit.register(end)
+
+
+def scale(by):  # y = x * by
+    def port(name):
+        return field(1, name) + field(2, field(1, field(1, 1) + field(2, field(1, field(2, "n")) + field(1, field(1, 64)))))
+    constant = field(1, 64) + field(2, 1) + field(8, "c") + field(9, struct.pack("<f", by) * 64)
+    node = field(1, "x") + field(1, "c") + field(2, "y") + field(4, "Mul")
+    graph = field(1, node) + field(2, "g") + field(5, constant) + field(11, port("x")) + field(12, port("y"))
+    return field(1, 8) + field(7, graph) + field(8, field(2, 17))
+
+
+with open(folder + "/m/1/model.onnx", "wb") as f:
+    f.write(scale(3.0))
+
+
+def hone(*words):
+    s = subprocess.Popen([a.hone, "serve", *words, "--metrics", "-1", "--json", "--threads", "1"], stdout=subprocess.PIPE, text=True)
+    children.append(s)
+    return s, json.loads(s.stdout.readline() or '{"http": -1}')["http"]
+
+
+def backend(port=0):
+    return hone(folder, "--http", str(port), "--grpc", "-1")
+
+
+def ask(port, verb, path, body=None, headers={}):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    c.request(verb, path, body, headers)
+    r = c.getresponse()
+    answer = r.status, r.read(), dict(r.getheaders())
+    c.close()
+    return answer
+
+
+def until(what, test, seconds=15):
+    end = time.time() + seconds
+    while time.time() < end:
+        if test():
+            return check(what, True)
+        time.sleep(0.01)
+    check(what, False)
+
+
+def servers(port):
+    return {s["server"]: s for s in json.loads(ask(port, "GET", "/status")[1])["servers"]}
+
+
+body = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 64], "data": [2.0] * 64}]})
+infer = "/v2/models/m/infer"
+
+# Servers that misbehave: what is asked decides how, by its path; without that they answer as the models do.
+asked = {}
+
+
+def misbehave(s, seen):
+    try:
+        s.settimeout(20)
+        data = b""
+        while True:
+            while b"\r\n\r\n" not in data:
+                more = s.recv(65536)
+                if not more:
+                    return
+                data += more
+            head, _, data = data.partition(b"\r\n\r\n")
+            lines = head.decode("latin1").split("\r\n")
+            path = lines[0].split(" ")[1]
+            length = max([int(l.split(":")[1]) for l in lines if l.lower().startswith("content-length:")] or [0])
+            while len(data) < length:
+                data += s.recv(65536)
+            data = data[length:]
+            seen.append((path, lines))
+            kind = path.rpartition("/")[2] if path.startswith("/bad/") else ""
+            good = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Own: yes\r\n\r\n{}"
+            answers = {
+                "": good,
+                "silence": b"",
+                "garbage": random.Random(1).randbytes(3000),
+                "half-head": good[:20],
+                "half-body": b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + b"x" * 5000,
+                "endless-head": b"HTTP/1.1 200 OK\r\n" + b"X-A: b\r\n" * 9000,
+                "negative": b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",
+                "huge": b"HTTP/1.1 200 OK\r\nContent-Length: 999999999999999999999\r\n\r\n{}",
+                "too-large": b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999\r\n\r\n{}",
+                "bad-chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+                "half-chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nabc",
+                "zero-in-head": b"HTTP/1.1 200 OK\r\nA: \0\r\nContent-Length: 2\r\n\r\n{}",
+                "odd-status": b"HTTP/1.1 777 What\r\nContent-Length: 2\r\n\r\n{}",
+                "switch": b"HTTP/1.1 101 Switching\r\n\r\n",
+                "chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=1\r\n{\"a\r\n4\r\n\": 1\r\n1\r\n}\r\n0\r\nT: x\r\n\r\n",
+                "old": b"HTTP/1.0 200 OK\r\n\r\n{\"a\": 1}",
+                "interim": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\n" + good,
+                "surplus": good + b"more than it said",
+                "late": good,
+                "busy": b"HTTP/1.1 503 No\r\nContent-Length: 14\r\nRetry-After: 7\r\n\r\n{\"error\":\"no\"}",
+            }
+            if kind == "late":
+                time.sleep(0.4)
+            s.sendall(answers[kind])
+            if kind not in ("", "chunks", "interim", "surplus", "busy", "late"):
+                return
+    except OSError:
+        pass
+    finally:
+        s.close()
+
+
+def bad_server():
+    listener = socket.create_server(("127.0.0.1", 0))
+    seen = []
+
+    def accept():
+        while True:
+            try:
+                s = listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=misbehave, args=(s, seen), daemon=True).start()
+    threading.Thread(target=accept, daemon=True).start()
+    return listener.getsockname()[1], seen
+
+
+# What is wrong is said, and there is no front.
+for words in ["--front", "nowhere"], ["--front", "127.0.0.1:1,127.0.0.1:1"], ["--front", ","], ["--front", "127.0.0.1:1", folder], ["--front", "127.0.0.1:1", "--grpc", "0"]:
+    r = subprocess.run([a.hone, "serve", "--http", "0", "--metrics", "-1", *words], capture_output=True, text=True, timeout=20)
+    check("refused: %s: %s" % (" ".join(w for w in words if w != folder), r.stderr.strip().splitlines()[:1]), r.returncode != 0 and r.stderr.count("serve:") == 1)
+
+# Before servers that misbehave.
+(one, seen_one), (two, seen_two) = bad_server(), bad_server()
+front, port = hone("--front", "localhost:%d,127.0.0.1:%d" % (one, two), "--http", "0", "--max-body", "4")
+until("it is ready when a server is", lambda: ask(port, "GET", "/v2/health/ready")[0] == 200)
+until("both are", lambda: all(s["ready"] for s in servers(port).values()))
+for kind in "chunks", "old", "interim", "surplus":
+    status, answer, headers = ask(port, "GET", "/bad/" + kind)
+    check("%s: %d %r" % (kind, status, answer), status == 200 and answer in (b"{}", b'{"a": 1}'))
+for kind in ("silence", "garbage", "half-head", "half-body", "endless-head", "negative", "huge", "too-large", "bad-chunk", "half-chunk", "zero-in-head", "odd-status", "switch"):
+    status, answer, headers = ask(port, "POST", "/bad/" + kind, b"x" * 100)
+    check("%s: %d %s" % (kind, status, answer.decode()), status == 502 and "error" in json.loads(answer))
+status, answer, headers = ask(port, "GET", "/bad/busy")
+check("503 is handed back when nobody has room: %d %r" % (status, headers), status == 503 and headers["Retry-After"] == "7" and answer == b'{"error":"no"}')
+count = len(seen_one) + len(seen_two)
+ask(port, "POST", "/bad/half-body", b"{}")
+check("a broken answer is asked for at each server once", sum(path == "/bad/half-body" for path, _ in seen_one + seen_two) in (3, 4))
+status, answer, headers = ask(port, "POST", "/v2/models/m/infer?a=b+d&c", b"{}", {"X-Mine": "1", "Connection": "X-Hop", "Bad Name ": "2", "traceparent": "00-" + "a" * 32 + "-" + "b" * 16 + "-01"})
+path, lines = [x for x in seen_one + seen_two if x[0].startswith("/v2/models")][-1]
+check("what is asked goes on: %s" % path, path == "/v2/models/m/infer?a=b+d&c" and "X-Mine: 1" in lines and not any("Bad" in l for l in lines) and status == 200 and headers.get("X-Own") == "yes"
+      and any(l.startswith(("Host: 127.0.0.1:", "Host: localhost:")) for l in lines) and any(l.startswith("traceparent: 00-" + "a" * 32) for l in lines)
+      and any(l.startswith("X-Forwarded-For: 127.0.0.1") for l in lines) and not any(l.startswith("Connection") for l in lines))
+before = len(seen_one), len(seen_two)
+for k in range(6):
+    ask(port, "POST", infer, b'{"parameters": {"sequence_id": 7}, "inputs": []}')
+check("a sequence stays with one server", (len(seen_one) - before[0] >= 6) != (len(seen_two) - before[1] >= 6))
+for k in range(3):
+    ask(port, "POST", "/v2/repository/models/m/load", b"{}")
+check("all servers load", all(sum(path.endswith("/load") for path, _ in seen) == 3 for seen in (seen_one, seen_two)))
+text = ask(port, "GET", "/metrics")[1].decode()
+check("metrics", 'hone_front_ready{server="localhost:%d"} 1' % one in text and "process_resident_memory_bytes" in text)
+check("it still runs", front.poll() is None)
+late = []
+t = threading.Thread(target=lambda: late.append(ask(port, "GET", "/bad/late")))
+t.start()
+time.sleep(0.1)
+front.send_signal(signal.SIGTERM)
+t.join()
+check("what was under way is answered: %s" % (late[0][:2],), late[0][0] == 200)
+check("it ends as it should", front.wait(timeout=20) == 0)
+
+# Traces: a context goes through the front to the server, over HTTP and gRPC; both write spans.
+traces = {n: "%s/%s.json" % (folder, n) for n in ("server", "front")}
+s = subprocess.Popen([a.hone, "serve", folder, "--http", "0", "--grpc", "0", "--metrics", "-1", "--json", "--trace", traces["server"]], stdout=subprocess.PIPE, text=True)
+children.append(s)
+ports = json.loads(s.stdout.readline())
+front, port = hone("--front", "http://127.0.0.1:%d/" % ports["http"], "--http", "0", "--trace", traces["front"])
+until("it is ready", lambda: ask(port, "GET", "/v2/health/ready")[0] == 200)
+trace, span = "c" * 31 + "1", "d" * 16
+status, answer, headers = ask(port, "POST", infer, body, {"traceparent": "00-%s-%s-01" % (trace, span)})
+check("a span of the front's: %s" % headers.get("traceparent"), status == 200 and headers["traceparent"].split("-")[1] == trace and headers["traceparent"].split("-")[2] != span)
+ask(port, "POST", infer, body, {"traceparent": "00-" + "0" * 32 + "-" + "b" * 16 + "-01"})  # not one: a new one is made
+ask(port, "POST", infer, body, {"traceparent": "00-" + "e" * 32 + "-" + "b" * 16 + "-00"})  # not sampled
+if ports["grpc"] > 0:
+    r = subprocess.run([a.hone, "load", "127.0.0.1:%d" % ports["grpc"], "--grpc", "--model", "m", "--requests", "20", "--concurrency", "1", "--header",
+                        "traceparent: 00-%s-%s-01" % ("f" * 32, span)], capture_output=True, text=True)
+    check("gRPC with a context: %s" % r.stderr, r.returncode == 0)
+for c in front, s:
+    c.send_signal(signal.SIGTERM)
+    check("it ends as it should", c.wait(timeout=20) == 0)
+spans = {}
+for n, path in traces.items():
+    with open(path) as f:
+        spans[n] = [e for e in json.load(f) if e["ph"] == "X"]
+whole = {n: [e for e in es if e.get("args", {}).get("trace") == trace] for n, es in spans.items()}
+check("one span each of the trace", [len(es) for es in whole.values()] == [1, 1])
+check("the front's is the client's child, the server's the front's", whole["front"][0]["args"]["parent"] == span
+      and whole["server"][0]["args"]["parent"] == whole["front"][0]["args"]["span"])
+check("what was made up for one that came without", sum(e.get("args", {}).get("trace") not in (None, trace, "e" * 32, "f" * 32) and "infer" in e["name"] for e in spans["server"]) == 1)
+check("one that is not sampled is left out", not any(e.get("args", {}).get("trace") == "e" * 32 for es in spans.values() for e in es))
+check("gRPC's spans", ports["grpc"] < 0 or sum(e.get("args", {}).get("trace") == "f" * 32 and e["name"].endswith("/ModelInfer") for e in spans["server"]) == 20)
+w = whole["server"][0]
+parts = [e for e in spans["server"] if e["tid"] == w["tid"] and e is not w and w["ts"] <= e["ts"] and e["ts"] + e["dur"] <= w["ts"] + w["dur"] + 0.01]
+check("its parts: %s" % [e["name"] for e in parts], [e["name"] for e in parts] == ["receive", "queue", "batch", "compute", "answer", "send"]
+      and abs(sum(e["dur"] for e in parts) - w["dur"]) < 0.01 and parts[3]["args"]["batch"] == 1)
+check("within the front's", whole["front"][0]["ts"] <= w["ts"] and any(e["name"].startswith("at 127.0.0.1:") for e in spans["front"]))
+
+# Before real ones, of which some are killed.
+behind = [backend() for _ in range(3)]
+front, port = hone("--front", ",".join("127.0.0.1:%d" % q for _, q in behind), "--http", "0", "--max-body", "4", "--idle", "5", "--request-time", "5")
+until("three are ready", lambda: sum(s["ready"] for s in servers(port).values()) == 3)
+wrong, answers, over = [], [0], threading.Event()
+
+
+def client():
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    while not over.is_set():
+        try:
+            c.request("POST", infer, body)
+            r = c.getresponse()
+            data = r.read()
+            if r.status != 200 or json.loads(data)["outputs"][0]["data"] != [6.0] * 64:
+                wrong.append((r.status, data[:200]))
+            answers[0] += 1
+        except Exception as e:
+            wrong.append(repr(e))
+            c.close()
+
+
+def load(seconds):
+    s = subprocess.Popen([a.hone, "load", "127.0.0.1:%d" % port, "--model", "m", "--concurrency", "8", "--window", str(seconds / 4), "--windows", "4", "--warmup", "0",
+                          "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    children.append(s)
+    return s
+
+
+def result(what, process):
+    out, err = process.communicate(timeout=120)
+    try:
+        l = json.loads(out.splitlines()[0])["levels"][0]
+    except Exception:
+        return check("%s: %s%s" % (what, out, err), False)
+    check("%s: %d requests, %d failed %s, p99 %.1f ms" % (what, l["requests"], l["errors"], l.get("why", ""), l["p99_ms"]), l["errors"] == 0 and l["requests"] > 0)
+
+
+def memory():
+    with open("/proc/%d/statm" % front.pid) as f:
+        return int(f.read().split()[1]) * 4096
+
+
+watchers = [threading.Thread(target=client) for _ in range(2)]
+for t in watchers:
+    t.start()
+result("three servers", load(a.seconds))
+quiet = memory()
+for k in range(a.rounds):
+    worker = load(2 * a.seconds)
+    time.sleep(a.seconds / 2)
+    victim, at = behind[k % 3]
+    victim.kill()  # -9, with requests under way
+    victim.wait()
+    time.sleep(a.seconds / 2)
+    behind[k % 3] = backend(at)
+    result("one killed and started again", worker)
+    until("it is taken back", lambda: all(s["ready"] for s in servers(port).values()))
+worker = load(a.seconds)
+time.sleep(a.seconds / 2)
+behind[0][0].send_signal(signal.SIGTERM)
+result("one stopped", worker)
+check("it ended as it should", behind[0][0].wait(timeout=20) == 0)
+
+# New versions behind it, under load.
+worker = load(a.seconds)
+for version in 2, 3:
+    os.makedirs("%s/m/part" % folder)
+    with open("%s/m/part/model.onnx" % folder, "wb") as f:
+        f.write(scale(3.0))
+    os.rename("%s/m/part" % folder, "%s/m/%d" % (folder, version))
+    time.sleep(0.2)
+result("new versions behind it", worker)
+
+# Bad clients of the front.
+held = []
+worker = load(a.seconds)
+post = b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+kinds = [b"", post % 5000 + b"x" * 100, b"POST /v2", random.Random(2).randbytes(500), post % (1 << 33), b"GET /a b\rc HTTP/1.1\r\nHost: x\r\n\r\n",
+         (post % len(body) + body.encode()) * 200]
+for k in range(a.bad):
+    try:
+        s = socket.create_connection(("127.0.0.1", port), timeout=10)
+        s.setblocking(False)
+        held.append(s)
+        s.send(kinds[k % len(kinds)])
+    except OSError:
+        pass
+result("%d bad clients" % a.bad, worker)
+for s in held:
+    s.close()
+over.set()
+for t in watchers:
+    t.join(timeout=30)
+check("%d answers, each right: %r" % (answers[0], wrong[:3]), answers[0] > 0 and not wrong)
+grown = memory() - quiet
+check("memory grew by %.1f MB" % (grown / 1e6), grown < 16e6 or "HONE_GUARD" in os.environ)
+
+# All gone: said at once; back: found again. Then the end, with requests under way.
+for s, _ in behind[1:]:
+    s.kill(), s.wait()
+status, answer, headers = ask(port, "POST", infer, body)
+check("no server is left: %d %s" % (status, answer.decode()), status == 503 and headers.get("Retry-After") and "error" in json.loads(answer))
+check("it says that it is not ready", ask(port, "GET", "/v2/health/ready")[0] == 400 and ask(port, "GET", "/v2/health/live")[0] == 200)
+behind[1] = backend(behind[1][1])
+until("a server that comes back is found", lambda: ask(port, "POST", infer, body)[0] == 200)
+worker, stopped = [], []
+
+
+def last():
+    try:
+        for k in range(100000):
+            status, answer, headers = ask(port, "POST", infer, body)
+            worker.append(status)
+    except OSError as e:
+        stopped.append(e)
+
+
+t = threading.Thread(target=last)
+t.start()
+time.sleep(0.1)
+front.send_signal(signal.SIGTERM)
+check("it ends as it should", front.wait(timeout=20) == 0)
+t.join(timeout=20)
+check("%d answers until then, all good: %r %r" % (len(worker), set(worker), stopped), set(worker) == {200} and all(isinstance(e, ConnectionRefusedError) for e in stopped))
+print("serve_front: %s" % ("%d failed" % len(failed) if failed else "all as it should be"))
+sys.exit(1 if failed else 0)
