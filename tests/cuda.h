@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   cuda: what tests of CUDA kernels share: a kernel's text compiled for the CPU and run there (emulate.h), operands that end where their page
-   ends, numbers of every type. */
+   cuda: what tests of CUDA kernels share: a kernel's text compiled for the CPU and run there (emulate.h),
+   operands that end where their page ends, numbers of every type. */
 #ifndef HONE_TESTS_CUDA_H
 #define HONE_TESTS_CUDA_H
 #include <dlfcn.h>
@@ -21,7 +21,8 @@
 #include "device/cuda/nvrtc.h"
 #include "device/cuda/print.h"
 
-typedef const char *emulate_fn(void (*)(const void *), const void *, const int grid[3], int cluster, int threads, uint32_t seed);
+typedef const char *emulate_fn(void (*)(const void *), const void *, const int grid[3], int cluster,
+                               int threads, uint32_t seed);
 typedef struct {
     char *text; /* equal texts are compiled once */
     emulate_fn *emulate;
@@ -39,8 +40,10 @@ static inline int set_up(void **state) {
     const char *t = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%.40s/hone-cuda-XXXXXX", t ? t : "/tmp");
     if (!mkdtemp(folder)) return -1;
-    char command[256], path[80]; /* what the system's compiler makes may be for another machine than this test: then all is skipped */
-    snprintf(command, sizeof command, "echo 'int probe;' | cc -x c -shared -fPIC -o %s/probe.so - > /dev/null 2>&1", folder);
+    /* what the system's compiler makes may be for another machine than this test: then all is skipped */
+    char command[256], path[80];
+    snprintf(command, sizeof command,
+             "echo 'int probe;' | cc -x c -shared -fPIC -o %s/probe.so - > /dev/null 2>&1", folder);
     snprintf(path, sizeof path, "%s/probe.so", folder);
     void *probe = system(command) ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL);
 #ifdef __SANITIZE_ADDRESS__ /* what is emulated is not instrumented: once is enough */
@@ -59,7 +62,8 @@ static inline int tear_down(void **state) {
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command) ? -1 : 0;
 }
-/* With HONE_TEST_NVRTC=1, where NVRTC is: every kernel that is run here also compiles for the architectures it is meant for. */
+/* With HONE_TEST_NVRTC=1, where NVRTC is: every kernel that is run here also compiles for the architectures
+   it is meant for. */
 static inline void by_nvrtc(const char *source, const char *family) {
     static const char *const archs[] = {"sm_90a", "sm_80", "sm_100a"};
     if (!getenv("HONE_TEST_NVRTC")) return;
@@ -72,7 +76,8 @@ static inline void by_nvrtc(const char *source, const char *family) {
         hone_free(cubin), by_nvrtc_count++;
     }
 }
-static inline emulated compile_text(hone_text text, const char *family, const char *name) { /* takes the text */
+/* takes the text */
+static inline emulated compile_text(hone_text text, const char *family, const char *name) {
     char path[128], command[1024];
     for (int k = 0; k < made; k++)
         if (!strcmp(kernels[k].text, text.text)) {
@@ -83,10 +88,12 @@ static inline emulated compile_text(hone_text text, const char *family, const ch
     snprintf(path, sizeof path, "%s/k%d.c", folder, made);
     FILE *f = fopen(path, "w");
     assert_non_null(f);
-    fprintf(f, "#include \"%s/tests/emulate.h\"\n%s", getenv("HONE_SOURCE_DIR") ? getenv("HONE_SOURCE_DIR") : "..", text.text);
+    fprintf(f, "#include \"%s/tests/emulate.h\"\n%s",
+            getenv("HONE_SOURCE_DIR") ? getenv("HONE_SOURCE_DIR") : "..", text.text);
     assert_int_equal(fclose(f), 0);
     snprintf(command, sizeof command,
-             "cc -O1 -std=gnu11 -Wall -Wno-unused -Wno-uninitialized -Wno-maybe-uninitialized -Werror -shared -fPIC -o %s/k%d.so %s -lm > "
+             "cc -O0 -std=gnu11 -Wall -Wno-unused -Wno-uninitialized -Wno-maybe-uninitialized -Werror "
+             "-shared -fPIC -o %s/k%d.so %s -lm > "
              "%s/log 2>&1 || "
              "{ head -20 %s/log; false; }",
              folder, made, path, folder, folder);
@@ -115,7 +122,9 @@ static inline void run_clusters(const emulated *e, const void *args, int cluster
     const char *wrong = e->emulate(e->kernel, args, (int[]){x, y, z}, cluster, e->threads, seed++);
     if (wrong) fail_msg("%s", wrong);
 }
-static inline void run(const emulated *e, const void *args, int x, int y, int z) { run_clusters(e, args, 1, x, y, z); }
+static inline void run(const emulated *e, const void *args, int x, int y, int z) {
+    run_clusters(e, args, 1, x, y, z);
+}
 
 /* ---- operands whose last byte is the last of a page: what reads or writes past them stops the test ---- */
 typedef struct {
@@ -140,7 +149,8 @@ static inline double draw(void) { /* -1 to 1 */
     state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
     return (double)(int64_t)state_ * 0x1p-63;
 }
-static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4, [HONE_CUDA_S8] = 1, [HONE_CUDA_S32] = 4};
+static const int bytes_of[] = {
+    [HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4, [HONE_CUDA_S8] = 1, [HONE_CUDA_S32] = 4};
 static const hone_dtype dtype_of[] = {[HONE_CUDA_F16] = HONE_DTYPE_F16,
                                       [HONE_CUDA_BF16] = HONE_DTYPE_BF16,
                                       [HONE_CUDA_F32] = HONE_DTYPE_F32,
@@ -151,7 +161,8 @@ static inline double get(const void *p, int type, int64_t k) {
     return hone_scalar_f64(hone_dtypes[t].ctype, hone_dtype_load(t, (const char *)p + k * bytes_of[type]));
 }
 static inline void set(void *p, int type, int64_t k, double v) {
-    hone_dtype_store(dtype_of[type], (char *)p + k * bytes_of[type], HONE_F64, (hone_scalar){.f64 = v}, type >= HONE_CUDA_S8);
+    hone_dtype_store(dtype_of[type], (char *)p + k * bytes_of[type], HONE_F64, (hone_scalar){.f64 = v},
+                     type >= HONE_CUDA_S8);
 }
 static inline void fill_with(operand *o, int type) {
     for (int64_t k = 0; k < (int64_t)(o->bytes / (size_t)bytes_of[type]); k++)
@@ -162,16 +173,21 @@ static inline bool near_enough(double got, double want, double scale, double tol
     if (isinf(want)) return got == want;
     return fabs(got - want) <= tolerance * scale;
 }
-static const double digits[] = {
-    [HONE_CUDA_F16] = 1e-3, [HONE_CUDA_BF16] = 8e-3, [HONE_CUDA_F32] = 2e-6, [HONE_CUDA_S8] = 0.51, [HONE_CUDA_S32] = 0};
+static const double digits[] = {[HONE_CUDA_F16] = 1e-3,
+                                [HONE_CUDA_BF16] = 8e-3,
+                                [HONE_CUDA_F32] = 2e-6,
+                                [HONE_CUDA_S8] = 0.51,
+                                [HONE_CUDA_S32] = 0};
 
-/* ---- tensor maps: what the driver would encode, as emulate.h reads it. Strides in elements, of dims 1 and on ---- */
+/* ---- tensor maps: what the driver would encode, as emulate.h reads it. Strides in elements, of dims 1 and
+   on --- */
 typedef struct {
     uint64_t base, stride[4];
     uint32_t dim[5], box[5], element, swizzled;
     int32_t low[2], high[2], step[2];
 } map;
-static inline hone_cuda_tensor_map tensor_map5(uint64_t base, int type, const int64_t dim[5], const int64_t stride[4], const int box[5]) {
+static inline hone_cuda_tensor_map tensor_map5(uint64_t base, int type, const int64_t dim[5],
+                                               const int64_t stride[4], const int box[5]) {
     map m = {.base = base, .element = (uint32_t)bytes_of[type], .swizzled = 1};
     for (int k = 0; k < 5; k++) m.dim[k] = (uint32_t)dim[k], m.box[k] = (uint32_t)box[k];
     for (int k = 0; k < 4; k++) m.stride[k] = (uint64_t)stride[k] * m.element;
@@ -179,8 +195,9 @@ static inline hone_cuda_tensor_map tensor_map5(uint64_t base, int type, const in
     memcpy(&t, &m, sizeof m);
     return t;
 }
-static inline hone_cuda_tensor_map tensor_map(uint64_t base, int type, int64_t d0, int64_t d1, int64_t d2, int64_t s1, int64_t s2, int b0,
-                                              int b1, int b2) {
-    return tensor_map5(base, type, (int64_t[]){d0, d1, d2, 1, 1}, (int64_t[]){s1, s2, 0, 0}, (int[]){b0, b1, b2, 1, 1});
+static inline hone_cuda_tensor_map tensor_map(uint64_t base, int type, int64_t d0, int64_t d1, int64_t d2,
+                                              int64_t s1, int64_t s2, int b0, int b1, int b2) {
+    return tensor_map5(base, type, (int64_t[]){d0, d1, d2, 1, 1}, (int64_t[]){s1, s2, 0, 0},
+                       (int[]){b0, b1, b2, 1, 1});
 }
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
-   emulate: CUDA kernels on the CPU, for tests. Stands before the printed text of a kernel instead of NVRTC's built-in words and is compiled
-   by the system's C compiler; hone_emulate then runs the kernel block by block, every thread a fiber of its own.
+   emulate: CUDA kernels on the CPU, for tests. Stands before the printed text of a kernel instead of NVRTC's
+   built-in words and is compiled by the system's C compiler; hone_emulate then runs the kernel block by
+   block, every thread a fiber of its own.
 
-   It is unkind on purpose: threads take turns in an order that changes, shared memory begins as noise, asynchronous copies happen as late as
-   their waits allow, a tile of the copy engine arrives some turns after it was asked for. Blocks of a cluster run side by side. A kernel that forgot a barrier gives a wrong answer
-   here; one that waits for what nobody does is reported as a deadlock. What it does not show: bank conflicts, memory ordering between
-   blocks, alignment of instructions' addresses beyond what is checked below, registers. */
+   It is unkind on purpose: threads take turns in an order that changes, shared memory begins as noise,
+   asynchronous copies happen as late as their waits allow, a tile of the copy engine arrives some turns after
+   it was asked for. Blocks of a cluster run side by side. A kernel that forgot a barrier gives a wrong answer
+   here; one that waits for what nobody does is reported as a deadlock. What it does not show: bank conflicts,
+   memory ordering between blocks, alignment of instructions' addresses beyond what is checked below,
+   registers. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdbool.h>
@@ -44,14 +47,16 @@ typedef struct {
 } emu_copy;
 typedef struct {
     ucontext_t context;
-    int done, group, n_copies, first_copy, issued, committed, cluster; /* issued, committed: of wgmma; cluster: the meeting it arrived at */
+    /* issued, committed: of wgmma; cluster: the meeting it arrived at */
+    int done, group, n_copies, first_copy, issued, committed, cluster;
     emu_copy copy[EMU_COPIES];
 } emu_thread;
 typedef struct { /* a tile that the copy engine has yet to bring */
     const void *map;
     uint32_t to, barrier;
-    int at[6], window, turns; /* window: at is channel, x, y, n, and the tap's x and y; else coordinates, as many as the map has */
-    int thread;               /* who asked */
+    /* window: at is channel, x, y, n, and the tap's x and y; else coordinates, as many as the map has */
+    int at[6], window, turns;
+    int thread; /* who asked */
 } emu_tile;
 typedef struct {
     int arrived, generation;
@@ -67,7 +72,8 @@ static struct {
     emu_thread *thread;
     char *stacks;
     ucontext_t scheduler;
-    int threads, now, block[3], grid[3], alive; /* threads: of a block; now and alive: of all blocks of the cluster; block: its first */
+    /* threads: of a block; now and alive: of all blocks of the cluster; block: its first */
+    int threads, now, block[3], grid[3], alive;
     emu_meeting barrier[EMU_CLUSTER][EMU_BARRIERS], cluster, warp[EMU_THREADS / 32], group[EMU_GROUPS];
     uint32_t slot[EMU_THREADS][12];
     emu_product product[EMU_GROUPS][EMU_PRODUCTS];
@@ -142,15 +148,20 @@ static inline uint16_t f32_f16(float f) {
     r += 0xfff + (r >> 13 & 1);
     return (uint16_t)(sign | r >> 13);
 }
-static inline uint32_t f32_f16x2(float low, float high) { return f32_f16(low) | (uint32_t)f32_f16(high) << 16; }
+static inline uint32_t f32_f16x2(float low, float high) {
+    return f32_f16(low) | (uint32_t)f32_f16(high) << 16;
+}
 static inline float bf16_f32(uint16_t h) { return BITS_F32((uint32_t)h << 16); }
 static inline uint16_t f32_bf16(float f) {
     uint32_t u = F32_BITS(f);
     if (isnan(f)) return 0x7fff;
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
-static inline uint32_t f32_bf16x2(float low, float high) { return f32_bf16(low) | (uint32_t)f32_bf16(high) << 16; }
+static inline uint32_t f32_bf16x2(float low, float high) {
+    return f32_bf16(low) | (uint32_t)f32_bf16(high) << 16;
+}
 static inline float exp2_fast(float x) { return exp2f(x); }
+static inline float inverse_fast(float x) { return 1.0f / x; }
 static inline float rsqrt_fast(float x) { return 1.0f / sqrtf(x); }
 
 /* ---- barriers and shuffles ---- */
@@ -170,7 +181,8 @@ static inline void cluster_arrive(void) {
 }
 static inline void cluster_wait(void) {
     while (emu.thread[emu.now].cluster == emu.cluster.generation && !emu.trouble)
-        if (emu.cluster.arrived == emu.alive) emu.cluster.arrived = 0, emu.cluster.generation++, emu.progress++;
+        if (emu.cluster.arrived == emu.alive)
+            emu.cluster.arrived = 0, emu.cluster.generation++, emu.progress++;
         else emu_yield();
 }
 static inline void sync_warp(void) { emu_meet(&emu.warp[emu.now / 32], 32); }
@@ -181,12 +193,19 @@ static inline uint32_t shuffle_from(uint32_t v, int lane) {
     sync_warp();
     return r;
 }
-static inline float shuffle_xor(float v, int mask) { return BITS_F32(shuffle_from(F32_BITS(v), emu.now % 32 ^ mask)); }
+static inline float shuffle_xor(float v, int mask) {
+    return BITS_F32(shuffle_from(F32_BITS(v), emu.now % 32 ^ mask));
+}
 
 /* ---- memory ---- */
 static inline u32x4 load16(const void *p) {
     if ((uintptr_t)p % 16) emu_wrong("16 bytes are loaded from an address that is not aligned");
     return *(const u32x4 *)p;
+}
+static inline void load_floats(float *to, const float *p, int n) {
+    if ((uintptr_t)p % (n % 4 ? (size_t)n * 4 : 16))
+        emu_wrong("floats are loaded from an address that is not aligned");
+    memcpy(to, p, (size_t)n * 4);
 }
 static inline u32x4 load16_l2(const void *p) { return *(const u32x4 *)p; }
 static inline u32x4 load16_once(const void *p) { return load16(p); }
@@ -243,7 +262,8 @@ static inline void emu_matrix_load(uint32_t r[4], uint32_t at, int across) {
     for (int k = 0; k < 4; k++) {
         uint16_t half[2];
         for (int e = 0; e < 2; e++) {
-            const int row = across ? 2 * (lane % 4) + e : lane / 4, column = across ? lane / 4 : 2 * (lane % 4) + e;
+            const int row = across ? 2 * (lane % 4) + e : lane / 4,
+                      column = across ? lane / 4 : 2 * (lane % 4) + e;
             memcpy(&half[e], (char *)emu_at(emu.slot[base + 8 * k + row][0], 16, 16) + 2 * column, 2);
         }
         r[k] = half[0] | (uint32_t)half[1] << 16;
@@ -263,7 +283,10 @@ static inline double emu_element(uint32_t r, int e, int type) {
     }
 }
 static inline void emu_mma(double c[4], const uint32_t a[4], const uint32_t b[2], int type) {
-    const int base = emu.now / 32 * 32, lane = emu.now % 32, per = type == EMU_TF32 ? 1 : type == EMU_S8 ? 4 : 2;
+    const int base = emu.now / 32 * 32, lane = emu.now % 32,
+              per = type == EMU_TF32 ? 1
+                    : type == EMU_S8 ? 4
+                                     : 2;
     for (int k = 0; k < 4; k++) emu.slot[emu.now][k] = a[k];
     emu.slot[emu.now][4] = b[0], emu.slot[emu.now][5] = b[1];
     sync_warp();
@@ -282,9 +305,15 @@ static inline void emu_mma_float(float c[4], const uint32_t a[4], const uint32_t
     emu_mma(sum, a, b, type);
     for (int i = 0; i < 4; i++) c[i] = (float)sum[i];
 }
-static inline void mma_f16(float c[4], const uint32_t a[4], const uint32_t b[2]) { emu_mma_float(c, a, b, EMU_F16); }
-static inline void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2]) { emu_mma_float(c, a, b, EMU_BF16); }
-static inline void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]) { emu_mma_float(c, a, b, EMU_TF32); }
+static inline void mma_f16(float c[4], const uint32_t a[4], const uint32_t b[2]) {
+    emu_mma_float(c, a, b, EMU_F16);
+}
+static inline void mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2]) {
+    emu_mma_float(c, a, b, EMU_BF16);
+}
+static inline void mma_tf32(float c[4], const uint32_t a[4], const uint32_t b[2]) {
+    emu_mma_float(c, a, b, EMU_TF32);
+}
 static inline void mma_s8(int c[4], const uint32_t a[4], const uint32_t b[2]) {
     double sum[4] = {c[0], c[1], c[2], c[3]};
     emu_mma(sum, a, b, EMU_S8);
@@ -322,10 +351,13 @@ static inline void barrier_wait(uint32_t at, uint32_t parity) {
 typedef struct {
     uint64_t base, stride[4]; /* strides in bytes, of dims 1 and on */
     uint32_t dim[5], box[5], element, swizzled;
-    int32_t low[2], high[2], step[2]; /* of windows, x and y: where the first and the last begin, how far apart; box is channels, pixels */
+    /* of windows, x and y: where the first and the last begin, how far apart; box is channels, pixels */
+    int32_t low[2], high[2], step[2];
 } emu_map;
 _Static_assert(sizeof(emu_map) <= 128, "a tensor map");
-static inline uint32_t emu_box_bytes(const emu_map *m) { return m->box[0] * m->box[1] * m->box[2] * m->box[3] * m->box[4] * m->element; }
+static inline uint32_t emu_box_bytes(const emu_map *m) {
+    return m->box[0] * m->box[1] * m->box[2] * m->box[3] * m->box[4] * m->element;
+}
 static inline void emu_tile_move(const emu_map *m, uint32_t shared, const int at[5], int store) {
     for (uint32_t o = 0; o < emu_box_bytes(m); o += m->element) { /* box by box element, dim 0 fastest */
         uint32_t rest = o / m->element, to = o;
@@ -333,7 +365,8 @@ static inline void emu_tile_move(const emu_map *m, uint32_t shared, const int at
         int inside = 1;
         for (int d = 0; d < 5; d++) {
             const int64_t i = at[d] + (int64_t)(rest % m->box[d]);
-            const int64_t piece = store && d == 0 ? 16 / m->element : 1; /* the engine writes pieces of 16 bytes, also behind a row's end */
+            /* the engine writes pieces of 16 bytes, also behind a row's end */
+            const int64_t piece = store && d == 0 ? 16 / m->element : 1;
             inside &= i >= 0 && i < ((int64_t)m->dim[d] + piece - 1) / piece * piece, rest /= m->box[d];
             from += i * (d ? (int64_t)m->stride[d - 1] : (int64_t)m->element);
         }
@@ -353,12 +386,12 @@ static inline void emu_window_move(const emu_map *m, uint32_t shared, const int 
             if (m->swizzled) o ^= (o >> 7 & 7) << 4;
             char *s = emu_at(shared + o, m->element, m->element);
             const int64_t i = at[0] + (int64_t)c, u = x + at[4], v = y + at[5];
-            const int inside =
-                i < (int64_t)m->dim[0] && u >= 0 && u < (int64_t)m->dim[1] && v >= 0 && v < (int64_t)m->dim[2] && n < (int64_t)m->dim[3];
+            const int inside = i < (int64_t)m->dim[0] && u >= 0 && u < (int64_t)m->dim[1] && v >= 0 &&
+                               v < (int64_t)m->dim[2] && n < (int64_t)m->dim[3];
             if (inside)
                 memcpy(s,
-                       (char *)(uintptr_t)m->base + i * m->element + u * (int64_t)m->stride[0] + v * (int64_t)m->stride[1] +
-                           n * (int64_t)m->stride[2],
+                       (char *)(uintptr_t)m->base + i * m->element + u * (int64_t)m->stride[0] +
+                           v * (int64_t)m->stride[1] + n * (int64_t)m->stride[2],
                        m->element);
             else memset(s, 0, m->element);
         }
@@ -382,13 +415,16 @@ static inline void emu_ask(emu_tile tile) {
 static inline void tile_load(uint32_t to, const void *map, uint32_t barrier, int c0, int c1, int c2) {
     emu_ask((emu_tile){map, to, barrier, {c0, c1, c2}, 0, 0});
 }
-static inline void tile_load4(uint32_t to, const void *map, uint32_t barrier, int c0, int c1, int c2, int c3) {
+static inline void tile_load4(uint32_t to, const void *map, uint32_t barrier, int c0, int c1, int c2,
+                              int c3) {
     emu_ask((emu_tile){map, to, barrier, {c0, c1, c2, c3}, 0, 0});
 }
-static inline void tile_load5(uint32_t to, const void *map, uint32_t barrier, int c0, int c1, int c2, int c3, int c4) {
+static inline void tile_load5(uint32_t to, const void *map, uint32_t barrier, int c0, int c1, int c2, int c3,
+                              int c4) {
     emu_ask((emu_tile){map, to, barrier, {c0, c1, c2, c3, c4}, 0, 0});
 }
-static inline void window_load(uint32_t to, const void *map, uint32_t barrier, int c0, int x, int y, int n, int tap_x, int tap_y) {
+static inline void window_load(uint32_t to, const void *map, uint32_t barrier, int c0, int x, int y, int n,
+                               int tap_x, int tap_y) {
     emu_ask((emu_tile){map, to, barrier, {c0, x, y, n, tap_x, tap_y}, 1, 0});
 }
 static inline void emu_tiles_arrive(void) {
@@ -411,14 +447,17 @@ static inline void tile_store5(const void *map, uint32_t from, int c0, int c1, i
     memcpy(&m, map, sizeof m);
     emu_tile_move(&m, from, (int[]){c0, c1, c2, c3, c4}, 1);
 }
-static inline void tile_store(const void *map, uint32_t from, int c0, int c1, int c2) { tile_store5(map, from, c0, c1, c2, 0, 0); }
+static inline void tile_store(const void *map, uint32_t from, int c0, int c1, int c2) {
+    tile_store5(map, from, c0, c1, c2, 0, 0);
+}
 static inline void store_commit(void) {}
 #define store_wait(n) ((void)0)
 static inline void map_prefetch(const void *map) { (void)map; }
 static inline void fence_proxy(void) {}
 
-/* ---- warpgroups' matrix unit: D[64][n] += A[64][32 bytes] B[n][32 bytes], by descriptors, rows of 128 bytes swizzled; or A from registers and B
-   as B[k][n], panels of 64 columns, swizzled. Nothing is read or written before its wait, and then all of it ---- */
+/* ---- warpgroups' matrix unit: D[64][n] += A[64][32 bytes] B[n][32 bytes], by descriptors, rows of 128 bytes
+   swizzled; or A from registers and B as B[k][n], panels of 64 columns, swizzled. Nothing is read or written
+   before its wait, and then all of it ---- */
 static inline uint32_t emu_swizzled(uint64_t descriptor, uint32_t at) {
     const uint32_t all = (uint32_t)(descriptor & 0x3fff) * 16 + at;
     if (descriptor >> 62 != 1) emu_wrong("a matrix descriptor without the 128-byte swizzle");
@@ -427,12 +466,18 @@ static inline uint32_t emu_swizzled(uint64_t descriptor, uint32_t at) {
 static inline uint32_t emu_operand(uint64_t descriptor, int row, int byte) {
     const uint32_t group = (uint32_t)(descriptor >> 32 & 0x3fff) << 4;
     uint32_t word;
-    memcpy(&word, emu_at(emu_swizzled(descriptor, (uint32_t)(row / 8) * group + (uint32_t)(row % 8) * 128 + (uint32_t)byte), 4, 4), 4);
+    memcpy(&word,
+           emu_at(emu_swizzled(descriptor,
+                               (uint32_t)(row / 8) * group + (uint32_t)(row % 8) * 128 + (uint32_t)byte),
+                  4, 4),
+           4);
     return word;
 }
 static inline uint32_t emu_operand_across(uint64_t descriptor, int k, int n) {
-    const uint32_t panel = (uint32_t)(descriptor >> 16 & 0x3fff) << 4, group = (uint32_t)(descriptor >> 32 & 0x3fff) << 4;
-    const uint32_t at = (uint32_t)(n / 64) * panel + (uint32_t)(k / 8) * group + (uint32_t)(k % 8) * 128 + (uint32_t)(n % 64) * 2;
+    const uint32_t panel = (uint32_t)(descriptor >> 16 & 0x3fff) << 4,
+                   group = (uint32_t)(descriptor >> 32 & 0x3fff) << 4;
+    const uint32_t at = (uint32_t)(n / 64) * panel + (uint32_t)(k / 8) * group + (uint32_t)(k % 8) * 128 +
+                        (uint32_t)(n % 64) * 2;
     uint16_t half;
     memcpy(&half, emu_at(emu_swizzled(descriptor, at), 2, 2), 2);
     return half;
@@ -443,11 +488,14 @@ static inline void emu_multiply(const emu_product *p) {
     for (int i = 0; i < 64 + p->n; i++)
         for (int w = 0; w < 8; w++) {
             uint32_t word;
-            if (i >= 64 && p->left[0]) word = emu_operand_across(p->b, 2 * w, i - 64) | emu_operand_across(p->b, 2 * w + 1, i - 64) << 16;
+            if (i >= 64 && p->left[0])
+                word = emu_operand_across(p->b, 2 * w, i - 64) | emu_operand_across(p->b, 2 * w + 1, i - 64)
+                                                                     << 16;
             else if (i >= 64) word = emu_operand(p->b, i - 64, 4 * w);
             else if (p->left[0]) word = p->left[i / 16 * 32 + i % 8 * 4 + w % 4][i / 8 % 2 + w / 4 * 2];
             else word = emu_operand(p->a, i, 4 * w);
-            for (int e = 0; e < per; e++) *(i < 64 ? &left[i][w * per + e] : &right[i - 64][w * per + e]) = emu_element(word, e, type);
+            for (int e = 0; e < per; e++)
+                *(i < 64 ? &left[i][w * per + e] : &right[i - 64][w * per + e]) = emu_element(word, e, type);
         }
     for (int t = 0; t < 128; t++)
         for (int j = 0; j < p->n / 2; j++) {
@@ -459,7 +507,8 @@ static inline void emu_multiply(const emu_product *p) {
             else *(float *)at = (float)sum;
         }
 }
-static inline void emu_wgmma(void *sum, uint64_t a, const uint32_t *registers, uint64_t b, int n, int add, int type) {
+static inline void emu_wgmma(void *sum, uint64_t a, const uint32_t *registers, uint64_t b, int n, int add,
+                             int type) {
     emu_thread *t = &emu.thread[emu.now];
     const int group = EMU_GROUP;
     if (t->issued - emu.products_done[group] >= EMU_PRODUCTS) emu_wrong("too many products are under way");
@@ -469,13 +518,15 @@ static inline void emu_wgmma(void *sum, uint64_t a, const uint32_t *registers, u
 }
 static inline void wgmma_fence(void) {}
 static inline void wgmma_commit(void) { emu.thread[emu.now].committed++; }
-static inline void wgmma_wait(int n) { /* all but the last n groups are done by the last of the warpgroup to come here */
+/* all but the last n groups are done by the last of the warpgroup to come here */
+static inline void wgmma_wait(int n) {
     const emu_thread *t = &emu.thread[emu.now];
     const int group = EMU_GROUP;
     emu_meeting *m = &emu.group[group];
     int *done = &emu.products_done[group];
     if (m->arrived == 127)
-        for (; *done < t->issued && emu.product[group][*done % EMU_PRODUCTS].group < t->committed - n; ++*done)
+        for (; *done < t->issued && emu.product[group][*done % EMU_PRODUCTS].group < t->committed - n;
+             ++*done)
             emu_multiply(&emu.product[group][*done % EMU_PRODUCTS]);
     emu_meet(m, 128);
 }
@@ -484,13 +535,16 @@ static inline void wgmma_wait(int n) { /* all but the last n groups are done by 
 static inline void before_wait(float v, uint32_t at) {
     if (v < 0) emu_wrong("a store that must never happen"), (void)at;
 }
-/* Registers move between warpgroups within what the block was launched with: who asks for more than the others gave away waits for ever. */
+/* Registers move between warpgroups within what the block was launched with: who asks for more than the
+   others gave away waits for ever. */
 static inline void registers_more(int n) { emu.registers[EMU_GROUP] = n; }
 static inline void registers_less(int n) { emu.registers[EMU_GROUP] = n; }
 static inline void emu_registers_check(void) { /* of the first block: the others have the same text */
-    const int groups = emu.threads / 128, each = 65536 / emu.threads / 8 * 8 < 255 ? 65536 / emu.threads / 8 * 8 : 255;
+    const int groups = emu.threads / 128,
+              each = 65536 / emu.threads / 8 * 8 < 255 ? 65536 / emu.threads / 8 * 8 : 255;
     int all = 0, moved = 0;
-    for (int g = 0; g < groups; g++) all += emu.registers[g] ? emu.registers[g] : each, moved |= emu.registers[g];
+    for (int g = 0; g < groups; g++)
+        all += emu.registers[g] ? emu.registers[g] : each, moved |= emu.registers[g];
     if (moved && all > groups * each) emu_wrong("warpgroups ask for more registers than the block has");
 }
 
@@ -502,19 +556,23 @@ static void emu_start(void) {
     emu.thread[emu.now].done = 1, emu.alive--, emu.progress++;
 }
 /* NULL, or what went wrong. cluster: blocks side by side in x that share memory; 1: none. */
-const char *hone_emulate(emulated_kernel *kernel, const void *args, const int grid[3], int cluster, int threads, uint32_t seed);
-const char *hone_emulate(emulated_kernel *kernel, const void *args, const int grid[3], int cluster, int threads, uint32_t seed) {
+const char *hone_emulate(emulated_kernel *kernel, const void *args, const int grid[3], int cluster,
+                         int threads, uint32_t seed);
+const char *hone_emulate(emulated_kernel *kernel, const void *args, const int grid[3], int cluster,
+                         int threads, uint32_t seed) {
     const int fibers = threads * cluster;
     if (cluster > EMU_CLUSTER || fibers > EMU_THREADS || grid[0] % cluster) return "no such cluster";
     emu_thread *thread = calloc((size_t)fibers, sizeof *thread);
     char *stacks = malloc((size_t)fibers * EMU_STACK);
     if (!thread || !stacks) return "no memory";
     memset(&emu, 0, sizeof emu);
-    emu.thread = thread, emu.stacks = stacks, emu.threads = threads, emu.noise = seed, emu_kernel = kernel, emu_args = args;
+    emu.thread = thread, emu.stacks = stacks, emu.threads = threads, emu.noise = seed, emu_kernel = kernel,
+    emu_args = args;
     memcpy(emu.grid, grid, sizeof emu.grid);
     const int blocks = grid[0] * grid[1] * grid[2];
     for (int b = 0; b < blocks && !emu.trouble; b += cluster) {
-        emu.block[0] = b % grid[0], emu.block[1] = b / grid[0] % grid[1], emu.block[2] = b / grid[0] / grid[1];
+        emu.block[0] = b % grid[0], emu.block[1] = b / grid[0] % grid[1],
+        emu.block[2] = b / grid[0] / grid[1];
         memset(emu_shared, 0xfb, (size_t)cluster * EMU_SHARED); /* not a number, in all floats */
         memset(emu.barrier, 0, sizeof emu.barrier), memset(emu.products_done, 0, sizeof emu.products_done);
         emu.cluster = (emu_meeting){0}, emu.alive = fibers;
@@ -522,14 +580,16 @@ const char *hone_emulate(emulated_kernel *kernel, const void *args, const int gr
             emu_thread *f = &thread[t];
             f->done = f->group = f->n_copies = f->first_copy = f->issued = f->committed = f->cluster = 0;
             getcontext(&f->context);
-            f->context.uc_stack.ss_sp = stacks + (size_t)t * EMU_STACK, f->context.uc_stack.ss_size = EMU_STACK;
+            f->context.uc_stack.ss_sp = stacks + (size_t)t * EMU_STACK,
+            f->context.uc_stack.ss_size = EMU_STACK;
             f->context.uc_link = &emu.scheduler;
             makecontext(&f->context, emu_start, 0);
         }
         for (int left = fibers, idle = 0; left && !emu.trouble;) {
             const long before = emu.progress;
             emu.noise = emu.noise * 1664525u + 1013904223u;
-            const int warps = (fibers + 31) / 32, first = (int)(emu.noise >> 8) % warps, down = emu.noise >> 31;
+            const int warps = (fibers + 31) / 32, first = (int)(emu.noise >> 8) % warps,
+                      down = emu.noise >> 31;
             left = 0;
             for (int w = 0; w < warps; w++)
                 for (int lane = 0; lane < 32; lane++) {
@@ -555,7 +615,8 @@ const char *hone_emulate_alone(emulated_kernel *kernel, const void *args, const 
     emu.threads = threads, emu.trouble = NULL;
     memcpy(emu.grid, grid, sizeof emu.grid);
     for (int b = 0; b < grid[0] * grid[1] * grid[2] && !emu.trouble; b++) {
-        emu.block[0] = b % grid[0], emu.block[1] = b / grid[0] % grid[1], emu.block[2] = b / grid[0] / grid[1];
+        emu.block[0] = b % grid[0], emu.block[1] = b / grid[0] % grid[1],
+        emu.block[2] = b / grid[0] / grid[1];
         for (emu.now = 0; emu.now < threads; emu.now++) kernel(args);
     }
     return emu.trouble;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   launches: runs what hone_kernels_make made of a call, and compares it with the interpreter launch by launch. For tests: whoever includes this has
-   defined `memory` (a handle), memory_make, memory_free, memory_put, memory_get and launch.
+   launches: runs what hone_kernels_make made of a call, and compares it with the interpreter launch by
+   launch. For tests: whoever includes this has defined `memory` (a handle), memory_make, memory_free,
+   memory_put, memory_get and launch.
 
-   Before each launch the device's targets are the interpreter's, so that a difference is this launch's own; memory around every tensor is guarded.
-   All but sums and functions that libraries define must agree bit for bit (NaNs among themselves). */
+   Before each launch the device's targets are the interpreter's, so that a difference is this launch's own;
+   memory around every tensor is guarded. All but sums and functions that libraries define must agree bit for
+   bit (NaNs among themselves). */
 #ifndef HONE_TESTS_LAUNCHES_H
 #define HONE_TESTS_LAUNCHES_H
 #include <math.h>
@@ -27,7 +29,8 @@ static memory memory_make(size_t bytes);
 static void memory_free(memory);
 static void memory_put(memory to, size_t at, const void *from, size_t bytes);
 static void memory_get(void *to, memory from, size_t at, size_t bytes);
-static void launch(const job *, const hone_launch *, const memories *, int64_t step, uint32_t where); /* and waits for its end */
+/* and waits for its end */
+static void launch(const job *, const hone_launch *, const memories *, int64_t step, uint32_t where);
 
 static void complain(const job *j, const hone_launch *l, const char *format, ...) {
     va_list v;
@@ -44,7 +47,8 @@ static void complain(const job *j, const hone_launch *l, const char *format, ...
 }
 
 /* ---- what is the same ---- */
-static bool by_library(const hone_instance *in, int32_t x, int depth) { /* uses a function whose last digits are the library's */
+/* uses a function whose last digits are the library's */
+static bool by_library(const hone_instance *in, int32_t x, int depth) {
     const hone_x *e = in->x + x;
     if (e->kind == HONE_X_LOAD) return (e->c >= 0 && by_library(in, e->c, depth + 1));
     if (e->kind < HONE_X_FN) return false;
@@ -76,7 +80,10 @@ static bool by_library(const hone_instance *in, int32_t x, int depth) { /* uses 
         default: break;
         }
     const int32_t args[3] = {e->a, e->b, e->c};
-    for (int k = 0; k < (e->kind == HONE_X_FN ? hone_fns[e->fn].arity : e->kind == HONE_X_SELECT ? 3 : 1); k++)
+    for (int k = 0; k < (e->kind == HONE_X_FN       ? hone_fns[e->fn].arity
+                         : e->kind == HONE_X_SELECT ? 3
+                                                    : 1);
+         k++)
         if (by_library(in, args[k], depth + 1)) return true;
     return false;
 }
@@ -87,9 +94,10 @@ static double eps_of(hone_dtype t) {
            : t == HONE_DTYPE_BF16 ? 0x1p-7
                                   : 0x1p-2;
 }
-/* slack: in units of eps, of the sum of magnitudes (`absolute`, or NULL: `size` for all) and of the value itself. */
-static bool same(const job *j, int t, const char *want, const char *got, const char *absolute, double size, double slack, double coarse,
-                 char *text, size_t room) {
+/* slack: in units of eps, of the sum of magnitudes (`absolute`, or NULL: `size` for all) and of the value
+   itself. */
+static bool same(const job *j, int t, const char *want, const char *got, const char *absolute, double size,
+                 double slack, double coarse, char *text, size_t room) {
     const hone_tensor *w = j->call.in->tensor + t;
     const hone_param *p = j->call.param;
     int64_t x[HONE_MAX_RANK] = {0}, n = 1;
@@ -102,15 +110,19 @@ static bool same(const job *j, int t, const char *want, const char *got, const c
         for (int d = 0; d < w->rank; d++) at += x[d] * j->call.place[t].stride[d];
         const char *a = want + at * bytes, *b = got + at * bytes;
         if (memcmp(a, b, (size_t)bytes)) {
-            const double u = hone_scalar_f64(c, hone_dtype_load(w->dtype, a)), v = hone_scalar_f64(c, hone_dtype_load(w->dtype, b));
-            const double of = absolute ? hone_scalar_f64(c, hone_dtype_load(w->dtype, absolute + at * bytes)) : size;
+            const double u = hone_scalar_f64(c, hone_dtype_load(w->dtype, a)),
+                         v = hone_scalar_f64(c, hone_dtype_load(w->dtype, b));
+            const double of =
+                absolute ? hone_scalar_f64(c, hone_dtype_load(w->dtype, absolute + at * bytes)) : size;
             bool ok = hone_dtypes[w->dtype].kind == HONE_KIND_FLOAT && isnan(u) && isnan(v);
+            /* a rounding that went the other way */
             if (!ok && slack > 0)
                 ok = fabs(u - v) <= slack * eps * (of + fabs(u)) + 1e-37 ||
                      (!(of < 1e37) && (isnan(u) || isinf(u)) && (isnan(v) || isinf(v))) ||
-                     (hone_dtypes[w->dtype].kind != HONE_KIND_FLOAT && fabs(u - v) <= 1); /* a rounding that went the other way */
+                     (hone_dtypes[w->dtype].kind != HONE_KIND_FLOAT && fabs(u - v) <= 1);
             if (!ok) {
-                snprintf(text, room, "'%s' element %lld: interpreter %.17g, kernel %.17g (of %g)", w->name, (long long)k, u, v, of);
+                snprintf(text, room, "'%s' element %lld: interpreter %.17g, kernel %.17g (of %g)", w->name,
+                         (long long)k, u, v, of);
                 return false;
             }
         }
@@ -133,7 +145,8 @@ static void *copy_of(const void *at, size_t bytes) {
     if (bytes) memcpy(c, at, bytes);
     return c;
 }
-/* One turn: the interpreter on the host, the launches on the device, then compared. False: the rest has no inputs. */
+/* One turn: the interpreter on the host, the launches on the device, then compared. False: the rest has no
+   inputs. */
 static bool run_turn(job *j, const hone_launches *turn, const memories *m, uint32_t where) {
     const hone_instance *in = j->call.in;
     const hone_launch *first = j->kernels.launch + turn->first, *last = first + turn->n - 1;
@@ -146,7 +159,8 @@ static bool run_turn(job *j, const hone_launches *turn, const memories *m, uint3
     for (int k = from; k < to; k++) { /* the targets are as the interpreter will find them */
         const int t = in->stage[k].tensor;
         memory_put(m->tensor[t], GUARD, j->call.place[t].at, bytes_of(j, t));
-        if (in->stage[k].reduce == HONE_REDUCE_SUM || in->stage[k].reduce == HONE_REDUCE_PROD || (over && in->stage[k].reduce)) {
+        if (in->stage[k].reduce == HONE_REDUCE_SUM || in->stage[k].reduce == HONE_REDUCE_PROD ||
+            (over && in->stage[k].reduce)) {
             const hone_ctype c = (hone_ctype)in->x[in->stage[k].value].type;
             if (c == HONE_F32 || c == HONE_F64) slack += over ? 400 : 16;
         }
@@ -155,7 +169,8 @@ static bool run_turn(job *j, const hone_launches *turn, const memories *m, uint3
     }
     const hone_stage *s = in->stage + from;
     hone_status want = HONE_OK;
-    if (slack > 0 && !over && s->reduce == HONE_REDUCE_SUM) { /* the sum of absolute values, in a copy of the target */
+    /* the sum of absolute values, in a copy of the target */
+    if (slack > 0 && !over && s->reduce == HONE_REDUCE_SUM) {
         void *const here = j->call.place[s->tensor].at;
         absolute = copy_of(here, bytes_of(j, s->tensor));
         j->call.place[s->tensor].at = absolute;
@@ -165,7 +180,8 @@ static bool run_turn(job *j, const hone_launches *turn, const memories *m, uint3
             const hone_tensor *w = in->tensor + s->tensor;
             for (size_t k = 0; k < bytes_of(j, s->tensor) / hone_dtypes[w->dtype].bytes; k++) {
                 const double v =
-                    hone_scalar_f64(hone_dtypes[w->dtype].ctype, hone_dtype_load(w->dtype, absolute + k * hone_dtypes[w->dtype].bytes));
+                    hone_scalar_f64(hone_dtypes[w->dtype].ctype,
+                                    hone_dtype_load(w->dtype, absolute + k * hone_dtypes[w->dtype].bytes));
                 if (!(v < 1e37)) wild = true;
                 else if (v > size) size = v;
             }
@@ -188,10 +204,14 @@ static bool run_turn(job *j, const hone_launches *turn, const memories *m, uint3
     else if (error) {
         const int tensor = (int)(~error & 255) - 1;
         char name[300];
-        snprintf(name, sizeof name, "outside of '%.200s'", tensor >= 0 && tensor < in->n_tensor ? in->tensor[tensor].name : "?");
-        if (~error >> 8 != where) complain(j, first, "the error word names launch %u, it was %u", ~error >> 8, where);
-        bool touched = false; /* where several tensors are indexed outside, the kernel may meet another of them first */
-        for (int k = from; k < to; k++) touched |= tensor >= 0 && in->stage[k].uses >> (tensor < 63 ? tensor : 63) & 1;
+        snprintf(name, sizeof name, "outside of '%.200s'",
+                 tensor >= 0 && tensor < in->n_tensor ? in->tensor[tensor].name : "?");
+        if (~error >> 8 != where)
+            complain(j, first, "the error word names launch %u, it was %u", ~error >> 8, where);
+        /* where several tensors are indexed outside, the kernel may meet another of them first */
+        bool touched = false;
+        for (int k = from; k < to; k++)
+            touched |= tensor >= 0 && in->stage[k].uses >> (tensor < 63 ? tensor : 63) & 1;
         if (!strstr(hone_fail_text(), name) && !touched)
             complain(j, first, "the error word says '%s', the interpreter: %s", name, hone_fail_text());
     }
@@ -200,13 +220,14 @@ static bool run_turn(job *j, const hone_launches *turn, const memories *m, uint3
         const size_t bytes = bytes_of(j, t);
         bool held = false;
         for (const hone_launch *l = first; l <= last; l++)
-            if (k >= l->first_stage && k < l->first_stage + l->n_stage - 1 && in->tensor[t].role == HONE_ROLE_TEMP &&
-                !j->kernels.temp_bytes[t])
+            if (k >= l->first_stage && k < l->first_stage + l->n_stage - 1 &&
+                in->tensor[t].role == HONE_ROLE_TEMP && !j->kernels.temp_bytes[t])
                 held = true;
         if (!held) {
             unsigned char *got = malloc(bytes + 2 * GUARD);
             memory_get(got, m->tensor[t], 0, bytes + 2 * GUARD);
-            if (!same(j, t, j->call.place[t].at, (char *)got + GUARD, k == from ? absolute : NULL, size, slack, coarse, text, sizeof text))
+            if (!same(j, t, j->call.place[t].at, (char *)got + GUARD, k == from ? absolute : NULL, size,
+                      slack, coarse, text, sizeof text))
                 complain(j, first, "%s (stage %d)", text, k), go_on = false;
             for (size_t g = 0; g < GUARD && go_on; g++)
                 if (got[g] != 0x5a || got[bytes + GUARD + g] != 0x5a)
@@ -220,7 +241,8 @@ static bool run_turn(job *j, const hone_launches *turn, const memories *m, uint3
 }
 static void run_job(job *j) { /* and frees it */
     const hone_instance *in = j->call.in;
-    memories m = {calloc((size_t)in->n_tensor + 1, sizeof *m.tensor), calloc((size_t)j->kernels.n_scratch + 1, sizeof *m.scratch), NULL};
+    memories m = {calloc((size_t)in->n_tensor + 1, sizeof *m.tensor),
+                  calloc((size_t)j->kernels.n_scratch + 1, sizeof *m.scratch), NULL};
     for (int t = 0; t < in->n_tensor; t++) {
         const size_t bytes = bytes_of(j, t);
         unsigned char *pattern = malloc(bytes + 2 * GUARD);
@@ -230,10 +252,12 @@ static void run_job(job *j) { /* and frees it */
         free(pattern);
         memory_put(m.tensor[t], GUARD, j->call.place[t].at, bytes);
     }
-    for (int k = 0; k < j->kernels.n_scratch; k++) m.scratch[k] = memory_make((size_t)j->kernels.scratch_bytes[k]);
+    for (int k = 0; k < j->kernels.n_scratch; k++)
+        m.scratch[k] = memory_make((size_t)j->kernels.scratch_bytes[k]);
     m.error = memory_make(4);
     bool go_on = true;
-    for (int k = 0; k < j->kernels.n_turn && go_on; k++) go_on = run_turn(j, j->kernels.turn + k, &m, 1000u + (uint32_t)k);
+    for (int k = 0; k < j->kernels.n_turn && go_on; k++)
+        go_on = run_turn(j, j->kernels.turn + k, &m, 1000u + (uint32_t)k);
     for (int t = 0; t < in->n_tensor; t++) memory_free(m.tensor[t]);
     for (int k = 0; k < j->kernels.n_scratch; k++) memory_free(m.scratch[k]);
     memory_free(m.error);
@@ -246,13 +270,15 @@ static void drop(job *j) {
     free(j);
 }
 /* A call as a job; NULL: it has no kernels, or they are wrong. */
-static job *job_of(const hone_kernel_target *target, walk_call *c, hone_value *const *in, int n_in, bool failed, const char *what) {
+static job *job_of(const hone_kernel_target *target, walk_call *c, hone_value *const *in, int n_in,
+                   bool failed, const char *what) {
     job *j = calloc(1, sizeof *j);
     j->call = *c, j->n_in = n_in, j->failed = failed;
     snprintf(j->what, sizeof j->what, "%s", what);
     for (int k = 0; k < n_in; k++) j->in[k] = in[k] ? hone_value_hold(in[k]) : NULL;
     int64_t *stride = HONE_NEW_N(c->arena, int64_t, c->in->n_tensor * HONE_MAX_RANK + 1);
-    for (int t = 0; t < c->in->n_tensor; t++) memcpy(stride + t * HONE_MAX_RANK, c->place[t].stride, sizeof c->place[t].stride);
+    for (int t = 0; t < c->in->n_tensor; t++)
+        memcpy(stride + t * HONE_MAX_RANK, c->place[t].stride, sizeof c->place[t].stride);
     const hone_status s = hone_kernels_make(c->arena, target, c->in, c->param, stride, NULL, &j->kernels);
     if (s) {
         if (s != HONE_NOT_SUPPORTED) complain(j, NULL, "%s", hone_fail_text());
@@ -262,15 +288,17 @@ static job *job_of(const hone_kernel_target *target, walk_call *c, hone_value *c
         return NULL;
     }
     for (int k = 0; k < j->kernels.n_launch; k++)
-        tally.by_kind[j->kernels.launch[k].schedule.kind]++, tally.grouped += j->kernels.launch[k].n_stage > 1;
+        tally.by_kind[j->kernels.launch[k].schedule.kind]++,
+            tally.grouped += j->kernels.launch[k].n_stage > 1;
     return j;
 }
 static void summary(const char *what, int kernels) {
-    print_message(
-        "%s: %d calls, %d refused, %d kernels so far, %d launches; each %d, lanes %d, slices %d, owners %d, tiles %d, rows %d; %d of "
-        "several stages\n",
-        what, tally.calls, tally.refused, kernels, tally.launches, tally.by_kind[0], tally.by_kind[1], tally.by_kind[2], tally.by_kind[3],
-        tally.by_kind[4], tally.by_kind[5], tally.grouped);
+    print_message("%s: %d calls, %d refused, %d kernels so far, %d launches; each %d, lanes %d, slices %d, "
+                  "owners %d, tiles %d, rows %d; %d of "
+                  "several stages\n",
+                  what, tally.calls, tally.refused, kernels, tally.launches, tally.by_kind[0],
+                  tally.by_kind[1], tally.by_kind[2], tally.by_kind[3], tally.by_kind[4], tally.by_kind[5],
+                  tally.grouped);
     tally.calls = tally.refused = tally.launches = tally.grouped = 0;
     memset(tally.by_kind, 0, sizeof tally.by_kind);
 }
@@ -278,8 +306,10 @@ static void summary(const char *what, int kernels) {
 static const hone_schedule_wish wishes[] = {{.kind = 1 + HONE_LANES, .lanes = 8},
                                             {.kind = 1 + HONE_LANES, .lanes = 64},
                                             {.kind = 1 + HONE_SLICES, .slices = 3},
+                                            {.vector = 8},
                                             {.kind = 1 + HONE_EACH, .unroll = 3},
                                             {.kind = 1 + HONE_TILES},
                                             {.kind = 1 + HONE_ROWS, .lanes = 1},
-                                            {.kind = 1 + HONE_ROWS, .lanes = 16}};
+                                            {.kind = 1 + HONE_ROWS, .lanes = 16},
+                                            {.vector = 2}};
 #endif

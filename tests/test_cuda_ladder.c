@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   The kernels that docs/19-gpu.md climbs (bench/gpu/ladder), each from its file: what its first line says is what it needs, and it computes C = A Bᵀ. */
+   The kernels that docs/19-gpu.md climbs (bench/gpu/ladder), each from its file: what its first line says is
+   what it needs, and it computes C = A Bᵀ. */
 #include <dirent.h>
 
 #include "cuda.h"
@@ -17,8 +18,8 @@ static void climb(const char *path, const char *name) {
     char line[512];
     step s = {0};
     for (int first = 1; fgets(line, sizeof line, f); first = 0) {
-        if (first && sscanf(line, "// tile %d %d threads %d shared %d box %d %d %d", &s.tile_m, &s.tile_n, &s.threads, &s.shared, &s.box_k,
-                            &s.box_a, &s.box_b) < 4)
+        if (first && sscanf(line, "// tile %d %d threads %d shared %d box %d %d %d", &s.tile_m, &s.tile_n,
+                            &s.threads, &s.shared, &s.box_k, &s.box_a, &s.box_b) < 4)
             fail_msg("%s does not begin with what it needs: %s", name, line);
         hone_text_put(&text, "%s", line);
     }
@@ -26,7 +27,8 @@ static void climb(const char *path, const char *name) {
     const emulated e = compile_text(text, s.box_k ? "wgmma" : name, "hone_ladder");
     assert_int_equal(e.threads, s.threads);
     const int m = s.tile_m * (s.tile_m < 100 ? 2 : 1), n = s.tile_n * 2, k = 64 * 6, type = HONE_CUDA_F16;
-    operand a = hold((size_t)(m * k * 2), 16), b = hold((size_t)(n * k * 2), 16), c = hold((size_t)(m * n * 2), 16);
+    operand a = hold((size_t)(m * k * 2), 16), b = hold((size_t)(n * k * 2), 16),
+            c = hold((size_t)(m * n * 2), 16);
     fill_with(&a, type), fill_with(&b, type);
     hone_cuda_contract_tma args = {.p = {.a = address(&a),
                                          .b = address(&b),
@@ -52,7 +54,8 @@ static void climb(const char *path, const char *name) {
             double sum = 0;
             for (int q = 0; q < k; q++) sum += left[i * k + q] * right[j * k + q];
             const double got = get(c.at, type, (int64_t)i * n + j);
-            if (!near_enough(got, sum, fmax(1, fabs(sum)), 2e-3)) fail_msg("%s: [%d][%d] is %g, not %g", name, i, j, got, sum);
+            if (!near_enough(got, sum, fmax(1, fabs(sum)), 2e-3))
+                fail_msg("%s: [%d][%d] is %g, not %g", name, i, j, got, sum);
         }
     free(left), drop(&a), drop(&b), drop(&c);
 }
@@ -60,7 +63,8 @@ static void ladder(void **state) {
     (void)state;
     if (!works) skip();
     char folder_of[512], path[800];
-    snprintf(folder_of, sizeof folder_of, "%.480s/bench/gpu/ladder", getenv("HONE_SOURCE_DIR") ? getenv("HONE_SOURCE_DIR") : "..");
+    snprintf(folder_of, sizeof folder_of, "%.480s/bench/gpu/ladder",
+             getenv("HONE_SOURCE_DIR") ? getenv("HONE_SOURCE_DIR") : "..");
     DIR *d = opendir(folder_of);
     int steps = 0;
     for (struct dirent *one; d && (one = readdir(d));)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   The ways of CUDA kernels that are not products, on drawn shapes: there is one for every shape, each fits the GPU, the choice is the cheapest. */
+   The ways of CUDA kernels that are not products, on drawn shapes: there is one for every shape, each fits
+   the GPU, the choice is the cheapest. */
 #include "cuda.h"
 #include "device/cuda/attention.h"
 #include "device/cuda/move.h"
@@ -37,8 +38,11 @@ static void moves(void **state) {
         const hone_cuda_facts *gpu = &gpus[k % 2];
         const bool turn = k % 3;
         const long long i = below(20), j = below(3000), n = below(3000);
-        const hone_cuda_movement m = {
-            1 << k % 4, {.x = 4096 + (k % 5 ? 0 : 8), .y = 8192, .extent = {i, j, n}, .stride_x = {j * n, turn ? 1 : n, turn ? j : 1}}};
+        const hone_cuda_movement m = {1 << k % 4,
+                                      {.x = 4096 + (k % 5 ? 0 : 8),
+                                       .y = 8192,
+                                       .extent = {i, j, n},
+                                       .stride_x = {j * n, turn ? 1 : n, turn ? j : 1}}};
         hone_cuda_move_way ways[MOST];
         const int count = hone_cuda_move_ways(&m, ways, MOST);
         const hone_cuda_move_way best = hone_cuda_move_best(&m, gpu);
@@ -71,7 +75,8 @@ static void rows(void **state) {
         const int count = hone_cuda_rows_ways(&r, ways, MOST);
         const hone_cuda_rows_way best = hone_cuda_rows_best(&r, gpu);
         for (int w = 0; w < count; w++) { /* a row is all of its vectors, unless it is read twice */
-            assert_true(ways[w].is_long || (long long)ways[w].width * ways[w].vectors * ways[w].threads >= columns);
+            assert_true(ways[w].is_long ||
+                        (long long)ways[w].width * ways[w].vectors * ways[w].threads >= columns);
             assert_int_equal(columns % ways[w].width, 0);
         }
 #define COST(w) hone_cuda_rows_cost(&r, gpu, w)
@@ -87,7 +92,8 @@ static void windows(void **state) {
     (void)state;
     for (int k = 0; k < DRAWS; k++) {
         const hone_cuda_facts *gpu = &gpus[k % 2];
-        const int kernel = 1 + 2 * (k % 4), stride = 1 + k % 2, size = kernel + below(100), out = (size - 1) / stride + 1;
+        const int kernel = 1 + 2 * (k % 4), stride = 1 + k % 2, size = kernel + below(100),
+                  out = (size - 1) / stride + 1;
         const hone_cuda_windowed v = {.kind = (hone_cuda_window_kind)(1 + k % 4),
                                       .type = (hone_cuda_type)(1 + k % 3),
                                       .epilogue = "v",
@@ -124,8 +130,8 @@ static void attentions(void **state) {
     (void)state;
     for (int k = 0; k < DRAWS; k++) {
         const hone_cuda_facts *gpu = &gpus[k % 2];
-        const int kv = below(16), heads = kv * below(8), d = k % 5 ? 8 * below(32) : below(256), queries = k % 3 ? below(2000) : below(8),
-                  keys = below(5000);
+        const int kv = below(16), heads = kv * below(8), d = k % 5 ? 8 * below(32) : below(256),
+                  queries = k % 3 ? below(2000) : below(8), keys = below(5000);
         const long long row = (long long)heads * d, key = (long long)kv * d;
         const hone_cuda_attended t = {.type = (hone_cuda_type)(1 + k % 2),
                                       .causal = k % 4 == 1,
@@ -151,7 +157,8 @@ static void attentions(void **state) {
         for (int w = 0; w < count; w++) {
             size_t workspace, counters;
             hone_cuda_attention_room(&t, &ways[w], &workspace, &counters);
-            assert_true(workspace < (size_t)1 << 28 && (ways[w].splits > 1) == (workspace > 0) && (workspace > 0) == (counters > 0));
+            assert_true(workspace < (size_t)1 << 28 && (ways[w].splits > 1) == (workspace > 0) &&
+                        (workspace > 0) == (counters > 0));
         }
 #define COST(w) hone_cuda_attention_cost(&t, gpu, w)
 #define LAUNCH(w) hone_cuda_attention_launch(&t, gpu, w)
@@ -159,11 +166,12 @@ static void attentions(void **state) {
         CHECK(count, ways, best, COST, LAUNCH, PRINT);
     }
     hone_cuda_attention_way way;
-    assert_false(hone_cuda_attention_best(&(hone_cuda_attended){.type = HONE_CUDA_F16, .p = {.heads = 1, .kv_heads = 1, .head_size = 257}},
-                                          &gpus[0], &way));
+    assert_false(hone_cuda_attention_best(
+        &(hone_cuda_attended){.type = HONE_CUDA_F16, .p = {.heads = 1, .kv_heads = 1, .head_size = 257}},
+        &gpus[0], &way));
 }
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(moves), cmocka_unit_test(rows), cmocka_unit_test(windows),
-                                       cmocka_unit_test(attentions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(moves), cmocka_unit_test(rows),
+                                       cmocka_unit_test(windows), cmocka_unit_test(attentions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   cublas: the peer of products: cuBLASLt, opened at run time. Its own heuristic suggests algorithms; the fastest of them here is the peer. */
+   cublas: the peer of products: cuBLASLt, opened at run time. Its own heuristic suggests algorithms; the
+   fastest of them here is the peer. */
 #include <dlfcn.h>
 
 #include "harness.h"
@@ -13,8 +14,8 @@ struct cublas {
     int (*preference)(void **);
     int (*preference_set)(void *, int, const void *, size_t);
     int (*suggest)(void *, void *, void *, void *, void *, void *, void *, int, void *, int *);
-    int (*product)(void *, void *, const void *, const void *, void *, const void *, void *, const void *, const void *, void *, void *,
-                   void *, const void *, void *, size_t, void *);
+    int (*product)(void *, void *, const void *, const void *, void *, const void *, void *, const void *,
+                   const void *, void *, void *, void *, const void *, void *, size_t, void *);
 };
 typedef struct { /* cublasLtMatmulHeuristicResult_t */
     uint64_t algorithm[8];
@@ -28,13 +29,15 @@ enum { WORKSPACE = 64 << 20 };
 cublas *cublas_open(void) {
     static cublas l;
     static bool tried;
-    static const char *const files[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so", "/usr/local/cuda/lib64/libcublasLt.so"};
+    static const char *const files[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
+                                        "/usr/local/cuda/lib64/libcublasLt.so"};
     if (tried) return l.handle ? &l : NULL;
     tried = true;
     void *library = NULL;
     const char *named = getenv("HONE_CUBLASLT");
     if (named) library = dlopen(named, RTLD_NOW | RTLD_LOCAL);
-    for (size_t k = 0; k < sizeof files / sizeof *files && !library; k++) library = dlopen(files[k], RTLD_NOW | RTLD_LOCAL);
+    for (size_t k = 0; k < sizeof files / sizeof *files && !library; k++)
+        library = dlopen(files[k], RTLD_NOW | RTLD_LOCAL);
     if (!library) return NULL;
     const struct {
         void *to;
@@ -66,16 +69,24 @@ static hone_status once(bench *b, void *what) {
     const product *p = what;
     const float one = 1, none = 0;
     const int one_i = 1, none_i = 0;
-    const int code = p->l->product(p->l->handle, p->desc, p->whole ? (const void *)&one_i : &one, (void *)p->a, p->left, (void *)p->b,
-                                   p->right, p->whole ? (const void *)&none_i : &none, (void *)p->c, p->result, (void *)p->c, p->result,
-                                   p->how->algorithm, (void *)p->workspace, WORKSPACE, hone_cuda_stream(b->g));
+    const int code = p->l->product(
+        p->l->handle, p->desc, p->whole ? (const void *)&one_i : &one, (void *)p->a, p->left, (void *)p->b,
+        p->right, p->whole ? (const void *)&none_i : &none, (void *)p->c, p->result, (void *)p->c, p->result,
+        p->how->algorithm, (void *)p->workspace, WORKSPACE, hone_cuda_stream(b->g));
     return code ? hone_fail(HONE_IO, "cuBLASLt says %d", code) : HONE_OK;
 }
-bool cublas_contender(bench *b, cublas *l, int in, int out, int m, int n, int k, hone_cuda_address a, hone_cuda_address w,
-                      hone_cuda_address c, contender *best) {
+bool cublas_contender(bench *b, cublas *l, int in, int out, int m, int n, int k, hone_cuda_address a,
+                      hone_cuda_address w, hone_cuda_address c, contender *best) {
     static hone_cuda_address workspace;
-    static const int types[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 14, [HONE_CUDA_F32] = 0, [HONE_CUDA_S8] = 3, [HONE_CUDA_S32] = 10};
-    const int compute = in == HONE_CUDA_S8 ? 72 : in == HONE_CUDA_F32 ? 77 : 68, scale = in == HONE_CUDA_S8 ? 10 : 0, turned = 1;
+    static const int types[] = {[HONE_CUDA_F16] = 2,
+                                [HONE_CUDA_BF16] = 14,
+                                [HONE_CUDA_F32] = 0,
+                                [HONE_CUDA_S8] = 3,
+                                [HONE_CUDA_S32] = 10};
+    const int compute = in == HONE_CUDA_S8    ? 72
+                        : in == HONE_CUDA_F32 ? 77
+                                              : 68,
+              scale = in == HONE_CUDA_S8 ? 10 : 0, turned = 1;
     const size_t room = WORKSPACE;
     /* its matrices are column-major: C^T[n][m] = (B as k x n, turned) (A as k x m) */
     product p = {.l = l, .a = w, .b = a, .c = c, .whole = in == HONE_CUDA_S8};
@@ -86,10 +97,12 @@ bool cublas_contender(bench *b, cublas *l, int in, int out, int m, int n, int k,
     if (!workspace) OK(hone_cuda_memory(b->g, WORKSPACE, &workspace));
     p.workspace = workspace;
     if (l->desc(&p.desc, compute, scale) || l->desc_set(p.desc, 3, &turned, sizeof turned) ||
-        l->layout(&p.left, types[in], (uint64_t)k, (uint64_t)n, k) || l->layout(&p.right, types[in], (uint64_t)k, (uint64_t)m, k) ||
+        l->layout(&p.left, types[in], (uint64_t)k, (uint64_t)n, k) ||
+        l->layout(&p.right, types[in], (uint64_t)k, (uint64_t)m, k) ||
         l->layout(&p.result, types[out], (uint64_t)n, (uint64_t)m, n) || l->preference(&preference) ||
         l->preference_set(preference, 1, &room, sizeof room) ||
-        l->suggest(l->handle, p.desc, p.left, p.right, p.result, p.result, preference, 16, s, &found) || !found)
+        l->suggest(l->handle, p.desc, p.left, p.right, p.result, p.result, preference, 16, s, &found) ||
+        !found)
         return false;
     double least = 0;
     for (int q = 0; q < found; q++) {

@@ -23,7 +23,8 @@ void stop(const char *what, ...) {
     exit(1);
 }
 
-/* ---- kernels: texts are collected, compiled by as many processes as there are cores, and kept by their hash ---- */
+/* ---- kernels: texts are collected, compiled by as many processes as there are cores, and kept by their hash
+   --- */
 typedef struct {
     uint64_t hash;
     char *text;
@@ -78,7 +79,8 @@ const hone_cuda_kernel *kernel_of(bench *b, const char *text, const char *name, 
         e->shared_bytes = shared_bytes;
         free(cubin);
         if (e->kernel.local_bytes)
-            fprintf(stderr, "gpu: note: %s (%s) spills %d bytes, %d registers\n", name, path, e->kernel.local_bytes, e->kernel.registers);
+            fprintf(stderr, "gpu: note: %s (%s) spills %d bytes, %d registers\n", name, path,
+                    e->kernel.local_bytes, e->kernel.registers);
     }
     return &e->kernel;
 }
@@ -127,7 +129,8 @@ void compile_all(bench *b) {
             snprintf(hash, sizeof hash, "%016llx", (unsigned long long)entries[k].hash);
             char *const argv[] = {"gpu", "--compile", hash, (char *)(uintptr_t)b->arch, NULL};
             pid_t pid;
-            if (posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ)) stop("no process to compile in");
+            if (posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ))
+                stop("no process to compile in");
             running++, made++;
         }
         while (running >= (k < n_entries ? cores : 1)) {
@@ -156,14 +159,17 @@ uint64_t dice(void) {
 }
 double tensor_get(const tensor *t, size_t k) {
     const hone_dtype d = dtype_of[t->type];
-    return hone_scalar_f64(hone_dtypes[d].ctype, hone_dtype_load(d, (const char *)t->host + k * (size_t)type_bytes(t->type)));
+    return hone_scalar_f64(hone_dtypes[d].ctype,
+                           hone_dtype_load(d, (const char *)t->host + k * (size_t)type_bytes(t->type)));
 }
 void tensor_put(tensor *t, size_t k, double v) {
-    hone_dtype_store(dtype_of[t->type], (char *)t->host + k * (size_t)type_bytes(t->type), HONE_F64, (hone_scalar){.f64 = v},
-                     t->type >= HONE_CUDA_S8);
+    hone_dtype_store(dtype_of[t->type], (char *)t->host + k * (size_t)type_bytes(t->type), HONE_F64,
+                     (hone_scalar){.f64 = v}, t->type >= HONE_CUDA_S8);
 }
 static tensor tensor_make(bench *b, int type, size_t n) {
-    tensor t = {.bytes = n * (size_t)type_bytes(type), .shift = (size_t)b->shift * (size_t)type_bytes(type), .type = type};
+    tensor t = {.bytes = n * (size_t)type_bytes(type),
+                .shift = (size_t)b->shift * (size_t)type_bytes(type),
+                .type = type};
     if (!b->collect) {
         t.host = malloc(t.bytes ? t.bytes : 1);
         if (!t.host) stop("no memory for %zu bytes", t.bytes);
@@ -184,7 +190,9 @@ tensor tensor_random(bench *b, int type, size_t n, double scale) {
     enum { VALUES = 4096 };
     tensor few = {.type = type, .host = malloc((size_t)VALUES * 4)};
     for (size_t k = 0; k < VALUES; k++)
-        tensor_put(&few, k, type >= HONE_CUDA_S8 ? (double)(dice() % 255) - 127 : ((double)k / (VALUES / 2) - 1) * scale);
+        tensor_put(&few, k,
+                   type >= HONE_CUDA_S8 ? (double)(dice() % 255) - 127
+                                        : ((double)k / (VALUES / 2) - 1) * scale);
     const size_t e = (size_t)type_bytes(type);
     for (size_t k = 0; k < n; k += 4) { /* four draws from one throw */
         const uint64_t r = dice();
@@ -211,8 +219,8 @@ void tensor_free(bench *b, tensor *t) {
     free(t->host);
     *t = (tensor){0};
 }
-hone_cuda_window window_over(int batch, int size, int channels, int kernel, int stride, int pad, int dilation, const tensor *x,
-                             const tensor *w, const tensor *y, const tensor *bias) {
+hone_cuda_window window_over(int batch, int size, int channels, int kernel, int stride, int pad, int dilation,
+                             const tensor *x, const tensor *w, const tensor *y, const tensor *bias) {
     const int out = (size + 2 * pad - (kernel - 1) * dilation - 1) / stride + 1;
     return (hone_cuda_window){.x = x->at,
                               .w = w->at,
@@ -231,7 +239,9 @@ hone_cuda_window window_over(int batch, int size, int channels, int kernel, int 
                               .pad_y = pad,
                               .pad_x = pad,
                               .dilation_y = dilation,
-                              .dilation_x = dilation};
+                              .dilation_x = dilation,
+                              .pitch_x = channels,
+                              .pitch_y = channels};
 }
 double *tensor_doubles(const tensor *t) {
     const size_t n = t->bytes / (size_t)type_bytes(t->type);
@@ -252,7 +262,10 @@ double *tensor_doubles(const tensor *t) {
 }
 reference reference_make(size_t all, size_t most) {
     const size_t n = all < most ? all : most;
-    reference r = {.n = n, .at = malloc(sizeof *r.at * n), .want = malloc(sizeof *r.want * n), .size = calloc(n, sizeof *r.size)};
+    reference r = {.n = n,
+                   .at = malloc(sizeof *r.at * n),
+                   .want = malloc(sizeof *r.want * n),
+                   .size = calloc(n, sizeof *r.size)};
     if (!r.at || !r.want || !r.size) stop("no memory for a reference");
     for (size_t k = 0; k < n; k++) r.at[k] = n == all ? k : k == 0 ? 0 : k == 1 ? all - 1 : dice() % all;
     return r;
@@ -286,8 +299,9 @@ void check_again(bench *b, tensor *out, call *once, void *ready, const char *wha
             if (memcmp(second + i * e, (char *)out->host + i * e, e) && !other++) first = i;
         if (other) {
             const tensor now = {.host = second, .type = out->type};
-            fprintf(b->table, "WRONG %s: %zu elements have other bits in run %d: element %zu is %g and was %g\n", what, other, k + 2, first,
-                    tensor_get(&now, first), tensor_get(out, first));
+            fprintf(b->table,
+                    "WRONG %s: %zu elements have other bits in run %d: element %zu is %g and was %g\n", what,
+                    other, k + 2, first, tensor_get(&now, first), tensor_get(out, first));
             fflush(b->table), b->wrong++;
         } else {
             b->repeated++;
@@ -296,13 +310,17 @@ void check_again(bench *b, tensor *out, call *once, void *ready, const char *wha
     free(second);
 }
 bool right(int type, double got, double want, double size) {
-    static const double digits[] = {
-        [HONE_CUDA_F16] = 1e-3, [HONE_CUDA_BF16] = 8e-3, [HONE_CUDA_F32] = 2e-6, [HONE_CUDA_S8] = 0.51, [HONE_CUDA_S32] = 0};
+    static const double digits[] = {[HONE_CUDA_F16] = 1e-3,
+                                    [HONE_CUDA_BF16] = 8e-3,
+                                    [HONE_CUDA_F32] = 2e-6,
+                                    [HONE_CUDA_S8] = 0.51,
+                                    [HONE_CUDA_S32] = 0};
     if (isnan(want)) return isnan(got);
     if (isinf(want)) return got == want;
-    return fabs(got - want) <= (type == HONE_CUDA_S8    ? 0.51
-                                : type == HONE_CUDA_S32 ? 0
-                                                        : digits[type] * fmax(0.05, fabs(want)) + 2e-6 * size);
+    return fabs(got - want) <= (type == HONE_CUDA_S8 ? 0.51
+                                : type == HONE_CUDA_S32
+                                    ? 0
+                                    : digits[type] * fmax(0.05, fabs(want)) + 2e-6 * size);
 }
 
 /* ---- time ---- */
@@ -332,7 +350,8 @@ static bool torch_line(const char *line, char *answer, size_t bytes) {
         int in[2], out[2];
         if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC)) return false;
         const char *script = getenv("HONE_GPU_TORCH");
-        char *const argv[] = {"python3", (char *)(uintptr_t)(script ? script : "bench/gpu/torch_peer.py"), NULL};
+        char *const argv[] = {"python3", (char *)(uintptr_t)(script ? script : "bench/gpu/torch_peer.py"),
+                              NULL};
         posix_spawn_file_actions_t actions;
         posix_spawn_file_actions_init(&actions);
         posix_spawn_file_actions_adddup2(&actions, in[0], 0);
@@ -343,7 +362,9 @@ static bool torch_line(const char *line, char *answer, size_t bytes) {
         close(in[0]), close(out[1]);
         to_torch = fdopen(in[1], "w"), from_torch = fdopen(out[0], "r");
     }
-    if (!from_torch || fprintf(to_torch, "%s\n", line) < 0 || fflush(to_torch) || !fgets(answer, (int)bytes, from_torch)) return false;
+    if (!from_torch || fprintf(to_torch, "%s\n", line) < 0 || fflush(to_torch) ||
+        !fgets(answer, (int)bytes, from_torch))
+        return false;
     return true;
 }
 contender contender_torch(bench *b, const char *name, const char *spec) {
@@ -396,29 +417,33 @@ void mean_add(mean *m, double ratio) {
     if (ratio > 0) m->log_sum += log(ratio), m->n++;
 }
 void mean_tell(bench *b, const mean *m, const char *bar) {
-    if (m->n) fprintf(b->table, "| **%s** | mean of %d | | | | **%.3f** | bar %s | |\n", m->text, m->n, exp(m->log_sum / m->n), bar);
+    if (m->n)
+        fprintf(b->table, "| **%s** | mean of %d | | | | **%.3f** | bar %s | |\n", m->text, m->n,
+                exp(m->log_sum / m->n), bar);
     fflush(b->table);
 }
-void tell_search(bench *b, mean *m, const char *family, const char *what, double best_us, const char *best, double us, const char *chosen) {
-    fprintf(b->table, "search %s %s: best %.2f us %s; chosen %.2f us (%.2f) %s\n", family, what, best_us, best, us,
-            us > 0 ? best_us / us : 0, chosen);
+void tell_search(bench *b, mean *m, const char *family, const char *what, double best_us, const char *best,
+                 double us, const char *chosen) {
+    fprintf(b->table, "search %s %s: best %.2f us %s; chosen %.2f us (%.2f) %s\n", family, what, best_us,
+            best, us, us > 0 ? best_us / us : 0, chosen);
     fflush(b->table), fflush(b->csv);
     mean_add(m, us > 0 ? best_us / us : 0);
 }
-double tell(bench *b, const char *family, const char *what, const char *way, const contender *c, int n, double flops, double bytes) {
+double tell(bench *b, const char *family, const char *what, const char *way, const contender *c, int n,
+            double flops, double bytes) {
     char peers[128] = "";
     double best = 0;
     for (int k = 1; k < n; k++)
         if (c[k].name[0]) {
             const double us = middle(&c[k]);
-            snprintf(peers + strlen(peers), sizeof peers - strlen(peers), "%s%s %.2f ±%.0f%%", peers[0] ? ", " : "", c[k].name, us,
-                     50 * spread(&c[k]));
+            snprintf(peers + strlen(peers), sizeof peers - strlen(peers), "%s%s %.2f ±%.0f%%",
+                     peers[0] ? ", " : "", c[k].name, us, 50 * spread(&c[k]));
             if (best == 0 || us < best) best = us;
         }
     const double us = middle(&c[0]), ratio = best / us;
-    fprintf(b->table, "| %s | %s | %s | %.2f ±%.0f%% | %s | %.3f | %.0f TF/s, %.0f%% | %.0f GB/s, %.0f%% |\n", family, what, way, us,
-            50 * spread(&c[0]), peers, ratio, flops / us * 1e-6, flops / us / 989.5e6 * 100, bytes / us * 1e-3,
-            bytes / us * 1e6 / b->copy_rate * 100);
+    fprintf(b->table, "| %s | %s | %s | %.2f ±%.0f%% | %s | %.3f | %.0f TF/s, %.0f%% | %.0f GB/s, %.0f%% |\n",
+            family, what, way, us, 50 * spread(&c[0]), peers, ratio, flops / us * 1e-6,
+            flops / us / 989.5e6 * 100, bytes / us * 1e-3, bytes / us * 1e6 / b->copy_rate * 100);
     fflush(b->table);
     return ratio;
 }

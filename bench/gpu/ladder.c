@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   ladder: the kernels of bench/gpu/ladder, from the plainest to the library's, timed on one product: what each step brings. */
+   ladder: the kernels of bench/gpu/ladder, from the plainest to the library's, timed on one product: what
+   each step brings. */
 #include <dirent.h>
 
 #include "harness.h"
@@ -26,8 +27,8 @@ static void climb(bench *b, const char *path, const char *name) {
     if (!f) stop("%s cannot be read", path);
     hone_text_put(&text, "%s", hone_cuda_words_text);
     for (bool first = true; fgets(line, sizeof line, f); first = false) {
-        if (first && sscanf(line, "// tile %d %d threads %d shared %d box %d %d %d", &tile_m, &tile_n, &s.launch.threads,
-                            &s.launch.shared_bytes, &box_k, &box_a, &box_b) < 4)
+        if (first && sscanf(line, "// tile %d %d threads %d shared %d box %d %d %d", &tile_m, &tile_n,
+                            &s.launch.threads, &s.launch.shared_bytes, &box_k, &box_a, &box_b) < 4)
             stop("%s does not begin with what it needs", path);
         hone_text_put(&text, "%s", line);
     }
@@ -38,7 +39,8 @@ static void climb(bench *b, const char *path, const char *name) {
     }
     s.kernel = kernel_of(b, text.text, "hone_ladder", s.launch.shared_bytes);
     hone_text_free(&text);
-    tensor x = tensor_random(b, HONE_CUDA_F16, (size_t)SIDE * SIDE, 1), w = tensor_random(b, HONE_CUDA_F16, (size_t)SIDE * SIDE, 1),
+    tensor x = tensor_random(b, HONE_CUDA_F16, (size_t)SIDE * SIDE, 1),
+           w = tensor_random(b, HONE_CUDA_F16, (size_t)SIDE * SIDE, 1),
            y = tensor_poison(b, HONE_CUDA_F16, (size_t)SIDE * SIDE);
     if (s.kernel) {
         s.args.p = (hone_cuda_contract){.a = x.at,
@@ -53,15 +55,20 @@ static void climb(bench *b, const char *path, const char *name) {
                                         .batches = 1,
                                         .splits = 1,
                                         .alpha = 1};
-        s.launch.grid[0] = SIDE / tile_n, s.launch.grid[1] = SIDE / tile_m, s.launch.grid[2] = 1, s.tiles = box_k > 0;
+        s.launch.grid[0] = SIDE / tile_n, s.launch.grid[1] = SIDE / tile_m, s.launch.grid[2] = 1,
+        s.tiles = box_k > 0;
         const long long extent[] = {SIDE, SIDE, 1}, strides[] = {SIDE * 2, (long long)SIDE * SIDE * 2};
         if (s.tiles) {
-            OK(hone_cuda_tiled(b->g, &s.args.map_a, HONE_CUDA_F16, 3, x.at, extent, strides, (const int[]){box_k, box_a, 1}));
-            OK(hone_cuda_tiled(b->g, &s.args.map_b, HONE_CUDA_F16, 3, w.at, extent, strides, (const int[]){box_k, box_b, 1}));
+            OK(hone_cuda_tiled(b->g, &s.args.map_a, HONE_CUDA_F16, 3, x.at, extent, strides,
+                               (const int[]){box_k, box_a, 1}));
+            OK(hone_cuda_tiled(b->g, &s.args.map_b, HONE_CUDA_F16, 3, w.at, extent, strides,
+                               (const int[]){box_k, box_b, 1}));
         }
         contender c[2] = {contender_of(b, "hone", once, &s), {.n = 0}};
         cublas *l = cublas_open();
-        if (l && !cublas_contender(b, l, HONE_CUDA_F16, HONE_CUDA_F16, SIDE, SIDE, SIDE, x.at, w.at, y.at, &c[1])) c[1].name[0] = 0;
+        if (l &&
+            !cublas_contender(b, l, HONE_CUDA_F16, HONE_CUDA_F16, SIDE, SIDE, SIDE, x.at, w.at, y.at, &c[1]))
+            c[1].name[0] = 0;
         in_turns(b, c, 2, 3);
         OK(hone_cuda_set(b->g, y.at, 0xfb, y.bytes)), OK(once(b, &s));
         reference r = reference_make((size_t)SIDE * SIDE, 300);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   gpu: Hone's CUDA kernels checked and timed on the GPU at hand, one table on standard output. See bench/gpu/README.md.
-   Usage: gpu [--check] [--time] [--once] [--search] [--every N] [--again N] [--arch sm_80] [--out FOLDER] [--dry] [family …]
-   --every N checks each Nth way of a product only: for tools under which all of them take too long.
-   --again N runs each that is checked N times more and compares the bits; 1 unless told.
-   --once launches what --time would time once or twice: for a profiler.
-   --dry needs no GPU: every kernel that would be used on an H200 (or, with --arch sm_80 or sm_100a, there) is only compiled. */
+   gpu: Hone's CUDA kernels checked and timed on the GPU at hand, one table on standard output. See
+   bench/gpu/README.md. Usage: gpu [--check] [--time] [--once] [--search] [--every N] [--again N] [--arch
+   sm_80] [--out FOLDER] [--dry] [family …] --every N checks each Nth way of a product only: for tools under
+   which all of them take too long. --again N runs each that is checked N times more and compares the bits; 1
+   unless told. --once launches what --time would time once or twice: for a profiler.
+   --dry needs no GPU: every kernel that would be used on an H200 (or, with --arch sm_80 or sm_100a, there) is
+   only compiled. */
 #include "harness.h"
 
 int compile_one(const char *hash, const char *arch);
@@ -16,7 +17,8 @@ static void measure_copy(bench *b) {
     OK(hone_cuda_set(b->g, from, 1, bytes)), OK(hone_cuda_copy(b->g, to, from, bytes));
     for (int k = 0; k < 5; k++) {
         double s;
-        OK(hone_cuda_mark(b->g, 0)), OK(hone_cuda_copy(b->g, to, from, bytes)), OK(hone_cuda_mark(b->g, 1)), OK(hone_cuda_marked(b->g, &s));
+        OK(hone_cuda_mark(b->g, 0)), OK(hone_cuda_copy(b->g, to, from, bytes)), OK(hone_cuda_mark(b->g, 1)),
+            OK(hone_cuda_marked(b->g, &s));
         if (2.0 * (double)bytes / s > b->copy_rate) b->copy_rate = 2.0 * (double)bytes / s;
     }
     hone_cuda_memory_free(b->g, from), hone_cuda_memory_free(b->g, to);
@@ -25,8 +27,9 @@ int main(int n, char **arg) {
     static const struct {
         const char *name;
         void (*run)(bench *);
-    } families[] = {{"move", bench_move},     {"rows", bench_rows},           {"gemm", bench_gemm},    {"conv", bench_conv},
-                    {"window", bench_window}, {"attention", bench_attention}, {"ladder", bench_ladder}};
+    } families[] = {{"move", bench_move},    {"rows", bench_rows},     {"gemm", bench_gemm},
+                    {"conv", bench_conv},    {"window", bench_window}, {"attention", bench_attention},
+                    {"ladder", bench_ladder}};
     enum { FAMILIES = sizeof families / sizeof *families };
     bench b = {.table = stdout, .every = 1, .again = 1};
     bool wanted[FAMILIES] = {false}, any = false, dry = false;
@@ -48,7 +51,8 @@ int main(int n, char **arg) {
         for (int f = 0; f < FAMILIES && !known; f++)
             if (!strcmp(arg[k], families[f].name)) wanted[f] = any = known = true;
         if (!known)
-            stop("'%s' is not known: gpu [--check] [--time] [--once] [--search] [--every N] [--again N] [--arch sm_80] [--out FOLDER] "
+            stop("'%s' is not known: gpu [--check] [--time] [--once] [--search] [--every N] [--again N] "
+                 "[--arch sm_80] [--out FOLDER] "
                  "[--dry] [move] "
                  "[rows] "
                  "[gemm] [conv] [window] [attention] [ladder]",
@@ -56,10 +60,12 @@ int main(int n, char **arg) {
     }
     if (!b.check && !b.time && !b.search) b.check = b.time = true;
     if (!dry) OK(hone_cuda_open(0, &b.g));
-    b.gpu = dry ? (hone_cuda_facts){.arch = "sm_90a", .major = 9, .sms = 132, .shared_bytes = 227 << 10} : *hone_cuda_facts_of(b.g);
+    b.gpu = dry ? (hone_cuda_facts){.arch = "sm_90a", .major = 9, .sms = 132, .shared_bytes = 227 << 10}
+                : *hone_cuda_facts_of(b.g);
     if (!b.arch) b.arch = b.gpu.arch;
     if (dry && !strncmp(b.arch, "sm_10", 5)) b.gpu.major = 10; /* its kernels are the older ones: no wgmma */
-    if (!strcmp(b.arch, "sm_80")) { /* the older GPU's kernels on this one: as PTX, because machine code is its own generation's only */
+    /* the older GPU's kernels on this one: as PTX, because machine code is its own generation's only */
+    if (!strcmp(b.arch, "sm_80")) {
         b.gpu.major = 8, b.gpu.minor = 0;
         if (!dry) b.arch = "compute_80";
     }
@@ -76,12 +82,14 @@ int main(int n, char **arg) {
     if (dry) return b.wrong != 0;
     b.collect = false;
     fprintf(b.table,
-            "%s, %d multiprocessors, kernels for %s, copy %.0f GB/s\n\n| family | what | way | Hone, us | peers, us | peer / Hone | matrix "
+            "%s, %d multiprocessors, kernels for %s, copy %.0f GB/s\n\n| family | what | way | Hone, us | "
+            "peers, us | peer / Hone | matrix "
             "unit, of 989 TF/s | memory, of the copy rate |\n|---|---|---|---:|---|---:|---:|---:|\n",
             b.gpu.name, b.gpu.sms, b.arch, b.copy_rate * 1e-9);
     for (int f = 0; f < FAMILIES; f++)
         if (!any || wanted[f]) families[f].run(&b);
-    fprintf(b.table, "\n%d comparisons with double precision, %d repeated with the same bits, %d wrong\n", b.checked, b.repeated, b.wrong);
+    fprintf(b.table, "\n%d comparisons with double precision, %d repeated with the same bits, %d wrong\n",
+            b.checked, b.repeated, b.wrong);
     fclose(b.csv);
     return b.wrong != 0;
 }

@@ -13,7 +13,8 @@ typedef struct {
     tensor x, y, weight, bias;
 } operands;
 enum { WAYS = 64 };
-static const char *const kinds[] = {"", "softmax", "log_softmax", "layer_norm", "rms_norm", "sum", "mean", "max"};
+static const char *const kinds[] = {"",         "softmax", "log_softmax", "layer_norm",
+                                    "rms_norm", "sum",     "mean",        "max"};
 
 typedef struct {
     int kind, in, out;
@@ -50,14 +51,15 @@ static hone_status once(bench *b, void *what) {
 static operands operands_of(bench *b, int in, int out, int rows, int columns) {
     return (operands){.x = tensor_random(b, in, (size_t)rows * (size_t)columns, 3),
                       .y = tensor_poison(b, out, (size_t)rows * (size_t)columns),
-                      .weight = tensor_random(b, in, (size_t)columns, 1),
-                      .bias = tensor_random(b, in, (size_t)columns, 1)};
+                      .weight = tensor_random(b, HONE_CUDA_F32, (size_t)columns, 1),
+                      .bias = tensor_random(b, HONE_CUDA_F32, (size_t)columns, 1)};
 }
 static void operands_free(bench *b, operands *o) {
     tensor_free(b, &o->x), tensor_free(b, &o->y), tensor_free(b, &o->weight), tensor_free(b, &o->bias);
 }
 static bool check(bench *b, operands *o, what w, const way *by, int rows, int columns) {
-    const int some = (double)rows * columns < 2e6 ? rows : 20, wide = w.kind < HONE_CUDA_ROW_SUM ? columns : 1;
+    const int some = (double)rows * columns < 2e6 ? rows : 20,
+              wide = w.kind < HONE_CUDA_ROW_SUM ? columns : 1;
     tensor_fetch(b, &o->y);
     for (int t = 0; t < some; t++) {
         const size_t r = some == rows ? (size_t)t : dice() % (size_t)rows, at = r * (size_t)columns;
@@ -73,18 +75,23 @@ static bool check(bench *b, operands *o, what w, const way *by, int rows, int co
             powers += exp(v - largest), apart += (v - sum / columns) * (v - sum / columns);
         }
         for (int k = 0; k < wide; k++) {
-            const double x = tensor_get(&o->x, at + (size_t)k), f = tensor_get(&o->weight, (size_t)k), c = tensor_get(&o->bias, (size_t)k),
+            const double x = tensor_get(&o->x, at + (size_t)k), f = tensor_get(&o->weight, (size_t)k),
+                         c = tensor_get(&o->bias, (size_t)k),
                          got = tensor_get(&o->y, r * (size_t)wide + (size_t)k);
             const double want = w.kind == HONE_CUDA_SOFTMAX       ? exp(x - largest) / powers
                                 : w.kind == HONE_CUDA_LOG_SOFTMAX ? x - largest - log(powers)
-                                : w.kind == HONE_CUDA_LAYER_NORM  ? (x - sum / columns) / sqrt(apart / columns + 1e-5) * f + c
-                                : w.kind == HONE_CUDA_RMS_NORM    ? x / sqrt(squares / columns + 1e-5) * f
-                                : w.kind == HONE_CUDA_ROW_SUM     ? sum
-                                : w.kind == HONE_CUDA_ROW_MEAN    ? sum / columns
-                                                                  : largest;
+                                : w.kind == HONE_CUDA_LAYER_NORM
+                                    ? (x - sum / columns) / sqrt(apart / columns + 1e-5) * f + c
+                                : w.kind == HONE_CUDA_RMS_NORM ? x / sqrt(squares / columns + 1e-5) * f
+                                : w.kind == HONE_CUDA_ROW_SUM  ? sum
+                                : w.kind == HONE_CUDA_ROW_MEAN ? sum / columns
+                                                               : largest;
             if (right(o->y.type, got, want, w.kind >= HONE_CUDA_ROW_SUM ? size : 2)) continue;
-            fprintf(b->table, "WRONG rows %s types %d %d width %d vectors %d threads %d: %d x %d [%zu][%d] is %g, not %g\n", kinds[w.kind],
-                    w.in, w.out, by->width, by->vectors, by->threads, rows, columns, r, k, got, want);
+            fprintf(
+                b->table,
+                "WRONG rows %s types %d %d width %d vectors %d threads %d: %d x %d [%zu][%d] is %g, not %g\n",
+                kinds[w.kind], w.in, w.out, by->width, by->vectors, by->threads, rows, columns, r, k, got,
+                want);
             fflush(b->table), b->wrong++;
             return false;
         }
@@ -92,7 +99,8 @@ static bool check(bench *b, operands *o, what w, const way *by, int rows, int co
     b->checked++;
     return true;
 }
-static void try_ways(bench *b, what k, int rows, int columns, double odd, bool best) { /* all of them, or the one that would be chosen */
+/* all of them, or the one that would be chosen */
+static void try_ways(bench *b, what k, int rows, int columns, double odd, bool best) {
     operands o = operands_of(b, k.in, k.out, rows, columns);
     const hone_cuda_rowwise t = rowwise_of(&o, k, rows, columns);
     way ways[WAYS];
@@ -109,7 +117,9 @@ static void try_ways(bench *b, what k, int rows, int columns, double odd, bool b
     }
     operands_free(b, &o);
 }
-static void every_way(bench *b, what k, int rows, int columns, double odd) { try_ways(b, k, rows, columns, odd, false); }
+static void every_way(bench *b, what k, int rows, int columns, double odd) {
+    try_ways(b, k, rows, columns, odd, false);
+}
 /* Rows of every length up to two blocks' vectors, tensors that begin anywhere. */
 static void edges(bench *b) {
     static const what some[] = {{HONE_CUDA_SOFTMAX, HONE_CUDA_F16, HONE_CUDA_F16},
@@ -117,8 +127,10 @@ static void edges(bench *b) {
                                 {HONE_CUDA_ROW_SUM, HONE_CUDA_BF16, HONE_CUDA_F32}};
     for (size_t k = 0; k < sizeof some / sizeof *some; k++) {
         for (int columns = 1; columns <= 260; columns += b->every) try_ways(b, some[k], 7, columns, 0, true);
-        for (int columns = 8188; columns <= 8196; columns += b->every) try_ways(b, some[k], 3, columns, 0, true);
-        for (b->shift = 1; b->shift <= 8; b->shift += b->every) try_ways(b, some[k], 5, 96, 0, true), try_ways(b, some[k], 5, 99, 0, true);
+        for (int columns = 8188; columns <= 8196; columns += b->every)
+            try_ways(b, some[k], 3, columns, 0, true);
+        for (b->shift = 1; b->shift <= 8; b->shift += b->every)
+            try_ways(b, some[k], 5, 96, 0, true), try_ways(b, some[k], 5, 99, 0, true);
         b->shift = 0;
     }
 }
@@ -138,7 +150,8 @@ static double one(bench *b, int kind, int rows, int columns) {
         contender c[2] = {contender_of(b, "hone", once, &r), contender_torch(b, kinds[kind], spec)};
         in_turns(b, c, 2, 11);
         if (check(b, &o, f16(kind), &chosen, rows, columns)) check_again(b, &o.y, once, &r, kinds[kind]);
-        snprintf(what_, sizeof what_, "%s %d x %d", kinds[kind], rows, columns), way_text(&chosen, text, sizeof text);
+        snprintf(what_, sizeof what_, "%s %d x %d", kinds[kind], rows, columns),
+            way_text(&chosen, text, sizeof text);
         ratio = tell(b, "rows", what_, text, c, 2, 0, (double)(o.x.bytes + o.y.bytes));
         contender_free(b, &c[0]);
     }
@@ -159,8 +172,8 @@ static void search(bench *b, mean *all, int kind, int rows, int columns) {
         in_turns(b, &c, 1, 3);
         const double us = middle(&c);
         const way *w = &ways[k];
-        fprintf(b->csv, "rows,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", kind, rows, columns, w->width, w->vectors, w->threads, w->at_once,
-                w->is_long, us);
+        fprintf(b->csv, "rows,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", kind, rows, columns, w->width, w->vectors,
+                w->threads, w->at_once, w->is_long, us);
         if (least == 0 || us < least) least = us, best = *w;
         if (!memcmp(w, &chosen, sizeof chosen)) mine = us;
         contender_free(b, &c);
@@ -178,14 +191,17 @@ void bench_rows(bench *b) {
     if (b->check) edges(b);
     if (b->check)
         for (int kind = HONE_CUDA_SOFTMAX; kind <= HONE_CUDA_ROW_MAX; kind++) {
-            every_way(b, (what){kind, F16, F16}, 5, 712, 0), every_way(b, (what){kind, F32, F32}, 3, 33000, 0);
-            every_way(b, (what){kind, F16, F32}, 2, 1016, 0), every_way(b, (what){kind, BF16, BF16}, 3, 101, 0),
+            every_way(b, (what){kind, F16, F16}, 5, 712, 0),
+                every_way(b, (what){kind, F32, F32}, 3, 33000, 0);
+            every_way(b, (what){kind, F16, F32}, 2, 1016, 0),
+                every_way(b, (what){kind, BF16, BF16}, 3, 101, 0),
                 every_way(b, (what){kind, F16, F16}, 4, 126, 0);
             every_way(b, (what){kind, F32, F32}, 3, 100, NAN);
             if (kind != HONE_CUDA_RMS_NORM) every_way(b, (what){kind, F32, F32}, 3, 100, -INFINITY);
         }
     if (b->time) {
-        static const int shapes[][2] = {{128, 768}, {512, 768}, {4096, 768}, {16384, 768}, {16384, 3072}, {65536, 1024}, {8192, 8192}};
+        static const int shapes[][2] = {{128, 768},    {512, 768},    {4096, 768}, {16384, 768},
+                                        {16384, 3072}, {65536, 1024}, {8192, 8192}};
         mean all = {.text = "rows f16"};
         for (size_t k = 0; k < 7; k++)
             mean_add(&all, one(b, HONE_CUDA_LAYER_NORM, shapes[k][0], shapes[k][1])),
@@ -193,13 +209,15 @@ void bench_rows(bench *b) {
         if (!b->collect) mean_tell(b, &all, "1.5");
     }
     if (b->search) {
-        static const int seen[][2] = {{128, 768},   {512, 768},    {4096, 768}, {16384, 768}, {16384, 3072}, {65536, 1024},
-                                      {8192, 8192}, {100000, 128}, {1, 50257},  {32, 32000},  {2048, 4096}},
+        static const int seen[][2] = {{128, 768},    {512, 768},    {4096, 768},  {16384, 768},
+                                      {16384, 3072}, {65536, 1024}, {8192, 8192}, {100000, 128},
+                                      {1, 50257},    {32, 32000},   {2048, 4096}},
                          unseen[][2] = {{197, 1024},  {1024, 512}, {8192, 1280}, {24576, 512}, {4096, 4096},
                                         {300000, 64}, {64, 1000},  {12288, 197}, {512, 16384}};
         mean first = {.text = "rows, shapes it was fitted to"}, second = {.text = "rows, others"};
         for (size_t k = 0; k < 2 * sizeof seen / sizeof *seen; k++)
-            search(b, &first, k % 2 ? HONE_CUDA_SOFTMAX : HONE_CUDA_LAYER_NORM, seen[k / 2][0], seen[k / 2][1]);
+            search(b, &first, k % 2 ? HONE_CUDA_SOFTMAX : HONE_CUDA_LAYER_NORM, seen[k / 2][0],
+                   seen[k / 2][1]);
         for (size_t k = 0; k < sizeof unseen / sizeof *unseen; k++)
             search(b, &second, k % 2 ? HONE_CUDA_SOFTMAX : HONE_CUDA_LAYER_NORM, unseen[k][0], unseen[k][1]);
         if (!b->collect) mean_tell(b, &first, "chosen / best"), mean_tell(b, &second, "0.9");

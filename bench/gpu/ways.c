@@ -2,8 +2,8 @@
    ways: a product or convolution made ready to launch in one of its ways, and the search over all of them. */
 #include "harness.h"
 
-hone_cuda_product product_of(const bench *b, const char *epilogue, const tensor *a, const tensor *w, const tensor *c, const tensor *bias,
-                             int m, int n, int k) {
+hone_cuda_product product_of(const bench *b, const char *epilogue, const tensor *a, const tensor *w,
+                             const tensor *c, const tensor *bias, int m, int n, int k) {
     return (hone_cuda_product){.in = (hone_cuda_type)a->type,
                                .out = (hone_cuda_type)c->type,
                                .epilogue = epilogue,
@@ -45,7 +45,8 @@ int few_ways(hone_cuda_way *way, int n) {
     int kept = 0;
     for (int k = 0; k < n; k++) {
         bool first = true, last = way[k].splits == 1;
-        for (int q = 0; q < kept; q++) first &= way[q].unit != way[k].unit || (way[q].splits > 1) != (way[k].splits > 1);
+        for (int q = 0; q < kept; q++)
+            first &= way[q].unit != way[k].unit || (way[q].splits > 1) != (way[k].splits > 1);
         for (int q = k + 1; q < n; q++) last &= way[q].unit != way[k].unit || way[q].splits > 1;
         if (first || last) way[kept++] = way[k];
     }
@@ -65,9 +66,10 @@ void search_ways(bench *b, const char *what, const hone_cuda_product *p, bool se
         in_turns(b, &c, 1, 3);
         const double us = middle(&c);
         const hone_cuda_window *w = p->window;
-        fprintf(b->csv, "%s,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.3f,%.3f,%d\n", what, (int)p->in, (int)p->out, p->p.m, p->p.n,
-                p->p.k, w ? w->kernel_x : 0, w ? w->stride_x : 0, w ? w->channels : 0, w ? w->width : 0, (int)ways[q].unit, ways[q].tile_m,
-                ways[q].tile_n, ways[q].stages, ways[q].splits, ways[q].warps_m, ways[q].blocks, us, cost, seen);
+        fprintf(b->csv, "%s,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.3f,%.3f,%d\n", what, (int)p->in,
+                (int)p->out, p->p.m, p->p.n, p->p.k, w ? w->kernel_x : 0, w ? w->stride_x : 0,
+                w ? w->channels : 0, w ? w->width : 0, (int)ways[q].unit, ways[q].tile_m, ways[q].tile_n,
+                ways[q].stages, ways[q].splits, ways[q].warps_m, ways[q].blocks, us, cost, seen);
         if (least == 0 || us < least) least = us, best = q;
         if (!memcmp(&ways[q], &chosen, sizeof chosen)) mine = us;
         contender_free(b, &c);
@@ -75,7 +77,7 @@ void search_ways(bench *b, const char *what, const hone_cuda_product *p, bool se
     if (b->collect) return;
     char first[96], second[96];
     hone_cuda_way_text(&ways[best], first, sizeof first), hone_cuda_way_text(&chosen, second, sizeof second);
-    fprintf(b->table, "search %s %d x %d x %d: best %.2f us %s; chosen %.2f us (%.2f) %s\n", what, p->p.m, p->p.n, p->p.k, least, first,
-            mine, mine > 0 ? least / mine : 0, second);
+    fprintf(b->table, "search %s %d x %d x %d: best %.2f us %s; chosen %.2f us (%.2f) %s\n", what, p->p.m,
+            p->p.n, p->p.k, least, first, mine, mine > 0 ? least / mine : 0, second);
     fflush(b->csv), fflush(b->table);
 }

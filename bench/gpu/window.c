@@ -18,15 +18,17 @@ typedef struct {
 } operands;
 static operands operands_of(bench *b, const image *g, int kind, int type) {
     const int out = (g->size + 2 * g->pad - (g->kernel - 1) * g->dilation - 1) / g->stride + 1;
-    operands o = {.x = tensor_random(b, type, (size_t)g->batch * (size_t)g->size * (size_t)g->size * (size_t)g->channels, 1),
-                  .w = tensor_random(b, HONE_CUDA_F32, (size_t)(g->kernel * g->kernel * g->channels), 0.3),
-                  .y = tensor_poison(b, type, (size_t)g->batch * (size_t)out * (size_t)out * (size_t)g->channels),
-                  .bias = tensor_random(b, HONE_CUDA_F32, (size_t)g->channels, 1)};
-    o.v = (hone_cuda_windowed){
-        .kind = (hone_cuda_window_kind)kind,
-        .type = (hone_cuda_type)type,
-        .epilogue = kind == HONE_CUDA_DEPTHWISE ? "fmaxf(v + bias, 0.0f)" : "v",
-        .p = window_over(g->batch, g->size, g->channels, g->kernel, g->stride, g->pad, g->dilation, &o.x, &o.w, &o.y, &o.bias)};
+    operands o = {
+        .x = tensor_random(b, type,
+                           (size_t)g->batch * (size_t)g->size * (size_t)g->size * (size_t)g->channels, 1),
+        .w = tensor_random(b, HONE_CUDA_F32, (size_t)(g->kernel * g->kernel * g->channels), 0.3),
+        .y = tensor_poison(b, type, (size_t)g->batch * (size_t)out * (size_t)out * (size_t)g->channels),
+        .bias = tensor_random(b, HONE_CUDA_F32, (size_t)g->channels, 1)};
+    o.v = (hone_cuda_windowed){.kind = (hone_cuda_window_kind)kind,
+                               .type = (hone_cuda_type)type,
+                               .epilogue = kind == HONE_CUDA_DEPTHWISE ? "fmaxf(v + bias, 0.0f)" : "v",
+                               .p = window_over(g->batch, g->size, g->channels, g->kernel, g->stride, g->pad,
+                                                g->dilation, &o.x, &o.w, &o.y, &o.bias)};
     return o;
 }
 static void operands_free(bench *b, operands *o) {
@@ -57,8 +59,11 @@ static reference reference_of(const operands *o) {
             const int y = v * p->stride_y - p->pad_y + t / p->kernel_x * p->dilation_y,
                       x = u * p->stride_x - p->pad_x + t % p->kernel_x * p->dilation_x;
             if (y < 0 || y >= p->height || x < 0 || x >= p->width) continue;
-            const double f = tensor_get(&o->x, ((n * (size_t)p->height + (size_t)y) * (size_t)p->width + (size_t)x) * c + channel),
-                         w = o->v.kind == HONE_CUDA_DEPTHWISE ? tensor_get(&o->w, (size_t)t * c + channel) : 1;
+            const double f = tensor_get(
+                             &o->x, ((n * (size_t)p->height + (size_t)y) * (size_t)p->width + (size_t)x) * c +
+                                        channel),
+                         w = o->v.kind == HONE_CUDA_DEPTHWISE ? tensor_get(&o->w, (size_t)t * c + channel)
+                                                              : 1;
             there++;
             if (o->v.kind == HONE_CUDA_LARGEST) sum = fmax(sum, f);
             else sum += f * w, size += fabs(f * w);
@@ -71,7 +76,8 @@ static reference reference_of(const operands *o) {
     return r;
 }
 static void texts(const image *g, const hone_cuda_window_way *w, char *what, char *way, size_t bytes) {
-    snprintf(what, bytes, "%dx%d/%d b%d c%d %d", g->kernel, g->kernel, g->stride, g->batch, g->channels, g->size);
+    snprintf(what, bytes, "%dx%d/%d b%d c%d %d", g->kernel, g->kernel, g->stride, g->batch, g->channels,
+             g->size);
     snprintf(way, bytes, "width %d strip %d lines %d ahead %d", w->width, w->strip, w->lines, w->ahead);
 }
 static bool check(bench *b, const image *g, operands *o, const hone_cuda_window_way *w, const reference *r) {
@@ -141,8 +147,8 @@ static void search(bench *b, mean *all, image g) {
         contender c = contender_of(b, "hone", once, &r);
         in_turns(b, &c, 1, 3);
         const double us = middle(&c);
-        fprintf(b->csv, "depthwise,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", g.batch, g.channels, g.size, g.kernel, g.stride, w->width, w->strip,
-                w->lines, w->ahead, us);
+        fprintf(b->csv, "depthwise,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", g.batch, g.channels, g.size, g.kernel,
+                g.stride, w->width, w->strip, w->lines, w->ahead, us);
         if (least == 0 || us < least) least = us, best = *w;
         if (!memcmp(w, &chosen, sizeof chosen)) mine = us;
         contender_free(b, &c);
@@ -154,15 +160,19 @@ static void search(bench *b, mean *all, image g) {
     }
     operands_free(b, &o);
 }
-static const image page[] = {{1, 32, 112, 3, 1, 1, 1}, {1, 96, 112, 3, 2, 1, 1}, {1, 144, 56, 3, 1, 1, 1}, {1, 192, 28, 3, 1, 1, 1},
-                             {1, 384, 14, 3, 1, 1, 1}, {1, 576, 14, 3, 1, 1, 1}, {1, 960, 7, 3, 1, 1, 1}};
+static const image page[] = {{1, 32, 112, 3, 1, 1, 1}, {1, 96, 112, 3, 2, 1, 1}, {1, 144, 56, 3, 1, 1, 1},
+                             {1, 192, 28, 3, 1, 1, 1}, {1, 384, 14, 3, 1, 1, 1}, {1, 576, 14, 3, 1, 1, 1},
+                             {1, 960, 7, 3, 1, 1, 1}};
 void bench_window(bench *b) {
     if (b->check) {
         edges(b);
-        static const image small[] = {{2, 16, 9, 3, 1, 1, 1}, {1, 24, 14, 3, 2, 1, 1}, {1, 8, 12, 5, 1, 4, 2}, {1, 5, 7, 3, 1, 1, 1}};
+        static const image small[] = {
+            {2, 16, 9, 3, 1, 1, 1}, {1, 24, 14, 3, 2, 1, 1}, {1, 8, 12, 5, 1, 4, 2}, {1, 5, 7, 3, 1, 1, 1}};
         for (size_t k = 0; k < sizeof small / sizeof *small; k++)
-            for (int kind = HONE_CUDA_DEPTHWISE; kind <= HONE_CUDA_AVERAGE_ALL; kind++) every_way(b, &small[k], kind, HONE_CUDA_F16);
-        every_way(b, &small[0], HONE_CUDA_DEPTHWISE, HONE_CUDA_F32), every_way(b, &small[1], HONE_CUDA_DEPTHWISE, HONE_CUDA_BF16);
+            for (int kind = HONE_CUDA_DEPTHWISE; kind <= HONE_CUDA_AVERAGE_ALL; kind++)
+                every_way(b, &small[k], kind, HONE_CUDA_F16);
+        every_way(b, &small[0], HONE_CUDA_DEPTHWISE, HONE_CUDA_F32),
+            every_way(b, &small[1], HONE_CUDA_DEPTHWISE, HONE_CUDA_BF16);
     }
     if (b->time) {
         mean deep[2] = {{.text = "depthwise b1"}, {.text = "depthwise b32"}};
@@ -175,12 +185,15 @@ void bench_window(bench *b) {
         if (!b->collect) mean_tell(b, &deep[0], "1.2"), mean_tell(b, &deep[1], "1.2");
     }
     if (b->search) {
-        static const image unseen[] = {{1, 240, 28, 5, 1, 2, 1},  {8, 64, 56, 3, 1, 1, 1},  {8, 480, 14, 3, 1, 1, 1},
-                                       {16, 144, 56, 3, 2, 1, 1}, {32, 72, 28, 5, 2, 2, 1}, {4, 16, 112, 3, 1, 1, 1},
-                                       {64, 672, 7, 5, 1, 2, 1},  {1, 1152, 7, 5, 1, 2, 1}, {2, 128, 40, 3, 2, 1, 1},
-                                       {8, 96, 56, 7, 1, 3, 1}};
-        static const image more[] = {
-            {1, 672, 14, 5, 1, 2, 1}, {32, 240, 28, 5, 1, 2, 1}, {32, 96, 56, 7, 1, 3, 1}, {1, 384, 14, 7, 1, 3, 1}};
+        static const image unseen[] = {{1, 240, 28, 5, 1, 2, 1}, {8, 64, 56, 3, 1, 1, 1},
+                                       {8, 480, 14, 3, 1, 1, 1}, {16, 144, 56, 3, 2, 1, 1},
+                                       {32, 72, 28, 5, 2, 2, 1}, {4, 16, 112, 3, 1, 1, 1},
+                                       {64, 672, 7, 5, 1, 2, 1}, {1, 1152, 7, 5, 1, 2, 1},
+                                       {2, 128, 40, 3, 2, 1, 1}, {8, 96, 56, 7, 1, 3, 1}};
+        static const image more[] = {{1, 672, 14, 5, 1, 2, 1},
+                                     {32, 240, 28, 5, 1, 2, 1},
+                                     {32, 96, 56, 7, 1, 3, 1},
+                                     {1, 384, 14, 7, 1, 3, 1}};
         mean first = {.text = "depthwise, shapes it was fitted to"}, second = {.text = "depthwise, others"};
         for (size_t k = 0; k < 2 * sizeof page / sizeof *page; k++) {
             image g = page[k / 2];

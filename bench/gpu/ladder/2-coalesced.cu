@@ -1,9 +1,11 @@
 // tile 8 4 threads 256 shared 0
 /* SPDX-License-Identifier: Apache-2.0
-   Step 2, coalesced: the threads of a warp stand beside each other along k, where A and B are dense, and one load of a warp is 128 bytes that
-   follow each other: one memory line, all of it used. A warp has one row of A and four rows of B; its threads add up their parts at the end.
+   Step 2, coalesced: the threads of a warp stand beside each other along k, where A and B are dense, and one
+   load of a warp is 128 bytes that follow each other: one memory line, all of it used. A warp has one row of
+   A and four rows of B; its threads add up their parts at the end.
 
-   What it brings: loads at the width of the memory system. What is left: every byte is loaded for at most four products. */
+   What it brings: loads at the width of the memory system. What is left: every byte is loaded for at most
+   four products. */
 KERNEL(hone_ladder, hone_cuda_contract, 256, 1) {
     const int lane = THREAD % 32, m = BLOCK_Y * 8 + THREAD / 32, n = BLOCK_X * 4;
     const u32 *left = (const u32 *)((const u16 *)a->a + m * a->pitch_a); /* two halves at a time */

@@ -1,12 +1,14 @@
 // tile 128 128 threads 256 shared 9216
 /* SPDX-License-Identifier: Apache-2.0
-   Step 4, registers: a thread has 8 x 8 elements of C. For each k it reads 8 + 8 values from shared memory and makes 64 products of them: four
-   products a load, where step 3 had half a one. What a register holds is the fastest memory there is, and there are 256 KB of it on every SM.
+   Step 4, registers: a thread has 8 x 8 elements of C. For each k it reads 8 + 8 values from shared memory
+   and makes 64 products of them: four products a load, where step 3 had half a one. What a register holds is
+   the fastest memory there is, and there are 256 KB of it on every SM.
 
-   A thread's rows and columns are 16 apart, so that neighbouring threads have neighbouring rows of B's tile, whose distance is again an odd
-   number of words.
+   A thread's rows and columns are 16 apart, so that neighbouring threads have neighbouring rows of B's tile,
+   whose distance is again an odd number of words.
 
-   What it brings: the multiplications become what the kernel does. What is left: loads of 2 bytes, from memory and from shared memory. */
+   What it brings: the multiplications become what the kernel does. What is left: loads of 2 bytes, from
+   memory and from shared memory. */
 enum { STEP = 16, PITCH = 18, SIDE = 128 };
 KERNEL(hone_ladder, hone_cuda_contract, 256, 1) {
     u16 *tile_a = (u16 *)hone_shared, *tile_b = tile_a + SIDE * PITCH;

@@ -1,22 +1,27 @@
 // tile 128 128 threads 256 shared 32768
 /* SPDX-License-Identifier: Apache-2.0
-   Step 5, vectors: every load is 16 bytes. From memory a thread takes 8 halves at once. In shared memory the tiles lie the other way round, [k][m],
-   and as floats: converted once instead of once a use, and a thread's 8 rows of one k are two loads of 16 bytes.
+   Step 5, vectors: every load is 16 bytes. From memory a thread takes 8 halves at once. In shared memory the
+   tiles lie the other way round, [k][m], and as floats: converted once instead of once a use, and a thread's
+   8 rows of one k are two loads of 16 bytes.
 
-   A thread's 8 rows are two groups of 4, 64 apart: a warp then reads 16 bytes a thread from places that follow each other.
+   A thread's 8 rows are two groups of 4, 64 apart: a warp then reads 16 bytes a thread from places that
+   follow each other.
 
-   What it brings: an eighth of the load instructions; multiplications now issue almost every cycle. What is left: the block waits for memory
-   before every step, and multiplies nothing meanwhile. */
+   What it brings: an eighth of the load instructions; multiplications now issue almost every cycle. What is
+   left: the block waits for memory before every step, and multiplies nothing meanwhile. */
 enum { STEP = 32, SIDE = 128 };
-DEVICE void spread(float *tile, const u16 *from, i64 pitch) { /* 128 rows of STEP halves: two pieces of 8 a thread */
+/* 128 rows of STEP halves: two pieces of 8 a thread */
+DEVICE void spread(float *tile, const u16 *from, i64 pitch) {
     UNROLL for (int i = 0; i < 2; i++) {
-        const int row = THREAD % SIDE, k = (THREAD / SIDE + 2 * i) * 8; /* a warp stores 32 neighbours, in 32 banks */
+        /* a warp stores 32 neighbours, in 32 banks */
+        const int row = THREAD % SIDE, k = (THREAD / SIDE + 2 * i) * 8;
         union ALIGNED16 { u16 one[8]; u32x4 all; } v;
         v.all = load16(from + row * pitch + k);
         UNROLL for (int e = 0; e < 8; e++) tile[(k + e) * SIDE + row] = f16_f32(v.one[e]);
     }
 }
-DEVICE void take(float v[8], const float *row, int first) { /* 4 from `first` on, and 4 that are 64 behind them */
+/* 4 from `first` on, and 4 that are 64 behind them */
+DEVICE void take(float v[8], const float *row, int first) {
     UNROLL for (int h = 0; h < 2; h++) {
         const u32x4 four = shared_load16(shared_at(row + first + 64 * h));
         v[4 * h] = BITS_F32(four.x), v[4 * h + 1] = BITS_F32(four.y), v[4 * h + 2] = BITS_F32(four.z), v[4 * h + 3] = BITS_F32(four.w);

@@ -1,12 +1,15 @@
 // tile 128 128 threads 256 shared 61440
 /* SPDX-License-Identifier: Apache-2.0
-   Step 6, asynchronous copies: cp.async (sm_80) brings 16 bytes from memory into shared memory without a register and without waiting. Three
-   stages of tiles are in turn: while one is multiplied, the next two are on their way.
+   Step 6, asynchronous copies: cp.async (sm_80) brings 16 bytes from memory into shared memory without a
+   register and without waiting. Three stages of tiles are in turn: while one is multiplied, the next two are
+   on their way.
 
-   The copy cannot convert or transpose, so tiles lie as A and B do, rows of 32 halves; a thread takes 8 halves of k of one row at a time. Rows are 80
-   bytes apart, five times 16, so that eight neighbouring rows meet all banks.
+   The copy cannot convert or transpose, so tiles lie as A and B do, rows of 32 halves; a thread takes 8
+   halves of k of one row at a time. Rows are 80 bytes apart, five times 16, so that eight neighbouring rows
+   meet all banks.
 
-   What it brings: memory's latency is hidden. What is left: 51 TF/s is all that 32-bit multiply-adds can do on an H200. */
+   What it brings: memory's latency is hidden. What is left: 51 TF/s is all that 32-bit multiply-adds can do
+   on an H200. */
 enum { STEP = 32, SIDE = 128, PITCH = 80, STAGES = 3, STAGE = 2 * SIDE * PITCH };
 DEVICE void fill(const hone_cuda_contract *a, int k) { /* both tiles of the step that begins at k */
     const u32 stage = shared_at(hone_shared) + (u32)(k / STEP % STAGES * STAGE);
@@ -27,7 +30,8 @@ KERNEL(hone_ladder, hone_cuda_contract, 256, 1) {
     fill(a, 0), fill(a, STEP);
     for (int k = 0; k < a->k; k += STEP) {
         copy_wait(STAGES - 2); /* all but the newest group: this step's tiles are there */
-        sync_block();          /* … for all threads, and all have read the step before, whose stage is filled next */
+        /* … for all threads, and all have read the step before, whose stage is filled next */
+        sync_block();
         fill(a, k + (STAGES - 1) * STEP);
         const u32 tile_a = shared_at(hone_shared) + (u32)(k / STEP % STAGES * STAGE), tile_b = tile_a + SIDE * PITCH;
         UNROLL for (int piece = 0; piece < STEP / 8; piece++) {

@@ -1,13 +1,15 @@
 // tile 128 128 threads 128 shared 98304
 /* SPDX-License-Identifier: Apache-2.0
-   Step 7, the matrix unit of warps (mma.sync, sm_80): one instruction of a warp multiplies 16 x 16 by 16 x 8, which step 6 took 64 instructions of
-   every thread for. A warp has 64 x 64 of C. Fragments come by ldmatrix, which reads eight rows of 16 bytes at a time.
+   Step 7, the matrix unit of warps (mma.sync, sm_80): one instruction of a warp multiplies 16 x 16 by 16 x 8,
+   which step 6 took 64 instructions of every thread for. A warp has 64 x 64 of C. Fragments come by ldmatrix,
+   which reads eight rows of 16 bytes at a time.
 
-   Rows in shared memory are 128 bytes, and their 16-byte pieces are swapped by the row's number (swizzle): eight rows of one column then meet all
-   banks, without the padding of the steps before.
+   Rows in shared memory are 128 bytes, and their 16-byte pieces are swapped by the row's number (swizzle):
+   eight rows of one column then meet all banks, without the padding of the steps before.
 
-   What it brings: an order of magnitude. What is left: fragments pass through registers, warps issue copies, and the newer tensor cores are only
-   fed fully by wgmma. This is what src/kernels/cuda/contract_mma.cu is, without its edges, types and epilogues. */
+   What it brings: an order of magnitude. What is left: fragments pass through registers, warps issue copies,
+   and the newer tensor cores are only fed fully by wgmma. This is what src/kernels/cuda/contract_mma.cu is,
+   without its edges, types and epilogues. */
 enum { STEP = 64, SIDE = 128, ROW = 128, STAGES = 3, STAGE = 2 * SIDE * ROW };
 DEVICE void fill(const hone_cuda_contract *a, int k) {
     const u32 stage = shared_at(hone_shared) + (u32)(k / STEP % STAGES * STAGE);
@@ -20,7 +22,8 @@ DEVICE void fill(const hone_cuda_contract *a, int k) {
     copy_commit();
 }
 KERNEL(hone_ladder, hone_cuda_contract, 128, 1) {
-    const int lane = THREAD % 32, m0 = THREAD / 32 % 2 * 64, n0 = THREAD / 64 * 64; /* this warp's part of the tile */
+    /* this warp's part of the tile */
+    const int lane = THREAD % 32, m0 = THREAD / 32 % 2 * 64, n0 = THREAD / 64 * 64;
     float sum[4][8][4];
     UNROLL for (int i = 0; i < 4; i++)
         UNROLL for (int j = 0; j < 8; j++)

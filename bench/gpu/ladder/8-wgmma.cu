@@ -1,16 +1,20 @@
 // tile 128 128 threads 256 shared 131104 box 64 128 128
 /* SPDX-License-Identifier: Apache-2.0
-   Step 8, wgmma and the copy engine (sm_90a). wgmma is an instruction of a warpgroup, 128 threads, that reads both factors from shared memory by
-   itself and runs while its threads go on. The copy engine (TMA) brings a whole tile for one instruction of one thread: it computes the
-   addresses, swizzles, fills in zeros outside of the matrix, and tells a barrier in shared memory how many bytes have come.
+   Step 8, wgmma and the copy engine (sm_90a). wgmma is an instruction of a warpgroup, 128 threads, that reads
+   both factors from shared memory by itself and runs while its threads go on. The copy engine (TMA) brings a
+   whole tile for one instruction of one thread: it computes the
+   addresses, swizzles, fills in zeros outside of the matrix, and tells a barrier in shared memory how many
+   bytes have come.
 
-   Four stages. Thread 0 asks for the tiles that are three steps ahead, when both warpgroups have read what was there before: the block's barrier
-   in every step says so. `box` in the first line: what the maps bring at once, columns of k, rows of A, rows of B.
+   Four stages. Thread 0 asks for the tiles that are three steps ahead, when both warpgroups have read what
+   was there before: the block's barrier in every step says so. `box` in the first line: what the maps bring
+   at once, columns of k, rows of A, rows of B.
 
-   What it brings: shared memory is read once a warpgroup, no fragment passes through a register, no thread computes addresses. What is left: in
-   every step all wait for all, and thread 0 has two trades. */
+   What it brings: shared memory is read once a warpgroup, no fragment passes through a register, no thread
+   computes addresses. What is left: in every step all wait for all, and thread 0 has two trades. */
 enum { STEP = 64, SIDE = 128, ROW = 128, TILE = SIDE * ROW, STAGES = 4, BARRIERS_AT = STAGES * 2 * TILE };
-/* D[64][128] += A[64][16] B[128][16]ᵀ, both from shared memory by descriptor. The instruction names all its registers. */
+/* D[64][128] += A[64][16] B[128][16]ᵀ, both from shared memory by descriptor. The instruction names all its
+   registers. */
 DEVICE void wgmma(float d[64], u64 a, u64 b, int add) {
 #ifdef HONE_EMULATE
     emu_wgmma(d, a, 0, b, 128, add, EMU_F16);
@@ -44,7 +48,8 @@ DEVICE void bring(const hone_cuda_contract_tma *a, int k) {
 }
 KERNEL(hone_ladder, hone_cuda_contract_tma, 256, 1) {
     const u32 shared = shared_at(hone_shared);
-    const int group = (int)shuffle_from((u32)THREAD / 128, 0), lane = THREAD % 32, warp = THREAD / 32 % 4; /* a warpgroup has 64 rows, a warp of it 16 */
+    /* a warpgroup has 64 rows, a warp of it 16 */
+    const int group = (int)shuffle_from((u32)THREAD / 128, 0), lane = THREAD % 32, warp = THREAD / 32 % 4;
     if (THREAD == 0) {
         UNROLL for (int s = 0; s < STAGES; s++) barrier_init(shared + BARRIERS_AT + 8 * (u32)s, 1);
         barrier_fence();
@@ -55,7 +60,8 @@ KERNEL(hone_ladder, hone_cuda_contract_tma, 256, 1) {
     UNROLL for (int j = 0; j < 64; j++) sum[j] = 0;
     for (int k = 0; k < a->p.k; k += STEP) {
         const u32 s = (u32)(k / STEP % STAGES), stage = shared + s * 2 * TILE;
-        barrier_wait(shared + BARRIERS_AT + 8 * s, (u32)(k / STEP / STAGES % 2)); /* opened for an even or an odd time */
+        /* opened for an even or an odd time */
+        barrier_wait(shared + BARRIERS_AT + 8 * s, (u32)(k / STEP / STAGES % 2));
         wgmma_fence();
         UNROLL for (int q = 0; q < STEP / 16; q++)
             wgmma(sum, operand(stage + (u32)(group * 64 * ROW + q * 32)), operand(stage + TILE + (u32)(q * 32)), 1);

@@ -1,15 +1,19 @@
 // tile 128 256 threads 384 shared 196672 box 64 128 256
 /* SPDX-License-Identifier: Apache-2.0
-   Step 9, roles: a third warpgroup does nothing but ask for tiles, and the two that multiply do nothing else. They meet at barriers in shared
-   memory only: a stage is `full` when its bytes have come, `empty` when both warpgroups have read it; nobody waits for a step's end. The
-   asking warpgroup gives its registers to the others, whose tile of C grows to 64 x 256 each: more products for every byte of shared memory.
-   The wait for one step's products comes after the next step's were issued, so that the matrix unit never idles.
+   Step 9, roles: a third warpgroup does nothing but ask for tiles, and the two that multiply do nothing else.
+   They meet at barriers in shared memory only: a stage is `full` when its bytes have come, `empty` when both
+   warpgroups have read it; nobody waits for a step's end. The
+   asking warpgroup gives its registers to the others, whose tile of C grows to 64 x 256 each: more products
+   for every byte of shared memory. The wait for one step's products comes after the next step's were issued,
+   so that the matrix unit never idles.
 
-   What it brings: copies and products overlap entirely. What is left for src/kernels/cuda/contract_wgmma.cu: blocks that stay for many tiles and write
-   one while they multiply the next, an order of tiles that keeps both factors in L2, two blocks that share a tile of B, any size, type and
+   What it brings: copies and products overlap entirely. What is left for src/kernels/cuda/contract_wgmma.cu:
+   blocks that stay for many tiles and write one while they multiply the next, an order of tiles that keeps
+   both factors in L2, two blocks that share a tile of B, any size, type and
    epilogue. */
 enum { STEP = 64, TILE_M = 128, TILE_N = 256, ROW = 128, TILE_A = TILE_M * ROW, STAGE = TILE_A + TILE_N * ROW, STAGES = 4, BARRIERS_AT = STAGES * STAGE };
-/* D[64][128] += A[64][16] B[128][16]ᵀ, both from shared memory by descriptor. The instruction names all its registers. */
+/* D[64][128] += A[64][16] B[128][16]ᵀ, both from shared memory by descriptor. The instruction names all its
+   registers. */
 DEVICE void wgmma(float d[64], u64 a, u64 b, int add) {
 #ifdef HONE_EMULATE
     emu_wgmma(d, a, 0, b, 128, add, EMU_F16);

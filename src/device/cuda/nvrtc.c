@@ -25,11 +25,14 @@ static struct {
 } nvrtc;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void *open_beside(const char *path) { /* its built-in declarations are a library of their own, looked for by name only */
+/* its built-in declarations are a library of their own, looked for by name only */
+static void *open_beside(const char *path) {
     char pattern[600];
     const char *slash = strrchr(path, '/');
     glob_t found = {0};
-    if (slash && snprintf(pattern, sizeof pattern, "%.*s/libnvrtc-builtins.so*", (int)(slash - path), path) < (int)sizeof pattern &&
+    if (slash &&
+        snprintf(pattern, sizeof pattern, "%.*s/libnvrtc-builtins.so*", (int)(slash - path), path) <
+            (int)sizeof pattern &&
         !glob(pattern, 0, NULL, &found) && found.gl_pathc)
         (void)dlopen(found.gl_pathv[0], RTLD_NOW | RTLD_GLOBAL);
     globfree(&found);
@@ -39,7 +42,8 @@ static void *open_pattern(const char *root, const char *rest) {
     char pattern[600];
     glob_t found = {0};
     void *library = NULL;
-    if (root && snprintf(pattern, sizeof pattern, "%s%s", root, rest) < (int)sizeof pattern && !glob(pattern, 0, NULL, &found))
+    if (root && snprintf(pattern, sizeof pattern, "%s%s", root, rest) < (int)sizeof pattern &&
+        !glob(pattern, 0, NULL, &found))
         for (size_t k = 0; k < found.gl_pathc && !library; k++) library = open_beside(found.gl_pathv[k]);
     globfree(&found);
     return library;
@@ -48,10 +52,15 @@ static void find(void) {
     static const char *const plain[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
     const char *named = getenv("HONE_NVRTC");
     void *library = named ? open_beside(named) : NULL;
-    for (size_t k = 0; k < sizeof plain / sizeof *plain && !library && !named; k++) library = dlopen(plain[k], RTLD_NOW | RTLD_LOCAL);
+    for (size_t k = 0; k < sizeof plain / sizeof *plain && !library && !named; k++)
+        library = dlopen(plain[k], RTLD_NOW | RTLD_LOCAL);
     if (!library && !named) library = open_pattern("/usr/local/cuda", "/lib*/libnvrtc.so.*");
-    if (!library && !named) library = open_pattern(getenv("VIRTUAL_ENV"), "/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*");
-    if (!library && !named) library = open_pattern(getenv("HOME"), "/.local/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*");
+    if (!library && !named)
+        library =
+            open_pattern(getenv("VIRTUAL_ENV"), "/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*");
+    if (!library && !named)
+        library =
+            open_pattern(getenv("HOME"), "/.local/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.*");
     if (!library) return;
     const struct {
         void *to;
@@ -76,10 +85,11 @@ static void find(void) {
 }
 static hone_status there(void) {
     pthread_once(&once, find);
-    return nvrtc.there ? HONE_OK
-                       : hone_fail(HONE_NOT_SUPPORTED,
-                                   "CUDA kernels are compiled by NVRTC, which is not on this machine: install the CUDA toolkit or PyPI's "
-                                   "nvidia-cuda-nvrtc, or name the library's file in HONE_NVRTC");
+    return nvrtc.there
+               ? HONE_OK
+               : hone_fail(HONE_NOT_SUPPORTED, "CUDA kernels are compiled by NVRTC, which is not on this "
+                                               "machine: install the CUDA toolkit or PyPI's "
+                                               "nvidia-cuda-nvrtc, or name the library's file in HONE_NVRTC");
 }
 hone_status hone_nvrtc_version(int *major, int *minor) {
     HONE_TRY(there());
@@ -89,8 +99,8 @@ static hone_status refused(program p, const char *name, const char *arch, int co
     size_t n = 0;
     char *log = !nvrtc.log_size(p, &n) && n ? hone_alloc(n + 1) : NULL;
     if (log && nvrtc.log(p, log)) log[0] = 0;
-    const hone_status s =
-        hone_fail(HONE_BUG, "the CUDA kernel '%s' does not compile for %s: %s: %.600s", name, arch, nvrtc.error(code), log ? log : "");
+    const hone_status s = hone_fail(HONE_BUG, "the CUDA kernel '%s' does not compile for %s: %s: %.600s",
+                                    name, arch, nvrtc.error(code), log ? log : "");
     hone_free(log);
     return s;
 }
@@ -103,14 +113,16 @@ static void look_for_remark(program p) {
     snprintf(remark, sizeof remark, "%.*s", found ? (int)strcspn(found, "\n") : 0, found ? found : "");
     hone_free(log);
 }
-static hone_status compile(const char *source, const char *name, const char *arch, bool exact, void **cubin, size_t *bytes) {
+static hone_status compile(const char *source, const char *name, const char *arch, bool exact, void **cubin,
+                           size_t *bytes) {
     HONE_TRY(there());
     char option[64];
     snprintf(option, sizeof option, "--gpu-architecture=%s", arch);
     const char *const options[] = {option, "--std=c++17", "--fmad=false"};
     program p = NULL;
     *cubin = NULL;
-    if (nvrtc.create(&p, source, name, 0, NULL, NULL)) return hone_fail(HONE_NO_MEMORY, "no memory to compile the CUDA kernel '%s'", name);
+    if (nvrtc.create(&p, source, name, 0, NULL, NULL))
+        return hone_fail(HONE_NO_MEMORY, "no memory to compile the CUDA kernel '%s'", name);
     const int code = nvrtc.compile(p, exact ? 3 : 2, options);
     hone_status s = code ? refused(p, name, arch, code) : HONE_OK;
     look_for_remark(p);
@@ -122,9 +134,11 @@ static hone_status compile(const char *source, const char *name, const char *arc
     nvrtc.destroy(&p);
     return s;
 }
-hone_status hone_nvrtc_compile(const char *source, const char *name, const char *arch, void **cubin, size_t *bytes) {
+hone_status hone_nvrtc_compile(const char *source, const char *name, const char *arch, void **cubin,
+                               size_t *bytes) {
     return compile(source, name, arch, false, cubin, bytes);
 }
-hone_status hone_nvrtc_compile_exact(const char *source, const char *name, const char *arch, void **cubin, size_t *bytes) {
+hone_status hone_nvrtc_compile_exact(const char *source, const char *name, const char *arch, void **cubin,
+                                     size_t *bytes) {
     return compile(source, name, arch, true, cubin, bytes);
 }

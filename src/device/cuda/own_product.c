@@ -1,24 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
-   own_product: products, convolutions and depthwise convolutions by the tensor cores' kernels: the match (loops/match_product.h) as the kernel's
-   struct, weights packed once as rows of K, operands that do not lie as the kernel reads them copied before, and the stage that follows as its epilogue. */
+   own_product: products, convolutions and depthwise convolutions by the tensor cores' kernels: the match
+   (loops/match_product.h) as the kernel's struct, weights packed once as rows of K, operands that do not lie
+   as the kernel reads them copied before, and the stage that follows as its epilogue. */
 #include <math.h>
 #include <string.h>
 
 #include "device/cuda/own.h"
+#include "device/cuda/pack.h"
 #include "loops/match_product.h"
 #include "loops/print_target.h"
 
 struct hone_own_product {
     hone_match_product m;
-    bool depthwise, constant; /* B is packed ahead */
-    bool copy_a, copy_b;      /* whatever they are stored as */
-    hone_dtype half;
+    bool depthwise, constant;       /* B is packed ahead */
+    bool first;                     /* few channels of an image, which is read as it lies */
+    bool copy_a, copy_b;            /* whatever they are stored as */
+    hone_dtype half;                /* of factors; F32: tf32 */
+    int piece;                      /* values of 16 bytes, as kernels read them */
     hone_axes rows, columns, batch; /* as the kernel walks them: at most one each */
     int64_t depth;                  /* of a row of B in memory, and of A where it is copied */
     int64_t channels;               /* window: with zeros behind, where A is copied */
     const char *epilogue;
     int ref, bias, residual; /* of packed weights; tensors, or -1 */
     int64_t bias_at, residual_at;
+    bool blas; /* by cuBLASLt, with these ends; it has a choice at all */
+    int ends;
+    bool chooses;
+    int64_t packed_bias; /* where a bias in halves is behind the packed weights; 0: nowhere */
+    hone_decision decision;
 };
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a plan"); }
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
@@ -47,7 +56,8 @@ static void look(ending *e, int32_t x) {
     case HONE_X_PARAM: {
         const double v = in->param_real[n->a] ? e->c->param[n->a].f : (double)e->c->param[n->a].i;
         e->to->param[n->a] = in->param_real[n->a] ? hone_arena_text(e->to->arena, "(%a)", v)
-                                                  : hone_arena_text(e->to->arena, "((int64_t)%lld)", (long long)e->c->param[n->a].i);
+                                                  : hone_arena_text(e->to->arena, "((int64_t)%lld)",
+                                                                    (long long)e->c->param[n->a].i);
         e->fits &= e->to->param[n->a] != NULL && isfinite(v);
         return;
     }
@@ -59,7 +69,8 @@ static void look(ending *e, int32_t x) {
         if (n->type != HONE_F32) break;
         const hone_end_kind kind = hone_match_end(&e->c->sized, &e->p->m, x, &at);
         const char *was = e->to->held[n->a];
-        if (kind == HONE_END_NUMBER && e->c->constant && e->c->constant[n->a] && in->tensor[n->a].dtype == HONE_DTYPE_F32) {
+        if (kind == HONE_END_NUMBER && e->c->constant && e->c->constant[n->a] &&
+            in->tensor[n->a].dtype == HONE_DTYPE_F32) {
             const hone_ref r = e->c->ref[n->a];
             if (!hone_base_is_constant(r.base)) break;
             float v;
@@ -68,7 +79,8 @@ static void look(ending *e, int32_t x) {
             e->to->held[n->a] = hone_arena_text(e->to->arena, "(%af)", (double)v);
             return;
         }
-        if (kind == HONE_END_COLUMN && e->c->constant && e->c->constant[n->a]) {
+        if (kind == HONE_END_COLUMN && e->c->constant && e->c->constant[n->a] &&
+            in->tensor[n->a].dtype == HONE_DTYPE_F32) {
             if (e->p->bias >= 0 && e->p->bias != n->a) break;
             e->p->bias = n->a, e->p->bias_at = at, e->to->held[n->a] = "bias";
             return;
@@ -98,7 +110,10 @@ static hone_status epilogue_of(hone_arena *arena, const hone_device_call *c, int
     hone_text text = {0};
     hone_printer printer;
     const hone_stage *z = c->instance->stage + stage + 1;
-    hone_status s = hone_printer_open(&printer, &hone_print_target_of(HONE_LANG_CUDA)->words, c->instance, &text) ? HONE_OK : no_memory();
+    hone_status s =
+        hone_printer_open(&printer, &hone_print_target_of(HONE_LANG_CUDA)->words, c->instance, &text)
+            ? HONE_OK
+            : no_memory();
     ending e = {c, p, &printer, c->instance->stage[stage].tensor, !z->saturate && !z->reduce && !z->skip};
     if (!s) look(&e, z->value);
     if (!s && e.fits) {
@@ -113,12 +128,14 @@ static hone_status epilogue_of(hone_arena *arena, const hone_device_call *c, int
 }
 
 /* ---- how the kernel sees it ---- */
-static void merge(hone_axes *to, const hone_axes *from, bool a, bool b) { /* neighbours that follow on in C, and in what is not copied */
+/* neighbours that follow on in C, and in what is not copied */
+static void merge(hone_axes *to, const hone_axes *from, bool a, bool b) {
     to->n = 0;
     for (int k = 0; k < from->n; k++) {
         const hone_axis *x = from->at + k;
         hone_axis *last = to->n ? to->at + to->n - 1 : NULL;
-        if (last && last->c == x->c * x->extent && (a || last->a == x->a * x->extent) && (b || last->b == x->b * x->extent))
+        if (last && last->c == x->c * x->extent && (a || last->a == x->a * x->extent) &&
+            (b || last->b == x->b * x->extent))
             *last = (hone_axis){last->extent * x->extent, x->a, x->b, x->c};
         else to->at[to->n++] = *x;
     }
@@ -135,7 +152,8 @@ static bool walks(hone_own_product *p) { /* one index each for rows, columns and
         const int least = p->rows.at[0].extent <= p->rows.at[1].extent ? 0 : 1;
         memmove(all.at + 1, all.at, sizeof *all.at * (size_t)all.n++);
         all.at[0] = p->rows.at[least];
-        memmove(p->rows.at + least, p->rows.at + least + 1, sizeof *p->rows.at * (size_t)(--p->rows.n - least));
+        memmove(p->rows.at + least, p->rows.at + least + 1,
+                sizeof *p->rows.at * (size_t)(--p->rows.n - least));
     }
     merge(&p->batch, &all, p->copy_a || m->window, p->copy_b);
     p->columns = columns;
@@ -145,27 +163,34 @@ static bool dense(const hone_axes *k) { return k->n == 0 || (k->n == 1 && k->at[
 static bool channels_last(const hone_match_window *w) { /* as the kernel reads images */
     const int64_t pixel = w->channels * w->groups;
     return (w->channels == 1 || w->channel_step == 1) && (w->groups == 1 || w->group_step == w->channels) &&
-           (w->width == 1 || w->pixel_step == pixel) && (w->height == 1 || w->line_step == pixel * w->width) &&
+           (w->width == 1 || w->pixel_step == pixel) &&
+           (w->height == 1 || w->line_step == pixel * w->width) &&
            (w->images == 1 || w->image_step == pixel * w->width * w->height);
 }
 static bool plain_product(hone_own_product *p) {
     const hone_match_product *m = &p->m;
     const int64_t k = count(&m->k);
-    p->depth = up(k, 8);
+    const int64_t piece = p->piece;
+    p->depth = up(k, piece);
     hone_axes deep_b;
     merge(&deep_b, &m->k, true, false);
-    p->copy_a = !dense(&m->k) || k % 8 || m->at_a % 8;
-    p->copy_b = !p->constant && (k % 8 || deep_b.n > 1 || (deep_b.n && deep_b.at[0].b != 1) || m->at_b % 8);
-    for (int q = 0; q < m->m.n + m->batch.n; q++) p->copy_a |= (q < m->m.n ? m->m.at[q] : m->batch.at[q - m->m.n]).a % 8 != 0;
+    p->copy_a = !dense(&m->k) || k % piece || m->at_a % piece;
+    p->copy_b =
+        !p->constant && (k % piece || deep_b.n > 1 || (deep_b.n && deep_b.at[0].b != 1) || m->at_b % piece);
+    for (int q = 0; q < m->m.n + m->batch.n; q++)
+        p->copy_a |= (q < m->m.n ? m->m.at[q] : m->batch.at[q - m->m.n]).a % piece != 0;
     for (int q = 0; q < m->n.n + m->batch.n && !p->constant; q++)
-        p->copy_b |= (q < m->n.n ? m->n.at[q] : m->batch.at[q - m->n.n]).b % 8 != 0;
+        p->copy_b |= (q < m->n.n ? m->n.at[q] : m->batch.at[q - m->n.n]).b % piece != 0;
     bool fits = walks(p);
     if (!fits) p->copy_a = true, fits = walks(p);
     if (!fits && !p->constant) p->copy_b = true, fits = walks(p);
     /* a copy has so many axes, of which only the last is padded */
     const int others = p->batch.n > m->batch.n ? p->batch.n : m->batch.n;
-    if (others + m->m.n + (m->k.n ? m->k.n : 1) > HONE_OWN_COPY_AXES || (m->k.n > 1 && k % 8)) return false;
-    if (!p->constant && (others + m->n.n + (deep_b.n ? deep_b.n : 1) > HONE_OWN_COPY_AXES || (deep_b.n > 1 && k % 8))) return false;
+    if (others + m->m.n + (m->k.n ? m->k.n : 1) > HONE_OWN_COPY_AXES || (m->k.n > 1 && k % piece))
+        return false;
+    if (!p->constant &&
+        (others + m->n.n + (deep_b.n ? deep_b.n : 1) > HONE_OWN_COPY_AXES || (deep_b.n > 1 && k % piece)))
+        return false;
     return fits;
 }
 static bool image_product(hone_own_product *p) {
@@ -173,15 +198,74 @@ static bool image_product(hone_own_product *p) {
     if (!p->constant || p->m.batch.n > 1) return false;
     const int64_t pads = w->pad_y < w->pad_x ? w->pad_y : w->pad_x;
     if (pads < 0 || w->kernel_y * w->kernel_x > 1024 || w->pad_y > 120 || w->pad_x > 120) return false;
-    if (w->groups == 1) p->channels = up(w->channels, 8), p->copy_a = !channels_last(w) || w->channels % 8;
+    if (w->groups == 1)
+        p->channels = up(w->channels, p->piece), p->copy_a = !channels_last(w) || w->channels % p->piece;
     else p->channels = w->channels, p->copy_a = !channels_last(w);
     p->depth = w->kernel_y * w->kernel_x * p->channels;
     return walks(p) && (w->groups == 1 || !p->batch.n || p->batch.at[0].c == count(&p->m.n));
 }
+/* A match's window as kernels have it, of channels that are counted as each kernel counts them. */
+static hone_cuda_window window_of(const hone_match_window *w, int64_t channels) {
+    return (hone_cuda_window){.batch = (int)w->images,
+                              .height = (int)w->height,
+                              .width = (int)w->width,
+                              .channels = (int)channels,
+                              .out_height = (int)w->out_height,
+                              .out_width = (int)w->out_width,
+                              .kernel_y = (int)w->kernel_y,
+                              .kernel_x = (int)w->kernel_x,
+                              .stride_y = (int)w->stride_y,
+                              .stride_x = (int)w->stride_x,
+                              .pad_y = (int)w->pad_y,
+                              .pad_x = (int)w->pad_x,
+                              .dilation_y = (int)w->dilation_y,
+                              .dilation_x = (int)w->dilation_x};
+}
+/* An image of few channels, whatever the order of its elements. */
+static hone_cuda_first_layer first_layer(const hone_own_product *p, hone_dtype image, hone_dtype out) {
+    const hone_match_window *w = &p->m.w;
+    return (hone_cuda_first_layer){.in = hone_own_type(p->half),
+                                   .out = hone_own_type(out),
+                                   .image = hone_own_type(image),
+                                   .epilogue = p->epilogue,
+                                   .p = {.p = {.m = (int)count(&p->m.m),
+                                               .n = (int)count(&p->m.n),
+                                               .k = (int)count(&p->m.k),
+                                               .batches = 1,
+                                               .splits = 1,
+                                               .alpha = (float)p->m.alpha,
+                                               .pitch_c = p->rows.n ? p->rows.at[0].c : count(&p->m.n)},
+                                         .w = window_of(w, w->channels),
+                                         .image = w->image_step,
+                                         .line = w->line_step,
+                                         .pixel = w->pixel_step,
+                                         .channel = w->channel_step}};
+}
+static bool few_channels(hone_own_product *p, const hone_cuda_facts *gpu) {
+    const hone_match_window *w = &p->m.w;
+    hone_cuda_first_way way;
+    if (p->half == HONE_DTYPE_F32 || !p->constant || w->groups != 1 || w->channels > 4 || w->pad_y < 0 ||
+        w->pad_x < 0)
+        return false;
+    p->copy_a = true; /* how A lies is no matter */
+    if (!walks(p) || p->batch.n) return false;
+    const hone_cuda_first_layer f = first_layer(p, HONE_DTYPE_F32, HONE_DTYPE_F32);
+    if (!hone_cuda_first_best(&f, gpu, &way)) return false;
+    p->copy_a = false, p->channels = w->channels;
+    p->depth = (int64_t)hone_cuda_pack_first_layer(NULL, 1, (size_t)w->kernel_y, (size_t)w->kernel_x,
+                                                   (size_t)w->channels, NULL);
+    return true;
+}
+static bool pointwise(const hone_match_window *w) { /* a product of pixels */
+    return w->kernel_y == 1 && w->kernel_x == 1 && w->stride_y == 1 && w->stride_x == 1 && !w->pad_y &&
+           !w->pad_x && w->groups == 1;
+}
 static bool depthwise(hone_own_product *p) {
     const hone_match_window *w = &p->m.w;
-    if (!p->constant || w->channels != 1 || p->m.n.n || p->m.batch.n != 1 || p->m.batch.at[0].c != 1) return false;
-    if (w->stride_y != w->stride_x || w->dilation_y != w->dilation_x || w->pad_y < 0 || w->pad_x < 0 || w->kernel_y * w->kernel_x > 49)
+    if (!p->constant || w->channels != 1 || p->m.n.n || p->m.batch.n != 1 || p->m.batch.at[0].c != 1)
+        return false;
+    if (w->stride_y != w->stride_x || w->dilation_y != w->dilation_x || w->pad_y < 0 || w->pad_x < 0 ||
+        w->kernel_y * w->kernel_x > 49)
         return false;
     p->batch = p->m.batch, p->copy_a = !channels_last(w);
     merge(&p->rows, &p->m.m, true, true);
@@ -196,11 +280,14 @@ typedef struct {
     hone_axes n, k;                                               /* b: steps in the source */
     int64_t taps[2], tap_step[2], channels, channel_step, padded; /* window */
     int64_t depth;
-    bool window, depthwise;
+    bool window, depthwise, first;
+    const char *bias; /* f32, behind the weights; NULL: none */
+    int64_t n_bias, bias_at;
 } packing;
 static float value_at(const packing *p, int64_t at) {
-    return p->from == HONE_DTYPE_F32 ? ((const float *)(const void *)p->source)[at]
-                                     : hone_dtype_load(p->from, p->source + at * hone_dtypes[p->from].bytes).f32;
+    return p->from == HONE_DTYPE_F32
+               ? ((const float *)(const void *)p->source)[at]
+               : hone_dtype_load(p->from, p->source + at * hone_dtypes[p->from].bytes).f32;
 }
 static int64_t offset(const hone_axes *a, int64_t i) {
     int64_t at = 0;
@@ -212,17 +299,27 @@ typedef struct {
     const packing *p;
     float value[LINE];
     int n;
-    uint16_t *to;
+    char *to;
 } line;
+static float tf32_of(float v) { /* the nearest; what is exactly between goes to the even one */
+    uint32_t bits;
+    memcpy(&bits, &v, 4);
+    if ((bits & 0x7f800000u) == 0x7f800000u) return v;
+    bits = (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
+    memcpy(&v, &bits, 4);
+    return v;
+}
 static void flush(line *l) {
-    hone_dtype_store_n(l->p->to, l->to, HONE_F32, l->value, (size_t)l->n, false);
-    l->to += l->n, l->n = 0;
+    const hone_dtype to = l->p->to;
+    for (int k = 0; k < l->n && to == HONE_DTYPE_F32; k++) l->value[k] = tf32_of(l->value[k]);
+    hone_dtype_store_n(to, l->to, HONE_F32, l->value, (size_t)l->n, false);
+    l->to += l->n * (int)hone_dtypes[to].bytes, l->n = 0;
 }
 static inline void put(line *l, float v) {
     l->value[l->n++] = v;
     if (l->n == LINE) flush(l);
 }
-static void pack_row(const packing *p, int64_t at, uint16_t *to) {
+static void pack_row(const packing *p, int64_t at, char *to) {
     line l = {.p = p, .n = 0, .to = to};
     if (!p->window && p->k.n == 1)
         for (int64_t q = 0; q < p->k.at[0].extent; q++) put(&l, value_at(p, at + q * p->k.at[0].b));
@@ -235,7 +332,8 @@ static void pack_row(const packing *p, int64_t at, uint16_t *to) {
             for (int64_t c = p->channels; c < p->padded; c++) put(&l, 0);
         }
     flush(&l);
-    for (; l.to < to + p->depth; l.to++) *l.to = 0;
+    const int64_t left = to + p->depth * hone_dtypes[p->to].bytes - l.to;
+    if (left > 0) memset(l.to, 0, (size_t)left);
 }
 static void pack(const void *arg, void *dst, int part, int parts) {
     const packing *p = arg;
@@ -243,12 +341,25 @@ static void pack(const void *arg, void *dst, int part, int parts) {
         float *to = dst;
         for (int64_t y = 0; y < p->taps[0] && !part; y++)
             for (int64_t x = 0; x < p->taps[1]; x++)
-                for (int64_t g = 0; g < p->outer; g++) *to++ = value_at(p, y * p->tap_step[0] + x * p->tap_step[1] + g * p->batch_step);
+                for (int64_t g = 0; g < p->outer; g++)
+                    *to++ = value_at(p, y * p->tap_step[0] + x * p->tap_step[1] + g * p->batch_step);
         return;
     }
     const int64_t columns = count(&p->n), rows = p->outer * columns;
+    uint16_t taps[HONE_CUDA_FIRST_MOST]; /* one output's weights, before they go into pieces */
+    for (int64_t n = columns * part / parts; p->first && n < columns * (part + 1) / parts; n++) {
+        packing plain = *p;
+        plain.depth = p->taps[0] * p->taps[1] * p->channels;
+        pack_row(&plain, offset(&p->n, n), (char *)taps);
+        hone_cuda_pack_first_layer(taps, 1, (size_t)p->taps[0], (size_t)p->taps[1], (size_t)p->channels,
+                                   (uint16_t *)dst + n * p->depth);
+    }
+    if (p->first) return;
+    if (p->bias && !part)
+        hone_dtype_store_n(p->to, (char *)dst + p->bias_at, HONE_F32, p->bias, (size_t)p->n_bias, false);
     for (int64_t r = rows * part / parts; r < rows * (part + 1) / parts; r++)
-        pack_row(p, r / columns * p->batch_step + offset(&p->n, r % columns), (uint16_t *)dst + r * p->depth);
+        pack_row(p, r / columns * p->batch_step + offset(&p->n, r % columns),
+                 (char *)dst + r * p->depth * hone_dtypes[p->to].bytes);
 }
 static hone_status keep(const hone_device_call *c, hone_own_product *p, hone_ref *packed, int64_t *bytes) {
     const hone_match_product *m = &p->m;
@@ -266,8 +377,9 @@ static hone_status keep(const hone_device_call *c, hone_own_product *p, hone_ref
                  .padded = p->channels,
                  .depth = p->depth,
                  .window = m->window,
-                 .depthwise = p->depthwise};
-    const int64_t key[] = {101 + p->depthwise,
+                 .depthwise = p->depthwise,
+                 .first = p->first};
+    const int64_t key[] = {101 + p->depthwise + 2 * p->first,
                            k.to,
                            k.from,
                            r.offset + m->at_b,
@@ -282,9 +394,20 @@ static hone_status keep(const hone_device_call *c, hone_own_product *p, hone_ref
                            k.k.n ? k.k.at[k.k.n - 1].b : 0,
                            k.k.n ? k.k.at[0].b : 0,
                            k.n.n ? k.n.at[0].b : 0,
-                           count(&k.n)};
-    k.source = (const char *)hone_packs_constant(c->packs, r.base) + r.offset + m->at_b * hone_dtypes[k.from].bytes;
-    *bytes = p->depthwise ? k.taps[0] * k.taps[1] * k.outer * 4 : k.outer * count(&k.n) * p->depth * 2;
+                           count(&k.n),
+                           p->packed_bias,
+                           p->packed_bias ? c->ref[p->bias].base : 0,
+                           p->packed_bias ? c->ref[p->bias].offset + p->bias_at * 4 : 0};
+    k.source =
+        (const char *)hone_packs_constant(c->packs, r.base) + r.offset + m->at_b * hone_dtypes[k.from].bytes;
+    *bytes = p->depthwise ? k.taps[0] * k.taps[1] * k.outer * 4
+                          : k.outer * count(&k.n) * p->depth * hone_dtypes[k.to].bytes;
+    if (p->packed_bias) {
+        const hone_ref e = c->ref[p->bias];
+        k.n_bias = count(&m->n), k.bias_at = p->packed_bias = up(*bytes, 256);
+        k.bias = (const char *)hone_packs_constant(c->packs, e.base) + e.offset + p->bias_at * 4;
+        *bytes = k.bias_at + k.n_bias * hone_dtypes[k.to].bytes;
+    }
     const hone_packing of = {.source = k.source,
                              .source_bytes = 0,
                              .bytes = (size_t)*bytes,
@@ -296,49 +419,91 @@ static hone_status keep(const hone_device_call *c, hone_own_product *p, hone_ref
     return packed->base == HONE_BASE_NONE ? no_memory() : HONE_OK;
 }
 
+/* Does a weight leave f16's range? What lies between the first and the last of them counts, too. */
+static bool leave_range(const hone_device_call *c, const hone_own_product *p) {
+    const float most = 65504;
+    const hone_match_product *m = &p->m;
+    const hone_axes *const all[] = {&m->n, &m->k, &m->batch};
+    int64_t last = 0;
+    if (c->instance->tensor[m->b].dtype != HONE_DTYPE_F32) return false;
+    for (int q = 0; q < 3; q++)
+        for (int k = 0; k < all[q]->n; k++)
+            if (all[q]->at[k].b > 0) last += (all[q]->at[k].extent - 1) * all[q]->at[k].b;
+    const hone_ref r = c->ref[m->b];
+    const float *w =
+        (const float *)(const void *)((const char *)hone_packs_constant(c->packs, r.base) + r.offset) +
+        m->at_b;
+    bool fit = true;
+    for (int64_t k = 0; k <= last; k++) fit &= fabsf(w[k]) <= most;
+    return !fit;
+}
+
 /* ---- the match ---- */
-static bool fits(hone_own_product *p) {
+static bool fits(hone_own_product *p, const hone_cuda_facts *gpu) {
     enum { LEAST_WORK = 1 << 15, MOST = 1 << 30 };
     const hone_match_product *m = &p->m;
-    const double work = (double)count(&m->m) * (double)count(&m->n) * (double)count(&m->k) * (double)count(&m->batch);
-    if (work < LEAST_WORK || count(&m->m) > MOST || count(&m->n) > MOST || count(&m->k) > MOST || count(&m->batch) > 65535 * 16)
+    const double work =
+        (double)count(&m->m) * (double)count(&m->n) * (double)count(&m->k) * (double)count(&m->batch);
+    if (work < LEAST_WORK || count(&m->m) > MOST || count(&m->n) > MOST || count(&m->k) > MOST ||
+        count(&m->batch) > 65535 * 16)
         return false;
     p->depthwise = m->window && m->shares_columns;
     if (p->depthwise) return depthwise(p);
     if (!m->n.n && m->window) return false;
+    p->first = m->window && gpu && few_channels(p, gpu);
+    if (p->first) return true;
     return m->window ? image_product(p) : plain_product(p);
 }
-hone_status hone_own_product_match(hone_arena *arena, const hone_device_call *c, int stage, int ref, hone_own_product **out,
-                                   hone_ref *packed, int64_t *bytes) {
+hone_status hone_own_product_match(hone_arena *arena, const hone_cuda_facts *gpu, const hone_device_call *c,
+                                   int stage, int ref, hone_own_product **out, hone_ref *packed,
+                                   int64_t *bytes, bool *beyond) {
     const hone_instance *in = c->instance;
     *out = NULL;
     hone_own_product *p = HONE_NEW(arena, hone_own_product);
     if (!p) return no_memory();
     if (!hone_match_product_of(&c->sized, stage, &p->m)) return HONE_OK;
     const hone_ref b = c->ref[p->m.b];
-    p->half = c->how.precision;
+    p->half = c->how.precision == HONE_PRECISION_TF32 ? HONE_DTYPE_F32 : c->how.precision;
+    p->piece = 16 / hone_dtypes[p->half].bytes;
     p->constant = c->packs && c->constant && c->constant[p->m.b] && hone_base_is_constant(b.base);
     p->ref = p->constant ? ref : -1;
-    if (in->tensor[p->m.a].dtype != HONE_DTYPE_F32 || (!p->constant && in->tensor[p->m.b].dtype != HONE_DTYPE_F32) ||
-        in->tensor[p->m.c].dtype != HONE_DTYPE_F32 || !fits(p))
+    if (in->tensor[p->m.a].dtype != HONE_DTYPE_F32 ||
+        (!p->constant && in->tensor[p->m.b].dtype != HONE_DTYPE_F32) ||
+        in->tensor[p->m.c].dtype != HONE_DTYPE_F32 || !fits(p, gpu))
         return HONE_OK;
     HONE_TRY(epilogue_of(arena, c, stage, p));
     if (!p->epilogue) return HONE_OK;
+    if (p->first && p->residual >= 0 && !fits(p, NULL)) return HONE_OK;
     if (p->depthwise && (p->residual >= 0 || strstr(p->epilogue, "a->"))) return HONE_OK;
+    const int64_t size[] = {count(&p->m.m), count(&p->m.n), count(&p->m.k), count(&p->m.batch)};
+    p->ends = -1;
+    if (!p->depthwise && !p->first && (!p->m.window || pointwise(&p->m.w)))
+        p->blas =
+            hone_own_blas_wanted(c, gpu, &p->m, stage, p->bias, p->residual, size, &p->decision, &p->ends);
+    p->chooses = p->ends >= 0 && p->decision.problem.kind == HONE_PROBLEM_PRODUCT;
+    if (p->blas && p->bias >= 0 && p->half != HONE_DTYPE_F32) { /* it reads a bias as C is stored */
+        p->packed_bias = p->constant && hone_base_is_constant(c->ref[p->bias].base);
+        p->blas = p->packed_bias != 0;
+    }
+    *beyond = p->constant && !p->depthwise && p->half == HONE_DTYPE_F16 && leave_range(c, p);
+    if (*beyond) return HONE_OK;
     if (p->constant) HONE_TRY(keep(c, p, packed, bytes));
     *out = p;
     return HONE_OK;
 }
+hone_decision *hone_own_product_decision(hone_own_product *p) { return p->chooses ? &p->decision : NULL; }
 int hone_own_product_stages(const hone_own_product *p) { return p->m.stages; }
-uint64_t hone_own_product_unread(const hone_own_product *p) { return p->constant ? (uint64_t)1 << p->m.b : 0; }
+uint64_t hone_own_product_unread(const hone_own_product *p) {
+    return p->constant ? (uint64_t)1 << p->m.b : 0;
+}
 
 /* ---- launches ---- */
-static int type_of(hone_dtype t) { return t == HONE_DTYPE_F16 ? HONE_CUDA_F16 : t == HONE_DTYPE_BF16 ? HONE_CUDA_BF16 : HONE_CUDA_F32; }
 static void prelude(hone_text *t) { /* what epilogues may say */
     const hone_kernel_target target = {.lang = HONE_LANG_CUDA};
     hone_kernel_prelude(&target, false, t);
 }
-static bool axes_of(hone_own_copy *c, const hone_axes *const *part, int n, int which) { /* which: 0 A, 1 B, 2 C */
+/* which: 0 A, 1 B, 2 C */
+static bool axes_of(hone_own_copy *c, const hone_axes *const *part, int n, int which) {
     int at = HONE_OWN_COPY_AXES;
     for (int k = 0; k < HONE_OWN_COPY_AXES; k++) c->extent[k] = 1, c->stride[k] = 0;
     for (int q = n - 1; q >= 0; q--) {
@@ -352,13 +517,14 @@ static bool axes_of(hone_own_copy *c, const hone_axes *const *part, int n, int w
     }
     return true;
 }
-static hone_status take_depthwise(hone_arena *arena, const hone_cuda_facts *gpu, const hone_own_product *p, const hone_instance *in,
-                                  const hone_ref *ref, hone_taken *out) {
+static hone_status take_depthwise(hone_arena *arena, const hone_cuda_facts *gpu, const hone_own_product *p,
+                                  const hone_instance *in, const hone_ref *ref, hone_taken *out) {
     const hone_match_window *w = &p->m.w;
     const hone_dtype x = in->tensor[p->m.a].dtype, y = in->tensor[p->m.c].dtype;
     hone_own_launch own = {.kind = HONE_OWN_DEPTHWISE, .aligned = (int)hone_dtypes[y].bytes};
     own.a = (hone_own_place){p->m.a, false, p->m.at_a * hone_dtypes[x].bytes};
-    own.b = (hone_own_place){p->ref, false, 0}, own.c = (hone_own_place){p->m.c, false, p->m.at_c * hone_dtypes[y].bytes};
+    own.b = (hone_own_place){p->ref, false, 0},
+    own.c = (hone_own_place){p->m.c, false, p->m.at_c * hone_dtypes[y].bytes};
     own.bias = (hone_own_place){p->bias, false, p->bias_at * 4};
     own.residual = own.workspace = own.v = (hone_own_place){-1, false, 0};
     if (p->copy_a || x != y) {
@@ -369,24 +535,14 @@ static hone_status take_depthwise(hone_arena *arena, const hone_cuda_facts *gpu,
                                  .to = y};
         HONE_TRY(hone_own_copied(arena, &c, &own.a, out));
     }
-    own.depthwise = (hone_cuda_windowed){.kind = HONE_CUDA_DEPTHWISE, .type = (hone_cuda_type)type_of(y), .epilogue = p->epilogue};
-    own.depthwise.p = (hone_cuda_window){.x = own.a.scratch ? 0 : (hone_cuda_address)(ref[p->m.a].offset + own.a.at),
-                                         .y = (hone_cuda_address)(ref[p->m.c].offset + own.c.at),
-                                         .bias = p->bias < 0 ? 0 : (hone_cuda_address)(ref[p->bias].offset + own.bias.at),
-                                         .batch = (int)w->images,
-                                         .height = (int)w->height,
-                                         .width = (int)w->width,
-                                         .channels = (int)w->groups,
-                                         .out_height = (int)w->out_height,
-                                         .out_width = (int)w->out_width,
-                                         .kernel_y = (int)w->kernel_y,
-                                         .kernel_x = (int)w->kernel_x,
-                                         .stride_y = (int)w->stride_y,
-                                         .stride_x = (int)w->stride_x,
-                                         .pad_y = (int)w->pad_y,
-                                         .pad_x = (int)w->pad_x,
-                                         .dilation_y = (int)w->dilation_y,
-                                         .dilation_x = (int)w->dilation_x};
+    own.depthwise =
+        (hone_cuda_windowed){.kind = HONE_CUDA_DEPTHWISE, .type = hone_own_type(y), .epilogue = p->epilogue};
+    hone_cuda_window *window = &own.depthwise.p;
+    *window = window_of(w, w->groups);
+    window->x = own.a.scratch ? 0 : (hone_cuda_address)(ref[p->m.a].offset + own.a.at);
+    window->y = (hone_cuda_address)(ref[p->m.c].offset + own.c.at);
+    window->bias = p->bias < 0 ? 0 : (hone_cuda_address)(ref[p->bias].offset + own.bias.at);
+    window->pitch_x = window->pitch_y = (int)w->groups;
     const hone_cuda_window_way way = hone_cuda_window_best(&own.depthwise, gpu);
     own.aligned = way.width * (int)hone_dtypes[y].bytes;
     own.shape = hone_cuda_window_launch(&own.depthwise, &way);
@@ -398,22 +554,54 @@ static hone_status take_depthwise(hone_arena *arena, const hone_cuda_facts *gpu,
     if (!s) out->n_stage = p->m.stages;
     return s;
 }
-hone_status hone_own_product_take(hone_arena *arena, const hone_cuda_facts *gpu, const hone_own_product *p, const hone_instance *in,
-                                  const hone_ref *ref, hone_taken *out) {
+static hone_status take_first(hone_arena *arena, const hone_cuda_facts *gpu, const hone_own_product *p,
+                              const hone_instance *in, hone_taken *out) {
+    const hone_match_product *m = &p->m;
+    const hone_dtype x = in->tensor[m->a].dtype, y = in->tensor[m->c].dtype;
+    const int64_t x_bytes = hone_dtypes[x].bytes, y_bytes = hone_dtypes[y].bytes;
+    hone_own_launch own = {.kind = HONE_OWN_FIRST, .aligned = (int)(x_bytes < y_bytes ? x_bytes : y_bytes)};
+    hone_cuda_first_way way;
+    own.a = (hone_own_place){m->a, false, m->at_a * x_bytes}, own.b = (hone_own_place){p->ref, false, 0},
+    own.c = (hone_own_place){m->c, false, m->at_c * y_bytes},
+    own.bias = (hone_own_place){p->bias, false, p->bias_at * 4};
+    own.residual = own.workspace = own.v = (hone_own_place){-1, false, 0};
+    own.first = first_layer(p, x, y);
+    if (!hone_cuda_first_best(&own.first, gpu, &way)) return hone_fail(HONE_BUG, "a first layer has no way");
+    own.shape = hone_cuda_first_launch(&own.first, gpu, &way);
+    hone_text text = {0};
+    prelude(&text);
+    hone_status s = hone_cuda_first_print(&text, &own.first, &way);
+    if (!s) s = hone_own_finish(arena, &text, "hone_first_layer", &own, out->launch + out->n_launch++);
+    else hone_text_free(&text);
+    if (!s) out->n_stage = m->stages;
+    return s;
+}
+static int aligned_of(const hone_cuda_contract *c) { /* bytes that all addresses are multiples of */
+    const hone_cuda_address all = c->a | c->b | c->c | c->residual;
+    int aligned = 16;
+    while (all % (unsigned)aligned) aligned /= 2;
+    return aligned;
+}
+hone_status hone_own_product_take(hone_arena *arena, hone_cuda *device, const hone_own_product *p,
+                                  const hone_instance *in, const hone_ref *ref, hone_taken *out) {
+    const hone_cuda_facts *gpu = hone_cuda_facts_of(device);
     if (p->depthwise) return take_depthwise(arena, gpu, p, in, ref, out);
+    if (p->first) return take_first(arena, gpu, p, in, out);
     const hone_match_product *m = &p->m;
     const hone_match_window *w = &m->w;
     const hone_dtype x = in->tensor[m->a].dtype, b = in->tensor[m->b].dtype, y = in->tensor[m->c].dtype;
     hone_own_launch own = {.kind = HONE_OWN_PRODUCT};
     own.a = (hone_own_place){m->a, false, m->at_a * hone_dtypes[x].bytes};
-    own.b = p->constant ? (hone_own_place){p->ref, false, 0} : (hone_own_place){m->b, false, m->at_b * hone_dtypes[b].bytes};
+    own.b = p->constant ? (hone_own_place){p->ref, false, 0}
+                        : (hone_own_place){m->b, false, m->at_b * hone_dtypes[b].bytes};
     own.c = (hone_own_place){m->c, false, m->at_c * hone_dtypes[y].bytes};
     own.bias = (hone_own_place){p->bias, false, p->bias_at * 4};
     own.residual = own.workspace = own.v = (hone_own_place){-1, false, 0};
     hone_cuda_contract *c = &own.product.p;
-    const int64_t rows = count(&m->m), columns = count(&m->n), batches = p->batch.n ? p->batch.at[0].extent : 1;
-    const hone_axis one = {1, 0, 0, 0}, *row = p->rows.n ? p->rows.at : &one, *column = p->columns.n ? p->columns.at : &one,
-                    *batch = p->batch.n ? p->batch.at : &one;
+    const int64_t rows = count(&m->m), columns = count(&m->n),
+                  batches = p->batch.n ? p->batch.at[0].extent : 1;
+    const hone_axis one = {1, 0, 0, 0}, *row = p->rows.n ? p->rows.at : &one,
+                    *column = p->columns.n ? p->columns.at : &one, *batch = p->batch.n ? p->batch.at : &one;
     *c = (hone_cuda_contract){.m = (int)(p->rows.n ? row->extent : 1),
                               .n = (int)columns,
                               .k = (int)(m->window ? p->depth : count(&m->k)),
@@ -423,7 +611,8 @@ hone_status hone_own_product_take(hone_arena *arena, const hone_cuda_facts *gpu,
                               .batch_c = batch->c,
                               .pitch_c = p->rows.n ? row->c : columns};
     if (!m->window && (p->copy_a || x != p->half)) {
-        hone_own_copy copy = {.padded = m->k.n > 1 ? m->k.at[m->k.n - 1].extent : p->depth, .from = x, .to = p->half};
+        hone_own_copy copy = {
+            .padded = m->k.n > 1 ? m->k.at[m->k.n - 1].extent : p->depth, .from = x, .to = p->half};
         const hone_axes *outer = p->copy_a ? &m->batch : &p->batch, *inner = p->copy_a ? &m->m : &p->rows;
         bool same = true; /* one for all batches */
         for (int q = 0; q < outer->n; q++) same &= !outer->at[q].a;
@@ -435,18 +624,20 @@ hone_status hone_own_product_take(hone_arena *arena, const hone_cuda_facts *gpu,
     } else if (!m->window) c->pitch_a = p->rows.n ? row->a : p->depth, c->batch_a = batch->a;
     if (m->window && (p->copy_a || x != p->half)) {
         const int64_t padded = w->groups == 1 ? p->channels : w->channels;
-        const hone_own_copy copy = {.extent = {w->images, w->height, w->width, w->groups, w->channels},
-                                    .stride = {w->image_step, w->line_step, w->pixel_step, w->group_step, w->channel_step},
-                                    .padded = padded,
-                                    .from = x,
-                                    .to = p->half};
+        const hone_own_copy copy = {
+            .extent = {w->images, w->height, w->width, w->groups, w->channels},
+            .stride = {w->image_step, w->line_step, w->pixel_step, w->group_step, w->channel_step},
+            .padded = padded,
+            .from = x,
+            .to = p->half};
         HONE_TRY(hone_own_copied(arena, &copy, &own.a, out));
     }
     if (p->constant) c->pitch_b = p->depth, c->batch_b = batch->b ? p->depth * columns : 0;
     else if (p->copy_b || b != p->half) {
         hone_axes deep;
         merge(&deep, &m->k, true, false);
-        hone_own_copy copy = {.padded = deep.n > 1 ? deep.at[deep.n - 1].extent : p->depth, .from = b, .to = p->half};
+        hone_own_copy copy = {
+            .padded = deep.n > 1 ? deep.at[deep.n - 1].extent : p->depth, .from = b, .to = p->half};
         const hone_axes *outer = p->copy_b ? &m->batch : &p->batch;
         bool same = true;
         for (int q = 0; q < outer->n; q++) same &= !outer->at[q].b;
@@ -462,48 +653,42 @@ hone_status hone_own_product_take(hone_arena *arena, const hone_cuda_facts *gpu,
         c->pitch_residual = c->pitch_c, c->batch_residual = c->batch_c;
         if (r != y) {
             hone_own_copy copy = {.padded = columns, .from = r, .to = y};
-            if (!axes_of(&copy, (const hone_axes *const[]){&p->batch, &p->rows, &p->columns}, 3, 2) || out->n_launch >= 2)
+            if (!axes_of(&copy, (const hone_axes *const[]){&p->batch, &p->rows, &p->columns}, 3, 2) ||
+                out->n_launch >= 2)
                 return hone_fail(HONE_BUG, "a residual cannot be copied");
             HONE_TRY(hone_own_copied(arena, &copy, &own.residual, out));
             c->pitch_residual = columns, c->batch_residual = columns * c->m;
         }
     }
-#define STAND_IN(place) ((place).which < 0 || (place).scratch ? 0 : (hone_cuda_address)(ref[(place).which].offset + (place).at))
+#define STAND_IN(place) \
+    ((place).which < 0 || (place).scratch ? 0 : (hone_cuda_address)(ref[(place).which].offset + (place).at))
     c->a = STAND_IN(own.a), c->b = STAND_IN(own.b), c->c = STAND_IN(own.c), c->bias = STAND_IN(own.bias),
     c->residual = STAND_IN(own.residual);
-    own.product.in = (hone_cuda_type)type_of(p->half), own.product.out = (hone_cuda_type)type_of(y);
+    own.product.in = hone_own_type(p->half), own.product.out = hone_own_type(y);
     own.product.epilogue = p->epilogue, own.product.constant_b = p->constant;
     if (m->window) {
         const int channels = (int)(w->groups == 1 ? p->channels : w->channels);
-        own.window = (hone_cuda_window){.batch = (int)w->images,
-                                        .height = (int)w->height,
-                                        .width = (int)w->width,
-                                        .channels = channels,
-                                        .out_height = (int)w->out_height,
-                                        .out_width = (int)w->out_width,
-                                        .kernel_y = (int)w->kernel_y,
-                                        .kernel_x = (int)w->kernel_x,
-                                        .stride_y = (int)w->stride_y,
-                                        .stride_x = (int)w->stride_x,
-                                        .pad_y = (int)w->pad_y,
-                                        .pad_x = (int)w->pad_x,
-                                        .dilation_y = (int)w->dilation_y,
-                                        .dilation_x = (int)w->dilation_x};
+        own.window = window_of(w, channels);
         own.product.window = &own.window;
         c->m = (int)rows, c->pitch_a = channels;
-        if (w->kernel_y == 1 && w->kernel_x == 1 && w->stride_y == 1 && w->stride_x == 1 && !w->pad_y && !w->pad_x && w->groups == 1)
-            own.product.window = NULL;
+        if (pointwise(w)) own.product.window = NULL;
+    }
+    if (p->blas) {
+        hone_own_launch by = own;
+        bool taken;
+        by.aligned = aligned_of(c);
+        if (p->packed_bias && y != HONE_DTYPE_F32) by.bias = (hone_own_place){p->ref, false, p->packed_bias};
+        HONE_TRY(hone_own_blas_take(arena, device, p->ends, &by, out, &taken));
+        if (taken) out->n_stage = m->stages;
+        if (taken) return HONE_OK;
     }
     own.way = hone_cuda_best_way(&own.product, gpu);
     own.shape = hone_cuda_contract_launch(&own.product, gpu, &own.way);
-    own.aligned = 16;
-    for (int k = 0; k < 4 && own.aligned > 1; k++) {
-        const hone_cuda_address at = k == 0 ? c->a : k == 1 ? c->b : k == 2 ? c->c : c->residual;
-        while (at % (unsigned)own.aligned) own.aligned /= 2;
-    }
+    own.aligned = aligned_of(c);
     size_t workspace = 0, counters = 0;
     hone_cuda_contract_room(&own.product, &own.way, &workspace, &counters);
-    if (counters > HONE_PRINTED_COUNTERS) return hone_fail(HONE_BUG, "a product wants %zu bytes of counters", counters);
+    if (counters > HONE_PRINTED_COUNTERS)
+        return hone_fail(HONE_BUG, "a product wants %zu bytes of counters", counters);
     if (workspace) {
         own.workspace = (hone_own_place){out->first_scratch + out->n_scratch, true, 0};
         out->scratch_bytes[out->n_scratch++] = (int64_t)workspace;
@@ -511,7 +696,9 @@ hone_status hone_own_product_take(hone_arena *arena, const hone_cuda_facts *gpu,
     hone_text text = {0};
     prelude(&text);
     hone_status s = hone_cuda_contract_print(&text, &own.product, &own.way);
-    if (!s) s = hone_own_finish(arena, &text, hone_cuda_contract_names[own.way.unit], &own, out->launch + out->n_launch++);
+    if (!s)
+        s = hone_own_finish(arena, &text, hone_cuda_contract_names[own.way.unit], &own,
+                            out->launch + out->n_launch++);
     else hone_text_free(&text);
     if (!s) out->n_stage = m->stages;
     return s;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
-   print: the source of a CUDA kernel: the words all kernels use, the numbers of this one, its family's text (src/kernels/cuda). Says nothing
-   about which numbers are good, and compiles nothing. */
+   print: the source of a CUDA kernel: the words all kernels use, the numbers of this one, its family's text
+   (src/kernels/cuda). Says nothing about which numbers are good, and compiles nothing. */
 #ifndef HONE_DEVICE_CUDA_PRINT_H
 #define HONE_DEVICE_CUDA_PRINT_H
 #include "base/mem.h"
 #include "kernels/cuda/args.h"
 
-typedef enum { HONE_CUDA_F16 = 1, HONE_CUDA_BF16, HONE_CUDA_F32, HONE_CUDA_S8, HONE_CUDA_S32 } hone_cuda_type; /* F32 as a factor: tf32 */
-typedef enum {                                                                                                 /* of rows */
+/* F32 as a factor: tf32 */
+typedef enum { HONE_CUDA_F16 = 1, HONE_CUDA_BF16, HONE_CUDA_F32, HONE_CUDA_S8, HONE_CUDA_S32 } hone_cuda_type;
+typedef enum { /* of rows */
                HONE_CUDA_SOFTMAX = 1,
                HONE_CUDA_LOG_SOFTMAX,
                HONE_CUDA_LAYER_NORM,
@@ -24,9 +25,15 @@ typedef struct {
     const char *text; /* of an expression; then number is not looked at */
 } hone_cuda_fill;
 
-typedef enum { HONE_CUDA_DEPTHWISE = 1, HONE_CUDA_LARGEST, HONE_CUDA_AVERAGE, HONE_CUDA_AVERAGE_ALL } hone_cuda_window_kind;
+typedef enum {
+    HONE_CUDA_DEPTHWISE = 1,
+    HONE_CUDA_LARGEST,
+    HONE_CUDA_AVERAGE,
+    HONE_CUDA_AVERAGE_ALL
+} hone_cuda_window_kind;
 
-/* Families: "rows", "move", "contract_mma", "contract_wgmma", "few_rows", "few_rows_mma", "attention", "attention_decode", "attention_wgmma", "window", "first_layer". Every name that the family wants
+/* Families: "rows", "move", "contract_mma", "contract_wgmma", "few_rows", "few_rows_mma", "attention",
+   "attention_decode", "attention_wgmma", "window", "first_layer", "columns". Every name that the family wants
    must be given, and no other. */
 hone_status hone_cuda_print(hone_text *out, const char *family, const hone_cuda_fill *fill, int n);
 #endif

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/cuda/rows.h"
 
-static const int bytes_of[] = {[HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4, [HONE_CUDA_S8] = 1, [HONE_CUDA_S32] = 4};
+static const int bytes_of[] = {
+    [HONE_CUDA_F16] = 2, [HONE_CUDA_BF16] = 2, [HONE_CUDA_F32] = 4, [HONE_CUDA_S8] = 1, [HONE_CUDA_S32] = 4};
 static long long rounds(long long n, long long by) { return (n + by - 1) / by; }
-static bool fits(const hone_cuda_rowwise *r, int width) { /* vectors of so many elements are aligned, and rows are whole ones */
-    const unsigned in = (unsigned)(width * bytes_of[r->in]), out = (unsigned)(width * bytes_of[r->out]), to = out < 16 ? out : 16;
+/* vectors of so many elements are aligned, and rows are whole ones */
+static bool fits(const hone_cuda_rowwise *r, int width) {
+    const unsigned in = (unsigned)(width * bytes_of[r->in]), out = (unsigned)(width * bytes_of[r->out]),
+                   to = out < 16 ? out : 16, constants = width < 4 ? (unsigned)width * 4 : 16;
     const bool reduces = r->kind >= HONE_CUDA_ROW_SUM;
-    return r->p.columns % width == 0 && r->p.x % in == 0 && r->p.pitch_x * bytes_of[r->in] % in == 0 && r->p.weight % in == 0 &&
-           r->p.bias % in == 0 && (reduces || (r->p.y % to == 0 && r->p.pitch_y * bytes_of[r->out] % to == 0));
+    return r->p.columns % width == 0 && r->p.x % in == 0 && r->p.pitch_x * bytes_of[r->in] % in == 0 &&
+           (r->p.weight | r->p.bias) % constants == 0 &&
+           (reduces || (r->p.y % to == 0 && r->p.pitch_y * bytes_of[r->out] % to == 0));
 }
 int hone_cuda_rows_ways(const hone_cuda_rowwise *r, hone_cuda_rows_way *way, int most) {
     int n = 0, width = 16 / bytes_of[r->in];
@@ -18,30 +22,37 @@ int hone_cuda_rows_ways(const hone_cuda_rowwise *r, hone_cuda_rows_way *way, int
             if ((vectors > 8 && threads < 1024) || at_once * threads < 64) continue;
             const int kept = vectors > 8 ? 4 : (int)vectors, is_long = vectors > 8;
             /* registers: a vector is up to four, the rest about 26 */
-            const int registers = 26 + (kept * width * bytes_of[r->in] + 3) / 4, all = 2048 / (threads * at_once);
+            const int registers = 26 + (kept * width * bytes_of[r->in] + 3) / 4,
+                      all = 2048 / (threads * at_once);
             int fit = 65536 / ((registers + 7) / 8 * 8) / (threads * at_once);
             fit = fit < 1 ? 1 : fit < all ? fit : all;
-            if (n < most) way[n++] = (hone_cuda_rows_way){width, kept, threads, at_once, is_long, fit < 32 ? fit : 32};
+            if (n < most)
+                way[n++] = (hone_cuda_rows_way){width, kept, threads, at_once, is_long, fit < 32 ? fit : 32};
         }
     return n;
 }
-/* ---- cost: microseconds from counts of work. The rates were fitted to all ways of 22 jobs as an H200 does them (bench/gpu --search); other GPUs
-   are told apart by their multiprocessors only. ---- */
+/* ---- cost: microseconds from counts of work. The rates were fitted to all ways of 22 jobs as an H200 does
+   them (bench/gpu --search); other GPUs are told apart by their multiprocessors only. ---- */
 static const struct {
     double launch, latency, vector, joined,
-        wide;                 /* a kernel; a block: what it takes at least, each vector, a join over warps, 128 threads */
-    double memory, flight;    /* millions of bytes a microsecond; megabytes that must be under way for half of that */
-    double start, start_wide; /* nanoseconds from one block to the next, and for each 128 of its threads */
-    double tail;              /* of a block's time that nothing overlaps */
+        wide; /* a kernel; a block: what it takes at least, each vector, a join over warps, 128 threads */
+    /* millions of bytes a microsecond; megabytes that must be under way for half of that */
+    double memory, flight;
+    /* nanoseconds from one block to the next, and for each 128 of its threads */
+    double start, start_wide;
+    double tail; /* of a block's time that nothing overlaps */
 } fitted = {0.489, 0.101, 0.207, 0.065, 0.205, 4.1, 1.36, 0.805, 0.516, 0.537};
 static double most_of(double a, double b) { return a > b ? a : b; }
-double hone_cuda_rows_cost(const hone_cuda_rowwise *r, const hone_cuda_facts *gpu, const hone_cuda_rows_way *w) {
+double hone_cuda_rows_cost(const hone_cuda_rowwise *r, const hone_cuda_facts *gpu,
+                           const hone_cuda_rows_way *w) {
     const int in = bytes_of[r->in], out = r->kind >= HONE_CUDA_ROW_SUM ? 0 : bytes_of[r->out];
-    const double blocks = (double)rounds(r->p.rows, w->at_once), threads = w->threads * w->at_once / 128.0, vector = w->width * in;
-    const double passes = w->is_long ? 3.0 * (double)rounds(r->p.columns, (long long)w->threads * w->vectors * w->width) : 1;
+    const double blocks = (double)rounds(r->p.rows, w->at_once), threads = w->threads * w->at_once / 128.0,
+                 vector = w->width * in;
+    const double passes =
+        w->is_long ? 3.0 * (double)rounds(r->p.columns, (long long)w->threads * w->vectors * w->width) : 1;
     const double bytes = (double)r->p.rows * r->p.columns * 1e-6 * (in * (w->is_long ? 2 : 1) + out);
-    const double here =
-        most_of(1, blocks / gpu->sms < w->blocks ? blocks / gpu->sms : w->blocks); /* blocks of a multiprocessor at a time */
+    /* blocks of a multiprocessor at a time */
+    const double here = most_of(1, blocks / gpu->sms < w->blocks ? blocks / gpu->sms : w->blocks);
     const double flight = gpu->sms * here * threads * 128e-6 * w->vectors * vector;
     const double block = fitted.latency + fitted.vector * w->vectors * passes * most_of(0.3, vector / 16) +
                          (w->threads > 32 ? fitted.joined : 0) + fitted.wide * threads;
@@ -62,10 +73,17 @@ hone_cuda_rows_way hone_cuda_rows_best(const hone_cuda_rowwise *r, const hone_cu
     return way[best];
 }
 hone_status hone_cuda_rows_print(hone_text *out, const hone_cuda_rowwise *r, const hone_cuda_rows_way *w) {
-    const hone_cuda_fill fill[] = {{"KIND", (int)r->kind, NULL},       {"IN_TYPE", (int)r->in, NULL}, {"OUT_TYPE", (int)r->out, NULL},
-                                   {"WIDTH", w->width, NULL},          {"VECTORS", w->vectors, NULL}, {"THREADS_A_ROW", w->threads, NULL},
-                                   {"ROWS_A_BLOCK", w->at_once, NULL}, {"BLOCKS", w->blocks, NULL},   {"LONG", w->is_long, NULL},
-                                   {"BEFORE", 0, r->before},           {"AFTER", 0, r->after}};
+    const hone_cuda_fill fill[] = {{"KIND", (int)r->kind, NULL},
+                                   {"IN_TYPE", (int)r->in, NULL},
+                                   {"OUT_TYPE", (int)r->out, NULL},
+                                   {"WIDTH", w->width, NULL},
+                                   {"VECTORS", w->vectors, NULL},
+                                   {"THREADS_A_ROW", w->threads, NULL},
+                                   {"ROWS_A_BLOCK", w->at_once, NULL},
+                                   {"BLOCKS", w->blocks, NULL},
+                                   {"LONG", w->is_long, NULL},
+                                   {"BEFORE", 0, r->before},
+                                   {"AFTER", 0, r->after}};
     return hone_cuda_print(out, "rows", fill, 11);
 }
 hone_cuda_launch_shape hone_cuda_rows_launch(const hone_cuda_rowwise *r, const hone_cuda_rows_way *w) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   rows: norms, softmax and reductions along rows on an NVIDIA GPU: the ways in which one can be done, what each would cost, how its kernel
-   (src/kernels/cuda/rows.cu) is printed and launched. */
+   rows: norms, softmax and reductions along rows on an NVIDIA GPU: the ways in which one can be done, what
+   each would cost, how its kernel (src/kernels/cuda/rows.cu) is printed and launched. */
 #ifndef HONE_DEVICE_CUDA_ROWS_H
 #define HONE_DEVICE_CUDA_ROWS_H
 #include "device/cuda/driver.h"
@@ -17,9 +17,13 @@ typedef struct {
         blocks; /* threads: of a row; at_once: rows of a block; blocks: on a multiprocessor at least */
 } hone_cuda_rows_way;
 
-int hone_cuda_rows_ways(const hone_cuda_rowwise *r, hone_cuda_rows_way *way, int most);                            /* there is always one */
-double hone_cuda_rows_cost(const hone_cuda_rowwise *r, const hone_cuda_facts *gpu, const hone_cuda_rows_way *way); /* microseconds, about */
+/* there is always one */
+int hone_cuda_rows_ways(const hone_cuda_rowwise *r, hone_cuda_rows_way *way, int most);
+/* microseconds, about */
+double hone_cuda_rows_cost(const hone_cuda_rowwise *r, const hone_cuda_facts *gpu,
+                           const hone_cuda_rows_way *way);
 hone_cuda_rows_way hone_cuda_rows_best(const hone_cuda_rowwise *r, const hone_cuda_facts *gpu);
-hone_status hone_cuda_rows_print(hone_text *out, const hone_cuda_rowwise *r, const hone_cuda_rows_way *way); /* the kernel is hone_rows */
+/* the kernel is hone_rows */
+hone_status hone_cuda_rows_print(hone_text *out, const hone_cuda_rowwise *r, const hone_cuda_rows_way *way);
 hone_cuda_launch_shape hone_cuda_rows_launch(const hone_cuda_rowwise *r, const hone_cuda_rows_way *way);
 #endif

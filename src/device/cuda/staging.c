@@ -7,9 +7,9 @@
 enum {
     HALF = 2 << 20,
     LINE = 256,
-    LARGE =
-        8
-        << 20 /* from here on the driver brings results faster by itself: 13.0 GB/s on an H200, ours 11.7; to the GPU it is 8.9 and 11.7 */
+    /* from here on the driver brings results faster by itself: 13.0 GB/s on an H200, ours 11.7; to the GPU it
+       is 8.9 and 11.7 */
+    LARGE = 8 << 20
 };
 
 hone_status hone_staging_begin(hone_cuda *gpu, hone_staging *s) {
@@ -45,7 +45,8 @@ static void settle(hone_staging *s) {
     s->asked = NULL;
 }
 static hone_status fetch_pieces(hone_staging *s, char *to, hone_cuda_address from, size_t bytes) {
-    size_t sent = 0, n[2] = {0}; /* what was sent from the halves before is read before these pieces are written: the stream is in order */
+    /* what was sent from the halves before is read before these pieces are written: the stream is in order */
+    size_t sent = 0, n[2] = {0};
     int k = 0;
     for (size_t done = 0; done < bytes || sent < bytes; k ^= 1) {
         if (sent < bytes) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   args: what each family of CUDA kernels takes, one struct by value. The same text stands before the kernel's and in C, so that both sides
-   agree on every byte; addresses are 64-bit numbers. Sizes are in elements unless the name says bytes. */
+   args: what each family of CUDA kernels takes, one struct by value. The same text stands before the kernel's
+   and in C, so that both sides agree on every byte; addresses are 64-bit numbers. Sizes are in elements
+   unless the name says bytes. */
 #ifndef HONE_KERNELS_CUDA_ARGS_H
 #define HONE_KERNELS_CUDA_ARGS_H
 typedef struct { /* a row of x makes a row of y, or one number */
@@ -24,32 +25,53 @@ typedef struct {
     unsigned long long word[16];
 } hone_cuda_tensor_map __attribute__((aligned(64)));
 enum { HONE_CUDA_GROUP = 8 };
-typedef struct
-{ /* the order of C's tiles: groups of HONE_CUDA_GROUP rows of them, column by column within one, so that neighbours share L2 */
-    unsigned works, tiles, group, groups, last; /* tiles of all batches, of one, of a full group; groups; rows of tiles in the last one */
-    unsigned by_tiles, by_group, by_last;       /* x / d is the upper half of x * by_d; 0: d is 1 */
+/* the order of C's tiles: groups of HONE_CUDA_GROUP rows of them, column by column within one, so that
+   neighbours share L2 */
+typedef struct {
+    /* tiles of all batches, of one, of a full group; groups; rows of tiles in the last one */
+    unsigned works, tiles, group, groups, last;
+    unsigned by_tiles, by_group, by_last; /* x / d is the upper half of x * by_d; 0: d is 1 */
 } hone_cuda_walk;
 typedef struct { /* the same product where tiles come by the copy engine */
     hone_cuda_tensor_map map_a, map_b, map_c, end_a,
-        end_b; /* end: of the last tiles where those are not whole: rows behind the edge cost the engine time */
+        /* end: of the last tiles where those are not whole: rows behind the edge cost the engine time */
+        end_b;
     hone_cuda_contract p;
     hone_cuda_walk walk;
 } hone_cuda_contract_tma;
 typedef struct { /* a window over channels-last pixels; w is f32 [ky][kx][c] for depthwise */
     unsigned long long x, w, y, bias, residual;
-    int batch, height, width, channels, out_height, out_width, kernel_y, kernel_x, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
+    int batch, height, width, channels, out_height, out_width, kernel_y, kernel_x, stride_y, stride_x, pad_y,
+        pad_x, dilation_y, dilation_x;
+    int pitch_x, pitch_y; /* of depthwise and pools: elements from one pixel to the next */
 } hone_cuda_window;
+typedef struct { /* the first layer: an image of few channels, its elements so far apart */
+    hone_cuda_contract p;
+    hone_cuda_window w;
+    long long image, line, pixel, channel;
+} hone_cuda_first;
+typedef struct { /* y[z][c] = scale * the sum of x[z][r][c] over rows r; columns lie side by side */
+    unsigned long long x, y, workspace, counters;
+    long long matrix_x, matrix_y, pitch_x; /* elements from one matrix to the next, one row to the next */
+    int rows, columns, blocks, splits;     /* blocks: over columns */
+    float scale;
+} hone_cuda_columns;
 typedef struct { /* softmax(q kᵀ scale + mask) v by heads; strides in elements: batch, head, token */
     unsigned long long q, k, v, y, mask, lengths, workspace, counters;
-    long long stride_q[3], stride_k[3], stride_v[3], stride_y[3], stride_mask[3]; /* the mask's: batch, head, query */
+    /* the mask's: batch, head, query */
+    long long stride_q[3], stride_k[3], stride_v[3], stride_y[3], stride_mask[3];
     int batches, heads, kv_heads, queries, keys, head_size, splits;
     float scale;
 } hone_cuda_attention;
 typedef struct { /* the same where tiles come by the copy engine; all boxes are 64 columns wide, swizzled */
     hone_cuda_tensor_map map_q,
-        map_y; /* head size, heads that share K and V, queries, heads of K and V, batches; box: 64, group, 64 / group, 1, 1 */
-    hone_cuda_tensor_map map_k, map_v; /* head size, keys, heads of K and V, batches; box: 64, BLOCK_K, 1, 1 */
-    hone_cuda_attention p;             /* lengths or 0; no mask, no workspace, no counters, no splits */
-    int section;                       /* how many heads' keys and values are worked on together, so that they stay in L2: 1 or more */
+        /* head size, heads that share K and V, queries, heads of K and V, batches; box: 64, group, 64 /
+           group, 1, 1 */
+        map_y;
+    /* head size, keys, heads of K and V, batches; box: 64, BLOCK_K, 1, 1 */
+    hone_cuda_tensor_map map_k, map_v;
+    hone_cuda_attention p; /* lengths or 0; no workspace, no counters, no splits */
+    /* how many heads' keys and values are worked on together, so that they stay in L2: 1 or more */
+    int section;
 } hone_cuda_attention_tma;
 #endif

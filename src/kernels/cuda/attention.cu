@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
-   attention: softmax(scale Q Kᵀ + mask) V on the matrix unit of warps, without the scores ever being in memory. Each warp has 16 rows of Q;
-   keys and values pass through shared memory 64 at a time, two tiles ahead, and the largest score and the sum of a row are carried along.
+   attention: softmax(scale Q Kᵀ + mask) V on the matrix unit of warps, without the scores ever being in
+   memory. Each warp has 16 rows of Q; keys and values pass through shared memory 64 at a time, two tiles
+   ahead, and the largest score and the sum of a row are carried along.
 
-   A row is a query of one of the heads that share their keys and values, so with grouped queries a single token fills a tile's rows. Where
-   rows are few and keys are many (decode), keys are split over `splits` blocks; the last to arrive joins the parts in their order.
+   A row is a query of one of the heads that share their keys and values, so with grouped queries a single
+   token fills a tile's rows. Where rows are few and keys are many (decode), keys are split over `splits`
+   blocks; the last to arrive joins the parts in their order.
    Keys beyond lengths[batch] are not read. Rows that may see no key at all are NaN, as softmax of nothing is.
 
-   Filled in by the printer: IN_TYPE (f16, bf16), HEAD (head size rounded up to 16), WARPS, CAUSAL, MASK (1: an f32 mask is added), SPLIT, ALIGNED
-   (1: rows of Q, K and V are aligned to 16 bytes and the head size is a multiple of 8). */
+   Filled in by the printer: IN_TYPE (f16, bf16), HEAD (head size rounded up to 16), WARPS, CAUSAL, MASK (0:
+   there is none; else its type, f16, bf16 or f32), SPLIT, ALIGNED (1: rows of Q, K and V are aligned to 16 bytes and the head size is a
+   multiple of 8). */
 #define F16_TYPE 1
 #if IN_TYPE == F16_TYPE
 #define MMA mma_f16
@@ -26,6 +29,13 @@ enum {
     COLUMNS = HEAD / 8
 };
 #define LOWEST BITS_F32(0xff800000u)
+#if MASK == 1
+#define MASK_AT(i) f16_f32(((const u16 *)a->mask)[i])
+#elif MASK == 2
+#define MASK_AT(i) bf16_f32(((const u16 *)a->mask)[i])
+#else
+#define MASK_AT(i) (((const float *)a->mask)[i])
+#endif
 DEVICE u32 place(int row, int column) { return (u32)(column / 64) * (BLOCK_K * 128) + swizzle((u32)(row * 128 + column % 64 * 2)); }
 
 /* 64 rows from `row` on of a matrix with `rows` rows; what is not there is zero. */
@@ -119,7 +129,7 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, 1) {
                 const int row = row0 + warp * 16 + lane / 4 + e / 2 * 8, key = t * BLOCK_K + j * 8 + lane % 4 * 2 + e % 2;
                 float s = score[j][e] * scale;
                 if (MASK && row < rows && key < keys)
-                    s += ((const float *)a->mask)[batch * a->stride_mask[0] + (kv_head * group + row % group) * a->stride_mask[1] + row / group * a->stride_mask[2] + key] *
+                    s += MASK_AT(batch * a->stride_mask[0] + (kv_head * group + row % group) * a->stride_mask[1] + row / group * a->stride_mask[2] + key) *
                          1.4426950408889634f;
                 if (edge && (key >= keys || (CAUSAL && key > row / group + behind))) s = LOWEST;
                 score[j][e] = s;

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
-   attention_decode: softmax(scale Q Kᵀ + mask) V for few queries over many keys, at the speed of memory. What attention.cu computes, for rows of
-   Q, K, V and y that are aligned to 16 bytes and head sizes that are multiples of 8.
+   attention_decode: softmax(scale Q Kᵀ + mask) V for few queries over many keys, at the speed of memory. What
+   attention.cu computes, for rows of Q, K, V and y that are aligned to 16 bytes and head sizes that are
+   multiples of 8.
 
-   A row is a query of one of the heads that share their keys and values; a block has up to 16 of them. Its warps take 16 keys each in turn and
-   keep a largest score, a sum and an output of their own; at the end they are joined through shared memory, in the order of the warps. Where
-   that are too few blocks to fill the GPU, keys are split over `splits` blocks; the last to arrive joins their parts, in their order.
+   A row is a query of one of the heads that share their keys and values; a block has up to 16 of them. Its
+   warps take 16 keys each in turn and keep a largest score, a sum and an output of their own; at the end they
+   are joined through shared memory, in the order of the warps. Where
+   that are too few blocks to fill the GPU, keys are split over `splits` blocks; the last to arrive joins
+   their parts, in their order.
 
-   Keys and values go from memory to registers, 16 bytes a load, and straight into the matrix unit. A product's terms may come in any order that
-   both factors share, so 16 bytes of a key are two steps' terms; and the columns of a result may lie in any order, so 16 bytes of two values,
-   interleaved, are a pair's share of eight products. The next keys are loaded while weights are computed, the next values after them.
+   Keys and values go from memory to registers, 16 bytes a load, and straight into the matrix unit. A
+   product's terms may come in any order that both factors share, so 16 bytes of a key are two steps' terms;
+   and the columns of a result may lie in any order, so 16 bytes of two values,
+   interleaved, are a pair's share of eight products. The next keys are loaded while weights are computed, the
+   next values after them.
 
-   Filled in by the printer: IN_TYPE (f16, bf16), HEAD (head size rounded up to 64), WARPS, BLOCKS (on a multiprocessor at least), CAUSAL, MASK (1: an
-   f32 mask is added), FULL (1: the head size is HEAD). Shared memory: WARPS * 16 * (HEAD + 2) floats. */
+   Filled in by the printer: IN_TYPE (f16, bf16), HEAD (head size rounded up to 64), WARPS, BLOCKS (on a
+   multiprocessor at least), CAUSAL, MASK (0: there is none; else its type), FULL (1: the head size is HEAD). Shared
+   memory: WARPS * 16 * (HEAD + 2) floats. */
 #define F16_TYPE 1
 #if IN_TYPE == F16_TYPE
 #define MMA mma_f16
@@ -23,13 +29,20 @@
 enum {
     THREADS = 32 * WARPS,
     ROWS = 16,
-    STEP = 16,        /* keys that a warp takes at a time */
+    STEP = 16, /* keys that a warp takes at a time */
     WIDE = HEAD / 32, /* pieces of 16 bytes that a thread has of a key */
     HIGH = HEAD / 64, /* and of a value */
     NUMBERS = ROWS * (HEAD + 2), /* of a part: outputs, largest scores, sums */
     TOGETHER = 8 /* parts that a thread joins at a time */
 };
 #define LOWEST BITS_F32(0xff800000u)
+#if MASK == 1
+#define MASK_AT(i) f16_f32(((const u16 *)a->mask)[i])
+#elif MASK == 2
+#define MASK_AT(i) bf16_f32(((const u16 *)a->mask)[i])
+#else
+#define MASK_AT(i) (((const float *)a->mask)[i])
+#endif
 typedef union { u32x4 all; u32 word[4]; } piece;
 typedef union { u32x4 all; float one[4]; } four;
 DEVICE float larger(float x, float y) { return x > y ? x : y; }
@@ -53,13 +66,15 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
         keys = length < 0 ? 0 : length < keys ? length : keys;
     }
     const int behind = keys - a->queries; /* query q sees keys up to q + behind */
-    const int steps = (keys + STEP - 1) / STEP, each = steps / a->splits, more = steps - each * a->splits; /* the first ones have one more */
+    /* the first ones have one more */
+    const int steps = (keys + STEP - 1) / STEP, each = steps / a->splits, more = steps - each * a->splits;
     const int from = split * each + (split < more ? split : more), to = from + each + (split < more);
     const u16 *k = (const u16 *)a->k + batch * a->stride_k[0] + kv_head * a->stride_k[1] + along * 8;
     const u16 *v = (const u16 *)a->v + batch * a->stride_v[0] + kv_head * a->stride_v[1] + across * 8;
 
-    /* a thread has terms 8 along ... of its keys: of 8, the first four are one step's, the others the next one's. Rows behind the last are the last:
-       their scores are not seen, and their values are zeros before they are used. */
+    /* a thread has terms 8 along ... of its keys: of 8, the first four are one step's, the others the next
+       one's. Rows behind the last are the last: their scores are not seen, and their values are zeros before
+       they are used. */
     piece key[2][WIDE], value[4][HIGH];
 #define ROW(p, stride, r) ((p) + (i64)((r) < keys ? (r) : keys - 1) * (stride))
 #define LOAD_KEYS(t)                                                                                                            \
@@ -78,7 +93,8 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
     }
     u32 query[HEAD / 16][4];
     UNROLL for (int h = 0; h < 2; h++) {
-        const int there = row0 + across + 8 * h, row = there < rows ? there : rows - 1; /* rows that are not there are not stored either */
+        /* rows that are not there are not stored either */
+        const int there = row0 + across + 8 * h, row = there < rows ? there : rows - 1;
         const u16 *q = (const u16 *)a->q + batch * a->stride_q[0] + along * 8 + (kv_head * group + row % group) * a->stride_q[1] + row / group * a->stride_q[2];
         UNROLL for (int i = 0; i < WIDE; i++) {
             const piece x = load_or_zero(q + i * 32, FULL || i * 32 + along * 8 < a->head_size);
@@ -105,7 +121,7 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
                 const int row = row0 + across + e / 2 * 8, at = t * STEP + n * 8 + along * 2 + e % 2;
                 float s = score[n][e] * scale;
                 if (MASK && row < rows && at < keys)
-                    s += ((const float *)a->mask)[batch * a->stride_mask[0] + (kv_head * group + row % group) * a->stride_mask[1] + row / group * a->stride_mask[2] + at] *
+                    s += MASK_AT(batch * a->stride_mask[0] + (kv_head * group + row % group) * a->stride_mask[1] + row / group * a->stride_mask[2] + at) *
                          1.4426950408889634f;
                 if (edge && (at >= keys || (CAUSAL && at > row / group + behind))) s = LOWEST;
                 score[n][e] = s;
@@ -142,7 +158,8 @@ KERNEL(hone_attention, hone_cuda_attention, THREADS, BLOCKS) {
         if (t + WARPS < to) { LOAD_VALUES(t + WARPS) }
     }
 
-    /* warps into one: thread (across, along) has of rows across and across + 8 columns 8 n ... 8 n + 7 of every 64, n = 2 along and 2 along + 1 */
+    /* warps into one: thread (across, along) has of rows across and across + 8 columns 8 n ... 8 n + 7 of
+       every 64, n = 2 along and 2 along + 1 */
     float *parts = (float *)hone_shared, *mosts = parts + WARPS * ROWS * HEAD, *totals = mosts + WARPS * ROWS;
     UNROLL for (int h = 0; h < 2; h++) {
         const int r = across + 8 * h;

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
-   contract_wgmma: C = A Bᵀ on the matrix unit of warpgroups, for sm_90a, tiles by the copy engine. Also convolution over channels-last pixels,
-   whose tiles of A the copy engine gathers (im2col).
+   contract_wgmma: C = A Bᵀ on the matrix unit of warpgroups, for sm_90a, tiles by the copy engine. Also
+   convolution over channels-last pixels, whose tiles of A the copy engine gathers (im2col).
 
-   A block stays for many tiles of C. One of its last warps only asks for tiles of A, another for tiles of B, STAGES ahead; the warpgroups before
-   them multiply, 64 rows each, and write their part of C while the next tile's factors are on their way. A stage's two barriers: `full` opens when
-   its bytes have come, `empty` when every multiplying warpgroup has read it. Rows in shared memory are 128 bytes of K, swizzled; one wgmma takes 32
-   bytes of K whatever the type.
+   A block stays for many tiles of C. One of its last warps only asks for tiles of A, another for tiles of B,
+   STAGES ahead; the warpgroups before them multiply, 64 rows each, and write their part of C while the next
+   tile's factors are on their way. A stage's two barriers: `full` opens when
+   its bytes have come, `empty` when every multiplying warpgroup has read it. Rows in shared memory are 128
+   bytes of K, swizzled; one wgmma takes 32 bytes of K whatever the type.
 
-   Where there are too few tiles, SPLITS blocks of a cluster share one: each has a part of K, then each adds up and writes 1 / SPLITS of the tile's
-   columns, reading the others' sums from their shared memory, in the order of parts.
+   Where there are too few tiles, SPLITS blocks of a cluster share one: each has a part of K, then each adds
+   up and writes 1 / SPLITS of the tile's columns, reading the others' sums from their shared memory, in the
+   order of parts.
 
-   The small products of a network last a few microseconds, and a step of a small tile a tenth of one. So a block knows its first tile before it
-   waits for the kernel ahead; constant factors come before that has ended; what asks for tiles is one thread, and the compiler knows it (elect):
-   it makes a loop over threads around each request otherwise; and loops' counters are equal in a warp, which the compiler knows too.
+   The small products of a network last a few microseconds, and a step of a small tile a tenth of one. So a
+   block knows its first tile before it waits for the kernel ahead; constant factors come before that has
+   ended; what asks for tiles is one thread, and the compiler knows it (elect):
+   it makes a loop over threads around each request otherwise; and loops' counters are equal in a warp, which
+   the compiler knows too.
 
-   Filled in by the printer: CONSUMERS (multiplying warpgroups), TILE_N (a multiple of 16, up to 256), STAGES, SPLITS (1 to 8, a divisor of
-   TILE_N / 8), BLOCKS (of them on a multiprocessor), WINDOW, STORE (1: C is aligned and a tile's rows are whole panels, the copy engine writes it),
-   CONSTANT_B (1: no kernel before this one writes B), what epilogue.cu takes, and the function wgmma for TILE_N. A part of K is never empty: splits
-   are at most the steps. */
+   Filled in by the printer: CONSUMERS (multiplying warpgroups), TILE_N (a multiple of 16, up to 256), STAGES,
+   SPLITS (1 to 8, a divisor of TILE_N / 8), BLOCKS (of them on a multiprocessor), WINDOW, STORE (1: C is
+   aligned and a tile's rows are whole panels, the copy engine writes it),
+   CONSTANT_B (1: no kernel before this one writes B), what epilogue.cu takes, and the function wgmma for
+   TILE_N. A part of K is never empty: splits are at most the steps. */
 enum {
     TILE_M = 64 * CONSUMERS,
     SHIFT = CONSUMERS > 1 && BLOCKS == 1, /* of registers to those who multiply, by whole warpgroups */
@@ -28,9 +33,11 @@ enum {
     TILE_B = TILE_N * ROW,
     STAGE = TILE_A + TILE_B,
     END_N = TILE_N / SPLITS, /* columns of C that a block writes */
-    OUT_ROW = ROW / OUT_BYTES, /* columns of C in a row of its stage: C lies there in panels of that width, swizzled */
+    /* columns of C in a row of its stage: C lies there in panels of that width, swizzled */
+    OUT_ROW = ROW / OUT_BYTES,
     PANELS = (END_N + OUT_ROW - 1) / OUT_ROW,
-    SLOTS = PANELS < 2 || BLOCKS > 1 ? 1 : 2, /* panels of a warpgroup in shared memory: with two, one is written while one leaves */
+    /* panels of a warpgroup in shared memory: with two, one is written while one leaves */
+    SLOTS = PANELS < 2 || BLOCKS > 1 ? 1 : 2,
     OUT_STAGE = 64 * ROW * SLOTS,
     OUT_AT = STAGES * STAGE,
     BARRIERS_AT = OUT_AT + CONSUMERS * OUT_STAGE,
@@ -70,7 +77,8 @@ DEVICE work work_of(const contract_args *a, u32 t) {
     return w;
 }
 
-/* Where in K the next tiles are. Of windows: which tap and which of its channels, counted on instead of divided anew. */
+/* Where in K the next tiles are. Of windows: which tap and which of its channels, counted on instead of
+   divided anew. */
 typedef struct {
     int k;
 #if WINDOW
@@ -130,7 +138,8 @@ DEVICE void bring(const contract_args *a, u32 shared, u32 full, u32 empty, bool 
     }
 }
 
-/* The sums of one warpgroup's 64 rows into C, panel by panel, by way of its slots in shared memory. bias: END_N values, 32 threads have one of 32. */
+/* The sums of one warpgroup's 64 rows into C, panel by panel, by way of its slots in shared memory. bias:
+   END_N values, 32 threads have one of 32. */
 DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_N / 2], u32 stage, const float bias[OWN], int group) {
     const int t = THREAD % 128, lane = t % 32, row = t / 32 * 16 + lane / 4, m0 = w->m0 + group * 64, n0 = w->n0 + BLOCK_X % SPLITS * END_N;
     enum { EIGHTS = (END_N < OUT_ROW ? END_N : OUT_ROW) / 8 }; /* groups of 8 columns in a panel */
@@ -188,7 +197,8 @@ DEVICE void leave(const contract_args *a, const work *w, const sum_type sum[END_
 }
 
 #if SPLITS > 1
-/* Sums of one part of K, all columns, to those of all parts, this block's columns. Stages are no longer read, and hold the sums for the others. */
+/* Sums of one part of K, all columns, to those of all parts, this block's columns. Stages are no longer read,
+   and hold the sums for the others. */
 typedef union ALIGNED16 { sum_type one[4]; u32x4 all; } four_sums;
 DEVICE void join(const sum_type sum[TILE_N / 2], sum_type total[END_N / 2], u32 shared) {
     enum { FOURS = TILE_N / 8, MINE = FOURS / SPLITS, STRIDE = 128 * CONSUMERS * 16 };
@@ -212,7 +222,8 @@ DEVICE void join(const sum_type sum[TILE_N / 2], sum_type total[END_N / 2], u32 
 
 KERNEL(hone_contract, contract_args, THREADS, BLOCKS) {
     const u32 shared = shared_at(hone_shared), full = shared + BARRIERS_AT, empty = full + 8 * STAGES;
-    const int warp = (int)shuffle_from((u32)THREAD / 32, 0), group = warp / 4; /* equal in a warp, and the compiler knows it */
+    /* equal in a warp, and the compiler knows it */
+    const int warp = (int)shuffle_from((u32)THREAD / 32, 0), group = warp / 4;
     if (THREAD == 0) {
         const work first = work_of(a, (u32)BLOCK_X / SPLITS);
         map_prefetch(map_a(a, &first)), map_prefetch(map_b(a, &first));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   epilogue: what happens to the sums of a product before they are stored, and how operands are told apart by type. Stands before the text of
-   every contraction.
+   epilogue: what happens to the sums of a product before they are stored, and how operands are told apart by
+   type. Stands before the text of every contraction.
 
-   Filled in by the printer: IN_TYPE (of both factors), OUT_TYPE, EPILOGUE(v): an expression of the sum v, a float (an int's value where
-   factors are 8 bits), that may use batch, m, n, bias, residual and a->…; USES_BIAS, USES_RESIDUAL: whether it does. */
+   Filled in by the printer: IN_TYPE (of both factors), OUT_TYPE, EPILOGUE(v): an expression of the sum v, a
+   float (an int's value where factors are 8 bits), that may use batch, m, n, bias, residual and a->…;
+   USES_BIAS, USES_RESIDUAL: whether it does. */
 #define F16_TYPE 1
 #define BF16_TYPE 2
 #define F32_TYPE 3
@@ -62,7 +63,8 @@ DEVICE out_store narrow(float v) {
     return (out_store)v;
 #endif
 }
-/* What an epilogue reads beside the sum, for places that may lie behind the matrix's edge: their value is not stored. */
+/* What an epilogue reads beside the sum, for places that may lie behind the matrix's edge: their value is not
+   stored. */
 DEVICE float bias_at(const hone_cuda_contract *a, int n) {
     if (!USES_BIAS) return 0;
     return ((const float *)a->bias)[n < a->n ? n : a->n - 1];
@@ -82,7 +84,8 @@ DEVICE out_store finish(const hone_cuda_contract *a, sum_type sum, float bias, f
 #endif
 }
 
-/* Tiles in an order in which neighbours share rows and columns in L2: GROUP rows of tiles at a time, column by column. */
+/* Tiles in an order in which neighbours share rows and columns in L2: GROUP rows of tiles at a time, column
+   by column. */
 enum { GROUP = HONE_CUDA_GROUP };
 DEVICE void tile_of(int t, int tiles_m, int tiles_n, int *tm, int *tn) {
     const int group = t / (GROUP * tiles_n), first = group * GROUP, high = tiles_m - first < GROUP ? tiles_m - first : GROUP;

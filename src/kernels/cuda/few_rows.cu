@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   few_rows: C = A Bᵀ for 1 to ROWS rows of A, at the speed at which B is read. A warp makes one column of C for all rows: its lanes read a row of
-   B in 16-byte pieces, every byte once, and A from L1. Plain multiply-adds: with so few rows the matrix unit would wait for memory too.
+   few_rows: C = A Bᵀ for 1 to ROWS rows of A, at the speed at which B is read. A warp makes one column of C
+   for all rows: its lanes read a row of B in 16-byte pieces, every byte once, and A from L1. Plain
+   multiply-adds: with so few rows the matrix unit would wait for memory too.
 
-   Filled in by the printer: ROWS (at most 16), WARPS, UNROLLED (pieces of a lane in flight), CONSTANT_B (1: no kernel before this
-   one writes B, so its first pieces are read before that has ended), what epilogue.cu takes (factors f16, bf16 or f32 as
-   it is; rows of A and B aligned to 16 bytes, k a multiple of a piece). */
+   Filled in by the printer: ROWS (at most 16), WARPS, UNROLLED (pieces of a lane in flight), CONSTANT_B (1:
+   no kernel before this one writes B, so its first pieces are read before that has ended), what epilogue.cu
+   takes (factors f16, bf16 or f32 as it is; rows of A and B aligned to 16 bytes, k a multiple of a piece). */
 enum { THREADS = 32 * WARPS, PER = 16 / IN_BYTES };
 DEVICE float wide(in_store v) {
 #if IN_TYPE == F16_TYPE

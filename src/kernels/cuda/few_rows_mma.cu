@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
-   few_rows_mma: C = A Bᵀ for up to 8 ROWS8 rows of A, at the speed at which B is read, on the matrix unit of warps. Rows of B are the unit's rows,
-   rows of A its columns, and both come straight from memory into its registers: a sum does not mind the order of k, so a thread's 16 contiguous bytes
-   of both factors are four words for two instructions, whatever k the instruction believes them to be. No shared memory until the end.
+   few_rows_mma: C = A Bᵀ for up to 8 ROWS8 rows of A, at the speed at which B is read, on the matrix unit of
+   warps. Rows of B are the unit's rows, rows of A its columns, and both come straight from memory into its
+   registers: a sum does not mind the order of k, so a thread's 16 contiguous bytes
+   of both factors are four words for two instructions, whatever k the instruction believes them to be. No
+   shared memory until the end.
 
    A block has 16 columns of C; its warps take K in turns, and their sums are added in the order of warps.
 
-   Filled in by the printer: ROWS8, WARPS, UNROLLED (steps of a warp in flight), CONSTANT_B (1: no kernel before this one writes B, so its first
-   pieces are read before that has ended), what epilogue.cu takes (rows of A and B aligned to 16 bytes, k a multiple of a piece). */
+   Filled in by the printer: ROWS8, WARPS, UNROLLED (steps of a warp in flight), CONSTANT_B (1: no kernel
+   before this one writes B, so its first pieces are read before that has ended), what epilogue.cu takes (rows
+   of A and B aligned to 16 bytes, k a multiple of a piece). */
 enum { THREADS = 32 * WARPS, PER = 16 / IN_BYTES, STEP = 4 * PER, STRIDE = STEP * WARPS, OUTPUTS = 128 * ROWS8 };
 typedef union ALIGNED16 { u32 word[4]; u32x4 all; } piece;
 DEVICE piece read(const in_store *row, bool there) {
@@ -33,7 +36,8 @@ KERNEL(hone_few_rows, hone_cuda_contract, THREADS, 1) {
     wait_previous();
     UNROLL for (int j = 0; j < ROWS8; j++)
         UNROLL for (int e = 0; e < 4; e++) sum[j][e] = 0;
-    for (int k = first; k - lane % 4 * PER < a->k; k += STRIDE * UNROLLED) { /* all lanes of a warp stay together */
+    /* all lanes of a warp stay together */
+    for (int k = first; k - lane % 4 * PER < a->k; k += STRIDE * UNROLLED) {
         if (!CONSTANT_B || k != first) { READ(k) }
         UNROLL for (int u = 0; u < UNROLLED; u++)
             UNROLL for (int j = 0; j < ROWS8; j++) {

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
-   first_layer: convolution over channels-last pixels of 1 to 4 channels, on the matrix unit of warps: what a network does with an image. As an
-   implicit product (contract_mma) it would gather every window's few bytes by themselves; here a block brings the patch of the image that its
-   TILE_Y x 16 outputs see into shared memory once, pixels padded to 4 channels, 8 bytes. Rows of the left factor are then addresses into the patch:
-   two taps beside each other are 16 bytes, half of what an instruction multiplies, and windows overlap without being copied.
+   first_layer: convolution over pixels of 1 to 4 channels, on the matrix unit of warps: what a network does
+   with an image, which is read as it is: channels last or planes of f32, narrowed on the way. As an implicit product (contract_mma) it would gather every window's few bytes
+   by themselves; here a block brings the patch of the image that its
+   TILE_Y x 16 outputs see into shared memory once, pixels padded to 4 channels, 8 bytes. Rows of the left
+   factor are then addresses into the patch: two taps beside each other are 16 bytes, half of what an
+   instruction multiplies, and windows overlap without being copied.
 
-   K is in pieces of 8: two taps of a line by four channels; a line of an odd kernel has half a piece too much, whose pixels are
-   replaced by zeros (its weights are zeros, but zero times infinity is not). Weights are packed in that order: [n][piece][8], see
-   hone_cuda_pack_first_layer; they are nobody's result, so they are asked for before the kernel before has ended. Blocks stay for many tiles, and
+   K is in pieces of 8: two taps of a line by four channels; a line of an odd kernel has half a piece too
+   much, whose pixels are replaced by zeros (its weights are zeros, but zero times infinity is not). Weights
+   are packed in that order: [n][piece][8], see hone_cuda_pack_first_layer; they are nobody's result, so they
+   are asked for before the kernel before has ended. Blocks stay for many tiles, and
    the next tile's pixels are on their way, in registers, while this one is multiplied.
 
-   Filled in by the printer: CHANNELS, KERNEL_Y, KERNEL_X, STRIDE (both directions; dilation is 1), TILE_Y (lines of 16 outputs), BLOCKS_M (of them a
-   warp), TILE_N (output channels of a block, a multiple of 16), and what epilogue.cu takes (16-bit factors). */
+   Filled in by the printer: IMAGE_TYPE (of the image: that of both factors, or f32), CHANNELS, KERNEL_Y, KERNEL_X, STRIDE (both directions; dilation is 1), TILE_Y
+   (lines of 16 outputs), BLOCKS_M (of them a warp), TILE_N (output channels of a block, a multiple of 16),
+   and what epilogue.cu takes (16-bit factors). */
 enum {
     TILE_X = 16,
     WARPS = TILE_Y / BLOCKS_M,
@@ -29,25 +33,36 @@ enum {
     OUT_AT = PATCH_AT + PATCH_Y * PITCH, /* one line of outputs a warp */
     SHARED_BYTES = OUT_AT + WARPS * TILE_X * OUT_PITCH
 };
-typedef struct { hone_cuda_contract p; hone_cuda_window w; } first_layer_args;
 #define P (&a->p)
 #define W (&a->w)
 typedef struct { int image, y, x; } spot; /* the first output of a tile */
-DEVICE spot spot_of(const first_layer_args *a, int t) {
+DEVICE spot spot_of(const hone_cuda_first *a, int t) {
     const int wide = (W->out_width + TILE_X - 1) / TILE_X, high = (W->out_height + TILE_Y - 1) / TILE_Y;
     spot s;
     s.x = t % wide * TILE_X, s.y = t / wide % high * TILE_Y, s.image = t / wide / high;
     return s;
 }
+#if IMAGE_TYPE == F32_TYPE
+typedef float image_store;
+#if IN_TYPE == F16_TYPE
+#define PIXEL(v) f32_f16(v)
+#else
+#define PIXEL(v) f32_bf16(v)
+#endif
+#else
+typedef u16 image_store;
+#define PIXEL(v) (v)
+#endif
 typedef struct { u16 channel[CHANNELS]; } pixel;
-DEVICE void look(const first_layer_args *a, spot s, pixel mine[MINE]) { /* what this thread brings of a patch; zeros outside of the image */
+/* what this thread brings of a patch; zeros outside of the image */
+DEVICE void look(const hone_cuda_first *a, spot s, pixel mine[MINE]) {
     const int y0 = s.y * STRIDE - W->pad_y, x0 = s.x * STRIDE - W->pad_x;
-    const u16 *first = (const u16 *)P->a + (((i64)s.image * W->height + y0) * W->width + x0) * CHANNELS;
+    const image_store *first = (const image_store *)P->a + s.image * a->image + y0 * a->line + x0 * a->pixel;
     UNROLL for (int i = 0; i < MINE; i++) {
         const int t = THREAD + i * THREADS, y = t / PATCH_X, x = t % PATCH_X;
         const bool there = t < PIXELS && (u32)(y0 + y) < (u32)W->height && (u32)(x0 + x) < (u32)W->width;
-        const u16 *p = first + (y * W->width + x) * CHANNELS;
-        UNROLL for (int c = 0; c < CHANNELS; c++) mine[i].channel[c] = there ? p[c] : (u16)0;
+        const image_store *p = first + (y * a->line + x * a->pixel);
+        UNROLL for (int c = 0; c < CHANNELS; c++) mine[i].channel[c] = there ? PIXEL(p[c * a->channel]) : (u16)0;
     }
 }
 DEVICE void place(u32 patch, const pixel mine[MINE]) {
@@ -63,7 +78,7 @@ DEVICE void place(u32 patch, const pixel mine[MINE]) {
 
 DEVICE int least(int x, int y) { return x < y ? x : y; }
 
-KERNEL(hone_first_layer, first_layer_args, THREADS, THREADS > 128 ? 1 : 2) {
+KERNEL(hone_first_layer, hone_cuda_first, THREADS, THREADS > 128 ? 1 : 2) {
     const u32 shared = shared_at(hone_shared), patch = shared + PATCH_AT;
     const int lane = THREAD % 32, warp = THREAD / 32, n0 = BLOCK_Y * TILE_N;
     const int tiles = (W->out_width + TILE_X - 1) / TILE_X * ((W->out_height + TILE_Y - 1) / TILE_Y) * W->batch;
@@ -106,7 +121,8 @@ KERNEL(hone_first_layer, first_layer_args, THREADS, THREADS > 128 ? 1 : 2) {
             UNROLL for (int i = 0; i < BLOCKS_M; i++)
                 UNROLL for (int j = 0; j < BLOCKS_N; j++) MMA(sum[i][j], left[i], right[j / 2] + j % 2 * 2);
         }
-        /* All values first, so that a bias is read once; what is outside has the value of an edge, and is not stored. */
+        /* All values first, so that a bias is read once; what is outside has the value of an edge, and is not
+           stored. */
         out_store value[BLOCKS_M][BLOCKS_N][4];
         UNROLL for (int j = 0; j < BLOCKS_N; j++)
             UNROLL for (int i = 0; i < BLOCKS_M; i++)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
-   move: tensors brought into another order. y is dense; in x another dim than y's last may be contiguous. Where that is so, a block reads a tile
-   along x's contiguous dim, turns it in shared memory and writes it along y's: both sides are whole lines. Where x's last dim is contiguous too,
+   move: tensors brought into another order. y is dense; in x another dim than y's last may be contiguous.
+   Where that is so, a block reads a tile along x's contiguous dim, turns it in shared memory and writes it
+   along y's: both sides are whole lines. Where x's last dim is contiguous too,
    it is a copy of rows. Elements are only moved, so their type is a size. Strides of x are not negative.
 
-   A block has one tile and ends: blocks that begin in order keep what is read and written at a time close together, which memory likes better than
-   blocks that stay.
+   A block has one tile and ends: blocks that begin in order keep what is read and written at a time close
+   together, which memory likes better than blocks that stay.
 
-   Filled in by the printer: BYTES (1, 2, 4 or 8 an element), TURN (1: y's last dim is k, x's contiguous one is j; 2: the same, a block has all j and k of
-   an i, dense in x, whose rows do not begin at multiples of 16 bytes, while the whole does; 3: the same where x's rows do and y's do not), X_ALIGNED, Y_ALIGNED (1: rows begin
-   at multiples of 16 bytes; of a copy: both), HIGH (rows of a tile: 64, 128 or 256; of a copy: pieces a thread has under way), ONCE (1: what is
-   written is not kept in L2), BLOCKS (of 256 threads on a multiprocessor at least). */
+   Filled in by the printer: BYTES (1, 2, 4 or 8 an element), TURN (1: y's last dim is k, x's contiguous one
+   is j; 2: the same, a block has all j and k of an i, dense in x, whose rows do not begin at multiples of 16
+   bytes, while the whole does; 3: the same where x's rows do and y's do not), X_ALIGNED, Y_ALIGNED (1: rows
+   begin at multiples of 16 bytes; of a copy: both), HIGH (rows of a tile: 64, 128 or 256; of a copy: pieces a
+   thread has under way), ONCE (1: what is written is not kept in L2), BLOCKS (of 256 threads on a
+   multiprocessor at least). */
 #if BYTES == 1
 typedef u8 element;
 #elif BYTES == 2
@@ -28,7 +31,8 @@ enum { PER = 16 / BYTES, THREADS = 256 }; /* PER: elements of a 16-byte piece */
 typedef union ALIGNED16 { element one[PER]; u32x4 all; } piece;
 
 #if TURN == 2
-/* All of one i lies in shared memory as it lies in x: its rows begin at odd places, which are as good as any order for the banks. */
+/* All of one i lies in shared memory as it lies in x: its rows begin at odd places, which are as good as any
+   order for the banks. */
 KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
     const u32 wide = (u32)a->extent[1], high = (u32)a->extent[2], pieces = wide * high / PER;
     const u32x4 *from = (const u32x4 *)((const element *)a->x + BLOCK_X * a->stride_x[0]);
@@ -52,8 +56,9 @@ KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
     }
 }
 #elif TURN == 3
-/* Each PER rows of x begin 16 bytes further in shared memory than they would side by side, so that pieces of y's rows come from different banks. A
-   warp has eight pieces, a line of 128 bytes, of each of four rows of y, whose elements lie in four words. A piece belongs to the row that it begins in. */
+/* Each PER rows of x begin 16 bytes further in shared memory than they would side by side, so that pieces of
+   y's rows come from different banks. A warp has eight pieces, a line of 128 bytes, of each of four rows of
+   y, whose elements lie in four words. A piece belongs to the row that it begins in. */
 enum { WORD = BYTES < 4 ? 4 / BYTES : 1 };
 KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
     const u32 wide = (u32)a->extent[1], high = (u32)a->extent[2], row = wide / PER, across = wide / 4, all = across * (((high + PER - 1) / PER + 14) / 8);
@@ -81,16 +86,19 @@ KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
     }
 }
 #elif TURN
-/* A tile is HIGH rows of 128 bytes along j. Where x's rows begin at multiples of 16 bytes, so do the tile's, and their pieces of 16 bytes are
-   swapped by the row; else a row of the tile begins where its first aligned piece does, and rows that are PER apart are neighbours. Either way
+/* A tile is HIGH rows of 128 bytes along j. Where x's rows begin at multiples of 16 bytes, so do the tile's,
+   and their pieces of 16 bytes are swapped by the row; else a row of the tile begins where its first aligned
+   piece does, and rows that are PER apart are neighbours. Either way
    neighbouring pieces of a row of y come from different banks. */
 enum { BAND = 8 /* tiles side by side along j before the next ones along k: both sides of what is under way are long */, TILE_J = 128 / BYTES, WORD = BYTES < 4 ? 4 / BYTES : 1, GROUPS = HIGH / PER, ROW = X_ALIGNED ? 128 : 144 };
 DEVICE u32 place(int k, int byte) {
     if (X_ALIGNED) return (u32)(k * ROW) + ((u32)byte ^ (u32)(k / PER % 8 * 16));
     return (u32)((k % PER * GROUPS + k / PER) * ROW + byte);
 }
-typedef struct { const char *x; element *y; int wide, high; } tile; /* where it begins, how much of it is there */
-DEVICE tile tile_at(const hone_cuda_move *a, u32 t) { /* tiles are counted in 32 bits: longer divisions would take as long as the tile */
+/* where it begins, how much of it is there */
+typedef struct { const char *x; element *y; int wide, high; } tile;
+/* tiles are counted in 32 bits: longer divisions would take as long as the tile */
+DEVICE tile tile_at(const hone_cuda_move *a, u32 t) {
     const u32 tiles_j = (u32)((a->extent[1] + TILE_J - 1) / TILE_J), tiles_k = (u32)((a->extent[2] + HIGH - 1) / HIGH), i = t / (tiles_j * tiles_k);
     t -= i * (tiles_j * tiles_k);
     const u32 first = t / (BAND * tiles_k) * BAND, within = t - first * tiles_k, many = tiles_j - first < BAND ? tiles_j - first : BAND;
@@ -103,7 +111,8 @@ DEVICE tile tile_at(const hone_cuda_move *a, u32 t) { /* tiles are counted in 32
     r.high = a->extent[2] - k0 < HIGH ? (int)(a->extent[2] - k0) : HIGH;
     return r;
 }
-/* Part of a piece: by elements, so that nothing behind the tensor's end is touched, nor anything before its beginning. */
+/* Part of a piece: by elements, so that nothing behind the tensor's end is touched, nor anything before its
+   beginning. */
 DEVICE void bring_some(u32 to, u64 from, u64 end) {
     for (; from < end; from += BYTES, to += BYTES) *(element *)(hone_shared + to) = *(const element *)from;
 }
@@ -136,7 +145,8 @@ DEVICE void bring(const hone_cuda_move *a, const tile *t, u32 to) {
 DEVICE void leave(const hone_cuda_move *a, const tile *t) {
     const i64 pitch = a->extent[2];
 #if X_ALIGNED && Y_ALIGNED
-    /* lanes: 8 groups of PER rows by 4 words: every lane another bank, and 128 bytes of a row of y in one store */
+    /* lanes: 8 groups of PER rows by 4 words: every lane another bank, and 128 bytes of a row of y in one
+       store */
     UNROLL for (int q = 0; q < GROUPS * (TILE_J / WORD) / THREADS; q++) {
         const int warp = THREAD / 32 + q * 8, group = warp % (GROUPS / 8) * 8 + THREAD % 8, word = warp / (GROUPS / 8) * 4 + THREAD % 32 / 8;
         union { element one[WORD]; u32 bits; u64 long_bits; } from[PER];
@@ -208,7 +218,8 @@ KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
         if (first + q * 32 < all) STORE16(to + q * 32, v[q]);
 }
 #else
-/* Rows that begin anywhere: element by element, neighbours by neighbouring threads, HIGH of each under way. */
+/* Rows that begin anywhere: element by element, neighbours by neighbouring threads, HIGH of each under
+   way. */
 KERNEL(hone_move, hone_cuda_move, THREADS, BLOCKS) {
     const i64 all = a->extent[0] * a->extent[1] * a->extent[2], first = ((i64)BLOCK_X * (THREADS / 32) + THREAD / 32) * 32 * HIGH + THREAD % 32;
     element *to = (element *)a->y + first;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
-   rows: layer norm, RMS norm, softmax, log-softmax and reductions along rows of memory, with an element-wise program before and after.
+   rows: layer norm, RMS norm, softmax, log-softmax and reductions along rows of memory, with an element-wise
+   program before and after.
 
-   A row is read once and kept in registers: THREADS_A_ROW threads hold VECTORS vectors of WIDTH elements each. Rows that are longer than that
-   (LONG) are read twice, the second time mostly from L2. Statistics are in f32; the variance is of differences from the mean.
+   A row is read once and kept in registers: THREADS_A_ROW threads hold VECTORS vectors of WIDTH elements
+   each. Rows that are longer than that (LONG) are read twice, the second time mostly from L2. Statistics are
+   in f32; the variance is of differences from the mean.
 
-   Filled in by the printer: KIND, X and Y (element types: f16, bf16, f32), WIDTH, VECTORS, THREADS_A_ROW, ROWS_A_BLOCK, BLOCKS (of
-   them on a multiprocessor at least), LONG,
-   BEFORE(v) and AFTER(v): expressions of v that may use row, column and a->… */
+   Filled in by the printer: KIND, X and Y (element types: f16, bf16, f32), WIDTH, VECTORS, THREADS_A_ROW,
+   ROWS_A_BLOCK, BLOCKS (of them on a multiprocessor at least), LONG,
+   BEFORE(v) and AFTER(v): expressions of v that may use row, column and a->…
+   Weight and bias are f32, whatever rows are. */
 #define THREADS (THREADS_A_ROW * ROWS_A_BLOCK)
 
 #define F16_TYPE 1
@@ -16,15 +19,12 @@
 #if IN_TYPE == F32_TYPE
 typedef float in_store;
 #define IN_F32(v) (v)
-#define IN_STORE(v) (v)
 #else
 typedef u16 in_store;
 #if IN_TYPE == F16_TYPE
 #define IN_F32(v) f16_f32(v)
-#define IN_STORE(v) f32_f16(v)
 #else
 #define IN_F32(v) bf16_f32(v)
-#define IN_STORE(v) f32_bf16(v)
 #endif
 #endif
 #if OUT_TYPE == F32_TYPE
@@ -96,16 +96,10 @@ DEVICE float over_row(float v, bool largest) {
 #define LOG2_E 1.4426950408889634f
 
 DEVICE float other_at(const hone_cuda_rows *a, i64 row, int column) { return IN_F32(((const in_store *)a->other)[row * a->pitch_other + column]); }
-DEVICE in_vector constant_vector(u64 base, int column, float none) { /* of weight or bias; kept in L1, all rows read it */
-    in_vector v;
-    const in_store *p = (const in_store *)base + column;
-    if (!base) {
-        UNROLL for (int e = 0; e < WIDTH; e++) v.element[e] = IN_STORE(none);
-    } else if (WIDTH * sizeof(in_store) == 16) v.all = load16(p);
-    else if (WIDTH * sizeof(in_store) == 8) v.two = *(const u64 *)p;
-    else if (WIDTH * sizeof(in_store) == 4) v.one = *(const u32 *)p;
-    else v.element[0] = *p;
-    return v;
+/* Of weight or bias: f32, whatever rows are, and kept in L1, because all rows read them. */
+DEVICE void constants(float to[WIDTH], u64 base, int column, float none) {
+    UNROLL for (int e = 0; e < WIDTH; e++) to[e] = none;
+    if (base) load_floats(to, (const float *)base + column, WIDTH);
 }
 DEVICE float before_at(const hone_cuda_rows *a, float v, i64 row, int column) {
     (void)a, (void)row, (void)column;
@@ -117,11 +111,14 @@ DEVICE float after_at(const hone_cuda_rows *a, float v, i64 row, int column) {
 }
 
 KERNEL(hone_rows, hone_cuda_rows, THREADS, BLOCKS) {
-    const i64 row = (i64)BLOCK_X * ROWS_A_BLOCK + THREAD / THREADS_A_ROW;
+    /* A block's last rows may not be there: their threads, which meet the others in shuffles and barriers,
+       work on the last one and store nothing. */
+    const i64 place = (i64)BLOCK_X * ROWS_A_BLOCK + THREAD / THREADS_A_ROW;
+    const bool mine = place < a->rows;
+    const i64 row = mine ? place : a->rows - 1;
     const int lane = THREAD % THREADS_A_ROW, columns = a->columns;
-    const bool mine = row < a->rows; /* a block's last rows may not be there; their threads still meet the others */
-    const in_store *x = (const in_store *)a->x + (mine ? row : 0) * a->pitch_x;
-    out_store *y = (out_store *)a->y + (mine ? row : 0) * a->pitch_y;
+    const in_store *x = (const in_store *)a->x + row * a->pitch_x;
+    out_store *y = (out_store *)a->y + row * a->pitch_y;
     const int passes = LONG ? (columns + THREADS_A_ROW * VECTORS * WIDTH - 1) / (THREADS_A_ROW * VECTORS * WIDTH) : 1;
     float first = LARGEST ? LOWEST : 0, second = 0;
     in_vector v[VECTORS]; /* as they are stored: half the registers, so more rows are under way */
@@ -142,13 +139,6 @@ KERNEL(hone_rows, hone_cuda_rows, THREADS, BLOCKS) {
             }                                                                                          \
         }
 
-    if (!mine) { /* the same number of meetings, nothing else */
-        if (THREADS_A_ROW > 32) {
-            over_row(0, false);
-            if (KIND == SOFTMAX || KIND == LOG_SOFTMAX || KIND == LAYER_NORM) over_row(0, false);
-        }
-        return;
-    }
     /* first: the largest, the sum, or the sum of squares */
     for (int p = 0; p < passes; p++) {
         READ(p)
@@ -158,7 +148,7 @@ KERNEL(hone_rows, hone_cuda_rows, THREADS, BLOCKS) {
     if (KIND == LAYER_NORM || KIND == ROW_MEAN) first /= (float)columns;
     if (KIND == RMS_NORM) second = rsqrt_fast(first / (float)columns + a->epsilon);
     if (KIND == ROW_SUM || KIND == ROW_MEAN || KIND == ROW_MAX) {
-        if (lane == 0) *y = F32_OUT(after_at(a, first, row, 0));
+        if (lane == 0 && mine) *y = F32_OUT(after_at(a, first, row, 0));
         return;
     }
     /* second: the sum of exponentials, or of squared differences */
@@ -178,18 +168,18 @@ KERNEL(hone_rows, hone_cuda_rows, THREADS, BLOCKS) {
             const int c0 = COLUMN(p, q);
             if (c0 >= columns) continue;
             out_vector piece;
-            in_vector weight, bias;
-            if (KIND == LAYER_NORM || KIND == RMS_NORM) weight = constant_vector(a->weight, c0, 1.0f);
-            if (KIND == LAYER_NORM) bias = constant_vector(a->bias, c0, 0.0f);
+            float weight[WIDTH], bias[WIDTH];
+            if (KIND == LAYER_NORM || KIND == RMS_NORM) constants(weight, a->weight, c0, 1.0f);
+            if (KIND == LAYER_NORM) constants(bias, a->bias, c0, 0.0f);
             UNROLL for (int e = 0; e < WIDTH; e++) {
                 float r = before_at(a, IN_F32(v[q].element[e]), row, c0 + e);
                 if (KIND == SOFTMAX) r = exp2_fast((r - first) * LOG2_E) * second;
                 if (KIND == LOG_SOFTMAX) r = r - first - second;
-                if (KIND == LAYER_NORM) r = fmaf((r - first) * second, IN_F32(weight.element[e]), IN_F32(bias.element[e]));
-                if (KIND == RMS_NORM) r = r * second * IN_F32(weight.element[e]);
+                if (KIND == LAYER_NORM) r = fmaf((r - first) * second, weight[e], bias[e]);
+                if (KIND == RMS_NORM) r = r * second * weight[e];
                 piece.element[e] = F32_OUT(after_at(a, r, row, c0 + e));
             }
-            store_vector(y + c0, &piece);
+            if (mine) store_vector(y + c0, &piece);
         }
     }
 }

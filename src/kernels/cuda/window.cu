@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
-   window: depthwise convolution and pooling over channels-last pixels. A thread has WIDTH neighbouring channels of LINES x STRIP outputs: what
-   their windows share is read and widened once. Taps outside of the image are zeros, or are left out (pools).
+   window: depthwise convolution and pooling over channels-last pixels. A thread has WIDTH neighbouring
+   channels of LINES x STRIP outputs: what their windows share is read and widened once. Taps outside of the
+   image are zeros, or are left out (pools).
 
-   A thread of few lines asks for all its pixels before it needs the first. One of many lines (AHEAD) walks down the image: a row is added to all
-   outputs that see it, while the next AHEAD rows are under way; weights stay in registers. Either way an output's taps are added in the same order.
+   A thread of few lines asks for all its pixels before it needs the first. One of many lines (AHEAD) walks
+   down the image: a row is added to all outputs that see it, while the next AHEAD rows are under way; weights
+   stay in registers. Either way an output's taps are added in the same order.
 
-   Filled in by the printer: KIND (1 depthwise, 2 largest, 3 average of what is there, 4 average over all taps), IN_TYPE (f16, bf16, f32), WIDTH,
-   STRIP, LINES, AHEAD (0: all rows at once), KERNEL_Y, KERNEL_X, STRIDE, DILATION (of both dims),
-   EPILOGUE(v): an expression of v that may use bias, residual. Weights are f32, whatever the pixels are: widened once, when they are packed; they
-   and the bias are aligned to 16 bytes, and no kernel writes them. Grid: x over strips and channels of a line, y over lines, z over images. */
+   Filled in by the printer: KIND (1 depthwise, 2 largest, 3 average of what is there, 4 average over all
+   taps), IN_TYPE (f16, bf16, f32), WIDTH, STRIP, LINES, AHEAD (0: all rows at once), KERNEL_Y, KERNEL_X,
+   STRIDE, DILATION (of both dims), EPILOGUE(v): an expression of v that may use bias, residual. Weights are
+   f32, whatever the pixels are: widened once, when they are packed; they
+   and the bias are aligned to 16 bytes, and no kernel writes them. Grid: x over strips and channels of a
+   line, y over lines, z over images. */
 #define F16_TYPE 1
 #define BF16_TYPE 2
 #define DEPTHWISE 1
@@ -30,7 +34,8 @@ typedef float store;
 #endif
 enum {
     THREADS = 128,
-    COLUMNS = (STRIP - 1) * STRIDE + (KERNEL_X - 1) * DILATION + 1, /* of the image, that a thread's windows see */
+    /* of the image, that a thread's windows see */
+    COLUMNS = (STRIP - 1) * STRIDE + (KERNEL_X - 1) * DILATION + 1,
     ROWS = (LINES - 1) * STRIDE + (KERNEL_Y - 1) * DILATION + 1
 };
 #define IS_TAP(d, kernel) ((d) >= 0 && (d) % DILATION == 0 && (d) / DILATION < (kernel))
@@ -49,19 +54,6 @@ DEVICE void store_piece(store *p, const piece *v) {
     else if (sizeof(store) * WIDTH == 4) *(u32 *)p = v->word;
     else *p = v->one[0];
 }
-DEVICE void load_constants(float to[WIDTH], const float *p) { /* of WIDTH channels: as wide as they are aligned */
-    if (WIDTH % 4 == 0) {
-        UNROLL for (int e = 0; e < WIDTH / 4; e++) {
-            union { u32x4 all; float one[4]; } v;
-            v.all = load16(p + 4 * e);
-            UNROLL for (int i = 0; i < 4; i++) to[(4 * e + i) % WIDTH] = v.one[i];
-        }
-    } else if (WIDTH == 2) {
-        union { u64 all; float one[2]; } v;
-        v.all = *(const u64 *)p;
-        to[0] = v.one[0], to[1 % WIDTH] = v.one[1];
-    } else to[0] = *p;
-}
 DEVICE float end(float v, float bias, float residual) {
     (void)bias, (void)residual;
     return EPILOGUE(v);
@@ -76,7 +68,7 @@ DEVICE void load_row(piece to[COLUMNS], const hone_cuda_window *a, const place *
             UNROLL for (int s = 0; s < STRIP; s++) used |= IS_TAP(r - l * STRIDE, KERNEL_Y) && IS_TAP(c - s * STRIDE, KERNEL_X);
         if (!used) continue;
         if ((u32)(at->y0 + r) < (u32)a->height && (u32)(at->x0 + c) < (u32)a->width)
-            to[c] = load_piece(at->corner + (i64)r * (a->width * a->channels) + c * a->channels);
+            to[c] = load_piece(at->corner + (i64)r * (a->width * a->pitch_x) + c * a->pitch_x);
         else
             UNROLL for (int e = 0; e < WIDTH; e++) to[c].one[e] = KIND == LARGEST ? FROM_F32(BITS_F32(0xff800000u)) : (store)0;
     }
@@ -87,11 +79,12 @@ DEVICE float added(float sum, store pixel, float w) {
     if (KIND == LARGEST) return f > sum || f != f ? f : sum;
     return sum + f;
 }
-DEVICE void leave(const hone_cuda_window *a, const place *at, int l, float sum[STRIP][WIDTH], const float bias[WIDTH]) { /* line l's outputs */
+/* line l's outputs */
+DEVICE void leave(const hone_cuda_window *a, const place *at, int l, float sum[STRIP][WIDTH], const float bias[WIDTH]) {
     UNROLL for (int s = 0; s < STRIP; s++) {
         const int x = at->strip * STRIP + s, line = at->line0 + l;
         if (x >= a->out_width || line >= a->out_height) continue;
-        const i64 to = (((i64)at->n * a->out_height + line) * a->out_width + x) * a->channels + at->channel;
+        const i64 pixel = ((i64)at->n * a->out_height + line) * a->out_width + x;
         piece out, before;
         float part = 1;
         if (KIND == AVERAGE_ALL) part = 1.0f / (float)(KERNEL_Y * KERNEL_X);
@@ -101,9 +94,9 @@ DEVICE void leave(const hone_cuda_window *a, const place *at, int l, float sum[S
             UNROLL for (int k = 0; k < KERNEL_X; k++) columns += (u32)(at->x0 + s * STRIDE + k * DILATION) < (u32)a->width;
             part = 1.0f / (float)(rows * columns);
         }
-        if (a->residual) before = load_piece((const store *)a->residual + to);
+        if (a->residual) before = load_piece((const store *)a->residual + pixel * a->channels + at->channel);
         UNROLL for (int e = 0; e < WIDTH; e++) out.one[e] = FROM_F32(end(sum[s][e] * part, bias[e], a->residual ? TO_F32(before.one[e]) : 0.0f));
-        store_piece((store *)a->y + to, &out);
+        store_piece((store *)a->y + pixel * a->pitch_y + at->channel, &out);
     }
 }
 
@@ -112,11 +105,11 @@ KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
     place at;
     at.strip = (int)(id / pieces), at.channel = (int)(id % pieces) * WIDTH, at.line0 = BLOCK_Y * LINES, at.n = BLOCK_Z;
     at.x0 = at.strip * STRIP * STRIDE - a->pad_x, at.y0 = at.line0 * STRIDE - a->pad_y;
-    at.corner = (const store *)a->x + (((i64)at.n * a->height + at.y0) * a->width + at.x0) * a->channels + at.channel;
+    at.corner = (const store *)a->x + (((i64)at.n * a->height + at.y0) * a->width + at.x0) * a->pitch_x + at.channel;
     float bias[WIDTH], sum[LINES][STRIP][WIDTH];
     launch_next();
     if ((u32)at.strip >= strips) return;
-    if (a->bias) load_constants(bias, (const float *)a->bias + at.channel);
+    if (a->bias) load_floats(bias, (const float *)a->bias + at.channel, WIDTH);
     else
         UNROLL for (int e = 0; e < WIDTH; e++) bias[e] = 0.0f;
     const float *weights = (const float *)a->w + at.channel;
@@ -125,7 +118,7 @@ KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
             UNROLL for (int e = 0; e < WIDTH; e++) sum[l][s][e] = KIND == LARGEST ? BITS_F32(0xff800000u) : 0.0f;
 #if AHEAD
     float w[KERNEL_Y][KERNEL_X][WIDTH];
-    UNROLL for (int k = 0; k < KERNEL_Y * KERNEL_X && KIND == DEPTHWISE; k++) load_constants(w[k / KERNEL_X][k % KERNEL_X], weights + k * a->channels);
+    UNROLL for (int k = 0; k < KERNEL_Y * KERNEL_X && KIND == DEPTHWISE; k++) load_floats(w[k / KERNEL_X][k % KERNEL_X], weights + k * a->channels, WIDTH);
     wait_previous();
     piece in[AHEAD + 1][COLUMNS];
     UNROLL for (int r = 0; r < AHEAD; r++) load_row(in[r], a, &at, r);
@@ -148,7 +141,7 @@ KERNEL(hone_window, hone_cuda_window, THREADS, 1) {
     UNROLL for (int ky = 0; ky < KERNEL_Y; ky++)
         UNROLL for (int kx = 0; kx < KERNEL_X; kx++) {
             float w[WIDTH];
-            if (KIND == DEPTHWISE) load_constants(w, weights + (ky * KERNEL_X + kx) * a->channels);
+            if (KIND == DEPTHWISE) load_floats(w, weights + (ky * KERNEL_X + kx) * a->channels, WIDTH);
             UNROLL for (int l = 0; l < LINES; l++)
                 UNROLL for (int s = 0; s < STRIP; s++)
                     UNROLL for (int e = 0; e < WIDTH; e++)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
-   words: what every CUDA kernel of Hone is written in. Types, conversions of halves, and each PTX instruction that a kernel uses as one
-   function, so that kernels read as algorithms. Stands before a kernel's text when it is compiled by NVRTC; needs no header of the toolkit.
+   words: what every CUDA kernel of Hone is written in. Types, conversions of halves, and each PTX instruction
+   that a kernel uses as one function, so that kernels read as algorithms. Stands before a kernel's text when
+   it is compiled by NVRTC; needs no header of the toolkit.
 
-   tests/emulate.h has a second definition of the instructions, for the CPU: tests compile the same kernel text with HONE_EMULATE and run
-   it thread by thread. So kernels are written in the part of CUDA C++ that is C11 too: no templates, no references, no default arguments.
+   tests/emulate.h has a second definition of the instructions, for the CPU: tests compile the same kernel
+   text with HONE_EMULATE and run it thread by thread. So kernels are written in the part of CUDA C++ that is
+   C11 too: no templates, no references, no default arguments.
 
    Shared memory is addressed by 32-bit byte offsets, as the instructions take them. */
 typedef unsigned char u8;
@@ -16,7 +18,8 @@ typedef long long i64;
 #ifndef HONE_EMULATE
 #define DEVICE static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
-/* A kernel takes one struct by value: KERNEL(name, struct type, threads a block, blocks an SM) { … a->field … } */
+/* A kernel takes one struct by value: KERNEL(name, struct type, threads a block, blocks an SM) { … a->field …
+   } */
 #define KERNEL(name, type, threads, blocks)                                                                 \
     static __device__ __forceinline__ void name##_body(const type *a);                                      \
     extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ type args) { \
@@ -70,14 +73,22 @@ DEVICE float exp2_fast(float x) {
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
+DEVICE float inverse_fast(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
 DEVICE float rsqrt_fast(float x) { return rsqrtf(x); }
 
 /* ---- barriers and shuffles; all threads of a warp take part ---- */
 DEVICE void sync_block(void) { asm volatile("bar.sync 0;" ::: "memory"); }
 DEVICE void sync_some(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
-DEVICE void arrive_some(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); } /* without waiting */
+/* without waiting */
+DEVICE void arrive_some(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 DEVICE void sync_warp(void) { __syncwarp(); }
-DEVICE bool elect(void) { /* true in one thread of the warp. The compiler knows it: what is asked of the copy engine behind it needs no loop over threads */
+/* true in one thread of the warp. The compiler knows it: what is asked of the copy engine behind it needs no
+   loop over threads */
+DEVICE bool elect(void) {
     u32 chosen;
     asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }" : "=r"(chosen));
     return chosen != 0;
@@ -88,6 +99,18 @@ DEVICE u32 shuffle_from(u32 v, int lane) { return __shfl_sync(0xffffffffu, v, la
 
 /* ---- global memory ---- */
 DEVICE u32x4 load16(const void *p) { return *(const u32x4 *)p; }
+/* n floats, n known when compiled, from an address that is aligned to all of them, or to 16 bytes. */
+DEVICE void load_floats(float *to, const float *p, int n) {
+    if (n % 4 == 0) {
+        UNROLL for (int e = 0; e < n; e += 4) {
+            const float4 v = *(const float4 *)(p + e);
+            to[e] = v.x, to[e + 1] = v.y, to[e + 2] = v.z, to[e + 3] = v.w;
+        }
+    } else if (n == 2) {
+        const float2 v = *(const float2 *)p;
+        to[0] = v.x, to[1] = v.y;
+    } else to[0] = *p;
+}
 DEVICE u32x4 load16_once(const void *p) { /* read by nobody else: not kept in L1 */
     u32x4 v;
     asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
@@ -104,14 +127,16 @@ DEVICE void store16(void *p, u32x4 v) { /* written out: the compiler makes four 
 DEVICE void store16_once(void *p, u32x4 v) { /* read by nobody soon: the first to leave L2 */
     asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
-DEVICE u32 atomic_count(u32 *p) { /* counts 1 up; what was there before; orders what this block wrote before it */
+/* counts 1 up; what was there before; orders what this block wrote before it */
+DEVICE u32 atomic_count(u32 *p) {
     u32 was;
     asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(was) : "l"(p) : "memory");
     return was;
 }
 DEVICE void fence_gpu(void) { __threadfence(); }
 
-/* ---- programmatic dependent launch (sm_90): the next kernel may start; wait until the one before has ended ---- */
+/* ---- programmatic dependent launch (sm_90): the next kernel may start; wait until the one before has ended
+   --- */
 DEVICE void launch_next(void) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
@@ -149,10 +174,12 @@ DEVICE void copy4(u32 to, const void *from, int bytes) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 DEVICE void copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
-#define copy_wait(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory") /* all but the last n groups are there */
+/* all but the last n groups are there */
+#define copy_wait(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")
 
 /* ---- warps' matrix unit (sm_80): fragments as the instruction set has them ---- */
-DEVICE void matrix_load(u32 r[4], u32 at) { /* four 8x8 matrices of 16-bit values; each thread brings the address of one row */
+/* four 8x8 matrices of 16-bit values; each thread brings the address of one row */
+DEVICE void matrix_load(u32 r[4], u32 at) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(at)
@@ -185,7 +212,8 @@ DEVICE void barrier_fence(void) { asm volatile("fence.mbarrier_init.release.clus
 DEVICE void barrier_arrive(u32 at) {
     asm volatile("{ .reg .b64 s; mbarrier.arrive.shared::cta.b64 s, [%0]; }" ::"r"(at) : "memory");
 }
-/* All threads of a cluster's blocks that have not ended meet; what they wrote to shared memory before, others see after. */
+/* All threads of a cluster's blocks that have not ended meet; what they wrote to shared memory before, others
+   see after. */
 DEVICE void cluster_arrive(void) { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
 DEVICE void cluster_wait(void) { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 DEVICE u32x4 shared_load16_of(u32 at, int rank) { /* from another block of the cluster */
@@ -196,7 +224,8 @@ DEVICE u32x4 shared_load16_of(u32 at, int rank) { /* from another block of the c
                  : "memory");
     return v;
 }
-DEVICE void barrier_expect(u32 at, u32 bytes) { /* arrives, and says how many bytes must come before the barrier opens */
+/* arrives, and says how many bytes must come before the barrier opens */
+DEVICE void barrier_expect(u32 at, u32 bytes) {
     asm volatile("{ .reg .b64 s; mbarrier.arrive.expect_tx.shared::cta.b64 s, [%0], %1; }" ::"r"(at), "r"(bytes) : "memory");
 }
 DEVICE void barrier_wait(u32 at, u32 parity) {
@@ -226,7 +255,8 @@ DEVICE void tile_load5(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int
                  : "memory");
 }
 DEVICE void map_prefetch(const hone_cuda_tensor_map *map) { asm volatile("prefetch.tensormap [%0];" ::"l"((u64)map) : "memory"); }
-/* Rows of A as windows see them: `pixels` of the map from (x, y, n) on, moved by one tap; c0: the first channel. */
+/* Rows of A as windows see them: `pixels` of the map from (x, y, n) on, moved by one tap; c0: the first
+   channel. */
 DEVICE void window_load(u32 to, const hone_cuda_tensor_map *map, u32 barrier, int c0, int x, int y, int n, int tap_x, int tap_y) {
     asm volatile(
         "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(
@@ -245,16 +275,21 @@ DEVICE void tile_store5(const hone_cuda_tensor_map *map, u32 from, int c0, int c
                  : "memory");
 }
 DEVICE void store_commit(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-#define store_wait(n) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(n) : "memory") /* all but the last n have been read from shared memory */
-DEVICE void fence_proxy(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); } /* plain stores before, copy engine after */
+/* all but the last n have been read from shared memory */
+#define store_wait(n) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(n) : "memory")
+/* plain stores before, copy engine after */
+DEVICE void fence_proxy(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 /* ---- warpgroups' matrix unit (sm_90a); wgmma itself is printed for its width ---- */
 DEVICE void wgmma_fence(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 #define wgmma_wait(n) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(n) : "memory")
-#define AGAIN(i) asm volatile("" : "+r"(i)) /* what follows from the int i is computed here, not kept in registers from before a loop */
-#define KNOWN(v) asm volatile("" : "+f"(v)::"memory") /* a sum in v is there from here on: nothing that reads it moves before the wait above */
-/* What makes v stays before the wait below, which the compiler moves up otherwise: a store that never happens, as v is not below 0. */
+/* what follows from the int i is computed here, not kept in registers from before a loop */
+#define AGAIN(i) asm volatile("" : "+r"(i))
+/* a sum in v is there from here on: nothing that reads it moves before the wait above */
+#define KNOWN(v) asm volatile("" : "+f"(v)::"memory")
+/* What makes v stays before the wait below, which the compiler moves up otherwise: a store that never
+   happens, as v is not below 0. */
 DEVICE void before_wait(float v, u32 at) {
     asm volatile("{ .reg .pred p; setp.lt.f32 p, %0, 0f00000000; @p st.shared.f32 [%1], %0; }" ::"f"(v), "r"(at) : "memory");
 }
@@ -262,6 +297,6 @@ DEVICE void before_wait(float v, u32 at) {
 #define registers_less(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n))
 #endif
 
-/* Rows of 128 bytes in shared memory, 16-byte pieces swapped by the row's number, so that eight rows of one column meet eight banks.
-   The copy engine and wgmma know this order as the 128-byte swizzle. */
+/* Rows of 128 bytes in shared memory, 16-byte pieces swapped by the row's number, so that eight rows of one
+   column meet eight banks. The copy engine and wgmma know this order as the 128-byte swizzle. */
 DEVICE u32 swizzle(u32 at) { return at ^ ((at >> 7 & 7) << 4); }
