@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Printed C against the interpreter, bit for bit: programs are printed, compiled by the system's C compiler, loaded and run on the same
-   data. Calls come from three places: a table of examples, calls made up at random for every row, and ONNX's conformance cases node by
-   node. NaNs count as equal whatever their bits: which operand's NaN survives is the compiler's choice. HONE_TEST_SEED repeats a run. */
+   Printed C against the interpreter, bit for bit: programs are printed, compiled by the system's C compiler,
+   loaded and run on the same data. Calls come from three places: a table of examples, calls made up at random
+   for every row, and ONNX's conformance cases node by node. NaNs count as equal whatever their bits: which
+   operand's NaN survives is the compiler's choice. HONE_TEST_SEED repeats a run. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <math.h>
@@ -17,7 +18,8 @@
 
 extern const char hone_fn_text[], hone_storage_text[];
 
-/* What is printed is compiled by the release build's test. Printing, and the definition, are what a sanitizer can find something in; the examples are compiled there too. */
+/* What is printed is compiled by the release build's test. Printing, and the definition, are what a sanitizer
+   can find something in; the examples are compiled there too. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(HONE_EMULATED)
 enum { SLOW = 1 };
 #else
@@ -50,7 +52,7 @@ static struct {
     size_t held;
     int compiled, calls, failures;
 } batch;
-/* ---- compiling and running ---------------------------------------------------------------------------------------------------------- */
+/* ---- compiling and running ----------------------------------------------------------------------------- */
 static bool compile(const char *text, const char *stem, void **library) {
     char path[160], command[512];
     snprintf(path, sizeof path, "%s/%s.c", batch.folder, stem);
@@ -59,8 +61,9 @@ static bool compile(const char *text, const char *stem, void **library) {
     fputs(text, f);
     if (fclose(f)) return false;
     snprintf(command, sizeof command,
-             "cc -O0 -std=c11 -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC -o %s/%s.so %s -lm > %s/%s.log 2>&1", batch.folder,
-             stem, path, batch.folder, stem);
+             "cc -O0 -std=c11 -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC -o %s/%s.so %s -lm > "
+             "%s/%s.log 2>&1",
+             batch.folder, stem, path, batch.folder, stem);
     if (system(command)) return false;
     snprintf(path, sizeof path, "%s/%s.so", batch.folder, stem);
     *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -102,12 +105,14 @@ static int tear_down(void **state) {
 static bool same_bits(const hone_value *a, const hone_value *b, int64_t *at) {
     size_t each = hone_dtypes[a->dtype].bytes;
     for (int64_t k = 0; k < hone_value_count(a); k++) {
-        const char *p = (const char *)a->data + (size_t)k * each, *q = (const char *)b->data + (size_t)k * each;
+        const char *p = (const char *)a->data + (size_t)k * each,
+                   *q = (const char *)b->data + (size_t)k * each;
         *at = k;
         if (!memcmp(p, q, each)) continue;
         if (hone_dtypes[a->dtype].kind != HONE_KIND_FLOAT) return false;
         hone_ctype c = hone_dtypes[a->dtype].ctype;
-        if (!isnan(hone_scalar_f64(c, hone_dtype_load(a->dtype, p))) || !isnan(hone_scalar_f64(c, hone_dtype_load(a->dtype, q))))
+        if (!isnan(hone_scalar_f64(c, hone_dtype_load(a->dtype, p))) ||
+            !isnan(hone_scalar_f64(c, hone_dtype_load(a->dtype, q))))
             return false;
     }
     return true;
@@ -124,7 +129,8 @@ static void complain(const job *j, const char *format, ...) {
 static void run_job(job *j, printed_fn *fn) { /* and frees it */
     const hone_instance *in = j->call.in;
     void **t = calloc((size_t)in->n_tensor + 1, sizeof *t);
-    long long *s = calloc((size_t)in->n_tensor * HONE_MAX_RANK + 1, sizeof *s), *p = calloc((size_t)in->n_param + 1, sizeof *p);
+    long long *s = calloc((size_t)in->n_tensor * HONE_MAX_RANK + 1, sizeof *s),
+              *p = calloc((size_t)in->n_param + 1, sizeof *p);
     double *pf = calloc((size_t)in->n_param + 1, sizeof *pf);
     for (int k = 0; k < in->n_tensor; k++) {
         t[k] = j->call.place[k].at;
@@ -138,15 +144,19 @@ static void run_job(job *j, printed_fn *fn) { /* and frees it */
     int64_t at = 0;
     batch.calls++;
     if (!fn) j->n_out = 0; /* its file did not compile, which is a failure already */
-    else if ((rc != 0) != j->failed) complain(j, "printed C returned %d, the interpreter %s", rc, j->failed ? "failed" : "did not fail");
-    else if (rc < 0 || rc > in->n_tensor) complain(j, "printed C returned %d; there are %d tensors", rc, in->n_tensor);
+    else if ((rc != 0) != j->failed)
+        complain(j, "printed C returned %d, the interpreter %s", rc, j->failed ? "failed" : "did not fail");
+    else if (rc < 0 || rc > in->n_tensor)
+        complain(j, "printed C returned %d; there are %d tensors", rc, in->n_tensor);
     for (int k = 0; !j->failed && !rc && k < j->n_out; k++)
         if (j->want[k] && !same_bits(j->call.out[k], j->want[k], &at)) {
             complain(j, "output %d differs at %lld: %g, must be %g", k, (long long)at,
-                     hone_dtypes[j->want[k]->dtype].kind == HONE_KIND_FLOAT ? hone_value_f64(j->call.out[k], at)
-                                                                            : (double)hone_value_i64(j->call.out[k], at),
-                     hone_dtypes[j->want[k]->dtype].kind == HONE_KIND_FLOAT ? hone_value_f64(j->want[k], at)
-                                                                            : (double)hone_value_i64(j->want[k], at));
+                     hone_dtypes[j->want[k]->dtype].kind == HONE_KIND_FLOAT
+                         ? hone_value_f64(j->call.out[k], at)
+                         : (double)hone_value_i64(j->call.out[k], at),
+                     hone_dtypes[j->want[k]->dtype].kind == HONE_KIND_FLOAT
+                         ? hone_value_f64(j->want[k], at)
+                         : (double)hone_value_i64(j->want[k], at));
             break;
         }
     free(t), free(s), free(p), free(pf);
@@ -173,14 +183,16 @@ static void flush(void) {
         void *symbol = library ? dlsym(library, stem) : NULL;
         memcpy(&batch.functions.at[batch.compiled].fn, &symbol, sizeof symbol);
     }
-    for (int k = 0; k < batch.jobs.n; k++) run_job(batch.jobs.at[k], batch.functions.at[batch.jobs.at[k]->function].fn);
+    for (int k = 0; k < batch.jobs.n; k++)
+        run_job(batch.jobs.at[k], batch.functions.at[batch.jobs.at[k]->function].fn);
     batch.held = 0;
     hone_text_free(&file);
     hone_text_free(&batch.text);
     hone_vec_free(&batch.jobs);
 }
 /* Takes `c`, made but not run, for the next file; `want` are the interpreter's outputs. */
-static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const *want, int n_out, bool failed, const char *what) {
+static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const *want, int n_out,
+                bool failed, const char *what) {
     hone_text body = {0};
     int f = 0;
     if (batch.print) {
@@ -204,7 +216,10 @@ static void add(walk_call *c, hone_value *const *in, int n_in, hone_value *const
         char name[32];
         snprintf(name, sizeof name, "f%d", f);
         assert_true(hone_push(&batch.functions, ((function){strdup(body.text), NULL})));
-        hone_text_put(&batch.text, "int %s(void *const *, const long long *, const long long *, const double *);\n/* %s */\n", name, what);
+        hone_text_put(
+            &batch.text,
+            "int %s(void *const *, const long long *, const long long *, const double *);\n/* %s */\n", name,
+            what);
         hone_print_c(c->in, name, &batch.text);
     }
     hone_text_free(&body);
@@ -244,24 +259,26 @@ static void printer_cases(void **state) {
     batch.print = SLOW;
     if (!batch.works || !calls_cases(1, &cases, &whole)) skip();
     flush();
-    print_message("%d of %d cases walked, %d functions, %d calls\n", whole, cases, batch.functions.n, batch.calls);
+    print_message("%d of %d cases walked, %d functions, %d calls\n", whole, cases, batch.functions.n,
+                  batch.calls);
     assert_int_equal(batch.failures, 0);
     assert_true(whole * 10 >= cases * 9);
 }
 
-/* ---- storage.h against base/dtype.h ------------------------------------------------------------------------------------------------- */
+/* ---- storage.h against base/dtype.h -------------------------------------------------------------------- */
 /* clang-format off */
 #define EACH(X) \
     X(i8, I8) X(i16, I16) X(i32, I32) X(i64, I64) X(u8, U8) X(u16, U16) X(u32, U32) X(u64, U64) \
     X(i4, I4) X(u4, U4) X(i2, I2) X(u2, U2) X(bool, BOOL) X(f32, F32) X(f64, F64) X(f16, F16) \
-    X(bf16, BF16) X(f8e4m3fn, F8E4M3FN) X(f8e4m3fnuz, F8E4M3FNUZ) X(f8e5m2, F8E5M2) X(f8e5m2fnuz, F8E5M2FNUZ) X(f4e2m1, F4E2M1) X(f8e8m0, F8E8M0)
+    X(bf16, BF16) X(f8e4m3fn, F8E4M3FN) X(f8e4m3fnuz, F8E4M3FNUZ) X(f8e5m2, F8E5M2) \
+    X(f8e5m2fnuz, F8E5M2FNUZ) X(f4e2m1, F4E2M1) X(f8e8m0, F8E8M0)
 /* clang-format on */
 static void stored(hone_dtype t, hone_ctype from, hone_scalar v, int sat, const void *mine) {
     uint64_t want[2] = {0};
     hone_dtype_store(t, want, from, v, sat);
     if (memcmp(want, mine, hone_dtypes[t].bytes))
-        fail_msg("store of %s from %s differs for bits %llx, sat %d", hone_dtypes[t].name, hone_ctype_names[from],
-                 (unsigned long long)v.u64, sat);
+        fail_msg("store of %s from %s differs for bits %llx, sat %d", hone_dtypes[t].name,
+                 hone_ctype_names[from], (unsigned long long)v.u64, sat);
 }
 static void storage(void **state) {
     (void)state;
@@ -269,37 +286,42 @@ static void storage(void **state) {
         hone_scalar f = {.u64 = 0}, d = {.u64 = random_bits()}, i = {.u64 = 0}, l, u;
         uint32_t bits = (uint32_t)random_bits();
         memcpy(&f.f32, &bits, 4);
-        if (round % 3) f.f32 = ldexpf(1.0f + (float)below(4096) / 4096, (int)below(60) - 30) * (below(2) ? 1.0f : -1.0f);
+        if (round % 3)
+            f.f32 = ldexpf(1.0f + (float)below(4096) / 4096, (int)below(60) - 30) * (below(2) ? 1.0f : -1.0f);
         if (round % 2) d.f64 = (double)f.f32 * (1 + (double)(below(3) - 1) * 1e-12);
-        i.i32 = (int32_t)(random_bits() >> (32 + below(32))), l.u64 = random_bits() >> below(64), u.u64 = random_bits() >> below(64);
+        i.i32 = (int32_t)(random_bits() >> (32 + below(32))), l.u64 = random_bits() >> below(64),
+        u.u64 = random_bits() >> below(64);
         if (round & 4) i.i32 = (int32_t)(0u - (uint32_t)i.i32), l.u64 = 0 - l.u64;
-#define CHECK(n, N)                                                                                                     \
-    for (int sat = 0; sat < 2; sat++) {                                                                                 \
-        const uint64_t raw = random_bits();                                                                             \
-        uint64_t mine[2];                                                                                               \
-        hone_store_##n##_f32(mine, f.f32, sat), stored(HONE_DTYPE_##N, HONE_F32, f, sat, mine);                         \
-        hone_store_##n##_f64(mine, d.f64, sat), stored(HONE_DTYPE_##N, HONE_F64, d, sat, mine);                         \
-        hone_store_##n##_i32(mine, i.i32, sat), stored(HONE_DTYPE_##N, HONE_I32, i, sat, mine);                         \
-        hone_store_##n##_i64(mine, l.i64, sat), stored(HONE_DTYPE_##N, HONE_I64, l, sat, mine);                         \
-        hone_store_##n##_u64(mine, u.u64, sat), stored(HONE_DTYPE_##N, HONE_U64, u, sat, mine);                         \
-        const hone_scalar want = hone_dtype_load(HONE_DTYPE_##N, &raw);                                                 \
-        const __typeof__(hone_load_##n(&raw)) got = hone_load_##n(&raw);                                                \
-        if (memcmp(&want, &got, sizeof got)) fail_msg("load of " #n " differs for bits %llx", (unsigned long long)raw); \
+#define CHECK(n, N)                                                                             \
+    for (int sat = 0; sat < 2; sat++) {                                                         \
+        const uint64_t raw = random_bits();                                                     \
+        uint64_t mine[2];                                                                       \
+        hone_store_##n##_f32(mine, f.f32, sat), stored(HONE_DTYPE_##N, HONE_F32, f, sat, mine); \
+        hone_store_##n##_f64(mine, d.f64, sat), stored(HONE_DTYPE_##N, HONE_F64, d, sat, mine); \
+        hone_store_##n##_i32(mine, i.i32, sat), stored(HONE_DTYPE_##N, HONE_I32, i, sat, mine); \
+        hone_store_##n##_i64(mine, l.i64, sat), stored(HONE_DTYPE_##N, HONE_I64, l, sat, mine); \
+        hone_store_##n##_u64(mine, u.u64, sat), stored(HONE_DTYPE_##N, HONE_U64, u, sat, mine); \
+        const hone_scalar want = hone_dtype_load(HONE_DTYPE_##N, &raw);                         \
+        const __typeof__(hone_load_##n(&raw)) got = hone_load_##n(&raw);                        \
+        if (memcmp(&want, &got, sizeof got))                                                    \
+            fail_msg("load of " #n " differs for bits %llx", (unsigned long long)raw);          \
     }
         EACH(CHECK)
     }
 }
 
-/* ---- print and counts --------------------------------------------------------------------------------------------------------------- */
+/* ---- print and counts ---------------------------------------------------------------------------------- */
 static void text_and_counts(void **state) {
     (void)state;
     const hone_library *library;
     assert_int_equal(hone_library_builtin(&library), HONE_OK);
-    hone_value *in[2] = {random_value(HONE_DTYPE_F32, (int64_t[]){3, 4}, 2), random_value(HONE_DTYPE_F32, (int64_t[]){4, 5}, 2)};
+    hone_value *in[2] = {random_value(HONE_DTYPE_F32, (int64_t[]){3, 4}, 2),
+                         random_value(HONE_DTYPE_F32, (int64_t[]){4, 5}, 2)};
     walk_call c;
     double flops, bytes;
     hone_text t = {0};
-    assert_int_equal(walk_call_make(&c, hone_library_find(library, "", "MatMul"), NULL, 0, in, 2, NULL, 1), HONE_OK);
+    assert_int_equal(walk_call_make(&c, hone_library_find(library, "", "MatMul"), NULL, 0, in, 2, NULL, 1),
+                     HONE_OK);
     hone_instance_counts(c.in, c.param, &flops, &bytes);
     assert_true(flops == 2 * 3 * 4 * 5 && bytes == 4 * (12 + 20 + 15));
     hone_instance_print(c.in, &t);

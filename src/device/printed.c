@@ -8,6 +8,7 @@
 
 #include "base/thread.h"
 #include "device/functions/functions.h"
+#include "device/replayed.h"
 #include "device/wisdom.h"
 
 typedef struct hone_printed_known { /* for the process, as its device is: not counted by hone_alloc */
@@ -39,8 +40,8 @@ typedef struct {   /* what seal found */
 struct hone_queue {
     hone_printed_gpu *gpu;
     void *queue;
-    void *error, *scratch, *numbers, *counters; /* memory of the device */
-    int64_t scratch_bytes, numbers_bytes;
+    void *error, *scratch, *numbers, *counters, *kept; /* memory of the device */
+    int64_t scratch_bytes, numbers_bytes, kept_bytes;
     hone_vec(const hone_step *) under_way; /* since the last wait: the error word tells them apart */
     uint32_t word;                         /* the error word, where the driver peeks */
     hone_captured *captured;               /* NULL: launches are not recorded here */
@@ -49,7 +50,7 @@ struct hone_queue {
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for a device's state"); }
 static const hone_printed *printed_of(const hone_device *d) { return (const hone_printed *)(const void *)d; }
 
-/* ---- devices of the process ------------------------------------------------------------------------------------------------------------- */
+/* ---- devices of the process ---------------------------------------------------------------------------- */
 int hone_printed_count(const hone_device *d) {
     const int n = printed_of(d)->driver->count();
     return n < HONE_MOST_PRINTED ? n : HONE_MOST_PRINTED;
@@ -59,7 +60,8 @@ hone_status hone_printed_gpu_of(const hone_device *d, int number, hone_printed_g
     static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
     hone_printed *p = (hone_printed *)(uintptr_t)printed_of(d);
     *out = NULL;
-    if (number < 0 || number >= HONE_MOST_PRINTED) return hone_fail(HONE_BAD_INPUT, "there is no device %s:%d", d->name, number);
+    if (number < 0 || number >= HONE_MOST_PRINTED)
+        return hone_fail(HONE_BAD_INPUT, "there is no device %s:%d", d->name, number);
     *out = atomic_load(&p->gpu[number]);
     if (*out) return HONE_OK;
     pthread_mutex_lock(&opening);
@@ -90,14 +92,15 @@ void hone_printed_free(const hone_device *d, int number, void *handle) {
     if (!hone_printed_gpu_of(d, number, &g)) g->driver->free(g->gpu, handle);
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- steps --------------------------------------------------------------------------------------------- */
 const char *hone_printed_refuses(const hone_device *d, const hone_instance *in) {
     hone_printed_gpu *g;
     const bool f64 = hone_printed_gpu_of(d, 0, &g) || g->target.f64;
     if (in->n_tensor > HONE_MOST_WHOLE) return "it has too many tensors";
     for (int t = 0; t < in->n_tensor; t++) {
         const hone_dtype type = in->tensor[t].dtype;
-        if (type == HONE_DTYPE_C64 || type == HONE_DTYPE_C128) return "no kernel computes with complex numbers";
+        if (type == HONE_DTYPE_C64 || type == HONE_DTYPE_C128)
+            return "no kernel computes with complex numbers";
         if (type == HONE_DTYPE_STRING) return "no kernel computes with strings";
         if (type == HONE_DTYPE_F64 && !f64) return "the device has no f64";
     }
@@ -115,33 +118,51 @@ hone_status hone_printed_bind(hone_steps *s, const hone_device_call *c) {
     const hone_instance *in = c->instance;
     work *w = HONE_NEW(s->arena, work);
     int64_t *stride = HONE_NEW_N(s->arena, int64_t, in->n_tensor * HONE_MAX_RANK + 1);
-    if (!w || !stride || !(w->param = hone_arena_copy(s->arena, c->param, sizeof *c->param * (size_t)in->n_param)))
+    if (!w || !stride ||
+        !(w->param = hone_arena_copy(s->arena, c->param, sizeof *c->param * (size_t)in->n_param)))
         return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     HONE_TRY(hone_printed_gpu_of(c->unit->row, c->unit->number, &w->gpu));
     const hone_printed_driver *d = w->gpu->driver;
     w->in = in, w->stride = stride;
-    if (c->how.precision == HONE_DTYPE_F16 || c->how.precision == HONE_DTYPE_BF16) w->half = c->how.precision;
-    if (d->own_match) HONE_TRY(d->own_match(w->gpu->gpu, s->arena, c, &w->own));
-    hone_step step = {.tactic = w->own.of ? w->own.tactic : "printed", .data = w};
+    const bool halves = c->how.precision == HONE_DTYPE_F16 || c->how.precision == HONE_DTYPE_BF16;
+    bool kept = halves && c->keep_f32;
+    hone_device_call call = *c; /* what stays f32 multiplies in tf32, where the device has that */
+    if (kept) call.how.precision = HONE_PRECISION_TF32;
+    if (d->own_match) HONE_TRY(d->own_match(w->gpu->gpu, s->arena, &call, &w->own));
+    if (w->own.beyond) {
+        kept = true, call.how.precision = HONE_PRECISION_TF32;
+        HONE_TRY(d->own_match(w->gpu->gpu, s->arena, &call, &w->own));
+    }
+    if (halves && !kept) w->half = c->how.precision;
+    const char *tactic = w->own.of ? w->own.tactic : "printed";
+    if (kept)
+        tactic = !w->own.of ? "printed f32" : !strcmp(tactic, "kernel") ? "kernel f32" : "tensor cores tf32";
+    hone_step step = {.tactic = tactic, .data = w};
+    step.decision = w->own.decision;
     if (!w->own.of) { /* its schedules are chosen when the kernels are printed */
-        if (!(w->decision = hone_arena_alloc(s->arena, sizeof *w->decision))) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
+        if (!(w->decision = hone_arena_alloc(s->arena, sizeof *w->decision)))
+            return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
         step.decision = w->decision, w->row = c->unit->row->name, w->wisdom = c->how.wisdom;
     }
-    for (int t = 0; t < in->n_tensor && w->half; t++) /* what a program keeps for itself stays f32: sums, statistics of rows */
-        if (in->tensor[t].dtype == HONE_DTYPE_F32 && in->tensor[t].role != HONE_ROLE_TEMP) step.halves |= (uint64_t)1 << t;
+    /* what a program keeps for itself stays f32: sums, statistics of rows */
+    for (int t = 0; t < in->n_tensor && w->half; t++)
+        if (in->tensor[t].dtype == HONE_DTYPE_F32 && in->tensor[t].role != HONE_ROLE_TEMP)
+            step.half_able |= (uint64_t)1 << t;
     HONE_TRY(hone_steps_whole_with(s, c, step, w->own.ref, w->own.bytes, w->own.n_ref, w->own.unread));
-    for (int t = 0; t < in->n_tensor; t++) memcpy(stride + t * HONE_MAX_RANK, c->stride[t], sizeof c->stride[t]);
+    for (int t = 0; t < in->n_tensor; t++)
+        memcpy(stride + t * HONE_MAX_RANK, c->stride[t], sizeof c->stride[t]);
     return HONE_OK;
 }
 /* The instance with its tensors in the types in which they are stored. */
 static const hone_instance *stored(hone_arena *a, const hone_step *s) {
     const work *w = s->data;
-    if (!s->half) return w->in;
+    if (!s->half_stored) return w->in;
     hone_instance *in = hone_arena_copy(a, w->in, sizeof *in);
-    hone_tensor *tensor = in ? hone_arena_copy(a, w->in->tensor, sizeof *tensor * (size_t)w->in->n_tensor) : NULL;
+    hone_tensor *tensor =
+        in ? hone_arena_copy(a, w->in->tensor, sizeof *tensor * (size_t)w->in->n_tensor) : NULL;
     if (!tensor) return NULL;
     for (int t = 0; t < in->n_tensor; t++)
-        if (s->half >> t & 1) tensor[t].dtype = w->half;
+        if (s->half_stored >> t & 1) tensor[t].dtype = w->half;
     in->tensor = tensor;
     return in;
 }
@@ -160,14 +181,17 @@ static hone_status lower(hone_arena *arena, const hone_step *s) {
     taking t = {.w = w, .in = stored(arena, s), .ref = s->ref};
     if (!t.in) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     const hone_taker taker = {&t, take};
-    HONE_TRY(hone_kernels_make(arena, &w->gpu->target, t.in, w->param, w->stride, w->own.of ? &taker : NULL, &w->kernels));
-    if (w->decision) HONE_TRY(hone_printed_choose(arena, w->row, w->gpu, w->wisdom, t.in, w->param, w->stride, &w->kernels, w->decision));
+    HONE_TRY(hone_kernels_make(arena, &w->gpu->target, t.in, w->param, w->stride, w->own.of ? &taker : NULL,
+                               &w->kernels));
+    if (w->decision)
+        HONE_TRY(hone_printed_choose(arena, w->row, w->gpu, w->wisdom, t.in, w->param, w->stride, &w->kernels,
+                                     w->decision));
     if (w->kernels.n_scratch > HONE_PRINTED_SCRATCH)
         return hone_fail(HONE_NOT_SUPPORTED, "%s wants too many scratch buffers", w->in->program->name);
     return lay_scratch(arena, w);
 }
 
-/* ---- functions for host ops: launches that no program was printed to ---------------------------------------------------------------------- */
+/* ---- functions for host ops: launches that no program was printed to ----------------------------------- */
 bool hone_printed_takes(const hone_device *d, int number, hone_function_call *c) {
     (void)d, (void)number;
     return hone_function_takes(c);
@@ -192,14 +216,18 @@ hone_status hone_printed_function(hone_steps *s, const hone_function_call *c) {
     for (int l = 0; l < w->kernels.n_launch; l++)
         for (int k = 0; k < w->kernels.launch[l].n_arg; k++) {
             const hone_karg *a = w->kernels.launch[l].arg + k;
-            if (a->kind == HONE_KARG_TENSOR) *(a->writes ? &access->writes : &access->reads) |= (uint64_t)1 << a->which;
+            if (a->kind == HONE_KARG_TENSOR)
+                *(a->writes ? &access->writes : &access->reads) |= (uint64_t)1 << a->which;
         }
     access->reads &= ~access->writes; /* what it reads of its own results it has written before */
-    return hone_steps_add(s, (hone_step){.tactic = "function", .data = w, .node = c->node, .of = c->of, .access = access, .tiles = 1},
-                          (hone_ref *)(uintptr_t)c->ref, n);
+    return hone_steps_add(
+        s,
+        (hone_step){
+            .tactic = "function", .data = w, .node = c->node, .of = c->of, .access = access, .tiles = 1},
+        (hone_ref *)(uintptr_t)c->ref, n);
 }
 
-/* ---- kernels ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- kernels ------------------------------------------------------------------------------------------- */
 static int place_of(const hone_printed_gpu *g, const char *name, bool *there) {
     int low = 0, high = g->n_known;
     while (low < high) {
@@ -230,7 +258,8 @@ static bool remember(hone_printed_gpu *g, const char *name, void *kernel) {
     g->known[at] = (known){copy, kernel};
     return true;
 }
-/* Where compiled programs are kept: HONE_KERNELS, or hone/kernels in the user's cache; "none", or no such place: nowhere. */
+/* Where compiled programs are kept: HONE_KERNELS, or hone/kernels in the user's cache; "none", or no such
+   place: nowhere. */
 static const char *cache_folder(hone_text *t) {
     const char *named = getenv("HONE_KERNELS"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (named && !strcmp(named, "none")) return NULL;
@@ -282,12 +311,16 @@ static void compile_owns(void *arg, int member, int members) {
     owns *o = arg;
     (void)member, (void)members;
     for (int k; (k = atomic_fetch_add(&o->next, 1)) < o->want->n;)
-        if (o->gpu->driver->own_compile(o->gpu->gpu, o->want->at[k], o->cache, o->kernel + k)) o->kernel[k] = NULL;
+        if (o->gpu->driver->own_compile(o->gpu->gpu, o->want->at[k], o->cache, o->kernel + k))
+            o->kernel[k] = NULL;
 }
 static hone_status compile_own(hone_printed_gpu *g, const launches *want) {
     enum { COMPILERS = 16 };
     hone_text path = {0};
-    owns o = {.gpu = g, .want = want, .cache = cache_folder(&path), .kernel = hone_alloc(sizeof *o.kernel * (size_t)(want->n + 1))};
+    owns o = {.gpu = g,
+              .want = want,
+              .cache = cache_folder(&path),
+              .kernel = hone_alloc(sizeof *o.kernel * (size_t)(want->n + 1))};
     hone_status s = o.kernel ? HONE_OK : no_memory();
     const int most = hone_cores() < COMPILERS ? hone_cores() : COMPILERS;
     if (!s) hone_team_run(want->n < most ? want->n : most, compile_owns, &o);
@@ -304,6 +337,11 @@ static bool wants(const launches *all, const char *name) {
         if (!strcmp(all->at[k]->name, name)) return true;
     return false;
 }
+static uint32_t launches_of(const work *w) {
+    int64_t n = 0;
+    for (int t = 0; t < w->kernels.n_turn; t++) n += w->kernels.turn[t].rounds * w->kernels.turn[t].n;
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
 /* What a recording of these steps depends on, and whether there can be one. */
 static bool survey(hone_arena *arena, const hone_step *step, int n, sealed_segment *out) {
     static atomic_uint_fast64_t segments;
@@ -313,7 +351,7 @@ static bool survey(hone_arena *arena, const hone_step *step, int n, sealed_segme
     for (int k = 0; k < n; k++) {
         const work *w = step[k].data;
         if (w->scratch_bytes > out->scratch_bytes) out->scratch_bytes = w->scratch_bytes;
-        for (int t = 0; t < w->kernels.n_turn; t++) out->launches += w->kernels.turn[t].rounds * w->kernels.turn[t].n;
+        out->launches += launches_of(w);
         for (int l = 0; l < w->kernels.n_launch; l++) out->numbers |= w->kernels.launch[l].n_number > 0;
         for (int r = 0; r < step[k].access->n_ref && good; r++) {
             int at = 0;
@@ -355,14 +393,15 @@ hone_status hone_printed_seal(hone_arena *arena, const hone_step *step, int n, c
     if (!s && own.n) s = compile_own(g, &own);
     for (int k = 0, at = 0; k < n && !s; k++) {
         const hone_kernels *all = &((const work *)step[k].data)->kernels;
-        for (int l = 0; l < all->n_launch; l++, at++) out->kernel[at] = g->known[place_of(g, all->launch[l].name, &there)].kernel;
+        for (int l = 0; l < all->n_launch; l++, at++)
+            out->kernel[at] = g->known[place_of(g, all->launch[l].name, &there)].kernel;
     }
     pthread_mutex_unlock(&g->lock);
     hone_vec_free(&want), hone_vec_free(&own);
     return s;
 }
 
-/* ---- queues ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- queues -------------------------------------------------------------------------------------------- */
 hone_status hone_printed_open(const hone_device *d, int number, hone_queue **out) {
     hone_queue *q = hone_alloc(sizeof *q);
     if (!q) return no_memory();
@@ -374,7 +413,9 @@ hone_status hone_printed_open(const hone_device *d, int number, hone_queue **out
     if (!s) s = q->gpu->driver->copy_in(q->queue, q->error, 0, &none, sizeof none);
     if (!s && q->gpu->driver->own_launch) s = q->gpu->driver->alloc(q->gpu->gpu, sizeof zero, &q->counters);
     if (!s && q->counters) s = q->gpu->driver->copy_in(q->queue, q->counters, 0, zero, sizeof zero);
-    if (!s && q->gpu->driver->capture && !(q->captured = hone_captured_create(q->gpu->driver->capture, q->queue))) s = no_memory();
+    if (!s && q->gpu->driver->capture &&
+        !(q->captured = hone_captured_create(q->gpu->driver->capture, q->queue)))
+        s = no_memory();
     if (s) hone_printed_close(q);
     else *out = q;
     return s;
@@ -383,7 +424,7 @@ void hone_printed_close(hone_queue *q) {
     if (!q) return;
     if (q->gpu) {
         const hone_printed_driver *d = q->gpu->driver;
-        void *const memory[] = {q->error, q->scratch, q->numbers, q->counters};
+        void *const memory[] = {q->error, q->scratch, q->numbers, q->counters, q->kept};
         if (q->queue) (void)!d->wait(q->queue);
         hone_captured_destroy(q->captured);
         for (size_t k = 0; k < sizeof memory / sizeof *memory; k++)
@@ -402,10 +443,12 @@ static hone_status judge(hone_queue *q, uint32_t word) {
     q->under_way.n = 0;
     if (!word) return HONE_OK;
     HONE_TRY(q->gpu->driver->copy_in(q->queue, q->error, 0, &none, sizeof none));
-    if (!s || !((const work *)s->data)->in) return hone_fail(HONE_BUG, "a kernel failed whose step is not known");
+    if (!s || !((const work *)s->data)->in)
+        return hone_fail(HONE_BUG, "a kernel failed whose step is not known");
     const hone_instance *in = ((const work *)s->data)->in;
     return hone_fail(HONE_BAD_INPUT, "node '%s' (%s): an index is outside of '%s'", s->of ? s->of->name : "",
-                     s->of ? s->of->program->name : in->program->name, (int)tensor < in->n_tensor ? in->tensor[tensor].name : "?");
+                     s->of ? s->of->program->name : in->program->name,
+                     (int)tensor < in->n_tensor ? in->tensor[tensor].name : "?");
 }
 static hone_status told(hone_queue *q) {
     uint32_t word = 0;
@@ -416,7 +459,8 @@ static hone_status told(hone_queue *q) {
 hone_status hone_printed_await(const hone_device *d, int number, int64_t stream) {
     hone_printed_gpu *g = NULL;
     HONE_TRY(hone_printed_gpu_of(d, number, &g));
-    return g->driver->await ? g->driver->await(g->gpu, stream) : hone_fail(HONE_NOT_SUPPORTED, "%s has no streams to wait for", d->name);
+    return g->driver->await ? g->driver->await(g->gpu, stream)
+                            : hone_fail(HONE_NOT_SUPPORTED, "%s has no streams to wait for", d->name);
 }
 hone_status hone_printed_wait(hone_queue *q) {
     hone_status s = told(q);
@@ -425,7 +469,8 @@ hone_status hone_printed_wait(hone_queue *q) {
 hone_status hone_printed_copy_in(hone_queue *q, void *to, int64_t at, const void *from, size_t bytes) {
     return q->gpu->driver->copy_in(q->queue, to, at, from, bytes);
 }
-hone_status hone_printed_copy_within(hone_queue *q, void *to, int64_t at, void *from, int64_t from_at, size_t bytes) {
+hone_status hone_printed_copy_within(hone_queue *q, void *to, int64_t at, void *from, int64_t from_at,
+                                     size_t bytes) {
     return bytes ? q->gpu->driver->copy(q->queue, to, at, from, from_at, bytes) : HONE_OK;
 }
 hone_status hone_printed_copy_out(hone_queue *q, void *to, void *from, int64_t at, size_t bytes) {
@@ -448,24 +493,28 @@ static hone_status grow(hone_queue *q, void **memory, int64_t *have, int64_t wan
     return HONE_OK;
 }
 
-/* ---- a run ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- a run --------------------------------------------------------------------------------------------- */
 enum { MOST_ARGS = 600, MOST_UNDER_WAY = 1 << 23, MOST_RECORDED = 1 << 14 };
-static hone_status launch(hone_queue *q, const hone_segment *g, const hone_step *s, const hone_launch *l, void *kernel, int64_t round,
-                          int where) {
+static hone_status launch(hone_queue *q, const hone_segment *g, const hone_step *s, const hone_launch *l,
+                          void *kernel, int64_t round, int where) {
     const work *w = s->data;
     hone_printed_arg arg[MOST_ARGS];
     if (l->n_arg > MOST_ARGS)
-        return hone_fail(HONE_NOT_SUPPORTED, "a kernel of %s has %d arguments", s->of ? s->of->program->name : "a copy", l->n_arg);
+        return hone_fail(HONE_NOT_SUPPORTED, "a kernel of %s has %d arguments",
+                         s->of ? s->of->program->name : "a copy", l->n_arg);
     if (l->n_number) {
         HONE_TRY(grow(q, &q->numbers, &q->numbers_bytes, l->n_number * (int64_t)sizeof *l->number));
-        HONE_TRY(q->gpu->driver->copy_in(q->queue, q->numbers, 0, l->number, sizeof *l->number * (size_t)l->n_number));
+        HONE_TRY(q->gpu->driver->copy_in(q->queue, q->numbers, 0, l->number,
+                                         sizeof *l->number * (size_t)l->n_number));
     }
     for (int k = 0; k < l->n_arg; k++) {
         const hone_karg *a = l->arg + k;
         hone_printed_arg *to = arg + k;
         *to = (hone_printed_arg){.kind = a->kind, .i = a->i, .f = a->f};
         switch (a->kind) {
-        case HONE_KARG_TENSOR: to->memory = g->base[s->ref[a->which].base], to->offset = s->ref[a->which].offset; break;
+        case HONE_KARG_TENSOR:
+            to->memory = g->base[s->ref[a->which].base], to->offset = s->ref[a->which].offset;
+            break;
         case HONE_KARG_SCRATCH: to->memory = q->scratch, to->offset = w->scratch_at[a->which]; break;
         case HONE_KARG_NUMBERS: to->memory = q->numbers; break;
         case HONE_KARG_ERROR: to->memory = q->error; break;
@@ -479,25 +528,61 @@ static hone_status launch(hone_queue *q, const hone_segment *g, const hone_step 
     }
     return q->gpu->driver->launch(q->queue, kernel, l->groups, l->threads, arg, l->n_arg);
 }
-static hone_status launch_own(hone_queue *q, const hone_segment *g, const hone_step *s, const hone_launch *l, void *kernel) {
+static hone_status launch_own(hone_queue *q, const hone_segment *g, const hone_step *s, const hone_launch *l,
+                              void *kernel) {
     const work *w = s->data;
     const hone_printed_driver *d = q->gpu->driver;
     hone_printed_arg ref[64], scratch[HONE_PRINTED_SCRATCH];
-    for (int k = 0; k < s->access->n_ref; k++) ref[k] = (hone_printed_arg){.memory = g->base[s->ref[k].base], .offset = s->ref[k].offset};
-    for (int k = 0; k < w->kernels.n_scratch; k++) scratch[k] = (hone_printed_arg){.memory = q->scratch, .offset = w->scratch_at[k]};
+    for (int k = 0; k < s->access->n_ref; k++)
+        ref[k] = (hone_printed_arg){.memory = g->base[s->ref[k].base], .offset = s->ref[k].offset};
+    for (int k = 0; k < w->kernels.n_scratch; k++)
+        scratch[k] = (hone_printed_arg){.memory = q->scratch, .offset = w->scratch_at[k]};
     return d->own_launch(q->queue, kernel, l, &(hone_printed_memory){ref, scratch, q->counters});
 }
-static hone_status run_step(hone_queue *q, const hone_segment *g, const hone_step *s, void *const *kernel, int where) {
+static hone_status run_step(hone_queue *q, const hone_segment *g, const hone_step *s, void *const *kernel,
+                            int where) {
     const work *w = s->data;
     for (int k = 0; k < w->kernels.n_turn; k++) {
         const hone_launches *t = w->kernels.turn + k;
         for (int64_t round = 0; round < t->rounds; round++)
             for (int l = t->first; l < t->first + t->n; l++) {
                 const hone_launch *one = w->kernels.launch + l;
-                HONE_TRY(one->own ? launch_own(q, g, s, one, kernel[l]) : launch(q, g, s, one, kernel[l], round, where));
+                HONE_TRY(one->own ? launch_own(q, g, s, one, kernel[l])
+                                  : launch(q, g, s, one, kernel[l], round, where));
             }
     }
     return HONE_OK;
+}
+/* A step by itself, with its launches not seen (replayed.h). It was not run yet. */
+typedef struct {
+    hone_queue *q;
+    const hone_segment *g;
+    const hone_step *s;
+    void *const *kernel;
+    int where;
+} alone;
+static hone_status run_alone(void *arg) {
+    const alone *a = arg;
+    return run_step(a->q, a->g, a->s, a->kernel, a->where);
+}
+static hone_status time_step(alone *a, double *seconds) {
+    enum { MOST_RANGES = 8, MOST_KEPT = 1 << 30 };
+    const work *w = a->s->data;
+    const hone_printed_driver *d = a->q->gpu->driver;
+    hone_replayed_range range[MOST_RANGES];
+    const int n = d->time_graph ? hone_replayed_ranges(a->s, a->g->base, range, MOST_RANGES) : -1;
+    bool may = n >= 0 && a->s->launches > 0;
+    int64_t bytes = 0, at = 0;
+    for (int l = 0; l < w->kernels.n_launch; l++) may &= !w->kernels.launch[l].n_number;
+    for (int k = 0; k < n; k++) bytes += range[k].bytes, may &= bytes < MOST_KEPT;
+    if (may) HONE_TRY(grow(a->q, &a->q->kept, &a->q->kept_bytes, bytes));
+    for (int k = 0; k < n && may; at += range[k++].bytes)
+        HONE_TRY(d->copy(a->q->queue, a->q->kept, at, range[k].memory, range[k].at, (size_t)range[k].bytes));
+    if (d->time_begin) HONE_TRY(d->time_begin(a->q->queue));
+    HONE_TRY(run_alone(a));
+    HONE_TRY(d->time_end(a->q->queue, seconds));
+    const hone_replayed r = {d, a->q->queue, range, n, a->q->kept, a->s->launches, run_alone, a};
+    return may ? hone_replayed_time(&r, *seconds, seconds) : HONE_OK;
 }
 typedef struct {
     hone_queue *q;
@@ -514,14 +599,18 @@ static hone_status run_steps(void *arg) {
         hone_step *s = g->step + k;
         const uint64_t begun = g->profile ? hone_clock_ns() : 0;
         if (r->timed && hone_clock_ns() >= g->until)
-            return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms", (long long)g->limit_ms);
-        const bool timed = g->profile && d->time_begin;
+            return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms",
+                             (long long)g->limit_ms);
+        const bool timed = g->profile && d->time_begin,
+                   by_itself = timed && g->profile == HONE_PROFILE_REPLAYED;
         double seconds = 0;
-        if (timed) HONE_TRY(d->time_begin(r->q->queue));
-        HONE_TRY(run_step(r->q, g, s, kernel, r->first + k));
+        if (timed && !by_itself) HONE_TRY(d->time_begin(r->q->queue));
+        if (g->profile) s->launches = launches_of(s->data);
+        alone one = {r->q, g, s, kernel, r->first + k};
+        HONE_TRY(by_itself ? time_step(&one, &seconds) : run_alone(&one));
         kernel += ((const work *)s->data)->kernels.n_launch;
         if (!g->profile) continue;
-        HONE_TRY(timed ? d->time_end(r->q->queue, &seconds) : d->wait(r->q->queue));
+        if (!by_itself) HONE_TRY(timed ? d->time_end(r->q->queue, &seconds) : d->wait(r->q->queue));
         s->ns += timed ? (uint64_t)(seconds * 1e9) : hone_clock_ns() - begun, s->runs++;
     }
     return HONE_OK;
@@ -532,7 +621,8 @@ static bool key_of(hone_queue *q, const hone_segment *g, int first) {
     q->key.n = 0;
     bool good = hone_push(&q->key, sealed->id) && hone_push(&q->key, (uint64_t)first) &&
                 hone_push(&q->key, sealed->scratch_bytes ? (uint64_t)(uintptr_t)q->scratch : 0);
-    for (int k = 0; k < sealed->n_base && good; k++) good = hone_push(&q->key, (uint64_t)(uintptr_t)g->base[sealed->base[k]]);
+    for (int k = 0; k < sealed->n_base && good; k++)
+        good = hone_push(&q->key, (uint64_t)(uintptr_t)g->base[sealed->base[k]]);
     return good;
 }
 hone_status hone_printed_run(hone_queue *q, const hone_segment *g) {
@@ -542,8 +632,9 @@ hone_status hone_printed_run(hone_queue *q, const hone_segment *g) {
     running r = {q, g, q->under_way.n, g->until != 0};
     for (int k = 0; k < g->n; k++)
         if (!hone_push(&q->under_way, g->step + k)) return no_memory();
-    const bool may = q->captured && !g->profile && !sealed->numbers && sealed->launches >= HONE_CAPTURE_LEAST &&
-                     sealed->launches <= MOST_RECORDED && key_of(q, g, r.first);
+    const bool may = q->captured && !g->profile && !sealed->numbers &&
+                     sealed->launches >= HONE_CAPTURE_LEAST && sealed->launches <= MOST_RECORDED &&
+                     key_of(q, g, r.first);
     r.timed = r.timed && !may; /* between segments the clock is looked at anyway */
     return may ? hone_captured_run(q->captured, &q->key, run_steps, &r) : run_steps(&r);
 }

@@ -11,7 +11,7 @@ bool hone_affine_slots(const hone_sized *c, int stage, int last, hone_slots_of *
     int n = s->n_index + s->n_reduce, order[HONE_MAX_RANK];
     if (n > HONE_MAX_SLOTS || s->n_index > HONE_MAX_RANK) return false;
     out->apart = hone_stage_order(in, z, c->param, c->stride[z->tensor], order);
-    out->n_domain = s->n_index, out->n = n, out->over = -1, out->shelf = c->shelf;
+    out->n_domain = s->n_index, out->n = n, out->over = -1, out->cache = c->cache;
     for (int k = 0; k < n; k++) {
         out->dim[k] = k < s->n_index ? order[k] : k;
         out->id[k] = in->list[s->index0 + out->dim[k]];
@@ -110,7 +110,7 @@ static bool nothing(const hone_instance *in, int32_t x, hone_dtype dtype, hone_a
     if (into == HONE_AFFINE_MAX && dtype != HONE_DTYPE_F32)
         return e->kind == HONE_X_CONST && e->type == HONE_I32 &&
                e->k.i32 == (dtype == HONE_DTYPE_I8 ? INT8_MIN : 0);
-    if (into != HONE_AFFINE_BYTES)
+    if (into != HONE_AFFINE_BYTES && into != HONE_AFFINE_WHOLE)
         return e->kind == HONE_X_CONST && e->k.f32 == (into == HONE_AFFINE_MAX ? -INFINITY : 0);
     if (zero < 0) return e->kind == HONE_X_CONST && e->type == HONE_I32 && e->k.i32 == 0;
     return x == zero || (e->kind == HONE_X_LOAD && in->x[zero].kind == HONE_X_LOAD && e->a == in->x[zero].a &&
@@ -120,14 +120,16 @@ bool hone_affine_of_load(const hone_sized *c, const hone_slots_of *slots, int32_
                          int32_t zero, hone_affine_load *out, hone_affine_load *first) {
     const hone_instance *in = c->instance;
     const hone_x *e = in->x + x;
-    const bool bytes = into == HONE_AFFINE_BYTES;
+    const bool bytes = into == HONE_AFFINE_BYTES || into == HONE_AFFINE_WHOLE;
     first->tensor = -1;
     if (e->kind != HONE_X_LOAD || e->flat) return false;
     hone_dtype dtype = in->tensor[e->a].dtype;
     const bool half = into == HONE_AFFINE_FACTOR && c->constant && c->constant[e->a] &&
                       (dtype == HONE_DTYPE_F16 || dtype == HONE_DTYPE_BF16);
     const bool is_byte = dtype == HONE_DTYPE_U8 || dtype == HONE_DTYPE_I8;
-    if (bytes ? !is_byte : dtype != HONE_DTYPE_F32 && !half && !(into == HONE_AFFINE_MAX && is_byte))
+    const bool is_short = dtype == HONE_DTYPE_U16 || dtype == HONE_DTYPE_I16;
+    if (bytes ? !is_byte && !(is_short && into == HONE_AFFINE_WHOLE)
+              : dtype != HONE_DTYPE_F32 && !half && !(into == HONE_AFFINE_MAX && is_byte))
         return false;
     *out = (hone_affine_load){.tensor = e->a};
     bool fits = e->c >= 0 && nothing(in, e->c, dtype, into, zero);
@@ -186,6 +188,6 @@ int64_t *hone_affine_table(hone_arena *a, const hone_slots_of *s, const int *slo
         else w.of[2 * w.n] = extent, w.of[2 * w.n++ + 1] = step;
     }
     const void *t = NULL;
-    hone_status got = s->shelf ? hone_shelf_get(s->shelf, w.of, 2 * w.n, fill, &w, &t) : fill(a, &w, &t);
+    hone_status got = s->cache ? hone_cache_get(s->cache, w.of, 2 * w.n, fill, &w, &t) : fill(a, &w, &t);
     return got ? NULL : (int64_t *)t;
 }

@@ -3,7 +3,7 @@
    are made of. Pure functions of an instance and its numbers; they say nothing about which kernel is good. */
 #ifndef HONE_LOOPS_MATCH_AFFINE_H
 #define HONE_LOOPS_MATCH_AFFINE_H
-#include "base/shelf.h"
+#include "base/cache.h"
 #include "loops/instance.h"
 
 /* All that is looked at: an instance, the numbers of a call, and how its tensors lie. */
@@ -12,7 +12,7 @@ typedef struct {
     const hone_param *param;
     hone_strides *stride; /* of each tensor, in elements */
     const bool *constant; /* of each tensor: its data is known and will not change; NULL: none is */
-    hone_shelf *shelf;    /* where what is made of numbers alone is kept; NULL: nowhere */
+    hone_cache *cache;    /* where what is made of numbers alone is kept; NULL: nowhere */
 } hone_sized;
 
 enum {
@@ -37,7 +37,7 @@ typedef struct {
     int64_t extent[HONE_MAX_SLOTS];
     bool apart;        /* no two values meet in the target */
     bool begun;        /* what step 0 reads for h[t - 1] is the caller's business */
-    hone_shelf *shelf; /* the call's, where tables are kept; or NULL */
+    hone_cache *cache; /* the call's, where tables are kept; or NULL */
 } hone_slots_of;
 
 /* The domain is walked as the target of stage `last` lies in memory: that of the stage itself, or of the one
@@ -52,7 +52,8 @@ typedef enum {
     HONE_AFFINE_SUM,
     HONE_AFFINE_BYTES,
     HONE_AFFINE_MAX,
-    HONE_AFFINE_FACTOR /* SUM; constants may be f16 or bf16 */
+    HONE_AFFINE_FACTOR, /* SUM; constants may be f16 or bf16 */
+    HONE_AFFINE_WHOLE   /* BYTES; or of 16 bits */
 } hone_affine_into;
 bool hone_affine_of_load(const hone_sized *, const hone_slots_of *, int32_t x, hone_affine_into, int32_t zero,
                          hone_affine_load *out, hone_affine_load *first);
@@ -61,7 +62,7 @@ bool hone_affine_inside(const hone_sized *, const hone_slots_of *, int32_t x, ho
 /* *to += step * by. False: too far for any memory. */
 bool hone_affine_move(const hone_slots_of *, const hone_affine *by, int64_t step, hone_affine *to);
 void hone_affine_range(const hone_slots_of *, const hone_affine *, int64_t *lo, int64_t *hi);
-/* Offset of every flattened position of a group. NULL: no memory. Kept on the shelf: other numbers of batches
+/* Offset of every flattened position of a group. NULL: no memory. Kept on the cache: other numbers of batches
  * need the same one. */
 int64_t *hone_affine_table(hone_arena *, const hone_slots_of *, const int *slot, int n, const hone_affine *);
 #endif

@@ -91,7 +91,7 @@ bool hone_match_reads(const hone_sized *c, const hone_stage *s, int32_t x, int t
 }
 void hone_match_slots(const hone_sized *c, const hone_stage *s,
                       hone_slots_of *out) { /* as they are written */
-    out->n_domain = s->n_index, out->n = s->n_index + s->n_reduce, out->over = -1, out->shelf = c->shelf;
+    out->n_domain = s->n_index, out->n = s->n_index + s->n_reduce, out->over = -1, out->cache = c->cache;
     for (int k = 0; k < out->n; k++) {
         out->dim[k] = k, out->id[k] = c->instance->list[s->index0 + k];
         out->extent[k] = c->param[c->instance->index[out->id[k]].extent].i;

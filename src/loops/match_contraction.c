@@ -31,7 +31,7 @@ bool hone_match_factors_of(const hone_sized *c, int32_t x, hone_match_factors *p
     }
     return false;
 }
-bool hone_match_knows(const hone_affine_load *l, int slot) {
+bool hone_match_depends(const hone_affine_load *l, int slot) {
     bool is = l->at.k[slot] != 0;
     for (int k = 0; k < l->n_bounded; k++) is |= l->bounded[k].k[slot] != 0;
     return is;
@@ -39,24 +39,24 @@ bool hone_match_knows(const hone_affine_load *l, int slot) {
 /* Which operand is B: the one that knows the last index that is longer than 1. Where both do it is the
    weights, which are constant, and the other lies in a row. -1: neither can be. */
 static int columns_of(const hone_sized *c, const hone_affine_load *l, int last, bool *both) {
-    const bool knows[] = {hone_match_knows(l, last), hone_match_knows(l + 1, last)};
+    const bool knows[] = {hone_match_depends(l, last), hone_match_depends(l + 1, last)};
     *both = false;
     if (knows[0] != knows[1]) return knows[1] ? 1 : 0;
     for (int k = 0; k < 2 && knows[0] && c->constant; k++)
         if (c->constant[l[k].tensor] && !l[k].n_bounded && l[1 - k].at.k[last] == 1) return *both = true, k;
     return -1;
 }
-/* With constant columns several pictures count as batches instead of rows, unless they are tiny: tables have
-   an entry a row, and plans for other numbers of pictures share them. Rows begin at this slot. */
+/* With constant columns several images count as batches instead of rows, unless they are tiny: tables have
+   an entry a row, and plans for other numbers of images share them. Rows begin at this slot. */
 static int rows_from(const hone_match_contraction *d, int from) {
     enum { TINY = 32, MOST_ROWS = 1 << 16 };
     int64_t m = 1;
     if (!d->columns_known) return 0;
     for (int k = from - 1; k >= 0; k--) {
         const int64_t extent = d->slots.extent[k];
-        if (!hone_match_knows(&d->a, k) || hone_match_knows(&d->b, k)) continue;
-        const bool pictures = d->slots.dim[k] == 0;
-        if (extent > 1 && m >= TINY && (pictures || m * extent > MOST_ROWS)) return k + 1;
+        if (!hone_match_depends(&d->a, k) || hone_match_depends(&d->b, k)) continue;
+        const bool images = d->slots.dim[k] == 0;
+        if (extent > 1 && m >= TINY && (images || m * extent > MOST_ROWS)) return k + 1;
         m *= extent;
     }
     return 0;
@@ -68,7 +68,7 @@ static bool sort(hone_match_contraction *d, int from) {
     for (int k = from; k < w->n_domain; k++) d->group_n[d->n_n++] = k, d->n *= w->extent[k];
     const int first_m = rows_from(d, from);
     for (int k = 0; k < from; k++) {
-        if (k >= first_m && hone_match_knows(&d->a, k) && !hone_match_knows(&d->b, k)) {
+        if (k >= first_m && hone_match_depends(&d->a, k) && !hone_match_depends(&d->b, k)) {
             d->group_m[d->n_m++] = k, d->m *= w->extent[k];
         } else if (w->extent[k] > 1) {
             if (d->n_batch == HONE_MAX_BATCH) return false;
@@ -94,8 +94,8 @@ static void number_batches(hone_match_contraction *d) {
     for (int k = d->n_batch - 1; k >= 0; k--) {
         const int q = d->group_b[k];
         d->batch_extent[k] = d->slots.extent[q];
-        if (hone_match_knows(&d->a, q)) d->radix_a[k] = d->batch_a, d->batch_a *= d->slots.extent[q];
-        if (hone_match_knows(&d->b, q)) d->radix_b[k] = d->batch_b, d->batch_b *= d->slots.extent[q];
+        if (hone_match_depends(&d->a, q)) d->radix_a[k] = d->batch_a, d->batch_a *= d->slots.extent[q];
+        if (hone_match_depends(&d->b, q)) d->radix_b[k] = d->batch_b, d->batch_b *= d->slots.extent[q];
     }
 }
 /* How rows of A lie: pieces of K, and how far K moves the places of A's window. */
@@ -166,7 +166,7 @@ bool hone_match_contraction_of(const hone_sized *c, int stage, bool follows, boo
     int from = last;
     while (from > 0 && !d->shares_n &&
            (w->extent[from - 1] == 1 ||
-            (hone_match_knows(&d->b, from - 1) && !hone_match_knows(&d->a, from - 1))))
+            (hone_match_depends(&d->b, from - 1) && !hone_match_depends(&d->a, from - 1))))
         from--;
     while (from < last && w->extent[from] == 1) from++;
     if (!sort(d, from)) return false;

@@ -54,13 +54,14 @@ typedef struct {
     /* rows of A as pieces of K: `taps` pieces of `piece` values that lie in a row; piece 0: they lie in no
        such order */
     int64_t taps, piece;
-    int64_t low_k[HONE_MAX_BOUNDED], high_k[HONE_MAX_BOUNDED]; /* A's window: how far K moves its places */
+    /* A's window: how far K moves its places */
+    int64_t low_k[HONE_MAX_BOUNDED], high_k[HONE_MAX_BOUNDED];
     bool plane; /* one row of A a batch and columns in a window: depthwise, plane by plane */
 } hone_match_contraction;
 /* `follows`: the stage after it runs on its finished blocks; `begun`: whoever runs it says where rows of A
    are. False: it is something else. */
 bool hone_match_contraction_of(const hone_sized *, int stage, bool follows, bool begun,
                                hone_match_contraction *out);
-bool hone_match_knows(const hone_affine_load *,
-                      int slot); /* does an index move a load, or decide whether it is inside? */
+bool hone_match_depends(const hone_affine_load *,
+                        int slot); /* does an index move a load, or decide whether it is inside? */
 #endif

@@ -19,7 +19,8 @@ typedef struct { /* of A: elements from image to image, line to line, pixel to p
     int64_t out_height, out_width, kernel_y, kernel_x, stride_y, stride_x, pad_y, pad_x, dilation_y,
         dilation_x;
     int64_t b_y, b_x, b_channel; /* steps of B along the window's lines, pixels and channels */
-    int64_t groups, group_step; /* groups of channels, each with batches of its own; channels are a group's */
+    /* groups of channels, each with batches of its own; channels are a group's */
+    int64_t groups, group_step;
 } hone_match_window;
 typedef struct {
     int a, b, c;              /* tensors; b knows the last index of the result that is longer than 1 */
@@ -31,8 +32,8 @@ typedef struct {
     hone_match_window w;
     hone_slots_of slots;       /* of the stage, in the order in which c lies */
     hone_affine store;         /* of c, in elements */
-    char kind[HONE_MAX_SLOTS]; /* of each slot of the domain: 'm', 'n', 'b' for a batch, 0 where it is of one
-                                */
+    char kind[HONE_MAX_SLOTS]; /* of each slot of the domain: 'm', 'n', 'b' for a batch, 0 where it is of
+    one */
     bool shares_columns;       /* A knows the last index, too: depthwise, where window; batch has it */
 } hone_match_product;
 /* False: it is something else. */

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
-   print: an instance's stages as text, for people, and how much work they are. The text reads like a row whose groups are expanded; it
-   does not parse back, because extents are parameters. */
+   print: an instance's stages as text, for people, and how much work they are. The text reads like a row
+   whose groups are expanded; it does not parse back, because extents are parameters. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "loops/instance.h"
 
-/* ---- text --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------------------------------------- */
 enum { TO_SELECT = 1, TO_OR, TO_AND, TO_COMPARE, TO_BITS, TO_ADD, TO_MUL, TO_ATOM };
 static const struct {
     int fn;
     const char *op;
     int at;
-} infix[] = {{HONE_FN_add, "+", TO_ADD},     {HONE_FN_sub, "-", TO_ADD},    {HONE_FN_mul, "*", TO_MUL},     {HONE_FN_div, "/", TO_MUL},
-             {HONE_FN_mod, "%", TO_MUL},     {HONE_FN_lt, "<", TO_COMPARE}, {HONE_FN_le, "<=", TO_COMPARE}, {HONE_FN_eq, "==", TO_COMPARE},
-             {HONE_FN_ne, "!=", TO_COMPARE}, {HONE_FN_and, "&&", TO_AND},   {HONE_FN_or, "||", TO_OR},      {HONE_FN_band, "&", TO_BITS},
-             {HONE_FN_bor, "|", TO_BITS},    {HONE_FN_bxor, "^", TO_BITS},  {HONE_FN_shl, "<<", TO_BITS},   {HONE_FN_shr, ">>", TO_BITS}};
+} infix[] = {{HONE_FN_add, "+", TO_ADD},     {HONE_FN_sub, "-", TO_ADD},     {HONE_FN_mul, "*", TO_MUL},
+             {HONE_FN_div, "/", TO_MUL},     {HONE_FN_mod, "%", TO_MUL},     {HONE_FN_lt, "<", TO_COMPARE},
+             {HONE_FN_le, "<=", TO_COMPARE}, {HONE_FN_eq, "==", TO_COMPARE}, {HONE_FN_ne, "!=", TO_COMPARE},
+             {HONE_FN_and, "&&", TO_AND},    {HONE_FN_or, "||", TO_OR},      {HONE_FN_band, "&", TO_BITS},
+             {HONE_FN_bor, "|", TO_BITS},    {HONE_FN_bxor, "^", TO_BITS},   {HONE_FN_shl, "<<", TO_BITS},
+             {HONE_FN_shr, ">>", TO_BITS}};
 static int operator_of(const hone_x *e) {
     for (int k = 0; e->kind == HONE_X_FN && k < (int)(sizeof infix / sizeof *infix); k++)
         if (infix[k].fn == e->fn) return k;
@@ -53,7 +55,9 @@ static void put_const(const hone_x *e, hone_text *out) {
 }
 static void put(const hone_instance *in, int32_t x, int at_least, hone_text *out) {
     const hone_x *e = in->x + x;
-    int op = operator_of(e), at = op >= 0 ? infix[op].at : e->kind == HONE_X_LOAD && e->c >= 0 ? TO_SELECT : TO_ATOM;
+    int op = operator_of(e), at = op >= 0                               ? infix[op].at
+                                  : e->kind == HONE_X_LOAD && e->c >= 0 ? TO_SELECT
+                                                                        : TO_ATOM;
     if (at < at_least) hone_text_put(out, "(");
     switch (e->kind) {
     case HONE_X_CONST: put_const(e, out); break;
@@ -65,9 +69,16 @@ static void put(const hone_instance *in, int32_t x, int at_least, hone_text *out
         hone_text_put(out, "]");
         if (e->c >= 0) hone_text_put(out, " else "), put(in, e->c, TO_OR, out);
         break;
-    case HONE_X_SELECT: hone_text_put(out, "select("), put_list(in, (int32_t[]){e->a, e->b, e->c}, 3, out), hone_text_put(out, ")"); break;
-    case HONE_X_CAST: hone_text_put(out, "%s(", hone_ctype_names[e->type]), put(in, e->a, 0, out), hone_text_put(out, ")"); break;
-    case HONE_X_ROUND: hone_text_put(out, "%s(", hone_dtypes[e->fn].name), put(in, e->a, 0, out), hone_text_put(out, ")"); break;
+    case HONE_X_SELECT:
+        hone_text_put(out, "select("), put_list(in, (int32_t[]){e->a, e->b, e->c}, 3, out),
+            hone_text_put(out, ")");
+        break;
+    case HONE_X_CAST:
+        hone_text_put(out, "%s(", hone_ctype_names[e->type]), put(in, e->a, 0, out), hone_text_put(out, ")");
+        break;
+    case HONE_X_ROUND:
+        hone_text_put(out, "%s(", hone_dtypes[e->fn].name), put(in, e->a, 0, out), hone_text_put(out, ")");
+        break;
     default:
         if (op >= 0) {
             put(in, e->a, at + (at == TO_COMPARE), out);
@@ -81,7 +92,8 @@ static void put(const hone_instance *in, int32_t x, int at_least, hone_text *out
     }
     if (at < at_least) hone_text_put(out, ")");
 }
-static void put_indices(const hone_instance *in, const int32_t *ids, int n, hone_text *out) { /* i : N, j : M */
+/* i : N, j : M */
+static void put_indices(const hone_instance *in, const int32_t *ids, int n, hone_text *out) {
     for (int k = 0; k < n; k++) {
         if (k) hone_text_put(out, ", ");
         put_index(in, ids[k], out);
@@ -118,9 +130,9 @@ void hone_instance_print(const hone_instance *in, hone_text *out) {
     }
 }
 
-/* ---- counts ------------------------------------------------------------------------------------------------------------------------- */
-/* Functions that an element's value takes; what only finds a place (subscripts) is no arithmetic. `seen`: a value used twice is
-   computed once. */
+/* ---- counts -------------------------------------------------------------------------------------------- */
+/* Functions that an element's value takes; what only finds a place (subscripts) is no arithmetic. `seen`: a
+   value used twice is computed once. */
 static double operations(const hone_instance *in, int32_t x, uint8_t *seen) {
     if (x < 0 || seen[x]) return 0;
     seen[x] = 1;
@@ -128,10 +140,12 @@ static double operations(const hone_instance *in, int32_t x, uint8_t *seen) {
     switch (e->kind) {
     case HONE_X_LOAD: return operations(in, e->c, seen);
     case HONE_X_FN:
-        return (e->fn == HONE_FN_fma ? 2 : 1) + operations(in, e->a, seen) + operations(in, e->b, seen) + operations(in, e->c, seen);
+        return (e->fn == HONE_FN_fma ? 2 : 1) + operations(in, e->a, seen) + operations(in, e->b, seen) +
+               operations(in, e->c, seen);
     case HONE_X_SELECT:
     case HONE_X_CAST:
-    case HONE_X_ROUND: return operations(in, e->a, seen) + operations(in, e->b, seen) + operations(in, e->c, seen);
+    case HONE_X_ROUND:
+        return operations(in, e->a, seen) + operations(in, e->b, seen) + operations(in, e->c, seen);
     default: return 0;
     }
 }
@@ -146,7 +160,8 @@ void hone_instance_counts(const hone_instance *in, const hone_param *p, double *
         for (int q = 0; q < s->n_index + s->n_reduce; q++)
             *(q < s->n_index ? &times : &inner) *= number(p[in->index[in->list[s->index0 + q]].extent]);
         memset(seen, 0, (size_t)in->n_x);
-        *flops += times * (inner * (operations(in, s->value, seen) + (s->reduce != HONE_REDUCE_NONE)) + (s->how != HONE_STORE_SET));
+        *flops += times * (inner * (operations(in, s->value, seen) + (s->reduce != HONE_REDUCE_NONE)) +
+                           (s->how != HONE_STORE_SET));
     }
     if (!seen) *flops = (double)NAN;
     hone_free(seen);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   print_body: what a kernel does at one place of a stage's domain: indices, terms of a reduction, stores (print_kernel.h). The same text in every
-   language: the prelude's words make the difference. A check that fails sets `bad`; nothing returns early, since barriers may follow. */
+   print_body: what a kernel does at one place of a stage's domain: indices, terms of a reduction, stores
+   (print_kernel.h). The same text in every language: the prelude's words make the difference. A check that
+   fails sets `bad`; nothing returns early, since barriers may follow. */
 #include "loops/print_kernel.h"
 
 #include <stdio.h>
@@ -12,7 +13,8 @@ const char *hone_kernel_count(const hone_kernel *m) { return m->s->narrow ? "uin
 void hone_kernel_number_add(hone_kernel *m, const char *name, int64_t i) {
     for (int k = 0; k < m->number.n; k++)
         if (!strcmp(m->number.at[k].name, name)) return;
-    if (!hone_push(&m->number, ((hone_kernel_number){.name = name, .kind = HONE_KARG_I64, .i = i}))) m->failed = true;
+    if (!hone_push(&m->number, ((hone_kernel_number){.name = name, .kind = HONE_KARG_I64, .i = i})))
+        m->failed = true;
 }
 void hone_body_survey(hone_kernel *m, const hone_stage *s) {
     hone_printer *p = &m->p;
@@ -20,7 +22,8 @@ void hone_body_survey(hone_kernel *m, const hone_stage *s) {
     const hone_tensor *w = in->tensor + s->tensor;
     hone_print_note(p, s->value);
     if (s->pick >= 0) hone_print_note(p, s->pick);
-    for (int q = 0; q < s->n_index + s->n_reduce; q++) hone_print_param(p, in->index[in->list[s->index0 + q]].extent);
+    for (int q = 0; q < s->n_index + s->n_reduce; q++)
+        hone_print_param(p, in->index[in->list[s->index0 + q]].extent);
     for (int q = 0; q < w->rank; q++) {
         if (!s->identity) hone_print_note(p, in->list[s->sub0 + q]);
         hone_print_param(p, w->dim[q]);
@@ -37,7 +40,9 @@ void hone_body_decode(hone_kernel *m, const char *from, const int32_t *ids, int 
     for (int k = n - 1; k >= 0; k--) {
         const char *extent = k ? hone_print_param(p, p->in->index[ids[k]].extent) : NULL;
         hone_print_line(p);
-        if (k) hone_text_put(p->out, "const int64_t %s = (int64_t)(%s %% (%s)%s);\n", p->index[ids[k]], rest, u, extent);
+        if (k)
+            hone_text_put(p->out, "const int64_t %s = (int64_t)(%s %% (%s)%s);\n", p->index[ids[k]], rest, u,
+                          extent);
         else hone_text_put(p->out, "const int64_t %s = (int64_t)%s;\n", p->index[ids[k]], rest);
         if (!k) break;
         hone_print_line(p);
@@ -52,8 +57,11 @@ void hone_body_decode(hone_kernel *m, const char *from, const int32_t *ids, int 
 /* ---- reductions ---- */
 static bool is_real(hone_ctype c) { return c == HONE_F32 || c == HONE_F64; }
 static bool is_arg(const hone_stage *s) { return s->reduce >= HONE_REDUCE_ARGMAX; }
-static bool is_max(const hone_stage *s) { return s->reduce == HONE_REDUCE_MAX || s->reduce == HONE_REDUCE_ARGMAX; }
-/* A product of many floats leaves f32's range on the way, though not at the end: in f64 where there is one. */
+static bool is_max(const hone_stage *s) {
+    return s->reduce == HONE_REDUCE_MAX || s->reduce == HONE_REDUCE_ARGMAX;
+}
+/* A product of many floats leaves f32's range on the way, though not at the end: in f64 where there is
+   one. */
 hone_ctype hone_body_acc(const hone_kernel *m, const hone_stage *s) {
     const hone_ctype c = (hone_ctype)m->p.in->x[s->value].type;
     return c == HONE_F32 && s->reduce == HONE_REDUCE_PROD && m->target->f64 ? HONE_F64 : c;
@@ -92,7 +100,8 @@ void hone_body_acc_close(hone_kernel *m, const hone_stage *s, bool lanes) {
 }
 static void put_combine(hone_kernel *m, const hone_stage *s, const char *a, const char *b) {
     const hone_ctype c = hone_body_acc(m, s);
-    if (is_real(c) && s->reduce <= HONE_REDUCE_PROD) hone_text_put(m->p.out, "%s %s %s", a, s->reduce == HONE_REDUCE_SUM ? "+" : "*", b);
+    if (is_real(c) && s->reduce <= HONE_REDUCE_PROD)
+        hone_text_put(m->p.out, "%s %s %s", a, s->reduce == HONE_REDUCE_SUM ? "+" : "*", b);
     else
         hone_text_put(m->p.out, "hone_%s_%s(%s, %s)",
                       s->reduce == HONE_REDUCE_SUM    ? "add"
@@ -101,17 +110,18 @@ static void put_combine(hone_kernel *m, const hone_stage *s, const char *a, cons
                                                       : "min",
                       hone_ctype_names[c], a, b);
 }
-/* The first largest; NaN counts as larger than all. Term numbers decide between equals, since lanes take terms out of turn. */
+/* The first largest; NaN counts as larger than all. Term numbers decide between equals, since lanes take
+   terms out of turn. */
 static void put_better(hone_kernel *m, const hone_stage *s, const char *v, const char *term) {
     const hone_ctype c = (hone_ctype)m->p.in->x[s->value].type;
     const char *cn = hone_ctype_names[c], *op = is_max(s) ? ">" : "<";
     hone_text_put(m->p.out, "%s >= 0 && (hone_best < 0 || ", term);
     if (is_real(c))
-        hone_text_put(
-            m->p.out,
-            "(hone_isnan_%s(%s) ? !hone_isnan_%s(acc) || %s < hone_best : !hone_isnan_%s(acc) && (%s %s acc || (%s == acc && %s < "
-            "hone_best))))",
-            cn, v, cn, term, cn, v, op, v, term);
+        hone_text_put(m->p.out,
+                      "(hone_isnan_%s(%s) ? !hone_isnan_%s(acc) || %s < hone_best : !hone_isnan_%s(acc) && "
+                      "(%s %s acc || (%s == acc && %s < "
+                      "hone_best))))",
+                      cn, v, cn, term, cn, v, op, v, term);
     else hone_text_put(m->p.out, "%s %s acc || (%s == acc && %s < hone_best))", v, op, v, term);
 }
 void hone_body_join(hone_kernel *m, const hone_stage *s, const char *other, const char *other_term) {
@@ -136,7 +146,9 @@ static bool put_fused(hone_kernel *m, const hone_stage *s, const char *to) {
     hone_printer *p = &m->p;
     const hone_x *e = p->in->x + s->value;
     const hone_ctype c = hone_body_acc(m, s);
-    if (s->reduce != HONE_REDUCE_SUM || !is_real(c) || e->kind != HONE_X_FN || e->fn != HONE_FN_mul || p->named[s->value]) return false;
+    if (s->reduce != HONE_REDUCE_SUM || !is_real(c) || e->kind != HONE_X_FN || e->fn != HONE_FN_mul ||
+        p->named[s->value])
+        return false;
     hone_text_put(p->out, "%s = hone_fma_%s(", to, hone_ctype_names[c]);
     hone_print_expr(p, e->a);
     hone_text_put(p->out, ", ");
@@ -162,7 +174,10 @@ void hone_body_term(hone_kernel *m, const hone_stage *s, bool lanes, const char 
             hone_text_put(p->out, ") acc = value, hone_best = (int64_t)hone_term;\n");
         } else {
             const char *cn = hone_ctype_names[c], *cmp = is_max(s) ? "acc < value" : "value < acc";
-            if (is_real(c)) hone_text_put(p->out, "if (!begun || (!hone_isnan_%s(acc) && (hone_isnan_%s(value) || %s))) {\n", cn, cn, cmp);
+            if (is_real(c))
+                hone_text_put(p->out,
+                              "if (!begun || (!hone_isnan_%s(acc) && (hone_isnan_%s(value) || %s))) {\n", cn,
+                              cn, cmp);
             else hone_text_put(p->out, "if (!begun || %s) {\n", cmp);
             p->depth++;
             hone_print_block inner = hone_print_open(p, &s->pick, 1);
@@ -206,14 +221,16 @@ void hone_body_term(hone_kernel *m, const hone_stage *s, bool lanes, const char 
     }
     hone_print_close(p, &b);
 }
-int hone_body_loops(hone_kernel *m, const int32_t *ids, int n, int32_t fixed) { /* nested heads, each with a brace */
+/* nested heads, each with a brace */
+int hone_body_loops(hone_kernel *m, const int32_t *ids, int n, int32_t fixed) {
     hone_printer *p = &m->p;
     int made = 0;
     for (int k = 0; k < n; k++) {
         if (ids[k] == fixed) continue;
         const char *i = p->index[ids[k]];
         hone_print_line(p);
-        hone_text_put(p->out, "for (int64_t %s = 0; %s < %s; %s++) {\n", i, i, hone_print_param(p, p->in->index[ids[k]].extent), i);
+        hone_text_put(p->out, "for (int64_t %s = 0; %s < %s; %s++) {\n", i, i,
+                      hone_print_param(p, p->in->index[ids[k]].extent), i);
         p->depth++, made++;
     }
     return made;
@@ -246,7 +263,8 @@ void hone_body_pick(hone_kernel *m, const hone_stage *s) {
     hone_text_put(p->out, "if (hone_best >= 0) {\n");
     p->depth++;
     hone_print_line(p);
-    hone_text_put(p->out, "const %s hone_term = (%s)hone_best;\n", hone_kernel_count(m), hone_kernel_count(m));
+    hone_text_put(p->out, "const %s hone_term = (%s)hone_best;\n", hone_kernel_count(m),
+                  hone_kernel_count(m));
     hone_body_decode(m, "hone_term", p->in->list + s->index0 + s->n_index, s->n_reduce);
     hone_print_block b = hone_print_open(p, &s->pick, 1);
     p->out = &b.text;
@@ -267,10 +285,12 @@ static bool is_inside(const hone_kernel *m, const hone_stage *s, int k, int32_t 
 }
 static int subscripts(hone_kernel *m, const hone_stage *s, int32_t *sub) {
     const hone_tensor *w = m->p.in->tensor + s->tensor;
-    for (int k = 0; k < w->rank; k++) sub[k] = s->identity ? ~m->p.in->list[s->index0 + k] : m->p.in->list[s->sub0 + k];
+    for (int k = 0; k < w->rank; k++)
+        sub[k] = s->identity ? ~m->p.in->list[s->index0 + k] : m->p.in->list[s->sub0 + k];
     return w->rank;
 }
-static hone_print_places assign(hone_kernel *m, const int32_t *sub, int n) { /* subscripts that are not simple get a variable */
+/* subscripts that are not simple get a variable */
+static hone_print_places assign(hone_kernel *m, const int32_t *sub, int n) {
     hone_printer *p = &m->p;
     hone_print_places at = {.n = n};
     for (int k = 0; k < n; k++) {
@@ -284,7 +304,8 @@ static hone_print_places assign(hone_kernel *m, const int32_t *sub, int n) { /* 
     }
     return at;
 }
-static void put_put(hone_kernel *m, const hone_stage *s, hone_ctype from, const char *value, int32_t x) { /* what lies there then */
+/* what lies there then */
+static void put_put(hone_kernel *m, const hone_stage *s, hone_ctype from, const char *value, int32_t x) {
     hone_printer *p = &m->p;
     const hone_dtype t = p->in->tensor[s->tensor].dtype;
     const bool same = hone_print_element_of(t).same == (int)from;
@@ -293,8 +314,12 @@ static void put_put(hone_kernel *m, const hone_stage *s, hone_ctype from, const 
     else hone_print_expr(p, x);
     if (!same) hone_text_put(p->out, ", %d)", s->saturate);
 }
+void hone_body_element(hone_kernel *m, const hone_stage *s, hone_ctype from, const char *value) {
+    put_put(m, s, from, value, -1);
+}
 /* The element is written as text: x[…]. */
-static void put_update(hone_kernel *m, const hone_stage *s, const char *element, const char *value, hone_ctype c, int32_t x) {
+static void put_update(hone_kernel *m, const hone_stage *s, const char *element, const char *value,
+                       hone_ctype c, int32_t x) {
     static const char *const hows[] = {"", "add", "mul", "max", "min"};
     hone_printer *p = &m->p;
     const hone_dtype t = p->in->tensor[s->tensor].dtype;
@@ -334,7 +359,8 @@ void hone_body_store(hone_kernel *m, const hone_stage *s, const char *held) {
     int n = 0;
     bool check = false;
     if (!value) root[n++] = s->value;
-    for (int k = 0; k < rank && !held; k++) root[n++] = sub[k] < 0 ? -1 : sub[k], check |= !is_inside(m, s, k, sub[k]);
+    for (int k = 0; k < rank && !held; k++)
+        root[n++] = sub[k] < 0 ? -1 : sub[k], check |= !is_inside(m, s, k, sub[k]);
     hone_print_block b = hone_print_open(p, root, n);
     p->out = &b.text;
     hone_print_name_shared(p);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
-   print_c: an instance as one C11 function: plain nested loops, as a person would write them. fn.h and storage.h stand before it.
+   print_c: an instance as one C11 function: plain nested loops, as a person would write them. fn.h and
+   storage.h stand before it.
 
-   It gives the interpreter's bits: float sums in double in the same order, arms not taken are not evaluated, every load and store that
-   could be outside is checked. Loads whose subscripts are indices over that very dim need no check. What an expression uses twice is
-   named once, e12, unless it might fail where it is not reached. Not scheduled, not fast: fast code is tile_*.c's and a schedule's. */
+   It gives the interpreter's bits: float sums in double in the same order, arms not taken are not evaluated,
+   every load and store that could be outside is checked. Loads whose subscripts are indices over that very
+   dim need no check. What an expression uses twice is named once, e12, unless it might fail where it is not
+   reached. Not scheduled, not fast: fast code is tile_*.c's and a schedule's. */
 #include "loops/print_walk.h"
 
 static const hone_print_words c11 = {.name = "C11", .wide = "LL", .reserved = ""};
 
-/* Nested heads; the last opens a brace; returns how deep it went. The first one asks all extents: around an empty loop it may not turn 2^62 times. */
+/* Nested heads; the last opens a brace; returns how deep it went. The first one asks all extents: around an
+   empty loop it may not turn 2^62 times. */
 static int loops(hone_printer *p, const int32_t *ids, int n, int32_t fixed) {
     int made = 0;
     for (int k = 0; k < n; k++) {
@@ -17,9 +20,11 @@ static int loops(hone_printer *p, const int32_t *ids, int n, int32_t fixed) {
         hone_print_line(p);
         bool last = true;
         for (int q = k + 1; q < n; q++) last &= ids[q] == fixed;
-        hone_text_put(p->out, "for (int64_t %s = 0; %s < %s", i, i, hone_print_param(p, p->in->index[ids[k]].extent));
+        hone_text_put(p->out, "for (int64_t %s = 0; %s < %s", i, i,
+                      hone_print_param(p, p->in->index[ids[k]].extent));
         for (int q = k + 1; q < n && !made; q++)
-            if (ids[q] != fixed) hone_text_put(p->out, " && 0 < %s", hone_print_param(p, p->in->index[ids[q]].extent));
+            if (ids[q] != fixed)
+                hone_text_put(p->out, " && 0 < %s", hone_print_param(p, p->in->index[ids[q]].extent));
         hone_text_put(p->out, "; %s++)%s\n", i, last ? " {" : "");
         p->depth++, made++;
     }
@@ -39,7 +44,8 @@ static void end_loops(hone_printer *p, int made) {
 static void reduction(hone_printer *p, const hone_stage *s) {
     hone_ctype c = (hone_ctype)p->in->x[s->value].type;
     bool real = c == HONE_F32 || c == HONE_F64, arg = s->reduce >= HONE_REDUCE_ARGMAX,
-         max = s->reduce == HONE_REDUCE_MAX || s->reduce == HONE_REDUCE_ARGMAX, summed = s->reduce <= HONE_REDUCE_PROD;
+         max = s->reduce == HONE_REDUCE_MAX || s->reduce == HONE_REDUCE_ARGMAX,
+         summed = s->reduce <= HONE_REDUCE_PROD;
     const char *cn = hone_ctype_names[c];
     hone_print_line(p);
     hone_text_put(p->out, "%s acc = ", real && summed ? "double" : hone_print_types[c]);
@@ -64,8 +70,8 @@ static void reduction(hone_printer *p, const hone_stage *s) {
         hone_text_put(p->out, ";\n");
         hone_print_line(p); /* the first largest; NaN counts as larger than all */
         if (real)
-            hone_text_put(p->out, "if (!begun || (!hone_isnan_%s(acc) && (hone_isnan_%s(value) || %s))) {\n", cn, cn,
-                          max ? "acc < value" : "value < acc");
+            hone_text_put(p->out, "if (!begun || (!hone_isnan_%s(acc) && (hone_isnan_%s(value) || %s))) {\n",
+                          cn, cn, max ? "acc < value" : "value < acc");
         else hone_text_put(p->out, "if (!begun || %s) {\n", max ? "acc < value" : "value < acc");
         p->depth++;
         hone_print_block inner = hone_print_open(p, &s->pick, 1);
@@ -81,7 +87,10 @@ static void reduction(hone_printer *p, const hone_stage *s) {
         hone_print_line(p);
         hone_text_put(p->out, "}\n");
     } else {
-        const char *fn = s->reduce == HONE_REDUCE_SUM ? "add" : s->reduce == HONE_REDUCE_PROD ? "mul" : max ? "max" : "min";
+        const char *fn = s->reduce == HONE_REDUCE_SUM    ? "add"
+                         : s->reduce == HONE_REDUCE_PROD ? "mul"
+                         : max                           ? "max"
+                                                         : "min";
         if (real && summed) {
             hone_text_put(p->out, "acc %s ", s->reduce == HONE_REDUCE_SUM ? "+=" : "*=");
             if (c == HONE_F32) hone_text_put(p->out, "(double)");
@@ -104,8 +113,10 @@ static void reduction(hone_printer *p, const hone_stage *s) {
 static void store(hone_printer *p, const hone_stage *s, const int32_t *sub) {
     const hone_tensor *w = p->in->tensor + s->tensor;
     hone_print_element el = hone_print_element_of(w->dtype);
-    hone_ctype own = hone_dtypes[w->dtype].ctype, c = (hone_ctype)p->in->x[s->pick >= 0 ? s->pick : s->value].type;
-    bool check = false, narrowed = s->reduce && s->reduce <= HONE_REDUCE_PROD && c == HONE_F32; /* a float sum ends in float */
+    hone_ctype own = hone_dtypes[w->dtype].ctype,
+               c = (hone_ctype)p->in->x[s->pick >= 0 ? s->pick : s->value].type;
+    /* a float sum ends in float */
+    bool check = false, narrowed = s->reduce && s->reduce <= HONE_REDUCE_PROD && c == HONE_F32;
     for (int k = 0; k < w->rank; k++) check |= !hone_print_safe(p, w, k, sub[k]);
     hone_print_places at = {.n = w->rank};
     for (int k = 0; k < w->rank; k++) {
@@ -147,7 +158,8 @@ static void store(hone_printer *p, const hone_stage *s, const int32_t *sub) {
         hone_text_put(p->out, ";\n");
         hone_print_line(p);
         if (el.same == (int)own) hone_text_put(p->out, "*to = ");
-        else hone_text_put(p->out, "hone_store_%s_%s(to, ", hone_dtypes[w->dtype].name, hone_ctype_names[own]);
+        else
+            hone_text_put(p->out, "hone_store_%s_%s(to, ", hone_dtypes[w->dtype].name, hone_ctype_names[own]);
         hone_text_put(p->out, "hone_%s_%s(", hows[s->how], hone_ctype_names[own]);
         if (el.plain) hone_text_put(p->out, "*to, ");
         else hone_text_put(p->out, "hone_load_%s(to), ", hone_dtypes[w->dtype].name);
@@ -157,7 +169,9 @@ static void store(hone_printer *p, const hone_stage *s, const int32_t *sub) {
     } else {
         bool same = el.same == (int)c;
         if (same) hone_text_put(p->out, "%s[", p->tensor[s->tensor]);
-        else hone_text_put(p->out, "hone_store_%s_%s(%s + ", hone_dtypes[w->dtype].name, hone_ctype_names[c], p->tensor[s->tensor]);
+        else
+            hone_text_put(p->out, "hone_store_%s_%s(%s + ", hone_dtypes[w->dtype].name, hone_ctype_names[c],
+                          p->tensor[s->tensor]);
         hone_print_at(p, s->tensor, false, &at);
         hone_text_put(p->out, same ? "] = " : ", ");
         if (value) hone_text_put(p->out, "%s", value);
@@ -191,7 +205,7 @@ static void stage(hone_printer *p, const hone_stage *s) {
     p->n_taken = taken;
 }
 
-/* ---- the function ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the function -------------------------------------------------------------------------------------- */
 static void survey(hone_printer *p) { /* names of all that is used, so that it can be declared first */
     const hone_instance *in = p->in;
     for (int t = 0; t < in->n_tensor; t++) hone_print_name_tensor(p, t);
@@ -201,11 +215,12 @@ static void survey(hone_printer *p) { /* names of all that is used, so that it c
         p->stored[s->tensor] = p->strided[s->tensor] = 1;
         hone_print_note(p, s->value);
         if (s->pick >= 0) hone_print_note(p, s->pick);
-        for (int q = 0; q < s->n_index + s->n_reduce; q++) hone_print_param(p, in->index[in->list[s->index0 + q]].extent);
+        for (int q = 0; q < s->n_index + s->n_reduce; q++)
+            hone_print_param(p, in->index[in->list[s->index0 + q]].extent);
         for (int q = 0; q < w->rank; q++) {
             if (!s->identity) hone_print_note(p, in->list[s->sub0 + q]);
-            bool inside =
-                s->identity ? in->index[in->list[s->index0 + q]].extent == w->dim[q] : hone_print_safe(p, w, q, in->list[s->sub0 + q]);
+            bool inside = s->identity ? in->index[in->list[s->index0 + q]].extent == w->dim[q]
+                                      : hone_print_safe(p, w, q, in->list[s->sub0 + q]);
             if (!inside) hone_print_param(p, w->dim[q]);
         }
     }
@@ -225,11 +240,12 @@ static void declare(hone_printer *p) {
     for (int t = 0; t < in->n_tensor; t++) {
         const hone_tensor *w = in->tensor + t;
         if (!p->loaded[t] && !p->stored[t]) continue;
-        hone_text_put(p->out, "    %s%s *const %s = hone_t[%d];\n", p->stored[t] ? "" : "const ", hone_print_element_of(w->dtype).c,
-                      p->tensor[t], t);
+        hone_text_put(p->out, "    %s%s *const %s = hone_t[%d];\n", p->stored[t] ? "" : "const ",
+                      hone_print_element_of(w->dtype).c, p->tensor[t], t);
         if (p->strided[t] && w->rank) {
             for (int k = 0; k < w->rank; k++)
-                hone_text_put(p->out, "%s%s_%d = hone_s[%d]", k ? ", " : "    const int64_t ", p->tensor[t], k, t * HONE_MAX_RANK + k);
+                hone_text_put(p->out, "%s%s_%d = hone_s[%d]", k ? ", " : "    const int64_t ", p->tensor[t],
+                              k, t * HONE_MAX_RANK + k);
             hone_text_put(p->out, ";\n");
         }
         if (p->flat[t]) {
@@ -247,7 +263,10 @@ void hone_print_c(const hone_instance *in, const char *name, hone_text *out) {
         return;
     }
     survey(&p);
-    hone_text_put(out, "int %s(void *const *hone_t, const long long *hone_s, const long long *hone_p, const double *hone_pf) {\n", name);
+    hone_text_put(out,
+                  "int %s(void *const *hone_t, const long long *hone_s, const long long *hone_p, const "
+                  "double *hone_pf) {\n",
+                  name);
     declare(&p);
     for (int k = 0; k < in->n_stage;) {
         const hone_stage *s = in->stage + k;
@@ -257,7 +276,8 @@ void hone_print_c(const hone_instance *in, const char *name, hone_text *out) {
         }
         const char *i = p.index[s->over_index] = hone_print_unique(&p, in->index[s->over_index].name);
         hone_print_line(&p);
-        hone_text_put(out, "for (int64_t %s = 0; %s < %s; %s++) {\n", i, i, hone_print_param(&p, in->index[s->over_index].extent), i);
+        hone_text_put(out, "for (int64_t %s = 0; %s < %s; %s++) {\n", i, i,
+                      hone_print_param(&p, in->index[s->over_index].extent), i);
         p.depth++;
         for (int over = s->over; k < in->n_stage && in->stage[k].over == over; k++) stage(&p, in->stage + k);
         p.depth--, p.n_taken--;

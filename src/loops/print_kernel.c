@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   print_kernel: what the threads of a kernel do, one function a kind of schedule (schedule.h); what happens at a place is print_body.c's. Between
-   barriers no thread leaves: those beyond the end of the grid take part and store nothing. */
+   print_kernel: what the threads of a kernel do, one function a kind of schedule (schedule.h); what happens
+   at a place is print_body.c's. Between barriers no thread leaves: those beyond the end of the grid take part
+   and store nothing. */
 #include "loops/print_kernel.h"
 
 #include <stdio.h>
@@ -27,12 +28,12 @@ static int grid_indices(const hone_kernel *m, int32_t *ids) {
 int64_t hone_kernel_product(const hone_kernel *m, const int32_t *ids, int n) {
     int64_t all = 1;
     for (int k = 0; k < n; k++)
-        if (__builtin_mul_overflow(all, m->param[m->p.in->index[ids[k]].extent].i, &all)) return INT64_MAX / 2;
+        if (__builtin_mul_overflow(all, m->param[m->p.in->index[ids[k]].extent].i, &all))
+            return INT64_MAX / 2;
     return all;
 }
 
-/* The stages of the kernel at this place, one after another; what only the next one reads stays in a variable. */
-static void stages(hone_kernel *m, bool reduced) {
+void hone_kernel_stages(hone_kernel *m, bool reduced, const char *into) {
     hone_printer *p = &m->p;
     for (int k = 0; k < m->s->n_stage; k++) {
         const hone_stage *s = p->in->stage + m->first + k;
@@ -45,11 +46,12 @@ static void stages(hone_kernel *m, bool reduced) {
                 m->failed = true;
                 return;
             }
-            hone_kernel_put(m, "%s %s;", hone_print_types[p->in->x[s->pick >= 0 ? s->pick : s->value].type], held);
+            hone_kernel_put(m, "%s %s;", hone_print_types[p->in->x[s->pick >= 0 ? s->pick : s->value].type],
+                            held);
         }
         hone_kernel_open(m, "");
         if (s->reduce && !reduced) hone_body_serial(m, s);
-        hone_body_store(m, s, held);
+        hone_body_store(m, s, last ? into : held);
         hone_body_end(m, 1);
         if (held) p->held[s->tensor] = held;
     }
@@ -61,13 +63,15 @@ static void each(hone_kernel *m) {
     hone_kernel_number_add(m, "hone_total", hone_kernel_product(m, ids, n));
     if (m->s->unroll > 1) {
         hone_text_put(m->p.out, "#pragma unroll\n");
-        hone_kernel_put(m, "for (uint32_t hone_turn = 0; hone_turn < %du; hone_turn++) {", m->s->unroll), m->p.depth++;
-        hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + hone_turn * %du + HONE_THREAD);", u, u, m->s->threads * m->s->unroll,
-                        m->s->threads);
-    } else hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + HONE_THREAD);", u, u, m->s->threads);
+        hone_kernel_put(m, "for (uint32_t hone_turn = 0; hone_turn < %du; hone_turn++) {", m->s->unroll),
+            m->p.depth++;
+        hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + hone_turn * %du + HONE_THREAD);", u, u,
+                        m->s->threads * m->s->unroll, m->s->threads);
+    } else
+        hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + HONE_THREAD);", u, u, m->s->threads);
     hone_kernel_put(m, "if (hone_at < (%s)hone_total) {", u), m->p.depth++;
     hone_body_decode(m, "hone_at", ids, n);
-    stages(m, false);
+    hone_kernel_stages(m, false, NULL);
     hone_body_end(m, m->s->unroll > 1 ? 2 : 1);
 }
 
@@ -93,7 +97,8 @@ void hone_kernel_tree(hone_kernel *m, const hone_stage *s, int lanes, bool all) 
     char name[32];
     snprintf(name, sizeof name, "hone_s_%s", hone_ctype_names[c]);
     if (!m->shared->n || !strstr(m->shared->text, name)) shared(m, type, name, hone_ctype_bytes[c]);
-    if (arg && (!m->shared->n || !strstr(m->shared->text, "hone_s_best"))) shared(m, "int64_t", "hone_s_best", 8);
+    if (arg && (!m->shared->n || !strstr(m->shared->text, "hone_s_best")))
+        shared(m, "int64_t", "hone_s_best", 8);
     hone_kernel_put(m, "%s[HONE_THREAD] = acc;", name);
     if (arg) hone_kernel_put(m, "hone_s_best[HONE_THREAD] = hone_best;");
     hone_kernel_put(m, "HONE_BARRIER();");
@@ -113,9 +118,11 @@ void hone_kernel_tree(hone_kernel *m, const hone_stage *s, int lanes, bool all) 
     hone_kernel_put(m, "HONE_BARRIER();"); /* before the next tree writes there */
 }
 /* The terms from `from` up to `to`, every so many lanes one. */
-void hone_kernel_terms(hone_kernel *m, const hone_stage *s, const char *from, const char *to, int lanes, const char *source) {
+void hone_kernel_terms(hone_kernel *m, const hone_stage *s, const char *from, const char *to, int lanes,
+                       const char *source) {
     const char *u = hone_kernel_count(m);
-    hone_kernel_put(m, "for (%s hone_term = %s; hone_term < %s; hone_term += %du) {", u, from, to, lanes), m->p.depth++;
+    hone_kernel_put(m, "for (%s hone_term = %s; hone_term < %s; hone_term += %du) {", u, from, to, lanes),
+        m->p.depth++;
     if (!source) hone_body_decode(m, "hone_term", m->p.in->list + s->index0 + s->n_index, s->n_reduce);
     hone_body_term(m, s, true, source);
     hone_body_end(m, 1);
@@ -129,22 +136,26 @@ static void by_lanes(hone_kernel *m, bool second) {
     char to[64];
     hone_kernel_number_add(m, "hone_total", hone_kernel_product(m, ids, n));
     if (second) hone_kernel_number_add(m, "hone_slices", m->s->slices);
-    else hone_kernel_number_add(m, "hone_terms", hone_kernel_product(m, m->p.in->list + s->index0 + s->n_index, s->n_reduce));
+    else
+        hone_kernel_number_add(m, "hone_terms",
+                               hone_kernel_product(m, m->p.in->list + s->index0 + s->n_index, s->n_reduce));
     hone_kernel_put(m, "const uint32_t hone_lane = HONE_THREAD %% %du;", lanes);
-    hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + HONE_THREAD / %du);", u, u, m->s->threads / lanes, lanes);
+    hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + HONE_THREAD / %du);", u, u,
+                    m->s->threads / lanes, lanes);
     hone_kernel_put(m, "const int hone_live = hone_at < (%s)hone_total;", u);
     hone_body_decode(m, "hone_at", ids, n);
     m->p.knows = m->know;
     hone_body_acc_open(m, s, true);
     hone_kernel_open(m, "if (hone_live) ");
     snprintf(to, sizeof to, "(%s)hone_%s", u, second ? "slices" : "terms");
-    hone_kernel_terms(m, s, "hone_lane", to, lanes, second ? "hone_scratch[(uint64_t)hone_at * (uint64_t)hone_slices + hone_term]" : NULL);
+    hone_kernel_terms(m, s, "hone_lane", to, lanes,
+                      second ? "hone_scratch[(uint64_t)hone_at * (uint64_t)hone_slices + hone_term]" : NULL);
     hone_body_end(m, 1);
     hone_body_acc_close(m, s, true);
     hone_kernel_tree(m, s, lanes, false);
     hone_kernel_open(m, "if (hone_live && hone_lane == 0) ");
     hone_body_pick(m, s);
-    stages(m, true);
+    hone_kernel_stages(m, true, NULL);
     hone_body_end(m, 1);
 }
 static void slice(hone_kernel *m) {
@@ -158,8 +169,11 @@ static void slice(hone_kernel *m) {
     hone_kernel_number_add(m, "hone_length", all / m->s->slices + (all % m->s->slices != 0));
     hone_kernel_put(m, "const uint32_t hone_lane = HONE_THREAD;");
     hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP / (uint64_t)hone_slices);", u, u);
-    hone_kernel_put(m, "const %s hone_from = (%s)(HONE_GROUP %% (uint64_t)hone_slices) * (%s)hone_length;", u, u, u);
-    hone_kernel_put(m, "const %s hone_end = hone_from + (%s)hone_length < (%s)hone_terms ? hone_from + (%s)hone_length : (%s)hone_terms;",
+    hone_kernel_put(m, "const %s hone_from = (%s)(HONE_GROUP %% (uint64_t)hone_slices) * (%s)hone_length;", u,
+                    u, u);
+    hone_kernel_put(m,
+                    "const %s hone_end = hone_from + (%s)hone_length < (%s)hone_terms ? hone_from + "
+                    "(%s)hone_length : (%s)hone_terms;",
                     u, u, u, u, u);
     hone_body_decode(m, "hone_at", ids, n);
     m->p.knows = m->know;
@@ -188,7 +202,9 @@ static void owners(hone_kernel *m) {
     hone_kernel_put(m, "if (hone_at < (%s)hone_total) {", u), m->p.depth++;
     if (m->s->owners > 1) {
         hone_kernel_number_add(m, "hone_owners", m->s->owners);
-        hone_kernel_put(m, "const %s hone_own = hone_at %% (%s)hone_owners, hone_place = hone_at / (%s)hone_owners;", u, u, u);
+        hone_kernel_put(
+            m, "const %s hone_own = hone_at %% (%s)hone_owners, hone_place = hone_at / (%s)hone_owners;", u,
+            u, u);
     } else hone_kernel_put(m, "const %s hone_place = hone_at;", u);
     hone_kernel_put(m, "(void)hone_place;");
     hone_body_decode(m, "hone_place", ids, n);
@@ -201,7 +217,10 @@ static void owners(hone_kernel *m) {
 
 void hone_kernel_body(hone_kernel *m, bool second) {
     switch (m->s->kind) {
-    case HONE_EACH: each(m); return;
+    case HONE_EACH:
+        if (m->s->vector > 1) hone_kernel_vector(m);
+        else each(m);
+        return;
     case HONE_LANES: by_lanes(m, false); return;
     case HONE_SLICES:
         if (second) by_lanes(m, true);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   print_rows: several stages in one kernel, which share their outer indices (schedule_rows.h): `lanes` threads have one place of them, a row, and
-   spread the rest of each stage. What a stage makes once a row is a variable that all its lanes have; what it makes along the row goes through
+   print_rows: several stages in one kernel, which share their outer indices (schedule_rows.h): `lanes`
+   threads have one place of them, a row, and spread the rest of each stage. What a stage makes once a row is
+   a variable that all its lanes have; what it makes along the row goes through
    memory, and a barrier stands before it is read. */
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +28,8 @@ static const char *name(hone_kernel *m, const char *format, int k) {
 static void name_indices(hone_kernel *m, int k) { /* the outer ones have one name in all stages */
     const hone_stage *s = m->p.in->stage + m->first + k;
     hone_print_name_indices(&m->p, s);
-    for (int q = 0; q < m->s->rows.n_outer; q++) m->p.index[m->p.in->list[s->index0 + m->s->rows.place[k][q]]] = name(m, "row", q);
+    for (int q = 0; q < m->s->rows.n_outer; q++)
+        m->p.index[m->p.in->list[s->index0 + m->s->rows.place[k][q]]] = name(m, "row", q);
 }
 /* Once a row: every lane has the value. */
 static void once(hone_kernel *m, int k) {
@@ -35,8 +37,10 @@ static void once(hone_kernel *m, int k) {
     const hone_stage *s = p->in->stage + m->first + k;
     const int lanes = m->s->lanes;
     const char *held = name(m, "h", k);
-    const bool stored = p->in->tensor[s->tensor].role != HONE_ROLE_TEMP || read_later(m, s->tensor) || !s->identity || s->how;
-    hone_kernel_put(m, "%s %s = 0;", hone_print_types[p->in->x[s->pick >= 0 ? s->pick : s->value].type], held);
+    const bool stored =
+        p->in->tensor[s->tensor].role != HONE_ROLE_TEMP || read_later(m, s->tensor) || !s->identity || s->how;
+    hone_kernel_put(m, "%s %s = 0;", hone_print_types[p->in->x[s->pick >= 0 ? s->pick : s->value].type],
+                    held);
     hone_kernel_open(m, "");
     if (s->reduce && lanes > 1) {
         const int32_t *ids = p->in->list + s->index0 + s->n_index;
@@ -68,7 +72,9 @@ static void along(hone_kernel *m, int k, const int32_t *inner, int n) {
     const char *u = hone_kernel_count(m), *items = name(m, "items", k);
     hone_kernel_number_add(m, items, hone_kernel_product(m, inner, n));
     hone_kernel_open(m, "if (hone_live) ");
-    hone_kernel_put(m, "for (%s hone_item = hone_lane; hone_item < (%s)%s; hone_item += %du) {", u, u, items, m->s->lanes), m->p.depth++;
+    hone_kernel_put(m, "for (%s hone_item = hone_lane; hone_item < (%s)%s; hone_item += %du) {", u, u, items,
+                    m->s->lanes),
+        m->p.depth++;
     hone_body_decode(m, "hone_item", inner, n);
     if (s->reduce) hone_body_serial(m, s);
     hone_body_store(m, s, NULL);
@@ -84,7 +90,8 @@ void hone_kernel_rows(hone_kernel *m) {
     for (int q = 0; q < m->s->n_order; q++) ids[q] = p->in->list[first->index0 + m->s->order[q]];
     hone_kernel_number_add(m, "hone_total", hone_kernel_product(m, ids, m->s->n_order));
     hone_kernel_put(m, "const uint32_t hone_lane = HONE_THREAD %% %du;", lanes);
-    hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + HONE_THREAD / %du);", u, u, m->s->threads / lanes, lanes);
+    hone_kernel_put(m, "const %s hone_at = (%s)(HONE_GROUP * %du + HONE_THREAD / %du);", u, u,
+                    m->s->threads / lanes, lanes);
     hone_kernel_put(m, "const int hone_live = hone_at < (%s)hone_total;", u);
     name_indices(m, 0);
     hone_body_decode(m, "hone_at", ids, m->s->n_order);
@@ -95,7 +102,8 @@ void hone_kernel_rows(hone_kernel *m) {
         p->n_taken = taken;
         p->knows = m->know + k;
         name_indices(m, k);
-        if (!hone_stage_order(p->in, s, m->param, m->stride + s->tensor * HONE_MAX_RANK, order)) m->failed = true;
+        if (!hone_stage_order(p->in, s, m->param, m->stride + s->tensor * HONE_MAX_RANK, order))
+            m->failed = true;
         for (int d = 0; d < s->n_index; d++)
             if (!is_outer(m, k, order[d])) inner[n++] = p->in->list[s->index0 + order[d]];
         if (n) along(m, k, inner, n);

@@ -21,37 +21,48 @@ hone_print_element hone_print_element_of(hone_dtype t) {
     case HONE_DTYPE_U64: return (hone_print_element){"uint64_t", true, HONE_U64};
     case HONE_DTYPE_U8: return (hone_print_element){"uint8_t", true, -1};
     case HONE_DTYPE_U16: return (hone_print_element){"uint16_t", true, -1};
-    case HONE_DTYPE_U32: return (hone_print_element){"uint32_t", false, -1}; /* would meet a negative literal as unsigned */
+    /* would meet a negative literal as unsigned */
+    case HONE_DTYPE_U32: return (hone_print_element){"uint32_t", false, -1};
     default:
-        return (hone_print_element){hone_dtypes[t].bytes == 1 ? "uint8_t" : hone_dtypes[t].bytes == 2 ? "uint16_t" : "uint64_t", false, -1};
+        return (hone_print_element){hone_dtypes[t].bytes == 1   ? "uint8_t"
+                                    : hone_dtypes[t].bytes == 2 ? "uint16_t"
+                                                                : "uint64_t",
+                                    false, -1};
     }
 }
 
-bool hone_printer_open(hone_printer *p, const hone_print_words *words, const hone_instance *in, hone_text *out) {
+bool hone_printer_open(hone_printer *p, const hone_print_words *words, const hone_instance *in,
+                       hone_text *out) {
     const size_t x = (size_t)in->n_x + 1, t = (size_t)in->n_tensor + 1;
     *p = (hone_printer){.words = words, .in = in, .out = out, .arena = hone_arena_create(), .depth = 1};
     if (!p->arena) return false;
-    p->param = HONE_NEW_N(p->arena, const char *, in->n_param + 1), p->tensor = HONE_NEW_N(p->arena, const char *, t);
-    p->index = HONE_NEW_N(p->arena, const char *, in->n_index + 1), p->held = HONE_NEW_N(p->arena, const char *, t);
-    p->taken = HONE_NEW_N(p->arena, const char *, in->n_param + in->n_tensor * (HONE_MAX_RANK + 2) + in->n_index + 16);
+    p->param = HONE_NEW_N(p->arena, const char *, in->n_param + 1),
+    p->tensor = HONE_NEW_N(p->arena, const char *, t);
+    p->index = HONE_NEW_N(p->arena, const char *, in->n_index + 1),
+    p->held = HONE_NEW_N(p->arena, const char *, t);
+    p->taken = HONE_NEW_N(p->arena, const char *,
+                          in->n_param + in->n_tensor * (HONE_MAX_RANK + 2) + in->n_index + 16);
     p->loaded = HONE_NEW_N(p->arena, uint8_t, t), p->stored = HONE_NEW_N(p->arena, uint8_t, t);
     p->flat = HONE_NEW_N(p->arena, uint8_t, t), p->strided = HONE_NEW_N(p->arena, uint8_t, t);
-    p->uses = HONE_NEW_N(p->arena, int32_t, x), p->always = HONE_NEW_N(p->arena, uint8_t, x), p->total = HONE_NEW_N(p->arena, uint8_t, x),
-    p->named = HONE_NEW_N(p->arena, uint8_t, x);
-    p->param_used = HONE_NEW_N(p->arena, uint8_t, in->n_param + 1), p->size_used = HONE_NEW_N(p->arena, uint8_t, t);
+    p->uses = HONE_NEW_N(p->arena, int32_t, x), p->always = HONE_NEW_N(p->arena, uint8_t, x),
+    p->total = HONE_NEW_N(p->arena, uint8_t, x), p->named = HONE_NEW_N(p->arena, uint8_t, x);
+    p->param_used = HONE_NEW_N(p->arena, uint8_t, in->n_param + 1),
+    p->size_used = HONE_NEW_N(p->arena, uint8_t, t);
     p->given = HONE_NEW_N(p->arena, uint8_t, x);
     p->stride_used = HONE_NEW_N(p->arena, uint8_t, t * HONE_MAX_RANK);
-    return p->param && p->tensor && p->index && p->held && p->taken && p->loaded && p->stored && p->flat && p->strided && p->uses &&
-           p->always && p->total && p->named && p->param_used && p->size_used && p->stride_used && p->given;
+    return p->param && p->tensor && p->index && p->held && p->taken && p->loaded && p->stored && p->flat &&
+           p->strided && p->uses && p->always && p->total && p->named && p->param_used && p->size_used &&
+           p->stride_used && p->given;
 }
 
-/* ---- names -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------------- */
 static bool reserved(const char *s) {
-    static const char *const words[] = {"auto",     "break",  "case",   "char",     "const",    "continue", "default",  "do",
-                                        "double",   "else",   "enum",   "extern",   "float",    "for",      "goto",     "if",
-                                        "inline",   "int",    "long",   "register", "restrict", "return",   "short",    "signed",
-                                        "sizeof",   "static", "struct", "switch",   "typedef",  "union",    "unsigned", "void",
-                                        "volatile", "while",  "acc",    "bad",      "begun",    "pick",     "to",       "value"};
+    static const char *const words[] = {
+        "auto",     "break",  "case",   "char",     "const",    "continue", "default",  "do",
+        "double",   "else",   "enum",   "extern",   "float",    "for",      "goto",     "if",
+        "inline",   "int",    "long",   "register", "restrict", "return",   "short",    "signed",
+        "sizeof",   "static", "struct", "switch",   "typedef",  "union",    "unsigned", "void",
+        "volatile", "while",  "acc",    "bad",      "begun",    "pick",     "to",       "value"};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         if (!strcmp(s, words[k])) return true;
     return (*s == 'e' || *s == 'v') && isdigit((unsigned char)s[1]);
@@ -81,7 +92,8 @@ const char *hone_print_unique(hone_printer *p, const char *base) {
 const char *hone_print_param(hone_printer *p, int k) {
     char made_up[16];
     snprintf(made_up, sizeof made_up, "p%d", k);
-    if (!p->param[k]) p->param[k] = hone_print_unique(p, *p->in->param_name[k] ? p->in->param_name[k] : made_up);
+    if (!p->param[k])
+        p->param[k] = hone_print_unique(p, *p->in->param_name[k] ? p->in->param_name[k] : made_up);
     p->param_used[k] = p->in->param_real[k] ? 2 : 1;
     return p->param[k];
 }
@@ -95,9 +107,10 @@ void hone_print_name_tensor(hone_printer *p, int t) { /* with its strides, x_0 â
     }
 }
 
-/* ---- what is used ------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is used -------------------------------------------------------------------------------------- */
 /* A subscript is an expression, or ~i: index i itself, where a stage stores at its own indices. */
-bool hone_print_safe(const hone_printer *p, const hone_tensor *w, int k, int32_t sub) { /* an index over this very dim */
+/* an index over this very dim */
+bool hone_print_safe(const hone_printer *p, const hone_tensor *w, int k, int32_t sub) {
     if (sub >= 0 && p->in->x[sub].kind != HONE_X_INDEX) return false;
     return p->in->index[sub < 0 ? ~sub : p->in->x[sub].a].extent == w->dim[k];
 }
@@ -106,7 +119,8 @@ bool hone_print_checked(const hone_printer *p, const hone_x *e) { /* a load that
     if (p->knows) {
         bool inside = true;
         for (int k = 0; k < hone_know_subs(p->knows, e) && inside; k++)
-            inside = hone_know_inside(hone_know_of(p->knows, hone_know_sub(p->knows, e, k)), hone_know_dim(p->knows, e, e->a, k));
+            inside = hone_know_inside(hone_know_of(p->knows, hone_know_sub(p->knows, e, k)),
+                                      hone_know_dim(p->knows, e, e->a, k));
         if (inside) return false;
     }
     if (e->flat) return true;
@@ -121,14 +135,16 @@ static int children(const hone_printer *p, const hone_x *e,
     if (e->kind == HONE_X_LOAD) {
         for (int k = 0; k < (e->flat ? 1 : p->in->tensor[e->a].rank); k++) out[n++] = p->in->list[e->b + k];
         if (e->c >= 0 && hone_print_checked(p, e)) out[n++] = e->c;
-    } else if (e->kind == HONE_X_FN || e->kind == HONE_X_SELECT || e->kind == HONE_X_CAST || e->kind == HONE_X_ROUND) {
+    } else if (e->kind == HONE_X_FN || e->kind == HONE_X_SELECT || e->kind == HONE_X_CAST ||
+               e->kind == HONE_X_ROUND) {
         out[n++] = e->a;
         if (e->b >= 0) out[n++] = e->b;
         if (e->c >= 0) out[n++] = e->c;
     }
     return n;
 }
-void hone_print_note(hone_printer *p, int32_t x) { /* what the whole function uses: visited once, `uses` as the mark */
+/* what the whole function uses: visited once, `uses` as the mark */
+void hone_print_note(hone_printer *p, int32_t x) {
     const hone_x *e = p->in->x + x;
     if (p->uses[x]++) return;
     if (e->kind == HONE_X_PARAM) hone_print_param(p, e->a);
@@ -148,7 +164,9 @@ void hone_print_note(hone_printer *p, int32_t x) { /* what the whole function us
 static void count(hone_printer *p, int32_t x, bool always) {
     const hone_x *e = p->in->x + x;
     bool known = p->uses[x] && (!always || p->always[x]);
-    if (!p->uses[x]) p->total[x] = p->given[x] || !(e->kind == HONE_X_LOAD && !p->held[e->a] && e->c < 0 && hone_print_checked(p, e));
+    if (!p->uses[x])
+        p->total[x] = p->given[x] ||
+                      !(e->kind == HONE_X_LOAD && !p->held[e->a] && e->c < 0 && hone_print_checked(p, e));
     if (always) p->always[x] = 1;
     int32_t kid[HONE_MAX_RANK + 3];
     int n = children(p, e, kid);
@@ -156,32 +174,38 @@ static void count(hone_printer *p, int32_t x, bool always) {
     p->uses[x]++;
     if (known) return;
     for (int k = 0; k < n; k++) {
-        bool sometimes =
-            (e->kind == HONE_X_SELECT && k > 0) || (e->kind == HONE_X_LOAD && k == n - 1 && e->c >= 0 && hone_print_checked(p, e));
+        bool sometimes = (e->kind == HONE_X_SELECT && k > 0) ||
+                         (e->kind == HONE_X_LOAD && k == n - 1 && e->c >= 0 && hone_print_checked(p, e));
         int32_t before = p->uses[kid[k]];
         count(p, kid[k], always && !sometimes);
-        if (!fresh) p->uses[kid[k]] = before; /* seen before, as something conditional: the edge counts once */
+        /* seen before, as something conditional: the edge counts once */
+        if (!fresh) p->uses[kid[k]] = before;
         p->total[x] &= p->total[kid[k]];
     }
 }
 
-/* ---- expressions -------------------------------------------------------------------------------------------------------------------- */
+/* ---- expressions --------------------------------------------------------------------------------------- */
 static const struct {
     int fn;
     const char *op;
     int at;
-} infix[] = {{HONE_FN_add, "+", HONE_AT_ADD},     {HONE_FN_sub, "-", HONE_AT_ADD},    {HONE_FN_mul, "*", HONE_AT_MUL},
-             {HONE_FN_div, "/", HONE_AT_MUL},     {HONE_FN_lt, "<", HONE_AT_COMPARE}, {HONE_FN_le, "<=", HONE_AT_COMPARE},
+} infix[] = {{HONE_FN_add, "+", HONE_AT_ADD},     {HONE_FN_sub, "-", HONE_AT_ADD},
+             {HONE_FN_mul, "*", HONE_AT_MUL},     {HONE_FN_div, "/", HONE_AT_MUL},
+             {HONE_FN_lt, "<", HONE_AT_COMPARE},  {HONE_FN_le, "<=", HONE_AT_COMPARE},
              {HONE_FN_eq, "==", HONE_AT_COMPARE}, {HONE_FN_ne, "!=", HONE_AT_COMPARE}};
-/* Floats are written as in a book. Integers wrap, so their arithmetic is a function; so is a comparison that a compiler
-   would call pointless. */
+/* Floats are written as in a book. Integers wrap, so their arithmetic is a function; so is a comparison that
+   a compiler would call pointless. */
 static int operator_of(const hone_printer *p, const hone_x *e) {
     if (e->kind != HONE_X_FN) return -1;
     const hone_x *a = p->in->x + e->a;
     for (int k = 0; k < (int)(sizeof infix / sizeof *infix); k++) {
         if (infix[k].fn != e->fn) continue;
-        if (a->type == HONE_F32 || a->type == HONE_F64) return infix[k].at == HONE_AT_COMPARE && e->a == e->b ? -1 : k;
-        return infix[k].at == HONE_AT_COMPARE && e->a != e->b && a->kind != HONE_X_CONST && p->in->x[e->b].kind != HONE_X_CONST ? k : -1;
+        if (a->type == HONE_F32 || a->type == HONE_F64)
+            return infix[k].at == HONE_AT_COMPARE && e->a == e->b ? -1 : k;
+        return infix[k].at == HONE_AT_COMPARE && e->a != e->b && a->kind != HONE_X_CONST &&
+                       p->in->x[e->b].kind != HONE_X_CONST
+                   ? k
+                   : -1;
     }
     return -1;
 }
@@ -256,7 +280,8 @@ void hone_print_at(hone_printer *p, int t, bool flat, const hone_print_places *s
     for (int k = 0; k < s->n; k++) {
         hone_text_put(p->out, "%s", k ? " + " : "");
         put_place(p, s, k);
-        if (!flat) p->stride_used[t * HONE_MAX_RANK + k] = 1, hone_text_put(p->out, " * %s_%d", p->tensor[t], k);
+        if (!flat)
+            p->stride_used[t * HONE_MAX_RANK + k] = 1, hone_text_put(p->out, " * %s_%d", p->tensor[t], k);
     }
 }
 static void put_load(hone_printer *p, int t, bool flat, const hone_print_places *s) {
@@ -332,13 +357,16 @@ void hone_print_expr(hone_printer *p, int32_t x) {
             hone_print_expr(p, e->a);
             return;
         }
-        if (p->words->by_value && e->type == HONE_F32 && p->in->x[e->a].kind == HONE_X_PARAM && p->in->param_real[p->in->x[e->a].a]) {
+        if (p->words->by_value && e->type == HONE_F32 && p->in->x[e->a].kind == HONE_X_PARAM &&
+            p->in->param_real[p->in->x[e->a].a]) {
             const uint8_t used = p->param_used[p->in->x[e->a].a];
-            hone_text_put(p->out, "(float)%s", hone_print_param(p, p->in->x[e->a].a)); /* may come as a float already */
+            /* may come as a float already */
+            hone_text_put(p->out, "(float)%s", hone_print_param(p, p->in->x[e->a].a));
             p->param_used[p->in->x[e->a].a] = used > 1 ? used : 1;
             return;
         }
-        hone_text_put(p->out, "hone_cast_%s_%s(", hone_ctype_names[p->in->x[e->a].type], hone_ctype_names[e->type]);
+        hone_text_put(p->out, "hone_cast_%s_%s(", hone_ctype_names[p->in->x[e->a].type],
+                      hone_ctype_names[e->type]);
         hone_print_expr(p, e->a);
         hone_text_put(p->out, ")");
         return;
@@ -365,11 +393,12 @@ void hone_print_expr(hone_printer *p, int32_t x) {
     hone_text_put(p->out, ")");
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- blocks -------------------------------------------------------------------------------------------- */
 void hone_print_line(hone_printer *p) { hone_text_put(p->out, "%*s", 4 * p->depth, ""); }
 static void forget(hone_printer *p) {
     size_t n = (size_t)p->in->n_x;
-    memset(p->uses, 0, n * sizeof *p->uses), memset(p->always, 0, n), memset(p->total, 0, n), memcpy(p->named, p->given, n);
+    memset(p->uses, 0, n * sizeof *p->uses), memset(p->always, 0, n), memset(p->total, 0, n),
+        memcpy(p->named, p->given, n);
 }
 hone_print_block hone_print_open(hone_printer *p, const int32_t *root, int n) {
     hone_print_block b = {.out = p->out, .n_temp = p->n_temp};
@@ -404,8 +433,10 @@ void hone_print_close(hone_printer *p, hone_print_block *b) {
 }
 bool hone_print_fails(const hone_printer *p, int32_t x) { return x >= 0 && !p->total[x]; }
 void hone_print_limit(hone_printer *p, hone_ctype c, bool highest) {
-    static const char *const low[HONE_CTYPES] = {"-(float)INFINITY", "-(double)INFINITY", "INT32_MIN", "INT64_MIN", "0"};
-    static const char *const high[HONE_CTYPES] = {"(float)INFINITY", "(double)INFINITY", "INT32_MAX", "INT64_MAX", "UINT64_MAX"};
+    static const char *const low[HONE_CTYPES] = {"-(float)INFINITY", "-(double)INFINITY", "INT32_MIN",
+                                                 "INT64_MIN", "0"};
+    static const char *const high[HONE_CTYPES] = {"(float)INFINITY", "(double)INFINITY", "INT32_MAX",
+                                                  "INT64_MAX", "UINT64_MAX"};
     hone_text_put(p->out, "%s", highest ? high[c] : low[c]);
 }
 void hone_print_name_indices(hone_printer *p, const hone_stage *s) {

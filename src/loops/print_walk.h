@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   print_walk: the walker that all printers share: an instance's expressions as text in a C-like language. Knows names, sharing (what an expression
-   uses twice is named once, e12, unless it might fail where it is not reached), checks of loads, and how elements are read; a table a target says
-   the rest (hone_print_words). Loops, grids, reductions and stores are the printers' (print_c.c, print_kernel.c). */
+   print_walk: the walker that all printers share: an instance's expressions as text in a C-like language.
+   Knows names, sharing (what an expression uses twice is named once, e12, unless it might fail where it is
+   not reached), checks of loads, and how elements are read; a table a target says
+   the rest (hone_print_words). Loops, grids, reductions and stores are the printers' (print_c.c,
+   print_kernel.c). */
 #ifndef HONE_LOOPS_PRINT_WALK_H
 #define HONE_LOOPS_PRINT_WALK_H
 #include "loops/instance.h"
@@ -16,7 +18,8 @@ typedef struct {
 } hone_print_words;
 
 extern const char *const hone_print_types[HONE_CTYPES]; /* of compute types */
-/* How elements lie: the C type of a pointer; `plain`: a load is just x[i]; `same`: the compute type from which a store is just x[i] = v. */
+/* How elements lie: the C type of a pointer; `plain`: a load is just x[i]; `same`: the compute type from
+   which a store is just x[i] = v. */
 typedef struct {
     const char *c;
     bool plain;
@@ -27,11 +30,13 @@ hone_print_element hone_print_element_of(hone_dtype);
 typedef struct {
     const hone_print_words *words;
     const hone_instance *in;
-    const hone_knows *knows; /* of the stage being printed: loads that are surely inside need no check; or NULL */
+    /* of the stage being printed: loads that are surely inside need no check; or NULL */
+    const hone_knows *knows;
     hone_text *out;
     hone_arena *arena;
     const char **param, **tensor, **index; /* names; NULL: not used (yet) */
-    const char **held;                     /* tensors: the variable that has the value which a load would give, or NULL */
+    /* tensors: the variable that has the value which a load would give, or NULL */
+    const char **held;
     const char **taken;
     int n_taken;
     uint8_t *loaded, *stored;        /* tensors */
@@ -41,9 +46,9 @@ typedef struct {
     int n_temp;                      /* v0, v1 …: subscripts, in the block being printed */
     int depth;                       /* of indentation */
     bool can_fail;
-    uint8_t *param_used, *stride_used,
-        *size_used; /* written into the text: parameters (a float one: 1 as f32, 2 as f64), strides (HONE_MAX_RANK a
-                                                      tensor), sizes of tensors */
+    /* written into the text: parameters (a float one: 1 as f32, 2 as f64), strides (HONE_MAX_RANK a tensor),
+       sizes of tensors */
+    uint8_t *param_used, *stride_used, *size_used;
     uint8_t *given; /* expressions that a variable e12 holds already */
     bool f64;       /* something was written that is a double */
 } hone_printer;
@@ -52,16 +57,20 @@ typedef struct {
 bool hone_printer_open(hone_printer *, const hone_print_words *, const hone_instance *, hone_text *out);
 
 /* ---- names ---- */
-const char *hone_print_unique(hone_printer *, const char *base); /* base, or base_1, base_2 …: a name that nothing else has */
+/* base, or base_1, base_2 …: a name that nothing else has */
+const char *hone_print_unique(hone_printer *, const char *base);
 const char *hone_print_param(hone_printer *, int k);
-void hone_print_name_tensor(hone_printer *, int t);               /* with its strides, x_0 …, and its size, x_size */
+/* with its strides, x_0 …, and its size, x_size */
+void hone_print_name_tensor(hone_printer *, int t);
 void hone_print_name_indices(hone_printer *, const hone_stage *); /* all but the over index */
 
 /* ---- what is used ---- */
 /* A subscript is an expression, or ~i: index i itself, where a stage stores at its own indices. */
-bool hone_print_safe(const hone_printer *, const hone_tensor *, int k, int32_t sub); /* an index over this very dim */
+/* an index over this very dim */
+bool hone_print_safe(const hone_printer *, const hone_tensor *, int k, int32_t sub);
 bool hone_print_checked(const hone_printer *, const hone_x *load);
-void hone_print_note(hone_printer *, int32_t x); /* marks what is used: params, tensors; each expression once (`uses`) */
+/* marks what is used: params, tensors; each expression once (`uses`) */
+void hone_print_note(hone_printer *, int32_t x);
 bool hone_print_fails(const hone_printer *, int32_t x);
 
 /* ---- expressions ---- */
@@ -69,19 +78,22 @@ enum { HONE_AT_SELECT = 1, HONE_AT_COMPARE, HONE_AT_ADD, HONE_AT_MUL, HONE_AT_AT
 void hone_print_expr(hone_printer *, int32_t x);
 void hone_print_child(hone_printer *, int32_t x, int at_least); /* in brackets where it binds less strongly */
 bool hone_print_simple(const hone_printer *, int32_t x);
-/* Subscripts as they will be written more than once: simple ones as they are, others assigned to a temporary first ("v3 = …, "). */
+/* Subscripts as they will be written more than once: simple ones as they are, others assigned to a temporary
+   first ("v3 = …, "). */
 typedef struct {
     int32_t sub[HONE_MAX_RANK];
     int temp[HONE_MAX_RANK];
     int n;
 } hone_print_places;
-void hone_print_inside(hone_printer *, const hone_tensor *, int t, bool flat, const hone_print_places *); /* a && b …: they are inside */
-void hone_print_at(hone_printer *, int t, bool flat, const hone_print_places *);                          /* the element's number */
+/* a && b …: they are inside */
+void hone_print_inside(hone_printer *, const hone_tensor *, int t, bool flat, const hone_print_places *);
+void hone_print_at(hone_printer *, int t, bool flat, const hone_print_places *); /* the element's number */
 
 /* ---- blocks ---- */
 void hone_print_line(hone_printer *);
 void hone_print_limit(hone_printer *, hone_ctype, bool highest);
-/* Opens a block that evaluates these roots. Temporaries are declared when the block is closed, so its text is made aside: p->out = &block.text. */
+/* Opens a block that evaluates these roots. Temporaries are declared when the block is closed, so its text is
+   made aside: p->out = &block.text. */
 typedef struct {
     hone_text text, *out;
     int n_temp;

@@ -1,34 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0
-   schedule: how a stage, or a few that run together, is laid over a device's threads: data, chosen by rules from sizes and strides, checked for
-   legality whoever chose it. What is printed of it is print_kernel.c's matter. */
+   schedule: how a stage, or a few that run together, is laid over a device's threads: data, chosen by rules
+   from sizes and strides, checked for legality whoever chose it. What is printed of it is print_kernel.c's
+   matter. */
 #ifndef HONE_LOOPS_SCHEDULE_H
 #define HONE_LOOPS_SCHEDULE_H
 #include "loops/schedule_rows.h"
+#include "loops/schedule_vector.h"
 
 enum { HONE_GRID_INDICES = 40 /* of one stage, at most */, HONE_TILED = 2 /* loads through shared memory */ };
 typedef enum {
     HONE_EACH,   /* a thread a place of the domain; a reduction is serial in it */
     HONE_LANES,  /* `lanes` threads share each reduction; what they have meets in a tree */
     HONE_SLICES, /* two passes: work-groups reduce slices into scratch, then lanes reduce those */
-    HONE_OWNERS, /* a scatter whose targets may collide: threads walk it in its own order, each storing only what it owns */
-    HONE_TILES,  /* read along one index, written along another: tiles of 32 x 32 go through shared memory */
-    HONE_ROWS    /* a work-group a place of the outer indices that several stages share; the rest is spread over its threads */
+    /* a scatter whose targets may collide: threads walk it in its own order, each storing only what it
+       owns */
+    HONE_OWNERS,
+    HONE_TILES, /* read along one index, written along another: tiles of 32 x 32 go through shared memory */
+    /* a work-group a place of the outer indices that several stages share; the rest is spread over its
+       threads */
+    HONE_ROWS
 } hone_schedule_kind;
 typedef struct {
     uint8_t kind;
     int n_stage;        /* how many stages run in the kernel, one after another */
     int threads, lanes; /* of a work-group; that share a reduction */
     int unroll;         /* EACH: places a thread, a work-group's width apart */
-    int64_t slices;     /* SLICES: of each reduction */
-    int64_t owners;     /* OWNERS: threads a place of the grid's indices */
-    int8_t
-        order[HONE_GRID_INDICES]; /* places in the (first) stage's domain that the grid walks, the last one fastest; never the over index */
+    /* EACH: places a thread, side by side along the last of `order`; the loads that are one access then */
+    int vector;
+    int32_t vectored[HONE_VECTORED];
+    int n_vectored;
+    int64_t slices; /* SLICES: of each reduction */
+    int64_t owners; /* OWNERS: threads a place of the grid's indices */
+    /* places in the (first) stage's domain that the grid walks, the last one fastest; never the over index */
+    int8_t order[HONE_GRID_INDICES];
     int n_order;
     bool narrow;    /* counts fit 32 bits */
     bool chunked;   /* a thread's sum is long: every 64 terms are summed by themselves first */
     bool whole;     /* one thread does it all, in order: it reads what it writes */
     hone_rows rows; /* ROWS */
-    int8_t across;  /* TILES: the index along which the loads `tiled` lie in memory; the target lies along the last of `order` */
+    /* TILES: the index along which the loads `tiled` lie in memory; the target lies along the last of
+       `order` */
+    int8_t across;
     int32_t tiled[HONE_TILED];
     int n_tiled;
 } hone_schedule;
@@ -41,11 +53,13 @@ typedef struct {
     int lanes;       /* with LANES, SLICES, ROWS; 0: by rule */
     int64_t slices;
     int unroll; /* EACH; 0: by rule */
+    int vector; /* likewise */
 } hone_schedule_wish;
 /* The choice for the stages from `stage` on, by rule where nothing is wished. */
-hone_status hone_schedule_choose(hone_arena *, const hone_instance *, int stage, const hone_param *, const int64_t *stride,
-                                 const hone_schedule_wish *, hone_schedule *out) HONE_CHECKED;
+hone_status hone_schedule_choose(hone_arena *, const hone_instance *, int stage, const hone_param *,
+                                 const int64_t *stride, const hone_schedule_wish *,
+                                 hone_schedule *out) HONE_CHECKED;
 /* NULL, or why it cannot be run so. */
-const char *hone_schedule_illegal(const hone_instance *, int stage, const hone_param *, const int64_t *stride, int max_threads,
-                                  const hone_schedule *);
+const char *hone_schedule_illegal(const hone_instance *, int stage, const hone_param *, const int64_t *stride,
+                                  int max_threads, const hone_schedule *);
 #endif

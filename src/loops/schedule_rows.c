@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   schedule_rows: which stages can share their outer indices, so that one kernel runs them all: a softmax, a norm, attention's scores (schedule.h).
+   schedule_rows: which stages can share their outer indices, so that one kernel runs them all: a softmax, a
+   norm, attention's scores (schedule.h).
 
-   Stages join one after another. The outer places are those of the first stage's domain along which every later stage reads what the group has made
-   at its own index, and nowhere else: then nothing crosses from one place to another, and a work-group needs no other. */
+   Stages join one after another. The outer places are those of the first stage's domain along which every
+   later stage reads what the group has made at its own index, and nowhere else: then nothing crosses from one
+   place to another, and a work-group needs no other. */
 #include <string.h>
 
 #include "loops/schedule.h"
@@ -31,7 +33,8 @@ static int64_t extent(const group *g, const hone_stage *s, int place) {
 }
 static bool touches(const hone_stage *s, int t) { return s->uses >> (t < 63 ? t : 63) & 1; }
 
-/* What a load of the group's own tensor says of the slots of the stage that loads it; false: they cannot be together. */
+/* What a load of the group's own tensor says of the slots of the stage that loads it; false: they cannot be
+   together. */
 static bool take_load(group *g, const hone_stage *s, const hone_x *e, int8_t *place, bool *dropped) {
     const int by = stage_of(g, e->a);
     if (by < 0) return true;
@@ -41,7 +44,8 @@ static bool take_load(group *g, const hone_stage *s, const hone_x *e, int8_t *pl
         if (dropped[q]) continue;
         const hone_x *sub = g->in->x + g->in->list[e->b + g->place[by][q]];
         const int at = sub->kind == HONE_X_INDEX ? place_of(g->in, s, sub->a) : -1;
-        if (at < 0 || (place[q] >= 0 && place[q] != at) || extent(g, s, at) != extent(g, g->in->stage + g->first, g->place[0][q]))
+        if (at < 0 || (place[q] >= 0 && place[q] != at) ||
+            extent(g, s, at) != extent(g, g->in->stage + g->first, g->place[0][q]))
             dropped[q] = true;
         else place[q] = (int8_t)at;
     }
@@ -76,8 +80,9 @@ static bool join(group *g, const hone_stage *s) {
     bool dropped[SLOTS] = {false}, reads = false;
     memset(place, -1, sizeof place);
     if (g->n == HONE_ROWS_STAGES || s->over >= 0) return false;
+    /* it writes what was read or written before */
     for (int k = 0; k < g->n; k++)
-        if (touches(g->in->stage + g->first + k, s->tensor)) return false; /* it writes what was read or written before */
+        if (touches(g->in->stage + g->first + k, s->tensor)) return false;
     if (!take_loads(g, s, place, dropped, &reads) || !reads) return false;
     for (int q = 0; q < g->n_slot; q++) /* one index for two slots: the second is inside */
         for (int w = 0; w < q; w++) dropped[q] |= !dropped[w] && place[q] == place[w];
@@ -102,7 +107,8 @@ static void start(group *g, const hone_instance *in, int stage, const hone_param
     *g = (group){.in = in, .param = p, .first = stage, .n = 1};
     for (int k = 0; k < s->n_index && g->n_slot < SLOTS; k++) g->place[0][g->n_slot++] = (int8_t)k;
 }
-/* What one place of the outer indices has to do, stage by stage: elements, and terms of a sum that its lanes share. */
+/* What one place of the outer indices has to do, stage by stage: elements, and terms of a sum that its lanes
+   share. */
 static int64_t inside(const group *g, int k) {
     const hone_stage *s = g->in->stage + g->first + k;
     int64_t n = 1;
@@ -120,11 +126,13 @@ static int64_t terms(const group *g, int k) {
         if (__builtin_mul_overflow(n, extent(g, s, s->n_index + d), &n)) return INT64_MAX / 2;
     return n;
 }
-bool hone_rows_choose(const hone_instance *in, int stage, const hone_param *p, bool (*alone)(const void *, int), const void *arg, int units,
-                      hone_rows *out) {
+bool hone_rows_choose(const hone_instance *in, int stage, const hone_param *p,
+                      bool (*alone)(const void *, int), const void *arg, int units, hone_rows *out) {
     enum { SMALL = 1 << 16 };
     group g, best = {.n = 0};
-    if (in->stage[stage].over >= 0 || in->stage[stage].n_index > SLOTS || !in->stage[stage].n_index || !alone(arg, stage)) return false;
+    if (in->stage[stage].over >= 0 || in->stage[stage].n_index > SLOTS || !in->stage[stage].n_index ||
+        !alone(arg, stage))
+        return false;
     start(&g, in, stage, p);
     for (int k = stage + 1; k < in->n_stage && alone(arg, k) && join(&g, in->stage + k); k++) {
         int64_t most = 1;
@@ -134,7 +142,8 @@ bool hone_rows_choose(const hone_instance *in, int stage, const hone_param *p, b
             if (a > most) most = a;
             if (b > most) most = b;
         }
-        if (rows < units / 4 && (most > SMALL || rows > SMALL || rows * most > SMALL)) break; /* too few work-groups for so much */
+        /* too few work-groups for so much */
+        if (rows < units / 4 && (most > SMALL || rows > SMALL || rows * most > SMALL)) break;
         best = g;
     }
     *out = (hone_rows){.n_stage = best.n, .n_outer = best.n_slot};
