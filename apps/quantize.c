@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   hone quantize: a model made smaller and faster in integers (hone_quantize); here is only what a user says and sees. Options of forms that need no samples stand beside those of the static
+   hone quantize: a model made smaller and faster in integers (hone_quantize); here is only what a user says
+   and sees. Options of forms that need no samples stand beside those of the static
    one, each named in its help; the table `forms` says which form a word of --form is. */
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +16,8 @@
 #include "picture.h"
 #include "table.h"
 #include "term.h"
+
+enum { FEW = 16 /* samples: fewer are remarked on */ };
 
 typedef struct {
     const char *path, *to, *drop, *share;
@@ -43,14 +46,15 @@ static bool share_of(const char *text, double *out) {
     return true;
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- telling ------------------------------------------------------------------------------------------- */
 static double of(const hone_json *r, const char *name) { return hone_json_number(r, name, NAN); }
 static void put_db(hone_table *t, double db) {
     if (db == db) hone_table_cell(t, "%.1f dB", db);
     else hone_table_cell(t, "%s", "");
 }
 static void tell_layers(const hone_json *r, bool every) {
-    static const char *const head[] = {"layer", "op", "computes in", "alone", "range by", "range", "work", "why"};
+    static const char *const head[] = {"layer",    "op",    "computes in", "alone",
+                                       "range by", "range", "work",        "why"};
     const hone_json *layers = hone_json_get(r, "layers");
     const double macs = of(r, "macs");
     int n = 0, more = 0;
@@ -73,7 +77,9 @@ static void tell_layers(const hone_json *r, bool every) {
         hone_table_cell(t, "%s", why);
     }
     if (t) hone_table_print(t, stdout, "");
-    if (more) printf("%s%d layers are in int8 throughout%s\n", n ? "and " : "", more, every ? "" : "; --all lists them");
+    if (more)
+        printf("%s%d layers are in int8 throughout%s\n", n ? "and " : "", more,
+               every ? "" : "; --all lists them");
 }
 /* Forms that change weights: matrices, and what is lost of them. */
 static void put_share(hone_table *t, const hone_json *m, const char *name) {
@@ -81,17 +87,21 @@ static void put_share(hone_table *t, const hone_json *m, const char *name) {
     else hone_table_cell(t, "%s", "");
 }
 static void tell_matrices(const hone_json *all, bool every) {
-    static const char *const head[] = {"weights", "read by", "type", "rows", "columns", "block", "weights kept", "output kept", ""};
+    static const char *const head[] = {"weights", "read by",      "type",        "rows", "columns",
+                                       "block",   "weights kept", "output kept", ""};
     int n = 0, tables = 0;
     for (const hone_json *m = all->first; m; m = m->next)
-        n++, tables += hone_json_get(m, "table") && of(m, "columns") > 0 && hone_json_get(m, "table")->type == HONE_JSON_TRUE;
-    printf("weights %d matrices%s%s\n", n, tables ? ", tables among them" : "", every ? "" : "; --all lists them");
+        n++, tables += hone_json_get(m, "table") && of(m, "columns") > 0 &&
+                       hone_json_get(m, "table")->type == HONE_JSON_TRUE;
+    printf("weights %d matrices%s%s\n", n, tables ? ", tables among them" : "",
+           every ? "" : "; --all lists them");
     hone_table *t = every ? hone_table_create("lllrrrrrl", head) : NULL;
     for (const hone_json *m = all->first; m && t; m = m->next) {
         hone_table_cell(t, "%s", hone_json_text(m, "name", ""));
         hone_table_cell(t, "%s", hone_json_text(m, "node", ""));
         hone_table_cell(t, "%s", hone_json_text(m, "type", ""));
-        hone_table_cell(t, "%.0f", of(m, "rows")), hone_table_cell(t, "%.0f", of(m, "columns")), hone_table_cell(t, "%.0f", of(m, "block"));
+        hone_table_cell(t, "%.0f", of(m, "rows")), hone_table_cell(t, "%.0f", of(m, "columns")),
+            hone_table_cell(t, "%.0f", of(m, "block"));
         put_share(t, m, "weights_db"), put_share(t, m, "output_db");
         hone_table_cell(t, "%s", hone_json_get(m, "smoothed") ? "smoothed" : "");
     }
@@ -99,56 +109,75 @@ static void tell_matrices(const hone_json *all, bool every) {
 }
 static void tell_kept(const hone_json *kept) {
     for (const hone_json *k = kept->first; k; k = k->next)
-        hone_print(stdout, "kept    %s (%s) stays f32: '%s' %s\n", hone_json_text(k, "node", ""), hone_json_text(k, "op", ""),
-                   hone_json_text(k, "value", ""), hone_json_text(k, "why", ""));
+        hone_print(stdout, "kept    %s (%s) stays f32: '%s' %s\n", hone_json_text(k, "node", ""),
+                   hone_json_text(k, "op", ""), hone_json_text(k, "value", ""), hone_json_text(k, "why", ""));
 }
 static void tell(const job *j, const hone_json *r) {
     const hone_json *q = hone_json_get(r, "quality");
     struct stat st = {0}, was = {0};
     (void)stat(j->to, &st);
     const bool both = stat(j->path, &was) == 0 && was.st_size > 0;
-    hone_print(stdout, "%s%s%s  ONNX, %s", hone_paint(stdout, HONE_BOLD), j->to, hone_paint(stdout, HONE_PLAIN),
-               hone_text_bytes((double)st.st_size));
-    if (both) printf(", %.2f of %s", (double)st.st_size / (double)was.st_size, hone_text_bytes((double)was.st_size));
+    hone_print(stdout, "%s%s%s  ONNX, %s", hone_paint(stdout, HONE_BOLD), j->to,
+               hone_paint(stdout, HONE_PLAIN), hone_text_bytes((double)st.st_size));
+    if (both)
+        printf(", %.2f of %s", (double)st.st_size / (double)was.st_size,
+               hone_text_bytes((double)was.st_size));
     printf("\n");
     if (hone_json_get(r, "layers")) {
         const double macs = of(r, "macs"), whole = of(r, "macs_int8");
-        printf("layers  %.0f in int8, %.0f in f32; %.1f %% of the multiply-adds in int8\n", of(r, "layers_int8"), of(r, "layers_f32"),
-               macs > 0 ? 100 * whole / macs : 0);
-        printf("seen    %.0f samples for ranges, %.0f others to judge\n", of(r, "calibrated"), of(r, "judged"));
+        printf("layers  %.0f in int8, %.0f in f32; %.1f %% of the multiply-adds in int8\n",
+               of(r, "layers_int8"), of(r, "layers_f32"), macs > 0 ? 100 * whole / macs : 0);
+        const double seen = of(r, "calibrated"), judged = of(r, "judged");
+        if (j->wish.data.n < 2) printf("seen    one sample, for ranges and to judge\n");
+        else
+            printf("seen    %.0f sample%s for ranges, %.0f other%s to judge\n", seen, seen == 1 ? "" : "s",
+                   judged, judged == 1 ? "" : "s");
+        if (j->wish.data.n < FEW)
+            hone_args_warn("%lld sample%s say little of what the model will see: 50 to 100 are usual",
+                           (long long)j->wish.data.n, j->wish.data.n == 1 ? "" : "s");
     }
     if (q) {
         printf("nearness %.1f dB, cosine %.5f", of(q, "sqnr_db"), of(q, "cosine"));
-        if (of(q, "top1") == of(q, "top1")) printf(", %.1f %% of the largest outputs the same", 100 * of(q, "top1"));
+        if (of(q, "top1") == of(q, "top1"))
+            printf(", %.1f %% of the largest outputs the same", 100 * of(q, "top1"));
         printf(" as in f32\n");
     }
     const double f = of(r, "float_ms"), i = of(r, "int_ms");
     if (f == f && i > 0) {
         printf("time    %s, %.2f times as fast as in f32 (%s)\n", hone_text_ms(i), f / i, hone_text_ms(f));
-        if (i > f) printf("        slower on this machine: --portable may be faster, and is less near; or keep f32\n");
+        if (i > f)
+            printf(
+                "        slower on this machine: --portable may be faster, and is less near; or keep f32\n");
     }
     if (hone_json_get(r, "layers")) tell_layers(r, j->all);
     if (hone_json_get(r, "matrices")) tell_matrices(hone_json_get(r, "matrices"), j->all);
     if (hone_json_get(r, "kept")) tell_kept(hone_json_get(r, "kept"));
 }
 
-/* ---- the command ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------------------------------------- */
 static int read_wishes(job *j) {
     hone_quantizing *w = &j->wish;
     if (j->weights.type && (j->dynamic || w->form))
-        return hone_args_wrong("--weights is a form of its own: not with %s", j->dynamic ? "--dynamic" : "--form");
+        return hone_args_wrong("--weights is a form of its own: not with %s",
+                               j->dynamic ? "--dynamic" : "--form");
     if (j->dynamic && w->form) return hone_args_wrong("--dynamic is a form of its own: not with --form");
     if (j->weights.type) w->form = "weights";
     if (j->dynamic) w->form = "dynamic";
     const bool takes = w->form && (!strcmp(w->form, "weights") || !strcmp(w->form, "dynamic"));
-    if (!takes && (j->weights.format || j->weights.method || j->weights.tables || j->weights.block || j->symmetric))
-        return hone_args_wrong("--format, --method, --tables, --block and --symmetric go with --weights or --dynamic");
+    if (!takes &&
+        (j->weights.format || j->weights.method || j->weights.tables || j->weights.block || j->symmetric))
+        return hone_args_wrong(
+            "--format, --method, --tables, --block and --symmetric go with --weights or --dynamic");
     j->weights.symmetric = j->symmetric;
     if (takes) w->more = &j->weights;
-    if (j->drop && !(w->metric && !strcmp(w->metric, "sqnr") ? sscanf(j->drop, "%lf", &w->max_drop) == 1 : share_of(j->drop, &w->max_drop)))
-        return hone_args_wrong("--max-drop %s: say a share, as 0.5%% or 0.005; with --metric sqnr, decibels that must be left", j->drop);
+    if (j->drop && !(w->metric && !strcmp(w->metric, "sqnr") ? sscanf(j->drop, "%lf", &w->max_drop) == 1
+                                                             : share_of(j->drop, &w->max_drop)))
+        return hone_args_wrong(
+            "--max-drop %s: say a share, as 0.5%% or 0.005; with --metric sqnr, decibels that must be left",
+            j->drop);
     if (j->drop && !w->metric) w->metric = "top1";
-    if (w->metric && !j->drop) return hone_args_wrong("--metric %s: and how much may be lost of it? --max-drop 0.5%%", w->metric);
+    if (w->metric && !j->drop)
+        return hone_args_wrong("--metric %s: and how much may be lost of it? --max-drop 0.5%%", w->metric);
     if (j->share && (!share_of(j->share, &w->float_share) || !(w->float_share > 0 && w->float_share <= 1)))
         return hone_args_wrong("--float-share %s: say a share of the multiply-adds, as 15%%", j->share);
     w->seed = j->seed, w->calibrate = j->samples, w->judge = j->judge, w->threads = j->threads;
@@ -173,9 +202,11 @@ static int quantize(job *j) {
     if (j->data.n) rc = open_samples(j, m);
     else if (!j->wish.form || !strcmp(j->wish.form, "static")) {
         const hone_port *in = hone_model_inputs(m) ? hone_model_input(m, 0) : NULL;
-        rc = hone_args_wrong("samples of what the model is given are missing: --data FOLDER of pictures, .npy or .npz (first dim: the "
+        rc = hone_args_wrong("samples of what the model is given are missing: --data FOLDER of pictures, "
+                             ".npy or .npz (first dim: the "
                              "samples), IDX, or folders of input_0.pb; some 50 to 100 of them%s%s%s%s",
-                             in ? "; input '" : "", in ? in->name : "", in ? "' is " : "", in ? in->shape : "");
+                             in ? "; input '" : "", in ? in->name : "", in ? "' is " : "",
+                             in ? in->shape : "");
     }
     char *report = NULL;
     hone_progress_begin(&j->bar, "loading");
@@ -199,64 +230,89 @@ int hone_cmd_quantize(int argc, char **argv) {
     hone_words operands = {0};
     const hone_option options[] = {
         {"--data", "PATH",
-         "samples: a folder of pictures, a picture, .npy or .npz (first dim: the samples), IDX, folders of input_0.pb; may stand often",
+         "samples: a folder of pictures, a picture, .npy or .npz (first dim: the samples), IDX, folders of "
+         "input_0.pb; may stand often",
          HONE_ARG_LIST, &j.data, 0},
-        {"--form", "WORD", "static (8 bits by samples), or one that needs no samples: weights, dynamic, f16, bf16", HONE_ARG_TEXT,
-         &j.wish.form, 0},
-        {"--weights", "TYPE", "only weights, in blocks: int4, int8, nf4 or f8; better with --data, which shows what layers read",
+        {"--form", "WORD",
+         "static (8 bits by samples), or one that needs no samples: weights, dynamic, f16, bf16",
+         HONE_ARG_TEXT, &j.wish.form, 0},
+        {"--weights", "TYPE",
+         "only weights, in blocks: int4, int8, nf4 or f8; better with --data, which shows what layers read",
          HONE_ARG_TEXT, &j.weights.type, 0},
-        {"--dynamic", NULL, "weights in int8, and what products read is rounded during the run; better with --data", HONE_ARG_FLAG,
-         &j.dynamic, 0},
-        {"--format", "WORD", "weights: nbits (MatMulNBits, GatherBlockQuantized) or qdq (DequantizeLinear)", HONE_ARG_TEXT,
-         &j.weights.format, 0},
+        {"--dynamic", NULL,
+         "weights in int8, and what products read is rounded during the run; better with --data",
+         HONE_ARG_FLAG, &j.dynamic, 0},
+        {"--format", "WORD", "weights: nbits (MatMulNBits, GatherBlockQuantized) or qdq (DequantizeLinear)",
+         HONE_ARG_TEXT, &j.weights.format, 0},
         {"--method", "WORD", "weights: round, or gptq by samples", HONE_ARG_TEXT, &j.weights.method, 0},
-        {"--tables", "TYPE", "weights, dynamic: of embeddings: int8, int4, f8 or none (int8)", HONE_ARG_TEXT, &j.weights.tables, 0},
-        {"--block", "N", "weights: so many share a scale, a power of two from 16 (32); -1: a whole column", HONE_ARG_INT, &j.weights.block,
-         -1},
+        {"--tables", "TYPE", "weights, dynamic: of embeddings: int8, int4, f8 or none (int8)", HONE_ARG_TEXT,
+         &j.weights.tables, 0},
+        {"--block", "N", "weights: so many share a scale, a power of two from 16 (32); -1: a whole column",
+         HONE_ARG_INT, &j.weights.block, -1},
         {"--symmetric", NULL, "weights: no zero points", HONE_ARG_FLAG, &j.symmetric, 0},
         {"-o", "FILE", "where to write: FILE.onnx", HONE_ARG_TEXT, &j.to, 0},
-        {"--metric", "WORD", "what must not be lost, against the float model: top1, cosine, mse or sqnr", HONE_ARG_TEXT, &j.wish.metric, 0},
-        {"--max-drop", "SHARE", "and how much of it may be lost: 0.5% (sqnr: the decibels that must be left)", HONE_ARG_TEXT, &j.drop, 0},
-        {"--float-share", "SHARE", "at most so much of the multiply-adds stays f32; 15% where no --max-drop is given", HONE_ARG_TEXT,
+        {"--metric", "WORD", "what must not be lost, against the float model: top1, cosine, mse or sqnr",
+         HONE_ARG_TEXT, &j.wish.metric, 0},
+        {"--max-drop", "SHARE", "and how much of it may be lost: 0.5% (sqnr: the decibels that must be left)",
+         HONE_ARG_TEXT, &j.drop, 0},
+        {"--target", "speed|size",
+         "speed: a layer that integers make no faster on this machine stays f32; size: all that accuracy "
+         "allows is in integers (speed)",
+         HONE_ARG_TEXT, &j.wish.target, 0},
+        {"--float-share", "SHARE",
+         "at most so much of the multiply-adds stays f32; 15% where no --max-drop is given", HONE_ARG_TEXT,
          &j.share, 0},
-        {"--samples", "N", "so many show ranges (64), or what layers read (128)", HONE_ARG_INT, &j.samples, 1},
+        {"--samples", "N", "so many show ranges (64), or what layers read (128)", HONE_ARG_INT, &j.samples,
+         1},
         {"--judge", "N", "and so many others say what is best (22)", HONE_ARG_INT, &j.judge, 1},
         {"--seed", "N", "which samples they are (0)", HONE_ARG_INT, &j.seed, 0},
         {"--observer", "WORD",
-         "how ranges are found: minmax, average, percentile, percentile99.9, entropy or mse; otherwise whichever is best for each tensor",
+         "how ranges are found: minmax, average, percentile, percentile99.9, entropy or mse; otherwise "
+         "whichever is best for each tensor",
          HONE_ARG_TEXT, &j.wish.observer, 0},
-        {"--activations", "TYPE", "what is between layers: u8, s8, u16 or s16 (u8)", HONE_ARG_TEXT, &j.wish.activations, 0},
-        {"--per-tensor", NULL, "one scale a weight, not one an output channel", HONE_ARG_FLAG, &j.per_tensor, 0},
-        {"--portable", NULL, "a rounding right behind every Conv: other runtimes are slow without it, Hone is not", HONE_ARG_FLAG,
+        {"--activations", "TYPE", "what is between layers: u8, s8, u16 or s16 (u8)", HONE_ARG_TEXT,
+         &j.wish.activations, 0},
+        {"--per-tensor", NULL, "one scale a weight, not one an output channel", HONE_ARG_FLAG, &j.per_tensor,
+         0},
+        {"--portable", NULL,
+         "a rounding right behind every Conv: other runtimes are slow without it, Hone is not", HONE_ARG_FLAG,
          &j.portable, 0},
         {"--no-repairs", NULL, "weights stay as they are but for rounding", HONE_ARG_FLAG, &j.no_repairs, 0},
-        {"--cache", "FILE", "what calibration found, as text: read where it fits, written where it is not there", HONE_ARG_TEXT,
+        {"--cache", "FILE",
+         "what calibration found, as text: read where it fits, written where it is not there", HONE_ARG_TEXT,
          &j.wish.cache, 0},
         {"--resize", "SIZE", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.resize, 0},
         {"--crop", "SIZE", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.crop, 0},
         {"--mean", "NUMBERS", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.mean, 0},
         {"--std", "NUMBERS", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.std, 0},
         {"--order", "rgb|bgr", "pictures: as for hone run", HONE_ARG_TEXT, &j.picture.order, 0},
-        {"--threads", "N", "of a run, at most", HONE_ARG_INT, &j.threads, 1},
+        {"--threads", "N", "of a run, at most", HONE_ARG_THREADS, &j.threads, 1},
         {"--all", NULL, "list all layers, not only those that stay f32", HONE_ARG_FLAG, &j.all, 0},
         {"--json", NULL, "print JSON", HONE_ARG_FLAG, &j.json, 0},
         {0},
     };
-    const hone_usage usage = {"quantize",
-                              "MODEL --data PATH -o FILE",
-                              1,
-                              1,
-                              "Makes a model smaller and faster: its products in 8 bits, as standard ONNX (QuantizeLinear, "
-                              "DequantizeLinear) that other runtimes load too. Samples "
-                              "show which ranges numbers have; others, which they did not show, say how much is lost, and which layers "
-                              "stay f32 so that it is little.",
-                              "hone quantize model.onnx --data pictures/ -o small.onnx\nhone quantize model.onnx --data samples.npz "
-                              "--metric top1 --max-drop 0.5% -o small.onnx",
-                              options};
+    const hone_usage usage = {
+        "quantize",
+        "MODEL --data PATH -o FILE",
+        1,
+        1,
+        "Makes a model smaller and faster: its products in 8 bits, as standard ONNX (QuantizeLinear, "
+        "DequantizeLinear) that other runtimes load too. Samples "
+        "show which ranges numbers have; others, which they did not show, say how much is lost, and which "
+        "layers "
+        "stay f32 so that it is little.",
+        "hone quantize model.onnx --data pictures/ -o small.onnx\nhone quantize model.onnx --data "
+        "samples.npz "
+        "--metric top1 --max-drop 0.5% -o small.onnx",
+        options};
     int rc = hone_args_read(&usage, argc, argv, &operands);
     if (rc == HONE_ARGS_GO) {
         j.path = operands.at[0];
-        rc = j.to ? quantize(&j) : hone_args_wrong("-o is missing: hone quantize MODEL --data PATH -o FILE");
+        const char *ending = j.to ? strrchr(j.to, '.') : NULL;
+        rc = !j.to ? hone_args_wrong("-o is missing: hone quantize MODEL --data PATH -o FILE")
+             : !ending || strcmp(ending, ".onnx") != 0
+                 ? hone_args_wrong("-o %s: a model is written as ONNX: the name must end in .onnx", j.to)
+                 : quantize(&j);
     }
     hone_words_free(&operands), hone_words_free(&j.data);
     return rc;

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Accuracy, size and speed of `hone quantize` beside ONNX Runtime's quantize_static, on samples that calibration did not see.
 
-    quantize.py HONE MODELS PHOTOS… [--only NAME] [--eval N] [--threads 1]
+    quantize.py HONE MODELS PHOTOS… [--whole] [--only NAME] [--eval N] [--threads 1] [--tools hone,ort] [-- OPTIONS OF HONE QUANTIZE]
 
-MODELS is the folder of test models; PHOTOS are folders of photographs (Debian's plasma-workspace-wallpapers, gnome-backgrounds and mate-backgrounds do). Pictures are dealt in two halves: squares cut from
-the first calibrate, squares from the second judge. Needs numpy, onnx, onnxruntime and pillow. Accuracy is measured by ONNX Runtime on the files that both tools wrote; speed by each runtime on its own
+MODELS is the folder of test models; PHOTOS are folders of photographs. Pictures are dealt in two halves, one calibrates, the other judges. --whole takes each picture once, as a whole (the 1000 of
+EliSchwartz/imagenet-sample-images, one a class); without it squares are cut from large ones (Debian's plasma-workspace-wallpapers, gnome-backgrounds and mate-backgrounds do), which is harder than what nets
+were trained on. Lines of text for the readers are drawn here. Needs numpy, onnx, onnxruntime and pillow. Accuracy is measured by ONNX Runtime on the files that both tools wrote; speed by each runtime on its own
 tool's file, in turns, medians. Run it where nothing else runs."""
-import argparse, json, os, pathlib, random, statistics, subprocess, sys, tempfile, time
+import argparse, json, math, os, pathlib, random, statistics, subprocess, sys, tempfile, time
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import version_converter
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantType, quantize_static
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 SIDE = 416
 MEAN, STD = np.array([.485, .456, .406], np.float32), np.array([.229, .224, .225], np.float32)
@@ -32,12 +33,57 @@ def squares(files, n, rng):
     return out
 
 
+def whole(files, n, rng):
+    return [Image.open(f).convert("RGB") for f in files[:n]]
+
+
 def imagenet(im):
-    return ((np.asarray(im.resize((224, 224), Image.BILINEAR)) / 255 - MEAN) / STD).astype(np.float32).transpose(2, 0, 1)
+    im = ImageOps.fit(im, (256, 256), Image.BILINEAR).crop((16, 16, 240, 240)) if im.size[0] != im.size[1] else im.resize((224, 224), Image.BILINEAR)
+    return ((np.asarray(im) / 255 - MEAN) / STD).astype(np.float32).transpose(2, 0, 1)
 
 
 def detector(im):
-    return np.asarray(im)[:, :, ::-1].astype(np.float32).transpose(2, 0, 1)
+    im = ImageOps.contain(im, (SIDE, SIDE), Image.BILINEAR)
+    out = np.full((SIDE, SIDE, 3), 114, np.float32)
+    out[:im.size[1], :im.size[0]] = np.asarray(im)
+    return out[:, :, ::-1].transpose(2, 0, 1)
+
+
+FONTS = sorted(str(f) for f in pathlib.Path("/usr/share/fonts").rglob("*.ttf"))
+WORDS = "quick brown fox jumps over lazy dog price total 2026 open daily street market hotel exit north river garden station coffee 35.90 No. Room sale fresh bread".split()
+
+
+def drawn(rng, size, on=None):
+    """A line of words in a colour on another, slightly turned and blurred: what the reader is given."""
+    text = " ".join(rng.choice(WORDS) for _ in range(rng.randint(1, 4)))
+    text = rng.choice([text, text.upper(), text.title()])
+    font = ImageFont.truetype(rng.choice(FONTS), size) if FONTS else ImageFont.load_default(size)
+    box = font.getbbox(text)
+    dark = tuple(rng.randint(0, 110) for _ in range(3))
+    light = tuple(rng.randint(150, 255) for _ in range(3))
+    back, ink = (dark, light) if rng.random() < .3 else (light, dark)
+    im = Image.new("RGB", (box[2] + 12, box[3] + 10), back)
+    ImageDraw.Draw(im).text((6, 4), text, fill=ink, font=font)
+    return im.rotate(rng.uniform(-2, 2), Image.BILINEAR, fillcolor=back)
+
+
+def scene(im):
+    """A photograph with some lines of text on it, for the detector of text."""
+    rng = random.Random(im.tobytes()[:64])
+    im = ImageOps.fit(im, (480, 480), Image.BILINEAR)
+    for _ in range(rng.randint(2, 6)):
+        t = drawn(rng, rng.randint(14, 34))
+        im.paste(t, (rng.randint(0, max(480 - t.size[0], 1)), rng.randint(0, 480 - t.size[1])))
+    return ((np.asarray(im) / 255 - MEAN) / STD).astype(np.float32).transpose(2, 0, 1)
+
+
+def line(im):
+    rng = random.Random(im.tobytes()[:64])
+    t = drawn(rng, rng.randint(18, 40))
+    t = ImageOps.contain(t, (320, 48), Image.BILINEAR)
+    out = np.zeros((48, 320, 3), np.float32)
+    out[:t.size[1], :t.size[0]] = np.asarray(t) / 127.5 - 1
+    return out.transpose(2, 0, 1)
 
 
 def faces(im):
@@ -64,6 +110,29 @@ def cells(a, b):
     return 100 * 2 * hit / max(2 * hit + miss, 1)
 
 
+def masks(a, b):
+    """Intersection over union of where text is."""
+    i = sum(((x[0] > .3) & (y[0] > .3)).sum() for x, y in zip(a, b))
+    return 100 * i / max(sum(((x[0] > .3) | (y[0] > .3)).sum() for x, y in zip(a, b)), 1)
+
+
+def lines(a, b):
+    """Lines that read the same: the largest of each step, repeats and blanks (0) away."""
+    def read(t):
+        k = t[0].argmax(-1)[0]
+        return [c for i, c in enumerate(k) if c and (i == 0 or k[i - 1] != c)]
+    return 100 * float(np.mean([read(x) == read(y) for x, y in zip(a, b)]))
+
+
+def boxes(a, b):
+    """F1 of the anchors with a face above 0.7."""
+    hit = miss = 0
+    for x, y in zip(a, b):
+        f, g = [set(np.where(t[0][0, :, 1] > .7)[0]) if t[0].shape[-1] == 2 else set(np.where(t[1][0, :, 1] > .7)[0]) for t in (x, y)]
+        hit, miss = hit + len(f & g), miss + len(f ^ g)
+    return 100 * 2 * hit / max(2 * hit + miss, 1)
+
+
 def psnr(a, b):
     return 10 * np.log10(1 / np.mean([np.mean((x[0] - y[0]) ** 2) for x, y in zip(a, b)]))
 
@@ -72,8 +141,8 @@ def sqnr(a, b):
     return min(10 * np.log10(sum((x[k] ** 2).sum() for x in a) / max(sum(((x[k] - y[k]) ** 2).sum() for x, y in zip(a, b)), 1e-30)) for k in range(len(a[0])))
 
 
-NETS = {"mobilenetv2-fp32": (imagenet, "top-1 agreement, %", top1), "yolox-nano": (detector, "F1 of cells, %", cells), "ultraface-rfb-320": (faces, "least SQNR, dB", sqnr),
-        "super-resolution": (luma, "PSNR, dB", psnr)}
+NETS = {"mobilenetv2-fp32": (imagenet, "top-1 agreement, %", top1), "yolox-nano": (detector, "F1 of cells, %", cells), "ultraface-rfb-320": (faces, "F1 of anchors, %", boxes),
+        "super-resolution": (luma, "PSNR, dB", psnr), "ppocrv4-det": (scene, "IoU of text, %", masks), "ppocrv4-rec-en": (line, "lines the same, %", lines)}
 
 
 class Reader(CalibrationDataReader):
@@ -121,15 +190,18 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("hone"), p.add_argument("models"), p.add_argument("photos", nargs="+")
     p.add_argument("--only"), p.add_argument("--eval", type=int, default=100), p.add_argument("--threads", type=int, default=1)
-    o = p.parse_args()
+    p.add_argument("--whole", action="store_true"), p.add_argument("--tools", default="hone,portable,ort"), p.add_argument("--no-times", action="store_true")
+    mine = sys.argv[sys.argv.index("--") + 1:] if "--" in sys.argv else []
+    o = p.parse_args(sys.argv[1:sys.argv.index("--")] if "--" in sys.argv else None)
     rng = random.Random(1)
     files = sorted({os.path.realpath(f) for d in o.photos for f in pathlib.Path(d).rglob("*") if f.suffix.lower() in (".jpg", ".jpeg", ".png", ".webp") and f.stat().st_size > 40000})
     rng.shuffle(files)
     if len(files) < 8:
         raise SystemExit(f"only {len(files)} photographs: name folders with more")
-    shown, unseen = squares(files[:len(files) // 2], 86, rng), squares(files[len(files) // 2:], o.eval, rng)
+    cut = whole if o.whole else squares
+    shown, unseen = cut(files[:len(files) // 2], 86, rng), cut(files[len(files) // 2:], o.eval, rng)
     folder = tempfile.mkdtemp()
-    print(f"{len(files)} photographs; 86 squares calibrate, {o.eval} of others judge")
+    print(f"{len(files)} photographs; 86 {'whole' if o.whole else 'squares'} calibrate, {len(unseen)} of others judge")
     for net, (prepare, what, measure) in NETS.items():
         if o.only and o.only != net:
             continue
@@ -138,27 +210,33 @@ def main():
         np.save(f"{folder}/cal.npy", cal)
         want, made = answers(model, ev), {}
         for name, extra in (("hone", []), ("hone --portable", ["--portable"])):
+            if name.split("--")[-1] not in o.tools.split(","):
+                continue
+            began = time.perf_counter()
             out = f"{folder}/{net}{'p' if extra else ''}.onnx"
-            r = subprocess.run([o.hone, "quantize", model, "--data", f"{folder}/cal.npy", "-o", out, "--json"] + extra, capture_output=True, text=True)
+            r = subprocess.run([o.hone, "quantize", model, "--data", f"{folder}/cal.npy", "-o", out, "--json"] + extra + mine, capture_output=True, text=True)
             if r.returncode:
                 print(f"{net}: {name}: {r.stderr.strip()}")
                 continue
             said = json.loads(r.stdout)
             made[name] = (out, 100 * said["macs_int8"] / said["macs"])
+            print(f"{net}: {name}: {time.perf_counter() - began:.0f} s, {said['layers_f32']} layers f32; judged by itself {said['quality']}", flush=True)
         newer = f"{folder}/newer.onnx"
         onnx.save(version_converter.convert_version(onnx.load(model), 13), newer)
         name = session(model).get_inputs()[0].name
-        for label, channel, method in (("ort minmax, tensor", False, "MinMax"), ("ort minmax, channel", True, "MinMax"), ("ort percentile, channel", True, "Percentile")):
+        for label, channel, method in () if "ort" not in o.tools.split(",") else (("ort minmax, tensor", False, "MinMax"), ("ort minmax, channel", True, "MinMax"), ("ort percentile, channel", True, "Percentile")):
             out = f"{folder}/{net}-{len(made)}.onnx"
             try:
                 quantize_static(newer, out, Reader(name, cal[:64]), per_channel=channel, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, calibrate_method=CalibrationMethod[method])
                 made[label] = (out, 100)
             except Exception as e:
                 print(f"{net}: {label}: {str(e)[:120]}")
-        base = [time_hone(o.hone, model, o.threads), time_ort(model, ev[:1], o.threads)]
+        timed = (lambda *a: math.nan) if o.no_times else time_hone
+        timed_ort = (lambda *a: math.nan) if o.no_times else time_ort
+        base = [timed(o.hone, model, o.threads), timed_ort(model, ev[:1], o.threads)]
         print(f"\n{net}: {what}; f32: hone {base[0]:.2f} ms, onnxruntime {base[1]:.2f} ms, {os.path.getsize(model)} bytes")
         for label, (path, macs) in made.items():
-            ms = [time_hone(o.hone, path, o.threads), time_ort(path, ev[:1], o.threads)]
+            ms = [timed(o.hone, path, o.threads), timed_ort(path, ev[:1], o.threads)]
             try:
                 got = answers(path, ev)
                 print(f"  {label:24} {measure(want, got):7.2f}  SQNR {sqnr(want, got):6.2f} dB  multiply-adds in 8 bits {macs:5.1f} %  size {os.path.getsize(path) / os.path.getsize(model):.2f}  "

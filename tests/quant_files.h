@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   quant_files: a graph written as a model, quantized into another file, and both run on the same random inputs. For tests of the forms of quantization. */
+   quant_files: a graph written as a model, quantized into another file, and both run on the same random
+   inputs. For tests of the forms of quantization. */
 #ifndef HONE_TESTS_QUANT_FILES_H
 #define HONE_TESTS_QUANT_FILES_H
 #include <math.h>
@@ -22,13 +23,17 @@ static inline quant_files quant_files_open(const char *text) {
     hone_graph *g = NULL;
     snprintf(f.folder, sizeof f.folder, "/tmp/hone_quant_XXXXXX");
     assert_non_null(mkdtemp(f.folder));
-    snprintf(f.from, sizeof f.from, "%s/from.onnx", f.folder), snprintf(f.to, sizeof f.to, "%s/to.onnx", f.folder);
-    if (hone_graph_parse(text, strlen(text), &g) || hone_graph_infer(g) || hone_graph_export_file(g, f.from, NULL))
+    snprintf(f.from, sizeof f.from, "%s/from.onnx", f.folder),
+        snprintf(f.to, sizeof f.to, "%s/to.onnx", f.folder);
+    if (hone_graph_parse(text, strlen(text), &g) || hone_graph_infer(g) ||
+        hone_graph_export_file(g, f.from, NULL))
         fail_msg("%s", hone_fail_text());
     hone_graph_destroy(g);
     return f;
 }
-static inline void quant_files_close(const quant_files *f) { unlink(f->from), unlink(f->to), rmdir(f->folder); }
+static inline void quant_files_close(const quant_files *f) {
+    unlink(f->from), unlink(f->to), rmdir(f->folder);
+}
 static inline void quantized(const quant_files *f, const hone_quantizing *wish, char **report) {
     if (hone_quantize(f->from, wish, f->to, report)) fail_msg("%s", hone_fail_text());
 }
@@ -72,7 +77,8 @@ static inline double largest_difference(const quant_files *f) {
     for (int w = 0; w < 2; w++) {
         hone_model *m = NULL;
         hone_session *s = NULL;
-        if (hone_model_load(w ? f->to : f->from, &m) || hone_session_create(m, NULL, &s)) fail_msg("%s", hone_error());
+        if (hone_model_load(w ? f->to : f->from, &m) || hone_session_create(m, NULL, &s))
+            fail_msg("%s", hone_error());
         if (!w) quant_inputs(m, f->seed, in);
         if (hone_session_run(s, in, out[w])) fail_msg("%s", hone_error());
         n = hone_model_outputs(m);
@@ -93,7 +99,8 @@ static inline double largest_difference(const quant_files *f) {
     }
     return worst;
 }
-/* Each allocation fails once: a line that says so, or the model all the same; nothing lost (leaks.c looks). */
+/* Each allocation fails once: a line that says so, or the model all the same; nothing lost (leaks.c
+   looks). */
 static inline void fails_without_memory(const quant_files *f, const hone_quantizing *wish) {
     char *report = NULL;
     hone_status s = HONE_NO_MEMORY;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Models in halves (quant/half.c): which nodes run in them, what stays f32 and is named, and that the written file computes what the model did. */
+   Models in halves (quant/half.c): which nodes run in them, what stays f32 and is named, and that the written
+   file computes what the model did. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,9 +15,11 @@
 
 #include "quant_files.h"
 
-static const char net[] = "graph g (x: f32[2, 3, 9, 9]) -> y, r { w: f32[8, 3, 3, 3] = random(1, -1, 1); b: f32[8] = random(2, -1, 1); v: "
+static const char net[] = "graph g (x: f32[2, 3, 9, 9]) -> y, r { w: f32[8, 3, 3, 3] = random(1, -1, 1); b: "
+                          "f32[8] = random(2, -1, 1); v: "
                           "f32[6, 8, 1, 1] = random(3, -1, 1); "
-                          "m: f32[6, 5] = random(4, -1, 1); c = Conv(x, w, b); r = Relu(c); d = Conv(r, v); p = GlobalAveragePool(d); f = "
+                          "m: f32[6, 5] = random(4, -1, 1); c = Conv(x, w, b); r = Relu(c); d = Conv(r, v); "
+                          "p = GlobalAveragePool(d); f = "
                           "Flatten(p); q = MatMul(f, m); "
                           "y = Softmax(q) {axis: 1}; }";
 
@@ -27,7 +30,8 @@ static void runs(const char *precision, double within) {
     assert_non_null(strstr(report, "\"in_halves\": 3"));
     assert_non_null(strstr(report, "\"kept\": []"));
     assert_true(largest_difference(&f) <= within);
-    if (!strcmp(precision, "f16")) { /* Relu stands between two convolutions; it is an output, too, and that stays f32 */
+    /* Relu stands between two convolutions; it is an output, too, and that stays f32 */
+    if (!strcmp(precision, "f16")) {
         assert_int_equal(count_of(f.to, "Relu"), 1);
         assert_int_equal(count_of(f.to, "Cast"), 5); /* into the first, r and d out, into MatMul and out */
     }
@@ -44,9 +48,10 @@ static void bf16(void **state) {
 }
 static void beyond_f16(void **state) {
     (void)state;
-    quant_files f =
-        quant_files_open("graph g (x: f32[2, 4]) -> y { a: f32[4, 2] = {70000, 1, 2, 3, 4, 5, 6, 7}; b: f32[2, 3] = {1, 2, 3, 4, 5, 6}; "
-                         "s: f32[3, 2] = {1e-8, 2e-8, -1e-8, 0, 0, 3e-8}; h = MatMul(x, a) ; k = MatMul(h, b) ; y = MatMul(k, s); }");
+    quant_files f = quant_files_open("graph g (x: f32[2, 4]) -> y { a: f32[4, 2] = {70000, 1, 2, 3, 4, 5, 6, "
+                                     "7}; b: f32[2, 3] = {1, 2, 3, 4, 5, 6}; "
+                                     "s: f32[3, 2] = {1e-8, 2e-8, -1e-8, 0, 0, 3e-8}; h = MatMul(x, a) ; k = "
+                                     "MatMul(h, b) ; y = MatMul(k, s); }");
     char *report = NULL;
     quantized(&f, &(hone_quantizing){.form = "f16"}, &report);
     assert_non_null(strstr(report, "\"in_halves\": 1"));
@@ -68,9 +73,9 @@ static hone_status large(void *arg, int64_t k, hone_value **in) {
 }
 static void samples_show_it(void **state) { /* 4 x 3000 x 2 x 2 is not beyond f16, and too near */
     (void)state;
-    quant_files f = quant_files_open(
-        "graph g (x: f32[2, 4]) -> y { a: f32[4, 2] = {2, 2, 2, 2, 2, 2, 2, 2}; b: f32[2, 2] = {0.01, 0.01, 0.01, 0.01}; h = MatMul(x, a); "
-        "t = Tanh(h); y = MatMul(t, b); }");
+    quant_files f = quant_files_open("graph g (x: f32[2, 4]) -> y { a: f32[4, 2] = {2, 2, 2, 2, 2, 2, 2, 2}; "
+                                     "b: f32[2, 2] = {0.01, 0.01, 0.01, 0.01}; h = MatMul(x, a); "
+                                     "t = Tanh(h); y = MatMul(t, b); }");
     char *report = NULL;
     quantized(&f, &(hone_quantizing){.form = "f16", .data = {.n = 1, .get = large}}, &report);
     assert_non_null(strstr(report, "on the samples"));
@@ -93,7 +98,8 @@ static void without_memory(void **state) {
 }
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(f16),           cmocka_unit_test(bf16),           cmocka_unit_test(beyond_f16), cmocka_unit_test(samples_show_it),
+        cmocka_unit_test(f16),           cmocka_unit_test(bf16),
+        cmocka_unit_test(beyond_f16),    cmocka_unit_test(samples_show_it),
         cmocka_unit_test(nothing_to_do), cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   Weights in fewer bits (quant/weights*.c): types against brute force, factors and losses against their definitions, layouts against our own MatMulNBits, DequantizeLinear and kin; wishes that cannot be
+   Weights in fewer bits (quant/weights*.c): types against brute force, factors and losses against their
+   definitions, layouts against our own MatMulNBits, DequantizeLinear and kin; wishes that cannot be
    met, samples that do not fit, memory that is not there. */
 #include <math.h>
 #include <setjmp.h>
@@ -24,7 +25,7 @@ static float draw(void) { /* -1 to 1, more of it near 0 */
 }
 static const char *const types[] = {"int8", "int4", "nf4", "f8"};
 
-/* ---- types ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- types --------------------------------------------------------------------------------------------- */
 static void nearest(void **state) {
     (void)state;
     assert_null(hone_weights_kind_find("int5"));
@@ -33,8 +34,10 @@ static void nearest(void **state) {
         assert_non_null(kind);
         for (int k = 1; kind->code && k < kind->levels; k++) assert_true(kind->code[k] > kind->code[k - 1]);
         for (int turn = 0; turn < 3000; turn++) {
-            const float w = draw() * (turn % 7 ? 1 : 1e4F), scale = 0.001F + fabsf(draw()) * (kind->code ? 1 : 0.1F);
-            const int zero = kind->uniform ? turn % kind->levels : 0, got = hone_weights_level(kind, w, scale, zero);
+            const float w = draw() * (turn % 7 ? 1 : 1e4F),
+                        scale = 0.001F + fabsf(draw()) * (kind->code ? 1 : 0.1F);
+            const int zero = kind->uniform ? turn % kind->levels : 0,
+                      got = hone_weights_level(kind, w, scale, zero);
             double best = HUGE_VAL;
             for (int l = 0; l < kind->levels; l++)
                 best = fmin(best, fabs((double)w - (double)hone_weights_code(kind, l, zero) * (double)scale));
@@ -44,10 +47,13 @@ static void nearest(void **state) {
         }
     }
 }
-static double block_loss(const hone_weights_kind *kind, const float *w, const float *h, int n, float scale, int zero) {
+static double block_loss(const hone_weights_kind *kind, const float *w, const float *h, int n, float scale,
+                         int zero) {
     double lost = 0;
     for (int i = 0; i < n; i++) {
-        const double e = (double)w[i] - (double)hone_weights_code(kind, hone_weights_level(kind, w[i], scale, zero), zero) * (double)scale;
+        const double e = (double)w[i] -
+                         (double)hone_weights_code(kind, hone_weights_level(kind, w[i], scale, zero), zero) *
+                             (double)scale;
         lost += (h ? (double)h[i] : 1) * e * e;
     }
     return lost;
@@ -62,23 +68,28 @@ static void fitted(void **state) {
             for (int turn = 0; turn < 20; turn++) {
                 float w[N], h[N], scale, top = 0, low = 0, high = 0;
                 uint8_t zero;
-                for (int i = 0; i < N; i++) w[i] = draw() + (turn % 3 ? 0 : 0.3F), h[i] = 0.1F + fabsf(draw());
-                for (int i = 0; i < N; i++) top = fmaxf(top, fabsf(w[i])), low = fminf(low, w[i]), high = fmaxf(high, w[i]);
+                for (int i = 0; i < N; i++)
+                    w[i] = draw() + (turn % 3 ? 0 : 0.3F), h[i] = 0.1F + fabsf(draw());
+                for (int i = 0; i < N; i++)
+                    top = fmaxf(top, fabsf(w[i])), low = fminf(low, w[i]), high = fmaxf(high, w[i]);
                 hone_weights_fit(kind, symmetric, w, turn % 2 ? h : NULL, N, &scale, &zero);
                 assert_true(scale > 0 && isfinite(scale));
                 assert_true(!symmetric || zero == kind->middle);
                 const double got = block_loss(kind, w, turn % 2 ? h : NULL, N, scale, zero);
                 double best = HUGE_VAL;
                 for (int s = 0; s < 120; s++) {
-                    const float share = 0.4F + (float)s / 180, full = kind->uniform ? (symmetric ? top / (float)(kind->middle - 1)
-                                                                                                 : (high - low) / (float)(kind->levels - 1))
-                                                                                    : top / kind->code[kind->levels - 1];
+                    const float share = 0.4F + (float)s / 180,
+                                full = kind->uniform ? (symmetric ? top / (float)(kind->middle - 1)
+                                                                  : (high - low) / (float)(kind->levels - 1))
+                                                     : top / kind->code[kind->levels - 1];
                     for (int z = kind->uniform && !symmetric ? 0 : kind->middle;
-                         z < (kind->uniform && !symmetric ? kind->levels : kind->middle + 1); z += 1 + kind->levels / 32)
+                         z < (kind->uniform && !symmetric ? kind->levels : kind->middle + 1);
+                         z += 1 + kind->levels / 32)
                         best = fmin(best, block_loss(kind, w, turn % 2 ? h : NULL, N, full * share, z));
                 }
                 if (!(got <= best * (kind->bits == 8 ? 3 : 1.25) + 1e-9))
-                    fail_msg("%s, symmetric %d, turn %d: %g and not %g", types[t], symmetric, turn, got, best);
+                    fail_msg("%s, symmetric %d, turn %d: %g and not %g", types[t], symmetric, turn, got,
+                             best);
             }
         }
     float none[4] = {0}, scale = 0;
@@ -87,19 +98,22 @@ static void fitted(void **state) {
     assert_true(scale > 0);
 }
 
-/* ---- moments ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- moments ------------------------------------------------------------------------------------------- */
 enum { K = 70, N = 9, ROWS = 300 };
 static void make_rows(float *x) {
+    /* neighbours are alike */
     for (int r = 0; r < ROWS; r++)
-        for (int i = 0; i < K; i++) x[r * K + i] = draw() + (i ? 0.7F * x[r * K + i - 1] : 0); /* neighbours are alike */
+        for (int i = 0; i < K; i++) x[r * K + i] = draw() + (i ? 0.7F * x[r * K + i - 1] : 0);
 }
-static double output_loss(const hone_weights *q, const float *w, const float *x, const float *f) { /* |f w - x q|^2 / |f w|^2 */
+/* |f w - x q|^2 / |f w|^2 */
+static double output_loss(const hone_weights *q, const float *w, const float *x, const float *f) {
     double lost = 0, all = 0;
     for (int r = 0; r < ROWS; r++)
         for (int n = 0; n < N; n++) {
             double want = 0, got = 0;
             for (int i = 0; i < K; i++)
-                want += (double)f[r * K + i] * (double)w[n * K + i], got += (double)x[r * K + i] * (double)hone_weights_value(q, n, i);
+                want += (double)f[r * K + i] * (double)w[n * K + i],
+                    got += (double)x[r * K + i] * (double)hone_weights_value(q, n, i);
             lost += (want - got) * (want - got), all += want * want;
         }
     return lost / all;
@@ -114,7 +128,8 @@ static void solved(void **state) {
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         hone_weights_moments m;
         assert_true(hone_weights_moments_make(&m, K, true));
-        hone_weights_moments_add(&m, x, x, 100, 1), hone_weights_moments_add(&m, x + 100 * K, x + 100 * K, ROWS - 100, 0);
+        hone_weights_moments_add(&m, x, x, 100, 1),
+            hone_weights_moments_add(&m, x + 100 * K, x + 100 * K, ROWS - 100, 0);
         for (int i = 0; i < K; i++) /* below the diagonal; factor mirrors it */
             for (int j = 0; j <= i; j++) {
                 double sum = 0;
@@ -126,7 +141,8 @@ static void solved(void **state) {
         for (int i = 0; i < K; i++)
             for (int j = 0; j <= i; j++) { /* L D L^T is H */
                 double sum = 0;
-                for (int c = 0; c <= j; c++) sum += (double)m.low[i * K + c] * (double)m.diag[c] * (double)m.low[j * K + c];
+                for (int c = 0; c <= j; c++)
+                    sum += (double)m.low[i * K + c] * (double)m.diag[c] * (double)m.low[j * K + c];
                 assert_true(fabs(sum - (double)m.hf[i * K + j]) <= 1e-3 * (double)m.hf[i * K + i]);
             }
         assert_true(hone_weights_make(&q, hone_weights_kind_find(types[t]), false, N, K, 32));
@@ -161,7 +177,8 @@ static void solved(void **state) {
             for (int r = 0; r < ROWS; r++) {
                 double miss = 0;
                 for (int j = 0; j < K; j++)
-                    miss += (double)f[r * K + j] * (double)w[n * K + j] - (double)x[r * K + j] * (double)moved[n * K + j];
+                    miss += (double)f[r * K + j] * (double)w[n * K + j] -
+                            (double)x[r * K + j] * (double)moved[n * K + j];
                 sum += (double)x[r * K + i] * miss, size += fabs((double)x[r * K + i] * miss);
             }
             assert_true(fabs(sum) <= 0.01 * size + 1e-3);
@@ -187,16 +204,18 @@ static void singular(void **state) {
         assert_true(hone_weights_make(&q, hone_weights_kind_find("int4"), false, 2, 20, 16));
         assert_int_equal(hone_weights_solve(&q, &m, w, 5, 1), HONE_OK);
         for (int n = 0; n < 2; n++)
-            for (int i = 0; i < 20; i++) assert_true(fabsf(hone_weights_value(&q, n, i) - w[n * 20 + i]) < 0.5F);
+            for (int i = 0; i < 20; i++)
+                assert_true(fabsf(hone_weights_value(&q, n, i) - w[n * 20 + i]) < 0.5F);
         hone_weights_free(&q), hone_weights_moments_free(&m);
     }
 }
 
-/* ---- files -------------------------------------------------------------------------------------------------------------------------------- */
-static const char net[] =
-    "graph g (i: i64[3], x: f32[3, 40]) -> y, z { t: f32[120, 40] = random(1, -1, 1); w: f32[40, 50] = random(2, -1, 1); v: f32[30, 50] = "
-    "random(3, -1, 1); b: f32[30] = random(4, -1, 1); "
-    "e = Gather(t, i); s = Add(e, x); m = MatMul(s, w); r = Relu(m); y = Gemm(r, v, b) {transB: 1}; z = MatMul(x, w); }";
+/* ---- files --------------------------------------------------------------------------------------------- */
+static const char net[] = "graph g (i: i64[3], x: f32[3, 40]) -> y, z { t: f32[120, 40] = random(1, -1, 1); "
+                          "w: f32[40, 50] = random(2, -1, 1); v: f32[30, 50] = "
+                          "random(3, -1, 1); b: f32[30] = random(4, -1, 1); "
+                          "e = Gather(t, i); s = Add(e, x); m = MatMul(s, w); r = Relu(m); y = Gemm(r, v, b) "
+                          "{transB: 1}; z = MatMul(x, w); }";
 static const struct {
     const char *type, *tables, *format;
     int block, symmetric;
@@ -228,8 +247,8 @@ static void written(void **state) {
         quantized(&f, &(hone_quantizing){.form = "weights", .more = &w}, &report);
         const double is = largest_difference(&f);
         if (!(is <= cases[k].within))
-            fail_msg("%s %s in blocks of %d: %g of the largest value, more than %g", cases[k].type, cases[k].format, cases[k].block, is,
-                     cases[k].within);
+            fail_msg("%s %s in blocks of %d: %g of the largest value, more than %g", cases[k].type,
+                     cases[k].format, cases[k].block, is, cases[k].within);
         if (cases[k].op) assert_int_equal(count_of(f.to, cases[k].op), 3);
         assert_non_null(strstr(report, "\"weights_db\""));
         hone_text_release(report);
@@ -242,8 +261,11 @@ static void layouts_agree(void **state) {
     quant_files a = quant_files_open(net), b = quant_files_open(net);
     for (int symmetric = 0; symmetric < 2; symmetric++)
         for (int k = 0; k < 2; k++) {
-            hone_quantizing_weights w = {
-                .type = k ? "int8" : "int4", .tables = "int4", .format = "nbits", .block = 16, .symmetric = symmetric};
+            hone_quantizing_weights w = {.type = k ? "int8" : "int4",
+                                         .tables = "int4",
+                                         .format = "nbits",
+                                         .block = 16,
+                                         .symmetric = symmetric};
             char *report = NULL;
             quantized(&a, &(hone_quantizing){.form = "weights", .more = &w}, &report);
             hone_text_release(report);
@@ -262,7 +284,7 @@ static void layouts_agree(void **state) {
     quant_files_close(&a), quant_files_close(&b);
 }
 
-/* ---- samples ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- samples ------------------------------------------------------------------------------------------- */
 static hone_status sample(void *arg, int64_t k, hone_value **in) {
     const int64_t columns = arg ? *(int64_t *)arg : 40, dim[] = {3, columns}, ids[] = {3};
     uint32_t r = (uint32_t)k * 77 + 5;
@@ -291,7 +313,8 @@ static void learned(void **state) {
             for (int k = 0; k < 2; k++) {
                 hone_model *m = NULL;
                 hone_session *s = NULL;
-                if (hone_model_load(k ? f.to : f.from, &m) || hone_session_create(m, NULL, &s) || hone_session_run(s, in, out[k]))
+                if (hone_model_load(k ? f.to : f.from, &m) || hone_session_create(m, NULL, &s) ||
+                    hone_session_run(s, in, out[k]))
                     fail_msg("%s", hone_error());
                 hone_session_free(s), hone_model_free(m);
             }
@@ -299,13 +322,15 @@ static void learned(void **state) {
                 const double d = hone_value_f64(out[0][0], i) - hone_value_f64(out[1][0], i);
                 mean[learns] += d * d;
             }
-            for (int k = 0; k < 2; k++) hone_value_drop(in[k]), hone_value_drop(out[0][k]), hone_value_drop(out[1][k]);
+            for (int k = 0; k < 2; k++)
+                hone_value_drop(in[k]), hone_value_drop(out[0][k]), hone_value_drop(out[1][k]);
         }
     }
     assert_true(mean[1] < 0.6 * mean[0]);
     quant_files_close(&f);
 }
-/* Bytes during the run: near what floats say, nearer with samples that show which columns are large; the graph is of the standard's ops. */
+/* Bytes during the run: near what floats say, nearer with samples that show which columns are large; the
+   graph is of the standard's ops. */
 static hone_status lopsided(void *arg, int64_t k, hone_value **in) {
     hone_status s = sample(arg, k, in);
     for (int i = 0; !s && i < 3; i++) ((float *)in[1]->data)[i * 40 + 7] *= 60;
@@ -313,14 +338,18 @@ static hone_status lopsided(void *arg, int64_t k, hone_value **in) {
 }
 static void dynamic(void **state) {
     (void)state;
-    quant_files f = quant_files_open(
-        "graph g (i: i64[3], x: f32[3, 40]) -> y { t: f32[120, 40] = random(1, -1, 1); w: f32[40, 50] = random(2, -1, 1); v: f32[50, 30] = "
-        "random(3, -1, 1); "
-        "b: f32[30] = random(4, -1, 1); e = Gather(t, i); s = Add(e, x); m = MatMul(s, w); r = Relu(m); y = Gemm(r, v, b); }");
+    quant_files f = quant_files_open("graph g (i: i64[3], x: f32[3, 40]) -> y { t: f32[120, 40] = random(1, "
+                                     "-1, 1); w: f32[40, 50] = random(2, -1, 1); v: f32[50, 30] = "
+                                     "random(3, -1, 1); "
+                                     "b: f32[30] = random(4, -1, 1); e = Gather(t, i); s = Add(e, x); m = "
+                                     "MatMul(s, w); r = Relu(m); y = Gemm(r, v, b); }");
     double mean[2] = {0};
     for (int learns = 0; learns < 2; learns++) {
         char *report = NULL;
-        quantized(&f, &(hone_quantizing){.form = "dynamic", .data = {.n = learns ? 20 : 0, .get = learns ? lopsided : NULL}}, &report);
+        quantized(&f,
+                  &(hone_quantizing){.form = "dynamic",
+                                     .data = {.n = learns ? 20 : 0, .get = learns ? lopsided : NULL}},
+                  &report);
         assert_int_equal(learns, strstr(report, "\"smoothed\": true") != NULL);
         hone_text_release(report);
         assert_int_equal(count_of(f.to, "MatMulInteger"), 2);
@@ -329,7 +358,8 @@ static void dynamic(void **state) {
         for (int k = 0; k < 2; k++) {
             hone_model *m = NULL;
             hone_session *s = NULL;
-            if (hone_model_load(k ? f.to : f.from, &m) || hone_session_create(m, NULL, &s) || hone_session_run(s, in, out[k]))
+            if (hone_model_load(k ? f.to : f.from, &m) || hone_session_create(m, NULL, &s) ||
+                hone_session_run(s, in, out[k]))
                 fail_msg("%s", hone_error());
             hone_session_free(s), hone_model_free(m);
         }
@@ -342,7 +372,8 @@ static void dynamic(void **state) {
         for (int k = 0; k < 2; k++) hone_value_drop(in[k]), hone_value_drop(out[k][0]);
     }
     if (!(mean[1] < 0.9 * mean[0])) fail_msg("%g, and %g with samples", mean[0], mean[1]);
-    fails_without_memory(&f, &(hone_quantizing){.form = "dynamic", .threads = 1, .data = {.n = 1, .get = lopsided}});
+    fails_without_memory(
+        &f, &(hone_quantizing){.form = "dynamic", .threads = 1, .data = {.n = 1, .get = lopsided}});
     quant_files_close(&f);
 }
 static int stop(void *arg, double done, const char *what) {
@@ -373,33 +404,38 @@ static void refused(void **state) {
         if (!strstr(says, wishes[k].says)) fail_msg("'%s' does not say '%s'", says, wishes[k].says);
     }
     int64_t narrow = 39; /* a sample of another shape */
-    refused_quantized(&f, &(hone_quantizing){.form = "weights", .data = {.n = 2, .get = sample, .arg = &narrow}});
+    refused_quantized(&f,
+                      &(hone_quantizing){.form = "weights", .data = {.n = 2, .get = sample, .arg = &narrow}});
     int told = 0;
-    assert_non_null(strstr(
-        refused_quantized(&f, &(hone_quantizing){.form = "weights", .data = {.n = 20, .get = sample}, .progress = stop, .arg = &told}),
-        "stopped"));
+    assert_non_null(strstr(refused_quantized(&f, &(hone_quantizing){.form = "weights",
+                                                                    .data = {.n = 20, .get = sample},
+                                                                    .progress = stop,
+                                                                    .arg = &told}),
+                           "stopped"));
     quant_files_close(&f);
     f = quant_files_open("graph g (x: f32[2, 4]) -> y { y = Relu(x); }");
     assert_non_null(strstr(refused_quantized(&f, &(hone_quantizing){.form = "weights"}), "no weights"));
     quant_files_close(&f);
-    f = quant_files_open(
-        "graph g (x: f32[2, 16]) -> y { w: f32[16, 1] = {1, 2, inf, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4}; y = MatMul(x, w); }");
+    f = quant_files_open("graph g (x: f32[2, 16]) -> y { w: f32[16, 1] = {1, 2, inf, 4, 1, 2, 3, 4, 1, 2, 3, "
+                         "4, 1, 2, 3, 4}; y = MatMul(x, w); }");
     assert_non_null(strstr(refused_quantized(&f, &(hone_quantizing){.form = "weights"}), "infinite"));
     quant_files_close(&f);
 }
 static void without_memory(void **state) {
     (void)state;
     quant_files f = quant_files_open(net);
-    fails_without_memory(&f, &(hone_quantizing){.form = "weights", .threads = 1, .data = {.n = 1, .get = sample}});
+    fails_without_memory(
+        &f, &(hone_quantizing){.form = "weights", .threads = 1, .data = {.n = 1, .get = sample}});
     const hone_quantizing_weights w = {.format = "qdq"};
     fails_without_memory(&f, &(hone_quantizing){.form = "weights", .threads = 1, .more = &w});
     quant_files_close(&f);
 }
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nearest), cmocka_unit_test(fitted),         cmocka_unit_test(solved),  cmocka_unit_test(singular),
-        cmocka_unit_test(written), cmocka_unit_test(layouts_agree),  cmocka_unit_test(learned), cmocka_unit_test(dynamic),
-        cmocka_unit_test(refused), cmocka_unit_test(without_memory),
+        cmocka_unit_test(nearest),        cmocka_unit_test(fitted),  cmocka_unit_test(solved),
+        cmocka_unit_test(singular),       cmocka_unit_test(written), cmocka_unit_test(layouts_agree),
+        cmocka_unit_test(learned),        cmocka_unit_test(dynamic), cmocka_unit_test(refused),
+        cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
-   cache: histograms as text, so that a second call need not run the float model over all samples again, and so that a person can read what was seen.
+   cache: histograms as text, so that a second call need not run the float model over all samples again, and
+   so that a person can read what was seen.
 
         hone calibration 1 KEY TENSORS
         tensor LOW WIDTH ZEROS SEEN ODD LEAST MOST SUM_LEAST SUM_MOST SAMPLES NAME
         bins FIRST COUNT COUNT …          from the first bin that holds something to the last
-        channels AXIS COUNT LEAST MOST LEAST MOST …    of an operand of layers; COUNT 0 or less: it has none of its own
+        channels AXIS COUNT LEAST MOST LEAST MOST …    of an operand of layers; COUNT 0 or less: it has none
+                                                       of its own
         macs LAYER NUMBER                 of each layer */
 #include <errno.h>
 #include <math.h>
@@ -20,8 +22,9 @@ hone_status hone_quant_cache_write(const hone_quant_plan *p, const char *path, u
     hone_text_put(&t, "hone calibration 1 %016llx %d\n", (unsigned long long)key, p->class.n);
     for (int k = 0; k < p->class.n; k++) {
         const hone_histogram *h = p->class.at[k].seen;
-        hone_text_put(&t, "tensor %.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g %d ", h->low, h->width, h->zeros, h->seen, h->odd,
-                      h->least, h->most, h->sum_least, h->sum_most, h->samples);
+        hone_text_put(&t, "tensor %.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g %d ", h->low,
+                      h->width, h->zeros, h->seen, h->odd, h->least, h->most, h->sum_least, h->sum_most,
+                      h->samples);
         hone_text_json(&t, p->graph->var.at[p->class.at[k].var].name);
         int first = 0, last = HONE_QUANT_BINS;
         while (first < last && h->bin[first] == 0) first++;
@@ -34,12 +37,13 @@ hone_status hone_quant_cache_write(const hone_quant_plan *p, const char *path, u
         hone_text_put(&t, "\n");
     }
     for (int k = 0; k < p->layer.n; k++) hone_text_put(&t, "macs %d %.17g\n", k, p->layer.at[k].macs);
-    hone_status s = t.failed ? hone_fail(HONE_NO_MEMORY, "no memory for a cache") : hone_file_write(path, t.text, t.n);
+    hone_status s =
+        t.failed ? hone_fail(HONE_NO_MEMORY, "no memory for a cache") : hone_file_write(path, t.text, t.n);
     hone_text_free(&t);
     return s;
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------- */
 typedef struct {
     const char *at;
     bool good;
@@ -70,9 +74,11 @@ static bool read_channels(reader *r, hone_quant_class *c) {
     c->least = c->most = NULL, c->channels = 0;
     if (!r->good) return true;
     const int64_t count = n > 0 ? (int64_t)n : 0;
-    if (count && (!(c->least = hone_alloc(sizeof(float) * (size_t)count)) || !(c->most = hone_alloc(sizeof(float) * (size_t)count))))
+    if (count && (!(c->least = hone_alloc(sizeof(float) * (size_t)count)) ||
+                  !(c->most = hone_alloc(sizeof(float) * (size_t)count))))
         return false;
-    for (int64_t i = 0; i < count && r->good; i++) c->least[i] = (float)number(r), c->most[i] = (float)number(r);
+    for (int64_t i = 0; i < count && r->good; i++)
+        c->least[i] = (float)number(r), c->most[i] = (float)number(r);
     if (r->good) c->axis = (int)axis, c->channels = n > 0 ? count : (int64_t)n;
     line_end(r);
     return true;
@@ -82,7 +88,8 @@ static void read_class(reader *r, hone_histogram *h) {
     h->low = number(r), h->width = number(r), h->zeros = number(r), h->seen = number(r), h->odd = number(r);
     h->least = number(r), h->most = number(r), h->sum_least = number(r), h->sum_most = number(r);
     const double samples = number(r);
-    r->good = r->good && samples >= 1 && samples < 1e9 && h->width >= 0 && h->least <= 0 && h->most >= 0 && h->seen >= 0;
+    r->good = r->good && samples >= 1 && samples < 1e9 && h->width >= 0 && h->least <= 0 && h->most >= 0 &&
+              h->seen >= 0;
     h->samples = r->good ? (int)samples : 0;
     line_end(r);
     word(r, "bins");
@@ -109,7 +116,9 @@ hone_status hone_quant_cache_read(hone_quant_plan *p, const char *path, uint64_t
     snprintf(head, sizeof head, "hone calibration 1 %016llx %d\n", (unsigned long long)key, p->class.n);
     hone_status s = HONE_OK;
     if (!empty && strncmp(text, "hone calibration ", 17) != 0)
-        s = hone_fail(HONE_BAD_INPUT, "'%s' is no cache of a calibration, and is not written over; choose another name", path);
+        s = hone_fail(HONE_BAD_INPUT,
+                      "'%s' is no cache of a calibration, and is not written over; choose another name",
+                      path);
     else if (word(&r, head)) {
         for (int k = 0; k < p->class.n && r.good && !s; k++) {
             read_class(&r, p->class.at[k].seen);

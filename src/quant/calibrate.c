@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   calibrate: see calibrate.h. Errors behind a node are computed by the graph itself: beside node N, which reads tensor T, stands N once more for each range, reading T rounded to it, and the
+   calibrate: see calibrate.h. Errors behind a node are computed by the graph itself: beside node N, which
+   reads tensor T, stands N once more for each range, reading T rounded to it, and the
    sum of squares by which their results differ is an output. */
 #include "quant/calibrate.h"
 
@@ -15,7 +16,7 @@ enum {
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
 
-/* ---- histograms ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- histograms ---------------------------------------------------------------------------------------- */
 static int64_t bytes_of(const hone_var *v) {
     int64_t n = (int64_t)sizeof(float);
     for (int k = 0; k < v->rank; k++) {
@@ -30,7 +31,8 @@ static bool is_source(const hone_quant_plan *p, hone_vid v) {
     const int maker = p->graph->var.at[v].producer;
     return p->class_of[v] >= 0 && (maker < 0 || !p->moves[maker]);
 }
-static bool is_tapped(const hone_quant_plan *p, hone_vid v) { /* of layers' operands the shape and the channels are wanted too */
+/* of layers' operands the shape and the channels are wanted too */
+static bool is_tapped(const hone_quant_plan *p, hone_vid v) {
     bool is = is_source(p, v);
     for (int k = 0; k < p->layer.n && !is; k++) is = p->layer.at[k].x == v && p->class_of[v] >= 0;
     return is;
@@ -42,7 +44,8 @@ static double macs_of(const hone_quant_plan *p, const hone_quant_layer *l, const
     double macs = (double)hone_value_count(p->graph->var.at[l->w].value);
     for (int d = 0; d < x->rank; d++)
         if (l->conv ? d != 1 : d != x->rank - 1) macs *= (double)x->dim[d];
-    for (int k = 0; l->conv && strides && k < strides->n; k++) macs /= (double)(strides->i[k] > 0 ? strides->i[k] : 1);
+    for (int k = 0; l->conv && strides && k < strides->n; k++)
+        macs /= (double)(strides->i[k] > 0 ? strides->i[k] : 1);
     return macs;
 }
 /* Extremes of each channel of what layers alone read: repairs want them. */
@@ -54,9 +57,11 @@ static bool see_channels(hone_quant_plan *p, hone_vid v, const hone_value *x) {
             if (p->layer.at[k].x == v) axis = p->layer.at[k].conv ? 1 : x->rank - 1;
         for (int w = 0; w < p->n_var; w++)
             if (w != v && p->class_of[w] == p->class_of[v]) axis = -1; /* one grid for several tensors */
-        c->channels = axis < 0 || axis >= x->rank || x->dim[axis] > 1 << 20 ? -1 : x->dim[axis], c->axis = axis;
+        c->channels = axis < 0 || axis >= x->rank || x->dim[axis] > 1 << 20 ? -1 : x->dim[axis],
+        c->axis = axis;
         if (c->channels > 0) {
-            c->least = hone_alloc(sizeof(float) * (size_t)c->channels), c->most = hone_alloc(sizeof(float) * (size_t)c->channels);
+            c->least = hone_alloc(sizeof(float) * (size_t)c->channels),
+            c->most = hone_alloc(sizeof(float) * (size_t)c->channels);
             if (!c->least || !c->most) return false;
         }
     }
@@ -77,20 +82,23 @@ static void count_macs(hone_quant_plan *p, hone_vid v, const hone_value *x) {
     for (int k = 0; k < p->layer.n; k++)
         if (p->layer.at[k].x == v) p->layer.at[k].macs = macs_of(p, p->layer.at + k, x);
 }
-static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, const hone_vid *tap, int n_tap, const int64_t *sample, int n,
-                             double begin, double share) {
+static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, const hone_vid *tap, int n_tap,
+                             const int64_t *sample, int n, double begin, double share) {
     hone_quant_run *run = NULL;
-    hone_value **in = hone_alloc(sizeof *in * (size_t)(p->graph->in.n + 1)), **out = hone_alloc(sizeof *out * (size_t)(n_tap + 1));
+    hone_value **in = hone_alloc(sizeof *in * (size_t)(p->graph->in.n + 1)),
+               **out = hone_alloc(sizeof *out * (size_t)(n_tap + 1));
     hone_status s = in && out ? HONE_OK : no_memory();
     if (!s) s = hone_quant_open(job, p->graph, tap, n_tap, &run);
     for (int k = 0; k < n && !s; k++) {
         s = hone_quant_tell(job, begin + share * k / n, "ranges");
         if (!s) s = hone_quant_sample(job, sample[k], in);
-        if (!s && (s = job->runner.run(run, in, out))) s = hone_fail_at(s, "sample %lld: ", (long long)sample[k] + 1);
+        if (!s && (s = job->runner.run(run, in, out)))
+            s = hone_fail_at(s, "sample %lld: ", (long long)sample[k] + 1);
         for (int t = 0; t < n_tap && !s; t++) {
             const hone_value *x = out[t];
             if (!x || x->tag != HONE_TAG_TENSOR || x->dtype != HONE_DTYPE_F32) continue;
-            if (is_source(p, tap[t])) hone_histogram_see(p->class.at[p->class_of[tap[t]]].seen, x->data, hone_value_count(x));
+            if (is_source(p, tap[t]))
+                hone_histogram_see(p->class.at[p->class_of[tap[t]]].seen, x->data, hone_value_count(x));
             if (k == 0) count_macs(p, tap[t], x);
             if (!see_channels(p, tap[t], x)) s = no_memory();
         }
@@ -101,7 +109,8 @@ static hone_status see_round(const hone_quant_job *job, hone_quant_plan *p, cons
     hone_free(in), hone_free(out);
     return s;
 }
-hone_status hone_quant_calibrate(const hone_quant_job *job, hone_quant_plan *p, const int64_t *sample, int n) {
+hone_status hone_quant_calibrate(const hone_quant_job *job, hone_quant_plan *p, const int64_t *sample,
+                                 int n) {
     hone_vec(hone_vid) tap = {0};
     hone_status s = HONE_OK;
     int64_t held = 0, all = 1, done = 0;
@@ -111,7 +120,8 @@ hone_status hone_quant_calibrate(const hone_quant_job *job, hone_quant_plan *p, 
         const bool last = v == p->n_var, is = !last && is_tapped(p, v);
         const int64_t bytes = is ? bytes_of(p->graph->var.at + v) : 0;
         if (tap.n && (last || held + bytes > MOST_BYTES)) {
-            s = see_round(job, p, tap.at, tap.n, sample, n, 0.2 * (double)done / (double)all, 0.2 * (double)held / (double)all);
+            s = see_round(job, p, tap.at, tap.n, sample, n, 0.2 * (double)done / (double)all,
+                          0.2 * (double)held / (double)all);
             done += held, tap.n = 0, held = 0;
         }
         if (is && !s) s = hone_push(&tap, v) ? HONE_OK : no_memory();
@@ -121,13 +131,15 @@ hone_status hone_quant_calibrate(const hone_quant_job *job, hone_quant_plan *p, 
     for (int k = 0; k < p->class.n && !s; k++) {
         const hone_histogram *h = p->class.at[k].seen;
         if (h->odd > 0 && h->odd == h->seen)
-            s = hone_fail(HONE_BAD_INPUT, "tensor '%s' is NaN or infinite in all samples: nothing can be learned of its range",
-                          p->graph->var.at[p->class.at[k].var].name);
+            s = hone_fail(
+                HONE_BAD_INPUT,
+                "tensor '%s' is NaN or infinite in all samples: nothing can be learned of its range",
+                p->graph->var.at[p->class.at[k].var].name);
     }
     return s;
 }
 
-/* ---- ranges ----------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ranges -------------------------------------------------------------------------------------------- */
 static int levels_of(const hone_quant_plan *p) { return p->highest - p->lowest + 1; }
 void hone_quant_choose_all(hone_quant_plan *p, hone_observer o) {
     for (int k = 0; k < p->class.n; k++) {
@@ -144,8 +156,10 @@ typedef hone_vec(hone_vid) vids;
 
 /* Sum of squares of a tensor, in f32. */
 static hone_vid power(hone_graph *g, const hone_library *lib, hone_vid v) {
-    return hone_quant_emit(g, lib, "ReduceSumSquare", "power", &v, 1,
-                           (const hone_attr[]){{.name = "keepdims", .kind = HONE_ATTR_INT, .n = 1, .i = (const int64_t[]){0}}}, 1);
+    return hone_quant_emit(
+        g, lib, "ReduceSumSquare", "power", &v, 1,
+        (const hone_attr[]){{.name = "keepdims", .kind = HONE_ATTR_INT, .n = 1, .i = (const int64_t[]){0}}},
+        1);
 }
 static bool near(hone_range a, hone_range b) {
     const double span = a.high - a.low;
@@ -162,12 +176,14 @@ static int readers(const hone_quant_plan *p, int class, int *out) {
                 node->program->runs != HONE_RUNS_PROGRAM)
                 continue;
             if (p->graph->var.at[node->out[0]].dtype != HONE_DTYPE_F32) continue;
-            for (int i = 0; i < node->n_in; i++) reads |= node->in[i] >= 0 && p->class_of[node->in[i]] == class;
+            for (int i = 0; i < node->n_in; i++)
+                reads |= node->in[i] >= 0 && p->class_of[node->in[i]] == class;
             if (reads) out[n++] = k;
         }
     return n;
 }
-static bool try_ranges(const hone_quant_job *job, hone_quant_plan *p, hone_graph *g, int class, trials *t, vids *out) {
+static bool try_ranges(const hone_quant_job *job, hone_quant_plan *p, hone_graph *g, int class, trials *t,
+                       vids *out) {
     hone_quant_class *c = p->class.at + class;
     int reader[MOST_READERS];
     hone_range tried[HONE_OBSERVERS];
@@ -186,31 +202,37 @@ static bool try_ranges(const hone_quant_job *job, hone_quant_plan *p, hone_graph
             if (node->n_in > 64) continue;
             for (int i = 0; i < node->n_in; i++) {
                 in[i] = node->in[i];
-                if (in[i] >= 0 && p->class_of[in[i]] == class && (in[i] = hone_quant_pair(g, job->library, in[i], &grid, p->dtype)) < 0)
+                if (in[i] >= 0 && p->class_of[in[i]] == class &&
+                    (in[i] = hone_quant_pair(g, job->library, in[i], &grid, p->dtype)) < 0)
                     return false;
             }
             /* attributes are those of the first graph, which outlives this one */
             const hone_vid z = hone_graph_var(g, "trial");
-            hone_node *made = z < 0 ? NULL : hone_graph_node(g, node->program, node->name, in, node->n_in, &z, 1);
+            hone_node *made =
+                z < 0 ? NULL : hone_graph_node(g, node->program, node->name, in, node->n_in, &z, 1);
             if (!made) return false;
             made->attr = node->attr, made->n_attr = node->n_attr;
-            const hone_vid d = hone_quant_emit(g, job->library, "Sub", "off", (const hone_vid[]){z, y}, 2, NULL, 0),
+            const hone_vid d = hone_quant_emit(g, job->library, "Sub", "off", (const hone_vid[]){z, y}, 2,
+                                               NULL, 0),
                            off = d < 0 ? -1 : power(g, job->library, d), all = power(g, job->library, y);
-            if (off < 0 || all < 0 || !hone_push(out, off) || !hone_push(out, all) || !hone_push(t, ((trial){class, o, reader[k]})))
+            if (off < 0 || all < 0 || !hone_push(out, off) || !hone_push(out, all) ||
+                !hone_push(t, ((trial){class, o, reader[k]})))
                 return false;
         }
     }
     return true;
 }
-static hone_status run_trials(const hone_quant_job *job, hone_quant_plan *p, const trials *t, hone_quant_run *run, const int64_t *sample,
-                              int n) {
-    hone_value **in = hone_alloc(sizeof *in * (size_t)(p->graph->in.n + 1)), **out = hone_alloc(sizeof *out * (size_t)(2 * t->n + 1));
+static hone_status run_trials(const hone_quant_job *job, hone_quant_plan *p, const trials *t,
+                              hone_quant_run *run, const int64_t *sample, int n) {
+    hone_value **in = hone_alloc(sizeof *in * (size_t)(p->graph->in.n + 1)),
+               **out = hone_alloc(sizeof *out * (size_t)(2 * t->n + 1));
     double *sum = hone_alloc(sizeof *sum * (size_t)(2 * t->n + 1));
     hone_status s = in && out && sum ? HONE_OK : no_memory();
     for (int k = 0; k < n && !s; k++) {
         s = hone_quant_tell(job, 0.2 + 0.1 * k / n, "which ranges");
         if (!s) s = hone_quant_sample(job, sample[k], in);
-        if (!s && (s = job->runner.run(run, in, out))) s = hone_fail_at(s, "sample %lld: ", (long long)sample[k] + 1);
+        if (!s && (s = job->runner.run(run, in, out)))
+            s = hone_fail_at(s, "sample %lld: ", (long long)sample[k] + 1);
         for (int i = 0; i < 2 * t->n && !s; i++) sum[i] += hone_value_f64(out[i], 0);
         for (int i = 0; out && i < 2 * t->n; i++) hone_value_drop(out[i]), out[i] = NULL;
         for (int i = 0; in && i < p->graph->in.n; i++) hone_value_drop(in[i]), in[i] = NULL;
@@ -235,7 +257,9 @@ hone_status hone_quant_choose(const hone_quant_job *job, hone_quant_plan *p, con
                 hone_quant_choose_all(p, (hone_observer)o);
                 return HONE_OK;
             }
-        return hone_fail(HONE_BAD_INPUT, "observer '%s': there are minmax, average, percentile, percentile99.9, entropy and mse", wished);
+        return hone_fail(
+            HONE_BAD_INPUT,
+            "observer '%s': there are minmax, average, percentile, percentile99.9, entropy and mse", wished);
     }
     hone_quant_choose_all(p, HONE_OBSERVE_MINMAX);
     HONE_TRY(hone_graph_copy(p->graph, &g));
@@ -255,7 +279,8 @@ hone_status hone_quant_choose(const hone_quant_job *job, hone_quant_plan *p, con
     for (int k = 0; k < p->class.n && !s; k++) {
         hone_quant_class *c = p->class.at + k;
         for (int o = 0; o < HONE_OBSERVERS; o++)
-            if (!isnan(c->error[o]) && (isnan(c->error[c->observer]) || c->error[o] < c->error[c->observer])) c->observer = o;
+            if (!isnan(c->error[o]) && (isnan(c->error[c->observer]) || c->error[o] < c->error[c->observer]))
+                c->observer = o;
         c->range = hone_observer_range((hone_observer)c->observer, c->seen, levels_of(p), p->symmetric);
     }
     hone_vec_free(&t), hone_vec_free(&out);

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
-   calibrate: samples go through the float graph, and every tensor that is to be rounded leaves its histogram; then ranges are tried where they matter, behind the nodes that read it. */
+   calibrate: samples go through the float graph, and every tensor that is to be rounded leaves its histogram;
+   then ranges are tried where they matter, behind the nodes that read it. */
 #ifndef HONE_QUANT_CALIBRATE_H
 #define HONE_QUANT_CALIBRATE_H
 #include "quant/plan.h"
 
-/* Fills `seen` of every class, and the layers' multiply-adds. Tensors are looked at in rounds, so that no more than some megabytes of them are kept at once. */
-hone_status hone_quant_calibrate(const hone_quant_job *, hone_quant_plan *, const int64_t *sample, int n) HONE_CHECKED;
-/* Chooses each class's range: by the observer named, or the one with the least error behind the nodes that read it, over these samples. */
-hone_status hone_quant_choose(const hone_quant_job *, hone_quant_plan *, const int64_t *sample, int n) HONE_CHECKED;
+/* Fills `seen` of every class, and the layers' multiply-adds. Tensors are looked at in rounds, so that no
+   more than some megabytes of them are kept at once. */
+hone_status hone_quant_calibrate(const hone_quant_job *, hone_quant_plan *, const int64_t *sample,
+                                 int n) HONE_CHECKED;
+/* Chooses each class's range: by the observer named, or the one with the least error behind the nodes that
+   read it, over these samples. */
+hone_status hone_quant_choose(const hone_quant_job *, hone_quant_plan *, const int64_t *sample,
+                              int n) HONE_CHECKED;
 /* All classes by one observer. */
 void hone_quant_choose_all(hone_quant_plan *, hone_observer);
 
-/* cache.c: what calibration found, as text. *found false: there is none that fits this model and these samples. */
-hone_status hone_quant_cache_read(hone_quant_plan *, const char *path, uint64_t key, bool *found) HONE_CHECKED;
+/* cache.c: what calibration found, as text. *found false: there is none that fits this model and these
+   samples. */
+hone_status hone_quant_cache_read(hone_quant_plan *, const char *path, uint64_t key,
+                                  bool *found) HONE_CHECKED;
 hone_status hone_quant_cache_write(const hone_quant_plan *, const char *path, uint64_t key) HONE_CHECKED;
 #endif

@@ -20,20 +20,21 @@ void hone_quant_keep(hone_quant_edit *e, hone_node *n) {
 static const hone_program *row(hone_quant_edit *e, const char *op) {
     const size_t n = sizeof microsoft - 1;
     const bool theirs = !strncmp(op, microsoft, n) && op[n] == '.';
-    const hone_program *p = hone_library_find(e->job->library, theirs ? microsoft : "", theirs ? op + n + 1 : op);
+    const hone_program *p =
+        hone_library_find(e->job->library, theirs ? microsoft : "", theirs ? op + n + 1 : op);
     if (!p) e->status = hone_fail(HONE_NOT_SUPPORTED, "there is no op row '%s'", op);
     return p;
 }
-void hone_quant_put_all(hone_quant_edit *e, const char *op, const char *name, const hone_vid *in, int n_in, const hone_vid *out, int n_out,
-                        const hone_attr *attr, int n_attr) {
+void hone_quant_put_all(hone_quant_edit *e, const char *op, const char *name, const hone_vid *in, int n_in,
+                        const hone_vid *out, int n_out, const hone_attr *attr, int n_attr) {
     const hone_program *p = e->status ? NULL : row(e, op);
     if (!p) return;
     hone_node *n = hone_graph_node(e->graph, p, name, in, n_in, out, n_out);
     if (n) e->graph->node.n--; /* it stands in `done` */
     if (!n || !hone_node_attrs(e->graph, n, attr, n_attr) || !hone_push(&e->done, n)) no_memory(e);
 }
-hone_vid hone_quant_put(hone_quant_edit *e, const char *op, const char *name, const hone_vid *in, int n_in, hone_vid out,
-                        const hone_attr *attr, int n_attr) {
+hone_vid hone_quant_put(hone_quant_edit *e, const char *op, const char *name, const hone_vid *in, int n_in,
+                        hone_vid out, const hone_attr *attr, int n_attr) {
     if (e->status) return -1;
     if (out < 0) out = hone_graph_var(e->graph, name);
     if (out < 0) return no_memory(e);
@@ -73,4 +74,6 @@ hone_status hone_quant_edit_close(hone_quant_edit *e) {
     hone_graph_index(g);
     return hone_graph_infer_by(g, e->job->instances);
 }
-bool hone_quant_is(const hone_node *n, const char *op) { return !n->program->domain[0] && !strcmp(n->program->name, op); }
+bool hone_quant_is(const hone_node *n, const char *op) {
+    return !n->program->domain[0] && !strcmp(n->program->name, op);
+}

@@ -9,8 +9,9 @@ static const struct {
     hone_quant_form *run;
     bool needs_data;
 } forms[] = {
-    {"static", hone_quant_static, true}, {"weights", hone_quant_weights, false}, {"dynamic", hone_quant_dynamic, false},
-    {"f16", hone_quant_f16, false},      {"bf16", hone_quant_bf16, false},       {0},
+    {"static", hone_quant_static, true},    {"weights", hone_quant_weights, false},
+    {"dynamic", hone_quant_dynamic, false}, {"f16", hone_quant_f16, false},
+    {"bf16", hone_quant_bf16, false},       {0},
 };
 
 hone_status hone_quant_form_find(const char *name, hone_quant_form **out, bool *needs_data) {
@@ -24,7 +25,8 @@ hone_status hone_quant_form_find(const char *name, hone_quant_form **out, bool *
         hone_text_free(&list);
         return HONE_OK;
     }
-    hone_status s = hone_fail(HONE_BAD_INPUT, "there is no form '%s' of quantization; there are: %s", name, list.failed ? "" : list.text);
+    hone_status s = hone_fail(HONE_BAD_INPUT, "there is no form '%s' of quantization; there are: %s", name,
+                              list.failed ? "" : list.text);
     hone_text_free(&list);
     return s;
 }
@@ -35,7 +37,8 @@ hone_status hone_quant_tell(const hone_quant_job *job, double done, const char *
     return HONE_OK;
 }
 
-hone_status hone_quant_open(const hone_quant_job *job, const hone_graph *g, const hone_vid *out, int n_out, hone_quant_run **run) {
+hone_status hone_quant_open(const hone_quant_job *job, const hone_graph *g, const hone_vid *out, int n_out,
+                            hone_quant_run **run) {
     hone_graph *copy;
     HONE_TRY(hone_graph_copy(g, &copy));
     if (out) copy->out.n = 0;

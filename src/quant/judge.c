@@ -5,18 +5,24 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_KINDS = 128 /* columns of an output that are measured each by itself: boxes and scores beside each other */ };
+enum {
+    MOST_KINDS =
+        128 /* columns of an output that are measured each by itself: boxes and scores beside each other */
+};
 
-/* ---- one output of one sample ------------------------------------------------------------------------------------------------------------- */
+/* ---- one output of one sample -------------------------------------------------------------------------- */
 typedef struct {
     double noise, cosine, mse;
     int64_t rows, same; /* of rows of classes */
 } compared;
-static double at(const hone_value *v, int64_t k) { return v->dtype == HONE_DTYPE_F32 ? ((const float *)v->data)[k] : hone_value_f64(v, k); }
+static double at(const hone_value *v, int64_t k) {
+    return v->dtype == HONE_DTYPE_F32 ? ((const float *)v->data)[k] : hone_value_f64(v, k);
+}
 static compared compare(const hone_value *want, const hone_value *got) {
     compared c = {.noise = 1};
-    if (!want || !got || want->tag != HONE_TAG_TENSOR || got->tag != HONE_TAG_TENSOR || want->dtype == HONE_DTYPE_STRING ||
-        want->rank != got->rank || memcmp(want->dim, got->dim, sizeof *want->dim * (size_t)want->rank) != 0)
+    if (!want || !got || want->tag != HONE_TAG_TENSOR || got->tag != HONE_TAG_TENSOR ||
+        want->dtype == HONE_DTYPE_STRING || want->rank != got->rank ||
+        memcmp(want->dim, got->dim, sizeof *want->dim * (size_t)want->rank) != 0)
         return c;
     const int64_t n = hone_value_count(want), last = want->rank ? want->dim[want->rank - 1] : 1;
     const int64_t kinds = want->rank >= 3 && last >= 2 && last <= MOST_KINDS && n / last >= 32 ? last : 1;
@@ -39,7 +45,8 @@ static compared compare(const hone_value *want, const hone_value *got) {
     if (!(c.noise < 1)) c.noise = 1;
     c.mse = n > 0 ? sum / (double)n : 0;
     c.cosine = ww > 0 && gg > 0 ? dot / sqrt(ww) / sqrt(gg) : ww == gg;
-    if ((want->rank == 2 && last >= 3) || (want->rank == 3 && last >= MOST_KINDS)) /* classes; words of a vocabulary */
+    /* classes; words of a vocabulary */
+    if ((want->rank == 2 && last >= 3) || (want->rank == 3 && last >= MOST_KINDS))
         for (int64_t r = 0; r < n / last; r++) {
             int64_t a = 0, b = 0;
             for (int64_t k = 1; k < last; k++) {
@@ -51,18 +58,20 @@ static compared compare(const hone_value *want, const hone_value *got) {
     return c;
 }
 
-/* ---- the float graph's answers --------------------------------------------------------------------------------------------------------------- */
+/* ---- the float graph's answers ------------------------------------------------------------------------- */
 static void drop(hone_value **v, int n) {
     for (int k = 0; k < n; k++) hone_value_drop(v[k]), v[k] = NULL;
 }
-static hone_status run_sample(const hone_quant_judge *j, hone_quant_run *run, int k, hone_value **in, hone_value **out) {
+static hone_status run_sample(const hone_quant_judge *j, hone_quant_run *run, int k, hone_value **in,
+                              hone_value **out) {
     hone_status s = hone_quant_sample(j->job, j->sample[k], in);
     if (!s) s = j->job->runner.run(run, in, out);
     if (s) s = hone_fail_at(s, "sample %lld: ", (long long)j->sample[k] + 1);
     drop(in, j->n_in);
     return s;
 }
-hone_status hone_quant_judge_open(const hone_quant_job *job, const hone_graph *g, const int64_t *sample, int n, hone_quant_judge *out) {
+hone_status hone_quant_judge_open(const hone_quant_job *job, const hone_graph *g, const int64_t *sample,
+                                  int n, hone_quant_judge *out) {
     hone_quant_judge j = {.job = job, .sample = sample, .n = n, .n_in = g->in.n, .n_out = g->out.n};
     hone_value **in = hone_alloc(sizeof *in * (size_t)(j.n_in + 1));
     hone_quant_run *run = NULL;
@@ -81,14 +90,16 @@ void hone_quant_judge_close(hone_quant_judge *j) {
     hone_free(j->want);
     *j = (hone_quant_judge){0};
 }
-hone_status hone_quant_judge_graph(const hone_quant_judge *j, hone_graph *take, int most, hone_quant_score *out) {
+hone_status hone_quant_judge_graph(const hone_quant_judge *j, hone_graph *take, int most,
+                                   hone_quant_score *out) {
     const hone_quantizing *wish = j->job->wish;
     hone_quant_run *run = NULL;
     hone_quant_score total = {0};
     int64_t rows = 0, same = 0;
     const int n = most > 0 && most < j->n ? most : j->n;
     HONE_TRY(j->job->runner.open(j->job->runner.context, take, &run));
-    hone_value **in = hone_alloc(sizeof *in * (size_t)(j->n_in + 1)), **got = hone_alloc(sizeof *got * (size_t)(j->n_out + 1));
+    hone_value **in = hone_alloc(sizeof *in * (size_t)(j->n_in + 1)),
+               **got = hone_alloc(sizeof *got * (size_t)(j->n_out + 1));
     hone_status s = in && got ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
     for (int k = 0; k < n && !s; k++) {
         s = run_sample(j, run, k, in, got);
@@ -111,7 +122,7 @@ hone_status hone_quant_judge_graph(const hone_quant_judge *j, hone_graph *take, 
     return HONE_OK;
 }
 
-/* ---- metrics ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- metrics ------------------------------------------------------------------------------------------- */
 hone_status hone_quant_metric_find(const hone_quantizing *wish, hone_quant_metric *out) {
     static const char *const names[] = {"top1", "cosine", "mse", "sqnr"};
     *out = (hone_quant_metric){.name = NULL, .limit = wish->max_drop};
@@ -133,7 +144,8 @@ double hone_quant_loss(const hone_quant_metric *m, const hone_quant_score *s) {
     return -hone_quant_decibel(s->noise);
 }
 void hone_quant_score_put(hone_text *t, const hone_quant_score *s) {
-    hone_text_put(t, "{\"sqnr_db\": %.2f, \"cosine\": %.6f, \"mse\": %.6g", hone_quant_decibel(s->noise), s->cosine, s->mse);
+    hone_text_put(t, "{\"sqnr_db\": %.2f, \"cosine\": %.6f, \"mse\": %.6g", hone_quant_decibel(s->noise),
+                  s->cosine, s->mse);
     if (s->top1 == s->top1) hone_text_put(t, ", \"top1\": %.5f", s->top1);
     if (s->worth == s->worth) hone_text_put(t, ", \"measure\": %.6g", s->worth);
     hone_text_put(t, "}");

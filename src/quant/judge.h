@@ -5,12 +5,14 @@
 #include "quant/quant.h"
 
 typedef struct {
-    double
-        noise; /* power of the difference as a share of the outputs' power: the mean over outputs; columns far smaller than the largest count by themselves */
+    /* power of the difference as a share of the outputs' power: the mean over outputs; columns far smaller
+       than the largest count by themselves */
+    double noise;
     double cosine; /* mean over samples and outputs */
     double mse;    /* likewise, in the outputs' own units */
-    double top1;   /* share of rows of the first output whose largest element is the same; NaN: it has no rows of classes */
-    double worth;  /* by the caller's measure, mean over samples; NaN: there is none */
+    /* share of rows of the first output whose largest element is the same; NaN: it has no rows of classes */
+    double top1;
+    double worth; /* by the caller's measure, mean over samples; NaN: there is none */
 } hone_quant_score;
 static inline double hone_quant_decibel(double noise);
 
@@ -26,7 +28,8 @@ hone_status hone_quant_judge_open(const hone_quant_job *, const hone_graph *, co
                                   hone_quant_judge *out) HONE_CHECKED;
 void hone_quant_judge_close(hone_quant_judge *);
 /* Takes the graph. On the first `most` samples; 0: all. */
-hone_status hone_quant_judge_graph(const hone_quant_judge *, hone_graph *take, int most, hone_quant_score *out) HONE_CHECKED;
+hone_status hone_quant_judge_graph(const hone_quant_judge *, hone_graph *take, int most,
+                                   hone_quant_score *out) HONE_CHECKED;
 
 typedef struct { /* the caller's metric: what it costs, and what it may cost */
     const char *name;

@@ -6,9 +6,10 @@
 #include <string.h>
 
 enum { BINS = HONE_QUANT_BINS };
-const char *const hone_observer_names[HONE_OBSERVERS] = {"minmax", "average", "percentile", "percentile99.9", "entropy", "mse"};
+const char *const hone_observer_names[HONE_OBSERVERS] = {"minmax",         "average", "percentile",
+                                                         "percentile99.9", "entropy", "mse"};
 
-/* ---- histograms -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- histograms ---------------------------------------------------------------------------------------- */
 /* Bins twice as wide, the new half of them on the side of x. */
 static void widen(hone_histogram *h, bool down) {
     for (int k = 0; k < BINS / 2; k++) h->bin[k] = h->bin[2 * k] + h->bin[2 * k + 1];
@@ -51,7 +52,7 @@ void hone_histogram_see(hone_histogram *h, const float *x, int64_t n) {
     }
 }
 
-/* ---- grids -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- grids --------------------------------------------------------------------------------------------- */
 hone_grid hone_grid_of(hone_range r, int32_t lowest, int32_t highest, bool symmetric) {
     double low = fmin(r.low, 0), high = fmax(r.high, 0);
     hone_grid g = {.lowest = lowest, .highest = highest};
@@ -74,7 +75,7 @@ int32_t hone_grid_round(const hone_grid *g, double x) {
     return q <= g->lowest ? g->lowest : q >= g->highest ? g->highest : (int32_t)q;
 }
 
-/* ---- ranges ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ranges -------------------------------------------------------------------------------------------- */
 static double middle(const hone_histogram *h, int k) { return h->low + (k + 0.5) * h->width; }
 static double step_of(hone_range r, int levels, bool symmetric) {
     return symmetric ? 2 * fmax(-r.low, r.high) / (levels - 1) : (r.high - r.low) / (levels - 1);
@@ -93,12 +94,15 @@ static hone_range percentile(const hone_histogram *h, double share) {
     hone_range r = {h->least, h->most};
     const double cut = (h->seen - h->odd) * share;
     double sum = 0;
-    for (int k = 0; k < BINS && middle(h, k) < 0 && (sum += h->bin[k]) <= cut; k++) r.low = h->low + (k + 1) * h->width;
+    for (int k = 0; k < BINS && middle(h, k) < 0 && (sum += h->bin[k]) <= cut; k++)
+        r.low = h->low + (k + 1) * h->width;
     sum = 0;
-    for (int k = BINS - 1; k >= 0 && middle(h, k) > 0 && (sum += h->bin[k]) <= cut; k--) r.high = h->low + k * h->width;
+    for (int k = BINS - 1; k >= 0 && middle(h, k) > 0 && (sum += h->bin[k]) <= cut; k--)
+        r.high = h->low + k * h->width;
     return (hone_range){fmax(r.low, h->least), fmin(r.high, h->most)};
 }
-/* Each side by itself, in turns: the error falls and then rises as a side is drawn in, but for small bumps, so all places of a coarse walk are looked at. */
+/* Each side by itself, in turns: the error falls and then rises as a side is drawn in, but for small bumps,
+   so all places of a coarse walk are looked at. */
 static hone_range mse(const hone_histogram *h, int levels, bool symmetric) {
     hone_range best = {h->least, h->most};
     double error = hone_histogram_error(h, best, levels, symmetric);
@@ -113,7 +117,8 @@ static hone_range mse(const hone_histogram *h, int levels, bool symmetric) {
             }
     return best;
 }
-/* How much is lost (in nats) of the distribution when its numbers are cut to a range and rounded to so many levels: what one step holds is spread over those of its bins that held
+/* How much is lost (in nats) of the distribution when its numbers are cut to a range and rounded to so many
+   levels: what one step holds is spread over those of its bins that held
    something, and what is cut off is counted at the edge in the first and missing in the second. */
 static double divergence(const hone_histogram *h, int from, int to, int levels) {
     const int n = to - from;
@@ -126,7 +131,8 @@ static double divergence(const hone_histogram *h, int from, int to, int levels) 
     }
     if (q_all <= 0) return INFINITY;
     for (int level = 0; level < levels; level++) {
-        const int a = from + (int)((int64_t)level * n / levels), b = from + (int)((int64_t)(level + 1) * n / levels);
+        const int a = from + (int)((int64_t)level * n / levels),
+                  b = from + (int)((int64_t)(level + 1) * n / levels);
         double mass = 0;
         int held = 0;
         for (int k = a; k < b; k++) mass += h->bin[k], held += h->bin[k] > 0;

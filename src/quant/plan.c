@@ -5,9 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-static bool is(const hone_node *n, const char *op) { return !*n->program->domain && !strcmp(n->program->name, op); }
+static bool is(const hone_node *n, const char *op) {
+    return !*n->program->domain && !strcmp(n->program->name, op);
+}
 
-/* ---- what moves elements only ------------------------------------------------------------------------------------------------------------- */
+/* ---- what moves elements only -------------------------------------------------------------------------- */
 static bool first_result(const hone_graph *g, const hone_node *n) {
     (void)g;
     return n->n_out < 2 || n->out[1] < 0;
@@ -26,18 +28,20 @@ static const struct {
     int operands; /* 0: all */
     bool (*if_so)(const hone_graph *, const hone_node *);
 } movers[] = {
-    {"Reshape", 1, NULL},      {"Flatten", 1, NULL},      {"Squeeze", 1, NULL},  {"Unsqueeze", 1, NULL}, {"Transpose", 1, NULL},
-    {"Slice", 1, NULL},        {"Split", 1, NULL},        {"Gather", 1, NULL},   {"Expand", 1, NULL},    {"Tile", 1, NULL},
-    {"DepthToSpace", 1, NULL}, {"SpaceToDepth", 1, NULL}, {"Identity", 1, NULL}, {"Concat", 0, NULL},    {"MaxPool", 1, first_result},
-    {"Resize", 1, nearest},    {"Pad", 1, pads_zeros},
+    {"Reshape", 1, NULL},   {"Flatten", 1, NULL}, {"Squeeze", 1, NULL},         {"Unsqueeze", 1, NULL},
+    {"Transpose", 1, NULL}, {"Slice", 1, NULL},   {"Split", 1, NULL},           {"Gather", 1, NULL},
+    {"Expand", 1, NULL},    {"Tile", 1, NULL},    {"DepthToSpace", 1, NULL},    {"SpaceToDepth", 1, NULL},
+    {"Identity", 1, NULL},  {"Concat", 0, NULL},  {"MaxPool", 1, first_result}, {"Resize", 1, nearest},
+    {"Pad", 1, pads_zeros},
 };
 static int moved_by(const hone_graph *g, const hone_node *n) {
     for (size_t k = 0; k < sizeof movers / sizeof *movers; k++)
-        if (is(n, movers[k].op) && (!movers[k].if_so || movers[k].if_so(g, n))) return movers[k].operands ? movers[k].operands : n->n_in;
+        if (is(n, movers[k].op) && (!movers[k].if_so || movers[k].if_so(g, n)))
+            return movers[k].operands ? movers[k].operands : n->n_in;
     return 0;
 }
 
-/* ---- layers ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- layers -------------------------------------------------------------------------------------------- */
 static bool all_finite(const hone_value *v) {
     const float *x = v->data;
     for (int64_t k = 0, n = hone_value_count(v); k < n; k++)
@@ -52,15 +56,23 @@ static bool layer_at(const hone_graph *g, int k, hone_quant_layer *out, const ch
     if (!conv && !mat && !gemm) return false;
     const hone_var *x = g->var.at + n->in[0], *w = g->var.at + n->in[1];
     const hone_value *v = w->value;
-    *out = (hone_quant_layer){.node = k, .x = n->in[0], .w = n->in[1], .b = n->n_in > 2 ? n->in[2] : -1, .y = n->out[0], .noise = -1};
+    *out = (hone_quant_layer){.node = k,
+                              .x = n->in[0],
+                              .w = n->in[1],
+                              .b = n->n_in > 2 ? n->in[2] : -1,
+                              .y = n->out[0],
+                              .noise = -1};
     *why = "its weights are not constant";
     if (!v || x->value) return false;
     *why = "it is not f32";
     if (x->dtype != HONE_DTYPE_F32 || v->dtype != HONE_DTYPE_F32 || v->tag != HONE_TAG_TENSOR) return false;
     *why = "its shape is not that of a layer";
-    if (x->rank < 2 || v->rank < 2 || hone_value_count(v) < 1 || (!conv && v->rank != 2) || (conv && v->rank < 3)) return false;
+    if (x->rank < 2 || v->rank < 2 || hone_value_count(v) < 1 || (!conv && v->rank != 2) ||
+        (conv && v->rank < 3))
+        return false;
     *why = "alpha, beta or a transposed operand";
-    if (gemm && (hone_attr_int(n->attr, n->n_attr, "transA", 0) || hone_attr_float(n->attr, n->n_attr, "alpha", 1) != 1 ||
+    if (gemm && (hone_attr_int(n->attr, n->n_attr, "transA", 0) ||
+                 hone_attr_float(n->attr, n->n_attr, "alpha", 1) != 1 ||
                  (out->b >= 0 && hone_attr_float(n->attr, n->n_attr, "beta", 1) != 1)))
         return false;
     *why = "its weights are not finite";
@@ -86,7 +98,7 @@ hone_vid hone_quant_result(const hone_quant_plan *p, const hone_quant_layer *l) 
     return l->y;
 }
 
-/* ---- which tensors are rounded ------------------------------------------------------------------------------------------------------------- */
+/* ---- which tensors are rounded ------------------------------------------------------------------------- */
 static bool rounds(const hone_quant_plan *p, hone_vid v) {
     return v >= 0 && p->graph->var.at[v].dtype == HONE_DTYPE_F32 && !p->graph->var.at[v].value;
 }
@@ -99,12 +111,14 @@ void hone_quant_plan_mark(const hone_quant_plan *p, uint8_t *on) {
         on[l->x] = 1;
         if (l->conv && p->rounds_sums) on[hone_quant_result(p, l)] = 1;
     }
-    for (bool news = true; news;) { /* through what moves: forwards where all is rounded, backwards where the result is */
+    /* through what moves: forwards where all is rounded, backwards where the result is */
+    for (bool news = true; news;) {
         news = false;
         for (int k = 0; k < p->n_node; k++) {
             const hone_node *n = g->node.at[k];
             bool all = p->moves[k] > 0, any = false, fits = true;
-            for (int i = 0; i < p->moves[k]; i++) fits = fits && rounds(p, n->in[i]), all = all && n->in[i] >= 0 && on[n->in[i]];
+            for (int i = 0; i < p->moves[k]; i++)
+                fits = fits && rounds(p, n->in[i]), all = all && n->in[i] >= 0 && on[n->in[i]];
             for (int i = 0; i < n->n_out; i++) any |= n->out[i] >= 0 && on[n->out[i]];
             if (!p->moves[k] || !fits || (!all && !any)) continue;
             for (int i = 0; i < p->moves[k]; i++)
@@ -121,11 +135,13 @@ bool hone_quant_layers_alone(const hone_quant_plan *p, hone_vid v) {
         if (g->out.at[k] == v) return false;
     for (int k = 0; k < p->n_node; k++)
         for (int i = 0; i < g->node.at[k]->n_in; i++)
-            if (g->node.at[k]->in[i] == v && (i > 0 || p->layer_of[k] < 0 || p->layer.at[p->layer_of[k]].stays)) return false;
+            if (g->node.at[k]->in[i] == v &&
+                (i > 0 || p->layer_of[k] < 0 || p->layer.at[p->layer_of[k]].stays))
+                return false;
     return true;
 }
 
-/* ---- grids that are shared ------------------------------------------------------------------------------------------------------------------ */
+/* ---- grids that are shared ----------------------------------------------------------------------------- */
 static int32_t top_of(int32_t *up, int32_t v) {
     while (up[v] != v) v = up[v] = up[up[v]];
     return v;
@@ -163,7 +179,7 @@ static hone_status find_classes(hone_quant_plan *p) {
     return ok ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
 }
 
-/* ---- the plan -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the plan ------------------------------------------------------------------------------------------ */
 static const struct {
     const char *name;
     hone_dtype dtype;
@@ -174,23 +190,31 @@ static const struct {
              {"s16", HONE_DTYPE_I16, -32768, 32767}};
 
 hone_status hone_quant_plan_make(hone_graph *g, const hone_quantizing *wish, hone_quant_plan *out) {
-    hone_quant_plan p = {
-        .graph = g, .n_var = g->var.n, .n_node = g->node.n, .per_tensor = wish->per_tensor != 0, .rounds_sums = wish->portable != 0};
+    hone_quant_plan p = {.graph = g,
+                         .n_var = g->var.n,
+                         .n_node = g->node.n,
+                         .per_tensor = wish->per_tensor != 0,
+                         .rounds_sums = wish->portable != 0};
     const char *kind = wish->activations ? wish->activations : "u8";
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        if (!strcmp(kinds[k].name, kind)) p.dtype = kinds[k].dtype, p.lowest = kinds[k].lowest, p.highest = kinds[k].highest;
+        if (!strcmp(kinds[k].name, kind))
+            p.dtype = kinds[k].dtype, p.lowest = kinds[k].lowest, p.highest = kinds[k].highest;
     if (!p.dtype) return hone_fail(HONE_BAD_INPUT, "activations '%s': there are u8, s8, u16 and s16", kind);
     p.symmetric = kind[0] == 's';
     hone_graph_index(g);
     p.class_of = hone_alloc(sizeof *p.class_of * (size_t)(p.n_var + 1));
     p.layer_of = hone_alloc(sizeof *p.layer_of * (size_t)(p.n_node + 1));
     p.moves = hone_alloc((size_t)p.n_node + 1);
-    hone_status s = p.class_of && p.layer_of && p.moves ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
+    hone_status s = p.class_of && p.layer_of && p.moves
+                        ? HONE_OK
+                        : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
     for (int k = 0; k < p.n_node && !s; k++) {
         hone_quant_layer l;
         const hone_node *n = g->node.at[k];
         if (is(n, "QuantizeLinear") || is(n, "DequantizeLinear") || is(n, "QLinearConv"))
-            s = hone_fail(HONE_BAD_INPUT, "node '%s' (%s): the model is quantized already; quantize the float model that it was made of",
+            s = hone_fail(HONE_BAD_INPUT,
+                          "node '%s' (%s): the model is quantized already; quantize the float model that it "
+                          "was made of",
                           n->name, n->program->name);
         p.layer_of[k] = -1;
         const int moved = moved_by(g, n);
@@ -201,10 +225,10 @@ hone_status hone_quant_plan_make(hone_graph *g, const hone_quantizing *wish, hon
         if (!hone_push(&p.layer, l)) s = hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
     }
     if (!s && !p.layer.n)
-        s = hone_fail(
-            HONE_BAD_INPUT,
-            "graph '%s' has no layer that can be quantized: no Conv, MatMul or Gemm of f32 with constant weights outside of bodies",
-            g->name);
+        s = hone_fail(HONE_BAD_INPUT,
+                      "graph '%s' has no layer that can be quantized: no Conv, MatMul or Gemm of f32 with "
+                      "constant weights outside of bodies",
+                      g->name);
     if (!s) s = find_classes(&p);
     if (s) hone_quant_plan_free(&p);
     else *out = p;
@@ -212,19 +236,23 @@ hone_status hone_quant_plan_make(hone_graph *g, const hone_quantizing *wish, hon
 }
 void hone_quant_plan_free(hone_quant_plan *p) {
     for (int k = 0; k < p->class.n; k++)
-        hone_free(p->class.at[k].seen), hone_free(p->class.at[k].least), hone_free(p->class.at[k].most), hone_free(p->class.at[k].unit);
-    for (int k = 0; k < p->layer.n; k++) hone_value_drop(p->layer.at[k].bytes), hone_value_drop(p->layer.at[k].scales);
+        hone_free(p->class.at[k].seen), hone_free(p->class.at[k].least), hone_free(p->class.at[k].most),
+            hone_free(p->class.at[k].unit);
+    for (int k = 0; k < p->layer.n; k++) hone_quant_layer_forget(p->layer.at + k);
     hone_vec_free(&p->class);
     hone_vec_free(&p->layer);
     hone_free(p->class_of), hone_free(p->layer_of), hone_free(p->moves);
     *p = (hone_quant_plan){0};
 }
+void hone_quant_layer_forget(hone_quant_layer *l) {
+    hone_value_drop(l->bytes), hone_value_drop(l->scales), hone_free(l->shift);
+    l->bytes = l->scales = NULL, l->shift = NULL;
+}
 void hone_quant_plan_forget(hone_quant_plan *p, int class) {
     for (int k = 0; k < p->layer.n; k++) {
         hone_quant_layer *l = p->layer.at + k;
         if (p->class_of[l->x] != class && p->class_of[hone_quant_result(p, l)] != class) continue;
-        hone_value_drop(l->bytes), hone_value_drop(l->scales);
-        l->bytes = l->scales = NULL;
+        hone_quant_layer_forget(l);
     }
 }
 hone_grid hone_quant_plan_grid(const hone_quant_plan *p, int class) {

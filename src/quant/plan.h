@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
-   plan: what of a graph can be quantized: its layers (products with constant weights), the tensors that are rounded, and which of these share a grid. What is decided about them (floats,
+   plan: what of a graph can be quantized: its layers (products with constant weights), the tensors that are
+   rounded, and which of these share a grid. What is decided about them (floats,
    ranges, repairs) stands here too; rewrite.c makes a graph of it.
 
    Rules
-   - A layer is Conv, MatMul or Gemm of f32 with constant weights. Its operand is rounded, its weights are stored as s8.
-   - Behind a layer there is rounding only where another layer reads: Hone adds in integers and goes on in floats from there, through activations and residuals, at no cost. Other runtimes want a
-     rounding right behind a Conv (and the Relu or Clip that it takes in), or they compute it in floats: `portable` writes it. Answers are worse where SiLU or HardSwish follow, and were better for mobilenetv2: try both.
-   - What only moves elements (Reshape, MaxPool, Concat …) has one grid for all that goes in and comes out, so that bytes move.
-   - All else computes in f32, from the bytes of what is rounded; a sum or a norm that feeds MatMul alone hands its floats on to the others, because what transformers add up must not be
+   - A layer is Conv, MatMul or Gemm of f32 with constant weights. Its operand is rounded, its weights are
+     stored as s8.
+   - Behind a layer there is rounding only where another layer reads: Hone adds in integers and goes on in
+     floats from there, through activations and residuals, at no cost. Other runtimes want a
+     rounding right behind a Conv (and the Relu or Clip that it takes in), or they compute it in floats:
+     `portable` writes it. Answers are worse where SiLU or HardSwish follow, and were better for mobilenetv2:
+     try both.
+   - What only moves elements (Reshape, MaxPool, Concat …) has one grid for all that goes in and comes out, so
+     that bytes move.
+   - All else computes in f32, from the bytes of what is rounded; a sum or a norm that feeds MatMul alone
+     hands its floats on to the others, because what transformers add up must not be
      rounded on the way.
    - Attention's products, whose factors are both computed, ConvTranspose, and recurrent cells stay f32. */
 #ifndef HONE_QUANT_PLAN_H
@@ -21,20 +28,27 @@ typedef struct {
     int axis; /* of w: output channels */
     bool conv;
     bool depthwise;
-    bool stays;                 /* f32 … */
-    const char *why;            /* … because of this; lives for ever */
-    double macs;                /* a sample; 0: not known */
-    double noise;               /* of the model's outputs when this layer alone is integers: a share of their power; < 0: not measured */
+    bool stays;              /* f32 … */
+    const char *why;         /* … because of this; lives for ever */
+    bool slow;               /* stays for good: integers take no less time here (pace.c) */
+    double float_ns, int_ns; /* of the layer and what floats behind it; 0: not measured */
+    double macs;             /* a sample; 0: not known */
+    /* of the model's outputs when this layer alone is integers: a share of their power; < 0: not measured */
+    double noise;
     hone_value *bytes, *scales; /* of its weights, kept from one rewriting to the next; NULL: not yet */
+    float *shift;               /* what refit.c adds to its bias, one an output channel; or NULL */
+    uint8_t units;              /* whose units are in those: 1 its operand's, 2 its result's */
 } hone_quant_layer;
 
 typedef struct {  /* tensors with one grid */
     hone_vid var; /* one of them, for its name */
     hone_histogram *seen;
     hone_range range;
-    int observer;                 /* that it came from; -1: none yet */
-    double error[HONE_OBSERVERS]; /* behind the nodes that read it, as a share of their power; NaN: not tried */
-    /* Of the operand of layers, where it has channels of its own (repair.c): the extremes of each, and the unit that it is divided by before it is rounded; the layer's weights are
+    int observer; /* that it came from; -1: none yet */
+    /* behind the nodes that read it, as a share of their power; NaN: not tried */
+    double error[HONE_OBSERVERS];
+    /* Of the operand of layers, where it has channels of its own (repair.c): the extremes of each, and the
+       unit that it is divided by before it is rounded; the layer's weights are
        multiplied by it. NULL: not known, or all 1 */
     int64_t channels;
     int axis; /* of the operand */
@@ -53,6 +67,8 @@ typedef struct {
     int32_t lowest, highest;
     hone_dtype dtype; /* of rounded tensors */
     bool symmetric, per_tensor, rounds_sums;
+    /* what a Conv reads rounded goes on in floats to whoever else reads it, as what MatMul reads does */
+    bool sums_go_on;
 } hone_quant_plan;
 
 hone_status hone_quant_plan_make(hone_graph *, const hone_quantizing *, hone_quant_plan *out) HONE_CHECKED;
@@ -62,6 +78,7 @@ void hone_quant_plan_mark(const hone_quant_plan *, uint8_t *on);
 /* The Relu or Clip behind a layer that it takes in: its result; else the layer's own. */
 hone_vid hone_quant_result(const hone_quant_plan *, const hone_quant_layer *);
 
+void hone_quant_layer_forget(hone_quant_layer *); /* its bytes are rounded anew by the next rewriting */
 /* After units of a class have changed: weights are not what they were. */
 void hone_quant_plan_forget(hone_quant_plan *, int class);
 /* Whether every reader of tensor v that would see it rounded is a layer in integers. */
@@ -69,10 +86,14 @@ bool hone_quant_layers_alone(const hone_quant_plan *, hone_vid v);
 
 /* rewrite.c: a new graph, as the plan says, that shares what it can with the plan's. */
 hone_status hone_quant_rewrite(hone_quant_plan *, const hone_library *, hone_graph **out) HONE_CHECKED;
+/* A layer's weights and bias as the plan stands, in their units, new references (bias: NULL where it is none
+   that can be i32); the units of its operand, or NULL; and its plain bytes in place. */
+hone_status hone_quant_weights_now(hone_quant_plan *, const hone_library *, hone_quant_layer *,
+                                   hone_value **w, hone_value **b, const float **unit) HONE_CHECKED;
 hone_grid hone_quant_plan_grid(const hone_quant_plan *, int class);
 /* A node of ai.onnx at the end of g, with one new result; -1: no memory or no such op. */
-hone_vid hone_quant_emit(hone_graph *g, const hone_library *, const char *op, const char *name, const hone_vid *in, int n_in,
-                         const hone_attr *attr, int n_attr);
+hone_vid hone_quant_emit(hone_graph *g, const hone_library *, const char *op, const char *name,
+                         const hone_vid *in, int n_in, const hone_attr *attr, int n_attr);
 /* x rounded to a grid and back. */
 hone_vid hone_quant_pair(hone_graph *g, const hone_library *, hone_vid x, const hone_grid *, hone_dtype);
 hone_vid hone_quant_number(hone_graph *g, const char *name, hone_dtype, double);

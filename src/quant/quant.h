@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
-   quant: a float graph becomes one of integers, as standard ONNX. The room's table of forms, and what a form is given.
+   quant: a float graph becomes one of integers, as standard ONNX. The room's table of forms, and what a form
+   is given.
 
-   - A form changes `graph` in place, or makes `result`; it comes as imported and settled by hone_passes_settle: constants folded, BatchNormalization in the weights, every node standard ONNX.
+   - A form changes `graph` in place, or makes `result`; it comes as imported and settled by
+     hone_passes_settle: constants folded, BatchNormalization in the weights, every node standard ONNX.
    - The room runs nothing itself: `runner` does (run/quantize.c), for it may not know plans and sessions.
-   - static*.c and their helpers are one form; weights*.c, dynamic.c and half.c are others: a file each, a line in forms.c. */
+   - static*.c and their helpers are one form; weights*.c, dynamic.c and half.c are others: a file each, a
+     line in forms.c. */
 #ifndef HONE_QUANT_QUANT_H
 #define HONE_QUANT_QUANT_H
 #include "hone/quant.h"
@@ -11,12 +14,17 @@
 
 typedef struct hone_quant_run hone_quant_run; /* a graph that can be run */
 typedef struct {
-    /* Takes the graph, also where it fails. What a graph shares with another (hone_graph_copy) must outlive the run. */
+    /* Takes the graph, also where it fails. What a graph shares with another (hone_graph_copy) must outlive
+       the run. */
     hone_status (*open)(const void *context, hone_graph *take, hone_quant_run **out);
     /* out[k]: a new reference, one an output of the graph. */
     hone_status (*run)(hone_quant_run *, hone_value *const *in, hone_value **out);
     /* The same, timed: nanoseconds a run, the least of a few. */
     hone_status (*time)(hone_quant_run *, hone_value *const *in, int runs, double *ns);
+    /* Step by step: `see` is told of each step's node, as compiled, and of the nanoseconds that the busiest
+       thread spent on it, the least of so many runs. What else runs on the machine hardly shows. */
+    hone_status (*profile)(hone_quant_run *, hone_value *const *in, int runs,
+                           void (*see)(void *arg, const hone_node *of, double ns), void *arg);
     void (*close)(hone_quant_run *);
     const void *context;
 } hone_quant_runner;
@@ -43,7 +51,9 @@ hone_quant_form hone_quant_static; /* static.c */
 /* Says how far it is; fails, BAD_INPUT, where the caller wants to stop. */
 hone_status hone_quant_tell(const hone_quant_job *, double done, const char *what) HONE_CHECKED;
 /* A copy of a graph, made into something that runs, with other outputs where `out` is not NULL. */
-hone_status hone_quant_open(const hone_quant_job *, const hone_graph *, const hone_vid *out, int n_out, hone_quant_run **run) HONE_CHECKED;
-/* Sample k of the caller's, one value an input of the graph; free each with hone_value_drop also after a failure. */
+hone_status hone_quant_open(const hone_quant_job *, const hone_graph *, const hone_vid *out, int n_out,
+                            hone_quant_run **run) HONE_CHECKED;
+/* Sample k of the caller's, one value an input of the graph; free each with hone_value_drop also after a
+   failure. */
 hone_status hone_quant_sample(const hone_quant_job *, int64_t k, hone_value **in) HONE_CHECKED;
 #endif

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
-   repair: units of channels. Where the channels of a layer's operand are of very different sizes, one grid is too coarse for the small ones: each channel is divided by a unit of its own before it
-   is rounded, and the layer's weights for it are multiplied by that unit. Where a Conv makes the operand, its weights take the division; else a product with a constant does, which is fused with
+   repair: units of channels. Where the channels of a layer's operand are of very different sizes, one grid is
+   too coarse for the small ones: each channel is divided by a unit of its own before it
+   is rounded, and the layer's weights for it are multiplied by that unit. Where a Conv makes the operand, its
+   weights take the division; else a product with a constant does, which is fused with
    what is there.
 
-        depthwise   the unit is the channel's extreme: each channel has weights of its own, so nothing is lost on their side (cross-layer equalization)
-        others      the root of the operand's extreme over the weights': what is hard to round is shared between both (SmoothQuant, a half to each)
+        depthwise   the unit is the channel's extreme: each channel has weights of its own, so nothing is lost
+                    on their side (cross-layer equalization)
+        others      the root of the operand's extreme over the weights': what is hard to round is shared
+                    between both (SmoothQuant, a half to each)
 
-   A unit is tried where all readers of the operand are layers, on the layer alone, and kept where the model's outputs come nearer. */
+   A unit is tried where all readers of the operand are layers, on the layer alone, and kept where the model's
+   outputs come nearer. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +38,8 @@ static void weights_by_channel(const hone_quant_plan *p, int class, float *most,
         }
     }
 }
-/* Whether the weights of all readers have that many input channels: groups other than 1 and depthwise do not. */
+/* Whether the weights of all readers have that many input channels: groups other than 1 and depthwise do
+   not. */
 static bool fits(const hone_quant_plan *p, int class) {
     const hone_quant_class *c = p->class.at + class;
     if (c->channels < 2 || !c->least || !hone_quant_layers_alone(p, c->var)) return false;
@@ -42,10 +48,11 @@ static bool fits(const hone_quant_plan *p, int class) {
         const hone_value *w = p->graph->var.at[l->w].value;
         if (p->class_of[l->x] != class) continue;
         if (l->stays || l->x != c->var) return false;
-        if (l->depthwise ? w->dim[0] % c->channels != 0 || hone_attr_int(p->graph->node.at[l->node]->attr,
-                                                                         p->graph->node.at[l->node]->n_attr, "group", 1) != c->channels
-            : l->conv    ? w->dim[1] != c->channels
-                         : w->dim[l->axis ? 0 : 1] != c->channels)
+        if (l->depthwise ? w->dim[0] % c->channels != 0 ||
+                               hone_attr_int(p->graph->node.at[l->node]->attr,
+                                             p->graph->node.at[l->node]->n_attr, "group", 1) != c->channels
+            : l->conv ? w->dim[1] != c->channels
+                      : w->dim[l->axis ? 0 : 1] != c->channels)
             return false;
     }
     return true;
@@ -53,8 +60,8 @@ static bool fits(const hone_quant_plan *p, int class) {
 /* *made false: there is nothing to even out. */
 static hone_status make_units(hone_quant_plan *p, int class, bool *made) {
     hone_quant_class *c = p->class.at + class;
-    float *weights = hone_alloc(sizeof *weights * (size_t)c->channels), *unit = hone_alloc(sizeof *unit * (size_t)c->channels),
-          least = INFINITY, most = 0;
+    float *weights = hone_alloc(sizeof *weights * (size_t)c->channels),
+          *unit = hone_alloc(sizeof *unit * (size_t)c->channels), least = INFINITY, most = 0;
     bool depthwise = false;
     *made = false;
     if (!weights || !unit) {
@@ -90,7 +97,8 @@ static void take_back(hone_quant_plan *p, int class) {
 }
 /* The layers of a class in integers, all others not. */
 static void alone(hone_quant_plan *p, int class) {
-    for (int k = 0; k < p->layer.n; k++) p->layer.at[k].stays = p->class_of[p->layer.at[k].x] != class;
+    for (int k = 0; k < p->layer.n; k++)
+        p->layer.at[k].stays = p->layer.at[k].slow || p->class_of[p->layer.at[k].x] != class;
 }
 static void together(hone_quant_plan *p) {
     for (int k = 0; k < p->layer.n; k++) p->layer.at[k].stays = p->layer.at[k].why != NULL;

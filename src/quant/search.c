@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   search: see search.h. Every trial is the whole graph, rewritten, compiled and run on the samples that judge: nothing is assumed to add up but the order in which layers are tried. */
+   search: see search.h. Every trial is the whole graph, rewritten, compiled and run on the samples that
+   judge: nothing is assumed to add up but the order in which layers are tried. */
 #include "quant/search.h"
 
 #include <math.h>
@@ -13,6 +14,7 @@ static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory
 enum { SENSITIVE = 6 /* samples that show how much a layer hurts */ };
 #define GOOD_NOISE 1e-3 /* where nobody says what is good: 30 dB, and the same class nearly throughout */
 #define GOOD_TOP1 0.98
+#define NO_FASTER 1.03 /* of the float model's time; what lies between is the same */
 
 hone_status hone_quant_search_judge(hone_quant_search *q, int most, hone_quant_score *out) {
     hone_graph *g = NULL;
@@ -31,12 +33,13 @@ static bool good(const hone_quant_search *q, const hone_quant_score *s) {
     return s->noise <= GOOD_NOISE && !(s->top1 < GOOD_TOP1);
 }
 /* Which of two is nearer to the float model. */
-bool hone_quant_search_better(const hone_quant_search *q, const hone_quant_score *a, const hone_quant_score *b) {
+bool hone_quant_search_better(const hone_quant_search *q, const hone_quant_score *a,
+                              const hone_quant_score *b) {
     if (q->job->wish->measure && a->worth != b->worth) return a->worth > b->worth;
     return a->noise < b->noise;
 }
 
-/* ---- ranges, all at once --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ranges, all at once ------------------------------------------------------------------------------- */
 typedef struct {
     hone_range range;
     int observer;
@@ -45,7 +48,8 @@ static void keep_ranges(const hone_quant_plan *p, kept_range *to) {
     for (int k = 0; k < p->class.n; k++) to[k] = (kept_range){p->class.at[k].range, p->class.at[k].observer};
 }
 static void bring_ranges(hone_quant_plan *p, const kept_range *from) {
-    for (int k = 0; k < p->class.n; k++) p->class.at[k].range = from[k].range, p->class.at[k].observer = from[k].observer;
+    for (int k = 0; k < p->class.n; k++)
+        p->class.at[k].range = from[k].range, p->class.at[k].observer = from[k].observer;
 }
 static hone_status try_observers(hone_quant_search *q) {
     static const hone_observer whole[] = {HONE_OBSERVE_MINMAX, HONE_OBSERVE_PERCENTILE, HONE_OBSERVE_MSE};
@@ -70,13 +74,41 @@ static hone_status try_observers(hone_quant_search *q) {
     return s;
 }
 
-/* ---- layers ------------------------------------------------------------------------------------------------------------------------------------------ */
+/* What residual sums add is not rounded on the way, where that comes nearer and takes no longer. */
+static hone_status try_sums(hone_quant_search *q) {
+    hone_quant_plan *p = q->plan;
+    hone_quant_score now;
+    double with = 0, without = 0;
+    bool keep = false;
+    if (p->rounds_sums) return HONE_OK;
+    p->sums_go_on = true;
+    HONE_TRY(hone_quant_search_judge(q, 0, &now));
+    if (now.noise == q->score.noise) return p->sums_go_on = false, HONE_OK; /* there are none */
+    if (now.noise < 0.95 * q->score.noise) {
+        for (int turn = 0; turn < 2 && !q->for_size; turn++) {
+            double a = 0, b = 0;
+            HONE_TRY(hone_quant_pace_whole(q, &a));
+            p->sums_go_on = false;
+            HONE_TRY(hone_quant_pace_whole(q, &b));
+            p->sums_go_on = true;
+            with = turn ? fmin(with, a) : a, without = turn ? fmin(without, b) : b;
+        }
+        keep = with <= 1.02 * without;
+    }
+    hone_quant_search_note(q, "sums of floats, not of what is rounded", &now, keep);
+    p->sums_go_on = keep;
+    if (keep) q->score = now;
+    return HONE_OK;
+}
+
+/* ---- layers -------------------------------------------------------------------------------------------- */
 static hone_status sensitivity(hone_quant_search *q) {
     hone_quant_plan *p = q->plan;
     hone_status s = HONE_OK;
     for (int k = 0; k < p->layer.n; k++) p->layer.at[k].stays = true;
     for (int k = 0; k < p->layer.n && !s; k++) {
         hone_quant_score one;
+        if (p->layer.at[k].slow) continue;
         s = hone_quant_tell(q->job, 0.4 + 0.5 * k / p->layer.n, "each layer alone");
         p->layer.at[k].stays = false;
         if (!s) s = hone_quant_search_judge(q, SENSITIVE, &one);
@@ -92,31 +124,43 @@ typedef struct {
 } place;
 static int by_worth(const void *a, const void *b) {
     const place *x = a, *y = b;
-    return x->worth != y->worth ? (x->worth < y->worth) - (x->worth > y->worth) : (x->layer > y->layer) - (x->layer < y->layer);
+    return x->worth != y->worth ? (x->worth < y->worth) - (x->worth > y->worth)
+                                : (x->layer > y->layer) - (x->layer < y->layer);
 }
 /* The first n of the order stay f32, as far as their work is allowed. */
 static double float_first(hone_quant_plan *p, const place *order, int n, double most) {
     double spent = 0;
     for (int k = 0; k < p->layer.n; k++) {
         hone_quant_layer *l = p->layer.at + order[k].layer;
+        if (l->slow) continue; /* and costs nothing */
         const bool fits = k < n && spent + l->macs <= most;
         if (fits) spent += l->macs;
         l->stays = fits, l->why = fits ? "it hurts most for its work" : NULL;
     }
     return spent;
 }
+/* What a layer in integers is worth: the time that it saves, or its weights; its work where neither is
+   known. */
+static double saves(const hone_quant_search *q, const hone_quant_layer *l) {
+    if (q->for_size) return (double)hone_value_count(q->plan->graph->var.at[l->w].value);
+    return l->float_ns > 0 ? fmax(l->float_ns - l->int_ns, 0) : l->macs;
+}
 static hone_status choose_floats(hone_quant_search *q) {
     hone_quant_plan *p = q->plan;
-    double all = 0, share = q->job->wish->float_share;
+    double all = 0, saved = 0, share = q->job->wish->float_share;
     if (!(share > 0)) share = q->metric.name ? 1 : 0.15;
     place *order = hone_alloc(sizeof *order * (size_t)p->layer.n);
     if (!order) return no_memory();
-    for (int k = 0; k < p->layer.n; k++) all += p->layer.at[k].macs;
     for (int k = 0; k < p->layer.n; k++)
-        order[k] = (place){k, p->layer.at[k].noise /
-                                  (p->layer.at[k].macs + all / 200)}; /* what hardly works costs something too: its neighbours' roundings */
+        all += p->layer.at[k].macs, saved += p->layer.at[k].slow ? 0 : saves(q, p->layer.at + k);
+    /* what hardly saves anything costs something too: its neighbours' roundings */
+    for (int k = 0; k < p->layer.n; k++)
+        order[k] = (place){k, p->layer.at[k].slow
+                                  ? -1
+                                  : p->layer.at[k].noise / (saves(q, p->layer.at + k) + saved / 200 + 1e-9)};
     qsort(order, (size_t)p->layer.n, sizeof *order, by_worth);
-    /* The fewest that are enough: by doubling, then between the last two. Where none is, as many as are best. */
+    /* The fewest that are enough: by doubling, then between the last two. Where none is, as many as are
+       best. */
     hone_status s = HONE_OK;
     int low = 0, high = 0, best_n = 0;
     hone_quant_score best = q->score;
@@ -148,41 +192,87 @@ static hone_status choose_floats(hone_quant_search *q) {
     q->score = best;
     hone_free(order);
     if (!s && !found && q->metric.name && share >= 1)
-        return hone_fail(HONE_BAD_INPUT, "the model in integers loses more than allowed, also with all layers in f32: %s %g, allowed %g",
-                         q->metric.name, hone_quant_loss(&q->metric, &q->score), q->metric.limit);
+        return hone_fail(
+            HONE_BAD_INPUT,
+            "the model in integers loses more than allowed, also with all layers in f32: %s %g, allowed %g",
+            q->metric.name, hone_quant_loss(&q->metric, &q->score), q->metric.limit);
     return s;
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------------------------------------------------------- */
-static hone_status time_graph(hone_quant_search *q, hone_graph *take, double *ns) {
-    hone_quant_run *run = NULL;
-    HONE_TRY(q->job->runner.open(q->job->runner.context, take, &run));
+/* ---- time ---------------------------------------------------------------------------------------------- */
+/* Both models in turns, the least of each. */
+static hone_status time_both(hone_quant_search *q, hone_quant_run *const *run) {
+    const hone_quant_runner *by = &q->job->runner;
     hone_value **in = hone_alloc(sizeof *in * (size_t)(q->judge.n_in + 1));
     hone_status s = in ? hone_quant_sample(q->job, q->judge.sample[0], in) : no_memory();
-    double first = 0;
-    if (!s) s = q->job->runner.time(run, in, 1, &first);
+    double first = 0, *const to[2] = {&q->float_ns, &q->int_ns};
+    for (int k = 0; k < 2 && !s; k++) s = by->time(run[k], in, 1, &first);
     const int runs = first > 0 ? (int)fmin(fmax(3e8 / first, 3), 30) : 3;
-    if (!s) s = q->job->runner.time(run, in, runs, ns);
+    for (int turn = 0; turn < runs && !s; turn++)
+        for (int k = 0; k < 2 && !s; k++) {
+            double now = 0;
+            s = by->time(run[k], in, 1, &now);
+            if (turn == 0 || now < *to[k]) *to[k] = now;
+        }
     for (int i = 0; in && i < q->judge.n_in; i++) hone_value_drop(in[i]);
     hone_free(in);
-    q->job->runner.close(run);
     return s;
 }
 static hone_status times(hone_quant_search *q) {
+    const hone_quant_runner *by = &q->job->runner;
+    hone_quant_run *run[2] = {NULL, NULL};
     hone_graph *g = NULL;
-    HONE_TRY(hone_graph_copy(q->plan->graph, &g));
-    HONE_TRY(time_graph(q, g, &q->float_ns));
-    HONE_TRY(hone_quant_rewrite(q->plan, q->job->library, &g));
-    return time_graph(q, g, &q->int_ns);
+    hone_status s = hone_graph_copy(q->plan->graph, &g);
+    if (!s) s = by->open(by->context, g, run);
+    if (!s) s = hone_quant_rewrite(q->plan, q->job->library, &g);
+    if (!s) s = by->open(by->context, g, run + 1);
+    if (!s) s = time_both(q, run);
+    for (int k = 0; k < 2; k++)
+        if (run[k]) by->close(run[k]);
+    return s;
 }
 
+/* Layers that integers do not make faster, as the others stand. */
+static hone_status pace(hone_quant_search *q, double done) {
+    int found = 0;
+    if (q->for_size) return HONE_OK;
+    HONE_TRY(hone_quant_tell(q->job, done, "how long each layer takes"));
+    HONE_TRY(hone_quant_pace(q, &found));
+    if (!found) return HONE_OK;
+    char text[64];
+    HONE_TRY(hone_quant_search_judge(q, 0, &q->score));
+    snprintf(text, sizeof text, "%d layers in f32 that integers do not make faster", found);
+    hone_quant_search_note(q, text, &q->score, true);
+    return HONE_OK;
+}
 hone_status hone_quant_search_run(hone_quant_search *q) {
+    const char *target = q->job->wish->target;
+    if (target && strcmp(target, "speed") != 0 && strcmp(target, "size") != 0)
+        return hone_fail(HONE_BAD_INPUT, "target '%s': there are speed and size", target);
+    q->for_size = target && !strcmp(target, "size");
+    HONE_TRY(pace(q, 0.29));
     HONE_TRY(hone_quant_tell(q->job, 0.3, "ranges, all together"));
     HONE_TRY(try_observers(q));
-    if (!q->job->wish->no_repairs) HONE_TRY(hone_quant_repair(q));
+    if (!q->job->wish->no_repairs) {
+        HONE_TRY(try_sums(q));
+        HONE_TRY(hone_quant_repair(q));
+    }
     if (!good(q, &q->score)) {
         HONE_TRY(sensitivity(q));
         HONE_TRY(choose_floats(q));
+        HONE_TRY(pace(q, 0.95));
     }
-    return times(q);
+    if (!q->job->wish->no_repairs) HONE_TRY(hone_quant_refit(q));
+    HONE_TRY(times(q));
+    if (q->for_size || q->int_ns <= NO_FASTER * q->float_ns) return HONE_OK;
+    /* Measured once more before all of it is for nothing. */
+    const double was[2] = {q->float_ns, q->int_ns};
+    HONE_TRY(times(q));
+    q->float_ns = fmin(q->float_ns, was[0]), q->int_ns = fmin(q->int_ns, was[1]);
+    if (q->int_ns <= NO_FASTER * q->float_ns) return HONE_OK;
+    hone_quant_pace_none(q->plan);
+    HONE_TRY(hone_quant_search_judge(q, 0, &q->score));
+    hone_quant_search_note(q, "all layers in f32: the model in integers is not faster here", &q->score, true);
+    q->int_ns = q->float_ns;
+    return HONE_OK;
 }

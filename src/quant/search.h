@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   search: which layers are integers, which repairs are kept: by what the whole model says on the samples that judge. */
+   search: which layers are integers, which repairs are kept: by what the whole model says on the samples that
+   judge. */
 #ifndef HONE_QUANT_SEARCH_H
 #define HONE_QUANT_SEARCH_H
 #include "quant/judge.h"
@@ -10,8 +11,11 @@ typedef struct {
     hone_quant_plan *plan;
     hone_quant_judge judge;
     hone_quant_metric metric;
+    const int64_t *shown; /* numbers of the samples that showed ranges */
+    int n_shown;
     hone_quant_score score;  /* out: of the plan as it is left */
     double float_ns, int_ns; /* out: the whole model */
+    bool for_size;           /* --target size: time decides nothing */
     hone_text tried;         /* out: JSON objects, what was tried and what came of it */
 } hone_quant_search;
 hone_status hone_quant_search_run(hone_quant_search *) HONE_CHECKED;
@@ -21,6 +25,14 @@ bool hone_quant_search_better(const hone_quant_search *, const hone_quant_score 
                               const hone_quant_score *b); /* a is nearer to the float model */
 void hone_quant_search_note(hone_quant_search *, const char *what, const hone_quant_score *, bool kept);
 
+/* pace.c: layers that integers make no faster stay f32. Judges again what has changed; `found`: how many. */
+hone_status hone_quant_pace(hone_quant_search *, int *found) HONE_CHECKED;
+/* Nanoseconds of all steps of the plan as it stands. */
+hone_status hone_quant_pace_whole(hone_quant_search *, double *ns) HONE_CHECKED;
+void hone_quant_pace_none(hone_quant_plan *); /* all layers stay f32 */
+
 /* repair.c: changes of weights that make rounding hurt less, each where it helps. */
 hone_status hone_quant_repair(hone_quant_search *) HONE_CHECKED;
+/* refit.c: rounding of weights by what layers read, and biases, where the whole model comes nearer. */
+hone_status hone_quant_refit(hone_quant_search *) HONE_CHECKED;
 #endif

@@ -2,8 +2,10 @@
    static: weights and tensors in 8 bits by ranges that samples showed. From samples to a decision:
 
      1. histograms of all tensors, on the samples for calibration
-     2. of the ranges that observers suggest, for each tensor the one with the least error behind the nodes that read it
-     3. repairs of weights, each kept where the model's outputs come nearer to the float ones on the samples that judge
+     2. of the ranges that observers suggest, for each tensor the one with the least error behind the nodes
+       that read it
+     3. repairs of weights, each kept where the model's outputs come nearer to the float ones on the samples
+       that judge
      4. each layer in integers alone: how far the model's outputs are off
      5. layers that hurt most for their work stay f32 until the model is as good as asked */
 #include <math.h>
@@ -16,7 +18,7 @@
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model"); }
 
-/* ---- samples -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- samples ------------------------------------------------------------------------------------------- */
 static uint64_t draw(uint64_t *state) { /* splitmix64 */
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -50,16 +52,18 @@ static hone_status deal(const hone_quantizing *w, int64_t **out, int *calibrate,
     return HONE_OK;
 }
 
-/* ---- what calibration depends on, as a number for its cache ------------------------------------------------------------------------------------- */
+/* ---- what calibration depends on, as a number for its cache -------------------------------------------- */
 static uint64_t mix(uint64_t h, const void *data, size_t n) {
     for (size_t k = 0; k < n; k++) h = (h ^ ((const uint8_t *)data)[k]) * 1099511628211u;
     return h;
 }
 static uint64_t key_of(const hone_quant_plan *p, const int64_t *sample, int n) {
     uint64_t h = 1469598103934665603u;
-    for (int k = 0; k < p->n_node; k++) h = mix(h, p->graph->node.at[k]->program->name, strlen(p->graph->node.at[k]->program->name));
+    for (int k = 0; k < p->n_node; k++)
+        h = mix(h, p->graph->node.at[k]->program->name, strlen(p->graph->node.at[k]->program->name));
     for (int k = 0; k < p->class.n; k++)
-        h = mix(h, p->graph->var.at[p->class.at[k].var].name, strlen(p->graph->var.at[p->class.at[k].var].name));
+        h = mix(h, p->graph->var.at[p->class.at[k].var].name,
+                strlen(p->graph->var.at[p->class.at[k].var].name));
     for (int k = 0; k < p->layer.n; k++) {
         const hone_value *w = p->graph->var.at[p->layer.at[k].w].value;
         h = mix(h, w->data, w->bytes < 4096 ? w->bytes : 4096);
@@ -67,7 +71,7 @@ static uint64_t key_of(const hone_quant_plan *p, const int64_t *sample, int n) {
     return mix(h, sample, sizeof *sample * (size_t)n);
 }
 
-/* ---- the report ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the report ---------------------------------------------------------------------------------------- */
 static void put_number(hone_text *t, const char *name, double x) {
     if (x == x && fabs(x) < 1e300) hone_text_put(t, ", \"%s\": %.6g", name, x);
 }
@@ -80,17 +84,21 @@ static void put_layers(const hone_quant_plan *p, hone_text *t) {
         const hone_quant_class *c = class >= 0 ? p->class.at + class : NULL;
         hone_text_put(t, "%s{\"node\": ", k ? ", " : "");
         hone_text_json(t, n->name);
-        hone_text_put(t, ", \"op\": \"%s%s\", \"type\": \"%s\", \"why\": ", n->program->name, l->depthwise ? " depthwise" : "",
-                      l->stays ? "f32" : "int8");
+        hone_text_put(t, ", \"op\": \"%s%s\", \"type\": \"%s\", \"why\": ", n->program->name,
+                      l->depthwise ? " depthwise" : "", l->stays ? "f32" : "int8");
         hone_text_json(t, l->why ? l->why : "");
         put_number(t, "macs", l->macs);
+        if (l->float_ns > 0)
+            put_number(t, "float_us", l->float_ns / 1e3), put_number(t, "int_us", l->int_ns / 1e3);
         if (l->noise >= 0) put_number(t, "sqnr_db", hone_quant_decibel(l->noise));
         if (c) {
-            hone_text_put(t, ", \"observer\": \"%s\", \"low\": %.6g, \"high\": %.6g, \"least\": %.6g, \"most\": %.6g",
-                          c->observer >= 0 ? hone_observer_names[c->observer] : "", c->range.low, c->range.high, c->seen->least,
-                          c->seen->most);
+            hone_text_put(
+                t, ", \"observer\": \"%s\", \"low\": %.6g, \"high\": %.6g, \"least\": %.6g, \"most\": %.6g",
+                c->observer >= 0 ? hone_observer_names[c->observer] : "", c->range.low, c->range.high,
+                c->seen->least, c->seen->most);
             if (!isnan(c->error[c->observer >= 0 ? c->observer : 0]))
-                put_number(t, "input_sqnr_db", hone_quant_decibel(c->error[c->observer >= 0 ? c->observer : 0]));
+                put_number(t, "input_sqnr_db",
+                           hone_quant_decibel(c->error[c->observer >= 0 ? c->observer : 0]));
         }
         hone_text_put(t, "}");
     }
@@ -102,10 +110,14 @@ static void put_report(const hone_quant_search *q, int calibrated, int judged) {
     double all = 0, whole = 0;
     int stays = 0;
     for (int k = 0; k < p->layer.n; k++)
-        all += p->layer.at[k].macs, whole += p->layer.at[k].stays ? 0 : p->layer.at[k].macs, stays += p->layer.at[k].stays;
-    hone_text_put(
-        t, ", \"form\": \"static\", \"activations\": \"%s\", \"calibrated\": %d, \"judged\": %d, \"layers_int8\": %d, \"layers_f32\": %d",
-        q->job->wish->activations ? q->job->wish->activations : "u8", calibrated, judged, p->layer.n - stays, stays);
+        all += p->layer.at[k].macs, whole += p->layer.at[k].stays ? 0 : p->layer.at[k].macs,
+            stays += p->layer.at[k].stays;
+    hone_text_put(t,
+                  ", \"form\": \"static\", \"activations\": \"%s\", \"calibrated\": %d, \"judged\": %d, "
+                  "\"layers_int8\": %d, \"layers_f32\": %d",
+                  q->job->wish->activations ? q->job->wish->activations : "u8", calibrated, judged,
+                  p->layer.n - stays, stays);
+    hone_text_put(t, ", \"target\": \"%s\"", q->for_size ? "size" : "speed");
     put_number(t, "macs", all), put_number(t, "macs_int8", whole);
     hone_text_put(t, ", \"quality\": ");
     hone_quant_score_put(t, &q->score);
@@ -114,7 +126,7 @@ static void put_report(const hone_quant_search *q, int calibrated, int judged) {
     put_layers(p, t);
 }
 
-/* ---- the form ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the form ------------------------------------------------------------------------------------------ */
 static hone_status ranges(const hone_quant_job *job, hone_quant_plan *p, const int64_t *sample, int n) {
     const char *cache = job->wish->cache;
     const uint64_t key = key_of(p, sample, n);
@@ -134,7 +146,10 @@ hone_status hone_quant_static(hone_quant_job *job) {
     HONE_TRY(hone_quant_plan_make(job->graph, job->wish, &p));
     hone_status s = deal(job->wish, &sample, &calibrate, &judge);
     if (!s) s = ranges(job, &p, sample, calibrate);
-    if (!s) s = hone_quant_judge_open(job, p.graph, sample + (job->wish->data.n == 1 ? 0 : calibrate), judge, &q.judge);
+    if (!s)
+        s = hone_quant_judge_open(job, p.graph, sample + (job->wish->data.n == 1 ? 0 : calibrate), judge,
+                                  &q.judge);
+    q.shown = sample, q.n_shown = calibrate;
     if (!s) s = hone_quant_search_run(&q);
     if (!s) s = hone_quant_rewrite(&p, job->library, &made);
     if (!s) s = hone_graph_infer_by(made, job->instances);

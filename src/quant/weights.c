@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
-   weights: the form that makes matrices smaller and leaves what is computed between them as it is: int8, int4, nf4 or f8 in blocks along the rows of a product.
+   weights: the form that makes matrices smaller and leaves what is computed between them as it is: int8,
+   int4, nf4 or f8 in blocks along the rows of a product.
 
-        MatMul(x, w: f32[K, N])   ─▶   MatMulNBits(x, levels, scales, zero points)          format "nbits": com.microsoft's op, which ONNX Runtime, OpenVINO and Hone multiply from where the weights lie
-                                  ─▶   MatMul(x, DequantizeLinear(levels, scales, …))       format "qdq": standard ONNX, opset 21
+        MatMul(x, w: f32[K, N])   ─▶   MatMulNBits(x, levels, scales, zero points)          format "nbits":
+          com.microsoft's op, which ONNX Runtime, OpenVINO and Hone multiply from where the weights lie
+                                  ─▶   MatMul(x, DequantizeLinear(levels, scales, …))       format "qdq":
+                                    standard ONNX, opset 21
 
-   Without samples each block is rounded with the scale that loses least; with samples levels are those that lose least at the layer's output (weights_learn.c). Tables of embeddings are in int8 as a rule: each
+   Without samples each block is rounded with the scale that loses least; with samples levels are those that
+   lose least at the layer's output (weights_learn.c). Tables of embeddings are in int8 as a rule: each
    of their numbers is used by itself, so that no other makes up for what it loses. */
 #include <math.h>
 #include <stdio.h>
@@ -15,10 +19,11 @@
 enum { LEAST_ROWS = 16, LEAST_TABLE = 4096, BLOCK = 32, MOST_BLOCK = 1 << 20 };
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize weights"); }
 
-/* ---- wishes ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- wishes -------------------------------------------------------------------------------------------- */
 static hone_status kind_of(const char *what, const char *name, const hone_weights_kind **out) {
     *out = hone_weights_kind_find(name);
-    return *out ? HONE_OK : hone_fail(HONE_BAD_INPUT, "%s '%.40s': there are %s", what, name, hone_weights_kinds());
+    return *out ? HONE_OK
+                : hone_fail(HONE_BAD_INPUT, "%s '%.40s': there are %s", what, name, hone_weights_kinds());
 }
 static hone_status read_wish(hone_weights_job *w) {
     hone_quantizing_weights *v = &w->wish;
@@ -35,20 +40,30 @@ static hone_status read_wish(hone_weights_job *w) {
     if (strcmp(v->tables, "none") != 0) HONE_TRY(kind_of("tables of type", v->tables, &w->table_kind));
     w->written = !strcmp(v->format, "qdq");
     if (!w->written && strcmp(v->format, "nbits") != 0)
-        return hone_fail(HONE_BAD_INPUT, "format '%.40s': there are nbits (com.microsoft's ops) and qdq (DequantizeLinear)", v->format);
+        return hone_fail(HONE_BAD_INPUT,
+                         "format '%.40s': there are nbits (com.microsoft's ops) and qdq (DequantizeLinear)",
+                         v->format);
     if (strcmp(v->method, "round") != 0 && strcmp(v->method, "gptq") != 0)
         return hone_fail(HONE_BAD_INPUT, "method '%.40s': there are round and gptq", v->method);
     if (!strcmp(v->method, "gptq") && w->job->wish->data.n < 1)
-        return hone_fail(HONE_BAD_INPUT, "method gptq needs samples of what the model is given; without them there is method round");
+        return hone_fail(
+            HONE_BAD_INPUT,
+            "method gptq needs samples of what the model is given; without them there is method round");
     if (v->block != -1 && (v->block < LEAST_ROWS || v->block > MOST_BLOCK || v->block & (v->block - 1)))
-        return hone_fail(HONE_BAD_INPUT, "blocks of %d: a power of two of at least %d, or -1 for one a column", v->block, LEAST_ROWS);
+        return hone_fail(HONE_BAD_INPUT,
+                         "blocks of %d: a power of two of at least %d, or -1 for one a column", v->block,
+                         LEAST_ROWS);
     if (!w->written && !strcmp(v->type, "f8"))
         return hone_fail(HONE_BAD_INPUT, "weights of f8 have format qdq only: MatMulNBits has no floats");
     if (w->written && !strcmp(v->type, "nf4"))
-        return hone_fail(HONE_BAD_INPUT, "weights of nf4 have format nbits only: ONNX's DequantizeLinear does not know the type");
+        return hone_fail(
+            HONE_BAD_INPUT,
+            "weights of nf4 have format nbits only: ONNX's DequantizeLinear does not know the type");
     if (!strcmp(v->tables, "nf4"))
-        return hone_fail(HONE_BAD_INPUT, "tables of nf4: no op gathers from them; there are int8, int4 and none");
-    if (!strcmp(v->tables, "f8") && !w->written) return hone_fail(HONE_BAD_INPUT, "tables of f8 have format qdq only");
+        return hone_fail(HONE_BAD_INPUT,
+                         "tables of nf4: no op gathers from them; there are int8, int4 and none");
+    if (!strcmp(v->tables, "f8") && !w->written)
+        return hone_fail(HONE_BAD_INPUT, "tables of f8 have format qdq only");
     return HONE_OK;
 }
 int64_t hone_weights_block(const hone_weights_job *w, int64_t k) {
@@ -59,20 +74,25 @@ int64_t hone_weights_block(const hone_weights_job *w, int64_t k) {
     return block;
 }
 
-/* ---- which matrices ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- which matrices ------------------------------------------------------------------------------------ */
 static const hone_value *matrix(const hone_graph *g, hone_vid v) {
     const hone_value *c = v >= 0 ? g->var.at[v].value : NULL;
-    return c && c->tag == HONE_TAG_TENSOR && c->dtype == HONE_DTYPE_F32 && c->rank == 2 && c->dim[0] > 0 && c->dim[1] > 0 ? c : NULL;
+    return c && c->tag == HONE_TAG_TENSOR && c->dtype == HONE_DTYPE_F32 && c->rank == 2 && c->dim[0] > 0 &&
+                   c->dim[1] > 0
+               ? c
+               : NULL;
 }
 static bool multiplies(const hone_weights_job *w, const hone_node *n, bool *turned) {
     const hone_graph *g = w->job->graph;
     const hone_value *c = n->n_in > 1 ? matrix(g, n->in[1]) : NULL;
     *turned = false;
-    if (!c || n->in[0] < 0 || g->var.at[n->in[0]].value || g->var.at[n->in[0]].dtype != HONE_DTYPE_F32) return false;
+    if (!c || n->in[0] < 0 || g->var.at[n->in[0]].value || g->var.at[n->in[0]].dtype != HONE_DTYPE_F32)
+        return false;
     if (hone_quant_is(n, "Gemm")) {
         *turned = hone_attr_int(n->attr, n->n_attr, "transB", 0) != 0;
         if (hone_attr_int(n->attr, n->n_attr, "transA", 0)) return false;
-        if (!w->written && (hone_attr_float(n->attr, n->n_attr, "alpha", 1) != 1 || hone_attr_float(n->attr, n->n_attr, "beta", 1) != 1))
+        if (!w->written && (hone_attr_float(n->attr, n->n_attr, "alpha", 1) != 1 ||
+                            hone_attr_float(n->attr, n->n_attr, "beta", 1) != 1))
             return false;
     } else if (!hone_quant_is(n, "MatMul")) {
         return false;
@@ -83,8 +103,10 @@ static bool multiplies(const hone_weights_job *w, const hone_node *n, bool *turn
            k % hone_weights_block(w, k) == 0; /* bnb4's blocks do not end with a column */
 }
 static bool gathers(const hone_weights_job *w, const hone_node *n) {
-    const hone_value *c = w->table_kind && hone_quant_is(n, "Gather") ? matrix(w->job->graph, n->in[0]) : NULL;
-    return c && hone_attr_int(n->attr, n->n_attr, "axis", 0) == 0 && hone_value_count(c) >= LEAST_TABLE && c->dim[1] >= LEAST_ROWS;
+    const hone_value *c =
+        w->table_kind && hone_quant_is(n, "Gather") ? matrix(w->job->graph, n->in[0]) : NULL;
+    return c && hone_attr_int(n->attr, n->n_attr, "axis", 0) == 0 && hone_value_count(c) >= LEAST_TABLE &&
+           c->dim[1] >= LEAST_ROWS;
 }
 static hone_status take(hone_weights_job *w, int node, hone_vid var, bool turned, bool table) {
     for (int k = 0; k < w->layer.n; k++) {
@@ -94,10 +116,12 @@ static hone_status take(hone_weights_job *w, int node, hone_vid var, bool turned
         return hone_push(&a->reader, node) ? HONE_OK : no_memory();
     }
     const hone_value *c = w->job->graph->var.at[var].value;
-    if (!hone_push(
-            &w->layer,
-            ((hone_weights_layer){
-                .var = var, .turned = turned, .table = table, .n = c->dim[turned ? 0 : 1], .k = c->dim[turned ? 1 : 0], .lost_out = -1})))
+    if (!hone_push(&w->layer, ((hone_weights_layer){.var = var,
+                                                    .turned = turned,
+                                                    .table = table,
+                                                    .n = c->dim[turned ? 0 : 1],
+                                                    .k = c->dim[turned ? 1 : 0],
+                                                    .lost_out = -1})))
         return no_memory();
     return hone_push(&w->layer.at[w->layer.n - 1].reader, node) ? HONE_OK : no_memory();
 }
@@ -112,20 +136,22 @@ static hone_status find(hone_weights_job *w) {
         hone_weights_layer *a = w->layer.at + k;
         const hone_weights_kind *kind = a->table ? w->table_kind : w->kind;
         const bool bytes = w->dynamic && !a->table; /* one scale a column, no zero points */
-        if (!hone_weights_make(&a->q, kind, bytes || w->wish.symmetric != 0, a->n, a->k, bytes ? a->k : hone_weights_block(w, a->k)))
+        if (!hone_weights_make(&a->q, kind, bytes || w->wish.symmetric != 0, a->n, a->k,
+                               bytes ? a->k : hone_weights_block(w, a->k)))
             return no_memory();
         const float *at = g->var.at[a->var].value->data;
         for (int64_t i = 0; i < a->n * a->k; i++)
             if (!isfinite(at[i]))
                 return hone_fail(HONE_BAD_INPUT,
-                                 "weights '%.100s' have a number that is infinite or not a number: they cannot be quantized",
+                                 "weights '%.100s' have a number that is infinite or not a number: they "
+                                 "cannot be quantized",
                                  g->var.at[a->var].name);
     }
     if (w->layer.n) return HONE_OK;
-    return hone_fail(
-        HONE_NOT_SUPPORTED,
-        "model '%s' has no MatMul, Gemm or Gather with a constant matrix of f32 outside of bodies: there are no weights for this form",
-        w->job->model);
+    return hone_fail(HONE_NOT_SUPPORTED,
+                     "model '%s' has no MatMul, Gemm or Gather with a constant matrix of f32 outside of "
+                     "bodies: there are no weights for this form",
+                     w->job->model);
 }
 float *hone_weights_rows(const hone_weights_job *w, const hone_weights_layer *a) {
     const float *from = w->job->graph->var.at[a->var].value->data;
@@ -138,7 +164,7 @@ float *hone_weights_rows(const hone_weights_job *w, const hone_weights_layer *a)
     return to;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------------------------------------- */
 static const hone_weights_layer *layer_of(const hone_weights_job *w, int node) {
     for (int k = 0; k < w->layer.n; k++)
         for (int r = 0; r < w->layer.at[k].reader.n; r++)
@@ -166,21 +192,28 @@ static operands operands_of(hone_quant_edit *e, const hone_weights_layer *a, boo
                 : a->table ? hone_weights_levels(&a->q, true, a->q.kind->bits == 8)
                            : hone_weights_packed(&a->q));
     o.scale = named(e, a, "scales", hone_weights_scales(&a->q, false, nf4));
-    if (!a->q.symmetric) o.zero = named(e, a, "zeros", a->table ? hone_weights_zeros(&a->q, true) : hone_weights_packed_zeros(&a->q));
+    if (!a->q.symmetric)
+        o.zero = named(e, a, "zeros",
+                       a->table ? hone_weights_zeros(&a->q, true) : hone_weights_packed_zeros(&a->q));
     return o;
 }
-static void put_product(hone_quant_edit *e, const hone_weights_layer *a, const hone_node *n, const operands *o) {
-    const hone_vid in[] = {n->in[0], o->q, o->scale, o->zero}, bias = hone_quant_is(n, "Gemm") && n->n_in > 2 ? n->in[2] : -1;
+static void put_product(hone_quant_edit *e, const hone_weights_layer *a, const hone_node *n,
+                        const operands *o) {
+    const hone_vid in[] = {n->in[0], o->q, o->scale, o->zero},
+                   bias = hone_quant_is(n, "Gemm") && n->n_in > 2 ? n->in[2] : -1;
     const bool nf4 = !a->q.kind->uniform;
-    const hone_attr attr[] = {HONE_QUANT_INT("K", a->k), HONE_QUANT_INT("N", a->n), HONE_QUANT_INT("block_size", a->q.block),
+    const hone_attr attr[] = {HONE_QUANT_INT("K", a->k), HONE_QUANT_INT("N", a->n),
+                              HONE_QUANT_INT("block_size", a->q.block),
                               HONE_QUANT_INT("bits", a->q.kind->bits)},
                     bnb[] = {attr[0], attr[1], attr[2], HONE_QUANT_INT("quant_type", 1)};
-    const hone_vid y = hone_quant_put(e, nf4 ? "com.microsoft.MatMulBnb4" : "com.microsoft.MatMulNBits", n->name, in, o->zero < 0 ? 3 : 4,
-                                      bias < 0 ? n->out[0] : -1, nf4 ? bnb : attr, 4);
+    const hone_vid y =
+        hone_quant_put(e, nf4 ? "com.microsoft.MatMulBnb4" : "com.microsoft.MatMulNBits", n->name, in,
+                       o->zero < 0 ? 3 : 4, bias < 0 ? n->out[0] : -1, nf4 ? bnb : attr, 4);
     if (bias >= 0) hone_quant_put(e, "Add", n->name, (const hone_vid[]){y, bias}, 2, n->out[0], NULL, 0);
 }
 /* GatherBlockQuantized takes 8 bits as u8 only, around 128 where there is no zero point. */
-static void put_gather(hone_quant_edit *e, const hone_weights_layer *a, const hone_node *n, const operands *o) {
+static void put_gather(hone_quant_edit *e, const hone_weights_layer *a, const hone_node *n,
+                       const operands *o) {
     const hone_vid in[] = {o->q, n->in[1], o->scale, o->zero};
     const hone_attr attr[] = {HONE_QUANT_INT("block_size", a->q.block), HONE_QUANT_INT("quantize_axis", 1),
                               HONE_QUANT_INT("gather_axis", 0), HONE_QUANT_INT("bits", a->q.kind->bits)};
@@ -199,7 +232,8 @@ static hone_status write_nbits(hone_weights_job *w) {
         const hone_weights_layer *a = layer_of(w, k);
         if (!a) hone_quant_keep(&e, n);
         else if (a->table) put_gather(&e, a, n, of + (a - w->layer.at));
-        else if (w->dynamic) hone_weights_put_dynamic(&e, a, n, of[a - w->layer.at].q, of[a - w->layer.at].scale, &rounded);
+        else if (w->dynamic)
+            hone_weights_put_dynamic(&e, a, n, of[a - w->layer.at].q, of[a - w->layer.at].scale, &rounded);
         else put_product(&e, a, n, of + (a - w->layer.at));
     }
     hone_free(of);
@@ -219,7 +253,7 @@ static hone_status write_qdq(hone_weights_job *w) {
     return HONE_OK;
 }
 
-/* ---- the form ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the form ------------------------------------------------------------------------------------------ */
 static hone_status round_all(hone_weights_job *w, bool tables) {
     for (int k = 0; k < w->layer.n; k++) {
         hone_weights_layer *a = w->layer.at + k;
@@ -256,16 +290,18 @@ static void put_db(hone_text *t, const char *name, double lost) {
 static void tell(const hone_weights_job *w) {
     const hone_graph *g = w->job->graph;
     hone_text *t = w->job->report;
-    hone_text_put(t, ", \"type\": \"%s\", \"method\": \"%s\", \"format\": \"%s\", \"matrices\": [", w->kind->name, w->wish.method,
-                  w->wish.format);
+    hone_text_put(t, ", \"type\": \"%s\", \"method\": \"%s\", \"format\": \"%s\", \"matrices\": [",
+                  w->kind->name, w->wish.method, w->wish.format);
     for (int k = 0; k < w->layer.n; k++) {
         const hone_weights_layer *a = w->layer.at + k;
         hone_text_put(t, "%s{\"name\": ", k ? ", " : "");
         hone_text_json(t, g->var.at[a->var].name);
         hone_text_put(t, ", \"node\": ");
         hone_text_json(t, g->node.at[a->reader.at[0]]->name);
-        hone_text_put(t, ", \"table\": %s, \"type\": \"%s\", \"rows\": %lld, \"columns\": %lld, \"block\": %lld",
-                      a->table ? "true" : "false", a->q.kind->name, (long long)a->k, (long long)a->n, (long long)a->q.block);
+        hone_text_put(t,
+                      ", \"table\": %s, \"type\": \"%s\", \"rows\": %lld, \"columns\": %lld, \"block\": %lld",
+                      a->table ? "true" : "false", a->q.kind->name, (long long)a->k, (long long)a->n,
+                      (long long)a->q.block);
         put_db(t, "weights_db", a->lost), put_db(t, "output_db", a->lost_out);
         if (a->lost_out >= 0) hone_text_put(t, ", \"seen\": %lld", (long long)a->rows);
         hone_text_put(t, "%s}", a->by ? ", \"smoothed\": true" : "");

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
-   weights_dynamic: products in bytes whose inputs are rounded during the run, each time by the range that they have: no ranges are learned, so that none can be wrong.
+   weights_dynamic: products in bytes whose inputs are rounded during the run, each time by the range that
+   they have: no ranges are learned, so that none can be wrong.
 
-        MatMul(x, w)   ─▶   q, s, z = DynamicQuantizeLinear(x · u);  Cast(MatMulInteger(q, levels, z)) · (s · scales)
+        MatMul(x, w)   ─▶   q, s, z = DynamicQuantizeLinear(x · u);  Cast(MatMulInteger(q, levels, z)) · (s ·
+                                                                     scales)
 
-   x has one range a run, so a column of it that is large takes the digits of all others. Samples show which columns are: with u = 1 / d they shrink and their weights grow (SmoothQuant, Xiao and others, 2023);
-   d = |x|^a / |w|^(1 - a), the largest of each, with the a of those below that loses least at the output of the layers that read x, or none. LSTM, GRU and convolutions stay as they are: what a recurrent
+   x has one range a run, so a column of it that is large takes the digits of all others. Samples show which
+   columns are: with u = 1 / d they shrink and their weights grow (SmoothQuant, Xiao and others, 2023);
+   d = |x|^a / |w|^(1 - a), the largest of each, with the a of those below that loses least at the output of
+   the layers that read x, or none. LSTM, GRU and convolutions stay as they are: what a recurrent
    cell reads has no range of its own to be rounded by, and other tools' nets lost their answer so. */
 #include <math.h>
 #include <stdatomic.h>
@@ -17,7 +21,7 @@ enum { KEPT_ROWS = 192 };
 static const float shares[] = {0.2F, 0.35F, 0.5F, 0.65F, 0.8F};
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory to quantize weights"); }
 
-/* ---- what is read ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is read -------------------------------------------------------------------------------------- */
 typedef struct {
     hone_vid x;
     int64_t k, rows, room;
@@ -48,11 +52,13 @@ static hone_status see(const hone_weights_job *w, reading *r, const hone_value *
     const int64_t rows = r->k ? hone_value_count(v) / r->k : 0;
     const float *at = v->data;
     if (v->dtype != HONE_DTYPE_F32 || v->rank < 1 || v->dim[v->rank - 1] != r->k)
-        return hone_fail(HONE_BAD_INPUT, "'%.100s' has another shape in the run than a product with %lld rows wants",
+        return hone_fail(HONE_BAD_INPUT,
+                         "'%.100s' has another shape in the run than a product with %lld rows wants",
                          w->job->graph->var.at[r->x].name, (long long)r->k);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < r->k; k++) r->top[k] = fmaxf(r->top[k], fabsf(at[i * r->k + k]));
-    const int64_t fits = rows < KEPT_ROWS - r->rows ? rows : KEPT_ROWS - r->rows; /* of a long one, its beginning */
+    /* of a long one, its beginning */
+    const int64_t fits = rows < KEPT_ROWS - r->rows ? rows : KEPT_ROWS - r->rows;
     if (fits < 1) return HONE_OK;
     if (!r->kept && !(r->kept = hone_alloc(sizeof(float) * (size_t)(KEPT_ROWS * r->k)))) return no_memory();
     memcpy(r->kept + r->rows * r->k, at, sizeof *at * (size_t)(fits * r->k));
@@ -65,7 +71,8 @@ static hone_status watch(const hone_weights_job *w, readings *all) {
                   samples = most < job->wish->data.n ? most : job->wish->data.n;
     hone_quant_run *run = NULL;
     hone_vid *x = hone_alloc(sizeof *x * (size_t)(all->n + 1));
-    hone_value **in = hone_alloc(sizeof *in * (size_t)(job->graph->in.n + 1)), **out = hone_alloc(sizeof *out * (size_t)(all->n + 1));
+    hone_value **in = hone_alloc(sizeof *in * (size_t)(job->graph->in.n + 1)),
+               **out = hone_alloc(sizeof *out * (size_t)(all->n + 1));
     hone_status s = x && in && out ? HONE_OK : no_memory();
     for (int k = 0; k < all->n && !s; k++) x[k] = all->at[k].x;
     if (!s) s = hone_quant_open(job, job->graph, x, all->n, &run);
@@ -82,8 +89,9 @@ static hone_status watch(const hone_weights_job *w, readings *all) {
     return s;
 }
 
-/* ---- what is lost ------------------------------------------------------------------------------------------------------------------------- */
-static void rounded_rows(const reading *r, const float *by, float *to) { /* as DynamicQuantizeLinear has it, and back */
+/* ---- what is lost -------------------------------------------------------------------------------------- */
+/* as DynamicQuantizeLinear has it, and back */
+static void rounded_rows(const reading *r, const float *by, float *to) {
     int64_t from = 0;
     for (int e = 0; e < r->ends.n; from = r->ends.at[e++]) {
         float low = 0, high = 0;
@@ -112,7 +120,8 @@ static void judges(void *arg, int member, int members) {
     for (int64_t i; sum && (i = atomic_fetch_add(&j->next, 1)) < j->r->rows;) {
         memset(sum, 0, sizeof *sum * (size_t)j->n);
         for (int64_t k = 0; k < j->r->k; k++) {
-            const float a = j->r->kept[i * j->r->k + k], b = j->x[i * j->r->k + k], *w = j->w + k * j->n, *q = j->q + k * j->n;
+            const float a = j->r->kept[i * j->r->k + k], b = j->x[i * j->r->k + k], *w = j->w + k * j->n,
+                        *q = j->q + k * j->n;
             for (int64_t n = 0; n < j->n; n++) sum[n] += a * w[n] - b * q[n];
         }
         for (int64_t n = 0; n < j->n; n++) j->lost[i] += (double)sum[n] * (double)sum[n];
@@ -126,11 +135,17 @@ static float *turned(const float *w, int64_t n, int64_t k) {
     return to;
 }
 /* Of one layer, with inputs multiplied by `by`. */
-static hone_status loss(const hone_weights_job *w, hone_weights_layer *a, const reading *r, const float *by, const float *x, double *out) {
+static hone_status loss(const hone_weights_job *w, hone_weights_layer *a, const reading *r, const float *by,
+                        const float *x, double *out) {
     hone_status s = HONE_OK;
     float *rows = hone_weights_rows(w, a), *plain = rows ? turned(rows, a->n, a->k) : NULL,
           *back = hone_alloc(sizeof *back * (size_t)(a->n * a->k));
-    judging j = {.r = r, .x = x, .w = plain, .q = back, .n = a->n, .lost = hone_alloc(sizeof(double) * (size_t)(r->rows + 1))};
+    judging j = {.r = r,
+                 .x = x,
+                 .w = plain,
+                 .q = back,
+                 .n = a->n,
+                 .lost = hone_alloc(sizeof(double) * (size_t)(r->rows + 1))};
     if (!rows || !plain || !back || !j.lost) s = no_memory();
     for (int64_t i = 0; !s && i < a->n * a->k; i++) rows[i] /= by[i % a->k];
     if (!s) hone_weights_round(&a->q, rows, w->job->wish->threads);
@@ -165,7 +180,8 @@ static hone_status choose(hone_weights_job *w, const reading *r) {
     for (int c = -1; c < (int)(sizeof shares / sizeof *shares) && !s && readers && r->rows; c++) {
         double lost = 0;
         for (int64_t k = 0; k < r->k; k++) {
-            const float d = c < 0 ? 1 : powf(r->top[k], shares[c]) / powf(fmaxf(top[k], 1e-8F), 1 - shares[c]);
+            const float d =
+                c < 0 ? 1 : powf(r->top[k], shares[c]) / powf(fmaxf(top[k], 1e-8F), 1 - shares[c]);
             by[k] = d > 1e-6F && d < 1e6F ? 1 / d : 1;
         }
         rounded_rows(r, by, x);
@@ -198,8 +214,9 @@ hone_status hone_weights_smooth(hone_weights_job *w) {
     return s;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------------------------------ */
-static const hone_weights_bytes *bytes_of(hone_quant_edit *e, hone_weights_rounded *cache, const hone_weights_layer *a, hone_vid x) {
+/* ---- writing ------------------------------------------------------------------------------------------- */
+static const hone_weights_bytes *bytes_of(hone_quant_edit *e, hone_weights_rounded *cache,
+                                          const hone_weights_layer *a, hone_vid x) {
     for (int k = 0; k < cache->n; k++)
         if (cache->at[k].x == x && cache->at[k].smoothed == (a->by != NULL)) return cache->at + k;
     hone_weights_bytes b = {.x = x, .smoothed = a->by != NULL};
@@ -207,7 +224,8 @@ static const hone_weights_bytes *bytes_of(hone_quant_edit *e, hone_weights_round
     const char *name = e->graph->var.at[x].name;
     if (a->by) {
         hone_value *v = NULL;
-        if (!hone_value_tensor(HONE_DTYPE_F32, &a->k, 1, &v)) memcpy(v->data, a->by, sizeof(float) * (size_t)a->k);
+        if (!hone_value_tensor(HONE_DTYPE_F32, &a->k, 1, &v))
+            memcpy(v->data, a->by, sizeof(float) * (size_t)a->k);
         const hone_vid in[] = {x, hone_quant_constant(e, "smooth", v)};
         from = hone_quant_put(e, "Mul", name, in, 2, hone_quant_like(e, x, HONE_DTYPE_F32), NULL, 0);
     }
@@ -217,15 +235,19 @@ static const hone_weights_bytes *bytes_of(hone_quant_edit *e, hone_weights_round
     if (!e->status && !hone_push(cache, b)) e->status = no_memory();
     return e->status ? NULL : cache->at + cache->n - 1;
 }
-void hone_weights_put_dynamic(hone_quant_edit *e, const hone_weights_layer *a, const hone_node *n, hone_vid levels, hone_vid scales,
-                              hone_weights_rounded *cache) {
+void hone_weights_put_dynamic(hone_quant_edit *e, const hone_weights_layer *a, const hone_node *n,
+                              hone_vid levels, hone_vid scales, hone_weights_rounded *cache) {
     const hone_weights_bytes *b = bytes_of(e, cache, a, n->in[0]);
     const hone_vid bias = hone_quant_is(n, "Gemm") && n->n_in > 2 ? n->in[2] : -1;
     if (!b) return;
-    const hone_vid sum = hone_quant_put(e, "MatMulInteger", n->name, (const hone_vid[]){b->q, levels, b->zero}, 3,
-                                        hone_quant_like(e, n->out[0], HONE_DTYPE_I32), NULL, 0),
-                   floats = hone_quant_cast(e, sum, hone_quant_like(e, n->out[0], HONE_DTYPE_F32), HONE_DTYPE_F32),
-                   unit = hone_quant_put(e, "Mul", n->name, (const hone_vid[]){b->scale, scales}, 2, -1, NULL, 0),
-                   y = hone_quant_put(e, "Mul", n->name, (const hone_vid[]){floats, unit}, 2, bias < 0 ? n->out[0] : -1, NULL, 0);
+    const hone_vid sum =
+                       hone_quant_put(e, "MatMulInteger", n->name, (const hone_vid[]){b->q, levels, b->zero},
+                                      3, hone_quant_like(e, n->out[0], HONE_DTYPE_I32), NULL, 0),
+                   floats =
+                       hone_quant_cast(e, sum, hone_quant_like(e, n->out[0], HONE_DTYPE_F32), HONE_DTYPE_F32),
+                   unit = hone_quant_put(e, "Mul", n->name, (const hone_vid[]){b->scale, scales}, 2, -1, NULL,
+                                         0),
+                   y = hone_quant_put(e, "Mul", n->name, (const hone_vid[]){floats, unit}, 2,
+                                      bias < 0 ? n->out[0] : -1, NULL, 0);
     if (bias >= 0) hone_quant_put(e, "Add", n->name, (const hone_vid[]){y, bias}, 2, n->out[0], NULL, 0);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   weights_form: one call of the form "weights" under way: between weights.c, which finds matrices and writes them, and weights_learn.c, which sees what their layers read. Private to quant. */
+   weights_form: one call of the form "weights" under way: between weights.c, which finds matrices and writes
+   them, and weights_learn.c, which sees what their layers read. Private to quant. */
 #ifndef HONE_QUANT_WEIGHTS_FORM_H
 #define HONE_QUANT_WEIGHTS_FORM_H
 #include "quant/edit.h"
@@ -27,17 +28,19 @@ typedef struct {
     hone_vec(hone_weights_layer) layer;
 } hone_weights_job;
 
-int64_t hone_weights_block(const hone_weights_job *, int64_t k);                /* that a matrix of so many rows gets */
-float *hone_weights_rows(const hone_weights_job *, const hone_weights_layer *); /* w[n][k], to be freed; NULL: no memory */
+int64_t hone_weights_block(const hone_weights_job *, int64_t k); /* that a matrix of so many rows gets */
+/* w[n][k], to be freed; NULL: no memory */
+float *hone_weights_rows(const hone_weights_job *, const hone_weights_layer *);
 /* Quantizes every matrix by what samples show that its layer reads, first layers first. */
 hone_status hone_weights_learn(hone_weights_job *) HONE_CHECKED;
-/* weights_dynamic.c: what each layer's inputs are multiplied by; products in bytes, whose inputs are rounded once for all that read them. */
+/* weights_dynamic.c: what each layer's inputs are multiplied by; products in bytes, whose inputs are rounded
+   once for all that read them. */
 typedef struct {
     hone_vid x, q, scale, zero;
     bool smoothed;
 } hone_weights_bytes;
 typedef hone_vec(hone_weights_bytes) hone_weights_rounded;
 hone_status hone_weights_smooth(hone_weights_job *) HONE_CHECKED;
-void hone_weights_put_dynamic(hone_quant_edit *, const hone_weights_layer *, const hone_node *, hone_vid levels, hone_vid scales,
-                              hone_weights_rounded *);
+void hone_weights_put_dynamic(hone_quant_edit *, const hone_weights_layer *, const hone_node *,
+                              hone_vid levels, hone_vid scales, hone_weights_rounded *);
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   weights_kind: types of weights as a table of codes, the nearest level, and the scale of a block that loses least. No graph is here, and no data but the weights.
+   weights_kind: types of weights as a table of codes, the nearest level, and the scale of a block that loses
+   least. No graph is here, and no data but the weights.
 
-   A block's scale is searched: the range is shrunk step by step, with the zero point beside it, and each time the scale is what least squares give for the levels that came out. The best of all is kept, so
+   A block's scale is searched: the range is shrunk step by step, with the zero point beside it, and each time
+   the scale is what least squares give for the levels that came out. The best of all is kept, so
    clipping is a result, not a setting. */
 #include "quant/weights.h"
 
@@ -28,7 +30,8 @@ static const float nf4[] = {-1,
                             0.5626170039176941F,
                             0.7229568362236023F,
                             1};
-/* f8E4M3 without its NaNs, both zeros as one: level 126 is 0, above it the positive numbers, below it the negative ones. */
+/* f8E4M3 without its NaNs, both zeros as one: level 126 is 0, above it the positive numbers, below it the
+   negative ones. */
 enum { F8 = 253, F8_ZERO = 126 };
 static float f8[F8];
 static const hone_weights_kind kinds[] = {
@@ -40,7 +43,8 @@ static const hone_weights_kind kinds[] = {
 enum { KINDS = sizeof kinds / sizeof *kinds };
 const hone_weights_kind *hone_weights_kind_find(const char *name) {
     static atomic_bool filled;
-    for (int k = 0; k < F8 && !filled; k++) { /* by the definition of the type; every thread writes the same */
+    /* by the definition of the type; every thread writes the same */
+    for (int k = 0; k < F8 && !filled; k++) {
         const uint8_t byte = (uint8_t)(k < F8_ZERO ? 0x80 | (F8_ZERO - k) : k - F8_ZERO);
         f8[k] = hone_dtype_load(HONE_DTYPE_F8E4M3FN, &byte).f32;
     }
@@ -51,11 +55,17 @@ const hone_weights_kind *hone_weights_kind_find(const char *name) {
 }
 const char *hone_weights_kinds(void) { return "int8, int4, nf4 and f8"; }
 
-bool hone_weights_make(hone_weights *q, const hone_weights_kind *kind, bool symmetric, int64_t n, int64_t k, int64_t block) {
-    *q = (hone_weights){
-        .kind = kind, .symmetric = symmetric || !kind->uniform, .n = n, .k = k, .block = block, .blocks = (k + block - 1) / block};
+bool hone_weights_make(hone_weights *q, const hone_weights_kind *kind, bool symmetric, int64_t n, int64_t k,
+                       int64_t block) {
+    *q = (hone_weights){.kind = kind,
+                        .symmetric = symmetric || !kind->uniform,
+                        .n = n,
+                        .k = k,
+                        .block = block,
+                        .blocks = (k + block - 1) / block};
     size_t levels, blocks, bytes;
-    if (!hone_mul_size((size_t)n, (size_t)k, &levels) || !hone_mul_size((size_t)n, (size_t)q->blocks, &blocks) ||
+    if (!hone_mul_size((size_t)n, (size_t)k, &levels) ||
+        !hone_mul_size((size_t)n, (size_t)q->blocks, &blocks) ||
         !hone_mul_size(blocks, sizeof *q->scale, &bytes))
         return false;
     q->level = hone_alloc(levels), q->scale = hone_alloc(bytes), q->zero = hone_alloc(blocks);
@@ -88,8 +98,10 @@ typedef struct {
     float scale;
     int zero;
 } fit;
-/* The levels of one scale and zero point, and the scale that least squares give for them; kept where it is better. */
-static void try(const hone_weights_kind *kind, const float *w, const float *important, int64_t n, float scale, int zero, fit *best) {
+/* The levels of one scale and zero point, and the scale that least squares give for them; kept where it is
+   better. */
+static void try(const hone_weights_kind *kind, const float *w, const float *important, int64_t n, float scale,
+                int zero, fit *best) {
     double wc = 0, cc = 0, ww = 0;
     for (int64_t i = 0; i < n; i++) {
         const double h = important ? (double)important[i] : 1,
@@ -98,12 +110,12 @@ static void try(const hone_weights_kind *kind, const float *w, const float *impo
     }
     if (!(cc > 0) || !(wc > 0)) return;
     const float refit = (float)(wc / cc);
-    const double loss = ww - 2 * (double)refit * wc +
-                        (double)refit * (double)refit * cc; /* of these levels; the nearest ones of the new scale lose no more */
+    /* of these levels; the nearest ones of the new scale lose no more */
+    const double loss = ww - 2 * (double)refit * wc + (double)refit * (double)refit * cc;
     if (loss < best->loss && isfinite(refit) && refit >= 1e-30F) *best = (fit){loss, refit, zero};
 }
-void hone_weights_fit(const hone_weights_kind *kind, bool symmetric, const float *w, const float *important, int64_t n, float *scale,
-                      uint8_t *zero) {
+void hone_weights_fit(const hone_weights_kind *kind, bool symmetric, const float *w, const float *important,
+                      int64_t n, float *scale, uint8_t *zero) {
     float low = 0, high = 0;
     for (int64_t i = 0; i < n; i++) low = fminf(low, w[i]), high = fmaxf(high, w[i]);
     const float top = fmaxf(-low, high);
@@ -127,11 +139,12 @@ void hone_weights_fit(const hone_weights_kind *kind, bool symmetric, const float
         for (int z = at - 1; z <= at + 1; z++)
             if (z >= 0 && z < kind->levels) try(kind, w, important, n, step, z, &best);
     }
-    if (best.loss == HUGE_VAL) best.scale = kind->uniform ? top / (float)(kind->middle - 1) : top / kind->code[kind->levels - 1];
+    if (best.loss == HUGE_VAL)
+        best.scale = kind->uniform ? top / (float)(kind->middle - 1) : top / kind->code[kind->levels - 1];
     *scale = best.scale, *zero = (uint8_t)best.zero;
 }
 
-/* ---- to the nearest ------------------------------------------------------------------------------------------------------------------- */
+/* ---- to the nearest ------------------------------------------------------------------------------------ */
 typedef struct {
     hone_weights *q;
     const float *w;
@@ -143,11 +156,13 @@ static void rounds(void *arg, int member, int members) {
     (void)member, (void)members;
     for (int64_t n; (n = atomic_fetch_add(&r->next, 1)) < q->n;)
         for (int64_t b = 0; b < q->blocks; b++) {
-            const int64_t from = b * q->block, many = q->k - from < q->block ? q->k - from : q->block, at = n * q->blocks + b;
+            const int64_t from = b * q->block, many = q->k - from < q->block ? q->k - from : q->block,
+                          at = n * q->blocks + b;
             const float *w = r->w + n * q->k + from;
             hone_weights_fit(q->kind, q->symmetric, w, NULL, many, q->scale + at, q->zero + at);
             for (int64_t i = 0; i < many; i++)
-                q->level[n * q->k + from + i] = (uint8_t)hone_weights_level(q->kind, w[i], q->scale[at], q->zero[at]);
+                q->level[n * q->k + from + i] =
+                    (uint8_t)hone_weights_level(q->kind, w[i], q->scale[at], q->zero[at]);
         }
 }
 void hone_weights_round(hone_weights *q, const float *w, int threads) {

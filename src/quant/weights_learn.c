@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   weights_learn: runs samples, layer after layer, and quantizes each by the second moments of what it reads. No arithmetic of weights is here: weights_solve.c.
+   weights_learn: runs samples, layer after layer, and quantizes each by the second moments of what it reads.
+   No arithmetic of weights is here: weights_solve.c.
 
-   Layers that read the same var are a stage. When its turn comes all stages before it are quantized: the samples run through the float model and through the one so far, and what the stage reads in both
+   Layers that read the same var are a stage. When its turn comes all stages before it are quantized: the
+   samples run through the float model and through the one so far, and what the stage reads in both
    goes into its moments. One stage's moments are in memory at a time, never what samples made. */
 #include <math.h>
 #include <string.h>
@@ -29,22 +31,28 @@ static hone_status install(const learning *l, const hone_weights_layer *a) {
     l->made->var.at[a->var].value = v;
     return HONE_OK;
 }
-static hone_status add(const learning *l, hone_weights_moments *m, const hone_value *q, const hone_value *f, const char *name) {
+static hone_status add(const learning *l, hone_weights_moments *m, const hone_value *q, const hone_value *f,
+                       const char *name) {
     const int64_t count = hone_value_count(q);
-    if (q->dtype != HONE_DTYPE_F32 || q->rank < 1 || q->dim[q->rank - 1] != m->k || count != hone_value_count(f))
-        return hone_fail(HONE_BAD_INPUT, "'%.100s' has another shape in the run than a product with %lld rows wants", name,
+    if (q->dtype != HONE_DTYPE_F32 || q->rank < 1 || q->dim[q->rank - 1] != m->k ||
+        count != hone_value_count(f))
+        return hone_fail(HONE_BAD_INPUT,
+                         "'%.100s' has another shape in the run than a product with %lld rows wants", name,
                          (long long)m->k);
     hone_weights_moments_add(m, q->data, m->drift ? f->data : NULL, count / m->k, l->w->job->wish->threads);
     return HONE_OK;
 }
-static hone_status one(const learning *l, int64_t sample, hone_quant_run *plain, hone_quant_run *made, hone_weights_moments *m) {
+static hone_status one(const learning *l, int64_t sample, hone_quant_run *plain, hone_quant_run *made,
+                       hone_weights_moments *m) {
     const hone_quant_job *job = l->w->job;
     hone_status s = hone_quant_sample(job, sample, l->in);
     if (!s) s = job->runner.run(plain, l->in, l->f);
     if (!s && made) s = job->runner.run(made, l->in, l->q);
-    for (int k = 0; k < l->x.n && !s; k++) s = add(l, m, made ? l->q[k] : l->f[k], l->f[k], job->graph->var.at[l->x.at[k]].name);
+    for (int k = 0; k < l->x.n && !s; k++)
+        s = add(l, m, made ? l->q[k] : l->f[k], l->f[k], job->graph->var.at[l->x.at[k]].name);
     for (int k = 0; k < job->graph->in.n; k++) hone_value_drop(l->in[k]), l->in[k] = NULL;
-    for (int k = 0; k < l->x.n; k++) hone_value_drop(l->f[k]), hone_value_drop(l->q[k]), l->f[k] = l->q[k] = NULL;
+    for (int k = 0; k < l->x.n; k++)
+        hone_value_drop(l->f[k]), hone_value_drop(l->q[k]), l->f[k] = l->q[k] = NULL;
     return s;
 }
 static hone_status watch(learning *l, hone_weights_moments *m, const char *name) {
@@ -108,11 +116,13 @@ hone_status hone_weights_learn(hone_weights_job *w) {
     uint8_t *finished = hone_alloc((size_t)w->layer.n + 1);
     l.in = hone_alloc(sizeof *l.in * (size_t)(g->in.n + 1));
     hone_status s = finished && l.in ? hone_graph_copy(g, &l.made) : no_memory();
-    double all = 1e-30, part = 0; /* time goes with what runs before a layer and with the cube of its rows; by numbers will do */
+    /* time goes with what runs before a layer and with the cube of its rows; by numbers will do */
+    double all = 1e-30, part = 0;
     bool drifts = false;
     for (int k = 0; k < w->layer.n; k++) all += !w->layer.at[k].table;
     for (int k = 0; k < w->layer.n && !s; k++)
-        if (w->layer.at[k].table && w->layer.at[k].q.level) s = install(&l, w->layer.at + k), finished[k] = 1, drifts = true;
+        if (w->layer.at[k].table && w->layer.at[k].q.level)
+            s = install(&l, w->layer.at + k), finished[k] = 1, drifts = true;
     for (int k = 0; k < w->layer.n && !s; k++) {
         if (finished[k] || w->layer.at[k].table) continue;
         l.done = fmax(part / all, drifts ? 1e-9 : 0), l.share = 1 / all;

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
-   weights_solve: levels that lose least at the output of a layer, from the second moments H of what it reads. No graph is here.
+   weights_solve: levels that lose least at the output of a layer, from the second moments H of what it reads.
+   No graph is here.
 
-   A row w of the matrix is replaced by q; with e = w - q the output loses e^T H e. Three steps, each row for itself:
-   1. With H = L D L^T the loss is the sum of D[i] (e[i] + sum over j > i of L[j][i] e[j])^2. From the last element to the first each is rounded after what the later ones lost was added to it: GPTQ (Frantar and
-      others, 2022) in the form of QuIP's LDLQ (Chee and others, 2023), which needs one factorization and no inverse. A block's scale is fitted when its first element's turn comes, D being what each is worth.
-   2. Sweeps: the best value of one element, all others as they are, is q[i] + (H e)[i] / H[i][i], rounded. Rounds until nothing moves, or as often as asked.
+   A row w of the matrix is replaced by q; with e = w - q the output loses e^T H e. Three steps, each row for
+   itself:
+   1. With H = L D L^T the loss is the sum of D[i] (e[i] + sum over j > i of L[j][i] e[j])^2. From the last
+   element to the first each is rounded after what the later ones lost was added to it: GPTQ (Frantar and
+      others, 2022) in the form of QuIP's LDLQ (Chee and others, 2023), which needs one factorization and no
+      inverse. A block's scale is fitted when its first element's turn comes, D being what each is worth.
+   2. Sweeps: the best value of one element, all others as they are, is q[i] + (H e)[i] / H[i][i], rounded.
+   Rounds until nothing moves, or as often as asked.
    3. Between sweeps each block's scale becomes what least squares say of its levels.
    Steps 2 and 3 never add to the loss.
 
-   Where earlier layers are quantized already, x is not what the float model has there: f. Then w · f, not w · x, is wanted, and the row that comes nearest is w + (x^T x)^-1 x^T (f - x) w. */
+   Where earlier layers are quantized already, x is not what the float model has there: f. Then w · f, not w ·
+   x, is wanted, and the row that comes nearest is w + (x^T x)^-1 x^T (f - x) w. */
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -16,13 +22,16 @@
 #include "base/thread.h"
 #include "quant/weights.h"
 
-static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for the moments of a layer"); }
+static hone_status no_memory(void) {
+    return hone_fail(HONE_NO_MEMORY, "no memory for the moments of a layer");
+}
 static void *square(int64_t k, size_t item) {
     size_t n;
     return hone_mul_size((size_t)k, (size_t)k, &n) && hone_mul_size(n, item, &n) ? hone_alloc(n) : NULL;
 }
 bool hone_weights_moments_make(hone_weights_moments *m, int64_t k, bool drift) {
-    *m = (hone_weights_moments){.k = k, .h = square(k, sizeof *m->h), .drift = drift ? square(k, sizeof *m->drift) : NULL};
+    *m = (hone_weights_moments){
+        .k = k, .h = square(k, sizeof *m->h), .drift = drift ? square(k, sizeof *m->drift) : NULL};
     if (m->h && (m->drift || !drift)) return true;
     hone_weights_moments_free(m);
     return false;
@@ -32,7 +41,7 @@ void hone_weights_moments_free(hone_weights_moments *m) {
     *m = (hone_weights_moments){0};
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- sums ---------------------------------------------------------------------------------------------- */
 enum { ROWS = 256 }; /* so many are summed in f32 before they are added to doubles */
 typedef struct {
     hone_weights_moments *m;
@@ -68,15 +77,19 @@ static void sums(void *arg, int member, int members) {
         }
     }
 }
-void hone_weights_moments_add(hone_weights_moments *m, const float *x, const float *f, int64_t rows, int threads) {
+void hone_weights_moments_add(hone_weights_moments *m, const float *x, const float *f, int64_t rows,
+                              int threads) {
     for (int64_t r = 0; r < rows; r += ROWS) {
-        summing s = {.m = m, .x = x + r * m->k, .f = f ? f + r * m->k : NULL, .rows = rows - r < ROWS ? rows - r : ROWS};
+        summing s = {.m = m,
+                     .x = x + r * m->k,
+                     .f = f ? f + r * m->k : NULL,
+                     .rows = rows - r < ROWS ? rows - r : ROWS};
         hone_team_run(threads, sums, &s);
     }
     m->rows += rows;
 }
 
-/* ---- factors ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- factors ------------------------------------------------------------------------------------------- */
 typedef struct {
     double *a; /* [k][k] */
     int64_t k, from, to;
@@ -120,7 +133,8 @@ static bool cholesky(double *a, int64_t k, int threads) {
 hone_status hone_weights_factor(hone_weights_moments *m, double damping, int threads) {
     const int64_t k = m->k;
     double *a = square(k, sizeof *a), mean = 0;
-    m->hf = square(k, sizeof *m->hf), m->low = square(k, sizeof *m->low), m->diag = hone_alloc(sizeof *m->diag * (size_t)k);
+    m->hf = square(k, sizeof *m->hf), m->low = square(k, sizeof *m->low),
+    m->diag = hone_alloc(sizeof *m->diag * (size_t)k);
     if (!a || !m->hf || !m->low || !m->diag) {
         hone_free(a);
         return no_memory();
@@ -129,7 +143,8 @@ hone_status hone_weights_factor(hone_weights_moments *m, double damping, int thr
         mean += m->h[i * k + i] / (double)k;
         for (int64_t j = 0; j < i; j++) m->h[j * k + i] = m->h[i * k + j];
     }
-    if (!(mean > 0) || !isfinite(mean)) mean = 1; /* the layer read nothing, or nonsense: every element is worth the same */
+    /* the layer read nothing, or nonsense: every element is worth the same */
+    if (!(mean > 0) || !isfinite(mean)) mean = 1;
     bool good = false;
     for (int turn = 0; turn < 12 && !good; turn++, damping = damping > 0 ? damping * 10 : 1e-6) {
         for (int64_t i = 0; i < k * k; i++) a[i] = isfinite(m->h[i]) ? m->h[i] : 0;
@@ -150,7 +165,7 @@ hone_status hone_weights_factor(hone_weights_moments *m, double damping, int thr
     return HONE_OK;
 }
 
-/* ---- what drifted ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- what drifted -------------------------------------------------------------------------------------- */
 typedef struct {
     const hone_weights_moments *m;
     float *w;
@@ -191,7 +206,7 @@ hone_status hone_weights_follow(const hone_weights_moments *m, float *w, int64_t
     return f.failed ? no_memory() : HONE_OK;
 }
 
-/* ---- levels ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- levels -------------------------------------------------------------------------------------------- */
 typedef struct {
     hone_weights *q;
     const hone_weights_moments *m;
@@ -214,10 +229,12 @@ static void hand_on(const line *l) { /* step 1 */
     for (int64_t i = k - 1; i >= 0; i--) {
         const int64_t b = i / q->block, at = l->n * q->blocks + b, from = b * q->block;
         if (i == k - 1 || (i + 1) % q->block == 0)
-            hone_weights_fit(q->kind, q->symmetric, l->t + from, l->m->diag + from, i + 1 - from, q->scale + at, q->zero + at);
+            hone_weights_fit(q->kind, q->symmetric, l->t + from, l->m->diag + from, i + 1 - from,
+                             q->scale + at, q->zero + at);
         const int level = hone_weights_level(q->kind, l->t[i], q->scale[at], q->zero[at]);
         q->level[l->n * k + i] = (uint8_t)level;
-        const float e = l->e[i] = l->w[i] - hone_weights_code(q->kind, level, q->zero[at]) * q->scale[at], *low = l->m->low + i * k;
+        const float e = l->e[i] = l->w[i] - hone_weights_code(q->kind, level, q->zero[at]) * q->scale[at],
+                    *low = l->m->low + i * k;
         for (int64_t j = 0; j < i; j++) l->t[j] += e * low[j];
     }
 }
@@ -236,7 +253,8 @@ static int64_t sweep(const line *l) { /* step 2; how many moved */
     for (int64_t i = 0; i < k; i++) {
         const int64_t at = l->n * q->blocks + i / q->block;
         uint8_t *level = q->level + l->n * k + i;
-        const float *h = l->m->hf + i * k, was = hone_weights_code(q->kind, *level, q->zero[at]) * q->scale[at];
+        const float *h = l->m->hf + i * k,
+                    was = hone_weights_code(q->kind, *level, q->zero[at]) * q->scale[at];
         const int now = hone_weights_level(q->kind, was + l->g[i] / h[i], q->scale[at], q->zero[at]);
         if (now == *level) continue;
         const float d = was - hone_weights_code(q->kind, now, q->zero[at]) * q->scale[at];
@@ -251,7 +269,8 @@ static void rescale(const line *l) { /* step 3 */
     hone_weights *q = l->q;
     const int64_t k = q->k;
     for (int64_t b = 0; b < q->blocks; b++) {
-        const int64_t from = b * q->block, to = from + q->block < k ? from + q->block : k, at = l->n * q->blocks + b;
+        const int64_t from = b * q->block, to = from + q->block < k ? from + q->block : k,
+                      at = l->n * q->blocks + b;
         double ug = 0, uhu = 0;
         for (int64_t i = from; i < to; i++) {
             const double u = (double)hone_weights_code(q->kind, q->level[l->n * k + i], q->zero[at]);
@@ -266,7 +285,8 @@ static void rescale(const line *l) { /* step 3 */
         const float d = q->scale[at] - (float)scale;
         q->scale[at] = (float)scale;
         for (int64_t i = from; i < to; i++) {
-            const float u = d * hone_weights_code(q->kind, q->level[l->n * k + i], q->zero[at]), *h = l->m->hf + i * k;
+            const float u = d * hone_weights_code(q->kind, q->level[l->n * k + i], q->zero[at]),
+                        *h = l->m->hf + i * k;
             l->e[i] += u;
             for (int64_t j = 0; u != 0 && j < k; j++) l->g[j] += u * h[j];
         }
@@ -289,13 +309,14 @@ static void solves(void *arg, int member, int members) {
     }
     hone_free(room);
 }
-hone_status hone_weights_solve(hone_weights *q, const hone_weights_moments *m, const float *w, int sweeps, int threads) {
+hone_status hone_weights_solve(hone_weights *q, const hone_weights_moments *m, const float *w, int sweeps,
+                               int threads) {
     solving s = {.q = q, .m = m, .w = w, .sweeps = sweeps};
     hone_team_run(threads, solves, &s);
     return s.failed ? no_memory() : HONE_OK;
 }
 
-/* ---- what was lost ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- what was lost ------------------------------------------------------------------------------------- */
 typedef struct {
     const hone_weights *q;
     const hone_weights_moments *m;
@@ -322,8 +343,11 @@ static void loses(void *arg, int member, int members) {
     hone_free(e);
 }
 double hone_weights_loss(const hone_weights *q, const hone_weights_moments *m, const float *w) {
-    losing s = {
-        .q = q, .m = m, .w = w, .lost = hone_alloc(sizeof(double) * (size_t)q->n), .all = hone_alloc(sizeof(double) * (size_t)q->n)};
+    losing s = {.q = q,
+                .m = m,
+                .w = w,
+                .lost = hone_alloc(sizeof(double) * (size_t)q->n),
+                .all = hone_alloc(sizeof(double) * (size_t)q->n)};
     double lost = 0, all = 0;
     if (s.lost && s.all) hone_team_run(0, loses, &s);
     for (int64_t n = 0; s.lost && s.all && n < q->n; n++) lost += s.lost[n], all += s.all[n];

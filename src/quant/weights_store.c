@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
-   weights_store: a matrix of few bits as operands of the ops that take it: MatMulNBits, MatMulBnb4, GatherBlockQuantized, DequantizeLinear. Layouts only. */
+   weights_store: a matrix of few bits as operands of the ops that take it: MatMulNBits, MatMulBnb4,
+   GatherBlockQuantized, DequantizeLinear. Layouts only. */
 #include <string.h>
 
 #include "quant/weights.h"
 
-static hone_value *tensor(hone_dtype t, int64_t a, int64_t b, int64_t c) { /* c 0: of rank 2; b 0: of rank 1 */
+/* c 0: of rank 2; b 0: of rank 1 */
+static hone_value *tensor(hone_dtype t, int64_t a, int64_t b, int64_t c) {
     const int64_t dim[] = {a, b, c};
     hone_value *v = NULL;
     return hone_value_tensor(t, dim, c ? 3 : b ? 2 : 1, &v) ? NULL : v;
@@ -15,7 +17,8 @@ hone_value *hone_weights_packed(const hone_weights *q) {
     hone_value *v = tensor(HONE_DTYPE_U8, q->n, q->blocks, bytes);
     uint8_t *to = v ? v->data : NULL;
     for (int64_t n = 0; v && n < q->n; n++, to += q->blocks * bytes)
-        for (int64_t k = 0; k < q->k; k++) to[k / per] = (uint8_t)(to[k / per] | q->level[n * q->k + k] << k % per * bits);
+        for (int64_t k = 0; k < q->k; k++)
+            to[k / per] = (uint8_t)(to[k / per] | q->level[n * q->k + k] << k % per * bits);
     return v;
 }
 hone_value *hone_weights_packed_zeros(const hone_weights *q) {
@@ -24,12 +27,14 @@ hone_value *hone_weights_packed_zeros(const hone_weights *q) {
     hone_value *v = tensor(HONE_DTYPE_U8, q->n, bytes, 0);
     uint8_t *to = v ? v->data : NULL;
     for (int64_t n = 0; v && n < q->n; n++, to += bytes)
-        for (int64_t b = 0; b < q->blocks; b++) to[b * bits / 8] = (uint8_t)(to[b * bits / 8] | q->zero[n * q->blocks + b] << b * bits % 8);
+        for (int64_t b = 0; b < q->blocks; b++)
+            to[b * bits / 8] = (uint8_t)(to[b * bits / 8] | q->zero[n * q->blocks + b] << b * bits % 8);
     return v;
 }
 hone_value *hone_weights_scales(const hone_weights *q, bool transposed, bool flat) {
-    hone_value *v = flat ? tensor(HONE_DTYPE_F32, q->n * q->blocks, 0, 0)
-                         : tensor(HONE_DTYPE_F32, transposed ? q->blocks : q->n, transposed ? q->n : q->blocks, 0);
+    hone_value *v =
+        flat ? tensor(HONE_DTYPE_F32, q->n * q->blocks, 0, 0)
+             : tensor(HONE_DTYPE_F32, transposed ? q->blocks : q->n, transposed ? q->n : q->blocks, 0);
     for (int64_t n = 0; v && n < q->n; n++)
         for (int64_t b = 0; b < q->blocks; b++)
             ((float *)v->data)[transposed ? b * q->n + n : n * q->blocks + b] = q->scale[n * q->blocks + b];
@@ -38,19 +43,23 @@ hone_value *hone_weights_scales(const hone_weights *q, bool transposed, bool fla
 hone_value *hone_weights_bnb4(const hone_weights *q) {
     hone_value *v = tensor(HONE_DTYPE_U8, (q->n * q->k + 1) / 2, 0, 0);
     uint8_t *to = v ? v->data : NULL;
-    for (int64_t i = 0; v && i < q->n * q->k; i++) to[i / 2] = (uint8_t)(to[i / 2] | q->level[i] << (i % 2 ? 0 : 4));
+    for (int64_t i = 0; v && i < q->n * q->k; i++)
+        to[i / 2] = (uint8_t)(to[i / 2] | q->level[i] << (i % 2 ? 0 : 4));
     return v;
 }
-/* A level as the type has it: unsigned with a zero point, signed around the middle without one, or a float's byte. */
+/* A level as the type has it: unsigned with a zero point, signed around the middle without one, or a float's
+   byte. */
 static void put(const hone_weights *q, hone_dtype t, uint8_t *to, int level) {
-    if (!q->kind->uniform) hone_dtype_store(t, to, HONE_F32, (hone_scalar){.f32 = q->kind->code[level]}, false);
+    if (!q->kind->uniform)
+        hone_dtype_store(t, to, HONE_F32, (hone_scalar){.f32 = q->kind->code[level]}, false);
     else *to = (uint8_t)(t == q->kind->stored[1] ? level - q->kind->middle : level);
 }
 hone_value *hone_weights_levels(const hone_weights *q, bool turned, bool unsigned_) {
     const hone_dtype t = q->kind->stored[q->symmetric && !unsigned_];
     hone_value *v = t ? tensor(t, turned ? q->n : q->k, turned ? q->k : q->n, 0) : NULL;
     for (int64_t n = 0; v && n < q->n; n++)
-        for (int64_t k = 0; k < q->k; k++) put(q, t, (uint8_t *)v->data + (turned ? n * q->k + k : k * q->n + n), q->level[n * q->k + k]);
+        for (int64_t k = 0; k < q->k; k++)
+            put(q, t, (uint8_t *)v->data + (turned ? n * q->k + k : k * q->n + n), q->level[n * q->k + k]);
     return v;
 }
 hone_value *hone_weights_zeros(const hone_weights *q, bool turned) {
@@ -68,10 +77,12 @@ static hone_value *line_of(hone_value *v) { /* one a column: of rank 1, as an ax
 hone_value *hone_weights_floats(const hone_weights *q, bool turned, bool noted) {
     hone_value *v = tensor(HONE_DTYPE_F32, turned ? q->n : q->k, turned ? q->k : q->n, 0);
     for (int64_t n = 0; v && n < q->n; n++)
-        for (int64_t k = 0; k < q->k; k++) ((float *)v->data)[turned ? n * q->k + k : k * q->n + n] = hone_weights_value(q, n, k);
+        for (int64_t k = 0; k < q->k; k++)
+            ((float *)v->data)[turned ? n * q->k + k : k * q->n + n] = hone_weights_value(q, n, k);
     if (!v || !noted) return v;
     const bool whole = q->blocks == 1;
-    hone_value *levels = hone_weights_levels(q, turned, false), *scales = hone_weights_scales(q, !turned, false),
+    hone_value *levels = hone_weights_levels(q, turned, false),
+               *scales = hone_weights_scales(q, !turned, false),
                *zeros = q->symmetric ? NULL : hone_weights_zeros(q, turned);
     if (levels && scales && (zeros || q->symmetric)) {
         if (whole) scales = line_of(scales), zeros = line_of(zeros);

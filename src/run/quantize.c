@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   quantize: hone_quantize: a model is loaded, settled, given to a form of quant/ with a way to run graphs, and written. */
+   quantize: hone_quantize: a model is loaded, settled, given to a form of quant/ with a way to run graphs,
+   and written. */
 #include <string.h>
 
 #include "base/file.h"
@@ -11,10 +12,11 @@
 #include "run/model.h"
 #include "zoo/zoo.h"
 
-/* ---- how quant/ runs graphs ------------------------------------------------------------------------------------------------------------ */
+/* ---- how quant/ runs graphs ---------------------------------------------------------------------------- */
 struct hone_quant_run {
     hone_compiled *compiled;
     hone_exec *exec;
+    int threads;
 };
 static void run_close(hone_quant_run *r) {
     if (!r) return;
@@ -29,8 +31,11 @@ static hone_status run_open(const void *context, hone_graph *take, hone_quant_ru
         hone_graph_destroy(take);
         return hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
     }
+    r->threads = wish->threads;
     hone_status s = hone_compile(take, &r->compiled);
-    if (!s) s = hone_exec_create(r->compiled, &(hone_exec_options){.threads = wish->threads, .plans = 4}, &r->exec);
+    if (!s)
+        s = hone_exec_create(r->compiled, &(hone_exec_options){.threads = wish->threads, .plans = 4},
+                             &r->exec);
     if (s) run_close(r);
     else *out = r;
     return s;
@@ -54,9 +59,54 @@ static hone_status run_time(hone_quant_run *r, hone_value *const *in, int runs, 
     hone_free(out);
     return s;
 }
+/* Steps of all stretches of the last run; `seen`: ns of each before it, and the least so far. */
+static int steps_of(const hone_exec *e) {
+    int n = 0;
+    for (const hone_plan *p = hone_exec_last(e); p; p = p->next_cut) n += p->n_step;
+    return n;
+}
+static hone_status run_profile(hone_quant_run *r, hone_value *const *in, int runs,
+                               void (*see)(void *arg, const hone_node *of, double ns), void *arg) {
+    const int n_out = r->compiled->graph->out.n;
+    hone_value **out = hone_alloc(sizeof *out * (size_t)(n_out + 1));
+    hone_exec *e = NULL;
+    double *least = NULL, *sum = NULL;
+    int n = 0;
+    hone_status s = out ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory for a run");
+    const hone_exec_options how = {.threads = r->threads, .plans = 4, .profile = HONE_BUSY};
+    if (!s) s = hone_exec_create(r->compiled, &how, &e);
+    /* the first is one of packing and planning; so is one that takes other steps than that before it */
+    for (int k = 0, turn = 0; k <= runs && turn <= 3 * runs && !s; k++, turn++) {
+        s = hone_exec_run(e, in, out);
+        if (s) break;
+        if (!least || steps_of(e) != n) {
+            hone_free(least), hone_free(sum);
+            n = steps_of(e), k = 0;
+            least = hone_alloc(sizeof *least * (size_t)(n + 1)),
+            sum = hone_alloc(sizeof *sum * (size_t)(n + 1));
+            if (!least || !sum) s = hone_fail(HONE_NO_MEMORY, "no memory for a run");
+        }
+        int at = 0;
+        for (const hone_plan *p = hone_exec_last(e); p && !s; p = p->next_cut)
+            for (int i = 0; i < p->n_step; i++, at++) {
+                const double now = (double)p->step[i].ns - sum[at];
+                if (k == 1 || now < least[at]) least[at] = now;
+                sum[at] = (double)p->step[i].ns;
+            }
+    }
+    int at = 0;
+    for (const hone_plan *p = s ? NULL : hone_exec_last(e); p; p = p->next_cut)
+        for (int i = 0; i < p->n_step; i++, at++)
+            if (p->step[i].of) see(arg, p->step[i].of, least[at]);
+    for (int k = 0; out && k < n_out; k++) hone_value_drop(out[k]);
+    hone_free(out), hone_free(least), hone_free(sum);
+    hone_exec_destroy(e);
+    return s;
+}
 
-/* ---- the call -------------------------------------------------------------------------------------------------------------------------- */
-static hone_status work(const char *model, const hone_quantizing *wish, hone_quant_form *form, const char *to, hone_text *report) {
+/* ---- the call ------------------------------------------------------------------------------------------ */
+static hone_status work(const char *model, const hone_quantizing *wish, hone_quant_form *form, const char *to,
+                        hone_text *report) {
     const hone_library *lib;
     hone_graph *g = NULL;
     HONE_TRY(hone_library_builtin(&lib));
@@ -67,7 +117,7 @@ static hone_status work(const char *model, const hone_quantizing *wish, hone_qua
                           .instances = hone_instances_create(),
                           .wish = wish,
                           .model = model,
-                          .runner = {run_open, run_run, run_time, run_close, wish},
+                          .runner = {run_open, run_run, run_time, run_profile, run_close, wish},
                           .report = report};
     hone_exported e = {0};
     hone_status s = job.instances ? HONE_OK : hone_fail(HONE_NO_MEMORY, "no memory to quantize a model");
@@ -90,10 +140,12 @@ static hone_status work(const char *model, const hone_quantizing *wish, hone_qua
 hone_status hone_quantize(const char *model, const hone_quantizing *wish, const char *to, char **out) {
     hone_quant_form *form = NULL;
     bool needs_data = false;
-    if (!model || !wish || !to || !out) return hone_fail(HONE_BAD_INPUT, "hone_quantize: model, wishes, path and report must not be NULL");
+    if (!model || !wish || !to || !out)
+        return hone_fail(HONE_BAD_INPUT, "hone_quantize: model, wishes, path and report must not be NULL");
     HONE_TRY(hone_quant_form_find(wish->form, &form, &needs_data));
     if (needs_data && (wish->data.n < 1 || !wish->data.get))
-        return hone_fail(HONE_BAD_INPUT, "form '%s' needs samples of what the model is given: it has none to see ranges in",
+        return hone_fail(HONE_BAD_INPUT,
+                         "form '%s' needs samples of what the model is given: it has none to see ranges in",
                          wish->form ? wish->form : "static");
     HONE_TRY(hone_not_source(model, to));
     hone_text report = {0};

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   samples: what a model is to see, out of files, one sample at a time: pictures are decoded when they are asked for, arrays are cut along their first dim.
+   samples: what a model is to see, out of files, one sample at a time: pictures are decoded when they are
+   asked for, arrays are cut along their first dim.
 
-   A .npz is a ZIP: its central directory, at the end, names each member and where it begins. Members that are compressed are refused: NumPy's savez does not. */
+   A .npz is a ZIP: its central directory, at the end, names each member and where it begins. Members that are
+   compressed are refused: NumPy's savez does not. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +32,7 @@ typedef struct {
 
 static hone_status no_memory(void) { return hone_fail(HONE_NO_MEMORY, "no memory for samples"); }
 
-/* ---- folders ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- folders ------------------------------------------------------------------------------------------- */
 static bool there(const char *folder, const char *name, struct stat *s) {
     hone_text t = {0};
     hone_text_put(&t, "%s/%s", folder, name);
@@ -45,10 +47,14 @@ static bool is_picture(const char *path) {
     if (f) fclose(f);
     return n > 0 && hone_image_format(head, n) != NULL;
 }
-static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 static hone_status look(source *s, const char *folder, int depth) {
     struct stat st;
-    if (depth > MOST_FOLDERS) return hone_fail(HONE_BAD_INPUT, "'%s': folders more than %d deep in each other", folder, MOST_FOLDERS);
+    if (depth > MOST_FOLDERS)
+        return hone_fail(HONE_BAD_INPUT, "'%s': folders more than %d deep in each other", folder,
+                         MOST_FOLDERS);
     if (there(folder, "input_0.pb", &st)) {
         const char *name = hone_arena_text(s->names, "%s", folder);
         return name && hone_push(&s->set, name) ? HONE_OK : no_memory();
@@ -61,20 +67,22 @@ static hone_status look(source *s, const char *folder, int depth) {
         if (e->d_name[0] == '.') continue;
         const char *path = hone_arena_text(s->names, "%s/%s", folder, e->d_name);
         if (!path || !hone_push(&entry, path)) status = no_memory();
-        if (entry.n > MOST_FILES) status = hone_fail(HONE_BAD_INPUT, "'%s': more than %d files", folder, MOST_FILES);
+        if (entry.n > MOST_FILES)
+            status = hone_fail(HONE_BAD_INPUT, "'%s': more than %d files", folder, MOST_FILES);
     }
     closedir(d);
     if (entry.n) qsort(entry.at, (size_t)entry.n, sizeof *entry.at, by_name);
     for (int k = 0; k < entry.n && !status; k++) {
         if (stat(entry.at[k], &st)) continue;
         if (S_ISDIR(st.st_mode)) status = look(s, entry.at[k], depth + 1);
-        else if (S_ISREG(st.st_mode) && is_picture(entry.at[k]) && !hone_push(&s->picture, entry.at[k])) status = no_memory();
+        else if (S_ISREG(st.st_mode) && is_picture(entry.at[k]) && !hone_push(&s->picture, entry.at[k]))
+            status = no_memory();
     }
     hone_vec_free(&entry);
     return status;
 }
 
-/* ---- arrays ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- arrays -------------------------------------------------------------------------------------------- */
 static int input_of(const hone_model *m, const char *name, size_t length) {
     for (int k = 0; k < hone_model_inputs(m); k++) {
         const char *n = hone_model_input(m, k)->name;
@@ -96,12 +104,13 @@ static hone_status add_array(source *s, const char *path, int input, hone_value 
     array a = {input, take, false};
     hone_status status = HONE_OK;
     for (int k = 0; k < s->array.n && !status; k++)
-        if (s->array.at[k].input == input) status = hone_fail(HONE_BAD_INPUT, "'%s': input '%s' has samples already", path, port->name);
+        if (s->array.at[k].input == input)
+            status = hone_fail(HONE_BAD_INPUT, "'%s': input '%s' has samples already", path, port->name);
     if (!status && (take->tag != HONE_TAG_TENSOR || take->dtype == HONE_DTYPE_STRING))
         status = hone_fail(HONE_BAD_INPUT, "'%s': samples are an array of numbers", path);
     a.shared = !status && take->rank == port->rank && take->rank == 0;
-    if (!status && !a.shared && take->rank >= 1 && take->rank < HONE_MAX_RANK && !is_sample(port, take->dim + 1, take->rank - 1) &&
-        is_sample(port, take->dim, take->rank)) {
+    if (!status && !a.shared && take->rank >= 1 && take->rank < HONE_MAX_RANK &&
+        !is_sample(port, take->dim + 1, take->rank - 1) && is_sample(port, take->dim, take->rank)) {
         memmove(take->dim + 1, take->dim, sizeof *take->dim * (size_t)take->rank); /* a sample alone */
         take->dim[0] = 1, take->rank++;
     }
@@ -120,26 +129,32 @@ static hone_status read_npz(source *s, const char *path, const hone_file *f) {
     const uint8_t *d = f->data;
     size_t end = f->bytes;
     while (end >= 22 && le(d + end - 22, 4) != 0x06054b50u && f->bytes - end < 70000) end--;
-    if (end < 22 || le(d + end - 22, 4) != 0x06054b50u) return hone_fail(HONE_BAD_INPUT, "'%s': no ZIP file, which .npz is", path);
+    if (end < 22 || le(d + end - 22, 4) != 0x06054b50u)
+        return hone_fail(HONE_BAD_INPUT, "'%s': no ZIP file, which .npz is", path);
     const uint32_t entries = le(d + end - 12, 2);
     size_t at = le(d + end - 6, 4);
     for (uint32_t k = 0; k < entries; k++) {
         if (at > f->bytes || f->bytes - at < 46 || le(d + at, 4) != 0x02014b50u)
             return hone_fail(HONE_BAD_INPUT, "'%s': its directory is damaged", path);
-        const uint32_t how = le(d + at + 10, 2), bytes = le(d + at + 20, 4), n_name = le(d + at + 28, 2), start = le(d + at + 42, 4);
+        const uint32_t how = le(d + at + 10, 2), bytes = le(d + at + 20, 4), n_name = le(d + at + 28, 2),
+                       start = le(d + at + 42, 4);
         const char *name = (const char *)d + at + 46;
-        if (f->bytes - at - 46 < n_name) return hone_fail(HONE_BAD_INPUT, "'%s': its directory is damaged", path);
+        if (f->bytes - at - 46 < n_name)
+            return hone_fail(HONE_BAD_INPUT, "'%s': its directory is damaged", path);
         at += 46 + (size_t)n_name + le(d + at + 30, 2) + le(d + at + 32, 2);
         const size_t length = n_name > 4 && !memcmp(name + n_name - 4, ".npy", 4) ? n_name - 4 : n_name;
-        if (how != 0) return hone_fail(HONE_NOT_SUPPORTED, "'%s': '%.*s' is compressed; save it with numpy.savez", path, (int)length, name);
+        if (how != 0)
+            return hone_fail(HONE_NOT_SUPPORTED, "'%s': '%.*s' is compressed; save it with numpy.savez", path,
+                             (int)length, name);
         if (start > f->bytes || f->bytes - start < 30 || le(d + start, 4) != 0x04034b50u)
             return hone_fail(HONE_BAD_INPUT, "'%s': a member is damaged", path);
         const size_t data = (size_t)start + 30 + le(d + start + 26, 2) + le(d + start + 28, 2);
-        if (data > f->bytes || f->bytes - data < bytes) return hone_fail(HONE_BAD_INPUT, "'%s': a member is cut off", path);
+        if (data > f->bytes || f->bytes - data < bytes)
+            return hone_fail(HONE_BAD_INPUT, "'%s': a member is cut off", path);
         const int input = input_of(s->model, name, length);
         if (input < 0 && (hone_model_inputs(s->model) > 1 || entries > 1))
-            return hone_fail(HONE_BAD_INPUT, "'%s': the model has no input '%.*s'; its first is '%s'", path, (int)length, name,
-                             hone_model_input(s->model, 0)->name);
+            return hone_fail(HONE_BAD_INPUT, "'%s': the model has no input '%.*s'; its first is '%s'", path,
+                             (int)length, name, hone_model_input(s->model, 0)->name);
         hone_value *v = NULL;
         hone_status status = hone_npy_read(d + data, bytes, &v);
         if (status) return hone_fail_at(status, "'%s': '%.*s': ", path, (int)length, name);
@@ -147,7 +162,8 @@ static hone_status read_npz(source *s, const char *path, const hone_file *f) {
     }
     return HONE_OK;
 }
-/* 0, 0, a type, so many dims, the dims as big-endian numbers of 32 bits, the elements. Bytes only, as the well-known files have them. */
+/* 0, 0, a type, so many dims, the dims as big-endian numbers of 32 bits, the elements. Bytes only, as the
+   well-known files have them. */
 static hone_status read_idx(source *s, const char *path, int input, const hone_file *f) {
     int64_t dim[HONE_MAX_RANK], n = 0;
     const int rank = f->data[3];
@@ -160,13 +176,14 @@ static hone_status read_idx(source *s, const char *path, int input, const hone_f
     }
     const size_t head = 4 + 4 * (size_t)rank;
     if (!hone_count_of(dim, rank, &n) || (uint64_t)n != f->bytes - head)
-        return hone_fail(HONE_BAD_INPUT, "'%s': the IDX file's dims are not those of its %zu bytes", path, f->bytes - head);
+        return hone_fail(HONE_BAD_INPUT, "'%s': the IDX file's dims are not those of its %zu bytes", path,
+                         f->bytes - head);
     HONE_TRY(hone_value_tensor(HONE_DTYPE_U8, dim, rank, &v));
     if (n) memcpy(v->data, f->data + head, (size_t)n);
     return add_array(s, path, input, v);
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------------------------------------- */
 static bool ends_in(const char *path, const char *ending) {
     const size_t n = strlen(path), m = strlen(ending);
     return n > m && !strcmp(path + n - m, ending);
@@ -179,8 +196,8 @@ static hone_status add_path(source *s, const char *word) {
         if (!equals) return hone_fail(HONE_IO, "'%s': there is no such file or folder", word);
         path = equals + 1, input = input_of(s->model, word, (size_t)(equals - word));
         if (input < 0)
-            return hone_fail(HONE_BAD_INPUT, "'%s': the model has no input of that name; its first is '%s'", word,
-                             hone_model_input(s->model, 0)->name);
+            return hone_fail(HONE_BAD_INPUT, "'%s': the model has no input of that name; its first is '%s'",
+                             word, hone_model_input(s->model, 0)->name);
         if (stat(path, &st) != 0) return hone_fail(HONE_IO, "'%s': there is no such file or folder", path);
     }
     if (S_ISDIR(st.st_mode)) {
@@ -188,7 +205,8 @@ static hone_status add_path(source *s, const char *word) {
         HONE_TRY(look(s, path, 0));
         return s->picture.n + s->set.n > before
                    ? HONE_OK
-                   : hone_fail(HONE_BAD_INPUT, "'%s': no pictures in it, and no folders with input_0.pb", path);
+                   : hone_fail(HONE_BAD_INPUT, "'%s': no pictures in it, and no folders with input_0.pb",
+                               path);
     }
     if (ends_in(path, ".npy")) {
         hone_value *v = NULL;
@@ -206,7 +224,9 @@ static hone_status add_path(source *s, const char *word) {
     else if (f.bytes > 8 && !f.data[0] && !f.data[1]) status = read_idx(s, path, input, &f);
     else
         status = hone_fail(HONE_BAD_INPUT,
-                           "'%s': neither a picture nor .npy, .npz or IDX; a folder of pictures or of input_0.pb files is fine too", path);
+                           "'%s': neither a picture nor .npy, .npz or IDX; a folder of pictures or of "
+                           "input_0.pb files is fine too",
+                           path);
     hone_file_close(&f);
     return status;
 }
@@ -220,26 +240,29 @@ static int64_t count(const source *s) {
 static hone_status check(const source *s) {
     const int inputs = hone_model_inputs(s->model);
     if ((s->picture.n > 0) + (s->set.n > 0) + (s->array.n > 0) > 1)
-        return hone_fail(HONE_BAD_INPUT, "samples are of several kinds: give pictures, arrays or folders of input_0.pb, not a mixture");
+        return hone_fail(
+            HONE_BAD_INPUT,
+            "samples are of several kinds: give pictures, arrays or folders of input_0.pb, not a mixture");
     for (int k = 0; k < inputs; k++) {
         bool has = s->set.n > 0 || (k == 0 && s->picture.n > 0);
         for (int i = 0; i < s->array.n; i++) has |= s->array.at[i].input == k;
         const hone_port *port = hone_model_input(s->model, k);
         if (!has && port->kind != HONE_VALUE_OPTIONAL)
             return hone_fail(HONE_BAD_INPUT,
-                             "input '%s' (%s) has no samples: give the model's %d inputs as a .npz with an array for each, as "
+                             "input '%s' (%s) has no samples: give the model's %d inputs as a .npz with an "
+                             "array for each, as "
                              "NAME=FILE.npy, or as folders of input_0.pb",
                              port->name, port->shape, inputs);
     }
     for (int i = 0; i < s->array.n; i++)
         if (!s->array.at[i].shared && s->array.at[i].all->dim[0] != count(s))
             return hone_fail(HONE_BAD_INPUT, "input '%s' has %lld samples, another %lld",
-                             hone_model_input(s->model, s->array.at[i].input)->name, (long long)s->array.at[i].all->dim[0],
-                             (long long)count(s));
+                             hone_model_input(s->model, s->array.at[i].input)->name,
+                             (long long)s->array.at[i].all->dim[0], (long long)count(s));
     return HONE_OK;
 }
 
-/* ---- a sample ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- a sample ------------------------------------------------------------------------------------------ */
 static hone_status recipe_of(const source *s, const hone_port *port, hone_image_recipe *out) {
     if (!s->has_recipe) return hone_image_recipe_for(port, out);
     *out = s->recipe;
@@ -271,8 +294,8 @@ static hone_status row(const source *s, const array *a, int64_t k, hone_value **
     if (a->shared) k = 0;
     const hone_dtype_row *from = hone_dtypes + all->dtype;
     const char *at = (const char *)all->data + (size_t)(k * each) * from->bytes;
-    if (all->dtype == HONE_DTYPE_U8 && port->dtype != HONE_DTYPE_U8 && hone_dtypes[port->dtype].kind == HONE_KIND_FLOAT &&
-        (rest == 2 || rest == 3)) {
+    if (all->dtype == HONE_DTYPE_U8 && port->dtype != HONE_DTYPE_U8 &&
+        hone_dtypes[port->dtype].kind == HONE_KIND_FLOAT && (rest == 2 || rest == 3)) {
         const int64_t size[3] = {all->dim[1], all->dim[2], rest == 3 ? all->dim[3] : 1};
         hone_value *v = NULL;
         HONE_TRY(hone_value_tensor(HONE_DTYPE_U8, size, 3, &v));
@@ -283,16 +306,19 @@ static hone_status row(const source *s, const array *a, int64_t k, hone_value **
     HONE_TRY(hone_value_tensor(port->dtype == HONE_DTYPE_STRING ? all->dtype : port->dtype, dim, rank, &v));
     if (v->dtype == all->dtype) {
         if (v->bytes) memcpy(v->data, at, v->bytes);
-    } else if (hone_dtypes[v->dtype].kind == from->kind) { /* f64 for f32, i32 for i64: what NumPy makes by default */
+        /* f64 for f32, i32 for i64: what NumPy makes by default */
+    } else if (hone_dtypes[v->dtype].kind == from->kind) {
         for (int64_t i = 0; i < each; i++) {
             const bool real = from->kind == HONE_KIND_FLOAT;
-            const hone_scalar x =
-                real ? (hone_scalar){.f64 = hone_value_f64(all, k * each + i)} : (hone_scalar){.i64 = hone_value_i64(all, k * each + i)};
-            hone_dtype_store(v->dtype, (char *)v->data + (size_t)i * hone_dtypes[v->dtype].bytes, real ? HONE_F64 : HONE_I64, x, false);
+            const hone_scalar x = real ? (hone_scalar){.f64 = hone_value_f64(all, k * each + i)}
+                                       : (hone_scalar){.i64 = hone_value_i64(all, k * each + i)};
+            hone_dtype_store(v->dtype, (char *)v->data + (size_t)i * hone_dtypes[v->dtype].bytes,
+                             real ? HONE_F64 : HONE_I64, x, false);
         }
     } else {
         hone_value_drop(v);
-        return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, and its samples are %s", port->name, port->shape, from->name);
+        return hone_fail(HONE_BAD_INPUT, "input '%s' is %s, and its samples are %s", port->name, port->shape,
+                         from->name);
     }
     *out = v;
     return HONE_OK;
@@ -305,21 +331,26 @@ static hone_status get(void *arg, int64_t k, hone_value **in) {
         char path[4400];
         struct stat st;
         snprintf(path, sizeof path, "%.4096s/input_%d.pb", s->set.at[k], i);
-        if (stat(path, &st) == 0) HONE_TRY(hone_value_read(path, hone_model_input(s->model, i)->kind, HONE_DTYPE_NONE, NULL, 0, in + i));
+        if (stat(path, &st) == 0)
+            HONE_TRY(
+                hone_value_read(path, hone_model_input(s->model, i)->kind, HONE_DTYPE_NONE, NULL, 0, in + i));
     }
     return HONE_OK;
 }
 
-/* ---- the calls ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the calls ----------------------------------------------------------------------------------------- */
 static void close_source(source *s) {
     for (int k = 0; k < s->array.n; k++) hone_value_drop(s->array.at[k].all);
     hone_vec_free(&s->array), hone_vec_free(&s->picture), hone_vec_free(&s->set);
     hone_arena_destroy(s->names);
     hone_free(s);
 }
-hone_status hone_samples_open(const hone_model *m, const char *const *paths, int n, const hone_image_recipe *recipe, hone_samples *out) {
-    if (!m || !out || (n && !paths)) return hone_fail(HONE_BAD_INPUT, "hone_samples_open: model, paths and out must not be NULL");
-    if (n < 1 || !hone_model_inputs(m)) return hone_fail(HONE_BAD_INPUT, "there are no samples, or nothing in the model that takes them");
+hone_status hone_samples_open(const hone_model *m, const char *const *paths, int n,
+                              const hone_image_recipe *recipe, hone_samples *out) {
+    if (!m || !out || (n && !paths))
+        return hone_fail(HONE_BAD_INPUT, "hone_samples_open: model, paths and out must not be NULL");
+    if (n < 1 || !hone_model_inputs(m))
+        return hone_fail(HONE_BAD_INPUT, "there are no samples, or nothing in the model that takes them");
     source *s = hone_alloc(sizeof *s);
     if (!s) return no_memory();
     s->model = m, s->names = hone_arena_create();
