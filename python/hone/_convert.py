@@ -243,15 +243,15 @@ def _map_out(handle: int) -> dict:
 
 
 def _maps_out(handle: int) -> list:
-    """A sequence of maps, as classifiers give, one a row: they share their keys, which are read once."""
-    out, last, keys = [], None, []
-    for k in range(L.value_items(handle)):
-        one = L.value_item(handle, k)
-        mine = L.value_item(one, 0)
-        if mine != last:
-            last, keys = mine, _numbers(mine)
-        out.append(dict(zip(keys, _numbers(L.value_item(one, 1)))))
-    return out
+    """A sequence of maps. Those of classifiers, one a row, share their keys: then all of their values are read at once."""
+    keys, values = L.P(), L.P()
+    if L.maps_table(handle, C.addressof(keys), C.addressof(values)):
+        return [_map_out(L.value_item(handle, k)) for k in range(L.value_items(handle))]
+    try:
+        names = _numbers(keys.value)
+        return [dict(zip(names, row)) for row in array_out(L.value_share(values.value)).tolist()]
+    finally:
+        free_all((keys.value, values.value))
 
 
 _CTYPES = {1: C.c_float, 2: C.c_uint8, 3: C.c_int8, 4: C.c_uint16, 5: C.c_int16, 6: C.c_int32, 7: C.c_int64, 11: C.c_double,

@@ -51,6 +51,11 @@ def give(handle: int, versioned: bool) -> Any:
 def take(tensor: Any) -> int:
     """A handle over somebody's tensor, on the host or on a device that is here."""
     kind = int(tensor.__dlpack_device__()[0])
+    if kind != CPU:  # the library copies what is not dense on the host alone
+        if hasattr(tensor, "contiguous"):  # torch
+            tensor = tensor.contiguous()
+        elif not getattr(getattr(tensor, "flags", None), "c_contiguous", True):  # cupy
+            tensor = tensor.copy(order="C")
     stream = {} if kind == CPU else {"stream": 1}  # the default stream: the library waits for it
     try:
         capsule = tensor.__dlpack__(max_version=(1, 1), **stream)

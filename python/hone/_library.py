@@ -17,7 +17,8 @@ P, I, I64, S, N = C.c_void_p, C.c_int, C.c_int64, C.c_char_p, C.c_size_t
 class Options(C.Structure):
     """hone_options."""
     _fields_ = [("threads", I), ("plans", I), ("interpret", I), ("profile", I), ("limit_ms", I64), ("wisdom", S),
-                ("precision", I), ("stay", I), ("device", S), ("place", S), ("reserved", I * 4)]
+                ("precision", I), ("stay", I), ("device", S), ("place", S),
+                ("keep_f32", S), ("reserved", I * 2)]
 
 
 class PortC(C.Structure):
@@ -34,6 +35,7 @@ _TABLE = {
     ".hone_tensor_borrow": (I, I, P, I, P, P),
     ".hone_list_create": (I, I, P, I, P),
     ".hone_map_create": (I, P, P, P),
+    ".hone_maps_table": (I, P, P, P),
     ".hone_value_share": (P, P),
     ".hone_value_free": (None, P),
     ".hone_value_kind_of": (I, P),

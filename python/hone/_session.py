@@ -82,7 +82,7 @@ class Session:
 
     Parameters: `model`, a path, bytes, an `onnx.ModelProto`, `zoo:NAME` or a `hone.Model`, which sessions may share;
     `device`, "cpu" or another by name and number, "cuda:0"; `place`, lines "PATTERN=DEVICE" for nodes that run elsewhere;
-    `precision`, "f32", "bf16" or "f16"; `threads` of a run at most, 0 for all cores; `stay`, whether outputs stay on the
+    `precision`, "f32", "bf16" or "f16", on CUDA "tf32"; `threads` of a run at most, 0 for all cores; `stay`, whether outputs stay on the
     device that made them; `plans` kept for different shapes; `profile`, 1 or 2, to time each step; `interpret`, to run
     all by the definition; `limit_ms`, after which a run is stopped; `wisdom`, a file of measured choices.
 
@@ -112,7 +112,7 @@ class Session:
             if not 0 <= int(value) <= most:
                 raise L.Error(f"{name} is {value}; it may be from 0 to {most}")
         options = L.Options(threads=int(threads), plans=int(plans), interpret=bool(interpret), profile=int(profile),
-                            limit_ms=int(limit_ms), stay=bool(stay), precision=_dtypes.parse(precision, ("f32", "bf16", "f16")),
+                            limit_ms=int(limit_ms), stay=bool(stay), precision=60 if precision == "tf32" else _dtypes.parse(precision, ("f32", "bf16", "f16")),
                             device=device.encode() if device is not None else None,
                             place=place.encode() if place is not None else None,
                             wisdom=os.fsencode(wisdom) if wisdom is not None else None)

@@ -14,6 +14,11 @@ from ._session import InferenceSession, ModelMetadata, NodeArg, get_available_pr
 __version__ = "1.23.2"  # whose interface this is
 __author__ = "Hone"
 SessionIOBinding = IOBinding
+__all__ = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata",
+           "NodeArg", "OrtDevice", "OrtValue", "RunOptions", "SessionIOBinding", "SessionOptions",
+           "disable_telemetry_events", "enable_telemetry_events", "get_all_providers", "get_available_providers",
+           "get_build_info", "get_device", "get_version_string", "preload_dlls", "set_default_logger_severity",
+           "set_default_logger_verbosity", "set_seed"]
 
 
 def get_device() -> str:
@@ -58,8 +63,8 @@ def set_seed(seed: int) -> None:
     raise refused("set_seed")
 
 
-def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory=None) -> None:
+def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: "str | None" = None) -> None:
     """Accepted: Hone finds a driver by itself."""
 
 
-from . import capi  # noqa: E402  (its modules take from the names above)
+from . import capi as capi  # noqa: E402  (its modules take from the names above)

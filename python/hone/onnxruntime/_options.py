@@ -4,14 +4,33 @@ back; what would change one, or what a program would wait for in vain, is refuse
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 from ._errors import refused
 
-_Enum = enum.IntEnum
-GraphOptimizationLevel = _Enum("GraphOptimizationLevel", {
-    "ORT_DISABLE_ALL": 0, "ORT_ENABLE_BASIC": 1, "ORT_ENABLE_EXTENDED": 2, "ORT_ENABLE_LAYOUT": 3, "ORT_ENABLE_ALL": 99})
-ExecutionMode = _Enum("ExecutionMode", {"ORT_SEQUENTIAL": 0, "ORT_PARALLEL": 1})
-ExecutionOrder = _Enum("ExecutionOrder", {"DEFAULT": 0, "PRIORITY_BASED": 1, "MEMORY_EFFICIENT": 2})
+
+class GraphOptimizationLevel(enum.IntEnum):
+    """Accepted: Hone's passes change no result."""
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(enum.IntEnum):
+    """Accepted."""
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+class ExecutionOrder(enum.IntEnum):
+    """Accepted."""
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+
 # Entries of a session's configuration that would change results, or what a model is: with these values they are nothing.
 _HARMLESS = {
     "session.set_denormal_as_zero": ("0",), "session.load_model_format": ("", "ONNX"), "session.save_model_format": ("", "ONNX"),
@@ -30,15 +49,31 @@ class SessionOptions:
         "profile_file_prefix": "onnxruntime_profile_", "use_deterministic_compute": False, "use_per_session_threads": True,
     }
     __slots__ = tuple(_DEFAULTS) + ("_config", "_dims", "_providers")
+    enable_cpu_mem_arena: bool
+    enable_mem_pattern: bool
+    enable_mem_reuse: bool
+    enable_profiling: bool
+    execution_mode: ExecutionMode
+    execution_order: ExecutionOrder
+    graph_optimization_level: GraphOptimizationLevel
+    inter_op_num_threads: int
+    intra_op_num_threads: int
+    log_severity_level: int
+    log_verbosity_level: int
+    logid: str
+    optimized_model_filepath: str
+    profile_file_prefix: str
+    use_deterministic_compute: bool
+    use_per_session_threads: bool
 
     def __init__(self) -> None:
         for name, value in self._DEFAULTS.items():
             setattr(self, name, value)
         self._config: dict[str, str] = {}
         self._dims: dict[str, int] = {}
-        self._providers: list = []
+        self._providers: list[tuple[str, dict[str, Any]]] = []
 
-    def __setattr__(self, name: str, value) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         if name == "enable_profiling" and value:
             raise refused("SessionOptions.enable_profiling (hone.Session has profile= and report('steps'))")
         if name in ("intra_op_num_threads", "inter_op_num_threads") and not isinstance(value, int):
@@ -61,7 +96,7 @@ class SessionOptions:
         """A free dim of the inputs that shall be so many: what inputs say; runs with others are refused."""
         self._dims[name] = int(size)
 
-    def add_provider(self, name: str, options: dict) -> None:
+    def add_provider(self, name: str, options: "dict[str, Any]") -> None:
         """A provider, after those named so far."""
         self._providers.append((name, options))
 
@@ -75,13 +110,19 @@ class RunOptions:
     _DEFAULTS = {"log_severity_level": -1, "log_verbosity_level": 0, "logid": "", "only_execute_path_to_fetches": False,
                  "terminate": False, "training_mode": False}
     __slots__ = tuple(_DEFAULTS) + ("_config",)
+    log_severity_level: int
+    log_verbosity_level: int
+    logid: str
+    only_execute_path_to_fetches: bool
+    terminate: bool
+    training_mode: bool
 
     def __init__(self) -> None:
         for name, value in self._DEFAULTS.items():
             setattr(self, name, value)
         self._config: dict[str, str] = {}
 
-    def __setattr__(self, name: str, value) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         if name == "training_mode" and value:
             raise refused("RunOptions.training_mode")
         object.__setattr__(self, name, value)
@@ -94,7 +135,7 @@ class RunOptions:
         """An entry that was added."""
         return self._config[key]
 
-    def add_active_adapter(self, adapter) -> None:
+    def add_active_adapter(self, adapter: Any) -> None:
         """Refused: weights do not change from run to run."""
         raise refused("RunOptions.add_active_adapter")
 

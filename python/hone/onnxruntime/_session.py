@@ -19,9 +19,12 @@ from ._options import RunOptions, SessionOptions
 from ._ortvalue import IOBinding, OrtValue
 
 
+_DRIVERS = ("/dev/nvidiactl", "/dev/dxg")  # the second under WSL; without them no library is loaded to find out
+
+
 def get_available_providers() -> list[str]:
     """The CPU, and CUDA where there is a GPU."""
-    cuda = os.path.exists("/dev/nvidiactl") and _has_cuda()
+    cuda = any(os.path.exists(path) for path in _DRIVERS) and _has_cuda()
     return ["CUDAExecutionProvider", "CPUExecutionProvider"] if cuda else ["CPUExecutionProvider"]
 
 
