@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    arena: bump allocation in blocks that double up to 1 MiB; a large request gets a block of its own size.
 
-   Memory is zeroed when handed out, so reset costs nothing. Under AddressSanitizer each piece is followed by 16 forbidden bytes and the
-   unused rest of a block is forbidden too: an overrun inside an arena is found as on the heap. */
+   Memory is zeroed when handed out, so reset costs nothing. Under AddressSanitizer each piece is followed by
+   16 forbidden bytes and the unused rest of a block is forbidden too: an overrun inside an arena is found as
+   on the heap. */
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -67,7 +68,8 @@ void hone_arena_destroy(hone_arena *a) {
     if (!a->lent) hone_free(a);
 }
 
-/* The one block is kept; several go, and the next one is as large as all of them: an arena that is used again and again settles on one. */
+/* The one block is kept; several go, and the next one is as large as all of them: an arena that is used again
+   and again settles on one. */
 void hone_arena_reset(hone_arena *a) {
     block *b = a->blocks;
     a->bytes = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   attr: a node's named constant. Read-only after import; everything it points to lives as long as the graph. */
+   attr: a node's named constant. Read-only after import; everything it points to lives as long as the
+   graph. */
 #ifndef HONE_BASE_ATTR_H
 #define HONE_BASE_ATTR_H
 #include "base/value.h"

@@ -44,13 +44,18 @@ static uint32_t probe(void) {
     unsigned low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     bool ymm = (low & 0x6) == 0x6, zmm = (low & 0xe6) == 0xe6, tiles = (low & 0x60000) == 0x60000;
-    if (ymm && bit(one.c, 28) && bit(one.c, 12) && bit(one.c, 29) && bit(seven.b, 5)) has |= HONE_CPU_AVX2; /* AVX FMA F16C AVX2 */
-    if (!(has & HONE_CPU_AVX2) || !zmm || !bit(seven.b, 16) || !bit(seven.b, 17) || !bit(seven.b, 30) || !bit(seven.b, 31)) return has;
+    /* AVX FMA F16C AVX2 */
+    if (ymm && bit(one.c, 28) && bit(one.c, 12) && bit(one.c, 29) && bit(seven.b, 5)) has |= HONE_CPU_AVX2;
+    if (!(has & HONE_CPU_AVX2) || !zmm || !bit(seven.b, 16) || !bit(seven.b, 17) || !bit(seven.b, 30) ||
+        !bit(seven.b, 31))
+        return has;
     has |= HONE_CPU_AVX512;
     if (bit(seven.c, 11)) has |= HONE_CPU_VNNI;
     if (bit(more.a, 5)) has |= HONE_CPU_AVX512BF16;
     if (bit(seven.d, 23)) has |= HONE_CPU_AVX512FP16;
-    if (tiles && bit(seven.d, 22) && bit(seven.d, 24) && bit(seven.d, 25) && ask_for_amx()) has |= HONE_CPU_AMX; /* bf16 tile int8 */
+    /* bf16 tile int8 */
+    if (tiles && bit(seven.d, 22) && bit(seven.d, 24) && bit(seven.d, 25) && ask_for_amx())
+        has |= HONE_CPU_AMX;
     return has;
 }
 #elif defined(__aarch64__)
@@ -60,16 +65,18 @@ static uint32_t probe(void) {
 static const struct {
     int word, bit;
     uint32_t feature;
-} bits[] = {{AT_HWCAP, 1, HONE_CPU_NEON}, {AT_HWCAP, 10, HONE_CPU_FP16},  {AT_HWCAP, 20, HONE_CPU_DOTPROD}, {AT_HWCAP, 22, HONE_CPU_SVE},
-            {AT_HWCAP, 23, HONE_CPU_FHM}, {AT_HWCAP2, 13, HONE_CPU_I8MM}, {AT_HWCAP2, 14, HONE_CPU_BF16}};
+} bits[] = {{AT_HWCAP, 1, HONE_CPU_NEON},  {AT_HWCAP, 10, HONE_CPU_FP16}, {AT_HWCAP, 20, HONE_CPU_DOTPROD},
+            {AT_HWCAP, 22, HONE_CPU_SVE},  {AT_HWCAP, 23, HONE_CPU_FHM},  {AT_HWCAP2, 13, HONE_CPU_I8MM},
+            {AT_HWCAP2, 14, HONE_CPU_BF16}};
 
 /* Arm's Linux prints no model name, only numbers. */
 static const struct {
     unsigned maker, part;
     const char *name;
-} parts[] = {{0x41, 0xd03, "Cortex-A53"},  {0x41, 0xd05, "Cortex-A55"},  {0x41, 0xd08, "Cortex-A72"},  {0x41, 0xd0b, "Cortex-A76"},
-             {0x41, 0xd0c, "Neoverse-N1"}, {0x41, 0xd40, "Neoverse-V1"}, {0x41, 0xd41, "Cortex-A78"},  {0x41, 0xd49, "Neoverse-N2"},
-             {0x41, 0xd4f, "Neoverse-V2"}, {0x41, 0xd84, "Neoverse-V3"}, {0x41, 0xd8e, "Neoverse-N3"}, {0xc0, 0xac3, "Ampere-1"}};
+} parts[] = {{0x41, 0xd03, "Cortex-A53"},  {0x41, 0xd05, "Cortex-A55"},  {0x41, 0xd08, "Cortex-A72"},
+             {0x41, 0xd0b, "Cortex-A76"},  {0x41, 0xd0c, "Neoverse-N1"}, {0x41, 0xd40, "Neoverse-V1"},
+             {0x41, 0xd41, "Cortex-A78"},  {0x41, 0xd49, "Neoverse-N2"}, {0x41, 0xd4f, "Neoverse-V2"},
+             {0x41, 0xd84, "Neoverse-V3"}, {0x41, 0xd8e, "Neoverse-N3"}, {0xc0, 0xac3, "Ampere-1"}};
 
 static uint32_t probe(void) {
     uint32_t has = 0;
@@ -84,7 +91,8 @@ static uint32_t probe(void) {
     }
     if (f) fclose(f);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i].maker == maker && parts[i].part == part) snprintf(name, sizeof name, "%s", parts[i].name);
+        if (parts[i].maker == maker && parts[i].part == part)
+            snprintf(name, sizeof name, "%s", parts[i].name);
     return has;
 }
 #else
@@ -106,7 +114,8 @@ static uint32_t found;
 static int cores;
 static _Atomic uint32_t mask = UINT32_MAX;
 
-/* Quota of one cgroup file in whole cores, rounded up; a large number when there is none. v2 has "quota period" in one file. */
+/* Quota of one cgroup file in whole cores, rounded up; a large number when there is none. v2 has "quota
+   period" in one file. */
 static int quota(const char *limit_path, const char *period_path) {
     long long limit = -1, period = 0;
     FILE *f = fopen(limit_path, "re");
@@ -122,10 +131,12 @@ static int quota(const char *limit_path, const char *period_path) {
 
 static int count_cores(void) {
     int n = 0;
-    for (int room = 1024; n == 0 && room <= 1 << 17; room *= 4) { /* the call fails until the set is large enough for the kernel's */
+    /* the call fails until the set is large enough for the kernel's */
+    for (int room = 1024; n == 0 && room <= 1 << 17; room *= 4) {
         cpu_set_t *set = CPU_ALLOC((size_t)room);
         if (!set) break;
-        if (sched_getaffinity(0, CPU_ALLOC_SIZE((size_t)room), set) == 0) n = CPU_COUNT_S(CPU_ALLOC_SIZE((size_t)room), set);
+        if (sched_getaffinity(0, CPU_ALLOC_SIZE((size_t)room), set) == 0)
+            n = CPU_COUNT_S(CPU_ALLOC_SIZE((size_t)room), set);
         CPU_FREE(set);
     }
     if (n == 0) n = (int)sysconf(_SC_NPROCESSORS_ONLN);
@@ -135,7 +146,8 @@ static int count_cores(void) {
     char group[512] = "", path[600], line[512];
     FILE *f = fopen("/proc/self/cgroup", "re");
     while (f && fgets(line, sizeof line, f))
-        if (!strncmp(line, "0::/", 4)) snprintf(group, sizeof group, "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
+        if (!strncmp(line, "0::/", 4))
+            snprintf(group, sizeof group, "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
     if (f) fclose(f);
     for (;;) {
         snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", group);
@@ -170,7 +182,7 @@ hone_status hone_cpu_check(void) {
     const char *level = getenv("HONE_CPU");
     char all[128] = "";
     size_t n = 0;
-    if (!level) return HONE_OK;
+    if (!level || !*level) return HONE_OK;
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         if (!strcmp(level, levels[i].name)) return HONE_OK;
         n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", levels[i].name);

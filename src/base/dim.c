@@ -4,11 +4,14 @@
    What a handle may be:
      atom     SYMBOL, DIV, MOD, MIN, MAX, EQ, LT, SELECT    arguments are dims
      product  MUL    [atom, atom, …]                         two or more, sorted
-     sum      ADD    [coefficient, product or atom or 1, …]  pairs in the order of dim_poly.c; 2*n is a sum of one pair
-   Each is interned, so one value has one handle as far as these forms can tell. Bounds are found once, when a handle is made.
+     sum      ADD    [coefficient, product or atom or 1, …]  pairs in the order of dim_poly.c; 2*n is a sum of
+                                                             one pair
+   Each is interned, so one value has one handle as far as these forms can tell. Bounds are found once, when a
+   handle is made.
 
-   A symbol in a divisor counts as nonzero when an expression is simplified: (n*c)/n is c, which is what reshape arithmetic means. Where
-   the symbol turns out to be 0 the tensor is empty and the plan's own checks speak. */
+   A symbol in a divisor counts as nonzero when an expression is simplified: (n*c)/n is c, which is what
+   reshape arithmetic means. Where the symbol turns out to be 0 the tensor is empty and the plan's own checks
+   speak. */
 #include <string.h>
 
 #include "base/dim_poly.h"
@@ -45,9 +48,14 @@ hone_dims *hone_dims_copy(const hone_dims *from) {
 }
 int hone_dims_count(const hone_dims *t) { return t->row.n; }
 int hone_dim_handle_op(const hone_dims *t, int handle) { return t->row.at[handle].op; }
-const char *hone_dim_symbol_name(const hone_dims *t, int handle) { return t->row.at[handle].name ? t->row.at[handle].name : ""; }
+const char *hone_dim_symbol_name(const hone_dims *t, int handle) {
+    return t->row.at[handle].name ? t->row.at[handle].name : "";
+}
 
-static uint32_t mix(uint32_t h, uint64_t v) { return ((h ^ (uint32_t)v) * 16777619u ^ (uint32_t)(v >> 32)) * 16777619u; } /* as FNV-1a */
+/* as FNV-1a */
+static uint32_t mix(uint32_t h, uint64_t v) {
+    return ((h ^ (uint32_t)v) * 16777619u ^ (uint32_t)(v >> 32)) * 16777619u;
+}
 
 /* Doubles the chains' heads when rows outnumber them. */
 static bool rehash(hone_dims *t) {
@@ -77,7 +85,8 @@ hone_dim hone_dim_symbol(hone_dims *t, const char *name) {
     if (name && *name) {
         row.hash = 2166136261u;
         for (const char *c = name; *c; c++) row.hash = mix(row.hash, (unsigned char)*c);
-        for (int h = t->bucket.n ? t->bucket.at[row.hash & (uint32_t)(t->bucket.n - 1)] : -1; h >= 0; h = t->row.at[h].next)
+        for (int h = t->bucket.n ? t->bucket.at[row.hash & (uint32_t)(t->bucket.n - 1)] : -1; h >= 0;
+             h = t->row.at[h].next)
             if (t->row.at[h].name && !strcmp(t->row.at[h].name, name)) return HONE_DIM_BAND + h;
         if (!(row.name = hone_arena_textn(t->names, name, strlen(name)))) return HONE_DIM_UNKNOWN;
     }
@@ -87,9 +96,11 @@ hone_dim hone_dim_symbol(hone_dims *t, const char *name) {
 hone_dim hone_dim_intern(hone_dims *t, hone_dim_op op, const int64_t *arg, int n) {
     uint32_t hash = 2166136261u + (uint32_t)op;
     for (int k = 0; k < n; k++) hash = mix(hash, (uint64_t)arg[k]);
-    for (int h = t->bucket.n ? t->bucket.at[hash & (uint32_t)(t->bucket.n - 1)] : -1; h >= 0; h = t->row.at[h].next) {
+    for (int h = t->bucket.n ? t->bucket.at[hash & (uint32_t)(t->bucket.n - 1)] : -1; h >= 0;
+         h = t->row.at[h].next) {
         const hone_dim_row *r = &t->row.at[h];
-        if (r->hash == hash && r->op == op && r->n == n && !memcmp(t->arg.at + r->first, arg, sizeof *arg * (size_t)n))
+        if (r->hash == hash && r->op == op && r->n == n &&
+            !memcmp(t->arg.at + r->first, arg, sizeof *arg * (size_t)n))
             return HONE_DIM_BAND + h;
     }
     hone_dim_row row = {.op = (uint8_t)op, .n = n, .first = t->arg.n, .hash = hash};
@@ -108,7 +119,9 @@ void hone_dim_bounds(const hone_dims *t, hone_dim d, int64_t *lo, int64_t *hi) {
 /* ---- numbers ---- */
 
 static inline bool numbers(hone_dim a, hone_dim b) { return hone_dim_is_number(a) && hone_dim_is_number(b); }
-static inline bool hopeless(const hone_dims *t, hone_dim a, hone_dim b) { return a == HONE_DIM_UNKNOWN || b == HONE_DIM_UNKNOWN || !t; }
+static inline bool hopeless(const hone_dims *t, hone_dim a, hone_dim b) {
+    return a == HONE_DIM_UNKNOWN || b == HONE_DIM_UNKNOWN || !t;
+}
 
 static int64_t floor_div(int64_t a, int64_t b) {
     if (b == 0) return 0;
@@ -189,12 +202,14 @@ static bool within(hone_dims *t, hone_dim r, hone_dim b) {
     return hi < 0;
 }
 
-/* floor(r / b) for number b > 1 where r has no term that is a multiple of b: common factors go, and divisions in divisions are one. */
+/* floor(r / b) for number b > 1 where r has no term that is a multiple of b: common factors go, and divisions
+   in divisions are one. */
 static hone_dim divide_by_number(hone_dims *t, hone_poly r, int64_t b) {
     int64_t common = b;
     for (int i = 0; i < r.n; i++)
         if (r.term[i].what != 1)
-            for (int64_t x = floor_mod(r.term[i].times, common), rest; x; common = x, x = rest) rest = common % x;
+            for (int64_t x = floor_mod(r.term[i].times, common), rest; x; common = x, x = rest)
+                rest = common % x;
     /* floor((g*x + c) / (g*b)) = floor((x + floor(c/g)) / b) */
     if (common > 1)
         for (int i = 0; i < r.n; i++) r.term[i].times = floor_div(r.term[i].times, common);
@@ -205,7 +220,8 @@ static hone_dim divide_by_number(hone_dims *t, hone_poly r, int64_t b) {
     /* floor((p + floor(x/d)) / b) = floor((p*d + x) / (d*b)) */
     for (int i = 0; i < r.n; i++) {
         hone_dim inner = r.term[i].what, scale;
-        if (r.term[i].times != 1 || !hone_dim_is_symbolic(inner) || hone_dim_at(t, inner)->op != HONE_DIM_DIV) continue;
+        if (r.term[i].times != 1 || !hone_dim_is_symbolic(inner) || hone_dim_at(t, inner)->op != HONE_DIM_DIV)
+            continue;
         hone_dim x = hone_dim_args(t, inner)[0], d = hone_dim_args(t, inner)[1];
         if (!hone_dim_is_number(d) || d <= 0 || (scale = hone_dim_mul(t, d, b)) == HONE_DIM_UNKNOWN) continue;
         hone_dim over = hone_dim_add(t, hone_dim_mul(t, hone_dim_sub(t, whole, inner), d), x);
@@ -223,10 +239,12 @@ hone_dim hone_dim_div(hone_dims *t, hone_dim a, hone_dim b) {
     hone_poly p, by, quotient, rest;
     hone_poly_of(t, a, &p);
     hone_poly_of(t, b, &by);
-    if (!hone_poly_divide(t, &p, &by, &quotient, &rest)) return hone_dim_intern(t, HONE_DIM_DIV, (int64_t[]){a, b}, 2);
+    if (!hone_poly_divide(t, &p, &by, &quotient, &rest))
+        return hone_dim_intern(t, HONE_DIM_DIV, (int64_t[]){a, b}, 2);
     hone_dim q = hone_poly_dim(t, &quotient);
     if (rest.n == 0) return q;
-    if (hone_poly_cancel(t, &rest, &by)) return hone_dim_add(t, q, hone_dim_div(t, hone_poly_dim(t, &rest), hone_poly_dim(t, &by)));
+    if (hone_poly_cancel(t, &rest, &by))
+        return hone_dim_add(t, q, hone_dim_div(t, hone_poly_dim(t, &rest), hone_poly_dim(t, &by)));
     hone_dim r = hone_poly_dim(t, &rest), part;
     if (r == HONE_DIM_UNKNOWN || q == HONE_DIM_UNKNOWN) return HONE_DIM_UNKNOWN;
     if (within(t, r, b)) part = 0;
@@ -243,7 +261,8 @@ hone_dim hone_dim_mod(hone_dims *t, hone_dim a, hone_dim b) {
     hone_poly_of(t, a, &p);
     hone_poly_of(t, b, &by);
     hone_dim r = hone_poly_divide(t, &p, &by, &quotient, &rest) ? hone_poly_dim(t, &rest) : a;
-    if (r == HONE_DIM_UNKNOWN || r == 0 || numbers(r, b)) return r == HONE_DIM_UNKNOWN || r == 0 ? r : floor_mod(r, b);
+    if (r == HONE_DIM_UNKNOWN || r == 0 || numbers(r, b))
+        return r == HONE_DIM_UNKNOWN || r == 0 ? r : floor_mod(r, b);
     return within(t, r, b) ? r : hone_dim_intern(t, HONE_DIM_MOD, (int64_t[]){r, b}, 2);
 }
 
@@ -269,7 +288,8 @@ hone_dim hone_dim_eq(hone_dims *t, hone_dim a, hone_dim b) {
     if (a == b) return 1;
     int64_t lo, hi;
     hone_poly d, none = {0};
-    if (!difference(t, a, b, &d)) return hone_dim_intern(t, HONE_DIM_EQ, a < b ? (int64_t[]){a, b} : (int64_t[]){b, a}, 2);
+    if (!difference(t, a, b, &d))
+        return hone_dim_intern(t, HONE_DIM_EQ, a < b ? (int64_t[]){a, b} : (int64_t[]){b, a}, 2);
     hone_poly_bounds(t, &d, &lo, &hi);
     if (lo > 0 || hi < 0) return 0;
     if (lo == 0 && hi == 0) return 1;
@@ -312,9 +332,9 @@ static int64_t sum_of(const int64_t *arg, int n, const int64_t *values) {
 }
 
 void hone_dims_eval(const hone_dims *t, int64_t *values) {
-    hone_dim (*const two[])(hone_dims *, hone_dim,
-                            hone_dim) = {[HONE_DIM_DIV] = hone_dim_div, [HONE_DIM_MOD] = hone_dim_mod, [HONE_DIM_MIN] = hone_dim_min,
-                                         [HONE_DIM_MAX] = hone_dim_max, [HONE_DIM_EQ] = hone_dim_eq,   [HONE_DIM_LT] = hone_dim_lt};
+    hone_dim (*const two[])(hone_dims *, hone_dim, hone_dim) = {
+        [HONE_DIM_DIV] = hone_dim_div, [HONE_DIM_MOD] = hone_dim_mod, [HONE_DIM_MIN] = hone_dim_min,
+        [HONE_DIM_MAX] = hone_dim_max, [HONE_DIM_EQ] = hone_dim_eq,   [HONE_DIM_LT] = hone_dim_lt};
     for (int h = 0; h < t->row.n; h++) {
         const hone_dim_row *r = &t->row.at[h];
         int64_t v;
@@ -330,7 +350,8 @@ void hone_dims_eval(const hone_dims *t, int64_t *values) {
             for (int i = 0; i < r->n; i++) v = hone_dim_mul(NULL, v, hone_dim_value(arg[i], values));
             break;
         case HONE_DIM_SELECT:
-            v = hone_dim_select(NULL, hone_dim_value(arg[0], values), hone_dim_value(arg[1], values), hone_dim_value(arg[2], values));
+            v = hone_dim_select(NULL, hone_dim_value(arg[0], values), hone_dim_value(arg[1], values),
+                                hone_dim_value(arg[2], values));
             break;
         default: v = two[r->op](NULL, hone_dim_value(arg[0], values), hone_dim_value(arg[1], values));
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   dim_poly: sums of products of atoms, their division, and intervals. The order of terms (number of factors, then the factors, the
-   smaller handle being the higher) respects multiplication, so that long division by the highest term works as in school. */
+   dim_poly: sums of products of atoms, their division, and intervals. The order of terms (number of factors,
+   then the factors, the smaller handle being the higher) respects multiplication, so that long division by
+   the highest term works as in school. */
 #include "base/dim_poly.h"
 
 #include <string.h>
@@ -80,8 +81,10 @@ bool hone_poly_put(hone_dims *t, hone_poly *p, int64_t times, hone_dim what) {
     if (times == 0) return true;
     while (at < p->n && (order = compare(t, p->term[at].what, what)) > 0) at++;
     if (at < p->n && order == 0) {
-        if (__builtin_add_overflow(p->term[at].times, times, &p->term[at].times)) return !(p->overflow = true);
-        if (p->term[at].times == 0) memmove(p->term + at, p->term + at + 1, sizeof *p->term * (size_t)(--p->n - at));
+        if (__builtin_add_overflow(p->term[at].times, times, &p->term[at].times))
+            return !(p->overflow = true);
+        if (p->term[at].times == 0)
+            memmove(p->term + at, p->term + at + 1, sizeof *p->term * (size_t)(--p->n - at));
         return true;
     }
     if (p->n == HONE_POLY_TERMS) return false;
@@ -105,7 +108,8 @@ bool hone_poly_mul(hone_dims *t, const hone_poly *p, const hone_poly *q, hone_po
         for (int j = 0; j < q->n; j++) {
             int64_t c;
             hone_dim what = multiply(t, p->term[i].what, q->term[j].what);
-            if (__builtin_mul_overflow(p->term[i].times, q->term[j].times, &c)) return !(out->overflow = true);
+            if (__builtin_mul_overflow(p->term[i].times, q->term[j].times, &c))
+                return !(out->overflow = true);
             if (what == HONE_DIM_UNKNOWN || !hone_poly_put(t, out, c, what)) return false;
         }
     return true;
@@ -113,7 +117,8 @@ bool hone_poly_mul(hone_dims *t, const hone_poly *p, const hone_poly *q, hone_po
 
 static int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
-bool hone_poly_divide(hone_dims *t, const hone_poly *a, const hone_poly *b, hone_poly *quotient, hone_poly *rest) {
+bool hone_poly_divide(hone_dims *t, const hone_poly *a, const hone_poly *b, hone_poly *quotient,
+                      hone_poly *rest) {
     hone_poly left = *a;
     *quotient = *rest = (hone_poly){0};
     for (int step = 0; left.n; step++) {
@@ -175,7 +180,8 @@ static range range_of(const hone_dims *t, hone_dim d) {
     return r;
 }
 
-/* Smallest and largest of f at the four corners. A value outside int64 is UNKNOWN, not a value, so clipping loses nothing. */
+/* Smallest and largest of f at the four corners. A value outside int64 is UNKNOWN, not a value, so clipping
+   loses nothing. */
 static range corners(range a, range b, wide (*f)(int64_t, int64_t)) {
     wide v[4] = {f(a.lo, b.lo), f(a.lo, b.hi), f(a.hi, b.lo), f(a.hi, b.hi)}, lo = v[0], hi = v[0];
     for (int i = 1; i < 4; i++) lo = v[i] < lo ? v[i] : lo, hi = v[i] > hi ? v[i] : hi;
@@ -184,7 +190,8 @@ static range corners(range a, range b, wide (*f)(int64_t, int64_t)) {
 static wide times(int64_t a, int64_t b) { return (wide)a * b; }
 static wide over(int64_t a, int64_t b) { return floor_of(a, b); } /* b > 0 */
 
-/* Of n terms, (factor, dim) each. Terms beyond 2^100 count as infinite on the side where that is safe, so that the sum itself cannot overflow. */
+/* Of n terms, (factor, dim) each. Terms beyond 2^100 count as infinite on the side where that is safe, so
+   that the sum itself cannot overflow. */
 static range sum_range(const hone_dims *t, const int64_t *arg, int n) {
     const wide far = (wide)1 << 100;
     wide lo = 0, hi = 0;
@@ -208,7 +215,8 @@ void hone_poly_bounds(const hone_dims *t, const hone_poly *p, int64_t *lo, int64
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-void hone_dim_row_bounds(const hone_dims *t, hone_dim_op op, const int64_t *arg, int n, int64_t *lo, int64_t *hi) {
+void hone_dim_row_bounds(const hone_dims *t, hone_dim_op op, const int64_t *arg, int n, int64_t *lo,
+                         int64_t *hi) {
     range r = {INT64_MIN, INT64_MAX}, a = r, b = r;
     if (op != HONE_DIM_ADD && n > 1) a = range_of(t, arg[0]), b = range_of(t, arg[1]);
     switch (op) {
@@ -256,7 +264,8 @@ static void print_sum(printer *p, const int64_t *arg, int n, int depth) {
         int64_t c = arg[i];
         uint64_t size = c < 0 ? 0 - (uint64_t)c : (uint64_t)c;
         hone_text_put(p->out, i == 0 ? (c < 0 ? "-" : "") : c < 0 ? " - " : " + ");
-        if (size != 1 || arg[i + 1] == 1) hone_text_put(p->out, arg[i + 1] == 1 ? "%llu" : "%llu*", (unsigned long long)size);
+        if (size != 1 || arg[i + 1] == 1)
+            hone_text_put(p->out, arg[i + 1] == 1 ? "%llu" : "%llu*", (unsigned long long)size);
         if (arg[i + 1] != 1) print(p, arg[i + 1], depth + 1);
     }
 }
@@ -264,8 +273,9 @@ static void print_sum(printer *p, const int64_t *arg, int n, int depth) {
 static void print(printer *p, hone_dim d, int depth) {
     static const struct {
         const char *open, *between, *close;
-    } words[] = {[HONE_DIM_MUL] = {"", "*", ""},       [HONE_DIM_DIV] = {"(", " / ", ")"},        [HONE_DIM_MOD] = {"(", " % ", ")"},
-                 [HONE_DIM_MIN] = {"min(", ", ", ")"}, [HONE_DIM_MAX] = {"max(", ", ", ")"},      [HONE_DIM_EQ] = {"(", " == ", ")"},
+    } words[] = {[HONE_DIM_MUL] = {"", "*", ""},       [HONE_DIM_DIV] = {"(", " / ", ")"},
+                 [HONE_DIM_MOD] = {"(", " % ", ")"},   [HONE_DIM_MIN] = {"min(", ", ", ")"},
+                 [HONE_DIM_MAX] = {"max(", ", ", ")"}, [HONE_DIM_EQ] = {"(", " == ", ")"},
                  [HONE_DIM_LT] = {"(", " < ", ")"},    [HONE_DIM_SELECT] = {"select(", ", ", ")"}};
     if (hone_dim_is_number(d)) {
         hone_text_put(p->out, "%lld", (long long)d);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   dtype: the table of element types, and one element's load, store and cast: the definition that dtype_run.c and every kernel must
-   equal. Written for exactness, not for speed.
+   dtype: the table of element types, and one element's load, store and cast: the definition that dtype_run.c
+   and every kernel must equal. Written for exactness, not for speed.
 
-   Complex types are moved, never computed with: c64 passes as its 8 bytes in a u64; c128 fits no scalar (it loads as 0 and stores
-   zeros). */
+   Complex types are moved, never computed with: c64 passes as its 8 bytes in a u64; c128 fits no scalar (it
+   loads as 0 and stores zeros). */
 #include "base/dtype.h"
 
 #include <float.h>
@@ -33,7 +33,8 @@ const hone_dtype_row hone_dtypes[HONE_DTYPE_COUNT] = {
     [HONE_DTYPE_F8E4M3FN] = {"f8e4m3fn", "float8e4m3fn", 1, 8, HONE_KIND_FLOAT, HONE_F32, -448, 448},
     [HONE_DTYPE_F8E4M3FNUZ] = {"f8e4m3fnuz", "float8e4m3fnuz", 1, 8, HONE_KIND_FLOAT, HONE_F32, -240, 240},
     [HONE_DTYPE_F8E5M2] = {"f8e5m2", "float8e5m2", 1, 8, HONE_KIND_FLOAT, HONE_F32, -57344, 57344},
-    [HONE_DTYPE_F8E5M2FNUZ] = {"f8e5m2fnuz", "float8e5m2fnuz", 1, 8, HONE_KIND_FLOAT, HONE_F32, -57344, 57344},
+    [HONE_DTYPE_F8E5M2FNUZ] = {"f8e5m2fnuz", "float8e5m2fnuz", 1, 8, HONE_KIND_FLOAT, HONE_F32, -57344,
+                               57344},
     [HONE_DTYPE_U4] = {"u4", "uint4", 1, 4, HONE_KIND_UINT, HONE_I32, 0, 15},
     [HONE_DTYPE_I4] = {"i4", "int4", 1, 4, HONE_KIND_INT, HONE_I32, -8, 7},
     [HONE_DTYPE_F4E2M1] = {"f4e2m1", "float4e2m1", 1, 4, HONE_KIND_FLOAT, HONE_F32, -6, 6},
@@ -45,14 +46,16 @@ const uint8_t hone_ctype_bytes[HONE_CTYPES] = {4, 8, 4, 8, 8};
 const char *const hone_ctype_names[HONE_CTYPES] = {"f32", "f64", "i32", "i64", "u64"};
 
 hone_dtype hone_ctype_dtype(hone_ctype c) {
-    static const uint8_t same[HONE_CTYPES] = {HONE_DTYPE_F32, HONE_DTYPE_F64, HONE_DTYPE_I32, HONE_DTYPE_I64, HONE_DTYPE_U64};
+    static const uint8_t same[HONE_CTYPES] = {HONE_DTYPE_F32, HONE_DTYPE_F64, HONE_DTYPE_I32, HONE_DTYPE_I64,
+                                              HONE_DTYPE_U64};
     return (hone_dtype)same[c];
 }
 
 hone_dtype hone_dtype_named(const char *name, size_t bytes) {
     for (int t = 1; t < HONE_DTYPE_COUNT; t++) {
         const hone_dtype_row *r = &hone_dtypes[t];
-        if ((strlen(r->name) == bytes && !memcmp(r->name, name, bytes)) || (strlen(r->onnx) == bytes && !memcmp(r->onnx, name, bytes)))
+        if ((strlen(r->name) == bytes && !memcmp(r->name, name, bytes)) ||
+            (strlen(r->onnx) == bytes && !memcmp(r->onnx, name, bytes)))
             return (hone_dtype)t;
     }
     return HONE_DTYPE_NONE;
@@ -68,7 +71,8 @@ size_t hone_dtype_file_bytes(hone_dtype t, size_t n) {
 
 static float widen(hone_dtype t, uint32_t code) {
     const hone_small *f = &hone_smalls[t];
-    uint32_t sign = code & f->sign, mag = code & (f->sign ? f->sign - 1u : 0xffu), m = mag & ((1u << f->mantissa) - 1);
+    uint32_t sign = code & f->sign, mag = code & (f->sign ? f->sign - 1u : 0xffu),
+             m = mag & ((1u << f->mantissa) - 1);
     int e = (int)(mag >> f->mantissa);
     float v;
     if (f->plain_zero && mag == 0) return sign ? NAN : 0.0f;
@@ -79,7 +83,8 @@ static float widen(hone_dtype t, uint32_t code) {
         return v;
     }
     if (mag > f->max && mag == f->over && f->over != f->nan) v = INFINITY;
-    else if (mag > f->max) { /* a NaN is quiet, and keeps the payload that fits, as the conversion instructions do */
+    /* a NaN is quiet, and keeps the payload that fits, as the conversion instructions do */
+    else if (mag > f->max) {
         uint32_t bits = 0x7fc00000u | m << (23 - f->mantissa);
         memcpy(&v, &bits, 4);
     } else if (e == 0) v = ldexpf((float)m, 1 - f->bias - f->mantissa);
@@ -87,8 +92,8 @@ static float widen(hone_dtype t, uint32_t code) {
     return sign ? -v : v;
 }
 
-/* e8m0 holds powers of two only: no sign, no zero, no mantissa to make even, so a tie goes up. Between its two least codes everything
-   goes up: ONNX rounds the bits of an f32, which is subnormal there. */
+/* e8m0 holds powers of two only: no sign, no zero, no mantissa to make even, so a tie goes up. Between its
+   two least codes everything goes up: ONNX rounds the bits of an f32, which is subnormal there. */
 static uint32_t narrow_e8m0(double v, bool saturate) {
     if (v != v) return 0xff;
     if (v <= 0) return saturate ? 0 : 0xff;
@@ -108,13 +113,15 @@ static uint32_t narrow(hone_dtype t, double v, bool saturate) {
     uint64_t mantissa = bits & ((UINT64_C(1) << 52) - 1);
     int e = (int)(bits >> 52 & 0x7ff) - 1023, least = 1 - f->bias;
     if (e == 1024 && mantissa) {
-        if (t == HONE_DTYPE_F16 || t == HONE_DTYPE_BF16) return sign | f->nan | (uint32_t)(mantissa >> (52 - f->mantissa));
+        if (t == HONE_DTYPE_F16 || t == HONE_DTYPE_BF16)
+            return sign | f->nan | (uint32_t)(mantissa >> (52 - f->mantissa));
         return f->plain_zero ? f->nan : sign ^ f->nan;
     }
     uint32_t code = f->max + 1u;
     if (e < 1024) {
         int shift = 52 - f->mantissa + (e < least ? least - e : 0);
-        uint64_t whole = mantissa | UINT64_C(1) << 52, kept = 0; /* a subnormal double is far below half of any least code */
+        /* a subnormal double is far below half of any least code */
+        uint64_t whole = mantissa | UINT64_C(1) << 52, kept = 0;
         if (shift < 54) {
             uint64_t rest = whole & ((UINT64_C(1) << shift) - 1), half = UINT64_C(1) << (shift - 1);
             kept = whole >> shift;
@@ -152,7 +159,8 @@ hone_scalar hone_dtype_load(hone_dtype t, const void *at) {
     hone_scalar v = {.u64 = 0};
     const hone_dtype_row *r = &hone_dtypes[t];
     uint64_t raw = 0;
-    switch (r->bytes) { /* little endian, as both our machines are; sizes that the compiler knows need no call */
+    /* little endian, as both our machines are; sizes that the compiler knows need no call */
+    switch (r->bytes) {
     case 1: memcpy(&raw, at, 1); break;
     case 2: memcpy(&raw, at, 2); break;
     case 4: memcpy(&raw, at, 4); break;
@@ -160,20 +168,23 @@ hone_scalar hone_dtype_load(hone_dtype t, const void *at) {
     default: break;
     }
     if (r->kind == HONE_KIND_BOOL) v.i32 = raw != 0;
-    else if (r->kind == HONE_KIND_FLOAT && hone_smalls[t].bias) v.f32 = widen(t, r->bits < 8 ? raw & 15 : (uint32_t)raw);
+    else if (r->kind == HONE_KIND_FLOAT && hone_smalls[t].bias)
+        v.f32 = widen(t, r->bits < 8 ? raw & 15 : (uint32_t)raw);
     else if (r->kind == HONE_KIND_INT || r->kind == HONE_KIND_UINT) {
         /* Keep the type's bits and extend its sign: what a hostile file left above them does not count. */
-        uint64_t low = r->bits == 64 ? raw : raw & ((UINT64_C(1) << r->bits) - 1), top = UINT64_C(1) << (r->bits - 1);
+        uint64_t low = r->bits == 64 ? raw : raw & ((UINT64_C(1) << r->bits) - 1), top = UINT64_C(1)
+                                                                                         << (r->bits - 1);
         if (r->kind == HONE_KIND_INT) low = (low ^ top) - top;
         v = hone_ctype_cast(r->ctype, HONE_U64, (hone_scalar){.u64 = low});
     } else memcpy(&v, &raw, 8);
     return v;
 }
 
-/* For rounding once: a double of an integer that has more than 53 bits keeps "something was cut off" in its last bit, which is far
-   below what any small float keeps. */
+/* For rounding once: a double of an integer that has more than 53 bits keeps "something was cut off" in its
+   last bit, which is far below what any small float keeps. */
 static double sticky(uint64_t magnitude) {
-    if (magnitude >> 53) magnitude = (magnitude & ~UINT64_C(0x7ff)) | (uint64_t)((magnitude & 0x7ff) != 0) << 11;
+    if (magnitude >> 53)
+        magnitude = (magnitude & ~UINT64_C(0x7ff)) | (uint64_t)((magnitude & 0x7ff) != 0) << 11;
     return (double)magnitude;
 }
 
@@ -186,7 +197,10 @@ static void store_float(hone_dtype t, void *at, hone_ctype from, hone_scalar v, 
         if (saturate && from == HONE_F64 && isinf(r.f32)) r.f32 = r.f32 > 0 ? FLT_MAX : -FLT_MAX;
         memcpy(at, &r.f32, 4);
     } else {
-        double d = from == HONE_F32 ? (double)v.f32 : from == HONE_F64 ? v.f64 : from == HONE_U64 ? sticky(v.u64) : 0;
+        double d = from == HONE_F32   ? (double)v.f32
+                   : from == HONE_F64 ? v.f64
+                   : from == HONE_U64 ? sticky(v.u64)
+                                      : 0;
         if (from == HONE_I32) d = v.i32;
         if (from == HONE_I64) d = v.i64 < 0 ? -sticky(0 - (uint64_t)v.i64) : sticky((uint64_t)v.i64);
         uint16_t code = (uint16_t)narrow(t, d, saturate);
@@ -200,7 +214,8 @@ static void store_int(hone_dtype t, void *at, hone_ctype from, hone_scalar v, bo
     bool below = from == HONE_I32 ? v.i32 < 0 : from == HONE_I64 && v.i64 < 0;
     uint64_t u = hone_ctype_cast(HONE_U64, from, v).u64;
     if (saturate) {
-        uint64_t high = UINT64_MAX >> (64 - r->bits + (r->kind == HONE_KIND_INT)), low = r->kind == HONE_KIND_INT ? ~high : 0;
+        uint64_t high = UINT64_MAX >> (64 - r->bits + (r->kind == HONE_KIND_INT)),
+                 low = r->kind == HONE_KIND_INT ? ~high : 0;
         if (below && (int64_t)u < (int64_t)low) u = low;
         if (!below && u > high) u = high;
     } else if (r->bits < 8) {
@@ -218,7 +233,10 @@ void hone_dtype_store(hone_dtype t, void *at, hone_ctype from, hone_scalar v, bo
     case HONE_KIND_INT:
     case HONE_KIND_UINT: store_int(t, at, from, v, saturate); break;
     case HONE_KIND_BOOL:
-        *(uint8_t *)at = from == HONE_F32 ? v.f32 != 0 : from == HONE_F64 ? v.f64 != 0 : from == HONE_I32 ? v.i32 != 0 : v.u64 != 0;
+        *(uint8_t *)at = from == HONE_F32   ? v.f32 != 0
+                         : from == HONE_F64 ? v.f64 != 0
+                         : from == HONE_I32 ? v.i32 != 0
+                                            : v.u64 != 0;
         break;
     default: /* handles and complex numbers: bytes */
         memset(at, 0, r->bytes);

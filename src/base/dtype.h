@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    dtype: the element types, as rows of one table. The number of a row is ONNX's own number of the type.
 
-   Storage types are many, compute types are five. A load widens to the narrowest compute type that holds the storage type, a store
-   narrows. In memory every element has whole bytes: 4- and 2-bit types hold one element a byte (packed only in files). */
+   Storage types are many, compute types are five. A load widens to the narrowest compute type that holds the
+   storage type, a store narrows. In memory every element has whole bytes: 4- and 2-bit types hold one element
+   a byte (packed only in files). */
 #ifndef HONE_BASE_DTYPE_H
 #define HONE_BASE_DTYPE_H
 #include <stdbool.h>
@@ -31,8 +32,9 @@ typedef struct {
     hone_ctype ctype;       /* what a load widens to. Strings are 8-byte handles: u64 */
     double lowest, highest; /* finite range; integers: exact where a double can say it */
 } hone_dtype_row;
-extern const hone_dtype_row hone_dtypes[HONE_DTYPE_COUNT];   /* row 0 is "none" */
-hone_dtype hone_dtype_named(const char *name, size_t bytes); /* by either name; HONE_DTYPE_NONE when unknown */
+extern const hone_dtype_row hone_dtypes[HONE_DTYPE_COUNT]; /* row 0 is "none" */
+/* by either name; HONE_DTYPE_NONE when unknown */
+hone_dtype hone_dtype_named(const char *name, size_t bytes);
 static inline bool hone_dtype_valid(int64_t t) { return t > 0 && t < HONE_DTYPE_COUNT; }
 extern const uint8_t hone_ctype_bytes[HONE_CTYPES];
 extern const char *const hone_ctype_names[HONE_CTYPES]; /* "f32" … */
@@ -47,11 +49,13 @@ typedef union {
     uint64_t u64;
 } hone_scalar;
 hone_scalar hone_dtype_load(hone_dtype, const void *at);
-/* Narrow `v` of compute type `from` into storage. Floats round to nearest even; integers wrap; float → int truncates and saturates to
-   the compute integer and then wraps; with `saturate` every narrowing clamps to the type's range (float8: to the largest finite
-   number; otherwise a float8 overflow is inf, or NaN where the type has no inf). NaN → integer 0. Bool: nonzero is 1. */
+/* Narrow `v` of compute type `from` into storage. Floats round to nearest even; integers wrap; float → int
+   truncates and saturates to the compute integer and then wraps; with `saturate` every narrowing clamps to
+   the type's range (float8: to the largest finite number; otherwise a float8 overflow is inf, or NaN where
+   the type has no inf). NaN → integer 0. Bool: nonzero is 1. */
 void hone_dtype_store(hone_dtype, void *at, hone_ctype from, hone_scalar v, bool saturate);
-hone_scalar hone_ctype_cast(hone_ctype to, hone_ctype from, hone_scalar v); /* float → int truncates, saturates, NaN 0 */
+/* float → int truncates, saturates, NaN 0 */
+hone_scalar hone_ctype_cast(hone_ctype to, hone_ctype from, hone_scalar v);
 double hone_scalar_f64(hone_ctype, hone_scalar);
 
 /* Whole runs: the same meaning as the above, as loops a compiler vectorises. dst/src are dense. */

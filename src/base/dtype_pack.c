@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   dtype_pack: 4- and 2-bit runs of a file, one element a byte in memory; and which CPU level moves long runs. */
+   dtype_pack: 4- and 2-bit runs of a file, one element a byte in memory; and which CPU level moves long
+   runs. */
 #include <string.h>
 
 #include "base/dtype_run.h"
@@ -33,7 +34,8 @@ void hone_dtype_unpack(hone_dtype t, uint8_t *dst, const uint8_t *packed, size_t
     if (hone_dtypes[t].bits >= 8 || !hone_dtypes[t].bits) return;
     unsigned bits = hone_dtypes[t].bits, each = 8 / bits, mask = (1u << bits) - 1;
     unsigned top = hone_dtypes[t].kind == HONE_KIND_INT ? 1u << (bits - 1) : 0;
-    for (size_t i = 0; i < n; i++) dst[i] = (uint8_t)(((packed[i / each] >> i % each * bits & mask) ^ top) - top);
+    for (size_t i = 0; i < n; i++)
+        dst[i] = (uint8_t)(((packed[i / each] >> i % each * bits & mask) ^ top) - top);
 }
 
 void hone_dtype_pack(hone_dtype t, uint8_t *packed, const uint8_t *src, size_t n) {

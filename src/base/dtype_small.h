@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
-   dtype_small: what dtype.c and dtype_run.c share: the rows of the floats narrower than f32, and float → integer. Private to base. */
+   dtype_small: what dtype.c and dtype_run.c share: the rows of the floats narrower than f32, and float →
+   integer. Private to base. */
 #ifndef HONE_BASE_DTYPE_SMALL_H
 #define HONE_BASE_DTYPE_SMALL_H
 #include "base/dtype.h"
 
-/* A code is sign, exponent, mantissa. Magnitudes above `max` are `inf` and NaNs; a type without inf overflows to `nan`. */
+/* A code is sign, exponent, mantissa. Magnitudes above `max` are `inf` and NaNs; a type without inf overflows
+   to `nan`. */
 typedef struct {
     uint8_t mantissa; /* bits; 0 with bias 0: not a small float */
     uint8_t bias;
@@ -22,11 +24,13 @@ static const hone_small hone_smalls[HONE_DTYPE_COUNT] = {
     [HONE_DTYPE_F8E4M3FNUZ] = {3, 8, 0x80, 0x7f, 0x80, 0x80, true},
     [HONE_DTYPE_F8E5M2] = {2, 15, 0x80, 0x7b, 0x7c, 0x7e, false},
     [HONE_DTYPE_F8E5M2FNUZ] = {2, 16, 0x80, 0x7f, 0x80, 0x80, true},
-    [HONE_DTYPE_F4E2M1] = {1, 1, 0x8, 0x7, 0x7, 0x8, false}, /* neither inf nor NaN: always saturates; NaN is a zero of the other sign */
+    /* neither inf nor NaN: always saturates; NaN is a zero of the other sign */
+    [HONE_DTYPE_F4E2M1] = {1, 1, 0x8, 0x7, 0x7, 0x8, false},
     [HONE_DTYPE_F8E8M0] = {0, 127, 0, 0xfe, 0xff, 0xff, false},
 };
 
-/* Float → integer: truncate, saturate, NaN 0. Clamped before the conversion, so that it is defined and needs no branch. */
+/* Float → integer: truncate, saturate, NaN 0. Clamped before the conversion, so that it is defined and needs
+   no branch. */
 static inline int32_t hone_i32_of_f32(float v) {
     float c = v == v ? v : 0.0f;
     c = c < -2147483648.0f ? -2147483648.0f : c > 2147483520.0f ? 2147483520.0f : c;
@@ -38,7 +42,9 @@ static inline int32_t hone_i32_of_f64(double v) {
 }
 static inline int64_t hone_i64_of_f64(double v) {
     double c = v == v ? v : 0.0;
-    c = c < -9223372036854775808.0 ? -9223372036854775808.0 : c > 9223372036854774784.0 ? 9223372036854774784.0 : c;
+    c = c < -9223372036854775808.0  ? -9223372036854775808.0
+        : c > 9223372036854774784.0 ? 9223372036854774784.0
+                                    : c;
     return v >= 9223372036854775808.0 ? INT64_MAX : (int64_t)c;
 }
 static inline uint64_t hone_u64_of_f64(double v) {

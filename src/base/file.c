@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
-   file: whole files in and out. A mapped file that somebody cuts short while we read it raises SIGBUS; that is the system's contract,
-   and model files are replaced by rename (as we write them), not rewritten in place. */
+   file: whole files in and out. A mapped file that somebody cuts short while we read it raises SIGBUS; that
+   is the system's contract, and model files are replaced by rename (as we write them), not rewritten in
+   place. */
 #define _GNU_SOURCE
 #include "base/file.h"
 
@@ -18,7 +19,8 @@ static hone_status refuse(const char *verb, const char *path) {
     return hone_fail(HONE_IO, "cannot %s '%s': %s", verb, path, strerror(errno));
 }
 
-/* What is mapped now, so that a piece of it can be forgotten by whoever has its address. One that finds no room here is not forgotten. */
+/* What is mapped now, so that a piece of it can be forgotten by whoever has its address. One that finds no
+   room here is not forgotten. */
 enum { MOST = 256 };
 static struct { uintptr_t from, to; } mapped[MOST];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -39,7 +41,9 @@ static hone_status read_all(int fd, const char *path, size_t bytes, hone_file *o
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) {
             hone_free(data);
-            return got < 0 ? refuse("read", path) : hone_fail(HONE_IO, "cannot read '%s': it became shorter while it was read", path);
+            return got < 0
+                       ? refuse("read", path)
+                       : hone_fail(HONE_IO, "cannot read '%s': it became shorter while it was read", path);
         }
         at += (size_t)got;
     }
@@ -54,7 +58,8 @@ hone_status hone_file_open(const char *path, hone_file *out) {
     hone_status s = HONE_OK;
     if (fstat(fd, &st) != 0) s = refuse("open", path);
     else if (!S_ISREG(st.st_mode)) s = hone_fail(HONE_IO, "cannot open '%s': it is not a regular file", path);
-    else if ((uint64_t)st.st_size > PTRDIFF_MAX) s = hone_fail(HONE_IO, "cannot open '%s': it is larger than the address space", path);
+    else if ((uint64_t)st.st_size > PTRDIFF_MAX)
+        s = hone_fail(HONE_IO, "cannot open '%s': it is larger than the address space", path);
     else if (st.st_size == 0) *out = (hone_file){(const uint8_t *)"", 0, false};
     else {
         void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -81,8 +86,8 @@ void hone_file_forget(const void *at, size_t bytes) {
     for (int k = 0; k < MOST; k++) {
         if ((uintptr_t)at < mapped[k].from || (uintptr_t)at >= mapped[k].to) continue;
         uintptr_t from = ((uintptr_t)at + page - 1) / page * page, to = mapped[k].to;
-        if (bytes < to - (uintptr_t)at)
-            to = ((uintptr_t)at + bytes) / page * page; /* at the file's end nothing else lives on the last page */
+        /* at the file's end nothing else lives on the last page */
+        if (bytes < to - (uintptr_t)at) to = ((uintptr_t)at + bytes) / page * page;
         if (from < to) madvise((void *)from, to - from, MADV_DONTNEED);
     }
     pthread_mutex_unlock(&lock);
@@ -108,8 +113,10 @@ hone_status hone_file_begin(const char *path, hone_file_out *out) {
     hone_status s = HONE_OK;
     if (!f.path || (!direct && !f.temp)) s = hone_fail(HONE_NO_MEMORY, "no memory to write '%s'", path);
     if (!s) memcpy(f.path, path, n);
-    if (!s && f.temp) snprintf(f.temp, room, "%s.%ld-%u.tmp", path, (long)getpid(), atomic_fetch_add(&serial, 1));
-    if (!s && (f.fd = open(direct ? path : f.temp, O_WRONLY | O_CLOEXEC | (direct ? 0 : O_CREAT | O_EXCL), 0666)) < 0)
+    if (!s && f.temp)
+        snprintf(f.temp, room, "%s.%ld-%u.tmp", path, (long)getpid(), atomic_fetch_add(&serial, 1));
+    if (!s && (f.fd = open(direct ? path : f.temp, O_WRONLY | O_CLOEXEC | (direct ? 0 : O_CREAT | O_EXCL),
+                           0666)) < 0)
         s = refuse("write", path);
     if (s) hone_free(f.path), hone_free(f.temp);
     else *out = f;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   mem: the heap door with its counters, checked sizes, the growable array. Arenas are in arena.c, text buffers in text.c.
+   mem: the heap door with its counters, checked sizes, the growable array. Arenas are in arena.c, text
+   buffers in text.c.
 
-   A block is [ start … | header 64 bytes | the caller's bytes ]: the caller's pointer is a multiple of 64, and the header before it
-   remembers the size and where the system's block starts. */
+   A block is [ start … | header 64 bytes | the caller's bytes ]: the caller's pointer is a multiple of 64,
+   and the header before it remembers the size and where the system's block starts. */
 #define _GNU_SOURCE
 #include "base/mem.h"
 
@@ -34,10 +35,12 @@ static bool past_limit(size_t bytes) {
     return most && (bytes > most || atomic_load_explicit(&live, memory_order_relaxed) > most - bytes);
 }
 
-/* Large pages where they fit wholly: weights and arenas are touched from end to end, and a fault for every 4 KB took a third of the time of
-   loading a 100 MB model. What the system does with the hint is its business. */
+/* Large pages where they fit wholly: weights and arenas are touched from end to end, and a fault for every 4
+   KB took a third of the time of loading a 100 MB model. What the system does with the hint is its
+   business. */
 static void large_pages(void *start, size_t bytes) {
-    uintptr_t from = ((uintptr_t)start + LARGE - 1) & ~(uintptr_t)(LARGE - 1), to = ((uintptr_t)start + bytes) & ~(uintptr_t)(LARGE - 1);
+    uintptr_t from = ((uintptr_t)start + LARGE - 1) & ~(uintptr_t)(LARGE - 1),
+              to = ((uintptr_t)start + bytes) & ~(uintptr_t)(LARGE - 1);
     if (from < to) madvise((void *)from, to - from, MADV_HUGEPAGE);
 }
 
@@ -63,7 +66,8 @@ static void *get(size_t bytes, bool zero) {
 
 void hone_bring_pages(void *p, size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
-    const uintptr_t from = ((uintptr_t)p + 4095) & ~(uintptr_t)4095, to = ((uintptr_t)p + bytes) & ~(uintptr_t)4095;
+    const uintptr_t from = ((uintptr_t)p + 4095) & ~(uintptr_t)4095,
+                    to = ((uintptr_t)p + bytes) & ~(uintptr_t)4095;
     const int before = errno;
     if (to > from && madvise((void *)from, to - from, MADV_POPULATE_WRITE)) errno = before;
 #else
@@ -111,7 +115,8 @@ bool hone_add_size(size_t a, size_t b, size_t *out) {
     return true;
 }
 
-/* A zero dim makes the product zero, but the other dims must still be sane: their product is formed without it. */
+/* A zero dim makes the product zero, but the other dims must still be sane: their product is formed without
+   it. */
 bool hone_count_of(const int64_t *dims, int rank, int64_t *out) {
     int64_t n = 1;
     bool empty = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   static: what stands for the dynamic loader in a command that is linked statically (HONE_STATIC): there is none, and it says so. glibc's own
-   would want the very glibc that it was linked with. */
+   static: what stands for the dynamic loader in a command that is linked statically (HONE_STATIC): there is
+   none, and it says so. glibc's own would want the very glibc that it was linked with. */
 #ifdef HONE_STATIC
 #include <stddef.h>
 
@@ -18,7 +18,8 @@ void *hone_no_dlsym(void *handle, const char *name) {
     return NULL;
 }
 char *hone_no_dlerror(void) {
-    static char why[] = "this hone is linked statically and loads no libraries; the Debian package and a build of one's own do";
+    static char why[] = "this hone is linked statically and loads no libraries; the Debian package and a "
+                        "build of one's own do";
     return why;
 }
 int hone_no_dlclose(void *handle) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
-   status: the calling thread's last message. Not a log: one line (a model's problems: a line each), replaced by the next failure.
+   status: the calling thread's last message. Not a log: one line (a model's problems: a line each), replaced
+   by the next failure.
 
-   Messages quote names out of hostile files, so what a terminal would obey is escaped (visible.h): whatever was put in, one line comes out. */
+   Messages quote names out of hostile files, so what a terminal would obey is escaped (visible.h): whatever
+   was put in, one line comes out. */
 #include "base/status.h"
 
 #include <stdarg.h>

@@ -54,7 +54,8 @@ void hone_text_put(hone_text *t, const char *format, ...) {
     va_end(args);
 }
 
-/* Names come from hostile files: what is not UTF-8 becomes U+FFFD, so that a report is always valid JSON; what a terminal would obey is escaped. */
+/* Names come from hostile files: what is not UTF-8 becomes U+FFFD, so that a report is always valid JSON;
+   what a terminal would obey is escaped. */
 void hone_text_json(hone_text *t, const char *string) {
     put_bytes(t, "\"", 1);
     for (const char *s = string ? string : "", *end = s + strlen(s); s < end;) {

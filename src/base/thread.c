@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
-   thread: the pool of workers, teams, and the barrier. Waiting is always: spin for a little, then sleep on a futex.
+   thread: the pool of workers, teams, and the barrier. Waiting is always: spin for a little, then sleep on a
+   futex.
 
-   A worker is idle (in the free list, waiting for `go`), or in exactly one team. The pool counts the threads that are in teams, callers
-   included, and a team takes only as many workers as there are cores left; a caller with none runs alone, so nothing ever waits for a
-   worker and nested teams cannot deadlock. */
+   A worker is idle (in the free list, waiting for `go`), or in exactly one team. The pool counts the threads
+   that are in teams, callers included, and a team takes only as many workers as there are cores left; a
+   caller with none runs alone, so nothing ever waits for a worker and nested teams cannot deadlock. */
 #define _GNU_SOURCE
 #include "base/thread.h"
 
@@ -30,10 +31,15 @@ static inline void relax(void) {
 #endif
 }
 
-static void sleep_while(atomic_uint *at, unsigned value) { syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0); }
-static void wake(atomic_uint *at, int sleepers) { syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0); }
+static void sleep_while(atomic_uint *at, unsigned value) {
+    syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+static void wake(atomic_uint *at, int sleepers) {
+    syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0);
+}
 
-/* Another process is busy on a core that we sent a worker to (see send): who yields there comes back late. It then sleeps as soon as it can, and all are left where the system
+/* Another process is busy on a core that we sent a worker to (see send): who yields there comes back late. It
+   then sleeps as soon as it can, and all are left where the system
    wakes them for a tenth of a second, and twice as long each time that this was too short. */
 enum { LATE_NS = 1000000 };
 static const uint64_t LEFT_NS = 100000000, LEFT_MOST_NS = 16000000000, RECENT_NS = 1000000000;
@@ -42,12 +48,14 @@ static _Thread_local bool sent_here, late; /* this thread was, since it last sle
 static void meet_others(uint64_t now) {
     const uint64_t until = atomic_load(&left_until), last = atomic_load(&left_for);
     if (now < until) return;
-    const uint64_t again = now - until < RECENT_NS && last ? (2 * last < LEFT_MOST_NS ? 2 * last : LEFT_MOST_NS) : LEFT_NS;
+    const uint64_t again =
+        now - until < RECENT_NS && last ? (2 * last < LEFT_MOST_NS ? 2 * last : LEFT_MOST_NS) : LEFT_NS;
     atomic_store(&left_for, again), atomic_store(&left_until, now + again);
 }
 
-/* Spins until *at differs from `value`, at most so long; false: time is up. With `crowded` (more threads than cores) the one we wait for may need our core, so
-   give up almost at once. Inside a team somebody works for us meanwhile and going to sleep costs more than it saves: a sleeper is back some 50 us later, and its
+/* Spins until *at differs from `value`, at most so long; false: time is up. With `crowded` (more threads than
+   cores) the one we wait for may need our core, so give up almost at once. Inside a team somebody works for
+   us meanwhile and going to sleep costs more than it saves: a sleeper is back some 50 us later, and its
    waker is held up by each. */
 enum { SPIN_IDLE_NS = 50000, SPIN_TEAM_NS = 1000000, ALONE_NS = 3000 };
 static bool spin_while(atomic_uint *at, unsigned value, uint64_t most_ns, bool crowded) {
@@ -61,8 +69,8 @@ static bool spin_while(atomic_uint *at, unsigned value, uint64_t most_ns, bool c
         uint64_t now = hone_clock_ns();
         if (round == 0) begun = now;
         else if (now - begun >= most_ns) return false;
-        /* On a loaded machine two members may share a core. Yielding lets the late one run: 4 us a barrier instead of 23 with another
-           process on one of 2 cores (Xeon, Linux 6). */
+        /* On a loaded machine two members may share a core. Yielding lets the late one run: 4 us a barrier
+           instead of 23 with another process on one of 2 cores (Xeon, Linux 6). */
         if (now - begun > ALONE_NS) {
             sched_yield();
             uint64_t back = hone_clock_ns();
@@ -80,7 +88,8 @@ int64_t hone_share_of(int64_t n, int64_t least, int64_t most, int threads) {
 
 /* ---- barrier ---- */
 
-/* The phase counts in twos; its lowest bit says that somebody sleeps, so that an awake team pays no system call. */
+/* The phase counts in twos; its lowest bit says that somebody sleeps, so that an awake team pays no system
+   call. */
 void hone_barrier_init(hone_barrier *b, int members) {
     atomic_init(&b->arrived, 0);
     atomic_init(&b->phase, 0);
@@ -88,21 +97,24 @@ void hone_barrier_init(hone_barrier *b, int members) {
 }
 
 void hone_wait_for(atomic_uint *at, unsigned least) {
+    /* a host step may take long */
     for (unsigned seen; (seen = atomic_load_explicit(at, memory_order_acquire)) < least;)
-        if (!spin_while(at, seen, SPIN_TEAM_NS, false)) nanosleep(&(struct timespec){0, 50000}, NULL); /* a host step may take long */
+        if (!spin_while(at, seen, SPIN_TEAM_NS, false)) nanosleep(&(struct timespec){0, 50000}, NULL);
 }
 void hone_barrier_wait(hone_barrier *b) {
     if (b->members <= 1) return;
     unsigned phase = atomic_load_explicit(&b->phase, memory_order_acquire) & ~1u;
     if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) + 1 == b->members) {
         atomic_store_explicit(&b->arrived, 0, memory_order_relaxed);
-        if (atomic_exchange_explicit(&b->phase, phase + 2, memory_order_acq_rel) & 1) wake(&b->phase, INT_MAX);
+        if (atomic_exchange_explicit(&b->phase, phase + 2, memory_order_acq_rel) & 1)
+            wake(&b->phase, INT_MAX);
         return;
     }
     unsigned seen = phase;
     spin_while(&b->phase, phase, SPIN_TEAM_NS, b->members > (unsigned)hone_cores());
     if (!atomic_compare_exchange_strong(&b->phase, &seen, phase | 1) && seen != (phase | 1)) return;
-    while (atomic_load_explicit(&b->phase, memory_order_acquire) == (phase | 1)) sleep_while(&b->phase, phase | 1);
+    while (atomic_load_explicit(&b->phase, memory_order_acquire) == (phase | 1))
+        sleep_while(&b->phase, phase | 1);
 }
 
 /* ---- pool ---- */
@@ -145,9 +157,12 @@ static void after_fork(void) {
     pool.busy = in_team;
 }
 
-/* A thread that is woken often begins on the core of the one that wakes it, and stays there for milliseconds though another is idle: one first run in five took as long with two threads as
-   with one, and a run after a pause twice as long. So a sleeper is told to keep off that core, and takes it back itself. That costs a microsecond each; where cores are many an idle
-   one is found without. Where another process is busy on the other cores the system knows better, and who is sent there finds out: it begins late, or loses its core meanwhile. */
+/* A thread that is woken often begins on the core of the one that wakes it, and stays there for milliseconds
+   though another is idle: one first run in five took as long with two threads as
+   with one, and a run after a pause twice as long. So a sleeper is told to keep off that core, and takes it
+   back itself. That costs a microsecond each; where cores are many an idle
+   one is found without. Where another process is busy on the other cores the system knows better, and who is
+   sent there finds out: it begins late, or loses its core meanwhile. */
 enum { FEW_CORES = 8 };
 typedef struct {
     uint64_t clock, own; /* time, and this thread's */
@@ -162,7 +177,8 @@ static moment moment_now(void) {
 static bool elsewhere(worker *w, pthread_t as, cpu_set_t *cores) {
     const int here = sched_getcpu();
     w->sent = hone_clock_ns();
-    if (hone_cores() > FEW_CORES || w->sent < atomic_load(&left_until) || pthread_getaffinity_np(as, sizeof w->home, &w->home))
+    if (hone_cores() > FEW_CORES || w->sent < atomic_load(&left_until) ||
+        pthread_getaffinity_np(as, sizeof w->home, &w->home))
         return false;
     *cores = w->home;
     if (here < 0 || here >= CPU_SETSIZE || !CPU_ISSET(here, cores)) return false;
@@ -171,7 +187,8 @@ static bool elsewhere(worker *w, pthread_t as, cpu_set_t *cores) {
 }
 static void send(worker *w, unsigned order) {
     cpu_set_t cores;
-    if (atomic_load_explicit(&w->go, memory_order_acquire) == ASLEEP && !w->moved && elsewhere(w, w->thread, &cores))
+    if (atomic_load_explicit(&w->go, memory_order_acquire) == ASLEEP && !w->moved &&
+        elsewhere(w, w->thread, &cores))
         w->moved = !pthread_setaffinity_np(w->thread, sizeof cores, &cores);
     if (atomic_exchange_explicit(&w->go, order, memory_order_acq_rel) == ASLEEP) wake(&w->go, 1);
 }
@@ -181,18 +198,23 @@ static void *live(void *self) {
     in_team = true; /* what it runs is always part of a team, and counted there */
     for (;;) {
         unsigned idle = IDLE;
-        if ((late || !spin_while(&w->go, IDLE, SPIN_IDLE_NS, false)) && atomic_compare_exchange_strong(&w->go, &idle, ASLEEP))
-            while (atomic_load_explicit(&w->go, memory_order_acquire) == ASLEEP) sent_here = false, sleep_while(&w->go, ASLEEP);
+        if ((late || !spin_while(&w->go, IDLE, SPIN_IDLE_NS, false)) &&
+            atomic_compare_exchange_strong(&w->go, &idle, ASLEEP))
+            while (atomic_load_explicit(&w->go, memory_order_acquire) == ASLEEP)
+                sent_here = false, sleep_while(&w->go, ASLEEP);
         late = false;
         if (atomic_load_explicit(&w->go, memory_order_acquire) == QUIT) return NULL;
         const bool moved = w->moved;
-        if (moved) pthread_setaffinity_np(pthread_self(), sizeof w->home, &w->home), w->moved = false, sent_here = true;
+        if (moved)
+            pthread_setaffinity_np(pthread_self(), sizeof w->home, &w->home), w->moved = false,
+                                                                              sent_here = true;
         const moment begun = moved ? moment_now() : (moment){0};
         team *t = w->team;
         t->body(t->arg, w->member, t->members);
         if (moved) {
             const moment done = moment_now();
-            const bool lost = done.lost > begun.lost && done.clock - begun.clock > done.own - begun.own + LATE_NS;
+            const bool lost =
+                done.lost > begun.lost && done.clock - begun.clock > done.own - begun.own + LATE_NS;
             if (lost || begun.clock > w->sent + LATE_NS) meet_others(done.clock);
         }
         /* Be free before the caller knows it: its next team then finds the same workers. */
@@ -202,8 +224,10 @@ static void *live(void *self) {
         pool.free = w;
         pool.busy--;
         pthread_mutex_unlock(&pool.lock);
-        /* After the last decrement the team may be gone; waking its address then wakes at worst somebody who looks again. */
-        if (atomic_fetch_sub_explicit(&t->away, 1, memory_order_acq_rel) == (1 | CALLER_SLEEPS)) wake(&t->away, 1);
+        /* After the last decrement the team may be gone; waking its address then wakes at worst somebody who
+           looks again. */
+        if (atomic_fetch_sub_explicit(&t->away, 1, memory_order_acq_rel) == (1 | CALLER_SLEEPS))
+            wake(&t->away, 1);
     }
 }
 
@@ -215,7 +239,8 @@ static worker *hire(void) {
     pthread_attr_t how;
     cpu_set_t cores;
     pthread_attr_init(&how);
-    if (elsewhere(w, pthread_self(), &cores)) w->moved = !pthread_attr_setaffinity_np(&how, sizeof cores, &cores);
+    if (elsewhere(w, pthread_self(), &cores))
+        w->moved = !pthread_attr_setaffinity_np(&how, sizeof cores, &cores);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = pthread_create(&w->thread, &how, live, w);
     if (failed && w->moved) w->moved = false, failed = pthread_create(&w->thread, NULL, live, w);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
    thread: the process's one pool of workers, a barrier, the clock and the CPU probe.
 
-   A run asks for a team: the calling thread plus free workers, perhaps none; all teams together never exceed the cores. Every member
-   calls `body(arg, member, members)` once; the team is one run long, and inside it members meet at barriers. */
+   A run asks for a team: the calling thread plus free workers, perhaps none; all teams together never exceed
+   the cores. Every member calls `body(arg, member, members)` once; the team is one run long, and inside it
+   members meet at barriers. */
 #ifndef HONE_BASE_THREAD_H
 #define HONE_BASE_THREAD_H
 #include "base/status.h"
@@ -11,15 +12,18 @@
 #include <stdint.h>
 
 int hone_cores(void); /* cores this process may use (affinity, cgroup quota) */
-/* Runs body on up to `threads` members (0: all cores); returns when all are back. Member 0 is the caller. Never fails: with no free
-   worker the caller is alone. */
+/* Runs body on up to `threads` members (0: all cores); returns when all are back. Member 0 is the caller.
+   Never fails: with no free worker the caller is alone. */
 void hone_team_run(int threads, void (*body)(void *arg, int member, int members), void *arg);
-/* Of n pieces of work, how many a thread takes at once: at least `least` (fewer are not worth a meeting), at most `most` (which stay in a cache), and so many that
-   all threads have some and are done together. Never less than 1. */
+/* Of n pieces of work, how many a thread takes at once: at least `least` (fewer are not worth a meeting), at
+   most `most` (which stay in a cache), and so many that all threads have some and are done together. Never
+   less than 1. */
 int64_t hone_share_of(int64_t n, int64_t least, int64_t most, int threads);
-void hone_pool_shutdown(void); /* joins idle workers; tests and leak checkers. The pool starts again when needed */
+/* joins idle workers; tests and leak checkers. The pool starts again when needed */
+void hone_pool_shutdown(void);
 
-/* A barrier that spins (at most about a millisecond) before it sleeps. One line of cache a field; reusable at once. */
+/* A barrier that spins (at most about a millisecond) before it sleeps. One line of cache a field; reusable at
+   once. */
 typedef struct {
     _Alignas(64) atomic_uint arrived;
     _Alignas(64) atomic_uint phase;
@@ -49,8 +53,8 @@ enum {
     HONE_CPU_AMX = 1 << 13 /* tile, int8, bf16; permission asked */
 };
 uint32_t hone_cpu(void); /* probed once, and masked */
-void hone_cpu_mask(
-    uint32_t allowed); /* UINT32_MAX: all. Also read once from the environment variable HONE_CPU ("baseline", "avx2", "avx512") */
+/* UINT32_MAX: all. Also read once from the environment variable HONE_CPU ("baseline", "avx2", "avx512") */
+void hone_cpu_mask(uint32_t allowed);
 hone_status hone_cpu_check(void) HONE_CHECKED; /* BAD_INPUT where HONE_CPU names no level */
 const char *hone_cpu_name(void);               /* "Intel(R) Xeon(R) …" or "" */
 #endif

@@ -8,13 +8,14 @@ static void drop(void *owner) {
     else a->unit.row->free(a->unit.row, a->unit.number, a->handle);
     hone_free(a);
 }
-hone_status hone_away_tensor(const hone_unit *u, hone_dtype t, const int64_t *dims, int rank, hone_value **out) {
+hone_status hone_away_tensor(const hone_unit *u, hone_dtype t, const int64_t *dims, int rank,
+                             hone_value **out) {
     hone_value *v = NULL;
     if (t == HONE_DTYPE_STRING) return hone_fail(HONE_NOT_SUPPORTED, "strings stay on the host");
     HONE_TRY(hone_value_shell(t, dims, rank, &v));
     struct hone_away *a = hone_alloc(sizeof *a);
-    hone_status s =
-        a ? u->row->alloc(u->row, u->number, v->bytes ? v->bytes : 1, &a->handle) : hone_fail(HONE_NO_MEMORY, "no memory for a tensor");
+    hone_status s = a ? u->row->alloc(u->row, u->number, v->bytes ? v->bytes : 1, &a->handle)
+                      : hone_fail(HONE_NO_MEMORY, "no memory for a tensor");
     if (s) {
         hone_free(a);
         hone_value_drop(v);
@@ -24,8 +25,8 @@ hone_status hone_away_tensor(const hone_unit *u, hone_dtype t, const int64_t *di
     *out = v;
     return HONE_OK;
 }
-hone_status hone_away_borrow(const hone_unit *u, hone_dtype t, const int64_t *dims, int rank, void *handle, void (*release)(void *),
-                             void *owner, hone_value **out) {
+hone_status hone_away_borrow(const hone_unit *u, hone_dtype t, const int64_t *dims, int rank, void *handle,
+                             void (*release)(void *), void *owner, hone_value **out) {
     hone_value *v = NULL;
     HONE_TRY(hone_value_shell(t, dims, rank, &v));
     struct hone_away *a = hone_alloc(sizeof *a);
@@ -38,10 +39,13 @@ hone_status hone_away_borrow(const hone_unit *u, hone_dtype t, const int64_t *di
     *out = v;
     return HONE_OK;
 }
-hone_status hone_away_copy(const hone_unit *u, hone_dtype t, const int64_t *dims, int rank, void *handle, int64_t at, hone_value **out) {
+hone_status hone_away_copy(const hone_unit *u, hone_dtype t, const int64_t *dims, int rank, void *handle,
+                           int64_t at, hone_value **out) {
     hone_value *v = NULL;
     hone_queue *q = NULL;
-    if (!u->row->copy_within) return hone_fail(HONE_NOT_SUPPORTED, "%s:%d cannot copy inside of its memory", u->row->name, u->number);
+    if (!u->row->copy_within)
+        return hone_fail(HONE_NOT_SUPPORTED, "%s:%d cannot copy inside of its memory", u->row->name,
+                         u->number);
     HONE_TRY(hone_away_tensor(u, t, dims, rank, &v));
     hone_status s = v->bytes ? u->row->open(u->row, u->number, &q) : HONE_OK;
     if (!s && q) s = u->row->copy_within(q, v->away->handle, 0, handle, at, v->bytes);
@@ -60,7 +64,8 @@ static hone_status copy(const hone_unit *u, void *handle, const void *from, void
     hone_queue *q = NULL;
     if (!bytes) return HONE_OK;
     HONE_TRY(u->row->open(u->row, u->number, &q));
-    hone_status s = from ? u->row->copy_in(q, handle, 0, from, bytes) : u->row->copy_out(q, to, handle, 0, bytes);
+    hone_status s =
+        from ? u->row->copy_in(q, handle, 0, from, bytes) : u->row->copy_out(q, to, handle, 0, bytes);
     if (!s) s = u->row->wait(q);
     u->row->close(q);
     return s;

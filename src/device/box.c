@@ -4,7 +4,8 @@
 
 enum { MOST = 32 };
 static int64_t size(int64_t step) { return step < 0 ? -step : step; }
-bool hone_box_make(hone_arena *a, const int64_t *extent, const int64_t *stride, int rank, int64_t item, hone_box *out) {
+bool hone_box_make(hone_arena *a, const int64_t *extent, const int64_t *stride, int rank, int64_t item,
+                   hone_box *out) {
     hone_box_dim dim[MOST];
     int n = 0;
     *out = (hone_box){.bytes = item};

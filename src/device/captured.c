@@ -44,7 +44,8 @@ int hone_captured_graphs(const hone_captured *c) {
     for (int k = 0; k < c->all.n; k++) n += c->all.at[k].graph != NULL;
     return n;
 }
-/* The entry of a key, made where there is none; NULL: no memory, which only means that nothing is recorded. */
+/* The entry of a key, made where there is none; NULL: no memory, which only means that nothing is
+   recorded. */
 static entry *entry_of(hone_captured *c, const hone_capture_key *key) {
     const size_t bytes = sizeof *key->at * (size_t)key->n;
     entry *oldest = NULL;
@@ -76,21 +77,23 @@ static bool make_room(hone_captured *c, uint64_t before) {
         if (!oldest || e->used < oldest->used) oldest = e;
     }
     if (n < HONE_MOST_CAPTURED) return true;
-    if (oldest->used >= before && before)
-        return false; /* they are all met more often: a turn of more than 16 would throw out each before it is met again */
+    /* they are all met more often: a turn of more than 16 would throw out each before it is met again */
+    if (oldest->used >= before && before) return false;
     drop(c, oldest);
     return true;
 }
 static void record(hone_captured *c, entry *e, hone_status (*launch)(void *), void *arg) {
     e->never = true;
     if (c->how->begin(c->queue)) return;
-    const hone_status s = launch(arg); /* if one fails it will fail again when it is launched plainly, and say so */
+    /* if one fails it will fail again when it is launched plainly, and say so */
+    const hone_status s = launch(arg);
     e->never = c->how->end(c->queue, &e->graph) || s || !e->graph;
     if (!e->never) return;
     if (e->graph) c->how->free(c->queue, e->graph);
     e->graph = NULL;
 }
-hone_status hone_captured_run(hone_captured *c, const hone_capture_key *key, hone_status (*launch)(void *), void *arg) {
+hone_status hone_captured_run(hone_captured *c, const hone_capture_key *key, hone_status (*launch)(void *),
+                              void *arg) {
     entry *e = c->at_run > 0 ? entry_of(c, key) : NULL;
     if (!e) return launch(arg);
     e->before = e->used, e->used = ++c->clock;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   devices: the rows of the table, ours and those that were added. Rows are never taken away, so who has found one needs no lock. */
+   devices: the rows of the table, ours and those that were added. Rows are never taken away, so who has found
+   one needs no lock. */
 #include <fnmatch.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,7 +11,8 @@
 enum { MOST_ROWS = 32 };
 extern const hone_device hone_device_cpu;                   /* cpu/team.c */
 extern hone_printed hone_printed_cuda, hone_printed_opencl; /* cuda/row.c, opencl/row.c */
-static _Atomic(const hone_device *) rows[MOST_ROWS + 1] = {&hone_device_cpu, &hone_printed_cuda.row, &hone_printed_opencl.row};
+static _Atomic(const hone_device *) rows[MOST_ROWS + 1] = {&hone_device_cpu, &hone_printed_cuda.row,
+                                                           &hone_printed_opencl.row};
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 const hone_units hone_units_cpu = {.unit = {{&hone_device_cpu, 0}}, .n = 1};
 
@@ -32,9 +34,11 @@ hone_status hone_devices_add(const hone_device *d) {
     pthread_mutex_lock(&adding);
     int n = 0;
     while (n < MOST_ROWS && hone_devices(n)) n++;
-    hone_status s = hone_device_find(d->name) ? hone_fail(HONE_BAD_INPUT, "there is a device '%s' already", d->name)
-                    : n == MOST_ROWS          ? hone_fail(HONE_NOT_SUPPORTED, "there are %d devices already: no room for '%s'", n, d->name)
-                                              : HONE_OK;
+    hone_status s =
+        hone_device_find(d->name) ? hone_fail(HONE_BAD_INPUT, "there is a device '%s' already", d->name)
+        : n == MOST_ROWS
+            ? hone_fail(HONE_NOT_SUPPORTED, "there are %d devices already: no room for '%s'", n, d->name)
+            : HONE_OK;
     if (!s) atomic_store(rows + n, d);
     pthread_mutex_unlock(&adding);
     return s;

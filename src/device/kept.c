@@ -19,7 +19,8 @@ hone_kept hone_kept_name(const char *folder, const char *end, const char *const 
     hone_kept out = {.key = {0xcbf29ce484222325u, 0x9e3779b97f4a7c15u}};
     for (int w = 0; w < 2; w++)
         for (int k = 0; k < n; k++) out.key[w] = hash(out.key[w], part[k], strlen(part[k]) + 1);
-    if (folder && snprintf(out.path, sizeof out.path, "%s/%016llx.%s", folder, (unsigned long long)out.key[0], end) >= (int)sizeof out.path)
+    if (folder && snprintf(out.path, sizeof out.path, "%s/%016llx.%s", folder, (unsigned long long)out.key[0],
+                           end) >= (int)sizeof out.path)
         out.path[0] = 0;
     return out;
 }

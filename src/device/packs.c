@@ -19,7 +19,8 @@ struct pack {
     atomic_int left;   /* parts to fill */
     pack *next, *then; /* of its slot; of those to fill */
 };
-/* They lie in slabs, the larger the more there are: large fresh blocks come in large pages that are zero already, and a fault for every 4 KB is half the time of packing.
+/* They lie in slabs, the larger the more there are: large fresh blocks come in large pages that are zero
+   already, and a fault for every 4 KB is half the time of packing.
    Under a sanitizer each has a slab of its own, so that it sees the first byte past the end. */
 enum { LEAST_SLAB = 1 << 22, MOST_SLAB = 1 << 23, LINE = 64 };
 struct hone_packs {
@@ -87,8 +88,10 @@ static pack *note(hone_packs *p, const int64_t *key, int n, const hone_packing *
     pack *q = HONE_NEW(p->arena, pack);
     if (!q) return NULL;
     q->of = *of, q->n = n, atomic_init(&q->left, of->parts);
-    q->key = hone_arena_copy(p->arena, key, sizeof *key * (size_t)n), q->of.arg = hone_arena_copy(p->arena, of->arg, of->arg_bytes);
-    if (!q->key || !q->of.arg || !hone_vec_grow((void **)&p->all.at, &p->all.room, p->all.n + 1, sizeof *p->all.at) ||
+    q->key = hone_arena_copy(p->arena, key, sizeof *key * (size_t)n),
+    q->of.arg = hone_arena_copy(p->arena, of->arg, of->arg_bytes);
+    if (!q->key || !q->of.arg ||
+        !hone_vec_grow((void **)&p->all.at, &p->all.room, p->all.n + 1, sizeof *p->all.at) ||
         !(q->data = slab_alloc(p, of->bytes)))
         return NULL;
     q->number = p->all.n, p->all.at[p->all.n++] = q;
@@ -101,7 +104,8 @@ int32_t hone_packs_get(hone_packs *p, const int64_t *key, int n, const hone_pack
     for (int k = 0; k < n; k++) h = (h ^ (uint64_t)key[k]) * 0x9e3779b97f4a7c15u;
     pthread_mutex_lock(&p->lock);
     pack **slot = p->slot + (h >> 56), *q = *slot;
-    while (q && (q->of.source != of->source || q->n != n || memcmp(q->key, key, sizeof *key * (size_t)n))) q = q->next;
+    while (q && (q->of.source != of->source || q->n != n || memcmp(q->key, key, sizeof *key * (size_t)n)))
+        q = q->next;
     if (!q && (q = note(p, key, n, of))) q->next = *slot, *slot = q;
     pthread_mutex_unlock(&p->lock);
     return q ? hone_base_constant(p->constants->n + q->number) : HONE_BASE_NONE;
@@ -116,18 +120,24 @@ void hone_packs_bases(hone_packs *p, int from, int to, void **base) {
     pthread_mutex_lock(&p->lock);
     for (int k = from; k < to; k++) {
         const int packed = k - p->constants->n;
-        base[hone_base_constant(k)] = packed < 0 ? (void *)p->constants->at[k].at : packed < p->all.n ? p->all.at[packed]->data : NULL;
+        base[hone_base_constant(k)] = packed < 0          ? (void *)p->constants->at[k].at
+                                      : packed < p->all.n ? p->all.at[packed]->data
+                                                          : NULL;
     }
     pthread_mutex_unlock(&p->lock);
 }
 void *hone_packs_at(hone_packs *p, int32_t base) {
     const int k = hone_base_constant(base), packed = k - p->constants->n;
     pthread_mutex_lock(&p->lock);
-    void *at = packed < 0 ? (void *)p->constants->at[k].at : packed < p->all.n ? p->all.at[packed]->data : NULL;
+    void *at = packed < 0          ? (void *)p->constants->at[k].at
+               : packed < p->all.n ? p->all.at[packed]->data
+                                   : NULL;
     pthread_mutex_unlock(&p->lock);
     return at;
 }
-const void *hone_packs_constant(const hone_packs *p, int32_t base) { return p->constants->at[hone_base_constant(base)].at; }
+const void *hone_packs_constant(const hone_packs *p, int32_t base) {
+    return p->constants->at[hone_base_constant(base)].at;
+}
 size_t hone_packs_size(hone_packs *p, int32_t base) {
     const int k = hone_base_constant(base), packed = k - p->constants->n;
     if (packed < 0) return p->constants->at[k].bytes;
@@ -154,7 +164,8 @@ static void fill_parts(void *arg, int member, int members) {
         pthread_mutex_unlock(&all->lock);
         if (!q) return;
         const size_t from = q->of.bytes / (size_t)q->of.parts * (size_t)part,
-                     to = part + 1 < q->of.parts ? q->of.bytes / (size_t)q->of.parts * (size_t)(part + 1) : q->of.bytes;
+                     to = part + 1 < q->of.parts ? q->of.bytes / (size_t)q->of.parts * (size_t)(part + 1)
+                                                 : q->of.bytes;
         if (q->of.bytes > MANY_BYTES) hone_bring_pages((char *)q->data + from, to - from);
         q->of.fill(q->of.arg, q->data, part, q->of.parts);
         if (atomic_fetch_sub(&q->left, 1) == 1 && q->of.bytes > MANY_BYTES)

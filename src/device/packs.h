@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
    packs: the model's constants as bases, and their packed forms, one cache a compiled model. Thread-safe.
 
-   A base is a number in a run's table. Constants and packed forms have the numbers below 0: steps name them so, and whoever runs steps asks here where they are. */
+   A base is a number in a run's table. Constants and packed forms have the numbers below 0: steps name them
+   so, and whoever runs steps asks here where they are. */
 #ifndef HONE_DEVICE_PACKS_H
 #define HONE_DEVICE_PACKS_H
 #include "base/mem.h"
@@ -19,14 +20,17 @@ typedef struct {
     const void *at;
     size_t bytes;
 } hone_constant;
-typedef hone_vec(hone_constant) hone_constants; /* of a model, those of its bodies too; made by compile, then never changed */
+/* of a model, those of its bodies too; made by compile, then never changed */
+typedef hone_vec(hone_constant) hone_constants;
 
 typedef struct hone_packs hone_packs;
-hone_packs *hone_packs_create(
-    const hone_constants *); /* which stay its owner's; their number is asked for when one is packed. NULL: no memory */
+/* which stay its owner's; their number is asked for when one is packed. NULL: no memory */
+hone_packs *hone_packs_create(const hone_constants *);
 void hone_packs_destroy(hone_packs *);
-/* A packed form: key: n numbers that, with the source, say all about it. The first time `fill(arg, dst, part, parts)` is noted, which hone_packs_fill calls for each of
-   its parts, on any thread; arg is copied, and what it points to must live until then. Returns its base; HONE_BASE_NONE: no memory. */
+/* A packed form: key: n numbers that, with the source, say all about it. The first time `fill(arg, dst, part,
+   parts)` is noted, which hone_packs_fill calls for each of
+   its parts, on any thread; arg is copied, and what it points to must live until then. Returns its base;
+   HONE_BASE_NONE: no memory. */
 typedef struct {
     const void *source;
     size_t source_bytes, bytes;
@@ -36,7 +40,8 @@ typedef struct {
     size_t arg_bytes;
 } hone_packing;
 int32_t hone_packs_get(hone_packs *, const int64_t *key, int n, const hone_packing *);
-/* All that was noted is filled when it returns, by whomever. Whoever has asked for one calls it before one is read, and before anything goes that an arg points to. */
+/* All that was noted is filled when it returns, by whomever. Whoever has asked for one calls it before one is
+   read, and before anything goes that an arg points to. */
 void hone_packs_fill(hone_packs *, int threads);
 size_t hone_packs_bytes(const hone_packs *);
 void hone_packs_empty(hone_packs *); /* forgets all packed forms; no plan may be left that reads them */

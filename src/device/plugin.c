@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   plugin: devices from outside (include/hone/device.h) as rows of the table, and files that bring them. Every node, or fused group, is one step; what it computes is the plugin's work. */
+   plugin: devices from outside (include/hone/device.h) as rows of the table, and files that bring them. Every
+   node, or fused group, is one step; what it computes is the plugin's work. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
@@ -20,14 +21,16 @@ struct hone_queue {
 struct hone_work {
     const hone_instance *instance;
     const hone_param *param;
-    hone_place *place; /* strides */
+    hone_tensor_view *place; /* strides */
     int64_t (*dims)[HONE_MAX_RANK];
     const hone_node *node;
 };
 static const plugin *plugin_of(const hone_device *d) { return (const plugin *)(const void *)d; }
 
-/* ---- work --------------------------------------------------------------------------------------------------------------------------- */
-const char *hone_work_op(const hone_work *w) { return w->node ? w->node->program->name : w->instance->program->name; }
+/* ---- work ---------------------------------------------------------------------------------------------- */
+const char *hone_work_op(const hone_work *w) {
+    return w->node ? w->node->program->name : w->instance->program->name;
+}
 const char *hone_work_node(const hone_work *w) { return w->node ? w->node->name : ""; }
 int hone_work_tensors(const hone_work *w) { return w->instance->n_tensor; }
 static hone_work_tensor tensor_of(const hone_tensor *t) {
@@ -42,16 +45,18 @@ void hone_work_tensor_of(const hone_work *w, int k, hone_work_tensor *out) {
     out->dims = w->dims[k], out->strides = w->place[k].stride;
 }
 hone_status hone_work_define(const hone_work *w, void *const *at) {
-    hone_place place[HONE_MOST_WHOLE];
+    hone_tensor_view place[HONE_MOST_WHOLE];
     const int n = w->instance->n_tensor;
     memcpy(place, w->place, sizeof *place * (size_t)n);
     for (int k = 0; k < n; k++) place[k].at = at[k];
     hone_status s = hone_interpret(w->instance, w->param, place);
     return s && w->node ? hone_fail_at(s, "node '%s' (%s): ", w->node->name, w->node->program->name) : s;
 }
-hone_status hone_device_fail(hone_status s, const char *message) { return hone_fail(s, "%s", message ? message : ""); }
+hone_status hone_device_fail(hone_status s, const char *message) {
+    return hone_fail(s, "%s", message ? message : "");
+}
 
-/* ---- the row ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the row ------------------------------------------------------------------------------------------- */
 static int count(const hone_device *d) { return plugin_of(d)->table.count; }
 static void target(const hone_device *d, int number, hone_target *out) {
     (void)number;
@@ -68,7 +73,7 @@ static const char *refuses(const hone_device *d, const hone_instance *in) {
 static hone_status bind(hone_steps *s, const hone_device_call *c) {
     const hone_instance *in = c->instance;
     hone_work *w = HONE_NEW(s->arena, hone_work);
-    hone_place *place = HONE_NEW_N(s->arena, hone_place, in->n_tensor + 1);
+    hone_tensor_view *place = HONE_NEW_N(s->arena, hone_tensor_view, in->n_tensor + 1);
     hone_param *param = hone_arena_copy(s->arena, c->param, sizeof *param * (size_t)in->n_param);
     int64_t(*dims)[HONE_MAX_RANK] = hone_arena_alloc(s->arena, sizeof *dims * (size_t)(in->n_tensor + 1));
     if (!w || !place || !param || !dims) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
@@ -102,7 +107,8 @@ static hone_status run(hone_queue *q, const hone_segment *g) {
         hone_step *s = g->step + k;
         const hone_work *w = s->data;
         const uint64_t begun = g->profile ? hone_clock_ns() : 0;
-        for (int t = 0; t < w->instance->n_tensor; t++) at[t] = (hone_device_operand){g->base[s->ref[t].base], s->ref[t].offset};
+        for (int t = 0; t < w->instance->n_tensor; t++)
+            at[t] = (hone_device_operand){g->base[s->ref[t].base], s->ref[t].offset};
         HONE_TRY(table->enqueue(q->queue, w, at));
         if (!g->profile) continue;
         HONE_TRY(table->wait(q->queue));
@@ -124,10 +130,12 @@ static hone_status copy_in(hone_queue *q, void *to, int64_t at, const void *from
 static hone_status copy_out(hone_queue *q, void *to, void *from, int64_t at, size_t bytes) {
     return q->of->table.copy_out(q->queue, to, from, at, bytes);
 }
-static hone_status copy_peer(hone_queue *q, void *to, int64_t at, hone_queue *other, void *from, int64_t from_at, size_t bytes) {
+static hone_status copy_peer(hone_queue *q, void *to, int64_t at, hone_queue *other, void *from,
+                             int64_t from_at, size_t bytes) {
     return q->of->table.copy_peer(q->queue, to, at, other->queue, from, from_at, bytes);
 }
-static hone_status copy_within(hone_queue *q, void *to, int64_t at, void *from, int64_t from_at, size_t bytes) {
+static hone_status copy_within(hone_queue *q, void *to, int64_t at, void *from, int64_t from_at,
+                               size_t bytes) {
     return q->of->table.copy_peer(q->queue, to, at, q->queue, from, from_at, bytes);
 }
 static hone_status await(const hone_device *d, int number, int64_t stream) {
@@ -140,11 +148,13 @@ hone_status hone_device_add(const hone_device_table *t) {
     if (!t) return hone_fail(HONE_BAD_INPUT, "hone_device_add: the table must not be NULL");
     if (t->abi != HONE_DEVICE_ABI)
         return hone_fail(HONE_BAD_INPUT,
-                         "a device's table is of ABI %d, this library's is %d: compile it with this library's hone/device.h", t->abi,
-                         HONE_DEVICE_ABI);
-    if (!t->alloc || !t->free || !t->open || !t->close || !t->copy_in || !t->copy_out || !t->enqueue || !t->wait || t->count < 1 ||
-        (t->alignment & (t->alignment - 1)))
-        return hone_fail(HONE_BAD_INPUT, "device '%s' lacks functions, counts none, or its alignment is no power of 2",
+                         "a device's table is of ABI %d, this library's is %d: compile it with this "
+                         "library's hone/device.h",
+                         t->abi, HONE_DEVICE_ABI);
+    if (!t->alloc || !t->free || !t->open || !t->close || !t->copy_in || !t->copy_out || !t->enqueue ||
+        !t->wait || t->count < 1 || (t->alignment & (t->alignment - 1)))
+        return hone_fail(HONE_BAD_INPUT,
+                         "device '%s' lacks functions, counts none, or its alignment is no power of 2",
                          t->name ? t->name : "");
     static plugin all[MOST_PLUGINS];
     static int n;
@@ -179,11 +189,12 @@ hone_status hone_device_add(const hone_device_table *t) {
     return s;
 }
 
-/* ---- files   ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- files   ------------------------------------------------------------------------------------------- */
 hone_status hone_plugin_load(const char *file) {
     if (!file || !*file) return hone_fail(HONE_BAD_INPUT, "hone_plugin_load: a file's name is wanted");
     hone_text path = {0};
-    hone_text_put(&path, "%s%s", strchr(file, '/') ? "" : "./", file); /* a file, and nothing that the system would look for elsewhere */
+    /* a file, and nothing that the system would look for elsewhere */
+    hone_text_put(&path, "%s%s", strchr(file, '/') ? "" : "./", file);
     void *handle = path.failed ? NULL : dlopen(path.text, RTLD_NOW | RTLD_LOCAL);
     hone_text_free(&path);
     const char *why = handle ? NULL : dlerror();

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
    step: what a plan is made of. Here and not in plan/, because devices make steps.
 
-   A step is a grid of tiles: `tile(step, base, i, scratch)` may run on any thread, in any order; the split depends on the shape only, so runs repeat bit for
-   bit. A host step runs on the calling thread between barriers. Every operand is a ref: a base, set each run, and an offset in bytes. No step holds an address.
+   A step is a grid of tiles: `tile(step, base, i, scratch)` may run on any thread, in any order; the split
+   depends on the shape only, so runs repeat bit for bit. A host step runs on the calling thread between
+   barriers. Every operand is a ref: a base, set each run, and an offset in bytes. No step holds an address.
 
-   Bases are one table a run. Those from 0 on are the run's; those below 0 are the model's constants, numbered from -1 down, then their packed forms. */
+   Bases are one table a run. Those from 0 on are the run's; those below 0 are the model's constants, numbered
+   from -1 down, then their packed forms. */
 #ifndef HONE_DEVICE_STEP_H
 #define HONE_DEVICE_STEP_H
-#include "base/shelf.h"
+#include "base/cache.h"
+#include "base/round.h"
 #include "device/box.h"
 #include "device/packs.h"
 #include "host/host.h"
@@ -15,8 +18,9 @@
 
 typedef struct {
     int32_t base;
-    int32_t
-        block; /* arena: number of the block it lies in, whose place is added when memory is planned: then it is hone_block_placed. -1 otherwise */
+    /* arena: number of the block it lies in, whose place is added when memory is planned: then it is
+       hone_block_placed. -1 otherwise */
+    int32_t block;
     int64_t offset; /* bytes */
 } hone_ref;
 static inline int32_t hone_block_placed(int32_t block) { return -2 - block; }
@@ -44,21 +48,29 @@ struct hone_step {
     bool flush;   /* sums of products: subnormal numbers count as zero (base/flush.h) */
     uint8_t unit; /* of the session's devices, the one that runs it; HONE_UNIT_COPY */
     int64_t tiles;
-    int64_t
-        rounds; /* its tiles so many times, all of one round before any of the next: tile k of round r has the number r * tiles + k. 0: once */
+    /* its tiles so many times, all of one round before any of the next: tile k of round r has the number r *
+       tiles + k. 0: once */
+    int64_t rounds;
     size_t scratch_bytes; /* a thread */
     hone_tile_fn *tile;
-    const void *data;          /* numbers only: steps of several plans share it */
-    const hone_ref *ref;       /* where its operands lie, one a tensor of its program, then buffers of its own; a host step keeps its own */
+    const void *data; /* numbers only: steps of several plans share it */
+    /* where its operands lie, one a tensor of its program, then buffers of its own; a host step keeps its
+       own */
+    const hone_ref *ref;
     const hone_access *access; /* what it does to them; NULL: a host step, whose operands say it */
     const hone_copies *copies; /* or NULL: once */
-    uint64_t in_place;         /* refs that it reads only where it writes the same element: the result may lie on them */
-    /* floats that it can read or write as halves (bf16; on other devices than the CPU what precision says), a bit a ref; and those that are stored so (hone_steps_halve). They are 64 at most */
-    uint64_t halves, half;
-    const struct hone_decision *decision; /* what was chosen for it (cpu/wisdom.h), or NULL: nothing to choose */
-    uint64_t ns, runs;                    /* where a session profiles */
+    /* refs that it reads only where it writes the same element: the result may lie on them */
+    uint64_t in_place;
+    /* floats that it can read or write as halves (bf16; on other devices than the CPU what precision says), a
+       bit a ref; and those that are stored so (hone_steps_halve). They are 64 at most */
+    uint64_t half_able, half_stored;
+    /* what was chosen for it (cpu/wisdom.h), or NULL: nothing to choose */
+    const struct hone_decision *decision;
+    uint64_t ns, runs; /* where a session profiles */
+    uint32_t launches; /* of kernels, a run; 0: no device's */
 };
-/* A step that brings bytes from one memory to another, ref 0 to ref 1, is nobody's: whoever runs segments does it. */
+/* A step that brings bytes from one memory to another, ref 0 to ref 1, is nobody's: whoever runs segments
+   does it. */
 enum { HONE_UNIT_COPY = 255 };
 typedef struct {
     int from, to; /* spaces */
@@ -66,12 +78,12 @@ typedef struct {
 } hone_transfer;
 typedef struct { /* a piece of an arena */
     int64_t bytes, at;
-    int64_t exact;       /* bytes that are used of it */
-    int32_t first, last; /* steps between which it holds something */
-    int32_t shares;      /* may lie on this earlier block if that one dies where this is born; -1 */
-    bool plain, half;    /* someone wants it as it is; it is floats, stored as bf16 */
-    uint8_t space;       /* whose memory (hone_units) */
-    const char *name;    /* of the var that was placed here, for reports; NULL: a buffer of the step's own */
+    int64_t exact;           /* bytes that are used of it */
+    int32_t first, last;     /* steps between which it holds something */
+    int32_t shares;          /* may lie on this earlier block if that one dies where this is born; -1 */
+    bool plain, half_stored; /* someone wants it as it is; it is floats, stored as bf16 */
+    uint8_t space;           /* whose memory (hone_units) */
+    const char *name; /* of the var that was placed here, for reports; NULL: a buffer of the step's own */
 } hone_block;
 
 typedef struct hone_steps { /* a plan in the making */
@@ -85,7 +97,10 @@ typedef struct hone_steps { /* a plan in the making */
 int hone_steps_block(hone_steps *, int64_t bytes);
 /* Adds a step with these refs (kept where they are, in the arena); they keep their blocks alive up to it. */
 hone_status hone_steps_add(hone_steps *, hone_step, hone_ref *refs, int n) HONE_CHECKED;
-/* Blocks of floats that all steps can read and write as halves are stored so, in half the memory. Before memory is planned, when all steps are there. */
+/* Blocks of floats that all steps can read and write as halves are stored so, in half the memory. Before
+   memory is planned, when all steps are there. */
 void hone_steps_halve(hone_steps *);
-static inline hone_ref hone_block_ref(int block, int64_t offset) { return (hone_ref){HONE_BASE_ARENA, block, offset}; }
+static inline hone_ref hone_block_ref(int block, int64_t offset) {
+    return (hone_ref){HONE_BASE_ARENA, block, offset};
+}
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   cell: the end of a step of a recurrent network, all of it in one pass over a row of n values. The sums before it are gemm's.
+   cell: the end of a step of a recurrent network, all of it in one pass over a row of n values. The sums
+   before it are gemm's.
 
    s is the logistic function 1 / (1 + e^-x), h' and c' are the state before the step.
 
@@ -12,9 +13,10 @@
 #define HONE_KERNELS_CELL_H
 #include <stdint.h>
 
-typedef void hone_lstm_row_fn(int64_t n, const float *i, const float *o, const float *f, const float *g, const float *before, float *c,
-                              float *h);
-typedef void hone_gru_row_fn(int64_t n, const float *z, const float *r, const float *x, const float *y, const float *before, float *h);
+typedef void hone_lstm_row_fn(int64_t n, const float *i, const float *o, const float *f, const float *g,
+                              const float *before, float *c, float *h);
+typedef void hone_gru_row_fn(int64_t n, const float *z, const float *r, const float *x, const float *y,
+                             const float *before, float *h);
 typedef void hone_reset_row_fn(int64_t n, const float *r, const float *before, float *to);
 typedef struct {
     const char *name;

@@ -1,34 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
-   epilogue: what most often follows a sum, in one pass over a finished row: bias, residual, clamp, and narrowing to 8 bits.
+   epilogue: what most often follows a sum, in one pass over a finished row: bias, residual, clamp, and
+   narrowing to 8 bits.
 
         v = acc[i] + bias;  v = v + residual[i] (if given);  v = min(max(v, lo), hi)
-        f32: out[i] = v          u8, i8: out[i] = q = clamp(round half even(v / scale) + zero, low, high)
+        f32:  out[i] = v
+        u8, i8, u16, i16:  out[i] = q = clamp(round half even(v / scale) + zero, low, high)
         back: out[i] = (q - back_zero) * back_scale, in f32: quantized and read back at once
 
-   A sum of integers:  v = f32(acc[i] + bias) * scale, then as u8, i8
+   A sum of integers:  v = f32(acc[i] + bias) * scale, then as u8, i8, u16, i16
 
-   The same operations in the same order as the program's own, so the same bits. Nothing to add: bias is -0.0; no clamp: lo -inf, hi +inf. NaN stays
-   NaN in f32 and becomes 0 in 8 bits. */
+   The same operations in the same order as the program's own, so the same bits. Nothing to add: bias is -0.0;
+   no clamp: lo -inf, hi +inf. NaN stays NaN in f32 and becomes 0 in integers. */
 #ifndef HONE_KERNELS_EPILOGUE_H
 #define HONE_KERNELS_EPILOGUE_H
 #include <stdint.h>
 
 #include "kernels/activate.h"
-#include "kernels/levels.h"
+#include "kernels/requantize.h"
 
 typedef struct {
     float bias, lo, hi, scale, zero, low, high, back_zero, back_scale;
 } hone_epilogue_row;
-typedef void hone_epilogue_fn(const hone_epilogue_row *, const float *acc, const float *residual, void *out, int64_t n);
+typedef void hone_epilogue_fn(const hone_epilogue_row *, const float *acc, const float *residual, void *out,
+                              int64_t n);
 typedef struct {
     int32_t bias;
     float scale, zero, low, high;
-} hone_requantize_row;
-typedef void hone_requantize_fn(const hone_requantize_row *, const int32_t *acc, void *out, int64_t n);
-/* Sums of integers as floats: out[i] = f32(acc[i] - less) * (scale, or each[i]), then + bias[i], then + residual[i]; NULL: none of these. Out may be the residual. */
-typedef void hone_scaled_fn(const int32_t *acc, int32_t less, float scale, const float *each, const float *bias, const float *residual,
-                            float *out, int64_t n);
-/* y[i] = ((x[i] ^ over) - zero) * scale, and whole numbers in f32 as i32; y of settle may be x */
+} hone_requantize_by_row;
+typedef void hone_requantize_by_row_fn(const hone_requantize_by_row *, const int32_t *acc, void *out,
+                                       int64_t n);
+/* Sums of integers as floats: out[i] = f32(acc[i] - less) * (scale, or each[i]), then + bias[i], then +
+   residual[i]; NULL: none of these. Out may be the residual. */
+typedef void hone_scaled_fn(const int32_t *acc, int32_t less, float scale, const float *each,
+                            const float *bias, const float *residual, float *out, int64_t n);
+/* y[i] = ((x[i] ^ over) - zero) * scale, and integers in f32 as i32; y of settle may be x */
 typedef void hone_widen_fn(const uint8_t *x, uint8_t over, float zero, float scale, float *y, int64_t n);
 typedef void hone_settle_fn(const float *x, int32_t *y, int64_t n);
 /* A row of bytes, seen as floats by widen; or, where bytes is NULL, floats. */
@@ -38,20 +43,23 @@ typedef struct {
     float zero, scale;
     const float *floats;
 } hone_seen_row;
-/* acc and residual so seen, nothing in between: out as f32, u8 or i8 make it of them, the bias is not read. False, and nothing was written: not these numbers.
-   out may lie on the residual, element on element. */
-typedef bool hone_joint_fn(const hone_epilogue_row *, const hone_seen_row *acc, const hone_seen_row *residual, void *out, int64_t n);
+/* acc and residual so seen, nothing in between: out as f32, u8 or i8 make it of them, the bias is not read.
+   False, and nothing was written: not these numbers. out may lie on the residual, element on element. */
+typedef bool hone_joint_fn(const hone_epilogue_row *, const hone_seen_row *acc, const hone_seen_row *residual,
+                           void *out, int64_t n);
 typedef struct {
     const char *name;
     uint32_t cpu;
-    hone_epilogue_fn *f32, *u8, *i8, *back;
-    hone_joint_fn *joint_f32, *joint_bytes; /* bytes: u8, or i8 where low is below 0. NULL but for NEON and AVX-512 */
-    hone_requantize_fn *whole_u8, *whole_i8;
-    hone_widen_fn *widen;
+    hone_epilogue_fn *f32, *u8, *i8, *u16, *i16, *back;
+    /* bytes: u8, or i8 where low is below 0. NULL but for NEON and AVX-512 */
+    hone_joint_fn *joint_f32, *joint_bytes;
+    hone_requantize_by_row_fn *requantize_u8, *requantize_i8, *requantize_u16, *requantize_i16;
+    hone_widen_fn *dequantize;
     hone_settle_fn *settle;
     hone_scaled_fn *scaled;
-    hone_levels_fn *levels;
-    hone_then_fn *gate; /* row[i][from + j] = row[i][from + j] * more[i * step + j]; the numbers are not read */
+    hone_requantize_fn *requantize;
+    /* row[i][from + j] = row[i][from + j] * more[i * step + j]; the numbers are not read */
+    hone_then_fn *gate;
 } hone_epilogue;
 extern const hone_epilogue hone_epilogue_list[]; /* slowest first; ends with a NULL name */
 const hone_epilogue *hone_epilogue_best(void);

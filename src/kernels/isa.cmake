@@ -43,7 +43,7 @@ foreach(file ${HONE_KERNEL_FILES})
     set(options -ffp-contract=off -fno-trapping-math ${HONE_KERNEL_OPTIONS})
     list(REMOVE_ITEM options ${contract})
   endif()
-  if(file MATCHES "/((lines|slices|depthwise|gemm)_f32|depthwise_i8)" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$" AND NOT CMAKE_C_COMPILER_ID MATCHES "Clang") # sums and their factors fill the registers; gcc 12 loads all columns first, and spills
+  if(file MATCHES "/(dwconv_nhwc_rows__|direct_conv_f32|dwconv_nchw|gemm_f32|dwconv_i8)" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$" AND NOT CMAKE_C_COMPILER_ID MATCHES "Clang") # sums and their factors fill the registers; gcc 12 loads all columns first, and spills
     list(APPEND options -fno-schedule-insns)
   endif()
   set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${options};${HONE_KERNEL_FLAGS__${level}}")

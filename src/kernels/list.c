@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   list: the rows of every kernel family, slowest first, and the choice among them. The only place where a kernel is registered.
+   list: the rows of every kernel family, slowest first, and the choice among them. The only place where a
+   kernel is registered.
 
    A row's tile is part of its function's name, so a tile changed in one place only does not link. */
 #include "base/thread.h"
@@ -9,16 +10,16 @@
 #include "kernels/epilogue.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_half.h"
-#include "kernels/lines.h"
+#include "kernels/dwconv_nhwc_rows.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
 #include "kernels/rotary.h"
-#include "kernels/slices.h"
+#include "kernels/direct_conv.h"
 #include "kernels/softmax.h"
 #include "kernels/winograd.h"
 #include "kernels/x86/amx.h"
 
-#if defined(__aarch64__) /* what only its steps ask for */
+#if defined(__aarch64__) /* what only its steps prefetch */
 #define NEON_ONLY(what) what
 #else
 #define NEON_ONLY(what) 0
@@ -37,12 +38,12 @@
     ROW(avx2, HONE_CPU_AVX2, true)     \
     ROW(avx512, HONE_CPU_AVX512, true) \
     ROW(avx512bf16, HONE_CPU_AVX512 | HONE_CPU_AVX512BF16, true)
-#define GEMM_I8(ROW)                                                                                                               \
-    ROW(4, 8, 4, 4, base, 0, 0, NULL, base, NULL, NULL)                                                                            \
-    ROW(4, 16, 4, 4, avx2, HONE_CPU_AVX2, 0, NULL, avx2, NULL, NULL)                                                               \
-    ROW(14, 32, 4, 4, vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 0, NULL, vnni, NULL, NULL)                                            \
-    ROW(32, 32, 64, 4, amx, HONE_CPU_AVX512 | HONE_CPU_VNNI | HONE_CPU_AMX, 0, hone_gemm_rows_u8__amx, vnni, hone_amx_begin_bytes, \
-        hone_amx_end)
+#define GEMM_I8(ROW)                                                                                     \
+    ROW(4, 8, 4, 4, base, 0, 0, NULL, base, NULL, NULL)                                                  \
+    ROW(4, 16, 4, 4, avx2, HONE_CPU_AVX2, 0, NULL, avx2, NULL, NULL)                                     \
+    ROW(14, 32, 4, 4, vnni, HONE_CPU_AVX512 | HONE_CPU_VNNI, 0, NULL, vnni, NULL, NULL)                  \
+    ROW(32, 32, 64, 4, amx, HONE_CPU_AVX512 | HONE_CPU_VNNI | HONE_CPU_AMX, 0, hone_gemm_u8_direct__amx, \
+        vnni, hone_amx_begin_bytes, hone_amx_end)
 #define DEPTHWISE_I8(ROW)                \
     ROW(base, 0, 1, 1, 0, 0)             \
     ROW(avx2, HONE_CPU_AVX2, 4, 2, 0, 0) \
@@ -76,10 +77,10 @@
 #define DECLARE(isa) extern const hone_gemm_f32 hone_gemm_f32__##isa;
 GEMM_F32(DECLARE)
 #undef DECLARE
-#define DECLARE(isa, cpu) hone_depthwise_f32_fn hone_depthwise_f32__##isa;
+#define DECLARE(isa, cpu) hone_dwconv_nchw_fn hone_dwconv_nchw__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define DECLARE(isa, cpu) hone_gemm_f32_fn hone_depthwise_rows__##isa;
+#define DECLARE(isa, cpu) hone_gemm_f32_fn hone_dwconv_nhwc__##isa;
 DEPTHWISE_ROWS(DECLARE)
 #undef DECLARE
 
@@ -93,10 +94,11 @@ GEMM_F16(DECLARE)
 #define ROW(row) &hone_gemm_##row,
 const hone_gemm_half *const hone_gemm_half_list[] = {GEMM_BF16(ROW) GEMM_F16(ROW) NULL};
 #undef ROW
-hone_gemm_rows_u8_fn hone_gemm_rows_u8__amx;
-hone_gemm_strewn_fn hone_gemm_strewn__base, hone_gemm_strewn__avx2, hone_gemm_strewn__vnni;
-#define hone_gemm_strewn__none NULL
-hone_gemm_bytes_fn hone_gemm_bytes__i8mm;
+hone_gemm_u8_direct_fn hone_gemm_u8_direct__amx;
+hone_gemm_i8_gathered_fn hone_gemm_i8_gathered__base, hone_gemm_i8_gathered__avx2,
+    hone_gemm_i8_gathered__vnni;
+#define hone_gemm_i8_gathered__none NULL
+hone_gemm_i8_requantize_fn hone_gemm_i8_requantize__i8mm;
 hone_gemm_i8_some_fn hone_gemm_some__dotprod;
 #define SOME_OF_base NULL
 #define SOME_OF_avx2 NULL
@@ -109,7 +111,7 @@ hone_gemm_i8_some_fn hone_gemm_some__dotprod;
 #define BYTES_OF_vnni NULL
 #define BYTES_OF_amx NULL
 #define BYTES_OF_dotprod NULL
-#define BYTES_OF_i8mm hone_gemm_bytes__i8mm
+#define BYTES_OF_i8mm hone_gemm_i8_requantize__i8mm
 #define DECLARE(mr, nr, deep, group, isa, cpu, b_signed, rows, strewn, begin, end) \
     hone_gemm_i8_fn hone_gemm_i8_##mr##x##nr##__##isa, hone_gemm_u8_##mr##x##nr##__##isa;
 GEMM_I8(DECLARE)
@@ -125,7 +127,7 @@ GEMM_I8(DECLARE)
      hone_gemm_i8_##mr##x##nr##__##isa,                                        \
      b_signed ? NULL : hone_gemm_u8_##mr##x##nr##__##isa,                      \
      rows,                                                                     \
-     hone_gemm_strewn__##strewn,                                               \
+     hone_gemm_i8_gathered__##strewn,                                          \
      BYTES_OF_##isa,                                                           \
      begin,                                                                    \
      end,                                                                      \
@@ -135,54 +137,59 @@ const hone_gemm_i8 hone_gemm_i8_list[] = {GEMM_I8(ROW){0}};
 #undef ROW
 #if defined(__aarch64__)
 hone_gemm_i8_fn hone_gemm_i8_4x16__dotprod;
-hone_gemm_taps_fn hone_gemm_taps__dotprod;
-const hone_gemm_i8 hone_gemm_i8_taps_list[] = {{"hone_gemm_i8_4x16__dotprod", HONE_CPU_DOTPROD, 4, 16, 4, 4, 1, hone_gemm_i8_4x16__dotprod,
-                                                NULL, NULL, NULL, NULL, NULL, NULL, hone_gemm_taps__dotprod, NULL},
-                                               {0}};
+hone_gemm_i8_indirect_fn hone_gemm_i8_indirect__dotprod;
+const hone_gemm_i8 hone_gemm_i8_indirect_list[] = {{"hone_gemm_i8_4x16__dotprod", HONE_CPU_DOTPROD, 4, 16, 4,
+                                                    4, 1, hone_gemm_i8_4x16__dotprod, NULL, NULL, NULL, NULL,
+                                                    NULL, NULL, hone_gemm_i8_indirect__dotprod, NULL},
+                                                   {0}};
 #elif defined(__x86_64__)
-hone_gemm_taps_fn hone_gemm_taps__vnni;
-const hone_gemm_i8 hone_gemm_i8_taps_list[] = {{"hone_gemm_i8_14x32__vnni", HONE_CPU_AVX512 | HONE_CPU_VNNI, 14, 32, 4, 4, 0,
-                                                hone_gemm_i8_14x32__vnni, hone_gemm_u8_14x32__vnni, NULL, NULL, NULL, NULL, NULL,
-                                                hone_gemm_taps__vnni, NULL},
-                                               {0}};
+hone_gemm_i8_indirect_fn hone_gemm_i8_indirect__vnni;
+const hone_gemm_i8 hone_gemm_i8_indirect_list[] = {
+    {"hone_gemm_i8_14x32__vnni", HONE_CPU_AVX512 | HONE_CPU_VNNI, 14, 32, 4, 4, 0, hone_gemm_i8_14x32__vnni,
+     hone_gemm_u8_14x32__vnni, NULL, NULL, NULL, NULL, NULL, hone_gemm_i8_indirect__vnni, NULL},
+    {0}};
 #else
-const hone_gemm_i8 hone_gemm_i8_taps_list[] = {{0}};
+const hone_gemm_i8 hone_gemm_i8_indirect_list[] = {{0}};
 #endif
-#define ROW(isa, cpu) {"hone_depthwise_f32__" #isa, cpu, hone_depthwise_f32__##isa},
-const hone_depthwise_f32 hone_depthwise_f32_list[] = {DEPTHWISE_F32(ROW){0}};
+#define ROW(isa, cpu) {"hone_dwconv_nchw__" #isa, cpu, hone_dwconv_nchw__##isa},
+const hone_dwconv_nchw hone_dwconv_nchw_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
-#define ROW(isa, cpu) {"hone_depthwise_rows__" #isa, cpu, hone_depthwise_rows__##isa},
-const hone_depthwise_rows hone_depthwise_rows_list[] = {DEPTHWISE_ROWS(ROW){0}};
+#define ROW(isa, cpu) {"hone_dwconv_nhwc__" #isa, cpu, hone_dwconv_nhwc__##isa},
+const hone_dwconv_nhwc hone_dwconv_nhwc_list[] = {DEPTHWISE_ROWS(ROW){0}};
 #undef ROW
 
-#define DECLARE(isa, cpu, halves) hone_lines_fn hone_lines_f32__##isa;
+#define DECLARE(isa, cpu, halves) hone_dwconv_nhwc_rows_fn hone_dwconv_nhwc_rows__##isa;
 LINES(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu, halves) {"hone_lines_f32__" #isa, cpu, halves, hone_lines_f32__##isa},
-const hone_lines hone_lines_list[] = {LINES(ROW){0}};
+#define ROW(isa, cpu, halves) {"hone_dwconv_nhwc_rows__" #isa, cpu, halves, hone_dwconv_nhwc_rows__##isa},
+const hone_dwconv_nhwc_rows hone_dwconv_nhwc_rows_list[] = {LINES(ROW){0}};
 #undef ROW
 #if defined(__aarch64__)
-hone_gemm_f32_fn hone_slices_f32__base;
-const hone_slices hone_slices_list[] = {{"hone_slices_f32__base", 0, hone_slices_f32__base}, {0}};
+hone_gemm_f32_fn hone_direct_conv_f32__base;
+const hone_direct_conv_f32 hone_direct_conv_f32_list[] = {
+    {"hone_direct_conv_f32__base", 0, hone_direct_conv_f32__base}, {0}};
 #else
-const hone_slices hone_slices_list[] = {{0}};
+const hone_direct_conv_f32 hone_direct_conv_f32_list[] = {{0}};
 #endif
-#define DECLARE(isa, cpu, group, lanes, a_signed, below) hone_depthwise_i8_fn hone_depthwise_i8__##isa;
+#define DECLARE(isa, cpu, group, lanes, a_signed, below) hone_dwconv_i8_fn hone_dwconv_i8__##isa;
 DEPTHWISE_I8(DECLARE)
 #undef DECLARE
 #define ROW(isa, cpu, group, lanes, a_signed, below) \
-    {"hone_depthwise_i8__" #isa, cpu, group, lanes, a_signed, below, hone_depthwise_i8__##isa},
-const hone_depthwise_i8 hone_depthwise_i8_list[] = {DEPTHWISE_I8(ROW){0}};
+    {"hone_dwconv_i8__" #isa, cpu, group, lanes, a_signed, below, hone_dwconv_i8__##isa},
+const hone_dwconv_i8 hone_dwconv_i8_list[] = {DEPTHWISE_I8(ROW){0}};
 #undef ROW
 
-#define DECLARE(isa, cpu)                                                                                                   \
-    hone_epilogue_fn hone_epilogue_f32__##isa, hone_epilogue_u8__##isa, hone_epilogue_i8__##isa, hone_epilogue_back__##isa; \
-    hone_requantize_fn hone_requantize_u8__##isa, hone_requantize_i8__##isa;                                                \
-    hone_joint_fn hone_joint_f32__##isa, hone_joint_bytes__##isa;                                                           \
-    hone_widen_fn hone_widen__##isa;                                                                                        \
-    hone_settle_fn hone_settle__##isa;                                                                                      \
-    hone_scaled_fn hone_scaled__##isa;                                                                                      \
-    hone_levels_fn hone_levels__##isa;                                                                                      \
+#define DECLARE(isa, cpu)                                                                         \
+    hone_epilogue_fn hone_epilogue_f32__##isa, hone_epilogue_u8__##isa, hone_epilogue_i8__##isa,  \
+        hone_epilogue_back__##isa;                                                                \
+    hone_epilogue_fn hone_epilogue_u16__##isa, hone_epilogue_i16__##isa;                          \
+    hone_requantize_by_row_fn hone_requantize_by_row_u8__##isa, hone_requantize_by_row_i8__##isa, \
+        hone_requantize_by_row_u16__##isa, hone_requantize_by_row_i16__##isa;                     \
+    hone_joint_fn hone_joint_f32__##isa, hone_joint_bytes__##isa;                                 \
+    hone_widen_fn hone_widen__##isa;                                                              \
+    hone_settle_fn hone_settle__##isa;                                                            \
+    hone_scaled_fn hone_scaled__##isa;                                                            \
+    hone_requantize_fn hone_requantize__##isa;                                                    \
     hone_then_fn hone_gate__##isa;
 DEPTHWISE_F32(DECLARE) /* the same levels */
 #undef DECLARE
@@ -195,39 +202,47 @@ DEPTHWISE_F32(DECLARE) /* the same levels */
      hone_epilogue_f32__##isa,                \
      hone_epilogue_u8__##isa,                 \
      hone_epilogue_i8__##isa,                 \
+     hone_epilogue_u16__##isa,                \
+     hone_epilogue_i16__##isa,                \
      hone_epilogue_back__##isa,               \
      JOINT_OF_##isa(hone_joint_f32__##isa),   \
      JOINT_OF_##isa(hone_joint_bytes__##isa), \
-     hone_requantize_u8__##isa,               \
-     hone_requantize_i8__##isa,               \
+     hone_requantize_by_row_u8__##isa,        \
+     hone_requantize_by_row_i8__##isa,        \
+     hone_requantize_by_row_u16__##isa,       \
+     hone_requantize_by_row_i16__##isa,       \
      hone_widen__##isa,                       \
      hone_settle__##isa,                      \
      hone_scaled__##isa,                      \
-     hone_levels__##isa,                      \
+     hone_requantize__##isa,                  \
      hone_gate__##isa},
 const hone_epilogue hone_epilogue_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
-#define DECLARE(isa, cpu)                                                                                                             \
-    hone_winograd_in_fn hone_winograd_in_4__##isa, hone_winograd_in_6__##isa, hone_winograd_in_8__##isa, hone_winograd_in_1x8__##isa, \
-        hone_winograd_in_4x6__##isa;                                                                                                  \
-    hone_winograd_out_fn hone_winograd_out_4_3__##isa, hone_winograd_out_4_2__##isa, hone_winograd_out_6_5__##isa,                    \
-        hone_winograd_out_6_4__##isa, hone_winograd_out_6_3__##isa, hone_winograd_out_6_2__##isa, hone_winograd_out_8_6__##isa,       \
-        hone_winograd_out_8_5__##isa, hone_winograd_out_8_4__##isa, hone_winograd_out_1x8_6__##isa, hone_winograd_out_1x8_5__##isa,   \
+#define DECLARE(isa, cpu)                                                                                   \
+    hone_winograd_input_fn hone_winograd_in_4__##isa, hone_winograd_in_6__##isa, hone_winograd_in_8__##isa, \
+        hone_winograd_in_1x8__##isa, hone_winograd_in_4x6__##isa;                                           \
+    hone_winograd_output_fn hone_winograd_out_4_3__##isa, hone_winograd_out_4_2__##isa,                     \
+        hone_winograd_out_6_5__##isa, hone_winograd_out_6_4__##isa, hone_winograd_out_6_3__##isa,           \
+        hone_winograd_out_6_2__##isa, hone_winograd_out_8_6__##isa, hone_winograd_out_8_5__##isa,           \
+        hone_winograd_out_8_4__##isa, hone_winograd_out_1x8_6__##isa, hone_winograd_out_1x8_5__##isa,       \
         hone_winograd_out_1x8_4__##isa, hone_winograd_out_4x6_2x4__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu)                                                                                                           \
-    {"hone_winograd_f32__" #isa,                                                                                                \
-     cpu,                                                                                                                       \
-     NEON_ONLY(1),                                                                                                              \
-     {hone_winograd_in_4__##isa, hone_winograd_in_6__##isa, hone_winograd_in_8__##isa, hone_winograd_in_4x6__##isa},            \
-     {{hone_winograd_out_4_3__##isa, hone_winograd_out_4_2__##isa},                                                             \
-      {hone_winograd_out_6_5__##isa, hone_winograd_out_6_4__##isa, hone_winograd_out_6_3__##isa, hone_winograd_out_6_2__##isa}, \
-      {NULL, hone_winograd_out_8_6__##isa, hone_winograd_out_8_5__##isa, hone_winograd_out_8_4__##isa},                         \
-      {NULL, hone_winograd_out_4x6_2x4__##isa}},                                                                                \
-     hone_winograd_in_1x8__##isa,                                                                                               \
-     {NULL, hone_winograd_out_1x8_6__##isa, hone_winograd_out_1x8_5__##isa, hone_winograd_out_1x8_4__##isa}},
+#define ROW(isa, cpu)                                                                                   \
+    {"hone_winograd_f32__" #isa,                                                                        \
+     cpu,                                                                                               \
+     NEON_ONLY(1),                                                                                      \
+     {hone_winograd_in_4__##isa, hone_winograd_in_6__##isa, hone_winograd_in_8__##isa,                  \
+      hone_winograd_in_4x6__##isa},                                                                     \
+     {{hone_winograd_out_4_3__##isa, hone_winograd_out_4_2__##isa},                                     \
+      {hone_winograd_out_6_5__##isa, hone_winograd_out_6_4__##isa, hone_winograd_out_6_3__##isa,        \
+       hone_winograd_out_6_2__##isa},                                                                   \
+      {NULL, hone_winograd_out_8_6__##isa, hone_winograd_out_8_5__##isa, hone_winograd_out_8_4__##isa}, \
+      {NULL, hone_winograd_out_4x6_2x4__##isa}},                                                        \
+     hone_winograd_in_1x8__##isa,                                                                       \
+     {NULL, hone_winograd_out_1x8_6__##isa, hone_winograd_out_1x8_5__##isa,                             \
+      hone_winograd_out_1x8_4__##isa}},
 const hone_winograd_f32 hone_winograd_f32_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
@@ -239,8 +254,10 @@ const hone_winograd_f32 hone_winograd_f32_list[] = {DEPTHWISE_F32(ROW){0}};
     hone_softmax_over_fn hone_softmax_over__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu)                                                                                                                 \
-    {"hone_softmax__" #isa,   cpu, hone_softmax_row__##isa, hone_times_row__##isa, hone_exps_row__##isa, hone_softmax_columns__##isa, \
+#define ROW(isa, cpu)                                      \
+    {"hone_softmax__" #isa,   cpu,                         \
+     hone_softmax_row__##isa, hone_times_row__##isa,       \
+     hone_exps_row__##isa,    hone_softmax_columns__##isa, \
      hone_softmax_over__##isa},
 const hone_softmax hone_softmax_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
@@ -251,8 +268,9 @@ const hone_softmax hone_softmax_list[] = {DEPTHWISE_F32(ROW){0}};
     hone_then_fn hone_then__##isa, hone_floor__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu) \
-    {"hone_activate__" #isa, cpu, hone_activate__##isa, NEON_ONLY(hone_gates__##isa), hone_then__##isa, hone_floor__##isa},
+#define ROW(isa, cpu)                                                                                   \
+    {"hone_activate__" #isa, cpu, hone_activate__##isa, NEON_ONLY(hone_gates__##isa), hone_then__##isa, \
+     hone_floor__##isa},
 const hone_activate hone_activate_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
@@ -262,7 +280,8 @@ const hone_activate hone_activate_list[] = {DEPTHWISE_F32(ROW){0}};
     hone_reset_row_fn hone_reset_row__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
-#define ROW(isa, cpu) {"hone_cell__" #isa, cpu, hone_lstm_row__##isa, hone_gru_row__##isa, hone_reset_row__##isa},
+#define ROW(isa, cpu) \
+    {"hone_cell__" #isa, cpu, hone_lstm_row__##isa, hone_gru_row__##isa, hone_reset_row__##isa},
 const hone_cell hone_cell_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
@@ -280,14 +299,18 @@ DEPTHWISE_F32(DECLARE)
 const hone_rotary hone_rotary_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
-#define DECLARE(isa, cpu)                        \
-    hone_pool_fn hone_pool_max__##isa;           \
-    hone_pool_bf16_fn hone_pool_max_bf16__##isa; \
-    hone_pool_bytes_fn hone_pool_max_u8__##isa;  \
-    hone_pool_bytes_fn hone_pool_max_i8__##isa;  \
-    hone_blend_fn hone_pool_blend__##isa;        \
-    hone_pick_fn hone_pool_pick__##isa;          \
-    hone_add_fn hone_pool_add__##isa;
+#define DECLARE(isa, cpu)                                                     \
+    hone_pool_fn hone_pool_max__##isa;                                        \
+    hone_pool_bf16_fn hone_pool_max_bf16__##isa;                              \
+    hone_pool_bytes_fn hone_pool_max_u8__##isa;                               \
+    hone_pool_bytes_fn hone_pool_max_i8__##isa;                               \
+    hone_blend_fn hone_pool_blend__##isa;                                     \
+    hone_pick_fn hone_pool_pick__##isa;                                       \
+    hone_add_fn hone_pool_add__##isa;                                         \
+    extern hone_sum_fn *const hone_pool_sums__##isa[HONE_WHOLES];             \
+    extern hone_blend_whole_fn *const hone_pool_blends__##isa[HONE_WHOLES];   \
+    extern hone_settle_whole_fn *const hone_pool_settles__##isa[HONE_WHOLES]; \
+    hone_spread_fn hone_pool_spread__##isa;
 DEPTHWISE_F32(DECLARE)
 #undef DECLARE
 #define ROW(isa, cpu)                                    \
@@ -295,7 +318,9 @@ DEPTHWISE_F32(DECLARE)
      hone_pool_max__##isa,    hone_pool_max_bf16__##isa, \
      hone_pool_max_u8__##isa, hone_pool_max_i8__##isa,   \
      hone_pool_blend__##isa,  hone_pool_pick__##isa,     \
-     hone_pool_add__##isa},
+     hone_pool_add__##isa,    hone_pool_sums__##isa,     \
+     hone_pool_blends__##isa, hone_pool_settles__##isa,  \
+     hone_pool_spread__##isa},
 const hone_pool hone_pool_list[] = {DEPTHWISE_F32(ROW){0}};
 #undef ROW
 
@@ -304,8 +329,14 @@ const hone_pool hone_pool_list[] = {DEPTHWISE_F32(ROW){0}};
     hone_bits_unpack_fn hone_bits_unpack__##isa;     \
     hone_bits_quantize_fn hone_bits_quantize__##isa; \
     hone_bits_floats_fn hone_bits_floats__##isa;
-#define ROW(isa, cpu, one, many)                                                                                        \
-    {"hone_bits__" #isa,     cpu, hone_bits_rows__##isa, one, many, hone_bits_unpack__##isa, hone_bits_quantize__##isa, \
+#define ROW(isa, cpu, one, many) \
+    {"hone_bits__" #isa,         \
+     cpu,                        \
+     hone_bits_rows__##isa,      \
+     one,                        \
+     many,                       \
+     hone_bits_unpack__##isa,    \
+     hone_bits_quantize__##isa,  \
      hone_bits_floats__##isa},
 DECLARE(base)
 #if defined(__x86_64__)
@@ -317,8 +348,8 @@ const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL) ROW(avx2, HONE_CPU_
 DECLARE(dotprod)
 hone_bits_fn hone_bits_one__dotprod;
 hone_bits_many_fn hone_bits_many__dotprod;
-const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL)
-                                        ROW(dotprod, HONE_CPU_DOTPROD, hone_bits_one__dotprod, hone_bits_many__dotprod){0}};
+const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL) ROW(
+    dotprod, HONE_CPU_DOTPROD, hone_bits_one__dotprod, hone_bits_many__dotprod){0}};
 #else
 const hone_bits hone_bits_list[] = {ROW(base, 0, NULL, NULL){0}};
 #endif
@@ -349,17 +380,19 @@ const hone_gemm_half *hone_gemm_half_best(hone_dtype dtype) {
         if ((*row)->dtype == dtype && ((*row)->cpu & ~have) == 0) best = *row;
     return best;
 }
-const hone_slices *hone_slices_best(void) { return hone_slices_list[0].name ? hone_slices_list : NULL; }
-BEST(hone_gemm_i8)
-const hone_gemm_i8 *hone_gemm_i8_taps_best(void) {
-    const uint32_t have = hone_cpu();
-    const hone_gemm_i8 *row = hone_gemm_i8_taps_list, *best = hone_gemm_i8_best();
-    return row->name && !(row->cpu & ~have) && !best->bytes && best->deep == row->deep ? row : NULL;
+const hone_direct_conv_f32 *hone_direct_conv_f32_best(void) {
+    return hone_direct_conv_f32_list[0].name ? hone_direct_conv_f32_list : NULL;
 }
-BEST(hone_depthwise_f32)
-BEST(hone_depthwise_rows)
-BEST(hone_depthwise_i8)
-BEST(hone_lines)
+BEST(hone_gemm_i8)
+const hone_gemm_i8 *hone_gemm_i8_indirect_best(void) {
+    const uint32_t have = hone_cpu();
+    const hone_gemm_i8 *row = hone_gemm_i8_indirect_list, *best = hone_gemm_i8_best();
+    return row->name && !(row->cpu & ~have) && !best->run_requantize && best->deep == row->deep ? row : NULL;
+}
+BEST(hone_dwconv_nchw)
+BEST(hone_dwconv_nhwc)
+BEST(hone_dwconv_i8)
+BEST(hone_dwconv_nhwc_rows)
 BEST(hone_epilogue)
 BEST(hone_winograd_f32)
 BEST(hone_pool)

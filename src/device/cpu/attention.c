@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
-   attention: scores, softmax and the weighted sum of values as one step. The scores of a block of queries live in scratch and nowhere else.
+   attention: scores, softmax and the weighted sum of values as one step. The scores of a block of queries
+   live in scratch and nowhere else.
 
-   Recognised in the stages of an instance, whatever op they come from (the last index is t, a key, unless said):
+   Recognised in the stages of an instance, whatever op they come from (the last index is t, a key, unless
+   said):
 
         s     = sum(d) q * k                         two plain loads
-        w     = anything of s at its own indices     s * number (+ a row of a mask) is the kernel's, all else tile code's
+        w     = anything of s at its own indices     s * number (+ a row of a mask) is the kernel's, all else
+                                                     tile code's
         top   = max(t) w          m = max(top, number)
         x     = exp(w - m)
         sum   = sum(t) x          z = max(sum, number)
         o     = sum(t) x * v      y = o / z          in the domain of queries and e
 
-   Indices that keys or values know are batches; those after them are rows: queries, and heads of queries that share a head of keys. A tile
-   is a block of rows of one batch. Keys and values in panels are made once a batch: by the tile that has all rows of it, or by a "pack" step
+   Indices that keys or values know are batches; those after them are rows: queries, and heads of queries that
+   share a head of keys. A tile is a block of rows of one batch. Keys and values in panels are made once a
+   batch: by the tile that has all rows of it, or by a "pack" step
    where there are several. What is not of this form stays with contractions and tile code. */
 #include <math.h>
 #include <string.h>
@@ -32,20 +36,21 @@ typedef struct {
     const hone_tilecode *code; /* of w; NULL: alpha and mask say it */
     walk q, k, v, y, mask;     /* k, v: no rows; mask.tensor -1: none */
     int w, n_ref, shared, n_batch;
-    int64_t extent[HONE_MAX_SLOTS], batches, m, n, depth, width; /* rows, keys; of a key, of a value */
-    int64_t period;                                              /* of the mask: so many rows later its rows come again; else m */
-    int64_t k_t, k_d, v_t;                                       /* steps of keys and values */
-    int64_t block, blocks;                                       /* rows of a tile */
-    bool few, lies;                                              /* keys as rows of A: no panels of them; values as they lie: nor of them */
-    bool turned;                                                 /* scores lie turned, as the kernel wants rows of A: see weights */
-    float alpha, least, floor;                                   /* of m, of z */
+    /* rows, keys; of a key, of a value */
+    int64_t extent[HONE_MAX_SLOTS], batches, m, n, depth, width;
+    int64_t period;            /* of the mask: so many rows later its rows come again; else m */
+    int64_t k_t, k_d, v_t;     /* steps of keys and values */
+    int64_t block, blocks;     /* rows of a tile */
+    bool few, lies;            /* keys as rows of A: no panels of them; values as they lie: nor of them */
+    bool turned;               /* scores lie transposed, as the kernel wants rows of A: see weights */
+    float alpha, least, floor; /* of m, of z */
     size_t score_bytes, list_bytes, panel_bytes, turned_bytes;
 } attending;
 
-/* ---- what it is ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- what it is ---------------------------------------------------------------------------------------- */
 /* Batches and rows of an affine load; `rows`: it has any. */
-static bool walked(hone_recipe_maker *m, const hone_slots_of *w, const attending *d, const hone_affine *f, int tensor, bool rows,
-                   walk *out) {
+static bool walked(hone_template_builder *m, const hone_slots_of *w, const attending *d, const hone_affine *f,
+                   int tensor, bool rows, walk *out) {
     int row[HONE_MAX_SLOTS], n = 0;
     out->tensor = tensor, out->c = f->c;
     for (int k = 0; k < d->n_batch; k++) out->batch[k] = f->k[k];
@@ -55,8 +60,8 @@ static bool walked(hone_recipe_maker *m, const hone_slots_of *w, const attending
     return !rows || (out->row = hone_affine_table(m->arena, w, row, n, f)) != NULL;
 }
 /* w as  s * alpha (+ mask); else tile code. */
-static hone_status weigh(hone_recipe_maker *m, const hone_cpu_call *c, int k, const hone_slots_of *w, const int *temp, attending *d,
-                         bool *fits) {
+static hone_status weigh(hone_template_builder *m, const hone_cpu_call *c, int k, const hone_slots_of *w,
+                         const int *temp, attending *d, bool *fits) {
     const hone_stage *s = c->instance->stage + k + 1;
     int32_t x = s->value, given = -1;
     const hone_x *e = hone_match_fn(&c->sized, x, HONE_FN_add);
@@ -81,14 +86,17 @@ static hone_status weigh(hone_recipe_maker *m, const hone_cpu_call *c, int k, co
         return HONE_OK;
     }
     d->mask.tensor = -1, d->alpha = 1;
-    /* Scores are rows in scratch, whatever order a temporary of their shape would have in memory: where there are as many keys as elements of a value, that of the result. */
+    /* Scores are rows in scratch, whatever order a temporary of their shape would have in memory: where there
+       are as many keys as elements of a value, that of the result. */
     hone_cpu_call rows = *c;
-    rows.sized.stride = hone_arena_copy(m->arena, c->stride, sizeof *c->stride * (size_t)c->instance->n_tensor);
+    rows.sized.stride =
+        hone_arena_copy(m->arena, c->stride, sizeof *c->stride * (size_t)c->instance->n_tensor);
     if (!rows.sized.stride) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     for (int t = 0; t < 2; t++) {
         const hone_tensor *score = c->instance->tensor + temp[t];
         int64_t n = 1;
-        for (int q = score->rank - 1; q >= 0; q--) rows.sized.stride[temp[t]][q] = n, n *= c->param[score->dim[q]].i;
+        for (int q = score->rank - 1; q >= 0; q--)
+            rows.sized.stride[temp[t]][q] = n, n *= c->param[score->dim[q]].i;
     }
     hone_status made = hone_cpu_tilecode(m, &rows, k + 1, temp[0], &d->code);
     if (made == HONE_NOT_SUPPORTED) {
@@ -98,16 +106,21 @@ static hone_status weigh(hone_recipe_maker *m, const hone_cpu_call *c, int k, co
     return made;
 }
 
-/* ---- panels --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- panels -------------------------------------------------------------------------------------------- */
 /* Columns of a panel: all that the kernel can, or what divides most heads (NEON, where both are as fast). */
-static int64_t panel_columns(const hone_gemm_f32 *g) { return (int64_t)(g->turn ? 2 : g->widths) * g->vector; }
-/* Rows that are turned together: as many as a panel has columns, so that a panel of keys is a block of turned rows too. */
+static int64_t panel_columns(const hone_gemm_f32 *g) {
+    return (int64_t)(g->pack_a ? 2 : g->widths) * g->vector;
+}
+/* Rows that are transposed together: as many as a panel has columns, so that a panel of keys is a block of
+   transposed rows too. */
 static int high_of(const hone_gemm_f32 *g) { return (int)panel_columns(g); }
 static void turn(const hone_gemm_f32 *g, int64_t m, int64_t k, const float *const *a, float *to) {
-    g->turn(&(hone_gemm_part){.m = (int)m, .high = high_of(g), .taps = 1, .k = k, .a = a}, to);
+    g->pack_a(&(hone_gemm_args){.m = (int)m, .m_block = high_of(g), .taps = 1, .k = k, .a = a}, to);
 }
-/* Panels of a matrix whose element (p, j) is at p * by_p + j * by_j; the last one has as many whole vectors as it needs. */
-static void panels(const hone_gemm_f32 *g, const float *from, int64_t k, int64_t n, int64_t by_p, int64_t by_j, float *to) {
+/* Panels of a matrix whose element (p, j) is at p * by_p + j * by_j; the last one has as many whole vectors
+   as it needs. */
+static void panels(const hone_gemm_f32 *g, const float *from, int64_t k, int64_t n, int64_t by_p,
+                   int64_t by_j, float *to) {
     enum { EIGHT = 8 }; /* floats, copied without a call */
     const int64_t most = panel_columns(g), even = by_j == 1 && most % EIGHT == 0 ? n / most * most : 0;
     /* whole panels: a row goes to all of them, so that it is read in one go, for it may come from far away */
@@ -115,12 +128,12 @@ static void panels(const hone_gemm_f32 *g, const float *from, int64_t k, int64_t
         for (int64_t j = 0; j < even; j += EIGHT)
             memcpy(to + j / most * most * k + p * most + j % most, from + p * by_p + j, EIGHT * sizeof *from);
     for (int64_t j0 = even; j0 < n; j0 += most) {
-        const int64_t have = n - j0 < most ? n - j0 : most, wide = hone_up(have, g->vector);
+        const int64_t have = n - j0 < most ? n - j0 : most, wide = hone_round_up(have, g->vector);
         float *panel = to + j0 * k;
         const float *b = from + j0 * by_j;
         for (int64_t p = 0; p < k && wide > have; p++)
             for (int64_t j = have; j < wide; j++) panel[p * wide + j] = 0;
-        if (by_j != 1 && by_p == 1 && g->turn) { /* columns are rows to turn */
+        if (by_j != 1 && by_p == 1 && g->pack_a) { /* columns are rows to turn */
             const float *column[HONE_GEMM_ROWS];
             for (int64_t j = 0; j < have; j++) column[j] = b + j * by_j;
             turn(g, have, k, column, panel);
@@ -130,8 +143,12 @@ static void panels(const hone_gemm_f32 *g, const float *from, int64_t k, int64_t
                 for (int64_t j = 0; j < have; j++) panel[p * wide + j] = b[p * by_p + j * by_j];
     }
 }
-static int64_t key_floats(const attending *d) { return d->few ? 0 : hone_up(d->n, d->kernel->vector) * d->depth; }
-static int64_t value_floats(const attending *d) { return d->lies ? 0 : hone_up(d->width, d->kernel->vector) * d->n; }
+static int64_t key_floats(const attending *d) {
+    return d->few ? 0 : hone_round_up(d->n, d->kernel->vector) * d->depth;
+}
+static int64_t value_floats(const attending *d) {
+    return d->lies ? 0 : hone_round_up(d->width, d->kernel->vector) * d->n;
+}
 static int64_t stand(const attending *d, const walk *w, int64_t batch) {
     int64_t to = w->c;
     for (int k = d->n_batch - 1; k >= 0; k--) to += batch % d->extent[k] * w->batch[k], batch /= d->extent[k];
@@ -144,40 +161,51 @@ static void make_panels(const attending *d, const float *k, const float *v, floa
 static hone_status pack_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const attending *d = s->data;
     (void)scratch;
-    make_panels(d, (const float *)(const void *)hone_ref_at(s->ref[d->k.tensor], base) + stand(d, &d->k, number),
-                (const float *)(const void *)hone_ref_at(s->ref[d->v.tensor], base) + stand(d, &d->v, number),
-                (float *)(void *)hone_ref_at(s->ref[d->shared], base) + number * (key_floats(d) + value_floats(d)));
+    make_panels(
+        d, (const float *)(const void *)hone_ref_at(s->ref[d->k.tensor], base) + stand(d, &d->k, number),
+        (const float *)(const void *)hone_ref_at(s->ref[d->v.tensor], base) + stand(d, &d->v, number),
+        (float *)(void *)hone_ref_at(s->ref[d->shared], base) + number * (key_floats(d) + value_floats(d)));
     return HONE_OK;
 }
 
-/* ---- the tile ------------------------------------------------------------------------------------------------------------------------- */
-/* c[i][j] = sum over p < k of a[i][p] b[p, j]: columns in panels of `deep` p, or as they lie (b_step > 0). turned: room for all rows, which are to be
-   turned, or (a NULL) have been; NULL: they are not. */
-static void product(const hone_gemm_f32 *g, bool few, int64_t m, int64_t n, int64_t k, int64_t deep, const float *const *a, const float *b,
-                    int64_t b_step, float *const *c, float *turned) {
+/* ---- the tile ------------------------------------------------------------------------------------------ */
+/* c[i][j] = sum over p < k of a[i][p] b[p, j]: columns in panels of `deep` p, or as they lie (b_step > 0).
+   transposed: room for all rows, which are to be transposed, or (a NULL) have been; NULL: they are not. */
+static void product(const hone_gemm_f32 *g, bool few, int64_t m, int64_t n, int64_t k, int64_t deep,
+                    const float *const *a, const float *b, int64_t b_step, float *const *c, float *turned) {
     const int64_t most = panel_columns(g);
-    hone_gemm_part part = {.taps = 1, .k = k, .few = few, .turned = turned, .high = turned ? high_of(g) : 0};
+    hone_gemm_args part = {
+        .taps = 1, .k = k, .small_m = few, .packed_a = turned, .m_block = turned ? high_of(g) : 0};
     if (turned && a) turn(g, m, k, a, turned);
     for (int64_t j = 0; j < n; j += most) {
-        const int64_t have = n - j < most ? n - j : most, wide = hone_up(have, g->vector);
-        const int v = (int)(wide / g->vector), high = turned ? (int)m : g->rows[v - 1];
-        part.n = (int)have, part.b_step = b_step ? b_step : wide, part.b = b_step ? b + j : b + j * deep, part.c_from = j;
+        const int64_t have = n - j < most ? n - j : most, wide = hone_round_up(have, g->vector);
+        const int v = (int)(wide / g->vector), high = turned ? (int)m : g->mr[v - 1];
+        part.n = (int)have, part.b_step = b_step ? b_step : wide, part.b = b_step ? b + j : b + j * deep,
+        part.c_from = j;
         for (int64_t i = 0; i < m; i += high) {
             part.m = m - i < high ? (int)(m - i) : high, part.a = a ? a + i : NULL, part.c = c + i;
             g->run[v - 1](&part);
         }
     }
 }
-/* Few queries: they are the columns, a panel of one vector, and keys are the rows as they lie. */
-static void score_few(const attending *d, int64_t m, const float *const *q, const float *k, float *room, float *scores) {
+/* Few queries: they are the columns, a panel of one vector, and keys are the unpacked rows. */
+static void score_few(const attending *d, int64_t m, const float *const *q, const float *k, float *room,
+                      float *scores) {
     const int64_t vector = d->kernel->vector;
-    const int mr = d->kernel->rows[0];
+    const int mr = d->kernel->mr[0];
     float *columns = room, *sums = room + d->depth * vector, *c[HONE_GEMM_ROWS];
     const float *a[HONE_GEMM_ROWS];
     for (int64_t p = 0; p < d->depth; p++)
         for (int64_t j = 0; j < vector; j++) columns[p * vector + j] = j < m ? q[j][p] : 0;
     for (int i = 0; i < mr; i++) c[i] = sums + i * vector;
-    hone_gemm_part part = {.n = (int)m, .taps = 1, .k = d->depth, .a = a, .b_step = vector, .b = columns, .c = c, .few = true};
+    hone_gemm_args part = {.n = (int)m,
+                           .taps = 1,
+                           .k = d->depth,
+                           .a = a,
+                           .b_step = vector,
+                           .b = columns,
+                           .c = c,
+                           .small_m = true};
     for (int64_t t = 0; t < d->n; t += mr) {
         part.m = d->n - t < mr ? (int)(d->n - t) : mr;
         for (int i = 0; i < part.m; i++) a[i] = k + (t + i) * d->k_t;
@@ -190,8 +218,9 @@ static void score_few(const attending *d, int64_t m, const float *const *q, cons
 static float largest(const float *x, int64_t n) {
     typedef uint32_t four __attribute__((vector_size(16)));
     typedef uint32_t anywhere __attribute__((vector_size(16), aligned(4), may_alias));
-    const four bits = {0x7fffffffu, 0x7fffffffu, 0x7fffffffu, 0x7fffffffu}; /* without the sign */
-    four top[4] = {{0}, {0}, {0}, {0}};                                     /* side by side: each waits for itself */
+    /* without the sign */
+    const four bits = {0x7fffffffu, 0x7fffffffu, 0x7fffffffu, 0x7fffffffu};
+    four top[4] = {{0}, {0}, {0}, {0}}; /* side by side: each waits for itself */
     int64_t i = 0;
 #define LARGER(k)                                                                 \
     {                                                                             \
@@ -213,8 +242,9 @@ static float largest(const float *x, int64_t n) {
     memcpy(&y, &most, sizeof y);
     return y;
 }
-/* Of a row of a mask, up to where it still lets something be seen. What it takes off 128 more from than scores can differ by has e^(w - max) = 0:
-   no score is wanted there, and no value. A mask of the past is half such, whatever number says so. */
+/* Of a row of a mask, up to where it still lets something be seen. What it takes off 128 more from than
+   scores can differ by has e^(w - max) = 0: no score is wanted there, and no value. A mask of the past is
+   half such, whatever number says so. */
 static int64_t seen(const float *mask, int64_t n, float scores) {
     typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
     typedef int32_t said __attribute__((vector_size(16)));
@@ -229,8 +259,10 @@ static int64_t seen(const float *mask, int64_t n, float scores) {
     while (n > 1 && mask[n - 1] < limit) n--;
     return n;
 }
-/* The same of several rows of a mask at once, in fours of keys: up to where one of them still sees something. */
-static inline __attribute__((always_inline)) int64_t seen_by_rows(const float *const *mask, int m, int64_t n, float scores) {
+/* The same of several rows of a mask at once, in fours of keys: up to where one of them still sees
+   something. */
+static inline __attribute__((always_inline)) int64_t seen_by_rows(const float *const *mask, int m, int64_t n,
+                                                                  float scores) {
     typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
     typedef int32_t said __attribute__((vector_size(16)));
     typedef uint64_t two __attribute__((vector_size(16)));
@@ -245,16 +277,20 @@ static inline __attribute__((always_inline)) int64_t seen_by_rows(const float *c
     if (rest) return n;
     for (n = whole; n > 4; n -= 4) {
         said hidden = {-1, -1, -1, -1};
-        for (int r = 0; r < m; r++) hidden &= (said)(*(const four *)(const void *)(mask[r] + n - 4) < limit[r]);
+        for (int r = 0; r < m; r++)
+            hidden &= (said)(*(const four *)(const void *)(mask[r] + n - 4) < limit[r]);
         if ((((two)hidden)[0] & ((two)hidden)[1]) != UINT64_MAX) break;
     }
     return n;
 }
-static int64_t seen_by(const float *const *mask, int m, int64_t n, float scores) { /* nearly always eight: pointers in registers */
+/* nearly always eight: pointers in registers */
+static int64_t seen_by(const float *const *mask, int m, int64_t n, float scores) {
     return m == 8 ? seen_by_rows(mask, 8, n, scores) : seen_by_rows(mask, m, n, scores);
 }
-/* How many of the first n keys, in fours, these rows of a mask let be seen as they are: all that they add there is 0. */
-static inline __attribute__((always_inline)) int64_t plain_in_rows(const float *const *mask, int m, int64_t n) {
+/* How many of the first n keys, in fours, these rows of a mask let be seen as they are: all that they add
+   there is 0. */
+static inline __attribute__((always_inline)) int64_t plain_in_rows(const float *const *mask, int m,
+                                                                   int64_t n) {
     typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
     typedef int32_t said __attribute__((vector_size(16)));
     typedef uint64_t two __attribute__((vector_size(16)));
@@ -269,19 +305,23 @@ static inline __attribute__((always_inline)) int64_t plain_in_rows(const float *
 static int64_t plainly(const float *const *mask, int m, int64_t n) {
     return m == 8 ? plain_in_rows(mask, 8, n) : plain_in_rows(mask, m, n);
 }
-/* Where rows go, and how far the scores of a query can be from 0 for each unit of it: INFINITY where nobody asks. */
+/* Where rows go, and how far the scores of a query can be from 0 for each unit of it: INFINITY where nobody
+   asks. */
 typedef struct {
     float *y;
     const int64_t *y_row;
     const float *values;
     float reach;
 } going;
-/* Weights as turned rows, and their sums. Queries are columns, a panel of them at a time, and keys are rows, which their panels are when turned:
-   so scores come out as the second product wants its rows, softmax has a query a lane, and nothing is turned in between but what tile code made
-   (code: `rows` are those). The scale is the queries': there are fewer of them than of scores. mask: of row 0, or NULL. room: a panel of queries
-   and one of the mask; c: as many as keys. Where a mask may hide keys (to->reach), the second product is done here, with as many of them as one of a panel's queries sees. */
-static void weights(const attending *d, int64_t m, const float *const *rows, const float *keys, const float *mask, const int64_t *mask_row,
-                    float *room, float **c, float *x, float *z, const going *to) {
+/* Weights as transposed rows, and their sums. Queries are columns, a panel of them at a time, and keys are
+   rows, which their panels are when transposed: so scores come out as the second product wants its rows,
+   softmax has a query a lane, and nothing is transposed in between but what tile code made (code: `rows` are
+   those). The scale is the queries': there are fewer of them than of scores. mask: of row 0, or NULL. room: a
+   panel of queries and one of the mask; c: as many as keys. Where a mask may hide keys (to->reach), the
+   second product is done here, with as many of them as one of a panel's queries sees. */
+static void weights(const attending *d, int64_t m, const float *const *rows, const float *keys,
+                    const float *mask, const int64_t *mask_row, float *room, float **c, float *x, float *z,
+                    const going *to) {
     const hone_gemm_f32 *g = d->kernel;
     const int high = high_of(g);
     const bool parts = mask_row && to->reach < INFINITY;
@@ -290,10 +330,12 @@ static void weights(const attending *d, int64_t m, const float *const *rows, con
     const int64_t period = d->period % high || m % d->period ? m : d->period, heads = m / period;
     float scores_before = -1;
     for (int64_t block = 0, before = 0, n_before = 0, plain = 0; block < (m + high - 1) / high; block++) {
-        const int64_t i = block % heads * period + block / heads * high; /* heads that have the same mask one after another */
-        const int some = (int)(m - i < high ? m - i : high), wide = HONE_GEMM_TURNED(some);
-        bool same = mask && wide == before;                                  /* most masks are the same for all queries, */
-        for (int r = 0; mask && r < some && !(same && block % heads); r++) { /* and heads' are */
+        /* heads that have the same mask one after another */
+        const int64_t i = block % heads * period + block / heads * high;
+        const int some = (int)(m - i < high ? m - i : high), wide = HONE_GEMM_PACKED_M(some);
+        bool same = mask && wide == before; /* most masks are the same for all queries, */
+        /* and heads' are */
+        for (int r = 0; mask && r < some && !(same && block % heads); r++) {
             const float *hides = mask + mask_row[i + r];
             same = same && hide[r] == hides, hide[r] = hides;
         }
@@ -306,9 +348,16 @@ static void weights(const attending *d, int64_t m, const float *const *rows, con
             else if (parts) scores_before = 2 * scores, n = seen_by(hide, some, n, scores_before);
             if (d->alpha != 1) d->softmax->times(room, wide * d->depth, d->alpha);
             for (int64_t t = 0; t < d->n && wide != before; t++) c[t] = x + t * wide;
-            const int64_t whole = hone_up(n, high) < d->n ? hone_up(n, high) : d->n; /* panels of keys are taken as they were made */
-            hone_gemm_part part = {
-                .m = (int)whole, .n = wide, .taps = 1, .k = d->depth, .turned = keys, .high = high, .b = room, .b_step = wide};
+            /* panels of keys are taken as they were made */
+            const int64_t whole = hone_round_up(n, high) < d->n ? hone_round_up(n, high) : d->n;
+            hone_gemm_args part = {.m = (int)whole,
+                                   .n = wide,
+                                   .taps = 1,
+                                   .k = d->depth,
+                                   .packed_a = keys,
+                                   .m_block = high,
+                                   .b = room,
+                                   .b_step = wide};
             part.c = c, part.c_from = i * d->n;
             g->run[wide / g->vector - 1](&part);
         }
@@ -328,33 +377,41 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
     const attending *d = step->data;
     void *to[HONE_MAX_REFS];
     for (int t = 0; t < d->n_ref; t++) to[t] = hone_ref_at(step->ref[t], base);
-    const int64_t batch = number / d->blocks, m0 = number % d->blocks * d->block, m = d->m - m0 < d->block ? d->m - m0 : d->block;
+    const int64_t batch = number / d->blocks, m0 = number % d->blocks * d->block,
+                  m = d->m - m0 < d->block ? d->m - m0 : d->block;
     char *room = scratch;
     float *scores = (float *)(void *)room, *own = (float *)(void *)(room + d->score_bytes + d->list_bytes);
     const float **a = (const float **)(void *)(room + d->score_bytes);
-    float **c = (float **)(void *)(a + d->block), *z = (float *)(void *)(c + (d->block > d->n ? d->block : d->n));
-    float *turned = d->turned_bytes ? (float *)(void *)(room + d->score_bytes + d->list_bytes + d->panel_bytes) : NULL;
+    float **c = (float **)(void *)(a + d->block),
+          *z = (float *)(void *)(c + (d->block > d->n ? d->block : d->n));
+    float *turned =
+        d->turned_bytes ? (float *)(void *)(room + d->score_bytes + d->list_bytes + d->panel_bytes) : NULL;
     void *rest = room + d->score_bytes + d->list_bytes + d->panel_bytes + d->turned_bytes;
-    const float *q = (const float *)to[d->q.tensor] + stand(d, &d->q, batch), *k = (const float *)to[d->k.tensor] + stand(d, &d->k, batch),
+    const float *q = (const float *)to[d->q.tensor] + stand(d, &d->q, batch),
+                *k = (const float *)to[d->k.tensor] + stand(d, &d->k, batch),
                 *v = (const float *)to[d->v.tensor] + stand(d, &d->v, batch);
-    const float *packed = d->shared ? (const float *)to[d->shared] + batch * (key_floats(d) + value_floats(d)) : own;
+    const float *packed =
+        d->shared ? (const float *)to[d->shared] + batch * (key_floats(d) + value_floats(d)) : own;
     if (!d->shared) make_panels(d, k, v, own);
     for (int64_t i = 0; i < m; i++) a[i] = q + d->q.row[m0 + i];
     for (int64_t i = 0; i < m && !(d->turned && !d->code); i++) c[i] = scores + i * d->n;
-    /* where rows are many, those that see only a part of the keys are worth telling apart; not where a value that is no number would meet a 0 */
+    /* where rows are many, those that see only a part of the keys are worth telling apart; not where a value
+       that is no number would meet a 0 */
     float reach = INFINITY; /* of scores, by the query's */
-    if (d->mask.tensor >= 0 && d->n >= 32 && !d->code && !d->few && !d->lies && largest(packed + key_floats(d), value_floats(d)) < INFINITY)
+    if (d->mask.tensor >= 0 && d->n >= 32 && !d->code && !d->few && !d->lies &&
+        largest(packed + key_floats(d), value_floats(d)) < INFINITY)
         reach = largest(packed, key_floats(d)) * fabsf(d->alpha) * (float)d->depth;
     const bool parts = reach < INFINITY;
     if (d->few) score_few(d, m, a, k, own + value_floats(d), scores);
     else if (d->turned ? d->code != NULL : !parts)
-        product(d->kernel, d->m <= HONE_GEMM_FEW, m, d->n, d->depth, d->depth, a, packed, 0, c, turned);
+        product(d->kernel, d->m <= HONE_GEMM_SMALL_M, m, d->n, d->depth, d->depth, a, packed, 0, c, turned);
     if (d->code) { /* w takes the scores' place: its element 0 would lie so far before them */
         const int64_t first = (batch * d->m + m0) * d->n;
         to[d->w] = (void *)((uintptr_t)scores - sizeof(float) * (uintptr_t)first);
         HONE_TRY(hone_tilecode_run(d->code, to, first, m * d->n, 0, scores, rest));
     }
-    const float *mask = d->mask.tensor < 0 ? NULL : (const float *)to[d->mask.tensor] + stand(d, &d->mask, batch);
+    const float *mask =
+        d->mask.tensor < 0 ? NULL : (const float *)to[d->mask.tensor] + stand(d, &d->mask, batch);
     float *y = (float *)to[d->y.tensor] + stand(d, &d->y, batch);
     for (int64_t i = 0; i < m && d->turned && d->code; i++) a[i] = scores + i * d->n;
     float *x = d->turned && d->code ? turned : scores;
@@ -362,43 +419,53 @@ static hone_status tile(const hone_step *step, void *const *base, int64_t number
         weights(d, m, a, packed, mask, mask ? d->mask.row + m0 : NULL, turned, c, x, z,
                 &(going){y, d->y.row + m0, packed + key_floats(d), reach});
     for (int64_t i = 0; i < m && d->turned; i++) c[i] = y + d->y.row[m0 + i];
-    if (d->turned && !parts) product(d->kernel, false, m, d->width, d->n, d->n, NULL, packed + key_floats(d), 0, c, x);
-    const int64_t vectors = hone_up(d->width, d->kernel->vector) / d->kernel->vector;
+    if (d->turned && !parts)
+        product(d->kernel, false, m, d->width, d->n, d->n, NULL, packed + key_floats(d), 0, c, x);
+    const int64_t vectors = hone_round_up(d->width, d->kernel->vector) / d->kernel->vector;
     const int widest = (int)(panel_columns(d->kernel) / d->kernel->vector),
-              mr = d->kernel->rows[vectors < widest ? vectors - 1 : widest - 1];
+              mr = d->kernel->mr[vectors < widest ? vectors - 1 : widest - 1];
     for (int64_t i = 0; i < m && !d->turned; i += mr) { /* x is in L1 when it meets the values */
         const int64_t some = m - i < mr ? m - i : mr;
-        int64_t own_n[HONE_GEMM_ROWS], n = parts ? 1 : d->n; /* keys that a row sees, and that one of these does */
+        /* keys that a row sees, and that one of these does */
+        int64_t own_n[HONE_GEMM_ROWS], n = parts ? 1 : d->n;
         for (int64_t r = 0; r < some; r++) {
-            own_n[r] = parts ? seen(mask + d->mask.row[m0 + i + r], d->n, reach * largest(a[i + r], d->depth)) : d->n;
+            own_n[r] = parts ? seen(mask + d->mask.row[m0 + i + r], d->n, reach * largest(a[i + r], d->depth))
+                             : d->n;
             n = own_n[r] > n ? own_n[r] : n;
         }
-        const int64_t whole = hone_up(n, panel_columns(d->kernel)); /* panels are taken as they were made */
+        const int64_t whole =
+            hone_round_up(n, panel_columns(d->kernel)); /* panels are taken as they were made */
         if (parts)
-            product(d->kernel, d->m <= HONE_GEMM_FEW, some, whole < d->n ? whole : d->n, d->depth, d->depth, a + i, packed, 0, c + i, NULL);
+            product(d->kernel, d->m <= HONE_GEMM_SMALL_M, some, whole < d->n ? whole : d->n, d->depth,
+                    d->depth, a + i, packed, 0, c + i, NULL);
         for (int64_t r = i; r < i + some; r++) {
             const int64_t own_row = own_n[r - i];
-            z[r] = d->softmax->row(scores + r * d->n, mask ? mask + d->mask.row[m0 + r] : NULL, own_row, d->alpha, d->least);
+            z[r] = d->softmax->row(scores + r * d->n, mask ? mask + d->mask.row[m0 + r] : NULL, own_row,
+                                   d->alpha, d->least);
             if (n > own_row) memset(scores + r * d->n + own_row, 0, sizeof *scores * (size_t)(n - own_row));
             a[r] = scores + r * d->n, c[r] = y + d->y.row[m0 + r];
         }
-        product(d->kernel, d->m <= HONE_GEMM_FEW, some, d->width, n, d->n, a + i, d->lies ? v : packed + key_floats(d),
-                d->lies ? d->v_t : 0, c + i, NULL);
+        product(d->kernel, d->m <= HONE_GEMM_SMALL_M, some, d->width, n, d->n, a + i,
+                d->lies ? v : packed + key_floats(d), d->lies ? d->v_t : 0, c + i, NULL);
     }
     d->softmax->over(c, m, d->width, z, d->floor);
     return HONE_OK;
 }
 
-/* ---- the choice ----------------------------------------------------------------------------------------------------------------------- */
-static bool loads(hone_recipe_maker *m, const hone_cpu_call *c, int k, const int *temp, attending *d, hone_slots_of *w) {
+/* ---- the choice ---------------------------------------------------------------------------------------- */
+static bool loads(hone_template_builder *m, const hone_cpu_call *c, int k, const int *temp, attending *d,
+                  hone_slots_of *w) {
     const hone_instance *in = c->instance;
     const hone_stage *s = in->stage + k;
     hone_slots_of u;
     hone_match_slots(&c->sized, s, w), hone_match_slots(&c->sized, s + 7, &u);
     const int last = w->n_domain - 1, deep = w->n_domain;
-    const hone_x *e = hone_match_fn(&c->sized, s->value, HONE_FN_mul), *f = hone_match_fn(&c->sized, s[7].value, HONE_FN_mul);
+    const hone_x *e = hone_match_fn(&c->sized, s->value, HONE_FN_mul),
+                 *f = hone_match_fn(&c->sized, s[7].value, HONE_FN_mul);
     hone_affine q, key, v, y = {0};
-    if (!e || !f || !hone_match_inside(&c->sized, w, e->a, temp, &q) || !hone_match_inside(&c->sized, w, e->b, temp, &key)) return false;
+    if (!e || !f || !hone_match_inside(&c->sized, w, e->a, temp, &q) ||
+        !hone_match_inside(&c->sized, w, e->b, temp, &key))
+        return false;
     int tq = hone_match_at(&c->sized, e->a)->a, tk = hone_match_at(&c->sized, e->b)->a;
     if (q.k[last]) { /* the other way round */
         hone_affine t = q;
@@ -406,10 +473,12 @@ static bool loads(hone_recipe_maker *m, const hone_cpu_call *c, int k, const int
     }
     const bool first = hone_match_reads(&c->sized, s + 7, f->a, temp[4], 1);
     const int32_t value = first ? f->b : f->a;
-    if ((!first && !hone_match_reads(&c->sized, s + 7, f->b, temp[4], 1)) || !hone_match_inside(&c->sized, &u, value, temp, &v))
+    if ((!first && !hone_match_reads(&c->sized, s + 7, f->b, temp[4], 1)) ||
+        !hone_match_inside(&c->sized, &u, value, temp, &v))
         return false;
     d->m = d->batches = 1, d->n = w->extent[last], d->depth = w->extent[deep], d->width = u.extent[last];
-    if (d->n < 1 || d->depth < 1 || d->width < 1 || q.k[last] || (q.k[deep] != 1 && d->depth > 1)) return false;
+    if (d->n < 1 || d->depth < 1 || d->width < 1 || q.k[last] || (q.k[deep] != 1 && d->depth > 1))
+        return false;
     for (int x = 0; x < last; x++) {
         if (w->extent[x] < 1) return false;
         if (key.k[x] || v.k[x]) d->n_batch = x + 1;
@@ -418,48 +487,58 @@ static bool loads(hone_recipe_maker *m, const hone_cpu_call *c, int k, const int
     for (int x = 0; x < last; x++) *(x < d->n_batch ? &d->batches : &d->m) *= w->extent[x];
     memcpy(d->extent, w->extent, sizeof d->extent);
     if ((v.k[last] != 1 || c->stride[s[8].tensor][last] != 1) && d->width > 1) return false;
-    if (d->n > 1 << 20 || d->depth > 1 << 16 || d->width > 1 << 16 || d->m > 1 << 24 || d->batches > 1 << 24) return false;
+    if (d->n > 1 << 20 || d->depth > 1 << 16 || d->width > 1 << 16 || d->m > 1 << 24 || d->batches > 1 << 24)
+        return false;
     d->k_t = key.k[last], d->k_d = key.k[deep], d->v_t = v.k[u.n_domain];
     return walked(m, w, d, &q, tq, true, &d->q) && walked(m, w, d, &key, tk, false, &d->k) &&
-           walked(m, &u, d, &v, hone_match_at(&c->sized, value)->a, false, &d->v) && walked(m, w, d, &y, s[8].tensor, true, &d->y);
+           walked(m, &u, d, &v, hone_match_at(&c->sized, value)->a, false, &d->v) &&
+           walked(m, w, d, &y, s[8].tensor, true, &d->y);
 }
 /* Blocks of rows: a quarter of a megabyte of scores, and enough tiles to share. */
 static void choose(attending *d, int threads) {
     const hone_gemm_f32 *g = d->kernel;
-    const int64_t mr = g->rows[g->wide - 1];
+    const int64_t mr = g->mr[g->packed_widths - 1];
     const double work = (double)d->batches * (double)d->m * (double)d->n * (double)(d->depth + d->width);
     d->few = d->m < 4 && (d->k_d == 1 || d->depth == 1);
     d->lies = d->m < 16 && d->width % g->vector == 0;
-    d->turned = g->turn && !d->few && !d->lies && d->m > HONE_GEMM_FEW;
+    d->turned = g->pack_a && !d->few && !d->lies && d->m > HONE_GEMM_SMALL_M;
     d->block = 65536 / d->n < mr ? mr : 65536 / d->n;
-    const int64_t want = work < 2e6 ? 1 : threads > 4 ? 2 * threads : 8, share = (want + d->batches - 1) / d->batches;
+    const int64_t want = work < 2e6    ? 1
+                         : threads > 4 ? 2 * threads
+                                       : 8,
+                  share = (want + d->batches - 1) / d->batches;
     if (d->block > (d->m + share - 1) / share) d->block = (d->m + share - 1) / share;
-    d->block = hone_up(d->block, mr);
+    d->block = hone_round_up(d->block, mr);
     if (d->block > d->m) d->block = d->m;
     d->blocks = (d->m + d->block - 1) / d->block;
 }
 /* The same by wisdom, where there is some. */
-static hone_status decide(hone_recipe_maker *m, const hone_cpu_call *c, attending *d) {
+static hone_status decide(hone_template_builder *m, const hone_cpu_call *c, attending *d) {
     hone_problem p = {.kind = HONE_PROBLEM_ATTENTION,
                       .number = {d->batches, d->m, d->n, d->depth, d->width},
                       .vector = d->kernel->vector,
                       .widths = d->kernel->widths};
     const hone_choice *choice;
-    memcpy(p.rows, d->kernel->rows, sizeof p.rows);
+    memcpy(p.rows, d->kernel->mr, sizeof p.rows);
     hone_problem_name(&p, d->kernel->name);
     HONE_TRY(hone_cpu_decide(m, c, &p, &choice));
-    if (choice && choice->knob[1] == c->how.threads) d->block = choice->knob[0], d->blocks = (d->m + d->block - 1) / d->block;
+    if (choice && choice->knob[1] == c->how.threads)
+        d->block = choice->knob[0], d->blocks = (d->m + d->block - 1) / d->block;
     m->decision->choice = (hone_choice){{d->block, c->how.threads}};
     return HONE_OK;
 }
-hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
+hone_status hone_cpu_attention(hone_template_builder *m, const hone_cpu_call *c, int stage, int *end,
+                               bool *done) {
     int temp[TEMPS];
     hone_slots_of w;
-    if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM || !hone_match_attention_shaped(&c->sized, stage, temp)) return HONE_OK;
+    if (c->instance->stage[stage].reduce != HONE_REDUCE_SUM ||
+        !hone_match_attention_shaped(&c->sized, stage, temp))
+        return HONE_OK;
     attending *d = HONE_NEW(m->arena, attending);
     if (!d) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     d->kernel = hone_gemm_f32_best(), d->softmax = hone_softmax_best(), d->w = temp[1];
-    bool fits = hone_match_softmax(&c->sized, stage, temp, &d->least, &d->floor) && loads(m, c, stage, temp, d, &w);
+    bool fits =
+        hone_match_softmax(&c->sized, stage, temp, &d->least, &d->floor) && loads(m, c, stage, temp, d, &w);
     if (fits) HONE_TRY(weigh(m, c, stage, &w, temp, d, &fits));
     if (!fits) return HONE_OK;
     choose(d, c->how.threads);
@@ -477,33 +556,40 @@ hone_status hone_cpu_attention(hone_recipe_maker *m, const hone_cpu_call *c, int
             return HONE_OK;
         }
         d->shared = m->n_ref++;
-        hone_part pack = {.step = {.tactic = "pack", .tiles = d->batches, .tile = pack_tile, .data = d},
-                          .uses = (uint64_t)1 << d->k.tensor | (uint64_t)1 << d->v.tensor | (uint64_t)1 << d->shared,
-                          .buffer = d->shared,
-                          .bytes = d->batches * floats * (int64_t)sizeof(float)};
+        hone_step_template pack = {
+            .step = {.tactic = "pack", .tiles = d->batches, .tile = pack_tile, .data = d},
+            .uses = (uint64_t)1 << d->k.tensor | (uint64_t)1 << d->v.tensor | (uint64_t)1 << d->shared,
+            .buffer = d->shared,
+            .bytes = d->batches * floats * (int64_t)sizeof(float)};
         pack.step.serial = d->batches == 1 || bytes < 400000;
         HONE_TRY(hone_cpu_add(m, pack));
         uses |= (uint64_t)1 << d->shared;
     }
     d->n_ref = m->n_ref;
-    const int64_t rows = hone_up(d->block, vector); /* turned ones are whole vectors */
-    d->score_bytes = hone_up64(sizeof(float) * (size_t)(rows * d->n));
-    d->list_bytes = hone_up64(sizeof(float *) * (size_t)(d->block + (d->block > d->n ? d->block : d->n)) + sizeof(float) * (size_t)rows);
+    const int64_t rows = hone_round_up(d->block, vector); /* turned ones are whole vectors */
+    d->score_bytes = hone_round_up64(sizeof(float) * (size_t)(rows * d->n));
+    d->list_bytes =
+        hone_round_up64(sizeof(float *) * (size_t)(d->block + (d->block > d->n ? d->block : d->n)) +
+                        sizeof(float) * (size_t)rows);
     d->panel_bytes = d->shared ? 0 : sizeof(float) * (size_t)floats;
     if (d->few) d->panel_bytes += sizeof(float) * (size_t)((d->depth + HONE_GEMM_ROWS) * vector);
-    d->panel_bytes = hone_up64(d->panel_bytes);
-    if (d->kernel->turn && d->m > HONE_GEMM_FEW) {
+    d->panel_bytes = hone_round_up64(d->panel_bytes);
+    if (d->kernel->pack_a && d->m > HONE_GEMM_SMALL_M) {
         int64_t to_turn = rows * d->depth;
         if (d->turned && d->code) to_turn = rows * (d->n > d->depth ? d->n : d->depth);
         else if (d->turned) to_turn = high_of(d->kernel) * (d->depth + (d->mask.tensor < 0 ? 0 : d->n));
-        d->turned_bytes = hone_up64(sizeof(float) * (size_t)to_turn);
+        d->turned_bytes = hone_round_up64(sizeof(float) * (size_t)to_turn);
     }
-    hone_part part = {.step = {.tactic = "attention", .flush = true, .tiles = d->batches * d->blocks, .tile = tile, .data = d},
-                      .uses = uses,
-                      .buffer = -1};
+    hone_step_template part = {.step = {.tactic = "attention",
+                                        .flush = true,
+                                        .tiles = d->batches * d->blocks,
+                                        .tile = tile,
+                                        .data = d},
+                               .uses = uses,
+                               .buffer = -1};
     part.step.serial = part.step.tiles == 1 || work < 500000;
-    part.step.scratch_bytes =
-        d->score_bytes + d->list_bytes + d->panel_bytes + d->turned_bytes + (d->code ? hone_tilecode_scratch(d->code) : 0);
+    part.step.scratch_bytes = d->score_bytes + d->list_bytes + d->panel_bytes + d->turned_bytes +
+                              (d->code ? hone_tilecode_scratch(d->code) : 0);
     *done = true, *end = stage + STAGES;
     return hone_cpu_add(m, part);
 }

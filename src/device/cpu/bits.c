@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bits: finds products with constant weights of 2, 4 or 8 bits in blocks (MatMulNBits, and any program of that form):
+   bits: finds products with constant weights of 2, 4 or 8 bits in blocks (MatMulNBits, and any program of
+   that form):
 
-        y[rows, c] = sum(g, s) (a[rows, g * block + s] else 0) * (f32(((b[c, g, s / per] >> s % per * bits) & mask) - zero) * scales[c, g])
+        y[rows, c] = sum(g, s) (a[rows, g * block + s] else 0) * (f32(((b[c, g, s / per] >> s % per * bits) &
+        mask) - zero) * scales[c, g])
 
-   Subscripts and shifts are compared with these by their values at some places of the loops. Where the scale stands before the number it scales, A may be rounded to 8 bits a block.
+   Subscripts and shifts are compared with these by their values at some places of the loops. Where the scale
+   stands before the number it scales, A may be rounded to 8 bits a block.
    Not found here: weights whose scales are picked by a table (g_idx), blocks above 256. */
 #include "device/cpu/bits.h"
 
@@ -19,7 +22,9 @@ static int32_t without_casts(const hone_instance *in, int32_t x) {
     while (in->x[x].kind == HONE_X_CAST) x = in->x[x].a;
     return x;
 }
-static bool is(const hone_instance *in, int32_t x, hone_fn fn) { return in->x[x].kind == HONE_X_FN && in->x[x].fn == fn; }
+static bool is(const hone_instance *in, int32_t x, hone_fn fn) {
+    return in->x[x].kind == HONE_X_FN && in->x[x].fn == fn;
+}
 static bool constant(const hone_cpu_call *c, int t) { return hone_cpu_constant(c, t) != NULL; }
 static bool whole(const hone_instance *in, int32_t x, int64_t *out) {
     const hone_x *e = in->x + x;
@@ -35,8 +40,8 @@ static bool of_indices(const finding *f, int32_t x) {
     case HONE_X_INDEX: return e->a == f->column || e->a == f->group || e->a == f->place;
     case HONE_X_CAST: return (e->type == HONE_I64 || e->type == HONE_I32) && of_indices(f, e->a);
     case HONE_X_FN:
-        return (e->type == HONE_I64 || e->type == HONE_I32) && of_indices(f, e->a) && (hone_fns[e->fn].arity < 2 || of_indices(f, e->b)) &&
-               hone_fns[e->fn].arity < 3;
+        return (e->type == HONE_I64 || e->type == HONE_I32) && of_indices(f, e->a) &&
+               (hone_fns[e->fn].arity < 2 || of_indices(f, e->b)) && hone_fns[e->fn].arity < 3;
     default: return false;
     }
 }
@@ -53,10 +58,12 @@ static bool says(const finding *f, int32_t x, form w) {
     for (size_t i = 0; i < 4; i++)
         for (size_t k = 0; k < 8; k++)
             for (size_t q = 0; q < 11; q++) {
-                index[f->column] = c[i] < d->n ? c[i] : 0, index[f->group] = g[k] < d->blocks ? g[k] : 0, index[f->place] = s[q];
+                index[f->column] = c[i] < d->n ? c[i] : 0, index[f->group] = g[k] < d->blocks ? g[k] : 0,
+                index[f->place] = s[q];
                 const hone_scalar v = hone_interpret_x(f->in, f->call->param, index, x);
                 const int64_t got = f->in->x[x].type == HONE_I32 ? v.i32 : v.i64;
-                const int64_t inner = index[f->group] * w.by_g / w.over_g + index[f->place] * w.by_s / w.over_s;
+                const int64_t inner =
+                    index[f->group] * w.by_g / w.over_g + index[f->place] * w.by_s / w.over_s;
                 if (got != index[f->column] * w.by_c + (w.most ? inner % w.most : inner)) return false;
             }
     return true;
@@ -65,10 +72,12 @@ static bool says(const finding *f, int32_t x, form w) {
 static bool field(const finding *f, int32_t x, int32_t *load, int32_t *shift, int64_t *mask) {
     const hone_instance *in = f->in;
     x = without_casts(in, x);
-    if (!is(in, x, HONE_FN_band) || !whole(in, in->x[x].b, mask) || !is(in, in->x[x].a, HONE_FN_shr)) return false;
+    if (!is(in, x, HONE_FN_band) || !whole(in, in->x[x].b, mask) || !is(in, in->x[x].a, HONE_FN_shr))
+        return false;
     const hone_x *e = in->x + in->x[x].a;
     *load = without_casts(in, e->a), *shift = e->b;
-    return in->x[*load].kind == HONE_X_LOAD && in->x[*load].c < 0 && in->tensor[in->x[*load].a].dtype == HONE_DTYPE_U8;
+    return in->x[*load].kind == HONE_X_LOAD && in->x[*load].c < 0 &&
+           in->tensor[in->x[*load].a].dtype == HONE_DTYPE_U8;
 }
 static bool find_weights(finding *f, int32_t x) {
     const hone_instance *in = f->in;
@@ -79,12 +88,17 @@ static bool find_weights(finding *f, int32_t x) {
     const hone_x *e = in->x + load;
     d->bits = mask == 3 ? 2 : mask == 15 ? 4 : 8, d->b = e->a;
     const int64_t per = 8 / d->bits, *stride = f->call->stride[d->b];
-    if (e->flat || in->tensor[d->b].rank != 3 || d->block % 16 || d->block > HONE_BITS_MOST_BLOCK) return false;
-    return says(f, in->list[e->b], (form){1, 0, 1, 0, 1, 0}) && says(f, in->list[e->b + 1], (form){0, 1, 1, 0, 1, 0}) &&
-           says(f, in->list[e->b + 2], (form){0, 0, 1, 1, per, 0}) && says(f, shift, (form){0, 0, 1, d->bits, 1, 8}) && stride[2] == 1 &&
-           stride[1] == d->block / per && stride[0] == d->blocks * stride[1];
+    if (e->flat || in->tensor[d->b].rank != 3 || d->block % 16 || d->block > HONE_BITS_MOST_BLOCK)
+        return false;
+    return says(f, in->list[e->b], (form){1, 0, 1, 0, 1, 0}) &&
+           says(f, in->list[e->b + 1], (form){0, 1, 1, 0, 1, 0}) &&
+           says(f, in->list[e->b + 2], (form){0, 0, 1, 1, per, 0}) &&
+           says(f, shift, (form){0, 0, 1, d->bits, 1, 8}) && stride[2] == 1 && stride[1] == d->block / per &&
+           stride[0] == d->blocks * stride[1];
 }
-static bool is_float(hone_dtype t) { return t == HONE_DTYPE_F32 || t == HONE_DTYPE_F16 || t == HONE_DTYPE_BF16; }
+static bool is_float(hone_dtype t) {
+    return t == HONE_DTYPE_F32 || t == HONE_DTYPE_F16 || t == HONE_DTYPE_BF16;
+}
 static bool find_zero(finding *f, int32_t x) {
     const hone_instance *in = f->in;
     hone_bits_product *d = f->d;
@@ -121,18 +135,21 @@ static bool find_rows(finding *f, const hone_slots_of *slots, int32_t x, hone_af
         if (!hone_affine_move(slots, &s, f->call->stride[e->a][k], at)) return false;
         if (s.k[place] == 1) d->k = size < d->k ? size : d->k;
         if (lo >= 0 && hi < size) continue;
-        if (e->c < 0 || in->x[e->c].kind != HONE_X_CONST || in->x[e->c].k.f32 != 0 || s.c || s.k[place] != 1 || s.k[group] != d->block)
+        if (e->c < 0 || in->x[e->c].kind != HONE_X_CONST || in->x[e->c].k.f32 != 0 || s.c ||
+            s.k[place] != 1 || s.k[group] != d->block)
             return false;
         for (int q = 0; q < slots->n_domain; q++)
             if (s.k[q]) return false;
     }
-    return at->k[place] == 1 && at->k[group] == d->block && at->k[column] == 0 && d->k > hone_bits_deep(d) - d->block;
+    return at->k[place] == 1 && at->k[group] == d->block && at->k[column] == 0 &&
+           d->k > hone_bits_deep(d) - d->block;
 }
 /* Is the stage only a copy of what the one before makes, perhaps in halves? */
 static bool copies(const hone_instance *in, const hone_stage *z, int32_t of) {
     const hone_x *e = in->x + z->value;
-    if (!z->follows || z->reduce || z->how || !z->identity || z->over >= 0 || z->saturate || e->kind != HONE_X_LOAD || e->a != of ||
-        e->flat || e->c >= 0 || in->tensor[z->tensor].rank != in->tensor[of].rank || z->n_index != in->tensor[of].rank)
+    if (!z->follows || z->reduce || z->how || !z->identity || z->over >= 0 || z->saturate ||
+        e->kind != HONE_X_LOAD || e->a != of || e->flat || e->c >= 0 ||
+        in->tensor[z->tensor].rank != in->tensor[of].rank || z->n_index != in->tensor[of].rank)
         return false;
     for (int k = 0; k < z->n_index; k++) {
         const hone_x *sub = in->x + in->list[e->b + k];
@@ -152,32 +169,38 @@ static bool find(finding *f, const hone_slots_of *slots, int32_t value, hone_aff
     const bool rounds = in->x[w->a].kind == HONE_X_LOAD;
     const hone_x *scale = in->x + (rounds ? w->a : w->b);
     const int32_t number = without_casts(in, rounds ? w->b : w->a);
-    if (scale->kind != HONE_X_LOAD || !scale->flat || scale->c >= 0 || !is(in, number, HONE_FN_sub)) return false;
+    if (scale->kind != HONE_X_LOAD || !scale->flat || scale->c >= 0 || !is(in, number, HONE_FN_sub))
+        return false;
     d->scales = scale->a, d->scale_dtype = in->tensor[scale->a].dtype;
-    if (!is_float(d->scale_dtype) || !says(f, in->list[scale->b], (form){d->blocks, 1, 1, 0, 1, 0})) return false;
-    if (!find_weights(f, in->x[number].a) || !find_zero(f, in->x[number].b) || !find_rows(f, slots, rows, at)) return false;
+    if (!is_float(d->scale_dtype) || !says(f, in->list[scale->b], (form){d->blocks, 1, 1, 0, 1, 0}))
+        return false;
+    if (!find_weights(f, in->x[number].a) || !find_zero(f, in->x[number].b) || !find_rows(f, slots, rows, at))
+        return false;
     d->digits = rounds ? 1 : d->a_dtype == HONE_DTYPE_F32 ? 3 : 2;
-    return constant(f->call, d->b) && constant(f->call, d->scales) && (d->zero < 0 || constant(f->call, d->zero));
+    return constant(f->call, d->b) && constant(f->call, d->scales) &&
+           (d->zero < 0 || constant(f->call, d->zero));
 }
-hone_status hone_cpu_bits(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
+hone_status hone_cpu_bits(hone_template_builder *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
     const hone_instance *in = c->instance;
     const hone_stage *st = in->stage + stage;
-    if (st->reduce != HONE_REDUCE_SUM || st->how != HONE_STORE_SET || !st->identity || st->over >= 0 || st->skip || st->saturate ||
-        st->n_reduce != 2 || st->n_index < 1 || in->x[st->value].type != HONE_F32 || !c->constant || !c->packs ||
-        m->n_ref + 2 > HONE_MAX_REFS)
+    if (st->reduce != HONE_REDUCE_SUM || st->how != HONE_STORE_SET || !st->identity || st->over >= 0 ||
+        st->skip || st->saturate || st->n_reduce != 2 || st->n_index < 1 ||
+        in->x[st->value].type != HONE_F32 || !c->constant || !c->packs || m->n_ref + 2 > HONE_MAX_REFS)
         return HONE_OK;
     const bool copy = stage + 1 < in->n_stage && copies(in, st + 1, st->tensor);
     const int last = stage + copy;
     hone_slots_of slots;
     hone_affine at, out = {0};
     if (!hone_affine_slots(&c->sized, stage, last, &slots)) return HONE_OK;
-    hone_bits_product d = {.kernel = hone_bits_best(), .out = in->stage[last].tensor, .packed = m->n_ref, .rows = m->n_ref + 1};
+    hone_bits_product d = {
+        .kernel = hone_bits_best(), .out = in->stage[last].tensor, .packed = m->n_ref, .rows = m->n_ref + 1};
     finding f = {.call = c, .in = in, .d = &d};
     const int column = slots.n_domain - 1;
     f.column = slots.id[column], f.group = slots.id[column + 1], f.place = slots.id[column + 2];
     d.n = slots.extent[column], d.blocks = slots.extent[column + 1], d.block = slots.extent[column + 2];
     d.out_dtype = in->tensor[d.out].dtype;
-    if (d.n < 1 || d.blocks < 1 || !is_float(d.out_dtype) || !find(&f, &slots, st->value, &at)) return HONE_OK;
+    if (d.n < 1 || d.blocks < 1 || !is_float(d.out_dtype) || !find(&f, &slots, st->value, &at))
+        return HONE_OK;
     int before[HONE_MAX_SLOTS];
     d.m = 1;
     for (int k = 0; k < slots.n_domain; k++) {

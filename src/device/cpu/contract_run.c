@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/cpu/contract_depthwise.h"
+#include "device/cpu/contract_dwconv.h"
 #include "device/cpu/contract_half.h"
 #include "device/cpu/contract_int.h"
-#include "device/cpu/planes.h"
+#include "device/cpu/direct_conv.h"
 
 int64_t hone_contract_own(const hone_contract *d, int64_t number, bool a) {
     int64_t at = 0;
@@ -18,10 +18,12 @@ int64_t hone_contract_own(const hone_contract *d, int64_t number, bool a) {
 }
 hone_standing hone_contract_stand(const hone_contract *d, int64_t batch) {
     hone_standing s = {{0}, 0, 0, 0, 0, 0, 0, {0}};
-    for (int k = d->of.n_batch - 1; k >= 0; k--) s.index[k] = batch % d->of.batch_extent[k], batch /= d->of.batch_extent[k];
+    for (int k = d->of.n_batch - 1; k >= 0; k--)
+        s.index[k] = batch % d->of.batch_extent[k], batch /= d->of.batch_extent[k];
     for (int k = 0; k < d->of.n_batch; k++) {
         int64_t i = s.index[k];
-        s.a += i * d->by[k].a, s.b += i * d->by[k].b, s.domain += i * d->by[k].domain, s.out += i * d->by[k].out;
+        s.a += i * d->by[k].a, s.b += i * d->by[k].b, s.domain += i * d->by[k].domain,
+            s.out += i * d->by[k].out;
         s.own_a += i * d->of.radix_a[k], s.own_b += i * d->of.radix_b[k];
         for (int q = 0; q < d->a.n_bounded; q++) s.edge[q] += i * d->by[k].edge[q];
     }
@@ -64,23 +66,27 @@ static inline void few(float *to, const float *from, int64_t n) {
     for (int64_t i = 0; i + 4 <= n; i += 4) memcpy(to + i, from + i, 4 * sizeof *to);
     memcpy(to + n - 4, from + n - 4, 4 * sizeof *to);
 }
-/* A row whose window is partly outside. Pictures have two such indices, and small pictures many such rows. */
+/* A row whose window is partly outside. Images have two such indices, and small images many such rows. */
 static void edge_row(const hone_contract *d, const hone_standing *w, int64_t r, const float *row, float *to) {
     const int64_t *at = d->at_k_a, last = d->a.n_bounded - 1;
     if (last > 1) {
         for (int64_t p = 0; p < d->of.k; p++) to[p] = hone_contract_inside(d, w, r, p) ? row[at[p]] : 0;
         return;
     }
-    const int64_t *y = d->at_k_a_bounded[0], *x = d->at_k_a_bounded[last], y0 = d->a.bounded[0].c + w->edge[0] + d->at_m_a_bounded[0][r],
+    const int64_t *y = d->at_k_a_bounded[0], *x = d->at_k_a_bounded[last],
+                  y0 = d->a.bounded[0].c + w->edge[0] + d->at_m_a_bounded[0][r],
                   x0 = d->a.bounded[last].c + w->edge[last] + d->at_m_a_bounded[last][r];
     const uint64_t h = (uint64_t)d->a.size[0], v = (uint64_t)d->a.size[last];
-    for (int64_t p = 0; p < d->of.k; p++) to[p] = (((uint64_t)(y0 + y[p]) < h) & ((uint64_t)(x0 + x[p]) < v)) ? row[at[p]] : 0;
+    for (int64_t p = 0; p < d->of.k; p++)
+        to[p] = (((uint64_t)(y0 + y[p]) < h) & ((uint64_t)(x0 + x[p]) < v)) ? row[at[p]] : 0;
 }
-void hone_contract_pack_a(const hone_contract *d, const void *from_a, const hone_standing *w, int64_t m0, int64_t m, float *rows) {
+void hone_contract_pack_a(const hone_contract *d, const void *from_a, const hone_standing *w, int64_t m0,
+                          int64_t m, float *rows) {
     const int64_t *at = d->at_k_a;
     const float *a = from_a;
     for (int64_t r = m0; d->of.stored_a && r < m0 + m; r++, rows += d->of.k)
-        for (int64_t p = 0; p < d->of.k; p++) rows[p] = hone_contract_widened(d->of.stored_a, from_a, d->at_m_a[r] + at[p]);
+        for (int64_t p = 0; p < d->of.k; p++)
+            rows[p] = hone_contract_widened(d->of.stored_a, from_a, d->at_m_a[r] + at[p]);
     if (d->of.stored_a) return;
     int64_t run = 1; /* values that lie in a row, wherever K is: the last index of K */
     while (run < d->of.k && at[run] == run) run++;
@@ -107,13 +113,15 @@ static inline void edge(char *to, int64_t n, size_t size, int outside) {
     else
         for (int64_t i = 0; i < n; i++) ((float *)(void *)to)[i] = 0;
 }
-void hone_contract_gather(const hone_contract *d, const void *b, int64_t k, int64_t n0, int64_t n, size_t size, int outside, void *to) {
+void hone_contract_gather(const hone_contract *d, const void *b, int64_t k, int64_t n0, int64_t n,
+                          size_t size, int outside, void *to) {
     int64_t row = n0 / d->of.run, at = n0 % d->of.run, step = d->of.run_step;
     char *line = to;
     while (n > 0) {
         int64_t len = d->of.run - at < n ? d->of.run - at : n, lo = at, hi = at + len;
         for (int q = 0; q < d->b.n_bounded && lo < hi; q++) { /* inside: 0 <= p + i * s < size */
-            int64_t p = d->b.bounded[q].c + d->at_k_bounded[q][k] + d->at_row_bounded[q][row], s = d->run_bounded[q], many = d->b.size[q];
+            int64_t p = d->b.bounded[q].c + d->at_k_bounded[q][k] + d->at_row_bounded[q][row],
+                    s = d->run_bounded[q], many = d->b.size[q];
             if (s == 0) {
                 if (p < 0 || p >= many) hi = lo;
                 continue;
@@ -127,22 +135,28 @@ void hone_contract_gather(const hone_contract *d, const void *b, int64_t k, int6
         else {
             const char *src = (const char *)b + (int64_t)size * (d->at_row_b[row] + d->at_k_b[k]);
             edge(line, lo - at, size, outside);
-            if (step == 1) memcpy(line + (int64_t)size * (lo - at), src + (int64_t)size * lo, size * (size_t)(hi - lo));
+            if (step == 1)
+                memcpy(line + (int64_t)size * (lo - at), src + (int64_t)size * lo, size * (size_t)(hi - lo));
             else if (size == 1)
                 for (int64_t i = lo; i < hi; i++) line[i - at] = src[i * step];
             else if (size == 2)
-                for (int64_t i = lo; i < hi; i++) ((uint16_t *)(void *)line)[i - at] = ((const uint16_t *)(const void *)src)[i * step];
+                for (int64_t i = lo; i < hi; i++)
+                    ((uint16_t *)(void *)line)[i - at] = ((const uint16_t *)(const void *)src)[i * step];
             else
-                for (int64_t i = lo; i < hi; i++) ((float *)(void *)line)[i - at] = ((const float *)(const void *)src)[i * step];
+                for (int64_t i = lo; i < hi; i++)
+                    ((float *)(void *)line)[i - at] = ((const float *)(const void *)src)[i * step];
             edge(line + (int64_t)size * (hi - at), at + len - hi, size, outside);
         }
         line += (int64_t)size * len, n -= len, at = 0, row++;
     }
 }
-/* A panel of constants that are halves: widened a column's values of K at a time, or a slice at a time, whichever lies in a row. */
-static void pack_halves(const hone_contract *d, const void *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, float *panel) {
+/* A panel of constants that are halves: widened a column's values of K at a time, or a slice at a time,
+   whichever lies in a row. */
+static void pack_halves(const hone_contract *d, const void *b, int64_t n0, int64_t nt, int64_t k0, int64_t kc,
+                        float *panel) {
     enum { SOME = 64, MOST = 128 /* columns of a panel */ };
-    const int64_t have = d->of.n - n0 < nt ? d->of.n - n0 : nt, vector = d->kernel->vector, wide = (have + vector - 1) / vector * vector;
+    const int64_t have = d->of.n - n0 < nt ? d->of.n - n0 : nt, vector = d->kernel->vector,
+                  wide = (have + vector - 1) / vector * vector;
     const int64_t *at = d->at_k_b + k0;
     float room[SOME * 16];
     uint16_t line[MOST];
@@ -164,16 +178,18 @@ static void pack_halves(const hone_contract *d, const void *b, int64_t n0, int64
                     continue;
                 }
                 const int64_t from = d->at_row_b[column / d->of.run] + column % d->of.run * d->of.run_step;
-                if (dense) hone_dtype_load_n(d->of.stored_b, to, hone_element(b, true, from + at[p0]), (size_t)many);
+                if (dense)
+                    hone_dtype_load_n(d->of.stored_b, to, hone_element(b, true, from + at[p0]), (size_t)many);
                 else
-                    for (int64_t p = 0; p < many; p++) to[p] = hone_contract_widened(d->of.stored_b, b, from + at[p0 + p]);
+                    for (int64_t p = 0; p < many; p++)
+                        to[p] = hone_contract_widened(d->of.stored_b, b, from + at[p0 + p]);
             }
             hone_transpose_floats(columns, many, room, SOME, panel + p0 * wide + j0, wide);
         }
     }
 }
-void hone_contract_pack_b(const hone_contract *d, const void *from_b, int64_t n0, int64_t nt, int64_t k0, int64_t kc, int64_t apart,
-                          float *panels, float *line) {
+void hone_contract_pack_b(const hone_contract *d, const void *from_b, int64_t n0, int64_t nt, int64_t k0,
+                          int64_t kc, int64_t apart, float *panels, float *line) {
     if (d->of.stored_b) { /* always one panel */
         pack_halves(d, from_b, n0, nt, k0, kc, panels);
         return;
@@ -183,16 +199,19 @@ void hone_contract_pack_b(const hone_contract *d, const void *from_b, int64_t n0
     const int64_t width = (have + vector - 1) / vector * vector, n_panel = (width + nr - 1) / nr;
     float small[128];
     const int64_t *at = d->at_k_b + k0;
-    /* N does not run along memory (weights, keys of attention): column by column, as many values of K at a time as stay in L1 */
+    /* N does not run along memory (weights, keys of attention): column by column, as many values of K at a
+       time as stay in L1 */
     if (!d->b.n_bounded && d->of.run_step != 1 && kc > 1) {
         for (int64_t p0 = 0; p0 < kc; p0 += 64) {
             const int64_t p1 = p0 + 64 < kc ? p0 + 64 : kc;
-            const bool dense = at[p1 - 1] - at[p0] == p1 - 1 - p0 && (p1 - p0 < 2 || at[p0 + 1] - at[p0] == 1);
+            const bool dense =
+                at[p1 - 1] - at[p0] == p1 - 1 - p0 && (p1 - p0 < 2 || at[p0 + 1] - at[p0] == 1);
             const float *first = b + d->at_row_b[n0 / d->of.run] + n0 % d->of.run * d->of.run_step + at[p0];
             const bool even = dense && n0 % d->of.run + have <= d->of.run; /* columns that lie evenly */
             for (int64_t j = 0; even && j < have; j += nr) {
                 const int64_t wide = width - j < nr ? width - j : nr, many = have - j < nr ? have - j : nr;
-                hone_transpose_floats(many, p1 - p0, first + j * d->of.run_step, d->of.run_step, panels + j * apart + p0 * wide, wide);
+                hone_transpose_floats(many, p1 - p0, first + j * d->of.run_step, d->of.run_step,
+                                      panels + j * apart + p0 * wide, wide);
             }
             for (int64_t j = even ? have : 0; j < width; j++) {
                 const int64_t from = j / nr * nr, wide = width - from < nr ? width - from : nr;
@@ -201,7 +220,8 @@ void hone_contract_pack_b(const hone_contract *d, const void *from_b, int64_t n0
                     for (int64_t p = p0; p < p1; p++) to[p * wide] = 0;
                     continue;
                 }
-                const float *col = b + d->at_row_b[(n0 + j) / d->of.run] + (n0 + j) % d->of.run * d->of.run_step;
+                const float *col =
+                    b + d->at_row_b[(n0 + j) / d->of.run] + (n0 + j) % d->of.run * d->of.run_step;
                 if (dense)
                     for (int64_t p = p0; p < p1; p++) to[p * wide] = col[at[p0] + p - p0];
                 else
@@ -224,39 +244,44 @@ void hone_contract_pack_b(const hone_contract *d, const void *from_b, int64_t n0
         }
     }
 }
-hone_status hone_contract_finish(const hone_contract *d, void *const *at, int64_t over, const hone_standing *w, int64_t m0, int64_t m,
-                                 int64_t n0, int64_t n, void *sums, int64_t stride, const int32_t *less, void *scratch) {
+hone_status hone_contract_finish(const hone_contract *d, void *const *at, int64_t over,
+                                 const hone_standing *w, int64_t m0, int64_t m, int64_t n0, int64_t n,
+                                 void *sums, int64_t stride, const int32_t *less, void *scratch) {
     float *c = sums; /* or i32, four bytes as well */
     if (d->of.alpha != 1)
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) c[i * stride + j] *= d->of.alpha;
-    if (d->simple) {
-        for (int64_t i = 0; i < m; i++) hone_epilogue_run(d->simple, at, w->index, m0 + i, n0, n, c + i * stride, less ? less[i] : 0);
+    if (d->epilogue) {
+        for (int64_t i = 0; i < m; i++)
+            hone_epilogue_run(d->epilogue, at, w->index, m0 + i, n0, n, c + i * stride, less ? less[i] : 0);
         return HONE_OK;
     }
     for (int64_t i = 0; less && i < m; i++)
         if (less[i])
             for (int64_t j = 0; j < n; j++) ((uint32_t *)sums)[i * stride + j] -= (uint32_t)less[i];
-    if (!d->epilogue) {
+    if (!d->epilogue_code) {
         float *out = (float *)at[d->out] + over * d->of.over_out;
-        for (int64_t i = 0; i < m; i++) memcpy(out + w->out + d->at_m_out[m0 + i] + n0, c + i * stride, sizeof *c * (size_t)n);
+        for (int64_t i = 0; i < m; i++)
+            memcpy(out + w->out + d->at_m_out[m0 + i] + n0, c + i * stride, sizeof *c * (size_t)n);
         return HONE_OK;
     }
     int64_t first = w->domain + n0;
+    /* whole rows, one after another: one run */
     if (n == d->of.n && m > 1 && n < 2048 &&
-        d->at_m_domain[m0 + m - 1] - d->at_m_domain[m0] == (m - 1) * d->of.n) { /* whole rows, one after another: one run */
+        d->at_m_domain[m0 + m - 1] - d->at_m_domain[m0] == (m - 1) * d->of.n) {
         if (stride != n)
             for (int64_t i = 1; i < m; i++) memmove(c + i * n, c + i * stride, sizeof *c * (size_t)n);
-        return hone_tilecode_run(d->epilogue, at, first + d->at_m_domain[m0], m * n, 0, c, scratch);
+        return hone_tilecode_run(d->epilogue_code, at, first + d->at_m_domain[m0], m * n, 0, c, scratch);
     }
     for (int64_t i = 0; i < m; i++)
-        HONE_TRY(hone_tilecode_run(d->epilogue, at, first + d->at_m_domain[m0 + i], n, 0, c + i * stride, scratch));
+        HONE_TRY(hone_tilecode_run(d->epilogue_code, at, first + d->at_m_domain[m0 + i], n, 0, c + i * stride,
+                                   scratch));
     return HONE_OK;
 }
 /* Pieces t0 … t0+taps-1 of rows m0 …, each from its value p0 on, `apart` pointers a piece. */
 static float zeros[HONE_CONTRACT_KC]; /* what lies outside a window; never written */
-static void point(const hone_contract *d, const float *a, bool half, const hone_standing *w, int64_t m0, int64_t m, int64_t t0,
-                  int64_t taps, int64_t p0, const float **at, int64_t apart) {
+static void point(const hone_contract *d, const float *a, bool half, const hone_standing *w, int64_t m0,
+                  int64_t m, int64_t t0, int64_t taps, int64_t p0, const float **at, int64_t apart) {
     const int64_t *from = d->at_m_a + m0;
     for (int64_t t = 0; t < taps; t++) {
         const int64_t place = d->at_k_a[(t0 + t) * d->of.piece] + p0;
@@ -268,63 +293,80 @@ static void point(const hone_contract *d, const float *a, bool half, const hone_
             if (!hone_contract_inside(d, w, m0 + r, (t0 + t) * d->of.piece)) at[t * apart + r] = zeros;
     }
 }
-void hone_contract_ends(const hone_contract *d, void *const *at, int64_t over, const hone_standing *w, int64_t m0, int64_t m,
-                        hone_gemm_part *part, const hone_contract_lists *l) {
-    const hone_simple *s = d->simple;
+void hone_contract_ends(const hone_contract *d, void *const *at, int64_t over, const hone_standing *w,
+                        int64_t m0, int64_t m, hone_gemm_args *part, const hone_contract_lists *l) {
+    const hone_cpu_epilogue *s = d->epilogue;
     float *out = at[s ? s->out.tensor : d->out];
-    const int64_t first = s ? hone_epilogue_at(&s->out, s->n_batch, w->index, m0) - s->out.at_m[m0] : over * d->of.over_out + w->out;
+    const int64_t first = s ? hone_epilogue_at(&s->out, s->n_batch, w->index, m0) - s->out.at_m[m0]
+                            : over * d->of.over_out + w->out;
     const int64_t *rows = s ? s->out.at_m : d->at_m_out;
-    for (int64_t i = 0; i < m; i++) l->c[i] = hone_element(out, part->c_half, first + rows[m0 + i]);
+    for (int64_t i = 0; i < m; i++) l->c[i] = hone_element(out, part->c_bf16, first + rows[m0 + i]);
     if (!s) return;
-    if (s->bias_n) part->bias_n = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, w->index, m0);
+    if (s->bias_n)
+        part->bias_n =
+            (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, w->index, m0);
     else if (s->bias.tensor >= 0 || s->bias.k != 0) {
-        for (int64_t i = 0; i < m; i++) l->bias_m[i] = hone_epilogue_number(&s->bias, s->n_batch, at, w->index, m0 + i);
+        for (int64_t i = 0; i < m; i++)
+            l->bias_m[i] = hone_epilogue_number(&s->bias, s->n_batch, at, w->index, m0 + i);
         part->bias_m = l->bias_m;
     }
     if (s->residual.tensor >= 0) {
         const int64_t begin = hone_epilogue_at(&s->residual, s->n_batch, w->index, m0) - s->residual.at_m[m0];
         for (int64_t i = 0; i < m; i++)
-            l->residual[i] = hone_element(at[s->residual.tensor], part->residual_half, begin + s->residual.at_m[m0 + i]);
+            l->residual[i] =
+                hone_element(at[s->residual.tensor], part->residual_bf16, begin + s->residual.at_m[m0 + i]);
         part->residual = l->residual;
     }
     part->lo = hone_epilogue_number(&s->lo, s->n_batch, at, w->index, m0),
     part->hi = hone_epilogue_number(&s->hi, s->n_batch, at, w->index, m0);
     part->clamp = part->lo != -INFINITY || part->hi != INFINITY;
 }
-void hone_contract_keep(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m, int64_t n0, const hone_gemm_part *part,
-                        float *kept) {
-    const hone_row_number *row = &d->simple->later;
-    const float *from = (const float *)at[row->tensor] + hone_epilogue_at(row, d->simple->n_batch, w->index, m) - row->at_m[m] + n0;
-    for (int i = 0; i < part->m; i++) memcpy(kept + i * HONE_CONTRACT_KEPT, from + row->at_m[m + i], sizeof *kept * (size_t)part->n);
+void hone_contract_keep(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m,
+                        int64_t n0, const hone_gemm_args *part, float *kept) {
+    const hone_row_number *row = &d->epilogue->later;
+    const float *from = (const float *)at[row->tensor] +
+                        hone_epilogue_at(row, d->epilogue->n_batch, w->index, m) - row->at_m[m] + n0;
+    for (int i = 0; i < part->m; i++)
+        memcpy(kept + i * HONE_CONTRACT_KEPT, from + row->at_m[m + i], sizeof *kept * (size_t)part->n);
 }
-void hone_contract_then(const hone_contract *d, void *const *at, const hone_standing *w, const hone_gemm_part *part, const float *kept) {
-    const hone_simple *s = d->simple;
-    s->then(part->c, part->c_from, part->m, part->n, hone_epilogue_number(&s->times, s->n_batch, at, w->index, 0),
-            hone_epilogue_number(&s->plus, s->n_batch, at, w->index, 0), s->later.tensor < 0 ? NULL : kept, HONE_CONTRACT_KEPT);
+void hone_contract_then(const hone_contract *d, void *const *at, const hone_standing *w,
+                        const hone_gemm_args *part, const float *kept) {
+    const hone_cpu_epilogue *s = d->epilogue;
+    s->then(part->c, part->c_from, part->m, part->n,
+            hone_epilogue_number(&s->times, s->n_batch, at, w->index, 0),
+            hone_epilogue_number(&s->plus, s->n_batch, at, w->index, 0), s->later.tensor < 0 ? NULL : kept,
+            HONE_CONTRACT_KEPT);
 }
-/* What is given times the activation of rows that are in `gates` from column 0 on: the result may lie on what is given, and then that is there already. */
-static void times_given(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0, const hone_gemm_part *part,
-                        const hone_contract_lists *l, const float *gates) {
-    const hone_row_number *row = &d->simple->later;
-    const float *from = (const float *)at[row->tensor] + hone_epilogue_at(row, d->simple->n_batch, w->index, m0) - row->at_m[m0];
+/* What is given times the activation of rows that are in `gates` from column 0 on: the result may lie on what
+   is given, and then that is there already. */
+static void times_given(const hone_contract *d, void *const *at, const hone_standing *w, int64_t m0,
+                        const hone_gemm_args *part, const hone_contract_lists *l, const float *gates) {
+    const hone_row_number *row = &d->epilogue->later;
+    const float *from = (const float *)at[row->tensor] +
+                        hone_epilogue_at(row, d->epilogue->n_batch, w->index, m0) - row->at_m[m0];
     for (int i = 0; i < part->m; i++) {
         const float *given = from + row->at_m[m0 + i] + part->c_from;
-        if (given != l->c[i] + part->c_from) memcpy(l->c[i] + part->c_from, given, sizeof *given * (size_t)part->n);
+        if (given != l->c[i] + part->c_from)
+            memcpy(l->c[i] + part->c_from, given, sizeof *given * (size_t)part->n);
     }
-    d->simple->gate(l->c, part->c_from, part->m, part->n, d->simple->alpha, d->simple->beta, gates, HONE_CONTRACT_KEPT);
+    d->epilogue->gate(l->c, part->c_from, part->m, part->n, d->epilogue->alpha, d->epilogue->beta, gates,
+                      HONE_CONTRACT_KEPT);
 }
 enum {
     EACH_ROWS = HONE_GEMM_ROWS /* of a depthwise convolution, at once */,
     ACTIVATED = 48 /* columns */,
     GATED = 256 /* rows, at most */
 };
-/* Rows i … of a tile where they lie; or, if one of them is partly outside, all of them copied, each once a tile. */
+/* Rows i … of a tile where they lie; or, if one of them is partly outside, all of them copied, each once a
+   tile. */
 enum { UNSEEN, INSIDE, OUTSIDE, COPIED };
-static void strewn(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t i, int64_t k0, float *room,
-                   uint8_t *seen, const float **rows, hone_gemm_part *part) {
+static void strewn(const hone_contract *d, const float *a, const hone_standing *w, int64_t m0, int64_t i,
+                   int64_t k0, float *room, uint8_t *seen, const float **rows, hone_gemm_args *part) {
     bool inside = true;
     for (int64_t r = i; r < i + part->m; r++) {
-        if (seen[r] == UNSEEN) seen[r] = (d->outside ? !d->outside[m0 + r] : hone_contract_all_inside(d, w, m0 + r)) ? INSIDE : OUTSIDE;
+        if (seen[r] == UNSEEN)
+            seen[r] = (d->outside ? !d->outside[m0 + r] : hone_contract_all_inside(d, w, m0 + r)) ? INSIDE
+                                                                                                  : OUTSIDE;
         inside &= seen[r] == INSIDE;
         rows[r - i] = a + d->at_m_a[m0 + r];
     }
@@ -339,10 +381,12 @@ static int64_t low_as(int64_t m, int64_t most) {
     const int64_t passes = (m + most - 1) / most;
     return (m + passes - 1) / passes;
 }
-static hone_gemm_ahead scaled_by(const hone_contract *d, void *const *at, int64_t k0) {
-    if (!d->ahead) return (hone_gemm_ahead){0};
-    return (hone_gemm_ahead){(const float *)at[d->ahead->s] + d->ahead->s_c + k0,
-                             d->ahead->b < 0 ? NULL : (const float *)at[d->ahead->b] + d->ahead->b_c + k0, d->ahead->lo, d->ahead->hi};
+static hone_gemm_prologue scaled_by(const hone_contract *d, void *const *at, int64_t k0) {
+    if (!d->prologue) return (hone_gemm_prologue){0};
+    return (hone_gemm_prologue){
+        (const float *)at[d->prologue->s] + d->prologue->s_c + k0,
+        d->prologue->b < 0 ? NULL : (const float *)at[d->prologue->b] + d->prologue->b_c + k0,
+        d->prologue->lo, d->prologue->hi};
 }
 /* Some rows of a tile, or all, and a part of K: what the panels of B meet. */
 typedef struct {
@@ -350,84 +394,103 @@ typedef struct {
     void *const *at;
     const hone_standing *w;
     const float *a, *b, *packed_b; /* packed_b: of all columns; or NULL, then b has the tile's */
-    hone_gemm_part whole;
+    hone_gemm_args whole;
     hone_contract_lists l;
     float *const *to, *turned, *gates, *copied; /* to: where sums go now */
-    uint8_t *seen;                              /* strewn rows */
+    uint8_t *seen;                              /* gathered rows */
     int64_t m0, m, n0, n, k0, all_k;
     bool gated;
 } band;
-/* What is asked for while rows pass this panel: the panel after it, once their first pass has brought this one in; past: where that ends. Of rows as they lie, by the first panel,
+/* What is asked for while rows pass this panel: the panel after it, once their first pass has brought this
+   one in; past: where that ends. Of unpacked rows, by the first panel,
    the next band, or rows: who asks for panels there, which are near, is 2 % slower. */
 static const float *ahead_of(const band *x, int64_t j, int64_t passes, ptrdiff_t *step, const float **past) {
     const hone_contract *d = x->d;
-    const int64_t left = hone_contract_columns(d) - x->n0 - j - d->nr, wide = left < d->nr ? left : d->nr, k = x->all_k;
+    const int64_t left = hone_contract_columns(d) - x->n0 - j - d->nr, wide = left < d->nr ? left : d->nr,
+                  k = x->all_k;
     *past = NULL;
     if (d->blocks && !x->turned) {
         const float *const *a = x->l.a;
-        if (j || x->m <= d->mr || a[1] - a[0] != k || d->ahead) return NULL;
+        if (j || x->m <= d->mr || a[1] - a[0] != k || d->prologue) return NULL;
         *step = 16 * d->mr;
         return a[0] + (d->band < d->mt ? x->m : d->mr) * k;
     }
     if (!x->packed_b || passes < 2 || left <= 0) return NULL;
-    const float *next = x->packed_b + (x->w->own_b * hone_contract_columns(d) + x->n0 + j + d->nr) * d->of.k + x->k0 * wide;
-    *past = next + k * wide, *step = d->blocks ? (16 * wide + passes - 1) / passes : (wide + passes - 2) / (passes - 1);
+    const float *next =
+        x->packed_b + (x->w->own_b * hone_contract_columns(d) + x->n0 + j + d->nr) * d->of.k + x->k0 * wide;
+    *past = next + k * wide,
+    *step = d->blocks ? (16 * wide + passes - 1) / passes : (wide + passes - 2) / (passes - 1);
     return next;
 }
 static void multiply(const band *x) {
     const hone_contract *d = x->d;
-    const hone_gemm_part *whole = &x->whole;
-    const int64_t vector = d->kernel->vector, all_n = hone_contract_columns(d), m = x->m, n = x->n, n0 = x->n0, all_k = x->all_k;
-    const bool then = d->simple && d->simple->then, keeps = then && d->simple->later.tensor >= 0;
-    const bool whole_rows = d->blocks && (!then || d->gate_bytes); /* what follows an activation is told a block at a time */
+    const hone_gemm_args *whole = &x->whole;
+    const int64_t vector = d->kernel->vector, all_n = hone_contract_columns(d), m = x->m, n = x->n,
+                  n0 = x->n0, all_k = x->all_k;
+    const bool then = d->epilogue && d->epilogue->then, keeps = then && d->epilogue->later.tensor >= 0;
+    /* what follows an activation is told a block at a time */
+    const bool whole_rows = d->blocks && (!then || d->gate_bytes);
     const bool lie = d->blocks && !x->turned;
-    const bool beside = whole->few && x->packed_b && !d->each && !d->strewn && (!then || d->gate_bytes);
+    const bool beside =
+        whole->small_m && x->packed_b && !d->dwconv_nhwc && !d->gathered && (!then || d->gate_bytes);
     const float *rows[HONE_GEMM_ROWS];
     float kept[HONE_GEMM_ROWS * HONE_CONTRACT_KEPT];
     for (int64_t j = 0, done = 0, took; j < n; j += took) {
         const int64_t wide = all_n - n0 - j < d->nr ? all_n - n0 - j : d->nr;
-        const int v = (int)(wide / vector), most = d->each ? EACH_ROWS : x->turned ? d->mr : d->kernel->lie[v - 1];
+        const int v = (int)(wide / vector), most = d->dwconv_nhwc ? EACH_ROWS
+                                                   : x->turned    ? d->mr
+                                                                  : d->kernel->direct_rows[v - 1];
         const int64_t mr = low_as(m, most), passes = (m + mr - 1) / mr;
-        hone_gemm_part part = *whole;
-        part.n = (int)(n - j < wide ? n - j : wide), part.b_step = d->each ? all_n : wide, part.a_from = d->each ? n0 + j : 0;
-        part.b = d->each       ? x->packed_b + (x->w->own_b * d->of.k + x->k0) * all_n + n0 + j
-                 : x->packed_b ? x->packed_b + (x->w->own_b * all_n + n0 + j) * d->of.k + x->k0 * wide
-                               : x->b + j * all_k;
+        hone_gemm_args part = *whole;
+        part.n = (int)(n - j < wide ? n - j : wide), part.b_step = d->dwconv_nhwc ? all_n : wide,
+        part.a_from = d->dwconv_nhwc ? n0 + j : 0;
+        part.b = d->dwconv_nhwc ? x->packed_b + (x->w->own_b * d->of.k + x->k0) * all_n + n0 + j
+                 : x->packed_b  ? x->packed_b + (x->w->own_b * all_n + n0 + j) * d->of.k + x->k0 * wide
+                                : x->b + j * all_k;
         if (beside && wide == d->nr) { /* whole panels side by side; gates have room for some */
-            const int64_t room_for = x->gated && n - done > HONE_CONTRACT_KEPT ? HONE_CONTRACT_KEPT + done - j : n - j;
+            const int64_t room_for =
+                x->gated && n - done > HONE_CONTRACT_KEPT ? HONE_CONTRACT_KEPT + done - j : n - j;
             part.panels = (int)(room_for / d->nr), part.b_apart = wide * d->of.k;
         }
         const int64_t at_once = whole_rows ? m : mr;
         if (lie && whole_rows && wide == d->nr) { /* one after another, until they are activated */
-            const int64_t until = (d->simple && d->simple->activate) || x->gated ? (done + ACTIVATED - j + d->nr - 1) / d->nr : n,
+            const int64_t until = (d->epilogue && d->epilogue->activate) || x->gated
+                                      ? (done + ACTIVATED - j + d->nr - 1) / d->nr
+                                      : n,
                           all = (n - j) / d->nr;
-            part.panels = (int)(until < all ? until : all), part.b_apart = x->packed_b ? wide * d->of.k : wide * all_k;
+            part.panels = (int)(until < all ? until : all),
+            part.b_apart = x->packed_b ? wide * d->of.k : wide * all_k;
         }
         took = (part.panels > 1 ? part.panels : 1) * d->nr;
-        part.c_from = x->gated ? j - done : whole->finish ? n0 + j : j;
+        part.c_from = x->gated ? j - done : whole->epilogue ? n0 + j : j;
         part.sums_from = j, part.bias_n = whole->bias_n ? whole->bias_n + n0 + j : NULL;
-        hone_gemm_f32_fn *run = d->each ? d->each->run : d->kernel->run[v - 1];
-        const float *past, *next = ahead_of(x, j, passes, &part.next_step, &past);
-        part.high = (int)mr;
+        hone_gemm_f32_fn *run = d->dwconv_nhwc ? d->dwconv_nhwc->run : d->kernel->run[v - 1];
+        const float *past, *next = ahead_of(x, j, passes, &part.prefetch_step, &past);
+        part.m_block = (int)mr;
         for (int64_t i = 0; i < m; i += at_once) {
-            if (d->blocks) part.next = next ? next + i / mr * ((all_k - 1) / 4) * part.next_step / 4 : NULL;
-            else if (next && i) part.next = i == mr ? next : part.next + all_k * part.next_step;
-            if (past && part.next >= past) next = part.next = NULL, part.next_step = 0;
+            if (d->blocks)
+                part.prefetch = next ? next + i / mr * ((all_k - 1) / 4) * part.prefetch_step / 4 : NULL;
+            else if (next && i) part.prefetch = i == mr ? next : part.prefetch + all_k * part.prefetch_step;
+            if (past && part.prefetch >= past) next = part.prefetch = NULL, part.prefetch_step = 0;
             part.m = (int)(m - i < at_once ? m - i : at_once), part.a = x->l.a + i, part.c = x->to + i,
             part.sums = (const float *const *)x->l.sums + i;
-            part.bias_m = whole->bias_m ? whole->bias_m + i : NULL, part.residual = whole->residual ? whole->residual + i : NULL;
-            if (x->turned) part.turned = x->turned + i / mr * HONE_GEMM_TURNED(mr) * all_k;
-            else if (d->strewn) strewn(d, x->a, x->w, x->m0, i, x->k0, x->copied, x->seen, rows, &part);
-            if (keeps && whole->finish && !x->gated) hone_contract_keep(d, x->at, x->w, x->m0 + i, n0 + j, &part, kept);
+            part.bias_m = whole->bias_m ? whole->bias_m + i : NULL,
+            part.residual = whole->residual ? whole->residual + i : NULL;
+            if (x->turned) part.packed_a = x->turned + i / mr * HONE_GEMM_PACKED_M(mr) * all_k;
+            else if (d->gathered) strewn(d, x->a, x->w, x->m0, i, x->k0, x->copied, x->seen, rows, &part);
+            if (keeps && whole->epilogue && !x->gated)
+                hone_contract_keep(d, x->at, x->w, x->m0 + i, n0 + j, &part, kept);
             run(&part);
-            if (whole->finish && !x->gated && (then || at_once < m)) hone_contract_activate(d, &part);
-            if (then && whole->finish && !x->gated) hone_contract_then(d, x->at, x->w, &part, kept);
+            if (whole->epilogue && !x->gated && (then || at_once < m)) hone_contract_activate(d, &part);
+            if (then && whole->epilogue && !x->gated) hone_contract_then(d, x->at, x->w, &part, kept);
         }
-        /* all rows of a panel at once: of several panels, because vectors side by side take an activation faster than a panel's few */
-        if (at_once < m) done = j + took; /* activated as they came; a narrower panel behind may take all rows at once */
-        else if (whole->finish && (!then || x->gated) && (j + took >= n || j + took - done >= ACTIVATED)) {
+        /* all rows of a panel at once: of several panels, because vectors side by side take an activation
+           faster than a panel's few */
+        /* activated as they came; a narrower panel behind may take all rows at once */
+        if (at_once < m) done = j + took;
+        else if (whole->epilogue && (!then || x->gated) && (j + took >= n || j + took - done >= ACTIVATED)) {
             part.c_from = n0 + done, part.n = (int)((j + took < n ? j + took : n) - done), done += part.n;
-            if (x->gated && d->simple) times_given(d, x->at, x->w, x->m0, &part, &x->l, x->gates);
+            if (x->gated && d->epilogue) times_given(d, x->at, x->w, x->m0, &part, &x->l, x->gates);
             else hone_contract_activate(d, &part);
         }
     }
@@ -438,22 +501,25 @@ static void go_on(band *x, int64_t rows) {
     if (x->whole.bias_m) x->whole.bias_m += rows;
     if (x->whole.residual) x->whole.residual += rows;
 }
-hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t half, int64_t number, int64_t over, void *scratch) {
+hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t half, int64_t number,
+                               int64_t over, void *scratch) {
     char *room = scratch;
-    float *c = (float *)room, *pa = (float *)(room + d->c_bytes), *pb = (float *)(room + d->c_bytes + d->a_bytes),
+    float *c = (float *)room, *pa = (float *)(room + d->c_bytes),
+          *pb = (float *)(room + d->c_bytes + d->a_bytes),
           *line = (float *)(room + d->c_bytes + d->a_bytes + d->b_bytes);
     hone_contract_lists l;
     l.c = (float **)(room + d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes);
-    l.sums = l.c + d->mt, l.residual = (const float **)(l.sums + d->mt), l.bias_m = (float *)(l.residual + d->mt),
-    l.a = (const float **)(l.bias_m + (d->mt + 1) / 2 * 2);
+    l.sums = l.c + d->mt, l.residual = (const float **)(l.sums + d->mt),
+    l.bias_m = (float *)(l.residual + d->mt), l.a = (const float **)(l.bias_m + (d->mt + 1) / 2 * 2);
     float *turned = (float *)(void *)((char *)l.c + d->at_bytes);
-    float *gates = (float *)(void *)((char *)turned + d->turned_bytes), **at_gate = (float **)(void *)(gates + d->mt * HONE_CONTRACT_KEPT);
+    float *gates = (float *)(void *)((char *)turned + d->packed_a_bytes),
+          **at_gate = (float **)(void *)(gates + d->mt * HONE_CONTRACT_KEPT);
     void *rest = (char *)gates + d->gate_bytes;
     int64_t nb = (d->of.n + d->nt - 1) / d->nt, mb = (d->of.m + d->mt - 1) / d->mt;
     /* tiles that share the larger operand's part follow one another */
     const bool down = d->of.n > d->of.m;
-    int64_t n0 = (down ? number / mb % nb : number % nb) * d->nt, m0 = (down ? number % mb : number / nb % mb) * d->mt,
-            batch = number / nb / mb;
+    int64_t n0 = (down ? number / mb % nb : number % nb) * d->nt,
+            m0 = (down ? number % mb : number / nb % mb) * d->mt, batch = number / nb / mb;
     int64_t n = d->of.n - n0 < d->nt ? d->of.n - n0 : d->nt, m = d->of.m - m0 < d->mt ? d->of.m - m0 : d->mt;
     const int64_t vector = d->kernel->vector, stride = (n + vector - 1) / vector * vector;
     const hone_standing w = hone_contract_stand(d, batch);
@@ -464,23 +530,25 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
                 *b = (const float *)at[d->b.tensor] + d->b.at.c + w.b;
     const float *dense = NULL; /* A as rows of K values, one after another */
     if (d->packed_a) dense = (const float *)at[d->packed_a] + (w.own_a * d->of.m + m0) * d->of.k;
-    else if (!d->of.piece && !d->strewn) hone_contract_pack_a(d, a, &w, m0, m, pa), dense = pa;
-    const int64_t piece = dense || d->strewn ? d->of.k : d->of.piece;
+    else if (!d->of.piece && !d->gathered) hone_contract_pack_a(d, a, &w, m0, m, pa), dense = pa;
+    const int64_t piece = dense || d->gathered ? d->of.k : d->of.piece;
     band x = {.d = d,
               .at = at,
               .w = &w,
               .a = a,
               .b = pb,
               .l = l,
-              .turned = d->turned_bytes && hone_contract_turns(d) ? turned : NULL,
+              .turned = d->packed_a_bytes && hone_contract_packs_a(d) ? turned : NULL,
               .gates = gates,
               .copied = pa};
-    x.packed_b = d->packed_b ? at[d->packed_b] : d->shared ? at[d->shared] : NULL, x.seen = (uint8_t *)l.a; /* strewn rows have no list */
-    x.m0 = m0, x.m = m, x.n0 = n0, x.n = n, x.whole = (hone_gemm_part){.a_step = d->mt, .few = d->of.m <= HONE_GEMM_FEW};
-    hone_gemm_part *whole = &x.whole; /* the tile; a kernel takes a few rows of a panel at a time */
+    /* gathered rows have no list */
+    x.packed_b = d->packed_b ? at[d->packed_b] : d->shared ? at[d->shared] : NULL, x.seen = (uint8_t *)l.a;
+    x.m0 = m0, x.m = m, x.n0 = n0, x.n = n,
+    x.whole = (hone_gemm_args){.a_step = d->mt, .small_m = d->of.m <= HONE_GEMM_SMALL_M};
+    hone_gemm_args *whole = &x.whole; /* the tile; a kernel takes a few rows of a panel at a time */
     hone_contract_halves(d, half, whole);
-    const bool half_c = whole->c_half;
-    if (d->strewn) memset(x.seen, UNSEEN, (size_t)m);
+    const bool half_c = whole->c_bf16;
+    if (d->gathered) memset(x.seen, UNSEEN, (size_t)m);
     if (d->direct) hone_contract_ends(d, at, over, &w, m0, m, whole, &l);
     for (int64_t i = 0; d->c_bytes && i < m; i++) l.sums[i] = c + i * stride;
     for (int64_t i = 0; d->gate_bytes && i < m; i++) at_gate[i] = gates + i * HONE_CONTRACT_KEPT;
@@ -491,31 +559,34 @@ hone_status hone_contract_tile(const hone_contract *d, void *const *at, uint64_t
         if (taps > (d->of.k - k0) / piece) taps = (d->of.k - k0) / piece ? (d->of.k - k0) / piece : 1;
         const int64_t all_k = taps * kc;
         if (!x.packed_b) hone_contract_pack_b(d, b, n0, n, k0, all_k, all_k, pb, line);
-        if (!dense && !d->strewn) point(d, a, half_a, &w, m0, m, k0 / piece, taps, p0, l.a, d->mt);
+        if (!dense && !d->gathered) point(d, a, half_a, &w, m0, m, k0 / piece, taps, p0, l.a, d->mt);
         for (int64_t r = 0; dense && r < m; r++) l.a[r] = dense + r * d->of.k + k0;
-        whole->taps = taps, whole->k = kc, whole->more = k0 > 0, whole->finish = k0 + all_k == d->of.k && d->direct;
-        whole->c_half = half_c && whole->finish;
-        x.k0 = k0, x.all_k = all_k, x.gated = whole->finish && d->gate_bytes;
-        x.to = x.gated ? at_gate : whole->finish ? l.c : l.sums;
-        const hone_gemm_ahead ahead = scaled_by(d, at, k0);
+        whole->taps = taps, whole->k = kc, whole->more = k0 > 0,
+        whole->epilogue = k0 + all_k == d->of.k && d->direct;
+        whole->c_bf16 = half_c && whole->epilogue;
+        x.k0 = k0, x.all_k = all_k, x.gated = whole->epilogue && d->gate_bytes;
+        x.to = x.gated ? at_gate : whole->epilogue ? l.c : l.sums;
+        const hone_gemm_prologue ahead = scaled_by(d, at, k0);
         if (x.turned) { /* once for all panels */
             const int64_t mr = low_as(m, d->mr);
             const float *rows[HONE_GEMM_ROWS];
-            hone_gemm_part part = *whole;
-            part.m = (int)m, part.high = (int)mr, part.a = l.a, part.ahead = d->ahead ? &ahead : NULL;
-            if (!d->strewn) d->kernel->turn(&part, turned);
-            for (int64_t i = 0; d->strewn && i < m; i += mr) {
+            hone_gemm_args part = *whole;
+            part.m = (int)m, part.m_block = (int)mr, part.a = l.a,
+            part.prologue = d->prologue ? &ahead : NULL;
+            if (!d->gathered) d->kernel->pack_a(&part, turned);
+            for (int64_t i = 0; d->gathered && i < m; i += mr) {
                 part.m = (int)(m - i < mr ? m - i : mr);
                 strewn(d, a, &w, m0, i, k0, pa, x.seen, rows, &part);
-                d->kernel->turn(&part, turned + i / mr * HONE_GEMM_TURNED(mr) * all_k);
+                d->kernel->pack_a(&part, turned + i / mr * HONE_GEMM_PACKED_M(mr) * all_k);
             }
         }
         band some = x;
         for (int64_t left = m; left > 0; left -= some.m, go_on(&some, some.m)) {
             some.m = left < d->band ? left : d->band;
-            if (d->ahead && !x.turned) {
-                hone_gemm_part part = {.m = (int)some.m, .k = kc, .a = some.l.a, .ahead = &ahead, .flat = true};
-                d->kernel->turn(&part, turned);
+            if (d->prologue && !x.turned) {
+                hone_gemm_args part = {
+                    .m = (int)some.m, .k = kc, .a = some.l.a, .prologue = &ahead, .copy_a = true};
+                d->kernel->pack_a(&part, turned);
                 for (int64_t r = 0; r < some.m; r++) some.l.a[r] = turned + r * kc;
             }
             multiply(&some);
@@ -527,19 +598,21 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const hone_contract *d = s->data;
     void *at[64];
     for (int t = 0; t < d->n_ref; t++) at[t] = hone_ref_at(s->ref[t], base);
-    if (d->lines && d->lines->run && hone_lines_takes(d, s->half)) {
-        hone_lines_tile(d, at, s->half, number);
+    if (d->dwconv_rows && d->dwconv_rows->run && hone_contract_dwconv_rows_takes(d, s->half_stored)) {
+        hone_contract_dwconv_rows_tile(d, at, s->half_stored, number);
         return HONE_OK;
     }
-    return hone_contract_tile(d, at, s->half, number, 0, scratch);
+    return hone_contract_tile(d, at, s->half_stored, number, 0, scratch);
 }
 const hone_contract *hone_contract_plain(const hone_step *s) { return s->tile == tile ? s->data : NULL; }
 /* All of B, once: a tile is a panel. */
 static hone_status pack_tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const hone_contract *d = s->data;
     int64_t panels = (d->of.n + d->nr - 1) / d->nr, n0 = number % panels * d->nr, batch = number / panels;
-    const float *b = (const float *)(const void *)hone_ref_at(s->ref[d->b.tensor], base) + d->b.at.c + hone_contract_own(d, batch, false);
-    float *to = (float *)(void *)hone_ref_at(s->ref[d->shared], base) + (batch * hone_contract_columns(d) + n0) * d->of.k;
+    const float *b = (const float *)(const void *)hone_ref_at(s->ref[d->b.tensor], base) + d->b.at.c +
+                     hone_contract_own(d, batch, false);
+    float *to = (float *)(void *)hone_ref_at(s->ref[d->shared], base) +
+                (batch * hone_contract_columns(d) + n0) * d->of.k;
     hone_contract_pack_b(d, b, n0, d->nr, 0, d->of.k, d->of.k, to, scratch);
     return HONE_OK;
 }
@@ -563,41 +636,53 @@ void hone_contract_step(hone_contract *d, hone_step *s) {
         hone_contract_half_step(d, s);
         return;
     }
-    if (d->planes) {
-        hone_planes_step(d, s);
+    if (d->direct_conv) {
+        hone_direct_conv_step(d, s);
         return;
     }
-    size_t epilogue = d->epilogue ? hone_tilecode_scratch(d->epilogue) : 0;
-    if (d->plane) {
-        hone_contract_plane_step(d, s);
+    size_t epilogue = d->epilogue_code ? hone_tilecode_scratch(d->epilogue_code) : 0;
+    if (d->dwconv_nchw) {
+        hone_contract_dwconv_nchw_step(d, s);
         return;
     }
     const int64_t vector = d->kernel->vector, wide = (d->nt + vector - 1) / vector * vector;
-    d->c_bytes = d->direct && d->of.k <= d->kc ? 0 : hone_up64(sizeof(float) * (size_t)(d->mt * wide));
-    d->a_bytes = d->packed_a || d->of.piece ? 0 : hone_up64(sizeof(float) * (size_t)(d->mt * d->of.k));
-    d->b_bytes = d->packed_b || d->shared ? 0 : hone_up64(sizeof(float) * (size_t)(wide * d->kc));
-    d->line_bytes = d->packed_b || d->shared ? 0 : hone_up64(sizeof(float) * (size_t)wide);
+    d->c_bytes = d->direct && d->of.k <= d->kc ? 0 : hone_round_up64(sizeof(float) * (size_t)(d->mt * wide));
+    d->a_bytes = d->packed_a || d->of.piece ? 0 : hone_round_up64(sizeof(float) * (size_t)(d->mt * d->of.k));
+    d->b_bytes = d->packed_b || d->shared ? 0 : hone_round_up64(sizeof(float) * (size_t)(wide * d->kc));
+    d->line_bytes = d->packed_b || d->shared ? 0 : hone_round_up64(sizeof(float) * (size_t)wide);
     int64_t taps = d->packed_a || !d->of.piece || d->of.piece > d->kc ? 1 : d->kc / d->of.piece;
-    d->at_bytes = hone_up64(sizeof(float *) *
-                            (size_t)(d->mt * ((taps < d->of.taps ? taps : d->of.taps) + 4) + 1)); /* rows of A, c, sums, residual, bias */
+    /* rows of A, c, sums, residual, bias */
+    d->at_bytes = hone_round_up64(sizeof(float *) *
+                                  (size_t)(d->mt * ((taps < d->of.taps ? taps : d->of.taps) + 4) + 1));
     /* kernels that turn have all panels equally high */
-    d->turned_bytes = 0;
-    const bool turns = d->kernel->turn && !d->each && d->of.m > HONE_GEMM_FEW && hone_contract_turns(d);
-    d->blocks = turns || (d->kernel->turn && !d->each && !d->strewn && d->of.m > HONE_GEMM_FEW);
+    d->packed_a_bytes = 0;
+    const bool turns =
+        d->kernel->pack_a && !d->dwconv_nhwc && d->of.m > HONE_GEMM_SMALL_M && hone_contract_packs_a(d);
+    d->blocks =
+        turns || (d->kernel->pack_a && !d->dwconv_nhwc && !d->gathered && d->of.m > HONE_GEMM_SMALL_M);
     d->band = d->blocks && !turns ? hone_contract_band(d) : d->mt;
-    if (d->ahead && !turns) d->turned_bytes = hone_up64(sizeof(float) * (size_t)(d->band * (d->of.k < d->kc ? d->of.k : d->kc)));
+    if (d->prologue && !turns)
+        d->packed_a_bytes =
+            hone_round_up64(sizeof(float) * (size_t)(d->band * (d->of.k < d->kc ? d->of.k : d->kc)));
     if (turns)
-        d->turned_bytes =
-            hone_up64(sizeof(float) * (size_t)((d->mt + d->mr) * HONE_GEMM_TURNED(d->mr) / d->mr * (d->of.k < d->kc ? d->of.k : d->kc)));
+        d->packed_a_bytes =
+            hone_round_up64(sizeof(float) * (size_t)((d->mt + d->mr) * HONE_GEMM_PACKED_M(d->mr) / d->mr *
+                                                     (d->of.k < d->kc ? d->of.k : d->kc)));
     /* an activation times a row: several panels at once too, beside the result, which may lie on that row */
-    const hone_simple *e = d->simple;
+    const hone_cpu_epilogue *e = d->epilogue;
     d->gate_bytes = 0;
-    if (d->blocks && d->direct && e && e->then && e->then == e->kernel->gate && e->residual.tensor < 0 && d->mt <= GATED)
-        d->gate_bytes = hone_up64((sizeof(float) * HONE_CONTRACT_KEPT + sizeof(float *)) * (size_t)d->mt);
-    if (d->lines) hone_lines_choose(d);
-    s->tactic = d->each ? "depthwise" : "contract", s->flush = true, s->tile = tile;
-    if (d->each && d->direct) s->halves = d->halves & ~(d->simple && (d->simple->activate || d->simple->then) ? (uint64_t)1 << d->out : 0);
+    if (d->blocks && d->direct && e && e->then && e->then == e->kernel->gate && e->residual.tensor < 0 &&
+        d->mt <= GATED)
+        d->gate_bytes =
+            hone_round_up64((sizeof(float) * HONE_CONTRACT_KEPT + sizeof(float *)) * (size_t)d->mt);
+    if (d->dwconv_rows) hone_contract_dwconv_rows_choose(d);
+    s->tactic = d->dwconv_nhwc ? "depthwise" : "contract", s->flush = true, s->tile = tile;
+    if (d->dwconv_nhwc && d->direct)
+        s->half_able =
+            d->bf16_able &
+            ~(d->epilogue && (d->epilogue->activate || d->epilogue->then) ? (uint64_t)1 << d->out : 0);
     s->tiles = d->of.batch * ((d->of.m + d->mt - 1) / d->mt) * ((d->of.n + d->nt - 1) / d->nt);
     s->serial = s->tiles == 1;
-    s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes + d->at_bytes + d->turned_bytes + d->gate_bytes + epilogue;
+    s->scratch_bytes = d->c_bytes + d->a_bytes + d->b_bytes + d->line_bytes + d->at_bytes +
+                       d->packed_a_bytes + d->gate_bytes + epilogue;
 }

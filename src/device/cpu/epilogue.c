@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   epilogue: see epilogue.h. The expression is taken apart from its root: [[times] activation [+ a number or a row] | narrowing] [clamp] [+ residual] [+ bias] accumulator, in this
+   epilogue: see epilogue.h. The expression is taken apart from its root: [[times] activation [+ a number or a
+   row] | narrowing] [clamp] [+ residual] [+ bias] accumulator, in this
    order of operations; any other order would round differently and is left to tile code. */
 #include "device/cpu/epilogue.h"
 
@@ -14,19 +15,26 @@ typedef struct {
     const int *group_m, *group_b;
     bool columns, then;
     int patience;
-    /* where it is not a sum of floats that comes in: r is given, and `read` the expression that was found to be it, or -1 */
-    hone_simple *r;
+    /* where it is not a sum of floats that comes in: r is given, and `read` the expression that was found to
+       be it, or -1 */
+    hone_cpu_epilogue *r;
     int32_t read;
-    const hone_simple *narrow; /* what makes bytes of a sum of integers, */
-    int32_t narrows;           /* and the expression that it is */
+    const hone_cpu_epilogue *narrow; /* what makes bytes of a sum of integers, */
+    int32_t narrows;                 /* and the expression that it is */
     bool narrow_signed;
 } matching;
 
 static const hone_x *at(const matching *m, int32_t x) { return m->c->instance->x + x; }
-static bool is_fn(const matching *m, int32_t x, hone_fn fn) { return at(m, x)->kind == HONE_X_FN && at(m, x)->fn == fn; }
-static bool is_sum(const matching *m, int32_t x) { return at(m, x)->kind == HONE_X_LOAD && at(m, x)->a == m->acc; }
+static bool is_fn(const matching *m, int32_t x, hone_fn fn) {
+    return at(m, x)->kind == HONE_X_FN && at(m, x)->fn == fn;
+}
+static bool is_sum(const matching *m, int32_t x) {
+    return at(m, x)->kind == HONE_X_LOAD && at(m, x)->a == m->acc;
+}
 static bool comes_in(matching *m, int32_t x);
-static bool is_acc(matching *m, int32_t x) { return !m->r ? is_sum(m, x) : m->read >= 0 ? x == m->read : comes_in(m, x); }
+static bool is_acc(matching *m, int32_t x) {
+    return !m->r ? is_sum(m, x) : m->read >= 0 ? x == m->read : comes_in(m, x);
+}
 
 /* Address of a load over M and the batch, from an affine function; N must not move it. */
 static bool placed(matching *m, const hone_affine *f, bool along_n, hone_row_number *out) {
@@ -74,8 +82,9 @@ static bool row_number(matching *m, int32_t x, hone_row_number *out) {
 }
 static const hone_row_number none = {.tensor = -1, .k = -0.0f, .same = true};
 
-/* ---- activations ------------------------------------------------------------------------------------------------------------------ */
-/* The same value: the same expression, or one written twice, as far as some patience goes: what is shared inside is seen again and again. */
+/* ---- activations --------------------------------------------------------------------------------------- */
+/* The same value: the same expression, or one written twice, as far as some patience goes: what is shared
+   inside is seen again and again. */
 static bool same(matching *m, int32_t x, int32_t y) {
     const hone_x *p = at(m, x), *q = at(m, y);
     if (x == y) return true;
@@ -118,7 +127,7 @@ static bool with_constant(const matching *m, int32_t x, hone_fn fn, float k, int
     return by_constant(m, x, fn, &have, rest) && have == k;
 }
 /* clamp(alpha * u + beta, 0, 1) */
-static bool is_hard(matching *m, int32_t x, hone_simple *r, int32_t *u) {
+static bool is_hard(matching *m, int32_t x, hone_cpu_epilogue *r, int32_t *u) {
     int32_t y;
     if (!with_constant(m, x, HONE_FN_max, 0, &y) || !with_constant(m, y, HONE_FN_min, 1, &y)) return false;
     if (!by_constant(m, y, HONE_FN_add, &r->beta, &y)) return false;
@@ -128,22 +137,25 @@ static bool is_hard(matching *m, int32_t x, hone_simple *r, int32_t *u) {
     return true;
 }
 /* u times v, where v knows u: which activation of u */
-static hone_activation gated(matching *m, int32_t u, int32_t v, hone_simple *r, int32_t *of) {
+static hone_activation gated(matching *m, int32_t u, int32_t v, hone_cpu_epilogue *r, int32_t *of) {
     int32_t w, y, z;
     float k;
     *of = u;
     if (is_fn(m, v, HONE_FN_sigmoid)) {
         w = at(m, v)->a, r->alpha = 1;
-        if (same(m, w, u) || (by_constant(m, w, HONE_FN_mul, &r->alpha, &w) && same(m, w, u))) return HONE_ACTIVATE_silu;
+        if (same(m, w, u) || (by_constant(m, w, HONE_FN_mul, &r->alpha, &w) && same(m, w, u)))
+            return HONE_ACTIVATE_silu;
     }
     if (is_hard(m, v, r, &w) && same(m, w, u)) return HONE_ACTIVATE_hard_swish;
     /* 0.5 u (1 + erf(u / sqrt 2)), 0.5 u (1 + tanh(a (u + b u u u))) */
-    if (!with_constant(m, u, HONE_FN_mul, 0.5f, &u) || !with_constant(m, v, HONE_FN_add, 1, &w)) return HONE_ACTIVATE_COUNT;
+    if (!with_constant(m, u, HONE_FN_mul, 0.5f, &u) || !with_constant(m, v, HONE_FN_add, 1, &w))
+        return HONE_ACTIVATE_COUNT;
     *of = u;
-    if (is_fn(m, w, HONE_FN_erf) && with_constant(m, at(m, w)->a, HONE_FN_mul, 0x1.6a09e6p-1f, &y) && same(m, y, u))
+    if (is_fn(m, w, HONE_FN_erf) && with_constant(m, at(m, w)->a, HONE_FN_mul, 0x1.6a09e6p-1f, &y) &&
+        same(m, y, u))
         return HONE_ACTIVATE_gelu;
-    if (!is_fn(m, w, HONE_FN_tanh) || !by_constant(m, at(m, w)->a, HONE_FN_mul, &k, &y) || !is_fn(m, y, HONE_FN_add) ||
-        !same(m, at(m, y)->a, u))
+    if (!is_fn(m, w, HONE_FN_tanh) || !by_constant(m, at(m, w)->a, HONE_FN_mul, &k, &y) ||
+        !is_fn(m, y, HONE_FN_add) || !same(m, at(m, y)->a, u))
         return HONE_ACTIVATE_COUNT;
     y = at(m, y)->b;
     for (int q = 0; q < 2; q++, y = z) {
@@ -155,16 +167,18 @@ static hone_activation gated(matching *m, int32_t u, int32_t v, hone_simple *r, 
     return HONE_ACTIVATE_gelu_tanh;
 }
 /* u < 0 ? alpha * u : u */
-static bool is_leaky(matching *m, int32_t x, hone_simple *r, int32_t *u) {
+static bool is_leaky(matching *m, int32_t x, hone_cpu_epilogue *r, int32_t *u) {
     const hone_x *e = at(m, x);
     float zero;
     int32_t v;
-    if (e->kind != HONE_X_SELECT || !is_fn(m, e->a, HONE_FN_lt) || !constant(m, at(m, e->a)->b, &zero) || zero != 0) return false;
+    if (e->kind != HONE_X_SELECT || !is_fn(m, e->a, HONE_FN_lt) || !constant(m, at(m, e->a)->b, &zero) ||
+        zero != 0)
+        return false;
     *u = e->c;
     return same(m, at(m, e->a)->a, *u) && by_constant(m, e->b, HONE_FN_mul, &r->alpha, &v) && same(m, v, *u);
 }
 /* What x is an activation of, and which; x itself: of none. */
-static int32_t activation(matching *m, int32_t x, hone_simple *r) {
+static int32_t activation(matching *m, int32_t x, hone_cpu_epilogue *r) {
     hone_activation which = HONE_ACTIVATE_COUNT;
     int32_t of = x;
     if (is_fn(m, x, HONE_FN_sigmoid)) which = HONE_ACTIVATE_sigmoid, of = at(m, x)->a;
@@ -175,13 +189,14 @@ static int32_t activation(matching *m, int32_t x, hone_simple *r) {
     } else if (is_hard(m, x, r, &of)) which = HONE_ACTIVATE_hard_sigmoid;
     else if (is_leaky(m, x, r, &of)) which = HONE_ACTIVATE_leaky;
     if (which == HONE_ACTIVATE_COUNT) return x;
-    r->activate = hone_activate_best()->run[which], r->gate = hone_activate_best()->gate ? hone_activate_best()->gate[which] : NULL;
+    r->activate = hone_activate_best()->run[which],
+    r->gate = hone_activate_best()->gate ? hone_activate_best()->gate[which] : NULL;
     return of;
 }
 
-/* [times *] an activation [+ plus, or a row], an activation times a row, or an activation that a number is the least of: what that is of;
-   x itself where it is no such thing. */
-static int32_t and_then(matching *m, int32_t x, hone_simple *r) {
+/* [times *] an activation [+ plus, or a row], an activation times a row, or an activation that a number is
+   the least of: what that is of; x itself where it is no such thing. */
+static int32_t and_then(matching *m, int32_t x, hone_cpu_epilogue *r) {
     const hone_x *e = at(m, x);
     for (int side = 0; side < 2 && is_fn(m, x, HONE_FN_max); side++) {
         const int32_t y = side ? e->b : e->a, of = activation(m, y, r);
@@ -226,7 +241,7 @@ static int32_t and_then(matching *m, int32_t x, hone_simple *r) {
     r->times = r->plus = r->later = none, r->activate = NULL;
     return x;
 }
-static bool place_out(matching *m, hone_simple *r) {
+static bool place_out(matching *m, hone_cpu_epilogue *r) {
     const hone_instance *in = m->c->instance;
     const hone_stage *s = in->stage + m->stage;
     hone_affine out = {0};
@@ -246,10 +261,12 @@ static bool place_out(matching *m, hone_simple *r) {
     return placed(m, &out, true, &r->out);
 }
 /* round(f32([bias +] sum) * (a scale * a scale / a scale)) [+ zero], narrowed to 8 bits */
-static bool whole(matching *m, hone_simple *r, int32_t x) {
+static bool whole(matching *m, hone_cpu_epilogue *r, int32_t x) {
     hone_dtype to = r->out.dtype;
-    r->whole = to == HONE_DTYPE_U8 ? r->kernel->whole_u8 : to == HONE_DTYPE_I8 ? r->kernel->whole_i8 : NULL;
-    if (!r->whole) return false;
+    r->requantize = to == HONE_DTYPE_U8   ? r->kernel->requantize_u8
+                    : to == HONE_DTYPE_I8 ? r->kernel->requantize_i8
+                                          : NULL;
+    if (!r->requantize) return false;
     r->zero.k = 0;
     if (is_fn(m, x, HONE_FN_add)) {
         if (!row_number(m, at(m, x)->b, &r->zero)) return false;
@@ -259,7 +276,8 @@ static bool whole(matching *m, hone_simple *r, int32_t x) {
     const hone_x *times = at(m, at(m, x)->a), *over = at(m, times->b);
     if (over->kind != HONE_X_FN || over->fn != HONE_FN_div || !is_fn(m, over->a, HONE_FN_mul)) return false;
     if (!row_number(m, at(m, over->a)->a, &r->scale) || !row_number(m, over->b, &r->scale_y)) return false;
-    if (!row_number(m, at(m, over->a)->b, &r->scale_b) && !(r->scale_n = column_number(m, at(m, over->a)->b, HONE_DTYPE_F32, &r->scale_b)))
+    if (!row_number(m, at(m, over->a)->b, &r->scale_b) &&
+        !(r->scale_n = column_number(m, at(m, over->a)->b, HONE_DTYPE_F32, &r->scale_b)))
         return false;
     if (at(m, times->a)->kind != HONE_X_CAST || at(m, times->a)->type != HONE_F32) return false;
     x = at(m, times->a)->a;
@@ -272,13 +290,14 @@ static bool whole(matching *m, hone_simple *r, int32_t x) {
             return false;
     } else r->bias.k = 0;
     const bool zero = r->zero.tensor >= 0 ? r->zero.dtype != HONE_DTYPE_F32 : r->zero.k == 0;
-    r->by_row = m->columns && zero && r->zero.same && r->scale.same && r->scale_y.same && (r->scale_n || r->scale_b.same) &&
-                (r->bias_n || r->bias.same);
+    r->by_row = m->columns && zero && r->zero.same && r->scale.same && r->scale_y.same &&
+                (r->scale_n || r->scale_b.same) && (r->bias_n || r->bias.same);
     if ((r->bias_n || r->scale_n) && !r->by_row) return false;
     return is_sum(m, x);
 }
-/* [a row, or a number a column +] [a number a column +] f32(sum) * a scale, in floats: products of dynamic quantization */
-static bool scaled(matching *m, hone_simple *r, int32_t x) {
+/* [a row, or a number a column +] [a number a column +] f32(sum) * a scale, in floats: products of dynamic
+   quantization */
+static bool scaled(matching *m, hone_cpu_epilogue *r, int32_t x) {
     int32_t more[2];
     int n = 0;
     for (; n < 2 && is_fn(m, x, HONE_FN_add); n++) {
@@ -292,16 +311,21 @@ static bool scaled(matching *m, hone_simple *r, int32_t x) {
     const hone_x *sum = at(m, left ? e->a : e->b);
     const int32_t scale = left ? e->b : e->a;
     if (sum->kind != HONE_X_CAST || sum->type != HONE_F32 || !is_sum(m, sum->a)) return false;
-    if (!row_number(m, scale, &r->scale) && !(r->scale_n = column_number(m, scale, HONE_DTYPE_F32, &r->scale_b))) return false;
+    if (!row_number(m, scale, &r->scale) &&
+        !(r->scale_n = column_number(m, scale, HONE_DTYPE_F32, &r->scale_b)))
+        return false;
     for (int k = n - 1; k >= 0; k--) { /* in the order in which they are added */
-        if (!r->bias_n && r->residual.tensor < 0 && column_number(m, more[k], HONE_DTYPE_F32, &r->bias)) r->bias_n = true;
-        else if (r->residual.tensor >= 0 || !load_at(m, more[k], true, &r->residual) || r->residual.dtype != HONE_DTYPE_F32) return false;
+        if (!r->bias_n && r->residual.tensor < 0 && column_number(m, more[k], HONE_DTYPE_F32, &r->bias))
+            r->bias_n = true;
+        else if (r->residual.tensor >= 0 || !load_at(m, more[k], true, &r->residual) ||
+                 r->residual.dtype != HONE_DTYPE_F32)
+            return false;
     }
     r->scaled = r->kernel->scaled;
     return true;
 }
-static hone_simple *fresh(matching *m, hone_dtype to) {
-    hone_simple *r = HONE_NEW(m->arena, hone_simple);
+static hone_cpu_epilogue *fresh(matching *m, hone_dtype to) {
+    hone_cpu_epilogue *r = HONE_NEW(m->arena, hone_cpu_epilogue);
     if (!r) return NULL;
     r->kernel = hone_epilogue_best(), r->n_batch = m->nb;
     r->run = to == HONE_DTYPE_F32 ? r->kernel->f32 : to == HONE_DTYPE_U8 ? r->kernel->u8 : r->kernel->i8;
@@ -320,7 +344,8 @@ static bool read_back(matching *m, int32_t x, hone_read_rows *out, int32_t *q) {
         return false;
     *q = f->a, out->zero = none, out->zero.k = 0;
     if (is_fn(m, *q, HONE_FN_sub)) {
-        if (!load_at(m, at(m, *q)->b, false, &out->zero) || (out->zero.dtype != HONE_DTYPE_U8 && out->zero.dtype != HONE_DTYPE_I8))
+        if (!load_at(m, at(m, *q)->b, false, &out->zero) ||
+            (out->zero.dtype != HONE_DTYPE_U8 && out->zero.dtype != HONE_DTYPE_I8))
             return false;
         *q = at(m, *q)->a;
     }
@@ -328,33 +353,37 @@ static bool read_back(matching *m, int32_t x, hone_read_rows *out, int32_t *q) {
 }
 static bool read_rows(matching *m, int32_t x, hone_read_rows *out) { /* of a tensor */
     int32_t q;
-    return read_back(m, x, out, &q) && load_at(m, q, true, &out->at) && (out->at.dtype == HONE_DTYPE_U8 || out->at.dtype == HONE_DTYPE_I8);
+    return read_back(m, x, out, &q) && load_at(m, q, true, &out->at) &&
+           (out->at.dtype == HONE_DTYPE_U8 || out->at.dtype == HONE_DTYPE_I8);
 }
 /* i32(a sum of integers as 8 bits): what makes these; NULL: it is something else. */
-static hone_simple *narrowed(matching *m, int32_t q) {
+static hone_cpu_epilogue *narrowed(matching *m, int32_t q) {
     if (at(m, q)->kind != HONE_X_CAST || at(m, q)->type != HONE_I32) return NULL;
     q = at(m, q)->a;
     if (!is_fn(m, q, HONE_FN_min) || !is_fn(m, at(m, q)->a, HONE_FN_max)) return NULL;
     const hone_x *high = at(m, at(m, q)->b), *low = at(m, at(m, at(m, q)->a)->b);
     if (high->kind != HONE_X_CONST || low->kind != HONE_X_CONST) return NULL;
     const hone_dtype dtype = low->k.f32 == 0 ? HONE_DTYPE_U8 : HONE_DTYPE_I8;
-    if (low->k.f32 != (float)hone_dtypes[dtype].lowest || high->k.f32 != (float)hone_dtypes[dtype].highest) return NULL;
-    hone_simple *inner = fresh(m, dtype);
+    if (low->k.f32 != (float)hone_dtypes[dtype].lowest || high->k.f32 != (float)hone_dtypes[dtype].highest)
+        return NULL;
+    hone_cpu_epilogue *inner = fresh(m, dtype);
     return inner && whole(m, inner, at(m, at(m, q)->a)->a) ? inner : NULL;
 }
-/* Is x what comes in: of an element-wise stage, rows of floats or of 8 bits; of a sum of integers, its bytes read back? */
+/* Is x what comes in: of an element-wise stage, rows of floats or of 8 bits; of a sum of integers, its bytes
+   read back? */
 static bool comes_in(matching *m, int32_t x) {
-    hone_simple *r = m->r;
+    hone_cpu_epilogue *r = m->r;
     const hone_x *e = at(m, x);
     int32_t q;
     if (m->acc < 0) {
         r->reads = e->kind != HONE_X_LOAD;
-        if (!(r->reads ? read_rows(m, x, &r->source) : load_at(m, x, true, &r->source.at) && r->source.at.dtype == HONE_DTYPE_F32))
+        if (!(r->reads ? read_rows(m, x, &r->source)
+                       : load_at(m, x, true, &r->source.at) && r->source.at.dtype == HONE_DTYPE_F32))
             return false;
         m->read = x;
         return true;
     }
-    hone_simple *inner = read_back(m, x, &r->source, &q) ? narrowed(m, q) : NULL;
+    hone_cpu_epilogue *inner = read_back(m, x, &r->source, &q) ? narrowed(m, q) : NULL;
     if (!inner || !inner->by_row) return false;
     r->inner = inner, r->reads = true, r->source.at.dtype = inner->out.dtype, m->read = x;
     return true;
@@ -368,26 +397,29 @@ static bool is_narrowed(void *of, int32_t x) {
     m->narrow_signed = m->narrow && m->narrow->out.dtype == HONE_DTYPE_I8;
     return m->narrow != NULL;
 }
-static hone_simple *looked_up(matching *m, hone_dtype to) {
-    const hone_table *t = hone_table_make(m->arena, m->c, m->slots, m->stage, is_narrowed, m, &m->narrow_signed);
-    hone_simple *r = !t || (to == HONE_DTYPE_F32 && !m->narrow->by_row) ? NULL
-                     : to == HONE_DTYPE_F32                             ? fresh(m, to)
-                                                                        : hone_arena_copy(m->arena, m->narrow, sizeof *r);
+static hone_cpu_epilogue *looked_up(matching *m, hone_dtype to) {
+    const hone_table *t =
+        hone_table_make(m->arena, m->c, m->slots, m->stage, is_narrowed, m, &m->narrow_signed);
+    hone_cpu_epilogue *r = !t || (to == HONE_DTYPE_F32 && !m->narrow->by_row) ? NULL
+                           : to == HONE_DTYPE_F32                             ? fresh(m, to)
+                                                  : hone_arena_copy(m->arena, m->narrow, sizeof *r);
     if (!r || !place_out(m, r)) return NULL;
     r->table = t;
-    if (to == HONE_DTYPE_F32) r->inner = m->narrow, r->reads = true, r->source.at.dtype = m->narrow->out.dtype;
+    if (to == HONE_DTYPE_F32)
+        r->inner = m->narrow, r->reads = true, r->source.at.dtype = m->narrow->out.dtype;
     else r->out.dtype = m->narrow->out.dtype;
     return r;
 }
-static bool steady(const hone_simple *r) {
-    const hone_row_number *all[] = {&r->bias,       &r->lo,          &r->hi,           &r->scale,     &r->zero,      &r->back_zero,
-                                    &r->back_scale, &r->source.zero, &r->source.scale, &r->more.zero, &r->more.scale};
+static bool steady(const hone_cpu_epilogue *r) {
+    const hone_row_number *all[] = {&r->bias,         &r->lo,        &r->hi,         &r->scale,
+                                    &r->zero,         &r->back_zero, &r->back_scale, &r->source.zero,
+                                    &r->source.scale, &r->more.zero, &r->more.scale};
     bool same = true;
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) same &= all[k]->same;
     return same;
 }
 /* Rows of m, n elements each, follow on in the result and in the residual. */
-static bool one_piece(const matching *m, const hone_simple *r) {
+static bool one_piece(const matching *m, const hone_cpu_epilogue *r) {
     int64_t rows = 1, n = 1;
     for (int k = 0; k < m->nm; k++) rows *= m->slots->extent[m->group_m[k]];
     for (int k = m->first_n; k < m->slots->n_domain; k++) n *= m->slots->extent[k];
@@ -398,7 +430,7 @@ static bool one_piece(const matching *m, const hone_simple *r) {
     return true;
 }
 /* [narrowing, perhaps read back at once | activation] [clamp] [+ residual] [+ bias] what comes in */
-static bool simple(matching *m, hone_simple *r, int32_t x) {
+static bool simple(matching *m, hone_cpu_epilogue *r, int32_t x) {
     const hone_cpu_call *c = m->c;
     const hone_instance *in = c->instance;
     const hone_dtype to = r->out.dtype;
@@ -406,21 +438,27 @@ static bool simple(matching *m, hone_simple *r, int32_t x) {
     if (!narrows && m->r && is_acc(m, x)) return true;
     if (!narrows && m->then) x = and_then(m, x, r);
     if (!narrows && (!m->r || m->acc < 0) && !r->then) x = activation(m, x, r);
-    if (!narrows && is_fn(m, x, HONE_FN_mul)) { /* quantized, and read back at once: f32(i32(clamp(…)) - zero) * scale */
+    /* quantized, and read back at once: f32(i32(clamp(…)) - zero) * scale */
+    if (!narrows && is_fn(m, x, HONE_FN_mul)) {
         const hone_x *e = at(m, x), *f = at(m, e->a);
         hone_row_number scale, zero = none;
         zero.k = 0;
         int32_t q = -1;
         if (f->kind == HONE_X_CAST && f->type == HONE_F32 && row_number(m, e->b, &scale)) q = f->a;
         if (q >= 0 && is_fn(m, q, HONE_FN_sub)) {
-            if (!load_at(m, at(m, q)->b, false, &zero) || (zero.dtype != HONE_DTYPE_U8 && zero.dtype != HONE_DTYPE_I8)) return false;
+            if (!load_at(m, at(m, q)->b, false, &zero) ||
+                (zero.dtype != HONE_DTYPE_U8 && zero.dtype != HONE_DTYPE_I8))
+                return false;
             q = at(m, q)->a;
         }
-        if (q >= 0 && at(m, q)->kind == HONE_X_CAST && at(m, q)->type == HONE_I32 && is_fn(m, at(m, q)->a, HONE_FN_min)) {
+        if (q >= 0 && at(m, q)->kind == HONE_X_CAST && at(m, q)->type == HONE_I32 &&
+            is_fn(m, at(m, q)->a, HONE_FN_min)) {
             const hone_x *high = at(m, at(m, q)->a), *low = at(m, high->a);
-            if (!is_fn(m, high->a, HONE_FN_max) || at(m, high->b)->kind != HONE_X_CONST || at(m, low->b)->kind != HONE_X_CONST)
+            if (!is_fn(m, high->a, HONE_FN_max) || at(m, high->b)->kind != HONE_X_CONST ||
+                at(m, low->b)->kind != HONE_X_CONST)
                 return false;
-            r->low = at(m, low->b)->k.f32, r->high = at(m, high->b)->k.f32, r->back_scale = scale, r->back_zero = zero;
+            r->low = at(m, low->b)->k.f32, r->high = at(m, high->b)->k.f32, r->back_scale = scale,
+            r->back_zero = zero;
             narrows = true, x = low->a, r->run = r->kernel->back;
             if (r->low < -1e5f || r->high > 1e5f) return false;
         }
@@ -447,7 +485,8 @@ static bool simple(matching *m, hone_simple *r, int32_t x) {
     /* in which order two limits apply does not matter as long as they are in order themselves */
     if (low && high &&
         (r->lo.tensor >= 0 || r->hi.tensor >= 0
-             ? !(c->constant && (r->lo.tensor < 0 || c->constant[r->lo.tensor]) && (r->hi.tensor < 0 || c->constant[r->hi.tensor]))
+             ? !(c->constant && (r->lo.tensor < 0 || c->constant[r->lo.tensor]) &&
+                 (r->hi.tensor < 0 || c->constant[r->hi.tensor]))
              : r->lo.k > r->hi.k))
         return false;
     if (low && high && (r->lo.tensor >= 0 || r->hi.tensor >= 0)) { /* constants: look at them */
@@ -458,7 +497,7 @@ static bool simple(matching *m, hone_simple *r, int32_t x) {
             if (n[k]->tensor < 0) continue;
             const float *at = hone_cpu_constant(c, n[k]->tensor);
             if (in->tensor[n[k]->tensor].rank || n[k]->dtype != HONE_DTYPE_F32 || !at)
-                return false; /* only single numbers are told apart when recipes are kept */
+                return false; /* only single numbers are told apart when step templates are kept */
             v[k] = at[n[k]->c];
         }
         if (v[0] > v[1]) return false;
@@ -468,7 +507,8 @@ static bool simple(matching *m, hone_simple *r, int32_t x) {
         hone_row_number more;
         int32_t inner = e->a, other = e->b;
         if (!is_fn(m, inner, HONE_FN_add) && !is_acc(m, inner)) inner = e->b, other = e->a;
-        if (is_acc(m, inner) && !row_number(m, other, &more) && (!m->r || m->acc < 0) && column_number(m, other, HONE_DTYPE_F32, &more)) {
+        if (is_acc(m, inner) && !row_number(m, other, &more) && (!m->r || m->acc < 0) &&
+            column_number(m, other, HONE_DTYPE_F32, &more)) {
             r->bias = more, r->bias_n = true, x = inner;
         } else if (!row_number(m, other, &more)) {
             if (!load_at(m, other, true, &r->residual) || r->residual.dtype != HONE_DTYPE_F32) {
@@ -479,7 +519,8 @@ static bool simple(matching *m, hone_simple *r, int32_t x) {
             if (is_fn(m, x, HONE_FN_add)) {
                 e = at(m, x);
                 other = is_acc(m, e->a) ? e->b : e->a, inner = is_acc(m, e->a) ? e->a : e->b;
-                if (!row_number(m, other, &r->bias) && !(r->bias_n = !m->r && column_number(m, other, HONE_DTYPE_F32, &r->bias)))
+                if (!row_number(m, other, &r->bias) &&
+                    !(r->bias_n = !m->r && column_number(m, other, HONE_DTYPE_F32, &r->bias)))
                     return false;
                 x = inner;
             }
@@ -487,35 +528,39 @@ static bool simple(matching *m, hone_simple *r, int32_t x) {
     }
     return is_acc(m, x) && !(r->then && !(r->lo.same && r->hi.same));
 }
-static hone_simple *found(matching *m) {
+static hone_cpu_epilogue *found(matching *m) {
     const hone_instance *in = m->c->instance;
     const hone_stage *s = in->stage + m->stage;
     const hone_dtype to = in->tensor[s->tensor].dtype;
     const bool integers = m->acc >= 0 && in->tensor[m->acc].dtype == HONE_DTYPE_I32;
     const bool bytes = to == HONE_DTYPE_U8 || to == HONE_DTYPE_I8;
-    if (integers && bytes && at(m, s->value)->type != HONE_F32) return looked_up(m, to); /* out of a table of the model's own */
+    /* out of a table of the model's own */
+    if (integers && bytes && at(m, s->value)->type != HONE_F32) return looked_up(m, to);
     if (to != HONE_DTYPE_F32 && !(s->saturate && (to == HONE_DTYPE_U8 || to == HONE_DTYPE_I8))) return NULL;
     if (at(m, s->value)->type != HONE_F32) return NULL;
-    hone_simple *r = fresh(m, to);
+    hone_cpu_epilogue *r = fresh(m, to);
     if (!r) return NULL;
     if (integers && whole(m, r, s->value)) return place_out(m, r) ? r : NULL;
     if (integers && to != HONE_DTYPE_F32) {
-        hone_simple *look = looked_up(m, to);
+        hone_cpu_epilogue *look = looked_up(m, to);
         if (look) return look;
     }
     if (integers && to == HONE_DTYPE_F32 && scaled(m, r, s->value)) return place_out(m, r) ? r : NULL;
     if (integers || m->acc < 0) m->r = r = fresh(m, to);
-    if (!r || !simple(m, r, s->value) || !place_out(m, r)) return integers && to == HONE_DTYPE_F32 ? looked_up(m, to) : NULL;
+    if (!r || !simple(m, r, s->value) || !place_out(m, r))
+        return integers && to == HONE_DTYPE_F32 ? looked_up(m, to) : NULL;
     if (m->acc < 0 && r->bias_n) r->bias.same = true; /* it is read as a row */
     r->steady = steady(r);
     if (m->r) r->one_piece = r->steady && one_piece(m, r);
     if (m->acc >= 0) return r;
-    /* an element-wise stage on floats alone is tile code's, unless it is an activation; rows that are not all alike are for activations only */
+    /* an element-wise stage on floats alone is tile code's, unless it is an activation; rows that are not all
+       alike are for activations only */
     if (!r->activate && (m->first_n || (to == HONE_DTYPE_F32 && !r->reads))) return NULL;
     return (!m->first_n && !r->steady) || (r->bias_n && r->residual.tensor >= 0) ? NULL : r;
 }
-hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage, int acc, const int *group_m,
-                                 int nm, const int *group_b, int nb, int first_n, bool columns, bool then) {
+hone_cpu_epilogue *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots,
+                                       int stage, int acc, const int *group_m, int nm, const int *group_b,
+                                       int nb, int first_n, bool columns, bool then) {
     matching m = {.arena = a,
                   .c = c,
                   .slots = slots,
@@ -532,7 +577,8 @@ hone_simple *hone_epilogue_match(hone_arena *a, const hone_cpu_call *c, const ho
                   .read = -1};
     return found(&m);
 }
-hone_simple *hone_epilogue_elements(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots, int stage, int first_n) {
+hone_cpu_epilogue *hone_epilogue_elements(hone_arena *a, const hone_cpu_call *c, const hone_slots_of *slots,
+                                          int stage, int first_n) {
     int rows[HONE_MAX_SLOTS];
     for (int k = 0; k < first_n; k++) rows[k] = k;
     matching m = {.arena = a,
@@ -553,22 +599,27 @@ int64_t hone_epilogue_at(const hone_row_number *r, int n_batch, const int64_t *b
     for (int q = 0; q < n_batch; q++) k += r->by_batch[q] * batch[q];
     return k;
 }
-float hone_epilogue_number(const hone_row_number *r, int n_batch, void *const *at, const int64_t *batch, int64_t m) {
+float hone_epilogue_number(const hone_row_number *r, int n_batch, void *const *at, const int64_t *batch,
+                           int64_t m) {
     if (r->tensor < 0) return r->k;
     int64_t k = hone_epilogue_at(r, n_batch, batch, m);
     if (r->dtype == HONE_DTYPE_F32) return ((const float *)at[r->tensor])[k];
-    return r->dtype == HONE_DTYPE_U8 ? (float)((const uint8_t *)at[r->tensor])[k] : (float)((const int8_t *)at[r->tensor])[k];
+    return r->dtype == HONE_DTYPE_U8 ? (float)((const uint8_t *)at[r->tensor])[k]
+                                     : (float)((const int8_t *)at[r->tensor])[k];
 }
-static hone_epilogue_row numbers(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m) {
+static hone_epilogue_row numbers(const hone_cpu_epilogue *s, void *const *at, const int64_t *batch,
+                                 int64_t m) {
 #define NUMBER(which) hone_epilogue_number(&s->which, s->n_batch, at, batch, m)
     return (hone_epilogue_row){NUMBER(bias), NUMBER(lo), NUMBER(hi),        NUMBER(scale),     NUMBER(zero),
                                s->low,       s->high,    NUMBER(back_zero), NUMBER(back_scale)};
 #undef NUMBER
 }
-void hone_epilogue_read(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const uint8_t *bytes,
-                        float *room) {
+void hone_epilogue_read(const hone_cpu_epilogue *s, void *const *at, const int64_t *batch, int64_t m,
+                        int64_t n0, int64_t n, const uint8_t *bytes, float *room) {
     if (s->table) {
-        hone_table_floats(s->table->floats, bytes, (float *)at[s->out.tensor] + hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0, n);
+        hone_table_floats(s->table->floats, bytes,
+                          (float *)at[s->out.tensor] + hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0,
+                          n);
         return;
     }
     const hone_read_rows *all[] = {&s->source, &s->more};
@@ -578,19 +629,23 @@ void hone_epilogue_read(const hone_simple *s, void *const *at, const int64_t *ba
         const bool own = k || !bytes, is_signed = from->dtype == HONE_DTYPE_I8;
         if (own && from->tensor < 0) continue; /* no residual */
         const char *row =
-            own ? (const char *)at[from->tensor] + (hone_epilogue_at(from, s->n_batch, batch, m) + n0) * hone_dtypes[from->dtype].bytes
+            own ? (const char *)at[from->tensor] +
+                      (hone_epilogue_at(from, s->n_batch, batch, m) + n0) * hone_dtypes[from->dtype].bytes
                 : (const char *)bytes;
         if (k ? s->reads_more : s->reads)
             seen[k] = (hone_seen_row){(const uint8_t *)row, is_signed ? 0x80 : 0,
-                                      hone_epilogue_number(&all[k]->zero, s->n_batch, at, batch, m) + (is_signed ? 128.0f : 0.0f),
+                                      hone_epilogue_number(&all[k]->zero, s->n_batch, at, batch, m) +
+                                          (is_signed ? 128.0f : 0.0f),
                                       hone_epilogue_number(&all[k]->scale, s->n_batch, at, batch, m), NULL};
         else seen[k].floats = (const float *)(const void *)row;
     }
     hone_epilogue_row row = numbers(s, at, batch, m);
     if (s->bias_n)
         row.bias = -0.0f,
-        seen[1] = (hone_seen_row){.floats = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, batch, m) + n0};
-    char *out = (char *)at[s->out.tensor] + (hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0) * hone_dtypes[s->out.dtype].bytes;
+        seen[1] = (hone_seen_row){.floats = (const float *)at[s->bias.tensor] +
+                                            hone_epilogue_at(&s->bias, s->n_batch, batch, m) + n0};
+    char *out = (char *)at[s->out.tensor] +
+                (hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0) * hone_dtypes[s->out.dtype].bytes;
     const bool nothing = row.bias == 0 && signbit(row.bias), two = seen[1].bytes || seen[1].floats;
     hone_joint_fn *joint = !nothing || !two            ? NULL
                            : s->run == s->kernel->f32  ? s->kernel->joint_f32
@@ -599,59 +654,76 @@ void hone_epilogue_read(const hone_simple *s, void *const *at, const int64_t *ba
     if (!joint || !joint(&row, seen, seen + 1, out, n)) {
         for (int k = 0; k < 2; k++)
             if (seen[k].bytes)
-                s->kernel->widen(seen[k].bytes, seen[k].over, seen[k].zero, seen[k].scale, room + k * n, n), seen[k].floats = room + k * n;
+                s->kernel->dequantize(seen[k].bytes, seen[k].over, seen[k].zero, seen[k].scale, room + k * n,
+                                      n),
+                    seen[k].floats = room + k * n;
         s->run(&row, seen[0].floats, seen[1].floats, out, n);
     }
     float *finished = (float *)(void *)out;
     if (s->activate) s->activate(&finished, 0, 1, n, s->alpha, s->beta);
 }
-void hone_epilogue_columns(const hone_simple *s, void *const *at, const int64_t *batch, int64_t n0, int64_t n, int32_t *bias, float *scale,
-                           hone_levels *out) {
+void hone_epilogue_columns(const hone_cpu_epilogue *s, void *const *at, const int64_t *batch, int64_t n0,
+                           int64_t n, int32_t *bias, float *scale, hone_requantize *out) {
 #define NUMBER(which) hone_epilogue_number(&s->which, s->n_batch, at, batch, 0)
-    const int32_t *more =
-        s->bias.tensor < 0 ? NULL : (const int32_t *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, batch, 0);
-    const float *each = s->scale_n ? (const float *)at[s->scale_b.tensor] + hone_epilogue_at(&s->scale_b, s->n_batch, batch, 0) + n0 : NULL;
-    const float left = NUMBER(scale), right = each ? 0 : NUMBER(scale_b), over = NUMBER(scale_y), all = left * right / over;
+    const int32_t *more = s->bias.tensor < 0 ? NULL
+                                             : (const int32_t *)at[s->bias.tensor] +
+                                                   hone_epilogue_at(&s->bias, s->n_batch, batch, 0);
+    const float *each = s->scale_n ? (const float *)at[s->scale_b.tensor] +
+                                         hone_epilogue_at(&s->scale_b, s->n_batch, batch, 0) + n0
+                                   : NULL;
+    const float left = NUMBER(scale), right = each ? 0 : NUMBER(scale_b), over = NUMBER(scale_y),
+                all = left * right / over;
     const bool is_signed = s->out.dtype == HONE_DTYPE_I8;
-    const int64_t whole = (n + HONE_LEVELS_BLOCK - 1) / HONE_LEVELS_BLOCK * HONE_LEVELS_BLOCK;
-    *out = (hone_levels){bias, scale, (int32_t)NUMBER(zero) + (is_signed ? 128 : 0), is_signed ? 0x80 : 0, false, true, false, false};
+    const int64_t whole = (n + HONE_REQUANTIZE_BLOCK - 1) / HONE_REQUANTIZE_BLOCK * HONE_REQUANTIZE_BLOCK;
+    *out = (hone_requantize){
+        bias,  scale, (int32_t)NUMBER(zero) + (is_signed ? 128 : 0), is_signed ? 0x80 : 0, false, true,
+        false, false};
     if (s->bias_n && more) memcpy(bias, more + n0, sizeof *bias * (size_t)n);
     for (int64_t j = 0; !s->bias_n && j < n; j++) bias[j] = more ? *more : 0;
     for (int64_t j = 0; each && j < n; j++) scale[j] = left * each[j] / over;
     for (int64_t j = 0; !each && j < n; j++) scale[j] = all;
     int odd = 0, wild = 0;
     for (int64_t j = 0; j < n; j++) odd |= !(scale[j] - scale[j] == 0), wild |= !(fabsf(scale[j]) <= 0.5f);
-    out->odd = odd, out->tame = !wild;
+    out->nonfinite = odd, out->tame = !wild;
     for (int64_t j = n; j < whole; j++) bias[j] = 0, scale[j] = 0;
 #undef NUMBER
 }
-void hone_epilogue_run(const hone_simple *s, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, void *acc,
-                       int32_t less) {
+void hone_epilogue_run(const hone_cpu_epilogue *s, void *const *at, const int64_t *batch, int64_t m,
+                       int64_t n0, int64_t n, void *acc, int32_t less) {
 #define NUMBER(which) hone_epilogue_number(&s->which, s->n_batch, at, batch, m)
     int64_t to = hone_epilogue_at(&s->out, s->n_batch, batch, m) + n0;
     void *out = (char *)at[s->out.tensor] + to * hone_dtypes[s->out.dtype].bytes;
-    if (s->whole) {
-        int32_t bias = s->bias.tensor < 0 ? 0 : ((const int32_t *)at[s->bias.tensor])[hone_epilogue_at(&s->bias, s->n_batch, batch, m)];
-        hone_requantize_row row = {(int32_t)((uint32_t)bias - (uint32_t)less), NUMBER(scale) * NUMBER(scale_b) / NUMBER(scale_y),
-                                   NUMBER(zero), s->low, s->high};
-        s->whole(&row, acc, out, n);
+    if (s->requantize) {
+        int32_t bias =
+            s->bias.tensor < 0
+                ? 0
+                : ((const int32_t *)at[s->bias.tensor])[hone_epilogue_at(&s->bias, s->n_batch, batch, m)];
+        hone_requantize_by_row row = {(int32_t)((uint32_t)bias - (uint32_t)less),
+                                      NUMBER(scale) * NUMBER(scale_b) / NUMBER(scale_y), NUMBER(zero), s->low,
+                                      s->high};
+        s->requantize(&row, acc, out, n);
         if (s->table) hone_table_bytes(s->table->bytes, out, out, n);
         return;
     }
 #undef NUMBER
     const float *residual = NULL;
     if (s->residual.tensor >= 0)
-        residual = (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, batch, m) + n0;
+        residual =
+            (const float *)at[s->residual.tensor] + hone_epilogue_at(&s->residual, s->n_batch, batch, m) + n0;
     if (s->scaled) {
-#define COLUMNS(which) ((const float *)at[s->which.tensor] + hone_epilogue_at(&s->which, s->n_batch, batch, m) + n0)
+#define COLUMNS(which) \
+    ((const float *)at[s->which.tensor] + hone_epilogue_at(&s->which, s->n_batch, batch, m) + n0)
         const float scale = s->scale_n ? 1 : hone_epilogue_number(&s->scale, s->n_batch, at, batch, m);
-        s->scaled(acc, less, scale, s->scale_n ? COLUMNS(scale_b) : NULL, s->bias_n ? COLUMNS(bias) : NULL, residual, out, n);
+        s->scaled(acc, less, scale, s->scale_n ? COLUMNS(scale_b) : NULL, s->bias_n ? COLUMNS(bias) : NULL,
+                  residual, out, n);
 #undef COLUMNS
         return;
     }
     hone_epilogue_row row = numbers(s, at, batch, m);
-    if (s->bias_n) { /* one a column: it takes the residual's place, or is added to the sums first where that is taken */
-        const float *bias = (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, batch, m) + n0;
+    /* one a column: it takes the residual's place, or is added to the sums first where that is taken */
+    if (s->bias_n) {
+        const float *bias =
+            (const float *)at[s->bias.tensor] + hone_epilogue_at(&s->bias, s->n_batch, batch, m) + n0;
         row.bias = -0.0f;
         for (int64_t j = 0; residual && j < n; j++) ((float *)acc)[j] += bias[j];
         if (!residual) residual = bias;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   epilogue: the common ends of a sum (bias, residual, clamp, activation, narrowing to 8 bits), recognised in the program. Everything else runs as tile code. */
+   epilogue: the common ends of a sum (bias, residual, clamp, activation, narrowing to 8 bits), recognised in
+   the program. Everything else runs as tile code. */
 #ifndef HONE_DEVICE_CPU_EPILOGUE_H
 #define HONE_DEVICE_CPU_EPILOGUE_H
 #include "loops/match_affine.h"
@@ -18,7 +19,7 @@ typedef struct { /* one number a row (of M, in a batch): a constant, or loaded *
 typedef struct { /* rows of 8 bits, read as floats: (q - zero) * scale */
     hone_row_number at, zero, scale;
 } hone_read_rows;
-typedef struct hone_simple {
+typedef struct hone_cpu_epilogue {
     const hone_epilogue *kernel;
     hone_epilogue_fn *run;
     hone_row_number bias, lo, hi, scale, zero, back_zero, back_scale;
@@ -29,42 +30,53 @@ typedef struct hone_simple {
     hone_activate_fn *activate; /* what the finished row then gets, in place; or NULL */
     hone_gate_fn *gate;         /* the same, of other rows and times this one */
     float alpha, beta;          /* its numbers */
-    hone_then_fn *then;         /* and what that gets: times * it + plus + a row, later; or NULL. Only matrix kernels' rows */
+    /* and what that gets: times * it + plus + a row, later; or NULL. Only matrix kernels' rows */
+    hone_then_fn *then;
     hone_row_number times, plus, later;
     int n_batch;
-    hone_requantize_fn *whole; /* of a sum of integers: round(f32(sum + bias) * (scale * scale_b / scale_y)) + zero; NULL otherwise */
-    hone_scaled_fn
-        *scaled; /* of a sum of integers: f32(sum) * (scale, or scale_b where scale_n) [+ bias a column] [+ residual]; NULL otherwise */
+    /* of a sum of integers: round(f32(sum + bias) * (scale * scale_b / scale_y)) + zero; NULL otherwise */
+    hone_requantize_by_row_fn *requantize;
+    /* of a sum of integers: f32(sum) * (scale, or scale_b where scale_n) [+ bias a column] [+ residual]; NULL
+       otherwise */
+    hone_scaled_fn *scaled;
     hone_row_number scale_b, scale_y;
     bool scale_n; /* scale_b is one a column: where it begins */
     bool by_row;  /* all of its numbers, but for columns', are the same in every row: hone_epilogue_columns */
-    /* What comes in instead of a sum: floats in a row (reads false), or 8 bits (true): a tensor's, or what `inner` makes of a sum of integers. The
-       residual may be 8 bits too. */
-    const struct hone_simple *inner;
+    /* What comes in instead of a sum: floats in a row (reads false), or 8 bits (true): a tensor's, or what
+       `inner` makes of a sum of integers. The residual may be 8 bits too. */
+    const struct hone_cpu_epilogue *inner;
     bool reads, reads_more;
     hone_read_rows source, more;
-    const hone_table
-        *table;     /* what its bytes, those of `whole` or of `inner`, become at last; or NULL. The result's dtype is that of the former */
+    /* what its bytes, those of `whole` or of `inner`, become at last; or NULL. The result's dtype is that of
+       the former */
+    const hone_table *table;
     bool steady;    /* all of its numbers are the same in every row and batch, */
     bool one_piece; /* and rows of the result and of the residual follow on */
-} hone_simple;
-/* What an element-wise stage makes of rows of 8 bits, or rows of 8 bits of floats, or an activation of floats, in that form. A row is all indices from first_n on; 0: all of
+} hone_cpu_epilogue;
+/* What an element-wise stage makes of rows of 8 bits, or rows of 8 bits of floats, or an activation of
+   floats, in that form. A row is all indices from first_n on; 0: all of
    its domain. NULL: it is another stage. */
-hone_simple *hone_epilogue_elements(hone_arena *, const hone_cpu_call *, const hone_slots_of *, int stage, int first_n);
-/* Elements n0 … n0+n-1 of row m. bytes: what stands in the place of `source`; NULL: its own. room: for 2 n floats. */
-void hone_epilogue_read(const hone_simple *, void *const *at, const int64_t *batch, int64_t m, int64_t n0, int64_t n, const uint8_t *bytes,
-                        float *room);
-/* `group_m`, `group_b`: slots of M and the batch; from `first_n` on they are N's. columns: a bias may be one a column. then: something may follow an activation. NULL: not of this form, or its
+hone_cpu_epilogue *hone_epilogue_elements(hone_arena *, const hone_cpu_call *, const hone_slots_of *,
+                                          int stage, int first_n);
+/* Elements n0 … n0+n-1 of row m. bytes: what stands in the place of `source`; NULL: its own. room: for 2 n
+   floats. */
+void hone_epilogue_read(const hone_cpu_epilogue *, void *const *at, const int64_t *batch, int64_t m,
+                        int64_t n0, int64_t n, const uint8_t *bytes, float *room);
+/* `group_m`, `group_b`: slots of M and the batch; from `first_n` on they are N's. columns: a bias may be one
+   a column. then: something may follow an activation. NULL: not of this form, or its
    rows do not lie in a row. */
-hone_simple *hone_epilogue_match(hone_arena *, const hone_cpu_call *, const hone_slots_of *, int stage, int acc, const int *group_m, int nm,
-                                 const int *group_b, int nb, int first_n, bool columns, bool then);
+hone_cpu_epilogue *hone_epilogue_match(hone_arena *, const hone_cpu_call *, const hone_slots_of *, int stage,
+                                       int acc, const int *group_m, int nm, const int *group_b, int nb,
+                                       int first_n, bool columns, bool then);
 /* Where a row's number (or row) is, in elements; and the number. */
 int64_t hone_epilogue_at(const hone_row_number *, int n_batch, const int64_t *batch, int64_t m);
-float hone_epilogue_number(const hone_row_number *, int n_batch, void *const *at, const int64_t *batch, int64_t m);
-/* Of a sum of integers: what columns n0 … n0+n-1 get, all rows alike; bias and scale have room for whole blocks of columns (levels.h). */
-void hone_epilogue_columns(const hone_simple *, void *const *at, const int64_t *batch, int64_t n0, int64_t n, int32_t *bias, float *scale,
-                           hone_levels *);
+float hone_epilogue_number(const hone_row_number *, int n_batch, void *const *at, const int64_t *batch,
+                           int64_t m);
+/* Of a sum of integers: what columns n0 … n0+n-1 get, all rows alike; bias and scale have room for whole
+   blocks of columns (requantize.h). */
+void hone_epilogue_columns(const hone_cpu_epilogue *, void *const *at, const int64_t *batch, int64_t n0,
+                           int64_t n, int32_t *bias, float *scale, hone_requantize *);
 /* less: taken away from a sum of integers first. acc is scratch, and may be written. */
-void hone_epilogue_run(const hone_simple *, void *const *at, const int64_t *batch /* its indices */, int64_t m, int64_t n0, int64_t n,
-                       void *acc, int32_t less);
+void hone_epilogue_run(const hone_cpu_epilogue *, void *const *at, const int64_t *batch /* its indices */,
+                       int64_t m, int64_t n0, int64_t n, void *acc, int32_t less);
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   extreme: the largest or the least of all values of a tensor of floats, as dynamic quantization asks of every activation. Values lie in one piece, in whatever order.
+   extreme: the largest or the least of all values of a tensor of floats, as dynamic quantization asks of
+   every activation. Values lie in one piece, in whatever order.
    Windows are pool.c's; what leaves indices over is tile code. */
 #include <string.h>
 
@@ -14,7 +15,8 @@ typedef struct {
     int64_t c, n;
     bool least;
 } extreme;
-/* NaN where there is one. Zeros of both signs are equal: of the largest the sign bits are and-ed, of the least or-ed, as the function of two values does. */
+/* NaN where there is one. Zeros of both signs are equal: of the largest the sign bits are and-ed, of the
+   least or-ed, as the function of two values does. */
 static inline float most_of(const float *x, int64_t n, bool least) {
     const float begin = least ? __builtin_inff() : -__builtin_inff();
     floats m[SIDE];
@@ -53,19 +55,23 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
     const extreme *d = s->data;
     const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->in], base) + d->c;
     (void)number, (void)scratch;
-    *(float *)(void *)hone_ref_at(s->ref[d->out], base) = d->least ? most_of(x, d->n, true) : most_of(x, d->n, false);
+    *(float *)(void *)hone_ref_at(s->ref[d->out], base) =
+        d->least ? most_of(x, d->n, true) : most_of(x, d->n, false);
     return HONE_OK;
 }
-hone_status hone_cpu_extreme(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
+hone_status hone_cpu_extreme(hone_template_builder *m, const hone_cpu_call *c, int stage, int *end,
+                             bool *done) {
     const hone_instance *in = c->instance;
     const hone_stage *st = in->stage + stage;
     const hone_x *e = in->x + st->value;
     hone_slots_of slots;
     hone_affine at;
     (void)end;
-    if ((st->reduce != HONE_REDUCE_MAX && st->reduce != HONE_REDUCE_MIN) || st->how || !st->identity || st->over >= 0 || st->skip ||
-        e->kind != HONE_X_LOAD || in->tensor[e->a].dtype != HONE_DTYPE_F32 || in->tensor[st->tensor].dtype != HONE_DTYPE_F32 ||
-        !hone_affine_slots(&c->sized, stage, stage, &slots) || !hone_affine_inside(&c->sized, &slots, st->value, &at))
+    if ((st->reduce != HONE_REDUCE_MAX && st->reduce != HONE_REDUCE_MIN) || st->how || !st->identity ||
+        st->over >= 0 || st->skip || e->kind != HONE_X_LOAD || in->tensor[e->a].dtype != HONE_DTYPE_F32 ||
+        in->tensor[st->tensor].dtype != HONE_DTYPE_F32 ||
+        !hone_affine_slots(&c->sized, stage, stage, &slots) ||
+        !hone_affine_inside(&c->sized, &slots, st->value, &at))
         return HONE_OK;
     extreme d = {.in = e->a, .out = st->tensor, .c = at.c, .n = 1, .least = st->reduce == HONE_REDUCE_MIN};
     int left = 0;
@@ -81,6 +87,7 @@ hone_status hone_cpu_extreme(hone_recipe_maker *m, const hone_cpu_call *c, int s
     const extreme *kept = hone_arena_copy(m->arena, &d, sizeof d);
     if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
     *done = true;
-    const hone_step step = {.tactic = "extreme", .serial = true, .tiles = 1, .tile = tile, .data = kept};
-    return hone_cpu_add(m, (hone_part){.step = step, .uses = st->uses, .buffer = -1});
+    const hone_step step = {
+        .tactic = "full reduction", .serial = true, .tiles = 1, .tile = tile, .data = kept};
+    return hone_cpu_add(m, (hone_step_template){.step = step, .uses = st->uses, .buffer = -1});
 }

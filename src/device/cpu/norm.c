@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   norm: rows normalized over their last index, as one step: layer norm, RMS norm, softmax and its logarithm, whatever op they come from
-   (loops/match_rows.h). What is made on the way is never stored. */
+   norm: rows normalized over their last index, as one step: layer norm, RMS norm, softmax and its logarithm,
+   whatever op they come from (loops/match_rows.h). What is made on the way is never stored. */
 #include "kernels/norm.h"
 
 #include <math.h>
@@ -29,10 +29,12 @@ static void log_softmax(const norm *d, const float *x, float *y) {
 }
 static hone_status run(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
     const norm *d = s->data;
-    const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->of.x], base), *p[HONE_NORM_PARAMETERS] = {NULL, NULL};
+    const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->of.x], base),
+                *p[HONE_NORM_PARAMETERS] = {NULL, NULL};
     float *y = (float *)(void *)hone_ref_at(s->ref[d->of.y], base);
     (void)scratch;
-    for (int k = 0; k < d->of.n_p; k++) p[k] = (const float *)(const void *)hone_ref_at(s->ref[d->of.p[k]], base);
+    for (int k = 0; k < d->of.n_p; k++)
+        p[k] = (const float *)(const void *)hone_ref_at(s->ref[d->of.p[k]], base);
     const int64_t r0 = tile * d->block, r1 = d->of.rows - r0 < d->block ? d->of.rows : r0 + d->block;
     const int last = d->of.lead - 1;
     for (int64_t r = r0, some = 1; r < r1; r += some) {
@@ -44,24 +46,25 @@ static hone_status run(const hone_step *s, void *const *base, int64_t tile, void
         if (d->of.kind < HONE_NORM_SOFTMAX) { /* rows that go on evenly at once */
             some = d->of.extent[last] - r % d->of.extent[last];
             if (some > r1 - r) some = r1 - r;
-            d->kernel->rows(some, d->of.n, x + at_x, d->of.by_x[last], d->of.kind == HONE_NORM_CENTRED, d->of.epsilon, p[0], p[1], y + at_y,
-                            d->of.by_y[last]);
+            d->kernel->rows(some, d->of.n, x + at_x, d->of.by_x[last], d->of.kind == HONE_NORM_CENTRED,
+                            d->of.epsilon, p[0], p[1], y + at_y, d->of.by_y[last]);
         } else if (d->of.kind == HONE_NORM_SOFTMAX) softmax(d, x + at_x, y + at_y);
         else log_softmax(d, x + at_x, y + at_y);
     }
     return HONE_OK;
 }
 
-hone_status hone_cpu_norm(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
+hone_status hone_cpu_norm(hone_template_builder *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
     norm d = {.kernel = hone_norm_best(), .softmax = hone_softmax_best()};
     if (!hone_match_norm_of(&c->sized, stage, &d.of)) return HONE_OK;
-    if (d.of.kind >= HONE_NORM_SOFTMAX && d.of.n < SHORT)
-        return HONE_OK; /* a call a row is more than tile code takes for so few (ultraface's pairs: 0.47 ms, not 0.1) */
+    /* a call a row is more than tile code takes for so few (ultraface's pairs: 0.47 ms, not 0.1) */
+    if (d.of.kind >= HONE_NORM_SOFTMAX && d.of.n < SHORT) return HONE_OK;
     d.block = hone_share_of(d.of.rows, LEAST / d.of.n + 1, MOST / d.of.n + 1, c->how.threads);
     norm *kept = hone_arena_copy(m->arena, &d, sizeof d);
     if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    hone_step step = {.tactic = "norm", .tiles = (d.of.rows + d.block - 1) / d.block, .tile = run, .data = kept};
+    hone_step step = {
+        .tactic = "norm", .tiles = (d.of.rows + d.block - 1) / d.block, .tile = run, .data = kept};
     step.serial = step.tiles == 1;
     *done = true, *end = stage + d.of.stages;
-    return hone_cpu_add(m, (hone_part){.step = step, .uses = d.of.uses & ~d.of.own, .buffer = -1});
+    return hone_cpu_add(m, (hone_step_template){.step = step, .uses = d.of.uses & ~d.of.own, .buffer = -1});
 }

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
-   resample: values of other places, which indices alone decide, perhaps several of them weighted: Resize, mirrored Pad, any user's op of that form. In the program
+   resample: values of other places, which indices alone decide, perhaps several of them weighted: Resize,
+   mirrored Pad, any user's op of that form. In the program
         y[domain] = sum(reduced) h[…] * x[places]      h made before of indices alone; or no sum and no h
-   Places and weights are numbers that never change, so they are tables here and not computed for every value. An index, or some that stand in one expression, is an
-   *axis* of its own: its places and weights are one small table, and a place is one of each axis.
-        rows    the last index of the domain runs along memory in both and is no axis (channels last): a row of y is a weighted sum of rows of x
-        lanes   it is an axis itself (row-major): rows of x are blended by the other axes, and the row that gives is picked from
-   What is outside, or depends on data, runs as tile code. */
+   Places and weights are numbers that never change, so they are tables here and not computed for every value.
+   An index, or some that stand in one expression, is an *axis* of its own: its places and weights are one
+   small table, and a place is one of each axis.
+        rows    the last index of the domain runs along memory in both and is no axis (channels last): a row
+                of y is a weighted sum of rows of x
+        lanes   it is an axis itself (row-major): rows of x are blended by the other axes, and the row that
+                gives is picked from
+   Of integers of 8 or 16 bits (x less its zero point above, and a second stage  round(y * (xs / ys)) + yz
+   that saturates) x is read and y written as such: floats are one
+   line in scratch, which is first blended, then, channels last, spread: pixels of it are blended along the
+   line. What is outside, or depends on data, runs as tile code. */
 #include <string.h>
 
 #include "base/thread.h"
@@ -49,9 +56,16 @@ typedef struct {
     float *lane_weight;       /* NULL: one tap of weight 1, of which */
     int64_t run_from, run_to; /* these follow on in memory */
     const hone_pool *kernel;
+    /* of integers */
+    bool whole, spread;
+    hone_dtype x_type, y_type;
+    hone_blend_whole_fn *blend;
+    hone_settle_whole_fn *settle;
+    int xs, xz, ys, yz; /* tensors of one number; -1: 0 */
+    int64_t run;        /* spread: pixels of a line */
 } resample;
 typedef struct {
-    hone_recipe_maker *m;
+    hone_template_builder *m;
     const hone_cpu_call *c;
     hone_slots_of slots;
     const hone_stage *made; /* what makes the weights, or NULL */
@@ -61,16 +75,18 @@ typedef struct {
     int64_t *index;
 } finding;
 
-/* ---- finding it --------------------------------------------------------------------------------------------------------------------- */
+/* ---- finding it ---------------------------------------------------------------------------------------- */
 static int slot_of(const finding *f, int32_t index) { /* -1: none */
     const hone_instance *in = f->c->instance;
-    for (int k = 0; f->made && k < f->made->n_index; k++) /* an index of the weights' own stage stands for what it is read by */
+    /* an index of the weights' own stage stands for what it is read by */
+    for (int k = 0; f->made && k < f->made->n_index; k++)
         if (in->list[f->made->index0 + k] == index) index = in->x[in->list[f->load->b + k]].a;
     for (int k = 0; k < f->slots.n; k++)
         if (f->slots.id[k] == index) return k;
     return -1;
 }
-static bool knows(const finding *f, int32_t x, uint32_t *slots) { /* false: it loads something, or knows what is no index here */
+/* false: it loads something, or knows what is no index here */
+static bool knows(const finding *f, int32_t x, uint32_t *slots) {
     const hone_x *e = f->c->instance->x + x;
     const int32_t arg[] = {e->a, e->b, e->c};
     int n = 0;
@@ -100,16 +116,19 @@ static bool add(finding *f, term t) {
 static bool factors(finding *f, int32_t x, bool below) {
     const hone_x *e = f->c->instance->x + x;
     const bool real = e->type == HONE_F32 || e->type == HONE_F64;
-    if (e->kind == HONE_X_CAST && real && (f->c->instance->x[e->a].type == HONE_F64 || f->c->instance->x[e->a].type == HONE_F32))
+    if (e->kind == HONE_X_CAST && real &&
+        (f->c->instance->x[e->a].type == HONE_F64 || f->c->instance->x[e->a].type == HONE_F32))
         return factors(f, e->a, below);
-    if (e->kind == HONE_X_FN && real && e->fn == HONE_FN_mul) return factors(f, e->a, below) && factors(f, e->b, below);
-    if (e->kind == HONE_X_FN && real && e->fn == HONE_FN_div) return factors(f, e->a, below) && factors(f, e->b, !below);
+    if (e->kind == HONE_X_FN && real && e->fn == HONE_FN_mul)
+        return factors(f, e->a, below) && factors(f, e->b, below);
+    if (e->kind == HONE_X_FN && real && e->fn == HONE_FN_div)
+        return factors(f, e->a, below) && factors(f, e->b, !below);
     return real && add(f, (term){.x = x, .below = below});
 }
 /* Places of x: what is affine and never outside goes to `base`. */
-static bool places(finding *f, const hone_x *e, hone_affine *base) {
+static bool places(finding *f, const hone_x *e, hone_dtype dtype, hone_affine *base) {
     const hone_instance *in = f->c->instance;
-    if (e->kind != HONE_X_LOAD || e->flat || e->c >= 0 || in->tensor[e->a].dtype != HONE_DTYPE_F32) return false;
+    if (e->kind != HONE_X_LOAD || e->flat || e->c >= 0 || in->tensor[e->a].dtype != dtype) return false;
     *base = (hone_affine){0};
     for (int k = 0; k < in->tensor[e->a].rank; k++) {
         const int64_t size = f->c->param[in->tensor[e->a].dim[k]].i, stride = f->c->stride[e->a][k];
@@ -141,7 +160,8 @@ static bool fill(finding *f, axis *a) { /* false: some place is outside, or ther
     for (int k = 0; k < w->n; k++) {
         if (!(a->slots >> k & 1)) continue;
         *(k < w->n_domain ? &a->positions : &a->taps) *= w->extent[k];
-        if (a->positions > MOST_PLACES || a->taps > MAX_TAPS || a->positions * a->taps > MOST_PLACES) return false;
+        if (a->positions > MOST_PLACES || a->taps > MAX_TAPS || a->positions * a->taps > MOST_PLACES)
+            return false;
     }
     a->at = HONE_NEW_N(f->m->arena, int64_t, a->positions * a->taps + 1);
     a->weight = HONE_NEW_N(f->m->arena, float, a->positions * a->taps + 1);
@@ -166,13 +186,15 @@ static bool fill(finding *f, axis *a) { /* false: some place is outside, or ther
         }
     return true;
 }
-/* Terms that know an index in common are of one axis. What knows none is a factor of all: only 1 is expected. */
+/* Terms that know an index in common are of one axis. What knows none is a factor of all: only 1 is
+   expected. */
 static bool sort_axes(finding *f, resample *d) {
     uint32_t reduced = 0;
     for (int k = 0; k < f->n_term; k++) {
         if (!f->term[k].slots) {
-            if (f->term[k].place || hone_scalar_f64((hone_ctype)f->c->instance->x[f->term[k].x].type,
-                                                    hone_interpret_x(f->c->instance, f->c->param, f->index, f->term[k].x)) != 1)
+            if (f->term[k].place ||
+                hone_scalar_f64((hone_ctype)f->c->instance->x[f->term[k].x].type,
+                                hone_interpret_x(f->c->instance, f->c->param, f->index, f->term[k].x)) != 1)
                 return false;
             continue;
         }
@@ -200,14 +222,16 @@ static bool sort_axes(finding *f, resample *d) {
         bool even = a->taps == 1 && !a->weighted && a->slots == 1u << own;
         const int64_t step = a->positions > 1 ? a->at[1] - a->at[0] : 0;
         for (int64_t p = 0; p < a->positions && even; p++) even = a->at[p] == a->at[0] + p * step;
-        if (even) d->base.c += a->at[0], d->base.k[own] += step, *a = d->axis[--d->n_axis]; /* no axis after all */
+        /* no axis after all */
+        if (even) d->base.c += a->at[0], d->base.k[own] += step, *a = d->axis[--d->n_axis];
         else d->taps *= a->taps, q++;
         if (d->taps > MAX_TAPS) return false;
     }
     return true;
 }
-/* The last axis, where it is the index along memory: its table tap by tap, from the first place on. */
-static bool find_lanes(finding *f, resample *d, int last) {
+/* The axis of index `last`, where it is the one along memory (or, before a row of n, the one of pixels): its
+   table tap by tap, from the first place on. */
+static bool find_lanes(finding *f, resample *d, int last, int64_t n) {
     int own = -1;
     for (int q = 0; q < d->n_axis; q++)
         if (d->axis[q].slots >> last & 1) own = q;
@@ -220,8 +244,8 @@ static bool find_lanes(finding *f, resample *d, int last) {
         if (a.at[k] < d->lo) d->lo = a.at[k];
         if (a.at[k] > hi) hi = a.at[k];
     }
-    d->reach = hi - d->lo + 1, d->lane_taps = a.taps, d->lanes = true;
-    if (d->reach > 2 * a.positions * a.taps + 64) return false; /* too little of it is used */
+    d->reach = hi - d->lo + n, d->lane_taps = a.taps;
+    if (d->reach > (2 * a.positions * a.taps + 64) * n) return false; /* too little of it is used */
     d->lane_at = HONE_NEW_N(f->m->arena, int32_t, a.positions * a.taps);
     d->lane_weight = HONE_NEW_N(f->m->arena, float, a.positions *a.taps);
     if (!d->lane_at || !d->lane_weight) return false;
@@ -230,6 +254,8 @@ static bool find_lanes(finding *f, resample *d, int last) {
             d->lane_at[t * a.positions + p] = (int32_t)(a.at[p * a.taps + t] - d->lo),
                                          d->lane_weight[t * a.positions + p] = a.weight[p * a.taps + t];
     d->axis[own] = d->axis[--d->n_axis], d->taps /= a.taps;
+    if (n > 1) return d->spread = true, d->run = a.positions, true;
+    d->lanes = true;
     if (a.taps > 1 || a.weighted) return true;
     d->lane_weight = NULL;
     for (int64_t from = 0, to; from < d->n; from = to) {
@@ -240,16 +266,19 @@ static bool find_lanes(finding *f, resample *d, int last) {
     return true;
 }
 
-/* ---- doing it ----------------------------------------------------------------------------------------------------------------------- */
-static int64_t list_rows(const resample *d, const float *x, const int64_t *position, const float **list, float *weight) {
+/* ---- doing it ------------------------------------------------------------------------------------------ */
+static int64_t list_rows(const resample *d, const float *x, const int64_t *position, const float **list,
+                         float *weight) {
     int64_t many = 1;
     list[0] = x, weight[0] = 1;
     for (int q = 0; q < d->n_axis; q++) {
         const axis *a = d->axis + q;
         const int64_t *at = a->at + position[q] * a->taps;
         const float *w = a->weight + position[q] * a->taps;
-        for (int64_t t = a->taps - 1; t >= 0; t--) /* the first copy last: it is what the others are made of */
-            for (int64_t k = 0; k < many; k++) list[t * many + k] = list[k] + at[t], weight[t * many + k] = weight[k] * w[t];
+        /* the first copy last: it is what the others are made of */
+        for (int64_t t = a->taps - 1; t >= 0; t--)
+            for (int64_t k = 0; k < many; k++)
+                list[t * many + k] = list[k] + at[t], weight[t * many + k] = weight[k] * w[t];
         many *= a->taps;
     }
     return many;
@@ -263,9 +292,60 @@ static void pick(const resample *d, const float *row, float *y) {
         some(row, d->lane_at + d->run_to, NULL, 1, d->n - d->run_to, y + d->run_to);
     }
 }
+static double number_at(const hone_step *s, void *const *base, int tensor, hone_dtype type) {
+    const void *at = tensor < 0 ? NULL : hone_ref_at(s->ref[tensor], base);
+    return !at                      ? 0
+           : type == HONE_DTYPE_U8  ? *(const uint8_t *)at
+           : type == HONE_DTYPE_I8  ? *(const int8_t *)at
+           : type == HONE_DTYPE_U16 ? *(const uint16_t *)at
+           : type == HONE_DTYPE_I16 ? *(const int16_t *)at
+                                    : (double)*(const float *)at;
+}
+/* Of integers. */
+static hone_status tile_whole(const hone_step *s, void *const *base, int64_t number, void *scratch) {
+    const resample *d = s->data;
+    const int64_t size = (int64_t)hone_dtypes[d->x_type].bytes,
+                  out_size = (int64_t)hone_dtypes[d->y_type].bytes;
+    const char *x = (const char *)hone_ref_at(s->ref[d->x], base) + (d->base.c + d->lo) * size;
+    const void *list[MAX_TAPS];
+    char *y = hone_ref_at(s->ref[d->out], base);
+    const float ratio =
+        (float)number_at(s, base, d->xs, HONE_DTYPE_F32) / (float)number_at(s, base, d->ys, HONE_DTYPE_F32);
+    const hone_settle_row row = {ratio, -(float)number_at(s, base, d->xz, d->x_type) * ratio,
+                                 (float)number_at(s, base, d->yz, d->y_type),
+                                 (float)hone_dtypes[d->y_type].lowest, (float)hone_dtypes[d->y_type].highest};
+    const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain,
+                  n = d->spread ? d->run * d->n : d->n;
+    float weight[MAX_TAPS], *line = scratch, *made = d->lanes || d->spread ? line + d->reach : line;
+    int64_t index[HONE_MAX_SLOTS], rest = from;
+    for (int k = d->n_outer - 1; k >= 0; k--) index[k] = rest % d->extent[k], rest /= d->extent[k];
+    for (int64_t r = from; r < to; r++) {
+        int64_t position[MAX_AXES] = {0}, at = 0, out = 0, many = 1;
+        for (int k = 0; k < d->n_outer; k++) {
+            at += d->base.k[k] * index[k], out += d->out_step[k] * index[k];
+            for (int q = 0; q < d->n_axis; q++) position[q] += d->by[q][k] * index[k];
+        }
+        list[0] = x + at * size, weight[0] = 1;
+        for (int q = 0; q < d->n_axis; q++) {
+            const axis *a = d->axis + q;
+            for (int64_t t = a->taps - 1; t >= 0; t--)
+                for (int64_t k = 0; k < many; k++)
+                    list[t * many + k] = (const char *)list[k] + a->at[position[q] * a->taps + t] * size,
+                                    weight[t * many + k] = weight[k] * a->weight[position[q] * a->taps + t];
+            many *= a->taps;
+        }
+        d->blend(list, weight, many, d->lanes || d->spread ? d->reach : n, line);
+        if (d->spread) d->kernel->spread(line, d->lane_at, d->lane_weight, d->lane_taps, d->run, d->n, made);
+        else if (d->lanes) pick(d, line, made);
+        d->settle(&row, made, n, y + out * out_size);
+        for (int k = d->n_outer - 1; k >= 0 && ++index[k] == d->extent[k]; k--) index[k] = 0;
+    }
+    return HONE_OK;
+}
 static hone_status tile(const hone_step *s, void *const *base, int64_t number, void *scratch) {
     const resample *d = s->data;
-    const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x], base) + d->base.c, *list[MAX_TAPS];
+    const float *x = (const float *)(const void *)hone_ref_at(s->ref[d->x], base) + d->base.c,
+                *list[MAX_TAPS];
     float *y = (float *)(void *)hone_ref_at(s->ref[d->out], base), weight[MAX_TAPS];
     const int64_t from = number * d->grain, to = d->rows - from < d->grain ? d->rows : from + d->grain;
     int64_t index[HONE_MAX_SLOTS], rest = from;
@@ -294,8 +374,9 @@ static hone_status tile(const hone_step *s, void *const *base, int64_t number, v
 /* Is the stage only a copy of what the one before makes? */
 static bool copies(const hone_instance *in, const hone_stage *z, int32_t of) {
     const hone_x *e = in->x + z->value;
-    if (!z->follows || z->reduce || z->how || !z->identity || z->over >= 0 || e->kind != HONE_X_LOAD || e->a != of || e->flat ||
-        e->c >= 0 || in->tensor[z->tensor].dtype != in->tensor[of].dtype || in->tensor[z->tensor].rank != in->tensor[of].rank)
+    if (!z->follows || z->reduce || z->how || !z->identity || z->over >= 0 || e->kind != HONE_X_LOAD ||
+        e->a != of || e->flat || e->c >= 0 || in->tensor[z->tensor].dtype != in->tensor[of].dtype ||
+        in->tensor[z->tensor].rank != in->tensor[of].rank)
         return false;
     for (int k = 0; k < z->n_index; k++) {
         const hone_x *sub = in->x + in->list[e->b + k];
@@ -303,16 +384,71 @@ static bool copies(const hone_instance *in, const hone_stage *z, int32_t of) {
     }
     return true;
 }
+static bool is_whole(hone_dtype t) {
+    return t == HONE_DTYPE_U8 || t == HONE_DTYPE_I8 || t == HONE_DTYPE_U16 || t == HONE_DTYPE_I16;
+}
+static bool one_number(const hone_instance *in, int32_t x, hone_dtype dtype, int *tensor) {
+    if (in->x[x].kind == HONE_X_CAST) x = in->x[x].a;
+    const hone_x *e = in->x + x;
+    *tensor = e->a;
+    return e->kind == HONE_X_LOAD && !e->flat && e->c < 0 && !in->tensor[e->a].rank &&
+           in->tensor[e->a].dtype == dtype;
+}
+static hone_whole whole_of(hone_dtype t) {
+    return t == HONE_DTYPE_U8    ? HONE_WHOLE_u8
+           : t == HONE_DTYPE_I8  ? HONE_WHOLE_i8
+           : t == HONE_DTYPE_U16 ? HONE_WHOLE_u16
+                                 : HONE_WHOLE_i16;
+}
+/* f32(x [- zero]), of integers: the load of x. NULL: it is something else. */
+static const hone_x *less_zero(const hone_instance *in, const hone_x *e, resample *d) {
+    d->xz = -1;
+    if (e->kind != HONE_X_CAST || e->type != HONE_F32) return NULL;
+    const hone_x *x = in->x + e->a, *whole = x->kind == HONE_X_FN && x->fn == HONE_FN_sub ? in->x + x->a : x;
+    if (whole->kind != HONE_X_LOAD || !is_whole(d->x_type = in->tensor[whole->a].dtype)) return NULL;
+    return whole == x || one_number(in, x->b, d->x_type, &d->xz) ? whole : NULL;
+}
+/* round(what the stage before makes * (xs / ys)) [+ zero], saturated */
+static bool settles(const hone_instance *in, const hone_stage *z, int32_t of, resample *d) {
+    const hone_x *e = in->x + z->value;
+    d->yz = -1, d->y_type = in->tensor[z->tensor].dtype;
+    if (!z->follows || z->reduce || z->how || !z->identity || z->over >= 0 || z->skip || !z->saturate ||
+        !is_whole(d->y_type))
+        return false;
+    if (e->kind == HONE_X_FN && e->fn == HONE_FN_add) {
+        if (!one_number(in, e->b, d->y_type, &d->yz)) return false;
+        e = in->x + e->a;
+    }
+    if (e->kind != HONE_X_FN || e->fn != HONE_FN_round || in->x[e->a].kind != HONE_X_FN ||
+        in->x[e->a].fn != HONE_FN_mul)
+        return false;
+    const hone_x *sum = in->x + in->x[e->a].a, *over = in->x + in->x[e->a].b;
+    return sum->kind == HONE_X_LOAD && sum->a == of && over->kind == HONE_X_FN && over->fn == HONE_FN_div &&
+           one_number(in, over->a, HONE_DTYPE_F32, &d->xs) && one_number(in, over->b, HONE_DTYPE_F32, &d->ys);
+}
+/* The zero point is taken off once: weights are to add up to 1. */
+static bool ones(const resample *d) {
+    for (int q = 0; q < d->n_axis; q++)
+        for (int64_t p = 0; p < d->axis[q].positions; p++) {
+            double sum = 0;
+            for (int64_t t = 0; t < d->axis[q].taps; t++)
+                sum += (double)d->axis[q].weight[p * d->axis[q].taps + t];
+            if (!(sum > 1 - 1e-6 && sum < 1 + 1e-6)) return false;
+        }
+    return true;
+}
 static bool weights_by_index(const hone_instance *in, const hone_x *e) {
     for (int k = 0; k < in->tensor[e->a].rank; k++)
         if (in->x[in->list[e->b + k]].kind != HONE_X_INDEX) return false;
     return !e->flat;
 }
-hone_status hone_cpu_resample(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
+hone_status hone_cpu_resample(hone_template_builder *m, const hone_cpu_call *c, int stage, int *end,
+                              bool *done) {
     const hone_instance *in = c->instance;
     const hone_stage *st = in->stage + stage;
     finding f = {.m = m, .c = c};
-    if (in->tensor[st->tensor].role == HONE_ROLE_TEMP && !st->reduce && stage + 1 < in->n_stage && st[1].reduce == HONE_REDUCE_SUM &&
+    if (in->tensor[st->tensor].role == HONE_ROLE_TEMP && !st->reduce && stage + 1 < in->n_stage &&
+        st[1].reduce == HONE_REDUCE_SUM &&
         st[1].uses >> st->tensor & 1) { /* weights, for the stage after it alone */
         f.made = st++;
         for (int k = 0; k < in->n_stage; k++)
@@ -320,7 +456,8 @@ hone_status hone_cpu_resample(hone_recipe_maker *m, const hone_cpu_call *c, int 
         if (!f.made->identity || f.made->how || f.made->over >= 0) return HONE_OK;
     }
     const hone_x *e = in->x + st->value;
-    if (st->how || !st->identity || st->over >= 0 || st->skip || in->tensor[st->tensor].dtype != HONE_DTYPE_F32 || e->type != HONE_F32 ||
+    if (st->how || !st->identity || st->over >= 0 || st->skip ||
+        in->tensor[st->tensor].dtype != HONE_DTYPE_F32 || e->type != HONE_F32 ||
         (f.made ? e->kind != HONE_X_FN || e->fn != HONE_FN_mul : st->reduce))
         return HONE_OK;
     const hone_x *source = e;
@@ -328,16 +465,24 @@ hone_status hone_cpu_resample(hone_recipe_maker *m, const hone_cpu_call *c, int 
         const hone_x *a = in->x + e->a, *b = in->x + e->b;
         const bool first = a->kind == HONE_X_LOAD && a->a == f.made->tensor;
         f.load = first ? a : b, source = first ? b : a;
-        if (f.load->kind != HONE_X_LOAD || f.load->a != f.made->tensor || !weights_by_index(in, f.load)) return HONE_OK;
+        if (f.load->kind != HONE_X_LOAD || f.load->a != f.made->tensor || !weights_by_index(in, f.load))
+            return HONE_OK;
     }
     const int at = (int)(st - in->stage);
-    const bool copied = at + 1 < in->n_stage && copies(in, st + 1, st->tensor);
-    const hone_stage *z = copied ? st + 1 : st;
     resample *d = HONE_NEW(m->arena, resample);
     f.index = HONE_NEW_N(m->arena, int64_t, in->n_index + 1);
     if (!d || !f.index) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    if (!hone_affine_slots(&c->sized, at, copied ? at + 1 : at, &f.slots) || !f.slots.apart || !places(&f, source, &d->base) ||
-        (f.made && !factors(&f, f.made->value, false)) || !f.n_term || !sort_axes(&f, d) || (!d->n_axis && f.slots.n > f.slots.n_domain))
+    const hone_x *integers = less_zero(in, source, d);
+    d->whole = integers != NULL;
+    const bool copied = at + 1 < in->n_stage &&
+                        (d->whole ? settles(in, st + 1, st->tensor, d) : copies(in, st + 1, st->tensor));
+    const hone_stage *z = copied ? st + 1 : st;
+    if (d->whole && !copied) return HONE_OK;
+    if (d->whole) source = integers;
+    if (!hone_affine_slots(&c->sized, at, copied ? at + 1 : at, &f.slots) || !f.slots.apart ||
+        !places(&f, source, d->whole ? d->x_type : HONE_DTYPE_F32, &d->base) ||
+        (f.made && !factors(&f, f.made->value, false)) || !f.n_term || !sort_axes(&f, d) ||
+        (!d->n_axis && f.slots.n > f.slots.n_domain) || (d->whole && !ones(d)))
         return HONE_OK;
     int last = f.slots.n_domain - 1;
     while (last > 0 && f.slots.extent[last] == 1) last--;
@@ -346,7 +491,12 @@ hone_status hone_cpu_resample(hone_recipe_maker *m, const hone_cpu_call *c, int 
     bool moves = false;
     if ((d->n = f.slots.extent[last]) > MAX_ROW) return HONE_OK; /* products below must not overflow */
     for (int q = 0; q < d->n_axis; q++) moves |= d->axis[q].slots >> last & 1;
-    if (moves ? !find_lanes(&f, d, last) : d->base.k[last] != 1 || f.slots.extent[last] < 4) return HONE_OK;
+    if (moves ? !find_lanes(&f, d, last, 1) : d->base.k[last] != 1 || f.slots.extent[last] < 4)
+        return HONE_OK;
+    if (d->whole && !moves && last > 0 && stride[f.slots.dim[last - 1]] == d->n &&
+        d->n <= MAX_ROW / f.slots.extent[last - 1] && find_lanes(&f, d, last - 1, d->n))
+        last--;
+    else if (!moves) d->lo = 0;
     d->x = source->a, d->out = z->tensor, d->n_outer = last, d->rows = 1, d->kernel = hone_pool_best();
     for (int k = last - 1; k >= 0; k--) {
         d->extent[k] = f.slots.extent[k], d->out_step[k] = stride[f.slots.dim[k]], d->rows *= d->extent[k];
@@ -357,13 +507,24 @@ hone_status hone_cpu_resample(hone_recipe_maker *m, const hone_cpu_call *c, int 
                 if (d->axis[q].slots >> w & 1) d->by[q][k] *= f.slots.extent[w];
         }
     }
-    const int64_t each = d->lanes ? d->taps * d->reach + d->lane_taps * d->n : d->taps * d->n;
+    const int64_t each = d->spread  ? d->taps * d->reach + d->lane_taps * d->n * d->run
+                         : d->lanes ? d->taps * d->reach + d->lane_taps * d->n
+                                    : d->taps * d->n;
+    size_t room = d->lanes ? (size_t)d->reach : 0;
+    uint64_t uses = (uint64_t)1 << d->x | (uint64_t)1 << d->out;
+    if (d->whole) {
+        const int number[] = {d->xs, d->xz, d->ys, d->yz};
+        for (int k = 0; k < 4; k++) uses |= number[k] < 0 ? 0 : (uint64_t)1 << number[k];
+        d->blend = d->kernel->blend_whole[whole_of(d->x_type)],
+        d->settle = d->kernel->settle[whole_of(d->y_type)];
+        room = (size_t)(d->lanes || d->spread ? d->reach : 0) + (size_t)(d->spread ? d->run * d->n : d->n);
+    }
     d->grain = hone_share_of(d->rows, LEAST / each + 1, MOST / each + 1, c->how.threads);
     hone_step step = {.tactic = "resample",
                       .tiles = (d->rows + d->grain - 1) / d->grain,
-                      .scratch_bytes = d->lanes ? sizeof(float) * (size_t)d->reach : 0,
-                      .tile = tile,
+                      .scratch_bytes = sizeof(float) * room,
+                      .tile = d->whole ? tile_whole : tile,
                       .data = d};
     step.serial = step.tiles == 1, *done = true, *end = at + 1 + copied;
-    return hone_cpu_add(m, (hone_part){.step = step, .uses = (uint64_t)1 << d->x | (uint64_t)1 << d->out, .buffer = -1});
+    return hone_cpu_add(m, (hone_step_template){.step = step, .uses = uses, .buffer = -1});
 }

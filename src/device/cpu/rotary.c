@@ -3,9 +3,11 @@
 
         c[b, s, p, k]  =  cosine[…]
         n[b, s, p, k]  =  select(p == 0, 0 - sine[…], sine[…])
-        y[…]           =  x[…] * c[b, s, p, k]  +  x[…] * n[b, s, p, k]         over b, h, s, p, k; the second x is the other one of the pair
+        y[…]           =  x[…] * c[b, s, p, k]  +  x[…] * n[b, s, p, k]         over b, h, s, p, k; the second
+                                                                                x is the other one of the pair
 
-   c and n, every number twice, are never made: a token's row of each table meets all heads. Pairs whose elements lie neither in two rows nor side by side, and tables
+   c and n, every number twice, are never made: a token's row of each table meets all heads. Pairs whose
+   elements lie neither in two rows nor side by side, and tables
    whose rows data pick, are tile code. */
 #include "kernels/rotary.h"
 
@@ -24,8 +26,10 @@ typedef struct {
     hone_affine at_x, at_y, at_cosine, at_sine; /* by batch and token */
     int64_t tokens, all, block;
 } rotary;
-static const float *row(const hone_step *s, void *const *base, int tensor, const hone_affine *f, int64_t b, int64_t t) {
-    return (const float *)(const void *)hone_ref_at(s->ref[tensor], base) + f->c + b * f->k[BATCH] + t * f->k[TOKEN];
+static const float *row(const hone_step *s, void *const *base, int tensor, const hone_affine *f, int64_t b,
+                        int64_t t) {
+    return (const float *)(const void *)hone_ref_at(s->ref[tensor], base) + f->c + b * f->k[BATCH] +
+           t * f->k[TOKEN];
 }
 static hone_status run(const hone_step *s, void *const *base, int64_t tile, void *scratch) {
     const rotary *d = s->data;
@@ -40,7 +44,7 @@ static hone_status run(const hone_step *s, void *const *base, int64_t tile, void
     return HONE_OK;
 }
 
-/* ---- recognising ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- recognising --------------------------------------------------------------------------------------- */
 typedef struct {
     const hone_cpu_call *c;
     const hone_stage *s; /* the first */
@@ -53,7 +57,9 @@ static const hone_x *fn_of(const reading *r, int32_t x, hone_fn fn) {
 static bool zero(const reading *r, int32_t x) {
     const hone_x *e = at(r, x);
     if (e->kind != HONE_X_CONST) return false;
-    return e->type == HONE_F32 ? e->k.f32 == 0 : e->type == HONE_I64 ? e->k.i64 == 0 : e->type == HONE_I32 && e->k.i32 == 0;
+    return e->type == HONE_F32   ? e->k.f32 == 0
+           : e->type == HONE_I64 ? e->k.i64 == 0
+                                 : e->type == HONE_I32 && e->k.i32 == 0;
 }
 /* Which place in the stage's domain an index of the last stage's has; the head has none. */
 static int place(int stage, int index) { return stage == STAGES - 1 || index < HEAD ? index : index - 1; }
@@ -62,7 +68,8 @@ static bool loads(const reading *r, int stage, int32_t x, int *tensor, hone_affi
     const hone_x *e = at(r, x);
     hone_affine f;
     if (e->kind != HONE_X_LOAD || e->flat || r->c->instance->tensor[e->a].dtype != HONE_DTYPE_F32 ||
-        r->c->instance->tensor[e->a].role == HONE_ROLE_TEMP || !hone_affine_inside(&r->c->sized, r->slots + stage, x, &f))
+        r->c->instance->tensor[e->a].role == HONE_ROLE_TEMP ||
+        !hone_affine_inside(&r->c->sized, r->slots + stage, x, &f))
         return false;
     *tensor = e->a, *out = (hone_affine){.c = f.c};
     for (int k = 0; k < INDICES; k++)
@@ -88,11 +95,14 @@ static bool table(const reading *r, int stage, int *tensor, hone_affine *f) {
     if (stage == 0) {
         if (!loads(r, 0, r->s->value, tensor, f)) return false;
     } else { /* taken away where p is 0 */
-        const hone_x *is = e->kind == HONE_X_SELECT ? fn_of(r, e->a, HONE_FN_eq) : NULL, *less = is ? fn_of(r, e->b, HONE_FN_sub) : NULL;
+        const hone_x *is = e->kind == HONE_X_SELECT ? fn_of(r, e->a, HONE_FN_eq) : NULL,
+                     *less = is ? fn_of(r, e->b, HONE_FN_sub) : NULL;
         hone_affine g;
         int again;
-        if (!less || at(r, is->a)->kind != HONE_X_INDEX || at(r, is->a)->a != r->slots[1].id[place(1, PAIR)] || !zero(r, is->b) ||
-            !zero(r, less->a) || !loads(r, 1, less->b, tensor, f) || !loads(r, 1, e->c, &again, &g) || again != *tensor || !same(f, &g))
+        if (!less || at(r, is->a)->kind != HONE_X_INDEX ||
+            at(r, is->a)->a != r->slots[1].id[place(1, PAIR)] || !zero(r, is->b) || !zero(r, less->a) ||
+            !loads(r, 1, less->b, tensor, f) || !loads(r, 1, e->c, &again, &g) || again != *tensor ||
+            !same(f, &g))
             return false;
     }
     return !f->k[PAIR] && (f->k[K] == 1 || r->slots[2].extent[K] == 1);
@@ -103,13 +113,15 @@ static bool shaped(reading *r) {
         const hone_stage *s = r->s + q;
         const bool last = q == STAGES - 1;
         hone_slots_of *w = r->slots + q;
-        if (s->reduce || s->how || s->over >= 0 || s->pick >= 0 || s->skip || s->n_index != INDICES - !last || s->tensor >= 63 ||
-            in->tensor[s->tensor].dtype != HONE_DTYPE_F32 || at(r, s->value)->type != HONE_F32 ||
+        if (s->reduce || s->how || s->over >= 0 || s->pick >= 0 || s->skip || s->n_index != INDICES - !last ||
+            s->tensor >= 63 || in->tensor[s->tensor].dtype != HONE_DTYPE_F32 ||
+            at(r, s->value)->type != HONE_F32 ||
             (!last && (!s->identity || in->tensor[s->tensor].role != HONE_ROLE_TEMP)))
             return false;
-        *w = (hone_slots_of){.n_domain = s->n_index, .n = s->n_index, .over = -1, .shelf = r->c->shelf};
+        *w = (hone_slots_of){.n_domain = s->n_index, .n = s->n_index, .over = -1, .cache = r->c->cache};
         for (int k = 0; k < w->n; k++) {
-            w->dim[k] = k, w->id[k] = in->list[s->index0 + k], w->extent[k] = r->c->param[in->index[w->id[k]].extent].i;
+            w->dim[k] = k, w->id[k] = in->list[s->index0 + k],
+            w->extent[k] = r->c->param[in->index[w->id[k]].extent].i;
             if (w->extent[k] < 1) return false;
         }
     }
@@ -141,8 +153,8 @@ static bool recognise(const reading *r, rotary *d) {
     hone_affine other;
     int again;
     if (!q || !is_made(r, p->b, 0) || !is_made(r, q->b, 1) || !table(r, 0, &d->cosine, &d->at_cosine) ||
-        !table(r, 1, &d->sine, &d->at_sine) || !loads(r, 2, p->a, &d->x, &d->at_x) || !loads(r, 2, q->a, &again, &other) || again != d->x ||
-        !stores(r, &d->at_y))
+        !table(r, 1, &d->sine, &d->at_sine) || !loads(r, 2, p->a, &d->x, &d->at_x) ||
+        !loads(r, 2, q->a, &again, &other) || again != d->x || !stores(r, &d->at_y))
         return false;
     const hone_affine *x = &d->at_x, *y = &d->at_y;
     other.c -= x->k[PAIR], other.k[PAIR] = -other.k[PAIR];
@@ -155,20 +167,23 @@ static bool recognise(const reading *r, rotary *d) {
     d->run = halves ? hone_rotary_best()->halves : hone_rotary_best()->neighbours;
     return (halves || neighbours) && !__builtin_mul_overflow(extent[BATCH], d->tokens, &d->all);
 }
-hone_status hone_cpu_rotary(hone_recipe_maker *m, const hone_cpu_call *c, int stage, int *end, bool *done) {
+hone_status hone_cpu_rotary(hone_template_builder *m, const hone_cpu_call *c, int stage, int *end,
+                            bool *done) {
     const hone_instance *in = c->instance;
     reading r = {.c = c, .s = in->stage + stage};
     rotary d = {0};
     if (stage + STAGES > in->n_stage || !shaped(&r) || !recognise(&r, &d)) return HONE_OK;
     uint64_t own = (uint64_t)1 << r.s[0].tensor | (uint64_t)1 << r.s[1].tensor, uses = 0, others = 0;
-    for (int k = 0; k < in->n_stage; k++) *(k >= stage && k < stage + STAGES ? &uses : &others) |= in->stage[k].uses;
+    for (int k = 0; k < in->n_stage; k++)
+        *(k >= stage && k < stage + STAGES ? &uses : &others) |= in->stage[k].uses;
     if (own & others) return HONE_OK;
     const int64_t values = 2 * d.shape.heads * d.shape.pairs;
     d.block = hone_share_of(d.all, LEAST / values + 1, MOST / values + 1, c->how.threads);
     rotary *kept = hone_arena_copy(m->arena, &d, sizeof d);
     if (!kept) return hone_fail(HONE_NO_MEMORY, "no memory for a plan");
-    hone_step step = {.tactic = "rotary", .tiles = (d.all + d.block - 1) / d.block, .tile = run, .data = kept};
+    hone_step step = {
+        .tactic = "rotary", .tiles = (d.all + d.block - 1) / d.block, .tile = run, .data = kept};
     step.serial = step.tiles == 1;
     *done = true, *end = stage + STAGES;
-    return hone_cpu_add(m, (hone_part){.step = step, .uses = uses & ~own, .buffer = -1});
+    return hone_cpu_add(m, (hone_step_template){.step = step, .uses = uses & ~own, .buffer = -1});
 }

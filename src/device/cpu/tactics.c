@@ -41,6 +41,12 @@ static int bits(const hone_cpu_call *c, int k) {
 static int product(const hone_cpu_call *c, int k) {
     return is(c, k, HONE_REDUCE_SUM) && !loads(c, k) ? follows(c, k) : 0;
 }
+static int mean(const hone_cpu_call *c, int k) { /* a sum of integers, and what rounds it */
+    return is(c, k, HONE_REDUCE_SUM) && c->instance->x[stage_of(c, k)->value].type == HONE_I64 &&
+                   follows(c, k) == 2
+               ? 2
+               : 0;
+}
 static int window(const hone_cpu_call *c, int k) {
     return (is(c, k, HONE_REDUCE_SUM) || is(c, k, HONE_REDUCE_MAX)) && loads(c, k) ? 1 : 0;
 }
@@ -74,15 +80,16 @@ static const hone_tactic tactics[] = {
     {"bits", bits, hone_cpu_bits, 200, 0.15, 1},
     {"contract", product, hone_cpu_contract, 200, 0.2, 1},
     {"pool", window, hone_cpu_pool, 100, 0.4, 1},
-    {"sums", sum, hone_cpu_sums, 100, 0.5, 1},
+    {"row reduction", sum, hone_cpu_row_reduction, 100, 0.5, 1},
+    {"quantized mean", mean, hone_cpu_means, 100, 0.1, 1},
     {"resample", weights, hone_cpu_resample, 100, 0.15, 1},
-    {"extreme", whole, hone_cpu_extreme, 50, 0.8, 1},
+    {"full reduction", whole, hone_cpu_extreme, 50, 0.8, 1},
     {"table", element, hone_cpu_table, 50, 0, 1.4},
-    {"rows", element, hone_cpu_rows, 60, 0, 1.6},
-    {"row tree", element, hone_cpu_row_tree, 70, 0, 2},
-    {"scale", element, hone_cpu_scale, 80, 0, 2.2},
+    {"quantized elementwise", element, hone_cpu_quantized_elementwise, 60, 0, 1.6},
+    {"quantized tree", element, hone_cpu_quantized_tree, 70, 0, 2},
+    {"channel affine", element, hone_cpu_channel_affine, 80, 0, 2.2},
     {"splice", element, hone_cpu_splice, 90, 0, 2.4},
-    {"turned", moved, hone_cpu_turned, 100, 0, 2.6},
+    {"transpose", moved, hone_cpu_transpose, 100, 0, 2.6},
     {"tile", any, hone_cpu_tile, 300, 4, 8},
     {"cell", recurrence, hone_cpu_cell, 500, 0.2, 2},
     {"over", recurrence, hone_cpu_over, 600, 0.4, 8},
@@ -112,8 +119,8 @@ static double cost_of(const hone_cpu_call *c, const hone_tactic *t, int from, in
     }
     return ns;
 }
-/* The least that stages from … to - 1 cost one by one: others may decline them, tile code takes nearly all.
- */
+/* The least that stages from … to - 1 cost one by one: others may decline them, tile code takes nearly
+   all. */
 static double rest_of(const hone_cpu_call *c, int from, int to) {
     double ns = 0;
     for (int k = from; k < to; k++) {
@@ -153,7 +160,7 @@ int hone_tactics_for(const hone_cpu_call *c, int stage, hone_rival *out) {
  * -------------------------------------------------------------------------------------------------- */
 /* Would it? By binding it to nothing. */
 static hone_status try_it(const hone_cpu_call *c, const hone_tactic *t, int stage, int *end, bool *does) {
-    hone_recipe_maker m = {.arena = hone_arena_create(), .n_ref = c->instance->n_tensor};
+    hone_template_builder m = {.arena = hone_arena_create(), .n_ref = c->instance->n_tensor};
     *does = false, *end = stage + t->applies(c, stage);
     if (t->bind != hone_cpu_cell && t->bind != hone_cpu_over) *end = stage + 1;
     const hone_status s = m.arena ? t->bind(&m, c, stage, end, does)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   team: the CPU's row of the table of devices, and how it runs a segment. The team enters it once: its members take tiles of each wide step and meet at a barrier; runs of
+   team: the CPU's row of the table of devices, and how it runs a segment. The team enters it once: its
+   members take tiles of each wide step and meet at a barrier; runs of
    small steps and host steps belong to the calling thread. */
 #include <pthread.h>
 #include <string.h>
@@ -13,8 +14,9 @@ struct hone_queue {
     char *scratch;
     size_t bytes;
 };
-/* Each member has a share of a wide step's tiles, the same part of every step: what it wrote lies in its own cache for the next one. Who is done takes from the
-   others. `taken` is there twice, because the next step's is set to 0 while the last one's is still read. */
+/* Each member has a share of a wide step's tiles, the same part of every step: what it wrote lies in its own
+   cache for the next one. Who is done takes from the others. `taken` is there twice, because the next step's
+   is set to 0 while the last one's is still read. */
 typedef struct {
     _Alignas(64) _Atomic int64_t taken[2];
     uint64_t begun[2], done[2]; /* where steps are timed: the clock, before and after */
@@ -42,12 +44,16 @@ static void failed(teaming *t, const hone_step *s, hone_status st) {
 }
 static hone_status in_time(const hone_segment *g) {
     if (!g->until || hone_clock_ns() < g->until) return HONE_OK;
-    return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms", (long long)g->limit_ms);
+    return hone_fail(HONE_BAD_INPUT, "the run was stopped after its limit of %lld ms",
+                     (long long)g->limit_ms);
 }
 static void took(hone_step *s, uint64_t ns, bool all) { s->ns += ns, s->runs += all; }
 static int64_t rounds_of(const hone_step *s) { return s->rounds ? s->rounds : 1; }
-static uint64_t now(const hone_segment *g) { return g->profile == HONE_PROFILE_BUSY ? hone_clock_thread_ns() : hone_clock_ns(); }
-/* From the first member's begin to the last one's end: the caller may come late, when others have done it all. */
+static uint64_t now(const hone_segment *g) {
+    return g->profile == HONE_PROFILE_BUSY ? hone_clock_thread_ns() : hone_clock_ns();
+}
+/* From the first member's begin to the last one's end: the caller may come late, when others have done it
+   all. */
 static void took_wide(const teaming *t, hone_step *s, int members, int turn, bool all) {
     uint64_t begun = UINT64_MAX, done = 0, busy = 0;
     for (int k = 0; k < members; k++) {
@@ -56,23 +62,27 @@ static void took_wide(const teaming *t, hone_step *s, int members, int turn, boo
         if (t->share[k].begun[turn] < begun) begun = t->share[k].begun[turn];
         if (t->share[k].done[turn] > done) done = t->share[k].done[turn];
     }
-    took(s, t->of->profile == HONE_PROFILE_BUSY ? busy : done - begun, all); /* clocks of threads are their own */
+    /* clocks of threads are their own */
+    took(s, t->of->profile == HONE_PROFILE_BUSY ? busy : done - begun, all);
 }
 static void serial_step(teaming *t, hone_step *s, void *scratch) {
     hone_status st = in_time(t->of);
     const bool timed = t->of->profile != 0;
     const uint64_t begun = timed ? now(t->of) : 0;
-    if (!st && s->host) st = t->of->host ? t->of->host(t->of->arg, s) : hone_fail(HONE_BUG, "nobody runs host steps here");
+    if (!st && s->host)
+        st = t->of->host ? t->of->host(t->of->arg, s) : hone_fail(HONE_BUG, "nobody runs host steps here");
     else
         for (int64_t k = 0; k < s->tiles * rounds_of(s) && !st; k++)
             if (!(st = in_time(t->of))) st = s->tile(s, t->of->base, k, scratch);
     if (st) failed(t, s, st);
     if (timed) took(s, now(t->of) - begun, true);
 }
-static void take(teaming *t, const hone_step *s, int64_t round, int from, int members, int turn, void *scratch) {
+static void take(teaming *t, const hone_step *s, int64_t round, int from, int members, int turn,
+                 void *scratch) {
     const int64_t first = s->tiles * from / members, n = s->tiles * (from + 1) / members - first;
     _Atomic int64_t *taken = &t->share[from].taken[turn];
-    while (!atomic_load_explicit(&t->status, memory_order_relaxed) && atomic_load_explicit(taken, memory_order_relaxed) < n) {
+    while (!atomic_load_explicit(&t->status, memory_order_relaxed) &&
+           atomic_load_explicit(taken, memory_order_relaxed) < n) {
         int64_t k = atomic_fetch_add_explicit(taken, 1, memory_order_relaxed);
         if (k >= n) return;
         hone_status st = in_time(t->of);
@@ -113,13 +123,19 @@ static void member(void *arg, int me, int members) {
     if (flush) hone_float_set(mode);
 }
 /* Steps from..to with one team; alone where none of them is wide. */
-static hone_status run_range(const hone_queue *q, const hone_segment *g, int from, int to, share *shares, size_t scratch_bytes,
-                             int threads) {
+static hone_status run_range(const hone_queue *q, const hone_segment *g, int from, int to, share *shares,
+                             size_t scratch_bytes, int threads) {
     bool wide = false;
     for (int k = from; k < to && !wide; k++) wide = !g->step[k].serial;
     if (!wide) threads = 1;
-    for (int k = 0; k < threads; k++) atomic_init(&shares[k].taken[0], 0), atomic_init(&shares[k].taken[1], 0);
-    teaming t = {.of = g, .from = from, .to = to, .share = shares, .scratch = q->scratch, .scratch_bytes = scratch_bytes};
+    for (int k = 0; k < threads; k++)
+        atomic_init(&shares[k].taken[0], 0), atomic_init(&shares[k].taken[1], 0);
+    teaming t = {.of = g,
+                 .from = from,
+                 .to = to,
+                 .share = shares,
+                 .scratch = q->scratch,
+                 .scratch_bytes = scratch_bytes};
     pthread_mutex_init(&t.lock, NULL);
     if (threads == 1) member(&t, 0, 1);
     else hone_team_run(threads, member, &t);
@@ -127,14 +143,16 @@ static hone_status run_range(const hone_queue *q, const hone_segment *g, int fro
     hone_status s = (hone_status)atomic_load(&t.status);
     return s ? hone_fail(s, "%s", t.message) : HONE_OK;
 }
-/* A host step that spreads its work over threads stands between two teams: while it runs all threads are free. */
+/* A host step that spreads its work over threads stands between two teams: while it runs all threads are
+   free. */
 static hone_status run(hone_queue *q, const hone_segment *g) {
     int threads = g->threads;
     bool wide = false;
     for (int k = 0; k < g->n && !wide; k++) wide = !g->step[k].serial;
     if (!wide || g->profile == HONE_PROFILE_ALONE) threads = 1;
     if (threads > MAX_THREADS) threads = MAX_THREADS;
-    const size_t each = (g->scratch_bytes + 63) / 64 * 64, want = (each + sizeof(share)) * (size_t)threads; /* no line of cache is shared */
+    /* no line of cache is shared */
+    const size_t each = hone_round_up64(g->scratch_bytes), want = (each + sizeof(share)) * (size_t)threads;
     if (q->bytes < want) {
         hone_free(q->scratch);
         q->bytes = 0;
@@ -152,9 +170,9 @@ static hone_status run(hone_queue *q, const hone_segment *g) {
     return HONE_OK;
 }
 
-/* ---- the row ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the row ------------------------------------------------------------------------------------------- */
 static hone_status join(hone_steps *s) {
-    HONE_TRY(hone_cpu_ahead(s));
+    HONE_TRY(hone_cpu_prologue(s));
     hone_steps_halve(s);
     return HONE_OK;
 }
@@ -168,7 +186,8 @@ static void close_queue(hone_queue *q) {
 }
 static void target(const hone_device *d, int number, hone_target *out) {
     (void)d, (void)number;
-    *out = (hone_target){.channels_last = 1ull << HONE_DTYPE_F32 | 1ull << HONE_DTYPE_U8 | 1ull << HONE_DTYPE_I8 | 1ull << HONE_DTYPE_I32};
+    *out = (hone_target){.channels_last = 1ull << HONE_DTYPE_F32 | 1ull << HONE_DTYPE_U8 |
+                                          1ull << HONE_DTYPE_I8 | 1ull << HONE_DTYPE_I32};
 }
 const hone_device hone_device_cpu = {.name = "cpu",
                                      .target = target,

@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
-   compact: the marked ones of many places, in their order: work-groups count theirs, one adds the counts up, then each writes its own from where it begins. NonZero and Compress
+   compact: the marked ones of many places, in their order: work-groups count theirs, one adds the counts up,
+   then each writes its own from where it begins. NonZero and Compress
    are little more. */
 #include "device/functions/functions.h"
 
 #include <string.h>
 
 enum { PER = 8, SHARE = HONE_FN_THREADS * PER };
-/* Of a body: `mine` of each thread becomes the sum of those up to and with it, in sum[]; ends in a barrier. */
-#define SCAN                                                                              \
-    "        sum[HONE_THREAD] = mine;\n        HONE_BARRIER();\n"                         \
-    "        for (uint32_t by = 1; by < 256; by *= 2) {\n"                                \
-    "            const int64_t before = HONE_THREAD >= by ? sum[HONE_THREAD - by] : 0;\n" \
-    "            HONE_BARRIER();\n            sum[HONE_THREAD] += before;\n            HONE_BARRIER();\n        }\n"
+/* Of a body: `mine` of each thread becomes the sum of those up to and with it, in sum[]; ends in a
+   barrier. */
+#define SCAN                                                                                                 \
+    "        sum[HONE_THREAD] = mine;\n        HONE_BARRIER();\n"                                            \
+    "        for (uint32_t by = 1; by < 256; by *= 2) {\n"                                                   \
+    "            const int64_t before = HONE_THREAD >= by ? sum[HONE_THREAD - by] : 0;\n"                    \
+    "            HONE_BARRIER();\n            sum[HONE_THREAD] += before;\n            HONE_BARRIER();\n   " \
+    "     }\n"
 _Static_assert(HONE_FN_THREADS == 256, "the texts have it");
 
-static const char running[] = "    HONE_SHARED int64_t sum[256];\n    int64_t all = 0;\n"
-                              "    for (int64_t begin = 0; begin < n; begin += 256) {\n"
-                              "        const int64_t at = begin + HONE_THREAD, mine = at < n ? number[at] : 0;\n" SCAN
-                              "        if (at < n) number[at] = all + sum[HONE_THREAD] - mine;\n"
-                              "        all += sum[255];\n        HONE_BARRIER();\n    }\n"
-                              "    if (HONE_THREAD == 0) count[0] = all;\n";
+static const char running[] =
+    "    HONE_SHARED int64_t sum[256];\n    int64_t all = 0;\n"
+    "    for (int64_t begin = 0; begin < n; begin += 256) {\n"
+    "        const int64_t at = begin + HONE_THREAD, mine = at < n ? number[at] : 0;\n" SCAN
+    "        if (at < n) number[at] = all + sum[HONE_THREAD] - mine;\n"
+    "        all += sum[255];\n        HONE_BARRIER();\n    }\n"
+    "    if (HONE_THREAD == 0) count[0] = all;\n";
 void hone_fn_running_sums(hone_function *f, int numbers, int64_t n) {
-    const hone_function_arg arg[] = {HONE_FN_SCRATCH("int64_t", "number", numbers), HONE_FN_WRITE("int64_t", "count", hone_fn_count(f)),
+    const hone_function_arg arg[] = {HONE_FN_SCRATCH("int64_t", "number", numbers),
+                                     HONE_FN_WRITE("int64_t", "count", hone_fn_count(f)),
                                      HONE_FN_NUMBER("n", n)};
     hone_fn_launch(f, 1, HONE_FN_THREADS, "", running, arg, 3);
 }
@@ -29,34 +34,37 @@ void hone_fn_compact(hone_function *f, int64_t n, const hone_fn_choice *c) {
     const int64_t groups = (n + SHARE - 1) / SHARE;
     const int partial = hone_fn_scratch(f, groups * (int64_t)sizeof(int64_t));
     hone_function_arg *arg = HONE_NEW_N(f->arena, hone_function_arg, c->n_arg + 2);
-    const char *counting = hone_arena_text(f->arena,
-                                           "    HONE_SHARED int64_t sum[256];\n    int64_t mine = 0;\n"
-                                           "    for (int r = 0; r < %d; r++) {\n"
-                                           "        const int64_t at = (int64_t)HONE_GROUP * %d + r * 256 + HONE_THREAD;\n"
-                                           "        if (at < n && (%s)) mine++;\n    }\n    {\n" SCAN
-                                           "    }\n    if (HONE_THREAD == 0) partial[HONE_GROUP] = sum[255];\n",
-                                           PER, SHARE, c->mark);
-    const char *writing = hone_arena_text(f->arena,
-                                          "    HONE_SHARED int64_t sum[256];\n    int64_t done = partial[HONE_GROUP];\n"
-                                          "    for (int r = 0; r < %d; r++) {\n"
-                                          "        const int64_t at = (int64_t)HONE_GROUP * %d + r * 256 + HONE_THREAD;\n"
-                                          "        const int64_t mine = at < n && (%s) ? 1 : 0;\n" SCAN
-                                          "        const int64_t upto = done + sum[HONE_THREAD], to = upto - 1;\n"
-                                          "        if (mine != 0) {\n%s        }\n        if (at < n) {\n%s        }\n"
-                                          "        done += sum[255];\n        HONE_BARRIER();\n    }\n",
-                                          PER, SHARE, c->mark, c->emit, c->each ? c->each : "");
+    const char *counting =
+        hone_arena_text(f->arena,
+                        "    HONE_SHARED int64_t sum[256];\n    int64_t mine = 0;\n"
+                        "    for (int r = 0; r < %d; r++) {\n"
+                        "        const int64_t at = (int64_t)HONE_GROUP * %d + r * 256 + HONE_THREAD;\n"
+                        "        if (at < n && (%s)) mine++;\n    }\n    {\n" SCAN
+                        "    }\n    if (HONE_THREAD == 0) partial[HONE_GROUP] = sum[255];\n",
+                        PER, SHARE, c->mark);
+    const char *writing =
+        hone_arena_text(f->arena,
+                        "    HONE_SHARED int64_t sum[256];\n    int64_t done = partial[HONE_GROUP];\n"
+                        "    for (int r = 0; r < %d; r++) {\n"
+                        "        const int64_t at = (int64_t)HONE_GROUP * %d + r * 256 + HONE_THREAD;\n"
+                        "        const int64_t mine = at < n && (%s) ? 1 : 0;\n" SCAN
+                        "        const int64_t upto = done + sum[HONE_THREAD], to = upto - 1;\n"
+                        "        if (mine != 0) {\n%s        }\n        if (at < n) {\n%s        }\n"
+                        "        done += sum[255];\n        HONE_BARRIER();\n    }\n",
+                        PER, SHARE, c->mark, c->emit, c->each ? c->each : "");
     if (!arg || !counting || !writing) {
         f->failed = true;
         return;
     }
     memcpy(arg, c->arg, sizeof *arg * (size_t)c->n_arg);
-    arg[c->n_arg] = HONE_FN_SCRATCH("int64_t", "partial", partial), arg[c->n_arg + 1] = HONE_FN_NUMBER("n", n);
+    arg[c->n_arg] = HONE_FN_SCRATCH("int64_t", "partial", partial),
+    arg[c->n_arg + 1] = HONE_FN_NUMBER("n", n);
     hone_fn_launch(f, groups, HONE_FN_THREADS, "", counting, arg, c->n_arg + 2);
     hone_fn_running_sums(f, partial, groups);
     hone_fn_launch(f, groups, HONE_FN_THREADS, "", writing, arg, c->n_arg + 2);
 }
 
-/* ---- NonZero ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- NonZero ------------------------------------------------------------------------------------------- */
 enum { MOST = INT32_MAX };
 static int64_t count_of(const hone_fact *f) {
     int64_t n;
@@ -80,20 +88,23 @@ static void make_nonzero(hone_function *f) {
     hone_text emit = {0};
     hone_text_put(&emit, "            int64_t rest = at;\n");
     for (int d = x->rank - 1; d >= 0; d--) {
-        hone_text_put(&emit, "            y[%d * most + to] = rest %% %s;\n            rest /= %s;\n", d, size[d], size[d]);
+        hone_text_put(&emit, "            y[%d * most + to] = rest %% %s;\n            rest /= %s;\n", d,
+                      size[d], size[d]);
         arg[3 + d] = HONE_FN_NUMBER(size[d], x->dim[d]);
     }
-    const hone_fn_choice c = {.mark = is_float ? hone_arena_text(f->arena, "(%s)(x[at] << 1) != 0", hone_fn_bits(x->dtype)) : "x[at] != 0",
-                              .emit = emit.text,
-                              .arg = arg,
-                              .n_arg = 3 + x->rank};
+    const hone_fn_choice c = {
+        .mark = is_float ? hone_arena_text(f->arena, "(%s)(x[at] << 1) != 0", hone_fn_bits(x->dtype))
+                         : "x[at] != 0",
+        .emit = emit.text,
+        .arg = arg,
+        .n_arg = 3 + x->rank};
     if (emit.failed || !c.mark) f->failed = true;
     else hone_fn_compact(f, count_of(x), &c);
     hone_text_free(&emit);
 }
 const hone_function_row hone_function_nonzero = {"nonzero", takes_nonzero, make_nonzero};
 
-/* ---- Compress ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Compress ------------------------------------------------------------------------------------------ */
 typedef struct {
     int axis;
     int64_t outer, n, inner, most;
@@ -115,8 +126,8 @@ static bool around_of(const hone_function_call *c, around *out) {
 static bool takes_compress(hone_function_call *c) {
     const hone_fact *x = c->in, *which = c->in + 1;
     around a;
-    if (count_of(x) < 1 || count_of(x) > MOST || which->rank != 1 || which->dtype != HONE_DTYPE_BOOL || count_of(which) < 1 ||
-        !hone_fn_bits(x->dtype) || !around_of(c, &a) || which->dim[0] > a.n)
+    if (count_of(x) < 1 || count_of(x) > MOST || which->rank != 1 || which->dtype != HONE_DTYPE_BOOL ||
+        count_of(which) < 1 || !hone_fn_bits(x->dtype) || !around_of(c, &a) || which->dim[0] > a.n)
         return false; /* a condition that is longer may be wrong: the host says so */
     c->out[0] = hone_attr_find(c->of->attr, c->of->n_attr, "axis") ? *x : (hone_fact){.rank = 1};
     c->out[0].dtype = x->dtype, c->out[0].value = NULL, c->out[0].contents = NULL;
@@ -131,10 +142,13 @@ static void make_compress(hone_function *f) {
         return;
     }
     const int list = hone_fn_scratch(f, a.most * (int64_t)sizeof(uint32_t));
-    const hone_function_arg choose[] = {HONE_FN_READ("uint8_t", "which", 1), HONE_FN_SCRATCH("uint32_t", "list", list)};
-    hone_fn_compact(
-        f, a.most,
-        &(hone_fn_choice){.mark = "which[at] != 0", .emit = "            list[to] = (uint32_t)at;\n", .arg = choose, .n_arg = 2});
+    const hone_function_arg choose[] = {HONE_FN_READ("uint8_t", "which", 1),
+                                        HONE_FN_SCRATCH("uint32_t", "list", list)};
+    hone_fn_compact(f, a.most,
+                    &(hone_fn_choice){.mark = "which[at] != 0",
+                                      .emit = "            list[to] = (uint32_t)at;\n",
+                                      .arg = choose,
+                                      .n_arg = 2});
     const hone_function_arg gather[] = {HONE_FN_READ(bits, "x", 0),
                                         HONE_FN_WRITE(bits, "y", hone_fn_out(f, 0)),
                                         HONE_FN_SCRATCH("uint32_t", "list", list),

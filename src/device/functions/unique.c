@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   unique: Unique of all elements, sorted: pairs of key and place are sorted, the lowest first; where a key differs from the one before a new value begins. Slices along an axis, and the
+   unique: Unique of all elements, sorted: pairs of key and place are sorted, the lowest first; where a key
+   differs from the one before a new value begins. Slices along an axis, and the
    order of first appearance, are the host's. */
 #include "device/functions/functions.h"
 
@@ -25,9 +26,12 @@ static void make(hone_function *f) {
     const hone_fact *x = f->call->in;
     const char *bits = hone_fn_bits(x->dtype);
     const int64_t n = count_of(x), m = hone_fn_power(n);
-    const int keys = hone_fn_scratch(f, m * 8), places = hone_fn_scratch(f, m * 4), begins = hone_fn_scratch(f, n * 8);
-    const int y = hone_fn_out(f, 0), first = hone_fn_out(f, 1), inverse = hone_fn_out(f, 2), counts = hone_fn_out(f, 3);
-    const hone_function_arg pair[] = {HONE_FN_SCRATCH("uint64_t", "keys", keys), HONE_FN_SCRATCH("uint32_t", "places", places)};
+    const int keys = hone_fn_scratch(f, m * 8), places = hone_fn_scratch(f, m * 4),
+              begins = hone_fn_scratch(f, n * 8);
+    const int y = hone_fn_out(f, 0), first = hone_fn_out(f, 1), inverse = hone_fn_out(f, 2),
+              counts = hone_fn_out(f, 3);
+    const hone_function_arg pair[] = {HONE_FN_SCRATCH("uint64_t", "keys", keys),
+                                      HONE_FN_SCRATCH("uint32_t", "places", places)};
     const hone_function_arg fill[] = {HONE_FN_READ(bits, "x", 0), pair[0], pair[1], HONE_FN_NUMBER("n", n)};
     const char *filling = hone_arena_text(f->arena,
                                           "        const int there = at < n;\n"
@@ -49,7 +53,8 @@ static void make(hone_function *f) {
     if (inverse >= 0) arg[n_arg++] = HONE_FN_WRITE("int64_t", "inverse", inverse);
     const hone_fn_choice heads = {.mark = "at == 0 || keys[at] != keys[at - 1]",
                                   .emit = emit.text,
-                                  .each = inverse >= 0 ? "            inverse[places[at]] = upto - 1;\n" : NULL,
+                                  .each =
+                                      inverse >= 0 ? "            inverse[places[at]] = upto - 1;\n" : NULL,
                                   .arg = arg,
                                   .n_arg = n_arg};
     if (emit.failed || !filling) f->failed = true;
@@ -60,8 +65,12 @@ static void make(hone_function *f) {
     }
     hone_text_free(&emit);
     if (counts < 0 || f->failed) return;
-    const hone_function_arg length[] = {HONE_FN_SCRATCH("int64_t", "begins", begins), HONE_FN_READ("int64_t", "count", hone_fn_count(f)),
+    const hone_function_arg length[] = {HONE_FN_SCRATCH("int64_t", "begins", begins),
+                                        HONE_FN_READ("int64_t", "count", hone_fn_count(f)),
                                         HONE_FN_WRITE("int64_t", "counts", counts), HONE_FN_NUMBER("n", n)};
-    hone_fn_each(f, n, "", "        if (at < count[0]) counts[at] = (at + 1 < count[0] ? begins[at + 1] : n) - begins[at];\n", length, 4);
+    hone_fn_each(
+        f, n, "",
+        "        if (at < count[0]) counts[at] = (at + 1 < count[0] ? begins[at + 1] : n) - begins[at];\n",
+        length, 4);
 }
 const hone_function_row hone_function_unique = {"unique", takes, make};

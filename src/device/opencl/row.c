@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   row: OpenCL devices as a row of the table: printed kernels through the ICD loader. A device has one queue, which its sessions share: a kernel's arguments are set and
+   row: OpenCL devices as a row of the table: printed kernels through the ICD loader. A device has one queue,
+   which its sessions share: a kernel's arguments are set and
    launched under its lock. */
 #include <pthread.h>
 
@@ -9,6 +10,8 @@
 typedef struct {
     hone_opencl *device;
     pthread_mutex_t lock;
+    bool timing; /* of what is launched now, whoever launches it */
+    double seconds;
 } gpu;
 
 static hone_status open_gpu(int number, void **out, hone_kernel_target *target, hone_target *memory) {
@@ -16,10 +19,11 @@ static hone_status open_gpu(int number, void **out, hone_kernel_target *target, 
     gpu *g = all + number;
     HONE_TRY(hone_opencl_open(number, &g->device));
     const hone_opencl_facts *f = hone_opencl_facts_of(g->device);
-    *target = (hone_kernel_target){.lang = HONE_LANG_OPENCL,
-                                   .f64 = f->f64,
-                                   .arg_bytes = f->arg_bytes,
-                                   .wish = {.max_threads = f->max_threads < 256 ? f->max_threads : 256, .units = f->units}};
+    *target = (hone_kernel_target){
+        .lang = HONE_LANG_OPENCL,
+        .f64 = f->f64,
+        .arg_bytes = f->arg_bytes,
+        .wish = {.max_threads = f->max_threads < 256 ? f->max_threads : 256, .units = f->units}};
     *memory = (hone_target){.alignment = (size_t)f->alignment, .largest = (size_t)f->largest_bytes};
     pthread_mutex_init(&g->lock, NULL);
     *out = g;
@@ -41,7 +45,8 @@ static hone_status alloc(void *at, size_t bytes, void **memory) {
     return HONE_OK;
 }
 static void give_back(void *at, void *memory) { hone_opencl_memory_free(((gpu *)at)->device, memory); }
-static hone_status compile(void *at, const char *text, const char *const *name, int n, const char *cache, void **kernel) {
+static hone_status compile(void *at, const char *text, const char *const *name, int n, const char *cache,
+                           void **kernel) {
     hone_opencl_program *program = NULL;
     HONE_TRY(hone_opencl_build(((gpu *)at)->device, text, cache, &program));
     hone_status s = HONE_OK;
@@ -76,12 +81,15 @@ static hone_status set(void *kernel, int k, const hone_printed_arg *a) {
     }
     return HONE_OK;
 }
-static hone_status launch(void *queue, void *kernel, int64_t groups, int threads, const hone_printed_arg *arg, int n) {
+static hone_status launch(void *queue, void *kernel, int64_t groups, int threads, const hone_printed_arg *arg,
+                          int n) {
     gpu *g = queue;
     hone_status s = HONE_OK;
     pthread_mutex_lock(&g->lock);
     for (int k = 0; k < n && !s; k++) s = set(kernel, k, arg + k);
-    if (!s) s = hone_opencl_launch(g->device, kernel, (uint64_t)groups, threads, NULL);
+    double seconds = 0;
+    if (!s) s = hone_opencl_launch(g->device, kernel, (uint64_t)groups, threads, g->timing ? &seconds : NULL);
+    g->seconds += seconds;
     pthread_mutex_unlock(&g->lock);
     return s;
 }
@@ -95,6 +103,21 @@ static hone_status copy(void *queue, void *to, int64_t at, void *from, int64_t f
     return hone_opencl_copy(((gpu *)queue)->device, to, (uint64_t)at, from, (uint64_t)from_at, bytes);
 }
 static hone_status wait_queue(void *queue) { return hone_opencl_wait(((gpu *)queue)->device); }
+/* Kernels alone, by their events: what lies between them is not in it. */
+static hone_status time_begin(void *queue) {
+    gpu *g = queue;
+    pthread_mutex_lock(&g->lock);
+    g->timing = true, g->seconds = 0;
+    pthread_mutex_unlock(&g->lock);
+    return HONE_OK;
+}
+static hone_status time_end(void *queue, double *seconds) {
+    gpu *g = queue;
+    pthread_mutex_lock(&g->lock);
+    *seconds = g->seconds, g->timing = false;
+    pthread_mutex_unlock(&g->lock);
+    return hone_opencl_wait(g->device);
+}
 static const hone_printed_driver driver = {.count = hone_opencl_count,
                                            .open = open_gpu,
                                            .about = about,
@@ -107,8 +130,12 @@ static const hone_printed_driver driver = {.count = hone_opencl_count,
                                            .copy_in = copy_in,
                                            .copy_out = copy_out,
                                            .copy = copy,
-                                           .wait = wait_queue};
+                                           .wait = wait_queue,
+                                           .time_begin = time_begin,
+                                           .time_end = time_end};
 hone_printed hone_printed_opencl = {
-    .row = HONE_PRINTED_ROW(
-        "opencl", "an OpenCL loader (ocl-icd-libopencl1) and a driver: the GPU vendor's, or pocl-opencl-icd, which computes on the CPU", 0),
+    .row = HONE_PRINTED_ROW("opencl", false,
+                            "an OpenCL loader (ocl-icd-libopencl1) and a driver: the GPU vendor's, or "
+                            "pocl-opencl-icd, which computes on the CPU",
+                            0),
     .driver = &driver};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bits__base: the family in plain C, for every architecture, and the coupled rows that its one-row kernels take. */
+   bits__base: the family in plain C, for every architecture, and the coupled rows that its one-row kernels
+   take. */
 #define ISA base
 #include "kernels/ref/bits.inc"
 
@@ -12,7 +13,9 @@ void hone_bits_rows__base(const hone_bits_part *p) {
             const int8_t *b = p->b + g * p->b_step;
             int32_t sum[N] = {0};
             for (int64_t k = 0; k < p->block; k += 4, b += 4 * N, a += 4)
-                for (int j = 0; j < N; j++) sum[j] += b[4 * j] * a[0] + b[4 * j + 1] * a[1] + b[4 * j + 2] * a[2] + b[4 * j + 3] * a[3];
+                for (int j = 0; j < N; j++)
+                    sum[j] +=
+                        b[4 * j] * a[0] + b[4 * j + 1] * a[1] + b[4 * j + 2] * a[2] + b[4 * j + 3] * a[3];
             for (int j = 0; j < N; j++) {
                 const int32_t less = (p->zero ? p->zero[g * N + j] : 0) * p->a_sum[r][g];
                 p->c[r][j] += (float)(sum[j] - less) * (p->a_scale[r][g] * p->scale[g * p->scale_step + j]);
@@ -38,6 +41,7 @@ int hone_bits_couple(const float *a, int64_t n, int8_t *q, float *scale, int32_t
             q[i] = (int8_t)v, q[i + 4] = (int8_t)u, upper += u, lower += v;
         }
     *scale = largest / HONE_BITS_COUPLED, sums[0] = upper, sums[1] = lower;
-    for (int k = 0; k < 4; k++) start[k] = HONE_BITS_UPPER - 8 * upper, start[4 + k] = HONE_BITS_LOWER - 8 * lower;
+    for (int k = 0; k < 4; k++)
+        start[k] = HONE_BITS_UPPER - 8 * upper, start[4 + k] = HONE_BITS_LOWER - 8 * lower;
     return 1;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
-   gemm_f32__base: the micro-kernel for what every CPU of the architecture has: SSE2 on x86-64, NEON on aarch64. */
+   gemm_f32__base: the micro-kernel for what every CPU of the architecture has: SSE2 on x86-64, NEON on
+   aarch64. */
 #define VW 4
 #define ISA base
 #define CPU 0
 #define ROWS1 8
 #if defined(__aarch64__)
-/* 32 registers: turned rows have 24 sums and what two steps have of A and B. By four vectors rows are taken as they lie. */
+/* 32 registers: transposed rows have 24 sums and what two steps have of A and B. By four vectors rows are
+   taken as they lie. */
 #define ROWS2 8
 #define ROWS3 8
 #define LIE3 6

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   gemm_i8, any machine: one group of four at a time, in plain C. The slow twin of the others, and not meant to be fast. */
+   gemm_i8, any machine: one group of four at a time, in plain C. The slow twin of the others, and not meant
+   to be fast. */
 #include "kernels/gemm.h"
 
 #define VW 4
@@ -17,7 +18,8 @@ INLINE ivec zero_sums(void) { return (ivec){0}; }
 INLINE uint32_t widened(uint8_t v, bool is_signed) { return is_signed ? (uint32_t)(int8_t)v : v; }
 INLINE bvec load_b(const uint8_t *p, bool u) {
     bvec v;
-    for (int q = 0; q < 4; q++) v.q[q] = (ivec){widened(p[q], u), widened(p[4 + q], u), widened(p[8 + q], u), widened(p[12 + q], u)};
+    for (int q = 0; q < 4; q++)
+        v.q[q] = (ivec){widened(p[q], u), widened(p[4 + q], u), widened(p[8 + q], u), widened(p[12 + q], u)};
     return v;
 }
 INLINE avec load_a(const int8_t *p, bool u) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   table: a function of one byte, as the 256 values that it has. NEON looks up 64 of them with one instruction, and takes four; elsewhere a load a byte. */
+   table: a function of one byte, as the 256 values that it has. NEON looks up 64 of them with one
+   instruction, and takes four; elsewhere a load a byte. */
 #include "kernels/table.h"
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -9,7 +10,8 @@ void hone_table_bytes(const uint8_t table[256], const uint8_t *x, uint8_t *y, in
     int64_t i = 0;
 #if defined(__aarch64__)
     if (n >= 64) {
-        const uint8x16x4_t a = vld1q_u8_x4(table), b = vld1q_u8_x4(table + 64), c = vld1q_u8_x4(table + 128), d = vld1q_u8_x4(table + 192);
+        const uint8x16x4_t a = vld1q_u8_x4(table), b = vld1q_u8_x4(table + 64), c = vld1q_u8_x4(table + 128),
+                           d = vld1q_u8_x4(table + 192);
         const uint8x16_t quarter = vdupq_n_u8(64);
         for (; i + 32 <= n; i += 32) { /* what is outside of a quarter is 0, or left as it is */
             uint8x16_t p = vld1q_u8(x + i), q = vld1q_u8(x + i + 16);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   transpose: bytes turned around, 16 x 16 at a time, and floats, 4 x 4: so many times as that has bits, every row is interleaved with the one half as many further. */
+   transpose: bytes transposed, 16 x 16 at a time, and floats, 4 x 4: so many times as that has bits, every
+   row is interleaved with the one half as many further. */
 #include <string.h>
 
 #include "kernels/gemm.h"
@@ -24,7 +25,8 @@ static void square(const uint8_t *from, ptrdiff_t from_step, uint8_t *to, ptrdif
     bytes r[SIDE], t[SIDE];
     for (int i = 0; i < SIDE; i++) memcpy(r + i, from + i * from_step, SIDE);
     for (int round = 0; round < 4; round++) {
-        for (int i = 0; i < SIDE / 2; i++) t[2 * i] = LOW(r[i], r[i + SIDE / 2]), t[2 * i + 1] = HIGH(r[i], r[i + SIDE / 2]);
+        for (int i = 0; i < SIDE / 2; i++)
+            t[2 * i] = LOW(r[i], r[i + SIDE / 2]), t[2 * i + 1] = HIGH(r[i], r[i + SIDE / 2]);
         memcpy(r, t, sizeof r);
     }
     for (int i = 0; i < SIDE; i++) memcpy(to + i * to_step, r + i, SIDE);
@@ -54,7 +56,8 @@ static void square(const uint8_t *from, ptrdiff_t from_step, uint8_t *to, ptrdif
         for (int j = 0; j < SIDE; j++) to[j * to_step + i] = from[i * from_step + j];
 }
 #endif
-void hone_transpose_bytes(int64_t m, int64_t n, const uint8_t *from, ptrdiff_t from_step, uint8_t *to, ptrdiff_t to_step) {
+void hone_transpose_bytes(int64_t m, int64_t n, const uint8_t *from, ptrdiff_t from_step, uint8_t *to,
+                          ptrdiff_t to_step) {
     for (int64_t j = 0; j < n; j += SIDE)
         for (int64_t i = 0; i < m; i += SIDE) {
             const uint8_t *a = from + i * from_step + j;
@@ -65,14 +68,18 @@ void hone_transpose_bytes(int64_t m, int64_t n, const uint8_t *from, ptrdiff_t f
                     for (int64_t p = 0; p < SIDE && i + p < m; p++) b[q * to_step + p] = a[p * from_step + q];
         }
 }
-/* 16 x 16 at a time, lines of cache on both sides; the columns of all rows before the next ones, so that what is written follows on. */
-void hone_transpose_floats(int64_t m, int64_t n, const float *from, ptrdiff_t from_step, float *to, ptrdiff_t to_step) {
+/* 16 x 16 at a time, lines of cache on both sides; the columns of all rows before the next ones, so that what
+   is written follows on. */
+void hone_transpose_floats(int64_t m, int64_t n, const float *from, ptrdiff_t from_step, float *to,
+                           ptrdiff_t to_step) {
     enum { LINE = 16 };
 #if defined(LOW)
-    if (m == 2 && to_step == 2 && n >= SIDE_F) { /* two rows become one; the last four overlap their neighbours */
+    /* two rows become one; the last four overlap their neighbours */
+    if (m == 2 && to_step == 2 && n >= SIDE_F) {
         int64_t j = 0;
         for (; j + 4 * SIDE_F <= n; j += 4 * SIDE_F)
-            for (int k = 0; k < 4; k++) mix(from + j + k * SIDE_F, from + from_step + j + k * SIDE_F, to + 2 * (j + k * SIDE_F));
+            for (int k = 0; k < 4; k++)
+                mix(from + j + k * SIDE_F, from + from_step + j + k * SIDE_F, to + 2 * (j + k * SIDE_F));
         for (; j < n; j += SIDE_F) {
             const int64_t i = j + SIDE_F <= n ? j : n - SIDE_F;
             mix(from + i, from + from_step + i, to + 2 * i);
@@ -90,7 +97,8 @@ void hone_transpose_floats(int64_t m, int64_t n, const float *from, ptrdiff_t fr
                     if (i + SIDE_F <= m && j + SIDE_F <= n) square_f(a, from_step, b, to_step);
                     else
                         for (int64_t q = 0; q < SIDE_F && j + q < n; q++)
-                            for (int64_t p = 0; p < SIDE_F && i + p < m; p++) b[q * to_step + p] = a[p * from_step + q];
+                            for (int64_t p = 0; p < SIDE_F && i + p < m; p++)
+                                b[q * to_step + p] = a[p * from_step + q];
                 }
         }
 }

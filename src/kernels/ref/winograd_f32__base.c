@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   winograd_f32__base: the transforms of convolutions by tiles for what every CPU of the architecture has; and that of filters, which is done once a model. */
-#if defined(__aarch64__) && \
-    !defined(__clang__) /* gcc 12 puts so much of a transform ahead that registers run out: 110 cycles a vector instead of 90 */
+   winograd_f32__base: the transforms of convolutions by tiles for what every CPU of the architecture has; and
+   that of filters, which is done once a model. */
+/* gcc 12 puts so much of a transform ahead that registers run out: 110 cycles a vector instead of 90 */
+#if defined(__aarch64__) && !defined(__clang__)
 #pragma GCC optimize("no-schedule-insns")
 #endif
 #define VW 4
@@ -10,9 +11,11 @@
 
 #include <string.h>
 
-/* row p: 1, p, p^2 … over the product of p - q, all other points q; the last one, infinity: the highest power only */
+/* row p: 1, p, p^2 … over the product of p - q, all other points q; the last one, infinity: the highest power
+   only */
 static void points_of(int edge, int taps, double row[HONE_WINOGRAD_EDGE][HONE_WINOGRAD_MOST]) {
-    static const double all[][HONE_WINOGRAD_EDGE - 1] = {{0, 1, -1}, {0, 0.625, -0.625, 1.5, -1.5}, {0, 0.5, -0.5, 1, -1, 2, -2}};
+    static const double all[][HONE_WINOGRAD_EDGE - 1] = {
+        {0, 1, -1}, {0, 0.625, -0.625, 1.5, -1.5}, {0, 0.5, -0.5, 1, -1, 2, -2}};
     const double *point = all[edge / 2 - 2];
     for (int i = 0; i < edge - 1; i++) {
         double less = 1, power = 1;
@@ -23,16 +26,21 @@ static void points_of(int edge, int taps, double row[HONE_WINOGRAD_EDGE][HONE_WI
     for (int t = 0; t < taps; t++) row[edge - 1][t] = t == taps - 1;
 }
 hone_winograd_g hone_winograd_g_of(int size, bool line, int taps) {
-    hone_winograd_g g = {.down = line ? 1 : hone_winograd_tall(size), .across = hone_winograd_edge(size), .taps = taps, .y = {{1}}};
+    hone_winograd_g g = {.down = line ? 1 : hone_winograd_tall(size),
+                         .across = hone_winograd_edge(size),
+                         .taps = taps,
+                         .y = {{1}}};
     if (!line) points_of(g.down, taps, g.y);
     points_of(g.across, taps, g.x);
     return g;
 }
-/* One way of four filters: point 0 sees the first tap only, infinity the last one, and p and -p differ in the sign of odd ones. taps and edge: constants at every call. */
+/* One way of four filters: point 0 sees the first tap only, infinity the last one, and p and -p differ in the
+   sign of odd ones. taps and edge: constants at every call. */
 enum { FOUR = 4 };
 typedef double numbers __attribute__((vector_size(FOUR * 8)));
 typedef float floats __attribute__((vector_size(FOUR * 4)));
-INLINE void along(int taps, int edge, const double row[HONE_WINOGRAD_EDGE][HONE_WINOGRAD_MOST], const numbers *g, numbers *u) {
+INLINE void along(int taps, int edge, const double row[HONE_WINOGRAD_EDGE][HONE_WINOGRAD_MOST],
+                  const numbers *g, numbers *u) {
     u[0] = row[0][0] * g[0], u[edge - 1] = g[taps - 1];
     FULL for (int i = 1; i + 1 < edge; i += 2) {
         numbers even = row[i][0] * g[0], odd = row[i][1] * g[1];
@@ -42,8 +50,8 @@ INLINE void along(int taps, int edge, const double row[HONE_WINOGRAD_EDGE][HONE_
         u[i] = even + odd, u[i + 1] = even - odd;
     }
 }
-INLINE void filters(int taps, int down, int across, const hone_winograd_g *w, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u,
-                    ptrdiff_t apart) {
+INLINE void filters(int taps, int down, int across, const hone_winograd_g *w,
+                    const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart) {
     for (int j = 0; j < n; j += FOUR) { /* columns behind the last one are there, and come to nothing */
         const size_t bytes = sizeof(float) * (size_t)(n - j < FOUR ? n - j : FOUR);
         numbers half[HONE_WINOGRAD_EDGE][HONE_WINOGRAD_MOST], in[HONE_WINOGRAD_MOST], out[HONE_WINOGRAD_EDGE];
@@ -66,7 +74,8 @@ INLINE void filters(int taps, int down, int across, const hone_winograd_g *w, co
         }
     }
 }
-static void filters_line(const hone_winograd_g *w, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart) {
+static void filters_line(const hone_winograd_g *w, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u,
+                         ptrdiff_t apart) {
     for (int x = 0; x < w->across; x++)
         for (int j = 0; j < n; j++) {
             double sum = 0;
@@ -74,11 +83,15 @@ static void filters_line(const hone_winograd_g *w, const float (*g)[HONE_WINOGRA
             u[x * apart + j] = (float)sum;
         }
 }
-void hone_winograd_filters(const hone_winograd_g *w, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u, ptrdiff_t apart) {
+void hone_winograd_filters(const hone_winograd_g *w, const float (*g)[HONE_WINOGRAD_FILTERS], int n, float *u,
+                           ptrdiff_t apart) {
     if (w->down == 1) filters_line(w, g, n, u, apart);
         /* those that hone_winograd_has: with sizes as constants a filter takes half of the time */
-#define TILE(y, x, t) else if (w->down == (y) && w->across == (x) && w->taps == (t)) filters(t, y, x, w, g, n, u, apart);
+#define TILE(y, x, t) \
+    else if (w->down == (y) && w->across == (x) && w->taps == (t)) filters(t, y, x, w, g, n, u, apart);
     TILE(6, 6, 3)
-    TILE(8, 8, 3) TILE(4, 6, 3) TILE(4, 4, 3) TILE(4, 4, 2) TILE(6, 6, 2) TILE(6, 6, 4) TILE(6, 6, 5) TILE(8, 8, 4) TILE(8, 8, 5)
+    TILE(8, 8, 3)
+    TILE(4, 6, 3)
+    TILE(4, 4, 3) TILE(4, 4, 2) TILE(6, 6, 2) TILE(6, 6, 4) TILE(6, 6, 5) TILE(8, 8, 4) TILE(8, 8, 5)
 #undef TILE
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bits__avx2: weights of few bits in blocks: four values of K of eight columns a vector. Magnitudes of weights are at most 128 and A's at most 127, so that pairs of products fit 16 bits.
+   bits__avx2: weights of few bits in blocks: four values of K of eight columns a vector. Magnitudes of
+   weights are at most 128 and A's at most 127, so that pairs of products fit 16 bits.
    Empty on other architectures. */
 #if defined(__x86_64__)
 #define ISA avx2
@@ -14,17 +15,21 @@ static inline __attribute__((always_inline)) void rows(const hone_bits_part *p, 
         const int8_t *b = p->b + g * p->b_step;
         __m256i sum[HONE_BITS_ROWS][2];
         for (int q = 0; q < 2; q++) {
-            const __m128i own = p->zero ? _mm_loadl_epi64((const __m128i *)(const void *)(p->zero + g * N + 8 * q)) : _mm_setzero_si128();
+            const __m128i own =
+                p->zero ? _mm_loadl_epi64((const __m128i *)(const void *)(p->zero + g * N + 8 * q))
+                        : _mm_setzero_si128();
             const __m256i z = _mm256_cvtepi8_epi32(own);
             for (int r = 0; r < m; r++) sum[r][q] = _mm256_mullo_epi32(z, _mm256_set1_epi32(-p->a_sum[r][g]));
         }
         for (int64_t k = g * p->block; k < (g + 1) * p->block; k += 4, b += HONE_BITS_UNIT)
             for (int q = 0; q < 2; q++) {
-                const __m256i w = _mm256_loadu_si256((const __m256i *)(const void *)(b + 32 * q)), size = _mm256_abs_epi8(w);
+                const __m256i w = _mm256_loadu_si256((const __m256i *)(const void *)(b + 32 * q)),
+                              size = _mm256_abs_epi8(w);
                 for (int r = 0; r < m; r++) {
                     int32_t four;
                     memcpy(&four, p->a[r] + k, 4);
-                    const __m256i pairs = _mm256_maddubs_epi16(size, _mm256_sign_epi8(_mm256_set1_epi32(four), w));
+                    const __m256i pairs =
+                        _mm256_maddubs_epi16(size, _mm256_sign_epi8(_mm256_set1_epi32(four), w));
                     sum[r][q] = _mm256_add_epi32(sum[r][q], _mm256_madd_epi16(pairs, ones));
                 }
             }

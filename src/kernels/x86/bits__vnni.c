@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   bits__vnni: weights of few bits in blocks by vpdpbusd, four values of K of all sixteen columns an instruction. It takes one factor unsigned: weights plus 128, which zero points get too.
+   bits__vnni: weights of few bits in blocks by vpdpbusd, four values of K of all sixteen columns an
+   instruction. It takes one factor unsigned: weights plus 128, which zero points get too.
    Empty on other architectures. */
 #if defined(__x86_64__)
 #define ISA vnni
@@ -12,7 +13,8 @@ static inline __attribute__((always_inline)) void rows(const hone_bits_part *p, 
     const __m512i flip = _mm512_set1_epi8((char)0x80);
     for (int64_t g = 0; g < p->blocks; g++) {
         const int8_t *b = p->b + g * p->b_step;
-        const __m128i own = p->zero ? _mm_loadu_si128((const __m128i *)(const void *)(p->zero + g * N)) : _mm_setzero_si128();
+        const __m128i own =
+            p->zero ? _mm_loadu_si128((const __m128i *)(const void *)(p->zero + g * N)) : _mm_setzero_si128();
         const __m512i z = _mm512_add_epi32(_mm512_cvtepi8_epi32(own), _mm512_set1_epi32(128));
         __m512i sum[HONE_BITS_ROWS];
         for (int r = 0; r < m; r++) sum[r] = _mm512_mullo_epi32(z, _mm512_set1_epi32(-p->a_sum[r][g]));
@@ -27,7 +29,8 @@ static inline __attribute__((always_inline)) void rows(const hone_bits_part *p, 
         const __m512 s = _mm512_loadu_ps(p->scale + g * p->scale_step);
         for (int r = 0; r < m; r++) {
             const __m512 by = _mm512_mul_ps(s, _mm512_set1_ps(p->a_scale[r][g]));
-            _mm512_storeu_ps(p->c[r], _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r]), by, _mm512_loadu_ps(p->c[r])));
+            _mm512_storeu_ps(p->c[r],
+                             _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r]), by, _mm512_loadu_ps(p->c[r])));
         }
     }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   gemm_f32__avx2: the micro-kernel for AVX2 with FMA. 16 registers: 12 sums, 2 of B, one of A. Empty on other architectures. */
+   gemm_f32__avx2: the micro-kernel for AVX2 with FMA. 16 registers: 12 sums, 2 of B, one of A. Empty on other
+   architectures. */
 #if defined(__x86_64__)
 #define VW 8
 #define ISA avx2

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   gemm_f32__avx512: the micro-kernel for AVX-512. 32 registers: 24 sums, 3 or 4 of B, one of A. Empty on other architectures. */
+   gemm_f32__avx512: the micro-kernel for AVX-512. 32 registers: 24 sums, 3 or 4 of B, one of A. Empty on
+   other architectures. */
 #if defined(__x86_64__)
 #define VW 16
 #define ISA avx512

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   gemm_half, AVX2 and F16C: halves widened to f32. 16 registers: 12 sums, 2 of B, one of A. Empty on other architectures. */
+   gemm_half, AVX2 and F16C: halves widened to f32. 16 registers: 12 sums, 2 of B, one of A. Empty on other
+   architectures. */
 #if defined(__AVX2__)
 #define VW 8
 #define ISA avx2

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   gemm_half, AVX-512 alone: halves widened to f32. 32 registers: 24 sums, 2 of B; A from memory. Empty on other architectures. */
+   gemm_half, AVX-512 alone: halves widened to f32. 32 registers: 24 sums, 2 of B; A from memory. Empty on
+   other architectures. */
 #if defined(__AVX512F__)
 #define VW 16
 #define ISA avx512

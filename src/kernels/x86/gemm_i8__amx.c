@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
-   gemm_i8, AMX: tdpbsud adds products of 64 i8 of A and 64 u8 of B to each sum, tdpbusd of u8 and i8. Tiles as in gemm_bf16__amx.c: four of sums, two of A, two of B. A panel's
-   rows past m are there, as zeros; sums of such rows go to a place of their own. Empty on other architectures. */
+   gemm_i8, AMX: tdpbsud adds products of 64 i8 of A and 64 u8 of B to each sum, tdpbusd of u8 and i8. Tiles
+   as in gemm_bf16__amx.c: four of sums, two of A, two of B. A panel's
+   rows past m are there, as zeros; sums of such rows go to a place of their own. Empty on other
+   architectures. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>
@@ -9,7 +11,7 @@
 
 enum { MR = 32, NR = 32, DEEP = 64 };
 hone_gemm_i8_fn hone_gemm_i8_32x32__amx, hone_gemm_u8_32x32__amx;
-hone_gemm_rows_u8_fn hone_gemm_rows_u8__amx;
+hone_gemm_u8_direct_fn hone_gemm_u8_direct__amx;
 
 /* rows 0 … m-1 of a tile register, and not the others */
 #define PUT(number, at)                                                                 \
@@ -27,8 +29,9 @@ hone_gemm_rows_u8_fn hone_gemm_rows_u8__amx;
         else _tile_dpbsud(to, a, b);   \
     } while (0)
 
-static inline __attribute__((always_inline)) void block(bool u, bool two, int m, int64_t groups, const void *rows, ptrdiff_t a_step,
-                                                        ptrdiff_t a_next, const uint8_t *b, int32_t *c, ptrdiff_t c_stride) {
+static inline __attribute__((always_inline)) void block(bool u, bool two, int m, int64_t groups,
+                                                        const void *rows, ptrdiff_t a_step, ptrdiff_t a_next,
+                                                        const uint8_t *b, int32_t *c, ptrdiff_t c_stride) {
     const int8_t *a = rows; /* rows a_step bytes apart, groups of DEEP a_next */
     int32_t some[16 * 16];
     _tile_zero(0);
@@ -53,15 +56,18 @@ static inline __attribute__((always_inline)) void block(bool u, bool two, int m,
     PUT(2, c);
     PUT(3, c + 16);
 }
-void hone_gemm_i8_32x32__amx(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c, ptrdiff_t c_stride) {
+void hone_gemm_i8_32x32__amx(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c,
+                             ptrdiff_t c_stride) {
     if (m > 16) block(false, true, m, groups, a, DEEP, MR * DEEP, b, c, c_stride);
     else block(false, false, m, groups, a, DEEP, MR * DEEP, b, c, c_stride);
 }
-void hone_gemm_u8_32x32__amx(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c, ptrdiff_t c_stride) {
+void hone_gemm_u8_32x32__amx(int m, int64_t groups, const int8_t *a, const uint8_t *b, int32_t *c,
+                             ptrdiff_t c_stride) {
     if (m > 16) block(true, true, m, groups, a, DEEP, MR * DEEP, b, c, c_stride);
     else block(true, false, m, groups, a, DEEP, MR * DEEP, b, c, c_stride);
 }
-void hone_gemm_rows_u8__amx(int m, int64_t groups, const uint8_t *a, ptrdiff_t a_step, const uint8_t *b, int32_t *c, ptrdiff_t c_stride) {
+void hone_gemm_u8_direct__amx(int m, int64_t groups, const uint8_t *a, ptrdiff_t a_step, const uint8_t *b,
+                              int32_t *c, ptrdiff_t c_stride) {
     if (m > 16) block(true, true, m, groups, a, a_step, DEEP, b, c, c_stride);
     else block(true, false, m, groups, a, a_step, DEEP, b, c, c_stride);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   gemm_i8, AVX2: no instruction adds four byte products without saturating on the way, so bytes are widened to 16 bits, even places and odd places
-   apart, and added in pairs. */
+   gemm_i8, AVX2: no instruction adds four byte products without saturating on the way, so bytes are widened
+   to 16 bits, even places and odd places apart, and added in pairs. */
 #if defined(__AVX2__)
 #include "kernels/gemm.h"
 
@@ -20,7 +20,9 @@ INLINE bvec widened(__m256i v, bool is_signed) {
     return is_signed ? (bvec){_mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8), _mm256_srai_epi16(v, 8)}
                      : (bvec){_mm256_and_si256(v, _mm256_set1_epi16(255)), _mm256_srli_epi16(v, 8)};
 }
-INLINE bvec load_b(const uint8_t *p, bool u) { return widened(_mm256_loadu_si256((const __m256i *)(const void *)p), u); }
+INLINE bvec load_b(const uint8_t *p, bool u) {
+    return widened(_mm256_loadu_si256((const __m256i *)(const void *)p), u);
+}
 INLINE avec load_a(const int8_t *p, bool u) {
     int32_t four;
     memcpy(&four, p, 4);
@@ -28,7 +30,8 @@ INLINE avec load_a(const int8_t *p, bool u) {
 }
 INLINE ivec dot(ivec s, bvec b, avec a, bool u) {
     (void)u;
-    return _mm256_add_epi32(s, _mm256_add_epi32(_mm256_madd_epi16(b.even, a.even), _mm256_madd_epi16(b.odd, a.odd)));
+    return _mm256_add_epi32(
+        s, _mm256_add_epi32(_mm256_madd_epi16(b.even, a.even), _mm256_madd_epi16(b.odd, a.odd)));
 }
 INLINE void store_sums(int32_t *p, ivec s) { _mm256_storeu_si256((__m256i *)(void *)p, s); }
 #include "kernels/ref/gemm_i8.inc"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
-   gemm_i8, AVX-512 VNNI: vpdpbusd adds four products of u8 (B) and i8 (A, read from memory into every lane) to each sum. */
+   gemm_i8, AVX-512 VNNI: vpdpbusd adds four products of u8 (B) and i8 (A, read from memory into every lane)
+   to each sum. */
 #if defined(__AVX512VNNI__)
 #include "kernels/gemm.h"
 
@@ -18,7 +19,9 @@ INLINE avec load_a(const int8_t *p, bool u) {
     memcpy(&four, p, 4);
     return _mm512_set1_epi32(four);
 }
-INLINE ivec dot(ivec s, bvec b, avec a, bool u) { return u ? _mm512_dpbusd_epi32(s, a, b) : _mm512_dpbusd_epi32(s, b, a); }
+INLINE ivec dot(ivec s, bvec b, avec a, bool u) {
+    return u ? _mm512_dpbusd_epi32(s, a, b) : _mm512_dpbusd_epi32(s, b, a);
+}
 INLINE void store_sums(int32_t *p, ivec s) { _mm512_storeu_si512(p, s); }
 #include "kernels/ref/gemm_i8.inc"
 #else

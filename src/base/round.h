@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+   round: whole times of something: how many pieces, and up to the next multiple. */
+#ifndef HONE_BASE_ROUND_H
+#define HONE_BASE_ROUND_H
+#include <stddef.h>
+#include <stdint.h>
+
+static inline int64_t hone_ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
+static inline int64_t hone_round_up(int64_t n, int64_t by) { return hone_ceil_div(n, by) * by; }
+/* to a multiple of a cache line, for room in memory */
+static inline size_t hone_round_up64(size_t n) { return (n + 63) / 64 * 64; }
+#endif

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0
-   depthwise_f32__avx512: depthwise convolution for AVX-512. Empty on other architectures. */
-#if defined(__x86_64__)
-#define VW 16
-#define ISA avx512
-#include "kernels/ref/depthwise_f32.inc"
-#else
-typedef int hone_depthwise_f32__avx512_not_here;
-#endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0
+   dwconv_nchw__avx512: depthwise convolution for AVX-512. Empty on other architectures. */
+#if defined(__x86_64__)
+#define VW 16
+#define ISA avx512
+#include "kernels/ref/dwconv_nchw.inc"
+#else
+typedef int hone_dwconv_nchw__avx512_not_here;
+#endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0
+   dwconv_nhwc__avx512: channels-last depthwise convolution for AVX-512. Empty on other architectures. */
+#if defined(__x86_64__)
+#define VW 16
+#define ISA avx512
+#include "kernels/ref/dwconv_nhwc.inc"
+#else
+typedef int hone_dwconv_nhwc__avx512_not_here;
+#endif
